@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# The one Makefile. Everything that is built goes to .output/ and nothing is installed but by `make install` and, through
+# tools/setup.sh, by `make deps`, `make check` and `make demo`. `make help` lists the targets.
+#
+# Every C file is compiled by one pattern rule in up to four flavours, each with its own folder:
+#   .output/        optimized and hardened, what is installed          .output/asan/   ASan + UBSan: the unit tests
+#   .output/tsan/   TSan                                               .output/fuzz/   clang, libFuzzer + ASan + UBSan
+# SAN=asan|tsan builds the programs themselves in that flavour: .output/asan/bin/ttmond.
+
+O := .output
+VERSION := 0.1.0
+
+CLANG ?= clang
+CLANG_FORMAT ?= clang-format
+CLANG_TIDY ?= clang-tidy
+PKG_CONFIG ?= pkg-config
+# The system's own, which is the one that tools/setup.sh gives its modules.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+# Debian keeps bpftool in /usr/sbin, which is not in everybody's PATH; Ubuntu's /usr/sbin/bpftool only works on Ubuntu's kernel.
+BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin"; \
+	     ls -v /usr/lib/linux-tools-*/bpftool 2>/dev/null | tail -n 1 | grep . || command -v bpftool || echo bpftool)
+
+SAN ?=
+STATIC ?= 0
+FUZZ_SECS ?= 600
+
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+sbindir ?= $(prefix)/sbin
+includedir ?= $(prefix)/include
+mandir ?= $(prefix)/share/man
+docdir ?= $(prefix)/share/doc/ttmon
+INSTALL ?= install
+
+ifneq ($(filter-out asan tsan,$(SAN)),)
+$(error SAN=$(SAN): only asan and tsan are known)
+endif
+
+# Flags ---------------------------------------------------------------------------------------------------------------
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wpointer-arith -Wformat=2 -Wundef -Wvla
+# The real CUDA headers, for the tests that hold our copies of their layouts against them.
+CUDA_INCLUDE ?= $(lastword $(sort $(wildcard /usr/local/cuda-*/include)))
+INCLUDES := -I include -I daemon -I . -I $(O)
+# Empty, so that a file which says "#define _GNU_SOURCE" for itself says the same.
+CPPFLAGS_ALL = $(INCLUDES) -D_GNU_SOURCE= $(CPPFLAGS)
+CFLAGS_ALL = -std=gnu11 -g $(WARN) -fPIE -fno-common $(CFLAGS)
+
+CFLAGS_plain := -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+CFLAGS_asan := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+CFLAGS_tsan := -O1 -fno-omit-frame-pointer -fsanitize=thread
+CFLAGS_fuzz := -O1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+
+LDFLAGS_ALL = -pie -Wl,--as-needed -Wl,-z,relro,-z,now,-z,noexecstack $(LDFLAGS)
+LDFLAGS_plain :=
+LDFLAGS_asan := -fsanitize=address,undefined
+LDFLAGS_tsan := -fsanitize=thread
+LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
+
+# libmicrohttpd stays dynamic: Debian's static one wants gnutls, and that p11-kit, which has no archive.
+LIBS_dynamic = -lbpf -lelf -ljansson -lz -lmicrohttpd -lpthread
+LIBS_static = -Wl,-Bstatic -lbpf -ljansson $(shell $(PKG_CONFIG) --static --libs libelf) -lz \
+	      -Wl,-Bdynamic -lmicrohttpd -lpthread
+LIBS = $(LIBS_$(if $(filter 1,$(STATIC)),static,dynamic))
+
+BPF_ARCH ?= $(patsubst x86_64,x86,$(patsubst aarch64,arm64,$(shell uname -m)))
+BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
+	     -I vmlinux -I include -I bpf $(BPF_CPPFLAGS)
+
+Q := $(if $(filter 1,$(V)),,@)
+msg = @$(if $(filter 1,$(V)),:,printf '  %-8s %s\n' "$(1)" "$(2)")
+
+# Sources -------------------------------------------------------------------------------------------------------------
+
+# The object that defines the shared maps goes first: libbpf's linker gives a map that is extern in an earlier object offset 0.
+BPF_SRC := bpf/ttmond.bpf.c $(filter-out bpf/ttmond.bpf.c,$(wildcard bpf/*.bpf.c))
+# What talks to the kernel through the skeleton or the rings is part of the daemon alone; the archive is what tools and tests link too.
+DAEMON_SRC := $(wildcard daemon/*.c daemon/io/bpf*.c daemon/io/probes*.c daemon/io/ring*.c daemon/io/discover*.c)
+CORE_SRC := $(filter-out $(DAEMON_SRC),$(wildcard daemon/util/*.c daemon/core/*.c daemon/io/*.c lib/*.c))
+TOOL_SRC := $(wildcard tools/*.c)
+UNIT_SRC := $(wildcard tests/unit/test_*.c)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
+BENCH_SRC := $(wildcard tests/bench/bench_*.c)
+
+B := $(O)$(if $(SAN),/$(SAN))
+PROGRAMS := $(if $(wildcard daemon/main.c),$(B)/bin/ttmond) $(if $(TOOL_SRC),$(B)/bin/ttmon)
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/asan/tests/%)
+TSAN_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/tsan/tests/%)
+FUZZ_BIN := $(FUZZ_SRC:tests/fuzz/%.c=$(O)/fuzz/bin/%)
+BENCH_BIN := $(BENCH_SRC:tests/bench/%.c=$(O)/tests/bench/%)
+
+.PHONY: all help
+all: $(PROGRAMS) ## the programs: .output/bin/ttmond and .output/bin/ttmon (SAN=asan|tsan, STATIC=1, V=1)
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z0-9-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+# Things that are rewritten only when what is in them changes ---------------------------------------------------------
+
+.PHONY: FORCE
+FORCE:
+
+# Root may well build in somebody else's clone: git's ownership check is about hooks, and describe runs none.
+GIT_VERSION = $(shell git -c safe.directory='*' describe --tags --match 'v*' --dirty 2>/dev/null || \
+		git -c safe.directory='*' describe --always --dirty 2>/dev/null | sed 's/^/$(VERSION)-g/')
+
+# $(call filechk,text): write the text to $@ unless it is there already.
+filechk = @mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+
+$(O)/version.h: FORCE
+	$(call filechk,#define TTMON_VERSION "$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))")
+
+# BPF: one object per source, linked into one, and the skeleton of that -----------------------------------------------
+
+$(O)/bpf/flags: FORCE
+	$(call filechk,$(CLANG) $(BPF_CFLAGS) $(BPF_ARCH))
+
+$(O)/bpf/sources: FORCE
+	$(call filechk,$(BPF_SRC))
+
+$(O)/bpf/%.bpf.o: bpf/%.bpf.c $(O)/bpf/flags
+	$(call msg,BPF,$@)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(BPF_ARCH) -MMD -MP -c $< -o $@
+
+$(O)/bpf-arm64/%.bpf.o: bpf/%.bpf.c $(O)/bpf/flags
+	$(call msg,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_arm64 -MMD -MP -c $< -o $@
+
+$(O)/ttmond.bpf.o: $(BPF_SRC:%.c=$(O)/%.o) $(O)/bpf/sources
+	$(call msg,BPF-LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $(filter %.o,$^)
+
+$(O)/ttmond.skel.h: $(O)/ttmond.bpf.o
+	$(call msg,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name ttmond_bpf > $@.tmp && mv $@.tmp $@
+
+.PHONY: bpf-arm64
+bpf-arm64: $(BPF_SRC:bpf/%.c=$(O)/bpf-arm64/%.o) ## the BPF objects for arm64 (compiled, not linked)
+
+# C, in every flavour -------------------------------------------------------------------------------------------------
+
+# $(call flavour,dir,name,compiler)
+define flavour
+$(1)/flags: FORCE
+	$$(call filechk,$(3) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) $$(CFLAGS_$(2)))
+
+# What is linked, and with what: a source that is gone shows here alone.
+$(1)/ldflags: FORCE
+	$$(call filechk,$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) $$(LIBS) $(CORE_SRC) $(DAEMON_SRC) $(TOOL_SRC))
+
+$(1)/obj/%.o: %.c $(1)/flags | $(O)/version.h
+	$$(call msg,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(3) $$(CPPFLAGS_ALL) $$(CFLAGS_ALL) $$(CFLAGS_$(2)) -MMD -MP -c $$< -o $$@
+
+$(DAEMON_SRC:%.c=$(1)/obj/%.o): | $(O)/ttmond.skel.h
+$(1)/obj/tools/cmd_db.o: docs/ttmon-db.schema.json
+$(UNIT_SRC:%.c=$(1)/obj/%.o): CPPFLAGS += $(CUDA_INCLUDE:%=-isystem %)
+
+# Made anew each time: ar would keep the members of sources that are gone. Renamed, so that two makes do not meet in one file.
+$(1)/libttmon-core.a: $(CORE_SRC:%.c=$(1)/obj/%.o) $(1)/ldflags
+	$$(call msg,AR,$$@)
+	$$(Q)rm -f $$@.$$$$$$$$ && $$(AR) rcs $$@.$$$$$$$$ $$(filter %.o,$$^) && mv $$@.$$$$$$$$ $$@
+
+$(1)/bin/ttmond: $(DAEMON_SRC:%.c=$(1)/obj/%.o) $(1)/libttmon-core.a $(1)/ldflags
+$(1)/bin/ttmon: $(TOOL_SRC:%.c=$(1)/obj/%.o) $(1)/libttmon-core.a $(1)/ldflags
+$(1)/tests/%: $(1)/obj/tests/unit/%.o $(1)/libttmon-core.a $(1)/ldflags
+	$$(call msg,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o %.a,$$^) $$(LDFLAGS_$$*) -lcmocka $$(LIBS)
+
+$(1)/bin/ttmond $(1)/bin/ttmon:
+	$$(call msg,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o %.a,$$^) $$(LIBS)
+endef
+
+$(eval $(call flavour,$(O),plain,$$(CC)))
+$(eval $(call flavour,$(O)/asan,asan,$$(CC)))
+$(eval $(call flavour,$(O)/tsan,tsan,$$(CC)))
+$(eval $(call flavour,$(O)/fuzz,fuzz,$$(CLANG)))
+
+$(O)/fuzz/bin/%: $(O)/fuzz/obj/tests/fuzz/%.o $(O)/fuzz/libttmon-core.a $(O)/fuzz/ldflags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(LDFLAGS_ALL) $(LDFLAGS_fuzz) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+# The same objects linked as STATIC=1 does it: the check that it still links, at the price of a link.
+$(O)/static/ttmond: $(DAEMON_SRC:%.c=$(O)/obj/%.o) $(O)/libttmon-core.a
+$(O)/static/ttmon: $(TOOL_SRC:%.c=$(O)/obj/%.o) $(O)/libttmon-core.a
+$(O)/static/%:
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_static)
+
+$(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lm
+
+-include tests/standin/standin.mk
+
+# The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
+BENCH_KERNEL := $(filter %_probe %_attach %_loss,$(BENCH_BIN))
+$(BENCH_KERNEL): $(addprefix $(O)/obj/daemon/io/,bpf.o probes.o ring.o) | $(O)/tests/bench/libnothing.so
+$(O)/tests/bench/bench_loss: $(O)/obj/daemon/hot.o
+$(O)/obj/tests/bench/bench_probe.o: | $(O)/tests/bench/empty.skel.h
+$(O)/tests/bench/bench_attach: | $(O)/tests/standin/lib/libcudart.so.13 $(O)/tests/standin/lib/libcuda.so.1
+
+$(O)/tests/bench/libnothing.so: tests/bench/nothing.c tests/bench/nothing.h $(S)/flags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) -shared -Wl,-Bsymbolic -o $@ $<
+
+$(O)/tests/bench/empty.bpf.o: tests/bench/empty.bpf.c $(O)/bpf/flags
+	$(call msg,BPF,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(BPF_ARCH) -MMD -MP -c $< -o $@
+
+$(O)/tests/bench/empty.skel.h: $(O)/tests/bench/empty.bpf.o
+	$(call msg,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name empty_bpf > $@.tmp && mv $@.tmp $@
+
+# Tests ---------------------------------------------------------------------------------------------------------------
+
+.PHONY: unit-build fuzz-build tsan-build bench-build e2e-build lint-build clang-build static-build
+unit-build: $(UNIT_BIN)
+tsan-build: $(TSAN_BIN)
+fuzz-build: $(FUZZ_BIN)
+bench-build: $(BENCH_BIN)
+lint-build: $(O)/libttmon-core.a $(PROGRAMS)
+clang-build: $(O)/fuzz/libttmon-core.a $(DAEMON_SRC:%.c=$(O)/fuzz/obj/%.o) $(TOOL_SRC:%.c=$(O)/fuzz/obj/%.o)
+static-build: $(PROGRAMS:$(B)/bin/%=$(O)/static/%)
+e2e-build: $(PROGRAMS) $(STANDIN)
+
+RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
+
+.PHONY: check lint builds unit tsan fuzz fuzz-short e2e bench
+check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 15 minutes
+	@tools/setup.sh
+	+$(RUN) lint builds unit fuzz-short e2e
+
+lint: ## layers, exported names, padding, SPDX lines; file lengths and format as a report
+	+$(RUN) lint
+
+builds: ## gcc, clang, STATIC=1 and the arm64 BPF objects
+	+$(RUN) builds
+
+unit: ## the unit tests under ASan and UBSan
+	+$(RUN) unit
+
+tsan: ## the unit tests under TSan
+	+$(RUN) tsan
+
+fuzz: ## every fuzz target for FUZZ_SECS=600 seconds
+	+$(RUN) fuzz
+
+fuzz-short: ## every fuzz target for 10 seconds
+	+$(RUN) fuzz-short
+
+e2e: ## the daemon on the stand-in libraries; as root
+	+$(RUN) e2e
+
+bench: bench-build ## the figures, each as a ratio against a floor of the same run
+	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done
+
+.PHONY: tidy format
+C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
+
+tidy: $(O)/version.h $(O)/ttmond.skel.h ## clang-tidy, warnings are errors
+	$(Q)$(CLANG_TIDY) --quiet $(filter-out %.bpf.c tests/standin/%,$(filter daemon/%.c lib/%.c tools/%.c,$(C_FILES))) -- \
+		$(CPPFLAGS_ALL) -std=gnu11
+
+format: ## rewrite the C files by .clang-format
+	$(Q)$(CLANG_FORMAT) -i $(C_FILES)
+
+# Set-up, demonstration, installation ---------------------------------------------------------------------------------
+
+.PHONY: deps demo install uninstall clean
+deps: ## install what is missing to build and test (Debian, Ubuntu; as root)
+	@tools/setup.sh
+
+demo: ## run the bundled workload under ttmond and show what it found; as root
+	@tools/setup.sh
+	@+$(MAKE) --no-print-directory $(PROGRAMS) $(O)/demo/workload
+	$(O)/bin/ttmond --dump-db $(O)/demo.json -- $(O)/demo/workload
+	$(O)/bin/ttmon db show $(O)/demo.json
+
+# The option list of ttmond(8) comes from the program's own table.
+$(O)/man/ttmond.8: man/ttmond.8.in $(B)/bin/ttmond
+	$(call msg,MAN,$@)
+	@mkdir -p $(@D)
+	$(Q)$(B)/bin/ttmond --help=man > $@.options
+	$(Q)sed -e '/^@OPTIONS@$$/{' -e 'r $@.options' -e 'd' -e '}' $< > $@.tmp && rm $@.options && mv $@.tmp $@
+
+.PHONY: man
+man: $(O)/man/ttmond.8 ## the manual page of ttmond, with the options of the program: .output/man/ttmond.8
+
+MAN_PAGES := $(wildcard man/*.[1-8]) $(O)/man/ttmond.8
+INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
+	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
+	     $(patsubst docs/%,$(docdir)/%,$(wildcard docs/*.md docs/*.json)) $(addprefix $(docdir)/,$(wildcard README.md CHANGELOG.md LICENSE))
+
+install: all man ## DESTDIR and prefix=/usr/local as usual
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
+	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmond $(DESTDIR)$(sbindir)/ttmond
+	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmon $(DESTDIR)$(bindir)/ttmon
+	$(Q)$(INSTALL) -m 0644 $(wildcard include/ttmon/*.h) $(DESTDIR)$(includedir)/ttmon/
+	$(Q)for m in $(MAN_PAGES); do $(INSTALL) -m 0644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
+	$(Q)$(INSTALL) -m 0644 $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE) $(DESTDIR)$(docdir)/
+
+uninstall: ## remove what install put there
+	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	$(Q)rmdir $(DESTDIR)$(includedir)/ttmon $(DESTDIR)$(docdir) 2>/dev/null || :
+
+clean: ## remove .output
+	$(Q)rm -rf $(O)
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+-include $(shell test -d $(O) && find $(O) -name '*.d')

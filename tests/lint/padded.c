@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * padded.c: the gate on the layout of records. Compiling it is the test.
+ *
+ * No record has padding of its own (a byte that nobody writes would carry kernel memory to user space), every one is a multiple
+ * of 8 bytes, and begins with the header of 24. Where a struct has to change, append to it and fill up by hand.
+ */
+#pragma GCC diagnostic error "-Wpadded"
+
+#include <stddef.h>
+
+#include <ttmon/event.h>
+#include <ttmon/fns.h>
+
+_Static_assert(sizeof(struct ttmon_event) == 24, "the header of every record");
+_Static_assert(sizeof(struct ttmon_cpu_stat) % 64 == 0, "CPUs must not share a cache line");
+_Static_assert(sizeof(struct ttmon_fn_desc) == 12, "read by the BPF programs");
+
+#define X(id, NAME, type, help)                                                         \
+	_Static_assert(sizeof(struct type) % 8 == 0, #NAME " is a multiple of 8");      \
+	_Static_assert(offsetof(struct type, h) == 0, #NAME " begins with the header"); \
+	_Static_assert(id == TTMON_EV_##NAME && id > 0 && id < TTMON_EV_MAX, #NAME " has its id");
+TTMON_EVENT_TABLE(X)
+#undef X
+
+/* What follows the fixed part begins where the struct ends: the checks of lengths rely on it. */
+_Static_assert(offsetof(struct ttmon_ev_alloc, frames) == sizeof(struct ttmon_ev_alloc), "frames");
+_Static_assert(offsetof(struct ttmon_ev_text, text) == sizeof(struct ttmon_ev_text), "text");
+_Static_assert(offsetof(struct ttmon_ev_object, path) == sizeof(struct ttmon_ev_object), "path");
+_Static_assert(offsetof(struct ttmon_ev_map, name) == sizeof(struct ttmon_ev_map), "name");
+_Static_assert(offsetof(struct ttmon_ev_symbol, name) == sizeof(struct ttmon_ev_symbol), "name");

@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# run.sh SUITE...: build and run test suites (lint builds unit tsan fuzz fuzz-short e2e) and count what they say.
+#
+# Every suite prints one line per test: "ok NAME", "FAIL NAME: why" or "SKIP NAME: why". The last line is
+# "N passed, N failed[, N skipped]" and the status is 0 only when nothing failed and something passed. A suite that does not
+# build or ends badly without saying so is a failure of its own.
+
+set -u -o pipefail
+cd "$(dirname "$0")/.." || exit 2
+
+O=${O:-.output}
+MAKE=${MAKE:-make}
+PYTHON=${PYTHON:-/usr/bin/python3}
+FUZZ_SECS=${FUZZ_SECS:-600}
+export PYTHONDONTWRITEBYTECODE=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+
+# Under `make -j` the job server of that make is used, otherwise every core.
+case "${MAKEFLAGS:-}" in
+*jobserver*) jobs=() ;;
+*) jobs=(-j"$(nproc)") ;;
+esac
+
+results=$(mktemp) && scratch=$(mktemp -d) || exit 2
+trap 'rm -rf "$results" "$scratch"' EXIT
+
+# build NAME TARGET...: with -k, so that what does build is still run.
+build() {
+	local name=$1
+	shift
+	"$MAKE" --no-print-directory "${jobs[@]}" -k "$@" >&2 && return 0
+	echo "FAIL builds/$name: does not build"
+	return 1
+}
+
+# A cmocka program: its tests are counted from its TAP lines, its output is shown when it fails.
+run_program() {
+	local program=$1 label=$2 log=$scratch/log n rc
+
+	[ -x "$program" ] || {
+		echo "FAIL $label: not built"
+		return
+	}
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout 120 "$program" >"$log" 2>&1
+	rc=$?
+	if [ $rc -eq 77 ]; then
+		echo "SKIP $label: $(tail -n 1 "$log")"
+	elif [ $rc -ne 0 ]; then
+		sed 's/^/    /' "$log" >&2
+		echo "FAIL $label: exit status $rc"
+	else
+		n=$(grep -c '^ok ' "$log")
+		if [ "$n" -eq 0 ]; then
+			echo "FAIL $label: no test in it ran"
+		else
+			echo "ok $label ($n tests)"
+			sed -n "s/.*# SKIP *\(.*\)/SKIP ${label//\//\\/}: \1/p" "$log"
+		fi
+	fi
+}
+
+suite_lint() {
+	build lint lint-build
+	script tests/lint/lint.py --objects "$O/obj"
+}
+
+# The static programs must want nothing but libmicrohttpd and glibc, and no glibc newer than Ubuntu 22.04's.
+check_static() {
+	local p bad
+
+	for p in "$O/static/ttmond" "$O/static/ttmon"; do
+		[ -x "$p" ] || {
+			echo "FAIL builds/static: no $p"
+			return
+		}
+		bad=$(readelf -d "$p" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libmicrohttpd|libc|ld-linux.*)\.so' | xargs)
+		bad+=$(objdump -T "$p" | grep -oE 'GLIBC_2\.(3[6-9]|[4-9][0-9])' | sort -u | xargs)
+		[ -z "$bad" ] || {
+			echo "FAIL builds/static: ${p##*/} needs $bad"
+			return
+		}
+	done
+	echo "ok builds/static"
+}
+
+suite_builds() {
+	build gcc all && echo "ok builds/gcc"
+	build clang clang-build && echo "ok builds/clang"
+	build static static-build && check_static
+	build bpf-arm64 bpf-arm64 && echo "ok builds/bpf-arm64"
+}
+
+suite_unit() {
+	local t
+
+	build unit unit-build
+	for t in tests/unit/test_*.c; do
+		t=$(basename "$t" .c)
+		run_program "$O/asan/tests/$t" "unit/$t"
+	done
+	script tests/e2e/check_schema.py --write "$O/asan/tests/test_db"
+}
+
+# A script that prints our lines itself; 77 means that it has skipped and said why.
+script() {
+	local log=$scratch/script rc
+
+	timeout 600 "$PYTHON" "$@" | tee "$log"
+	rc=${PIPESTATUS[0]}
+	if [ "$rc" -ne 0 ] && [ "$rc" -ne 77 ] && ! grep -q '^FAIL ' "$log"; then
+		echo "FAIL $1: ended with status $rc"
+	fi
+}
+
+suite_tsan() {
+	local t
+
+	build tsan tsan-build
+	for t in tests/unit/test_*.c; do
+		t=$(basename "$t" .c)
+		run_program "$O/tsan/tests/$t" "tsan/$t"
+	done
+}
+
+# What a long run finds is kept in .output/fuzz/new; the committed corpus only grows by hand.
+fuzz() {
+	local secs=$1 t x log=$scratch/log corpus runs
+
+	build fuzz fuzz-build
+	for t in tests/fuzz/fuzz_*.c; do
+		t=$(basename "$t" .c)
+		x=${t#fuzz_}
+		corpus=$O/fuzz/new/$x
+		mkdir -p "$corpus" "$O/fuzz/crash"
+		[ -d "tests/fuzz/corpus/$x" ] || {
+			echo "FAIL fuzz/$x: no corpus in tests/fuzz/corpus/$x"
+			continue
+		}
+		if "$O/fuzz/bin/$t" -max_total_time="$secs" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+			-artifact_prefix="$O/fuzz/crash/$x-" "$corpus" "tests/fuzz/corpus/$x" >"$log" 2>&1; then
+			runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+			echo "ok fuzz/$x (${runs:-0} runs in $secs s)"
+		else
+			tail -n 40 "$log" | sed 's/^/    /' >&2
+			echo "FAIL fuzz/$x: see $O/fuzz/crash"
+		fi
+	done
+}
+
+suite_fuzz() { fuzz "$FUZZ_SECS"; }
+suite_fuzz-short() { fuzz 10; }
+
+suite_e2e() {
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "SKIP e2e: needs root"
+		return
+	fi
+	build e2e e2e-build
+	script tests/e2e/test_hold.py
+	script tests/e2e/run.py
+}
+
+start=$SECONDS
+for suite in "$@"; do
+	if ! declare -F "suite_$suite" >/dev/null; then
+		echo "run.sh: no suite '$suite'" >&2
+		exit 2
+	fi
+	echo "== $suite"
+	"suite_$suite" | tee -a "$results"
+done
+
+passed=$(grep -c '^ok ' "$results")
+failed=$(grep -c '^FAIL ' "$results")
+skipped=$(grep -c '^SKIP ' "$results")
+echo "== $((SECONDS - start)) s"
+grep '^FAIL ' "$results" | sed 's/^/  /'
+summary="$passed passed, $failed failed"
+[ "$skipped" -eq 0 ] || summary+=", $skipped skipped"
+echo "$summary"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,105 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# setup.sh: install what building and testing ttmon needs, on Debian 12/13 and Ubuntu 22.04/24.04, and mount the two kernel
+# file systems that tracing needs (tracefs, bpffs). Says what it does; does and says nothing when nothing is missing.
+# `make check` and `make demo` run it first, `make` never does. Without root it only names what is missing.
+
+set -u
+me=tools/setup.sh
+
+packages=(gcc libc6-dev make pkg-config clang clang-format clang-tidy libbpf-dev libelf-dev zlib1g-dev libjansson-dev
+	libmicrohttpd-dev libcmocka-dev python3 python3-jsonschema curl)
+
+say() { echo "$me: $*"; }
+die() {
+	echo "$me: $*" >&2
+	exit 1
+}
+
+installed() {
+	dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'
+}
+
+# Ubuntu packs bpftool per kernel version behind a wrapper that refuses on any other kernel: any of them will do.
+have_bpftool() {
+	ls /usr/lib/linux-tools-*/bpftool >/dev/null 2>&1 || PATH=$PATH:/usr/sbin bpftool version >/dev/null 2>&1
+}
+
+# libFuzzer and clang's sanitizers: a package of their own on Debian 12 and newer, part of libclang-common before.
+have_clang_rt() {
+	ls "$(clang -print-resource-dir 2>/dev/null)"/lib/*/libclang_rt.fuzzer*.a >/dev/null 2>&1
+}
+
+clang_rt_package() {
+	if apt-cache show libclang-rt-dev 2>/dev/null | grep -q '^Package:'; then
+		echo libclang-rt-dev
+	else
+		echo "libclang-rt-$(clang -dumpversion 2>/dev/null | cut -d. -f1)-dev"
+	fi
+}
+
+find_missing() {
+	missing=()
+	for p in "${packages[@]}"; do
+		installed "$p" || missing+=("$p")
+	done
+	if ! have_bpftool; then
+		case "$ID ${ID_LIKE:-}" in
+		*ubuntu*) missing+=(linux-tools-common linux-tools-generic) ;;
+		*) missing+=(bpftool) ;;
+		esac
+	fi
+}
+
+mount_missing() {
+	local type=$1 dir=$2
+
+	[ "$(stat -f -c %T "$dir" 2>/dev/null)" = "$3" ] && return
+	if mount -t "$type" "$type" "$dir" 2>/dev/null; then
+		say "mounted $type on $dir"
+	else
+		say "cannot mount $type on $dir: tests that trace will fail"
+	fi
+}
+
+apt_get() {
+	local out
+
+	out=$(DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" 2>&1) ||
+		die "apt-get $1 failed: $(echo "$out" | tail -n 1)"
+}
+
+install() {
+	say "installing $*"
+	apt_get install --no-install-recommends "$@"
+}
+
+ID=unknown
+[ -r /etc/os-release ] && . /etc/os-release
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+	find_missing
+	if [ ${#missing[@]} -gt 0 ] || ! have_clang_rt; then
+		if [ "$(id -u)" -ne 0 ]; then
+			die "missing: ${missing[*]:-$(clang_rt_package)}: run $me as root"
+		fi
+		say "updating the package lists"
+		apt_get update
+		[ ${#missing[@]} -eq 0 ] || install "${missing[@]}"
+		# Which clang runtime fits is known only now that there is a clang.
+		have_clang_rt || install "$(clang_rt_package)"
+		say "done"
+	fi
+	pkg-config --atleast-version=1.1 libbpf ||
+		die "libbpf $(pkg-config --modversion libbpf) is too old to build with, 1.1 is needed;" \
+			"programs built elsewhere with STATIC=1 do run here"
+else
+	say "neither Debian nor Ubuntu: cannot check for ${packages[*]} bpftool"
+fi
+
+if [ "$(id -u)" -eq 0 ]; then
+	mount_missing tracefs /sys/kernel/tracing tracefs
+	mount_missing bpf /sys/fs/bpf bpf_fs
+fi
+exit 0
