@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * event.h: the one event table. Shared by the BPF programs, the daemon and every reader of a recording.
+ *
+ * A record is a struct ttmon_event (24 bytes) followed by the rest of the struct of its kind. All records are multiples
+ * of 8 bytes, hold no implicit padding (tests/lint builds this header with -Werror=padded) and are written in host byte
+ * order. Kinds below TTMON_EV_FACT come from BPF through the per-CPU rings; the others are facts that the daemon itself puts
+ * into the stream (what a process has mapped, what an object is called), so that a recording holds all that a replay needs.
+ *
+ * Ids are append-only: a kind is never renumbered and never reused.
+ */
+#ifndef TTMON_EVENT_H
+#define TTMON_EVENT_H
+
+#ifdef __bpf__
+/* vmlinux.h has the types */
+#else
+#include <linux/types.h>
+#endif
+
+/* Frames of a call stack kept with an allocation, innermost (the caller of the CUDA function) first. */
+#define TTMON_MAX_FRAMES 32
+#define TTMON_COMM_LEN	 16
+#define TTMON_BUILD_ID	 20
+
+/*
+ * X(id, NAME, struct, help). The struct is the whole record. Kinds whose record ends in a flexible array say how long
+ * they are in the record itself; see ttmon_event_min_size().
+ */
+#define TTMON_EVENT_TABLE(X)                                                                              \
+	X(1, PROC, ttmon_ev_proc, "process seen for the first time, forked or exec'd")                    \
+	X(2, EXIT, ttmon_ev_exit, "last thread of a process exited")                                      \
+	X(3, ALLOC, ttmon_ev_alloc, "allocation or registration returned")                                \
+	X(4, FREE, ttmon_ev_free, "free or unregister returned")                                          \
+	X(5, COPY, ttmon_ev_copy, "transfer of contiguous bytes")                                         \
+	X(6, COPY_RECT, ttmon_ev_copy_rect, "transfer of a 2D or 3D region")                              \
+	X(7, HINT, ttmon_ev_hint, "prefetch, advice or device pointer asked for a range")                 \
+	X(8, RESET, ttmon_ev_reset, "device reset or context destroyed: implicit free of all it held")    \
+	X(9, LAUNCHES, ttmon_ev_launches, "kernel and graph launches of a process on one CPU, cumulative") \
+	X(10, MMAP, ttmon_ev_mmap, "mmap returned")                                                       \
+	X(11, MUNMAP, ttmon_ev_munmap, "munmap entered")                                                  \
+	X(12, MREMAP, ttmon_ev_mremap, "mremap returned")                                                 \
+	X(13, BRK, ttmon_ev_brk, "brk returned")                                                          \
+	X(14, TAG, ttmon_ev_tag, "name that the program gave to an allocation (USDT ttmon:alloc)")         \
+	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")               \
+	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                \
+	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                 \
+	X(67, MAP, ttmon_ev_map, "one mapping of a process, from /proc/PID/maps or a perf MMAP2 record")   \
+	X(68, SYMBOL, ttmon_ev_symbol, "name of the function at an object's file offset")                 \
+	X(69, BLIND, ttmon_ev_blind, "time between an object's mapping and its probes being active")      \
+	X(70, LOST, ttmon_ev_lost, "kernel counters at a point in time, one CPU and kind")                \
+	X(71, MAPS_DONE, ttmon_ev_maps_done, "end of a full list of a process's mappings")                  \
+	X(72, LAUNCH_SUMS, ttmon_ev_launch_sums, "LAUNCHES as read by the daemon, for what no later record told")
+
+enum ttmon_event_kind {
+	TTMON_EV_NONE = 0,
+#define X(id, NAME, type, help) TTMON_EV_##NAME = id,
+	TTMON_EVENT_TABLE(X)
+#undef X
+	TTMON_EV_FACT = 64,
+	TTMON_EV_MAX = 73, /* one past the last kind */
+};
+
+struct ttmon_event {
+	__u64 ts_ns; /* CLOCK_MONOTONIC, taken after the ring space was reserved */
+	__u16 kind;  /* enum ttmon_event_kind */
+	__u16 cpu;
+	__u32 lost; /* records this CPU had lost up to here (running count, wraps) */
+	__u32 tgid; /* in the initial pid namespace */
+	__u32 tid;
+};
+
+/* Why a process is announced. */
+enum ttmon_proc_reason { TTMON_PROC_SEEN, TTMON_PROC_FORK, TTMON_PROC_EXEC };
+
+struct ttmon_ev_proc {
+	struct ttmon_event h;
+	__u64 start_ns;	 /* task->start_time of the thread group leader: with tgid, the process's identity */
+	__u64 cgroup_id; /* cgroup v2 id, 0 if unknown */
+	__u32 ppid;
+	__u32 reason; /* enum ttmon_proc_reason */
+	char comm[TTMON_COMM_LEN];
+};
+
+struct ttmon_ev_exit {
+	struct ttmon_event h;
+	__u64 start_ns;
+	__u32 code; /* wait status as in waitpid(2) */
+	__u32 pad;
+};
+
+/* How an allocation came to be. The names are those of the database. Append-only. */
+#define TTMON_METHOD_TABLE(X)                                                                            \
+	X(0, NONE, "none")                                                                               \
+	X(1, HOST_ALLOC, "host_alloc") /* cudaHostAlloc, cudaMallocHost, cuMemHostAlloc, ... : pinned */ \
+	X(2, REGISTERED, "registered") /* cudaHostRegister: the program's own memory, pinned */          \
+	X(3, MANAGED, "managed")                                                                         \
+	X(4, POOL, "pool") /* host memory pool or VMM allocation with a host location: pinned */         \
+	X(5, MMAP, "mmap") /* an ordinary mapping of the process, [heap] and [stack] too: pageable */    \
+	X(6, DEVICE, "device")                                                                           \
+	X(7, TT_DRAM, "tt_dram")                                                                         \
+	X(8, TT_L1, "tt_l1")                                                                             \
+	X(9, TT_L1_SMALL, "tt_l1_small")                                                                 \
+	X(10, TT_TRACE, "tt_trace")                                                                      \
+	X(11, TT_CB, "tt_cb")                                                                            \
+	X(12, CUSTOM, "custom") /* the program's own allocator: --alloc-fn or USDT ttmon:alloc: pageable */
+
+enum ttmon_method {
+#define X(id, NAME, name) TTMON_METHOD_##NAME = id,
+	TTMON_METHOD_TABLE(X)
+#undef X
+	TTMON_METHOD_MAX
+};
+
+/* Bits of ttmon_ev_alloc, _free, _copy and _copy_rect. */
+#define TTMON_B_ASYNC	   (1 << 0) /* the call is asynchronous */
+#define TTMON_B_UNOBSERVED (1 << 1) /* recorded at entry: enqueued, result not observed; entry_ns == ts_ns, err is 0 */
+#define TTMON_B_CAPTURED   (1 << 2) /* enqueued into a stream being captured: a graph node, not a transfer */
+#define TTMON_B_BATCH	   (1 << 3) /* one element of a batched call */
+#define TTMON_B_TRUNCATED  (1 << 4) /* last element seen of a batch longer than the cap */
+#define TTMON_B_SRC_ARRAY  (1 << 5) /* source is a CUDA array or symbol: on the device, has no address */
+#define TTMON_B_DST_ARRAY  (1 << 6) /* same for the destination */
+#define TTMON_B_STACK_CUT  (1 << 7) /* the call stack was longer than what is kept */
+
+struct ttmon_ev_alloc {
+	struct ttmon_event h;
+	__u64 entry_ns; /* CLOCK_MONOTONIC at function entry; ts_ns is at return */
+	__u64 addr;	/* 0 where err != 0 or the address was not observed */
+	__u64 size;	/* bytes asked for */
+	__u32 flags;	/* API flags as passed: cudaHostAlloc / cudaHostRegister / managed attach */
+	__s32 err;	/* cudaError_t or CUresult; 0 is success */
+	__u16 fn;	/* enum ttmon_fn: the outermost function called */
+	__u8 method;	/* enum ttmon_method */
+	__u8 nframes;	/* <= TTMON_MAX_FRAMES; the record may be longer than they need */
+	__s16 device;	/* current device of the thread, -1 if unknown */
+	__u16 bits;	/* TTMON_B_* */
+	__u64 frames[]; /* return addresses, the caller of fn first */
+};
+
+struct ttmon_ev_free {
+	struct ttmon_event h;
+	__u64 entry_ns; /* a free takes effect at its entry: the address may be given out again before it returns */
+	__u64 addr;
+	__s32 err;
+	__u16 fn;
+	__u16 bits;
+	__s16 device;
+	__u8 method; /* what the function frees: HOST_ALLOC, REGISTERED, DEVICE (also managed and pool), CUSTOM, POOL (VMM unmap) */
+	__u8 pad[5];
+};
+
+/* Direction of a transfer, numbered as cudaMemcpyKind (driver_types.h). */
+enum ttmon_dir {
+	TTMON_DIR_H2H,
+	TTMON_DIR_H2D,
+	TTMON_DIR_D2H,
+	TTMON_DIR_D2D,
+	TTMON_DIR_DEFAULT, /* to be inferred from both pointers */
+	TTMON_DIR_INVALID, /* the program passed a kind that does not exist */
+	TTMON_DIR_MAX,
+};
+
+struct ttmon_ev_copy {
+	struct ttmon_event h;
+	__u64 entry_ns;
+	__u64 dst; /* 0 with TTMON_B_DST_ARRAY */
+	__u64 src;
+	__u64 bytes;
+	__u64 stream;
+	__s32 err;
+	__u16 fn;
+	__u16 bits;
+	__s16 device;
+	__u8 dir; /* enum ttmon_dir, as the call says */
+	__u8 pad[5];
+};
+
+/* rows * slices pieces of width bytes; addresses are those of the first byte moved, offsets already applied. */
+struct ttmon_ev_copy_rect {
+	struct ttmon_event h;
+	__u64 entry_ns;
+	__u64 dst;
+	__u64 src;
+	__u64 stream;
+	__u64 width;  /* bytes of a row */
+	__u64 rows;   /* rows of a slice, >= 1 */
+	__u64 slices; /* >= 1; 1 in 2D */
+	__u64 dpitch; /* bytes from row to row at the destination */
+	__u64 spitch;
+	__u64 dslice; /* bytes from slice to slice at the destination */
+	__u64 sslice;
+	__s32 err;
+	__u16 fn;
+	__u16 bits;
+	__s16 device;
+	__u8 dir;
+	__u8 pad[5];
+};
+
+enum ttmon_hint { TTMON_HINT_PREFETCH, TTMON_HINT_ADVISE, TTMON_HINT_DEVICE_PTR };
+
+struct ttmon_ev_hint {
+	struct ttmon_event h;
+	__u64 addr;
+	__u64 bytes; /* 0 for DEVICE_PTR */
+	__u32 hint;  /* enum ttmon_hint */
+	__s32 err;
+	__u32 advice;	 /* cudaMemoryAdvise; 0 otherwise */
+	__s32 loc_type;	 /* cudaMemLocationType: 1 device, 2 host, 3 host NUMA node, 4 current NUMA node; 0 unknown */
+	__s32 loc_id;	 /* device or node */
+	__u16 fn;
+	__u16 bits;
+};
+
+struct ttmon_ev_reset {
+	struct ttmon_event h;
+	__s32 err;
+	__u16 fn;
+	__s16 device; /* -1: unknown, then everything of the process but registrations of other devices is doubtful */
+};
+
+/* Sent at the first launch in a slot later than the last record's; core takes the difference to the last one of (process, cpu). */
+struct ttmon_ev_launches {
+	struct ttmon_event h;
+	__u64 kernels;	   /* launches of this process on this CPU since it was first seen */
+	__u64 graphs;	   /* graph launches */
+	__u64 graph_copies; /* copy nodes added to graphs or copies captured: a blind spot, their transfers are not seen */
+};
+
+struct ttmon_ev_mmap {
+	struct ttmon_event h;
+	__u64 addr;
+	__u64 len; /* page aligned */
+	__u32 prot;
+	__u32 flags; /* MAP_* */
+	__s32 fd;    /* -1 for anonymous */
+	__u32 pad;
+};
+
+struct ttmon_ev_munmap {
+	struct ttmon_event h;
+	__u64 addr;
+	__u64 len;
+};
+
+struct ttmon_ev_mremap {
+	struct ttmon_event h;
+	__u64 entry_ns; /* the old range is given up at entry */
+	__u64 old_addr;
+	__u64 old_len;
+	__u64 new_addr;
+	__u64 new_len;
+	__u64 flags; /* MREMAP_* */
+};
+
+struct ttmon_ev_brk {
+	struct ttmon_event h;
+	__u64 start; /* begin of the heap (mm->start_brk) */
+	__u64 brk;   /* its end from now on */
+};
+
+/* Follows the ALLOC it names. */
+struct ttmon_ev_tag {
+	struct ttmon_event h;
+	__u64 addr;
+	char tag[32]; /* NUL-terminated */
+};
+
+/* ---- facts: made by the daemon, cpu is TTMON_CPU_DAEMON ---- */
+#define TTMON_CPU_DAEMON 0xffff
+
+/* First record of a capture. hostname and release are NUL-terminated. */
+struct ttmon_ev_clock {
+	struct ttmon_event h; /* ts_ns: mono_ns */
+	__u64 mono_ns;
+	__u64 real_ns;
+	__u64 boot_ns;
+	__u32 nr_cpus;
+	__u32 page_size;
+	__u32 capture; /* enum ttmon_capture */
+	__u32 options; /* TTMON_OPT_* */
+	char hostname[64];
+	char release[64];
+};
+
+enum ttmon_capture { TTMON_CAPTURE_SYSTEM, TTMON_CAPTURE_PIDS, TTMON_CAPTURE_COMMAND };
+#define TTMON_OPT_MMAP	       (1 << 0) /* mmap and friends are traced */
+#define TTMON_OPT_COPY_RESULTS (1 << 1)
+#define TTMON_OPT_NO_RETURNS   (1 << 2)
+
+enum ttmon_text { TTMON_TEXT_EXE, TTMON_TEXT_CMDLINE, TTMON_TEXT_CGROUP };
+
+/* len bytes of text, not NUL-terminated, padded with zeros to a multiple of 8. h.tgid says whose. */
+struct ttmon_ev_text {
+	struct ttmon_event h;
+	__u32 what; /* enum ttmon_text */
+	__u32 len;
+	char text[];
+};
+
+#define TTMON_OBJ_CUDA	(1 << 0) /* CUDA runtime or driver, or an allocator named by --alloc-fn: left out of call sites */
+#define TTMON_OBJ_PROBED (1 << 1)
+
+struct ttmon_ev_object {
+	struct ttmon_event h;
+	__u32 id;    /* 1, 2, ...: given by the daemon, once per (device, inode) */
+	__u32 flags; /* TTMON_OBJ_* */
+	__u64 dev;   /* st_dev */
+	__u64 ino;
+	__u8 build_id[TTMON_BUILD_ID]; /* shorter ids are padded with zeros */
+	__u8 build_id_len;	       /* 0: none */
+	__u8 pad[3];
+	__u32 text_end_pad;
+	__u32 len; /* of the path that follows, not NUL-terminated, padded to 8 */
+	char path[];
+};
+
+struct ttmon_ev_map {
+	struct ttmon_event h; /* ts_ns: time before the list was read, or the time of the MMAP2 record */
+	__u64 start;
+	__u64 end;
+	__u64 pgoff; /* bytes */
+	__u32 object; /* id of an OBJECT fact, 0: none (anonymous, or a file nobody looked at) */
+	__u32 prot;   /* PROT_READ | PROT_WRITE | PROT_EXEC */
+	__u32 shared; /* 1: MAP_SHARED */
+	__u32 len;    /* of the name in /proc/PID/maps that follows ("[heap]", a path, or empty), padded to 8 */
+	char name[];
+};
+
+/* The MAP facts of h.tgid since the last MAPS_DONE were the whole list, as read between from_ns and h.ts_ns. */
+struct ttmon_ev_maps_done {
+	struct ttmon_event h;
+	__u64 from_ns;
+	__u32 count;
+	__u32 pad;
+};
+
+/* The kernel's sums for h.tgid on of_cpu, read at h.ts_ns; same meaning as TTMON_EV_LAUNCHES from that CPU. */
+struct ttmon_ev_launch_sums {
+	struct ttmon_event h;
+	__u32 of_cpu;
+	__u32 pad;
+	__u64 kernels;
+	__u64 graphs;
+	__u64 graph_copies;
+};
+
+struct ttmon_ev_symbol {
+	struct ttmon_event h;
+	__u32 object;
+	__u32 len;    /* of the name that follows, padded to 8; 0: looked up, no name */
+	__u64 offset; /* file offset asked about */
+	__u64 delta;  /* offset minus the function's start */
+	char name[];
+};
+
+struct ttmon_ev_blind {
+	struct ttmon_event h; /* tgid: the process that mapped it */
+	__u32 object;
+	__u32 held; /* 1: the process was held meanwhile, no call can have been missed */
+	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
+	__u64 active_ns; /* when the probes were active */
+};
+
+/* Losses and refusals, counted per CPU in the kernel. Append-only. */
+#define TTMON_LOSS_TABLE(X)                                                                            \
+	X(0, RING_FULL, "ring_full", "no space in the ring")                                           \
+	X(1, MAP_FULL, "map_full", "a kernel table was full or out of memory")                         \
+	X(2, READ_FAILED, "read_failed", "memory of the program could not be read (page not present)") \
+	X(3, UNPAIRED, "unpaired", "a call never returned (longjmp, exception)")
+
+enum ttmon_loss {
+#define X(id, NAME, name, help) TTMON_LOSS_##NAME = id,
+	TTMON_LOSS_TABLE(X)
+#undef X
+	TTMON_LOSS_MAX
+};
+
+/* Counters of one CPU as the kernel keeps them; written by BPF, read by the daemon through the mapped array. */
+struct ttmon_cpu_stat {
+	__u64 attempted[TTMON_EV_FACT]; /* by kind: events a probe meant to send */
+	__u64 lost[TTMON_EV_FACT];	/* by kind: those that were not sent */
+	__u64 reason[TTMON_LOSS_MAX];	/* why; the sum over reasons is the sum over lost[] */
+	__u64 nested;			/* probed calls inside another probed call: seen, not counted twice */
+	__u64 filtered;			/* hits of processes nobody asked for */
+	__u64 running_lost;		/* what ttmon_event.lost shows */
+	__u64 pad;
+};
+
+/* The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows them. */
+struct ttmon_ev_lost {
+	struct ttmon_event h;
+	__u32 stat_cpu;
+	__u32 stat_kind; /* kind; 0: reason[] and nested are meant, attempted/lost are 0 */
+	__u64 attempted;
+	__u64 lost;
+	__u64 reason[TTMON_LOSS_MAX];
+	__u64 nested;
+};
+
+#endif /* TTMON_EVENT_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * usdt.h: for an allocator that wants its allocations seen by ttmond. C11 and C++11; needs nothing but this file.
+ *
+ *	#include <ttmon/usdt.h>
+ *
+ *	p = my_pool_alloc(pool, n);
+ *	TTMON_ALLOC(p, n, "pool A");	after the memory was handed out; the tag is a string or NULL
+ *	...
+ *	TTMON_FREE(p);			before the memory can be handed out again
+ *
+ * Each use is a nop and a note in the ELF file (.note.stapsdt, provider "ttmon", names "alloc" and "free"; arguments are pointer,
+ * size and tag, each 8 bytes in a register): a few instructions and no call as long as no tracer is attached. Any tool that knows
+ * such notes can use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
+ */
+#ifndef TTMON_USDT_H
+#define TTMON_USDT_H
+
+#include <stddef.h>
+
+#define TTMON_ALLOC(ptr, size, tag) ttmon_usdt_alloc_((ptr), (size), (tag))
+#define TTMON_FREE(ptr)		    ttmon_usdt_free_((ptr))
+
+/*
+ * x86: the kernel turns a probe on this 5-byte nop into a call (Linux 6.18), which writes below the stack pointer, where the compiler may keep
+ * variables of a function that calls nothing (the red zone, 128 bytes). Hence the stack pointer is moved out of their way meanwhile.
+ */
+#if defined(__x86_64__) && defined(__LP64__)
+#define TTMON_USDT_NOP_                                                                     \
+	"{lea -128(%%rsp), %%rsp|lea rsp, [rsp-128]}\n"                                     \
+	"990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"                                         \
+	"{lea 128(%%rsp), %%rsp|lea rsp, [rsp+128]}\n"
+#elif defined(__aarch64__) && defined(__LP64__)
+#define TTMON_USDT_NOP_ "990: nop\n"
+#endif
+
+/*
+ * The note: sizes of name and description, type 3, "stapsdt"; address of the nop, of a base symbol (by which readers undo prelink)
+ * and of a semaphore (none); provider, name and arguments. Flag "?" puts it into the section group of the function around it, so
+ * that it goes when the linker drops a duplicate of an inline function.
+ */
+#define TTMON_USDT_NOTE_(name, args)                                          \
+	".pushsection .note.stapsdt, \"?\", \"note\"\n"                       \
+	".balign 4\n"                                                         \
+	".4byte 992f - 991f, 994f - 993f, 3\n"                                \
+	"991: .asciz \"stapsdt\"\n"                                           \
+	"992: .balign 4\n"                                                    \
+	"993: .8byte 990b, _.stapsdt.base, 0\n"                               \
+	".asciz \"ttmon\"\n"                                                  \
+	".asciz \"" name "\"\n"                                               \
+	".asciz \"" args "\"\n"                                               \
+	"994: .balign 4\n"                                                    \
+	".popsection\n"                                                       \
+	".ifndef _.stapsdt.base\n"                                            \
+	".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n" \
+	".weak _.stapsdt.base\n"                                              \
+	".hidden _.stapsdt.base\n"                                            \
+	"_.stapsdt.base: .space 1\n"                                          \
+	".size _.stapsdt.base, 1\n"                                           \
+	".popsection\n"                                                       \
+	".endif\n"
+
+static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_alloc_(const void *ptr, size_t size, const char *tag)
+{
+#ifdef TTMON_USDT_NOP_
+	/* A tracer cannot read a page that was never touched, and a string constant may stand on one. */
+	if (tag) {
+		const volatile char *p = tag;
+		char first = *p;
+
+		(void)first;
+	}
+	__asm__ __volatile__(TTMON_USDT_NOP_ TTMON_USDT_NOTE_("alloc", "8@%0 8@%1 8@%2") : : "r"(ptr), "r"(size), "r"(tag) : "memory");
+#else
+	(void)ptr;
+	(void)size;
+	(void)tag;
+#endif
+}
+
+static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_free_(const void *ptr)
+{
+#ifdef TTMON_USDT_NOP_
+	__asm__ __volatile__(TTMON_USDT_NOP_ TTMON_USDT_NOTE_("free", "8@%0") : : "r"(ptr) : "memory");
+#else
+	(void)ptr;
+#endif
+}
+
+#endif
