@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * call.bpf.h: what every program at a CUDA function begins with, the rule for nested calls, and the records that more than one
+ * program sends.
+ */
+#ifndef TTMON_CALL_BPF_H
+#define TTMON_CALL_BPF_H
+
+#include "gather.bpf.h"
+
+extern const volatile u32 cfg_stack_frames;
+extern const volatile u32 cfg_legacy; /* no uprobe_multi links: daemon/io/uprobe_legacy.h */
+extern const volatile u64 cfg_page_mask;
+
+struct legacy_key {
+	u32 event;
+	u32 low;
+};
+
+struct legacy_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct legacy_key);
+	__type(value, u64);
+};
+
+extern struct legacy_map legacy_cookies SEC(".maps");
+
+/* What the daemon gave this probe. A legacy event has one cookie for many: together with the place in the page it says which. */
+static __always_inline u64 probe_cookie(struct pt_regs *ctx)
+{
+	u64 cookie = bpf_get_attach_cookie(ctx);
+
+	if (cfg_legacy) {
+		struct legacy_key k = { .event = cookie, .low = PT_REGS_IP(ctx) & cfg_page_mask };
+		u64 *v = bpf_map_lookup_elem(&legacy_cookies, &k);
+
+		cookie = v ? *v : 0;
+	}
+	return cookie;
+}
+
+/* The function that returns. At a legacy event that is the one in flight: leave() looks whether it was entered here. */
+static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *c)
+{
+	return cfg_legacy ? c->fn : (u32)bpf_get_attach_cookie(ctx);
+}
+
+/* which_fn may use t. No function has number 0. */
+#define PROLOGUE(which_fn)                                                 \
+	u64 id = bpf_get_current_pid_tgid();                               \
+	u32 fn;                                                            \
+	struct proc_info *p;                                               \
+	struct task_state *t;                                              \
+                                                                           \
+	if (!active)                                                       \
+		return 0;                                                  \
+	p = wanted(id >> 32);                                              \
+	if (!p)                                                            \
+		return 0;                                                  \
+	t = task_get();                                                    \
+	if (!t) {                                                          \
+		emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_MAP_FULL);          \
+		return 0;                                                  \
+	}                                                                  \
+	fn = (which_fn);                                                   \
+	if (!fn)                                                           \
+		return 0;
+
+static __always_inline void count_nested(void)
+{
+	struct ttmon_cpu_stat *st = emit_stat();
+
+	if (st)
+		__sync_fetch_and_add(&st->nested, 1);
+}
+
+/*
+ * Is the thread inside another probed call already? A call in flight that this one was entered above never returned. The same
+ * stack pointer with another function is a tail call; with the same function it is the next round of a loop that was longjmp'ed.
+ */
+static __always_inline bool nested_call(struct call *c, u64 sp, u32 fn)
+{
+	if (!c->fn)
+		return false;
+	if (sp < c->sp || (sp == c->sp && fn != c->fn))
+		return true;
+	c->fn = 0;
+	emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_UNPAIRED);
+	return false;
+}
+
+/*
+ * Calls without a return probe cannot say when they end. On x86 they still run while the word where their return address was
+ * pushed holds it. On arm64 the return address comes in a register: it is looked for in the frame records of the callers.
+ */
+#ifdef __TARGET_ARCH_x86
+static __always_inline bool nested_in_marker(struct pt_regs *ctx, struct task_state *t, u64 sp)
+{
+	u64 ra = 0;
+
+	if (t->marker_sp <= sp)
+		return false;
+	bpf_probe_read_user(&ra, sizeof(ra), (void *)t->marker_sp);
+	return ra == t->marker_ra;
+}
+#else
+#define MARKER_FRAMES 8
+static __always_inline bool nested_in_marker(struct pt_regs *ctx, struct task_state *t, u64 sp)
+{
+	u64 record[2] = { ctx->regs[29], 0 };
+
+	if (t->marker_sp <= sp)
+		return false;
+#pragma unroll
+	for (int i = 0; i < MARKER_FRAMES; i++) {
+		if (record[0] >= t->marker_sp || bpf_probe_read_user(record, sizeof(record), (void *)record[0]))
+			return false;
+		if (record[1] == t->marker_ra)
+			return true;
+	}
+	return false;
+}
+#endif
+
+static __always_inline void set_marker(struct pt_regs *ctx, struct task_state *t, u64 sp)
+{
+	t->marker_sp = sp;
+	CALLER(ctx, &t->marker_ra);
+}
+
+static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
+{
+	if (!nested_call(&t->cuda, sp, fn) && !nested_in_marker(ctx, t, sp))
+		return false;
+	count_nested();
+	return true;
+}
+
+SUBPROG int emit_copy(struct task_state *t, struct copy_args *c, u64 entry_ns, u64 packed)
+{
+	/* packed: fn in the low half, device in bits 32-47, error in none: it is 0 or in t->word[27]. */
+	u64 id = bpf_get_current_pid_tgid();
+	u32 fn = packed;
+	s16 device = packed >> 32;
+
+	if (!t || !c)
+		return 0;
+	if (c->rows == 1 && c->slices == 1) {
+		struct ttmon_ev_copy *e = emit_reserve(TTMON_EV_COPY, sizeof(*e), id);
+
+		if (!e)
+			return 0;
+		e->entry_ns = entry_ns ?: e->h.ts_ns;
+		e->dst = c->dst;
+		e->src = c->src;
+		e->bytes = c->width;
+		e->stream = c->stream;
+		e->err = (s32)t->word[27];
+		e->fn = fn;
+		e->bits = c->bits;
+		e->device = device;
+		e->dir = c->dir;
+		__builtin_memset(e->pad, 0, sizeof(e->pad));
+		emit_submit(e);
+	} else {
+		struct ttmon_ev_copy_rect *e = emit_reserve(TTMON_EV_COPY_RECT, sizeof(*e), id);
+
+		if (!e)
+			return 0;
+		e->entry_ns = entry_ns ?: e->h.ts_ns;
+		e->dst = c->dst;
+		e->src = c->src;
+		e->stream = c->stream;
+		e->width = c->width;
+		e->rows = c->rows;
+		e->slices = c->slices;
+		e->dpitch = c->dpitch;
+		e->spitch = c->spitch;
+		e->dslice = c->dslice;
+		e->sslice = c->sslice;
+		e->err = (s32)t->word[27];
+		e->fn = fn;
+		e->bits = c->bits;
+		e->device = device;
+		e->dir = c->dir;
+		__builtin_memset(e->pad, 0, sizeof(e->pad));
+		emit_submit(e);
+	}
+	return 0;
+}
+
+#define PACK_FN(fn, device) ((u64)(fn) | (u64)(u16)(device) << 32)
+
+/* The call stack into t->frames, innermost first. Returns the number of frames, with bit 31 if there were more. */
+static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t, bool at_entry)
+{
+	u32 max = cfg_stack_frames > TTMON_MAX_FRAMES ? TTMON_MAX_FRAMES : cfg_stack_frames;
+	long n = bpf_get_stack(ctx, t->frames, sizeof(t->frames), BPF_F_USER_STACK);
+	u32 frames;
+
+	if (n < 0)
+		n = 0;
+	frames = n / 8;
+	/* At entry the first frame is the function itself and its caller is missing: put the return address in its place. */
+	if (at_entry && frames)
+		CALLER(ctx, &t->frames[0]);
+	if (frames > max)
+		return max | 1U << 31;
+	return frames;
+}
+
+struct alloc_out {
+	u64 entry_ns, addr, size;
+	u32 flags, frames;
+	s32 err;
+	u16 fn, bits;
+	s16 device;
+	u8 method, pad;
+};
+
+#define FILL_ALLOC(e, o, t, count)                                                                           \
+	do {                                                                                                 \
+		(e)->entry_ns = (o)->entry_ns ?: (e)->h.ts_ns;                                               \
+		(e)->addr = (o)->addr;                                                                       \
+		(e)->size = (o)->size;                                                                       \
+		(e)->flags = (o)->flags;                                                                     \
+		(e)->err = (o)->err;                                                                         \
+		(e)->fn = (o)->fn;                                                                           \
+		(e)->method = (o)->method;                                                                   \
+		(e)->nframes = (o)->frames & 63;                                                             \
+		(e)->device = (o)->device;                                                                   \
+		(e)->bits = (o)->bits | ((o)->frames >> 31 ? TTMON_B_STACK_CUT : 0);                         \
+		__builtin_memcpy((e)->frames, (t)->frames, (count) * 8);                                     \
+	} while (0)
+
+SUBPROG int emit_alloc(struct task_state *t, struct alloc_out *o)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct ttmon_ev_alloc *e;
+	u32 n;
+
+	if (!t || !o)
+		return 0;
+	n = o->frames & 63;
+	if (!n) {
+		e = emit_reserve(TTMON_EV_ALLOC, sizeof(*e), id);
+		if (!e)
+			return 0;
+		FILL_ALLOC(e, o, t, 0);
+	} else if (n <= 8) {
+		e = emit_reserve(TTMON_EV_ALLOC, sizeof(*e) + 8 * 8, id);
+		if (!e)
+			return 0;
+		FILL_ALLOC(e, o, t, 8);
+	} else if (n <= 16) {
+		e = emit_reserve(TTMON_EV_ALLOC, sizeof(*e) + 16 * 8, id);
+		if (!e)
+			return 0;
+		FILL_ALLOC(e, o, t, 16);
+	} else {
+		e = emit_reserve(TTMON_EV_ALLOC, sizeof(*e) + 32 * 8, id);
+		if (!e)
+			return 0;
+		FILL_ALLOC(e, o, t, 32);
+	}
+	emit_submit(e);
+	return 0;
+}
+
+SUBPROG int emit_free(struct call *c, u64 packed, s32 err)
+{
+	struct ttmon_ev_free *e;
+
+	if (!c)
+		return 0;
+	e = emit_reserve(TTMON_EV_FREE, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	e->entry_ns = c->entry_ns ?: e->h.ts_ns;
+	e->addr = c->a[0];
+	e->err = err;
+	e->fn = (u32)packed;
+	e->bits = c->bits;
+	e->device = packed >> 32;
+	e->method = fns[(u32)packed & 255].aux;
+	__builtin_memset(e->pad, 0, sizeof(e->pad));
+	emit_submit(e);
+	return 0;
+}
+
+#endif

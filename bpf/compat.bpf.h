@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* compat.bpf.h: every difference between architectures, kernels and libbpf versions, each with where it comes from. */
+#ifndef TTMON_COMPAT_BPF_H
+#define TTMON_COMPAT_BPF_H
+
+#include "vmlinux.h"
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+/* A function of its own to the verifier, which then looks at it once a call site less often; not every program uses each. */
+#define SUBPROG static __noinline __attribute__((unused))
+
+/* libbpf 1.1 (Debian 12) ends at PT_REGS_PARM5; the later ones came with libbpf 1.2. */
+#if defined(__TARGET_ARCH_x86)
+#define ARG_REGS 6 /* System V ABI; the rest is on the stack above the return address */
+#define ARG6(ctx) ((ctx)->r9)
+#define ARG7(ctx) 0
+#define ARG8(ctx) 0
+#define STACK_ARGS(sp) ((sp) + 8)
+/* At a return probe the call's return address has been popped. */
+#define RETURN_SP(sp) ((sp) + 8)
+#define CALLER(ctx, ra) bpf_probe_read_user((ra), 8, (void *)(ctx)->sp)
+/* Arguments of the system call a task is returning from. */
+#define SYSCALL_ARG1(regs) BPF_CORE_READ((regs), di)
+#define SYSCALL_ARG2(regs) BPF_CORE_READ((regs), si)
+#define SYSCALL_ARG3(regs) BPF_CORE_READ((regs), dx)
+#define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), r10)
+#define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), r8)
+#elif defined(__TARGET_ARCH_arm64)
+#define ARG_REGS 8 /* AAPCS64 */
+#define ARG6(ctx) ((ctx)->regs[5])
+#define ARG7(ctx) ((ctx)->regs[6])
+#define ARG8(ctx) ((ctx)->regs[7])
+#define STACK_ARGS(sp) (sp)
+#define RETURN_SP(sp) (sp)
+#define CALLER(ctx, ra) ((*(ra) = (ctx)->regs[30]), 0L)
+/* The return value overwrites x0; the first argument is kept apart. */
+#define SYSCALL_ARG1(regs) BPF_CORE_READ((regs), orig_x0)
+#define SYSCALL_ARG2(regs) BPF_CORE_READ((regs), regs[1])
+#define SYSCALL_ARG3(regs) BPF_CORE_READ((regs), regs[2])
+#define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), regs[3])
+#define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), regs[4])
+#endif
+
+#endif

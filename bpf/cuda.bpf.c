@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cuda.bpf.c: uprobes on the CUDA runtime and driver, and on the program's own allocator.
+ *
+ * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is its class. Programs:
+ *
+ *   cuda_call    entry of calls whose result matters: gathers the arguments into task storage
+ *   cuda_return  their return: one event, with entry time and result
+ *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
+ *
+ * and in async.bpf.c cuda_enqueue, cuda_batch, cuda_note, in usdt.bpf.c usdt_point.
+ */
+#include "call.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+extern const volatile u32 cfg_no_returns;
+
+/* Entry of every class that has a return probe: what the return needs goes to the call in flight. */
+static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
+{
+	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	u32 cls = d->cls;
+
+	fetch_args(ctx, t, d);
+	c->bits = 0;
+	switch (cls) {
+	case TTMON_CLS_FREE:
+		c->a[0] = ARG(0);
+		if (!c->a[0])
+			return 0; /* free(NULL) is a no-op, cudaFree(0) a popular way to initialise */
+		break;
+	case TTMON_CLS_ALLOC_3D:
+		c->a[0] = ARG(0);
+#ifdef __TARGET_ARCH_x86
+		/* cudaExtent by value is larger than two words: it lies on the stack. */
+		if (bpf_probe_read_user(t->word, TTMON_ABI_EXTENT_SIZE, (void *)STACK_ARGS(PT_REGS_SP(ctx))))
+#else
+		/* AAPCS64 passes a pointer to it. */
+		if (bpf_probe_read_user(t->word, TTMON_ABI_EXTENT_SIZE, (void *)t->reg[2]))
+#endif
+			t->word[1] = t->word[2] = 0;
+		c->a[1] = t->word[1];
+		c->a[2] = t->word[2];
+		break;
+	case TTMON_CLS_ALLOC:
+	case TTMON_CLS_ALLOC_RET:
+	case TTMON_CLS_REGISTER:
+	case TTMON_CLS_ALLOC_PITCH:
+	case TTMON_CLS_HINT:
+	case TTMON_CLS_HOST_PTR:
+	case TTMON_CLS_SET_DEVICE:
+	case TTMON_CLS_SET_CTX:
+	case TTMON_CLS_NEW_CTX:
+	case TTMON_CLS_POP_CTX:
+	case TTMON_CLS_RESET:
+	case TTMON_CLS_RESET_CTX:
+	case TTMON_CLS_RESET_DEV:
+	case TTMON_CLS_NEW_POOL:
+	case TTMON_CLS_NEW_VMM:
+	case TTMON_CLS_MAP_VMM:
+		c->a[0] = ARG(0);
+		c->a[1] = ARG(1);
+		c->a[2] = ARG(2);
+		c->a[3] = ARG(3);
+		if (d->bits & TTMON_FN_SIZE32)
+			c->a[1] = (u32)c->a[1];
+		break;
+	default:
+		if (!is_copy(cls))
+			return 0;
+		if (gather_copy(t, &c->copy, fn)) {
+			emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
+			return 0;
+		}
+		if ((c->copy.bits & TTMON_B_ASYNC) && stream_captured(p, bpf_get_current_pid_tgid() >> 32, c->copy.stream))
+			c->copy.bits |= TTMON_B_CAPTURED;
+	}
+	c->sp = PT_REGS_SP(ctx);
+	c->fn = fn;
+	c->entry_ns = bpf_ktime_get_ns();
+	return 1;
+}
+
+static __always_inline bool is_host_location(u64 props)
+{
+	u32 type = 0;
+
+	bpf_probe_read_user(&type, sizeof(type), (void *)(props + TTMON_ABI_POOL_LOC_TYPE));
+	return type >= TTMON_ABI_LOC_HOST && type <= TTMON_ABI_LOC_HOST_NUMA_CURRENT;
+}
+
+/* The classes that make memory. Returns 0 when o is not to be sent. */
+static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t, struct call *c, struct alloc_out *o)
+{
+	const volatile struct ttmon_fn_desc *d = &fns[c->fn & 255];
+	u64 out = 0;
+
+	switch (d->cls) {
+	case TTMON_CLS_ALLOC_RET:
+		o->size = c->a[1];
+		o->addr = PT_REGS_RC(ctx);
+		o->err = o->addr ? 0 : 2; /* out of memory, in CUDA's numbers */
+		return 1;
+	case TTMON_CLS_REGISTER:
+		o->addr = o->err ? 0 : c->a[0];
+		o->size = c->a[1];
+		o->flags = c->a[2];
+		return 1;
+	case TTMON_CLS_MAP_VMM:
+		if (!recall(&host_pools, c->a[2]))
+			o->method = TTMON_METHOD_DEVICE;
+		o->addr = o->err ? 0 : c->a[0];
+		o->size = c->a[1];
+		return 1;
+	}
+	if (!o->err && bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0])) {
+		emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_READ_FAILED);
+		return 0;
+	}
+	o->addr = o->err ? 0 : out;
+	if (d->cls == TTMON_CLS_ALLOC_PITCH || d->cls == TTMON_CLS_ALLOC_3D) {
+		u64 pitch = 0;
+
+		/* The pitch is the second out argument, or the word after the pointer in cudaPitchedPtr. */
+		if (!o->err)
+			bpf_probe_read_user(&pitch, sizeof(pitch), (void *)(d->cls == TTMON_CLS_ALLOC_3D ? c->a[0] + 8 : c->a[1]));
+		o->size = d->cls == TTMON_CLS_ALLOC_3D ? pitch * c->a[1] * c->a[2] : pitch * c->a[3];
+		return 1;
+	}
+	o->size = c->a[1];
+	o->flags = c->a[2];
+	if (c->a[3] && recall(&host_pools, c->a[3]))
+		o->method = TTMON_METHOD_POOL;
+	return 1;
+}
+
+static __always_inline bool makes_memory(u32 cls)
+{
+	return (cls >= TTMON_CLS_ALLOC && cls <= TTMON_CLS_REGISTER) || cls == TTMON_CLS_MAP_VMM;
+}
+
+static __noinline int leave_hint(struct call *c, u32 fn, s32 err)
+{
+	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	struct ttmon_ev_hint *e;
+
+	if (!c)
+		return 0;
+	e = emit_reserve(TTMON_EV_HINT, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	e->addr = d->cls == TTMON_CLS_HOST_PTR ? c->a[1] : c->a[0];
+	e->bytes = d->cls == TTMON_CLS_HOST_PTR ? 0 : c->a[1];
+	e->hint = d->aux;
+	e->err = err;
+	e->advice = d->aux == TTMON_HINT_ADVISE ? c->a[2] : 0;
+	e->loc_type = 0;
+	e->loc_id = 0;
+	if (d->cls == TTMON_CLS_HINT) {
+		if (d->bits & TTMON_FN_LOC_DEVICE) {
+			e->loc_id = (s32)c->a[3];
+			e->loc_type = e->loc_id < 0 ? TTMON_ABI_LOC_HOST : TTMON_ABI_LOC_DEVICE;
+		} else {
+			e->loc_type = (s32)c->a[3];
+			e->loc_id = (s32)(c->a[3] >> 32);
+		}
+	}
+	e->fn = fn;
+	e->bits = 0;
+	emit_submit(e);
+	return 0;
+}
+
+static __noinline int leave_reset(u32 fn, s32 device, s32 err)
+{
+	struct ttmon_ev_reset *e = emit_reserve(TTMON_EV_RESET, sizeof(*e), bpf_get_current_pid_tgid());
+
+	if (!e)
+		return 0;
+	e->err = err;
+	e->fn = fn;
+	e->device = device;
+	emit_submit(e);
+	return 0;
+}
+
+/* Classes that tell something about contexts, pools and handles. */
+static __always_inline void leave_misc(struct task_state *t, struct call *c, struct proc_info *p, u32 fn, s32 err)
+{
+	u64 out = 0;
+
+	switch (fns[fn & 255].cls) {
+	case TTMON_CLS_HINT:
+	case TTMON_CLS_HOST_PTR:
+		leave_hint(c, fn, err);
+		return;
+	case TTMON_CLS_RESET:
+		leave_reset(fn, device_of(t, p, fn), err);
+		return;
+	case TTMON_CLS_RESET_CTX:
+		leave_reset(fn, (s32)recall(&ctx_devices, c->a[0]) - 1, err);
+		return;
+	case TTMON_CLS_RESET_DEV:
+		leave_reset(fn, (s32)c->a[0], err);
+		return;
+	}
+	if (err)
+		return;
+	switch (fns[fn & 255].cls) {
+	case TTMON_CLS_SET_DEVICE:
+		t->device = (s32)c->a[0] + 1;
+		return;
+	case TTMON_CLS_SET_CTX:
+		t->device = recall(&ctx_devices, c->a[0]);
+		return;
+	case TTMON_CLS_NEW_CTX:
+		if (!bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
+			remember(&ctx_devices, out, (u32)c->a[1] + 1);
+		if (fns[fn & 255].bits & TTMON_FN_CURRENT)
+			t->device = (s32)c->a[1] + 1;
+		return;
+	case TTMON_CLS_POP_CTX: /* back to a context that we do not keep a stack of */
+		t->device = 0;
+		return;
+	case TTMON_CLS_NEW_POOL:
+		if (is_host_location(c->a[1]) && !bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
+			remember(&host_pools, out, 1);
+		return;
+	case TTMON_CLS_NEW_VMM:
+		if (is_host_location(c->a[2]) && !bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
+			remember(&host_pools, out, 1);
+		return;
+	}
+}
+
+/* Return of a call in flight, if this is the one. */
+static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
+{
+	u32 cls = fns[fn & 255].cls;
+	s32 err = (s32)PT_REGS_RC(ctx);
+
+	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp))
+		return 0;
+	c->fn = 0;
+	if (makes_memory(cls)) {
+		struct alloc_out o = {
+			.entry_ns = c->entry_ns,
+			.err = cls == TTMON_CLS_ALLOC_RET ? 0 : err,
+			.fn = fn,
+			.bits = c->bits,
+			.device = device_of(t, p, fn),
+			.method = fns[fn & 255].aux,
+		};
+
+		c->fn = fn; /* leave_alloc() looks at it */
+		if (leave_alloc(ctx, t, c, &o)) {
+			/* A failed call leaves nothing but a count: no stack. */
+			o.frames = o.err ? 0 : take_stack(ctx, t, false);
+			emit_alloc(t, &o);
+		}
+		c->fn = 0;
+	} else if (cls == TTMON_CLS_FREE) {
+		/* free() of the program's own allocator returns nothing. */
+		if (fn >= TTMON_FN_USER)
+			err = 0;
+		emit_free(c, PACK_FN(fn, device_of(t, p, fn)), err);
+	} else if (is_copy(cls)) {
+		t->word[27] = (u32)err;
+		emit_copy(t, &c->copy, c->entry_ns, PACK_FN(fn, device_of(t, p, fn)));
+	} else {
+		leave_misc(t, c, p, fn, err);
+	}
+	return 0;
+}
+
+/* --no-return-probes: what can be said at entry. Out-pointer allocations are sent without their address. */
+static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
+{
+	u32 cls = fns[fn & 255].cls;
+
+	c->fn = 0;
+	c->bits = TTMON_B_UNOBSERVED;
+	if (makes_memory(cls)) {
+		struct alloc_out o = {
+			.addr = cls == TTMON_CLS_REGISTER || cls == TTMON_CLS_MAP_VMM ? c->a[0] : 0,
+			.size = c->a[1],
+			.flags = cls == TTMON_CLS_ALLOC || cls == TTMON_CLS_REGISTER ? c->a[2] : 0,
+			.fn = fn,
+			.bits = TTMON_B_UNOBSERVED,
+			.device = device_of(t, p, fn),
+			.method = fns[fn & 255].aux,
+			.frames = take_stack(ctx, t, true),
+		};
+
+		emit_alloc(t, &o);
+	} else if (cls == TTMON_CLS_FREE) {
+		c->entry_ns = 0;
+		emit_free(c, PACK_FN(fn, device_of(t, p, fn)), 0);
+	} else if (is_copy(cls)) {
+		t->word[27] = 0;
+		c->copy.bits |= TTMON_B_UNOBSERVED;
+		emit_copy(t, &c->copy, 0, PACK_FN(fn, device_of(t, p, fn)));
+	} else if (cls == TTMON_CLS_SET_DEVICE) {
+		t->device = (s32)c->a[0] + 1;
+	} else if (cls == TTMON_CLS_SET_CTX) {
+		t->device = recall(&ctx_devices, c->a[0]);
+	} else if (cls == TTMON_CLS_HINT || cls == TTMON_CLS_HOST_PTR) {
+		leave_hint(c, fn, 0);
+	} else if (cls == TTMON_CLS_RESET) {
+		leave_reset(fn, device_of(t, p, fn), 0);
+	}
+}
+
+SEC("?uprobe")
+int cuda_call(struct pt_regs *ctx)
+{
+	PROLOGUE(probe_cookie(ctx));
+	if (nested_any(ctx, t, PT_REGS_SP(ctx), fn))
+		return 0;
+	if (!enter(ctx, t, &t->cuda, p, fn))
+		return 0;
+	if (cfg_no_returns)
+		enter_only(ctx, t, &t->cuda, p, fn);
+	return 0;
+}
+
+SEC("?uretprobe")
+int cuda_return(struct pt_regs *ctx)
+{
+	PROLOGUE(returning_fn(ctx, &t->cuda));
+	return leave(ctx, t, &t->cuda, p, fn);
+}
+
+SEC("?uprobe")
+int user_call(struct pt_regs *ctx)
+{
+	PROLOGUE(probe_cookie(ctx));
+	if (nested_call(&t->user, PT_REGS_SP(ctx), fn)) {
+		count_nested();
+		return 0;
+	}
+	if (!enter(ctx, t, &t->user, p, fn))
+		return 0;
+	if (cfg_no_returns)
+		enter_only(ctx, t, &t->user, p, fn);
+	return 0;
+}
+
+SEC("?uretprobe")
+int user_return(struct pt_regs *ctx)
+{
+	PROLOGUE(returning_fn(ctx, &t->user));
+	return leave(ctx, t, &t->user, p, fn);
+}

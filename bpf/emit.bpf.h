@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * emit.bpf.h: the only code that reserves, stamps, submits and counts. A program gathers all it needs first, then
+ *
+ *	struct ttmon_ev_free *e = emit_reserve(TTMON_EV_FREE, sizeof(*e), id);
+ *	if (!e)
+ *		return 0;
+ *	... every field after the header ...
+ *	emit_submit(e);
+ *
+ * The time is taken after the reservation: a record at or past a ring position read after T0 is then stamped after T0
+ * (docs/ARCHITECTURE.md, watermark). Programs at uprobes can be preempted, hence the atomic adds to per-CPU counters.
+ */
+#ifndef TTMON_EMIT_BPF_H
+#define TTMON_EMIT_BPF_H
+
+#include "compat.bpf.h"
+
+#include <ttmon/event.h>
+
+struct inner_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* the daemon puts rings of the size asked for in */
+};
+
+struct rings_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* set to the number of CPUs before load */
+	__type(key, u32);
+	__array(values, struct inner_ring);
+};
+
+struct cpu_stat_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct ttmon_cpu_stat);
+};
+
+extern struct rings_map rings SEC(".maps");
+extern struct cpu_stat_map cpu_stat SEC(".maps");
+extern const volatile u64 cfg_wake_bytes;
+extern int active; /* the one switch: set by the daemon once everything is attached */
+
+static __always_inline struct ttmon_cpu_stat *emit_stat(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpu_stat, &cpu);
+}
+
+/* An event of this kind was due and cannot be sent. */
+static __always_inline void emit_refuse(u32 kind, u32 reason)
+{
+	struct ttmon_cpu_stat *st = emit_stat();
+
+	if (!st)
+		return;
+	__sync_fetch_and_add(&st->attempted[kind], 1);
+	__sync_fetch_and_add(&st->lost[kind], 1);
+	__sync_fetch_and_add(&st->reason[reason], 1);
+	__sync_fetch_and_add(&st->running_lost, 1);
+}
+
+/* Space for one record with the header filled in; NULL, counted, when the ring is full. kind and size are constants, id is
+ * bpf_get_current_pid_tgid() or the identity of the task the event is about. */
+static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct ttmon_cpu_stat *st = bpf_map_lookup_elem(&cpu_stat, &cpu);
+	void *ring = bpf_map_lookup_elem(&rings, &cpu);
+	struct ttmon_event *e;
+
+	if (!st || !ring)
+		return NULL;
+	__sync_fetch_and_add(&st->attempted[kind], 1);
+	e = bpf_ringbuf_reserve(ring, size, 0);
+	if (!e) {
+		__sync_fetch_and_add(&st->lost[kind], 1);
+		__sync_fetch_and_add(&st->reason[TTMON_LOSS_RING_FULL], 1);
+		__sync_fetch_and_add(&st->running_lost, 1);
+		return NULL;
+	}
+	e->ts_ns = bpf_ktime_get_ns();
+	e->kind = kind;
+	e->cpu = cpu;
+	e->lost = st->running_lost;
+	e->tgid = id >> 32;
+	e->tid = id;
+	return e;
+}
+
+/* No wakeup (0.1 us an event instead of 1.8-10 us) unless the ring is filling up faster than the daemon's timer empties it;
+ * looked at every 64th time or so. */
+static __always_inline void emit_submit(void *rec)
+{
+	struct ttmon_event *e = rec;
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (!((e->ts_ns >> 6) & 63)) {
+		u32 cpu = e->cpu;
+		void *ring = bpf_map_lookup_elem(&rings, &cpu);
+
+		if (ring && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_wake_bytes)
+			flags = BPF_RB_FORCE_WAKEUP;
+	}
+	bpf_ringbuf_submit(rec, flags);
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * task.bpf.h: which processes are traced, and what a thread is in the middle of.
+ *
+ * A call in flight lives in task storage, so it dies with its thread. It is recognised by the stack pointer: the return probe
+ * of the outermost probed call sees the stack pointer that the call was entered with (plus the popped return address), a
+ * nested call is entered below it, and a call entered at or above it proves that the one in flight never returned (longjmp, exception).
+ */
+#ifndef TTMON_TASK_BPF_H
+#define TTMON_TASK_BPF_H
+
+#include "emit.bpf.h"
+
+#include <ttmon/fns.h>
+
+#define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
+#define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
+
+struct proc_info {
+	u64 start_ns;
+	u32 flags;
+	u32 capturing; /* streams being captured now */
+};
+
+/* A copy as gathered at entry. Linear ones have rows == slices == 1. */
+struct copy_args {
+	u64 dst, src, stream;
+	u64 width, rows, slices;
+	u64 dpitch, spitch, dslice, sslice;
+	u32 dir;
+	u32 bits;
+};
+
+struct call {
+	u64 sp;
+	u64 entry_ns;
+	u32 fn; /* 0: none in flight */
+	u32 bits;
+	u64 a[4]; /* as the class's entry program leaves them for its return */
+	struct copy_args copy;
+};
+
+struct task_state {
+	struct call cuda;
+	struct call user; /* the program's own allocator: calls CUDA inside, both count */
+	/* The last call without a return probe: still running while the return address is where it was. */
+	u64 marker_sp;
+	u64 marker_ra;
+	s32 device; /* current device + 1; 0: not known */
+	u32 pad;
+	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */
+	u64 word[28]; /* scratch: a parameter struct */
+	u64 frames[TTMON_MAX_FRAMES];
+};
+
+struct procs_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32); /* tgid */
+	__type(value, struct proc_info);
+};
+
+struct tasks_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+};
+
+extern struct procs_map procs SEC(".maps");
+extern struct tasks_map tasks SEC(".maps");
+extern const volatile u32 cfg_all; /* trace every process that hits a probe, not only those in procs */
+
+static __always_inline u64 task_id(struct task_struct *t)
+{
+	return ((u64)BPF_CORE_READ(t, tgid) << 32) | (u32)BPF_CORE_READ(t, pid);
+}
+
+static __always_inline void announce(struct task_struct *leader, u64 id, u32 reason, u64 cgroup)
+{
+	struct ttmon_ev_proc *e = emit_reserve(TTMON_EV_PROC, sizeof(*e), id);
+
+	if (!e)
+		return;
+	e->start_ns = BPF_CORE_READ(leader, start_time);
+	e->cgroup_id = cgroup;
+	e->ppid = BPF_CORE_READ(leader, real_parent, tgid);
+	e->reason = reason;
+	__builtin_memset(e->comm, 0, sizeof(e->comm));
+	BPF_CORE_READ_STR_INTO(&e->comm, leader, comm);
+	emit_submit(e);
+}
+
+SUBPROG int first_seen(struct proc_info *p)
+{
+	struct task_struct *t, *leader;
+
+	if (!p)
+		return 0;
+	/* One of several threads does it; the others' events may overtake the announcement, which the daemon copes with. */
+	if (__sync_fetch_and_or(&p->flags, PROC_ANNOUNCED) & PROC_ANNOUNCED)
+		return 0;
+	t = (struct task_struct *)bpf_get_current_task();
+	leader = BPF_CORE_READ(t, group_leader);
+	p->start_ns = BPF_CORE_READ(leader, start_time);
+	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_SEEN, bpf_get_current_cgroup_id());
+	return 0;
+}
+
+/* The process, if it is to be traced. One hash lookup for everybody else. */
+static __always_inline struct proc_info *wanted(u32 tgid)
+{
+	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
+
+	if (!p) {
+		struct ttmon_cpu_stat *st;
+		struct proc_info fresh = {};
+
+		if (!cfg_all) {
+			st = emit_stat();
+			if (st)
+				st->filtered++;
+			return NULL;
+		}
+		bpf_map_update_elem(&procs, &tgid, &fresh, BPF_NOEXIST);
+		p = bpf_map_lookup_elem(&procs, &tgid);
+		if (!p) {
+			emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);
+			return NULL;
+		}
+	}
+	if (!(p->flags & PROC_ANNOUNCED))
+		first_seen(p);
+	return p;
+}
+
+static __always_inline struct task_state *task_get(void)
+{
+	return bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * ttmond.bpf.c: the maps and the configuration that all programs share, and the life of processes. Linked first: bpftool's linker
+ * (libbpf 1.1) loses the offset of a map that an earlier object only names.
+ */
+#include "call.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct rings_map rings SEC(".maps");
+struct cpu_stat_map cpu_stat SEC(".maps");
+struct procs_map procs SEC(".maps");
+struct tasks_map tasks SEC(".maps");
+
+const volatile u64 cfg_wake_bytes = 1 << 20;
+const volatile u64 cfg_page_mask = 4095;
+const volatile u32 cfg_all = 0;
+const volatile u32 cfg_legacy = 0;
+
+/* Rows of --alloc-fn, --free-fn are filled in by the daemon before load. */
+const volatile struct ttmon_fn_desc fns[256] = {
+#define F(id, sym, lib, ver, c, x, b, a0, a1, a2, a3, a4, a5, a6, a7) \
+	[id] = { TTMON_CLS_##c, TTMON_##x, TTMON_##b, 0, { a0, a1, a2, a3, a4, a5, a6, a7 } },
+	TTMON_FN_TABLE(F)
+#undef F
+};
+
+const volatile u32 cfg_stack_frames = 16;
+const volatile u32 cfg_no_returns = 0;
+
+struct handle_map host_pools SEC(".maps");   /* memory pools and VMM handles whose location is the host */
+struct handle_map ctx_devices SEC(".maps");  /* context -> device + 1 */
+struct handle_map captures SEC(".maps");     /* stream or event -> id of the capture it belongs to */
+struct handle_map live_captures SEC(".maps"); /* id of a capture that has not ended */
+struct legacy_map legacy_cookies SEC(".maps");
+
+int active = 0;
+
+/* Children of a traced process are traced. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 ptgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
+	struct proc_info fresh = { .flags = PROC_ANNOUNCED | PROC_FROM_START };
+
+	if (!active || ptgid == tgid || !bpf_map_lookup_elem(&procs, &ptgid))
+		return 0;
+	fresh.start_ns = BPF_CORE_READ(child, start_time);
+	if (bpf_map_update_elem(&procs, &tgid, &fresh, BPF_ANY)) {
+		emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);
+		return 0;
+	}
+	announce(child, task_id(child), TTMON_PROC_FORK, bpf_get_current_cgroup_id());
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	u32 tgid = BPF_CORE_READ(task, tgid);
+	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
+
+	if (!active || !p)
+		return 0;
+	p->flags |= PROC_ANNOUNCED | PROC_FROM_START;
+	p->capturing = 0;
+	p->start_ns = BPF_CORE_READ(task, group_leader, start_time);
+	bpf_task_storage_delete(&tasks, bpf_get_current_task_btf());
+	announce(task, task_id(task), TTMON_PROC_EXEC, bpf_get_current_cgroup_id());
+	return 0;
+}
+
+/* The count of live threads has already been taken down when the tracepoint fires (kernel/exit.c, do_exit). */
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	u32 tgid = BPF_CORE_READ(task, tgid);
+	struct ttmon_ev_exit *e;
+
+	if (!active || !bpf_map_lookup_elem(&procs, &tgid) || BPF_CORE_READ(task, signal, live.counter) > 0)
+		return 0;
+	bpf_map_delete_elem(&procs, &tgid);
+	e = emit_reserve(TTMON_EV_EXIT, sizeof(*e), task_id(task));
+	if (!e)
+		return 0;
+	e->start_ns = BPF_CORE_READ(task, group_leader, start_time);
+	e->code = BPF_CORE_READ(task, exit_code);
+	e->pad = 0;
+	emit_submit(e);
+	return 0;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* usdt.bpf.c: the points ttmon:alloc and ttmon:free of include/ttmon/usdt.h, placed by the program in its own allocator. */
+#include "call.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/*
+ * USDT ttmon:alloc(ptr, size, tag) and ttmon:free(ptr). The cookie says where the operands are: bits 0-7 the row, then for each
+ * operand 8 bits: index of the register in struct pt_regs, in words, or 0xff: not there.
+ */
+static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
+{
+	u32 idx = (cookie >> (8 + 8 * n)) & 0xff;
+	u64 v = 0;
+
+	if (idx < sizeof(struct pt_regs) / 8)
+		bpf_probe_read_kernel(&v, sizeof(v), (void *)ctx + idx * 8);
+	return v;
+}
+
+SEC("?uprobe")
+int usdt_point(struct pt_regs *ctx)
+{
+	u64 cookie = probe_cookie(ctx);
+
+	PROLOGUE(cookie & 0xff);
+	if (fn == TTMON_FN_USDT_FREE) {
+		t->user.a[0] = usdt_operand(ctx, cookie, 0);
+		t->user.entry_ns = 0;
+		t->user.bits = 0;
+		if (t->user.a[0])
+			emit_free(&t->user, PACK_FN(fn, device_of(t, p, fn)), 0);
+		return 0;
+	}
+	struct alloc_out o = {
+		.addr = usdt_operand(ctx, cookie, 0),
+		.size = usdt_operand(ctx, cookie, 1),
+		.fn = fn,
+		.device = -1,
+		.method = TTMON_METHOD_CUSTOM,
+	};
+	u64 tag = usdt_operand(ctx, cookie, 2);
+
+	if (!o.addr)
+		return 0;
+	/* The point lies inside the allocator: the stack is right as it is. */
+	o.frames = take_stack(ctx, t, false);
+	emit_alloc(t, &o);
+	if (tag && bpf_probe_read_user_str(t->word, 32, (void *)tag) > 1) {
+		struct ttmon_ev_tag *e = emit_reserve(TTMON_EV_TAG, sizeof(*e), id);
+
+		if (!e)
+			return 0;
+		e->addr = o.addr;
+		__builtin_memcpy(e->tag, t->word, sizeof(e->tag));
+		emit_submit(e);
+	}
+	return 0;
+}
