@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * copies.c: transfers. Which way each went, what memory its host side was, and each allocation's share of it. Part of the history
+ * (hot thread, pure).
+ *
+ * A direction that the call gives is believed. Default (and every cuMemcpy) is found by looking both pointers up; a pointer in
+ * nothing known is on the device when every host mapping is known, which takes a list and traced mmap. Without tracing a list
+ * grows old at once, so there the known side decides: what is not on the device's side is on the host's, and the other way round.
+ */
+#include "core/heat.h"
+#include "core/history_int.h"
+
+enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
+
+struct transfer {
+	struct ttmon_hproc *p;
+	uint64_t ts_ns, dst, src;
+	uint64_t bytes;
+	uint16_t bits;
+	unsigned int rdir, mem;
+	bool rect;
+	uint64_t dspan, sspan; /* bytes from the first to the last one, gaps and all */
+	struct ttmon_rect drect, srect;
+};
+
+static enum side side_of(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr, bool array)
+{
+	const struct ttmon_alloc *a;
+	uint64_t limit;
+
+	if (array)
+		return SIDE_DEVICE;
+	a = ttmon_views_at(h, p, addr, &limit);
+	if (!a)
+		return SIDE_UNKNOWN;
+	return a->method == TTMON_METHOD_DEVICE ? SIDE_DEVICE : SIDE_HOST;
+}
+
+static unsigned int resolve_default(struct ttmon_history *h, const struct transfer *t)
+{
+	enum side src = side_of(h, t->p, t->src, t->bits & TTMON_B_SRC_ARRAY);
+	enum side dst = side_of(h, t->p, t->dst, t->bits & TTMON_B_DST_ARRAY);
+	bool traced = h->has_clock && h->clock.options & TTMON_OPT_MMAP;
+
+	if ((src == SIDE_UNKNOWN || dst == SIDE_UNKNOWN) && t->p->pub.maps_known) {
+		if (traced) {
+			src = src == SIDE_UNKNOWN ? SIDE_DEVICE : src;
+			dst = dst == SIDE_UNKNOWN ? SIDE_DEVICE : dst;
+		} else if (src != dst) {
+			if (src == SIDE_UNKNOWN)
+				src = dst == SIDE_DEVICE ? SIDE_HOST : SIDE_DEVICE;
+			else
+				dst = src == SIDE_DEVICE ? SIDE_HOST : SIDE_DEVICE;
+		}
+	}
+	if (src == SIDE_UNKNOWN || dst == SIDE_UNKNOWN) {
+		if (!t->p->pub.maps_known)
+			ttmon_maplist_want(h, t->p, t->ts_ns);
+		return TTMON_RDIR_UNKNOWN;
+	}
+	if (src == SIDE_HOST)
+		return dst == SIDE_HOST ? TTMON_RDIR_H2H : TTMON_RDIR_H2D;
+	return dst == SIDE_HOST ? TTMON_RDIR_D2H : TTMON_RDIR_D2D;
+}
+
+static bool host_side(unsigned int rdir, bool src)
+{
+	return rdir == TTMON_RDIR_H2H || rdir == (src ? TTMON_RDIR_H2D : TTMON_RDIR_D2H);
+}
+
+static enum ttmon_aev_kind kind_of(unsigned int rdir, bool src, const struct ttmon_alloc *a)
+{
+	switch (rdir) {
+	case TTMON_RDIR_H2D:
+		return TTMON_AEV_H2D;
+	case TTMON_RDIR_D2H:
+		return TTMON_AEV_D2H;
+	case TTMON_RDIR_D2D:
+		return src ? TTMON_AEV_D2D_SRC : TTMON_AEV_D2D_DST;
+	case TTMON_RDIR_H2H:
+		if (src)
+			return TTMON_AEV_FROM_HOST;
+		return ttmon_method_pinned(a->method) ? TTMON_AEV_TO_PINNED : TTMON_AEV_TO_HOST;
+	default:
+		return src ? TTMON_AEV_UNKNOWN_SRC : TTMON_AEV_UNKNOWN_DST;
+	}
+}
+
+/* The made-up mapping for a piece of host memory that is in nothing known. */
+static struct ttmon_alloc *make_up(struct ttmon_history *h, struct transfer *t, uint64_t at, uint64_t bytes, bool first)
+{
+	if (first) {
+		t->p->pub.unmatched++;
+		h->totals.unmatched++;
+	}
+	ttmon_maplist_want(h, t->p, t->ts_ns);
+	return t->p->pub.exit_ns ? NULL : ttmon_maplist_provisional(h, t->p, at, ttmon_end_of(at, bytes), t->ts_ns);
+}
+
+/* One side of the transfer: each allocation that it touches gets its share. A region goes to the one that holds its beginning. */
+static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
+{
+	uint64_t at = src ? t->src : t->dst, end = ttmon_end_of(at, src ? t->sspan : t->dspan);
+	bool host = host_side(t->rdir, src), first = true;
+	struct ttmon_rect *rect = t->rect ? (src ? &t->srect : &t->drect) : NULL;
+
+	if (t->bits & (src ? TTMON_B_SRC_ARRAY : TTMON_B_DST_ARRAY))
+		return;
+	for (unsigned int n = 0; n < TTMON_PIECES_MAX && (first || at < end); n++) {
+		uint64_t limit, len;
+		struct ttmon_alloc *a = ttmon_views_at(h, t->p, at, &limit);
+		struct ttmon_touch touch = { .ts_ns = t->ts_ns, .rdir = t->rdir, .bits = t->bits, .rect = rect };
+
+		len = MIN(limit, end) - at;
+		if (!a && host && end > at)
+			a = make_up(h, t, at, len, first);
+		else if (a && host && first && a->bits & TTMON_AL_PROVISIONAL) {
+			t->p->pub.unmatched++;
+			h->totals.unmatched++;
+		}
+		if (a) {
+			touch.bytes = rect ? t->bytes : len;
+			touch.offset = at - a->addr;
+			touch.kind = kind_of(t->rdir, src, a);
+			touch.mem = ttmon_rec_mem(a);
+			if (first && at + len < end)
+				touch.bits |= TTMON_AB_STRADDLE;
+			if (touch.mem == TTMON_MEM_PAGEABLE && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H))
+				touch.bits |= TTMON_AB_STAGED;
+			ttmon_rec_transfer(h, a, &touch);
+		}
+		if (rect && a)
+			return;
+		at += len;
+		first = false;
+	}
+}
+
+/* Memory of the host side by its first byte; unknown where neither or both ends are on the device. */
+static unsigned int mem_of(const struct ttmon_history *h, const struct transfer *t)
+{
+	const struct ttmon_alloc *a;
+	uint64_t limit;
+
+	if (t->rdir == TTMON_RDIR_D2D || t->rdir == TTMON_RDIR_UNKNOWN)
+		return TTMON_MEM_UNKNOWN;
+	a = ttmon_views_at(h, t->p, t->rdir == TTMON_RDIR_H2D ? t->src : t->dst, &limit);
+	return a ? ttmon_rec_mem(a) : TTMON_MEM_UNKNOWN;
+}
+
+static void book(struct ttmon_history *h, struct transfer *t)
+{
+	struct ttmon_xfer *x;
+
+	t->mem = mem_of(h, t);
+	x = &t->p->pub.xfer[t->rdir][t->mem];
+	x->copies++;
+	x->bytes += t->bytes;
+	x = &h->totals.xfer[t->rdir][t->mem];
+	x->copies++;
+	x->bytes += t->bytes;
+	book_side(h, t, true);
+	book_side(h, t, false);
+}
+
+/* Failed and captured calls move nothing. False: done with it. */
+static bool counts(struct ttmon_history *h, struct ttmon_hproc *p, int32_t err, uint16_t fn, uint16_t bits, uint8_t dir)
+{
+	if (bits & TTMON_B_TRUNCATED)
+		p->pub.findings[TTMON_FINDING_TRUNCATED_BATCH]++;
+	if (err) {
+		ttmon_procs_error(h, p, fn, err);
+		return false;
+	}
+	if (dir >= TTMON_DIR_INVALID) {
+		p->pub.failed++;
+		h->totals.failed++;
+		return false;
+	}
+	if (bits & TTMON_B_CAPTURED) {
+		p->pub.captured++;
+		h->totals.captured++;
+		return false;
+	}
+	return true;
+}
+
+void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev)
+{
+	struct transfer t = {
+		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns), .ts_ns = ev->h.ts_ns, .dst = ev->dst, .src = ev->src,
+		.bytes = ev->bytes, .bits = ev->bits, .dspan = ev->bytes, .sspan = ev->bytes,
+	};
+
+	if (!t.p || !counts(h, t.p, ev->err, ev->fn, ev->bits, ev->dir))
+		return;
+	t.rdir = ev->dir == TTMON_DIR_DEFAULT ? resolve_default(h, &t) : ev->dir;
+	book(h, &t);
+}
+
+static uint64_t mul_sat(uint64_t a, uint64_t b)
+{
+	uint64_t r;
+
+	return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
+static uint64_t span_of(const struct ttmon_rect *r)
+{
+	uint64_t span = r->width;
+
+	if (!r->rows || !r->slices || !r->width)
+		return 0;
+	span = ttmon_end_of(span, mul_sat(r->rows - 1, r->pitch));
+	return ttmon_end_of(span, mul_sat(r->slices - 1, r->slice));
+}
+
+void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev)
+{
+	struct transfer t = {
+		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns), .ts_ns = ev->h.ts_ns, .dst = ev->dst, .src = ev->src,
+		.bytes = mul_sat(mul_sat(ev->width, ev->rows), ev->slices), .bits = ev->bits, .rect = true,
+		.drect = { ev->width, ev->rows, ev->slices, ev->dpitch, ev->dslice },
+		.srect = { ev->width, ev->rows, ev->slices, ev->spitch, ev->sslice },
+	};
+
+	if (!t.p || !counts(h, t.p, ev->err, ev->fn, ev->bits, ev->dir))
+		return;
+	t.dspan = span_of(&t.drect);
+	t.sspan = span_of(&t.srect);
+	t.rdir = ev->dir == TTMON_DIR_DEFAULT ? resolve_default(h, &t) : ev->dir;
+	book(h, &t);
+}

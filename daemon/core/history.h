@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * history.h: the allocation history (the notes' MemHistory): who allocated what, what of it is pinned, what was moved.
+ *
+ * Fed in slot order by the pipeline (hot thread). Pure: events and facts in, tables out. Nothing here allocates without a bound
+ * (cfg), logs, or looks at a clock. A table that is full refuses, counts and marks the history incomplete.
+ *
+ * Ordering rules. Allocations take effect at ts_ns (return), frees at entry_ns: another thread may be handed the address between
+ * the free's effect and its return, so an allocation over a live one supersedes it, and the free that comes later with an
+ * entry_ns before that allocation is given to the superseded one. Nothing wraps below zero.
+ */
+#ifndef TTMON_HISTORY_H
+#define TTMON_HISTORY_H
+
+#include <ttmon/event.h>
+#include <ttmon/fns.h>
+
+#include "util/util.h"
+
+struct ttmon_history;
+
+struct ttmon_history_cfg {
+	bool keep_all;		  /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
+	uint64_t max_allocations; /* live ones (and kept ones with keep_all); 0: 1,000,000. The oldest freed, then oldest live go: counted */
+	uint64_t max_events;	  /* kept per-allocation events in all; 0: 10,000,000. Past it: counted, history incomplete */
+	uint64_t fold_ns;	  /* 0: 60 s */
+	uint64_t page_heat_bytes; /* allocations at least this large get page-group heat; 0: 1 MiB */
+	uint64_t start_ns;	  /* begin of the capture; heat buckets count from an allocation's own start */
+	/* cost model for advice, bytes per second; 0: defaults (pageable 6e9, pinned 24e9, pinning 1.5e9) */
+	uint64_t pageable_bps, pinned_bps, pinning_bps;
+	uint64_t cold_age_ns;	  /* a pinned allocation is cold only past this age; 0: 100 ms */
+};
+
+/* States an allocation has been through, as bits. */
+#define TTMON_ST_CREATED     (1 << 0)
+#define TTMON_ST_POPULATED   (1 << 1) /* pages known to exist: pinned, MAP_POPULATE, or read by a transfer */
+#define TTMON_ST_PINNED	     (1 << 2)
+#define TTMON_ST_TRANSFERRED (1 << 3)
+#define TTMON_ST_FREED	     (1 << 4)
+
+/* How it ended. */
+#define TTMON_END_TABLE(X)                                                                      \
+	X(0, LIVE, "live")                                                                      \
+	X(1, FREE, "free")	       /* its own free call, or munmap of a mapping */          \
+	X(2, EXIT, "exit")	       /* process exit */                                       \
+	X(3, EXEC, "exec")                                                                      \
+	X(4, RESET, "reset")	       /* device reset or context destroyed */                  \
+	X(5, SUPERSEDED, "superseded") /* its address was given out again, no free was seen */  \
+	X(6, UNMAPPED, "unmapped")     /* registered memory unmapped without unregister: a finding */ \
+	X(7, MERGED, "merged")	       /* a mapping that became part of another (grew, moved, merged) */
+
+enum ttmon_end {
+#define X(id, NAME, name) TTMON_END_##NAME = id,
+	TTMON_END_TABLE(X)
+#undef X
+	TTMON_END_MAX
+};
+
+/* What kind of host memory a transfer's host side was. */
+enum ttmon_mem { TTMON_MEM_PINNED, TTMON_MEM_PAGEABLE, TTMON_MEM_MANAGED, TTMON_MEM_UNKNOWN, TTMON_MEM_MAX };
+const char *ttmon_mem_name(unsigned int mem); /* "pinned", ... */
+
+/* Directions after resolution. UNKNOWN: Default, and neither pointer could be told. */
+enum ttmon_rdir { TTMON_RDIR_H2H, TTMON_RDIR_H2D, TTMON_RDIR_D2H, TTMON_RDIR_D2D, TTMON_RDIR_UNKNOWN, TTMON_RDIR_MAX };
+const char *ttmon_rdir_name(unsigned int rdir); /* "h2h", ..., "unknown" */
+
+/* Copies and bytes by (direction, host memory). For h2h the memory is that of the destination. */
+struct ttmon_xfer {
+	uint64_t copies;
+	uint64_t bytes;
+};
+
+#define TTMON_HEAT_BUCKETS 64
+/* Transfers over time in a fixed number of buckets; when time runs past the last one, pairs are added up and the width doubles. */
+struct ttmon_heat {
+	uint64_t origin_ns;
+	uint64_t width_ns; /* starts at 1 ms */
+	uint32_t copies[TTMON_HEAT_BUCKETS];
+	uint64_t bytes[TTMON_HEAT_BUCKETS];
+};
+
+#define TTMON_PAGE_GROUPS 64
+/* Copies that touched each of 64 equal groups of pages (the last may be shorter). */
+struct ttmon_page_heat {
+	uint64_t group_bytes; /* a multiple of the page size */
+	uint32_t copies[TTMON_PAGE_GROUPS];
+};
+
+/* One kept event of an allocation, decoded. */
+struct ttmon_aev {
+	uint64_t ts_ns;
+	uint8_t kind; /* enum ttmon_aev_kind */
+	uint8_t mem;  /* enum ttmon_mem of this allocation at that time (transfers) */
+	uint16_t bits; /* TTMON_B_* and TTMON_AB_* */
+	uint64_t bytes;
+	uint64_t offset; /* from the allocation's start */
+};
+#define TTMON_AEV_TABLE(X)                                                                            \
+	X(0, H2D, "h2d") X(1, D2H, "d2h") X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */ \
+	X(3, FROM_HOST, "h2h_src") X(4, TO_HOST, "h2h_dst") X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") \
+	X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch")   \
+	X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") X(13, UNREGISTER, "unregister")
+enum ttmon_aev_kind {
+#define X(id, NAME, name) TTMON_AEV_##NAME = id,
+	TTMON_AEV_TABLE(X)
+#undef X
+	TTMON_AEV_MAX
+};
+#define TTMON_AB_STAGED	  (1 << 12) /* pageable: goes through the driver's pinned buffer */
+#define TTMON_AB_STRADDLE (1 << 13) /* the copy went on past the end of this allocation */
+const char *ttmon_aev_name(unsigned int kind);
+
+/* A process, one per (tgid, start time); exec keeps it and counts. Indexes are stable for the life of the history. */
+struct ttmon_proc {
+	uint32_t idx;
+	uint32_t tgid;
+	uint32_t ppid;
+	uint32_t execs;
+	uint64_t start_ns;
+	uint64_t cgroup_id;
+	uint64_t first_ns, last_ns; /* events seen */
+	uint64_t exit_ns;	    /* 0: still there */
+	uint32_t exit_code;	    /* wait status */
+	bool maps_known;	    /* a full list of mappings was seen: an address outside them is not host memory */
+	char comm[TTMON_COMM_LEN + 1];
+	char *exe, *cmdline, *cgroup; /* owned, may be NULL; cmdline: NULs turned into spaces */
+
+	uint64_t pins;		       /* pinned allocations ever */
+	uint64_t pinned_pages, pinned_peak_pages; /* distinct pages: overlapping registrations count once */
+	uint64_t pinned_bytes, pinned_peak_bytes; /* as asked for */
+	uint64_t peak_ns;
+	uint64_t live;		       /* allocations now, mappings not counted */
+	uint64_t allocs, frees;	       /* calls that succeeded, by the API (not mmap) */
+	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
+	uint64_t kernels, graphs, graph_copies;
+	uint64_t captured;	       /* async copies into a capturing stream: not transfers */
+	uint64_t failed;	       /* calls that returned an error, see ttmon_history_errors() */
+	uint64_t unknown_frees;	       /* free of an address nobody allocated (older than the trace, or lost) */
+	uint64_t unmatched;	       /* transfers whose host address lies in nothing known, kept under a made-up mapping */
+	uint64_t findings[8];	       /* by enum ttmon_finding */
+};
+
+#define TTMON_FINDING_TABLE(X)                                                                                  \
+	X(0, UNMAP_REGISTERED, "unmap_registered", "registered memory was unmapped without cudaHostUnregister") \
+	X(1, SLOW_PIN, "slow_pin", "a pin call took longer than 10 ms")                                         \
+	X(2, OVERLAP, "overlap", "a registration overlaps a live one")                                          \
+	X(3, TRUNCATED_BATCH, "truncated_batch", "a batched copy was longer than what is looked at")            \
+	X(4, FREE_BY_OTHER, "free_by_other", "memory was given to the wrong free function")                    \
+	X(5, FORK_PINNED, "fork_pinned", "a process forked while it held pinned memory (copy-on-write hazard)")
+enum ttmon_finding {
+#define X(id, NAME, name, help) TTMON_FINDING_##NAME = id,
+	TTMON_FINDING_TABLE(X)
+#undef X
+	TTMON_FINDING_MAX
+};
+const char *ttmon_finding_name(unsigned int finding);
+const char *ttmon_finding_help(unsigned int finding);
+
+/* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight. What only transfers need
+ * (counters, encoded events, heat) is a block of its own, made by the first one. */
+struct ttmon_alloc {
+	uint64_t addr, size;
+	uint64_t alloc_ns;    /* at return */
+	uint64_t free_ns;     /* at the free's entry; 0: live */
+	uint64_t pin_ns;      /* duration of the call that made it */
+	uint64_t unpin_ns;    /* duration of the call that freed it */
+	const uint32_t *copies; /* [TTMON_RDIR_MAX] transfers this took part in; never NULL */
+	const uint64_t *bytes;	/* [TTMON_RDIR_MAX] */
+	uint64_t last_copy_ns;
+	struct ttmon_heat *heat; /* NULL until transferred; owned */
+	struct ttmon_page_heat *page_heat;
+	char *name;	      /* mappings: path or "[heap]"; USDT: tag; NULL */
+	uint32_t proc;	      /* index */
+	uint32_t site;	      /* index; 0: no call site known (mappings, older than the trace, not resolved yet) */
+	uint32_t ordinal;     /* 0, 1, ...: within (process, site, size) */
+	uint32_t api_flags;
+	uint32_t gen;	      /* how often this address had been allocated before in the process */
+	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event() */
+	uint16_t fn;
+	int16_t device;
+	uint8_t method : 4, end : 4; /* enum ttmon_method, enum ttmon_end */
+	uint8_t states, bits; /* TTMON_ST_*, TTMON_AL_* */
+	uint8_t seq_high;     /* bits 32..39 of its place in the order of allocations */
+	uint32_t seq_low;
+};
+#define TTMON_AL_OLD	     (1 << 0) /* was there before the trace began */
+#define TTMON_AL_DEVICE_PTR  (1 << 1) /* its device pointer was asked for: a kernel may read it in place */
+#define TTMON_AL_PROVISIONAL (1 << 2) /* a mapping made up from a copy's address */
+#define TTMON_AL_READONLY    (1 << 3)
+#define TTMON_AL_SHARED	     (1 << 4)
+#define TTMON_AL_UNOBSERVED  (1 << 5) /* made by a call whose result was not observed */
+#define TTMON_AL_SITE_QUEUED (1 << 6) /* its call site is not resolved yet; never set after finish */
+#define TTMON_AL_FREE_QUEUED (1 << 7) /* its end is not in the site's sums yet; never set after finish */
+
+/* Pinned: host_alloc, registered, pool. */
+static inline bool ttmon_method_pinned(unsigned int method)
+{
+	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED || method == TTMON_METHOD_POOL;
+}
+
+struct ttmon_frame {
+	uint32_t object; /* index of an object; 0: no mapping known (JIT, or exited before it was read) */
+	uint64_t offset; /* file offset of the return address; the raw address where object is 0 */
+};
+
+/* A call site: frames outside CUDA and allocator objects, innermost first. Same key under ASLR and in another run. */
+struct ttmon_site {
+	uint64_t key;	  /* FNV-1a 64 over, per frame: build-id bytes (or the base name of the path) then the offset, little endian */
+	uint32_t nframes;
+	struct ttmon_frame *frames; /* owned by the history */
+	uint64_t allocs;  /* ever */
+	uint64_t live, live_bytes, peak_bytes;
+	uint64_t bytes;	  /* asked for, in all */
+	uint64_t min_size, max_size;
+	struct ttmon_xfer h2d[TTMON_MEM_MAX], d2h[TTMON_MEM_MAX];
+	uint64_t pin_ns;  /* time spent in pin and unpin calls */
+	uint64_t folded;  /* freed allocations folded in here */
+	uint32_t method_mask; /* 1 << method */
+};
+
+struct ttmon_object {
+	uint32_t id; /* as in the OBJECT fact; 0: unused */
+	uint32_t flags;
+	uint8_t build_id[TTMON_BUILD_ID];
+	uint8_t build_id_len;
+	char *path;
+};
+
+enum ttmon_advice { TTMON_ADVICE_KEEP, TTMON_ADVICE_PIN, TTMON_ADVICE_UNPIN };
+const char *ttmon_advice_name(unsigned int advice); /* "keep", "pin", "unpin" */
+
+/* One line of hotspots(), coldspots() or the advice of a site. */
+struct ttmon_spot {
+	uint32_t proc, site;
+	uint8_t method, advice;
+	uint32_t allocs;    /* allocations summed up in this line */
+	uint64_t size;	    /* of the largest */
+	uint64_t bytes;	    /* of all */
+	uint64_t copies;    /* to the device */
+	uint64_t copied;    /* bytes to the device */
+	uint64_t age_ns;    /* life time of the oldest */
+	int64_t gain_ns;    /* time saved by following the advice: copies x (pageable - pinned) - pinning; for unpin: the pinning time */
+	double confidence;  /* 0..1 */
+	uint64_t alloc_seq; /* one of them (ttmon_history_alloc) */
+};
+
+struct ttmon_history_totals {
+	uint64_t pins, pinned_pages, pinned_peak_pages, pinned_bytes, pinned_peak_bytes, peak_ns; /* whole host */
+	uint64_t allocs, frees, live, folded, evicted;
+	uint64_t events_kept, events_dropped;
+	uint64_t unknown_frees, unmatched, superseded, failed, captured;
+	uint64_t late;	  /* events that came late */
+	uint64_t malformed_facts;
+	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
+	uint64_t kernels, graphs, graph_copies;
+	uint64_t no_memory; /* things not kept because memory ran out */
+	bool incomplete;  /* max_events, max_allocations, another bound or memory was hit */
+};
+
+struct ttmon_error_count {
+	uint32_t proc;
+	uint16_t fn;
+	int32_t err;
+	uint64_t count;
+};
+
+struct ttmon_blind {
+	uint32_t object, tgid;
+	uint64_t mapped_ns, active_ns;
+	bool held;
+};
+
+int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history **ret) _must_check;
+void ttmon_history_free(struct ttmon_history *h);
+
+/* One checked record (ttmon_decode() said OK), events in slot order, facts whenever they come. */
+void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, size_t size, bool late);
+/* Time has passed up to now_ns: fold what was freed long ago. */
+void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
+/* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
+void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
+
+/* Processes whose mappings are wanted (a copy came from an unknown address): fills at most max tgids, each told once
+ * until its MAPS_DONE arrives. Returns how many. */
+size_t ttmon_history_want_maps(struct ttmon_history *h, uint32_t *tgids, size_t max);
+/* Frames that have no SYMBOL fact yet, each told once: (object id, file offset). Returns how many. */
+size_t ttmon_history_want_symbols(struct ttmon_history *h, struct ttmon_frame *frames, size_t max);
+
+/* Views, valid until the next apply/tick/finish. Index 0 of sites is the unknown site, index 0 of objects is unused. */
+size_t ttmon_history_procs(const struct ttmon_history *h);
+const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_t idx);
+size_t ttmon_history_sites(const struct ttmon_history *h);
+const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx);
+size_t ttmon_history_objects(const struct ttmon_history *h);
+const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, size_t idx);
+/* Function name at a frame, NULL if not known; *delta: offset into the function. */
+const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta);
+/* Allocations in the order they were made: seq runs from 0 to ttmon_history_allocs() - 1; NULL where folded or evicted. */
+uint64_t ttmon_history_allocs(const struct ttmon_history *h);
+const struct ttmon_alloc *ttmon_history_alloc(const struct ttmon_history *h, uint64_t seq);
+/* The first seq at or after this one that is not NULL; ttmon_history_allocs() if there is none. A service that has run for
+ * months has billions of folded ones: loop with this. */
+uint64_t ttmon_history_next(const struct ttmon_history *h, uint64_t seq);
+static inline uint64_t ttmon_alloc_seq(const struct ttmon_alloc *a)
+{
+	return (uint64_t)a->seq_high << 32 | a->seq_low;
+}
+/* Decode the next kept event: *pos starts at 0; ev must be the one filled by the call before. False at the end. */
+bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev);
+/* Live allocation that holds addr: pinned, managed or device first, else the mapping. NULL. */
+const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint32_t tgid, uint64_t addr);
+
+/* n unpinned (site, process) groups with the most bytes to the device, best first; 0 copies never listed. Returns how many. */
+size_t ttmon_history_hotspots(const struct ttmon_history *h, struct ttmon_spot *spots, size_t n);
+/* Pinned groups with few (fewer than one per allocation) or no transfers past cold_age_ns, most pinned bytes first. */
+size_t ttmon_history_coldspots(const struct ttmon_history *h, struct ttmon_spot *spots, size_t n);
+/* Advice for every (site, process, method) that has host memory, in site order. Free with free(). -ENOMEM. */
+int ttmon_history_advice(const struct ttmon_history *h, struct ttmon_spot **ret, size_t *ret_n) _must_check;
+
+void ttmon_history_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret);
+size_t ttmon_history_errors(const struct ttmon_history *h, const struct ttmon_error_count **ret);
+size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret);
+const struct ttmon_ev_clock *ttmon_history_clock(const struct ttmon_history *h); /* NULL before the CLOCK fact */
+
+#endif

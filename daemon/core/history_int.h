@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * history_int.h: what the parts of the history share. Only core/history*.c, core/advice.c and the files named below include it.
+ *
+ *   history.c   life, dispatch of records, time       recs.c     records: made, ended, dropped; transfers on them
+ *   procs.c     processes, launches, errors           siteq.c    call sites, in event order, some time later
+ *   calls.c     alloc, free, hint, reset              pins.c     pinned pages, bytes, peaks
+ *   copies.c    transfers                             hostmem.c  mmap, munmap, mremap, brk
+ *   maplist.c   lists of mappings, provisional ones   views.c    the read side
+ */
+#ifndef TTMON_HISTORY_INT_H
+#define TTMON_HISTORY_INT_H
+
+#include "core/evlog.h"
+#include "core/fifo.h"
+#include "core/history.h"
+#include "core/hmap.h"
+#include "core/maps.h"
+#include "core/ranges.h"
+#include "core/seqtab.h"
+#include "core/sites.h"
+#include "core/symtab.h"
+
+#define TTMON_PROCS_MAX	     (1u << 20)
+#define TTMON_EXITED_KEPT    4096	 /* a service reuses the place of an exited process when this many younger ones are kept */
+#define TTMON_EXIT_GRACE_NS  2000000000ULL /* facts about an exited process may still come */
+#define TTMON_WANT_PAUSE_NS  100000000ULL  /* between two lists of one process */
+#define TTMON_ALLOC_EVENTS   4096	 /* a service keeps the younger half of more events of one allocation */
+#define TTMON_PIECES_MAX     1024	 /* allocations that one transfer can touch */
+#define TTMON_GHOSTS	     64
+#define TTMON_CHANGES	     256
+#define TTMON_VMAS_MAX	     (1u << 18)
+#define TTMON_ERRORS_MAX     4096
+#define TTMON_BLINDS_MAX     65536
+#define TTMON_EXECS	     8
+#define TTMON_GENS_SERVICE   65536
+
+/* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
+#define TTMON_PROT_READ		0x1
+#define TTMON_PROT_WRITE	0x2
+#define TTMON_PROT_EXEC		0x4
+#define TTMON_MAP_SHARED	0x1 /* also set in MAP_SHARED_VALIDATE */
+#define TTMON_MAP_PRIVATE	0x2
+#define TTMON_MAP_ANONYMOUS	0x20
+#define TTMON_MAP_POPULATE	0x8000
+#define TTMON_MREMAP_DONTUNMAP	0x4
+
+/* Things with an address, by how they are looked up: the first layer that knows an address answers. */
+enum ttmon_layer {
+	TTMON_LAYER_DEV,    /* host_alloc, pool, managed, device: what CUDA gave out */
+	TTMON_LAYER_REG,    /* registered; may overlap */
+	TTMON_LAYER_CUSTOM,
+	TTMON_LAYER_MAP,    /* ordinary mappings */
+	TTMON_LAYER_TT,	    /* Tenstorrent: addresses of a device, never looked up by a host pointer */
+	TTMON_LAYER_MAX,
+};
+
+/* What only a transferred allocation needs; struct ttmon_alloc points into it. */
+struct ttmon_traffic {
+	uint32_t copies[TTMON_RDIR_MAX];
+	uint64_t bytes[TTMON_RDIR_MAX];
+	struct ttmon_evlog log;
+};
+
+struct ttmon_launch {
+	uint32_t cpu;
+	uint64_t kernels, graphs, graph_copies;
+};
+
+/* A line of a list of mappings. */
+struct ttmon_vma {
+	uint64_t start, end;
+	uint32_t prot;
+	bool shared;
+	char *name; /* NULL: anonymous */
+};
+
+struct ttmon_change {
+	uint64_t lo, hi, ts_ns;
+};
+
+enum ttmon_want { TTMON_WANT_NO, TTMON_WANT_YES, TTMON_WANT_TOLD };
+
+struct ttmon_hproc {
+	struct ttmon_proc pub;
+	struct ttmon_ranges layer[TTMON_LAYER_MAX];
+	struct ttmon_maps maps;
+	struct ttmon_stacks stacks;
+	struct ttmon_hmap ordinals; /* by (site, size): how many */
+	struct ttmon_hmap gens;	    /* by address that is free now: next generation */
+	uint32_t gen_floor, gen_max;
+	uint64_t *ghosts;	    /* [TTMON_GHOSTS] ended, but a free may still come */
+	uint32_t nr_ghosts;
+	struct ttmon_launch *launches; /* by cpu */
+	uint32_t nr_launches;
+	struct ttmon_vma *vmas;	    /* the list that is coming in */
+	uint32_t nr_vmas, cap_vmas;
+	bool vmas_bad;
+	struct ttmon_change *changes; /* [TTMON_CHANGES] ring of the last changes told by events */
+	uint32_t nr_changes;
+	uint64_t last_change_ns;
+	uint64_t maps_from_ns;	    /* the last list was read after this, 0: none */
+	uint64_t brk_first;
+	enum ttmon_want want;
+	uint64_t want_ns, want_after_ns;
+	uint64_t execs[TTMON_EXECS];
+	uint32_t nr_execs;
+	uint32_t records;	    /* in the tables: live and kept ones */
+	uint32_t queued;	    /* site operations to come */
+};
+
+struct ttmon_site_op {
+	uint64_t ts_ns;
+	uint64_t seq;
+	uint32_t proc;
+	uint32_t stack; /* TTMON_STACK_NONE; not used by the end of one */
+	bool end;
+};
+
+struct ttmon_exited {
+	uint64_t ts_ns;
+	uint32_t proc;
+};
+
+/* Sums over the allocations of one (process, site, method), or of mappings of one name, or of one mapping without a name. */
+struct ttmon_group {
+	uint32_t proc, site, allocs, aged; /* aged: of these, older than cold_age_ns */
+	uint8_t method;
+	bool in_place;	     /* a kernel may read one of them where it is */
+	bool made_up;	     /* one of them is a provisional mapping */
+	uint64_t name;	     /* hash of the name, or the mapping's own number */
+	uint64_t seq;	     /* the oldest that is still kept, TTMON_SEQTAB_END if none is */
+	uint64_t size, bytes, copies, copied, transfers, pin_ns, age_ns;
+	uint64_t cost_bytes; /* what would have to be pinned */
+};
+
+struct ttmon_groups {
+	struct ttmon_group *v;
+	uint32_t n, cap;
+	struct ttmon_hmap by_key;
+};
+
+struct ttmon_history {
+	struct ttmon_history_cfg cfg;
+	struct ttmon_history_totals totals;
+	struct ttmon_ev_clock clock;
+	bool has_clock;
+	uint64_t page_size;
+	uint64_t now_ns; /* of the stream */
+
+	struct ttmon_alloc **chunks; /* the records */
+	uint32_t nr_chunks, cap_chunks, free_id;
+	struct ttmon_seqtab seqs;    /* seq -> record */
+	uint64_t next_seq, oldest_seq;
+	uint64_t records;
+	struct ttmon_fifo freed;     /* seq: ended, in that order */
+
+	struct ttmon_hproc **procs;
+	uint32_t nr_procs, cap_procs;
+	struct ttmon_hmap by_tgid;
+	struct ttmon_fifo exited;    /* struct ttmon_exited: grace runs */
+	struct ttmon_fifo dead;	     /* u32: grace is over */
+	struct ttmon_fifo reusable;  /* u32: nobody will miss them */
+	uint32_t nr_wanted;
+
+	struct ttmon_symtab symtab;
+	struct ttmon_sites sites;
+	struct ttmon_fifo siteq;
+
+	struct ttmon_error_count *errors; /* sorted by (proc, fn, err) */
+	uint32_t nr_errors, cap_errors;
+	struct ttmon_blind *blinds;
+	uint32_t nr_blinds, cap_blinds;
+	struct ttmon_groups folded; /* what advice is made of, of allocations that are gone */
+};
+
+/* history.c */
+void ttmon_history_no_memory(struct ttmon_history *h);
+
+/* recs.c */
+struct ttmon_rec_init {
+	uint64_t addr, size, ts_ns, pin_ns;
+	uint32_t api_flags;
+	uint16_t fn;
+	int16_t device;
+	uint8_t method, bits;
+	const char *name; /* copied */
+};
+
+struct ttmon_touch {
+	uint64_t ts_ns, bytes, offset;
+	unsigned int rdir, kind, mem; /* enum ttmon_rdir, ttmon_aev_kind, ttmon_mem */
+	uint16_t bits;
+	const struct ttmon_rect *rect; /* NULL: contiguous */
+};
+
+static inline uint64_t ttmon_end_of(uint64_t addr, uint64_t size)
+{
+	return addr > UINT64_MAX - size ? UINT64_MAX : addr + size;
+}
+
+/* One past the last byte; an allocation of no bytes takes up one. */
+static inline uint64_t ttmon_rec_limit(const struct ttmon_alloc *a)
+{
+	return ttmon_end_of(a->addr, a->size ? a->size : 1);
+}
+
+static inline bool ttmon_rec_live(const struct ttmon_alloc *a)
+{
+	return a->free_ns == 0;
+}
+
+struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id);
+struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq);
+struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
+void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end, uint64_t unpin_ns);
+/* Give it another range; where the index has no room for that it is ended. */
+void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns);
+void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
+void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
+void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
+/* dst takes over what src went through. */
+void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
+void ttmon_rec_fold(struct ttmon_history *h);
+void ttmon_rec_fini(struct ttmon_history *h);
+enum ttmon_layer ttmon_layer_of(unsigned int method);
+uint64_t ttmon_layer_key(const struct ttmon_alloc *a);
+/* The live one of this layer that holds addr, NULL; in REG the one that begins last. */
+struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
+				      uint64_t addr);
+/* The first one (by start) of this layer that overlaps [lo, hi), NULL. */
+struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
+					  uint64_t lo, uint64_t hi);
+enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a);
+
+/* procs.c */
+struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgid);
+/* The process an event of that time belongs to, made if need be; NULL: no room. */
+struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns);
+/* The same for a fact, which may be stamped a little after the end of the process it is about. */
+struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns);
+void ttmon_procs_proc(struct ttmon_history *h, const struct ttmon_ev_proc *ev);
+void ttmon_procs_exit(struct ttmon_history *h, const struct ttmon_ev_exit *ev);
+void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev);
+void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launches *ev);
+void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
+void ttmon_procs_tick(struct ttmon_history *h);
+void ttmon_procs_fini(struct ttmon_history *h);
+
+/* siteq.c */
+void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack);
+void ttmon_siteq_end(struct ttmon_history *h, struct ttmon_alloc *a);
+/* What has settled; with all, everything. */
+void ttmon_siteq_run(struct ttmon_history *h, bool all);
+/* Everything up to and with what concerns this record. */
+void ttmon_siteq_flush(struct ttmon_history *h, const struct ttmon_alloc *a);
+uint32_t ttmon_siteq_ordinal(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t site, uint64_t size);
+
+/* pins.c */
+void ttmon_pins_add(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_pins_del(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+
+/* calls.c */
+void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev);
+void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev);
+void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev);
+void ttmon_calls_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev);
+void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
+
+/* copies.c */
+void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev);
+void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev);
+
+/* hostmem.c */
+void ttmon_hostmem_mmap(struct ttmon_history *h, const struct ttmon_ev_mmap *ev);
+void ttmon_hostmem_munmap(struct ttmon_history *h, const struct ttmon_ev_munmap *ev);
+void ttmon_hostmem_mremap(struct ttmon_history *h, const struct ttmon_ev_mremap *ev);
+void ttmon_hostmem_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev);
+/* Take [lo, hi) out of the ordinary mappings. */
+void ttmon_hostmem_carve(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns);
+void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent, uint64_t ts_ns);
+
+/* maplist.c */
+void ttmon_maplist_map(struct ttmon_history *h, const struct ttmon_ev_map *ev);
+void ttmon_maplist_done(struct ttmon_history *h, const struct ttmon_ev_maps_done *ev);
+/* The made-up mapping for [lo, hi), which is in nothing known; NULL: no memory. */
+struct ttmon_alloc *ttmon_maplist_provisional(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi,
+					      uint64_t ts_ns);
+void ttmon_maplist_want(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns);
+void ttmon_maplist_forget(struct ttmon_hproc *p);
+
+/* advice.c */
+/* Remember the sums of an allocation that is about to go. */
+void ttmon_advice_fold(struct ttmon_history *h, const struct ttmon_alloc *a);
+void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc);
+void ttmon_advice_fini(struct ttmon_history *h);
+
+/* views.c */
+/* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr, uint64_t *limit);
+
+#endif

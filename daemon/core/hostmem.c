@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hostmem.c: ordinary mappings as mmap, munmap, mremap and brk change them. Part of the history (hot thread, pure).
+ *
+ * One record per mmap call, also where the kernel merges neighbours into one VMA: the call is the identity. Taking a piece out
+ * of a mapping leaves the record and its history with the first piece that remains; a second piece becomes a record of its own.
+ * A move keeps the record. What an event says about a time before the last list of mappings was read is in that list already.
+ */
+#include "core/history_int.h"
+
+static uint64_t page_up(const struct ttmon_history *h, uint64_t v)
+{
+	return v > UINT64_MAX - h->page_size ? v : ROUND_UP(v, h->page_size);
+}
+
+/* Remembered for a list that was read before this but comes in after it. */
+static void log_change(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
+{
+	if (!p->changes)
+		p->changes = calloc(TTMON_CHANGES, sizeof(*p->changes));
+	if (!p->changes) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	p->last_change_ns = MAX(p->last_change_ns, ts_ns);
+	p->changes[p->nr_changes++ % TTMON_CHANGES] = (struct ttmon_change){ lo, hi, ts_ns };
+}
+
+static struct ttmon_alloc *map_new(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t len, uint64_t ts_ns,
+				   uint32_t flags, const char *name)
+{
+	struct ttmon_rec_init in = { .addr = addr, .size = len, .ts_ns = ts_ns, .api_flags = flags, .device = -1,
+				     .method = TTMON_METHOD_MMAP, .name = name };
+	struct ttmon_alloc *a = addr && len ? ttmon_rec_new(h, p, &in) : NULL;
+
+	if (!a)
+		return NULL;
+	if (flags & TTMON_MAP_SHARED)
+		a->bits |= TTMON_AL_SHARED;
+	if (flags & TTMON_MAP_POPULATE)
+		a->states |= TTMON_ST_POPULATED;
+	if (p->pub.exit_ns)
+		ttmon_rec_end(h, a, p->pub.exit_ns, TTMON_END_EXIT, 0);
+	return a;
+}
+
+/* The part of a from `at` on becomes a record of its own, made now. The caller must look a up again: making it may evict. */
+static void split(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, uint64_t at, uint64_t ts_ns)
+{
+	uint64_t end = ttmon_rec_limit(a);
+	_cleanup_free_ char *name = a->name ? malloc(strlen(a->name) + 1) : NULL;
+	uint32_t flags = a->api_flags;
+	uint8_t bits = a->bits & (TTMON_AL_OLD | TTMON_AL_SHARED | TTMON_AL_READONLY | TTMON_AL_PROVISIONAL);
+	struct ttmon_alloc *right;
+
+	if (name)
+		memcpy(name, a->name, strlen(a->name) + 1);
+	ttmon_rec_move(h, a, a->addr, at - a->addr, ts_ns);
+	right = map_new(h, p, at, end - at, ts_ns, flags, name);
+	if (right)
+		right->bits |= bits;
+}
+
+static void split_at(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t at, uint64_t ts_ns)
+{
+	struct ttmon_alloc *a = ttmon_rec_holding(h, p, TTMON_LAYER_MAP, at);
+
+	if (a && a->addr < at)
+		split(h, p, a, at, ts_ns);
+}
+
+void ttmon_hostmem_carve(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
+{
+	struct ttmon_alloc *a;
+
+	while ((a = ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, lo, hi))) {
+		uint64_t end = ttmon_rec_limit(a);
+
+		if (a->addr < lo && end > hi)
+			split(h, p, a, hi, ts_ns);
+		else if (a->addr < lo)
+			ttmon_rec_move(h, a, a->addr, lo - a->addr, ts_ns);
+		else if (end > hi)
+			ttmon_rec_move(h, a, hi, end - hi, ts_ns);
+		else
+			ttmon_rec_end(h, a, ts_ns, TTMON_END_FREE, 0);
+	}
+}
+
+/* Registered memory went away without being unregistered. An unregister that comes later still belongs to it. */
+static void unmap_registered(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
+{
+	uint64_t at = lo;
+	struct ttmon_alloc *a;
+
+	while ((a = ttmon_rec_overlapping(h, p, TTMON_LAYER_REG, at, hi))) {
+		at = MAX(at, a->addr) + 1;
+		if (a->alloc_ns > ts_ns)
+			continue;
+		ttmon_rec_end(h, a, ts_ns, TTMON_END_UNMAPPED, 0);
+		ttmon_calls_ghost(p, a);
+		p->pub.findings[TTMON_FINDING_UNMAP_REGISTERED]++;
+		at = lo;
+	}
+}
+
+/* A mapping that the last list has already: only what the list could not know is added. */
+static void told_by_list(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mmap *ev, uint64_t len)
+{
+	struct ttmon_alloc *a = ttmon_rec_holding(h, p, TTMON_LAYER_MAP, ev->addr);
+
+	if (!a || a->addr != ev->addr || a->size != len || a->bits & TTMON_AL_PROVISIONAL)
+		return;
+	a->alloc_ns = ev->h.ts_ns;
+	a->bits &= (uint8_t)~TTMON_AL_OLD;
+	a->api_flags = ev->flags;
+}
+
+void ttmon_hostmem_mmap(struct ttmon_history *h, const struct ttmon_ev_mmap *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t hi = ttmon_end_of(ev->addr, page_up(h, ev->len));
+
+	if (!p || hi <= ev->addr)
+		return;
+	if (p->maps_from_ns && ev->h.ts_ns < p->maps_from_ns) {
+		told_by_list(h, p, ev, hi - ev->addr);
+		return;
+	}
+	log_change(h, p, ev->addr, hi, ev->h.ts_ns);
+	unmap_registered(h, p, ev->addr, hi, ev->h.ts_ns);
+	ttmon_hostmem_carve(h, p, ev->addr, hi, ev->h.ts_ns);
+	/* The text of a program or library is no allocation. */
+	if (ev->fd >= 0 && ev->prot & TTMON_PROT_EXEC && !(ev->prot & TTMON_PROT_WRITE))
+		return;
+	map_new(h, p, ev->addr, hi - ev->addr, ev->h.ts_ns, ev->flags, NULL);
+}
+
+void ttmon_hostmem_munmap(struct ttmon_history *h, const struct ttmon_ev_munmap *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t hi = ttmon_end_of(ev->addr, page_up(h, ev->len));
+
+	if (!p || hi <= ev->addr)
+		return;
+	unmap_registered(h, p, ev->addr, hi, ev->h.ts_ns);
+	if (p->maps_from_ns && ev->h.ts_ns < p->maps_from_ns)
+		return;
+	log_change(h, p, ev->addr, hi, ev->h.ts_ns);
+	ttmon_hostmem_carve(h, p, ev->addr, hi, ev->h.ts_ns);
+}
+
+/* In place: the old range shrinks, or what ends it grows. */
+static void resize(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev, uint64_t old_end,
+		   uint64_t new_end)
+{
+	struct ttmon_alloc *last;
+
+	if (new_end <= old_end) {
+		unmap_registered(h, p, new_end, old_end, ev->entry_ns);
+		ttmon_hostmem_carve(h, p, new_end, old_end, ev->h.ts_ns);
+		return;
+	}
+	ttmon_hostmem_carve(h, p, old_end, new_end, ev->h.ts_ns);
+	last = ttmon_rec_holding(h, p, TTMON_LAYER_MAP, old_end - 1);
+	if (last && ttmon_rec_limit(last) == old_end)
+		ttmon_rec_move(h, last, last->addr, new_end - last->addr, ev->h.ts_ns);
+	else
+		map_new(h, p, old_end, new_end - old_end, ev->h.ts_ns, TTMON_MAP_PRIVATE, NULL);
+}
+
+/* Puts what lay in the old range at the new place, cut to the new length. Returns up to where the new range is filled. */
+static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev, uint64_t old_end,
+			    uint64_t new_end)
+{
+	uint64_t at = ev->old_addr, filled = ev->new_addr;
+	struct ttmon_alloc *a;
+
+	while ((a = ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, at, old_end))) {
+		uint64_t to = ev->new_addr + (a->addr - ev->old_addr), end = MIN(to + a->size, new_end);
+
+		at = ttmon_rec_limit(a);
+		/* Another thread was given a part of the old range before this call returned: that is not what moved. */
+		if (a->alloc_ns >= ev->entry_ns)
+			continue;
+		if (to >= new_end) {
+			ttmon_rec_end(h, a, ev->h.ts_ns, TTMON_END_FREE, 0);
+			continue;
+		}
+		if (at == old_end)
+			end = new_end;
+		ttmon_rec_move(h, a, to, end - to, ev->h.ts_ns);
+		filled = end;
+	}
+	return filled;
+}
+
+void ttmon_hostmem_mremap(struct ttmon_history *h, const struct ttmon_ev_mremap *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t old_end = ttmon_end_of(ev->old_addr, page_up(h, ev->old_len));
+	uint64_t new_end = ttmon_end_of(ev->new_addr, page_up(h, ev->new_len)), filled;
+	bool apart = new_end <= ev->old_addr || ev->new_addr >= old_end; /* the kernel allows nothing else */
+	struct ttmon_alloc *at_new;
+
+	if (!p || new_end <= ev->new_addr || (p->maps_from_ns && ev->h.ts_ns < p->maps_from_ns))
+		return;
+	log_change(h, p, ev->old_addr, old_end, ev->h.ts_ns);
+	log_change(h, p, ev->new_addr, new_end, ev->h.ts_ns);
+	if (ev->new_addr == ev->old_addr && ev->old_len) {
+		resize(h, p, ev, old_end, new_end);
+		return;
+	}
+	unmap_registered(h, p, ev->new_addr, new_end, ev->h.ts_ns);
+	ttmon_hostmem_carve(h, p, ev->new_addr, new_end, ev->h.ts_ns);
+	filled = ev->new_addr;
+	if (old_end > ev->old_addr && apart && !(ev->flags & TTMON_MREMAP_DONTUNMAP)) {
+		/* Cut at both ends, so that whole records move; a cut is younger than what was there at entry. */
+		uint64_t cut_ns = ev->entry_ns ? ev->entry_ns - 1 : 0;
+
+		unmap_registered(h, p, ev->old_addr, old_end, ev->entry_ns);
+		split_at(h, p, ev->old_addr, cut_ns);
+		split_at(h, p, old_end, ev->h.ts_ns);
+		filled = move_pieces(h, p, ev, old_end, new_end);
+	}
+	at_new = ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, ev->new_addr, new_end);
+	if (!at_new)
+		map_new(h, p, ev->new_addr, new_end - ev->new_addr, ev->h.ts_ns, TTMON_MAP_PRIVATE, NULL);
+	else if (filled > ev->new_addr && filled < new_end)
+		map_new(h, p, filled, new_end - filled, ev->h.ts_ns, TTMON_MAP_PRIVATE, NULL);
+}
+
+static struct ttmon_alloc *heap_of(const struct ttmon_history *h, const struct ttmon_hproc *p)
+{
+	struct ttmon_ranges_pos pos;
+	bool at = ttmon_ranges_seek(&p->layer[TTMON_LAYER_MAP], 0, &pos);
+
+	for (; at; at = ttmon_ranges_next(&p->layer[TTMON_LAYER_MAP], &pos)) {
+		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+
+		if (a->name && !strcmp(a->name, "[heap]"))
+			return a;
+	}
+	return NULL;
+}
+
+void ttmon_hostmem_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t end = page_up(h, ev->brk), start;
+	struct ttmon_alloc *heap;
+
+	if (!p || (p->maps_from_ns && ev->h.ts_ns < p->maps_from_ns))
+		return;
+	heap = heap_of(h, p);
+	if (!heap && !p->brk_first) {
+		/* The first one asks where the heap begins. */
+		p->brk_first = end;
+		return;
+	}
+	start = heap ? heap->addr : p->brk_first;
+	log_change(h, p, start, MAX(end, heap ? ttmon_rec_limit(heap) : end), ev->h.ts_ns);
+	if (!heap) {
+		if (end > start && !ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, start, end))
+			map_new(h, p, start, end - start, ev->h.ts_ns, TTMON_MAP_PRIVATE | TTMON_MAP_ANONYMOUS, "[heap]");
+	} else if (end <= start) {
+		p->brk_first = start;
+		unmap_registered(h, p, start, ttmon_rec_limit(heap), ev->h.ts_ns);
+		ttmon_rec_end(h, heap, ev->h.ts_ns, TTMON_END_FREE, 0);
+	} else if (end < ttmon_rec_limit(heap)) {
+		unmap_registered(h, p, end, ttmon_rec_limit(heap), ev->h.ts_ns);
+		ttmon_rec_move(h, heap, start, end - start, ev->h.ts_ns);
+	} else if (!ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, ttmon_rec_limit(heap), end)) {
+		ttmon_rec_move(h, heap, start, end - start, ev->h.ts_ns);
+	}
+}
+
+void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent, uint64_t ts_ns)
+{
+	uint64_t at = 0;
+	struct ttmon_alloc *from;
+
+	while ((from = ttmon_rec_overlapping(h, parent, TTMON_LAYER_MAP, at, UINT64_MAX))) {
+		_cleanup_free_ char *name = from->name ? malloc(strlen(from->name) + 1) : NULL;
+		uint8_t bits = (uint8_t)((from->bits & (TTMON_AL_SHARED | TTMON_AL_READONLY)) | TTMON_AL_OLD);
+		bool made_up = from->bits & TTMON_AL_PROVISIONAL;
+		uint64_t addr = from->addr, size = from->size;
+		uint32_t flags = from->api_flags;
+		struct ttmon_alloc *a;
+
+		if (name)
+			memcpy(name, from->name, strlen(from->name) + 1);
+		at = ttmon_rec_limit(from);
+		if (made_up || ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, addr, at))
+			continue;
+		a = map_new(h, p, addr, size, ts_ns, flags & ~(uint32_t)TTMON_MAP_POPULATE, name);
+		if (a)
+			a->bits |= bits;
+	}
+	p->pub.maps_known = true;
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * pipeline.c: decode -> slots -> history, and the accounting identity over all of it.
+ *
+ * Hot thread only. An event waits in the slots until its millisecond closes and is then applied to the history in order; a fact
+ * of the daemon (what is mapped, what it is called) has no place in that order and is applied when it comes. LOST facts are
+ * kept besides: they are the kernel's side of the identity.
+ *
+ * Promises: every record that is fed ends in exactly one counter of struct ttmon_accounting, every closed slot is either
+ * published or dropped. The same records and watermarks give the same result.
+ *
+ * Must not know where records come from, nor the time.
+ */
+#include "core/pipeline.h"
+
+#include <stdarg.h>
+
+/* What the newest LOST fact of a CPU and kind said. */
+struct kernel_stat {
+	uint64_t ts_ns;
+	uint64_t attempted, lost;
+	bool known;
+};
+
+struct cpu_state {
+	uint32_t lost; /* running count in the newest header */
+	bool seen;
+	uint64_t reason[TTMON_LOSS_MAX], nested;
+	struct kernel_stat stats[TTMON_EV_FACT];
+};
+
+struct ttmon_pipeline {
+	uint32_t nr_cpus;
+	ttmon_slot_fn publish;
+	void *ctx;
+	struct ttmon_slots *slots;
+	struct ttmon_history *history;
+	struct cpu_state *cpus;
+
+	uint64_t decoded[TTMON_EV_MAX];
+	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
+	uint64_t published, dropped;
+
+	struct ttmon_slot slot; /* sums of the slot being closed */
+	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
+};
+
+static void pipeline_freep(struct ttmon_pipeline **p)
+{
+	ttmon_pipeline_free(*p);
+}
+
+static uint64_t add_sat(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The program chooses these numbers: a product past 64 bits is shown as the largest number, not as a small one. */
+static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)
+{
+	uint64_t bytes;
+
+	if (__builtin_mul_overflow(ev->width, ev->rows, &bytes) || __builtin_mul_overflow(bytes, ev->slices, &bytes))
+		return UINT64_MAX;
+	return bytes;
+}
+
+static void count_copy(struct ttmon_slot *slot, int32_t err, uint16_t bits, uint64_t bytes)
+{
+	if (err || (bits & TTMON_B_CAPTURED))
+		return;
+	slot->copies++;
+	slot->bytes = add_sat(slot->bytes, bytes);
+}
+
+static void count_event(struct ttmon_slot *slot, const struct ttmon_event *ev)
+{
+	switch (ev->kind) {
+	case TTMON_EV_ALLOC:
+		slot->allocs += ((const struct ttmon_ev_alloc *)ev)->err == 0;
+		break;
+	case TTMON_EV_FREE:
+		slot->frees += ((const struct ttmon_ev_free *)ev)->err == 0;
+		break;
+	case TTMON_EV_COPY: {
+		const struct ttmon_ev_copy *e = (const void *)ev;
+
+		count_copy(slot, e->err, e->bits, e->bytes);
+		break;
+	}
+	case TTMON_EV_COPY_RECT: {
+		const struct ttmon_ev_copy_rect *e = (const void *)ev;
+
+		count_copy(slot, e->err, e->bits, rect_bytes(e));
+		break;
+	}
+	default:
+		break;
+	}
+}
+
+/*
+ * The running count starts at 0 when the programs are loaded, so the first record of a CPU tells what was lost before it. An
+ * event that comes in late or was stamped out of turn carries an older count: nothing new.
+ */
+static void count_lost(struct ttmon_pipeline *p, const struct ttmon_event *ev)
+{
+	struct cpu_state *cpu = &p->cpus[ev->cpu];
+	uint32_t delta = ev->lost - cpu->lost;
+
+	if (cpu->seen && (int32_t)delta <= 0)
+		return;
+	cpu->seen = true;
+	cpu->lost = ev->lost;
+	p->slot.kernel_lost = delta > UINT32_MAX - p->slot.kernel_lost ? UINT32_MAX : p->slot.kernel_lost + delta;
+}
+
+static void on_event(void *ctx, const struct ttmon_event *ev, size_t size, bool late)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	count_lost(p, ev);
+	count_event(&p->slot, ev);
+	ttmon_history_apply(p->history, ev, size, late);
+}
+
+static void on_close(void *ctx, const struct ttmon_slot_view *view)
+{
+	struct ttmon_pipeline *p = ctx;
+	struct ttmon_history_totals totals;
+
+	ttmon_history_tick(p->history, (view->no + 1) * TTMON_SLOT_NS);
+	ttmon_history_totals(p->history, &totals);
+
+	p->slot.no = view->no;
+	p->slot.events = view->events;
+	p->slot.late = view->late;
+	p->slot.dropped = view->lost;
+	p->slot.forced = view->forced;
+	p->slot.pinned_pages = totals.pinned_pages;
+	if (!p->publish || p->publish(p->ctx, &p->slot))
+		p->published++;
+	else
+		p->dropped++;
+	p->slot = (struct ttmon_slot){ 0 };
+}
+
+int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publish, void *ctx,
+		       struct ttmon_pipeline **ret)
+{
+	static const struct ttmon_slots_ops ops = { .event = on_event, .close = on_close };
+	_cleanup_(pipeline_freep) struct ttmon_pipeline *p = NULL;
+	int err;
+
+	if (cfg->nr_cpus == 0 || cfg->nr_cpus > TTMON_CPU_DAEMON)
+		return -EINVAL;
+
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->nr_cpus = cfg->nr_cpus;
+	p->publish = publish;
+	p->ctx = ctx;
+	p->cpus = calloc(cfg->nr_cpus, sizeof(*p->cpus));
+	if (!p->cpus)
+		return -ENOMEM;
+	err = ttmon_history_new(&cfg->history, &p->history);
+	if (err)
+		return err;
+	err = ttmon_slots_new(&cfg->slots, &ops, p, &p->slots);
+	if (err)
+		return err;
+
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
+void ttmon_pipeline_free(struct ttmon_pipeline *p)
+{
+	if (!p)
+		return;
+	ttmon_slots_free(p->slots);
+	ttmon_history_free(p->history);
+	free(p->cpus);
+	free(p);
+}
+
+/* Kernel counters only grow: of two facts about the same counters the later one holds both. */
+static void absorb_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost *ev)
+{
+	struct cpu_state *cpu = &p->cpus[ev->stat_cpu];
+	struct kernel_stat *st = &cpu->stats[ev->stat_kind];
+
+	if (st->known && ttmon_before(ev->h.ts_ns, st->ts_ns))
+		return;
+	st->known = true;
+	st->ts_ns = ev->h.ts_ns;
+	st->attempted = ev->attempted;
+	st->lost = ev->lost;
+	if (ev->stat_kind == 0) {
+		memcpy(cpu->reason, ev->reason, sizeof(cpu->reason));
+		cpu->nested = ev->nested;
+	}
+}
+
+void ttmon_pipeline_feed(struct ttmon_pipeline *p, const void *rec, size_t size)
+{
+	const struct ttmon_event *ev = rec;
+	enum ttmon_decode_err bad;
+
+	/* In a recording a record follows a 4-byte head. */
+	if ((uintptr_t)rec % sizeof(uint64_t)) {
+		memcpy(p->bounce, rec, MIN(size, sizeof(p->bounce)));
+		ev = (const void *)p->bounce;
+	}
+	bad = ttmon_decode(ev, size, p->nr_cpus);
+	if (bad) {
+		/* The rings carry no facts, so a kind that could be one did not come from there. */
+		if (size >= sizeof(*ev) && ev->kind >= TTMON_EV_FACT)
+			p->malformed_facts[bad]++;
+		else
+			p->malformed[bad]++;
+		return;
+	}
+	p->decoded[ev->kind]++;
+	if (ev->kind < TTMON_EV_FACT) {
+		ttmon_slots_add(p->slots, ev, size);
+		return;
+	}
+	if (ev->kind == TTMON_EV_LOST)
+		absorb_lost(p, (const struct ttmon_ev_lost *)ev);
+	ttmon_history_apply(p->history, ev, size, false);
+}
+
+void ttmon_pipeline_advance(struct ttmon_pipeline *p, uint64_t watermark_ns)
+{
+	ttmon_slots_advance(p->slots, watermark_ns);
+}
+
+void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns)
+{
+	ttmon_slots_advance(p->slots, end_ns);
+	ttmon_slots_finish(p->slots);
+	ttmon_history_finish(p->history, end_ns);
+}
+
+struct ttmon_history *ttmon_pipeline_history(struct ttmon_pipeline *p)
+{
+	return p->history;
+}
+
+void ttmon_pipeline_accounting(const struct ttmon_pipeline *p, struct ttmon_accounting *ret)
+{
+	struct ttmon_accounting acct = { .published = p->published, .dropped = p->dropped };
+	struct ttmon_slots_stats st;
+
+	memcpy(acct.decoded, p->decoded, sizeof(acct.decoded));
+	memcpy(acct.malformed, p->malformed, sizeof(acct.malformed));
+	memcpy(acct.malformed_facts, p->malformed_facts, sizeof(acct.malformed_facts));
+	for (unsigned int kind = TTMON_EV_FACT; kind < TTMON_EV_MAX; kind++)
+		acct.facts += p->decoded[kind];
+	ttmon_slots_get_stats(p->slots, &st);
+	acct.slotted = st.slotted;
+	acct.late = st.late;
+	acct.arena_full = st.arena_full;
+	acct.closed = st.closed;
+	acct.forced = st.forced;
+	*ret = acct;
+}
+
+void ttmon_pipeline_kernel_counts(const struct ttmon_pipeline *p, struct ttmon_kernel_counts *ret)
+{
+	struct ttmon_kernel_counts counts = { 0 };
+
+	for (uint32_t i = 0; i < p->nr_cpus; i++) {
+		const struct cpu_state *cpu = &p->cpus[i];
+
+		for (unsigned int kind = 0; kind < TTMON_EV_FACT; kind++) {
+			counts.attempted[kind] += cpu->stats[kind].attempted;
+			counts.lost[kind] += cpu->stats[kind].lost;
+			counts.known |= cpu->stats[kind].known;
+		}
+		for (unsigned int r = 0; r < TTMON_LOSS_MAX; r++)
+			counts.reason[r] += cpu->reason[r];
+		counts.nested += cpu->nested;
+	}
+	*ret = counts;
+}
+
+static uint64_t sum(const uint64_t *terms, size_t n)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += terms[i];
+	return total;
+}
+
+static _printf_(3, 4) bool refute(char *why, size_t n, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, n, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/*
+ * A malformed record does not say reliably of which kind it is, hence: of no kind may more have come than was sent, and in all
+ * what is missing is what was malformed. With none malformed that makes every kind exact.
+ */
+static bool check_kernel(const struct ttmon_accounting *acct, const struct ttmon_kernel_counts *kernel, char *why,
+			 size_t n)
+{
+	uint64_t attempted = sum(kernel->attempted, TTMON_EV_FACT), lost = sum(kernel->lost, TTMON_EV_FACT);
+	uint64_t decoded = sum(acct->decoded, TTMON_EV_FACT), malformed = sum(acct->malformed, TTMON_DECODE_MAX);
+	uint64_t reasons = sum(kernel->reason, TTMON_LOSS_MAX);
+
+	for (unsigned int kind = 0; kind < TTMON_EV_FACT; kind++) {
+		const char *name = ttmon_event_name(kind);
+
+		if (kernel->attempted[kind] < acct->decoded[kind] + kernel->lost[kind])
+			return refute(why, n, "%s: attempted %llu, decoded %llu + lost %llu",
+				      name ? name : "unknown kind", (unsigned long long)kernel->attempted[kind],
+				      (unsigned long long)acct->decoded[kind], (unsigned long long)kernel->lost[kind]);
+	}
+	if (attempted != decoded + malformed + lost)
+		return refute(why, n, "events: attempted %llu, decoded %llu + malformed %llu + lost %llu",
+			      (unsigned long long)attempted, (unsigned long long)decoded, (unsigned long long)malformed,
+			      (unsigned long long)lost);
+	if (reasons != lost)
+		return refute(why, n, "losses: %llu, by reason %llu", (unsigned long long)lost,
+			      (unsigned long long)reasons);
+	return true;
+}
+
+bool ttmon_pipeline_check(const struct ttmon_pipeline *p, char *why, size_t n)
+{
+	struct ttmon_accounting acct;
+	struct ttmon_kernel_counts kernel;
+	uint64_t decoded;
+
+	ttmon_pipeline_accounting(p, &acct);
+	ttmon_pipeline_kernel_counts(p, &kernel);
+	decoded = sum(acct.decoded, TTMON_EV_FACT);
+
+	if (decoded != acct.slotted + acct.late + acct.arena_full)
+		return refute(why, n, "events: decoded %llu, slotted %llu + late %llu + arena full %llu",
+			      (unsigned long long)decoded, (unsigned long long)acct.slotted,
+			      (unsigned long long)acct.late, (unsigned long long)acct.arena_full);
+	if (acct.closed != acct.published + acct.dropped)
+		return refute(why, n, "slots: closed %llu, published %llu + dropped %llu",
+			      (unsigned long long)acct.closed, (unsigned long long)acct.published,
+			      (unsigned long long)acct.dropped);
+	return !kernel.known || check_kernel(&acct, &kernel, why, n);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * pipeline.h: bytes in, closed slots and the history out. Everything behind the ring, in one object, with no clock, file,
+ * thread or log call: feeding the same records and watermarks gives the same result, which is what --replay and the tests do.
+ */
+#ifndef TTMON_PIPELINE_H
+#define TTMON_PIPELINE_H
+
+#include "core/decode.h"
+#include "core/history.h"
+#include "core/slots.h"
+
+struct ttmon_pipeline;
+
+struct ttmon_pipeline_cfg {
+	uint32_t nr_cpus;
+	struct ttmon_slots_cfg slots;
+	struct ttmon_history_cfg history;
+};
+
+/* A closed slot's sums: immutable, handed to the publishers. */
+struct ttmon_slot {
+	uint64_t no; /* covers [no, no + 1) ms of CLOCK_MONOTONIC */
+	uint32_t events, late, dropped;
+	uint32_t kernel_lost; /* records the kernel lost up to this slot, since the one before (from the running counts) */
+	bool forced;
+	uint32_t allocs, frees;
+	uint64_t copies, bytes;
+	uint64_t pinned_pages; /* host, at the slot's end */
+};
+
+/* The accounting identity, all from the user side; attempted/lost come from the kernel's counters. */
+struct ttmon_accounting {
+	uint64_t decoded[TTMON_EV_MAX];		/* by kind, facts too */
+	uint64_t malformed[TTMON_DECODE_MAX];	/* by reason: records of the rings */
+	uint64_t malformed_facts[TTMON_DECODE_MAX]; /* by reason: records that claim to be facts */
+	uint64_t slotted, late, arena_full;	/* decoded kernel events = slotted + late + arena_full */
+	uint64_t facts;				/* decoded facts: applied at once, in no slot */
+	uint64_t closed, published, dropped;	/* slots: closed = published + dropped */
+	uint64_t forced;
+};
+
+/* Called for each closed slot; false: the hand-off queue was full, counted as dropped. May be NULL (all published). */
+typedef bool (*ttmon_slot_fn)(void *ctx, const struct ttmon_slot *slot);
+
+int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publish, void *ctx,
+		       struct ttmon_pipeline **ret) _must_check;
+void ttmon_pipeline_free(struct ttmon_pipeline *p);
+
+/* One record from a ring, a fact, or a recording. Bad ones are counted. */
+void ttmon_pipeline_feed(struct ttmon_pipeline *p, const void *rec, size_t size);
+/* Nothing older than watermark_ns will come: close the slots before it. */
+void ttmon_pipeline_advance(struct ttmon_pipeline *p, uint64_t watermark_ns);
+/* The end: close all, resolve all. end_ns: last watermark. */
+void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns);
+
+struct ttmon_history *ttmon_pipeline_history(struct ttmon_pipeline *p);
+void ttmon_pipeline_accounting(const struct ttmon_pipeline *p, struct ttmon_accounting *ret);
+/* Kernel counters as the LOST facts told: sums over CPUs. */
+struct ttmon_kernel_counts {
+	uint64_t attempted[TTMON_EV_FACT], lost[TTMON_EV_FACT], reason[TTMON_LOSS_MAX], nested;
+	bool known;
+};
+void ttmon_pipeline_kernel_counts(const struct ttmon_pipeline *p, struct ttmon_kernel_counts *ret);
+/* attempted == decoded + malformed + lost and the rest; false and one line of text in why (size n) on the first that fails.
+ * Only meaningful when the rings are empty. */
+bool ttmon_pipeline_check(const struct ttmon_pipeline *p, char *why, size_t n);
+
+#endif

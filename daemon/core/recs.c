@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * recs.c: the records of the history: one per allocation, live or kept. Part of the history (hot thread, pure).
+ *
+ * Records lie in chunks that are never given back but reused; the index of a layer holds record numbers, the sequence table says
+ * where the n-th allocation is. A record is in its layer's index exactly while it is live. Over the limit the oldest ended record
+ * goes, then the oldest live one: it leaves the accounts as if it had been freed, and the history says that it is incomplete.
+ */
+#include "core/heat.h"
+#include "core/history_int.h"
+
+#define CHUNK 512
+#define NO_ID UINT32_MAX
+
+static const struct ttmon_traffic no_traffic;
+
+struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id)
+{
+	return &h->chunks[id / CHUNK][id % CHUNK];
+}
+
+struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq)
+{
+	uint32_t id = ttmon_seqtab_get(&h->seqs, seq);
+
+	return id == TTMON_SEQTAB_NONE ? NULL : ttmon_rec_at(h, id);
+}
+
+enum ttmon_layer ttmon_layer_of(unsigned int method)
+{
+	switch (method) {
+	case TTMON_METHOD_REGISTERED:
+		return TTMON_LAYER_REG;
+	case TTMON_METHOD_CUSTOM:
+		return TTMON_LAYER_CUSTOM;
+	case TTMON_METHOD_MMAP:
+		return TTMON_LAYER_MAP;
+	case TTMON_METHOD_HOST_ALLOC:
+	case TTMON_METHOD_MANAGED:
+	case TTMON_METHOD_POOL:
+	case TTMON_METHOD_DEVICE:
+		return TTMON_LAYER_DEV;
+	default:
+		return TTMON_LAYER_TT;
+	}
+}
+
+/* Host and CUDA addresses are one space; a Tenstorrent address means something only with device and kind of memory. */
+uint64_t ttmon_layer_key(const struct ttmon_alloc *a)
+{
+	if (ttmon_layer_of(a->method) != TTMON_LAYER_TT)
+		return a->addr;
+	return (a->addr & ((1ULL << 48) - 1)) | (uint64_t)a->method << 48 | (uint64_t)(uint8_t)a->device << 56;
+}
+
+enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
+{
+	if (ttmon_method_pinned(a->method))
+		return TTMON_MEM_PINNED;
+	if (a->method == TTMON_METHOD_MANAGED)
+		return TTMON_MEM_MANAGED;
+	if (a->method == TTMON_METHOD_CUSTOM || (a->method == TTMON_METHOD_MMAP && !(a->bits & TTMON_AL_PROVISIONAL)))
+		return TTMON_MEM_PAGEABLE;
+	return TTMON_MEM_UNKNOWN;
+}
+
+struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
+				      uint64_t addr)
+{
+	const struct ttmon_ranges *r = &p->layer[layer];
+	struct ttmon_ranges_pos pos;
+
+	if (!ttmon_ranges_floor(r, addr, &pos))
+		return NULL;
+	do {
+		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+
+		if (addr < ttmon_rec_limit(a))
+			return a;
+	} while (ttmon_ranges_back(r, addr, &pos));
+	return NULL;
+}
+
+struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
+					  uint64_t lo, uint64_t hi)
+{
+	const struct ttmon_ranges *r = &p->layer[layer];
+	struct ttmon_ranges_pos pos;
+
+	if (lo >= hi || !ttmon_ranges_seek(r, lo, &pos))
+		return NULL;
+	do {
+		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+
+		if (pos.start >= hi)
+			return NULL;
+		if (ttmon_end_of(pos.start, a->size ? a->size : 1) > lo)
+			return a;
+	} while (ttmon_ranges_next(r, &pos));
+	return NULL;
+}
+
+static int add_chunk(struct ttmon_history *h)
+{
+	struct ttmon_alloc *chunk;
+
+	if (h->nr_chunks == h->cap_chunks) {
+		uint32_t cap = h->cap_chunks ? h->cap_chunks * 2 : 16;
+		struct ttmon_alloc **v = realloc(h->chunks, cap * sizeof(struct ttmon_alloc *));
+
+		if (!v)
+			return -ENOMEM;
+		h->chunks = v;
+		h->cap_chunks = cap;
+	}
+	chunk = calloc(CHUNK, sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	/* A free record's address field is the number of the next free one. */
+	for (uint32_t i = 0; i < CHUNK; i++)
+		chunk[i].addr = i + 1 < CHUNK ? h->nr_chunks * CHUNK + i + 1 : NO_ID;
+	h->free_id = h->nr_chunks * CHUNK;
+	h->chunks[h->nr_chunks++] = chunk;
+	return 0;
+}
+
+static void drop_events(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_traffic *t;
+
+	if (a->copies == no_traffic.copies)
+		return;
+	t = (struct ttmon_traffic *)((char *)(uintptr_t)a->copies - offsetof(struct ttmon_traffic, copies));
+	h->totals.events_kept -= a->nr_events;
+	ttmon_evlog_fini(&t->log);
+	free(t);
+	a->copies = no_traffic.copies;
+	a->bytes = no_traffic.bytes;
+}
+
+/* Out of the tables; ended, and its site has it in its sums. */
+static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	uint64_t seq = ttmon_alloc_seq(a);
+	uint32_t id = ttmon_seqtab_get(&h->seqs, seq);
+
+	drop_events(h, a);
+	free(a->heat);
+	free(a->page_heat);
+	free(a->name);
+	h->procs[a->proc]->records--;
+	h->records--;
+	ttmon_seqtab_del(&h->seqs, seq);
+	memset(a, 0, sizeof(*a));
+	a->addr = h->free_id;
+	h->free_id = id;
+}
+
+/* Its sums live on in the site and in the groups that advice is made of. */
+static void fold(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	ttmon_siteq_flush(h, a);
+	h->sites.v[a->site].folded++;
+	h->totals.folded++;
+	ttmon_advice_fold(h, a);
+	drop(h, a);
+}
+
+static void make_room(struct ttmon_history *h)
+{
+	while (h->records >= h->cfg.max_allocations) {
+		const uint64_t *front = ttmon_fifo_front(&h->freed);
+		struct ttmon_alloc *a;
+
+		if (!front) {
+			h->oldest_seq = ttmon_seqtab_next(&h->seqs, h->oldest_seq);
+			a = ttmon_rec_by_seq(h, h->oldest_seq);
+			if (!a)
+				return;
+			ttmon_rec_end(h, a, h->now_ns, TTMON_END_FREE, 0);
+			front = ttmon_fifo_front(&h->freed);
+			if (!front)
+				return;
+		}
+		a = ttmon_rec_by_seq(h, *front);
+		ttmon_fifo_pop(&h->freed);
+		if (a)
+			fold(h, a);
+		h->totals.evicted++;
+		h->totals.incomplete = true;
+	}
+}
+
+void ttmon_rec_fold(struct ttmon_history *h)
+{
+	const uint64_t *front;
+
+	while (!h->cfg.keep_all && (front = ttmon_fifo_front(&h->freed))) {
+		struct ttmon_alloc *a = ttmon_rec_by_seq(h, *front);
+
+		if (a && (a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED) || h->now_ns < a->free_ns ||
+			  h->now_ns - a->free_ns < h->cfg.fold_ns))
+			return;
+		ttmon_fifo_pop(&h->freed);
+		if (a)
+			fold(h, a);
+	}
+}
+
+/* Generations: addresses that are free are remembered with what comes next, live ones know their own. */
+static uint32_t next_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t key)
+{
+	uint64_t gen = ttmon_hmap_del(&p->gens, key);
+	uint32_t id;
+
+	gen = gen == TTMON_HMAP_NONE ? p->gen_floor : MAX(gen, (uint64_t)p->gen_floor);
+	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++)
+		if (ttmon_ranges_get(&p->layer[l], key, &id))
+			gen = MAX(gen, (uint64_t)ttmon_rec_at(h, id)->gen + 1);
+	p->gen_max = MAX(p->gen_max, (uint32_t)gen);
+	return (uint32_t)gen;
+}
+
+static void keep_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t key, uint32_t gen)
+{
+	uint64_t known = ttmon_hmap_get(&p->gens, key);
+	uint64_t max = h->cfg.keep_all ? h->cfg.max_allocations : TTMON_GENS_SERVICE;
+
+	if (p->gens.n >= max) {
+		/* Forget them all, and count on from where no (address, generation) can come twice. */
+		ttmon_hmap_fini(&p->gens);
+		p->gen_floor = p->gen_max + 1;
+		return;
+	}
+	if (known != TTMON_HMAP_NONE && known > gen)
+		return;
+	if (ttmon_hmap_put(&p->gens, key, (uint64_t)gen + 1) < 0) {
+		ttmon_history_no_memory(h);
+		p->gen_floor = p->gen_max + 1;
+	}
+}
+
+static int index_new(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, uint32_t id)
+{
+	int err;
+
+	a->seq_low = (uint32_t)h->next_seq;
+	a->seq_high = (uint8_t)(h->next_seq >> 32);
+	err = ttmon_seqtab_put(&h->seqs, h->next_seq, id);
+	if (err || !a->addr)
+		return err;
+	a->gen = next_gen(h, p, ttmon_layer_key(a));
+	err = ttmon_ranges_add(&p->layer[ttmon_layer_of(a->method)], ttmon_layer_key(a),
+			       ttmon_end_of(ttmon_layer_key(a), a->size ? a->size : 1), id);
+	if (err)
+		ttmon_seqtab_del(&h->seqs, h->next_seq);
+	return err;
+}
+
+struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in)
+{
+	struct ttmon_alloc *a;
+	uint32_t id;
+
+	make_room(h);
+	if (h->free_id == NO_ID && add_chunk(h) < 0)
+		goto no_memory;
+	id = h->free_id;
+	a = ttmon_rec_at(h, id);
+	h->free_id = (uint32_t)a->addr;
+	*a = (struct ttmon_alloc){
+		.addr = in->addr, .size = in->size, .alloc_ns = in->ts_ns, .pin_ns = in->pin_ns,
+		.copies = no_traffic.copies, .bytes = no_traffic.bytes, .proc = p->pub.idx, .api_flags = in->api_flags,
+		.fn = in->fn, .device = in->device, .method = in->method, .bits = in->bits, .states = TTMON_ST_CREATED,
+	};
+	if (in->name) {
+		a->name = malloc(strlen(in->name) + 1);
+		if (a->name)
+			memcpy(a->name, in->name, strlen(in->name) + 1);
+		else
+			ttmon_history_no_memory(h);
+	}
+	if (index_new(h, p, a, id) < 0) {
+		free(a->name);
+		memset(a, 0, sizeof(*a));
+		a->addr = h->free_id;
+		h->free_id = id;
+		goto no_memory;
+	}
+	h->next_seq++;
+	h->records++;
+	p->records++;
+	if (in->method == TTMON_METHOD_MMAP) {
+		a->ordinal = ttmon_siteq_ordinal(h, p, 0, a->size);
+	} else {
+		p->pub.live++;
+		h->totals.live++;
+	}
+	if (ttmon_method_pinned(a->method) && a->addr) {
+		a->states |= TTMON_ST_PINNED | TTMON_ST_POPULATED;
+		ttmon_pins_add(h, p, a);
+	}
+	return a;
+
+no_memory:
+	ttmon_history_no_memory(h);
+	return NULL;
+}
+
+void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	struct ttmon_hproc *p = h->procs[a->proc];
+	struct ttmon_ranges *r = &p->layer[ttmon_layer_of(a->method)];
+	uint64_t key = ttmon_layer_key(a);
+	uint32_t id;
+
+	/* A record that was taken out before may have a successor at its address. */
+	if (!ttmon_ranges_get(r, key, &id) || ttmon_rec_at(h, id) != a)
+		return;
+	ttmon_ranges_del(r, key);
+	keep_gen(h, p, key, a->gen);
+}
+
+void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end, uint64_t unpin_ns)
+{
+	struct ttmon_hproc *p = h->procs[a->proc];
+	uint64_t seq = ttmon_alloc_seq(a);
+
+	ttmon_rec_unindex(h, a);
+	a->free_ns = MAX(MAX(ts_ns, a->alloc_ns), 1ULL);
+	a->unpin_ns = unpin_ns;
+	a->end = end;
+	a->states |= TTMON_ST_FREED;
+	if (a->method != TTMON_METHOD_MMAP) {
+		p->pub.live--;
+		h->totals.live--;
+		ttmon_siteq_end(h, a);
+	}
+	if (ttmon_method_pinned(a->method) && a->addr)
+		ttmon_pins_del(h, p, a);
+	if (ttmon_fifo_push(&h->freed, &seq) < 0)
+		ttmon_history_no_memory(h);
+}
+
+void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns)
+{
+	struct ttmon_ranges *r = &h->procs[a->proc]->layer[ttmon_layer_of(a->method)];
+	uint32_t id = ttmon_seqtab_get(&h->seqs, ttmon_alloc_seq(a)), there;
+
+	if (ttmon_ranges_get(r, a->addr, &there) && there == id) {
+		if (a->addr == addr) {
+			a->size = size;
+			ttmon_ranges_set_end(r, addr, ttmon_end_of(addr, size));
+			return;
+		}
+		ttmon_rec_unindex(h, a);
+	}
+	a->gen = next_gen(h, h->procs[a->proc], addr);
+	a->addr = addr;
+	a->size = size;
+	if (ttmon_ranges_add(r, addr, ttmon_end_of(addr, size), id) == 0)
+		return;
+	ttmon_history_no_memory(h);
+	ttmon_rec_end(h, a, ts_ns, TTMON_END_FREE, 0);
+}
+
+static struct ttmon_traffic *traffic(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_traffic *t;
+
+	if (a->copies != no_traffic.copies)
+		return (struct ttmon_traffic *)((char *)(uintptr_t)a->copies - offsetof(struct ttmon_traffic, copies));
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		ttmon_history_no_memory(h);
+		return NULL;
+	}
+	a->copies = t->copies;
+	a->bytes = t->bytes;
+	return t;
+}
+
+void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev)
+{
+	struct ttmon_traffic *t = traffic(h, a);
+
+	if (t && !h->cfg.keep_all && a->nr_events >= TTMON_ALLOC_EVENTS) {
+		uint32_t n = ttmon_evlog_drop(&t->log, TTMON_ALLOC_EVENTS / 2);
+
+		a->nr_events -= n;
+		a->events_dropped += n;
+		h->totals.events_kept -= n;
+		h->totals.events_dropped += n;
+	}
+	if (t && h->totals.events_kept < h->cfg.max_events) {
+		if (ttmon_evlog_add(&t->log, ev) == 0) {
+			a->nr_events++;
+			h->totals.events_kept++;
+			return;
+		}
+		ttmon_history_no_memory(h);
+	}
+	a->events_dropped++;
+	h->totals.events_dropped++;
+	h->totals.incomplete = true;
+}
+
+/* Heat begins with the first transfer. */
+static void warm(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
+{
+	if (!a->heat) {
+		a->heat = calloc(1, sizeof(*a->heat));
+		if (!a->heat) {
+			ttmon_history_no_memory(h);
+			return;
+		}
+		a->heat->origin_ns = a->alloc_ns;
+		a->heat->width_ns = TTMON_HEAT_WIDTH_NS;
+	}
+	ttmon_heat_add(a->heat, t->ts_ns, t->bytes);
+	if (a->size < h->cfg.page_heat_bytes)
+		return;
+	if (!a->page_heat) {
+		a->page_heat = malloc(sizeof(*a->page_heat));
+		if (!a->page_heat) {
+			ttmon_history_no_memory(h);
+			return;
+		}
+		ttmon_page_heat_init(a->page_heat, a->size, h->page_size);
+	}
+	if (t->rect)
+		ttmon_page_heat_touch_rect(a->page_heat, t->offset, t->rect);
+	else
+		ttmon_page_heat_touch(a->page_heat, t->offset, t->bytes);
+}
+
+void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
+{
+	struct ttmon_aev ev = { .ts_ns = t->ts_ns, .kind = (uint8_t)t->kind, .mem = (uint8_t)t->mem, .bits = t->bits,
+				.bytes = t->bytes, .offset = t->offset };
+	struct ttmon_traffic *tr = traffic(h, a);
+	struct ttmon_site *site = &h->sites.v[a->site];
+
+	if (tr) {
+		tr->copies[t->rdir] += tr->copies[t->rdir] != UINT32_MAX;
+		tr->bytes[t->rdir] += t->bytes;
+	}
+	a->last_copy_ns = MAX(a->last_copy_ns, t->ts_ns);
+	a->states |= TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED;
+	/* A site that is not known yet gets the sums when it is. */
+	if (!(a->bits & TTMON_AL_SITE_QUEUED) && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H)) {
+		struct ttmon_xfer *x = t->rdir == TTMON_RDIR_H2D ? site->h2d : site->d2h;
+
+		x[ttmon_rec_mem(a)].copies++;
+		x[ttmon_rec_mem(a)].bytes += t->bytes;
+	}
+	warm(h, a, t);
+	ttmon_rec_event(h, a, &ev);
+}
+
+/* Both event streams in order of time, offsets from dst's start on. */
+static int merge_logs(struct ttmon_evlog *to, const struct ttmon_evlog *a, const struct ttmon_evlog *b, uint64_t shift)
+{
+	struct ttmon_aev ea = { 0 }, eb = { 0 }, out;
+	uint32_t pa = 0, pb = 0;
+	bool ha = ttmon_evlog_next(a, &pa, &ea), hb = ttmon_evlog_next(b, &pb, &eb);
+
+	while (ha || hb) {
+		bool from_b = hb && (!ha || eb.ts_ns < ea.ts_ns);
+
+		out = from_b ? eb : ea;
+		if (from_b)
+			out.offset += shift;
+		if (ttmon_evlog_add(to, &out) < 0)
+			return -ENOMEM;
+		if (from_b)
+			hb = ttmon_evlog_next(b, &pb, &eb);
+		else
+			ha = ttmon_evlog_next(a, &pa, &ea);
+	}
+	return 0;
+}
+
+static void merge_heat(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src, uint64_t shift)
+{
+	if (!dst->heat)
+		dst->heat = TAKE_PTR(src->heat);
+	else if (src->heat)
+		ttmon_heat_merge(dst->heat, src->heat);
+	if (!src->copies[TTMON_RDIR_H2D] && !src->copies[TTMON_RDIR_D2H])
+		return;
+	if (dst->size < h->cfg.page_heat_bytes)
+		return;
+	if (!dst->page_heat) {
+		dst->page_heat = malloc(sizeof(*dst->page_heat));
+		if (!dst->page_heat) {
+			ttmon_history_no_memory(h);
+			return;
+		}
+		ttmon_page_heat_init(dst->page_heat, dst->size, h->page_size);
+	}
+	if (!src->page_heat) {
+		ttmon_page_heat_touch(dst->page_heat, shift, src->size);
+		return;
+	}
+	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++) {
+		uint64_t at = shift + i * src->page_heat->group_bytes;
+		uint64_t group = at / dst->page_heat->group_bytes;
+
+		if (src->page_heat->copies[i] && group < TTMON_PAGE_GROUPS)
+			dst->page_heat->copies[group] += src->page_heat->copies[i];
+	}
+}
+
+void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src)
+{
+	uint64_t shift = src->addr > dst->addr ? src->addr - dst->addr : 0;
+	struct ttmon_evlog log = { 0 };
+	struct ttmon_traffic *to, *from;
+
+	if (src->copies == no_traffic.copies)
+		return;
+	to = traffic(h, dst);
+	from = traffic(h, src);
+	if (!to || merge_logs(&log, &to->log, &from->log, shift) < 0) {
+		ttmon_evlog_fini(&log);
+		ttmon_history_no_memory(h);
+		return;
+	}
+	ttmon_evlog_fini(&to->log);
+	ttmon_evlog_fini(&from->log);
+	to->log = log;
+	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++) {
+		to->copies[d] += from->copies[d];
+		to->bytes[d] += from->bytes[d];
+	}
+	dst->nr_events += src->nr_events;
+	dst->events_dropped += src->events_dropped;
+	src->nr_events = 0;
+	merge_heat(h, dst, src, shift);
+	memset(from->copies, 0, sizeof(from->copies));
+	memset(from->bytes, 0, sizeof(from->bytes));
+	dst->last_copy_ns = MAX(dst->last_copy_ns, src->last_copy_ns);
+	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
+	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
+}
+
+void ttmon_rec_fini(struct ttmon_history *h)
+{
+	uint64_t seq = 0;
+
+	while ((seq = ttmon_seqtab_next(&h->seqs, seq)) != TTMON_SEQTAB_END) {
+		drop(h, ttmon_rec_by_seq(h, seq));
+		seq++;
+	}
+	for (uint32_t i = 0; i < h->nr_chunks; i++)
+		free(h->chunks[i]);
+	free(h->chunks);
+	ttmon_seqtab_fini(&h->seqs);
+	ttmon_fifo_fini(&h->freed);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * siteq.c: allocations and their ends on the way into the sums of their call sites. Part of the history (hot thread, pure).
+ *
+ * What a return address means is known only when the facts about the process's mappings are in, some milliseconds after the
+ * event. So all site work goes through one queue, in event order, and is done when it has settled: 50 ms later, or up to 2 s where
+ * a frame is in nothing known yet. Ordinals, peaks and the order of sites therefore depend on the stream alone, never on when
+ * somebody looked.
+ */
+#include "core/history_int.h"
+
+#define SETTLE_NS     50000000ULL
+#define SETTLE_MAX_NS 2000000000ULL
+#define ORDINALS_MAX  (1u << 20) /* per process */
+
+static void push(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_site_op *op, uint8_t flag)
+{
+	if (ttmon_fifo_push(&h->siteq, op) < 0) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	a->bits |= flag;
+	h->procs[op->proc]->queued++;
+}
+
+void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack)
+{
+	struct ttmon_site_op op = { .ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
+
+	push(h, a, &op, TTMON_AL_SITE_QUEUED);
+}
+
+void ttmon_siteq_end(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_site_op op = { .ts_ns = a->free_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .end = true };
+
+	push(h, a, &op, TTMON_AL_FREE_QUEUED);
+}
+
+uint32_t ttmon_siteq_ordinal(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t site, uint64_t size)
+{
+	uint64_t key = ttmon_mix64(size ^ ttmon_mix64((uint64_t)site + 1));
+	uint64_t n = ttmon_hmap_get(&p->ordinals, key);
+
+	n = n == TTMON_HMAP_NONE ? 0 : n;
+	if (n == 0 && p->ordinals.n >= ORDINALS_MAX) {
+		h->totals.incomplete = true;
+		return 0;
+	}
+	if (ttmon_hmap_put(&p->ordinals, key, n + 1) < 0)
+		ttmon_history_no_memory(h);
+	return (uint32_t)n;
+}
+
+static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool final, uint32_t *site)
+{
+	struct ttmon_hproc *p = h->procs[op->proc];
+	struct ttmon_site_query q = {
+		.stacks = &p->stacks, .stack = op->stack, .maps = &p->maps, .ts_ns = op->ts_ns,
+		.execs = p->execs, .nr_execs = p->nr_execs, .final = final,
+	};
+	int err;
+
+	if (op->stack == TTMON_STACK_NONE)
+		return 0;
+	/* What ended long before this allocation is of no use to those that come after it either. */
+	if (op->ts_ns > SETTLE_MAX_NS)
+		ttmon_maps_prune(&p->maps, op->ts_ns - SETTLE_MAX_NS);
+	err = ttmon_sites_resolve(&h->sites, &h->symtab, &q, site);
+	if (err == -ENOMEM)
+		ttmon_history_no_memory(h);
+	else if (err == -ENOSPC)
+		h->totals.incomplete = true;
+	return err == -EAGAIN ? err : 0;
+}
+
+static void count_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t site)
+{
+	struct ttmon_site *s = &h->sites.v[site];
+	enum ttmon_mem mem = ttmon_rec_mem(a);
+
+	a->site = site;
+	a->ordinal = ttmon_siteq_ordinal(h, h->procs[a->proc], site, a->size);
+	s->min_size = s->allocs ? MIN(s->min_size, a->size) : a->size;
+	s->max_size = MAX(s->max_size, a->size);
+	s->allocs++;
+	s->bytes += a->size;
+	s->live++;
+	s->live_bytes += a->size;
+	s->peak_bytes = MAX(s->peak_bytes, s->live_bytes);
+	s->pin_ns += a->pin_ns;
+	s->method_mask |= 1u << a->method;
+	s->h2d[mem].copies += a->copies[TTMON_RDIR_H2D];
+	s->h2d[mem].bytes += a->bytes[TTMON_RDIR_H2D];
+	s->d2h[mem].copies += a->copies[TTMON_RDIR_D2H];
+	s->d2h[mem].bytes += a->bytes[TTMON_RDIR_D2H];
+	a->bits &= (uint8_t)~TTMON_AL_SITE_QUEUED;
+}
+
+static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_site *s = &h->sites.v[a->site];
+
+	/* Where memory ran out its beginning may have never been counted. */
+	s->live -= s->live != 0;
+	s->live_bytes -= MIN(s->live_bytes, a->size);
+	s->pin_ns += a->unpin_ns;
+	a->bits &= (uint8_t)~TTMON_AL_FREE_QUEUED;
+}
+
+/* Does the first operation; false if it has to wait. */
+static bool step(struct ttmon_history *h, bool final)
+{
+	const struct ttmon_site_op *op = ttmon_fifo_front(&h->siteq);
+	struct ttmon_alloc *a = ttmon_rec_by_seq(h, op->seq);
+	uint32_t site = 0;
+
+	if (a && !op->end) {
+		if (resolve(h, op, final, &site) == -EAGAIN)
+			return false;
+		count_alloc(h, a, site);
+	} else if (a) {
+		count_end(h, a);
+	}
+	h->procs[op->proc]->queued--;
+	ttmon_fifo_pop(&h->siteq);
+	return true;
+}
+
+void ttmon_siteq_run(struct ttmon_history *h, bool all)
+{
+	const struct ttmon_site_op *op;
+
+	while ((op = ttmon_fifo_front(&h->siteq))) {
+		uint64_t age = h->now_ns > op->ts_ns ? h->now_ns - op->ts_ns : 0;
+
+		if (!all && age < SETTLE_NS)
+			return;
+		if (!step(h, all || age >= SETTLE_MAX_NS))
+			return;
+	}
+}
+
+void ttmon_siteq_flush(struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	while (a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED) && ttmon_fifo_front(&h->siteq))
+		step(h, true);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * views.c: the read side of the history: names, tables, lookups. Nothing here changes what the history knows, but for the two
+ * questions that are each asked once (which lists, which names are wanted). Hot thread; pointers are good until the next record.
+ */
+#include "core/history_int.h"
+
+static const char *const mem_names[] = { "pinned", "pageable", "managed", "unknown" };
+static const char *const rdir_names[] = { "h2h", "h2d", "d2h", "d2d", "unknown" };
+static const char *const advice_names[] = { "keep", "pin", "unpin" };
+
+_Static_assert(ARRAY_SIZE(mem_names) == TTMON_MEM_MAX, "a name for each kind of memory");
+_Static_assert(ARRAY_SIZE(rdir_names) == TTMON_RDIR_MAX, "a name for each direction");
+
+const char *ttmon_mem_name(unsigned int mem)
+{
+	return mem < TTMON_MEM_MAX ? mem_names[mem] : NULL;
+}
+
+const char *ttmon_rdir_name(unsigned int rdir)
+{
+	return rdir < TTMON_RDIR_MAX ? rdir_names[rdir] : NULL;
+}
+
+const char *ttmon_advice_name(unsigned int advice)
+{
+	return advice < ARRAY_SIZE(advice_names) ? advice_names[advice] : NULL;
+}
+
+const char *ttmon_aev_name(unsigned int kind)
+{
+	static const char *const names[] = {
+#define X(id, NAME, name) [id] = name,
+		TTMON_AEV_TABLE(X)
+#undef X
+	};
+
+	return kind < ARRAY_SIZE(names) ? names[kind] : NULL;
+}
+
+static const char *const finding_names[] = {
+#define X(id, NAME, name, help) [id] = name,
+	TTMON_FINDING_TABLE(X)
+#undef X
+};
+
+static const char *const finding_helps[] = {
+#define X(id, NAME, name, help) [id] = help,
+	TTMON_FINDING_TABLE(X)
+#undef X
+};
+
+const char *ttmon_finding_name(unsigned int finding)
+{
+	return finding < TTMON_FINDING_MAX ? finding_names[finding] : NULL;
+}
+
+const char *ttmon_finding_help(unsigned int finding)
+{
+	return finding < TTMON_FINDING_MAX ? finding_helps[finding] : NULL;
+}
+
+size_t ttmon_history_want_maps(struct ttmon_history *h, uint32_t *tgids, size_t max)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < h->nr_procs && h->nr_wanted && n < max; i++) {
+		struct ttmon_hproc *p = h->procs[i];
+
+		if (p->want != TTMON_WANT_YES || h->now_ns < p->want_after_ns)
+			continue;
+		p->want = TTMON_WANT_TOLD;
+		h->nr_wanted--;
+		tgids[n++] = p->pub.tgid;
+	}
+	return n;
+}
+
+size_t ttmon_history_want_symbols(struct ttmon_history *h, struct ttmon_frame *frames, size_t max)
+{
+	const struct ttmon_frame *f;
+	size_t n = 0;
+
+	while (n < max && (f = ttmon_fifo_front(&h->symtab.wanted))) {
+		frames[n++] = *f;
+		ttmon_fifo_pop(&h->symtab.wanted);
+	}
+	return n;
+}
+
+size_t ttmon_history_procs(const struct ttmon_history *h)
+{
+	return h->nr_procs;
+}
+
+const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_t idx)
+{
+	return idx < h->nr_procs ? &h->procs[idx]->pub : NULL;
+}
+
+size_t ttmon_history_sites(const struct ttmon_history *h)
+{
+	return h->sites.n;
+}
+
+const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx)
+{
+	return idx < h->sites.n ? &h->sites.v[idx] : NULL;
+}
+
+size_t ttmon_history_objects(const struct ttmon_history *h)
+{
+	return h->symtab.objects ? h->symtab.nr_objects : 1;
+}
+
+const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, size_t idx)
+{
+	static const struct ttmon_object none;
+
+	if (idx >= ttmon_history_objects(h))
+		return NULL;
+	return h->symtab.objects ? &h->symtab.objects[idx] : &none;
+}
+
+const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta)
+{
+	return ttmon_symtab_get_symbol(&h->symtab, f, delta);
+}
+
+uint64_t ttmon_history_allocs(const struct ttmon_history *h)
+{
+	return h->next_seq;
+}
+
+const struct ttmon_alloc *ttmon_history_alloc(const struct ttmon_history *h, uint64_t seq)
+{
+	return ttmon_rec_by_seq(h, seq);
+}
+
+uint64_t ttmon_history_next(const struct ttmon_history *h, uint64_t seq)
+{
+	uint64_t next = ttmon_seqtab_next(&h->seqs, seq);
+
+	return MIN(next, h->next_seq);
+}
+
+bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev)
+{
+	const struct ttmon_traffic *t;
+
+	if (!a->nr_events)
+		return false;
+	t = (const struct ttmon_traffic *)((const char *)a->copies - offsetof(struct ttmon_traffic, copies));
+	return ttmon_evlog_next(&t->log, pos, ev);
+}
+
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr, uint64_t *limit)
+{
+	*limit = UINT64_MAX;
+	for (unsigned int l = 0; l <= TTMON_LAYER_MAP; l++) {
+		struct ttmon_alloc *a = ttmon_rec_holding(h, p, l, addr), *next;
+
+		if (a) {
+			*limit = MIN(*limit, ttmon_rec_limit(a));
+			return a;
+		}
+		/* One of this layer may begin inside what a later layer finds. */
+		next = addr < UINT64_MAX ? ttmon_rec_overlapping(h, p, l, addr + 1, *limit) : NULL;
+		if (next)
+			*limit = MIN(*limit, next->addr);
+	}
+	return NULL;
+}
+
+const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint32_t tgid, uint64_t addr)
+{
+	const struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
+	uint64_t limit;
+
+	return p && !p->pub.exit_ns ? ttmon_views_at(h, p, addr, &limit) : NULL;
+}
+
+void ttmon_history_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret)
+{
+	*ret = h->totals;
+}
+
+size_t ttmon_history_errors(const struct ttmon_history *h, const struct ttmon_error_count **ret)
+{
+	*ret = h->errors;
+	return h->nr_errors;
+}
+
+size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret)
+{
+	*ret = h->blinds;
+	return h->nr_blinds;
+}
+
+const struct ttmon_ev_clock *ttmon_history_clock(const struct ttmon_history *h)
+{
+	return h->has_clock ? &h->clock : NULL;
+}
