@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "io/bpf.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "io/uprobe_legacy.h"
+#include "util/log.h"
+
+/* The skeleton's view of the shared types. */
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint8_t u8;
+#include "ttmond.skel.h"
+
+/* linux/bpf.h of Debian 12 ends before these (Linux 6.6, 89ae89f53d20). */
+#define ATTACH_TRACE_UPROBE_MULTI 48
+#define UPROBE_MULTI_RETURN	  1
+struct multi_attr {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, ref_ctr_offsets, cookies;
+	uint32_t cnt, uprobe_flags, pid, pad;
+};
+
+struct proc_value {
+	uint64_t start_ns;
+	uint32_t flags, capturing;
+};
+#define PROC_FROM_START (1 << 1) /* bpf/task.bpf.h */
+
+struct ttmon_bpf {
+	struct ttmond_bpf *skel;
+	struct ttmon_bpf_cfg cfg;
+	uint32_t cpus;
+	struct ttmon_ring *rings;
+	int *ring_fds;
+	uint8_t *stats;
+	size_t stats_bytes, stat_size;
+	bool attached[TTMON_PROG_MAX];
+	bool legacy; /* no uprobe_multi links */
+	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
+};
+
+struct row {
+	const char *name, *kind;
+	size_t off; /* of the program in the skeleton */
+	bool ret;
+};
+#define ROW(prog, k, r) { #prog, k, offsetof(struct ttmond_bpf, progs.prog), r }
+static const struct row rows[TTMON_PROG_MAX] = {
+	[TTMON_PROG_CALL] = ROW(cuda_call, "uprobe", false),
+	[TTMON_PROG_RETURN] = ROW(cuda_return, "uretprobe", true),
+	[TTMON_PROG_ENQUEUE] = ROW(cuda_enqueue, "uprobe", false),
+	[TTMON_PROG_BATCH] = ROW(cuda_batch, "uprobe", false),
+	[TTMON_PROG_NOTE] = ROW(cuda_note, "uprobe", false),
+	[TTMON_PROG_USER_CALL] = ROW(user_call, "uprobe", false),
+	[TTMON_PROG_USER_RETURN] = ROW(user_return, "uretprobe", true),
+	[TTMON_PROG_USDT] = ROW(usdt_point, "uprobe", false),
+	[TTMON_PROG_FORK] = ROW(on_fork, "tp_btf", false),
+	[TTMON_PROG_EXEC] = ROW(on_exec, "tp_btf", false),
+	[TTMON_PROG_EXIT] = ROW(on_exit, "tp_btf", false),
+	[TTMON_PROG_MMAP] = ROW(hm_mmap, "tracepoint", false),
+	[TTMON_PROG_MUNMAP] = ROW(hm_munmap, "tracepoint", false),
+	[TTMON_PROG_MREMAP_IN] = ROW(hm_mremap_in, "tracepoint", false),
+	[TTMON_PROG_MREMAP] = ROW(hm_mremap, "tracepoint", false),
+	[TTMON_PROG_BRK] = ROW(hm_brk, "tracepoint", false),
+};
+
+static struct bpf_program *program(const struct ttmon_bpf *b, enum ttmon_prog prog)
+{
+	return *(struct bpf_program **)((char *)b->skel + rows[prog].off);
+}
+
+static bool wanted(const struct ttmon_bpf_cfg *cfg, enum ttmon_prog prog)
+{
+	if (prog >= TTMON_PROG_MMAP)
+		return cfg->mmap;
+	if (rows[prog].ret)
+		return !cfg->no_returns;
+	return true;
+}
+
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[1024];
+	size_t n;
+
+	/* What fails is said once, by us; libbpf's own lines are for debugging. */
+	if (ttmon_log_get_level() < TTMON_LOG_DEBUG || level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	n = strlen(line);
+	if (n && line[n - 1] == '\n')
+		line[n - 1] = '\0';
+	log_debug("libbpf: %s", line);
+	return 0;
+}
+
+/* Capabilities that are missing, as text; empty when all are there. CAP_SYS_ADMIN stands for BPF and PERFMON. */
+static void missing_caps(char *buf, size_t n)
+{
+	static const struct {
+		int cap;
+		const char *name;
+		bool admin_is_enough;
+	} need[] = {
+		{ CAP_BPF, "CAP_BPF", true },
+		{ CAP_PERFMON, "CAP_PERFMON", true },
+		{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", false },
+		{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", false },
+	};
+	unsigned long long eff = 0;
+	char line[256];
+	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+
+	buf[0] = '\0';
+	if (!f)
+		return;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %llx", &eff) == 1)
+			break;
+	for (size_t i = 0; i < ARRAY_SIZE(need); i++) {
+		if (eff & (1ULL << need[i].cap) || (need[i].admin_is_enough && eff & (1ULL << CAP_SYS_ADMIN)))
+			continue;
+		snprintf(buf + strlen(buf), n - strlen(buf), "%s%s", buf[0] ? ", " : "", need[i].name);
+	}
+}
+
+static int sys_bpf_link_create(const struct multi_attr *attr)
+{
+	long fd = syscall(SYS_bpf, BPF_LINK_CREATE, attr, offsetof(struct multi_attr, pad));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* A kernel that knows such links has looked at the path when it refuses a folder with EBADF; others say EINVAL. */
+static bool has_uprobe_multi(void)
+{
+	const struct bpf_insn insns[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_TRACE_UPROBE_MULTI);
+	_cleanup_close_ int prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ttmon_probe", "GPL", insns, ARRAY_SIZE(insns), &opts);
+	uint64_t offset = 0;
+	struct multi_attr attr = {
+		.prog_fd = (uint32_t)prog,
+		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
+		.path = (uintptr_t)"/",
+		.offsets = (uintptr_t)&offset,
+		.cnt = 1,
+	};
+
+	return prog >= 0 && sys_bpf_link_create(&attr) == -EBADF;
+}
+
+static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
+{
+	int err;
+
+	if (!b->legacy)
+		return 0;
+	err = ttmon_uprobe_legacy_new(bpf_map__fd(b->skel->maps.legacy_cookies), &b->uprobes);
+	if (err == -ENOENT)
+		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing");
+	else if (err)
+		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs cannot be used: %s", strerror(-err));
+	else
+		log_info("this kernel has no uprobe_multi links: using tracefs events, which take about a second to remove");
+	return err;
+}
+
+/* A ring of its own for each CPU, put into the array of rings, and mapped. */
+static int make_rings(struct ttmon_bpf *b)
+{
+	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	while (size < b->cfg.ring_bytes)
+		size *= 2;
+	b->cfg.ring_bytes = size;
+	b->rings = calloc(b->cpus, sizeof(*b->rings));
+	b->ring_fds = malloc(b->cpus * sizeof(*b->ring_fds));
+	if (!b->rings || !b->ring_fds)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < b->cpus; i++)
+		b->ring_fds[i] = -1;
+	for (uint32_t i = 0; i < b->cpus; i++) {
+		int err;
+
+		b->ring_fds[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ttmon_ring", 0, 0, (uint32_t)size, NULL);
+		if (b->ring_fds[i] < 0)
+			return -errno;
+		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.rings), &i, &b->ring_fds[i], BPF_ANY))
+			return -errno;
+		err = ttmon_ring_map(&b->rings[i], b->ring_fds[i], size);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int map_stats(struct ttmon_bpf *b)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p;
+
+	b->stat_size = ROUND_UP(sizeof(struct ttmon_cpu_stat), 8);
+	b->stats_bytes = ROUND_UP(b->stat_size * b->cpus, page);
+	p = mmap(NULL, b->stats_bytes, PROT_READ, MAP_SHARED, bpf_map__fd(b->skel->maps.cpu_stat), 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	b->stats = p;
+	return 0;
+}
+
+static void configure(struct ttmon_bpf *b)
+{
+	struct ttmond_bpf *s = b->skel;
+
+	s->rodata->cfg_all = b->cfg.all;
+	s->rodata->cfg_legacy = b->legacy;
+	s->rodata->cfg_no_returns = b->cfg.no_returns;
+	s->rodata->cfg_stack_frames = b->cfg.stack_frames;
+	s->rodata->cfg_wake_bytes = b->cfg.ring_bytes / 2;
+	s->rodata->cfg_page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+	for (size_t i = 0; i < b->cfg.nr_user && i < TTMON_FN_USER_MAX; i++) {
+		struct ttmon_fn_desc *d = (struct ttmon_fn_desc *)&s->rodata->fns[TTMON_FN_USER + i];
+
+		d->cls = b->cfg.user[i].cls;
+		d->aux = TTMON_METHOD_CUSTOM;
+		d->arg[0] = b->cfg.user[i].arg0;
+		d->arg[1] = b->cfg.user[i].arg1;
+	}
+	((struct ttmon_fn_desc *)&s->rodata->fns[TTMON_FN_USDT_FREE])->aux = TTMON_METHOD_CUSTOM;
+	if (!b->legacy)
+		bpf_map__set_max_entries(s->maps.legacy_cookies, 1);
+	bpf_map__set_max_entries(s->maps.rings, b->cpus);
+	bpf_map__set_max_entries(s->maps.cpu_stat, b->cpus);
+	for (int i = 0; i < TTMON_PROG_MAX; i++) {
+		struct bpf_program *p = program(b, i);
+
+		bpf_program__set_autoload(p, wanted(&b->cfg, i));
+		if (i < TTMON_PROG_UPROBES && !b->legacy)
+			bpf_program__set_expected_attach_type(p, ATTACH_TRACE_UPROBE_MULTI);
+	}
+}
+
+int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char *why, size_t n)
+{
+	struct ttmon_bpf *b;
+	char caps[128];
+	int err;
+
+	missing_caps(caps, sizeof(caps));
+	if (caps[0]) {
+		snprintf(why, n, "missing %s: run as root or give the process these capabilities", caps);
+		return -EPERM;
+	}
+	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
+		snprintf(why, n, "this kernel has no BTF (/sys/kernel/btf/vmlinux): it needs CONFIG_DEBUG_INFO_BTF=y");
+		return -ENOENT;
+	}
+	libbpf_set_print(print_libbpf);
+	b = calloc(1, sizeof(*b));
+	if (!b) {
+		snprintf(why, n, "out of memory");
+		return -ENOMEM;
+	}
+	b->cfg = *cfg;
+	err = libbpf_num_possible_cpus();
+	if (err < 0) {
+		snprintf(why, n, "cannot count CPUs: %s", strerror(-err));
+		goto fail;
+	}
+	b->cpus = (uint32_t)err;
+	b->skel = ttmond_bpf__open();
+	if (!b->skel) {
+		err = -errno;
+		snprintf(why, n, "cannot open the BPF object: %s", strerror(-err));
+		goto fail;
+	}
+	b->legacy = getenv("TTMOND_NO_UPROBE_MULTI") || !has_uprobe_multi();
+	configure(b);
+	err = ttmond_bpf__load(b->skel);
+	if (err) {
+		snprintf(why, n, "the kernel refused the BPF programs: %s (--log-level debug shows why)", strerror(-err));
+		goto fail;
+	}
+	err = make_rings(b);
+	if (err) {
+		snprintf(why, n, "cannot make %u rings of %llu KiB: %s", b->cpus, (unsigned long long)cfg->ring_bytes / 1024,
+			 strerror(-err));
+		goto fail;
+	}
+	err = make_legacy(b, why, n);
+	if (err)
+		goto fail;
+	err = map_stats(b);
+	if (err) {
+		snprintf(why, n, "cannot map the counters: %s", strerror(-err));
+		goto fail;
+	}
+	*ret = b;
+	return 0;
+fail:
+	ttmon_bpf_free(b);
+	return err;
+}
+
+int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
+{
+	for (int i = TTMON_PROG_UPROBES; i < TTMON_PROG_MAX; i++) {
+		struct bpf_link **link;
+
+		if (!wanted(&b->cfg, i))
+			continue;
+		link = (struct bpf_link **)((char *)&b->skel->links + (rows[i].off - offsetof(struct ttmond_bpf, progs)));
+		*link = bpf_program__attach(program(b, i));
+		if (!*link) {
+			int err = -errno;
+
+			if (i >= TTMON_PROG_MMAP)
+				snprintf(why, n, "cannot attach %s: %s (is tracefs mounted? mount -t tracefs tracefs /sys/kernel/tracing; --no-mmap does without)",
+					 rows[i].name, strerror(-err));
+			else
+				snprintf(why, n, "cannot attach %s: %s", rows[i].name, strerror(-err));
+			return err;
+		}
+		b->attached[i] = true;
+	}
+	return 0;
+}
+
+void ttmon_bpf_activate(struct ttmon_bpf *b, bool on)
+{
+	__atomic_store_n(&b->skel->bss->active, on, __ATOMIC_RELEASE);
+}
+
+void ttmon_bpf_free(struct ttmon_bpf *b)
+{
+	if (!b)
+		return;
+	if (b->rings)
+		for (uint32_t i = 0; i < b->cpus; i++)
+			ttmon_ring_unmap(&b->rings[i]);
+	if (b->ring_fds)
+		for (uint32_t i = 0; i < b->cpus; i++)
+			if (b->ring_fds[i] >= 0)
+				close(b->ring_fds[i]);
+	if (b->stats)
+		munmap(b->stats, b->stats_bytes);
+	ttmon_uprobe_legacy_free(b->uprobes);
+	ttmond_bpf__destroy(b->skel);
+	free(b->rings);
+	free(b->ring_fds);
+	free(b);
+}
+
+int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start)
+{
+	struct proc_value v = { .flags = from_start ? PROC_FROM_START : 0 };
+
+	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.procs), &tgid, &v, BPF_NOEXIST))
+		return errno == EEXIST ? 0 : -errno;
+	return 0;
+}
+
+int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid)
+{
+	return bpf_map_delete_elem(bpf_map__fd(b->skel->maps.procs), &tgid) ? -errno : 0;
+}
+
+bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid)
+{
+	struct proc_value v;
+
+	return !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.procs), &tgid, &v);
+}
+
+void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx)
+{
+	int fd = bpf_map__fd(b->skel->maps.procs);
+	uint32_t key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		key = next;
+		/* Before the callback, which may delete this key: a deleted key makes the walk begin again. */
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		cb(ctx, key);
+	}
+}
+
+void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
+			     void *ctx)
+{
+	struct sums {
+		uint64_t slot, kernels, graphs, graph_copies;
+	};
+	_cleanup_free_ struct sums *v = calloc(b->cpus, sizeof(*v));
+	int fd = bpf_map__fd(b->skel->maps.launches);
+	uint32_t key, *prev = NULL;
+
+	while (v && !bpf_map_get_next_key(fd, prev, &key)) {
+		prev = &key;
+		if (bpf_map_lookup_elem(fd, &key, v))
+			continue;
+		for (uint32_t cpu = 0; cpu < b->cpus; cpu++) {
+			struct ttmon_ev_launch_sums e = {
+				.h = { .ts_ns = now_ns, .kind = TTMON_EV_LAUNCH_SUMS, .cpu = TTMON_CPU_DAEMON, .tgid = key },
+				.of_cpu = cpu,
+				.kernels = v[cpu].kernels,
+				.graphs = v[cpu].graphs,
+				.graph_copies = v[cpu].graph_copies,
+			};
+
+			if (e.kernels | e.graphs | e.graph_copies)
+				cb(ctx, &e, sizeof(e));
+		}
+	}
+}
+
+uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b)
+{
+	return b->cpus;
+}
+
+struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t cpu)
+{
+	return &b->rings[cpu];
+}
+
+int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t cpu)
+{
+	return b->ring_fds[cpu];
+}
+
+uint64_t ttmon_bpf_ring_bytes(const struct ttmon_bpf *b)
+{
+	return b->cfg.ring_bytes;
+}
+
+const struct ttmon_cpu_stat *ttmon_bpf_stat(const struct ttmon_bpf *b, uint32_t cpu)
+{
+	return (const struct ttmon_cpu_stat *)(b->stats + cpu * b->stat_size);
+}
+
+void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct ttmon_prog_info *ret)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+	int fd = bpf_program__fd(program(b, prog));
+
+	*ret = (struct ttmon_prog_info){
+		.name = rows[prog].name,
+		.kind = rows[prog].kind,
+		.wanted = wanted(&b->cfg, prog),
+		.loaded = fd >= 0,
+		.attached = b->attached[prog],
+	};
+	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len)) {
+		ret->run_cnt = info.run_cnt;
+		ret->run_ns = info.run_time_ns;
+	}
+}
+
+int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct ttmon_uprobe_set *set)
+{
+	char path[64];
+	struct multi_attr attr = {
+		.prog_fd = (uint32_t)bpf_program__fd(program(b, set->prog)),
+		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)set->offsets,
+		.cookies = (uintptr_t)set->cookies,
+		.cnt = (uint32_t)set->n,
+		.uprobe_flags = rows[set->prog].ret ? UPROBE_MULTI_RETURN : 0,
+	};
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", object_fd);
+	if (b->legacy)
+		fd = ttmon_uprobe_legacy_attach(b->uprobes, (int)attr.prog_fd, rows[set->prog].ret, object_fd, set);
+	else
+		fd = sys_bpf_link_create(&attr);
+	if (fd >= 0)
+		b->attached[set->prog] = true;
+	return fd;
+}
+
+void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link)
+{
+	if (b->legacy)
+		ttmon_uprobe_legacy_detach(b->uprobes, link);
+	else
+		close(link);
+}
+
+bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
+{
+	return b->legacy;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * bpf.h: the BPF object: what the kernel can do, load, maps, and the switch. Only io/bpf.c includes the skeleton.
+ *
+ * Phases: probe features, open, choose programs, load (ttmon_bpf_new), attach (io/probes), then ttmon_bpf_activate().
+ */
+#ifndef TTMON_BPF_H
+#define TTMON_BPF_H
+
+#include <ttmon/event.h>
+#include <ttmon/fns.h>
+
+#include "io/ring.h"
+#include "util/util.h"
+
+struct ttmon_bpf;
+
+/* --alloc-fn and --free-fn: which arguments mean what. */
+struct ttmon_user_row {
+	uint8_t cls; /* TTMON_CLS_ALLOC (out argument), TTMON_CLS_ALLOC_RET or TTMON_CLS_FREE */
+	uint8_t arg0, arg1; /* ALLOC: out, size; ALLOC_RET: 0, size; FREE: pointer, 0. 1-based */
+};
+
+struct ttmon_bpf_cfg {
+	bool all;	    /* every process, not only those added */
+	bool mmap;	    /* system-call tracepoints for mappings */
+	bool no_returns;
+	uint32_t stack_frames;
+	uint64_t ring_bytes; /* per CPU, rounded up to a power of two of at least a page */
+	const struct ttmon_user_row *user;
+	size_t nr_user;
+};
+
+/* The programs, in the order they are listed by `ttmond --help` and `ttmon probes`. */
+enum ttmon_prog {
+	TTMON_PROG_CALL,
+	TTMON_PROG_RETURN,
+	TTMON_PROG_ENQUEUE,
+	TTMON_PROG_BATCH,
+	TTMON_PROG_NOTE,
+	TTMON_PROG_USER_CALL,
+	TTMON_PROG_USER_RETURN,
+	TTMON_PROG_USDT,
+	TTMON_PROG_UPROBES, /* number of the above: attached to objects */
+	TTMON_PROG_FORK = TTMON_PROG_UPROBES,
+	TTMON_PROG_EXEC,
+	TTMON_PROG_EXIT,
+	TTMON_PROG_MMAP,
+	TTMON_PROG_MUNMAP,
+	TTMON_PROG_MREMAP_IN,
+	TTMON_PROG_MREMAP,
+	TTMON_PROG_BRK,
+	TTMON_PROG_MAX,
+};
+
+struct ttmon_prog_info {
+	const char *name, *kind; /* "uprobe", "uretprobe", "tp_btf", "tracepoint" */
+	bool wanted, loaded, attached;
+	uint64_t run_cnt, run_ns; /* where the kernel keeps statistics (kernel.bpf_stats_enabled) */
+};
+
+/* Load. On failure *ret is untouched and why (size n) says in one line what is missing and what to do. */
+int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char *why, size_t n) _must_check;
+/* Attach the tracepoint programs (not the uprobes, which belong to objects). */
+int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n) _must_check;
+/* Let events flow; false stops them again. */
+void ttmon_bpf_activate(struct ttmon_bpf *b, bool on);
+void ttmon_bpf_free(struct ttmon_bpf *b);
+
+/* Trace this process. forked: it is our own child before its exec, so it is seen from its start. */
+int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start) _must_check;
+int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid);
+bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid);
+/* Processes being traced now. cb may call ttmon_bpf_del_pid(). */
+void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
+/* Launch sums of every process and CPU, as facts TTMON_EV_LAUNCH_SUMS. */
+void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+
+uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b); /* possible CPUs */
+struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t cpu);
+int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t cpu); /* for epoll: forced wakeups of a filling ring */
+uint64_t ttmon_bpf_ring_bytes(const struct ttmon_bpf *b);
+const struct ttmon_cpu_stat *ttmon_bpf_stat(const struct ttmon_bpf *b, uint32_t cpu);
+void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct ttmon_prog_info *ret);
+
+/* Offsets of one program in one object, all behind one link. */
+struct ttmon_uprobe_set {
+	enum ttmon_prog prog;
+	size_t n;
+	uint64_t *offsets;
+	uint64_t *cookies;
+};
+/* Attach; the object is named by an open fd. Returns the link (an fd, to be given to detach) or -errno. */
+int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct ttmon_uprobe_set *set);
+void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link);
+/* Without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is in the environment (for tests). */
+bool ttmon_bpf_legacy(const struct ttmon_bpf *b);
+
+#endif

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * db.c: the allocation database: the document around the tables of db_rows.c, and the file around the document.
+ *
+ * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log). The document goes to
+ * PATH.tmp.PID (mode 0600: command lines and addresses of other people are in it), is fsync'ed and renamed, so that
+ * at any time PATH is either the previous database or the whole new one. Only what is not a regular file (a pipe,
+ * /dev/stdout, "-") is written in place.
+ *
+ * What is in it comes from the pipeline and the meta alone, nothing from this host or this moment: a replayed
+ * recording gives the same bytes anywhere.
+ */
+#include "io/db.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "core/decode.h"
+#include "io/db_rows.h"
+#include "io/jsonw.h"
+
+static void key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_num(w, value);
+}
+
+static void key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_time(w, ns);
+}
+
+static void key_bool(struct ttmon_jsonw *w, const char *key, bool value)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_bool(w, value);
+}
+
+static void write_head(struct ttmon_jsonw *w, const struct ttmon_ev_clock *c, const struct ttmon_db_meta *meta)
+{
+	static const char *const modes[] = { "system", "pids", "command" };
+	static const struct ttmon_ev_clock none;
+	const char *mode = c && c->capture < ARRAY_SIZE(modes) ? modes[c->capture] : NULL;
+
+	if (!c)
+		c = &none;
+	ttmon_jsonw_key(w, "host");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "hostname");
+	ttmon_jsonw_text(w, c->hostname, sizeof(c->hostname));
+	ttmon_jsonw_key(w, "release");
+	ttmon_jsonw_text(w, c->release, sizeof(c->release));
+	key_num(w, "nr_cpus", c->nr_cpus);
+	key_num(w, "page_size", c->page_size);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_key(w, "clock");
+	ttmon_jsonw_open(w, '{');
+	key_time(w, "mono_ns", c->mono_ns);
+	key_time(w, "real_ns", c->real_ns);
+	key_time(w, "boot_ns", c->boot_ns);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_key(w, "capture");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "mode");
+	ttmon_jsonw_name(w, mode);
+	key_time(w, "start_ns", meta->start_ns);
+	key_time(w, "end_ns", meta->end_ns);
+	key_bool(w, "mmap", c->options & TTMON_OPT_MMAP);
+	key_bool(w, "copy_results", c->options & TTMON_OPT_COPY_RESULTS);
+	key_bool(w, "return_probes", !(c->options & TTMON_OPT_NO_RETURNS));
+	key_bool(w, "trace_only", meta->trace_only);
+	ttmon_jsonw_close(w, '}');
+}
+
+/* Everything that can make the file incomplete, gathered once. */
+struct state {
+	struct ttmon_kernel_counts kernel;
+	struct ttmon_accounting acc;
+	struct ttmon_history_totals tot;
+	uint64_t attempted, lost, decoded, malformed;
+	bool identity;
+};
+
+static void gather(const struct ttmon_history *h, const struct ttmon_pipeline *p, struct state *s)
+{
+	char ignored[256];
+
+	ttmon_pipeline_kernel_counts(p, &s->kernel);
+	ttmon_pipeline_accounting(p, &s->acc);
+	ttmon_history_totals(h, &s->tot);
+	for (size_t i = 0; i < TTMON_EV_FACT; i++) {
+		s->attempted += s->kernel.attempted[i];
+		s->lost += s->kernel.lost[i];
+		s->decoded += s->acc.decoded[i];
+	}
+	for (size_t i = 0; i < TTMON_DECODE_MAX; i++)
+		s->malformed += s->acc.malformed[i];
+	s->identity = ttmon_pipeline_check(p, ignored, sizeof(ignored));
+}
+
+static void write_reasons(struct ttmon_jsonw *w, const struct state *s, const struct ttmon_db_meta *meta)
+{
+	const struct {
+		const char *name;
+		bool is;
+	} reasons[] = {
+		{ "lost", s->lost != 0 },
+		{ "malformed", s->malformed != 0 },
+		{ "arena_full", s->acc.arena_full != 0 },
+		{ "limit", s->tot.incomplete || s->tot.evicted },
+		{ "cut", meta->cut },
+		/* While events are still under way the books cannot balance. */
+		{ "identity", !s->identity && !meta->cut },
+	};
+	bool complete = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		complete &= !reasons[i].is;
+	key_bool(w, "complete", complete);
+	ttmon_jsonw_key(w, "reasons");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].is)
+			ttmon_jsonw_name(w, reasons[i].name);
+	ttmon_jsonw_close(w, ']');
+}
+
+static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	const struct ttmon_blind *b;
+	size_t n = ttmon_history_blinds(h, &b);
+
+	ttmon_jsonw_key(w, "blind");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++) {
+		ttmon_jsonw_open(w, '{');
+		key_num(w, "object", b[i].object);
+		key_num(w, "pid", b[i].tgid);
+		ttmon_jsonw_key(w, "window_us");
+		if (!b[i].mapped_ns)
+			ttmon_jsonw_null(w);
+		else
+			ttmon_jsonw_num(w, ttmon_before(b[i].active_ns, b[i].mapped_ns)
+						   ? 0
+						   : (b[i].active_ns - b[i].mapped_ns) / NSEC_PER_US);
+		key_bool(w, "held", b[i].held);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct state *s,
+			       const struct ttmon_db_meta *meta)
+{
+	ttmon_jsonw_key(w, "completeness");
+	ttmon_jsonw_open(w, '{');
+	write_reasons(w, s, meta);
+	ttmon_jsonw_key(w, "attempted");
+	if (s->kernel.known)
+		ttmon_jsonw_num(w, s->attempted);
+	else
+		ttmon_jsonw_null(w);
+	ttmon_jsonw_key(w, "lost");
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
+		key_num(w, ttmon_loss_name(i), s->kernel.reason[i]);
+	ttmon_jsonw_close(w, '}');
+	key_num(w, "decoded", s->decoded);
+	key_num(w, "malformed", s->malformed);
+	key_num(w, "late", s->acc.late);
+	key_num(w, "arena_full", s->acc.arena_full);
+	key_num(w, "malformed_facts", s->tot.malformed_facts);
+	key_num(w, "unknown_frees", s->tot.unknown_frees);
+	key_num(w, "unmatched", s->tot.unmatched);
+	key_num(w, "superseded", s->tot.superseded);
+	key_num(w, "events_dropped", s->tot.events_dropped);
+	key_num(w, "evicted", s->tot.evicted);
+	key_num(w, "folded", s->tot.folded);
+	key_bool(w, "cut", meta->cut);
+	key_bool(w, "identity", s->identity);
+	write_blinds(w, h);
+	ttmon_jsonw_close(w, '}');
+}
+
+static void write_summary(struct ttmon_jsonw *w, const struct ttmon_history_totals *t)
+{
+	ttmon_jsonw_key(w, "summary");
+	ttmon_jsonw_open(w, '{');
+	key_num(w, "pins", t->pins);
+	key_num(w, "pinned_pages", t->pinned_pages);
+	key_num(w, "pinned_peak_pages", t->pinned_peak_pages);
+	key_num(w, "pinned_bytes", t->pinned_bytes);
+	key_num(w, "pinned_peak_bytes", t->pinned_peak_bytes);
+	key_time(w, "peak_ns", t->peak_ns);
+	key_num(w, "allocs", t->allocs);
+	key_num(w, "frees", t->frees);
+	key_num(w, "live", t->live);
+	key_num(w, "failed", t->failed);
+	key_num(w, "captured", t->captured);
+	key_num(w, "unknown_frees", t->unknown_frees);
+	key_num(w, "unmatched", t->unmatched);
+	key_num(w, "events", t->events_kept);
+	key_num(w, "launches", t->kernels);
+	key_num(w, "graph_launches", t->graphs);
+	key_num(w, "graph_copies", t->graph_copies);
+	ttmon_db_rows_transfers(w, t->xfer);
+	ttmon_jsonw_close(w, '}');
+}
+
+static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	const struct ttmon_history *h = ttmon_pipeline_history(p);
+	struct state s = { 0 };
+	int err;
+
+	gather(h, p, &s);
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "schema");
+	ttmon_jsonw_name(w, TTMON_DB_SCHEMA);
+	key_num(w, "version", TTMON_DB_VERSION);
+	ttmon_jsonw_key(w, "ttmond");
+	ttmon_jsonw_str(w, meta->version);
+	ttmon_jsonw_line(w);
+	write_head(w, ttmon_history_clock(h), meta);
+	ttmon_jsonw_line(w);
+	write_completeness(w, h, &s, meta);
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_objects(w, h);
+	ttmon_jsonw_line(w);
+	err = ttmon_db_rows_processes(w, h);
+	if (err)
+		return err;
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_sites(w, h);
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_allocations(w, h);
+	ttmon_jsonw_line(w);
+	if (!meta->trace_only) {
+		err = ttmon_db_rows_advice(w, h);
+		if (err)
+			return err;
+		ttmon_jsonw_line(w);
+	}
+	write_summary(w, &s.tot);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_end(w);
+	return ttmon_jsonw_finish(w);
+}
+
+static int write_fd(int fd, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	_cleanup_(ttmon_jsonw_fini) struct ttmon_jsonw w = { .fd = -1 };
+	int err = ttmon_jsonw_init(&w, fd, gzip);
+
+	return err ? err : write_document(&w, p, meta);
+}
+
+static void unlink_tmp(char (*tmp)[PATH_MAX + 32])
+{
+	if ((*tmp)[0]) {
+		int saved = errno;
+
+		unlink(*tmp);
+		errno = saved;
+	}
+}
+
+/* Beside and renamed. */
+static int write_file(const char *path, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	_cleanup_(unlink_tmp) char tmp[PATH_MAX + 32] = "";
+	_cleanup_close_ int fd = -1;
+	char name[PATH_MAX + 32];
+	int err;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s.tmp.%d", path, (int)getpid()) >= sizeof(name))
+		return -ENAMETOOLONG;
+	/* A file of that name can only be left over from a process of our number that died in here. */
+	if (unlink(name) && errno != ENOENT)
+		return -errno;
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	memcpy(tmp, name, sizeof(tmp));
+	err = write_fd(fd, gzip, p, meta);
+	if (err)
+		return err;
+	if (fsync(fd))
+		return -errno;
+	/* NFS and quotas tell of a full disk only here. */
+	if (close(TAKE_FD(fd)))
+		return -errno;
+	if (rename(tmp, path))
+		return -errno;
+	tmp[0] = '\0';
+	return 0;
+}
+
+static int write_in_place(const char *path, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : write_fd(fd, gzip, p, meta);
+}
+
+int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why, size_t n)
+{
+	size_t len = strlen(path);
+	bool gzip = len > 3 && strcmp(path + len - 3, ".gz") == 0;
+	char real[PATH_MAX];
+	struct stat st;
+	int err;
+
+	if (strcmp(path, "-") == 0) {
+		err = write_fd(STDOUT_FILENO, false, p, meta);
+		path = "standard output";
+	} else if (stat(path, &st)) {
+		err = errno == ENOENT ? write_file(path, gzip, p, meta) : -errno;
+	} else if (S_ISDIR(st.st_mode)) {
+		err = -EISDIR;
+	} else if (!S_ISREG(st.st_mode)) {
+		err = write_in_place(path, gzip, p, meta);
+	} else if (!realpath(path, real)) {
+		err = -errno;
+	} else {
+		/* A symbolic link stays what it is: the file it leads to is replaced. */
+		err = write_file(real, gzip, p, meta);
+	}
+	if (err)
+		snprintf(why, n, "cannot write the database to %s: %s", path, strerror(-err));
+	return err;
+}

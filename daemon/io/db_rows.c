@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * db_rows.c: the tables of the database, written row by row from the views of the history. Runs where
+ * ttmon_db_write() runs. Memory does not grow with what is written, but for one copy of the error counts. Order is
+ * that of the history's indexes, so the same history gives the same bytes.
+ *
+ * The id of an allocation is "<site key, 16 hex digits>:<size>:<ordinal>@<process index>", unique in the file. Who
+ * looks for the same allocation in another run compares site key, size and ordinal, which are there as fields of their
+ * own; the process index counts processes in the order they were seen and need not be the same there. Where no call
+ * site is known, "#<place in the order of allocations>" follows: mappings grow and shrink, so that two can end up with
+ * the same size and ordinal, and while the capture goes on the site of the newest allocations may not be known yet.
+ */
+#include "io/db_rows.h"
+
+#include "core/decode.h"
+
+static const char *const state_names[] = { "created", "populated", "pinned", "transferred", "freed" };
+static const char *const flag_names[] = { "old", "device_ptr", "provisional", "readonly", "shared", "unobserved" };
+_Static_assert(1 << (ARRAY_SIZE(state_names) - 1) == TTMON_ST_FREED, "a name for each state");
+_Static_assert(1 << (ARRAY_SIZE(flag_names) - 1) == TTMON_AL_UNOBSERVED, "a name for each flag");
+
+static const char *const end_names[] = {
+#define X(id, NAME, name) [id] = name,
+	TTMON_END_TABLE(X)
+#undef X
+};
+
+static void key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_num(w, value);
+}
+
+static void key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_time(w, ns);
+}
+
+static void key_str(struct ttmon_jsonw *w, const char *key, const char *text)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_str(w, text);
+}
+
+static void key_name(struct ttmon_jsonw *w, const char *key, const char *name)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_name(w, name);
+}
+
+static void key_pair(struct ttmon_jsonw *w, const char *key, uint64_t copies, uint64_t bytes)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_num(w, copies);
+	ttmon_jsonw_num(w, bytes);
+	ttmon_jsonw_close(w, ']');
+}
+
+/* The names of the bits set. */
+static void key_bits(struct ttmon_jsonw *w, const char *key, unsigned int bits, const char *const *names, size_t n)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++)
+		if (bits & (1u << i))
+			ttmon_jsonw_name(w, names[i]);
+	ttmon_jsonw_close(w, ']');
+}
+
+static void mem_pairs(struct ttmon_jsonw *w, const char *key, const struct ttmon_xfer xfer[TTMON_MEM_MAX])
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int mem = 0; mem < TTMON_MEM_MAX; mem++)
+		if (xfer[mem].copies)
+			key_pair(w, ttmon_mem_name(mem), xfer[mem].copies, xfer[mem].bytes);
+	ttmon_jsonw_close(w, '}');
+}
+
+void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX])
+{
+	ttmon_jsonw_key(w, "transfers");
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {
+		bool any = false;
+
+		for (unsigned int mem = 0; mem < TTMON_MEM_MAX; mem++)
+			any |= xfer[dir][mem].copies != 0;
+		if (any)
+			mem_pairs(w, ttmon_rdir_name(dir), xfer[dir]);
+	}
+	ttmon_jsonw_close(w, '}');
+}
+
+void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	ttmon_jsonw_key(w, "objects");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 1; i < ttmon_history_objects(h); i++) {
+		const struct ttmon_object *o = ttmon_history_object(h, i);
+		char hex[2 * TTMON_BUILD_ID + 1] = "";
+
+		if (!o || !o->id)
+			continue;
+		for (size_t k = 0; k < MIN(o->build_id_len, (size_t)TTMON_BUILD_ID); k++)
+			ttmon_jsonw_hex(hex + 2 * k, o->build_id[k], 2);
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '{');
+		key_num(w, "id", o->id);
+		key_str(w, "path", o->path);
+		key_name(w, "build_id", hex);
+		ttmon_jsonw_key(w, "cuda");
+		ttmon_jsonw_bool(w, o->flags & TTMON_OBJ_CUDA);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+static int error_cmp(const void *pa, const void *pb)
+{
+	const struct ttmon_error_count *a = pa, *b = pb;
+
+	if (a->proc != b->proc)
+		return a->proc < b->proc ? -1 : 1;
+	if (a->fn != b->fn)
+		return a->fn < b->fn ? -1 : 1;
+	return (a->err > b->err) - (a->err < b->err);
+}
+
+/* Errors of one process out of the sorted list; returns where those of the next begin. */
+static size_t process_errors(struct ttmon_jsonw *w, const struct ttmon_error_count *errors, size_t i, size_t n,
+			     uint32_t proc)
+{
+	ttmon_jsonw_key(w, "errors");
+	ttmon_jsonw_open(w, '[');
+	for (; i < n && errors[i].proc <= proc; i++) {
+		if (errors[i].proc < proc)
+			continue;
+		ttmon_jsonw_open(w, '{');
+		key_name(w, "fn", ttmon_fn_name(errors[i].fn));
+		ttmon_jsonw_key(w, "code");
+		ttmon_jsonw_int(w, errors[i].err);
+		key_name(w, "name", ttmon_cuda_error_name(errors[i].err));
+		key_num(w, "count", errors[i].count);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+	return i;
+}
+
+static void process_findings(struct ttmon_jsonw *w, const struct ttmon_proc *p)
+{
+	ttmon_jsonw_key(w, "findings");
+	ttmon_jsonw_open(w, '[');
+	for (unsigned int f = 0; f < TTMON_FINDING_MAX; f++) {
+		if (!p->findings[f])
+			continue;
+		ttmon_jsonw_open(w, '{');
+		key_name(w, "kind", ttmon_finding_name(f));
+		key_num(w, "count", p->findings[f]);
+		key_str(w, "help", ttmon_finding_help(f));
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+static void process_identity(struct ttmon_jsonw *w, const struct ttmon_proc *p)
+{
+	key_num(w, "index", p->idx);
+	key_num(w, "pid", p->tgid);
+	key_time(w, "start_ns", p->start_ns);
+	key_num(w, "ppid", p->ppid);
+	ttmon_jsonw_key(w, "comm");
+	ttmon_jsonw_text(w, p->comm, sizeof(p->comm));
+	key_str(w, "exe", p->exe);
+	key_str(w, "cmdline", p->cmdline);
+	key_str(w, "cgroup", p->cgroup);
+	key_num(w, "execs", p->execs);
+	key_time(w, "first_ns", p->first_ns);
+	key_time(w, "last_ns", p->last_ns);
+	ttmon_jsonw_key(w, "exit");
+	if (p->exit_ns) {
+		ttmon_jsonw_open(w, '{');
+		key_time(w, "ns", p->exit_ns);
+		key_num(w, "status", p->exit_code);
+		ttmon_jsonw_close(w, '}');
+	} else {
+		ttmon_jsonw_null(w);
+	}
+}
+
+static void process_figures(struct ttmon_jsonw *w, const struct ttmon_proc *p)
+{
+	key_num(w, "pins", p->pins);
+	key_num(w, "pinned_pages", p->pinned_pages);
+	key_num(w, "pinned_peak_pages", p->pinned_peak_pages);
+	key_num(w, "pinned_bytes", p->pinned_bytes);
+	key_num(w, "pinned_peak_bytes", p->pinned_peak_bytes);
+	key_time(w, "peak_ns", p->peak_ns);
+	key_num(w, "live", p->live);
+	key_num(w, "allocs", p->allocs);
+	key_num(w, "frees", p->frees);
+	ttmon_db_rows_transfers(w, p->xfer);
+	key_num(w, "launches", p->kernels);
+	key_num(w, "graph_launches", p->graphs);
+	key_num(w, "graph_copies", p->graph_copies);
+	key_num(w, "captured", p->captured);
+	key_num(w, "failed", p->failed);
+	key_num(w, "unknown_frees", p->unknown_frees);
+	key_num(w, "unmatched", p->unmatched);
+}
+
+int ttmon_db_rows_processes(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	_cleanup_free_ struct ttmon_error_count *errors = NULL;
+	const struct ttmon_error_count *view;
+	size_t n = ttmon_history_errors(h, &view), next = 0;
+
+	if (n) {
+		errors = malloc(n * sizeof(*errors));
+		if (!errors)
+			return -ENOMEM;
+		memcpy(errors, view, n * sizeof(*errors));
+		qsort(errors, n, sizeof(*errors), error_cmp);
+	}
+	ttmon_jsonw_key(w, "processes");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < ttmon_history_procs(h); i++) {
+		const struct ttmon_proc *p = ttmon_history_proc(h, i);
+
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '{');
+		process_identity(w, p);
+		process_figures(w, p);
+		next = process_errors(w, errors, next, n, p->idx);
+		process_findings(w, p);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+	return 0;
+}
+
+static void key_site_key(struct ttmon_jsonw *w, uint64_t key)
+{
+	char text[2 + 16 + 1] = "0x";
+
+	ttmon_jsonw_hex(text + 2, key, 16);
+	text[18] = '\0';
+	key_name(w, "key", text);
+}
+
+static void site_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_site *s)
+{
+	ttmon_jsonw_key(w, "frames");
+	ttmon_jsonw_open(w, '[');
+	for (uint32_t i = 0; i < s->nframes; i++) {
+		const struct ttmon_frame *f = &s->frames[i];
+		const struct ttmon_object *o = f->object ? ttmon_history_object(h, f->object) : NULL;
+		uint64_t delta = 0;
+		const char *name = ttmon_history_symbol(h, f, &delta);
+
+		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_num(w, o ? o->id : 0);
+		ttmon_jsonw_addr(w, f->offset);
+		ttmon_jsonw_symbol(w, name, delta);
+		ttmon_jsonw_close(w, ']');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	ttmon_jsonw_key(w, "sites");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < ttmon_history_sites(h); i++) {
+		const struct ttmon_site *s = ttmon_history_site(h, i);
+
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '{');
+		key_num(w, "id", i);
+		key_site_key(w, s->key);
+		site_frames(w, h, s);
+		ttmon_jsonw_key(w, "methods");
+		ttmon_jsonw_open(w, '[');
+		for (unsigned int m = 0; m < TTMON_METHOD_MAX; m++)
+			if (s->method_mask & (1u << m))
+				ttmon_jsonw_name(w, ttmon_method_name(m));
+		ttmon_jsonw_close(w, ']');
+		key_num(w, "allocs", s->allocs);
+		key_num(w, "live", s->live);
+		key_num(w, "live_bytes", s->live_bytes);
+		key_num(w, "peak_bytes", s->peak_bytes);
+		key_num(w, "bytes", s->bytes);
+		key_num(w, "min_size", s->min_size);
+		key_num(w, "max_size", s->max_size);
+		mem_pairs(w, "h2d", s->h2d);
+		mem_pairs(w, "d2h", s->d2h);
+		key_num(w, "pin_ns", s->pin_ns);
+		key_num(w, "folded", s->folded);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+static void key_alloc_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_history *h,
+			 const struct ttmon_alloc *a)
+{
+	char id[16 + 1 + 20 + 1 + 10 + 1 + 10 + 1 + 20 + 1];
+	const struct ttmon_site *s = ttmon_history_site(h, a->site);
+	size_t n = ttmon_jsonw_hex(id, s->key, 16);
+
+	id[n++] = ':';
+	n += ttmon_jsonw_decimal(id + n, a->size);
+	id[n++] = ':';
+	n += ttmon_jsonw_decimal(id + n, a->ordinal);
+	id[n++] = '@';
+	n += ttmon_jsonw_decimal(id + n, a->proc);
+	if (!a->site) {
+		id[n++] = '#';
+		n += ttmon_jsonw_decimal(id + n, ttmon_alloc_seq(a));
+	}
+	id[n] = '\0';
+	key_name(w, key, id);
+}
+
+/* Buckets past the last one that holds something are left out. */
+static size_t used(const uint32_t *copies, size_t n)
+{
+	while (n && !copies[n - 1])
+		n--;
+	return n;
+}
+
+static void key_counts(struct ttmon_jsonw *w, const char *key, const uint32_t *counts, size_t n)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++)
+		ttmon_jsonw_num(w, counts[i]);
+	ttmon_jsonw_close(w, ']');
+}
+
+static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
+{
+	if (a->heat) {
+		size_t n = used(a->heat->copies, TTMON_HEAT_BUCKETS);
+
+		ttmon_jsonw_key(w, "heat");
+		ttmon_jsonw_open(w, '{');
+		key_time(w, "origin_ns", a->heat->origin_ns);
+		key_num(w, "width_ns", a->heat->width_ns);
+		key_counts(w, "copies", a->heat->copies, n);
+		ttmon_jsonw_key(w, "bytes");
+		ttmon_jsonw_open(w, '[');
+		for (size_t i = 0; i < n; i++)
+			ttmon_jsonw_num(w, a->heat->bytes[i]);
+		ttmon_jsonw_close(w, ']');
+		ttmon_jsonw_close(w, '}');
+	}
+	if (a->page_heat) {
+		ttmon_jsonw_key(w, "page_heat");
+		ttmon_jsonw_open(w, '{');
+		key_num(w, "group_bytes", a->page_heat->group_bytes);
+		key_counts(w, "copies", a->page_heat->copies, used(a->page_heat->copies, TTMON_PAGE_GROUPS));
+		ttmon_jsonw_close(w, '}');
+	}
+}
+
+/* The hot part: [t_rel_ns, kind, bytes, offset, mem, bits]. */
+static void alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
+{
+	struct ttmon_aev ev = { 0 };
+	uint32_t pos = 0;
+
+	ttmon_jsonw_key(w, "events");
+	ttmon_jsonw_open(w, '[');
+	while (ttmon_history_event(a, &pos, &ev)) {
+		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_int(w, (int64_t)(ev.ts_ns - a->alloc_ns));
+		ttmon_jsonw_name(w, ttmon_aev_name(ev.kind));
+		ttmon_jsonw_num(w, ev.bytes);
+		ttmon_jsonw_num(w, ev.offset);
+		ttmon_jsonw_name(w, ttmon_mem_name(ev.mem));
+		ttmon_jsonw_num(w, ev.bits);
+		ttmon_jsonw_close(w, ']');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	key_alloc_id(w, "id", h, a);
+	key_num(w, "pid", ttmon_history_proc(h, a->proc)->tgid);
+	key_num(w, "process", a->proc);
+	key_num(w, "site", a->site);
+	key_num(w, "ordinal", a->ordinal);
+	key_num(w, "size", a->size);
+	ttmon_jsonw_key(w, "addr");
+	ttmon_jsonw_addr(w, a->addr);
+	key_num(w, "gen", a->gen);
+	key_name(w, "method", ttmon_method_name(a->method));
+	key_name(w, "fn", a->fn ? ttmon_fn_name(a->fn) : NULL);
+	if (a->name)
+		key_str(w, "name", a->name);
+	ttmon_jsonw_key(w, "device");
+	if (a->device < 0)
+		ttmon_jsonw_null(w);
+	else
+		ttmon_jsonw_num(w, (uint64_t)a->device);
+}
+
+void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	ttmon_jsonw_key(w, "allocations");
+	ttmon_jsonw_open(w, '[');
+	for (uint64_t seq = ttmon_history_next(h, 0); seq < ttmon_history_allocs(h);
+	     seq = ttmon_history_next(h, seq + 1)) {
+		const struct ttmon_alloc *a = ttmon_history_alloc(h, seq);
+
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '{');
+		alloc_identity(w, h, a);
+		key_time(w, "alloc_ns", a->alloc_ns);
+		ttmon_jsonw_key(w, "free_ns");
+		if (a->end != TTMON_END_LIVE)
+			ttmon_jsonw_time(w, a->free_ns);
+		else
+			ttmon_jsonw_null(w);
+		key_name(w, "end", a->end < TTMON_END_MAX ? end_names[a->end] : NULL);
+		key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
+		key_num(w, "pin_ns", a->pin_ns);
+		key_num(w, "unpin_ns", a->unpin_ns);
+		key_bits(w, "flags", a->bits, flag_names, ARRAY_SIZE(flag_names));
+		key_num(w, "api_flags", a->api_flags);
+		ttmon_jsonw_key(w, "transfers");
+		ttmon_jsonw_open(w, '{');
+		for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++)
+			if (a->copies[dir])
+				key_pair(w, ttmon_rdir_name(dir), a->copies[dir], a->bytes[dir]);
+		ttmon_jsonw_close(w, '}');
+		alloc_heat(w, a);
+		if (a->events_dropped)
+			key_num(w, "events_dropped", a->events_dropped);
+		alloc_events(w, a);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	_cleanup_free_ struct ttmon_spot *spots = NULL;
+	size_t n = 0;
+	int err = ttmon_history_advice(h, &spots, &n);
+
+	if (err)
+		return err;
+	ttmon_jsonw_key(w, "advice");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++) {
+		const struct ttmon_spot *s = &spots[i];
+		const struct ttmon_alloc *a = ttmon_history_alloc(h, s->alloc_seq);
+
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '{');
+		key_num(w, "site", s->site);
+		key_num(w, "process", s->proc);
+		key_name(w, "method", ttmon_method_name(s->method));
+		key_name(w, "advice", ttmon_advice_name(s->advice));
+		ttmon_jsonw_key(w, "gain_ns");
+		ttmon_jsonw_int(w, s->gain_ns);
+		ttmon_jsonw_key(w, "confidence");
+		ttmon_jsonw_ratio(w, s->confidence);
+		key_num(w, "allocs", s->allocs);
+		key_num(w, "size", s->size);
+		key_num(w, "bytes", s->bytes);
+		key_num(w, "copies", s->copies);
+		key_num(w, "copied", s->copied);
+		key_num(w, "age_ns", s->age_ns);
+		if (a)
+			key_alloc_id(w, "allocation", h, a);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+	return 0;
+}

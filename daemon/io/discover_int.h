@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* discover_int.h: what discover.c (processes and their mappings) and discover_obj.c (files and their probes) share. */
+#ifndef TTMON_DISCOVER_INT_H
+#define TTMON_DISCOVER_INT_H
+
+#include "io/discover.h"
+
+struct object {
+	uint64_t dev, ino; /* as fstat() says: the key */
+	struct timespec ctim;
+	uint32_t id; /* of the OBJECT fact, 0: not told yet */
+	int fd;	     /* -1: not kept open */
+	char *path;
+	struct ttmon_elf_info elf;
+	struct ttmon_probes probes;
+	bool probed;
+	int err;
+	uint64_t mapped_ns, active_ns;
+	bool held;
+	struct object *next;
+};
+
+/* What the kernel calls a file in /proc/PID/maps and MMAP2 records: the superblock's device, which st_dev need not be (btrfs, overlayfs). */
+struct alias {
+	uint32_t major, minor;
+	uint64_t ino;
+	struct object *object;
+};
+
+struct process {
+	uint32_t tgid;
+	bool listed; /* its mappings were told: later ones are told one by one */
+};
+
+struct ttmon_discover {
+	struct ttmon_discover_cfg cfg;
+	void *aliases;	 /* tsearch trees */
+	void *objects;
+	void *processes;
+	struct object *list;
+	uint32_t next_id;
+	uint32_t nr_open;
+};
+
+struct mapping {
+	uint64_t start, end;
+	uint32_t major, minor;
+	uint64_t ino;
+	const char *name;
+};
+
+/* The file behind a mapping, read and probed if it is new. NULL: it cannot be opened, or is another file by now. */
+struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m, uint64_t mapped_ns);
+/* The file behind an fd, which is taken. */
+struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd, const char *path, uint64_t mapped_ns, bool held);
+/* A traced process maps it: its symbols are wanted later, when the process may be gone. */
+void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct mapping *m);
+/* How long calls to a new object went unseen in this process. */
+void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o);
+void ttmon_objects_free(struct ttmon_discover *d);
+uint64_t ttmon_mono_ns(void);
+
+#endif

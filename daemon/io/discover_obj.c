@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * discover_obj.c: the files that processes map: one entry for each (device, inode), its probes, its names. Runs in the cold thread.
+ * A file without anything for us is read once and remembered, so that the next process that maps it costs a look-up.
+ */
+#include <dirent.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <search.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "io/discover_int.h"
+#include "io/facts.h"
+#include "util/log.h"
+
+/* Objects of traced processes are kept open for their symbols; past this many they are opened again by path when asked for. */
+#define MAX_OPEN 4096
+
+static int cmp_alias(const void *a, const void *b)
+{
+	const struct alias *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	if (x->major != y->major)
+		return x->major < y->major ? -1 : 1;
+	return x->minor == y->minor ? 0 : x->minor < y->minor ? -1 : 1;
+}
+
+static int cmp_object(const void *a, const void *b)
+{
+	const struct object *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
+}
+
+uint64_t ttmon_mono_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Tell the stream what this object is, once. */
+static void tell_object(struct ttmon_discover *d, struct object *o)
+{
+	if (o->id)
+		return;
+	o->id = d->next_id++;
+	ttmon_fact_object(d->cfg.fact, d->cfg.ctx, &(struct ttmon_object){
+		.id = o->id,
+		.flags = (o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV) && !(o->elf.kind & TTMON_OBJ_STATIC_RT) ? TTMON_OBJ_CUDA : 0) |
+			 (o->probed ? TTMON_OBJ_PROBED : 0),
+		.build_id_len = o->elf.build_id_len,
+		.path = o->path,
+	}, o->elf.build_id, o->dev, o->ino);
+}
+
+static void attach(struct ttmon_discover *d, struct object *o)
+{
+	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
+		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
+			log_warn("%s holds a CUDA runtime without symbols: its calls are seen at driver level only", o->path);
+		return;
+	}
+	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &d->cfg.probes, &o->probes);
+	if (o->err) {
+		log_warn("cannot attach to %s: %s, continuing without it", o->path, strerror(-o->err));
+		return;
+	}
+	o->probed = true;
+	o->active_ns = ttmon_mono_ns();
+	if (o->probes.single_step)
+		log_info("%s: %zu of %zu probed functions begin with an instruction that must be single-stepped (about 10 times dearer)",
+			 o->path, o->probes.single_step, o->probes.attached);
+	log_debug("%s: %zu probes", o->path, o->probes.attached);
+}
+
+/* The object behind an open file, read and probed if it is new. Takes the fd. */
+struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const char *path, uint64_t mapped_ns, bool held)
+{
+	_cleanup_close_ int fd = fd_in;
+	struct object key, **found, *o;
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return NULL;
+	key.dev = st.st_dev;
+	key.ino = st.st_ino;
+	found = tfind(&key, &d->objects, cmp_object);
+	if (found) {
+		o = *found;
+		/* An inode number that was used again: a file we keep open cannot be. */
+		if (o->fd >= 0 || (o->ctim.tv_sec == st.st_ctim.tv_sec && o->ctim.tv_nsec == st.st_ctim.tv_nsec))
+			return o;
+		ttmon_elf_info_fini(&o->elf);
+		free(o->path);
+		o->path = NULL;
+		o->id = 0;
+		o->err = 0;
+	} else {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return NULL;
+		o->dev = key.dev;
+		o->ino = key.ino;
+		if (!tsearch(o, &d->objects, cmp_object)) {
+			free(o);
+			return NULL;
+		}
+		o->next = d->list;
+		d->list = o;
+	}
+	o->fd = TAKE_FD(fd);
+	o->ctim = st.st_ctim;
+	o->path = strdup(path);
+	if (!o->path)
+		o->path = strdup("?");
+	o->mapped_ns = mapped_ns;
+	o->held = held;
+	memset(&o->elf, 0, sizeof(o->elf));
+	o->err = ttmon_elf_read(o->fd, base_name(path), d->cfg.user, d->cfg.nr_user, &o->elf);
+	if (!o->err)
+		attach(d, o);
+	else if (o->err != -ENOEXEC)
+		log_debug("%s: not a readable ELF file: %s", path, strerror(-o->err));
+	if (!o->probed) {
+		/* Opened again if a traced process needs its symbols. */
+		close(o->fd);
+		o->fd = -1;
+	} else {
+		tell_object(d, o);
+	}
+	return o;
+}
+
+/* The file of a mapping: by the kernel's own link, else by path as the process sees it. */
+static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end, const char *name)
+{
+	char path[4096 + 64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start, (unsigned long long)end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 || name[0] != '/')
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%u/root%s", tgid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0)
+		return fd;
+	/* The process is gone: its path in our own mount namespace, if that is the same file (the caller compares inodes). */
+	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m, uint64_t mapped_ns)
+{
+	struct alias key = { m->major, m->minor, m->ino, NULL }, **found, *a;
+	struct object *o;
+	struct stat st;
+	int fd;
+
+	if (!m->ino)
+		return NULL;
+	found = tfind(&key, &d->aliases, cmp_alias);
+	if (found && (*found)->object->fd >= 0)
+		return (*found)->object;
+	fd = open_mapping(tgid, m->start, m->end, m->name);
+	if (fd < 0)
+		return found ? (*found)->object : NULL;
+	if (fstat(fd, &st) || st.st_ino != m->ino) {
+		close(fd);
+		return NULL;
+	}
+	o = ttmon_object_of_fd(d, fd, m->name, mapped_ns, false);
+	if (!o || found) {
+		if (found && o)
+			(*found)->object = o;
+		return o;
+	}
+	a = malloc(sizeof(*a));
+	if (a) {
+		*a = key;
+		a->object = o;
+		if (!tsearch(a, &d->aliases, cmp_alias))
+			free(a);
+	}
+	return o;
+}
+
+void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct mapping *m)
+{
+	if (o->fd < 0 && d->nr_open < MAX_OPEN) {
+		o->fd = open_mapping(tgid, m->start, m->end, m->name);
+		d->nr_open += o->fd >= 0;
+	}
+	tell_object(d, o);
+}
+
+void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o)
+{
+	struct ttmon_ev_blind e = {
+		.h = { .ts_ns = o->active_ns, .kind = TTMON_EV_BLIND, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
+		.object = o->id,
+		.held = o->held,
+		.mapped_ns = o->mapped_ns,
+		.active_ns = o->active_ns,
+	};
+
+	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
+}
+
+struct symbol_ctx {
+	struct ttmon_discover *d;
+	uint32_t object;
+	const uint64_t *offsets;
+};
+
+static void on_symbol(void *ctx, size_t i, const char *name, uint64_t delta)
+{
+	struct symbol_ctx *s = ctx;
+
+	ttmon_fact_symbol(s->d->cfg.fact, s->d->cfg.ctx, ttmon_mono_ns(), s->object, s->offsets[i], name ? name : "", delta);
+}
+
+static int cmp_frame(const void *a, const void *b)
+{
+	const struct ttmon_frame *x = a, *y = b;
+
+	if (x->object != y->object)
+		return x->object < y->object ? -1 : 1;
+	return x->offset == y->offset ? 0 : x->offset < y->offset ? -1 : 1;
+}
+
+static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t *offsets, size_t n)
+{
+	struct symbol_ctx ctx = { .d = d, .object = id, .offsets = offsets };
+	_cleanup_close_ int fd = -1;
+	struct object *o = d->list;
+	struct stat st;
+	int err = -ENOENT;
+
+	while (o && o->id != id)
+		o = o->next;
+	if (o && o->fd >= 0) {
+		err = ttmon_elf_symbols(o->fd, offsets, n, on_symbol, &ctx);
+	} else if (o) {
+		fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0 && !fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino)
+			err = ttmon_elf_symbols(fd, offsets, n, on_symbol, &ctx);
+	}
+	for (size_t i = 0; err && i < n; i++)
+		on_symbol(&ctx, i, NULL, 0);
+}
+
+void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n)
+{
+	_cleanup_free_ struct ttmon_frame *sorted = malloc((n + 1) * sizeof(*sorted));
+	_cleanup_free_ uint64_t *offsets = malloc((n + 1) * sizeof(*offsets));
+
+	if (!sorted || !offsets || !n)
+		return;
+	memcpy(sorted, frames, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), cmp_frame);
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i; k < n && sorted[k].object == sorted[i].object; k++)
+			offsets[k - i] = sorted[k].offset;
+		object_symbols(d, sorted[i].object, offsets, k - i);
+	}
+}
+
+/* A file without a name that nobody maps any more: nobody can map it again. /proc/PID/maps of all processes is the only one who
+ * knows, so this is asked for unlinked files alone. */
+static int maps_it(void *ctx, const struct ttmon_mapping *m)
+{
+	const struct object *o = ctx;
+
+	return m->ino == o->ino && (m->prot & PROT_EXEC) ? 1 : 0;
+}
+
+static bool mapped_by_someone(const struct object *o)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *ent;
+	bool yes = !dir;
+
+	while (dir && !yes && (ent = readdir(dir)))
+		if (isdigit((unsigned char)ent->d_name[0]))
+			yes = ttmon_maps_read("/proc", (uint32_t)strtoul(ent->d_name, NULL, 10), maps_it, (void *)o) == 1;
+	if (dir)
+		closedir(dir);
+	return yes;
+}
+
+void ttmon_discover_sweep(struct ttmon_discover *d)
+{
+	for (struct object *o = d->list; o; o = o->next) {
+		struct stat st;
+
+		if (!o->probed || fstat(o->fd, &st) || st.st_nlink || mapped_by_someone(o))
+			continue;
+		log_info("%s is gone and no longer mapped: probes removed", o->path);
+		ttmon_probes_detach(&o->probes);
+		o->probed = false;
+		close(o->fd);
+		o->fd = -1;
+		/* Its inode number may come back as another file. */
+		o->ctim = (struct timespec){ 0 };
+	}
+}
+
+void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o), void *ctx)
+{
+	for (const struct object *o = d->list; o; o = o->next) {
+		struct ttmon_object_state s = {
+			.id = o->id,
+			.path = o->path,
+			.dev = o->dev,
+			.ino = o->ino,
+			.kind = o->elf.kind,
+			.rt_major = o->elf.rt_major,
+			.build_id = o->elf.build_id,
+			.build_id_len = o->elf.build_id_len,
+			.probes = o->probed ? &o->probes : NULL,
+			.missing = o->elf.missing,
+			.err = o->err,
+			.mapped_ns = o->mapped_ns,
+			.active_ns = o->active_ns,
+			.held = o->held,
+		};
+
+		if (o->probed || (o->elf.kind & TTMON_OBJ_STRIPPED_RT) || (o->err && o->elf.nr_targets))
+			cb(ctx, &s);
+	}
+}
+
+void ttmon_discover_counts(const struct ttmon_discover *d, size_t *objects, size_t *attached, size_t *single_step)
+{
+	*objects = *attached = *single_step = 0;
+	for (const struct object *o = d->list; o; o = o->next) {
+		if (!o->probed)
+			continue;
+		++*objects;
+		*attached += o->probes.attached;
+		*single_step += o->probes.single_step;
+	}
+}
+
+void ttmon_objects_free(struct ttmon_discover *d)
+{
+	struct object *o, *next;
+
+	tdestroy(d->aliases, free);
+	for (o = d->list; o; o = next) {
+		next = o->next;
+		tdelete(o, &d->objects, cmp_object);
+		if (o->probed)
+			ttmon_probes_detach(&o->probes);
+		ttmon_elf_info_fini(&o->elf);
+		if (o->fd >= 0)
+			close(o->fd);
+		free(o->path);
+		free(o);
+	}
+}
