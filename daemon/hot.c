@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "hot.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "util/log.h"
+
+/* Busy: a drain a millisecond. After this long without an event a drain each IDLE_MS: slots still come out within 20 ms. */
+#define BUSY_MS	      1
+#define IDLE_MS	      10
+#define IDLE_AFTER_NS (200 * NSEC_PER_MS)
+#define ASK_EVERY_NS  (20 * NSEC_PER_MS)
+#define TELL_EVERY_NS (100 * NSEC_PER_MS)
+#define MAX_ASK	      64
+/* Requests that wait for the cold thread. Past this many a question is asked again later. */
+#define MAX_REQUESTS 65536
+
+struct bytes {
+	char *p;
+	size_t len, cap;
+};
+
+struct ttmon_hot {
+	struct ttmon_hot_cfg cfg;
+	pthread_t thread;
+	bool stop; /* atomic */
+	uint32_t cpus;
+
+	pthread_mutex_t lock; /* facts in, requests out, snapshot; held for copies only */
+	struct bytes facts;
+	uint64_t facts_dropped;
+	struct ttmon_request *requests;
+	size_t nr_requests, cap_requests;
+	int event_fd;
+	struct ttmon_snapshot shown;
+
+	struct {
+		ttmon_dump_fn fn;
+		void *ctx;
+		pid_t pid;
+		sem_t done;
+		bool wanted; /* atomic */
+	} dump;
+
+	/* the thread's own */
+	struct bytes batch;
+	int epoll_fd;
+	uint64_t *positions, *stalled_since;
+	uint64_t watermark, last_t0, events, last_event_ns, stalls, longest_gap;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- between the threads ---- */
+
+void ttmon_hot_fact(void *hot, const void *rec, size_t size)
+{
+	struct ttmon_hot *h = hot;
+	struct bytes *b = &h->facts;
+	uint64_t len = size;
+
+	pthread_mutex_lock(&h->lock);
+	if (b->len + size + sizeof(len) > b->cap) {
+		size_t cap = MAX(b->cap * 2, (b->len + size + sizeof(len)) * 2);
+		char *p = realloc(b->p, cap);
+
+		if (!p) {
+			h->facts_dropped++;
+			pthread_mutex_unlock(&h->lock);
+			return;
+		}
+		b->p = p;
+		b->cap = cap;
+	}
+	memcpy(b->p + b->len, &len, sizeof(len));
+	memcpy(b->p + b->len + sizeof(len), rec, size);
+	b->len += sizeof(len) + size;
+	pthread_mutex_unlock(&h->lock);
+}
+
+int ttmon_hot_fd(const struct ttmon_hot *h)
+{
+	return h->event_fd;
+}
+
+size_t ttmon_hot_requests(struct ttmon_hot *h, struct ttmon_request **ret)
+{
+	uint64_t count;
+	size_t n;
+
+	if (read(h->event_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		log_debug("eventfd: %s", strerror(errno));
+	pthread_mutex_lock(&h->lock);
+	n = h->nr_requests;
+	*ret = TAKE_PTR(h->requests);
+	h->nr_requests = h->cap_requests = 0;
+	pthread_mutex_unlock(&h->lock);
+	return n;
+}
+
+static void ask(struct ttmon_hot *h, const struct ttmon_request *req)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&h->lock);
+	if (h->nr_requests == h->cap_requests && h->cap_requests < MAX_REQUESTS) {
+		size_t cap = h->cap_requests ? h->cap_requests * 2 : 64;
+		void *p = realloc(h->requests, cap * sizeof(*h->requests));
+
+		if (p) {
+			h->requests = p;
+			h->cap_requests = cap;
+		}
+	}
+	if (h->nr_requests < h->cap_requests)
+		h->requests[h->nr_requests++] = *req;
+	pthread_mutex_unlock(&h->lock);
+	if (write(h->event_fd, &one, sizeof(one)) < 0)
+		log_debug("eventfd: %s", strerror(errno));
+}
+
+void ttmon_hot_snapshot(struct ttmon_hot *h, struct ttmon_snapshot *ret)
+{
+	pthread_mutex_lock(&h->lock);
+	*ret = h->shown;
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* ---- the thread ---- */
+
+static void feed(void *ctx, const void *rec, size_t size)
+{
+	struct ttmon_hot *h = ctx;
+
+	ttmon_pipeline_feed(h->cfg.pipeline, rec, size);
+	if (h->cfg.rec)
+		ttmon_rec_writer_record(h->cfg.rec, rec, size);
+}
+
+static void feed_event(void *ctx, const void *rec, size_t size)
+{
+	struct ttmon_hot *h = ctx;
+	const struct ttmon_event *e = rec;
+
+	feed(h, rec, size);
+	h->events++;
+	if (size < sizeof(*e))
+		return;
+	if (e->kind == TTMON_EV_PROC)
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = e->tgid });
+	else if (e->kind == TTMON_EV_EXIT)
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_EXIT, .tgid = e->tgid });
+}
+
+static void feed_facts(struct ttmon_hot *h)
+{
+	struct bytes b;
+
+	pthread_mutex_lock(&h->lock);
+	b = h->facts;
+	h->facts = h->batch;
+	h->facts.len = 0;
+	pthread_mutex_unlock(&h->lock);
+	h->batch = b;
+	for (size_t off = 0; off < b.len;) {
+		uint64_t len;
+
+		memcpy(&len, b.p + off, sizeof(len));
+		feed(h, b.p + off + sizeof(len), len);
+		off += sizeof(len) + len;
+	}
+}
+
+void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void *ctx, const void *rec, size_t size), void *ctx)
+{
+	ttmon_bpf_each_launches(b, now, fn, ctx);
+	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(b); cpu++) {
+		const struct ttmon_cpu_stat *st = ttmon_bpf_stat(b, cpu);
+		struct ttmon_ev_lost e = {
+			.h = { .ts_ns = now, .kind = TTMON_EV_LOST, .cpu = TTMON_CPU_DAEMON },
+			.stat_cpu = cpu,
+			.nested = st->nested,
+		};
+
+		memcpy(e.reason, st->reason, sizeof(e.reason));
+		fn(ctx, &e, sizeof(e));
+		e.nested = 0;
+		memset(e.reason, 0, sizeof(e.reason));
+		for (uint32_t kind = 1; kind < TTMON_EV_FACT; kind++) {
+			e.stat_kind = kind;
+			e.attempted = st->attempted[kind];
+			e.lost = st->lost[kind];
+			if (e.attempted)
+				fn(ctx, &e, sizeof(e));
+		}
+	}
+}
+
+/* One round: everything that was submitted before it began. */
+static void drain(struct ttmon_hot *h)
+{
+	uint64_t t0 = now_ns();
+	bool wait = false;
+
+	if (h->last_t0 && t0 - h->last_t0 > h->longest_gap)
+		h->longest_gap = t0 - h->last_t0;
+	h->last_t0 = t0;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint32_t i = 0; i < h->cpus; i++)
+		h->positions[i] = ttmon_ring_producer(ttmon_bpf_ring(h->cfg.bpf, i));
+	feed_facts(h);
+	for (uint32_t i = 0; i < h->cpus; i++) {
+		uint64_t before = h->events;
+
+		if (ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), h->positions[i], feed_event, h)) {
+			h->stalled_since[i] = 0;
+		} else {
+			if (!h->stalled_since[i] || h->events != before)
+				h->stalled_since[i] = t0;
+			if (t0 - h->stalled_since[i] <= TTMON_STALL_NS)
+				wait = true;
+			else
+				h->stalls++;
+		}
+		if (h->events != before)
+			h->last_event_ns = t0;
+	}
+	if (!wait)
+		h->watermark = t0 - TTMON_GUARD_NS;
+	ttmon_pipeline_advance(h->cfg.pipeline, h->watermark);
+	if (h->cfg.rec)
+		ttmon_rec_writer_advance(h->cfg.rec, h->watermark);
+}
+
+static void ask_history(struct ttmon_hot *h)
+{
+	struct ttmon_history *hist = ttmon_pipeline_history(h->cfg.pipeline);
+	struct ttmon_frame frames[MAX_ASK];
+	uint32_t tgids[MAX_ASK];
+	size_t n = ttmon_history_want_maps(hist, tgids, MAX_ASK);
+
+	for (size_t i = 0; i < n; i++)
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_MAPS, .tgid = tgids[i] });
+	n = ttmon_history_want_symbols(hist, frames, MAX_ASK);
+	for (size_t i = 0; i < n; i++)
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_SYMBOL, .frame = frames[i] });
+}
+
+static void tell(struct ttmon_hot *h)
+{
+	struct ttmon_history *hist = ttmon_pipeline_history(h->cfg.pipeline);
+	struct ttmon_snapshot s = {
+		.now_ns = h->last_t0,
+		.watermark_ns = h->watermark,
+		.events = h->events,
+		.procs = ttmon_history_procs(hist),
+		.stalls = h->stalls,
+		.longest_gap_ns = h->longest_gap,
+	};
+
+	ttmon_pipeline_accounting(h->cfg.pipeline, &s.acc);
+	ttmon_history_totals(hist, &s.totals);
+	pthread_mutex_lock(&h->lock);
+	h->shown = s;
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void run_dump(struct ttmon_hot *h)
+{
+	pid_t pid;
+
+	ttmon_kernel_facts(h->cfg.bpf, now_ns(), feed, h);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_NAME, "ttmond-dump");
+		_exit(h->dump.fn(h->dump.ctx, h->cfg.pipeline, h->watermark) ? 1 : 0);
+	}
+	h->dump.pid = pid < 0 ? -errno : pid;
+	__atomic_store_n(&h->dump.wanted, false, __ATOMIC_RELEASE);
+	sem_post(&h->dump.done);
+}
+
+static void *run(void *arg)
+{
+	struct ttmon_hot *h = arg;
+	uint64_t asked = 0, told = 0;
+
+	prctl(PR_SET_NAME, "ttmond-hot");
+	while (!__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE)) {
+		struct epoll_event ev[8];
+		bool idle;
+
+		drain(h);
+		if (h->last_t0 - asked >= ASK_EVERY_NS) {
+			ask_history(h);
+			asked = h->last_t0;
+		}
+		if (h->last_t0 - told >= TELL_EVERY_NS) {
+			tell(h);
+			told = h->last_t0;
+		}
+		if (__atomic_load_n(&h->dump.wanted, __ATOMIC_ACQUIRE))
+			run_dump(h);
+		idle = h->last_t0 - h->last_event_ns > IDLE_AFTER_NS;
+		/* Woken early only by a ring that fills up faster than that. */
+		epoll_wait(h->epoll_fd, ev, ARRAY_SIZE(ev), idle ? IDLE_MS : BUSY_MS);
+	}
+	return NULL;
+}
+
+/* ---- life ---- */
+
+static void destroy(struct ttmon_hot *h)
+{
+	if (!h)
+		return;
+	if (h->event_fd >= 0)
+		close(h->event_fd);
+	if (h->epoll_fd >= 0)
+		close(h->epoll_fd);
+	pthread_mutex_destroy(&h->lock);
+	sem_destroy(&h->dump.done);
+	free(h->facts.p);
+	free(h->batch.p);
+	free(h->requests);
+	free(h->positions);
+	free(h->stalled_since);
+	free(h);
+}
+
+static int watch_rings(struct ttmon_hot *h)
+{
+	for (uint32_t i = 0; i < h->cpus; i++) {
+		struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
+
+		if (epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, ttmon_bpf_ring_fd(h->cfg.bpf, i), &ev))
+			return -errno;
+	}
+	return 0;
+}
+
+int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
+{
+	struct ttmon_hot *h = calloc(1, sizeof(*h));
+	sigset_t all, old;
+	int err;
+
+	if (!h)
+		return -ENOMEM;
+	h->cfg = *cfg;
+	h->cpus = ttmon_bpf_cpus(cfg->bpf);
+	h->last_event_ns = h->last_t0 = now_ns();
+	h->watermark = h->last_t0 - TTMON_GUARD_NS;
+	pthread_mutex_init(&h->lock, NULL);
+	sem_init(&h->dump.done, 0, 0);
+	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	h->positions = calloc(h->cpus, sizeof(*h->positions));
+	h->stalled_since = calloc(h->cpus, sizeof(*h->stalled_since));
+	if (h->event_fd < 0 || h->epoll_fd < 0 || !h->positions || !h->stalled_since) {
+		err = -ENOMEM;
+		goto fail;
+	}
+	err = watch_rings(h);
+	if (err)
+		goto fail;
+	/* Signals are the cold thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = -pthread_create(&h->thread, NULL, run, h);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (err)
+		goto fail;
+	*ret = h;
+	return 0;
+fail:
+	destroy(h);
+	return err;
+}
+
+pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_dump_fn fn, void *ctx)
+{
+	h->dump.fn = fn;
+	h->dump.ctx = ctx;
+	__atomic_store_n(&h->dump.wanted, true, __ATOMIC_RELEASE);
+	while (sem_wait(&h->dump.done) && errno == EINTR)
+		;
+	return h->dump.pid;
+}
+
+void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)
+{
+	__atomic_store_n(&h->stop, true, __ATOMIC_RELEASE);
+	pthread_join(h->thread, NULL);
+	/* The probes are off: what is reserved now is submitted within the time a preempted task may take. */
+	for (int i = 0; i < 50; i++) {
+		bool open = false;
+
+		drain(h);
+		for (uint32_t c = 0; c < h->cpus; c++)
+			open |= ttmon_ring_used(ttmon_bpf_ring(h->cfg.bpf, c)) != 0;
+		if (!open)
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	ttmon_kernel_facts(h->cfg.bpf, now_ns(), feed, h);
+	*end_ns = h->watermark;
+	destroy(h);
+}

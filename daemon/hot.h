@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * hot.h: the hot thread: rings -> pipeline, once a millisecond. It owns the pipeline while it runs, never takes a lock that a reader
+ * may hold, opens no file and attaches nothing: what it needs from the slow world it asks the cold thread for (requests), and
+ * what the cold thread learns comes to it as facts.
+ *
+ *   T0 := clock; read every ring's producer position; drain each ring to its own position; then nothing stamped before
+ *   T0 - guard is missing (docs/ARCHITECTURE.md draws the proof) and the slots before it are closed.
+ */
+#ifndef TTMON_HOT_H
+#define TTMON_HOT_H
+
+#include "core/pipeline.h"
+#include "io/bpf.h"
+#include "io/rec.h"
+
+/* The clock is read before the ring positions, but neither side has a full barrier in between: 0 late in 20 million with this
+ * guard (facts/feasibility.md 4, tests/bench). */
+#define TTMON_GUARD_NS (100 * NSEC_PER_US)
+/* A ring whose next record is reserved but not submitted holds the watermark back for this long. */
+#define TTMON_STALL_NS (50 * NSEC_PER_MS)
+
+struct ttmon_hot;
+
+struct ttmon_hot_cfg {
+	struct ttmon_bpf *bpf;
+	struct ttmon_pipeline *pipeline;
+	struct ttmon_rec_writer *rec; /* NULL: not recorded */
+};
+
+enum ttmon_request_kind {
+	TTMON_REQ_PROC,	   /* a process was announced: list its mappings and names */
+	TTMON_REQ_EXIT,	   /* it is gone */
+	TTMON_REQ_MAPS,	   /* list its mappings: a copy came from an unknown address */
+	TTMON_REQ_SYMBOL,  /* name of a frame */
+};
+
+struct ttmon_request {
+	enum ttmon_request_kind kind;
+	uint32_t tgid;
+	struct ttmon_frame frame;
+};
+
+/* What status and the live line show: consistent in itself, at most 100 ms old. */
+struct ttmon_snapshot {
+	uint64_t now_ns, watermark_ns, events;
+	struct ttmon_accounting acc;
+	struct ttmon_history_totals totals;
+	size_t procs;
+	uint64_t stalls; /* times the watermark was held back to the limit */
+	uint64_t longest_gap_ns; /* between two drains */
+};
+
+/* Build a dump in a forked child: written by the child from its copy of the pipeline, so that the trace goes on. */
+typedef int (*ttmon_dump_fn)(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns);
+
+int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret) _must_check;
+/* Any thread. Facts are fed before the next drain, in the order given. */
+void ttmon_hot_fact(void *hot, const void *rec, size_t size);
+/* Readable while there are requests. */
+int ttmon_hot_fd(const struct ttmon_hot *h);
+/* Take the waiting requests; the caller frees *ret. Returns how many. */
+size_t ttmon_hot_requests(struct ttmon_hot *h, struct ttmon_request **ret);
+void ttmon_hot_snapshot(struct ttmon_hot *h, struct ttmon_snapshot *ret);
+/* Fork within 100 ms and run fn in the child, whose exit status is fn's result (0 or 1). Returns the child's pid or -errno. */
+pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_dump_fn fn, void *ctx);
+/* Drain what is there, feed the kernel's counters, end the thread, free. *end_ns: the last watermark. The pipeline is the caller's again. */
+void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns);
+
+/* Kernel counters as LOST facts, and launch sums, to fn. */
+void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now_ns, void (*fn)(void *ctx, const void *rec, size_t size), void *ctx);
+
+#endif

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * loop.c: the cold thread's loop: signals, the tick, new mappings, held commands, the hot thread's requests, the socket. Everything
+ * slow or blocking happens here; nothing here is waited for by a traced program, but for a held command's probes.
+ */
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "capture.h"
+#include "util/fmt.h"
+
+#define SWEEP_TICKS   100
+#define REFRESH_TICKS 50
+#define LIVE_TICKS    10
+
+/* In the forked child of SIGUSR1. */
+static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
+{
+	struct ttmon_run *c = ctx;
+
+	return ttmon_write_db(c->opts, p, end_ns, true);
+}
+
+void ttmon_loop_discover(void *ctx, uint32_t tgid)
+{
+	struct ttmon_run *c = ctx;
+	int err = ttmon_discover_process(c->discover, tgid);
+
+	if (err && err != -ESRCH)
+		log_warn("cannot read the mappings of process %u: %s", tgid, strerror(-err));
+}
+
+static uint32_t tgid_of(uint32_t tid)
+{
+	char path[64], line[128];
+	_cleanup_fclose_ FILE *f = NULL;
+	unsigned int tgid = tid;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %u", &tgid) == 1)
+			break;
+	return tgid;
+}
+
+static void on_mapping(void *ctx, const struct ttmon_mmap2_rec *rec)
+{
+	struct ttmon_run *c = ctx;
+
+	ttmon_discover_mapping(c->discover, rec);
+}
+
+static void on_hold(struct ttmon_run *c)
+{
+	struct ttmon_hold_req req;
+	uint64_t missed;
+	int err;
+
+	while (!(err = ttmon_hold_next(c->hold, &req))) {
+		struct ttmon_listing *l = NULL;
+		uint32_t tgid = tgid_of(req.pid);
+
+		/* What it has mapped until now is read while it waits: it may be gone soon after. */
+		if (req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd))
+			(void)!ttmon_discover_read(c->discover, tgid, &l);
+		ttmon_hold_release(c->hold, &req);
+		ttmon_discover_tell(c->discover, l);
+	}
+	missed = ttmon_hold_missed(c->hold);
+	if (missed != c->hold_missed)
+		log_warn("%llu mappings went on before their probes were in: calls may have been missed", (unsigned long long)missed);
+	c->hold_missed = missed;
+}
+
+static void on_requests(struct ttmon_run *c)
+{
+	_cleanup_free_ struct ttmon_request *reqs = NULL;
+	size_t n = ttmon_hot_requests(c->hot, &reqs);
+	_cleanup_free_ struct ttmon_frame *frames = malloc((n + 1) * sizeof(*frames));
+	size_t nr_frames = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		switch (reqs[i].kind) {
+		case TTMON_REQ_PROC:
+		case TTMON_REQ_MAPS:
+			ttmon_loop_discover(c, reqs[i].tgid);
+			break;
+		case TTMON_REQ_EXIT:
+			ttmon_discover_forget(c->discover, reqs[i].tgid);
+			break;
+		case TTMON_REQ_SYMBOL:
+			if (frames)
+				frames[nr_frames++] = reqs[i].frame;
+			break;
+		}
+	}
+	if (frames)
+		ttmon_discover_symbols(c->discover, frames, nr_frames);
+}
+
+static void start_dump(struct ttmon_run *c)
+{
+	if (!c->opts->dump_db) {
+		log_warn("SIGUSR1: nothing to write, there is no --dump-db");
+		return;
+	}
+	if (c->dumper > 0) {
+		log_warn("SIGUSR1: still writing %s", c->opts->dump_db);
+		return;
+	}
+	c->dumper = ttmon_hot_dump(c->hot, dump_child, c);
+	if (c->dumper < 0)
+		log_error("cannot write %s: fork: %s", c->opts->dump_db, strerror(-c->dumper));
+}
+
+static void reap(struct ttmon_run *c)
+{
+	int status;
+
+	if (c->dumper > 0 && waitpid(c->dumper, &status, WNOHANG) == c->dumper) {
+		if (status)
+			log_error("%s was not written, the trace goes on", c->opts->dump_db);
+		else
+			log_info("%s written", c->opts->dump_db);
+		c->dumper = 0;
+	}
+	if (c->child > 0 && waitpid(c->child, &status, WNOHANG) == c->child) {
+		c->child = 0;
+		c->child_status = status;
+		c->stop = true;
+	}
+}
+
+static void on_signal(struct ttmon_run *c)
+{
+	struct signalfd_siginfo si;
+
+	while (read(c->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		switch (si.ssi_signo) {
+		case SIGUSR1:
+			start_dump(c);
+			break;
+		case SIGCHLD:
+			reap(c);
+			break;
+		case SIGTERM:
+			if (c->child > 0)
+				kill(c->child, SIGTERM);
+			else
+				c->stop = true;
+			break;
+		case SIGINT:
+			/* The terminal sent it to CMD too, whose end is ours; a second one ends the trace without it. */
+			if (c->child <= 0 || c->interrupts++)
+				c->stop = true;
+			break;
+		}
+	}
+}
+
+struct census {
+	struct ttmon_bpf *bpf;
+	size_t alive;
+};
+
+static void check_pid(void *ctx, uint32_t tgid)
+{
+	struct census *s = ctx;
+
+	/* Exits are told by the kernel; this is for one that ended before its probe was in. */
+	if (kill((pid_t)tgid, 0) && errno == ESRCH)
+		ttmon_bpf_del_pid(s->bpf, tgid);
+	else
+		s->alive++;
+}
+
+static void live_line(struct ttmon_run *c)
+{
+	char pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN], lost[TTMON_FMT_LEN], live[TTMON_FMT_LEN];
+	uint64_t bytes[2] = { 0, 0 }, nr_lost = 0;
+	struct ttmon_snapshot s;
+
+	ttmon_hot_snapshot(c->hot, &s);
+	for (int m = 0; m < TTMON_MEM_MAX; m++) {
+		bytes[0] += s.totals.xfer[TTMON_RDIR_H2D][m].bytes;
+		bytes[1] += s.totals.xfer[TTMON_RDIR_D2H][m].bytes;
+	}
+	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(c->bpf); cpu++)
+		nr_lost += ttmon_bpf_stat(c->bpf, cpu)->running_lost;
+	fprintf(stderr, "\r%zu proc  %s allocs  pinned %s (peak %s)  h2d %s  d2h %s  lost %s\033[K", s.procs,
+		ttmon_fmt_count(live, sizeof(live), s.totals.live), ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
+		ttmon_fmt_bytes(peak, sizeof(peak), s.totals.pinned_peak_bytes), ttmon_fmt_bytes(h2d, sizeof(h2d), bytes[0]),
+		ttmon_fmt_bytes(d2h, sizeof(d2h), bytes[1]), ttmon_fmt_count(lost, sizeof(lost), nr_lost));
+}
+
+static void on_tick(struct ttmon_run *c)
+{
+	uint64_t expirations;
+
+	if (read(c->timer_fd, &expirations, sizeof(expirations)) < 0)
+		return;
+	c->ticks++;
+	if (c->mode == TTMON_CAPTURE_PIDS) {
+		struct census s = { .bpf = c->bpf };
+
+		ttmon_bpf_each_pid(c->bpf, check_pid, &s);
+		c->stop |= !s.alive;
+	}
+	if (!c->opts->quiet && isatty(STDERR_FILENO) && !(c->ticks % LIVE_TICKS) && c->mode != TTMON_CAPTURE_COMMAND)
+		live_line(c);
+	if (c->mmap2 && !(c->ticks % REFRESH_TICKS)) {
+		struct ttmon_mmap2_stats st;
+
+		if (ttmon_mmap2_refresh(c->mmap2))
+			log_debug("cannot follow the CPUs that came online");
+		ttmon_mmap2_stats(c->mmap2, &st);
+		if (st.lost != c->mmap2_lost) {
+			c->mmap2_lost = st.lost;
+			log_warn("%llu records of new mappings were lost, scanning all processes", (unsigned long long)st.lost);
+			(void)!ttmon_discover_scan(c->discover);
+		}
+	}
+	if (!(c->ticks % SWEEP_TICKS))
+		ttmon_discover_sweep(c->discover);
+}
+
+void ttmon_loop_turn(struct ttmon_run *c)
+{
+	struct epoll_event ev[16];
+	int timeout = c->http ? ttmon_http_timeout_ms(c->http) : -1;
+	int n = epoll_wait(c->epoll_fd, ev, ARRAY_SIZE(ev), timeout);
+
+	if (c->http)
+		ttmon_http_run(c->http);
+	for (int i = 0; i < n; i++) {
+		int fd = ev[i].data.fd;
+
+		if (fd == c->signal_fd)
+			on_signal(c);
+		else if (fd == c->timer_fd)
+			on_tick(c);
+		else if (fd == ttmon_hot_fd(c->hot))
+			on_requests(c);
+		else if (c->mmap2 && fd == ttmon_mmap2_fd(c->mmap2))
+			ttmon_mmap2_drain(c->mmap2, on_mapping, c);
+		else if (c->hold && fd == ttmon_hold_fd(c->hold))
+			on_hold(c);
+	}
+}
+
+void ttmon_loop_drain(struct ttmon_run *c)
+{
+	if (c->mmap2)
+		ttmon_mmap2_drain(c->mmap2, on_mapping, c);
+	on_requests(c);
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "opts.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdarg.h>
+
+#include "version.h"
+
+enum opt {
+	OPT_PID = 256, OPT_DUMP_DB, OPT_RECORD, OPT_REPLAY, OPT_TRACE_ONLY, OPT_NO_MMAP, OPT_TRACE_MMAP, OPT_COPY_RESULTS,
+	OPT_NO_RETURNS, OPT_ALLOC_FN, OPT_FREE_FN, OPT_STACK, OPT_RING, OPT_WINDOW, OPT_MAX_EVENTS, OPT_MAX_ALLOCS, OPT_SOCKET,
+	OPT_LOG_LEVEL, OPT_QUIET, OPT_HELP, OPT_VERSION,
+};
+
+static const struct option_row {
+	const char *name;
+	char letter;
+	enum opt id;
+	const char *arg;  /* NULL: takes none */
+	const char *help; /* fits a line of --help */
+	const char *man;  /* more, for the manual page; NULL */
+} table[] = {
+	{ "pid", 'p', OPT_PID, "PID", "trace this process and its children (repeatable)",
+	  "Ends with status 0 when the last of them has gone." },
+	{ "dump-db", 'o', OPT_DUMP_DB, "FILE", "write the database at the end and on SIGUSR1 (.gz: compressed)",
+	  "The file is written beside its place and renamed, so that the previous one stays until the new one is whole." },
+	{ "record", 'r', OPT_RECORD, "FILE", "keep the raw stream for --replay", NULL },
+	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline", "Needs no privileges and no CUDA." },
+	{ "trace-only", 't', OPT_TRACE_ONLY, NULL, "trace and count, give no advice", NULL },
+	{ "no-mmap", 0, OPT_NO_MMAP, NULL, "do not trace mmap, munmap, mremap, brk",
+	  "Their system-call tracepoints cost every system call of every process on the host 53 to 65 ns while the trace runs. Without them unpinned memory is known from /proc/PID/maps alone." },
+	{ "trace-mmap", 0, OPT_TRACE_MMAP, NULL, "trace them system-wide too (costs every process of the host)", NULL },
+	{ "copy-results", 0, OPT_COPY_RESULTS, NULL, "observe the result of asynchronous copies (a return probe each)", NULL },
+	{ "no-return-probes", 0, OPT_NO_RETURNS, NULL, "for programs that switch stacks: no results, no addresses from out arguments",
+	  "Registrations, frees and copies are seen at their entry; allocations that hand their address out through a pointer are counted only." },
+	{ "alloc-fn", 0, OPT_ALLOC_FN, "SPEC", "the program's own allocator: LIB:SYMBOL,size=N,out=N|ret",
+	  "LIB is the base name of the file (up to .so is enough, * is any), N an argument position from 1. out=ret: the pointer is the return value." },
+	{ "free-fn", 0, OPT_FREE_FN, "SPEC", "and its free: LIB:SYMBOL,ptr=N", NULL },
+	{ "stack-depth", 0, OPT_STACK, "N", "frames of a call site, 1-32 (16)", NULL },
+	{ "ring-size", 0, OPT_RING, "KIB", "ring buffer per CPU (4096)", "Rounded up to a power of two; 64 CPUs times 4096 KiB make 256 MiB." },
+	{ "window", 0, OPT_WINDOW, "N", "open slots of 1 ms, 2-4096 (64)", NULL },
+	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10000000)",
+	  "Past it the sums go on, and the database says that it is incomplete." },
+	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1000000)", NULL },
+	{ "socket", 's', OPT_SOCKET, "PATH", "local socket; none: do not listen (" TTMON_SOCKET ")",
+	  "With --pid, -- CMD, --dump-db or --replay there is none unless this is given." },
+	{ "log-level", 0, OPT_LOG_LEVEL, "LEVEL", "error, warn, info, debug (info)", NULL },
+	{ "quiet", 'q', OPT_QUIET, NULL, "no live line, no summary", NULL },
+	{ "help", 'h', OPT_HELP, NULL, "this text", NULL },
+	{ "version", 'V', OPT_VERSION, NULL, "version", NULL },
+};
+
+static void print_help(void)
+{
+	puts("Usage: ttmond [OPTIONS] [-- CMD ARGS...]\n"
+	     "Trace CUDA host memory: who allocates, pins and moves it. Without a target: the whole host.\n");
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const struct option_row *o = &table[i];
+		char left[40];
+
+		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ",
+			 o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+		printf("  %-28s %s\n", left, o->help);
+	}
+	puts("\nExamples:\n"
+	     "  ttmond --dump-db out.json -- python3 train.py   one program, every call\n"
+	     "  ttmond --pid 4711 --pid 4712                    running programs, until they end\n"
+	     "  ttmond --replay trace.rec --dump-db out.json    the same database again\n"
+	     "  ttmon db show out.json                          read it");
+}
+
+/* Rows for man/ttmond.8 (make man). */
+static void print_man(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		const struct option_row *o = &table[i];
+
+		printf(".TP\n.B ");
+		if (o->letter)
+			printf("\\-%c, ", o->letter);
+		printf("\\-\\-");
+		for (const char *c = o->name; *c; c++)
+			printf("%s%c", *c == '-' ? "\\" : "", *c);
+		printf("%s%s\n%c%s%s\n", o->arg ? " " : "", o->arg ? o->arg : "", toupper((unsigned char)o->help[0]), o->help + 1, ".");
+		if (o->man)
+			printf("%s\n", o->man);
+	}
+}
+
+static int bad(const char *fmt, ...) _printf_(1, 2);
+static int bad(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("ttmond: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputs(" (ttmond --help)\n", stderr);
+	return -EINVAL;
+}
+
+static int number(const char *opt, const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	char *end;
+	unsigned long long v;
+
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || v < min || v > max)
+		return bad("--%s wants a number from %llu to %llu, not \"%s\"", opt, (unsigned long long)min, (unsigned long long)max, text);
+	*ret = v;
+	return 0;
+}
+
+/* key=N of a spec; "ret" is allowed for out. -EINVAL. */
+static int spec_arg(char *field, const char *key, uint8_t *ret, bool *is_ret)
+{
+	size_t n = strlen(key);
+	char *end;
+	unsigned long v;
+
+	if (strncmp(field, key, n) || field[n] != '=')
+		return -ENOENT;
+	if (is_ret && !strcmp(field + n + 1, "ret")) {
+		*is_ret = true;
+		return 0;
+	}
+	v = strtoul(field + n + 1, &end, 10);
+	if (*end || v < 1 || v > 6)
+		return -EINVAL;
+	*ret = (uint8_t)v;
+	return 0;
+}
+
+/* LIB:SYMBOL,size=N,out=N|ret or LIB:SYMBOL,ptr=N */
+static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool is_free)
+{
+	_cleanup_free_ char *copy = strdup(spec);
+	char *save = NULL, *head, *colon, *field;
+	uint8_t size = 0, out = 0, ptr = 0;
+	struct ttmon_user_row *row;
+	struct ttmon_user_fn *fn;
+	bool is_ret = false;
+
+	if (!copy)
+		return -ENOMEM;
+	if (o->nr_user == TTMON_FN_USER_MAX)
+		return bad("--%s: at most %d functions", opt, TTMON_FN_USER_MAX);
+	head = strtok_r(copy, ",", &save);
+	colon = head ? strrchr(head, ':') : NULL;
+	if (!colon || colon == head || !colon[1])
+		return bad("--%s: \"%s\" does not begin with LIB:SYMBOL", opt, spec);
+	*colon = '\0';
+	while ((field = strtok_r(NULL, ",", &save))) {
+		int err = is_free ? spec_arg(field, "ptr", &ptr, NULL) : spec_arg(field, "size", &size, NULL);
+
+		if (err == -ENOENT && !is_free)
+			err = spec_arg(field, "out", &out, &is_ret);
+		if (err)
+			return bad("--%s: \"%s\" in \"%s\" is not %s", opt, field, spec, is_free ? "ptr=1..6" : "size=1..6, out=1..6 or out=ret");
+	}
+	if (is_free ? !ptr : !size || (!out && !is_ret))
+		return bad("--%s: \"%s\" wants %s", opt, spec, is_free ? "ptr=" : "size= and out=");
+	fn = &o->user[o->nr_user];
+	row = &o->rows[o->nr_user];
+	fn->lib = strdup(head);
+	fn->symbol = strdup(colon + 1);
+	fn->fn = (uint16_t)(TTMON_FN_USER + o->nr_user++);
+	if (!fn->lib || !fn->symbol)
+		return -ENOMEM;
+	if (is_free)
+		*row = (struct ttmon_user_row){ TTMON_CLS_FREE, ptr, 0 };
+	else
+		*row = (struct ttmon_user_row){ is_ret ? TTMON_CLS_ALLOC_RET : TTMON_CLS_ALLOC, is_ret ? 0 : out, size };
+	return 0;
+}
+
+static int one(struct ttmon_opts *o, const struct option_row *row, const char *arg)
+{
+	enum ttmon_log_level level;
+	uint64_t v;
+	int err;
+
+	switch (row->id) {
+	case OPT_PID:
+		if (o->nr_pids == TTMON_MAX_PIDS)
+			return bad("at most %d --pid", TTMON_MAX_PIDS);
+		err = number(row->name, arg, 1, INT32_MAX, &v);
+		if (!err)
+			o->pids[o->nr_pids++] = (uint32_t)v;
+		return err;
+	case OPT_DUMP_DB: o->dump_db = arg; return 0;
+	case OPT_RECORD: o->record = arg; return 0;
+	case OPT_REPLAY: o->replay = arg; return 0;
+	case OPT_TRACE_ONLY: o->trace_only = true; return 0;
+	case OPT_NO_MMAP: o->no_mmap = true; return 0;
+	case OPT_TRACE_MMAP: o->trace_mmap = true; return 0;
+	case OPT_COPY_RESULTS: o->copy_results = true; return 0;
+	case OPT_NO_RETURNS: o->no_returns = true; return 0;
+	case OPT_ALLOC_FN: return user_fn(o, row->name, arg, false);
+	case OPT_FREE_FN: return user_fn(o, row->name, arg, true);
+	case OPT_STACK:
+		err = number(row->name, arg, 1, TTMON_MAX_FRAMES, &v);
+		o->stack_frames = (uint32_t)v;
+		return err;
+	case OPT_RING: return number(row->name, arg, 4, 1 << 20, &o->ring_kib);
+	case OPT_WINDOW:
+		err = number(row->name, arg, 2, 4096, &v);
+		o->window = (uint32_t)v;
+		return err;
+	case OPT_MAX_EVENTS: return number(row->name, arg, 1, UINT64_MAX, &o->max_events);
+	case OPT_MAX_ALLOCS: return number(row->name, arg, 1, UINT32_MAX, &o->max_allocations);
+	case OPT_SOCKET:
+		o->socket = strcmp(arg, "none") ? arg : NULL;
+		o->socket_given = true;
+		return 0;
+	case OPT_LOG_LEVEL:
+		if (ttmon_log_parse_level(arg, &level))
+			return bad("--log-level wants error, warn, info or debug, not \"%s\"", arg);
+		ttmon_log_set_level(level);
+		return 0;
+	case OPT_QUIET: o->quiet = true; return 0;
+	case OPT_HELP:
+		if (arg && !strcmp(arg, "man"))
+			print_man();
+		else
+			print_help();
+		return 1;
+	case OPT_VERSION: puts("ttmond " TTMON_VERSION); return 1;
+	}
+	return -EINVAL;
+}
+
+/* What does not go together, said before anything is started. */
+static int consistent(struct ttmon_opts *o)
+{
+	bool run = o->nr_pids || o->cmd || o->dump_db || o->replay;
+
+	if (o->cmd && o->nr_pids)
+		return bad("--pid and -- CMD do not go together");
+	if (o->replay && (o->cmd || o->nr_pids || o->record))
+		return bad("--replay takes no target and no --record");
+	if (o->no_mmap && o->trace_mmap)
+		return bad("--no-mmap and --trace-mmap do not go together");
+	if (o->copy_results && o->no_returns)
+		return bad("--copy-results and --no-return-probes do not go together");
+	if (!o->socket_given && run)
+		o->socket = NULL;
+	return 0;
+}
+
+int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
+{
+	struct option longs[ARRAY_SIZE(table) + 1] = { 0 };
+	char shorts[3 * ARRAY_SIZE(table) + 2] = "+";
+	int c, err;
+
+	*opts = (struct ttmon_opts){ .ring_kib = 4096, .stack_frames = 16, .socket = TTMON_SOCKET };
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		longs[i].name = table[i].name;
+		longs[i].has_arg = table[i].id == OPT_HELP ? optional_argument : table[i].arg ? required_argument : no_argument;
+		longs[i].val = (int)table[i].id;
+		if (table[i].letter)
+			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", table[i].letter, table[i].arg ? ":" : "");
+	}
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const struct option_row *row = NULL;
+
+		for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+			if (c == (int)table[i].id || (table[i].letter && c == table[i].letter))
+				row = &table[i];
+		if (!row) {
+			const char *what = argv[optind - 1];
+
+			return optopt && optopt < 256 ? bad("unknown option or missing argument: -%c", optopt) :
+							bad("unknown option or missing argument: %s", what);
+		}
+		err = one(opts, row, optarg);
+		if (err)
+			return err;
+	}
+	if (optind < argc) {
+		/* getopt stops at the first word that is no option; only "--" makes it a command. */
+		if (strcmp(argv[optind - 1], "--"))
+			return bad("unexpected argument \"%s\": a command to run follows --", argv[optind]);
+		opts->cmd = argv + optind;
+	}
+	return consistent(opts);
+}
+
+void ttmon_opts_fini(struct ttmon_opts *opts)
+{
+	for (size_t i = 0; i < opts->nr_user; i++) {
+		free((char *)opts->user[i].lib);
+		free((char *)opts->user[i].symbol);
+	}
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* opts.h: the command line, one table: parsing, --help and the manual page's option list (`ttmond --help=man`) come from it. */
+#ifndef TTMON_OPTS_H
+#define TTMON_OPTS_H
+
+#include <ttmon/fns.h>
+
+#include "io/bpf.h"
+#include "io/objects.h"
+#include "util/log.h"
+
+#define TTMON_SOCKET "/run/ttmond/ttmond.sock"
+#define TTMON_MAX_PIDS 256
+
+struct ttmon_opts {
+	uint32_t pids[TTMON_MAX_PIDS];
+	size_t nr_pids;
+	char **cmd; /* NULL-terminated, or NULL */
+	const char *dump_db, *record, *replay;
+	const char *socket; /* NULL: none */
+	bool socket_given;
+	bool trace_only, no_mmap, trace_mmap, copy_results, no_returns, quiet;
+	uint64_t ring_kib;
+	uint32_t window, stack_frames;
+	uint64_t max_events, max_allocations;
+	/* --alloc-fn and --free-fn, the strings owned by the options */
+	struct ttmon_user_fn user[TTMON_FN_USER_MAX];
+	struct ttmon_user_row rows[TTMON_FN_USER_MAX];
+	size_t nr_user;
+};
+
+/* Fill opts. 0: go on; 1: done (help or version printed), exit with 0; -EINVAL: said why on stderr, exit with 2. */
+int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts) _must_check;
+void ttmon_opts_fini(struct ttmon_opts *opts);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* summary.c: what a run found, in tables of at most 80 columns. No colour: it goes to files as often as to terminals. */
+#include "capture.h"
+#include "util/fmt.h"
+
+#define SPOTS 5
+#define PROCS 10
+
+static char *bytes(char *buf, uint64_t v)
+{
+	return ttmon_fmt_bytes(buf, TTMON_FMT_LEN, v);
+}
+
+static char *count(char *buf, uint64_t v)
+{
+	return ttmon_fmt_count(buf, TTMON_FMT_LEN, v);
+}
+
+static void processes(FILE *f, const struct ttmon_history *h)
+{
+	size_t n = ttmon_history_procs(h), shown = 0;
+	char now[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], pins[TTMON_FMT_LEN], allocs[TTMON_FMT_LEN], comm[TTMON_FMT_LEN];
+
+	fprintf(f, "%-8s %-16s %10s %10s %12s %12s\n", "PID", "COMMAND", "PINS", "ALLOCS", "PINNED NOW", "PINNED PEAK");
+	for (size_t i = 0; i < n; i++) {
+		const struct ttmon_proc *p = ttmon_history_proc(h, i);
+
+		if (!p || (!p->allocs && !p->frees && !p->failed && !p->kernels))
+			continue;
+		if (shown++ == PROCS) {
+			fprintf(f, "  ... and more\n");
+			break;
+		}
+		fprintf(f, "%-8u %-16s %10s %10s %12s %12s\n", p->tgid, ttmon_fmt_text(comm, 17, p->comm), count(pins, p->pins),
+			count(allocs, p->allocs), bytes(now, p->pinned_bytes), bytes(peak, p->pinned_peak_bytes));
+	}
+	if (!shown)
+		fprintf(f, "  no process used CUDA\n");
+}
+
+static void transfers(FILE *f, const struct ttmon_history_totals *t)
+{
+	char copies[TTMON_FMT_LEN], moved[TTMON_FMT_LEN];
+	bool any = false;
+
+	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++) {
+		for (unsigned int m = 0; m < TTMON_MEM_MAX; m++) {
+			if (!t->xfer[d][m].copies)
+				continue;
+			if (!any)
+				fprintf(f, "\n%-10s %-12s %14s %14s\n", "TRANSFERS", "HOST MEMORY", "COPIES", "BYTES");
+			any = true;
+			fprintf(f, "%-10s %-12s %14s %14s\n", ttmon_rdir_name(d), ttmon_mem_name(m), count(copies, t->xfer[d][m].copies),
+				bytes(moved, t->xfer[d][m].bytes));
+		}
+	}
+	if (!any)
+		fprintf(f, "\nno transfers\n");
+}
+
+/* "load_batch+0x1f < main+0x80": the innermost frames that have a name. */
+static void site_text(const struct ttmon_history *h, const struct ttmon_spot *s, char *buf, size_t n)
+{
+	const struct ttmon_site *site = s->site ? ttmon_history_site(h, s->site) : NULL;
+	const struct ttmon_alloc *a = ttmon_history_alloc(h, s->alloc_seq);
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (uint32_t i = 0; site && i < site->nframes && len + 8 < n; i++) {
+		const char *name = ttmon_history_symbol(h, &site->frames[i], &(uint64_t){ 0 });
+
+		if (!name)
+			continue;
+		len += (size_t)snprintf(buf + len, n - len, "%s%s", len ? " < " : "", name);
+	}
+	if (!buf[0] && a && a->name)
+		snprintf(buf, n, "%s", a->name);
+	else if (!buf[0] && a)
+		snprintf(buf, n, "%s at 0x%llx", a->method == TTMON_METHOD_MMAP ? "mapping" : "allocation", (unsigned long long)a->addr);
+}
+
+static void spots(FILE *f, const struct ttmon_history *h, bool hot)
+{
+	char size[TTMON_FMT_LEN], copies[TTMON_FMT_LEN], gain[TTMON_FMT_LEN], where[256], shown[80];
+	struct ttmon_spot s[SPOTS];
+	size_t n = hot ? ttmon_history_hotspots(h, s, SPOTS) : ttmon_history_coldspots(h, s, SPOTS);
+
+	if (!n)
+		return;
+	fprintf(f, "\n%s\n%-8s %10s %10s %10s  %s\n", hot ? "HOTTEST UNPINNED" : "COLDEST PINNED", "ADVICE", "SIZE", "COPIES", "SAVES", "WHERE");
+	for (size_t i = 0; i < n; i++) {
+		const char *advice = s[i].advice == TTMON_ADVICE_PIN ? "pin it" : s[i].advice == TTMON_ADVICE_UNPIN ? "unpin it" : "keep";
+
+		site_text(h, &s[i], where, sizeof(where));
+		fprintf(f, "%-8s %10s %10s %10s  %s\n", advice, bytes(size, s[i].bytes), count(copies, s[i].copies),
+			s[i].gain_ns > 0 ? ttmon_fmt_ns(gain, sizeof(gain), (uint64_t)s[i].gain_ns) : "-",
+			ttmon_fmt_text(shown, 38, where));
+	}
+}
+
+static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_history_totals *t)
+{
+	const struct ttmon_history *h = ttmon_pipeline_history(p);
+	const struct ttmon_error_count *errors;
+	size_t n = ttmon_history_errors(h, &errors);
+	struct ttmon_kernel_counts k;
+	char buf[TTMON_FMT_LEN], why[256];
+
+	for (size_t i = 0; i < n && i < SPOTS; i++) {
+		const char *name = ttmon_cuda_error_name(errors[i].err), *fn = ttmon_fn_name(errors[i].fn);
+
+		fprintf(f, "%s%s failed %s times with %d%s%s%s\n", i ? "" : "\n", fn ? fn : "?", count(buf, errors[i].count), errors[i].err,
+			name ? " (" : "", name ? name : "", name ? ")" : "");
+	}
+	for (unsigned int i = 0; i < TTMON_FINDING_MAX; i++) {
+		uint64_t sum = 0;
+
+		for (size_t k2 = 0; k2 < ttmon_history_procs(h); k2++)
+			sum += ttmon_history_proc(h, k2) ? ttmon_history_proc(h, k2)->findings[i] : 0;
+		if (sum)
+			fprintf(f, "finding: %s (%s)\n", ttmon_finding_help(i), count(buf, sum));
+	}
+	if (t->graph_copies || t->captured)
+		fprintf(f, "blind spot: copies inside CUDA graphs are not seen (%s graph launches)\n", count(buf, t->graphs));
+	ttmon_pipeline_kernel_counts(p, &k);
+	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
+		if (k.reason[i])
+			fprintf(f, "lost: %s events, %s\n", count(buf, k.reason[i]), ttmon_loss_name(i));
+	if (t->events_dropped || t->evicted)
+		fprintf(f, "history full: %llu events and %llu allocations were not kept\n", (unsigned long long)t->events_dropped,
+			(unsigned long long)t->evicted);
+	if (t->unknown_frees || t->unmatched)
+		fprintf(f, "%llu frees of memory nobody was seen allocating, %llu copies from unknown addresses\n",
+			(unsigned long long)t->unknown_frees, (unsigned long long)t->unmatched);
+	if (!ttmon_pipeline_check(p, why, sizeof(why)))
+		fprintf(f, "accounting does not balance: %s\n", why);
+}
+
+void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t end_ns)
+{
+	const struct ttmon_history *h = ttmon_pipeline_history(p);
+	const struct ttmon_ev_clock *clock = ttmon_history_clock(h);
+	struct ttmon_history_totals t;
+	char took[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], pins[TTMON_FMT_LEN], pages[TTMON_FMT_LEN];
+
+	ttmon_history_totals(h, &t);
+	fprintf(f, "\nttmond: %s traced\n\n", clock ? ttmon_fmt_ns(took, sizeof(took), end_ns - clock->mono_ns) : "nothing");
+	processes(f, h);
+	transfers(f, &t);
+	if (!trace_only) {
+		spots(f, h, true);
+		spots(f, h, false);
+	}
+	trouble(f, p, &t);
+	fprintf(f, "\npinned in all: %s allocations, peak %s pages (%s)\n", count(pins, t.pins), count(pages, t.pinned_peak_pages),
+		bytes(peak, t.pinned_peak_bytes));
+}

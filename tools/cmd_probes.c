@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is attached, what its
+ * version does not have, what is dear because it must be single-stepped, and how long calls could be missed before
+ * the probes were active.
+ */
+#include "tools/client.h"
+#include "tools/cmds.h"
+#include "tools/show.h"
+
+static const char usage[] = "usage: ttmon probes [--socket PATH] [--json] [-v]\n"
+			    "\n"
+			    "Shows the objects (libraries, programs) that are probed.\n"
+			    "\n"
+			    "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+			    "  -j, --json         what the service sent, as it is\n"
+			    "  -v, --verbose      every function, and the BPF programs\n"
+			    "  -h, --help         this text\n"
+			    "\n"
+			    "ATTACHED  functions whose probe is active\n"
+			    "MISSING   functions that this version of the object does not have\n"
+			    "LOST      functions whose probe went away\n"
+			    "STEPPED   of those attached, the ones whose first instruction has to be\n"
+			    "          single-stepped: about ten times the cost of a probe\n"
+			    "BLIND     time from the mapping of the object to active probes, in which calls\n"
+			    "          could be missed; 'held': the process waited, none was\n"
+			    "USERS     processes that have it mapped\n"
+			    "\n"
+			    "Exit status: 0, or 2 when there is no answer.\n";
+
+struct counts {
+	unsigned int attached, missing, lost, wanted, stepped;
+};
+
+static void count_probes(const json_t *probes, struct counts *ret)
+{
+	const json_t *probe;
+	size_t i;
+
+	*ret = (struct counts){ 0 };
+	json_array_foreach(probes, i, probe)
+	{
+		const char *state = ttmon_show_str(probe, "state");
+
+		if (!strcmp(state, "attached")) {
+			ret->attached++;
+			ret->stepped += ttmon_show_bool(probe, "single_step");
+		} else if (!strcmp(state, "missing")) {
+			ret->missing++;
+		} else if (!strcmp(state, "lost")) {
+			ret->lost++;
+		} else {
+			ret->wanted++;
+		}
+	}
+}
+
+/* The end of a path says more than its beginning. columns 0: whole. */
+static void put_path(const char *path, size_t used, size_t columns)
+{
+	_cleanup_free_ char *copy = ttmon_show_clean(path);
+	size_t n;
+
+	if (!copy)
+		return;
+	n = strlen(copy);
+	if (columns > used + 16 && n > columns - used)
+		printf("...%s\n", copy + n - (columns - used - 3));
+	else
+		printf("%s\n", copy);
+}
+
+static void put_blind(const json_t *object)
+{
+	char buf[TTMON_FMT_LEN];
+
+	if (ttmon_show_bool(object, "held"))
+		printf("%10s", "held");
+	else if (json_is_number(ttmon_show_at(object, "blind_us")))
+		printf("%10s",
+		       ttmon_fmt_ns(buf, sizeof(buf),
+				    (uint64_t)(json_number_value(ttmon_show_at(object, "blind_us")) * NSEC_PER_US)));
+	else
+		printf("%10s", "-");
+}
+
+static void put_probe(const json_t *probe)
+{
+	const char *state = ttmon_show_str(probe, "state"), *reason = ttmon_show_str(probe, "reason");
+	_cleanup_free_ char *symbol = ttmon_show_clean(ttmon_show_str(probe, "symbol"));
+	_cleanup_free_ char *program = ttmon_show_clean(ttmon_show_str(probe, "program"));
+	_cleanup_free_ char *why = ttmon_show_clean(reason);
+	bool bad = !strcmp(state, "lost");
+
+	printf("    %s%-9s%s %-32s %s", ttmon_show_colour(bad ? TTMON_SHOW_BAD : TTMON_SHOW_PLAIN), state,
+	       ttmon_show_colour(TTMON_SHOW_PLAIN), symbol ? symbol : "?", program ? program : "?");
+	if (ttmon_show_bool(probe, "single_step"))
+		printf(" (single-stepped)");
+	if (*reason)
+		printf(": %s", why ? why : "?");
+	putchar('\n');
+}
+
+static void show_object(const json_t *object, bool verbose)
+{
+	const json_t *probes = ttmon_show_at(object, "probes"), *users = ttmon_show_at(object, "mapped_by"), *probe;
+	struct counts c;
+	size_t i;
+
+	count_probes(probes, &c);
+	printf("%8u %7u ", c.attached, c.missing);
+	printf("%s%5u%s ", c.lost ? ttmon_show_colour(TTMON_SHOW_BAD) : "", c.lost,
+	       c.lost ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+	printf("%s%7u%s", c.stepped ? ttmon_show_colour(TTMON_SHOW_WARN) : "", c.stepped,
+	       c.stepped ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+	put_blind(object);
+	printf(" %5zu  ", json_is_array(users) ? json_array_size(users) : (size_t)ttmon_show_u64(object, "mapped_by"));
+	put_path(ttmon_show_str(object, "path"), 48, verbose ? 0 : ttmon_show_columns());
+	if (!verbose)
+		return;
+	json_array_foreach(probes, i, probe) put_probe(probe);
+}
+
+static void show_programs(const json_t *programs, bool verbose)
+{
+	size_t i, loaded = 0, attached = 0;
+	const json_t *program;
+
+	json_array_foreach(programs, i, program)
+	{
+		loaded += ttmon_show_bool(program, "loaded");
+		attached += ttmon_show_bool(program, "attached");
+	}
+	printf("%zu BPF programs, %zu loaded, %zu attached\n", json_array_size(programs), loaded, attached);
+	if (!verbose)
+		return;
+	json_array_foreach(programs, i, program)
+	{
+		_cleanup_free_ char *name = ttmon_show_clean(ttmon_show_str(program, "name"));
+
+		printf("    %-32s %-10s %s\n", name ? name : "?",
+		       ttmon_show_bool(program, "loaded") ? "loaded" : "not loaded",
+		       ttmon_show_bool(program, "attached") ? "attached" : "not attached");
+	}
+}
+
+int cmd_probes(int argc, char **argv)
+{
+	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	const json_t *objects, *object;
+	struct ttmon_show_opts opts;
+	json_t *root = NULL;
+	int status = 0;
+	size_t i;
+
+	if (ttmon_show_parse(argc, argv, usage, true, &opts, &status))
+		return status;
+	if (ttmon_client_fetch(opts.socket, "/v1/probes", &reply) || ttmon_client_json(&reply, &root))
+		return TTMON_EXIT_ERROR;
+	if (opts.json) {
+		fwrite(reply.body, 1, reply.len, stdout);
+	} else {
+		objects = ttmon_show_at(root, "objects");
+		if (json_array_size(objects))
+			printf("ATTACHED MISSING  LOST STEPPED     BLIND USERS  OBJECT\n");
+		else
+			printf("no process has mapped anything to probe\n");
+		json_array_foreach(objects, i, object) show_object(object, opts.verbose);
+		show_programs(ttmon_show_at(root, "programs"), opts.verbose);
+	}
+	json_decref(root);
+	return 0;
+}

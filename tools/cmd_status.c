@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cmd_status.c: `ttmon status`: GET /v1/status, for people. Exit status 1 when the accounting identity does not hold:
+ * every event must be accounted for, and a figure of a daemon whose books do not balance is worth nothing.
+ */
+#include "tools/client.h"
+#include "tools/cmds.h"
+#include "tools/show.h"
+
+static const char usage[] =
+	"usage: ttmon status [--socket PATH] [--json]\n"
+	"\n"
+	"Shows what the service traces, what it has lost, and whether every event is accounted for.\n"
+	"\n"
+	"  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+	"  -j, --json         what the service sent, as it is\n"
+	"  -h, --help         this text\n"
+	"\n"
+	"Exit status: 0 all is well, 1 the accounting does not add up, 2 no answer.\n";
+
+static void label(const char *name)
+{
+	printf("  %-12s ", name);
+}
+
+/* "1,234 decoded": the value at where, and what it is. */
+static void counted(const json_t *root, const char *where, const char *what)
+{
+	char buf[TTMON_FMT_LEN];
+
+	printf("%s %s", ttmon_fmt_count(buf, sizeof(buf), ttmon_show_u64(root, where)), what);
+}
+
+static void clean(const char *text)
+{
+	_cleanup_free_ char *copy = ttmon_show_clean(text);
+
+	fputs(copy ? copy : "?", stdout);
+}
+
+/* A name or a number, as in the list of targets. */
+static void scalar(const json_t *value)
+{
+	if (json_is_integer(value))
+		printf("%lld", (long long)json_integer_value(value));
+	else if (json_is_string(value))
+		clean(json_string_value(value));
+	else
+		putchar('?');
+}
+
+static void show_head(const json_t *root)
+{
+	const json_t *targets = ttmon_show_at(root, "targets"), *one;
+	const size_t most = 8;
+	char buf[TTMON_FMT_LEN];
+	size_t i;
+
+	printf("ttmond ");
+	clean(ttmon_show_str(root, "version"));
+	printf(", up %s\n", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(root, "uptime_ns")));
+	label("traces");
+	clean(ttmon_show_str(root, "mode"));
+	json_array_foreach(targets, i, one)
+	{
+		if (i == most) {
+			printf(" and %zu more", json_array_size(targets) - most);
+			break;
+		}
+		printf("%s", i ? ", " : ": ");
+		scalar(one);
+	}
+	putchar('\n');
+}
+
+static void show_lost(const json_t *root)
+{
+	const char *sep = ttmon_show_colour(TTMON_SHOW_BAD);
+	json_t *lost = (json_t *)ttmon_show_at(root, "events.lost"), *value;
+	char buf[TTMON_FMT_LEN];
+	const char *reason;
+	bool any = false;
+
+	label("lost");
+	json_object_foreach(lost, reason, value)
+	{
+		if (!json_is_integer(value) || json_integer_value(value) <= 0)
+			continue;
+		printf("%s%s ", sep, ttmon_fmt_count(buf, sizeof(buf), (uint64_t)json_integer_value(value)));
+		clean(reason);
+		sep = ", ";
+		any = true;
+	}
+	printf("%s\n", any ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "nothing");
+}
+
+static void show_events(const json_t *root)
+{
+	char buf[TTMON_FMT_LEN];
+
+	label("events");
+	counted(root, "events.decoded", "decoded, ");
+	counted(root, "events.late", "late, ");
+	counted(root, "events.malformed", "malformed\n");
+	show_lost(root);
+	label("slots");
+	counted(root, "slots.closed", "closed, ");
+	counted(root, "slots.published", "published, ");
+	counted(root, "slots.dropped", "dropped, ");
+	counted(root, "slots.forced", "forced\n");
+	label("window");
+	counted(root, "window.slots", "slots, watermark ");
+	printf("%s behind\n", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(root, "window.watermark_lag_ns")));
+}
+
+static void pages(const json_t *root, const char *where, const char *what)
+{
+	uint64_t n = ttmon_show_u64(root, where);
+	char count_buf[TTMON_FMT_LEN], bytes_buf[TTMON_FMT_LEN];
+
+	/* The socket is a local one: the service has the pages of this host. */
+	printf("%s (%s pages) %s, ", ttmon_fmt_bytes(bytes_buf, sizeof(bytes_buf), n * (uint64_t)sysconf(_SC_PAGESIZE)),
+	       ttmon_fmt_count(count_buf, sizeof(count_buf), n), what);
+}
+
+static void show_memory(const json_t *root)
+{
+	char buf[TTMON_FMT_LEN];
+
+	label("pinned");
+	pages(root, "pinned.now_pages", "now");
+	pages(root, "pinned.peak_pages", "peak");
+	counted(root, "pinned.pins", "pins\n");
+	label("known");
+	counted(root, "processes", "processes, ");
+	counted(root, "allocations", "allocations\n");
+	label("rings");
+	printf("%s, ", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(root, "rings.bytes")));
+	counted(root, "rings.cpus", "CPUs\n");
+}
+
+static void show_recording(const json_t *root)
+{
+	const json_t *recording = ttmon_show_at(root, "recording");
+	char buf[TTMON_FMT_LEN];
+
+	if (!json_is_object(recording))
+		return;
+	label("recording");
+	counted(recording, "records", "records, ");
+	counted(recording, "dropped", "dropped, ");
+	printf("%s written\n", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(recording, "file_bytes")));
+}
+
+/* Does the accounting identity hold? */
+static bool show_identity(const json_t *root)
+{
+	bool ok = ttmon_show_bool(root, "identity.ok");
+
+	label("accounting");
+	printf("%s%s%s", ttmon_show_colour(ok ? TTMON_SHOW_GOOD : TTMON_SHOW_BAD), ok ? "adds up" : "DOES NOT ADD UP",
+	       ttmon_show_colour(TTMON_SHOW_PLAIN));
+	if (!ok) {
+		printf(": ");
+		clean(ttmon_show_str(root, "identity.why"));
+	}
+	putchar('\n');
+	return ok;
+}
+
+int cmd_status(int argc, char **argv)
+{
+	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	struct ttmon_show_opts opts;
+	json_t *root = NULL;
+	int status = 0;
+	bool ok;
+
+	if (ttmon_show_parse(argc, argv, usage, false, &opts, &status))
+		return status;
+	if (ttmon_client_fetch(opts.socket, "/v1/status", &reply) || ttmon_client_json(&reply, &root))
+		return TTMON_EXIT_ERROR;
+	if (opts.json) {
+		fwrite(reply.body, 1, reply.len, stdout);
+		ok = ttmon_show_bool(root, "identity.ok");
+	} else {
+		show_head(root);
+		show_events(root);
+		show_memory(root);
+		show_recording(root);
+		ok = show_identity(root);
+	}
+	json_decref(root);
+	return ok ? 0 : TTMON_EXIT_NO;
+}
