@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * bench_probe.c: what a probed call costs the program that makes it, against the same call with empty BPF programs at it.
+ *
+ * Every way of probing has a copy of the library of nothing.c to itself, so that all are attached at once and take turns, a block
+ * of calls each, in an order that shifts from round to round. A ratio is the median over the rounds of the ratio within a round.
+ * The rings are emptied between the blocks, and at the end every call must have been seen once.
+ *
+ *	bench_probe [--rounds N] [--peer LIBRARY]
+ *
+ * With --peer, somebody else has probes at the copies of that library (bpftrace.sh): asynchronous and synchronous copies only.
+ */
+#include <getopt.h>
+
+#include "kern.h"
+#include "tests/bench/empty.skel.h"
+
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+
+#define CALLS	   500 /* in a block */
+#define ROUNDS_MAX 2001
+#define CPUS_MAX   4096
+
+enum way { BARE, EMPTY, ALL, PID, MISS, PEER, WAYS };
+static const char *const way_names[WAYS] = { "no probe", "empty programs", "every process", "chosen process", "other process", "peer" };
+
+struct load {
+	const char *name;
+	const char *symbol[2]; /* where the empty programs go */
+	bool ret;	       /* a return probe too */
+	unsigned int frames;
+	void (*run)(const struct nothing *n, unsigned int frames);
+	uint16_t kind; /* of the event that every call is to give, 0: none */
+	double goal[WAYS];
+};
+
+static void run_async(const struct nothing *n, unsigned int frames)
+{
+	(void)frames;
+	n->async(CALLS);
+}
+
+static void run_sync(const struct nothing *n, unsigned int frames)
+{
+	(void)frames;
+	n->sync(CALLS);
+}
+
+static void run_launch(const struct nothing *n, unsigned int frames)
+{
+	(void)frames;
+	n->launch(CALLS);
+}
+
+static void run_nested(const struct nothing *n, unsigned int frames)
+{
+	(void)frames;
+	n->nested(CALLS);
+}
+
+static void run_alloc(const struct nothing *n, unsigned int frames)
+{
+	n->alloc(CALLS, frames);
+}
+
+#define ENTRY_GOALS { [ALL] = 1.2, [PID] = 1.4 }
+#define PAIR_GOALS  { [ALL] = 1.5, [PID] = 1.5 }
+#define FRAME_NS    100 /* a stack frame may cost so much on top */
+
+static const struct load loads[] = {
+	{ "asynchronous copy", { "cudaMemcpyAsync" }, false, 0, run_async, TTMON_EV_COPY, ENTRY_GOALS },
+	{ "synchronous copy", { "cudaMemcpy" }, true, 0, run_sync, TTMON_EV_COPY, PAIR_GOALS },
+	{ "launch", { "cudaLaunchKernel" }, false, 0, run_launch, 0, ENTRY_GOALS },
+	{ "copy, runtime calls driver", { "cudaMemcpyPeerAsync", "cuMemcpyPeerAsync" }, false, 0, run_nested, TTMON_EV_COPY, ENTRY_GOALS },
+	{ "allocation, 2 frames", { "cudaHostAlloc" }, true, 2, run_alloc, TTMON_EV_ALLOC, PAIR_GOALS },
+	{ "allocation, 8 frames", { "cudaHostAlloc" }, true, 8, run_alloc, TTMON_EV_ALLOC, PAIR_GOALS },
+	{ "allocation, 16 frames", { "cudaHostAlloc" }, true, 16, run_alloc, TTMON_EV_ALLOC, PAIR_GOALS },
+};
+#define NR_LOADS ARRAY_SIZE(loads)
+
+struct contestant {
+	enum way way;
+	struct nothing lib;
+	struct ttmon_bpf *bpf; /* ALL, PID, MISS */
+	struct ttmon_probes probes;
+	uint64_t seen[NR_LOADS], frames[NR_LOADS]; /* events, and frames in them */
+	size_t at;				   /* the load that is running */
+};
+
+static struct contestant contestants[WAYS];
+static double took[NR_LOADS][WAYS][ROUNDS_MAX]; /* ns a call */
+
+/* ---- the empty programs ---- */
+
+/* linux/bpf.h of Debian 12 ends before these (Linux 6.6, 89ae89f53d20). */
+#define ATTACH_TRACE_UPROBE_MULTI 48
+#define UPROBE_MULTI_RETURN	  1
+struct multi_attr {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, ref_ctr_offsets, cookies;
+	uint32_t cnt, uprobe_flags, pid, pad;
+};
+
+static int offset_of(const struct ttmon_elf_info *info, const char *symbol, uint64_t *ret)
+{
+	for (size_t i = 0; i < info->nr_targets; i++) {
+		if (strcmp(info->targets[i].symbol, symbol))
+			continue;
+		if (info->targets[i].single_step) {
+			fprintf(stderr, "%s does not begin with push: it would be single-stepped\n", symbol);
+			return -EINVAL;
+		}
+		*ret = info->targets[i].offset;
+		return 0;
+	}
+	fprintf(stderr, "no %s in the library\n", symbol);
+	return -ENOENT;
+}
+
+/* Links stay until the process ends. */
+static int attach_empty(int prog_fd, int object_fd, const char *symbol, const struct ttmon_elf_info *info, bool ret)
+{
+	char path[64];
+	uint64_t offset;
+	struct multi_attr attr = {
+		.prog_fd = (uint32_t)prog_fd,
+		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
+		.path = (uintptr_t)path,
+		.offsets = (uintptr_t)&offset,
+		.cnt = 1,
+		.uprobe_flags = ret ? UPROBE_MULTI_RETURN : 0,
+	};
+	int err = offset_of(info, symbol, &offset);
+
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", object_fd);
+	if (syscall(SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct multi_attr, pad)) < 0) {
+		err = -errno;
+		fprintf(stderr, "cannot attach an empty program to %s: %s\n", symbol, strerror(-err));
+	}
+	return err;
+}
+
+static int set_up_empty(struct contestant *c)
+{
+	struct empty_bpf *skel = empty_bpf__open(); /* lives as long as the process */
+	struct ttmon_elf_info info;
+	int err, fd;
+
+	if (!skel)
+		return -errno;
+	bpf_program__set_autoload(skel->progs.empty, true);
+	bpf_program__set_expected_attach_type(skel->progs.empty, ATTACH_TRACE_UPROBE_MULTI);
+	err = empty_bpf__load(skel);
+	if (err)
+		return err;
+	fd = bpf_program__fd(skel->progs.empty);
+	err = ttmon_elf_read(c->lib.fd, "libnothing.so", NULL, 0, &info);
+	if (err)
+		return err;
+	/* Several allocation loads have one function. */
+	for (size_t i = 0; i < NR_LOADS && !err; i++) {
+		if (i && !strcmp(loads[i].symbol[0], loads[i - 1].symbol[0]))
+			continue;
+		for (size_t k = 0; k < 2 && loads[i].symbol[k] && !err; k++) {
+			err = attach_empty(fd, c->lib.fd, loads[i].symbol[k], &info, false);
+			if (!err && loads[i].ret)
+				err = attach_empty(fd, c->lib.fd, loads[i].symbol[k], &info, true);
+		}
+	}
+	ttmon_elf_info_fini(&info);
+	return err;
+}
+
+/* ---- ours ---- */
+
+static int set_up_ours(struct contestant *c)
+{
+	const struct ttmon_bpf_cfg cfg = { .all = c->way == ALL, .stack_frames = 16, .ring_bytes = 4 << 20 };
+	char why[256];
+	int err = ttmon_bpf_new(&cfg, &c->bpf, why, sizeof(why));
+
+	if (err) {
+		fprintf(stderr, "%s\n", why);
+		return err;
+	}
+	if (c->way == PID) {
+		err = ttmon_bpf_add_pid(c->bpf, (uint32_t)getpid(), false);
+		if (err)
+			return err;
+	}
+	err = attach_object(c->bpf, c->lib.fd, "libnothing.so", &c->probes);
+	if (err)
+		fprintf(stderr, "cannot attach: %s\n", strerror(-err));
+	ttmon_bpf_activate(c->bpf, true);
+	return err;
+}
+
+static void count(void *ctx, const void *rec, size_t size)
+{
+	struct contestant *c = ctx;
+	const struct ttmon_event *e = rec;
+
+	(void)size;
+	if (e->kind != loads[c->at].kind)
+		return;
+	c->seen[c->at]++;
+	if (e->kind == TTMON_EV_ALLOC)
+		c->frames[c->at] += ((const struct ttmon_ev_alloc *)rec)->nframes;
+}
+
+static void drain(struct contestant *c, size_t load)
+{
+	if (!c->bpf)
+		return;
+	c->at = load;
+	for (uint32_t i = 0; i < ttmon_bpf_cpus(c->bpf); i++) {
+		struct ttmon_ring *r = ttmon_bpf_ring(c->bpf, i);
+
+		ttmon_ring_drain(r, ttmon_ring_producer(r), count, c);
+	}
+}
+
+/* ---- measuring ---- */
+
+static double block(struct contestant *c, size_t load)
+{
+	uint64_t t0 = now_ns(), t1;
+
+	loads[load].run(&c->lib, loads[load].frames);
+	t1 = now_ns();
+	drain(c, load);
+	/* The peer's reader has a wake-up an event: it is let do its work elsewhere, not in the next block. */
+	if (c->way == PEER)
+		sleep_ns(20 * NSEC_PER_MS);
+	return (double)(t1 - t0) / CALLS;
+}
+
+static bool takes_part(enum way way, size_t load, bool peer)
+{
+	if (peer)
+		return (way == BARE || way == ALL || way == PID || way == PEER) && load < 2;
+	return way != PEER;
+}
+
+/* Over the rounds, this way against that one. */
+static double ratio(size_t load, enum way way, enum way floor, size_t rounds)
+{
+	static double r[ROUNDS_MAX];
+
+	for (size_t i = 0; i < rounds; i++)
+		r[i] = took[load][way][i] / took[load][floor][i];
+	return median(r, rounds);
+}
+
+static double typical(size_t load, enum way way, size_t rounds)
+{
+	static double v[ROUNDS_MAX];
+
+	memcpy(v, took[load][way], rounds * sizeof(*v));
+	return median(v, rounds);
+}
+
+static int check(size_t load, enum way way, size_t rounds)
+{
+	const struct contestant *c = &contestants[way];
+	uint64_t calls = (uint64_t)CALLS * (rounds + 1);
+
+	if ((way != ALL && way != PID) || !loads[load].kind || c->seen[load] == calls)
+		return 0;
+	fprintf(stderr, "bench_probe: %s, %s: %llu of %llu calls seen\n", loads[load].name, way_names[way],
+		(unsigned long long)c->seen[load], (unsigned long long)calls);
+	return -EIO;
+}
+
+static void report(size_t load, size_t rounds)
+{
+	double floor = typical(load, EMPTY, rounds);
+
+	printf("%s: %s %.0f ns, empty programs %.0f ns%s\n", loads[load].name, way_names[BARE], typical(load, BARE, rounds), floor,
+	       loads[load].ret ? " (entry and return)" : "");
+	for (enum way way = ALL; way <= MISS; way++) {
+		double goal = loads[load].goal[way], r = ratio(load, way, EMPTY, rounds);
+		double frames = (double)contestants[way].frames[load] / ((double)CALLS * (double)(rounds + 1));
+
+		printf("  %-15s %6.0f ns, ratio %.2f", way_names[way], typical(load, way, rounds), r);
+		if (goal > 0) {
+			goal += frames * FRAME_NS / floor;
+			printf(" (goal %.2f%s)", goal, r > goal ? ", MISSED" : "");
+		}
+		if (frames > 0)
+			printf(" %.0f frames", frames);
+		printf("\n");
+	}
+}
+
+static void report_peer(size_t load, size_t rounds)
+{
+	const double goal = loads[load].ret ? 0.25 : 0.15;
+
+	printf("%s: peer %.0f ns\n", loads[load].name, typical(load, PEER, rounds));
+	for (enum way way = ALL; way <= PID; way++) {
+		double r = ratio(load, way, PEER, rounds);
+
+		printf("  %-15s %6.0f ns, ratio %.2f (goal %.2f%s)\n", way_names[way], typical(load, way, rounds), r, goal,
+		       r > goal ? ", MISSED" : "");
+	}
+}
+
+static int set_up(const char *peer)
+{
+	for (enum way way = BARE; way < WAYS; way++) {
+		struct contestant *c = &contestants[way];
+		int err;
+
+		c->way = way;
+		if (!takes_part(way, 0, peer))
+			continue;
+		err = way == PEER ? nothing_open(peer, &c->lib) : nothing_copy(&c->lib);
+		if (!err && way == EMPTY)
+			err = set_up_empty(c);
+		if (!err && (way == ALL || way == PID || way == MISS))
+			err = set_up_ours(c);
+		if (err) {
+			fprintf(stderr, "bench_probe: cannot set up %s: %s\n", way_names[way], strerror(-err));
+			return err;
+		}
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "rounds", required_argument, NULL, 'r' }, { "peer", required_argument, NULL, 'p' }, { 0 } };
+	const char *peer = NULL;
+	size_t rounds = 101;
+	int opt, err = 0;
+
+	while ((opt = getopt_long(argc, argv, "r:p:", options, NULL)) != -1) {
+		if (opt == 'r')
+			rounds = strtoul(optarg, NULL, 10);
+		else if (opt == 'p')
+			peer = optarg;
+		else
+			return 2;
+	}
+	if (rounds < 1 || rounds > ROUNDS_MAX) {
+		fprintf(stderr, "bench_probe: --rounds 1 to %d\n", ROUNDS_MAX);
+		return 2;
+	}
+	if (skipped("bench_probe"))
+		return 0;
+	pin((int)sysconf(_SC_NPROCESSORS_ONLN) - 1);
+	if (set_up(peer))
+		return 1;
+	/* The first round is thrown away. */
+	for (size_t r = 0; r <= rounds; r++) {
+		for (size_t load = 0; load < NR_LOADS; load++) {
+			for (unsigned int i = 0; i < WAYS; i++) {
+				enum way way = (enum way)((i + r) % WAYS);
+
+				if (takes_part(way, load, peer))
+					took[load][way][r ? r - 1 : 0] = block(&contestants[way], load);
+			}
+		}
+	}
+	for (size_t load = 0; load < NR_LOADS; load++) {
+		if (!takes_part(BARE, load, peer))
+			continue;
+		if (peer)
+			report_peer(load, rounds);
+		else
+			report(load, rounds);
+		for (enum way way = ALL; way <= PID; way++)
+			err |= check(load, way, rounds);
+	}
+	for (enum way way = ALL; way <= MISS; way++) {
+		if (!contestants[way].bpf)
+			continue;
+		ttmon_probes_detach(&contestants[way].probes);
+		ttmon_bpf_free(contestants[way].bpf);
+	}
+	return err ? 1 : 0;
+}

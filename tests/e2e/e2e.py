@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""e2e.py: what the end-to-end tests share: running ttmond and its targets, reading databases, and seeing that nothing stays."""
+import contextlib
+import gzip
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OUT = os.path.join(TOP, os.environ.get("O", ".output"))
+TTMOND = os.path.join(OUT, "bin", "ttmond")
+TTMON = os.path.join(OUT, "bin", "ttmon")
+STANDIN = os.path.join(OUT, "tests", "standin")
+CUDA_LIB = "/usr/local/cuda-13.0/lib"
+
+
+class Skip(Exception):
+    """The test cannot run here: the missing thing."""
+
+
+def timeout(seconds):
+    """Decorator: another time limit than the usual one."""
+
+    def mark(function):
+        function.timeout = seconds
+        return function
+
+    return mark
+
+
+def standin(name):
+    return os.path.join(STANDIN, name)
+
+
+def eq(what, got, wanted):
+    if got != wanted:
+        raise AssertionError(f"{what}: {got!r}, not {wanted!r}")
+
+
+def true(what, cond):
+    if not cond:
+        raise AssertionError(what)
+
+
+def load_db(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as f:
+        return json.load(f)
+
+
+def last_json(text):
+    """The last line of a target's output, which is its book."""
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    true(f"the target printed no book but {text[-300:]!r}", lines)
+    return json.loads(lines[-1])
+
+
+def bpftool(*args):
+    env = dict(os.environ, PATH=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    done = subprocess.run(["bpftool", "-j", *args], capture_output=True, text=True, env=env, check=False)
+    try:
+        return json.loads(done.stdout)
+    except ValueError:
+        raise Skip("bpftool does not work here") from None
+
+
+def newest_prog():
+    return max([p["id"] for p in bpftool("prog", "show")], default=0)
+
+
+def left_over(since, seconds=5.0):
+    """Names of BPF programs loaded since then that no process holds; given some time, as the kernel frees them late."""
+    end = time.monotonic() + seconds
+    while True:
+        progs = [p for p in bpftool("prog", "show") if p["id"] > since and not p.get("pids")]
+        if not progs or time.monotonic() > end:
+            return [p.get("name", "?") for p in progs]
+        time.sleep(0.1)
+
+
+def uprobe_events():
+    """Lines of the kernel's list of uprobe events (the fallback without multi links leaves some, if it leaves any)."""
+    for path in ("/sys/kernel/tracing/uprobe_events", "/sys/kernel/debug/tracing/uprobe_events"):
+        with contextlib.suppress(OSError):
+            with open(path, encoding="utf-8") as f:
+                return f.read().splitlines()
+    return []
+
+
+class Target:
+    """A program that prints "ready PID" and waits (--wait)."""
+
+    def __init__(self, bench, args, env=None, wait_ready=True):
+        self.proc = subprocess.Popen(
+            args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ, **(env or {})), cwd=bench.dir
+        )
+        bench.procs.append(self.proc)
+        self.pid = self.proc.pid
+        if wait_ready:
+            eq("first line", self.line().split()[:1], ["ready"])
+
+    def line(self, seconds=20):
+        ready, _, _ = select.select([self.proc.stdout], [], [], seconds)
+        true("the target says nothing", ready)
+        return self.proc.stdout.readline()
+
+    def go(self):
+        self.proc.stdin.write("\n")
+        self.proc.stdin.flush()
+
+    def finish(self, status=0, seconds=20):
+        """Its remaining output; it has to end with this status (None: any)."""
+        out, _ = self.proc.communicate(timeout=seconds)
+        if status is not None:
+            eq("exit status of the target", self.proc.returncode, status)
+        return out
+
+
+class Daemon:
+    """A running ttmond."""
+
+    def __init__(self, bench, args, cmd=None, env=None, wait=True, wrap=()):
+        self.err = tempfile.NamedTemporaryFile("w+", dir=bench.dir, prefix="ttmond-", suffix=".err", delete=False)
+        self.out = tempfile.NamedTemporaryFile("w+", dir=bench.dir, prefix="ttmond-", suffix=".out", delete=False)
+        if not os.path.exists(TTMOND):
+            raise AssertionError(f"{TTMOND} is not there: make e2e-build")
+        full = [*wrap, TTMOND, *args] + (["--", *cmd] if cmd else [])
+        self.started = time.monotonic()
+        self.proc = subprocess.Popen(
+            full, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, env=dict(os.environ, **(env or {})), cwd=bench.dir
+        )
+        bench.daemons.append(self)
+        if wait:
+            self.wait_tracing()
+
+    def stderr(self):
+        with open(self.err.name, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def stdout(self):
+        with open(self.out.name, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def wait_line(self, pattern, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if re.search(pattern, self.stderr(), re.M):
+                return
+            if self.proc.poll() is not None and not re.search(pattern, self.stderr(), re.M):
+                raise AssertionError(f"ttmond ended with {self.proc.returncode}: {self.stderr().strip()[-400:]}")
+            time.sleep(0.01)
+        raise AssertionError(f"ttmond did not say {pattern!r} but {self.stderr().strip()[-400:]!r}")
+
+    def wait_tracing(self):
+        self.wait_line(r"^ttmond: tracing ")
+
+    def wait(self, status=0, seconds=25):
+        """Let it end by itself."""
+        try:
+            self.proc.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"ttmond is still running after {seconds} s: {self.stderr().strip()[-300:]}") from None
+        if status is not None and self.proc.returncode != status:
+            raise AssertionError(f"ttmond ended with {self.proc.returncode}, not {status}: {self.stderr().strip()[-400:]}")
+        return self.proc.returncode
+
+    def stop(self, sig=signal.SIGINT, status=0):
+        self.proc.send_signal(sig)
+        return self.wait(status)
+
+
+class Bench:
+    """One test's folder and processes; close() ends what is left of them."""
+
+    def __init__(self, folder):
+        self.dir = folder
+        self.procs = []
+        self.daemons = []
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def daemon(self, *args, cmd=None, env=None, wait=True, wrap=()):
+        return Daemon(self, args, cmd, env, wait, wrap)
+
+    def target(self, *args, env=None, wait_ready=True):
+        return Target(self, list(args), env, wait_ready)
+
+    def trace(self, cmd, *args, status=0, env=None):
+        """Run cmd under ttmond with a database: (its output, database, the daemon)."""
+        db = self.path("db.json")
+        daemon = self.daemon("--dump-db", db, *args, cmd=cmd, env=env, wait=False)
+        daemon.wait(status)
+        return daemon.stdout(), load_db(db), daemon
+
+    def attach(self, cmd, *args, env=None, status=0):
+        """Start cmd --wait, trace it with --pid to its end: (its output, database, the daemon)."""
+        db = self.path("db.json")
+        target = self.target(*cmd, env=env)
+        daemon = self.daemon("--dump-db", db, "--pid", str(target.pid), *args)
+        target.go()
+        out = target.finish(status)
+        daemon.wait(0)
+        return out, load_db(db), daemon
+
+    def refused(self, args, *words, status=None, cmd=None, env=None, wrap=()):
+        """ttmond has to refuse this with one clear line that has these words, and leave nothing."""
+        since = newest_prog()
+        daemon = self.daemon(*args, cmd=cmd, env=env, wait=False, wrap=wrap)
+        rc = daemon.wait(status)
+        lines = daemon.stderr().strip().splitlines()
+        true(f"exit status is 0: {lines}", rc != 0)
+        eq(f"lines on stderr ({lines})", len(lines), 1)
+        true(f"the line does not begin with ttmond: {lines[0]!r}", re.match(r"^(<\d>)?ttmond: ", lines[0]))
+        for word in words:
+            true(f"{word!r} is not in {lines[0]!r}", re.search(word, lines[0], re.I))
+        eq("BPF programs left", left_over(since), [])
+        return lines[0]
+
+    def close(self):
+        for daemon in self.daemons:
+            if daemon.proc.poll() is None:
+                daemon.proc.terminate()
+                try:
+                    daemon.proc.wait(timeout=5)
+                except subprocess.TimeoutExpired:
+                    daemon.proc.kill()
+                    daemon.proc.wait()
+        for proc in self.procs:
+            if proc.poll() is None:
+                proc.kill()
+            proc.wait()
+
+    def show_logs(self):
+        for daemon in self.daemons:
+            print(f"-- {' '.join(daemon.proc.args)}: {daemon.proc.returncode}")
+            print(daemon.stderr()[-3000:])
+
+
+# ---- looking into a database ----
+def process(db, pid):
+    found = [p for p in db["processes"] if p["pid"] == pid]
+    eq(f"processes {pid} in the database", len(found), 1)
+    return found[0]
+
+
+def allocations(db, pid, *methods):
+    return [a for a in db["allocations"] if a["pid"] == pid and (not methods or a["method"] in methods)]
+
+
+def pair(transfers, direction, mem=None):
+    """[copies, bytes] of a direction, for one kind of memory or all together."""
+    rows = transfers.get(direction, {})
+    pairs = [rows[m] for m in rows if mem is None or m == mem]
+    return [sum(p[0] for p in pairs), sum(p[1] for p in pairs)]
+
+
+def same_transfers(proc, book):
+    """The transfers of a process are those of a target's book."""
+    for direction, mems in book["transfers"].items():
+        for mem, wanted in mems.items():
+            if mem == "none":
+                continue
+            if direction != "d2d":
+                eq(f"{direction} {mem}", pair(proc["transfers"], direction, mem), wanted)
+        if direction == "d2d":
+            eq("d2d", pair(proc["transfers"], "d2d"), mems["none"])
+    eq("unknown directions", pair(proc["transfers"], "unknown"), [0, 0])
+
+
+def whole(db):
+    """Nothing is missing, and the accounting identity holds."""
+    c = db["completeness"]
+    eq(f"complete ({c['reasons']})", c["complete"], True)
+    eq("identity", c["identity"], True)
+    eq("lost", sum(c["lost"].values()) if isinstance(c["lost"], dict) else c["lost"], 0)
+
+
+def finding(proc, kind):
+    return sum(f["count"] for f in proc["findings"] if f["kind"] == kind)

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""run.py [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
+
+Every function test_* of every t_*.py here is a test, run in a process and a folder of its own with a time limit (30 s, or the
+function's attribute timeout). Scripts test_*.py are run whole and print their own lines. A line for each test:
+
+    ok NAME      FAIL NAME: why      SKIP NAME: why
+
+and the counts at the end. NAME... runs those whose name contains one of the words. Exit status 1 when something failed.
+"""
+import glob
+import importlib
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.dont_write_bytecode = True
+
+import e2e  # noqa: E402
+
+DEFAULT_TIMEOUT = 30
+SCRIPT_TIMEOUT = 180
+
+
+def functions(module):
+    found = [f for n, f in vars(module).items() if n.startswith("test_") and inspect.isfunction(f)]
+    return sorted(found, key=lambda f: f.__code__.co_firstlineno)
+
+
+def run_one(module_name, name):
+    """In the child: one test, in a scratch folder. What it prints last is its verdict."""
+    module = importlib.import_module(module_name)
+    function = getattr(module, name)
+    with tempfile.TemporaryDirectory(prefix="ttmon-e2e-") as folder:
+        os.chdir(folder)
+        bench = e2e.Bench(folder)
+        try:
+            function(bench)
+            verdict = "ok"
+        except e2e.Skip as why:
+            verdict = f"SKIP {why}"
+        except AssertionError as why:
+            tb = traceback.extract_tb(sys.exc_info()[2])
+            where = [f for f in tb if f.filename.endswith(module_name + ".py")][-1:]
+            line = f" (line {where[0].lineno})" if where else ""
+            verdict = f"FAIL {why}{line}"
+        except Exception as err:  # a test that breaks is a test that failed
+            traceback.print_exc()
+            verdict = f"FAIL {type(err).__name__}: {err}"
+        finally:
+            bench.close()
+        if verdict.startswith("FAIL"):
+            bench.show_logs()
+    print("VERDICT " + " ".join(verdict.split()))
+
+
+def spawn(args, limit):
+    """Output of a child, or None where it took too long; everything in its session ends with it then."""
+    child = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=None, text=True, start_new_session=True, cwd=e2e.TOP)
+    try:
+        out, _ = child.communicate(timeout=limit)
+        return out
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        return None
+
+
+def run_function(label, module_name, function):
+    limit = getattr(function, "timeout", DEFAULT_TIMEOUT)
+    out = spawn([sys.executable, os.path.join(HERE, "run.py"), "--one", module_name, function.__name__], limit)
+    if out is None:
+        return f"FAIL {label}: still running after {limit} s"
+    lines = out.splitlines()
+    verdict = lines[-1][8:] if lines and lines[-1].startswith("VERDICT ") else "FAIL ended without a verdict"
+    if not verdict.startswith("ok"):
+        for line in lines[:-1]:
+            print("    " + line, file=sys.stderr)
+    kind, _, why = verdict.partition(" ")
+    return f"{kind} {label}" + (f": {why}" if why else "")
+
+
+def run_script(path, label):
+    out = spawn([sys.executable, path], SCRIPT_TIMEOUT)
+    if out is None:
+        return [f"FAIL {label}: still running after {SCRIPT_TIMEOUT} s"]
+    lines = [line for line in out.splitlines() if line.split(" ")[0] in ("ok", "FAIL", "SKIP")]
+    named = [" ".join([line.split(" ")[0], label + "/" + line.partition(" ")[2]]) for line in lines]
+    return named or [f"FAIL {label}: said nothing"]
+
+
+def main():
+    if sys.argv[1:2] == ["--one"]:
+        run_one(sys.argv[2], sys.argv[3])
+        return 0
+    words = sys.argv[1:]
+    if os.geteuid() != 0:
+        print("SKIP e2e: needs root")
+        return 0
+    counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
+
+    def say(line):
+        counts[line.split(" ")[0]] += 1
+        print(line, flush=True)
+
+    for path in sorted(glob.glob(os.path.join(HERE, "t_*.py"))):
+        module_name = os.path.basename(path)[:-3]
+        for function in functions(importlib.import_module(module_name)):
+            label = f"e2e/{module_name[2:]}/{function.__name__[5:]}"
+            if not words or any(w in label for w in words):
+                say(run_function(label, module_name, function))
+    for path in sorted(glob.glob(os.path.join(HERE, "test_*.py"))):
+        label = "e2e/" + os.path.basename(path)[5:-3]
+        if not words or any(w in label for w in words):
+            for line in run_script(path, label):
+                say(line)
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped", file=sys.stderr)
+    return 1 if counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

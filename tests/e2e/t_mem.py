@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The program's own memory: mappings, heap, registrations, allocators of its own."""
+from e2e import allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, true, whole
+
+MIB = 1 << 20
+PAGE = 4096
+
+
+def traced(bench, *args, options=()):
+    out, db, _ = bench.trace([standin("scen"), *args], *options)
+    book = last_json(out)
+    whole(db)
+    return book, db, process(db, book["pid"])
+
+
+def holding(db, pid, addr):
+    """Mappings of a process that held this address at some time and were copied from."""
+    return [
+        a for a in allocations(db, pid, "mmap")
+        if int(a["addr"], 16) <= addr < int(a["addr"], 16) + a["size"] and a["transfers"].get("h2d")
+    ]
+
+
+def mapped_copies(db, pid):
+    pairs = [a["transfers"].get("h2d", [0, 0]) for a in allocations(db, pid, "mmap")]
+    return [sum(p[0] for p in pairs), sum(p[1] for p in pairs)]
+
+
+def test_unmapped_while_registered(bench):
+    book, db, proc = traced(bench, "unmap")
+    eq("finding", finding(proc, "unmap_registered"), 1)
+    eq("end", [(a["addr"], a["end"]) for a in allocations(db, book["pid"], "registered")], [(book["addr"], "unmapped")])
+    eq("pages at the end", proc["pinned_pages"], 0)
+    same_transfers(proc, book)
+
+
+def test_mappings(bench):
+    """Holes, moves and growth: every copy is under a mapping that was there at that time, and none is lost."""
+    book, db, proc = traced(bench, "maps")
+    same_transfers(proc, book)
+    eq("copies kept under mappings", mapped_copies(db, book["pid"]), book["transfers"]["h2d"]["pageable"])
+    low, high, hole, heap = (int(book[k], 16) for k in ("low", "high", "hole", "heap"))
+    eq("unmatched", proc["unmatched"], 0)
+    for what, addr in (("low", low + MIB), ("high", high + 5 * MIB), ("hole", hole), ("heap", heap + 100)):
+        true(f"no mapping holds {what}", holding(db, book["pid"], addr))
+
+
+def test_mappings_untraced(bench):
+    """The same from /proc/PID/maps alone: coarser, but no copy is dropped."""
+    book, db, proc = traced(bench, "maps", options=("--no-mmap",))
+    same_transfers(proc, book)
+    eq("copies kept under mappings", mapped_copies(db, book["pid"]), book["transfers"]["h2d"]["pageable"])
+
+
+def test_overlapping_registrations(bench):
+    """Pages are counted once; the range stays pinned until the last registration over it has gone."""
+    book, db, proc = traced(bench, "overlap")
+    same_transfers(proc, book)
+    eq("peak", proc["pinned_peak_pages"], book["peak_pages"])
+    true("no finding", finding(proc, "overlap") >= 1)
+    flags = [("readonly" in a["flags"]) for a in allocations(db, book["pid"], "registered")]
+    eq("read-only", flags, [False, False, True])
+
+
+def test_older_than_the_trace(bench):
+    """Mappings and heap of a process that ran before are known; its old pin is an unknown free, not less than nothing."""
+    target = bench.target(standin("scen"), "old")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid))
+    target.go()
+    book = last_json(target.finish())
+    daemon.wait(0)
+    db = load_db(bench.path("db.json"))
+    proc = process(db, book["pid"])
+    same_transfers(proc, book)
+    eq("unknown frees", proc["unknown_frees"], book["old_frees"])
+    eq("pages", proc["pinned_pages"], 0)
+    for what in ("map", "big"):
+        found = holding(db, book["pid"], int(book[what], 16) + PAGE)
+        true(f"no mapping holds {what}", found)
+        true(f"{what} is not marked as older", all("old" in a["flags"] for a in found))
+
+
+def test_heap(bench):
+    """Small and large malloc blocks; inside the large one the pages that were copied are told apart."""
+    book, db, proc = traced(bench, "heap")
+    same_transfers(proc, book)
+    large = holding(db, book["pid"], int(book["large"], 16))
+    eq("mappings of the large block", len(large), 1)
+    heat = large[0]["page_heat"]["copies"]
+    true(f"page heat {heat}", any(heat) and 0 in heat[: len(heat) - 1])
+    small = holding(db, book["pid"], int(book["small"], 16))
+    eq("name of the small block's mapping", [a.get("name") for a in small], ["[heap]"])
+
+
+def test_copy_on_write(bench):
+    """After a fork the registration is the parent's; the child's copy is ordinary memory."""
+    book, db, proc = traced(bench, "cow")
+    same_transfers(proc, book)
+    child = process(db, book["child"])
+    eq("pins of the child", (child["pins"], child["pinned_pages"]), (0, 0))
+    eq("copies of the child", pair(child["transfers"], "h2d", "pageable"), [1, 4096])
+    eq("finding", finding(proc, "fork_pinned"), 1)
+
+
+def test_own_allocator(bench):
+    """--alloc-fn by return value and by out argument, --free-fn; a NULL or an error is no allocation."""
+    options = [
+        "--alloc-fn", "libmyalloc:my_alloc,size=2,out=ret", "--alloc-fn", "libmyalloc:my_alloc_out,size=2,out=1",
+        "--free-fn", "libmyalloc:my_free,ptr=2",
+    ]
+    out, db, _ = bench.trace([standin("custom")], *options)
+    book = last_json(out)
+    whole(db)
+    found = allocations(db, book["pid"], "custom")
+    size = book["size"]
+    eq("allocations", [(a["size"], a["end"]) for a in found], [(size, "free"), (size // 2, "exit"), (size, "exit")])
+    eq("addresses", [a["addr"] for a in found[:2]], [book["a"], book["b"]])
+    eq("copies", [a["transfers"].get("h2d") for a in found], [[1, 1000], [2, 200], None])
+    true("no call site", all(a["site"] for a in found))
+    eq("h2d", pair(process(db, book["pid"])["transfers"], "h2d", "pageable"), [3, 1200])
+
+
+def test_usdt(bench):
+    out, db, _ = bench.trace([standin("usdt")])
+    book = last_json(out)
+    whole(db)
+    found = {a["addr"]: a for a in allocations(db, book["pid"], "custom")}
+    eq("addresses", sorted(found), sorted([book["weights"], book["x"]]))
+    weights, x = found[book["weights"]], found[book["x"]]
+    eq("tags", (weights.get("name"), x.get("name")), ("weights", None))
+    eq("sizes", (weights["size"], x["size"]), (1 << 20, 1 << 20))
+    eq("ends", (weights["end"], x["end"]), ("exit", "free"))
+    eq("copies", (weights["transfers"]["h2d"], x["transfers"]["h2d"]), ([5, 5000], [1, 10]))

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Finding programs: libraries loaded late, copies at other inodes, other mount namespaces, static runtimes; start and stop."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from e2e import STANDIN, Skip, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
+from e2e import timeout, true, uprobe_events, whole
+
+
+def copies_of_runtime(bench, n):
+    """Paths of n copies of the stripped runtime, at inodes that nobody has seen."""
+    paths = []
+    for i in range(n):
+        folder = bench.path(f"venv{i}")
+        os.mkdir(folder)
+        paths.append(shutil.copy(standin("stripped/libcudart.so.13"), folder))
+    return paths
+
+
+def private_mounts():
+    if subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        raise Skip("unshare -m is not allowed here")
+
+
+def check_late(db, book):
+    whole(db)
+    proc = process(db, book["pid"])
+    eq("pins", proc["pins"], book["pins"])
+    eq("copies", pair(proc["transfers"], "h2h"), [book["copies"], book["bytes"]])
+
+
+@timeout(60)
+def test_dlopen_in_a_command_misses_nothing(bench):
+    """-- CMD: calls right after the dlopen of libraries at unknown inodes."""
+    out, db, _ = bench.trace([standin("late"), "--calls", "10", *copies_of_runtime(bench, 20)])
+    check_late(db, last_json(out))
+    windows = [b for b in db["completeness"]["blind"] if not b["held"]]
+    eq("objects that were not held", windows, [])
+
+
+@timeout(60)
+def test_dlopen_after_a_pause_misses_nothing(bench):
+    """The same after quiet times, when attaching takes milliseconds."""
+    out, db, _ = bench.trace([standin("late"), "--gap", "600000", *copies_of_runtime(bench, 5)])
+    check_late(db, last_json(out))
+
+
+def test_dlopen_under_pid(bench):
+    """--pid: calls can be missed, and how long that was possible is recorded."""
+    target = bench.target(standin("late"), "--wait", "--gap", "50000", *copies_of_runtime(bench, 3))
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid))
+    target.go()
+    book = last_json(target.finish())
+    daemon.wait(0)
+    db = load_db(bench.path("db.json"))
+    blind = [b for b in db["completeness"]["blind"] if b["pid"] == book["pid"] and b["window_us"]]
+    eq("blind windows", len(blind), 3)
+    true(f"windows {[b['window_us'] for b in blind]}", all(0 < b["window_us"] < 100000 and not b["held"] for b in blind))
+    true("more pins than were made", process(db, book["pid"])["pins"] <= 3)
+
+
+def test_library_mapped_before(bench):
+    """A copy that a process has mapped when the trace begins."""
+    folder = bench.path("lib")
+    os.mkdir(folder)
+    shutil.copy(standin("stripped/libcudart.so.13"), folder)
+    out, db, _ = bench.attach([standin("scen"), "--wait", "copies"], env={"LD_LIBRARY_PATH": folder})
+    book = last_json(out)
+    whole(db)
+    same_transfers(process(db, book["pid"]), book)
+
+
+def in_container(bench, *cmd):
+    """The command in a mount namespace of its own, with a runtime that exists only there, at lib/."""
+    os.mkdir(bench.path("lib"))
+    script = f'mount -t tmpfs none {bench.path("lib")} && cp {standin("stripped/libcudart.so.13")} {bench.path("lib")} && exec "$@"'
+    return ["unshare", "-m", "sh", "-c", script, "sh", *cmd]
+
+
+def test_container_pid(bench):
+    private_mounts()
+    cmd = in_container(bench, standin("scen"), "--wait", "copies")
+    out, db, _ = bench.attach(cmd, env={"LD_LIBRARY_PATH": bench.path("lib")})
+    book = last_json(out)
+    whole(db)
+    same_transfers(process(db, book["pid"]), book)
+
+
+def test_container_command(bench):
+    private_mounts()
+    lib = bench.path("lib/libcudart.so.13")
+    out, db, _ = bench.trace(in_container(bench, standin("late"), "--calls", "10", lib))
+    check_late(db, last_json(out))
+
+
+def test_container_system_wide(bench):
+    private_mounts()
+    target = bench.target(*in_container(bench, standin("scen"), "--wait", "copies"), env={"LD_LIBRARY_PATH": bench.path("lib")})
+    daemon = bench.daemon("--dump-db", bench.path("db.json"))
+    target.go()
+    book = last_json(target.finish())
+    time.sleep(0.2)
+    daemon.stop()
+    same_transfers(process(load_db(bench.path("db.json")), book["pid"]), book)
+
+
+def test_static_runtime(bench):
+    out, db, _ = bench.trace([standin("scen_static"), "copies"])
+    book = last_json(out)
+    whole(db)
+    same_transfers(process(db, book["pid"]), book)
+
+
+def test_static_stripped_runtime_says_so(bench):
+    """Nothing to probe in it: a clear statement, and no database that looks complete and empty by itself."""
+    out, db, daemon = bench.trace([standin("scen_static_stripped"), "copies"])
+    book = last_json(out)
+    eq("pins", process(db, book["pid"])["pins"], 0)
+    true(f"nothing is said about it: {daemon.stderr()!r}", re.search(r"scen_static_stripped.*(stripped|symbols)", daemon.stderr()))
+
+
+def test_static_stripped_runtime_at_driver_level(bench):
+    """Its calls of the driver are seen instead."""
+    env = {"STANDIN_NESTED": "1", "LD_LIBRARY_PATH": os.path.join(STANDIN, "lib")}
+    out, db, _ = bench.trace([standin("scen_static_stripped"), "copies"], env=env)
+    book = last_json(out)
+    proc = process(db, book["pid"])
+    eq("pins", proc["pins"], book["pins"])
+    eq("pinned to device", pair(proc["transfers"], "h2d", "pinned")[0] >= 1, True)
+
+
+def test_library_without_symbols(bench):
+    """Something called libcudart.so.13 that has nothing in it."""
+    path = bench.path("libcudart.so.13")
+    with open(bench.path("empty.c"), "w", encoding="ascii") as f:
+        f.write("int ttmon_nothing(void);\nint ttmon_nothing(void)\n{\n\treturn 0;\n}\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("empty.c")], check=True)
+    python = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).ttmon_nothing()"
+    _, db, _ = bench.trace(["python3", "-c", python, path])
+    eq("allocations", [a["fn"] for a in db["allocations"] if a["method"] != "mmap"], [])
+
+
+def hostile_files(bench):
+    """Files that pretend to be a runtime: cut off, or with numbers in the headers that lie."""
+    with open(standin("lib/libcudart.so.13"), "rb") as f:
+        good = f.read()
+    spoiled = {
+        "cut": good[: len(good) // 3],
+        "short": good[:80],
+        "shoff": good[:40] + b"\xff" * 8 + good[48:],
+        "shnum": good[:60] + b"\xff\xff" + good[62:],
+        "phoff": good[:32] + b"\xf0" + b"\xff" * 7 + good[40:],
+        "text": good[:4096] + b"\xff" * (len(good) - 4096),
+    }
+    for name, data in spoiled.items():
+        os.mkdir(bench.path(name))
+        path = bench.path(f"{name}/libcudart.so.13")
+        with open(path, "wb") as f:
+            f.write(data)
+        yield path
+
+
+def test_hostile_elf(bench):
+    """Mapped executable in a traced process, they are refused and do no harm."""
+    python = (
+        "import ctypes, mmap, os, sys\n"
+        "for p in sys.argv[2:]:\n"
+        "    fd = os.open(p, os.O_RDONLY)\n"
+        "    mmap.mmap(fd, min(4096, os.fstat(fd).st_size), mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)\n"
+        "os.execv(sys.argv[1], [sys.argv[1], 'exit', '2'])\n"
+    )
+    out, db, _ = bench.trace(["python3", "-c", python, standin("scen"), *hostile_files(bench)])
+    book = last_json(out)
+    eq("pins of what came after", process(db, book["pid"])["pins"], 2)
+
+
+def test_two_tracers(bench):
+    """A second ttmond on the same process sees the same, and neither disturbs the other."""
+    target = bench.target(standin("scen"), "--wait", "copies")
+    daemons = [bench.daemon("--dump-db", bench.path(f"db{i}.json"), "--pid", str(target.pid)) for i in range(2)]
+    target.go()
+    book = last_json(target.finish())
+    for i, daemon in enumerate(daemons):
+        daemon.wait(0)
+        db = load_db(bench.path(f"db{i}.json"))
+        whole(db)
+        same_transfers(process(db, book["pid"]), book)
+
+
+@timeout(60)
+def test_start_and_stop_with_200_probes(bench):
+    """Under a second each, and nothing is left attached."""
+    env = {"STANDIN_NESTED": "1"}
+    target = bench.target(standin("scen"), "live", "2", env=env, wait_ready=False)
+    target.line()
+    eq("second line", target.line(), "waiting\n")
+    since, events = newest_prog(), uprobe_events()
+    starts, stops, probes = [], [], 0
+    for _ in range(3):
+        daemon = bench.daemon("--pid", str(target.pid))
+        starts.append(time.monotonic() - daemon.started)
+        probes = int(re.search(r"(\d+) probes in", daemon.stderr()).group(1))
+        begin = time.monotonic()
+        daemon.stop(signal.SIGINT)
+        stops.append(time.monotonic() - begin)
+    true(f"only {probes} probes", probes >= 200)
+    true(f"starts took {starts}", min(starts) < 1)
+    true(f"stops took {stops}", min(stops) < 1)
+    eq("BPF programs left", left_over(since), [])
+    eq("uprobe events left", uprobe_events(), events)
+    target.go()
+    target.finish()

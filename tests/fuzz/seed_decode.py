@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""seed_decode.py: write the seeds of fuzz_decode: one good record of each kind, one file each.
+
+The layouts are those of include/ttmon/event.h, kept as struct formats: little-endian, no padding of their own.
+"""
+import os
+import struct
+import sys
+
+DAEMON = 0xFFFF
+HEAD = "<QHHIII"
+
+
+def rec(kind, fmt, *fields, tail=b""):
+    cpu = DAEMON if kind >= 64 else 1
+    body = struct.pack(HEAD, 1_000_000, kind, cpu, 0, 1000, 1001) + struct.pack("<" + fmt, *fields)
+    return body + tail + b"\0" * (-len(tail) % 8)
+
+
+RECORDS = {
+    "proc": rec(1, "QQII16s", 5, 6, 1, 0, b"python3"),
+    "exit": rec(2, "QII", 5, 0, 0),
+    "alloc": rec(3, "QQQIiHBBhH", 900, 0x10000, 4096, 0, 0, 1, 1, 2, 0, 0, tail=struct.pack("<QQ", 0x401000, 0x402000)),
+    "free": rec(4, "QQiHHhB5s", 900, 0x10000, 0, 3, 0, 0, 1, b""),
+    "copy": rec(5, "QQQQQiHHhB5s", 900, 0x7F00, 0x10000, 64, 0, 0, 16, 0, 0, 1, b""),
+    "copy_rect": rec(6, "QQQQQQQQQQQiHHhB5s", 900, 1, 2, 0, 64, 4, 1, 64, 64, 0, 0, 0, 18, 0, 0, 1, b""),
+    "hint": rec(7, "QQIiIiiHH", 0x10000, 4096, 0, 0, 0, 1, 0, 44, 0),
+    "reset": rec(8, "iHh", 0, 51, -1),
+    "launches": rec(9, "QQQ", 3, 2, 1),
+    "mmap": rec(10, "QQIIiI", 0x7F0000, 8192, 3, 0x22, -1, 0),
+    "munmap": rec(11, "QQ", 0x7F0000, 8192),
+    "mremap": rec(12, "QQQQQQ", 900, 0x7F0000, 4096, 0x800000, 8192, 1),
+    "brk": rec(13, "QQ", 0x500000, 0x521000),
+    "tag": rec(14, "Q32s", 0x10000, b"weights"),
+    "clock": rec(64, "QQQIIII64s64s", 1, 2, 3, 64, 4096, 0, 1, b"host", b"6.18"),
+    "proc_name": rec(65, "II", 1, 9, tail=b"python3 a"),
+    "object": rec(66, "IIQQ20sB3sII", 1, 1, 8, 77, b"\x11" * 20, 20, b"", 0, 13, tail=b"/usr/lib/a.so"),
+    "map": rec(67, "QQQIIII", 0x400000, 0x401000, 0, 1, 5, 0, 6, tail=b"[heap]"),
+    "symbol": rec(68, "IIQQ", 1, 4, 0x1000, 16, tail=b"main"),
+    "blind": rec(69, "IIQQ", 1, 0, 0, 5),
+    "lost": rec(70, "IIQQQQQQQ", 1, 5, 10, 1, 1, 0, 0, 0, 0),
+    "maps_done": rec(71, "QII", 1, 12, 0),
+}
+
+
+def main():
+    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus/decode")
+    os.makedirs(out, exist_ok=True)
+    for name, data in RECORDS.items():
+        assert len(data) % 8 == 0, name
+        with open(os.path.join(out, name), "wb") as f:
+            f.write(data)
+
+
+main()

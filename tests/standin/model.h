@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * model.h: the machine behind the stand-in libraries: host memory, a device with memory of its own, streams, graphs.
+ *
+ * Device addresses lie in a reservation without access (PROT_NONE), as CUDA's do: nothing can be read there, and the bytes are
+ * in a shadow mapping elsewhere. Host blocks up to 1 MiB come from arenas by page count, last freed first given out again, so
+ * that addresses are reused at once; larger ones are mappings of their own. Every library has one model of its own.
+ */
+#ifndef STANDIN_MODEL_H
+#define STANDIN_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Errors, numbered alike in both interfaces. */
+#define E_VALUE		 1
+#define E_MEMORY	 2
+#define E_DIRECTION	 21
+#define E_DEVICE	 101
+#define E_STATE		 401
+#define E_REGISTERED	 712
+#define E_NOT_REGISTERED 713
+#define E_NOT_SUPPORTED	 801
+
+#define STANDIN_DEVICES 2
+
+int model_host_alloc(void **p, size_t size);
+int model_host_free(void *p); /* NULL is fine */
+int model_register(void *p, size_t size);
+int model_unregister(void *p);
+int model_managed_alloc(void **p, size_t size);
+int model_dev_alloc(void **p, size_t size);
+int model_dev_free(void *p); /* device, managed and pool memory; NULL is fine */
+int model_reserve(void **p, size_t size); /* device addresses without memory; freed by model_dev_free() */
+/* Free and unregister everything, as a device reset does. */
+void model_reset(void);
+
+bool model_is_device(const void *p);
+
+/* A strided copy between any two places; arrays and symbols have been turned into device addresses before. */
+struct model_copy {
+	void *dst;
+	const void *src;
+	size_t width, rows, slices;
+	size_t dpitch, spitch, dslice, sslice;
+};
+int model_copy_now(const struct model_copy *c);
+int model_set(void *p, int value, size_t n);
+/* Into the stream: at once, or as a node of the graph that is being captured. */
+int model_copy_stream(const struct model_copy *c, void *stream);
+static inline struct model_copy model_linear(void *dst, const void *src, size_t n)
+{
+	return (struct model_copy){ .dst = dst, .src = src, .width = n, .rows = 1, .slices = 1 };
+}
+static inline struct model_copy model_rect(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t rows)
+{
+	return (struct model_copy){ dst, src, width, rows, 1, dpitch, spitch, 0, 0 };
+}
+
+/* Device address of a symbol (any host address stands for one) and of a CUDA array (handle made by model_array_new()). */
+void *model_symbol(const void *symbol, size_t offset);
+int model_array_new(void **handle, size_t width, size_t height);
+int model_array_free(void *handle);
+void *model_array(const void *handle, size_t w, size_t h, size_t *pitch);
+
+int model_stream_new(void **stream);
+int model_stream_free(void *stream);
+int model_event_new(void **event);
+int model_event_record(void *event, void *stream);
+int model_stream_wait(void *stream, void *event);
+int model_capture_begin(void *stream, void *graph); /* graph: NULL, a new one */
+int model_capture_end(void *stream, void **graph);
+int model_graph_new(void **graph);
+int model_graph_free(void *graph);
+int model_graph_add(void *graph, const struct model_copy *c, void **node);
+int model_node_set(void *node, const struct model_copy *c);
+int model_graph_instantiate(void **exec, void *graph);
+int model_graph_launch(void *exec);
+
+/* ---- control.c: results on demand ---- */
+
+/* At the head of every call: waits, runs hooks, and says with which error the call has to fail (0: go on). */
+int model_enter(const char *fn);
+
+#endif

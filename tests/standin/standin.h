@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * standin.h: what the stand-in libraries export beside CUDA's names, for their test programs. The runtime's are called
+ * standin_*, the driver's standin_cu_*. fn is the plain name ("cudaMemcpy", also for cudaMemcpy_ptds; "cuMemAlloc_v2").
+ */
+#ifndef STANDIN_H
+#define STANDIN_H
+
+/* The next count calls of fn return err; count -1: all of them, err 0: none any more. "*" is every function. */
+void standin_fail(const char *fn, int err, int count);
+/* Calls of fn take this long. */
+void standin_delay(const char *fn, unsigned int us);
+/* hook(arg) runs inside each call of fn; it need not return. NULL: none. */
+void standin_hook(const char *fn, void (*hook)(void *arg), void *arg);
+/* The calling thread's next call, whichever it is, returns err. */
+void standin_fail_next(int err);
+
+void standin_cu_fail(const char *fn, int err, int count);
+void standin_cu_delay(const char *fn, unsigned int us);
+void standin_cu_hook(const char *fn, void (*hook)(void *arg), void *arg);
+void standin_cu_fail_next(int err);
+
+#ifdef STANDIN_DRIVER
+#define STANDIN_NAME(name) standin_cu_##name
+#else
+#define STANDIN_NAME(name) standin_##name
+#endif
+
+#endif

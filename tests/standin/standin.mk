@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# standin.mk: the stand-in libraries and the programs of the end-to-end tests; included by the top Makefile, which gives O, Q,
+# msg, CC, WARN and filechk. STANDIN is everything. Beside one another in $(O)/tests/standin:
+#
+#   lib/       libcudart.so.12, libcudart.so.13, libcuda.so.1     stripped/  the same without .symtab
+#   copy/      libcudart.so.13 at another inode                   PROGRAM    finds lib/ by its run path
+#
+# Built like the real ones: frame pointers, so that each function begins with push %rbp, and each name at an address of its own.
+
+S := $(O)/tests/standin
+SD := tests/standin
+
+# The real headers of CUDA 13, where they are: the programs are built with them, and the argument lists held against them.
+STANDIN_CUDA := $(firstword $(wildcard /usr/local/cuda-13*))
+STANDIN_REAL := $(if $(STANDIN_CUDA),-DSTANDIN_REAL_HEADERS -isystem $(STANDIN_CUDA)/include -Wno-deprecated-declarations)
+
+STANDIN_CFLAGS := -std=gnu11 -O2 -g $(WARN) -MMD -MP -I $(SD) -I include -I . -pthread -fno-omit-frame-pointer -fcf-protection=none \
+		  -fno-optimize-sibling-calls
+# A function's entry is its entry: nothing before the frame is set up, and no two names for one function.
+STANDIN_LIB_CFLAGS := $(STANDIN_CFLAGS) -fPIC -fno-shrink-wrap -fno-schedule-insns2 -fno-stack-protector
+ifneq ($(shell $(CC) --version 2>/dev/null | grep -ci clang),0)
+STANDIN_LIB_CFLAGS += -fno-merge-all-constants
+else
+STANDIN_LIB_CFLAGS += -fno-ipa-icf
+endif
+ifneq ($(shell uname -m),x86_64)
+STANDIN_CFLAGS := $(filter-out -fcf-protection=none,$(STANDIN_CFLAGS))
+STANDIN_LIB_CFLAGS := $(filter-out -fcf-protection=none,$(STANDIN_LIB_CFLAGS))
+endif
+
+$(S)/flags: FORCE
+	$(call filechk,$(CC) $(STANDIN_LIB_CFLAGS) $(STANDIN_REAL))
+
+# $(call standin_objects,dir,sources,flags)
+define standin_objects
+$(S)/obj/$(1)/%.o: $(SD)/%.c $(S)/flags
+	$$(call msg,CC,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $$(STANDIN_LIB_CFLAGS) $(3) -c $$< -o $$@
+$(1)_OBJ := $(2:%=$(S)/obj/$(1)/%.o)
+endef
+
+STANDIN_RT := rt rt_copy model stream control
+STANDIN_DRV := drv drv_copy model stream control
+$(eval $(call standin_objects,rt13,$(STANDIN_RT),))
+$(eval $(call standin_objects,rt12,$(STANDIN_RT),-DSTANDIN_CUDART=12))
+$(eval $(call standin_objects,rts,$(STANDIN_RT),-fvisibility=hidden))
+$(eval $(call standin_objects,drv,$(STANDIN_DRV),-DSTANDIN_DRIVER))
+
+# $(call standin_link,objects,soname,map): a library as NVIDIA links them.
+standin_link = $(CC) -shared -pthread -Wl,-Bsymbolic -Wl,--build-id -Wl,-soname,$(2) -Wl,--enable-new-dtags \
+		-Wl,-rpath,'$$ORIGIN' -Wl,--version-script,$(SD)/$(3) -o $@ $(1)
+
+$(S)/lib/libcudart.so.13: $(rt13_OBJ) $(SD)/cudart13.map
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call standin_link,$(rt13_OBJ),libcudart.so.13,cudart13.map)
+
+$(S)/lib/libcudart.so.12: $(rt12_OBJ) $(SD)/cudart12.map
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call standin_link,$(rt12_OBJ),libcudart.so.12,cudart12.map)
+
+$(S)/lib/libcuda.so.1: $(drv_OBJ) $(SD)/cuda.map
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call standin_link,$(drv_OBJ),libcuda.so.1,cuda.map)
+
+$(S)/stripped/%: $(S)/lib/%
+	$(call msg,STRIP,$@)
+	@mkdir -p $(@D)
+	$(Q)strip -o $@ $<
+
+$(S)/copy/%: $(S)/stripped/%
+	$(call msg,COPY,$@)
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+$(S)/lib/libcudart_static_standin.a: $(rts_OBJ)
+	$(call msg,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# A library with an allocator of its own, for --alloc-fn.
+$(S)/lib/libmyalloc.so: $(SD)/myalloc.c $(S)/flags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libmyalloc.d -shared -Wl,-soname,libmyalloc.so -o $@ $<
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+$(S)/obj/prog/%.o: $(SD)/%.c $(S)/flags
+	$(call msg,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -c $< -o $@
+
+$(S)/obj/prog12/%.o: $(SD)/%.c $(S)/flags
+	$(call msg,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_CFLAGS) -DSTANDIN_CUDART=12 -c $< -o $@
+
+$(S)/obj/progptds/%.o: $(SD)/%.c $(S)/flags
+	$(call msg,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c $< -o $@
+
+standin_program = $(CC) -pthread -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -o $@ $(filter %.o,$^) \
+		  $(filter %.so %.so.1 %.so.12 %.so.13 %.a,$^) -ldl
+RT13 := $(S)/lib/libcudart.so.13
+RT12 := $(S)/lib/libcudart.so.12
+DRV := $(S)/lib/libcuda.so.1
+RTS := $(S)/lib/libcudart_static_standin.a
+LEDGER := ledger ledger_ops
+SCEN := scen scen_life scen_copy scen_mem
+
+$(S)/ledger: $(LEDGER:%=$(S)/obj/prog/%.o) $(RT13)
+$(S)/ledger12: $(LEDGER:%=$(S)/obj/prog12/%.o) $(RT12)
+$(S)/ledger_ptds: $(LEDGER:%=$(S)/obj/progptds/%.o) $(RT13)
+$(S)/ledger_static: $(LEDGER:%=$(S)/obj/prog/%.o) $(RTS)
+$(S)/scen: $(SCEN:%=$(S)/obj/prog/%.o) $(RT13)
+$(S)/scen_static: $(SCEN:%=$(S)/obj/prog/%.o) $(RTS)
+$(S)/drvscen: $(S)/obj/prog/drvscen.o $(DRV)
+$(S)/selftest: $(S)/obj/prog/selftest.o $(RT13)
+$(S)/nodriver: $(S)/obj/prog/nodriver.o $(RT13)
+$(S)/late: $(S)/obj/prog/late.o
+$(S)/custom: $(S)/obj/prog/custom.o $(RT13) $(S)/lib/libmyalloc.so
+$(S)/usdt: $(S)/obj/prog/usdt.o $(RT13)
+
+STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen selftest nodriver late \
+		      custom usdt)
+
+$(STANDIN_PROGRAMS):
+	$(call msg,LINK,$@)
+	$(Q)$(standin_program)
+
+$(S)/%_stripped: $(S)/%
+	$(call msg,STRIP,$@)
+	$(Q)strip -o $@ $<
+
+# The argument lists against the real headers: what differs does not compile.
+$(S)/headers-checked: $(addprefix $(SD)/,rt.c rt_copy.c drv.c drv_copy.c api.h cu_api.h cuda_api.h model.h rt.h)
+	$(call msg,CHECK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(if $(STANDIN_REAL),for f in rt rt_copy drv drv_copy; do \
+		$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(STANDIN_REAL) -fsyntax-only $(SD)/$$f.c || exit 1; done)
+	$(Q)touch $@
+
+# Demonstration -------------------------------------------------------------------------------------------------------
+
+$(O)/demo/obj/%.o: tools/demo/%.c $(S)/flags
+	$(call msg,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_CFLAGS) -c $< -o $@
+
+$(O)/demo/workload: $(O)/demo/obj/workload.o $(RT13)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) -pthread -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/../tests/standin/lib' -o $@ $^
+
+.PHONY: standin
+STANDIN := $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 \
+	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload
+standin: $(STANDIN) ## the stand-in libraries and the programs of the end-to-end tests

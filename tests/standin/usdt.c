@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* usdt.c: a program that tells ttmond about its own allocator through the points of <ttmon/usdt.h>. Prints one line of JSON. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ttmon/usdt.h>
+
+#include "cuda_api.h"
+
+#define POOL (8u << 20)
+
+static char *pool;
+
+static __attribute__((noinline)) char *tensor_alloc(size_t offset, size_t size, const char *tag)
+{
+	char *p = pool + offset;
+
+	TTMON_ALLOC(p, size, tag);
+	return p;
+}
+
+static __attribute__((noinline)) void tensor_free(char *p)
+{
+	TTMON_FREE(p);
+}
+
+int main(void)
+{
+	void *dev = NULL;
+	char *w, *x;
+
+	pool = malloc(POOL);
+	if (!pool || cudaMalloc(&dev, POOL))
+		return 4;
+	memset(pool, 1, POOL);
+	w = tensor_alloc(4096, 1 << 20, "weights");
+	x = tensor_alloc(2 << 20, 1 << 20, NULL);
+	for (int i = 0; i < 5; i++)
+		if (cudaMemcpy(dev, w + 100, 1000, cudaMemcpyHostToDevice))
+			return 4;
+	if (cudaMemcpy(dev, x, 10, cudaMemcpyHostToDevice))
+		return 4;
+	tensor_free(x);
+	printf("{\"pid\":%d,\"weights\":\"0x%lx\",\"x\":\"0x%lx\"}\n", getpid(), (unsigned long)w, (unsigned long)x);
+	free(pool);
+	return 0;
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * test_client.c: the client's HTTP, and the commands that show what it got, against a server that runs in a thread of
+ * its own.
+ *
+ * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <cmocka.h>
+
+#include "io/http.h"
+#include "util/log.h"
+
+#include "tools/client.c"
+#include "tools/show.c"
+
+#define usage usage_status
+#include "tools/cmd_status.c"
+#undef usage
+#define usage usage_probes
+#include "tools/cmd_probes.c"
+#undef usage
+
+/* ---- parsing ---- */
+
+#define HEAD "HTTP/1.1 200 OK\r\n"
+
+static void test_parse_good(void **state)
+{
+	static const struct {
+		const char *raw, *body;
+		int status;
+	} cases[] = {
+		{ HEAD "Content-Length: 5\r\n\r\nhello", "hello", 200 },
+		{ HEAD "content-LENGTH:5 \r\nX: y\r\n\r\nhello, and more", "hello", 200 },
+		{ HEAD "\r\nuntil the end", "until the end", 200 },
+		{ HEAD "Content-Length: 0\r\n\r\n", "", 200 },
+		{ "HTTP/1.0 404 Not Found\r\n\r\n{}", "{}", 404 },
+		{ "HTTP/1.1 503\r\n\r\n", "", 503 },
+		{ HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1;x=y\r\n \r\nA\r\n0123456789\r\n0\r\n\r\n",
+		  "hello 0123456789", 200 },
+		{ HEAD "Transfer-Encoding: Chunked\r\n\r\n0\r\n\r\n", "", 200 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ttmon_client_reply reply = { 0 };
+
+		assert_int_equal(ttmon_client_parse(cases[i].raw, strlen(cases[i].raw), &reply), 0);
+		assert_int_equal(reply.status, cases[i].status);
+		assert_string_equal(reply.body, cases[i].body);
+		assert_int_equal(reply.len, strlen(cases[i].body));
+		ttmon_client_reply_fini(&reply);
+	}
+}
+
+static void test_parse_bad(void **state)
+{
+	static const char *const cases[] = {
+		"",
+		"\r\n",
+		"hello\r\n\r\n",
+		"HTTP/1.1 200 OK",
+		"HTTP/1.1 200 OK\n\n",
+		"HTTP/1.1 20x OK\r\n\r\n",
+		"HTTP/1.1 099 OK\r\n\r\n",
+		"HTTP/1.1 2000 OK\r\n\r\n",
+		"HTTP/2.0 200 OK\r\n\r\n",
+		HEAD "Content-Length: 5\r\n",
+		HEAD "Content-Length: 5\r\n\r\nhell",
+		HEAD "Content-Length: -1\r\n\r\n",
+		HEAD "Content-Length: \r\n\r\n",
+		HEAD "Content-Length: 0x1\r\n\r\na",
+		HEAD "Content-Length: 99999999999999999999999\r\n\r\n",
+		HEAD "Content-Length: 1\r\nContent-Length: 1\r\n\r\na",
+		HEAD "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		HEAD "Transfer-Encoding: gzip\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhell",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello!\r\n0\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nhello\r\n0\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\nhello\r\n0\r\n\r\n",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n-1\r\nhello\r\n0\r\n\r\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		/* Not NUL-terminated, so that ASan sees a read past the end. */
+		size_t n = strlen(cases[i]);
+		char *raw = malloc(n ? n : 1);
+		struct ttmon_client_reply reply = { .status = 7 };
+
+		memcpy(raw, cases[i], n);
+		assert_int_equal(ttmon_client_parse(raw, n, &reply), -EBADMSG);
+		assert_int_equal(reply.status, 7);
+		assert_null(reply.body);
+		free(raw);
+	}
+}
+
+static void test_show(void **state)
+{
+	json_t *root = json_loads(
+		"{\"a\": {\"b\": 5, \"c\": \"18446744073709551615\", \"d\": -1, \"e\": \"x\", \"f\": true}}", 0, NULL);
+	char *text;
+
+	(void)state;
+	assert_int_equal(ttmon_show_u64(root, "a.b"), 5);
+	assert_true(ttmon_show_u64(root, "a.c") == UINT64_MAX);
+	assert_int_equal(ttmon_show_u64(root, "a.d"), 0);
+	assert_int_equal(ttmon_show_u64(root, "a.e"), 0);
+	assert_int_equal(ttmon_show_u64(root, "a.b.c"), 0);
+	assert_int_equal(ttmon_show_u64(root, "z"), 0);
+	assert_string_equal(ttmon_show_str(root, "a.e"), "x");
+	assert_string_equal(ttmon_show_str(root, "a.b"), "");
+	assert_true(ttmon_show_bool(root, "a.f"));
+	assert_false(ttmon_show_bool(root, "a.b"));
+	json_decref(root);
+	text = ttmon_show_clean("a\033[2Jb\x7f \xc2\x9b"
+				"c\u00fc");
+	assert_string_equal(text, "a?[2Jb? ??c\u00fc");
+	free(text);
+}
+
+/* ---- a server in a thread ---- */
+
+static char dir[64];
+static char path[128];
+static struct ttmon_http *http;
+static pthread_t server;
+static int stop_fd;
+static const char *status_json, *probes_json;
+
+static void serve_status(void *ctx, struct ttmon_http_reply *reply)
+{
+	(void)ctx;
+	fputs(status_json, reply->body);
+}
+
+static void serve_probes(void *ctx, struct ttmon_http_reply *reply)
+{
+	(void)ctx;
+	if (probes_json)
+		fputs(probes_json, reply->body);
+	else
+		ttmon_http_error(reply, 503, "not yet");
+}
+
+static const struct ttmon_http_route routes[] = {
+	{ "/v1/status", "", serve_status },
+	{ "/v1/probes", "", serve_probes },
+};
+
+static void *server_main(void *arg)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = stop_fd };
+	int ep = epoll_create1(EPOLL_CLOEXEC);
+
+	(void)arg;
+	epoll_ctl(ep, EPOLL_CTL_ADD, stop_fd, &ev);
+	ev.data.fd = ttmon_http_fd(http);
+	epoll_ctl(ep, EPOLL_CTL_ADD, ev.data.fd, &ev);
+	do {
+		if (epoll_wait(ep, &ev, 1, ttmon_http_timeout_ms(http)) < 0)
+			ev.data.fd = -1;
+		ttmon_http_run(http);
+	} while (ev.data.fd != stop_fd);
+	close(ep);
+	return NULL;
+}
+
+static int set_up(void **state)
+{
+	const struct ttmon_http_cfg cfg = { .socket = path, .routes = routes, .nr_routes = ARRAY_SIZE(routes) };
+
+	(void)state;
+	strcpy(dir, "/tmp/ttmon-test-client.XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/t.sock", dir);
+	stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (stop_fd < 0 || ttmon_http_new(&cfg, &http))
+		return -1;
+	return pthread_create(&server, NULL, server_main, NULL);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (eventfd_write(stop_fd, 1))
+		return -1;
+	pthread_join(server, NULL);
+	ttmon_http_free(http);
+	close(stop_fd);
+	return rmdir(dir);
+}
+
+/* Run a command with stdout and stderr in files; what they hold comes back. */
+static char out[16384], err_out[4096];
+
+static void read_back(FILE *f, char *buf, size_t n)
+{
+	rewind(f);
+	buf[fread(buf, 1, n - 1, f)] = '\0';
+	fclose(f);
+}
+
+static int run_cmd(int (*cmd)(int, char **), const char *name, const char *opt, const char *socket_path)
+{
+	char name_buf[16], opt_buf[16], socket_opt[] = "--socket", socket_buf[128];
+	char *argv[] = { name_buf, socket_opt, socket_buf, opt ? opt_buf : NULL, NULL };
+	int saved_out = dup(STDOUT_FILENO), saved_err = dup(STDERR_FILENO), status;
+	FILE *o = tmpfile(), *e = tmpfile();
+
+	assert_true(o && e && saved_out >= 0 && saved_err >= 0);
+	snprintf(name_buf, sizeof(name_buf), "%s", name);
+	snprintf(opt_buf, sizeof(opt_buf), "%s", opt ? opt : "");
+	snprintf(socket_buf, sizeof(socket_buf), "%s", socket_path);
+	fflush(stdout);
+	dup2(fileno(o), STDOUT_FILENO);
+	dup2(fileno(e), STDERR_FILENO);
+	status = cmd(opt ? 4 : 3, argv);
+	fflush(stdout);
+	dup2(saved_out, STDOUT_FILENO);
+	dup2(saved_err, STDERR_FILENO);
+	close(saved_out);
+	close(saved_err);
+	read_back(o, out, sizeof(out));
+	read_back(e, err_out, sizeof(err_out));
+	return status;
+}
+
+static void assert_width(const char *text)
+{
+	for (const char *nl; (nl = strchr(text, '\n')); text = nl + 1)
+		assert_true(nl - text <= 80);
+	assert_int_equal(*text, 0);
+}
+
+#define STATUS(ok)                                                                                                          \
+	"{\"version\": \"1.2\\u001b[2J\", \"uptime_ns\": 3723000000000, \"mode\": \"pids\", \"targets\": [12, 34],"         \
+	"\"events\": {\"decoded\": 1234567, \"late\": 1, \"malformed\": 0, \"lost\": {\"ring_full\": 3, \"map_full\": 0}}," \
+	"\"identity\": {\"ok\": " ok ", \"why\": \"decoded 5, slotted 4\"}, \"window\": {\"slots\": 64, "                   \
+	"\"watermark_lag_ns\": 400000}, \"slots\": {\"closed\": 10, \"published\": 9, \"dropped\": 1, \"forced\": 0},"      \
+	"\"pinned\": {\"now_pages\": 256, \"peak_pages\": 512, \"pins\": 7}, \"processes\": 3, \"allocations\": 1000,"      \
+	"\"rings\": {\"bytes\": 8388608, \"cpus\": 2}, \"recording\": null}"
+
+static void test_status(void **state)
+{
+	(void)state;
+	status_json = STATUS("true");
+	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), 0);
+	assert_string_equal(err_out, "");
+	assert_width(out);
+	assert_non_null(strstr(out, "ttmond 1.2?[2J, up "));
+	assert_non_null(strstr(out, "pids: 12, 34\n"));
+	assert_non_null(strstr(out, "1,234,567 decoded, 1 late, 0 malformed\n"));
+	assert_non_null(strstr(out, "  lost         3 ring_full\n"));
+	assert_non_null(strstr(out, "10 closed, 9 published, 1 dropped, 0 forced\n"));
+	assert_non_null(strstr(out, "7 pins\n"));
+	assert_non_null(strstr(out, "adds up\n"));
+	assert_null(strstr(out, "recording"));
+	assert_null(strchr(out, '\033'));
+
+	status_json = STATUS("false");
+	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_non_null(strstr(out, "DOES NOT ADD UP: decoded 5, slotted 4\n"));
+	assert_int_equal(run_cmd(cmd_status, "status", "--json", path), TTMON_EXIT_NO);
+	assert_string_equal(out, status_json);
+	/* A daemon that says nothing of it is not one that is in order. */
+	status_json = "{}";
+	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	status_json = "[]";
+	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon: the answer is not a JSON object: something else\n");
+}
+
+static void test_probes(void **state)
+{
+	(void)state;
+	probes_json =
+		"{\"objects\": [{\"path\": \"/usr/lib/libcudart.so.13\", \"mapped_by\": 2, \"blind_us\": 112, \"held\": false,"
+		"\"probes\": [{\"symbol\": \"cudaMalloc\", \"program\": \"cuda_alloc\", \"state\": \"attached\", \"single_step\": true},"
+		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_free\", \"state\": \"attached\", \"reason\": null},"
+		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_alloc\", \"state\": \"missing\", \"reason\": \"no such symbol\"}]},"
+		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"mapped_by\": [1, 2, 3], \"probes\": []}],"
+		"\"programs\": [{\"name\": \"cuda_alloc\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
+	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
+	assert_width(out);
+	assert_string_equal(out, "ATTACHED MISSING  LOST STEPPED     BLIND USERS  OBJECT\n"
+				 "       2       1     0       1  112.0 us     2  /usr/lib/libcudart.so.13\n"
+				 "       0       0     0       0      held     3  /bin/a?b\n"
+				 "2 BPF programs, 1 loaded, 1 attached\n");
+	assert_int_equal(run_cmd(cmd_probes, "probes", "-v", path), 0);
+	assert_width(out);
+	assert_non_null(strstr(out, "    attached  cudaMalloc                       cuda_alloc (single-stepped)\n"));
+	assert_non_null(strstr(out, "    attached  cudaFree                         cuda_free\n"));
+	assert_non_null(strstr(out, "    missing   cudaNew                          cuda_alloc: no such symbol\n"));
+	assert_non_null(strstr(out, "    x                                not loaded not attached\n"));
+
+	probes_json = "{\"objects\": [], \"programs\": []}";
+	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
+	assert_non_null(strstr(out, "no process has mapped anything to probe\n"));
+}
+
+static void test_errors(void **state)
+{
+	char want[256], none[160];
+
+	(void)state;
+	probes_json = NULL;
+	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), TTMON_EXIT_ERROR);
+	snprintf(want, sizeof(want), "ttmon: ttmond on %s answers /v1/probes with 503: not yet\n", path);
+	assert_string_equal(err_out, want);
+	assert_string_equal(out, "");
+
+	snprintf(none, sizeof(none), "%s/none.sock", dir);
+	assert_int_equal(run_cmd(cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
+	snprintf(want, sizeof(want), "ttmon: no ttmond on %s: No such file or directory\n", none);
+	assert_string_equal(err_out, want);
+	memset(none, 'x', sizeof(none) - 1);
+	none[sizeof(none) - 1] = '\0';
+	assert_int_equal(run_cmd(cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
+
+	assert_int_equal(run_cmd(cmd_status, "status", "-v", path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon status: no such option: -v, see ttmon status --help\n");
+	assert_int_equal(run_cmd(cmd_status, "status", "--frob", path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon status: no such option: --frob, see ttmon status --help\n");
+	assert_int_equal(run_cmd(cmd_status, "status", "--socket", path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon status: a value is missing after -s, see ttmon status --help\n");
+	assert_int_equal(run_cmd(cmd_status, "status", "now", path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon status: takes no argument: now, see ttmon status --help\n");
+	assert_int_equal(run_cmd(cmd_probes, "probes", "--help", path), 0);
+	assert_memory_equal(out, "usage: ttmon probes", 19);
+	assert_width(out);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parse_good),
+		cmocka_unit_test(test_parse_bad),
+		cmocka_unit_test(test_show),
+		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_probes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+	};
+
+	ttmon_log_set_level(TTMON_LOG_ERROR);
+	return cmocka_run_group_tests_name("client", tests, NULL, NULL);
+}
