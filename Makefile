@@ -204,7 +204,7 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
 BENCH_KERNEL := $(filter %_probe %_attach %_loss,$(BENCH_BIN))
-$(BENCH_KERNEL): $(addprefix $(O)/obj/daemon/io/,bpf.o probes.o ring.o) | $(O)/tests/bench/libnothing.so
+$(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(O)/obj/daemon/hot.o
 $(O)/obj/tests/bench/bench_probe.o: | $(O)/tests/bench/empty.skel.h
 $(O)/tests/bench/bench_attach: | $(O)/tests/standin/lib/libcudart.so.13 $(O)/tests/standin/lib/libcuda.so.1

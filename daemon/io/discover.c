@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <search.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 #include "io/discover_int.h"
@@ -288,4 +289,32 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd)
 	if (o->id >= next)
 		ttmon_object_tell_blind(d, tgid, o);
 	return true;
+}
+
+/* Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context argument. */
+static struct dead {
+	uint32_t tgids[256];
+	size_t n, alive;
+} dead;
+
+static void find_dead(const void *node, VISIT which, int depth)
+{
+	const struct process *p = *(struct process *const *)node;
+
+	(void)depth;
+	if (which != postorder && which != leaf)
+		return;
+	if (!kill((pid_t)p->tgid, 0) || errno != ESRCH)
+		dead.alive++;
+	else if (dead.n < ARRAY_SIZE(dead.tgids))
+		dead.tgids[dead.n++] = p->tgid;
+}
+
+void ttmon_discover_sweep(struct ttmon_discover *d)
+{
+	dead.n = dead.alive = 0;
+	twalk(d->processes, find_dead);
+	for (size_t i = 0; i < dead.n; i++)
+		ttmon_discover_forget(d, dead.tgids[i]);
+	ttmon_objects_sweep(d, dead.alive);
 }

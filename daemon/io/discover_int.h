@@ -39,7 +39,8 @@ struct ttmon_discover {
 	void *processes;
 	struct object *list;
 	uint32_t next_id;
-	uint32_t nr_open;
+	uint32_t nr_open;    /* fds of objects without probes */
+	uint32_t nr_objects;
 };
 
 struct mapping {
@@ -57,6 +58,8 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd, const char *
 void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct mapping *m);
 /* How long calls to a new object went unseen in this process. */
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o);
+/* Close and detach what is gone; any_process: some process is still traced. */
+void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process);
 void ttmon_objects_free(struct ttmon_discover *d);
 uint64_t ttmon_mono_ns(void);
 

@@ -17,6 +17,7 @@
 
 /* Objects of traced processes are kept open for their symbols; past this many they are opened again by path when asked for. */
 #define MAX_OPEN 4096
+#define MAX_OBJECTS 32768
 
 static int cmp_alias(const void *a, const void *b)
 {
@@ -122,6 +123,7 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 		}
 		o->next = d->list;
 		d->list = o;
+		d->nr_objects++;
 	}
 	o->fd = TAKE_FD(fd);
 	o->ctim = st.st_ctim;
@@ -303,21 +305,68 @@ static bool mapped_by_someone(const struct object *o)
 	return yes;
 }
 
-void ttmon_discover_sweep(struct ttmon_discover *d)
+static void drop_probes(struct ttmon_discover *d, struct object *o)
+{
+	log_info("%s is gone and no longer mapped: probes removed", o->path);
+	ttmon_probes_detach(&o->probes);
+	o->probed = false;
+	d->nr_open++; /* as one without probes, until the caller closes it */
+	/* Its inode number may come back as another file. */
+	o->ctim = (struct timespec){ 0 };
+}
+
+static void object_free(struct ttmon_discover *d, struct object *o)
+{
+	tdelete(o, &d->objects, cmp_object);
+	if (o->probed)
+		ttmon_probes_detach(&o->probes);
+	ttmon_elf_info_fini(&o->elf);
+	if (o->fd >= 0)
+		close(o->fd);
+	free(o->path);
+	free(o);
+	d->nr_objects--;
+}
+
+/* Files that had nothing for us and are not open: forgotten together, as the names of gone files would pile up over months. */
+static void forget_idle(struct ttmon_discover *d)
+{
+	struct object **link = &d->list;
+
+	tdestroy(d->aliases, free);
+	d->aliases = NULL;
+	while (*link) {
+		struct object *o = *link;
+
+		if (o->probed || o->fd >= 0) {
+			link = &o->next;
+			continue;
+		}
+		*link = o->next;
+		object_free(d, o);
+	}
+}
+
+void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 {
 	for (struct object *o = d->list; o; o = o->next) {
 		struct stat st;
+		bool gone;
 
-		if (!o->probed || fstat(o->fd, &st) || st.st_nlink || mapped_by_someone(o))
+		if (o->fd < 0 || fstat(o->fd, &st))
 			continue;
-		log_info("%s is gone and no longer mapped: probes removed", o->path);
-		ttmon_probes_detach(&o->probes);
-		o->probed = false;
-		close(o->fd);
-		o->fd = -1;
-		/* Its inode number may come back as another file. */
-		o->ctim = (struct timespec){ 0 };
+		gone = !st.st_nlink && !mapped_by_someone(o);
+		if (gone && o->probed)
+			drop_probes(d, o);
+		/* Kept for the symbols of traced processes: not longer than there are any, and never a deleted file. */
+		if (!o->probed && (gone || !any_process)) {
+			close(o->fd);
+			o->fd = -1;
+			d->nr_open--;
+		}
 	}
+	if (d->nr_objects > MAX_OBJECTS)
+		forget_idle(d);
 }
 
 void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o), void *ctx)
@@ -359,18 +408,11 @@ void ttmon_discover_counts(const struct ttmon_discover *d, size_t *objects, size
 
 void ttmon_objects_free(struct ttmon_discover *d)
 {
-	struct object *o, *next;
-
 	tdestroy(d->aliases, free);
-	for (o = d->list; o; o = next) {
-		next = o->next;
-		tdelete(o, &d->objects, cmp_object);
-		if (o->probed)
-			ttmon_probes_detach(&o->probes);
-		ttmon_elf_info_fini(&o->elf);
-		if (o->fd >= 0)
-			close(o->fd);
-		free(o->path);
-		free(o);
+	while (d->list) {
+		struct object *o = d->list;
+
+		d->list = o->next;
+		object_free(d, o);
 	}
 }

@@ -96,25 +96,34 @@ class Target:
 
     def __init__(self, bench, args, env=None, wait_ready=True):
         self.proc = subprocess.Popen(
-            args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ, **(env or {})), cwd=bench.dir
+            args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ, **(env or {})), cwd=bench.dir
         )
+        self.output, self.read = b"", 0
         bench.procs.append(self.proc)
         self.pid = self.proc.pid
         if wait_ready:
             eq("first line", self.line().split()[:1], ["ready"])
 
     def line(self, seconds=20):
-        ready, _, _ = select.select([self.proc.stdout], [], [], seconds)
-        true("the target says nothing", ready)
-        return self.proc.stdout.readline()
+        """The next line of its output."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self.output[self.read:]:
+            ready, _, _ = select.select([self.proc.stdout], [], [], max(0, end - time.monotonic()))
+            true("the target says nothing", ready)
+            more = os.read(self.proc.stdout.fileno(), 65536)
+            true("the target ended", more)
+            self.output += more
+        line = self.output[self.read:].split(b"\n")[0] + b"\n"
+        self.read += len(line)
+        return line.decode()
 
     def go(self):
-        self.proc.stdin.write("\n")
-        self.proc.stdin.flush()
+        os.write(self.proc.stdin.fileno(), b"\n")
 
     def finish(self, status=0, seconds=20):
         """Its remaining output; it has to end with this status (None: any)."""
         out, _ = self.proc.communicate(timeout=seconds)
+        out = (self.output[self.read:] + out).decode()
         if status is not None:
             eq("exit status of the target", self.proc.returncode, status)
         return out
