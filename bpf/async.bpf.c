@@ -104,6 +104,7 @@ static long batch_3d_element(u32 i, struct batch *b)
 	c->slices = w[TTMON_ABI_BATCH3D_DEPTH / 8];
 	c->src = operand(c, w, TTMON_B_SRC_ARRAY, &c->spitch, &c->sslice);
 	c->dst = operand(c, w + TTMON_ABI_BATCH3D_DST / 8, TTMON_B_DST_ARRAY, &c->dpitch, &c->dslice);
+	normalize_copy(c);
 	if (i == TTMON_BATCH_MAX - 1 && b->count > TTMON_BATCH_MAX)
 		c->bits |= TTMON_B_TRUNCATED;
 	emit_copy(t, c, 0, b->packed);

@@ -177,6 +177,15 @@ static __always_inline int gather_drv_3d(struct task_state *t, struct copy_args 
 	return 0;
 }
 
+/* An empty region moves nothing: one row of no bytes, as the record promises at least one row and slice. */
+static __always_inline void normalize_copy(struct copy_args *c)
+{
+	if (!c->rows || !c->slices) {
+		c->width = 0;
+		c->rows = c->slices = 1;
+	}
+}
+
 /* Fill c from the fetched arguments. -1: the parameter struct could not be read. */
 SUBPROG int gather_copy(struct task_state *t, struct copy_args *c, u32 fn)
 {
@@ -232,6 +241,7 @@ SUBPROG int gather_copy(struct task_state *t, struct copy_args *c, u32 fn)
 	}
 	if (d->bits & TTMON_FN_ASYNC)
 		c->bits |= TTMON_B_ASYNC;
+	normalize_copy(c);
 	return err;
 }
 

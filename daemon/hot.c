@@ -298,6 +298,10 @@ static void *run(void *arg)
 	uint64_t asked = 0, told = 0;
 
 	prctl(PR_SET_NAME, "ttmond-hot");
+	/* The window begins here, not at the first event of whichever ring is read first. */
+	ttmon_pipeline_advance(h->cfg.pipeline, h->watermark);
+	if (h->cfg.rec)
+		ttmon_rec_writer_advance(h->cfg.rec, h->watermark);
 	while (!__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE)) {
 		struct epoll_event ev[8];
 		bool idle;

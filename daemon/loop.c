@@ -190,7 +190,7 @@ static void live_line(struct ttmon_run *c)
 	}
 	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(c->bpf); cpu++)
 		nr_lost += ttmon_bpf_stat(c->bpf, cpu)->running_lost;
-	fprintf(stderr, "\r%zu proc  %s allocs  pinned %s (peak %s)  h2d %s  d2h %s  lost %s\033[K", s.procs,
+	fprintf(stderr, "\r%zu proc  %s live  pinned %s (peak %s)  h2d %s  d2h %s  lost %s\033[K", s.procs,
 		ttmon_fmt_count(live, sizeof(live), s.totals.live), ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
 		ttmon_fmt_bytes(peak, sizeof(peak), s.totals.pinned_peak_bytes), ttmon_fmt_bytes(h2d, sizeof(h2d), bytes[0]),
 		ttmon_fmt_bytes(d2h, sizeof(d2h), bytes[1]), ttmon_fmt_count(lost, sizeof(lost), nr_lost));

@@ -21,32 +21,33 @@ static const struct option_row {
 	const char *help; /* fits a line of --help */
 	const char *man;  /* more, for the manual page; NULL */
 } table[] = {
-	{ "pid", 'p', OPT_PID, "PID", "trace this process and its children (repeatable)",
+	{ "pid", 'p', OPT_PID, "PID", "trace this process and its children; repeatable",
 	  "Ends with status 0 when the last of them has gone." },
-	{ "dump-db", 'o', OPT_DUMP_DB, "FILE", "write the database at the end and on SIGUSR1 (.gz: compressed)",
-	  "The file is written beside its place and renamed, so that the previous one stays until the new one is whole." },
+	{ "dump-db", 'o', OPT_DUMP_DB, "FILE", "write the database at the end, and on SIGUSR1",
+	  "A name ending in .gz is compressed. The file is written beside its place and renamed, so that the previous one stays until the new one is whole." },
 	{ "record", 'r', OPT_RECORD, "FILE", "keep the raw stream for --replay", NULL },
-	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline", "Needs no privileges and no CUDA." },
+	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline", "Gives the same database, byte for byte, on another host too. Needs no privileges and no CUDA." },
 	{ "trace-only", 't', OPT_TRACE_ONLY, NULL, "trace and count, give no advice", NULL },
 	{ "no-mmap", 0, OPT_NO_MMAP, NULL, "do not trace mmap, munmap, mremap, brk",
 	  "Their system-call tracepoints cost every system call of every process on the host 53 to 65 ns while the trace runs. Without them unpinned memory is known from /proc/PID/maps alone." },
-	{ "trace-mmap", 0, OPT_TRACE_MMAP, NULL, "trace them system-wide too (costs every process of the host)", NULL },
-	{ "copy-results", 0, OPT_COPY_RESULTS, NULL, "observe the result of asynchronous copies (a return probe each)", NULL },
-	{ "no-return-probes", 0, OPT_NO_RETURNS, NULL, "for programs that switch stacks: no results, no addresses from out arguments",
-	  "Registrations, frees and copies are seen at their entry; allocations that hand their address out through a pointer are counted only." },
-	{ "alloc-fn", 0, OPT_ALLOC_FN, "SPEC", "the program's own allocator: LIB:SYMBOL,size=N,out=N|ret",
+	{ "trace-mmap", 0, OPT_TRACE_MMAP, NULL, "trace them system-wide too (costs everybody)",
+	  "See --no-mmap. Without a target they are not traced otherwise." },
+	{ "copy-results", 0, OPT_COPY_RESULTS, NULL, "observe results of asynchronous copies", "Costs a return probe a copy; without it they are recorded as enqueued, result not observed." },
+	{ "no-return-probes", 0, OPT_NO_RETURNS, NULL, "entry probes only: no results, fewer addresses",
+	  "For programs that switch stacks. Registrations, frees and copies are seen at their entry; allocations that hand their address out through a pointer are counted only." },
+	{ "alloc-fn", 0, OPT_ALLOC_FN, "SPEC", "own allocator: LIB:SYMBOL,size=N,out=N|ret",
 	  "LIB is the base name of the file (up to .so is enough, * is any), N an argument position from 1. out=ret: the pointer is the return value." },
 	{ "free-fn", 0, OPT_FREE_FN, "SPEC", "and its free: LIB:SYMBOL,ptr=N", NULL },
 	{ "stack-depth", 0, OPT_STACK, "N", "frames of a call site, 1-32 (16)", NULL },
 	{ "ring-size", 0, OPT_RING, "KIB", "ring buffer per CPU (4096)", "Rounded up to a power of two; 64 CPUs times 4096 KiB make 256 MiB." },
 	{ "window", 0, OPT_WINDOW, "N", "open slots of 1 ms, 2-4096 (64)", NULL },
-	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10000000)",
+	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10,000,000)",
 	  "Past it the sums go on, and the database says that it is incomplete." },
-	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1000000)", NULL },
-	{ "socket", 's', OPT_SOCKET, "PATH", "local socket; none: do not listen (" TTMON_SOCKET ")",
-	  "With --pid, -- CMD, --dump-db or --replay there is none unless this is given." },
+	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1,000,000)", NULL },
+	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
+	  "By default " TTMON_SOCKET "; with --pid, -- CMD, --dump-db or --replay there is none unless this is given." },
 	{ "log-level", 0, OPT_LOG_LEVEL, "LEVEL", "error, warn, info, debug (info)", NULL },
-	{ "quiet", 'q', OPT_QUIET, NULL, "no live line, no summary", NULL },
+	{ "quiet", 'q', OPT_QUIET, NULL, "no live line and no summary", NULL },
 	{ "help", 'h', OPT_HELP, NULL, "this text", NULL },
 	{ "version", 'V', OPT_VERSION, NULL, "version", NULL },
 };
@@ -54,20 +55,21 @@ static const struct option_row {
 static void print_help(void)
 {
 	puts("Usage: ttmond [OPTIONS] [-- CMD ARGS...]\n"
-	     "Trace CUDA host memory: who allocates, pins and moves it. Without a target: the whole host.\n");
+	     "Trace CUDA host memory: who allocates, pins and moves it.\n"
+	     "Without a target: the whole host.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		const struct option_row *o = &table[i];
 		char left[40];
 
 		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ",
 			 o->name, o->arg ? " " : "", o->arg ? o->arg : "");
-		printf("  %-28s %s\n", left, o->help);
+		printf("  %-27s %s\n", left, o->help);
 	}
 	puts("\nExamples:\n"
-	     "  ttmond --dump-db out.json -- python3 train.py   one program, every call\n"
-	     "  ttmond --pid 4711 --pid 4712                    running programs, until they end\n"
-	     "  ttmond --replay trace.rec --dump-db out.json    the same database again\n"
-	     "  ttmon db show out.json                          read it");
+	     "  ttmond --dump-db out.json -- python3 train.py  one program, every call\n"
+	     "  ttmond --pid 4711 --pid 4712                   programs that run already\n"
+	     "  ttmond --replay trace.rec --dump-db out.json   the same database again\n"
+	     "  ttmon db show out.json                         read it");
 }
 
 /* Rows for man/ttmond.8 (make man). */

@@ -152,6 +152,6 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 		spots(f, h, false);
 	}
 	trouble(f, p, &t);
-	fprintf(f, "\npinned in all: %s allocations, peak %s pages (%s)\n", count(pins, t.pins), count(pages, t.pinned_peak_pages),
-		bytes(peak, t.pinned_peak_bytes));
+	fprintf(f, "\npinned in all: %s allocation%s, peak %s page%s (%s)\n", count(pins, t.pins), t.pins == 1 ? "" : "s",
+		count(pages, t.pinned_peak_pages), t.pinned_peak_pages == 1 ? "" : "s", bytes(peak, t.pinned_peak_bytes));
 }
