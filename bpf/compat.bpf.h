@@ -22,6 +22,7 @@
 /* At a return probe the call's return address has been popped. */
 #define RETURN_SP(sp) ((sp) + 8)
 #define CALLER(ctx, ra) bpf_probe_read_user((ra), 8, (void *)(ctx)->sp)
+#define RETURN_ADDRESS(ra) (ra)
 /* Arguments of the system call a task is returning from. */
 #define SYSCALL_ARG1(regs) BPF_CORE_READ((regs), di)
 #define SYSCALL_ARG2(regs) BPF_CORE_READ((regs), si)
@@ -36,6 +37,8 @@
 #define STACK_ARGS(sp) (sp)
 #define RETURN_SP(sp) (sp)
 #define CALLER(ctx, ra) ((*(ra) = (ctx)->regs[30]), 0L)
+/* Without the pointer authentication code that a function may have signed it with. */
+#define RETURN_ADDRESS(ra) ((ra) & ((1ULL << 48) - 1))
 /* The return value overwrites x0; the first argument is kept apart. */
 #define SYSCALL_ARG1(regs) BPF_CORE_READ((regs), orig_x0)
 #define SYSCALL_ARG2(regs) BPF_CORE_READ((regs), regs[1])

@@ -82,6 +82,8 @@ static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 		__sync_fetch_and_add(&st->running_lost, 1);
 		return NULL;
 	}
+	/* The record's last cache line is fetched while the clock is read. */
+	*(u64 *)((void *)e + size - sizeof(u64)) = 0;
 	e->ts_ns = bpf_ktime_get_ns();
 	e->kind = kind;
 	e->cpu = cpu;

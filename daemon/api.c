@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* api.c: what the local socket serves. Runs in the cold thread; sees the hot thread's figures through its snapshot alone. */
 #include <jansson.h>
-#include <time.h>
 
 #include "capture.h"
+#include "util/clock.h"
 #include "version.h"
 
 /* json_pack's "I" wants json_int_t. */
@@ -90,11 +90,8 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 	const struct ttmon_run *c = ctx;
 	struct ttmon_snapshot s;
 	uint64_t decoded = 0;
-	struct timespec ts;
-	uint64_t now;
+	uint64_t now = ttmon_mono_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 	ttmon_hot_snapshot(c->hot, &s);
 	for (unsigned int i = 0; i < TTMON_EV_FACT; i++)
 		decoded += s.acc.decoded[i];
@@ -181,13 +178,11 @@ static void healthz(void *ctx, struct ttmon_http_reply *reply)
 {
 	struct ttmon_snapshot s;
 	const struct ttmon_run *c = ctx;
-	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
 	ttmon_hot_snapshot(c->hot, &s);
 	reply->content_type = TTMON_HTTP_TEXT;
 	/* The hot thread tells its figures every 100 ms; silence means that it hangs. */
-	if ((uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec - s.now_ns > 2 * NSEC_PER_SEC)
+	if (ttmon_mono_ns() - s.now_ns > 2 * NSEC_PER_SEC)
 		ttmon_http_error(reply, 503, "no drain for two seconds");
 	else
 		fputs("ok\n", reply->body);

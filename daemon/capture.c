@@ -12,20 +12,13 @@
 
 #include "io/db.h"
 #include "io/facts.h"
+#include "util/clock.h"
 #include "util/fmt.h"
 #include "version.h"
 
 #define TICK_MS	     100
 #define MMAP2_PAGES  64
 #define FINAL_ROUNDS 16
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
 
 int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns, bool cut)
 {
@@ -380,7 +373,7 @@ int ttmon_run_capture(const struct ttmon_opts *opts)
 	struct ttmon_run c = {
 		.opts = opts,
 		.mode = opts->cmd ? TTMON_CAPTURE_COMMAND : opts->nr_pids ? TTMON_CAPTURE_PIDS : TTMON_CAPTURE_SYSTEM,
-		.start_ns = now_ns(),
+		.start_ns = ttmon_mono_ns(),
 		.epoll_fd = -1,
 		.signal_fd = -1,
 		.timer_fd = -1,

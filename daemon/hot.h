@@ -57,6 +57,8 @@ typedef int (*ttmon_dump_fn)(void *ctx, struct ttmon_pipeline *p, uint64_t now_n
 int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret) _must_check;
 /* Any thread. Facts are fed before the next drain, in the order given. */
 void ttmon_hot_fact(void *hot, const void *rec, size_t size);
+/* The answer to TTMON_REQ_PROC is complete (or the process is gone): its events need not wait any longer. */
+void ttmon_hot_listed(struct ttmon_hot *h, uint32_t tgid);
 /* Readable while there are requests. */
 int ttmon_hot_fd(const struct ttmon_hot *h);
 /* Take the waiting requests; the caller frees *ret. Returns how many. */

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "capture.h"
+#include "util/clock.h"
 #include "util/fmt.h"
 
 #define SWEEP_TICKS   100
@@ -85,11 +86,15 @@ static void on_requests(struct ttmon_run *c)
 	for (size_t i = 0; i < n; i++) {
 		switch (reqs[i].kind) {
 		case TTMON_REQ_PROC:
+			ttmon_loop_discover(c, reqs[i].tgid);
+			ttmon_hot_listed(c->hot, reqs[i].tgid);
+			break;
 		case TTMON_REQ_MAPS:
 			ttmon_loop_discover(c, reqs[i].tgid);
 			break;
 		case TTMON_REQ_EXIT:
 			ttmon_discover_forget(c->discover, reqs[i].tgid);
+			ttmon_bpf_take_launches(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
 			break;
 		case TTMON_REQ_SYMBOL:
 			if (frames)

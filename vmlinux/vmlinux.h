@@ -92,8 +92,18 @@ struct signal_struct {
 	atomic_t live;
 };
 
-/* hostmem.bpf.c: where the heap begins */
+/* call.bpf.h: where the kernel makes functions with a return probe return to */
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+/* hostmem.bpf.c: where the heap begins; call.bpf.h */
 struct mm_struct {
+	struct uprobes_state uprobes_state;
 	unsigned long start_brk;
 	unsigned long brk;
 };

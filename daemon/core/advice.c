@@ -58,8 +58,9 @@ static struct ttmon_group *group_of(struct ttmon_groups *gs, const struct ttmon_
 	}
 	if (ttmon_hmap_put(&gs->by_key, key, gs->n) < 0)
 		return NULL;
-	gs->v[gs->n] = (struct ttmon_group){ .proc = id->proc, .site = id->site, .method = id->method, .name = id->name,
-					     .seq = TTMON_SEQTAB_END };
+	gs->v[gs->n] = (struct ttmon_group){
+		.proc = id->proc, .site = id->site, .method = id->method, .name = id->name, .seq = TTMON_SEQTAB_END
+	};
 	return &gs->v[gs->n++];
 }
 
@@ -86,7 +87,8 @@ static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const s
 
 	g->allocs++;
 	g->aged += age >= h->cfg.cold_age_ns;
-	g->in_place |= a->bits & TTMON_AL_DEVICE_PTR || (ttmon_method_pinned(a->method) && a->api_flags & IN_PLACE_FLAGS);
+	g->in_place |=
+		a->bits & TTMON_AL_DEVICE_PTR || (ttmon_method_pinned(a->method) && a->api_flags & IN_PLACE_FLAGS);
 	g->made_up |= (a->bits & TTMON_AL_PROVISIONAL) != 0;
 	g->size = MAX(g->size, a->size);
 	g->bytes += a->size;
@@ -136,7 +138,8 @@ void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc)
 	if (!any)
 		return;
 	for (uint32_t i = 0; i < h->folded.n; i++) {
-		struct ttmon_group *g = h->folded.v[i].proc == proc ? NULL : group_of(&kept, &h->folded.v[i], GROUPS_MAX);
+		struct ttmon_group *g =
+			h->folded.v[i].proc == proc ? NULL : group_of(&kept, &h->folded.v[i], GROUPS_MAX);
 
 		if (g)
 			*g = h->folded.v[i];
@@ -175,8 +178,16 @@ static double completeness(const struct ttmon_history *h, const struct ttmon_gro
 static struct ttmon_spot spot_of(const struct ttmon_history *h, const struct ttmon_group *g)
 {
 	struct ttmon_spot s = {
-		.proc = g->proc, .site = g->site, .method = g->method, .advice = TTMON_ADVICE_KEEP, .allocs = g->allocs,
-		.size = g->size, .bytes = g->bytes, .copies = g->copies, .copied = g->copied, .age_ns = g->age_ns,
+		.proc = g->proc,
+		.site = g->site,
+		.method = g->method,
+		.advice = TTMON_ADVICE_KEEP,
+		.allocs = g->allocs,
+		.size = g->size,
+		.bytes = g->bytes,
+		.copies = g->copies,
+		.copied = g->copied,
+		.age_ns = g->age_ns,
 		.alloc_seq = g->seq,
 	};
 	double n = (double)g->transfers, age = (double)g->age_ns, evidence = n / (n + 2);
@@ -206,7 +217,8 @@ static int gather(const struct ttmon_history *h, struct ttmon_groups *gs)
 			return -ENOMEM;
 		*g = h->folded.v[i];
 	}
-	for (uint64_t seq = ttmon_seqtab_next(&h->seqs, 0); seq != TTMON_SEQTAB_END; seq = ttmon_seqtab_next(&h->seqs, seq + 1)) {
+	for (uint64_t seq = ttmon_seqtab_next(&h->seqs, 0); seq != TTMON_SEQTAB_END;
+	     seq = ttmon_seqtab_next(&h->seqs, seq + 1)) {
 		const struct ttmon_alloc *a = ttmon_rec_by_seq(h, seq);
 		struct ttmon_group id = identity(a, false), *g;
 

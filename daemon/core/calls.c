@@ -112,8 +112,11 @@ static void tell_under(struct ttmon_history *h, struct ttmon_hproc *p, const str
 
 		for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, under[l], at, end)); n++) {
 			uint64_t from = MAX(a->addr, at), to = MIN(ttmon_rec_limit(a), end);
-			struct ttmon_aev ev = { .ts_ns = ts_ns, .kind = (uint8_t)kind, .mem = TTMON_MEM_PINNED,
-						.bytes = to - from, .offset = from - a->addr };
+			struct ttmon_aev ev = { .ts_ns = ts_ns,
+						.kind = (uint8_t)kind,
+						.mem = TTMON_MEM_PINNED,
+						.bytes = to - from,
+						.offset = from - a->addr };
 
 			a->states |= TTMON_ST_PINNED | TTMON_ST_POPULATED;
 			ttmon_rec_event(h, a, &ev);
@@ -142,8 +145,14 @@ void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
 	struct ttmon_rec_init in = {
-		.addr = ev->addr, .size = ev->size, .ts_ns = ev->h.ts_ns, .pin_ns = duration(ev->entry_ns, ev->h.ts_ns),
-		.api_flags = ev->flags, .fn = ev->fn, .device = ev->device, .method = ev->method,
+		.addr = ev->addr,
+		.size = ev->size,
+		.ts_ns = ev->h.ts_ns,
+		.pin_ns = duration(ev->entry_ns, ev->h.ts_ns),
+		.api_flags = ev->flags,
+		.fn = ev->fn,
+		.device = ev->device,
+		.method = ev->method,
 	};
 	struct ttmon_alloc *a;
 
@@ -177,8 +186,8 @@ void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev)
 }
 
 /* The live record that a free means; *other: there is one, but this function does not free it. */
-static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct ttmon_hproc *p, const struct ttmon_ev_free *ev,
-				    bool *other)
+static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				    const struct ttmon_ev_free *ev, bool *other)
 {
 	struct ttmon_alloc shape = { .addr = ev->addr, .method = ev->method & 0xf, .device = ev->device };
 	struct ttmon_alloc *found = NULL;
@@ -227,6 +236,27 @@ void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev)
 	}
 }
 
+/* The name that the program gave to what it has just allocated. */
+void ttmon_calls_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	struct ttmon_alloc *a = p ? ttmon_rec_holding(h, p, TTMON_LAYER_CUSTOM, ev->addr) : NULL;
+	size_t n = strnlen(ev->tag, sizeof(ev->tag));
+	char *name;
+
+	if (!a || a->addr != ev->addr)
+		return;
+	name = malloc(n + 1);
+	if (!name) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	memcpy(name, ev->tag, n);
+	name[n] = '\0';
+	free(a->name);
+	a->name = name;
+}
+
 void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -245,12 +275,15 @@ void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 		at = ev->addr;
 		for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, l, at, end)); n++) {
 			uint64_t from = MAX(a->addr, at), to = MIN(ttmon_rec_limit(a), end);
-			struct ttmon_aev aev = { .ts_ns = ev->h.ts_ns, .mem = (uint8_t)ttmon_rec_mem(a), .bits = ev->bits,
-						 .bytes = ev->bytes ? to - from : 0, .offset = from - a->addr };
+			struct ttmon_aev aev = { .ts_ns = ev->h.ts_ns,
+						 .mem = (uint8_t)ttmon_rec_mem(a),
+						 .bits = ev->bits,
+						 .bytes = ev->bytes ? to - from : 0,
+						 .offset = from - a->addr };
 
-			aev.kind = ev->hint == TTMON_HINT_PREFETCH ? TTMON_AEV_PREFETCH :
-				   ev->hint == TTMON_HINT_ADVISE   ? TTMON_AEV_ADVISE :
-								     TTMON_AEV_DEVICE_PTR;
+			aev.kind = ev->hint == TTMON_HINT_PREFETCH ? TTMON_AEV_PREFETCH
+				   : ev->hint == TTMON_HINT_ADVISE ? TTMON_AEV_ADVISE
+								   : TTMON_AEV_DEVICE_PTR;
 			if (ev->hint == TTMON_HINT_DEVICE_PTR)
 				a->bits |= TTMON_AL_DEVICE_PTR;
 			ttmon_rec_event(h, a, &aev);

@@ -188,8 +188,14 @@ static bool counts(struct ttmon_history *h, struct ttmon_hproc *p, int32_t err, 
 void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev)
 {
 	struct transfer t = {
-		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns), .ts_ns = ev->h.ts_ns, .dst = ev->dst, .src = ev->src,
-		.bytes = ev->bytes, .bits = ev->bits, .dspan = ev->bytes, .sspan = ev->bytes,
+		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns),
+		.ts_ns = ev->h.ts_ns,
+		.dst = ev->dst,
+		.src = ev->src,
+		.bytes = ev->bytes,
+		.bits = ev->bits,
+		.dspan = ev->bytes,
+		.sspan = ev->bytes,
 	};
 
 	if (!t.p || !counts(h, t.p, ev->err, ev->fn, ev->bits, ev->dir))
@@ -198,28 +204,26 @@ void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev)
 	book(h, &t);
 }
 
-static uint64_t mul_sat(uint64_t a, uint64_t b)
-{
-	uint64_t r;
-
-	return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
-}
-
 static uint64_t span_of(const struct ttmon_rect *r)
 {
 	uint64_t span = r->width;
 
 	if (!r->rows || !r->slices || !r->width)
 		return 0;
-	span = ttmon_end_of(span, mul_sat(r->rows - 1, r->pitch));
-	return ttmon_end_of(span, mul_sat(r->slices - 1, r->slice));
+	span = ttmon_end_of(span, ttmon_mul_sat(r->rows - 1, r->pitch));
+	return ttmon_end_of(span, ttmon_mul_sat(r->slices - 1, r->slice));
 }
 
 void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev)
 {
 	struct transfer t = {
-		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns), .ts_ns = ev->h.ts_ns, .dst = ev->dst, .src = ev->src,
-		.bytes = mul_sat(mul_sat(ev->width, ev->rows), ev->slices), .bits = ev->bits, .rect = true,
+		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns),
+		.ts_ns = ev->h.ts_ns,
+		.dst = ev->dst,
+		.src = ev->src,
+		.bytes = ttmon_mul_sat(ttmon_mul_sat(ev->width, ev->rows), ev->slices),
+		.bits = ev->bits,
+		.rect = true,
 		.drect = { ev->width, ev->rows, ev->slices, ev->dpitch, ev->dslice },
 		.srect = { ev->width, ev->rows, ev->slices, ev->spitch, ev->sslice },
 	};

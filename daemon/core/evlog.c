@@ -2,9 +2,9 @@
 /* evlog.c: see evlog.h. Written and read by the history only: the bytes never come from outside. */
 #include "core/evlog.h"
 
-#define EVENT_MAX   (1 + 10 + 3 + 10 + 10)
-#define SAME_BYTES  (1 << 6)
-#define SAME_BITS   (1 << 7)
+#define EVENT_MAX  (1 + 10 + 3 + 10 + 10)
+#define SAME_BYTES (1 << 6)
+#define SAME_BITS  (1 << 7)
 
 _Static_assert(TTMON_AEV_MAX <= 16, "the kind has four bits");
 _Static_assert(TTMON_MEM_MAX <= 4, "the memory has two bits");

@@ -22,15 +22,32 @@ static void halve(struct ttmon_heat *h)
 	h->width_ns *= 2;
 }
 
+static uint64_t since_origin(const struct ttmon_heat *h, uint64_t ts_ns)
+{
+	return ttmon_before(ts_ns, h->origin_ns) ? 0 : ts_ns - h->origin_ns;
+}
+
+/* Times are compared by signed difference, so 2^63 ns is the longest there is: a width of 2^57 ns and more covers it. */
+static bool too_narrow(const struct ttmon_heat *h, uint64_t at)
+{
+	return at / h->width_ns >= TTMON_HEAT_BUCKETS;
+}
+
+void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)
+{
+	*h = (struct ttmon_heat){ .origin_ns = origin_ns, .width_ns = TTMON_HEAT_WIDTH_NS };
+	while (too_narrow(h, since_origin(h, ts_ns)))
+		h->width_ns *= 2;
+}
+
 static void heat_put(struct ttmon_heat *h, uint64_t ts_ns, uint32_t copies, uint64_t bytes)
 {
-	uint64_t at = ttmon_before(ts_ns, h->origin_ns) ? 0 : ts_ns - h->origin_ns;
+	uint64_t at = since_origin(h, ts_ns);
 	uint64_t i;
 
-	/* A width of 2^58 ns and more covers every 64-bit time. */
-	while (at / h->width_ns >= TTMON_HEAT_BUCKETS && h->width_ns < 1ULL << 62)
+	while (too_narrow(h, at))
 		halve(h);
-	i = MIN(at / h->width_ns, (uint64_t)TTMON_HEAT_BUCKETS - 1);
+	i = at / h->width_ns;
 	h->copies[i] = add_sat(h->copies[i], copies);
 	h->bytes[i] += bytes;
 }
@@ -44,7 +61,8 @@ void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src)
 {
 	for (unsigned int i = 0; i < TTMON_HEAT_BUCKETS; i++)
 		if (src->copies[i])
-			heat_put(h, src->origin_ns + i * src->width_ns + src->width_ns / 2, src->copies[i], src->bytes[i]);
+			heat_put(h, src->origin_ns + i * src->width_ns + src->width_ns / 2, src->copies[i],
+				 src->bytes[i]);
 }
 
 void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t page_size)
@@ -80,13 +98,6 @@ void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t
 	count(ph, mask_of(ph, offset, bytes));
 }
 
-static uint64_t mul_sat(uint64_t a, uint64_t b)
-{
-	uint64_t r;
-
-	return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
-}
-
 static uint64_t sum_sat(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -100,9 +111,9 @@ static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, 
 	if (!rect->rows)
 		return 0;
 	if (rect->pitch <= ph->group_bytes)
-		return mask_of(ph, offset, sum_sat(mul_sat(rect->rows - 1, rect->pitch), rect->width));
+		return mask_of(ph, offset, sum_sat(ttmon_mul_sat(rect->rows - 1, rect->pitch), rect->width));
 	for (uint64_t row = 0; row < rect->rows; row++) {
-		uint64_t at = sum_sat(offset, mul_sat(row, rect->pitch));
+		uint64_t at = sum_sat(offset, ttmon_mul_sat(row, rect->pitch));
 
 		if (at / ph->group_bytes >= TTMON_PAGE_GROUPS)
 			break;
@@ -119,7 +130,7 @@ void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, con
 	if (rect->slice < ph->group_bytes)
 		step = ph->group_bytes / MAX(rect->slice, 1ULL);
 	for (uint64_t s = 0; s < rect->slices; s = sum_sat(s, step)) {
-		uint64_t at = sum_sat(offset, mul_sat(s, rect->slice));
+		uint64_t at = sum_sat(offset, ttmon_mul_sat(s, rect->slice));
 
 		if (at / ph->group_bytes >= TTMON_PAGE_GROUPS || rect->slice == 0)
 			s = rect->slices;
@@ -128,7 +139,7 @@ void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, con
 			break;
 	}
 	if (rect->slices)
-		mask |= mask_of_rows(ph, sum_sat(offset, mul_sat(rect->slices - 1, rect->slice)), rect);
+		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(rect->slices - 1, rect->slice)), rect);
 	count(ph, mask);
 }
 

@@ -7,6 +7,8 @@
 
 #define TTMON_HEAT_WIDTH_NS 1000000ULL /* of a bucket in the beginning */
 
+/* Empty, buckets from origin_ns on, as wide as ts_ns needs. */
+void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns);
 /* One transfer of so many bytes at ts_ns. A time before the origin counts in the first bucket. */
 void ttmon_heat_add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes);
 /* Adds what src holds; buckets are placed by the middle of their time. */
@@ -16,6 +18,13 @@ void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src);
 void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t page_size);
 /* One copy touched `bytes` bytes from offset on. */
 void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t bytes);
+
+static inline uint64_t ttmon_mul_sat(uint64_t a, uint64_t b)
+{
+	uint64_t r;
+
+	return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
 
 struct ttmon_rect {
 	uint64_t width, rows, slices, pitch, slice; /* bytes, counts, bytes from row to row and from slice to slice */

@@ -102,7 +102,10 @@ static void apply_blind(struct ttmon_history *h, const struct ttmon_ev_blind *ev
 		h->cap_blinds = cap;
 	}
 	h->blinds[h->nr_blinds++] = (struct ttmon_blind){
-		.object = ev->object, .tgid = ev->h.tgid, .mapped_ns = ev->mapped_ns, .active_ns = ev->active_ns,
+		.object = ev->object,
+		.tgid = ev->h.tgid,
+		.mapped_ns = ev->mapped_ns,
+		.active_ns = ev->active_ns,
 		.held = ev->held != 0,
 	};
 }
@@ -134,6 +137,9 @@ static void apply_fact(struct ttmon_history *h, const struct ttmon_event *ev)
 		break;
 	case TTMON_EV_MAP:
 		ttmon_maplist_map(h, (const struct ttmon_ev_map *)ev);
+		break;
+	case TTMON_EV_LAUNCH_SUMS:
+		ttmon_procs_launch_sums(h, (const struct ttmon_ev_launch_sums *)ev);
 		break;
 	case TTMON_EV_MAPS_DONE:
 		ttmon_maplist_done(h, (const struct ttmon_ev_maps_done *)ev);
@@ -182,6 +188,9 @@ void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, 
 		break;
 	case TTMON_EV_LAUNCHES:
 		ttmon_procs_launches(h, (const struct ttmon_ev_launches *)ev);
+		break;
+	case TTMON_EV_TAG:
+		ttmon_calls_tag(h, (const struct ttmon_ev_tag *)ev);
 		break;
 	case TTMON_EV_MMAP:
 		ttmon_hostmem_mmap(h, (const struct ttmon_ev_mmap *)ev);

@@ -21,37 +21,38 @@
 #include "core/sites.h"
 #include "core/symtab.h"
 
-#define TTMON_PROCS_MAX	     (1u << 20)
-#define TTMON_EXITED_KEPT    4096	 /* a service reuses the place of an exited process when this many younger ones are kept */
-#define TTMON_EXIT_GRACE_NS  2000000000ULL /* facts about an exited process may still come */
-#define TTMON_WANT_PAUSE_NS  100000000ULL  /* between two lists of one process */
-#define TTMON_ALLOC_EVENTS   4096	 /* a service keeps the younger half of more events of one allocation */
-#define TTMON_PIECES_MAX     1024	 /* allocations that one transfer can touch */
-#define TTMON_GHOSTS	     64
-#define TTMON_CHANGES	     256
-#define TTMON_VMAS_MAX	     (1u << 18)
-#define TTMON_ERRORS_MAX     4096
-#define TTMON_BLINDS_MAX     65536
-#define TTMON_EXECS	     8
-#define TTMON_GENS_SERVICE   65536
+#define TTMON_PROCS_MAX (1u << 20)
+#define TTMON_EXITED_KEPT \
+	4096 /* a service reuses the place of an exited process when this many younger ones are kept */
+#define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
+#define TTMON_WANT_PAUSE_NS 100000000ULL  /* between two lists of one process */
+#define TTMON_ALLOC_EVENTS  4096	  /* a service keeps the younger half of more events of one allocation */
+#define TTMON_PIECES_MAX    1024	  /* allocations that one transfer can touch */
+#define TTMON_GHOSTS	    64
+#define TTMON_CHANGES	    256
+#define TTMON_VMAS_MAX	    (1u << 18)
+#define TTMON_ERRORS_MAX    4096
+#define TTMON_BLINDS_MAX    65536
+#define TTMON_EXECS	    8
+#define TTMON_GENS_SERVICE  65536
 
 /* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
-#define TTMON_PROT_READ		0x1
-#define TTMON_PROT_WRITE	0x2
-#define TTMON_PROT_EXEC		0x4
-#define TTMON_MAP_SHARED	0x1 /* also set in MAP_SHARED_VALIDATE */
-#define TTMON_MAP_PRIVATE	0x2
-#define TTMON_MAP_ANONYMOUS	0x20
-#define TTMON_MAP_POPULATE	0x8000
-#define TTMON_MREMAP_DONTUNMAP	0x4
+#define TTMON_PROT_READ	       0x1
+#define TTMON_PROT_WRITE       0x2
+#define TTMON_PROT_EXEC	       0x4
+#define TTMON_MAP_SHARED       0x1 /* also set in MAP_SHARED_VALIDATE */
+#define TTMON_MAP_PRIVATE      0x2
+#define TTMON_MAP_ANONYMOUS    0x20
+#define TTMON_MAP_POPULATE     0x8000
+#define TTMON_MREMAP_DONTUNMAP 0x4
 
 /* Things with an address, by how they are looked up: the first layer that knows an address answers. */
 enum ttmon_layer {
-	TTMON_LAYER_DEV,    /* host_alloc, pool, managed, device: what CUDA gave out */
-	TTMON_LAYER_REG,    /* registered; may overlap */
+	TTMON_LAYER_DEV, /* host_alloc, pool, managed, device: what CUDA gave out */
+	TTMON_LAYER_REG, /* registered; may overlap */
 	TTMON_LAYER_CUSTOM,
-	TTMON_LAYER_MAP,    /* ordinary mappings */
-	TTMON_LAYER_TT,	    /* Tenstorrent: addresses of a device, never looked up by a host pointer */
+	TTMON_LAYER_MAP, /* ordinary mappings */
+	TTMON_LAYER_TT,	 /* Tenstorrent: addresses of a device, never looked up by a host pointer */
 	TTMON_LAYER_MAX,
 };
 
@@ -89,24 +90,24 @@ struct ttmon_hproc {
 	struct ttmon_hmap ordinals; /* by (site, size): how many */
 	struct ttmon_hmap gens;	    /* by address that is free now: next generation */
 	uint32_t gen_floor, gen_max;
-	uint64_t *ghosts;	    /* [TTMON_GHOSTS] ended, but a free may still come */
+	uint64_t *ghosts; /* [TTMON_GHOSTS] ended, but a free may still come */
 	uint32_t nr_ghosts;
 	struct ttmon_launch *launches; /* by cpu */
 	uint32_t nr_launches;
-	struct ttmon_vma *vmas;	    /* the list that is coming in */
+	struct ttmon_vma *vmas; /* the list that is coming in */
 	uint32_t nr_vmas, cap_vmas;
 	bool vmas_bad;
 	struct ttmon_change *changes; /* [TTMON_CHANGES] ring of the last changes told by events */
 	uint32_t nr_changes;
 	uint64_t last_change_ns;
-	uint64_t maps_from_ns;	    /* the last list was read after this, 0: none */
+	uint64_t maps_from_ns; /* the last list was read after this, 0: none */
 	uint64_t brk_first;
 	enum ttmon_want want;
 	uint64_t want_ns, want_after_ns;
 	uint64_t execs[TTMON_EXECS];
 	uint32_t nr_execs;
-	uint32_t records;	    /* in the tables: live and kept ones */
-	uint32_t queued;	    /* site operations to come */
+	uint32_t records; /* in the tables: live and kept ones */
+	uint32_t queued;  /* site operations to come */
 };
 
 struct ttmon_site_op {
@@ -126,10 +127,10 @@ struct ttmon_exited {
 struct ttmon_group {
 	uint32_t proc, site, allocs, aged; /* aged: of these, older than cold_age_ns */
 	uint8_t method;
-	bool in_place;	     /* a kernel may read one of them where it is */
-	bool made_up;	     /* one of them is a provisional mapping */
-	uint64_t name;	     /* hash of the name, or the mapping's own number */
-	uint64_t seq;	     /* the oldest that is still kept, TTMON_SEQTAB_END if none is */
+	bool in_place; /* a kernel may read one of them where it is */
+	bool made_up;  /* one of them is a provisional mapping */
+	uint64_t name; /* hash of the name, or the mapping's own number */
+	uint64_t seq;  /* the oldest that is still kept, TTMON_SEQTAB_END if none is */
 	uint64_t size, bytes, copies, copied, transfers, pin_ns, age_ns;
 	uint64_t cost_bytes; /* what would have to be pinned */
 };
@@ -150,17 +151,17 @@ struct ttmon_history {
 
 	struct ttmon_alloc **chunks; /* the records */
 	uint32_t nr_chunks, cap_chunks, free_id;
-	struct ttmon_seqtab seqs;    /* seq -> record */
+	struct ttmon_seqtab seqs; /* seq -> record */
 	uint64_t next_seq, oldest_seq;
 	uint64_t records;
-	struct ttmon_fifo freed;     /* seq: ended, in that order */
+	struct ttmon_fifo freed; /* seq: ended, in that order */
 
 	struct ttmon_hproc **procs;
 	uint32_t nr_procs, cap_procs;
 	struct ttmon_hmap by_tgid;
-	struct ttmon_fifo exited;    /* struct ttmon_exited: grace runs */
-	struct ttmon_fifo dead;	     /* u32: grace is over */
-	struct ttmon_fifo reusable;  /* u32: nobody will miss them */
+	struct ttmon_fifo exited;   /* struct ttmon_exited: grace runs */
+	struct ttmon_fifo dead;	    /* u32: grace is over */
+	struct ttmon_fifo reusable; /* u32: nobody will miss them */
 	uint32_t nr_wanted;
 
 	struct ttmon_symtab symtab;
@@ -173,6 +174,18 @@ struct ttmon_history {
 	uint32_t nr_blinds, cap_blinds;
 	struct ttmon_groups folded; /* what advice is made of, of allocations that are gone */
 };
+
+static inline uint64_t ttmon_page_down(const struct ttmon_history *h, uint64_t addr)
+{
+	return addr & ~(h->page_size - 1);
+}
+
+/* The last page of the address space ends where the addresses do. */
+static inline uint64_t ttmon_page_up(const struct ttmon_history *h, uint64_t addr)
+{
+	return addr > UINT64_MAX - h->page_size ? ttmon_page_down(h, UINT64_MAX)
+						: ttmon_page_down(h, addr + h->page_size - 1);
+}
 
 /* history.c */
 void ttmon_history_no_memory(struct ttmon_history *h);
@@ -213,7 +226,8 @@ static inline bool ttmon_rec_live(const struct ttmon_alloc *a)
 struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id);
 struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq);
 struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
-void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end, uint64_t unpin_ns);
+void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end,
+		   uint64_t unpin_ns);
 /* Give it another range; where the index has no room for that it is ended. */
 void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns);
 void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
@@ -226,11 +240,11 @@ void ttmon_rec_fini(struct ttmon_history *h);
 enum ttmon_layer ttmon_layer_of(unsigned int method);
 uint64_t ttmon_layer_key(const struct ttmon_alloc *a);
 /* The live one of this layer that holds addr, NULL; in REG the one that begins last. */
-struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
-				      uint64_t addr);
+struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				      enum ttmon_layer layer, uint64_t addr);
 /* The first one (by start) of this layer that overlaps [lo, hi), NULL. */
-struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
-					  uint64_t lo, uint64_t hi);
+struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p,
+					  enum ttmon_layer layer, uint64_t lo, uint64_t hi);
 enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a);
 
 /* procs.c */
@@ -243,6 +257,7 @@ void ttmon_procs_proc(struct ttmon_history *h, const struct ttmon_ev_proc *ev);
 void ttmon_procs_exit(struct ttmon_history *h, const struct ttmon_ev_exit *ev);
 void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev);
 void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launches *ev);
+void ttmon_procs_launch_sums(struct ttmon_history *h, const struct ttmon_ev_launch_sums *ev);
 void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
 void ttmon_procs_tick(struct ttmon_history *h);
 void ttmon_procs_fini(struct ttmon_history *h);
@@ -263,6 +278,7 @@ void ttmon_pins_del(struct ttmon_history *h, struct ttmon_hproc *p, const struct
 /* calls.c */
 void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev);
 void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev);
+void ttmon_calls_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev);
 void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev);
 void ttmon_calls_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev);
 void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
@@ -278,7 +294,8 @@ void ttmon_hostmem_mremap(struct ttmon_history *h, const struct ttmon_ev_mremap 
 void ttmon_hostmem_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev);
 /* Take [lo, hi) out of the ordinary mappings. */
 void ttmon_hostmem_carve(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns);
-void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent, uint64_t ts_ns);
+void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent,
+			   uint64_t ts_ns);
 
 /* maplist.c */
 void ttmon_maplist_map(struct ttmon_history *h, const struct ttmon_ev_map *ev);
@@ -297,6 +314,7 @@ void ttmon_advice_fini(struct ttmon_history *h);
 
 /* views.c */
 /* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */
-struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr, uint64_t *limit);
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr,
+				   uint64_t *limit);
 
 #endif

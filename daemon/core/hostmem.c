@@ -8,11 +8,6 @@
  */
 #include "core/history_int.h"
 
-static uint64_t page_up(const struct ttmon_history *h, uint64_t v)
-{
-	return v > UINT64_MAX - h->page_size ? v : ROUND_UP(v, h->page_size);
-}
-
 /* Remembered for a list that was read before this but comes in after it. */
 static void log_change(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
 {
@@ -26,11 +21,16 @@ static void log_change(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t 
 	p->changes[p->nr_changes++ % TTMON_CHANGES] = (struct ttmon_change){ lo, hi, ts_ns };
 }
 
-static struct ttmon_alloc *map_new(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t len, uint64_t ts_ns,
-				   uint32_t flags, const char *name)
+static struct ttmon_alloc *map_new(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t len,
+				   uint64_t ts_ns, uint32_t flags, const char *name)
 {
-	struct ttmon_rec_init in = { .addr = addr, .size = len, .ts_ns = ts_ns, .api_flags = flags, .device = -1,
-				     .method = TTMON_METHOD_MMAP, .name = name };
+	struct ttmon_rec_init in = { .addr = addr,
+				     .size = len,
+				     .ts_ns = ts_ns,
+				     .api_flags = flags,
+				     .device = -1,
+				     .method = TTMON_METHOD_MMAP,
+				     .name = name };
 	struct ttmon_alloc *a = addr && len ? ttmon_rec_new(h, p, &in) : NULL;
 
 	if (!a)
@@ -119,7 +119,7 @@ static void told_by_list(struct ttmon_history *h, struct ttmon_hproc *p, const s
 void ttmon_hostmem_mmap(struct ttmon_history *h, const struct ttmon_ev_mmap *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	uint64_t hi = ttmon_end_of(ev->addr, page_up(h, ev->len));
+	uint64_t hi = ttmon_end_of(ev->addr, ttmon_page_up(h, ev->len));
 
 	if (!p || hi <= ev->addr)
 		return;
@@ -139,7 +139,7 @@ void ttmon_hostmem_mmap(struct ttmon_history *h, const struct ttmon_ev_mmap *ev)
 void ttmon_hostmem_munmap(struct ttmon_history *h, const struct ttmon_ev_munmap *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	uint64_t hi = ttmon_end_of(ev->addr, page_up(h, ev->len));
+	uint64_t hi = ttmon_end_of(ev->addr, ttmon_page_up(h, ev->len));
 
 	if (!p || hi <= ev->addr)
 		return;
@@ -170,8 +170,8 @@ static void resize(struct ttmon_history *h, struct ttmon_hproc *p, const struct 
 }
 
 /* Puts what lay in the old range at the new place, cut to the new length. Returns up to where the new range is filled. */
-static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev, uint64_t old_end,
-			    uint64_t new_end)
+static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev,
+			    uint64_t old_end, uint64_t new_end)
 {
 	uint64_t at = ev->old_addr, filled = ev->new_addr;
 	struct ttmon_alloc *a;
@@ -198,8 +198,8 @@ static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, cons
 void ttmon_hostmem_mremap(struct ttmon_history *h, const struct ttmon_ev_mremap *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	uint64_t old_end = ttmon_end_of(ev->old_addr, page_up(h, ev->old_len));
-	uint64_t new_end = ttmon_end_of(ev->new_addr, page_up(h, ev->new_len)), filled;
+	uint64_t old_end = ttmon_end_of(ev->old_addr, ttmon_page_up(h, ev->old_len));
+	uint64_t new_end = ttmon_end_of(ev->new_addr, ttmon_page_up(h, ev->new_len)), filled;
 	bool apart = new_end <= ev->old_addr || ev->new_addr >= old_end; /* the kernel allows nothing else */
 	struct ttmon_alloc *at_new;
 
@@ -247,7 +247,7 @@ static struct ttmon_alloc *heap_of(const struct ttmon_history *h, const struct t
 void ttmon_hostmem_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	uint64_t end = page_up(h, ev->brk), start;
+	uint64_t end = ttmon_page_up(h, ev->brk), start;
 	struct ttmon_alloc *heap;
 
 	if (!p || (p->maps_from_ns && ev->h.ts_ns < p->maps_from_ns))
@@ -262,7 +262,8 @@ void ttmon_hostmem_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev)
 	log_change(h, p, start, MAX(end, heap ? ttmon_rec_limit(heap) : end), ev->h.ts_ns);
 	if (!heap) {
 		if (end > start && !ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, start, end))
-			map_new(h, p, start, end - start, ev->h.ts_ns, TTMON_MAP_PRIVATE | TTMON_MAP_ANONYMOUS, "[heap]");
+			map_new(h, p, start, end - start, ev->h.ts_ns, TTMON_MAP_PRIVATE | TTMON_MAP_ANONYMOUS,
+				"[heap]");
 	} else if (end <= start) {
 		p->brk_first = start;
 		unmap_registered(h, p, start, ttmon_rec_limit(heap), ev->h.ts_ns);
@@ -275,7 +276,8 @@ void ttmon_hostmem_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev)
 	}
 }
 
-void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent, uint64_t ts_ns)
+void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent,
+			   uint64_t ts_ns)
 {
 	uint64_t at = 0;
 	struct ttmon_alloc *from;

@@ -95,7 +95,8 @@ static bool no_allocation(const struct ttmon_vma *v)
 {
 	bool file = v->name && v->name[0] == '/';
 
-	return !(v->prot & (TTMON_PROT_READ | TTMON_PROT_WRITE)) || (file && v->prot & TTMON_PROT_EXEC && !(v->prot & TTMON_PROT_WRITE)) ||
+	return !(v->prot & (TTMON_PROT_READ | TTMON_PROT_WRITE)) ||
+	       (file && v->prot & TTMON_PROT_EXEC && !(v->prot & TTMON_PROT_WRITE)) ||
 	       (v->name && !strncmp(v->name, "[v", 2));
 }
 
@@ -190,8 +191,12 @@ static void fill(struct ttmon_history *h, struct ttmon_hproc *p, const struct tt
 	while (lo < hi) {
 		struct ttmon_alloc *a = ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, lo, hi);
 		uint64_t gap_end = a ? MAX(a->addr, lo) : hi;
-		struct ttmon_rec_init in = { .addr = lo, .size = gap_end - lo, .ts_ns = from_ns, .device = -1,
-					     .method = TTMON_METHOD_MMAP, .name = v->name };
+		struct ttmon_rec_init in = { .addr = lo,
+					     .size = gap_end - lo,
+					     .ts_ns = from_ns,
+					     .device = -1,
+					     .method = TTMON_METHOD_MMAP,
+					     .name = v->name };
 
 		if (a && !same_thing(a, v)) {
 			ttmon_hostmem_carve(h, p, MAX(a->addr, lo), MIN(ttmon_rec_limit(a), hi), from_ns);
@@ -316,10 +321,10 @@ void ttmon_maplist_done(struct ttmon_history *h, const struct ttmon_ev_maps_done
 struct ttmon_alloc *ttmon_maplist_provisional(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi,
 					      uint64_t ts_ns)
 {
-	struct ttmon_rec_init in = { .ts_ns = ts_ns, .device = -1, .method = TTMON_METHOD_MMAP,
-				     .bits = TTMON_AL_PROVISIONAL };
-	uint64_t first = lo & ~(h->page_size - 1);
-	uint64_t last = hi > UINT64_MAX - h->page_size ? hi : ROUND_UP(hi, h->page_size);
+	struct ttmon_rec_init in = {
+		.ts_ns = ts_ns, .device = -1, .method = TTMON_METHOD_MMAP, .bits = TTMON_AL_PROVISIONAL
+	};
+	uint64_t first = ttmon_page_down(h, lo), last = ttmon_page_up(h, hi);
 	struct ttmon_alloc *left = NULL, *right = NULL;
 	struct ttmon_ranges_pos pos;
 	uint64_t right_seq = TTMON_SEQTAB_END;

@@ -91,8 +91,8 @@ static bool barred(uint64_t from, uint64_t to, const uint64_t *barriers, uint32_
 	return false;
 }
 
-const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t addr, uint64_t ts_ns, const uint64_t *barriers,
-					 uint32_t nr_barriers)
+const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t addr, uint64_t ts_ns,
+					 const uint64_t *barriers, uint32_t nr_barriers)
 {
 	const struct ttmon_xmap *then = NULL, *later = NULL;
 
@@ -104,7 +104,8 @@ const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t ad
 		if (x->from_ns <= ts_ns) {
 			if (ts_ns < x->to_ns && (!then || x->from_ns > then->from_ns))
 				then = x;
-		} else if ((!later || x->from_ns < later->from_ns) && !barred(ts_ns, x->from_ns, barriers, nr_barriers)) {
+		} else if ((!later || x->from_ns < later->from_ns) &&
+			   !barred(ts_ns, x->from_ns, barriers, nr_barriers)) {
 			later = x;
 		}
 	}

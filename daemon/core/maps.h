@@ -30,8 +30,8 @@ int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t 
 void ttmon_maps_end(struct ttmon_maps *m, uint64_t ts_ns);
 /* What was there at ts_ns. A mapping first told of later counts as having been there, unless *barrier (an exec) lies between:
  * barriers are ascending. NULL if none. */
-const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t addr, uint64_t ts_ns, const uint64_t *barriers,
-					 uint32_t nr_barriers);
+const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t addr, uint64_t ts_ns,
+					 const uint64_t *barriers, uint32_t nr_barriers);
 /* A forked child has what its parent had. */
 int ttmon_maps_inherit(struct ttmon_maps *m, const struct ttmon_maps *parent, uint64_t ts_ns) _must_check;
 /* Forget what ended before ts_ns. */

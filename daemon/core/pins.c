@@ -7,16 +7,6 @@
  */
 #include "core/history_int.h"
 
-static uint64_t page_down(const struct ttmon_history *h, uint64_t addr)
-{
-	return addr & ~(h->page_size - 1);
-}
-
-static uint64_t page_up(const struct ttmon_history *h, uint64_t addr)
-{
-	return addr > UINT64_MAX - h->page_size ? page_down(h, UINT64_MAX) : page_down(h, addr + h->page_size - 1);
-}
-
 /* Steps through the live pinned ranges of a layer in order of their start. */
 struct walk {
 	const struct ttmon_ranges *r;
@@ -38,7 +28,7 @@ static void settle(const struct ttmon_history *h, struct walk *w, const struct t
 /* Pages of a that no other live pinned range of the process touches. */
 static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
-	uint64_t lo = page_down(h, a->addr), hi = page_up(h, ttmon_rec_limit(a)), covered = lo, own = 0;
+	uint64_t lo = ttmon_page_down(h, a->addr), hi = ttmon_page_up(h, ttmon_rec_limit(a)), covered = lo, own = 0;
 	struct walk w[2] = { { .r = &p->layer[TTMON_LAYER_DEV] }, { .r = &p->layer[TTMON_LAYER_REG] } };
 
 	for (unsigned int i = 0; i < 2; i++) {
@@ -51,8 +41,8 @@ static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hpro
 
 		if (!next->at || next->pos.start >= hi)
 			break;
-		start = page_down(h, next->pos.start);
-		end = page_up(h, ttmon_rec_limit(ttmon_rec_at(h, next->pos.val)));
+		start = ttmon_page_down(h, next->pos.start);
+		end = ttmon_page_up(h, ttmon_rec_limit(ttmon_rec_at(h, next->pos.val)));
 		if (start > covered)
 			own += start - covered;
 		covered = MAX(covered, MIN(end, hi));

@@ -161,7 +161,8 @@ struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uin
 }
 
 /* All records of a layer end; in order of address, so that replays agree. */
-static void end_layer(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t ts_ns, enum ttmon_end end)
+static void end_layer(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t ts_ns,
+		      enum ttmon_end end)
 {
 	struct ttmon_ranges_pos pos;
 
@@ -265,7 +266,9 @@ void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev)
 
 	if (!p)
 		return;
-	slot = ev->what == TTMON_TEXT_EXE ? &p->pub.exe : ev->what == TTMON_TEXT_CMDLINE ? &p->pub.cmdline : &p->pub.cgroup;
+	slot = ev->what == TTMON_TEXT_EXE	? &p->pub.exe
+	       : ev->what == TTMON_TEXT_CMDLINE ? &p->pub.cmdline
+						: &p->pub.cgroup;
 	while (len && ev->text[len - 1] == '\0')
 		len--;
 	text = malloc(len + 1);
@@ -306,23 +309,35 @@ static uint64_t grown(uint64_t *known, uint64_t now)
 	return diff;
 }
 
-void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launches *ev)
+static void add_launches(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t cpu, uint64_t kernels,
+			 uint64_t graphs, uint64_t graph_copies)
 {
-	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	struct ttmon_launch *l = p ? launch_of(h, p, ev->h.cpu) : NULL;
-	uint64_t kernels, graphs, graph_copies;
+	struct ttmon_launch *l = p ? launch_of(h, p, cpu) : NULL;
 
 	if (!l)
 		return;
-	kernels = grown(&l->kernels, ev->kernels);
-	graphs = grown(&l->graphs, ev->graphs);
-	graph_copies = grown(&l->graph_copies, ev->graph_copies);
+	kernels = grown(&l->kernels, kernels);
+	graphs = grown(&l->graphs, graphs);
+	graph_copies = grown(&l->graph_copies, graph_copies);
 	p->pub.kernels += kernels;
 	p->pub.graphs += graphs;
 	p->pub.graph_copies += graph_copies;
 	h->totals.kernels += kernels;
 	h->totals.graphs += graphs;
 	h->totals.graph_copies += graph_copies;
+}
+
+void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launches *ev)
+{
+	add_launches(h, ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns), ev->h.cpu, ev->kernels, ev->graphs,
+		     ev->graph_copies);
+}
+
+/* Read by the daemon: at the end of the process, or of the capture. */
+void ttmon_procs_launch_sums(struct ttmon_history *h, const struct ttmon_ev_launch_sums *ev)
+{
+	add_launches(h, ttmon_procs_fact(h, ev->h.tgid, ev->h.ts_ns), ev->of_cpu, ev->kernels, ev->graphs,
+		     ev->graph_copies);
 }
 
 static int compare_error(const struct ttmon_error_count *e, uint32_t proc, uint16_t fn, int32_t err)
@@ -376,8 +391,8 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 /* Nothing of it is shown but its name. */
 static bool idle(const struct ttmon_hproc *p)
 {
-	uint64_t seen = p->pub.allocs | p->pub.frees | p->pub.failed | p->pub.captured | p->pub.kernels | p->pub.graphs |
-			p->pub.unknown_frees | p->pub.unmatched;
+	uint64_t seen = p->pub.allocs | p->pub.frees | p->pub.failed | p->pub.captured | p->pub.kernels |
+			p->pub.graphs | p->pub.unknown_frees | p->pub.unmatched;
 
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		for (unsigned int m = 0; m < TTMON_MEM_MAX; m++)
@@ -389,7 +404,8 @@ void ttmon_procs_tick(struct ttmon_history *h)
 {
 	const struct ttmon_exited *e;
 
-	while ((e = ttmon_fifo_front(&h->exited)) && h->now_ns > e->ts_ns && h->now_ns - e->ts_ns >= TTMON_EXIT_GRACE_NS) {
+	while ((e = ttmon_fifo_front(&h->exited)) && h->now_ns > e->ts_ns &&
+	       h->now_ns - e->ts_ns >= TTMON_EXIT_GRACE_NS) {
 		struct ttmon_hproc *p = h->procs[e->proc];
 
 		if (p->queued)

@@ -73,7 +73,7 @@ static void dir_remove(struct ttmon_ranges *r, uint32_t at)
 }
 
 /* Moves the ranges of block `at` from index `from` on into a new block after it. */
-static int split(struct ttmon_ranges *r, uint32_t at, uint32_t from)
+static int split_block(struct ttmon_ranges *r, uint32_t at, uint32_t from)
 {
 	struct ttmon_ranges_block *b = r->dir[at].b, *right;
 
@@ -118,7 +118,7 @@ int ttmon_ranges_add(struct ttmon_ranges *r, uint64_t start, uint64_t end, uint3
 	if (b->n == BLOCK) {
 		bool append = at + 1 == r->blocks && i == BLOCK;
 
-		err = split(r, at, append ? BLOCK : BLOCK / 2);
+		err = split_block(r, at, append ? BLOCK : BLOCK / 2);
 		if (err)
 			return err;
 		if (i > r->dir[at].b->n || append) {

@@ -64,8 +64,8 @@ enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
 	return TTMON_MEM_UNKNOWN;
 }
 
-struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
-				      uint64_t addr)
+struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				      enum ttmon_layer layer, uint64_t addr)
 {
 	const struct ttmon_ranges *r = &p->layer[layer];
 	struct ttmon_ranges_pos pos;
@@ -81,8 +81,8 @@ struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struc
 	return NULL;
 }
 
-struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
-					  uint64_t lo, uint64_t hi)
+struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p,
+					  enum ttmon_layer layer, uint64_t lo, uint64_t hi)
 {
 	const struct ttmon_ranges *r = &p->layer[layer];
 	struct ttmon_ranges_pos pos;
@@ -269,9 +269,19 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 	a = ttmon_rec_at(h, id);
 	h->free_id = (uint32_t)a->addr;
 	*a = (struct ttmon_alloc){
-		.addr = in->addr, .size = in->size, .alloc_ns = in->ts_ns, .pin_ns = in->pin_ns,
-		.copies = no_traffic.copies, .bytes = no_traffic.bytes, .proc = p->pub.idx, .api_flags = in->api_flags,
-		.fn = in->fn, .device = in->device, .method = in->method, .bits = in->bits, .states = TTMON_ST_CREATED,
+		.addr = in->addr,
+		.size = in->size,
+		.alloc_ns = in->ts_ns,
+		.pin_ns = in->pin_ns,
+		.copies = no_traffic.copies,
+		.bytes = no_traffic.bytes,
+		.proc = p->pub.idx,
+		.api_flags = in->api_flags,
+		.fn = in->fn,
+		.device = in->device,
+		.method = in->method,
+		.bits = in->bits,
+		.states = TTMON_ST_CREATED,
 	};
 	if (in->name) {
 		a->name = malloc(strlen(in->name) + 1);
@@ -321,7 +331,8 @@ void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a)
 	keep_gen(h, p, key, a->gen);
 }
 
-void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end, uint64_t unpin_ns)
+void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end,
+		   uint64_t unpin_ns)
 {
 	struct ttmon_hproc *p = h->procs[a->proc];
 	uint64_t seq = ttmon_alloc_seq(a);
@@ -414,8 +425,7 @@ static void warm(struct ttmon_history *h, struct ttmon_alloc *a, const struct tt
 			ttmon_history_no_memory(h);
 			return;
 		}
-		a->heat->origin_ns = a->alloc_ns;
-		a->heat->width_ns = TTMON_HEAT_WIDTH_NS;
+		ttmon_heat_init(a->heat, a->alloc_ns, t->ts_ns);
 	}
 	ttmon_heat_add(a->heat, t->ts_ns, t->bytes);
 	if (a->size < h->cfg.page_heat_bytes)
@@ -436,8 +446,12 @@ static void warm(struct ttmon_history *h, struct ttmon_alloc *a, const struct tt
 
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
 {
-	struct ttmon_aev ev = { .ts_ns = t->ts_ns, .kind = (uint8_t)t->kind, .mem = (uint8_t)t->mem, .bits = t->bits,
-				.bytes = t->bytes, .offset = t->offset };
+	struct ttmon_aev ev = { .ts_ns = t->ts_ns,
+				.kind = (uint8_t)t->kind,
+				.mem = (uint8_t)t->mem,
+				.bits = t->bits,
+				.bytes = t->bytes,
+				.offset = t->offset };
 	struct ttmon_traffic *tr = traffic(h, a);
 	struct ttmon_site *site = &h->sites.v[a->site];
 

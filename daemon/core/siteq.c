@@ -56,8 +56,13 @@ static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool
 {
 	struct ttmon_hproc *p = h->procs[op->proc];
 	struct ttmon_site_query q = {
-		.stacks = &p->stacks, .stack = op->stack, .maps = &p->maps, .ts_ns = op->ts_ns,
-		.execs = p->execs, .nr_execs = p->nr_execs, .final = final,
+		.stacks = &p->stacks,
+		.stack = op->stack,
+		.maps = &p->maps,
+		.ts_ns = op->ts_ns,
+		.execs = p->execs,
+		.nr_execs = p->nr_execs,
+		.final = final,
 	};
 	int err;
 

@@ -162,7 +162,8 @@ static uint64_t site_key(const struct ttmon_symtab *symtab, const struct ttmon_f
 	return key;
 }
 
-static int find_site(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_frame *f, uint32_t n, uint32_t *ret)
+static int find_site(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_frame *f, uint32_t n,
+		     uint32_t *ret)
 {
 	uint64_t key = site_key(symtab, f, n), at = ttmon_hmap_get(&s->by_key, key);
 	_cleanup_free_ struct ttmon_frame *frames = NULL;
@@ -197,7 +198,8 @@ static int find_site(struct ttmon_sites *s, struct ttmon_symtab *symtab, const s
 	return 0;
 }
 
-int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_site_query *q, uint32_t *ret)
+int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_site_query *q,
+			uint32_t *ret)
 {
 	struct ttmon_stack *st = q->stacks->v[q->stack];
 	struct ttmon_frame frames[TTMON_MAX_FRAMES];

@@ -154,7 +154,8 @@ bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmo
 	return ttmon_evlog_next(&t->log, pos, ev);
 }
 
-struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr, uint64_t *limit)
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr,
+				   uint64_t *limit)
 {
 	*limit = UINT64_MAX;
 	for (unsigned int l = 0; l <= TTMON_LAYER_MAP; l++) {

@@ -86,7 +86,7 @@ static bool wanted(const struct ttmon_bpf_cfg *cfg, enum ttmon_prog prog)
 	return true;
 }
 
-static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+_printf_(2, 0) static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
 	char line[1024];
 	size_t n;
@@ -172,7 +172,7 @@ static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
 	else if (err)
 		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs cannot be used: %s", strerror(-err));
 	else
-		log_info("this kernel has no uprobe_multi links: using tracefs events, which take about a second to remove");
+		log_debug("no uprobe_multi links: uprobes through tracefs events");
 	return err;
 }
 
@@ -397,33 +397,46 @@ void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_
 	}
 }
 
-void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
-			     void *ctx)
+static void tell_launches(const struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
+			  void *ctx)
 {
 	struct sums {
 		uint64_t slot, kernels, graphs, graph_copies;
 	};
 	_cleanup_free_ struct sums *v = calloc(b->cpus, sizeof(*v));
-	int fd = bpf_map__fd(b->skel->maps.launches);
+
+	if (!v || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.launches), &tgid, v))
+		return;
+	for (uint32_t cpu = 0; cpu < b->cpus; cpu++) {
+		struct ttmon_ev_launch_sums e = {
+			.h = { .ts_ns = now_ns, .kind = TTMON_EV_LAUNCH_SUMS, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
+			.of_cpu = cpu,
+			.kernels = v[cpu].kernels,
+			.graphs = v[cpu].graphs,
+			.graph_copies = v[cpu].graph_copies,
+		};
+
+		if (e.kernels | e.graphs | e.graph_copies)
+			cb(ctx, &e, sizeof(e));
+	}
+}
+
+void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
+			     void *ctx)
+{
 	uint32_t key, *prev = NULL;
 
-	while (v && !bpf_map_get_next_key(fd, prev, &key)) {
+	while (!bpf_map_get_next_key(bpf_map__fd(b->skel->maps.launches), prev, &key)) {
+		tell_launches(b, key, now_ns, cb, ctx);
 		prev = &key;
-		if (bpf_map_lookup_elem(fd, &key, v))
-			continue;
-		for (uint32_t cpu = 0; cpu < b->cpus; cpu++) {
-			struct ttmon_ev_launch_sums e = {
-				.h = { .ts_ns = now_ns, .kind = TTMON_EV_LAUNCH_SUMS, .cpu = TTMON_CPU_DAEMON, .tgid = key },
-				.of_cpu = cpu,
-				.kernels = v[cpu].kernels,
-				.graphs = v[cpu].graphs,
-				.graph_copies = v[cpu].graph_copies,
-			};
-
-			if (e.kernels | e.graphs | e.graph_copies)
-				cb(ctx, &e, sizeof(e));
-		}
 	}
+}
+
+void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
+			     void *ctx)
+{
+	tell_launches(b, tgid, now_ns, cb, ctx);
+	bpf_map_delete_elem(bpf_map__fd(b->skel->maps.launches), &tgid);
 }
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b)

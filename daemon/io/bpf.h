@@ -75,6 +75,9 @@ bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid);
 void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* Launch sums of every process and CPU, as facts TTMON_EV_LAUNCH_SUMS. */
 void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+/* Those of one process that has ended, which are then forgotten. */
+void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
+			     void *ctx);
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b); /* possible CPUs */
 struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t cpu);

@@ -81,7 +81,7 @@ struct state {
 	struct ttmon_kernel_counts kernel;
 	struct ttmon_accounting acc;
 	struct ttmon_history_totals tot;
-	uint64_t attempted, lost, decoded, malformed;
+	uint64_t attempted, lost, decoded, malformed, malformed_facts;
 	bool identity;
 };
 
@@ -97,8 +97,12 @@ static void gather(const struct ttmon_history *h, const struct ttmon_pipeline *p
 		s->lost += s->kernel.lost[i];
 		s->decoded += s->acc.decoded[i];
 	}
-	for (size_t i = 0; i < TTMON_DECODE_MAX; i++)
+	/* Facts are refused by the decoder or, when they contradict what is known, by the history. */
+	s->malformed_facts = s->tot.malformed_facts;
+	for (size_t i = 0; i < TTMON_DECODE_MAX; i++) {
 		s->malformed += s->acc.malformed[i];
+		s->malformed_facts += s->acc.malformed_facts[i];
+	}
 	s->identity = ttmon_pipeline_check(p, ignored, sizeof(ignored));
 }
 
@@ -173,7 +177,7 @@ static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history
 	key_num(w, "malformed", s->malformed);
 	key_num(w, "late", s->acc.late);
 	key_num(w, "arena_full", s->acc.arena_full);
-	key_num(w, "malformed_facts", s->tot.malformed_facts);
+	key_num(w, "malformed_facts", s->malformed_facts);
 	key_num(w, "unknown_frees", s->tot.unknown_frees);
 	key_num(w, "unmatched", s->tot.unmatched);
 	key_num(w, "superseded", s->tot.superseded);

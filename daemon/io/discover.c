@@ -10,6 +10,7 @@
 
 #include "io/discover_int.h"
 #include "io/facts.h"
+#include "util/clock.h"
 
 static int cmp_process(const void *a, const void *b)
 {

@@ -61,6 +61,5 @@ void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const stru
 /* Close and detach what is gone; any_process: some process is still traced. */
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process);
 void ttmon_objects_free(struct ttmon_discover *d);
-uint64_t ttmon_mono_ns(void);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "io/discover_int.h"
 #include "io/facts.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /* Objects of traced processes are kept open for their symbols; past this many they are opened again by path when asked for. */
@@ -37,14 +38,6 @@ static int cmp_object(const void *a, const void *b)
 	if (x->ino != y->ino)
 		return x->ino < y->ino ? -1 : 1;
 	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
-}
-
-uint64_t ttmon_mono_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 static const char *base_name(const char *path)

@@ -3,7 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/utsname.h>
-#include <time.h>
+
+#include "util/clock.h"
 
 #define TEXT_MAX 4096
 
@@ -136,14 +137,6 @@ void ttmon_fact_names(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid
 	}
 }
 
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 void ttmon_fact_clock(ttmon_fact_fn fn, void *ctx, uint32_t nr_cpus, uint32_t capture, uint32_t options)
 {
 	struct ttmon_ev_clock e = {
@@ -155,9 +148,9 @@ void ttmon_fact_clock(ttmon_fact_fn fn, void *ctx, uint32_t nr_cpus, uint32_t ca
 	};
 	struct utsname u;
 
-	e.mono_ns = e.h.ts_ns = clock_ns(CLOCK_MONOTONIC);
-	e.real_ns = clock_ns(CLOCK_REALTIME);
-	e.boot_ns = clock_ns(CLOCK_BOOTTIME);
+	e.mono_ns = e.h.ts_ns = ttmon_clock_ns(CLOCK_MONOTONIC);
+	e.real_ns = ttmon_clock_ns(CLOCK_REALTIME);
+	e.boot_ns = ttmon_clock_ns(CLOCK_BOOTTIME);
 	if (!uname(&u)) {
 		snprintf(e.hostname, sizeof(e.hostname), "%.63s", u.nodename);
 		snprintf(e.release, sizeof(e.release), "%.63s", u.release);

@@ -21,7 +21,8 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
+
+#include "util/clock.h"
 
 /* Threads that may wait at once. What comes above is let go at once, and counted. */
 #define MAX_HELD 512
@@ -55,14 +56,6 @@ int ttmon_keeper_continue(int listener, uint64_t id)
 	u.resp.id = id;
 	u.resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &u.resp) ? -errno : 0;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
 static void forget(struct keeper *k, uint64_t id)
@@ -110,7 +103,7 @@ static void take_request(struct keeper *k)
 		let_go(k, u.notif.id);
 		return;
 	}
-	k->held[k->nr_held++] = (struct held){ u.notif.id, now_ns() + TTMON_KEEPER_TIMEOUT_MS * NSEC_PER_MS };
+	k->held[k->nr_held++] = (struct held){ u.notif.id, ttmon_mono_ns() + TTMON_KEEPER_TIMEOUT_MS * NSEC_PER_MS };
 }
 
 static void hear_daemon(struct keeper *k)
@@ -139,7 +132,7 @@ static void hear_daemon(struct keeper *k)
 
 static void expire(struct keeper *k)
 {
-	uint64_t missed = k->missed, now = now_ns();
+	uint64_t missed = k->missed, now = ttmon_mono_ns();
 
 	while (k->nr_held && !ttmon_before(now, k->held[0].deadline_ns)) {
 		uint64_t id = k->held[0].id;
@@ -159,7 +152,7 @@ static int next_timeout_ms(const struct keeper *k)
 
 	if (!k->nr_held)
 		return -1;
-	left = (int64_t)(k->held[0].deadline_ns - now_ns());
+	left = (int64_t)(k->held[0].deadline_ns - ttmon_mono_ns());
 	return left <= 0 ? 0 : (int)(left / (int64_t)NSEC_PER_MS) + 1;
 }
 

@@ -8,12 +8,12 @@
 
 #include "util/log.h"
 
-#define GROUP	 "ttmond"
+#define GROUP	     "ttmond"
 #define NAME_MAX_LEN 63 /* the kernel's MAX_EVENT_NAME_LEN, less the end */
 
 struct event {
-	uint32_t id;  /* the cookie of its link, and part of its name */
-	int handle;   /* the fd that the caller knows; -1: detached, but could not be removed yet */
+	uint32_t id; /* the cookie of its link, and part of its name */
+	int handle;  /* the fd that the caller knows; -1: detached, but could not be removed yet */
 	int link;
 	bool created; /* it is in uprobe_events */
 	uint32_t *low;
@@ -22,7 +22,7 @@ struct event {
 
 struct ttmon_uprobe_legacy {
 	int cookies_fd;
-	int dir_fd; /* tracefs */
+	int dir_fd;  /* tracefs */
 	int list_fd; /* uprobe_events */
 	uint64_t page;
 	uint64_t start; /* of this process */
@@ -48,7 +48,8 @@ static uint64_t process_start(uint32_t pid)
 	buf[n] = '\0';
 	/* The name in parentheses may hold anything; field 22 is the 20th after it. */
 	p = strrchr(buf, ')');
-	if (!p || sscanf(p + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu", &start) != 1)
+	if (!p || sscanf(p + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
+			 &start) != 1)
 		return 0;
 	return start;
 }
@@ -67,7 +68,8 @@ bool ttmon_uprobe_legacy_parse(const char *line, char *name, size_t n, uint32_t 
 	if ((line[0] != 'p' && line[0] != 'r') || strncmp(line + 1, ":" GROUP "/", sizeof(GROUP) + 1))
 		return false;
 	line += sizeof(GROUP) + 2;
-	if (sscanf(line, "t%10u_%20llu_%10u%n", &p, &s, &id, &len) != 3 || (size_t)len >= n || (line[len] != ' ' && line[len] != '\n'))
+	if (sscanf(line, "t%10u_%20llu_%10u%n", &p, &s, &id, &len) != 3 || (size_t)len >= n ||
+	    (line[len] != ' ' && line[len] != '\n'))
 		return false;
 	memcpy(name, line, (size_t)len);
 	name[len] = '\0';
@@ -257,8 +259,8 @@ static int create_event(struct ttmon_uprobe_legacy *l, struct event *e, const ch
 
 		if (group[i] != which)
 			continue;
-		snprintf(line, sizeof(line), "%c:" GROUP "/%s /proc/self/fd/%d:0x%llx\n", on_return ? 'r' : 'p', name, object_fd,
-			 (unsigned long long)set->offsets[i]);
+		snprintf(line, sizeof(line), "%c:" GROUP "/%s /proc/self/fd/%d:0x%llx\n", on_return ? 'r' : 'p', name,
+			 object_fd, (unsigned long long)set->offsets[i]);
 		err = command(l->list_fd, line);
 		if (err && err != -EEXIST)
 			return err;
@@ -267,14 +269,15 @@ static int create_event(struct ttmon_uprobe_legacy *l, struct event *e, const ch
 	return 0;
 }
 
-static int tell_cookies(struct ttmon_uprobe_legacy *l, struct event *e, const struct ttmon_uprobe_set *set, const uint32_t *group,
-			uint32_t which)
+static int tell_cookies(struct ttmon_uprobe_legacy *l, struct event *e, const struct ttmon_uprobe_set *set,
+			const uint32_t *group, uint32_t which)
 {
 	e->low = malloc(set->n * sizeof(*e->low));
 	if (!e->low)
 		return -ENOMEM;
 	for (size_t i = 0; i < set->n; i++) {
-		struct ttmon_uprobe_legacy_key k = { .event = e->id, .low = (uint32_t)(set->offsets[i] & (l->page - 1)) };
+		struct ttmon_uprobe_legacy_key k = { .event = e->id,
+						     .low = (uint32_t)(set->offsets[i] & (l->page - 1)) };
 
 		if (group[i] != which)
 			continue;

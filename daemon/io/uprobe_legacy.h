@@ -6,8 +6,10 @@
  * under one tracefs uprobe event, which is one perf event and one link. A link has one cookie, which cannot tell its functions
  * apart, but the instruction pointer can: a mapping begins at a page boundary in the file as in memory, so its lower bits are
  * those of the file offset. BPF looks the cookie up by (event, lower bits). Offsets of one set that agree in them, up to three in
- * NVIDIA's runtime, go into different events. (bpf_find_vma() would tell the whole offset, but fails while another thread of
- * the program holds the lock of the address space.) Return probes need no lookup: the call in flight is known.
+ * NVIDIA's runtime, go into different events. Return probes need no lookup: the call in flight is known.
+ *
+ * (bpf_find_vma() would tell the whole offset, but gives up while somebody holds the lock of the address space: with one other
+ * thread that maps memory, 0.3 to 15 of 100 calls on Linux 6.1.)
  *
  * The events are named after the process that made them. Those of a daemon that was killed are removed by the next one.
  */
