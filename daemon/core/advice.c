@@ -42,7 +42,7 @@ static struct ttmon_group *group_of(struct ttmon_groups *gs, const struct ttmon_
 {
 	uint64_t key = key_of(id), at;
 
-	for (; (at = ttmon_hmap_get(&gs->by_key, key)) != TTMON_HMAP_NONE; key++)
+	for (; (at = ttmon_hmap_get(&gs->by_key, key)) < gs->n; key++)
 		if (same_group(&gs->v[at], id))
 			return &gs->v[at];
 	if (gs->n >= max)
@@ -220,10 +220,11 @@ static int gather(const struct ttmon_history *h, struct ttmon_groups *gs)
 	for (uint64_t seq = ttmon_seqtab_next(&h->seqs, 0); seq != TTMON_SEQTAB_END;
 	     seq = ttmon_seqtab_next(&h->seqs, seq + 1)) {
 		const struct ttmon_alloc *a = ttmon_rec_by_seq(h, seq);
-		struct ttmon_group id = identity(a, false), *g;
+		struct ttmon_group id, *g;
 
 		if (!of_interest(a))
 			continue;
+		id = identity(a, false);
 		g = group_of(gs, &id, UINT32_MAX);
 		if (!g)
 			return -ENOMEM;

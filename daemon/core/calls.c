@@ -260,7 +260,7 @@ void ttmon_calls_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev)
 void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	uint64_t at = ev->addr, end;
+	uint64_t end;
 
 	if (!p)
 		return;
@@ -270,9 +270,9 @@ void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 	}
 	end = ttmon_end_of(ev->addr, ev->bytes ? ev->bytes : 1);
 	for (unsigned int l = 0; l <= TTMON_LAYER_REG; l++) {
+		uint64_t at = ev->addr;
 		struct ttmon_alloc *a;
 
-		at = ev->addr;
 		for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, l, at, end)); n++) {
 			uint64_t from = MAX(a->addr, at), to = MIN(ttmon_rec_limit(a), end);
 			struct ttmon_aev aev = { .ts_ns = ev->h.ts_ns,

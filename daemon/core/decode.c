@@ -239,6 +239,12 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 
 		return value_if(!is_terminated(e->tag, sizeof(e->tag)));
 	}
+	case TTMON_EV_COPY_SITE: {
+		const struct ttmon_ev_copy_site *e = (const void *)ev;
+
+		return check_tail(ev->kind, size, (uint64_t)e->nframes * sizeof(e->frames[0]),
+				  e->nframes > TTMON_MAX_FRAMES || !ttmon_fn_name(e->fn));
+	}
 	default: /* nothing in them is an index or a length */
 		return TTMON_DECODE_OK;
 	}

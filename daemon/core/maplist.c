@@ -105,11 +105,12 @@ static uint32_t tidy(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t co
 {
 	uint32_t skip = p->nr_vmas - count, n = 0;
 
+	if (!p->nr_vmas)
+		return 0;
 	for (uint32_t i = 0; i < skip; i++)
 		free(p->vmas[i].name);
 	memmove(p->vmas, p->vmas + skip, count * sizeof(*p->vmas));
-	if (count)
-		qsort(p->vmas, count, sizeof(*p->vmas), by_start);
+	qsort(p->vmas, count, sizeof(*p->vmas), by_start);
 	for (uint32_t i = 0; i < count; i++) {
 		bool overlaps = n && p->vmas[i].start < p->vmas[n - 1].end;
 

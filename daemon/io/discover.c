@@ -124,6 +124,9 @@ static int listing_read(uint32_t tgid, struct ttmon_listing **ret)
 	l->from_ns = ttmon_mono_ns();
 	err = ttmon_maps_read("/proc", tgid, keep_mapping, l);
 	l->done_ns = ttmon_mono_ns();
+	/* A zombie's list is empty; nobody else's is. */
+	if (!err && !l->n)
+		err = -ESRCH;
 	if (err) {
 		listing_free(l);
 		return err;

@@ -8,8 +8,8 @@
  * those of the file offset. BPF looks the cookie up by (event, lower bits). Offsets of one set that agree in them, up to three in
  * NVIDIA's runtime, go into different events. Return probes need no lookup: the call in flight is known.
  *
- * (bpf_find_vma() would tell the whole offset, but gives up while somebody holds the lock of the address space: with one other
- * thread that maps memory, 0.3 to 15 of 100 calls on Linux 6.1.)
+ * (bpf_find_vma() would tell the whole offset, but gives up while somebody holds the lock of the address space: with one or two
+ * other threads that map memory, 0.3 to 15 of 100 calls on Linux 6.1.)
  *
  * The events are named after the process that made them. Those of a daemon that was killed are removed by the next one.
  */

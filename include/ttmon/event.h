@@ -42,6 +42,7 @@
 	X(12, MREMAP, ttmon_ev_mremap, "mremap returned")                                                 \
 	X(13, BRK, ttmon_ev_brk, "brk returned")                                                          \
 	X(14, TAG, ttmon_ev_tag, "name that the program gave to an allocation (USDT ttmon:alloc)")         \
+	X(15, COPY_SITE, ttmon_ev_copy_site, "who copies from a piece of host memory, at the first copy from there")   \
 	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")               \
 	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                \
 	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                 \
@@ -224,7 +225,7 @@ struct ttmon_ev_launches {
 	struct ttmon_event h;
 	__u64 kernels;	   /* launches of this process on this CPU since it was first seen */
 	__u64 graphs;	   /* graph launches */
-	__u64 graph_copies; /* copy nodes added to graphs or copies captured: a blind spot, their transfers are not seen */
+	__u64 graph_copies; /* copy nodes added to graphs or changed in them: a blind spot, their transfers are not seen */
 };
 
 struct ttmon_ev_mmap {
@@ -265,6 +266,20 @@ struct ttmon_ev_tag {
 	__u64 addr;
 	char tag[32]; /* NUL-terminated */
 };
+
+/*
+ * Memory of malloc or mmap has no call of ours when it is made. It is named by who copies from it to the device: sent after the
+ * first copy from a 2 MiB piece of memory by a calling function (return address), as far as the kernel's table remembers.
+ */
+struct ttmon_ev_copy_site {
+	struct ttmon_event h;
+	__u64 addr; /* host side of the copy */
+	__u16 fn;
+	__u8 nframes; /* <= TTMON_MAX_FRAMES; the record may be longer than they need */
+	__u8 pad[5];
+	__u64 frames[]; /* return addresses, the caller of fn first */
+};
+#define TTMON_COPY_SITE_SHIFT 21
 
 /* ---- facts: made by the daemon, cpu is TTMON_CPU_DAEMON ---- */
 #define TTMON_CPU_DAEMON 0xffff

@@ -152,6 +152,10 @@ enum ttmon_fn_lib { TTMON_LIB_NONE, TTMON_LIB_RT, TTMON_LIB_RT12, TTMON_LIB_RT13
 	F(68, cudaGraphMemcpyNodeSetParams, RT, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)        \
 	F(69, cudaGraphMemcpyNodeSetParams1D, RT, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)      \
 	F(70, cudaMemPrefetchBatchAsync, RT, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0, 0)         \
+	F(71, cudaGraphExecMemcpyNodeSetParamsToSymbol, RT, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0) \
+	F(72, cudaGraphExecMemcpyNodeSetParamsFromSymbol, RT, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0) \
+	F(73, cudaGraphMemcpyNodeSetParamsToSymbol, RT, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0) \
+	F(74, cudaGraphMemcpyNodeSetParamsFromSymbol, RT, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0) \
 	/* driver: host memory */                                                                                     \
 	F(80, cuMemHostAlloc, DRV, V1 | TTMON_V2, ALLOC, METHOD_HOST_ALLOC, 0, 1, 2, 3, 0, 0, 0, 0, 0)                \
 	F(81, cuMemAllocHost, DRV, V1, ALLOC, METHOD_HOST_ALLOC, FN_SIZE32, 1, 2, 0, 0, 0, 0, 0, 0)                   \

@@ -61,7 +61,7 @@ class Comparison:
             ("allocs", led["allocs"]), ("frees", led["frees"]), ("pins", led["pins"]), ("launches", led["kernels"]),
             ("pinned_peak_pages", led["peak_pages"]), ("pinned_peak_bytes", led["live_bytes"]),
             ("pinned_pages", 0 if self.ended else led["live_pages"]), ("pinned_bytes", 0 if self.ended else led["live_bytes"]),
-            ("unknown_frees", 0), ("unmatched", 0), ("captured", 0),
+            ("unknown_frees", 0), ("captured", 0), ("unmatched", 0),
         ):
             self.check(name, proc[name], wanted)
 

@@ -88,9 +88,9 @@ def test_command_that_is_not_there(bench):
 
 
 def test_unwritable_database(bench):
-    """Said before anything is traced."""
+    """A folder that is not there is said before anything is traced; one that only looks writable, at the end."""
     for path in ("/no/such/folder/db.json", "/proc/db.json"):
-        bench.refused(["--dump-db", path], path, cmd=["/bin/true"])
+        bench.refused(["--quiet", "--dump-db", path], path, cmd=["/bin/true"])
 
 
 def test_unwritable_recording(bench):

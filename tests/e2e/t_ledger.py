@@ -115,7 +115,14 @@ def test_trace_only(bench):
 
 @timeout(60)
 def test_without_mmap(bench):
-    """Without the mmap tracepoints ordinary memory is known from /proc/PID/maps."""
-    _, db, _ = bench.trace(ledger(bench, "ledger", "--calls", "20000"), "--no-mmap")
+    """Without the mmap tracepoints ordinary memory is known from /proc/PID/maps: the buffers are there when the trace begins."""
+    target = bench.target(*ledger(bench, "ledger", "--calls", "20000"), "--wait")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid), "--no-mmap")
+    target.go()
+    eq("last line", target.line(60), "done\n")
+    target.go()
+    target.finish()
+    daemon.wait(0)
+    db = load_db(bench.path("db.json"))
     hold(bench, db)
     eq("capture.mmap", db["capture"]["mmap"], False)

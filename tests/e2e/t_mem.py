@@ -46,10 +46,21 @@ def test_mappings(bench):
 
 
 def test_mappings_untraced(bench):
-    """The same from /proc/PID/maps alone: coarser, but no copy is dropped."""
-    book, db, proc = traced(bench, "maps", options=("--no-mmap",))
+    """From /proc/PID/maps alone: the mappings that are still there when somebody looks are known."""
+    out, db, _ = bench.trace([standin("scen"), "heap"], "--no-mmap", env={"SCEN_LINGER": "300"})
+    book = last_json(out)
+    proc = process(db, book["pid"])
     same_transfers(proc, book)
+    true("no mapping holds the large block", holding(db, book["pid"], int(book["large"], 16)))
+
+
+def test_mappings_untraced_and_gone(bench):
+    """Mappings that came and went unseen: no copy is dropped, and it is said how many could not be told."""
+    book, db, proc = traced(bench, "maps", options=("--no-mmap",))
+    copies = [pair(proc["transfers"], "h2d", mem) for mem in ("pageable", "unknown")]
+    eq("copies", [copies[0][i] + copies[1][i] for i in (0, 1)], book["transfers"]["h2d"]["pageable"])
     eq("copies kept under mappings", mapped_copies(db, book["pid"]), book["transfers"]["h2d"]["pageable"])
+    eq("unmatched", proc["unmatched"], copies[1][0])
 
 
 def test_overlapping_registrations(bench):

@@ -99,7 +99,8 @@ def test_container_command(bench):
 
 def test_container_system_wide(bench):
     private_mounts()
-    target = bench.target(*in_container(bench, standin("scen"), "--wait", "copies"), env={"LD_LIBRARY_PATH": bench.path("lib")})
+    env = {"LD_LIBRARY_PATH": bench.path("lib"), "SCEN_LINGER": "300"}
+    target = bench.target(*in_container(bench, standin("scen"), "--wait", "copies"), env=env)
     daemon = bench.daemon("--dump-db", bench.path("db.json"))
     target.go()
     book = last_json(target.finish())

@@ -221,7 +221,7 @@ def test_status_and_probes(bench):
     time.sleep(0.3)
     status = json.loads(ttmon("status", "--json", "--socket", path))
     true(f"status: {status}", status)
-    text = ttmon("probes", "--socket", path)
+    text = ttmon("probes", "-v", "--socket", path)
     for word in ("cudaHostAlloc", "cudaMemcpyAsync"):
         true(f"{word} is not in ttmon probes", word in text)
     eq("mode of the socket", oct(os.stat(path).st_mode & 0o777), oct(0o660))

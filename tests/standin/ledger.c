@@ -6,7 +6,8 @@
  *
  *	ledger [--threads N] [--calls N] [--seed S] [--out FILE] [--wait] [--fail-async]
  *
- * --wait prints "ready PID" and waits for a line on stdin before the first call and for another before it ends. --fail-async
+ * --wait prints "ready PID" and waits for a line on stdin before the first call and for another before it ends. The buffers of
+ * ordinary memory are mapped before, so that a tracer without mmap tracing can know them when it begins. --fail-async
  * lets asynchronous copies fail too (a tracer sees that only with --copy-results).
  *
  * What makes the books exact: a copy lies inside one allocation that its thread owns at that time; an allocation is handed over
@@ -335,6 +336,9 @@ int main(int argc, char **argv)
 	threads = calloc((size_t)opt.threads + 1, sizeof(*threads));
 	if (!threads || opt.threads < 1)
 		return 2;
+	for (int i = 0; i < opt.threads; i++)
+		if (ledger_buffer(&threads[i]))
+			return 2;
 	if (opt.wait) {
 		printf("ready %d\n", getpid());
 		fflush(stdout);

@@ -108,6 +108,7 @@ void bound_add(int64_t pages);
 struct rec *rec_new(struct thread *t, enum fn fn, enum method m, void *addr, uint64_t size);
 void moved(struct thread *t, struct rec *dst, struct rec *src, enum dir dir, uint64_t bytes);
 
+int ledger_buffer(struct thread *t); /* the pageable buffer */
 int ledger_start(struct thread *t);
 void ledger_alloc(struct thread *t);
 void ledger_free(struct thread *t);

@@ -52,6 +52,16 @@ static void slot_give(uint64_t addr)
 	pthread_mutex_unlock(&slots_lock);
 }
 
+int ledger_buffer(struct thread *t)
+{
+	/* Guard pages on both sides keep the kernel from merging it with a neighbour. */
+	t->pageable = mmap(NULL, PAGEABLE + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (t->pageable == MAP_FAILED || mprotect(t->pageable + 4096, PAGEABLE, PROT_READ | PROT_WRITE))
+		return -1;
+	t->pageable += 4096;
+	return 0;
+}
+
 int ledger_start(struct thread *t)
 {
 	struct cudaMemPoolProps host = { .allocType = cudaMemAllocationTypePinned,
@@ -60,11 +70,6 @@ int ledger_start(struct thread *t)
 					.location = { .type = cudaMemLocationTypeDevice } };
 	struct cudaChannelFormatDesc bytes = { .x = 8, .f = cudaChannelFormatKindUnsigned };
 
-	/* Guard pages on both sides keep the kernel from merging it with a neighbour. */
-	t->pageable = mmap(NULL, PAGEABLE + 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (t->pageable == MAP_FAILED || mprotect(t->pageable + 4096, PAGEABLE, PROT_READ | PROT_WRITE))
-		return -1;
-	t->pageable += 4096;
 	t->device = t->idx % 2;
 	if (!counted(t, FN_cudaSetDevice, cudaSetDevice(t->device)) ||
 	    !counted(t, FN_cudaMemPoolCreate, cudaMemPoolCreate(&t->host_pool, &host)) ||

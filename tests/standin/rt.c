@@ -30,15 +30,19 @@ static void load_driver(void)
 {
 	const char *want = getenv("STANDIN_NESTED");
 	void *lib = want && *want == '1' ? dlopen("libcuda.so.1", RTLD_NOW) : NULL;
+	__typeof__(cuGetProcAddress_v2) *find;
 	CUdeviceptr symbols = 0;
 
 	if (!want || *want != '1')
 		return;
 	if (!lib)
 		not_nested(dlerror());
-#define F(fn)                                           \
-	driver.fn = (__typeof__(fn) *)dlsym(lib, #fn);  \
-	if (!driver.fn)                                 \
+	/* As the real one does: only this name is looked up in the library itself. */
+	find = (__typeof__(find))dlsym(lib, "cuGetProcAddress_v2");
+	if (!find)
+		not_nested("cuGetProcAddress_v2");
+#define F(fn)                                                        \
+	if (find(#fn, (void **)&driver.fn, 13000, 0, NULL) || !driver.fn) \
 		not_nested(#fn);
 	RT_DRIVER(F)
 #undef F

@@ -539,3 +539,49 @@ API(cudaGraphExecMemcpyNodeSetParams1D,
 	(void)kind;
 	return exec ? model_node_set(node, &c) : E_VALUE;
 }
+
+API(cudaGraphMemcpyNodeSetParamsToSymbol,
+    (cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
+    (node, symbol, src, count, offset, kind))
+{
+	struct model_copy c = model_linear(rt_symbol(symbol, offset), src, count);
+
+	ENTER("cudaGraphMemcpyNodeSetParamsToSymbol");
+	(void)kind;
+	return model_node_set(node, &c);
+}
+
+API(cudaGraphMemcpyNodeSetParamsFromSymbol,
+    (cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
+    (node, dst, symbol, count, offset, kind))
+{
+	struct model_copy c = model_linear(dst, rt_symbol(symbol, offset), count);
+
+	ENTER("cudaGraphMemcpyNodeSetParamsFromSymbol");
+	(void)kind;
+	return model_node_set(node, &c);
+}
+
+API(cudaGraphExecMemcpyNodeSetParamsToSymbol,
+    (cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol, const void *src, size_t count, size_t offset,
+     enum cudaMemcpyKind kind),
+    (exec, node, symbol, src, count, offset, kind))
+{
+	struct model_copy c = model_linear(rt_symbol(symbol, offset), src, count);
+
+	ENTER("cudaGraphExecMemcpyNodeSetParamsToSymbol");
+	(void)kind;
+	return exec ? model_node_set(node, &c) : E_VALUE;
+}
+
+API(cudaGraphExecMemcpyNodeSetParamsFromSymbol,
+    (cudaGraphExec_t exec, cudaGraphNode_t node, void *dst, const void *symbol, size_t count, size_t offset,
+     enum cudaMemcpyKind kind),
+    (exec, node, dst, symbol, count, offset, kind))
+{
+	struct model_copy c = model_linear(dst, rt_symbol(symbol, offset), count);
+
+	ENTER("cudaGraphExecMemcpyNodeSetParamsFromSymbol");
+	(void)kind;
+	return exec ? model_node_set(node, &c) : E_VALUE;
+}

@@ -4,7 +4,8 @@
  *
  *	scen [--wait] NAME [N]
  *
- * --wait: prints "ready PID" and waits for a line on stdin first. Ends with 0 when the scenario happened as meant.
+ * --wait: prints "ready PID" and waits for a line on stdin first. Ends with 0 when the scenario happened as meant. With
+ * SCEN_LINGER=MS in the environment it stays that long after its report, so that a tracer can still read its mappings.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -102,6 +103,8 @@ void report(const char *extra, ...)
 	       "\"failed\":%lu}\n",
 	       book.allocs, book.frees, book.pins, book.kernels, book.graphs, book.graph_copies, book.captured, book.failed);
 	fflush(stdout);
+	if (getenv("SCEN_LINGER"))
+		usleep((useconds_t)atoi(getenv("SCEN_LINGER")) * 1000);
 }
 
 void meet(const char *line)

@@ -13,6 +13,17 @@
 
 #define SIZE 40960
 
+/* This program's own path: /proc/self/exe would make "exe" of its name. */
+static const char *self(void)
+{
+	static char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	MUST(n < 0);
+	path[n] = '\0';
+	return path;
+}
+
 static void pins(int n)
 {
 	for (int i = 0; i < n; i++)
@@ -50,7 +61,7 @@ int scen_exec(int n)
 {
 	pins(n);
 	report("\"live\":%d", n);
-	execl("/proc/self/exe", "scen", "copies", (char *)NULL);
+	execl(self(), "scen", "copies", (char *)NULL);
 	return 5;
 }
 
@@ -152,7 +163,7 @@ int scen_execs(int n)
 	for (int i = 0; i < n; i++) {
 		pid_t pid;
 
-		MUST(posix_spawn(&pid, "/proc/self/exe", &quiet, NULL, argv, environ));
+		MUST(posix_spawn(&pid, self(), &quiet, NULL, argv, environ));
 		while (waitpid(-1, &status, WNOHANG) > 0)
 			MUST(status);
 		nanosleep(&pause, NULL);
@@ -174,7 +185,7 @@ int scen_child(int n)
 	snprintf(count, sizeof(count), "%d", n);
 	child = fork();
 	if (!child) {
-		execl("/proc/self/exe", "scen", "exit", count, (char *)NULL);
+		execl(self(), "scen", "exit", count, (char *)NULL);
 		_exit(5);
 	}
 	MUST(child < 0);

@@ -73,7 +73,6 @@ int scen_maps(int n)
 	memset(heap, 2, 4 * MIB);
 	up(dev, heap + 100, 3 * MIB, PAGEABLE);
 	MUST(sbrk(-(intptr_t)(4 * MIB)) == (void *)-1);
-	MUST(munmap(low, 6 * MIB));
 	report("\"low\":\"0x%lx\",\"high\":\"0x%lx\",\"hole\":\"0x%lx\",\"heap\":\"0x%lx\"", (unsigned long)low, (unsigned long)high,
 	       (unsigned long)hole, (unsigned long)heap);
 	return 0;
@@ -100,11 +99,14 @@ int scen_overlap(int n)
 /* Memory that was there before the trace began: a mapping, a heap block, a pin and a device allocation. */
 int scen_old(int n)
 {
-	char *m = map(4 * MIB), *big = malloc(8 * MIB), *host = pin(MIB), *dev = on_dev(MIB);
+	char *m = map(4 * MIB + 8192), *big = malloc(8 * MIB), *host = pin(MIB), *dev = on_dev(MIB);
 	char ready[32];
 
 	(void)n;
 	MUST(!big);
+	/* Pages without access on both sides: no other mapping becomes one with it. */
+	MUST(mprotect(m, 4096, PROT_NONE) || mprotect(m + 4096 + 4 * MIB, 4096, PROT_NONE));
+	m += 4096;
 	memset(m, 1, 4 * MIB);
 	memset(big, 1, 8 * MIB);
 	memset(&book, 0, sizeof(book));

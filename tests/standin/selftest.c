@@ -79,8 +79,8 @@ static void results(void)
 static void capture(void)
 {
 	char *dev = NULL, src[64], dst[64];
-	cudaStream_t stream, joined;
-	cudaEvent_t event;
+	cudaStream_t stream = NULL, joined = NULL;
+	cudaEvent_t event = NULL;
 	cudaGraph_t graph = NULL;
 	cudaGraphExec_t exec = NULL;
 

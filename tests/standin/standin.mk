@@ -18,11 +18,9 @@ STANDIN_REAL := $(if $(STANDIN_CUDA),-DSTANDIN_REAL_HEADERS -isystem $(STANDIN_C
 STANDIN_CFLAGS := -std=gnu11 -O2 -g $(WARN) -MMD -MP -I $(SD) -I include -I . -pthread -fno-omit-frame-pointer -fcf-protection=none \
 		  -fno-optimize-sibling-calls
 # A function's entry is its entry: nothing before the frame is set up, and no two names for one function.
-STANDIN_LIB_CFLAGS := $(STANDIN_CFLAGS) -fPIC -fno-shrink-wrap -fno-schedule-insns2 -fno-stack-protector
-ifneq ($(shell $(CC) --version 2>/dev/null | grep -ci clang),0)
-STANDIN_LIB_CFLAGS += -fno-merge-all-constants
-else
-STANDIN_LIB_CFLAGS += -fno-ipa-icf
+STANDIN_LIB_CFLAGS := $(STANDIN_CFLAGS) -fPIC -fno-stack-protector
+ifeq ($(findstring clang,$(shell $(CC) --version 2>/dev/null)),)
+STANDIN_LIB_CFLAGS += -fno-shrink-wrap -fno-schedule-insns2 -fno-ipa-icf
 endif
 ifneq ($(shell uname -m),x86_64)
 STANDIN_CFLAGS := $(filter-out -fcf-protection=none,$(STANDIN_CFLAGS))
