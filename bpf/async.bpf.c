@@ -41,7 +41,9 @@ int cuda_enqueue(struct pt_regs *ctx)
 	if (stream_captured(p, id >> 32, c->stream))
 		c->bits |= TTMON_B_CAPTURED;
 	t->word[27] = 0;
-	return emit_copy(t, c, 0, PACK_FN(fn, device_of(t, p, fn)));
+	emit_copy(t, c, 0, PACK_FN(fn, device_of(t, p, fn)));
+	note_copy_site(ctx, t, c, fn, t->marker_ra, true);
+	return 0;
 }
 
 struct batch {

@@ -325,4 +325,58 @@ SUBPROG int emit_free(struct call *c, u64 packed, s32 err)
 	return 0;
 }
 
+struct copy_site_key {
+	u32 tgid;
+	u32 pad;
+	u64 caller;
+	u64 piece;
+};
+
+struct copy_sites_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct copy_site_key);
+	__type(value, u8);
+};
+
+extern struct copy_sites_map copy_sites SEC(".maps");
+
+#define FILL_COPY_SITE(e, c, t, f, n, count)                           \
+	do {                                                           \
+		(e)->addr = (c)->src;                                  \
+		(e)->fn = (f);                                         \
+		(e)->nframes = (n);                                    \
+		__builtin_memset((e)->pad, 0, sizeof((e)->pad));       \
+		__builtin_memcpy((e)->frames, (t)->frames, (count) * 8); \
+	} while (0)
+
+/* After a copy from host memory: who does it, once for each caller and 2 MiB of memory. One look-up for the rest. */
+static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct copy_args *c, u32 fn, u64 caller,
+					   bool at_entry)
+{
+	u64 id = bpf_get_current_pid_tgid();
+	struct copy_site_key k = { .tgid = id >> 32, .caller = caller, .piece = c->src >> TTMON_COPY_SITE_SHIFT };
+	struct ttmon_ev_copy_site *e;
+	u8 one = 1;
+	u32 n;
+
+	if (!c->src || (c->bits & TTMON_B_CAPTURED) || (c->dir != TTMON_DIR_H2D && c->dir != TTMON_DIR_DEFAULT))
+		return;
+	if (bpf_map_lookup_elem(&copy_sites, &k) || bpf_map_update_elem(&copy_sites, &k, &one, BPF_ANY))
+		return;
+	n = take_stack(ctx, t, at_entry) & 63;
+	if (n <= 8) {
+		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 8 * 8, id);
+		if (!e)
+			return;
+		FILL_COPY_SITE(e, c, t, fn, n, 8);
+	} else {
+		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 32 * 8, id);
+		if (!e)
+			return;
+		FILL_COPY_SITE(e, c, t, fn, n, 32);
+	}
+	emit_submit(e);
+}
+
 #endif

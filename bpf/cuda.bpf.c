@@ -268,6 +268,8 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 	} else if (is_copy(cls)) {
 		t->word[27] = (u32)err;
 		emit_copy(t, &c->copy, c->entry_ns, PACK_FN(fn, device_of(t, p, fn)));
+		if (!err)
+			note_copy_site(ctx, t, &c->copy, fn, PT_REGS_IP(ctx), false);
 	} else {
 		leave_misc(t, c, p, fn, err);
 	}

@@ -314,15 +314,16 @@ static void check_transfers(struct check *c, const json_t *alloc, const char *id
 
 static void check_id(struct check *c, const json_t *alloc, const char *id, uint64_t site, uint64_t process)
 {
-	/* The key without its 0x; where no site is known "#number" follows. */
+	/* The key without its 0x; where no site is known, and after mappings, whose size changes, "#number" follows. */
+	bool numbered = !site || !strcmp(ttmon_db_str(alloc, "method", ""), "mmap");
 	const char *key = ttmon_db_str(json_array_get(c->sites, site), "key", "0x");
 	char want[128];
 	size_t n;
 
 	snprintf(want, sizeof(want), "%.16s:%" PRIu64 ":%" PRIu64 "@%" PRIu64 "%s", strlen(key) > 2 ? key + 2 : "",
-		 ttmon_db_get(alloc, "size", 0), ttmon_db_get(alloc, "ordinal", 0), process, site ? "" : "#");
+		 ttmon_db_get(alloc, "size", 0), ttmon_db_get(alloc, "ordinal", 0), process, numbered ? "#" : "");
 	n = strlen(want);
-	if (strncmp(id, want, n) != 0 || (site && id[n]))
+	if (strncmp(id, want, n) != 0 || (!numbered && id[n]))
 		problem(c, "allocation %s: the id is not what site, size, ordinal and process make (%s)", id, want);
 }
 

@@ -83,53 +83,92 @@ static uint64_t moved(const json_t *transfers, const char *dir)
 	return sum;
 }
 
-static void show_processes(const struct ttmon_db *db)
+static int by_peak(const void *pa, const void *pb)
 {
-	size_t n = json_array_size(ttmon_db_member(db, "processes")), shown = 0, quiet = 0;
+	const json_t *const *a = pa, *const *b = pb;
+	uint64_t x = ttmon_db_get(*a, "pinned_peak_bytes", 0), y = ttmon_db_get(*b, "pinned_peak_bytes", 0);
 
-	printf("\n%-15s %7s %7s %10s %10s %10s %10s\n", "PROCESS", "PID", "PINS", "PINNED", "PEAK", "TO DEVICE",
-	       "TO HOST");
-	for (size_t i = 0; i < n; i++) {
-		const json_t *p = process_at(db, i), *t = json_object_get(p, "transfers");
-		char comm[16], pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN];
-		bool used = ttmon_db_get(p, "allocs", 0) || ttmon_db_get(p, "failed", 0) || json_object_size(t);
-
-		if (!used || shown == MAX_PROCESSES) {
-			quiet++;
-			continue;
-		}
-		shown++;
-		printf("%-15s %7" PRIu64 " %7" PRIu64 " %10s %10s %10s %10s\n",
-		       ttmon_fmt_text(comm, sizeof(comm), ttmon_db_str(p, "comm", "?")), ttmon_db_get(p, "pid", 0),
-		       ttmon_db_get(p, "pins", 0),
-		       ttmon_fmt_bytes(pinned, sizeof(pinned), ttmon_db_get(p, "pinned_bytes", 0)),
-		       ttmon_fmt_bytes(peak, sizeof(peak), ttmon_db_get(p, "pinned_peak_bytes", 0)),
-		       ttmon_fmt_bytes(h2d, sizeof(h2d), moved(t, "h2d")),
-		       ttmon_fmt_bytes(d2h, sizeof(d2h), moved(t, "d2h")));
+	if (x == y) {
+		x = moved(json_object_get(*a, "transfers"), "h2d");
+		y = moved(json_object_get(*b, "transfers"), "h2d");
 	}
-	if (quiet)
-		printf("and %zu more%s\n", quiet, shown == MAX_PROCESSES ? "" : " that used no device memory");
+	if (x == y)
+		return ttmon_db_get(*a, "index", 0) < ttmon_db_get(*b, "index", 0) ? -1 : 1;
+	return x < y ? 1 : -1;
 }
 
+static void show_process(const json_t *p)
+{
+	const json_t *t = json_object_get(p, "transfers");
+	char comm[16], pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN];
+
+	printf("%-15s %7" PRIu64 " %7" PRIu64 " %10s %10s %10s %10s\n",
+	       ttmon_fmt_text(comm, sizeof(comm), ttmon_db_str(p, "comm", "?")), ttmon_db_get(p, "pid", 0),
+	       ttmon_db_get(p, "pins", 0), ttmon_fmt_bytes(pinned, sizeof(pinned), ttmon_db_get(p, "pinned_bytes", 0)),
+	       ttmon_fmt_bytes(peak, sizeof(peak), ttmon_db_get(p, "pinned_peak_bytes", 0)),
+	       ttmon_fmt_bytes(h2d, sizeof(h2d), moved(t, "h2d")), ttmon_fmt_bytes(d2h, sizeof(d2h), moved(t, "d2h")));
+}
+
+/* Those that did something, the one that pinned most first. */
+static int show_processes(const struct ttmon_db *db)
+{
+	size_t n = json_array_size(ttmon_db_member(db, "processes")), used = 0;
+	_cleanup_free_ const json_t **list = calloc(n + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *p = process_at(db, i);
+
+		if (ttmon_db_get(p, "allocs", 0) || ttmon_db_get(p, "failed", 0) ||
+		    moved(json_object_get(p, "transfers"), "h2d"))
+			list[used++] = p;
+	}
+	qsort(list, used, sizeof(*list), by_peak);
+	printf("\n%-15s %7s %7s %10s %10s %10s %10s\n", "PROCESS", "PID", "PINS", "PINNED", "PEAK", "TO DEVICE",
+	       "TO HOST");
+	for (size_t i = 0; i < MIN(used, (size_t)MAX_PROCESSES); i++)
+		show_process(list[i]);
+	if (used > MAX_PROCESSES)
+		printf("and %zu more\n", used - MAX_PROCESSES);
+	if (used < n)
+		printf("and %zu that did not use a device\n", n - used);
+	return 0;
+}
+
+/* What looks wrong, once per kind. */
 static void show_findings(const struct ttmon_db *db)
 {
 	const json_t *procs = ttmon_db_member(db, "processes");
-	bool any = false;
 
-	for (size_t i = 0; i < json_array_size(procs); i++) {
-		const json_t *p = json_array_get(procs, i), *list = json_object_get(p, "findings");
-		char comm[16], help[68], count[TTMON_FMT_LEN];
+	for (unsigned int kind = 0; kind < TTMON_FINDING_MAX; kind++) {
+		uint64_t count = 0, in = 0;
+		const json_t *who = NULL;
+		char comm[16], text[TTMON_FMT_LEN];
 
-		for (size_t k = 0; k < json_array_size(list); k++) {
-			const json_t *f = json_array_get(list, k);
+		for (size_t i = 0; i < json_array_size(procs); i++) {
+			const json_t *list = json_object_get(json_array_get(procs, i), "findings");
 
-			printf("%sFINDING    %s x in %s[%" PRIu64 "]:\n           %s\n", any ? "" : "\n",
-			       ttmon_fmt_count(count, sizeof(count), ttmon_db_get(f, "count", 0)),
-			       ttmon_fmt_text(comm, sizeof(comm), ttmon_db_str(p, "comm", "?")),
-			       ttmon_db_get(p, "pid", 0),
-			       ttmon_fmt_text(help, sizeof(help), ttmon_db_str(f, "help", "?")));
-			any = true;
+			for (size_t k = 0; k < json_array_size(list); k++) {
+				const json_t *f = json_array_get(list, k);
+
+				if (strcmp(ttmon_db_str(f, "kind", ""), ttmon_finding_name(kind)) != 0)
+					continue;
+				count += ttmon_db_get(f, "count", 0);
+				in++;
+				who = json_array_get(procs, i);
+			}
 		}
+		if (!in)
+			continue;
+		printf("\nFINDING    %s x %s\n           ", ttmon_fmt_count(text, sizeof(text), count),
+		       ttmon_finding_help(kind));
+		if (in == 1)
+			printf("in %s[%" PRIu64 "]\n",
+			       ttmon_fmt_text(comm, sizeof(comm), ttmon_db_str(who, "comm", "?")),
+			       ttmon_db_get(who, "pid", 0));
+		else
+			printf("in %s processes\n", ttmon_fmt_count(text, sizeof(text), in));
 	}
 }
 
@@ -182,7 +221,8 @@ static int add(struct show *s, const json_t *alloc)
 
 	ttmon_fmt_text(spot.method, sizeof(spot.method), ttmon_db_str(alloc, "method", "?"));
 	if (!spot.site)
-		ttmon_fmt_text(spot.name, sizeof(spot.name), ttmon_db_str(alloc, "name", "anonymous memory"));
+		ttmon_fmt_text(spot.name, sizeof(spot.name),
+			       ttmon_db_str(alloc, "name", strcmp(spot.method, "mmap") == 0 ? "anonymous memory" : ""));
 	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %s %s", spot.process, spot.site, spot.method, spot.name);
 	at = json_object_get(s->index, key);
 	if (!at) {
@@ -312,23 +352,39 @@ static void print_process(const struct ttmon_db *db, uint64_t process)
 	       ttmon_db_get(p, "pid", 0));
 }
 
+static void print_hot(const struct spot *sp)
+{
+	char size[TTMON_FMT_LEN], copied[TTMON_FMT_LEN], n[TTMON_FMT_LEN], copies[TTMON_FMT_LEN];
+
+	printf("%10s in %s copies from %s x %s, %s", ttmon_fmt_bytes(copied, sizeof(copied), sp->copied),
+	       ttmon_fmt_count(copies, sizeof(copies), sp->copies), ttmon_fmt_count(n, sizeof(n), sp->allocs),
+	       ttmon_fmt_bytes(size, sizeof(size), sp->max_size), sp->method);
+}
+
+static void print_cold(const struct spot *sp)
+{
+	char size[TTMON_FMT_LEN], n[TTMON_FMT_LEN], copies[TTMON_FMT_LEN];
+
+	printf("%10s in %s allocations, %s copies, %s", ttmon_fmt_bytes(size, sizeof(size), sp->bytes),
+	       ttmon_fmt_count(n, sizeof(n), sp->allocs), ttmon_fmt_count(copies, sizeof(copies), sp->copies),
+	       sp->method);
+}
+
 static void show_spots(struct show *s, const char *title, bool (*which)(const struct spot *),
-		       int (*order)(const void *, const void *))
+		       int (*order)(const void *, const void *), void (*print)(const struct spot *))
 {
 	size_t shown = 0;
 
-	qsort(s->spots, s->nr, sizeof(*s->spots), order);
+	if (s->nr)
+		qsort(s->spots, s->nr, sizeof(*s->spots), order);
 	for (size_t i = 0; i < s->nr && shown < MAX_SPOTS; i++) {
 		const struct spot *sp = &s->spots[i];
-		char size[TTMON_FMT_LEN], copied[TTMON_FMT_LEN], n[TTMON_FMT_LEN], copies[TTMON_FMT_LEN];
 
 		if (!which(sp))
 			continue;
 		if (!shown++)
 			printf("\n%s\n", title);
-		printf("%10s in %s copies from %s x %s, %s", ttmon_fmt_bytes(copied, sizeof(copied), sp->copied),
-		       ttmon_fmt_count(copies, sizeof(copies), sp->copies), ttmon_fmt_count(n, sizeof(n), sp->allocs),
-		       ttmon_fmt_bytes(size, sizeof(size), sp->max_size), sp->method);
+		print(sp);
 		print_process(s->db, sp->process);
 		print_site(s->db, sp->site, sp->name);
 	}
@@ -436,13 +492,16 @@ static int show_all(struct show *s, const char *path)
 	if (r)
 		return r;
 	show_head(s->db, path);
-	show_processes(s->db);
+	r = show_processes(s->db);
+	if (r)
+		return r;
 	show_findings(s->db);
 	show_totals(s->db);
 	printf("HISTORY    %s allocations, %s events\n", ttmon_fmt_count(allocs, sizeof(allocs), s->allocs),
 	       ttmon_fmt_count(events, sizeof(events), s->events));
-	show_spots(s, "HOTTEST UNPINNED (by bytes to the device)", is_hot, by_copied);
-	show_spots(s, "COLDEST PINNED (fewer copies to the device than allocations, by size)", is_cold, by_bytes);
+	show_spots(s, "HOTTEST UNPINNED (by bytes to the device)", is_hot, by_copied, print_hot);
+	show_spots(s, "COLDEST PINNED (fewer copies to the device than allocations, by size)", is_cold, by_bytes,
+		   print_cold);
 	r = show_advice(s->db);
 	if (r)
 		return r;

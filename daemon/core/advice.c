@@ -3,8 +3,8 @@
  * advice.c: which memory should be pinned, which should not. Read side of the history (hot thread, pure); also keeps the sums of
  * folded allocations, so that a site whose buffers live for a moment is not forgotten.
  *
- * Allocations are summed up by (process, call site, method). Mappings have no call site: those of one name are one group, one
- * without a name is a group by itself. The rule:
+ * Allocations are summed up by (process, call site, method). Mappings are named by who copied from them first; without that, those
+ * of one name are one group, and one without a name is a group by itself. The rule:
  *   pin    pageable memory whose transfers to the device would have been faster from pinned memory by more than pinning costs
  *   unpin  pinned memory with fewer transfers than allocations older than cold_age_ns, unless a kernel may read it in place
  *   keep   everything else; managed memory always
@@ -76,7 +76,7 @@ static struct ttmon_group identity(const struct ttmon_alloc *a, bool gone)
 	struct ttmon_group id = { .proc = a->proc, .site = a->site, .method = a->method };
 
 	if (a->method == TTMON_METHOD_MMAP)
-		id.name = a->name ? name_hash(a->name) : gone ? 0 : ttmon_alloc_seq(a) | 1ULL << 63;
+		id.name = a->name ? name_hash(a->name) : gone || a->site ? 0 : ttmon_alloc_seq(a) | 1ULL << 63;
 	return id;
 }
 

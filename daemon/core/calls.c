@@ -125,14 +125,14 @@ static void tell_under(struct ttmon_history *h, struct ttmon_hproc *p, const str
 	}
 }
 
-static uint32_t intern(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_alloc *ev)
+static uint32_t intern(struct ttmon_history *h, struct ttmon_hproc *p, const __u64 *frames, unsigned int n)
 {
 	uint32_t stack;
 	int err;
 
-	if (!ev->nframes)
+	if (!n)
 		return TTMON_STACK_NONE;
-	err = ttmon_stacks_intern(&p->stacks, (const uint64_t *)ev->frames, MIN(ev->nframes, TTMON_MAX_FRAMES), &stack);
+	err = ttmon_stacks_intern(&p->stacks, (const uint64_t *)frames, MIN(n, (unsigned int)TTMON_MAX_FRAMES), &stack);
 	if (!err)
 		return stack;
 	if (err == -ENOMEM)
@@ -175,7 +175,7 @@ void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev)
 	a = ttmon_rec_new(h, p, &in);
 	if (!a)
 		return;
-	ttmon_siteq_alloc(h, a, intern(h, p, ev));
+	ttmon_siteq_alloc(h, a, intern(h, p, ev->frames, ev->nframes));
 	if (a->method == TTMON_METHOD_REGISTERED)
 		tell_under(h, p, a, ev->h.ts_ns, TTMON_AEV_REGISTER);
 	/* Without an address nothing can be told of its life; after its process has ended it has none. */
@@ -234,6 +234,17 @@ void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev)
 		p->pub.unknown_frees++;
 		h->totals.unknown_frees++;
 	}
+}
+
+/* Who copies from a piece of memory. Only ordinary mappings have no name yet; the copy itself came just before. */
+void ttmon_calls_copy_site(struct ttmon_history *h, const struct ttmon_ev_copy_site *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t limit;
+	struct ttmon_alloc *a = p ? ttmon_views_at(h, p, ev->addr, &limit) : NULL;
+
+	if (a && a->method == TTMON_METHOD_MMAP && !a->fn)
+		ttmon_siteq_name(h, a, ev->fn, intern(h, p, ev->frames, ev->nframes), ev->h.ts_ns);
 }
 
 /* The name that the program gave to what it has just allocated. */

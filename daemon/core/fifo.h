@@ -14,6 +14,11 @@ struct ttmon_fifo {
 int ttmon_fifo_push(struct ttmon_fifo *f, const void *el) _must_check;
 /* The oldest one; NULL when empty. Valid until the next push or pop. */
 const void *ttmon_fifo_front(const struct ttmon_fifo *f);
+/* The i-th oldest, 0 is the front; i < n. */
+static inline void *ttmon_fifo_at(const struct ttmon_fifo *f, size_t i)
+{
+	return f->v + ((f->head + i) & (f->cap - 1)) * f->elem;
+}
 void ttmon_fifo_pop(struct ttmon_fifo *f);
 void ttmon_fifo_fini(struct ttmon_fifo *f);
 

@@ -103,7 +103,10 @@ static uint64_t sum_sat(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The rows of one slice. Rows no further apart than a group leave out none between the first and the last. */
+/*
+ * The rows of one slice. Rows no further apart than a group leave out none between the first and the last; of rows further apart
+ * each is in another group, so that more of them than there are groups lie past the end.
+ */
 static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect)
 {
 	uint64_t mask = 0;
@@ -112,34 +115,22 @@ static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, 
 		return 0;
 	if (rect->pitch <= ph->group_bytes)
 		return mask_of(ph, offset, sum_sat(ttmon_mul_sat(rect->rows - 1, rect->pitch), rect->width));
-	for (uint64_t row = 0; row < rect->rows; row++) {
-		uint64_t at = sum_sat(offset, ttmon_mul_sat(row, rect->pitch));
-
-		if (at / ph->group_bytes >= TTMON_PAGE_GROUPS)
-			break;
-		mask |= mask_of(ph, at, rect->width);
-	}
+	for (uint64_t row = 0; row < MIN(rect->rows, TTMON_PAGE_GROUPS + 1ULL); row++)
+		mask |= mask_of(ph, sum_sat(offset, ttmon_mul_sat(row, rect->pitch)), rect->width);
 	return mask;
 }
 
 void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect)
 {
-	uint64_t mask = 0, step = 1;
+	uint64_t slices = rect->slice ? rect->slices : MIN(rect->slices, 1ULL), mask = 0, step = 1, s = 0;
 
-	/* Slices closer than a group: those in between touch nothing that their neighbours do not, but for rows far apart. */
-	if (rect->slice < ph->group_bytes)
-		step = ph->group_bytes / MAX(rect->slice, 1ULL);
-	for (uint64_t s = 0; s < rect->slices; s = sum_sat(s, step)) {
-		uint64_t at = sum_sat(offset, ttmon_mul_sat(s, rect->slice));
-
-		if (at / ph->group_bytes >= TTMON_PAGE_GROUPS || rect->slice == 0)
-			s = rect->slices;
-		mask |= mask_of_rows(ph, at, rect);
-		if (s >= rect->slices)
-			break;
-	}
-	if (rect->slices)
-		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(rect->slices - 1, rect->slice)), rect);
+	/* Of slices closer than a group only so many are looked at that each step goes on by more than half a group. */
+	if (rect->slice && rect->slice < ph->group_bytes)
+		step = ph->group_bytes / rect->slice;
+	for (unsigned int n = 0; s < slices && n <= 2 * TTMON_PAGE_GROUPS; n++, s = sum_sat(s, step))
+		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(s, rect->slice)), rect);
+	if (slices)
+		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(slices - 1, rect->slice)), rect);
 	count(ph, mask);
 }
 

@@ -189,6 +189,9 @@ void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, 
 	case TTMON_EV_LAUNCHES:
 		ttmon_procs_launches(h, (const struct ttmon_ev_launches *)ev);
 		break;
+	case TTMON_EV_COPY_SITE:
+		ttmon_calls_copy_site(h, (const struct ttmon_ev_copy_site *)ev);
+		break;
 	case TTMON_EV_TAG:
 		ttmon_calls_tag(h, (const struct ttmon_ev_tag *)ev);
 		break;

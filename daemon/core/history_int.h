@@ -265,6 +265,8 @@ void ttmon_procs_fini(struct ttmon_history *h);
 /* siteq.c */
 void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack);
 void ttmon_siteq_end(struct ttmon_history *h, struct ttmon_alloc *a);
+void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns);
+void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
 /* What has settled; with all, everything. */
 void ttmon_siteq_run(struct ttmon_history *h, bool all);
 /* Everything up to and with what concerns this record. */
@@ -278,6 +280,7 @@ void ttmon_pins_del(struct ttmon_history *h, struct ttmon_hproc *p, const struct
 /* calls.c */
 void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev);
 void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev);
+void ttmon_calls_copy_site(struct ttmon_history *h, const struct ttmon_ev_copy_site *ev);
 void ttmon_calls_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev);
 void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev);
 void ttmon_calls_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev);

@@ -345,8 +345,9 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 	if (a->method != TTMON_METHOD_MMAP) {
 		p->pub.live--;
 		h->totals.live--;
-		ttmon_siteq_end(h, a);
 	}
+	if (a->method != TTMON_METHOD_MMAP || a->fn)
+		ttmon_siteq_end(h, a);
 	if (ttmon_method_pinned(a->method) && a->addr)
 		ttmon_pins_del(h, p, a);
 	if (ttmon_fifo_push(&h->freed, &seq) < 0)
@@ -532,6 +533,7 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	struct ttmon_evlog log = { 0 };
 	struct ttmon_traffic *to, *from;
 
+	ttmon_siteq_inherit(h, dst, src);
 	if (src->copies == no_traffic.copies)
 		return;
 	to = traffic(h, dst);

@@ -23,11 +23,56 @@ static void push(struct ttmon_history *h, struct ttmon_alloc *a, const struct tt
 	h->procs[op->proc]->queued++;
 }
 
+static void take(struct ttmon_xfer *x, uint64_t copies, uint64_t bytes)
+{
+	x->copies -= MIN(x->copies, copies);
+	x->bytes -= MIN(x->bytes, bytes);
+}
+
 void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack)
 {
 	struct ttmon_site_op op = { .ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
 
 	push(h, a, &op, TTMON_AL_SITE_QUEUED);
+}
+
+/*
+ * A mapping has no call of ours when it is made: it is named by the call that copied from it first. What it had moved until then was
+ * counted for the unknown site.
+ */
+void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns)
+{
+	struct ttmon_site_op op = { .ts_ns = ts_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
+	struct ttmon_site *unknown = &h->sites.v[0];
+	enum ttmon_mem mem = ttmon_rec_mem(a);
+
+	a->fn = fn;
+	take(&unknown->h2d[mem], a->copies[TTMON_RDIR_H2D], a->bytes[TTMON_RDIR_H2D]);
+	take(&unknown->d2h[mem], a->copies[TTMON_RDIR_D2H], a->bytes[TTMON_RDIR_D2H]);
+	push(h, a, &op, TTMON_AL_SITE_QUEUED);
+}
+
+/* dst takes the place of src, which becomes part of it. */
+void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src)
+{
+	if (!src->fn || dst->fn)
+		return;
+	dst->fn = src->fn;
+	src->fn = 0;
+	if (src->bits & TTMON_AL_SITE_QUEUED) {
+		for (size_t i = 0; i < h->siteq.n; i++) {
+			struct ttmon_site_op *op = ttmon_fifo_at(&h->siteq, i);
+
+			if (op->seq == ttmon_alloc_seq(src))
+				op->seq = ttmon_alloc_seq(dst);
+		}
+		src->bits &= (uint8_t)~TTMON_AL_SITE_QUEUED;
+		dst->bits |= TTMON_AL_SITE_QUEUED;
+	} else {
+		dst->site = src->site;
+		dst->ordinal = src->ordinal;
+		src->site = 0;
+	}
 }
 
 void ttmon_siteq_end(struct ttmon_history *h, struct ttmon_alloc *a)

@@ -317,7 +317,8 @@ static void key_alloc_id(struct ttmon_jsonw *w, const char *key, const struct tt
 	n += ttmon_jsonw_decimal(id + n, a->ordinal);
 	id[n++] = '@';
 	n += ttmon_jsonw_decimal(id + n, a->proc);
-	if (!a->site) {
+	/* A mapping changes its size, so the parts above may come twice. */
+	if (!a->site || a->method == TTMON_METHOD_MMAP) {
 		id[n++] = '#';
 		n += ttmon_jsonw_decimal(id + n, ttmon_alloc_seq(a));
 	}

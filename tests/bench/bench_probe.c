@@ -6,24 +6,21 @@
  * of calls each, in an order that shifts from round to round. A ratio is the median over the rounds of the ratio within a round.
  * The rings are emptied between the blocks, and at the end every call must have been seen once.
  *
- *	bench_probe [--rounds N] [--peer LIBRARY]
+ *	bench_probe [--rounds N] [--peer LIBRARY [--pause MS]]
  *
- * With --peer, somebody else has probes at the copies of that library (bpftrace.sh): asynchronous and synchronous copies only.
+ * With --peer, somebody else has probes at that library (bpftrace.sh): asynchronous and synchronous copies only.
  */
 #include <getopt.h>
 
-#include "kern.h"
-#include "tests/bench/empty.skel.h"
-
-#include <linux/bpf.h>
-#include <sys/syscall.h>
+#include "empty.h"
 
 #define CALLS	   500 /* in a block */
 #define ROUNDS_MAX 2001
 #define CPUS_MAX   4096
 
 enum way { BARE, EMPTY, ALL, PID, MISS, PEER, WAYS };
-static const char *const way_names[WAYS] = { "no probe", "empty programs", "every process", "chosen process", "other process", "peer" };
+static const char *const way_names[WAYS] = { "no probe",       "empty programs", "every process",
+					     "chosen process", "other process",	 "peer" };
 
 struct load {
 	const char *name;
@@ -64,15 +61,27 @@ static void run_alloc(const struct nothing *n, unsigned int frames)
 	n->alloc(CALLS, frames);
 }
 
-#define ENTRY_GOALS { [ALL] = 1.2, [PID] = 1.4 }
-#define PAIR_GOALS  { [ALL] = 1.5, [PID] = 1.5 }
-#define FRAME_NS    100 /* a stack frame may cost so much on top */
+#define ENTRY_GOALS                      \
+	{                                \
+		[ALL] = 1.2, [PID] = 1.4 \
+	}
+#define PAIR_GOALS                       \
+	{                                \
+		[ALL] = 1.5, [PID] = 1.5 \
+	}
+#define FRAME_NS 100 /* a stack frame may cost so much on top */
 
 static const struct load loads[] = {
 	{ "asynchronous copy", { "cudaMemcpyAsync" }, false, 0, run_async, TTMON_EV_COPY, ENTRY_GOALS },
 	{ "synchronous copy", { "cudaMemcpy" }, true, 0, run_sync, TTMON_EV_COPY, PAIR_GOALS },
 	{ "launch", { "cudaLaunchKernel" }, false, 0, run_launch, 0, ENTRY_GOALS },
-	{ "copy, runtime calls driver", { "cudaMemcpyPeerAsync", "cuMemcpyPeerAsync" }, false, 0, run_nested, TTMON_EV_COPY, ENTRY_GOALS },
+	{ "copy, runtime calls driver",
+	  { "cudaMemcpyPeerAsync", "cuMemcpyPeerAsync" },
+	  false,
+	  0,
+	  run_nested,
+	  TTMON_EV_COPY,
+	  ENTRY_GOALS },
 	{ "allocation, 2 frames", { "cudaHostAlloc" }, true, 2, run_alloc, TTMON_EV_ALLOC, PAIR_GOALS },
 	{ "allocation, 8 frames", { "cudaHostAlloc" }, true, 8, run_alloc, TTMON_EV_ALLOC, PAIR_GOALS },
 	{ "allocation, 16 frames", { "cudaHostAlloc" }, true, 16, run_alloc, TTMON_EV_ALLOC, PAIR_GOALS },
@@ -90,84 +99,33 @@ struct contestant {
 
 static struct contestant contestants[WAYS];
 static double took[NR_LOADS][WAYS][ROUNDS_MAX]; /* ns a call */
+static unsigned long pause_ms = 20;
 
 /* ---- the empty programs ---- */
 
-/* linux/bpf.h of Debian 12 ends before these (Linux 6.6, 89ae89f53d20). */
-#define ATTACH_TRACE_UPROBE_MULTI 48
-#define UPROBE_MULTI_RETURN	  1
-struct multi_attr {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, ref_ctr_offsets, cookies;
-	uint32_t cnt, uprobe_flags, pid, pad;
-};
-
-static int offset_of(const struct ttmon_elf_info *info, const char *symbol, uint64_t *ret)
-{
-	for (size_t i = 0; i < info->nr_targets; i++) {
-		if (strcmp(info->targets[i].symbol, symbol))
-			continue;
-		if (info->targets[i].single_step) {
-			fprintf(stderr, "%s does not begin with push: it would be single-stepped\n", symbol);
-			return -EINVAL;
-		}
-		*ret = info->targets[i].offset;
-		return 0;
-	}
-	fprintf(stderr, "no %s in the library\n", symbol);
-	return -ENOENT;
-}
-
 /* Links stay until the process ends. */
-static int attach_empty(int prog_fd, int object_fd, const char *symbol, const struct ttmon_elf_info *info, bool ret)
-{
-	char path[64];
-	uint64_t offset;
-	struct multi_attr attr = {
-		.prog_fd = (uint32_t)prog_fd,
-		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
-		.path = (uintptr_t)path,
-		.offsets = (uintptr_t)&offset,
-		.cnt = 1,
-		.uprobe_flags = ret ? UPROBE_MULTI_RETURN : 0,
-	};
-	int err = offset_of(info, symbol, &offset);
-
-	if (err)
-		return err;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", object_fd);
-	if (syscall(SYS_bpf, BPF_LINK_CREATE, &attr, offsetof(struct multi_attr, pad)) < 0) {
-		err = -errno;
-		fprintf(stderr, "cannot attach an empty program to %s: %s\n", symbol, strerror(-err));
-	}
-	return err;
-}
-
 static int set_up_empty(struct contestant *c)
 {
-	struct empty_bpf *skel = empty_bpf__open(); /* lives as long as the process */
+	struct empty_bpf *skel = load_empty();
 	struct ttmon_elf_info info;
-	int err, fd;
+	int err;
 
 	if (!skel)
-		return -errno;
-	bpf_program__set_autoload(skel->progs.empty, true);
-	bpf_program__set_expected_attach_type(skel->progs.empty, ATTACH_TRACE_UPROBE_MULTI);
-	err = empty_bpf__load(skel);
-	if (err)
-		return err;
-	fd = bpf_program__fd(skel->progs.empty);
+		return -EINVAL;
 	err = ttmon_elf_read(c->lib.fd, "libnothing.so", NULL, 0, &info);
 	if (err)
 		return err;
-	/* Several allocation loads have one function. */
 	for (size_t i = 0; i < NR_LOADS && !err; i++) {
+		/* Several allocation loads have one function. */
 		if (i && !strcmp(loads[i].symbol[0], loads[i - 1].symbol[0]))
 			continue;
 		for (size_t k = 0; k < 2 && loads[i].symbol[k] && !err; k++) {
-			err = attach_empty(fd, c->lib.fd, loads[i].symbol[k], &info, false);
-			if (!err && loads[i].ret)
-				err = attach_empty(fd, c->lib.fd, loads[i].symbol[k], &info, true);
+			uint64_t offset = 0;
+
+			err = offset_of(&info, loads[i].symbol[k], &offset);
+			if (!err && (attach_empty(skel, c->lib.fd, offset, false) < 0 ||
+				     (loads[i].ret && attach_empty(skel, c->lib.fd, offset, true) < 0)))
+				err = -EINVAL;
 		}
 	}
 	ttmon_elf_info_fini(&info);
@@ -232,9 +190,9 @@ static double block(struct contestant *c, size_t load)
 	loads[load].run(&c->lib, loads[load].frames);
 	t1 = now_ns();
 	drain(c, load);
-	/* The peer's reader has a wake-up an event: it is let do its work elsewhere, not in the next block. */
-	if (c->way == PEER)
-		sleep_ns(20 * NSEC_PER_MS);
+	/* The peer's reader is let do its work, elsewhere, before the next block. */
+	if (c->way == PEER && pause_ms)
+		sleep_ns(pause_ms * NSEC_PER_MS);
 	return (double)(t1 - t0) / CALLS;
 }
 
@@ -279,8 +237,8 @@ static void report(size_t load, size_t rounds)
 {
 	double floor = typical(load, EMPTY, rounds);
 
-	printf("%s: %s %.0f ns, empty programs %.0f ns%s\n", loads[load].name, way_names[BARE], typical(load, BARE, rounds), floor,
-	       loads[load].ret ? " (entry and return)" : "");
+	printf("%s: %s %.0f ns, empty programs %.0f ns%s\n", loads[load].name, way_names[BARE],
+	       typical(load, BARE, rounds), floor, loads[load].ret ? " (entry and return)" : "");
 	for (enum way way = ALL; way <= MISS; way++) {
 		double goal = loads[load].goal[way], r = ratio(load, way, EMPTY, rounds);
 		double frames = (double)contestants[way].frames[load] / ((double)CALLS * (double)(rounds + 1));
@@ -304,8 +262,8 @@ static void report_peer(size_t load, size_t rounds)
 	for (enum way way = ALL; way <= PID; way++) {
 		double r = ratio(load, way, PEER, rounds);
 
-		printf("  %-15s %6.0f ns, ratio %.2f (goal %.2f%s)\n", way_names[way], typical(load, way, rounds), r, goal,
-		       r > goal ? ", MISSED" : "");
+		printf("  %-15s %6.0f ns, ratio %.2f (goal %.2f%s)\n", way_names[way], typical(load, way, rounds), r,
+		       goal, r > goal ? ", MISSED" : "");
 	}
 }
 
@@ -333,16 +291,23 @@ static int set_up(const char *peer)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "rounds", required_argument, NULL, 'r' }, { "peer", required_argument, NULL, 'p' }, { 0 } };
+	static const struct option options[] = {
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "peer", required_argument, NULL, 'p' },
+		{ "pause", required_argument, NULL, 'm' },
+		{ 0 },
+	};
 	const char *peer = NULL;
 	size_t rounds = 101;
 	int opt, err = 0;
 
-	while ((opt = getopt_long(argc, argv, "r:p:", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "r:p:m:", options, NULL)) != -1) {
 		if (opt == 'r')
 			rounds = strtoul(optarg, NULL, 10);
 		else if (opt == 'p')
 			peer = optarg;
+		else if (opt == 'm')
+			pause_ms = strtoul(optarg, NULL, 10);
 		else
 			return 2;
 	}

@@ -23,7 +23,8 @@ static inline uint64_t now_ns(void)
 
 static inline void sleep_ns(uint64_t ns)
 {
-	nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) }, NULL);
+	nanosleep(&(struct timespec){ .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) },
+		  NULL);
 }
 
 /* The calling thread alone. */

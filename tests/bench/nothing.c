@@ -13,7 +13,11 @@
 /* The call is not to be merged with another, moved or left out. */
 #define KEEP(x) ({ __asm__ volatile("" : : "r"(x) : "memory"); })
 /* Something in the frame: gcc sets none up in a function that has no use for it. */
-#define FRAME() ({ int slot_; __asm__ volatile("" : "=m"(slot_)); })
+#define FRAME()                                     \
+	({                                          \
+		int slot_;                          \
+		__asm__ volatile("" : "=m"(slot_)); \
+	})
 
 static char block[1 << 20];
 
@@ -94,7 +98,7 @@ __attribute__((noinline, used)) static void alloc(unsigned int calls, unsigned i
 	for (unsigned int i = 0; i < calls; i++) {
 		void *p;
 
-		cudaHostAlloc(&p, 4096, 0);
+		cudaHostAlloc(&p, sizeof(block), 0);
 		KEEP(p);
 	}
 }

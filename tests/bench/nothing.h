@@ -15,7 +15,7 @@ int cuMemcpyPeerAsync(void *dst, void *dctx, void *src, void *sctx, size_t bytes
 void nothing_async(unsigned int calls);
 void nothing_sync(unsigned int calls);
 void nothing_launch(unsigned int calls);
-void nothing_nested(unsigned int calls); /* cudaMemcpyPeerAsync, which calls cuMemcpyPeerAsync */
+void nothing_nested(unsigned int calls);		     /* cudaMemcpyPeerAsync, which calls cuMemcpyPeerAsync */
 void nothing_alloc(unsigned int calls, unsigned int frames); /* at least 2 frames */
 
 #endif

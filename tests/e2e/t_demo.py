@@ -18,8 +18,8 @@ def advised(db, advice, function):
 def test_advice(bench):
     _, db, daemon = bench.trace([WORKLOAD])
     whole(db)
-    true("load_batch_pageable is not to be pinned", advised(db, "pin", "load_batch_pageable"))
+    true("what upload_batch copies is not to be pinned", advised(db, "pin", "upload_batch"))
     true("alloc_staging_never_used is not to be unpinned", advised(db, "unpin", "alloc_staging_never_used"))
     eq("other advice for the weights", advised(db, "unpin", "alloc_weights_pinned") + advised(db, "pin", "alloc_weights_pinned"), [])
-    for name in ("load_batch_pageable", "alloc_staging_never_used"):
+    for name in ("upload_batch", "alloc_staging_never_used"):
         true(f"{name} is not in the summary", name in daemon.stderr())

@@ -12,18 +12,18 @@
 
 #include "core/history.h"
 
-#define MS	   NSEC_PER_MS
-#define SEC	   NSEC_PER_SEC
-#define PAGE	   4096ULL
-#define FN_HOST	   1  /* cudaHostAlloc */
-#define FN_FREE	   3  /* cudaFreeHost */
-#define FN_REG	   4  /* cudaHostRegister */
-#define FN_UNREG   5
-#define FN_MALLOC  8  /* cudaMalloc */
-#define FN_CUFREE  13 /* cudaFree */
-#define FN_MEMCPY  16
-#define RW	   3  /* PROT_READ | PROT_WRITE */
-#define RX	   5
+#define MS	  NSEC_PER_MS
+#define SEC	  NSEC_PER_SEC
+#define PAGE	  4096ULL
+#define FN_HOST	  1 /* cudaHostAlloc */
+#define FN_FREE	  3 /* cudaFreeHost */
+#define FN_REG	  4 /* cudaHostRegister */
+#define FN_UNREG  5
+#define FN_MALLOC 8  /* cudaMalloc */
+#define FN_CUFREE 13 /* cudaFree */
+#define FN_MEMCPY 16
+#define RW	  3 /* PROT_READ | PROT_WRITE */
+#define RX	  5
 
 union feed_record {
 	struct ttmon_event h;
@@ -46,9 +46,13 @@ static inline struct ttmon_event feed_head(uint16_t kind, uint32_t tgid, uint64_
 
 #define APPLY(h, ev) ttmon_history_apply(h, &(ev).h, sizeof(ev), false)
 
-static inline void feed_proc(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint32_t ppid, uint32_t reason)
+static inline void feed_proc(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint32_t ppid,
+			     uint32_t reason)
 {
-	struct ttmon_ev_proc ev = { .h = feed_head(TTMON_EV_PROC, tgid, ts), .start_ns = start, .ppid = ppid, .reason = reason,
+	struct ttmon_ev_proc ev = { .h = feed_head(TTMON_EV_PROC, tgid, ts),
+				    .start_ns = start,
+				    .ppid = ppid,
+				    .reason = reason,
 				    .comm = "prog" };
 
 	APPLY(h, ev);
@@ -74,16 +78,21 @@ static inline void feed_alloc_full(struct ttmon_history *h, struct ttmon_ev_allo
 	ttmon_history_apply(h, &ev->h, sizeof(head) + ev->nframes * 8u, false);
 }
 
-static inline void feed_alloc_at(struct ttmon_history *h, uint32_t tgid, uint64_t ts, unsigned int method, uint64_t addr,
-				 uint64_t size, const uint64_t *frames)
+static inline void feed_alloc_at(struct ttmon_history *h, uint32_t tgid, uint64_t ts, unsigned int method,
+				 uint64_t addr, uint64_t size, const uint64_t *frames)
 {
-	struct ttmon_ev_alloc ev = { .h = feed_head(TTMON_EV_ALLOC, tgid, ts), .entry_ns = ts > 10 ? ts - 10 : 0, .addr = addr,
-				     .size = size, .fn = FN_HOST, .method = (uint8_t)method };
+	struct ttmon_ev_alloc ev = { .h = feed_head(TTMON_EV_ALLOC, tgid, ts),
+				     .entry_ns = ts > 10 ? ts - 10 : 0,
+				     .addr = addr,
+				     .size = size,
+				     .fn = FN_HOST,
+				     .method = (uint8_t)method };
 
 	feed_alloc_full(h, ev, frames);
 }
 
-static inline void feed_alloc(struct ttmon_history *h, uint32_t tgid, uint64_t ts, unsigned int method, uint64_t addr, uint64_t size)
+static inline void feed_alloc(struct ttmon_history *h, uint32_t tgid, uint64_t ts, unsigned int method, uint64_t addr,
+			      uint64_t size)
 {
 	feed_alloc_at(h, tgid, ts, method, addr, size, NULL);
 }
@@ -91,21 +100,29 @@ static inline void feed_alloc(struct ttmon_history *h, uint32_t tgid, uint64_t t
 static inline void feed_free(struct ttmon_history *h, uint32_t tgid, uint64_t entry, uint64_t ts, unsigned int method,
 			     uint64_t addr)
 {
-	struct ttmon_ev_free ev = { .h = feed_head(TTMON_EV_FREE, tgid, ts), .entry_ns = entry, .addr = addr, .fn = FN_FREE,
+	struct ttmon_ev_free ev = { .h = feed_head(TTMON_EV_FREE, tgid, ts),
+				    .entry_ns = entry,
+				    .addr = addr,
+				    .fn = FN_FREE,
 				    .method = (uint8_t)method };
 
 	APPLY(h, ev);
 }
 
-static inline struct ttmon_ev_copy feed_make_copy(uint32_t tgid, uint64_t ts, unsigned int dir, uint64_t dst, uint64_t src,
-						  uint64_t bytes)
+static inline struct ttmon_ev_copy feed_make_copy(uint32_t tgid, uint64_t ts, unsigned int dir, uint64_t dst,
+						  uint64_t src, uint64_t bytes)
 {
-	return (struct ttmon_ev_copy){ .h = feed_head(TTMON_EV_COPY, tgid, ts), .entry_ns = ts, .dst = dst, .src = src,
-				       .bytes = bytes, .fn = FN_MEMCPY, .dir = (uint8_t)dir };
+	return (struct ttmon_ev_copy){ .h = feed_head(TTMON_EV_COPY, tgid, ts),
+				       .entry_ns = ts,
+				       .dst = dst,
+				       .src = src,
+				       .bytes = bytes,
+				       .fn = FN_MEMCPY,
+				       .dir = (uint8_t)dir };
 }
 
-static inline void feed_copy(struct ttmon_history *h, uint32_t tgid, uint64_t ts, unsigned int dir, uint64_t dst, uint64_t src,
-			     uint64_t bytes)
+static inline void feed_copy(struct ttmon_history *h, uint32_t tgid, uint64_t ts, unsigned int dir, uint64_t dst,
+			     uint64_t src, uint64_t bytes)
 {
 	struct ttmon_ev_copy ev = feed_make_copy(tgid, ts, dir, dst, src, bytes);
 
@@ -114,8 +131,9 @@ static inline void feed_copy(struct ttmon_history *h, uint32_t tgid, uint64_t ts
 
 static inline void feed_mmap(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t addr, uint64_t len)
 {
-	struct ttmon_ev_mmap ev = { .h = feed_head(TTMON_EV_MMAP, tgid, ts), .addr = addr, .len = len, .prot = RW, .flags = 0x22,
-				    .fd = -1 };
+	struct ttmon_ev_mmap ev = {
+		.h = feed_head(TTMON_EV_MMAP, tgid, ts), .addr = addr, .len = len, .prot = RW, .flags = 0x22, .fd = -1
+	};
 
 	APPLY(h, ev);
 }
@@ -127,11 +145,16 @@ static inline void feed_munmap(struct ttmon_history *h, uint32_t tgid, uint64_t 
 	APPLY(h, ev);
 }
 
-static inline void feed_mremap(struct ttmon_history *h, uint32_t tgid, uint64_t entry, uint64_t ts, uint64_t old, uint64_t old_len,
-			       uint64_t addr, uint64_t len)
+static inline void feed_mremap(struct ttmon_history *h, uint32_t tgid, uint64_t entry, uint64_t ts, uint64_t old,
+			       uint64_t old_len, uint64_t addr, uint64_t len)
 {
-	struct ttmon_ev_mremap ev = { .h = feed_head(TTMON_EV_MREMAP, tgid, ts), .entry_ns = entry, .old_addr = old,
-				      .old_len = old_len, .new_addr = addr, .new_len = len, .flags = 1 };
+	struct ttmon_ev_mremap ev = { .h = feed_head(TTMON_EV_MREMAP, tgid, ts),
+				      .entry_ns = entry,
+				      .old_addr = old,
+				      .old_len = old_len,
+				      .new_addr = addr,
+				      .new_len = len,
+				      .flags = 1 };
 
 	APPLY(h, ev);
 }
@@ -160,7 +183,8 @@ static inline void feed_map_full(struct ttmon_history *h, struct ttmon_ev_map he
 	ttmon_history_apply(h, &rec.h, ROUND_UP(sizeof(head) + head.len, 8u), false);
 }
 
-static inline void feed_map(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint64_t end, const char *name)
+static inline void feed_map(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint64_t end,
+			    const char *name)
 {
 	struct ttmon_ev_map ev = { .h = feed_fact(TTMON_EV_MAP, tgid, ts), .start = start, .end = end, .prot = RW };
 
@@ -168,11 +192,15 @@ static inline void feed_map(struct ttmon_history *h, uint32_t tgid, uint64_t ts,
 }
 
 /* An executable mapping as a MMAP2 record tells it. */
-static inline void feed_text(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint64_t end, uint64_t pgoff,
-			     uint32_t object)
+static inline void feed_text(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint64_t end,
+			     uint64_t pgoff, uint32_t object)
 {
-	struct ttmon_ev_map ev = { .h = feed_fact(TTMON_EV_MAP, tgid, ts), .start = start, .end = end, .pgoff = pgoff,
-				   .object = object, .prot = RX };
+	struct ttmon_ev_map ev = { .h = feed_fact(TTMON_EV_MAP, tgid, ts),
+				   .start = start,
+				   .end = end,
+				   .pgoff = pgoff,
+				   .object = object,
+				   .prot = RX };
 
 	ev.h.tid = tgid;
 	feed_map_full(h, ev, "/lib/x.so");
@@ -180,7 +208,9 @@ static inline void feed_text(struct ttmon_history *h, uint32_t tgid, uint64_t ts
 
 static inline void feed_maps_done(struct ttmon_history *h, uint32_t tgid, uint64_t from, uint64_t ts, uint32_t count)
 {
-	struct ttmon_ev_maps_done ev = { .h = feed_fact(TTMON_EV_MAPS_DONE, tgid, ts), .from_ns = from, .count = count };
+	struct ttmon_ev_maps_done ev = { .h = feed_fact(TTMON_EV_MAPS_DONE, tgid, ts),
+					 .from_ns = from,
+					 .count = count };
 
 	APPLY(h, ev);
 }
@@ -188,8 +218,11 @@ static inline void feed_maps_done(struct ttmon_history *h, uint32_t tgid, uint64
 static inline void feed_object(struct ttmon_history *h, uint32_t id, uint32_t flags, uint8_t build_id, const char *path)
 {
 	union feed_record rec = { 0 };
-	struct ttmon_ev_object ev = { .h = feed_fact(TTMON_EV_OBJECT, 0, 1), .id = id, .flags = flags,
-				      .build_id_len = build_id ? 20 : 0, .len = (uint32_t)strlen(path) };
+	struct ttmon_ev_object ev = { .h = feed_fact(TTMON_EV_OBJECT, 0, 1),
+				      .id = id,
+				      .flags = flags,
+				      .build_id_len = build_id ? 20 : 0,
+				      .len = (uint32_t)strlen(path) };
 
 	memset(ev.build_id, build_id, sizeof(ev.build_id));
 	memcpy(&rec, &ev, sizeof(ev));
@@ -197,10 +230,14 @@ static inline void feed_object(struct ttmon_history *h, uint32_t id, uint32_t fl
 	ttmon_history_apply(h, &rec.h, ROUND_UP(sizeof(ev) + ev.len, 8u), false);
 }
 
-static inline void feed_symbol(struct ttmon_history *h, uint32_t object, uint64_t offset, uint64_t delta, const char *name)
+static inline void feed_symbol(struct ttmon_history *h, uint32_t object, uint64_t offset, uint64_t delta,
+			       const char *name)
 {
 	union feed_record rec = { 0 };
-	struct ttmon_ev_symbol ev = { .h = feed_fact(TTMON_EV_SYMBOL, 0, 1), .object = object, .offset = offset, .delta = delta,
+	struct ttmon_ev_symbol ev = { .h = feed_fact(TTMON_EV_SYMBOL, 0, 1),
+				      .object = object,
+				      .offset = offset,
+				      .delta = delta,
 				      .len = (uint32_t)strlen(name) };
 
 	memcpy(&rec, &ev, sizeof(ev));
@@ -210,8 +247,12 @@ static inline void feed_symbol(struct ttmon_history *h, uint32_t object, uint64_
 
 static inline void feed_clock(struct ttmon_history *h, uint32_t page_size, uint32_t options)
 {
-	struct ttmon_ev_clock ev = { .h = feed_fact(TTMON_EV_CLOCK, 0, 1), .mono_ns = 1, .nr_cpus = 4, .page_size = page_size,
-				     .options = options, .hostname = "host" };
+	struct ttmon_ev_clock ev = { .h = feed_fact(TTMON_EV_CLOCK, 0, 1),
+				     .mono_ns = 1,
+				     .nr_cpus = 4,
+				     .page_size = page_size,
+				     .options = options,
+				     .hostname = "host" };
 
 	APPLY(h, ev);
 }

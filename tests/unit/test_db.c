@@ -42,13 +42,16 @@ static const struct ttmon_db_meta meta = { .version = "1.2-test", .start_ns = T0
 static char dir[] = "/tmp/ttmon-test-db-XXXXXX";
 static char path[64], path_gz[64];
 
+/* Facts are of no thread. */
 static struct ttmon_event head(unsigned int kind, uint64_t ts_ns)
 {
+	bool fact = kind >= TTMON_EV_FACT;
+
 	return (struct ttmon_event){ .ts_ns = ts_ns,
 				     .kind = (uint16_t)kind,
 				     .tgid = PID,
-				     .tid = PID,
-				     .cpu = kind >= TTMON_EV_FACT ? TTMON_CPU_DAEMON : 0 };
+				     .tid = fact ? 0 : PID,
+				     .cpu = fact ? TTMON_CPU_DAEMON : 0 };
 }
 
 /* A record with text at its end, padded to 8. */
@@ -458,6 +461,7 @@ static void test_completeness(void **state)
 	assert_true(json_is_true(json_object_get(comp, "complete")));
 	assert_int_equal(json_array_size(json_object_get(comp, "reasons")), 0);
 	assert_int_equal(ttmon_db_get(comp, "decoded", 0), 16);
+	assert_int_equal(ttmon_db_get(comp, "malformed_facts", 9), 0);
 	assert_true(json_is_null(json_object_get(comp, "attempted")));
 	blind = json_array_get(json_object_get(comp, "blind"), 0);
 	assert_int_equal(ttmon_db_get(blind, "window_us", 0), 250);

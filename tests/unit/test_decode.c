@@ -27,6 +27,7 @@ union record {
 	struct ttmon_ev_mremap mremap;
 	struct ttmon_ev_brk brk;
 	struct ttmon_ev_tag tag;
+	struct ttmon_ev_copy_site copy_site;
 	struct ttmon_ev_clock clock;
 	struct ttmon_ev_text text;
 	struct ttmon_ev_object object;
@@ -70,6 +71,9 @@ static size_t good(unsigned int kind)
 		break;
 	case TTMON_EV_RESET:
 		r.reset.fn = 51;
+		break;
+	case TTMON_EV_COPY_SITE:
+		r.copy_site.fn = 17;
 		break;
 	case TTMON_EV_CLOCK:
 		r.clock.page_size = 4096;
@@ -153,6 +157,8 @@ static void checks_values(void **state)
 	(void)state;
 	BREAK(TTMON_EV_PROC, proc.reason = TTMON_PROC_EXEC + 1, VALUE);
 	BREAK(TTMON_EV_ALLOC, alloc.method = TTMON_METHOD_MAX, VALUE);
+	BREAK(TTMON_EV_COPY_SITE, copy_site.fn = 0, VALUE);
+	BREAK(TTMON_EV_COPY_SITE, copy_site.nframes = 1, LENGTH);
 	BREAK(TTMON_EV_ALLOC, alloc.fn = 0, VALUE);
 	BREAK(TTMON_EV_ALLOC, alloc.fn = 79, VALUE); /* a hole in the table */
 	BREAK(TTMON_EV_ALLOC, alloc.fn = TTMON_FN_COUNT, VALUE);

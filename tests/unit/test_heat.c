@@ -68,6 +68,10 @@ static void survives_any_time(void **state)
 	ttmon_heat_add(&h, INT64_MAX, 1);
 	assert_int_equal(copies_of(&h, &bytes), 2);
 	assert_int_equal(h.copies[0], 1);
+	/* Made for a late first transfer, it is as wide as it would have become. */
+	ttmon_heat_init(&h, 100, 100 + 100 * MS);
+	assert_int_equal(h.width_ns, 2 * MS);
+	assert_int_equal(copies_of(&h, &bytes), 0);
 }
 
 static void merges_and_conserves(void **state)
@@ -77,14 +81,14 @@ static void merges_and_conserves(void **state)
 
 	(void)state;
 	ttmon_heat_add(&a, 10 * MS, 1);
-	ttmon_heat_add(&b, 510 * MS, 2);
+	ttmon_heat_add(&b, 505 * MS, 2);
 	ttmon_heat_add(&b, 900 * MS, 4);
 	ttmon_heat_merge(&a, &b);
 	assert_int_equal(copies_of(&a, &bytes), 3);
 	assert_int_equal(bytes, 7);
 	assert_int_equal(a.copies[0], 1);
 	assert_int_equal(a.width_ns, 16 * MS);
-	assert_int_equal(a.copies[510 / 16], 1);
+	assert_int_equal(a.copies[505 / 16], 1);
 	assert_int_equal(a.copies[900 / 16], 1);
 }
 
@@ -161,19 +165,23 @@ static void rect_of_any_shape_ends(void **state)
 	}
 	assert_true(ph.copies[0] > 0);
 	assert_true(ph.copies[0] <= 3125);
+	/* An allocation as large as the address space: saturated offsets are still inside. */
+	ttmon_page_heat_init(&ph, UINT64_MAX, 4096);
+	for (unsigned int i = 0; i < 3125; i++) {
+		struct ttmon_rect r = { odd[i % 5], odd[i / 5 % 5], odd[i / 25 % 5], odd[i / 125 % 5], odd[i / 625] };
+
+		ttmon_page_heat_touch_rect(&ph, odd[i % 5], &r);
+	}
+	assert_true(ph.copies[0] > 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_in_the_right_bucket),
-		cmocka_unit_test(doubles_and_conserves),
-		cmocka_unit_test(survives_any_time),
-		cmocka_unit_test(merges_and_conserves),
-		cmocka_unit_test(groups_are_whole_pages),
-		cmocka_unit_test(touches_what_it_covers),
-		cmocka_unit_test(rect_touches_its_rows),
-		cmocka_unit_test(rect_of_any_shape_ends),
+		cmocka_unit_test(counts_in_the_right_bucket), cmocka_unit_test(doubles_and_conserves),
+		cmocka_unit_test(survives_any_time),	      cmocka_unit_test(merges_and_conserves),
+		cmocka_unit_test(groups_are_whole_pages),     cmocka_unit_test(touches_what_it_covers),
+		cmocka_unit_test(rect_touches_its_rows),      cmocka_unit_test(rect_of_any_shape_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

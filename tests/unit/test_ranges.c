@@ -152,7 +152,7 @@ static void finds_giant_over_many_small(void **state)
 	(void)state;
 	assert_int_equal(ttmon_ranges_add(&r, 1000, 1ULL << 40, 0), 0);
 	for (uint32_t i = 1; i < 20000; i++)
-		assert_int_equal(ttmon_ranges_add(&r, 1ULL << 20 | i << 6, (1ULL << 20 | i << 6) + 8, i), 0);
+		assert_int_equal(ttmon_ranges_add(&r, (1ULL << 20) + i * 64, (1ULL << 20) + i * 64 + 8, i), 0);
 	/* Blocks that end before the address are stepped over as a whole. */
 	assert_true(ttmon_ranges_floor(&r, 1ULL << 30, &pos));
 	while (pos.val != 0) {
@@ -202,10 +202,8 @@ static void ends_of_the_address_space(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(disjoint_agrees_with_model),
-		cmocka_unit_test(overlapping_agrees_with_model),
-		cmocka_unit_test(finds_giant_over_many_small),
-		cmocka_unit_test(growing_is_found),
+		cmocka_unit_test(disjoint_agrees_with_model),  cmocka_unit_test(overlapping_agrees_with_model),
+		cmocka_unit_test(finds_giant_over_many_small), cmocka_unit_test(growing_is_found),
 		cmocka_unit_test(ends_of_the_address_space),
 	};
 

@@ -51,11 +51,17 @@ newest() {
 
 for series in "$@"; do
 	kernel=$(newest "$series")
+	if [ -z "$kernel" ] && [ "$(id -u)" -eq 0 ]; then
+		apt-get -qq update >/dev/null 2>&1 || true
+		kernel=$(newest "$series")
+	fi
 	[ -n "$kernel" ] || kernel=$(cd "$Q/ird" && find . -name "$series.*.cpio.gz" | sed 's,^\./,,; s,\.cpio\.gz$,,' | sort -V | tail -n 1)
-	[ -n "$kernel" ] || die "apt knows no cloud kernel $series (apt-get update?)"
-	if [ ! -e "$Q/k/$kernel/boot/vmlinuz-$kernel" ]; then
+	[ -n "$kernel" ] || die "apt knows no cloud kernel $series, and none was fetched before"
+	if [ ! -d "$Q/k/$kernel" ]; then
 		quiet apt-get -qq download "linux-image-$kernel"
-		dpkg -x "linux-image-${kernel}"_*.deb "$Q/k/$kernel"
+		rm -rf "$Q/k/$kernel.new"
+		dpkg -x "linux-image-${kernel}"_*.deb "$Q/k/$kernel.new"
+		mv "$Q/k/$kernel.new" "$Q/k/$kernel"
 		rm -f ./*.deb
 	fi
 	# Made anew each time: it takes a second and holds our init.

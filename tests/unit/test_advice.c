@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* test_advice.c: hot spots, cold spots and what to do about them. */
+#include "tests/unit/history_feed.h"
+
+#define T   10
+#define A   0x40000000ULL
+#define DEV 0x20000000ULL
+#define MB  (1ULL << 20)
+
+static struct ttmon_history *h;
+
+static int setup(void **state)
+{
+	(void)state;
+	/* 1 ns a byte pageable, a quarter pinned, 4 ns a byte to pin: easy to work out. */
+	h = feed_new((struct ttmon_history_cfg){ .keep_all = true,
+						 .pageable_bps = 1000000000,
+						 .pinned_bps = 4000000000,
+						 .pinning_bps = 250000000,
+						 .cold_age_ns = 100 * MS });
+	feed_proc(h, T, 1, 77, 1, TTMON_PROC_SEEN);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	ttmon_history_free(h);
+	return 0;
+}
+
+static const uint64_t site1[] = { 0x1000, 0 }, site2[] = { 0x2000, 0 };
+
+/* The line of the advice for this method and site; asserts that there is one. */
+static struct ttmon_spot advice_for(unsigned int method, uint32_t site)
+{
+	struct ttmon_spot *spots = NULL, found = { 0 };
+	size_t n = 0, hits = 0;
+
+	assert_int_equal(ttmon_history_advice(h, &spots, &n), 0);
+	for (size_t i = 0; i < n; i++) {
+		if (spots[i].method == method && spots[i].site == site) {
+			found = spots[i];
+			hits++;
+		}
+	}
+	free(spots);
+	assert_int_equal(hits, 1);
+	return found;
+}
+
+static void copies(uint64_t addr, uint64_t bytes, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		feed_copy(h, T, (10 + i) * MS, TTMON_DIR_H2D, DEV, addr, bytes);
+}
+
+static void pins_what_pays(void **state)
+{
+	struct ttmon_spot s;
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_CUSTOM, A, 100000, site1);
+	copies(A, 100000, 5);
+	ttmon_history_finish(h, SEC);
+	/* 5 copies save 0.75 ns a byte each, pinning costs 4: does not pay. */
+	s = advice_for(TTMON_METHOD_CUSTOM, 1);
+	assert_int_equal(s.advice, TTMON_ADVICE_KEEP);
+	assert_int_equal(s.gain_ns, 5 * 75000 - 400000);
+	copies(A, 100000, 1);
+	s = advice_for(TTMON_METHOD_CUSTOM, 1);
+	assert_int_equal(s.advice, TTMON_ADVICE_PIN);
+	assert_int_equal(s.gain_ns, 6 * 75000 - 400000);
+	assert_int_equal(s.copies, 6);
+	assert_int_equal(s.copied, 600000);
+	assert_int_equal(s.allocs, 1);
+	assert_int_equal(s.alloc_seq, 0);
+	assert_true(s.confidence > 0.7 && s.confidence < 0.8); /* 6 / (6 + 2) */
+}
+
+static void only_touched_groups_have_to_be_pinned(void **state)
+{
+	(void)state;
+	feed_mmap(h, T, 100, A, 640 * MB);
+	copies(A, 10 * MB, 6); /* one of 64 groups of 10 MiB */
+	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 0).gain_ns, 6 * (10 * MB * 3 / 4) - 10 * MB * 4);
+	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 0).advice, TTMON_ADVICE_PIN);
+}
+
+static void unpins_what_is_cold(void **state)
+{
+	struct ttmon_spot s, cold[4];
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, 10 * PAGE, site1);
+	feed_alloc_at(h, T, 200, TTMON_METHOD_HOST_ALLOC, A + MB, 20 * PAGE, site1);
+	copies(A, PAGE, 1);
+	ttmon_history_finish(h, 99 * MS);
+	assert_int_equal(ttmon_history_coldspots(h, cold, 4), 0); /* too young */
+	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 1).advice, TTMON_ADVICE_KEEP);
+	ttmon_history_finish(h, 2 * SEC);
+	assert_int_equal(ttmon_history_coldspots(h, cold, 4), 1); /* one transfer, two allocations */
+	assert_int_equal(cold[0].bytes, 30 * PAGE);
+	assert_int_equal(cold[0].advice, TTMON_ADVICE_UNPIN);
+	assert_int_equal(cold[0].gain_ns, 20); /* both calls took 10 ns */
+	assert_int_equal(cold[0].size, 20 * PAGE);
+	s = advice_for(TTMON_METHOD_HOST_ALLOC, 1);
+	assert_int_equal(s.advice, TTMON_ADVICE_UNPIN);
+	assert_true(s.confidence > 0.6 && s.confidence < 0.7); /* 2 s / 3 s */
+	copies(A, PAGE, 1);				       /* as many as allocations */
+	assert_int_equal(ttmon_history_coldspots(h, cold, 4), 0);
+	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 1).advice, TTMON_ADVICE_KEEP);
+}
+
+static void keeps_what_a_kernel_may_read_in_place(void **state)
+{
+	struct ttmon_spot cold[4];
+	struct ttmon_ev_hint hint = {
+		.h = feed_head(TTMON_EV_HINT, T, 300), .addr = A, .hint = TTMON_HINT_DEVICE_PTR, .fn = 7
+	};
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, PAGE, site1);
+	APPLY(h, hint);
+	for (uint32_t flag = 1; flag <= 4; flag *= 2) {
+		struct ttmon_ev_alloc ev = { .h = feed_head(TTMON_EV_ALLOC, T, 300 + flag),
+					     .entry_ns = 300,
+					     .addr = A + flag * MB,
+					     .size = PAGE,
+					     .flags = flag,
+					     .fn = FN_HOST,
+					     .method = TTMON_METHOD_HOST_ALLOC };
+		const uint64_t frames[] = { 0x9000 + flag, 0 };
+
+		feed_alloc_full(h, ev, frames);
+	}
+	ttmon_history_finish(h, 10 * SEC);
+	assert_int_equal(ttmon_history_coldspots(h, cold, 4), 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(cold[i].advice, TTMON_ADVICE_KEEP);
+}
+
+static void managed_is_kept(void **state)
+{
+	struct ttmon_spot spots[4];
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_MANAGED, A, 10 * MB, site1);
+	copies(A, 10 * MB, 100);
+	ttmon_history_finish(h, 10 * SEC);
+	assert_int_equal(advice_for(TTMON_METHOD_MANAGED, 1).advice, TTMON_ADVICE_KEEP);
+	assert_int_equal(ttmon_history_hotspots(h, spots, 4), 0);
+	assert_int_equal(ttmon_history_coldspots(h, spots, 4), 0);
+}
+
+static void hot_spots_are_unpinned_and_sorted(void **state)
+{
+	struct ttmon_spot hot[8];
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_CUSTOM, A, MB, site1);
+	feed_alloc_at(h, T, 110, TTMON_METHOD_CUSTOM, A + MB, MB, site1);
+	feed_alloc_at(h, T, 120, TTMON_METHOD_CUSTOM, A + 2 * MB, MB, site2);
+	feed_alloc_at(h, T, 130, TTMON_METHOD_HOST_ALLOC, A + 3 * MB, MB, site2);
+	feed_alloc_at(h, T, 140, TTMON_METHOD_CUSTOM, A + 4 * MB, MB, site2); /* never copied */
+	feed_mmap(h, T, 150, A + 10 * MB, MB);
+	feed_mmap(h, T, 160, A + 11 * MB, MB);
+	copies(A, 1000, 1);
+	copies(A + MB, 2000, 1);
+	copies(A + 2 * MB, 5000, 1);
+	copies(A + 3 * MB, 100000, 5);
+	copies(A + 10 * MB, 4000, 1);
+	copies(A + 11 * MB, 4000, 1);
+	ttmon_history_finish(h, SEC);
+	assert_int_equal(ttmon_history_hotspots(h, hot, 8), 4);
+	assert_int_equal(hot[0].copied, 5000);
+	assert_int_equal(hot[0].allocs, 2);
+	/* Mappings without a name are each their own line; equal ones in order of allocation. */
+	assert_int_equal(hot[1].copied, 4000);
+	assert_int_equal(hot[1].alloc_seq, 5);
+	assert_int_equal(hot[2].alloc_seq, 6);
+	assert_int_equal(hot[3].copied, 3000);
+	assert_int_equal(hot[3].bytes, 2 * MB);
+	assert_int_equal(ttmon_history_hotspots(h, hot, 1), 1);
+}
+
+static void mappings_of_one_name_are_one_line(void **state)
+{
+	struct ttmon_spot hot[8];
+
+	(void)state;
+	feed_map(h, T, 100, A, A + PAGE, "/data/weights");
+	feed_map(h, T, 100, A + PAGE, A + 2 * PAGE, "/data/weights");
+	feed_map(h, T, 100, A + MB, A + MB + PAGE, "/data/other");
+	feed_maps_done(h, T, 100, 101, 3);
+	copies(A, 100, 1);
+	copies(A + PAGE, 100, 1);
+	copies(A + MB, 150, 1);
+	assert_int_equal(ttmon_history_hotspots(h, hot, 8), 2);
+	assert_int_equal(hot[0].allocs, 2);
+	assert_int_equal(hot[0].copied, 200);
+}
+
+static void made_up_memory_is_advised_with_less_confidence(void **state)
+{
+	struct ttmon_spot s;
+
+	(void)state;
+	copies(A, 1000, 100);
+	s = advice_for(TTMON_METHOD_MMAP, 0);
+	assert_int_equal(s.advice, TTMON_ADVICE_PIN);
+	assert_true(s.confidence > 0.45 && s.confidence < 0.5);
+	feed_free(h, T, SEC, SEC, TTMON_METHOD_HOST_ALLOC, 0x999000); /* something older than the trace */
+	assert_true(advice_for(TTMON_METHOD_MMAP, 0).confidence < 0.36);
+}
+
+static void folded_allocations_are_remembered(void **state)
+{
+	struct ttmon_history *s = feed_new((struct ttmon_history_cfg){
+		.fold_ns = SEC, .pageable_bps = 1000000000, .pinned_bps = 4000000000, .pinning_bps = 250000000 });
+	struct ttmon_spot hot[4];
+
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++) {
+		feed_alloc_at(s, T, (i + 1) * 10 * SEC, TTMON_METHOD_CUSTOM, A, 1000, site1);
+		for (unsigned int c = 0; c < 7; c++)
+			feed_copy(s, T, (i + 1) * 10 * SEC + c, TTMON_DIR_H2D, DEV, A, 1000);
+		feed_free(s, T, (i + 1) * 10 * SEC + 100, (i + 1) * 10 * SEC + 110, TTMON_METHOD_CUSTOM, A);
+		ttmon_history_tick(s, (i + 1) * 10 * SEC + 5 * SEC);
+	}
+	assert_int_equal(feed_totals(s).folded, 10);
+	assert_int_equal(ttmon_history_hotspots(s, hot, 4), 1);
+	assert_int_equal(hot[0].allocs, 10);
+	assert_int_equal(hot[0].copies, 70);
+	assert_int_equal(hot[0].gain_ns, 70 * 750 - 10 * 4000);
+	assert_int_equal(hot[0].advice, TTMON_ADVICE_PIN);
+	assert_null(ttmon_history_alloc(s, hot[0].alloc_seq));
+	ttmon_history_free(s);
+}
+
+static void advice_is_in_site_order(void **state)
+{
+	struct ttmon_spot *spots = NULL;
+	size_t n = 0;
+
+	(void)state;
+	feed_proc(h, T + 1, 2, 78, 1, TTMON_PROC_SEEN);
+	feed_alloc_at(h, T + 1, 100, TTMON_METHOD_HOST_ALLOC, A, PAGE, site1);
+	feed_alloc_at(h, T, 110, TTMON_METHOD_HOST_ALLOC, A, PAGE, site2);
+	feed_alloc_at(h, T, 120, TTMON_METHOD_CUSTOM, A + MB, PAGE, site1);
+	feed_alloc_at(h, T, 130, TTMON_METHOD_HOST_ALLOC, A + 2 * MB, PAGE, site1);
+	feed_alloc_at(h, T, 140, TTMON_METHOD_DEVICE, A + 3 * MB, PAGE, site1);
+	ttmon_history_finish(h, SEC);
+	assert_int_equal(ttmon_history_advice(h, &spots, &n), 0);
+	assert_int_equal(n, 4); /* device memory is no host memory */
+	for (size_t i = 1; i < n; i++) {
+		assert_true(spots[i].site >= spots[i - 1].site);
+		if (spots[i].site == spots[i - 1].site)
+			assert_true(spots[i].proc >= spots[i - 1].proc);
+	}
+	assert_int_equal(spots[3].site, 2);
+	free(spots);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(pins_what_pays),
+		TEST(only_touched_groups_have_to_be_pinned),
+		TEST(unpins_what_is_cold),
+		TEST(keeps_what_a_kernel_may_read_in_place),
+		TEST(managed_is_kept),
+		TEST(hot_spots_are_unpinned_and_sorted),
+		TEST(mappings_of_one_name_are_one_line),
+		TEST(made_up_memory_is_advised_with_less_confidence),
+		cmocka_unit_test(folded_allocations_are_remembered),
+		TEST(advice_is_in_site_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
