@@ -129,6 +129,19 @@ static inline void feed_copy(struct ttmon_history *h, uint32_t tgid, uint64_t ts
 	APPLY(h, ev);
 }
 
+/* frames: a 0-terminated list. */
+static inline void feed_copy_site(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t addr, const uint64_t *frames)
+{
+	union feed_record rec = { 0 };
+	struct ttmon_ev_copy_site ev = { .h = feed_head(TTMON_EV_COPY_SITE, tgid, ts), .addr = addr, .fn = FN_MEMCPY };
+
+	while (frames[ev.nframes])
+		ev.nframes++;
+	memcpy(&rec, &ev, sizeof(ev));
+	memcpy((char *)&rec + sizeof(ev), frames, ev.nframes * 8u);
+	ttmon_history_apply(h, &rec.h, sizeof(ev) + ev.nframes * 8u, false);
+}
+
 static inline void feed_mmap(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t addr, uint64_t len)
 {
 	struct ttmon_ev_mmap ev = {

@@ -530,6 +530,73 @@ static void ordinals_tell_mappings_of_one_size_apart(void **state)
 	assert_int_equal(rec(0)->site, 0);
 }
 
+#define TEXT 0x70000000ULL
+
+/* A mapping's call site is that of the first copy from it; sums of the unknown site move over. */
+static void mappings_are_named_by_their_first_copy(void **state)
+{
+	static const uint64_t first[] = { TEXT + 0x10, TEXT + 0x20, 0 }, second[] = { TEXT + 0x30, 0 };
+	const struct ttmon_site *site;
+
+	(void)state;
+	feed_object(h, 1, 0, 7, "/bin/app");
+	feed_text(h, T, 2, TEXT, TEXT + PAGE, 0, 1);
+	feed_mmap(h, T, 100, A, 4 * PAGE);
+	feed_mmap(h, T, 101, B, 4 * PAGE);
+	feed_alloc(h, T, 102, TTMON_METHOD_HOST_ALLOC, B + 0x100000, PAGE);
+	feed_copy(h, T, 200, TTMON_DIR_H2D, DEV, A, 100);
+	feed_copy_site(h, T, 201, A, first);
+	feed_copy(h, T, 210, TTMON_DIR_H2D, DEV, A, 50);
+	feed_copy_site(h, T, 211, A + 8, second); /* named already */
+	feed_copy_site(h, T, 212, B + 0x100000, second); /* pinned memory has its own call site */
+	feed_copy_site(h, T, 213, 0x1234, second); /* nothing is there */
+	ttmon_history_finish(h, 1000);
+	assert_int_equal(rec(0)->fn, FN_MEMCPY);
+	assert_int_not_equal(rec(0)->site, 0);
+	site = ttmon_history_site(h, rec(0)->site);
+	assert_int_equal(site->nframes, 2);
+	assert_int_equal(site->frames[0].offset, 0x10);
+	assert_int_equal(site->allocs, 1);
+	assert_int_equal(site->h2d[TTMON_MEM_PAGEABLE].copies, 2);
+	assert_int_equal(site->h2d[TTMON_MEM_PAGEABLE].bytes, 150);
+	assert_int_equal(ttmon_history_site(h, 0)->h2d[TTMON_MEM_PAGEABLE].copies, 0);
+	assert_int_equal(rec(1)->site, 0);
+	assert_int_equal(rec(2)->site, 0);
+	assert_int_not_equal(rec(2)->fn, FN_MEMCPY);
+	feed_exit(h, T, 2000);
+	ttmon_history_finish(h, 3000);
+	assert_int_equal(site->live, 0);
+}
+
+/* The name goes along when a made-up mapping becomes part of the real one, before and after it has been resolved. */
+static void names_go_along_with_a_merge(void **state)
+{
+	static const uint64_t frames[] = { TEXT + 0x10, 0 };
+
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		uint64_t base = late ? B : A, t = late ? 1000000000 : 100;
+
+		feed_object(h, 1, 0, 7, "/bin/app");
+		feed_text(h, T, 2, TEXT, TEXT + PAGE, 0, 1);
+		feed_copy(h, T, t, TTMON_DIR_H2D, DEV, base + PAGE, 100);
+		feed_copy_site(h, T, t + 1, base + PAGE, frames);
+		if (late)
+			ttmon_history_tick(h, t + 500000000);
+		feed_map(h, T, t + 10, A, A + 4 * PAGE, "");
+		if (late)
+			feed_map(h, T, t + 10, B, B + 4 * PAGE, "");
+		feed_maps_done(h, T, t + 10, t + 11, late ? 2 : 1);
+		ttmon_history_finish(h, t + 600000000);
+		assert_int_equal(at(base)->size, 4 * PAGE);
+		assert_int_equal(at(base)->fn, FN_MEMCPY);
+		assert_int_not_equal(at(base)->site, 0);
+		assert_int_equal(at(base)->copies[TTMON_RDIR_H2D], 1);
+	}
+	assert_int_equal(ttmon_history_site(h, at(A)->site)->allocs, 2);
+	assert_int_equal(ttmon_history_site(h, at(A)->site)->live, 2);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -562,6 +629,8 @@ int main(void)
 		TEST(exec_spares_the_list_of_the_new_program),
 		TEST(forked_child_has_the_parents_mappings),
 		TEST(ordinals_tell_mappings_of_one_size_apart),
+		TEST(mappings_are_named_by_their_first_copy),
+		TEST(names_go_along_with_a_merge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
