@@ -58,9 +58,8 @@ static void on_hold(struct ttmon_run *c)
 {
 	struct ttmon_hold_req req;
 	uint64_t missed;
-	int err;
 
-	while (!(err = ttmon_hold_next(c->hold, &req))) {
+	while (!ttmon_hold_next(c->hold, &req)) {
 		struct ttmon_listing *l = NULL;
 		uint32_t tgid = tgid_of(req.pid);
 

@@ -182,7 +182,7 @@ static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool
 static int one(struct ttmon_opts *o, const struct option_row *row, const char *arg)
 {
 	enum ttmon_log_level level;
-	uint64_t v;
+	uint64_t v = 0;
 	int err;
 
 	switch (row->id) {

@@ -235,3 +235,30 @@ void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect 
 	t.rdir = ev->dir == TTMON_DIR_DEFAULT ? resolve_default(h, &t) : ev->dir;
 	book(h, &t);
 }
+
+static void move_xfer(struct ttmon_xfer *row, uint64_t copies, uint64_t bytes)
+{
+	struct ttmon_xfer *from = &row[TTMON_MEM_UNKNOWN], *to = &row[TTMON_MEM_PAGEABLE];
+
+	copies = MIN(copies, from->copies);
+	bytes = MIN(bytes, from->bytes);
+	from->copies -= copies;
+	from->bytes -= bytes;
+	to->copies += copies;
+	to->bytes += bytes;
+}
+
+void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	static const enum ttmon_rdir dirs[] = { TTMON_RDIR_H2D, TTMON_RDIR_D2H };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(dirs); i++) {
+		struct ttmon_site *s = &h->sites.v[a->site];
+		enum ttmon_rdir d = dirs[i];
+
+		move_xfer(p->pub.xfer[d], a->copies[d], a->bytes[d]);
+		move_xfer(h->totals.xfer[d], a->copies[d], a->bytes[d]);
+		if (!(a->bits & TTMON_AL_SITE_QUEUED))
+			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, a->copies[d], a->bytes[d]);
+	}
+}

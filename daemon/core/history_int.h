@@ -287,6 +287,9 @@ void ttmon_calls_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev)
 void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
 
 /* copies.c */
+/* A made-up mapping turns out to be ordinary memory: what was moved from and to it was pageable. (Not of h2h copies, which are booked
+ * by their destination alone.) */
+void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
 void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev);
 void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev);
 

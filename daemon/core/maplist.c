@@ -255,6 +255,7 @@ static void settle_provisional(struct ttmon_history *h, struct ttmon_hproc *p, u
 		return;
 	in = ttmon_rec_overlapping(h, p, TTMON_LAYER_MAP, a->addr, ttmon_rec_limit(a));
 	if (in) {
+		ttmon_copies_rebook(h, p, a);
 		ttmon_rec_merge(h, in, a);
 		ttmon_rec_end(h, a, MAX(from_ns, a->last_copy_ns), TTMON_END_MERGED, 0);
 	} else if (a->alloc_ns > from_ns) {

@@ -396,6 +396,15 @@ static void broken_lists_are_refused(void **state)
 	assert_true(feed_totals(h).malformed_facts > 2);
 }
 
+static void empty_list_is_a_list(void **state)
+{
+	(void)state;
+	feed_mmap(h, T, 100, A, PAGE);
+	feed_maps_done(h, T, 200, 201, 0);
+	assert_true(proc()->maps_known);
+	assert_null(at(A));
+}
+
 static void new_executable_mapping_is_part_of_no_list(void **state)
 {
 	(void)state;
@@ -438,7 +447,11 @@ static void made_up_mapping_is_merged_into_the_real_one(void **state)
 	/* From now on it is known. */
 	feed_copy(h, T, 300, TTMON_DIR_H2D, DEV, A, 100);
 	assert_int_equal(proc()->unmatched, 3);
-	assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].copies, 1);
+	/* And what was moved before was pageable too; of the other one it stays unknown. */
+	assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].copies, 3);
+	assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].bytes, 400);
+	assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_UNKNOWN].copies, 0);
+	assert_int_equal(proc()->xfer[TTMON_RDIR_D2H][TTMON_MEM_UNKNOWN].copies, 1);
 }
 
 static void made_up_after_the_list_was_read_stays(void **state)
@@ -621,6 +634,7 @@ int main(void)
 		TEST(events_before_the_list_are_in_it),
 		TEST(events_after_the_list_win),
 		TEST(broken_lists_are_refused),
+		TEST(empty_list_is_a_list),
 		TEST(new_executable_mapping_is_part_of_no_list),
 		TEST(made_up_mapping_is_merged_into_the_real_one),
 		TEST(made_up_after_the_list_was_read_stays),
