@@ -258,6 +258,7 @@ static void answer_all(struct ttmon_run *c)
 
 static int finish(struct ttmon_run *c)
 {
+	struct ttmon_rec_stats rec;
 	uint64_t end_ns = 0;
 	int err = 0, err2;
 
@@ -276,9 +277,13 @@ static int finish(struct ttmon_run *c)
 	if (c->opts->dump_db)
 		err = ttmon_write_db(c->opts, c->pipeline, end_ns, false);
 	if (c->rec) {
+		ttmon_rec_writer_stats(c->rec, &rec);
 		err2 = ttmon_rec_writer_close(TAKE_PTR(c->rec), end_ns);
 		if (err2)
 			log_error("%s was not written whole: %s", c->opts->record, strerror(-err2));
+		else if (rec.dropped)
+			log_warn("%llu records are missing in %s: they came faster than it could be written", (unsigned long long)rec.dropped,
+				 c->opts->record);
 		err = err ? err : err2;
 	}
 	if (!c->opts->quiet)

@@ -92,14 +92,14 @@ static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const s
 	g->made_up |= (a->bits & TTMON_AL_PROVISIONAL) != 0;
 	g->size = MAX(g->size, a->size);
 	g->bytes += a->size;
-	g->copies += a->copies[TTMON_RDIR_H2D];
-	g->copied += a->bytes[TTMON_RDIR_H2D];
+	g->copies += a->traffic->copies[TTMON_RDIR_H2D];
+	g->copied += a->traffic->bytes[TTMON_RDIR_H2D];
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
-		g->transfers += a->copies[d];
+		g->transfers += a->traffic->copies[d];
 	g->pin_ns += a->pin_ns + a->unpin_ns;
 	g->age_ns = MAX(g->age_ns, age);
-	if (a->copies[TTMON_RDIR_H2D])
-		g->cost_bytes += a->page_heat ? MIN(ttmon_page_heat_bytes(a->page_heat), a->size) : a->size;
+	if (a->traffic->copies[TTMON_RDIR_H2D])
+		g->cost_bytes += a->traffic->page_heat ? MIN(ttmon_page_heat_bytes(a->traffic->page_heat), a->size) : a->size;
 }
 
 /* Device memory is no candidate for anything; a mapping that was never transferred has nothing to say. */
@@ -109,7 +109,7 @@ static bool of_interest(const struct ttmon_alloc *a)
 		uint32_t any = 0;
 
 		for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
-			any |= a->copies[d];
+			any |= a->traffic->copies[d];
 		return any && a->end != TTMON_END_MERGED;
 	}
 	return ttmon_method_pinned(a->method) || a->method == TTMON_METHOD_MANAGED || a->method == TTMON_METHOD_CUSTOM;

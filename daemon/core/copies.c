@@ -23,7 +23,7 @@ struct transfer {
 	struct ttmon_rect drect, srect;
 };
 
-static enum side side_of(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr, bool array)
+static enum side side_of(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, bool array)
 {
 	const struct ttmon_alloc *a;
 	uint64_t limit;
@@ -256,9 +256,9 @@ void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, const s
 		struct ttmon_site *s = &h->sites.v[a->site];
 		enum ttmon_rdir d = dirs[i];
 
-		move_xfer(p->pub.xfer[d], a->copies[d], a->bytes[d]);
-		move_xfer(h->totals.xfer[d], a->copies[d], a->bytes[d]);
+		move_xfer(p->pub.xfer[d], a->traffic->copies[d], a->traffic->bytes[d]);
+		move_xfer(h->totals.xfer[d], a->traffic->copies[d], a->traffic->bytes[d]);
 		if (!(a->bits & TTMON_AL_SITE_QUEUED))
-			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, a->copies[d], a->bytes[d]);
+			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, a->traffic->copies[d], a->traffic->bytes[d]);
 	}
 }

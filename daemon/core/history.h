@@ -156,32 +156,37 @@ enum ttmon_finding {
 const char *ttmon_finding_name(unsigned int finding);
 const char *ttmon_finding_help(unsigned int finding);
 
-/* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight. What only transfers need
- * (counters, encoded events, heat) is a block of its own, made by the first one. */
-struct ttmon_alloc {
-	uint64_t addr, size;
-	uint64_t alloc_ns;    /* at return */
-	uint64_t free_ns;     /* at the free's entry; 0: live */
-	uint64_t pin_ns;      /* duration of the call that made it */
-	uint64_t unpin_ns;    /* duration of the call that freed it */
-	const uint32_t *copies; /* [TTMON_RDIR_MAX] transfers this took part in; never NULL */
-	const uint64_t *bytes;	/* [TTMON_RDIR_MAX] */
+/* What only an allocation that was transferred (or hinted at) has: a block of its own, made by the first event. */
+struct ttmon_traffic {
+	uint64_t bytes[TTMON_RDIR_MAX];
+	uint32_t copies[TTMON_RDIR_MAX]; /* transfers this took part in */
+	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event() */
 	uint64_t last_copy_ns;
 	struct ttmon_heat *heat; /* NULL until transferred; owned */
 	struct ttmon_page_heat *page_heat;
-	char *name;	      /* mappings: path or "[heap]"; USDT: tag; NULL */
-	uint32_t proc;	      /* index */
+};
+
+/* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight: what a transfer needs comes
+ * first, then what only making and ending it do. */
+struct ttmon_alloc {
+	uint64_t addr, size;
+	const struct ttmon_traffic *traffic; /* never NULL; all zero where nothing was moved */
 	uint32_t site;	      /* index; 0: no call site known (mappings, older than the trace, not resolved yet) */
-	uint32_t ordinal;     /* 0, 1, ...: within (process, site, size) */
-	uint32_t api_flags;
-	uint32_t gen;	      /* how often this address had been allocated before in the process */
-	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event() */
-	uint16_t fn;
-	int16_t device;
 	uint8_t method : 4, end : 4; /* enum ttmon_method, enum ttmon_end */
 	uint8_t states, bits; /* TTMON_ST_*, TTMON_AL_* */
 	uint8_t seq_high;     /* bits 32..39 of its place in the order of allocations */
 	uint32_t seq_low;
+	uint32_t proc;	      /* index */
+	uint64_t alloc_ns;    /* at return */
+	uint64_t free_ns;     /* at the free's entry; 0: live */
+	uint64_t pin_ns;      /* duration of the call that made it */
+	uint64_t unpin_ns;    /* duration of the call that freed it */
+	char *name;	      /* mappings: path or "[heap]"; USDT: tag; NULL */
+	uint32_t ordinal;     /* 0, 1, ...: within (process, site, size) */
+	uint32_t api_flags;
+	uint32_t gen;	      /* how often this address had been allocated before in the process */
+	uint16_t fn;
+	int16_t device;
 };
 #define TTMON_AL_OLD	     (1 << 0) /* was there before the trace began */
 #define TTMON_AL_DEVICE_PTR  (1 << 1) /* its device pointer was asked for: a kernel may read it in place */
@@ -280,6 +285,8 @@ void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
 /* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
 
+/* Has this process's list of mappings been seen (since its last exec)? */
+bool ttmon_history_maps_known(const struct ttmon_history *h, uint32_t tgid);
 /* Processes whose mappings are wanted (a copy came from an unknown address): fills at most max tgids, each told once
  * until its MAPS_DONE arrives. Returns how many. */
 size_t ttmon_history_want_maps(struct ttmon_history *h, uint32_t *tgids, size_t max);

@@ -34,6 +34,7 @@
 #define TTMON_ERRORS_MAX    4096
 #define TTMON_BLINDS_MAX    65536
 #define TTMON_EXECS	    8
+#define TTMON_SEEN	    4 /* two streams of copies, each with a source and a destination */
 #define TTMON_GENS_SERVICE  65536
 
 /* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
@@ -56,10 +57,15 @@ enum ttmon_layer {
 	TTMON_LAYER_MAX,
 };
 
-/* What only a transferred allocation needs; struct ttmon_alloc points into it. */
-struct ttmon_traffic {
-	uint32_t copies[TTMON_RDIR_MAX];
-	uint64_t bytes[TTMON_RDIR_MAX];
+/* An address range that was looked up, and what all of it lies in. */
+struct ttmon_seen {
+	uint64_t lo, len;
+	struct ttmon_alloc *a; /* NULL: in nothing known */
+};
+
+/* What the traffic of struct ttmon_alloc is part of, except where it is the one of all that have none. */
+struct ttmon_htraffic {
+	struct ttmon_traffic pub;
 	struct ttmon_evlog log;
 };
 
@@ -84,6 +90,8 @@ enum ttmon_want { TTMON_WANT_NO, TTMON_WANT_YES, TTMON_WANT_TOLD };
 
 struct ttmon_hproc {
 	struct ttmon_proc pub;
+	struct ttmon_seen seen[TTMON_SEEN]; /* good until a layer changes: ttmon_rec_forget() */
+	uint32_t next_seen;
 	struct ttmon_ranges layer[TTMON_LAYER_MAX];
 	struct ttmon_maps maps;
 	struct ttmon_stacks stacks;
@@ -230,6 +238,11 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 		   uint64_t unpin_ns);
 /* Give it another range; where the index has no room for that it is ended. */
 void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns);
+/* A layer of the process has changed. */
+static inline void ttmon_rec_forget(struct ttmon_hproc *p)
+{
+	memset(p->seen, 0, sizeof(p->seen));
+}
 void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
 void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
@@ -320,7 +333,6 @@ void ttmon_advice_fini(struct ttmon_history *h);
 
 /* views.c */
 /* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */
-struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr,
-				   uint64_t *limit);
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t *limit);
 
 #endif

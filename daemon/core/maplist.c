@@ -257,7 +257,7 @@ static void settle_provisional(struct ttmon_history *h, struct ttmon_hproc *p, u
 	if (in) {
 		ttmon_copies_rebook(h, p, a);
 		ttmon_rec_merge(h, in, a);
-		ttmon_rec_end(h, a, MAX(from_ns, a->last_copy_ns), TTMON_END_MERGED, 0);
+		ttmon_rec_end(h, a, MAX(from_ns, a->traffic->last_copy_ns), TTMON_END_MERGED, 0);
 	} else if (a->alloc_ns > from_ns) {
 		ttmon_rec_move(h, a, a->addr, a->size, from_ns);
 	} else {

@@ -15,6 +15,8 @@
 
 #include <stdarg.h>
 
+#include "core/listq.h"
+
 /* What the newest LOST fact of a CPU and kind said. */
 struct kernel_stat {
 	uint64_t ts_ns;
@@ -35,6 +37,7 @@ struct ttmon_pipeline {
 	void *ctx;
 	struct ttmon_slots *slots;
 	struct ttmon_history *history;
+	struct ttmon_listq lists;
 	struct cpu_state *cpus;
 
 	uint64_t decoded[TTMON_EV_MAX];
@@ -180,6 +183,7 @@ void ttmon_pipeline_free(struct ttmon_pipeline *p)
 	if (!p)
 		return;
 	ttmon_slots_free(p->slots);
+	ttmon_listq_fini(&p->lists);
 	ttmon_history_free(p->history);
 	free(p->cpus);
 	free(p);
@@ -229,18 +233,32 @@ void ttmon_pipeline_feed(struct ttmon_pipeline *p, const void *rec, size_t size)
 	}
 	if (ev->kind == TTMON_EV_LOST)
 		absorb_lost(p, (const struct ttmon_ev_lost *)ev);
-	ttmon_history_apply(p->history, ev, size, false);
+	if (!ttmon_listq_put(&p->lists, ev, size, ttmon_history_maps_known(p->history, ev->tgid)))
+		ttmon_history_apply(p->history, ev, size, false);
+}
+
+static void apply_lists(struct ttmon_pipeline *p, const uint64_t *before_ns)
+{
+	const struct ttmon_event *ev;
+	size_t size;
+
+	while ((ev = ttmon_listq_next(&p->lists, before_ns, &size)))
+		ttmon_history_apply(p->history, ev, size, false);
 }
 
 void ttmon_pipeline_advance(struct ttmon_pipeline *p, uint64_t watermark_ns)
 {
+	uint64_t closed_ns = watermark_ns - watermark_ns % TTMON_SLOT_NS;
+
 	ttmon_slots_advance(p->slots, watermark_ns);
+	apply_lists(p, &closed_ns);
 }
 
 void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns)
 {
 	ttmon_slots_advance(p->slots, end_ns);
 	ttmon_slots_finish(p->slots);
+	apply_lists(p, NULL);
 	ttmon_history_finish(p->history, end_ns);
 }
 

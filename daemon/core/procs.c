@@ -138,6 +138,13 @@ struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgi
 	return idx == TTMON_HMAP_NONE ? NULL : h->procs[idx];
 }
 
+bool ttmon_history_maps_known(const struct ttmon_history *h, uint32_t tgid)
+{
+	const struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
+
+	return p && !p->pub.exit_ns && p->pub.maps_known;
+}
+
 struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns)
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);

@@ -124,18 +124,23 @@ static int add_chunk(struct ttmon_history *h)
 	return 0;
 }
 
-static void drop_events(struct ttmon_history *h, struct ttmon_alloc *a)
+/* NULL: it has none. */
+static struct ttmon_htraffic *traffic_of(const struct ttmon_alloc *a)
 {
-	struct ttmon_traffic *t;
+	return a->traffic == &no_traffic ? NULL : (struct ttmon_htraffic *)(uintptr_t)a->traffic;
+}
 
-	if (a->copies == no_traffic.copies)
+static void drop_traffic(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_htraffic *t = traffic_of(a);
+
+	if (!t)
 		return;
-	t = (struct ttmon_traffic *)((char *)(uintptr_t)a->copies - offsetof(struct ttmon_traffic, copies));
-	h->totals.events_kept -= a->nr_events;
+	h->totals.events_kept -= t->pub.nr_events;
 	ttmon_evlog_fini(&t->log);
+	free(t->pub.heat);
+	free(t->pub.page_heat);
 	free(t);
-	a->copies = no_traffic.copies;
-	a->bytes = no_traffic.bytes;
 }
 
 /* Out of the tables; ended, and its site has it in its sums. */
@@ -144,9 +149,7 @@ static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
 	uint64_t seq = ttmon_alloc_seq(a);
 	uint32_t id = ttmon_seqtab_get(&h->seqs, seq);
 
-	drop_events(h, a);
-	free(a->heat);
-	free(a->page_heat);
+	drop_traffic(h, a);
 	free(a->name);
 	h->procs[a->proc]->records--;
 	h->records--;
@@ -250,6 +253,7 @@ static int index_new(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmo
 	if (err || !a->addr)
 		return err;
 	a->gen = next_gen(h, p, ttmon_layer_key(a));
+	ttmon_rec_forget(p);
 	err = ttmon_ranges_add(&p->layer[ttmon_layer_of(a->method)], ttmon_layer_key(a),
 			       ttmon_end_of(ttmon_layer_key(a), a->size ? a->size : 1), id);
 	if (err)
@@ -273,8 +277,7 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 		.size = in->size,
 		.alloc_ns = in->ts_ns,
 		.pin_ns = in->pin_ns,
-		.copies = no_traffic.copies,
-		.bytes = no_traffic.bytes,
+		.traffic = &no_traffic,
 		.proc = p->pub.idx,
 		.api_flags = in->api_flags,
 		.fn = in->fn,
@@ -327,6 +330,7 @@ void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a)
 	/* A record that was taken out before may have a successor at its address. */
 	if (!ttmon_ranges_get(r, key, &id) || ttmon_rec_at(h, id) != a)
 		return;
+	ttmon_rec_forget(p);
 	ttmon_ranges_del(r, key);
 	keep_gen(h, p, key, a->gen);
 }
@@ -356,9 +360,11 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 
 void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns)
 {
-	struct ttmon_ranges *r = &h->procs[a->proc]->layer[ttmon_layer_of(a->method)];
+	struct ttmon_hproc *p = h->procs[a->proc];
+	struct ttmon_ranges *r = &p->layer[ttmon_layer_of(a->method)];
 	uint32_t id = ttmon_seqtab_get(&h->seqs, ttmon_alloc_seq(a)), there;
 
+	ttmon_rec_forget(p);
 	if (ttmon_ranges_get(r, a->addr, &there) && there == id) {
 		if (a->addr == addr) {
 			a->size = size;
@@ -367,7 +373,7 @@ void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t add
 		}
 		ttmon_rec_unindex(h, a);
 	}
-	a->gen = next_gen(h, h->procs[a->proc], addr);
+	a->gen = next_gen(h, p, addr);
 	a->addr = addr;
 	a->size = size;
 	if (ttmon_ranges_add(r, addr, ttmon_end_of(addr, size), id) == 0)
@@ -376,73 +382,88 @@ void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t add
 	ttmon_rec_end(h, a, ts_ns, TTMON_END_FREE, 0);
 }
 
-static struct ttmon_traffic *traffic(struct ttmon_history *h, struct ttmon_alloc *a)
+/* The same, made if need be; NULL: no memory. */
+static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_alloc *a)
 {
-	struct ttmon_traffic *t;
+	struct ttmon_htraffic *t = traffic_of(a);
 
-	if (a->copies != no_traffic.copies)
-		return (struct ttmon_traffic *)((char *)(uintptr_t)a->copies - offsetof(struct ttmon_traffic, copies));
+	if (t)
+		return t;
 	t = calloc(1, sizeof(*t));
-	if (!t) {
+	if (t)
+		a->traffic = &t->pub;
+	else
 		ttmon_history_no_memory(h);
-		return NULL;
-	}
-	a->copies = t->copies;
-	a->bytes = t->bytes;
 	return t;
 }
 
-void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev)
+static void keep_event(struct ttmon_history *h, struct ttmon_htraffic *t, const struct ttmon_aev *ev)
 {
-	struct ttmon_traffic *t = traffic(h, a);
-
-	if (t && !h->cfg.keep_all && a->nr_events >= TTMON_ALLOC_EVENTS) {
+	if (!h->cfg.keep_all && t->pub.nr_events >= TTMON_ALLOC_EVENTS) {
 		uint32_t n = ttmon_evlog_drop(&t->log, TTMON_ALLOC_EVENTS / 2);
 
-		a->nr_events -= n;
-		a->events_dropped += n;
+		t->pub.nr_events -= n;
+		t->pub.events_dropped += n;
 		h->totals.events_kept -= n;
 		h->totals.events_dropped += n;
 	}
-	if (t && h->totals.events_kept < h->cfg.max_events) {
+	if (h->totals.events_kept < h->cfg.max_events) {
 		if (ttmon_evlog_add(&t->log, ev) == 0) {
-			a->nr_events++;
+			t->pub.nr_events++;
 			h->totals.events_kept++;
 			return;
 		}
 		ttmon_history_no_memory(h);
 	}
-	a->events_dropped++;
+	t->pub.events_dropped++;
 	h->totals.events_dropped++;
 	h->totals.incomplete = true;
 }
 
-/* Heat begins with the first transfer. */
-static void warm(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
+void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev)
 {
-	if (!a->heat) {
-		a->heat = calloc(1, sizeof(*a->heat));
-		if (!a->heat) {
+	struct ttmon_htraffic *t = traffic(h, a);
+
+	if (t)
+		keep_event(h, t, ev);
+	else
+		h->totals.events_dropped++;
+}
+
+static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_traffic *t, uint64_t size)
+{
+	if (t->page_heat)
+		return t->page_heat;
+	t->page_heat = malloc(sizeof(*t->page_heat));
+	if (t->page_heat)
+		ttmon_page_heat_init(t->page_heat, size, h->page_size);
+	else
+		ttmon_history_no_memory(h);
+	return t->page_heat;
+}
+
+/* Heat begins with the first transfer. */
+static void warm(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_traffic *tr,
+		 const struct ttmon_touch *t)
+{
+	struct ttmon_page_heat *ph;
+
+	if (!tr->heat) {
+		tr->heat = malloc(sizeof(*tr->heat));
+		if (!tr->heat) {
 			ttmon_history_no_memory(h);
 			return;
 		}
-		ttmon_heat_init(a->heat, a->alloc_ns, t->ts_ns);
+		ttmon_heat_init(tr->heat, a->alloc_ns, t->ts_ns);
 	}
-	ttmon_heat_add(a->heat, t->ts_ns, t->bytes);
+	ttmon_heat_add(tr->heat, t->ts_ns, t->bytes);
 	if (a->size < h->cfg.page_heat_bytes)
 		return;
-	if (!a->page_heat) {
-		a->page_heat = malloc(sizeof(*a->page_heat));
-		if (!a->page_heat) {
-			ttmon_history_no_memory(h);
-			return;
-		}
-		ttmon_page_heat_init(a->page_heat, a->size, h->page_size);
-	}
-	if (t->rect)
-		ttmon_page_heat_touch_rect(a->page_heat, t->offset, t->rect);
-	else
-		ttmon_page_heat_touch(a->page_heat, t->offset, t->bytes);
+	ph = page_heat(h, tr, a->size);
+	if (ph && t->rect)
+		ttmon_page_heat_touch_rect(ph, t->offset, t->rect);
+	else if (ph)
+		ttmon_page_heat_touch(ph, t->offset, t->bytes);
 }
 
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
@@ -453,14 +474,9 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 				.bits = t->bits,
 				.bytes = t->bytes,
 				.offset = t->offset };
-	struct ttmon_traffic *tr = traffic(h, a);
+	struct ttmon_htraffic *tr = traffic(h, a);
 	struct ttmon_site *site = &h->sites.v[a->site];
 
-	if (tr) {
-		tr->copies[t->rdir] += tr->copies[t->rdir] != UINT32_MAX;
-		tr->bytes[t->rdir] += t->bytes;
-	}
-	a->last_copy_ns = MAX(a->last_copy_ns, t->ts_ns);
 	a->states |= TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED;
 	/* A site that is not known yet gets the sums when it is. */
 	if (!(a->bits & TTMON_AL_SITE_QUEUED) && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H)) {
@@ -469,8 +485,15 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 		x[ttmon_rec_mem(a)].copies++;
 		x[ttmon_rec_mem(a)].bytes += t->bytes;
 	}
-	warm(h, a, t);
-	ttmon_rec_event(h, a, &ev);
+	if (!tr) {
+		h->totals.events_dropped++;
+		return;
+	}
+	tr->pub.copies[t->rdir] += tr->pub.copies[t->rdir] != UINT32_MAX;
+	tr->pub.bytes[t->rdir] += t->bytes;
+	tr->pub.last_copy_ns = MAX(tr->pub.last_copy_ns, t->ts_ns);
+	warm(h, a, &tr->pub, t);
+	keep_event(h, tr, &ev);
 }
 
 /* Both event streams in order of time, offsets from dst's start on. */
@@ -496,34 +519,32 @@ static int merge_logs(struct ttmon_evlog *to, const struct ttmon_evlog *a, const
 	return 0;
 }
 
-static void merge_heat(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src, uint64_t shift)
+static void merge_heat(struct ttmon_history *h, const struct ttmon_alloc *dst, struct ttmon_traffic *to,
+		       const struct ttmon_alloc *src, struct ttmon_traffic *from, uint64_t shift)
 {
-	if (!dst->heat)
-		dst->heat = TAKE_PTR(src->heat);
-	else if (src->heat)
-		ttmon_heat_merge(dst->heat, src->heat);
-	if (!src->copies[TTMON_RDIR_H2D] && !src->copies[TTMON_RDIR_D2H])
+	struct ttmon_page_heat *ph;
+
+	if (!to->heat)
+		to->heat = TAKE_PTR(from->heat);
+	else if (from->heat)
+		ttmon_heat_merge(to->heat, from->heat);
+	if (!from->copies[TTMON_RDIR_H2D] && !from->copies[TTMON_RDIR_D2H])
 		return;
 	if (dst->size < h->cfg.page_heat_bytes)
 		return;
-	if (!dst->page_heat) {
-		dst->page_heat = malloc(sizeof(*dst->page_heat));
-		if (!dst->page_heat) {
-			ttmon_history_no_memory(h);
-			return;
-		}
-		ttmon_page_heat_init(dst->page_heat, dst->size, h->page_size);
-	}
-	if (!src->page_heat) {
-		ttmon_page_heat_touch(dst->page_heat, shift, src->size);
+	ph = page_heat(h, to, dst->size);
+	if (!ph)
+		return;
+	if (!from->page_heat) {
+		ttmon_page_heat_touch(ph, shift, src->size);
 		return;
 	}
 	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++) {
-		uint64_t at = shift + i * src->page_heat->group_bytes;
-		uint64_t group = at / dst->page_heat->group_bytes;
+		uint64_t at = shift + i * from->page_heat->group_bytes;
+		uint64_t group = at / ph->group_bytes;
 
-		if (src->page_heat->copies[i] && group < TTMON_PAGE_GROUPS)
-			dst->page_heat->copies[group] += src->page_heat->copies[i];
+		if (from->page_heat->copies[i] && group < TTMON_PAGE_GROUPS)
+			ph->copies[group] += from->page_heat->copies[i];
 	}
 }
 
@@ -531,13 +552,12 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 {
 	uint64_t shift = src->addr > dst->addr ? src->addr - dst->addr : 0;
 	struct ttmon_evlog log = { 0 };
-	struct ttmon_traffic *to, *from;
+	struct ttmon_htraffic *to, *from = traffic_of(src);
 
 	ttmon_siteq_inherit(h, dst, src);
-	if (src->copies == no_traffic.copies)
+	if (!from)
 		return;
 	to = traffic(h, dst);
-	from = traffic(h, src);
 	if (!to || merge_logs(&log, &to->log, &from->log, shift) < 0) {
 		ttmon_evlog_fini(&log);
 		ttmon_history_no_memory(h);
@@ -547,16 +567,16 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	ttmon_evlog_fini(&from->log);
 	to->log = log;
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++) {
-		to->copies[d] += from->copies[d];
-		to->bytes[d] += from->bytes[d];
+		to->pub.copies[d] += from->pub.copies[d];
+		to->pub.bytes[d] += from->pub.bytes[d];
 	}
-	dst->nr_events += src->nr_events;
-	dst->events_dropped += src->events_dropped;
-	src->nr_events = 0;
-	merge_heat(h, dst, src, shift);
-	memset(from->copies, 0, sizeof(from->copies));
-	memset(from->bytes, 0, sizeof(from->bytes));
-	dst->last_copy_ns = MAX(dst->last_copy_ns, src->last_copy_ns);
+	to->pub.nr_events += from->pub.nr_events;
+	to->pub.events_dropped += from->pub.events_dropped;
+	from->pub.nr_events = 0;
+	merge_heat(h, dst, &to->pub, src, &from->pub, shift);
+	memset(from->pub.copies, 0, sizeof(from->pub.copies));
+	memset(from->pub.bytes, 0, sizeof(from->pub.bytes));
+	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);
 	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
 	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
 }

@@ -47,8 +47,8 @@ void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t f
 	enum ttmon_mem mem = ttmon_rec_mem(a);
 
 	a->fn = fn;
-	take(&unknown->h2d[mem], a->copies[TTMON_RDIR_H2D], a->bytes[TTMON_RDIR_H2D]);
-	take(&unknown->d2h[mem], a->copies[TTMON_RDIR_D2H], a->bytes[TTMON_RDIR_D2H]);
+	take(&unknown->h2d[mem], a->traffic->copies[TTMON_RDIR_H2D], a->traffic->bytes[TTMON_RDIR_H2D]);
+	take(&unknown->d2h[mem], a->traffic->copies[TTMON_RDIR_D2H], a->traffic->bytes[TTMON_RDIR_D2H]);
 	push(h, a, &op, TTMON_AL_SITE_QUEUED);
 }
 
@@ -140,10 +140,10 @@ static void count_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t
 	s->peak_bytes = MAX(s->peak_bytes, s->live_bytes);
 	s->pin_ns += a->pin_ns;
 	s->method_mask |= 1u << a->method;
-	s->h2d[mem].copies += a->copies[TTMON_RDIR_H2D];
-	s->h2d[mem].bytes += a->bytes[TTMON_RDIR_H2D];
-	s->d2h[mem].copies += a->copies[TTMON_RDIR_D2H];
-	s->d2h[mem].bytes += a->bytes[TTMON_RDIR_D2H];
+	s->h2d[mem].copies += a->traffic->copies[TTMON_RDIR_H2D];
+	s->h2d[mem].bytes += a->traffic->bytes[TTMON_RDIR_H2D];
+	s->d2h[mem].copies += a->traffic->copies[TTMON_RDIR_D2H];
+	s->d2h[mem].bytes += a->traffic->bytes[TTMON_RDIR_D2H];
 	a->bits &= (uint8_t)~TTMON_AL_SITE_QUEUED;
 }
 

@@ -146,36 +146,83 @@ uint64_t ttmon_history_next(const struct ttmon_history *h, uint64_t seq)
 
 bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev)
 {
-	const struct ttmon_traffic *t;
-
-	if (!a->nr_events)
-		return false;
-	t = (const struct ttmon_traffic *)((const char *)a->copies - offsetof(struct ttmon_traffic, copies));
-	return ttmon_evlog_next(&t->log, pos, ev);
+	/* Where events are kept the traffic is its own, and so part of the larger one. */
+	return a->traffic->nr_events && ttmon_evlog_next(&((const struct ttmon_htraffic *)a->traffic)->log, pos, ev);
 }
 
-struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr,
-				   uint64_t *limit)
-{
-	*limit = UINT64_MAX;
-	for (unsigned int l = 0; l <= TTMON_LAYER_MAP; l++) {
-		struct ttmon_alloc *a = ttmon_rec_holding(h, p, l, addr), *next;
+/* Around addr, for how far the answer is the same: [lo, hi). */
+struct around {
+	uint64_t lo, hi;
+	bool several; /* registrations overlap here: only addr itself is known */
+};
 
-		if (a) {
-			*limit = MIN(*limit, ttmon_rec_limit(a));
+/* The one of this layer that holds addr, NULL; the range is narrowed to where this layer says the same. */
+static struct ttmon_alloc *look_in(const struct ttmon_history *h, const struct ttmon_ranges *r, uint64_t addr,
+				   struct around *at)
+{
+	struct ttmon_ranges_pos pos, next;
+	bool first = true, after;
+
+	if (!ttmon_ranges_floor(r, addr, &pos)) {
+		if (ttmon_ranges_seek(r, 0, &next))
+			at->hi = MIN(at->hi, next.start);
+		return NULL;
+	}
+	next = pos;
+	after = ttmon_ranges_next(r, &next);
+	do {
+		struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+		uint64_t limit = ttmon_rec_limit(a);
+
+		if (addr < limit) {
+			at->lo = MAX(at->lo, a->addr);
+			at->hi = MIN(at->hi, limit);
+			at->several = !first || (after && next.start < at->hi);
 			return a;
 		}
-		/* One of this layer may begin inside what a later layer finds. */
-		next = addr < UINT64_MAX ? ttmon_rec_overlapping(h, p, l, addr + 1, *limit) : NULL;
-		if (next)
-			*limit = MIN(*limit, next->addr);
-	}
+		at->lo = MAX(at->lo, limit);
+		first = false;
+	} while (ttmon_ranges_back(r, addr, &pos));
+	/* One of this layer may begin inside what a later layer finds. */
+	if (after)
+		at->hi = MIN(at->hi, next.start);
 	return NULL;
+}
+
+static struct ttmon_alloc *look_up(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t *limit)
+{
+	struct around at = { .hi = UINT64_MAX };
+	struct ttmon_alloc *a = NULL;
+	unsigned int l;
+
+	for (l = 0; l <= TTMON_LAYER_MAP && !a; l++)
+		if (p->layer[l].n)
+			a = look_in(h, &p->layer[l], addr, &at);
+	/* Of registrations that lie before addr more than those looked at may reach past the beginning of what was found. */
+	if (l > TTMON_LAYER_REG + 1 && ttmon_rec_overlapping(h, p, TTMON_LAYER_REG, at.lo, addr))
+		at.lo = addr;
+	if (!at.several)
+		p->seen[p->next_seen++ % TTMON_SEEN] = (struct ttmon_seen){ at.lo, at.hi - at.lo, a };
+	*limit = at.hi;
+	return a;
+}
+
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t *limit)
+{
+	for (unsigned int i = 0; i < TTMON_SEEN; i++) {
+		const struct ttmon_seen *s = &p->seen[i];
+
+		if (addr - s->lo < s->len) {
+			*limit = s->lo + s->len;
+			return s->a;
+		}
+	}
+	return look_up(h, p, addr, limit);
 }
 
 const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint32_t tgid, uint64_t addr)
 {
-	const struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
+	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
 	uint64_t limit;
 
 	return p && !p->pub.exit_ns ? ttmon_views_at(h, p, addr, &limit) : NULL;

@@ -345,26 +345,26 @@ static void key_counts(struct ttmon_jsonw *w, const char *key, const uint32_t *c
 
 static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 {
-	if (a->heat) {
-		size_t n = used(a->heat->copies, TTMON_HEAT_BUCKETS);
+	if (a->traffic->heat) {
+		size_t n = used(a->traffic->heat->copies, TTMON_HEAT_BUCKETS);
 
 		ttmon_jsonw_key(w, "heat");
 		ttmon_jsonw_open(w, '{');
-		key_time(w, "origin_ns", a->heat->origin_ns);
-		key_num(w, "width_ns", a->heat->width_ns);
-		key_counts(w, "copies", a->heat->copies, n);
+		key_time(w, "origin_ns", a->traffic->heat->origin_ns);
+		key_num(w, "width_ns", a->traffic->heat->width_ns);
+		key_counts(w, "copies", a->traffic->heat->copies, n);
 		ttmon_jsonw_key(w, "bytes");
 		ttmon_jsonw_open(w, '[');
 		for (size_t i = 0; i < n; i++)
-			ttmon_jsonw_num(w, a->heat->bytes[i]);
+			ttmon_jsonw_num(w, a->traffic->heat->bytes[i]);
 		ttmon_jsonw_close(w, ']');
 		ttmon_jsonw_close(w, '}');
 	}
-	if (a->page_heat) {
+	if (a->traffic->page_heat) {
 		ttmon_jsonw_key(w, "page_heat");
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "group_bytes", a->page_heat->group_bytes);
-		key_counts(w, "copies", a->page_heat->copies, used(a->page_heat->copies, TTMON_PAGE_GROUPS));
+		key_num(w, "group_bytes", a->traffic->page_heat->group_bytes);
+		key_counts(w, "copies", a->traffic->page_heat->copies, used(a->traffic->page_heat->copies, TTMON_PAGE_GROUPS));
 		ttmon_jsonw_close(w, '}');
 	}
 }
@@ -438,12 +438,12 @@ void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history
 		ttmon_jsonw_key(w, "transfers");
 		ttmon_jsonw_open(w, '{');
 		for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++)
-			if (a->copies[dir])
-				key_pair(w, ttmon_rdir_name(dir), a->copies[dir], a->bytes[dir]);
+			if (a->traffic->copies[dir])
+				key_pair(w, ttmon_rdir_name(dir), a->traffic->copies[dir], a->traffic->bytes[dir]);
 		ttmon_jsonw_close(w, '}');
 		alloc_heat(w, a);
-		if (a->events_dropped)
-			key_num(w, "events_dropped", a->events_dropped);
+		if (a->traffic->events_dropped)
+			key_num(w, "events_dropped", a->traffic->events_dropped);
 		alloc_events(w, a);
 		ttmon_jsonw_close(w, '}');
 	}

@@ -2,11 +2,12 @@
 /*
  * rec.c: writes the recording file (format: <ttmon/rec.h>).
  *
- * The hot thread calls _record and _advance and fills one of two buffers; a thread of this module compresses and
- * writes the other, and does all file I/O up to the END block. The two share nothing but the `full` flag of each
- * buffer: whoever does not own a buffer does not look into it. When the next buffer is still full the record is
- * dropped and counted, the hot thread never waits. A buffer is handed over when it is full or holds a second of the
- * stream, so that little is lost in a crash.
+ * The hot thread calls _record and _advance and fills one buffer; a thread of this module compresses and writes those
+ * that are full, and does all file I/O up to the END block. The two share the `full` flag of each buffer, and whoever
+ * does not own a buffer does not look into it, and the order in which buffers became full. Two buffers do while the
+ * thread keeps up; where traced programs leave it no CPU others come into use, up to 16 of 4 MiB. When all are full the
+ * record is dropped and counted, the hot thread never waits. A buffer is handed over when it is full or holds a second
+ * of the stream, so that little is lost in a crash.
  *
  * The first write error is kept: what comes after it is counted as dropped, the file is cut back to its last whole
  * block and still gets its END block where that can be written. A file with an END block gets its name; one without
@@ -19,15 +20,18 @@
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #define FLUSH_NS      NSEC_PER_SEC
 #define ADVANCE_ENTRY 16u /* u32 0, u32 0, u64 watermark */
 #define WRITER_THREAD "ttmon-rec"
+#define WRITER_NICE   (-15)
+#define NR_BUFS	      16u
 
 struct rec_buf {
-	uint8_t *data;
+	uint8_t *data; /* made by the hot thread when it first needs it */
 	size_t len;
 	uint64_t records;
 	atomic_bool full; /* true: the writer thread's, false: the hot thread's */
@@ -39,10 +43,11 @@ struct ttmon_rec_writer {
 	pthread_t thread;
 	bool running;
 	sem_t work; /* one post for each full buffer; a post without a full buffer is the end */
-	struct rec_buf buf[2];
+	struct rec_buf buf[NR_BUFS];
+	uint8_t order[NR_BUFS]; /* a ring: buffers as they became full; written before the post, read after the wait */
 
 	/* hot thread */
-	unsigned int cur;
+	unsigned int cur, handed;
 	uint64_t mono_flush_ns; /* watermark at which the current buffer goes out even if it is not full */
 	bool flush_set;
 	_Atomic uint64_t taken, refused, raw_bytes;
@@ -140,11 +145,14 @@ static void *writer_main(void *arg)
 {
 	struct ttmon_rec_writer *w = arg;
 
-	for (unsigned int next = 0;; next ^= 1) {
-		struct rec_buf *b = &w->buf[next];
+	/* The programs that make the events take the CPUs that this needs to keep up with them. Refused: then at ordinary priority. */
+	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+	for (unsigned int next = 0;; next++) {
+		struct rec_buf *b;
 
 		while (sem_wait(&w->work))
 			; /* EINTR */
+		b = &w->buf[w->order[next % NR_BUFS]];
 		if (!atomic_load_explicit(&b->full, memory_order_acquire))
 			break;
 		if (!atomic_load(&w->error))
@@ -163,26 +171,55 @@ static void *writer_main(void *arg)
 
 static void hand_over(struct ttmon_rec_writer *w)
 {
+	w->order[w->handed++ % NR_BUFS] = (uint8_t)w->cur;
 	atomic_store_explicit(&w->buf[w->cur].full, true, memory_order_release);
 	sem_post(&w->work);
-	w->cur ^= 1;
 	w->flush_set = false;
 }
 
-/* Room for n bytes in a buffer of ours, or NULL when the writer thread has both. */
+static bool is_full(const struct rec_buf *b)
+{
+	return atomic_load_explicit(&b->full, memory_order_acquire);
+}
+
+/* Nothing waits for the writer thread. */
+static bool writer_idle(const struct ttmon_rec_writer *w)
+{
+	for (unsigned int i = 0; i < NR_BUFS; i++)
+		if (is_full(&w->buf[i]))
+			return false;
+	return true;
+}
+
+/* The first one that is free, so that no more come into use than are needed. */
+static bool take_buffer(struct ttmon_rec_writer *w)
+{
+	for (unsigned int i = 0; i < NR_BUFS; i++) {
+		struct rec_buf *b = &w->buf[i];
+
+		if (is_full(b))
+			continue;
+		if (!b->data)
+			b->data = malloc(TTMON_REC_RAW_MAX);
+		if (!b->data)
+			return false;
+		w->cur = i;
+		return true;
+	}
+	return false;
+}
+
+/* Room for n bytes in a buffer of ours, or NULL when the writer thread has all of them. */
 static uint8_t *room(struct ttmon_rec_writer *w, size_t n)
 {
 	struct rec_buf *b = &w->buf[w->cur];
 
-	if (!atomic_load_explicit(&b->full, memory_order_acquire)) {
+	if (!is_full(b)) {
 		if (b->len + n <= TTMON_REC_RAW_MAX)
 			return b->data + b->len;
 		hand_over(w);
-		b = &w->buf[w->cur];
-		if (!atomic_load_explicit(&b->full, memory_order_acquire))
-			return b->data;
 	}
-	return NULL;
+	return take_buffer(w) ? w->buf[w->cur].data : NULL;
 }
 
 static void filled(struct ttmon_rec_writer *w, size_t n)
@@ -223,8 +260,7 @@ void ttmon_rec_writer_advance(struct ttmon_rec_writer *w, uint64_t watermark_ns)
 	if (!w->flush_set) {
 		w->flush_set = true;
 		w->mono_flush_ns = watermark_ns + FLUSH_NS;
-	} else if (!ttmon_before(watermark_ns, w->mono_flush_ns) &&
-		   !atomic_load_explicit(&w->buf[w->cur ^ 1].full, memory_order_acquire)) {
+	} else if (!ttmon_before(watermark_ns, w->mono_flush_ns) && writer_idle(w)) {
 		hand_over(w);
 	}
 }
@@ -335,9 +371,7 @@ int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_wr
 	}
 	w->comp_size = sizeof(struct ttmon_rec_block) + compressBound(TTMON_REC_RAW_MAX);
 	w->comp = malloc(w->comp_size);
-	for (size_t i = 0; i < ARRAY_SIZE(w->buf); i++)
-		w->buf[i].data = malloc(TTMON_REC_RAW_MAX);
-	if (!w->comp || !w->buf[0].data || !w->buf[1].data)
+	if (!w->comp || !take_buffer(w))
 		return -ENOMEM;
 
 	/* One that a crashed run with our pid left behind, as happens in a container. */

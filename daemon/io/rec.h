@@ -2,8 +2,8 @@
 /*
  * rec.h (io): writing and reading the recording file, whose format is in <ttmon/rec.h>.
  *
- * The writer takes entries from the hot thread into one of two buffers and compresses and writes the other in a thread
- * of its own: the hot thread never waits. When both are full the record is dropped and counted.
+ * The writer takes entries from the hot thread into one buffer and compresses and writes the full ones in a thread of
+ * its own: the hot thread never waits. When 16 buffers of 4 MiB are full the record is dropped and counted.
  */
 #ifndef TTMON_IO_REC_H
 #define TTMON_IO_REC_H

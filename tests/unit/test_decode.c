@@ -149,6 +149,8 @@ static void checks_the_cpu(void **state)
 		}
 	}
 	BREAK(TTMON_EV_LOST, lost.stat_cpu = NR_CPUS, CPU);
+	BREAK(TTMON_EV_LAUNCH_SUMS, sums.of_cpu = NR_CPUS, CPU);
+	KEEP(TTMON_EV_LAUNCH_SUMS, sums.of_cpu = NR_CPUS - 1);
 	KEEP(TTMON_EV_LOST, lost.stat_cpu = NR_CPUS - 1);
 }
 

@@ -47,7 +47,7 @@ static void lives_and_is_freed(void **state)
 	assert_int_equal(a->pin_ns, 10);
 	assert_int_equal(a->states, TTMON_ST_CREATED | TTMON_ST_POPULATED | TTMON_ST_PINNED);
 	assert_int_equal(proc()->live, 1);
-	assert_int_equal(a->copies[TTMON_RDIR_H2D], 0);
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 0);
 
 	feed_free(h, T, 200, 230, TTMON_METHOD_HOST_ALLOC, A);
 	assert_null(ttmon_history_find(h, T, A));
@@ -396,7 +396,7 @@ static void hints_reach_what_they_are_about(void **state)
 	assert_int_equal(aev[0].kind, TTMON_AEV_DEVICE_PTR);
 	assert_true(rec(1)->bits & TTMON_AL_DEVICE_PTR);
 	assert_false(rec(0)->bits & TTMON_AL_DEVICE_PTR);
-	assert_int_equal(rec(1)->copies[TTMON_RDIR_H2D], 0);
+	assert_int_equal(rec(1)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
 static void alloc_on(uint64_t ts, unsigned int method, uint64_t addr, int16_t device)

@@ -54,9 +54,9 @@ static void pinned_to_device(void **state)
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).copies, 1);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).bytes, 1000);
 	for (uint64_t i = 0; i < 2; i++) {
-		assert_int_equal(rec(i)->copies[TTMON_RDIR_H2D], 1);
-		assert_int_equal(rec(i)->bytes[TTMON_RDIR_H2D], 1000);
-		assert_int_equal(rec(i)->last_copy_ns, 100);
+		assert_int_equal(rec(i)->traffic->copies[TTMON_RDIR_H2D], 1);
+		assert_int_equal(rec(i)->traffic->bytes[TTMON_RDIR_H2D], 1000);
+		assert_int_equal(rec(i)->traffic->last_copy_ns, 100);
 		assert_true(rec(i)->states & TTMON_ST_TRANSFERRED);
 		assert_int_equal(feed_events(rec(i), ev, 2), 1);
 		assert_int_equal(ev[0].kind, TTMON_AEV_H2D);
@@ -64,9 +64,9 @@ static void pinned_to_device(void **state)
 		assert_int_equal(ev[0].bytes, 1000);
 		assert_int_equal(ev[0].bits, 0);
 		assert_int_equal(ev[0].mem, i ? TTMON_MEM_UNKNOWN : TTMON_MEM_PINNED);
-		assert_int_equal(rec(i)->heat->copies[0], 1);
-		assert_int_equal(rec(i)->heat->bytes[0], 1000);
-		assert_null(rec(i)->page_heat);
+		assert_int_equal(rec(i)->traffic->heat->copies[0], 1);
+		assert_int_equal(rec(i)->traffic->heat->bytes[0], 1000);
+		assert_null(rec(i)->traffic->page_heat);
 	}
 	assert_int_equal(feed_totals(h).events_kept, 2);
 	assert_int_equal(feed_totals(h).xfer[TTMON_RDIR_H2D][TTMON_MEM_PINNED].copies, 1);
@@ -94,8 +94,8 @@ static void registered_memory_is_pinned(void **state)
 	feed_alloc(h, T, 50, TTMON_METHOD_REGISTERED, MAP + 8192, 8192);
 	feed_copy(h, T, 100, TTMON_DIR_H2D, DEV, MAP + 8192, 8192);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).copies, 1);
-	assert_int_equal(rec(4)->copies[TTMON_RDIR_H2D], 1);
-	assert_int_equal(rec(3)->copies[TTMON_RDIR_H2D], 0);
+	assert_int_equal(rec(4)->traffic->copies[TTMON_RDIR_H2D], 1);
+	assert_int_equal(rec(3)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
 static void straddling_copy_is_shared(void **state)
@@ -108,9 +108,9 @@ static void straddling_copy_is_shared(void **state)
 	feed_copy(h, T, 100, TTMON_DIR_H2D, DEV, MAP + 4096, 16384);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PAGEABLE).copies, 1);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PAGEABLE).bytes, 16384);
-	assert_int_equal(rec(4)->bytes[TTMON_RDIR_H2D], 4096);
-	assert_int_equal(rec(3)->bytes[TTMON_RDIR_H2D], 4096 + 8192);
-	assert_int_equal(rec(3)->copies[TTMON_RDIR_H2D], 2);
+	assert_int_equal(rec(4)->traffic->bytes[TTMON_RDIR_H2D], 4096);
+	assert_int_equal(rec(3)->traffic->bytes[TTMON_RDIR_H2D], 4096 + 8192);
+	assert_int_equal(rec(3)->traffic->copies[TTMON_RDIR_H2D], 2);
 	assert_int_equal(feed_events(rec(4), ev, 2), 1);
 	assert_int_equal(ev[0].bits & TTMON_AB_STRADDLE, 0);
 	assert_int_equal(feed_events(rec(3), ev, 2), 3); /* the registration was told to it */
@@ -239,7 +239,7 @@ static void what_moves_nothing_is_no_transfer(void **state)
 	ev.dir = TTMON_DIR_INVALID;
 	APPLY(h, ev);
 	assert_int_equal(proc()->failed, 2);
-	assert_int_equal(rec(0)->copies[TTMON_RDIR_H2D], 0);
+	assert_int_equal(rec(0)->traffic->copies[TTMON_RDIR_H2D], 0);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).copies, 0);
 	assert_int_equal(feed_totals(h).captured, 1);
 	assert_int_equal(feed_totals(h).failed, 2);
@@ -253,7 +253,7 @@ static void bits_are_kept_and_truncation_is_a_finding(void **state)
 	(void)state;
 	ev.bits = TTMON_B_ASYNC | TTMON_B_UNOBSERVED | TTMON_B_BATCH | TTMON_B_TRUNCATED;
 	APPLY(h, ev);
-	assert_int_equal(rec(0)->copies[TTMON_RDIR_H2D], 1);
+	assert_int_equal(rec(0)->traffic->copies[TTMON_RDIR_H2D], 1);
 	feed_events(rec(0), aev, 1);
 	assert_int_equal(aev[0].bits, ev.bits);
 	assert_int_equal(proc()->findings[TTMON_FINDING_TRUNCATED_BATCH], 1);
@@ -290,7 +290,7 @@ static void made_up_mappings_grow_together(void **state)
 	assert_int_equal(ev[2].ts_ns, 120);
 	assert_int_equal(ev[2].offset, 3 * PAGE);
 	assert_int_equal(ev[3].ts_ns, 130);
-	assert_int_equal(a->bytes[TTMON_RDIR_H2D], 1000 + 1000 + 500 + PAGE + 10);
+	assert_int_equal(a->traffic->bytes[TTMON_RDIR_H2D], 1000 + 1000 + 500 + PAGE + 10);
 	assert_int_equal(proc()->unmatched, 4);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_UNKNOWN).copies, 4);
 	assert_int_equal(ttmon_history_want_maps(h, &tgid, 1), 0);
@@ -305,8 +305,8 @@ static void made_up_mapping_leaves_neighbours_alone(void **state)
 	a = ttmon_history_find(h, T, MAP + SIZE);
 	assert_true(a->bits & TTMON_AL_PROVISIONAL);
 	assert_int_equal(a->addr, MAP + SIZE);
-	assert_int_equal(a->bytes[TTMON_RDIR_H2D], 100);
-	assert_int_equal(rec(3)->bytes[TTMON_RDIR_H2D], 100);
+	assert_int_equal(a->traffic->bytes[TTMON_RDIR_H2D], 100);
+	assert_int_equal(rec(3)->traffic->bytes[TTMON_RDIR_H2D], 100);
 	assert_int_equal(proc()->unmatched, 0); /* it began in known memory */
 }
 
@@ -315,11 +315,11 @@ static void heat_over_time(void **state)
 	(void)state;
 	for (uint64_t i = 0; i < 128; i++)
 		feed_copy(h, T, 10 + i * MS, TTMON_DIR_H2D, DEV, PIN, 10);
-	assert_int_equal(rec(0)->heat->origin_ns, 10);
-	assert_int_equal(rec(0)->heat->width_ns, 2 * MS);
+	assert_int_equal(rec(0)->traffic->heat->origin_ns, 10);
+	assert_int_equal(rec(0)->traffic->heat->width_ns, 2 * MS);
 	for (unsigned int i = 0; i < TTMON_HEAT_BUCKETS; i++) {
-		assert_int_equal(rec(0)->heat->copies[i], 2);
-		assert_int_equal(rec(0)->heat->bytes[i], 20);
+		assert_int_equal(rec(0)->traffic->heat->copies[i], 2);
+		assert_int_equal(rec(0)->traffic->heat->bytes[i], 20);
 	}
 }
 
@@ -331,9 +331,9 @@ static void page_heat_of_large_allocations(void **state)
 	feed_alloc(h, T, 50, TTMON_METHOD_HOST_ALLOC, 0x60000000, 64 << 20);
 	a = rec(4);
 	feed_copy(h, T, 100, TTMON_DIR_H2D, DEV, 0x60000000 + (10 << 20), 3 << 20);
-	assert_int_equal(a->page_heat->group_bytes, 1 << 20);
+	assert_int_equal(a->traffic->page_heat->group_bytes, 1 << 20);
 	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++)
-		assert_int_equal(a->page_heat->copies[i], i >= 10 && i < 13);
+		assert_int_equal(a->traffic->page_heat->copies[i], i >= 10 && i < 13);
 }
 
 static void rect_copy_touches_rows(void **state)
@@ -358,24 +358,24 @@ static void rect_copy_touches_rows(void **state)
 	feed_alloc(h, T, 50, TTMON_METHOD_HOST_ALLOC, 0x60000000, 64 << 20);
 	APPLY(h, ev);
 	a = rec(4);
-	assert_int_equal(a->copies[TTMON_RDIR_H2D], 1);
-	assert_int_equal(a->bytes[TTMON_RDIR_H2D], 4000);
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 1);
+	assert_int_equal(a->traffic->bytes[TTMON_RDIR_H2D], 4000);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).bytes, 4000);
 	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++)
-		assert_int_equal(a->page_heat->copies[i], i < 8 && i % 2 == 0);
-	assert_int_equal(rec(1)->bytes[TTMON_RDIR_H2D], 4000);
+		assert_int_equal(a->traffic->page_heat->copies[i], i < 8 && i % 2 == 0);
+	assert_int_equal(rec(1)->traffic->bytes[TTMON_RDIR_H2D], 4000);
 
 	/* Past the end of what holds its beginning. */
 	ev.h.ts_ns = 110;
 	ev.rows = 100;
 	APPLY(h, ev);
 	assert_int_equal(feed_events(rec(4), aev, 1), 2);
-	assert_int_equal(rec(4)->bytes[TTMON_RDIR_H2D], 4000 + 100000);
+	assert_int_equal(rec(4)->traffic->bytes[TTMON_RDIR_H2D], 4000 + 100000);
 	/* Sizes that do not fit 64 bits. */
 	ev.h.ts_ns = 120;
 	ev.width = ev.rows = ev.slices = ev.spitch = ev.dpitch = UINT64_MAX;
 	APPLY(h, ev);
-	assert_int_equal(rec(4)->copies[TTMON_RDIR_H2D], 3);
+	assert_int_equal(rec(4)->traffic->copies[TTMON_RDIR_H2D], 3);
 }
 
 static void past_the_end_of_memory(void **state)
@@ -386,7 +386,7 @@ static void past_the_end_of_memory(void **state)
 	feed_copy(h, T, 120, TTMON_DIR_D2H, PIN, DEV, 0);
 	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_UNKNOWN).copies, 2);
 	assert_int_equal(xfer(TTMON_RDIR_D2H, TTMON_MEM_PINNED).copies, 1);
-	assert_int_equal(rec(0)->copies[TTMON_RDIR_D2H], 1);
+	assert_int_equal(rec(0)->traffic->copies[TTMON_RDIR_D2H], 1);
 }
 
 static void events_have_a_limit(void **state)
@@ -399,10 +399,10 @@ static void events_have_a_limit(void **state)
 	for (uint64_t i = 0; i < 5; i++)
 		feed_copy(small, T, 100 + i, TTMON_DIR_H2D, DEV, PIN, 10);
 	a = ttmon_history_alloc(small, 0);
-	assert_int_equal(a->nr_events, 3);
-	assert_int_equal(a->events_dropped, 2);
-	assert_int_equal(a->copies[TTMON_RDIR_H2D], 5); /* the sums go on */
-	assert_int_equal(a->heat->copies[0], 5);
+	assert_int_equal(a->traffic->nr_events, 3);
+	assert_int_equal(a->traffic->events_dropped, 2);
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 5); /* the sums go on */
+	assert_int_equal(a->traffic->heat->copies[0], 5);
 	assert_int_equal(feed_totals(small).events_dropped, 2);
 	assert_true(feed_totals(small).incomplete);
 	ttmon_history_free(small);

@@ -73,12 +73,12 @@ static void unmapping_a_part_splits(void **state)
 	/* The first piece keeps identity and history, the other is a new allocation. */
 	assert_ptr_equal(at(A), rec(0));
 	assert_int_equal(rec(0)->size, 4 * PAGE);
-	assert_int_equal(rec(0)->nr_events, 1);
+	assert_int_equal(rec(0)->traffic->nr_events, 1);
 	assert_null(at(A + 4 * PAGE));
 	assert_ptr_equal(at(A + 6 * PAGE), rec(1));
 	assert_int_equal(rec(1)->size, 4 * PAGE);
 	assert_int_equal(rec(1)->alloc_ns, 200);
-	assert_int_equal(rec(1)->copies[TTMON_RDIR_H2D], 0);
+	assert_int_equal(rec(1)->traffic->copies[TTMON_RDIR_H2D], 0);
 	/* The front goes: the rest keeps identity. */
 	feed_munmap(h, T, 210, A, PAGE);
 	assert_int_equal(rec(0)->addr, A + PAGE);
@@ -165,7 +165,7 @@ static void mremap_moves_keep_identity(void **state)
 	assert_null(at(A));
 	assert_ptr_equal(at(B), rec(0));
 	assert_int_equal(rec(0)->size, 8 * PAGE);
-	assert_int_equal(rec(0)->copies[TTMON_RDIR_H2D], 1);
+	assert_int_equal(rec(0)->traffic->copies[TTMON_RDIR_H2D], 1);
 	assert_int_equal(rec(1)->addr, B + 8 * PAGE);
 	/* A part of it moves on. */
 	feed_mremap(h, T, 290, 300, B + 2 * PAGE, 2 * PAGE, A, 2 * PAGE);
@@ -431,15 +431,15 @@ static void made_up_mapping_is_merged_into_the_real_one(void **state)
 	assert_int_equal(a->addr, A);
 	assert_false(a->bits & TTMON_AL_PROVISIONAL);
 	assert_int_equal(rec(0)->end, TTMON_END_MERGED);
-	assert_int_equal(a->copies[TTMON_RDIR_H2D], 2);
-	assert_int_equal(a->bytes[TTMON_RDIR_H2D], 300);
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 2);
+	assert_int_equal(a->traffic->bytes[TTMON_RDIR_H2D], 300);
 	assert_int_equal(feed_events(a, ev, 3), 2);
 	assert_int_equal(ev[0].offset, 5 * PAGE + 7);
 	assert_int_equal(ev[1].offset, 5 * PAGE + 9);
 	assert_int_equal(ev[1].ts_ns, 110);
-	assert_int_equal(a->heat->copies[0], 2);
-	assert_int_equal(a->page_heat->copies[0], 1); /* where it was: in the first of 64 groups of 8 pages */
-	assert_int_equal(rec(0)->copies[TTMON_RDIR_H2D], 0);
+	assert_int_equal(a->traffic->heat->copies[0], 2);
+	assert_int_equal(a->traffic->page_heat->copies[0], 1); /* where it was: in the first of 64 groups of 8 pages */
+	assert_int_equal(rec(0)->traffic->copies[TTMON_RDIR_H2D], 0);
 	assert_int_equal(feed_totals(h).events_kept, 3);
 	/* The other one is in no mapping of the list. */
 	assert_int_equal(rec(1)->end, TTMON_END_FREE);
@@ -604,7 +604,7 @@ static void names_go_along_with_a_merge(void **state)
 		assert_int_equal(at(base)->size, 4 * PAGE);
 		assert_int_equal(at(base)->fn, FN_MEMCPY);
 		assert_int_not_equal(at(base)->site, 0);
-		assert_int_equal(at(base)->copies[TTMON_RDIR_H2D], 1);
+		assert_int_equal(at(base)->traffic->copies[TTMON_RDIR_H2D], 1);
 	}
 	assert_int_equal(ttmon_history_site(h, at(A)->site)->allocs, 2);
 	assert_int_equal(ttmon_history_site(h, at(A)->site)->live, 2);

@@ -317,12 +317,12 @@ static void service_keeps_the_younger_events(void **state)
 	for (uint64_t i = 0; i < 10000; i++)
 		feed_copy(h, T, 1000 + i, TTMON_DIR_H2D, DEV, A, 8);
 	a = ttmon_history_alloc(h, 0);
-	assert_int_equal(a->copies[TTMON_RDIR_H2D], 10000);
-	assert_true(a->nr_events <= 4096);
-	assert_int_equal(a->nr_events + a->events_dropped, 10000);
-	assert_int_equal(feed_totals(h).events_kept, a->nr_events);
-	assert_int_equal(feed_events(a, ev, 1), a->nr_events);
-	assert_int_equal(ev[0].ts_ns, 1000 + a->events_dropped);
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 10000);
+	assert_true(a->traffic->nr_events <= 4096);
+	assert_int_equal(a->traffic->nr_events + a->traffic->events_dropped, 10000);
+	assert_int_equal(feed_totals(h).events_kept, a->traffic->nr_events);
+	assert_int_equal(feed_events(a, ev, 1), a->traffic->nr_events);
+	assert_int_equal(ev[0].ts_ns, 1000 + a->traffic->events_dropped);
 	assert_false(feed_totals(h).incomplete);
 }
 
@@ -458,7 +458,7 @@ static uint64_t random_run(uint64_t x, uint64_t tick_every, bool keep_all)
 		uint32_t pos = 0;
 		uint64_t v[] = {
 			a->addr, a->size,   a->alloc_ns, a->free_ns, a->site,	a->ordinal,   a->gen,
-			a->proc, a->method, a->end,	 a->bits,    a->states, a->nr_events, a->last_copy_ns
+			a->proc, a->method, a->end,	 a->bits,    a->states, a->traffic->nr_events, a->traffic->last_copy_ns
 		};
 
 		d = digest(d, v, sizeof(v));
