@@ -96,8 +96,9 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 	for (unsigned int i = 0; i < TTMON_EV_FACT; i++)
 		decoded += s.acc.decoded[i];
 	send(reply,
-	     json_pack("{s:s, s:I, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o}",
-		       "version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode), "events", "decoded",
+	     json_pack("{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o}",
+		       "version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode), "uprobes",
+		       ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded",
 		       INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost", losses(c),
 		       "identity", identity(c, &s), "window", "slots", INT(c->opts->window ? c->opts->window : TTMON_SLOTS_WINDOW), "watermark_lag_ns",
 		       INT(s.watermark_ns && now > s.watermark_ns ? now - s.watermark_ns : 0), "stalls", INT(s.stalls), "longest_gap_ns",

@@ -214,6 +214,8 @@ static void say_tracing(struct ttmon_run *c)
 {
 	size_t objects, attached, single;
 
+	if (ttmon_bpf_legacy(c->bpf))
+		log_info("no uprobe_multi links here (Linux 6.6 has them): probes go in by tracefs, and take 0.1 s each program to go out");
 	ttmon_discover_counts(c->discover, &objects, &attached, &single);
 	if (c->mode == TTMON_CAPTURE_COMMAND)
 		log_info("tracing %s (process %d)", c->opts->cmd[0], c->child);

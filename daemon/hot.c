@@ -21,6 +21,8 @@
 #define ASK_EVERY_NS  (20 * NSEC_PER_MS)
 #define TELL_EVERY_NS (100 * NSEC_PER_MS)
 #define MAX_ASK	      64
+/* Facts that wait for the hot thread, which takes them once a millisecond. */
+#define MAX_FACTS (64u << 20)
 /* Requests that wait for the cold thread. Past this many a question is asked again later. */
 #define MAX_REQUESTS 65536
 
@@ -80,7 +82,7 @@ void ttmon_hot_fact(void *hot, const void *rec, size_t size)
 	pthread_mutex_lock(&h->lock);
 	if (b->len + size + sizeof(len) > b->cap) {
 		size_t cap = MAX(b->cap * 2, (b->len + size + sizeof(len)) * 2);
-		char *p = realloc(b->p, cap);
+		char *p = cap > MAX_FACTS ? NULL : realloc(b->p, cap);
 
 		if (!p) {
 			h->facts_dropped++;
@@ -494,5 +496,7 @@ void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)
 	}
 	ttmon_kernel_facts(h->cfg.bpf, ttmon_mono_ns(), feed, h);
 	*end_ns = h->watermark;
+	if (h->facts_dropped)
+		log_warn("%llu facts about mappings and names were dropped: memory was short", (unsigned long long)h->facts_dropped);
 	destroy(h);
 }

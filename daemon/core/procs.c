@@ -22,6 +22,7 @@ static void free_strings(struct ttmon_hproc *p)
 /* What only a running process needs. */
 static void release(struct ttmon_hproc *p)
 {
+	ttmon_rec_forget(p);
 	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++)
 		ttmon_ranges_fini(&p->layer[l]);
 	ttmon_maps_fini(&p->maps);

@@ -35,6 +35,7 @@ union record {
 	struct ttmon_ev_symbol symbol;
 	struct ttmon_ev_blind blind;
 	struct ttmon_ev_lost lost;
+	struct ttmon_ev_launch_sums sums;
 	uint64_t words[(TTMON_RECORD_MAX + 8) / 8];
 };
 

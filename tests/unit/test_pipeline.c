@@ -472,6 +472,48 @@ static void publishes_without_a_taker(void **state)
 	ttmon_pipeline_free(p);
 }
 
+/* One mapping, or none, as the whole list of the process. */
+static void feed_list(struct ttmon_pipeline *p, uint64_t from_ns, uint64_t start, uint64_t end)
+{
+	struct ttmon_ev_map map = {
+		.h = header(TTMON_EV_MAP, from_ns, TTMON_CPU_DAEMON), .start = start, .end = end, .prot = 3
+	};
+	struct ttmon_ev_maps_done done = {
+		.h = header(TTMON_EV_MAPS_DONE, from_ns + 1, TTMON_CPU_DAEMON), .from_ns = from_ns, .count = 1
+	};
+
+	map.h.tid = 0;
+	ttmon_pipeline_feed(p, &map, sizeof(map));
+	ttmon_pipeline_feed(p, &done, sizeof(done));
+}
+
+/* The copy's memory is gone in a list that was read after it but comes while the copy lies in an open slot. */
+static void later_lists_wait_for_the_slots(void **state)
+{
+	struct ttmon_pipeline *p = make();
+	const struct ttmon_proc *proc;
+
+	(void)state;
+	feed_clock(p);
+	ttmon_pipeline_advance(p, 1 * MS);
+	feed_list(p, 1 * MS, 0x10000, 0x20000); /* the first one is taken at once */
+	assert_true(ttmon_history_maps_known(ttmon_pipeline_history(p), TGID));
+	feed_copy(p, 5 * MS, 100, 0, 0);
+	feed_list(p, 6 * MS, 0x90000, 0xa0000);
+	assert_non_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x10000));
+	ttmon_pipeline_advance(p, 6 * MS);
+	proc = ttmon_history_proc(ttmon_pipeline_history(p), 0);
+	assert_int_equal(proc->xfer[TTMON_RDIR_H2D][TTMON_MEM_PAGEABLE].copies, 1);
+	assert_int_equal(proc->unmatched, 0);
+	assert_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x10000));
+	assert_non_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x90000));
+	/* One that was read after the last slot is applied at the end. */
+	feed_list(p, 1000 * MS, 0x30000, 0x40000);
+	ttmon_pipeline_finish(p, 10 * MS);
+	assert_non_null(ttmon_history_find(ttmon_pipeline_history(p), TGID, 0x30000));
+	ttmon_pipeline_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +528,7 @@ int main(void)
 		cmocka_unit_test(checks_the_identity),
 		cmocka_unit_test(accounts_for_late_full_and_dropped),
 		cmocka_unit_test(publishes_without_a_taker),
+		cmocka_unit_test(later_lists_wait_for_the_slots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
