@@ -101,7 +101,7 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 		       ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded",
 		       INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost", losses(c),
 		       "identity", identity(c, &s), "window", "slots", INT(c->opts->window ? c->opts->window : TTMON_SLOTS_WINDOW), "watermark_lag_ns",
-		       INT(s.watermark_ns && now > s.watermark_ns ? now - s.watermark_ns : 0), "stalls", INT(s.stalls), "longest_gap_ns",
+		       INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns",
 		       INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published", INT(s.acc.published), "dropped", INT(s.acc.dropped),
 		       "forced", INT(s.acc.forced), "pinned", "now_pages", INT(s.totals.pinned_pages), "peak_pages", INT(s.totals.pinned_peak_pages),
 		       "now_bytes", INT(s.totals.pinned_bytes), "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins", INT(s.totals.pins), "processes",

@@ -26,15 +26,6 @@
 /* Requests that wait for the cold thread. Past this many a question is asked again later. */
 #define MAX_REQUESTS 65536
 
-/* Processes whose mappings are being listed. Past this many a listing is not waited for. */
-#define MAX_LISTED 64
-
-/* A process was announced: its events wait for its mappings, or for TTMON_STALL_NS. */
-struct unlisted {
-	uint32_t tgid;
-	uint64_t ts_ns, deadline_ns;
-};
-
 struct bytes {
 	char *p;
 	size_t len, cap;
@@ -65,10 +56,9 @@ struct ttmon_hot {
 	/* the thread's own */
 	struct bytes batch;
 	int epoll_fd;
-	uint64_t *positions, *stalled_since;
-	struct unlisted unlisted[MAX_LISTED];
-	size_t nr_unlisted;
-	uint64_t watermark, last_t0, events, last_event_ns, stalls, longest_gap;
+	uint64_t *positions;
+	struct ttmon_watermark mark;
+	uint64_t last_t0, events, last_event_ns, longest_gap;
 };
 
 /* ---- between the threads ---- */
@@ -163,38 +153,6 @@ static void feed(void *ctx, const void *rec, size_t size)
 		ttmon_rec_writer_record(h->cfg.rec, rec, size);
 }
 
-static void await_list(struct ttmon_hot *h, const struct ttmon_event *e)
-{
-	if (h->nr_unlisted < MAX_LISTED && !ttmon_before(e->ts_ns, h->watermark))
-		h->unlisted[h->nr_unlisted++] = (struct unlisted){ e->tgid, e->ts_ns, h->last_t0 + TTMON_STALL_NS };
-}
-
-static void listed(struct ttmon_hot *h, uint32_t tgid)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < h->nr_unlisted; i++)
-		if (h->unlisted[i].tgid != tgid)
-			h->unlisted[n++] = h->unlisted[i];
-	h->nr_unlisted = n;
-}
-
-/* As far as the slots may close: a process's first copies are told apart by its mappings, which are read at this moment. */
-static uint64_t limit_for_lists(struct ttmon_hot *h, uint64_t watermark)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < h->nr_unlisted; i++) {
-		if (h->unlisted[i].deadline_ns < h->last_t0)
-			continue;
-		if (ttmon_before(h->unlisted[i].ts_ns, watermark))
-			watermark = h->unlisted[i].ts_ns;
-		h->unlisted[n++] = h->unlisted[i];
-	}
-	h->nr_unlisted = n;
-	return ttmon_before(watermark, h->watermark) ? h->watermark : watermark;
-}
-
 static void feed_event(void *ctx, const void *rec, size_t size)
 {
 	struct ttmon_hot *h = ctx;
@@ -205,7 +163,8 @@ static void feed_event(void *ctx, const void *rec, size_t size)
 	if (size < sizeof(*e))
 		return;
 	if (e->kind == TTMON_EV_PROC) {
-		await_list(h, e);
+		/* Its first copies are told apart by its mappings, which are read at this moment. */
+		ttmon_watermark_hold(&h->mark, e->tgid, e->ts_ns);
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = e->tgid });
 	} else if (e->kind == TTMON_EV_EXIT)
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_EXIT, .tgid = e->tgid });
@@ -229,7 +188,7 @@ static void feed_facts(struct ttmon_hot *h)
 			uint32_t tgid;
 
 			memcpy(&tgid, b.p + off + sizeof(len), sizeof(tgid));
-			listed(h, tgid);
+			ttmon_watermark_release(&h->mark, tgid);
 		} else {
 			feed(h, b.p + off + sizeof(len), len);
 		}
@@ -262,40 +221,36 @@ void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void
 	}
 }
 
+static void advance(struct ttmon_hot *h)
+{
+	ttmon_pipeline_advance(h->cfg.pipeline, h->mark.ns);
+	if (h->cfg.rec)
+		ttmon_rec_writer_advance(h->cfg.rec, h->mark.ns);
+}
+
 /* One round: everything that was submitted before it began. */
 static void drain(struct ttmon_hot *h)
 {
 	uint64_t t0 = ttmon_mono_ns();
-	bool wait = false;
 
 	if (h->last_t0 && t0 - h->last_t0 > h->longest_gap)
 		h->longest_gap = t0 - h->last_t0;
 	h->last_t0 = t0;
+	ttmon_watermark_begin(&h->mark, t0);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < h->cpus; i++)
 		h->positions[i] = ttmon_ring_producer(ttmon_bpf_ring(h->cfg.bpf, i));
 	feed_facts(h);
 	for (uint32_t i = 0; i < h->cpus; i++) {
 		uint64_t before = h->events;
+		bool reached = ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), h->positions[i], feed_event, h);
 
-		if (ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), h->positions[i], feed_event, h)) {
-			h->stalled_since[i] = 0;
-		} else {
-			if (!h->stalled_since[i] || h->events != before)
-				h->stalled_since[i] = t0;
-			if (t0 - h->stalled_since[i] <= TTMON_STALL_NS)
-				wait = true;
-			else
-				h->stalls++;
-		}
+		ttmon_watermark_ring(&h->mark, i, reached, h->events != before);
 		if (h->events != before)
 			h->last_event_ns = t0;
 	}
-	if (!wait)
-		h->watermark = limit_for_lists(h, t0 - TTMON_GUARD_NS);
-	ttmon_pipeline_advance(h->cfg.pipeline, h->watermark);
-	if (h->cfg.rec)
-		ttmon_rec_writer_advance(h->cfg.rec, h->watermark);
+	ttmon_watermark_end(&h->mark);
+	advance(h);
 }
 
 static void ask_history(struct ttmon_hot *h)
@@ -317,10 +272,10 @@ static void tell(struct ttmon_hot *h)
 	struct ttmon_history *hist = ttmon_pipeline_history(h->cfg.pipeline);
 	struct ttmon_snapshot s = {
 		.now_ns = h->last_t0,
-		.watermark_ns = h->watermark,
+		.watermark_ns = h->mark.ns,
 		.events = h->events,
 		.procs = ttmon_history_procs(hist),
-		.stalls = h->stalls,
+		.stalls = h->mark.stalls,
 		.longest_gap_ns = h->longest_gap,
 	};
 
@@ -339,7 +294,7 @@ static void run_dump(struct ttmon_hot *h)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_NAME, "ttmond-dump");
-		_exit(h->dump.fn(h->dump.ctx, h->cfg.pipeline, h->watermark) ? 1 : 0);
+		_exit(h->dump.fn(h->dump.ctx, h->cfg.pipeline, h->mark.ns) ? 1 : 0);
 	}
 	h->dump.pid = pid < 0 ? -errno : pid;
 	__atomic_store_n(&h->dump.wanted, false, __ATOMIC_RELEASE);
@@ -370,9 +325,7 @@ static void *run(void *arg)
 	prctl(PR_SET_NAME, "ttmond-hot");
 	raise_priority();
 	/* The window begins here, not at the first event of whichever ring is read first. */
-	ttmon_pipeline_advance(h->cfg.pipeline, h->watermark);
-	if (h->cfg.rec)
-		ttmon_rec_writer_advance(h->cfg.rec, h->watermark);
+	advance(h);
 	while (!__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE)) {
 		struct epoll_event ev[8];
 		bool idle;
@@ -395,7 +348,7 @@ static void *run(void *arg)
 	if (!getrusage(RUSAGE_THREAD, &ru))
 		log_debug("hot thread: %llu events, %ld ms user, %ld ms system, longest gap %llu us, %llu stalls", (unsigned long long)h->events,
 			  ru.ru_utime.tv_sec * 1000 + ru.ru_utime.tv_usec / 1000, ru.ru_stime.tv_sec * 1000 + ru.ru_stime.tv_usec / 1000,
-			  (unsigned long long)(h->longest_gap / NSEC_PER_US), (unsigned long long)h->stalls);
+			  (unsigned long long)(h->longest_gap / NSEC_PER_US), (unsigned long long)h->mark.stalls);
 	return NULL;
 }
 
@@ -415,7 +368,7 @@ static void destroy(struct ttmon_hot *h)
 	free(h->batch.p);
 	free(h->requests);
 	free(h->positions);
-	free(h->stalled_since);
+	ttmon_watermark_fini(&h->mark);
 	free(h);
 }
 
@@ -441,14 +394,13 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	h->cfg = *cfg;
 	h->cpus = ttmon_bpf_cpus(cfg->bpf);
 	h->last_event_ns = h->last_t0 = ttmon_mono_ns();
-	h->watermark = h->last_t0 - TTMON_GUARD_NS;
 	pthread_mutex_init(&h->lock, NULL);
 	sem_init(&h->dump.done, 0, 0);
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	h->positions = calloc(h->cpus, sizeof(*h->positions));
-	h->stalled_since = calloc(h->cpus, sizeof(*h->stalled_since));
-	if (h->event_fd < 0 || h->epoll_fd < 0 || !h->positions || !h->stalled_since) {
+	err = ttmon_watermark_init(&h->mark, h->cpus, h->last_t0);
+	if (err || h->event_fd < 0 || h->epoll_fd < 0 || !h->positions) {
 		err = -ENOMEM;
 		goto fail;
 	}
@@ -495,7 +447,7 @@ void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	ttmon_kernel_facts(h->cfg.bpf, ttmon_mono_ns(), feed, h);
-	*end_ns = h->watermark;
+	*end_ns = h->mark.ns;
 	if (h->facts_dropped)
 		log_warn("%llu facts about mappings and names were dropped: memory was short", (unsigned long long)h->facts_dropped);
 	destroy(h);

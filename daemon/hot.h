@@ -11,14 +11,9 @@
 #define TTMON_HOT_H
 
 #include "core/pipeline.h"
+#include "core/watermark.h"
 #include "io/bpf.h"
 #include "io/rec.h"
-
-/* The clock is read before the ring positions, but neither side has a full barrier in between: 0 late in 20 million with this
- * guard (facts/feasibility.md 4, tests/bench). */
-#define TTMON_GUARD_NS (100 * NSEC_PER_US)
-/* A ring whose next record is reserved but not submitted holds the watermark back for this long. */
-#define TTMON_STALL_NS (50 * NSEC_PER_MS)
 
 struct ttmon_hot;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is attached, what its
- * version does not have, what is dear because it must be single-stepped, and how long calls could be missed before
- * the probes were active.
+ * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is attached and what could
+ * not be, what its version does not have, what is dear because it must be single-stepped, and how long calls could be
+ * missed before the probes were active.
  */
+#include <inttypes.h>
+
 #include "tools/client.h"
 #include "tools/cmds.h"
 #include "tools/show.h"
@@ -18,18 +20,18 @@ static const char usage[] = "usage: ttmon probes [--socket PATH] [--json] [-v]\n
 			    "  -h, --help         this text\n"
 			    "\n"
 			    "ATTACHED  functions whose probe is active\n"
-			    "MISSING   functions that this version of the object does not have\n"
-			    "LOST      functions whose probe went away\n"
+			    "FAILED    functions that are there and could not be probed; -v says why\n"
+			    "MISSING   functions that ttmond knows and the object does not have\n"
 			    "STEPPED   of those attached, the ones whose first instruction has to be\n"
 			    "          single-stepped: about ten times the cost of a probe\n"
 			    "BLIND     time from the mapping of the object to active probes, in which calls\n"
-			    "          could be missed; 'held': the process waited, none was\n"
-			    "USERS     processes that have it mapped\n"
+			    "          could be missed; 'held': the process waited, none was; 'before':\n"
+			    "          it was mapped when the trace began\n"
 			    "\n"
 			    "Exit status: 0, or 2 when there is no answer.\n";
 
 struct counts {
-	unsigned int attached, missing, lost, wanted, stepped;
+	unsigned int attached, failed, stepped;
 };
 
 static void count_probes(const json_t *probes, struct counts *ret)
@@ -40,17 +42,11 @@ static void count_probes(const json_t *probes, struct counts *ret)
 	*ret = (struct counts){ 0 };
 	json_array_foreach(probes, i, probe)
 	{
-		const char *state = ttmon_show_str(probe, "state");
-
-		if (!strcmp(state, "attached")) {
+		if (strcmp(ttmon_show_str(probe, "state"), "attached")) {
+			ret->failed++;
+		} else {
 			ret->attached++;
 			ret->stepped += ttmon_show_bool(probe, "single_step");
-		} else if (!strcmp(state, "missing")) {
-			ret->missing++;
-		} else if (!strcmp(state, "lost")) {
-			ret->lost++;
-		} else {
-			ret->wanted++;
 		}
 	}
 }
@@ -72,16 +68,21 @@ static void put_path(const char *path, size_t used, size_t columns)
 
 static void put_blind(const json_t *object)
 {
+	uint64_t us = ttmon_show_u64(object, "blind_us");
 	char buf[TTMON_FMT_LEN];
 
 	if (ttmon_show_bool(object, "held"))
 		printf("%10s", "held");
-	else if (json_is_number(ttmon_show_at(object, "blind_us")))
-		printf("%10s",
-		       ttmon_fmt_ns(buf, sizeof(buf),
-				    (uint64_t)(json_number_value(ttmon_show_at(object, "blind_us")) * NSEC_PER_US)));
+	else if (us)
+		printf("%10s", ttmon_fmt_ns(buf, sizeof(buf), us * NSEC_PER_US));
 	else
-		printf("%10s", "-");
+		printf("%10s", "before");
+}
+
+/* A number that should be 0. */
+static void put_count(int width, uint64_t n, enum ttmon_show_colour colour)
+{
+	printf("%s%*" PRIu64 "%s ", n ? ttmon_show_colour(colour) : "", width, n, n ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
 }
 
 static void put_probe(const json_t *probe)
@@ -90,7 +91,7 @@ static void put_probe(const json_t *probe)
 	_cleanup_free_ char *symbol = ttmon_show_clean(ttmon_show_str(probe, "symbol"));
 	_cleanup_free_ char *program = ttmon_show_clean(ttmon_show_str(probe, "program"));
 	_cleanup_free_ char *why = ttmon_show_clean(reason);
-	bool bad = !strcmp(state, "lost");
+	bool bad = !strcmp(state, "failed");
 
 	printf("    %s%-9s%s %-32s %s", ttmon_show_colour(bad ? TTMON_SHOW_BAD : TTMON_SHOW_PLAIN), state,
 	       ttmon_show_colour(TTMON_SHOW_PLAIN), symbol ? symbol : "?", program ? program : "?");
@@ -103,19 +104,23 @@ static void put_probe(const json_t *probe)
 
 static void show_object(const json_t *object, bool verbose)
 {
-	const json_t *probes = ttmon_show_at(object, "probes"), *users = ttmon_show_at(object, "mapped_by"), *probe;
+	const json_t *probes = ttmon_show_at(object, "probes"), *probe;
+	_cleanup_free_ char *error = ttmon_show_clean(ttmon_show_str(object, "error"));
 	struct counts c;
 	size_t i;
 
 	count_probes(probes, &c);
-	printf("%8u %7u ", c.attached, c.missing);
-	printf("%s%5u%s ", c.lost ? ttmon_show_colour(TTMON_SHOW_BAD) : "", c.lost,
-	       c.lost ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
-	printf("%s%7u%s", c.stepped ? ttmon_show_colour(TTMON_SHOW_WARN) : "", c.stepped,
-	       c.stepped ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+	printf("%8u ", c.attached);
+	put_count(6, c.failed, TTMON_SHOW_BAD);
+	printf("%7" PRIu64 " ", ttmon_show_u64(object, "missing"));
+	put_count(7, c.stepped, TTMON_SHOW_WARN);
 	put_blind(object);
-	printf(" %5zu  ", json_is_array(users) ? json_array_size(users) : (size_t)ttmon_show_u64(object, "mapped_by"));
-	put_path(ttmon_show_str(object, "path"), 48, verbose ? 0 : ttmon_show_columns());
+	printf("  ");
+	put_path(ttmon_show_str(object, "path"), 44, verbose ? 0 : ttmon_show_columns());
+	if (error && *error)
+		printf("    %snot probed%s: %s\n", ttmon_show_colour(TTMON_SHOW_BAD), ttmon_show_colour(TTMON_SHOW_PLAIN), error);
+	if (ttmon_show_bool(object, "stripped"))
+		printf("    holds a CUDA runtime without symbols: seen at driver level only\n");
 	if (!verbose)
 		return;
 	json_array_foreach(probes, i, probe) put_probe(probe);
@@ -162,7 +167,7 @@ int cmd_probes(int argc, char **argv)
 	} else {
 		objects = ttmon_show_at(root, "objects");
 		if (json_array_size(objects))
-			printf("ATTACHED MISSING  LOST STEPPED     BLIND USERS  OBJECT\n");
+			printf("ATTACHED FAILED MISSING STEPPED      BLIND  OBJECT\n");
 		else
 			printf("no process has mapped anything to probe\n");
 		json_array_foreach(objects, i, object) show_object(object, opts.verbose);

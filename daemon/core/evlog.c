@@ -3,6 +3,7 @@
 #include "core/evlog.h"
 
 #define EVENT_MAX  (1 + 10 + 3 + 10 + 10)
+#define BUF_FIRST  (2 * EVENT_MAX) /* most allocations have few events */
 #define SAME_BYTES (1 << 6)
 #define SAME_BITS  (1 << 7)
 
@@ -62,9 +63,8 @@ static unsigned int encode(uint8_t *p, const struct ttmon_aev *prev, const struc
 
 int ttmon_evlog_add(struct ttmon_evlog *log, const struct ttmon_aev *ev)
 {
-	/* Most allocations have few events and many have the same number: grow in small steps. */
 	if (log->cap - log->len < EVENT_MAX) {
-		uint32_t cap = log->cap + MAX(log->cap / 4, 2u * EVENT_MAX);
+		uint32_t cap = log->cap ? log->cap + log->cap / 2 : BUF_FIRST;
 		uint8_t *buf = cap > log->cap ? realloc(log->buf, cap) : NULL;
 
 		if (!buf)

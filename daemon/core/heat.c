@@ -30,7 +30,7 @@ static uint64_t since_origin(const struct ttmon_heat *h, uint64_t ts_ns)
 /* Times are compared by signed difference, so 2^63 ns is the longest there is: a width of 2^57 ns and more covers it. */
 static bool too_narrow(const struct ttmon_heat *h, uint64_t at)
 {
-	return at / h->width_ns >= TTMON_HEAT_BUCKETS;
+	return at / TTMON_HEAT_BUCKETS >= h->width_ns;
 }
 
 void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)

@@ -24,9 +24,13 @@ struct kernel_stat {
 	bool known;
 };
 
-struct cpu_state {
+/* What each event looks at; apart from the rest, which is large and seldom needed. */
+struct cpu_lost {
 	uint32_t lost; /* running count in the newest header */
 	bool seen;
+};
+
+struct cpu_state {
 	uint64_t reason[TTMON_LOSS_MAX], nested;
 	struct kernel_stat stats[TTMON_EV_FACT];
 };
@@ -39,6 +43,7 @@ struct ttmon_pipeline {
 	struct ttmon_history *history;
 	struct ttmon_listq lists;
 	struct cpu_state *cpus;
+	struct cpu_lost *lost; /* by cpu too */
 
 	uint64_t decoded[TTMON_EV_MAX];
 	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
@@ -108,7 +113,7 @@ static void count_event(struct ttmon_slot *slot, const struct ttmon_event *ev)
  */
 static void count_lost(struct ttmon_pipeline *p, const struct ttmon_event *ev)
 {
-	struct cpu_state *cpu = &p->cpus[ev->cpu];
+	struct cpu_lost *cpu = &p->lost[ev->cpu];
 	uint32_t delta = ev->lost - cpu->lost;
 
 	if (cpu->seen && (int32_t)delta <= 0)
@@ -165,7 +170,8 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 	p->publish = publish;
 	p->ctx = ctx;
 	p->cpus = calloc(cfg->nr_cpus, sizeof(*p->cpus));
-	if (!p->cpus)
+	p->lost = calloc(cfg->nr_cpus, sizeof(*p->lost));
+	if (!p->cpus || !p->lost)
 		return -ENOMEM;
 	err = ttmon_history_new(&cfg->history, &p->history);
 	if (err)
@@ -186,6 +192,7 @@ void ttmon_pipeline_free(struct ttmon_pipeline *p)
 	ttmon_listq_fini(&p->lists);
 	ttmon_history_free(p->history);
 	free(p->cpus);
+	free(p->lost);
 	free(p);
 }
 

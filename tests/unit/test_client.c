@@ -286,24 +286,30 @@ static void test_status(void **state)
 static void test_probes(void **state)
 {
 	(void)state;
+	/* As daemon/api.c sends it. */
 	probes_json =
-		"{\"objects\": [{\"path\": \"/usr/lib/libcudart.so.13\", \"mapped_by\": 2, \"blind_us\": 112, \"held\": false,"
-		"\"probes\": [{\"symbol\": \"cudaMalloc\", \"program\": \"cuda_alloc\", \"state\": \"attached\", \"single_step\": true},"
-		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_free\", \"state\": \"attached\", \"reason\": null},"
-		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_alloc\", \"state\": \"missing\", \"reason\": \"no such symbol\"}]},"
-		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"mapped_by\": [1, 2, 3], \"probes\": []}],"
-		"\"programs\": [{\"name\": \"cuda_alloc\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
+		"{\"objects\": [{\"path\": \"/usr/lib/libcudart.so.13\", \"dev\": 1, \"ino\": 2, \"stripped\": false, \"missing\": 4,"
+		"\"blind_us\": 112, \"held\": false, \"error\": \"\", \"probes\": ["
+		"{\"symbol\": \"cudaMalloc\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"single_step\": true},"
+		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"single_step\": false},"
+		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_note\", \"state\": \"failed\", \"reason\": \"Invalid argument\"}]},"
+		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"blind_us\": 0, \"stripped\": true, \"missing\": 0, \"error\": \"\", \"probes\": []},"
+		"{\"path\": \"/lib/c\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"No\\u001bt\", \"probes\": []}],"
+		"\"programs\": [{\"name\": \"cuda_call\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
 	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
 	assert_width(out);
-	assert_string_equal(out, "ATTACHED MISSING  LOST STEPPED     BLIND USERS  OBJECT\n"
-				 "       2       1     0       1  112.0 us     2  /usr/lib/libcudart.so.13\n"
-				 "       0       0     0       0      held     3  /bin/a?b\n"
+	assert_string_equal(out, "ATTACHED FAILED MISSING STEPPED      BLIND  OBJECT\n"
+				 "       2      1       4       1   112.0 us  /usr/lib/libcudart.so.13\n"
+				 "       0      0       0       0       held  /bin/a?b\n"
+				 "    holds a CUDA runtime without symbols: seen at driver level only\n"
+				 "       0      0       0       0     before  /lib/c\n"
+				 "    not probed: No?t\n"
 				 "2 BPF programs, 1 loaded, 1 attached\n");
 	assert_int_equal(run_cmd(cmd_probes, "probes", "-v", path), 0);
 	assert_width(out);
-	assert_non_null(strstr(out, "    attached  cudaMalloc                       cuda_alloc (single-stepped)\n"));
-	assert_non_null(strstr(out, "    attached  cudaFree                         cuda_free\n"));
-	assert_non_null(strstr(out, "    missing   cudaNew                          cuda_alloc: no such symbol\n"));
+	assert_non_null(strstr(out, "    attached  cudaMalloc                       cuda_call (single-stepped)\n"));
+	assert_non_null(strstr(out, "    attached  cudaFree                         cuda_call\n"));
+	assert_non_null(strstr(out, "    failed    cudaNew                          cuda_note: Invalid argument\n"));
 	assert_non_null(strstr(out, "    x                                not loaded not attached\n"));
 
 	probes_json = "{\"objects\": [], \"programs\": []}";
