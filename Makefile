@@ -24,6 +24,7 @@ BPFTOOL ?= $(shell PATH="$$PATH:/usr/sbin"; \
 SAN ?=
 STATIC ?= 0
 FUZZ_SECS ?= 600
+SOAK_SECS ?= 3600
 
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
@@ -268,6 +269,9 @@ fuzz: ## every fuzz target for FUZZ_SECS=600 seconds
 
 fuzz-short: ## every fuzz target for 10 seconds
 	+$(RUN) fuzz-short
+
+soak: e2e-build ## the service under load for SOAK_SECS, memory and files watched; as root
+	$(Q)$(PYTHON) tests/soak/soak.py $(SOAK_SECS)
 
 e2e: ## the daemon on the stand-in libraries; as root
 	+$(RUN) e2e

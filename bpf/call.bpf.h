@@ -368,15 +368,19 @@ static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_stat
 	if (n <= 8) {
 		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 8 * 8, id);
 		if (!e)
-			return;
+			goto lost;
 		FILL_COPY_SITE(e, c, t, fn, n, 8);
 	} else {
 		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 32 * 8, id);
 		if (!e)
-			return;
+			goto lost;
 		FILL_COPY_SITE(e, c, t, fn, n, 32);
 	}
 	emit_submit(e);
+	return;
+lost:
+	/* Told at the next copy. */
+	bpf_map_delete_elem(&copy_sites, &k);
 }
 
 #endif

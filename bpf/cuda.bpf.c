@@ -224,12 +224,14 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 		t->device = 0;
 		return;
 	case TTMON_CLS_NEW_POOL:
-		if (is_host_location(c->a[1]) && !bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
-			remember(&host_pools, out, 1);
-		return;
 	case TTMON_CLS_NEW_VMM:
-		if (is_host_location(c->a[2]) && !bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
+		if (bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
+			return;
+		/* A handle is used again after its end, which is not probed. */
+		if (is_host_location(fns[fn & 255].cls == TTMON_CLS_NEW_POOL ? c->a[1] : c->a[2]))
 			remember(&host_pools, out, 1);
+		else
+			forget(&host_pools, out);
 		return;
 	}
 }

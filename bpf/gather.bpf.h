@@ -36,6 +36,13 @@ static __always_inline void remember(struct handle_map *map, u64 handle, u64 val
 	bpf_map_update_elem(map, &k, &value, BPF_ANY);
 }
 
+static __always_inline void forget(struct handle_map *map, u64 handle)
+{
+	struct handle_key k = { .tgid = bpf_get_current_pid_tgid() >> 32, .handle = handle };
+
+	bpf_map_delete_elem(map, &k);
+}
+
 static __always_inline u64 recall(struct handle_map *map, u64 handle)
 {
 	struct handle_key k = { .tgid = bpf_get_current_pid_tgid() >> 32, .handle = handle };

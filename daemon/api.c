@@ -146,7 +146,7 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 			ttmon_bpf_prog_info(l->bpf, p->prog, &info);
 		json_array_append_new(probes, json_pack("{s:o, s:s, s:s, s:s, s:s, s:b}", "symbol", text(p->symbol), "fn", fn ? fn : "", "program",
 							info.name, "state", ttmon_probe_state_name(p->state), "reason",
-							p->err ? strerror(-p->err) : "", "single_step", p->single_step));
+							p->err ? ttmon_probe_reason(p->err) : "", "single_step", p->single_step));
 	}
 	json_array_append_new(l->objects, json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:s, s:o}", "path", text(o->path), "dev",
 					     INT(o->dev), "ino", INT(o->ino), "build_id", hex(o->build_id, o->build_id_len), "runtime",
@@ -154,7 +154,7 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 					     !!(o->kind & TTMON_OBJ_STATIC_RT), "stripped", !!(o->kind & TTMON_OBJ_STRIPPED_RT), "runtime_major",
 					     (int)o->rt_major, "missing", INT(o->missing), "blind_us",
 					     INT(o->mapped_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0), "held", o->held, "error",
-					     o->err ? strerror(-o->err) : "", "probes", probes));
+					     o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
 }
 
 static void probes(void *ctx, struct ttmon_http_reply *reply)

@@ -19,6 +19,7 @@
 #define TICK_MS	     100
 #define MMAP2_PAGES  64
 #define FINAL_ROUNDS 16
+#define PF_KTHREAD   0x00200000u /* include/linux/sched.h; in proc_pid_stat(5) for ever */
 
 int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns, bool cut)
 {
@@ -50,6 +51,7 @@ static int watch(struct ttmon_run *c, int fd)
 static int make_loop(struct ttmon_run *c)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGHUP };
+	struct sigaction hup;
 	struct itimerspec it = { .it_interval.tv_nsec = TICK_MS * 1000000, .it_value.tv_nsec = TICK_MS * 1000000 };
 	sigset_t set;
 	int err;
@@ -57,6 +59,11 @@ static int make_loop(struct ttmon_run *c)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(&set, signals[i]);
+	/* nohup. A signal that is blocked is not ignored. */
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler == SIG_IGN)
+		sigdelset(&set, SIGHUP);
+	/* Ignored, as some start us, it would leave no child to wait for. */
+	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -163,23 +170,72 @@ static int add_child(void *ctx, uint32_t tgid)
 	return ttmon_bpf_add_pid(c->bpf, tgid, false);
 }
 
+/* State and flags of proc_pid_stat(5). -ESRCH: there is no such process. */
+static int read_stat(uint32_t pid, char *state, unsigned int *flags)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64], buf[1024];
+	const char *p;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -ESRCH;
+	buf[fread(buf, 1, sizeof(buf) - 1, f)] = '\0';
+	/* The name in parentheses may hold anything. */
+	p = strrchr(buf, ')');
+	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2 ? 0 : -ESRCH;
+}
+
+static bool has_ended(uint32_t pid)
+{
+	unsigned int flags;
+	char state;
+
+	return read_stat(pid, &state, &flags) || state == 'Z' || state == 'X';
+}
+
+/* What would be traced for ever without a single event is refused. */
+static int check_target(uint32_t pid)
+{
+	uint32_t tgid = ttmon_loop_tgid(pid);
+	unsigned int flags = 0;
+	char state;
+
+	if (read_stat(pid, &state, &flags))
+		return log_error_r(-ESRCH, "no process %u", pid);
+	if (state == 'Z' || state == 'X')
+		return log_error_r(-ESRCH, "process %u has ended", pid);
+	if (flags & PF_KTHREAD)
+		return log_error_r(-EPERM, "process %u is a kernel thread", pid);
+	if (tgid != pid)
+		return log_error_r(-ESRCH, "%u is a thread of process %u: --pid %u", pid, tgid, tgid);
+	if (pid == (uint32_t)getpid())
+		return log_error_r(-EPERM, "process %u is ttmond itself", pid);
+	return 0;
+}
+
 /* Targets of --pid: known to the kernel first, then the switch, then what they have mapped: nothing falls in between. */
 static int start_pids(struct ttmon_run *c)
 {
 	const struct ttmon_opts *o = c->opts;
 
 	for (size_t i = 0; i < o->nr_pids; i++) {
-		int err;
+		int err = check_target(o->pids[i]);
 
-		if (kill((pid_t)o->pids[i], 0) && errno == ESRCH)
-			return log_error_r(-ESRCH, "no process %u", o->pids[i]);
+		if (err)
+			return err;
 		err = ttmon_bpf_add_pid(c->bpf, o->pids[i], false);
 		if (err)
 			return log_error_r(err, "cannot trace process %u: %s", o->pids[i], strerror(-err));
 	}
 	ttmon_bpf_activate(c->bpf, true);
-	for (size_t i = 0; i < o->nr_pids; i++)
+	for (size_t i = 0; i < o->nr_pids; i++) {
 		(void)!ttmon_discover_children(o->pids[i], add_child, c);
+		/* An end before the switch was not told. */
+		if (has_ended(o->pids[i]))
+			ttmon_bpf_del_pid(c->bpf, o->pids[i]);
+	}
 	ttmon_bpf_each_pid(c->bpf, ttmon_loop_discover, c);
 	return 0;
 }
@@ -264,8 +320,7 @@ static int finish(struct ttmon_run *c)
 	uint64_t end_ns = 0;
 	int err = 0, err2;
 
-	if (!c->opts->quiet && isatty(STDERR_FILENO))
-		fputs("\r\033[K", stderr);
+	ttmon_log_live(NULL);
 	ttmon_bpf_activate(c->bpf, false);
 	ttmon_loop_drain(c);
 	ttmon_hot_stop(c->hot, &end_ns);
@@ -402,7 +457,7 @@ int ttmon_run_capture(const struct ttmon_opts *opts)
 	}
 	if (err) {
 		destroy(&c);
-		return err == -EINVAL ? 2 : 1;
+		return 1;
 	}
 	while (!c.stop)
 		ttmon_loop_turn(&c);

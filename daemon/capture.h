@@ -33,7 +33,7 @@ struct ttmon_run {
 	int child_status;
 	pid_t dumper; /* a forked child that writes the database */
 	bool stop;
-	unsigned int interrupts;
+	unsigned int interrupts, terms;
 	uint64_t mmap2_lost, hold_missed;
 	unsigned int ticks;
 };
@@ -46,6 +46,8 @@ int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint
 
 /* loop.c: one wait and what came of it. */
 void ttmon_loop_turn(struct ttmon_run *c);
+/* The process that a thread belongs to; itself if that cannot be told. */
+uint32_t ttmon_loop_tgid(uint32_t tid);
 /* What is waiting in the buffers of new mappings and requests, at the end. */
 void ttmon_loop_drain(struct ttmon_run *c);
 /* List a process's mappings and probe its objects. ctx: struct ttmon_run. */

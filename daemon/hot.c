@@ -386,6 +386,7 @@ static int watch_rings(struct ttmon_hot *h)
 int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 {
 	struct ttmon_hot *h = calloc(1, sizeof(*h));
+	pthread_mutexattr_t attr;
 	sigset_t all, old;
 	int err;
 
@@ -394,7 +395,11 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	h->cfg = *cfg;
 	h->cpus = ttmon_bpf_cpus(cfg->bpf);
 	h->last_event_ns = h->last_t0 = ttmon_mono_ns();
-	pthread_mutex_init(&h->lock, NULL);
+	/* The other thread may be preempted with the lock held: it then runs at the priority of this one. */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&h->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	sem_init(&h->dump.done, 0, 0);
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
@@ -33,7 +34,7 @@ void ttmon_loop_discover(void *ctx, uint32_t tgid)
 		log_warn("cannot read the mappings of process %u: %s", tgid, strerror(-err));
 }
 
-static uint32_t tgid_of(uint32_t tid)
+uint32_t ttmon_loop_tgid(uint32_t tid)
 {
 	char path[64], line[128];
 	_cleanup_fclose_ FILE *f = NULL;
@@ -61,7 +62,7 @@ static void on_hold(struct ttmon_run *c)
 
 	while (!ttmon_hold_next(c->hold, &req)) {
 		struct ttmon_listing *l = NULL;
-		uint32_t tgid = tgid_of(req.pid);
+		uint32_t tgid = ttmon_loop_tgid(req.pid);
 
 		/* What it has mapped until now is read while it waits: it may be gone soon after. */
 		if (req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd))
@@ -151,8 +152,10 @@ static void on_signal(struct ttmon_run *c)
 			reap(c);
 			break;
 		case SIGTERM:
-			if (c->child > 0)
-				kill(c->child, SIGTERM);
+		case SIGHUP:
+			/* For CMD, whose end is ours. One that does not obey is left alone at the second. */
+			if (c->child > 0 && !c->terms++)
+				kill(c->child, (int)si.ssi_signo);
 			else
 				c->stop = true;
 			break;
@@ -181,9 +184,17 @@ static void check_pid(void *ctx, uint32_t tgid)
 		s->alive++;
 }
 
+/* A line that is longer than the terminal is wide cannot be written over. */
+static size_t columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
+}
+
 static void live_line(struct ttmon_run *c)
 {
-	char pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN], lost[TTMON_FMT_LEN], live[TTMON_FMT_LEN];
+	char line[256] = "", pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN], lost[TTMON_FMT_LEN], live[TTMON_FMT_LEN];
 	uint64_t bytes[2] = { 0, 0 }, nr_lost = 0;
 	struct ttmon_snapshot s;
 
@@ -194,10 +205,14 @@ static void live_line(struct ttmon_run *c)
 	}
 	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(c->bpf); cpu++)
 		nr_lost += ttmon_bpf_stat(c->bpf, cpu)->running_lost;
-	fprintf(stderr, "\r%zu proc  %s live  pinned %s (peak %s)  h2d %s  d2h %s  lost %s\033[K", s.procs,
-		ttmon_fmt_count(live, sizeof(live), s.totals.live), ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
-		ttmon_fmt_bytes(peak, sizeof(peak), s.totals.pinned_peak_bytes), ttmon_fmt_bytes(h2d, sizeof(h2d), bytes[0]),
-		ttmon_fmt_bytes(d2h, sizeof(d2h), bytes[1]), ttmon_fmt_count(lost, sizeof(lost), nr_lost));
+	if (nr_lost)
+		snprintf(line, sizeof(line), "LOST %s  ", ttmon_fmt_count(lost, sizeof(lost), nr_lost));
+	snprintf(line + strlen(line), sizeof(line) - strlen(line), "%zu proc  pinned %s  peak %s  h2d %s  d2h %s  %s live", s.procs,
+		 ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
+		 ttmon_fmt_bytes(peak, sizeof(peak), s.totals.pinned_peak_bytes), ttmon_fmt_bytes(h2d, sizeof(h2d), bytes[0]),
+		 ttmon_fmt_bytes(d2h, sizeof(d2h), bytes[1]), ttmon_fmt_count(live, sizeof(live), s.totals.live));
+	line[MIN(columns() - 1, sizeof(line) - 1)] = '\0';
+	ttmon_log_live(line);
 }
 
 static void on_tick(struct ttmon_run *c)
@@ -227,6 +242,7 @@ static void on_tick(struct ttmon_run *c)
 			(void)!ttmon_discover_scan(c->discover);
 		}
 	}
+	ttmon_discover_check(c->discover);
 	if (!(c->ticks % SWEEP_TICKS))
 		ttmon_discover_sweep(c->discover);
 }

@@ -55,7 +55,7 @@ static int replay(const struct ttmon_opts *o)
 		ttmon_summary(stderr, p, o->trace_only, end_ns);
 	ttmon_pipeline_free(p);
 	ttmon_rec_reader_free(r);
-	return err || (fed && fed != -ENODATA) ? 1 : 0;
+	return err || fed ? 1 : 0;
 }
 
 int main(int argc, char **argv)

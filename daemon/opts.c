@@ -54,9 +54,8 @@ static const struct option_row {
 
 static void print_help(void)
 {
-	puts("Usage: ttmond [OPTIONS] [-- CMD ARGS...]\n"
-	     "Trace CUDA host memory: who allocates, pins and moves it.\n"
-	     "Without a target: the whole host.\n");
+	puts("Usage: ttmond [OPTIONS] [-- CMD ARGS...]       no target: the whole host\n"
+	     "Trace CUDA host memory: who allocates, pins and moves it.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		const struct option_row *o = &table[i];
 		char left[40];
@@ -289,6 +288,9 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 		if (strcmp(argv[optind - 1], "--"))
 			return bad("unexpected argument \"%s\": a command to run follows --", argv[optind]);
 		opts->cmd = argv + optind;
+	} else if (!strcmp(argv[argc - 1], "--")) {
+		/* Not the whole host because a script's variable was empty. */
+		return bad("-- wants a command to run");
 	}
 	return consistent(opts);
 }

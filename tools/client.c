@@ -29,7 +29,8 @@ struct view {
 /* The next line without its CR LF; false when there is none. */
 static bool take_line(struct view *in, struct view *line)
 {
-	const char *nl = memchr(in->at, '\n', (size_t)(in->end - in->at));
+	/* An answer of no bytes has no address either. */
+	const char *nl = in->at == in->end ? NULL : memchr(in->at, '\n', (size_t)(in->end - in->at));
 
 	if (!nl || nl == in->at || nl[-1] != '\r')
 		return false;

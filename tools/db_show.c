@@ -5,6 +5,7 @@
  * by the traced programs: control characters never reach the terminal. The allocations are read one at a time; what
  * is kept is a line per (process, site, method).
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <time.h>
 
@@ -217,15 +218,17 @@ static int add(struct show *s, const json_t *alloc)
 		    *to;
 	uint64_t size = ttmon_db_get(alloc, "size", 0), copies, bytes;
 	char key[160];
-	const json_t *at;
+	const json_t *known;
+	size_t at;
 
 	ttmon_fmt_text(spot.method, sizeof(spot.method), ttmon_db_str(alloc, "method", "?"));
 	if (!spot.site)
 		ttmon_fmt_text(spot.name, sizeof(spot.name),
 			       ttmon_db_str(alloc, "name", strcmp(spot.method, "mmap") == 0 ? "anonymous memory" : ""));
 	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %s %s", spot.process, spot.site, spot.method, spot.name);
-	at = json_object_get(s->index, key);
-	if (!at) {
+	known = json_object_get(s->index, key);
+	at = known ? (size_t)json_integer_value(known) : s->nr;
+	if (!known) {
 		if (s->nr == s->cap) {
 			size_t cap = MAX(s->cap * 2, (size_t)64);
 
@@ -238,9 +241,9 @@ static int add(struct show *s, const json_t *alloc)
 		if (json_object_set_new_nocheck(s->index, key, json_integer((json_int_t)s->nr)))
 			return -ENOMEM;
 		s->spots[s->nr++] = spot;
-		at = json_object_get(s->index, key);
 	}
-	to = &s->spots[json_integer_value(at)];
+	assert(s->spots);
+	to = &s->spots[at];
 	ttmon_db_tool_pair(json_object_get(json_object_get(alloc, "transfers"), "h2d"), &copies, &bytes);
 	to->allocs++;
 	to->bytes += size;

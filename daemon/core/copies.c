@@ -12,25 +12,28 @@
 
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
-struct transfer {
-	struct ttmon_hproc *p;
-	uint64_t ts_ns, dst, src;
-	uint64_t bytes;
-	uint16_t bits;
-	unsigned int rdir, mem;
-	bool rect;
-	uint64_t dspan, sspan; /* bytes from the first to the last one, gaps and all */
-	struct ttmon_rect drect, srect;
+struct end {
+	uint64_t addr, span;	       /* bytes from the first to the last one, gaps and all */
+	const struct ttmon_rect *rect; /* NULL: contiguous */
+	bool array;
 };
 
-static enum side side_of(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, bool array)
+struct transfer {
+	struct ttmon_hproc *p;
+	uint64_t ts_ns, bytes;
+	struct end dst, src;
+	unsigned int rdir;
+	uint16_t bits;
+};
+
+static enum side side_of(const struct ttmon_history *h, struct ttmon_hproc *p, const struct end *e)
 {
 	const struct ttmon_alloc *a;
 	uint64_t limit;
 
-	if (array)
+	if (e->array)
 		return SIDE_DEVICE;
-	a = ttmon_views_at(h, p, addr, &limit);
+	a = ttmon_views_at(h, p, e->addr, &limit);
 	if (!a)
 		return SIDE_UNKNOWN;
 	return a->method == TTMON_METHOD_DEVICE ? SIDE_DEVICE : SIDE_HOST;
@@ -38,8 +41,8 @@ static enum side side_of(const struct ttmon_history *h, struct ttmon_hproc *p, u
 
 static unsigned int resolve_default(struct ttmon_history *h, const struct transfer *t)
 {
-	enum side src = side_of(h, t->p, t->src, t->bits & TTMON_B_SRC_ARRAY);
-	enum side dst = side_of(h, t->p, t->dst, t->bits & TTMON_B_DST_ARRAY);
+	enum side src = side_of(h, t->p, &t->src);
+	enum side dst = side_of(h, t->p, &t->dst);
 	bool traced = h->has_clock && h->clock.options & TTMON_OPT_MMAP;
 
 	if ((src == SIDE_UNKNOWN || dst == SIDE_UNKNOWN) && t->p->pub.maps_known) {
@@ -100,16 +103,15 @@ static struct ttmon_alloc *make_up(struct ttmon_history *h, struct transfer *t, 
 /* One side of the transfer: each allocation that it touches gets its share. A region goes to the one that holds its beginning. */
 static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 {
-	uint64_t at = src ? t->src : t->dst, end = ttmon_end_of(at, src ? t->sspan : t->dspan);
+	const struct end *e = src ? &t->src : &t->dst;
+	uint64_t at = e->addr, end = ttmon_end_of(at, e->span);
 	bool host = host_side(t->rdir, src), first = true;
-	struct ttmon_rect *rect = t->rect ? (src ? &t->srect : &t->drect) : NULL;
 
-	if (t->bits & (src ? TTMON_B_SRC_ARRAY : TTMON_B_DST_ARRAY))
+	if (e->array)
 		return;
 	for (unsigned int n = 0; n < TTMON_PIECES_MAX && (first || at < end); n++) {
 		uint64_t limit, len;
 		struct ttmon_alloc *a = ttmon_views_at(h, t->p, at, &limit);
-		struct ttmon_touch touch = { .ts_ns = t->ts_ns, .rdir = t->rdir, .bits = t->bits, .rect = rect };
 
 		len = MIN(limit, end) - at;
 		if (!a && host && end > at)
@@ -119,17 +121,24 @@ static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 			h->totals.unmatched++;
 		}
 		if (a) {
-			touch.bytes = rect ? t->bytes : len;
-			touch.offset = at - a->addr;
-			touch.kind = kind_of(t->rdir, src, a);
-			touch.mem = ttmon_rec_mem(a);
+			struct ttmon_touch touch = {
+				.ts_ns = t->ts_ns,
+				.bytes = e->rect ? t->bytes : len,
+				.offset = at - a->addr,
+				.rdir = t->rdir,
+				.kind = kind_of(t->rdir, src, a),
+				.mem = ttmon_rec_mem(a),
+				.bits = t->bits,
+				.rect = e->rect,
+			};
+
 			if (first && at + len < end)
 				touch.bits |= TTMON_AB_STRADDLE;
 			if (touch.mem == TTMON_MEM_PAGEABLE && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H))
 				touch.bits |= TTMON_AB_STAGED;
 			ttmon_rec_transfer(h, a, &touch);
 		}
-		if (rect && a)
+		if (e->rect && a)
 			return;
 		at += len;
 		first = false;
@@ -144,19 +153,18 @@ static unsigned int mem_of(const struct ttmon_history *h, const struct transfer 
 
 	if (t->rdir == TTMON_RDIR_D2D || t->rdir == TTMON_RDIR_UNKNOWN)
 		return TTMON_MEM_UNKNOWN;
-	a = ttmon_views_at(h, t->p, t->rdir == TTMON_RDIR_H2D ? t->src : t->dst, &limit);
+	a = ttmon_views_at(h, t->p, t->rdir == TTMON_RDIR_H2D ? t->src.addr : t->dst.addr, &limit);
 	return a ? ttmon_rec_mem(a) : TTMON_MEM_UNKNOWN;
 }
 
 static void book(struct ttmon_history *h, struct transfer *t)
 {
-	struct ttmon_xfer *x;
+	unsigned int mem = mem_of(h, t);
+	struct ttmon_xfer *x = &t->p->pub.xfer[t->rdir][mem];
 
-	t->mem = mem_of(h, t);
-	x = &t->p->pub.xfer[t->rdir][t->mem];
 	x->copies++;
 	x->bytes += t->bytes;
-	x = &h->totals.xfer[t->rdir][t->mem];
+	x = &h->totals.xfer[t->rdir][mem];
 	x->copies++;
 	x->bytes += t->bytes;
 	book_side(h, t, true);
@@ -185,21 +193,25 @@ static bool counts(struct ttmon_history *h, struct ttmon_hproc *p, int32_t err, 
 	return true;
 }
 
+static inline struct end end_at(uint64_t addr, uint64_t span, const struct ttmon_rect *rect, bool array)
+{
+	return (struct end){ .addr = addr, .span = span, .rect = rect, .array = array };
+}
+
 void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev)
 {
-	struct transfer t = {
-		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns),
-		.ts_ns = ev->h.ts_ns,
-		.dst = ev->dst,
-		.src = ev->src,
-		.bytes = ev->bytes,
-		.bits = ev->bits,
-		.dspan = ev->bytes,
-		.sspan = ev->bytes,
-	};
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	struct transfer t;
 
-	if (!t.p || !counts(h, t.p, ev->err, ev->fn, ev->bits, ev->dir))
+	if (!p || !counts(h, p, ev->err, ev->fn, ev->bits, ev->dir))
 		return;
+	/* Member by member: what an initializer leaves out would be cleared by a string instruction, the dearest of all here. */
+	t.p = p;
+	t.ts_ns = ev->h.ts_ns;
+	t.bytes = ev->bytes;
+	t.bits = ev->bits;
+	t.dst = end_at(ev->dst, ev->bytes, NULL, ev->bits & TTMON_B_DST_ARRAY);
+	t.src = end_at(ev->src, ev->bytes, NULL, ev->bits & TTMON_B_SRC_ARRAY);
 	t.rdir = ev->dir == TTMON_DIR_DEFAULT ? resolve_default(h, &t) : ev->dir;
 	book(h, &t);
 }
@@ -216,22 +228,19 @@ static uint64_t span_of(const struct ttmon_rect *r)
 
 void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev)
 {
+	const struct ttmon_rect dst = { ev->width, ev->rows, ev->slices, ev->dpitch, ev->dslice };
+	const struct ttmon_rect src = { ev->width, ev->rows, ev->slices, ev->spitch, ev->sslice };
 	struct transfer t = {
 		.p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns),
 		.ts_ns = ev->h.ts_ns,
-		.dst = ev->dst,
-		.src = ev->src,
 		.bytes = ttmon_mul_sat(ttmon_mul_sat(ev->width, ev->rows), ev->slices),
+		.dst = end_at(ev->dst, span_of(&dst), &dst, ev->bits & TTMON_B_DST_ARRAY),
+		.src = end_at(ev->src, span_of(&src), &src, ev->bits & TTMON_B_SRC_ARRAY),
 		.bits = ev->bits,
-		.rect = true,
-		.drect = { ev->width, ev->rows, ev->slices, ev->dpitch, ev->dslice },
-		.srect = { ev->width, ev->rows, ev->slices, ev->spitch, ev->sslice },
 	};
 
 	if (!t.p || !counts(h, t.p, ev->err, ev->fn, ev->bits, ev->dir))
 		return;
-	t.dspan = span_of(&t.drect);
-	t.sspan = span_of(&t.srect);
 	t.rdir = ev->dir == TTMON_DIR_DEFAULT ? resolve_default(h, &t) : ev->dir;
 	book(h, &t);
 }

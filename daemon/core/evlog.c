@@ -3,7 +3,8 @@
 #include "core/evlog.h"
 
 #define EVENT_MAX  (1 + 10 + 3 + 10 + 10)
-#define BUF_FIRST  (2 * EVENT_MAX) /* most allocations have few events */
+#define BUF_FIRST  (2u * EVENT_MAX)
+#define BUF_SECOND (8u * EVENT_MAX)
 #define SAME_BYTES (1 << 6)
 #define SAME_BITS  (1 << 7)
 
@@ -20,10 +21,24 @@ static uint64_t unzigzag(uint64_t z)
 	return z >> 1 ^ -(z & 1);
 }
 
+/* Up to 10 bytes, of which up to 4 are written whatever the number. How long it is cannot be guessed, so that a loop would
+ * make the processor wait for its end: short ones, which most are, do without. */
 static unsigned int put_varint(uint8_t *p, uint64_t v)
 {
 	unsigned int n = 0;
 
+	if (v < 1 << 28) {
+		uint32_t x = (uint32_t)v;
+
+		n = (38 - (unsigned int)__builtin_clz(x | 1)) / 7;
+		x = (x & 0x7f) | (x & 0x3f80) << 1 | (x & 0x1fc000) << 2 | (x & 0xfe00000) << 3;
+		x |= 0x80808080u & ((1u << (8 * n - 8)) - 1);
+		p[0] = (uint8_t)x;
+		p[1] = (uint8_t)(x >> 8);
+		p[2] = (uint8_t)(x >> 16);
+		p[3] = (uint8_t)(x >> 24);
+		return n;
+	}
 	for (; v >= 0x80; v >>= 7)
 		p[n++] = (uint8_t)(v | 0x80);
 	p[n++] = (uint8_t)v;
@@ -44,7 +59,7 @@ static uint64_t get_varint(const struct ttmon_evlog *log, uint32_t *pos)
 	return v;
 }
 
-static unsigned int encode(uint8_t *p, const struct ttmon_aev *prev, const struct ttmon_aev *ev)
+static unsigned int encode(uint8_t *p, const struct ttmon_evlog_last *prev, const struct ttmon_aev *ev)
 {
 	unsigned int n = 1;
 
@@ -58,22 +73,28 @@ static unsigned int encode(uint8_t *p, const struct ttmon_aev *prev, const struc
 		p[0] |= SAME_BYTES;
 	else
 		n += put_varint(p + n, ev->bytes);
-	return n + put_varint(p + n, zigzag(ev->offset - (prev->offset + prev->bytes)));
+	return n + put_varint(p + n, zigzag(ev->offset - prev->end));
+}
+
+/* Most allocations have few events; of the others the log soon has many, and growing it costs more than an event does. */
+static int grow(struct ttmon_evlog *log)
+{
+	uint32_t cap = log->cap ? MAX(log->cap + log->cap / 2, BUF_SECOND) : BUF_FIRST;
+	uint8_t *buf = cap > log->cap ? realloc(log->buf, cap) : NULL;
+
+	if (!buf)
+		return -ENOMEM;
+	log->buf = buf;
+	log->cap = cap;
+	return 0;
 }
 
 int ttmon_evlog_add(struct ttmon_evlog *log, const struct ttmon_aev *ev)
 {
-	if (log->cap - log->len < EVENT_MAX) {
-		uint32_t cap = log->cap ? log->cap + log->cap / 2 : BUF_FIRST;
-		uint8_t *buf = cap > log->cap ? realloc(log->buf, cap) : NULL;
-
-		if (!buf)
-			return -ENOMEM;
-		log->buf = buf;
-		log->cap = cap;
-	}
+	if (log->cap - log->len < EVENT_MAX && grow(log) < 0)
+		return -ENOMEM;
 	log->len += encode(log->buf + log->len, &log->last, ev);
-	log->last = *ev;
+	log->last = (struct ttmon_evlog_last){ ev->ts_ns, ev->bytes, ev->offset + ev->bytes, ev->bits };
 	return 0;
 }
 
@@ -100,7 +121,8 @@ bool ttmon_evlog_next(const struct ttmon_evlog *log, uint32_t *pos, struct ttmon
 
 uint32_t ttmon_evlog_drop(struct ttmon_evlog *log, uint32_t n)
 {
-	struct ttmon_aev ev = { 0 }, first = { 0 };
+	const struct ttmon_evlog_last none = { 0 };
+	struct ttmon_aev ev = { 0 };
 	uint8_t head[EVENT_MAX];
 	uint32_t pos = 0, rest, len, dropped = 0;
 
@@ -112,7 +134,7 @@ uint32_t ttmon_evlog_drop(struct ttmon_evlog *log, uint32_t n)
 		return dropped;
 	}
 	/* The first one left has no event before it any more: it is coded anew, into the room of those that went. */
-	len = encode(head, &first, &ev);
+	len = encode(head, &none, &ev);
 	if (len > rest)
 		return 0;
 	memcpy(log->buf, head, len);

@@ -15,10 +15,17 @@
 
 #include "core/history.h"
 
+/* What of an event the next one is told by. */
+struct ttmon_evlog_last {
+	uint64_t ts_ns, bytes;
+	uint64_t end; /* offset + bytes */
+	uint16_t bits;
+};
+
 struct ttmon_evlog {
 	uint8_t *buf;
 	uint32_t len, cap;
-	struct ttmon_aev last;
+	struct ttmon_evlog_last last;
 };
 
 int ttmon_evlog_add(struct ttmon_evlog *log, const struct ttmon_aev *ev) _must_check;

@@ -40,14 +40,21 @@ void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)
 		h->width_ns *= 2;
 }
 
+/* The width is TTMON_HEAT_WIDTH_NS, doubled some times: dividing by a constant and shifting is a good deal faster. */
+static unsigned int bucket_of(const struct ttmon_heat *h, uint64_t at)
+{
+	return (unsigned int)(at / TTMON_HEAT_WIDTH_NS >>
+			      (__builtin_ctzll(h->width_ns) - __builtin_ctzll(TTMON_HEAT_WIDTH_NS)));
+}
+
 static void heat_put(struct ttmon_heat *h, uint64_t ts_ns, uint32_t copies, uint64_t bytes)
 {
 	uint64_t at = since_origin(h, ts_ns);
-	uint64_t i;
+	unsigned int i;
 
 	while (too_narrow(h, at))
 		halve(h);
-	i = at / h->width_ns;
+	i = bucket_of(h, at);
 	h->copies[i] = add_sat(h->copies[i], copies);
 	h->bytes[i] += bytes;
 }

@@ -23,7 +23,7 @@ struct ttmon_history_cfg {
 	bool keep_all;		  /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
 	uint64_t max_allocations; /* live ones (and kept ones with keep_all); 0: 1,000,000. The oldest freed, then oldest live go: counted */
 	uint64_t max_events;	  /* kept per-allocation events in all; 0: 10,000,000. Past it: counted, history incomplete */
-	uint64_t fold_ns;	  /* 0: 60 s */
+	uint64_t fold_ns;	  /* 0: 60 s; sooner for the oldest when more than 65,536 wait */
 	uint64_t page_heat_bytes; /* allocations at least this large get page-group heat; 0: 1 MiB */
 	uint64_t start_ns;	  /* begin of the capture; heat buckets count from an allocation's own start */
 	/* cost model for advice, bytes per second; 0: defaults (pageable 6e9, pinned 24e9, pinning 1.5e9) */

@@ -22,6 +22,7 @@
 #include "core/symtab.h"
 
 #define TTMON_PROCS_MAX (1u << 20)
+#define TTMON_FREED_KEPT 65536 /* service: freed allocations that wait for their folding; past this many the oldest go at once */
 #define TTMON_EXITED_KEPT \
 	4096 /* a service reuses the place of an exited process when this many younger ones are kept */
 #define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
@@ -34,6 +35,7 @@
 #define TTMON_ERRORS_MAX    4096
 #define TTMON_BLINDS_MAX    65536
 #define TTMON_EXECS	    8
+#define TTMON_RECENT	    256
 #define TTMON_SEEN	    4 /* two streams of copies, each with a source and a destination */
 #define TTMON_GENS_SERVICE  65536
 
@@ -167,9 +169,10 @@ struct ttmon_history {
 	struct ttmon_hproc **procs;
 	uint32_t nr_procs, cap_procs;
 	struct ttmon_hmap by_tgid;
-	struct ttmon_fifo exited;   /* struct ttmon_exited: grace runs */
-	struct ttmon_fifo dead;	    /* u32: grace is over */
-	struct ttmon_fifo reusable; /* u32: nobody will miss them */
+	struct ttmon_hproc *recent[TTMON_RECENT]; /* by the tgid's lower bits: the last one found in by_tgid */
+	struct ttmon_fifo exited;		  /* struct ttmon_exited: grace runs */
+	struct ttmon_fifo dead;			  /* u32: grace is over */
+	struct ttmon_fifo reusable;		  /* u32: nobody will miss them */
 	uint32_t nr_wanted;
 
 	struct ttmon_symtab symtab;
@@ -231,6 +234,17 @@ static inline bool ttmon_rec_live(const struct ttmon_alloc *a)
 	return a->free_ns == 0;
 }
 
+static inline enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
+{
+	if (ttmon_method_pinned(a->method))
+		return TTMON_MEM_PINNED;
+	if (a->method == TTMON_METHOD_MANAGED)
+		return TTMON_MEM_MANAGED;
+	if (a->method == TTMON_METHOD_CUSTOM || (a->method == TTMON_METHOD_MMAP && !(a->bits & TTMON_AL_PROVISIONAL)))
+		return TTMON_MEM_PAGEABLE;
+	return TTMON_MEM_UNKNOWN;
+}
+
 struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id);
 struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq);
 struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
@@ -242,6 +256,7 @@ void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t add
 static inline void ttmon_rec_forget(struct ttmon_hproc *p)
 {
 	memset(p->seen, 0, sizeof(p->seen));
+	p->next_seen = 0;
 }
 void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
@@ -258,7 +273,6 @@ struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struc
 /* The first one (by start) of this layer that overlaps [lo, hi), NULL. */
 struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p,
 					  enum ttmon_layer layer, uint64_t lo, uint64_t hi);
-enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a);
 
 /* procs.c */
 struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgid);
@@ -333,6 +347,7 @@ void ttmon_advice_fini(struct ttmon_history *h);
 
 /* views.c */
 /* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */
-struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr, uint64_t *limit);
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr,
+				   uint64_t *limit);
 
 #endif

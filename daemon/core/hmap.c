@@ -7,15 +7,6 @@
 
 #define HMAP_MIN 16
 
-static size_t hmap_slot(const struct ttmon_hmap *m, uint64_t key)
-{
-	size_t i = ttmon_mix64(key) & (m->cap - 1);
-
-	while (m->v[i].val != TTMON_HMAP_NONE && m->v[i].key != key)
-		i = (i + 1) & (m->cap - 1);
-	return i;
-}
-
 static int hmap_resize(struct ttmon_hmap *m, size_t cap)
 {
 	struct ttmon_hmap next = { .n = m->n, .cap = cap };
@@ -27,7 +18,7 @@ static int hmap_resize(struct ttmon_hmap *m, size_t cap)
 		next.v[i] = (struct ttmon_hmap_entry){ .val = TTMON_HMAP_NONE };
 	for (size_t i = 0; i < m->cap; i++)
 		if (m->v[i].val != TTMON_HMAP_NONE)
-			next.v[hmap_slot(&next, m->v[i].key)] = m->v[i];
+			next.v[ttmon_hmap_slot(&next, m->v[i].key)] = m->v[i];
 	free(m->v);
 	*m = next;
 	return 0;
@@ -43,15 +34,10 @@ int ttmon_hmap_put(struct ttmon_hmap *m, uint64_t key, uint64_t val)
 		if (err)
 			return err;
 	}
-	i = hmap_slot(m, key);
+	i = ttmon_hmap_slot(m, key);
 	m->n += m->v[i].val == TTMON_HMAP_NONE;
 	m->v[i] = (struct ttmon_hmap_entry){ key, val };
 	return 0;
-}
-
-uint64_t ttmon_hmap_get(const struct ttmon_hmap *m, uint64_t key)
-{
-	return m->n ? m->v[hmap_slot(m, key)].val : TTMON_HMAP_NONE;
 }
 
 uint64_t ttmon_hmap_del(struct ttmon_hmap *m, uint64_t key)
@@ -61,7 +47,7 @@ uint64_t ttmon_hmap_del(struct ttmon_hmap *m, uint64_t key)
 
 	if (!m->n)
 		return TTMON_HMAP_NONE;
-	hole = hmap_slot(m, key);
+	hole = ttmon_hmap_slot(m, key);
 	val = m->v[hole].val;
 	if (val == TTMON_HMAP_NONE)
 		return val;

@@ -27,9 +27,22 @@ static inline uint64_t ttmon_mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+/* Where this key is, or would be; there is always a free place. */
+static inline size_t ttmon_hmap_slot(const struct ttmon_hmap *m, uint64_t key)
+{
+	size_t i = ttmon_mix64(key) & (m->cap - 1);
+
+	while (m->v[i].val != TTMON_HMAP_NONE && m->v[i].key != key)
+		i = (i + 1) & (m->cap - 1);
+	return i;
+}
+
 /* Sets or replaces. -ENOMEM leaves the table as it was. */
 int ttmon_hmap_put(struct ttmon_hmap *m, uint64_t key, uint64_t val) _must_check;
-uint64_t ttmon_hmap_get(const struct ttmon_hmap *m, uint64_t key);
+static inline uint64_t ttmon_hmap_get(const struct ttmon_hmap *m, uint64_t key)
+{
+	return m->n ? m->v[ttmon_hmap_slot(m, key)].val : TTMON_HMAP_NONE;
+}
 /* Returns the value that was there. */
 uint64_t ttmon_hmap_del(struct ttmon_hmap *m, uint64_t key);
 void ttmon_hmap_fini(struct ttmon_hmap *m);

@@ -69,6 +69,8 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 	p = h->procs[idx];
 	if (ttmon_hmap_get(&h->by_tgid, p->pub.tgid) == idx)
 		ttmon_hmap_del(&h->by_tgid, p->pub.tgid);
+	if (h->recent[p->pub.tgid % TTMON_RECENT] == p)
+		h->recent[p->pub.tgid % TTMON_RECENT] = NULL;
 	drop_errors(h, idx);
 	ttmon_advice_drop_proc(h, idx);
 	free_strings(p);
@@ -118,8 +120,10 @@ static struct ttmon_hproc *proc_new(struct ttmon_history *h, uint32_t tgid, uint
 	p->pub.tgid = tgid;
 	p->pub.first_ns = p->pub.last_ns = ts_ns;
 	p->layer[TTMON_LAYER_REG].overlap = true;
-	if (ttmon_hmap_put(&h->by_tgid, tgid, p->pub.idx) == 0)
+	if (ttmon_hmap_put(&h->by_tgid, tgid, p->pub.idx) == 0) {
+		h->recent[tgid % TTMON_RECENT] = p;
 		return p;
+	}
 	ttmon_history_no_memory(h);
 	if (reused) {
 		p->pub.exit_ns = 1;
@@ -134,8 +138,12 @@ static struct ttmon_hproc *proc_new(struct ttmon_history *h, uint32_t tgid, uint
 
 struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgid)
 {
-	uint64_t idx = ttmon_hmap_get(&h->by_tgid, tgid);
+	struct ttmon_hproc *p = h->recent[tgid % TTMON_RECENT];
+	uint64_t idx;
 
+	if (p && p->pub.tgid == tgid)
+		return p;
+	idx = ttmon_hmap_get(&h->by_tgid, tgid);
 	return idx == TTMON_HMAP_NONE ? NULL : h->procs[idx];
 }
 
@@ -153,6 +161,7 @@ struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint
 	/* Something after its end: the id was given to another process whose announcement was lost. */
 	if (!p || (p->pub.exit_ns && ts_ns > p->pub.exit_ns))
 		return proc_new(h, tgid, ts_ns);
+	h->recent[tgid % TTMON_RECENT] = p;
 	p->pub.first_ns = MIN(p->pub.first_ns, ts_ns);
 	p->pub.last_ns = MAX(p->pub.last_ns, ts_ns);
 	return p;

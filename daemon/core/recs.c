@@ -53,17 +53,6 @@ uint64_t ttmon_layer_key(const struct ttmon_alloc *a)
 	return (a->addr & ((1ULL << 48) - 1)) | (uint64_t)a->method << 48 | (uint64_t)(uint8_t)a->device << 56;
 }
 
-enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
-{
-	if (ttmon_method_pinned(a->method))
-		return TTMON_MEM_PINNED;
-	if (a->method == TTMON_METHOD_MANAGED)
-		return TTMON_MEM_MANAGED;
-	if (a->method == TTMON_METHOD_CUSTOM || (a->method == TTMON_METHOD_MMAP && !(a->bits & TTMON_AL_PROVISIONAL)))
-		return TTMON_MEM_PAGEABLE;
-	return TTMON_MEM_UNKNOWN;
-}
-
 struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				      enum ttmon_layer layer, uint64_t addr)
 {
@@ -201,8 +190,9 @@ void ttmon_rec_fold(struct ttmon_history *h)
 	while (!h->cfg.keep_all && (front = ttmon_fifo_front(&h->freed))) {
 		struct ttmon_alloc *a = ttmon_rec_by_seq(h, *front);
 
+		/* A program that frees a thousand times a millisecond does not get a minute of memory for it. */
 		if (a && (a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED) || h->now_ns < a->free_ns ||
-			  h->now_ns - a->free_ns < h->cfg.fold_ns))
+			  (h->now_ns - a->free_ns < h->cfg.fold_ns && h->freed.n <= TTMON_FREED_KEPT)))
 			return;
 		ttmon_fifo_pop(&h->freed);
 		if (a)

@@ -314,11 +314,18 @@ static void find_dead(const void *node, VISIT which, int depth)
 		dead.tgids[dead.n++] = p->tgid;
 }
 
+void ttmon_discover_check(struct ttmon_discover *d)
+{
+	ttmon_objects_check(d);
+}
+
 void ttmon_discover_sweep(struct ttmon_discover *d)
 {
 	dead.n = dead.alive = 0;
 	twalk(d->processes, find_dead);
-	for (size_t i = 0; i < dead.n; i++)
+	for (size_t i = 0; i < dead.n; i++) {
 		ttmon_discover_forget(d, dead.tgids[i]);
+		ttmon_bpf_take_launches(d->cfg.bpf, dead.tgids[i], ttmon_mono_ns(), d->cfg.fact, d->cfg.ctx);
+	}
 	ttmon_objects_sweep(d, dead.alive);
 }

@@ -53,6 +53,8 @@ void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l); /* 
 bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd);
 /* Answer the history's questions for names. */
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n);
+/* Often: probes are moved in files that were overwritten. */
+void ttmon_discover_check(struct ttmon_discover *d);
 /* From time to time: detach from files that are gone. */
 void ttmon_discover_sweep(struct ttmon_discover *d);
 

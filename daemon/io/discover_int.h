@@ -7,7 +7,8 @@
 
 struct object {
 	uint64_t dev, ino; /* as fstat() says: the key */
-	struct timespec ctim;
+	struct timespec ctim, mtim;
+	uint64_t size;
 	uint32_t id; /* of the OBJECT fact, 0: not told yet */
 	int fd;	     /* -1: not kept open */
 	char *path;
@@ -58,6 +59,8 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd, const char *
 void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct mapping *m);
 /* How long calls to a new object went unseen in this process. */
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o);
+/* Files that were overwritten: their probes lie in the middle of other instructions by now. Detach, and read them anew. */
+void ttmon_objects_check(struct ttmon_discover *d);
 /* Close and detach what is gone; any_process: some process is still traced. */
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process);
 void ttmon_objects_free(struct ttmon_discover *d);

@@ -71,15 +71,50 @@ static void attach(struct ttmon_discover *d, struct object *o)
 	}
 	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &d->cfg.probes, &o->probes);
 	if (o->err) {
-		log_warn("cannot attach to %s: %s, continuing without it", o->path, strerror(-o->err));
+		log_warn("cannot attach to %s: %s, continuing without it", o->path, ttmon_probe_reason(o->err));
 		return;
 	}
 	o->probed = true;
 	o->active_ns = ttmon_mono_ns();
+	for (size_t i = 0; i < o->probes.n; i++)
+		if (o->probes.probes[i].state == TTMON_PROBE_FAILED)
+			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path, o->probes.probes[i].symbol,
+				 ttmon_probe_reason(o->probes.probes[i].err));
 	if (o->probes.single_step)
 		log_info("%s: %zu of %zu probed functions begin with an instruction that must be single-stepped (about 10 times dearer)",
 			 o->path, o->probes.single_step, o->probes.attached);
 	log_debug("%s: %zu probes", o->path, o->probes.attached);
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* Written to after it was read (cp over it, not a rename): what was found in it is not there any more. */
+static bool overwritten(const struct object *o, const struct stat *st)
+{
+	return !same_time(&o->mtim, &st->st_mtim) || o->size != (uint64_t)st->st_size;
+}
+
+static void drop_probes(struct ttmon_discover *d, struct object *o, const char *why)
+{
+	log_info("%s %s: probes removed", o->path, why);
+	ttmon_probes_detach(&o->probes);
+	o->probed = false;
+	d->nr_open++; /* as one without probes, until the caller closes it */
+	/* Its inode number may come back as another file. */
+	o->ctim = (struct timespec){ 0 };
+}
+
+static void drop_overwritten(struct ttmon_discover *d, struct object *o)
+{
+	if (o->probed)
+		drop_probes(d, o, "was overwritten");
+	o->ctim = (struct timespec){ 0 };
+	close(o->fd);
+	o->fd = -1;
+	d->nr_open--;
 }
 
 /* The object behind an open file, read and probed if it is new. Takes the fd. */
@@ -96,8 +131,10 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 	found = tfind(&key, &d->objects, cmp_object);
 	if (found) {
 		o = *found;
+		if (o->fd >= 0 && overwritten(o, &st))
+			drop_overwritten(d, o);
 		/* An inode number that was used again: a file we keep open cannot be. */
-		if (o->fd >= 0 || (o->ctim.tv_sec == st.st_ctim.tv_sec && o->ctim.tv_nsec == st.st_ctim.tv_nsec))
+		if (o->fd >= 0 || same_time(&o->ctim, &st.st_ctim))
 			return o;
 		ttmon_elf_info_fini(&o->elf);
 		free(o->path);
@@ -120,6 +157,8 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 	}
 	o->fd = TAKE_FD(fd);
 	o->ctim = st.st_ctim;
+	o->mtim = st.st_mtim;
+	o->size = (uint64_t)st.st_size;
 	o->path = strdup(path);
 	if (!o->path)
 		o->path = strdup("?");
@@ -141,6 +180,22 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 	return o;
 }
 
+/*
+ * A path that a traced program chose. What it leads to is looked at before it is opened: opening a device can be an act of its
+ * own, as with a watchdog, and a pipe would wait.
+ */
+static int open_regular(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	char self[64];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return -1;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
 /* The file of a mapping: by the kernel's own link, else by path as the process sees it. */
 static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end, const char *name)
 {
@@ -148,15 +203,15 @@ static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end, const char 
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start, (unsigned long long)end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = open_regular(path);
 	if (fd >= 0 || name[0] != '/')
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%u/root%s", tgid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = open_regular(path);
 	if (fd >= 0)
 		return fd;
 	/* The process is gone: its path in our own mount namespace, if that is the same file (the caller compares inodes). */
-	return open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return open_regular(name);
 }
 
 struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m, uint64_t mapped_ns)
@@ -169,7 +224,7 @@ struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, 
 	if (!m->ino)
 		return NULL;
 	found = tfind(&key, &d->aliases, cmp_alias);
-	if (found && (*found)->object->fd >= 0)
+	if (found && (*found)->object->fd >= 0 && !fstat((*found)->object->fd, &st) && !overwritten((*found)->object, &st))
 		return (*found)->object;
 	fd = open_mapping(tgid, m->start, m->end, m->name);
 	if (fd < 0)
@@ -251,8 +306,8 @@ static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t
 	if (o && o->fd >= 0) {
 		err = ttmon_elf_symbols(o->fd, offsets, n, on_symbol, &ctx);
 	} else if (o) {
-		fd = open(o->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd >= 0 && !fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino)
+		fd = open_regular(o->path);
+		if (fd >= 0 && !fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino && !overwritten(o, &st))
 			err = ttmon_elf_symbols(fd, offsets, n, on_symbol, &ctx);
 	}
 	for (size_t i = 0; err && i < n; i++)
@@ -298,16 +353,6 @@ static bool mapped_by_someone(const struct object *o)
 	return yes;
 }
 
-static void drop_probes(struct ttmon_discover *d, struct object *o)
-{
-	log_info("%s is gone and no longer mapped: probes removed", o->path);
-	ttmon_probes_detach(&o->probes);
-	o->probed = false;
-	d->nr_open++; /* as one without probes, until the caller closes it */
-	/* Its inode number may come back as another file. */
-	o->ctim = (struct timespec){ 0 };
-}
-
 static void object_free(struct ttmon_discover *d, struct object *o)
 {
 	tdelete(o, &d->objects, cmp_object);
@@ -340,6 +385,27 @@ static void forget_idle(struct ttmon_discover *d)
 	}
 }
 
+void ttmon_objects_check(struct ttmon_discover *d)
+{
+	for (struct object *o = d->list; o; o = o->next) {
+		_cleanup_free_ char *path = NULL;
+		struct stat st;
+		int fd;
+
+		if (!o->probed || fstat(o->fd, &st) || !overwritten(o, &st))
+			continue;
+		/* Read anew at once, for those who have it mapped. While it is still being written it may be no ELF file: then
+		 * that is done when it is mapped again. */
+		path = strdup(o->path);
+		fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+		drop_overwritten(d, o);
+		if (path && fd >= 0)
+			(void)ttmon_object_of_fd(d, fd, path, 0, false);
+		else if (fd >= 0)
+			close(fd);
+	}
+}
+
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 {
 	for (struct object *o = d->list; o; o = o->next) {
@@ -350,7 +416,7 @@ void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 			continue;
 		gone = !st.st_nlink && !mapped_by_someone(o);
 		if (gone && o->probed)
-			drop_probes(d, o);
+			drop_probes(d, o, "is gone and no longer mapped");
 		/* Kept for the symbols of traced processes: not longer than there are any, and never a deleted file. */
 		if (!o->probed && (gone || !any_process)) {
 			close(o->fd);

@@ -17,6 +17,12 @@ const char *ttmon_probe_state_name(enum ttmon_probe_state state)
 	return names[state];
 }
 
+const char *ttmon_probe_reason(int err)
+{
+	/* The kernel's own ENOTSUPP, which is no errno of user space: an instruction that can neither be emulated nor stepped. */
+	return err == -524 ? "its first instruction cannot be probed" : strerror(-err);
+}
+
 static enum ttmon_prog entry_program(uint16_t fn, const struct ttmon_probes_opts *opts)
 {
 	const struct ttmon_fn_desc *d = &fns[fn];
@@ -34,9 +40,9 @@ static enum ttmon_prog entry_program(uint16_t fn, const struct ttmon_probes_opts
 	return TTMON_PROG_CALL;
 }
 
-/* The offsets of one entry program; a return program has those of its entry program. */
+/* Functions of one entry program: which[] are their places in p->probes. */
 static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, const uint64_t *cookies,
-		   enum ttmon_prog entry, struct ttmon_uprobe_set *set)
+		   enum ttmon_prog entry, struct ttmon_uprobe_set *set, size_t *which)
 {
 	set->n = 0;
 	set->offsets = malloc((p->n + 1) * sizeof(*set->offsets));
@@ -46,6 +52,7 @@ static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *in
 	for (size_t i = 0; i < p->n; i++) {
 		if (p->probes[i].prog != entry)
 			continue;
+		which[set->n] = i;
 		set->offsets[set->n] = i < info->nr_targets ? info->targets[i].offset : info->usdts[i - info->nr_targets].offset;
 		set->cookies[set->n++] = cookies[i];
 	}
@@ -56,18 +63,6 @@ static void free_set(struct ttmon_uprobe_set *set)
 {
 	free(set->offsets);
 	free(set->cookies);
-}
-
-static void set_state(struct ttmon_probes *p, enum ttmon_prog entry, int err)
-{
-	for (size_t i = 0; i < p->n; i++) {
-		if (p->probes[i].prog != entry)
-			continue;
-		p->probes[i].state = err ? TTMON_PROBE_FAILED : TTMON_PROBE_ATTACHED;
-		p->probes[i].err = err;
-		p->attached += !err;
-		p->single_step += !err && p->probes[i].single_step;
-	}
 }
 
 /* Cookie of a USDT point: the row, then the register of each operand (bpf/cuda.bpf.c, usdt_operand). */
@@ -119,28 +114,63 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 	}
 }
 
-/* The return link first: a return without its entry is ignored, an entry without its return would stay in flight. */
-static int attach_one(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, struct ttmon_uprobe_set *set, enum ttmon_prog entry,
+static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link)
+{
+	int *v = realloc(p->links, (p->nr_links + 1) * sizeof(*v));
+
+	if (!v) {
+		ttmon_bpf_detach_uprobes(b, link);
+		return -ENOMEM;
+	}
+	p->links = v;
+	p->links[p->nr_links++] = link;
+	return 0;
+}
+
+/*
+ * The return link first: a return without its entry is ignored, an entry without its return would stay in flight. Returns the last error;
+ * every function of the set has its state.
+ */
+static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const struct ttmon_uprobe_set *set, const size_t *which,
 		      bool returns)
 {
-	enum ttmon_prog ret = entry == TTMON_PROG_CALL ? TTMON_PROG_RETURN : TTMON_PROG_USER_RETURN;
-	bool pair = returns && (entry == TTMON_PROG_CALL || entry == TTMON_PROG_USER_CALL);
+	bool pair = returns && (set->prog == TTMON_PROG_CALL || set->prog == TTMON_PROG_USER_CALL);
+	struct ttmon_uprobe_set part = *set;
+	int ret = -1, entry, err, err2;
 
 	if (pair) {
-		set->prog = ret;
-		p->links[ret] = ttmon_bpf_attach_uprobes(b, fd, set);
-		if (p->links[ret] < 0)
-			return p->links[ret];
+		part.prog = set->prog == TTMON_PROG_CALL ? TTMON_PROG_RETURN : TTMON_PROG_USER_RETURN;
+		ret = ttmon_bpf_attach_uprobes(b, fd, &part);
 	}
-	set->prog = entry;
-	p->links[entry] = ttmon_bpf_attach_uprobes(b, fd, set);
-	if (p->links[entry] >= 0)
-		return 0;
-	if (pair) {
-		ttmon_bpf_detach_uprobes(b, p->links[ret]);
-		p->links[ret] = -1;
+	part.prog = set->prog;
+	entry = pair && ret < 0 ? ret : ttmon_bpf_attach_uprobes(b, fd, &part);
+	if (entry >= 0) {
+		for (size_t i = 0; i < set->n; i++) {
+			struct ttmon_probe *q = &p->probes[which[i]];
+
+			q->state = TTMON_PROBE_ATTACHED;
+			p->attached++;
+			p->single_step += q->single_step;
+		}
+		err = add_link(b, p, entry);
+		err2 = pair ? add_link(b, p, ret) : 0;
+		return err ? err : err2;
 	}
-	return p->links[entry];
+	if (ret >= 0)
+		ttmon_bpf_detach_uprobes(b, ret);
+	if (set->n == 1) {
+		p->probes[which[0]].state = TTMON_PROBE_FAILED;
+		p->probes[which[0]].err = entry;
+		return entry;
+	}
+	part.n = set->n / 2;
+	err = attach_set(b, fd, p, &part, which, returns);
+	part.offsets += part.n;
+	part.cookies += part.n;
+	which += part.n;
+	part.n = set->n - part.n;
+	err2 = attach_set(b, fd, p, &part, which, returns);
+	return err2 ? err2 : err;
 }
 
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info, const struct ttmon_probes_opts *opts,
@@ -148,24 +178,21 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 {
 	struct ttmon_probes p = { .bpf = b, .n = info->nr_targets + info->nr_usdts };
 	_cleanup_free_ uint64_t *cookies = calloc(p.n + 1, sizeof(*cookies));
+	_cleanup_free_ size_t *which = calloc(p.n + 1, sizeof(*which));
 	int last = 0;
 
 	p.probes = calloc(p.n + 1, sizeof(*p.probes));
-	if (!p.probes || !cookies) {
+	if (!p.probes || !cookies || !which) {
 		free(p.probes);
 		return -ENOMEM;
 	}
-	for (int i = 0; i < TTMON_PROG_UPROBES; i++)
-		p.links[i] = -1;
 	describe(&p, info, opts, cookies);
 	for (int prog = 0; prog < TTMON_PROG_UPROBES; prog++) {
-		struct ttmon_uprobe_set set = { 0 };
-		int err = collect(&p, info, cookies, prog, &set);
+		struct ttmon_uprobe_set set = { .prog = prog };
+		int err = collect(&p, info, cookies, prog, &set, which);
 
 		if (!err && set.n)
-			err = attach_one(b, object_fd, &p, &set, prog, !opts->no_returns);
-		if (set.n)
-			set_state(&p, prog, err);
+			err = attach_set(b, object_fd, &p, &set, which, !opts->no_returns);
 		if (err)
 			last = err;
 		free_set(&set);
@@ -180,11 +207,11 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 
 void ttmon_probes_detach(struct ttmon_probes *p)
 {
-	for (int i = 0; i < TTMON_PROG_UPROBES; i++) {
-		if (p->links[i] >= 0)
-			ttmon_bpf_detach_uprobes(p->bpf, p->links[i]);
-		p->links[i] = -1;
-	}
+	for (size_t i = 0; i < p->nr_links; i++)
+		ttmon_bpf_detach_uprobes(p->bpf, p->links[i]);
+	free(p->links);
+	p->links = NULL;
+	p->nr_links = 0;
 	free(p->probes);
 	p->probes = NULL;
 	p->n = 0;

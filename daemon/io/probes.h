@@ -18,6 +18,8 @@ struct ttmon_probes_opts {
 
 enum ttmon_probe_state { TTMON_PROBE_FOUND, TTMON_PROBE_ATTACHED, TTMON_PROBE_FAILED };
 const char *ttmon_probe_state_name(enum ttmon_probe_state state);
+/* What -errno means for a probe. */
+const char *ttmon_probe_reason(int err);
 
 struct ttmon_probe {
 	char symbol[64];
@@ -32,12 +34,13 @@ struct ttmon_probes {
 	struct ttmon_bpf *bpf; /* whose links they are */
 	struct ttmon_probe *probes;
 	size_t n;
-	int links[TTMON_PROG_UPROBES]; /* -1: none */
+	int *links; /* one a program, more where the kernel refused some function of it */
+	size_t nr_links;
 	size_t attached, single_step;
 };
 
-/* Attach everything in info that has a program. Functions whose program could not be attached are in state FAILED with the reason;
- * -errno only when nothing could be attached. */
+/* Attach everything in info that has a program. A multi link is all or nothing: where the kernel refuses one, halves are tried, so that
+ * only the functions it cannot probe are left in state FAILED, with the reason. -errno only when nothing could be attached. */
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info, const struct ttmon_probes_opts *opts,
 			struct ttmon_probes *ret) _must_check;
 void ttmon_probes_detach(struct ttmon_probes *p);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 static enum ttmon_log_level max_level = TTMON_LOG_INFO;
+static bool live; /* atomic: a live line is on the terminal */
 
 void ttmon_log_set_level(enum ttmon_log_level level)
 {
@@ -43,6 +44,21 @@ static bool to_journal(void)
 	return known > 0;
 }
 
+static const char *clear_live(void)
+{
+	return __atomic_exchange_n(&live, false, __ATOMIC_RELAXED) ? "\r\033[K" : "";
+}
+
+void ttmon_log_live(const char *line)
+{
+	if (line) {
+		__atomic_store_n(&live, true, __ATOMIC_RELAXED);
+		fprintf(stderr, "\r%s\033[K", line);
+	} else {
+		fputs(clear_live(), stderr);
+	}
+}
+
 void ttmon_log(enum ttmon_log_level level, const char *fmt, ...)
 {
 	static const int priority[] = { 3, 4, 6, 7 };
@@ -58,6 +74,6 @@ void ttmon_log(enum ttmon_log_level level, const char *fmt, ...)
 	if (to_journal())
 		fprintf(stderr, "<%d>%s\n", priority[level], line);
 	else
-		fprintf(stderr, "ttmond: %s\n", line);
+		fprintf(stderr, "%sttmond: %s\n", clear_live(), line);
 	errno = saved;
 }

@@ -15,6 +15,8 @@ int ttmon_log_parse_level(const char *name, enum ttmon_log_level *ret) _must_che
 
 /* One line "ttmond: text"; with a "<3>" style prefix when stderr is the journal. Keeps errno. Thread-safe. */
 void ttmon_log(enum ttmon_log_level level, const char *fmt, ...) _printf_(2, 3);
+/* A line that is written over again and again, without a newline; a message takes its place. NULL: take it away. */
+void ttmon_log_live(const char *line);
 
 #define log_error(...) ttmon_log(TTMON_LOG_ERROR, __VA_ARGS__)
 #define log_warn(...)  ttmon_log(TTMON_LOG_WARN, __VA_ARGS__)

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from e2e import TTMOND, Skip, eq, left_over, newest_prog, standin, true
@@ -37,7 +38,7 @@ def test_help_and_version_need_none(bench):
         daemon.wait(0)
         true(f"{arg} prints nothing", daemon.stdout())
         lines = daemon.stdout().splitlines()
-        true(f"{arg} does not fit a screen: {len(lines)} lines", len(lines) <= 48)
+        true(f"{arg} does not fit a screen: {len(lines)} lines", len(lines) <= 30 and all(len(line) <= 80 for line in lines))
 
 
 def test_no_btf(bench):
@@ -49,6 +50,29 @@ def test_no_btf(bench):
 
 def test_no_such_process(bench):
     bench.refused(["--pid", "4194303"], "4194303", status=1)
+
+
+def test_process_that_cannot_be_traced(bench):
+    """A thread, an ended process, a kernel thread and ttmond itself would be traced for ever without an event."""
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait)
+    thread.start()
+    try:
+        bench.refused(["--pid", str(thread.native_id)], f"thread of process {os.getpid()}", status=1)
+    finally:
+        event.set()
+        thread.join()
+    zombie = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    bench.refused(["--pid", str(zombie.pid)], "has ended", status=1)
+    zombie.wait()
+    bench.refused(["--pid", "2"], "kernel thread", status=1)
+    bench.refused([], "itself", status=1, wrap=["sh", "-c", 'exec "$@" --pid $$', "sh"])
+
+
+def test_no_command(bench):
+    """A script whose variable is empty does not trace the whole host."""
+    bench.refused(["--quiet", "--"], "command", status=2)
 
 
 def test_process_dies_while_attaching(bench):

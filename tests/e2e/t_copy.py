@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Copies, capture, graphs, launches, errors; the driver's interface; the real runtime without a driver."""
 import os
+import re
+from collections import Counter
 
 from e2e import CUDA_LIB, Skip, allocations, eq, finding, last_json, pair, process, same_transfers, standin, true, whole
 
@@ -133,6 +135,44 @@ def test_driver(bench):
     mapped = [a for a in allocations(db, book["pid"], "pool") if a["fn"] == "cuMemMap"]
     eq("mapped host memory", [(a["addr"], a["end"]) for a in mapped], [(book["range"], "free")])
     eq("device", {a["device"] for a in allocations(db, book["pid"]) if a["method"] != "mmap"}, {1})
+
+
+def test_every_function(bench):
+    every_function(bench, "everyfn")
+
+
+def test_every_function_12(bench):
+    every_function(bench, "everyfn12")
+
+
+def every_function(bench, program):
+    """Every function of the table, under every name it is exported with, called once: nothing is missing, nothing is there twice."""
+    out, db, _ = bench.trace([standin(program)])
+    book = last_json(out)
+    whole(db)
+    proc = process(db, book["pid"])
+    mine = [a for a in allocations(db, book["pid"]) if a["method"] != "mmap"]
+    host = [a for a in mine if a["method"] != "device"]
+    seen = Counter((e[1], e[2]) for a in host for e in a["events"] if e[1] not in ("register", "unregister"))
+    wanted = Counter()
+    for fn, event, size in book["calls"]:
+        found = [a for a in mine if a["size"] == size and a["fn"] == re.sub(r"(_v\d)?(_pt[ds][sz])?$", "", fn)]
+        if event in ("host_alloc", "registered", "pool", "device"):
+            eq(f"allocations of {fn}, {size} bytes", [a["method"] for a in found], [event])
+        elif event.startswith("dev:"):
+            eq(f"device of {size} bytes after {fn}", [a["device"] for a in mine if a["size"] == size], [None if event == "dev:?" else int(event[4:])])
+        elif event == "reset":
+            eq(f"end of {size} bytes after {fn}", [a["end"] for a in mine if a["size"] == size], ["reset"])
+        else:
+            wanted[event, size] += 1
+    names = {(event, size): fn for fn, event, size in book["calls"]}
+    eq("not seen", [(names[k], *k) for k in wanted - seen], [])
+    eq("seen too often", list(seen - wanted), [])
+    eq("d2d", pair(proc["transfers"], "d2d"), book["d2d"])
+    for key in ("graph_copies", "captured"):
+        eq(key, proc[key], book[key])
+    eq("launches", (proc["launches"], proc["graph_launches"]), (book["kernels"], book["graphs"]))
+    eq("failed, unknown frees", (proc["failed"], proc["unknown_frees"]), (0, 0))
 
 
 def real_runtime():

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """How processes, threads and calls end."""
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import time
 
-from e2e import allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, timeout, true, whole
+from e2e import TTMOND, allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, timeout, true, whole
 
 SIZE = 40960
 
@@ -121,6 +123,58 @@ def test_exit_status_is_passed_on(bench):
     for command, status in ((["/bin/sh", "-c", "exit 7"], 7), (["/bin/sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM)):
         daemon = bench.daemon(cmd=command, wait=False)
         daemon.wait(status)
+
+
+def test_exit_status_where_children_are_ignored(bench):
+    """Started by somebody who ignores SIGCHLD: the end of CMD is seen all the same."""
+    daemon = bench.daemon(cmd=["/bin/sh", "-c", "exit 7"], wait=False, wrap=["bash", "-c", "trap '' CHLD; exec \"$@\"", "bash"])
+    daemon.wait(7)
+
+
+def test_hangup(bench):
+    """The terminal is gone: the trace ends as with an interrupt, CMD's too; under nohup it goes on."""
+    target = bench.target(standin("scen"), "--wait", "exit", "1")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid))
+    daemon.stop(signal.SIGHUP)
+    true("no database", os.path.exists(bench.path("db.json")))
+    daemon = bench.daemon(cmd=["sleep", "30"])
+    time.sleep(0.2)
+    daemon.stop(signal.SIGHUP, 128 + signal.SIGHUP)
+    daemon = bench.daemon("--pid", str(target.pid), wrap=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"])
+    daemon.proc.send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    eq("ttmond under nohup", daemon.proc.poll(), None)
+    target.go()
+    target.finish()
+    daemon.wait(0)
+
+
+def test_command_that_ignores_the_end(bench):
+    """The second SIGTERM ends the trace, not the command."""
+    daemon = bench.daemon(cmd=["sh", "-c", "trap '' TERM; echo up; sleep 2; touch done"])
+    while "up" not in daemon.stdout():
+        time.sleep(0.02)
+    daemon.proc.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    eq("ttmond after the first", daemon.proc.poll(), None)
+    daemon.stop(signal.SIGTERM)
+    true("the command has ended already", not os.path.exists(bench.path("done")))
+    time.sleep(2.2)
+    true("the command was ended", os.path.exists(bench.path("done")))
+
+
+def test_output_of_the_command_stays(bench):
+    """On a terminal: what CMD wrote last, without a newline, is not wiped away."""
+    controller, terminal = pty.openpty()
+    proc = subprocess.Popen([TTMOND, "--", "printf", "last words"], stdin=terminal, stdout=terminal, stderr=terminal, cwd=bench.dir)
+    os.close(terminal)
+    output = b""
+    with contextlib.suppress(OSError):
+        while True:
+            output += os.read(controller, 4096)
+    os.close(controller)
+    eq("exit status", proc.wait(), 0)
+    true(f"wiped away: {output!r}", b"last words\r\n" in output)
 
 
 def test_stop_leaves_the_target_running(bench):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The program's own memory: mappings, heap, registrations, allocators of its own."""
+import subprocess
+
 from e2e import allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, true, whole
 
 MIB = 1 << 20
@@ -142,3 +144,36 @@ def test_usdt(bench):
     eq("sizes", (weights["size"], x["size"]), (1 << 20, 1 << 20))
     eq("ends", (weights["end"], x["end"]), ("exit", "free"))
     eq("copies", (weights["transfers"]["h2d"], x["transfers"]["h2d"]), ([5, 5000], [1, 10]))
+
+
+def test_mappings_system_wide(bench):
+    """--trace-mmap gives the service what --pid has: each mapping from its call; without it they come from /proc/PID/maps."""
+    for option in ("--trace-mmap", None):
+        target = bench.target(standin("scen"), "--wait", "maps")
+        daemon = bench.daemon("--dump-db", bench.path("db.json"), *([option] if option else []))
+        target.go()
+        book = last_json(target.finish())
+        daemon.stop()
+        db = load_db(bench.path("db.json"))
+        proc = process(db, book["pid"])
+        eq("capture.mmap", db["capture"]["mmap"], bool(option))
+        eq(f"copies kept under mappings with {option}", mapped_copies(db, book["pid"]), book["transfers"]["h2d"]["pageable"])
+        if option:
+            same_transfers(proc, book)
+            eq("unmatched", proc["unmatched"], 0)
+
+
+def test_pool_handle_is_used_again(bench):
+    """A pool in device memory whose handle was that of one in host memory before: what comes of it is no host memory."""
+    with open(bench.path("pools.c"), "w", encoding="ascii") as f:
+        f.write("static char memory[2][4096]; static int n;\n"
+                "int cudaMemPoolCreate(void **pool, const void *props) { *pool = (void *)0x1000; return 0; }\n"
+                "int cudaMallocFromPoolAsync(void **p, unsigned long size, void *pool, void *stream) { *p = memory[n++]; return 0; }\n")
+    lib = bench.path("libcudart.so.13")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", lib, bench.path("pools.c")], check=True)
+    python = ("import ctypes, struct, sys; l = ctypes.CDLL(sys.argv[1]); p = ctypes.c_void_p()\n"
+              "for where in (2, 1):\n"  # cudaMemLocationTypeHost, cudaMemLocationTypeDevice
+              "    l.cudaMemPoolCreate(ctypes.byref(p), struct.pack('iiii72x', 1, 0, where, 0))\n"
+              "    l.cudaMallocFromPoolAsync(ctypes.byref(ctypes.c_void_p()), ctypes.c_ulong(4096), p, None)\n")
+    _, db, _ = bench.trace(["python3", "-c", python, lib])
+    eq("methods", [a["method"] for a in db["allocations"] if a["fn"] == "cudaMallocFromPoolAsync"], ["pool", "device"])

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from e2e import STANDIN, Skip, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
+from e2e import STANDIN, TTMON, Skip, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
 from e2e import timeout, true, uprobe_events, whole
 
 
@@ -143,6 +143,104 @@ def test_library_without_symbols(bench):
     python = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).ttmon_nothing()"
     _, db, _ = bench.trace(["python3", "-c", python, path])
     eq("allocations", [a["fn"] for a in db["allocations"] if a["method"] != "mmap"], [])
+
+
+@timeout(60)
+def test_single_stepped_function(bench):
+    """A first instruction that the kernel does not emulate: said in the log and in ttmon probes, and the calls are seen as any other."""
+    path, sock = bench.path("libcudart.so.13"), bench.path("sock")
+    with open(bench.path("odd.c"), "w", encoding="ascii") as f:
+        f.write("int cudaHostUnregister(void *p);\n"
+                '__asm__(".globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
+                '        "cudaHostUnregister: mov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n')
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True)
+    python = "import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; [f(4096) for _ in range(50)]; print('{}', flush=True); input()"
+    target = bench.target("python3", "-c", python, path, wait_ready=False)
+    eq("first line", target.line(), "{}\n")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--socket", sock, cmd=["python3", "-c", python.replace("input()", "pass"), path])
+    daemon.wait(0)
+    db = load_db(bench.path("db.json"))
+    eq("failed calls", [(e["fn"], e["code"], e["count"]) for e in db["processes"][0]["errors"]], [("cudaHostUnregister", 713, 50)])
+    true(f"the log does not say so: {daemon.stderr()!r}", re.search(r"1 of 1 probed functions .*single-stepped", daemon.stderr()))
+    daemon = bench.daemon("--socket", sock, "--pid", str(target.pid))
+    shown = subprocess.run([TTMON, "probes", "--socket", sock], capture_output=True, text=True, check=True).stdout.splitlines()
+    line = next(x.split() for x in shown if x.endswith(path))
+    eq("ATTACHED, FAILED, STEPPED", [line[0], line[1], line[3]], ["1", "0", "1"])
+    target.go()
+    daemon.wait(0)
+
+
+def test_unprobeable_function(bench):
+    """One function that the kernel refuses (a lock prefix) is said and left out; the others of the object are probed all the same."""
+    path = bench.path("libcudart.so.13")
+    body = {"cudaHostUnregister": "mov $713, %eax\\nret", "cudaFreeHost": "lock orl $0, (%rsp)\\nmov $1, %eax\\nret", "cudaFree": "mov $1, %eax\\nret"}
+    with open(bench.path("odd.c"), "w", encoding="ascii") as f:
+        for name, code in body.items():
+            f.write(f"int {name}(void *p);\n"
+                    f'__asm__(".globl {name}\\n.type {name}, @function\\n{name}: {code}\\n.size {name}, . - {name}\\n");\n')
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True)
+    python = "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); [f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]"
+    _, db, daemon = bench.trace(["python3", "-c", python, path])
+    eq("failed calls", [(e["fn"], e["count"]) for e in db["processes"][0]["errors"]], [("cudaHostUnregister", 9), ("cudaFree", 9)])
+    true(f"the log does not say so: {daemon.stderr()!r}", re.search(r"cudaFreeHost cannot be probed: its first instruction", daemon.stderr()))
+
+
+def test_replaced_library(bench):
+    """An update puts another file under the library's name while a program has the old one mapped: both are traced, each as itself."""
+    folder = bench.path("lib")
+    os.mkdir(folder)
+    lib = shutil.copy(standin("stripped/libcudart.so.13"), folder)
+    env = {"LD_LIBRARY_PATH": folder}
+    old = bench.target(standin("scen"), "--wait", "exit", "3", env=env)
+    daemon = bench.daemon("--dump-db", bench.path("db.json"))
+    shutil.copy(standin("lib/libcudart.so.13"), lib + ".new")
+    os.rename(lib + ".new", lib)
+    new = bench.target(standin("scen"), "--wait", "exit", "2", env=env)
+    time.sleep(0.3)
+    for target in (old, new):
+        target.go()
+        target.finish()
+    time.sleep(0.3)
+    daemon.stop()
+    db = load_db(bench.path("db.json"))
+    eq("pins", [process(db, t.pid)["pins"] for t in (old, new)], [3, 2])
+
+
+def odd_runtime(bench, name, before):
+    """A runtime of one function that fails with 713, after so many bytes of other code."""
+    source = bench.path(name + ".c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write("int cudaHostUnregister(void *p);\n"
+                f'__asm__(".fill {before}, 1, 0x90\\nret\\n.globl cudaHostUnregister\\n.type cudaHostUnregister, @function\\n"\n'
+                '        "cudaHostUnregister: push %rbx\\npop %rbx\\nmov $713, %eax\\nret\\n.size cudaHostUnregister, . - cudaHostUnregister\\n");\n')
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", bench.path(name), source], check=True)
+    with open(bench.path(name), "rb") as f:
+        return f.read()
+
+
+def test_overwritten_library(bench):
+    """cp over a library that has probes, the same inode: they go to the new places, and no breakpoint stays in other code."""
+    lib = bench.path("libcudart.so.13")
+    old, new = odd_runtime(bench, "old", 7), odd_runtime(bench, "new", 300)
+    with open(lib, "wb") as f:
+        f.write(old)
+    inode = os.stat(lib).st_ino
+    python = ("import ctypes, sys, time; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; time.sleep(0.4); "
+              "[f(4096) for _ in range(int(sys.argv[2]))]")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"))
+    first = bench.target("python3", "-c", python, lib, "3", wait_ready=False)
+    first.finish()
+    with open(lib, "wb") as f:
+        f.write(new)
+    eq("inode", os.stat(lib).st_ino, inode)
+    daemon.wait_line("was overwritten")
+    second = bench.target("python3", "-c", python, lib, "5", wait_ready=False)
+    second.finish()
+    time.sleep(0.2)
+    daemon.stop()
+    db = load_db(bench.path("db.json"))
+    errors = [process(db, t.pid)["errors"] for t in (first, second)]
+    eq("calls", [[(e["code"], e["count"]) for e in rows] for rows in errors], [[(713, 3)], [(713, 5)]])
 
 
 def hostile_files(bench):

@@ -98,6 +98,28 @@ static void registered_memory_is_pinned(void **state)
 	assert_int_equal(rec(3)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
+/* What the copy before lay in is remembered, but only until something changes there. */
+static void same_address_lies_in_something_else(void **state)
+{
+	(void)state;
+	feed_copy(h, T, 100, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
+	feed_alloc(h, T, 110, TTMON_METHOD_REGISTERED, MAP + 8192, 8192);
+	feed_copy(h, T, 120, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
+	feed_copy(h, T, 130, TTMON_DIR_H2D, DEV, MAP + 8192, 100);
+	/* Of two registrations the one that begins last; before it, the other. */
+	feed_alloc(h, T, 140, TTMON_METHOD_REGISTERED, MAP + 12288, 8192);
+	feed_copy(h, T, 150, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
+	feed_copy(h, T, 160, TTMON_DIR_H2D, DEV, MAP + 8192, 100);
+	feed_copy(h, T, 170, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
+	feed_free(h, T, 180, 181, TTMON_METHOD_REGISTERED, MAP + 12288);
+	feed_copy(h, T, 190, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
+	feed_free(h, T, 200, 201, TTMON_METHOD_REGISTERED, MAP + 8192);
+	feed_copy(h, T, 210, TTMON_DIR_H2D, DEV, MAP + 12288, 100);
+	assert_int_equal(rec(3)->traffic->copies[TTMON_RDIR_H2D], 2);
+	assert_int_equal(rec(4)->traffic->copies[TTMON_RDIR_H2D], 4);
+	assert_int_equal(rec(5)->traffic->copies[TTMON_RDIR_H2D], 2);
+}
+
 static void straddling_copy_is_shared(void **state)
 {
 	struct ttmon_aev ev[2];
@@ -434,6 +456,7 @@ int main(void)
 		TEST(pinned_to_device),
 		TEST(pageable_is_staged),
 		TEST(registered_memory_is_pinned),
+		TEST(same_address_lies_in_something_else),
 		TEST(straddling_copy_is_shared),
 		TEST(host_to_host_by_destination),
 		TEST(device_to_device),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* test_history_life.c: processes, launches, retention, limits, and that the same stream gives the same tables. */
+#include "core/history_int.h"
 #include "tests/unit/history_feed.h"
 
 #define T   10
@@ -182,6 +183,20 @@ static void blind_windows_are_kept(void **state)
 	assert_int_equal(b[0].tgid, T);
 	assert_int_equal(b[0].active_ns, 70);
 	assert_true(b[0].held);
+}
+
+/* A minute of a busy program would fill the memory: past a number of freed ones the oldest are folded sooner. */
+static void service_folds_sooner_under_pressure(void **state)
+{
+	const uint64_t extra = 1000;
+
+	(void)state;
+	for (uint64_t i = 0; i < TTMON_FREED_KEPT + extra; i++) {
+		feed_alloc(h, T, SEC + 20 * i, TTMON_METHOD_HOST_ALLOC, 0x1000 * (i + 1), 4096);
+		feed_free(h, T, SEC + 20 * i + 5, SEC + 20 * i + 6, TTMON_METHOD_HOST_ALLOC, 0x1000 * (i + 1));
+	}
+	ttmon_history_tick(h, 2 * SEC); /* far from 60 s */
+	assert_int_equal(feed_totals(h).folded, extra);
 }
 
 static void service_folds_after_a_while(void **state)
@@ -513,6 +528,7 @@ int main(void)
 		TEST(launches_are_differences),
 		TEST(blind_windows_are_kept),
 		SERVICE(service_folds_after_a_while),
+		SERVICE(service_folds_sooner_under_pressure),
 		TEST(dump_run_keeps_all),
 		cmocka_unit_test(limit_evicts_the_oldest_ended_then_the_oldest),
 		cmocka_unit_test(limit_while_mappings_are_split),

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * every.h: what everyrt.c and everydrv.c share: a call of a function under each of its names, and the book of what the calls did.
+ * The arguments are written by the CUDA headers' parameter lists, not by ttmon's table of argument positions: that is what is tested.
+ */
+#ifndef EVERY_H
+#define EVERY_H
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Widths of the rectangles and arrays; sizes of copies stay below. */
+#define EVERY_ROW 4096
+#define EVERY_BUF (4 * EVERY_ROW)
+
+/* The size of the call that is being made: another one each time, so that the database tells which call is which. */
+extern size_t n;
+
+/* A line of the book: the function called, the event that a database has to have for it, its bytes. */
+void did(const char *fn, const char *event, size_t bytes);
+struct every_book {
+	uint64_t d2d, d2d_bytes, kernels, graphs, graph_copies, captured;
+};
+extern struct every_book every;
+
+/* name under its own name and with each suffix it is exported with; then effect, in which `fn` is the name called. */
+#define EVERY(name, args, effect)                                                                           \
+	do {                                                                                                \
+		static const char *const every_names[] = { #name, #name "_ptds", #name "_ptsz" };           \
+		int every_found = 0;                                                                        \
+		for (int every_i = 0; every_i < 3; every_i++) {                                             \
+			const char *fn = every_names[every_i];                                              \
+			__typeof__(name) *every_fn = (__typeof__(name) *)dlsym(RTLD_DEFAULT, fn);           \
+			must(every_fn ? (n++, (int)every_fn args) : 0, fn);                                 \
+			if (every_fn) {                                                                     \
+				every_found++;                                                              \
+				(void)fn;                                                                   \
+				effect;                                                                     \
+			}                                                                                   \
+		}                                                                                           \
+		must(!every_found, #name " is not there");                                                  \
+	} while (0)
+#define TO_DEV(name, args)	EVERY(name, args, did(fn, "h2d", n))
+#define TO_DEV_2D(name, args)	EVERY(name, args, did(fn, "h2d", 2 * n))
+#define FROM_DEV(name, args)	EVERY(name, args, did(fn, "d2h", n))
+#define FROM_DEV_2D(name, args) EVERY(name, args, did(fn, "d2h", 2 * n))
+#define ON_DEV(name, args)	EVERY(name, args, (every.d2d++, every.d2d_bytes += n))
+#define ON_DEV_2D(name, args)	EVERY(name, args, (every.d2d++, every.d2d_bytes += 2 * n))
+#define COUNTED(counter, name, args) EVERY(name, args, every.counter++)
+
+/* A call that is not what is tested. */
+#define MUST(call) must((int)(call), #call)
+void must(int err, const char *what);
+
+void every_runtime(void);
+void every_driver(void);
+
+#endif
