@@ -76,6 +76,29 @@ static __always_inline void count_nested(void)
 		__sync_fetch_and_add(&st->nested, 1);
 }
 
+/* Where the kernel makes probed functions return to (arch/x86, uprobe_get_trampoline_vaddr). */
+static __always_inline u64 trampoline_of_current(void)
+{
+	return BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
+}
+
+/*
+ * A call left by longjmp from further down: calls that come from deeper frames later are not inside it. While it is in flight the word
+ * that its caller pushed is the kernel's trampoline. On arm64 the return address is in a register, and this is not told.
+ */
+static __always_inline bool still_in(const struct call *c)
+{
+#ifdef __TARGET_ARCH_x86
+	u64 word = 0;
+
+	if (bpf_probe_read_user(&word, sizeof(word), (void *)c->sp))
+		return true;
+	return word == trampoline_of_current();
+#else
+	return true;
+#endif
+}
+
 /*
  * Is the thread inside another probed call already? A call in flight that this one was entered above never returned. The same
  * stack pointer with another function is a tail call; with the same function it is the next round of a loop that was longjmp'ed.
@@ -84,7 +107,7 @@ static __always_inline bool nested_call(struct call *c, u64 sp, u32 fn)
 {
 	if (!c->fn)
 		return false;
-	if (sp < c->sp || (sp == c->sp && fn != c->fn))
+	if ((sp < c->sp || (sp == c->sp && fn != c->fn)) && still_in(c))
 		return true;
 	c->fn = 0;
 	emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_UNPAIRED);
@@ -206,7 +229,7 @@ SUBPROG int emit_copy(struct task_state *t, struct copy_args *c, u64 entry_ns, u
  */
 SUBPROG int walk_frames(struct pt_regs *ctx, struct task_state *t, u32 max)
 {
-	u64 trampoline = BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
+	u64 trampoline = trampoline_of_current();
 	u64 fp = PT_REGS_FP(ctx), low = PT_REGS_SP(ctx);
 	u64 record[2]; /* on the stack: a read into a map's memory is checked longer */
 	u32 n;

@@ -25,11 +25,11 @@ int usdt_point(struct pt_regs *ctx)
 
 	PROLOGUE(cookie & 0xff);
 	if (fn == TTMON_FN_USDT_FREE) {
-		t->user.a[0] = usdt_operand(ctx, cookie, 0);
-		t->user.entry_ns = 0;
-		t->user.bits = 0;
-		if (t->user.a[0])
-			emit_free(&t->user, PACK_FN(fn, device_of(t, p, fn)), 0);
+		/* Not t->user: the point may lie in a function of --free-fn. */
+		struct call c = { .a[0] = usdt_operand(ctx, cookie, 0) };
+
+		if (c.a[0])
+			emit_free(&c, PACK_FN(fn, device_of(t, p, fn)), 0);
 		return 0;
 	}
 	struct alloc_out o = {

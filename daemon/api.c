@@ -47,8 +47,9 @@ static json_t *identity(const struct ttmon_run *c, const struct ttmon_snapshot *
 			attempted += st->attempted[i];
 			lost += st->lost[i];
 		}
-		used += ttmon_ring_used(ttmon_bpf_ring(c->bpf, cpu));
 	}
+	for (uint32_t i = 0; i < ttmon_bpf_rings(c->bpf); i++)
+		used += ttmon_ring_used(ttmon_bpf_ring(c->bpf, i));
 	flight = (int64_t)(attempted - lost - decoded - malformed);
 	if (flight < 0)
 		why = "more events came out of the rings than went in";
@@ -106,7 +107,7 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 		       "forced", INT(s.acc.forced), "pinned", "now_pages", INT(s.totals.pinned_pages), "peak_pages", INT(s.totals.pinned_peak_pages),
 		       "now_bytes", INT(s.totals.pinned_bytes), "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins", INT(s.totals.pins), "processes",
 		       INT(s.procs), "allocations", INT(s.totals.live), "rings", "bytes", INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus",
-		       INT(ttmon_bpf_cpus(c->bpf)), "recording", recording(c)));
+		       INT(ttmon_bpf_rings(c->bpf)), "recording", recording(c)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)

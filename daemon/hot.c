@@ -35,7 +35,7 @@ struct ttmon_hot {
 	struct ttmon_hot_cfg cfg;
 	pthread_t thread;
 	bool stop; /* atomic */
-	uint32_t cpus;
+	uint32_t rings;
 
 	pthread_mutex_t lock; /* facts in, requests out, snapshot; held for copies only */
 	struct bytes facts;
@@ -238,10 +238,10 @@ static void drain(struct ttmon_hot *h)
 	h->last_t0 = t0;
 	ttmon_watermark_begin(&h->mark, t0);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (uint32_t i = 0; i < h->cpus; i++)
+	for (uint32_t i = 0; i < h->rings; i++)
 		h->positions[i] = ttmon_ring_producer(ttmon_bpf_ring(h->cfg.bpf, i));
 	feed_facts(h);
-	for (uint32_t i = 0; i < h->cpus; i++) {
+	for (uint32_t i = 0; i < h->rings; i++) {
 		uint64_t before = h->events;
 		bool reached = ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), h->positions[i], feed_event, h);
 
@@ -374,7 +374,7 @@ static void destroy(struct ttmon_hot *h)
 
 static int watch_rings(struct ttmon_hot *h)
 {
-	for (uint32_t i = 0; i < h->cpus; i++) {
+	for (uint32_t i = 0; i < h->rings; i++) {
 		struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 
 		if (epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, ttmon_bpf_ring_fd(h->cfg.bpf, i), &ev))
@@ -393,7 +393,7 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	if (!h)
 		return -ENOMEM;
 	h->cfg = *cfg;
-	h->cpus = ttmon_bpf_cpus(cfg->bpf);
+	h->rings = ttmon_bpf_rings(cfg->bpf);
 	h->last_event_ns = h->last_t0 = ttmon_mono_ns();
 	/* The other thread may be preempted with the lock held: it then runs at the priority of this one. */
 	pthread_mutexattr_init(&attr);
@@ -403,8 +403,8 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	sem_init(&h->dump.done, 0, 0);
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	h->positions = calloc(h->cpus, sizeof(*h->positions));
-	err = ttmon_watermark_init(&h->mark, h->cpus, h->last_t0);
+	h->positions = calloc(h->rings, sizeof(*h->positions));
+	err = ttmon_watermark_init(&h->mark, h->rings, h->last_t0);
 	if (err || h->event_fd < 0 || h->epoll_fd < 0 || !h->positions) {
 		err = -ENOMEM;
 		goto fail;
@@ -445,7 +445,7 @@ void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)
 		bool open = false;
 
 		drain(h);
-		for (uint32_t c = 0; c < h->cpus; c++)
+		for (uint32_t c = 0; c < h->rings; c++)
 			open |= ttmon_ring_used(ttmon_bpf_ring(h->cfg.bpf, c)) != 0;
 		if (!open)
 			break;

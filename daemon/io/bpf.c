@@ -38,6 +38,7 @@ struct ttmon_bpf {
 	struct ttmond_bpf *skel;
 	struct ttmon_bpf_cfg cfg;
 	uint32_t cpus;
+	uint32_t nr_rings;
 	struct ttmon_ring *rings;
 	int *ring_fds;
 	uint8_t *stats;
@@ -176,32 +177,38 @@ static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
 	return err;
 }
 
-/* A ring of its own for each CPU, put into the array of rings, and mapped. */
+/*
+ * A ring for each CPU that is online, in the array of rings, and mapped. A host may announce many more CPUs than it has (128 for 4 in
+ * virtual machines): those that come later share a ring, which costs them contention and nobody memory.
+ */
 static int make_rings(struct ttmon_bpf *b)
 {
 	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
 
 	while (size < b->cfg.ring_bytes)
 		size *= 2;
 	b->cfg.ring_bytes = size;
-	b->rings = calloc(b->cpus, sizeof(*b->rings));
-	b->ring_fds = malloc(b->cpus * sizeof(*b->ring_fds));
+	b->nr_rings = online > 0 && online < b->cpus ? (uint32_t)online : b->cpus;
+	b->rings = calloc(b->nr_rings, sizeof(*b->rings));
+	b->ring_fds = malloc(b->nr_rings * sizeof(*b->ring_fds));
 	if (!b->rings || !b->ring_fds)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < b->cpus; i++)
+	for (uint32_t i = 0; i < b->nr_rings; i++)
 		b->ring_fds[i] = -1;
-	for (uint32_t i = 0; i < b->cpus; i++) {
+	for (uint32_t i = 0; i < b->nr_rings; i++) {
 		int err;
 
 		b->ring_fds[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "ttmon_ring", 0, 0, (uint32_t)size, NULL);
 		if (b->ring_fds[i] < 0)
 			return -errno;
-		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.rings), &i, &b->ring_fds[i], BPF_ANY))
-			return -errno;
 		err = ttmon_ring_map(&b->rings[i], b->ring_fds[i], size);
 		if (err)
 			return err;
 	}
+	for (uint32_t cpu = 0; cpu < b->cpus; cpu++)
+		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.rings), &cpu, &b->ring_fds[cpu % b->nr_rings], BPF_ANY))
+			return -errno;
 	return 0;
 }
 
@@ -294,7 +301,7 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 	}
 	err = make_rings(b);
 	if (err) {
-		snprintf(why, n, "cannot make %u rings of %llu KiB: %s", b->cpus, (unsigned long long)cfg->ring_bytes / 1024,
+		snprintf(why, n, "cannot make %u rings of %llu KiB: %s", b->nr_rings, (unsigned long long)cfg->ring_bytes / 1024,
 			 strerror(-err));
 		goto fail;
 	}
@@ -347,10 +354,10 @@ void ttmon_bpf_free(struct ttmon_bpf *b)
 	if (!b)
 		return;
 	if (b->rings)
-		for (uint32_t i = 0; i < b->cpus; i++)
+		for (uint32_t i = 0; i < b->nr_rings; i++)
 			ttmon_ring_unmap(&b->rings[i]);
 	if (b->ring_fds)
-		for (uint32_t i = 0; i < b->cpus; i++)
+		for (uint32_t i = 0; i < b->nr_rings; i++)
 			if (b->ring_fds[i] >= 0)
 				close(b->ring_fds[i]);
 	if (b->stats)
@@ -444,14 +451,19 @@ uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b)
 	return b->cpus;
 }
 
-struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t cpu)
+uint32_t ttmon_bpf_rings(const struct ttmon_bpf *b)
 {
-	return &b->rings[cpu];
+	return b->nr_rings;
 }
 
-int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t cpu)
+struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t i)
 {
-	return b->ring_fds[cpu];
+	return &b->rings[i];
+}
+
+int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t i)
+{
+	return b->ring_fds[i];
 }
 
 uint64_t ttmon_bpf_ring_bytes(const struct ttmon_bpf *b)

@@ -80,8 +80,9 @@ void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns
 			     void *ctx);
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b); /* possible CPUs */
-struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t cpu);
-int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t cpu); /* for epoll: forced wakeups of a filling ring */
+uint32_t ttmon_bpf_rings(const struct ttmon_bpf *b); /* one for each CPU that was online at the start */
+struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t i);
+int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t i); /* for epoll: forced wakeups of a filling ring */
 uint64_t ttmon_bpf_ring_bytes(const struct ttmon_bpf *b);
 const struct ttmon_cpu_stat *ttmon_bpf_stat(const struct ttmon_bpf *b, uint32_t cpu);
 void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct ttmon_prog_info *ret);

@@ -174,7 +174,7 @@ static void drain(struct contestant *c, size_t load)
 	if (!c->bpf)
 		return;
 	c->at = load;
-	for (uint32_t i = 0; i < ttmon_bpf_cpus(c->bpf); i++) {
+	for (uint32_t i = 0; i < ttmon_bpf_rings(c->bpf); i++) {
 		struct ttmon_ring *r = ttmon_bpf_ring(c->bpf, i);
 
 		ttmon_ring_drain(r, ttmon_ring_producer(r), count, c);

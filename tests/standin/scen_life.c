@@ -127,7 +127,17 @@ static void jump_out(void *arg)
 	longjmp(back, 1);
 }
 
-/* n times out of cudaMemcpy by longjmp, each followed by a whole copy from another depth of the stack. */
+/* A copy from further down the stack than the one that was jumped out of: it is not inside that one. */
+static __attribute__((noinline)) void copy_from_below(char *dev, const char *host)
+{
+	volatile char pad[8192];
+
+	pad[0] = pad[sizeof(pad) - 1] = 1;
+	MUST(cudaMemcpy(dev, host, SIZE, cudaMemcpyHostToDevice));
+	pad[1] = pad[0];
+}
+
+/* n times out of cudaMemcpy by longjmp, each followed by a whole copy, every other one from a deeper frame. */
 int scen_longjmp(int n)
 {
 	char *host = pin(SIZE), *dev = on_dev(SIZE);
@@ -140,7 +150,10 @@ int scen_longjmp(int n)
 			return 5;
 		}
 		standin_hook("cudaMemcpy", NULL, NULL);
-		MUST(cudaMemcpy(dev, host, SIZE, cudaMemcpyHostToDevice));
+		if (i % 2)
+			copy_from_below(dev, host);
+		else
+			MUST(cudaMemcpy(dev, host, SIZE, cudaMemcpyHostToDevice));
 		copied(H2D, PINNED, SIZE);
 	}
 	unpin(host);
