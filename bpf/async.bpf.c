@@ -63,7 +63,8 @@ static long batch_element(u32 i, struct batch *b)
 		return 1;
 	c = &t->cuda.copy;
 	c->dst = c->src = c->width = 0;
-	if (bpf_probe_read_user(&c->dst, 8, (void *)(b->dsts + off)) || bpf_probe_read_user(&c->src, 8, (void *)(b->srcs + off)) ||
+	if (bpf_probe_read_user(&c->dst, 8, (void *)(b->dsts + off)) ||
+	    bpf_probe_read_user(&c->src, 8, (void *)(b->srcs + off)) ||
 	    bpf_probe_read_user(&c->width, 8, (void *)(b->sizes + off))) {
 		emit_refuse(TTMON_EV_COPY, TTMON_LOSS_READ_FAILED);
 		return 0;
@@ -120,7 +121,8 @@ static long batch_hint(u32 i, struct batch *b)
 
 	if (i >= b->count)
 		return 1;
-	if (bpf_probe_read_user(&addr, 8, (void *)(b->dsts + off)) || bpf_probe_read_user(&bytes, 8, (void *)(b->sizes + off))) {
+	if (bpf_probe_read_user(&addr, 8, (void *)(b->dsts + off)) ||
+	    bpf_probe_read_user(&bytes, 8, (void *)(b->sizes + off))) {
 		emit_refuse(TTMON_EV_HINT, TTMON_LOSS_READ_FAILED);
 		return 0;
 	}

@@ -48,24 +48,24 @@ static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *
 }
 
 /* which_fn may use t. No function has number 0. */
-#define PROLOGUE(which_fn)                                                 \
-	u64 id = bpf_get_current_pid_tgid();                               \
-	u32 fn;                                                            \
-	struct proc_info *p;                                               \
-	struct task_state *t;                                              \
-                                                                           \
-	if (!active)                                                       \
-		return 0;                                                  \
-	p = wanted(id >> 32);                                              \
-	if (!p)                                                            \
-		return 0;                                                  \
-	t = task_get();                                                    \
-	if (!t) {                                                          \
-		emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_MAP_FULL);          \
-		return 0;                                                  \
-	}                                                                  \
-	fn = (which_fn);                                                   \
-	if (!fn)                                                           \
+#define PROLOGUE(which_fn)                                        \
+	u64 id = bpf_get_current_pid_tgid();                      \
+	u32 fn;                                                   \
+	struct proc_info *p;                                      \
+	struct task_state *t;                                     \
+                                                                  \
+	if (!active)                                              \
+		return 0;                                         \
+	p = wanted(id >> 32);                                     \
+	if (!p)                                                   \
+		return 0;                                         \
+	t = task_get();                                           \
+	if (!t) {                                                 \
+		emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_MAP_FULL); \
+		return 0;                                         \
+	}                                                         \
+	fn = (which_fn);                                          \
+	if (!fn)                                                  \
 		return 0;
 
 static __always_inline void count_nested(void)
@@ -278,19 +278,19 @@ struct alloc_out {
 	u8 method, pad;
 };
 
-#define FILL_ALLOC(e, o, t, count)                                                                           \
-	do {                                                                                                 \
-		(e)->entry_ns = (o)->entry_ns ?: (e)->h.ts_ns;                                               \
-		(e)->addr = (o)->addr;                                                                       \
-		(e)->size = (o)->size;                                                                       \
-		(e)->flags = (o)->flags;                                                                     \
-		(e)->err = (o)->err;                                                                         \
-		(e)->fn = (o)->fn;                                                                           \
-		(e)->method = (o)->method;                                                                   \
-		(e)->nframes = (o)->frames & 63;                                                             \
-		(e)->device = (o)->device;                                                                   \
-		(e)->bits = (o)->bits | ((o)->frames >> 31 ? TTMON_B_STACK_CUT : 0);                         \
-		__builtin_memcpy((e)->frames, (t)->frames, (count) * 8);                                     \
+#define FILL_ALLOC(e, o, t, count)                                                   \
+	do {                                                                         \
+		(e)->entry_ns = (o)->entry_ns ?: (e)->h.ts_ns;                       \
+		(e)->addr = (o)->addr;                                               \
+		(e)->size = (o)->size;                                               \
+		(e)->flags = (o)->flags;                                             \
+		(e)->err = (o)->err;                                                 \
+		(e)->fn = (o)->fn;                                                   \
+		(e)->method = (o)->method;                                           \
+		(e)->nframes = (o)->frames & 63;                                     \
+		(e)->device = (o)->device;                                           \
+		(e)->bits = (o)->bits | ((o)->frames >> 31 ? TTMON_B_STACK_CUT : 0); \
+		__builtin_memcpy((e)->frames, (t)->frames, (count)*8);               \
 	} while (0)
 
 SUBPROG int emit_alloc(struct task_state *t, struct alloc_out *o)
@@ -370,12 +370,12 @@ extern struct copy_sites_map copy_sites SEC(".maps");
 		(e)->fn = (f);                                         \
 		(e)->nframes = (n);                                    \
 		__builtin_memset((e)->pad, 0, sizeof((e)->pad));       \
-		__builtin_memcpy((e)->frames, (t)->frames, (count) * 8); \
+		__builtin_memcpy((e)->frames, (t)->frames, (count)*8); \
 	} while (0)
 
 /* After a copy from host memory: who does it, once for each caller and 2 MiB of memory. One look-up for the rest. */
-static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct copy_args *c, u32 fn, u64 caller,
-					   bool at_entry)
+static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct copy_args *c, u32 fn,
+					   u64 caller, bool at_entry)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct copy_site_key k = { .tgid = id >> 32, .caller = caller, .piece = c->src >> TTMON_COPY_SITE_SHIFT };

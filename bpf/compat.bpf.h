@@ -14,14 +14,14 @@
 
 /* libbpf 1.1 (Debian 12) ends at PT_REGS_PARM5; the later ones came with libbpf 1.2. */
 #if defined(__TARGET_ARCH_x86)
-#define ARG_REGS 6 /* System V ABI; the rest is on the stack above the return address */
-#define ARG6(ctx) ((ctx)->r9)
-#define ARG7(ctx) 0
-#define ARG8(ctx) 0
+#define ARG_REGS       6 /* System V ABI; the rest is on the stack above the return address */
+#define ARG6(ctx)      ((ctx)->r9)
+#define ARG7(ctx)      0
+#define ARG8(ctx)      0
 #define STACK_ARGS(sp) ((sp) + 8)
 /* At a return probe the call's return address has been popped. */
-#define RETURN_SP(sp) ((sp) + 8)
-#define CALLER(ctx, ra) bpf_probe_read_user((ra), 8, (void *)(ctx)->sp)
+#define RETURN_SP(sp)	   ((sp) + 8)
+#define CALLER(ctx, ra)	   bpf_probe_read_user((ra), 8, (void *)(ctx)->sp)
 #define RETURN_ADDRESS(ra) (ra)
 /* Arguments of the system call a task is returning from. */
 #define SYSCALL_ARG1(regs) BPF_CORE_READ((regs), di)
@@ -30,13 +30,13 @@
 #define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), r10)
 #define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), r8)
 #elif defined(__TARGET_ARCH_arm64)
-#define ARG_REGS 8 /* AAPCS64 */
-#define ARG6(ctx) ((ctx)->regs[5])
-#define ARG7(ctx) ((ctx)->regs[6])
-#define ARG8(ctx) ((ctx)->regs[7])
-#define STACK_ARGS(sp) (sp)
-#define RETURN_SP(sp) (sp)
-#define CALLER(ctx, ra) ((*(ra) = (ctx)->regs[30]), 0L)
+#define ARG_REGS	   8 /* AAPCS64 */
+#define ARG6(ctx)	   ((ctx)->regs[5])
+#define ARG7(ctx)	   ((ctx)->regs[6])
+#define ARG8(ctx)	   ((ctx)->regs[7])
+#define STACK_ARGS(sp)	   (sp)
+#define RETURN_SP(sp)	   (sp)
+#define CALLER(ctx, ra)	   ((*(ra) = (ctx)->regs[30]), 0L)
 /* Without the pointer authentication code that a function may have signed it with. */
 #define RETURN_ADDRESS(ra) ((ra) & ((1ULL << 48) - 1))
 /* The return value overwrites x0; the first argument is kept apart. */

@@ -73,7 +73,8 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 			emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
 			return 0;
 		}
-		if ((c->copy.bits & TTMON_B_ASYNC) && stream_captured(p, bpf_get_current_pid_tgid() >> 32, c->copy.stream))
+		if ((c->copy.bits & TTMON_B_ASYNC) &&
+		    stream_captured(p, bpf_get_current_pid_tgid() >> 32, c->copy.stream))
 			c->copy.bits |= TTMON_B_CAPTURED;
 	}
 	c->sp = PT_REGS_SP(ctx);
@@ -124,7 +125,8 @@ static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t
 
 		/* The pitch is the second out argument, or the word after the pointer in cudaPitchedPtr. */
 		if (!o->err)
-			bpf_probe_read_user(&pitch, sizeof(pitch), (void *)(d->cls == TTMON_CLS_ALLOC_3D ? c->a[0] + 8 : c->a[1]));
+			bpf_probe_read_user(&pitch, sizeof(pitch),
+					    (void *)(d->cls == TTMON_CLS_ALLOC_3D ? c->a[0] + 8 : c->a[1]));
 		o->size = d->cls == TTMON_CLS_ALLOC_3D ? pitch * c->a[1] * c->a[2] : pitch * c->a[3];
 		return 1;
 	}
@@ -279,7 +281,8 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 }
 
 /* --no-return-probes: what can be said at entry. Out-pointer allocations are sent without their address. */
-static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
+static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
+				       u32 fn)
 {
 	u32 cls = fns[fn & 255].cls;
 

@@ -54,7 +54,8 @@ static __always_inline u64 recall(struct handle_map *map, u64 handle)
 #define ARG(n) (t->reg[d->arg[n] & 15])
 
 /* Arguments by position into t->reg[1..12]. */
-static __always_inline void fetch_args(struct pt_regs *ctx, struct task_state *t, const volatile struct ttmon_fn_desc *d)
+static __always_inline void fetch_args(struct pt_regs *ctx, struct task_state *t,
+				       const volatile struct ttmon_fn_desc *d)
 {
 	t->reg[0] = 0;
 	t->reg[1] = PT_REGS_PARM1(ctx);

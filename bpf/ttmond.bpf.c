@@ -28,9 +28,9 @@ const volatile struct ttmon_fn_desc fns[256] = {
 const volatile u32 cfg_stack_frames = 16;
 const volatile u32 cfg_no_returns = 0;
 
-struct handle_map host_pools SEC(".maps");   /* memory pools and VMM handles whose location is the host */
-struct handle_map ctx_devices SEC(".maps");  /* context -> device + 1 */
-struct handle_map captures SEC(".maps");     /* stream or event -> id of the capture it belongs to */
+struct handle_map host_pools SEC(".maps");    /* memory pools and VMM handles whose location is the host */
+struct handle_map ctx_devices SEC(".maps");   /* context -> device + 1 */
+struct handle_map captures SEC(".maps");      /* stream or event -> id of the capture it belongs to */
 struct handle_map live_captures SEC(".maps"); /* id of a capture that has not ended */
 struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */

@@ -57,8 +57,9 @@ static json_t *identity(const struct ttmon_run *c, const struct ttmon_snapshot *
 		why = "more events in slots than were decoded";
 	else if (a->closed != a->published + a->dropped)
 		why = "closed slots are neither published nor dropped";
-	return json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "ok", !*why, "why", why, "attempted", INT(attempted), "lost", INT(lost),
-			 "decoded", INT(decoded), "malformed", INT(malformed), "in_flight", INT(flight), "ring_bytes_used", INT(used));
+	return json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "ok", !*why, "why", why, "attempted",
+			 INT(attempted), "lost", INT(lost), "decoded", INT(decoded), "malformed", INT(malformed),
+			 "in_flight", INT(flight), "ring_bytes_used", INT(used));
 }
 
 static json_t *losses(const struct ttmon_run *c)
@@ -82,8 +83,8 @@ static json_t *recording(const struct ttmon_run *c)
 	if (!c->rec)
 		return json_null();
 	ttmon_rec_writer_stats(c->rec, &st);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "path", c->opts->record, "records", INT(st.records), "dropped", INT(st.dropped), "raw_bytes",
-			 INT(st.raw_bytes), "file_bytes", INT(st.file_bytes));
+	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "path", c->opts->record, "records", INT(st.records), "dropped",
+			 INT(st.dropped), "raw_bytes", INT(st.raw_bytes), "file_bytes", INT(st.file_bytes));
 }
 
 static void status(void *ctx, struct ttmon_http_reply *reply)
@@ -97,17 +98,21 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 	for (unsigned int i = 0; i < TTMON_EV_FACT; i++)
 		decoded += s.acc.decoded[i];
 	send(reply,
-	     json_pack("{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o}",
-		       "version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode), "uprobes",
-		       ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded",
-		       INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost", losses(c),
-		       "identity", identity(c, &s), "window", "slots", INT(c->opts->window ? c->opts->window : TTMON_SLOTS_WINDOW), "watermark_lag_ns",
-		       INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns",
-		       INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published", INT(s.acc.published), "dropped", INT(s.acc.dropped),
-		       "forced", INT(s.acc.forced), "pinned", "now_pages", INT(s.totals.pinned_pages), "peak_pages", INT(s.totals.pinned_peak_pages),
-		       "now_bytes", INT(s.totals.pinned_bytes), "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins", INT(s.totals.pins), "processes",
-		       INT(s.procs), "allocations", INT(s.totals.live), "rings", "bytes", INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus",
-		       INT(ttmon_bpf_rings(c->bpf)), "recording", recording(c)));
+	     json_pack(
+		     "{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o}",
+		     "version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode),
+		     "uprobes", ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded", INT(decoded),
+		     "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost",
+		     losses(c), "identity", identity(c, &s), "window", "slots",
+		     INT(c->opts->window ? c->opts->window : TTMON_SLOTS_WINDOW), "watermark_lag_ns",
+		     INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns", INT(s.longest_gap_ns),
+		     "slots", "closed", INT(s.acc.closed), "published", INT(s.acc.published), "dropped",
+		     INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", "now_pages", INT(s.totals.pinned_pages),
+		     "peak_pages", INT(s.totals.pinned_peak_pages), "now_bytes", INT(s.totals.pinned_bytes),
+		     "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins", INT(s.totals.pins), "processes",
+		     INT(s.procs), "allocations", INT(s.totals.live), "rings", "bytes",
+		     INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus", INT(ttmon_bpf_rings(c->bpf)), "recording",
+		     recording(c)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)
@@ -145,17 +150,22 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 		/* A USDT point whose operands could not be read has no program. */
 		if (p->prog < TTMON_PROG_UPROBES)
 			ttmon_bpf_prog_info(l->bpf, p->prog, &info);
-		json_array_append_new(probes, json_pack("{s:o, s:s, s:s, s:s, s:s, s:b}", "symbol", text(p->symbol), "fn", fn ? fn : "", "program",
-							info.name, "state", ttmon_probe_state_name(p->state), "reason",
-							p->err ? ttmon_probe_reason(p->err) : "", "single_step", p->single_step));
+		json_array_append_new(probes, json_pack("{s:o, s:s, s:s, s:s, s:s, s:b}", "symbol", text(p->symbol),
+							"fn", fn ? fn : "", "program", info.name, "state",
+							ttmon_probe_state_name(p->state), "reason",
+							p->err ? ttmon_probe_reason(p->err) : "", "single_step",
+							p->single_step));
 	}
-	json_array_append_new(l->objects, json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:s, s:o}", "path", text(o->path), "dev",
-					     INT(o->dev), "ino", INT(o->ino), "build_id", hex(o->build_id, o->build_id_len), "runtime",
-					     !!(o->kind & TTMON_OBJ_IS_RT), "driver", !!(o->kind & TTMON_OBJ_IS_DRV), "static",
-					     !!(o->kind & TTMON_OBJ_STATIC_RT), "stripped", !!(o->kind & TTMON_OBJ_STRIPPED_RT), "runtime_major",
-					     (int)o->rt_major, "missing", INT(o->missing), "blind_us",
-					     INT(o->mapped_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0), "held", o->held, "error",
-					     o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
+	json_array_append_new(
+		l->objects,
+		json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:s, s:o}", "path",
+			  text(o->path), "dev", INT(o->dev), "ino", INT(o->ino), "build_id",
+			  hex(o->build_id, o->build_id_len), "runtime", !!(o->kind & TTMON_OBJ_IS_RT), "driver",
+			  !!(o->kind & TTMON_OBJ_IS_DRV), "static", !!(o->kind & TTMON_OBJ_STATIC_RT), "stripped",
+			  !!(o->kind & TTMON_OBJ_STRIPPED_RT), "runtime_major", (int)o->rt_major, "missing",
+			  INT(o->missing), "blind_us",
+			  INT(o->mapped_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0), "held", o->held,
+			  "error", o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
 }
 
 static void probes(void *ctx, struct ttmon_http_reply *reply)
@@ -169,9 +179,10 @@ static void probes(void *ctx, struct ttmon_http_reply *reply)
 		struct ttmon_prog_info p;
 
 		ttmon_bpf_prog_info(c->bpf, i, &p);
-		json_array_append_new(programs, json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:I}", "name", p.name, "kind", p.kind, "wanted", p.wanted,
-							  "loaded", p.loaded, "attached", p.attached, "run_count", INT(p.run_cnt), "run_ns",
-							  INT(p.run_ns)));
+		json_array_append_new(programs,
+				      json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:I}", "name", p.name, "kind", p.kind,
+						"wanted", p.wanted, "loaded", p.loaded, "attached", p.attached,
+						"run_count", INT(p.run_cnt), "run_ns", INT(p.run_ns)));
 	}
 	send(reply, json_pack("{s:o, s:o}", "objects", objects, "programs", programs));
 }

@@ -144,7 +144,9 @@ static int make_discover(struct ttmon_run *c)
 {
 	struct ttmon_discover_cfg cfg = {
 		.bpf = c->bpf,
-		.probes = { .copy_results = c->opts->copy_results, .no_returns = c->opts->no_returns, .user = c->opts->rows },
+		.probes = { .copy_results = c->opts->copy_results,
+			    .no_returns = c->opts->no_returns,
+			    .user = c->opts->rows },
 		.user = c->opts->user,
 		.nr_user = c->opts->nr_user,
 		.all = all_processes(c),
@@ -255,8 +257,8 @@ static int start_targets(struct ttmon_run *c)
 		return start_pids(c);
 	case TTMON_CAPTURE_COMMAND:
 		if (ttmon_hold_error(c->hold))
-			log_warn("cannot hold %s (%s): calls right after a library is mapped can be missed", c->opts->cmd[0],
-				 strerror(-ttmon_hold_error(c->hold)));
+			log_warn("cannot hold %s (%s): calls right after a library is mapped can be missed",
+				 c->opts->cmd[0], strerror(-ttmon_hold_error(c->hold)));
 		err = ttmon_bpf_add_pid(c->bpf, (uint32_t)c->child, true);
 		if (err)
 			return log_error_r(err, "cannot trace the command: %s", strerror(-err));
@@ -271,16 +273,18 @@ static void say_tracing(struct ttmon_run *c)
 	size_t objects, attached, single;
 
 	if (ttmon_bpf_legacy(c->bpf))
-		log_info("no uprobe_multi links here (Linux 6.6 has them): probes go in by tracefs, and take 0.1 s each program to go out");
+		log_info(
+			"no uprobe_multi links here (Linux 6.6 has them): probes go in by tracefs, and take 0.1 s each program to go out");
 	ttmon_discover_counts(c->discover, &objects, &attached, &single);
 	if (c->mode == TTMON_CAPTURE_COMMAND)
 		log_info("tracing %s (process %d)", c->opts->cmd[0], c->child);
 	else if (c->mode == TTMON_CAPTURE_PIDS)
-		log_info("tracing %zu process%s: %zu probes in %zu object%s", c->opts->nr_pids, c->opts->nr_pids == 1 ? "" : "es", attached,
-			 objects, objects == 1 ? "" : "s");
+		log_info("tracing %zu process%s: %zu probes in %zu object%s", c->opts->nr_pids,
+			 c->opts->nr_pids == 1 ? "" : "es", attached, objects, objects == 1 ? "" : "s");
 	else
-		log_info("tracing the whole host: %zu probes in %zu object%s%s%s", attached, objects, objects == 1 ? "" : "s",
-			 c->opts->socket ? ", listening on " : "", c->opts->socket ? c->opts->socket : "");
+		log_info("tracing the whole host: %zu probes in %zu object%s%s%s", attached, objects,
+			 objects == 1 ? "" : "s", c->opts->socket ? ", listening on " : "",
+			 c->opts->socket ? c->opts->socket : "");
 }
 
 /* ---- the end ---- */
@@ -339,8 +343,8 @@ static int finish(struct ttmon_run *c)
 		if (err2)
 			log_error("%s was not written whole: %s", c->opts->record, strerror(-err2));
 		else if (rec.dropped)
-			log_warn("%llu records are missing in %s: they came faster than it could be written", (unsigned long long)rec.dropped,
-				 c->opts->record);
+			log_warn("%llu records are missing in %s: they came faster than it could be written",
+				 (unsigned long long)rec.dropped, c->opts->record);
 		err = err ? err : err2;
 	}
 	if (!c->opts->quiet)
@@ -434,7 +438,9 @@ int ttmon_run_capture(const struct ttmon_opts *opts)
 {
 	struct ttmon_run c = {
 		.opts = opts,
-		.mode = opts->cmd ? TTMON_CAPTURE_COMMAND : opts->nr_pids ? TTMON_CAPTURE_PIDS : TTMON_CAPTURE_SYSTEM,
+		.mode = opts->cmd	? TTMON_CAPTURE_COMMAND
+			: opts->nr_pids ? TTMON_CAPTURE_PIDS
+					: TTMON_CAPTURE_SYSTEM,
 		.start_ns = ttmon_mono_ns(),
 		.epoll_fd = -1,
 		.signal_fd = -1,

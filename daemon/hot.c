@@ -196,7 +196,8 @@ static void feed_facts(struct ttmon_hot *h)
 	}
 }
 
-void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void *ctx, const void *rec, size_t size), void *ctx)
+void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void *ctx, const void *rec, size_t size),
+			void *ctx)
 {
 	ttmon_bpf_each_launches(b, now, fn, ctx);
 	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(b); cpu++) {
@@ -346,8 +347,9 @@ static void *run(void *arg)
 		epoll_wait(h->epoll_fd, ev, ARRAY_SIZE(ev), idle ? IDLE_MS : BUSY_MS);
 	}
 	if (!getrusage(RUSAGE_THREAD, &ru))
-		log_debug("hot thread: %llu events, %ld ms user, %ld ms system, longest gap %llu us, %llu stalls", (unsigned long long)h->events,
-			  ru.ru_utime.tv_sec * 1000 + ru.ru_utime.tv_usec / 1000, ru.ru_stime.tv_sec * 1000 + ru.ru_stime.tv_usec / 1000,
+		log_debug("hot thread: %llu events, %ld ms user, %ld ms system, longest gap %llu us, %llu stalls",
+			  (unsigned long long)h->events, ru.ru_utime.tv_sec * 1000 + ru.ru_utime.tv_usec / 1000,
+			  ru.ru_stime.tv_sec * 1000 + ru.ru_stime.tv_usec / 1000,
 			  (unsigned long long)(h->longest_gap / NSEC_PER_US), (unsigned long long)h->mark.stalls);
 	return NULL;
 }
@@ -454,6 +456,7 @@ void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)
 	ttmon_kernel_facts(h->cfg.bpf, ttmon_mono_ns(), feed, h);
 	*end_ns = h->mark.ns;
 	if (h->facts_dropped)
-		log_warn("%llu facts about mappings and names were dropped: memory was short", (unsigned long long)h->facts_dropped);
+		log_warn("%llu facts about mappings and names were dropped: memory was short",
+			 (unsigned long long)h->facts_dropped);
 	destroy(h);
 }

@@ -24,10 +24,10 @@ struct ttmon_hot_cfg {
 };
 
 enum ttmon_request_kind {
-	TTMON_REQ_PROC,	   /* a process was announced: list its mappings and names */
-	TTMON_REQ_EXIT,	   /* it is gone */
-	TTMON_REQ_MAPS,	   /* list its mappings: a copy came from an unknown address */
-	TTMON_REQ_SYMBOL,  /* name of a frame */
+	TTMON_REQ_PROC,	  /* a process was announced: list its mappings and names */
+	TTMON_REQ_EXIT,	  /* it is gone */
+	TTMON_REQ_MAPS,	  /* list its mappings: a copy came from an unknown address */
+	TTMON_REQ_SYMBOL, /* name of a frame */
 };
 
 struct ttmon_request {
@@ -42,7 +42,7 @@ struct ttmon_snapshot {
 	struct ttmon_accounting acc;
 	struct ttmon_history_totals totals;
 	size_t procs;
-	uint64_t stalls; /* times the watermark was held back to the limit */
+	uint64_t stalls;	 /* times the watermark was held back to the limit */
 	uint64_t longest_gap_ns; /* between two drains */
 };
 
@@ -65,6 +65,7 @@ pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_dump_fn fn, void *ctx);
 void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns);
 
 /* Kernel counters as LOST facts, and launch sums, to fn. */
-void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now_ns, void (*fn)(void *ctx, const void *rec, size_t size), void *ctx);
+void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now_ns, void (*fn)(void *ctx, const void *rec, size_t size),
+			void *ctx);
 
 #endif

@@ -72,7 +72,8 @@ static void on_hold(struct ttmon_run *c)
 	}
 	missed = ttmon_hold_missed(c->hold);
 	if (missed != c->hold_missed)
-		log_warn("%llu mappings went on before their probes were in: calls may have been missed", (unsigned long long)missed);
+		log_warn("%llu mappings went on before their probes were in: calls may have been missed",
+			 (unsigned long long)missed);
 	c->hold_missed = missed;
 }
 
@@ -194,7 +195,8 @@ static size_t columns(void)
 
 static void live_line(struct ttmon_run *c)
 {
-	char line[256] = "", pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN], lost[TTMON_FMT_LEN], live[TTMON_FMT_LEN];
+	char line[256] = "", pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN],
+	     lost[TTMON_FMT_LEN], live[TTMON_FMT_LEN];
 	uint64_t bytes[2] = { 0, 0 }, nr_lost = 0;
 	struct ttmon_snapshot s;
 
@@ -207,10 +209,12 @@ static void live_line(struct ttmon_run *c)
 		nr_lost += ttmon_bpf_stat(c->bpf, cpu)->running_lost;
 	if (nr_lost)
 		snprintf(line, sizeof(line), "LOST %s  ", ttmon_fmt_count(lost, sizeof(lost), nr_lost));
-	snprintf(line + strlen(line), sizeof(line) - strlen(line), "%zu proc  pinned %s  peak %s  h2d %s  d2h %s  %s live", s.procs,
+	snprintf(line + strlen(line), sizeof(line) - strlen(line),
+		 "%zu proc  pinned %s  peak %s  h2d %s  d2h %s  %s live", s.procs,
 		 ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
-		 ttmon_fmt_bytes(peak, sizeof(peak), s.totals.pinned_peak_bytes), ttmon_fmt_bytes(h2d, sizeof(h2d), bytes[0]),
-		 ttmon_fmt_bytes(d2h, sizeof(d2h), bytes[1]), ttmon_fmt_count(live, sizeof(live), s.totals.live));
+		 ttmon_fmt_bytes(peak, sizeof(peak), s.totals.pinned_peak_bytes),
+		 ttmon_fmt_bytes(h2d, sizeof(h2d), bytes[0]), ttmon_fmt_bytes(d2h, sizeof(d2h), bytes[1]),
+		 ttmon_fmt_count(live, sizeof(live), s.totals.live));
 	line[MIN(columns() - 1, sizeof(line) - 1)] = '\0';
 	ttmon_log_live(line);
 }
@@ -238,7 +242,8 @@ static void on_tick(struct ttmon_run *c)
 		ttmon_mmap2_stats(c->mmap2, &st);
 		if (st.lost != c->mmap2_lost) {
 			c->mmap2_lost = st.lost;
-			log_warn("%llu records of new mappings were lost, scanning all processes", (unsigned long long)st.lost);
+			log_warn("%llu records of new mappings were lost, scanning all processes",
+				 (unsigned long long)st.lost);
 			(void)!ttmon_discover_scan(c->discover);
 		}
 	}

@@ -31,7 +31,9 @@ static int replay(const struct ttmon_opts *o)
 
 	if (err) {
 		log_error("cannot replay %s: %s", o->replay,
-			  err == -EBADMSG ? "not a recording of ttmond" : err == -EPROTONOSUPPORT ? "recorded by another version" : strerror(-err));
+			  err == -EBADMSG	    ? "not a recording of ttmond"
+			  : err == -EPROTONOSUPPORT ? "recorded by another version"
+						    : strerror(-err));
 		return 1;
 	}
 	cfg.nr_cpus = ttmon_rec_reader_cpus(r);

@@ -8,9 +8,27 @@
 #include "version.h"
 
 enum opt {
-	OPT_PID = 256, OPT_DUMP_DB, OPT_RECORD, OPT_REPLAY, OPT_TRACE_ONLY, OPT_NO_MMAP, OPT_TRACE_MMAP, OPT_COPY_RESULTS,
-	OPT_NO_RETURNS, OPT_ALLOC_FN, OPT_FREE_FN, OPT_STACK, OPT_RING, OPT_WINDOW, OPT_MAX_EVENTS, OPT_MAX_ALLOCS, OPT_SOCKET,
-	OPT_LOG_LEVEL, OPT_QUIET, OPT_HELP, OPT_VERSION,
+	OPT_PID = 256,
+	OPT_DUMP_DB,
+	OPT_RECORD,
+	OPT_REPLAY,
+	OPT_TRACE_ONLY,
+	OPT_NO_MMAP,
+	OPT_TRACE_MMAP,
+	OPT_COPY_RESULTS,
+	OPT_NO_RETURNS,
+	OPT_ALLOC_FN,
+	OPT_FREE_FN,
+	OPT_STACK,
+	OPT_RING,
+	OPT_WINDOW,
+	OPT_MAX_EVENTS,
+	OPT_MAX_ALLOCS,
+	OPT_SOCKET,
+	OPT_LOG_LEVEL,
+	OPT_QUIET,
+	OPT_HELP,
+	OPT_VERSION,
 };
 
 static const struct option_row {
@@ -26,26 +44,30 @@ static const struct option_row {
 	{ "dump-db", 'o', OPT_DUMP_DB, "FILE", "write the database at the end, and on SIGUSR1",
 	  "A name ending in .gz is compressed. The file is written beside its place and renamed, so that the previous one stays until the new one is whole." },
 	{ "record", 'r', OPT_RECORD, "FILE", "keep the raw stream for --replay", NULL },
-	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline", "Gives the same database, byte for byte, on another host too. Needs no privileges and no CUDA." },
+	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline",
+	  "Gives the same database, byte for byte, on another host too. Needs no privileges and no CUDA." },
 	{ "trace-only", 't', OPT_TRACE_ONLY, NULL, "trace and count, give no advice", NULL },
 	{ "no-mmap", 0, OPT_NO_MMAP, NULL, "do not trace mmap, munmap, mremap, brk",
 	  "Their system-call tracepoints cost every system call of every process on the host 53 to 65 ns while the trace runs. Without them unpinned memory is known from /proc/PID/maps alone." },
 	{ "trace-mmap", 0, OPT_TRACE_MMAP, NULL, "trace them system-wide too (costs everybody)",
 	  "See --no-mmap. Without a target they are not traced otherwise." },
-	{ "copy-results", 0, OPT_COPY_RESULTS, NULL, "observe results of asynchronous copies", "Costs a return probe a copy; without it they are recorded as enqueued, result not observed." },
+	{ "copy-results", 0, OPT_COPY_RESULTS, NULL, "observe results of asynchronous copies",
+	  "Costs a return probe a copy; without it they are recorded as enqueued, result not observed." },
 	{ "no-return-probes", 0, OPT_NO_RETURNS, NULL, "entry probes only: no results, fewer addresses",
 	  "For programs that switch stacks. Registrations, frees and copies are seen at their entry; allocations that hand their address out through a pointer are counted only." },
 	{ "alloc-fn", 0, OPT_ALLOC_FN, "SPEC", "own allocator: LIB:SYMBOL,size=N,out=N|ret",
 	  "LIB is the base name of the file (up to .so is enough, * is any), N an argument position from 1. out=ret: the pointer is the return value." },
 	{ "free-fn", 0, OPT_FREE_FN, "SPEC", "and its free: LIB:SYMBOL,ptr=N", NULL },
 	{ "stack-depth", 0, OPT_STACK, "N", "frames of a call site, 1-32 (16)", NULL },
-	{ "ring-size", 0, OPT_RING, "KIB", "ring buffer per CPU (4096)", "Rounded up to a power of two; 64 CPUs times 4096 KiB make 256 MiB." },
+	{ "ring-size", 0, OPT_RING, "KIB", "ring buffer per CPU (4096)",
+	  "Rounded up to a power of two; 64 CPUs times 4096 KiB make 256 MiB." },
 	{ "window", 0, OPT_WINDOW, "N", "open slots of 1 ms, 2-4096 (64)", NULL },
 	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10,000,000)",
 	  "Past it the sums go on, and the database says that it is incomplete." },
 	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1,000,000)", NULL },
 	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
-	  "By default " TTMON_SOCKET "; with --pid, -- CMD, --dump-db or --replay there is none unless this is given." },
+	  "By default " TTMON_SOCKET
+	  "; with --pid, -- CMD, --dump-db or --replay there is none unless this is given." },
 	{ "log-level", 0, OPT_LOG_LEVEL, "LEVEL", "error, warn, info, debug (info)", NULL },
 	{ "quiet", 'q', OPT_QUIET, NULL, "no live line and no summary", NULL },
 	{ "help", 'h', OPT_HELP, NULL, "this text", NULL },
@@ -60,8 +82,8 @@ static void print_help(void)
 		const struct option_row *o = &table[i];
 		char left[40];
 
-		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ', o->letter ? "," : " ",
-			 o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+			 o->letter ? "," : " ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
 		printf("  %-27s %s\n", left, o->help);
 	}
 	puts("\nExamples:\n"
@@ -83,7 +105,8 @@ static void print_man(void)
 		printf("\\-\\-");
 		for (const char *c = o->name; *c; c++)
 			printf("%s%c", *c == '-' ? "\\" : "", *c);
-		printf("%s%s\n%c%s%s\n", o->arg ? " " : "", o->arg ? o->arg : "", toupper((unsigned char)o->help[0]), o->help + 1, ".");
+		printf("%s%s\n%c%s%s\n", o->arg ? " " : "", o->arg ? o->arg : "", toupper((unsigned char)o->help[0]),
+		       o->help + 1, ".");
 		if (o->man)
 			printf("%s\n", o->man);
 	}
@@ -110,7 +133,8 @@ static int number(const char *opt, const char *text, uint64_t min, uint64_t max,
 	errno = 0;
 	v = strtoull(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || errno || v < min || v > max)
-		return bad("--%s wants a number from %llu to %llu, not \"%s\"", opt, (unsigned long long)min, (unsigned long long)max, text);
+		return bad("--%s wants a number from %llu to %llu, not \"%s\"", opt, (unsigned long long)min,
+			   (unsigned long long)max, text);
 	*ret = v;
 	return 0;
 }
@@ -160,7 +184,8 @@ static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool
 		if (err == -ENOENT && !is_free)
 			err = spec_arg(field, "out", &out, &is_ret);
 		if (err)
-			return bad("--%s: \"%s\" in \"%s\" is not %s", opt, field, spec, is_free ? "ptr=1..6" : "size=1..6, out=1..6 or out=ret");
+			return bad("--%s: \"%s\" in \"%s\" is not %s", opt, field, spec,
+				   is_free ? "ptr=1..6" : "size=1..6, out=1..6 or out=ret");
 	}
 	if (is_free ? !ptr : !size || (!out && !is_ret))
 		return bad("--%s: \"%s\" wants %s", opt, spec, is_free ? "ptr=" : "size= and out=");
@@ -174,7 +199,8 @@ static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool
 	if (is_free)
 		*row = (struct ttmon_user_row){ TTMON_CLS_FREE, ptr, 0 };
 	else
-		*row = (struct ttmon_user_row){ is_ret ? TTMON_CLS_ALLOC_RET : TTMON_CLS_ALLOC, is_ret ? 0 : out, size };
+		*row = (struct ttmon_user_row){ is_ret ? TTMON_CLS_ALLOC_RET : TTMON_CLS_ALLOC, is_ret ? 0 : out,
+						size };
 	return 0;
 }
 
@@ -192,27 +218,48 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		if (!err)
 			o->pids[o->nr_pids++] = (uint32_t)v;
 		return err;
-	case OPT_DUMP_DB: o->dump_db = arg; return 0;
-	case OPT_RECORD: o->record = arg; return 0;
-	case OPT_REPLAY: o->replay = arg; return 0;
-	case OPT_TRACE_ONLY: o->trace_only = true; return 0;
-	case OPT_NO_MMAP: o->no_mmap = true; return 0;
-	case OPT_TRACE_MMAP: o->trace_mmap = true; return 0;
-	case OPT_COPY_RESULTS: o->copy_results = true; return 0;
-	case OPT_NO_RETURNS: o->no_returns = true; return 0;
-	case OPT_ALLOC_FN: return user_fn(o, row->name, arg, false);
-	case OPT_FREE_FN: return user_fn(o, row->name, arg, true);
+	case OPT_DUMP_DB:
+		o->dump_db = arg;
+		return 0;
+	case OPT_RECORD:
+		o->record = arg;
+		return 0;
+	case OPT_REPLAY:
+		o->replay = arg;
+		return 0;
+	case OPT_TRACE_ONLY:
+		o->trace_only = true;
+		return 0;
+	case OPT_NO_MMAP:
+		o->no_mmap = true;
+		return 0;
+	case OPT_TRACE_MMAP:
+		o->trace_mmap = true;
+		return 0;
+	case OPT_COPY_RESULTS:
+		o->copy_results = true;
+		return 0;
+	case OPT_NO_RETURNS:
+		o->no_returns = true;
+		return 0;
+	case OPT_ALLOC_FN:
+		return user_fn(o, row->name, arg, false);
+	case OPT_FREE_FN:
+		return user_fn(o, row->name, arg, true);
 	case OPT_STACK:
 		err = number(row->name, arg, 1, TTMON_MAX_FRAMES, &v);
 		o->stack_frames = (uint32_t)v;
 		return err;
-	case OPT_RING: return number(row->name, arg, 4, 1 << 20, &o->ring_kib);
+	case OPT_RING:
+		return number(row->name, arg, 4, 1 << 20, &o->ring_kib);
 	case OPT_WINDOW:
 		err = number(row->name, arg, 2, 4096, &v);
 		o->window = (uint32_t)v;
 		return err;
-	case OPT_MAX_EVENTS: return number(row->name, arg, 1, UINT64_MAX, &o->max_events);
-	case OPT_MAX_ALLOCS: return number(row->name, arg, 1, UINT32_MAX, &o->max_allocations);
+	case OPT_MAX_EVENTS:
+		return number(row->name, arg, 1, UINT64_MAX, &o->max_events);
+	case OPT_MAX_ALLOCS:
+		return number(row->name, arg, 1, UINT32_MAX, &o->max_allocations);
 	case OPT_SOCKET:
 		o->socket = strcmp(arg, "none") ? arg : NULL;
 		o->socket_given = true;
@@ -222,14 +269,18 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 			return bad("--log-level wants error, warn, info or debug, not \"%s\"", arg);
 		ttmon_log_set_level(level);
 		return 0;
-	case OPT_QUIET: o->quiet = true; return 0;
+	case OPT_QUIET:
+		o->quiet = true;
+		return 0;
 	case OPT_HELP:
 		if (arg && !strcmp(arg, "man"))
 			print_man();
 		else
 			print_help();
 		return 1;
-	case OPT_VERSION: puts("ttmond " TTMON_VERSION); return 1;
+	case OPT_VERSION:
+		puts("ttmond " TTMON_VERSION);
+		return 1;
 	}
 	return -EINVAL;
 }
@@ -261,10 +312,13 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 	*opts = (struct ttmon_opts){ .ring_kib = 4096, .stack_frames = 16, .socket = TTMON_SOCKET };
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		longs[i].name = table[i].name;
-		longs[i].has_arg = table[i].id == OPT_HELP ? optional_argument : table[i].arg ? required_argument : no_argument;
+		longs[i].has_arg = table[i].id == OPT_HELP ? optional_argument
+				   : table[i].arg	   ? required_argument
+							   : no_argument;
 		longs[i].val = (int)table[i].id;
 		if (table[i].letter)
-			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", table[i].letter, table[i].arg ? ":" : "");
+			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", table[i].letter,
+				 table[i].arg ? ":" : "");
 	}
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
@@ -276,8 +330,8 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 		if (!row) {
 			const char *what = argv[optind - 1];
 
-			return optopt && optopt < 256 ? bad("unknown option or missing argument: -%c", optopt) :
-							bad("unknown option or missing argument: %s", what);
+			return optopt && optopt < 256 ? bad("unknown option or missing argument: -%c", optopt)
+						      : bad("unknown option or missing argument: %s", what);
 		}
 		err = one(opts, row, optarg);
 		if (err)

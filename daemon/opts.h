@@ -9,7 +9,7 @@
 #include "io/objects.h"
 #include "util/log.h"
 
-#define TTMON_SOCKET "/run/ttmond/ttmond.sock"
+#define TTMON_SOCKET   "/run/ttmond/ttmond.sock"
 #define TTMON_MAX_PIDS 256
 
 struct ttmon_opts {

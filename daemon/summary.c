@@ -31,8 +31,9 @@ static void processes(FILE *f, const struct ttmon_history *h)
 			fprintf(f, "  ... and more\n");
 			break;
 		}
-		fprintf(f, "%-8u %-16s %10s %10s %12s %12s\n", p->tgid, ttmon_fmt_text(comm, 17, p->comm), count(pins, p->pins),
-			count(allocs, p->allocs), bytes(now, p->pinned_bytes), bytes(peak, p->pinned_peak_bytes));
+		fprintf(f, "%-8u %-16s %10s %10s %12s %12s\n", p->tgid, ttmon_fmt_text(comm, 17, p->comm),
+			count(pins, p->pins), count(allocs, p->allocs), bytes(now, p->pinned_bytes),
+			bytes(peak, p->pinned_peak_bytes));
 	}
 	if (!shown)
 		fprintf(f, "  no process used CUDA\n");
@@ -50,8 +51,8 @@ static void transfers(FILE *f, const struct ttmon_history_totals *t)
 			if (!any)
 				fprintf(f, "\n%-10s %-12s %14s %14s\n", "TRANSFERS", "HOST MEMORY", "COPIES", "BYTES");
 			any = true;
-			fprintf(f, "%-10s %-12s %14s %14s\n", ttmon_rdir_name(d), ttmon_mem_name(m), count(copies, t->xfer[d][m].copies),
-				bytes(moved, t->xfer[d][m].bytes));
+			fprintf(f, "%-10s %-12s %14s %14s\n", ttmon_rdir_name(d), ttmon_mem_name(m),
+				count(copies, t->xfer[d][m].copies), bytes(moved, t->xfer[d][m].bytes));
 		}
 	}
 	if (!any)
@@ -76,7 +77,8 @@ static void site_text(const struct ttmon_history *h, const struct ttmon_spot *s,
 	if (!buf[0] && a && a->name)
 		snprintf(buf, n, "%s", a->name);
 	else if (!buf[0] && a)
-		snprintf(buf, n, "%s at 0x%llx", a->method == TTMON_METHOD_MMAP ? "mapping" : "allocation", (unsigned long long)a->addr);
+		snprintf(buf, n, "%s at 0x%llx", a->method == TTMON_METHOD_MMAP ? "mapping" : "allocation",
+			 (unsigned long long)a->addr);
 }
 
 static void spots(FILE *f, const struct ttmon_history *h, bool hot)
@@ -87,9 +89,12 @@ static void spots(FILE *f, const struct ttmon_history *h, bool hot)
 
 	if (!n)
 		return;
-	fprintf(f, "\n%s\n%-8s %10s %10s %10s  %s\n", hot ? "HOTTEST UNPINNED" : "COLDEST PINNED", "ADVICE", "SIZE", "COPIES", "SAVES", "WHERE");
+	fprintf(f, "\n%s\n%-8s %10s %10s %10s  %s\n", hot ? "HOTTEST UNPINNED" : "COLDEST PINNED", "ADVICE", "SIZE",
+		"COPIES", "SAVES", "WHERE");
 	for (size_t i = 0; i < n; i++) {
-		const char *advice = s[i].advice == TTMON_ADVICE_PIN ? "pin it" : s[i].advice == TTMON_ADVICE_UNPIN ? "unpin it" : "keep";
+		const char *advice = s[i].advice == TTMON_ADVICE_PIN	 ? "pin it"
+				     : s[i].advice == TTMON_ADVICE_UNPIN ? "unpin it"
+									 : "keep";
 
 		site_text(h, &s[i], where, sizeof(where));
 		fprintf(f, "%-8s %10s %10s %10s  %s\n", advice, bytes(size, s[i].bytes), count(copies, s[i].copies),
@@ -109,8 +114,9 @@ static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_histor
 	for (size_t i = 0; i < n && i < SPOTS; i++) {
 		const char *name = ttmon_cuda_error_name(errors[i].err), *fn = ttmon_fn_name(errors[i].fn);
 
-		fprintf(f, "%s%s failed %s times with %d%s%s%s\n", i ? "" : "\n", fn ? fn : "?", count(buf, errors[i].count), errors[i].err,
-			name ? " (" : "", name ? name : "", name ? ")" : "");
+		fprintf(f, "%s%s failed %s times with %d%s%s%s\n", i ? "" : "\n", fn ? fn : "?",
+			count(buf, errors[i].count), errors[i].err, name ? " (" : "", name ? name : "",
+			name ? ")" : "");
 	}
 	for (unsigned int i = 0; i < TTMON_FINDING_MAX; i++) {
 		uint64_t sum = 0;
@@ -121,14 +127,15 @@ static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_histor
 			fprintf(f, "finding: %s (%s)\n", ttmon_finding_help(i), count(buf, sum));
 	}
 	if (t->graph_copies || t->captured)
-		fprintf(f, "blind spot: copies inside CUDA graphs are not seen (%s graph launches)\n", count(buf, t->graphs));
+		fprintf(f, "blind spot: copies inside CUDA graphs are not seen (%s graph launches)\n",
+			count(buf, t->graphs));
 	ttmon_pipeline_kernel_counts(p, &k);
 	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
 		if (k.reason[i])
 			fprintf(f, "lost: %s events, %s\n", count(buf, k.reason[i]), ttmon_loss_name(i));
 	if (t->events_dropped || t->evicted)
-		fprintf(f, "history full: %llu events and %llu allocations were not kept\n", (unsigned long long)t->events_dropped,
-			(unsigned long long)t->evicted);
+		fprintf(f, "history full: %llu events and %llu allocations were not kept\n",
+			(unsigned long long)t->events_dropped, (unsigned long long)t->evicted);
 	if (t->unknown_frees || t->unmatched)
 		fprintf(f, "%llu frees of memory nobody was seen allocating, %llu copies from unknown addresses\n",
 			(unsigned long long)t->unknown_frees, (unsigned long long)t->unmatched);
@@ -144,7 +151,8 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 	char took[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], pins[TTMON_FMT_LEN], pages[TTMON_FMT_LEN];
 
 	ttmon_history_totals(h, &t);
-	fprintf(f, "\nttmond: %s traced\n\n", clock ? ttmon_fmt_ns(took, sizeof(took), end_ns - clock->mono_ns) : "nothing");
+	fprintf(f, "\nttmond: %s traced\n\n",
+		clock ? ttmon_fmt_ns(took, sizeof(took), end_ns - clock->mono_ns) : "nothing");
 	processes(f, h);
 	transfers(f, &t);
 	if (!trace_only) {
@@ -152,6 +160,7 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 		spots(f, h, false);
 	}
 	trouble(f, p, &t);
-	fprintf(f, "\npinned in all: %s allocation%s, peak %s page%s (%s)\n", count(pins, t.pins), t.pins == 1 ? "" : "s",
-		count(pages, t.pinned_peak_pages), t.pinned_peak_pages == 1 ? "" : "s", bytes(peak, t.pinned_peak_bytes));
+	fprintf(f, "\npinned in all: %s allocation%s, peak %s page%s (%s)\n", count(pins, t.pins),
+		t.pins == 1 ? "" : "s", count(pages, t.pinned_peak_pages), t.pinned_peak_pages == 1 ? "" : "s",
+		bytes(peak, t.pinned_peak_bytes));
 }

@@ -82,7 +82,8 @@ static void put_blind(const json_t *object)
 /* A number that should be 0. */
 static void put_count(int width, uint64_t n, enum ttmon_show_colour colour)
 {
-	printf("%s%*" PRIu64 "%s ", n ? ttmon_show_colour(colour) : "", width, n, n ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+	printf("%s%*" PRIu64 "%s ", n ? ttmon_show_colour(colour) : "", width, n,
+	       n ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
 }
 
 static void put_probe(const json_t *probe)
@@ -118,7 +119,8 @@ static void show_object(const json_t *object, bool verbose)
 	printf("  ");
 	put_path(ttmon_show_str(object, "path"), 44, verbose ? 0 : ttmon_show_columns());
 	if (error && *error)
-		printf("    %snot probed%s: %s\n", ttmon_show_colour(TTMON_SHOW_BAD), ttmon_show_colour(TTMON_SHOW_PLAIN), error);
+		printf("    %snot probed%s: %s\n", ttmon_show_colour(TTMON_SHOW_BAD),
+		       ttmon_show_colour(TTMON_SHOW_PLAIN), error);
 	if (ttmon_show_bool(object, "stripped"))
 		printf("    holds a CUDA runtime without symbols: seen at driver level only\n");
 	if (!verbose)

@@ -99,7 +99,8 @@ static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const s
 	g->pin_ns += a->pin_ns + a->unpin_ns;
 	g->age_ns = MAX(g->age_ns, age);
 	if (a->traffic->copies[TTMON_RDIR_H2D])
-		g->cost_bytes += a->traffic->page_heat ? MIN(ttmon_page_heat_bytes(a->traffic->page_heat), a->size) : a->size;
+		g->cost_bytes +=
+			a->traffic->page_heat ? MIN(ttmon_page_heat_bytes(a->traffic->page_heat), a->size) : a->size;
 }
 
 /* Device memory is no candidate for anything; a mapping that was never transferred has nothing to say. */

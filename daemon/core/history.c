@@ -138,6 +138,9 @@ static void apply_fact(struct ttmon_history *h, const struct ttmon_event *ev)
 	case TTMON_EV_MAP:
 		ttmon_maplist_map(h, (const struct ttmon_ev_map *)ev);
 		break;
+	case TTMON_EV_GONE:
+		ttmon_procs_gone(h, (const struct ttmon_ev_gone *)ev);
+		break;
 	case TTMON_EV_LAUNCH_SUMS:
 		ttmon_procs_launch_sums(h, (const struct ttmon_ev_launch_sums *)ev);
 		break;

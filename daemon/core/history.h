@@ -20,15 +20,17 @@
 struct ttmon_history;
 
 struct ttmon_history_cfg {
-	bool keep_all;		  /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
-	uint64_t max_allocations; /* live ones (and kept ones with keep_all); 0: 1,000,000. The oldest freed, then oldest live go: counted */
-	uint64_t max_events;	  /* kept per-allocation events in all; 0: 10,000,000. Past it: counted, history incomplete */
-	uint64_t fold_ns;	  /* 0: 60 s; sooner for the oldest when more than 65,536 wait */
+	bool keep_all; /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
+	uint64_t
+		max_allocations; /* live ones (and kept ones with keep_all); 0: 1,000,000. The oldest freed, then oldest live go: counted */
+	uint64_t
+		max_events; /* kept per-allocation events in all; 0: 10,000,000. Past it: counted, history incomplete */
+	uint64_t fold_ns;   /* 0: 60 s; sooner for the oldest when more than 65,536 wait */
 	uint64_t page_heat_bytes; /* allocations at least this large get page-group heat; 0: 1 MiB */
 	uint64_t start_ns;	  /* begin of the capture; heat buckets count from an allocation's own start */
 	/* cost model for advice, bytes per second; 0: defaults (pageable 6e9, pinned 24e9, pinning 1.5e9) */
 	uint64_t pageable_bps, pinned_bps, pinning_bps;
-	uint64_t cold_age_ns;	  /* a pinned allocation is cold only past this age; 0: 100 ms */
+	uint64_t cold_age_ns; /* a pinned allocation is cold only past this age; 0: 100 ms */
 };
 
 /* States an allocation has been through, as bits. */
@@ -39,13 +41,13 @@ struct ttmon_history_cfg {
 #define TTMON_ST_FREED	     (1 << 4)
 
 /* How it ended. */
-#define TTMON_END_TABLE(X)                                                                      \
-	X(0, LIVE, "live")                                                                      \
-	X(1, FREE, "free")	       /* its own free call, or munmap of a mapping */          \
-	X(2, EXIT, "exit")	       /* process exit */                                       \
-	X(3, EXEC, "exec")                                                                      \
-	X(4, RESET, "reset")	       /* device reset or context destroyed */                  \
-	X(5, SUPERSEDED, "superseded") /* its address was given out again, no free was seen */  \
+#define TTMON_END_TABLE(X)                                                                            \
+	X(0, LIVE, "live")                                                                            \
+	X(1, FREE, "free") /* its own free call, or munmap of a mapping */                            \
+	X(2, EXIT, "exit") /* process exit */                                                         \
+	X(3, EXEC, "exec")                                                                            \
+	X(4, RESET, "reset")	       /* device reset or context destroyed */                        \
+	X(5, SUPERSEDED, "superseded") /* its address was given out again, no free was seen */        \
 	X(6, UNMAPPED, "unmapped")     /* registered memory unmapped without unregister: a finding */ \
 	X(7, MERGED, "merged")	       /* a mapping that became part of another (grew, moved, merged) */
 
@@ -53,7 +55,7 @@ enum ttmon_end {
 #define X(id, NAME, name) TTMON_END_##NAME = id,
 	TTMON_END_TABLE(X)
 #undef X
-	TTMON_END_MAX
+		TTMON_END_MAX
 };
 
 /* What kind of host memory a transfer's host side was. */
@@ -89,22 +91,24 @@ struct ttmon_page_heat {
 /* One kept event of an allocation, decoded. */
 struct ttmon_aev {
 	uint64_t ts_ns;
-	uint8_t kind; /* enum ttmon_aev_kind */
-	uint8_t mem;  /* enum ttmon_mem of this allocation at that time (transfers) */
+	uint8_t kind;  /* enum ttmon_aev_kind */
+	uint8_t mem;   /* enum ttmon_mem of this allocation at that time (transfers) */
 	uint16_t bits; /* TTMON_B_* and TTMON_AB_* */
 	uint64_t bytes;
 	uint64_t offset; /* from the allocation's start */
 };
-#define TTMON_AEV_TABLE(X)                                                                            \
-	X(0, H2D, "h2d") X(1, D2H, "d2h") X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */ \
-	X(3, FROM_HOST, "h2h_src") X(4, TO_HOST, "h2h_dst") X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") \
-	X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch")   \
-	X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") X(13, UNREGISTER, "unregister")
+#define TTMON_AEV_TABLE(X)                                                                                            \
+	X(0, H2D, "h2d")                                                                                              \
+	X(1, D2H, "d2h") X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                   \
+		X(3, FROM_HOST, "h2h_src") X(4, TO_HOST, "h2h_dst") X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") \
+			X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch")  \
+				X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register")   \
+					X(13, UNREGISTER, "unregister")
 enum ttmon_aev_kind {
 #define X(id, NAME, name) TTMON_AEV_##NAME = id,
 	TTMON_AEV_TABLE(X)
 #undef X
-	TTMON_AEV_MAX
+		TTMON_AEV_MAX
 };
 #define TTMON_AB_STAGED	  (1 << 12) /* pageable: goes through the driver's pinned buffer */
 #define TTMON_AB_STRADDLE (1 << 13) /* the copy went on past the end of this allocation */
@@ -125,19 +129,19 @@ struct ttmon_proc {
 	char comm[TTMON_COMM_LEN + 1];
 	char *exe, *cmdline, *cgroup; /* owned, may be NULL; cmdline: NULs turned into spaces */
 
-	uint64_t pins;		       /* pinned allocations ever */
+	uint64_t pins;				  /* pinned allocations ever */
 	uint64_t pinned_pages, pinned_peak_pages; /* distinct pages: overlapping registrations count once */
 	uint64_t pinned_bytes, pinned_peak_bytes; /* as asked for */
 	uint64_t peak_ns;
-	uint64_t live;		       /* allocations now, mappings not counted */
-	uint64_t allocs, frees;	       /* calls that succeeded, by the API (not mmap) */
+	uint64_t live;		/* allocations now, mappings not counted */
+	uint64_t allocs, frees; /* calls that succeeded, by the API (not mmap) */
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
 	uint64_t kernels, graphs, graph_copies;
-	uint64_t captured;	       /* async copies into a capturing stream: not transfers */
-	uint64_t failed;	       /* calls that returned an error, see ttmon_history_errors() */
-	uint64_t unknown_frees;	       /* free of an address nobody allocated (older than the trace, or lost) */
-	uint64_t unmatched;	       /* transfers whose host address lies in nothing known, kept under a made-up mapping */
-	uint64_t findings[8];	       /* by enum ttmon_finding */
+	uint64_t captured;	/* async copies into a capturing stream: not transfers */
+	uint64_t failed;	/* calls that returned an error, see ttmon_history_errors() */
+	uint64_t unknown_frees; /* free of an address nobody allocated (older than the trace, or lost) */
+	uint64_t unmatched;	/* transfers whose host address lies in nothing known, kept under a made-up mapping */
+	uint64_t findings[8];	/* by enum ttmon_finding */
 };
 
 #define TTMON_FINDING_TABLE(X)                                                                                  \
@@ -145,13 +149,13 @@ struct ttmon_proc {
 	X(1, SLOW_PIN, "slow_pin", "a pin call took longer than 10 ms")                                         \
 	X(2, OVERLAP, "overlap", "a registration overlaps a live one")                                          \
 	X(3, TRUNCATED_BATCH, "truncated_batch", "a batched copy was longer than what is looked at")            \
-	X(4, FREE_BY_OTHER, "free_by_other", "memory was given to the wrong free function")                    \
+	X(4, FREE_BY_OTHER, "free_by_other", "memory was given to the wrong free function")                     \
 	X(5, FORK_PINNED, "fork_pinned", "a process forked while it held pinned memory (copy-on-write hazard)")
 enum ttmon_finding {
 #define X(id, NAME, name, help) TTMON_FINDING_##NAME = id,
 	TTMON_FINDING_TABLE(X)
 #undef X
-	TTMON_FINDING_MAX
+		TTMON_FINDING_MAX
 };
 const char *ttmon_finding_name(unsigned int finding);
 const char *ttmon_finding_help(unsigned int finding);
@@ -159,7 +163,7 @@ const char *ttmon_finding_help(unsigned int finding);
 /* What only an allocation that was transferred (or hinted at) has: a block of its own, made by the first event. */
 struct ttmon_traffic {
 	uint64_t bytes[TTMON_RDIR_MAX];
-	uint32_t copies[TTMON_RDIR_MAX]; /* transfers this took part in */
+	uint32_t copies[TTMON_RDIR_MAX];    /* transfers this took part in */
 	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event() */
 	uint64_t last_copy_ns;
 	struct ttmon_heat *heat; /* NULL until transferred; owned */
@@ -171,20 +175,20 @@ struct ttmon_traffic {
 struct ttmon_alloc {
 	uint64_t addr, size;
 	const struct ttmon_traffic *traffic; /* never NULL; all zero where nothing was moved */
-	uint32_t site;	      /* index; 0: no call site known (mappings, older than the trace, not resolved yet) */
+	uint32_t site; /* index; 0: no call site known (mappings, older than the trace, not resolved yet) */
 	uint8_t method : 4, end : 4; /* enum ttmon_method, enum ttmon_end */
-	uint8_t states, bits; /* TTMON_ST_*, TTMON_AL_* */
-	uint8_t seq_high;     /* bits 32..39 of its place in the order of allocations */
+	uint8_t states, bits;	     /* TTMON_ST_*, TTMON_AL_* */
+	uint8_t seq_high;	     /* bits 32..39 of its place in the order of allocations */
 	uint32_t seq_low;
-	uint32_t proc;	      /* index */
-	uint64_t alloc_ns;    /* at return */
-	uint64_t free_ns;     /* at the free's entry; 0: live */
-	uint64_t pin_ns;      /* duration of the call that made it */
-	uint64_t unpin_ns;    /* duration of the call that freed it */
-	char *name;	      /* mappings: path or "[heap]"; USDT: tag; NULL */
-	uint32_t ordinal;     /* 0, 1, ...: within (process, site, size) */
+	uint32_t proc;	   /* index */
+	uint64_t alloc_ns; /* at return */
+	uint64_t free_ns;  /* at the free's entry; 0: live */
+	uint64_t pin_ns;   /* duration of the call that made it */
+	uint64_t unpin_ns; /* duration of the call that freed it */
+	char *name;	   /* mappings: path or "[heap]"; USDT: tag; NULL */
+	uint32_t ordinal;  /* 0, 1, ...: within (process, site, size) */
 	uint32_t api_flags;
-	uint32_t gen;	      /* how often this address had been allocated before in the process */
+	uint32_t gen; /* how often this address had been allocated before in the process */
 	uint16_t fn;
 	int16_t device;
 };
@@ -210,16 +214,17 @@ struct ttmon_frame {
 
 /* A call site: frames outside CUDA and allocator objects, innermost first. Same key under ASLR and in another run. */
 struct ttmon_site {
-	uint64_t key;	  /* FNV-1a 64 over, per frame: build-id bytes (or the base name of the path) then the offset, little endian */
+	uint64_t
+		key; /* FNV-1a 64 over, per frame: build-id bytes (or the base name of the path) then the offset, little endian */
 	uint32_t nframes;
 	struct ttmon_frame *frames; /* owned by the history */
-	uint64_t allocs;  /* ever */
+	uint64_t allocs;	    /* ever */
 	uint64_t live, live_bytes, peak_bytes;
-	uint64_t bytes;	  /* asked for, in all */
+	uint64_t bytes; /* asked for, in all */
 	uint64_t min_size, max_size;
 	struct ttmon_xfer h2d[TTMON_MEM_MAX], d2h[TTMON_MEM_MAX];
-	uint64_t pin_ns;  /* time spent in pin and unpin calls */
-	uint64_t folded;  /* freed allocations folded in here */
+	uint64_t pin_ns;      /* time spent in pin and unpin calls */
+	uint64_t folded;      /* freed allocations folded in here */
 	uint32_t method_mask; /* 1 << method */
 };
 
@@ -238,13 +243,13 @@ const char *ttmon_advice_name(unsigned int advice); /* "keep", "pin", "unpin" */
 struct ttmon_spot {
 	uint32_t proc, site;
 	uint8_t method, advice;
-	uint32_t allocs;    /* allocations summed up in this line */
-	uint64_t size;	    /* of the largest */
-	uint64_t bytes;	    /* of all */
-	uint64_t copies;    /* to the device */
-	uint64_t copied;    /* bytes to the device */
-	uint64_t age_ns;    /* life time of the oldest */
-	int64_t gain_ns;    /* time saved by following the advice: copies x (pageable - pinned) - pinning; for unpin: the pinning time */
+	uint32_t allocs; /* allocations summed up in this line */
+	uint64_t size;	 /* of the largest */
+	uint64_t bytes;	 /* of all */
+	uint64_t copies; /* to the device */
+	uint64_t copied; /* bytes to the device */
+	uint64_t age_ns; /* life time of the oldest */
+	int64_t gain_ns; /* time saved by following the advice: copies x (pageable - pinned) - pinning; for unpin: the pinning time */
 	double confidence;  /* 0..1 */
 	uint64_t alloc_seq; /* one of them (ttmon_history_alloc) */
 };
@@ -254,12 +259,12 @@ struct ttmon_history_totals {
 	uint64_t allocs, frees, live, folded, evicted;
 	uint64_t events_kept, events_dropped;
 	uint64_t unknown_frees, unmatched, superseded, failed, captured;
-	uint64_t late;	  /* events that came late */
+	uint64_t late; /* events that came late */
 	uint64_t malformed_facts;
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
 	uint64_t kernels, graphs, graph_copies;
 	uint64_t no_memory; /* things not kept because memory ran out */
-	bool incomplete;  /* max_events, max_allocations, another bound or memory was hit */
+	bool incomplete;    /* max_events, max_allocations, another bound or memory was hit */
 };
 
 struct ttmon_error_count {

@@ -22,7 +22,8 @@
 #include "core/symtab.h"
 
 #define TTMON_PROCS_MAX (1u << 20)
-#define TTMON_FREED_KEPT 65536 /* service: freed allocations that wait for their folding; past this many the oldest go at once */
+#define TTMON_FREED_KEPT \
+	65536 /* service: freed allocations that wait for their folding; past this many the oldest go at once */
 #define TTMON_EXITED_KEPT \
 	4096 /* a service reuses the place of an exited process when this many younger ones are kept */
 #define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
@@ -281,6 +282,7 @@ struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint
 /* The same for a fact, which may be stamped a little after the end of the process it is about. */
 struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns);
 void ttmon_procs_proc(struct ttmon_history *h, const struct ttmon_ev_proc *ev);
+void ttmon_procs_gone(struct ttmon_history *h, const struct ttmon_ev_gone *ev);
 void ttmon_procs_exit(struct ttmon_history *h, const struct ttmon_ev_exit *ev);
 void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev);
 void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launches *ev);

@@ -22,7 +22,8 @@ struct ttmon_pipeline_cfg {
 struct ttmon_slot {
 	uint64_t no; /* covers [no, no + 1) ms of CLOCK_MONOTONIC */
 	uint32_t events, late, dropped;
-	uint32_t kernel_lost; /* records the kernel lost up to this slot, since the one before (from the running counts) */
+	uint32_t
+		kernel_lost; /* records the kernel lost up to this slot, since the one before (from the running counts) */
 	bool forced;
 	uint32_t allocs, frees;
 	uint64_t copies, bytes;
@@ -31,12 +32,12 @@ struct ttmon_slot {
 
 /* The accounting identity, all from the user side; attempted/lost come from the kernel's counters. */
 struct ttmon_accounting {
-	uint64_t decoded[TTMON_EV_MAX];		/* by kind, facts too */
-	uint64_t malformed[TTMON_DECODE_MAX];	/* by reason: records of the rings */
+	uint64_t decoded[TTMON_EV_MAX];		    /* by kind, facts too */
+	uint64_t malformed[TTMON_DECODE_MAX];	    /* by reason: records of the rings */
 	uint64_t malformed_facts[TTMON_DECODE_MAX]; /* by reason: records that claim to be facts */
-	uint64_t slotted, late, arena_full;	/* decoded kernel events = slotted + late + arena_full */
-	uint64_t facts;				/* decoded facts: applied at once, in no slot */
-	uint64_t closed, published, dropped;	/* slots: closed = published + dropped */
+	uint64_t slotted, late, arena_full;	    /* decoded kernel events = slotted + late + arena_full */
+	uint64_t facts;				    /* decoded facts: applied at once, in no slot */
+	uint64_t closed, published, dropped;	    /* slots: closed = published + dropped */
 	uint64_t forced;
 };
 

@@ -265,6 +265,14 @@ void ttmon_procs_proc(struct ttmon_history *h, const struct ttmon_ev_proc *ev)
 		proc_exec(h, p, ts_ns);
 }
 
+void ttmon_procs_gone(struct ttmon_history *h, const struct ttmon_ev_gone *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);
+
+	if (p)
+		proc_end(h, p, ev->h.ts_ns, 0);
+}
+
 void ttmon_procs_exit(struct ttmon_history *h, const struct ttmon_ev_exit *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);

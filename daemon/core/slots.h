@@ -30,9 +30,9 @@ struct ttmon_slots_cfg {
 struct ttmon_slot_view {
 	uint64_t no;
 	uint32_t events;
-	uint32_t late;	     /* of these, folded in late: their ts_ns is before the slot */
-	uint32_t lost;	     /* arena full: events of this slot that were dropped */
-	bool forced;	     /* closed because the window moved on, before the watermark had passed it */
+	uint32_t late; /* of these, folded in late: their ts_ns is before the slot */
+	uint32_t lost; /* arena full: events of this slot that were dropped */
+	bool forced;   /* closed because the window moved on, before the watermark had passed it */
 };
 
 struct ttmon_slots_ops {
@@ -48,7 +48,7 @@ struct ttmon_slots_stats {
 	uint64_t arena_full; /* dropped */
 	uint64_t closed;     /* slots */
 	uint64_t forced;
-	uint64_t sorted;     /* slots that needed more than insertion */
+	uint64_t sorted; /* slots that needed more than insertion */
 };
 
 int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_ops *ops, void *ctx,

@@ -44,7 +44,7 @@ struct ttmon_bpf {
 	uint8_t *stats;
 	size_t stats_bytes, stat_size;
 	bool attached[TTMON_PROG_MAX];
-	bool legacy; /* no uprobe_multi links */
+	bool legacy;			     /* no uprobe_multi links */
 	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
 };
 
@@ -53,7 +53,10 @@ struct row {
 	size_t off; /* of the program in the skeleton */
 	bool ret;
 };
-#define ROW(prog, k, r) { #prog, k, offsetof(struct ttmond_bpf, progs.prog), r }
+#define ROW(prog, k, r)                                              \
+	{                                                            \
+#prog, k, offsetof(struct ttmond_bpf, progs.prog), r \
+	}
 static const struct row rows[TTMON_PROG_MAX] = {
 	[TTMON_PROG_CALL] = ROW(cuda_call, "uprobe", false),
 	[TTMON_PROG_RETURN] = ROW(cuda_return, "uretprobe", true),
@@ -148,12 +151,13 @@ static bool has_uprobe_multi(void)
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_TRACE_UPROBE_MULTI);
-	_cleanup_close_ int prog = bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ttmon_probe", "GPL", insns, ARRAY_SIZE(insns), &opts);
+	_cleanup_close_ int prog =
+		bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ttmon_probe", "GPL", insns, ARRAY_SIZE(insns), &opts);
 	uint64_t offset = 0;
 	struct multi_attr attr = {
 		.prog_fd = (uint32_t)prog,
 		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
-		.path = (uintptr_t)"/",
+		.path = (uintptr_t) "/",
 		.offsets = (uintptr_t)&offset,
 		.cnt = 1,
 	};
@@ -169,9 +173,12 @@ static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
 		return 0;
 	err = ttmon_uprobe_legacy_new(bpf_map__fd(b->skel->maps.legacy_cookies), &b->uprobes);
 	if (err == -ENOENT)
-		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing");
+		snprintf(
+			why, n,
+			"this kernel has no uprobe_multi links, and tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing");
 	else if (err)
-		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs cannot be used: %s", strerror(-err));
+		snprintf(why, n, "this kernel has no uprobe_multi links, and tracefs cannot be used: %s",
+			 strerror(-err));
 	else
 		log_debug("no uprobe_multi links: uprobes through tracefs events");
 	return err;
@@ -207,7 +214,8 @@ static int make_rings(struct ttmon_bpf *b)
 			return err;
 	}
 	for (uint32_t cpu = 0; cpu < b->cpus; cpu++)
-		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.rings), &cpu, &b->ring_fds[cpu % b->nr_rings], BPF_ANY))
+		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.rings), &cpu, &b->ring_fds[cpu % b->nr_rings],
+					BPF_ANY))
 			return -errno;
 	return 0;
 }
@@ -296,13 +304,14 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 	configure(b);
 	err = ttmond_bpf__load(b->skel);
 	if (err) {
-		snprintf(why, n, "the kernel refused the BPF programs: %s (--log-level debug shows why)", strerror(-err));
+		snprintf(why, n, "the kernel refused the BPF programs: %s (--log-level debug shows why)",
+			 strerror(-err));
 		goto fail;
 	}
 	err = make_rings(b);
 	if (err) {
-		snprintf(why, n, "cannot make %u rings of %llu KiB: %s", b->nr_rings, (unsigned long long)cfg->ring_bytes / 1024,
-			 strerror(-err));
+		snprintf(why, n, "cannot make %u rings of %llu KiB: %s", b->nr_rings,
+			 (unsigned long long)cfg->ring_bytes / 1024, strerror(-err));
 		goto fail;
 	}
 	err = make_legacy(b, why, n);
@@ -327,14 +336,17 @@ int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
 
 		if (!wanted(&b->cfg, i))
 			continue;
-		link = (struct bpf_link **)((char *)&b->skel->links + (rows[i].off - offsetof(struct ttmond_bpf, progs)));
+		link = (struct bpf_link **)((char *)&b->skel->links +
+					    (rows[i].off - offsetof(struct ttmond_bpf, progs)));
 		*link = bpf_program__attach(program(b, i));
 		if (!*link) {
 			int err = -errno;
 
 			if (i >= TTMON_PROG_MMAP)
-				snprintf(why, n, "cannot attach %s: %s (is tracefs mounted? mount -t tracefs tracefs /sys/kernel/tracing; --no-mmap does without)",
-					 rows[i].name, strerror(-err));
+				snprintf(
+					why, n,
+					"cannot attach %s: %s (is tracefs mounted? mount -t tracefs tracefs /sys/kernel/tracing; --no-mmap does without)",
+					rows[i].name, strerror(-err));
 			else
 				snprintf(why, n, "cannot attach %s: %s", rows[i].name, strerror(-err));
 			return err;
@@ -404,8 +416,8 @@ void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_
 	}
 }
 
-static void tell_launches(const struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
-			  void *ctx)
+static void tell_launches(const struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
+			  void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
 {
 	struct sums {
 		uint64_t slot, kernels, graphs, graph_copies;
@@ -428,8 +440,8 @@ static void tell_launches(const struct ttmon_bpf *b, uint32_t tgid, uint64_t now
 	}
 }
 
-void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
-			     void *ctx)
+void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns,
+			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
 {
 	uint32_t key, *prev = NULL;
 
@@ -439,8 +451,8 @@ void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*
 	}
 }
 
-void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
-			     void *ctx)
+void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
+			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
 {
 	tell_launches(b, tgid, now_ns, cb, ctx);
 	bpf_map_delete_elem(bpf_map__fd(b->skel->maps.launches), &tgid);

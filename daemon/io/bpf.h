@@ -17,13 +17,13 @@ struct ttmon_bpf;
 
 /* --alloc-fn and --free-fn: which arguments mean what. */
 struct ttmon_user_row {
-	uint8_t cls; /* TTMON_CLS_ALLOC (out argument), TTMON_CLS_ALLOC_RET or TTMON_CLS_FREE */
+	uint8_t cls;	    /* TTMON_CLS_ALLOC (out argument), TTMON_CLS_ALLOC_RET or TTMON_CLS_FREE */
 	uint8_t arg0, arg1; /* ALLOC: out, size; ALLOC_RET: 0, size; FREE: pointer, 0. 1-based */
 };
 
 struct ttmon_bpf_cfg {
-	bool all;	    /* every process, not only those added */
-	bool mmap;	    /* system-call tracepoints for mappings */
+	bool all;  /* every process, not only those added */
+	bool mmap; /* system-call tracepoints for mappings */
 	bool no_returns;
 	uint32_t stack_frames;
 	uint64_t ring_bytes; /* per CPU, rounded up to a power of two of at least a page */
@@ -74,12 +74,13 @@ bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid);
 /* Processes being traced now. cb may call ttmon_bpf_del_pid(). */
 void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* Launch sums of every process and CPU, as facts TTMON_EV_LAUNCH_SUMS. */
-void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns,
+			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
 /* Those of one process that has ended, which are then forgotten. */
-void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
-			     void *ctx);
+void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
+			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
 
-uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b); /* possible CPUs */
+uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b);  /* possible CPUs */
 uint32_t ttmon_bpf_rings(const struct ttmon_bpf *b); /* one for each CPU that was online at the start */
 struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t i);
 int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t i); /* for epoll: forced wakeups of a filling ring */

@@ -14,13 +14,14 @@
 #define TTMON_DB_VERSION 1
 
 struct ttmon_db_meta {
-	const char *version;  /* of ttmond */
+	const char *version;	   /* of ttmond */
 	uint64_t start_ns, end_ns; /* capture window, CLOCK_MONOTONIC */
-	bool trace_only;      /* no advice in it */
-	bool cut;	      /* replayed from a recording that was cut off, or written while the trace goes on */
+	bool trace_only;	   /* no advice in it */
+	bool cut;		   /* replayed from a recording that was cut off, or written while the trace goes on */
 };
 
 /* 0, or -errno with the reason already in one line of text in why (size n): the caller logs it once. */
-int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why, size_t n) _must_check;
+int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why,
+		   size_t n) _must_check;
 
 #endif

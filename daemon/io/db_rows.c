@@ -364,7 +364,8 @@ static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 		ttmon_jsonw_key(w, "page_heat");
 		ttmon_jsonw_open(w, '{');
 		key_num(w, "group_bytes", a->traffic->page_heat->group_bytes);
-		key_counts(w, "copies", a->traffic->page_heat->copies, used(a->traffic->page_heat->copies, TTMON_PAGE_GROUPS));
+		key_counts(w, "copies", a->traffic->page_heat->copies,
+			   used(a->traffic->page_heat->copies, TTMON_PAGE_GROUPS));
 		ttmon_jsonw_close(w, '}');
 	}
 }

@@ -202,7 +202,8 @@ int ttmon_discover_scan(struct ttmon_discover *d)
 		struct ttmon_listing *l = NULL;
 
 		/* A process that went away meanwhile is no error. */
-		if (isdigit((unsigned char)ent->d_name[0]) && !listing_read((uint32_t)strtoul(ent->d_name, NULL, 10), &l))
+		if (isdigit((unsigned char)ent->d_name[0]) &&
+		    !listing_read((uint32_t)strtoul(ent->d_name, NULL, 10), &l))
 			listing_look(d, l, false);
 		listing_free(l);
 	}
@@ -324,6 +325,14 @@ void ttmon_discover_sweep(struct ttmon_discover *d)
 	dead.n = dead.alive = 0;
 	twalk(d->processes, find_dead);
 	for (size_t i = 0; i < dead.n; i++) {
+		struct ttmon_ev_gone e = {
+			.h = { .ts_ns = ttmon_mono_ns(),
+			       .kind = TTMON_EV_GONE,
+			       .cpu = TTMON_CPU_DAEMON,
+			       .tgid = dead.tgids[i] },
+		};
+
+		d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 		ttmon_discover_forget(d, dead.tgids[i]);
 		ttmon_bpf_take_launches(d->cfg.bpf, dead.tgids[i], ttmon_mono_ns(), d->cfg.fact, d->cfg.ctx);
 	}

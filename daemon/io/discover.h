@@ -33,7 +33,8 @@ struct ttmon_discover_cfg {
 int ttmon_discover_new(const struct ttmon_discover_cfg *cfg, struct ttmon_discover **ret) _must_check;
 void ttmon_discover_free(struct ttmon_discover *d); /* detaches everything */
 /* From now on facts go here: at the end, when the hot thread is gone. */
-void ttmon_discover_redirect(struct ttmon_discover *d, void (*fact)(void *ctx, const void *rec, size_t size), void *ctx);
+void ttmon_discover_redirect(struct ttmon_discover *d, void (*fact)(void *ctx, const void *rec, size_t size),
+			     void *ctx);
 
 /* Every process of the host: find and probe the objects they have mapped. */
 int ttmon_discover_scan(struct ttmon_discover *d) _must_check;
@@ -73,7 +74,8 @@ struct ttmon_object_state {
 	uint64_t mapped_ns, active_ns;
 	bool held;
 };
-void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o), void *ctx);
+void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o),
+			 void *ctx);
 /* Probes attached in all, and how many of them are single-stepped. */
 void ttmon_discover_counts(const struct ttmon_discover *d, size_t *objects, size_t *attached, size_t *single_step);
 

@@ -35,12 +35,12 @@ struct process {
 
 struct ttmon_discover {
 	struct ttmon_discover_cfg cfg;
-	void *aliases;	 /* tsearch trees */
+	void *aliases; /* tsearch trees */
 	void *objects;
 	void *processes;
 	struct object *list;
 	uint32_t next_id;
-	uint32_t nr_open;    /* fds of objects without probes */
+	uint32_t nr_open; /* fds of objects without probes */
 	uint32_t nr_objects;
 };
 
@@ -52,7 +52,8 @@ struct mapping {
 };
 
 /* The file behind a mapping, read and probed if it is new. NULL: it cannot be opened, or is another file by now. */
-struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m, uint64_t mapped_ns);
+struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m,
+				       uint64_t mapped_ns);
 /* The file behind an fd, which is taken. */
 struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd, const char *path, uint64_t mapped_ns, bool held);
 /* A traced process maps it: its symbols are wanted later, when the process may be gone. */

@@ -17,7 +17,7 @@
 #include "util/log.h"
 
 /* Objects of traced processes are kept open for their symbols; past this many they are opened again by path when asked for. */
-#define MAX_OPEN 4096
+#define MAX_OPEN    4096
 #define MAX_OBJECTS 32768
 
 static int cmp_alias(const void *a, const void *b)
@@ -53,20 +53,26 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 	if (o->id)
 		return;
 	o->id = d->next_id++;
-	ttmon_fact_object(d->cfg.fact, d->cfg.ctx, &(struct ttmon_object){
-		.id = o->id,
-		.flags = (o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV) && !(o->elf.kind & TTMON_OBJ_STATIC_RT) ? TTMON_OBJ_CUDA : 0) |
-			 (o->probed ? TTMON_OBJ_PROBED : 0),
-		.build_id_len = o->elf.build_id_len,
-		.path = o->path,
-	}, o->elf.build_id, o->dev, o->ino);
+	ttmon_fact_object(d->cfg.fact, d->cfg.ctx,
+			  &(struct ttmon_object){
+				  .id = o->id,
+				  .flags = (o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV) &&
+							    !(o->elf.kind & TTMON_OBJ_STATIC_RT)
+						    ? TTMON_OBJ_CUDA
+						    : 0) |
+					   (o->probed ? TTMON_OBJ_PROBED : 0),
+				  .build_id_len = o->elf.build_id_len,
+				  .path = o->path,
+			  },
+			  o->elf.build_id, o->dev, o->ino);
 }
 
 static void attach(struct ttmon_discover *d, struct object *o)
 {
 	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
 		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
-			log_warn("%s holds a CUDA runtime without symbols: its calls are seen at driver level only", o->path);
+			log_warn("%s holds a CUDA runtime without symbols: its calls are seen at driver level only",
+				 o->path);
 		return;
 	}
 	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &d->cfg.probes, &o->probes);
@@ -78,11 +84,12 @@ static void attach(struct ttmon_discover *d, struct object *o)
 	o->active_ns = ttmon_mono_ns();
 	for (size_t i = 0; i < o->probes.n; i++)
 		if (o->probes.probes[i].state == TTMON_PROBE_FAILED)
-			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path, o->probes.probes[i].symbol,
-				 ttmon_probe_reason(o->probes.probes[i].err));
+			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path,
+				 o->probes.probes[i].symbol, ttmon_probe_reason(o->probes.probes[i].err));
 	if (o->probes.single_step)
-		log_info("%s: %zu of %zu probed functions begin with an instruction that must be single-stepped (about 10 times dearer)",
-			 o->path, o->probes.single_step, o->probes.attached);
+		log_info(
+			"%s: %zu of %zu probed functions begin with an instruction that must be single-stepped (about 10 times dearer)",
+			o->path, o->probes.single_step, o->probes.attached);
 	log_debug("%s: %zu probes", o->path, o->probes.attached);
 }
 
@@ -202,7 +209,8 @@ static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end, const char 
 	char path[4096 + 64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start, (unsigned long long)end);
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start,
+		 (unsigned long long)end);
 	fd = open_regular(path);
 	if (fd >= 0 || name[0] != '/')
 		return fd;
@@ -214,7 +222,8 @@ static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end, const char 
 	return open_regular(name);
 }
 
-struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m, uint64_t mapped_ns)
+struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m,
+				       uint64_t mapped_ns)
 {
 	struct alias key = { m->major, m->minor, m->ino, NULL }, **found, *a;
 	struct object *o;
@@ -224,7 +233,8 @@ struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, 
 	if (!m->ino)
 		return NULL;
 	found = tfind(&key, &d->aliases, cmp_alias);
-	if (found && (*found)->object->fd >= 0 && !fstat((*found)->object->fd, &st) && !overwritten((*found)->object, &st))
+	if (found && (*found)->object->fd >= 0 && !fstat((*found)->object->fd, &st) &&
+	    !overwritten((*found)->object, &st))
 		return (*found)->object;
 	fd = open_mapping(tgid, m->start, m->end, m->name);
 	if (fd < 0)
@@ -281,7 +291,8 @@ static void on_symbol(void *ctx, size_t i, const char *name, uint64_t delta)
 {
 	struct symbol_ctx *s = ctx;
 
-	ttmon_fact_symbol(s->d->cfg.fact, s->d->cfg.ctx, ttmon_mono_ns(), s->object, s->offsets[i], name ? name : "", delta);
+	ttmon_fact_symbol(s->d->cfg.fact, s->d->cfg.ctx, ttmon_mono_ns(), s->object, s->offsets[i], name ? name : "",
+			  delta);
 }
 
 static int cmp_frame(const void *a, const void *b)
@@ -347,7 +358,8 @@ static bool mapped_by_someone(const struct object *o)
 
 	while (dir && !yes && (ent = readdir(dir)))
 		if (isdigit((unsigned char)ent->d_name[0]))
-			yes = ttmon_maps_read("/proc", (uint32_t)strtoul(ent->d_name, NULL, 10), maps_it, (void *)o) == 1;
+			yes = ttmon_maps_read("/proc", (uint32_t)strtoul(ent->d_name, NULL, 10), maps_it, (void *)o) ==
+			      1;
 	if (dir)
 		closedir(dir);
 	return yes;
@@ -428,7 +440,8 @@ void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 		forget_idle(d);
 }
 
-void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o), void *ctx)
+void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o),
+			 void *ctx)
 {
 	for (const struct object *o = d->list; o; o = o->next) {
 		struct ttmon_object_state s = {

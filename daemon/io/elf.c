@@ -94,7 +94,8 @@ static int read_sections(struct ttmon_elf *e, const Elf64_Ehdr *eh)
 	for (size_t i = 0; i < e->nr_sh; i++) {
 		const Elf64_Shdr *sh = &e->sh[i];
 
-		if (sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL && !within(sh->sh_offset, sh->sh_size, e->size))
+		if (sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL &&
+		    !within(sh->sh_offset, sh->sh_size, e->size))
 			return -EBADMSG;
 	}
 	return 0;
@@ -148,8 +149,8 @@ int ttmon_elf_open(int fd, struct ttmon_elf *e)
 	err = ttmon_elf_pread(&tmp, 0, &eh, sizeof(eh));
 	if (err)
 		return err;
-	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != OUR_DATA ||
-	    eh.e_machine != OUR_MACHINE)
+	if (memcmp(eh.e_ident, ELFMAG, SELFMAG) || eh.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    eh.e_ident[EI_DATA] != OUR_DATA || eh.e_machine != OUR_MACHINE)
 		return -ENOEXEC;
 	if (eh.e_ident[EI_VERSION] != EV_CURRENT)
 		return -EBADMSG;

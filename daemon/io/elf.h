@@ -50,7 +50,8 @@ int ttmon_elf_pread(struct ttmon_elf *e, uint64_t off, void *buf, size_t n) _mus
  * range. unit: fresh is a multiple of it. Stops early, and quietly, when the budget is used up. cb != 0 stops and is returned.
  */
 typedef int (*ttmon_elf_piece_fn)(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos);
-int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit, ttmon_elf_piece_fn cb, void *ctx) _must_check;
+int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit, ttmon_elf_piece_fn cb,
+		   void *ctx) _must_check;
 
 /* Every defined function (STT_FUNC, in a section) of a symbol table, TTMON_ELF_MAX_SYMS entries at most. */
 typedef int (*ttmon_elf_func_fn)(void *ctx, const Elf64_Sym *sym);

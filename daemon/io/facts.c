@@ -19,7 +19,8 @@ static void send_text(ttmon_fact_fn fn, void *ctx, void *rec, size_t text_off, c
 	fn(ctx, rec, size);
 }
 
-void ttmon_fact_object(ttmon_fact_fn fn, void *ctx, const struct ttmon_object *o, const uint8_t *build_id, uint64_t dev, uint64_t ino)
+void ttmon_fact_object(ttmon_fact_fn fn, void *ctx, const struct ttmon_object *o, const uint8_t *build_id, uint64_t dev,
+		       uint64_t ino)
 {
 	union {
 		struct ttmon_ev_object e;
@@ -39,8 +40,8 @@ void ttmon_fact_object(ttmon_fact_fn fn, void *ctx, const struct ttmon_object *o
 	send_text(fn, ctx, &u, offsetof(struct ttmon_ev_object, path), o->path, len);
 }
 
-void ttmon_fact_map(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid, uint32_t tid, const struct ttmon_mapping *m,
-		    uint32_t object)
+void ttmon_fact_map(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid, uint32_t tid,
+		    const struct ttmon_mapping *m, uint32_t object)
 {
 	union {
 		struct ttmon_ev_map e;
@@ -61,7 +62,8 @@ void ttmon_fact_map(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid, 
 	send_text(fn, ctx, &u, offsetof(struct ttmon_ev_map, name), m->name, len);
 }
 
-void ttmon_fact_symbol(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t object, uint64_t offset, const char *name, uint64_t delta)
+void ttmon_fact_symbol(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t object, uint64_t offset, const char *name,
+		       uint64_t delta)
 {
 	union {
 		struct ttmon_ev_symbol e;
@@ -79,7 +81,8 @@ void ttmon_fact_symbol(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t obj
 	send_text(fn, ctx, &u, offsetof(struct ttmon_ev_symbol, name), name, len);
 }
 
-static void tell_text(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid, enum ttmon_text what, const char *text, size_t len)
+static void tell_text(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid, enum ttmon_text what,
+		      const char *text, size_t len)
 {
 	union {
 		struct ttmon_ev_text e;

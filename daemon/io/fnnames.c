@@ -13,7 +13,7 @@ const struct ttmon_fnname ttmon_fnnames[] = {
 	{ #symbol, sizeof(#symbol) - 1, TTMON_LIB_##lib, TTMON_##versions, id },
 	TTMON_FN_TABLE(F)
 #undef F
-	{ "cudaLaunchCooperativeKernelMultiDevice", 38, TTMON_LIB_NONE, TTMON_V1, 0 },
+		{ "cudaLaunchCooperativeKernelMultiDevice", 38, TTMON_LIB_NONE, TTMON_V1, 0 },
 };
 /* No name is shorter: spares most strings that merely begin alike the way through the table. */
 #define SHORTEST (sizeof("cudaFree") - 1)

@@ -13,7 +13,8 @@
 /* push reg, jmp, call and nop in the one-byte opcode map; jcc rel8. */
 static bool one_byte(uint8_t op)
 {
-	return (op >= 0x50 && op <= 0x57) || (op >= 0x70 && op <= 0x7f) || op == 0x90 || op == 0xe8 || op == 0xe9 || op == 0xeb;
+	return (op >= 0x50 && op <= 0x57) || (op >= 0x70 && op <= 0x7f) || op == 0x90 || op == 0xe8 || op == 0xe9 ||
+	       op == 0xeb;
 }
 
 bool ttmon_probe_is_emulated(const uint8_t *insn, size_t n, uint16_t machine)

@@ -89,7 +89,8 @@ static bool parse_line(const char *line, size_t len, struct ttmon_mapping *m, ch
 
 	if (!number(&c, 16, '-', &m->start) || !number(&c, 16, ' ', &m->end) || m->start >= m->end)
 		return false;
-	if (!flag(&c, 'r', '-', &r) || !flag(&c, 'w', '-', &w) || !flag(&c, 'x', '-', &x) || !flag(&c, 's', 'p', &m->shared))
+	if (!flag(&c, 'r', '-', &r) || !flag(&c, 'w', '-', &w) || !flag(&c, 'x', '-', &x) ||
+	    !flag(&c, 's', 'p', &m->shared))
 		return false;
 	if (c.p == c.end || *c.p++ != ' ')
 		return false;
@@ -104,7 +105,8 @@ static bool parse_line(const char *line, size_t len, struct ttmon_mapping *m, ch
 	return number(&c, 10, 0, &m->ino) && parse_name(&c, name, size, &m->deleted);
 }
 
-int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx, uint64_t *bad)
+int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx,
+		     uint64_t *bad)
 {
 	const char *p = text, *end = text + n;
 	char name[PATH_MAX + 32];
@@ -128,7 +130,8 @@ int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const stru
 }
 
 /* Parse what is there of whole lines and move the rest to the front. */
-static int parse_lines(char *buf, size_t *have, bool *skip, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx)
+static int parse_lines(char *buf, size_t *have, bool *skip, int (*cb)(void *ctx, const struct ttmon_mapping *m),
+		       void *ctx)
 {
 	char *last = memrchr(buf, '\n', *have);
 	size_t done, from = 0;

@@ -21,7 +21,7 @@
 
 /* A string of the string table at hand that ends in, or is, a name we want. */
 struct candidate {
-	uint32_t at; /* st_name of a symbol with this name */
+	uint32_t at;  /* st_name of a symbol with this name */
 	uint16_t row; /* the first row with this base name, or USER_ROW + i */
 	uint8_t version;
 	char symbol[64];
@@ -424,7 +424,8 @@ static int usdt_note(struct reader *r, const struct ttmon_elf_note *note)
 		str[i] = p;
 		p = nul + 1;
 	}
-	if (strcmp(str[0], "ttmon") || (strcmp(str[1], "alloc") && strcmp(str[1], "free")) || strlen(str[2]) >= sizeof(u.args))
+	if (strcmp(str[0], "ttmon") || (strcmp(str[1], "alloc") && strcmp(str[1], "free")) ||
+	    strlen(str[2]) >= sizeof(u.args))
 		return 0;
 	/* A prelinker moves sections but not the addresses in notes; by how much, the base section tells. */
 	if (r->stapsdt_base) {
@@ -458,7 +459,8 @@ static int note_found(void *ctx, const struct ttmon_elf_note *note)
 
 	if (note->type == 3 && note_named(note, "stapsdt"))
 		return usdt_note(r, note);
-	if (note->type == NT_GNU_BUILD_ID && note_named(note, ELF_NOTE_GNU) && !r->info.build_id_len && note->desc_len) {
+	if (note->type == NT_GNU_BUILD_ID && note_named(note, ELF_NOTE_GNU) && !r->info.build_id_len &&
+	    note->desc_len) {
 		r->info.build_id_len = (uint8_t)MIN(note->desc_len, sizeof(r->info.build_id));
 		memcpy(r->info.build_id, note->desc, r->info.build_id_len);
 	}
@@ -527,7 +529,8 @@ static bool lib_matches(const char *lib, const char *base)
 	return !base[n] || starts_with(base + n, ".so") || (n > 3 && !strcmp(lib + n - 3, ".so") && base[n] == '.');
 }
 
-int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user, struct ttmon_elf_info *ret)
+int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,
+		   struct ttmon_elf_info *ret)
 {
 	_cleanup_(reader_fini) struct reader r = { .elf.fd = -1, .base = base };
 	struct ttmon_user_fn wanted[TTMON_FN_USER_MAX];

@@ -27,20 +27,20 @@ struct ttmon_target {
 
 /* A USDT point ttmon:alloc / ttmon:free. */
 struct ttmon_usdt {
-	uint64_t offset;     /* file offset of the nop */
-	uint64_t sema;	     /* file offset of the semaphore, 0: none */
+	uint64_t offset; /* file offset of the nop */
+	uint64_t sema;	 /* file offset of the semaphore, 0: none */
 	bool is_free;
-	char args[128];	     /* argument string of the note, e.g. "8@%rdi 8@%rsi 8@$0" */
+	char args[128]; /* argument string of the note, e.g. "8@%rdi 8@%rsi 8@$0" */
 };
 
-#define TTMON_OBJ_IS_RT	     (1 << 0) /* has CUDA runtime functions (a libcudart, or a static one with symbols) */
-#define TTMON_OBJ_IS_DRV     (1 << 1) /* is the CUDA driver */
+#define TTMON_OBJ_IS_RT	      (1 << 0) /* has CUDA runtime functions (a libcudart, or a static one with symbols) */
+#define TTMON_OBJ_IS_DRV      (1 << 1) /* is the CUDA driver */
 #define TTMON_OBJ_STRIPPED_RT (1 << 2) /* embeds a CUDA runtime without symbols: only the driver level can be seen */
-#define TTMON_OBJ_STATIC_RT  (1 << 3) /* the runtime functions are local symbols of a program or another library */
+#define TTMON_OBJ_STATIC_RT   (1 << 3) /* the runtime functions are local symbols of a program or another library */
 
 /* What one ELF file has for us. */
 struct ttmon_elf_info {
-	uint32_t kind; /* TTMON_OBJ_IS_* */
+	uint32_t kind;	   /* TTMON_OBJ_IS_* */
 	uint32_t rt_major; /* 11, 12, 13 from the soname or the symbol versions; 0: unknown */
 	uint16_t machine;  /* EM_* */
 	uint8_t build_id[TTMON_BUILD_ID];
@@ -65,7 +65,8 @@ struct ttmon_user_fn {
  * Non-ELF: -ENOEXEC. Damaged or hostile: -EBADMSG. Other machine than ours: -ENOEXEC. A file with nothing for us is 0 with
  * nr_targets 0. Cheap for the common case of a library that has nothing: only section headers and string tables of symbols are read.
  */
-int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user, struct ttmon_elf_info *ret) _must_check;
+int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,
+		   struct ttmon_elf_info *ret) _must_check;
 
 /* Function that holds a file offset: name into buf, *delta from its start. -ENOENT: no symbol covers it. */
 int ttmon_elf_symbol(int fd, uint64_t offset, char *buf, size_t n, uint64_t *delta) _must_check;
@@ -79,15 +80,17 @@ bool ttmon_probe_is_emulated(const uint8_t *insn, size_t n, uint16_t machine);
 /* One line of /proc/PID/maps. */
 struct ttmon_mapping {
 	uint64_t start, end, pgoff;
-	uint32_t prot; /* PROT_* */
+	uint32_t prot;	      /* PROT_* */
 	bool shared, deleted; /* "(deleted)" taken off the name */
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
 	const char *name; /* "" when anonymous; valid during the callback; octal escapes (\012) undone */
 };
 /* Parse text in the format of /proc/PID/maps (proc_pid_maps(5)). Lines that do not parse are counted in *bad and skipped. cb != 0 stops and is returned. */
-int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx, uint64_t *bad);
+int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx,
+		     uint64_t *bad);
 /* Read and parse /proc/PID/maps of a live process. -ESRCH when it is gone. */
-int ttmon_maps_read(const char *proc_root, uint32_t pid, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx) _must_check;
+int ttmon_maps_read(const char *proc_root, uint32_t pid, int (*cb)(void *ctx, const struct ttmon_mapping *m),
+		    void *ctx) _must_check;
 
 #endif

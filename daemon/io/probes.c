@@ -53,7 +53,8 @@ static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *in
 		if (p->probes[i].prog != entry)
 			continue;
 		which[set->n] = i;
-		set->offsets[set->n] = i < info->nr_targets ? info->targets[i].offset : info->usdts[i - info->nr_targets].offset;
+		set->offsets[set->n] =
+			i < info->nr_targets ? info->targets[i].offset : info->usdts[i - info->nr_targets].offset;
 		set->cookies[set->n++] = cookies[i];
 	}
 	return 0;
@@ -131,8 +132,8 @@ static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link)
  * The return link first: a return without its entry is ignored, an entry without its return would stay in flight. Returns the last error;
  * every function of the set has its state.
  */
-static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const struct ttmon_uprobe_set *set, const size_t *which,
-		      bool returns)
+static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const struct ttmon_uprobe_set *set,
+		      const size_t *which, bool returns)
 {
 	bool pair = returns && (set->prog == TTMON_PROG_CALL || set->prog == TTMON_PROG_USER_CALL);
 	struct ttmon_uprobe_set part = *set;
@@ -173,8 +174,8 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 	return err2 ? err2 : err;
 }
 
-int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info, const struct ttmon_probes_opts *opts,
-			struct ttmon_probes *ret)
+int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
+			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret)
 {
 	struct ttmon_probes p = { .bpf = b, .n = info->nr_targets + info->nr_usdts };
 	_cleanup_free_ uint64_t *cookies = calloc(p.n + 1, sizeof(*cookies));

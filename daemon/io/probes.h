@@ -41,8 +41,8 @@ struct ttmon_probes {
 
 /* Attach everything in info that has a program. A multi link is all or nothing: where the kernel refuses one, halves are tried, so that
  * only the functions it cannot probe are left in state FAILED, with the reason. -errno only when nothing could be attached. */
-int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info, const struct ttmon_probes_opts *opts,
-			struct ttmon_probes *ret) _must_check;
+int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
+			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret) _must_check;
 void ttmon_probes_detach(struct ttmon_probes *p);
 
 #endif

@@ -32,7 +32,8 @@ int ttmon_rec_reader_open(const char *path, struct ttmon_rec_reader **ret) _must
 uint32_t ttmon_rec_reader_cpus(const struct ttmon_rec_reader *r);
 /* Feed the whole file. 0: complete, -ENODATA: cut off (all that was readable was fed), -EBADMSG: damaged in the middle (fed up to there).
  * *end_ns: time to finish with. dropped: records missing in it. */
-int ttmon_rec_replay(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, uint64_t *end_ns, uint64_t *dropped) _must_check;
+int ttmon_rec_replay(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, uint64_t *end_ns,
+		     uint64_t *dropped) _must_check;
 void ttmon_rec_reader_free(struct ttmon_rec_reader *r);
 
 #endif

@@ -37,7 +37,8 @@ void ttmon_ring_unmap(struct ttmon_ring *r)
 	memset(r, 0, sizeof(*r));
 }
 
-bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
+bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx, const void *rec, size_t size),
+		      void *ctx)
 {
 	uint64_t pos = *r->consumer;
 	bool reached = true;

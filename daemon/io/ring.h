@@ -35,6 +35,7 @@ static inline uint64_t ttmon_ring_used(const struct ttmon_ring *r)
  * Hand every record before position upto to cb and give its space back. Returns true when upto was reached, false when it stopped at a
  * record that is reserved but not yet submitted (its task was preempted, or stopped, in between).
  */
-bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx, const void *rec, size_t size),
+		      void *ctx);
 
 #endif

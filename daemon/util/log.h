@@ -24,11 +24,11 @@ void ttmon_log_live(const char *line);
 #define log_debug(...) ttmon_log(TTMON_LOG_DEBUG, __VA_ARGS__)
 
 /* Log an error and give its number back: return log_error_r(-ENOMEM, "cannot ..."). */
-#define log_error_r(err, ...)          \
-	({                             \
-		int err_ = (err);      \
+#define log_error_r(err, ...)           \
+	({                              \
+		int err_ = (err);       \
 		log_error(__VA_ARGS__); \
-		err_;                  \
+		err_;                   \
 	})
 
 #endif

@@ -17,7 +17,7 @@
 #define ARRAY_SIZE(a)	   (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)	   ((a) < (b) ? (a) : (b))
 #define MAX(a, b)	   ((a) > (b) ? (a) : (b))
-#define ROUND_UP(x, a)	   (((x) + (a) - 1) / (a) * (a))
+#define ROUND_UP(x, a)	   (((x) + (a)-1) / (a) * (a))
 
 #define NSEC_PER_SEC 1000000000ULL
 #define NSEC_PER_MS  1000000ULL
@@ -30,17 +30,17 @@ static inline bool ttmon_before(uint64_t a, uint64_t b)
 }
 
 /* Hand an owned pointer or fd on, so that the cleanup attribute leaves it alone. */
-#define TAKE_PTR(p)                        \
-	({                                 \
+#define TAKE_PTR(p)                         \
+	({                                  \
 		__typeof__(p) taken_ = (p); \
-		(p) = NULL;                \
-		taken_;                    \
+		(p) = NULL;                 \
+		taken_;                     \
 	})
-#define TAKE_FD(fd)             \
-	({                      \
+#define TAKE_FD(fd)                \
+	({                         \
 		int taken_ = (fd); \
-		(fd) = -1;      \
-		taken_;         \
+		(fd) = -1;         \
+		taken_;            \
 	})
 
 static inline void ttmon_freep(void *p)
@@ -64,9 +64,9 @@ static inline void ttmon_fclosep(FILE **f)
 		fclose(*f);
 }
 
-#define _cleanup_(fn)  __attribute__((cleanup(fn)))
-#define _cleanup_free_ _cleanup_(ttmon_freep)
-#define _cleanup_close_ _cleanup_(ttmon_closep)
+#define _cleanup_(fn)	 __attribute__((cleanup(fn)))
+#define _cleanup_free_	 _cleanup_(ttmon_freep)
+#define _cleanup_close_	 _cleanup_(ttmon_closep)
 #define _cleanup_fclose_ _cleanup_(ttmon_fclosep)
 
 #endif

@@ -27,39 +27,40 @@
  * X(id, NAME, struct, help). The struct is the whole record. Kinds whose record ends in a flexible array say how long
  * they are in the record itself; see ttmon_event_min_size().
  */
-#define TTMON_EVENT_TABLE(X)                                                                              \
-	X(1, PROC, ttmon_ev_proc, "process seen for the first time, forked or exec'd")                    \
-	X(2, EXIT, ttmon_ev_exit, "last thread of a process exited")                                      \
-	X(3, ALLOC, ttmon_ev_alloc, "allocation or registration returned")                                \
-	X(4, FREE, ttmon_ev_free, "free or unregister returned")                                          \
-	X(5, COPY, ttmon_ev_copy, "transfer of contiguous bytes")                                         \
-	X(6, COPY_RECT, ttmon_ev_copy_rect, "transfer of a 2D or 3D region")                              \
-	X(7, HINT, ttmon_ev_hint, "prefetch, advice or device pointer asked for a range")                 \
-	X(8, RESET, ttmon_ev_reset, "device reset or context destroyed: implicit free of all it held")    \
-	X(9, LAUNCHES, ttmon_ev_launches, "kernel and graph launches of a process on one CPU, cumulative") \
-	X(10, MMAP, ttmon_ev_mmap, "mmap returned")                                                       \
-	X(11, MUNMAP, ttmon_ev_munmap, "munmap entered")                                                  \
-	X(12, MREMAP, ttmon_ev_mremap, "mremap returned")                                                 \
-	X(13, BRK, ttmon_ev_brk, "brk returned")                                                          \
-	X(14, TAG, ttmon_ev_tag, "name that the program gave to an allocation (USDT ttmon:alloc)")         \
-	X(15, COPY_SITE, ttmon_ev_copy_site, "who copies from a piece of host memory, at the first copy from there")   \
-	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")               \
-	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                \
-	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                 \
-	X(67, MAP, ttmon_ev_map, "one mapping of a process, from /proc/PID/maps or a perf MMAP2 record")   \
-	X(68, SYMBOL, ttmon_ev_symbol, "name of the function at an object's file offset")                 \
-	X(69, BLIND, ttmon_ev_blind, "time between an object's mapping and its probes being active")      \
-	X(70, LOST, ttmon_ev_lost, "kernel counters at a point in time, one CPU and kind")                \
-	X(71, MAPS_DONE, ttmon_ev_maps_done, "end of a full list of a process's mappings")                  \
-	X(72, LAUNCH_SUMS, ttmon_ev_launch_sums, "LAUNCHES as read by the daemon, for what no later record told")
+#define TTMON_EVENT_TABLE(X)                                                                                         \
+	X(1, PROC, ttmon_ev_proc, "process seen for the first time, forked or exec'd")                               \
+	X(2, EXIT, ttmon_ev_exit, "last thread of a process exited")                                                 \
+	X(3, ALLOC, ttmon_ev_alloc, "allocation or registration returned")                                           \
+	X(4, FREE, ttmon_ev_free, "free or unregister returned")                                                     \
+	X(5, COPY, ttmon_ev_copy, "transfer of contiguous bytes")                                                    \
+	X(6, COPY_RECT, ttmon_ev_copy_rect, "transfer of a 2D or 3D region")                                         \
+	X(7, HINT, ttmon_ev_hint, "prefetch, advice or device pointer asked for a range")                            \
+	X(8, RESET, ttmon_ev_reset, "device reset or context destroyed: implicit free of all it held")               \
+	X(9, LAUNCHES, ttmon_ev_launches, "kernel and graph launches of a process on one CPU, cumulative")           \
+	X(10, MMAP, ttmon_ev_mmap, "mmap returned")                                                                  \
+	X(11, MUNMAP, ttmon_ev_munmap, "munmap entered")                                                             \
+	X(12, MREMAP, ttmon_ev_mremap, "mremap returned")                                                            \
+	X(13, BRK, ttmon_ev_brk, "brk returned")                                                                     \
+	X(14, TAG, ttmon_ev_tag, "name that the program gave to an allocation (USDT ttmon:alloc)")                   \
+	X(15, COPY_SITE, ttmon_ev_copy_site, "who copies from a piece of host memory, at the first copy from there") \
+	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")                          \
+	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                           \
+	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                            \
+	X(67, MAP, ttmon_ev_map, "one mapping of a process, from /proc/PID/maps or a perf MMAP2 record")             \
+	X(68, SYMBOL, ttmon_ev_symbol, "name of the function at an object's file offset")                            \
+	X(69, BLIND, ttmon_ev_blind, "time between an object's mapping and its probes being active")                 \
+	X(70, LOST, ttmon_ev_lost, "kernel counters at a point in time, one CPU and kind")                           \
+	X(71, MAPS_DONE, ttmon_ev_maps_done, "end of a full list of a process's mappings")                           \
+	X(72, LAUNCH_SUMS, ttmon_ev_launch_sums, "LAUNCHES as read by the daemon, for what no later record told")    \
+	X(73, GONE, ttmon_ev_gone, "a process found to be gone, whose EXIT was lost")
 
 enum ttmon_event_kind {
 	TTMON_EV_NONE = 0,
 #define X(id, NAME, type, help) TTMON_EV_##NAME = id,
 	TTMON_EVENT_TABLE(X)
 #undef X
-	TTMON_EV_FACT = 64,
-	TTMON_EV_MAX = 73, /* one past the last kind */
+		TTMON_EV_FACT = 64,
+	TTMON_EV_MAX = 74, /* one past the last kind */
 };
 
 struct ttmon_event {
@@ -110,7 +111,7 @@ enum ttmon_method {
 #define X(id, NAME, name) TTMON_METHOD_##NAME = id,
 	TTMON_METHOD_TABLE(X)
 #undef X
-	TTMON_METHOD_MAX
+		TTMON_METHOD_MAX
 };
 
 /* Bits of ttmon_ev_alloc, _free, _copy and _copy_rect. */
@@ -206,9 +207,9 @@ struct ttmon_ev_hint {
 	__u64 bytes; /* 0 for DEVICE_PTR */
 	__u32 hint;  /* enum ttmon_hint */
 	__s32 err;
-	__u32 advice;	 /* cudaMemoryAdvise; 0 otherwise */
-	__s32 loc_type;	 /* cudaMemLocationType: 1 device, 2 host, 3 host NUMA node, 4 current NUMA node; 0 unknown */
-	__s32 loc_id;	 /* device or node */
+	__u32 advice;	/* cudaMemoryAdvise; 0 otherwise */
+	__s32 loc_type; /* cudaMemLocationType: 1 device, 2 host, 3 host NUMA node, 4 current NUMA node; 0 unknown */
+	__s32 loc_id;	/* device or node */
 	__u16 fn;
 	__u16 bits;
 };
@@ -223,8 +224,8 @@ struct ttmon_ev_reset {
 /* Sent at the first launch in a slot later than the last record's; core takes the difference to the last one of (process, cpu). */
 struct ttmon_ev_launches {
 	struct ttmon_event h;
-	__u64 kernels;	   /* launches of this process on this CPU since it was first seen */
-	__u64 graphs;	   /* graph launches */
+	__u64 kernels;	    /* launches of this process on this CPU since it was first seen */
+	__u64 graphs;	    /* graph launches */
 	__u64 graph_copies; /* copy nodes added to graphs or changed in them: a blind spot, their transfers are not seen */
 };
 
@@ -313,7 +314,8 @@ struct ttmon_ev_text {
 	char text[];
 };
 
-#define TTMON_OBJ_CUDA	(1 << 0) /* CUDA runtime or driver, or an allocator named by --alloc-fn: left out of call sites */
+#define TTMON_OBJ_CUDA \
+	(1 << 0) /* CUDA runtime or driver, or an allocator named by --alloc-fn: left out of call sites */
 #define TTMON_OBJ_PROBED (1 << 1)
 
 struct ttmon_ev_object {
@@ -334,7 +336,7 @@ struct ttmon_ev_map {
 	struct ttmon_event h; /* ts_ns: time before the list was read, or the time of the MMAP2 record */
 	__u64 start;
 	__u64 end;
-	__u64 pgoff; /* bytes */
+	__u64 pgoff;  /* bytes */
 	__u32 object; /* id of an OBJECT fact, 0: none (anonymous, or a file nobody looked at) */
 	__u32 prot;   /* PROT_READ | PROT_WRITE | PROT_EXEC */
 	__u32 shared; /* 1: MAP_SHARED */
@@ -360,6 +362,11 @@ struct ttmon_ev_launch_sums {
 	__u64 graph_copies;
 };
 
+/* h.tgid is no more, as seen at h.ts_ns. Changes nothing for a process whose EXIT came. */
+struct ttmon_ev_gone {
+	struct ttmon_event h;
+};
+
 struct ttmon_ev_symbol {
 	struct ttmon_event h;
 	__u32 object;
@@ -372,7 +379,7 @@ struct ttmon_ev_symbol {
 struct ttmon_ev_blind {
 	struct ttmon_event h; /* tgid: the process that mapped it */
 	__u32 object;
-	__u32 held; /* 1: the process was held meanwhile, no call can have been missed */
+	__u32 held;	 /* 1: the process was held meanwhile, no call can have been missed */
 	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
 	__u64 active_ns; /* when the probes were active */
 };
@@ -388,7 +395,7 @@ enum ttmon_loss {
 #define X(id, NAME, name, help) TTMON_LOSS_##NAME = id,
 	TTMON_LOSS_TABLE(X)
 #undef X
-	TTMON_LOSS_MAX
+		TTMON_LOSS_MAX
 };
 
 /* Counters of one CPU as the kernel keeps them; written by BPF, read by the daemon through the mapped array. */

@@ -26,9 +26,9 @@
  * variables of a function that calls nothing (the red zone, 128 bytes). Hence the stack pointer is moved out of their way meanwhile.
  */
 #if defined(__x86_64__) && defined(__LP64__)
-#define TTMON_USDT_NOP_                                                                     \
-	"{lea -128(%%rsp), %%rsp|lea rsp, [rsp-128]}\n"                                     \
-	"990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"                                         \
+#define TTMON_USDT_NOP_                                 \
+	"{lea -128(%%rsp), %%rsp|lea rsp, [rsp-128]}\n" \
+	"990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"     \
 	"{lea 128(%%rsp), %%rsp|lea rsp, [rsp+128]}\n"
 #elif defined(__aarch64__) && defined(__LP64__)
 #define TTMON_USDT_NOP_ "990: nop\n"
@@ -39,28 +39,29 @@
  * and of a semaphore (none); provider, name and arguments. Flag "?" puts it into the section group of the function around it, so
  * that it goes when the linker drops a duplicate of an inline function.
  */
-#define TTMON_USDT_NOTE_(name, args)                                          \
-	".pushsection .note.stapsdt, \"?\", \"note\"\n"                       \
-	".balign 4\n"                                                         \
-	".4byte 992f - 991f, 994f - 993f, 3\n"                                \
-	"991: .asciz \"stapsdt\"\n"                                           \
-	"992: .balign 4\n"                                                    \
-	"993: .8byte 990b, _.stapsdt.base, 0\n"                               \
-	".asciz \"ttmon\"\n"                                                  \
-	".asciz \"" name "\"\n"                                               \
-	".asciz \"" args "\"\n"                                               \
-	"994: .balign 4\n"                                                    \
-	".popsection\n"                                                       \
-	".ifndef _.stapsdt.base\n"                                            \
+#define TTMON_USDT_NOTE_(name, args)                                                \
+	".pushsection .note.stapsdt, \"?\", \"note\"\n"                             \
+	".balign 4\n"                                                               \
+	".4byte 992f - 991f, 994f - 993f, 3\n"                                      \
+	"991: .asciz \"stapsdt\"\n"                                                 \
+	"992: .balign 4\n"                                                          \
+	"993: .8byte 990b, _.stapsdt.base, 0\n"                                     \
+	".asciz \"ttmon\"\n"                                                        \
+	".asciz \"" name "\"\n"                                                     \
+	".asciz \"" args "\"\n"                                                     \
+	"994: .balign 4\n"                                                          \
+	".popsection\n"                                                             \
+	".ifndef _.stapsdt.base\n"                                                  \
 	".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n" \
-	".weak _.stapsdt.base\n"                                              \
-	".hidden _.stapsdt.base\n"                                            \
-	"_.stapsdt.base: .space 1\n"                                          \
-	".size _.stapsdt.base, 1\n"                                           \
-	".popsection\n"                                                       \
+	".weak _.stapsdt.base\n"                                                    \
+	".hidden _.stapsdt.base\n"                                                  \
+	"_.stapsdt.base: .space 1\n"                                                \
+	".size _.stapsdt.base, 1\n"                                                 \
+	".popsection\n"                                                             \
 	".endif\n"
 
-static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_alloc_(const void *ptr, size_t size, const char *tag)
+static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_alloc_(const void *ptr, size_t size,
+										    const char *tag)
 {
 #ifdef TTMON_USDT_NOP_
 	/* A tracer cannot read a page that was never touched, and a string constant may stand on one. */
@@ -70,7 +71,10 @@ static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_all
 
 		(void)first;
 	}
-	__asm__ __volatile__(TTMON_USDT_NOP_ TTMON_USDT_NOTE_("alloc", "8@%0 8@%1 8@%2") : : "r"(ptr), "r"(size), "r"(tag) : "memory");
+	__asm__ __volatile__(TTMON_USDT_NOP_ TTMON_USDT_NOTE_("alloc", "8@%0 8@%1 8@%2")
+			     :
+			     : "r"(ptr), "r"(size), "r"(tag)
+			     : "memory");
 #else
 	(void)ptr;
 	(void)size;

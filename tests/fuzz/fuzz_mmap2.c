@@ -31,8 +31,8 @@ static void mix(struct seen *s, const void *bytes, size_t n)
 
 static void see(void *ctx, const struct ttmon_mmap2_rec *rec)
 {
-	const uint64_t numbers[] = { rec->ts_ns, rec->addr, rec->len,  rec->pgoff, rec->ino,  rec->ino_generation,
-				     rec->pid,	 rec->tid,  rec->maj,  rec->min,   rec->prot, rec->flags };
+	const uint64_t numbers[] = { rec->ts_ns, rec->addr, rec->len, rec->pgoff, rec->ino,  rec->ino_generation,
+				     rec->pid,	 rec->tid,  rec->maj, rec->min,	  rec->prot, rec->flags };
 	struct seen *s = ctx;
 
 	s->n++;
@@ -40,7 +40,8 @@ static void see(void *ctx, const struct ttmon_mmap2_rec *rec)
 	mix(s, rec->filename, strlen(rec->filename) + 1);
 }
 
-static void run(const uint8_t *records, uint64_t n, uint64_t size, uint64_t tail, uint64_t head, bool losses, struct seen *ret)
+static void run(const uint8_t *records, uint64_t n, uint64_t size, uint64_t tail, uint64_t head, bool losses,
+		struct seen *ret)
 {
 	_cleanup_free_ uint8_t *ring = calloc(1, size), *bounce = malloc(TTMON_MMAP2_BOUNCE);
 

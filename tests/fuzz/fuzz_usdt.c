@@ -20,7 +20,8 @@ static void require(bool ok)
 
 /* By their place in the kernel's struct pt_regs (arch/x86/include/asm/ptrace.h). */
 static const char *const x86_names[] = {
-	"r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi", NULL, NULL, NULL, NULL, "rsp",
+	"r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8",
+	"rax", "rcx", "rdx", "rsi", "rdi", NULL,  NULL,	 NULL,	NULL, "rsp",
 };
 
 static void put_arg(uint16_t machine, const struct ttmon_usdt_arg *a, char *buf, size_t n)

@@ -16,7 +16,8 @@
 
 #include <cuda.h>
 
-typedef CUresult (*get_proc)(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status);
+typedef CUresult (*get_proc)(const char *symbol, void **pfn, int version, cuuint64_t flags,
+			     CUdriverProcAddressQueryResult *status);
 
 static int same, twins, unknown, pushes, endbrs, others;
 
@@ -35,7 +36,9 @@ static void first_bytes(const char *name, const unsigned char *code)
 }
 
 /* Versions of a function came with versions of CUDA; each is asked for by one of these. */
-static const int cuda_versions[] = { 2000, 3020, 4000, 6050, 7000, 8000, 10010, 11000, 11020, 12000, 12020, 12080, 13000 };
+static const int cuda_versions[] = {
+	2000, 3020, 4000, 6050, 7000, 8000, 10010, 11000, 11020, 12000, 12020, 12080, 13000
+};
 
 static void compare(get_proc get, const char *base, const char *name, void *exported)
 {
@@ -51,7 +54,9 @@ static void compare(get_proc get, const char *base, const char *name, void *expo
 		equal |= found[i] == exported;
 	}
 	first_bytes(name, exported);
-	printf("  %s\n", !any ? "not known to cuGetProcAddress" : equal ? "cuGetProcAddress gives this entry" : "A TWIN elsewhere");
+	printf("  %s\n", !any	 ? "not known to cuGetProcAddress"
+			 : equal ? "cuGetProcAddress gives this entry"
+				 : "A TWIN elsewhere");
 	*(!any ? &unknown : equal ? &same : &twins) += 1;
 }
 
@@ -73,7 +78,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while (fgets(line, sizeof(line), table)) {
-		if (sscanf(line, " F(%d, %63[^,], DRV", &id, base) != 2 || strncmp(base, "cu", 2) || !strncmp(base, "cuda", 4))
+		if (sscanf(line, " F(%d, %63[^,], DRV", &id, base) != 2 || strncmp(base, "cu", 2) ||
+		    !strncmp(base, "cuda", 4))
 			continue;
 		for (int v = 1; v <= 4; v++) {
 			void *exported;

@@ -14,13 +14,13 @@
 #include <cuda_runtime_api.h>
 
 #define SIZE 65536
-#define MUST(call)                                                                                 \
-	do {                                                                                       \
-		cudaError_t must_ = (call);                                                        \
-		if (must_) {                                                                       \
+#define MUST(call)                                                                                       \
+	do {                                                                                             \
+		cudaError_t must_ = (call);                                                              \
+		if (must_) {                                                                             \
 			fprintf(stderr, "real: %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(must_)); \
-			return 4;                                                                  \
-		}                                                                                  \
+			return 4;                                                                        \
+		}                                                                                        \
 	} while (0)
 
 int main(void)

@@ -13,22 +13,22 @@
 
 #include "model.h"
 
-#define ENTER(fn)                            \
-	do {                                 \
+#define ENTER(fn)                             \
+	do {                                  \
 		int enter_ = model_enter(fn); \
-		if (enter_)                  \
-			return enter_;       \
+		if (enter_)                   \
+			return enter_;        \
 	} while (0)
 
-#define API_NAME(name, impl, params, args)         \
-	API_RESULT name params;                    \
-	API_RESULT name params                     \
-	{                                          \
+#define API_NAME(name, impl, params, args)           \
+	API_RESULT name params;                      \
+	API_RESULT name params                       \
+	{                                            \
 		return (API_RESULT)impl##_body args; \
 	}
-#define API(name, params, args)                   \
-	static int name##_body params;            \
-	API_NAME(name, name, params, args)        \
+#define API(name, params, args)            \
+	static int name##_body params;     \
+	API_NAME(name, name, params, args) \
 	static int name##_body params
 #define API_PTDS(name, params, args)              \
 	static int name##_body params;            \

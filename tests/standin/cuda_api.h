@@ -70,21 +70,29 @@ enum cudaMemcpyKind {
 	cudaMemcpyDeviceToDevice,
 	cudaMemcpyDefault,
 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
+enum cudaStreamCaptureMode {
+	cudaStreamCaptureModeGlobal,
+	cudaStreamCaptureModeThreadLocal,
+	cudaStreamCaptureModeRelaxed
+};
 enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseSetPreferredLocation = 3 };
-enum cudaMemLocationType { cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost = 2, cudaMemLocationTypeHostNuma = 3 };
+enum cudaMemLocationType {
+	cudaMemLocationTypeDevice = 1,
+	cudaMemLocationTypeHost = 2,
+	cudaMemLocationTypeHostNuma = 3
+};
 enum cudaMemcpySrcAccessOrder { cudaMemcpySrcAccessOrderStream = 1 };
 enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
 enum cudaMemAllocationHandleType { cudaMemHandleTypeNone = 0 };
 enum cudaMemcpy3DOperandType { cudaMemcpyOperandTypePointer = 1, cudaMemcpyOperandTypeArray = 2 };
 enum cudaChannelFormatKind { cudaChannelFormatKindUnsigned = 1 };
 
-#define cudaHostAllocDefault	   0
-#define cudaHostAllocPortable	   1
-#define cudaHostAllocMapped	   2
-#define cudaHostRegisterDefault	   0
-#define cudaHostRegisterReadOnly   8
-#define cudaMemAttachGlobal	   1
+#define cudaHostAllocDefault	 0
+#define cudaHostAllocPortable	 1
+#define cudaHostAllocMapped	 2
+#define cudaHostRegisterDefault	 0
+#define cudaHostRegisterReadOnly 8
+#define cudaMemAttachGlobal	 1
 
 typedef struct {
 	unsigned int x, y, z;
@@ -175,7 +183,11 @@ typedef struct cudaLaunchConfig_st {
 } cudaLaunchConfig_t;
 
 typedef enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_ARRAY, CU_MEMORYTYPE_UNIFIED } CUmemorytype;
-typedef enum { CU_MEM_LOCATION_TYPE_DEVICE = 1, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA } CUmemLocationType;
+typedef enum {
+	CU_MEM_LOCATION_TYPE_DEVICE = 1,
+	CU_MEM_LOCATION_TYPE_HOST,
+	CU_MEM_LOCATION_TYPE_HOST_NUMA
+} CUmemLocationType;
 typedef enum { CU_MEM_ADVISE_SET_READ_MOSTLY = 1, CU_MEM_ADVISE_SET_PREFERRED_LOCATION = 3 } CUmem_advise;
 typedef enum { CU_STREAM_CAPTURE_MODE_GLOBAL } CUstreamCaptureMode;
 typedef enum { CU_AD_FORMAT_UNSIGNED_INT8 = 1 } CUarray_format;
@@ -270,8 +282,8 @@ typedef cudaGraphEdgeData CUgraphEdgeData;
 
 /* The names a program built with --default-stream per-thread really calls. */
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
-#define STANDIN_PTDS(name) name##_ptds
-#define STANDIN_PTSZ(name) name##_ptsz
+#define STANDIN_PTDS(name)	      name##_ptds
+#define STANDIN_PTSZ(name)	      name##_ptsz
 #define cudaMemcpy		      STANDIN_PTDS(cudaMemcpy)
 #define cudaMemcpy2D		      STANDIN_PTDS(cudaMemcpy2D)
 #define cudaMemcpy3D		      STANDIN_PTDS(cudaMemcpy3D)
@@ -350,51 +362,57 @@ cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t st
 cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p);
 cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream);
 cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t count);
-cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device, size_t count, cudaStream_t stream);
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
-				    cudaStream_t stream);
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device, size_t count,
+				cudaStream_t stream);
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset,
+			       enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t count, size_t offset,
+				    enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind,
-				      cudaStream_t stream);
-cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t w, size_t h, const void *src, size_t count, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t w, size_t h, const void *src, size_t count, enum cudaMemcpyKind kind,
-				   cudaStream_t stream);
-cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t w, size_t h, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t count, size_t offset,
+				      enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t w, size_t h, const void *src, size_t count,
+			      enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t w, size_t h, const void *src, size_t count,
+				   enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyFromArray(void *dst, cudaArray_const_t src, size_t w, size_t h, size_t count,
+				enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyFromArrayAsync(void *dst, cudaArray_const_t src, size_t w, size_t h, size_t count,
 				     enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wdst, size_t hdst, cudaArray_const_t src, size_t wsrc, size_t hsrc,
-				   size_t count, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t w, size_t h, const void *src, size_t spitch, size_t width, size_t height,
-				enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wdst, size_t hdst, cudaArray_const_t src, size_t wsrc,
+				   size_t hsrc, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t w, size_t h, const void *src, size_t spitch, size_t width,
+				size_t height, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t w, size_t h, const void *src, size_t spitch, size_t width,
 				     size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
 cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t w, size_t h, size_t width,
 				  size_t height, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t w, size_t h, size_t width,
-				       size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wdst, size_t hdst, cudaArray_const_t src, size_t wsrc, size_t hsrc,
-				     size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DFromArrayAsync(void *dst, size_t dpitch, cudaArray_const_t src, size_t w, size_t h,
+				       size_t width, size_t height, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wdst, size_t hdst, cudaArray_const_t src, size_t wsrc,
+				     size_t hsrc, size_t width, size_t height, enum cudaMemcpyKind kind);
 #if STANDIN_CUDART >= 13
 cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,
 				 struct cudaMemcpyAttributes *attrs, size_t *idxs, size_t nattrs, cudaStream_t stream);
-cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *ops, unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *ops, unsigned long long flags,
+				   cudaStream_t stream);
 cudaError_t cudaMemPrefetchAsync(const void *p, size_t count, struct cudaMemLocation loc, unsigned int flags,
 				 cudaStream_t stream);
 cudaError_t cudaMemAdvise(const void *p, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation loc);
 #else
-cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
-				 size_t *idxs, size_t nattrs, size_t *fail_idx, cudaStream_t stream);
-cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *ops, size_t *fail_idx, unsigned long long flags,
-				   cudaStream_t stream);
+cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *sizes, size_t count,
+				 struct cudaMemcpyAttributes *attrs, size_t *idxs, size_t nattrs, size_t *fail_idx,
+				 cudaStream_t stream);
+cudaError_t cudaMemcpy3DBatchAsync(size_t count, struct cudaMemcpy3DBatchOp *ops, size_t *fail_idx,
+				   unsigned long long flags, cudaStream_t stream);
 cudaError_t cudaMemPrefetchAsync(const void *p, size_t count, int device, cudaStream_t stream);
 cudaError_t cudaMemPrefetchAsync_v2(const void *p, size_t count, struct cudaMemLocation loc, unsigned int flags,
 				    cudaStream_t stream);
 cudaError_t cudaMemAdvise(const void *p, size_t count, enum cudaMemoryAdvise advice, int device);
 cudaError_t cudaMemAdvise_v2(const void *p, size_t count, enum cudaMemoryAdvise advice, struct cudaMemLocation loc);
 #endif
-cudaError_t cudaMemPrefetchBatchAsync(void **ptrs, size_t *sizes, size_t count, struct cudaMemLocation *locs, size_t *idxs,
-				      size_t nlocs, unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemPrefetchBatchAsync(void **ptrs, size_t *sizes, size_t count, struct cudaMemLocation *locs,
+				      size_t *idxs, size_t nlocs, unsigned long long flags, cudaStream_t stream);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
@@ -405,7 +423,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *deps,
-					  const cudaGraphEdgeData *edges, size_t ndeps, enum cudaStreamCaptureMode mode);
+					  const cudaGraphEdgeData *edges, size_t ndeps,
+					  enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
@@ -414,28 +433,31 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps,
 				   const struct cudaMemcpy3DParms *p);
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps,
-				     void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
-cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps,
-					   const void *symbol, const void *src, size_t count, size_t offset,
-					   enum cudaMemcpyKind kind);
-cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps,
-					     void *dst, const void *symbol, size_t count, size_t offset,
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+				     size_t ndeps, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+					   size_t ndeps, const void *symbol, const void *src, size_t count,
+					   size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphAddMemcpyNodeFromSymbol(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+					     size_t ndeps, void *dst, const void *symbol, size_t count, size_t offset,
 					     enum cudaMemcpyKind kind);
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cudaMemcpy3DParms *p);
 cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *dst, const void *src, size_t count,
 					   enum cudaMemcpyKind kind);
-cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaMemcpy3DParms *p);
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+					     const struct cudaMemcpy3DParms *p);
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *dst, const void *src,
 					       size_t count, enum cudaMemcpyKind kind);
-cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *src, size_t count,
-						 size_t offset, enum cudaMemcpyKind kind);
+cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *src,
+						 size_t count, size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *dst, const void *symbol, size_t count,
 						   size_t offset, enum cudaMemcpyKind kind);
 cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol,
-						     const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind);
-cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void *dst, const void *symbol,
-						       size_t count, size_t offset, enum cudaMemcpyKind kind);
+						     const void *src, size_t count, size_t offset,
+						     enum cudaMemcpyKind kind);
+cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void *dst,
+						       const void *symbol, size_t count, size_t offset,
+						       enum cudaMemcpyKind kind);
 cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream);
 cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
 					cudaStream_t stream);

@@ -21,8 +21,8 @@ int main(void)
 		return 4;
 	memset(a, 1, SIZE);
 	memset(b, 1, SIZE / 2);
-	if (cudaMemcpy(dev, a + 4096, 1000, cudaMemcpyHostToDevice) || cudaMemcpy(dev, b, 100, cudaMemcpyHostToDevice) ||
-	    cudaMemcpy(dev, b + 100, 100, cudaMemcpyHostToDevice))
+	if (cudaMemcpy(dev, a + 4096, 1000, cudaMemcpyHostToDevice) ||
+	    cudaMemcpy(dev, b, 100, cudaMemcpyHostToDevice) || cudaMemcpy(dev, b + 100, 100, cudaMemcpyHostToDevice))
 		return 4;
 	printf("{\"pid\":%d,\"a\":\"0x%lx\",\"b\":\"0x%lx\",\"size\":%u,\"failed\":1}\n", getpid(), (unsigned long)a,
 	       (unsigned long)b, SIZE);

@@ -28,7 +28,7 @@ API(cuInit, (unsigned int flags), (flags))
 	return flags ? E_VALUE : 0;
 }
 
-API(cuCtxGetDevice, (CUdevice *dev), (dev))
+API(cuCtxGetDevice, (CUdevice * dev), (dev))
 {
 	ENTER("cuCtxGetDevice");
 	*dev = current ? current->dev : 0;
@@ -52,7 +52,7 @@ API(cuCtxPushCurrent_v2, (CUcontext ctx), (ctx))
 	return 0;
 }
 
-API(cuCtxPopCurrent_v2, (CUcontext *ctx), (ctx))
+API(cuCtxPopCurrent_v2, (CUcontext * ctx), (ctx))
 {
 	ENTER("cuCtxPopCurrent_v2");
 	if (ctx)
@@ -80,21 +80,21 @@ static int new_context(CUcontext *ctx, CUdevice dev)
 }
 
 #undef cuCtxCreate
-API(cuCtxCreate, (CUcontext *ctx, unsigned int flags, CUdevice dev), (ctx, flags, dev))
+API(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev), (ctx, flags, dev))
 {
 	ENTER("cuCtxCreate");
 	(void)flags;
 	return new_context(ctx, dev);
 }
 
-API(cuCtxCreate_v2, (CUcontext *ctx, unsigned int flags, CUdevice dev), (ctx, flags, dev))
+API(cuCtxCreate_v2, (CUcontext * ctx, unsigned int flags, CUdevice dev), (ctx, flags, dev))
 {
 	ENTER("cuCtxCreate_v2");
 	(void)flags;
 	return new_context(ctx, dev);
 }
 
-API(cuCtxCreate_v3, (CUcontext *ctx, CUexecAffinityParam *params, int n, unsigned int flags, CUdevice dev),
+API(cuCtxCreate_v3, (CUcontext * ctx, CUexecAffinityParam *params, int n, unsigned int flags, CUdevice dev),
     (ctx, params, n, flags, dev))
 {
 	ENTER("cuCtxCreate_v3");
@@ -102,7 +102,8 @@ API(cuCtxCreate_v3, (CUcontext *ctx, CUexecAffinityParam *params, int n, unsigne
 	return new_context(ctx, dev);
 }
 
-API(cuCtxCreate_v4, (CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev), (ctx, params, flags, dev))
+API(cuCtxCreate_v4, (CUcontext * ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
+    (ctx, params, flags, dev))
 {
 	ENTER("cuCtxCreate_v4");
 	(void)params, (void)flags;
@@ -132,7 +133,7 @@ API(cuCtxDestroy_v2, (CUcontext ctx), (ctx))
 	return destroy_context(ctx);
 }
 
-API(cuDevicePrimaryCtxRetain, (CUcontext *ctx, CUdevice dev), (ctx, dev))
+API(cuDevicePrimaryCtxRetain, (CUcontext * ctx, CUdevice dev), (ctx, dev))
 {
 	ENTER("cuDevicePrimaryCtxRetain");
 	if (!ctx || dev < 0 || dev >= STANDIN_DEVICES)
@@ -214,7 +215,7 @@ static int dev_result(int err, void *const *mem, CUdeviceptr *ret)
 	return err;
 }
 
-API(cuMemAllocManaged, (CUdeviceptr *p, size_t size, unsigned int flags), (p, size, flags))
+API(cuMemAllocManaged, (CUdeviceptr * p, size_t size, unsigned int flags), (p, size, flags))
 {
 	void *mem = NULL;
 
@@ -223,7 +224,7 @@ API(cuMemAllocManaged, (CUdeviceptr *p, size_t size, unsigned int flags), (p, si
 	return dev_result(p ? model_managed_alloc(&mem, size) : E_VALUE, &mem, p);
 }
 
-API(cuMemHostGetDevicePointer_v2, (CUdeviceptr *dev, void *p, unsigned int flags), (dev, p, flags))
+API(cuMemHostGetDevicePointer_v2, (CUdeviceptr * dev, void *p, unsigned int flags), (dev, p, flags))
 {
 	ENTER("cuMemHostGetDevicePointer_v2");
 	(void)flags;
@@ -233,14 +234,14 @@ API(cuMemHostGetDevicePointer_v2, (CUdeviceptr *dev, void *p, unsigned int flags
 /* ---- device memory ---- */
 #undef cuMemAlloc
 /* A 32-bit device pointer cannot say where our device is. */
-API(cuMemAlloc, (CUdeviceptr_v1 *p, unsigned int size), (p, size))
+API(cuMemAlloc, (CUdeviceptr_v1 * p, unsigned int size), (p, size))
 {
 	ENTER("cuMemAlloc");
 	(void)p, (void)size;
 	return E_NOT_SUPPORTED;
 }
 
-API(cuMemAlloc_v2, (CUdeviceptr *p, size_t size), (p, size))
+API(cuMemAlloc_v2, (CUdeviceptr * p, size_t size), (p, size))
 {
 	void *mem = NULL;
 
@@ -248,7 +249,7 @@ API(cuMemAlloc_v2, (CUdeviceptr *p, size_t size), (p, size))
 	return dev_result(p ? model_dev_alloc(&mem, size) : E_VALUE, &mem, p);
 }
 
-API_PTSZ(cuMemAllocAsync, (CUdeviceptr *p, size_t size, CUstream stream), (p, size, stream))
+API_PTSZ(cuMemAllocAsync, (CUdeviceptr * p, size_t size, CUstream stream), (p, size, stream))
 {
 	void *mem = NULL;
 
@@ -261,7 +262,8 @@ struct CUmemPoolHandle_st {
 	bool host;
 };
 
-API_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr *p, size_t size, CUmemoryPool pool, CUstream stream), (p, size, pool, stream))
+API_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr * p, size_t size, CUmemoryPool pool, CUstream stream),
+	 (p, size, pool, stream))
 {
 	void *mem = NULL;
 
@@ -272,7 +274,7 @@ API_PTSZ(cuMemAllocFromPoolAsync, (CUdeviceptr *p, size_t size, CUmemoryPool poo
 	return dev_result(pool->host ? model_managed_alloc(&mem, size) : model_dev_alloc(&mem, size), &mem, p);
 }
 
-API(cuMemAllocPitch_v2, (CUdeviceptr *p, size_t *pitch, size_t width, size_t height, unsigned int element),
+API(cuMemAllocPitch_v2, (CUdeviceptr * p, size_t *pitch, size_t width, size_t height, unsigned int element),
     (p, pitch, width, height, element))
 {
 	size_t row = (width + 511) / 512 * 512;
@@ -307,7 +309,7 @@ API_PTSZ(cuMemFreeAsync, (CUdeviceptr p, CUstream stream), (p, stream))
 	return model_dev_free((void *)(uintptr_t)p);
 }
 
-API(cuMemPoolCreate, (CUmemoryPool *pool, const CUmemPoolProps *props), (pool, props))
+API(cuMemPoolCreate, (CUmemoryPool * pool, const CUmemPoolProps *props), (pool, props))
 {
 	CUmemoryPool made;
 
@@ -330,7 +332,8 @@ API(cuMemPoolDestroy, (CUmemoryPool pool), (pool))
 }
 
 /* A handle is a pointer to its size; what is mapped are device addresses, wherever the memory is said to be. */
-API(cuMemCreate, (CUmemGenericAllocationHandle *h, size_t size, const CUmemAllocationProp *prop, unsigned long long flags),
+API(cuMemCreate,
+    (CUmemGenericAllocationHandle * h, size_t size, const CUmemAllocationProp *prop, unsigned long long flags),
     (h, size, prop, flags))
 {
 	size_t *made;
@@ -353,7 +356,7 @@ API(cuMemRelease, (CUmemGenericAllocationHandle h), (h))
 	return 0;
 }
 
-API(cuMemAddressReserve, (CUdeviceptr *p, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags),
+API(cuMemAddressReserve, (CUdeviceptr * p, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags),
     (p, size, alignment, addr, flags))
 {
 	void *mem = NULL;
@@ -377,7 +380,7 @@ API(cuMemUnmap, (CUdeviceptr p, size_t size), (p, size))
 	return p && size ? 0 : E_VALUE;
 }
 
-API(cuArrayCreate_v2, (CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc), (array, desc))
+API(cuArrayCreate_v2, (CUarray * array, const CUDA_ARRAY_DESCRIPTOR *desc), (array, desc))
 {
 	void *made = NULL;
 	int err;
@@ -413,8 +416,8 @@ API_PTSZ(cuMemPrefetchAsync_v2, (CUdeviceptr p, size_t n, CUmemLocation loc, uns
 }
 
 API_PTSZ(cuMemPrefetchBatchAsync,
-	 (CUdeviceptr *ptrs, size_t *sizes, size_t count, CUmemLocation *locs, size_t *idxs, size_t nlocs, unsigned long long flags,
-	  CUstream stream),
+	 (CUdeviceptr * ptrs, size_t *sizes, size_t count, CUmemLocation *locs, size_t *idxs, size_t nlocs,
+	  unsigned long long flags, CUstream stream),
 	 (ptrs, sizes, count, locs, idxs, nlocs, flags, stream))
 {
 	ENTER("cuMemPrefetchBatchAsync");
@@ -500,8 +503,8 @@ API_PTSZ(cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned int flags)
 }
 
 API_PTSZ(cuLaunchKernel,
-	 (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
-	  unsigned int shared, CUstream stream, void **params, void **extra),
+	 (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	  unsigned int bz, unsigned int shared, CUstream stream, void **params, void **extra),
 	 (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra))
 {
 	ENTER("cuLaunchKernel");
@@ -509,7 +512,8 @@ API_PTSZ(cuLaunchKernel,
 	return f && gx && bx ? 0 : E_VALUE;
 }
 
-API_PTSZ(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **params, void **extra), (config, f, params, extra))
+API_PTSZ(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **params, void **extra),
+	 (config, f, params, extra))
 {
 	ENTER("cuLaunchKernelEx");
 	(void)params, (void)extra;
@@ -517,8 +521,8 @@ API_PTSZ(cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction f, void **p
 }
 
 API_PTSZ(cuLaunchCooperativeKernel,
-	 (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
-	  unsigned int shared, CUstream stream, void **params),
+	 (CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	  unsigned int bz, unsigned int shared, CUstream stream, void **params),
 	 (f, gx, gy, gz, bx, by, bz, shared, stream, params))
 {
 	ENTER("cuLaunchCooperativeKernel");

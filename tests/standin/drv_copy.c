@@ -101,7 +101,8 @@ API_PTDS(cuMemcpyAtoH_v2, (void *dst, CUarray src, size_t offset, size_t n), (ds
 	return copy_now(dst, model_array(src, offset, 0, NULL), n);
 }
 
-API_PTSZ(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t offset, size_t n, CUstream stream), (dst, src, offset, n, stream))
+API_PTSZ(cuMemcpyAtoHAsync_v2, (void *dst, CUarray src, size_t offset, size_t n, CUstream stream),
+	 (dst, src, offset, n, stream))
 {
 	ENTER("cuMemcpyAtoHAsync_v2");
 	return copy_in(dst, model_array(src, offset, 0, NULL), n, stream);
@@ -119,7 +120,8 @@ API_PTDS(cuMemcpyDtoA_v2, (CUarray dst, size_t offset, CUdeviceptr src, size_t n
 	return copy_now(model_array(dst, offset, 0, NULL), dev(src), n);
 }
 
-API_PTDS(cuMemcpyAtoA_v2, (CUarray dst, size_t doffset, CUarray src, size_t soffset, size_t n), (dst, doffset, src, soffset, n))
+API_PTDS(cuMemcpyAtoA_v2, (CUarray dst, size_t doffset, CUarray src, size_t soffset, size_t n),
+	 (dst, doffset, src, soffset, n))
 {
 	ENTER("cuMemcpyAtoA_v2");
 	return copy_now(model_array(dst, doffset, 0, NULL), model_array(src, soffset, 0, NULL), n);
@@ -170,19 +172,19 @@ static struct model_copy from_2d(const CUDA_MEMCPY2D *p)
 
 static struct model_copy from_3d(const CUDA_MEMCPY3D *p)
 {
-	return build((struct side){ p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY, p->dstZ,
-				    p->dstPitch, p->dstHeight },
-		     (struct side){ p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY, p->srcZ,
-				    p->srcPitch, p->srcHeight },
+	return build((struct side){ p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY,
+				    p->dstZ, p->dstPitch, p->dstHeight },
+		     (struct side){ p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY,
+				    p->srcZ, p->srcPitch, p->srcHeight },
 		     p->WidthInBytes, p->Height, p->Depth);
 }
 
 static struct model_copy from_peer(const CUDA_MEMCPY3D_PEER *p)
 {
-	return build((struct side){ p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY, p->dstZ,
-				    p->dstPitch, p->dstHeight },
-		     (struct side){ p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY, p->srcZ,
-				    p->srcPitch, p->srcHeight },
+	return build((struct side){ p->dstMemoryType, p->dstHost, p->dstDevice, p->dstArray, p->dstXInBytes, p->dstY,
+				    p->dstZ, p->dstPitch, p->dstHeight },
+		     (struct side){ p->srcMemoryType, p->srcHost, p->srcDevice, p->srcArray, p->srcXInBytes, p->srcY,
+				    p->srcZ, p->srcPitch, p->srcHeight },
 		     p->WidthInBytes, p->Height, p->Depth);
 }
 
@@ -242,14 +244,16 @@ API_PTSZ(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *p, CUstream stream), (p
 	return model_copy_stream(&c, stream);
 }
 
-API_PTDS(cuMemcpyPeer, (CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n), (dst, dctx, src, sctx, n))
+API_PTDS(cuMemcpyPeer, (CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n),
+	 (dst, dctx, src, sctx, n))
 {
 	ENTER("cuMemcpyPeer");
 	(void)dctx, (void)sctx;
 	return copy_now(dev(dst), dev(src), n);
 }
 
-API_PTSZ(cuMemcpyPeerAsync, (CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream stream),
+API_PTSZ(cuMemcpyPeerAsync,
+	 (CUdeviceptr dst, CUcontext dctx, CUdeviceptr src, CUcontext sctx, size_t n, CUstream stream),
 	 (dst, dctx, src, sctx, n, stream))
 {
 	ENTER("cuMemcpyPeerAsync");
@@ -268,7 +272,7 @@ static int batch(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t cou
 
 #undef cuMemcpyBatchAsync
 API_PTSZ(cuMemcpyBatchAsync,
-	 (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *idxs,
+	 (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *idxs,
 	  size_t nattrs, size_t *fail_idx, CUstream stream),
 	 (dsts, srcs, sizes, count, attrs, idxs, nattrs, fail_idx, stream))
 {
@@ -278,7 +282,7 @@ API_PTSZ(cuMemcpyBatchAsync,
 }
 
 API_PTSZ(cuMemcpyBatchAsync_v2,
-	 (CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *idxs,
+	 (CUdeviceptr * dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *idxs,
 	  size_t nattrs, CUstream stream),
 	 (dsts, srcs, sizes, count, attrs, idxs, nattrs, stream))
 {
@@ -323,7 +327,8 @@ API_PTSZ(cuMemcpy3DBatchAsync,
 	return batch_3d(count, ops, stream);
 }
 
-API_PTSZ(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream),
+API_PTSZ(cuMemcpy3DBatchAsync_v2,
+	 (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream stream),
 	 (count, ops, flags, stream))
 {
 	ENTER("cuMemcpy3DBatchAsync_v2");
@@ -332,7 +337,7 @@ API_PTSZ(cuMemcpy3DBatchAsync_v2, (size_t count, CUDA_MEMCPY3D_BATCH_OP *ops, un
 }
 
 API(cuGraphAddMemcpyNode,
-    (CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t ndeps, const CUDA_MEMCPY3D *p, CUcontext ctx),
+    (CUgraphNode * node, CUgraph graph, const CUgraphNode *deps, size_t ndeps, const CUDA_MEMCPY3D *p, CUcontext ctx),
     (node, graph, deps, ndeps, p, ctx))
 {
 	struct model_copy c = from_3d(p);

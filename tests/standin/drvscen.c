@@ -13,13 +13,13 @@
 #include "cu_api.h"
 
 #define SIZE 65536
-#define MUST(call)                                                                                         \
-	do {                                                                                               \
-		int must_ = (call);                                                                        \
-		if (must_) {                                                                               \
-			fprintf(stderr, "drvscen: %s:%d: %s: %d\n", __FILE__, __LINE__, #call, must_);     \
-			exit(4);                                                                           \
-		}                                                                                          \
+#define MUST(call)                                                                                     \
+	do {                                                                                           \
+		int must_ = (call);                                                                    \
+		if (must_) {                                                                           \
+			fprintf(stderr, "drvscen: %s:%d: %s: %d\n", __FILE__, __LINE__, #call, must_); \
+			exit(4);                                                                       \
+		}                                                                                      \
 	} while (0)
 
 static char *host, *host2, *mapped;

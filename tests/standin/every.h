@@ -27,28 +27,28 @@ struct every_book {
 extern struct every_book every;
 
 /* name under its own name and with each suffix it is exported with; then effect, in which `fn` is the name called. */
-#define EVERY(name, args, effect)                                                                           \
-	do {                                                                                                \
-		static const char *const every_names[] = { #name, #name "_ptds", #name "_ptsz" };           \
-		int every_found = 0;                                                                        \
-		for (int every_i = 0; every_i < 3; every_i++) {                                             \
-			const char *fn = every_names[every_i];                                              \
-			__typeof__(name) *every_fn = (__typeof__(name) *)dlsym(RTLD_DEFAULT, fn);           \
-			must(every_fn ? (n++, (int)every_fn args) : 0, fn);                                 \
-			if (every_fn) {                                                                     \
-				every_found++;                                                              \
-				(void)fn;                                                                   \
-				effect;                                                                     \
-			}                                                                                   \
-		}                                                                                           \
-		must(!every_found, #name " is not there");                                                  \
+#define EVERY(name, args, effect)                                                                 \
+	do {                                                                                      \
+		static const char *const every_names[] = { #name, #name "_ptds", #name "_ptsz" }; \
+		int every_found = 0;                                                              \
+		for (int every_i = 0; every_i < 3; every_i++) {                                   \
+			const char *fn = every_names[every_i];                                    \
+			__typeof__(name) *every_fn = (__typeof__(name) *)dlsym(RTLD_DEFAULT, fn); \
+			must(every_fn ? (n++, (int)every_fn args) : 0, fn);                       \
+			if (every_fn) {                                                           \
+				every_found++;                                                    \
+				(void)fn;                                                         \
+				effect;                                                           \
+			}                                                                         \
+		}                                                                                 \
+		must(!every_found, #name " is not there");                                        \
 	} while (0)
-#define TO_DEV(name, args)	EVERY(name, args, did(fn, "h2d", n))
-#define TO_DEV_2D(name, args)	EVERY(name, args, did(fn, "h2d", 2 * n))
-#define FROM_DEV(name, args)	EVERY(name, args, did(fn, "d2h", n))
-#define FROM_DEV_2D(name, args) EVERY(name, args, did(fn, "d2h", 2 * n))
-#define ON_DEV(name, args)	EVERY(name, args, (every.d2d++, every.d2d_bytes += n))
-#define ON_DEV_2D(name, args)	EVERY(name, args, (every.d2d++, every.d2d_bytes += 2 * n))
+#define TO_DEV(name, args)	     EVERY(name, args, did(fn, "h2d", n))
+#define TO_DEV_2D(name, args)	     EVERY(name, args, did(fn, "h2d", 2 * n))
+#define FROM_DEV(name, args)	     EVERY(name, args, did(fn, "d2h", n))
+#define FROM_DEV_2D(name, args)	     EVERY(name, args, did(fn, "d2h", 2 * n))
+#define ON_DEV(name, args)	     EVERY(name, args, (every.d2d++, every.d2d_bytes += n))
+#define ON_DEV_2D(name, args)	     EVERY(name, args, (every.d2d++, every.d2d_bytes += 2 * n))
 #define COUNTED(counter, name, args) EVERY(name, args, every.counter++)
 
 /* A call that is not what is tested. */

@@ -20,12 +20,15 @@ static void contexts(void)
 	CUcontext ctx, popped;
 	CUdeviceptr p;
 
-	EVERY(cuCtxCreate, (&ctx, 0, 1), (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuCtxDestroy(ctx)), did(fn, "reset", n)));
-	EVERY(cuCtxCreate_v2, (&ctx, 0, 1), (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuCtxDestroy_v2(ctx)), did(fn, "reset", n)));
+	EVERY(cuCtxCreate, (&ctx, 0, 1),
+	      (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuCtxDestroy(ctx)), did(fn, "reset", n)));
+	EVERY(cuCtxCreate_v2, (&ctx, 0, 1),
+	      (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuCtxDestroy_v2(ctx)), did(fn, "reset", n)));
 	EVERY(cuCtxCreate_v3, (&ctx, NULL, 0, 0, 1),
 	      (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuDevicePrimaryCtxReset(1)), did(fn, "reset", n)));
 	EVERY(cuCtxCreate_v4, (&ctx, NULL, 0, 1),
-	      (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuDevicePrimaryCtxReset_v2(1)), did(fn, "reset", n)));
+	      (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:1", n), MUST(cuDevicePrimaryCtxReset_v2(1)),
+	       did(fn, "reset", n)));
 	MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
 	EVERY(cuCtxPushCurrent_v2, (ctx), (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:0", n)));
 	EVERY(cuCtxPopCurrent_v2, (&popped), (MUST(cuMemAlloc_v2(&p, n)), did(fn, "dev:?", n)));
@@ -35,7 +38,9 @@ static void contexts(void)
 static void allocations(void)
 {
 	CUmemLocation device = { .type = CU_MEM_LOCATION_TYPE_DEVICE };
-	CUDA_ARRAY_DESCRIPTOR shape = { .Width = EVERY_ROW, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1 };
+	CUDA_ARRAY_DESCRIPTOR shape = {
+		.Width = EVERY_ROW, .Height = 4, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1
+	};
 	CUdeviceptr p;
 	size_t size, idx = 0;
 	void *v;
@@ -49,12 +54,14 @@ static void allocations(void)
 	EVERY(cuMemAllocHost, (&v, (unsigned int)n), did(fn, "host_alloc", n));
 	EVERY(cuMemAllocHost_v2, (&v, n), did(fn, "host_alloc", n));
 	EVERY(cuMemHostRegister, (registered, n, 0), (did(fn, "registered", n), MUST(cuMemHostUnregister(registered))));
-	EVERY(cuMemHostRegister_v2, (registered, n, 0), (did(fn, "registered", n), MUST(cuMemHostUnregister(registered))));
+	EVERY(cuMemHostRegister_v2, (registered, n, 0),
+	      (did(fn, "registered", n), MUST(cuMemHostUnregister(registered))));
 	EVERY(cuMemAllocAsync, (&p, n, NULL), did(fn, "device", n));
 	EVERY(cuMemHostGetDevicePointer_v2, (&p, host, 0), did(fn, "device_ptr", 0));
 	EVERY(cuMemPrefetchAsync, (managed, n, 0, NULL), did(fn, "prefetch", n));
 	EVERY(cuMemPrefetchAsync_v2, (managed, n, device, 0, NULL), did(fn, "prefetch", n));
-	EVERY(cuMemPrefetchBatchAsync, (&managed, (size = n, &size), 1, &device, &idx, 1, 0, NULL), did(fn, "prefetch", n));
+	EVERY(cuMemPrefetchBatchAsync, (&managed, (size = n, &size), 1, &device, &idx, 1, 0, NULL),
+	      did(fn, "prefetch", n));
 	EVERY(cuMemAdvise, (managed, n, CU_MEM_ADVISE_SET_READ_MOSTLY, 0), did(fn, "advise", n));
 	EVERY(cuMemAdvise_v2, (managed, n, CU_MEM_ADVISE_SET_READ_MOSTLY, device), did(fn, "advise", n));
 }
@@ -82,15 +89,39 @@ static void linear(void)
 
 static void shapes(void)
 {
-	CUDA_MEMCPY2D up = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = EVERY_ROW, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			     .dstDevice = dev, .dstPitch = EVERY_ROW, .Height = 2 };
-	CUDA_MEMCPY2D to_array = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = EVERY_ROW,
-				   .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .Height = 2 };
-	CUDA_MEMCPY3D down = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = dev, .srcPitch = EVERY_ROW, .srcHeight = 2,
-			       .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host, .dstPitch = EVERY_ROW, .dstHeight = 2, .Height = 2, .Depth = 1 };
-	CUDA_MEMCPY3D_PEER peer = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = dev, .srcPitch = EVERY_ROW, .srcHeight = 2,
-				    .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = dev2, .dstPitch = EVERY_ROW, .dstHeight = 2,
-				    .Height = 2, .Depth = 1 };
+	CUDA_MEMCPY2D up = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+			     .srcHost = host,
+			     .srcPitch = EVERY_ROW,
+			     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			     .dstDevice = dev,
+			     .dstPitch = EVERY_ROW,
+			     .Height = 2 };
+	CUDA_MEMCPY2D to_array = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+				   .srcHost = host,
+				   .srcPitch = EVERY_ROW,
+				   .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+				   .dstArray = array,
+				   .Height = 2 };
+	CUDA_MEMCPY3D down = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .srcDevice = dev,
+			       .srcPitch = EVERY_ROW,
+			       .srcHeight = 2,
+			       .dstMemoryType = CU_MEMORYTYPE_HOST,
+			       .dstHost = host,
+			       .dstPitch = EVERY_ROW,
+			       .dstHeight = 2,
+			       .Height = 2,
+			       .Depth = 1 };
+	CUDA_MEMCPY3D_PEER peer = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				    .srcDevice = dev,
+				    .srcPitch = EVERY_ROW,
+				    .srcHeight = 2,
+				    .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				    .dstDevice = dev2,
+				    .dstPitch = EVERY_ROW,
+				    .dstHeight = 2,
+				    .Height = 2,
+				    .Depth = 1 };
 
 	TO_DEV_2D(cuMemcpy2D_v2, ((up.WidthInBytes = n, &up)));
 	TO_DEV_2D(cuMemcpy2DUnaligned_v2, ((up.WidthInBytes = n, &up)));
@@ -162,9 +193,17 @@ static void capture(void)
 
 static void graphs(void)
 {
-	CUDA_MEMCPY3D up = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 64, .srcHeight = 1,
-			     .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = dev, .dstPitch = 64, .dstHeight = 1,
-			     .WidthInBytes = 64, .Height = 1, .Depth = 1 };
+	CUDA_MEMCPY3D up = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+			     .srcHost = host,
+			     .srcPitch = 64,
+			     .srcHeight = 1,
+			     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			     .dstDevice = dev,
+			     .dstPitch = 64,
+			     .dstHeight = 1,
+			     .WidthInBytes = 64,
+			     .Height = 1,
+			     .Depth = 1 };
 	CUgraphNode node;
 	CUgraphExec exec;
 	CUgraph graph;

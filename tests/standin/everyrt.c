@@ -46,7 +46,8 @@ static void allocations(void)
 		void *ptrs[] = { managed };
 		size_t size, idx = 0;
 
-		EVERY(cudaMemPrefetchBatchAsync, (ptrs, (size = n, &size), 1, &device, &idx, 1, 0, NULL), did(fn, "prefetch", n));
+		EVERY(cudaMemPrefetchBatchAsync, (ptrs, (size = n, &size), 1, &device, &idx, 1, 0, NULL),
+		      did(fn, "prefetch", n));
 	}
 }
 
@@ -64,7 +65,8 @@ static void linear(void)
 {
 	enum cudaMemcpyKind up = cudaMemcpyHostToDevice, down = cudaMemcpyDeviceToHost, on = cudaMemcpyDeviceToDevice;
 	struct cudaMemcpy3DParms cube;
-	struct cudaMemcpy3DPeerParms peer = { .dstPtr = { dev2, EVERY_ROW, EVERY_ROW, 2 }, .srcPtr = { dev, EVERY_ROW, EVERY_ROW, 2 } };
+	struct cudaMemcpy3DPeerParms peer = { .dstPtr = { dev2, EVERY_ROW, EVERY_ROW, 2 },
+					      .srcPtr = { dev, EVERY_ROW, EVERY_ROW, 2 } };
 
 	TO_DEV(cudaMemcpy, (dev, host, n, up));
 	FROM_DEV(cudaMemcpyAsync, (host, dev, n, down, NULL));

@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 		if (gap)
 			usleep((useconds_t)gap);
 	}
-	printf("{\"pid\":%d,\"libs\":%d,\"copies\":%d,\"bytes\":%d,\"pins\":%d}\n", getpid(), libs, libs * calls, libs * calls * 64,
-	       libs);
+	printf("{\"pid\":%d,\"libs\":%d,\"copies\":%d,\"bytes\":%d,\"pins\":%d}\n", getpid(), libs, libs * calls,
+	       libs * calls * 64, libs);
 	return 0;
 }

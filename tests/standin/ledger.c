@@ -267,7 +267,8 @@ static int print_books(const char *path)
 	fprintf(f, "\"allocations\":[");
 	for (int i = 0; i <= opt.threads; i++) {
 		for (struct rec *r = threads[i].recs; r; r = r->next) {
-			fprintf(f, "%s\n{\"addr\":\"0x%lx\",\"size\":%lu,\"method\":\"%s\",\"fn\":\"%s\",\"order\":%lu,\"device\":%d,\"freed\":%s",
+			fprintf(f,
+				"%s\n{\"addr\":\"0x%lx\",\"size\":%lu,\"method\":\"%s\",\"fn\":\"%s\",\"order\":%lu,\"device\":%d,\"freed\":%s",
 				comma, r->addr, r->size, method_names[r->method], fn_names[r->fn], r->order, r->device,
 				r->freed ? "true" : "false");
 			print_moved(f, r->moved);
@@ -283,7 +284,8 @@ static int print_books(const char *path)
 		frees += threads[i].frees;
 		kernels += threads[i].kernels;
 	}
-	fprintf(f, "],\n\"allocs\":%lu,\"frees\":%lu,\"kernels\":%lu,\"pins\":%lu,\"live_pages\":%lu,\"live_bytes\":%lu,",
+	fprintf(f,
+		"],\n\"allocs\":%lu,\"frees\":%lu,\"kernels\":%lu,\"pins\":%lu,\"live_pages\":%lu,\"live_bytes\":%lu,",
 		allocs, frees, kernels, pins, live_pages, live_bytes);
 	/* Nothing was freed since the last pin, which topped all before it. */
 	fprintf(f, "\"peak_pages\":%lu}\n", live_pages);
@@ -316,21 +318,35 @@ static void wait_line(bool wait)
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = { { "threads", 1, NULL, 't' }, { "calls", 1, NULL, 'c' }, { "seed", 1, NULL, 's' },
-					       { "out", 1, NULL, 'o' },	    { "wait", 0, NULL, 'w' },  { "fail-async", 0, NULL, 'a' },
+	static const struct option longs[] = { { "threads", 1, NULL, 't' }, { "calls", 1, NULL, 'c' },
+					       { "seed", 1, NULL, 's' },    { "out", 1, NULL, 'o' },
+					       { "wait", 0, NULL, 'w' },    { "fail-async", 0, NULL, 'a' },
 					       { NULL, 0, NULL, 0 } };
 	struct thread *last;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "t:c:s:o:wa", longs, NULL)) != -1) {
 		switch (c) {
-		case 't': opt.threads = atoi(optarg); break;
-		case 'c': opt.calls = atol(optarg); break;
-		case 's': opt.seed = strtoull(optarg, NULL, 0); break;
-		case 'o': opt.out = optarg; break;
-		case 'w': opt.wait = true; break;
-		case 'a': opt.fail_async = true; break;
-		default: return 2;
+		case 't':
+			opt.threads = atoi(optarg);
+			break;
+		case 'c':
+			opt.calls = atol(optarg);
+			break;
+		case 's':
+			opt.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'o':
+			opt.out = optarg;
+			break;
+		case 'w':
+			opt.wait = true;
+			break;
+		case 'a':
+			opt.fail_async = true;
+			break;
+		default:
+			return 2;
 		}
 	}
 	threads = calloc((size_t)opt.threads + 1, sizeof(*threads));

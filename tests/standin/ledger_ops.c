@@ -201,11 +201,20 @@ void ledger_alloc(struct thread *t)
 static void odd_frees(struct thread *t)
 {
 	switch (rnd(t, 5)) {
-	case 0: counted(t, FN_cudaFree, cudaFree(NULL)); break;
-	case 1: counted(t, FN_cudaFreeHost, cudaFreeHost(NULL)); break;
-	case 2: counted(t, FN_cudaFree, cudaFree(t->pageable)); break;
-	case 3: counted(t, FN_cudaHostUnregister, cudaHostUnregister(t->pageable)); break;
-	default: counted(t, FN_cudaFreeHost, cudaFreeHost(module_variable));
+	case 0:
+		counted(t, FN_cudaFree, cudaFree(NULL));
+		break;
+	case 1:
+		counted(t, FN_cudaFreeHost, cudaFreeHost(NULL));
+		break;
+	case 2:
+		counted(t, FN_cudaFree, cudaFree(t->pageable));
+		break;
+	case 3:
+		counted(t, FN_cudaHostUnregister, cudaHostUnregister(t->pageable));
+		break;
+	default:
+		counted(t, FN_cudaFreeHost, cudaFreeHost(module_variable));
 	}
 }
 
@@ -234,7 +243,8 @@ void ledger_free(struct thread *t)
 			slot_give(r->addr);
 		break;
 	default:
-		ok = rnd(t, 3) ? counted(t, FN_cudaFree, cudaFree(p)) : counted(t, FN_cudaFreeAsync, cudaFreeAsync(p, NULL));
+		ok = rnd(t, 3) ? counted(t, FN_cudaFree, cudaFree(p))
+			       : counted(t, FN_cudaFreeAsync, cudaFreeAsync(p, NULL));
 	}
 	if (!ok)
 		return;
@@ -337,7 +347,8 @@ static void copy_rect(struct thread *t, const struct part *dst, const struct par
 		maybe_fail(t, 1);
 		ok = counted(t, FN_cudaMemcpy2D, cudaMemcpy2D(dst->p, pitch, src->p, pitch, width, rows, kind));
 	} else {
-		ok = counted(t, FN_cudaMemcpy2DAsync, cudaMemcpy2DAsync(dst->p, pitch, src->p, pitch, width, rows, kind, NULL));
+		ok = counted(t, FN_cudaMemcpy2DAsync,
+			     cudaMemcpy2DAsync(dst->p, pitch, src->p, pitch, width, rows, kind, NULL));
 	}
 	if (ok)
 		moved(t, dst->r, src->r, dir, width * rows);
@@ -403,7 +414,8 @@ static void copy_symbol(struct thread *t)
 	if (rnd(t, 2) && to)
 		ok = counted(t, FN_cudaMemcpyToSymbol, cudaMemcpyToSymbol(module_variable, h.p, n, offset, up));
 	else if (to)
-		ok = counted(t, FN_cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync(module_variable, h.p, n, offset, up, NULL));
+		ok = counted(t, FN_cudaMemcpyToSymbolAsync,
+			     cudaMemcpyToSymbolAsync(module_variable, h.p, n, offset, up, NULL));
 	else if (rnd(t, 2))
 		ok = counted(t, FN_cudaMemcpyFromSymbol, cudaMemcpyFromSymbol(h.p, module_variable, n, offset, down));
 	else
@@ -416,7 +428,8 @@ static void copy_symbol(struct thread *t)
 static void copy_array(struct thread *t)
 {
 	struct part h = host_part(t);
-	uint64_t rows = 1 + rnd(t, 8), pitch = MIN_U64(h.n / rows, ARRAY_W), n = pitch ? 1 + rnd(t, (uint32_t)pitch) : 0;
+	uint64_t rows = 1 + rnd(t, 8), pitch = MIN_U64(h.n / rows, ARRAY_W),
+		 n = pitch ? 1 + rnd(t, (uint32_t)pitch) : 0;
 	enum cudaMemcpyKind up = cudaMemcpyHostToDevice, down = cudaMemcpyDeviceToHost;
 	bool ok, to = rnd(t, 2), flat = rnd(t, 2);
 

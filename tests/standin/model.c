@@ -41,7 +41,7 @@ struct arena {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct arena host, managed, device;
-static char *shadow; /* bytes of the device */
+static char *shadow;	     /* bytes of the device */
 static struct block *blocks; /* open addressing by (addr, registered or not) */
 static bool broken;
 
@@ -57,12 +57,18 @@ static void init(void)
 	int fd = memfd_create("standin-device", MFD_CLOEXEC);
 	void *p = MAP_FAILED;
 
-	host = (struct arena){ .base = reserve(HOST_ARENA, PROT_READ | PROT_WRITE), .len = HOST_ARENA, .granule = PAGE };
-	managed = (struct arena){ .base = reserve(HOST_ARENA, PROT_READ | PROT_WRITE), .len = HOST_ARENA, .granule = PAGE };
+	host = (struct arena){ .base = reserve(HOST_ARENA, PROT_READ | PROT_WRITE),
+			       .len = HOST_ARENA,
+			       .granule = PAGE };
+	managed = (struct arena){ .base = reserve(HOST_ARENA, PROT_READ | PROT_WRITE),
+				  .len = HOST_ARENA,
+				  .granule = PAGE };
 	for (uint64_t hint = 16ull << 40; hint < (120ull << 40) && p == MAP_FAILED; hint += 1ull << 40)
-		p = mmap((void *)hint, DEV_SPACE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
-			 -1, 0);
-	device = (struct arena){ .base = p == MAP_FAILED ? NULL : p, .used = SYMBOLS, .len = DEV_SPACE, .granule = DEV_GRANULE };
+		p = mmap((void *)hint, DEV_SPACE, PROT_NONE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	device = (struct arena){
+		.base = p == MAP_FAILED ? NULL : p, .used = SYMBOLS, .len = DEV_SPACE, .granule = DEV_GRANULE
+	};
 	p = MAP_FAILED;
 	if (fd >= 0 && !ftruncate(fd, (off_t)DEV_SPACE))
 		p = mmap(NULL, DEV_SPACE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -165,7 +171,8 @@ int model_host_alloc(void **p, size_t size)
 		return alloc_in(&host, p, size, HOST);
 	if (!p)
 		return E_VALUE;
-	big = size < (1ull << 46) ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
+	big = size < (1ull << 46) ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+				  : MAP_FAILED;
 	if (big == MAP_FAILED)
 		return E_MEMORY;
 	take_lock();

@@ -31,7 +31,7 @@ int model_register(void *p, size_t size);
 int model_unregister(void *p);
 int model_managed_alloc(void **p, size_t size);
 int model_dev_alloc(void **p, size_t size);
-int model_dev_free(void *p); /* device, managed and pool memory; NULL is fine */
+int model_dev_free(void *p);		  /* device, managed and pool memory; NULL is fine */
 int model_reserve(void **p, size_t size); /* device addresses without memory; freed by model_dev_free() */
 /* Free and unregister everything, as a device reset does. */
 void model_reset(void);
@@ -53,7 +53,8 @@ static inline struct model_copy model_linear(void *dst, const void *src, size_t 
 {
 	return (struct model_copy){ .dst = dst, .src = src, .width = n, .rows = 1, .slices = 1 };
 }
-static inline struct model_copy model_rect(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t rows)
+static inline struct model_copy model_rect(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+					   size_t rows)
 {
 	return (struct model_copy){ dst, src, width, rows, 1, dpitch, spitch, 0, 0 };
 }

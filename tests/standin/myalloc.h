@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-void *my_alloc(int zone, size_t size);		   /* NULL: failed */
-int my_alloc_out(void **out, size_t size);	   /* not 0: failed */
+void *my_alloc(int zone, size_t size);	   /* NULL: failed */
+int my_alloc_out(void **out, size_t size); /* not 0: failed */
 void my_free(int zone, void *p);
 
 #endif

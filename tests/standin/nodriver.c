@@ -23,12 +23,12 @@ static void book(const char *fn, const int *errs, int n)
 }
 
 #define TIMES 3
-#define CALL(fn, ...)                                 \
-	do {                                          \
-		int errs_[TIMES];                     \
-		for (int i_ = 0; i_ < TIMES; i_++)    \
+#define CALL(fn, ...)                                     \
+	do {                                              \
+		int errs_[TIMES];                         \
+		for (int i_ = 0; i_ < TIMES; i_++)        \
 			errs_[i_] = (int)fn(__VA_ARGS__); \
-		book(#fn, errs_, TIMES);              \
+		book(#fn, errs_, TIMES);                  \
 	} while (0)
 
 int main(void)

@@ -41,7 +41,7 @@ static void load_driver(void)
 	find = (__typeof__(find))dlsym(lib, "cuGetProcAddress_v2");
 	if (!find)
 		not_nested("cuGetProcAddress_v2");
-#define F(fn)                                                        \
+#define F(fn)                                                             \
 	if (find(#fn, (void **)&driver.fn, 13000, 0, NULL) || !driver.fn) \
 		not_nested(#fn);
 	RT_DRIVER(F)
@@ -62,7 +62,8 @@ const struct rt_driver *rt_driver(void)
 
 void *rt_symbol(const void *symbol, size_t offset)
 {
-	return rt_driver() ? (char *)driver_symbols + (uintptr_t)symbol % (SYMBOLS / 2) + offset : model_symbol(symbol, offset);
+	return rt_driver() ? (char *)driver_symbols + (uintptr_t)symbol % (SYMBOLS / 2) + offset
+			   : model_symbol(symbol, offset);
 }
 
 /* ---- devices ---- */
@@ -208,7 +209,8 @@ struct CUmemPoolHandle_st {
 	bool host;
 };
 
-API_PTSZ(cudaMallocFromPoolAsync, (void **p, size_t size, cudaMemPool_t pool, cudaStream_t stream), (p, size, pool, stream))
+API_PTSZ(cudaMallocFromPoolAsync, (void **p, size_t size, cudaMemPool_t pool, cudaStream_t stream),
+	 (p, size, pool, stream))
 {
 	const struct rt_driver *d = rt_driver();
 	CUdeviceptr mem = 0;
@@ -243,7 +245,7 @@ API(cudaMallocPitch, (void **p, size_t *pitch, size_t width, size_t height), (p,
 	return alloc_pitch(p, pitch, width, height);
 }
 
-API(cudaMalloc3D, (struct cudaPitchedPtr *p, struct cudaExtent extent), (p, extent))
+API(cudaMalloc3D, (struct cudaPitchedPtr * p, struct cudaExtent extent), (p, extent))
 {
 	size_t pitch = 0;
 	void *mem = NULL;
@@ -272,7 +274,7 @@ API_PTSZ(cudaFreeAsync, (void *p, cudaStream_t stream), (p, stream))
 	return d ? (int)d->cuMemFreeAsync((uintptr_t)p, stream) : model_dev_free(p);
 }
 
-API(cudaMemPoolCreate, (cudaMemPool_t *pool, const struct cudaMemPoolProps *props), (pool, props))
+API(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *props), (pool, props))
 {
 	const struct rt_driver *d = rt_driver();
 	cudaMemPool_t made;
@@ -304,7 +306,7 @@ API(cudaMemPoolDestroy, (cudaMemPool_t pool), (pool))
 }
 
 API(cudaMallocArray,
-    (cudaArray_t *array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags),
+    (cudaArray_t * array, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags),
     (array, desc, width, height, flags))
 {
 	const struct rt_driver *d = rt_driver();
@@ -398,7 +400,7 @@ API_PTSZ(cudaMemPrefetchBatchAsync,
 }
 
 /* ---- streams, events, capture, graphs ---- */
-API(cudaStreamCreate, (cudaStream_t *stream), (stream))
+API(cudaStreamCreate, (cudaStream_t * stream), (stream))
 {
 	void *made = NULL;
 	int err;
@@ -423,7 +425,7 @@ API(cudaStreamSynchronize, (cudaStream_t stream), (stream))
 	return 0;
 }
 
-API(cudaEventCreate, (cudaEvent_t *event), (event))
+API(cudaEventCreate, (cudaEvent_t * event), (event))
 {
 	void *made = NULL;
 	int err;
@@ -470,12 +472,13 @@ API_PTSZ(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMod
 	const struct rt_driver *d = rt_driver();
 
 	ENTER("cudaStreamBeginCapture");
-	return d ? (int)d->cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode) : model_capture_begin(stream, NULL);
+	return d ? (int)d->cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)mode)
+		 : model_capture_begin(stream, NULL);
 }
 
 API_PTSZ(cudaStreamBeginCaptureToGraph,
-	 (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *deps, const cudaGraphEdgeData *edges, size_t ndeps,
-	  enum cudaStreamCaptureMode mode),
+	 (cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *deps, const cudaGraphEdgeData *edges,
+	  size_t ndeps, enum cudaStreamCaptureMode mode),
 	 (stream, graph, deps, edges, ndeps, mode))
 {
 	ENTER("cudaStreamBeginCaptureToGraph");
@@ -498,7 +501,7 @@ API_PTSZ(cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t *graph), (strea
 	return err;
 }
 
-API(cudaGraphCreate, (cudaGraph_t *graph, unsigned int flags), (graph, flags))
+API(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags), (graph, flags))
 {
 	void *made = NULL;
 	int err;
@@ -517,7 +520,7 @@ API(cudaGraphDestroy, (cudaGraph_t graph), (graph))
 	return model_graph_free(graph);
 }
 
-API(cudaGraphInstantiate, (cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags), (exec, graph, flags))
+API(cudaGraphInstantiate, (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags), (exec, graph, flags))
 {
 	void *made = NULL;
 	int err;
@@ -551,9 +554,9 @@ static int launch(const void *func, dim3 grid, dim3 block, void **args, size_t s
 
 	if (!func || !grid.x || !block.x)
 		return E_VALUE;
-	return d ? (int)d->cuLaunchKernel((CUfunction)(uintptr_t)func, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-					  (unsigned int)shared, stream, args, NULL) :
-		   0;
+	return d ? (int)d->cuLaunchKernel((CUfunction)(uintptr_t)func, grid.x, grid.y, grid.z, block.x, block.y,
+					  block.z, (unsigned int)shared, stream, args, NULL)
+		 : 0;
 }
 
 API_PTSZ(cudaLaunchKernel, (const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),
@@ -574,5 +577,6 @@ API_PTSZ(cudaLaunchCooperativeKernel,
 API_PTSZ(cudaLaunchKernelExC, (const cudaLaunchConfig_t *config, const void *func, void **args), (config, func, args))
 {
 	ENTER("cudaLaunchKernelExC");
-	return config ? launch(func, config->gridDim, config->blockDim, args, config->dynamicSmemBytes, config->stream) : E_VALUE;
+	return config ? launch(func, config->gridDim, config->blockDim, args, config->dynamicSmemBytes, config->stream)
+		      : E_VALUE;
 }

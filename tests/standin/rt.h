@@ -11,42 +11,42 @@
 #include "cu_api.h"
 #include "api.h"
 
-#define RT_DRIVER(F)              \
-	F(cuCtxSetCurrent)        \
-	F(cuDevicePrimaryCtxRetain) \
-	F(cuDevicePrimaryCtxReset_v2) \
-	F(cuMemHostAlloc)         \
-	F(cuMemFreeHost)          \
-	F(cuMemHostRegister_v2)   \
-	F(cuMemHostUnregister)    \
-	F(cuMemAllocManaged)      \
+#define RT_DRIVER(F)                    \
+	F(cuCtxSetCurrent)              \
+	F(cuDevicePrimaryCtxRetain)     \
+	F(cuDevicePrimaryCtxReset_v2)   \
+	F(cuMemHostAlloc)               \
+	F(cuMemFreeHost)                \
+	F(cuMemHostRegister_v2)         \
+	F(cuMemHostUnregister)          \
+	F(cuMemAllocManaged)            \
 	F(cuMemHostGetDevicePointer_v2) \
-	F(cuMemAlloc_v2)          \
-	F(cuMemAllocAsync)        \
-	F(cuMemAllocFromPoolAsync) \
-	F(cuMemAllocPitch_v2)     \
-	F(cuMemFree_v2)           \
-	F(cuMemFreeAsync)         \
-	F(cuMemPoolCreate)        \
-	F(cuMemPoolDestroy)       \
-	F(cuArrayCreate_v2)       \
-	F(cuArrayDestroy)         \
-	F(cuMemsetD8_v2)          \
-	F(cuMemcpy)               \
-	F(cuMemcpyAsync)          \
-	F(cuMemcpyHtoD_v2)        \
-	F(cuMemcpyHtoDAsync_v2)   \
-	F(cuMemcpyDtoH_v2)        \
-	F(cuMemcpyDtoHAsync_v2)   \
-	F(cuMemcpyDtoD_v2)        \
-	F(cuMemcpyDtoDAsync_v2)   \
-	F(cuMemcpy3D_v2)          \
-	F(cuMemcpy3DAsync_v2)     \
-	F(cuStreamBeginCapture_v2) \
-	F(cuStreamEndCapture)     \
-	F(cuEventRecord)          \
-	F(cuStreamWaitEvent)      \
-	F(cuLaunchKernel)         \
+	F(cuMemAlloc_v2)                \
+	F(cuMemAllocAsync)              \
+	F(cuMemAllocFromPoolAsync)      \
+	F(cuMemAllocPitch_v2)           \
+	F(cuMemFree_v2)                 \
+	F(cuMemFreeAsync)               \
+	F(cuMemPoolCreate)              \
+	F(cuMemPoolDestroy)             \
+	F(cuArrayCreate_v2)             \
+	F(cuArrayDestroy)               \
+	F(cuMemsetD8_v2)                \
+	F(cuMemcpy)                     \
+	F(cuMemcpyAsync)                \
+	F(cuMemcpyHtoD_v2)              \
+	F(cuMemcpyHtoDAsync_v2)         \
+	F(cuMemcpyDtoH_v2)              \
+	F(cuMemcpyDtoHAsync_v2)         \
+	F(cuMemcpyDtoD_v2)              \
+	F(cuMemcpyDtoDAsync_v2)         \
+	F(cuMemcpy3D_v2)                \
+	F(cuMemcpy3DAsync_v2)           \
+	F(cuStreamBeginCapture_v2)      \
+	F(cuStreamEndCapture)           \
+	F(cuEventRecord)                \
+	F(cuStreamWaitEvent)            \
+	F(cuLaunchKernel)               \
 	F(cuGraphLaunch)
 
 struct rt_driver {

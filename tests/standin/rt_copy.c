@@ -114,7 +114,8 @@ API_PTSZ(cudaMemcpyAsync, (void *dst, const void *src, size_t count, enum cudaMe
 }
 
 API_PTDS(cudaMemcpy2D,
-	 (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind),
+	 (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+	  enum cudaMemcpyKind kind),
 	 (dst, dpitch, src, spitch, width, height, kind))
 {
 	struct model_copy c = model_rect(dst, dpitch, src, spitch, width, height);
@@ -124,8 +125,8 @@ API_PTDS(cudaMemcpy2D,
 }
 
 API_PTSZ(cudaMemcpy2DAsync,
-	 (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
-	  cudaStream_t stream),
+	 (void *dst, size_t dpitch, const void *src, size_t spitch, size_t width, size_t height,
+	  enum cudaMemcpyKind kind, cudaStream_t stream),
 	 (dst, dpitch, src, spitch, width, height, kind, stream))
 {
 	struct model_copy c = model_rect(dst, dpitch, src, spitch, width, height);
@@ -135,8 +136,9 @@ API_PTSZ(cudaMemcpy2DAsync,
 }
 
 /* Elements of arrays are bytes here; a pitched pointer's slice is pitch * ysize. */
-static struct model_copy build_3d(cudaArray_t darray, struct cudaPos dpos, struct cudaPitchedPtr dptr, cudaArray_t sarray,
-				  struct cudaPos spos, struct cudaPitchedPtr sptr, struct cudaExtent extent)
+static struct model_copy build_3d(cudaArray_t darray, struct cudaPos dpos, struct cudaPitchedPtr dptr,
+				  cudaArray_t sarray, struct cudaPos spos, struct cudaPitchedPtr sptr,
+				  struct cudaExtent extent)
 {
 	struct model_copy c = { .width = extent.width, .rows = extent.height, .slices = extent.depth };
 
@@ -215,7 +217,8 @@ API(cudaMemcpyPeer, (void *dst, int dst_device, const void *src, int src_device,
 	return err ? err : linear(dst, src, count, cudaMemcpyDeviceToDevice);
 }
 
-API(cudaMemcpyPeerAsync, (void *dst, int dst_device, const void *src, int src_device, size_t count, cudaStream_t stream),
+API(cudaMemcpyPeerAsync,
+    (void *dst, int dst_device, const void *src, int src_device, size_t count, cudaStream_t stream),
     (dst, dst_device, src, src_device, count, stream))
 {
 	int err = peer_devices(dst_device, src_device);
@@ -225,7 +228,8 @@ API(cudaMemcpyPeerAsync, (void *dst, int dst_device, const void *src, int src_de
 }
 
 /* ---- symbols ---- */
-API_PTDS(cudaMemcpyToSymbol, (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
+API_PTDS(cudaMemcpyToSymbol,
+	 (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
 	 (symbol, src, count, offset, kind))
 {
 	ENTER("cudaMemcpyToSymbol");
@@ -233,7 +237,8 @@ API_PTDS(cudaMemcpyToSymbol, (const void *symbol, const void *src, size_t count,
 }
 
 API_PTSZ(cudaMemcpyToSymbolAsync,
-	 (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind, cudaStream_t stream),
+	 (const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind,
+	  cudaStream_t stream),
 	 (symbol, src, count, offset, kind, stream))
 {
 	ENTER("cudaMemcpyToSymbolAsync");
@@ -265,7 +270,8 @@ API_PTDS(cudaMemcpyToArray,
 }
 
 API_PTSZ(cudaMemcpyToArrayAsync,
-	 (cudaArray_t dst, size_t w, size_t h, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream),
+	 (cudaArray_t dst, size_t w, size_t h, const void *src, size_t count, enum cudaMemcpyKind kind,
+	  cudaStream_t stream),
 	 (dst, w, h, src, count, kind, stream))
 {
 	ENTER("cudaMemcpyToArrayAsync");
@@ -281,7 +287,8 @@ API_PTDS(cudaMemcpyFromArray,
 }
 
 API_PTSZ(cudaMemcpyFromArrayAsync,
-	 (void *dst, cudaArray_const_t src, size_t w, size_t h, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream),
+	 (void *dst, cudaArray_const_t src, size_t w, size_t h, size_t count, enum cudaMemcpyKind kind,
+	  cudaStream_t stream),
 	 (dst, src, w, h, count, kind, stream))
 {
 	ENTER("cudaMemcpyFromArrayAsync");
@@ -306,8 +313,8 @@ static struct model_copy to_array_2d(cudaArray_t dst, size_t w, size_t h, const 
 	return c;
 }
 
-static struct model_copy from_array_2d(void *dst, size_t dpitch, cudaArray_const_t src, size_t w, size_t h, size_t width,
-				       size_t height)
+static struct model_copy from_array_2d(void *dst, size_t dpitch, cudaArray_const_t src, size_t w, size_t h,
+				       size_t width, size_t height)
 {
 	struct model_copy c = model_rect(dst, dpitch, NULL, 0, width, height);
 
@@ -392,8 +399,14 @@ static int batch_3d(size_t count, const struct cudaMemcpy3DBatchOp *ops, cudaStr
 		size_t spitch = op->src.op.ptr.rowLength ? op->src.op.ptr.rowLength : op->extent.width;
 		size_t dlayer = op->dst.op.ptr.layerHeight ? op->dst.op.ptr.layerHeight : op->extent.height;
 		size_t slayer = op->src.op.ptr.layerHeight ? op->src.op.ptr.layerHeight : op->extent.height;
-		struct model_copy c = { op->dst.op.ptr.ptr, op->src.op.ptr.ptr, op->extent.width, op->extent.height,
-					op->extent.depth,   dpitch,		 spitch,	   dpitch * dlayer,
+		struct model_copy c = { op->dst.op.ptr.ptr,
+					op->src.op.ptr.ptr,
+					op->extent.width,
+					op->extent.height,
+					op->extent.depth,
+					dpitch,
+					spitch,
+					dpitch * dlayer,
 					spitch * slayer };
 
 		if (op->dst.type != cudaMemcpyOperandTypePointer || op->src.type != cudaMemcpyOperandTypePointer)
@@ -405,8 +418,8 @@ static int batch_3d(size_t count, const struct cudaMemcpy3DBatchOp *ops, cudaStr
 
 #if STANDIN_CUDART >= 13
 API_PTSZ(cudaMemcpyBatchAsync,
-	 (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, struct cudaMemcpyAttributes *attrs,
-	  size_t *idxs, size_t nattrs, cudaStream_t stream),
+	 (void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,
+	  struct cudaMemcpyAttributes *attrs, size_t *idxs, size_t nattrs, cudaStream_t stream),
 	 (dsts, srcs, sizes, count, attrs, idxs, nattrs, stream))
 {
 	ENTER("cudaMemcpyBatchAsync");
@@ -434,7 +447,8 @@ API_PTSZ(cudaMemcpyBatchAsync,
 }
 
 API_PTSZ(cudaMemcpy3DBatchAsync,
-	 (size_t count, struct cudaMemcpy3DBatchOp *ops, size_t *fail_idx, unsigned long long flags, cudaStream_t stream),
+	 (size_t count, struct cudaMemcpy3DBatchOp *ops, size_t *fail_idx, unsigned long long flags,
+	  cudaStream_t stream),
 	 (count, ops, fail_idx, flags, stream))
 {
 	ENTER("cudaMemcpy3DBatchAsync");
@@ -455,7 +469,8 @@ static int add_node(cudaGraphNode_t *node, cudaGraph_t graph, const struct model
 }
 
 API(cudaGraphAddMemcpyNode,
-    (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, const struct cudaMemcpy3DParms *p),
+    (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps,
+     const struct cudaMemcpy3DParms *p),
     (node, graph, deps, ndeps, p))
 {
 	struct model_copy c = from_3d(p);
@@ -466,7 +481,7 @@ API(cudaGraphAddMemcpyNode,
 }
 
 API(cudaGraphAddMemcpyNode1D,
-    (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, void *dst, const void *src,
+    (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, void *dst, const void *src,
      size_t count, enum cudaMemcpyKind kind),
     (node, graph, deps, ndeps, dst, src, count, kind))
 {
@@ -478,8 +493,8 @@ API(cudaGraphAddMemcpyNode1D,
 }
 
 API(cudaGraphAddMemcpyNodeToSymbol,
-    (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, const void *symbol, const void *src,
-     size_t count, size_t offset, enum cudaMemcpyKind kind),
+    (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, const void *symbol,
+     const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind),
     (node, graph, deps, ndeps, symbol, src, count, offset, kind))
 {
 	struct model_copy c = model_linear(rt_symbol(symbol, offset), src, count);
@@ -490,8 +505,8 @@ API(cudaGraphAddMemcpyNodeToSymbol,
 }
 
 API(cudaGraphAddMemcpyNodeFromSymbol,
-    (cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, void *dst, const void *symbol,
-     size_t count, size_t offset, enum cudaMemcpyKind kind),
+    (cudaGraphNode_t * node, cudaGraph_t graph, const cudaGraphNode_t *deps, size_t ndeps, void *dst,
+     const void *symbol, size_t count, size_t offset, enum cudaMemcpyKind kind),
     (node, graph, deps, ndeps, dst, symbol, count, offset, kind))
 {
 	struct model_copy c = model_linear(dst, rt_symbol(symbol, offset), count);
@@ -509,7 +524,8 @@ API(cudaGraphMemcpyNodeSetParams, (cudaGraphNode_t node, const struct cudaMemcpy
 	return model_node_set(node, &c);
 }
 
-API(cudaGraphMemcpyNodeSetParams1D, (cudaGraphNode_t node, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind),
+API(cudaGraphMemcpyNodeSetParams1D,
+    (cudaGraphNode_t node, void *dst, const void *src, size_t count, enum cudaMemcpyKind kind),
     (node, dst, src, count, kind))
 {
 	struct model_copy c = model_linear(dst, src, count);

@@ -22,14 +22,18 @@ static const struct {
 	int (*run)(int n);
 	int n;
 } scenarios[] = {
-	{ "fork", scen_fork, 0 },	  { "exec", scen_exec, 3 },	{ "kill", scen_kill, 3 },
-	{ "threadexit", scen_threadexit, 8 }, { "longjmp", scen_longjmp, 200 }, { "execs", scen_execs, 200 },
-	{ "child", scen_child, 3 },	  { "live", scen_live, 4 },	{ "reset", scen_reset, 3 },
-	{ "exit", scen_exit, 3 },	  { "copies", scen_copies, 1 },	{ "defaults", scen_defaults, 1 },
-	{ "batch", scen_batch, 300 },	  { "capture", scen_capture, 5 }, { "join", scen_join, 5 },
-	{ "graph", scen_graph, 5 },	  { "errors", scen_errors, 1 },	{ "launches", scen_launches, 1000 },
-	{ "hot", scen_hot, 2000 },	  { "unmap", scen_unmap, 1 },	{ "maps", scen_maps, 1 },
-	{ "overlap", scen_overlap, 1 },	  { "old", scen_old, 1 },	{ "heap", scen_heap, 1 },
+	{ "fork", scen_fork, 0 },	  { "exec", scen_exec, 3 },
+	{ "kill", scen_kill, 3 },	  { "threadexit", scen_threadexit, 8 },
+	{ "longjmp", scen_longjmp, 200 }, { "execs", scen_execs, 200 },
+	{ "child", scen_child, 3 },	  { "live", scen_live, 4 },
+	{ "reset", scen_reset, 3 },	  { "exit", scen_exit, 3 },
+	{ "copies", scen_copies, 1 },	  { "defaults", scen_defaults, 1 },
+	{ "batch", scen_batch, 300 },	  { "capture", scen_capture, 5 },
+	{ "join", scen_join, 5 },	  { "graph", scen_graph, 5 },
+	{ "errors", scen_errors, 1 },	  { "launches", scen_launches, 1000 },
+	{ "hot", scen_hot, 2000 },	  { "unmap", scen_unmap, 1 },
+	{ "maps", scen_maps, 1 },	  { "overlap", scen_overlap, 1 },
+	{ "old", scen_old, 1 },		  { "heap", scen_heap, 1 },
 	{ "cow", scen_cow, 1 },
 };
 
@@ -101,7 +105,8 @@ void report(const char *extra, ...)
 	}
 	printf("},\"allocs\":%lu,\"frees\":%lu,\"pins\":%lu,\"kernels\":%lu,\"graphs\":%lu,\"graph_copies\":%lu,\"captured\":%lu,"
 	       "\"failed\":%lu}\n",
-	       book.allocs, book.frees, book.pins, book.kernels, book.graphs, book.graph_copies, book.captured, book.failed);
+	       book.allocs, book.frees, book.pins, book.kernels, book.graphs, book.graph_copies, book.captured,
+	       book.failed);
 	fflush(stdout);
 	if (getenv("SCEN_LINGER"))
 		usleep((useconds_t)atoi(getenv("SCEN_LINGER")) * 1000);

@@ -21,27 +21,27 @@ struct book {
 extern struct book book;
 
 /* The call has to succeed: a scenario that does not happen shows nothing. */
-#define MUST(call)                                                                              \
-	do {                                                                                    \
-		int must_ = (call);                                                             \
-		if (must_) {                                                                    \
+#define MUST(call)                                                                                  \
+	do {                                                                                        \
+		int must_ = (call);                                                                 \
+		if (must_) {                                                                        \
 			fprintf(stderr, "scen: %s:%d: %s: %d\n", __FILE__, __LINE__, #call, must_); \
-			exit(4);                                                                \
-		}                                                                               \
+			exit(4);                                                                    \
+		}                                                                                   \
 	} while (0)
 /* The call has to fail, and is booked so. */
-#define MUST_FAIL(call)                                                                        \
-	do {                                                                                   \
-		if (!(call)) {                                                                 \
+#define MUST_FAIL(call)                                                                            \
+	do {                                                                                       \
+		if (!(call)) {                                                                     \
 			fprintf(stderr, "scen: %s:%d: %s succeeded\n", __FILE__, __LINE__, #call); \
-			exit(4);                                                               \
-		}                                                                              \
-		book.failed++;                                                                 \
+			exit(4);                                                                   \
+		}                                                                                  \
+		book.failed++;                                                                     \
 	} while (0)
 
-void *pin(size_t size);	  /* cudaHostAlloc */
+void *pin(size_t size);	   /* cudaHostAlloc */
 void *on_dev(size_t size); /* cudaMalloc */
-void *paged(size_t size); /* a private anonymous mapping, touched */
+void *paged(size_t size);  /* a private anonymous mapping, touched */
 void unpin(void *p);
 void dev_free(void *p);
 void copied(enum dir dir, enum mem mem, uint64_t bytes);

@@ -42,7 +42,8 @@ int scen_fork(int n)
 	if (!child) {
 		void *own = NULL;
 
-		if (cudaHostAlloc(&own, 8192, 0) || cudaMemcpy(dev, own, 4096, cudaMemcpyHostToDevice) || cudaFreeHost(own))
+		if (cudaHostAlloc(&own, 8192, 0) || cudaMemcpy(dev, own, 4096, cudaMemcpyHostToDevice) ||
+		    cudaFreeHost(own))
 			_exit(1);
 		_exit(0);
 	}

@@ -65,7 +65,8 @@ int scen_maps(int n)
 	high = mremap(high, 6 * MIB, 12 * MIB, MREMAP_MAYMOVE);
 	MUST(high == MAP_FAILED);
 	up(dev, high + 5 * MIB, 2 * MIB, PAGEABLE);
-	hole = mmap(low + 7 * MIB, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	hole = mmap(low + 7 * MIB, 2 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		    -1, 0);
 	MUST(hole == MAP_FAILED);
 	up(dev, hole, 4096, PAGEABLE);
 	heap = sbrk(4 * MIB);
@@ -73,8 +74,8 @@ int scen_maps(int n)
 	memset(heap, 2, 4 * MIB);
 	up(dev, heap + 100, 3 * MIB, PAGEABLE);
 	MUST(sbrk(-(intptr_t)(4 * MIB)) == (void *)-1);
-	report("\"low\":\"0x%lx\",\"high\":\"0x%lx\",\"hole\":\"0x%lx\",\"heap\":\"0x%lx\"", (unsigned long)low, (unsigned long)high,
-	       (unsigned long)hole, (unsigned long)heap);
+	report("\"low\":\"0x%lx\",\"high\":\"0x%lx\",\"hole\":\"0x%lx\",\"heap\":\"0x%lx\"", (unsigned long)low,
+	       (unsigned long)high, (unsigned long)hole, (unsigned long)heap);
 	return 0;
 }
 

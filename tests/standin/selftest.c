@@ -12,12 +12,12 @@
 
 static int failures;
 
-#define CHECK(cond)                                                          \
-	do {                                                                 \
-		if (!(cond)) {                                               \
-			printf("selftest: %d: %s\n", __LINE__, #cond);       \
-			failures++;                                          \
-		}                                                            \
+#define CHECK(cond)                                                    \
+	do {                                                           \
+		if (!(cond)) {                                         \
+			printf("selftest: %d: %s\n", __LINE__, #cond); \
+			failures++;                                    \
+		}                                                      \
 	} while (0)
 
 #define N 300000
@@ -39,7 +39,8 @@ static void memory(void)
 	CHECK(!memcmp(big, host + 5, N - 10));
 	CHECK(!cudaMemcpy2D(managed, 200, dev, 300, 100, 50, cudaMemcpyDeviceToHost));
 	CHECK(!memcmp(managed + 49 * 200, host + 49 * 300, 100));
-	CHECK(!cudaMemset(dev, 9, 5000) && !cudaMemcpy(managed, dev, 5000, cudaMemcpyDeviceToHost) && managed[4999] == 9);
+	CHECK(!cudaMemset(dev, 9, 5000) && !cudaMemcpy(managed, dev, 5000, cudaMemcpyDeviceToHost) &&
+	      managed[4999] == 9);
 	CHECK(!cudaFreeHost(host) && !cudaHostAlloc((void **)&again, N, 0) && again == host);
 	CHECK(cudaFreeHost(dev) == cudaErrorInvalidValue && cudaFree(again) == cudaErrorInvalidValue);
 	CHECK(!cudaFreeHost(again) && cudaFreeHost(again) == cudaErrorInvalidValue);

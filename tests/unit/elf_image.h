@@ -127,7 +127,9 @@ static struct image im;
 
 static void build(const struct spec *spec)
 {
-	static const unsigned char text[TEXT_LEN] = { [0x100] = 0x55, 0x48, 0x89, 0xe5, [0x200] = 0xf3, 0x0f, 0x1e, 0xfa };
+	static const unsigned char text[TEXT_LEN] = {
+		[0x100] = 0x55, 0x48, 0x89, 0xe5, [0x200] = 0xf3, 0x0f, 0x1e, 0xfa
+	};
 	struct {
 		Elf64_Nhdr nh;
 		char name[4];
@@ -138,12 +140,26 @@ static void build(const struct spec *spec)
 		char name[8];
 		uint8_t desc[512];
 	} usdt = { .nh = { 8, 0, 3 }, .name = "stapsdt" };
-	Elf64_Ehdr eh = { .e_type = ET_DYN, .e_machine = spec->machine, .e_version = 1, .e_phoff = 64, .e_ehsize = 64,
-			  .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 3, .e_shentsize = sizeof(Elf64_Shdr) };
+	Elf64_Ehdr eh = { .e_type = ET_DYN,
+			  .e_machine = spec->machine,
+			  .e_version = 1,
+			  .e_phoff = 64,
+			  .e_ehsize = 64,
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = 3,
+			  .e_shentsize = sizeof(Elf64_Shdr) };
 	Elf64_Phdr ph[3] = {
-		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = TEXT_OFF, .p_vaddr = TEXT_VADDR, .p_filesz = TEXT_LEN,
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R | PF_X,
+		  .p_offset = TEXT_OFF,
+		  .p_vaddr = TEXT_VADDR,
+		  .p_filesz = TEXT_LEN,
 		  .p_memsz = TEXT_LEN },
-		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_offset = DATA_OFF, .p_vaddr = DATA_VADDR, .p_filesz = DATA_LEN,
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R | PF_W,
+		  .p_offset = DATA_OFF,
+		  .p_vaddr = DATA_VADDR,
+		  .p_filesz = DATA_LEN,
 		  .p_memsz = 0x10000 },
 		{ .p_type = PT_NOTE, .p_align = 4 },
 	};

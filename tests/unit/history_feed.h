@@ -65,6 +65,14 @@ static inline void feed_exit(struct ttmon_history *h, uint32_t tgid, uint64_t ts
 	APPLY(h, ev);
 }
 
+static inline void feed_gone(struct ttmon_history *h, uint32_t tgid, uint64_t ts)
+{
+	struct ttmon_ev_gone ev = { .h = feed_head(TTMON_EV_GONE, tgid, ts) };
+
+	ev.h.cpu = TTMON_CPU_DAEMON;
+	APPLY(h, ev);
+}
+
 /* entry: 10 before ts. frames: a 0-terminated list, or NULL. */
 static inline void feed_alloc_full(struct ttmon_history *h, struct ttmon_ev_alloc head, const uint64_t *frames)
 {
@@ -130,7 +138,8 @@ static inline void feed_copy(struct ttmon_history *h, uint32_t tgid, uint64_t ts
 }
 
 /* frames: a 0-terminated list. */
-static inline void feed_copy_site(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t addr, const uint64_t *frames)
+static inline void feed_copy_site(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t addr,
+				  const uint64_t *frames)
 {
 	union feed_record rec = { 0 };
 	struct ttmon_ev_copy_site ev = { .h = feed_head(TTMON_EV_COPY_SITE, tgid, ts), .addr = addr, .fn = FN_MEMCPY };

@@ -121,7 +121,8 @@ static void test_versions(void **state)
 
 		spec.symtab[0] = (struct sym){ "cudaMemcpyBatchAsync_ptsz", 0x100, 1, GLOBAL };
 		if (cases[i].marker || cases[i].major)
-			spec.symtab[1] = (struct sym){ cases[i].marker ? cases[i].marker : "cudaMemPrefetchAsync_v2", 0x200, 1, GLOBAL };
+			spec.symtab[1] = (struct sym){ cases[i].marker ? cases[i].marker : "cudaMemPrefetchAsync_v2",
+						       0x200, 1, GLOBAL };
 		assert_int_equal(read_as("x", &spec, &info), 0);
 		if (info.rt_major != cases[i].major)
 			fail_msg("case %zu: major %u", i, info.rt_major);
@@ -207,14 +208,17 @@ static void test_static(void **state)
 
 static void test_user(void **state)
 {
-	static const char long_name[] = "_ZN3foo3barEvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv";
+	static const char long_name[] =
+		"_ZN3foo3barEvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv";
 	const struct spec spec = {
 		.soname = "libmine.so.2",
-		.dynsym = { { "my_alloc", 0x100, 1, GLOBAL }, { "not_my_alloc", 0x180, 1, GLOBAL }, { "my_allocator", 0x1c0, 1, GLOBAL } },
+		.dynsym = { { "my_alloc", 0x100, 1, GLOBAL },
+			    { "not_my_alloc", 0x180, 1, GLOBAL },
+			    { "my_allocator", 0x1c0, 1, GLOBAL } },
 		.symtab = { { "my_free", 0x200, 1, LOCAL }, { long_name, 0x240, 1, LOCAL } },
 	};
 	const struct ttmon_user_fn user[] = {
-		{ "libmine", "my_alloc", 200 }, { "libmine.so", "my_free", 201 },  { "libother", "not_my_alloc", 202 },
+		{ "libmine", "my_alloc", 200 }, { "libmine.so", "my_free", 201 }, { "libother", "not_my_alloc", 202 },
 		{ "lib", "my_allocator", 203 }, { "*", long_name, 204 },
 	};
 	const struct ttmon_user_fn empty = { "*", "", 200 };
@@ -254,7 +258,9 @@ static void test_usdt(void **state)
 	struct ttmon_elf_info info;
 
 	(void)state;
-	spec.usdt_len = USDT(desc, TEXT_VADDR + 0x10, 0x500000, DATA_VADDR + 0x20, "ttmon\0alloc\0" "8@%rdi 8@%rsi");
+	spec.usdt_len = USDT(desc, TEXT_VADDR + 0x10, 0x500000, DATA_VADDR + 0x20,
+			     "ttmon\0alloc\0"
+			     "8@%rdi 8@%rsi");
 	assert_int_equal(read_as("x", &spec, &info), 0);
 	assert_int_equal(info.nr_usdts, 1);
 	assert_int_equal(info.usdts[0].offset, TEXT_OFF + 0x10);
@@ -312,7 +318,9 @@ static void read_in_pieces(char *str, Elf64_Sym *sym, size_t shift)
 		size_t at = i * PIECE_GAP + shift;
 
 		memcpy(str + at, "cudaFree", 9);
-		sym[i] = (Elf64_Sym){ .st_name = (uint32_t)at, .st_info = LOCAL, .st_shndx = 1, .st_value = TEXT_VADDR + i };
+		sym[i] = (Elf64_Sym){
+			.st_name = (uint32_t)at, .st_info = LOCAL, .st_shndx = 1, .st_value = TEXT_VADDR + i
+		};
 	}
 	build(&spec);
 	end = im.n;

@@ -55,14 +55,32 @@ static void test_emulated(void **state)
 		const char *insn;
 		size_t n;
 		bool emulated;
-	} cases[] = { /* as timed on 6.18 */
-		{ "\x55", 1, true },	       { "\x57", 1, true },	   { "\x41\x54", 2, true },	{ "\x90", 1, true },
-		{ "\x66\x90", 2, true },       { "\xf3\x90", 2, true },	   { "\x0f\x1f\x00", 3, true }, { "\x0f\x1f\x44\0\0", 5, true },
-		{ "\x66\x0f\x1f\x44\0\0", 6, true }, { "\xeb\x00", 2, true }, { "\xe9\0\0\0\0", 5, true }, { "\xe8\0\0\0\0", 5, true },
-		{ "\x74\x00", 2, true },       { "\x0f\x84\0\0\0\0", 6, true },
-		{ "\xf3\x0f\x1e\xfa", 4, false }, { "\x48\x83\xec\x08", 4, false }, { "\xc3", 1, false }, { "\x5d", 1, false },
-		{ "\x48\x89\xe0", 3, false },  { "\x31\xc0", 2, false },   { "\x40\x55", 2, false },
-		{ "\x66\x0f\x1f\x84\0\0\0\0\0", 9, false }, { "\x41", 1, false }, { "", 0, false },
+	} cases[] = {
+		/* as timed on 6.18 */
+		{ "\x55", 1, true },
+		{ "\x57", 1, true },
+		{ "\x41\x54", 2, true },
+		{ "\x90", 1, true },
+		{ "\x66\x90", 2, true },
+		{ "\xf3\x90", 2, true },
+		{ "\x0f\x1f\x00", 3, true },
+		{ "\x0f\x1f\x44\0\0", 5, true },
+		{ "\x66\x0f\x1f\x44\0\0", 6, true },
+		{ "\xeb\x00", 2, true },
+		{ "\xe9\0\0\0\0", 5, true },
+		{ "\xe8\0\0\0\0", 5, true },
+		{ "\x74\x00", 2, true },
+		{ "\x0f\x84\0\0\0\0", 6, true },
+		{ "\xf3\x0f\x1e\xfa", 4, false },
+		{ "\x48\x83\xec\x08", 4, false },
+		{ "\xc3", 1, false },
+		{ "\x5d", 1, false },
+		{ "\x48\x89\xe0", 3, false },
+		{ "\x31\xc0", 2, false },
+		{ "\x40\x55", 2, false },
+		{ "\x66\x0f\x1f\x84\0\0\0\0\0", 9, false },
+		{ "\x41", 1, false },
+		{ "", 0, false },
 	};
 
 	(void)state;

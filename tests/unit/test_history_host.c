@@ -560,9 +560,9 @@ static void mappings_are_named_by_their_first_copy(void **state)
 	feed_copy(h, T, 200, TTMON_DIR_H2D, DEV, A, 100);
 	feed_copy_site(h, T, 201, A, first);
 	feed_copy(h, T, 210, TTMON_DIR_H2D, DEV, A, 50);
-	feed_copy_site(h, T, 211, A + 8, second); /* named already */
+	feed_copy_site(h, T, 211, A + 8, second);	 /* named already */
 	feed_copy_site(h, T, 212, B + 0x100000, second); /* pinned memory has its own call site */
-	feed_copy_site(h, T, 213, 0x1234, second); /* nothing is there */
+	feed_copy_site(h, T, 213, 0x1234, second);	 /* nothing is there */
 	ttmon_history_finish(h, 1000);
 	assert_int_equal(rec(0)->fn, FN_MEMCPY);
 	assert_int_not_equal(rec(0)->site, 0);

@@ -185,6 +185,20 @@ static void blind_windows_are_kept(void **state)
 	assert_true(b[0].held);
 }
 
+/* Its EXIT was lost: somebody noticed that it is no more. One that has exited is left as it is, one that was never seen is not made. */
+static void found_to_be_gone(void **state)
+{
+	(void)state;
+	feed_alloc(h, T, 100, TTMON_METHOD_HOST_ALLOC, 0x10000, 4096);
+	feed_gone(h, T, 500);
+	assert_int_equal(ttmon_history_proc(h, 0)->exit_ns, 500);
+	assert_int_equal(ttmon_history_proc(h, 0)->pinned_pages, 0);
+	feed_gone(h, T, 900);
+	assert_int_equal(ttmon_history_proc(h, 0)->exit_ns, 500);
+	feed_gone(h, 4242, 900);
+	assert_int_equal(ttmon_history_procs(h), 1);
+}
+
 /* A minute of a busy program would fill the memory: past a number of freed ones the oldest are folded sooner. */
 static void service_folds_sooner_under_pressure(void **state)
 {
@@ -471,10 +485,20 @@ static uint64_t random_run(uint64_t x, uint64_t tick_every, bool keep_all)
 		const struct ttmon_alloc *a = ttmon_history_alloc(r, seq);
 		struct ttmon_aev ev = { 0 };
 		uint32_t pos = 0;
-		uint64_t v[] = {
-			a->addr, a->size,   a->alloc_ns, a->free_ns, a->site,	a->ordinal,   a->gen,
-			a->proc, a->method, a->end,	 a->bits,    a->states, a->traffic->nr_events, a->traffic->last_copy_ns
-		};
+		uint64_t v[] = { a->addr,
+				 a->size,
+				 a->alloc_ns,
+				 a->free_ns,
+				 a->site,
+				 a->ordinal,
+				 a->gen,
+				 a->proc,
+				 a->method,
+				 a->end,
+				 a->bits,
+				 a->states,
+				 a->traffic->nr_events,
+				 a->traffic->last_copy_ns };
 
 		d = digest(d, v, sizeof(v));
 		while (ttmon_history_event(a, &pos, &ev))
@@ -527,6 +551,7 @@ int main(void)
 		TEST(text_facts_name_the_process),
 		TEST(launches_are_differences),
 		TEST(blind_windows_are_kept),
+		SERVICE(found_to_be_gone),
 		SERVICE(service_folds_after_a_while),
 		SERVICE(service_folds_sooner_under_pressure),
 		TEST(dump_run_keeps_all),

@@ -22,10 +22,10 @@ static void test_offsets(void **state)
 	(void)state;
 	unsigned int bad = 0;
 
-#define X(NAME, type, member, offset)                                                                               \
-	if (offsetof(type, member) != TTMON_ABI_##NAME) {                                                           \
+#define X(NAME, type, member, offset)                                                                                \
+	if (offsetof(type, member) != TTMON_ABI_##NAME) {                                                            \
 		print_error("%s: %s is at %zu, not %d\n", #type, #member, offsetof(type, member), TTMON_ABI_##NAME); \
-		bad++;                                                                                              \
+		bad++;                                                                                               \
 	}
 	TTMON_ABI_OFFSETS(X)
 #undef X
@@ -37,10 +37,10 @@ static void test_sizes(void **state)
 	(void)state;
 	unsigned int bad = 0;
 
-#define S(NAME, type, size)                                                                               \
-	if (sizeof(type) != TTMON_ABI_##NAME##_SIZE) {                                                    \
-		print_error("%s: %zu bytes, not %d\n", #type, sizeof(type), TTMON_ABI_##NAME##_SIZE);      \
-		bad++;                                                                                    \
+#define S(NAME, type, size)                                                                           \
+	if (sizeof(type) != TTMON_ABI_##NAME##_SIZE) {                                                \
+		print_error("%s: %zu bytes, not %d\n", #type, sizeof(type), TTMON_ABI_##NAME##_SIZE); \
+		bad++;                                                                                \
 	}
 	TTMON_ABI_SIZES(S)
 #undef S

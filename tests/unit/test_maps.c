@@ -118,7 +118,8 @@ static void test_bad_lines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-		int n = snprintf(text, sizeof(text), "1000-2000 r--p 0 00:00 0 a\n%s\n5000-6000 r--p 0 00:00 0\n", lines[i]);
+		int n = snprintf(text, sizeof(text), "1000-2000 r--p 0 00:00 0 a\n%s\n5000-6000 r--p 0 00:00 0\n",
+				 lines[i]);
 
 		assert_int_equal(parse(text, (size_t)n, &s, &bad), 0);
 		if (bad != 1 || s.n != 2)
@@ -151,7 +152,8 @@ static void test_long_name(void **state)
 /* Any prefix of good text gives whole lines and at most one bad one, and reads nothing past its end. */
 static void test_truncated(void **state)
 {
-	static const char text[] = "1000-2000 r-xp 00001000 fe:0a 12 /a (deleted)\n3000-4000 rw-p 00000000 00:00 0 \\012\n";
+	static const char text[] =
+		"1000-2000 r-xp 00001000 fe:0a 12 /a (deleted)\n3000-4000 rw-p 00000000 00:00 0 \\012\n";
 	uint64_t bad;
 
 	(void)state;
@@ -264,8 +266,8 @@ static void test_made_up_proc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	  cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_long_name),
-		cmocka_unit_test(test_truncated), cmocka_unit_test(test_stop),	    cmocka_unit_test(test_own),
+		cmocka_unit_test(test_fields),	     cmocka_unit_test(test_bad_lines), cmocka_unit_test(test_long_name),
+		cmocka_unit_test(test_truncated),    cmocka_unit_test(test_stop),      cmocka_unit_test(test_own),
 		cmocka_unit_test(test_made_up_proc),
 	};
 

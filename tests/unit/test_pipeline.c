@@ -478,9 +478,9 @@ static void feed_list(struct ttmon_pipeline *p, uint64_t from_ns, uint64_t start
 	struct ttmon_ev_map map = {
 		.h = header(TTMON_EV_MAP, from_ns, TTMON_CPU_DAEMON), .start = start, .end = end, .prot = 3
 	};
-	struct ttmon_ev_maps_done done = {
-		.h = header(TTMON_EV_MAPS_DONE, from_ns + 1, TTMON_CPU_DAEMON), .from_ns = from_ns, .count = 1
-	};
+	struct ttmon_ev_maps_done done = { .h = header(TTMON_EV_MAPS_DONE, from_ns + 1, TTMON_CPU_DAEMON),
+					   .from_ns = from_ns,
+					   .count = 1 };
 
 	map.h.tid = 0;
 	ttmon_pipeline_feed(p, &map, sizeof(map));

@@ -158,8 +158,9 @@ static void test_gives_space_back_meanwhile(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		T(test_stops_at_the_position), T(test_stops_at_a_busy_record),	   T(test_skips_what_was_discarded),
-		T(test_wraps),		       T(test_gives_space_back_meanwhile),
+		T(test_stops_at_the_position),	    T(test_stops_at_a_busy_record),
+		T(test_skips_what_was_discarded),   T(test_wraps),
+		T(test_gives_space_back_meanwhile),
 	};
 
 	return cmocka_run_group_tests_name("ring", tests, NULL, NULL);

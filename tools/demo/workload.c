@@ -148,7 +148,7 @@ int main(void)
 	free(batch);
 	printf("workload: %d steps: %lu MiB pageable and %lu MiB pinned to the device in each\n", STEPS, BATCH / MIB,
 	       WEIGHTS / MIB);
-	printf("workload: %lu MiB pinned and never used; %lu small blocks pinned and freed by two threads\n", STAGING / MIB,
-	       atomic_load(&churned));
+	printf("workload: %lu MiB pinned and never used; %lu small blocks pinned and freed by two threads\n",
+	       STAGING / MIB, atomic_load(&churned));
 	return 0;
 }
