@@ -4,7 +4,7 @@
  *
  *   cuda_enqueue asynchronous copies: the event at once, result not observed
  *   cuda_batch   batched copies: one event an element
- *   cuda_note    launches, stream capture and stream ordering: no event, or a sum
+ *   cuda_note    launches, the end of stream captures, stream ordering: no event, or a sum
  */
 #include "call.bpf.h"
 
@@ -236,12 +236,6 @@ static __always_inline void note_capture(struct proc_info *p, u32 cls, u64 a, u6
 	u64 cap;
 
 	switch (cls) {
-	case TTMON_CLS_CAPTURE_BEGIN:
-		cap = bpf_ktime_get_ns();
-		remember(&captures, a, cap);
-		remember(&live_captures, cap, 1);
-		__sync_fetch_and_add(&p->capturing, 1);
-		return;
 	case TTMON_CLS_CAPTURE_END: {
 		struct handle_key k = { .tgid = bpf_get_current_pid_tgid() >> 32 };
 

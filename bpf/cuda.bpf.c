@@ -59,6 +59,7 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 	case TTMON_CLS_NEW_POOL:
 	case TTMON_CLS_NEW_VMM:
 	case TTMON_CLS_MAP_VMM:
+	case TTMON_CLS_CAPTURE_BEGIN:
 		c->a[0] = ARG(0);
 		c->a[1] = ARG(1);
 		c->a[2] = ARG(2);
@@ -187,7 +188,17 @@ static __noinline int leave_reset(u32 fn, s32 device, s32 err)
 	return 0;
 }
 
-/* Classes that tell something about contexts, pools and handles. */
+/* A capture is named by the time it began; its end and the streams that join it are seen by cuda_note. */
+static __always_inline void begin_capture(struct proc_info *p, u64 stream)
+{
+	u64 capture = bpf_ktime_get_ns();
+
+	remember(&captures, stream, capture);
+	remember(&live_captures, capture, 1);
+	__sync_fetch_and_add(&p->capturing, 1);
+}
+
+/* Classes that tell something about contexts, pools, handles and captures. */
 static __always_inline void leave_misc(struct task_state *t, struct call *c, struct proc_info *p, u32 fn, s32 err)
 {
 	u64 out = 0;
@@ -210,6 +221,9 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 	if (err)
 		return;
 	switch (fns[fn & 255].cls) {
+	case TTMON_CLS_CAPTURE_BEGIN:
+		begin_capture(p, c->a[0]);
+		return;
 	case TTMON_CLS_SET_DEVICE:
 		t->device = (s32)c->a[0] + 1;
 		return;
@@ -312,6 +326,8 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 		t->device = (s32)c->a[0] + 1;
 	} else if (cls == TTMON_CLS_SET_CTX) {
 		t->device = recall(&ctx_devices, c->a[0]);
+	} else if (cls == TTMON_CLS_CAPTURE_BEGIN) {
+		begin_capture(p, c->a[0]);
 	} else if (cls == TTMON_CLS_HINT || cls == TTMON_CLS_HOST_PTR) {
 		leave_hint(c, fn, 0);
 	} else if (cls == TTMON_CLS_RESET) {

@@ -99,7 +99,8 @@ struct ttmon_aev {
 };
 #define TTMON_AEV_TABLE(X)                                                                                            \
 	X(0, H2D, "h2d")                                                                                              \
-	X(1, D2H, "d2h") X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                   \
+	X(1, D2H, "d2h")                                                                                              \
+	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                                    \
 		X(3, FROM_HOST, "h2h_src") X(4, TO_HOST, "h2h_dst") X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") \
 			X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch")  \
 				X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register")   \

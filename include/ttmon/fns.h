@@ -133,8 +133,8 @@ enum ttmon_fn_lib { TTMON_LIB_NONE, TTMON_LIB_RT, TTMON_LIB_RT12, TTMON_LIB_RT13
 	/* runtime: device, capture, launches */                                                                       \
 	F(50, cudaSetDevice, RT, V1, SET_DEVICE, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)                               \
 	F(51, cudaDeviceReset, RT, V1, RESET, METHOD_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0)                                  \
-	F(52, cudaStreamBeginCapture, RT, V1, CAPTURE_BEGIN, METHOD_NONE, FN_ENTRY, 1, 0, 0, 0, 0, 0, 0, 0)            \
-	F(53, cudaStreamBeginCaptureToGraph, RT, V1, CAPTURE_BEGIN, METHOD_NONE, FN_ENTRY, 1, 0, 0, 0, 0, 0, 0, 0)     \
+	F(52, cudaStreamBeginCapture, RT, V1, CAPTURE_BEGIN, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)                   \
+	F(53, cudaStreamBeginCaptureToGraph, RT, V1, CAPTURE_BEGIN, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)            \
 	F(54, cudaStreamEndCapture, RT, V1, CAPTURE_END, METHOD_NONE, FN_ENTRY, 1, 0, 0, 0, 0, 0, 0, 0)                \
 	F(55, cudaEventRecord, RT, V1, EVENT_RECORD, METHOD_NONE, FN_ENTRY, 1, 2, 0, 0, 0, 0, 0, 0)                    \
 	F(56, cudaEventRecordWithFlags, RT, V1, EVENT_RECORD, METHOD_NONE, FN_ENTRY, 1, 2, 0, 0, 0, 0, 0, 0)           \
@@ -222,8 +222,8 @@ enum ttmon_fn_lib { TTMON_LIB_NONE, TTMON_LIB_RT, TTMON_LIB_RT12, TTMON_LIB_RT13
 	F(136, cuDevicePrimaryCtxRetain, DRV, V1, NEW_CTX, METHOD_NONE, 0, 1, 2, 0, 0, 0, 0, 0, 0)                     \
 	F(137, cuCtxDestroy, DRV, V1 | TTMON_V2, RESET_CTX, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)                    \
 	F(138, cuDevicePrimaryCtxReset, DRV, V1 | TTMON_V2, RESET_DEV, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)         \
-	F(139, cuStreamBeginCapture, DRV, V1 | TTMON_V2, CAPTURE_BEGIN, METHOD_NONE, FN_ENTRY, 1, 0, 0, 0, 0, 0, 0, 0) \
-	F(140, cuStreamBeginCaptureToGraph, DRV, V1, CAPTURE_BEGIN, METHOD_NONE, FN_ENTRY, 1, 0, 0, 0, 0, 0, 0, 0)     \
+	F(139, cuStreamBeginCapture, DRV, V1 | TTMON_V2, CAPTURE_BEGIN, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)        \
+	F(140, cuStreamBeginCaptureToGraph, DRV, V1, CAPTURE_BEGIN, METHOD_NONE, 0, 1, 0, 0, 0, 0, 0, 0, 0)            \
 	F(141, cuStreamEndCapture, DRV, V1, CAPTURE_END, METHOD_NONE, FN_ENTRY, 1, 0, 0, 0, 0, 0, 0, 0)                \
 	F(142, cuEventRecord, DRV, V1, EVENT_RECORD, METHOD_NONE, FN_ENTRY, 1, 2, 0, 0, 0, 0, 0, 0)                    \
 	F(143, cuEventRecordWithFlags, DRV, V1, EVENT_RECORD, METHOD_NONE, FN_ENTRY, 1, 2, 0, 0, 0, 0, 0, 0)           \

@@ -113,6 +113,11 @@ int scen_capture(int n)
 	MUST(cudaStreamCreate(&stream));
 	MUST(cudaStreamCreate(&other));
 	memset(host, 0x33, SIZE);
+	/* One that does not begin captures nothing. */
+	standin_fail("cudaStreamBeginCapture", 900, 1);
+	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != 900);
+	MUST(cudaMemcpyAsync(dev, host, 200, cudaMemcpyHostToDevice, stream));
+	copied(H2D, PINNED, 200);
 	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	for (int i = 0; i < n; i++) {
 		MUST(cudaMemcpyAsync(dev, host, 4096, cudaMemcpyHostToDevice, stream));
