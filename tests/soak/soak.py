@@ -63,7 +63,7 @@ def soak(bench, seconds):
             told = time.monotonic()
             print(f"{told - began:6.0f} s  {runs} runs  {rss} KiB  {files} fds  decoded {s['identity']['decoded']}  "
                   f"lost {s['identity']['lost']}", flush=True)
-    if warm and seconds >= 600:
+    if warm and seconds >= 300:
         e2e.true(f"resident memory grew by {worst} KiB after warming up at {warm[0]} KiB", worst <= SLACK_KIB)
     daemon.stop()
     return runs, warm, worst
