@@ -213,7 +213,7 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 -include tests/standin/standin.mk
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
-BENCH_KERNEL := $(filter %_probe %_attach %_loss,$(BENCH_BIN))
+BENCH_KERNEL := $(filter %_probe %_attach %_loss %_syscall,$(BENCH_BIN))
 $(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(O)/obj/daemon/hot.o
 $(O)/obj/tests/bench/bench_probe.o $(O)/obj/tests/bench/bench_attach.o: | $(O)/tests/bench/empty.skel.h
@@ -247,7 +247,7 @@ e2e-build: $(PROGRAMS) $(STANDIN)
 
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
-.PHONY: check lint builds unit tsan fuzz fuzz-short e2e vm bench
+.PHONY: check lint builds unit tsan fuzz fuzz-short e2e soak vm bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 15 minutes
 	@tools/setup.sh
 	+$(RUN) lint builds unit fuzz-short e2e

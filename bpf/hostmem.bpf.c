@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * hostmem.bpf.c: a traced process's own mappings, from system-call tracepoints. Any of these costs every system call of every
- * process on the host 53-65 ns, so only --pid and -- CMD runs attach them (and --trace-mmap).
+ * process on the host 10-65 ns (bench_syscall), so only --pid and -- CMD runs attach them (and --trace-mmap).
  */
 #include "task.bpf.h"
 

@@ -48,7 +48,7 @@ static const struct option_row {
 	  "Gives the same database, byte for byte, on another host too. Needs no privileges and no CUDA." },
 	{ "trace-only", 't', OPT_TRACE_ONLY, NULL, "trace and count, give no advice", NULL },
 	{ "no-mmap", 0, OPT_NO_MMAP, NULL, "do not trace mmap, munmap, mremap, brk",
-	  "Their system-call tracepoints cost every system call of every process on the host 53 to 65 ns while the trace runs. Without them unpinned memory is known from /proc/PID/maps alone." },
+	  "Their system-call tracepoints cost every system call of every process on the host 10 to 65 ns, by machine, while the trace runs. Without them unpinned memory is known from /proc/PID/maps alone." },
 	{ "trace-mmap", 0, OPT_TRACE_MMAP, NULL, "trace them system-wide too (costs everybody)",
 	  "See --no-mmap. Without a target they are not traced otherwise." },
 	{ "copy-results", 0, OPT_COPY_RESULTS, NULL, "observe results of asynchronous copies",
