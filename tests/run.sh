@@ -43,7 +43,7 @@ run_program() {
 		echo "FAIL $label: not built"
 		return
 	}
-	CMOCKA_MESSAGE_OUTPUT=TAP timeout 120 "$program" >"$log" 2>&1
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 10 120 "$program" >"$log" 2>&1
 	rc=$?
 	if [ $rc -eq 77 ]; then
 		echo "SKIP $label: $(tail -n 1 "$log")"
@@ -109,7 +109,7 @@ suite_unit() {
 script() {
 	local log=$scratch/script rc
 
-	timeout 600 "$PYTHON" "$@" | tee "$log"
+	timeout -k 30 1500 "$PYTHON" "$@" | tee "$log"
 	rc=${PIPESTATUS[0]}
 	if [ "$rc" -ne 0 ] && [ "$rc" -ne 77 ] && ! grep -q '^FAIL ' "$log"; then
 		echo "FAIL $1: ended with status $rc"

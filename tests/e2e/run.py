@@ -61,16 +61,32 @@ def run_one(module_name, name):
     print("VERDICT " + " ".join(verdict.split()))
 
 
+class Stuck(Exception):
+    """A process cannot be killed: the kernel is at fault or broken, and every later test would wait for it too."""
+
+
 def spawn(args, limit):
-    """Output of a child, or None where it took too long; everything in its session ends with it then."""
-    child = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=None, text=True, start_new_session=True, cwd=e2e.TOP)
-    try:
-        out, _ = child.communicate(timeout=limit)
-        return out
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
-        return None
+    """Output of a child, or None where it took too long; everything in its session ends with it then.
+
+    Files, not pipes: whoever waits for the end of a pipe waits for the last process that holds it, which may be one that
+    hangs in the kernel for ever.
+    """
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+        child = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True, cwd=e2e.TOP)
+        try:
+            child.wait(timeout=limit)
+            late = False
+        except subprocess.TimeoutExpired:
+            late = True
+            os.killpg(child.pid, signal.SIGKILL)
+            try:
+                child.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                raise Stuck(f"process {child.pid} ({' '.join(args[-2:])}) cannot be killed") from None
+        err.seek(0)
+        sys.stderr.write(err.read())
+        out.seek(0)
+        return None if late else out.read()
 
 
 def run_function(label, module_name, function):
@@ -110,6 +126,15 @@ def main():
         counts[line.split(" ")[0]] += 1
         print(line, flush=True)
 
+    try:
+        run_all(words, say)
+    except Stuck as why:
+        say(f"FAIL e2e: {why}: the tests end here, this machine has to be started anew (see dmesg)")
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped", file=sys.stderr)
+    return 1 if counts["FAIL"] else 0
+
+
+def run_all(words, say):
     for path in sorted(glob.glob(os.path.join(HERE, "t_*.py"))):
         module_name = os.path.basename(path)[:-3]
         for function in functions(importlib.import_module(module_name)):
@@ -121,8 +146,6 @@ def main():
         if not words or any(w in label for w in words):
             for line in run_script(path, label):
                 say(line)
-    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped", file=sys.stderr)
-    return 1 if counts["FAIL"] else 0
 
 
 if __name__ == "__main__":
