@@ -13,6 +13,8 @@
 
 #include <ttmon/fns.h>
 
+#include "core/ttfns.h"
+
 /* Lower case of the table's names, made by the compiler: a literal indexed by a constant is a constant. */
 #define PADDED(s)   s "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
 #define LOWER(s, i) (PADDED(s)[i] >= 'A' && PADDED(s)[i] <= 'Z' ? PADDED(s)[i] + ('a' - 'A') : PADDED(s)[i])
@@ -176,10 +178,16 @@ static enum ttmon_decode_err check_tail(uint16_t kind, size_t size, uint64_t len
 	return value_if(bad_value);
 }
 
+/* Those of Tenstorrent come with events of their own. */
+static bool is_cuda_method(uint8_t method)
+{
+	return method < TTMON_METHOD_MAX && (method < TTMON_METHOD_TT_DRAM || method == TTMON_METHOD_CUSTOM);
+}
+
 static enum ttmon_decode_err check_alloc(const struct ttmon_ev_alloc *ev, size_t size)
 {
 	return check_tail(TTMON_EV_ALLOC, size, (uint64_t)ev->nframes * sizeof(ev->frames[0]),
-			  ev->nframes > TTMON_MAX_FRAMES || ev->method >= TTMON_METHOD_MAX || !ttmon_fn_name(ev->fn));
+			  ev->nframes > TTMON_MAX_FRAMES || !is_cuda_method(ev->method) || !ttmon_fn_name(ev->fn));
 }
 
 static enum ttmon_decode_err check_clock(const struct ttmon_ev_clock *ev)
@@ -187,6 +195,50 @@ static enum ttmon_decode_err check_clock(const struct ttmon_ev_clock *ev)
 	return value_if(ev->capture > TTMON_CAPTURE_COMMAND || ev->page_size == 0 ||
 			(ev->page_size & (ev->page_size - 1)) || !is_terminated(ev->hostname, sizeof(ev->hostname)) ||
 			!is_terminated(ev->release, sizeof(ev->release)));
+}
+
+static bool is_tt_fn(uint16_t fn, unsigned int cls)
+{
+	const struct ttmon_tt_desc *d = ttmon_tt_fn(fn);
+
+	return d && (!cls || d->cls == cls);
+}
+
+static enum ttmon_decode_err check_tt(const struct ttmon_event *ev)
+{
+	switch (ev->kind) {
+	case TTMON_EV_TT_BUFFER: {
+		const struct ttmon_ev_tt_buffer *e = (const void *)ev;
+
+		return value_if(!is_tt_fn(e->fn, TTMON_TT_CLS_BUFFER) || e->base >= TTMON_TT_BASE_MAX ||
+				e->dev_kind >= TTMON_TT_DEV_MAX || e->slot >= TTMON_TT_SLOTS);
+	}
+	case TTMON_EV_TT_CALL: {
+		const struct ttmon_ev_tt_call *e = (const void *)ev;
+
+		return value_if(!is_tt_fn(e->fn, 0) || e->dev_kind >= TTMON_TT_DEV_MAX || e->slot >= TTMON_TT_SLOTS);
+	}
+	case TTMON_EV_TT_DISPATCH: {
+		const struct ttmon_ev_tt_dispatch *e = (const void *)ev;
+
+		return value_if(!is_tt_fn(e->fn, TTMON_TT_CLS_DISPATCH) || e->kind >= TTMON_TT_DISPATCH_MAX ||
+				e->dev_kind >= TTMON_TT_DEV_MAX || e->blocking > 1 || e->slot >= TTMON_TT_SLOTS);
+	}
+	case TTMON_EV_TT_PROGRAM: {
+		const struct ttmon_ev_tt_program *e = (const void *)ev;
+
+		return value_if(!is_tt_fn(e->fn, 0) || e->nth >= e->count || e->slot >= TTMON_TT_SLOTS);
+	}
+	case TTMON_EV_TT_KERNEL: {
+		const struct ttmon_ev_tt_kernel *e = (const void *)ev;
+
+		return value_if(!is_terminated(e->name, sizeof(e->name)));
+	}
+	case TTMON_EV_TT_PIN:
+		return value_if(((const struct ttmon_ev_tt_pin *)ev)->op >= TTMON_TT_PIN_OP_MAX);
+	default:
+		return TTMON_DECODE_OK;
+	}
 }
 
 /* The record is at least as long as its struct. */
@@ -200,7 +252,7 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 	case TTMON_EV_FREE: {
 		const struct ttmon_ev_free *e = (const void *)ev;
 
-		return value_if(e->method >= TTMON_METHOD_MAX || !ttmon_fn_name(e->fn));
+		return value_if(!is_cuda_method(e->method) || !ttmon_fn_name(e->fn));
 	}
 	case TTMON_EV_COPY: {
 		const struct ttmon_ev_copy *e = (const void *)ev;
@@ -246,6 +298,36 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 				  e->nframes > TTMON_MAX_FRAMES || !ttmon_fn_name(e->fn));
 	}
 	default: /* nothing in them is an index or a length */
+		return ev->kind >= TTMON_EV_TT_BUFFER ? check_tt(ev) : TTMON_DECODE_OK;
+	}
+}
+
+static enum ttmon_decode_err check_tt_fact(const struct ttmon_event *ev, size_t size, uint32_t nr_cpus)
+{
+	switch (ev->kind) {
+	case TTMON_EV_TT_CHIP: {
+		const struct ttmon_ev_tt_chip *e = (const void *)ev;
+
+		return value_if(!e->index || e->arch >= TTMON_TT_ARCH_MAX || !is_terminated(e->card, sizeof(e->card)));
+	}
+	case TTMON_EV_TT_OBJECT:
+		return value_if(((const struct ttmon_ev_tt_object *)ev)->slot >= TTMON_TT_SLOTS ||
+				((const struct ttmon_ev_tt_object *)ev)->unprobed >> TTMON_TT_DISPATCH_MAX);
+	case TTMON_EV_TT_PROC:
+		return value_if(((const struct ttmon_ev_tt_proc *)ev)->how >= TTMON_TT_HOW_MAX);
+	case TTMON_EV_TT_SUMS: {
+		const struct ttmon_ev_tt_sums *e = (const void *)ev;
+
+		if (e->of_cpu >= nr_cpus)
+			return TTMON_DECODE_CPU;
+		return value_if(e->dev_kind >= TTMON_TT_DEV_MAX);
+	}
+	case TTMON_EV_TT_MESH: {
+		const struct ttmon_ev_tt_mesh *e = (const void *)ev;
+
+		return check_tail(ev->kind, size, (uint64_t)e->count * sizeof(e->dev[0]), e->count > TTMON_TT_MESH_MAX);
+	}
+	default:
 		return TTMON_DECODE_OK;
 	}
 }
@@ -284,7 +366,7 @@ static enum ttmon_decode_err check_fact(const struct ttmon_event *ev, size_t siz
 		return value_if(e->stat_kind >= TTMON_EV_FACT);
 	}
 	default:
-		return TTMON_DECODE_OK;
+		return ev->kind >= TTMON_EV_TT_CHIP ? check_tt_fact(ev, size, nr_cpus) : TTMON_DECODE_OK;
 	}
 }
 
@@ -325,7 +407,7 @@ const char *ttmon_dir_name(unsigned int dir)
 
 const char *ttmon_fn_name(unsigned int fn)
 {
-	return fn < TTMON_FN_COUNT ? fn_names[fn] : NULL;
+	return fn < TTMON_FN_COUNT ? fn_names[fn] : ttmon_tt_fn_name((uint16_t)fn);
 }
 
 const char *ttmon_loss_name(unsigned int reason)
@@ -348,4 +430,9 @@ const char *ttmon_cuda_error_name(int err)
 			hi = mid;
 	}
 	return NULL;
+}
+
+const char *ttmon_error_name(unsigned int fn, int err)
+{
+	return fn >= TTMON_TT_FN_FIRST ? strerrorname_np((int)(0u - (unsigned int)err)) : ttmon_cuda_error_name(err);
 }

@@ -32,5 +32,7 @@ const char *ttmon_fn_name(unsigned int fn);	    /* "cudaHostAlloc", "user0".., "
 const char *ttmon_loss_name(unsigned int reason);
 /* "cudaErrorMemoryAllocation" style name of an error code, or NULL; drv: a CUresult instead of a cudaError_t (equal numbers since CUDA 10.1). */
 const char *ttmon_cuda_error_name(int err);
+/* The same for the error of a function (tt-kmd: -errno). */
+const char *ttmon_error_name(unsigned int fn, int err);
 
 #endif

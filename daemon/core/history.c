@@ -207,6 +207,9 @@ void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, 
 	case TTMON_EV_MREMAP:
 		ttmon_hostmem_mremap(h, (const struct ttmon_ev_mremap *)ev);
 		break;
+	case TTMON_EV_TT_PIN:
+		ttmon_ttpins_apply(h, (const struct ttmon_ev_tt_pin *)ev);
+		break;
 	case TTMON_EV_BRK:
 		ttmon_hostmem_brk(h, (const struct ttmon_ev_brk *)ev);
 		break;

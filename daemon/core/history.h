@@ -97,14 +97,15 @@ struct ttmon_aev {
 	uint64_t bytes;
 	uint64_t offset; /* from the allocation's start */
 };
-#define TTMON_AEV_TABLE(X)                                                                                            \
-	X(0, H2D, "h2d")                                                                                              \
-	X(1, D2H, "d2h")                                                                                              \
-	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                                    \
-		X(3, FROM_HOST, "h2h_src") X(4, TO_HOST, "h2h_dst") X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") \
-			X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch")  \
-				X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register")   \
-					X(13, UNREGISTER, "unregister")
+#define TTMON_AEV_TABLE(X)                                                                          \
+	X(0, H2D, "h2d")                                                                            \
+	X(1, D2H, "d2h")                                                                            \
+	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                  \
+	X(3, FROM_HOST, "h2h_src")                                                                  \
+	X(4, TO_HOST, "h2h_dst")                                                                    \
+	X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") X(7, UNKNOWN_SRC, "unknown_src")          \
+		X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch") X(10, ADVISE, "advise") \
+			X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") X(13, UNREGISTER, "unregister")
 enum ttmon_aev_kind {
 #define X(id, NAME, name) TTMON_AEV_##NAME = id,
 	TTMON_AEV_TABLE(X)
@@ -202,10 +203,11 @@ struct ttmon_alloc {
 #define TTMON_AL_SITE_QUEUED (1 << 6) /* its call site is not resolved yet; never set after finish */
 #define TTMON_AL_FREE_QUEUED (1 << 7) /* its end is not in the site's sums yet; never set after finish */
 
-/* Pinned: host_alloc, registered, pool. */
+/* Pinned: host_alloc, registered, pool, tt_dma. */
 static inline bool ttmon_method_pinned(unsigned int method)
 {
-	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED || method == TTMON_METHOD_POOL;
+	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED || method == TTMON_METHOD_POOL ||
+	       method == TTMON_METHOD_TT_DMA;
 }
 
 struct ttmon_frame {
@@ -290,6 +292,19 @@ void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, 
 void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
 /* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
+
+/* Memory of a Tenstorrent device, as core/tt.h tells it. */
+struct ttmon_tt_alloc {
+	uint64_t ts_ns, addr, bytes;
+	uint16_t fn;
+	uint8_t method; /* TTMON_METHOD_TT_* */
+};
+/* Its number (ttmon_alloc_seq), UINT64_MAX: not kept. */
+uint64_t ttmon_history_tt_alloc(struct ttmon_history *h, uint32_t tgid, const struct ttmon_tt_alloc *in);
+/* It has ended; nothing where it already had. */
+void ttmon_history_tt_free(struct ttmon_history *h, uint64_t seq, uint64_t ts_ns);
+/* It never was: the call that was to make it failed. */
+void ttmon_history_tt_undo(struct ttmon_history *h, uint64_t seq);
 
 /* Has this process's list of mappings been seen (since its last exec)? */
 bool ttmon_history_maps_known(const struct ttmon_history *h, uint32_t tgid);

@@ -7,6 +7,7 @@
  *   calls.c     alloc, free, hint, reset              pins.c     pinned pages, bytes, peaks
  *   copies.c    transfers                             hostmem.c  mmap, munmap, mremap, brk
  *   maplist.c   lists of mappings, provisional ones   views.c    the read side
+ *   ttalloc.c   memory of Tenstorrent devices         ttpins.c   host memory held by tt-kmd
  */
 #ifndef TTMON_HISTORY_INT_H
 #define TTMON_HISTORY_INT_H
@@ -39,6 +40,7 @@
 #define TTMON_RECENT	    256
 #define TTMON_SEEN	    4 /* two streams of copies, each with a source and a destination */
 #define TTMON_GENS_SERVICE  65536
+#define TTMON_TT_PINS_MAX   (1u << 20) /* of one process: (range, device) pairs, and ranges */
 
 /* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
 #define TTMON_PROT_READ	       0x1
@@ -100,6 +102,7 @@ struct ttmon_hproc {
 	struct ttmon_stacks stacks;
 	struct ttmon_hmap ordinals; /* by (site, size): how many */
 	struct ttmon_hmap gens;	    /* by address that is free now: next generation */
+	struct ttmon_hmap tt_pins;  /* ttpins.c */
 	uint32_t gen_floor, gen_max;
 	uint64_t *ghosts; /* [TTMON_GHOSTS] ended, but a free may still come */
 	uint32_t nr_ghosts;
@@ -321,6 +324,9 @@ void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
 void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
 void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev);
 void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev);
+
+/* ttpins.c */
+void ttmon_ttpins_apply(struct ttmon_history *h, const struct ttmon_ev_tt_pin *ev);
 
 /* hostmem.c */
 void ttmon_hostmem_mmap(struct ttmon_history *h, const struct ttmon_ev_mmap *ev);

@@ -29,6 +29,7 @@ static void release(struct ttmon_hproc *p)
 	ttmon_stacks_fini(&p->stacks);
 	ttmon_hmap_fini(&p->ordinals);
 	ttmon_hmap_fini(&p->gens);
+	ttmon_hmap_fini(&p->tt_pins);
 	ttmon_maplist_forget(p);
 	free(p->vmas);
 	free(p->changes);
@@ -217,6 +218,7 @@ static void proc_exec(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t t
 	}
 	p->brk_first = 0;
 	p->nr_ghosts = 0;
+	ttmon_hmap_fini(&p->tt_pins);
 	ttmon_maps_end(&p->maps, ts_ns);
 	if (p->nr_execs == TTMON_EXECS)
 		memmove(p->execs, p->execs + 1, --p->nr_execs * sizeof(p->execs[0]));

@@ -45,12 +45,10 @@ enum ttmon_layer ttmon_layer_of(unsigned int method)
 	}
 }
 
-/* Host and CUDA addresses are one space; a Tenstorrent address means something only with device and kind of memory. */
+/* Host and CUDA addresses are one space; a Tenstorrent address means nothing without its device, and is never looked up. */
 uint64_t ttmon_layer_key(const struct ttmon_alloc *a)
 {
-	if (ttmon_layer_of(a->method) != TTMON_LAYER_TT)
-		return a->addr;
-	return (a->addr & ((1ULL << 48) - 1)) | (uint64_t)a->method << 48 | (uint64_t)(uint8_t)a->device << 56;
+	return ttmon_layer_of(a->method) == TTMON_LAYER_TT ? ttmon_alloc_seq(a) : a->addr;
 }
 
 struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p,
@@ -207,7 +205,7 @@ static uint32_t next_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_
 	uint32_t id;
 
 	gen = gen == TTMON_HMAP_NONE ? p->gen_floor : MAX(gen, (uint64_t)p->gen_floor);
-	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++)
+	for (unsigned int l = 0; l < TTMON_LAYER_TT; l++)
 		if (ttmon_ranges_get(&p->layer[l], key, &id))
 			gen = MAX(gen, (uint64_t)ttmon_rec_at(h, id)->gen + 1);
 	p->gen_max = MAX(p->gen_max, (uint32_t)gen);
@@ -235,20 +233,30 @@ static void keep_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ke
 
 static int index_new(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, uint32_t id)
 {
+	enum ttmon_layer layer = ttmon_layer_of(a->method);
 	int err;
 
 	a->seq_low = (uint32_t)h->next_seq;
 	a->seq_high = (uint8_t)(h->next_seq >> 32);
 	err = ttmon_seqtab_put(&h->seqs, h->next_seq, id);
-	if (err || !a->addr)
+	if (err || (!a->addr && layer != TTMON_LAYER_TT))
 		return err;
-	a->gen = next_gen(h, p, ttmon_layer_key(a));
-	ttmon_rec_forget(p);
-	err = ttmon_ranges_add(&p->layer[ttmon_layer_of(a->method)], ttmon_layer_key(a),
-			       ttmon_end_of(ttmon_layer_key(a), a->size ? a->size : 1), id);
+	if (layer == TTMON_LAYER_TT) {
+		err = ttmon_ranges_add(&p->layer[layer], h->next_seq, h->next_seq + 1, id);
+	} else {
+		a->gen = next_gen(h, p, a->addr);
+		ttmon_rec_forget(p);
+		err = ttmon_ranges_add(&p->layer[layer], a->addr, ttmon_end_of(a->addr, a->size ? a->size : 1), id);
+	}
 	if (err)
 		ttmon_seqtab_del(&h->seqs, h->next_seq);
 	return err;
+}
+
+/* A driver's DMA buffer has no address of the program. */
+static bool counts_as_pinned(const struct ttmon_alloc *a)
+{
+	return ttmon_method_pinned(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
 }
 
 struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in)
@@ -299,7 +307,7 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 		p->pub.live++;
 		h->totals.live++;
 	}
-	if (ttmon_method_pinned(a->method) && a->addr) {
+	if (counts_as_pinned(a)) {
 		a->states |= TTMON_ST_PINNED | TTMON_ST_POPULATED;
 		ttmon_pins_add(h, p, a);
 	}
@@ -320,8 +328,10 @@ void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a)
 	/* A record that was taken out before may have a successor at its address. */
 	if (!ttmon_ranges_get(r, key, &id) || ttmon_rec_at(h, id) != a)
 		return;
-	ttmon_rec_forget(p);
 	ttmon_ranges_del(r, key);
+	if (ttmon_layer_of(a->method) == TTMON_LAYER_TT)
+		return;
+	ttmon_rec_forget(p);
 	keep_gen(h, p, key, a->gen);
 }
 
@@ -342,7 +352,7 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 	}
 	if (a->method != TTMON_METHOD_MMAP || a->fn)
 		ttmon_siteq_end(h, a);
-	if (ttmon_method_pinned(a->method) && a->addr)
+	if (counts_as_pinned(a))
 		ttmon_pins_del(h, p, a);
 	if (ttmon_fifo_push(&h->freed, &seq) < 0)
 		ttmon_history_no_memory(h);

@@ -11,10 +11,13 @@
 
 #include <ttmon/event.h>
 #include <ttmon/fns.h>
+#include <ttmon/tt_fns.h>
+#include <ttmon/tt_shm.h>
 
 _Static_assert(sizeof(struct ttmon_event) == 24, "the header of every record");
 _Static_assert(sizeof(struct ttmon_cpu_stat) % 64 == 0, "CPUs must not share a cache line");
 _Static_assert(sizeof(struct ttmon_fn_desc) == 12, "read by the BPF programs");
+_Static_assert(sizeof(struct ttmon_tt_desc) == 12 && sizeof(struct ttmon_tt_slot) == 16, "read by the BPF programs");
 
 #define X(id, NAME, type, help)                                                         \
 	_Static_assert(sizeof(struct type) % 8 == 0, #NAME " is a multiple of 8");      \
@@ -29,3 +32,4 @@ _Static_assert(offsetof(struct ttmon_ev_text, text) == sizeof(struct ttmon_ev_te
 _Static_assert(offsetof(struct ttmon_ev_object, path) == sizeof(struct ttmon_ev_object), "path");
 _Static_assert(offsetof(struct ttmon_ev_map, name) == sizeof(struct ttmon_ev_map), "name");
 _Static_assert(offsetof(struct ttmon_ev_symbol, name) == sizeof(struct ttmon_ev_symbol), "name");
+_Static_assert(offsetof(struct ttmon_ev_tt_mesh, dev) == sizeof(struct ttmon_ev_tt_mesh), "dev");

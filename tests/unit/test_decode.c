@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <ttmon/fns.h>
+#include <ttmon/tt_fns.h>
 
 #include "core/decode.h"
 
@@ -36,6 +37,17 @@ union record {
 	struct ttmon_ev_blind blind;
 	struct ttmon_ev_lost lost;
 	struct ttmon_ev_launch_sums sums;
+	struct ttmon_ev_tt_buffer tt_buffer;
+	struct ttmon_ev_tt_call tt_call;
+	struct ttmon_ev_tt_dispatch tt_dispatch;
+	struct ttmon_ev_tt_program tt_program;
+	struct ttmon_ev_tt_kernel tt_kernel;
+	struct ttmon_ev_tt_pin tt_pin;
+	struct ttmon_ev_tt_chip tt_chip;
+	struct ttmon_ev_tt_object tt_object;
+	struct ttmon_ev_tt_proc tt_proc;
+	struct ttmon_ev_tt_sums tt_sums;
+	struct ttmon_ev_tt_mesh tt_mesh;
 	uint64_t words[(TTMON_RECORD_MAX + 8) / 8];
 };
 
@@ -75,6 +87,22 @@ static size_t good(unsigned int kind)
 		break;
 	case TTMON_EV_COPY_SITE:
 		r.copy_site.fn = 17;
+		break;
+	case TTMON_EV_TT_BUFFER:
+		r.tt_buffer.fn = 256;
+		break;
+	case TTMON_EV_TT_CALL:
+		r.tt_call.fn = 273;
+		break;
+	case TTMON_EV_TT_DISPATCH:
+		r.tt_dispatch.fn = 310;
+		break;
+	case TTMON_EV_TT_PROGRAM:
+		r.tt_program.fn = 340;
+		r.tt_program.count = 1;
+		break;
+	case TTMON_EV_TT_CHIP:
+		r.tt_chip.index = 1;
 		break;
 	case TTMON_EV_CLOCK:
 		r.clock.page_size = 4096;
@@ -169,6 +197,8 @@ static void checks_values(void **state)
 	KEEP(TTMON_EV_ALLOC, alloc.fn = TTMON_FN_USDT_ALLOC);
 	KEEP(TTMON_EV_ALLOC, alloc.size = UINT64_MAX); /* what a program asked for */
 	BREAK(TTMON_EV_FREE, free.method = TTMON_METHOD_MAX, VALUE);
+	BREAK(TTMON_EV_ALLOC, alloc.method = TTMON_METHOD_TT_L1, VALUE); /* comes as TT_BUFFER */
+	BREAK(TTMON_EV_FREE, free.method = TTMON_METHOD_TT_CB, VALUE);
 	BREAK(TTMON_EV_FREE, free.fn = UINT16_MAX, VALUE);
 	BREAK(TTMON_EV_COPY, copy.dir = TTMON_DIR_MAX, VALUE);
 	KEEP(TTMON_EV_COPY, copy.dir = TTMON_DIR_INVALID);
@@ -210,6 +240,49 @@ static void checks_values(void **state)
 	good(TTMON_EV_CLOCK);
 	memset(r.clock.release, 'r', sizeof(r.clock.release) - 1);
 	EXPECT(OK, sizeof(r.clock));
+}
+
+static void checks_tenstorrent(void **state)
+{
+	size_t size;
+
+	(void)state;
+	BREAK(TTMON_EV_TT_BUFFER, tt_buffer.fn = 281, VALUE); /* a function of another class */
+	BREAK(TTMON_EV_TT_BUFFER, tt_buffer.fn = 1, VALUE);
+	BREAK(TTMON_EV_TT_BUFFER, tt_buffer.base = TTMON_TT_BASE_MAX, VALUE);
+	BREAK(TTMON_EV_TT_BUFFER, tt_buffer.dev_kind = TTMON_TT_DEV_MAX, VALUE);
+	BREAK(TTMON_EV_TT_BUFFER, tt_buffer.slot = TTMON_TT_SLOTS, VALUE);
+	BREAK(TTMON_EV_TT_CALL, tt_call.fn = 383, VALUE);
+	BREAK(TTMON_EV_TT_CALL, tt_call.dev_kind = TTMON_TT_DEV_MAX, VALUE);
+	BREAK(TTMON_EV_TT_CALL, tt_call.slot = TTMON_TT_SLOTS, VALUE);
+	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.fn = 256, VALUE);
+	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.kind = TTMON_TT_DISPATCH_MAX, VALUE);
+	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.dev_kind = TTMON_TT_DEV_MAX, VALUE);
+	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.blocking = 2, VALUE);
+	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.slot = TTMON_TT_SLOTS, VALUE);
+	BREAK(TTMON_EV_TT_PROGRAM, tt_program.fn = 0, VALUE);
+	BREAK(TTMON_EV_TT_PROGRAM, tt_program.nth = 1, VALUE);
+	BREAK(TTMON_EV_TT_PROGRAM, tt_program.slot = TTMON_TT_SLOTS, VALUE);
+	BREAK(TTMON_EV_TT_PIN, tt_pin.op = TTMON_TT_PIN_OP_MAX, VALUE);
+	BREAK(TTMON_EV_TT_CHIP, tt_chip.index = 0, VALUE);
+	BREAK(TTMON_EV_TT_CHIP, tt_chip.arch = TTMON_TT_ARCH_MAX, VALUE);
+	BREAK(TTMON_EV_TT_OBJECT, tt_object.slot = TTMON_TT_SLOTS, VALUE);
+	BREAK(TTMON_EV_TT_OBJECT, tt_object.unprobed = 1 << TTMON_TT_DISPATCH_MAX, VALUE);
+	BREAK(TTMON_EV_TT_PROC, tt_proc.how = TTMON_TT_HOW_MAX, VALUE);
+	BREAK(TTMON_EV_TT_SUMS, tt_sums.of_cpu = NR_CPUS, CPU);
+	BREAK(TTMON_EV_TT_SUMS, tt_sums.dev_kind = TTMON_TT_DEV_MAX, VALUE);
+	size = good(TTMON_EV_TT_KERNEL);
+	memset(r.tt_kernel.name, 'k', sizeof(r.tt_kernel.name));
+	EXPECT(VALUE, size);
+	size = good(TTMON_EV_TT_CHIP);
+	memset(r.tt_chip.card, 'c', sizeof(r.tt_chip.card));
+	EXPECT(VALUE, size);
+	size = good(TTMON_EV_TT_MESH);
+	r.tt_mesh.count = 2;
+	EXPECT(LENGTH, size + sizeof(struct ttmon_tt_mesh_dev));
+	EXPECT(OK, size + 2 * sizeof(struct ttmon_tt_mesh_dev));
+	r.tt_mesh.count = TTMON_TT_MESH_MAX + 1;
+	EXPECT(VALUE, size + (TTMON_TT_MESH_MAX + 1) * sizeof(struct ttmon_tt_mesh_dev));
 }
 
 static void checks_lengths(void **state)
@@ -292,6 +365,9 @@ static void names_cuda_errors(void **state)
 	assert_string_equal(ttmon_cuda_error_name(712), "cudaErrorHostMemoryAlreadyRegistered");
 	assert_string_equal(ttmon_cuda_error_name(999), "cudaErrorUnknown");
 	assert_null(ttmon_cuda_error_name(-1));
+	assert_string_equal(ttmon_error_name(1, 2), "cudaErrorMemoryAllocation");
+	assert_string_equal(ttmon_error_name(370, -22), "EINVAL");
+	assert_null(ttmon_error_name(370, INT32_MIN + 1));
 	assert_null(ttmon_cuda_error_name(5));
 	assert_null(ttmon_cuda_error_name(INT32_MAX));
 	assert_null(ttmon_cuda_error_name(65536 + 2));
@@ -308,6 +384,7 @@ int main(void)
 		cmocka_unit_test(refuses_what_is_no_record),
 		cmocka_unit_test(checks_the_cpu),
 		cmocka_unit_test(checks_values),
+		cmocka_unit_test(checks_tenstorrent),
 		cmocka_unit_test(checks_lengths),
 		cmocka_unit_test(names_are_those_of_the_tables),
 		cmocka_unit_test(names_cuda_errors),

@@ -455,17 +455,34 @@ static void reset_of_many_blocks(void **state)
 		assert_int_equal(rec(i)->end, i % 3 == 0 ? TTMON_END_RESET : TTMON_END_LIVE);
 }
 
-static void tenstorrent_addresses_are_their_own(void **state)
+static void tenstorrent_memory_is_known_by_its_number(void **state)
 {
+	struct ttmon_tt_alloc in = {
+		.ts_ns = 100, .addr = 4096, .bytes = PAGE, .fn = 256, .method = TTMON_METHOD_TT_DRAM
+	};
+	uint64_t seq[3];
+
 	(void)state;
-	alloc_on(100, TTMON_METHOD_TT_DRAM, 4096, 0);
-	alloc_on(101, TTMON_METHOD_TT_DRAM, 4096, 1);
-	alloc_on(102, TTMON_METHOD_TT_L1, 4096, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(seq); i++)
+		seq[i] = ttmon_history_tt_alloc(h, T, &in);
 	assert_int_equal(feed_totals(h).superseded, 0);
 	assert_null(ttmon_history_find(h, T, 4096));
 	assert_int_equal(proc()->live, 3);
-	alloc_on(103, TTMON_METHOD_TT_DRAM, 4096, 1);
-	assert_int_equal(rec(1)->end, TTMON_END_SUPERSEDED);
+	assert_int_equal(proc()->allocs, 3);
+	ttmon_history_tt_free(h, seq[1], 200);
+	ttmon_history_tt_free(h, seq[1], 201);
+	ttmon_history_tt_free(h, 4711, 201);
+	assert_int_equal(proc()->frees, 1);
+	assert_int_equal(rec(1)->end, TTMON_END_FREE);
+	assert_int_equal(rec(1)->free_ns, 200);
+	ttmon_history_tt_undo(h, seq[2]);
+	assert_int_equal(proc()->allocs, 2);
+	assert_int_equal(proc()->failed, 1);
+	assert_int_equal(rec(2)->free_ns, rec(2)->alloc_ns);
+	feed_exit(h, T, 300);
+	assert_int_equal(rec(0)->end, TTMON_END_EXIT);
+	assert_int_equal(proc()->live, 0);
+	assert_int_equal(proc()->pinned_pages, 0);
 }
 
 static void zero_bytes_are_an_allocation(void **state)
@@ -502,7 +519,7 @@ int main(void)
 		TEST(hints_reach_what_they_are_about),
 		TEST(reset_frees_what_the_device_held),
 		TEST(reset_of_many_blocks),
-		TEST(tenstorrent_addresses_are_their_own),
+		TEST(tenstorrent_memory_is_known_by_its_number),
 		TEST(zero_bytes_are_an_allocation),
 	};
 

@@ -55,6 +55,8 @@ static void *torture_realloc(void *p, size_t n)
 #include "daemon/core/siteq.c"
 #include "daemon/core/sites.c"
 #include "daemon/core/symtab.c"
+#include "daemon/core/ttalloc.c"
+#include "daemon/core/ttpins.c"
 #include "daemon/core/views.c"
 
 #undef malloc
@@ -64,6 +66,26 @@ static void *torture_realloc(void *p, size_t n)
 #define T   10
 #define A   0x40000000ULL
 #define DEV 0x20000000ULL
+
+static void feed_tt(struct ttmon_history *h, uint64_t ts, uint64_t i)
+{
+	struct ttmon_tt_alloc in = { .ts_ns = ts, .addr = 64, .bytes = PAGE, .fn = 256, .method = TTMON_METHOD_TT_L1 };
+	struct ttmon_ev_tt_pin pin = {
+		.h = feed_head(TTMON_EV_TT_PIN, T, ts),
+		.addr = A + (i % 3) * PAGE,
+		.size = PAGE,
+		.ordinal = i & 1,
+		.op = i % TTMON_TT_PIN_OP_MAX,
+		.file = i % 5 % 2,
+	};
+	uint64_t seq = ttmon_history_tt_alloc(h, T, &in);
+
+	if (i % 2)
+		ttmon_history_tt_free(h, seq, ts);
+	else if (i % 5 == 0)
+		ttmon_history_tt_undo(h, seq);
+	APPLY(h, pin);
+}
 
 /* A little of everything. Returns false if the history could not even be made. */
 static bool run(struct ttmon_history_totals *totals)
@@ -99,6 +121,7 @@ static bool run(struct ttmon_history_totals *totals)
 		feed_alloc(h, T, ts + 25, TTMON_METHOD_HOST_ALLOC, A + i * PAGE, PAGE);
 		feed_free(h, T, ts, ts + 26, TTMON_METHOD_HOST_ALLOC, A + i * PAGE);
 		feed_free(h, T, ts + 27, ts + 28, TTMON_METHOD_HOST_ALLOC, A + i * PAGE);
+		feed_tt(h, ts + 28, i);
 		ttmon_history_want_maps(h, tgids, 4);
 		feed_map(h, T, ts + 29, A, A + 600 * PAGE, "/tmp/file");
 		feed_map(h, T, ts + 29, A + 900 * PAGE, A + 1200 * PAGE, "");
