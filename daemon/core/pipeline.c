@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pipeline.c: decode -> slots -> history, and the accounting identity over all of it.
+ * pipeline.c: decode -> slots -> history, devices, dispatches; and the accounting identity over all of it.
  *
  * Hot thread only. An event waits in the slots until its millisecond closes and is then applied to the history in order; a fact
  * of the daemon (what is mapped, what it is called) has no place in that order and is applied when it comes. LOST facts are
@@ -41,6 +41,9 @@ struct ttmon_pipeline {
 	void *ctx;
 	struct ttmon_slots *slots;
 	struct ttmon_history *history;
+	struct ttmon_tt *tt;
+	struct ttmon_dispatch *dispatch;
+	struct ttmon_timeline *timeline;
 	struct ttmon_listq lists;
 	struct cpu_state *cpus;
 	struct cpu_lost *lost; /* by cpu too */
@@ -48,7 +51,9 @@ struct ttmon_pipeline {
 	uint64_t decoded[TTMON_EV_MAX];
 	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
 	uint64_t published, dropped;
+	uint32_t tt_unprobed;
 
+	uint64_t last_slot;	/* newest that closed */
 	struct ttmon_slot slot; /* sums of the slot being closed */
 	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
 };
@@ -90,6 +95,13 @@ static void count_event(struct ttmon_slot *slot, const struct ttmon_event *ev)
 	case TTMON_EV_FREE:
 		slot->frees += ((const struct ttmon_ev_free *)ev)->err == 0;
 		break;
+	case TTMON_EV_TT_PIN: {
+		const struct ttmon_ev_tt_pin *e = (const void *)ev;
+
+		slot->allocs += e->err == 0 && (e->op == TTMON_TT_PIN || e->op == TTMON_TT_DMA_BUF);
+		slot->frees += e->err == 0 && e->op == TTMON_TT_UNPIN;
+		break;
+	}
 	case TTMON_EV_COPY: {
 		const struct ttmon_ev_copy *e = (const void *)ev;
 
@@ -123,13 +135,76 @@ static void count_lost(struct ttmon_pipeline *p, const struct ttmon_event *ev)
 	p->slot.kernel_lost = delta > UINT32_MAX - p->slot.kernel_lost ? UINT32_MAX : p->slot.kernel_lost + delta;
 }
 
+/* The history first: what ends with its process ends as that there. */
+static void apply(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_t size, bool late)
+{
+	ttmon_history_apply(p->history, ev, size, late);
+	ttmon_tt_apply(p->tt, ev, size);
+	ttmon_dispatch_apply(p->dispatch, ev, size);
+}
+
 static void on_event(void *ctx, const struct ttmon_event *ev, size_t size, bool late)
 {
 	struct ttmon_pipeline *p = ctx;
 
 	count_lost(p, ev);
 	count_event(&p->slot, ev);
-	ttmon_history_apply(p->history, ev, size, late);
+	ttmon_timeline_apply(p->timeline, ev);
+	apply(p, ev, size, late);
+}
+
+static uint64_t on_tt_alloc(void *ctx, uint32_t tgid, uint64_t ts_ns, unsigned int method, uint64_t addr,
+			    uint64_t bytes, uint16_t fn)
+{
+	struct ttmon_pipeline *p = ctx;
+	struct ttmon_tt_alloc in = {
+		.ts_ns = ts_ns,
+		.addr = addr,
+		.bytes = bytes,
+		.fn = fn,
+		.method = (uint8_t)method,
+	};
+
+	p->slot.allocs++;
+	return ttmon_history_tt_alloc(p->history, tgid, &in);
+}
+
+static void on_tt_free(void *ctx, uint64_t seq, uint64_t ts_ns, uint16_t fn)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	/* What ends with its device or process is no call. */
+	p->slot.frees += fn != 0;
+	ttmon_history_tt_free(p->history, seq, ts_ns);
+}
+
+static void on_tt_undo(void *ctx, uint64_t seq, uint64_t ts_ns)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	(void)ts_ns;
+	ttmon_history_tt_undo(p->history, seq);
+}
+
+static void on_run(void *ctx, const struct ttmon_tt_run *run)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_timeline_run(p->timeline, run);
+}
+
+static void on_dispatched(void *ctx, const struct ttmon_tt_dispatched *d)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_timeline_dispatched(p->timeline, d);
+}
+
+static void on_slot_row(void *ctx, const struct ttmon_tt_slot_row *row)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_timeline_slot(p->timeline, row);
 }
 
 static void on_close(void *ctx, const struct ttmon_slot_view *view)
@@ -138,9 +213,11 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 	struct ttmon_history_totals totals;
 
 	ttmon_history_tick(p->history, (view->no + 1) * TTMON_SLOT_NS);
+	ttmon_tt_tick(p->tt, (view->no + 1) * TTMON_SLOT_NS);
+	ttmon_dispatch_slot(p->dispatch, view->no, &p->slot.tt_dispatches, &p->slot.tt_busy_ns);
 	ttmon_history_totals(p->history, &totals);
 
-	p->slot.no = view->no;
+	p->slot.no = p->last_slot = view->no;
 	p->slot.events = view->events;
 	p->slot.late = view->late;
 	p->slot.dropped = view->lost;
@@ -157,6 +234,12 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 		       struct ttmon_pipeline **ret)
 {
 	static const struct ttmon_slots_ops ops = { .event = on_event, .close = on_close };
+	static const struct ttmon_tt_ops tt_ops = { .alloc = on_tt_alloc, .free = on_tt_free, .undo = on_tt_undo };
+	static const struct ttmon_dispatch_ops dispatch_ops = { .run = on_run,
+								.dispatched = on_dispatched,
+								.slot = on_slot_row };
+	struct ttmon_tt_cfg tt = { .max_buffers = cfg->history.max_allocations, .keep_all = cfg->history.keep_all };
+	struct ttmon_dispatch_cfg dispatch = { .keep_all = cfg->history.keep_all };
 	_cleanup_(pipeline_freep) struct ttmon_pipeline *p = NULL;
 	int err;
 
@@ -176,6 +259,16 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 	err = ttmon_history_new(&cfg->history, &p->history);
 	if (err)
 		return err;
+	err = ttmon_tt_new(&tt, &tt_ops, p, &p->tt);
+	if (err)
+		return err;
+	dispatch.tt = p->tt;
+	err = ttmon_dispatch_new(&dispatch, &dispatch_ops, p, &p->dispatch);
+	if (err)
+		return err;
+	err = ttmon_timeline_new(&cfg->timeline, &p->timeline);
+	if (err)
+		return err;
 	err = ttmon_slots_new(&cfg->slots, &ops, p, &p->slots);
 	if (err)
 		return err;
@@ -190,6 +283,9 @@ void ttmon_pipeline_free(struct ttmon_pipeline *p)
 		return;
 	ttmon_slots_free(p->slots);
 	ttmon_listq_fini(&p->lists);
+	ttmon_dispatch_free(p->dispatch);
+	ttmon_timeline_free(p->timeline);
+	ttmon_tt_free(p->tt);
 	ttmon_history_free(p->history);
 	free(p->cpus);
 	free(p->lost);
@@ -204,6 +300,8 @@ static void absorb_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost *ev
 
 	if (st->known && ttmon_before(ev->h.ts_ns, st->ts_ns))
 		return;
+	if ((ev->stat_kind == TTMON_EV_TT_BUFFER || ev->stat_kind == TTMON_EV_TT_CALL) && ev->lost > st->lost)
+		ttmon_tt_lost(p->tt);
 	st->known = true;
 	st->ts_ns = ev->h.ts_ns;
 	st->attempted = ev->attempted;
@@ -240,8 +338,10 @@ void ttmon_pipeline_feed(struct ttmon_pipeline *p, const void *rec, size_t size)
 	}
 	if (ev->kind == TTMON_EV_LOST)
 		absorb_lost(p, (const struct ttmon_ev_lost *)ev);
+	if (ev->kind == TTMON_EV_TT_OBJECT)
+		p->tt_unprobed |= ((const struct ttmon_ev_tt_object *)ev)->unprobed;
 	if (!ttmon_listq_put(&p->lists, ev, size, ttmon_history_maps_known(p->history, ev->tgid)))
-		ttmon_history_apply(p->history, ev, size, false);
+		apply(p, ev, size, false);
 }
 
 static void apply_lists(struct ttmon_pipeline *p, const uint64_t *before_ns)
@@ -263,15 +363,49 @@ void ttmon_pipeline_advance(struct ttmon_pipeline *p, uint64_t watermark_ns)
 
 void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns)
 {
+	uint64_t dispatches, busy_ns;
+
 	ttmon_slots_advance(p->slots, end_ns);
 	ttmon_slots_finish(p->slots);
 	apply_lists(p, NULL);
+	ttmon_tt_finish(p->tt, end_ns);
 	ttmon_history_finish(p->history, end_ns);
+	ttmon_dispatch_finish(p->dispatch);
+	/* No slot is left to be published: its rows are what counts. */
+	ttmon_dispatch_slot(p->dispatch, MAX(p->last_slot, end_ns / TTMON_SLOT_NS), &dispatches, &busy_ns);
 }
 
 struct ttmon_history *ttmon_pipeline_history(struct ttmon_pipeline *p)
 {
 	return p->history;
+}
+
+struct ttmon_tt *ttmon_pipeline_tt(struct ttmon_pipeline *p)
+{
+	return p->tt;
+}
+
+struct ttmon_dispatch *ttmon_pipeline_dispatch(struct ttmon_pipeline *p)
+{
+	return p->dispatch;
+}
+
+struct ttmon_timeline *ttmon_pipeline_timeline(struct ttmon_pipeline *p)
+{
+	return p->timeline;
+}
+
+uint32_t ttmon_pipeline_tt_unprobed(const struct ttmon_pipeline *p)
+{
+	return p->tt_unprobed;
+}
+
+bool ttmon_pipeline_has_tt(const struct ttmon_pipeline *p)
+{
+	for (unsigned int kind = TTMON_EV_TT_BUFFER; kind <= TTMON_EV_TT_PIN; kind++)
+		if (p->decoded[kind])
+			return true;
+	return p->decoded[TTMON_EV_TT_CHIP] || p->decoded[TTMON_EV_TT_OBJECT];
 }
 
 void ttmon_pipeline_accounting(const struct ttmon_pipeline *p, struct ttmon_accounting *ret)

@@ -9,13 +9,15 @@
 #include "core/decode.h"
 #include "core/history.h"
 #include "core/slots.h"
+#include "core/timeline.h"
 
 struct ttmon_pipeline;
 
 struct ttmon_pipeline_cfg {
 	uint32_t nr_cpus;
 	struct ttmon_slots_cfg slots;
-	struct ttmon_history_cfg history;
+	struct ttmon_history_cfg history; /* keep_all counts for the Tenstorrent parts too */
+	struct ttmon_timeline_cfg timeline;
 };
 
 /* A closed slot's sums: immutable, handed to the publishers. */
@@ -28,6 +30,8 @@ struct ttmon_slot {
 	uint32_t allocs, frees;
 	uint64_t copies, bytes;
 	uint64_t pinned_pages; /* host, at the slot's end */
+	uint64_t tt_dispatches;
+	uint64_t tt_busy_ns; /* of all chips (core/dispatch.h says what of a run falls into which slot) */
 };
 
 /* The accounting identity, all from the user side; attempted/lost come from the kernel's counters. */
@@ -56,6 +60,13 @@ void ttmon_pipeline_advance(struct ttmon_pipeline *p, uint64_t watermark_ns);
 void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns);
 
 struct ttmon_history *ttmon_pipeline_history(struct ttmon_pipeline *p);
+struct ttmon_tt *ttmon_pipeline_tt(struct ttmon_pipeline *p);
+struct ttmon_dispatch *ttmon_pipeline_dispatch(struct ttmon_pipeline *p);
+struct ttmon_timeline *ttmon_pipeline_timeline(struct ttmon_pipeline *p);
+/* Kinds of dispatch (1 << enum ttmon_tt_dispatch) of which some function was not probed: their counts are lower bounds. */
+uint32_t ttmon_pipeline_tt_unprobed(const struct ttmon_pipeline *p);
+/* Anything of a Tenstorrent program or chip seen so far? */
+bool ttmon_pipeline_has_tt(const struct ttmon_pipeline *p);
 void ttmon_pipeline_accounting(const struct ttmon_pipeline *p, struct ttmon_accounting *ret);
 /* Kernel counters as the LOST facts told: sums over CPUs. */
 struct ttmon_kernel_counts {

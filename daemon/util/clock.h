@@ -20,4 +20,9 @@ static inline uint64_t ttmon_mono_ns(void)
 	return ttmon_clock_ns(CLOCK_MONOTONIC);
 }
 
+static inline uint64_t ttmon_real_ns(void)
+{
+	return ttmon_clock_ns(CLOCK_REALTIME);
+}
+
 #endif
