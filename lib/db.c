@@ -490,7 +490,11 @@ void ttmon_db_close(struct ttmon_db *db)
 
 bool ttmon_db_u64(const json_t *obj, const char *key, uint64_t *ret)
 {
-	const json_t *json = json_object_get(obj, key);
+	return ttmon_db_value(json_object_get(obj, key), ret);
+}
+
+bool ttmon_db_value(const json_t *json, uint64_t *ret)
+{
 	const char *text = json_string_value(json);
 	unsigned long long value;
 	char *end;

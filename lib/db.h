@@ -57,6 +57,8 @@ const char *ttmon_db_why(const struct ttmon_db *db);
  * False, *ret untouched: not there, null, or something else.
  */
 bool ttmon_db_u64(const json_t *obj, const char *key, uint64_t *ret);
+/* The same of a value by itself: of an array's element. */
+bool ttmon_db_value(const json_t *json, uint64_t *ret);
 /* The same with a default. */
 uint64_t ttmon_db_get(const json_t *obj, const char *key, uint64_t def);
 /* Text of an object, def if it is not there. */
