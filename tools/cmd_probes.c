@@ -27,6 +27,11 @@ static const char usage[] = "usage: ttmon probes [--socket PATH] [--json] [-v]\n
 			    "BLIND     time from the mapping of the object to active probes, in which calls\n"
 			    "          could be missed; 'held': the process waited, none was; 'before':\n"
 			    "          it was mapped when the trace began\n"
+			    "Of programs with tt-metal also: how the layout of their buffers was told (E0 to\n"
+			    "E4: generations; checked: against Buffer::create), what their figures are worth,\n"
+			    "and by which CLOCK cycles of a device become host time: pairs (fitted; RESIDUAL\n"
+			    "is the largest of the fit), record (the program's own), envelope (bounds only).\n"
+			    "With -v: refused (by --tt-dispatch auto), spare (taken away, not needed now).\n"
 			    "\n"
 			    "Exit status: 0, or 2 when there is no answer.\n";
 
@@ -42,12 +47,13 @@ static void count_probes(const json_t *probes, struct counts *ret)
 	*ret = (struct counts){ 0 };
 	json_array_foreach(probes, i, probe)
 	{
-		if (strcmp(ttmon_show_str(probe, "state"), "attached")) {
-			ret->failed++;
-		} else {
-			ret->attached++;
-			ret->stepped += ttmon_show_bool(probe, "single_step");
-		}
+		const char *state = ttmon_show_str(probe, "state");
+
+		ret->failed += !strcmp(state, "failed");
+		if (strcmp(state, "attached"))
+			continue;
+		ret->attached++;
+		ret->stepped += ttmon_show_bool(probe, "single_step");
 	}
 }
 
@@ -145,9 +151,48 @@ static void show_programs(const json_t *programs, bool verbose)
 	{
 		_cleanup_free_ char *name = ttmon_show_clean(ttmon_show_str(program, "name"));
 
-		printf("    %-32s %-10s %s\n", name ? name : "?",
+		const char *reason = ttmon_show_str(program, "reason");
+
+		printf("    %-32s %-10s %s%s%s\n", name ? name : "?",
 		       ttmon_show_bool(program, "loaded") ? "loaded" : "not loaded",
-		       ttmon_show_bool(program, "attached") ? "attached" : "not attached");
+		       ttmon_show_bool(program, "attached") ? "attached" : "not attached", *reason ? ": " : "", reason);
+	}
+}
+
+/* Of each process with tt-metal: how its buffers are read, and how its devices' cycles become host time. */
+static void show_tt(const json_t *tt)
+{
+	const json_t *list = ttmon_show_at(tt, "processes"), *one, *flag;
+	char buf[2][TTMON_FMT_LEN];
+	size_t i, k;
+
+	if (json_array_size(list))
+		printf("\n%8s %-15s  %s\n", "PID", "TENSTORRENT", "BUFFER LAYOUT");
+	json_array_foreach(list, i, one)
+	{
+		_cleanup_free_ char *comm = ttmon_show_clean(ttmon_show_str(one, "comm"));
+
+		printf("%8" PRIu64 " %-15s  %s", ttmon_show_u64(one, "tgid"), comm ? comm : "?",
+		       ttmon_show_str(one, "layout"));
+		json_array_foreach(ttmon_show_at(one, "flags"), k, flag)
+			printf("%s%s%s%s", k ? ", " : "; ", ttmon_show_colour(TTMON_SHOW_WARN), json_string_value(flag),
+			       ttmon_show_colour(TTMON_SHOW_PLAIN));
+		putchar('\n');
+	}
+	list = ttmon_show_at(tt, "clocks");
+	if (json_array_size(list))
+		printf("\n%8s %6s  %-9s %6s %8s %10s %10s\n", "PID", "DEVICE", "CLOCK", "PAIRS", "GHZ", "RESIDUAL",
+		       "RECORDS");
+	json_array_foreach(list, i, one)
+	{
+		uint64_t residual = (uint64_t)json_real_value(ttmon_show_at(one, "residual_ns"));
+		bool fitted = ttmon_show_u64(one, "pairs") > 1;
+
+		printf("%8" PRIu64 " %6" PRIu64 "  %-9s %6" PRIu64 " %8.5f %10s %10s\n", ttmon_show_u64(one, "tgid"),
+		       ttmon_show_u64(one, "logical"), ttmon_show_str(one, "clock"), ttmon_show_u64(one, "pairs"),
+		       json_real_value(ttmon_show_at(one, "ghz")),
+		       fitted ? ttmon_fmt_ns(buf[0], TTMON_FMT_LEN, residual) : "n/a",
+		       ttmon_fmt_count(buf[1], TTMON_FMT_LEN, ttmon_show_u64(one, "records")));
 	}
 }
 
@@ -174,6 +219,7 @@ int cmd_probes(int argc, char **argv)
 			printf("no process has mapped anything to probe\n");
 		json_array_foreach(objects, i, object) show_object(object, opts.verbose);
 		show_programs(ttmon_show_at(root, "programs"), opts.verbose);
+		show_tt(ttmon_show_at(root, "tenstorrent"));
 	}
 	json_decref(root);
 	return 0;

@@ -139,6 +139,28 @@ static void show_memory(const json_t *root)
 	counted(root, "rings.cpus", "CPUs\n");
 }
 
+static void show_tenstorrent(const json_t *root)
+{
+	json_t *flags = (json_t *)ttmon_show_at(root, "tenstorrent.flags"), *value;
+	const char *name;
+
+	if (!json_is_object(ttmon_show_at(root, "tenstorrent")))
+		return;
+	label("tenstorrent");
+	counted(root, "tenstorrent.chips", "chips, ");
+	counted(root, "tenstorrent.processes", "processes; files: ");
+	counted(root, "tenstorrent.published", "published, ");
+	counted(root, "tenstorrent.foreign", "foreign, ");
+	counted(root, "tenstorrent.refused", "refused\n");
+	json_object_foreach(flags, name, value)
+	{
+		label("");
+		printf("%s%lld %s %s%s\n", ttmon_show_colour(TTMON_SHOW_WARN), (long long)json_integer_value(value),
+		       json_integer_value(value) == 1 ? "process:" : "processes:", name,
+		       ttmon_show_colour(TTMON_SHOW_PLAIN));
+	}
+}
+
 static void show_recording(const json_t *root)
 {
 	const json_t *recording = ttmon_show_at(root, "recording");
@@ -187,6 +209,7 @@ int cmd_status(int argc, char **argv)
 		show_head(root);
 		show_events(root);
 		show_memory(root);
+		show_tenstorrent(root);
 		show_recording(root);
 		ok = show_identity(root);
 	}

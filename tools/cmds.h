@@ -13,5 +13,7 @@
 int cmd_status(int argc, char **argv);
 int cmd_probes(int argc, char **argv);
 int cmd_db(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
+int cmd_smi(int argc, char **argv);
 
 #endif

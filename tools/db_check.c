@@ -397,6 +397,11 @@ static void check_totals(struct check *c, const struct ttmon_db *db)
 			ttmon_db_get(sum, "events", 0), c->events);
 }
 
+static void tt_problem(void *ctx, const char *text)
+{
+	problem(ctx, "%s", text);
+}
+
 int ttmon_db_tool_check(const char *path)
 {
 	_cleanup_(ttmon_db_closep) struct ttmon_db *db = NULL;
@@ -430,6 +435,7 @@ int ttmon_db_tool_check(const char *path)
 		return 1;
 	}
 	check_totals(&c, db);
+	ttmon_db_tool_check_tt(db, c.limited, tt_problem, &c);
 	if (c.problems) {
 		if (c.problems > MAX_PRINTED)
 			fprintf(stderr, "%s: and %u more\n", path, c.problems - MAX_PRINTED);

@@ -508,6 +508,9 @@ static int show_all(struct show *s, const char *path)
 	r = show_advice(s->db);
 	if (r)
 		return r;
+	r = ttmon_db_tool_show_tt(s->db);
+	if (r)
+		return r;
 	show_completeness(s->db);
 	return 0;
 }

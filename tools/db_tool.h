@@ -10,6 +10,11 @@ int ttmon_db_tool_show(const char *path);
 int ttmon_db_tool_show_alloc(const char *path, const char *id);
 int ttmon_db_tool_schema(void);
 
+/* The Tenstorrent part; nothing where the database has none. limited: a bound was hit, sums need not match. */
+void ttmon_db_tool_check_tt(const struct ttmon_db *db, bool limited, void (*report)(void *ctx, const char *text),
+			    void *ctx);
+int ttmon_db_tool_show_tt(const struct ttmon_db *db); /* -ENOMEM */
+
 /*
  * One frame of a site for a person: "function+0x12", or "libfoo.so+0x1234" where no function is known. Gives buf
  * back.

@@ -17,7 +17,9 @@ static const struct command {
 } commands[] = {
 	{ "status", cmd_status, "what the service traces, has lost, and whether its books balance" },
 	{ "probes", cmd_probes, "which objects and functions are probed" },
+	{ "smi", cmd_smi, "the Tenstorrent chips of this host, their memory and who uses it" },
 	{ "db", cmd_db, "check and show an allocation database (ttmond --dump-db)" },
+	{ "trace", cmd_trace, "a timeline for Perfetto of a recording, a database or the service" },
 };
 
 static void usage(FILE *out)

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * db.c: the allocation database: the document around the tables of db_rows.c, and the file around the document.
+ * db.c: the allocation database: the document around the tables of db_rows.c and db_tt.c.
  *
- * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log). The document goes to
- * PATH.tmp.PID (mode 0600: command lines and addresses of other people are in it), is fsync'ed and renamed, so that
- * at any time PATH is either the previous database or the whole new one. Only what is not a regular file (a pipe,
- * /dev/stdout, "-") is written in place.
+ * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log). io/outfile.h is how it
+ * gets its name; mode 0600: command lines and addresses of other people are in it.
  *
  * What is in it comes from the pipeline and the meta alone, nothing from this host or this moment: a replayed
  * recording gives the same bytes anywhere.
  */
 #include "io/db.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <sys/stat.h>
-
 #include "core/decode.h"
 #include "io/db_rows.h"
+#include "io/db_tt.h"
 #include "io/jsonw.h"
+#include "io/outfile.h"
 
 static void key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
 {
@@ -218,9 +214,12 @@ static void write_summary(struct ttmon_jsonw *w, const struct ttmon_history_tota
 static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
 {
 	const struct ttmon_history *h = ttmon_pipeline_history(p);
+	_cleanup_(ttmon_tt_tables_fini) struct ttmon_tt_tables tt = { 0 };
 	struct state s = { 0 };
-	int err;
+	int err = ttmon_tt_tables_init(&tt, p);
 
+	if (err)
+		return err;
 	gather(h, p, &s);
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key(w, "schema");
@@ -249,92 +248,33 @@ static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const
 			return err;
 		ttmon_jsonw_line(w);
 	}
+	ttmon_db_tt(w, &tt);
 	write_summary(w, &s.tot);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_end(w);
 	return ttmon_jsonw_finish(w);
 }
 
-static int write_fd(int fd, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+struct document {
+	struct ttmon_pipeline *p;
+	const struct ttmon_db_meta *meta;
+};
+
+static int write_fd(int fd, bool gzip, void *ctx)
 {
 	_cleanup_(ttmon_jsonw_fini) struct ttmon_jsonw w = { .fd = -1 };
+	const struct document *d = ctx;
 	int err = ttmon_jsonw_init(&w, fd, gzip);
 
-	return err ? err : write_document(&w, p, meta);
-}
-
-static void unlink_tmp(char (*tmp)[PATH_MAX + 32])
-{
-	if ((*tmp)[0]) {
-		int saved = errno;
-
-		unlink(*tmp);
-		errno = saved;
-	}
-}
-
-/* Beside and renamed. */
-static int write_file(const char *path, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
-{
-	_cleanup_(unlink_tmp) char tmp[PATH_MAX + 32] = "";
-	_cleanup_close_ int fd = -1;
-	char name[PATH_MAX + 32];
-	int err;
-
-	if ((size_t)snprintf(name, sizeof(name), "%s.tmp.%d", path, (int)getpid()) >= sizeof(name))
-		return -ENAMETOOLONG;
-	/* A file of that name can only be left over from a process of our number that died in here. */
-	if (unlink(name) && errno != ENOENT)
-		return -errno;
-	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	memcpy(tmp, name, sizeof(tmp));
-	err = write_fd(fd, gzip, p, meta);
-	if (err)
-		return err;
-	if (fsync(fd))
-		return -errno;
-	/* NFS and quotas tell of a full disk only here. */
-	if (close(TAKE_FD(fd)))
-		return -errno;
-	if (rename(tmp, path))
-		return -errno;
-	tmp[0] = '\0';
-	return 0;
-}
-
-static int write_in_place(const char *path, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
-{
-	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : write_fd(fd, gzip, p, meta);
+	return err ? err : write_document(&w, d->p, d->meta);
 }
 
 int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why, size_t n)
 {
-	size_t len = strlen(path);
-	bool gzip = len > 3 && strcmp(path + len - 3, ".gz") == 0;
-	char real[PATH_MAX];
-	struct stat st;
-	int err;
+	struct document d = { p, meta };
+	int err = ttmon_outfile_write(path, write_fd, &d);
 
-	if (strcmp(path, "-") == 0) {
-		err = write_fd(STDOUT_FILENO, false, p, meta);
-		path = "standard output";
-	} else if (stat(path, &st)) {
-		err = errno == ENOENT ? write_file(path, gzip, p, meta) : -errno;
-	} else if (S_ISDIR(st.st_mode)) {
-		err = -EISDIR;
-	} else if (!S_ISREG(st.st_mode)) {
-		err = write_in_place(path, gzip, p, meta);
-	} else if (!realpath(path, real)) {
-		err = -errno;
-	} else {
-		/* A symbolic link stays what it is: the file it leads to is replaced. */
-		err = write_file(real, gzip, p, meta);
-	}
 	if (err)
-		snprintf(why, n, "cannot write the database to %s: %s", path, strerror(-err));
+		snprintf(why, n, "cannot write the database to %s: %s", ttmon_outfile_name(path), strerror(-err));
 	return err;
 }

@@ -142,7 +142,7 @@ static size_t process_errors(struct ttmon_jsonw *w, const struct ttmon_error_cou
 		key_name(w, "fn", ttmon_fn_name(errors[i].fn));
 		ttmon_jsonw_key(w, "code");
 		ttmon_jsonw_int(w, errors[i].err);
-		key_name(w, "name", ttmon_cuda_error_name(errors[i].err));
+		key_name(w, "name", ttmon_error_name(errors[i].fn, errors[i].err));
 		key_num(w, "count", errors[i].count);
 		ttmon_jsonw_close(w, '}');
 	}

@@ -247,6 +247,19 @@ void ttmon_jsonw_time(struct ttmon_jsonw *w, uint64_t ns)
 	w->len += n;
 }
 
+void ttmon_jsonw_us(struct ttmon_jsonw *w, uint64_t ns)
+{
+	char *p = value_room(w);
+	unsigned int rest = (unsigned int)(ns % 1000);
+	size_t n = ttmon_jsonw_decimal(p, ns / 1000);
+
+	p[n++] = '.';
+	p[n++] = (char)('0' + rest / 100);
+	p[n++] = (char)('0' + rest / 10 % 10);
+	p[n++] = (char)('0' + rest % 10);
+	w->len += n;
+}
+
 void ttmon_jsonw_addr(struct ttmon_jsonw *w, uint64_t addr)
 {
 	char *p = value_room(w);

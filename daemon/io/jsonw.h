@@ -44,6 +44,8 @@ void ttmon_jsonw_bool(struct ttmon_jsonw *w, bool value);
 void ttmon_jsonw_null(struct ttmon_jsonw *w);
 /* Decimal in quotes. */
 void ttmon_jsonw_time(struct ttmon_jsonw *w, uint64_t ns);
+/* Microseconds with three decimals: the times of a trace file. */
+void ttmon_jsonw_us(struct ttmon_jsonw *w, uint64_t ns);
 /* "0x7f00" in quotes, without leading zeros. */
 void ttmon_jsonw_addr(struct ttmon_jsonw *w, uint64_t addr);
 /*

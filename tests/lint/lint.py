@@ -27,7 +27,8 @@ LAYERS = {
     "daemon/io/": ["ttmon/", "util/", "core/", "io/", "version.h"],
     "daemon/": ["ttmon/", "util/", "core/", "io/", "version.h", "main/", "opts.h", "loop.h"],
     "lib/": ["ttmon/", "util/", "core/", "lib/"],
-    "tools/": ["ttmon/", "util/", "core/", "lib/", "tools/", "version.h", "io/db.h", "io/sysfs.h", "io/jsonw.h"],
+    "tools/": ["ttmon/", "util/", "core/", "lib/", "tools/", "version.h", "io/db.h", "io/ttsys.h", "io/jsonw.h",
+               "io/outfile.h", "io/rec.h", "io/traceev.h", "io/tracefile.h"],
     "bpf/": ["ttmon/", "vmlinux.h", "bpf/"],
 }
 OWN = sorted({p.split("/")[0] for ps in LAYERS.values() for p in ps if "/" in p} - {"bpf"})

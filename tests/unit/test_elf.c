@@ -302,10 +302,12 @@ static void test_usdt(void **state)
 	assert_int_equal(info.nr_usdts, 0);
 }
 
+#define TT_NAME "_ZN2tt8tt_metal6Buffer13allocate_implEv"
+
 enum { PIECE_NAMES = 4000, PIECE_GAP = 300, PIECE_STRINGS = PIECE_NAMES * PIECE_GAP };
 
 /* A file whose strings, PIECE_GAP apart and the first one at shift, take several pieces to read. */
-static void read_in_pieces(char *str, Elf64_Sym *sym, size_t shift)
+static void read_in_pieces(char *str, Elf64_Sym *sym, size_t shift, const char *name)
 {
 	const struct spec spec = { .symtab = { { "cudaMalloc", 0x100, 1, LOCAL } } };
 	_cleanup_close_ int fd = -1;
@@ -317,7 +319,7 @@ static void read_in_pieces(char *str, Elf64_Sym *sym, size_t shift)
 	for (size_t i = 0; i < PIECE_NAMES; i++) {
 		size_t at = i * PIECE_GAP + shift;
 
-		memcpy(str + at, "cudaFree", 9);
+		memcpy(str + at, name, strlen(name) + 1);
 		sym[i] = (Elf64_Sym){
 			.st_name = (uint32_t)at, .st_info = LOCAL, .st_shndx = 1, .st_value = TEXT_VADDR + i
 		};
@@ -355,7 +357,63 @@ static void test_pieces(void **state)
 	assert_non_null(str);
 	assert_non_null(sym);
 	for (size_t shift = 0; shift + 9 < PIECE_GAP; shift += 8)
-		read_in_pieces(str, sym, shift);
+		read_in_pieces(str, sym, shift, "cudaFree");
+	/* What is searched for is not at the beginning of these; 5 and the distance of the borders have no factor in common. */
+	for (size_t shift = 0; shift + sizeof(TT_NAME) < PIECE_GAP; shift += 5)
+		read_in_pieces(str, sym, shift, TT_NAME);
+}
+
+#define OBJECT ELF64_ST_INFO(STB_WEAK, STT_OBJECT)
+
+static void test_tenstorrent(void **state)
+{
+	const struct spec spec = {
+		.soname = "libtt_metal.so",
+		.dynsym = { { "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE", 0x100, 1, GLOBAL },
+			    { "_ZN2tt8tt_metal2v06Buffer15deallocate_implEv", 0x200, 1, GLOBAL },
+			    { "_ZN2tt8tt_metal6BufferD1Ev", 0x240, 1, GLOBAL }, /* the same function twice */
+			    { "_ZN2tt8tt_metal6BufferD2Ev", 0x240, 1, GLOBAL },
+			    { "_ZTVN2tt8tt_metal6DeviceE", 0x300, 48, OBJECT },
+			    { "_ZTVN2tt8tt_metal11distributed10MeshDeviceE", 0x340, 48, OBJECT },
+			    { "_ZN2tt8tt_metal6Device5closeEv", 0, 0, GLOBAL },			/* imported */
+			    { "_ZN2tt8tt_metal9Allocator5clearEv", 0x380, 1, OBJECT },		/* no function */
+			    { "_ZN2tt8tt_metal6Buffer13allocate_implEv", TEXT_LEN, 1, GLOBAL }, /* not in the file */
+			    { "cudaFree", 0x3c0, 1, GLOBAL } },
+		/* The same again, a local one, and a part of one. */
+		.symtab = { { "_ZN2tt8tt_metal12GraphTracker14track_allocateEPKNS0_6BufferE", 0x100, 1, GLOBAL },
+			    { "_ZN2tt8tt_metal14EnqueueProgramERNS0_12CommandQueueERNS0_7ProgramEb", 0x400, 1, LOCAL },
+			    { "_ZN2tt8tt_metal14EnqueueProgramERNS0_12CommandQueueERNS0_7ProgramEb.cold", 0x440, 1,
+			      LOCAL } },
+	};
+	const struct spec without = { .symtab = { { "_ZTVN2tt8tt_metal6DeviceE", 0x300, 48, GLOBAL },
+						  { "_ZN2tt", 0x100, 1, GLOBAL } } };
+	struct ttmon_elf_info info;
+
+	(void)state;
+	assert_int_equal(read_as("libtt_metal.so", &spec, &info), 0);
+	assert_int_equal(info.kind, TTMON_OBJ_IS_TT | TTMON_OBJ_IS_RT);
+	assert_int_equal(info.nr_targets, 5);
+	assert_target(&info, 0x100, 256);
+	assert_target(&info, 0x200, 261);
+	assert_target(&info, 0x240, 267);
+	assert_target(&info, 0x400, 314);
+	assert_target(&info, 0x3c0, 13);
+	assert_int_equal(target(&info, 0x200)->addr, TEXT_VADDR + 0x200);
+	assert_string_equal(target(&info, 0x200)->symbol, "deallocate_impl");
+	assert_string_equal(target(&info, 0x200)->mangled, "_ZN2tt8tt_metal2v06Buffer15deallocate_implEv");
+	assert_null(target(&info, 0x3c0)->mangled);
+	assert_false(target(&info, 0x100)->single_step);
+	assert_true(target(&info, 0x200)->single_step);
+	assert_int_equal(info.tt.vt_device, TEXT_VADDR + 0x300 + 16);
+	assert_int_equal(info.tt.vt_mesh, TEXT_VADDR + 0x340 + 16);
+	ttmon_elf_info_fini(&info);
+
+	/* A vtable is no function. */
+	assert_int_equal(read_as("x", &without, &info), 0);
+	assert_int_equal(info.kind, 0);
+	assert_int_equal(info.nr_targets, 0);
+	assert_int_equal(info.tt.vt_device, 0);
+	ttmon_elf_info_fini(&info);
 }
 
 static void test_refused(void **state)
@@ -496,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_static),
 		cmocka_unit_test(test_user),
 		cmocka_unit_test(test_usdt),
+		cmocka_unit_test(test_tenstorrent),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_bit_flips),
