@@ -31,7 +31,7 @@ int cuda_enqueue(struct pt_regs *ctx)
 
 	if (nested_any(ctx, t, sp, fn))
 		return 0;
-	set_marker(ctx, t, sp);
+	set_marker(ctx, &t->marker, sp);
 	fetch_args(ctx, t, &fns[fn & 255]);
 	if (gather_copy(t, c, fn)) {
 		emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
@@ -42,7 +42,7 @@ int cuda_enqueue(struct pt_regs *ctx)
 		c->bits |= TTMON_B_CAPTURED;
 	t->word[27] = 0;
 	emit_copy(t, c, 0, PACK_FN(fn, device_of(t, p, fn)));
-	note_copy_site(ctx, t, c, fn, t->marker_ra, true);
+	note_copy_site(ctx, t, c, fn, t->marker.ra, true);
 	return 0;
 }
 
@@ -155,7 +155,7 @@ int cuda_batch(struct pt_regs *ctx)
 
 	if (nested_any(ctx, t, sp, fn))
 		return 0;
-	set_marker(ctx, t, sp);
+	set_marker(ctx, &t->marker, sp);
 	fetch_args(ctx, t, d);
 	clear_copy(c);
 	t->word[27] = 0;
@@ -266,7 +266,7 @@ int cuda_note(struct pt_regs *ctx)
 		return 0;
 	if (nested_any(ctx, t, sp, fn))
 		return 0;
-	set_marker(ctx, t, sp);
+	set_marker(ctx, &t->marker, sp);
 	if (cls >= TTMON_CLS_LAUNCH)
 		count_launch(id, cls);
 	else

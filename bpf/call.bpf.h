@@ -119,46 +119,46 @@ static __always_inline bool nested_call(struct call *c, u64 sp, u32 fn)
  * pushed holds it. On arm64 the return address comes in a register: it is looked for in the frame records of the callers.
  */
 #ifdef __TARGET_ARCH_x86
-static __always_inline bool nested_in_marker(struct pt_regs *ctx, struct task_state *t, u64 sp)
+static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
 	u64 ra = 0;
 
-	if (t->marker_sp <= sp)
+	if (m->sp <= sp)
 		return false;
-	bpf_probe_read_user(&ra, sizeof(ra), (void *)t->marker_sp);
-	return ra == t->marker_ra;
+	bpf_probe_read_user(&ra, sizeof(ra), (void *)m->sp);
+	return ra == m->ra;
 }
 #else
 #define MARKER_FRAMES 8
-static __always_inline bool nested_in_marker(struct pt_regs *ctx, struct task_state *t, u64 sp)
+static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
 	u64 record[2] = { ctx->regs[29], 0 };
 
-	if (t->marker_sp <= sp)
+	if (m->sp <= sp)
 		return false;
 #pragma unroll
 	for (int i = 0; i < MARKER_FRAMES; i++) {
-		if (record[0] >= t->marker_sp || bpf_probe_read_user(record, sizeof(record), (void *)record[0]))
+		if (record[0] >= m->sp || bpf_probe_read_user(record, sizeof(record), (void *)record[0]))
 			return false;
-		if (record[1] == t->marker_ra)
+		if (record[1] == m->ra)
 			return true;
 	}
 	return false;
 }
 #endif
 
-static __always_inline void set_marker(struct pt_regs *ctx, struct task_state *t, u64 sp)
+static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u64 sp)
 {
 	u64 ra = 0; /* to the stack: a read into a map's memory is checked longer */
 
 	CALLER(ctx, &ra);
-	t->marker_sp = sp;
-	t->marker_ra = ra;
+	m->sp = sp;
+	m->ra = ra;
 }
 
 static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
 {
-	if (!nested_call(&t->cuda, sp, fn) && !nested_in_marker(ctx, t, sp))
+	if (!nested_call(&t->cuda, sp, fn) && !nested_in_marker(ctx, &t->marker, sp))
 		return false;
 	count_nested();
 	return true;

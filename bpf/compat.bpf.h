@@ -19,6 +19,8 @@
 #define ARG7(ctx)      0
 #define ARG8(ctx)      0
 #define STACK_ARGS(sp) ((sp) + 8)
+/* Where a class is returned by value, the first register holds where it goes; on arm64 x8 does, which is no argument. */
+#define SRET_REGS 1
 /* At a return probe the call's return address has been popped. */
 #define RETURN_SP(sp)	   ((sp) + 8)
 #define CALLER(ctx, ra)	   bpf_probe_read_user((ra), 8, (void *)(ctx)->sp)
@@ -35,6 +37,7 @@
 #define ARG7(ctx)	   ((ctx)->regs[6])
 #define ARG8(ctx)	   ((ctx)->regs[7])
 #define STACK_ARGS(sp)	   (sp)
+#define SRET_REGS	   0
 #define RETURN_SP(sp)	   (sp)
 #define CALLER(ctx, ra)	   ((*(ra) = (ctx)->regs[30]), 0L)
 /* Without the pointer authentication code that a function may have signed it with. */

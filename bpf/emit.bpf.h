@@ -50,17 +50,22 @@ static __always_inline struct ttmon_cpu_stat *emit_stat(void)
 	return bpf_map_lookup_elem(&cpu_stat, &cpu);
 }
 
-/* An event of this kind was due and cannot be sent. */
-static __always_inline void emit_refuse(u32 kind, u32 reason)
+/* n events of this kind were due and cannot be sent. */
+static __always_inline void emit_refuse_many(u32 kind, u32 reason, u32 n)
 {
 	struct ttmon_cpu_stat *st = emit_stat();
 
 	if (!st)
 		return;
-	__sync_fetch_and_add(&st->attempted[kind], 1);
-	__sync_fetch_and_add(&st->lost[kind], 1);
-	__sync_fetch_and_add(&st->reason[reason], 1);
-	__sync_fetch_and_add(&st->running_lost, 1);
+	__sync_fetch_and_add(&st->attempted[kind], n);
+	__sync_fetch_and_add(&st->lost[kind], n);
+	__sync_fetch_and_add(&st->reason[reason], n);
+	__sync_fetch_and_add(&st->running_lost, n);
+}
+
+static __always_inline void emit_refuse(u32 kind, u32 reason)
+{
+	emit_refuse_many(kind, reason, 1);
 }
 
 /* Space for one record with the header filled in; NULL, counted, when the ring is full. kind and size are constants, id is

@@ -40,12 +40,19 @@ struct call {
 	struct copy_args copy;
 };
 
+/* The last call without a return probe: still running while the return address is where it was. */
+struct marker {
+	u64 sp;
+	u64 ra;
+};
+
 struct task_state {
 	struct call cuda;
 	struct call user; /* the program's own allocator: calls CUDA inside, both count */
-	/* The last call without a return probe: still running while the return address is where it was. */
-	u64 marker_sp;
-	u64 marker_ra;
+	struct marker marker;
+	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
+	u32 tt_fn;		 /* whose tt_marker is */
+	u32 pad2;
 	s32 device; /* current device + 1; 0: not known */
 	u32 pad;
 	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */

@@ -4,6 +4,7 @@
  * (libbpf 1.1) loses the offset of a map that an earlier object only names.
  */
 #include "call.bpf.h"
+#include "tt.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -25,6 +26,15 @@ const volatile struct ttmon_fn_desc fns[256] = {
 #undef F
 };
 
+const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_FIRST] = {
+#define T(id, name, pattern, c, x, b, a0, a1, a2, a3, a4, a5)                                                      \
+	[id - TTMON_TT_FN_FIRST] = {                                                                               \
+		.cls = TTMON_TT_CLS_##c, .aux = TTMON_TT_##x, .bits = TTMON_##b, .arg = { a0, a1, a2, a3, a4, a5 } \
+	},
+	TTMON_TT_FN_TABLE(T)
+#undef T
+};
+
 const volatile u32 cfg_stack_frames = 16;
 const volatile u32 cfg_no_returns = 0;
 
@@ -34,8 +44,11 @@ struct handle_map captures SEC(".maps");      /* stream or event -> id of the ca
 struct handle_map live_captures SEC(".maps"); /* id of a capture that has not ended */
 struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */
+struct tt_slots_map tt_slots SEC(".maps");     /* libraries with tt-metal, by the slot in the cookie */
 
 int active = 0;
+u32 kmd_major = 0;
+u32 kmd_closes = 0;
 
 /* Children of a traced process are traced. */
 SEC("?tp_btf/sched_process_fork")

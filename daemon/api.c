@@ -99,7 +99,7 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 		decoded += s.acc.decoded[i];
 	send(reply,
 	     json_pack(
-		     "{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o}",
+		     "{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o}",
 		     "version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode),
 		     "uprobes", ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded", INT(decoded),
 		     "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost",
@@ -111,8 +111,8 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 		     "peak_pages", INT(s.totals.pinned_peak_pages), "now_bytes", INT(s.totals.pinned_bytes),
 		     "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins", INT(s.totals.pins), "processes",
 		     INT(s.procs), "allocations", INT(s.totals.live), "rings", "bytes",
-		     INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus", INT(ttmon_bpf_rings(c->bpf)), "recording",
-		     recording(c)));
+		     INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus", INT(ttmon_bpf_rings(c->bpf)), "recording", recording(c),
+		     "tenstorrent", ttmon_api_tt_status(c)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)
@@ -179,12 +179,13 @@ static void probes(void *ctx, struct ttmon_http_reply *reply)
 		struct ttmon_prog_info p;
 
 		ttmon_bpf_prog_info(c->bpf, i, &p);
-		json_array_append_new(programs,
-				      json_pack("{s:s, s:s, s:b, s:b, s:b, s:I, s:I}", "name", p.name, "kind", p.kind,
-						"wanted", p.wanted, "loaded", p.loaded, "attached", p.attached,
-						"run_count", INT(p.run_cnt), "run_ns", INT(p.run_ns)));
+		json_array_append_new(programs, json_pack("{s:s, s:s, s:b, s:b, s:b, s:s, s:I, s:I}", "name", p.name,
+							  "kind", p.kind, "wanted", p.wanted, "loaded", p.loaded,
+							  "attached", p.attached, "reason", p.wanted ? p.reason : "",
+							  "run_count", INT(p.run_cnt), "run_ns", INT(p.run_ns)));
 	}
-	send(reply, json_pack("{s:o, s:o}", "objects", objects, "programs", programs));
+	send(reply, json_pack("{s:o, s:o, s:{s:o, s:o}}", "objects", objects, "programs", programs, "tenstorrent",
+			      "processes", ttmon_api_tt_processes(c), "clocks", ttmon_api_tt_clocks(c)));
 }
 
 static void healthz(void *ctx, struct ttmon_http_reply *reply)
@@ -205,5 +206,7 @@ const struct ttmon_http_route ttmon_api_routes[] = {
 	{ "/healthz", "is it alive", healthz },
 	{ "/v1/status", "build, events, losses, accounting identity, window", status },
 	{ "/v1/probes", "objects, probes and programs", probes },
+	{ "/v1/devices", "Tenstorrent chips and who holds their memory", ttmon_api_devices },
+	{ "/v1/trace", "timeline of what is kept, for Perfetto", ttmon_api_trace },
 };
 const size_t ttmon_api_nr_routes = ARRAY_SIZE(ttmon_api_routes);

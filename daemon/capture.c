@@ -12,6 +12,7 @@
 
 #include "io/db.h"
 #include "io/facts.h"
+#include "io/tracefile.h"
 #include "util/clock.h"
 #include "util/fmt.h"
 #include "version.h"
@@ -33,6 +34,17 @@ int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint
 	};
 	char why[512];
 	int err = ttmon_db_write(opts->dump_db, p, &meta, why, sizeof(why));
+
+	if (err)
+		log_error("%s", why);
+	return err;
+}
+
+int ttmon_write_trace(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns)
+{
+	struct ttmon_trace_in in = { .pipeline = p, .end_ns = end_ns };
+	char why[512];
+	int err = ttmon_trace_write(opts->trace_out, &in, why, sizeof(why));
 
 	if (err)
 		log_error("%s", why);
@@ -93,6 +105,7 @@ static int make_bpf(struct ttmon_run *c)
 		.all = all_processes(c),
 		.mmap = with_mmap(c),
 		.no_returns = c->opts->no_returns,
+		.tt_ioctl = c->opts->tt_ioctl,
 		.stack_frames = c->opts->stack_frames,
 		.ring_bytes = c->opts->ring_kib * 1024,
 		.user = c->opts->rows,
@@ -114,10 +127,12 @@ static int make_pipeline(struct ttmon_run *c)
 		.nr_cpus = ttmon_bpf_cpus(c->bpf),
 		.slots.window = c->opts->window,
 		.history = {
-			.keep_all = c->opts->dump_db || !all_processes(c),
+			.keep_all = c->opts->dump_db || c->opts->trace_out || !all_processes(c),
 			.max_events = c->opts->max_events,
 			.max_allocations = c->opts->max_allocations,
 		},
+		.timeline = { .ring = !c->opts->dump_db && !c->opts->trace_out,
+			      .max_items = c->opts->dump_db || c->opts->trace_out ? c->opts->max_events ? c->opts->max_events : TTMON_TIMELINE_RUN : 0 },
 	};
 	struct ttmon_hot_cfg hot = { .bpf = c->bpf };
 	int err = ttmon_pipeline_new(&cfg, NULL, NULL, &c->pipeline);
@@ -146,6 +161,7 @@ static int make_discover(struct ttmon_run *c)
 		.bpf = c->bpf,
 		.probes = { .copy_results = c->opts->copy_results,
 			    .no_returns = c->opts->no_returns,
+			    .tt_dispatch = c->opts->tt_dispatch,
 			    .user = c->opts->rows },
 		.user = c->opts->user,
 		.nr_user = c->opts->nr_user,
@@ -331,12 +347,18 @@ static int finish(struct ttmon_run *c)
 	c->hot = NULL;
 	ttmon_discover_redirect(c->discover, feed_fact, c);
 	answer_all(c);
+	ttmon_ttrun_redirect(c->tt, feed_fact, c);
 	ttmon_pipeline_finish(c->pipeline, end_ns);
 	answer_all(c);
+	ttmon_ttrun_finish(c->tt);
 	if (c->dumper > 0)
 		waitpid(c->dumper, NULL, 0);
 	if (c->opts->dump_db)
 		err = ttmon_write_db(c->opts, c->pipeline, end_ns, false);
+	if (c->opts->trace_out) {
+		err2 = ttmon_write_trace(c->opts, c->pipeline, end_ns);
+		err = err ? err : err2;
+	}
 	if (c->rec) {
 		ttmon_rec_writer_stats(c->rec, &rec);
 		err2 = ttmon_rec_writer_close(TAKE_PTR(c->rec), end_ns);
@@ -361,6 +383,7 @@ static void destroy(struct ttmon_run *c)
 	if (c->rec)
 		(void)!ttmon_rec_writer_close(c->rec, 0);
 	ttmon_http_free(c->http);
+	ttmon_ttrun_free(c->tt);
 	ttmon_discover_free(c->discover);
 	ttmon_mmap2_free(c->mmap2);
 	ttmon_hold_free(c->hold);
@@ -393,6 +416,8 @@ static int set_up(struct ttmon_run *c)
 	int err = check_output(c->opts->dump_db);
 
 	if (!err)
+		err = check_output(c->opts->trace_out);
+	if (!err)
 		err = check_output(c->opts->record);
 	if (!err && c->mode == TTMON_CAPTURE_COMMAND) {
 		/* Before rings are mapped: the keeper is a fork. */
@@ -409,6 +434,11 @@ static int set_up(struct ttmon_run *c)
 		err = make_pipeline(c);
 	if (!err)
 		err = make_discover(c);
+	if (!err) {
+		err = ttmon_ttrun_new(c, &c->tt);
+		if (err)
+			log_error("cannot look for Tenstorrent chips: %s", strerror(-err));
+	}
 	if (!err && c->opts->socket) {
 		struct ttmon_http_cfg http = {
 			.socket = c->opts->socket,

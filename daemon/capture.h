@@ -6,12 +6,16 @@
 #ifndef TTMON_CAPTURE_H
 #define TTMON_CAPTURE_H
 
+#include <jansson.h>
 #include <sys/types.h>
 
 #include "hot.h"
 #include "io/discover.h"
+#include "io/facts.h"
 #include "io/hold.h"
 #include "io/http.h"
+#include "io/ttident.h"
+#include "io/ttshm.h"
 #include "opts.h"
 
 struct ttmon_run {
@@ -26,6 +30,7 @@ struct ttmon_run {
 	struct ttmon_mmap2 *mmap2;
 	struct ttmon_hot *hot;
 	struct ttmon_http *http;
+	struct ttmon_ttrun *tt;
 	int epoll_fd, signal_fd, timer_fd;
 	bool hold_watched;
 
@@ -35,14 +40,16 @@ struct ttmon_run {
 	bool stop;
 	unsigned int interrupts, terms;
 	uint64_t mmap2_lost, hold_missed;
+	uint64_t held_ns; /* when a held command last asked */
 	unsigned int ticks;
 };
 
 /* Run to the end. Returns the process's exit status. */
 int ttmon_run_capture(const struct ttmon_opts *opts);
 
-/* Write the database named on the command line, log what went wrong. */
+/* Write the database (the timeline) named on the command line, log what went wrong. */
 int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns, bool cut);
+int ttmon_write_trace(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns);
 
 /* loop.c: one wait and what came of it. */
 void ttmon_loop_turn(struct ttmon_run *c);
@@ -52,6 +59,36 @@ uint32_t ttmon_loop_tgid(uint32_t tid);
 void ttmon_loop_drain(struct ttmon_run *c);
 /* List a process's mappings and probe its objects. ctx: struct ttmon_run. */
 void ttmon_loop_discover(void *ctx, uint32_t tgid);
+
+/*
+ * ttrun.c: the cold side of Tenstorrent: chips and identity, the published files, spare probes, readings of the time stamp counter.
+ * Nothing but a look into sysfs is done until a chip or a program with tt-metal is there.
+ */
+int ttmon_ttrun_new(struct ttmon_run *c, struct ttmon_ttrun **ret) _must_check;
+void ttmon_ttrun_free(struct ttmon_ttrun *t);
+/* The hot thread is gone: facts go to the pipeline itself from now on. Tells what its end needs to know. */
+void ttmon_ttrun_redirect(struct ttmon_ttrun *t, ttmon_fact_fn fact, void *ctx);
+/* The pipeline is finished: last questions, last figures. */
+void ttmon_ttrun_finish(struct ttmon_ttrun *t);
+void ttmon_ttrun_request(struct ttmon_ttrun *t, const struct ttmon_request *req);
+void ttmon_ttrun_tick(struct ttmon_ttrun *t);
+struct ttmon_ttrun_view {
+	const struct ttmon_tt_view *tt; /* of the last tick that found a change */
+	const struct ttmon_ttshm_report *shm;
+	size_t nr_shm;
+};
+void ttmon_ttrun_get(const struct ttmon_ttrun *t, struct ttmon_ttrun_view *ret);
+
+/* api_tt.c */
+void ttmon_api_devices(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_trace(void *ctx, struct ttmon_http_reply *reply);
+/* A few figures for /v1/status, and what /v1/probes says of layouts and clocks. New references. */
+json_t *ttmon_api_tt_status(const struct ttmon_run *c);
+json_t *ttmon_api_tt_processes(const struct ttmon_run *c);
+json_t *ttmon_api_tt_clocks(const struct ttmon_run *c);
+
+/* summary_tt.c */
+void ttmon_summary_tt(FILE *f, struct ttmon_pipeline *p);
 
 /* api.c: what the socket serves. */
 extern const struct ttmon_http_route ttmon_api_routes[];

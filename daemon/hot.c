@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "core/ttfns.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -46,17 +47,18 @@ struct ttmon_hot {
 	struct ttmon_snapshot shown;
 
 	struct {
-		ttmon_dump_fn fn;
+		ttmon_hot_fn fn;
 		void *ctx;
-		pid_t pid;
+		int result;
 		sem_t done;
 		bool wanted; /* atomic */
-	} dump;
+	} call;
 
 	/* the thread's own */
 	struct bytes batch;
 	int epoll_fd;
 	uint64_t *positions;
+	uint64_t *tt_lost; /* by CPU and kind: what the last LOST fact said */
 	struct ttmon_watermark mark;
 	uint64_t last_t0, events, last_event_ns, longest_gap;
 };
@@ -153,6 +155,18 @@ static void feed(void *ctx, const void *rec, size_t size)
 		ttmon_rec_writer_record(h->cfg.rec, rec, size);
 }
 
+static void ask_provider(struct ttmon_hot *h, const struct ttmon_ev_tt_call *e)
+{
+	const struct ttmon_tt_desc *d = ttmon_tt_fn(e->fn);
+
+	if (d && d->cls == TTMON_TT_CLS_PROVIDER)
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_TT_PROVIDER,
+						.tgid = e->h.tgid,
+						.provider = { .key = e->arg[1],
+							      .logical = (uint32_t)e->arg[2],
+							      .disabled = e->arg[3] & 0xff } });
+}
+
 static void feed_event(void *ctx, const void *rec, size_t size)
 {
 	struct ttmon_hot *h = ctx;
@@ -166,8 +180,11 @@ static void feed_event(void *ctx, const void *rec, size_t size)
 		/* Its first copies are told apart by its mappings, which are read at this moment. */
 		ttmon_watermark_hold(&h->mark, e->tgid, e->ts_ns);
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = e->tgid });
-	} else if (e->kind == TTMON_EV_EXIT)
+	} else if (e->kind == TTMON_EV_EXIT) {
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_EXIT, .tgid = e->tgid });
+	} else if (e->kind == TTMON_EV_TT_CALL && size >= sizeof(struct ttmon_ev_tt_call)) {
+		ask_provider(h, (const struct ttmon_ev_tt_call *)e);
+	}
 }
 
 static void feed_facts(struct ttmon_hot *h)
@@ -200,6 +217,7 @@ void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void
 			void *ctx)
 {
 	ttmon_bpf_each_launches(b, now, fn, ctx);
+	ttmon_bpf_each_tt_sums(b, now, fn, ctx);
 	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(b); cpu++) {
 		const struct ttmon_cpu_stat *st = ttmon_bpf_stat(b, cpu);
 		struct ttmon_ev_lost e = {
@@ -257,6 +275,7 @@ static void drain(struct ttmon_hot *h)
 static void ask_history(struct ttmon_hot *h)
 {
 	struct ttmon_history *hist = ttmon_pipeline_history(h->cfg.pipeline);
+	struct ttmon_tt_want wants[MAX_ASK];
 	struct ttmon_frame frames[MAX_ASK];
 	uint32_t tgids[MAX_ASK];
 	size_t n = ttmon_history_want_maps(hist, tgids, MAX_ASK);
@@ -266,6 +285,33 @@ static void ask_history(struct ttmon_hot *h)
 	n = ttmon_history_want_symbols(hist, frames, MAX_ASK);
 	for (size_t i = 0; i < n; i++)
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_SYMBOL, .frame = frames[i] });
+	n = ttmon_tt_wants(ttmon_pipeline_tt(h->cfg.pipeline), wants, MAX_ASK);
+	for (size_t i = 0; i < n; i++)
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_TT, .tgid = wants[i].tgid, .want = wants[i] });
+}
+
+/* Buffers whose events were lost are missing in the figures from now on, not from the end of the trace on. */
+static void tell_tt_losses(struct ttmon_hot *h)
+{
+	static const uint16_t kinds[] = { TTMON_EV_TT_BUFFER, TTMON_EV_TT_CALL };
+
+	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(h->cfg.bpf); cpu++) {
+		const struct ttmon_cpu_stat *st = ttmon_bpf_stat(h->cfg.bpf, cpu);
+
+		for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+			struct ttmon_ev_lost e = {
+				.h = { .ts_ns = h->last_t0, .kind = TTMON_EV_LOST, .cpu = TTMON_CPU_DAEMON },
+				.stat_cpu = cpu,
+				.stat_kind = kinds[i],
+				.attempted = st->attempted[kinds[i]],
+				.lost = st->lost[kinds[i]],
+			};
+
+			if (e.lost != h->tt_lost[cpu * ARRAY_SIZE(kinds) + i])
+				feed(h, &e, sizeof(e));
+			h->tt_lost[cpu * ARRAY_SIZE(kinds) + i] = e.lost;
+		}
+	}
 }
 
 static void tell(struct ttmon_hot *h)
@@ -278,6 +324,9 @@ static void tell(struct ttmon_hot *h)
 		.procs = ttmon_history_procs(hist),
 		.stalls = h->mark.stalls,
 		.longest_gap_ns = h->longest_gap,
+		.has_tt = ttmon_pipeline_has_tt(h->cfg.pipeline),
+		.tt_generation = ttmon_tt_generation(ttmon_pipeline_tt(h->cfg.pipeline)) +
+				 ttmon_dispatch_generation(ttmon_pipeline_dispatch(h->cfg.pipeline)),
 	};
 
 	ttmon_pipeline_accounting(h->cfg.pipeline, &s.acc);
@@ -287,19 +336,11 @@ static void tell(struct ttmon_hot *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-static void run_dump(struct ttmon_hot *h)
+static void run_call(struct ttmon_hot *h)
 {
-	pid_t pid;
-
-	ttmon_kernel_facts(h->cfg.bpf, ttmon_mono_ns(), feed, h);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_NAME, "ttmond-dump");
-		_exit(h->dump.fn(h->dump.ctx, h->cfg.pipeline, h->mark.ns) ? 1 : 0);
-	}
-	h->dump.pid = pid < 0 ? -errno : pid;
-	__atomic_store_n(&h->dump.wanted, false, __ATOMIC_RELEASE);
-	sem_post(&h->dump.done);
+	h->call.result = h->call.fn(h->call.ctx, h->cfg.pipeline, h->mark.ns);
+	__atomic_store_n(&h->call.wanted, false, __ATOMIC_RELEASE);
+	sem_post(&h->call.done);
 }
 
 /*
@@ -337,11 +378,12 @@ static void *run(void *arg)
 			asked = h->last_t0;
 		}
 		if (h->last_t0 - told >= TELL_EVERY_NS) {
+			tell_tt_losses(h);
 			tell(h);
 			told = h->last_t0;
 		}
-		if (__atomic_load_n(&h->dump.wanted, __ATOMIC_ACQUIRE))
-			run_dump(h);
+		if (__atomic_load_n(&h->call.wanted, __ATOMIC_ACQUIRE))
+			run_call(h);
 		idle = h->last_t0 - h->last_event_ns > IDLE_AFTER_NS;
 		/* Woken early only by a ring that fills up faster than that. */
 		epoll_wait(h->epoll_fd, ev, ARRAY_SIZE(ev), idle ? IDLE_MS : BUSY_MS);
@@ -365,11 +407,12 @@ static void destroy(struct ttmon_hot *h)
 	if (h->epoll_fd >= 0)
 		close(h->epoll_fd);
 	pthread_mutex_destroy(&h->lock);
-	sem_destroy(&h->dump.done);
+	sem_destroy(&h->call.done);
 	free(h->facts.p);
 	free(h->batch.p);
 	free(h->requests);
 	free(h->positions);
+	free(h->tt_lost);
 	ttmon_watermark_fini(&h->mark);
 	free(h);
 }
@@ -402,12 +445,13 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&h->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
-	sem_init(&h->dump.done, 0, 0);
+	sem_init(&h->call.done, 0, 0);
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	h->positions = calloc(h->rings, sizeof(*h->positions));
+	h->tt_lost = calloc(ttmon_bpf_cpus(cfg->bpf), 2 * sizeof(*h->tt_lost));
 	err = ttmon_watermark_init(&h->mark, h->rings, h->last_t0);
-	if (err || h->event_fd < 0 || h->epoll_fd < 0 || !h->positions) {
+	if (err || h->event_fd < 0 || h->epoll_fd < 0 || !h->positions || !h->tt_lost) {
 		err = -ENOMEM;
 		goto fail;
 	}
@@ -428,14 +472,41 @@ fail:
 	return err;
 }
 
-pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_dump_fn fn, void *ctx)
+int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx)
 {
-	h->dump.fn = fn;
-	h->dump.ctx = ctx;
-	__atomic_store_n(&h->dump.wanted, true, __ATOMIC_RELEASE);
-	while (sem_wait(&h->dump.done) && errno == EINTR)
+	h->call.fn = fn;
+	h->call.ctx = ctx;
+	__atomic_store_n(&h->call.wanted, true, __ATOMIC_RELEASE);
+	while (sem_wait(&h->call.done) && errno == EINTR)
 		;
-	return h->dump.pid;
+	return h->call.result;
+}
+
+struct dump {
+	struct ttmon_hot *hot;
+	ttmon_hot_fn fn;
+	void *ctx;
+};
+
+static int run_dump(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	const struct dump *d = ctx;
+	pid_t pid;
+
+	ttmon_kernel_facts(d->hot->cfg.bpf, ttmon_mono_ns(), feed, d->hot);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_NAME, "ttmond-dump");
+		_exit(d->fn(d->ctx, p, now_ns) ? 1 : 0);
+	}
+	return pid < 0 ? -errno : pid;
+}
+
+pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx)
+{
+	struct dump d = { .hot = h, .fn = fn, .ctx = ctx };
+
+	return ttmon_hot_call(h, run_dump, &d);
 }
 
 void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)

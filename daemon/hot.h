@@ -24,16 +24,24 @@ struct ttmon_hot_cfg {
 };
 
 enum ttmon_request_kind {
-	TTMON_REQ_PROC,	  /* a process was announced: list its mappings and names */
-	TTMON_REQ_EXIT,	  /* it is gone */
-	TTMON_REQ_MAPS,	  /* list its mappings: a copy came from an unknown address */
-	TTMON_REQ_SYMBOL, /* name of a frame */
+	TTMON_REQ_PROC,	       /* a process was announced: list its mappings and names */
+	TTMON_REQ_EXIT,	       /* it is gone */
+	TTMON_REQ_MAPS,	       /* list its mappings: a copy came from an unknown address */
+	TTMON_REQ_SYMBOL,      /* name of a frame */
+	TTMON_REQ_TT,	       /* a question of core/tt.h */
+	TTMON_REQ_TT_PROVIDER, /* a process said which file key a logical device id has */
 };
 
 struct ttmon_request {
 	enum ttmon_request_kind kind;
 	uint32_t tgid;
 	struct ttmon_frame frame;
+	struct ttmon_tt_want want;
+	struct {
+		uint64_t key;
+		uint32_t logical;
+		bool disabled;
+	} provider;
 };
 
 /* What status and the live line show: consistent in itself, at most 100 ms old. */
@@ -44,10 +52,12 @@ struct ttmon_snapshot {
 	size_t procs;
 	uint64_t stalls;	 /* times the watermark was held back to the limit */
 	uint64_t longest_gap_ns; /* between two drains */
+	bool has_tt;
+	uint64_t tt_generation; /* changes with every figure of core/tt.h and core/dispatch.h */
 };
 
-/* Build a dump in a forked child: written by the child from its copy of the pipeline, so that the trace goes on. */
-typedef int (*ttmon_dump_fn)(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns);
+/* Runs in the hot thread, between two drains: short, and no call that waits. now_ns: the watermark. */
+typedef int (*ttmon_hot_fn)(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns);
 
 int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret) _must_check;
 /* Any thread. Facts are fed before the next drain, in the order given. */
@@ -59,8 +69,11 @@ int ttmon_hot_fd(const struct ttmon_hot *h);
 /* Take the waiting requests; the caller frees *ret. Returns how many. */
 size_t ttmon_hot_requests(struct ttmon_hot *h, struct ttmon_request **ret);
 void ttmon_hot_snapshot(struct ttmon_hot *h, struct ttmon_snapshot *ret);
-/* Fork within 100 ms and run fn in the child, whose exit status is fn's result (0 or 1). Returns the child's pid or -errno. */
-pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_dump_fn fn, void *ctx);
+/* Have the hot thread run fn, within 10 ms; its result. One caller at a time. */
+int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
+/* Fork there and run fn in the child, on its copy of the pipeline, so that the trace goes on; the child's exit status is fn's result
+ * (0 or 1). Returns the child's pid or -errno. */
+pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
 /* Drain what is there, feed the kernel's counters, end the thread, free. *end_ns: the last watermark. The pipeline is the caller's again. */
 void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns);
 

@@ -64,6 +64,7 @@ static void on_hold(struct ttmon_run *c)
 		struct ttmon_listing *l = NULL;
 		uint32_t tgid = ttmon_loop_tgid(req.pid);
 
+		c->held_ns = ttmon_mono_ns();
 		/* What it has mapped until now is read while it waits: it may be gone soon after. */
 		if (req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd))
 			(void)!ttmon_discover_read(c->discover, tgid, &l);
@@ -89,6 +90,7 @@ static void on_requests(struct ttmon_run *c)
 		case TTMON_REQ_PROC:
 			ttmon_loop_discover(c, reqs[i].tgid);
 			ttmon_hot_listed(c->hot, reqs[i].tgid);
+			ttmon_ttrun_request(c->tt, &reqs[i]);
 			break;
 		case TTMON_REQ_MAPS:
 			ttmon_loop_discover(c, reqs[i].tgid);
@@ -96,6 +98,12 @@ static void on_requests(struct ttmon_run *c)
 		case TTMON_REQ_EXIT:
 			ttmon_discover_forget(c->discover, reqs[i].tgid);
 			ttmon_bpf_take_launches(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
+			ttmon_bpf_take_tt_sums(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
+			ttmon_ttrun_request(c->tt, &reqs[i]);
+			break;
+		case TTMON_REQ_TT:
+		case TTMON_REQ_TT_PROVIDER:
+			ttmon_ttrun_request(c->tt, &reqs[i]);
 			break;
 		case TTMON_REQ_SYMBOL:
 			if (frames)
@@ -247,6 +255,7 @@ static void on_tick(struct ttmon_run *c)
 			(void)!ttmon_discover_scan(c->discover);
 		}
 	}
+	ttmon_ttrun_tick(c->tt);
 	ttmon_discover_check(c->discover);
 	if (!(c->ticks % SWEEP_TICKS))
 		ttmon_discover_sweep(c->discover);

@@ -23,6 +23,7 @@ static int replay(const struct ttmon_opts *o)
 	struct ttmon_pipeline_cfg cfg = {
 		.slots.window = o->window,
 		.history = { .keep_all = true, .max_events = o->max_events, .max_allocations = o->max_allocations },
+		.timeline = { .max_items = o->max_events ? o->max_events : TTMON_TIMELINE_RUN },
 	};
 	struct ttmon_rec_reader *r = NULL;
 	struct ttmon_pipeline *p = NULL;
@@ -53,6 +54,11 @@ static int replay(const struct ttmon_opts *o)
 	ttmon_pipeline_finish(p, end_ns);
 	if (o->dump_db)
 		err = ttmon_write_db(o, p, end_ns, fed || dropped);
+	if (o->trace_out) {
+		int err2 = ttmon_write_trace(o, p, end_ns);
+
+		err = err ? err : err2;
+	}
 	if (!o->quiet)
 		ttmon_summary(stderr, p, o->trace_only, end_ns);
 	ttmon_pipeline_free(p);

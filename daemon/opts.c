@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdarg.h>
 
+#include "io/probes.h"
 #include "version.h"
 
 enum opt {
@@ -24,6 +25,13 @@ enum opt {
 	OPT_WINDOW,
 	OPT_MAX_EVENTS,
 	OPT_MAX_ALLOCS,
+	OPT_TRACE_OUT,
+	OPT_TT_SHM,
+	OPT_TT_DISPATCH,
+	OPT_TT_IOCTL,
+	OPT_SYSFS,
+	OPT_PROC,
+	OPT_SHM,
 	OPT_SOCKET,
 	OPT_LOG_LEVEL,
 	OPT_QUIET,
@@ -46,6 +54,8 @@ static const struct option_row {
 	{ "record", 'r', OPT_RECORD, "FILE", "keep the raw stream for --replay", NULL },
 	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline",
 	  "Gives the same database, byte for byte, on another host too. Needs no privileges and no CUDA." },
+	{ "trace-out", 'T', OPT_TRACE_OUT, "FILE", "write a timeline for Perfetto at the end",
+	  "Allocations, transfers, dispatches and what the devices ran, on one clock, in the Trace Event Format of Chrome. A name ending in .gz is compressed. ttmon trace makes the same from a recording, a database or a running service." },
 	{ "trace-only", 't', OPT_TRACE_ONLY, NULL, "trace and count, give no advice", NULL },
 	{ "no-mmap", 0, OPT_NO_MMAP, NULL, "do not trace mmap, munmap, mremap, brk",
 	  "Their system-call tracepoints cost every system call of every process on the host 10 to 65 ns, by machine, while the trace runs. Without them unpinned memory is known from /proc/PID/maps alone." },
@@ -65,23 +75,41 @@ static const struct option_row {
 	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10,000,000)",
 	  "Past it the sums go on, and the database says that it is incomplete." },
 	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1,000,000)", NULL },
+	{ "tt-shm-version", 0, OPT_TT_SHM, "N", "tt_device_*_memory files: 1-4, off (1)",
+	  "Layout of the files in /dev/shm that per-chip memory of Tenstorrent devices is published in. 1 is what the design notes' tt_smi reads, named by board id and location, for everybody to read; 2 to 4 are those of tt-metal, named by the chip's unique id, for the user of the program. Where a program publishes by itself nothing is written. By default runs with --pid, -- CMD, --dump-db, --trace-out or --replay publish nothing." },
+	{ "tt-dispatch", 0, OPT_TT_DISPATCH, "MODE", "Tenstorrent dispatches: auto, on, off (auto)",
+	  "auto leaves those functions out whose probe would have to be single-stepped, which is about ten times dearer." },
+	{ "tt-ioctl", 0, OPT_TT_IOCTL, NULL, "pins of tt-kmd by system-call tracepoint",
+	  "Where the kernel has no kprobes. Costs every system call of every process on the host 10 to 65 ns." },
+	{ "sysfs-root", 0, OPT_SYSFS, "DIR", "chips are read from here (/sys)", NULL },
+	{ "proc-root", 0, OPT_PROC, "DIR", "and /proc/driver/tenstorrent from here", NULL },
+	{ "shm-root", 0, OPT_SHM, "DIR", "tt_device files go here (/dev/shm)", NULL },
 	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
 	  "By default " TTMON_SOCKET
-	  "; with --pid, -- CMD, --dump-db or --replay there is none unless this is given." },
+	  "; with --pid, -- CMD, --dump-db, --trace-out or --replay there is none unless this is given." },
 	{ "log-level", 0, OPT_LOG_LEVEL, "LEVEL", "error, warn, info, debug (info)", NULL },
 	{ "quiet", 'q', OPT_QUIET, NULL, "no live line and no summary", NULL },
-	{ "help", 'h', OPT_HELP, NULL, "this text", NULL },
+	{ "help", 'h', OPT_HELP, NULL, "this text; --help=all: rare options too", NULL },
 	{ "version", 'V', OPT_VERSION, NULL, "version", NULL },
 };
 
-static void print_help(void)
+/* Shown by --help=all and in the manual page only. */
+static bool is_rare(enum opt id)
+{
+	return id == OPT_STACK || id == OPT_WINDOW || id == OPT_TT_DISPATCH || id == OPT_TT_IOCTL || id == OPT_SYSFS ||
+	       id == OPT_PROC || id == OPT_SHM;
+}
+
+static void print_help(bool all)
 {
 	puts("Usage: ttmond [OPTIONS] [-- CMD ARGS...]       no target: the whole host\n"
-	     "Trace CUDA host memory: who allocates, pins and moves it.\n");
+	     "Trace CUDA and Tenstorrent memory: who allocates, pins and moves it.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		const struct option_row *o = &table[i];
 		char left[40];
 
+		if (is_rare(o->id) && !all)
+			continue;
 		snprintf(left, sizeof(left), "%c%c%s --%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
 			 o->letter ? "," : " ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
 		printf("  %-27s %s\n", left, o->help);
@@ -204,6 +232,21 @@ static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool
 	return 0;
 }
 
+static int tt_dispatch(struct ttmon_opts *o, const char *arg)
+{
+	static const char *const names[] = {
+		[TTMON_TT_DISPATCH_AUTO] = "auto", [TTMON_TT_DISPATCH_ON] = "on", [TTMON_TT_DISPATCH_OFF] = "off"
+	};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(arg, names[i])) {
+			o->tt_dispatch = i;
+			return 0;
+		}
+	}
+	return bad("--tt-dispatch wants auto, on or off, not \"%s\"", arg);
+}
+
 static int one(struct ttmon_opts *o, const struct option_row *row, const char *arg)
 {
 	enum ttmon_log_level level;
@@ -260,6 +303,32 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		return number(row->name, arg, 1, UINT64_MAX, &o->max_events);
 	case OPT_MAX_ALLOCS:
 		return number(row->name, arg, 1, UINT32_MAX, &o->max_allocations);
+	case OPT_TRACE_OUT:
+		o->trace_out = arg;
+		return 0;
+	case OPT_TT_SHM:
+		o->tt_shm_given = true;
+		if (!strcmp(arg, "off")) {
+			o->tt_shm_version = 0;
+			return 0;
+		}
+		err = number(row->name, arg, 1, 4, &v);
+		o->tt_shm_version = (unsigned int)v;
+		return err;
+	case OPT_TT_DISPATCH:
+		return tt_dispatch(o, arg);
+	case OPT_TT_IOCTL:
+		o->tt_ioctl = true;
+		return 0;
+	case OPT_SYSFS:
+		o->sysfs_root = arg;
+		return 0;
+	case OPT_PROC:
+		o->proc_root = arg;
+		return 0;
+	case OPT_SHM:
+		o->shm_root = arg;
+		return 0;
 	case OPT_SOCKET:
 		o->socket = strcmp(arg, "none") ? arg : NULL;
 		o->socket_given = true;
@@ -276,7 +345,7 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		if (arg && !strcmp(arg, "man"))
 			print_man();
 		else
-			print_help();
+			print_help(arg && !strcmp(arg, "all"));
 		return 1;
 	case OPT_VERSION:
 		puts("ttmond " TTMON_VERSION);
@@ -288,7 +357,7 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 /* What does not go together, said before anything is started. */
 static int consistent(struct ttmon_opts *o)
 {
-	bool run = o->nr_pids || o->cmd || o->dump_db || o->replay;
+	bool run = o->nr_pids || o->cmd || o->dump_db || o->replay || o->trace_out;
 
 	if (o->cmd && o->nr_pids)
 		return bad("--pid and -- CMD do not go together");
@@ -300,6 +369,8 @@ static int consistent(struct ttmon_opts *o)
 		return bad("--copy-results and --no-return-probes do not go together");
 	if (!o->socket_given && run)
 		o->socket = NULL;
+	if (!o->tt_shm_given && run)
+		o->tt_shm_version = 0;
 	return 0;
 }
 
@@ -309,7 +380,9 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 	char shorts[3 * ARRAY_SIZE(table) + 2] = "+";
 	int c, err;
 
-	*opts = (struct ttmon_opts){ .ring_kib = 4096, .stack_frames = 16, .socket = TTMON_SOCKET };
+	*opts = (struct ttmon_opts){
+		.ring_kib = 4096, .stack_frames = 16, .socket = TTMON_SOCKET, .tt_shm_version = 1
+	};
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		longs[i].name = table[i].name;
 		longs[i].has_arg = table[i].id == OPT_HELP ? optional_argument

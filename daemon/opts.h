@@ -16,13 +16,18 @@ struct ttmon_opts {
 	uint32_t pids[TTMON_MAX_PIDS];
 	size_t nr_pids;
 	char **cmd; /* NULL-terminated, or NULL */
-	const char *dump_db, *record, *replay;
+	const char *dump_db, *record, *replay, *trace_out;
 	const char *socket; /* NULL: none */
 	bool socket_given;
 	bool trace_only, no_mmap, trace_mmap, copy_results, no_returns, quiet;
 	uint64_t ring_kib;
 	uint32_t window, stack_frames;
 	uint64_t max_events, max_allocations;
+	unsigned int tt_shm_version; /* 1 to 4, 0: nothing is published */
+	bool tt_shm_given;
+	unsigned int tt_dispatch; /* enum ttmon_tt_dispatch_mode */
+	bool tt_ioctl;
+	const char *sysfs_root, *proc_root, *shm_root;
 	/* --alloc-fn and --free-fn, the strings owned by the options */
 	struct ttmon_user_fn user[TTMON_FN_USER_MAX];
 	struct ttmon_user_row rows[TTMON_FN_USER_MAX];

@@ -112,7 +112,7 @@ static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_histor
 	char buf[TTMON_FMT_LEN], why[256];
 
 	for (size_t i = 0; i < n && i < SPOTS; i++) {
-		const char *name = ttmon_cuda_error_name(errors[i].err), *fn = ttmon_fn_name(errors[i].fn);
+		const char *name = ttmon_error_name(errors[i].fn, errors[i].err), *fn = ttmon_fn_name(errors[i].fn);
 
 		fprintf(f, "%s%s failed %s times with %d%s%s%s\n", i ? "" : "\n", fn ? fn : "?",
 			count(buf, errors[i].count), errors[i].err, name ? " (" : "", name ? name : "",
@@ -159,6 +159,7 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 		spots(f, h, true);
 		spots(f, h, false);
 	}
+	ttmon_summary_tt(f, p);
 	trouble(f, p, &t);
 	fprintf(f, "\npinned in all: %s allocation%s, peak %s page%s (%s)\n", count(pins, t.pins),
 		t.pins == 1 ? "" : "s", count(pages, t.pinned_peak_pages), t.pinned_peak_pages == 1 ? "" : "s",

@@ -108,6 +108,25 @@ struct mm_struct {
 	unsigned long brk;
 };
 
+/* ttkmd.bpf.c: which device is behind an open file */
+struct inode {
+	__u16 i_mode;
+	__u32 i_rdev; /* major << 20 | minor */
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
 /* task.bpf.h, proc.bpf.c: identity of a process */
 struct task_struct {
 	int pid;
@@ -118,6 +137,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
+	struct files_struct *files;
 	char comm[16];
 };
 

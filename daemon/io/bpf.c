@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "io/bpf_int.h"
 #include "io/uprobe_legacy.h"
 #include "util/log.h"
 
@@ -46,6 +47,7 @@ struct ttmon_bpf {
 	bool attached[TTMON_PROG_MAX];
 	bool legacy;			     /* no uprobe_multi links */
 	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
+	struct ttmon_kmd *kmd;
 };
 
 struct row {
@@ -66,9 +68,18 @@ static const struct row rows[TTMON_PROG_MAX] = {
 	[TTMON_PROG_USER_CALL] = ROW(user_call, "uprobe", false),
 	[TTMON_PROG_USER_RETURN] = ROW(user_return, "uretprobe", true),
 	[TTMON_PROG_USDT] = ROW(usdt_point, "uprobe", false),
+	[TTMON_PROG_TT_BUFFER] = ROW(tt_buffer, "uprobe", false),
+	[TTMON_PROG_TT_CALL] = ROW(tt_call, "uprobe", false),
+	[TTMON_PROG_TT_DISPATCH] = ROW(tt_dispatch, "uprobe", false),
+	[TTMON_PROG_TT_PROGRAM] = ROW(tt_program, "uprobe", false),
 	[TTMON_PROG_FORK] = ROW(on_fork, "tp_btf", false),
 	[TTMON_PROG_EXEC] = ROW(on_exec, "tp_btf", false),
 	[TTMON_PROG_EXIT] = ROW(on_exit, "tp_btf", false),
+	[TTMON_PROG_KMD] = ROW(kmd_ioctl, "kprobe", false),
+	[TTMON_PROG_KMD_RET] = ROW(kmd_ioctl_ret, "kretprobe", false),
+	[TTMON_PROG_KMD_CLOSE] = ROW(kmd_release, "kprobe", false),
+	[TTMON_PROG_KMD_SYS] = ROW(kmd_sys_ioctl, "tracepoint", false),
+	[TTMON_PROG_KMD_SYS_RET] = ROW(kmd_sys_ret, "tracepoint", false),
 	[TTMON_PROG_MMAP] = ROW(hm_mmap, "tracepoint", false),
 	[TTMON_PROG_MUNMAP] = ROW(hm_munmap, "tracepoint", false),
 	[TTMON_PROG_MREMAP_IN] = ROW(hm_mremap_in, "tracepoint", false),
@@ -76,15 +87,39 @@ static const struct row rows[TTMON_PROG_MAX] = {
 	[TTMON_PROG_BRK] = ROW(hm_brk, "tracepoint", false),
 };
 
-static struct bpf_program *program(const struct ttmon_bpf *b, enum ttmon_prog prog)
+struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
 	return *(struct bpf_program **)((char *)b->skel + rows[prog].off);
+}
+
+void ttmon_bpf_set_attached(struct ttmon_bpf *b, enum ttmon_prog prog, bool on)
+{
+	b->attached[prog] = on;
+}
+
+void ttmon_bpf_set_kmd(struct ttmon_bpf *b, uint32_t major, bool closes)
+{
+	__atomic_store_n(&b->skel->bss->kmd_major, major, __ATOMIC_RELAXED);
+	__atomic_store_n(&b->skel->bss->kmd_closes, closes, __ATOMIC_RELAXED);
+}
+
+struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b)
+{
+	return b->kmd;
+}
+
+/* Attached when the driver is there. */
+static bool is_kmd(enum ttmon_prog prog)
+{
+	return prog >= TTMON_PROG_KMD && prog <= TTMON_PROG_KMD_SYS_RET;
 }
 
 static bool wanted(const struct ttmon_bpf_cfg *cfg, enum ttmon_prog prog)
 {
 	if (prog >= TTMON_PROG_MMAP)
 		return cfg->mmap;
+	if (is_kmd(prog))
+		return (prog >= TTMON_PROG_KMD_SYS) == cfg->tt_ioctl;
 	if (rows[prog].ret)
 		return !cfg->no_returns;
 	return true;
@@ -258,7 +293,7 @@ static void configure(struct ttmon_bpf *b)
 	bpf_map__set_max_entries(s->maps.rings, b->cpus);
 	bpf_map__set_max_entries(s->maps.cpu_stat, b->cpus);
 	for (int i = 0; i < TTMON_PROG_MAX; i++) {
-		struct bpf_program *p = program(b, i);
+		struct bpf_program *p = ttmon_bpf_program(b, i);
 
 		bpf_program__set_autoload(p, wanted(&b->cfg, i));
 		if (i < TTMON_PROG_UPROBES && !b->legacy)
@@ -288,6 +323,7 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 		return -ENOMEM;
 	}
 	b->cfg = *cfg;
+	b->kmd = ttmon_kmd_new(cfg->tt_ioctl);
 	err = libbpf_num_possible_cpus();
 	if (err < 0) {
 		snprintf(why, n, "cannot count CPUs: %s", strerror(-err));
@@ -334,11 +370,11 @@ int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
 	for (int i = TTMON_PROG_UPROBES; i < TTMON_PROG_MAX; i++) {
 		struct bpf_link **link;
 
-		if (!wanted(&b->cfg, i))
+		if (!wanted(&b->cfg, i) || is_kmd(i))
 			continue;
 		link = (struct bpf_link **)((char *)&b->skel->links +
 					    (rows[i].off - offsetof(struct ttmond_bpf, progs)));
-		*link = bpf_program__attach(program(b, i));
+		*link = bpf_program__attach(ttmon_bpf_program(b, i));
 		if (!*link) {
 			int err = -errno;
 
@@ -353,6 +389,7 @@ int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
 		}
 		b->attached[i] = true;
 	}
+	ttmon_bpf_kmd_refresh(b);
 	return 0;
 }
 
@@ -375,6 +412,7 @@ void ttmon_bpf_free(struct ttmon_bpf *b)
 	if (b->stats)
 		munmap(b->stats, b->stats_bytes);
 	ttmon_uprobe_legacy_free(b->uprobes);
+	ttmon_kmd_free(b->kmd);
 	ttmond_bpf__destroy(b->skel);
 	free(b->rings);
 	free(b->ring_fds);
@@ -492,7 +530,7 @@ void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct
 {
 	struct bpf_prog_info info = { 0 };
 	uint32_t len = sizeof(info);
-	int fd = bpf_program__fd(program(b, prog));
+	int fd = bpf_program__fd(ttmon_bpf_program(b, prog));
 
 	*ret = (struct ttmon_prog_info){
 		.name = rows[prog].name,
@@ -500,6 +538,7 @@ void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct
 		.wanted = wanted(&b->cfg, prog),
 		.loaded = fd >= 0,
 		.attached = b->attached[prog],
+		.reason = is_kmd(prog) ? ttmon_kmd_reason(b->kmd, prog) : "",
 	};
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len)) {
 		ret->run_cnt = info.run_cnt;
@@ -511,7 +550,7 @@ int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct tt
 {
 	char path[64];
 	struct multi_attr attr = {
-		.prog_fd = (uint32_t)bpf_program__fd(program(b, set->prog)),
+		.prog_fd = (uint32_t)bpf_program__fd(ttmon_bpf_program(b, set->prog)),
 		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)set->offsets,
@@ -542,4 +581,14 @@ void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link)
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 {
 	return b->legacy;
+}
+
+int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.tt_slots);
+}
+
+int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.tt_dispatches);
 }

@@ -9,6 +9,7 @@
 
 #include <ttmon/event.h>
 #include <ttmon/fns.h>
+#include <ttmon/tt_fns.h>
 
 #include "io/ring.h"
 #include "util/util.h"
@@ -25,6 +26,7 @@ struct ttmon_bpf_cfg {
 	bool all;  /* every process, not only those added */
 	bool mmap; /* system-call tracepoints for mappings */
 	bool no_returns;
+	bool tt_ioctl; /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
 	uint32_t stack_frames;
 	uint64_t ring_bytes; /* per CPU, rounded up to a power of two of at least a page */
 	const struct ttmon_user_row *user;
@@ -41,10 +43,19 @@ enum ttmon_prog {
 	TTMON_PROG_USER_CALL,
 	TTMON_PROG_USER_RETURN,
 	TTMON_PROG_USDT,
+	TTMON_PROG_TT_BUFFER,
+	TTMON_PROG_TT_CALL,
+	TTMON_PROG_TT_DISPATCH,
+	TTMON_PROG_TT_PROGRAM,
 	TTMON_PROG_UPROBES, /* number of the above: attached to objects */
 	TTMON_PROG_FORK = TTMON_PROG_UPROBES,
 	TTMON_PROG_EXEC,
 	TTMON_PROG_EXIT,
+	TTMON_PROG_KMD,
+	TTMON_PROG_KMD_RET,
+	TTMON_PROG_KMD_CLOSE,
+	TTMON_PROG_KMD_SYS,
+	TTMON_PROG_KMD_SYS_RET,
 	TTMON_PROG_MMAP,
 	TTMON_PROG_MUNMAP,
 	TTMON_PROG_MREMAP_IN,
@@ -56,6 +67,7 @@ enum ttmon_prog {
 struct ttmon_prog_info {
 	const char *name, *kind; /* "uprobe", "uretprobe", "tp_btf", "tracepoint" */
 	bool wanted, loaded, attached;
+	const char *reason;	  /* why it is not attached though it is wanted; "" */
 	uint64_t run_cnt, run_ns; /* where the kernel keeps statistics (kernel.bpf_stats_enabled) */
 };
 
@@ -79,6 +91,20 @@ void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns,
 /* Those of one process that has ended, which are then forgotten. */
 void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
 			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+
+/* Dispatch sums of every process, CPU and Tenstorrent device, as facts TTMON_EV_TT_SUMS. */
+void ttmon_bpf_each_tt_sums(const struct ttmon_bpf *b, uint64_t now_ns,
+			    void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+/* Those of one process that has ended, which are then forgotten. */
+void ttmon_bpf_take_tt_sums(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
+			    void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
+/*
+ * Probe tt-kmd, if it is loaded (again); cheap where nothing changed. Called at start and every few seconds: the module may come
+ * and go. What went wrong shows in the programs' reason. io/bpf_kmd.c
+ */
+void ttmon_bpf_kmd_refresh(struct ttmon_bpf *b);
+/* Where the vtables of the library in this slot (< TTMON_TT_SLOTS) lie; before its probes are attached. */
+int ttmon_bpf_tt_slot(struct ttmon_bpf *b, uint32_t slot, const struct ttmon_tt_slot *vt) _must_check;
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b);  /* possible CPUs */
 uint32_t ttmon_bpf_rings(const struct ttmon_bpf *b); /* one for each CPU that was online at the start */

@@ -263,7 +263,9 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
 	if (!o)
 		return;
-	if (o->probed && o->id >= next)
+	/* Others that mapped it in the window were as blind as the one that it was found by. */
+	if (o->probed &&
+	    (o->id >= next || (o->has_slot && o->blind_tgid != rec->pid && ttmon_before(rec->ts_ns, o->active_ns))))
 		ttmon_object_tell_blind(d, rec->pid, o);
 	if (!p || !p->listed)
 		return;
@@ -335,6 +337,7 @@ void ttmon_discover_sweep(struct ttmon_discover *d)
 		d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 		ttmon_discover_forget(d, dead.tgids[i]);
 		ttmon_bpf_take_launches(d->cfg.bpf, dead.tgids[i], ttmon_mono_ns(), d->cfg.fact, d->cfg.ctx);
+		ttmon_bpf_take_tt_sums(d->cfg.bpf, dead.tgids[i], ttmon_mono_ns(), d->cfg.fact, d->cfg.ctx);
 	}
 	ttmon_objects_sweep(d, dead.alive);
 }

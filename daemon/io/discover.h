@@ -59,12 +59,20 @@ void ttmon_discover_check(struct ttmon_discover *d);
 /* From time to time: detach from files that are gone. */
 void ttmon_discover_sweep(struct ttmon_discover *d);
 
+/*
+ * The probes of tt-metal that a working primary pair makes superfluous, in the library with this slot: taken away, or put back. Told in a
+ * TT_OBJECT fact. -ENOENT: no such slot. -EOPNOTSUPP: this kernel has no multi links, they stay.
+ */
+int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on);
+
 /* For status: objects that have (or should have) probes. */
 struct ttmon_object_state {
 	uint32_t id;
 	const char *path;
 	uint64_t dev, ino;
-	uint32_t kind; /* TTMON_OBJ_IS_* */
+	uint32_t kind;	 /* TTMON_OBJ_IS_* */
+	int tt_slot;	 /* -1: none */
+	uint32_t tt_has; /* TTMON_TT_HAS_*, 0 without probes */
 	uint32_t rt_major;
 	const uint8_t *build_id;
 	uint8_t build_id_len;

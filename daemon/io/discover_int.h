@@ -15,9 +15,12 @@ struct object {
 	struct ttmon_elf_info elf;
 	struct ttmon_probes probes;
 	bool probed;
+	bool has_slot; /* it is the object of d->tt[tt_slot] */
+	uint16_t tt_slot;
 	int err;
 	uint64_t mapped_ns, active_ns;
 	bool held;
+	uint32_t blind_tgid; /* whom a blind window was told of last */
 	struct object *next;
 };
 
@@ -42,6 +45,8 @@ struct ttmon_discover {
 	uint32_t next_id;
 	uint32_t nr_open; /* fds of objects without probes */
 	uint32_t nr_objects;
+	struct object *tt[TTMON_TT_SLOTS]; /* libraries with tt-metal, by slot */
+	uint16_t tt_next;		   /* where the next slot is looked for: one that was given back is used late */
 };
 
 struct mapping {
@@ -59,11 +64,16 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd, const char *
 /* A traced process maps it: its symbols are wanted later, when the process may be gone. */
 void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct mapping *m);
 /* How long calls to a new object went unseen in this process. */
-void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o);
+void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, struct object *o);
 /* Files that were overwritten: their probes lie in the middle of other instructions by now. Detach, and read them anew. */
 void ttmon_objects_check(struct ttmon_discover *d);
 /* Close and detach what is gone; any_process: some process is still traced. */
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process);
+/* Slots of libraries with tt-metal (discover_tt.c). Take one before the probes are attached: -ENOSPC, or the slot. */
+int ttmon_object_tt_take(struct ttmon_discover *d, struct object *o);
+void ttmon_object_tt_give(struct ttmon_discover *d, struct object *o);
+/* The fact TT_OBJECT of an object whose OBJECT fact has been told. */
+void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o);
 void ttmon_objects_free(struct ttmon_discover *d);
 
 #endif

@@ -69,23 +69,36 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 
 static void attach(struct ttmon_discover *d, struct object *o)
 {
+	struct ttmon_probes_opts opts = d->cfg.probes;
+	size_t refused = 0;
+
 	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
 		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
 			log_warn("%s holds a CUDA runtime without symbols: its calls are seen at driver level only",
 				 o->path);
 		return;
 	}
-	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &d->cfg.probes, &o->probes);
+	opts.tt_slot = o->elf.kind & TTMON_OBJ_IS_TT ? ttmon_object_tt_take(d, o) : -1;
+	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &opts, &o->probes);
 	if (o->err) {
+		ttmon_object_tt_give(d, o);
 		log_warn("cannot attach to %s: %s, continuing without it", o->path, ttmon_probe_reason(o->err));
 		return;
 	}
 	o->probed = true;
 	o->active_ns = ttmon_mono_ns();
-	for (size_t i = 0; i < o->probes.n; i++)
-		if (o->probes.probes[i].state == TTMON_PROBE_FAILED)
-			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path,
-				 o->probes.probes[i].symbol, ttmon_probe_reason(o->probes.probes[i].err));
+	for (size_t i = 0; i < o->probes.n; i++) {
+		const struct ttmon_probe *p = &o->probes.probes[i];
+
+		if (p->state == TTMON_PROBE_FAILED)
+			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path, p->symbol,
+				 ttmon_probe_reason(p->err));
+		refused += p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ESTEP;
+	}
+	if (refused)
+		log_info(
+			"%s: %zu functions that dispatch would be single-stepped, continuing without them (--tt-dispatch on probes them)",
+			o->path, refused);
 	if (o->probes.single_step)
 		log_info(
 			"%s: %zu of %zu probed functions begin with an instruction that must be single-stepped (about 10 times dearer)",
@@ -108,6 +121,7 @@ static void drop_probes(struct ttmon_discover *d, struct object *o, const char *
 {
 	log_info("%s %s: probes removed", o->path, why);
 	ttmon_probes_detach(&o->probes);
+	ttmon_object_tt_give(d, o);
 	o->probed = false;
 	d->nr_open++; /* as one without probes, until the caller closes it */
 	/* Its inode number may come back as another file. */
@@ -183,6 +197,7 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 		o->fd = -1;
 	} else {
 		tell_object(d, o);
+		ttmon_object_tell_tt(d, o);
 	}
 	return o;
 }
@@ -268,7 +283,7 @@ void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid
 	tell_object(d, o);
 }
 
-void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o)
+void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, struct object *o)
 {
 	struct ttmon_ev_blind e = {
 		.h = { .ts_ns = o->active_ns, .kind = TTMON_EV_BLIND, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
@@ -278,6 +293,7 @@ void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const stru
 		.active_ns = o->active_ns,
 	};
 
+	o->blind_tgid = tgid;
 	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
@@ -370,6 +386,7 @@ static void object_free(struct ttmon_discover *d, struct object *o)
 	tdelete(o, &d->objects, cmp_object);
 	if (o->probed)
 		ttmon_probes_detach(&o->probes);
+	ttmon_object_tt_give(d, o);
 	ttmon_elf_info_fini(&o->elf);
 	if (o->fd >= 0)
 		close(o->fd);
@@ -450,6 +467,8 @@ void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, c
 			.dev = o->dev,
 			.ino = o->ino,
 			.kind = o->elf.kind,
+			.tt_slot = o->has_slot ? o->tt_slot : -1,
+			.tt_has = o->has_slot ? ttmon_probes_tt_has(&o->probes, &o->elf) : 0,
 			.rt_major = o->elf.rt_major,
 			.build_id = o->elf.build_id,
 			.build_id_len = o->elf.build_id_len,

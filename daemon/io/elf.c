@@ -211,6 +211,7 @@ int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit,
 }
 
 struct funcs {
+	unsigned int types;
 	ttmon_elf_func_fn cb;
 	void *ctx;
 };
@@ -226,7 +227,7 @@ static int funcs_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_
 		int err;
 
 		memcpy(&sym, p + i, sizeof(sym));
-		if (ELF64_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+		if (!(f->types >> ELF64_ST_TYPE(sym.st_info) & 1) || sym.st_shndx == SHN_UNDEF)
 			continue;
 		err = f->cb(f->ctx, &sym);
 		if (err)
@@ -235,15 +236,20 @@ static int funcs_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_
 	return 0;
 }
 
-int ttmon_elf_funcs(struct ttmon_elf *e, const Elf64_Shdr *symtab, ttmon_elf_func_fn cb, void *ctx)
+int ttmon_elf_syms(struct ttmon_elf *e, const Elf64_Shdr *symtab, unsigned int types, ttmon_elf_func_fn cb, void *ctx)
 {
-	struct funcs f = { .cb = cb, .ctx = ctx };
+	struct funcs f = { .types = types, .cb = cb, .ctx = ctx };
 	uint64_t nr = symtab->sh_size / sizeof(Elf64_Sym);
 
 	if (symtab->sh_entsize != sizeof(Elf64_Sym))
 		return -EBADMSG;
 	nr = MIN(nr, TTMON_ELF_MAX_SYMS);
 	return ttmon_elf_walk(e, symtab->sh_offset, nr * sizeof(Elf64_Sym), sizeof(Elf64_Sym), funcs_piece, &f);
+}
+
+int ttmon_elf_funcs(struct ttmon_elf *e, const Elf64_Shdr *symtab, ttmon_elf_func_fn cb, void *ctx)
+{
+	return ttmon_elf_syms(e, symtab, 1u << STT_FUNC, cb, ctx);
 }
 
 const Elf64_Shdr *ttmon_elf_section(const struct ttmon_elf *e, uint32_t type)

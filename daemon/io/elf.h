@@ -56,6 +56,9 @@ int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit,
 /* Every defined function (STT_FUNC, in a section) of a symbol table, TTMON_ELF_MAX_SYMS entries at most. */
 typedef int (*ttmon_elf_func_fn)(void *ctx, const Elf64_Sym *sym);
 int ttmon_elf_funcs(struct ttmon_elf *e, const Elf64_Shdr *symtab, ttmon_elf_func_fn cb, void *ctx) _must_check;
+/* The same for other types too: a bit for each, 1 << STT_FUNC | 1 << STT_OBJECT. */
+int ttmon_elf_syms(struct ttmon_elf *e, const Elf64_Shdr *symtab, unsigned int types, ttmon_elf_func_fn cb,
+		   void *ctx) _must_check;
 
 /* First section of a type, NULL: none. */
 const Elf64_Shdr *ttmon_elf_section(const struct ttmon_elf *e, uint32_t type);

@@ -7,55 +7,18 @@
  * library that has nothing costs one pass over its strings, and nothing is kept that grows with the file. Symbol versions are
  * ignored, imports (undefined symbols) are never targets. Refuses rather than guesses; must not know how probes are attached.
  */
-#include "io/elf.h"
+#include "core/ttfns.h"
 #include "io/fnnames.h"
-#include "io/objects.h"
+#include "io/objects_int.h"
+#include "io/ttnames.h"
 
 #define MAX_CANDIDATES 8192u /* strings of one table that end in a name we want: hundreds in libcudart */
 #define MAX_HITS       4096u
-#define MAX_USDTS      256u
 #define MAX_STRINGS    (512ull << 20) /* bytes of one string table that are searched */
-#define MAX_RODATA     (256ull << 20)
 #define MAX_DYNAMIC    4096u
 #define USER_ROW       0x8000u /* candidate.row: USER_ROW + index of the user's function */
-
-/* A string of the string table at hand that ends in, or is, a name we want. */
-struct candidate {
-	uint32_t at;  /* st_name of a symbol with this name */
-	uint16_t row; /* the first row with this base name, or USER_ROW + i */
-	uint8_t version;
-	char symbol[64];
-};
-
-/* A defined function with such a name. */
-struct hit {
-	uint64_t offset;
-	uint16_t row;
-	uint8_t version;
-	bool local;
-	char symbol[64];
-};
-
-struct reader {
-	struct ttmon_elf elf;
-	const char *base;
-	const struct ttmon_user_fn *user;
-	size_t nr_user;
-	struct ttmon_elf_info info; /* owned until handed on */
-
-	struct candidate *cand;
-	size_t nr_cand, cap_cand;
-	struct hit *hits;
-	size_t nr_hits, cap_hits;
-
-	bool is_driver, needs_rt;
-	bool imports_dlopen;
-	bool in_dynstr; /* the string table at hand is .dynstr */
-	unsigned int rodata_seen;
-
-	uint64_t stapsdt_base; /* address of .stapsdt.base, 0: none */
-	size_t cap_usdts;
-};
+#define TT_ROW	       0x4000u /* candidate.row: TT_ROW + what ttmon_ttname_find() says */
+#define TO_FIRST_WORD  16      /* from a vtable's symbol to what an object's first word holds (Itanium C++ ABI 2.5.2) */
 
 static void reader_fini(struct reader *r)
 {
@@ -69,13 +32,14 @@ void ttmon_elf_info_fini(struct ttmon_elf_info *info)
 {
 	if (!info)
 		return;
+	for (size_t i = 0; i < info->nr_targets; i++)
+		free(info->targets[i].mangled);
 	free(info->targets);
 	free(info->usdts);
 	*info = (struct ttmon_elf_info){ 0 };
 }
 
-/* Make room for one more element, up to max of them: past that the file is not what it pretends to be. */
-static int reserve(void **array, size_t nr, size_t *cap, size_t max, size_t size)
+int ttmon_objects_reserve(void **array, size_t nr, size_t *cap, size_t max, size_t size)
 {
 	size_t want = *cap ? *cap * 2 : 64;
 	void *p;
@@ -122,7 +86,7 @@ static int add_candidate(struct reader *r, uint64_t at, size_t row, uint8_t vers
 
 	if (at > UINT32_MAX)
 		return 0;
-	err = reserve(&array, r->nr_cand, &r->cap_cand, MAX_CANDIDATES, sizeof(*c));
+	err = ttmon_objects_reserve(&array, r->nr_cand, &r->cap_cand, MAX_CANDIDATES, sizeof(*c));
 	if (err)
 		return err;
 	r->cand = array;
@@ -155,6 +119,30 @@ static void look_at_dynstr(struct reader *r, const char *p, size_t n)
 		return;
 	memcpy(name, s, MIN((size_t)(p + n - s), sizeof(name) - 1));
 	r->info.rt_major = runtime_major(name);
+}
+
+/* Names of tt-metal in a piece, by what all of them have; "_Z" or "_ZTV" is before it. */
+static int tt_strings(struct reader *r, const char *p, size_t fresh, size_t n, uint64_t pos)
+{
+	static const char mark[] = TTMON_TTNAME_MARK;
+	const char *m = p, *end = p + MIN(fresh + 8, n);
+	int err;
+
+	while ((m = memmem(m, (size_t)(end - m), mark, sizeof(mark) - 1))) {
+		const char *s = m - p >= 4 && !memcmp(m - 4, "_ZTV", 4) ? m - 4 : m - p >= 2 ? m - 2 : m;
+		size_t left = (size_t)(p + n - s), len;
+		unsigned int name;
+
+		m += sizeof(mark) - 1;
+		if (s >= p + fresh || *s != '_')
+			continue;
+		len = name_len(s, MIN(left, TTMON_TTNAME_MAX + 1));
+		name = len < left ? ttmon_ttname_find(s, len) : TTMON_TTNAME_NONE;
+		err = name ? add_candidate(r, pos + (size_t)(s - p), TT_ROW + name, 0, s, len) : 0;
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 static int strings_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos)
@@ -190,7 +178,7 @@ static int strings_piece(void *ctx, const char *p, size_t fresh, size_t n, uint6
 				return err;
 		}
 	}
-	return 0;
+	return tt_strings(r, p, fresh, n, pos);
 }
 
 /* ---- symbol tables ---- */
@@ -200,6 +188,22 @@ static int compare_candidates(const void *a, const void *b)
 	const struct candidate *x = a, *y = b;
 
 	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* A symbol with a name of tt-metal: false if it is a vtable, or no function. */
+static bool is_tt_function(struct reader *r, const struct candidate *c, const Elf64_Sym *sym)
+{
+	unsigned int name = c->row & ~TT_ROW;
+
+	if (name >= TTMON_TT_FN_FIRST)
+		return true;
+	if (ELF64_ST_TYPE(sym->st_info) != STT_OBJECT || sym->st_value > UINT64_MAX - TO_FIRST_WORD)
+		return false;
+	if (name == TTMON_TTNAME_VT_DEVICE)
+		r->info.tt.vt_device = sym->st_value + TO_FIRST_WORD;
+	else
+		r->info.tt.vt_mesh = sym->st_value + TO_FIRST_WORD;
+	return false;
 }
 
 static int symbol_found(void *ctx, const Elf64_Sym *sym)
@@ -219,20 +223,24 @@ static int symbol_found(void *ctx, const Elf64_Sym *sym)
 	if (lo == r->nr_cand || r->cand[lo].at != sym->st_name)
 		return 0;
 	seg = ttmon_elf_seg_of(&r->elf, sym->st_value, true);
-	if (!seg)
-		return 0;
 	for (; lo < r->nr_cand && r->cand[lo].at == sym->st_name; lo++) {
 		void *array = r->hits;
 		struct hit *h;
 		int err;
 
-		err = reserve(&array, r->nr_hits, &r->cap_hits, MAX_HITS, sizeof(*h));
+		if ((r->cand[lo].row & TT_ROW) && !is_tt_function(r, &r->cand[lo], sym))
+			continue;
+		if (!seg || ELF64_ST_TYPE(sym->st_info) != STT_FUNC)
+			continue;
+		err = ttmon_objects_reserve(&array, r->nr_hits, &r->cap_hits, MAX_HITS, sizeof(*h));
 		if (err)
 			return err;
 		r->hits = array;
 		h = &r->hits[r->nr_hits++];
 		*h = (struct hit){
 			.offset = sym->st_value - seg->vaddr + seg->off,
+			.addr = sym->st_value,
+			.name_at = r->strtab_at + sym->st_name,
 			.row = r->cand[lo].row,
 			.version = r->cand[lo].version,
 			.local = ELF64_ST_BIND(sym->st_info) == STB_LOCAL,
@@ -255,11 +263,12 @@ static int read_symbols(struct reader *r, uint32_t type)
 		return -EBADMSG;
 	r->nr_cand = 0;
 	r->in_dynstr = type == SHT_DYNSYM;
+	r->strtab_at = strtab->sh_offset;
 	err = ttmon_elf_walk(&r->elf, strtab->sh_offset, MIN(strtab->sh_size, MAX_STRINGS), 1, strings_piece, r);
 	if (err || !r->nr_cand)
 		return err;
 	qsort(r->cand, r->nr_cand, sizeof(*r->cand), compare_candidates);
-	return ttmon_elf_funcs(&r->elf, symtab, symbol_found, r);
+	return ttmon_elf_syms(&r->elf, symtab, 1u << STT_FUNC | 1u << STT_OBJECT, symbol_found, r);
 }
 
 /* ---- what was found ---- */
@@ -271,7 +280,7 @@ static bool is_before_13(const struct reader *r)
 	for (size_t i = 0; i < r->nr_hits; i++) {
 		const struct hit *h = &r->hits[i];
 
-		if (!(h->row & USER_ROW) && ttmon_fnname_is_old(h->row, h->version))
+		if (!(h->row & (USER_ROW | TT_ROW)) && ttmon_fnname_is_old(h->row, h->version))
 			return true;
 	}
 	return false;
@@ -300,6 +309,8 @@ static int finish_targets(struct reader *r)
 	for (size_t i = 0; i < info->nr_targets; i++) {
 		if (!nr || info->targets[i].offset != info->targets[nr - 1].offset)
 			info->targets[nr++] = info->targets[i];
+		else
+			free(info->targets[i].mangled);
 	}
 	info->nr_targets = nr;
 	for (size_t i = 0; i < nr; i++) {
@@ -313,6 +324,19 @@ static int finish_targets(struct reader *r)
 		t->single_step = !ttmon_probe_is_emulated(t->first, n, info->machine);
 	}
 	return 0;
+}
+
+/* What /v1/probes shows of it: the name as found, cut. */
+static char *read_name(struct reader *r, uint64_t at)
+{
+	char buf[256];
+	size_t n = at < r->elf.size ? MIN(sizeof(buf) - 1, r->elf.size - at) : 0;
+
+	if (ttmon_elf_pread(&r->elf, at, buf, n))
+		return NULL;
+	buf[n] = '\0';
+	buf[name_len(buf, n)] = '\0';
+	return strdup(buf);
 }
 
 static int collect_targets(struct reader *r)
@@ -333,6 +357,10 @@ static int collect_targets(struct reader *r)
 
 		if (h->row & USER_ROW) {
 			t->fn = r->user[h->row - USER_ROW].fn;
+		} else if (h->row & TT_ROW) {
+			t->fn = h->row & ~TT_ROW;
+			t->mangled = read_name(r, h->name_at);
+			r->info.kind |= TTMON_OBJ_IS_TT;
 		} else {
 			const struct ttmon_fnname *row = ttmon_fnname_resolve(h->row, h->version, before_13);
 
@@ -344,7 +372,10 @@ static int collect_targets(struct reader *r)
 				r->info.kind |= TTMON_OBJ_IS_RT | (h->local ? TTMON_OBJ_STATIC_RT : 0);
 		}
 		t->offset = h->offset;
+		t->addr = h->addr;
 		memcpy(t->symbol, h->symbol, sizeof(t->symbol));
+		if (h->row & TT_ROW)
+			snprintf(t->symbol, sizeof(t->symbol), "%s", ttmon_tt_fn_name(t->fn));
 		r->info.nr_targets++;
 	}
 	if (r->is_driver)
@@ -358,7 +389,7 @@ static int collect_targets(struct reader *r)
 	return finish_targets(r);
 }
 
-/* ---- dynamic section, notes, read-only data ---- */
+/* ---- dynamic section ---- */
 
 static int read_dynamic(struct reader *r)
 {
@@ -392,127 +423,6 @@ static int read_dynamic(struct reader *r)
 		}
 		r->is_driver |= !strcmp(name, "libcuda.so.1");
 		r->info.rt_major = runtime_major(name);
-	}
-	return 0;
-}
-
-static bool note_named(const struct ttmon_elf_note *note, const char *name)
-{
-	size_t n = strlen(name) + 1;
-
-	return note->name_len == n && !memcmp(note->name, name, n);
-}
-
-/* A stapsdt note: location, base, semaphore, then three strings: provider, name, arguments. */
-static int usdt_note(struct reader *r, const struct ttmon_elf_note *note)
-{
-	uint64_t addr[3];
-	const char *str[3], *p = note->desc + sizeof(addr), *end = note->desc + note->desc_len;
-	const struct ttmon_elf_seg *seg;
-	struct ttmon_usdt u = { 0 };
-	void *array = r->info.usdts;
-	int err;
-
-	if (note->desc_len < sizeof(addr))
-		return 0;
-	memcpy(addr, note->desc, sizeof(addr));
-	for (size_t i = 0; i < ARRAY_SIZE(str); i++) {
-		const char *nul = p < end ? memchr(p, '\0', (size_t)(end - p)) : NULL;
-
-		if (!nul)
-			return 0;
-		str[i] = p;
-		p = nul + 1;
-	}
-	if (strcmp(str[0], "ttmon") || (strcmp(str[1], "alloc") && strcmp(str[1], "free")) ||
-	    strlen(str[2]) >= sizeof(u.args))
-		return 0;
-	/* A prelinker moves sections but not the addresses in notes; by how much, the base section tells. */
-	if (r->stapsdt_base) {
-		addr[0] += r->stapsdt_base - addr[1];
-		if (addr[2])
-			addr[2] += r->stapsdt_base - addr[1];
-	}
-	seg = ttmon_elf_seg_of(&r->elf, addr[0], true);
-	if (!seg)
-		return 0;
-	u.offset = addr[0] - seg->vaddr + seg->off;
-	if (addr[2]) {
-		seg = ttmon_elf_seg_of(&r->elf, addr[2], false);
-		if (!seg)
-			return 0;
-		u.sema = addr[2] - seg->vaddr + seg->off;
-	}
-	u.is_free = !strcmp(str[1], "free");
-	memcpy(u.args, str[2], strlen(str[2]));
-	err = reserve(&array, r->info.nr_usdts, &r->cap_usdts, MAX_USDTS, sizeof(u));
-	if (err)
-		return err;
-	r->info.usdts = array;
-	r->info.usdts[r->info.nr_usdts++] = u;
-	return 0;
-}
-
-static int note_found(void *ctx, const struct ttmon_elf_note *note)
-{
-	struct reader *r = ctx;
-
-	if (note->type == 3 && note_named(note, "stapsdt"))
-		return usdt_note(r, note);
-	if (note->type == NT_GNU_BUILD_ID && note_named(note, ELF_NOTE_GNU) && !r->info.build_id_len &&
-	    note->desc_len) {
-		r->info.build_id_len = (uint8_t)MIN(note->desc_len, sizeof(r->info.build_id));
-		memcpy(r->info.build_id, note->desc, r->info.build_id_len);
-	}
-	return 0;
-}
-
-static int read_notes(struct reader *r)
-{
-	for (size_t i = 0; i < r->elf.nr_sh; i++) {
-		const Elf64_Shdr *sh = &r->elf.sh[i];
-
-		if (sh->sh_type == SHT_PROGBITS && sh->sh_size <= 8 && ttmon_elf_named(&r->elf, sh, ".stapsdt.base"))
-			r->stapsdt_base = sh->sh_addr;
-	}
-	return ttmon_elf_notes(&r->elf, note_found, r);
-}
-
-#define SEEN_GETPROC 1u
-#define SEEN_LIBCUDA 2u
-
-static int rodata_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos)
-{
-	static const char getproc[] = "cuGetProcAddress", libcuda[] = "libcuda.so.1";
-	struct reader *r = ctx;
-
-	(void)fresh;
-	(void)pos;
-	if (memmem(p, n, getproc, sizeof(getproc) - 1))
-		r->rodata_seen |= SEEN_GETPROC;
-	if (memmem(p, n, libcuda, sizeof(libcuda)))
-		r->rodata_seen |= SEEN_LIBCUDA;
-	return r->rodata_seen == (SEEN_GETPROC | SEEN_LIBCUDA); /* 1 ends the walk */
-}
-
-/* A runtime without symbols is known by how it finds the driver. Only what can dlopen() is worth reading its data. */
-static int look_for_stripped(struct reader *r)
-{
-	if ((r->info.kind & TTMON_OBJ_IS_RT) || r->is_driver || r->needs_rt || !r->imports_dlopen)
-		return 0;
-	for (size_t i = 0; i < r->elf.nr_sh; i++) {
-		const Elf64_Shdr *sh = &r->elf.sh[i];
-		int err;
-
-		if (sh->sh_type != SHT_PROGBITS || !(sh->sh_flags & SHF_ALLOC) || (sh->sh_flags & SHF_EXECINSTR) ||
-		    !ttmon_elf_named(&r->elf, sh, ".rodata"))
-			continue;
-		err = ttmon_elf_walk(&r->elf, sh->sh_offset, MIN(sh->sh_size, MAX_RODATA), 1, rodata_piece, r);
-		if (err < 0)
-			return err;
-		if (err > 0)
-			r->info.kind |= TTMON_OBJ_STRIPPED_RT;
-		return 0;
 	}
 	return 0;
 }
@@ -558,11 +468,11 @@ int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, s
 	if (!err)
 		err = read_symbols(&r, SHT_SYMTAB);
 	if (!err)
-		err = read_notes(&r);
+		err = ttmon_objects_notes(&r);
 	if (!err)
 		err = collect_targets(&r);
 	if (!err)
-		err = look_for_stripped(&r);
+		err = ttmon_objects_stripped(&r);
 	if (err)
 		return err;
 	*ret = r.info;

@@ -10,6 +10,7 @@
 
 #include <ttmon/event.h>
 #include <ttmon/fns.h>
+#include <ttmon/tt_fns.h>
 
 #include "util/util.h"
 
@@ -19,10 +20,12 @@
 /* One function to probe in an object: where, and which row of the table. */
 struct ttmon_target {
 	uint64_t offset;   /* file offset of the function's first instruction */
-	uint16_t fn;	   /* enum ttmon_fn id */
+	uint64_t addr;	   /* its link-time address */
+	uint16_t fn;	   /* enum ttmon_fn id, or one of tt_fns.h */
 	uint8_t first[16]; /* the function's first bytes, zero-filled past the end of the file */
 	bool single_step;  /* x86: not push/nop/..., hence single-stepped: dear, see ttmon_probe_is_emulated() */
-	char symbol[64];   /* as found, with suffixes, cut */
+	char symbol[64];   /* as found, with suffixes, cut; of tt-metal the short name of the table */
+	char *mangled;	   /* of tt-metal: as found; owned by the info; NULL: out of memory, or not of tt-metal */
 };
 
 /* A USDT point ttmon:alloc / ttmon:free. */
@@ -37,6 +40,7 @@ struct ttmon_usdt {
 #define TTMON_OBJ_IS_DRV      (1 << 1) /* is the CUDA driver */
 #define TTMON_OBJ_STRIPPED_RT (1 << 2) /* embeds a CUDA runtime without symbols: only the driver level can be seen */
 #define TTMON_OBJ_STATIC_RT   (1 << 3) /* the runtime functions are local symbols of a program or another library */
+#define TTMON_OBJ_IS_TT	      (1 << 4) /* has functions of tt-metal */
 
 /* What one ELF file has for us. */
 struct ttmon_elf_info {
@@ -49,7 +53,8 @@ struct ttmon_elf_info {
 	size_t nr_targets;
 	struct ttmon_usdt *usdts; /* owned */
 	size_t nr_usdts;
-	size_t missing; /* table rows of a lib that is here that had no symbol */
+	size_t missing;		 /* table rows of a lib that is here that had no symbol */
+	struct ttmon_tt_slot tt; /* tt-metal's vtables */
 };
 void ttmon_elf_info_fini(struct ttmon_elf_info *info);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "io/probes.h"
 
+#include "core/ttfns.h"
 #include "io/usdt.h"
 
 static const struct ttmon_fn_desc fns[TTMON_FN_COUNT] = {
@@ -12,15 +13,42 @@ static const struct ttmon_fn_desc fns[TTMON_FN_COUNT] = {
 
 const char *ttmon_probe_state_name(enum ttmon_probe_state state)
 {
-	static const char *const names[] = { "found", "attached", "failed" };
+	static const char *const names[] = { "found", "attached", "failed", "refused", "spare" };
 
 	return names[state];
 }
 
 const char *ttmon_probe_reason(int err)
 {
-	/* The kernel's own ENOTSUPP, which is no errno of user space: an instruction that can neither be emulated nor stepped. */
-	return err == -524 ? "its first instruction cannot be probed" : strerror(-err);
+	switch (err) {
+	case -524: /* the kernel's own ENOTSUPP, which is no errno of user space: it can neither be emulated nor stepped */
+		return "its first instruction cannot be probed";
+	case TTMON_PROBE_ESTEP:
+		return "would be single-stepped: --tt-dispatch on probes it";
+	case TTMON_PROBE_EOFF:
+		return "--tt-dispatch off";
+	case TTMON_PROBE_ESLOT:
+		return "too many libraries with tt-metal at a time";
+	case TTMON_PROBE_ESPARE:
+		return "not needed while the primary pair works";
+	default:
+		return strerror(-err);
+	}
+}
+
+static enum ttmon_prog tt_program(const struct ttmon_tt_desc *d)
+{
+	switch (d->cls) {
+	case TTMON_TT_CLS_BUFFER:
+		return TTMON_PROG_TT_BUFFER;
+	case TTMON_TT_CLS_DISPATCH:
+		return TTMON_PROG_TT_DISPATCH;
+	case TTMON_TT_CLS_PROGRAM:
+	case TTMON_TT_CLS_PROGRAMS:
+		return TTMON_PROG_TT_PROGRAM;
+	default:
+		return TTMON_PROG_TT_CALL;
+	}
 }
 
 static enum ttmon_prog entry_program(uint16_t fn, const struct ttmon_probes_opts *opts)
@@ -40,9 +68,9 @@ static enum ttmon_prog entry_program(uint16_t fn, const struct ttmon_probes_opts
 	return TTMON_PROG_CALL;
 }
 
-/* Functions of one entry program: which[] are their places in p->probes. */
-static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, const uint64_t *cookies,
-		   enum ttmon_prog entry, struct ttmon_uprobe_set *set, size_t *which)
+/* Functions of one entry program, spare or not: which[] are their places in p->probes. */
+static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, enum ttmon_prog entry, bool spare,
+		   struct ttmon_uprobe_set *set, size_t *which)
 {
 	set->n = 0;
 	set->offsets = malloc((p->n + 1) * sizeof(*set->offsets));
@@ -50,12 +78,12 @@ static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *in
 	if (!set->offsets || !set->cookies)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->probes[i].prog != entry)
+		if (p->probes[i].prog != entry || p->probes[i].spare != spare || p->probes[i].err)
 			continue;
 		which[set->n] = i;
 		set->offsets[set->n] =
 			i < info->nr_targets ? info->targets[i].offset : info->usdts[i - info->nr_targets].offset;
-		set->cookies[set->n++] = cookies[i];
+		set->cookies[set->n++] = p->probes[i].cookie;
 	}
 	return 0;
 }
@@ -89,8 +117,28 @@ static int usdt_cookie(const struct ttmon_usdt *u, uint64_t *ret)
 	return 0;
 }
 
-static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, const struct ttmon_probes_opts *opts,
-		     uint64_t *cookies)
+/* A function of tt-metal: may it be probed? */
+static void describe_tt(struct ttmon_probe *q, const struct ttmon_target *t, const struct ttmon_probes_opts *opts)
+{
+	const struct ttmon_tt_desc *d = ttmon_tt_fn(q->fn);
+	/* Past 4 GiB there is no code: then nothing is known of where the library lies. */
+	uint64_t addr = t->addr <= UINT32_MAX ? t->addr : 0;
+
+	q->mangled = t->mangled ? strdup(t->mangled) : NULL;
+	q->prog = tt_program(d);
+	q->spare = d->bits & TTMON_TTF_SPARE;
+	q->cookie = TTMON_TT_COOKIE(q->fn, opts->tt_slot < 0 ? 0 : opts->tt_slot, addr);
+	if (opts->tt_slot < 0)
+		q->err = TTMON_PROBE_ESLOT;
+	else if (d->cls == TTMON_TT_CLS_DISPATCH && opts->tt_dispatch == TTMON_TT_DISPATCH_OFF)
+		q->err = TTMON_PROBE_EOFF;
+	else if (d->cls == TTMON_TT_CLS_DISPATCH && opts->tt_dispatch == TTMON_TT_DISPATCH_AUTO && q->single_step)
+		q->err = TTMON_PROBE_ESTEP;
+	if (q->err)
+		q->state = TTMON_PROBE_REFUSED;
+}
+
+static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, const struct ttmon_probes_opts *opts)
 {
 	for (size_t i = 0; i < info->nr_targets; i++) {
 		struct ttmon_probe *q = &p->probes[i];
@@ -98,8 +146,12 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 		memcpy(q->symbol, info->targets[i].symbol, sizeof(q->symbol));
 		q->fn = info->targets[i].fn;
 		q->single_step = info->targets[i].single_step;
+		if (ttmon_tt_fn(q->fn)) {
+			describe_tt(q, &info->targets[i], opts);
+			continue;
+		}
 		q->prog = entry_program(q->fn, opts);
-		cookies[i] = q->fn;
+		q->cookie = q->fn;
 	}
 	for (size_t k = 0; k < info->nr_usdts; k++) {
 		struct ttmon_probe *q = &p->probes[info->nr_targets + k];
@@ -107,7 +159,7 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 		snprintf(q->symbol, sizeof(q->symbol), "usdt:ttmon:%s", info->usdts[k].is_free ? "free" : "alloc");
 		q->fn = info->usdts[k].is_free ? TTMON_FN_USDT_FREE : TTMON_FN_USDT_ALLOC;
 		q->prog = TTMON_PROG_USDT;
-		q->err = usdt_cookie(&info->usdts[k], &cookies[info->nr_targets + k]);
+		q->err = usdt_cookie(&info->usdts[k], &q->cookie);
 		if (q->err) {
 			q->state = TTMON_PROBE_FAILED;
 			q->prog = TTMON_PROG_UPROBES; /* belongs to no program */
@@ -115,16 +167,16 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 	}
 }
 
-static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link)
+static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link, bool spare)
 {
-	int *v = realloc(p->links, (p->nr_links + 1) * sizeof(*v));
+	struct ttmon_probes_link *v = realloc(p->links, (p->nr_links + 1) * sizeof(*v));
 
 	if (!v) {
 		ttmon_bpf_detach_uprobes(b, link);
 		return -ENOMEM;
 	}
 	p->links = v;
-	p->links[p->nr_links++] = link;
+	p->links[p->nr_links++] = (struct ttmon_probes_link){ link, spare };
 	return 0;
 }
 
@@ -136,6 +188,7 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 		      const size_t *which, bool returns)
 {
 	bool pair = returns && (set->prog == TTMON_PROG_CALL || set->prog == TTMON_PROG_USER_CALL);
+	bool spare = p->probes[which[0]].spare;
 	struct ttmon_uprobe_set part = *set;
 	int ret = -1, entry, err, err2;
 
@@ -153,8 +206,8 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 			p->attached++;
 			p->single_step += q->single_step;
 		}
-		err = add_link(b, p, entry);
-		err2 = pair ? add_link(b, p, ret) : 0;
+		err = add_link(b, p, entry, spare);
+		err2 = pair ? add_link(b, p, ret, spare) : 0;
 		return err ? err : err2;
 	}
 	if (ret >= 0)
@@ -174,33 +227,43 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 	return err2 ? err2 : err;
 }
 
-int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
-			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret)
+/* Every program's functions, the spare ones in links of their own. The last error, 0 where there was none. */
+static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare,
+		      bool returns)
 {
-	struct ttmon_probes p = { .bpf = b, .n = info->nr_targets + info->nr_usdts };
-	_cleanup_free_ uint64_t *cookies = calloc(p.n + 1, sizeof(*cookies));
-	_cleanup_free_ size_t *which = calloc(p.n + 1, sizeof(*which));
+	_cleanup_free_ size_t *which = calloc(p->n + 1, sizeof(*which));
 	int last = 0;
 
-	p.probes = calloc(p.n + 1, sizeof(*p.probes));
-	if (!p.probes || !cookies || !which) {
-		free(p.probes);
+	if (!which)
 		return -ENOMEM;
-	}
-	describe(&p, info, opts, cookies);
 	for (int prog = 0; prog < TTMON_PROG_UPROBES; prog++) {
 		struct ttmon_uprobe_set set = { .prog = prog };
-		int err = collect(&p, info, cookies, prog, &set, which);
+		int err = collect(p, info, prog, spare, &set, which);
 
 		if (!err && set.n)
-			err = attach_set(b, object_fd, &p, &set, which, !opts->no_returns);
+			err = attach_set(p->bpf, object_fd, p, &set, which, returns);
 		if (err)
 			last = err;
 		free_set(&set);
 	}
-	if (!p.attached && last) {
+	return last;
+}
+
+int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
+			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret)
+{
+	struct ttmon_probes p = { .bpf = b, .n = info->nr_targets + info->nr_usdts };
+	int err, err2;
+
+	p.probes = calloc(p.n + 1, sizeof(*p.probes));
+	if (!p.probes)
+		return -ENOMEM;
+	describe(&p, info, opts);
+	err = attach_all(&p, object_fd, info, false, !opts->no_returns);
+	err2 = attach_all(&p, object_fd, info, true, !opts->no_returns);
+	if (!p.attached && (err || err2)) {
 		ttmon_probes_detach(&p);
-		return last;
+		return err ? err : err2;
 	}
 	*ret = p;
 	return 0;
@@ -209,11 +272,107 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 void ttmon_probes_detach(struct ttmon_probes *p)
 {
 	for (size_t i = 0; i < p->nr_links; i++)
-		ttmon_bpf_detach_uprobes(p->bpf, p->links[i]);
+		ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
 	free(p->links);
 	p->links = NULL;
 	p->nr_links = 0;
+	for (size_t i = 0; i < p->n; i++)
+		free(p->probes[i].mangled);
 	free(p->probes);
 	p->probes = NULL;
 	p->n = 0;
+}
+
+static void detach_spare(struct ttmon_probes *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->nr_links; i++) {
+		if (p->links[i].spare)
+			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
+		else
+			p->links[kept++] = p->links[i];
+	}
+	p->nr_links = kept;
+	for (size_t i = 0; i < p->n; i++) {
+		struct ttmon_probe *q = &p->probes[i];
+
+		if (!q->spare || q->state != TTMON_PROBE_ATTACHED)
+			continue;
+		q->state = TTMON_PROBE_SPARE;
+		q->err = TTMON_PROBE_ESPARE;
+		p->attached--;
+		p->single_step -= q->single_step;
+	}
+}
+
+int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool on)
+{
+	bool any = false;
+
+	if (ttmon_bpf_legacy(p->bpf))
+		return -EOPNOTSUPP;
+	if (!on) {
+		detach_spare(p);
+		return 0;
+	}
+	for (size_t i = 0; i < p->n; i++) {
+		struct ttmon_probe *q = &p->probes[i];
+
+		if (q->state != TTMON_PROBE_SPARE)
+			continue;
+		q->state = TTMON_PROBE_FOUND;
+		q->err = 0;
+		any = true;
+	}
+	return any ? attach_all(p, object_fd, info, true, true) : 0;
+}
+
+/* Which ways of seeing allocations one function stands for. */
+static uint32_t has_of(const struct ttmon_tt_desc *d)
+{
+	switch (d->cls) {
+	case TTMON_TT_CLS_CREATE:
+		return d->aux == TTMON_TT_OP_SHADOW ? TTMON_TT_HAS_SHADOW : TTMON_TT_HAS_CREATE;
+	case TTMON_TT_CLS_DEVICE_NEW:
+		return TTMON_TT_HAS_DEVICE;
+	case TTMON_TT_CLS_PROVIDER:
+		return TTMON_TT_HAS_SHM;
+	case TTMON_TT_CLS_CB:
+		return TTMON_TT_HAS_CB;
+	case TTMON_TT_CLS_DISPATCH:
+		return TTMON_TT_HAS_DISPATCH;
+	case TTMON_TT_CLS_PROGRAM:
+	case TTMON_TT_CLS_PROGRAMS:
+		return TTMON_TT_HAS_PROGRAMS;
+	case TTMON_TT_CLS_PAIR:
+		return TTMON_TT_HAS_SYNC;
+	default:
+		return 0;
+	}
+}
+
+uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_elf_info *info)
+{
+	uint32_t has = (info->tt.vt_device ? TTMON_TT_HAS_VTABLE : 0) | (info->tt.vt_mesh ? TTMON_TT_HAS_MESH : 0);
+	uint32_t ops = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		const struct ttmon_probe *q = &p->probes[i];
+		const struct ttmon_tt_desc *d = ttmon_tt_fn(q->fn);
+
+		if (!d || (q->state != TTMON_PROBE_ATTACHED && q->state != TTMON_PROBE_SPARE))
+			continue;
+		has |= has_of(d);
+		if (d->cls == TTMON_TT_CLS_BUFFER)
+			ops |= 1u << d->aux;
+		if (q->spare && q->state == TTMON_PROBE_ATTACHED)
+			has |= TTMON_TT_HAS_SPARE;
+	}
+	if (ops >> TTMON_TT_OP_ALLOCATED & ops >> TTMON_TT_OP_FREEING & 1)
+		has |= TTMON_TT_HAS_PRIMARY;
+	if (ops >> TTMON_TT_OP_ENTER & 1 &&
+	    ops & (1u << TTMON_TT_OP_LEAVE | 1u << TTMON_TT_OP_TAKE_BACK | 1u << TTMON_TT_OP_DTOR))
+		has |= TTMON_TT_HAS_FALLBACK;
+	return has;
 }

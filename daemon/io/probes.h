@@ -10,31 +10,56 @@
 #include "io/bpf.h"
 #include "io/objects.h"
 
+/* Dispatches are frequent: AUTO probes those functions where it is cheap, without single-stepping. */
+enum ttmon_tt_dispatch_mode { TTMON_TT_DISPATCH_AUTO, TTMON_TT_DISPATCH_ON, TTMON_TT_DISPATCH_OFF };
+
 struct ttmon_probes_opts {
 	bool copy_results; /* asynchronous copies get a return probe too */
 	bool no_returns;
 	const struct ttmon_user_row *user;
+	enum ttmon_tt_dispatch_mode tt_dispatch;
+	int tt_slot; /* of the object, -1: none left */
 };
 
-enum ttmon_probe_state { TTMON_PROBE_FOUND, TTMON_PROBE_ATTACHED, TTMON_PROBE_FAILED };
+/* REFUSED: by us, before the kernel was asked. SPARE: taken away, as the other ones of the object do. */
+enum ttmon_probe_state {
+	TTMON_PROBE_FOUND,
+	TTMON_PROBE_ATTACHED,
+	TTMON_PROBE_FAILED,
+	TTMON_PROBE_REFUSED,
+	TTMON_PROBE_SPARE
+};
 const char *ttmon_probe_state_name(enum ttmon_probe_state state);
-/* What -errno means for a probe. */
+/* Why a probe is not attached, beside -errno. */
+#define TTMON_PROBE_ESTEP  (-5001)
+#define TTMON_PROBE_EOFF   (-5002)
+#define TTMON_PROBE_ESLOT  (-5003)
+#define TTMON_PROBE_ESPARE (-5004)
+/* What -errno, or one of the above, means for a probe. */
 const char *ttmon_probe_reason(int err);
 
 struct ttmon_probe {
 	char symbol[64];
+	char *mangled; /* owned; NULL where symbol is the whole name */
 	uint16_t fn;
 	bool single_step;
+	bool spare; /* may be taken away: ttmon_probes_spare() */
+	uint64_t cookie;
 	enum ttmon_prog prog;
 	enum ttmon_probe_state state;
 	int err; /* of the last attempt, 0 or -errno */
+};
+
+struct ttmon_probes_link {
+	int fd;
+	bool spare;
 };
 
 struct ttmon_probes {
 	struct ttmon_bpf *bpf; /* whose links they are */
 	struct ttmon_probe *probes;
 	size_t n;
-	int *links; /* one a program, more where the kernel refused some function of it */
+	struct ttmon_probes_link *links; /* one a program, more where the kernel refused some function of it */
 	size_t nr_links;
 	size_t attached, single_step;
 };
@@ -44,5 +69,13 @@ struct ttmon_probes {
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
 			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret) _must_check;
 void ttmon_probes_detach(struct ttmon_probes *p);
+
+/*
+ * Take the spare probes of tt-metal away (on false), or put them back, as they were. Without multi links they stay, and -EOPNOTSUPP is
+ * returned: removing one makes the whole host wait.
+ */
+int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool on);
+/* TTMON_TT_HAS_*: what can be seen of tt-metal through these probes. Spare ones count whether they are attached now or not. */
+uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_elf_info *info);
 
 #endif

@@ -26,10 +26,20 @@ struct ttmon_uprobe_legacy {
 	int list_fd; /* uprobe_events */
 	uint64_t page;
 	uint64_t start; /* of this process */
-	uint32_t next_id;
 	struct event *events;
 	size_t nr;
 };
+
+/*
+ * Numbers of events, for all instances of this process together: two that made events of the same name would put their probes into one
+ * event, and each would take the other's away.
+ */
+static uint32_t next_id(void)
+{
+	static uint32_t last;
+
+	return __atomic_fetch_add(&last, 1, __ATOMIC_RELAXED);
+}
 
 /* Start time in clock ticks: with the pid, who a process is. 0: there is no such process. */
 static uint64_t process_start(uint32_t pid)
@@ -352,7 +362,7 @@ int ttmon_uprobe_legacy_attach(struct ttmon_uprobe_legacy *l, int prog_fd, bool 
 	for (uint32_t g = 0; g < groups && !err; g++) {
 		struct event *e = &l->events[l->nr++];
 
-		*e = (struct event){ .id = l->next_id++, .handle = -1, .link = -1 };
+		*e = (struct event){ .id = next_id(), .handle = -1, .link = -1 };
 		err = attach_group(l, e, prog_fd, on_return, object_fd, set, group, g);
 	}
 	if (err) {

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * dispatch.bpf.c: what a program hands to Tenstorrent devices: workloads, trace replays, transfers, and waits for their end.
+ *
+ * A public function calls an inner one, which may be probed as well: the outermost probed call of a thread counts. There are no
+ * return probes, so a call still runs while its return address is where it was (call.bpf.h). Every dispatch is summed up for its
+ * (process, CPU, device); the first few of each millisecond are told one by one, with the sums so far.
+ */
+#include "tt.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct dispatch_key {
+	u32 tgid;
+	u32 cpu;
+	u64 device;
+};
+
+struct dispatch_sums {
+	u64 ms;	  /* of the last record */
+	u32 sent; /* records in that millisecond */
+	u32 dev_kind;
+	u64 sums[TTMON_TT_DISPATCH_MAX];
+};
+
+/* Never evicts, so that sums of a process only grow; the daemon takes those of processes that ended out. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct dispatch_key);
+	__type(value, struct dispatch_sums);
+} tt_dispatches SEC(".maps");
+
+#define OBJECT_WORDS 8
+
+/* The device that an object leads to: itself, or the first of its words (a queue's second one is its mesh). */
+SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
+{
+	u64 w[OBJECT_WORDS];
+
+	if (!h || !kind || !(h->vt_device | h->vt_mesh) || !is_object(object) ||
+	    bpf_probe_read_user(w, sizeof(w), (void *)object))
+		return 0;
+	*kind = tt_kind(h, w[0]);
+	if (*kind)
+		return object;
+#pragma unroll
+	for (u32 i = 1; i < OBJECT_WORDS; i++) {
+		*kind = tt_kind_at(h, w[i]);
+		if (*kind)
+			return w[i];
+	}
+	return 0;
+}
+
+#define IS_INNER(d) ((d)->bits & TTMON_TTF_INNER)
+
+/* Can one function have called the other, however deep? No public function calls itself, or one of another kind. */
+static __always_inline bool may_call(u32 outer, u32 fn)
+{
+	return outer != fn && (IS_INNER(TT_DESC(fn)) || TT_DESC(outer)->aux == TT_DESC(fn)->aux);
+}
+
+/* Does a public function end in a jump to this one? What it hands on is of its kind; slow queues are chosen behind it. */
+static __always_inline bool may_jump(u32 outer, u32 fn)
+{
+	const volatile struct ttmon_tt_desc *o = TT_DESC(outer), *d = TT_DESC(fn);
+
+	return IS_INNER(d) && !IS_INNER(o) &&
+	       (o->aux == d->aux || (o->aux == TTMON_TT_WORKLOAD && d->aux == TTMON_TT_SLOW));
+}
+
+/*
+ * Inside another dispatch of this thread? Its return address is where it was: deeper on the stack, or, after a jump, at the same place.
+ * But so it is where a loop (a queue of tasks) first calls a function directly and then one that dispatches further down, from one
+ * and the same place: hence the rules above, or nothing more would be counted in such a loop.
+ */
+static __always_inline bool nested_dispatch(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
+{
+	u64 ra = 0;
+
+	if (nested_in_marker(ctx, &t->tt_marker, sp))
+		return may_call(t->tt_fn, fn);
+	if (t->tt_marker.sp != sp || !may_jump(t->tt_fn, fn))
+		return false;
+	CALLER(ctx, &ra);
+	return ra == t->tt_marker.ra;
+}
+
+static __always_inline struct dispatch_sums *sums_of(const struct dispatch_key *k, u32 kind)
+{
+	struct dispatch_sums *s = bpf_map_lookup_elem(&tt_dispatches, k);
+	struct dispatch_sums fresh = { .dev_kind = kind };
+
+	if (s)
+		return s;
+	bpf_map_update_elem(&tt_dispatches, k, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&tt_dispatches, k);
+}
+
+/* Is this one told? */
+static __always_inline bool is_due(struct dispatch_sums *s)
+{
+	u64 ms = bpf_ktime_get_ns() / 1000000;
+
+	if (s->ms != ms) {
+		s->ms = ms;
+		s->sent = 0;
+	}
+	return s->sent++ < TTMON_TT_DISPATCH_BURST;
+}
+
+static __always_inline u64 what_of(const struct tt_hit *h, const volatile struct ttmon_tt_desc *d)
+{
+	u64 what = tt_arg(h, d->arg[1]);
+	u32 id = 0;
+
+	if (d->bits & TTMON_TTF_REF) {
+		bpf_probe_read_user(&id, sizeof(id), (void *)what);
+		return id;
+	}
+	return d->aux == TTMON_TT_TRACE ? (u32)what : what;
+}
+
+SEC("?uprobe")
+int tt_dispatch(struct pt_regs *ctx)
+{
+	struct dispatch_key k = { .tgid = bpf_get_current_pid_tgid() >> 32 };
+	const volatile struct ttmon_tt_desc *d;
+	struct ttmon_ev_tt_dispatch *e;
+	struct dispatch_sums *s;
+	struct task_state *t;
+	struct tt_hit h;
+	u64 sp = PT_REGS_SP(ctx), what;
+	u32 kind = TTMON_TT_DEV_UNKNOWN, aux, blocking;
+
+	if (!tt_enter(ctx, &h))
+		return 0;
+	t = task_get();
+	if (!t) {
+		emit_refuse(TTMON_EV_TT_DISPATCH, TTMON_LOSS_MAP_FULL);
+		return 0;
+	}
+	if (nested_dispatch(ctx, t, sp, h.fn)) {
+		count_nested();
+		return 0;
+	}
+	set_marker(ctx, &t->tt_marker, sp);
+	t->tt_fn = h.fn;
+	d = TT_DESC(h.fn);
+	aux = d->aux;
+	if (aux >= TTMON_TT_DISPATCH_MAX)
+		return 0;
+	k.device = find_device(&h, tt_arg(&h, d->arg[0]), &kind);
+	k.cpu = bpf_get_smp_processor_id();
+	s = sums_of(&k, kind);
+	if (!s) {
+		emit_refuse(TTMON_EV_TT_DISPATCH, TTMON_LOSS_MAP_FULL);
+		return 0;
+	}
+	__sync_fetch_and_add(&s->sums[aux], 1);
+	if (!is_due(s))
+		return 0;
+	what = what_of(&h, d);
+	blocking = (u8)tt_arg(&h, d->arg[2]) != 0;
+	e = emit_reserve(TTMON_EV_TT_DISPATCH, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	e->device = k.device;
+	e->what = what;
+	__builtin_memcpy(e->sums, s->sums, sizeof(e->sums));
+	e->fn = h.fn;
+	e->kind = aux;
+	e->dev_kind = kind;
+	e->blocking = blocking;
+	e->pad = 0;
+	e->slot = h.slot;
+	emit_submit(e);
+	return 0;
+}

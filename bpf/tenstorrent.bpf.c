@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * tenstorrent.bpf.c: tt-metal's memory and the records of its real-time profiler.
+ *
+ *   tt_buffer    functions that are given a Buffer: its words as they lie in memory, and those of its device
+ *   tt_call      the others whose arguments say something of memory, devices and clocks
+ *   tt_program   the profiler's records: start and end of a program on a device, and its kernels once
+ *
+ * Nothing here knows what a word means beyond what is needed to find it: core/tt_layout.c and core/disp_record.c do.
+ */
+#include "tt.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* ---- buffers ---- */
+
+struct tt_dev {
+	u64 w[TTMON_TT_DEVICE_WORDS];
+};
+
+SUBPROG u32 read_device(const struct tt_hit *h, u64 ptr, struct tt_dev *d)
+{
+	if (!h || !d || !is_object(ptr) || bpf_probe_read_user(d, sizeof(*d), (void *)ptr))
+		return TTMON_TT_DEV_UNKNOWN;
+	return tt_kind(h, d->w[0]);
+}
+
+#define BUFFER_BYTES (TTMON_TT_BUFFER_WORDS * 8)
+#define BUFFER_LEAST 24 /* one that is only a pointer to its inside (E4) may end at the end of the heap */
+
+SEC("?uprobe")
+int tt_buffer(struct pt_regs *ctx)
+{
+	u64 w[TTMON_TT_BUFFER_WORDS], inner[TTMON_TT_BUFFER_WORDS];
+	u32 base = TTMON_TT_BASE_NONE, kind = TTMON_TT_DEV_UNKNOWN;
+	struct ttmon_ev_tt_buffer *e;
+	struct tt_dev dev;
+	struct tt_hit h;
+	u64 buffer, device = 0;
+
+	if (!tt_enter(ctx, &h))
+		return 0;
+	buffer = tt_arg(&h, TT_DESC(h.fn)->arg[0]);
+	if (!is_user(buffer)) /* no Buffer, and nothing lost */
+		return 0;
+	/* A read that fails leaves zeros. */
+	if (bpf_probe_read_user(w, BUFFER_BYTES, (void *)buffer) &&
+	    bpf_probe_read_user(w, BUFFER_LEAST, (void *)buffer)) {
+		emit_refuse(TTMON_EV_TT_BUFFER, TTMON_LOSS_READ_FAILED);
+		return 0;
+	}
+	if (h.vt_device | h.vt_mesh) {
+		device = w[2];
+		base = TTMON_TT_BASE_16;
+		kind = read_device(&h, device, &dev);
+		if (!kind) {
+			device = w[0];
+			base = TTMON_TT_BASE_0;
+			kind = read_device(&h, device, &dev);
+		}
+		if (!kind && is_object(w[2]) && !bpf_probe_read_user(inner, BUFFER_BYTES, (void *)w[2])) {
+			device = inner[0];
+			base = TTMON_TT_BASE_IMPL;
+			kind = read_device(&h, device, &dev);
+			if (kind)
+				__builtin_memcpy(w, inner, sizeof(w));
+		}
+	}
+	if (!kind) {
+		device = 0;
+		base = TTMON_TT_BASE_NONE;
+		__builtin_memset(&dev, 0, sizeof(dev));
+	}
+	e = emit_reserve(TTMON_EV_TT_BUFFER, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	e->buffer = buffer;
+	e->device = device;
+	__builtin_memcpy(e->w, w, sizeof(e->w));
+	__builtin_memcpy(e->dev, &dev, sizeof(e->dev));
+	e->fn = h.fn;
+	e->base = base;
+	e->dev_kind = kind;
+	e->slot = h.slot;
+	e->pad = 0;
+	emit_submit(e);
+	return 0;
+}
+
+/* ---- other calls ---- */
+
+#define MAX_RANGES 64
+#define MAX_COORD  256
+
+struct core_range {
+	u64 start_x, start_y, end_x, end_y;
+};
+
+struct core_ranges {
+	u64 at;
+	u64 n;
+	u64 cores;
+};
+
+static long count_range(u32 i, struct core_ranges *c)
+{
+	struct core_range r;
+
+	if (i >= c->n)
+		return 1;
+	if (bpf_probe_read_user(&r, sizeof(r), (void *)(c->at + (u64)i * sizeof(r))) || r.end_x >= MAX_COORD ||
+	    r.end_y >= MAX_COORD || r.start_x > r.end_x || r.start_y > r.end_y) {
+		c->cores = 0;
+		return 1;
+	}
+	c->cores += (r.end_x - r.start_x + 1) * (r.end_y - r.start_y + 1);
+	return 0;
+}
+
+/* A std::vector<CoreRange>: begin, end, end of the space. */
+static __always_inline bool ranges_at(u64 ptr, struct core_ranges *c)
+{
+	u64 v[3];
+
+	if (bpf_probe_read_user(v, sizeof(v), (void *)ptr) || !is_object(v[0]) || v[1] <= v[0] || v[2] < v[1] ||
+	    (v[1] - v[0]) % sizeof(struct core_range))
+		return false;
+	c->at = v[0];
+	c->n = (v[1] - v[0]) / sizeof(struct core_range);
+	return c->n <= MAX_RANGES;
+}
+
+#define AFTER_MUTEX 40 /* some versions had a std::mutex first */
+
+/* Number of cores in a CoreRangeSet; 0: it is not what we know. */
+SUBPROG u64 count_cores(u64 ptr)
+{
+	struct core_ranges c = {};
+
+	if (is_object(ptr) && (ranges_at(ptr, &c) || ranges_at(ptr + AFTER_MUTEX, &c)))
+		bpf_loop(MAX_RANGES, count_range, &c, 0);
+	return c.cores;
+}
+
+/* Only as much of a register as the argument's type has is the caller's. */
+#define AS_U32(x)  ((x) = (u32)(x))
+#define AS_BOOL(x) ((x) = (u8)(x) != 0)
+
+SEC("?uprobe")
+int tt_call(struct pt_regs *ctx)
+{
+	const volatile struct ttmon_tt_desc *d;
+	struct ttmon_ev_tt_call *e;
+	u64 arg[6] = {};
+	struct tt_hit h;
+	u32 kind = TTMON_TT_DEV_UNKNOWN, shift = 0;
+
+	if (!tt_enter(ctx, &h))
+		return 0;
+	d = TT_DESC(h.fn);
+	if (d->cls == TTMON_TT_CLS_CREATE) /* returns a std::shared_ptr */
+		shift = 1 - SRET_REGS;
+#pragma unroll
+	for (u32 i = 0; i < 6; i++)
+		if (d->arg[i])
+			arg[i] = tt_arg(&h, d->arg[i] - shift);
+	switch (d->cls) {
+	case TTMON_TT_CLS_CREATE:
+		kind = tt_kind_at(&h, arg[0]);
+		AS_U32(arg[3]);
+		break;
+	case TTMON_TT_CLS_CB:
+		kind = tt_kind_at(&h, arg[0]);
+		arg[1] = count_cores(arg[1]);
+		AS_BOOL(arg[4]);
+		break;
+	case TTMON_TT_CLS_CB_FREE:
+		kind = tt_kind_at(&h, arg[0]);
+		break;
+	case TTMON_TT_CLS_DEVICE_NEW: /* its vtable is not in place yet */
+		kind = TTMON_TT_DEV_DEVICE;
+		AS_U32(arg[1]);
+		break;
+	case TTMON_TT_CLS_DEVICE_END:
+		kind = TTMON_TT_DEV_DEVICE;
+		break;
+	case TTMON_TT_CLS_PROVIDER:
+		AS_U32(arg[2]);
+		AS_BOOL(arg[3]);
+		break;
+	case TTMON_TT_CLS_PAIR:
+		AS_U32(arg[0]);
+		break;
+	}
+	e = emit_reserve(TTMON_EV_TT_CALL, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	__builtin_memcpy(e->arg, arg, sizeof(e->arg));
+	e->fn = h.fn;
+	e->dev_kind = kind;
+	e->pad = 0;
+	e->slot = h.slot;
+	e->pad2 = 0;
+	emit_submit(e);
+	return 0;
+}
+
+/* ---- the real-time profiler ---- */
+
+#define RECORD_WORDS 8
+#define RECORD_BYTES (RECORD_WORDS * 8)
+#define RECORD_LEAST 48 /* the shortest kind */
+
+#define MAX_RECORDS 256	  /* of one batch that are read */
+#define SANE_COUNT  65536 /* a larger one is no count */
+
+#define MAX_KERNELS 4
+#define NAME_MAX    4096
+#define NAME_KEPT   191 /* the end of it */
+
+/* 0.2 and 2.0 as doubles: positive ones compare like their bits. Cycles per nanosecond. */
+#define FREQ_LEAST 0x3fc999999999999aULL
+#define FREQ_MOST  0x4000000000000000ULL
+
+struct program_key {
+	u32 tgid;
+	u32 program;
+};
+
+/* Programs whose kernels were told: how many, and the length of the first name (ids wrap at 16 bits, and mean another program). */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct program_key);
+	__type(value, u64);
+} tt_programs SEC(".maps");
+
+struct record {
+	u64 w[RECORD_WORDS];
+};
+
+struct records {
+	u64 at;
+	u64 dropped;
+	u32 count;
+	u32 stride; /* 0: one record */
+	u32 fn, slot;
+};
+
+static __always_inline bool read_record(struct record *r, u64 at)
+{
+	return is_object(at) &&
+	       (!bpf_probe_read_user(r, RECORD_BYTES, (void *)at) || !bpf_probe_read_user(r, RECORD_LEAST, (void *)at));
+}
+
+/* Strings of a program: std::string {ptr, len, ...} or std::string_view {len, ptr}. */
+struct kernels {
+	u64 at;
+	u32 n;
+	u32 step;
+	bool views;
+};
+
+struct text {
+	u64 ptr, len;
+};
+
+static __always_inline bool text_of(const struct kernels *k, u32 i, struct text *t)
+{
+	u64 head[2];
+
+	if (bpf_probe_read_user(head, sizeof(head), (void *)(k->at + (u64)i * k->step)))
+		return false;
+	t->ptr = head[k->views ? 1 : 0];
+	t->len = head[k->views ? 0 : 1];
+	return t->len && t->len <= NAME_MAX && is_user(t->ptr);
+}
+
+static __always_inline bool looks_like_kernels(struct kernels *k, u64 at, u64 n, bool views, struct text *first)
+{
+	u8 c = 0;
+
+	if (!is_object(at) || !n || n > 64)
+		return false;
+	k->at = at;
+	k->n = n;
+	k->step = views ? 16 : 32;
+	k->views = views;
+	return text_of(k, 0, first) && !bpf_probe_read_user(&c, 1, (void *)first->ptr) && c > ' ' && c < 0x7f;
+}
+
+/* A std::vector<std::string>: begin, end, end of the space. */
+static __always_inline bool looks_like_strings(struct kernels *k, u64 begin, u64 end, u64 space, struct text *first)
+{
+	return end > begin && space >= end && !((end - begin) & 31) &&
+	       looks_like_kernels(k, begin, (end - begin) >> 5, false, first);
+}
+
+/* Where a record's kernels are, by what is there (facts/tenstorrent.md 3.2). Words past a record are the next one's, or nothing. */
+SUBPROG u32 find_kernels(const struct record *r, struct kernels *k, struct text *first)
+{
+	const u64 *w;
+
+	if (!r || !k || !first)
+		return 0;
+	w = r->w;
+	if (looks_like_strings(k, w[5], w[6], w[7], first) || looks_like_strings(k, w[4], w[5], w[6], first))
+		return 1;
+	return looks_like_kernels(k, w[6], w[7], true, first) || looks_like_kernels(k, w[4], w[5], true, first);
+}
+
+/* -1: the ring is full. */
+SUBPROG int tell_kernel(const struct kernels *k, u32 i, u32 program)
+{
+	struct ttmon_ev_tt_kernel *e;
+	struct task_state *s;
+	struct text t = {};
+	u64 n;
+
+	if (!k || i >= k->n || !text_of(k, i, &t))
+		return 0;
+	s = task_get(); /* its scratch: the stack of this depth of calls is full */
+	if (!s) {
+		emit_refuse(TTMON_EV_TT_KERNEL, TTMON_LOSS_MAP_FULL);
+		return 0;
+	}
+	__builtin_memset(s->frames, 0, NAME_KEPT + 1);
+	n = t.len > NAME_KEPT ? NAME_KEPT : t.len;
+	if (bpf_probe_read_user(s->frames, n & 255, (void *)(t.ptr + t.len - n))) {
+		emit_refuse(TTMON_EV_TT_KERNEL, TTMON_LOSS_READ_FAILED);
+		return 0;
+	}
+	e = emit_reserve(TTMON_EV_TT_KERNEL, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return -1;
+	e->program = program;
+	e->nth = i;
+	__builtin_memcpy(e->name, s->frames, sizeof(e->name));
+	emit_submit(e);
+	return 0;
+}
+
+SUBPROG int note_kernels(const struct record *r)
+{
+	struct program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct kernels k = {};
+	struct text first = {};
+	u64 mark, *old;
+	int err = 0;
+
+	if (!r)
+		return 0;
+	key.program = r->w[0];
+	if (!key.program || !find_kernels(r, &k, &first))
+		return 0;
+	mark = (u64)k.n << 32 | first.len;
+	old = bpf_map_lookup_elem(&tt_programs, &key);
+	if ((old && *old == mark) || bpf_map_update_elem(&tt_programs, &key, &mark, BPF_ANY))
+		return 0;
+#pragma unroll
+	for (u32 i = 0; i < MAX_KERNELS; i++)
+		err |= tell_kernel(&k, i, key.program);
+	if (err)
+		bpf_map_delete_elem(&tt_programs, &key); /* told with the next record */
+	return 0;
+}
+
+static long tell_record(u32 i, struct records *b)
+{
+	struct ttmon_ev_tt_program *e;
+	struct record r;
+
+	if (i >= b->count)
+		return 1;
+	if (!read_record(&r, b->at + (u64)i * b->stride)) {
+		emit_refuse(TTMON_EV_TT_PROGRAM, TTMON_LOSS_READ_FAILED);
+		return 0;
+	}
+	note_kernels(&r);
+	e = emit_reserve(TTMON_EV_TT_PROGRAM, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	__builtin_memcpy(e->w, r.w, sizeof(e->w));
+	e->dropped = b->dropped;
+	e->nth = i;
+	e->count = b->count;
+	e->fn = b->fn;
+	e->stride = b->stride;
+	e->pad = 0;
+	e->slot = b->slot;
+	e->pad2 = 0;
+	emit_submit(e);
+	return 0;
+}
+
+/* Does a record begin here? */
+SUBPROG u32 is_record(u64 at)
+{
+	u64 w[4];
+
+	return is_object(at) && !bpf_probe_read_user(w, sizeof(w), (void *)at) && w[3] >= FREQ_LEAST &&
+	       w[3] <= FREQ_MOST && w[2] >= w[1];
+}
+
+static __always_inline bool fits(u64 at, u64 n, u32 stride)
+{
+	return is_record(at + stride) && is_record(at + (n - 1) * stride);
+}
+
+/* Is this where a batch lies? Takes what it finds: the second record and the last one say how long one is. */
+SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
+{
+	if (!b || !n || n > SANE_COUNT || !is_object(at))
+		return 0;
+	b->at = at;
+	b->count = n;
+	b->stride = 0;
+	if (n == 1)
+		return is_record(at);
+	if (fits(at, n, 64))
+		b->stride = 64;
+	else if (fits(at, n, 48))
+		b->stride = 48;
+	else if (fits(at, n, 80))
+		b->stride = 80;
+	else if (fits(at, n, 56))
+		b->stride = 56;
+	return b->stride;
+}
+
+/*
+ * A batch is {records, count, dropped}, given by reference. Or by value, as a span in two registers or all of it on the stack:
+ * mangled names of the consumers do not tell, what is there does. False: counted, or empty.
+ */
+static __always_inline bool find_batch(struct pt_regs *ctx, const struct tt_hit *h, struct records *b, u32 n)
+{
+	u64 head[3] = {}, arg = tt_arg(h, n);
+
+	if (is_object(arg) && !bpf_probe_read_user(head, sizeof(head), (void *)arg)) {
+		b->dropped = head[2];
+		if (is_batch(b, head[0], head[1]))
+			return true;
+		if (!head[1] && (!head[0] || is_object(head[0])))
+			return false;
+	}
+	b->dropped = 0;
+	if (is_batch(b, arg, tt_arg(h, n + 1)))
+		return true;
+	if (!bpf_probe_read_user(head, sizeof(head), (void *)STACK_ARGS(PT_REGS_SP(ctx))) &&
+	    is_batch(b, head[0], head[1])) {
+		b->dropped = head[2];
+		return true;
+	}
+	emit_refuse(TTMON_EV_TT_PROGRAM, TTMON_LOSS_READ_FAILED);
+	return false;
+}
+
+SEC("?uprobe")
+int tt_program(struct pt_regs *ctx)
+{
+	const volatile struct ttmon_tt_desc *d;
+	struct records b = {};
+	struct tt_hit h;
+
+	if (!tt_enter(ctx, &h))
+		return 0;
+	d = TT_DESC(h.fn);
+	b.fn = h.fn;
+	b.slot = h.slot;
+	if (d->cls == TTMON_TT_CLS_PROGRAMS) {
+		if (!find_batch(ctx, &h, &b, d->arg[0]))
+			return 0;
+	} else {
+		b.at = tt_arg(&h, d->arg[0]);
+		b.count = 1;
+	}
+	if (b.count > MAX_RECORDS)
+		emit_refuse_many(TTMON_EV_TT_PROGRAM, TTMON_LOSS_READ_FAILED, b.count - MAX_RECORDS);
+	bpf_loop(MAX_RECORDS, tell_record, &b, 0);
+	return 0;
+}
