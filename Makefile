@@ -213,10 +213,12 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 -include tests/standin/standin.mk
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
-BENCH_KERNEL := $(filter %_probe %_attach %_loss %_syscall,$(BENCH_BIN))
+BENCH_KERNEL := $(filter %_probe %_attach %_loss %_syscall %_tt,$(BENCH_BIN))
 $(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(O)/obj/daemon/hot.o
-$(O)/obj/tests/bench/bench_probe.o $(O)/obj/tests/bench/bench_attach.o: | $(O)/tests/bench/empty.skel.h
+$(addprefix $(O)/obj/tests/bench/bench_,probe.o attach.o tt.o): | $(O)/tests/bench/empty.skel.h
+$(O)/tests/bench/bench_tt: | $(O)/tests/standin/tt/e2b/libtt_metal.so
+$(O)/tests/bench/bench_smi: | $(O)/bin/ttmon
 $(O)/tests/bench/bench_attach: | $(O)/tests/standin/lib/libcudart.so.13 $(O)/tests/standin/lib/libcuda.so.1
 
 $(O)/tests/bench/libnothing.so: tests/bench/nothing.c tests/bench/nothing.h $(S)/flags

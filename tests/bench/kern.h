@@ -109,16 +109,13 @@ static inline int nothing_open(const char *path, struct nothing *ret)
 	return 0;
 }
 
-/* A copy with an inode of its own, gone when the process ends. */
-static inline int nothing_copy(struct nothing *ret)
+/* A copy of a file, with an inode of its own. to: a template of mkostemp(3); the caller unlinks it. */
+static inline int copy_file(const char *from, char *to)
 {
-	char from[PATH_MAX], to[] = "/tmp/ttmon-bench-XXXXXX";
-	_cleanup_close_ int in = -1, out = -1;
+	_cleanup_close_ int in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
 	struct stat st;
 	int err;
 
-	beside("libnothing.so", from, sizeof(from));
-	in = open(from, O_RDONLY | O_CLOEXEC);
 	if (in < 0 || fstat(in, &st)) {
 		err = -errno;
 		fprintf(stderr, "cannot read %s: %s\n", from, strerror(-err));
@@ -127,10 +124,22 @@ static inline int nothing_copy(struct nothing *ret)
 	out = mkostemp(to, O_CLOEXEC);
 	if (out < 0)
 		return -errno;
-	if (sendfile(out, in, NULL, (size_t)st.st_size) != st.st_size) {
-		unlink(to);
-		return -EIO;
-	}
+	if (sendfile(out, in, NULL, (size_t)st.st_size) == st.st_size)
+		return 0;
+	unlink(to);
+	return -EIO;
+}
+
+/* A copy, gone when the process ends. */
+static inline int nothing_copy(struct nothing *ret)
+{
+	char from[PATH_MAX], to[] = "/tmp/ttmon-bench-XXXXXX";
+	int err;
+
+	beside("libnothing.so", from, sizeof(from));
+	err = copy_file(from, to);
+	if (err)
+		return err;
 	err = nothing_open(to, ret);
 	unlink(to);
 	return err;

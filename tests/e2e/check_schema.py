@@ -60,6 +60,11 @@ def spoilt(db):
         yield change("no id", lambda d: d["allocations"][0].pop("id"))
         yield change("an event that is too short", lambda d: d["allocations"][0]["events"].append([0, "h2d", 1, 2, "pinned"]))
         yield change("an unknown kind of event", lambda d: d["allocations"][0]["events"].append([0, "x", 1, 2, "pinned", 0]))
+    if "tenstorrent" in small:
+        yield change("a Tenstorrent part without runs", lambda d: d["tenstorrent"].pop("runs"))
+        yield change("other columns", lambda d: d["tenstorrent"]["runs"]["columns"].reverse())
+        yield change("a run that is too short", lambda d: d["tenstorrent"]["runs"]["rows"].append([1, 2, 3]))
+        yield change("an unknown way to a clock", lambda d: d["tenstorrent"]["clocks"].append({"clock": "magic"}))
 
 
 def inconsistent(db):
@@ -83,6 +88,7 @@ def inconsistent(db):
     yield change("a frame in no object", lambda d: d["sites"][0]["frames"].append([10**6 - 1, "0x1", None]))
     yield change("an object twice", lambda d: d["objects"].extend([{"id": 9999, "path": "x", "build_id": "", "cuda": False}] * 2))
     yield change("advice in a trace-only database", lambda d: d["capture"].update(trace_only=not d["capture"]["trace_only"]))
+    yield from inconsistent_tt(db, change)
     if db["allocations"]:
         yield change("an id twice", lambda d: d["allocations"].append(first(d)))
         yield change("an id of other things", lambda d: first(d).update(size=first(d)["size"] + 1))
@@ -97,6 +103,36 @@ def inconsistent(db):
             yield change("other heat", lambda d: d["allocations"][busy]["heat"]["bytes"].__setitem__(
                 -1, d["allocations"][busy]["heat"]["bytes"][-1] + 1))
         yield change("freed and live", lambda d: first(d).update(free_ns=str(2**62), end="live"))
+
+
+def inconsistent_tt(db, change):
+    """The same of the Tenstorrent part."""
+    tt = db.get("tenstorrent")
+    if not tt:
+        return
+    # What is cut short is not held against its sums.
+    exact = not tt["dropped"] and not db["completeness"]["cut"] and "limit" not in db["completeness"]["reasons"]
+
+    def more(obj, key):
+        obj[key] += 1
+
+    if tt["chips"]:
+        yield change("a chip that holds more than processes do", lambda d: (
+            more(d["tenstorrent"]["chips"][0]["bytes"], "dram"), more(d["tenstorrent"]["chips"][0]["peak"], "dram")))
+        yield change("a chip twice", lambda d: d["tenstorrent"]["chips"].append(d["tenstorrent"]["chips"][0]))
+    device = next(((i, k) for i, p in enumerate(tt["processes"]) for k, _ in enumerate(p["devices"])), None)
+    if device:
+        def use(d):
+            return d["tenstorrent"]["processes"][device[0]]["devices"][device[1]]
+        yield change("a device with less at its peak", lambda d: use(d)["bytes"].update(l1=use(d)["peak"]["l1"] + 1))
+        yield change("a device on no chip", lambda d: use(d).update(chip=10**6))
+    if tt["programs"] and exact:
+        yield change("a run more than there are", lambda d: more(d["tenstorrent"]["programs"][0], "runs"))
+        yield change("a busier program", lambda d: (more(d["tenstorrent"]["programs"][0], "busy_ns"),
+                                                    more(d["tenstorrent"]["programs"][0], "max_ns")))
+        yield change("a run less", lambda d: d["tenstorrent"]["runs"]["rows"].pop())
+    if tt["dispatched"]["rows"] and exact:
+        yield change("more dispatches told than counted", lambda d: d["tenstorrent"]["dispatched"]["rows"][0].__setitem__(8, 10**9))
 
 
 def run(*args):

@@ -304,3 +304,12 @@ def whole(db):
 
 def finding(proc, kind):
     return sum(f["count"] for f in proc["findings"] if f["kind"] == kind)
+
+
+# ---- Tenstorrent ----
+TT_GENERATIONS = ("e0", "e1", "e2a", "e2b", "e2i", "e4", "e2b48", "e2b64")
+
+
+def tt_env(gen, **more):
+    """Environment in which the ttledger, ttscen and ttrun run on the stand-in library of this generation."""
+    return {"LD_LIBRARY_PATH": standin(f"tt/{gen}"), **more}

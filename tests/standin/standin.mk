@@ -157,7 +157,10 @@ $(O)/demo/workload: $(O)/demo/obj/workload.o $(RT13)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) -pthread -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/../tests/standin/lib' -o $@ $^
 
+include $(SD)/tt.mk
+
 .PHONY: standin
 STANDIN := $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 \
-	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload
+	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT)
+include $(SD)/tt_reader.mk
 standin: $(STANDIN) ## the stand-in libraries and the programs of the end-to-end tests

@@ -6,6 +6,7 @@ Some of the end-to-end tests, those that depend on how probes are attached and o
 itself. All in one process: starting Python takes seconds here. Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why", and "done".
 """
 import importlib
+import json
 import os
 import shutil
 import signal
@@ -20,7 +21,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 sys.dont_write_bytecode = True
 
 from compare import compare  # noqa: E402
-from e2e import Bench, Skip, eq, last_json, load_db, pair, process, same_transfers, standin, true, uprobe_events, whole  # noqa: E402
+from e2e import (  # noqa: E402
+    TTMON, Bench, Skip, allocations, eq, last_json, load_db, pair, process, same_transfers, standin, true, uprobe_events, whole,
+)
 
 E2E = {
     "t_copy": ("copies", "default_directions", "batch", "long_batch", "capture", "graph", "launches", "errors", "without_return_probes",
@@ -131,6 +134,100 @@ def test_without_tracefs(bench, legacy):
                "mount -t tracefs tracefs /sys/kernel/tracing\n")
     finally:
         subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=True)
+
+
+class Driver:
+    """The stand-in for tt-kmd: loaded and unloaded."""
+
+    def __init__(self):
+        self.folder = os.environ.get("KMD", "-run.py did not build it")
+        if self.folder.startswith("-"):
+            raise Skip("no stand-in for tt-kmd: " + self.folder[1:])
+        self.pin = os.path.join(self.folder, "pin")
+        self.busybox = os.path.join(self.folder, "..", "..", "tools", "bin", "busybox")
+
+    def load(self):
+        subprocess.run([self.busybox, "insmod", os.path.join(self.folder, "tenstorrent.ko")], check=True)
+
+    def unload(self):
+        subprocess.run([self.busybox, "rmmod", "tenstorrent"], check=True)
+
+    def __enter__(self):
+        self.load()
+        return self
+
+    def __exit__(self, *_):
+        if os.path.exists("/sys/module/tenstorrent"):
+            self.unload()
+
+
+def kmd_programs(sock):
+    done = subprocess.run([TTMON, "probes", "--json", "--socket", sock], capture_output=True, text=True, check=True)
+    return {p["name"]: p for p in json.loads(done.stdout)["programs"] if p["name"].startswith("kmd_") and p["wanted"]}
+
+
+def wait_kmd(sock, reason, seconds=6.5):
+    """Until the programs on tt-kmd are attached (""), or are not for this reason."""
+    end = time.monotonic() + seconds
+    while True:
+        got = kmd_programs(sock)
+        if got and all((p["attached"], p["reason"]) == (not reason, reason) for p in got.values()):
+            return got
+        true(f"after {seconds} s: {got}", time.monotonic() < end)
+        time.sleep(0.2)
+
+
+def same_pins(db, book):
+    """What the database has of the program is its book."""
+    proc = process(db, book["pid"])
+    records = {method: allocations(db, book["pid"], method) for method in ("registered", "tt_dma")}
+    for method, found in records.items():
+        eq(method, len(found), book[method])
+    eq("bytes of DMA buffers", sum(a["size"] for a in records["tt_dma"]), book["dma_bytes"])
+    eq("pages at the peak", proc["pinned_peak_pages"], book["peak"])
+    eq("pages after its end", proc["pinned_pages"], 0)
+    failed = {}
+    for error in proc["errors"]:
+        failed[error["fn"]] = failed.get(error["fn"], 0) + error["count"]
+    eq("errors", failed, book["errors"])
+    eq("unknown frees", proc["unknown_frees"], 0)
+    whole(db)
+
+
+def test_kmd_kprobes(bench, _):
+    """Host memory that tt-kmd holds for a program, by kprobes on the driver."""
+    with Driver() as kmd:
+        out, db, _ = bench.trace([kmd.pin, "--closes"])
+        book = last_json(out)
+        same_pins(db, book)
+        ends = [a["end"] for a in allocations(db, book["pid"], "tt_dma")]
+        eq("ends of DMA buffers", sorted(ends), ["exit", "exit", "free"])
+
+
+def test_kmd_ioctl(bench, _):
+    """The same by the tracepoints of the ioctl system call; ends of open files are not seen."""
+    with Driver() as kmd:
+        out, db, _ = bench.trace([kmd.pin], "--tt-ioctl")
+        same_pins(db, last_json(out))
+
+
+def test_kmd_comes_and_goes(bench, _):
+    """The driver is loaded while the daemon runs, unloaded under its probes and loaded again."""
+    kmd = Driver()
+    sock, db = bench.path("sock"), bench.path("db.json")
+    daemon = bench.daemon("--dump-db", db, "--socket", sock)
+    wait_kmd(sock, "tt-kmd is not loaded")
+    books = []
+    for seconds in (0, 5.5):
+        with kmd:
+            # The second time it has gone and come between two looks, which are 5 s apart: until then the old probes are shown.
+            time.sleep(seconds)
+            wait_kmd(sock, "")
+            books.append(last_json(subprocess.run([kmd.pin, "--closes"], capture_output=True, text=True, check=True).stdout))
+    wait_kmd(sock, "tt-kmd is not loaded")
+    daemon.stop()
+    for book in books:
+        same_pins(load_db(db), book)
 
 
 def end_to_end(bench, module, name):

@@ -35,6 +35,14 @@ def fetch(series):
     return done.stdout.split()[1], None
 
 
+def build_kmd(kernel):
+    """The folder with the stand-in for tt-kmd, or "-" and why: the guest says it where it skips."""
+    done = subprocess.run([os.path.join(HERE, "kmd", "build.sh"), kernel], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return "-" + (done.stderr.strip().splitlines() or ["build.sh failed"])[-1].replace("'", "")
+    return done.stdout.split()[-1]
+
+
 def boot_once(kernel, command):
     """Run a command in a guest: an iterator over its lines; the last item is the exit status."""
     args = [os.path.join(HERE, "qvm.sh"), "-k", kernel, "-t", str(LIMIT), f"uname -r; {command}"]
@@ -66,7 +74,7 @@ def test(series):
         say(f"SKIP vm/{series}: {why}")
         return
     out = os.environ.get("O", ".output")
-    command = f"cd '{TOP}' && O='{out}' exec python3 tests/vm/guest.py {UPROBES[series]}"
+    command = f"cd '{TOP}' && O='{out}' KMD='{build_kmd(kernel)}' exec python3 tests/vm/guest.py {UPROBES[series]}"
     other, done = [], False
     for line in boot(kernel, command):
         if isinstance(line, int):
