@@ -40,6 +40,32 @@ static void tell_fact(void *ctx, const void *rec, size_t size)
 	t->fact(t->ctx, rec, size);
 }
 
+/* ---- the time stamp counter ---- */
+
+/* Some versions of tt-metal tell host times as its ticks. On other machines there is nothing to tell. */
+static void tell_tsc(struct ttmon_ttrun *t)
+{
+#ifdef __x86_64__
+	struct ttmon_ev_tsc best = { .h = { .kind = TTMON_EV_TSC, .cpu = TTMON_CPU_DAEMON } };
+	uint64_t width = UINT64_MAX;
+
+	/* The one of a few readings that was interrupted the least. */
+	for (int i = 0; i < 8; i++) {
+		uint64_t from = ttmon_mono_ns(), tsc = __rdtsc(), to = ttmon_mono_ns();
+
+		if (to - from >= width)
+			continue;
+		width = to - from;
+		best.from_ns = from;
+		best.tsc = tsc;
+		best.h.ts_ns = to;
+	}
+	t->fact(t->ctx, &best, sizeof(best));
+#else
+	(void)t;
+#endif
+}
+
 int ttmon_ttrun_new(struct ttmon_run *c, struct ttmon_ttrun **ret)
 {
 	struct ttmon_ttrun *t = calloc(1, sizeof(*t));
@@ -64,6 +90,8 @@ int ttmon_ttrun_new(struct ttmon_run *c, struct ttmon_ttrun **ret)
 		return err;
 	}
 	ttmon_ttident_refresh(t->ident);
+	/* One is of no use, but with the one at the end it makes two, however short the run. */
+	tell_tsc(t);
 	*ret = t;
 	return 0;
 }
@@ -104,32 +132,6 @@ void ttmon_ttrun_request(struct ttmon_ttrun *t, const struct ttmon_request *req)
 	default:
 		break;
 	}
-}
-
-/* ---- the time stamp counter ---- */
-
-/* Some versions of tt-metal tell host times as its ticks. On other machines there is nothing to tell. */
-static void tell_tsc(struct ttmon_ttrun *t)
-{
-#ifdef __x86_64__
-	struct ttmon_ev_tsc best = { .h = { .kind = TTMON_EV_TSC, .cpu = TTMON_CPU_DAEMON } };
-	uint64_t width = UINT64_MAX;
-
-	/* The one of a few readings that was interrupted the least. */
-	for (int i = 0; i < 8; i++) {
-		uint64_t from = ttmon_mono_ns(), tsc = __rdtsc(), to = ttmon_mono_ns();
-
-		if (to - from >= width)
-			continue;
-		width = to - from;
-		best.from_ns = from;
-		best.tsc = tsc;
-		best.h.ts_ns = to;
-	}
-	t->fact(t->ctx, &best, sizeof(best));
-#else
-	(void)t;
-#endif
 }
 
 /* ---- publishing ---- */
