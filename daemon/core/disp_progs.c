@@ -8,6 +8,7 @@
  */
 #include "core/disp_progs.h"
 
+#include "core/disp_int.h"
 #include "core/hmap.h"
 
 #define TEXT_MAX   512 /* with its NUL */
@@ -79,22 +80,6 @@ void ttmon_disp_progs_free(struct ttmon_disp_progs *p)
 	free(p);
 }
 
-/* Room for one more of size bytes. */
-static int grow(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t want = *cap ? *cap * 2 : 64;
-	void *more;
-
-	if (n < *cap)
-		return 0;
-	more = realloc(*v, want * size);
-	if (!more)
-		return -ENOMEM;
-	*v = more;
-	*cap = want;
-	return 0;
-}
-
 /* ---- texts ---- */
 
 static uint64_t hash_of(const char *text)
@@ -121,7 +106,7 @@ static int intern(struct ttmon_disp_progs *p, const char *text, uint32_t *ret)
 	}
 	if (p->nr_texts == MAX_TEXTS)
 		return -ENOSPC;
-	err = grow((void **)&p->texts, p->nr_texts, &p->cap_texts, sizeof(*p->texts));
+	err = ttmon_disp_grow((void **)&p->texts, p->nr_texts, &p->cap_texts, sizeof(*p->texts));
 	if (err)
 		return err;
 	copy = malloc(strlen(text) + 1);
@@ -152,7 +137,7 @@ static int named_get(struct ttmon_disp_progs *p, uint64_t key, struct named **re
 	if (idx == TTMON_HMAP_NONE) {
 		if (p->nr_named == MAX_NAMES)
 			return -ENOSPC;
-		err = grow((void **)&p->named, p->nr_named, &p->cap_named, sizeof(*p->named));
+		err = ttmon_disp_grow((void **)&p->named, p->nr_named, &p->cap_named, sizeof(*p->named));
 		if (!err)
 			err = ttmon_hmap_put(&p->by_name, key, p->nr_named);
 		if (err)
@@ -216,11 +201,11 @@ static int entry_new(struct ttmon_disp_progs *p, const struct extra *x, const st
 		     uint32_t program, size_t *ret)
 {
 	size_t cap = p->cap;
-	int err = grow((void **)&p->v, p->n, &cap, sizeof(*p->v));
+	int err = ttmon_disp_grow((void **)&p->v, p->n, &cap, sizeof(*p->v));
 
 	cap = p->cap;
 	if (!err)
-		err = grow((void **)&p->x, p->n, &cap, sizeof(*p->x));
+		err = ttmon_disp_grow((void **)&p->x, p->n, &cap, sizeof(*p->x));
 	if (err)
 		return err;
 	p->cap = cap;

@@ -16,24 +16,6 @@
 #include "io/jsonw.h"
 #include "io/outfile.h"
 
-static void key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_num(w, value);
-}
-
-static void key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_time(w, ns);
-}
-
-static void key_bool(struct ttmon_jsonw *w, const char *key, bool value)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_bool(w, value);
-}
-
 static void write_head(struct ttmon_jsonw *w, const struct ttmon_ev_clock *c, const struct ttmon_db_meta *meta)
 {
 	static const char *const modes[] = { "system", "pids", "command" };
@@ -48,27 +30,27 @@ static void write_head(struct ttmon_jsonw *w, const struct ttmon_ev_clock *c, co
 	ttmon_jsonw_text(w, c->hostname, sizeof(c->hostname));
 	ttmon_jsonw_key(w, "release");
 	ttmon_jsonw_text(w, c->release, sizeof(c->release));
-	key_num(w, "nr_cpus", c->nr_cpus);
-	key_num(w, "page_size", c->page_size);
+	ttmon_jsonw_key_num(w, "nr_cpus", c->nr_cpus);
+	ttmon_jsonw_key_num(w, "page_size", c->page_size);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_line(w);
 	ttmon_jsonw_key(w, "clock");
 	ttmon_jsonw_open(w, '{');
-	key_time(w, "mono_ns", c->mono_ns);
-	key_time(w, "real_ns", c->real_ns);
-	key_time(w, "boot_ns", c->boot_ns);
+	ttmon_jsonw_key_time(w, "mono_ns", c->mono_ns);
+	ttmon_jsonw_key_time(w, "real_ns", c->real_ns);
+	ttmon_jsonw_key_time(w, "boot_ns", c->boot_ns);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_line(w);
 	ttmon_jsonw_key(w, "capture");
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key(w, "mode");
 	ttmon_jsonw_name(w, mode);
-	key_time(w, "start_ns", meta->start_ns);
-	key_time(w, "end_ns", meta->end_ns);
-	key_bool(w, "mmap", c->options & TTMON_OPT_MMAP);
-	key_bool(w, "copy_results", c->options & TTMON_OPT_COPY_RESULTS);
-	key_bool(w, "return_probes", !(c->options & TTMON_OPT_NO_RETURNS));
-	key_bool(w, "trace_only", meta->trace_only);
+	ttmon_jsonw_key_time(w, "start_ns", meta->start_ns);
+	ttmon_jsonw_key_time(w, "end_ns", meta->end_ns);
+	ttmon_jsonw_key_bool(w, "mmap", c->options & TTMON_OPT_MMAP);
+	ttmon_jsonw_key_bool(w, "copy_results", c->options & TTMON_OPT_COPY_RESULTS);
+	ttmon_jsonw_key_bool(w, "return_probes", !(c->options & TTMON_OPT_NO_RETURNS));
+	ttmon_jsonw_key_bool(w, "trace_only", meta->trace_only);
 	ttmon_jsonw_close(w, '}');
 }
 
@@ -120,7 +102,7 @@ static void write_reasons(struct ttmon_jsonw *w, const struct state *s, const st
 
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
 		complete &= !reasons[i].is;
-	key_bool(w, "complete", complete);
+	ttmon_jsonw_key_bool(w, "complete", complete);
 	ttmon_jsonw_key(w, "reasons");
 	ttmon_jsonw_open(w, '[');
 	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
@@ -138,8 +120,8 @@ static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	ttmon_jsonw_open(w, '[');
 	for (size_t i = 0; i < n; i++) {
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "object", b[i].object);
-		key_num(w, "pid", b[i].tgid);
+		ttmon_jsonw_key_num(w, "object", b[i].object);
+		ttmon_jsonw_key_num(w, "pid", b[i].tgid);
 		ttmon_jsonw_key(w, "window_us");
 		if (!b[i].mapped_ns)
 			ttmon_jsonw_null(w);
@@ -147,7 +129,7 @@ static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
 			ttmon_jsonw_num(w, ttmon_before(b[i].active_ns, b[i].mapped_ns)
 						   ? 0
 						   : (b[i].active_ns - b[i].mapped_ns) / NSEC_PER_US);
-		key_bool(w, "held", b[i].held);
+		ttmon_jsonw_key_bool(w, "held", b[i].held);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -167,21 +149,21 @@ static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history
 	ttmon_jsonw_key(w, "lost");
 	ttmon_jsonw_open(w, '{');
 	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
-		key_num(w, ttmon_loss_name(i), s->kernel.reason[i]);
+		ttmon_jsonw_key_num(w, ttmon_loss_name(i), s->kernel.reason[i]);
 	ttmon_jsonw_close(w, '}');
-	key_num(w, "decoded", s->decoded);
-	key_num(w, "malformed", s->malformed);
-	key_num(w, "late", s->acc.late);
-	key_num(w, "arena_full", s->acc.arena_full);
-	key_num(w, "malformed_facts", s->malformed_facts);
-	key_num(w, "unknown_frees", s->tot.unknown_frees);
-	key_num(w, "unmatched", s->tot.unmatched);
-	key_num(w, "superseded", s->tot.superseded);
-	key_num(w, "events_dropped", s->tot.events_dropped);
-	key_num(w, "evicted", s->tot.evicted);
-	key_num(w, "folded", s->tot.folded);
-	key_bool(w, "cut", meta->cut);
-	key_bool(w, "identity", s->identity);
+	ttmon_jsonw_key_num(w, "decoded", s->decoded);
+	ttmon_jsonw_key_num(w, "malformed", s->malformed);
+	ttmon_jsonw_key_num(w, "late", s->acc.late);
+	ttmon_jsonw_key_num(w, "arena_full", s->acc.arena_full);
+	ttmon_jsonw_key_num(w, "malformed_facts", s->malformed_facts);
+	ttmon_jsonw_key_num(w, "unknown_frees", s->tot.unknown_frees);
+	ttmon_jsonw_key_num(w, "unmatched", s->tot.unmatched);
+	ttmon_jsonw_key_num(w, "superseded", s->tot.superseded);
+	ttmon_jsonw_key_num(w, "events_dropped", s->tot.events_dropped);
+	ttmon_jsonw_key_num(w, "evicted", s->tot.evicted);
+	ttmon_jsonw_key_num(w, "folded", s->tot.folded);
+	ttmon_jsonw_key_bool(w, "cut", meta->cut);
+	ttmon_jsonw_key_bool(w, "identity", s->identity);
 	write_blinds(w, h);
 	ttmon_jsonw_close(w, '}');
 }
@@ -190,23 +172,23 @@ static void write_summary(struct ttmon_jsonw *w, const struct ttmon_history_tota
 {
 	ttmon_jsonw_key(w, "summary");
 	ttmon_jsonw_open(w, '{');
-	key_num(w, "pins", t->pins);
-	key_num(w, "pinned_pages", t->pinned_pages);
-	key_num(w, "pinned_peak_pages", t->pinned_peak_pages);
-	key_num(w, "pinned_bytes", t->pinned_bytes);
-	key_num(w, "pinned_peak_bytes", t->pinned_peak_bytes);
-	key_time(w, "peak_ns", t->peak_ns);
-	key_num(w, "allocs", t->allocs);
-	key_num(w, "frees", t->frees);
-	key_num(w, "live", t->live);
-	key_num(w, "failed", t->failed);
-	key_num(w, "captured", t->captured);
-	key_num(w, "unknown_frees", t->unknown_frees);
-	key_num(w, "unmatched", t->unmatched);
-	key_num(w, "events", t->events_kept);
-	key_num(w, "launches", t->kernels);
-	key_num(w, "graph_launches", t->graphs);
-	key_num(w, "graph_copies", t->graph_copies);
+	ttmon_jsonw_key_num(w, "pins", t->pins);
+	ttmon_jsonw_key_num(w, "pinned_pages", t->pinned_pages);
+	ttmon_jsonw_key_num(w, "pinned_peak_pages", t->pinned_peak_pages);
+	ttmon_jsonw_key_num(w, "pinned_bytes", t->pinned_bytes);
+	ttmon_jsonw_key_num(w, "pinned_peak_bytes", t->pinned_peak_bytes);
+	ttmon_jsonw_key_time(w, "peak_ns", t->peak_ns);
+	ttmon_jsonw_key_num(w, "allocs", t->allocs);
+	ttmon_jsonw_key_num(w, "frees", t->frees);
+	ttmon_jsonw_key_num(w, "live", t->live);
+	ttmon_jsonw_key_num(w, "failed", t->failed);
+	ttmon_jsonw_key_num(w, "captured", t->captured);
+	ttmon_jsonw_key_num(w, "unknown_frees", t->unknown_frees);
+	ttmon_jsonw_key_num(w, "unmatched", t->unmatched);
+	ttmon_jsonw_key_num(w, "events", t->events_kept);
+	ttmon_jsonw_key_num(w, "launches", t->kernels);
+	ttmon_jsonw_key_num(w, "graph_launches", t->graphs);
+	ttmon_jsonw_key_num(w, "graph_copies", t->graph_copies);
 	ttmon_db_rows_transfers(w, t->xfer);
 	ttmon_jsonw_close(w, '}');
 }
@@ -224,7 +206,7 @@ static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key(w, "schema");
 	ttmon_jsonw_name(w, TTMON_DB_SCHEMA);
-	key_num(w, "version", TTMON_DB_VERSION);
+	ttmon_jsonw_key_num(w, "version", TTMON_DB_VERSION);
 	ttmon_jsonw_key(w, "ttmond");
 	ttmon_jsonw_str(w, meta->version);
 	ttmon_jsonw_line(w);

@@ -25,30 +25,6 @@ static const char *const end_names[] = {
 #undef X
 };
 
-static void key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_num(w, value);
-}
-
-static void key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_time(w, ns);
-}
-
-static void key_str(struct ttmon_jsonw *w, const char *key, const char *text)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_str(w, text);
-}
-
-static void key_name(struct ttmon_jsonw *w, const char *key, const char *name)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_name(w, name);
-}
-
 static void key_pair(struct ttmon_jsonw *w, const char *key, uint64_t copies, uint64_t bytes)
 {
 	ttmon_jsonw_key(w, key);
@@ -108,9 +84,9 @@ void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h)
 			ttmon_jsonw_hex(hex + 2 * k, o->build_id[k], 2);
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "id", o->id);
-		key_str(w, "path", o->path);
-		key_name(w, "build_id", hex);
+		ttmon_jsonw_key_num(w, "id", o->id);
+		ttmon_jsonw_key_str(w, "path", o->path);
+		ttmon_jsonw_key_name(w, "build_id", hex);
 		ttmon_jsonw_key(w, "cuda");
 		ttmon_jsonw_bool(w, o->flags & TTMON_OBJ_CUDA);
 		ttmon_jsonw_close(w, '}');
@@ -139,11 +115,11 @@ static size_t process_errors(struct ttmon_jsonw *w, const struct ttmon_error_cou
 		if (errors[i].proc < proc)
 			continue;
 		ttmon_jsonw_open(w, '{');
-		key_name(w, "fn", ttmon_fn_name(errors[i].fn));
+		ttmon_jsonw_key_name(w, "fn", ttmon_fn_name(errors[i].fn));
 		ttmon_jsonw_key(w, "code");
 		ttmon_jsonw_int(w, errors[i].err);
-		key_name(w, "name", ttmon_error_name(errors[i].fn, errors[i].err));
-		key_num(w, "count", errors[i].count);
+		ttmon_jsonw_key_name(w, "name", ttmon_error_name(errors[i].fn, errors[i].err));
+		ttmon_jsonw_key_num(w, "count", errors[i].count);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -158,9 +134,9 @@ static void process_findings(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 		if (!p->findings[f])
 			continue;
 		ttmon_jsonw_open(w, '{');
-		key_name(w, "kind", ttmon_finding_name(f));
-		key_num(w, "count", p->findings[f]);
-		key_str(w, "help", ttmon_finding_help(f));
+		ttmon_jsonw_key_name(w, "kind", ttmon_finding_name(f));
+		ttmon_jsonw_key_num(w, "count", p->findings[f]);
+		ttmon_jsonw_key_str(w, "help", ttmon_finding_help(f));
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -168,23 +144,23 @@ static void process_findings(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 
 static void process_identity(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 {
-	key_num(w, "index", p->idx);
-	key_num(w, "pid", p->tgid);
-	key_time(w, "start_ns", p->start_ns);
-	key_num(w, "ppid", p->ppid);
+	ttmon_jsonw_key_num(w, "index", p->idx);
+	ttmon_jsonw_key_num(w, "pid", p->tgid);
+	ttmon_jsonw_key_time(w, "start_ns", p->start_ns);
+	ttmon_jsonw_key_num(w, "ppid", p->ppid);
 	ttmon_jsonw_key(w, "comm");
 	ttmon_jsonw_text(w, p->comm, sizeof(p->comm));
-	key_str(w, "exe", p->exe);
-	key_str(w, "cmdline", p->cmdline);
-	key_str(w, "cgroup", p->cgroup);
-	key_num(w, "execs", p->execs);
-	key_time(w, "first_ns", p->first_ns);
-	key_time(w, "last_ns", p->last_ns);
+	ttmon_jsonw_key_str(w, "exe", p->exe);
+	ttmon_jsonw_key_str(w, "cmdline", p->cmdline);
+	ttmon_jsonw_key_str(w, "cgroup", p->cgroup);
+	ttmon_jsonw_key_num(w, "execs", p->execs);
+	ttmon_jsonw_key_time(w, "first_ns", p->first_ns);
+	ttmon_jsonw_key_time(w, "last_ns", p->last_ns);
 	ttmon_jsonw_key(w, "exit");
 	if (p->exit_ns) {
 		ttmon_jsonw_open(w, '{');
-		key_time(w, "ns", p->exit_ns);
-		key_num(w, "status", p->exit_code);
+		ttmon_jsonw_key_time(w, "ns", p->exit_ns);
+		ttmon_jsonw_key_num(w, "status", p->exit_code);
 		ttmon_jsonw_close(w, '}');
 	} else {
 		ttmon_jsonw_null(w);
@@ -193,23 +169,23 @@ static void process_identity(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 
 static void process_figures(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 {
-	key_num(w, "pins", p->pins);
-	key_num(w, "pinned_pages", p->pinned_pages);
-	key_num(w, "pinned_peak_pages", p->pinned_peak_pages);
-	key_num(w, "pinned_bytes", p->pinned_bytes);
-	key_num(w, "pinned_peak_bytes", p->pinned_peak_bytes);
-	key_time(w, "peak_ns", p->peak_ns);
-	key_num(w, "live", p->live);
-	key_num(w, "allocs", p->allocs);
-	key_num(w, "frees", p->frees);
+	ttmon_jsonw_key_num(w, "pins", p->pins);
+	ttmon_jsonw_key_num(w, "pinned_pages", p->pinned_pages);
+	ttmon_jsonw_key_num(w, "pinned_peak_pages", p->pinned_peak_pages);
+	ttmon_jsonw_key_num(w, "pinned_bytes", p->pinned_bytes);
+	ttmon_jsonw_key_num(w, "pinned_peak_bytes", p->pinned_peak_bytes);
+	ttmon_jsonw_key_time(w, "peak_ns", p->peak_ns);
+	ttmon_jsonw_key_num(w, "live", p->live);
+	ttmon_jsonw_key_num(w, "allocs", p->allocs);
+	ttmon_jsonw_key_num(w, "frees", p->frees);
 	ttmon_db_rows_transfers(w, p->xfer);
-	key_num(w, "launches", p->kernels);
-	key_num(w, "graph_launches", p->graphs);
-	key_num(w, "graph_copies", p->graph_copies);
-	key_num(w, "captured", p->captured);
-	key_num(w, "failed", p->failed);
-	key_num(w, "unknown_frees", p->unknown_frees);
-	key_num(w, "unmatched", p->unmatched);
+	ttmon_jsonw_key_num(w, "launches", p->kernels);
+	ttmon_jsonw_key_num(w, "graph_launches", p->graphs);
+	ttmon_jsonw_key_num(w, "graph_copies", p->graph_copies);
+	ttmon_jsonw_key_num(w, "captured", p->captured);
+	ttmon_jsonw_key_num(w, "failed", p->failed);
+	ttmon_jsonw_key_num(w, "unknown_frees", p->unknown_frees);
+	ttmon_jsonw_key_num(w, "unmatched", p->unmatched);
 }
 
 int ttmon_db_rows_processes(struct ttmon_jsonw *w, const struct ttmon_history *h)
@@ -248,7 +224,7 @@ static void key_site_key(struct ttmon_jsonw *w, uint64_t key)
 
 	ttmon_jsonw_hex(text + 2, key, 16);
 	text[18] = '\0';
-	key_name(w, "key", text);
+	ttmon_jsonw_key_name(w, "key", text);
 }
 
 static void site_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_site *s)
@@ -279,7 +255,7 @@ void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "id", i);
+		ttmon_jsonw_key_num(w, "id", i);
 		key_site_key(w, s->key);
 		site_frames(w, h, s);
 		ttmon_jsonw_key(w, "methods");
@@ -288,17 +264,17 @@ void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 			if (s->method_mask & (1u << m))
 				ttmon_jsonw_name(w, ttmon_method_name(m));
 		ttmon_jsonw_close(w, ']');
-		key_num(w, "allocs", s->allocs);
-		key_num(w, "live", s->live);
-		key_num(w, "live_bytes", s->live_bytes);
-		key_num(w, "peak_bytes", s->peak_bytes);
-		key_num(w, "bytes", s->bytes);
-		key_num(w, "min_size", s->min_size);
-		key_num(w, "max_size", s->max_size);
+		ttmon_jsonw_key_num(w, "allocs", s->allocs);
+		ttmon_jsonw_key_num(w, "live", s->live);
+		ttmon_jsonw_key_num(w, "live_bytes", s->live_bytes);
+		ttmon_jsonw_key_num(w, "peak_bytes", s->peak_bytes);
+		ttmon_jsonw_key_num(w, "bytes", s->bytes);
+		ttmon_jsonw_key_num(w, "min_size", s->min_size);
+		ttmon_jsonw_key_num(w, "max_size", s->max_size);
 		mem_pairs(w, "h2d", s->h2d);
 		mem_pairs(w, "d2h", s->d2h);
-		key_num(w, "pin_ns", s->pin_ns);
-		key_num(w, "folded", s->folded);
+		ttmon_jsonw_key_num(w, "pin_ns", s->pin_ns);
+		ttmon_jsonw_key_num(w, "folded", s->folded);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -323,7 +299,7 @@ static void key_alloc_id(struct ttmon_jsonw *w, const char *key, const struct tt
 		n += ttmon_jsonw_decimal(id + n, ttmon_alloc_seq(a));
 	}
 	id[n] = '\0';
-	key_name(w, key, id);
+	ttmon_jsonw_key_name(w, key, id);
 }
 
 /* Buckets past the last one that holds something are left out. */
@@ -350,8 +326,8 @@ static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 
 		ttmon_jsonw_key(w, "heat");
 		ttmon_jsonw_open(w, '{');
-		key_time(w, "origin_ns", a->traffic->heat->origin_ns);
-		key_num(w, "width_ns", a->traffic->heat->width_ns);
+		ttmon_jsonw_key_time(w, "origin_ns", a->traffic->heat->origin_ns);
+		ttmon_jsonw_key_num(w, "width_ns", a->traffic->heat->width_ns);
 		key_counts(w, "copies", a->traffic->heat->copies, n);
 		ttmon_jsonw_key(w, "bytes");
 		ttmon_jsonw_open(w, '[');
@@ -363,7 +339,7 @@ static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 	if (a->traffic->page_heat) {
 		ttmon_jsonw_key(w, "page_heat");
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "group_bytes", a->traffic->page_heat->group_bytes);
+		ttmon_jsonw_key_num(w, "group_bytes", a->traffic->page_heat->group_bytes);
 		key_counts(w, "copies", a->traffic->page_heat->copies,
 			   used(a->traffic->page_heat->copies, TTMON_PAGE_GROUPS));
 		ttmon_jsonw_close(w, '}');
@@ -394,18 +370,18 @@ static void alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	key_alloc_id(w, "id", h, a);
-	key_num(w, "pid", ttmon_history_proc(h, a->proc)->tgid);
-	key_num(w, "process", a->proc);
-	key_num(w, "site", a->site);
-	key_num(w, "ordinal", a->ordinal);
-	key_num(w, "size", a->size);
+	ttmon_jsonw_key_num(w, "pid", ttmon_history_proc(h, a->proc)->tgid);
+	ttmon_jsonw_key_num(w, "process", a->proc);
+	ttmon_jsonw_key_num(w, "site", a->site);
+	ttmon_jsonw_key_num(w, "ordinal", a->ordinal);
+	ttmon_jsonw_key_num(w, "size", a->size);
 	ttmon_jsonw_key(w, "addr");
 	ttmon_jsonw_addr(w, a->addr);
-	key_num(w, "gen", a->gen);
-	key_name(w, "method", ttmon_method_name(a->method));
-	key_name(w, "fn", a->fn ? ttmon_fn_name(a->fn) : NULL);
+	ttmon_jsonw_key_num(w, "gen", a->gen);
+	ttmon_jsonw_key_name(w, "method", ttmon_method_name(a->method));
+	ttmon_jsonw_key_name(w, "fn", a->fn ? ttmon_fn_name(a->fn) : NULL);
 	if (a->name)
-		key_str(w, "name", a->name);
+		ttmon_jsonw_key_str(w, "name", a->name);
 	ttmon_jsonw_key(w, "device");
 	if (a->device < 0)
 		ttmon_jsonw_null(w);
@@ -424,18 +400,18 @@ void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
 		alloc_identity(w, h, a);
-		key_time(w, "alloc_ns", a->alloc_ns);
+		ttmon_jsonw_key_time(w, "alloc_ns", a->alloc_ns);
 		ttmon_jsonw_key(w, "free_ns");
 		if (a->end != TTMON_END_LIVE)
 			ttmon_jsonw_time(w, a->free_ns);
 		else
 			ttmon_jsonw_null(w);
-		key_name(w, "end", a->end < TTMON_END_MAX ? end_names[a->end] : NULL);
+		ttmon_jsonw_key_name(w, "end", a->end < TTMON_END_MAX ? end_names[a->end] : NULL);
 		key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
-		key_num(w, "pin_ns", a->pin_ns);
-		key_num(w, "unpin_ns", a->unpin_ns);
+		ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);
+		ttmon_jsonw_key_num(w, "unpin_ns", a->unpin_ns);
 		key_bits(w, "flags", a->bits, flag_names, ARRAY_SIZE(flag_names));
-		key_num(w, "api_flags", a->api_flags);
+		ttmon_jsonw_key_num(w, "api_flags", a->api_flags);
 		ttmon_jsonw_key(w, "transfers");
 		ttmon_jsonw_open(w, '{');
 		for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++)
@@ -444,7 +420,7 @@ void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history
 		ttmon_jsonw_close(w, '}');
 		alloc_heat(w, a);
 		if (a->traffic->events_dropped)
-			key_num(w, "events_dropped", a->traffic->events_dropped);
+			ttmon_jsonw_key_num(w, "events_dropped", a->traffic->events_dropped);
 		alloc_events(w, a);
 		ttmon_jsonw_close(w, '}');
 	}
@@ -467,20 +443,20 @@ int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h)
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "site", s->site);
-		key_num(w, "process", s->proc);
-		key_name(w, "method", ttmon_method_name(s->method));
-		key_name(w, "advice", ttmon_advice_name(s->advice));
+		ttmon_jsonw_key_num(w, "site", s->site);
+		ttmon_jsonw_key_num(w, "process", s->proc);
+		ttmon_jsonw_key_name(w, "method", ttmon_method_name(s->method));
+		ttmon_jsonw_key_name(w, "advice", ttmon_advice_name(s->advice));
 		ttmon_jsonw_key(w, "gain_ns");
 		ttmon_jsonw_int(w, s->gain_ns);
 		ttmon_jsonw_key(w, "confidence");
 		ttmon_jsonw_ratio(w, s->confidence);
-		key_num(w, "allocs", s->allocs);
-		key_num(w, "size", s->size);
-		key_num(w, "bytes", s->bytes);
-		key_num(w, "copies", s->copies);
-		key_num(w, "copied", s->copied);
-		key_num(w, "age_ns", s->age_ns);
+		ttmon_jsonw_key_num(w, "allocs", s->allocs);
+		ttmon_jsonw_key_num(w, "size", s->size);
+		ttmon_jsonw_key_num(w, "bytes", s->bytes);
+		ttmon_jsonw_key_num(w, "copies", s->copies);
+		ttmon_jsonw_key_num(w, "copied", s->copied);
+		ttmon_jsonw_key_num(w, "age_ns", s->age_ns);
 		if (a)
 			key_alloc_id(w, "allocation", h, a);
 		ttmon_jsonw_close(w, '}');

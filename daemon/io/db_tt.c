@@ -31,24 +31,6 @@ static const char *const slot_columns[] = { "slot", "pid", "device", "chip", "di
 /* Of runs, of dispatches and of slots: who reads a database has all of them in memory at once. A trace file (--trace-out) has no such limit. */
 #define MAX_ROWS 250000
 
-static void key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_num(w, value);
-}
-
-static void key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_time(w, ns);
-}
-
-static void key_addr(struct ttmon_jsonw *w, const char *key, uint64_t addr)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_addr(w, addr);
-}
-
 /* A figure that is not known. */
 static void key_num_or_null(struct ttmon_jsonw *w, const char *key, uint64_t value, uint64_t none)
 {
@@ -64,12 +46,6 @@ static const char *name_of(const char *const *names, size_t n, unsigned int i)
 	return i < n ? names[i] : NULL;
 }
 
-static void key_name(struct ttmon_jsonw *w, const char *key, const char *name)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_name(w, name);
-}
-
 static uint64_t hertz(double ghz)
 {
 	/* Written so that a NaN is 0. */
@@ -81,7 +57,7 @@ static void bytes_by_type(struct ttmon_jsonw *w, const char *key, const uint64_t
 	ttmon_jsonw_key(w, key);
 	ttmon_jsonw_open(w, '{');
 	for (unsigned int i = 0; i < TTMON_TT_TYPES; i++)
-		key_num(w, ttmon_tt_type_name(i), bytes[i]);
+		ttmon_jsonw_key_num(w, ttmon_tt_type_name(i), bytes[i]);
 	ttmon_jsonw_close(w, '}');
 }
 
@@ -94,8 +70,8 @@ static void write_chips(struct ttmon_jsonw *w, const struct ttmon_tt_view *v)
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "index", c->index);
-		key_name(w, "arch", name_of(arch_names, ARRAY_SIZE(arch_names), c->arch));
+		ttmon_jsonw_key_num(w, "index", c->index);
+		ttmon_jsonw_key_name(w, "arch", name_of(arch_names, ARRAY_SIZE(arch_names), c->arch));
 		ttmon_jsonw_key(w, "card");
 		ttmon_jsonw_text(w, c->card, sizeof(c->card));
 		ttmon_jsonw_key(w, "flags");
@@ -106,15 +82,15 @@ static void write_chips(struct ttmon_jsonw *w, const struct ttmon_tt_view *v)
 		ttmon_jsonw_close(w, ']');
 		key_num_or_null(w, "ordinal", c->ordinal, UINT32_MAX);
 		key_num_or_null(w, "bdf", c->bdf, UINT32_MAX);
-		key_addr(w, "board_id", c->board_id);
-		key_addr(w, "asic_id", c->asic_id);
-		key_addr(w, "unique_id", c->unique_id);
-		key_addr(w, "key_v1", c->key_v1);
-		key_num(w, "location", c->location);
-		key_num(w, "tray", c->tray);
-		key_num(w, "chip", c->chip);
-		key_num(w, "dram_bytes", c->dram_bytes);
-		key_num(w, "l1_bytes", c->l1_bytes);
+		ttmon_jsonw_key_addr(w, "board_id", c->board_id);
+		ttmon_jsonw_key_addr(w, "asic_id", c->asic_id);
+		ttmon_jsonw_key_addr(w, "unique_id", c->unique_id);
+		ttmon_jsonw_key_addr(w, "key_v1", c->key_v1);
+		ttmon_jsonw_key_num(w, "location", c->location);
+		ttmon_jsonw_key_num(w, "tray", c->tray);
+		ttmon_jsonw_key_num(w, "chip", c->chip);
+		ttmon_jsonw_key_num(w, "dram_bytes", c->dram_bytes);
+		ttmon_jsonw_key_num(w, "l1_bytes", c->l1_bytes);
 		bytes_by_type(w, "bytes", v->chips[i].bytes);
 		bytes_by_type(w, "peak", v->chips[i].peak);
 		ttmon_jsonw_close(w, '}');
@@ -134,12 +110,12 @@ static void write_devices(struct ttmon_jsonw *w, const struct ttmon_tt_view *v, 
 		ttmon_jsonw_open(w, '{');
 		key_num_or_null(w, "device", u->logical, TTMON_TT_NO_LOGICAL);
 		key_num_or_null(w, "chip", u->chip, 0);
-		key_name(w, "how", name_of(how_names, ARRAY_SIZE(how_names), u->how));
+		ttmon_jsonw_key_name(w, "how", name_of(how_names, ARRAY_SIZE(how_names), u->how));
 		bytes_by_type(w, "bytes", u->bytes);
 		bytes_by_type(w, "peak", u->peak);
-		key_num(w, "buffers", u->buffers);
-		key_num(w, "allocs", u->allocs);
-		key_num(w, "frees", u->frees);
+		ttmon_jsonw_key_num(w, "buffers", u->buffers);
+		ttmon_jsonw_key_num(w, "allocs", u->allocs);
+		ttmon_jsonw_key_num(w, "frees", u->frees);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -154,8 +130,8 @@ static void write_processes(struct ttmon_jsonw *w, const struct ttmon_tt_view *v
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "pid", p->tgid);
-		key_time(w, "start_ns", p->start_ns);
+		ttmon_jsonw_key_num(w, "pid", p->tgid);
+		ttmon_jsonw_key_time(w, "start_ns", p->start_ns);
 		ttmon_jsonw_key(w, "end_ns");
 		if (p->end_ns)
 			ttmon_jsonw_time(w, p->end_ns);
@@ -171,11 +147,11 @@ static void write_processes(struct ttmon_jsonw *w, const struct ttmon_tt_view *v
 		ttmon_jsonw_close(w, ']');
 		ttmon_jsonw_key(w, "layout");
 		ttmon_jsonw_str(w, p->layout);
-		key_num(w, "unknown_frees", p->unknown_frees);
-		key_num(w, "failed", p->failed);
-		key_num(w, "hooked", p->hooked);
-		key_num(w, "refused", p->refused);
-		key_num(w, "pending_bytes", p->pending_bytes);
+		ttmon_jsonw_key_num(w, "unknown_frees", p->unknown_frees);
+		ttmon_jsonw_key_num(w, "failed", p->failed);
+		ttmon_jsonw_key_num(w, "hooked", p->hooked);
+		ttmon_jsonw_key_num(w, "refused", p->refused);
+		ttmon_jsonw_key_num(w, "pending_bytes", p->pending_bytes);
 		write_devices(w, v, i);
 		ttmon_jsonw_close(w, '}');
 	}
@@ -191,18 +167,18 @@ static void write_sums(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "pid", s->tgid);
-		key_time(w, "start_ns", s->start_ns);
-		key_addr(w, "device", s->device);
-		key_name(w, "device_kind", name_of(dev_kinds, ARRAY_SIZE(dev_kinds), s->dev_kind));
+		ttmon_jsonw_key_num(w, "pid", s->tgid);
+		ttmon_jsonw_key_time(w, "start_ns", s->start_ns);
+		ttmon_jsonw_key_addr(w, "device", s->device);
+		ttmon_jsonw_key_name(w, "device_kind", name_of(dev_kinds, ARRAY_SIZE(dev_kinds), s->dev_kind));
 		key_num_or_null(w, "chip", s->chip, 0);
 		ttmon_jsonw_key(w, "count");
 		ttmon_jsonw_open(w, '{');
 		for (unsigned int k = 0; k < TTMON_TT_DISPATCH_MAX; k++)
-			key_num(w, dispatch_names[k], s->count[k]);
+			ttmon_jsonw_key_num(w, dispatch_names[k], s->count[k]);
 		ttmon_jsonw_close(w, '}');
-		key_time(w, "first_ns", s->first_ns);
-		key_time(w, "last_ns", s->last_ns);
+		ttmon_jsonw_key_time(w, "first_ns", s->first_ns);
+		ttmon_jsonw_key_time(w, "last_ns", s->last_ns);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -217,16 +193,16 @@ static void write_programs(struct ttmon_jsonw *w, const struct ttmon_tt_tables *
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "pid", p->tgid);
+		ttmon_jsonw_key_num(w, "pid", p->tgid);
 		key_num_or_null(w, "device", p->logical, TTMON_TT_NO_LOGICAL);
 		key_num_or_null(w, "chip", p->chip, 0);
-		key_num(w, "program", p->program);
-		key_num(w, "runs", p->runs);
-		key_num(w, "busy_ns", p->busy_ns);
-		key_num(w, "min_ns", p->min_ns);
-		key_num(w, "max_ns", p->max_ns);
-		key_time(w, "first_ns", p->first_ns);
-		key_time(w, "last_ns", p->last_ns);
+		ttmon_jsonw_key_num(w, "program", p->program);
+		ttmon_jsonw_key_num(w, "runs", p->runs);
+		ttmon_jsonw_key_num(w, "busy_ns", p->busy_ns);
+		ttmon_jsonw_key_num(w, "min_ns", p->min_ns);
+		ttmon_jsonw_key_num(w, "max_ns", p->max_ns);
+		ttmon_jsonw_key_time(w, "first_ns", p->first_ns);
+		ttmon_jsonw_key_time(w, "last_ns", p->last_ns);
 		ttmon_jsonw_key(w, "kernels");
 		ttmon_jsonw_str(w, p->kernels);
 		ttmon_jsonw_close(w, '}');
@@ -243,22 +219,22 @@ static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		key_num(w, "pid", c->tgid);
+		ttmon_jsonw_key_num(w, "pid", c->tgid);
 		key_num_or_null(w, "device", c->logical, TTMON_TT_NO_LOGICAL);
 		key_num_or_null(w, "chip", c->chip, 0);
-		key_name(w, "clock", ttmon_clock_name(c->clock));
-		key_num(w, "pairs", c->pairs);
-		key_num(w, "outliers", c->outliers);
-		key_num(w, "resets", c->resets);
-		key_num(w, "hz", hertz(c->ghz));
-		key_num(w, "residual_ns",
-			c->residual_ns > 0 && c->residual_ns < 1e18 ? (uint64_t)(c->residual_ns + 0.5) : 0);
-		key_time(w, "span_from_ns", c->span_from_ns);
-		key_time(w, "span_to_ns", c->span_to_ns);
-		key_num(w, "records", c->records);
-		key_num(w, "refused", c->refused);
-		key_num(w, "dropped", c->dropped);
-		key_num(w, "busy_ns", c->busy_ns);
+		ttmon_jsonw_key_name(w, "clock", ttmon_clock_name(c->clock));
+		ttmon_jsonw_key_num(w, "pairs", c->pairs);
+		ttmon_jsonw_key_num(w, "outliers", c->outliers);
+		ttmon_jsonw_key_num(w, "resets", c->resets);
+		ttmon_jsonw_key_num(w, "hz", hertz(c->ghz));
+		ttmon_jsonw_key_num(w, "residual_ns",
+				    c->residual_ns > 0 && c->residual_ns < 1e18 ? (uint64_t)(c->residual_ns + 0.5) : 0);
+		ttmon_jsonw_key_time(w, "span_from_ns", c->span_from_ns);
+		ttmon_jsonw_key_time(w, "span_to_ns", c->span_to_ns);
+		ttmon_jsonw_key_num(w, "records", c->records);
+		ttmon_jsonw_key_num(w, "refused", c->refused);
+		ttmon_jsonw_key_num(w, "dropped", c->dropped);
+		ttmon_jsonw_key_num(w, "busy_ns", c->busy_ns);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -349,7 +325,7 @@ static void write_timeline(struct ttmon_jsonw *w, const struct ttmon_timeline *t
 		write_dispatched(w, ttmon_timeline_get_dispatched(tl, i));
 	close_rows(w);
 	ttmon_jsonw_line(w);
-	key_num(w, "dropped", dropped);
+	ttmon_jsonw_key_num(w, "dropped", dropped);
 }
 
 static void write_slot(struct ttmon_jsonw *w, const struct ttmon_tt_slot_row *s)
@@ -376,7 +352,7 @@ static void write_slots(struct ttmon_jsonw *w, const struct ttmon_timeline *tl)
 	for (size_t i = 0; i < rows; i++)
 		write_slot(w, ttmon_timeline_get_slot(tl, i));
 	ttmon_jsonw_close(w, ']');
-	key_num(w, "dropped", (tl ? ttmon_timeline_slots_dropped(tl) : 0) + n - rows);
+	ttmon_jsonw_key_num(w, "dropped", (tl ? ttmon_timeline_slots_dropped(tl) : 0) + n - rows);
 	ttmon_jsonw_close(w, '}');
 }
 

@@ -424,3 +424,39 @@ void ttmon_jsonw_end(struct ttmon_jsonw *w)
 	w->comma = false;
 	ttmon_jsonw_line(w);
 }
+
+void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_num(w, value);
+}
+
+void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_time(w, ns);
+}
+
+void ttmon_jsonw_key_addr(struct ttmon_jsonw *w, const char *key, uint64_t addr)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_addr(w, addr);
+}
+
+void ttmon_jsonw_key_str(struct ttmon_jsonw *w, const char *key, const char *text)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_str(w, text);
+}
+
+void ttmon_jsonw_key_name(struct ttmon_jsonw *w, const char *key, const char *name)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_name(w, name);
+}
+
+void ttmon_jsonw_key_bool(struct ttmon_jsonw *w, const char *key, bool value)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_bool(w, value);
+}

@@ -60,6 +60,13 @@ void ttmon_jsonw_str(struct ttmon_jsonw *w, const char *text);
 void ttmon_jsonw_symbol(struct ttmon_jsonw *w, const char *name, uint64_t delta);
 /* A name out of one of our own tables: must need no escape; NULL is null. For the hot part. */
 void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name);
+/* A member: the name, then the value, as above. */
+void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value);
+void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns);
+void ttmon_jsonw_key_addr(struct ttmon_jsonw *w, const char *key, uint64_t addr);
+void ttmon_jsonw_key_str(struct ttmon_jsonw *w, const char *key, const char *text);
+void ttmon_jsonw_key_name(struct ttmon_jsonw *w, const char *key, const char *name);
+void ttmon_jsonw_key_bool(struct ttmon_jsonw *w, const char *key, bool value);
 /* A line break between two values, so that a line of the file is one row of the table. */
 void ttmon_jsonw_line(struct ttmon_jsonw *w);
 /* The line break at the end of the document. */
