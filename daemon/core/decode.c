@@ -241,8 +241,90 @@ static enum ttmon_decode_err check_tt(const struct ttmon_event *ev)
 	}
 }
 
+static bool bad_who(const struct ttmon_cpu_who *who)
+{
+	return who->cls >= TTMON_CPU_CLASS_MAX || who->flags & ~TTMON_WHO_FLAGS || who->rmid >= TTMON_RMID_LIMIT;
+}
+
+/* The rows lie behind the record's fixed part. */
+static enum ttmon_decode_err check_table(const struct ttmon_event *ev, size_t size, const struct ttmon_cpu_table *t)
+{
+	const uint8_t *row = (const uint8_t *)ev + min_sizes[ev->kind];
+
+	if (t->nr_rows > TTMON_CPU_ROWS || (t->row_size != TTMON_CPU_ROW_SHORT && t->row_size != TTMON_CPU_ROW_FULL) ||
+	    t->switched > 1 || bad_who(&t->who) || t->last_ns - t->begin_ns > NSEC_PER_MS)
+		return TTMON_DECODE_VALUE;
+	if ((size_t)t->nr_rows * t->row_size > size - min_sizes[ev->kind])
+		return TTMON_DECODE_LENGTH;
+	for (unsigned int i = 0; i < t->nr_rows; i++, row += t->row_size) {
+		const struct ttmon_cpu_row *r = (const void *)row;
+
+		if (bad_who(&r->who) || r->ns > NSEC_PER_MS)
+			return TTMON_DECODE_VALUE;
+	}
+	return TTMON_DECODE_OK;
+}
+
+static enum ttmon_decode_err check_rmid(const struct ttmon_ev_rmid *e)
+{
+	return value_if(e->op >= TTMON_RMID_OP_MAX || e->rmid >= TTMON_RMID_LIMIT ||
+			!e->rmid != (e->op == TTMON_RMID_NONE) || !is_terminated(e->comm, sizeof(e->comm)));
+}
+
+static enum ttmon_decode_err check_rdt(const struct ttmon_ev_rdt *e)
+{
+	bool bad = e->rmid >= TTMON_RMID_LIMIT;
+
+	for (unsigned int i = 0; i < TTMON_RDT_VALUES; i++)
+		bad |= e->state[i] >= TTMON_RDT_STATE_MAX;
+	return value_if(bad);
+}
+
+/* Who used the CPUs. */
+static enum ttmon_decode_err check_cpu(const struct ttmon_event *ev, size_t size, uint32_t nr_cpus)
+{
+	switch (ev->kind) {
+	case TTMON_EV_CPU_SLOT: {
+		const struct ttmon_ev_cpu_slot *e = (const void *)ev;
+
+		if ((int64_t)(e->t.to_ns - e->t.last_ns) < 0)
+			return TTMON_DECODE_VALUE;
+		return check_table(ev, size, &e->t);
+	}
+	case TTMON_EV_CPU_OPEN: {
+		const struct ttmon_ev_cpu_open *e = (const void *)ev;
+
+		if (e->of_cpu >= nr_cpus)
+			return TTMON_DECODE_CPU;
+		if (e->state >= TTMON_CPU_OPEN_STATE_MAX)
+			return TTMON_DECODE_VALUE;
+		return e->state == TTMON_CPU_OPEN_KNOWN ? check_table(ev, size, &e->t) : TTMON_DECODE_OK;
+	}
+	case TTMON_EV_TASK: {
+		const struct ttmon_ev_task *e = (const void *)ev;
+
+		return value_if(e->reason >= TTMON_TASK_REASON_MAX || e->cls >= TTMON_CPU_CLASS_MAX ||
+				!is_terminated(e->comm, sizeof(e->comm)));
+	}
+	case TTMON_EV_RMID:
+	case TTMON_EV_RMID_SET:
+		return check_rmid((const struct ttmon_ev_rmid *)ev);
+	case TTMON_EV_RDT:
+	case TTMON_EV_RDT_READ:
+		return check_rdt((const struct ttmon_ev_rdt *)ev);
+	case TTMON_EV_RMID_INFO: {
+		const struct ttmon_ev_rmid_info *e = (const void *)ev;
+
+		return value_if(e->backend >= TTMON_RMID_BACKEND_MAX || e->max_rmid >= TTMON_RMID_LIMIT || !e->scale ||
+				e->width < 24 || e->width > 64);
+	}
+	default:
+		return TTMON_DECODE_OK;
+	}
+}
+
 /* The record is at least as long as its struct. */
-static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t size)
+static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t size, uint32_t nr_cpus)
 {
 	switch (ev->kind) {
 	case TTMON_EV_PROC:
@@ -298,6 +380,8 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 				  e->nframes > TTMON_MAX_FRAMES || !ttmon_fn_name(e->fn));
 	}
 	default: /* nothing in them is an index or a length */
+		if (ev->kind >= TTMON_EV_CPU_SLOT)
+			return check_cpu(ev, size, nr_cpus);
 		return ev->kind >= TTMON_EV_TT_BUFFER ? check_tt(ev) : TTMON_DECODE_OK;
 	}
 }
@@ -366,6 +450,8 @@ static enum ttmon_decode_err check_fact(const struct ttmon_event *ev, size_t siz
 		return value_if(e->stat_kind >= TTMON_EV_FACT);
 	}
 	default:
+		if (ev->kind >= TTMON_EV_CPU_OPEN)
+			return check_cpu(ev, size, nr_cpus);
 		return ev->kind >= TTMON_EV_TT_CHIP ? check_tt_fact(ev, size, nr_cpus) : TTMON_DECODE_OK;
 	}
 }
@@ -382,7 +468,7 @@ enum ttmon_decode_err ttmon_decode(const void *rec, size_t size, uint32_t nr_cpu
 		return TTMON_DECODE_SHORT;
 	if (ev->kind >= TTMON_EV_FACT)
 		return ev->cpu == TTMON_CPU_DAEMON ? check_fact(ev, size, nr_cpus) : TTMON_DECODE_CPU;
-	return ev->cpu < nr_cpus ? check_event(ev, size) : TTMON_DECODE_CPU;
+	return ev->cpu < nr_cpus ? check_event(ev, size, nr_cpus) : TTMON_DECODE_CPU;
 }
 
 size_t ttmon_event_min_size(unsigned int kind)

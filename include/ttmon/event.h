@@ -49,6 +49,10 @@
 	X(19, TT_PROGRAM, ttmon_ev_tt_program, "record of the real-time profiler: a program's start and end")        \
 	X(20, TT_KERNEL, ttmon_ev_tt_kernel, "kernel source of a program")                                           \
 	X(21, TT_PIN, ttmon_ev_tt_pin, "tt-kmd pinned or let go host memory, or made a DMA buffer")                  \
+	X(22, CPU_SLOT, ttmon_ev_cpu_slot, "who used a CPU in one slot, and in the time up to the next switch")      \
+	X(23, TASK, ttmon_ev_task, "a process as the scheduler knows it: fork, exec, exit")                          \
+	X(24, RMID, ttmon_ev_rmid, "an RMID was given to a process, or taken back")                                  \
+	X(25, RDT, ttmon_ev_rdt, "RDT readings of an RMID")                                                          \
 	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")                          \
 	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                           \
 	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                            \
@@ -64,7 +68,11 @@
 	X(76, TT_PROC, ttmon_ev_tt_proc, "which chip a process means by a logical device id")                        \
 	X(77, TT_SUMS, ttmon_ev_tt_sums, "TT_DISPATCH as read by the daemon, for what no later record told")         \
 	X(78, TSC, ttmon_ev_tsc, "the time stamp counter at a time")                                                 \
-	X(79, TT_MESH, ttmon_ev_tt_mesh, "the local devices of a MeshDevice, as found in the process's memory")
+	X(79, TT_MESH, ttmon_ev_tt_mesh, "the local devices of a MeshDevice, as found in the process's memory")      \
+	X(80, CPU_OPEN, ttmon_ev_cpu_open, "what a CPU is in the middle of")                                         \
+	X(81, RMID_SET, ttmon_ev_rmid, "RMID as told by resctrl")                                                    \
+	X(82, RDT_READ, ttmon_ev_rdt, "RDT as read from resctrl")                                                    \
+	X(83, RMID_INFO, ttmon_ev_rmid_info, "where RMIDs come from, and the units of their readings")
 
 enum ttmon_event_kind {
 	TTMON_EV_NONE = 0,
@@ -72,7 +80,7 @@ enum ttmon_event_kind {
 	TTMON_EVENT_TABLE(X)
 #undef X
 		TTMON_EV_FACT = 64,
-	TTMON_EV_MAX = 80, /* one past the last kind */
+	TTMON_EV_MAX = 84, /* one past the last kind */
 };
 
 struct ttmon_event {
@@ -628,6 +636,8 @@ struct ttmon_ev_blind {
 	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
 	__u64 active_ns; /* when the probes were active */
 };
+
+#include <ttmon/ev_cpu.h>
 
 /* Losses and refusals, counted per CPU in the kernel. Append-only. */
 #define TTMON_LOSS_TABLE(X)                                                                            \

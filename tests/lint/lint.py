@@ -24,7 +24,7 @@ LAYERS = {
     "include/": ["ttmon/"],
     "daemon/util/": ["ttmon/", "util/"],
     "daemon/core/": ["ttmon/", "util/util.h", "core/"],
-    "daemon/io/": ["ttmon/", "util/", "core/", "io/", "version.h"],
+    "daemon/io/": ["ttmon/", "util/", "core/", "io/", "lib/slots.h", "version.h"],
     "daemon/": ["ttmon/", "util/", "core/", "io/", "version.h", "main/", "opts.h", "loop.h"],
     "lib/": ["ttmon/", "util/", "core/", "lib/"],
     "tools/": ["ttmon/", "util/", "core/", "lib/", "tools/", "version.h", "io/db.h", "io/ttsys.h", "io/jsonw.h",

@@ -12,6 +12,8 @@
 #include <ttmon/event.h>
 #include <ttmon/fns.h>
 #include <ttmon/tt_fns.h>
+#include <ttmon/shm.h>
+#include <ttmon/slot.h>
 #include <ttmon/tt_shm.h>
 
 _Static_assert(sizeof(struct ttmon_event) == 24, "the header of every record");
@@ -33,3 +35,10 @@ _Static_assert(offsetof(struct ttmon_ev_object, path) == sizeof(struct ttmon_ev_
 _Static_assert(offsetof(struct ttmon_ev_map, name) == sizeof(struct ttmon_ev_map), "name");
 _Static_assert(offsetof(struct ttmon_ev_symbol, name) == sizeof(struct ttmon_ev_symbol), "name");
 _Static_assert(offsetof(struct ttmon_ev_tt_mesh, dev) == sizeof(struct ttmon_ev_tt_mesh), "dev");
+_Static_assert(sizeof(struct ttmon_cpu_row) == TTMON_CPU_ROW_FULL &&
+		       offsetof(struct ttmon_cpu_row, ctr) == TTMON_CPU_ROW_SHORT,
+	       "rows");
+_Static_assert(offsetof(struct ttmon_cpu_state, rows) ==
+		       offsetof(struct ttmon_cpu_state, rec) + sizeof(struct ttmon_ev_cpu_slot),
+	       "sent as they lie there");
+_Static_assert(sizeof(struct ttmon_cpu_state) % 64 == 0, "CPUs must not share a cache line");

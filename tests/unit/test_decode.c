@@ -48,6 +48,12 @@ union record {
 	struct ttmon_ev_tt_proc tt_proc;
 	struct ttmon_ev_tt_sums tt_sums;
 	struct ttmon_ev_tt_mesh tt_mesh;
+	struct ttmon_ev_cpu_slot cpu_slot;
+	struct ttmon_ev_cpu_open cpu_open;
+	struct ttmon_ev_task task;
+	struct ttmon_ev_rmid rmid;
+	struct ttmon_ev_rdt rdt;
+	struct ttmon_ev_rmid_info rmid_info;
 	uint64_t words[(TTMON_RECORD_MAX + 8) / 8];
 };
 
@@ -103,6 +109,20 @@ static size_t good(unsigned int kind)
 		break;
 	case TTMON_EV_TT_CHIP:
 		r.tt_chip.index = 1;
+		break;
+	case TTMON_EV_CPU_SLOT:
+		r.cpu_slot.t.row_size = TTMON_CPU_ROW_SHORT;
+		break;
+	case TTMON_EV_CPU_OPEN:
+		r.cpu_open.t.row_size = TTMON_CPU_ROW_FULL;
+		break;
+	case TTMON_EV_RMID:
+	case TTMON_EV_RMID_SET:
+		r.rmid.rmid = 1;
+		break;
+	case TTMON_EV_RMID_INFO:
+		r.rmid_info.scale = 1;
+		r.rmid_info.width = 24;
 		break;
 	case TTMON_EV_CLOCK:
 		r.clock.page_size = 4096;
@@ -377,10 +397,72 @@ static void names_cuda_errors(void **state)
 	assert_int_equal(named, 74);
 }
 
+static void checks_tables_of_cpus(void **state)
+{
+	struct ttmon_cpu_row *row;
+	size_t size;
+
+	(void)state;
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.row_size = 32, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.nr_rows = TTMON_CPU_ROWS + 1, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.switched = 2, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.who.cls = TTMON_CPU_CLASS_MAX, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.who.flags = 4, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.who.rmid = TTMON_RMID_LIMIT, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.begin_ns = 1, VALUE); /* last before begin */
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.to_ns = UINT64_MAX, VALUE);
+	BREAK(TTMON_EV_CPU_SLOT, cpu_slot.t.nr_rows = 1, LENGTH);
+	BREAK(TTMON_EV_CPU_OPEN, cpu_open.of_cpu = NR_CPUS, CPU);
+	BREAK(TTMON_EV_CPU_OPEN, cpu_open.state = TTMON_CPU_OPEN_STATE_MAX, VALUE);
+	BREAK(TTMON_EV_CPU_OPEN, cpu_open.t.row_size = 0, VALUE);
+
+	/* Of a CPU of which nothing is known there is no table. */
+	good(TTMON_EV_CPU_OPEN);
+	r.cpu_open.state = TTMON_CPU_OPEN_OFFLINE;
+	r.cpu_open.t.row_size = 0;
+	EXPECT(OK, sizeof(r.cpu_open));
+
+	size = good(TTMON_EV_CPU_SLOT);
+	r.cpu_slot.t.nr_rows = 2;
+	row = (struct ttmon_cpu_row *)((char *)&r + size + TTMON_CPU_ROW_SHORT);
+	EXPECT(LENGTH, size + 2 * TTMON_CPU_ROW_SHORT - 8);
+	EXPECT(OK, size + 2 * TTMON_CPU_ROW_SHORT);
+	row->ns = NSEC_PER_MS;
+	EXPECT(OK, size + 2 * TTMON_CPU_ROW_SHORT);
+	row->ns++;
+	EXPECT(VALUE, size + 2 * TTMON_CPU_ROW_SHORT);
+	row->ns = 0;
+	row->who.cls = TTMON_CPU_CLASS_MAX;
+	EXPECT(VALUE, size + 2 * TTMON_CPU_ROW_SHORT);
+}
+
+static void checks_rmids(void **state)
+{
+	(void)state;
+	BREAK(TTMON_EV_TASK, task.reason = TTMON_TASK_REASON_MAX, VALUE);
+	BREAK(TTMON_EV_TASK, task.cls = TTMON_CPU_CLASS_MAX, VALUE);
+	BREAK(TTMON_EV_TASK, task.comm[15] = memset(r.task.comm, 'x', 15) ? 'x' : 0, VALUE);
+	BREAK(TTMON_EV_RMID, rmid.rmid = TTMON_RMID_LIMIT, VALUE);
+	BREAK(TTMON_EV_RMID, rmid.rmid = 0, VALUE);
+	BREAK(TTMON_EV_RMID, rmid.op = TTMON_RMID_NONE, VALUE); /* and has a number */
+	BREAK(TTMON_EV_RMID_SET, rmid.op = TTMON_RMID_OP_MAX, VALUE);
+	BREAK(TTMON_EV_RDT, rdt.rmid = TTMON_RMID_LIMIT, VALUE);
+	BREAK(TTMON_EV_RDT, rdt.state[2] = TTMON_RDT_STATE_MAX, VALUE);
+	BREAK(TTMON_EV_RDT_READ, rdt.state[0] = TTMON_RDT_STATE_MAX, VALUE);
+	BREAK(TTMON_EV_RMID_INFO, rmid_info.scale = 0, VALUE);
+	BREAK(TTMON_EV_RMID_INFO, rmid_info.width = 23, VALUE);
+	BREAK(TTMON_EV_RMID_INFO, rmid_info.width = 65, VALUE);
+	BREAK(TTMON_EV_RMID_INFO, rmid_info.backend = TTMON_RMID_BACKEND_MAX, VALUE);
+	BREAK(TTMON_EV_RMID_INFO, rmid_info.max_rmid = TTMON_RMID_LIMIT, VALUE);
+	KEEP(TTMON_EV_RDT, rdt.rmid = 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_the_least_record_of_each_kind),
+		cmocka_unit_test(checks_tables_of_cpus),
+		cmocka_unit_test(checks_rmids),
 		cmocka_unit_test(refuses_what_is_no_record),
 		cmocka_unit_test(checks_the_cpu),
 		cmocka_unit_test(checks_values),
