@@ -50,4 +50,16 @@
 #define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), regs[4])
 #endif
 
+/* Stores before it are seen before stores after it. x86 keeps their order by itself; elsewhere an atomic operation that returns a value is a
+ * full barrier. word: any that is ours. */
+#if defined(__TARGET_ARCH_x86)
+#define order_stores(word) barrier()
+#else
+#define order_stores(word)                                         \
+	({                                                         \
+		u64 old_ = __sync_fetch_and_add((u64 *)(word), 0); \
+		asm volatile("" : : "r"(old_) : "memory");         \
+	})
+#endif
+
 #endif

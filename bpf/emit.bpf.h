@@ -115,4 +115,28 @@ static __always_inline void emit_submit(void *rec)
 	bpf_ringbuf_submit(rec, flags);
 }
 
+/* A record that was gathered where it is, header but `lost` and all, in one copy. kind is a constant, size bounded by the caller. Once a
+ * millisecond and CPU at most, so that the ring's fill is looked at each time. False, counted: it is lost. */
+static __always_inline bool emit_output(u32 kind, struct ttmon_event *e, u64 size)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct ttmon_cpu_stat *st = bpf_map_lookup_elem(&cpu_stat, &cpu);
+	void *ring = bpf_map_lookup_elem(&rings, &cpu);
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (!st || !ring)
+		return false;
+	__sync_fetch_and_add(&st->attempted[kind], 1);
+	e->lost = st->running_lost;
+	if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > cfg_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(ring, e, size, flags)) {
+		__sync_fetch_and_add(&st->lost[kind], 1);
+		__sync_fetch_and_add(&st->reason[TTMON_LOSS_RING_FULL], 1);
+		__sync_fetch_and_add(&st->running_lost, 1);
+		return false;
+	}
+	return true;
+}
+
 #endif

@@ -4,6 +4,7 @@
  * (libbpf 1.1) loses the offset of a map that an earlier object only names.
  */
 #include "call.bpf.h"
+#include "sched.bpf.h"
 #include "tt.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -37,6 +38,10 @@ const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_FIRST] 
 
 const volatile u32 cfg_stack_frames = 16;
 const volatile u32 cfg_no_returns = 0;
+const volatile u32 cfg_counters = 0;
+const volatile u32 cfg_cpu_timer = 0;
+const volatile u32 cfg_rmid = 0;
+const volatile u32 cfg_max_rmid = 0;
 
 struct handle_map host_pools SEC(".maps");    /* memory pools and VMM handles whose location is the host */
 struct handle_map ctx_devices SEC(".maps");   /* context -> device + 1 */
@@ -44,7 +49,9 @@ struct handle_map captures SEC(".maps");      /* stream or event -> id of the ca
 struct handle_map live_captures SEC(".maps"); /* id of a capture that has not ended */
 struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */
-struct tt_slots_map tt_slots SEC(".maps");     /* libraries with tt-metal, by the slot in the cookie */
+struct cpu_states_map cpu_states
+	SEC(".maps");			   /* what each CPU is in the middle of: read by the daemon through a mapping */
+struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the slot in the cookie */
 
 int active = 0;
 u32 kmd_major = 0;

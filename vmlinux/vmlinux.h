@@ -46,12 +46,24 @@ enum {
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
+
+/* sched.bpf.c: uapi, hence not relocated */
+struct bpf_perf_event_value {
+	__u64 counter;
+	__u64 enabled;
+	__u64 running;
+};
+
+struct bpf_timer {
+	__u64 __opaque[2];
+} __attribute__((aligned(8)));
 
 /* Registers of a probed function or of a system call: uapi layout, fixed per architecture, hence not relocated. */
 #if defined(__TARGET_ARCH_x86)
@@ -80,6 +92,11 @@ struct pt_regs {
 #else
 #error "no struct pt_regs for this architecture"
 #endif
+
+/* rmid.bpf.c: part of a map's value, hence not relocated */
+struct bpf_spin_lock {
+	__u32 val;
+};
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -127,17 +144,52 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* rmid.bpf.c: the cgroup of a process (v2), and the task iterator */
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+	__u64 session_id;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+/* sched.bpf.c: how long a task has run since it came in */
+struct sched_entity {
+	__u64 sum_exec_runtime;
+	__u64 prev_sum_exec_runtime; /* at the time it came in */
+};
+
 /* task.bpf.h, proc.bpf.c: identity of a process */
 struct task_struct {
+	struct sched_entity se;
 	int pid;
 	int tgid;
 	int exit_code;
-	__u64 start_time; /* CLOCK_MONOTONIC ns */
+	unsigned int flags; /* PF_*: sched.bpf.c */
+	__u64 start_time;   /* CLOCK_MONOTONIC ns */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
 	struct files_struct *files;
+	struct css_set *cgroups;
+	__u32 rmid; /* with CONFIG_X86_CPU_RESCTRL alone */
 	char comm[16];
 };
 

@@ -48,6 +48,9 @@ struct ttmon_bpf {
 	bool legacy;			     /* no uprobe_multi links */
 	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
 	struct ttmon_kmd *kmd;
+	struct ttmon_sched *sched; /* NULL without cfg.cpu */
+	struct ttmon_sched_setup setup;
+	struct ttmon_rmid_links *rmid_links;
 };
 
 struct row {
@@ -75,6 +78,18 @@ static const struct row rows[TTMON_PROG_MAX] = {
 	[TTMON_PROG_FORK] = ROW(on_fork, "tp_btf", false),
 	[TTMON_PROG_EXEC] = ROW(on_exec, "tp_btf", false),
 	[TTMON_PROG_EXIT] = ROW(on_exit, "tp_btf", false),
+	[TTMON_PROG_CPU_SWITCH] = ROW(cpu_switch, "tp_btf", false),
+	[TTMON_PROG_CPU_SWITCH_RAW] = ROW(cpu_switch_raw, "raw_tp", false),
+	[TTMON_PROG_TASK_FORK] = ROW(task_fork, "tp_btf", false),
+	[TTMON_PROG_TASK_EXEC] = ROW(task_exec, "tp_btf", false),
+	[TTMON_PROG_TASK_EXIT] = ROW(task_exit, "tp_btf", false),
+	[TTMON_PROG_TASK_ITER] = ROW(task_iter, "iter", false),
+	[TTMON_PROG_RMID_ALLOC] = ROW(rmid_mod_alloc, "raw_tp", false),
+	[TTMON_PROG_RMID_EXISTING] = ROW(rmid_mod_existing, "raw_tp", false),
+	[TTMON_PROG_RMID_FREE] = ROW(rmid_mod_free, "raw_tp", false),
+	[TTMON_PROG_RMID_RDT] = ROW(rmid_mod_rdt, "raw_tp", false),
+	[TTMON_PROG_RMID_RDT9] = ROW(rmid_mod_rdt9, "raw_tp", false),
+	[TTMON_PROG_CPU_TICK] = ROW(cpu_mod_tick, "raw_tp", false),
 	[TTMON_PROG_KMD] = ROW(kmd_ioctl, "kprobe", false),
 	[TTMON_PROG_KMD_RET] = ROW(kmd_ioctl_ret, "kretprobe", false),
 	[TTMON_PROG_KMD_CLOSE] = ROW(kmd_release, "kprobe", false),
@@ -108,16 +123,45 @@ struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b)
 	return b->kmd;
 }
 
+struct ttmon_sched *ttmon_bpf_sched(const struct ttmon_bpf *b)
+{
+	return b->sched;
+}
+
+struct ttmon_rmid_links **ttmon_bpf_rmid_links(struct ttmon_bpf *b)
+{
+	return &b->rmid_links;
+}
+
+/* Attached when a module is there, or run by hand. */
+static bool attached_later(enum ttmon_prog prog)
+{
+	return prog >= TTMON_PROG_TASK_ITER && prog <= TTMON_PROG_CPU_TICK;
+}
+
 /* Attached when the driver is there. */
 static bool is_kmd(enum ttmon_prog prog)
 {
 	return prog >= TTMON_PROG_KMD && prog <= TTMON_PROG_KMD_SYS_RET;
 }
 
-static bool wanted(const struct ttmon_bpf_cfg *cfg, enum ttmon_prog prog)
+static bool wanted_cpu(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
+	if (!b->cfg.cpu)
+		return false;
+	if (prog == TTMON_PROG_CPU_SWITCH || prog == TTMON_PROG_CPU_SWITCH_RAW)
+		return b->setup.tp_btf == (prog == TTMON_PROG_CPU_SWITCH);
+	return prog <= TTMON_PROG_TASK_ITER || b->cfg.rmid == TTMON_RMID_MODULE;
+}
+
+static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
+{
+	const struct ttmon_bpf_cfg *cfg = &b->cfg;
+
 	if (prog >= TTMON_PROG_MMAP)
 		return cfg->mmap;
+	if (prog >= TTMON_PROG_CPU_SWITCH && prog <= TTMON_PROG_CPU_TICK)
+		return wanted_cpu(b, prog);
 	if (is_kmd(prog))
 		return (prog >= TTMON_PROG_KMD_SYS) == cfg->tt_ioctl;
 	if (rows[prog].ret)
@@ -277,6 +321,10 @@ static void configure(struct ttmon_bpf *b)
 	s->rodata->cfg_legacy = b->legacy;
 	s->rodata->cfg_no_returns = b->cfg.no_returns;
 	s->rodata->cfg_stack_frames = b->cfg.stack_frames;
+	s->rodata->cfg_counters = b->setup.counters;
+	s->rodata->cfg_cpu_timer = b->setup.timer;
+	s->rodata->cfg_rmid = b->cfg.rmid;
+	s->rodata->cfg_max_rmid = b->cfg.max_rmid;
 	s->rodata->cfg_wake_bytes = b->cfg.ring_bytes / 2;
 	s->rodata->cfg_page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 	for (size_t i = 0; i < b->cfg.nr_user && i < TTMON_FN_USER_MAX; i++) {
@@ -292,13 +340,32 @@ static void configure(struct ttmon_bpf *b)
 		bpf_map__set_max_entries(s->maps.legacy_cookies, 1);
 	bpf_map__set_max_entries(s->maps.rings, b->cpus);
 	bpf_map__set_max_entries(s->maps.cpu_stat, b->cpus);
+	bpf_map__set_max_entries(s->maps.cpu_states, b->cfg.cpu ? b->cpus : 1);
+	bpf_map__set_max_entries(s->maps.cpu_counters, b->setup.counters ? b->cpus * TTMON_CTR_MAX : 1);
+	bpf_map__set_max_entries(s->maps.cpu_timers, b->setup.timer ? b->cpus : 1);
+	bpf_program__set_autoload(s->progs.cpu_timer_init, b->setup.timer);
 	for (int i = 0; i < TTMON_PROG_MAX; i++) {
 		struct bpf_program *p = ttmon_bpf_program(b, i);
 
-		bpf_program__set_autoload(p, wanted(&b->cfg, i));
+		bpf_program__set_autoload(p, wanted(b, i));
 		if (i < TTMON_PROG_UPROBES && !b->legacy)
 			bpf_program__set_expected_attach_type(p, ATTACH_TRACE_UPROBE_MULTI);
 	}
+}
+
+/* Why the kernel took no program. It names a lockdown in its own log alone; securityfs may not be mounted. */
+static void say_refused(int err, char *why, size_t n)
+{
+	_cleanup_fclose_ FILE *f = fopen("/sys/kernel/security/lockdown", "re");
+	char line[64];
+
+	if (f && fgets(line, sizeof(line), f) && strstr(line, "[confidentiality]"))
+		snprintf(why, n,
+			 "this kernel is locked down (lockdown=confidentiality): no BPF program may read its memory, "
+			 "which tracing needs; under lockdown=integrity it may");
+	else
+		snprintf(why, n, "the kernel refused the BPF programs: %s (--log-level debug shows why)",
+			 strerror(-err));
 }
 
 int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char *why, size_t n)
@@ -336,12 +403,18 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 		snprintf(why, n, "cannot open the BPF object: %s", strerror(-err));
 		goto fail;
 	}
+	if (cfg->cpu) {
+		err = ttmon_sched_new(cfg, b->cpus, &b->sched, &b->setup);
+		if (err) {
+			snprintf(why, n, "cannot measure CPU time: %s", strerror(-err));
+			goto fail;
+		}
+	}
 	b->legacy = getenv("TTMOND_NO_UPROBE_MULTI") || !has_uprobe_multi();
 	configure(b);
 	err = ttmond_bpf__load(b->skel);
 	if (err) {
-		snprintf(why, n, "the kernel refused the BPF programs: %s (--log-level debug shows why)",
-			 strerror(-err));
+		say_refused(err, why, n);
 		goto fail;
 	}
 	err = make_rings(b);
@@ -354,6 +427,10 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 	if (err)
 		goto fail;
 	err = map_stats(b);
+	if (!err && b->sched)
+		err = ttmon_sched_loaded(b->sched, bpf_map__fd(b->skel->maps.cpu_states),
+					 bpf_map__fd(b->skel->maps.cpu_counters),
+					 bpf_program__fd(b->skel->progs.cpu_timer_init));
 	if (err) {
 		snprintf(why, n, "cannot map the counters: %s", strerror(-err));
 		goto fail;
@@ -370,7 +447,7 @@ int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
 	for (int i = TTMON_PROG_UPROBES; i < TTMON_PROG_MAX; i++) {
 		struct bpf_link **link;
 
-		if (!wanted(&b->cfg, i) || is_kmd(i))
+		if (!wanted(b, i) || is_kmd(i) || attached_later(i))
 			continue;
 		link = (struct bpf_link **)((char *)&b->skel->links +
 					    (rows[i].off - offsetof(struct ttmond_bpf, progs)));
@@ -413,6 +490,8 @@ void ttmon_bpf_free(struct ttmon_bpf *b)
 		munmap(b->stats, b->stats_bytes);
 	ttmon_uprobe_legacy_free(b->uprobes);
 	ttmon_kmd_free(b->kmd);
+	ttmon_rmid_links_free(b->rmid_links);
+	ttmon_sched_free(b->sched);
 	ttmond_bpf__destroy(b->skel);
 	free(b->rings);
 	free(b->ring_fds);
@@ -535,7 +614,7 @@ void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct
 	*ret = (struct ttmon_prog_info){
 		.name = rows[prog].name,
 		.kind = rows[prog].kind,
-		.wanted = wanted(&b->cfg, prog),
+		.wanted = wanted(b, prog),
 		.loaded = fd >= 0,
 		.attached = b->attached[prog],
 		.reason = is_kmd(prog) ? ttmon_kmd_reason(b->kmd, prog) : "",
@@ -586,6 +665,11 @@ bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b)
 {
 	return bpf_map__fd(b->skel->maps.tt_slots);
+}
+
+int ttmon_bpf_rmid_pool_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.rmid_pool);
 }
 
 int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b)

@@ -26,7 +26,11 @@ struct ttmon_bpf_cfg {
 	bool all;  /* every process, not only those added */
 	bool mmap; /* system-call tracepoints for mappings */
 	bool no_returns;
-	bool tt_ioctl; /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
+	bool tt_ioctl;	   /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
+	bool cpu;	   /* who used the CPUs: the scheduler's programs */
+	bool no_cpu_timer; /* with counters: no timer that closes the slots of busy CPUs (the module's tick does) */
+	enum ttmon_rmid_backend rmid;
+	uint32_t max_rmid;
 	uint32_t stack_frames;
 	uint64_t ring_bytes; /* per CPU, rounded up to a power of two of at least a page */
 	const struct ttmon_user_row *user;
@@ -51,6 +55,18 @@ enum ttmon_prog {
 	TTMON_PROG_FORK = TTMON_PROG_UPROBES,
 	TTMON_PROG_EXEC,
 	TTMON_PROG_EXIT,
+	TTMON_PROG_CPU_SWITCH, /* of these two one is loaded: the first where tp_btf can be had */
+	TTMON_PROG_CPU_SWITCH_RAW,
+	TTMON_PROG_TASK_FORK,
+	TTMON_PROG_TASK_EXEC,
+	TTMON_PROG_TASK_EXIT,
+	TTMON_PROG_TASK_ITER,  /* run by the daemon, attached to nothing */
+	TTMON_PROG_RMID_ALLOC, /* the RMID module's tracepoints: attached when it is there */
+	TTMON_PROG_RMID_EXISTING,
+	TTMON_PROG_RMID_FREE,
+	TTMON_PROG_RMID_RDT,
+	TTMON_PROG_RMID_RDT9, /* with an L3 domain: ours */
+	TTMON_PROG_CPU_TICK,
 	TTMON_PROG_KMD,
 	TTMON_PROG_KMD_RET,
 	TTMON_PROG_KMD_CLOSE,
@@ -113,6 +129,30 @@ int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t i); /* for epoll: forc
 uint64_t ttmon_bpf_ring_bytes(const struct ttmon_bpf *b);
 const struct ttmon_cpu_stat *ttmon_bpf_stat(const struct ttmon_bpf *b, uint32_t cpu);
 void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct ttmon_prog_info *ret);
+
+/*
+ * Who used the CPUs. io/bpf_sched.c
+ * Counters are opened before the programs are loaded: has_counters, and why not (one line, "" where they are there).
+ */
+bool ttmon_bpf_has_counters(const struct ttmon_bpf *b, const char **why);
+/* The mapped array cpu_states, NULL without cfg.cpu; stride is the bytes of an element. */
+const void *ttmon_bpf_cpu_states(const struct ttmon_bpf *b, size_t *stride);
+/* Have each online CPU switch once, so that it is known what runs there; open counters of CPUs that came online since. Called
+ * after ttmon_bpf_activate() and each second. bits: CPUs online now, for ttmon_cpustate_online(). */
+void ttmon_bpf_cpus_refresh(struct ttmon_bpf *b, uint64_t *bits, size_t nr_words);
+/* RMIDs. io/bpf_rmid.c */
+/* Emulated and names: tell all processes there are (SEEN, EXISTING), through the rings. How many have no RMID and should, or -errno. */
+int ttmon_bpf_each_task(struct ttmon_bpf *b);
+/* Emulated: the pool's counts, read without its lock. ready: an RMID could be given out now. */
+struct ttmon_rmid_counts {
+	uint32_t max, in_use;
+	uint64_t allocs, frees, exhausted;
+	bool ready;
+};
+int ttmon_bpf_rmid_counts(struct ttmon_bpf *b, struct ttmon_rmid_counts *ret) _must_check;
+/* Attach the RMID module's tracepoints under this prefix ("", "memory_collector_"); -ENOENT: it is not loaded. Detach: it can be unloaded. */
+int ttmon_bpf_module_attach(struct ttmon_bpf *b, const char *prefix);
+void ttmon_bpf_module_detach(struct ttmon_bpf *b);
 
 /* Offsets of one program in one object, all behind one link. */
 struct ttmon_uprobe_set {

@@ -21,4 +21,22 @@ struct ttmon_kmd *ttmon_kmd_new(bool by_ioctl);
 void ttmon_kmd_free(struct ttmon_kmd *k);
 const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog);
 
+/* bpf_sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it has to set. */
+struct ttmon_sched;
+struct ttmon_sched_setup {
+	bool counters, timer, tp_btf;
+};
+int ttmon_sched_new(const struct ttmon_bpf_cfg *cfg, uint32_t cpus, struct ttmon_sched **ret,
+		    struct ttmon_sched_setup *setup);
+/* The skeleton is loaded: map cpu_states, put the counters into cpu_counters (fd, -1: none), start what needs a start. */
+int ttmon_sched_loaded(struct ttmon_sched *s, int cpu_states_fd, int cpu_counters_fd, int init_prog_fd);
+void ttmon_sched_free(struct ttmon_sched *s);
+struct ttmon_sched *ttmon_bpf_sched(const struct ttmon_bpf *b);
+
+/* bpf_rmid.c */
+struct ttmon_rmid_links;
+int ttmon_bpf_rmid_pool_fd(const struct ttmon_bpf *b); /* borrowed */
+struct ttmon_rmid_links **ttmon_bpf_rmid_links(struct ttmon_bpf *b);
+void ttmon_rmid_links_free(struct ttmon_rmid_links *l);
+
 #endif

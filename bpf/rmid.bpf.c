@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rmid.bpf.c: processes as the scheduler knows them (TASK: all of the host, whether traced or not), and their RMIDs: given here in the
+ * emulated backend, told by a kernel module's tracepoints in the module backend.
+ *
+ * Threads are ignored: a process begins with its leader and ends with its last thread, which frees its RMID: a zombie holds none.
+ * A process that ends in the middle of what the iterator does for it is seen by one of the two: the iterator shows what it does first,
+ * and then looks whether threads are left; the end counts them down first, and then looks for an RMID.
+ */
+#include "rmid.bpf.h"
+#include "task.bpf.h"
+
+struct rmid_pool_map rmid_pool SEC(".maps");
+struct rmid_procs_map rmid_procs SEC(".maps");
+
+/* Errors of rdt_sample, include/uapi/asm-generic/errno-base.h */
+#define ERR_NODEV (-19)
+#define ERR_INVAL (-22)
+
+/* Threads of the process that have not ended. */
+static __always_inline int alive(struct task_struct *t)
+{
+	return BPF_CORE_READ(t, signal, live.counter) > 0;
+}
+
+/* The record of a process, not yet sent. leader: what is told is its. */
+static __always_inline struct ttmon_ev_task *task_record(struct task_struct *leader, u64 id, u32 reason)
+{
+	struct ttmon_ev_task *e = emit_reserve(TTMON_EV_TASK, sizeof(*e), id);
+
+	if (!e)
+		return NULL;
+	e->start_ns = BPF_CORE_READ(leader, start_time);
+	e->cgroup_id = BPF_CORE_READ(leader, cgroups, dfl_cgrp, kn, id);
+	e->ppid = BPF_CORE_READ(leader, real_parent, tgid);
+	e->reason = reason;
+	e->cls = BPF_CORE_READ(leader, flags) & PF_KTHREAD ? TTMON_CPU_KERNEL : TTMON_CPU_USER;
+	e->pad = 0;
+	__builtin_memset(e->comm, 0, sizeof(e->comm));
+	BPF_CORE_READ_STR_INTO(&e->comm, leader, comm);
+	return e;
+}
+
+/* The process has no RMID any more; told as FREE, if it had one. */
+SUBPROG int rmid_take(u64 id)
+{
+	struct ttmon_rmid_holder who = {};
+	const struct ttmon_rmid_entry *held;
+	u32 zero = 0, tgid = id >> 32;
+	struct rmid_pool_value *v = bpf_map_lookup_elem(&rmid_pool, &zero);
+	struct rmid_proc *p = bpf_map_lookup_elem(&rmid_procs, &tgid), had;
+	struct ttmon_ev_rmid *e;
+	u64 now;
+
+	if (!v || !p)
+		return 0;
+	had = *p;
+	if (bpf_map_delete_elem(&rmid_procs, &tgid))
+		return 0;
+	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), id);
+	now = e ? e->h.ts_ns : bpf_ktime_get_ns();
+	bpf_spin_lock(&v->lock);
+	held = ttmon_rmid_pool_holder(&v->pool, had.rmid);
+	if (held)
+		who = held->who;
+	ttmon_rmid_pool_free(&v->pool, had.rmid, tgid, had.start_ns, now);
+	bpf_spin_unlock(&v->lock);
+	if (!e)
+		return 0;
+	e->when_ns = now;
+	e->start_ns = had.start_ns;
+	e->rmid = had.rmid;
+	e->op = TTMON_RMID_FREE;
+	__builtin_memcpy(e->comm, who.comm, sizeof(e->comm));
+	emit_submit(e);
+	return 0;
+}
+
+/* The child does not run yet. */
+SEC("?tp_btf/sched_process_fork")
+int BPF_PROG(task_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u64 id = task_id(child);
+	struct ttmon_ev_task *e;
+
+	if (!active || id >> 32 != (u32)id)
+		return 0;
+	e = task_record(child, id, TTMON_TASK_FORK);
+	if (e)
+		emit_submit(e);
+	if (cfg_rmid != TTMON_RMID_EMULATED || BPF_CORE_READ(child, flags) & PF_KTHREAD)
+		return 0;
+	/* Of a process that had the number before, whose end was not seen. */
+	rmid_take(id);
+	rmid_give(child, id, 1);
+	return 0;
+}
+
+SEC("?tp_btf/sched_process_exec")
+int BPF_PROG(task_exec, struct task_struct *task)
+{
+	struct ttmon_ev_task *e;
+
+	if (!active)
+		return 0;
+	e = task_record(BPF_CORE_READ(task, group_leader), task_id(task), TTMON_TASK_EXEC);
+	if (e)
+		emit_submit(e);
+	rmid_of_or_give(task, BPF_CORE_READ(task, tgid));
+	return 0;
+}
+
+/* As in ttmond.bpf.c, on_exit. Two threads that end at the same time may both find that none is left: it is told twice then. */
+SEC("?tp_btf/sched_process_exit")
+int BPF_PROG(task_exit, struct task_struct *task)
+{
+	u64 id = task_id(task);
+	struct ttmon_ev_task *e;
+
+	if (!active || alive(task))
+		return 0;
+	e = task_record(BPF_CORE_READ(task, group_leader), id, TTMON_TASK_EXIT);
+	if (e)
+		emit_submit(e);
+	if (cfg_rmid == TTMON_RMID_EMULATED)
+		rmid_take(id);
+	return 0;
+}
+
+/* A process the iterator found: the RMID it has, or gets. 1: none could be had. */
+static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none)
+{
+	u32 tgid = id >> 32;
+	struct rmid_proc *p = bpf_map_lookup_elem(&rmid_procs, &tgid);
+	struct ttmon_ev_rmid *e;
+
+	if (p && p->start_ns != BPF_CORE_READ(t, start_time)) {
+		rmid_take(id);
+		p = NULL;
+	}
+	if (!p) {
+		u32 rmid = rmid_give(t, id, say_none);
+
+		if (!alive(t))
+			rmid_take(id);
+		return !rmid;
+	}
+	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), id);
+	if (!e)
+		return 0;
+	/* Stamped now: what is still there now was not freed before. */
+	p = bpf_map_lookup_elem(&rmid_procs, &tgid);
+	if (!p) {
+		discard(e, TTMON_EV_RMID);
+		return 0;
+	}
+	e->when_ns = e->h.ts_ns;
+	e->start_ns = p->start_ns;
+	e->rmid = p->rmid;
+	e->op = TTMON_RMID_EXISTING;
+	__builtin_memset(e->comm, 0, sizeof(e->comm));
+	BPF_CORE_READ_STR_INTO(&e->comm, t, comm);
+	emit_submit(e);
+	return 0;
+}
+
+u64 first_session = 0;
+
+/* One byte of output for each process, so that a read() of n bytes does n of them and comes back; 1: it has no RMID, and should. */
+SEC("?iter/task")
+int task_iter(struct bpf_iter__task *ctx)
+{
+	struct task_struct *t = ctx->task;
+	struct ttmon_ev_task *e;
+	u8 without = 0;
+	u64 id;
+
+	if (!t)
+		return 0;
+	id = task_id(t);
+	if (!active || id >> 32 != (u32)id || !alive(t))
+		return 0;
+	e = task_record(t, id, TTMON_TASK_SEEN);
+	/* Stamped, and alive still: the record of its end is stamped later. */
+	if (e && !alive(t)) {
+		discard(e, TTMON_EV_TASK);
+		return 0;
+	}
+	if (e)
+		emit_submit(e);
+	/* Who got none is told once: here those there were at the start, at their fork all others. */
+	if (!first_session)
+		first_session = ctx->meta->session_id;
+	if (cfg_rmid == TTMON_RMID_EMULATED && !(BPF_CORE_READ(t, flags) & PF_KTHREAD))
+		without = rmid_tell(t, id, first_session == ctx->meta->session_id);
+	bpf_seq_write(ctx->meta->seq, &without, sizeof(without));
+	return 0;
+}
+
+static __always_inline int told_by_module(u32 rmid, const char *comm, int tgid, u64 when_ns, u32 op)
+{
+	struct ttmon_ev_rmid *e;
+
+	if (!active)
+		return 0;
+	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), ((u64)(u32)tgid << 32) | (u32)tgid);
+	if (!e)
+		return 0;
+	e->when_ns = when_ns;
+	e->start_ns = 0;
+	e->rmid = rmid;
+	e->op = op;
+	__builtin_memset(e->comm, 0, sizeof(e->comm));
+	if (comm)
+		bpf_probe_read_kernel_str(e->comm, sizeof(e->comm), comm);
+	emit_submit(e);
+	return 0;
+}
+
+SEC("?raw_tp")
+int BPF_PROG(rmid_mod_alloc, u32 rmid, const char *comm, int tgid, u64 timestamp)
+{
+	return told_by_module(rmid, comm, tgid, timestamp, TTMON_RMID_ALLOC);
+}
+
+SEC("?raw_tp")
+int BPF_PROG(rmid_mod_existing, u32 rmid, const char *comm, int tgid, u64 timestamp)
+{
+	return told_by_module(rmid, comm, tgid, timestamp, TTMON_RMID_EXISTING);
+}
+
+SEC("?raw_tp")
+int BPF_PROG(rmid_mod_free, u32 rmid, u64 timestamp)
+{
+	return told_by_module(rmid, NULL, 0, timestamp, TTMON_RMID_FREE);
+}
+
+static __always_inline u8 rdt_state(int err)
+{
+	switch (err) {
+	case 0:
+		return TTMON_RDT_OK;
+	case ERR_INVAL:
+		return TTMON_RDT_UNAVAILABLE;
+	case ERR_NODEV:
+		return TTMON_RDT_UNSUPPORTED;
+	default:
+		return TTMON_RDT_ERROR;
+	}
+}
+
+struct rdt_values {
+	u64 value[TTMON_RDT_VALUES];
+	int err[TTMON_RDT_VALUES];
+};
+
+static __always_inline int rdt_by_module(u32 rmid, u64 when_ns, u32 domain, const struct rdt_values *r)
+{
+	struct ttmon_ev_rdt *e;
+
+	if (!active)
+		return 0;
+	e = emit_reserve(TTMON_EV_RDT, sizeof(*e), 0);
+	if (!e)
+		return 0;
+	e->when_ns = when_ns;
+	e->rmid = rmid;
+	e->domain = domain;
+	__builtin_memset(e->pad, 0, sizeof(e->pad));
+#pragma unroll
+	for (int i = 0; i < TTMON_RDT_VALUES; i++) {
+		e->state[i] = rdt_state(r->err[i]);
+		e->value[i] = r->err[i] ? 0 : r->value[i];
+	}
+	emit_submit(e);
+	return 0;
+}
+
+SEC("?raw_tp")
+int BPF_PROG(rmid_mod_rdt, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 total, int total_err, u64 local,
+	     int local_err)
+{
+	struct rdt_values r = { { llc, total, local }, { llc_err, total_err, local_err } };
+
+	return rdt_by_module(rmid, timestamp, 0, &r);
+}
+
+/* With the L3 domain last: the kernel refuses to attach it where the tracepoint has eight arguments. */
+SEC("?raw_tp")
+int BPF_PROG(rmid_mod_rdt9, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 total, int total_err, u64 local,
+	     int local_err, u32 domain)
+{
+	struct rdt_values r = { { llc, total, local }, { llc_err, total_err, local_err } };
+
+	return rdt_by_module(rmid, timestamp, domain, &r);
+}
