@@ -19,10 +19,13 @@ struct seen {
 	uint64_t row; /* slots since the last gap */
 };
 
-static bool publish(void *ctx, const struct ttmon_slot *slot)
+static bool publish(void *ctx, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n)
 {
 	struct seen *seen = ctx;
 
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].cls >= TTMON_ROW_CLASS_MAX)
+			abort();
 	if (seen->slots && slot->no != seen->next_no) {
 		/* Only what is left of a gap after its first 4096 slots may be jumped. */
 		if (seen->row < 4096 || ttmon_before(slot->no, seen->next_no))

@@ -58,7 +58,7 @@ static void check_sums(const struct ttmon_pipeline *p)
 	ttmon_pipeline_accounting(p, &a);
 	for (unsigned int kind = 0; kind < TTMON_EV_MAX; kind++)
 		*(kind < TTMON_EV_FACT ? &kernel : &facts) += a.decoded[kind];
-	require(kernel == a.slotted + a.late + a.arena_full);
+	require(kernel == a.slotted + a.late + a.arena_full + a.direct);
 	require(facts == a.facts);
 	require(a.closed == a.published + a.dropped);
 }

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Closed slots as they are published: --slots-out with `ttmon slots` in all its forms, and the segment with its example program."""
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from e2e import TOP, TTMON, Skip, eq, timeout, true
+
+MS = 1_000_000
+# Its own CPU time is what the kernel charged it with; the name is told apart by exec and prctl alike.
+BUSY = """
+import os, resource, sys, time
+end = time.process_time() + float(sys.argv[1])
+while time.process_time() < end: pass
+r = resource.getrusage(resource.RUSAGE_SELF)
+print(os.getpid(), int((r.ru_utime + r.ru_stime) * 1e9))
+"""
+
+
+def ttmon(*args, status=0, data=None):
+    done = subprocess.run([TTMON, *args], capture_output=True, input=data, check=False)
+    eq(f"exit status of {args} ({done.stderr.decode().strip()})", done.returncode, status)
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def slots_of(path, *args):
+    return [json.loads(line) for line in ttmon("slots", "--json", *args, path)[0].splitlines()]
+
+
+def record(bench, name, seconds=0.5):
+    """A run with a busy program in it: (its pid, its CPU time in ns)."""
+    daemon = bench.daemon("--slots-out", bench.path(name), cmd=[sys.executable, "-c", BUSY, str(seconds)], wait=False)
+    daemon.wait()
+    pid, ns = daemon.stdout().split("\n")[0].split()
+    return int(pid), int(ns)
+
+
+def whole_slots(slots):
+    """Those that were measured from beginning to end: not the first and last with CPU time."""
+    with_cpu = [s for s in slots if s["cpus"]]
+    true("slots with CPU time", len(with_cpu) > 100)
+    return with_cpu[2:-2]
+
+
+@timeout(60)
+def test_file(bench):
+    """Each slot once, closed exactly; the program's time is its own; small enough."""
+    pid, spent = record(bench, "s.gz")
+    slots = slots_of("s.gz")
+    numbers = [s["slot"] for s in slots]
+    eq("slot numbers", numbers, list(range(numbers[0], numbers[0] + len(numbers))))
+    eq("slots that are not in the file", sum(s["missed_before"] for s in slots), 0)
+    for s in whole_slots(slots):
+        eq(f"closure of {s['slot']}", s["user_ns"] + s["kernel_ns"] + s["idle_ns"] + s["missing_ns"], s["cpus"] * MS)
+        eq(f"rows of {s['slot']}", sum(r["cpu_ns"] for r in s["rows"]) + s["missing_ns"], s["cpus"] * MS)
+        for cls in ("user", "kernel", "idle"):
+            eq(f"{cls} of {s['slot']}", sum(r["cpu_ns"] for r in s["rows"] if r["class"] == cls), s[f"{cls}_ns"])
+    mine = [r for s in slots for r in s["rows"] if r["pid"] == pid and r["class"] == "user"]
+    got = sum(r["cpu_ns"] for r in mine)
+    switches = sum(r["switches"] for r in mine)
+    # getrusage is rounded to us and ends before the program does; it begins before ttmond looks.
+    true(f"{got} ns of CPU time, the kernel says {spent}", abs(got - spent) <= spent * 0.05 + 20_000 * switches + 20 * MS)
+    eq("start times of the program", len({r["start_ns"] for r in mine}), 1)
+    rows = sum(len(s["rows"]) for s in slots)
+    size = os.path.getsize("s.gz") / rows
+    true(f"{size:.1f} bytes a row", size <= 20)
+
+
+@timeout(60)
+def test_forms(bench):
+    """JSON, CSV, sums and table of one file say the same."""
+    pid, _ = record(bench, "s", 0.2)
+    slots = slots_of("s")
+    out, _ = ttmon("slots", "--csv", "s")
+    lines = list(csv.DictReader(io.StringIO(out)))
+    flat = [(s, r) for s in slots for r in s["rows"]]
+    eq("rows of the CSV", len(lines), len(flat))
+    for line, (s, r) in zip(lines, flat):
+        for name, value in line.items():
+            want = s[name] if name in ("slot", "ms") else r[name]
+            if name == "flags":
+                want = " ".join(want)
+            elif name == "rmid":
+                want = want or 0
+            eq(f"{name} of slot {s['slot']}", value, "" if want is None else str(want))
+    sums = [json.loads(x) for x in ttmon("slots", "--json", "--sum", "s")[0].splitlines()]
+    eq("time in the sums", sum(x["cpu_ns"] for x in sums), sum(r["cpu_ns"] or 0 for _, r in flat))
+    mine = [x for x in sums if x["pid"] == pid and x["class"] == "user"]
+    eq("sums of the program", len(mine), 1)
+    eq("its time", mine[0]["cpu_ns"], sum(r["cpu_ns"] or 0 for _, r in flat if r["pid"] == pid))
+    eq("order of the sums", [x["cpu_ns"] for x in sums], sorted((x["cpu_ns"] for x in sums), reverse=True))
+    known = any(r["cycles"] for _, r in flat)
+    table, _ = ttmon("slots", "s")
+    eq("columns of the table", "IPC" in table.splitlines()[0], known)
+    eq("a figure that is not known is never 0", any(r["cycles"] == 0 for s, r in flat if "has_ctr" not in s["flags"]), False)
+    true("lines of the table", len(table.splitlines()) >= len(flat) + 1)
+    with open("s", "rb") as f:
+        eq("through a pipe", ttmon("slots", "-", data=f.read())[0], table)
+    # Of one process, of a range, of the largest.
+    only = slots_of("s", "--pid", str(pid))
+    eq("rows of the process alone", [r for s in only for r in s["rows"]], [r for _, r in flat if r["pid"] == pid])
+    middle = slots[len(slots) // 2]
+    eq("one slot by number", slots_of("s", "--from", f"@{middle['slot']}", "--to", f"@{middle['slot'] + 1}"), [middle])
+    eq("one slot by time", slots_of("s", "--from", str(middle["ms"]), "--to", str(middle["ms"] + 1)), [middle])
+    top = slots_of("s", "--top", "1")
+    true("one process a slot", all(len([r for r in s["rows"] if r["class"] != "idle"]) <= 1 for s in top))
+    by_slot, _ = ttmon("slots", "--slots", "s")
+    eq("lines by slot", len(by_slot.splitlines()), len(slots) + 1)
+
+
+@timeout(60)
+def test_damaged(bench):
+    """What is good is shown, one line says what is not, and the status is 1."""
+    record(bench, "s", 0.2)
+    with open("s", "rb") as f:
+        data = bytearray(f.read())
+    whole = slots_of("s")
+    with open("cut", "wb") as f:
+        f.write(data[:-20])
+    out, err = ttmon("slots", "--json", "cut", status=1)
+    eq("slots of a cut file", [json.loads(x) for x in out.splitlines()], whole)
+    eq("lines about it", len(err.splitlines()), 1)
+    true(err, err.startswith("ttmon: cut: ends without its last block"))
+    data[len(data) // 2] ^= 1
+    with open("bad", "wb") as f:
+        f.write(data)
+    out, err = ttmon("slots", "--json", "bad", status=1)
+    eq("slots before the damage", [json.loads(x) for x in out.splitlines()], whole[:len(out.splitlines())])
+    true("some are lost", len(out.splitlines()) < len(whole))
+    eq("lines about it", len(err.splitlines()), 1)
+    true(err, "damaged" in err)
+    with open("foreign", "w", encoding="utf-8") as f:
+        f.write("{}")
+    _, err = ttmon("slots", "foreign", status=2)
+    eq("a foreign file", err, "ttmon: foreign: not a slot file of ttmond (--slots-out)\n")
+    bench.refused(["--slots-out", "/dev/full"], "/dev/full", "No space", cmd=["true"])
+    bench.refused(["--slots-out", "/nonexistent/x"], "/nonexistent/x", "No such file", cmd=["true"])
+
+
+def example(bench):
+    """The example program, looking at the segment in this folder."""
+    path = bench.path("ttmon-slots")
+    done = subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(TOP, "include"),
+                           f'-DTTMON_SHM_PATH="{bench.path("ttmon.v1")}"', os.path.join(TOP, "docs/examples/ttmon-slots.c"),
+                           "-o", path], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"the example does not compile: {done.stderr.splitlines()[:3]}")
+    return path
+
+
+def service(bench, *args):
+    return bench.daemon("--socket", bench.path("sock"), "--shm-root", bench.dir, *args)
+
+
+@timeout(90)
+def test_segment(bench):
+    """A live reader sees the program; the second daemon is refused; a killed one is replaced, and readers are told of each end."""
+    if not any(os.access(os.path.join(p, "cc"), os.X_OK) for p in os.environ["PATH"].split(":")):
+        raise Skip("no C compiler")
+    path, segment = example(bench), bench.path("ttmon.v1")
+    done = subprocess.run([path, "1"], capture_output=True, text=True, check=False)
+    eq("without a ttmond", (done.returncode, done.stderr), (1, f"{segment}: No such file or directory\n"))
+    daemon = service(bench)
+    true("others may read it", not os.stat(segment).st_mode & 0o027)
+    busy = subprocess.Popen([sys.executable, "-c", BUSY, "3"], stdout=subprocess.DEVNULL)
+    bench.procs.append(busy)
+    done = subprocess.run([path, "2"], capture_output=True, text=True, timeout=40, check=True)
+    true(f"{busy.pid} is not in {done.stdout!r}", any(line.split()[0] == str(busy.pid) for line in done.stdout.splitlines()))
+    busy.kill()
+    eq("blocks of a second", done.stdout.count("1000 slots"), 2)
+    bench.refused(["--socket", bench.path("sock2"), "--shm-root", bench.dir], "another ttmond", str(daemon.proc.pid))
+    # Killed: it cannot say so.
+    follow = subprocess.Popen([path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    bench.procs.append(follow)
+    time.sleep(0.2)
+    daemon.proc.send_signal(signal.SIGKILL)
+    daemon.proc.wait()
+    eq("of a killed one", follow.communicate(timeout=20)[1], f"{segment}: ttmond was killed: it writes no more\n")
+    true("a killed one leaves its segment", os.path.exists(segment))
+    follow = subprocess.Popen([path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    bench.procs.append(follow)
+    time.sleep(0.2)
+    daemon = service(bench)
+    eq("of one that was replaced", follow.communicate(timeout=20)[1].split(": ")[0], segment)
+    follow = subprocess.Popen([path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    bench.procs.append(follow)
+    time.sleep(0.5)
+    daemon.stop()
+    eq("of one that ended", follow.communicate(timeout=20)[1], f"{segment}: ttmond has ended\n")
+    true("the name is gone", not os.path.exists(segment))

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * slots_text.c: `ttmon slots --csv` and `--json`: every field, for programs. A figure that is not known is empty or null, never 0; one that
+ * is a lower bound is there, and the row's flags say so.
+ */
+#include <inttypes.h>
+
+#include "tools/slots_tool.h"
+
+/* ---- CSV ---- */
+
+void ttmon_slots_put_csv(const char *text, size_t n)
+{
+	n = strnlen(text, n);
+	putchar('"');
+	for (size_t i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '"')
+			putchar('"');
+		putchar(c < 0x20 || c == 0x7f ? '?' : c);
+	}
+	putchar('"');
+}
+
+static void put_known(bool known, uint64_t value)
+{
+	if (known)
+		printf(",%" PRIu64, value);
+	else
+		putchar(',');
+}
+
+void ttmon_slots_csv_head(const struct ttmon_slots_view *v)
+{
+	if (v->opts->by_slot)
+		puts("slot,ms,cpus,user_ns,kernel_ns,idle_ns,missing_ns,rows,events,late,dropped,kernel_lost,allocs,frees,copies,"
+		     "copy_bytes,pinned_pages,tt_dispatches,tt_busy_ns,missed_before,flags");
+	else
+		puts("slot,ms,pid,start_ns,comm,class,rmid,cpu_ns,switches,cycles,instructions,llc_misses,llc_references,llc_bytes,"
+		     "mbm_total,mbm_local,rdt_ns,copies,copy_bytes,pinned_bytes,flags");
+}
+
+static void csv_row(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item,
+		    const struct ttmon_slot_row *r)
+{
+	bool process = r->cls == TTMON_ROW_USER || r->cls == TTMON_ROW_KERNEL,
+	     mbm = ttmon_slots_known_mbm(r) != TTMON_SLOTS_UNKNOWN;
+	bool first = true;
+
+	printf("%llu,%" PRId64, item->slot.no, ttmon_slots_ms(v->info, item->slot.no));
+	put_known(process, r->tgid);
+	put_known(process, r->start_ns);
+	putchar(',');
+	ttmon_slots_put_csv(r->comm, sizeof(r->comm));
+	printf(",%s,%u", ttmon_slots_class_name(r->cls), r->rmid);
+	put_known(item->slot.flags & TTMON_SLOT_HAS_CPU, r->cpu_ns);
+	put_known(item->slot.flags & TTMON_SLOT_HAS_CPU, r->switches);
+	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
+		put_known(ttmon_slots_known_ctr(item->slot.flags, r, i) != TTMON_SLOTS_UNKNOWN, r->ctr[i]);
+	put_known(ttmon_slots_known_llc(r) != TTMON_SLOTS_UNKNOWN, r->llc_bytes);
+	put_known(mbm, r->mbm_total);
+	put_known(mbm, r->mbm_local);
+	put_known(mbm, r->rdt_ns);
+	printf(",%llu,%llu,%llu,", r->copies, r->copy_bytes, r->pinned_bytes);
+	for (unsigned int i = 0; i < TTMON_SLOTS_ROW_FLAG_NAMES; i++) {
+		const char *name = ttmon_slots_row_flag(r->flags, i);
+
+		if (name)
+			printf("%s%s", first ? "" : " ", name);
+		first &= !name;
+	}
+	putchar('\n');
+}
+
+static void csv_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item)
+{
+	const struct ttmon_slot *s = &item->slot;
+	bool cpu = s->flags & TTMON_SLOT_HAS_CPU, first = true;
+
+	printf("%llu,%" PRId64, s->no, ttmon_slots_ms(v->info, s->no));
+	put_known(cpu, s->cpus);
+	put_known(cpu, s->user_ns);
+	put_known(cpu, s->kernel_ns);
+	put_known(cpu, s->idle_ns);
+	put_known(cpu, s->missing_ns);
+	printf(",%u,%u,%u,%u,%u,%u,%u", s->nr_rows, s->events, s->late, s->dropped, s->kernel_lost, s->allocs,
+	       s->frees);
+	printf(",%llu,%llu,%llu,%llu,%llu,%" PRIu64 ",", s->copies, s->copy_bytes, s->pinned_pages, s->tt_dispatches,
+	       s->tt_busy_ns, item->missed);
+	for (unsigned int i = 0; i < TTMON_SLOTS_SLOT_FLAG_NAMES; i++) {
+		const char *name = ttmon_slots_slot_flag(s->flags, i);
+
+		if (name)
+			printf("%s%s", first ? "" : " ", name);
+		first &= !name;
+	}
+	putchar('\n');
+}
+
+void ttmon_slots_csv_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item)
+{
+	const struct ttmon_slot_row *row;
+	uint64_t shown = 0;
+	uint32_t at = 0;
+
+	if (v->opts->by_slot) {
+		csv_slot(v, item);
+		return;
+	}
+	while ((row = ttmon_slots_wanted(v->opts, item, &at, &shown)))
+		csv_row(v, item, row);
+}
+
+/* ---- JSON ---- */
+
+static void key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value)
+{
+	ttmon_jsonw_key(w, key);
+	if (known)
+		ttmon_jsonw_num(w, value);
+	else
+		ttmon_jsonw_null(w);
+}
+
+static void json_row(struct ttmon_jsonw *w, const struct ttmon_slots_item *item, const struct ttmon_slot_row *r)
+{
+	static const char *const ctrs[TTMON_CTR_MAX] = {
+#define X(id, NAME, name) [id] = name,
+		TTMON_CTR_TABLE(X)
+#undef X
+	};
+	bool process = r->cls == TTMON_ROW_USER || r->cls == TTMON_ROW_KERNEL,
+	     mbm = ttmon_slots_known_mbm(r) != TTMON_SLOTS_UNKNOWN;
+	bool cpu = item->slot.flags & TTMON_SLOT_HAS_CPU;
+
+	ttmon_jsonw_open(w, '{');
+	key_known(w, "pid", process, r->tgid);
+	ttmon_jsonw_key(w, "start_ns");
+	if (process)
+		ttmon_jsonw_time(w, r->start_ns);
+	else
+		ttmon_jsonw_null(w);
+	ttmon_jsonw_key(w, "comm");
+	ttmon_jsonw_text(w, r->comm, sizeof(r->comm));
+	ttmon_jsonw_key_name(w, "class", ttmon_slots_class_name(r->cls));
+	key_known(w, "rmid", r->rmid, r->rmid);
+	key_known(w, "cpu_ns", cpu, r->cpu_ns);
+	key_known(w, "switches", cpu, r->switches);
+	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
+		key_known(w, ctrs[i], ttmon_slots_known_ctr(item->slot.flags, r, i) != TTMON_SLOTS_UNKNOWN, r->ctr[i]);
+	key_known(w, "llc_bytes", ttmon_slots_known_llc(r) != TTMON_SLOTS_UNKNOWN, r->llc_bytes);
+	key_known(w, "mbm_total", mbm, r->mbm_total);
+	key_known(w, "mbm_local", mbm, r->mbm_local);
+	key_known(w, "rdt_ns", mbm, r->rdt_ns);
+	ttmon_jsonw_key_num(w, "copies", r->copies);
+	ttmon_jsonw_key_num(w, "copy_bytes", r->copy_bytes);
+	ttmon_jsonw_key_num(w, "pinned_bytes", r->pinned_bytes);
+	ttmon_jsonw_key(w, "flags");
+	ttmon_jsonw_open(w, '[');
+	for (unsigned int i = 0; i < TTMON_SLOTS_ROW_FLAG_NAMES; i++)
+		if (ttmon_slots_row_flag(r->flags, i))
+			ttmon_jsonw_name(w, ttmon_slots_row_flag(r->flags, i));
+	ttmon_jsonw_close(w, ']');
+	ttmon_jsonw_close(w, '}');
+}
+
+static void json_slot(struct ttmon_jsonw *w, const struct ttmon_slots_view *v, const struct ttmon_slots_item *item)
+{
+	const struct ttmon_slot *s = &item->slot;
+	bool cpu = s->flags & TTMON_SLOT_HAS_CPU;
+
+	ttmon_jsonw_key_num(w, "slot", s->no);
+	ttmon_jsonw_key(w, "ms");
+	ttmon_jsonw_int(w, ttmon_slots_ms(v->info, s->no));
+	key_known(w, "cpus", cpu, s->cpus);
+	key_known(w, "user_ns", cpu, s->user_ns);
+	key_known(w, "kernel_ns", cpu, s->kernel_ns);
+	key_known(w, "idle_ns", cpu, s->idle_ns);
+	key_known(w, "missing_ns", cpu, s->missing_ns);
+	ttmon_jsonw_key_num(w, "events", s->events);
+	ttmon_jsonw_key_num(w, "late", s->late);
+	ttmon_jsonw_key_num(w, "dropped", s->dropped);
+	ttmon_jsonw_key_num(w, "kernel_lost", s->kernel_lost);
+	ttmon_jsonw_key_num(w, "allocs", s->allocs);
+	ttmon_jsonw_key_num(w, "frees", s->frees);
+	ttmon_jsonw_key_num(w, "copies", s->copies);
+	ttmon_jsonw_key_num(w, "copy_bytes", s->copy_bytes);
+	ttmon_jsonw_key_num(w, "pinned_pages", s->pinned_pages);
+	ttmon_jsonw_key_num(w, "tt_dispatches", s->tt_dispatches);
+	ttmon_jsonw_key_num(w, "tt_busy_ns", s->tt_busy_ns);
+	ttmon_jsonw_key_num(w, "missed_before", item->missed);
+	ttmon_jsonw_key(w, "flags");
+	ttmon_jsonw_open(w, '[');
+	for (unsigned int i = 0; i < TTMON_SLOTS_SLOT_FLAG_NAMES; i++)
+		if (ttmon_slots_slot_flag(s->flags, i))
+			ttmon_jsonw_name(w, ttmon_slots_slot_flag(s->flags, i));
+	ttmon_jsonw_close(w, ']');
+}
+
+void ttmon_slots_json_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item)
+{
+	const struct ttmon_slot_row *row;
+	uint64_t shown = 0;
+	uint32_t at = 0;
+
+	ttmon_jsonw_open(v->json, '{');
+	json_slot(v->json, v, item);
+	if (!v->opts->by_slot) {
+		ttmon_jsonw_key(v->json, "rows");
+		ttmon_jsonw_open(v->json, '[');
+		while ((row = ttmon_slots_wanted(v->opts, item, &at, &shown)))
+			json_row(v->json, item, row);
+		ttmon_jsonw_close(v->json, ']');
+	}
+	ttmon_jsonw_close(v->json, '}');
+	ttmon_jsonw_end(v->json);
+}

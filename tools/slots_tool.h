@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * slots_tool.h: the parts of `ttmon slots`. cmd_slots.c has the options and reads the file; each output is a set of functions that get its
+ * slots one after the other: slots_table.c for people, slots_text.c CSV and JSON, slots_sum.c the sums per process (all three forms).
+ */
+#ifndef TTMON_SLOTS_TOOL_H
+#define TTMON_SLOTS_TOOL_H
+
+#include <ttmon/event.h>
+
+#include "io/jsonw.h"
+#include "lib/slots.h"
+#include "util/util.h"
+
+/* What some slot of the file has: the table leaves out what none has. */
+struct ttmon_slots_seen {
+	bool ctr, llc, mbm, copies, pinned, missing;
+};
+
+struct ttmon_slots_opts {
+	const char *path;
+	enum { TTMON_SLOTS_TABLE, TTMON_SLOTS_CSV, TTMON_SLOTS_JSON } form;
+	bool sum, by_slot;
+	bool has_pid;
+	uint32_t pid;
+	uint64_t top; /* rows a slot (--sum: in all), 0: all */
+};
+
+/* What is known of a row's counter. */
+enum ttmon_slots_known {
+	TTMON_SLOTS_UNKNOWN,
+	TTMON_SLOTS_AT_LEAST, /* a reading is missing */
+	TTMON_SLOTS_EXACT
+};
+enum ttmon_slots_known ttmon_slots_known_ctr(uint32_t slot_flags, const struct ttmon_slot_row *row, unsigned int ctr);
+enum ttmon_slots_known ttmon_slots_known_llc(const struct ttmon_slot_row *row);
+enum ttmon_slots_known ttmon_slots_known_mbm(const struct ttmon_slot_row *row);
+
+const char *ttmon_slots_class_name(unsigned int cls);
+/* Name of a row for people: cleaned, kernel threads in brackets; buf of TTMON_SLOTS_NAME bytes. */
+#define TTMON_SLOTS_NAME 32
+char *ttmon_slots_row_name(char buf[TTMON_SLOTS_NAME], const struct ttmon_slot_row *row);
+/* The name of flag i, NULL: it is not set. */
+const char *ttmon_slots_row_flag(uint8_t flags, unsigned int i);
+const char *ttmon_slots_slot_flag(uint32_t flags, unsigned int i);
+#define TTMON_SLOTS_ROW_FLAG_NAMES  6
+#define TTMON_SLOTS_SLOT_FLAG_NAMES 6
+
+struct ttmon_slots_view {
+	const struct ttmon_slots_opts *opts;
+	const struct ttmon_slots_info *info;
+	struct ttmon_slots_seen seen;
+	struct ttmon_jsonw *json;
+};
+
+/* Rows that are wanted: each output walks its slot's rows with this. NULL: no more. *at begins at 0, *shown too. */
+const struct ttmon_slot_row *ttmon_slots_wanted(const struct ttmon_slots_opts *opts,
+						const struct ttmon_slots_item *item, uint32_t *at, uint64_t *shown);
+/* ms since the slot in which the file begins. */
+int64_t ttmon_slots_ms(const struct ttmon_slots_info *info, uint64_t no);
+
+/* slots_table.c */
+void ttmon_slots_table_head(const struct ttmon_slots_view *v);
+void ttmon_slots_table_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item);
+/* slots_text.c */
+void ttmon_slots_csv_head(const struct ttmon_slots_view *v);
+void ttmon_slots_csv_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item);
+void ttmon_slots_json_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item);
+/* A value between commas. */
+void ttmon_slots_put_csv(const char *text, size_t n);
+
+/* slots_sum.c */
+struct ttmon_slots_sum;
+int ttmon_slots_sum_new(struct ttmon_slots_sum **ret) _must_check;
+void ttmon_slots_sum_free(struct ttmon_slots_sum *s);
+int ttmon_slots_sum_slot(struct ttmon_slots_sum *s, const struct ttmon_slots_view *v,
+			 const struct ttmon_slots_item *item) _must_check;
+void ttmon_slots_sum_print(struct ttmon_slots_sum *s, const struct ttmon_slots_view *v);
+
+static inline void ttmon_slots_sum_freep(struct ttmon_slots_sum **s)
+{
+	ttmon_slots_sum_free(*s);
+}
+
+#endif
