@@ -161,6 +161,137 @@ static void show_tenstorrent(const json_t *root)
 	}
 }
 
+/* "sample_on_free" as words. */
+static void odd_name(const char *name)
+{
+	_cleanup_free_ char *copy = ttmon_show_clean(name);
+
+	for (char *p = copy; p && *p; p++)
+		if (*p == '_')
+			*p = ' ';
+	fputs(copy ? copy : "?", stdout);
+}
+
+/* Does each slot's CPU time add up to CPUs x 1 ms, and what is missing? */
+static void show_cpu(const json_t *root)
+{
+	const json_t *cpu = ttmon_show_at(root, "cpu");
+	uint64_t slots = ttmon_show_u64(cpu, "slots"), exact = ttmon_show_u64(cpu, "exact");
+	uint64_t missing = ttmon_show_u64(cpu, "missing_ns");
+	char buf[TTMON_FMT_LEN];
+
+	if (!cpu)
+		return;
+	label("cpu time");
+	if (!json_is_object(cpu)) {
+		printf("not measured\n");
+		return;
+	}
+	counted(cpu, "cpus", "CPUs, ");
+	printf("%s", ttmon_show_colour(exact == slots ? TTMON_SHOW_GOOD : TTMON_SHOW_BAD));
+	counted(cpu, "exact", "of ");
+	counted(cpu, "slots", "slots add up exactly");
+	printf("%s, %s%s missing%s\n", ttmon_show_colour(TTMON_SHOW_PLAIN),
+	       missing ? ttmon_show_colour(TTMON_SHOW_BAD) : "",
+	       missing ? ttmon_fmt_ns(buf, sizeof(buf), missing) : "nothing",
+	       missing ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+	label("");
+	counted(cpu, "switches", "switches, ");
+	counted(cpu, "processes", "processes; ");
+	if (ttmon_show_bool(cpu, "counters")) {
+		printf("with counters");
+		if (ttmon_show_u64(cpu, "counter_read_fails")) {
+			printf(", ");
+			counted(cpu, "counter_read_fails", "of their readings failed");
+		}
+	} else {
+		printf("no counters");
+		if (*ttmon_show_str(cpu, "counters_reason"))
+			printf(": ");
+		clean(ttmon_show_str(cpu, "counters_reason"));
+	}
+	putchar('\n');
+}
+
+/* What should be 0 and is not. */
+static void show_cpu_odd(const json_t *root)
+{
+	static const struct {
+		const char *name, *help;
+		bool is_time;
+	} odd[] = {
+		{ "gaps", "gaps in what a CPU told", false },
+		{ "overlaps", "overlaps in what a CPU told", false },
+		{ "clock_backwards", "times a clock went back", false },
+		{ "switches_unseen", "switches that the kernel keeps from tracers, placed by its own books", false },
+		{ "mismatch_ns", "contradict what was told before", true },
+		{ "late_ns", "came too late for their slot", true },
+		{ "processes_dropped", "processes found no room", false },
+		{ "records_dropped", "records made no sense or found no room", false },
+	};
+	const json_t *cpu = ttmon_show_at(root, "cpu");
+	char buf[TTMON_FMT_LEN];
+
+	for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+		uint64_t n = ttmon_show_u64(cpu, odd[i].name);
+
+		if (!n)
+			continue;
+		label("");
+		printf("%s%s %s%s\n", ttmon_show_colour(TTMON_SHOW_WARN),
+		       odd[i].is_time ? ttmon_fmt_ns(buf, sizeof(buf), n) : ttmon_fmt_count(buf, sizeof(buf), n),
+		       odd[i].help, ttmon_show_colour(TTMON_SHOW_PLAIN));
+	}
+}
+
+static void show_rmids(const json_t *root)
+{
+	const json_t *rmid = ttmon_show_at(root, "rmid"), *value;
+	const char *backend = ttmon_show_str(rmid, "backend"), *reason = ttmon_show_str(rmid, "reason"), *name;
+	char buf[TTMON_FMT_LEN];
+
+	if (!json_is_object(rmid))
+		return;
+	label("RMIDs");
+	clean(backend);
+	if (*ttmon_show_str(rmid, "source")) {
+		printf(" (");
+		clean(ttmon_show_str(rmid, "source"));
+		putchar(')');
+	}
+	if (strcmp(backend, "off") != 0) {
+		printf(": ");
+		counted(rmid, "in_use", "of ");
+		counted(rmid, "max_rmid", "in use, peak ");
+		printf("%s; ", ttmon_fmt_count(buf, sizeof(buf), ttmon_show_u64(rmid, "peak")));
+		counted(rmid, "readings", "readings");
+		if (ttmon_show_u64(rmid, "failed_readings")) {
+			printf(", ");
+			counted(rmid, "failed_readings", "failed");
+		}
+		if (json_is_integer(ttmon_show_at(rmid, "mbm_total_bytes")))
+			printf(", %s of memory traffic",
+			       ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(rmid, "mbm_total_bytes")));
+	}
+	putchar('\n');
+	if (*reason) {
+		label("");
+		printf("%s", ttmon_show_colour(TTMON_SHOW_WARN));
+		clean(reason);
+		printf("%s\n", ttmon_show_colour(TTMON_SHOW_PLAIN));
+	}
+	json_object_foreach((json_t *)ttmon_show_at(rmid, "odd"), name, value)
+	{
+		if (!json_is_integer(value) || json_integer_value(value) <= 0)
+			continue;
+		label("");
+		printf("%s%s ", ttmon_show_colour(TTMON_SHOW_WARN),
+		       ttmon_fmt_count(buf, sizeof(buf), (uint64_t)json_integer_value(value)));
+		odd_name(name);
+		printf("%s\n", ttmon_show_colour(TTMON_SHOW_PLAIN));
+	}
+}
+
 static void show_recording(const json_t *root)
 {
 	const json_t *recording = ttmon_show_at(root, "recording");
@@ -209,6 +340,9 @@ int cmd_status(int argc, char **argv)
 		show_head(root);
 		show_events(root);
 		show_memory(root);
+		show_cpu(root);
+		show_cpu_odd(root);
+		show_rmids(root);
 		show_tenstorrent(root);
 		show_recording(root);
 		ok = show_identity(root);

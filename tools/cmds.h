@@ -14,6 +14,8 @@ int cmd_status(int argc, char **argv);
 int cmd_probes(int argc, char **argv);
 int cmd_db(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_smi(int argc, char **argv);
+int cmd_slots(int argc, char **argv);
 
 #endif

@@ -17,8 +17,10 @@ static const struct command {
 } commands[] = {
 	{ "status", cmd_status, "what the service traces, has lost, and whether its books balance" },
 	{ "probes", cmd_probes, "which objects and functions are probed" },
+	{ "top", cmd_top, "who uses the CPUs, caches, memory bandwidth and pinned memory, live" },
 	{ "smi", cmd_smi, "the Tenstorrent chips of this host, their memory and who uses it" },
 	{ "db", cmd_db, "check and show an allocation database (ttmond --dump-db)" },
+	{ "slots", cmd_slots, "who used the machine, a millisecond each, out of a slot file (ttmond --slots-out)" },
 	{ "trace", cmd_trace, "a timeline for Perfetto of a recording, a database or the service" },
 };
 
