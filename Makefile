@@ -73,6 +73,10 @@ LIBS_static = -Wl,-Bstatic -lbpf -ljansson $(if $(LIBELF_A_LINKS),$(LIBELF_A),-W
 	      -lz -Wl,-Bdynamic -lmicrohttpd -lpthread
 comma := ,
 LIBS = $(LIBS_$(if $(filter 1,$(STATIC)),static,dynamic))
+# ttmon alone has a screen.
+CURSES_dynamic = -lncursesw -ltinfo
+CURSES_static = -Wl,-Bstatic $(CURSES_dynamic) -Wl,-Bdynamic
+CURSES = $(CURSES_$(if $(filter 1,$(STATIC)),static,dynamic))
 
 BPF_ARCH ?= $(patsubst x86_64,x86,$(patsubst aarch64,arm64,$(shell uname -m)))
 BPF_CFLAGS = -target bpf -mcpu=v3 -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-parameter \
@@ -181,10 +185,12 @@ $(1)/tests/%: $(1)/obj/tests/unit/%.o $(1)/libttmon-core.a $(1)/ldflags
 	@mkdir -p $$(@D)
 	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o %.a,$$^) $$(LDFLAGS_$$*) -lcmocka $$(LIBS)
 
+$(1)/bin/ttmon: MORE = $$(CURSES)
+
 $(1)/bin/ttmond $(1)/bin/ttmon:
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o %.a,$$^) $$(LIBS)
+	$$(Q)$(3) $$(LDFLAGS_ALL) $$(LDFLAGS_$(2)) -o $$@ $$(filter %.o %.a,$$^) $$(MORE) $$(LIBS)
 endef
 
 $(eval $(call flavour,$(O),plain,$$(CC)))
@@ -200,10 +206,11 @@ $(O)/fuzz/bin/%: $(O)/fuzz/obj/tests/fuzz/%.o $(O)/fuzz/libttmon-core.a $(O)/fuz
 # The same objects linked as STATIC=1 does it: the check that it still links, at the price of a link.
 $(O)/static/ttmond: $(DAEMON_SRC:%.c=$(O)/obj/%.o) $(O)/libttmon-core.a
 $(O)/static/ttmon: $(TOOL_SRC:%.c=$(O)/obj/%.o) $(O)/libttmon-core.a
+$(O)/static/ttmon: MORE = $(CURSES_static)
 $(O)/static/%:
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_static)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(MORE) $(LIBS_static)
 
 $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 	$(call msg,LINK,$@)
@@ -211,12 +218,13 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lm
 
 -include tests/standin/standin.mk
+-include tests/bpf/bpf.mk
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
-BENCH_KERNEL := $(filter %_probe %_attach %_loss %_syscall %_tt,$(BENCH_BIN))
+BENCH_KERNEL := $(filter %_probe %_attach %_loss %_switch %_syscall %_tt,$(BENCH_BIN))
 $(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(O)/obj/daemon/hot.o
-$(addprefix $(O)/obj/tests/bench/bench_,probe.o attach.o tt.o): | $(O)/tests/bench/empty.skel.h
+$(addprefix $(O)/obj/tests/bench/bench_,probe.o attach.o switch.o tt.o): | $(O)/tests/bench/empty.skel.h
 $(O)/tests/bench/bench_tt: | $(O)/tests/standin/tt/e2b/libtt_metal.so
 $(O)/tests/bench/bench_smi: | $(O)/bin/ttmon
 $(O)/tests/bench/bench_attach: | $(O)/tests/standin/lib/libcudart.so.13 $(O)/tests/standin/lib/libcuda.so.1
@@ -245,11 +253,11 @@ bench-build: $(BENCH_BIN)
 lint-build: $(O)/libttmon-core.a $(PROGRAMS)
 clang-build: $(O)/fuzz/libttmon-core.a $(DAEMON_SRC:%.c=$(O)/fuzz/obj/%.o) $(TOOL_SRC:%.c=$(O)/fuzz/obj/%.o)
 static-build: $(PROGRAMS:$(B)/bin/%=$(O)/static/%)
-e2e-build: $(PROGRAMS) $(STANDIN)
+e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
-.PHONY: check lint builds unit tsan fuzz fuzz-short e2e soak vm bench
+.PHONY: check lint builds unit tsan fuzz fuzz-short e2e soak check-vm check-vm-short bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 15 minutes
 	@tools/setup.sh
 	+$(RUN) lint builds unit fuzz-short e2e
@@ -278,11 +286,15 @@ soak: e2e-build ## the service under load for SOAK_SECS, memory and files watche
 e2e: ## the daemon on the stand-in libraries; as root
 	+$(RUN) e2e
 
-vm: e2e-build ## the daemon under Debian's 6.1 and 6.12 kernels in QEMU, about 3 minutes each; as root
-	@O='$(O)' $(PYTHON) tests/vm/run.py
+check-vm: ## every test that traces, under Debian's 6.1 and 6.12 kernels in QEMU: up to two hours; as root
+	+$(RUN) vm
 
-bench: bench-build ## the figures, each as a ratio against a floor of the same run
-	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh
+check-vm-short: ## a handful of them, under ten minutes
+	+$(RUN) vm-short
+
+bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run
+	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh; \
+	echo sched.py:; O='$(O)' $(PYTHON) tests/bench/sched.py
 
 .PHONY: tidy format
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
@@ -319,7 +331,7 @@ man: $(O)/man/ttmond.8 ## the manual page of ttmond, with the options of the pro
 MAN_PAGES := $(wildcard man/*.[1-8]) $(O)/man/ttmond.8
 INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
-	     $(patsubst docs/%,$(docdir)/%,$(wildcard docs/*.md docs/*.json)) $(addprefix $(docdir)/,$(wildcard README.md CHANGELOG.md LICENSE))
+	     $(patsubst docs/%,$(docdir)/%,$(wildcard docs/*.md docs/*.json docs/examples/*.c)) $(addprefix $(docdir)/,$(wildcard README.md CHANGELOG.md LICENSE))
 
 install: all man ## DESTDIR and prefix=/usr/local as usual
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
@@ -328,10 +340,11 @@ install: all man ## DESTDIR and prefix=/usr/local as usual
 	$(Q)$(INSTALL) -m 0644 $(wildcard include/ttmon/*.h) $(DESTDIR)$(includedir)/ttmon/
 	$(Q)for m in $(MAN_PAGES); do $(INSTALL) -m 0644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
 	$(Q)$(INSTALL) -m 0644 $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE) $(DESTDIR)$(docdir)/
+	$(Q)$(INSTALL) -m 0644 $(wildcard docs/examples/*.c) $(DESTDIR)$(docdir)/examples/
 
 uninstall: ## remove what install put there
 	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	$(Q)rmdir $(DESTDIR)$(includedir)/ttmon $(DESTDIR)$(docdir) 2>/dev/null || :
+	$(Q)rmdir $(DESTDIR)$(includedir)/ttmon $(DESTDIR)$(docdir)/examples $(DESTDIR)$(docdir) 2>/dev/null || :
 
 clean: ## remove .output
 	$(Q)rm -rf $(O)

@@ -9,7 +9,7 @@
 /* json_pack's "I" wants json_int_t. */
 #define INT(x) ((json_int_t)(x))
 
-static void send(struct ttmon_http_reply *reply, json_t *doc)
+void ttmon_api_send(struct ttmon_http_reply *reply, json_t *doc)
 {
 	if (!doc || json_dumpf(doc, reply->body, JSON_COMPACT | JSON_PRESERVE_ORDER))
 		ttmon_http_error(reply, 500, "out of memory");
@@ -53,7 +53,7 @@ static json_t *identity(const struct ttmon_run *c, const struct ttmon_snapshot *
 	flight = (int64_t)(attempted - lost - decoded - malformed);
 	if (flight < 0)
 		why = "more events came out of the rings than went in";
-	else if (a->slotted + a->late + a->arena_full > decoded)
+	else if (a->slotted + a->late + a->arena_full + a->direct > decoded)
 		why = "more events in slots than were decoded";
 	else if (a->closed != a->published + a->dropped)
 		why = "closed slots are neither published nor dropped";
@@ -97,22 +97,24 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_hot_snapshot(c->hot, &s);
 	for (unsigned int i = 0; i < TTMON_EV_FACT; i++)
 		decoded += s.acc.decoded[i];
-	send(reply,
-	     json_pack(
-		     "{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o}",
-		     "version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode),
-		     "uprobes", ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded", INT(decoded),
-		     "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost",
-		     losses(c), "identity", identity(c, &s), "window", "slots",
-		     INT(c->opts->window ? c->opts->window : TTMON_SLOTS_WINDOW), "watermark_lag_ns",
-		     INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns", INT(s.longest_gap_ns),
-		     "slots", "closed", INT(s.acc.closed), "published", INT(s.acc.published), "dropped",
-		     INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", "now_pages", INT(s.totals.pinned_pages),
-		     "peak_pages", INT(s.totals.pinned_peak_pages), "now_bytes", INT(s.totals.pinned_bytes),
-		     "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins", INT(s.totals.pins), "processes",
-		     INT(s.procs), "allocations", INT(s.totals.live), "rings", "bytes",
-		     INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus", INT(ttmon_bpf_rings(c->bpf)), "recording", recording(c),
-		     "tenstorrent", ttmon_api_tt_status(c)));
+	ttmon_api_send(
+		reply,
+		json_pack(
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o, s:o, s:o}",
+			"version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode", mode_name(c->mode),
+			"uprobes", ttmon_bpf_legacy(c->bpf) ? "tracefs" : "multi", "events", "decoded", INT(decoded),
+			"facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full", INT(s.acc.arena_full), "lost",
+			losses(c), "identity", identity(c, &s), "window", "slots",
+			INT(c->opts->window ? c->opts->window : TTMON_SLOTS_WINDOW), "watermark_lag_ns",
+			INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns",
+			INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published", INT(s.acc.published),
+			"dropped", INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", "now_pages",
+			INT(s.totals.pinned_pages), "peak_pages", INT(s.totals.pinned_peak_pages), "now_bytes",
+			INT(s.totals.pinned_bytes), "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins",
+			INT(s.totals.pins), "processes", INT(s.procs), "allocations", INT(s.totals.live), "rings",
+			"bytes", INT(ttmon_bpf_ring_bytes(c->bpf)), "cpus", INT(ttmon_bpf_rings(c->bpf)), "recording",
+			recording(c), "tenstorrent", ttmon_api_tt_status(c), "cpu", ttmon_api_cpu_status(c, &s), "rmid",
+			ttmon_api_rmid_status(c, &s)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)
@@ -184,8 +186,9 @@ static void probes(void *ctx, struct ttmon_http_reply *reply)
 							  "attached", p.attached, "reason", p.wanted ? p.reason : "",
 							  "run_count", INT(p.run_cnt), "run_ns", INT(p.run_ns)));
 	}
-	send(reply, json_pack("{s:o, s:o, s:{s:o, s:o}}", "objects", objects, "programs", programs, "tenstorrent",
-			      "processes", ttmon_api_tt_processes(c), "clocks", ttmon_api_tt_clocks(c)));
+	ttmon_api_send(reply,
+		       json_pack("{s:o, s:o, s:{s:o, s:o}}", "objects", objects, "programs", programs, "tenstorrent",
+				 "processes", ttmon_api_tt_processes(c), "clocks", ttmon_api_tt_clocks(c)));
 }
 
 static void healthz(void *ctx, struct ttmon_http_reply *reply)
@@ -206,6 +209,8 @@ const struct ttmon_http_route ttmon_api_routes[] = {
 	{ "/healthz", "is it alive", healthz },
 	{ "/v1/status", "build, events, losses, accounting identity, window", status },
 	{ "/v1/probes", "objects, probes and programs", probes },
+	{ "/v1/processes", "who used the CPUs, caches and memory bandwidth, sums since the start",
+	  ttmon_api_processes },
 	{ "/v1/devices", "Tenstorrent chips and who holds their memory", ttmon_api_devices },
 	{ "/v1/trace", "timeline of what is kept, for Perfetto", ttmon_api_trace },
 };

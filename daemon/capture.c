@@ -112,8 +112,12 @@ static int make_bpf(struct ttmon_run *c)
 		.nr_user = c->opts->nr_user,
 	};
 	char why[256];
-	int err = ttmon_bpf_new(&cfg, &c->bpf, why, sizeof(why));
+	int err = ttmon_cpurun_choose(c, &cfg);
 
+	if (err)
+		return err;
+	c->rmid = cfg.rmid;
+	err = ttmon_bpf_new(&cfg, &c->bpf, why, sizeof(why));
 	if (!err)
 		err = ttmon_bpf_attach(c->bpf, why, sizeof(why));
 	if (err)
@@ -135,10 +139,18 @@ static int make_pipeline(struct ttmon_run *c)
 			      .max_items = c->opts->dump_db || c->opts->trace_out ? c->opts->max_events ? c->opts->max_events : TTMON_TIMELINE_RUN : 0 },
 	};
 	struct ttmon_hot_cfg hot = { .bpf = c->bpf };
-	int err = ttmon_pipeline_new(&cfg, NULL, NULL, &c->pipeline);
+	int err = ttmon_publish_open(&c->publish, c->opts, cfg.nr_cpus);
 
 	if (err)
+		return err;
+	err = ttmon_pipeline_new(&cfg, ttmon_publish_slot, &c->publish, &c->pipeline);
+	if (err)
 		return log_error_r(err, "cannot make the pipeline: %s", strerror(-err));
+	if (c->opts->cpu) {
+		err = ttmon_cpurun_new(c, c->rmid, &c->cpu);
+		if (err)
+			return log_error_r(err, "cannot measure CPU time: %s", strerror(-err));
+	}
 	if (c->opts->record) {
 		err = ttmon_rec_writer_new(c->opts->record, cfg.nr_cpus, &c->rec);
 		if (err)
@@ -146,6 +158,7 @@ static int make_pipeline(struct ttmon_run *c)
 	}
 	hot.pipeline = c->pipeline;
 	hot.rec = c->rec;
+	hot.cpus = ttmon_cpurun_state(c->cpu);
 	err = ttmon_hot_start(&hot, &c->hot);
 	if (err)
 		return log_error_r(err, "cannot start the hot thread: %s", strerror(-err));
@@ -341,7 +354,7 @@ static int finish(struct ttmon_run *c)
 	int err = 0, err2;
 
 	ttmon_log_live(NULL);
-	ttmon_bpf_activate(c->bpf, false);
+	ttmon_hot_end(c->hot);
 	ttmon_loop_drain(c);
 	ttmon_hot_stop(c->hot, &end_ns);
 	c->hot = NULL;
@@ -351,10 +364,13 @@ static int finish(struct ttmon_run *c)
 	ttmon_pipeline_finish(c->pipeline, end_ns);
 	answer_all(c);
 	ttmon_ttrun_finish(c->tt);
+	err = ttmon_publish_close(&c->publish);
 	if (c->dumper > 0)
 		waitpid(c->dumper, NULL, 0);
-	if (c->opts->dump_db)
-		err = ttmon_write_db(c->opts, c->pipeline, end_ns, false);
+	if (c->opts->dump_db) {
+		err2 = ttmon_write_db(c->opts, c->pipeline, end_ns, false);
+		err = err ? err : err2;
+	}
 	if (c->opts->trace_out) {
 		err2 = ttmon_write_trace(c->opts, c->pipeline, end_ns);
 		err = err ? err : err2;
@@ -384,6 +400,8 @@ static void destroy(struct ttmon_run *c)
 		(void)!ttmon_rec_writer_close(c->rec, 0);
 	ttmon_http_free(c->http);
 	ttmon_ttrun_free(c->tt);
+	ttmon_cpurun_free(c->cpu);
+	(void)!ttmon_publish_close(&c->publish);
 	ttmon_discover_free(c->discover);
 	ttmon_mmap2_free(c->mmap2);
 	ttmon_hold_free(c->hold);
@@ -419,6 +437,8 @@ static int set_up(struct ttmon_run *c)
 		err = check_output(c->opts->trace_out);
 	if (!err)
 		err = check_output(c->opts->record);
+	if (!err)
+		err = check_output(c->opts->slots_out);
 	if (!err && c->mode == TTMON_CAPTURE_COMMAND) {
 		/* Before rings are mapped: the keeper is a fork. */
 		err = ttmon_hold_new(c->opts->cmd, &c->hold);
@@ -452,7 +472,11 @@ static int set_up(struct ttmon_run *c)
 		if (!err)
 			err = watch(c, ttmon_http_fd(c->http));
 	}
-	return err ? err : start_targets(c);
+	if (!err)
+		err = start_targets(c);
+	if (!err)
+		ttmon_cpurun_start(c->cpu);
+	return err;
 }
 
 static int exit_status(const struct ttmon_run *c, int err)

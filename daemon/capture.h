@@ -14,9 +14,11 @@
 #include "io/facts.h"
 #include "io/hold.h"
 #include "io/http.h"
+#include "io/rmids.h"
 #include "io/ttident.h"
 #include "io/ttshm.h"
 #include "opts.h"
+#include "publish.h"
 
 struct ttmon_run {
 	const struct ttmon_opts *opts;
@@ -31,6 +33,9 @@ struct ttmon_run {
 	struct ttmon_hot *hot;
 	struct ttmon_http *http;
 	struct ttmon_ttrun *tt;
+	struct ttmon_cpurun *cpu; /* NULL: CPU time is not measured */
+	struct ttmon_publish publish;
+	enum ttmon_rmid_backend rmid;
 	int epoll_fd, signal_fd, timer_fd;
 	bool hold_watched;
 
@@ -79,6 +84,27 @@ struct ttmon_ttrun_view {
 };
 void ttmon_ttrun_get(const struct ttmon_ttrun *t, struct ttmon_ttrun_view *ret);
 
+/* cpurun.c: the cold side of who used the machine. NULL is allowed where the options do not ask for it. */
+int ttmon_cpurun_choose(const struct ttmon_run *c, struct ttmon_bpf_cfg *cfg) _must_check;
+int ttmon_cpurun_new(struct ttmon_run *c, enum ttmon_rmid_backend backend, struct ttmon_cpurun **ret) _must_check;
+void ttmon_cpurun_free(struct ttmon_cpurun *r);
+struct ttmon_cpustate *ttmon_cpurun_state(const struct ttmon_cpurun *r);
+/* Events flow: know what runs on each CPU and which RMIDs there are. */
+void ttmon_cpurun_start(struct ttmon_cpurun *r);
+void ttmon_cpurun_request(struct ttmon_cpurun *r, const struct ttmon_request *req);
+void ttmon_cpurun_tick(struct ttmon_cpurun *r);
+void ttmon_cpurun_fact(void *ctx, const void *rec, size_t size);
+bool ttmon_cpurun_info(const struct ttmon_cpurun *r, struct ttmon_rmids_info *ret);
+
+/* api_cpu.c */
+void ttmon_api_processes(void *ctx, struct ttmon_http_reply *reply);
+/* For /v1/status: null where CPU time is not measured. New references. */
+json_t *ttmon_api_cpu_status(const struct ttmon_run *c, const struct ttmon_snapshot *s);
+json_t *ttmon_api_rmid_status(const struct ttmon_run *c, const struct ttmon_snapshot *s);
+
+/* summary_cpu.c */
+void ttmon_summary_cpu(FILE *f, struct ttmon_pipeline *p);
+
 /* api_tt.c */
 void ttmon_api_devices(void *ctx, struct ttmon_http_reply *reply);
 void ttmon_api_trace(void *ctx, struct ttmon_http_reply *reply);
@@ -90,7 +116,8 @@ json_t *ttmon_api_tt_clocks(const struct ttmon_run *c);
 /* summary_tt.c */
 void ttmon_summary_tt(FILE *f, struct ttmon_pipeline *p);
 
-/* api.c: what the socket serves. */
+/* api.c: what the socket serves. Takes the reference; NULL is out of memory. */
+void ttmon_api_send(struct ttmon_http_reply *reply, json_t *doc);
 extern const struct ttmon_http_route ttmon_api_routes[];
 extern const size_t ttmon_api_nr_routes;
 

@@ -60,7 +60,8 @@ struct ttmon_hot {
 	uint64_t *positions;
 	uint64_t *tt_lost; /* by CPU and kind: what the last LOST fact said */
 	struct ttmon_watermark mark;
-	uint64_t last_t0, events, last_event_ns, longest_gap;
+	uint64_t last_t0, events, background, last_event_ns, longest_gap;
+	uint64_t closed_ns, longest_lag;
 };
 
 /* ---- between the threads ---- */
@@ -176,10 +177,14 @@ static void feed_event(void *ctx, const void *rec, size_t size)
 	h->events++;
 	if (size < sizeof(*e))
 		return;
-	if (e->kind == TTMON_EV_PROC) {
+	if (e->kind >= TTMON_EV_CPU_SLOT) {
+		h->background++;
+	} else if (e->kind == TTMON_EV_PROC && size >= sizeof(struct ttmon_ev_proc)) {
 		/* Its first copies are told apart by its mappings, which are read at this moment. */
 		ttmon_watermark_hold(&h->mark, e->tgid, e->ts_ns);
-		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = e->tgid });
+		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_PROC,
+						.tgid = e->tgid,
+						.start_ns = ((const struct ttmon_ev_proc *)e)->start_ns });
 	} else if (e->kind == TTMON_EV_EXIT) {
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_EXIT, .tgid = e->tgid });
 	} else if (e->kind == TTMON_EV_TT_CALL && size >= sizeof(struct ttmon_ev_tt_call)) {
@@ -242,32 +247,46 @@ void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void
 
 static void advance(struct ttmon_hot *h)
 {
+	/* The last slot to close waits longest when it is the first past the one closed before. */
+	if (h->closed_ns && h->mark.ns >= h->closed_ns + TTMON_SLOT_NS)
+		h->longest_lag = MAX(h->longest_lag, ttmon_mono_ns() - (h->closed_ns + TTMON_SLOT_NS));
+	if (!h->closed_ns || h->mark.ns >= h->closed_ns)
+		h->closed_ns = h->mark.ns - h->mark.ns % TTMON_SLOT_NS;
 	ttmon_pipeline_advance(h->cfg.pipeline, h->mark.ns);
 	if (h->cfg.rec)
 		ttmon_rec_writer_advance(h->cfg.rec, h->mark.ns);
 }
 
-/* One round: everything that was submitted before it began. */
+/* One round: everything that was submitted before it began. CPUs' states before the positions: io/cpustate.h. */
 static void drain(struct ttmon_hot *h)
 {
 	uint64_t t0 = ttmon_mono_ns();
+	bool read = true, all;
 
 	if (h->last_t0 && t0 - h->last_t0 > h->longest_gap)
 		h->longest_gap = t0 - h->last_t0;
 	h->last_t0 = t0;
 	ttmon_watermark_begin(&h->mark, t0);
+	if (h->cfg.cpus)
+		read = ttmon_cpustate_read(h->cfg.cpus, t0 - TTMON_GUARD_NS);
+	ttmon_watermark_ring(&h->mark, h->rings, read, false);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < h->rings; i++)
 		h->positions[i] = ttmon_ring_producer(ttmon_bpf_ring(h->cfg.bpf, i));
 	feed_facts(h);
+	all = read;
 	for (uint32_t i = 0; i < h->rings; i++) {
-		uint64_t before = h->events;
+		uint64_t before = h->events, wanted = h->events - h->background;
 		bool reached = ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), h->positions[i], feed_event, h);
 
+		all &= reached;
 		ttmon_watermark_ring(&h->mark, i, reached, h->events != before);
-		if (h->events != before)
+		/* Switches and processes there are always, our own wakeups among them: they can wait. */
+		if (h->events - h->background != wanted)
 			h->last_event_ns = t0;
 	}
+	if (h->cfg.cpus)
+		ttmon_cpustate_tell(h->cfg.cpus, t0, !all && !h->mark.wait, feed, h);
 	ttmon_watermark_end(&h->mark);
 	advance(h);
 }
@@ -277,6 +296,7 @@ static void ask_history(struct ttmon_hot *h)
 	struct ttmon_history *hist = ttmon_pipeline_history(h->cfg.pipeline);
 	struct ttmon_tt_want wants[MAX_ASK];
 	struct ttmon_frame frames[MAX_ASK];
+	struct ttmon_request note = { .kind = TTMON_REQ_NOTE };
 	uint32_t tgids[MAX_ASK];
 	size_t n = ttmon_history_want_maps(hist, tgids, MAX_ASK);
 
@@ -285,6 +305,8 @@ static void ask_history(struct ttmon_hot *h)
 	n = ttmon_history_want_symbols(hist, frames, MAX_ASK);
 	for (size_t i = 0; i < n; i++)
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_SYMBOL, .frame = frames[i] });
+	while (ttmon_rmid_note(ttmon_pipeline_rmid(h->cfg.pipeline), note.note, sizeof(note.note)))
+		ask(h, &note);
 	n = ttmon_tt_wants(ttmon_pipeline_tt(h->cfg.pipeline), wants, MAX_ASK);
 	for (size_t i = 0; i < n; i++)
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_TT, .tgid = wants[i].tgid, .want = wants[i] });
@@ -324,6 +346,7 @@ static void tell(struct ttmon_hot *h)
 		.procs = ttmon_history_procs(hist),
 		.stalls = h->mark.stalls,
 		.longest_gap_ns = h->longest_gap,
+		.oldest_lag_ns = h->longest_lag,
 		.has_tt = ttmon_pipeline_has_tt(h->cfg.pipeline),
 		.tt_generation = ttmon_tt_generation(ttmon_pipeline_tt(h->cfg.pipeline)) +
 				 ttmon_dispatch_generation(ttmon_pipeline_dispatch(h->cfg.pipeline)),
@@ -331,6 +354,10 @@ static void tell(struct ttmon_hot *h)
 
 	ttmon_pipeline_accounting(h->cfg.pipeline, &s.acc);
 	ttmon_history_totals(hist, &s.totals);
+	ttmon_cpu_get_totals(ttmon_pipeline_cpu(h->cfg.pipeline), &s.cpu);
+	ttmon_rmid_get_totals(ttmon_pipeline_rmid(h->cfg.pipeline), &s.rmid);
+	if (h->cfg.cpus)
+		ttmon_cpustate_get_sums(h->cfg.cpus, &s.sched);
 	pthread_mutex_lock(&h->lock);
 	h->shown = s;
 	pthread_mutex_unlock(&h->lock);
@@ -450,7 +477,7 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	h->positions = calloc(h->rings, sizeof(*h->positions));
 	h->tt_lost = calloc(ttmon_bpf_cpus(cfg->bpf), 2 * sizeof(*h->tt_lost));
-	err = ttmon_watermark_init(&h->mark, h->rings, h->last_t0);
+	err = ttmon_watermark_init(&h->mark, h->rings + 1, h->last_t0);
 	if (err || h->event_fd < 0 || h->epoll_fd < 0 || !h->positions || !h->tt_lost) {
 		err = -ENOMEM;
 		goto fail;
@@ -480,6 +507,39 @@ int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx)
 	while (sem_wait(&h->call.done) && errno == EINTR)
 		;
 	return h->call.result;
+}
+
+/* What CPUs are in the middle of is no longer true once the programs have stopped: their time ends with their last record. */
+static int end_capture(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	struct ttmon_hot *h = ctx;
+
+	(void)p;
+	(void)now_ns;
+	ttmon_bpf_activate(h->cfg.bpf, false);
+	if (!h->cfg.cpus)
+		return 0;
+	h->cfg.cpus = NULL;
+	/* Programs that run at this moment on other CPUs. */
+	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
+	for (uint32_t i = 0; i < h->rings; i++)
+		ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), ttmon_ring_producer(ttmon_bpf_ring(h->cfg.bpf, i)),
+				 feed_event, h);
+	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(h->cfg.bpf); cpu++) {
+		struct ttmon_ev_cpu_open e = {
+			.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_CPU_OPEN, .cpu = TTMON_CPU_DAEMON },
+			.of_cpu = cpu,
+			.state = TTMON_CPU_OPEN_OFFLINE,
+		};
+
+		feed(h, &e, sizeof(e));
+	}
+	return 0;
+}
+
+void ttmon_hot_end(struct ttmon_hot *h)
+{
+	(void)!ttmon_hot_call(h, end_capture, h);
 }
 
 struct dump {

@@ -13,6 +13,7 @@
 #include "core/pipeline.h"
 #include "core/watermark.h"
 #include "io/bpf.h"
+#include "io/cpustate.h"
 #include "io/rec.h"
 
 struct ttmon_hot;
@@ -21,6 +22,7 @@ struct ttmon_hot_cfg {
 	struct ttmon_bpf *bpf;
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec; /* NULL: not recorded */
+	struct ttmon_cpustate *cpus;  /* NULL: CPU time is not measured */
 };
 
 enum ttmon_request_kind {
@@ -30,11 +32,14 @@ enum ttmon_request_kind {
 	TTMON_REQ_SYMBOL,      /* name of a frame */
 	TTMON_REQ_TT,	       /* a question of core/tt.h */
 	TTMON_REQ_TT_PROVIDER, /* a process said which file key a logical device id has */
+	TTMON_REQ_NOTE,	       /* something odd to be logged */
 };
 
 struct ttmon_request {
 	enum ttmon_request_kind kind;
 	uint32_t tgid;
+	uint64_t start_ns; /* PROC: of the process */
+	char note[128];
 	struct ttmon_frame frame;
 	struct ttmon_tt_want want;
 	struct {
@@ -52,6 +57,10 @@ struct ttmon_snapshot {
 	size_t procs;
 	uint64_t stalls;	 /* times the watermark was held back to the limit */
 	uint64_t longest_gap_ns; /* between two drains */
+	struct ttmon_cpu_totals cpu;
+	struct ttmon_rmid_totals rmid;
+	struct ttmon_cpustate_sums sched;
+	uint64_t oldest_lag_ns; /* from the end of a slot to its closing, the longest since the start */
 	bool has_tt;
 	uint64_t tt_generation; /* changes with every figure of core/tt.h and core/dispatch.h */
 };
@@ -74,6 +83,8 @@ int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
 /* Fork there and run fn in the child, on its copy of the pipeline, so that the trace goes on; the child's exit status is fn's result
  * (0 or 1). Returns the child's pid or -errno. */
 pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
+/* Capture ends: the switch `active` off, in the hot thread, so that no CPU is told to go on with what it was doing then. */
+void ttmon_hot_end(struct ttmon_hot *h);
 /* Drain what is there, feed the kernel's counters, end the thread, free. *end_ns: the last watermark. The pipeline is the caller's again. */
 void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns);
 

@@ -91,6 +91,7 @@ static void on_requests(struct ttmon_run *c)
 			ttmon_loop_discover(c, reqs[i].tgid);
 			ttmon_hot_listed(c->hot, reqs[i].tgid);
 			ttmon_ttrun_request(c->tt, &reqs[i]);
+			ttmon_cpurun_request(c->cpu, &reqs[i]);
 			break;
 		case TTMON_REQ_MAPS:
 			ttmon_loop_discover(c, reqs[i].tgid);
@@ -100,6 +101,10 @@ static void on_requests(struct ttmon_run *c)
 			ttmon_bpf_take_launches(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
 			ttmon_bpf_take_tt_sums(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
 			ttmon_ttrun_request(c->tt, &reqs[i]);
+			ttmon_cpurun_request(c->cpu, &reqs[i]);
+			break;
+		case TTMON_REQ_NOTE:
+			log_warn("%s", reqs[i].note);
 			break;
 		case TTMON_REQ_TT:
 		case TTMON_REQ_TT_PROVIDER:
@@ -256,6 +261,7 @@ static void on_tick(struct ttmon_run *c)
 		}
 	}
 	ttmon_ttrun_tick(c->tt);
+	ttmon_cpurun_tick(c->cpu);
 	ttmon_discover_check(c->discover);
 	if (!(c->ticks % SWEEP_TICKS))
 		ttmon_discover_sweep(c->discover);

@@ -27,6 +27,7 @@ static int replay(const struct ttmon_opts *o)
 	};
 	struct ttmon_rec_reader *r = NULL;
 	struct ttmon_pipeline *p = NULL;
+	struct ttmon_publish publish;
 	uint64_t end_ns = 0, dropped = 0;
 	int err = ttmon_rec_reader_open(o->replay, &r), fed;
 
@@ -38,9 +39,15 @@ static int replay(const struct ttmon_opts *o)
 		return 1;
 	}
 	cfg.nr_cpus = ttmon_rec_reader_cpus(r);
-	err = ttmon_pipeline_new(&cfg, NULL, NULL, &p);
+	err = ttmon_publish_open(&publish, o, cfg.nr_cpus);
+	if (err) {
+		ttmon_rec_reader_free(r);
+		return 1;
+	}
+	err = ttmon_pipeline_new(&cfg, ttmon_publish_slot, &publish, &p);
 	if (err) {
 		log_error("cannot make the pipeline: %s", strerror(-err));
+		(void)!ttmon_publish_close(&publish);
 		ttmon_rec_reader_free(r);
 		return 1;
 	}
@@ -52,8 +59,12 @@ static int replay(const struct ttmon_opts *o)
 	if (dropped)
 		log_warn("%llu records are missing in %s", (unsigned long long)dropped, o->replay);
 	ttmon_pipeline_finish(p, end_ns);
-	if (o->dump_db)
-		err = ttmon_write_db(o, p, end_ns, fed || dropped);
+	err = ttmon_publish_close(&publish);
+	if (o->dump_db) {
+		int err2 = ttmon_write_db(o, p, end_ns, fed || dropped);
+
+		err = err ? err : err2;
+	}
 	if (o->trace_out) {
 		int err2 = ttmon_write_trace(o, p, end_ns);
 

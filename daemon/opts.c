@@ -29,6 +29,14 @@ enum opt {
 	OPT_TT_SHM,
 	OPT_TT_DISPATCH,
 	OPT_TT_IOCTL,
+	OPT_CPU,
+	OPT_RMID,
+	OPT_RMID_GROUP,
+	OPT_RDT_RATE,
+	OPT_RESCTRL,
+	OPT_RMID_EVENTS,
+	OPT_SLOTS_OUT,
+	OPT_SHM_SLOTS,
 	OPT_SYSFS,
 	OPT_PROC,
 	OPT_SHM,
@@ -75,6 +83,19 @@ static const struct option_row {
 	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10,000,000)",
 	  "Past it the sums go on, and the database says that it is incomplete." },
 	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1,000,000)", NULL },
+	{ "slots-out", 0, OPT_SLOTS_OUT, "FILE", "write each 1 ms slot: who used the CPUs, caches",
+	  "Rows of every process in every slot; read by ttmon slots. A name ending in .gz is compressed." },
+	{ "cpu", 0, OPT_CPU, "on|off", "measure who uses the CPUs, system-wide",
+	  "At every context switch: time, and cycles, instructions and misses of the last-level cache where the host has counters. On by default for the service and with --slots-out or --rmid; off for runs with a target." },
+	{ "rmid", 0, OPT_RMID, "FROM", "auto, module, resctrl, emulated, off (auto)",
+	  "Where resource monitoring ids, and with them cache occupancy and memory bandwidth, come from: a kernel module that assigns them to processes (kmod/), monitoring groups of the kernel's resctrl, or numbers of our own without readings. auto takes the first that is there. Asking for one that is not there is an error." },
+	{ "rmid-group", 0, OPT_RMID_GROUP, "BY", "resctrl groups by process or cgroup (process)", NULL },
+	{ "rdt-rate", 0, OPT_RDT_RATE, "HZ", "readings of resctrl a second, 1-10 (4)", NULL },
+	{ "resctrl-root", 0, OPT_RESCTRL, "DIR", "resctrl is here (/sys/fs/resctrl)", NULL },
+	{ "rmid-events", 0, OPT_RMID_EVENTS, "SYSTEM[:PREFIX]", "the module's tracepoints",
+	  "By default memory_collector, with and without the prefix memory_collector_ of older versions." },
+	{ "shm-slots", 0, OPT_SHM_SLOTS, "N", "slots in /dev/shm/ttmon.v1, 0 is none (128)",
+	  "For local readers, see include/ttmon/shm.h. Runs with a target make none unless this is given." },
 	{ "tt-shm-version", 0, OPT_TT_SHM, "N", "tt_device_*_memory files: 1-4, off (1)",
 	  "Layout of the files in /dev/shm that per-chip memory of Tenstorrent devices is published in. 1 is what the design notes' tt_smi reads, named by board id and location, for everybody to read; 2 to 4 are those of tt-metal, named by the chip's unique id, for the user of the program. Where a program publishes by itself nothing is written. By default runs with --pid, -- CMD, --dump-db, --trace-out or --replay publish nothing." },
 	{ "tt-dispatch", 0, OPT_TT_DISPATCH, "MODE", "Tenstorrent dispatches: auto, on, off (auto)",
@@ -86,7 +107,7 @@ static const struct option_row {
 	{ "shm-root", 0, OPT_SHM, "DIR", "tt_device files go here (/dev/shm)", NULL },
 	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
 	  "By default " TTMON_SOCKET
-	  "; with --pid, -- CMD, --dump-db, --trace-out or --replay there is none unless this is given." },
+	  "; with --pid, -- CMD, --dump-db, --trace-out, --slots-out or --replay there is none unless this is given." },
 	{ "log-level", 0, OPT_LOG_LEVEL, "LEVEL", "error, warn, info, debug (info)", NULL },
 	{ "quiet", 'q', OPT_QUIET, NULL, "no live line and no summary", NULL },
 	{ "help", 'h', OPT_HELP, NULL, "this text; --help=all: rare options too", NULL },
@@ -97,7 +118,9 @@ static const struct option_row {
 static bool is_rare(enum opt id)
 {
 	return id == OPT_STACK || id == OPT_WINDOW || id == OPT_TT_DISPATCH || id == OPT_TT_IOCTL || id == OPT_SYSFS ||
-	       id == OPT_PROC || id == OPT_SHM;
+	       id == OPT_RMID_GROUP || id == OPT_RDT_RATE || id == OPT_RESCTRL || id == OPT_RMID_EVENTS ||
+	       id == OPT_SHM_SLOTS || id == OPT_CPU || id == OPT_RING || id == OPT_NO_RETURNS || id == OPT_PROC ||
+	       id == OPT_SHM;
 }
 
 static void print_help(bool all)
@@ -232,23 +255,66 @@ static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool
 	return 0;
 }
 
-static int tt_dispatch(struct ttmon_opts *o, const char *arg)
+/* Which of these words it is, from 0. */
+static int word(const char *opt, const char *arg, const char *const *words, size_t n, unsigned int *ret)
 {
-	static const char *const names[] = {
-		[TTMON_TT_DISPATCH_AUTO] = "auto", [TTMON_TT_DISPATCH_ON] = "on", [TTMON_TT_DISPATCH_OFF] = "off"
-	};
+	char all[128] = "";
 
-	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(arg, names[i])) {
-			o->tt_dispatch = i;
+	for (unsigned int i = 0; i < n; i++) {
+		if (!strcmp(arg, words[i])) {
+			*ret = i;
 			return 0;
 		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 i == 0	      ? ""
+			 : i + 1 == n ? " or "
+				      : ", ",
+			 words[i]);
 	}
-	return bad("--tt-dispatch wants auto, on or off, not \"%s\"", arg);
+	return bad("--%s wants %s, not \"%s\"", opt, all, arg);
+}
+
+static int cpu_option(struct ttmon_opts *o, const struct option_row *row, const char *arg)
+{
+	static const char *const off_on[] = { "off", "on" };
+	static const char *const by[] = { "process", "cgroup" };
+	static const char *const from[] = { "off", "module", "resctrl", "emulated", "auto" };
+	unsigned int i = 0;
+	uint64_t v = 0;
+	int err;
+
+	switch (row->id) {
+	case OPT_CPU:
+		err = word(row->name, arg, off_on, ARRAY_SIZE(off_on), &i);
+		o->cpu = i;
+		o->cpu_given = true;
+		return err;
+	case OPT_RMID:
+		err = word(row->name, arg, from, ARRAY_SIZE(from), &i);
+		o->rmid = i == TTMON_RMID_BACKEND_MAX ? TTMON_RMID_AUTO : i;
+		o->rmid_given = true;
+		return err;
+	case OPT_RMID_GROUP:
+		err = word(row->name, arg, by, ARRAY_SIZE(by), &i);
+		o->rmid_by_cgroup = i;
+		return err;
+	case OPT_RDT_RATE:
+		err = number(row->name, arg, 1, 10, &v);
+		o->rdt_hz = (unsigned int)v;
+		return err;
+	default:
+		err = number(row->name, arg, 0, 4096, &v);
+		o->shm_slots = (uint32_t)v;
+		o->shm_given = true;
+		return err;
+	}
 }
 
 static int one(struct ttmon_opts *o, const struct option_row *row, const char *arg)
 {
+	static const char *const tt_dispatch[] = {
+		[TTMON_TT_DISPATCH_AUTO] = "auto", [TTMON_TT_DISPATCH_ON] = "on", [TTMON_TT_DISPATCH_OFF] = "off"
+	};
 	enum ttmon_log_level level;
 	uint64_t v = 0;
 	int err;
@@ -316,9 +382,24 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		o->tt_shm_version = (unsigned int)v;
 		return err;
 	case OPT_TT_DISPATCH:
-		return tt_dispatch(o, arg);
+		return word(row->name, arg, tt_dispatch, ARRAY_SIZE(tt_dispatch), &o->tt_dispatch);
 	case OPT_TT_IOCTL:
 		o->tt_ioctl = true;
+		return 0;
+	case OPT_CPU:
+	case OPT_RMID:
+	case OPT_RMID_GROUP:
+	case OPT_RDT_RATE:
+	case OPT_SHM_SLOTS:
+		return cpu_option(o, row, arg);
+	case OPT_RESCTRL:
+		o->resctrl_root = arg;
+		return 0;
+	case OPT_RMID_EVENTS:
+		o->rmid_events = arg;
+		return 0;
+	case OPT_SLOTS_OUT:
+		o->slots_out = arg;
 		return 0;
 	case OPT_SYSFS:
 		o->sysfs_root = arg;
@@ -357,7 +438,7 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 /* What does not go together, said before anything is started. */
 static int consistent(struct ttmon_opts *o)
 {
-	bool run = o->nr_pids || o->cmd || o->dump_db || o->replay || o->trace_out;
+	bool run = o->nr_pids || o->cmd || o->dump_db || o->replay || o->trace_out || o->slots_out;
 
 	if (o->cmd && o->nr_pids)
 		return bad("--pid and -- CMD do not go together");
@@ -371,6 +452,12 @@ static int consistent(struct ttmon_opts *o)
 		o->socket = NULL;
 	if (!o->tt_shm_given && run)
 		o->tt_shm_version = 0;
+	if (!o->shm_given && run)
+		o->shm_slots = 0;
+	if (o->cpu_given && !o->cpu && o->rmid_given && o->rmid != TTMON_RMID_OFF)
+		return bad("--rmid needs --cpu on");
+	if (!o->cpu_given)
+		o->cpu = !o->replay && (!run || o->slots_out || (o->rmid_given && o->rmid != TTMON_RMID_OFF));
 	return 0;
 }
 
@@ -380,9 +467,12 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 	char shorts[3 * ARRAY_SIZE(table) + 2] = "+";
 	int c, err;
 
-	*opts = (struct ttmon_opts){
-		.ring_kib = 4096, .stack_frames = 16, .socket = TTMON_SOCKET, .tt_shm_version = 1
-	};
+	*opts = (struct ttmon_opts){ .ring_kib = 4096,
+				     .stack_frames = 16,
+				     .socket = TTMON_SOCKET,
+				     .tt_shm_version = 1,
+				     .rmid = TTMON_RMID_AUTO,
+				     .shm_slots = 128 };
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		longs[i].name = table[i].name;
 		longs[i].has_arg = table[i].id == OPT_HELP ? optional_argument

@@ -27,6 +27,16 @@ struct ttmon_opts {
 	bool tt_shm_given;
 	unsigned int tt_dispatch; /* enum ttmon_tt_dispatch_mode */
 	bool tt_ioctl;
+	bool cpu; /* who used the CPUs */
+	bool cpu_given;
+	unsigned int rmid; /* enum ttmon_rmid_backend */
+	bool rmid_given;
+	bool rmid_by_cgroup;
+	unsigned int rdt_hz;
+	const char *resctrl_root, *rmid_events;
+	const char *slots_out;
+	uint32_t shm_slots; /* of the segment, 0: none */
+	bool shm_given;
 	const char *sysfs_root, *proc_root, *shm_root;
 	/* --alloc-fn and --free-fn, the strings owned by the options */
 	struct ttmon_user_fn user[TTMON_FN_USER_MAX];

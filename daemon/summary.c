@@ -160,6 +160,7 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 		spots(f, h, false);
 	}
 	ttmon_summary_tt(f, p);
+	ttmon_summary_cpu(f, p);
 	trouble(f, p, &t);
 	fprintf(f, "\npinned in all: %s allocation%s, peak %s page%s (%s)\n", count(pins, t.pins),
 		t.pins == 1 ? "" : "s", count(pages, t.pinned_peak_pages), t.pinned_peak_pages == 1 ? "" : "s",

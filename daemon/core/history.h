@@ -31,6 +31,9 @@ struct ttmon_history_cfg {
 	/* cost model for advice, bytes per second; 0: defaults (pageable 6e9, pinned 24e9, pinning 1.5e9) */
 	uint64_t pageable_bps, pinned_bps, pinning_bps;
 	uint64_t cold_age_ns; /* a pinned allocation is cold only past this age; 0: 100 ms */
+	/* A process's pinned bytes have changed; may be NULL. */
+	void (*pinned)(void *ctx, uint32_t tgid, uint64_t bytes);
+	void *ctx;
 };
 
 /* States an allocation has been through, as bits. */
@@ -97,15 +100,17 @@ struct ttmon_aev {
 	uint64_t bytes;
 	uint64_t offset; /* from the allocation's start */
 };
-#define TTMON_AEV_TABLE(X)                                                                          \
-	X(0, H2D, "h2d")                                                                            \
-	X(1, D2H, "d2h")                                                                            \
-	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                  \
-	X(3, FROM_HOST, "h2h_src")                                                                  \
-	X(4, TO_HOST, "h2h_dst")                                                                    \
-	X(5, D2D_SRC, "d2d_src") X(6, D2D_DST, "d2d_dst") X(7, UNKNOWN_SRC, "unknown_src")          \
-		X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch") X(10, ADVISE, "advise") \
-			X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") X(13, UNREGISTER, "unregister")
+#define TTMON_AEV_TABLE(X)                                                                           \
+	X(0, H2D, "h2d")                                                                             \
+	X(1, D2H, "d2h")                                                                             \
+	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                   \
+	X(3, FROM_HOST, "h2h_src")                                                                   \
+	X(4, TO_HOST, "h2h_dst")                                                                     \
+	X(5, D2D_SRC, "d2d_src")                                                                     \
+	X(6, D2D_DST, "d2d_dst")                                                                     \
+	X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch") \
+		X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register")  \
+			X(13, UNREGISTER, "unregister")
 enum ttmon_aev_kind {
 #define X(id, NAME, name) TTMON_AEV_##NAME = id,
 	TTMON_AEV_TABLE(X)

@@ -54,6 +54,12 @@ static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hpro
 	return own / h->page_size;
 }
 
+static void tell(const struct ttmon_history *h, const struct ttmon_hproc *p)
+{
+	if (h->cfg.pinned)
+		h->cfg.pinned(h->cfg.ctx, p->pub.tgid, p->pub.pinned_bytes);
+}
+
 void ttmon_pins_add(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	struct ttmon_history_totals *t = &h->totals;
@@ -66,6 +72,7 @@ void ttmon_pins_add(struct ttmon_history *h, struct ttmon_hproc *p, const struct
 		p->pub.pinned_peak_pages = p->pub.pinned_pages;
 		p->pub.peak_ns = a->alloc_ns;
 	}
+	tell(h, p);
 	p->pub.pinned_peak_bytes = MAX(p->pub.pinned_peak_bytes, p->pub.pinned_bytes);
 	t->pins++;
 	t->pinned_pages += pages;
@@ -83,6 +90,7 @@ void ttmon_pins_del(struct ttmon_history *h, struct ttmon_hproc *p, const struct
 
 	p->pub.pinned_pages -= pages;
 	p->pub.pinned_bytes -= a->size;
+	tell(h, p);
 	h->totals.pinned_pages -= pages;
 	h->totals.pinned_bytes -= a->size;
 }

@@ -44,13 +44,15 @@ struct ttmon_pipeline {
 	struct ttmon_tt *tt;
 	struct ttmon_dispatch *dispatch;
 	struct ttmon_timeline *timeline;
+	struct ttmon_cpu *cpu;
+	struct ttmon_rmid *rmid;
 	struct ttmon_listq lists;
 	struct cpu_state *cpus;
 	struct cpu_lost *lost; /* by cpu too */
 
 	uint64_t decoded[TTMON_EV_MAX];
 	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
-	uint64_t published, dropped;
+	uint64_t published, dropped, direct;
 	uint32_t tt_unprobed;
 
 	uint64_t last_slot;	/* newest that closed */
@@ -78,16 +80,19 @@ static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)
 	return bytes;
 }
 
-static void count_copy(struct ttmon_slot *slot, int32_t err, uint16_t bits, uint64_t bytes)
+static void count_copy(struct ttmon_pipeline *p, uint32_t tgid, int32_t err, uint16_t bits, uint64_t bytes)
 {
 	if (err || (bits & TTMON_B_CAPTURED))
 		return;
-	slot->copies++;
-	slot->bytes = add_sat(slot->bytes, bytes);
+	p->slot.copies++;
+	p->slot.copy_bytes = add_sat(p->slot.copy_bytes, bytes);
+	ttmon_cpu_copy(p->cpu, tgid, bytes);
 }
 
-static void count_event(struct ttmon_slot *slot, const struct ttmon_event *ev)
+static void count_event(struct ttmon_pipeline *p, const struct ttmon_event *ev)
 {
+	struct ttmon_slot *slot = &p->slot;
+
 	switch (ev->kind) {
 	case TTMON_EV_ALLOC:
 		slot->allocs += ((const struct ttmon_ev_alloc *)ev)->err == 0;
@@ -105,13 +110,13 @@ static void count_event(struct ttmon_slot *slot, const struct ttmon_event *ev)
 	case TTMON_EV_COPY: {
 		const struct ttmon_ev_copy *e = (const void *)ev;
 
-		count_copy(slot, e->err, e->bits, e->bytes);
+		count_copy(p, ev->tgid, e->err, e->bits, e->bytes);
 		break;
 	}
 	case TTMON_EV_COPY_RECT: {
 		const struct ttmon_ev_copy_rect *e = (const void *)ev;
 
-		count_copy(slot, e->err, e->bits, rect_bytes(e));
+		count_copy(p, ev->tgid, e->err, e->bits, rect_bytes(e));
 		break;
 	}
 	default:
@@ -143,12 +148,51 @@ static void apply(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_t
 	ttmon_dispatch_apply(p->dispatch, ev, size);
 }
 
+/* Who used the CPUs: what happened at a time. */
+static void apply_cpu(struct ttmon_pipeline *p, const struct ttmon_event *ev)
+{
+	ttmon_cpu_apply(p->cpu, ev);
+	if (ev->kind != TTMON_EV_TASK)
+		ttmon_rmid_apply(p->rmid, ev);
+}
+
+/* And what says itself which time it is of, and is needed before that closes. */
+static bool take_direct(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_t size)
+{
+	switch (ev->kind) {
+	case TTMON_EV_CPU_SLOT:
+		count_lost(p, ev);
+		ttmon_cpu_record(p->cpu, ev, size);
+		return true;
+	case TTMON_EV_CPU_OPEN:
+		ttmon_cpu_record(p->cpu, ev, size);
+		return true;
+	case TTMON_EV_RDT:
+		count_lost(p, ev);
+		ttmon_rmid_record(p->rmid, ev);
+		return true;
+	case TTMON_EV_RDT_READ:
+	case TTMON_EV_RMID_INFO:
+		ttmon_rmid_record(p->rmid, ev);
+		return true;
+	case TTMON_EV_RMID_SET:
+		apply_cpu(p, ev);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void on_event(void *ctx, const struct ttmon_event *ev, size_t size, bool late)
 {
 	struct ttmon_pipeline *p = ctx;
 
 	count_lost(p, ev);
-	count_event(&p->slot, ev);
+	if (ev->kind >= TTMON_EV_CPU_SLOT) {
+		apply_cpu(p, ev);
+		return;
+	}
+	count_event(p, ev);
 	ttmon_timeline_apply(p->timeline, ev);
 	apply(p, ev, size, late);
 }
@@ -207,23 +251,49 @@ static void on_slot_row(void *ctx, const struct ttmon_tt_slot_row *row)
 	ttmon_timeline_slot(p->timeline, row);
 }
 
+static void on_rdt(void *ctx, const struct ttmon_rdt_piece *piece)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_cpu_rdt(p->cpu, piece);
+}
+
+static void on_pinned(void *ctx, uint32_t tgid, uint64_t bytes)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_cpu_pinned(p->cpu, tgid, bytes);
+}
+
 static void on_close(void *ctx, const struct ttmon_slot_view *view)
 {
 	struct ttmon_pipeline *p = ctx;
 	struct ttmon_history_totals totals;
+	const struct ttmon_slot_row *rows;
+	uint64_t dispatches, busy_ns;
+	size_t n;
 
 	ttmon_history_tick(p->history, (view->no + 1) * TTMON_SLOT_NS);
 	ttmon_tt_tick(p->tt, (view->no + 1) * TTMON_SLOT_NS);
-	ttmon_dispatch_slot(p->dispatch, view->no, &p->slot.tt_dispatches, &p->slot.tt_busy_ns);
+	ttmon_dispatch_slot(p->dispatch, view->no, &dispatches, &busy_ns);
 	ttmon_history_totals(p->history, &totals);
 
 	p->slot.no = p->last_slot = view->no;
 	p->slot.events = view->events;
 	p->slot.late = view->late;
 	p->slot.dropped = view->lost;
-	p->slot.forced = view->forced;
+	if (view->forced)
+		p->slot.flags |= TTMON_SLOT_FORCED;
 	p->slot.pinned_pages = totals.pinned_pages;
-	if (!p->publish || p->publish(p->ctx, &p->slot))
+	p->slot.tt_dispatches = dispatches;
+	p->slot.tt_busy_ns = busy_ns;
+	ttmon_rmid_close(p->rmid, (view->no + 1) * TTMON_SLOT_NS, on_rdt, p);
+	n = ttmon_cpu_close(p->cpu, view->no, view->forced, &p->slot, &rows);
+	p->slot.nr_rows = (uint32_t)n;
+	for (size_t i = 0; i < n && rows[i].cls != TTMON_ROW_IDLE; i++)
+		if (rows[i].rmid)
+			ttmon_rmid_seen(p->rmid, rows[i].rmid, rows[i].tgid, view->no * TTMON_SLOT_NS);
+	if (!p->publish || p->publish(p->ctx, &p->slot, rows, n))
 		p->published++;
 	else
 		p->dropped++;
@@ -240,6 +310,11 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 								.slot = on_slot_row };
 	struct ttmon_tt_cfg tt = { .max_buffers = cfg->history.max_allocations, .keep_all = cfg->history.keep_all };
 	struct ttmon_dispatch_cfg dispatch = { .keep_all = cfg->history.keep_all };
+	struct ttmon_history_cfg history = cfg->history;
+	struct ttmon_cpu_cfg cpu = {
+		.nr_cpus = cfg->nr_cpus,
+		.window = cfg->slots.window ? cfg->slots.window : TTMON_SLOTS_WINDOW,
+	};
 	_cleanup_(pipeline_freep) struct ttmon_pipeline *p = NULL;
 	int err;
 
@@ -256,7 +331,9 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 	p->lost = calloc(cfg->nr_cpus, sizeof(*p->lost));
 	if (!p->cpus || !p->lost)
 		return -ENOMEM;
-	err = ttmon_history_new(&cfg->history, &p->history);
+	history.pinned = on_pinned;
+	history.ctx = p;
+	err = ttmon_history_new(&history, &p->history);
 	if (err)
 		return err;
 	err = ttmon_tt_new(&tt, &tt_ops, p, &p->tt);
@@ -264,6 +341,12 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 		return err;
 	dispatch.tt = p->tt;
 	err = ttmon_dispatch_new(&dispatch, &dispatch_ops, p, &p->dispatch);
+	if (err)
+		return err;
+	err = ttmon_cpu_new(&cpu, &p->cpu);
+	if (err)
+		return err;
+	err = ttmon_rmid_new(&p->rmid);
 	if (err)
 		return err;
 	err = ttmon_timeline_new(&cfg->timeline, &p->timeline);
@@ -285,6 +368,8 @@ void ttmon_pipeline_free(struct ttmon_pipeline *p)
 	ttmon_listq_fini(&p->lists);
 	ttmon_dispatch_free(p->dispatch);
 	ttmon_timeline_free(p->timeline);
+	ttmon_cpu_free(p->cpu);
+	ttmon_rmid_free(p->rmid);
 	ttmon_tt_free(p->tt);
 	ttmon_history_free(p->history);
 	free(p->cpus);
@@ -332,6 +417,10 @@ void ttmon_pipeline_feed(struct ttmon_pipeline *p, const void *rec, size_t size)
 		return;
 	}
 	p->decoded[ev->kind]++;
+	if (take_direct(p, ev, size)) {
+		p->direct += ev->kind < TTMON_EV_FACT;
+		return;
+	}
 	if (ev->kind < TTMON_EV_FACT) {
 		ttmon_slots_add(p->slots, ev, size);
 		return;
@@ -390,6 +479,16 @@ struct ttmon_dispatch *ttmon_pipeline_dispatch(struct ttmon_pipeline *p)
 	return p->dispatch;
 }
 
+struct ttmon_cpu *ttmon_pipeline_cpu(struct ttmon_pipeline *p)
+{
+	return p->cpu;
+}
+
+struct ttmon_rmid *ttmon_pipeline_rmid(struct ttmon_pipeline *p)
+{
+	return p->rmid;
+}
+
 struct ttmon_timeline *ttmon_pipeline_timeline(struct ttmon_pipeline *p)
 {
 	return p->timeline;
@@ -410,7 +509,7 @@ bool ttmon_pipeline_has_tt(const struct ttmon_pipeline *p)
 
 void ttmon_pipeline_accounting(const struct ttmon_pipeline *p, struct ttmon_accounting *ret)
 {
-	struct ttmon_accounting acct = { .published = p->published, .dropped = p->dropped };
+	struct ttmon_accounting acct = { .published = p->published, .dropped = p->dropped, .direct = p->direct };
 	struct ttmon_slots_stats st;
 
 	memcpy(acct.decoded, p->decoded, sizeof(acct.decoded));
@@ -504,10 +603,11 @@ bool ttmon_pipeline_check(const struct ttmon_pipeline *p, char *why, size_t n)
 	ttmon_pipeline_kernel_counts(p, &kernel);
 	decoded = sum(acct.decoded, TTMON_EV_FACT);
 
-	if (decoded != acct.slotted + acct.late + acct.arena_full)
-		return refute(why, n, "events: decoded %llu, slotted %llu + late %llu + arena full %llu",
+	if (decoded != acct.slotted + acct.late + acct.arena_full + acct.direct)
+		return refute(why, n, "events: decoded %llu, slotted %llu + late %llu + arena full %llu + direct %llu",
 			      (unsigned long long)decoded, (unsigned long long)acct.slotted,
-			      (unsigned long long)acct.late, (unsigned long long)acct.arena_full);
+			      (unsigned long long)acct.late, (unsigned long long)acct.arena_full,
+			      (unsigned long long)acct.direct);
 	if (acct.closed != acct.published + acct.dropped)
 		return refute(why, n, "slots: closed %llu, published %llu + dropped %llu",
 			      (unsigned long long)acct.closed, (unsigned long long)acct.published,

@@ -6,8 +6,12 @@
 #ifndef TTMON_PIPELINE_H
 #define TTMON_PIPELINE_H
 
+#include <ttmon/slot.h>
+
+#include "core/cpu.h"
 #include "core/decode.h"
 #include "core/history.h"
+#include "core/rmid.h"
 #include "core/slots.h"
 #include "core/timeline.h"
 
@@ -20,33 +24,20 @@ struct ttmon_pipeline_cfg {
 	struct ttmon_timeline_cfg timeline;
 };
 
-/* A closed slot's sums: immutable, handed to the publishers. */
-struct ttmon_slot {
-	uint64_t no; /* covers [no, no + 1) ms of CLOCK_MONOTONIC */
-	uint32_t events, late, dropped;
-	uint32_t
-		kernel_lost; /* records the kernel lost up to this slot, since the one before (from the running counts) */
-	bool forced;
-	uint32_t allocs, frees;
-	uint64_t copies, bytes;
-	uint64_t pinned_pages; /* host, at the slot's end */
-	uint64_t tt_dispatches;
-	uint64_t tt_busy_ns; /* of all chips (core/dispatch.h says what of a run falls into which slot) */
-};
-
 /* The accounting identity, all from the user side; attempted/lost come from the kernel's counters. */
 struct ttmon_accounting {
 	uint64_t decoded[TTMON_EV_MAX];		    /* by kind, facts too */
 	uint64_t malformed[TTMON_DECODE_MAX];	    /* by reason: records of the rings */
 	uint64_t malformed_facts[TTMON_DECODE_MAX]; /* by reason: records that claim to be facts */
-	uint64_t slotted, late, arena_full;	    /* decoded kernel events = slotted + late + arena_full */
-	uint64_t facts;				    /* decoded facts: applied at once, in no slot */
-	uint64_t closed, published, dropped;	    /* slots: closed = published + dropped */
+	uint64_t slotted, late, arena_full;	    /* decoded kernel events = slotted + late + arena_full + direct */
+	uint64_t direct;		     /* those that say themselves which time they are of (CPU_SLOT, RDT) */
+	uint64_t facts;			     /* decoded facts: applied at once, in no slot */
+	uint64_t closed, published, dropped; /* slots: closed = published + dropped */
 	uint64_t forced;
 };
 
-/* Called for each closed slot; false: the hand-off queue was full, counted as dropped. May be NULL (all published). */
-typedef bool (*ttmon_slot_fn)(void *ctx, const struct ttmon_slot *slot);
+/* Called for each closed slot, with its rows; false: the hand-off queue was full, counted as dropped. May be NULL (all published). */
+typedef bool (*ttmon_slot_fn)(void *ctx, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n);
 
 int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publish, void *ctx,
 		       struct ttmon_pipeline **ret) _must_check;
@@ -62,6 +53,8 @@ void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns);
 struct ttmon_history *ttmon_pipeline_history(struct ttmon_pipeline *p);
 struct ttmon_tt *ttmon_pipeline_tt(struct ttmon_pipeline *p);
 struct ttmon_dispatch *ttmon_pipeline_dispatch(struct ttmon_pipeline *p);
+struct ttmon_cpu *ttmon_pipeline_cpu(struct ttmon_pipeline *p);
+struct ttmon_rmid *ttmon_pipeline_rmid(struct ttmon_pipeline *p);
 struct ttmon_timeline *ttmon_pipeline_timeline(struct ttmon_pipeline *p);
 /* Kinds of dispatch (1 << enum ttmon_tt_dispatch) of which some function was not probed: their counts are lower bounds. */
 uint32_t ttmon_pipeline_tt_unprobed(const struct ttmon_pipeline *p);

@@ -9,7 +9,7 @@
  */
 #include "core/history_int.h"
 
-#define FACT_DELAY_NS 100000000ULL
+#define FACT_DELAY_NS 2000000000ULL
 
 static void free_strings(struct ttmon_hproc *p)
 {

@@ -18,7 +18,7 @@ import time
 import types
 import unicodedata
 
-from e2e import TOP, TTMON, eq, true
+from e2e import SLOW, TOP, TTMON, eq, true
 
 sys.path.insert(0, os.path.join(TOP, "tests", "standin"))
 import tt_tree  # noqa: E402
@@ -83,7 +83,7 @@ class Host:
 
     def run(self, *args, status=0, env=None, user=None):
         done = subprocess.run(self.command(*args), stdin=subprocess.DEVNULL, capture_output=True, user=user, check=False,
-                              env={**os.environ, "LANG": "C.UTF-8", **(env or {})}, timeout=20)
+                              env={**os.environ, "LANG": "C.UTF-8", **(env or {})}, timeout=20 * SLOW)
         eq(f"status, with {done.stderr[-300:]!r}", done.returncode, status)
         return done.stdout.decode()
 
@@ -295,7 +295,7 @@ def test_cleanup_rights(bench):
     os.chmod(host.dir + "/shm", 0o777)
     path = host.file(composite(host.chips[0]), 1, (1, b"init", {"dram": GIB}), (DEAD, b"gone", {"dram": GIB}))
     os.chmod(path, 0o644)
-    done = subprocess.run(host.command("-c"), capture_output=True, text=True, user=65534, check=False, timeout=20)
+    done = subprocess.run(host.command("-c"), capture_output=True, text=True, user=65534, check=False, timeout=20 * SLOW)
     eq("status", done.returncode, 1)
     true(f"not named in {done.stderr}", os.path.basename(path) in done.stderr and "dead processes stay" in done.stderr)
     with open(path, "rb") as f:
@@ -414,7 +414,7 @@ def test_unreadable(bench):
     host = Host(bench, "p150")
     host.for_all()
     os.chmod(host.file(host.chips[0].asic_id, 3), 0o600)
-    done = subprocess.run(host.command(), capture_output=True, text=True, user=65534, check=False, timeout=20)
+    done = subprocess.run(host.command(), capture_output=True, text=True, user=65534, check=False, timeout=20 * SLOW)
     eq("status", done.returncode, 1)
     true(f"not said in {done.stdout}", "bad file" in done.stdout and "mode 0600" in done.stdout)
     true(f"not said in {done.stderr}", "Permission denied" in done.stderr)
@@ -466,7 +466,7 @@ def test_racing(bench):
                 os.unlink(path)
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        done = subprocess.run(host.command("--json"), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20)
+        done = subprocess.run(host.command("--json"), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20 * SLOW)
         true(f"status {done.returncode}", done.returncode in (0, 1))
         used = json.loads(done.stdout)["chips"][0]["dram"]["used"]
         true(f"dram {used}", used in (None, 0, GIB))
@@ -477,7 +477,7 @@ def test_racing(bench):
 def test_options(bench):
     host = Host(bench, "none")
     for args in (["--wrong"], ["-r"], ["-r", "abc"], ["-r", "1"], ["--color", "maybe"], ["word"]):
-        done = subprocess.run([TTMON, "smi", *args], capture_output=True, text=True, check=False, timeout=20)
+        done = subprocess.run([TTMON, "smi", *args], capture_output=True, text=True, check=False, timeout=20 * SLOW)
         eq(f"status of {args}", done.returncode, 2)
         true(f"{args}: {done.stderr!r}", done.stderr.startswith("ttmon smi: ") and done.stderr.count("\n") == 1)
     true("help", "--refresh" in host.run("--help"))
@@ -503,7 +503,7 @@ class Terminal:
         fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def until(self, pattern, seconds=10):
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * SLOW
         while not re.search(pattern, self.text):
             true(f"no {pattern!r} in {self.text[-400:]!r}", time.monotonic() < end)
             self.more()
@@ -634,7 +634,7 @@ def test_watch_piped(bench):
         with subprocess.Popen(host.command(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watch:
             time.sleep(0.75)
             watch.send_signal(signal.SIGINT)
-            text = watch.communicate(timeout=10)[0]
+            text = watch.communicate(timeout=10 * SLOW)[0]
         eq("status", watch.returncode, 0)
         true("escapes", "\x1b" not in text)
         if "--json" in args:
@@ -649,7 +649,7 @@ def test_watch_piped(bench):
                           stderr=subprocess.DEVNULL) as watch:
         watch.stdout.readline()
         watch.stdout.close()
-        watch.wait(timeout=10)
+        watch.wait(timeout=10 * SLOW)
 
 
 def test_watch_follows(bench):
@@ -659,7 +659,7 @@ def test_watch_follows(bench):
     with subprocess.Popen(host.command("-w", "-r", "50", "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watch:
 
         def wait_for(status, used):
-            end = time.monotonic() + 10
+            end = time.monotonic() + 10 * SLOW
             while time.monotonic() < end:
                 chip = json.loads(watch.stdout.readline())["chips"][0]
                 if (chip["status"], chip["dram"]["used"]) == (status, used):

@@ -6,7 +6,7 @@ import signal
 import struct
 import time
 
-from e2e import TT_GENERATIONS, eq, last_json, load_db, standin, timeout, true, tt_env
+from e2e import SLOW, TT_GENERATIONS, eq, last_json, load_db, standin, timeout, true, tt_env
 from tt_host import BOOK_TYPES, Host, api, wait_equal
 
 MAIN = ("e0", "e1", "e2a", "e2b", "e2i", "e4")
@@ -44,7 +44,7 @@ def trace_all(bench, gens, args, *more):
 
 # ---- whole runs ----
 def whole_run(bench, gen, program="ttledger", *args):
-    cmd = [standin(program), "--chips", "4", "--ops", "24000", "--threads", "4", "--mesh", "--quiet", "4", *args]
+    cmd = [standin(program), "--chips", "4", "--ops", str(int(24000 / SLOW)), "--threads", "4", "--mesh", "--quiet", "4", *args]
     out, db, _ = bench.trace(cmd, env=tt_env(gen))
     book = last_json(out)
     p = tt_process(db, book["pid"])

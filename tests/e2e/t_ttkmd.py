@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Host memory that tt-kmd holds: what can be tested on a host without the driver. With a stand-in for it: tests/vm/guest.py."""
+"""Host memory that tt-kmd holds: what can be tested on a host without the driver. With a stand-in for it: tests/vm/g_kmd.py."""
 import json
 import os
 import subprocess

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from e2e import TOP, eq, standin, true, tt_env
+from e2e import SLOW, TOP, eq, standin, true, tt_env
 
 sys.path.insert(0, os.path.join(TOP, "tests", "standin"))
 import tt_tree  # noqa: E402
@@ -29,12 +29,12 @@ V2 = {"size": 8576, "slots": 856, "stride": 120, "name": 56}
 
 class Unix(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("ttmond", timeout=10)
+        super().__init__("ttmond", timeout=10 * SLOW)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
+        self.sock.settimeout(10 * SLOW)
         self.sock.connect(self.path)
 
 
@@ -94,7 +94,7 @@ def book_diff(host, book, known=True):
 
 def wait_equal(host, book, what, seconds=5, known=True):
     """Figures are shown with a little delay."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOW
     while True:
         diff = book_diff(host, book, known)
         if not diff:
@@ -105,7 +105,7 @@ def wait_equal(host, book, what, seconds=5, known=True):
 
 def retry(seconds, check):
     """Until it raises nothing."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOW
     while True:
         try:
             return check()
@@ -166,7 +166,7 @@ class Host:
 
     def wait_probed(self, pids, known=True):
         """Until the libraries of these processes are probed. known: they were started under this daemon's eyes."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 20 * SLOW
         libs = {self.library(pid) for pid in pids}
         while time.monotonic() < end:
             probes = json.dumps(api(self.socket, "/v1/probes"))

@@ -124,11 +124,12 @@ $(S)/everyfn12: $(patsubst %,$(S)/obj/prog12/%.o,everyfn everyrt) $(RT12)
 $(S)/selftest: $(S)/obj/prog/selftest.o $(RT13)
 $(S)/nodriver: $(S)/obj/prog/nodriver.o $(RT13)
 $(S)/late: $(S)/obj/prog/late.o
+$(S)/load: $(S)/obj/prog/load.o
 $(S)/custom: $(S)/obj/prog/custom.o $(RT13) $(S)/lib/libmyalloc.so
 $(S)/usdt: $(S)/obj/prog/usdt.o $(RT13)
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late custom usdt)
+		      late load custom usdt)
 
 $(STANDIN_PROGRAMS):
 	$(call msg,LINK,$@)

@@ -21,10 +21,12 @@ struct published {
 
 static struct published out;
 
-static bool publish(void *ctx, const struct ttmon_slot *slot)
+static bool publish(void *ctx, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n)
 {
 	struct published *o = ctx;
 
+	(void)rows;
+	assert_int_equal(slot->nr_rows, n);
 	if (o->full)
 		return false;
 	assert_true(o->nr < ARRAY_SIZE(o->slots));
@@ -224,7 +226,7 @@ static void sums_each_slot(void **state)
 	assert_int_equal(out.slots[0].allocs, 1);
 	assert_int_equal(out.slots[0].frees, 0);
 	assert_int_equal(out.slots[0].copies, 3);
-	assert_int_equal(out.slots[0].bytes, 100 + 128 + 7);
+	assert_int_equal(out.slots[0].copy_bytes, 100 + 128 + 7);
 	assert_int_equal(out.slots[0].pinned_pages, 2);
 	assert_int_equal(out.slots[1].events, 0);
 	assert_int_equal(out.slots[1].copies, 0);
@@ -245,9 +247,9 @@ static void sums_do_not_wrap(void **state)
 	feed_copy(p, 20, 100, 0, 0);
 	feed_rect(p, MS + 10, 1ULL << 32, 1ULL << 31, 2);
 	ttmon_pipeline_finish(p, 3 * MS);
-	assert_int_equal(out.slots[0].bytes, UINT64_MAX);
+	assert_int_equal(out.slots[0].copy_bytes, UINT64_MAX);
 	assert_int_equal(out.slots[0].copies, 2);
-	assert_int_equal(out.slots[1].bytes, UINT64_MAX);
+	assert_int_equal(out.slots[1].copy_bytes, UINT64_MAX);
 	ttmon_pipeline_free(p);
 }
 

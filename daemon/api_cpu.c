@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * api_cpu.c: /v1/processes, and what /v1/status says of CPU time and RMIDs. Runs in the cold thread. Processes are copied in the hot
+ * thread, between two drains, into memory that was made here.
+ */
+#include <jansson.h>
+
+#include "capture.h"
+
+#define INT(x) ((json_int_t)(x))
+/* Room for those that come between the count and the copy, and for what stands for no process; then again with room for all. */
+#define SPARE	     64
+#define TRIES	     4
+#define HAS_READINGS (TTMON_RMID_HAS_OCCUPANCY | TTMON_RMID_HAS_TOTAL | TTMON_RMID_HAS_LOCAL)
+
+static const char *const ctr_names[TTMON_CTR_MAX] = {
+#define X(id, NAME, name) [id] = name,
+	TTMON_CTR_TABLE(X)
+#undef X
+};
+
+struct list {
+	struct ttmon_cpu_proc *procs;
+	size_t n, cap, wanted;
+	struct ttmon_cpu_proc gone;
+	/* Of the same moment, so that the processes add up to them. */
+	struct ttmon_cpu_totals cpu;
+	struct ttmon_rmid_totals rmid;
+	/* Runs with a target: whose transfers and pinned memory are known. */
+	uint32_t *traced;
+	size_t nr_traced, cap_traced;
+};
+
+static void add(void *ctx, const struct ttmon_cpu_proc *p)
+{
+	struct list *l = ctx;
+
+	l->wanted++;
+	if (l->n < l->cap)
+		l->procs[l->n++] = *p;
+}
+
+static int copy(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	const struct ttmon_history *h = ttmon_pipeline_history(p);
+	struct list *l = ctx;
+
+	(void)now_ns;
+	l->n = l->wanted = l->nr_traced = 0;
+	ttmon_cpu_each(ttmon_pipeline_cpu(p), add, l);
+	ttmon_cpu_gone(ttmon_pipeline_cpu(p), &l->gone);
+	ttmon_cpu_get_totals(ttmon_pipeline_cpu(p), &l->cpu);
+	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &l->rmid);
+	for (size_t i = 0; l->traced && i < ttmon_history_procs(h) && l->nr_traced < l->cap_traced; i++)
+		if (ttmon_history_proc(h, i))
+			l->traced[l->nr_traced++] = ttmon_history_proc(h, i)->tgid;
+	return 0;
+}
+
+static const char *class_name(uint8_t cls)
+{
+	static const char *const names[TTMON_ROW_CLASS_MAX] = { "user", "kernel", "idle", "unassigned", "other" };
+
+	return cls < TTMON_ROW_CLASS_MAX ? names[cls] : "?";
+}
+
+/* A name need not be UTF-8, and the kernel cuts it within a character. */
+static json_t *comm(const struct ttmon_cpu_proc *p)
+{
+	char text[TTMON_COMM_LEN + 1];
+	size_t n = strnlen(p->comm, sizeof(p->comm));
+	json_t *j;
+
+	memcpy(text, p->comm, n);
+	for (size_t cut = 0; cut < 4 && cut <= n; cut++) {
+		j = json_stringn(text, n - cut);
+		if (j)
+			return j;
+	}
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] >= 0x80)
+			text[i] = '?';
+	return json_stringn(text, n);
+}
+
+static json_t *known(bool is, uint64_t value)
+{
+	return is ? json_integer(INT(value)) : json_null();
+}
+
+static int by_tgid(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Are its transfers known? Those of all are, where the whole host is traced. */
+static bool is_traced(const struct list *l, uint32_t tgid)
+{
+	return !l->traced || bsearch(&tgid, l->traced, l->nr_traced, sizeof(tgid), by_tgid);
+}
+
+/* What this host does not measure is null. */
+static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
+{
+	bool ctr = l->cpu.has_ctr, total = l->rmid.has & TTMON_RMID_HAS_TOTAL;
+	bool local = l->rmid.has & TTMON_RMID_HAS_LOCAL, traced = is_traced(l, p->tgid);
+	json_t *o = json_pack("{s:I, s:I, s:o, s:s, s:I, s:o, s:b, s:o, s:I, s:I}", "pid", INT(p->tgid), "start_ns",
+			      INT(p->start_ns), "comm", comm(p), "class", class_name(p->cls), "ppid", INT(p->ppid),
+			      "cgroup_id", known(p->cgroup_id, p->cgroup_id), "ended", p->end_ns != 0, "end_ns",
+			      known(p->end_ns, p->end_ns), "cpu_ns", INT(p->cpu_ns), "switches", INT(p->switches));
+
+	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
+		json_object_set_new(o, ctr_names[i], known(ctr, p->ctr[i]));
+	json_object_set_new(o, "counters_complete", json_boolean(ctr && !(p->flags & TTMON_ROW_CTR_UNKNOWN)));
+	json_object_set_new(o, "counters_scaled", json_boolean(p->flags & TTMON_ROW_CTR_SCALED));
+	json_object_set_new(o, "rmid", known(p->rmid, p->rmid));
+	json_object_set_new(o, "llc_bytes", known(p->flags & TTMON_ROW_LLC_VALID, p->llc_bytes));
+	json_object_set_new(o, "mbm_total_bytes", known(total, p->mbm_total));
+	json_object_set_new(o, "mbm_local_bytes", known(local, p->mbm_local));
+	json_object_set_new(o, "rdt_ns", known(total || local, p->rdt_ns));
+	json_object_set_new(
+		o, "rdt_complete",
+		json_boolean((l->rmid.has & HAS_READINGS) && p->rmid && !(p->flags & TTMON_ROW_RDT_UNKNOWN)));
+	json_object_set_new(o, "copies", known(traced, p->copies));
+	json_object_set_new(o, "copy_bytes", known(traced, p->copy_bytes));
+	json_object_set_new(o, "pinned_bytes", known(traced, p->pinned_bytes));
+	return o;
+}
+
+static json_t *sums(const struct ttmon_cpu_totals *t)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I}", "user_ns", INT(t->user_ns), "kernel_ns", INT(t->kernel_ns),
+			 "idle_ns", INT(t->idle_ns), "missing_ns", INT(t->missing_ns), "cpus", INT(t->cpus));
+}
+
+static void list_free(struct list *l)
+{
+	free(l->procs);
+	free(l->traced);
+}
+
+/* All of one moment: a list that lacks some would have them counted twice later, by whoever takes the difference of two. */
+static int list_fill(const struct ttmon_run *c, struct list *l)
+{
+	struct ttmon_snapshot s;
+
+	ttmon_hot_snapshot(c->hot, &s);
+	l->wanted = (size_t)s.cpu.procs + 1;
+	if (c->mode != TTMON_CAPTURE_SYSTEM) {
+		l->cap_traced = s.procs + SPARE;
+		l->traced = malloc(l->cap_traced * sizeof(*l->traced));
+		if (!l->traced)
+			return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < TRIES && l->wanted > l->n; i++) {
+		l->cap = l->wanted + l->wanted / 2 + SPARE;
+		free(l->procs);
+		l->procs = malloc(l->cap * sizeof(*l->procs));
+		if (!l->procs)
+			return -ENOMEM;
+		(void)!ttmon_hot_call(c->hot, copy, l);
+	}
+	if (l->traced)
+		qsort(l->traced, l->nr_traced, sizeof(*l->traced), by_tgid);
+	return l->wanted > l->n ? -EAGAIN : 0;
+}
+
+void ttmon_api_processes(void *ctx, struct ttmon_http_reply *reply)
+{
+	_cleanup_(list_free) struct list l = { 0 };
+	const struct ttmon_run *c = ctx;
+	json_t *rows;
+	int err;
+
+	if (!c->cpu) {
+		ttmon_http_error(reply, 404, "CPU time is not measured (--cpu on)");
+		return;
+	}
+	err = list_fill(c, &l);
+	if (err) {
+		ttmon_http_error(reply, 500,
+				 err == -ENOMEM ? "out of memory" : "processes come faster than they are listed");
+		return;
+	}
+	rows = json_array();
+	for (size_t i = 0; i < l.n; i++)
+		json_array_append_new(rows, process(&l.procs[i], &l));
+	ttmon_api_send(reply,
+		       json_pack("{s:I, s:I, s:b, s:b, s:o, s:o, s:o}", "since_ns", INT(c->start_ns), "now_ns",
+				 INT(l.cpu.now_ns), "counters", l.cpu.has_ctr, "rdt", (l.rmid.has & HAS_READINGS) != 0,
+				 "sums", sums(&l.cpu), "processes", rows, "gone", process(&l.gone, &l)));
+}
+
+json_t *ttmon_api_cpu_status(const struct ttmon_run *c, const struct ttmon_snapshot *s)
+{
+	const struct ttmon_cpu_totals *t = &s->cpu;
+	const char *why = "";
+	json_t *o, *late;
+
+	if (!c->cpu)
+		return json_null();
+	(void)!ttmon_bpf_has_counters(c->bpf, &why);
+	o = sums(t);
+	json_object_update_new(
+		o, json_pack("{s:I, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			     "now_ns", INT(t->now_ns), "counters", t->has_ctr, "counters_reason", why, "slots",
+			     INT(t->slots), "exact", INT(t->exact), "worst_ns", INT(t->worst_ns), "worst_slot",
+			     INT(t->worst_slot), "told_ns", INT(t->told_ns), "late_ns", INT(t->late_ns), "mismatch_ns",
+			     INT(t->mismatch_ns), "extended", INT(t->extended), "gaps", INT(t->gaps), "overlaps",
+			     INT(t->overlaps), "processes", INT(t->procs), "processes_dropped", INT(t->procs_dropped),
+			     "records", INT(t->records), "records_dropped", INT(t->records_dropped)));
+	json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "switches",
+					    INT(s->sched.switches), "ticks", INT(s->sched.ticks), "clock_backwards",
+					    INT(s->sched.backwards), "counter_read_fails", INT(s->sched.read_fails),
+					    "switches_unseen", INT(s->sched.unseen), "states_told", INT(s->sched.told),
+					    "state_retries", INT(s->sched.retries), "cpus_peak", INT(t->cpus_peak),
+					    "longest_close_ns", INT(s->oldest_lag_ns)));
+	late = json_object();
+	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++) {
+		json_object_set_new(o, ctr_names[i], known(t->has_ctr, t->ctr[i]));
+		json_object_set_new(late, ctr_names[i], known(t->has_ctr, t->late_ctr[i]));
+	}
+	json_object_set_new(o, "late", late);
+	return o;
+}
+
+json_t *ttmon_api_rmid_status(const struct ttmon_run *c, const struct ttmon_snapshot *s)
+{
+	const struct ttmon_rmid_totals *t = &s->rmid;
+	struct ttmon_rmids_info info;
+	json_t *odd, *o;
+
+	if (!ttmon_cpurun_info(c->cpu, &info))
+		return json_null();
+	odd = json_object();
+	for (unsigned int i = 0; i < TTMON_RMID_ODD_MAX; i++)
+		json_object_set_new(odd, ttmon_rmid_odd_name(i), json_integer(INT(t->odd[i])));
+	o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "backend",
+		      ttmon_rmid_backend_name(info.backend), "source", info.source, "reason", info.reason, "max_rmid",
+		      INT(info.max_rmid), "in_use", INT(t->in_use), "peak", INT(t->peak), "allocs", INT(t->allocs),
+		      "frees", INT(t->frees), "readings", INT(t->readings), "failed_readings",
+		      INT(info.failed_readings), "exhausted", INT(info.exhausted), "groups", INT(info.groups), "dumps",
+		      INT(info.dumps), "attached", info.attached, "occupancy",
+		      (t->has & TTMON_RMID_HAS_OCCUPANCY) != 0);
+	json_object_set_new(o, "mbm_total_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->bytes[0]));
+	json_object_set_new(o, "mbm_local_bytes", known(t->has & TTMON_RMID_HAS_LOCAL, t->bytes[1]));
+	/* Of the total. */
+	json_object_set_new(o, "unassigned_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->unassigned[0]));
+	json_object_set_new(o, "dropped_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->dropped[0]));
+	json_object_update_new(o,
+			       json_pack("{s:I, s:I, s:I, s:I, s:o}", "merged", INT(t->merged), "stale", INT(t->stale),
+					 "resets", INT(t->resets), "saturated", INT(t->saturated), "odd", odd));
+	return o;
+}
