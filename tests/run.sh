@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# run.sh SUITE...: build and run test suites (lint builds unit tsan fuzz fuzz-short e2e) and count what they say.
+# run.sh SUITE...: build and run test suites (lint builds unit tsan fuzz fuzz-short e2e vm vm-short) and count what they say.
 #
 # Every suite prints one line per test: "ok NAME", "FAIL NAME: why" or "SKIP NAME: why". The last line is
 # "N passed, N failed[, N skipped]" and the status is 0 only when nothing failed and something passed. A suite that does not
@@ -105,11 +105,11 @@ suite_unit() {
 	script tests/e2e/check_schema.py --write "$O/asan/tests/test_db"
 }
 
-# A script that prints our lines itself; 77 means that it has skipped and said why.
+# A script that prints our lines itself; 77 means that it has skipped and said why. It has SCRIPT_SECS, 1500 when not said.
 script() {
 	local log=$scratch/script rc
 
-	timeout -k 30 1500 "$PYTHON" "$@" | tee "$log"
+	timeout -k 30 "${SCRIPT_SECS:-1500}" "$PYTHON" "$@" | tee "$log"
 	rc=${PIPESTATUS[0]}
 	if [ "$rc" -ne 0 ] && [ "$rc" -ne 77 ] && ! grep -q '^FAIL ' "$log"; then
 		echo "FAIL $1: ended with status $rc"
@@ -163,6 +163,19 @@ suite_e2e() {
 	build e2e e2e-build
 	script tests/e2e/run.py
 }
+
+# Other kernels than this one, in QEMU.
+vm() {
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "SKIP vm: needs root"
+		return
+	fi
+	build vm e2e-build bpf-build
+	script tests/vm/run.py "$@"
+}
+
+suite_vm() { SCRIPT_SECS=7200 vm; }
+suite_vm-short() { SCRIPT_SECS=600 vm --short; }
 
 start=$SECONDS
 for suite in "$@"; do

@@ -22,7 +22,7 @@ done
 
 # With what they depend on, in load order; what is built in or unknown to this kernel is left out.
 depmod -b "$root" "$kernel"
-for m in virtio_pci virtiofs overlay; do
+for m in virtio_pci virtio_blk virtiofs overlay; do
 	modprobe -d "$root" -S "$kernel" -D "$m" 2>/dev/null || true
 done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' | while read -r path; do
 	name=$(basename "$path" .xz)
