@@ -11,3 +11,9 @@ int empty(struct pt_regs *ctx)
 {
 	return 0;
 }
+
+SEC("?tp_btf/sched_switch")
+int empty_switch(__u64 *ctx)
+{
+	return 0;
+}
