@@ -307,9 +307,15 @@ static __always_inline void write_end(struct ttmon_cpu_state *s)
 /* Who is on the CPU goes on. */
 static __always_inline void tick(struct ttmon_cpu_state *s, u32 cpu, bool raw)
 {
+	struct task_struct *t = bpf_get_current_task_btf();
+	u64 now;
+
 	write_begin(s);
+	now = bpf_ktime_get_ns();
 	s->ticks++;
-	measure(s, cpu, bpf_get_current_task_btf(), bpf_ktime_get_ns(), false, raw);
+	if (!is_who(&s->rec.t.who, t, raw))
+		unseen_switch(s, cpu, t, now, raw);
+	measure(s, cpu, t, now, false, raw);
 	write_end(s);
 }
 
