@@ -250,15 +250,6 @@ static void csv_proc(const struct proc *p, const struct ttmon_slots_info *info)
 	printf(",%llu,%llu,%llu\n", r->copies, r->copy_bytes, r->pinned_bytes);
 }
 
-static void key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value)
-{
-	ttmon_jsonw_key(w, key);
-	if (known)
-		ttmon_jsonw_num(w, value);
-	else
-		ttmon_jsonw_null(w);
-}
-
 static void json_proc(struct ttmon_jsonw *w, const struct proc *p, const struct ttmon_slots_info *info)
 {
 	static const char *const ctrs[TTMON_CTR_MAX] = {
@@ -270,7 +261,7 @@ static void json_proc(struct ttmon_jsonw *w, const struct proc *p, const struct 
 	bool process = r->cls == TTMON_ROW_USER || r->cls == TTMON_ROW_KERNEL;
 
 	ttmon_jsonw_open(w, '{');
-	key_known(w, "pid", process, r->tgid);
+	ttmon_jsonw_key_known(w, "pid", process, r->tgid);
 	ttmon_jsonw_key(w, "start_ns");
 	if (process)
 		ttmon_jsonw_time(w, r->start_ns);
@@ -287,10 +278,10 @@ static void json_proc(struct ttmon_jsonw *w, const struct proc *p, const struct 
 	ttmon_jsonw_key_num(w, "cpu_ns", r->cpu_ns);
 	ttmon_jsonw_key_num(w, "switches", p->switches);
 	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
-		key_known(w, ctrs[i], known_ctr(p, i), r->ctr[i]);
-	key_known(w, "llc_bytes_peak", p->llc, r->llc_bytes);
-	key_known(w, "mbm_total", p->mbm, r->mbm_total);
-	key_known(w, "mbm_local", p->mbm, r->mbm_local);
+		ttmon_jsonw_key_known(w, ctrs[i], known_ctr(p, i), r->ctr[i]);
+	ttmon_jsonw_key_known(w, "llc_bytes_peak", p->llc, r->llc_bytes);
+	ttmon_jsonw_key_known(w, "mbm_total", p->mbm, r->mbm_total);
+	ttmon_jsonw_key_known(w, "mbm_local", p->mbm, r->mbm_local);
 	ttmon_jsonw_key_num(w, "copies", r->copies);
 	ttmon_jsonw_key_num(w, "copy_bytes", r->copy_bytes);
 	ttmon_jsonw_key_num(w, "pinned_bytes_peak", r->pinned_bytes);

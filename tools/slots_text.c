@@ -114,15 +114,6 @@ void ttmon_slots_csv_slot(const struct ttmon_slots_view *v, const struct ttmon_s
 
 /* ---- JSON ---- */
 
-static void key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value)
-{
-	ttmon_jsonw_key(w, key);
-	if (known)
-		ttmon_jsonw_num(w, value);
-	else
-		ttmon_jsonw_null(w);
-}
-
 static void json_row(struct ttmon_jsonw *w, const struct ttmon_slots_item *item, const struct ttmon_slot_row *r)
 {
 	static const char *const ctrs[TTMON_CTR_MAX] = {
@@ -135,7 +126,7 @@ static void json_row(struct ttmon_jsonw *w, const struct ttmon_slots_item *item,
 	bool cpu = item->slot.flags & TTMON_SLOT_HAS_CPU;
 
 	ttmon_jsonw_open(w, '{');
-	key_known(w, "pid", process, r->tgid);
+	ttmon_jsonw_key_known(w, "pid", process, r->tgid);
 	ttmon_jsonw_key(w, "start_ns");
 	if (process)
 		ttmon_jsonw_time(w, r->start_ns);
@@ -144,15 +135,16 @@ static void json_row(struct ttmon_jsonw *w, const struct ttmon_slots_item *item,
 	ttmon_jsonw_key(w, "comm");
 	ttmon_jsonw_text(w, r->comm, sizeof(r->comm));
 	ttmon_jsonw_key_name(w, "class", ttmon_slots_class_name(r->cls));
-	key_known(w, "rmid", r->rmid, r->rmid);
-	key_known(w, "cpu_ns", cpu, r->cpu_ns);
-	key_known(w, "switches", cpu, r->switches);
+	ttmon_jsonw_key_known(w, "rmid", r->rmid, r->rmid);
+	ttmon_jsonw_key_known(w, "cpu_ns", cpu, r->cpu_ns);
+	ttmon_jsonw_key_known(w, "switches", cpu, r->switches);
 	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
-		key_known(w, ctrs[i], ttmon_slots_known_ctr(item->slot.flags, r, i) != TTMON_SLOTS_UNKNOWN, r->ctr[i]);
-	key_known(w, "llc_bytes", ttmon_slots_known_llc(r) != TTMON_SLOTS_UNKNOWN, r->llc_bytes);
-	key_known(w, "mbm_total", mbm, r->mbm_total);
-	key_known(w, "mbm_local", mbm, r->mbm_local);
-	key_known(w, "rdt_ns", mbm, r->rdt_ns);
+		ttmon_jsonw_key_known(w, ctrs[i], ttmon_slots_known_ctr(item->slot.flags, r, i) != TTMON_SLOTS_UNKNOWN,
+				      r->ctr[i]);
+	ttmon_jsonw_key_known(w, "llc_bytes", ttmon_slots_known_llc(r) != TTMON_SLOTS_UNKNOWN, r->llc_bytes);
+	ttmon_jsonw_key_known(w, "mbm_total", mbm, r->mbm_total);
+	ttmon_jsonw_key_known(w, "mbm_local", mbm, r->mbm_local);
+	ttmon_jsonw_key_known(w, "rdt_ns", mbm, r->rdt_ns);
 	ttmon_jsonw_key_num(w, "copies", r->copies);
 	ttmon_jsonw_key_num(w, "copy_bytes", r->copy_bytes);
 	ttmon_jsonw_key_num(w, "pinned_bytes", r->pinned_bytes);
@@ -173,11 +165,11 @@ static void json_slot(struct ttmon_jsonw *w, const struct ttmon_slots_view *v, c
 	ttmon_jsonw_key_num(w, "slot", s->no);
 	ttmon_jsonw_key(w, "ms");
 	ttmon_jsonw_int(w, ttmon_slots_ms(v->info, s->no));
-	key_known(w, "cpus", cpu, s->cpus);
-	key_known(w, "user_ns", cpu, s->user_ns);
-	key_known(w, "kernel_ns", cpu, s->kernel_ns);
-	key_known(w, "idle_ns", cpu, s->idle_ns);
-	key_known(w, "missing_ns", cpu, s->missing_ns);
+	ttmon_jsonw_key_known(w, "cpus", cpu, s->cpus);
+	ttmon_jsonw_key_known(w, "user_ns", cpu, s->user_ns);
+	ttmon_jsonw_key_known(w, "kernel_ns", cpu, s->kernel_ns);
+	ttmon_jsonw_key_known(w, "idle_ns", cpu, s->idle_ns);
+	ttmon_jsonw_key_known(w, "missing_ns", cpu, s->missing_ns);
 	ttmon_jsonw_key_num(w, "events", s->events);
 	ttmon_jsonw_key_num(w, "late", s->late);
 	ttmon_jsonw_key_num(w, "dropped", s->dropped);

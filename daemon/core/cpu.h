@@ -24,7 +24,6 @@ struct ttmon_cpu;
 
 struct ttmon_cpu_cfg {
 	uint32_t nr_cpus;   /* possible CPUs */
-	uint32_t window;    /* open slots; as that of slots.h */
 	uint32_t max_procs; /* kept at a time, 0: 65536; further ones are summed up in one row (class OTHER) */
 };
 

@@ -313,7 +313,6 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 	struct ttmon_history_cfg history = cfg->history;
 	struct ttmon_cpu_cfg cpu = {
 		.nr_cpus = cfg->nr_cpus,
-		.window = cfg->slots.window ? cfg->slots.window : TTMON_SLOTS_WINDOW,
 	};
 	_cleanup_(pipeline_freep) struct ttmon_pipeline *p = NULL;
 	int err;

@@ -533,48 +533,6 @@ void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_
 	}
 }
 
-static void tell_launches(const struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
-			  void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
-{
-	struct sums {
-		uint64_t slot, kernels, graphs, graph_copies;
-	};
-	_cleanup_free_ struct sums *v = calloc(b->cpus, sizeof(*v));
-
-	if (!v || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.launches), &tgid, v))
-		return;
-	for (uint32_t cpu = 0; cpu < b->cpus; cpu++) {
-		struct ttmon_ev_launch_sums e = {
-			.h = { .ts_ns = now_ns, .kind = TTMON_EV_LAUNCH_SUMS, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
-			.of_cpu = cpu,
-			.kernels = v[cpu].kernels,
-			.graphs = v[cpu].graphs,
-			.graph_copies = v[cpu].graph_copies,
-		};
-
-		if (e.kernels | e.graphs | e.graph_copies)
-			cb(ctx, &e, sizeof(e));
-	}
-}
-
-void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns,
-			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
-{
-	uint32_t key, *prev = NULL;
-
-	while (!bpf_map_get_next_key(bpf_map__fd(b->skel->maps.launches), prev, &key)) {
-		tell_launches(b, key, now_ns, cb, ctx);
-		prev = &key;
-	}
-}
-
-void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
-			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx)
-{
-	tell_launches(b, tgid, now_ns, cb, ctx);
-	bpf_map_delete_elem(bpf_map__fd(b->skel->maps.launches), &tgid);
-}
-
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b)
 {
 	return b->cpus;
@@ -675,4 +633,9 @@ int ttmon_bpf_rmid_pool_fd(const struct ttmon_bpf *b)
 int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b)
 {
 	return bpf_map__fd(b->skel->maps.tt_dispatches);
+}
+
+int ttmon_bpf_launches_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.launches);
 }

@@ -6,6 +6,7 @@
 #include "io/bpf.h"
 
 /* Maps, borrowed. */
+int ttmon_bpf_launches_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b);
 

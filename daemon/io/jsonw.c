@@ -431,6 +431,15 @@ void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
 	ttmon_jsonw_num(w, value);
 }
 
+void ttmon_jsonw_key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value)
+{
+	ttmon_jsonw_key(w, key);
+	if (known)
+		ttmon_jsonw_num(w, value);
+	else
+		ttmon_jsonw_null(w);
+}
+
 void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
 {
 	ttmon_jsonw_key(w, key);

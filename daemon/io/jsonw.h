@@ -62,6 +62,8 @@ void ttmon_jsonw_symbol(struct ttmon_jsonw *w, const char *name, uint64_t delta)
 void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name);
 /* A member: the name, then the value, as above. */
 void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value);
+/* null where it is not known. */
+void ttmon_jsonw_key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value);
 void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns);
 void ttmon_jsonw_key_addr(struct ttmon_jsonw *w, const char *key, uint64_t addr);
 void ttmon_jsonw_key_str(struct ttmon_jsonw *w, const char *key, const char *text);

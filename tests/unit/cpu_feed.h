@@ -156,7 +156,7 @@ struct closed {
 
 static inline struct ttmon_cpu *new_cpu(uint32_t cpus, uint32_t max_procs)
 {
-	struct ttmon_cpu_cfg cfg = { .nr_cpus = cpus, .window = 64, .max_procs = max_procs };
+	struct ttmon_cpu_cfg cfg = { .nr_cpus = cpus, .max_procs = max_procs };
 	struct ttmon_cpu *c;
 
 	assert_int_equal(ttmon_cpu_new(&cfg, &c), 0);

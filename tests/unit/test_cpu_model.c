@@ -236,7 +236,7 @@ static void run_until(struct model *m, struct cpu *cpu, uint64_t ts_ns)
 
 static void init(struct model *m, uint64_t seed)
 {
-	struct ttmon_cpu_cfg cfg = { .window = 64 };
+	struct ttmon_cpu_cfg cfg = { 0 };
 
 	m->rnd = seed * 0x9e3779b97f4a7c15ULL + 1;
 	m->mode = (enum mode)(seed % MODES);

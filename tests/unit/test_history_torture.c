@@ -6,35 +6,7 @@
  */
 #include "tests/unit/history_feed.h"
 
-static long fail_at = -1; /* which allocation fails, -1: none */
-static bool fail_on;	  /* and all after it */
-static long asked;
-
-static bool refuse(void)
-{
-	long n = asked++;
-
-	return fail_at >= 0 && (n == fail_at || (fail_on && n > fail_at));
-}
-
-static void *torture_malloc(size_t n)
-{
-	return refuse() ? NULL : malloc(n);
-}
-
-static void *torture_calloc(size_t n, size_t size)
-{
-	return refuse() ? NULL : calloc(n, size);
-}
-
-static void *torture_realloc(void *p, size_t n)
-{
-	return refuse() ? NULL : realloc(p, n);
-}
-
-#define malloc(n)	torture_malloc(n)
-#define calloc(n, size) torture_calloc(n, size)
-#define realloc(p, n)	torture_realloc(p, n)
+#include "tests/unit/torture.h"
 
 #include "daemon/core/advice.c"
 #include "daemon/core/calls.c"

@@ -6,24 +6,15 @@
  */
 #include "rmid_feed.h"
 
-static long fail_at = -1; /* which allocation fails, -1: none */
-static bool fail_on;	  /* and all after it */
-static long asked;
-
-static void *torture_calloc(size_t n, size_t size)
-{
-	long i = asked++;
-
-	return fail_at >= 0 && (i == fail_at || (fail_on && i > fail_at)) ? NULL : calloc(n, size);
-}
-
-#define calloc(n, size) torture_calloc(n, size)
+#include "tests/unit/torture.h"
 
 #include "daemon/core/rmid.c"
 #include "daemon/core/rmid_own.c"
 #include "daemon/core/rmid_read.c"
 
+#undef malloc
 #undef calloc
+#undef realloc
 
 /* Two processes, one after the other, on each of three RMIDs in two domains, told by facts; readings of both. 600 facts: their queue grows. */
 static void scenario(struct ttmon_rmid *r)
