@@ -340,17 +340,20 @@ static void resolve_chip(const struct ttmon_dispatch *d, size_t idx)
 	}
 }
 
-/* What of it went to which dispatch can be told only as long as each is told. */
-static void follow_enqueues(struct disp_proc *proc, uint64_t device, const uint64_t add[TTMON_TT_DISPATCH_MAX])
+/*
+ * An event that stands for n dispatches, those before it that were not told too. Which run is of which dispatch is known only as long as
+ * each is told. (Not by sums that the daemon read: these come before events of the same dispatches do.)
+ */
+static void follow_enqueues(struct disp_proc *proc, uint64_t device, unsigned int kind, uint64_t n)
 {
-	uint64_t n = add[TTMON_TT_WORKLOAD] + add[TTMON_TT_SLOW];
-
-	if (n > 1 || add[TTMON_TT_TRACE] || (n && proc->has_device && proc->device != device))
+	if (kind == TTMON_TT_TRACE) {
 		proc->exact = false;
-	if (n) {
-		proc->has_device = true;
-		proc->device = device;
+		return;
 	}
+	if (n > 1 || (proc->has_device && proc->device != device))
+		proc->exact = false;
+	proc->has_device = true;
+	proc->device = device;
 	proc->enqueues += n;
 }
 
@@ -388,7 +391,6 @@ static void count(struct ttmon_dispatch *d, const struct ttmon_event *h, uint32_
 	resolve_chip(d, (size_t)idx);
 	if (ttmon_disp_cpu_add(c, h->ts_ns, sums, add)) {
 		add_counts(d, proc, (size_t)idx, add);
-		follow_enqueues(proc, device, add);
 		if (!sum->first_ns)
 			sum->first_ns = sum->last_ns = h->ts_ns;
 		d->generation++;
@@ -403,9 +405,11 @@ static void count(struct ttmon_dispatch *d, const struct ttmon_event *h, uint32_
 		sum->first_ns = h->ts_ns;
 	if (ttmon_before(sum->last_ns, h->ts_ns))
 		sum->last_ns = h->ts_ns;
-	if (ev->kind == TTMON_TT_WORKLOAD || ev->kind == TTMON_TT_SLOW || ev->kind == TTMON_TT_TRACE)
+	if (ev->kind == TTMON_TT_WORKLOAD || ev->kind == TTMON_TT_SLOW || ev->kind == TTMON_TT_TRACE) {
+		follow_enqueues(proc, device, ev->kind, told);
 		proc->enq[proc->nr_enq++ % DISP_ENQUEUED] =
 			(struct disp_enqueued){ .ts_ns = h->ts_ns, .device = device, .nth = proc->enqueues };
+	}
 	if (d->ops.dispatched) {
 		struct ttmon_tt_dispatched op = {
 			.tgid = h->tgid,
