@@ -15,6 +15,7 @@
 #include "core/history_int.h"
 
 #define GROUPS_MAX (1u << 16)
+#define SWEEP_MIN  256u
 /* cudaHostAlloc and cudaHostRegister: portable, mapped, write-combined or I/O memory. */
 #define IN_PLACE_FLAGS 7
 
@@ -34,7 +35,8 @@ static uint64_t key_of(const struct ttmon_group *g)
 
 static bool same_group(const struct ttmon_group *a, const struct ttmon_group *b)
 {
-	return a->proc == b->proc && a->site == b->site && a->method == b->method && a->name == b->name;
+	return a->proc == b->proc && a->gen == b->gen && a->site == b->site && a->method == b->method &&
+	       a->name == b->name;
 }
 
 /* The group of this identity, made if need be; NULL: no room. */
@@ -58,9 +60,12 @@ static struct ttmon_group *group_of(struct ttmon_groups *gs, const struct ttmon_
 	}
 	if (ttmon_hmap_put(&gs->by_key, key, gs->n) < 0)
 		return NULL;
-	gs->v[gs->n] = (struct ttmon_group){
-		.proc = id->proc, .site = id->site, .method = id->method, .name = id->name, .seq = TTMON_SEQTAB_END
-	};
+	gs->v[gs->n] = (struct ttmon_group){ .proc = id->proc,
+					     .gen = id->gen,
+					     .site = id->site,
+					     .method = id->method,
+					     .name = id->name,
+					     .seq = TTMON_SEQTAB_END };
 	return &gs->v[gs->n++];
 }
 
@@ -71,9 +76,11 @@ static void groups_fini(struct ttmon_groups *gs)
 	*gs = (struct ttmon_groups){ 0 };
 }
 
-static struct ttmon_group identity(const struct ttmon_alloc *a, bool gone)
+static struct ttmon_group identity(const struct ttmon_history *h, const struct ttmon_alloc *a, bool gone)
 {
-	struct ttmon_group id = { .proc = a->proc, .site = a->site, .method = a->method };
+	struct ttmon_group id = {
+		.proc = a->proc, .gen = h->procs[a->proc]->gen, .site = a->site, .method = a->method
+	};
 
 	if (a->method == TTMON_METHOD_MMAP)
 		id.name = a->name ? name_hash(a->name) : gone || a->site ? 0 : ttmon_alloc_seq(a) | 1ULL << 63;
@@ -116,39 +123,59 @@ static bool of_interest(const struct ttmon_alloc *a)
 	return ttmon_method_pinned(a->method) || a->method == TTMON_METHOD_MANAGED || a->method == TTMON_METHOD_CUSTOM;
 }
 
+static bool is_stale(const struct ttmon_history *h, const struct ttmon_group *g)
+{
+	return g->gen != h->procs[g->proc]->gen;
+}
+
+/* Without the groups of processes whose place another one has. Without memory they stay. */
+static void sweep(struct ttmon_history *h)
+{
+	struct ttmon_groups kept = { 0 };
+
+	for (uint32_t i = 0; i < h->folded.n; i++) {
+		struct ttmon_group *g;
+
+		if (is_stale(h, &h->folded.v[i]))
+			continue;
+		g = group_of(&kept, &h->folded.v[i], GROUPS_MAX);
+		if (!g) {
+			groups_fini(&kept);
+			return;
+		}
+		*g = h->folded.v[i];
+	}
+	groups_fini(&h->folded);
+	h->folded = kept;
+}
+
 void ttmon_advice_fold(struct ttmon_history *h, const struct ttmon_alloc *a)
 {
-	struct ttmon_group id = identity(a, true), *g;
+	struct ttmon_group id = identity(h, a, true), *g;
 
 	if (!of_interest(a))
 		return;
+	if (h->folded.n >= GROUPS_MAX && h->folded.stale)
+		sweep(h);
 	g = group_of(&h->folded, &id, GROUPS_MAX);
-	if (g)
-		sum_up(h, g, a);
-	else
+	if (!g) {
 		h->totals.incomplete = true;
+		return;
+	}
+	h->procs[a->proc]->nr_folded += !g->allocs;
+	sum_up(h, g, a);
 }
 
 void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc)
 {
-	struct ttmon_groups kept = { 0 };
-	bool any = false;
+	struct ttmon_hproc *p = h->procs[proc];
 
-	for (uint32_t i = 0; i < h->folded.n && !any; i++)
-		any = h->folded.v[i].proc == proc;
-	if (!any)
-		return;
-	for (uint32_t i = 0; i < h->folded.n; i++) {
-		struct ttmon_group *g =
-			h->folded.v[i].proc == proc ? NULL : group_of(&kept, &h->folded.v[i], GROUPS_MAX);
-
-		if (g)
-			*g = h->folded.v[i];
-		else if (h->folded.v[i].proc != proc)
-			ttmon_history_no_memory(h);
-	}
-	groups_fini(&h->folded);
-	h->folded = kept;
+	p->gen++;
+	h->folded.stale += p->nr_folded;
+	p->nr_folded = 0;
+	/* Each group is moved about once, however many processes come and go. */
+	if (h->folded.stale > SWEEP_MIN && h->folded.stale > h->folded.n / 2)
+		sweep(h);
 }
 
 void ttmon_advice_fini(struct ttmon_history *h)
@@ -171,7 +198,7 @@ static bool cold(const struct ttmon_group *g)
 static double completeness(const struct ttmon_history *h, const struct ttmon_group *g)
 {
 	const struct ttmon_proc *p = &h->procs[g->proc]->pub;
-	double c = h->totals.incomplete || p->unknown_frees ? 0.7 : 1.0;
+	double c = h->totals.incomplete || h->totals.reduced || p->unknown_frees ? 0.7 : 1.0;
 
 	return g->made_up ? c / 2 : c;
 }
@@ -212,8 +239,11 @@ static struct ttmon_spot spot_of(const struct ttmon_history *h, const struct ttm
 static int gather(const struct ttmon_history *h, struct ttmon_groups *gs)
 {
 	for (uint32_t i = 0; i < h->folded.n; i++) {
-		struct ttmon_group *g = group_of(gs, &h->folded.v[i], UINT32_MAX);
+		struct ttmon_group *g;
 
+		if (is_stale(h, &h->folded.v[i]))
+			continue;
+		g = group_of(gs, &h->folded.v[i], UINT32_MAX);
 		if (!g)
 			return -ENOMEM;
 		*g = h->folded.v[i];
@@ -225,7 +255,7 @@ static int gather(const struct ttmon_history *h, struct ttmon_groups *gs)
 
 		if (!of_interest(a))
 			continue;
-		id = identity(a, false);
+		id = identity(h, a, false);
 		g = group_of(gs, &id, UINT32_MAX);
 		if (!g)
 			return -ENOMEM;

@@ -16,6 +16,12 @@ static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
+/* How long a call took; UINT64_MAX: its return was not seen. */
+static uint64_t took(uint16_t bits, uint64_t entry_ns, uint64_t ts_ns)
+{
+	return bits & TTMON_B_UNOBSERVED ? UINT64_MAX : duration(entry_ns, ts_ns);
+}
+
 void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	if (!p->ghosts)
@@ -54,6 +60,7 @@ static bool free_ghost(struct ttmon_history *h, struct ttmon_hproc *p, const str
 		if (!a)
 			continue;
 		a->unpin_ns = duration(ev->entry_ns, ev->h.ts_ns);
+		ttmon_count_pin_time(h, a->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
 		if (a->end == TTMON_END_SUPERSEDED) {
 			a->end = TTMON_END_FREE;
 			a->free_ns = MAX(ev->entry_ns, 1ULL);
@@ -90,7 +97,7 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 		if (ttmon_ranges_get(&p->layer[layer], lo, &id))
 			supersede(h, p, layer, lo, lo + 1 > lo ? lo + 1 : lo, ev->h.ts_ns);
 		if (ttmon_rec_overlapping(h, p, layer, lo, hi))
-			p->pub.findings[TTMON_FINDING_OVERLAP]++;
+			ttmon_count_finding(h, p, TTMON_FINDING_OVERLAP);
 		return;
 	}
 	supersede(h, p, layer, lo, hi, ev->h.ts_ns);
@@ -164,8 +171,9 @@ void ttmon_calls_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev)
 	}
 	p->pub.allocs++;
 	h->totals.allocs++;
+	ttmon_count_pin_time(h, ev->method, false, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
 	if (ttmon_method_pinned(ev->method) && in.pin_ns > SLOW_PIN_NS)
-		p->pub.findings[TTMON_FINDING_SLOW_PIN]++;
+		ttmon_count_finding(h, p, TTMON_FINDING_SLOW_PIN);
 	if (ev->bits & TTMON_B_UNOBSERVED)
 		in.bits |= TTMON_AL_UNOBSERVED;
 	if (ev->method == TTMON_METHOD_REGISTERED && ev->flags & 8)
@@ -227,9 +235,10 @@ void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev)
 	if (a) {
 		if (a->method == TTMON_METHOD_REGISTERED)
 			tell_under(h, p, a, ev->entry_ns, TTMON_AEV_UNREGISTER);
+		ttmon_count_pin_time(h, a->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
 		ttmon_rec_end(h, a, ev->entry_ns, TTMON_END_FREE, duration(ev->entry_ns, ev->h.ts_ns));
 	} else if (other) {
-		p->pub.findings[TTMON_FINDING_FREE_BY_OTHER]++;
+		ttmon_count_finding(h, p, TTMON_FINDING_FREE_BY_OTHER);
 	} else if (!free_ghost(h, p, ev)) {
 		p->pub.unknown_frees++;
 		h->totals.unknown_frees++;

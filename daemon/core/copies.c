@@ -137,6 +137,10 @@ static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 			if (touch.mem == TTMON_MEM_PAGEABLE && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H))
 				touch.bits |= TTMON_AB_STAGED;
 			ttmon_rec_transfer(h, a, &touch);
+			/* Only these are ever moved, see ttmon_copies_rebook(). */
+			if (host && first && a->bits & TTMON_AL_PROVISIONAL &&
+			    (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H))
+				ttmon_rec_unsettle(h, a, t->rdir, t->bytes);
 		}
 		if (e->rect && a)
 			return;
@@ -175,14 +179,13 @@ static void book(struct ttmon_history *h, struct transfer *t)
 static bool counts(struct ttmon_history *h, struct ttmon_hproc *p, int32_t err, uint16_t fn, uint16_t bits, uint8_t dir)
 {
 	if (bits & TTMON_B_TRUNCATED)
-		p->pub.findings[TTMON_FINDING_TRUNCATED_BATCH]++;
+		ttmon_count_finding(h, p, TTMON_FINDING_TRUNCATED_BATCH);
 	if (err) {
 		ttmon_procs_error(h, p, fn, err);
 		return false;
 	}
 	if (dir >= TTMON_DIR_INVALID) {
-		p->pub.failed++;
-		h->totals.failed++;
+		ttmon_count_failed(h, p, fn, 0);
 		return false;
 	}
 	if (bits & TTMON_B_CAPTURED) {
@@ -245,29 +248,31 @@ void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect 
 	book(h, &t);
 }
 
-static void move_xfer(struct ttmon_xfer *row, uint64_t copies, uint64_t bytes)
+static void move_xfer(struct ttmon_xfer *row, const struct ttmon_xfer *x)
 {
 	struct ttmon_xfer *from = &row[TTMON_MEM_UNKNOWN], *to = &row[TTMON_MEM_PAGEABLE];
+	uint64_t copies = MIN(x->copies, from->copies), bytes = MIN(x->bytes, from->bytes);
 
-	copies = MIN(copies, from->copies);
-	bytes = MIN(bytes, from->bytes);
 	from->copies -= copies;
 	from->bytes -= bytes;
 	to->copies += copies;
 	to->bytes += bytes;
 }
 
-void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a)
 {
 	static const enum ttmon_rdir dirs[] = { TTMON_RDIR_H2D, TTMON_RDIR_D2H };
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(dirs); i++) {
 		struct ttmon_site *s = &h->sites.v[a->site];
 		enum ttmon_rdir d = dirs[i];
+		struct ttmon_xfer booked = ttmon_rec_settle(h, a, d);
+		struct ttmon_xfer share = { a->traffic->copies[d], a->traffic->bytes[d] };
 
-		move_xfer(p->pub.xfer[d], a->traffic->copies[d], a->traffic->bytes[d]);
-		move_xfer(h->totals.xfer[d], a->traffic->copies[d], a->traffic->bytes[d]);
+		move_xfer(p->pub.xfer[d], &booked);
+		move_xfer(h->totals.xfer[d], &booked);
+		/* Sites have what each piece of memory took part in. */
 		if (!(a->bits & TTMON_AL_SITE_QUEUED))
-			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, a->traffic->copies[d], a->traffic->bytes[d]);
+			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, &share);
 	}
 }

@@ -50,6 +50,8 @@ int ttmon_cpu_new(const struct ttmon_cpu_cfg *cfg, struct ttmon_cpu **ret)
 	if (!c)
 		return -ENOMEM;
 	c->nr_cpus = cfg->nr_cpus;
+	c->leaving = cfg->leaving;
+	c->ctx = cfg->ctx;
 	c->chains = calloc(cfg->nr_cpus, sizeof(*c->chains));
 	if (!c->chains)
 		return -ENOMEM;
@@ -243,4 +245,19 @@ void ttmon_cpu_gone(const struct ttmon_cpu *c, struct ttmon_cpu_proc *ret)
 {
 	*ret = c->procs.gone;
 	ttmon_cpu_procs_sum(ret, &c->procs.v[PROC_OTHER].pub);
+}
+
+void ttmon_cpu_other(const struct ttmon_cpu *c, struct ttmon_cpu_proc *ret)
+{
+	*ret = c->procs.v[PROC_OTHER].pub;
+}
+
+bool ttmon_cpu_runs(const struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns)
+{
+	const struct cpu_procs *ps = &c->procs;
+	uint64_t i = ttmon_hmap_get(&ps->by_tgid, tgid);
+	const struct cpu_proc *p = i == TTMON_HMAP_NONE ? NULL : &ps->v[i];
+
+	/* Only the newest can be alive. */
+	return p && !p->ended && p->pub.comm[0] && (!start_ns || !p->pub.start_ns || p->pub.start_ns == start_ns);
 }

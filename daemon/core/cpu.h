@@ -22,9 +22,14 @@
 
 struct ttmon_cpu;
 
+struct ttmon_cpu_proc;
+
 struct ttmon_cpu_cfg {
 	uint32_t nr_cpus;   /* possible CPUs */
 	uint32_t max_procs; /* kept at a time, 0: 65536; further ones are summed up in one row (class OTHER) */
+	/* An entry goes: its last figures; may be NULL. */
+	void (*leaving)(void *ctx, const struct ttmon_cpu_proc *p);
+	void *ctx;
 };
 
 /* Why time or counters are not in the slot they are of. All since the start. */
@@ -60,6 +65,7 @@ struct ttmon_cpu_proc {
 	uint8_t cls;   /* enum ttmon_row_class */
 	uint8_t flags; /* TTMON_ROW_* of any of its rows */
 	char comm[TTMON_COMM_LEN];
+	uint32_t idx; /* of its entry; used again when it has gone */
 	uint64_t cpu_ns, switches;
 	uint64_t ctr[TTMON_CTR_MAX];
 	uint64_t llc_bytes, mbm_total, mbm_local, rdt_ns;
@@ -103,5 +109,10 @@ void ttmon_cpu_get_totals(const struct ttmon_cpu *c, struct ttmon_cpu_totals *re
 void ttmon_cpu_each(const struct ttmon_cpu *c, void (*fn)(void *ctx, const struct ttmon_cpu_proc *p), void *ctx);
 /* Sums of those that are no longer kept, and of what was never told apart: with those of ttmon_cpu_each(), everything. */
 void ttmon_cpu_gone(const struct ttmon_cpu *c, struct ttmon_cpu_proc *ret);
+
+/* Of these, what was never told apart for want of room (class OTHER). */
+void ttmon_cpu_other(const struct ttmon_cpu *c, struct ttmon_cpu_proc *ret);
+/* Does a process of this tgid run, as far as is known? start_ns 0: any. */
+bool ttmon_cpu_runs(const struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns);
 
 #endif

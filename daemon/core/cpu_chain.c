@@ -244,7 +244,7 @@ static void give_cross(struct ttmon_cpu *c, struct cpu_chain *ch)
 /* The record that CPU_OPEN was the beginning of must say the same. */
 static void compare(struct ttmon_cpu *c, const struct cpu_chain *ch, const struct ttmon_cpu_table *t)
 {
-	const struct ttmon_cpu_table *o = &ch->open.t;
+	const struct ttmon_cpu_table *o = &ch->told.t;
 
 	if (t->last_ns != o->last_ns || t->nr_rows != o->nr_rows || t->row_size != o->row_size ||
 	    memcmp(row_at(t, 0), row_at(o, 0), (size_t)t->nr_rows * t->row_size) != 0)
@@ -335,7 +335,7 @@ static void take(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_c
 	}
 	if (!same)
 		put_rows(c, ch, t);
-	else if (ch->open_taken)
+	else
 		compare(c, ch, t);
 	ch->applied = ch->open_taken = false;
 	/* Records of a ring come in order: nothing comes into the hole after this. */
@@ -374,6 +374,7 @@ static bool take_open(struct ttmon_cpu *c, struct cpu_chain *ch)
 	if (!ch->applied)
 		put_rows(c, ch, t);
 	ch->applied = ch->open_taken = true;
+	memcpy(ch->told.bytes, t, table_size(t));
 	return true;
 }
 

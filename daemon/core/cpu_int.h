@@ -67,6 +67,11 @@ struct cpu_cross {
 	bool active, switched, has_ctr;
 };
 
+union cpu_open {
+	struct ttmon_cpu_table t;
+	uint8_t bytes[sizeof(struct ttmon_cpu_table) + TTMON_CPU_ROWS * TTMON_CPU_ROW_FULL];
+};
+
 struct cpu_chain {
 	uint64_t begin_ns; /* of the chain: from here on the CPU's time is to be told */
 	uint64_t known_ns; /* told up to here, gaps apart: nothing before this is taken again */
@@ -82,10 +87,8 @@ struct cpu_chain {
 	struct cpu_cross cross;
 	uint8_t *queue; /* records (struct ttmon_cpu_table and rows) whose time has not come */
 	size_t head, tail, cap;
-	union {
-		struct ttmon_cpu_table t;
-		uint8_t bytes[sizeof(struct ttmon_cpu_table) + TTMON_CPU_ROWS * TTMON_CPU_ROW_FULL];
-	} open;
+	union cpu_open open;
+	union cpu_open told; /* the one that was taken last: open may be a later one by the time its record comes */
 };
 
 /* The slot that is being closed. */
@@ -97,6 +100,8 @@ struct cpu_closing {
 
 struct ttmon_cpu {
 	uint32_t nr_cpus;
+	void (*leaving)(void *ctx, const struct ttmon_cpu_proc *p);
+	void *ctx;
 	bool started;
 	uint64_t first_ns; /* start of the first slot that closed: what was before is nobody's */
 	uint64_t next_no;  /* slot to be closed next */

@@ -33,8 +33,10 @@ int ttmon_cpu_procs_init(struct cpu_procs *ps, uint32_t max)
 	ps->nr = ps->hand = PROC_FIXED;
 	ps->free = ps->ended_first = ps->ended_last = NO_PROC;
 	ps->gone.cls = TTMON_ROW_OTHER;
-	for (uint32_t i = 0; i < PROC_FIXED; i++)
+	for (uint32_t i = 0; i < PROC_FIXED; i++) {
 		ps->v[i].pub.cls = cls[i];
+		ps->v[i].pub.idx = i;
+	}
 	for (uint32_t i = 0; i < TTMON_RMID_LIMIT; i++)
 		ps->rmid_owner[i] = NO_PROC;
 	return 0;
@@ -106,6 +108,8 @@ static void retire(struct ttmon_cpu *c, uint32_t idx)
 	struct cpu_proc *p = &ps->v[idx];
 	uint32_t head = newest(ps, p->pub.tgid), at;
 
+	if (c->leaving)
+		c->leaving(c->ctx, &p->pub);
 	if (head == idx && p->older == NO_PROC) {
 		ttmon_hmap_del(&ps->by_tgid, p->pub.tgid);
 	} else if (head == idx) {
@@ -215,7 +219,7 @@ static uint32_t make(struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns, uint
 		return PROC_OTHER;
 	}
 	ps->v[idx] = (struct cpu_proc){
-		.pub = { .tgid = tgid, .start_ns = start_ns, .cls = cls },
+		.pub = { .tgid = tgid, .start_ns = start_ns, .cls = cls, .idx = idx },
 		.heard_ns = c->now_ns,
 		.used = true,
 	};

@@ -11,6 +11,7 @@
  */
 #include "core/decode.h"
 
+#include <ttmon/family.h>
 #include <ttmon/fns.h>
 
 #include "core/ttfns.h"
@@ -424,7 +425,12 @@ static enum ttmon_decode_err check_fact(const struct ttmon_event *ev, size_t siz
 	case TTMON_EV_PROC_NAME: {
 		const struct ttmon_ev_text *e = (const void *)ev;
 
-		return check_tail(ev->kind, size, e->len, e->what > TTMON_TEXT_CGROUP);
+		return check_tail(ev->kind, size, e->len, e->what > TTMON_TEXT_UID);
+	}
+	case TTMON_EV_FAMILY: {
+		const struct ttmon_ev_family *e = (const void *)ev;
+
+		return value_if(e->family >= TTMON_FAMILY_MAX || e->state >= TTMON_FAMILY_STATE_MAX || e->why > 1);
 	}
 	case TTMON_EV_OBJECT: {
 		const struct ttmon_ev_object *e = (const void *)ev;

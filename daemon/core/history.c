@@ -5,6 +5,8 @@
  * Runs in the hot thread, one record at a time. Pure: no clock, file, thread or log; the same records and ticks give the same
  * tables. Whatever does not fit or finds no memory is counted and marks the history incomplete; nothing is ever fatal.
  */
+#include <ttmon/family.h>
+
 #include "core/history_int.h"
 
 #define DEFAULT_ALLOCATIONS 1000000
@@ -120,11 +122,25 @@ static void count_fact(struct ttmon_history *h, int err)
 		h->totals.malformed_facts++;
 }
 
+static void apply_family(struct ttmon_history *h, const struct ttmon_ev_family *ev)
+{
+	bool on = ev->state == TTMON_FAMILY_ON;
+
+	h->totals.reduced |= !on;
+	/* Whether an address in no mapping may be host memory after all. Lists of mappings come before the fact that it is on. */
+	if (ev->family == TTMON_FAMILY_MMAP)
+		h->clock.options =
+			on ? h->clock.options | TTMON_OPT_MMAP : h->clock.options & ~(uint32_t)TTMON_OPT_MMAP;
+}
+
 static void apply_fact(struct ttmon_history *h, const struct ttmon_event *ev)
 {
 	switch (ev->kind) {
 	case TTMON_EV_CLOCK:
 		apply_clock(h, (const struct ttmon_ev_clock *)ev);
+		break;
+	case TTMON_EV_FAMILY:
+		apply_family(h, (const struct ttmon_ev_family *)ev);
 		break;
 	case TTMON_EV_PROC_NAME:
 		ttmon_procs_text(h, (const struct ttmon_ev_text *)ev);

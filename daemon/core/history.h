@@ -18,6 +18,7 @@
 #include "util/util.h"
 
 struct ttmon_history;
+struct ttmon_proc;
 
 struct ttmon_history_cfg {
 	bool keep_all; /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
@@ -33,6 +34,8 @@ struct ttmon_history_cfg {
 	uint64_t cold_age_ns; /* a pinned allocation is cold only past this age; 0: 100 ms */
 	/* A process's pinned bytes have changed; may be NULL. */
 	void (*pinned)(void *ctx, uint32_t tgid, uint64_t bytes);
+	/* The line of a process that ended is about to be used for another: its last figures; may be NULL. */
+	void (*leaving)(void *ctx, const struct ttmon_proc *p);
 	void *ctx;
 };
 
@@ -75,6 +78,23 @@ struct ttmon_xfer {
 	uint64_t bytes;
 };
 
+/*
+ * A copy from an address that lies in no known mapping is booked as unknown, and moved to pageable when the list of mappings shows that it
+ * lies in one. unsettled[rdir] is what of xfer[rdir][TTMON_MEM_UNKNOWN] may still be moved; without it the figures only grow.
+ */
+static inline struct ttmon_xfer ttmon_xfer_settled(const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX],
+						   const struct ttmon_xfer unsettled[TTMON_RDIR_MAX], unsigned int rdir,
+						   unsigned int mem)
+{
+	struct ttmon_xfer x = xfer[rdir][mem];
+
+	if (mem == TTMON_MEM_UNKNOWN) {
+		x.copies -= unsettled[rdir].copies;
+		x.bytes -= unsettled[rdir].bytes;
+	}
+	return x;
+}
+
 #define TTMON_HEAT_BUCKETS 64
 /* Transfers over time in a fixed number of buckets; when time runs past the last one, pairs are added up and the width doubles. */
 struct ttmon_heat {
@@ -100,17 +120,18 @@ struct ttmon_aev {
 	uint64_t bytes;
 	uint64_t offset; /* from the allocation's start */
 };
-#define TTMON_AEV_TABLE(X)                                                                           \
-	X(0, H2D, "h2d")                                                                             \
-	X(1, D2H, "d2h")                                                                             \
-	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                   \
-	X(3, FROM_HOST, "h2h_src")                                                                   \
-	X(4, TO_HOST, "h2h_dst")                                                                     \
-	X(5, D2D_SRC, "d2d_src")                                                                     \
-	X(6, D2D_DST, "d2d_dst")                                                                     \
-	X(7, UNKNOWN_SRC, "unknown_src") X(8, UNKNOWN_DST, "unknown_dst") X(9, PREFETCH, "prefetch") \
-		X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register")  \
-			X(13, UNREGISTER, "unregister")
+#define TTMON_AEV_TABLE(X)                                                                                             \
+	X(0, H2D, "h2d")                                                                                               \
+	X(1, D2H, "d2h")                                                                                               \
+	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                                     \
+	X(3, FROM_HOST, "h2h_src")                                                                                     \
+	X(4, TO_HOST, "h2h_dst")                                                                                       \
+	X(5, D2D_SRC, "d2d_src")                                                                                       \
+	X(6, D2D_DST, "d2d_dst")                                                                                       \
+	X(7, UNKNOWN_SRC, "unknown_src")                                                                               \
+	X(8, UNKNOWN_DST, "unknown_dst")                                                                               \
+	X(9, PREFETCH, "prefetch") X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") \
+		X(13, UNREGISTER, "unregister")
 enum ttmon_aev_kind {
 #define X(id, NAME, name) TTMON_AEV_##NAME = id,
 	TTMON_AEV_TABLE(X)
@@ -121,12 +142,21 @@ enum ttmon_aev_kind {
 #define TTMON_AB_STRADDLE (1 << 13) /* the copy went on past the end of this allocation */
 const char *ttmon_aev_name(unsigned int kind);
 
+/* API allocations of one method; mappings (METHOD_MMAP) are not counted. Only allocs, bytes and ends never fall. */
+struct ttmon_proc_method {
+	uint64_t allocs, bytes;
+	uint64_t ends; /* however they end */
+	uint64_t live, live_bytes;
+};
+
 /* A process, one per (tgid, start time); exec keeps it and counts. Indexes are stable for the life of the history. */
 struct ttmon_proc {
 	uint32_t idx;
 	uint32_t tgid;
 	uint32_t ppid;
 	uint32_t execs;
+	uint32_t uid;	  /* effective, when it was announced; UINT32_MAX: not known */
+	uint32_t changes; /* grows with all it does: where it is the same, so are the figures; 0: only announced */
 	uint64_t start_ns;
 	uint64_t cgroup_id;
 	uint64_t first_ns, last_ns; /* events seen */
@@ -142,7 +172,9 @@ struct ttmon_proc {
 	uint64_t peak_ns;
 	uint64_t live;		/* allocations now, mappings not counted */
 	uint64_t allocs, frees; /* calls that succeeded, by the API (not mmap) */
+	struct ttmon_proc_method by_method[TTMON_METHOD_MAX];
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
+	struct ttmon_xfer unsettled[TTMON_RDIR_MAX]; /* see ttmon_xfer_settled() */
 	uint64_t kernels, graphs, graph_copies;
 	uint64_t captured;	/* async copies into a capturing stream: not transfers */
 	uint64_t failed;	/* calls that returned an error, see ttmon_history_errors() */
@@ -262,6 +294,19 @@ struct ttmon_spot {
 	uint64_t alloc_seq; /* one of them (ttmon_history_alloc) */
 };
 
+/* The whole host, since the start. pages: those that each allocation touches, overlaps counted each time, of pinned memory only. Peaks in
+ * order of events. */
+struct ttmon_method_totals {
+	uint64_t allocs, bytes, pages, ends;
+	uint64_t live, live_bytes, live_pages;
+	uint64_t peak_bytes, peak_pages;
+};
+
+/*
+ * Counters here never fall, nor when the line of a process is used again, but for: allocs (a Tenstorrent buffer whose making failed is taken
+ * back), superseded (its free came after all), and xfer (see ttmon_xfer_settled()). live, pinned_pages, pinned_bytes and events_kept are
+ * what is there now.
+ */
 struct ttmon_history_totals {
 	uint64_t pins, pinned_pages, pinned_peak_pages, pinned_bytes, pinned_peak_bytes, peak_ns; /* whole host */
 	uint64_t allocs, frees, live, folded, evicted;
@@ -269,15 +314,35 @@ struct ttmon_history_totals {
 	uint64_t unknown_frees, unmatched, superseded, failed, captured;
 	uint64_t late; /* events that came late */
 	uint64_t malformed_facts;
+	uint64_t findings[8]; /* by enum ttmon_finding */
+	struct ttmon_method_totals method[TTMON_METHOD_MAX];
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
+	struct ttmon_xfer unsettled[TTMON_RDIR_MAX];
 	uint64_t kernels, graphs, graph_copies;
 	uint64_t no_memory; /* things not kept because memory ran out */
+	bool reduced;	    /* a family of probes was not on for a time */
 	bool incomplete;    /* max_events, max_allocations, another bound or memory was hit */
 };
 
 struct ttmon_error_count {
 	uint32_t proc;
 	uint16_t fn;
+	int32_t err;
+	uint64_t count;
+};
+
+/* How long calls that pin or unpin took. Bounds are upper ones, inclusive; the last count is of what was longer. */
+#define TTMON_PIN_BUCKETS 14
+extern const uint64_t ttmon_pin_bounds_ns[TTMON_PIN_BUCKETS];
+struct ttmon_pin_times {
+	uint64_t count[TTMON_PIN_BUCKETS + 1]; /* not cumulative */
+	uint64_t sum_ns;
+	uint64_t unobserved; /* calls whose return was not seen: in neither of the above */
+};
+
+/* Calls that failed, whole host. err 0: failed by its arguments, or without an error code. */
+struct ttmon_failure {
+	uint16_t fn; /* 0: the sum of those for which there was no room */
 	int32_t err;
 	uint64_t count;
 };
@@ -352,6 +417,11 @@ int ttmon_history_advice(const struct ttmon_history *h, struct ttmon_spot **ret,
 
 void ttmon_history_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret);
 size_t ttmon_history_errors(const struct ttmon_history *h, const struct ttmon_error_count **ret);
+/* Sum of counts: totals.failed. By (fn, err), at most 1025 rows. */
+size_t ttmon_history_failures(const struct ttmon_history *h, const struct ttmon_failure **ret);
+/* Since the start; all 0 for methods that do not pin. */
+void ttmon_history_pin_times(const struct ttmon_history *h, unsigned int method, bool unpin,
+			     struct ttmon_pin_times *ret);
 size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret);
 const struct ttmon_ev_clock *ttmon_history_clock(const struct ttmon_history *h); /* NULL before the CLOCK fact */
 

@@ -2,7 +2,8 @@
 /*
  * history_int.h: what the parts of the history share. Only core/history*.c, core/advice.c and the files named below include it.
  *
- *   history.c   life, dispatch of records, time       recs.c     records: made, ended, dropped; transfers on them
+ *   history.c   life, dispatch of records, time       recs.c     records: made, ended, dropped
+ *   traffic.c   transfers on them                     counts.c   counters that only grow
  *   procs.c     processes, launches, errors           siteq.c    call sites, in event order, some time later
  *   calls.c     alloc, free, hint, reset              pins.c     pinned pages, bytes, peaks
  *   copies.c    transfers                             hostmem.c  mmap, munmap, mremap, brk
@@ -35,6 +36,7 @@
 #define TTMON_CHANGES	    256
 #define TTMON_VMAS_MAX	    (1u << 18)
 #define TTMON_ERRORS_MAX    4096
+#define TTMON_FAILURES_MAX  1024
 #define TTMON_BLINDS_MAX    65536
 #define TTMON_EXECS	    8
 #define TTMON_RECENT	    256
@@ -72,6 +74,7 @@ struct ttmon_seen {
 struct ttmon_htraffic {
 	struct ttmon_traffic pub;
 	struct ttmon_evlog log;
+	struct ttmon_xfer unsettled[2]; /* of a made-up mapping: what the copies of it are in xfer; H2D, D2H */
 };
 
 struct ttmon_launch {
@@ -120,8 +123,10 @@ struct ttmon_hproc {
 	uint64_t want_ns, want_after_ns;
 	uint64_t execs[TTMON_EXECS];
 	uint32_t nr_execs;
-	uint32_t records; /* in the tables: live and kept ones */
-	uint32_t queued;  /* site operations to come */
+	uint32_t gen;	    /* which process of those that had this place; outlives them */
+	uint32_t nr_folded; /* groups of advice.c that are its own */
+	uint32_t records;   /* in the tables: live and kept ones */
+	uint32_t queued;    /* site operations to come */
 };
 
 struct ttmon_site_op {
@@ -139,7 +144,8 @@ struct ttmon_exited {
 
 /* Sums over the allocations of one (process, site, method), or of mappings of one name, or of one mapping without a name. */
 struct ttmon_group {
-	uint32_t proc, site, allocs, aged; /* aged: of these, older than cold_age_ns */
+	uint32_t proc, gen;	     /* gen: of the process that was there; groups of an earlier one are stale */
+	uint32_t site, allocs, aged; /* aged: of these, older than cold_age_ns */
 	uint8_t method;
 	bool in_place; /* a kernel may read one of them where it is */
 	bool made_up;  /* one of them is a provisional mapping */
@@ -151,7 +157,7 @@ struct ttmon_group {
 
 struct ttmon_groups {
 	struct ttmon_group *v;
-	uint32_t n, cap;
+	uint32_t n, cap, stale;
 	struct ttmon_hmap by_key;
 };
 
@@ -185,6 +191,9 @@ struct ttmon_history {
 
 	struct ttmon_error_count *errors; /* sorted by (proc, fn, err) */
 	uint32_t nr_errors, cap_errors;
+	struct ttmon_failure failures[TTMON_FAILURES_MAX + 1]; /* the first: no room; the others sorted by (fn, err) */
+	uint32_t nr_failures;				       /* without the first */
+	struct ttmon_pin_times pin_times[TTMON_METHOD_MAX][2]; /* of pins, of unpins */
 	struct ttmon_blind *blinds;
 	uint32_t nr_blinds, cap_blinds;
 	struct ttmon_groups folded; /* what advice is made of, of allocations that are gone */
@@ -262,11 +271,12 @@ static inline void ttmon_rec_forget(struct ttmon_hproc *p)
 	memset(p->seen, 0, sizeof(p->seen));
 	p->next_seen = 0;
 }
+/* Does it count as pinned? A driver's DMA buffer has no address of the program. */
+static inline bool ttmon_rec_pinned(const struct ttmon_alloc *a)
+{
+	return ttmon_method_pinned(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
+}
 void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
-void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
-void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
-/* dst takes over what src went through. */
-void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
 void ttmon_rec_fold(struct ttmon_history *h);
 void ttmon_rec_fini(struct ttmon_history *h);
 enum ttmon_layer ttmon_layer_of(unsigned int method);
@@ -277,6 +287,29 @@ struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struc
 /* The first one (by start) of this layer that overlaps [lo, hi), NULL. */
 struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p,
 					  enum ttmon_layer layer, uint64_t lo, uint64_t hi);
+
+/* traffic.c */
+extern const struct ttmon_traffic ttmon_no_traffic; /* of all that were never moved */
+void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
+void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
+/* A transfer of a made-up mapping was booked as one of unknown memory, for now (ttmon_xfer_settled()). */
+void ttmon_rec_unsettle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir, uint64_t bytes);
+/* From now on they are what they are booked as. Returns what was unsettled. */
+struct ttmon_xfer ttmon_rec_settle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir);
+/* dst takes over what src went through. */
+void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
+void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a);
+
+/* counts.c */
+/* The program made an allocation, whether or not there is room for a record. */
+void ttmon_count_made(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
+void ttmon_count_live(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_count_ended(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_count_finding(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_finding finding);
+/* A call that failed; err 0: without an error code. */
+void ttmon_count_failed(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
+/* A call that pins or unpins has returned (nothing for other methods); ns UINT64_MAX: that was not seen. */
+void ttmon_count_pin_time(struct ttmon_history *h, unsigned int method, bool unpin, uint64_t ns);
 
 /* procs.c */
 struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgid);
@@ -321,7 +354,7 @@ void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
 /* copies.c */
 /* A made-up mapping turns out to be ordinary memory: what was moved from and to it was pageable. (Not of h2h copies, which are booked
  * by their destination alone.) */
-void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a);
 void ttmon_copies_copy(struct ttmon_history *h, const struct ttmon_ev_copy *ev);
 void ttmon_copies_rect(struct ttmon_history *h, const struct ttmon_ev_copy_rect *ev);
 

@@ -99,7 +99,7 @@ static void unmap_registered(struct ttmon_history *h, struct ttmon_hproc *p, uin
 			continue;
 		ttmon_rec_end(h, a, ts_ns, TTMON_END_UNMAPPED, 0);
 		ttmon_calls_ghost(p, a);
-		p->pub.findings[TTMON_FINDING_UNMAP_REGISTERED]++;
+		ttmon_count_finding(h, p, TTMON_FINDING_UNMAP_REGISTERED);
 		at = lo;
 	}
 }

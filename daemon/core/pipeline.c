@@ -44,6 +44,7 @@ struct ttmon_pipeline {
 	struct ttmon_tt *tt;
 	struct ttmon_dispatch *dispatch;
 	struct ttmon_timeline *timeline;
+	struct ttmon_usage *usage;
 	struct ttmon_cpu *cpu;
 	struct ttmon_rmid *rmid;
 	struct ttmon_listq lists;
@@ -265,6 +266,20 @@ static void on_pinned(void *ctx, uint32_t tgid, uint64_t bytes)
 	ttmon_cpu_pinned(p->cpu, tgid, bytes);
 }
 
+static void on_leaving(void *ctx, const struct ttmon_proc *proc)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_usage_leaving(p->usage, proc);
+}
+
+static void on_cpu_leaving(void *ctx, const struct ttmon_cpu_proc *proc)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_usage_cpu_leaving(p->usage, proc);
+}
+
 static void on_close(void *ctx, const struct ttmon_slot_view *view)
 {
 	struct ttmon_pipeline *p = ctx;
@@ -313,6 +328,7 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 	struct ttmon_history_cfg history = cfg->history;
 	struct ttmon_cpu_cfg cpu = {
 		.nr_cpus = cfg->nr_cpus,
+		.leaving = on_cpu_leaving,
 	};
 	_cleanup_(pipeline_freep) struct ttmon_pipeline *p = NULL;
 	int err;
@@ -330,8 +346,12 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 	p->lost = calloc(cfg->nr_cpus, sizeof(*p->lost));
 	if (!p->cpus || !p->lost)
 		return -ENOMEM;
+	err = ttmon_usage_new(&cfg->usage, &p->usage);
+	if (err)
+		return err;
 	history.pinned = on_pinned;
-	history.ctx = p;
+	history.leaving = on_leaving;
+	history.ctx = cpu.ctx = p;
 	err = ttmon_history_new(&history, &p->history);
 	if (err)
 		return err;
@@ -367,6 +387,7 @@ void ttmon_pipeline_free(struct ttmon_pipeline *p)
 	ttmon_listq_fini(&p->lists);
 	ttmon_dispatch_free(p->dispatch);
 	ttmon_timeline_free(p->timeline);
+	ttmon_usage_free(p->usage);
 	ttmon_cpu_free(p->cpu);
 	ttmon_rmid_free(p->rmid);
 	ttmon_tt_free(p->tt);
@@ -486,6 +507,11 @@ struct ttmon_cpu *ttmon_pipeline_cpu(struct ttmon_pipeline *p)
 struct ttmon_rmid *ttmon_pipeline_rmid(struct ttmon_pipeline *p)
 {
 	return p->rmid;
+}
+
+struct ttmon_usage *ttmon_pipeline_usage(struct ttmon_pipeline *p)
+{
+	return p->usage;
 }
 
 struct ttmon_timeline *ttmon_pipeline_timeline(struct ttmon_pipeline *p)

@@ -14,6 +14,7 @@
 #include "core/rmid.h"
 #include "core/slots.h"
 #include "core/timeline.h"
+#include "core/usage.h"
 
 struct ttmon_pipeline;
 
@@ -22,6 +23,7 @@ struct ttmon_pipeline_cfg {
 	struct ttmon_slots_cfg slots;
 	struct ttmon_history_cfg history; /* keep_all counts for the Tenstorrent parts too */
 	struct ttmon_timeline_cfg timeline;
+	struct ttmon_usage_cfg usage;
 };
 
 /* The accounting identity, all from the user side; attempted/lost come from the kernel's counters. */
@@ -56,6 +58,7 @@ struct ttmon_dispatch *ttmon_pipeline_dispatch(struct ttmon_pipeline *p);
 struct ttmon_cpu *ttmon_pipeline_cpu(struct ttmon_pipeline *p);
 struct ttmon_rmid *ttmon_pipeline_rmid(struct ttmon_pipeline *p);
 struct ttmon_timeline *ttmon_pipeline_timeline(struct ttmon_pipeline *p);
+struct ttmon_usage *ttmon_pipeline_usage(struct ttmon_pipeline *p);
 /* Kinds of dispatch (1 << enum ttmon_tt_dispatch) of which some function was not probed: their counts are lower bounds. */
 uint32_t ttmon_pipeline_tt_unprobed(const struct ttmon_pipeline *p);
 /* Anything of a Tenstorrent program or chip seen so far? */

@@ -68,6 +68,8 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 	idx = *front;
 	ttmon_fifo_pop(from);
 	p = h->procs[idx];
+	if (h->cfg.leaving)
+		h->cfg.leaving(h->cfg.ctx, &p->pub);
 	if (ttmon_hmap_get(&h->by_tgid, p->pub.tgid) == idx)
 		ttmon_hmap_del(&h->by_tgid, p->pub.tgid);
 	if (h->recent[p->pub.tgid % TTMON_RECENT] == p)
@@ -76,7 +78,7 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 	ttmon_advice_drop_proc(h, idx);
 	free_strings(p);
 	release(p);
-	*p = (struct ttmon_hproc){ .pub.idx = idx };
+	*p = (struct ttmon_hproc){ .pub.idx = idx, .gen = p->gen };
 	return p;
 }
 
@@ -119,6 +121,7 @@ static struct ttmon_hproc *proc_new(struct ttmon_history *h, uint32_t tgid, uint
 	if (!p)
 		return NULL;
 	p->pub.tgid = tgid;
+	p->pub.uid = UINT32_MAX;
 	p->pub.first_ns = p->pub.last_ns = ts_ns;
 	p->layer[TTMON_LAYER_REG].overlap = true;
 	if (ttmon_hmap_put(&h->by_tgid, tgid, p->pub.idx) == 0) {
@@ -160,9 +163,14 @@ struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
 
 	/* Something after its end: the id was given to another process whose announcement was lost. */
-	if (!p || (p->pub.exit_ns && ts_ns > p->pub.exit_ns))
-		return proc_new(h, tgid, ts_ns);
+	if (!p || (p->pub.exit_ns && ts_ns > p->pub.exit_ns)) {
+		p = proc_new(h, tgid, ts_ns);
+		if (p)
+			p->pub.changes++;
+		return p;
+	}
 	h->recent[tgid % TTMON_RECENT] = p;
+	p->pub.changes++;
 	p->pub.first_ns = MIN(p->pub.first_ns, ts_ns);
 	p->pub.last_ns = MAX(p->pub.last_ns, ts_ns);
 	return p;
@@ -173,8 +181,10 @@ struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uin
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
 
 	/* What was read while the process ended is about it; ids do not come round within this time. */
-	if (p && p->pub.exit_ns && ts_ns > p->pub.exit_ns && ts_ns - p->pub.exit_ns < FACT_DELAY_NS)
+	if (p && p->pub.exit_ns && ts_ns > p->pub.exit_ns && ts_ns - p->pub.exit_ns < FACT_DELAY_NS) {
+		p->pub.changes++;
 		return p;
+	}
 	return ttmon_procs_get(h, tgid, ts_ns);
 }
 
@@ -233,7 +243,7 @@ static void proc_fork(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t p
 	if (!parent || parent == p || parent->pub.exit_ns)
 		return;
 	if (parent->pub.pinned_pages)
-		parent->pub.findings[TTMON_FINDING_FORK_PINNED]++;
+		ttmon_count_finding(h, parent, TTMON_FINDING_FORK_PINNED);
 	if (ttmon_maps_inherit(&p->maps, &parent->maps, ts_ns) < 0)
 		ttmon_history_no_memory(h);
 	if (parent->pub.maps_known && !p->maps_from_ns)
@@ -285,6 +295,19 @@ void ttmon_procs_exit(struct ttmon_history *h, const struct ttmon_ev_exit *ev)
 	proc_end(h, p, ev->h.ts_ns, ev->code);
 }
 
+static void set_uid(struct ttmon_hproc *p, const struct ttmon_ev_text *ev)
+{
+	uint64_t uid = 0;
+
+	for (uint32_t i = 0; i < ev->len; i++) {
+		if (ev->text[i] < '0' || ev->text[i] > '9' || uid > UINT32_MAX)
+			return;
+		uid = uid * 10 + (uint64_t)(ev->text[i] - '0');
+	}
+	if (ev->len && uid < UINT32_MAX)
+		p->pub.uid = (uint32_t)uid;
+}
+
 void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_fact(h, ev->h.tgid, ev->h.ts_ns);
@@ -293,6 +316,10 @@ void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev)
 
 	if (!p)
 		return;
+	if (ev->what == TTMON_TEXT_UID) {
+		set_uid(p, ev);
+		return;
+	}
 	slot = ev->what == TTMON_TEXT_EXE	? &p->pub.exe
 	       : ev->what == TTMON_TEXT_CMDLINE ? &p->pub.cmdline
 						: &p->pub.cgroup;
@@ -380,8 +407,7 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 {
 	uint32_t lo = 0, hi = h->nr_errors;
 
-	p->pub.failed++;
-	h->totals.failed++;
+	ttmon_count_failed(h, p, fn, err);
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 		int order = compare_error(&h->errors[mid], p->pub.idx, fn, err);

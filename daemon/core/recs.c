@@ -6,13 +6,10 @@
  * where the n-th allocation is. A record is in its layer's index exactly while it is live. Over the limit the oldest ended record
  * goes, then the oldest live one: it leaves the accounts as if it had been freed, and the history says that it is incomplete.
  */
-#include "core/heat.h"
 #include "core/history_int.h"
 
 #define CHUNK 512
 #define NO_ID UINT32_MAX
-
-static const struct ttmon_traffic no_traffic;
 
 struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id)
 {
@@ -111,32 +108,13 @@ static int add_chunk(struct ttmon_history *h)
 	return 0;
 }
 
-/* NULL: it has none. */
-static struct ttmon_htraffic *traffic_of(const struct ttmon_alloc *a)
-{
-	return a->traffic == &no_traffic ? NULL : (struct ttmon_htraffic *)(uintptr_t)a->traffic;
-}
-
-static void drop_traffic(struct ttmon_history *h, struct ttmon_alloc *a)
-{
-	struct ttmon_htraffic *t = traffic_of(a);
-
-	if (!t)
-		return;
-	h->totals.events_kept -= t->pub.nr_events;
-	ttmon_evlog_fini(&t->log);
-	free(t->pub.heat);
-	free(t->pub.page_heat);
-	free(t);
-}
-
 /* Out of the tables; ended, and its site has it in its sums. */
 static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	uint64_t seq = ttmon_alloc_seq(a);
 	uint32_t id = ttmon_seqtab_get(&h->seqs, seq);
 
-	drop_traffic(h, a);
+	ttmon_traffic_drop(h, a);
 	free(a->name);
 	h->procs[a->proc]->records--;
 	h->records--;
@@ -253,17 +231,13 @@ static int index_new(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmo
 	return err;
 }
 
-/* A driver's DMA buffer has no address of the program. */
-static bool counts_as_pinned(const struct ttmon_alloc *a)
-{
-	return ttmon_method_pinned(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
-}
-
 struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in)
 {
 	struct ttmon_alloc *a;
 	uint32_t id;
 
+	if (in->method != TTMON_METHOD_MMAP)
+		ttmon_count_made(h, p, in);
 	make_room(h);
 	if (h->free_id == NO_ID && add_chunk(h) < 0)
 		goto no_memory;
@@ -275,7 +249,7 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 		.size = in->size,
 		.alloc_ns = in->ts_ns,
 		.pin_ns = in->pin_ns,
-		.traffic = &no_traffic,
+		.traffic = &ttmon_no_traffic,
 		.proc = p->pub.idx,
 		.api_flags = in->api_flags,
 		.fn = in->fn,
@@ -304,10 +278,9 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 	if (in->method == TTMON_METHOD_MMAP) {
 		a->ordinal = ttmon_siteq_ordinal(h, p, 0, a->size);
 	} else {
-		p->pub.live++;
-		h->totals.live++;
+		ttmon_count_live(h, p, a);
 	}
-	if (counts_as_pinned(a)) {
+	if (ttmon_rec_pinned(a)) {
 		a->states |= TTMON_ST_PINNED | TTMON_ST_POPULATED;
 		ttmon_pins_add(h, p, a);
 	}
@@ -347,12 +320,14 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 	a->end = end;
 	a->states |= TTMON_ST_FREED;
 	if (a->method != TTMON_METHOD_MMAP) {
-		p->pub.live--;
-		h->totals.live--;
+		ttmon_count_ended(h, p, a);
+	} else {
+		ttmon_rec_settle(h, a, TTMON_RDIR_H2D);
+		ttmon_rec_settle(h, a, TTMON_RDIR_D2H);
 	}
 	if (a->method != TTMON_METHOD_MMAP || a->fn)
 		ttmon_siteq_end(h, a);
-	if (counts_as_pinned(a))
+	if (ttmon_rec_pinned(a))
 		ttmon_pins_del(h, p, a);
 	if (ttmon_fifo_push(&h->freed, &seq) < 0)
 		ttmon_history_no_memory(h);
@@ -380,205 +355,6 @@ void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t add
 		return;
 	ttmon_history_no_memory(h);
 	ttmon_rec_end(h, a, ts_ns, TTMON_END_FREE, 0);
-}
-
-/* The same, made if need be; NULL: no memory. */
-static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_alloc *a)
-{
-	struct ttmon_htraffic *t = traffic_of(a);
-
-	if (t)
-		return t;
-	t = calloc(1, sizeof(*t));
-	if (t)
-		a->traffic = &t->pub;
-	else
-		ttmon_history_no_memory(h);
-	return t;
-}
-
-static void keep_event(struct ttmon_history *h, struct ttmon_htraffic *t, const struct ttmon_aev *ev)
-{
-	if (!h->cfg.keep_all && t->pub.nr_events >= TTMON_ALLOC_EVENTS) {
-		uint32_t n = ttmon_evlog_drop(&t->log, TTMON_ALLOC_EVENTS / 2);
-
-		t->pub.nr_events -= n;
-		t->pub.events_dropped += n;
-		h->totals.events_kept -= n;
-		h->totals.events_dropped += n;
-	}
-	if (h->totals.events_kept < h->cfg.max_events) {
-		if (ttmon_evlog_add(&t->log, ev) == 0) {
-			t->pub.nr_events++;
-			h->totals.events_kept++;
-			return;
-		}
-		ttmon_history_no_memory(h);
-	}
-	t->pub.events_dropped++;
-	h->totals.events_dropped++;
-	h->totals.incomplete = true;
-}
-
-void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev)
-{
-	struct ttmon_htraffic *t = traffic(h, a);
-
-	if (t)
-		keep_event(h, t, ev);
-	else
-		h->totals.events_dropped++;
-}
-
-static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_traffic *t, uint64_t size)
-{
-	if (t->page_heat)
-		return t->page_heat;
-	t->page_heat = malloc(sizeof(*t->page_heat));
-	if (t->page_heat)
-		ttmon_page_heat_init(t->page_heat, size, h->page_size);
-	else
-		ttmon_history_no_memory(h);
-	return t->page_heat;
-}
-
-/* Heat begins with the first transfer. */
-static void warm(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_traffic *tr,
-		 const struct ttmon_touch *t)
-{
-	struct ttmon_page_heat *ph;
-
-	if (!tr->heat) {
-		tr->heat = malloc(sizeof(*tr->heat));
-		if (!tr->heat) {
-			ttmon_history_no_memory(h);
-			return;
-		}
-		ttmon_heat_init(tr->heat, a->alloc_ns, t->ts_ns);
-	}
-	ttmon_heat_add(tr->heat, t->ts_ns, t->bytes);
-	if (a->size < h->cfg.page_heat_bytes)
-		return;
-	ph = page_heat(h, tr, a->size);
-	if (ph && t->rect)
-		ttmon_page_heat_touch_rect(ph, t->offset, t->rect);
-	else if (ph)
-		ttmon_page_heat_touch(ph, t->offset, t->bytes);
-}
-
-void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
-{
-	struct ttmon_aev ev = { .ts_ns = t->ts_ns,
-				.kind = (uint8_t)t->kind,
-				.mem = (uint8_t)t->mem,
-				.bits = t->bits,
-				.bytes = t->bytes,
-				.offset = t->offset };
-	struct ttmon_htraffic *tr = traffic(h, a);
-	struct ttmon_site *site = &h->sites.v[a->site];
-
-	a->states |= TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED;
-	/* A site that is not known yet gets the sums when it is. */
-	if (!(a->bits & TTMON_AL_SITE_QUEUED) && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H)) {
-		struct ttmon_xfer *x = t->rdir == TTMON_RDIR_H2D ? site->h2d : site->d2h;
-
-		x[ttmon_rec_mem(a)].copies++;
-		x[ttmon_rec_mem(a)].bytes += t->bytes;
-	}
-	if (!tr) {
-		h->totals.events_dropped++;
-		return;
-	}
-	tr->pub.copies[t->rdir] += tr->pub.copies[t->rdir] != UINT32_MAX;
-	tr->pub.bytes[t->rdir] += t->bytes;
-	tr->pub.last_copy_ns = MAX(tr->pub.last_copy_ns, t->ts_ns);
-	warm(h, a, &tr->pub, t);
-	keep_event(h, tr, &ev);
-}
-
-/* Both event streams in order of time, offsets from dst's start on. */
-static int merge_logs(struct ttmon_evlog *to, const struct ttmon_evlog *a, const struct ttmon_evlog *b, uint64_t shift)
-{
-	struct ttmon_aev ea = { 0 }, eb = { 0 }, out;
-	uint32_t pa = 0, pb = 0;
-	bool ha = ttmon_evlog_next(a, &pa, &ea), hb = ttmon_evlog_next(b, &pb, &eb);
-
-	while (ha || hb) {
-		bool from_b = hb && (!ha || eb.ts_ns < ea.ts_ns);
-
-		out = from_b ? eb : ea;
-		if (from_b)
-			out.offset += shift;
-		if (ttmon_evlog_add(to, &out) < 0)
-			return -ENOMEM;
-		if (from_b)
-			hb = ttmon_evlog_next(b, &pb, &eb);
-		else
-			ha = ttmon_evlog_next(a, &pa, &ea);
-	}
-	return 0;
-}
-
-static void merge_heat(struct ttmon_history *h, const struct ttmon_alloc *dst, struct ttmon_traffic *to,
-		       const struct ttmon_alloc *src, struct ttmon_traffic *from, uint64_t shift)
-{
-	struct ttmon_page_heat *ph;
-
-	if (!to->heat)
-		to->heat = TAKE_PTR(from->heat);
-	else if (from->heat)
-		ttmon_heat_merge(to->heat, from->heat);
-	if (!from->copies[TTMON_RDIR_H2D] && !from->copies[TTMON_RDIR_D2H])
-		return;
-	if (dst->size < h->cfg.page_heat_bytes)
-		return;
-	ph = page_heat(h, to, dst->size);
-	if (!ph)
-		return;
-	if (!from->page_heat) {
-		ttmon_page_heat_touch(ph, shift, src->size);
-		return;
-	}
-	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++) {
-		uint64_t at = shift + i * from->page_heat->group_bytes;
-		uint64_t group = at / ph->group_bytes;
-
-		if (from->page_heat->copies[i] && group < TTMON_PAGE_GROUPS)
-			ph->copies[group] += from->page_heat->copies[i];
-	}
-}
-
-void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src)
-{
-	uint64_t shift = src->addr > dst->addr ? src->addr - dst->addr : 0;
-	struct ttmon_evlog log = { 0 };
-	struct ttmon_htraffic *to, *from = traffic_of(src);
-
-	ttmon_siteq_inherit(h, dst, src);
-	if (!from)
-		return;
-	to = traffic(h, dst);
-	if (!to || merge_logs(&log, &to->log, &from->log, shift) < 0) {
-		ttmon_evlog_fini(&log);
-		ttmon_history_no_memory(h);
-		return;
-	}
-	ttmon_evlog_fini(&to->log);
-	ttmon_evlog_fini(&from->log);
-	to->log = log;
-	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++) {
-		to->pub.copies[d] += from->pub.copies[d];
-		to->pub.bytes[d] += from->pub.bytes[d];
-	}
-	to->pub.nr_events += from->pub.nr_events;
-	to->pub.events_dropped += from->pub.events_dropped;
-	from->pub.nr_events = 0;
-	merge_heat(h, dst, &to->pub, src, &from->pub, shift);
-	memset(from->pub.copies, 0, sizeof(from->pub.copies));
-	memset(from->pub.bytes, 0, sizeof(from->pub.bytes));
-	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);
-	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
-	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
 }
 
 void ttmon_rec_fini(struct ttmon_history *h)

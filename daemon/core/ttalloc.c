@@ -55,14 +55,13 @@ void ttmon_history_tt_free(struct ttmon_history *h, uint64_t seq, uint64_t ts_ns
 void ttmon_history_tt_undo(struct ttmon_history *h, uint64_t seq)
 {
 	struct ttmon_alloc *a = live(h, seq);
-	struct ttmon_proc *p;
+	struct ttmon_hproc *p;
 
 	if (!a)
 		return;
-	p = &h->procs[a->proc]->pub;
-	p->allocs -= p->allocs != 0;
-	p->failed++;
+	p = h->procs[a->proc];
+	p->pub.allocs -= p->pub.allocs != 0;
 	h->totals.allocs -= h->totals.allocs != 0;
-	h->totals.failed++;
+	ttmon_count_failed(h, p, a->fn, 0);
 	ttmon_rec_end(h, a, a->alloc_ns, TTMON_END_FREE, 0);
 }

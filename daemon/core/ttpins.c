@@ -93,6 +93,10 @@ static void end_pin(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon
 {
 	p->pub.frees++;
 	h->totals.frees++;
+	/* What the close of a file takes is not the time of each. */
+	ttmon_count_pin_time(h, a->method, true,
+			     ev->op == TTMON_TT_UNPIN && ev->h.ts_ns > ev->entry_ns ? ev->h.ts_ns - ev->entry_ns
+										    : UINT64_MAX);
 	ttmon_rec_end(h, a, ev->entry_ns, TTMON_END_FREE, ev->h.ts_ns > ev->entry_ns ? ev->h.ts_ns - ev->entry_ns : 0);
 }
 
@@ -112,6 +116,7 @@ static struct ttmon_alloc *new_record(struct ttmon_history *h, struct ttmon_hpro
 	};
 	struct ttmon_alloc *a = ttmon_rec_new(h, p, &in);
 
+	ttmon_count_pin_time(h, in.method, false, in.pin_ns);
 	if (!a)
 		return NULL;
 	p->pub.allocs++;

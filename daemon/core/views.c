@@ -239,6 +239,20 @@ size_t ttmon_history_errors(const struct ttmon_history *h, const struct ttmon_er
 	return h->nr_errors;
 }
 
+size_t ttmon_history_failures(const struct ttmon_history *h, const struct ttmon_failure **ret)
+{
+	bool none = h->failures[0].count == 0;
+
+	*ret = h->failures + none;
+	return h->nr_failures + !none;
+}
+
+void ttmon_history_pin_times(const struct ttmon_history *h, unsigned int method, bool unpin,
+			     struct ttmon_pin_times *ret)
+{
+	*ret = method < TTMON_METHOD_MAX ? h->pin_times[method][unpin] : (struct ttmon_pin_times){ 0 };
+}
+
 size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret)
 {
 	*ret = h->blinds;

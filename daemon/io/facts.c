@@ -2,6 +2,7 @@
 #include "io/facts.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "util/clock.h"
@@ -110,8 +111,15 @@ static ssize_t read_file(uint32_t tgid, const char *name, char *buf, size_t n)
 void ttmon_fact_names(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid)
 {
 	char buf[TEXT_MAX], path[64];
+	struct stat st;
 	ssize_t n;
 
+	/* Its files belong to its effective user (proc(5)), but to root where it may not be dumped. */
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	if (!stat(path, &st)) {
+		snprintf(buf, sizeof(buf), "%u", st.st_uid);
+		tell_text(fn, ctx, ts_ns, tgid, TTMON_TEXT_UID, buf, strlen(buf));
+	}
 	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
 	n = readlink(path, buf, sizeof(buf));
 	if (n > 0)

@@ -72,7 +72,8 @@
 	X(80, CPU_OPEN, ttmon_ev_cpu_open, "what a CPU is in the middle of")                                         \
 	X(81, RMID_SET, ttmon_ev_rmid, "RMID as told by resctrl")                                                    \
 	X(82, RDT_READ, ttmon_ev_rdt, "RDT as read from resctrl")                                                    \
-	X(83, RMID_INFO, ttmon_ev_rmid_info, "where RMIDs come from, and the units of their readings")
+	X(83, RMID_INFO, ttmon_ev_rmid_info, "where RMIDs come from, and the units of their readings")               \
+	X(84, FAMILY, ttmon_ev_family, "a family of probes was reduced, taken away or put back")
 
 enum ttmon_event_kind {
 	TTMON_EV_NONE = 0,
@@ -80,7 +81,7 @@ enum ttmon_event_kind {
 	TTMON_EVENT_TABLE(X)
 #undef X
 		TTMON_EV_FACT = 64,
-	TTMON_EV_MAX = 84, /* one past the last kind */
+	TTMON_EV_MAX = 85, /* one past the last kind */
 };
 
 struct ttmon_event {
@@ -325,7 +326,7 @@ enum ttmon_capture { TTMON_CAPTURE_SYSTEM, TTMON_CAPTURE_PIDS, TTMON_CAPTURE_COM
 #define TTMON_OPT_COPY_RESULTS (1 << 1)
 #define TTMON_OPT_NO_RETURNS   (1 << 2)
 
-enum ttmon_text { TTMON_TEXT_EXE, TTMON_TEXT_CMDLINE, TTMON_TEXT_CGROUP };
+enum ttmon_text { TTMON_TEXT_EXE, TTMON_TEXT_CMDLINE, TTMON_TEXT_CGROUP, TTMON_TEXT_UID /* decimal */ };
 
 /* len bytes of text, not NUL-terminated, padded with zeros to a multiple of 8. h.tgid says whose. */
 struct ttmon_ev_text {
@@ -405,6 +406,15 @@ struct ttmon_ev_blind {
 	__u64 active_ns; /* when the probes were active */
 };
 
+/* From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is incomplete. */
+struct ttmon_ev_family {
+	struct ttmon_event h;
+	__u32 family; /* enum ttmon_family */
+	__u32 state;  /* enum ttmon_family_state */
+	__u32 why;    /* 0: asked for, 1: budget */
+	__u32 pad;
+};
+
 #include <ttmon/ev_cpu.h>
 #include <ttmon/ev_tt.h>
 
@@ -431,6 +441,7 @@ struct ttmon_cpu_stat {
 	__u64 filtered;			/* hits of processes nobody asked for */
 	__u64 running_lost;		/* what ttmon_event.lost shows */
 	__u64 pad;
+	__u64 counted[TTMON_EV_FACT]; /* by kind: hits of families that are counted only; not attempted */
 };
 
 /* The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows them. */

@@ -167,6 +167,8 @@ static void test_contradiction(void **state)
 	/* Somebody else was on the CPU than what it was extended with. */
 	open_known(c, 0, cross(B + 2 * MS, 0, a));
 	close_no(c, NO + 2, false);
+	/* Said after the record was sent, and taken before it: it is not what the slot was closed with. */
+	open_known(c, 0, cross(B + 4 * MS, 0, b));
 	feed_cross(c, 0, B + 2 * MS, B + 4 * MS, b);
 	r = close_no(c, NO + 3, false);
 	assert_int_equal(user(&r, 11)->cpu_ns, MS);

@@ -238,7 +238,7 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_CLOCK, clock.page_size = 0, VALUE);
 	BREAK(TTMON_EV_CLOCK, clock.page_size = 4097, VALUE);
 	BREAK(TTMON_EV_CLOCK, clock.capture = TTMON_CAPTURE_COMMAND + 1, VALUE);
-	BREAK(TTMON_EV_PROC_NAME, text.what = TTMON_TEXT_CGROUP + 1, VALUE);
+	BREAK(TTMON_EV_PROC_NAME, text.what = TTMON_TEXT_UID + 1, VALUE);
 	BREAK(TTMON_EV_OBJECT, object.id = 0, VALUE);
 	BREAK(TTMON_EV_OBJECT, object.build_id_len = TTMON_BUILD_ID + 1, VALUE);
 	BREAK(TTMON_EV_MAP, map.end = 0, VALUE);
