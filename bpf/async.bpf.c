@@ -4,7 +4,8 @@
  *
  *   cuda_enqueue asynchronous copies: the event at once, result not observed
  *   cuda_batch   batched copies: one event an element
- *   cuda_note    launches, the end of stream captures, stream ordering: no event, or a sum
+ *   cuda_launch  kernel and graph launches: sums
+ *   cuda_note    the end of stream captures, stream ordering: no event
  */
 #include "call.bpf.h"
 
@@ -29,9 +30,8 @@ int cuda_enqueue(struct pt_regs *ctx)
 	u64 sp = PT_REGS_SP(ctx);
 	struct copy_args *c = &t->cuda.copy;
 
-	if (nested_any(ctx, t, sp, fn))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
 		return 0;
-	set_marker(ctx, &t->marker, sp);
 	fetch_args(ctx, t, &fns[fn & 255]);
 	if (gather_copy(t, c, fn)) {
 		emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
@@ -153,9 +153,8 @@ int cuda_batch(struct pt_regs *ctx)
 	struct batch b = { .t = t, .packed = PACK_FN(fn, device_of(t, p, fn)) };
 	struct copy_args *c = &t->cuda.copy;
 
-	if (nested_any(ctx, t, sp, fn))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
 		return 0;
-	set_marker(ctx, &t->marker, sp);
 	fetch_args(ctx, t, d);
 	clear_copy(c);
 	t->word[27] = 0;
@@ -227,6 +226,18 @@ static __always_inline void count_launch(u64 id, u32 cls)
 		__sync_fetch_and_add(&s->graph_copies, 1);
 }
 
+SEC("?uprobe")
+int cuda_launch(struct pt_regs *ctx)
+{
+	PROLOGUE(probe_cookie(ctx));
+	u64 sp = PT_REGS_SP(ctx);
+
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
+		return 0;
+	count_launch(id, fns[fn & 255].cls);
+	return 0;
+}
+
 /*
  * Stream capture. A capture is named by the time it began. A stream belongs to it from the begin on, another joins by waiting for an
  * event recorded in one that belongs to it (CUDA's fork and join rule). Ending the capture makes all of that stale at once.
@@ -264,12 +275,8 @@ int cuda_note(struct pt_regs *ctx)
 	/* Event records and waits matter only while something is being captured. */
 	if ((cls == TTMON_CLS_EVENT_RECORD || cls == TTMON_CLS_STREAM_WAIT) && !p->capturing)
 		return 0;
-	if (nested_any(ctx, t, sp, fn))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
-	set_marker(ctx, &t->marker, sp);
-	if (cls >= TTMON_CLS_LAUNCH)
-		count_launch(id, cls);
-	else
-		note_capture(p, cls, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
+	note_capture(p, cls, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
 	return 0;
 }

@@ -99,6 +99,14 @@ static __always_inline bool still_in(const struct call *c)
 #endif
 }
 
+/* Its family was switched off since: nobody knows whether it still runs. */
+static __always_inline bool outlived(const struct call *c)
+{
+	u32 family = is_transfer(fns[c->fn & 255].cls) ? TTMON_FAMILY_TRANSFER : TTMON_FAMILY_ALLOC;
+
+	return c->epoch != family_epoch[family];
+}
+
 /*
  * Is the thread inside another probed call already? A call in flight that this one was entered above never returned. The same
  * stack pointer with another function is a tail call; with the same function it is the next round of a loop that was longjmp'ed.
@@ -107,7 +115,7 @@ static __always_inline bool nested_call(struct call *c, u64 sp, u32 fn)
 {
 	if (!c->fn)
 		return false;
-	if ((sp < c->sp || (sp == c->sp && fn != c->fn)) && still_in(c))
+	if ((sp < c->sp || (sp == c->sp && fn != c->fn)) && still_in(c) && !outlived(c))
 		return true;
 	c->fn = 0;
 	emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_UNPAIRED);
@@ -118,6 +126,14 @@ static __always_inline bool nested_call(struct call *c, u64 sp, u32 fn)
  * Calls without a return probe cannot say when they end. On x86 they still run while the word where their return address was
  * pushed holds it. On arm64 the return address comes in a register: it is looked for in the frame records of the callers.
  */
+/* What lies where the marked call's return address does while it runs. */
+static __always_inline u64 marked(const struct marker *m)
+{
+	if (!(m->ra & MARKER_RETURNS))
+		return m->ra;
+	return (u32)m->ra == family_epoch[TTMON_FAMILY_TRANSFER] ? trampoline_of_current() : MARKER_RETURNS;
+}
+
 #ifdef __TARGET_ARCH_x86
 static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
@@ -126,13 +142,13 @@ static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct m
 	if (m->sp <= sp)
 		return false;
 	bpf_probe_read_user(&ra, sizeof(ra), (void *)m->sp);
-	return ra == m->ra;
+	return ra == marked(m);
 }
 #else
 #define MARKER_FRAMES 8
 static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
-	u64 record[2] = { ctx->regs[29], 0 };
+	u64 record[2] = { ctx->regs[29], 0 }, ra = marked(m);
 
 	if (m->sp <= sp)
 		return false;
@@ -140,7 +156,7 @@ static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct m
 	for (int i = 0; i < MARKER_FRAMES; i++) {
 		if (record[0] >= m->sp || bpf_probe_read_user(record, sizeof(record), (void *)record[0]))
 			return false;
-		if (record[1] == m->ra)
+		if (record[1] == ra)
 			return true;
 	}
 	return false;
@@ -162,6 +178,14 @@ static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t
 		return false;
 	count_nested();
 	return true;
+}
+
+/* An outermost call that has no return probe, or, where its family is not on, needs none: what it calls itself is not told or counted again.
+ * False: nothing is to be told of it. */
+static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 family, u32 kind)
+{
+	set_marker(ctx, &t->marker, sp);
+	return !family_gate(family, kind);
 }
 
 SUBPROG int emit_copy(struct task_state *t, struct copy_args *c, u64 entry_ns, u64 packed)
@@ -344,6 +368,38 @@ SUBPROG int emit_free(struct call *c, u64 packed, s32 err)
 	e->device = packed >> 32;
 	e->method = fns[(u32)packed & 255].aux;
 	__builtin_memset(e->pad, 0, sizeof(e->pad));
+	emit_submit(e);
+	return 0;
+}
+
+SUBPROG int emit_hint(struct call *c, u32 fn, s32 err)
+{
+	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	struct ttmon_ev_hint *e;
+
+	if (!c)
+		return 0;
+	e = emit_reserve(TTMON_EV_HINT, sizeof(*e), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	e->addr = d->cls == TTMON_CLS_HOST_PTR ? c->a[1] : c->a[0];
+	e->bytes = d->cls == TTMON_CLS_HOST_PTR ? 0 : c->a[1];
+	e->hint = d->aux;
+	e->err = err;
+	e->advice = d->aux == TTMON_HINT_ADVISE ? c->a[2] : 0;
+	e->loc_type = 0;
+	e->loc_id = 0;
+	if (d->cls == TTMON_CLS_HINT) {
+		if (d->bits & TTMON_FN_LOC_DEVICE) {
+			e->loc_id = (s32)c->a[3];
+			e->loc_type = e->loc_id < 0 ? TTMON_ABI_LOC_HOST : TTMON_ABI_LOC_DEVICE;
+		} else {
+			e->loc_type = (s32)c->a[3];
+			e->loc_id = (s32)(c->a[3] >> 32);
+		}
+	}
+	e->fn = fn;
+	e->bits = 0;
 	emit_submit(e);
 	return 0;
 }

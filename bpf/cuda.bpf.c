@@ -4,11 +4,12 @@
  *
  * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is its class. Programs:
  *
- *   cuda_call    entry of calls whose result matters: gathers the arguments into task storage
+ *   cuda_call    entry of calls about memory, contexts and captures whose result matters: the arguments go into task storage
  *   cuda_return  their return: one event, with entry time and result
  *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
  *
- * and in async.bpf.c cuda_enqueue, cuda_batch, cuda_note, in usdt.bpf.c usdt_point.
+ * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch, cuda_note, in usdt.bpf.c usdt_point.
+ * A program belongs to one family of probes (daemon/io/bpf.c).
  */
 #include "call.bpf.h"
 
@@ -16,8 +17,8 @@ char LICENSE[] SEC("license") = "GPL";
 
 extern const volatile u32 cfg_no_returns;
 
-/* Entry of every class that has a return probe: what the return needs goes to the call in flight. */
-static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
+/* What the return needs goes to the call in flight. */
+static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, u32 fn)
 {
 	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
 	u32 cls = d->cls;
@@ -47,7 +48,6 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 	case TTMON_CLS_ALLOC_RET:
 	case TTMON_CLS_REGISTER:
 	case TTMON_CLS_ALLOC_PITCH:
-	case TTMON_CLS_HINT:
 	case TTMON_CLS_HOST_PTR:
 	case TTMON_CLS_SET_DEVICE:
 	case TTMON_CLS_SET_CTX:
@@ -68,17 +68,10 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 			c->a[1] = (u32)c->a[1];
 		break;
 	default:
-		if (!is_copy(cls))
-			return 0;
-		if (gather_copy(t, &c->copy, fn)) {
-			emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
-			return 0;
-		}
-		if ((c->copy.bits & TTMON_B_ASYNC) &&
-		    stream_captured(p, bpf_get_current_pid_tgid() >> 32, c->copy.stream))
-			c->copy.bits |= TTMON_B_CAPTURED;
+		return 0;
 	}
 	c->sp = PT_REGS_SP(ctx);
+	c->epoch = family_epoch[TTMON_FAMILY_ALLOC];
 	c->fn = fn;
 	c->entry_ns = bpf_ktime_get_ns();
 	return 1;
@@ -143,38 +136,6 @@ static __always_inline bool makes_memory(u32 cls)
 	return (cls >= TTMON_CLS_ALLOC && cls <= TTMON_CLS_REGISTER) || cls == TTMON_CLS_MAP_VMM;
 }
 
-static __noinline int leave_hint(struct call *c, u32 fn, s32 err)
-{
-	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
-	struct ttmon_ev_hint *e;
-
-	if (!c)
-		return 0;
-	e = emit_reserve(TTMON_EV_HINT, sizeof(*e), bpf_get_current_pid_tgid());
-	if (!e)
-		return 0;
-	e->addr = d->cls == TTMON_CLS_HOST_PTR ? c->a[1] : c->a[0];
-	e->bytes = d->cls == TTMON_CLS_HOST_PTR ? 0 : c->a[1];
-	e->hint = d->aux;
-	e->err = err;
-	e->advice = d->aux == TTMON_HINT_ADVISE ? c->a[2] : 0;
-	e->loc_type = 0;
-	e->loc_id = 0;
-	if (d->cls == TTMON_CLS_HINT) {
-		if (d->bits & TTMON_FN_LOC_DEVICE) {
-			e->loc_id = (s32)c->a[3];
-			e->loc_type = e->loc_id < 0 ? TTMON_ABI_LOC_HOST : TTMON_ABI_LOC_DEVICE;
-		} else {
-			e->loc_type = (s32)c->a[3];
-			e->loc_id = (s32)(c->a[3] >> 32);
-		}
-	}
-	e->fn = fn;
-	e->bits = 0;
-	emit_submit(e);
-	return 0;
-}
-
 static __noinline int leave_reset(u32 fn, s32 device, s32 err)
 {
 	struct ttmon_ev_reset *e = emit_reserve(TTMON_EV_RESET, sizeof(*e), bpf_get_current_pid_tgid());
@@ -204,9 +165,8 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 	u64 out = 0;
 
 	switch (fns[fn & 255].cls) {
-	case TTMON_CLS_HINT:
 	case TTMON_CLS_HOST_PTR:
-		leave_hint(c, fn, err);
+		emit_hint(c, fn, err);
 		return;
 	case TTMON_CLS_RESET:
 		leave_reset(fn, device_of(t, p, fn), err);
@@ -258,7 +218,7 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 	u32 cls = fns[fn & 255].cls;
 	s32 err = (s32)PT_REGS_RC(ctx);
 
-	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp))
+	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || is_transfer(cls))
 		return 0;
 	c->fn = 0;
 	if (makes_memory(cls)) {
@@ -283,11 +243,6 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 		if (fn >= TTMON_FN_USER)
 			err = 0;
 		emit_free(c, PACK_FN(fn, device_of(t, p, fn)), err);
-	} else if (is_copy(cls)) {
-		t->word[27] = (u32)err;
-		emit_copy(t, &c->copy, c->entry_ns, PACK_FN(fn, device_of(t, p, fn)));
-		if (!err)
-			note_copy_site(ctx, t, &c->copy, fn, PT_REGS_IP(ctx), false);
 	} else {
 		leave_misc(t, c, p, fn, err);
 	}
@@ -318,18 +273,14 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 	} else if (cls == TTMON_CLS_FREE) {
 		c->entry_ns = 0;
 		emit_free(c, PACK_FN(fn, device_of(t, p, fn)), 0);
-	} else if (is_copy(cls)) {
-		t->word[27] = 0;
-		c->copy.bits |= TTMON_B_UNOBSERVED;
-		emit_copy(t, &c->copy, 0, PACK_FN(fn, device_of(t, p, fn)));
 	} else if (cls == TTMON_CLS_SET_DEVICE) {
 		t->device = (s32)c->a[0] + 1;
 	} else if (cls == TTMON_CLS_SET_CTX) {
 		t->device = recall(&ctx_devices, c->a[0]);
 	} else if (cls == TTMON_CLS_CAPTURE_BEGIN) {
 		begin_capture(p, c->a[0]);
-	} else if (cls == TTMON_CLS_HINT || cls == TTMON_CLS_HOST_PTR) {
-		leave_hint(c, fn, 0);
+	} else if (cls == TTMON_CLS_HOST_PTR) {
+		emit_hint(c, fn, 0);
 	} else if (cls == TTMON_CLS_RESET) {
 		leave_reset(fn, device_of(t, p, fn), 0);
 	}
@@ -339,9 +290,9 @@ SEC("?uprobe")
 int cuda_call(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
-	if (nested_any(ctx, t, PT_REGS_SP(ctx), fn))
+	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC) || nested_any(ctx, t, PT_REGS_SP(ctx), fn))
 		return 0;
-	if (!enter(ctx, t, &t->cuda, p, fn))
+	if (!enter(ctx, t, &t->cuda, fn))
 		return 0;
 	if (cfg_no_returns)
 		enter_only(ctx, t, &t->cuda, p, fn);
@@ -359,11 +310,13 @@ SEC("?uprobe")
 int user_call(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
+	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+		return 0;
 	if (nested_call(&t->user, PT_REGS_SP(ctx), fn)) {
 		count_nested();
 		return 0;
 	}
-	if (!enter(ctx, t, &t->user, p, fn))
+	if (!enter(ctx, t, &t->user, fn))
 		return 0;
 	if (cfg_no_returns)
 		enter_only(ctx, t, &t->user, p, fn);

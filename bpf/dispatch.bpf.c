@@ -148,6 +148,8 @@ int tt_dispatch(struct pt_regs *ctx)
 	}
 	set_marker(ctx, &t->tt_marker, sp);
 	t->tt_fn = h.fn;
+	if (family_gate(TTMON_FAMILY_DISPATCH, TTMON_EV_TT_DISPATCH))
+		return 0;
 	d = TT_DESC(h.fn);
 	aux = d->aux;
 	if (aux >= TTMON_TT_DISPATCH_MAX)

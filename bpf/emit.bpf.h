@@ -17,6 +17,7 @@
 #include "compat.bpf.h"
 
 #include <ttmon/event.h>
+#include <ttmon/family.h>
 
 struct inner_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -42,12 +43,33 @@ extern struct rings_map rings SEC(".maps");
 extern struct cpu_stat_map cpu_stat SEC(".maps");
 extern const volatile u64 cfg_wake_bytes;
 extern int active; /* the one switch: set by the daemon once everything is attached */
+/* enum ttmon_family_state of each family, set by the daemon. Looked at by the program that a hit begins with, never at a return: what was
+ * entered before ends as it began. */
+extern u32 family_state[TTMON_FAMILY_MAX];
+extern u32 family_epoch
+	[TTMON_FAMILY_MAX]; /* how often it was switched off: what was entered before may have returned unseen */
 
 static __always_inline struct ttmon_cpu_stat *emit_stat(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&cpu_stat, &cpu);
+}
+
+/* Is this family not on? Then the hit ends here; counted, if the family is to be counted only. */
+static __always_inline bool family_gate(u32 family, u32 kind)
+{
+	u32 state = family_state[family];
+	struct ttmon_cpu_stat *st;
+
+	if (state == TTMON_FAMILY_ON)
+		return false;
+	if (state == TTMON_FAMILY_COUNTING) {
+		st = emit_stat();
+		if (st)
+			__sync_fetch_and_add(&st->counted[kind], 1);
+	}
+	return true;
 }
 
 /* n events of this kind were due and cannot be sent. */

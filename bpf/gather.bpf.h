@@ -258,6 +258,12 @@ static __always_inline bool is_copy(u32 cls)
 	return cls >= TTMON_CLS_COPY && cls <= TTMON_CLS_DRV_3D;
 }
 
+/* What cuda_copy is attached to; the others with a return probe are cuda_call's. */
+static __always_inline bool is_transfer(u32 cls)
+{
+	return is_copy(cls) || cls == TTMON_CLS_HINT;
+}
+
 /* Runtime calls use device 0 until told otherwise; a thread that we did not see from its start may have been told. */
 static __always_inline s16 device_of(const struct task_state *t, const struct proc_info *p, u32 fn)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * hostmem.bpf.c: a traced process's own mappings, from system-call tracepoints. Any of these costs every system call of every
- * process on the host 10-65 ns (bench_syscall), so only --pid and -- CMD runs attach them (and --trace-mmap).
+ * process on the host 10-65 ns (bench_syscall), whatever the program does: only --pid and -- CMD runs attach them (and --trace-mmap, and
+ * `ttmon family mmap on`), and the family cannot be counted only.
  */
 #include "task.bpf.h"
 
@@ -28,7 +29,7 @@ static __always_inline bool traced(u64 id)
 	u32 tgid = id >> 32;
 	struct proc_info *p;
 
-	if (!active)
+	if (!active || family_state[TTMON_FAMILY_MMAP] != TTMON_FAMILY_ON)
 		return false;
 	p = bpf_map_lookup_elem(&procs, &tgid);
 	if (p && !(p->flags & PROC_ANNOUNCED))

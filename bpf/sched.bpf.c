@@ -321,7 +321,8 @@ static __always_inline void tick(struct ttmon_cpu_state *s, u32 cpu, bool raw)
 
 static __always_inline bool wants_tick(const struct ttmon_cpu_state *s)
 {
-	return active && s->rec.t.begin_ns && s->rec.t.who.cls != TTMON_CPU_IDLE;
+	return active && family_state[TTMON_FAMILY_CPU] == TTMON_FAMILY_ON && s->rec.t.begin_ns &&
+	       s->rec.t.who.cls != TTMON_CPU_IDLE;
 }
 
 /* At the end of the slot; kernels before 6.7 have no BPF_F_TIMER_CPU_PIN and say EINVAL. */
@@ -391,7 +392,8 @@ static __always_inline void on_switch(struct task_struct *prev, struct task_stru
 	struct ttmon_cpu_state *s;
 	u64 now;
 
-	if (!active)
+	/* What the CPU is in the middle of is left as it is: the daemon makes it unseen before the family is on again. */
+	if (!active || family_gate(TTMON_FAMILY_CPU, TTMON_EV_CPU_SLOT))
 		return;
 	s = bpf_map_lookup_elem(&cpu_states, &cpu);
 	if (!s)

@@ -15,6 +15,7 @@
 
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
+#define PROC_LISTED	(1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
 
 struct proc_info {
 	u64 start_ns;
@@ -36,15 +37,19 @@ struct call {
 	u64 entry_ns;
 	u32 fn; /* 0: none in flight */
 	u32 bits;
+	u32 epoch; /* of its family, at its entry */
+	u32 pad;
 	u64 a[4]; /* as the class's entry program leaves them for its return */
 	struct copy_args copy;
 };
 
-/* The last call without a return probe: still running while the return address is where it was. */
+/* The last call that does not wait for its return: still running while the return address is where it was. */
 struct marker {
 	u64 sp;
 	u64 ra;
 };
+/* In ra: there is a return probe at it all the same, so that the kernel has put its own return address there. Below: the family's epoch. */
+#define MARKER_RETURNS (1ULL << 63)
 
 struct task_state {
 	struct call cuda;
@@ -77,7 +82,7 @@ struct tasks_map {
 
 extern struct procs_map procs SEC(".maps");
 extern struct tasks_map tasks SEC(".maps");
-extern const volatile u32 cfg_all; /* trace every process that hits a probe, not only those in procs */
+extern u32 trace_all; /* trace every process that hits a probe, not only those in procs; the daemon may change it */
 
 static __always_inline u64 task_id(struct task_struct *t)
 {
@@ -124,7 +129,7 @@ static __always_inline struct proc_info *wanted(u32 tgid)
 		struct ttmon_cpu_stat *st;
 		struct proc_info fresh = {};
 
-		if (!cfg_all) {
+		if (!trace_all) {
 			st = emit_stat();
 			if (st)
 				st->filtered++;

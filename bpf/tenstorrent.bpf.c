@@ -38,7 +38,7 @@ int tt_buffer(struct pt_regs *ctx)
 	struct tt_hit h;
 	u64 buffer, device = 0;
 
-	if (!tt_enter(ctx, &h))
+	if (!tt_enter(ctx, &h) || family_gate(TTMON_FAMILY_TENSTORRENT, TTMON_EV_TT_BUFFER))
 		return 0;
 	buffer = tt_arg(&h, TT_DESC(h.fn)->arg[0]);
 	if (!is_user(buffer)) /* no Buffer, and nothing lost */
@@ -155,7 +155,7 @@ int tt_call(struct pt_regs *ctx)
 	struct tt_hit h;
 	u32 kind = TTMON_TT_DEV_UNKNOWN, shift = 0;
 
-	if (!tt_enter(ctx, &h))
+	if (!tt_enter(ctx, &h) || family_gate(TTMON_FAMILY_TENSTORRENT, TTMON_EV_TT_CALL))
 		return 0;
 	d = TT_DESC(h.fn);
 	if (d->cls == TTMON_TT_CLS_CREATE) /* returns a std::shared_ptr */
@@ -462,7 +462,7 @@ int tt_program(struct pt_regs *ctx)
 	struct records b = {};
 	struct tt_hit h;
 
-	if (!tt_enter(ctx, &h))
+	if (!tt_enter(ctx, &h) || family_gate(TTMON_FAMILY_DISPATCH, TTMON_EV_TT_PROGRAM))
 		return 0;
 	d = TT_DESC(h.fn);
 	b.fn = h.fn;

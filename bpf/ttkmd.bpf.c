@@ -79,7 +79,7 @@ static __always_inline int enter(u32 cmd, u64 arg, u32 ordinal, struct file *fil
 	u64 id = bpf_get_current_pid_tgid();
 	struct kmd_call *c;
 
-	if (!active || !wanted(id >> 32))
+	if (!active || !wanted(id >> 32) || family_gate(TTMON_FAMILY_TENSTORRENT, TTMON_EV_TT_PIN))
 		return 0;
 	c = bpf_task_storage_get(&kmd_calls, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!c) {

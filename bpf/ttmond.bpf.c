@@ -16,7 +16,6 @@ struct tasks_map tasks SEC(".maps");
 
 const volatile u64 cfg_wake_bytes = 1 << 20;
 const volatile u64 cfg_page_mask = 4095;
-const volatile u32 cfg_all = 0;
 const volatile u32 cfg_legacy = 0;
 
 /* Rows of --alloc-fn, --free-fn are filled in by the daemon before load. */
@@ -54,6 +53,9 @@ struct cpu_states_map cpu_states
 struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the slot in the cookie */
 
 int active = 0;
+u32 trace_all = 0;
+u32 family_state[TTMON_FAMILY_MAX] = {};
+u32 family_epoch[TTMON_FAMILY_MAX] = {};
 u32 kmd_major = 0;
 u32 kmd_closes = 0;
 
@@ -62,10 +64,14 @@ SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {
 	u32 ptgid = BPF_CORE_READ(parent, tgid), tgid = BPF_CORE_READ(child, tgid);
-	struct proc_info fresh = { .flags = PROC_ANNOUNCED | PROC_FROM_START };
+	struct proc_info fresh = { .flags = PROC_ANNOUNCED | PROC_FROM_START }, *p;
 
-	if (!active || ptgid == tgid || !bpf_map_lookup_elem(&procs, &ptgid))
+	if (!active || ptgid == tgid)
 		return 0;
+	p = bpf_map_lookup_elem(&procs, &ptgid);
+	if (!p)
+		return 0;
+	fresh.flags |= p->flags & PROC_LISTED;
 	fresh.start_ns = BPF_CORE_READ(child, start_time);
 	if (bpf_map_update_elem(&procs, &tgid, &fresh, BPF_ANY)) {
 		emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);

@@ -24,6 +24,8 @@ int usdt_point(struct pt_regs *ctx)
 	u64 cookie = probe_cookie(ctx);
 
 	PROLOGUE(cookie & 0xff);
+	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+		return 0;
 	if (fn == TTMON_FN_USDT_FREE) {
 		/* Not t->user: the point may lie in a function of --free-fn. */
 		struct call c = { .a[0] = usdt_operand(ctx, cookie, 0) };

@@ -56,10 +56,11 @@ struct ttmon_hot {
 
 	/* the thread's own */
 	struct bytes batch;
-	int epoll_fd;
+	int epoll_fd, wake_fd;
 	uint64_t *positions;
 	uint64_t *tt_lost; /* by CPU and kind: what the last LOST fact said */
 	struct ttmon_watermark mark;
+	bool cpus_paused;
 	uint64_t last_t0, events, background, last_event_ns, longest_gap;
 	uint64_t closed_ns, longest_lag;
 };
@@ -267,7 +268,7 @@ static void drain(struct ttmon_hot *h)
 		h->longest_gap = t0 - h->last_t0;
 	h->last_t0 = t0;
 	ttmon_watermark_begin(&h->mark, t0);
-	if (h->cfg.cpus)
+	if (h->cfg.cpus && !h->cpus_paused)
 		read = ttmon_cpustate_read(h->cfg.cpus, t0 - TTMON_GUARD_NS);
 	ttmon_watermark_ring(&h->mark, h->rings, read, false);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -285,7 +286,7 @@ static void drain(struct ttmon_hot *h)
 		if (h->events - h->background != wanted)
 			h->last_event_ns = t0;
 	}
-	if (h->cfg.cpus)
+	if (h->cfg.cpus && !h->cpus_paused)
 		ttmon_cpustate_tell(h->cfg.cpus, t0, !all && !h->mark.wait, feed, h);
 	ttmon_watermark_end(&h->mark);
 	advance(h);
@@ -336,26 +337,30 @@ static void tell_tt_losses(struct ttmon_hot *h)
 	}
 }
 
+void ttmon_snapshot_fill(struct ttmon_snapshot *s, struct ttmon_pipeline *p)
+{
+	s->procs = ttmon_history_procs(ttmon_pipeline_history(p));
+	s->has_tt = ttmon_pipeline_has_tt(p);
+	s->tt_generation =
+		ttmon_tt_generation(ttmon_pipeline_tt(p)) + ttmon_dispatch_generation(ttmon_pipeline_dispatch(p));
+	ttmon_pipeline_accounting(p, &s->acc);
+	ttmon_history_totals(ttmon_pipeline_history(p), &s->totals);
+	ttmon_cpu_get_totals(ttmon_pipeline_cpu(p), &s->cpu);
+	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &s->rmid);
+}
+
 static void tell(struct ttmon_hot *h)
 {
-	struct ttmon_history *hist = ttmon_pipeline_history(h->cfg.pipeline);
 	struct ttmon_snapshot s = {
 		.now_ns = h->last_t0,
 		.watermark_ns = h->mark.ns,
 		.events = h->events,
-		.procs = ttmon_history_procs(hist),
 		.stalls = h->mark.stalls,
 		.longest_gap_ns = h->longest_gap,
 		.oldest_lag_ns = h->longest_lag,
-		.has_tt = ttmon_pipeline_has_tt(h->cfg.pipeline),
-		.tt_generation = ttmon_tt_generation(ttmon_pipeline_tt(h->cfg.pipeline)) +
-				 ttmon_dispatch_generation(ttmon_pipeline_dispatch(h->cfg.pipeline)),
 	};
 
-	ttmon_pipeline_accounting(h->cfg.pipeline, &s.acc);
-	ttmon_history_totals(hist, &s.totals);
-	ttmon_cpu_get_totals(ttmon_pipeline_cpu(h->cfg.pipeline), &s.cpu);
-	ttmon_rmid_get_totals(ttmon_pipeline_rmid(h->cfg.pipeline), &s.rmid);
+	ttmon_snapshot_fill(&s, h->cfg.pipeline);
 	if (h->cfg.cpus)
 		ttmon_cpustate_get_sums(h->cfg.cpus, &s.sched);
 	pthread_mutex_lock(&h->lock);
@@ -433,6 +438,8 @@ static void destroy(struct ttmon_hot *h)
 		close(h->event_fd);
 	if (h->epoll_fd >= 0)
 		close(h->epoll_fd);
+	if (h->wake_fd >= 0)
+		close(h->wake_fd);
 	pthread_mutex_destroy(&h->lock);
 	sem_destroy(&h->call.done);
 	free(h->facts.p);
@@ -444,8 +451,13 @@ static void destroy(struct ttmon_hot *h)
 	free(h);
 }
 
-static int watch_rings(struct ttmon_hot *h)
+/* Edge-triggered: who wakes it has said why elsewhere, and nobody needs to read. */
+static int watch(struct ttmon_hot *h)
 {
+	struct epoll_event wake = { .events = EPOLLIN | EPOLLET };
+
+	if (epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &wake))
+		return -errno;
 	for (uint32_t i = 0; i < h->rings; i++) {
 		struct epoll_event ev = { .events = EPOLLIN | EPOLLET };
 
@@ -475,14 +487,15 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	sem_init(&h->call.done, 0, 0);
 	h->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	h->positions = calloc(h->rings, sizeof(*h->positions));
 	h->tt_lost = calloc(ttmon_bpf_cpus(cfg->bpf), 2 * sizeof(*h->tt_lost));
 	err = ttmon_watermark_init(&h->mark, h->rings + 1, h->last_t0);
-	if (err || h->event_fd < 0 || h->epoll_fd < 0 || !h->positions || !h->tt_lost) {
+	if (err || h->event_fd < 0 || h->epoll_fd < 0 || h->wake_fd < 0 || !h->positions || !h->tt_lost) {
 		err = -ENOMEM;
 		goto fail;
 	}
-	err = watch_rings(h);
+	err = watch(h);
 	if (err)
 		goto fail;
 	/* Signals are the cold thread's. */
@@ -504,22 +517,23 @@ int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx)
 	h->call.fn = fn;
 	h->call.ctx = ctx;
 	__atomic_store_n(&h->call.wanted, true, __ATOMIC_RELEASE);
+	if (write(h->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
+		log_debug("eventfd: %s", strerror(errno));
 	while (sem_wait(&h->call.done) && errno == EINTR)
 		;
 	return h->call.result;
 }
 
 /* What CPUs are in the middle of is no longer true once the programs have stopped: their time ends with their last record. */
-static int end_capture(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+static int pause_cpus(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	struct ttmon_hot *h = ctx;
 
 	(void)p;
 	(void)now_ns;
-	ttmon_bpf_activate(h->cfg.bpf, false);
-	if (!h->cfg.cpus)
+	if (!h->cfg.cpus || h->cpus_paused)
 		return 0;
-	h->cfg.cpus = NULL;
+	h->cpus_paused = true;
 	/* Programs that run at this moment on other CPUs. */
 	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 	for (uint32_t i = 0; i < h->rings; i++)
@@ -535,6 +549,29 @@ static int end_capture(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 		feed(h, &e, sizeof(e));
 	}
 	return 0;
+}
+
+static int resume_cpus(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	struct ttmon_hot *h = ctx;
+
+	(void)p;
+	(void)now_ns;
+	h->cpus_paused = false;
+	return 0;
+}
+
+void ttmon_hot_pause_cpus(struct ttmon_hot *h, bool pause)
+{
+	(void)!ttmon_hot_call(h, pause ? pause_cpus : resume_cpus, h);
+}
+
+static int end_capture(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	struct ttmon_hot *h = ctx;
+
+	ttmon_bpf_activate(h->cfg.bpf, false);
+	return pause_cpus(h, p, now_ns);
 }
 
 void ttmon_hot_end(struct ttmon_hot *h)

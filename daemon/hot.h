@@ -65,6 +65,9 @@ struct ttmon_snapshot {
 	uint64_t tt_generation; /* changes with every figure of core/tt.h and core/dispatch.h */
 };
 
+/* Of what it says, all that the pipeline knows. Hot thread, or whoever owns the pipeline. */
+void ttmon_snapshot_fill(struct ttmon_snapshot *s, struct ttmon_pipeline *p);
+
 /* Runs in the hot thread, between two drains: short, and no call that waits. now_ns: the watermark. */
 typedef int (*ttmon_hot_fn)(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns);
 
@@ -78,11 +81,16 @@ int ttmon_hot_fd(const struct ttmon_hot *h);
 /* Take the waiting requests; the caller frees *ret. Returns how many. */
 size_t ttmon_hot_requests(struct ttmon_hot *h, struct ttmon_request **ret);
 void ttmon_hot_snapshot(struct ttmon_hot *h, struct ttmon_snapshot *ret);
-/* Have the hot thread run fn, within 10 ms; its result. One caller at a time. */
+/* Have the hot thread run fn, at once when it waits; its result. One caller at a time. */
 int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
 /* Fork there and run fn in the child, on its copy of the pipeline, so that the trace goes on; the child's exit status is fn's result
  * (0 or 1). Returns the child's pid or -errno. */
 pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
+/*
+ * The scheduler's programs were stopped (family cpu): CPUs are told as gone, so that slots say that nothing is known of them. Before the
+ * programs go on, their states must be as never seen (ttmon_bpf_cpus_forget()), and then this is to be told, too (pause false).
+ */
+void ttmon_hot_pause_cpus(struct ttmon_hot *h, bool pause);
 /* Capture ends: the switch `active` off, in the hot thread, so that no CPU is told to go on with what it was doing then. */
 void ttmon_hot_end(struct ttmon_hot *h);
 /* Drain what is there, feed the kernel's counters, end the thread, free. *end_ns: the last watermark. The pipeline is the caller's again. */

@@ -7,9 +7,9 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "io/bpf_int.h"
+#include "io/caps.h"
 #include "io/uprobe_legacy.h"
 #include "util/log.h"
 
@@ -19,21 +19,6 @@ typedef uint32_t u32;
 typedef int32_t s32;
 typedef uint8_t u8;
 #include "ttmond.skel.h"
-
-/* linux/bpf.h of Debian 12 ends before these (Linux 6.6, 89ae89f53d20). */
-#define ATTACH_TRACE_UPROBE_MULTI 48
-#define UPROBE_MULTI_RETURN	  1
-struct multi_attr {
-	uint32_t prog_fd, target_fd, attach_type, flags;
-	uint64_t path, offsets, ref_ctr_offsets, cookies;
-	uint32_t cnt, uprobe_flags, pid, pad;
-};
-
-struct proc_value {
-	uint64_t start_ns;
-	uint32_t flags, capturing;
-};
-#define PROC_FROM_START (1 << 1) /* bpf/task.bpf.h */
 
 struct ttmon_bpf {
 	struct ttmond_bpf *skel;
@@ -51,55 +36,60 @@ struct ttmon_bpf {
 	struct ttmon_sched *sched; /* NULL without cfg.cpu */
 	struct ttmon_sched_setup setup;
 	struct ttmon_rmid_links *rmid_links;
+	int runs_fd; /* held while run times are kept, else -1 */
 };
 
 struct row {
 	const char *name, *kind;
 	size_t off; /* of the program in the skeleton */
+	enum ttmon_family family;
 	bool ret;
 };
-#define ROW(prog, k, r)                                              \
-	{                                                            \
-#prog, k, offsetof(struct ttmond_bpf, progs.prog), r \
+#define ROW(prog, k, f, r)                                                             \
+	{                                                                              \
+#prog, k, offsetof(struct ttmond_bpf, progs.prog), TTMON_FAMILY_##f, r \
 	}
 static const struct row rows[TTMON_PROG_MAX] = {
-	[TTMON_PROG_CALL] = ROW(cuda_call, "uprobe", false),
-	[TTMON_PROG_RETURN] = ROW(cuda_return, "uretprobe", true),
-	[TTMON_PROG_ENQUEUE] = ROW(cuda_enqueue, "uprobe", false),
-	[TTMON_PROG_BATCH] = ROW(cuda_batch, "uprobe", false),
-	[TTMON_PROG_NOTE] = ROW(cuda_note, "uprobe", false),
-	[TTMON_PROG_USER_CALL] = ROW(user_call, "uprobe", false),
-	[TTMON_PROG_USER_RETURN] = ROW(user_return, "uretprobe", true),
-	[TTMON_PROG_USDT] = ROW(usdt_point, "uprobe", false),
-	[TTMON_PROG_TT_BUFFER] = ROW(tt_buffer, "uprobe", false),
-	[TTMON_PROG_TT_CALL] = ROW(tt_call, "uprobe", false),
-	[TTMON_PROG_TT_DISPATCH] = ROW(tt_dispatch, "uprobe", false),
-	[TTMON_PROG_TT_PROGRAM] = ROW(tt_program, "uprobe", false),
-	[TTMON_PROG_FORK] = ROW(on_fork, "tp_btf", false),
-	[TTMON_PROG_EXEC] = ROW(on_exec, "tp_btf", false),
-	[TTMON_PROG_EXIT] = ROW(on_exit, "tp_btf", false),
-	[TTMON_PROG_CPU_SWITCH] = ROW(cpu_switch, "tp_btf", false),
-	[TTMON_PROG_CPU_SWITCH_RAW] = ROW(cpu_switch_raw, "raw_tp", false),
-	[TTMON_PROG_TASK_FORK] = ROW(task_fork, "tp_btf", false),
-	[TTMON_PROG_TASK_EXEC] = ROW(task_exec, "tp_btf", false),
-	[TTMON_PROG_TASK_EXIT] = ROW(task_exit, "tp_btf", false),
-	[TTMON_PROG_TASK_ITER] = ROW(task_iter, "iter", false),
-	[TTMON_PROG_RMID_ALLOC] = ROW(rmid_mod_alloc, "raw_tp", false),
-	[TTMON_PROG_RMID_EXISTING] = ROW(rmid_mod_existing, "raw_tp", false),
-	[TTMON_PROG_RMID_FREE] = ROW(rmid_mod_free, "raw_tp", false),
-	[TTMON_PROG_RMID_RDT] = ROW(rmid_mod_rdt, "raw_tp", false),
-	[TTMON_PROG_RMID_RDT9] = ROW(rmid_mod_rdt9, "raw_tp", false),
-	[TTMON_PROG_CPU_TICK] = ROW(cpu_mod_tick, "raw_tp", false),
-	[TTMON_PROG_KMD] = ROW(kmd_ioctl, "kprobe", false),
-	[TTMON_PROG_KMD_RET] = ROW(kmd_ioctl_ret, "kretprobe", false),
-	[TTMON_PROG_KMD_CLOSE] = ROW(kmd_release, "kprobe", false),
-	[TTMON_PROG_KMD_SYS] = ROW(kmd_sys_ioctl, "tracepoint", false),
-	[TTMON_PROG_KMD_SYS_RET] = ROW(kmd_sys_ret, "tracepoint", false),
-	[TTMON_PROG_MMAP] = ROW(hm_mmap, "tracepoint", false),
-	[TTMON_PROG_MUNMAP] = ROW(hm_munmap, "tracepoint", false),
-	[TTMON_PROG_MREMAP_IN] = ROW(hm_mremap_in, "tracepoint", false),
-	[TTMON_PROG_MREMAP] = ROW(hm_mremap, "tracepoint", false),
-	[TTMON_PROG_BRK] = ROW(hm_brk, "tracepoint", false),
+	[TTMON_PROG_CALL] = ROW(cuda_call, "uprobe", ALLOC, false),
+	[TTMON_PROG_RETURN] = ROW(cuda_return, "uretprobe", ALLOC, true),
+	[TTMON_PROG_COPY] = ROW(cuda_copy, "uprobe", TRANSFER, false),
+	[TTMON_PROG_COPY_RET] = ROW(cuda_copy_ret, "uretprobe", TRANSFER, true),
+	[TTMON_PROG_ENQUEUE] = ROW(cuda_enqueue, "uprobe", TRANSFER, false),
+	[TTMON_PROG_BATCH] = ROW(cuda_batch, "uprobe", TRANSFER, false),
+	[TTMON_PROG_LAUNCH] = ROW(cuda_launch, "uprobe", LAUNCH, false),
+	[TTMON_PROG_NOTE] = ROW(cuda_note, "uprobe", ALLOC, false),
+	[TTMON_PROG_USER_CALL] = ROW(user_call, "uprobe", ALLOC, false),
+	[TTMON_PROG_USER_RETURN] = ROW(user_return, "uretprobe", ALLOC, true),
+	[TTMON_PROG_USDT] = ROW(usdt_point, "uprobe", ALLOC, false),
+	[TTMON_PROG_TT_BUFFER] = ROW(tt_buffer, "uprobe", TENSTORRENT, false),
+	[TTMON_PROG_TT_CALL] = ROW(tt_call, "uprobe", TENSTORRENT, false),
+	[TTMON_PROG_TT_DISPATCH] = ROW(tt_dispatch, "uprobe", DISPATCH, false),
+	[TTMON_PROG_TT_PROGRAM] = ROW(tt_program, "uprobe", DISPATCH, false),
+	[TTMON_PROG_FORK] = ROW(on_fork, "tp_btf", PROCESS, false),
+	[TTMON_PROG_EXEC] = ROW(on_exec, "tp_btf", PROCESS, false),
+	[TTMON_PROG_EXIT] = ROW(on_exit, "tp_btf", PROCESS, false),
+	[TTMON_PROG_CPU_SWITCH] = ROW(cpu_switch, "tp_btf", CPU, false),
+	[TTMON_PROG_CPU_SWITCH_RAW] = ROW(cpu_switch_raw, "raw_tp", CPU, false),
+	[TTMON_PROG_TASK_FORK] = ROW(task_fork, "tp_btf", PROCESS, false),
+	[TTMON_PROG_TASK_EXEC] = ROW(task_exec, "tp_btf", PROCESS, false),
+	[TTMON_PROG_TASK_EXIT] = ROW(task_exit, "tp_btf", PROCESS, false),
+	[TTMON_PROG_TASK_ITER] = ROW(task_iter, "iter", PROCESS, false),
+	[TTMON_PROG_RMID_ALLOC] = ROW(rmid_mod_alloc, "raw_tp", RMID, false),
+	[TTMON_PROG_RMID_EXISTING] = ROW(rmid_mod_existing, "raw_tp", RMID, false),
+	[TTMON_PROG_RMID_FREE] = ROW(rmid_mod_free, "raw_tp", RMID, false),
+	[TTMON_PROG_RMID_RDT] = ROW(rmid_mod_rdt, "raw_tp", RMID, false),
+	[TTMON_PROG_RMID_RDT9] = ROW(rmid_mod_rdt9, "raw_tp", RMID, false),
+	[TTMON_PROG_CPU_TICK] = ROW(cpu_mod_tick, "raw_tp", CPU, false),
+	[TTMON_PROG_KMD] = ROW(kmd_ioctl, "kprobe", TENSTORRENT, false),
+	[TTMON_PROG_KMD_RET] = ROW(kmd_ioctl_ret, "kretprobe", TENSTORRENT, false),
+	[TTMON_PROG_KMD_CLOSE] = ROW(kmd_release, "kprobe", TENSTORRENT, false),
+	[TTMON_PROG_KMD_SYS] = ROW(kmd_sys_ioctl, "tracepoint", TENSTORRENT, false),
+	[TTMON_PROG_KMD_SYS_RET] = ROW(kmd_sys_ret, "tracepoint", TENSTORRENT, false),
+	[TTMON_PROG_MMAP] = ROW(hm_mmap, "tracepoint", MMAP, false),
+	[TTMON_PROG_MUNMAP] = ROW(hm_munmap, "tracepoint", MMAP, false),
+	[TTMON_PROG_MREMAP_IN] = ROW(hm_mremap_in, "tracepoint", MMAP, false),
+	[TTMON_PROG_MREMAP] = ROW(hm_mremap, "tracepoint", MMAP, false),
+	[TTMON_PROG_BRK] = ROW(hm_brk, "tracepoint", MMAP, false),
 };
 
 struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog prog)
@@ -116,6 +106,32 @@ void ttmon_bpf_set_kmd(struct ttmon_bpf *b, uint32_t major, bool closes)
 {
 	__atomic_store_n(&b->skel->bss->kmd_major, major, __ATOMIC_RELAXED);
 	__atomic_store_n(&b->skel->bss->kmd_closes, closes, __ATOMIC_RELAXED);
+}
+
+uint32_t *ttmon_bpf_family_states(const struct ttmon_bpf *b)
+{
+	return b->skel->bss->family_state;
+}
+
+uint32_t *ttmon_bpf_family_epochs(const struct ttmon_bpf *b)
+{
+	return b->skel->bss->family_epoch;
+}
+
+uint32_t *ttmon_bpf_trace_all(const struct ttmon_bpf *b)
+{
+	return &b->skel->bss->trace_all;
+}
+
+int ttmon_bpf_count_runs(struct ttmon_bpf *b)
+{
+	b->runs_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return b->runs_fd < 0 ? -errno : 0;
+}
+
+enum ttmon_family ttmon_bpf_family(enum ttmon_prog prog)
+{
+	return rows[prog].family;
 }
 
 struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b)
@@ -159,7 +175,7 @@ static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
 	const struct ttmon_bpf_cfg *cfg = &b->cfg;
 
 	if (prog >= TTMON_PROG_MMAP)
-		return cfg->mmap;
+		return cfg->mmap || cfg->mmap_later;
 	if (prog >= TTMON_PROG_CPU_SWITCH && prog <= TTMON_PROG_CPU_TICK)
 		return wanted_cpu(b, prog);
 	if (is_kmd(prog))
@@ -167,6 +183,18 @@ static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
 	if (rows[prog].ret)
 		return !cfg->no_returns;
 	return true;
+}
+
+static enum ttmon_family_state initial_state(const struct ttmon_bpf *b, enum ttmon_family family)
+{
+	if (family == TTMON_FAMILY_RMID)
+		return b->cfg.cpu && b->cfg.rmid ? TTMON_FAMILY_ON : TTMON_FAMILY_ABSENT;
+	if (family == TTMON_FAMILY_MMAP && !b->cfg.mmap && b->cfg.mmap_later)
+		return TTMON_FAMILY_OFF;
+	for (int i = 0; i < TTMON_PROG_MAX; i++)
+		if (rows[i].family == family && wanted(b, i))
+			return TTMON_FAMILY_ON;
+	return TTMON_FAMILY_ABSENT;
 }
 
 _printf_(2, 0) static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -208,40 +236,13 @@ static void missing_caps(char *buf, size_t n)
 	while (fgets(line, sizeof(line), f))
 		if (sscanf(line, "CapEff: %llx", &eff) == 1)
 			break;
+	if (ttmon_caps_perf_wants_admin("") && !(eff & (1ULL << CAP_SYS_ADMIN)))
+		snprintf(buf, n, "CAP_SYS_ADMIN (kernel.perf_event_paranoid is above 2)");
 	for (size_t i = 0; i < ARRAY_SIZE(need); i++) {
 		if (eff & (1ULL << need[i].cap) || (need[i].admin_is_enough && eff & (1ULL << CAP_SYS_ADMIN)))
 			continue;
 		snprintf(buf + strlen(buf), n - strlen(buf), "%s%s", buf[0] ? ", " : "", need[i].name);
 	}
-}
-
-static int sys_bpf_link_create(const struct multi_attr *attr)
-{
-	long fd = syscall(SYS_bpf, BPF_LINK_CREATE, attr, offsetof(struct multi_attr, pad));
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
-/* A kernel that knows such links has looked at the path when it refuses a folder with EBADF; others say EINVAL. */
-static bool has_uprobe_multi(void)
-{
-	const struct bpf_insn insns[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = ATTACH_TRACE_UPROBE_MULTI);
-	_cleanup_close_ int prog =
-		bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ttmon_probe", "GPL", insns, ARRAY_SIZE(insns), &opts);
-	uint64_t offset = 0;
-	struct multi_attr attr = {
-		.prog_fd = (uint32_t)prog,
-		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
-		.path = (uintptr_t) "/",
-		.offsets = (uintptr_t)&offset,
-		.cnt = 1,
-	};
-
-	return prog >= 0 && sys_bpf_link_create(&attr) == -EBADF;
 }
 
 static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
@@ -317,7 +318,9 @@ static void configure(struct ttmon_bpf *b)
 {
 	struct ttmond_bpf *s = b->skel;
 
-	s->rodata->cfg_all = b->cfg.all;
+	s->bss->trace_all = b->cfg.all;
+	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
+		s->bss->family_state[i] = initial_state(b, i);
 	s->rodata->cfg_legacy = b->legacy;
 	s->rodata->cfg_no_returns = b->cfg.no_returns;
 	s->rodata->cfg_stack_frames = b->cfg.stack_frames;
@@ -349,7 +352,7 @@ static void configure(struct ttmon_bpf *b)
 
 		bpf_program__set_autoload(p, wanted(b, i));
 		if (i < TTMON_PROG_UPROBES && !b->legacy)
-			bpf_program__set_expected_attach_type(p, ATTACH_TRACE_UPROBE_MULTI);
+			bpf_program__set_expected_attach_type(p, TTMON_ATTACH_UPROBE_MULTI);
 	}
 }
 
@@ -390,6 +393,7 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 		return -ENOMEM;
 	}
 	b->cfg = *cfg;
+	b->runs_fd = -1;
 	b->kmd = ttmon_kmd_new(cfg->tt_ioctl);
 	err = libbpf_num_possible_cpus();
 	if (err < 0) {
@@ -410,7 +414,7 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 			goto fail;
 		}
 	}
-	b->legacy = getenv("TTMOND_NO_UPROBE_MULTI") || !has_uprobe_multi();
+	b->legacy = getenv("TTMOND_NO_UPROBE_MULTI") || !ttmon_bpf_has_multi();
 	configure(b);
 	err = ttmond_bpf__load(b->skel);
 	if (err) {
@@ -442,32 +446,31 @@ fail:
 	return err;
 }
 
-int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
+bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
-	for (int i = TTMON_PROG_UPROBES; i < TTMON_PROG_MAX; i++) {
-		struct bpf_link **link;
+	return prog >= TTMON_PROG_UPROBES && wanted(b, prog) && !is_kmd(prog) && !attached_later(prog);
+}
 
-		if (!wanted(b, i) || is_kmd(i) || attached_later(i))
-			continue;
-		link = (struct bpf_link **)((char *)&b->skel->links +
-					    (rows[i].off - offsetof(struct ttmond_bpf, progs)));
-		*link = bpf_program__attach(ttmon_bpf_program(b, i));
-		if (!*link) {
-			int err = -errno;
+struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog)
+{
+	return (struct bpf_link **)((char *)&b->skel->links + (rows[prog].off - offsetof(struct ttmond_bpf, progs)));
+}
 
-			if (i >= TTMON_PROG_MMAP)
-				snprintf(
-					why, n,
-					"cannot attach %s: %s (is tracefs mounted? mount -t tracefs tracefs /sys/kernel/tracing; --no-mmap does without)",
-					rows[i].name, strerror(-err));
-			else
-				snprintf(why, n, "cannot attach %s: %s", rows[i].name, strerror(-err));
-			return err;
-		}
-		b->attached[i] = true;
+int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, size_t n)
+{
+	struct bpf_link *link = bpf_program__attach(ttmon_bpf_program(b, prog));
+	int err = -errno;
+
+	if (link) {
+		*ttmon_bpf_link(b, prog) = link;
+		b->attached[prog] = true;
+		return 0;
 	}
-	ttmon_bpf_kmd_refresh(b);
-	return 0;
+	snprintf(why, n, "cannot attach %s: %s%s", rows[prog].name, strerror(-err),
+		 prog >= TTMON_PROG_MMAP
+			 ? " (is tracefs mounted? mount -t tracefs tracefs /sys/kernel/tracing; --no-mmap does without)"
+			 : "");
+	return err;
 }
 
 void ttmon_bpf_activate(struct ttmon_bpf *b, bool on)
@@ -488,6 +491,8 @@ void ttmon_bpf_free(struct ttmon_bpf *b)
 				close(b->ring_fds[i]);
 	if (b->stats)
 		munmap(b->stats, b->stats_bytes);
+	if (b->runs_fd >= 0)
+		close(b->runs_fd);
 	ttmon_uprobe_legacy_free(b->uprobes);
 	ttmon_kmd_free(b->kmd);
 	ttmon_rmid_links_free(b->rmid_links);
@@ -496,41 +501,6 @@ void ttmon_bpf_free(struct ttmon_bpf *b)
 	free(b->rings);
 	free(b->ring_fds);
 	free(b);
-}
-
-int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start)
-{
-	struct proc_value v = { .flags = from_start ? PROC_FROM_START : 0 };
-
-	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.procs), &tgid, &v, BPF_NOEXIST))
-		return errno == EEXIST ? 0 : -errno;
-	return 0;
-}
-
-int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid)
-{
-	return bpf_map_delete_elem(bpf_map__fd(b->skel->maps.procs), &tgid) ? -errno : 0;
-}
-
-bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid)
-{
-	struct proc_value v;
-
-	return !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.procs), &tgid, &v);
-}
-
-void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx)
-{
-	int fd = bpf_map__fd(b->skel->maps.procs);
-	uint32_t key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
-
-	while (more) {
-		key = next;
-		/* Before the callback, which may delete this key: a deleted key makes the walk begin again. */
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		cb(ctx, key);
-	}
 }
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b)
@@ -572,11 +542,14 @@ void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct
 	*ret = (struct ttmon_prog_info){
 		.name = rows[prog].name,
 		.kind = rows[prog].kind,
+		.family = rows[prog].family,
 		.wanted = wanted(b, prog),
 		.loaded = fd >= 0,
 		.attached = b->attached[prog],
 		.reason = is_kmd(prog) ? ttmon_kmd_reason(b->kmd, prog) : "",
 	};
+	if (b->skel->bss->family_state[ret->family] == TTMON_FAMILY_OFF && !ret->attached)
+		ret->reason = "its family is off";
 	if (fd >= 0 && !bpf_obj_get_info_by_fd(fd, &info, &len)) {
 		ret->run_cnt = info.run_cnt;
 		ret->run_ns = info.run_time_ns;
@@ -585,23 +558,11 @@ void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct
 
 int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct ttmon_uprobe_set *set)
 {
-	char path[64];
-	struct multi_attr attr = {
-		.prog_fd = (uint32_t)bpf_program__fd(ttmon_bpf_program(b, set->prog)),
-		.attach_type = ATTACH_TRACE_UPROBE_MULTI,
-		.path = (uintptr_t)path,
-		.offsets = (uintptr_t)set->offsets,
-		.cookies = (uintptr_t)set->cookies,
-		.cnt = (uint32_t)set->n,
-		.uprobe_flags = rows[set->prog].ret ? UPROBE_MULTI_RETURN : 0,
-	};
-	int fd;
+	int prog_fd = bpf_program__fd(ttmon_bpf_program(b, set->prog));
+	bool ret = rows[set->prog].ret;
+	int fd = b->legacy ? ttmon_uprobe_legacy_attach(b->uprobes, prog_fd, ret, object_fd, set)
+			   : ttmon_bpf_link_multi(prog_fd, ret, object_fd, set);
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", object_fd);
-	if (b->legacy)
-		fd = ttmon_uprobe_legacy_attach(b->uprobes, (int)attr.prog_fd, rows[set->prog].ret, object_fd, set);
-	else
-		fd = sys_bpf_link_create(&attr);
 	if (fd >= 0)
 		b->attached[set->prog] = true;
 	return fd;
@@ -615,6 +576,14 @@ void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link)
 		close(link);
 }
 
+void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n)
+{
+	if (!b->legacy)
+		ttmon_bpf_close_links(links, n);
+	for (size_t i = 0; b->legacy && i < n; i++)
+		ttmon_uprobe_legacy_detach(b->uprobes, links[i]);
+}
+
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 {
 	return b->legacy;
@@ -623,6 +592,11 @@ bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b)
 {
 	return bpf_map__fd(b->skel->maps.tt_slots);
+}
+
+int ttmon_bpf_procs_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.procs);
 }
 
 int ttmon_bpf_rmid_pool_fd(const struct ttmon_bpf *b)

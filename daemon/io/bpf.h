@@ -8,6 +8,7 @@
 #define TTMON_BPF_H
 
 #include <ttmon/event.h>
+#include <ttmon/family.h>
 #include <ttmon/fns.h>
 #include <ttmon/tt_fns.h>
 
@@ -23,8 +24,9 @@ struct ttmon_user_row {
 };
 
 struct ttmon_bpf_cfg {
-	bool all;  /* every process, not only those added */
-	bool mmap; /* system-call tracepoints for mappings */
+	bool all;	 /* every process, not only those added */
+	bool mmap;	 /* system-call tracepoints for mappings */
+	bool mmap_later; /* they are loaded, and attached when they are asked for */
 	bool no_returns;
 	bool tt_ioctl;	   /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
 	bool cpu;	   /* who used the CPUs: the scheduler's programs */
@@ -41,8 +43,11 @@ struct ttmon_bpf_cfg {
 enum ttmon_prog {
 	TTMON_PROG_CALL,
 	TTMON_PROG_RETURN,
+	TTMON_PROG_COPY,
+	TTMON_PROG_COPY_RET,
 	TTMON_PROG_ENQUEUE,
 	TTMON_PROG_BATCH,
+	TTMON_PROG_LAUNCH,
 	TTMON_PROG_NOTE,
 	TTMON_PROG_USER_CALL,
 	TTMON_PROG_USER_RETURN,
@@ -82,6 +87,7 @@ enum ttmon_prog {
 
 struct ttmon_prog_info {
 	const char *name, *kind; /* "uprobe", "uretprobe", "tp_btf", "tracepoint" */
+	enum ttmon_family family;
 	bool wanted, loaded, attached;
 	const char *reason;	  /* why it is not attached though it is wanted; "" */
 	uint64_t run_cnt, run_ns; /* where the kernel keeps statistics (kernel.bpf_stats_enabled) */
@@ -95,10 +101,35 @@ int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n) _must_check;
 void ttmon_bpf_activate(struct ttmon_bpf *b, bool on);
 void ttmon_bpf_free(struct ttmon_bpf *b);
 
-/* Trace this process. forked: it is our own child before its exec, so it is seen from its start. */
+/*
+ * Families of probes (io/bpf_family.c). The gate is what programs look at: not ON, they do nothing, or count. Links at objects are those of
+ * io/probes. A family that is not loaded has the gate ABSENT; RMIDs and processes cannot be taken away.
+ */
+enum ttmon_family ttmon_bpf_family(enum ttmon_prog prog);
+enum ttmon_family_state ttmon_bpf_gate(const struct ttmon_bpf *b, enum ttmon_family family);
+void ttmon_bpf_set_gate(struct ttmon_bpf *b, enum ttmon_family family, enum ttmon_family_state state);
+/* What is not at objects. On failure nothing of it is attached, and why (size n) is one line. */
+int ttmon_bpf_attach_family(struct ttmon_bpf *b, enum ttmon_family family, char *why, size_t n) _must_check;
+void ttmon_bpf_detach_family(struct ttmon_bpf *b, enum ttmon_family family);
+/* Have the kernel keep run times, until the end; once. -EPERM: needs CAP_SYS_ADMIN. */
+int ttmon_bpf_count_runs(struct ttmon_bpf *b);
+/* Of its programs; 0 where nobody has the kernel keep them. */
+void ttmon_bpf_family_runs(const struct ttmon_bpf *b, enum ttmon_family family, uint64_t *cnt, uint64_t *ns);
+
+/*
+ * Which processes are traced (io/bpf_procs.c): those listed and, from then on, their children; with all, every process that hits a probe.
+ * from_start: it is our own child before its exec, so it is seen from its start.
+ */
 int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start) _must_check;
+/* No longer listed; -ENOENT: it was not. With all it is traced all the same. */
+int ttmon_bpf_unlist_pid(struct ttmon_bpf *b, uint32_t tgid);
+/* It has ended. */
 int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid);
 bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid);
+bool ttmon_bpf_is_listed(const struct ttmon_bpf *b, uint32_t tgid);
+bool ttmon_bpf_all(const struct ttmon_bpf *b);
+/* false: those that are not listed are not traced any more. */
+void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all);
 /* Processes being traced now. cb may call ttmon_bpf_del_pid(). */
 void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* Launch sums of every process and CPU, as facts TTMON_EV_LAUNCH_SUMS. */
@@ -140,6 +171,8 @@ const void *ttmon_bpf_cpu_states(const struct ttmon_bpf *b, size_t *stride);
 /* Have each online CPU switch once, so that it is known what runs there; open counters of CPUs that came online since. Called
  * after ttmon_bpf_activate() and each second. bits: CPUs online now, for ttmon_cpustate_online(). */
 void ttmon_bpf_cpus_refresh(struct ttmon_bpf *b, uint64_t *bits, size_t nr_words);
+/* The scheduler's programs were stopped, and are to go on: each CPU is as if never seen. Only while its gate is closed. */
+void ttmon_bpf_cpus_forget(struct ttmon_bpf *b);
 /* RMIDs. io/bpf_rmid.c */
 /* Emulated and names: tell all processes there are (SEEN, EXISTING), through the rings. How many have no RMID and should, or -errno. */
 int ttmon_bpf_each_task(struct ttmon_bpf *b);
@@ -164,6 +197,8 @@ struct ttmon_uprobe_set {
 /* Attach; the object is named by an open fd. Returns the link (an fd, to be given to detach) or -errno. */
 int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct ttmon_uprobe_set *set);
 void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link);
+/* Many at once: each waits for the kernel's grace period, so they wait together. */
+void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n);
 /* Without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is in the environment (for tests). */
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b);
 

@@ -9,17 +9,36 @@
 int ttmon_bpf_launches_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_procs_fd(const struct ttmon_bpf *b);
+
+/* In .bss: read by the programs while we write. */
+uint32_t *ttmon_bpf_family_states(const struct ttmon_bpf *b); /* enum ttmon_family_state, by family */
+uint32_t *ttmon_bpf_family_epochs(const struct ttmon_bpf *b); /* how often it was switched off */
+uint32_t *ttmon_bpf_trace_all(const struct ttmon_bpf *b);
 
 struct bpf_program;
 struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog prog);
 void ttmon_bpf_set_attached(struct ttmon_bpf *b, enum ttmon_prog prog, bool on);
+/* Programs that are attached by themselves: to no object, no driver and no module. */
+bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog);
+struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog);
+int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, size_t n) _must_check;
 /* Major number of /dev/tenstorrent/N, 0: no such driver now; whether the end of open files is seen. */
 void ttmon_bpf_set_kmd(struct ttmon_bpf *b, uint32_t major, bool closes);
 struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
 
+/* bpf_uprobe.c: has the kernel multi links, and one of them: its fd or -errno. */
+#define TTMON_ATTACH_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI of Linux 6.6, 89ae89f53d20 */
+bool ttmon_bpf_has_multi(void);
+/* Close links, which wait for the kernel, in as many threads. */
+void ttmon_bpf_close_links(const int *fds, size_t n);
+int ttmon_bpf_link_multi(int prog_fd, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
+
 /* bpf_kmd.c: the links on tt-kmd. */
 struct ttmon_kmd *ttmon_kmd_new(bool by_ioctl);
 void ttmon_kmd_free(struct ttmon_kmd *k);
+/* Take the probes away and keep them away, or let them come back; acted upon by ttmon_bpf_kmd_refresh(). */
+void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off);
 const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog);
 
 /* bpf_sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it has to set. */

@@ -22,6 +22,7 @@ enum { ENTRY, RETURN, CLOSE, LINKS };
 
 struct ttmon_kmd {
 	bool by_ioctl;
+	bool off;     /* its family is */
 	bool tried;   /* with the module that is there now */
 	ino_t module; /* inode of MODULE: another one each time it is loaded */
 	struct bpf_link *links[LINKS];
@@ -73,6 +74,12 @@ static bool module_is_live(void)
 	char state[16] = "";
 
 	return !f || (fgets(state, sizeof(state), f) && !strncmp(state, "live", 4));
+}
+
+void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off)
+{
+	if (k)
+		k->off = off;
 }
 
 const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog)
@@ -137,7 +144,7 @@ void ttmon_bpf_kmd_refresh(struct ttmon_bpf *b)
 
 	if (!k)
 		return;
-	there = !stat(MODULE, &st) && module_is_live();
+	there = !k->off && !stat(MODULE, &st) && module_is_live();
 	if (k->tried && (!there || st.st_ino != k->module)) {
 		detach(k);
 		ttmon_bpf_set_kmd(b, 0, false);

@@ -389,6 +389,14 @@ static void visit_unseen(struct ttmon_sched *s)
 	(void)visitor_is_done(s, VISIT_NS);
 }
 
+void ttmon_bpf_cpus_forget(struct ttmon_bpf *b)
+{
+	struct ttmon_sched *s = ttmon_bpf_sched(b);
+
+	for (uint32_t cpu = 0; s && s->states && cpu < s->cpus; cpu++)
+		__atomic_store_n(&s->states[cpu].rec.t.begin_ns, 0, __ATOMIC_RELAXED);
+}
+
 void ttmon_bpf_cpus_refresh(struct ttmon_bpf *b, uint64_t *bits, size_t nr_words)
 {
 	struct ttmon_sched *s = ttmon_bpf_sched(b);

@@ -317,6 +317,11 @@ static void find_dead(const void *node, VISIT which, int depth)
 		dead.tgids[dead.n++] = p->tgid;
 }
 
+void ttmon_discover_set_all(struct ttmon_discover *d, bool all)
+{
+	d->cfg.all = all;
+}
+
 void ttmon_discover_check(struct ttmon_discover *d)
 {
 	ttmon_objects_check(d);

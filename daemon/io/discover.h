@@ -65,6 +65,11 @@ void ttmon_discover_sweep(struct ttmon_discover *d);
  */
 int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on);
 
+/* Take a family's probes away from every object, those that come later too, or put them back. */
+void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, bool on);
+/* Whether objects of processes that are not traced are probed, from now on. */
+void ttmon_discover_set_all(struct ttmon_discover *d, bool all);
+
 /* For status: objects that have (or should have) probes. */
 struct ttmon_object_state {
 	uint32_t id;

@@ -435,6 +435,26 @@ void ttmon_objects_check(struct ttmon_discover *d)
 	}
 }
 
+void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, bool on)
+{
+	if (on)
+		d->cfg.probes.off &= ~(1u << family);
+	else
+		d->cfg.probes.off |= 1u << family;
+	for (struct object *o = d->list; o; o = o->next) {
+		int err;
+
+		if (!o->probed)
+			continue;
+		err = ttmon_probes_family(&o->probes, o->fd, &o->elf, family, on);
+		if (err && err != -EOPNOTSUPP)
+			log_warn("%s: cannot put all probes back: %s, continuing without them", o->path,
+				 ttmon_probe_reason(err));
+		if (!err && (family == TTMON_FAMILY_TENSTORRENT || family == TTMON_FAMILY_DISPATCH))
+			ttmon_object_tell_tt(d, o);
+	}
+}
+
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 {
 	for (struct object *o = d->list; o; o = o->next) {
@@ -499,6 +519,17 @@ void ttmon_discover_counts(const struct ttmon_discover *d, size_t *objects, size
 
 void ttmon_objects_free(struct ttmon_discover *d)
 {
+	_cleanup_free_ int *links = NULL;
+	size_t n = 0;
+
+	for (const struct object *o = d->list; o; o = o->next)
+		n += o->probes.nr_links;
+	links = malloc((n + 1) * sizeof(*links));
+	n = 0;
+	for (struct object *o = d->list; links && o; o = o->next)
+		n += ttmon_probes_give_links(&o->probes, links + n);
+	if (n)
+		ttmon_bpf_detach_many(d->cfg.bpf, links, n);
 	tdestroy(d->aliases, free);
 	while (d->list) {
 		struct object *o = d->list;

@@ -13,7 +13,7 @@ static const struct ttmon_fn_desc fns[TTMON_FN_COUNT] = {
 
 const char *ttmon_probe_state_name(enum ttmon_probe_state state)
 {
-	static const char *const names[] = { "found", "attached", "failed", "refused", "spare" };
+	static const char *const names[] = { "found", "attached", "failed", "refused", "spare", "off" };
 
 	return names[state];
 }
@@ -31,6 +31,8 @@ const char *ttmon_probe_reason(int err)
 		return "too many libraries with tt-metal at a time";
 	case TTMON_PROBE_ESPARE:
 		return "not needed while the primary pair works";
+	case TTMON_PROBE_EFAMILY:
+		return "its family is off";
 	default:
 		return strerror(-err);
 	}
@@ -59,16 +61,35 @@ static enum ttmon_prog entry_program(uint16_t fn, const struct ttmon_probes_opts
 		return TTMON_PROG_USDT;
 	if (fn >= TTMON_FN_USER)
 		return TTMON_PROG_USER_CALL;
+	if (d->cls >= TTMON_CLS_LAUNCH)
+		return TTMON_PROG_LAUNCH;
 	if (d->cls == TTMON_CLS_BATCH || d->cls == TTMON_CLS_BATCH_3D || d->cls == TTMON_CLS_HINT_BATCH)
 		return TTMON_PROG_BATCH;
 	if (d->bits & TTMON_FN_ENTRY)
 		return TTMON_PROG_NOTE;
 	if ((d->bits & TTMON_FN_ASYNC) && !opts->copy_results)
 		return TTMON_PROG_ENQUEUE;
+	if ((d->cls >= TTMON_CLS_COPY && d->cls <= TTMON_CLS_DRV_3D) || d->cls == TTMON_CLS_HINT)
+		return TTMON_PROG_COPY;
 	return TTMON_PROG_CALL;
 }
 
-/* Functions of one entry program, spare or not: which[] are their places in p->probes. */
+/* What is at the return of a program's functions; TTMON_PROG_UPROBES: nothing. */
+static enum ttmon_prog return_program(enum ttmon_prog entry)
+{
+	switch (entry) {
+	case TTMON_PROG_CALL:
+		return TTMON_PROG_RETURN;
+	case TTMON_PROG_COPY:
+		return TTMON_PROG_COPY_RET;
+	case TTMON_PROG_USER_CALL:
+		return TTMON_PROG_USER_RETURN;
+	default:
+		return TTMON_PROG_UPROBES;
+	}
+}
+
+/* Functions of one entry program that wait for a link, spare or not: which[] are their places in p->probes. */
 static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, enum ttmon_prog entry, bool spare,
 		   struct ttmon_uprobe_set *set, size_t *which)
 {
@@ -78,7 +99,8 @@ static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *in
 	if (!set->offsets || !set->cookies)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->probes[i].prog != entry || p->probes[i].spare != spare || p->probes[i].err)
+		if (p->probes[i].prog != entry || p->probes[i].spare != spare ||
+		    p->probes[i].state != TTMON_PROBE_FOUND)
 			continue;
 		which[set->n] = i;
 		set->offsets[set->n] =
@@ -167,7 +189,20 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 	}
 }
 
-static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link, bool spare)
+/* Those of families that are off now wait for them. */
+static void hold_back(struct ttmon_probes *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct ttmon_probe *q = &p->probes[i];
+
+		if (q->state == TTMON_PROBE_FOUND && p->off >> ttmon_bpf_family(q->prog) & 1) {
+			q->state = TTMON_PROBE_OFF;
+			q->err = TTMON_PROBE_EFAMILY;
+		}
+	}
+}
+
+static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link, enum ttmon_prog prog, bool spare)
 {
 	struct ttmon_probes_link *v = realloc(p->links, (p->nr_links + 1) * sizeof(*v));
 
@@ -176,7 +211,7 @@ static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link, bool 
 		return -ENOMEM;
 	}
 	p->links = v;
-	p->links[p->nr_links++] = (struct ttmon_probes_link){ link, spare };
+	p->links[p->nr_links++] = (struct ttmon_probes_link){ link, ttmon_bpf_family(prog), spare };
 	return 0;
 }
 
@@ -185,15 +220,16 @@ static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link, bool 
  * every function of the set has its state.
  */
 static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const struct ttmon_uprobe_set *set,
-		      const size_t *which, bool returns)
+		      const size_t *which)
 {
-	bool pair = returns && (set->prog == TTMON_PROG_CALL || set->prog == TTMON_PROG_USER_CALL);
+	enum ttmon_prog ret_prog = return_program(set->prog);
+	bool pair = p->returns && ret_prog != TTMON_PROG_UPROBES;
 	bool spare = p->probes[which[0]].spare;
 	struct ttmon_uprobe_set part = *set;
 	int ret = -1, entry, err, err2;
 
 	if (pair) {
-		part.prog = set->prog == TTMON_PROG_CALL ? TTMON_PROG_RETURN : TTMON_PROG_USER_RETURN;
+		part.prog = ret_prog;
 		ret = ttmon_bpf_attach_uprobes(b, fd, &part);
 	}
 	part.prog = set->prog;
@@ -206,8 +242,8 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 			p->attached++;
 			p->single_step += q->single_step;
 		}
-		err = add_link(b, p, entry, spare);
-		err2 = pair ? add_link(b, p, ret, spare) : 0;
+		err = add_link(b, p, entry, set->prog, spare);
+		err2 = pair ? add_link(b, p, ret, ret_prog, spare) : 0;
 		return err ? err : err2;
 	}
 	if (ret >= 0)
@@ -218,18 +254,17 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 		return entry;
 	}
 	part.n = set->n / 2;
-	err = attach_set(b, fd, p, &part, which, returns);
+	err = attach_set(b, fd, p, &part, which);
 	part.offsets += part.n;
 	part.cookies += part.n;
 	which += part.n;
 	part.n = set->n - part.n;
-	err2 = attach_set(b, fd, p, &part, which, returns);
+	err2 = attach_set(b, fd, p, &part, which);
 	return err2 ? err2 : err;
 }
 
 /* Every program's functions, the spare ones in links of their own. The last error, 0 where there was none. */
-static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare,
-		      bool returns)
+static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare)
 {
 	_cleanup_free_ size_t *which = calloc(p->n + 1, sizeof(*which));
 	int last = 0;
@@ -241,7 +276,7 @@ static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_
 		int err = collect(p, info, prog, spare, &set, which);
 
 		if (!err && set.n)
-			err = attach_set(p->bpf, object_fd, p, &set, which, returns);
+			err = attach_set(p->bpf, object_fd, p, &set, which);
 		if (err)
 			last = err;
 		free_set(&set);
@@ -252,21 +287,35 @@ static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
 			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret)
 {
-	struct ttmon_probes p = { .bpf = b, .n = info->nr_targets + info->nr_usdts };
+	struct ttmon_probes p = { .bpf = b,
+				  .n = info->nr_targets + info->nr_usdts,
+				  .off = ttmon_bpf_legacy(b) ? 0 : opts->off,
+				  .returns = !opts->no_returns };
 	int err, err2;
 
 	p.probes = calloc(p.n + 1, sizeof(*p.probes));
 	if (!p.probes)
 		return -ENOMEM;
 	describe(&p, info, opts);
-	err = attach_all(&p, object_fd, info, false, !opts->no_returns);
-	err2 = attach_all(&p, object_fd, info, true, !opts->no_returns);
+	hold_back(&p);
+	err = attach_all(&p, object_fd, info, false);
+	err2 = attach_all(&p, object_fd, info, true);
 	if (!p.attached && (err || err2)) {
 		ttmon_probes_detach(&p);
 		return err ? err : err2;
 	}
 	*ret = p;
 	return 0;
+}
+
+size_t ttmon_probes_give_links(struct ttmon_probes *p, int *links)
+{
+	size_t n = p->nr_links;
+
+	for (size_t i = 0; i < n; i++)
+		links[i] = p->links[i].fd;
+	p->nr_links = 0;
+	return n;
 }
 
 void ttmon_probes_detach(struct ttmon_probes *p)
@@ -283,6 +332,16 @@ void ttmon_probes_detach(struct ttmon_probes *p)
 	p->n = 0;
 }
 
+static void take_away(struct ttmon_probes *p, struct ttmon_probe *q, enum ttmon_probe_state state, int err)
+{
+	if (q->state == TTMON_PROBE_ATTACHED) {
+		p->attached--;
+		p->single_step -= q->single_step;
+	}
+	q->state = state;
+	q->err = err;
+}
+
 static void detach_spare(struct ttmon_probes *p)
 {
 	size_t kept = 0;
@@ -297,35 +356,79 @@ static void detach_spare(struct ttmon_probes *p)
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_probe *q = &p->probes[i];
 
-		if (!q->spare || q->state != TTMON_PROBE_ATTACHED)
+		if (!q->spare || (q->state != TTMON_PROBE_ATTACHED && q->state != TTMON_PROBE_OFF))
 			continue;
-		q->state = TTMON_PROBE_SPARE;
-		q->err = TTMON_PROBE_ESPARE;
-		p->attached--;
-		p->single_step -= q->single_step;
+		take_away(p, q, TTMON_PROBE_SPARE, TTMON_PROBE_ESPARE);
 	}
+}
+
+/* Those in that state are as if just found. Returns whether there were any. */
+static bool found_again(struct ttmon_probes *p, enum ttmon_probe_state state)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct ttmon_probe *q = &p->probes[i];
+
+		if (q->state != state)
+			continue;
+		q->state = TTMON_PROBE_FOUND;
+		q->err = 0;
+		any = true;
+	}
+	hold_back(p);
+	return any;
 }
 
 int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool on)
 {
-	bool any = false;
-
 	if (ttmon_bpf_legacy(p->bpf))
 		return -EOPNOTSUPP;
 	if (!on) {
 		detach_spare(p);
 		return 0;
 	}
+	return found_again(p, TTMON_PROBE_SPARE) ? attach_all(p, object_fd, info, true) : 0;
+}
+
+/* Links of entries are before those of their returns: what was entered can still return while they go. */
+static void detach_family(struct ttmon_probes *p, enum ttmon_family family)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->nr_links; i++) {
+		if (p->links[i].family == family)
+			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
+		else
+			p->links[kept++] = p->links[i];
+	}
+	p->nr_links = kept;
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_probe *q = &p->probes[i];
 
-		if (q->state != TTMON_PROBE_SPARE)
-			continue;
-		q->state = TTMON_PROBE_FOUND;
-		q->err = 0;
-		any = true;
+		if (q->state == TTMON_PROBE_ATTACHED && ttmon_bpf_family(q->prog) == family)
+			take_away(p, q, TTMON_PROBE_OFF, TTMON_PROBE_EFAMILY);
 	}
-	return any ? attach_all(p, object_fd, info, true, true) : 0;
+}
+
+int ttmon_probes_family(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info,
+			enum ttmon_family family, bool on)
+{
+	int err, err2;
+
+	if (ttmon_bpf_legacy(p->bpf))
+		return -EOPNOTSUPP;
+	if (!on) {
+		p->off |= 1u << family;
+		detach_family(p, family);
+		return 0;
+	}
+	p->off &= ~(1u << family);
+	if (!found_again(p, TTMON_PROBE_OFF))
+		return 0;
+	err = attach_all(p, object_fd, info, false);
+	err2 = attach_all(p, object_fd, info, true);
+	return err ? err : err2;
 }
 
 /* Which ways of seeing allocations one function stands for. */
@@ -361,7 +464,8 @@ uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_el
 		const struct ttmon_probe *q = &p->probes[i];
 		const struct ttmon_tt_desc *d = ttmon_tt_fn(q->fn);
 
-		if (!d || (q->state != TTMON_PROBE_ATTACHED && q->state != TTMON_PROBE_SPARE))
+		if (!d ||
+		    (q->state != TTMON_PROBE_ATTACHED && q->state != TTMON_PROBE_SPARE && q->state != TTMON_PROBE_OFF))
 			continue;
 		has |= has_of(d);
 		if (d->cls == TTMON_TT_CLS_BUFFER)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * copy.bpf.c: copies and hints whose result is waited for: synchronous ones, and with --copy-results all.
+ *
+ *   cuda_copy      entry: gathers the arguments into task storage
+ *   cuda_copy_ret  return: one event, with entry time and result
+ */
+#include "call.bpf.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+extern const volatile u32 cfg_no_returns;
+
+static __always_inline bool gather(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
+				   u32 fn)
+{
+	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+
+	fetch_args(ctx, t, d);
+	c->bits = 0;
+	if (!is_copy(d->cls)) {
+		c->a[0] = ARG(0);
+		c->a[1] = ARG(1);
+		c->a[2] = ARG(2);
+		c->a[3] = ARG(3);
+		return true;
+	}
+	if (gather_copy(t, &c->copy, fn)) {
+		emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
+		return false;
+	}
+	if ((c->copy.bits & TTMON_B_ASYNC) && stream_captured(p, bpf_get_current_pid_tgid() >> 32, c->copy.stream))
+		c->copy.bits |= TTMON_B_CAPTURED;
+	return true;
+}
+
+static __always_inline void tell(struct task_state *t, struct proc_info *p, u32 fn, u64 entry_ns, s32 err)
+{
+	struct call *c = &t->cuda;
+
+	if (!is_copy(fns[fn & 255].cls)) {
+		emit_hint(c, fn, err);
+		return;
+	}
+	t->word[27] = (u32)err;
+	emit_copy(t, &c->copy, entry_ns, PACK_FN(fn, device_of(t, p, fn)));
+}
+
+SEC("?uprobe")
+int cuda_copy(struct pt_regs *ctx)
+{
+	PROLOGUE(probe_cookie(ctx));
+	u32 kind = is_copy(fns[fn & 255].cls) ? TTMON_EV_COPY : TTMON_EV_HINT;
+	struct call *c = &t->cuda;
+	u64 sp = PT_REGS_SP(ctx);
+
+	if (nested_any(ctx, t, sp, fn))
+		return 0;
+	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON) {
+		note_call(ctx, t, sp, TTMON_FAMILY_TRANSFER, kind);
+		if (!cfg_no_returns)
+			t->marker.ra = MARKER_RETURNS | family_epoch[TTMON_FAMILY_TRANSFER];
+		return 0;
+	}
+	if (!gather(ctx, t, c, p, fn))
+		return 0;
+	if (cfg_no_returns) {
+		c->copy.bits |= TTMON_B_UNOBSERVED;
+		tell(t, p, fn, 0, 0);
+		return 0;
+	}
+	c->sp = sp;
+	c->epoch = family_epoch[TTMON_FAMILY_TRANSFER];
+	c->fn = fn;
+	c->entry_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* A call that was only counted has returned: what comes from further down now is not inside it. */
+static __always_inline bool end_counted(struct pt_regs *ctx, struct marker *m)
+{
+	if (!(m->ra & MARKER_RETURNS) || PT_REGS_SP(ctx) != RETURN_SP(m->sp))
+		return false;
+	m->sp = m->ra = 0;
+	return true;
+}
+
+SEC("?uretprobe")
+int cuda_copy_ret(struct pt_regs *ctx)
+{
+	PROLOGUE(end_counted(ctx, &t->marker) ? 0 : returning_fn(ctx, &t->cuda));
+	s32 err = (s32)PT_REGS_RC(ctx);
+	struct call *c = &t->cuda;
+
+	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || !is_transfer(fns[fn & 255].cls))
+		return 0;
+	c->fn = 0;
+	tell(t, p, fn, c->entry_ns, err);
+	if (!err && is_copy(fns[fn & 255].cls))
+		note_copy_site(ctx, t, &c->copy, fn, PT_REGS_IP(ctx), false);
+	return 0;
+}
