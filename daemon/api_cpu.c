@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "capture.h"
+#include "viewer.h"
 
 #define INT(x) ((json_int_t)(x))
 /* Room for those that come between the count and the copy, and for what stands for no process; then again with room for all. */
@@ -146,7 +147,7 @@ static int list_fill(const struct ttmon_run *c, struct list *l)
 {
 	struct ttmon_snapshot s;
 
-	ttmon_hot_snapshot(c->hot, &s);
+	ttmon_run_snapshot(c, &s);
 	l->wanted = (size_t)s.cpu.procs + 1;
 	if (c->mode != TTMON_CAPTURE_SYSTEM) {
 		l->cap_traced = s.procs + SPARE;
@@ -160,21 +161,34 @@ static int list_fill(const struct ttmon_run *c, struct list *l)
 		l->procs = malloc(l->cap * sizeof(*l->procs));
 		if (!l->procs)
 			return -ENOMEM;
-		(void)!ttmon_hot_call(c->hot, copy, l);
+		(void)!ttmon_run_call(c, copy, l);
 	}
 	if (l->traced)
 		qsort(l->traced, l->nr_traced, sizeof(*l->traced), by_tgid);
 	return l->wanted > l->n ? -EAGAIN : 0;
 }
 
+/* What stands for no process is the host's. One that has ended cannot be asked for its user any more. */
+static bool sees(const struct ttmon_viewer *v, const struct ttmon_cpu_proc *p)
+{
+	if (v->all || (p->cls != TTMON_ROW_USER && p->cls != TTMON_ROW_KERNEL))
+		return true;
+	return !p->end_ns && ttmon_viewer_sees_pid(v, p->tgid, p->start_ns);
+}
+
 void ttmon_api_processes(void *ctx, struct ttmon_http_reply *reply)
 {
 	_cleanup_(list_free) struct list l = { 0 };
 	const struct ttmon_run *c = ctx;
+	struct ttmon_snapshot s;
+	struct ttmon_viewer who;
+	json_int_t hidden = 0;
 	json_t *rows;
 	int err;
 
-	if (!c->cpu) {
+	/* A recording may have it. */
+	ttmon_run_snapshot(c, &s);
+	if (!c->cpu && !s.cpu.slots) {
 		ttmon_http_error(reply, 404, "CPU time is not measured (--cpu on)");
 		return;
 	}
@@ -184,13 +198,18 @@ void ttmon_api_processes(void *ctx, struct ttmon_http_reply *reply)
 				 err == -ENOMEM ? "out of memory" : "processes come faster than they are listed");
 		return;
 	}
+	ttmon_viewer_init(&who, reply);
 	rows = json_array();
-	for (size_t i = 0; i < l.n; i++)
-		json_array_append_new(rows, process(&l.procs[i], &l));
-	ttmon_api_send(reply,
-		       json_pack("{s:I, s:I, s:b, s:b, s:o, s:o, s:o}", "since_ns", INT(c->start_ns), "now_ns",
-				 INT(l.cpu.now_ns), "counters", l.cpu.has_ctr, "rdt", (l.rmid.has & HAS_READINGS) != 0,
-				 "sums", sums(&l.cpu), "processes", rows, "gone", process(&l.gone, &l)));
+	for (size_t i = 0; i < l.n; i++) {
+		if (sees(&who, &l.procs[i]))
+			json_array_append_new(rows, process(&l.procs[i], &l));
+		else
+			hidden++;
+	}
+	ttmon_api_send(reply, json_pack("{s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:I}", "since_ns", INT(c->start_ns),
+					"now_ns", INT(l.cpu.now_ns), "counters", l.cpu.has_ctr, "rdt",
+					(l.rmid.has & HAS_READINGS) != 0, "sums", sums(&l.cpu), "processes", rows,
+					"gone", process(&l.gone, &l), "hidden", hidden));
 }
 
 json_t *ttmon_api_cpu_status(const struct ttmon_run *c, const struct ttmon_snapshot *s)

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* api_tt.c: /v1/devices and /v1/trace. Runs in the cold thread; figures are those of ttrun.c's last look, at most 200 ms old. */
 #include <jansson.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "capture.h"
+#include "api_job.h"
 #include "io/tracefile.h"
-
-/* Nothing else is served meanwhile. */
-#define TRACE_WAIT_MS 5000
 
 #define INT(x) ((json_int_t)(x))
 
@@ -106,18 +99,27 @@ static json_t *devices_of(const struct ttmon_tt_view *v, size_t proc)
 	return a;
 }
 
+static bool sees(const struct ttmon_viewer *who, const struct ttmon_tt_process *p)
+{
+	return who->all || (!p->end_ns && ttmon_viewer_sees_pid(who, p->tgid, p->start_ns));
+}
+
 void ttmon_api_devices(void *ctx, struct ttmon_http_reply *reply)
 {
 	const struct ttmon_run *c = ctx;
 	json_t *chips = json_array(), *procs = json_array(), *doc;
 	struct ttmon_ttrun_view v;
+	struct ttmon_viewer who;
 
+	ttmon_viewer_init(&who, reply);
 	ttmon_ttrun_get(c->tt, &v);
 	for (size_t i = 0; i < v.tt->nr_chips; i++)
 		json_array_append_new(chips, chip(&v, &v.tt->chips[i]));
 	for (size_t i = 0; i < v.tt->nr_procs; i++) {
 		const struct ttmon_tt_process *p = &v.tt->procs[i];
 
+		if (!sees(&who, p))
+			continue;
 		json_array_append_new(procs, json_pack("{s:I, s:o, s:b, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:o}",
 						       "tgid", INT(p->tgid), "comm", text(p->comm, sizeof(p->comm)),
 						       "running", !p->end_ns, "flags", flags_of(p->flags), "layout",
@@ -163,7 +165,7 @@ json_t *ttmon_api_tt_status(const struct ttmon_run *c)
 	return o;
 }
 
-json_t *ttmon_api_tt_processes(const struct ttmon_run *c)
+json_t *ttmon_api_tt_processes(const struct ttmon_run *c, const struct ttmon_viewer *who)
 {
 	struct ttmon_ttrun_view v;
 	json_t *a = json_array();
@@ -172,7 +174,7 @@ json_t *ttmon_api_tt_processes(const struct ttmon_run *c)
 	for (size_t i = 0; i < v.tt->nr_procs; i++) {
 		const struct ttmon_tt_process *p = &v.tt->procs[i];
 
-		if (!p->end_ns)
+		if (!p->end_ns && sees(who, p))
 			json_array_append_new(a, json_pack("{s:I, s:o, s:s, s:o}", "tgid", INT(p->tgid), "comm",
 							   text(p->comm, sizeof(p->comm)), "layout",
 							   p->layout ? p->layout : "", "flags", flags_of(p->flags)));
@@ -200,15 +202,29 @@ static int take_clocks(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	return 0;
 }
 
-json_t *ttmon_api_tt_clocks(const struct ttmon_run *c)
+/* Of a process that has ended there is nobody any more who could be asked. */
+static bool sees_tgid(const struct ttmon_run *c, const struct ttmon_viewer *who, uint32_t tgid)
+{
+	struct ttmon_ttrun_view v;
+
+	ttmon_ttrun_get(c->tt, &v);
+	for (size_t i = 0; i < v.tt->nr_procs && !who->all; i++)
+		if (v.tt->procs[i].tgid == tgid && sees(who, &v.tt->procs[i]))
+			return true;
+	return who->all;
+}
+
+json_t *ttmon_api_tt_clocks(const struct ttmon_run *c, const struct ttmon_viewer *who)
 {
 	struct clocks cl = { 0 };
 	json_t *a = json_array();
 
-	if (!ttmon_hot_call(c->hot, take_clocks, &cl)) {
+	if (!ttmon_run_call(c, take_clocks, &cl)) {
 		for (size_t i = 0; i < cl.n; i++) {
 			const struct ttmon_tt_clock *k = &cl.v[i];
 
+			if (!sees_tgid(c, who, k->tgid))
+				continue;
 			json_array_append_new(
 				a, json_pack("{s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I}",
 					     "tgid", INT(k->tgid), "logical", INT(k->logical), "chip", INT(k->chip),
@@ -222,8 +238,7 @@ json_t *ttmon_api_tt_clocks(const struct ttmon_run *c)
 	return a;
 }
 
-/* In a forked child: the timeline of a large history takes longer than the rings may wait. */
-static int make_trace(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+static int make_trace(const struct ttmon_api_job *job, int fd, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	struct ttmon_trace_in in = {
 		.pipeline = p,
@@ -232,39 +247,19 @@ static int make_trace(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 		.source = "live",
 		.max_events = TTMON_TRACE_LIVE_EVENTS,
 	};
-	const int *fd = ctx;
 
-	return ttmon_trace_fd(*fd, &in);
-}
-
-static bool wait_for(pid_t pid)
-{
-	for (unsigned int i = 0; i < TRACE_WAIT_MS; i++) {
-		int status;
-
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return WIFEXITED(status) && !WEXITSTATUS(status);
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	}
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	return false;
+	(void)job;
+	return ttmon_trace_fd(fd, &in);
 }
 
 void ttmon_api_trace(void *ctx, struct ttmon_http_reply *reply)
 {
-	const struct ttmon_run *c = ctx;
-	_cleanup_close_ int fd = memfd_create("ttmond-trace", MFD_CLOEXEC);
-	char buf[65536];
-	ssize_t n;
-	pid_t pid;
+	struct ttmon_api_job job = {
+		.make = make_trace, .what = "the timeline", .content_type = TTMON_HTTP_JSON, .on_disk = true
+	};
 
-	pid = fd < 0 ? -errno : ttmon_hot_dump(c->hot, make_trace, &fd);
-	if (pid < 0 || !wait_for(pid)) {
-		ttmon_http_error(reply, 503, "the timeline could not be made in time");
-		return;
-	}
-	lseek(fd, 0, SEEK_SET);
-	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		fwrite(buf, 1, (size_t)n, reply->body);
+	if (reply->uid)
+		ttmon_http_error(reply, 403, "only for root: the calls of all users are in the timeline");
+	else
+		ttmon_api_job(ctx, reply, &job);
 }

@@ -4,23 +4,21 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "io/db.h"
 #include "io/facts.h"
+#include "io/sdnotify.h"
 #include "io/tracefile.h"
+#include "targets.h"
 #include "util/clock.h"
 #include "util/fmt.h"
 #include "version.h"
 
-#define TICK_MS	     100
 #define MMAP2_PAGES  64
 #define FINAL_ROUNDS 16
-#define PF_KTHREAD   0x00200000u /* include/linux/sched.h; in proc_pid_stat(5) for ever */
 
 int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns, bool cut)
 {
@@ -53,42 +51,6 @@ int ttmon_write_trace(const struct ttmon_opts *opts, struct ttmon_pipeline *p, u
 
 /* ---- set-up ---- */
 
-static int watch(struct ttmon_run *c, int fd)
-{
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
-}
-
-static int make_loop(struct ttmon_run *c)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGHUP };
-	struct sigaction hup;
-	struct itimerspec it = { .it_interval.tv_nsec = TICK_MS * 1000000, .it_value.tv_nsec = TICK_MS * 1000000 };
-	sigset_t set;
-	int err;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&set, signals[i]);
-	/* nohup. A signal that is blocked is not ignored. */
-	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler == SIG_IGN)
-		sigdelset(&set, SIGHUP);
-	/* Ignored, as some start us, it would leave no child to wait for. */
-	signal(SIGCHLD, SIG_DFL);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (c->epoll_fd < 0 || c->signal_fd < 0 || c->timer_fd < 0 || timerfd_settime(c->timer_fd, 0, &it, NULL))
-		return log_error_r(-errno, "cannot make the event loop: %s", strerror(errno));
-	err = watch(c, c->signal_fd);
-	if (!err)
-		err = watch(c, c->timer_fd);
-	return err;
-}
-
 static bool all_processes(const struct ttmon_run *c)
 {
 	return c->mode == TTMON_CAPTURE_SYSTEM;
@@ -104,6 +66,7 @@ static int make_bpf(struct ttmon_run *c)
 	struct ttmon_bpf_cfg cfg = {
 		.all = all_processes(c),
 		.mmap = with_mmap(c),
+		.mmap_later = !c->opts->no_mmap,
 		.no_returns = c->opts->no_returns,
 		.tt_ioctl = c->opts->tt_ioctl,
 		.stack_frames = c->opts->stack_frames,
@@ -130,6 +93,7 @@ static int make_pipeline(struct ttmon_run *c)
 	struct ttmon_pipeline_cfg cfg = {
 		.nr_cpus = ttmon_bpf_cpus(c->bpf),
 		.slots.window = c->opts->window,
+		.usage.linger_ns = c->opts->linger_s * NSEC_PER_SEC,
 		.history = {
 			.keep_all = c->opts->dump_db || c->opts->trace_out || !all_processes(c),
 			.max_events = c->opts->max_events,
@@ -165,7 +129,7 @@ static int make_pipeline(struct ttmon_run *c)
 	ttmon_fact_clock(ttmon_hot_fact, c->hot, cfg.nr_cpus, c->mode,
 			 (with_mmap(c) ? TTMON_OPT_MMAP : 0) | (c->opts->copy_results ? TTMON_OPT_COPY_RESULTS : 0) |
 				 (c->opts->no_returns ? TTMON_OPT_NO_RETURNS : 0));
-	return watch(c, ttmon_hot_fd(c->hot));
+	return ttmon_loop_watch(c, ttmon_hot_fd(c->hot));
 }
 
 static int make_discover(struct ttmon_run *c)
@@ -191,7 +155,7 @@ static int make_discover(struct ttmon_run *c)
 		log_warn("cannot watch for new mappings: %s, continuing with what is mapped now", strerror(-err));
 		return 0;
 	}
-	return watch(c, ttmon_mmap2_fd(c->mmap2));
+	return ttmon_loop_watch(c, ttmon_mmap2_fd(c->mmap2));
 }
 
 static int add_child(void *ctx, uint32_t tgid)
@@ -201,61 +165,17 @@ static int add_child(void *ctx, uint32_t tgid)
 	return ttmon_bpf_add_pid(c->bpf, tgid, false);
 }
 
-/* State and flags of proc_pid_stat(5). -ESRCH: there is no such process. */
-static int read_stat(uint32_t pid, char *state, unsigned int *flags)
-{
-	_cleanup_fclose_ FILE *f = NULL;
-	char path[64], buf[1024];
-	const char *p;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return -ESRCH;
-	buf[fread(buf, 1, sizeof(buf) - 1, f)] = '\0';
-	/* The name in parentheses may hold anything. */
-	p = strrchr(buf, ')');
-	return p && sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u", state, flags) == 2 ? 0 : -ESRCH;
-}
-
-static bool has_ended(uint32_t pid)
-{
-	unsigned int flags;
-	char state;
-
-	return read_stat(pid, &state, &flags) || state == 'Z' || state == 'X';
-}
-
-/* What would be traced for ever without a single event is refused. */
-static int check_target(uint32_t pid)
-{
-	uint32_t tgid = ttmon_loop_tgid(pid);
-	unsigned int flags = 0;
-	char state;
-
-	if (read_stat(pid, &state, &flags))
-		return log_error_r(-ESRCH, "no process %u", pid);
-	if (state == 'Z' || state == 'X')
-		return log_error_r(-ESRCH, "process %u has ended", pid);
-	if (flags & PF_KTHREAD)
-		return log_error_r(-EPERM, "process %u is a kernel thread", pid);
-	if (tgid != pid)
-		return log_error_r(-ESRCH, "%u is a thread of process %u: --pid %u", pid, tgid, tgid);
-	if (pid == (uint32_t)getpid())
-		return log_error_r(-EPERM, "process %u is ttmond itself", pid);
-	return 0;
-}
-
 /* Targets of --pid: known to the kernel first, then the switch, then what they have mapped: nothing falls in between. */
 static int start_pids(struct ttmon_run *c)
 {
 	const struct ttmon_opts *o = c->opts;
 
 	for (size_t i = 0; i < o->nr_pids; i++) {
-		int err = check_target(o->pids[i]);
+		char why[128];
+		int err = ttmon_target_check(o->pids[i], why, sizeof(why));
 
 		if (err)
-			return err;
+			return log_error_r(err, "%s", why);
 		err = ttmon_bpf_add_pid(c->bpf, o->pids[i], false);
 		if (err)
 			return log_error_r(err, "cannot trace process %u: %s", o->pids[i], strerror(-err));
@@ -264,7 +184,7 @@ static int start_pids(struct ttmon_run *c)
 	for (size_t i = 0; i < o->nr_pids; i++) {
 		(void)!ttmon_discover_children(o->pids[i], add_child, c);
 		/* An end before the switch was not told. */
-		if (has_ended(o->pids[i]))
+		if (ttmon_target_has_ended(o->pids[i]))
 			ttmon_bpf_del_pid(c->bpf, o->pids[i]);
 	}
 	ttmon_bpf_each_pid(c->bpf, ttmon_loop_discover, c);
@@ -390,7 +310,7 @@ static int finish(struct ttmon_run *c)
 	return err;
 }
 
-static void destroy(struct ttmon_run *c)
+void ttmon_run_destroy(struct ttmon_run *c)
 {
 	uint64_t end_ns;
 
@@ -398,7 +318,11 @@ static void destroy(struct ttmon_run *c)
 		ttmon_hot_stop(c->hot, &end_ns);
 	if (c->rec)
 		(void)!ttmon_rec_writer_close(c->rec, 0);
+	ttmon_api_db_free(c);
 	ttmon_http_free(c->http);
+	ttmon_metrics_free(c->metrics);
+	ttmon_families_free(c->families);
+	ttmon_cgroups_free(c->cgroups);
 	ttmon_ttrun_free(c->tt);
 	ttmon_cpurun_free(c->cpu);
 	(void)!ttmon_publish_close(&c->publish);
@@ -429,6 +353,49 @@ static int check_output(const char *path)
 	return 0;
 }
 
+static bool has_unix(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		socklen_t len = sizeof(int);
+		int domain;
+
+		if (!getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_UNIX)
+			return true;
+	}
+	return false;
+}
+
+int ttmon_run_listen(struct ttmon_run *c)
+{
+	int fds[TTMON_HTTP_LISTEN_MAX];
+	struct ttmon_http_cfg http = {
+		.socket = c->opts->socket,
+		.group = "ttmon",
+		.listen = c->opts->listen,
+		.nr_listen = c->opts->nr_listen,
+		.fds = fds,
+		.nr_fds = c->opts->service ? ttmon_sd_listen_fds(fds, ARRAY_SIZE(fds)) : 0,
+		.routes = ttmon_api_routes,
+		.nr_routes = ttmon_api_nr_routes,
+		.ctx = c,
+	};
+	int err;
+
+	if (!http.socket && !http.nr_listen && !http.nr_fds)
+		return 0;
+	/* systemd listens there already. */
+	if (!c->opts->socket_given && has_unix(fds, http.nr_fds))
+		http.socket = NULL;
+	/* The ids of a recording are those of another host, or of another boot. */
+	err = c->replay ? 0 : ttmon_cgroups_new(NULL, &c->cgroups);
+	if (!err)
+		err = ttmon_metrics_new(c, &c->metrics);
+	if (err)
+		return log_error_r(err, "cannot make metrics: %s", strerror(-err));
+	err = ttmon_http_new(&http, &c->http);
+	return err ? err : ttmon_loop_watch(c, ttmon_http_fd(c->http));
+}
+
 static int set_up(struct ttmon_run *c)
 {
 	int err = check_output(c->opts->dump_db);
@@ -447,7 +414,7 @@ static int set_up(struct ttmon_run *c)
 		c->child = ttmon_hold_pid(c->hold);
 	}
 	if (!err)
-		err = make_loop(c);
+		err = ttmon_loop_new(c);
 	if (!err)
 		err = make_bpf(c);
 	if (!err)
@@ -459,23 +426,16 @@ static int set_up(struct ttmon_run *c)
 		if (err)
 			log_error("cannot look for Tenstorrent chips: %s", strerror(-err));
 	}
-	if (!err && c->opts->socket) {
-		struct ttmon_http_cfg http = {
-			.socket = c->opts->socket,
-			.group = "ttmon",
-			.routes = ttmon_api_routes,
-			.nr_routes = ttmon_api_nr_routes,
-			.ctx = c,
-		};
-
-		err = ttmon_http_new(&http, &c->http);
-		if (!err)
-			err = watch(c, ttmon_http_fd(c->http));
-	}
+	if (!err)
+		err = ttmon_families_new(c, &c->families);
+	if (!err)
+		err = ttmon_run_listen(c);
 	if (!err)
 		err = start_targets(c);
 	if (!err)
 		ttmon_cpurun_start(c->cpu);
+	if (!err)
+		err = ttmon_service_confine(c);
 	return err;
 }
 
@@ -508,21 +468,23 @@ int ttmon_run_capture(const struct ttmon_opts *opts)
 			err = ttmon_hold_go(c.hold);
 			if (err) {
 				log_error("cannot run %s: %s", opts->cmd[0], strerror(-err));
-				destroy(&c);
+				ttmon_run_destroy(&c);
 				return err == -ENOENT ? 127 : 126; /* as a shell would */
 			}
 			if (ttmon_hold_fd(c.hold) >= 0)
-				err = watch(&c, ttmon_hold_fd(c.hold));
+				err = ttmon_loop_watch(&c, ttmon_hold_fd(c.hold));
 		}
 	}
 	if (err) {
-		destroy(&c);
+		ttmon_run_destroy(&c);
 		return 1;
 	}
+	ttmon_service_ready(&c);
 	while (!c.stop)
 		ttmon_loop_turn(&c);
+	ttmon_service_stop(&c);
 	err = finish(&c);
 	status = exit_status(&c, err);
-	destroy(&c);
+	ttmon_run_destroy(&c);
 	return status;
 }

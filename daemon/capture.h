@@ -9,7 +9,9 @@
 #include <jansson.h>
 #include <sys/types.h>
 
+#include "families.h"
 #include "hot.h"
+#include "io/cgroups.h"
 #include "io/discover.h"
 #include "io/facts.h"
 #include "io/hold.h"
@@ -17,21 +19,26 @@
 #include "io/rmids.h"
 #include "io/ttident.h"
 #include "io/ttshm.h"
+#include "metrics.h"
 #include "opts.h"
 #include "publish.h"
+#include "viewer.h"
 
 struct ttmon_run {
 	const struct ttmon_opts *opts;
 	enum ttmon_capture mode;
 	uint64_t start_ns;
 	struct ttmon_hold *hold;
-	struct ttmon_bpf *bpf;
+	struct ttmon_bpf *bpf; /* NULL in a replay */
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec;
 	struct ttmon_discover *discover;
 	struct ttmon_mmap2 *mmap2;
 	struct ttmon_hot *hot;
 	struct ttmon_http *http;
+	struct ttmon_metrics *metrics;	 /* NULL where nothing is served */
+	struct ttmon_families *families; /* NULL in a replay */
+	struct ttmon_cgroups *cgroups;
 	struct ttmon_ttrun *tt;
 	struct ttmon_cpurun *cpu; /* NULL: CPU time is not measured */
 	struct ttmon_publish publish;
@@ -41,22 +48,56 @@ struct ttmon_run {
 
 	pid_t child; /* CMD, until it has been waited for */
 	int child_status;
-	pid_t dumper; /* a forked child that writes the database */
+	pid_t dumper;		       /* a forked child that writes the database */
+	struct ttmon_db_jobs *db_jobs; /* of /v1/db */
 	bool stop;
 	unsigned int interrupts, terms;
 	uint64_t mmap2_lost, hold_missed;
+	struct ttmon_replay *replay; /* NULL: live */
+	uint64_t replay_ns;	     /* how far a replay has come */
+	uint64_t watchdog_ns;
 	uint64_t held_ns; /* when a held command last asked */
 	unsigned int ticks;
 };
 
+/* Run fn on the pipeline: in the hot thread, between two drains, or, in a replay, here. fn's result. Cold thread. */
+int ttmon_run_call(const struct ttmon_run *c, ttmon_hot_fn fn, void *ctx);
+/* The same in a forked child, on its copy of the pipeline: see ttmon_hot_dump(). Its pid or -errno. */
+pid_t ttmon_run_dump(const struct ttmon_run *c, ttmon_hot_fn fn, void *ctx);
+/* The kernel's counters, sums over CPUs; of a recording what it has told so far. */
+void ttmon_run_kernel_counts(const struct ttmon_run *c, struct ttmon_kernel_counts *ret);
+void ttmon_run_snapshot(const struct ttmon_run *c, struct ttmon_snapshot *ret);
+
 /* Run to the end. Returns the process's exit status. */
 int ttmon_run_capture(const struct ttmon_opts *opts);
+void ttmon_run_destroy(struct ttmon_run *c);
+/* Serve what the options ask for, if they do. */
+int ttmon_run_listen(struct ttmon_run *c) _must_check;
+
+/* service.c: does the hot thread drain? */
+bool ttmon_run_is_alive(const struct ttmon_run *c);
+/* All of these do nothing but for a service. Give away the capabilities that tracing goes on without. Of both threads, so when the hot one runs. -errno, logged. */
+int ttmon_service_confine(struct ttmon_run *c) _must_check;
+void ttmon_service_ready(const struct ttmon_run *c);
+void ttmon_service_tick(struct ttmon_run *c);
+void ttmon_service_reload(struct ttmon_run *c);
+void ttmon_service_stop(const struct ttmon_run *c);
+
+/* fetch.c: write what the service at opts->ask has kept. Returns the exit status, -ENOENT: no service is there. */
+int ttmon_fetch_db(const struct ttmon_opts *opts);
+
+/* replay.c: the same for a recording. */
+int ttmon_run_replay(const struct ttmon_opts *opts);
+void ttmon_replay_tick(struct ttmon_run *c);
 
 /* Write the database (the timeline) named on the command line, log what went wrong. */
 int ttmon_write_db(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns, bool cut);
 int ttmon_write_trace(const struct ttmon_opts *opts, struct ttmon_pipeline *p, uint64_t end_ns);
 
-/* loop.c: one wait and what came of it. */
+/* loop.c: signals, the tick, epoll. Failures are logged. */
+int ttmon_loop_new(struct ttmon_run *c) _must_check;
+int ttmon_loop_watch(struct ttmon_run *c, int fd) _must_check;
+/* One wait and what came of it. */
 void ttmon_loop_turn(struct ttmon_run *c);
 /* The process that a thread belongs to; itself if that cannot be told. */
 uint32_t ttmon_loop_tgid(uint32_t tid);
@@ -105,13 +146,33 @@ json_t *ttmon_api_rmid_status(const struct ttmon_run *c, const struct ttmon_snap
 /* summary_cpu.c */
 void ttmon_summary_cpu(FILE *f, struct ttmon_pipeline *p);
 
+/* api_alloc.c: allocations, their heat, spots, advice */
+void ttmon_api_allocations(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_allocation(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_heat(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_hotspots(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_coldspots(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_advice(void *ctx, struct ttmon_http_reply *reply);
+/* api_slots.c */
+void ttmon_api_slots(void *ctx, struct ttmon_http_reply *reply);
+/* api_db.c: the database of what is kept, written by a forked child into a file without a name */
+void ttmon_api_db(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_db_reap(struct ttmon_run *c); /* on SIGCHLD and each tick */
+void ttmon_api_db_free(struct ttmon_run *c);
+/* api_ctl.c: targets and families, read and changed */
+void ttmon_api_targets(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_families(void *ctx, struct ttmon_http_reply *reply);
+/* For /v1/status: families that are counted only or off; null without a budget. New references. */
+json_t *ttmon_api_reduced(const struct ttmon_run *c);
+json_t *ttmon_api_budget(const struct ttmon_run *c);
+
 /* api_tt.c */
 void ttmon_api_devices(void *ctx, struct ttmon_http_reply *reply);
 void ttmon_api_trace(void *ctx, struct ttmon_http_reply *reply);
 /* A few figures for /v1/status, and what /v1/probes says of layouts and clocks. New references. */
 json_t *ttmon_api_tt_status(const struct ttmon_run *c);
-json_t *ttmon_api_tt_processes(const struct ttmon_run *c);
-json_t *ttmon_api_tt_clocks(const struct ttmon_run *c);
+json_t *ttmon_api_tt_processes(const struct ttmon_run *c, const struct ttmon_viewer *who);
+json_t *ttmon_api_tt_clocks(const struct ttmon_run *c, const struct ttmon_viewer *who);
 
 /* summary_tt.c */
 void ttmon_summary_tt(FILE *f, struct ttmon_pipeline *p);

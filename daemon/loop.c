@@ -7,21 +7,55 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 
 #include "capture.h"
 #include "util/clock.h"
 #include "util/fmt.h"
 
+#define TICK_MS	      100
 #define SWEEP_TICKS   100
 #define REFRESH_TICKS 50
 #define LIVE_TICKS    10
+
+/* ---- what a run is asked for ---- */
+
+int ttmon_run_call(const struct ttmon_run *c, ttmon_hot_fn fn, void *ctx)
+{
+	return c->hot ? ttmon_hot_call(c->hot, fn, ctx) : fn(ctx, c->pipeline, c->replay_ns);
+}
+
+pid_t ttmon_run_dump(const struct ttmon_run *c, ttmon_hot_fn fn, void *ctx)
+{
+	pid_t pid;
+
+	if (c->hot)
+		return ttmon_hot_dump(c->hot, fn, ctx);
+	pid = fork();
+	if (!pid)
+		_exit(fn(ctx, c->pipeline, c->replay_ns) ? 1 : 0);
+	return pid < 0 ? -errno : pid;
+}
+
+void ttmon_run_snapshot(const struct ttmon_run *c, struct ttmon_snapshot *ret)
+{
+	if (c->hot) {
+		ttmon_hot_snapshot(c->hot, ret);
+		return;
+	}
+	*ret = (struct ttmon_snapshot){ .now_ns = ttmon_mono_ns() };
+	ret->watermark_ns = ret->now_ns;
+	ttmon_snapshot_fill(ret, c->pipeline);
+}
 
 /* In the forked child of SIGUSR1. */
 static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
 {
 	struct ttmon_run *c = ctx;
 
+	/* Nobody is to wait for an answer, or find the address in use, because of this process. */
+	close_range(3, ~0U, 0);
 	return ttmon_write_db(c->opts, p, end_ns, true);
 }
 
@@ -130,7 +164,7 @@ static void start_dump(struct ttmon_run *c)
 		log_warn("SIGUSR1: still writing %s", c->opts->dump_db);
 		return;
 	}
-	c->dumper = ttmon_hot_dump(c->hot, dump_child, c);
+	c->dumper = ttmon_run_dump(c, dump_child, c);
 	if (c->dumper < 0)
 		log_error("cannot write %s: fork: %s", c->opts->dump_db, strerror(-c->dumper));
 }
@@ -139,6 +173,7 @@ static void reap(struct ttmon_run *c)
 {
 	int status;
 
+	ttmon_api_db_reap(c);
 	if (c->dumper > 0 && waitpid(c->dumper, &status, WNOHANG) == c->dumper) {
 		if (status)
 			log_error("%s was not written, the trace goes on", c->opts->dump_db);
@@ -165,8 +200,14 @@ static void on_signal(struct ttmon_run *c)
 		case SIGCHLD:
 			reap(c);
 			break;
-		case SIGTERM:
 		case SIGHUP:
+			/* The end of the terminal it was started from, unless it was not. */
+			if (c->opts->service && !isatty(STDERR_FILENO)) {
+				ttmon_service_reload(c);
+				break;
+			}
+			__attribute__((fallthrough));
+		case SIGTERM:
 			/* For CMD, whose end is ours. One that does not obey is left alone at the second. */
 			if (c->child > 0 && !c->terms++)
 				kill(c->child, (int)si.ssi_signo);
@@ -239,11 +280,19 @@ static void on_tick(struct ttmon_run *c)
 	if (read(c->timer_fd, &expirations, sizeof(expirations)) < 0)
 		return;
 	c->ticks++;
+	if (c->metrics)
+		ttmon_metrics_tick(c->metrics);
+	ttmon_api_db_reap(c);
+	if (c->replay) {
+		ttmon_replay_tick(c);
+		ttmon_ttrun_tick(c->tt);
+		return;
+	}
 	if (c->mode == TTMON_CAPTURE_PIDS) {
 		struct census s = { .bpf = c->bpf };
 
 		ttmon_bpf_each_pid(c->bpf, check_pid, &s);
-		c->stop |= !s.alive;
+		c->stop |= !s.alive && !ttmon_bpf_all(c->bpf);
 	}
 	if (!c->opts->quiet && isatty(STDERR_FILENO) && !(c->ticks % LIVE_TICKS) && c->mode != TTMON_CAPTURE_COMMAND)
 		live_line(c);
@@ -262,9 +311,49 @@ static void on_tick(struct ttmon_run *c)
 	}
 	ttmon_ttrun_tick(c->tt);
 	ttmon_cpurun_tick(c->cpu);
+	ttmon_families_tick(c->families);
+	ttmon_service_tick(c);
 	ttmon_discover_check(c->discover);
 	if (!(c->ticks % SWEEP_TICKS))
 		ttmon_discover_sweep(c->discover);
+}
+
+/* ---- the loop ---- */
+
+int ttmon_loop_watch(struct ttmon_run *c, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+int ttmon_loop_new(struct ttmon_run *c)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGHUP };
+	struct sigaction hup;
+	struct itimerspec it = { .it_interval.tv_nsec = TICK_MS * 1000000, .it_value.tv_nsec = TICK_MS * 1000000 };
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	/* nohup. A signal that is blocked is not ignored. */
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler == SIG_IGN)
+		sigdelset(&set, SIGHUP);
+	/* Ignored, as some start us, it would leave no child to wait for. */
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (c->epoll_fd < 0 || c->signal_fd < 0 || c->timer_fd < 0 || timerfd_settime(c->timer_fd, 0, &it, NULL))
+		return log_error_r(-errno, "cannot make the event loop: %s", strerror(errno));
+	err = ttmon_loop_watch(c, c->signal_fd);
+	if (!err)
+		err = ttmon_loop_watch(c, c->timer_fd);
+	return err;
 }
 
 void ttmon_loop_turn(struct ttmon_run *c)
@@ -282,7 +371,7 @@ void ttmon_loop_turn(struct ttmon_run *c)
 			on_signal(c);
 		else if (fd == c->timer_fd)
 			on_tick(c);
-		else if (fd == ttmon_hot_fd(c->hot))
+		else if (c->hot && fd == ttmon_hot_fd(c->hot))
 			on_requests(c);
 		else if (c->mmap2 && fd == ttmon_mmap2_fd(c->mmap2))
 			ttmon_mmap2_drain(c->mmap2, on_mapping, c);

@@ -5,7 +5,9 @@
 #include <getopt.h>
 #include <stdarg.h>
 
+#include "core/cgname.h"
 #include "io/probes.h"
+#include "metrics.h"
 #include "version.h"
 
 enum opt {
@@ -41,6 +43,11 @@ enum opt {
 	OPT_PROC,
 	OPT_SHM,
 	OPT_SOCKET,
+	OPT_LISTEN,
+	OPT_GROUP_BY,
+	OPT_SERIES,
+	OPT_LINGER,
+	OPT_OVERHEAD,
 	OPT_LOG_LEVEL,
 	OPT_QUIET,
 	OPT_HELP,
@@ -58,7 +65,7 @@ static const struct option_row {
 	{ "pid", 'p', OPT_PID, "PID", "trace this process and its children; repeatable",
 	  "Ends with status 0 when the last of them has gone." },
 	{ "dump-db", 'o', OPT_DUMP_DB, "FILE", "write the database at the end, and on SIGUSR1",
-	  "A name ending in .gz is compressed. The file is written beside its place and renamed, so that the previous one stays until the new one is whole." },
+	  "Without a target the history of a running service is written instead. A name ending in .gz is compressed. The file is written beside its place and renamed, so that the previous one stays until the new one is whole." },
 	{ "record", 'r', OPT_RECORD, "FILE", "keep the raw stream for --replay", NULL },
 	{ "replay", 'R', OPT_REPLAY, "FILE", "run a recording through the same pipeline",
 	  "Gives the same database, byte for byte, on another host too. Needs no privileges and no CUDA." },
@@ -108,6 +115,15 @@ static const struct option_row {
 	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
 	  "By default " TTMON_SOCKET
 	  "; with --pid, -- CMD, --dump-db, --trace-out, --slots-out or --replay there is none unless this is given." },
+	{ "listen-address", 'l', OPT_LISTEN, "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)",
+	  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays." },
+	{ "group-by", 0, OPT_GROUP_BY, "BY", "label of metrics: comm, cgroup, unit, container, pod",
+	  "What processes are summed up by in metrics, comm by default." },
+	{ "series", 0, OPT_SERIES, "N", "names with series of their own, 0-1000 (20)",
+	  "Those that moved most bytes, and for CPU time those that used most; all others are summed up in one called other." },
+	{ "series-linger", 0, OPT_LINGER, "SECONDS", "series of the dead stay, 1-86400 (120)", NULL },
+	{ "max-overhead", 0, OPT_OVERHEAD, "PERCENT", "budget, of the host's CPU time (1)",
+	  "Over it families of probes are reduced to counting, the dearest first, and come back when there is room; never allocations. 0: no budget, and no statistics of BPF programs, which cost 20 to 50 ns a run." },
 	{ "log-level", 0, OPT_LOG_LEVEL, "LEVEL", "error, warn, info, debug (info)", NULL },
 	{ "quiet", 'q', OPT_QUIET, NULL, "no live line and no summary", NULL },
 	{ "help", 'h', OPT_HELP, NULL, "this text; --help=all: rare options too", NULL },
@@ -119,8 +135,9 @@ static bool is_rare(enum opt id)
 {
 	return id == OPT_STACK || id == OPT_WINDOW || id == OPT_TT_DISPATCH || id == OPT_TT_IOCTL || id == OPT_SYSFS ||
 	       id == OPT_RMID_GROUP || id == OPT_RDT_RATE || id == OPT_RESCTRL || id == OPT_RMID_EVENTS ||
-	       id == OPT_SHM_SLOTS || id == OPT_CPU || id == OPT_RING || id == OPT_NO_RETURNS || id == OPT_PROC ||
-	       id == OPT_SHM;
+	       id == OPT_SHM_SLOTS || id == OPT_SERIES || id == OPT_LINGER || id == OPT_GROUP_BY || id == OPT_RMID ||
+	       id == OPT_TT_SHM || id == OPT_COPY_RESULTS || id == OPT_CPU || id == OPT_RING || id == OPT_NO_RETURNS ||
+	       id == OPT_PROC || id == OPT_SHM;
 }
 
 static void print_help(bool all)
@@ -310,6 +327,55 @@ static int cpu_option(struct ttmon_opts *o, const struct option_row *row, const 
 	}
 }
 
+/* A number with a fraction, from 0. */
+static int percent(const char *opt, const char *text, double *ret)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (!isdigit((unsigned char)*text) || *end || !(v >= 0 && v <= 100))
+		return bad("--%s wants a number from 0 to 100, not \"%s\"", opt, text);
+	*ret = v;
+	return 0;
+}
+
+static int service_option(struct ttmon_opts *o, const struct option_row *row, const char *arg)
+{
+	static const char *const by[] = {
+#define X(id, NAME, name, help) [id] = name,
+		TTMON_GROUP_TABLE(X)
+#undef X
+	};
+	uint64_t v = 0;
+	int err;
+
+	switch (row->id) {
+	case OPT_LISTEN:
+		if (!o->listen_given)
+			o->nr_listen = 0;
+		o->listen_given = true;
+		if (!strcmp(arg, "none"))
+			return 0;
+		if (o->nr_listen == TTMON_MAX_LISTEN)
+			return bad("at most %d --listen-address", TTMON_MAX_LISTEN);
+		if (!strrchr(arg, ':'))
+			return bad("--listen-address wants HOST:PORT or none, not \"%s\"", arg);
+		o->listen[o->nr_listen++] = arg;
+		return 0;
+	case OPT_GROUP_BY:
+		return word(row->name, arg, by, ARRAY_SIZE(by), &o->group_by);
+	case OPT_SERIES:
+		err = number(row->name, arg, 0, 1000, &v);
+		o->series = (uint32_t)v;
+		return err;
+	case OPT_LINGER:
+		return number(row->name, arg, 1, 86400, &o->linger_s);
+	default:
+		o->overhead_given = true;
+		return percent(row->name, arg, &o->max_overhead);
+	}
+}
+
 static int one(struct ttmon_opts *o, const struct option_row *row, const char *arg)
 {
 	static const char *const tt_dispatch[] = {
@@ -414,6 +480,12 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		o->socket = strcmp(arg, "none") ? arg : NULL;
 		o->socket_given = true;
 		return 0;
+	case OPT_LISTEN:
+	case OPT_GROUP_BY:
+	case OPT_SERIES:
+	case OPT_LINGER:
+	case OPT_OVERHEAD:
+		return service_option(o, row, arg);
 	case OPT_LOG_LEVEL:
 		if (ttmon_log_parse_level(arg, &level))
 			return bad("--log-level wants error, warn, info or debug, not \"%s\"", arg);
@@ -425,6 +497,8 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 	case OPT_HELP:
 		if (arg && !strcmp(arg, "man"))
 			print_man();
+		else if (arg && !strcmp(arg, "metrics"))
+			ttmon_metrics_man(stdout);
 		else
 			print_help(arg && !strcmp(arg, "all"));
 		return 1;
@@ -448,8 +522,14 @@ static int consistent(struct ttmon_opts *o)
 		return bad("--no-mmap and --trace-mmap do not go together");
 	if (o->copy_results && o->no_returns)
 		return bad("--copy-results and --no-return-probes do not go together");
+	if (o->dump_db && o->socket &&
+	    !(o->nr_pids || o->cmd || o->replay || o->record || o->trace_out || o->slots_out))
+		o->ask = o->socket;
 	if (!o->socket_given && run)
 		o->socket = NULL;
+	if (!o->listen_given && run)
+		o->nr_listen = 0;
+	o->service = !run;
 	if (!o->tt_shm_given && run)
 		o->tt_shm_version = 0;
 	if (!o->shm_given && run)
@@ -472,7 +552,12 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 				     .socket = TTMON_SOCKET,
 				     .tt_shm_version = 1,
 				     .rmid = TTMON_RMID_AUTO,
-				     .shm_slots = 128 };
+				     .shm_slots = 128,
+				     .listen = { TTMON_LISTEN },
+				     .nr_listen = 1,
+				     .series = 20,
+				     .linger_s = 120,
+				     .max_overhead = 1 };
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		longs[i].name = table[i].name;
 		longs[i].has_arg = table[i].id == OPT_HELP ? optional_argument

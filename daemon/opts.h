@@ -9,8 +9,10 @@
 #include "io/objects.h"
 #include "util/log.h"
 
-#define TTMON_SOCKET   "/run/ttmond/ttmond.sock"
-#define TTMON_MAX_PIDS 256
+#define TTMON_SOCKET	 "/run/ttmond/ttmond.sock"
+#define TTMON_LISTEN	 "127.0.0.1:9843"
+#define TTMON_MAX_PIDS	 256
+#define TTMON_MAX_LISTEN 8
 
 struct ttmon_opts {
 	uint32_t pids[TTMON_MAX_PIDS];
@@ -19,6 +21,16 @@ struct ttmon_opts {
 	const char *dump_db, *record, *replay, *trace_out;
 	const char *socket; /* NULL: none */
 	bool socket_given;
+	const char *ask; /* --dump-db alone: the socket where a service may be, which is asked; else NULL */
+	bool service;	 /* no target and no file asked for: it listens, publishes, is the only one */
+	const char *listen[TTMON_MAX_LISTEN]; /* HOST:PORT */
+	size_t nr_listen;
+	bool listen_given;
+	unsigned int group_by; /* enum ttmon_group_by: the label of metrics of processes */
+	uint32_t series;       /* names with series of their own */
+	uint64_t linger_s;     /* how long series of the dead stay */
+	bool overhead_given;
+	double max_overhead; /* percent of the host's CPU time; 0: no budget, and no statistics of BPF programs */
 	bool trace_only, no_mmap, trace_mmap, copy_results, no_returns, quiet;
 	uint64_t ring_kib;
 	uint32_t window, stack_frames;

@@ -81,7 +81,7 @@ int ttmon_ttrun_new(struct ttmon_run *c, struct ttmon_ttrun **ret)
 	t->run = c;
 	t->fact = ttmon_hot_fact;
 	t->ctx = c->hot;
-	err = ttmon_ttident_new(&cfg, &t->ident);
+	err = c->replay ? 0 : ttmon_ttident_new(&cfg, &t->ident);
 	if (!err && c->opts->tt_shm_version)
 		err = ttmon_ttshm_writer_new(c->opts->shm_root ? c->opts->shm_root : "/dev/shm",
 					     c->opts->tt_shm_version, &t->shm);
@@ -89,10 +89,13 @@ int ttmon_ttrun_new(struct ttmon_run *c, struct ttmon_ttrun **ret)
 		ttmon_ttrun_free(t);
 		return err;
 	}
+	*ret = t;
+	/* A recording knows all that this host could only say of itself. */
+	if (c->replay)
+		return 0;
 	ttmon_ttident_refresh(t->ident);
 	/* One is of no use, but with the one at the end it makes two, however short the run. */
 	tell_tsc(t);
-	*ret = t;
 	return 0;
 }
 
@@ -353,7 +356,7 @@ static void move_spares(struct ttmon_ttrun *t)
 {
 	struct spares s = { .t = t };
 
-	ttmon_hot_call(t->run->hot, take_spares, &s);
+	ttmon_run_call(t->run, take_spares, &s);
 	for (uint16_t slot = 0; slot < TTMON_TT_SLOTS; slot++) {
 		if (s.off[slot] == t->spare_off[slot])
 			continue;
@@ -371,25 +374,26 @@ void ttmon_ttrun_tick(struct ttmon_ttrun *t)
 	struct ttmon_snapshot s;
 
 	t->ticks++;
-	if (!(t->ticks % REFRESH_TICKS)) {
+	if (t->ident && !(t->ticks % REFRESH_TICKS)) {
 		ttmon_ttident_refresh(t->ident);
 		ttmon_bpf_kmd_refresh(t->run->bpf);
 	}
-	ttmon_hot_snapshot(t->run->hot, &s);
+	ttmon_run_snapshot(t->run, &s);
 	if (!s.has_tt)
 		return;
-	if (t->tsc_readings < TSC_FAST || !(t->ticks % TSC_TICKS)) {
+	if (t->ident && (t->tsc_readings < TSC_FAST || !(t->ticks % TSC_TICKS))) {
 		tell_tsc(t);
 		t->tsc_readings++;
 	}
-	move_spares(t);
+	if (t->ident)
+		move_spares(t);
 	if (s.tt_generation == t->generation) {
 		/* What others did to the files is noticed by writing. */
 		if (t->shm && t->published && !(t->ticks % REPUBLISH_TICKS))
 			publish(t);
 		return;
 	}
-	if (ttmon_hot_call(t->run->hot, take_view, &fresh))
+	if (ttmon_run_call(t->run, take_view, &fresh))
 		return;
 	t->generation = s.tt_generation;
 	show(t, &fresh);

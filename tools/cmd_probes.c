@@ -6,7 +6,7 @@
  */
 #include <inttypes.h>
 
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/cmds.h"
 #include "tools/show.h"
 

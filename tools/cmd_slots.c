@@ -33,40 +33,6 @@ static const char usage[] =
 
 /* ---- what the outputs share ---- */
 
-enum ttmon_slots_known ttmon_slots_known_ctr(uint32_t slot_flags, const struct ttmon_slot_row *row, unsigned int ctr)
-{
-	if (!(slot_flags & TTMON_SLOT_HAS_CTR) || row->cls == TTMON_ROW_UNASSIGNED)
-		return TTMON_SLOTS_UNKNOWN;
-	if (row->flags & TTMON_ROW_CTR_UNKNOWN)
-		return row->ctr[ctr] ? TTMON_SLOTS_AT_LEAST : TTMON_SLOTS_UNKNOWN;
-	return TTMON_SLOTS_EXACT;
-}
-
-enum ttmon_slots_known ttmon_slots_known_llc(const struct ttmon_slot_row *row)
-{
-	if (!(row->flags & TTMON_ROW_LLC_VALID))
-		return TTMON_SLOTS_UNKNOWN;
-	return row->flags & TTMON_ROW_RDT_UNKNOWN ? TTMON_SLOTS_AT_LEAST : TTMON_SLOTS_EXACT;
-}
-
-enum ttmon_slots_known ttmon_slots_known_mbm(const struct ttmon_slot_row *row)
-{
-	if (!row->rdt_ns)
-		return TTMON_SLOTS_UNKNOWN;
-	return row->flags & TTMON_ROW_RDT_UNKNOWN ? TTMON_SLOTS_AT_LEAST : TTMON_SLOTS_EXACT;
-}
-
-const char *ttmon_slots_class_name(unsigned int cls)
-{
-	static const char *const names[TTMON_ROW_CLASS_MAX] = {
-		[TTMON_ROW_USER] = "user",   [TTMON_ROW_KERNEL] = "kernel",
-		[TTMON_ROW_IDLE] = "idle",   [TTMON_ROW_UNASSIGNED] = "unassigned",
-		[TTMON_ROW_OTHER] = "other",
-	};
-
-	return cls < TTMON_ROW_CLASS_MAX ? names[cls] : "?";
-}
-
 char *ttmon_slots_row_name(char buf[TTMON_SLOTS_NAME], const struct ttmon_slot_row *row)
 {
 	char comm[sizeof(row->comm) + 1];
@@ -78,22 +44,6 @@ char *ttmon_slots_row_name(char buf[TTMON_SLOTS_NAME], const struct ttmon_slot_r
 	ttmon_fmt_text(comm, sizeof(comm), row->comm);
 	snprintf(buf, TTMON_SLOTS_NAME, row->cls == TTMON_ROW_KERNEL ? "[%s]" : "%s", comm[0] ? comm : "?");
 	return buf;
-}
-
-const char *ttmon_slots_row_flag(uint8_t flags, unsigned int i)
-{
-	static const char *const names[TTMON_SLOTS_ROW_FLAG_NAMES] = { "ctr_unknown", "ctr_scaled", "ctr_late",
-								       "rdt_unknown", "llc_valid",  "ended" };
-
-	return flags >> i & 1 ? names[i] : NULL;
-}
-
-const char *ttmon_slots_slot_flag(uint32_t flags, unsigned int i)
-{
-	static const char *const names[TTMON_SLOTS_SLOT_FLAG_NAMES] = { "forced",  "has_cpu", "has_ctr",
-									"has_rdt", "missing", "rows_cut" };
-
-	return flags >> i & 1 ? names[i] : NULL;
 }
 
 const struct ttmon_slot_row *ttmon_slots_wanted(const struct ttmon_slots_opts *opts,

@@ -3,7 +3,7 @@
  * cmd_status.c: `ttmon status`: GET /v1/status, for people. Exit status 1 when the accounting identity does not hold:
  * every event must be accounted for, and a figure of a daemon whose books do not balance is worth nothing.
  */
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/cmds.h"
 #include "tools/show.h"
 
@@ -101,7 +101,7 @@ static void show_events(const json_t *root)
 	label("events");
 	counted(root, "events.decoded", "decoded, ");
 	counted(root, "events.late", "late, ");
-	counted(root, "events.malformed", "malformed\n");
+	counted(root, "identity.malformed", "malformed\n");
 	show_lost(root);
 	label("slots");
 	counted(root, "slots.closed", "closed, ");
@@ -173,6 +173,39 @@ static void odd_name(const char *name)
 }
 
 /* Does each slot's CPU time add up to CPUs x 1 ms, and what is missing? */
+/* What is told less than it could be, and why. */
+static void show_families(const json_t *root)
+{
+	json_t *reduced = (json_t *)ttmon_show_at(root, "reduced"), *one;
+	const json_t *budget = ttmon_show_at(root, "budget");
+	bool over = ttmon_show_bool(budget, "over");
+	const char *name, *sep = "";
+
+	if (json_object_size(reduced)) {
+		label("reduced");
+		printf("%s", ttmon_show_colour(TTMON_SHOW_BAD));
+		json_object_foreach(reduced, name, one)
+		{
+			printf("%s", sep);
+			clean(name);
+			printf(" ");
+			clean(ttmon_show_str(one, "state"));
+			printf(" (");
+			clean(ttmon_show_str(one, "why"));
+			printf(")");
+			sep = ", ";
+		}
+		printf("%s\n", ttmon_show_colour(TTMON_SHOW_PLAIN));
+	}
+	if (!json_is_object(budget))
+		return;
+	label("overhead");
+	printf("%s%.2f %%%s of %g %% of the host's CPU time%s\n", over ? ttmon_show_colour(TTMON_SHOW_BAD) : "",
+	       json_number_value(ttmon_show_at(budget, "percent")), over ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "",
+	       json_number_value(ttmon_show_at(budget, "max_percent")),
+	       over ? ", and nothing is left to be reduced" : "");
+}
+
 static void show_cpu(const json_t *root)
 {
 	const json_t *cpu = ttmon_show_at(root, "cpu");
@@ -344,6 +377,7 @@ int cmd_status(int argc, char **argv)
 		show_cpu_odd(root);
 		show_rmids(root);
 		show_tenstorrent(root);
+		show_families(root);
 		show_recording(root);
 		ok = show_identity(root);
 	}

@@ -3,7 +3,7 @@
 #include <getopt.h>
 #include <time.h>
 
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/cmds.h"
 #include "tools/show.h"
 #include "tools/top.h"

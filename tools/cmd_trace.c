@@ -12,7 +12,7 @@
 #include "io/outfile.h"
 #include "io/rec.h"
 #include "io/tracefile.h"
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/cmds.h"
 #include "tools/trace_db.h"
 #include "version.h"
@@ -67,7 +67,7 @@ static int from_recording(const char *path, struct ttmon_rec_reader *r, const ch
 		fprintf(stderr, "ttmon: cannot make the pipeline: %s\n", strerror(-err));
 		return TTMON_EXIT_ERROR;
 	}
-	fed = ttmon_rec_replay(r, p, &in.end_ns, &dropped);
+	fed = ttmon_rec_replay(r, p, UINT64_MAX, &in.end_ns, &dropped);
 	if (fed)
 		fprintf(stderr, "ttmon: %s %s: the trace goes up to there\n", path,
 			fed == -ENODATA ? "was cut off" : "is damaged");

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <sys/ioctl.h>
 
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/cmds.h"
 
 int ttmon_show_parse(int argc, char **argv, const char *usage, bool with_verbose, struct ttmon_show_opts *ret,

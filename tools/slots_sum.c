@@ -258,18 +258,8 @@ static void json_proc(struct ttmon_jsonw *w, const struct proc *p, const struct 
 #undef X
 	};
 	const struct ttmon_slot_row *r = &p->sum;
-	bool process = r->cls == TTMON_ROW_USER || r->cls == TTMON_ROW_KERNEL;
 
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key_known(w, "pid", process, r->tgid);
-	ttmon_jsonw_key(w, "start_ns");
-	if (process)
-		ttmon_jsonw_time(w, r->start_ns);
-	else
-		ttmon_jsonw_null(w);
-	ttmon_jsonw_key(w, "comm");
-	ttmon_jsonw_text(w, r->comm, sizeof(r->comm));
-	ttmon_jsonw_key_name(w, "class", ttmon_slots_class_name(r->cls));
+	ttmon_slotjson_who(w, r);
 	ttmon_jsonw_key_num(w, "slots", p->slots);
 	ttmon_jsonw_key(w, "first_ms");
 	ttmon_jsonw_int(w, ttmon_slots_ms(info, p->first));

@@ -114,80 +114,16 @@ void ttmon_slots_csv_slot(const struct ttmon_slots_view *v, const struct ttmon_s
 
 /* ---- JSON ---- */
 
-static void json_row(struct ttmon_jsonw *w, const struct ttmon_slots_item *item, const struct ttmon_slot_row *r)
-{
-	static const char *const ctrs[TTMON_CTR_MAX] = {
-#define X(id, NAME, name) [id] = name,
-		TTMON_CTR_TABLE(X)
-#undef X
-	};
-	bool process = r->cls == TTMON_ROW_USER || r->cls == TTMON_ROW_KERNEL,
-	     mbm = ttmon_slots_known_mbm(r) != TTMON_SLOTS_UNKNOWN;
-	bool cpu = item->slot.flags & TTMON_SLOT_HAS_CPU;
-
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key_known(w, "pid", process, r->tgid);
-	ttmon_jsonw_key(w, "start_ns");
-	if (process)
-		ttmon_jsonw_time(w, r->start_ns);
-	else
-		ttmon_jsonw_null(w);
-	ttmon_jsonw_key(w, "comm");
-	ttmon_jsonw_text(w, r->comm, sizeof(r->comm));
-	ttmon_jsonw_key_name(w, "class", ttmon_slots_class_name(r->cls));
-	ttmon_jsonw_key_known(w, "rmid", r->rmid, r->rmid);
-	ttmon_jsonw_key_known(w, "cpu_ns", cpu, r->cpu_ns);
-	ttmon_jsonw_key_known(w, "switches", cpu, r->switches);
-	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
-		ttmon_jsonw_key_known(w, ctrs[i], ttmon_slots_known_ctr(item->slot.flags, r, i) != TTMON_SLOTS_UNKNOWN,
-				      r->ctr[i]);
-	ttmon_jsonw_key_known(w, "llc_bytes", ttmon_slots_known_llc(r) != TTMON_SLOTS_UNKNOWN, r->llc_bytes);
-	ttmon_jsonw_key_known(w, "mbm_total", mbm, r->mbm_total);
-	ttmon_jsonw_key_known(w, "mbm_local", mbm, r->mbm_local);
-	ttmon_jsonw_key_known(w, "rdt_ns", mbm, r->rdt_ns);
-	ttmon_jsonw_key_num(w, "copies", r->copies);
-	ttmon_jsonw_key_num(w, "copy_bytes", r->copy_bytes);
-	ttmon_jsonw_key_num(w, "pinned_bytes", r->pinned_bytes);
-	ttmon_jsonw_key(w, "flags");
-	ttmon_jsonw_open(w, '[');
-	for (unsigned int i = 0; i < TTMON_SLOTS_ROW_FLAG_NAMES; i++)
-		if (ttmon_slots_row_flag(r->flags, i))
-			ttmon_jsonw_name(w, ttmon_slots_row_flag(r->flags, i));
-	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_close(w, '}');
-}
-
 static void json_slot(struct ttmon_jsonw *w, const struct ttmon_slots_view *v, const struct ttmon_slots_item *item)
 {
 	const struct ttmon_slot *s = &item->slot;
-	bool cpu = s->flags & TTMON_SLOT_HAS_CPU;
 
 	ttmon_jsonw_key_num(w, "slot", s->no);
 	ttmon_jsonw_key(w, "ms");
 	ttmon_jsonw_int(w, ttmon_slots_ms(v->info, s->no));
-	ttmon_jsonw_key_known(w, "cpus", cpu, s->cpus);
-	ttmon_jsonw_key_known(w, "user_ns", cpu, s->user_ns);
-	ttmon_jsonw_key_known(w, "kernel_ns", cpu, s->kernel_ns);
-	ttmon_jsonw_key_known(w, "idle_ns", cpu, s->idle_ns);
-	ttmon_jsonw_key_known(w, "missing_ns", cpu, s->missing_ns);
-	ttmon_jsonw_key_num(w, "events", s->events);
-	ttmon_jsonw_key_num(w, "late", s->late);
-	ttmon_jsonw_key_num(w, "dropped", s->dropped);
-	ttmon_jsonw_key_num(w, "kernel_lost", s->kernel_lost);
-	ttmon_jsonw_key_num(w, "allocs", s->allocs);
-	ttmon_jsonw_key_num(w, "frees", s->frees);
-	ttmon_jsonw_key_num(w, "copies", s->copies);
-	ttmon_jsonw_key_num(w, "copy_bytes", s->copy_bytes);
-	ttmon_jsonw_key_num(w, "pinned_pages", s->pinned_pages);
-	ttmon_jsonw_key_num(w, "tt_dispatches", s->tt_dispatches);
-	ttmon_jsonw_key_num(w, "tt_busy_ns", s->tt_busy_ns);
+	ttmon_slotjson_figures(w, s);
 	ttmon_jsonw_key_num(w, "missed_before", item->missed);
-	ttmon_jsonw_key(w, "flags");
-	ttmon_jsonw_open(w, '[');
-	for (unsigned int i = 0; i < TTMON_SLOTS_SLOT_FLAG_NAMES; i++)
-		if (ttmon_slots_slot_flag(s->flags, i))
-			ttmon_jsonw_name(w, ttmon_slots_slot_flag(s->flags, i));
-	ttmon_jsonw_close(w, ']');
+	ttmon_slotjson_flags(w, s->flags);
 }
 
 void ttmon_slots_json_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item)
@@ -202,7 +138,7 @@ void ttmon_slots_json_slot(const struct ttmon_slots_view *v, const struct ttmon_
 		ttmon_jsonw_key(v->json, "rows");
 		ttmon_jsonw_open(v->json, '[');
 		while ((row = ttmon_slots_wanted(v->opts, item, &at, &shown)))
-			json_row(v->json, item, row);
+			ttmon_slotjson_row(v->json, item->slot.flags, row);
 		ttmon_jsonw_close(v->json, ']');
 	}
 	ttmon_jsonw_close(v->json, '}');

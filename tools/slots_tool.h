@@ -9,6 +9,7 @@
 #include <ttmon/event.h>
 
 #include "io/jsonw.h"
+#include "io/slotjson.h"
 #include "lib/slots.h"
 #include "util/util.h"
 
@@ -26,26 +27,9 @@ struct ttmon_slots_opts {
 	uint64_t top; /* rows a slot (--sum: in all), 0: all */
 };
 
-/* What is known of a row's counter. */
-enum ttmon_slots_known {
-	TTMON_SLOTS_UNKNOWN,
-	TTMON_SLOTS_AT_LEAST, /* a reading is missing */
-	TTMON_SLOTS_EXACT
-};
-enum ttmon_slots_known ttmon_slots_known_ctr(uint32_t slot_flags, const struct ttmon_slot_row *row, unsigned int ctr);
-enum ttmon_slots_known ttmon_slots_known_llc(const struct ttmon_slot_row *row);
-enum ttmon_slots_known ttmon_slots_known_mbm(const struct ttmon_slot_row *row);
-
-const char *ttmon_slots_class_name(unsigned int cls);
 /* Name of a row for people: cleaned, kernel threads in brackets; buf of TTMON_SLOTS_NAME bytes. */
 #define TTMON_SLOTS_NAME 32
 char *ttmon_slots_row_name(char buf[TTMON_SLOTS_NAME], const struct ttmon_slot_row *row);
-/* The name of flag i, NULL: it is not set. */
-const char *ttmon_slots_row_flag(uint8_t flags, unsigned int i);
-const char *ttmon_slots_slot_flag(uint32_t flags, unsigned int i);
-#define TTMON_SLOTS_ROW_FLAG_NAMES  6
-#define TTMON_SLOTS_SLOT_FLAG_NAMES 6
-
 struct ttmon_slots_view {
 	const struct ttmon_slots_opts *opts;
 	const struct ttmon_slots_info *info;

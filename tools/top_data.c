@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* top_data.c: readings of the service's sums, their difference, order. No terminal here. What the service says is not trusted. */
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/show.h"
 #include "tools/top.h"
 

@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "tools/client.h"
+#include "lib/client.h"
 #include "tools/cmds.h"
 #include "tools/top.h"
 #include "util/clock.h"

@@ -6,7 +6,7 @@
  * place where it is read, the command.
  */
 #include "tools/cmds.h"
-#include "tools/client.h"
+#include "lib/client.h"
 #include "util/util.h"
 #include "version.h"
 
@@ -18,6 +18,8 @@ static const struct command {
 	{ "status", cmd_status, "what the service traces, has lost, and whether its books balance" },
 	{ "probes", cmd_probes, "which objects and functions are probed" },
 	{ "top", cmd_top, "who uses the CPUs, caches, memory bandwidth and pinned memory, live" },
+	{ "family", cmd_family, "families of probes: on, off, counted only" },
+	{ "target", cmd_target, "which processes are traced" },
 	{ "smi", cmd_smi, "the Tenstorrent chips of this host, their memory and who uses it" },
 	{ "db", cmd_db, "check and show an allocation database (ttmond --dump-db)" },
 	{ "slots", cmd_slots, "who used the machine, a millisecond each, out of a slot file (ttmond --slots-out)" },

@@ -94,6 +94,7 @@ static void write_reasons(struct ttmon_jsonw *w, const struct state *s, const st
 		{ "malformed", s->malformed != 0 },
 		{ "arena_full", s->acc.arena_full != 0 },
 		{ "limit", s->tot.incomplete || s->tot.evicted },
+		{ "reduced", s->tot.reduced },
 		{ "cut", meta->cut },
 		/* While events are still under way the books cannot balance. */
 		{ "identity", !s->identity && !meta->cut },
@@ -249,6 +250,13 @@ static int write_fd(int fd, bool gzip, void *ctx)
 	int err = ttmon_jsonw_init(&w, fd, gzip);
 
 	return err ? err : write_document(&w, d->p, d->meta);
+}
+
+int ttmon_db_fd(int fd, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	struct document d = { p, meta };
+
+	return write_fd(fd, gzip, &d);
 }
 
 int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why, size_t n)

@@ -23,5 +23,7 @@ struct ttmon_db_meta {
 /* 0, or -errno with the reason already in one line of text in why (size n): the caller logs it once. */
 int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why,
 		   size_t n) _must_check;
+/* The same to an fd, which stays open. */
+int ttmon_db_fd(int fd, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta) _must_check;
 
 #endif

@@ -280,8 +280,8 @@ void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	ttmon_jsonw_close(w, ']');
 }
 
-static void key_alloc_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_history *h,
-			 const struct ttmon_alloc *a)
+void ttmon_db_rows_alloc_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_history *h,
+			    const struct ttmon_alloc *a)
 {
 	char id[16 + 1 + 20 + 1 + 10 + 1 + 10 + 1 + 20 + 1];
 	const struct ttmon_site *s = ttmon_history_site(h, a->site);
@@ -319,7 +319,7 @@ static void key_counts(struct ttmon_jsonw *w, const char *key, const uint32_t *c
 	ttmon_jsonw_close(w, ']');
 }
 
-static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
+void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 {
 	if (a->traffic->heat) {
 		size_t n = used(a->traffic->heat->copies, TTMON_HEAT_BUCKETS);
@@ -347,7 +347,7 @@ static void alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 }
 
 /* The hot part: [t_rel_ns, kind, bytes, offset, mem, bits]. */
-static void alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
+void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a, uint32_t skip)
 {
 	struct ttmon_aev ev = { 0 };
 	uint32_t pos = 0;
@@ -355,6 +355,10 @@ static void alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 	ttmon_jsonw_key(w, "events");
 	ttmon_jsonw_open(w, '[');
 	while (ttmon_history_event(a, &pos, &ev)) {
+		if (skip) {
+			skip--;
+			continue;
+		}
 		ttmon_jsonw_open(w, '[');
 		ttmon_jsonw_int(w, (int64_t)(ev.ts_ns - a->alloc_ns));
 		ttmon_jsonw_name(w, ttmon_aev_name(ev.kind));
@@ -369,7 +373,7 @@ static void alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 
 static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
-	key_alloc_id(w, "id", h, a);
+	ttmon_db_rows_alloc_id(w, "id", h, a);
 	ttmon_jsonw_key_num(w, "pid", ttmon_history_proc(h, a->proc)->tgid);
 	ttmon_jsonw_key_num(w, "process", a->proc);
 	ttmon_jsonw_key_num(w, "site", a->site);
@@ -389,6 +393,29 @@ static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h,
 		ttmon_jsonw_num(w, (uint64_t)a->device);
 }
 
+void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	alloc_identity(w, h, a);
+	ttmon_jsonw_key_time(w, "alloc_ns", a->alloc_ns);
+	ttmon_jsonw_key(w, "free_ns");
+	if (a->end != TTMON_END_LIVE)
+		ttmon_jsonw_time(w, a->free_ns);
+	else
+		ttmon_jsonw_null(w);
+	ttmon_jsonw_key_name(w, "end", a->end < TTMON_END_MAX ? end_names[a->end] : NULL);
+	key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
+	ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);
+	ttmon_jsonw_key_num(w, "unpin_ns", a->unpin_ns);
+	key_bits(w, "flags", a->bits, flag_names, ARRAY_SIZE(flag_names));
+	ttmon_jsonw_key_num(w, "api_flags", a->api_flags);
+	ttmon_jsonw_key(w, "transfers");
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++)
+		if (a->traffic->copies[dir])
+			key_pair(w, ttmon_rdir_name(dir), a->traffic->copies[dir], a->traffic->bytes[dir]);
+	ttmon_jsonw_close(w, '}');
+}
+
 void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history *h)
 {
 	ttmon_jsonw_key(w, "allocations");
@@ -399,32 +426,36 @@ void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history
 
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		alloc_identity(w, h, a);
-		ttmon_jsonw_key_time(w, "alloc_ns", a->alloc_ns);
-		ttmon_jsonw_key(w, "free_ns");
-		if (a->end != TTMON_END_LIVE)
-			ttmon_jsonw_time(w, a->free_ns);
-		else
-			ttmon_jsonw_null(w);
-		ttmon_jsonw_key_name(w, "end", a->end < TTMON_END_MAX ? end_names[a->end] : NULL);
-		key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
-		ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);
-		ttmon_jsonw_key_num(w, "unpin_ns", a->unpin_ns);
-		key_bits(w, "flags", a->bits, flag_names, ARRAY_SIZE(flag_names));
-		ttmon_jsonw_key_num(w, "api_flags", a->api_flags);
-		ttmon_jsonw_key(w, "transfers");
-		ttmon_jsonw_open(w, '{');
-		for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++)
-			if (a->traffic->copies[dir])
-				key_pair(w, ttmon_rdir_name(dir), a->traffic->copies[dir], a->traffic->bytes[dir]);
-		ttmon_jsonw_close(w, '}');
-		alloc_heat(w, a);
+		ttmon_db_rows_alloc(w, h, a);
+		ttmon_db_rows_alloc_heat(w, a);
 		if (a->traffic->events_dropped)
 			ttmon_jsonw_key_num(w, "events_dropped", a->traffic->events_dropped);
-		alloc_events(w, a);
+		ttmon_db_rows_alloc_events(w, a, 0);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
+}
+
+void ttmon_db_rows_spot(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_spot *s)
+{
+	const struct ttmon_alloc *a = ttmon_history_alloc(h, s->alloc_seq);
+
+	ttmon_jsonw_key_num(w, "site", s->site);
+	ttmon_jsonw_key_num(w, "process", s->proc);
+	ttmon_jsonw_key_name(w, "method", ttmon_method_name(s->method));
+	ttmon_jsonw_key_name(w, "advice", ttmon_advice_name(s->advice));
+	ttmon_jsonw_key(w, "gain_ns");
+	ttmon_jsonw_int(w, s->gain_ns);
+	ttmon_jsonw_key(w, "confidence");
+	ttmon_jsonw_ratio(w, s->confidence);
+	ttmon_jsonw_key_num(w, "allocs", s->allocs);
+	ttmon_jsonw_key_num(w, "size", s->size);
+	ttmon_jsonw_key_num(w, "bytes", s->bytes);
+	ttmon_jsonw_key_num(w, "copies", s->copies);
+	ttmon_jsonw_key_num(w, "copied", s->copied);
+	ttmon_jsonw_key_num(w, "age_ns", s->age_ns);
+	if (a)
+		ttmon_db_rows_alloc_id(w, "allocation", h, a);
 }
 
 int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h)
@@ -438,27 +469,9 @@ int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	ttmon_jsonw_key(w, "advice");
 	ttmon_jsonw_open(w, '[');
 	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_spot *s = &spots[i];
-		const struct ttmon_alloc *a = ttmon_history_alloc(h, s->alloc_seq);
-
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_num(w, "site", s->site);
-		ttmon_jsonw_key_num(w, "process", s->proc);
-		ttmon_jsonw_key_name(w, "method", ttmon_method_name(s->method));
-		ttmon_jsonw_key_name(w, "advice", ttmon_advice_name(s->advice));
-		ttmon_jsonw_key(w, "gain_ns");
-		ttmon_jsonw_int(w, s->gain_ns);
-		ttmon_jsonw_key(w, "confidence");
-		ttmon_jsonw_ratio(w, s->confidence);
-		ttmon_jsonw_key_num(w, "allocs", s->allocs);
-		ttmon_jsonw_key_num(w, "size", s->size);
-		ttmon_jsonw_key_num(w, "bytes", s->bytes);
-		ttmon_jsonw_key_num(w, "copies", s->copies);
-		ttmon_jsonw_key_num(w, "copied", s->copied);
-		ttmon_jsonw_key_num(w, "age_ns", s->age_ns);
-		if (a)
-			key_alloc_id(w, "allocation", h, a);
+		ttmon_db_rows_spot(w, h, &spots[i]);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * db_rows.h: the tables of the database, one function each; private to io/db.c. Field by field:
+ * db_rows.h: the tables of the database, one function each, and their rows, which the HTTP API has the same names for. Field by field:
  * docs/ttmon-db.schema.json.
  */
 #ifndef TTMON_DB_ROWS_H
@@ -18,5 +18,19 @@ int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h) _
 
 /* "transfers": {"h2d": {"pinned": [copies, bytes]}}: what is zero is left out. */
 void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX]);
+
+/*
+ * Parts of rows: members, without the brackets around them. Memory alone, so that the hot thread may call them; what they write is
+ * bounded by the lengths of names (4 KiB each) but for the events.
+ */
+void ttmon_db_rows_alloc_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_history *h,
+			    const struct ttmon_alloc *a);
+/* Identity, life and sums. */
+void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a);
+/* "heat" and "page_heat", where there are any. */
+void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a);
+/* "events", without the first `skip`. */
+void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a, uint32_t skip);
+void ttmon_db_rows_spot(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_spot *s);
 
 #endif

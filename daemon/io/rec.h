@@ -30,9 +30,21 @@ struct ttmon_rec_reader;
 /* Open and check the head. -EBADMSG: not a recording; -EPROTONOSUPPORT: another version or byte order. */
 int ttmon_rec_reader_open(const char *path, struct ttmon_rec_reader **ret) _must_check;
 uint32_t ttmon_rec_reader_cpus(const struct ttmon_rec_reader *r);
-/* Feed the whole file. 0: complete, -ENODATA: cut off (all that was readable was fed), -EBADMSG: damaged in the middle (fed up to there).
- * *end_ns: time to finish with. dropped: records missing in it. */
-int ttmon_rec_replay(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, uint64_t *end_ns,
+/* Where the entries of a recording go, in their order; record: aligned to 8, valid during the call. */
+struct ttmon_rec_sink {
+	void (*record)(void *ctx, const void *rec, size_t size);
+	void (*advance)(void *ctx, uint64_t watermark_ns);
+	void *ctx;
+};
+/*
+ * Tell what is next, up to and with the first watermark past until_ns (UINT64_MAX: all that there is). 1: more is to come, call again; 0:
+ * complete, -ENODATA: cut off (all that was readable was told), -EBADMSG: damaged in the middle (told up to there). *end_ns: time to finish
+ * with, after 1 the last watermark. dropped: records missing in it, known at the end.
+ */
+int ttmon_rec_read(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *sink, uint64_t until_ns, uint64_t *end_ns,
+		   uint64_t *dropped) _must_check;
+/* The same into a pipeline. */
+int ttmon_rec_replay(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, uint64_t until_ns, uint64_t *end_ns,
 		     uint64_t *dropped) _must_check;
 void ttmon_rec_reader_free(struct ttmon_rec_reader *r);
 

@@ -22,6 +22,7 @@ struct ttmon_rec_reader {
 	uint64_t records; /* fed */
 	uint64_t last_ns; /* of the last watermark, or of the last record while there was none */
 	bool watermark_seen;
+	size_t at, len;			    /* in raw: what is left of the block */
 	uint64_t rec[TTMON_RECORD_MAX / 8]; /* a record, aligned */
 };
 
@@ -129,51 +130,55 @@ static int next_block(struct ttmon_rec_reader *r, struct ttmon_rec_block *head)
 	return 0;
 }
 
-static int feed_block(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, size_t len)
+/* What is left of the block, up to and with the first watermark past until_ns. */
+static int tell_block(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *sink, uint64_t until_ns)
 {
-	const uint8_t *at = r->raw, *end = r->raw + len;
-
-	while (at < end) {
+	while (r->at < r->len) {
+		const uint8_t *at = r->raw + r->at;
+		size_t left = r->len - r->at;
 		uint32_t head;
 
-		if ((size_t)(end - at) < sizeof(head))
+		if (left < sizeof(head))
 			return -EBADMSG;
 		memcpy(&head, at, sizeof(head));
 		if (!head) {
 			uint32_t zero;
 
-			if ((size_t)(end - at) < ADVANCE_ENTRY)
+			if (left < ADVANCE_ENTRY)
 				return -EBADMSG;
 			memcpy(&zero, at + sizeof(head), sizeof(zero));
 			if (zero)
 				return -EBADMSG;
 			memcpy(&r->last_ns, at + 2 * sizeof(head), sizeof(r->last_ns));
 			r->watermark_seen = true;
-			ttmon_pipeline_advance(p, r->last_ns);
-			at += ADVANCE_ENTRY;
+			r->at += ADVANCE_ENTRY;
+			sink->advance(sink->ctx, r->last_ns);
+			if (r->last_ns > until_ns)
+				return 1;
 			continue;
 		}
 		at += sizeof(head);
-		if (head % 8 || head > sizeof(r->rec) || head > (size_t)(end - at))
+		left -= sizeof(head);
+		if (head % 8 || head > sizeof(r->rec) || head > left)
 			return -EBADMSG;
 		memcpy(r->rec, at, head);
 		if (!r->watermark_seen)
 			r->last_ns = r->rec[0];
-		ttmon_pipeline_feed(p, r->rec, head);
+		r->at += sizeof(head) + head;
+		sink->record(sink->ctx, r->rec, head);
 		r->records++;
-		at += head;
 	}
 	return 0;
 }
 
 /* The totals must be those of what was read, and nothing may follow. */
-static int check_end(struct ttmon_rec_reader *r, size_t len, struct ttmon_rec_end *end)
+static int check_end(struct ttmon_rec_reader *r, struct ttmon_rec_end *end)
 {
 	uint8_t byte;
 	size_t got;
 	int err;
 
-	if (len != sizeof(*end))
+	if (r->len != sizeof(*end))
 		return -EBADMSG;
 	memcpy(end, r->raw, sizeof(*end));
 	err = read_full(r->fd, &byte, sizeof(byte), &got);
@@ -182,24 +187,48 @@ static int check_end(struct ttmon_rec_reader *r, size_t len, struct ttmon_rec_en
 	return end->records == r->records ? 0 : -EBADMSG;
 }
 
-int ttmon_rec_replay(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, uint64_t *end_ns, uint64_t *dropped)
+int ttmon_rec_read(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *sink, uint64_t until_ns, uint64_t *end_ns,
+		   uint64_t *dropped)
 {
 	struct ttmon_rec_end end = { 0 };
 	struct ttmon_rec_block head;
 	int err;
 
 	for (;;) {
-		err = next_block(r, &head);
-		if (err || head.type == TTMON_REC_END)
-			break;
-		err = feed_block(r, p, head.raw_len);
+		err = tell_block(r, sink, until_ns);
 		if (err)
 			break;
+		err = next_block(r, &head);
+		if (err)
+			break;
+		r->at = 0;
+		r->len = head.raw_len;
+		if (head.type == TTMON_REC_END) {
+			err = check_end(r, &end);
+			r->at = r->len;
+			break;
+		}
 	}
-	if (!err)
-		err = check_end(r, head.raw_len, &end);
-	/* What could be fed is in the pipeline also after -ENODATA and -EBADMSG: it needs an end in any case. */
+	/* What could be told has been, also after -ENODATA and -EBADMSG: it needs an end in any case. */
 	*end_ns = err ? r->last_ns : end.end_ns;
 	*dropped = err ? 0 : end.dropped;
 	return err;
+}
+
+static void feed(void *ctx, const void *rec, size_t size)
+{
+	ttmon_pipeline_feed(ctx, rec, size);
+}
+
+static void advance(void *ctx, uint64_t watermark_ns)
+{
+	ttmon_pipeline_advance(ctx, watermark_ns);
+}
+
+int ttmon_rec_replay(struct ttmon_rec_reader *r, struct ttmon_pipeline *p, uint64_t until_ns, uint64_t *end_ns,
+		     uint64_t *dropped)
+{
+	const struct ttmon_rec_sink sink = { .record = feed, .advance = advance, .ctx = p };
+
+	return ttmon_rec_read(r, &sink, until_ns, end_ns, dropped);
 }

@@ -19,7 +19,7 @@
 
 #include "util/log.h"
 
-#define BACKLOG 64
+#define BACKLOG SOMAXCONN
 
 #define NO_GROUP ((gid_t)-1)
 
@@ -30,11 +30,7 @@ static gid_t find_group(const char *name)
 
 	if (!name)
 		return NO_GROUP;
-	if (getgrnam_r(name, &entry, buf, sizeof(buf), &found) || !found) {
-		log_info("no group %s on this host: only root can use the socket", name);
-		return NO_GROUP;
-	}
-	return found->gr_gid;
+	return getgrnam_r(name, &entry, buf, sizeof(buf), &found) || !found ? NO_GROUP : found->gr_gid;
 }
 
 /* The directory of path, made if it is missing, and locked. */
@@ -150,6 +146,7 @@ int ttmon_usock_open(const char *path, const char *group, mode_t mode, struct tt
 		err = -errno;
 	if (err)
 		return log_error_r(err, "cannot listen on %s: %s", path, strerror(-err));
+	s.no_group = group && gid == NO_GROUP;
 	*ret = s;
 	s = (struct ttmon_usock){ .fd = -1 };
 	return 0;

@@ -78,7 +78,7 @@ static void replay(const char *path)
 		return;
 	cfg.nr_cpus = ttmon_rec_reader_cpus(r);
 	require(ttmon_pipeline_new(&cfg, NULL, NULL, &p) == 0);
-	err = ttmon_rec_replay(r, p, &end_ns, &dropped);
+	err = ttmon_rec_replay(r, p, UINT64_MAX, &end_ns, &dropped);
 	require(err == 0 || err == -ENODATA || err == -EBADMSG);
 	ttmon_pipeline_finish(p, end_ns);
 	check_sums(p);

@@ -25,10 +25,10 @@ LAYERS = {
     "daemon/util/": ["ttmon/", "util/"],
     "daemon/core/": ["ttmon/", "util/util.h", "core/"],
     "daemon/io/": ["ttmon/", "util/", "core/", "io/", "lib/slots.h", "version.h"],
-    "daemon/": ["ttmon/", "util/", "core/", "io/", "version.h", "main/", "opts.h", "loop.h"],
+    "daemon/": ["ttmon/", "util/", "core/", "io/", "version.h", "opts.h", "lib/client.h"],
     "lib/": ["ttmon/", "util/", "core/", "lib/"],
     "tools/": ["ttmon/", "util/", "core/", "lib/", "tools/", "version.h", "io/db.h", "io/ttsys.h", "io/jsonw.h",
-               "io/outfile.h", "io/rec.h", "io/traceev.h", "io/tracefile.h"],
+               "io/outfile.h", "io/rec.h", "io/slotjson.h", "io/traceev.h", "io/tracefile.h"],
     "bpf/": ["ttmon/", "vmlinux.h", "bpf/"],
 }
 OWN = sorted({p.split("/")[0] for ps in LAYERS.values() for p in ps if "/" in p} - {"bpf"})

@@ -1,32 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_client.c: the client's HTTP, and the commands that show what it got, against a server that runs in a thread of
- * its own.
- *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * test_client.c: the client's HTTP, against a server that runs in a thread of its own and against something that is none.
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <cmocka.h>
 
 #include "io/http.h"
 #include "util/log.h"
 
-#include "tools/client.c"
-#include "tools/show.c"
+#include "lib/client.h"
 
-#define usage usage_status
-#include "tools/cmd_status.c"
-#undef usage
-#define usage usage_probes
-#include "tools/cmd_probes.c"
-#undef usage
+#include <ctype.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include "torture.h"
+
+#include "lib/client.c"
+
+#undef malloc
+#undef calloc
+#undef realloc
 
 /* ---- parsing ---- */
 
@@ -89,6 +88,9 @@ static void test_parse_bad(void **state)
 		HEAD "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nhello\r\n0\r\n\r\n",
 		HEAD "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\nhello\r\n0\r\n\r\n",
 		HEAD "Transfer-Encoding: chunked\r\n\r\n-1\r\nhello\r\n0\r\n\r\n",
+		HEAD "Content-Length: 18446744073709551615\r\n\r\na",
+		/* An empty line that is not one, and no end of headers. */
+		"\nHTTP/1.1 200 OK\r\n\r\n",
 	};
 
 	(void)state;
@@ -106,260 +108,255 @@ static void test_parse_bad(void **state)
 	}
 }
 
-static void test_show(void **state)
+/* Neither a header nor a number of them without end is read to its end. */
+static void test_parse_endless(void **state)
 {
-	json_t *root = json_loads(
-		"{\"a\": {\"b\": 5, \"c\": \"18446744073709551615\", \"d\": -1, \"e\": \"x\", \"f\": true}}", 0, NULL);
-	char *text;
+	size_t n = 100000;
+	char *raw = malloc(n);
+	struct ttmon_client_reply reply = { 0 };
 
 	(void)state;
-	assert_int_equal(ttmon_show_u64(root, "a.b"), 5);
-	assert_true(ttmon_show_u64(root, "a.c") == UINT64_MAX);
-	assert_int_equal(ttmon_show_u64(root, "a.d"), 0);
-	assert_int_equal(ttmon_show_u64(root, "a.e"), 0);
-	assert_int_equal(ttmon_show_u64(root, "a.b.c"), 0);
-	assert_int_equal(ttmon_show_u64(root, "z"), 0);
-	assert_string_equal(ttmon_show_str(root, "a.e"), "x");
-	assert_string_equal(ttmon_show_str(root, "a.b"), "");
-	assert_true(ttmon_show_bool(root, "a.f"));
-	assert_false(ttmon_show_bool(root, "a.b"));
-	json_decref(root);
-	text = ttmon_show_clean("a\033[2Jb\x7f \xc2\x9b"
-				"c\u00fc");
-	assert_string_equal(text, "a?[2Jb? ??c\u00fc");
-	free(text);
+	memset(raw, 'x', n);
+	memcpy(raw, HEAD, strlen(HEAD));
+	assert_int_equal(ttmon_client_parse(raw, n, &reply), -EBADMSG);
+	for (size_t i = strlen(HEAD); i + 6 <= n; i += 6)
+		memcpy(raw + i, "a: b\r\n", 6);
+	memcpy(raw + n - 4, "\r\n\r\n", 4);
+	assert_int_equal(ttmon_client_parse(raw, n, &reply), -EBADMSG);
+	free(raw);
 }
 
-/* ---- a server in a thread ---- */
-
-static char dir[64];
-static char path[128];
-static struct ttmon_http *http;
-static pthread_t server;
-static int stop_fd;
-static const char *status_json, *probes_json;
-
-static void serve_status(void *ctx, struct ttmon_http_reply *reply)
+static void test_parse_torture(void **state)
 {
-	(void)ctx;
-	fputs(status_json, reply->body);
+	size_t n = 300000, left;
+	char *raw = malloc(n);
+	struct ttmon_client_reply reply = { 0 };
+	int err = -ENOMEM;
+
+	(void)state;
+	memset(raw, 'x', n);
+	memcpy(raw, HEAD "\r\n", strlen(HEAD "\r\n"));
+	left = n - strlen(HEAD "\r\n");
+	for (long at = 0; err; at++) {
+		fail_at = at;
+		asked = 0;
+		err = ttmon_client_parse(raw, n, &reply);
+		if (err) {
+			assert_int_equal(err, -ENOMEM);
+			assert_null(reply.body);
+		} else {
+			assert_true(at >= 2);
+		}
+	}
+	fail_at = -1;
+	assert_int_equal(reply.len, left);
+	ttmon_client_reply_fini(&reply);
+	free(raw);
 }
 
-static void serve_probes(void *ctx, struct ttmon_http_reply *reply)
+/* ---- requests ---- */
+
+static void serve_control(void *ctx, struct ttmon_http_reply *reply)
 {
+	const char *name = ttmon_http_arg(reply, "name");
+
 	(void)ctx;
-	if (probes_json)
-		fputs(probes_json, reply->body);
+	if (name && !strcmp(name, "bad"))
+		ttmon_http_error(reply, 400, "bad name");
 	else
-		ttmon_http_error(reply, 503, "not yet");
+		fprintf(reply->body, "{\"method\": %u}", reply->method);
+}
+
+#define BIG (10u << 20)
+
+static ssize_t next_big(void *ctx, char *buf, size_t max)
+{
+	size_t *left = ctx, n = MIN(max, *left);
+
+	memset(buf, 'x', n);
+	*left -= n;
+	return (ssize_t)n;
+}
+
+static void serve_stream(void *ctx, struct ttmon_http_reply *reply)
+{
+	size_t *left = malloc(sizeof(*left));
+
+	(void)ctx;
+	*left = BIG;
+	ttmon_http_stream(reply, next_big, free, left);
+}
+
+static void serve_big(void *ctx, struct ttmon_http_reply *reply)
+{
+	(void)ctx;
+	for (size_t i = 0; i < BIG; i++)
+		putc_unlocked('x', reply->body);
 }
 
 static const struct ttmon_http_route routes[] = {
-	{ "/v1/status", "", serve_status },
-	{ "/v1/probes", "", serve_probes },
+	{ .path = "/v1/stream", .fn = serve_stream },
+	{ .path = "/v1/big", .fn = serve_big },
+	{ .path = "/v1/control", .fn = serve_control, .methods = TTMON_HTTP_GET | TTMON_HTTP_PUT | TTMON_HTTP_DELETE },
 };
 
-static void *server_main(void *arg)
+#include "client_server.h"
+
+static void test_request(void **state)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.fd = stop_fd };
-	int ep = epoll_create1(EPOLL_CLOEXEC);
+	static const struct {
+		const char *method, *body;
+	} cases[] = { { "GET", "{\"method\": 1}" }, { "PUT", "{\"method\": 2}" }, { "DELETE", "{\"method\": 4}" } };
+	struct ttmon_client_reply reply = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(ttmon_client_request(path, cases[i].method, "/v1/control?name=a", &reply), 0);
+		assert_int_equal(reply.status, 200);
+		assert_string_equal(reply.body, cases[i].body);
+		ttmon_client_reply_fini(&reply);
+	}
+	assert_int_equal(ttmon_client_request(path, "PUT", "/v1/control?name=bad", &reply), 0);
+	assert_int_equal(reply.status, 400);
+	ttmon_client_reply_fini(&reply);
+	assert_int_equal(ttmon_client_get(path, "/v1/control HTTP/1.1\r\nX: ", &reply), -EINVAL);
+	assert_null(reply.body);
+	assert_int_equal(ttmon_client_get(path, "/v1/stream", &reply), 0);
+	assert_int_equal(reply.len, BIG);
+	ttmon_client_reply_fini(&reply);
+}
+
+/* ttmon_client_download() into a file of its own: its result; the file's size and what was said in out and err_out. */
+static off_t file_size;
+
+static int download(const char *socket_path, const char *what, uint64_t max_bytes)
+{
+	int saved = dup(STDERR_FILENO), err;
+	FILE *e = tmpfile(), *f = tmpfile();
+
+	assert_true(e && f && saved >= 0);
+	dup2(fileno(e), STDERR_FILENO);
+	err = ttmon_client_download(socket_path, what, fileno(f), max_bytes, 5);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	file_size = lseek(fileno(f), 0, SEEK_END);
+	read_back(f, out, sizeof(out));
+	read_back(e, err_out, sizeof(err_out));
+	return err;
+}
+
+static void test_download(void **state)
+{
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC), saved, err;
+	char want[256];
+	FILE *e;
+
+	(void)state;
+	assert_int_equal(download(path, "/v1/stream", 0), 0);
+	assert_int_equal(file_size, BIG);
+	assert_int_equal(out[100], 'x');
+	assert_int_equal(download(path, "/v1/big", BIG), 0);
+	assert_int_equal(file_size, BIG);
+	assert_string_equal(err_out, "");
+
+	assert_int_equal(download(path, "/v1/stream", BIG - 1), -EFBIG);
+	assert_true(file_size < BIG);
+	snprintf(want, sizeof(want), "ttmon: ttmond on %s sends more than may be kept\n", path);
+	assert_string_equal(err_out, want);
+	/* What an error says is not what was asked for. */
+	assert_int_equal(download(path, "/v1/control?name=bad", 0), -EREMOTEIO);
+	assert_int_equal(file_size, 0);
+	snprintf(want, sizeof(want), "ttmon: ttmond on %s answers /v1/control?name=bad with 400: bad name\n", path);
+	assert_string_equal(err_out, want);
+	assert_int_equal(download("/nowhere/t.sock", "/v1/big", 0), -ENOENT);
+	assert_string_equal(err_out, "ttmon: no ttmond on /nowhere/t.sock: No such file or directory\n");
+
+	e = tmpfile();
+	saved = dup(STDERR_FILENO);
+	assert_true(full >= 0 && e && saved >= 0);
+	dup2(fileno(e), STDERR_FILENO);
+	err = ttmon_client_download(path, "/v1/big", full, 0, 5);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(full);
+	read_back(e, err_out, sizeof(err_out));
+	assert_int_equal(err, -ENOSPC);
+	assert_string_equal(err_out, "ttmon: cannot write what ttmond sends: No space left on device\n");
+}
+
+/* ---- something else than ttmond ---- */
+
+static const char *canned; /* what it answers */
+static int fake_fd;
+
+static void *fake_main(void *arg)
+{
+	char buf[1000];
+	int fd = accept4(fake_fd, NULL, NULL, SOCK_CLOEXEC);
 
 	(void)arg;
-	epoll_ctl(ep, EPOLL_CTL_ADD, stop_fd, &ev);
-	ev.data.fd = ttmon_http_fd(http);
-	epoll_ctl(ep, EPOLL_CTL_ADD, ev.data.fd, &ev);
-	do {
-		if (epoll_wait(ep, &ev, 1, ttmon_http_timeout_ms(http)) < 0)
-			ev.data.fd = -1;
-		ttmon_http_run(http);
-	} while (ev.data.fd != stop_fd);
-	close(ep);
+	if (recv(fd, buf, sizeof(buf), 0) > 0)
+		send(fd, canned, strlen(canned), MSG_NOSIGNAL);
+	close(fd);
 	return NULL;
 }
 
-static int set_up(void **state)
+static int download_fake(const char *answer)
 {
-	const struct ttmon_http_cfg cfg = { .socket = path, .routes = routes, .nr_routes = ARRAY_SIZE(routes) };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char fake[96];
+	pthread_t t;
+	int err;
+
+	snprintf(fake, sizeof(fake), "%s/fake.sock", dir);
+	memcpy(addr.sun_path, fake, strlen(fake) + 1);
+	fake_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	canned = answer;
+	assert_int_equal(bind(fake_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fake_fd, 1), 0);
+	assert_int_equal(pthread_create(&t, NULL, fake_main, NULL), 0);
+	err = download(fake, "/x", 0);
+	pthread_join(t, NULL);
+	close(fake_fd);
+	unlink(fake);
+	return err;
+}
+
+static void test_download_broken(void **state)
+{
+	static const char *const broken[] = {
+		"",
+		"SSH-2.0-OpenSSH_9.2\r\n",
+		HEAD "Content-Length: 6\r\n\r\nhello",
+		HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+		/* Could be all, could be not. */
+		HEAD "\r\nhello",
+	};
 
 	(void)state;
-	strcpy(dir, "/tmp/ttmon-test-client.XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/t.sock", dir);
-	stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (stop_fd < 0 || ttmon_http_new(&cfg, &http))
-		return -1;
-	return pthread_create(&server, NULL, server_main, NULL);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	if (eventfd_write(stop_fd, 1))
-		return -1;
-	pthread_join(server, NULL);
-	ttmon_http_free(http);
-	close(stop_fd);
-	return rmdir(dir);
-}
-
-/* Run a command with stdout and stderr in files; what they hold comes back. */
-static char out[16384], err_out[4096];
-
-static void read_back(FILE *f, char *buf, size_t n)
-{
-	rewind(f);
-	buf[fread(buf, 1, n - 1, f)] = '\0';
-	fclose(f);
-}
-
-static int run_cmd(int (*cmd)(int, char **), const char *name, const char *opt, const char *socket_path)
-{
-	char name_buf[16], opt_buf[16], socket_opt[] = "--socket", socket_buf[128];
-	char *argv[] = { name_buf, socket_opt, socket_buf, opt ? opt_buf : NULL, NULL };
-	int saved_out = dup(STDOUT_FILENO), saved_err = dup(STDERR_FILENO), status;
-	FILE *o = tmpfile(), *e = tmpfile();
-
-	assert_true(o && e && saved_out >= 0 && saved_err >= 0);
-	snprintf(name_buf, sizeof(name_buf), "%s", name);
-	snprintf(opt_buf, sizeof(opt_buf), "%s", opt ? opt : "");
-	snprintf(socket_buf, sizeof(socket_buf), "%s", socket_path);
-	fflush(stdout);
-	dup2(fileno(o), STDOUT_FILENO);
-	dup2(fileno(e), STDERR_FILENO);
-	status = cmd(opt ? 4 : 3, argv);
-	fflush(stdout);
-	dup2(saved_out, STDOUT_FILENO);
-	dup2(saved_err, STDERR_FILENO);
-	close(saved_out);
-	close(saved_err);
-	read_back(o, out, sizeof(out));
-	read_back(e, err_out, sizeof(err_out));
-	return status;
-}
-
-static void assert_width(const char *text)
-{
-	for (const char *nl; (nl = strchr(text, '\n')); text = nl + 1)
-		assert_true(nl - text <= 80);
-	assert_int_equal(*text, 0);
-}
-
-#define STATUS(ok)                                                                                                          \
-	"{\"version\": \"1.2\\u001b[2J\", \"uptime_ns\": 3723000000000, \"mode\": \"pids\", \"targets\": [12, 34],"         \
-	"\"events\": {\"decoded\": 1234567, \"late\": 1, \"malformed\": 0, \"lost\": {\"ring_full\": 3, \"map_full\": 0}}," \
-	"\"identity\": {\"ok\": " ok ", \"why\": \"decoded 5, slotted 4\"}, \"window\": {\"slots\": 64, "                   \
-	"\"watermark_lag_ns\": 400000}, \"slots\": {\"closed\": 10, \"published\": 9, \"dropped\": 1, \"forced\": 0},"      \
-	"\"pinned\": {\"now_pages\": 256, \"peak_pages\": 512, \"pins\": 7}, \"processes\": 3, \"allocations\": 1000,"      \
-	"\"rings\": {\"bytes\": 8388608, \"cpus\": 2}, \"recording\": null}"
-
-static void test_status(void **state)
-{
-	(void)state;
-	status_json = STATUS("true");
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), 0);
-	assert_string_equal(err_out, "");
-	assert_width(out);
-	assert_non_null(strstr(out, "ttmond 1.2?[2J, up "));
-	assert_non_null(strstr(out, "pids: 12, 34\n"));
-	assert_non_null(strstr(out, "1,234,567 decoded, 1 late, 0 malformed\n"));
-	assert_non_null(strstr(out, "  lost         3 ring_full\n"));
-	assert_non_null(strstr(out, "10 closed, 9 published, 1 dropped, 0 forced\n"));
-	assert_non_null(strstr(out, "7 pins\n"));
-	assert_non_null(strstr(out, "adds up\n"));
-	assert_null(strstr(out, "recording"));
-	assert_null(strchr(out, '\033'));
-
-	status_json = STATUS("false");
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_NO);
-	assert_non_null(strstr(out, "DOES NOT ADD UP: decoded 5, slotted 4\n"));
-	assert_int_equal(run_cmd(cmd_status, "status", "--json", path), TTMON_EXIT_NO);
-	assert_string_equal(out, status_json);
-	/* A daemon that says nothing of it is not one that is in order. */
-	status_json = "{}";
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_NO);
-	status_json = "[]";
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon: the answer is not a JSON object: something else\n");
-}
-
-static void test_probes(void **state)
-{
-	(void)state;
-	/* As daemon/api.c sends it. */
-	probes_json =
-		"{\"objects\": [{\"path\": \"/usr/lib/libcudart.so.13\", \"dev\": 1, \"ino\": 2, \"stripped\": false, \"missing\": 4,"
-		"\"blind_us\": 112, \"held\": false, \"error\": \"\", \"probes\": ["
-		"{\"symbol\": \"cudaMalloc\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"single_step\": true},"
-		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"single_step\": false},"
-		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_note\", \"state\": \"failed\", \"reason\": \"Invalid argument\"}]},"
-		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"blind_us\": 0, \"stripped\": true, \"missing\": 0, \"error\": \"\", \"probes\": []},"
-		"{\"path\": \"/lib/c\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"No\\u001bt\", \"probes\": []}],"
-		"\"programs\": [{\"name\": \"cuda_call\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
-	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
-	assert_width(out);
-	assert_string_equal(out, "ATTACHED FAILED MISSING STEPPED      BLIND  OBJECT\n"
-				 "       2      1       4       1   112.0 us  /usr/lib/libcudart.so.13\n"
-				 "       0      0       0       0       held  /bin/a?b\n"
-				 "    holds a CUDA runtime without symbols: seen at driver level only\n"
-				 "       0      0       0       0     before  /lib/c\n"
-				 "    not probed: No?t\n"
-				 "2 BPF programs, 1 loaded, 1 attached\n");
-	assert_int_equal(run_cmd(cmd_probes, "probes", "-v", path), 0);
-	assert_width(out);
-	assert_non_null(strstr(out, "    attached  cudaMalloc                       cuda_call (single-stepped)\n"));
-	assert_non_null(strstr(out, "    attached  cudaFree                         cuda_call\n"));
-	assert_non_null(strstr(out, "    failed    cudaNew                          cuda_note: Invalid argument\n"));
-	assert_non_null(strstr(out, "    x                                not loaded not attached\n"));
-
-	probes_json = "{\"objects\": [], \"programs\": []}";
-	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
-	assert_non_null(strstr(out, "no process has mapped anything to probe\n"));
-}
-
-static void test_errors(void **state)
-{
-	char want[256], none[160];
-
-	(void)state;
-	probes_json = NULL;
-	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), TTMON_EXIT_ERROR);
-	snprintf(want, sizeof(want), "ttmon: ttmond on %s answers /v1/probes with 503: not yet\n", path);
-	assert_string_equal(err_out, want);
-	assert_string_equal(out, "");
-
-	snprintf(none, sizeof(none), "%s/none.sock", dir);
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
-	snprintf(want, sizeof(want), "ttmon: no ttmond on %s: No such file or directory\n", none);
-	assert_string_equal(err_out, want);
-	memset(none, 'x', sizeof(none) - 1);
-	none[sizeof(none) - 1] = '\0';
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
-
-	assert_int_equal(run_cmd(cmd_status, "status", "-v", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: no such option: -v, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_status, "status", "--frob", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: no such option: --frob, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_status, "status", "--socket", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: a value is missing after -s, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_status, "status", "now", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: takes no argument: now, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_probes, "probes", "--help", path), 0);
-	assert_memory_equal(out, "usage: ttmon probes", 19);
-	assert_width(out);
+	for (size_t i = 0; i < ARRAY_SIZE(broken); i++) {
+		assert_int_equal(download_fake(broken[i]), -EBADMSG);
+		assert_non_null(strstr(err_out, "is not ttmond, or it was cut off\n"));
+	}
+	assert_int_equal(download_fake(HEAD "Content-Length: 5\r\n\r\nhello"), 0);
+	assert_string_equal(out, "hello");
+	assert_int_equal(download_fake(HEAD "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"), 0);
+	assert_string_equal(out, "hello");
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parse_endless),
+		cmocka_unit_test(test_parse_torture),
 		cmocka_unit_test(test_parse_good),
 		cmocka_unit_test(test_parse_bad),
-		cmocka_unit_test(test_show),
-		cmocka_unit_test_setup_teardown(test_status, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_probes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_errors, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_request, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_download, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_download_broken, set_up, tear_down),
 	};
 
+	program_invocation_short_name = (char[]){ "ttmon" };
 	ttmon_log_set_level(TTMON_LOG_ERROR);
 	return cmocka_run_group_tests_name("client", tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static int replay(struct seen *seen, uint64_t *end_ns, uint64_t *dropped)
 		assert_null(r);
 		return err;
 	}
-	err = ttmon_rec_replay(r, (struct ttmon_pipeline *)seen, end_ns, dropped);
+	err = ttmon_rec_replay(r, (struct ttmon_pipeline *)seen, UINT64_MAX, end_ns, dropped);
 	ttmon_rec_reader_free(r);
 	return err;
 }

@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "tools/client.c"
 #include "tools/show.c"
 #include "tools/smi_table.c"
 #include "tools/top_args.c"

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * api_ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Who may talk to the socket may change families; of targets
+ * root may change all, others their own processes. Cold thread.
+ */
+#include "capture.h"
+
+#include <sys/stat.h>
+
+#include "targets.h"
+#include "viewer.h"
+
+#define INT(x) ((json_int_t)(x))
+
+static const struct {
+	const char *help;
+	bool countable;
+} families[TTMON_FAMILY_MAX] = {
+#define X(id, NAME, name, countable, help) { help, countable },
+	TTMON_FAMILY_TABLE(X)
+#undef X
+};
+
+static json_t *family_json(const struct ttmon_run *c, enum ttmon_family family)
+{
+	struct ttmon_family_view v;
+
+	ttmon_families_get(c->families, family, &v);
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:s}", "name", ttmon_family_name(family),
+			 "state", ttmon_family_state_name(v.state), "why", v.why, "since_ns", INT(v.since_ns), "hits",
+			 INT(v.hits), "counted", INT(v.counted), "run_count", INT(v.run_cnt), "run_ns", INT(v.run_ns),
+			 "countable", families[family].countable, "help", families[family].help);
+}
+
+json_t *ttmon_api_reduced(const struct ttmon_run *c)
+{
+	json_t *o = json_object();
+
+	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
+		struct ttmon_family_view v;
+
+		ttmon_families_get(c->families, i, &v);
+		/* Off from the beginning, as mmap in a service, is not reduced. */
+		if ((v.state == TTMON_FAMILY_COUNTING || v.state == TTMON_FAMILY_OFF) && v.why[0])
+			json_object_set_new(o, ttmon_family_name(i),
+					    json_pack("{s:s, s:s, s:I}", "state", ttmon_family_state_name(v.state),
+						      "why", v.why, "counted", INT(v.counted)));
+	}
+	return o;
+}
+
+json_t *ttmon_api_budget(const struct ttmon_run *c)
+{
+	struct ttmon_budget_view v;
+
+	if (!ttmon_families_budget(c->families, &v))
+		return json_null();
+	return json_pack("{s:f, s:f, s:f, s:f, s:b}", "max_percent", c->opts->max_overhead, "percent", v.percent,
+			 "daemon_percent", v.daemon_percent, "bpf_percent", v.bpf_percent, "over", v.over);
+}
+
+static void send_families(const struct ttmon_run *c, struct ttmon_http_reply *reply)
+{
+	json_t *list = json_array();
+
+	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
+		json_array_append_new(list, family_json(c, i));
+	ttmon_api_send(reply, json_pack("{s:o, s:o}", "families", list, "budget", ttmon_api_budget(c)));
+}
+
+static void put_family(struct ttmon_run *c, struct ttmon_http_reply *reply, const char *name, const char *state)
+{
+	unsigned int family = 0, to = 0;
+	char why[256];
+	int err;
+
+	while (family < TTMON_FAMILY_MAX && strcmp(name, ttmon_family_name(family)) != 0)
+		family++;
+	while (to < TTMON_FAMILY_ABSENT && strcmp(state, ttmon_family_state_name(to)) != 0)
+		to++;
+	if (family == TTMON_FAMILY_MAX) {
+		ttmon_http_error(reply, 400, "no such family");
+	} else if (to == TTMON_FAMILY_ABSENT) {
+		ttmon_http_error(reply, 400, "a family is on, off or counting");
+	} else if (!c->families) {
+		ttmon_http_error(reply, 409, "a replay has no probes");
+	} else {
+		err = ttmon_families_set(c->families, family, to, why, sizeof(why));
+		if (err)
+			ttmon_http_error(reply, err == -ENOENT || err == -EINVAL ? 409 : 500, "%s", why);
+		else
+			send_families(c, reply);
+	}
+}
+
+void ttmon_api_families(void *ctx, struct ttmon_http_reply *reply)
+{
+	const char *name = ttmon_http_arg(reply, "name"), *state = ttmon_http_arg(reply, "state");
+
+	if (reply->method == TTMON_HTTP_GET)
+		send_families(ctx, reply);
+	else if (reply->method == TTMON_HTTP_PUT && name && state)
+		put_family(ctx, reply, name, state);
+	else
+		ttmon_http_error(reply, 400, "PUT ?name=FAMILY&state=on|off|counting");
+}
+
+/* ---- targets ---- */
+
+static bool owns(const struct ttmon_viewer *v, uint32_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	if (v->all)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	/* Its effective user: that of a setuid program is root. */
+	return !stat(path, &st) && ttmon_viewer_sees_uid(v, st.st_uid);
+}
+
+struct listing {
+	const struct ttmon_bpf *bpf;
+	const struct ttmon_viewer *viewer;
+	json_t *pids;
+};
+
+static void add_pid(void *ctx, uint32_t pid)
+{
+	const struct listing *l = ctx;
+
+	if (ttmon_bpf_is_listed(l->bpf, pid) && owns(l->viewer, pid))
+		json_array_append_new(l->pids, json_integer(pid));
+}
+
+static void send_targets(const struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
+{
+	struct listing l = { .bpf = c->bpf, .viewer = v, .pids = json_array() };
+
+	if (c->bpf)
+		ttmon_bpf_each_pid(c->bpf, add_pid, &l);
+	ttmon_api_send(reply, json_pack("{s:b, s:o}", "all", c->bpf && ttmon_bpf_all(c->bpf), "pids", l.pids));
+}
+
+static bool parse_pid(const char *text, uint32_t *ret)
+{
+	unsigned long n;
+	char *end;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (errno || *end || !n || n > INT32_MAX)
+		return false;
+	*ret = (uint32_t)n;
+	return true;
+}
+
+static void change_pid(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply,
+		       const char *text)
+{
+	bool put = reply->method == TTMON_HTTP_PUT;
+	char why[128] = "";
+	uint32_t pid;
+	int err;
+
+	if (!parse_pid(text, &pid)) {
+		ttmon_http_error(reply, 400, "not a process id");
+		return;
+	}
+	if (put) {
+		err = ttmon_target_check(pid, why, sizeof(why));
+	} else {
+		err = ttmon_bpf_is_listed(c->bpf, pid) ? 0 : -ESRCH;
+		snprintf(why, sizeof(why), "process %u is no target", pid);
+	}
+	if (!err && !owns(v, pid)) {
+		ttmon_http_error(reply, 403, "process %u is another user's", pid);
+		return;
+	}
+	if (!err)
+		err = put ? ttmon_target_add(c, pid, why, sizeof(why)) : ttmon_target_remove(c, pid);
+	if (err)
+		ttmon_http_error(reply, err == -ESRCH || err == -ENOENT ? 404 : err == -EPERM ? 409 : 500, "%s", why);
+	else
+		send_targets(c, v, reply);
+}
+
+static void change_all(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
+{
+	int err;
+
+	if (!v->all) {
+		ttmon_http_error(reply, 403, "only root may say whether every process is traced");
+		return;
+	}
+	err = ttmon_target_all(c, reply->method == TTMON_HTTP_PUT);
+	if (err)
+		ttmon_http_error(reply, 500, "cannot scan /proc: %s", strerror(-err));
+	else
+		send_targets(c, v, reply);
+}
+
+void ttmon_api_targets(void *ctx, struct ttmon_http_reply *reply)
+{
+	const char *pid = ttmon_http_arg(reply, "pid");
+	bool all = ttmon_http_arg(reply, "all");
+	struct ttmon_run *c = ctx;
+	struct ttmon_viewer v;
+
+	ttmon_viewer_init(&v, reply);
+	if (reply->method == TTMON_HTTP_GET)
+		send_targets(c, &v, reply);
+	else if (!c->bpf)
+		ttmon_http_error(reply, 409, "a replay has no targets");
+	else if (pid && !all)
+		change_pid(c, &v, reply, pid);
+	else if (all && !pid)
+		change_all(c, &v, reply);
+	else
+		ttmon_http_error(reply, 400, "PUT or DELETE ?pid=PID or ?all");
+}
