@@ -19,5 +19,6 @@ int cmd_smi(int argc, char **argv);
 int cmd_slots(int argc, char **argv);
 int cmd_family(int argc, char **argv);
 int cmd_target(int argc, char **argv);
+int cmd_bugreport(int argc, char **argv);
 
 #endif

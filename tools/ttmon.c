@@ -24,6 +24,7 @@ static const struct command {
 	{ "db", cmd_db, "check and show an allocation database (ttmond --dump-db)" },
 	{ "slots", cmd_slots, "who used the machine, a millisecond each, out of a slot file (ttmond --slots-out)" },
 	{ "trace", cmd_trace, "a timeline for Perfetto of a recording, a database or the service" },
+	{ "bugreport", cmd_bugreport, "one archive with what somebody needs who was not there; names redactable" },
 };
 
 static void usage(FILE *out)
