@@ -32,6 +32,13 @@ sbindir ?= $(prefix)/sbin
 includedir ?= $(prefix)/include
 mandir ?= $(prefix)/share/man
 docdir ?= $(prefix)/share/doc/ttmon
+completionsdir ?= $(prefix)/share/bash-completion/completions
+sysconfdir ?= /etc
+# systemd reads /usr/local/lib/systemd/system too; where a distribution keeps its own it says itself.
+libdir_of = $(or $(if $(filter /usr,$(prefix)),$(shell $(PKG_CONFIG) --variable=$(1) systemd 2>/dev/null)),$(prefix)/lib/$(2))
+unitdir ?= $(call libdir_of,systemdsystemunitdir,systemd/system)
+sysusersdir ?= $(call libdir_of,sysusersdir,sysusers.d)
+tmpfilesdir ?= $(call libdir_of,tmpfilesdir,tmpfiles.d)
 INSTALL ?= install
 
 ifneq ($(filter-out asan tsan,$(SAN)),)
@@ -258,7 +265,7 @@ e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
 .PHONY: check lint builds unit tsan fuzz fuzz-short e2e soak check-vm check-vm-short bench
-check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 15 minutes
+check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 20 minutes
 	@tools/setup.sh
 	+$(RUN) lint builds unit fuzz-short e2e
 
@@ -294,7 +301,7 @@ check-vm-short: ## a handful of them, under ten minutes
 
 bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run
 	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh; \
-	echo sched.py:; O='$(O)' $(PYTHON) tests/bench/sched.py
+	for s in sched scrape api; do echo $$s.py:; O='$(O)' $(PYTHON) tests/bench/$$s.py || exit 1; done
 
 .PHONY: tidy format
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
@@ -318,33 +325,58 @@ demo: ## run the bundled workload under ttmond and show what it found; as root
 	$(O)/bin/ttmond --dump-db $(O)/demo.json -- $(O)/demo/workload
 	$(O)/bin/ttmon db show $(O)/demo.json
 
-# The option list of ttmond(8) comes from the program's own table.
-$(O)/man/ttmond.8: man/ttmond.8.in $(B)/bin/ttmond
+# The option list of ttmond(8) and the metrics of ttmond-metrics(7) come from the program's own tables.
+$(O)/man/ttmond.8: TABLE = man
+$(O)/man/ttmond-metrics.7: TABLE = metrics
+$(O)/man/%: man/%.in $(B)/bin/ttmond
 	$(call msg,MAN,$@)
 	@mkdir -p $(@D)
-	$(Q)$(B)/bin/ttmond --help=man > $@.options
-	$(Q)sed -e '/^@OPTIONS@$$/{' -e 'r $@.options' -e 'd' -e '}' $< > $@.tmp && rm $@.options && mv $@.tmp $@
+	$(Q)$(B)/bin/ttmond --help=$(TABLE) > $@.table
+	$(Q)sed -e '/^@TABLE@$$/{' -e 'r $@.table' -e 'd' -e '}' $< > $@.tmp && rm $@.table && mv $@.tmp $@
 
 .PHONY: man
-man: $(O)/man/ttmond.8 ## the manual page of ttmond, with the options of the program: .output/man/ttmond.8
+man: $(O)/man/ttmond.8 $(O)/man/ttmond-metrics.7 ## the manual pages that have tables of the program: .output/man/
 
-MAN_PAGES := $(wildcard man/*.[1-8]) $(O)/man/ttmond.8
+$(O)/systemd/flags: FORCE
+	$(call filechk,$(sbindir) $(sysconfdir))
+
+$(O)/systemd/%: systemd/%.in $(O)/systemd/flags
+	$(Q)sed -e 's,@sbindir@,$(sbindir),' -e 's,@sysconfdir@,$(sysconfdir),' $< > $@
+
+UNITS := $(patsubst systemd/%.in,$(O)/systemd/%,$(wildcard systemd/*.in))
+MAN_PAGES := $(wildcard man/*.[1-8]) $(O)/man/ttmond.8 $(O)/man/ttmond-metrics.7
+DOCS := $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE)
+# What of docs/ lies in folders of its own.
+DOC_FILES := $(wildcard $(addprefix docs/,examples/*.c kubernetes/* grafana/* prometheus/*))
 INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
-	     $(patsubst docs/%,$(docdir)/%,$(wildcard docs/*.md docs/*.json docs/examples/*.c)) $(addprefix $(docdir)/,$(wildcard README.md CHANGELOG.md LICENSE))
+	     $(addprefix $(docdir)/,$(notdir $(DOCS)) $(DOC_FILES:docs/%=%)) \
+	     $(addprefix $(completionsdir)/,$(notdir $(wildcard completions/*))) \
+	     $(UNITS:$(O)/systemd/%=$(unitdir)/%) $(sysusersdir)/ttmond.conf $(tmpfilesdir)/ttmond.conf
 
-install: all man ## DESTDIR and prefix=/usr/local as usual
-	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
+install: all man $(UNITS) ## DESTDIR and prefix=/usr/local as usual; /etc/default/ttmond stays as it is where there is one
+	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))) $(sysconfdir)/default)
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmond $(DESTDIR)$(sbindir)/ttmond
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmon $(DESTDIR)$(bindir)/ttmon
 	$(Q)$(INSTALL) -m 0644 $(wildcard include/ttmon/*.h) $(DESTDIR)$(includedir)/ttmon/
 	$(Q)for m in $(MAN_PAGES); do $(INSTALL) -m 0644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
-	$(Q)$(INSTALL) -m 0644 $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE) $(DESTDIR)$(docdir)/
-	$(Q)$(INSTALL) -m 0644 $(wildcard docs/examples/*.c) $(DESTDIR)$(docdir)/examples/
+	$(Q)$(INSTALL) -m 0644 $(DOCS) $(DESTDIR)$(docdir)/
+	$(Q)for d in $(DOC_FILES:docs/%=%); do $(INSTALL) -m 0644 docs/$$d $(DESTDIR)$(docdir)/$$d || exit 1; done
+	$(Q)$(INSTALL) -m 0644 $(wildcard completions/*) $(DESTDIR)$(completionsdir)/
+	$(Q)$(INSTALL) -m 0644 $(UNITS) $(DESTDIR)$(unitdir)/
+	$(Q)$(INSTALL) -m 0644 systemd/sysusers.conf $(DESTDIR)$(sysusersdir)/ttmond.conf
+	$(Q)$(INSTALL) -m 0644 systemd/tmpfiles.conf $(DESTDIR)$(tmpfilesdir)/ttmond.conf
+	$(Q)test -e $(DESTDIR)$(sysconfdir)/default/ttmond || $(INSTALL) -m 0644 systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond
 
-uninstall: ## remove what install put there
+uninstall: ## remove what install put there, but for an /etc/default/ttmond that was changed
 	$(Q)rm -f $(addprefix $(DESTDIR),$(INSTALLED))
-	$(Q)rmdir $(DESTDIR)$(includedir)/ttmon $(DESTDIR)$(docdir)/examples $(DESTDIR)$(docdir) 2>/dev/null || :
+	$(Q)! cmp -s systemd/ttmond.default $(DESTDIR)$(sysconfdir)/default/ttmond || rm -f $(DESTDIR)$(sysconfdir)/default/ttmond
+	$(Q)rmdir $(DESTDIR)$(includedir)/ttmon $(addprefix $(DESTDIR)$(docdir)/,$(sort $(dir $(DOC_FILES:docs/%=%)))) \
+		$(DESTDIR)$(docdir) 2>/dev/null || :
+
+.PHONY: deb
+deb: ## a Debian package: .output/ttmon_VERSION_ARCH.deb
+	+$(Q)O='$(O)' MAKE='$(MAKE)' packaging/deb.sh '$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))'
 
 clean: ## remove .output
 	$(Q)rm -rf $(O)

@@ -9,7 +9,7 @@ set -u
 me=tools/setup.sh
 
 packages=(gcc g++ libc6-dev make pkg-config clang clang-format clang-tidy libbpf-dev libelf-dev zlib1g-dev libjansson-dev
-	libmicrohttpd-dev libncurses-dev libcmocka-dev python3 python3-jsonschema curl)
+	libmicrohttpd-dev libncurses-dev libcmocka-dev python3 python3-jsonschema python3-yaml dpkg-dev curl)
 
 say() { echo "$me: $*"; }
 die() {
@@ -50,6 +50,27 @@ find_missing() {
 		*) missing+=(bpftool) ;;
 		esac
 	fi
+}
+
+# The real server and promtool, for tests. Not installed, which would start a service on port 9090: unpacked where the tests look.
+prometheus_dir=/var/cache/ttmon/prometheus
+
+have_prometheus() {
+	command -v promtool >/dev/null || [ -x $prometheus_dir/usr/bin/promtool ]
+}
+
+unpack_prometheus() {
+	local tmp
+
+	say "unpacking prometheus into $prometheus_dir"
+	tmp=$(mktemp -d) || return
+	if (cd "$tmp" && chmod 755 . && apt-get -qq -o APT::Sandbox::User=root download prometheus >/dev/null 2>&1) &&
+		mkdir -p $prometheus_dir && dpkg -x "$tmp"/prometheus_*.deb $prometheus_dir; then
+		:
+	else
+		say "cannot get the package prometheus: the tests that need it will be skipped"
+	fi
+	rm -rf "$tmp"
 }
 
 mount_missing() {
@@ -99,6 +120,9 @@ else
 fi
 
 if [ "$(id -u)" -eq 0 ]; then
+	if command -v apt-get >/dev/null && ! have_prometheus; then
+		unpack_prometheus
+	fi
 	mount_missing tracefs /sys/kernel/tracing tracefs
 	mount_missing bpf /sys/fs/bpf bpf_fs
 fi

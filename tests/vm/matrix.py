@@ -7,7 +7,7 @@ NOT_HERE = {
 }
 
 # Patterns of labels: one or two of each area, a few minutes for all kernels together: ways to attach, copies, what is refused, CPU time,
-# RMIDs by BPF, by the module and by resctrl.
+# RMIDs by BPF, by the module and by resctrl, the package under systemd.
 SHORT = (
     "uprobes/(which_uprobes|events_are_removed|without_btf)",
     "copy/copies",
@@ -16,4 +16,5 @@ SHORT = (
     "bpf",
     "kmod/(selftest|dump)",
     "resctrl/groups",
+    "service/(install|traces)",
 )

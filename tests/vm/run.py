@@ -28,10 +28,11 @@ BOOTS = {
     "rdt": ["-R", "all", "-s", "4,sockets=2,cores=2"],
     "rmid": ["-s", "4"],
     "lockdown": ["-a", "lockdown=confidentiality"],
+    "systemd": ["-a", "qvm.systemd"],
 }
-# Kernel modules: the environment variable that has their folder, and the script that builds them and prints it.
-MODULES = {"KMD": "kmd/build.sh", "FAKEQM": "rdt/fakeqm/build.sh", "RMID_KMOD": "kmod/build.sh"}
-WANTED = {"plain": ["KMD"], "rdt": ["FAKEQM", "RMID_KMOD"], "rmid": ["RMID_KMOD"], "lockdown": []}
+# What is built for a guest: the environment variable that has its place, and the script that builds it and prints that.
+MODULES = {"KMD": "kmd/build.sh", "FAKEQM": "rdt/fakeqm/build.sh", "RMID_KMOD": "kmod/build.sh", "DEB": "deb.sh"}
+WANTED = {"plain": ["KMD"], "rdt": ["FAKEQM", "RMID_KMOD"], "rmid": ["RMID_KMOD"], "lockdown": [], "systemd": ["DEB"]}
 LIMIT, SHORT_LIMIT = 7000, 360  # seconds for all guests
 MIN_LEFT = 20  # seconds for which a guest is still started
 SCRIPT_LIMIT = 300  # seconds to fetch or build something
@@ -120,7 +121,7 @@ class Boot:
         self.late = "SKIP" if args.short else "FAIL"
         self.test = ""  # the last that came to its end
         self.test_again = None  # at which QEMU failed once
-        # For guest.py. A folder that is not there is "-" and why: the test that wants it says that when it skips.
+        # For guest.py. What is not there is "-" and why: the test that wants it says that when it skips.
         self.env = {"O": os.environ.get("O", ".output")}
         for variable in WANTED[name]:
             said, why = script(MODULES[variable], kernel)

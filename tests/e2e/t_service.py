@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The service as systemd starts it, with a fake of systemd's side; the units, the completion and what `make install` puts where."""
+import ctypes
+import glob
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from e2e import SLOW, TOP, TTMON, TTMOND, Skip, eq, timeout, true
+from t_http import free_port, get
+
+QUIET = ("--shm-slots", "0", "--tt-shm-version", "off", "--cpu", "off")
+# linux/capability.h; those that the service keeps.
+KEPT = {"dac_read_search": 2, "sys_ptrace": 19, "perfmon": 38, "bpf": 39, "checkpoint_restore": 40}
+SYS_ADMIN = 21
+PTRACE_ATTACH, PTRACE_DETACH, WALL = 16, 17, 0x40000000
+
+
+class Notify:
+    """The socket that systemd has in $NOTIFY_SOCKET: (pid of the sender, the fields)."""
+
+    def __init__(self, bench):
+        self.path = bench.path("notify")
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.sock.bind(self.path)
+
+    def get(self, seconds):
+        """The next message, or None."""
+        if not select.select([self.sock], [], [], seconds)[0]:
+            return None
+        text, control, _, _ = self.sock.recvmsg(4096, 256)
+        pid = struct.unpack("iII", control[0][2])[0]
+        return pid, dict(line.split("=", 1) for line in text.decode().splitlines())
+
+    def until(self, key, value=None, seconds=20):
+        """The next message with this field; those before it are (*, *) of what came meanwhile."""
+        end, seen = time.monotonic() + seconds * SLOW, []
+        while time.monotonic() < end:
+            message = self.get(end - time.monotonic())
+            if message and key in message[1] and value in (None, message[1][key]):
+                return message[0], message[1], seen
+            seen.append(message)
+        raise AssertionError(f"no {key} in {seconds * SLOW:g} s, but {seen}")
+
+
+def service(bench, *args, **more):
+    return bench.daemon("--socket", bench.path("sock"), "--listen-address", "none", *QUIET, *args, **more)
+
+
+@timeout(60)
+def test_notify(bench):
+    """READY when it traces, a status line, a reload between two messages, STOPPING at the end; nothing comes from anybody else."""
+    notify = Notify(bench)
+    daemon = service(bench, env={"NOTIFY_SOCKET": notify.path}, wait=False)
+    pid, message, before = notify.until("READY")
+    eq("sender, and what came before", (pid, message["READY"], before), (daemon.proc.pid, "1", []))
+    true("it traces by then", "tracing the whole host" in daemon.stderr())
+    _, message, _ = notify.until("STATUS")
+    true(message["STATUS"], message["STATUS"])
+    clock = time.monotonic_ns() // 1000
+    daemon.proc.send_signal(signal.SIGHUP)
+    _, message, _ = notify.until("RELOADING", "1")
+    true(f"MONOTONIC_USEC {message}", clock <= int(message["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000)
+    notify.until("READY", "1")
+    eq("health", get(bench.path("sock"), "/healthz", 5 * SLOW), (200, b"ok\n"))
+    daemon.proc.send_signal(signal.SIGTERM)
+    notify.until("STOPPING", "1")
+    daemon.wait(0)
+    eq("watchdog messages that nobody asked for", [m for m in iter(lambda: notify.get(0), None) if "WATCHDOG" in m[1]], [])
+
+
+def hot_thread(pid):
+    for path in glob.glob(f"/proc/{pid}/task/*/comm"):
+        with open(path, encoding="ascii") as f:
+            if f.read() == "ttmond-hot\n":
+                return int(path.split("/")[4])
+    raise AssertionError("no hot thread")
+
+
+@timeout(90)
+def test_watchdog(bench):
+    """A sign of life each half of the time, none while the hot thread hangs, and again when it goes on."""
+    notify = Notify(bench)
+    period = 2 * SLOW
+    daemon = service(bench, env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": str(int(period * 1e6))})
+    for _ in range(4):
+        notify.until("WATCHDOG", "1", period / SLOW)
+    tid = hot_thread(daemon.proc.pid)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    eq("ptrace", libc.ptrace(PTRACE_ATTACH, tid, None, None), 0)
+    os.waitpid(tid, WALL)
+    try:
+        # healthz's two seconds, and what was on its way.
+        end = time.monotonic() + 2 + period
+        while time.monotonic() < end:
+            notify.get(end - time.monotonic())
+        late = [notify.get(period / 4) for _ in range(8)]
+        eq("while the hot thread hangs", [m for m in late if m and "WATCHDOG" in m[1]], [])
+    finally:
+        libc.ptrace(PTRACE_DETACH, tid, None, None)
+    notify.until("WATCHDOG", "1", 10)
+
+
+# As systemd does it: sockets at 3 and up, their owner by pid.
+LAUNCH = """
+import os, socket, sys
+unix = socket.socket(socket.AF_UNIX); unix.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o600); unix.listen()
+tcp = socket.socket(); tcp.bind(("127.0.0.1", int(sys.argv[2]))); tcp.listen()
+high = [os.dup2(s.fileno(), 50 + i) for i, s in enumerate((unix, tcp))]
+for i, fd in enumerate(high):
+    os.dup2(fd, 3 + i)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2", LISTEN_FDNAMES="a:b")
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+
+
+@timeout(60)
+def test_sockets_handed_over(bench):
+    """It serves on what it is given, makes no socket of its own, and leaves systemd's where it is."""
+    port, path = free_port(), bench.path("given")
+    daemon = bench.daemon("--listen-address", "none", *QUIET, wrap=[sys.executable, "-c", LAUNCH, path, str(port)])
+    inode = os.stat(path).st_ino
+    eq("over the Unix socket", get(path, "/healthz", 5 * SLOW), (200, b"ok\n"))
+    eq("over TCP", get(port, "/healthz", 5 * SLOW), (200, b"ok\n"))
+    eq("probes over TCP", get(port, "/v1/probes", 5 * SLOW)[0], 403)
+    eq("probes over the Unix socket", get(path, "/v1/probes", 5 * SLOW)[0], 200)
+    daemon.stop(signal.SIGTERM)
+    eq("the socket stays", (os.stat(path).st_ino, os.stat(path).st_mode & 0o777), (inode, 0o600))
+
+
+def test_command_does_not_inherit(bench):
+    """What ttmond runs must neither speak for it nor take its sockets."""
+    notify = Notify(bench)
+    daemon = bench.daemon("-q", cmd=["env"], env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "1000000", "LISTEN_FDS": "1", "LISTEN_PID": "1"}, wait=False)
+    daemon.wait(0)
+    eq("environment", [line for line in daemon.stdout().splitlines() if re.match("NOTIFY_|WATCHDOG_|LISTEN_", line)], [])
+    eq("a run is no service", notify.get(0), None)
+
+
+def test_journal(bench):
+    """Lines to the journal have a priority in the place of a name."""
+    wrap = ["sh", "-c", 'JOURNAL_STREAM=$(stat -L -c %d:%i /dev/fd/2) exec "$@"', "sh"]
+    daemon = service(bench, "--quiet", wait=False, wrap=wrap)
+    daemon.wait_line(r"^<6>tracing the whole host")
+    daemon.stop(signal.SIGTERM)
+    eq("lines without a priority", [line for line in daemon.stderr().splitlines() if not re.match(r"<[3467]>\S", line)], [])
+
+
+def capabilities(pid):
+    found = {}
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path, encoding="utf-8") as f:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        found[status["Name"]] = tuple(int(status[n], 16) for n in ("CapPrm", "CapEff", "CapInh", "CapAmb")) + (status["NoNewPrivs"],)
+    return found
+
+
+def test_capabilities(bench):
+    """The service keeps what it needs to go on, in all its threads; traces a new library with that; a run keeps what it had."""
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
+        mask = sum(1 << n for n in KEPT.values()) | (1 << SYS_ADMIN if int(f.read()) > 2 else 0)
+    daemon = service(bench)
+    end = time.monotonic() + 5 * SLOW
+    while time.monotonic() < end and any(c[0] != mask for c in capabilities(daemon.proc.pid).values()):
+        time.sleep(0.05)
+    eq("threads", capabilities(daemon.proc.pid), {n: (mask, mask, 0, 0, "1") for n in ("ttmond", "ttmond-hot")})
+    target = bench.target("sleep", "100", wait_ready=False)
+    daemon = bench.daemon("--pid", str(target.pid))
+    own = capabilities(os.getpid())
+    eq("of a run", capabilities(daemon.proc.pid)["ttmond"][0], next(iter(own.values()))[0])
+
+
+def rendered(bench):
+    """The units, as make installs them, for the program that is built."""
+    paths = []
+    for path in glob.glob(os.path.join(TOP, "systemd", "*.in")):
+        with open(path, encoding="utf-8") as f:
+            text = f.read().replace("@sbindir@", os.path.dirname(TTMOND)).replace("@sysconfdir@", "/etc")
+        paths.append(bench.path(os.path.basename(path)[:-3]))
+        with open(paths[-1], "w", encoding="utf-8") as f:
+            f.write(text)
+    return sorted(paths)
+
+
+def test_units(bench):
+    """systemd-analyze: nothing to complain about, and an exposure of at most 4.0."""
+    if not shutil.which("systemd-analyze"):
+        raise Skip("no systemd-analyze")
+    units = rendered(bench)
+    eq("units", [os.path.basename(u) for u in units], ["ttmond.service", "ttmond.socket"])
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, check=False)
+    eq(f"systemd-analyze verify: {done.stderr}", [line for line in (done.stdout + done.stderr).splitlines() if "ttmon" in line], [])
+    done = subprocess.run(["systemd-analyze", "security", "--offline=yes", "--threshold=40", "--no-pager", units[0]], capture_output=True, text=True, check=False)
+    eq(f"systemd-analyze security: {done.stdout[-200:]}", done.returncode, 0)
+    true("what it says", re.search(r"Overall exposure level for ttmond.service: [0-3]\.\d", done.stdout))
+
+
+def test_daemonset(bench):
+    """The manifest is YAML whose parts fit each other, and its options and capabilities are those of the program and of the unit."""
+    try:
+        import yaml
+    except ImportError:
+        raise Skip("no python3-yaml") from None
+    with open(os.path.join(TOP, "docs", "kubernetes", "daemonset.yaml"), encoding="utf-8") as f:
+        documents = list(yaml.safe_load_all(f))
+    eq("documents", [(d["apiVersion"], d["kind"]) for d in documents], [("apps/v1", "DaemonSet")])
+    spec = documents[0]["spec"]
+    labels, pod = spec["template"]["metadata"]["labels"], spec["template"]["spec"]
+    eq("the selector finds its pods", {k: labels.get(k) for k in spec["selector"]["matchLabels"]}, spec["selector"]["matchLabels"])
+    true("hostPID", pod["hostPID"] is True)
+    container, = pod["containers"]
+    eq("volumes", sorted(m["name"] for m in container["volumeMounts"]), sorted(v["name"] for v in pod["volumes"]))
+    eq("each is the host's folder", [v["name"] for v in pod["volumes"] if v["hostPath"]["path"] not in [m["mountPath"] for m in container["volumeMounts"]]], [])
+    args = [a.replace("$(NODE_IP)", "192.0.2.1") for a in container["args"]]
+    done = subprocess.run([TTMOND, *args, "--no-such-option"], capture_output=True, text=True, check=False)
+    true(f"{args}: {done.stderr}", done.returncode == 2 and "--no-such-option" in done.stderr)
+    ports = {p["containerPort"] for p in container["ports"]} | {container[p]["httpGet"]["port"] for p in ("startupProbe", "livenessProbe")}
+    eq("ports", ports, {int(a.rsplit(":", 1)[1]) for a in args if a.startswith("--listen-address")})
+    with open(rendered(bench)[0], encoding="utf-8") as f:
+        unit = re.search(r"^CapabilityBoundingSet=(.*)$", f.read(), re.M)[1].replace("CAP_", "").split()
+    # What the unit has by its limits and its group.
+    eq("capabilities", sorted(container["securityContext"]["capabilities"]["add"]), sorted(unit + ["SYS_RESOURCE", "SYS_NICE", "CHOWN"]))
+
+
+COMPLETE = """
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+"_$(basename "$1")"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def complete(program, *words):
+    script = os.path.join(TOP, "completions", os.path.basename(program))
+    done = subprocess.run(["bash", "-c", COMPLETE, "bash", script, program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    eq(f"completion of {words}: {done.stderr}", (done.returncode, done.stderr), (0, ""))
+    return done.stdout.split()
+
+
+def help_of(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+@timeout(60)
+def test_completion_of_ttmond(_bench):
+    """Every option of --help=all, and for those that take one of a few words the words that the program names when it refuses another."""
+    text = help_of(TTMOND, "--help=all").split("\nExamples:")[0]
+    options = re.findall(r"^  .{3} (--[a-z-]+)", text, re.M)
+    true(f"{len(options)} options", len(options) > 30)
+    eq("options", sorted(complete(TTMOND, "--")), sorted(options + ["--"]))
+    eq("one that was begun", complete(TTMOND, "--dump-"), ["--dump-db"])
+    eq("no option again after one", complete(TTMOND, "--quiet", "--rmid-g"), ["--rmid-group"])
+    named = 0  # a second mistake, lest an option that takes anything starts a trace
+    for option in options:
+        done = subprocess.run([TTMOND, option, "no-such-word", "--no-such-option"], capture_output=True, text=True, check=False)
+        said = re.search(r"wants (.*), not", done.stderr) if done.returncode == 2 else None
+        if said and "number" not in said[1] and "HOST" not in said[1]:
+            words = [w for w in re.split(r", | or ", said[1]) if w]
+            eq(option, sorted(complete(TTMOND, option, "")), sorted(words))
+            eq(option + "=", sorted(complete(TTMOND, option, "=", "")), sorted(words))
+            named += 1
+    true(f"{named} options with words", named >= 6)
+    eq("versions", complete(TTMOND, "--tt-shm-version", ""), ["1", "2", "3", "4", "off"])
+    true("pids", str(os.getpid()) in complete(TTMOND, "--pid", ""))
+    eq("files", complete(TTMOND, "--dump-db", TTMOND), [TTMOND])
+    eq("a number is typed", complete(TTMOND, "--window", ""), [])
+    true("a command after --", "bash" in complete(TTMOND, "--", "bas"))
+
+
+@timeout(60)
+def test_completion_of_ttmon(_bench):
+    """Every command of the help, and every option of each command's."""
+    text = help_of(TTMON, "--help")
+    commands = re.findall(r"^  ([a-z][a-z-]*)  ", text.split("commands:")[1].split("\n\n")[0], re.M)
+    true(f"{len(commands)} commands", len(commands) > 6)
+    eq("commands", sorted(complete(TTMON, "")), sorted(commands))
+    eq("one that was begun", complete(TTMON, "sl"), ["slots"])
+    for command in commands:
+        options = set(re.findall(r"(?:^|[ ,])(--[a-z][a-z-]*)", help_of(TTMON, command, "--help"), re.M))
+        eq(command, set(complete(TTMON, command, "--")), options)
+    said = subprocess.run([TTMON, "top", "--sort", "no-such-key"], capture_output=True, text=True, check=False)
+    words = complete(TTMON, "top", "--sort", "")
+    eq(f"keys ({said.stderr})", [w for w in words if w not in help_of(TTMON, "top", "--help")], [])
+    eq("number of keys", len(words), 9)
+
+
+def tree(folder):
+    return sorted(os.path.relpath(os.path.join(d, f), folder) for d, _, files in os.walk(folder) for f in files)
+
+
+def make(*words):
+    if SLOW != 1:
+        raise Skip("builds nothing under emulation")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
+    done = subprocess.run(["make", "--no-print-directory", "-s", "-C", TOP, "O=" + os.environ.get("O", ".output"), *words], capture_output=True,
+                          text=True, env=env, check=False)
+    eq(f"make {' '.join(words)}: {done.stderr[-800:]}", done.returncode, 0)
+    return done.stdout
+
+
+@timeout(240)
+def test_make_install(bench):
+    """make install and uninstall under DESTDIR: all of it there, nothing left, a file that was configured stays."""
+    root = bench.path("root")
+    make("install", "DESTDIR=" + root)
+    found = tree(root)
+    wanted = ["etc/default/ttmond", "usr/local/sbin/ttmond", "usr/local/bin/ttmon", "usr/local/lib/systemd/system/ttmond.service",
+              "usr/local/lib/systemd/system/ttmond.socket", "usr/local/lib/sysusers.d/ttmond.conf", "usr/local/lib/tmpfiles.d/ttmond.conf",
+              "usr/local/share/man/man8/ttmond.8", "usr/local/share/man/man1/ttmon.1", "usr/local/share/bash-completion/completions/ttmond",
+              "usr/local/share/bash-completion/completions/ttmon"]
+    eq("not installed", [w for w in wanted if w not in found], [])
+    with open(os.path.join(root, "usr/local/lib/systemd/system/ttmond.service"), encoding="utf-8") as f:
+        unit = f.read()
+    true("its program", "\nExecStart=/usr/local/sbin/ttmond " in unit)
+    eq("words that nobody put in", re.findall("@[a-z]+@", unit), [])
+    with open(os.path.join(root, "etc/default/ttmond"), "a", encoding="utf-8") as f:
+        f.write("# changed\n")
+    make("install", "DESTDIR=" + root)
+    make("uninstall", "DESTDIR=" + root)
+    eq("left", tree(root), ["etc/default/ttmond"])
+    shutil.rmtree(root)
+    make("install", "DESTDIR=" + root)
+    make("uninstall", "DESTDIR=" + root)
+    eq("left when nothing was changed", tree(root), [])
+
+
+@timeout(240)
+def test_package(bench):
+    """What make deb makes: the files of make install, root's, the units of Debian's folder, programs that need what it depends on."""
+    if not shutil.which("dpkg-shlibdeps"):
+        raise Skip("no dpkg-dev")
+    deb = os.path.join(TOP, make("deb").split()[-1])
+    fields = help_of("dpkg-deb", "--field", deb)
+    for wanted in (r"^Package: ttmon$", r"^Version: \d", r"^Depends: .*\blibc6\b.*\blibmicrohttpd12", r"^Architecture: \w+$"):
+        true(f"{wanted}: {fields}", re.search(wanted, fields, re.M))
+    listing = help_of("dpkg-deb", "--contents", deb).splitlines()
+    eq("not root's", [line for line in listing if line.split()[1] != "root/root"], [])
+    eq("others may write", [line for line in listing if line[8] == "w"], [])
+    subprocess.run(["dpkg-deb", "--raw-extract", deb, bench.path("deb")], check=True)
+    found = tree(bench.path("deb"))
+    for wanted in ("lib/systemd/system/ttmond.service", "usr/sbin/ttmond", "usr/share/doc/ttmon/copyright", "usr/share/man/man8/ttmond.8.gz",
+                   "DEBIAN/postinst", "DEBIAN/md5sums"):
+        true(wanted, wanted in found or "usr/" + wanted in found)
+    with open(bench.path("deb/DEBIAN/conffiles"), encoding="ascii") as f:
+        eq("conffiles", f.read(), "/etc/default/ttmond\n")
+    for script in ("postinst", "prerm", "postrm"):
+        subprocess.run(["sh", "-n", bench.path("deb/DEBIAN/" + script)], check=True)
+    done = subprocess.run(["md5sum", "--quiet", "-c", "DEBIAN/md5sums"], cwd=bench.path("deb"), capture_output=True, text=True, check=False)
+    eq(f"md5sums: {done.stdout}", done.returncode, 0)
