@@ -51,7 +51,7 @@ def main():
         sock = os.path.join(folder, "sock")
         with open(STATS, "w", encoding="ascii") as f:
             f.write("1")
-        daemon = subprocess.Popen([os.path.join(OUT, "bin/ttmond"), "--socket", sock, "--shm-slots", "128", "--shm-root", folder,
+        daemon = subprocess.Popen([os.path.join(OUT, "bin/ttmond"), "--socket", sock, "--max-overhead", "0", "--listen-address", "none", "--shm-slots", "128", "--shm-root", folder,
                                    "--tt-shm-version", "off", "--quiet", "--log-level", "error"])
         try:
             time.sleep(2)

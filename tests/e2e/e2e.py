@@ -18,6 +18,8 @@ TTMOND = os.path.join(OUT, "bin", "ttmond")
 TTMON = os.path.join(OUT, "bin", "ttmon")
 STANDIN = os.path.join(OUT, "tests", "standin")
 CUDA_LIB = "/usr/local/cuda-13.0/lib"
+# Where tools/setup.sh unpacks the real Prometheus.
+os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/var/cache/ttmon/prometheus/usr/bin"
 # Every time limit here is this many times as long: tests/vm runs the same tests under emulation.
 SLOW = float(os.environ.get("TTMON_TEST_SLOW", "1"))
 
@@ -152,6 +154,9 @@ class Daemon:
         self.out = tempfile.NamedTemporaryFile("w+", dir=bench.dir, prefix="ttmond-", suffix=".out", delete=False)
         if not os.path.exists(TTMOND):
             raise AssertionError(f"{TTMOND} is not there: make e2e-build")
+        # Not the port that others have, and no budget: a busy test host is over it.
+        for option, value in (("--listen-address", "none"), ("--max-overhead", "0")):
+            args = list(args) if option in args else [option, value, *args]
         full = [*wrap, TTMOND, *args] + (["--", *cmd] if cmd else [])
         self.started = time.monotonic()
         self.proc = subprocess.Popen(

@@ -177,7 +177,7 @@ def test_socket(bench):
     service = Service(bench, "--rmid", "off", env={"TTMOND_COUNTERS": "off"})
     time.sleep(0.3)
     doc = api(service.sock, "/v1/processes")
-    eq("members", sorted(doc), ["counters", "gone", "now_ns", "processes", "rdt", "since_ns", "sums"])
+    eq("members", sorted(doc), ["counters", "gone", "hidden", "now_ns", "processes", "rdt", "since_ns", "sums"])
     eq("now_ns is the end of a slot", doc["now_ns"] % 1_000_000, 0)
     true("since_ns", 0 < doc["since_ns"] < doc["now_ns"])
     names = set(doc["gone"])

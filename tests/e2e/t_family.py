@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""t_family.py: probe families taken away, counted only and put back while programs run; targets that come and go; the budget."""
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from compare import DIRS, Comparison
+from e2e import SLOW, TTMON, Skip, eq, last_json, load_db, standin, timeout, true, tt_env
+from tt_host import Unix
+
+COPIES = re.compile(r"cudaMemcpy|cudaMemPrefetch|cudaMemAdvise")
+# Hints as well, but told by the family alloc: they say something of the allocation.
+POINTERS = re.compile(r"cudaHostGetDevicePointer")
+
+
+class Service:
+    """A daemon whose socket is asked and told things. alone: it traces our children and nobody else's programs, which may run too."""
+
+    def __init__(self, bench, *args, cpu="off", env=None, alone=True):
+        self.sock = bench.path("sock")
+        self.daemon = bench.daemon(
+            "--socket", self.sock, "--listen-address", "none", "--shm-slots", "0", "--tt-shm-version", "off", "--cpu", cpu, *args, env=env
+        )
+        if alone:
+            self.request("DELETE", "/v1/targets?all")
+            self.request("PUT", f"/v1/targets?pid={os.getpid()}")
+
+    def request(self, method, path, status=200):
+        conn = Unix(self.sock)
+        conn.request(method, path)
+        reply = conn.getresponse()
+        body = reply.read()
+        eq(f"{method} {path} ({body[:300]!r})", reply.status, status)
+        return json.loads(body)
+
+    def families(self):
+        return {f["name"]: f for f in self.request("GET", "/v1/families")["families"]}
+
+    def put(self, name, state, status=200):
+        doc = self.request("PUT", f"/v1/families?name={name}&state={state}", status)
+        if status == 200:
+            family = {f["name"]: f for f in doc["families"]}[name]
+            eq(f"{name} after PUT", (family["state"], family["why"]), (state, "asked for"))
+        return doc
+
+    def states(self, program):
+        """States of the probes of a BPF program, with how many there are."""
+        found = {}
+        for o in self.request("GET", "/v1/probes")["objects"]:
+            for p in o["probes"]:
+                if p["program"] == program:
+                    found[p["state"]] = found.get(p["state"], 0) + 1
+        return found
+
+    def wait_probed(self):
+        """The one library or program that was mapped last has its probes: calls before that are not seen."""
+        end = time.monotonic() + 10 * SLOW
+        while "attached" not in self.states("cuda_call"):
+            true("nothing is probed", time.monotonic() < end)
+            time.sleep(0.01)
+
+    def program(self, name):
+        return [p for p in self.request("GET", "/v1/probes")["programs"] if p["name"] == name][0]
+
+    def status(self):
+        return self.request("GET", "/v1/status")
+
+    def at_rest(self):
+        """The books balance: nothing is in flight after a moment without programs of ours."""
+        time.sleep(0.3)
+        identity = self.status()["identity"]
+        true(identity["why"], identity["ok"])
+        return identity
+
+
+class Without(Comparison):
+    """A ledger against a database in which transfers are missing by intent; all else is exact."""
+
+    def completeness(self):
+        c = self.db["completeness"]
+        self.check("complete", c["complete"], False)
+        self.check("identity", c["identity"], True)
+
+    def transfers(self, proc):
+        pass
+
+    def pageable(self):
+        pass
+
+
+def no_transfers(books):
+    """The ledger as it is seen without copies."""
+    books = json.loads(json.dumps(books))
+    for a in books["allocations"]:
+        for d in DIRS:
+            a.pop(d, None)
+    books["calls"] = {fn: codes for fn, codes in books["calls"].items() if not COPIES.match(fn)}
+    return books
+
+
+def no_transfers_in(db):
+    for a in db["allocations"]:
+        a["transfers"] = {}
+    for p in db["processes"]:
+        p["errors"] = [e for e in p["errors"] if not COPIES.match(e["fn"])]
+    return db
+
+
+def same(books, db, comparison):
+    diffs = comparison(books, db, True).run()
+    for line in diffs[:15]:
+        print(line)
+    true(f"{len(diffs)} differences, the first: {diffs[0] if diffs else ''}", not diffs)
+
+
+def calls(books, pattern):
+    return sum(sum(codes.values()) for fn, codes in books["calls"].items() if pattern.match(fn))
+
+
+class Run:
+    """A ledger: started, waited for, ended."""
+
+    def __init__(self, bench, n, program="ledger", env=None):
+        self.out = bench.path(f"ledger-{time.monotonic_ns()}.json")
+        self.target = bench.target(standin(program), "--calls", str(n), "--out", self.out, "--wait", env=env)
+        self.pid = self.target.pid
+
+    def go(self):
+        self.target.go()
+
+    def busy(self):
+        return not select.select([self.target.proc.stdout], [], [], 0)[0]
+
+    def done(self):
+        eq("last line", self.target.line(60), "done\n")
+        self.target.go()
+        self.target.finish()
+        with open(self.out, encoding="utf-8") as f:
+            return json.load(f)
+
+    def whole(self):
+        self.go()
+        return self.done()
+
+
+@timeout(120)
+def test_transfers_counted_off_and_on(bench):
+    """Counted exactly; off is off; on again everything is exact; allocations are never affected."""
+    counted, off, on = (Run(bench, 20000) for _ in range(3))
+    service = Service(bench, "--dump-db", bench.path("db.json"))
+    service.put("transfer", "counting")
+    eq("probes while counting", list(service.states("cuda_copy")), ["attached"])
+    before = service.families()["transfer"]
+    books = [counted.whole()]
+    after = service.families()["transfer"]
+    eq("copies that were counted", after["counted"] - before["counted"], calls(books[0], COPIES))
+    eq("of all hits", after["hits"] - before["hits"] - calls(books[0], POINTERS), after["counted"] - before["counted"])
+    service.put("transfer", "off")
+    for program in ("cuda_copy", "cuda_enqueue"):
+        eq(f"probes of {program} while off", list(service.states(program)), ["off"])
+    true("allocations are not probed", "attached" in service.states("cuda_call"))
+    books.append(off.whole())
+    eq("hits while off", service.families()["transfer"]["hits"] - calls(books[1], POINTERS), after["hits"])
+    service.put("transfer", "on")
+    eq("probes that are on again", list(service.states("cuda_copy")), ["attached"])
+    books.append(on.whole())
+    service.at_rest()
+    service.daemon.stop(signal.SIGINT)
+    db = load_db(bench.path("db.json"))
+    for i, run in enumerate((counted, off)):
+        proc = [p for p in db["processes"] if p["pid"] == run.pid][0]
+        eq(f"transfers of {i}", sum(pair[0] for mems in proc["transfers"].values() for pair in mems.values()), 0)
+        same(no_transfers(books[i]), db, Without)
+    whole = type("Whole", (Comparison,), {"completeness": Without.completeness})
+    same(books[2], db, whole)
+
+
+@timeout(120)
+def test_nested_calls_count_once(bench):
+    """The runtime calls the driver: a copy that is only counted counts once as well."""
+    run = Run(bench, 20000, env={"STANDIN_NESTED": "1"})
+    service = Service(bench, "--dump-db", bench.path("db.json"))
+    service.put("transfer", "counting")
+    service.put("launch", "counting")
+    books = run.whole()
+    families = service.families()
+    eq("copies", families["transfer"]["counted"], calls(books, COPIES))
+    eq("launches", families["launch"]["counted"], books["kernels"])
+    service.at_rest()
+    service.daemon.stop(signal.SIGINT)
+    books = no_transfers(books)
+    books["kernels"] = 0
+    same(books, load_db(bench.path("db.json")), Without)
+
+
+@timeout(120)
+def test_under_fire(bench):
+    """Each family changes while eight threads call: allocations stay exact, the books balance, no loss but calls cut in the middle."""
+    run = Run(bench, int(600000 / SLOW))
+    service = Service(bench, "--dump-db", bench.path("db.json"))
+    run.go()
+    for name, states in (("launch", ("counting", "off", "on")), ("transfer", ("counting", "on", "off", "on"))):
+        for state in states:
+            time.sleep(0.1)
+            service.put(name, state)
+    true("the ledger has ended too early", run.busy())
+    books = run.done()
+    identity = service.at_rest()
+    lost = service.status()["events"]["lost"]
+    eq("losses that are no cut calls", identity["lost"] - lost["unpaired"], 0)
+    true(f"{lost['unpaired']} cut calls", lost["unpaired"] <= 8)
+    service.daemon.stop(signal.SIGINT)
+    db = no_transfers_in(load_db(bench.path("db.json")))
+    books = no_transfers(books)
+    proc = [p for p in db["processes"] if p["pid"] == run.pid][0]
+    true("launches", 0 < proc["launches"] < books["kernels"])
+    books["kernels"] = proc["launches"]
+    same(books, db, Without)
+
+
+@timeout(60)
+def test_object_that_comes_while_off(bench):
+    """A program that starts while a family is off gets no probes of it, and gets them when it is on."""
+    service = Service(bench)
+    service.put("transfer", "off")
+    service.put("launch", "off")
+    run = Run(bench, 5000, "ledger_static")
+    service.wait_probed()
+    eq("copies", list(service.states("cuda_copy")), ["off"])
+    eq("launches", list(service.states("cuda_launch")), ["off"])
+    true("no allocation is probed", "attached" in service.states("cuda_call"))
+    service.put("transfer", "on")
+    service.put("launch", "on")
+    eq("copies that are on again", list(service.states("cuda_copy")), ["attached"])
+    run.whole()
+    true("no copy was seen", service.families()["transfer"]["hits"] > 0)
+    true("no launch was seen", service.families()["launch"]["hits"] > 0)
+    service.at_rest()
+
+
+@timeout(60)
+def test_allocations_off(bench):
+    """Off by hand: nothing of allocations is seen, copies still are; on again new ones are seen."""
+    runs = [Run(bench, 3000) for _ in range(2)]
+    service = Service(bench, "--dump-db", bench.path("db.json"))
+    service.put("alloc", "off")
+    eq("probes", list(service.states("cuda_call")), ["off"])
+    runs[0].whole()
+    eq("hits while off", service.families()["alloc"]["hits"], 0)
+    true("copies are not seen", service.families()["transfer"]["hits"] > 0)
+    service.put("alloc", "on")
+    books = runs[1].whole()
+    service.at_rest()
+    service.daemon.stop(signal.SIGINT)
+    db = load_db(bench.path("db.json"))
+    eq("complete", (db["completeness"]["complete"], db["completeness"]["reasons"]), (False, ["reduced"]))
+    same(books, db, type("Whole", (Comparison,), {"completeness": lambda self: None}))
+
+
+@timeout(60)
+def test_dispatches(bench):
+    """Of tt-metal: dispatches are counted exactly and taken away; buffers off are not seen."""
+    env = tt_env("e2b")
+    service = Service(bench, "--tt-dispatch", "on")
+    args = [standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "300"]
+
+    def run():
+        done = subprocess.run(args, env=dict(os.environ, **env), capture_output=True, text=True, check=True, timeout=30 * SLOW)
+        return last_json(done.stdout)
+
+    end = time.monotonic() + 20 * SLOW
+    # The first ones may have ended before their library was probed.
+    while True:
+        run()
+        on = service.families()["dispatch"]
+        if on["hits"]:
+            break
+        true("nothing was dispatched", time.monotonic() < end)
+    service.put("dispatch", "counting")
+    book = run()
+    counting = service.families()["dispatch"]
+    eq("dispatches that were counted", counting["counted"], sum(book["dispatches"].values()))
+    service.put("dispatch", "off")
+    eq("probes", list(service.states("tt_dispatch")), ["off"])
+    run()
+    eq("hits while off", service.families()["dispatch"]["hits"], counting["hits"])
+    before = service.families()["tenstorrent"]["hits"]
+    service.put("tenstorrent", "off")
+    run()
+    eq("buffers while off", service.families()["tenstorrent"]["hits"], before)
+    service.put("tenstorrent", "on")
+    service.put("dispatch", "on")
+    run()
+    true("no buffer is seen", service.families()["tenstorrent"]["hits"] > before)
+    true("no dispatch is seen", service.families()["dispatch"]["hits"] > counting["hits"])
+    service.at_rest()
+
+
+@timeout(60)
+def test_mappings(bench):
+    """The system-call tracepoints of a service are loaded, but only attached when they are asked for."""
+    run = Run(bench, 3000)
+    service = Service(bench)
+    eq("at first", service.families()["mmap"]["state"], "off")
+    eq("attached", service.program("hm_mmap")["attached"], False)
+    service.put("mmap", "counting", 409)
+    service.put("mmap", "on")
+    eq("attached", service.program("hm_mmap")["attached"], True)
+    run.whole()
+    hits = service.families()["mmap"]["hits"]
+    true("no mapping was seen", hits > 0)
+    service.put("mmap", "off")
+    eq("attached", service.program("hm_mmap")["attached"], False)
+    Run(bench, 3000).whole()
+    eq("hits while off", service.families()["mmap"]["hits"], hits)
+    service.at_rest()
+
+
+@timeout(90)
+def test_cpu_time(bench):
+    """While the scheduler's programs do nothing no slot claims to know; when they are back every slot adds up."""
+    service = Service(bench, cpu="on")
+    load = bench.target(standin("load"), "spin", "30", wait_ready=False)
+    time.sleep(1)
+    for state in ("counting", "off"):
+        service.put("cpu", state)
+        time.sleep(0.5)
+        first = service.status()
+        counted = service.families()["cpu"]["counted"]
+        time.sleep(1)
+        last = service.status()
+        true("no slot closes", last["slots"]["closed"] - first["slots"]["closed"] > 500)
+        eq(f"slots with CPU time while {state}", last["cpu"]["slots"] - first["cpu"]["slots"], 0)
+        eq("CPUs", last["cpu"]["cpus"], 0)
+        true("switches are counted wrongly", (service.families()["cpu"]["counted"] > counted) == (state == "counting"))
+        service.put("cpu", "on")
+        time.sleep(1.5)
+        back = service.status()["cpu"]
+        true(f"{back['slots'] - last['cpu']['slots']} slots after {state}", back["slots"] - last["cpu"]["slots"] > 500)
+        eq("slots that do not add up", (back["slots"] - back["exact"], back["worst_ns"]), (0, 0))
+        eq("late", back["late_ns"], 0)
+        eq("CPUs that are back", back["cpus"], back["cpus_peak"])
+        true(f"mismatch_ns {back['mismatch_ns']}", not back["mismatch_ns"] or back["switches_unseen"])
+    load.proc.kill()
+    service.at_rest()
+
+
+def test_refusals(bench):
+    """What cannot be is said in one line, with the option that would have helped."""
+    service = Service(bench, "--no-mmap", alone=False)
+    for name, state, status, words in (
+        ("nothing", "on", 400, "no such family"), ("transfer", "absent", 400, "on, off or counting"), ("alloc", "counting", 409, "counted"),
+        ("process", "off", 409, "process"), ("mmap", "on", 409, "--no-mmap"), ("cpu", "off", 409, "--cpu"), ("rmid", "on", 409, "--rmid"),
+    ):
+        said = service.put(name, state, status)["error"]
+        true(f"{words!r} is not in {said!r}", words in said)
+    service.request("PUT", "/v1/families?name=transfer", 400)
+    service.request("DELETE", "/v1/families?name=transfer&state=on", 400)
+    for pid, status, words in (
+        ("x", 400, "process id"), ("0", 400, "process id"), ("-1", 400, "process id"), ("4194303", 404, "no process"),
+        ("2", 409, "kernel thread"), (str(service.daemon.proc.pid), 409, "itself"),
+    ):
+        said = service.request("PUT", f"/v1/targets?pid={pid}", status)["error"]
+        true(f"{words!r} is not in {said!r}", words in said)
+    service.request("DELETE", f"/v1/targets?pid={os.getpid()}", 404)
+    service.request("PUT", "/v1/targets", 400)
+    service.request("PUT", f"/v1/targets?all&pid={os.getpid()}", 400)
+
+
+@timeout(60)
+def test_without_multi_links(bench):
+    """Probes stay where taking one away makes the host wait: the gate alone takes a family away."""
+    runs = [Run(bench, 3000) for _ in range(3)]
+    service = Service(bench, env={"TTMOND_NO_UPROBE_MULTI": "1"})
+    service.put("transfer", "counting")
+    books = runs[0].whole()
+    counting = service.families()
+    eq("counted", counting["transfer"]["counted"], calls(books, COPIES))
+    service.put("transfer", "off")
+    service.put("alloc", "off")
+    eq("probes", list(service.states("cuda_copy")), ["attached"])
+    runs[1].whole()
+    after = service.families()
+    for name in ("transfer", "alloc"):
+        eq(f"hits of {name} while off", after[name]["hits"], counting[name]["hits"])
+    service.put("transfer", "on")
+    service.put("alloc", "on")
+    runs[2].whole()
+    for name in ("transfer", "alloc"):
+        true(f"{name} is not on again", service.families()[name]["hits"] > counting[name]["hits"])
+    service.at_rest()
+
+
+@timeout(60)
+def test_targets(bench):
+    """Processes come and go as targets; with all off only those listed are traced, and with all on everybody is."""
+    listed, other, later = (Run(bench, 3000) for _ in range(3))
+    service = Service(bench, "--dump-db", bench.path("db.json"), alone=False)
+    eq("at first", service.request("GET", "/v1/targets"), {"all": True, "pids": []})
+    service.request("DELETE", "/v1/targets?all")
+    eq("targets", service.request("PUT", f"/v1/targets?pid={listed.pid}"), {"all": False, "pids": [listed.pid]})
+    books = listed.whole()
+    other.go()
+    eq("last line", other.target.line(60), "done\n")
+    service.request("PUT", "/v1/targets?all")
+    last = later.whole()
+    other.target.go()
+    other.target.finish()
+    service.at_rest()
+    service.daemon.stop(signal.SIGINT)
+    db = load_db(bench.path("db.json"))
+    for run, book in ((listed, books), (later, last)):
+        same(book, db, type("Whole", (Comparison,), {"completeness": lambda self: None}))
+    made = [a for a in db["allocations"] if a["pid"] == other.pid and a["method"] not in ("mmap", "device", "host_alloc")]
+    eq("allocations of the process that nobody asked for", made, [])
+
+
+@timeout(60)
+def test_target_removed(bench):
+    """A process that is no target any more tells nothing, and goes from the history when it ends; its children go with it."""
+    run = Run(bench, 200000)
+    service = Service(bench, alone=False)
+    service.request("DELETE", "/v1/targets?all")
+    service.request("PUT", f"/v1/targets?pid={run.pid}")
+    run.go()
+    time.sleep(0.2)
+    eq("targets", service.request("DELETE", f"/v1/targets?pid={run.pid}"), {"all": False, "pids": []})
+    time.sleep(0.2)
+    hits = {n: f["hits"] for n, f in service.families().items() if n in ("alloc", "transfer")}
+    true("nothing was seen before", hits["alloc"] > 0)
+    true("the ledger has ended too early", run.busy())
+    run.done()
+    eq("hits after it was removed", {n: service.families()[n]["hits"] for n in hits}, hits)
+    end = time.monotonic() + 15 * SLOW
+    while service.status()["allocations"] and time.monotonic() < end:
+        time.sleep(0.2)
+    eq("allocations of a process that has ended", service.status()["allocations"], 0)
+    service.at_rest()
+
+
+@timeout(60)
+def test_children_follow(bench):
+    """The children of a target are targets, not those of a process that is traced because all are."""
+    service = Service(bench, alone=False)
+    child = subprocess.Popen(["sh", "-c", "sleep 0.3; sleep 20 & wait"])
+    bench.procs.append(child)
+    true("it is no target", child.pid in service.request("PUT", f"/v1/targets?pid={child.pid}")["pids"])
+    time.sleep(0.8)
+    pids = service.request("GET", "/v1/targets")["pids"]
+    true(f"{pids} with {child.pid}", len(pids) == 2 and child.pid in pids)
+    service.request("DELETE", f"/v1/targets?pid={child.pid}")
+    eq("targets", service.request("GET", "/v1/targets")["pids"], [])
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+@timeout(60)
+def test_client(bench):
+    """ttmon family and ttmon target."""
+    service = Service(bench, alone=False)
+
+    def ttmon(*args, status=0):
+        done = subprocess.run([TTMON, *args, "--socket", service.sock], capture_output=True, text=True, check=False, timeout=20 * SLOW)
+        eq(f"ttmon {args}: {done.stderr}", done.returncode, status)
+        return done.stdout if not status else done.stderr
+
+    true("no table", re.search(r"^transfer +on ", ttmon("family"), re.M))
+    true("it is not counted", re.search(r"^transfer +counting +asked for", ttmon("family", "transfer", "counting"), re.M))
+    eq("state", service.families()["transfer"]["state"], "counting")
+    eq("families in JSON", len(json.loads(ttmon("family", "--json"))["families"]), len(service.families()))
+    true("no reason", "counted only" in ttmon("family", "alloc", "counting", status=1))
+    ttmon("family", "alloc", status=2)
+    ttmon("family", "all&oc", "on", status=2)
+    true("all", "every process" in ttmon("target"))
+    true("listed", str(os.getpid()) in ttmon("target", "add", str(os.getpid())))
+    true("still listed", str(os.getpid()) not in ttmon("target", "remove", str(os.getpid())))
+    true("all off", "only these" in ttmon("target", "all", "off"))
+    true("no reason", "no process" in ttmon("target", "add", "4194303", status=1))
+    ttmon("target", "all", "of", status=2)
+
+
+@timeout(120)
+def test_budget(bench):
+    """Over the budget the dearest family is only counted, which is said everywhere; when there is room again it comes back."""
+    service = Service(bench, "--max-overhead", "4")
+    if service.request("GET", "/v1/families")["budget"] is None:
+        raise Skip("no budget in this run")
+    load = Run(bench, 100000000)
+    load.go()
+    service.daemon.wait_line(r"over budget \(.*% of 4 %\): \w+ is only counted", 30)
+    reduced = [f for f in service.families().values() if f["state"] == "counting"]
+    true("no family is reduced", reduced)
+    eq("why", {f["why"] for f in reduced}, {"budget"})
+    true("the budget took what it must not", {f["name"] for f in reduced} <= {"transfer", "launch"})
+    told = service.status()["reduced"]
+    eq("status", {told[f["name"]]["why"] for f in reduced}, {"budget"})
+    load.target.proc.kill()
+    service.daemon.wait_line(r"under budget \(.*% of 4 %\): \w+ is on again", 60)
+    service.at_rest()
+
+
+@timeout(60)
+def test_budget_leaves_what_was_asked_for(bench):
+    service = Service(bench, "--max-overhead", "0.0001")
+    service.put("transfer", "on")
+    service.daemon.wait_line(r"over budget \(.*% of 0.0001 %\)", 30)
+    load = Run(bench, 100000000)
+    load.go()
+    time.sleep(5)
+    eq("what was asked for", (service.families()["transfer"]["state"], service.families()["transfer"]["why"]), ("on", "asked for"))
+    load.target.proc.kill()
+
+
+ASK = """
+import http.client, os, socket, sys
+os.setgid(65534); os.setgroups([]); os.setuid(65534)
+for line in sys.stdin:
+    method, path = line.split()
+    path = path.replace("SELF", str(os.getpid()))
+    conn = http.client.HTTPConnection("ttmond")
+    conn.sock = socket.socket(socket.AF_UNIX)
+    conn.sock.connect(sys.argv[1])
+    conn.request(method, path)
+    reply = conn.getresponse()
+    print(reply.status, reply.read().decode().strip(), flush=True)
+"""
+
+
+@timeout(60)
+def test_targets_of_an_ordinary_user(bench):
+    """Who is not root adds and removes its own processes, sees no others, and does not say what happens to all."""
+    service = Service(bench, alone=False)
+    roots = subprocess.Popen(["sleep", "60"])
+    bench.procs.append(roots)
+    os.chmod(bench.dir, 0o755)
+    os.chmod(service.sock, 0o666)
+    service.request("PUT", f"/v1/targets?pid={roots.pid}")
+    asks = (
+        ("PUT /v1/targets?all", 403), ("DELETE /v1/targets?all", 403), (f"PUT /v1/targets?pid={roots.pid}", 403),
+        (f"DELETE /v1/targets?pid={roots.pid}", 403), ("PUT /v1/targets?pid=1", 403), ("PUT /v1/targets?pid=SELF", 200),
+        ("GET /v1/targets", 200), ("DELETE /v1/targets?pid=SELF", 200), ("DELETE /v1/targets?pid=SELF", 404),
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, service.sock], input="".join(f"{ask}\n" for ask, _ in asks), capture_output=True, text=True, check=False,
+        timeout=30 * SLOW,
+    )
+    replies = done.stdout.splitlines()
+    eq(f"replies ({done.stderr[-300:]})", len(replies), len(asks))
+    for (ask, status), reply in zip(asks, replies):
+        eq(f"{ask}: {reply}", int(reply.split()[0]), status)
+    seen = json.loads(replies[6].split(" ", 1)[1])["pids"]
+    true(f"{seen}", len(seen) == 1 and roots.pid not in seen)
+    eq("as root sees it", service.request("GET", "/v1/targets"), {"all": True, "pids": [roots.pid]})
