@@ -217,10 +217,10 @@ def test_prometheus(bench):
     page = traced.page()
     diffs = differences(lambda name: {tuple(sorted(k)): v for k, v in page.values(name).items()}, want)
     true(f"{len(diffs)} differences in the classic format, the first: {diffs[:3]}", not diffs)
-    # All of the time of all CPUs, and a part of the slot in which the trace began.
+    # All of the time of all CPUs, and of the first to be known what passed until the last one was.
     whole = round(sum(page.values("ttmond_cpu_seconds_total").values()) * 1e9)
     slots, cpus = page.value("ttmond_cpu_slots_total"), page.value("ttmond_cpus")
-    true(f"{whole} ns in {slots} slots", 0 <= whole - slots * cpus * 1_000_000 < cpus * 1_000_000)
+    true(f"{whole} ns in {slots} slots", 0 <= whole - slots * cpus * 1_000_000 < cpus * 20_000_000)
     eq("slots that add up", page.value("ttmond_cpu_slots_exact_total"), slots)
     groups = round(sum(page.values("ttmond_group_cpu_seconds_total").values()) * 1e9)
     busy = sum(round(page.value("ttmond_cpu_seconds_total", **{"class": c}) * 1e9) for c in ("user", "kernel"))
