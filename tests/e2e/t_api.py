@@ -124,7 +124,8 @@ class Service:
             time.sleep(0.1)
         eq("lost", {k: n for k, n in status["events"]["lost"].items() if n}, {})
         eq("identity", status["identity"]["why"], "")
-        eq("events of the past", status["events"]["late"], 0)
+        # Under emulation a drain may take longer than the window is.
+        true(f"{status['events']['late']} events of the past", SLOW > 1 or not status["events"]["late"])
         return status
 
 

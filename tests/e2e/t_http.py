@@ -246,7 +246,7 @@ def test_crowd(bench):
             worst = max(worst, time.monotonic() - started)
             asked += 1
     true(f"a good client waited for {worst:.1f} s", worst < 2 * SLOW)
-    true(f"only {asked} requests in all that time", asked > 50)
+    true(f"only {asked} requests in all that time", asked > 50 / SLOW ** 2)
     eq("refused connections", crowd.refused, 0)
     true(f"slow ones that were cut off: {crowd.shut_out}", crowd.shut_out["slow"] >= 200)
     for target in ledgers:
