@@ -12,15 +12,6 @@
 
 #define INT(x) ((json_int_t)(x))
 
-static const struct {
-	const char *help;
-	bool countable;
-} families[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) { help, countable },
-	TTMON_FAMILY_TABLE(X)
-#undef X
-};
-
 static json_t *family_json(const struct ttmon_run *c, enum ttmon_family family)
 {
 	struct ttmon_family_view v;
@@ -29,7 +20,7 @@ static json_t *family_json(const struct ttmon_run *c, enum ttmon_family family)
 	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:b, s:s}", "name", ttmon_family_name(family),
 			 "state", ttmon_family_state_name(v.state), "why", v.why, "since_ns", INT(v.since_ns), "hits",
 			 INT(v.hits), "counted", INT(v.counted), "run_count", INT(v.run_cnt), "run_ns", INT(v.run_ns),
-			 "countable", families[family].countable, "help", families[family].help);
+			 "countable", ttmon_family_countable(family), "help", ttmon_family_help(family));
 }
 
 json_t *ttmon_api_reduced(const struct ttmon_run *c)

@@ -29,10 +29,10 @@ struct ttmon_families {
 };
 
 static const struct {
-	const char *name;
+	const char *name, *help;
 	bool countable;
 } table[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) { name, countable },
+#define X(id, NAME, name, countable, help) { name, help, countable },
 	TTMON_FAMILY_TABLE(X)
 #undef X
 };
@@ -67,6 +67,16 @@ static const uint8_t family_of[TTMON_EV_FACT] = {
 const char *ttmon_family_name(enum ttmon_family family)
 {
 	return table[family].name;
+}
+
+const char *ttmon_family_help(enum ttmon_family family)
+{
+	return table[family].help;
+}
+
+bool ttmon_family_countable(enum ttmon_family family)
+{
+	return table[family].countable;
 }
 
 const char *ttmon_family_state_name(enum ttmon_family_state state)

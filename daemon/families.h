@@ -23,6 +23,8 @@ struct ttmon_family_view {
 };
 
 const char *ttmon_family_name(enum ttmon_family family);
+const char *ttmon_family_help(enum ttmon_family family);
+bool ttmon_family_countable(enum ttmon_family family);
 const char *ttmon_family_state_name(enum ttmon_family_state state);
 
 int ttmon_families_new(struct ttmon_run *c, struct ttmon_families **ret) _must_check;

@@ -65,6 +65,7 @@ static void by_method(struct ttmon_metrics *m)
 		{ TTMON_METRIC_LIVE_BYTES, offsetof(struct ttmon_method_totals, live_bytes), false },
 		{ TTMON_METRIC_PINNED_BYTES, offsetof(struct ttmon_method_totals, live_bytes), true },
 		{ TTMON_METRIC_PINNED_PAGES, offsetof(struct ttmon_method_totals, live_pages), true },
+		{ TTMON_METRIC_PAGES_PINNED, offsetof(struct ttmon_method_totals, pages), true },
 		{ TTMON_METRIC_PINNED_PEAK_BYTES, offsetof(struct ttmon_method_totals, peak_bytes), true },
 		{ TTMON_METRIC_PINNED_PEAK_PAGES, offsetof(struct ttmon_method_totals, peak_pages), true },
 	};

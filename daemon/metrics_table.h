@@ -22,6 +22,8 @@
 	X(PINNED_BYTES, "ttmond_pinned_bytes", GAUGE, "bytes", "vendor,method", "Bytes of host memory pinned now")    \
 	X(PINNED_PAGES, "ttmond_pinned_pages", GAUGE, "", "vendor,method",                                            \
 	  "Pages of host memory pinned now, those pinned twice counted twice")                                        \
+	X(PAGES_PINNED, "ttmond_pages_pinned_total", COUNTER, "", "vendor,method",                                    \
+	  "Pages of host memory that were pinned, those pinned again counted again")                                  \
 	X(PINNED_PEAK_BYTES, "ttmond_pinned_peak_bytes", GAUGE, "bytes", "vendor,method",                             \
 	  "Most bytes of host memory ever pinned at a time")                                                          \
 	X(PINNED_PEAK_PAGES, "ttmond_pinned_peak_pages", GAUGE, "", "vendor,method",                                  \
