@@ -19,6 +19,7 @@ from tt_host import Host, api, retry
 # Shown only where the host measures it.
 RDT = {"ttmond_group_llc_occupancy_bytes", "ttmond_group_memory_traffic_bytes_total", "ttmond_memory_traffic_bytes_total",
        "ttmond_rmid_readings_total"}
+PAGE = os.sysconf("SC_PAGESIZE")
 PINNED = ("host_alloc", "registered", "pool")
 
 
@@ -136,6 +137,12 @@ def test_every_metric(bench):
 
 
 # ---- the right values ----
+def pages_of(alloc):
+    """Pages that an allocation of the book touches."""
+    first, size = int(str(alloc["addr"]), 0), max(alloc["size"], 1)
+    return (first + size - 1) // PAGE - first // PAGE + 1
+
+
 def ledger_figures(book, comm):
     """{metric: {labels: value}} of the books of tests/standin/ledger.c while it is still there."""
     want, names = {}, error_names()
@@ -159,6 +166,7 @@ def ledger_figures(book, comm):
         put("ttmond_live_allocations", len(live), **who)
         if method in PINNED:
             both("pinned_bytes", sum(a["size"] for a in live), **who)
+            put("ttmond_pages_pinned_total", sum(pages_of(a) for a in rows), **who)
             put("ttmond_pin_seconds_count", len(rows), **who)
             put("ttmond_unpin_seconds_count", len(rows) - len(live), **who)
     for d, mems in book["transfers"].items():
