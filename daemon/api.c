@@ -107,15 +107,25 @@ static json_t *losses(const struct ttmon_run *c)
 	return o;
 }
 
-static json_t *recording(const struct ttmon_run *c)
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s);
+
+	/* A path need not be UTF-8. */
+	return j ? j : json_string("?");
+}
+
+/* Over TCP sums alone: no path. */
+static json_t *recording(const struct ttmon_run *c, bool local)
 {
 	struct ttmon_rec_stats st;
 
 	if (!c->rec)
 		return json_null();
 	ttmon_rec_writer_stats(c->rec, &st);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "path", c->opts->record, "records", INT(st.records), "dropped",
-			 INT(st.dropped), "raw_bytes", INT(st.raw_bytes), "file_bytes", INT(st.file_bytes));
+	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "path", local ? text(c->opts->record) : json_null(), "records",
+			 INT(st.records), "dropped", INT(st.dropped), "raw_bytes", INT(st.raw_bytes), "file_bytes",
+			 INT(st.file_bytes));
 }
 
 static const char *uprobes(const struct ttmon_run *c)
@@ -149,8 +159,8 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 			INT(s.totals.pinned_bytes), "peak_bytes", INT(s.totals.pinned_peak_bytes), "pins",
 			INT(s.totals.pins), "processes", INT(s.procs), "allocations", INT(s.totals.live), "rings",
 			"bytes", INT(c->bpf ? ttmon_bpf_ring_bytes(c->bpf) : 0), "cpus",
-			INT(c->bpf ? ttmon_bpf_rings(c->bpf) : 0), "recording", recording(c), "tenstorrent",
-			ttmon_api_tt_status(c), "cpu", ttmon_api_cpu_status(c, &s), "rmid",
+			INT(c->bpf ? ttmon_bpf_rings(c->bpf) : 0), "recording", recording(c, reply->local),
+			"tenstorrent", ttmon_api_tt_status(c), "cpu", ttmon_api_cpu_status(c, &s), "rmid",
 			ttmon_api_rmid_status(c, &s), "reduced", ttmon_api_reduced(c), "budget", ttmon_api_budget(c)));
 }
 
@@ -161,14 +171,6 @@ static json_t *hex(const uint8_t *p, size_t n)
 	for (size_t i = 0; i < n; i++)
 		snprintf(buf + 2 * i, 3, "%02x", p[i]);
 	return json_string(buf);
-}
-
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-
-	/* A path need not be UTF-8. */
-	return j ? j : json_string("?");
 }
 
 struct listing {
