@@ -70,14 +70,16 @@ def dial(where):
 
 
 def test_curl(bench):
-    daemon, path, port = serve(bench)
+    daemon, path, port = serve(bench, "--record", bench.path("rec"))
     tcp = f"http://127.0.0.1:{port}"
     local = ("--unix-socket", path, "http://ttmond")
     eq("over TCP", json.loads(curl(tcp + "/v1/status"))["mode"], "pids")
     eq("by name", curl(f"http://localhost:{port}/healthz"), "ok\n")
     eq("over the socket", json.loads(curl(*local[:2], local[2] + "/v1/status"))["mode"], "pids")
     true("objects", "objects" in json.loads(curl(*local[:2], local[2] + "/v1/probes")))
-    # The rest of it is not for everybody.
+    # The rest of it is not for everybody, nor are names of files.
+    eq("path over TCP", json.loads(curl(tcp + "/v1/status"))["recording"]["path"], None)
+    eq("path over the socket", json.loads(curl(*local[:2], local[2] + "/v1/status"))["recording"]["path"], bench.path("rec"))
     reply = curl("-i", tcp + "/v1/probes")
     true(f"not refused: {reply}", reply.startswith("HTTP/1.1 403 ") and path in json.loads(reply.split("\r\n\r\n")[1])["error"])
     reply = curl("-i", "-H", "Host: evil.example", tcp + "/metrics")
