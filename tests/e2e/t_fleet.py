@@ -176,6 +176,8 @@ class Prometheus:
         try:
             return json.loads(fetch(f"{self.url}/api/v1/{route}?{urllib.parse.urlencode(args)}"))["data"]
         except urllib.error.HTTPError as err:
+            if err.code == 503:
+                raise  # it is still starting
             raise AssertionError(f"Prometheus refuses {route} {args}: {err.read()[:300]!r}") from None
 
     def query(self, expr):

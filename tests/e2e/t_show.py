@@ -5,13 +5,14 @@ import fcntl
 import os
 import pty
 import re
+import select
 import signal
 import struct
 import subprocess
 import termios
 import time
 
-from e2e import TTMOND, eq, standin, true
+from e2e import SLOW, TTMOND, eq, standin, true
 
 
 def test_live_line(bench):
@@ -22,9 +23,11 @@ def test_live_line(bench):
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen([TTMOND, "--pid", str(target.pid)], stdin=subprocess.DEVNULL, stderr=side) as daemon:
         os.close(side)
-        time.sleep(2.5)
+        text, end = b"", time.monotonic() + 20 * SLOW
+        while text.count(b"pinned") < 3 and time.monotonic() < end:
+            if select.select([main], [], [], 1)[0]:
+                text += os.read(main, 65536)
         daemon.send_signal(signal.SIGINT)
-        text = b""
         with contextlib.suppress(OSError):
             while chunk := os.read(main, 65536):
                 text += chunk

@@ -325,7 +325,7 @@ def test_reset_while_watched(bench):
         tt_tree.tree("n300", host.dir, reset=[0])
         for line in watch.stdout:
             second = json.loads(line)
-            if second["chips"][0]["status"] == "resetting":
+            if [c["status"] for c in second["chips"]] == ["resetting"] * 2:
                 break
         watch.send_signal(signal.SIGTERM)
     eq("before", [c["id"] for c in first["chips"]], ["7117320990", "100014511732099:1R"])

@@ -76,7 +76,8 @@ class Kernel:
 
 def one(function, args):
     """In the child: a test in a scratch folder. The verdict."""
-    with tempfile.TemporaryDirectory(prefix="ttmon-vm-") as folder:
+    # A file on an overlay, as /tmp is here, has another inode in /proc/PID/maps.
+    with tempfile.TemporaryDirectory(prefix="ttmon-vm-", dir="/run") as folder:
         os.chdir(folder)
         bench = e2e.Bench(folder)
         try:

@@ -16,7 +16,7 @@ W=$(mktemp -d "$Q/ird/XXXXXX")
 trap 'rm -rf "$W"' EXIT
 mkdir -p "$W"/{bin,proc,sys,dev,tmp,run,lib/modules,newroot,upper,lower}
 cp "$bb" "$W/bin/busybox"
-for a in sh mount mkdir insmod cat cp echo reboot sleep chroot cut sync switch_root; do
+for a in sh mount mkdir insmod cat cp echo reboot sleep cut sync switch_root; do
 	ln -s busybox "$W/bin/$a"
 done
 
