@@ -8,10 +8,14 @@
  *	TTMON_ALLOC(p, n, "pool A");	after the memory was handed out; the tag is a string or NULL
  *	...
  *	TTMON_FREE(p);			before the memory can be handed out again
+ *	...
+ *	TTMON_CHECKPOINT("step");	a period of the program ends, the next one begins; the label says of which kind
  *
- * Each use is a nop and a note in the ELF file (.note.stapsdt, provider "ttmon", names "alloc" and "free"; arguments are pointer,
- * size and tag, each 8 bytes in a register): a few instructions and no call as long as no tracer is attached. Any tool that knows
- * such notes can use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
+ * Each use is a nop and a note in the ELF file (.note.stapsdt, provider "ttmon", names "alloc", "free" and "checkpoint"; arguments are
+ * pointer, size and tag; pointer; label: each 8 bytes in a register): a few instructions and no call as long as no tracer is attached. Any
+ * tool that knows such notes can use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
+ *
+ * Of a tag 31 bytes are kept, of a label 63. A label is a string or NULL; where several threads say checkpoints, each kind has its label.
  */
 #ifndef TTMON_USDT_H
 #define TTMON_USDT_H
@@ -20,17 +24,13 @@
 
 #define TTMON_ALLOC(ptr, size, tag) ttmon_usdt_alloc_((ptr), (size), (tag))
 #define TTMON_FREE(ptr)		    ttmon_usdt_free_((ptr))
+#define TTMON_CHECKPOINT(label)	    ttmon_usdt_checkpoint_((label))
 
 /*
- * x86: the kernel turns a probe on this 5-byte nop into a call (Linux 6.18), which writes below the stack pointer, where the compiler may keep
- * variables of a function that calls nothing (the red zone, 128 bytes). Hence the stack pointer is moved out of their way meanwhile.
+ * One byte on x86, although Linux 6.18 makes a probe on a 5-byte nop cheaper by turning it into a call: what it calls is not mapped in a child after
+ * fork(), and such a call ends the child.
  */
-#if defined(__x86_64__) && defined(__LP64__)
-#define TTMON_USDT_NOP_                                 \
-	"{lea -128(%%rsp), %%rsp|lea rsp, [rsp-128]}\n" \
-	"990: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"     \
-	"{lea 128(%%rsp), %%rsp|lea rsp, [rsp+128]}\n"
-#elif defined(__aarch64__) && defined(__LP64__)
+#if (defined(__x86_64__) && defined(__LP64__)) || (defined(__aarch64__) && defined(__LP64__))
 #define TTMON_USDT_NOP_ "990: nop\n"
 #endif
 
@@ -88,6 +88,23 @@ static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_fre
 	__asm__ __volatile__(TTMON_USDT_NOP_ TTMON_USDT_NOTE_("free", "8@%0") : : "r"(ptr) : "memory");
 #else
 	(void)ptr;
+#endif
+}
+
+static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_checkpoint_(const char *label)
+{
+#ifdef TTMON_USDT_NOP_
+	/* As above, to the end of what is kept: a label in two pages is one that cannot be read if one of them is not there. */
+	if (label) {
+		const volatile char *p = label;
+		int i;
+
+		for (i = 0; i < 63 && p[i]; i++)
+			;
+	}
+	__asm__ __volatile__(TTMON_USDT_NOP_ TTMON_USDT_NOTE_("checkpoint", "8@%0") : : "r"(label) : "memory");
+#else
+	(void)label;
 #endif
 }
 
