@@ -528,3 +528,16 @@ const char *ttmon_db_str(const json_t *obj, const char *key, const char *def)
 
 	return text ? text : def;
 }
+
+bool ttmon_db_checkpoint(const json_t *row, struct ttmon_db_checkpoint *ret)
+{
+	const char *label = json_string_value(json_array_get(row, 3));
+	uint64_t ts_ns, process, tid;
+
+	if (!label || !ttmon_db_value(json_array_get(row, 0), &ts_ns) ||
+	    !ttmon_db_value(json_array_get(row, 1), &process) || !ttmon_db_value(json_array_get(row, 2), &tid) ||
+	    process > UINT32_MAX || tid > UINT32_MAX)
+		return false;
+	*ret = (struct ttmon_db_checkpoint){ ts_ns, (uint32_t)process, (uint32_t)tid, label };
+	return true;
+}

@@ -6,7 +6,8 @@
  * Memory does not grow with the number of allocations: the small members are kept as JSON trees, the allocations
  * come one at a time. The order of use:
  *
- *	ttmon_db_open()              host, clock, capture, completeness, objects, processes, sites can be asked for
+ *	ttmon_db_open()              host, clock, capture, completeness, objects, processes, sites,
+ *	                             checkpoints can be asked for
  *	ttmon_db_next_alloc() ...    until it says 0, or ttmon_db_skip() in between
  *	                             now advice and summary can be asked for too
  *	ttmon_db_close()
@@ -63,6 +64,15 @@ bool ttmon_db_value(const json_t *json, uint64_t *ret);
 uint64_t ttmon_db_get(const json_t *obj, const char *key, uint64_t def);
 /* Text of an object, def if it is not there. */
 const char *ttmon_db_str(const json_t *obj, const char *key, const char *def);
+
+/* A row of the member "checkpoints", which a database may do without. */
+struct ttmon_db_checkpoint {
+	uint64_t ts_ns;
+	uint32_t process, tid;
+	const char *label; /* borrowed from the row */
+};
+/* False, *ret untouched: it is none. */
+bool ttmon_db_checkpoint(const json_t *row, struct ttmon_db_checkpoint *ret);
 
 static inline void ttmon_db_closep(struct ttmon_db **db)
 {
