@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* usdt.bpf.c: the points ttmon:alloc and ttmon:free of include/ttmon/usdt.h, placed by the program in its own allocator. */
+/* usdt.bpf.c: the points ttmon:alloc, ttmon:free and ttmon:checkpoint of include/ttmon/usdt.h, placed by the program itself. */
 #include "call.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * USDT ttmon:alloc(ptr, size, tag) and ttmon:free(ptr). The cookie says where the operands are: bits 0-7 the row, then for each
+ * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie says where the operands are: bits 0-7 the row, then for each
  * operand 8 bits: index of the register in struct pt_regs, in words, or 0xff: not there.
  */
 static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
@@ -18,12 +18,34 @@ static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 	return v;
 }
 
+/* A label that cannot be read is a loss: under an empty one it would be another kind of period. */
+static __always_inline void checkpoint(struct task_state *t, u64 id, u64 label)
+{
+	struct ttmon_ev_checkpoint *e;
+
+	__builtin_memset(t->word, 0, TTMON_LABEL_LEN);
+	if (label && bpf_probe_read_user_str(t->word, TTMON_LABEL_LEN, (void *)label) < 0) {
+		emit_refuse(TTMON_EV_CHECKPOINT, TTMON_LOSS_READ_FAILED);
+		return;
+	}
+	e = emit_reserve(TTMON_EV_CHECKPOINT, sizeof(*e), id);
+	if (!e)
+		return;
+	__builtin_memcpy(e->label, t->word, sizeof(e->label));
+	emit_submit(e);
+}
+
 SEC("?uprobe")
 int usdt_point(struct pt_regs *ctx)
 {
 	u64 cookie = probe_cookie(ctx);
 
 	PROLOGUE(cookie & 0xff);
+	if (fn == TTMON_FN_USDT_CHECKPOINT) {
+		if (!family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_CHECKPOINT))
+			checkpoint(t, id, usdt_operand(ctx, cookie, 0));
+		return 0;
+	}
 	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
 	if (fn == TTMON_FN_USDT_FREE) {

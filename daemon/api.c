@@ -146,7 +146,7 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode",
 			c->replay ? "replay" : mode_name(c->mode), "uprobes", uprobes(c), "events", "decoded",
 			INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full",
@@ -161,7 +161,8 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 			"bytes", INT(c->bpf ? ttmon_bpf_ring_bytes(c->bpf) : 0), "cpus",
 			INT(c->bpf ? ttmon_bpf_rings(c->bpf) : 0), "recording", recording(c, reply->local),
 			"tenstorrent", ttmon_api_tt_status(c), "cpu", ttmon_api_cpu_status(c, &s), "rmid",
-			ttmon_api_rmid_status(c, &s), "reduced", ttmon_api_reduced(c), "budget", ttmon_api_budget(c)));
+			ttmon_api_rmid_status(c, &s), "reduced", ttmon_api_reduced(c), "budget", ttmon_api_budget(c),
+			"kernel_pins", ttmon_kpins_status(c->kpins)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)
@@ -261,14 +262,15 @@ const struct ttmon_http_route ttmon_api_routes[] = {
 	OPEN("/v1/status", status, "build, events, losses, accounting identity, window"),
 	R("/v1/probes", probes, "objects, probes and programs"),
 	CTL("/v1/families", ttmon_api_families, "families of probes; PUT ?name=&state=on|counting|off"),
-	CTL("/v1/targets", ttmon_api_targets, "which processes are traced; PUT and DELETE ?pid= or ?all"),
+	CTL("/v1/targets", ttmon_api_targets, "which processes are traced; PUT and DELETE ?pid=, ?self or ?all"),
 	R("/v1/processes", ttmon_api_processes, "who used the CPUs, caches and memory bandwidth, sums since the start"),
 	R("/v1/allocations", ttmon_api_allocations, "allocations that are kept: ?pid=&live&limit=&cursor="),
 	R("/v1/allocations/", ttmon_api_allocation, "one of them, by id"),
 	R("/v1/heat", ttmon_api_heat, "transfers over time or pages: ?by=allocation|page&id=&n=&last="),
-	R("/v1/hotspots", ttmon_api_hotspots, "unpinned memory that is moved most: ?n="),
-	R("/v1/coldspots", ttmon_api_coldspots, "pinned memory that is not used: ?n="),
+	R("/v1/hotspots", ttmon_api_hotspots, "unpinned memory that is moved most: ?n=, ?pid=&period=&label="),
+	R("/v1/coldspots", ttmon_api_coldspots, "pinned memory that is not used: ?n=, ?pid=&period=&label="),
 	R("/v1/advice", ttmon_api_advice, "what to pin, what not, a JSON document a line"),
+	R("/v1/advice/live", ttmon_api_live, "said while programs run: ?after=SEQ&start=ID&pid=&follow=1"),
 	R("/v1/slots", ttmon_api_slots, "the last slots of 1 ms: ?last="),
 	R("/v1/devices", ttmon_api_devices, "Tenstorrent chips and who holds their memory"),
 	R("/v1/db", ttmon_api_db, "the database of all that is kept, as --dump-db writes it: ?gz=1"),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * api_ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Who may talk to the socket may change families; of targets
- * root may change all, others their own processes. Cold thread.
+ * root may change all, others their own processes. The reply to PUT is sent when the probes are at all that the process has mapped: what it
+ * calls after that is seen. Cold thread.
  */
 #include "capture.h"
 
@@ -124,13 +125,18 @@ static void add_pid(void *ctx, uint32_t pid)
 		json_array_append_new(l->pids, json_integer(pid));
 }
 
+/* With ?self also the client as this daemon numbers processes: in a pid namespace that is another number than its own. */
 static void send_targets(const struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
 	struct listing l = { .bpf = c->bpf, .viewer = v, .pids = json_array() };
+	json_t *doc;
 
 	if (c->bpf)
 		ttmon_bpf_each_pid(c->bpf, add_pid, &l);
-	ttmon_api_send(reply, json_pack("{s:b, s:o}", "all", c->bpf && ttmon_bpf_all(c->bpf), "pids", l.pids));
+	doc = json_pack("{s:b, s:o}", "all", c->bpf && ttmon_bpf_all(c->bpf), "pids", l.pids);
+	if (ttmon_http_arg(reply, "self"))
+		json_object_set_new(doc, "self", reply->pid ? json_integer(reply->pid) : json_null());
+	ttmon_api_send(reply, doc);
 }
 
 static bool parse_pid(const char *text, uint32_t *ret)
@@ -148,18 +154,12 @@ static bool parse_pid(const char *text, uint32_t *ret)
 	return true;
 }
 
-static void change_pid(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply,
-		       const char *text)
+static void change_pid(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply, uint32_t pid)
 {
 	bool put = reply->method == TTMON_HTTP_PUT;
 	char why[128] = "";
-	uint32_t pid;
 	int err;
 
-	if (!parse_pid(text, &pid)) {
-		ttmon_http_error(reply, 400, "not a process id");
-		return;
-	}
 	if (put) {
 		err = ttmon_target_check(pid, why, sizeof(why));
 	} else {
@@ -176,6 +176,26 @@ static void change_pid(struct ttmon_run *c, const struct ttmon_viewer *v, struct
 		ttmon_http_error(reply, err == -ESRCH || err == -ENOENT ? 404 : err == -EPERM ? 409 : 500, "%s", why);
 	else
 		send_targets(c, v, reply);
+}
+
+static void change_named(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply,
+			 const char *text)
+{
+	uint32_t pid;
+
+	if (parse_pid(text, &pid))
+		change_pid(c, v, reply, pid);
+	else
+		ttmon_http_error(reply, 400, "not a process id");
+}
+
+/* The process that connected, by the kernel's word. */
+static void change_self(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
+{
+	if (reply->pid > 0)
+		change_pid(c, v, reply, (uint32_t)reply->pid);
+	else
+		ttmon_http_error(reply, 409, "your process is in a pid namespace that ttmond does not see");
 }
 
 static void change_all(struct ttmon_run *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
@@ -196,7 +216,7 @@ static void change_all(struct ttmon_run *c, const struct ttmon_viewer *v, struct
 void ttmon_api_targets(void *ctx, struct ttmon_http_reply *reply)
 {
 	const char *pid = ttmon_http_arg(reply, "pid");
-	bool all = ttmon_http_arg(reply, "all");
+	bool all = ttmon_http_arg(reply, "all"), self = ttmon_http_arg(reply, "self");
 	struct ttmon_run *c = ctx;
 	struct ttmon_viewer v;
 
@@ -205,10 +225,12 @@ void ttmon_api_targets(void *ctx, struct ttmon_http_reply *reply)
 		send_targets(c, &v, reply);
 	else if (!c->bpf)
 		ttmon_http_error(reply, 409, "a replay has no targets");
-	else if (pid && !all)
-		change_pid(c, &v, reply, pid);
-	else if (all && !pid)
-		change_all(c, &v, reply);
+	else if (!!pid + all + self != 1)
+		ttmon_http_error(reply, 400, "PUT or DELETE ?pid=PID, ?self or ?all");
+	else if (pid)
+		change_named(c, &v, reply, pid);
+	else if (self)
+		change_self(c, &v, reply);
 	else
-		ttmon_http_error(reply, 400, "PUT or DELETE ?pid=PID or ?all");
+		change_all(c, &v, reply);
 }

@@ -279,7 +279,11 @@ static void serve_spots(void *ctx, struct ttmon_http_reply *reply, enum spot_vie
 		.view = view,
 	};
 
-	if (ttmon_api_arg_num(reply, "n", 1, LIST_MAX, &job.n))
+	if (ttmon_http_arg(reply, "period"))
+		ttmon_api_period(ctx, reply, view == COLD);
+	else if (ttmon_http_arg(reply, "pid"))
+		ttmon_http_error(reply, 400, "pid= goes with period=");
+	else if (ttmon_api_arg_num(reply, "n", 1, LIST_MAX, &job.n))
 		ttmon_api_job(ctx, reply, &job);
 }
 

@@ -38,6 +38,9 @@ struct ttmon_api_job {
 	struct ttmon_api_alloc_id id;
 	uint64_t n, last_ns;
 	unsigned int view;
+	uint32_t pid;
+	int64_t period;
+	char label[TTMON_LABEL_LEN]; /* "": any */
 };
 
 /* Copied; the reply is put off, or an error. */

@@ -69,6 +69,7 @@ static int make_bpf(struct ttmon_run *c)
 		.mmap_later = !c->opts->no_mmap,
 		.no_returns = c->opts->no_returns,
 		.tt_ioctl = c->opts->tt_ioctl,
+		.nvidia_pins = c->opts->nvidia_pins,
 		.stack_frames = c->opts->stack_frames,
 		.ring_bytes = c->opts->ring_kib * 1024,
 		.user = c->opts->rows,
@@ -98,6 +99,7 @@ static int make_pipeline(struct ttmon_run *c)
 			.keep_all = c->opts->dump_db || c->opts->trace_out || !all_processes(c),
 			.max_events = c->opts->max_events,
 			.max_allocations = c->opts->max_allocations,
+			.live = ttmon_opts_live(c->opts),
 		},
 		.timeline = { .ring = !c->opts->dump_db && !c->opts->trace_out,
 			      .max_items = c->opts->dump_db || c->opts->trace_out ? c->opts->max_events ? c->opts->max_events : TTMON_TIMELINE_RUN : 0 },
@@ -110,6 +112,9 @@ static int make_pipeline(struct ttmon_run *c)
 	err = ttmon_pipeline_new(&cfg, ttmon_publish_slot, &c->publish, &c->pipeline);
 	if (err)
 		return log_error_r(err, "cannot make the pipeline: %s", strerror(-err));
+	err = ttmon_kpins_new(c, &c->kpins);
+	if (err)
+		return log_error_r(err, "cannot look at the kernel's pinned pages: %s", strerror(-err));
 	if (c->opts->cpu) {
 		err = ttmon_cpurun_new(c, c->rmid, &c->cpu);
 		if (err)
@@ -305,8 +310,10 @@ static int finish(struct ttmon_run *c)
 				 (unsigned long long)rec.dropped, c->opts->record);
 		err = err ? err : err2;
 	}
-	if (!c->opts->quiet)
+	if (!c->opts->quiet) {
 		ttmon_summary(stderr, c->pipeline, c->opts->trace_only, end_ns);
+		ttmon_kpins_summary(stderr, c->kpins);
+	}
 	return err;
 }
 
@@ -320,11 +327,13 @@ void ttmon_run_destroy(struct ttmon_run *c)
 		(void)!ttmon_rec_writer_close(c->rec, 0);
 	ttmon_api_db_free(c);
 	ttmon_http_free(c->http);
+	ttmon_api_live_free(c);
 	ttmon_metrics_free(c->metrics);
 	ttmon_families_free(c->families);
 	ttmon_cgroups_free(c->cgroups);
 	ttmon_ttrun_free(c->tt);
 	ttmon_cpurun_free(c->cpu);
+	ttmon_kpins_free(c->kpins);
 	(void)!ttmon_publish_close(&c->publish);
 	ttmon_discover_free(c->discover);
 	ttmon_mmap2_free(c->mmap2);

@@ -19,6 +19,7 @@
 #include "io/rmids.h"
 #include "io/ttident.h"
 #include "io/ttshm.h"
+#include "kpins.h"
 #include "metrics.h"
 #include "opts.h"
 #include "publish.h"
@@ -40,7 +41,8 @@ struct ttmon_run {
 	struct ttmon_families *families; /* NULL in a replay */
 	struct ttmon_cgroups *cgroups;
 	struct ttmon_ttrun *tt;
-	struct ttmon_cpurun *cpu; /* NULL: CPU time is not measured */
+	struct ttmon_cpurun *cpu;  /* NULL: CPU time is not measured */
+	struct ttmon_kpins *kpins; /* NULL in a replay */
 	struct ttmon_publish publish;
 	enum ttmon_rmid_backend rmid;
 	int epoll_fd, signal_fd, timer_fd;
@@ -50,6 +52,7 @@ struct ttmon_run {
 	int child_status;
 	pid_t dumper;		       /* a forked child that writes the database */
 	struct ttmon_db_jobs *db_jobs; /* of /v1/db */
+	struct ttmon_api_live *live;   /* of /v1/advice/live, NULL: nobody asked yet */
 	bool stop;
 	unsigned int interrupts, terms;
 	uint64_t mmap2_lost, hold_missed;
@@ -150,9 +153,21 @@ void ttmon_summary_cpu(FILE *f, struct ttmon_pipeline *p);
 void ttmon_api_allocations(void *ctx, struct ttmon_http_reply *reply);
 void ttmon_api_allocation(void *ctx, struct ttmon_http_reply *reply);
 void ttmon_api_heat(void *ctx, struct ttmon_http_reply *reply);
+/* /v1/hotspots and /v1/coldspots of one period; cold: the latter. */
+void ttmon_api_period(void *ctx, struct ttmon_http_reply *reply, bool cold);
 void ttmon_api_hotspots(void *ctx, struct ttmon_http_reply *reply);
 void ttmon_api_coldspots(void *ctx, struct ttmon_http_reply *reply);
 void ttmon_api_advice(void *ctx, struct ttmon_http_reply *reply);
+/* api_live.c: live advice, and those who follow it */
+void ttmon_api_live(void *ctx, struct ttmon_http_reply *reply);
+void ttmon_api_live_wake(struct ttmon_run *c); /* there are new lines */
+void ttmon_api_live_tick(struct ttmon_run *c); /* each 100 ms */
+void ttmon_api_live_free(struct ttmon_run *c); /* nobody is connected any more */
+struct ttmon_api_live_stats {
+	uint64_t missed; /* lines that followers were told they missed */
+	uint32_t followers;
+};
+void ttmon_api_live_get_stats(const struct ttmon_run *c, struct ttmon_api_live_stats *ret);
 /* api_slots.c */
 void ttmon_api_slots(void *ctx, struct ttmon_http_reply *reply);
 /* api_db.c: the database of what is kept, written by a forked child into a file without a name */

@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "core/decode.h"
+#include "core/live.h"
 #include "core/ttfns.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -35,7 +37,8 @@ struct bytes {
 struct ttmon_hot {
 	struct ttmon_hot_cfg cfg;
 	pthread_t thread;
-	bool stop; /* atomic */
+	bool stop;   /* atomic */
+	bool follow; /* atomic: somebody reads live advice */
 	uint32_t rings;
 
 	pthread_mutex_t lock; /* facts in, requests out, snapshot; held for copies only */
@@ -63,6 +66,7 @@ struct ttmon_hot {
 	bool cpus_paused;
 	uint64_t last_t0, events, background, last_event_ns, longest_gap;
 	uint64_t closed_ns, longest_lag;
+	uint64_t lines; /* of live advice that were told of */
 };
 
 /* ---- between the threads ---- */
@@ -96,6 +100,11 @@ void ttmon_hot_listed(struct ttmon_hot *h, uint32_t tgid)
 {
 	/* In the order of the facts, so that what was told of the process is fed first. */
 	ttmon_hot_fact(h, &tgid, sizeof(tgid));
+}
+
+void ttmon_hot_follow(struct ttmon_hot *h, bool follow)
+{
+	__atomic_store_n(&h->follow, follow, __ATOMIC_RELEASE);
 }
 
 int ttmon_hot_fd(const struct ttmon_hot *h)
@@ -178,7 +187,7 @@ static void feed_event(void *ctx, const void *rec, size_t size)
 	h->events++;
 	if (size < sizeof(*e))
 		return;
-	if (e->kind >= TTMON_EV_CPU_SLOT) {
+	if (ttmon_event_is_cpu(e->kind)) {
 		h->background++;
 	} else if (e->kind == TTMON_EV_PROC && size >= sizeof(struct ttmon_ev_proc)) {
 		/* Its first copies are told apart by its mappings, which are read at this moment. */
@@ -368,6 +377,17 @@ static void tell(struct ttmon_hot *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
+static void tell_lines(struct ttmon_hot *h)
+{
+	uint64_t next = ttmon_history_live_next(ttmon_pipeline_history(h->cfg.pipeline));
+
+	if (next == h->lines || !__atomic_load_n(&h->follow, __ATOMIC_ACQUIRE))
+		return;
+	h->lines = next;
+	if (write(h->event_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
+		log_debug("eventfd: %s", strerror(errno));
+}
+
 static void run_call(struct ttmon_hot *h)
 {
 	h->call.result = h->call.fn(h->call.ctx, h->cfg.pipeline, h->mark.ns);
@@ -405,6 +425,7 @@ static void *run(void *arg)
 		bool idle;
 
 		drain(h);
+		tell_lines(h);
 		if (h->last_t0 - asked >= ASK_EVERY_NS) {
 			ask_history(h);
 			asked = h->last_t0;

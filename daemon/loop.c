@@ -152,6 +152,7 @@ static void on_requests(struct ttmon_run *c)
 	}
 	if (frames)
 		ttmon_discover_symbols(c->discover, frames, nr_frames);
+	ttmon_api_live_wake(c);
 }
 
 static void start_dump(struct ttmon_run *c)
@@ -283,6 +284,7 @@ static void on_tick(struct ttmon_run *c)
 	if (c->metrics)
 		ttmon_metrics_tick(c->metrics);
 	ttmon_api_db_reap(c);
+	ttmon_api_live_tick(c);
 	if (c->replay) {
 		ttmon_replay_tick(c);
 		ttmon_ttrun_tick(c->tt);
@@ -309,8 +311,11 @@ static void on_tick(struct ttmon_run *c)
 			(void)!ttmon_discover_scan(c->discover);
 		}
 	}
+	if (!(c->ticks % REFRESH_TICKS))
+		ttmon_bpf_nvpin_refresh(c->bpf);
 	ttmon_ttrun_tick(c->tt);
 	ttmon_cpurun_tick(c->cpu);
+	ttmon_kpins_tick(c->kpins);
 	ttmon_families_tick(c->families);
 	ttmon_service_tick(c);
 	ttmon_discover_check(c->discover);

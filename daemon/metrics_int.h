@@ -15,6 +15,7 @@
 #define TTMON_METRICS_INT_H
 
 #include "capture.h"
+#include "core/live.h"
 #include "core/topn.h"
 #include "io/promw.h"
 #include "metrics_table.h"
@@ -24,6 +25,7 @@
 /* What a call of the hot thread copies. */
 struct ttmon_metrics_view {
 	struct ttmon_history_totals totals;
+	struct ttmon_live_totals live;
 	struct ttmon_pin_times pin[TTMON_METHOD_MAX], unpin[TTMON_METHOD_MAX];
 	struct ttmon_accounting acc;
 	struct ttmon_cpu_totals cpu;

@@ -93,6 +93,51 @@ static void durations(struct ttmon_metrics *m, enum ttmon_metric id, const struc
 	}
 }
 
+static void kernel_pins(struct ttmon_metrics *m)
+{
+	struct ttmon_kpins_sample s;
+
+	if (!m->c->kpins)
+		return;
+	ttmon_kpins_get(m->c->kpins, &s);
+	if (s.counted) {
+		TTMON_NUM(m, KERNEL_PAGES_PINNED, s.host.acquired);
+		TTMON_NUM(m, KERNEL_PAGES_UNPINNED, s.host.released);
+	}
+	TTMON_NUM(m, PINNERS_VM_PIN, s.proc.vm_pin);
+	TTMON_NUM(m, PINNERS_SHMEM, s.proc.rss_shmem);
+}
+
+static void nvidia_driver(struct ttmon_metrics *m)
+{
+	static const struct {
+		enum ttmon_metric id;
+		size_t offset;	  /* in struct ttmon_nvpin_sums */
+		const char *unit; /* functions of that unit; NULL: all */
+	} rows[] = {
+		{ TTMON_METRIC_NVIDIA_CALLS, offsetof(struct ttmon_nvpin_sums, calls), NULL },
+		{ TTMON_METRIC_NVIDIA_RETURNS, offsetof(struct ttmon_nvpin_sums, returned), NULL },
+		{ TTMON_METRIC_NVIDIA_FAILURES, offsetof(struct ttmon_nvpin_sums, failed), NULL },
+		{ TTMON_METRIC_NVIDIA_PAGES, offsetof(struct ttmon_nvpin_sums, amount), "pages" },
+		{ TTMON_METRIC_NVIDIA_BYTES, offsetof(struct ttmon_nvpin_sums, amount), "bytes" },
+	};
+	struct ttmon_nvpin_info v[TTMON_NVPIN_MAX];
+
+	for (unsigned int fn = 0; fn < ARRAY_SIZE(v); fn++)
+		if (!m->c->bpf || !ttmon_bpf_nvpin_get(m->c->bpf, fn, &v[fn]))
+			return;
+	for (size_t r = 0; r < ARRAY_SIZE(rows); r++) {
+		for (unsigned int fn = 0; fn < ARRAY_SIZE(v); fn++) {
+			const char *figures = (const char *)&v[fn].sums;
+
+			/* What was never probed is not nought. */
+			if ((v[fn].probed || v[fn].sums.calls) && (!rows[r].unit || !strcmp(rows[r].unit, v[fn].unit)))
+				ttmon_metrics_num(m, rows[r].id, *(const uint64_t *)(figures + rows[r].offset),
+						  TTMON_VALUES(v[fn].function));
+		}
+	}
+}
+
 static void pins(struct ttmon_metrics *m)
 {
 	const struct ttmon_history_totals *t = &m->v.totals;
@@ -101,6 +146,8 @@ static void pins(struct ttmon_metrics *m)
 	TTMON_NUM(m, HOST_PINNED_PEAK_BYTES, t->pinned_peak_bytes);
 	TTMON_NUM(m, HOST_PINNED_PAGES, t->pinned_pages);
 	TTMON_NUM(m, HOST_PINNED_PEAK_PAGES, t->pinned_peak_pages);
+	kernel_pins(m);
+	nvidia_driver(m);
 	durations(m, TTMON_METRIC_PIN_SECONDS, m->v.pin);
 	durations(m, TTMON_METRIC_UNPIN_SECONDS, m->v.unpin);
 	for (unsigned int i = 0; i < TTMON_METHOD_MAX; i++) {
@@ -159,6 +206,22 @@ static void transfers(struct ttmon_metrics *m, enum ttmon_metric id)
 	}
 }
 
+static void live_advice(struct ttmon_metrics *m)
+{
+	const struct ttmon_live_totals *t = &m->v.live;
+	struct ttmon_api_live_stats s;
+
+	if (m->c->opts->trace_only)
+		return;
+	ttmon_api_live_get_stats(m->c, &s);
+	for (unsigned int i = TTMON_SAID_PIN; i < ARRAY_SIZE(t->said); i++)
+		TTMON_NUM(m, LIVE_ADVICE, t->said[i], ttmon_live_name(i));
+	TTMON_NUM(m, LIVE_UNHEARD, t->unheard);
+	TTMON_NUM(m, LIVE_FOLLOWED, t->followed);
+	TTMON_NUM(m, LIVE_FOLLOWERS, s.followers);
+	TTMON_NUM(m, LIVE_MISSED, s.missed);
+}
+
 void ttmon_metrics_memory(struct ttmon_metrics *m)
 {
 	const struct ttmon_history_totals *t = &m->v.totals;
@@ -183,5 +246,8 @@ void ttmon_metrics_memory(struct ttmon_metrics *m)
 	TTMON_NUM(m, HISTORY_EVENTS, t->events_kept);
 	TTMON_NUM(m, HISTORY_DROPPED, t->events_dropped);
 	TTMON_NUM(m, HISTORY_EVICTED, t->evicted);
+	TTMON_NUM(m, CHECKPOINTS, t->checkpoints);
+	TTMON_NUM(m, CHECKPOINTS_DROPPED, t->checkpoints_dropped);
 	TTMON_NUM(m, HISTORY_INCOMPLETE, t->incomplete || t->reduced);
+	live_advice(m);
 }

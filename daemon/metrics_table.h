@@ -10,67 +10,96 @@
 #define TTMON_METRICS_TABLE_H
 
 /* Memory and transfers of the whole host. */
-#define TTMON_METRICS_MEMORY(X)                                                                                       \
-	X(ALLOCATIONS, "ttmond_allocations_total", COUNTER, "", "vendor,method",                                      \
-	  "Allocations and registrations that succeeded")                                                             \
-	X(ALLOCATED_BYTES, "ttmond_allocated_bytes_total", COUNTER, "bytes", "vendor,method", "Bytes they asked for") \
-	X(FREES, "ttmond_frees_total", COUNTER, "", "vendor,method",                                                  \
-	  "Allocations that ended, by a call or with their process")                                                  \
-	X(LIVE_ALLOCATIONS, "ttmond_live_allocations", GAUGE, "", "vendor,method", "Allocations that are there now")  \
-	X(LIVE_BYTES, "ttmond_live_bytes", GAUGE, "bytes", "vendor,method",                                           \
-	  "Bytes of the allocations that are there now, on the host and on devices")                                  \
-	X(PINNED_BYTES, "ttmond_pinned_bytes", GAUGE, "bytes", "vendor,method", "Bytes of host memory pinned now")    \
-	X(PINNED_PAGES, "ttmond_pinned_pages", GAUGE, "", "vendor,method",                                            \
-	  "Pages of host memory pinned now, those pinned twice counted twice")                                        \
-	X(PAGES_PINNED, "ttmond_pages_pinned_total", COUNTER, "", "vendor,method",                                    \
-	  "Pages of host memory that were pinned, those pinned again counted again")                                  \
-	X(PINNED_PEAK_BYTES, "ttmond_pinned_peak_bytes", GAUGE, "bytes", "vendor,method",                             \
-	  "Most bytes of host memory ever pinned at a time")                                                          \
-	X(PINNED_PEAK_PAGES, "ttmond_pinned_peak_pages", GAUGE, "", "vendor,method",                                  \
-	  "Most pages of host memory ever pinned at a time")                                                          \
-	X(HOST_PINNED_BYTES, "ttmond_host_pinned_bytes", GAUGE, "bytes", "",                                          \
-	  "Bytes of host memory pinned now, by all methods")                                                          \
-	X(HOST_PINNED_PEAK_BYTES, "ttmond_host_pinned_peak_bytes", GAUGE, "bytes", "",                                \
-	  "Most bytes of host memory ever pinned at a time, by all methods")                                          \
-	X(HOST_PINNED_PAGES, "ttmond_host_pinned_pages", GAUGE, "", "",                                               \
-	  "Pages of host memory pinned now, each counted once in its process")                                        \
-	X(HOST_PINNED_PEAK_PAGES, "ttmond_host_pinned_peak_pages", GAUGE, "", "",                                     \
-	  "Most pages of host memory ever pinned at a time, each counted once in its process")                        \
-	X(PIN_SECONDS, "ttmond_pin_seconds", HISTOGRAM, "seconds", "vendor,method",                                   \
-	  "Duration of the calls that allocated or registered pinned memory")                                         \
-	X(UNPIN_SECONDS, "ttmond_unpin_seconds", HISTOGRAM, "seconds", "vendor,method",                               \
-	  "Duration of the calls that freed or unregistered pinned memory")                                           \
-	X(PIN_UNOBSERVED, "ttmond_pin_unobserved_total", COUNTER, "", "vendor,method,call",                           \
-	  "Calls of pin and unpin whose duration was not observed, which are in no histogram")                        \
-	X(CALL_FAILURES, "ttmond_call_failures_total", COUNTER, "", "function,error",                                 \
-	  "Calls that returned an error, by function and name of the error, or its number")                           \
-	X(TRANSFERS, "ttmond_transfers_total", COUNTER, "", "vendor,direction,host_memory",                           \
-	  "Transfers, by direction and kind of the host memory (none between devices)")                               \
-	X(TRANSFER_BYTES, "ttmond_transfer_bytes_total", COUNTER, "bytes", "vendor,direction,host_memory",            \
-	  "Bytes they moved")                                                                                         \
-	X(LAUNCHES, "ttmond_launches_total", COUNTER, "", "vendor,kind",                                              \
-	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")           \
-	X(GRAPH_COPIES, "ttmond_graph_copies_total", COUNTER, "", "vendor",                                           \
-	  "Copy nodes added to graphs, whose transfers are not seen")                                                 \
-	X(CAPTURED_COPIES, "ttmond_captured_copies_total", COUNTER, "", "vendor",                                     \
-	  "Copies into a stream that was being captured, which are no transfers")                                     \
-	X(UNMATCHED_FREES, "ttmond_unmatched_frees_total", COUNTER, "", "",                                           \
-	  "Frees of addresses that nobody was seen to allocate")                                                      \
-	X(UNMATCHED_TRANSFERS, "ttmond_unmatched_transfers_total", COUNTER, "", "",                                   \
-	  "Transfers whose host address lies in nothing known")                                                       \
-	X(SUPERSEDED, "ttmond_superseded_allocations_total", COUNTER, "", "",                                         \
-	  "Allocations whose address was given out again without a free having been seen")                            \
-	X(FINDINGS, "ttmond_findings_total", COUNTER, "", "finding", "Faults found in traced programs")               \
-	X(TRACKED_ALLOCATIONS, "ttmond_tracked_allocations", GAUGE, "", "",                                           \
-	  "Allocations that are there now, by all methods")                                                           \
-	X(TRACED_PROCESSES, "ttmond_traced_processes", GAUGE, "", "", "Living processes in the history")              \
-	X(HISTORY_EVENTS, "ttmond_history_events", GAUGE, "", "", "Events kept with allocations")                     \
-	X(HISTORY_DROPPED, "ttmond_history_dropped_events_total", COUNTER, "", "",                                    \
-	  "Events not kept with their allocation because of --max-events, though in all sums")                        \
-	X(HISTORY_EVICTED, "ttmond_history_evicted_allocations_total", COUNTER, "", "",                               \
-	  "Allocations forgotten because of --max-allocations")                                                       \
-	X(HISTORY_INCOMPLETE, "ttmond_history_incomplete", GAUGE, "", "",                                             \
-	  "1: a bound was reached, memory ran out, or a family of probes was not on for a time: the history is not whole")
+#define TTMON_METRICS_MEMORY(X)                                                                                            \
+	X(ALLOCATIONS, "ttmond_allocations_total", COUNTER, "", "vendor,method",                                           \
+	  "Allocations and registrations that succeeded")                                                                  \
+	X(ALLOCATED_BYTES, "ttmond_allocated_bytes_total", COUNTER, "bytes", "vendor,method", "Bytes they asked for")      \
+	X(FREES, "ttmond_frees_total", COUNTER, "", "vendor,method",                                                       \
+	  "Allocations that ended, by a call or with their process")                                                       \
+	X(LIVE_ALLOCATIONS, "ttmond_live_allocations", GAUGE, "", "vendor,method", "Allocations that are there now")       \
+	X(LIVE_BYTES, "ttmond_live_bytes", GAUGE, "bytes", "vendor,method",                                                \
+	  "Bytes of the allocations that are there now, on the host and on devices")                                       \
+	X(PINNED_BYTES, "ttmond_pinned_bytes", GAUGE, "bytes", "vendor,method", "Bytes of host memory pinned now")         \
+	X(PINNED_PAGES, "ttmond_pinned_pages", GAUGE, "", "vendor,method",                                                 \
+	  "Pages of host memory pinned now, those pinned twice counted twice")                                             \
+	X(PAGES_PINNED, "ttmond_pages_pinned_total", COUNTER, "", "vendor,method",                                         \
+	  "Pages of host memory that were pinned, those pinned again counted again")                                       \
+	X(PINNED_PEAK_BYTES, "ttmond_pinned_peak_bytes", GAUGE, "bytes", "vendor,method",                                  \
+	  "Most bytes of host memory ever pinned at a time")                                                               \
+	X(PINNED_PEAK_PAGES, "ttmond_pinned_peak_pages", GAUGE, "", "vendor,method",                                       \
+	  "Most pages of host memory ever pinned at a time")                                                               \
+	X(HOST_PINNED_BYTES, "ttmond_host_pinned_bytes", GAUGE, "bytes", "",                                               \
+	  "Bytes of host memory pinned now, by all methods")                                                               \
+	X(HOST_PINNED_PEAK_BYTES, "ttmond_host_pinned_peak_bytes", GAUGE, "bytes", "",                                     \
+	  "Most bytes of host memory ever pinned at a time, by all methods")                                               \
+	X(HOST_PINNED_PAGES, "ttmond_host_pinned_pages", GAUGE, "", "",                                                    \
+	  "Pages of host memory pinned now, each counted once in its process")                                             \
+	X(HOST_PINNED_PEAK_PAGES, "ttmond_host_pinned_peak_pages", GAUGE, "", "",                                          \
+	  "Most pages of host memory ever pinned at a time, each counted once in its process")                             \
+	X(KERNEL_PAGES_PINNED, "ttmond_kernel_pages_pinned_total", COUNTER, "", "",                                        \
+	  "Pages that drivers pinned with pin_user_pages() since boot, by the kernel (nr_foll_pin_acquired)")              \
+	X(KERNEL_PAGES_UNPINNED, "ttmond_kernel_pages_unpinned_total", COUNTER, "", "",                                    \
+	  "Pages of these that were let go (nr_foll_pin_released)")                                                        \
+	X(PINNERS_VM_PIN, "ttmond_pinning_processes_vm_pin_bytes", GAUGE, "bytes", "",                                     \
+	  "VmPin of the 64 processes that pin most: io_uring, VFIO and RDMA book there, CUDA does not")                    \
+	X(PINNERS_SHMEM, "ttmond_pinning_processes_rss_shmem_bytes", GAUGE, "bytes", "",                                   \
+	  "RssShmem of the same processes, where the driver's pinned allocations show")                                    \
+	X(NVIDIA_CALLS, "ttmond_nvidia_driver_calls_total", COUNTER, "", "function",                                       \
+	  "Calls of functions of the module nvidia that pin, allocate and map host memory (--nvidia-pins)")                \
+	X(NVIDIA_RETURNS, "ttmond_nvidia_driver_returns_total", COUNTER, "", "function",                                   \
+	  "Of these, those whose return was seen; the others still run, or there were too many at a time")                 \
+	X(NVIDIA_FAILURES, "ttmond_nvidia_driver_failures_total", COUNTER, "", "function",                                 \
+	  "Of these, those that failed")                                                                                   \
+	X(NVIDIA_PAGES, "ttmond_nvidia_driver_pages_total", COUNTER, "", "function",                                       \
+	  "Pages of those that succeeded, by functions that count in pages")                                               \
+	X(NVIDIA_BYTES, "ttmond_nvidia_driver_bytes_total", COUNTER, "bytes", "function",                                  \
+	  "Bytes of those that succeeded, by functions that count in bytes")                                               \
+	X(PIN_SECONDS, "ttmond_pin_seconds", HISTOGRAM, "seconds", "vendor,method",                                        \
+	  "Duration of the calls that allocated or registered pinned memory")                                              \
+	X(UNPIN_SECONDS, "ttmond_unpin_seconds", HISTOGRAM, "seconds", "vendor,method",                                    \
+	  "Duration of the calls that freed or unregistered pinned memory")                                                \
+	X(PIN_UNOBSERVED, "ttmond_pin_unobserved_total", COUNTER, "", "vendor,method,call",                                \
+	  "Calls of pin and unpin whose duration was not observed, which are in no histogram")                             \
+	X(CALL_FAILURES, "ttmond_call_failures_total", COUNTER, "", "function,error",                                      \
+	  "Calls that returned an error, by function and name of the error, or its number")                                \
+	X(TRANSFERS, "ttmond_transfers_total", COUNTER, "", "vendor,direction,host_memory",                                \
+	  "Transfers, by direction and kind of the host memory (none between devices)")                                    \
+	X(TRANSFER_BYTES, "ttmond_transfer_bytes_total", COUNTER, "bytes", "vendor,direction,host_memory",                 \
+	  "Bytes they moved")                                                                                              \
+	X(LAUNCHES, "ttmond_launches_total", COUNTER, "", "vendor,kind",                                                   \
+	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")                \
+	X(GRAPH_COPIES, "ttmond_graph_copies_total", COUNTER, "", "vendor",                                                \
+	  "Copy nodes added to graphs, whose transfers are not seen")                                                      \
+	X(CAPTURED_COPIES, "ttmond_captured_copies_total", COUNTER, "", "vendor",                                          \
+	  "Copies into a stream that was being captured, which are no transfers")                                          \
+	X(UNMATCHED_FREES, "ttmond_unmatched_frees_total", COUNTER, "", "",                                                \
+	  "Frees of addresses that nobody was seen to allocate")                                                           \
+	X(UNMATCHED_TRANSFERS, "ttmond_unmatched_transfers_total", COUNTER, "", "",                                        \
+	  "Transfers whose host address lies in nothing known")                                                            \
+	X(SUPERSEDED, "ttmond_superseded_allocations_total", COUNTER, "", "",                                              \
+	  "Allocations whose address was given out again without a free having been seen")                                 \
+	X(FINDINGS, "ttmond_findings_total", COUNTER, "", "finding", "Faults found in traced programs")                    \
+	X(TRACKED_ALLOCATIONS, "ttmond_tracked_allocations", GAUGE, "", "",                                                \
+	  "Allocations that are there now, by all methods")                                                                \
+	X(TRACED_PROCESSES, "ttmond_traced_processes", GAUGE, "", "", "Living processes in the history")                   \
+	X(HISTORY_EVENTS, "ttmond_history_events", GAUGE, "", "", "Events kept with allocations")                          \
+	X(HISTORY_DROPPED, "ttmond_history_dropped_events_total", COUNTER, "", "",                                         \
+	  "Events not kept with their allocation because of --max-events, though in all sums")                             \
+	X(HISTORY_EVICTED, "ttmond_history_evicted_allocations_total", COUNTER, "", "",                                    \
+	  "Allocations forgotten because of --max-allocations")                                                            \
+	X(CHECKPOINTS, "ttmond_checkpoints_total", COUNTER, "", "", "Ends of periods that programs told")                  \
+	X(CHECKPOINTS_DROPPED, "ttmond_checkpoints_dropped_total", COUNTER, "", "",                                        \
+	  "Checkpoints that are no longer kept, for the newest 65,536 are")                                                \
+	X(HISTORY_INCOMPLETE, "ttmond_history_incomplete", GAUGE, "", "",                                                  \
+	  "1: a bound was reached, memory ran out, or a family of probes was not on for a time: the history is not whole") \
+	X(LIVE_ADVICE, "ttmond_live_advice_total", COUNTER, "", "advice", "Lines of live advice")                          \
+	X(LIVE_UNHEARD, "ttmond_live_advice_unheard_total", COUNTER, "", "",                                               \
+	  "Allocations that live advice could not go on with: no memory, or too many")                                     \
+	X(LIVE_FOLLOWED, "ttmond_live_advice_allocations", GAUGE, "", "",                                                  \
+	  "Pinned allocations that are watched for growing cold, or did")                                                  \
+	X(LIVE_FOLLOWERS, "ttmond_live_advice_followers", GAUGE, "", "", "Clients that follow live advice")                \
+	X(LIVE_MISSED, "ttmond_live_advice_missed_lines_total", COUNTER, "", "",                                           \
+	  "Lines that were no longer kept when a client came to them")
 
 /* Processes, summed up by name, cgroup, unit, container or pod. */
 #define TTMON_METRICS_GROUPS(X)                                                                                        \

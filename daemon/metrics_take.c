@@ -12,6 +12,7 @@ static void copy_history(struct ttmon_metrics_view *v, const struct ttmon_histor
 	const struct ttmon_failure *failures;
 
 	ttmon_history_totals(h, &v->totals);
+	ttmon_history_live_totals(h, &v->live);
 	v->processes = 0;
 	for (size_t i = 0; i < ttmon_history_procs(h); i++) {
 		const struct ttmon_proc *p = ttmon_history_proc(h, i);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "opts.h"
+#include "opts_int.h"
 
 #include <ctype.h>
 #include <getopt.h>
-#include <stdarg.h>
 
 #include "core/cgname.h"
 #include "io/probes.h"
@@ -27,10 +26,13 @@ enum opt {
 	OPT_WINDOW,
 	OPT_MAX_EVENTS,
 	OPT_MAX_ALLOCS,
+	OPT_PIN_AFTER,
+	OPT_COLD_AFTER,
 	OPT_TRACE_OUT,
 	OPT_TT_SHM,
 	OPT_TT_DISPATCH,
 	OPT_TT_IOCTL,
+	OPT_NVIDIA_PINS,
 	OPT_CPU,
 	OPT_RMID,
 	OPT_RMID_GROUP,
@@ -90,6 +92,10 @@ static const struct option_row {
 	{ "max-events", 0, OPT_MAX_EVENTS, "N", "events kept in the history (10,000,000)",
 	  "Past it the sums go on, and the database says that it is incomplete." },
 	{ "max-allocations", 0, OPT_MAX_ALLOCS, "N", "allocations kept in the history (1,000,000)", NULL },
+	{ "pin-after", 0, OPT_PIN_AFTER, "WHEN", "live advice to pin: gain, first, N, BYTES (gain)",
+	  "When transfers of unpinned memory to the device would have been faster by more than pinning costs (gain), at the first one, after so many (N) or so many bytes (64M). ttmon advise --live shows it." },
+	{ "cold-after", 0, OPT_COLD_AFTER, "SECONDS", "live advice: cold without transfers so long (10)",
+	  "Pinned memory that took part in no transfer for so long is to be unpinned, or is cold where the GPU may read it in place. 1 to 86400." },
 	{ "slots-out", 0, OPT_SLOTS_OUT, "FILE", "write each 1 ms slot: who used the CPUs, caches",
 	  "Rows of every process in every slot; read by ttmon slots. A name ending in .gz is compressed." },
 	{ "cpu", 0, OPT_CPU, "on|off", "measure who uses the CPUs, system-wide",
@@ -109,14 +115,16 @@ static const struct option_row {
 	  "auto leaves those functions out whose probe would have to be single-stepped, which is about ten times dearer." },
 	{ "tt-ioctl", 0, OPT_TT_IOCTL, NULL, "pins of tt-kmd by system-call tracepoint",
 	  "Where the kernel has no kprobes. Costs every system call of every process on the host 10 to 65 ns." },
+	{ "nvidia-pins", 0, OPT_NVIDIA_PINS, NULL, "count pins of NVIDIA's kernel module",
+	  "Kprobes at functions of the module nvidia that pin, allocate and map host memory: calls, failures and pages of the whole host, in ttmon status, /v1/status and the metrics. Where the kernel has no kprobes, or the module is not there, a line says so and everything else goes on." },
 	{ "sysfs-root", 0, OPT_SYSFS, "DIR", "chips are read from here (/sys)", NULL },
 	{ "proc-root", 0, OPT_PROC, "DIR", "and /proc/driver/tenstorrent from here", NULL },
 	{ "shm-root", 0, OPT_SHM, "DIR", "tt_device files go here (/dev/shm)", NULL },
 	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
 	  "By default " TTMON_SOCKET
 	  "; with --pid, -- CMD, --dump-db, --trace-out, --slots-out or --replay there is none unless this is given." },
-	{ "listen-address", 'l', OPT_LISTEN, "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)",
-	  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays." },
+	{ "listen-address", 'l', OPT_LISTEN,
+	  "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)", "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays." },
 	{ "group-by", 0, OPT_GROUP_BY, "BY", "label of metrics: comm, cgroup, unit, container, pod",
 	  "What processes are summed up by in metrics, comm by default." },
 	{ "series", 0, OPT_SERIES, "N", "names with series of their own, 0-1000 (20)",
@@ -133,11 +141,12 @@ static const struct option_row {
 /* Shown by --help=all and in the manual page only. */
 static bool is_rare(enum opt id)
 {
-	return id == OPT_STACK || id == OPT_WINDOW || id == OPT_TT_DISPATCH || id == OPT_TT_IOCTL || id == OPT_SYSFS ||
-	       id == OPT_RMID_GROUP || id == OPT_RDT_RATE || id == OPT_RESCTRL || id == OPT_RMID_EVENTS ||
-	       id == OPT_SHM_SLOTS || id == OPT_SERIES || id == OPT_LINGER || id == OPT_GROUP_BY || id == OPT_RMID ||
-	       id == OPT_TT_SHM || id == OPT_COPY_RESULTS || id == OPT_CPU || id == OPT_RING || id == OPT_NO_RETURNS ||
-	       id == OPT_PROC || id == OPT_SHM;
+	return id == OPT_STACK || id == OPT_WINDOW || id == OPT_TT_DISPATCH || id == OPT_TT_IOCTL ||
+	       id == OPT_NVIDIA_PINS || id == OPT_SYSFS || id == OPT_RMID_GROUP || id == OPT_RDT_RATE ||
+	       id == OPT_RESCTRL || id == OPT_RMID_EVENTS || id == OPT_SHM_SLOTS || id == OPT_SERIES ||
+	       id == OPT_LINGER || id == OPT_GROUP_BY || id == OPT_RMID || id == OPT_TT_SHM || id == OPT_COPY_RESULTS ||
+	       id == OPT_CPU || id == OPT_RING || id == OPT_NO_RETURNS || id == OPT_PROC || id == OPT_SHM ||
+	       id == OPT_COLD_AFTER || id == OPT_PIN_AFTER;
 }
 
 static void print_help(bool all)
@@ -180,19 +189,6 @@ static void print_man(void)
 	}
 }
 
-static int bad(const char *fmt, ...) _printf_(1, 2);
-static int bad(const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("ttmond: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputs(" (ttmond --help)\n", stderr);
-	return -EINVAL;
-}
-
 static int number(const char *opt, const char *text, uint64_t min, uint64_t max, uint64_t *ret)
 {
 	char *end;
@@ -201,74 +197,9 @@ static int number(const char *opt, const char *text, uint64_t min, uint64_t max,
 	errno = 0;
 	v = strtoull(text, &end, 10);
 	if (!isdigit((unsigned char)*text) || *end || errno || v < min || v > max)
-		return bad("--%s wants a number from %llu to %llu, not \"%s\"", opt, (unsigned long long)min,
-			   (unsigned long long)max, text);
+		return ttmon_opts_bad("--%s wants a number from %llu to %llu, not \"%s\"", opt, (unsigned long long)min,
+				      (unsigned long long)max, text);
 	*ret = v;
-	return 0;
-}
-
-/* key=N of a spec; "ret" is allowed for out. -EINVAL. */
-static int spec_arg(char *field, const char *key, uint8_t *ret, bool *is_ret)
-{
-	size_t n = strlen(key);
-	char *end;
-	unsigned long v;
-
-	if (strncmp(field, key, n) || field[n] != '=')
-		return -ENOENT;
-	if (is_ret && !strcmp(field + n + 1, "ret")) {
-		*is_ret = true;
-		return 0;
-	}
-	v = strtoul(field + n + 1, &end, 10);
-	if (*end || v < 1 || v > 6)
-		return -EINVAL;
-	*ret = (uint8_t)v;
-	return 0;
-}
-
-/* LIB:SYMBOL,size=N,out=N|ret or LIB:SYMBOL,ptr=N */
-static int user_fn(struct ttmon_opts *o, const char *opt, const char *spec, bool is_free)
-{
-	_cleanup_free_ char *copy = strdup(spec);
-	char *save = NULL, *head, *colon, *field;
-	uint8_t size = 0, out = 0, ptr = 0;
-	struct ttmon_user_row *row;
-	struct ttmon_user_fn *fn;
-	bool is_ret = false;
-
-	if (!copy)
-		return -ENOMEM;
-	if (o->nr_user == TTMON_FN_USER_MAX)
-		return bad("--%s: at most %d functions", opt, TTMON_FN_USER_MAX);
-	head = strtok_r(copy, ",", &save);
-	colon = head ? strrchr(head, ':') : NULL;
-	if (!colon || colon == head || !colon[1])
-		return bad("--%s: \"%s\" does not begin with LIB:SYMBOL", opt, spec);
-	*colon = '\0';
-	while ((field = strtok_r(NULL, ",", &save))) {
-		int err = is_free ? spec_arg(field, "ptr", &ptr, NULL) : spec_arg(field, "size", &size, NULL);
-
-		if (err == -ENOENT && !is_free)
-			err = spec_arg(field, "out", &out, &is_ret);
-		if (err)
-			return bad("--%s: \"%s\" in \"%s\" is not %s", opt, field, spec,
-				   is_free ? "ptr=1..6" : "size=1..6, out=1..6 or out=ret");
-	}
-	if (is_free ? !ptr : !size || (!out && !is_ret))
-		return bad("--%s: \"%s\" wants %s", opt, spec, is_free ? "ptr=" : "size= and out=");
-	fn = &o->user[o->nr_user];
-	row = &o->rows[o->nr_user];
-	fn->lib = strdup(head);
-	fn->symbol = strdup(colon + 1);
-	fn->fn = (uint16_t)(TTMON_FN_USER + o->nr_user++);
-	if (!fn->lib || !fn->symbol)
-		return -ENOMEM;
-	if (is_free)
-		*row = (struct ttmon_user_row){ TTMON_CLS_FREE, ptr, 0 };
-	else
-		*row = (struct ttmon_user_row){ is_ret ? TTMON_CLS_ALLOC_RET : TTMON_CLS_ALLOC, is_ret ? 0 : out,
-						size };
 	return 0;
 }
 
@@ -288,7 +219,7 @@ static int word(const char *opt, const char *arg, const char *const *words, size
 				      : ", ",
 			 words[i]);
 	}
-	return bad("--%s wants %s, not \"%s\"", opt, all, arg);
+	return ttmon_opts_bad("--%s wants %s, not \"%s\"", opt, all, arg);
 }
 
 static int cpu_option(struct ttmon_opts *o, const struct option_row *row, const char *arg)
@@ -334,7 +265,7 @@ static int percent(const char *opt, const char *text, double *ret)
 	double v = strtod(text, &end);
 
 	if (!isdigit((unsigned char)*text) || *end || !(v >= 0 && v <= 100))
-		return bad("--%s wants a number from 0 to 100, not \"%s\"", opt, text);
+		return ttmon_opts_bad("--%s wants a number from 0 to 100, not \"%s\"", opt, text);
 	*ret = v;
 	return 0;
 }
@@ -357,9 +288,9 @@ static int service_option(struct ttmon_opts *o, const struct option_row *row, co
 		if (!strcmp(arg, "none"))
 			return 0;
 		if (o->nr_listen == TTMON_MAX_LISTEN)
-			return bad("at most %d --listen-address", TTMON_MAX_LISTEN);
+			return ttmon_opts_bad("at most %d --listen-address", TTMON_MAX_LISTEN);
 		if (!strrchr(arg, ':'))
-			return bad("--listen-address wants HOST:PORT or none, not \"%s\"", arg);
+			return ttmon_opts_bad("--listen-address wants HOST:PORT or none, not \"%s\"", arg);
 		o->listen[o->nr_listen++] = arg;
 		return 0;
 	case OPT_GROUP_BY:
@@ -388,7 +319,7 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 	switch (row->id) {
 	case OPT_PID:
 		if (o->nr_pids == TTMON_MAX_PIDS)
-			return bad("at most %d --pid", TTMON_MAX_PIDS);
+			return ttmon_opts_bad("at most %d --pid", TTMON_MAX_PIDS);
 		err = number(row->name, arg, 1, INT32_MAX, &v);
 		if (!err)
 			o->pids[o->nr_pids++] = (uint32_t)v;
@@ -418,9 +349,9 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		o->no_returns = true;
 		return 0;
 	case OPT_ALLOC_FN:
-		return user_fn(o, row->name, arg, false);
+		return ttmon_opts_user_fn(o, row->name, arg, false);
 	case OPT_FREE_FN:
-		return user_fn(o, row->name, arg, true);
+		return ttmon_opts_user_fn(o, row->name, arg, true);
 	case OPT_STACK:
 		err = number(row->name, arg, 1, TTMON_MAX_FRAMES, &v);
 		o->stack_frames = (uint32_t)v;
@@ -435,6 +366,10 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		return number(row->name, arg, 1, UINT64_MAX, &o->max_events);
 	case OPT_MAX_ALLOCS:
 		return number(row->name, arg, 1, UINT32_MAX, &o->max_allocations);
+	case OPT_PIN_AFTER:
+		return ttmon_opts_pin_after(o, row->name, arg);
+	case OPT_COLD_AFTER:
+		return number(row->name, arg, 1, 86400, &o->live_cold_s);
 	case OPT_TRACE_OUT:
 		o->trace_out = arg;
 		return 0;
@@ -451,6 +386,9 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		return word(row->name, arg, tt_dispatch, ARRAY_SIZE(tt_dispatch), &o->tt_dispatch);
 	case OPT_TT_IOCTL:
 		o->tt_ioctl = true;
+		return 0;
+	case OPT_NVIDIA_PINS:
+		o->nvidia_pins = true;
 		return 0;
 	case OPT_CPU:
 	case OPT_RMID:
@@ -488,7 +426,7 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 		return service_option(o, row, arg);
 	case OPT_LOG_LEVEL:
 		if (ttmon_log_parse_level(arg, &level))
-			return bad("--log-level wants error, warn, info or debug, not \"%s\"", arg);
+			return ttmon_opts_bad("--log-level wants error, warn, info or debug, not \"%s\"", arg);
 		ttmon_log_set_level(level);
 		return 0;
 	case OPT_QUIET:
@@ -515,13 +453,13 @@ static int consistent(struct ttmon_opts *o)
 	bool run = o->nr_pids || o->cmd || o->dump_db || o->replay || o->trace_out || o->slots_out;
 
 	if (o->cmd && o->nr_pids)
-		return bad("--pid and -- CMD do not go together");
+		return ttmon_opts_bad("--pid and -- CMD do not go together");
 	if (o->replay && (o->cmd || o->nr_pids || o->record))
-		return bad("--replay takes no target and no --record");
+		return ttmon_opts_bad("--replay takes no target and no --record");
 	if (o->no_mmap && o->trace_mmap)
-		return bad("--no-mmap and --trace-mmap do not go together");
+		return ttmon_opts_bad("--no-mmap and --trace-mmap do not go together");
 	if (o->copy_results && o->no_returns)
-		return bad("--copy-results and --no-return-probes do not go together");
+		return ttmon_opts_bad("--copy-results and --no-return-probes do not go together");
 	if (o->dump_db && o->socket &&
 	    !(o->nr_pids || o->cmd || o->replay || o->record || o->trace_out || o->slots_out))
 		o->ask = o->socket;
@@ -535,7 +473,7 @@ static int consistent(struct ttmon_opts *o)
 	if (!o->shm_given && run)
 		o->shm_slots = 0;
 	if (o->cpu_given && !o->cpu && o->rmid_given && o->rmid != TTMON_RMID_OFF)
-		return bad("--rmid needs --cpu on");
+		return ttmon_opts_bad("--rmid needs --cpu on");
 	if (!o->cpu_given)
 		o->cpu = !o->replay && (!run || o->slots_out || (o->rmid_given && o->rmid != TTMON_RMID_OFF));
 	return 0;
@@ -578,8 +516,9 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 		if (!row) {
 			const char *what = argv[optind - 1];
 
-			return optopt && optopt < 256 ? bad("unknown option or missing argument: -%c", optopt)
-						      : bad("unknown option or missing argument: %s", what);
+			return optopt && optopt < 256
+				       ? ttmon_opts_bad("unknown option or missing argument: -%c", optopt)
+				       : ttmon_opts_bad("unknown option or missing argument: %s", what);
 		}
 		err = one(opts, row, optarg);
 		if (err)
@@ -588,13 +527,21 @@ int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts)
 	if (optind < argc) {
 		/* getopt stops at the first word that is no option; only "--" makes it a command. */
 		if (strcmp(argv[optind - 1], "--"))
-			return bad("unexpected argument \"%s\": a command to run follows --", argv[optind]);
+			return ttmon_opts_bad("unexpected argument \"%s\": a command to run follows --", argv[optind]);
 		opts->cmd = argv + optind;
 	} else if (!strcmp(argv[argc - 1], "--")) {
 		/* Not the whole host because a script's variable was empty. */
-		return bad("-- wants a command to run");
+		return ttmon_opts_bad("-- wants a command to run");
 	}
 	return consistent(opts);
+}
+
+struct ttmon_live_cfg ttmon_opts_live(const struct ttmon_opts *o)
+{
+	return (struct ttmon_live_cfg){ .off = o->trace_only,
+					.pin = o->live_pin,
+					.threshold = o->live_threshold,
+					.cold_ns = o->live_cold_s * NSEC_PER_SEC };
 }
 
 void ttmon_opts_fini(struct ttmon_opts *opts)

@@ -5,6 +5,7 @@
 
 #include <ttmon/fns.h>
 
+#include "core/history.h"
 #include "io/bpf.h"
 #include "io/objects.h"
 #include "util/log.h"
@@ -35,11 +36,15 @@ struct ttmon_opts {
 	uint64_t ring_kib;
 	uint32_t window, stack_frames;
 	uint64_t max_events, max_allocations;
+	unsigned int live_pin;	 /* enum ttmon_live_pin */
+	uint64_t live_threshold; /* copies or bytes */
+	uint64_t live_cold_s;
 	unsigned int tt_shm_version; /* 1 to 4, 0: nothing is published */
 	bool tt_shm_given;
 	unsigned int tt_dispatch; /* enum ttmon_tt_dispatch_mode */
 	bool tt_ioctl;
-	bool cpu; /* who used the CPUs */
+	bool nvidia_pins; /* count what NVIDIA's kernel module pins */
+	bool cpu;	  /* who used the CPUs */
 	bool cpu_given;
 	unsigned int rmid; /* enum ttmon_rmid_backend */
 	bool rmid_given;
@@ -58,6 +63,8 @@ struct ttmon_opts {
 
 /* Fill opts. 0: go on; 1: done (help or version printed), exit with 0; -EINVAL: said why on stderr, exit with 2. */
 int ttmon_opts_parse(int argc, char **argv, struct ttmon_opts *opts) _must_check;
+/* What they say of live advice. */
+struct ttmon_live_cfg ttmon_opts_live(const struct ttmon_opts *opts);
 void ttmon_opts_fini(struct ttmon_opts *opts);
 
 #endif

@@ -67,7 +67,10 @@ static int make_pipeline(struct ttmon_run *c)
 		.nr_cpus = ttmon_rec_reader_cpus(c->replay->reader),
 		.slots.window = o->window,
 		.usage.linger_ns = o->linger_s * NSEC_PER_SEC,
-		.history = { .keep_all = true, .max_events = o->max_events, .max_allocations = o->max_allocations },
+		.history = { .keep_all = true,
+			     .max_events = o->max_events,
+			     .max_allocations = o->max_allocations,
+			     .live = ttmon_opts_live(o) },
 		.timeline = { .max_items = o->max_events ? o->max_events : TTMON_TIMELINE_RUN },
 	};
 	int err = ttmon_publish_open(&c->publish, o, cfg.nr_cpus);

@@ -123,6 +123,75 @@ static void pages(const json_t *root, const char *where, const char *what)
 	       ttmon_fmt_count(count_buf, sizeof(count_buf), n), what);
 }
 
+/* What the functions of NVIDIA's module did (--nvidia-pins), a line each. */
+static void show_nvidia(const json_t *functions)
+{
+	bool counted_ever = false;
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(functions, i, f) counted_ever |= !*ttmon_show_str(f, "reason") || ttmon_show_u64(f, "calls");
+	if (json_array_size(functions) && !counted_ever) {
+		label("nvidia");
+		printf("not counted: ");
+		clean(ttmon_show_str(json_array_get(functions, 0), "reason"));
+		putchar('\n');
+		return;
+	}
+	json_array_foreach(functions, i, f)
+	{
+		const char *unit = json_object_get(f, "pages") ? "pages" : "bytes",
+			   *reason = ttmon_show_str(f, "reason");
+		uint64_t calls = ttmon_show_u64(f, "calls"), returned = ttmon_show_u64(f, "returned");
+		char buf[TTMON_FMT_LEN];
+
+		label(i ? "" : "nvidia");
+		clean(ttmon_show_str(f, "function"));
+		printf(" %s calls", ttmon_fmt_count(buf, sizeof(buf), calls));
+		printf(", %s failed", ttmon_fmt_count(buf, sizeof(buf), ttmon_show_u64(f, "failed")));
+		if (json_object_get(f, unit))
+			printf(", %s %s", ttmon_fmt_count(buf, sizeof(buf), ttmon_show_u64(f, unit)), unit);
+		if (calls > returned)
+			printf(", %s not seen to return", ttmon_fmt_count(buf, sizeof(buf), calls - returned));
+		if (*reason) {
+			printf(" (not counted: ");
+			clean(reason);
+			putchar(')');
+		}
+		putchar('\n');
+	}
+}
+
+/* What the kernel says, and whether it can be true together with the line above. */
+static void show_kernel_pins(const json_t *k)
+{
+	const char *verdict = ttmon_show_str(k, "verdict");
+	bool odd = *verdict && strcmp(verdict, "agrees") && strcmp(verdict, "nothing");
+	char buf[TTMON_FMT_LEN];
+
+	if (!json_is_object(k))
+		return;
+	label("kernel");
+	if (json_is_object(ttmon_show_at(k, "foll_pin_pages")))
+		counted(k, "foll_pin_pages.held", "pages held by pin_user_pages() (nr_foll_pin, whole host)");
+	else
+		printf("no count of pinned pages");
+	putchar('\n');
+	show_nvidia(ttmon_show_at(k, "nvidia.functions"));
+	if (!strcmp(verdict, "nothing"))
+		return;
+	label("");
+	counted(k, "processes", "processes that pin: ");
+	printf("VmPin %s, ", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(k, "vm_pin_bytes")));
+	printf("RssShmem %s", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(k, "rss_shmem_bytes")));
+	printf(" (%s allocated, ", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(k, "allocated_bytes")));
+	printf("%s registered)\n", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(k, "registered_bytes")));
+	label("");
+	printf("%s", odd ? ttmon_show_colour(TTMON_SHOW_WARN) : "");
+	clean(ttmon_show_str(k, "note"));
+	printf("%s\n", odd ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+}
+
 static void show_memory(const json_t *root)
 {
 	char buf[TTMON_FMT_LEN];
@@ -131,6 +200,7 @@ static void show_memory(const json_t *root)
 	pages(root, "pinned.now_pages", "now");
 	pages(root, "pinned.peak_pages", "peak");
 	counted(root, "pinned.pins", "pins\n");
+	show_kernel_pins(ttmon_show_at(root, "kernel_pins"));
 	label("known");
 	counted(root, "processes", "processes, ");
 	counted(root, "allocations", "allocations\n");

@@ -89,6 +89,10 @@ size_t ttmon_redact_record(const struct ttmon_redact *r, const void *rec, size_t
 	case TTMON_EV_TAG:
 		hide_text(r, ((struct ttmon_ev_tag *)out)->tag, sizeof(((struct ttmon_ev_tag *)out)->tag));
 		break;
+	case TTMON_EV_CHECKPOINT:
+		hide_text(r, ((struct ttmon_ev_checkpoint *)out)->label,
+			  sizeof(((struct ttmon_ev_checkpoint *)out)->label));
+		break;
 	case TTMON_EV_TT_KERNEL:
 		hide_text(r, ((struct ttmon_ev_tt_kernel *)out)->name,
 			  sizeof(((struct ttmon_ev_tt_kernel *)out)->name));

@@ -9,12 +9,12 @@
 
 /* Members of JSON and labels of metrics. */
 static const char *const open_keys[] = {
-	"arch",	     "backend",	 "build_id", "call",	    "card",   "class",	"counters_reason",
-	"direction", "error",	 "family",   "finding",	    "flag",   "flags",	"fn",
-	"function",  "group_by", "help",     "host_memory", "how",    "kernel", "kind",
-	"layout",    "le",	 "method",   "mode",	    "object", "part",	"program",
-	"reason",    "release",	 "result",   "scope",	    "state",  "type",	"uprobes",
-	"vendor",    "version",	 "what",     "why",
+	"arch",	     "backend",	 "build_id", "call",	    "card",  "class",  "counters_reason",
+	"direction", "error",	 "family",   "finding",	    "flag",  "flags",  "fn",
+	"function",  "group_by", "help",     "host_memory", "how",   "kernel", "kind",
+	"layout",    "le",	 "method",   "mode",	    "note",  "object", "part",
+	"program",   "reason",	 "release",  "result",	    "scope", "state",  "type",
+	"uprobes",   "vendor",	 "verdict",  "version",	    "what",  "why",
 };
 
 bool ttmon_redact_key_stays(const char *key)

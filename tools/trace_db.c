@@ -131,6 +131,22 @@ static void write_alloc(struct ttmon_traceev *t, const struct source *s, const j
 			ttmon_traceev_transfer(t, &x);
 }
 
+static void write_checkpoints(struct ttmon_traceev *t, const struct ttmon_db *db)
+{
+	const json_t *rows = ttmon_db_member(db, "checkpoints");
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		struct ttmon_db_checkpoint c;
+
+		/* Its label stays the reader's, and is not written to. */
+		if (ttmon_db_checkpoint(json_array_get(rows, i), &c))
+			ttmon_traceev_checkpoint(t, &(struct ttmon_checkpoint){ .ts_ns = c.ts_ns,
+										.proc = c.process,
+										.tid = c.tid,
+										.label = (char *)c.label });
+	}
+}
+
 /* ---- Tenstorrent ---- */
 
 static int write_programs(struct source *s, struct ttmon_traceev *t, const json_t *programs)
@@ -382,6 +398,7 @@ int ttmon_trace_db(struct ttmon_db *db, int fd, bool gzip)
 	r = ttmon_traceev_new(fd, gzip, &head, &t);
 	if (r)
 		return r;
+	write_checkpoints(t, db);
 	while ((r = ttmon_db_next_alloc(db, &alloc)) == 1) {
 		write_alloc(t, &s, alloc);
 		json_decref(alloc);

@@ -87,6 +87,11 @@ static struct ttmon_group identity(const struct ttmon_history *h, const struct t
 	return id;
 }
 
+bool ttmon_advice_in_place(const struct ttmon_alloc *a)
+{
+	return a->bits & TTMON_AL_DEVICE_PTR || (ttmon_method_pinned(a->method) && a->api_flags & IN_PLACE_FLAGS);
+}
+
 static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const struct ttmon_alloc *a)
 {
 	uint64_t end = ttmon_rec_live(a) ? h->now_ns : a->free_ns;
@@ -94,8 +99,7 @@ static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const s
 
 	g->allocs++;
 	g->aged += age >= h->cfg.cold_age_ns;
-	g->in_place |=
-		a->bits & TTMON_AL_DEVICE_PTR || (ttmon_method_pinned(a->method) && a->api_flags & IN_PLACE_FLAGS);
+	g->in_place |= ttmon_advice_in_place(a);
 	g->made_up |= (a->bits & TTMON_AL_PROVISIONAL) != 0;
 	g->size = MAX(g->size, a->size);
 	g->bytes += a->size;
@@ -195,12 +199,15 @@ static bool cold(const struct ttmon_group *g)
 	return ttmon_method_pinned(g->method) && g->aged && g->transfers < g->aged;
 }
 
-static double completeness(const struct ttmon_history *h, const struct ttmon_group *g)
+int64_t ttmon_advice_gain(const struct ttmon_history *h, uint64_t bytes, uint64_t cost_bytes)
 {
-	const struct ttmon_proc *p = &h->procs[g->proc]->pub;
-	double c = h->totals.incomplete || h->totals.reduced || p->unknown_frees ? 0.7 : 1.0;
+	return time_of(bytes, h->cfg.pageable_bps) - time_of(bytes, h->cfg.pinned_bps) -
+	       time_of(cost_bytes, h->cfg.pinning_bps);
+}
 
-	return g->made_up ? c / 2 : c;
+double ttmon_advice_completeness(const struct ttmon_history *h, uint32_t proc)
+{
+	return h->totals.incomplete || h->totals.reduced || h->procs[proc]->pub.unknown_frees ? 0.7 : 1.0;
 }
 
 static struct ttmon_spot spot_of(const struct ttmon_history *h, const struct ttmon_group *g)
@@ -226,12 +233,11 @@ static struct ttmon_spot spot_of(const struct ttmon_history *h, const struct ttm
 		if (!g->in_place)
 			s.advice = TTMON_ADVICE_UNPIN;
 	} else if (g->method == TTMON_METHOD_CUSTOM || g->method == TTMON_METHOD_MMAP) {
-		s.gain_ns = time_of(g->copied, h->cfg.pageable_bps) - time_of(g->copied, h->cfg.pinned_bps) -
-			    time_of(g->cost_bytes, h->cfg.pinning_bps);
+		s.gain_ns = ttmon_advice_gain(h, g->copied, g->cost_bytes);
 		if (s.gain_ns > 0)
 			s.advice = TTMON_ADVICE_PIN;
 	}
-	s.confidence = evidence * completeness(h, g);
+	s.confidence = evidence * ttmon_advice_completeness(h, g->proc) / (g->made_up ? 2 : 1);
 	return s;
 }
 

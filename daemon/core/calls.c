@@ -277,6 +277,18 @@ void ttmon_calls_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev)
 	a->name = name;
 }
 
+/* What the program's own allocator gave out of registered memory is what the device's pointer leads to, from the address asked for on. */
+static void hint_custom(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *reg, uint64_t from)
+{
+	uint64_t at = MAX(reg->addr, from), end = ttmon_rec_limit(reg);
+	struct ttmon_alloc *a;
+
+	for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, TTMON_LAYER_CUSTOM, at, end)); n++) {
+		a->bits |= TTMON_AL_DEVICE_PTR;
+		at = ttmon_rec_limit(a);
+	}
+}
+
 void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -306,6 +318,8 @@ void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 								   : TTMON_AEV_DEVICE_PTR;
 			if (ev->hint == TTMON_HINT_DEVICE_PTR)
 				a->bits |= TTMON_AL_DEVICE_PTR;
+			if (ev->hint == TTMON_HINT_DEVICE_PTR && l == TTMON_LAYER_REG)
+				hint_custom(h, p, a, ev->addr);
 			ttmon_rec_event(h, a, &aev);
 			at = to;
 		}

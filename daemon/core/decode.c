@@ -71,6 +71,7 @@ static const char *const fn_names[TTMON_FN_COUNT] = {
 	USER(8), USER(9), USER(10), USER(11), USER(12), USER(13), USER(14), USER(15),
 	[TTMON_FN_USDT_ALLOC] = "usdt:alloc",
 	[TTMON_FN_USDT_FREE] = "usdt:free",
+	[TTMON_FN_USDT_CHECKPOINT] = "usdt:checkpoint",
 };
 /* clang-format on */
 _Static_assert(TTMON_FN_USER_MAX == 16, "a name for each");
@@ -374,6 +375,11 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 
 		return value_if(!is_terminated(e->tag, sizeof(e->tag)));
 	}
+	case TTMON_EV_CHECKPOINT: {
+		const struct ttmon_ev_checkpoint *e = (const void *)ev;
+
+		return value_if(!is_terminated(e->label, sizeof(e->label)));
+	}
 	case TTMON_EV_COPY_SITE: {
 		const struct ttmon_ev_copy_site *e = (const void *)ev;
 
@@ -381,7 +387,7 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 				  e->nframes > TTMON_MAX_FRAMES || !ttmon_fn_name(e->fn));
 	}
 	default: /* nothing in them is an index or a length */
-		if (ev->kind >= TTMON_EV_CPU_SLOT)
+		if (ttmon_event_is_cpu(ev->kind))
 			return check_cpu(ev, size, nr_cpus);
 		return ev->kind >= TTMON_EV_TT_BUFFER ? check_tt(ev) : TTMON_DECODE_OK;
 	}

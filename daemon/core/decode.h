@@ -24,6 +24,11 @@ enum ttmon_decode_err {
 enum ttmon_decode_err ttmon_decode(const void *rec, size_t size, uint32_t nr_cpus) _must_check;
 /* Name of a kind ("alloc"), or NULL. In lower case, as in metrics and JSON. */
 const char *ttmon_event_name(unsigned int kind);
+/* Who used the CPUs, caches and memory bandwidth: no business of the history. */
+static inline bool ttmon_event_is_cpu(unsigned int kind)
+{
+	return kind >= TTMON_EV_CPU_SLOT && kind <= TTMON_EV_RDT;
+}
 /* Fixed part of a kind's record in bytes, 0 for no such kind. */
 size_t ttmon_event_min_size(unsigned int kind);
 const char *ttmon_method_name(unsigned int method); /* "host_alloc"; NULL */

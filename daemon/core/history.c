@@ -46,6 +46,7 @@ int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history 
 	h->dead.elem = sizeof(uint32_t);
 	h->reusable.elem = sizeof(uint32_t);
 	h->siteq.elem = sizeof(struct ttmon_site_op);
+	ttmon_live_init(h);
 	ttmon_symtab_init(&h->symtab);
 	if (ttmon_sites_init(&h->sites) < 0) {
 		ttmon_history_free(h);
@@ -65,6 +66,8 @@ void ttmon_history_free(struct ttmon_history *h)
 	ttmon_symtab_fini(&h->symtab);
 	ttmon_fifo_fini(&h->siteq);
 	ttmon_advice_fini(h);
+	ttmon_live_fini(h);
+	ttmon_checkpoints_fini(h);
 	free(h->blinds);
 	free(h);
 }
@@ -127,6 +130,8 @@ static void apply_family(struct ttmon_history *h, const struct ttmon_ev_family *
 	bool on = ev->state == TTMON_FAMILY_ON;
 
 	h->totals.reduced |= !on;
+	if (ev->family == TTMON_FAMILY_TRANSFER)
+		ttmon_live_seen(h, on, ev->h.ts_ns);
 	/* Whether an address in no mapping may be host memory after all. Lists of mappings come before the fact that it is on. */
 	if (ev->family == TTMON_FAMILY_MMAP)
 		h->clock.options =
@@ -214,6 +219,9 @@ void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, 
 	case TTMON_EV_TAG:
 		ttmon_calls_tag(h, (const struct ttmon_ev_tag *)ev);
 		break;
+	case TTMON_EV_CHECKPOINT:
+		ttmon_checkpoints_apply(h, (const struct ttmon_ev_checkpoint *)ev);
+		break;
 	case TTMON_EV_MMAP:
 		ttmon_hostmem_mmap(h, (const struct ttmon_ev_mmap *)ev);
 		break;
@@ -238,6 +246,7 @@ void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns)
 {
 	h->now_ns = MAX(h->now_ns, now_ns);
 	ttmon_siteq_run(h, false);
+	ttmon_live_tick(h);
 	ttmon_rec_fold(h);
 	ttmon_procs_tick(h);
 }

@@ -20,6 +20,17 @@
 struct ttmon_history;
 struct ttmon_proc;
 
+/* When pageable memory is to be pinned: transfers pay for it; at the first; after so many of them, or bytes (core/live.h). */
+enum ttmon_live_pin { TTMON_PIN_GAIN, TTMON_PIN_FIRST, TTMON_PIN_COPIES, TTMON_PIN_BYTES };
+
+struct ttmon_live_cfg {
+	bool off;
+	unsigned int pin;   /* enum ttmon_live_pin */
+	uint64_t threshold; /* copies or bytes */
+	uint64_t cold_ns;   /* 0: 10 s */
+	uint32_t lines;	    /* kept, rounded up to a power of two; 0: 16384 */
+};
+
 struct ttmon_history_cfg {
 	bool keep_all; /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
 	uint64_t
@@ -32,6 +43,7 @@ struct ttmon_history_cfg {
 	/* cost model for advice, bytes per second; 0: defaults (pageable 6e9, pinned 24e9, pinning 1.5e9) */
 	uint64_t pageable_bps, pinned_bps, pinning_bps;
 	uint64_t cold_age_ns; /* a pinned allocation is cold only past this age; 0: 100 ms */
+	struct ttmon_live_cfg live;
 	/* A process's pinned bytes have changed; may be NULL. */
 	void (*pinned)(void *ctx, uint32_t tgid, uint64_t bytes);
 	/* The line of a process that ended is about to be used for another: its last figures; may be NULL. */
@@ -120,18 +132,19 @@ struct ttmon_aev {
 	uint64_t bytes;
 	uint64_t offset; /* from the allocation's start */
 };
-#define TTMON_AEV_TABLE(X)                                                                                             \
-	X(0, H2D, "h2d")                                                                                               \
-	X(1, D2H, "d2h")                                                                                               \
-	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */                                     \
-	X(3, FROM_HOST, "h2h_src")                                                                                     \
-	X(4, TO_HOST, "h2h_dst")                                                                                       \
-	X(5, D2D_SRC, "d2d_src")                                                                                       \
-	X(6, D2D_DST, "d2d_dst")                                                                                       \
-	X(7, UNKNOWN_SRC, "unknown_src")                                                                               \
-	X(8, UNKNOWN_DST, "unknown_dst")                                                                               \
-	X(9, PREFETCH, "prefetch") X(10, ADVISE, "advise") X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") \
-		X(13, UNREGISTER, "unregister")
+#define TTMON_AEV_TABLE(X)                                                         \
+	X(0, H2D, "h2d")                                                           \
+	X(1, D2H, "d2h")                                                           \
+	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */ \
+	X(3, FROM_HOST, "h2h_src")                                                 \
+	X(4, TO_HOST, "h2h_dst")                                                   \
+	X(5, D2D_SRC, "d2d_src")                                                   \
+	X(6, D2D_DST, "d2d_dst")                                                   \
+	X(7, UNKNOWN_SRC, "unknown_src")                                           \
+	X(8, UNKNOWN_DST, "unknown_dst")                                           \
+	X(9, PREFETCH, "prefetch")                                                 \
+	X(10, ADVISE, "advise")                                                    \
+	X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") X(13, UNREGISTER, "unregister")
 enum ttmon_aev_kind {
 #define X(id, NAME, name) TTMON_AEV_##NAME = id,
 	TTMON_AEV_TABLE(X)
@@ -181,6 +194,7 @@ struct ttmon_proc {
 	uint64_t unknown_frees; /* free of an address nobody allocated (older than the trace, or lost) */
 	uint64_t unmatched;	/* transfers whose host address lies in nothing known, kept under a made-up mapping */
 	uint64_t findings[8];	/* by enum ttmon_finding */
+	uint64_t checkpoints;	/* ever */
 };
 
 #define TTMON_FINDING_TABLE(X)                                                                                  \
@@ -215,7 +229,8 @@ struct ttmon_alloc {
 	uint64_t addr, size;
 	const struct ttmon_traffic *traffic; /* never NULL; all zero where nothing was moved */
 	uint32_t site; /* index; 0: no call site known (mappings, older than the trace, not resolved yet) */
-	uint8_t method : 4, end : 4; /* enum ttmon_method, enum ttmon_end */
+	uint8_t method : 4, end : 3; /* enum ttmon_method, enum ttmon_end */
+	uint8_t cold : 1;	     /* live advice said so, and nothing has been moved since */
 	uint8_t states, bits;	     /* TTMON_ST_*, TTMON_AL_* */
 	uint8_t seq_high;	     /* bits 32..39 of its place in the order of allocations */
 	uint32_t seq_low;
@@ -313,6 +328,8 @@ struct ttmon_history_totals {
 	uint64_t events_kept, events_dropped;
 	uint64_t unknown_frees, unmatched, superseded, failed, captured;
 	uint64_t late; /* events that came late */
+	uint64_t checkpoints,
+		checkpoints_dropped; /* ever; of these, not in ttmon_history_checkpoints() for want of room */
 	uint64_t malformed_facts;
 	uint64_t findings[8]; /* by enum ttmon_finding */
 	struct ttmon_method_totals method[TTMON_METHOD_MAX];
@@ -345,6 +362,13 @@ struct ttmon_failure {
 	uint16_t fn; /* 0: the sum of those for which there was no room */
 	int32_t err;
 	uint64_t count;
+};
+
+/* The end of a period that the program told (USDT ttmon:checkpoint). */
+struct ttmon_checkpoint {
+	uint64_t ts_ns;
+	uint32_t proc, tid;
+	char *label; /* owned by the history */
 };
 
 struct ttmon_blind {
@@ -423,6 +447,10 @@ size_t ttmon_history_failures(const struct ttmon_history *h, const struct ttmon_
 void ttmon_history_pin_times(const struct ttmon_history *h, unsigned int method, bool unpin,
 			     struct ttmon_pin_times *ret);
 size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret);
+/* In the order they came; the newest TTMON_CHECKPOINTS_MAX of a service, the first ones of a --dump-db run (then: incomplete). Those of a
+ * process go with its line. */
+#define TTMON_CHECKPOINTS_MAX 65536u
+size_t ttmon_history_checkpoints(const struct ttmon_history *h, const struct ttmon_checkpoint **ret);
 const struct ttmon_ev_clock *ttmon_history_clock(const struct ttmon_history *h); /* NULL before the CLOCK fact */
 
 #endif

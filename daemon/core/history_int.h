@@ -9,6 +9,7 @@
  *   copies.c    transfers                             hostmem.c  mmap, munmap, mremap, brk
  *   maplist.c   lists of mappings, provisional ones   views.c    the read side
  *   ttalloc.c   memory of Tenstorrent devices         ttpins.c   host memory held by tt-kmd
+ *   live.c      advice while the program runs
  */
 #ifndef TTMON_HISTORY_INT_H
 #define TTMON_HISTORY_INT_H
@@ -17,6 +18,7 @@
 #include "core/fifo.h"
 #include "core/history.h"
 #include "core/hmap.h"
+#include "core/live.h"
 #include "core/maps.h"
 #include "core/ranges.h"
 #include "core/seqtab.h"
@@ -70,11 +72,20 @@ struct ttmon_seen {
 	struct ttmon_alloc *a; /* NULL: in nothing known */
 };
 
+/* Live advice to pin it: what has been said, and the sums from which the next time counts. */
+struct ttmon_live_hot {
+	uint64_t bytes;
+	uint32_t copies;
+	bool said;
+	uint8_t level; /* times it was pinned and unpinned again: each doubles the threshold */
+};
+
 /* What the traffic of struct ttmon_alloc is part of, except where it is the one of all that have none. */
 struct ttmon_htraffic {
 	struct ttmon_traffic pub;
 	struct ttmon_evlog log;
 	struct ttmon_xfer unsettled[2]; /* of a made-up mapping: what the copies of it are in xfer; H2D, D2H */
+	struct ttmon_live_hot hot;
 };
 
 struct ttmon_launch {
@@ -127,6 +138,8 @@ struct ttmon_hproc {
 	uint32_t nr_folded; /* groups of advice.c that are its own */
 	uint32_t records;   /* in the tables: live and kept ones */
 	uint32_t queued;    /* site operations to come */
+	uint32_t period;    /* checkpoints so far */
+	char period_label[TTMON_LIVE_LABEL];
 };
 
 struct ttmon_site_op {
@@ -159,6 +172,31 @@ struct ttmon_groups {
 	struct ttmon_group *v;
 	uint32_t n, cap, stale;
 	struct ttmon_hmap by_key;
+};
+
+struct ttmon_checkpoints {
+	struct ttmon_checkpoint *v; /* kept: [first, first + n) */
+	uint32_t first, n, cap;
+};
+
+/*
+ * Live advice (live.c). An allocation costs nothing until it is cold_ns old: they are met in the order they were made. Then a pinned one waits in
+ * the wheel until it may be cold, or is in `cold` when that was said.
+ */
+struct ttmon_live {
+	struct ttmon_live_line *lines;
+	uint32_t cap; /* a power of two */
+	bool full;    /* no more than these */
+	uint64_t next_seq;
+	uint64_t said[TTMON_SAID_CHECKPOINT + 1], unheard;
+	struct ttmon_hmap cold;	  /* by number of the allocation: what was said, and its level */
+	struct ttmon_fifo *wheel; /* number and level; NULL: nothing waits yet */
+	uint64_t wheel_at;	  /* turns so far */
+	uint64_t waiting;
+	uint64_t met;	  /* allocations before this one have been looked at */
+	double worth;	  /* bytes to the device that pay for pinning a byte */
+	uint64_t seen_ns; /* from here on transfers are seen */
+	bool blind;
 };
 
 struct ttmon_history {
@@ -197,6 +235,8 @@ struct ttmon_history {
 	struct ttmon_blind *blinds;
 	uint32_t nr_blinds, cap_blinds;
 	struct ttmon_groups folded; /* what advice is made of, of allocations that are gone */
+	struct ttmon_live live;
+	struct ttmon_checkpoints checkpoints;
 };
 
 static inline uint64_t ttmon_page_down(const struct ttmon_history *h, uint64_t addr)
@@ -351,6 +391,11 @@ void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev);
 void ttmon_calls_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev);
 void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
 
+/* checkpoints.c */
+void ttmon_checkpoints_apply(struct ttmon_history *h, const struct ttmon_ev_checkpoint *ev);
+void ttmon_checkpoints_drop_proc(struct ttmon_history *h, uint32_t proc);
+void ttmon_checkpoints_fini(struct ttmon_history *h);
+
 /* copies.c */
 /* A made-up mapping turns out to be ordinary memory: what was moved from and to it was pageable. (Not of h2h copies, which are booked
  * by their destination alone.) */
@@ -385,6 +430,29 @@ void ttmon_maplist_forget(struct ttmon_hproc *p);
 void ttmon_advice_fold(struct ttmon_history *h, const struct ttmon_alloc *a);
 void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc);
 void ttmon_advice_fini(struct ttmon_history *h);
+/* Time saved by these bytes to the device if cost_bytes are pinned for them. */
+int64_t ttmon_advice_gain(const struct ttmon_history *h, uint64_t bytes, uint64_t cost_bytes);
+/* 0..1: less where something of the process was lost. */
+double ttmon_advice_completeness(const struct ttmon_history *h, uint32_t proc);
+/* A kernel may read it where it is. */
+bool ttmon_advice_in_place(const struct ttmon_alloc *a);
+
+/* live.c */
+void ttmon_live_init(struct ttmon_history *h);
+void ttmon_live_fini(struct ttmon_history *h);
+void ttmon_live_tick(struct ttmon_history *h);
+/* Pageable memory was moved to the device at ts_ns: is it worth pinning now? */
+void ttmon_live_hot(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_live_hot *hot, uint64_t ts_ns);
+/* It is pageable again. */
+void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot *hot);
+/* What was said to be cold was moved; its device pointer was asked for; has ended. */
+void ttmon_live_warm(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns);
+void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t ts_ns);
+void ttmon_live_end(struct ttmon_history *h, struct ttmon_alloc *a);
+/* Transfers are seen from ts_ns on, or no longer. */
+void ttmon_live_seen(struct ttmon_history *h, bool on, uint64_t ts_ns);
+/* The process has ended a period; label: of the one that begins. */
+void ttmon_live_checkpoint(struct ttmon_history *h, uint32_t proc, uint64_t ts_ns, const char *label);
 
 /* views.c */
 /* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */

@@ -189,7 +189,7 @@ static void on_event(void *ctx, const struct ttmon_event *ev, size_t size, bool 
 	struct ttmon_pipeline *p = ctx;
 
 	count_lost(p, ev);
-	if (ev->kind >= TTMON_EV_CPU_SLOT) {
+	if (ttmon_event_is_cpu(ev->kind)) {
 		apply_cpu(p, ev);
 		return;
 	}

@@ -76,6 +76,7 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 		h->recent[p->pub.tgid % TTMON_RECENT] = NULL;
 	drop_errors(h, idx);
 	ttmon_advice_drop_proc(h, idx);
+	ttmon_checkpoints_drop_proc(h, idx);
 	free_strings(p);
 	release(p);
 	*p = (struct ttmon_hproc){ .pub.idx = idx, .gen = p->gen };
@@ -445,7 +446,7 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 static bool idle(const struct ttmon_hproc *p)
 {
 	uint64_t seen = p->pub.allocs | p->pub.frees | p->pub.failed | p->pub.captured | p->pub.kernels |
-			p->pub.graphs | p->pub.unknown_frees | p->pub.unmatched;
+			p->pub.graphs | p->pub.unknown_frees | p->pub.unmatched | p->pub.checkpoints;
 
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		for (unsigned int m = 0; m < TTMON_MEM_MAX; m++)

@@ -319,6 +319,8 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 	a->unpin_ns = unpin_ns;
 	a->end = end;
 	a->states |= TTMON_ST_FREED;
+	if (a->cold)
+		ttmon_live_end(h, a);
 	if (a->method != TTMON_METHOD_MMAP) {
 		ttmon_count_ended(h, p, a);
 	} else {

@@ -71,10 +71,15 @@ void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struc
 {
 	struct ttmon_htraffic *t = traffic(h, a);
 
-	if (t)
-		keep_event(h, t, ev);
-	else
+	if (a->cold && ev->kind == TTMON_AEV_DEVICE_PTR)
+		ttmon_live_in_place(h, a, ev->ts_ns);
+	if (!t) {
 		h->totals.events_dropped++;
+		return;
+	}
+	if (ev->kind == TTMON_AEV_UNREGISTER)
+		ttmon_live_unregistered(a, &t->hot);
+	keep_event(h, t, ev);
 }
 
 static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_traffic *t, uint64_t size)
@@ -141,6 +146,10 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 	tr->pub.last_copy_ns = MAX(tr->pub.last_copy_ns, t->ts_ns);
 	warm(h, a, &tr->pub, t);
 	keep_event(h, tr, &ev);
+	if (t->mem == TTMON_MEM_PAGEABLE && t->rdir == TTMON_RDIR_H2D && !tr->hot.said)
+		ttmon_live_hot(h, a, &tr->hot, t->ts_ns);
+	else if (a->cold)
+		ttmon_live_warm(h, a, t->ts_ns);
 }
 
 /* Both event streams in order of time, offsets from dst's start on. */
@@ -231,6 +240,8 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);
 	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
 	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
+	if (ttmon_rec_mem(dst) == TTMON_MEM_PAGEABLE && to->pub.copies[TTMON_RDIR_H2D])
+		ttmon_live_hot(h, dst, &to->hot, to->pub.last_copy_ns);
 }
 
 void ttmon_rec_unsettle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir, uint64_t bytes)

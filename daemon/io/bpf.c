@@ -33,6 +33,7 @@ struct ttmon_bpf {
 	bool legacy;			     /* no uprobe_multi links */
 	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
 	struct ttmon_kmd *kmd;
+	struct ttmon_nvpin *nvpin; /* NULL without cfg.nvidia_pins */
 	struct ttmon_sched *sched; /* NULL without cfg.cpu */
 	struct ttmon_sched_setup setup;
 	struct ttmon_rmid_links *rmid_links;
@@ -85,6 +86,8 @@ static const struct row rows[TTMON_PROG_MAX] = {
 	[TTMON_PROG_KMD_CLOSE] = ROW(kmd_release, "kprobe", TENSTORRENT, false),
 	[TTMON_PROG_KMD_SYS] = ROW(kmd_sys_ioctl, "tracepoint", TENSTORRENT, false),
 	[TTMON_PROG_KMD_SYS_RET] = ROW(kmd_sys_ret, "tracepoint", TENSTORRENT, false),
+	[TTMON_PROG_NVPIN] = ROW(nvpin_call, "kprobe", ALLOC, false),
+	[TTMON_PROG_NVPIN_RET] = ROW(nvpin_ret, "kretprobe", ALLOC, false),
 	[TTMON_PROG_MMAP] = ROW(hm_mmap, "tracepoint", MMAP, false),
 	[TTMON_PROG_MUNMAP] = ROW(hm_munmap, "tracepoint", MMAP, false),
 	[TTMON_PROG_MREMAP_IN] = ROW(hm_mremap_in, "tracepoint", MMAP, false),
@@ -139,6 +142,11 @@ struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b)
 	return b->kmd;
 }
 
+struct ttmon_nvpin *ttmon_bpf_nvpin(const struct ttmon_bpf *b)
+{
+	return b->nvpin;
+}
+
 struct ttmon_sched *ttmon_bpf_sched(const struct ttmon_bpf *b)
 {
 	return b->sched;
@@ -161,6 +169,11 @@ static bool is_kmd(enum ttmon_prog prog)
 	return prog >= TTMON_PROG_KMD && prog <= TTMON_PROG_KMD_SYS_RET;
 }
 
+static bool is_nvpin(enum ttmon_prog prog)
+{
+	return prog == TTMON_PROG_NVPIN || prog == TTMON_PROG_NVPIN_RET;
+}
+
 static bool wanted_cpu(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
 	if (!b->cfg.cpu)
@@ -180,6 +193,8 @@ static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
 		return wanted_cpu(b, prog);
 	if (is_kmd(prog))
 		return (prog >= TTMON_PROG_KMD_SYS) == cfg->tt_ioctl;
+	if (is_nvpin(prog))
+		return cfg->nvidia_pins;
 	if (rows[prog].ret)
 		return !cfg->no_returns;
 	return true;
@@ -341,6 +356,8 @@ static void configure(struct ttmon_bpf *b)
 	((struct ttmon_fn_desc *)&s->rodata->fns[TTMON_FN_USDT_FREE])->aux = TTMON_METHOD_CUSTOM;
 	if (!b->legacy)
 		bpf_map__set_max_entries(s->maps.legacy_cookies, 1);
+	if (!b->cfg.nvidia_pins)
+		bpf_map__set_max_entries(s->maps.nvpin_calls, 1);
 	bpf_map__set_max_entries(s->maps.rings, b->cpus);
 	bpf_map__set_max_entries(s->maps.cpu_stat, b->cpus);
 	bpf_map__set_max_entries(s->maps.cpu_states, b->cfg.cpu ? b->cpus : 1);
@@ -395,6 +412,7 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 	b->cfg = *cfg;
 	b->runs_fd = -1;
 	b->kmd = ttmon_kmd_new(cfg->tt_ioctl);
+	b->nvpin = cfg->nvidia_pins ? ttmon_nvpin_new() : NULL;
 	err = libbpf_num_possible_cpus();
 	if (err < 0) {
 		snprintf(why, n, "cannot count CPUs: %s", strerror(-err));
@@ -448,7 +466,8 @@ fail:
 
 bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
-	return prog >= TTMON_PROG_UPROBES && wanted(b, prog) && !is_kmd(prog) && !attached_later(prog);
+	return prog >= TTMON_PROG_UPROBES && wanted(b, prog) && !is_kmd(prog) && !is_nvpin(prog) &&
+	       !attached_later(prog);
 }
 
 struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog)
@@ -495,6 +514,7 @@ void ttmon_bpf_free(struct ttmon_bpf *b)
 		close(b->runs_fd);
 	ttmon_uprobe_legacy_free(b->uprobes);
 	ttmon_kmd_free(b->kmd);
+	ttmon_nvpin_free(b->nvpin);
 	ttmon_rmid_links_free(b->rmid_links);
 	ttmon_sched_free(b->sched);
 	ttmond_bpf__destroy(b->skel);
@@ -546,7 +566,9 @@ void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct
 		.wanted = wanted(b, prog),
 		.loaded = fd >= 0,
 		.attached = b->attached[prog],
-		.reason = is_kmd(prog) ? ttmon_kmd_reason(b->kmd, prog) : "",
+		.reason = is_kmd(prog)	   ? ttmon_kmd_reason(b->kmd, prog)
+			  : is_nvpin(prog) ? ttmon_nvpin_reason(b->nvpin)
+					   : "",
 	};
 	if (b->skel->bss->family_state[ret->family] == TTMON_FAMILY_OFF && !ret->attached)
 		ret->reason = "its family is off";
@@ -587,6 +609,11 @@ void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n)
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 {
 	return b->legacy;
+}
+
+int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.nvpin_sums);
 }
 
 int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b)

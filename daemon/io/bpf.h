@@ -10,6 +10,7 @@
 #include <ttmon/event.h>
 #include <ttmon/family.h>
 #include <ttmon/fns.h>
+#include <ttmon/nvpin.h>
 #include <ttmon/tt_fns.h>
 
 #include "io/ring.h"
@@ -29,6 +30,7 @@ struct ttmon_bpf_cfg {
 	bool mmap_later; /* they are loaded, and attached when they are asked for */
 	bool no_returns;
 	bool tt_ioctl;	   /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
+	bool nvidia_pins;  /* count calls of NVIDIA's kernel module */
 	bool cpu;	   /* who used the CPUs: the scheduler's programs */
 	bool no_cpu_timer; /* with counters: no timer that closes the slots of busy CPUs (the module's tick does) */
 	enum ttmon_rmid_backend rmid;
@@ -77,6 +79,8 @@ enum ttmon_prog {
 	TTMON_PROG_KMD_CLOSE,
 	TTMON_PROG_KMD_SYS,
 	TTMON_PROG_KMD_SYS_RET,
+	TTMON_PROG_NVPIN,
+	TTMON_PROG_NVPIN_RET,
 	TTMON_PROG_MMAP,
 	TTMON_PROG_MUNMAP,
 	TTMON_PROG_MREMAP_IN,
@@ -150,6 +154,16 @@ void ttmon_bpf_take_tt_sums(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
  * and go. What went wrong shows in the programs' reason. io/bpf_kmd.c
  */
 void ttmon_bpf_kmd_refresh(struct ttmon_bpf *b);
+/* The same for NVIDIA's module, with cfg.nvidia_pins; says once in a line what keeps it from counting. io/bpf_nvpin.c */
+void ttmon_bpf_nvpin_refresh(struct ttmon_bpf *b);
+struct ttmon_nvpin_info {
+	const char *function, *unit; /* "pages", "bytes", "" */
+	const char *reason;	     /* why it is not probed, else "" */
+	bool probed;
+	struct ttmon_nvpin_sums sums; /* over all CPUs */
+};
+/* false, and ret untouched: without cfg.nvidia_pins. */
+bool ttmon_bpf_nvpin_get(const struct ttmon_bpf *b, enum ttmon_nvpin_fn fn, struct ttmon_nvpin_info *ret);
 /* Where the vtables of the library in this slot (< TTMON_TT_SLOTS) lie; before its probes are attached. */
 int ttmon_bpf_tt_slot(struct ttmon_bpf *b, uint32_t slot, const struct ttmon_tt_slot *vt) _must_check;
 

@@ -32,6 +32,7 @@ int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n)
 			return err;
 	}
 	ttmon_bpf_kmd_refresh(b);
+	ttmon_bpf_nvpin_refresh(b);
 	return 0;
 }
 
@@ -59,6 +60,10 @@ void ttmon_bpf_detach_family(struct ttmon_bpf *b, enum ttmon_family family)
 		ttmon_kmd_set_off(ttmon_bpf_kmd(b), true);
 		ttmon_bpf_kmd_refresh(b);
 	}
+	if (family == TTMON_FAMILY_ALLOC) {
+		ttmon_nvpin_set_off(ttmon_bpf_nvpin(b), true);
+		ttmon_bpf_nvpin_refresh(b);
+	}
 }
 
 int ttmon_bpf_attach_family(struct ttmon_bpf *b, enum ttmon_family family, char *why, size_t n)
@@ -77,6 +82,10 @@ int ttmon_bpf_attach_family(struct ttmon_bpf *b, enum ttmon_family family, char 
 	if (family == TTMON_FAMILY_TENSTORRENT) {
 		ttmon_kmd_set_off(ttmon_bpf_kmd(b), false);
 		ttmon_bpf_kmd_refresh(b);
+	}
+	if (family == TTMON_FAMILY_ALLOC) {
+		ttmon_nvpin_set_off(ttmon_bpf_nvpin(b), false);
+		ttmon_bpf_nvpin_refresh(b);
 	}
 	return 0;
 }

@@ -40,6 +40,17 @@ void ttmon_kmd_free(struct ttmon_kmd *k);
 /* Take the probes away and keep them away, or let them come back; acted upon by ttmon_bpf_kmd_refresh(). */
 void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off);
 const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog);
+/* Is this kernel module loaded and ready? ret: the inode of its /sys/module, another one each time it is loaded. */
+bool ttmon_bpf_module_there(const char *name, ino_t *ret);
+
+/* bpf_nvpin.c: the links on NVIDIA's module, as those on tt-kmd. NULL unless they were asked for. */
+struct ttmon_nvpin;
+struct ttmon_nvpin *ttmon_nvpin_new(void);
+void ttmon_nvpin_free(struct ttmon_nvpin *v);
+void ttmon_nvpin_set_off(struct ttmon_nvpin *v, bool off);
+const char *ttmon_nvpin_reason(const struct ttmon_nvpin *v);
+struct ttmon_nvpin *ttmon_bpf_nvpin(const struct ttmon_bpf *b);
+int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b); /* borrowed */
 
 /* bpf_sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it has to set. */
 struct ttmon_sched;

@@ -16,7 +16,7 @@
 
 #define FUNCTION "tt_cdev_ioctl"
 #define RELEASE	 "tt_cdev_release"
-#define MODULE	 "/sys/module/tenstorrent"
+#define MODULE	 "tenstorrent"
 
 enum { ENTRY, RETURN, CLOSE, LINKS };
 
@@ -24,7 +24,7 @@ struct ttmon_kmd {
 	bool by_ioctl;
 	bool off;     /* its family is */
 	bool tried;   /* with the module that is there now */
-	ino_t module; /* inode of MODULE: another one each time it is loaded */
+	ino_t module; /* see ttmon_bpf_module_there() */
 	struct bpf_link *links[LINKS];
 	int err;
 };
@@ -68,12 +68,21 @@ static uint32_t driver_major(void)
 }
 
 /* Its /sys/module appears before it has made its devices. One that is built in has no state. */
-static bool module_is_live(void)
+bool ttmon_bpf_module_there(const char *name, ino_t *ret)
 {
-	_cleanup_fclose_ FILE *f = fopen(MODULE "/initstate", "re");
-	char state[16] = "";
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[96], state[16] = "";
+	struct stat st;
 
-	return !f || (fgets(state, sizeof(state), f) && !strncmp(state, "live", 4));
+	snprintf(path, sizeof(path), "/sys/module/%s", name);
+	if (stat(path, &st))
+		return false;
+	snprintf(path, sizeof(path), "/sys/module/%s/initstate", name);
+	f = fopen(path, "re");
+	if (f && (!fgets(state, sizeof(state), f) || strncmp(state, "live", 4)))
+		return false;
+	*ret = st.st_ino;
+	return true;
 }
 
 void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off)
@@ -139,20 +148,20 @@ static void show(struct ttmon_bpf *b, const struct ttmon_kmd *k)
 void ttmon_bpf_kmd_refresh(struct ttmon_bpf *b)
 {
 	struct ttmon_kmd *k = ttmon_bpf_kmd(b);
-	struct stat st = { 0 };
+	ino_t module = 0;
 	bool there;
 
 	if (!k)
 		return;
-	there = !k->off && !stat(MODULE, &st) && module_is_live();
-	if (k->tried && (!there || st.st_ino != k->module)) {
+	there = !k->off && ttmon_bpf_module_there(MODULE, &module);
+	if (k->tried && (!there || module != k->module)) {
 		detach(k);
 		ttmon_bpf_set_kmd(b, 0, false);
 		k->tried = false;
 	}
 	if (there && !k->tried) {
 		k->tried = true;
-		k->module = st.st_ino;
+		k->module = module;
 		k->err = attach(b, k);
 		ttmon_bpf_set_kmd(b, driver_major(), k->links[CLOSE]);
 		if (k->err)

@@ -163,6 +163,7 @@ static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history
 	ttmon_jsonw_key_num(w, "events_dropped", s->tot.events_dropped);
 	ttmon_jsonw_key_num(w, "evicted", s->tot.evicted);
 	ttmon_jsonw_key_num(w, "folded", s->tot.folded);
+	ttmon_jsonw_key_num(w, "checkpoints_dropped", s->tot.checkpoints_dropped);
 	ttmon_jsonw_key_bool(w, "cut", meta->cut);
 	ttmon_jsonw_key_bool(w, "identity", s->identity);
 	write_blinds(w, h);
@@ -222,6 +223,8 @@ static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const
 		return err;
 	ttmon_jsonw_line(w);
 	ttmon_db_rows_sites(w, h);
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_checkpoints(w, h);
 	ttmon_jsonw_line(w);
 	ttmon_db_rows_allocations(w, h);
 	ttmon_jsonw_line(w);

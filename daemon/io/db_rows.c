@@ -24,6 +24,7 @@ static const char *const end_names[] = {
 	TTMON_END_TABLE(X)
 #undef X
 };
+_Static_assert(TTMON_END_MAX == 8, "what the three bits of an allocation can say has a name");
 
 static void key_pair(struct ttmon_jsonw *w, const char *key, uint64_t copies, uint64_t bytes)
 {
@@ -280,6 +281,25 @@ void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	ttmon_jsonw_close(w, ']');
 }
 
+void ttmon_db_rows_checkpoints(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	const struct ttmon_checkpoint *c;
+	size_t n = ttmon_history_checkpoints(h, &c);
+
+	ttmon_jsonw_key(w, "checkpoints");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++) {
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_time(w, c[i].ts_ns);
+		ttmon_jsonw_num(w, c[i].proc);
+		ttmon_jsonw_num(w, c[i].tid);
+		ttmon_jsonw_str(w, c[i].label);
+		ttmon_jsonw_close(w, ']');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
 void ttmon_db_rows_alloc_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_history *h,
 			    const struct ttmon_alloc *a)
 {
@@ -402,7 +422,7 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 		ttmon_jsonw_time(w, a->free_ns);
 	else
 		ttmon_jsonw_null(w);
-	ttmon_jsonw_key_name(w, "end", a->end < TTMON_END_MAX ? end_names[a->end] : NULL);
+	ttmon_jsonw_key_name(w, "end", end_names[a->end]);
 	key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
 	ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);
 	ttmon_jsonw_key_num(w, "unpin_ns", a->unpin_ns);

@@ -13,6 +13,7 @@
 void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h);
 int ttmon_db_rows_processes(struct ttmon_jsonw *w, const struct ttmon_history *h) _must_check; /* -ENOMEM */
 void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h);
+void ttmon_db_rows_checkpoints(struct ttmon_jsonw *w, const struct ttmon_history *h);
 void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history *h);
 int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h) _must_check; /* -ENOMEM */
 

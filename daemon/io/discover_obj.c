@@ -47,6 +47,25 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+/* Our own libraries, which stand between a program and CUDA: libttmon.so.1, libttmon-preload.so. */
+static bool is_ours(const char *path)
+{
+	const char *base = base_name(path);
+
+	return !strncmp(base, "libttmon", strlen("libttmon")) && strstr(base, ".so");
+}
+
+/* It is called by the names of CUDA's functions: what it hands on is seen there, and what it does not is no call of CUDA's. The points that
+ * it has are probed. */
+static void points_only(struct ttmon_elf_info *elf)
+{
+	for (size_t i = 0; i < elf->nr_targets; i++)
+		free(elf->targets[i].mangled);
+	elf->nr_targets = 0;
+	elf->missing = 0;
+	elf->kind = 0;
+}
+
 /* Tell the stream what this object is, once. */
 static void tell_object(struct ttmon_discover *d, struct object *o)
 {
@@ -56,8 +75,9 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 	ttmon_fact_object(d->cfg.fact, d->cfg.ctx,
 			  &(struct ttmon_object){
 				  .id = o->id,
-				  .flags = (o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV) &&
-							    !(o->elf.kind & TTMON_OBJ_STATIC_RT)
+				  .flags = ((o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV) &&
+					     !(o->elf.kind & TTMON_OBJ_STATIC_RT)) ||
+							    is_ours(o->path)
 						    ? TTMON_OBJ_CUDA
 						    : 0) |
 					   (o->probed ? TTMON_OBJ_PROBED : 0),
@@ -187,6 +207,8 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 	o->held = held;
 	memset(&o->elf, 0, sizeof(o->elf));
 	o->err = ttmon_elf_read(o->fd, base_name(path), d->cfg.user, d->cfg.nr_user, &o->elf);
+	if (!o->err && is_ours(path))
+		points_only(&o->elf);
 	if (!o->err)
 		attach(d, o);
 	else if (o->err != -ENOEXEC)

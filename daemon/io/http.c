@@ -147,9 +147,12 @@ void ttmon_http_free(struct ttmon_http *h)
 	if (!h)
 		return;
 	/* libmicrohttpd ends the process when it is stopped with a connection suspended. */
+	h->ending = true;
 	for (struct ttmon_http_conn *conn = h->first; conn; conn = conn->next)
 		if (conn->later)
 			ttmon_http_later_cancel(conn->later);
+		else if (conn->idle)
+			ttmon_http_wake(conn->idle);
 	for (size_t i = 0; i < h->nr_listeners; i++) {
 		struct ttmon_http_listener *l = &h->listeners[i];
 

@@ -66,12 +66,20 @@ void ttmon_http_error(struct ttmon_http_reply *reply, unsigned int status, const
 
 /*
  * A reply that is made while it is sent, a block at a time, so that it takes no more memory however long it is. next fills up to max
- * (>= 32 KiB) bytes and returns how many, 0 at the end, -errno to cut the connection off (the client sees an incomplete reply). done is
- * called once, also when the client goes away early; NULL: nothing to be done. Not for replies that a body was written to. (A client of
- * HTTP/1.0 cannot tell a reply that was cut off from a whole one.)
+ * (>= 32 KiB) bytes and returns how many, 0 at the end, -EAGAIN when there is nothing yet, another -errno to cut the connection off (the
+ * client sees an incomplete reply). done is called once, also when the client goes away early; NULL: nothing to be done. Not for replies that a
+ * body was written to. (A client of HTTP/1.0 cannot tell a reply that was cut off from a whole one.)
  */
 typedef ssize_t (*ttmon_http_next_fn)(void *ctx, char *buf, size_t max);
-void ttmon_http_stream(struct ttmon_http_reply *reply, ttmon_http_next_fn next, void (*done)(void *ctx), void *ctx);
+struct ttmon_http_source;
+/* Good until done; NULL: out of memory, the reply is an error and done was called. */
+struct ttmon_http_source *ttmon_http_stream(struct ttmon_http_reply *reply, ttmon_http_next_fn next,
+					    void (*done)(void *ctx), void *ctx);
+/*
+ * After -EAGAIN: ask next again. Nothing where it is not waited for. Meanwhile the connection is not judged, and that its client has gone shows
+ * with the next bytes only: send some now and then. The limits are for a client that does not take what there is.
+ */
+void ttmon_http_wake(struct ttmon_http_source *s);
 
 /*
  * Answer later: the connection waits. One of the two calls below must follow, from the same thread, or ttmon_http_free(). The client may

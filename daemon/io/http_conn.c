@@ -52,15 +52,21 @@ static void cut(struct ttmon_http_conn *conn, uint64_t *counter)
 	conn->state = TTMON_HTTP_CUT;
 	conn->listener->open--;
 	++*counter;
+	/* libmicrohttpd does not look at one that waits. */
+	if (conn->idle)
+		ttmon_http_wake(conn->idle);
 }
 
-/* Room for one more: who has been waited for longest goes; when all are being answered, who has taken nothing for longest. */
+/*
+ * Room for one more: who has been waited for longest goes; when all are being answered, who has taken nothing for longest; then who has
+ * followed a stream in silence for longest.
+ */
 static void make_room(struct ttmon_http_listener *l)
 {
 	struct ttmon_http_conn *worst = NULL;
 
 	for (struct ttmon_http_conn *conn = l->h->first; conn; conn = conn->next) {
-		if (conn->listener != l || conn->state > TTMON_HTTP_REPLYING)
+		if (conn->listener != l || conn->state == TTMON_HTTP_LATER || conn->state == TTMON_HTTP_CUT)
 			continue;
 		if (!worst || conn->state < worst->state ||
 		    (conn->state == worst->state && ttmon_before(conn->since_ns, worst->since_ns)))

@@ -20,9 +20,10 @@
 
 /*
  * WAITING: for a whole request, since the connection or the end of the reply before; REPLYING: the handler is through, bytes are on their
- * way; LATER: it has yet to answer, libmicrohttpd does not look at the connection; CUT: shut down by us, libmicrohttpd is about to see it.
+ * way; LATER: it has yet to answer, libmicrohttpd does not look at the connection; IDLE: the same, for more of a stream; CUT: shut down by
+ * us, libmicrohttpd is about to see it.
  */
-enum ttmon_http_state { TTMON_HTTP_WAITING, TTMON_HTTP_REPLYING, TTMON_HTTP_LATER, TTMON_HTTP_CUT };
+enum ttmon_http_state { TTMON_HTTP_WAITING, TTMON_HTTP_REPLYING, TTMON_HTTP_LATER, TTMON_HTTP_IDLE, TTMON_HTTP_CUT };
 
 struct ttmon_http_conn {
 	struct ttmon_http_conn *prev, *next;
@@ -36,6 +37,7 @@ struct ttmon_http_conn {
 	uint64_t window_ns;    /* when the rate was last judged */
 	uint64_t window_taken; /* what was taken by then */
 	struct ttmon_http_later *later;
+	struct ttmon_http_source *idle; /* IDLE: what has nothing yet */
 };
 
 struct ttmon_http_listener {
@@ -61,7 +63,8 @@ struct ttmon_http {
 	uint64_t (*now)(void);		      /* ttmon_mono_ns; tests have a clock of their own */
 	/* A connection was: libmicrohttpd sees to it when it is run, and does not say that it wants to be. */
 	bool resumed;
-	uint64_t sweep_ns;		      /* when the connections were last looked over */
+	bool ending;	   /* streams that have nothing to say are over */
+	uint64_t sweep_ns; /* when the connections were last looked over */
 	struct ttmon_http_stats stats;
 };
 
@@ -95,8 +98,6 @@ enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const
 size_t ttmon_http_unescape(void *cls, struct MHD_Connection *c, char *s);
 
 /* ---- http_reply.c ---- */
-
-struct ttmon_http_source;
 
 /* reply->priv: what the handler said, beside the body in memory. */
 struct ttmon_http_answer {

@@ -39,6 +39,31 @@ struct ttmon_http_later {
 
 /* ---- sources ---- */
 
+/* It says that it has nothing. */
+static ssize_t wait_for_more(struct ttmon_http_source *s)
+{
+	if (s->conn->state == TTMON_HTTP_CUT)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (s->conn->listener->h->ending)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	ttmon_http_conn_enter(s->conn, TTMON_HTTP_IDLE);
+	s->conn->idle = s;
+	MHD_suspend_connection(s->conn->mhd);
+	return 0;
+}
+
+void ttmon_http_wake(struct ttmon_http_source *s)
+{
+	struct ttmon_http_conn *conn = s->conn;
+
+	if (conn->idle != s)
+		return;
+	conn->idle = NULL;
+	ttmon_http_conn_enter(conn, TTMON_HTTP_REPLYING);
+	conn->listener->h->resumed = true;
+	MHD_resume_connection(conn->mhd);
+}
+
 static ssize_t give(void *cls, uint64_t pos, char *out, size_t max)
 {
 	struct ttmon_http_source *s = cls;
@@ -48,6 +73,8 @@ static ssize_t give(void *cls, uint64_t pos, char *out, size_t max)
 	if (s->at == s->len && s->next) {
 		ssize_t got = s->next(s->ctx, s->buf, BLOCK);
 
+		if (got == -EAGAIN)
+			return wait_for_more(s);
 		if (got < 0 || got > BLOCK)
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 		s->at = 0;
@@ -90,17 +117,19 @@ static struct ttmon_http_source *source_new(struct ttmon_http_conn *conn, char *
 		free(buf);
 		return NULL;
 	}
-	*s = (struct ttmon_http_source){ conn, next, done, ctx, buf, 0, len };
+	*s = (struct ttmon_http_source){ .conn = conn, .next = next, .done = done, .ctx = ctx, .buf = buf, .len = len };
 	return s;
 }
 
-void ttmon_http_stream(struct ttmon_http_reply *reply, ttmon_http_next_fn next, void (*done)(void *ctx), void *ctx)
+struct ttmon_http_source *ttmon_http_stream(struct ttmon_http_reply *reply, ttmon_http_next_fn next,
+					    void (*done)(void *ctx), void *ctx)
 {
 	struct ttmon_http_answer *answer = reply->priv;
 
 	answer->stream = source_new(answer->conn, malloc(BLOCK), 0, next, done, ctx);
 	if (!answer->stream)
 		ttmon_http_error(reply, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
+	return answer->stream;
 }
 
 /* ---- gzip ---- */

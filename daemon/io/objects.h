@@ -28,12 +28,12 @@ struct ttmon_target {
 	char *mangled;	   /* of tt-metal: as found; owned by the info; NULL: out of memory, or not of tt-metal */
 };
 
-/* A USDT point ttmon:alloc / ttmon:free. */
+/* A USDT point ttmon:alloc / ttmon:free / ttmon:checkpoint. */
 struct ttmon_usdt {
 	uint64_t offset; /* file offset of the nop */
 	uint64_t sema;	 /* file offset of the semaphore, 0: none */
-	bool is_free;
-	char args[128]; /* argument string of the note, e.g. "8@%rdi 8@%rsi 8@$0" */
+	uint16_t fn;	 /* TTMON_FN_USDT_* */
+	char args[128];	 /* argument string of the note, e.g. "8@%rdi 8@%rsi 8@$0" */
 };
 
 #define TTMON_OBJ_IS_RT	      (1 << 0) /* has CUDA runtime functions (a libcudart, or a static one with symbols) */

@@ -15,6 +15,24 @@ static bool note_named(const struct ttmon_elf_note *note, const char *name)
 	return note->name_len == n && !memcmp(note->name, name, n);
 }
 
+/* The row of a point of ours, 0: not ours. */
+static uint16_t usdt_fn(const char *provider, const char *name)
+{
+	static const struct {
+		const char *name;
+		uint16_t fn;
+	} points[] = {
+		{ "alloc", TTMON_FN_USDT_ALLOC },
+		{ "free", TTMON_FN_USDT_FREE },
+		{ "checkpoint", TTMON_FN_USDT_CHECKPOINT },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(points) && !strcmp(provider, "ttmon"); i++)
+		if (!strcmp(name, points[i].name))
+			return points[i].fn;
+	return 0;
+}
+
 /* A stapsdt note: location, base, semaphore, then three strings: provider, name, arguments. */
 static int usdt_note(struct reader *r, const struct ttmon_elf_note *note)
 {
@@ -36,8 +54,8 @@ static int usdt_note(struct reader *r, const struct ttmon_elf_note *note)
 		str[i] = p;
 		p = nul + 1;
 	}
-	if (strcmp(str[0], "ttmon") || (strcmp(str[1], "alloc") && strcmp(str[1], "free")) ||
-	    strlen(str[2]) >= sizeof(u.args))
+	u.fn = usdt_fn(str[0], str[1]);
+	if (!u.fn || strlen(str[2]) >= sizeof(u.args))
 		return 0;
 	/* A prelinker moves sections but not the addresses in notes; by how much, the base section tells. */
 	if (r->stapsdt_base) {
@@ -55,7 +73,6 @@ static int usdt_note(struct reader *r, const struct ttmon_elf_note *note)
 			return 0;
 		u.sema = addr[2] - seg->vaddr + seg->off;
 	}
-	u.is_free = !strcmp(str[1], "free");
 	memcpy(u.args, str[2], strlen(str[2]));
 	err = ttmon_objects_reserve(&array, r->info.nr_usdts, &r->cap_usdts, MAX_USDTS, sizeof(u));
 	if (err)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "io/probes.h"
 
+#include "core/decode.h"
 #include "core/ttfns.h"
 #include "io/usdt.h"
 
@@ -116,11 +117,11 @@ static void free_set(struct ttmon_uprobe_set *set)
 	free(set->cookies);
 }
 
-/* Cookie of a USDT point: the row, then the register of each operand (bpf/cuda.bpf.c, usdt_operand). */
+/* Cookie of a USDT point: the row, then the register of each operand (bpf/usdt.bpf.c, usdt_operand). */
 static int usdt_cookie(const struct ttmon_usdt *u, uint64_t *ret)
 {
 	struct ttmon_usdt_spec spec;
-	uint64_t cookie = u->is_free ? TTMON_FN_USDT_FREE : TTMON_FN_USDT_ALLOC;
+	uint64_t cookie = u->fn;
 	int err = ttmon_usdt_parse(u->args, &spec);
 
 	if (err)
@@ -178,8 +179,8 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 	for (size_t k = 0; k < info->nr_usdts; k++) {
 		struct ttmon_probe *q = &p->probes[info->nr_targets + k];
 
-		snprintf(q->symbol, sizeof(q->symbol), "usdt:ttmon:%s", info->usdts[k].is_free ? "free" : "alloc");
-		q->fn = info->usdts[k].is_free ? TTMON_FN_USDT_FREE : TTMON_FN_USDT_ALLOC;
+		q->fn = info->usdts[k].fn;
+		snprintf(q->symbol, sizeof(q->symbol), "usdt:ttmon:%s", strchr(ttmon_fn_name(q->fn), ':') + 1);
 		q->prog = TTMON_PROG_USDT;
 		q->err = usdt_cookie(&info->usdts[k], &q->cookie);
 		if (q->err) {

@@ -447,6 +447,20 @@ void ttmon_traceev_transfer(struct ttmon_traceev *t, const struct ttmon_traceev_
 	ttmon_traceev_close(t);
 }
 
+void ttmon_traceev_checkpoint(struct ttmon_traceev *t, const struct ttmon_checkpoint *c)
+{
+	if (c->proc >= t->head.nr_procs) {
+		t->strays++;
+		return;
+	}
+	if (!ttmon_traceev_open(t, 'i', "checkpoint", NULL, ttmon_traceev_pid(t, c->proc), c->tid,
+				MAX(c->ts_ns, t->head.start_ns)))
+		return;
+	t->checkpoints++;
+	ttmon_jsonw_str(&t->w, *c->label ? c->label : "checkpoint");
+	ttmon_jsonw_close(&t->w, '}');
+}
+
 /* ---- the end ---- */
 
 static uint64_t sum_missing(const struct ttmon_traceev_missing *m)
@@ -526,6 +540,7 @@ static void write_other(struct ttmon_traceev *t, const struct ttmon_traceev_miss
 	if (!m->no_calls)
 		ttmon_traceev_num(t, "calls", t->calls);
 	ttmon_traceev_num(t, "dispatches", t->dispatches);
+	ttmon_traceev_num(t, "checkpoints", t->checkpoints);
 	ttmon_traceev_num(t, "runs", t->runs);
 	ttmon_traceev_num(t, "runs_without_time", t->unplaced);
 	ttmon_traceev_num(t, "mappings_left_out", t->no_transfer);

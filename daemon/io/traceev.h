@@ -6,7 +6,7 @@
  * What is drawn:
  *
  *   process            track                  events
- *   a traced one       each thread            X, i: calls (allocation, free, copy); i: dispatches
+ *   a traced one       each thread            X, i: calls (allocation, free, copy); i: dispatches, checkpoints (their label)
  *                      "h2d", "d2h", ...      i: transfers as the history has them: a time, no length
  *                      (by name)              b, e: allocations, the viewer lays them out
  *                      "pinned bytes", ...    C: what is held
@@ -82,6 +82,7 @@ void ttmon_traceev_free(struct ttmon_traceev *t);
 void ttmon_traceev_alloc(struct ttmon_traceev *t, const struct ttmon_traceev_alloc *a);
 /* An event of an allocation; those that are no transfer, or are told by another allocation as well, are ignored. */
 void ttmon_traceev_transfer(struct ttmon_traceev *t, const struct ttmon_traceev_transfer *x);
+void ttmon_traceev_checkpoint(struct ttmon_traceev *t, const struct ttmon_checkpoint *c);
 void ttmon_traceev_dispatched(struct ttmon_traceev *t, const struct ttmon_tt_dispatched *d);
 /* Chips and programs are borrowed, and told before the runs. Once all programs. */
 void ttmon_traceev_chip(struct ttmon_traceev *t, const struct ttmon_ev_tt_chip *chip);

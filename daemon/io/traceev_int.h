@@ -62,7 +62,7 @@ struct ttmon_traceev {
 	const struct ttmon_tt_program **programs; /* sorted */
 	size_t nr_programs;
 	bool tt_named;
-	uint64_t events, allocations, transfers, calls, dispatches, runs;
+	uint64_t events, allocations, transfers, calls, dispatches, runs, checkpoints;
 	uint64_t no_transfer; /* mappings that nothing was copied from or to */
 	uint64_t over;	      /* past max_events */
 	uint64_t unplaced;    /* runs without a time: shown where they were reported */

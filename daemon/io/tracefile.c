@@ -18,6 +18,7 @@ static const char *const end_names[TTMON_END_MAX] = {
 	TTMON_END_TABLE(X)
 #undef X
 };
+_Static_assert(TTMON_END_MAX == 8, "what the three bits of an allocation can say has a name");
 
 struct source {
 	const struct ttmon_trace_in *in;
@@ -83,7 +84,7 @@ static void write_alloc(struct ttmon_traceev *t, const struct ttmon_history *h, 
 		.pin_ns = a->pin_ns,
 		.fn = a->fn ? ttmon_fn_name(a->fn) : NULL,
 		.name = a->name,
-		.end = a->end < TTMON_END_MAX ? end_names[a->end] : NULL,
+		.end = end_names[a->end],
 	};
 	uint32_t pos = 0;
 
@@ -114,6 +115,15 @@ static int write_timeline(struct ttmon_traceev *t, const struct ttmon_timeline *
 		runs[i] = ttmon_timeline_get_run(tl, i);
 	ttmon_traceev_runs(t, runs, nr_runs);
 	return 0;
+}
+
+static void write_checkpoints(struct ttmon_traceev *t, const struct ttmon_history *h)
+{
+	const struct ttmon_checkpoint *c;
+	size_t n = ttmon_history_checkpoints(h, &c);
+
+	for (size_t i = 0; i < n; i++)
+		ttmon_traceev_checkpoint(t, &c[i]);
 }
 
 static void gather_missing(const struct source *s, struct ttmon_traceev_missing *m)
@@ -179,6 +189,7 @@ static int write_fd(int fd, bool gzip, void *ctx)
 	err = write_timeline(t, s.tt.timeline);
 	if (err)
 		return err;
+	write_checkpoints(t, s.h);
 	for (uint64_t seq = ttmon_history_next(s.h, 0); seq < ttmon_history_allocs(s.h);
 	     seq = ttmon_history_next(s.h, seq + 1))
 		write_alloc(t, s.h, ttmon_history_alloc(s.h, seq));

@@ -21,6 +21,7 @@
 /* Frames of a call stack kept with an allocation, innermost (the caller of the CUDA function) first. */
 #define TTMON_MAX_FRAMES 32
 #define TTMON_COMM_LEN	 16
+#define TTMON_LABEL_LEN	 64 /* of a checkpoint, with its NUL */
 #define TTMON_BUILD_ID	 20
 
 /*
@@ -53,6 +54,7 @@
 	X(23, TASK, ttmon_ev_task, "a process as the scheduler knows it: fork, exec, exit")                          \
 	X(24, RMID, ttmon_ev_rmid, "an RMID was given to a process, or taken back")                                  \
 	X(25, RDT, ttmon_ev_rdt, "RDT readings of an RMID")                                                          \
+	X(26, CHECKPOINT, ttmon_ev_checkpoint, "end of a period, as the program says (USDT ttmon:checkpoint)")       \
 	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")                          \
 	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                           \
 	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                            \
@@ -290,6 +292,12 @@ struct ttmon_ev_tag {
 	char tag[32]; /* NUL-terminated */
 };
 
+/* A batch, a step, ... of the program ends here, and the next one begins. */
+struct ttmon_ev_checkpoint {
+	struct ttmon_event h;
+	char label[TTMON_LABEL_LEN]; /* which kind of period; NUL-terminated, cut, may be empty */
+};
+
 /*
  * Memory of malloc or mmap has no call of ours when it is made. It is named by who copies from it to the device: sent after the
  * first copy from a 2 MiB piece of memory by a calling function (return address), as far as the kernel's table remembers.
@@ -336,8 +344,9 @@ struct ttmon_ev_text {
 	char text[];
 };
 
-#define TTMON_OBJ_CUDA \
-	(1 << 0) /* CUDA runtime or driver, or an allocator named by --alloc-fn: left out of call sites */
+/* Left out of call sites, as their leading frames: CUDA runtime and driver, and our own libraries (base name libttmon*.so*), so that a
+ * program has the same sites with and without them. */
+#define TTMON_OBJ_CUDA	 (1 << 0)
 #define TTMON_OBJ_PROBED (1 << 1)
 
 struct ttmon_ev_object {

@@ -239,11 +239,12 @@ enum ttmon_fn_lib { TTMON_LIB_NONE, TTMON_LIB_RT, TTMON_LIB_RT12, TTMON_LIB_RT13
 	F(153, cuMemPrefetchBatchAsync, DRV, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0, 0)
 
 /* Rows whose symbol comes from the command line: --alloc-fn and --free-fn, then the USDT points. */
-#define TTMON_FN_USER	    200
-#define TTMON_FN_USER_MAX   16
-#define TTMON_FN_USDT_ALLOC 216
-#define TTMON_FN_USDT_FREE  217
-#define TTMON_FN_COUNT	    224
+#define TTMON_FN_USER		 200
+#define TTMON_FN_USER_MAX	 16
+#define TTMON_FN_USDT_ALLOC	 216
+#define TTMON_FN_USDT_FREE	 217
+#define TTMON_FN_USDT_CHECKPOINT 218
+#define TTMON_FN_COUNT		 224
 
 /* What the BPF programs know of a function, by its id (the attach cookie). */
 struct ttmon_fn_desc {

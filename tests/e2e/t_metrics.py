@@ -16,6 +16,8 @@ from e2e import SLOW, TOP, eq, last_json, standin, timeout, true
 from prom import Page, Prometheus, free_port, need, parse, get, promtool, rss_kib, table
 from tt_host import Host, api, retry
 
+# Shown with --nvidia-pins alone (tests/vm/g_nvpin.py).
+NVIDIA = {f"ttmond_nvidia_driver_{what}" for what in ("calls_total", "returns_total", "failures_total", "pages_total", "bytes_total")}
 # Shown only where the host measures it.
 RDT = {"ttmond_group_llc_occupancy_bytes", "ttmond_group_memory_traffic_bytes_total", "ttmond_memory_traffic_bytes_total",
        "ttmond_rmid_readings_total"}
@@ -128,7 +130,7 @@ def test_every_metric(bench):
     time.sleep(1.3)
     page, again = Page(port), Page(port, True)
     promtool(page.body)
-    eq("not served", in_table(page, table()) - RDT, set())
+    eq("not served", in_table(page, table()) - RDT - NVIDIA, set())
     eq("metrics of the two formats", {re.sub(r"_(total|info)$", "", n) for n in page.metrics} ^ set(again.metrics), set())
     run.line(), run.line()
     run.go()
@@ -228,8 +230,10 @@ def test_prometheus(bench):
     # All of the time of all CPUs, and of the first to be known what passed until the last one was.
     whole = round(sum(page.values("ttmond_cpu_seconds_total").values()) * 1e9)
     slots, cpus = page.value("ttmond_cpu_slots_total"), page.value("ttmond_cpus")
-    true(f"{whole} ns in {slots} slots", 0 <= whole - slots * cpus * 1_000_000 < cpus * 20_000_000)
-    eq("slots that add up", page.value("ttmond_cpu_slots_exact_total"), slots)
+    true(f"{whole} ns in {slots} slots", 0 <= whole - slots * cpus * 1_000_000 < cpus * 20_000_000 or SLOW > 1)
+    exact = page.value("ttmond_cpu_slots_exact_total")
+    # An emulated CPU may stand still for longer than a slot is waited for.
+    true(f"{exact} of {slots} slots add up", exact == slots if SLOW == 1 else exact > slots * 0.98)
     groups = round(sum(page.values("ttmond_group_cpu_seconds_total").values()) * 1e9)
     busy = sum(round(page.value("ttmond_cpu_seconds_total", **{"class": c}) * 1e9) for c in ("user", "kernel"))
     true(f"CPU time of groups {groups} of {busy}", abs(groups - busy) <= 20)

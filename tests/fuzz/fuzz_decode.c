@@ -69,6 +69,9 @@ static void use_event(const struct ttmon_event *ev)
 	case TTMON_EV_TAG:
 		touch_name(((const struct ttmon_ev_tag *)ev)->tag);
 		break;
+	case TTMON_EV_CHECKPOINT:
+		touch_name(((const struct ttmon_ev_checkpoint *)ev)->label);
+		break;
 	default:
 		break;
 	}

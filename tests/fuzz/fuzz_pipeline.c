@@ -7,6 +7,7 @@
  * from the last watermark, so that the fuzzer need not guess times. At the end the accounting identity has to hold, slot
  * numbers must have come one by one (but for the jump over a long gap), and their sums must be those of the accounting.
  */
+#include "core/live.h"
 #include "core/pipeline.h"
 
 #define NR_CPUS 8
@@ -60,6 +61,24 @@ static size_t feed_one(struct ttmon_pipeline *p, const uint8_t *data, size_t siz
 	return n;
 }
 
+/* Lines of live advice: those that are kept, one after the other, and as many as were said. */
+static void check_lines(const struct ttmon_history *h)
+{
+	struct ttmon_live_totals t;
+	struct ttmon_live_line line;
+	uint64_t said = 0;
+
+	ttmon_history_live_totals(h, &t);
+	for (size_t i = 0; i < ARRAY_SIZE(t.said); i++)
+		said += t.said[i];
+	if (said != t.next_seq - 1 || t.next_seq - t.first_seq > 64 || ttmon_history_live(h, t.next_seq, &line))
+		abort();
+	for (uint64_t seq = t.first_seq; seq < t.next_seq; seq++)
+		if (!ttmon_history_live(h, seq, &line) || line.seq != seq || !ttmon_live_name(line.said) ||
+		    !(line.confidence >= 0 && line.confidence <= 1))
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct ttmon_pipeline_cfg cfg = {
@@ -68,7 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.history = { .keep_all = size % 2,
 			     .max_allocations = 64,
 			     .max_events = 256,
-			     .fold_ns = 3 * NSEC_PER_MS },
+			     .fold_ns = 3 * NSEC_PER_MS,
+			     .live = { .pin = (unsigned int)(size / 2 % 4), .cold_ns = NSEC_PER_MS, .lines = 64 } },
 	};
 	uint64_t now_ns = size % 3 ? 5000 * NSEC_PER_MS : UINT64_MAX - 3 * NSEC_PER_MS;
 	struct ttmon_pipeline *p = NULL;
@@ -102,6 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* What LOST facts claim is the fuzzer's; without any the rest must hold. */
 	if (!acct.decoded[TTMON_EV_LOST] && !ttmon_pipeline_check(p, why, sizeof(why)))
 		abort();
+	check_lines(ttmon_pipeline_history(p));
 	ttmon_pipeline_free(p);
 	return 0;
 }

@@ -28,7 +28,7 @@ def advance(us):
 
 STREAMS = {
     "life": [("clock", 0), ("proc", 10), ("object", 0), ("map", 0), ("maps_done", 0), ("symbol", 0), ("alloc", 20), ("tag", 21),
-             ("copy", 30), 1500, ("copy_rect", 40), ("hint", 50), ("free", 60), ("exit", 70), 3000],
+             ("copy", 30), 1500, ("copy_rect", 40), ("checkpoint", 45), ("hint", 50), ("free", 60), ("exit", 70), 3000],
     "maps": [("clock", 0), ("proc", 10), ("map", 0), ("maps_done", 0), ("mmap", 20), ("copy", 30), ("mremap", 40), ("munmap", 50),
              ("brk", 60), 2000, ("exit", 10), 2000],
     "late": [("copy", 5000), 3000, ("copy", -2000), ("alloc", 9000), ("free", -900), 12000, ("reset", 0), ("launches", 3)],

@@ -28,6 +28,7 @@ union record {
 	struct ttmon_ev_mremap mremap;
 	struct ttmon_ev_brk brk;
 	struct ttmon_ev_tag tag;
+	struct ttmon_ev_checkpoint checkpoint;
 	struct ttmon_ev_copy_site copy_site;
 	struct ttmon_ev_clock clock;
 	struct ttmon_ev_text text;
@@ -251,6 +252,12 @@ static void checks_values(void **state)
 	EXPECT(VALUE, sizeof(r.tag));
 	r.tag.tag[sizeof(r.tag.tag) - 1] = 0;
 	EXPECT(OK, sizeof(r.tag));
+	good(TTMON_EV_CHECKPOINT);
+	EXPECT(OK, sizeof(r.checkpoint));
+	memset(r.checkpoint.label, 'l', sizeof(r.checkpoint.label));
+	EXPECT(VALUE, sizeof(r.checkpoint));
+	r.checkpoint.label[sizeof(r.checkpoint.label) - 1] = 0;
+	EXPECT(OK, sizeof(r.checkpoint));
 	good(TTMON_EV_CLOCK);
 	memset(r.clock.hostname, 'h', sizeof(r.clock.hostname));
 	EXPECT(VALUE, sizeof(r.clock));
@@ -369,6 +376,7 @@ static void names_are_those_of_the_tables(void **state)
 	assert_string_equal(ttmon_fn_name(TTMON_FN_USER + 15), "user15");
 	assert_string_equal(ttmon_fn_name(TTMON_FN_USDT_ALLOC), "usdt:alloc");
 	assert_string_equal(ttmon_fn_name(TTMON_FN_USDT_FREE), "usdt:free");
+	assert_string_equal(ttmon_fn_name(TTMON_FN_USDT_CHECKPOINT), "usdt:checkpoint");
 	assert_null(ttmon_fn_name(0));
 	assert_null(ttmon_fn_name(154));
 	assert_null(ttmon_fn_name(TTMON_FN_COUNT));

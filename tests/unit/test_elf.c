@@ -265,7 +265,7 @@ static void test_usdt(void **state)
 	assert_int_equal(info.nr_usdts, 1);
 	assert_int_equal(info.usdts[0].offset, TEXT_OFF + 0x10);
 	assert_int_equal(info.usdts[0].sema, DATA_OFF + 0x20);
-	assert_false(info.usdts[0].is_free);
+	assert_int_equal(info.usdts[0].fn, TTMON_FN_USDT_ALLOC);
 	assert_string_equal(info.usdts[0].args, "8@%rdi 8@%rsi");
 	ttmon_elf_info_fini(&info);
 
@@ -276,9 +276,15 @@ static void test_usdt(void **state)
 	assert_int_equal(info.nr_usdts, 1);
 	assert_int_equal(info.usdts[0].offset, TEXT_OFF + 0x10);
 	assert_int_equal(info.usdts[0].sema, 0);
-	assert_true(info.usdts[0].is_free);
+	assert_int_equal(info.usdts[0].fn, TTMON_FN_USDT_FREE);
 	ttmon_elf_info_fini(&info);
 	spec.stapsdt_base = 0;
+
+	spec.usdt_len = USDT(desc, TEXT_VADDR + 0x10, 0, 0, "ttmon\0checkpoint\0");
+	assert_int_equal(read_as("x", &spec, &info), 0);
+	assert_int_equal(info.nr_usdts, 1);
+	assert_int_equal(info.usdts[0].fn, TTMON_FN_USDT_CHECKPOINT);
+	ttmon_elf_info_fini(&info);
 
 	/* Not ours, or not to be believed: other provider, other name, outside, too long, cut. */
 	spec.usdt_len = USDT(desc, TEXT_VADDR + 0x10, 0, 0, "other\0alloc\0");

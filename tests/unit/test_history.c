@@ -399,6 +399,36 @@ static void hints_reach_what_they_are_about(void **state)
 	assert_int_equal(rec(1)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
+/* What an allocator registered and gave out in pieces: a kernel may read what lies behind the address asked for. */
+static void device_ptr_of_registered(void **state)
+{
+	struct ttmon_ev_hint ev = {
+		.h = feed_head(TTMON_EV_HINT, T, 200), .addr = A + PAGE + 5, .hint = TTMON_HINT_DEVICE_PTR, .fn = 44
+	};
+
+	(void)state;
+	feed_alloc(h, T, 100, TTMON_METHOD_REGISTERED, A, 4 * PAGE);
+	feed_alloc(h, T, 110, TTMON_METHOD_CUSTOM, A, PAGE);
+	feed_alloc(h, T, 120, TTMON_METHOD_CUSTOM, A + PAGE, PAGE);
+	feed_alloc(h, T, 130, TTMON_METHOD_CUSTOM, A + 3 * PAGE, PAGE);
+	feed_alloc(h, T, 140, TTMON_METHOD_CUSTOM, A + 4 * PAGE, PAGE);
+	ev.err = 1;
+	APPLY(h, ev);
+	assert_false(rec(2)->bits & TTMON_AL_DEVICE_PTR);
+	ev.err = 0;
+	ev.hint = TTMON_HINT_ADVISE;
+	APPLY(h, ev);
+	assert_false(rec(2)->bits & TTMON_AL_DEVICE_PTR);
+	ev.hint = TTMON_HINT_DEVICE_PTR;
+	APPLY(h, ev);
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(!!(rec(i)->bits & TTMON_AL_DEVICE_PTR), i == 0 || i == 2 || i == 3);
+	/* Memory of its own, that nobody registered, is not what such a pointer can be had of. */
+	ev.addr = A + 4 * PAGE;
+	APPLY(h, ev);
+	assert_false(rec(4)->bits & TTMON_AL_DEVICE_PTR);
+}
+
 static void alloc_on(uint64_t ts, unsigned int method, uint64_t addr, int16_t device)
 {
 	struct ttmon_ev_alloc ev = { .h = feed_head(TTMON_EV_ALLOC, T, ts),
@@ -517,6 +547,7 @@ int main(void)
 		TEST(slow_pins_are_findings),
 		TEST(registration_is_told_to_the_memory_below),
 		TEST(hints_reach_what_they_are_about),
+		TEST(device_ptr_of_registered),
 		TEST(reset_frees_what_the_device_held),
 		TEST(reset_of_many_blocks),
 		TEST(tenstorrent_memory_is_known_by_its_number),

@@ -267,6 +267,7 @@ static union {
 	struct ttmon_ev_task task;
 	struct ttmon_ev_rmid rmid;
 	struct ttmon_ev_tag tag;
+	struct ttmon_ev_checkpoint checkpoint;
 	struct ttmon_ev_tt_kernel kernel;
 	struct ttmon_ev_clock clock;
 	struct ttmon_ev_text text;
@@ -345,6 +346,11 @@ static void test_fixed_records(void **state)
 	in.tag.addr = 0x1000;
 	redacted(sizeof(in.tag));
 	is_word(out.tag.tag, sizeof(out.tag.tag));
+
+	start(TTMON_EV_CHECKPOINT);
+	strcpy(in.checkpoint.label, SECRET);
+	redacted(sizeof(in.checkpoint));
+	is_word(out.checkpoint.label, sizeof(out.checkpoint.label));
 
 	start(TTMON_EV_TT_KERNEL);
 	strcpy(in.kernel.name, "/home/" SECRET "/k.cpp");

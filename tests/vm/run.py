@@ -31,8 +31,8 @@ BOOTS = {
     "systemd": ["-a", "qvm.systemd"],
 }
 # What is built for a guest: the environment variable that has its place, and the script that builds it and prints that.
-MODULES = {"KMD": "kmd/build.sh", "FAKEQM": "rdt/fakeqm/build.sh", "RMID_KMOD": "kmod/build.sh", "DEB": "deb.sh"}
-WANTED = {"plain": ["KMD"], "rdt": ["FAKEQM", "RMID_KMOD"], "rmid": ["RMID_KMOD"], "lockdown": [], "systemd": ["DEB"]}
+MODULES = {"KMD": "kmd/build.sh", "NVPIN": "nvpin/build.sh", "FAKEQM": "rdt/fakeqm/build.sh", "RMID_KMOD": "kmod/build.sh", "DEB": "deb.sh"}
+WANTED = {"plain": ["KMD", "NVPIN"], "rdt": ["FAKEQM", "RMID_KMOD"], "rmid": ["RMID_KMOD"], "lockdown": [], "systemd": ["DEB"]}
 LIMIT, SHORT_LIMIT = 7000, 360  # seconds for all guests
 MIN_LEFT = 20  # seconds for which a guest is still started
 SCRIPT_LIMIT = 300  # seconds to fetch or build something

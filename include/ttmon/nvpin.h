@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * nvpin.h: functions of NVIDIA's kernel module that pin, allocate and map host memory, which --nvidia-pins counts. BPF and daemon.
+ *
+ * X(id, NAME, function, arg, unit)
+ *
+ *   arg    position of the argument that says how much, from 1; 0: it is not told
+ *   unit   of that argument: "pages" (of the kernel), "bytes", "" without one
+ *
+ * All return an NV_STATUS, 0 where they succeeded. Prototypes: open-gpu-kernel-modules, kernel-open/nvidia/os-mlock.c, os-interface.c and nv-dma.c;
+ * RmP2PDmaMapPagesCoherent is a static function of the resource manager, which a build may have inlined.
+ */
+#ifndef TTMON_NVPIN_H
+#define TTMON_NVPIN_H
+
+#ifdef __bpf__
+/* vmlinux.h has the types */
+#else
+#include <linux/types.h>
+#endif
+
+#define TTMON_NVPIN_TABLE(X)                             \
+	X(0, LOCK, "os_lock_user_pages", 2, "pages")     \
+	X(1, UNLOCK, "os_unlock_user_pages", 1, "pages") \
+	X(2, ALLOC, "os_alloc_mem", 2, "bytes")          \
+	X(3, DMA_MAP, "nv_dma_map_alloc", 2, "pages")    \
+	X(4, P2P_MAP, "RmP2PDmaMapPagesCoherent", 0, "")
+
+enum ttmon_nvpin_fn {
+#define X(id, NAME, function, arg, unit) TTMON_NVPIN_##NAME = id,
+	TTMON_NVPIN_TABLE(X)
+#undef X
+		TTMON_NVPIN_MAX
+};
+
+/* Of one function, whole host, since its probes were attached for the first time. */
+struct ttmon_nvpin_sums {
+	__u64 calls;
+	__u64 returned; /* fewer while some run, or where there were more at a time than the kernel or we have room for */
+	__u64 failed;	/* of those returned */
+	__u64 amount;	/* by those that returned and did not fail */
+};
+
+#endif
