@@ -14,6 +14,7 @@ VERSION := 0.1.0
 CLANG ?= clang
 CLANG_FORMAT ?= clang-format
 CLANG_TIDY ?= clang-tidy
+OBJCOPY ?= objcopy
 PKG_CONFIG ?= pkg-config
 # The system's own, which is the one that tools/setup.sh gives its modules.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
@@ -30,6 +31,7 @@ prefix ?= /usr/local
 bindir ?= $(prefix)/bin
 sbindir ?= $(prefix)/sbin
 includedir ?= $(prefix)/include
+libdir ?= $(prefix)/lib
 mandir ?= $(prefix)/share/man
 docdir ?= $(prefix)/share/doc/ttmon
 completionsdir ?= $(prefix)/share/bash-completion/completions
@@ -178,6 +180,7 @@ $(1)/obj/%.o: %.c $(1)/flags | $(O)/version.h
 
 $(DAEMON_SRC:%.c=$(1)/obj/%.o): | $(O)/ttmond.skel.h
 $(1)/obj/tools/cmd_db.o: docs/ttmon-db.schema.json
+$(1)/obj/tools/cmd_view.o $(1)/obj/tools/view_page.o: $(wildcard tools/view/*)
 $(UNIT_SRC:%.c=$(1)/obj/%.o): CPPFLAGS += $(CUDA_INCLUDE:%=-isystem %)
 
 # Made anew each time: ar would keep the members of sources that are gone. Renamed, so that two makes do not meet in one file.
@@ -224,7 +227,9 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lm
 
+-include lib/lib.mk
 -include tests/standin/standin.mk
+-include tools/preload/preload.mk
 -include tests/bpf/bpf.mk
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
@@ -266,7 +271,7 @@ RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYT
 
 .PHONY: check lint builds unit tsan fuzz fuzz-short e2e soak check-vm check-vm-short bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 20 minutes
-	@tools/setup.sh
+	@tools/setup.sh check
 	+$(RUN) lint builds unit fuzz-short e2e
 
 lint: ## layers, exported names, padding, SPDX lines; file lengths and format as a report
@@ -301,7 +306,7 @@ check-vm-short: ## a handful of them, under ten minutes
 
 bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run
 	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh; \
-	for s in sched scrape api; do echo $$s.py:; O='$(O)' $(PYTHON) tests/bench/$$s.py || exit 1; done
+	for s in sched scrape api live view pinning; do echo $$s.py:; O='$(O)' $(PYTHON) tests/bench/$$s.py || exit 1; done
 
 .PHONY: tidy format
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)
@@ -324,6 +329,10 @@ demo: ## run the bundled workload under ttmond and show what it found; as root
 	@+$(MAKE) --no-print-directory $(PROGRAMS) $(O)/demo/workload
 	$(O)/bin/ttmond --dump-db $(O)/demo.json -- $(O)/demo/workload
 	$(O)/bin/ttmon db show $(O)/demo.json
+	$(O)/bin/ttmon heat -1 --by site $(O)/demo.json
+	$(O)/bin/ttmon advise $(O)/demo.json
+	$(O)/bin/ttmon view -o $(O)/demo.html $(O)/demo.json
+	@echo 'the same as a page: $(O)/demo.html'
 
 # The option list of ttmond(8) and the metrics of ttmond-metrics(7) come from the program's own tables.
 $(O)/man/ttmond.8: TABLE = man
@@ -351,10 +360,10 @@ DOC_FILES := $(wildcard $(addprefix docs/,examples/*.c kubernetes/* grafana/* pr
 INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	     $(addprefix $(docdir)/,$(notdir $(DOCS)) $(DOC_FILES:docs/%=%)) \
-	     $(addprefix $(completionsdir)/,$(notdir $(wildcard completions/*))) \
+	     $(addprefix $(completionsdir)/,$(notdir $(wildcard completions/*))) $(LIBTTMON_INSTALLED) \
 	     $(UNITS:$(O)/systemd/%=$(unitdir)/%) $(sysusersdir)/ttmond.conf $(tmpfilesdir)/ttmond.conf
 
-install: all man $(UNITS) ## DESTDIR and prefix=/usr/local as usual; /etc/default/ttmond stays as it is where there is one
+install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as usual; /etc/default/ttmond stays as it is where there is one
 	$(Q)$(INSTALL) -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))) $(sysconfdir)/default)
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmond $(DESTDIR)$(sbindir)/ttmond
 	$(Q)$(INSTALL) -m 0755 $(B)/bin/ttmon $(DESTDIR)$(bindir)/ttmon

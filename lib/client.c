@@ -3,12 +3,13 @@
  * client.c: a minimal HTTP/1.1 client over AF_UNIX.
  *
  * One reader for everything: it takes bytes from memory or from a connection, which we ask the server to close, and gives the body to
- * memory or to a file. Of the headers only the two that say where the body ends are looked at. Single-threaded; lines on stderr come
+ * memory, to a file or to a function. Of the headers only the two that say where the body ends are looked at. Single-threaded; lines on stderr come
  * from the functions for commands and from nowhere else.
  */
 #include "lib/client.h"
 
 #include <ctype.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -29,9 +30,25 @@ struct view {
 
 struct source {
 	struct view in;
-	int fd; /* -1: what is in `in` is all */
+	int fd;	    /* -1: what is in `in` is all */
+	int cancel; /* ends it when it becomes readable; -1: none, and fd itself has the time limit */
+	unsigned int timeout_s;
 	char buf[65536];
 };
+
+/* Until there is something to read. */
+static int wait_for(const struct source *s)
+{
+	struct pollfd p[] = { { .fd = s->cancel, .events = POLLIN }, { .fd = s->fd, .events = POLLIN } };
+	int n;
+
+	do
+		n = poll(p, ARRAY_SIZE(p), (int)s->timeout_s * 1000);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == 0 ? -ETIMEDOUT : p[0].revents ? -ECANCELED : 0;
+}
 
 /* More bytes behind those that are there; 0 at the end, and when there is no room for more: no line is that long. */
 static ssize_t refill(struct source *s)
@@ -42,9 +59,13 @@ static ssize_t refill(struct source *s)
 	if (s->fd < 0)
 		return 0;
 	memmove(s->buf, s->in.at, left);
-	do
+	do {
+		int err = s->cancel >= 0 ? wait_for(s) : 0;
+
+		if (err)
+			return err;
 		n = recv(s->fd, s->buf + left, sizeof(s->buf) - left, 0);
-	while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || (errno == EAGAIN && s->cancel >= 0)));
 	if (n < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : -errno;
 	s->in = (struct view){ s->buf, s->buf + left + n };
@@ -52,11 +73,12 @@ static ssize_t refill(struct source *s)
 }
 
 struct sink {
-	int fd;	     /* -1: into memory */
+	int fd;	     /* -1: into memory, or to a function */
 	bool failed; /* the file did */
 	uint64_t len, max;
 	char *data;
 	size_t room;
+	const struct ttmon_client_stream *to;
 };
 
 static int grow(struct sink *out, size_t n)
@@ -98,7 +120,9 @@ static int put(struct sink *out, const char *at, size_t n)
 
 	if (n > out->max - out->len)
 		return -EFBIG;
-	if (out->fd >= 0) {
+	if (out->to) {
+		err = out->to->data(out->to->ctx, at, n);
+	} else if (out->fd >= 0) {
 		err = write_all(out->fd, at, n);
 		out->failed = err != 0;
 	} else {
@@ -308,7 +332,7 @@ int ttmon_client_parse(const char *raw, size_t n, struct ttmon_client_reply *ret
 
 	if (!s)
 		return -ENOMEM;
-	s->fd = -1;
+	s->fd = s->cancel = -1;
 	s->in = (struct view){ raw, raw + n };
 	err = take_head(s, &h);
 	return err ? err : take_reply(s, &h, ret);
@@ -316,7 +340,8 @@ int ttmon_client_parse(const char *raw, size_t n, struct ttmon_client_reply *ret
 
 /* ---- the connection ---- */
 
-static int dial(const char *socket_path, unsigned int timeout_s)
+/* flags: SOCK_NONBLOCK, else the time limit is the socket's own. */
+static int dial(const char *socket_path, unsigned int timeout_s, int flags)
 {
 	const struct timeval limit = { .tv_sec = timeout_s };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -325,7 +350,7 @@ static int dial(const char *socket_path, unsigned int timeout_s)
 	if (strlen(socket_path) >= sizeof(addr.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(addr.sun_path, socket_path, strlen(socket_path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return -errno;
 	/* The send timeout is also that of connect() while the backlog is full. */
@@ -353,7 +378,7 @@ static int send_all(int fd, const char *data, size_t n)
 }
 
 /* A request on its way, its answer not read yet. Closes fd itself on failure only. */
-static int ask(const char *socket_path, const char *method, const char *path, unsigned int timeout_s, struct source *s)
+static int ask(const char *socket_path, const char *method, const char *path, struct source *s)
 {
 	_cleanup_free_ char *request = NULL;
 	_cleanup_close_ int fd = -1;
@@ -367,7 +392,7 @@ static int ask(const char *socket_path, const char *method, const char *path, un
 		request = NULL;
 		return -ENOMEM;
 	}
-	fd = dial(socket_path, timeout_s);
+	fd = dial(socket_path, s->timeout_s, s->cancel >= 0 ? SOCK_NONBLOCK : 0);
 	if (fd < 0)
 		return fd;
 	err = send_all(fd, request, strlen(request));
@@ -385,27 +410,49 @@ static void source_freep(struct source **s)
 	free(*s);
 }
 
-static struct source *source_new(void)
+static struct source *source_new(unsigned int timeout_s)
 {
 	struct source *s = malloc(sizeof(*s));
 
-	if (s)
-		s->fd = -1;
+	if (s) {
+		s->fd = s->cancel = -1;
+		s->timeout_s = timeout_s;
+	}
 	return s;
 }
 
 int ttmon_client_request(const char *socket_path, const char *method, const char *path, struct ttmon_client_reply *ret)
 {
-	_cleanup_(source_freep) struct source *s = source_new();
+	_cleanup_(source_freep) struct source *s = source_new(TTMON_CLIENT_TIMEOUT_S);
 	struct head h = { 0 };
 	int err;
 
 	if (!s)
 		return -ENOMEM;
-	err = ask(socket_path, method, path, TTMON_CLIENT_TIMEOUT_S, s);
+	err = ask(socket_path, method, path, s);
 	if (!err)
 		err = take_head(s, &h);
 	return err ? err : take_reply(s, &h, ret);
+}
+
+int ttmon_client_stream(const char *socket_path, const char *path, const struct ttmon_client_stream *to, int *status)
+{
+	_cleanup_(source_freep) struct source *s = source_new(to->timeout_s);
+	struct sink out = { .fd = -1, .max = UINT64_MAX, .to = to };
+	struct head h = { 0 };
+	int err;
+
+	*status = 0;
+	if (!s)
+		return -ENOMEM;
+	s->cancel = to->cancel;
+	err = ask(socket_path, "GET", path, s);
+	if (!err)
+		err = take_head(s, &h);
+	if (err)
+		return err;
+	*status = h.status;
+	return h.status == 200 ? take_body(s, &h, &out) : 0;
 }
 
 int ttmon_client_get(const char *socket_path, const char *path, struct ttmon_client_reply *ret)
@@ -480,9 +527,9 @@ int ttmon_client_download(const char *socket_path, const char *path, int fd, uin
 {
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
 	struct sink out = { .fd = fd, .max = max_bytes ? max_bytes : UINT64_MAX };
-	_cleanup_(source_freep) struct source *s = source_new();
+	_cleanup_(source_freep) struct source *s = source_new(timeout_s);
 	struct head h = { 0 };
-	int err = s ? ask(socket_path, "GET", path, timeout_s, s) : -ENOMEM;
+	int err = s ? ask(socket_path, "GET", path, s) : -ENOMEM;
 
 	if (!err)
 		err = take_head(s, &h);

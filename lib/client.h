@@ -48,6 +48,19 @@ int ttmon_client_fetch(const char *socket, const char *path, struct ttmon_client
  */
 int ttmon_client_download(const char *socket, const char *path, int fd, uint64_t max_bytes,
 			  unsigned int timeout_s) _must_check;
+/*
+ * The body of a GET, given on as it comes; for a library: nothing is printed. cancel: a file that ends it when it becomes readable (-ECANCELED).
+ * timeout_s: without a byte, more than 0: -ETIMEDOUT. data() != 0 ends it, and is returned. *status: the answer's, 0: none came; the body is that of a 200
+ * alone. 0: it came to its end.
+ */
+struct ttmon_client_stream {
+	int cancel;
+	unsigned int timeout_s;
+	int (*data)(void *ctx, const char *at, size_t n);
+	void *ctx;
+};
+int ttmon_client_stream(const char *socket, const char *path, const struct ttmon_client_stream *to,
+			int *status) _must_check;
 /* The body as a JSON object. */
 int ttmon_client_json(const struct ttmon_client_reply *reply, json_t **ret) _must_check;
 

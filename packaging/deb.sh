@@ -18,13 +18,16 @@ die() {
 
 command -v dpkg-deb dpkg-shlibdeps >/dev/null || die "needs dpkg-dev"
 arch=$(dpkg --print-architecture)
+libdir=/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 root=$O/deb/root
 rm -rf "$O/deb"
 mkdir -p "$root/DEBIAN" "$O/deb/debian"
 # Units under /lib, where Debian 12 has them; systemd itself says where.
-"$MAKE" --no-print-directory O="$O" install DESTDIR="$(realpath "$root")" prefix=/usr >&2
+"$MAKE" --no-print-directory O="$O" install DESTDIR="$(realpath "$root")" prefix=/usr libdir="$libdir" >&2
 
-strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root"/usr/sbin/ttmond "$root"/usr/bin/ttmon
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root"/usr/sbin/ttmond "$root"/usr/bin/ttmon "$root$libdir"/libttmon.so.0 \
+	"$root$libdir"/libttmon-pin.so
+strip --strip-debug "$root$libdir"/libttmon.a
 gzip -9nr "$root"/usr/share/man
 doc=$root/usr/share/doc/ttmon
 mv "$doc/LICENSE" "$doc/copyright"
@@ -34,13 +37,15 @@ gzip -9n "$doc/changelog"
 
 # The tool wants a control file of a source package where it runs.
 echo "Source: ttmon" >"$O/deb/debian/control"
-programs=("$(realpath "$root/usr/sbin/ttmond")" "$(realpath "$root/usr/bin/ttmon")")
+programs=("$(realpath "$root/usr/sbin/ttmond")" "$(realpath "$root/usr/bin/ttmon")" "$(realpath "$root$libdir/libttmon.so.0")"
+	"$(realpath "$root$libdir/libttmon-pin.so")")
 depends=$(cd "$O/deb" && dpkg-shlibdeps -O "${programs[@]}" | sed -n 's/^shlibs:Depends=//p')
 [ -n "$depends" ] || die "dpkg-shlibdeps found nothing"
 
 sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@DEPENDS@/$depends/; s/@SIZE@/$(du -ks --exclude=DEBIAN "$root" | cut -f 1)/" \
 	packaging/debian/control >"$root/DEBIAN/control"
 echo /etc/default/ttmond >"$root/DEBIAN/conffiles"
+echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
 for script in postinst prerm postrm; do
 	install -m 0755 "packaging/debian/$script" "$root/DEBIAN/$script"
 done

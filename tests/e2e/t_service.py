@@ -346,12 +346,16 @@ def test_package(bench):
         true(f"{wanted}: {fields}", re.search(wanted, fields, re.M))
     listing = help_of("dpkg-deb", "--contents", deb).splitlines()
     eq("not root's", [line for line in listing if line.split()[1] != "root/root"], [])
-    eq("others may write", [line for line in listing if line[8] == "w"], [])
+    eq("others may write", [line for line in listing if line[8] == "w" and line[0] != "l"], [])
     subprocess.run(["dpkg-deb", "--raw-extract", deb, bench.path("deb")], check=True)
     found = tree(bench.path("deb"))
     for wanted in ("lib/systemd/system/ttmond.service", "usr/sbin/ttmond", "usr/share/doc/ttmon/copyright", "usr/share/man/man8/ttmond.8.gz",
                    "DEBIAN/postinst", "DEBIAN/md5sums"):
         true(wanted, wanted in found or "usr/" + wanted in found)
+    for library, probes in (("libttmon.so.0", {"checkpoint"}), ("libttmon-pin.so", {"alloc", "free", "checkpoint"})):
+        path = next(os.path.join(bench.path("deb"), name) for name in found if name.endswith("/" + library))
+        notes = help_of("readelf", "--notes", "--wide", os.path.realpath(path))
+        eq(f"probes of {library}, stripped", set(re.findall(r"Provider: ttmon\s+Name: (\w+)", notes)), probes)
     with open(bench.path("deb/DEBIAN/conffiles"), encoding="ascii") as f:
         eq("conffiles", f.read(), "/etc/default/ttmond\n")
     for script in ("postinst", "prerm", "postrm"):
