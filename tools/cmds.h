@@ -20,5 +20,8 @@ int cmd_slots(int argc, char **argv);
 int cmd_family(int argc, char **argv);
 int cmd_target(int argc, char **argv);
 int cmd_bugreport(int argc, char **argv);
+int cmd_advise(int argc, char **argv);
+int cmd_heat(int argc, char **argv);
+int cmd_view(int argc, char **argv);
 
 #endif

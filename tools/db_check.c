@@ -147,6 +147,19 @@ static void check_frames(struct check *c, const json_t *objects)
 	}
 }
 
+static void check_checkpoints(struct check *c, const json_t *rows)
+{
+	if (rows && !json_is_array(rows))
+		problem(c, "checkpoints are of the wrong kind");
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		struct ttmon_db_checkpoint row;
+
+		if (json_array_size(json_array_get(rows, i)) != 4 ||
+		    !ttmon_db_checkpoint(json_array_get(rows, i), &row) || row.process >= c->nprocs)
+			problem(c, "checkpoint %zu is not [time, process, thread, label]", i);
+	}
+}
+
 /* attempted = decoded + malformed + lost, and "complete" is what the reasons say. */
 static void check_completeness(struct check *c, const json_t *comp)
 {
@@ -422,6 +435,7 @@ int ttmon_db_tool_check(const char *path)
 	check_indexes(&c, c.procs, "process", "index");
 	check_indexes(&c, c.sites, "site", "id");
 	check_frames(&c, ttmon_db_member(db, "objects"));
+	check_checkpoints(&c, ttmon_db_member(db, "checkpoints"));
 	check_completeness(&c, ttmon_db_member(db, "completeness"));
 	while ((r = ttmon_db_next_alloc(db, &alloc)) == 1) {
 		r = check_alloc(&c, alloc);

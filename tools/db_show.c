@@ -448,9 +448,10 @@ static void item(int *column, const char *what, uint64_t count)
 
 static void show_completeness(const struct ttmon_db *db)
 {
-	static const char *const keys[] = { "malformed", "late",	   "arena_full",     "unknown_frees",
-					    "unmatched", "superseded",	   "events_dropped", "evicted",
-					    "folded",	 "malformed_facts" };
+	static const char *const keys[] = {
+		"malformed",	  "late",    "arena_full", "unknown_frees",   "unmatched",	    "superseded",
+		"events_dropped", "evicted", "folded",	   "malformed_facts", "checkpoints_dropped"
+	};
 	const json_t *comp = ttmon_db_member(db, "completeness"), *reasons = json_object_get(comp, "reasons");
 	const json_t *blind = json_object_get(comp, "blind");
 	int column = 11;

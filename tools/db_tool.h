@@ -8,6 +8,9 @@
 int ttmon_db_tool_check(const char *path);
 int ttmon_db_tool_show(const char *path);
 int ttmon_db_tool_show_alloc(const char *path, const char *id);
+/* which: "LABEL", "N", "LABEL:N" (core/periods.h). */
+int ttmon_db_tool_show_period(const char *path, const char *which);
+int ttmon_db_tool_match(int argc, char **argv); /* argv[0] is "match" */
 int ttmon_db_tool_schema(void);
 
 /* The Tenstorrent part; nothing where the database has none. limited: a bound was hit, sums need not match. */

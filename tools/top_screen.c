@@ -6,11 +6,11 @@
  */
 #include <locale.h>
 #include <ncurses.h>
-#include <signal.h>
 #include <time.h>
 
 #include "lib/client.h"
 #include "tools/cmds.h"
+#include "tools/screen.h"
 #include "tools/top.h"
 #include "util/clock.h"
 
@@ -18,13 +18,6 @@
 #define WAIT_MS	 250 /* no wait is longer: a signal that comes just before it is obeyed then */
 
 static const unsigned int intervals[] = { 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000 };
-
-static volatile sig_atomic_t ended;
-
-static void on_signal(int nr)
-{
-	ended = nr;
-}
 
 struct view {
 	struct ttmon_top last, all, shown; /* the last reading; the last difference; of it, what is on the screen */
@@ -218,32 +211,6 @@ static void sort_beside(struct view *v, bool right)
 	v->ask->sort = found;
 }
 
-static void move_by_key(struct view *v, int key)
-{
-	switch (key) {
-	case KEY_UP:
-		v->top -= v->top > 0;
-		break;
-	case KEY_DOWN:
-		v->top++;
-		break;
-	case KEY_PPAGE:
-		v->top -= MIN(v->top, v->page);
-		break;
-	case KEY_NPAGE:
-		v->top += v->page;
-		break;
-	case KEY_HOME:
-		v->top = 0;
-		break;
-	case KEY_END:
-		v->top = v->shown.n;
-		break;
-	default:
-		break;
-	}
-}
-
 /* Whether it is to end. */
 static bool obey(struct view *v, int key)
 {
@@ -282,7 +249,7 @@ static bool obey(struct view *v, int key)
 		sort_beside(v, key == '>' || key == KEY_RIGHT);
 		break;
 	default:
-		move_by_key(v, key);
+		ttmon_screen_move(&v->top, key, v->page, v->shown.n);
 		break;
 	}
 	return false;
@@ -292,7 +259,7 @@ static void watch(struct view *v)
 {
 	bool end = false;
 
-	while (!end && !ended) {
+	while (!end && !ttmon_screen_ended) {
 		uint64_t now_ns = ttmon_mono_ns();
 		int key, wait_ms = WAIT_MS;
 
@@ -307,7 +274,7 @@ static void watch(struct view *v)
 					  : 0;
 		timeout(wait_ms);
 		/* All that is waiting, so that a key held down is not obeyed for seconds. */
-		while (!end && !ended && (key = getch()) != ERR) {
+		while (!end && !ttmon_screen_ended && (key = getch()) != ERR) {
 			end = obey(v, key);
 			timeout(0);
 		}
@@ -316,28 +283,15 @@ static void watch(struct view *v)
 
 int ttmon_top_screen(struct ttmon_top_ask *ask)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	struct sigaction act = { .sa_handler = on_signal };
 	struct view v = { .ask = ask };
-	SCREEN *screen;
+	struct screen *screen;
 
 	setlocale(LC_CTYPE, "");
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaction(signals[i], &act, NULL);
-	screen = newterm(NULL, stdout, stdin);
-	if (!screen) {
-		fprintf(stderr, "ttmon top: this terminal (TERM=%s) has no screen that is known here, see -1\n",
-			getenv("TERM") ? getenv("TERM") : "");
+	screen = ttmon_screen_begin("top");
+	if (!screen)
 		return TTMON_EXIT_ERROR;
-	}
-	cbreak();
-	noecho();
-	keypad(stdscr, TRUE);
-	set_escdelay(50);
-	curs_set(0);
 	watch(&v);
-	endwin();
-	delscreen(screen);
+	ttmon_screen_end(screen);
 	ttmon_top_fini(&v.last);
 	ttmon_top_fini(&v.all);
 	ttmon_top_fini(&v.shown);
