@@ -30,7 +30,7 @@ static struct rule rules[MAX_RULES];
 static atomic_int nr_rules;
 static pthread_mutex_t rules_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
-static __thread int fail_next;
+static __thread int fail_next, last_error;
 
 /* The rule of a function, made if it is not there. The caller holds rules_lock. NULL: no room. */
 static struct rule *rule_of(const char *fn)
@@ -121,6 +121,11 @@ void STANDIN_NAME(hook)(const char *fn, void (*hook)(void *arg), void *arg)
 	pthread_mutex_unlock(&rules_lock);
 }
 
+void STANDIN_NAME(hold)(int on)
+{
+	model_hold(on);
+}
+
 void STANDIN_NAME(fail_next)(int err)
 {
 	fail_next = err;
@@ -135,6 +140,16 @@ static int take_failure(struct rule *r)
 			return r->err;
 	}
 	return 0;
+}
+
+void model_set_last_error(int err)
+{
+	last_error = err;
+}
+
+int model_last_error(void)
+{
+	return last_error;
 }
 
 int model_enter(const char *fn)
@@ -159,5 +174,7 @@ int model_enter(const char *fn)
 		if (!err)
 			err = take_failure(r);
 	}
+	if (err)
+		last_error = err;
 	return err;
 }

@@ -183,6 +183,7 @@ API(cuMemAllocHost_v2, (void **p, size_t size), (p, size))
 API(cuMemFreeHost, (void *p), (p))
 {
 	ENTER("cuMemFreeHost");
+	model_wait();
 	return model_host_free(p);
 }
 

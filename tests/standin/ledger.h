@@ -19,7 +19,8 @@
 	F(cudaHostUnregister)                                                                                         \
 	F(cudaMallocManaged)                                                                                          \
 	F(cudaHostGetDevicePointer)                                                                                   \
-	F(cudaMalloc) F(cudaMallocAsync) F(cudaMallocFromPoolAsync) F(cudaMallocPitch) F(cudaMalloc3D) F(cudaFree) F( \
+	F(cudaMalloc)                                                                                                 \
+	F(cudaMallocAsync) F(cudaMallocFromPoolAsync) F(cudaMallocPitch) F(cudaMalloc3D) F(cudaFree) F(               \
 		cudaFreeAsync) F(cudaMemPoolCreate) F(cudaSetDevice) F(cudaMemcpy) F(cudaMemcpyAsync) F(cudaMemcpy2D) \
 		F(cudaMemcpy2DAsync) F(cudaMemcpy3D) F(cudaMemcpy3DAsync) F(cudaMemcpyPeer) F(cudaMemcpyPeerAsync)    \
 			F(cudaMemcpy3DPeer) F(cudaMemcpyToSymbol) F(cudaMemcpyToSymbolAsync) F(cudaMemcpyFromSymbol)  \

@@ -249,6 +249,7 @@ int model_dev_free(void *p)
 
 int model_register(void *p, size_t size)
 {
+	struct block *b;
 	int err = 0;
 
 	if (!p || !size)
@@ -256,7 +257,7 @@ int model_register(void *p, size_t size)
 	take_lock();
 	if (broken)
 		err = E_MEMORY;
-	else if (block_find((uint64_t)p, true))
+	else if (block_find((uint64_t)p, true) || ((b = block_find((uint64_t)p, false)) && b->kind == HOST))
 		err = E_REGISTERED;
 	else
 		block_add((uint64_t)p, size, REGISTERED);
@@ -306,6 +307,20 @@ bool model_is_device(const void *p)
 {
 	pthread_once(&once, init);
 	return device.base && (uint64_t)p - (uint64_t)device.base < DEV_SPACE;
+}
+
+bool model_is_host(const void *p)
+{
+	struct block *b;
+	bool host_block;
+
+	take_lock();
+	b = broken ? NULL : block_find((uint64_t)p, true);
+	if (!b && !broken)
+		b = block_find((uint64_t)p, false);
+	host_block = b && (b->kind == HOST || b->kind == REGISTERED);
+	pthread_mutex_unlock(&lock);
+	return host_block;
 }
 
 static void *bytes_of(const void *p)

@@ -19,6 +19,7 @@
 #define E_DIRECTION	 21
 #define E_DEVICE	 101
 #define E_STATE		 401
+#define E_NOT_READY	 600
 #define E_REGISTERED	 712
 #define E_NOT_REGISTERED 713
 #define E_NOT_SUPPORTED	 801
@@ -37,6 +38,8 @@ int model_reserve(void **p, size_t size); /* device addresses without memory; fr
 void model_reset(void);
 
 bool model_is_device(const void *p);
+/* Page-locked by an allocation or a registration that begins there. */
+bool model_is_host(const void *p);
 
 /* A strided copy between any two places; arrays and symbols have been turned into device addresses before. */
 struct model_copy {
@@ -69,6 +72,12 @@ int model_stream_new(void **stream);
 int model_stream_free(void *stream);
 int model_event_new(void **event);
 int model_event_record(void *event, void *stream);
+bool model_event_done(const void *event);
+bool model_is_capturing(void *stream);
+/* Copies in streams wait from now on; off: they are made, and later ones at once. */
+void model_hold(bool on);
+/* Wait for the device: the held copies are made now. */
+void model_wait(void);
 int model_stream_wait(void *stream, void *event);
 int model_capture_begin(void *stream, void *graph); /* graph: NULL, a new one */
 int model_capture_end(void *stream, void **graph);
@@ -83,5 +92,8 @@ int model_graph_launch(void *exec);
 
 /* At the head of every call: waits, runs hooks, and says with which error the call has to fail (0: go on). */
 int model_enter(const char *fn);
+/* Of this thread: what failed last, by model_enter() or by this. The runtime's cudaGetLastError(). */
+void model_set_last_error(int err);
+int model_last_error(void);
 
 #endif

@@ -116,6 +116,7 @@ API(cudaDeviceReset, (void), ())
 API(cudaDeviceSynchronize, (void), ())
 {
 	ENTER("cudaDeviceSynchronize");
+	model_wait();
 	return 0;
 }
 
@@ -141,6 +142,7 @@ API(cudaFreeHost, (void *p), (p))
 	const struct rt_driver *d = rt_driver();
 
 	ENTER("cudaFreeHost");
+	model_wait();
 	return d ? (int)d->cuMemFreeHost(p) : model_host_free(p);
 }
 
@@ -422,6 +424,7 @@ API(cudaStreamSynchronize, (cudaStream_t stream), (stream))
 {
 	ENTER("cudaStreamSynchronize");
 	(void)stream;
+	model_wait();
 	return 0;
 }
 

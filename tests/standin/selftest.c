@@ -98,11 +98,33 @@ static void capture(void)
 	CHECK(!cudaGraphExecDestroy(exec) && !cudaGraphDestroy(graph) && !cudaFree(dev));
 }
 
+/* Held copies are made when somebody waits, and their events are done then. */
+static void held(void)
+{
+	char *dev = NULL, src[64], dst[64];
+	cudaEvent_t event = NULL;
+
+	memset(src, 1, sizeof(src));
+	CHECK(!cudaMalloc((void **)&dev, 64) && !cudaMemset(dev, 0, 64) && !cudaEventCreateWithFlags(&event, 2));
+	standin_hold(1);
+	CHECK(!cudaMemcpyAsync(dev, src, 64, cudaMemcpyHostToDevice, NULL) && !cudaEventRecord(event, NULL));
+	CHECK(cudaEventQuery(event) == cudaErrorNotReady && cudaGetLastError() == cudaErrorNotReady &&
+	      !cudaGetLastError());
+	CHECK(!cudaMemcpy(dst, dev, 64, cudaMemcpyDeviceToHost) && dst[0] == 0);
+	CHECK(!cudaDeviceSynchronize() && !cudaEventQuery(event));
+	CHECK(!cudaMemcpy(dst, dev, 64, cudaMemcpyDeviceToHost) && dst[63] == 1);
+	standin_hold(0);
+	CHECK(!cudaEventDestroy(event) && !cudaFree(dev));
+}
+
 int main(void)
 {
 	memory();
 	registrations();
 	results();
 	capture();
+	/* Nested, the copies are the driver's, which has a queue of its own. */
+	if (!getenv("STANDIN_NESTED"))
+		held();
 	return failures != 0;
 }

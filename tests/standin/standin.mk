@@ -39,8 +39,8 @@ $(S)/obj/$(1)/%.o: $(SD)/%.c $(S)/flags
 $(1)_OBJ := $(2:%=$(S)/obj/$(1)/%.o)
 endef
 
-STANDIN_RT := rt rt_copy model stream control
-STANDIN_DRV := drv drv_copy model stream control
+STANDIN_RT := rt rt_copy rt_ask model stream control
+STANDIN_DRV := drv drv_copy drv_ask model stream control
 $(eval $(call standin_objects,rt13,$(STANDIN_RT),))
 $(eval $(call standin_objects,rt12,$(STANDIN_RT),-DSTANDIN_CUDART=12))
 $(eval $(call standin_objects,rts,$(STANDIN_RT),-fvisibility=hidden))
@@ -86,6 +86,12 @@ $(S)/lib/libmyalloc.so: $(SD)/myalloc.c $(S)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libmyalloc.d -shared -Wl,-soname,libmyalloc.so -o $@ $<
 
+# Calls go through it where it is preloaded, as through an allocator of ours.
+$(S)/lib/libttmon-shim.so: $(SD)/shim.c $(S)/flags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libttmon-shim.d -shared -o $@ $< -ldl
+
 # Programs ------------------------------------------------------------------------------------------------------------
 
 $(S)/obj/prog/%.o: $(SD)/%.c $(S)/flags
@@ -127,9 +133,27 @@ $(S)/late: $(S)/obj/prog/late.o
 $(S)/load: $(S)/obj/prog/load.o
 $(S)/custom: $(S)/obj/prog/custom.o $(RT13) $(S)/lib/libmyalloc.so
 $(S)/usdt: $(S)/obj/prog/usdt.o $(RT13)
+$(S)/steps: $(S)/obj/prog/steps.o $(RT13)
+$(S)/work: $(S)/obj/prog/work.o $(RT13)
+
+# The family of ident.h: ident as it is, ident2 rebuilt after edits, its library with other optimisations.
+define ident_program
+$(S)/$(1)/libident_%.so: $(SD)/ident_%.c $(SD)/ident.h $(S)/flags | $(RT13)
+	$$(call msg,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(2) $$(if $$(filter a,$$*),$(3)) -shared -Wl,--build-id -Wl,-soname,libident_$$*.so \
+		-o $$@ $$< $(RT13)
+
+$(S)/$(1)/ident: $(SD)/ident.c $(SD)/ident.h $(S)/flags $(S)/$(1)/libident_a.so | $(S)/$(1)/libident_b.so
+	$$(call msg,LINK,$$@)
+	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_CFLAGS)) $(2) -Wl,--build-id -Wl,--disable-new-dtags -Wl,-rpath,'$$$$ORIGIN:$$$$ORIGIN/../lib' \
+		-o $$@ $$< $(S)/$(1)/libident_a.so $(RT13) -ldl
+endef
+$(eval $(call ident_program,ident,,))
+$(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt)
+		      late load custom usdt work steps)
 
 $(STANDIN_PROGRAMS):
 	$(call msg,LINK,$@)
@@ -140,10 +164,10 @@ $(S)/%_stripped: $(S)/%
 	$(Q)strip -o $@ $<
 
 # The argument lists against the real headers: what differs does not compile.
-$(S)/headers-checked: $(addprefix $(SD)/,rt.c rt_copy.c drv.c drv_copy.c api.h cu_api.h cuda_api.h model.h rt.h)
+$(S)/headers-checked: $(addprefix $(SD)/,rt.c rt_copy.c rt_ask.c drv.c drv_copy.c drv_ask.c api.h cu_api.h cuda_api.h model.h rt.h)
 	$(call msg,CHECK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(if $(STANDIN_REAL),for f in rt rt_copy drv drv_copy; do \
+	$(Q)$(if $(STANDIN_REAL),for f in rt rt_copy rt_ask drv drv_copy drv_ask; do \
 		$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(STANDIN_REAL) -fsyntax-only $(SD)/$$f.c || exit 1; done)
 	$(Q)touch $@
 
@@ -161,7 +185,9 @@ $(O)/demo/workload: $(O)/demo/obj/workload.o $(RT13)
 include $(SD)/tt.mk
 
 .PHONY: standin
-STANDIN := $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 \
+STANDIN_IDENT := $(S)/ident/ident $(S)/ident2/ident
+STANDIN := $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
 	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT)
 include $(SD)/tt_reader.mk
+include $(SD)/libttmon.mk
 standin: $(STANDIN) ## the stand-in libraries and the programs of the end-to-end tests

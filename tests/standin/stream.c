@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * stream.c: streams, events, capture and graphs of the stand-in libraries. Work in a stream is done at once; in a stream that
- * is being captured it becomes a node of the graph, and moves its bytes at each launch.
+ * is being captured it becomes a node of the graph, and moves its bytes at each launch. While the device is held (model_hold), copies
+ * wait in one queue for all streams, and events recorded behind them are not done, until somebody waits or it is let go.
  *
  * Streams and graphs are plain structures, so that the runtime's handles mean the same to the driver stand-in it calls.
  */
@@ -33,9 +34,15 @@ struct stream {
 
 struct event {
 	struct capture *capture;
+	uint64_t after; /* done when so many held copies are */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Guarded by it. */
+static bool held;
+static struct node *waiting, **waiting_end = &waiting;
+static uint64_t copies_held, copies_done;
 
 /* The default streams are no pointers: 0, 1 (legacy) and 2 (per thread). They are never captured. */
 static struct stream *real_stream(void *stream)
@@ -81,7 +88,65 @@ int model_event_record(void *event, void *stream)
 	if (!event)
 		return E_VALUE;
 	((struct event *)event)->capture = capturing(s) ? s->capture : NULL;
+	pthread_mutex_lock(&lock);
+	((struct event *)event)->after = copies_held;
+	pthread_mutex_unlock(&lock);
 	return 0;
+}
+
+bool model_event_done(const void *event)
+{
+	bool done;
+
+	pthread_mutex_lock(&lock);
+	done = ((const struct event *)event)->after <= copies_done;
+	pthread_mutex_unlock(&lock);
+	return done;
+}
+
+bool model_is_capturing(void *stream)
+{
+	return capturing(real_stream(stream));
+}
+
+void model_hold(bool on)
+{
+	pthread_mutex_lock(&lock);
+	held = on;
+	pthread_mutex_unlock(&lock);
+	if (!on)
+		model_wait();
+}
+
+void model_wait(void)
+{
+	pthread_mutex_lock(&lock);
+	for (struct node *n = waiting; n; n = waiting) {
+		waiting = n->next;
+		model_copy_now(&n->copy);
+		free(n);
+		copies_done++;
+	}
+	waiting_end = &waiting;
+	pthread_mutex_unlock(&lock);
+}
+
+/* False: nothing is held, or no memory to. */
+static bool hold_copy(const struct model_copy *c)
+{
+	struct node *n = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (held)
+		n = calloc(1, sizeof(*n));
+	if (n) {
+		n->copy = *c;
+		*waiting_end = n;
+		waiting_end = &n->next;
+		copies_held++;
+	}
+	pthread_mutex_unlock(&lock);
+	return n;
 }
 
 /* Waiting for an event of a capturing stream joins its capture. */
@@ -218,5 +283,7 @@ int model_copy_stream(const struct model_copy *c, void *stream)
 {
 	struct stream *s = real_stream(stream);
 
-	return capturing(s) ? model_graph_add(s->capture->graph, c, NULL) : model_copy_now(c);
+	if (capturing(s))
+		return model_graph_add(s->capture->graph, c, NULL);
+	return hold_copy(c) ? 0 : model_copy_now(c);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* usdt.c: a program that tells ttmond about its own allocator through the points of <ttmon/usdt.h>. Prints one line of JSON. */
+/*
+ * usdt.c: a program that tells ttmond about its own allocator through the points of <ttmon/usdt.h>, as does a child that it forks. Prints one line
+ * of JSON, "child": as waitpid() says it.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ttmon/usdt.h>
@@ -26,10 +30,30 @@ static __attribute__((noinline)) void tensor_free(char *p)
 	TTMON_FREE(p);
 }
 
+static __attribute__((noinline)) void step(void)
+{
+	TTMON_CHECKPOINT("step");
+}
+
+/* The same points as in the parent, which has passed them: not in freshly mapped code. */
+static int run_child(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		tensor_free(tensor_alloc(3 << 20, 4096, "child"));
+		step();
+		_exit(0);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+}
+
 int main(void)
 {
 	void *dev = NULL;
 	char *w, *x;
+	int status;
 
 	pool = malloc(POOL);
 	if (!pool || cudaMalloc(&dev, POOL))
@@ -43,7 +67,10 @@ int main(void)
 	if (cudaMemcpy(dev, x, 10, cudaMemcpyHostToDevice))
 		return 4;
 	tensor_free(x);
-	printf("{\"pid\":%d,\"weights\":\"0x%lx\",\"x\":\"0x%lx\"}\n", getpid(), (unsigned long)w, (unsigned long)x);
+	step();
+	status = run_child();
+	printf("{\"pid\":%d,\"weights\":\"0x%lx\",\"x\":\"0x%lx\",\"child\":%d}\n", getpid(), (unsigned long)w,
+	       (unsigned long)x, status);
 	free(pool);
 	return 0;
 }
