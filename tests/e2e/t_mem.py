@@ -134,9 +134,14 @@ def test_own_allocator(bench):
 
 
 def test_usdt(bench):
+    """The points of <ttmon/usdt.h>, in a program and in a child that it forks: no tracer's business may end that."""
     out, db, _ = bench.trace([standin("usdt")])
     book = last_json(out)
+    eq("what the child ended with", book["child"], 0)
     whole(db)
+    eq("checkpoints of both", len(db["checkpoints"]), 2)
+    children = [a for a in db["allocations"] if a["method"] == "custom" and a["pid"] != book["pid"]]
+    eq("allocations of the child", [(a.get("name"), a["size"], a["end"]) for a in children], [("child", 4096, "free")])
     found = {a["addr"]: a for a in allocations(db, book["pid"], "custom")}
     eq("addresses", sorted(found), sorted([book["weights"], book["x"]]))
     weights, x = found[book["weights"]], found[book["x"]]

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The same allocation in another run: programs whose allocations have names that the test knows (tests/standin/ident.h), matched by `ttmon db match`."""
+import json
+import subprocess
+
+from e2e import TTMON, eq, load_db, standin, true
+
+PINNED = ("host_alloc", "registered", "pool", "custom")
+
+
+class Run:
+    """One traced run: its database and what each of its allocations truly is. args: those of tests/standin/ident.c."""
+
+    def __init__(self, bench, name, program, *args, options=()):
+        self.path, truth = bench.path(name + ".json"), bench.path(name + ".truth")
+        cmd = [standin(program), *(str(a) for a in args)]
+        bench.daemon("--dump-db", self.path, *options, cmd=cmd, env={"IDENT_TRUTH": truth}, wait=False).wait(0)
+        self.db = load_db(self.path)
+        true("the run is whole", self.db["completeness"]["complete"])
+        with open(truth, encoding="utf-8") as f:
+            rows = [line.rstrip("\n").split(" ", 2) for line in f]
+        # An address can be given out again: the n-th time here is the n-th time there.
+        of_addr = {}
+        for addr, size, label in rows:
+            of_addr.setdefault((addr, int(size)), []).append(label)
+        self.label = {}
+        for a in self.db["allocations"]:
+            if a["method"] in PINNED:
+                self.label[a["id"]] = of_addr[a["addr"], a["size"]].pop(0)
+        eq("allocations without a name", len(rows) - len(self.label), 0)
+
+
+def match(a, b, *options, status=0):
+    done = subprocess.run([TTMON, "db", "match", "--json", *options, a.path, b.path], capture_output=True, text=True, check=False)
+    eq(f"exit status ({done.stderr})", done.returncode, status)
+    return json.loads(done.stdout)
+
+
+def verdicts(a, b, doc):
+    """Levels of the allocations of b by label, those found wrongly, and the share found of those that a has."""
+    levels, wrong, known, found = {}, [], 0, 0
+    names = set(a.label.values())
+    for m in doc["matches"]:
+        label, level = b.label[m["id"]], m["level"]
+        eq(f"ids of the candidates for {label}", len(m["ids"]), m["candidates"])
+        levels.setdefault(label, set()).add(level)
+        known += label in names
+        found += label in names and level != "none"
+        if level != "none" and label not in [a.label[i] for i in m["ids"]]:
+            wrong.append((level, label, sorted({a.label[i] for i in m["ids"]})))
+    eq("allocations", sum(v[0] for v in doc["levels"].values()), len(b.label))
+    return levels, wrong, found / known
+
+
+def check(what, a, b, share):
+    """At least this share of what a has too is found in b's run, nothing wrongly where the two strictest levels are claimed."""
+    doc = match(a, b)
+    levels, wrong, found = verdicts(a, b, doc)
+    shown = {k: v[0] for k, v in doc["levels"].items()}
+    print(f"    {what}: {100 * found:.1f} % of {len(b.label)} found, {shown}, {len(wrong)} wrongly")
+    eq(f"{what}: wrong at the two strictest levels", [w for w in wrong if w[0] in ("exact", "site")], [])
+    true(f"{what}: only {100 * found:.1f} % found, {shown}", found >= share)
+    return levels, wrong
+
+
+def test_same_binary(bench):
+    """Another run of the same files, elsewhere in memory: all of it, and the most at the two strictest levels."""
+    a, b = Run(bench, "a", "ident/ident", 1, 1), Run(bench, "b", "ident/ident", 1, 2)
+    true("ASLR", {x["addr"] for x in a.db["allocations"]} != {x["addr"] for x in b.db["allocations"]})
+    levels, wrong = check("same binary", a, b, 0.99)
+    eq("wrong", wrong, [])
+    strict = [x for x, v in levels.items() if v <= {"exact", "site"}]
+    true(f"at the two strictest levels: {len(strict)} of {len(levels)}", len(strict) > 0.8 * len(levels))
+    # One call site, one size, one allocation; six of them, whose order one run cannot vouch for; two sizes.
+    eq("levels", [levels[x] for x in ("m.3", "layer.4", "pair.small")], [{"exact"}, {"site"}, {"names"}])
+
+
+def test_rebuilt(bench):
+    """Other functions before and between, other strings, another optimisation of a library: no frame is where it was."""
+    a, b = Run(bench, "a", "ident/ident", 1, 1), Run(bench, "b", "ident2/ident", 1, 2)
+    levels, _ = check("rebuilt", a, b, 0.95)
+    eq("what is new", levels["new.0"], {"none"})
+    eq("strictest", [x for x, v in levels.items() if v & {"exact", "site"}], [])
+
+
+def test_other_batch(bench):
+    """Twice the batch: some sizes double, and one's new size is another's old one."""
+    a, b = Run(bench, "a", "ident/ident", 1, 1), Run(bench, "b", "ident/ident", 2, 2)
+    levels, wrong = check("other batch", a, b, 0.95)
+    eq("sizes that stay, that double", (levels["m.0"], levels["m.1"]), ({"exact"}, {"names"}))
+    true(f"a size that another had: {wrong}", [w for w in wrong if w[1] == "pair.small" and w[0] == "names"])
+    check("and back", b, a, 0.95)
+
+
+def test_threads(bench):
+    """Threads that do the same in another order each time: which is which is not known, and not claimed."""
+    runs = [Run(bench, f"t{seed}", "ident/ident", 1, seed, "threads") for seed in (1, 2, 5, 8)]
+    orders = {tuple(r.label[x["id"]] for x in r.db["allocations"] if x["id"] in r.label) for r in runs}
+    true(f"the order was the same each time: {orders}", len(orders) > 1)
+    for r in runs[1:]:
+        levels, _ = check("threads", runs[0], r, 0.99)
+        eq("levels", {x: v for x, v in levels.items() if v != {"site"}}, {})
+
+
+def test_collapsed(bench):
+    """Everything through one call site of a caching allocator, in powers of two: found, but less sure."""
+    a, same, other = (Run(bench, f"c{i}", "ident/ident", batch, i, "cache") for i, batch in enumerate((1, 1, 2)))
+    for what, b in (("collapsed", same), ("collapsed, other batch", other)):
+        levels, _ = check(what, a, b, 0.95)
+        eq(f"{what}: levels", set().union(*levels.values()), {"names"})
+
+
+def test_deep(bench):
+    """Recursion to 40 frames, traced to another depth each time: what lies further out than all of them see is not part of the key."""
+    runs = [Run(bench, f"d{n}", "ident/ident", 1, 1, "modules", options=("--stack-depth", str(n))) for n in (16, 24, 32)]
+    for a in runs:
+        for b in runs:
+            levels, _ = check("deep", a, b, 0.99)
+            eq("levels", (levels["deep.left.40"], levels["b.2"]), ({"site"}, {"exact"}))
+
+
+def test_command(bench):
+    """ttmon db match as a person and as a script see it."""
+    a, b = Run(bench, "a", "ident/ident", 1, 1, "sites"), Run(bench, "b", "ident2/ident", 1, 2, "sites")
+
+    def run(*args):
+        done = subprocess.run([TTMON, "db", "match", *args], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr.splitlines()
+
+    status, out, err = run(a.path, b.path)
+    eq("status, errors", (status, err), (0, []))
+    for words in ("of 19 allocations", "found in", "94.7 %", "not found", "said_goodbye"):
+        true(f"{words!r} is not in {out!r}", words in out)
+    true(f"more than 80 columns: {out}", all(len(x) <= 80 for x in out.splitlines() if "/" not in x))
+    eq("enough, not enough", (run("--min", "94", a.path, b.path)[0], run("--min", "95", a.path, b.path)[0]), (0, 1))
+    for args in (("--min", "x", a.path, b.path), ("--nothing", a.path, b.path), (a.path,), (a.path, "/nowhere"), (TTMON, a.path)):
+        status, out, err = run(*args)
+        eq(f"{args}: status, output, lines of errors ({err})", (status, out, len(err)), (2, "", 1))
+        true(f"the error is {err}", err[0].startswith("ttmon: "))

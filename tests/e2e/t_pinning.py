@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The promise as a whole: a program that was traced once pins far less the second time, and moves its data no slower. Figures: tests/bench/pinning.py."""
+import json
+import os
+import subprocess
+import sys
+
+from e2e import OUT, TOP, timeout, true
+
+
+def measured(bench, workload):
+    path = bench.path("figures.json")
+    subprocess.run([sys.executable, f"{TOP}/tests/bench/pinning.py", "--json", path, workload], env=dict(os.environ, O=OUT), check=True,
+                   stdout=subprocess.DEVNULL)
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)[workload]
+
+
+def check(bench, workload, below_pytorch):
+    f = measured(bench, workload)
+    true(f"{f}: not within 1.1 x hindsight", f["advised"] <= 1.1 * f["hindsight"])
+    true(f"{f}: a smaller share from pinned memory", f["share"] >= f["hindsight_share"] - 0.001)
+    true(f"{f}: not {below_pytorch} x below PyTorch", f["pytorch"] >= below_pytorch * f["advised"])
+
+
+@timeout(200)
+def test_train(bench):
+    """A training loop whose loader prefetches."""
+    check(bench, "train", 1.5)
+
+
+@timeout(200)
+def test_serve(bench):
+    """An inference server with varying batches."""
+    check(bench, "serve", 1.5)
+
+
+@timeout(200)
+def test_offload(bench):
+    """Offload with a large cold part."""
+    check(bench, "offload", 3)
+
+
+@timeout(200)
+def test_churn(bench):
+    """Churn of short-lived buffers, many of which never leave the host."""
+    check(bench, "churn", 3)
