@@ -116,6 +116,7 @@ static void put_view(struct ttmon_jsonw *w, const struct ttmon_api_job *job, con
 	ttmon_jsonw_key_num(w, "period", v->period);
 	ttmon_jsonw_key_time(w, "from_ns", v->from_ns);
 	ttmon_jsonw_key_time(w, "to_ns", v->to_ns);
+	ttmon_jsonw_key_num(w, "dropped", v->dropped);
 	ttmon_jsonw_key_bool(w, "whole", v->whole);
 	ttmon_jsonw_key(w, "spots");
 	ttmon_jsonw_open(w, '[');

@@ -323,6 +323,7 @@ void ttmon_run_destroy(struct ttmon_run *c)
 
 	if (c->hot)
 		ttmon_hot_stop(c->hot, &end_ns);
+	c->hot = NULL;
 	if (c->rec)
 		(void)!ttmon_rec_writer_close(c->rec, 0);
 	ttmon_api_db_free(c);

@@ -121,7 +121,8 @@ static int put(struct ttmon_heatmap *map, struct ttmon_heatmap_row *r, uint64_t 
 	}
 	r->bins[r->nr_bins++] = (struct ttmon_heatmap_bin){ at, copies, bytes };
 	map->nr_bins++;
-	while (map->nr_bins > TTMON_HEATMAP_MAX_BINS + 4 * map->nr && map->width_ns < map->end_ns - map->start_ns)
+	while (map->width_ns && map->nr_bins > TTMON_HEATMAP_MAX_BINS + 4 * map->nr &&
+	       map->width_ns < map->end_ns - map->start_ns)
 		widen(map);
 	return 0;
 }

@@ -31,6 +31,7 @@ static void drop_oldest(struct ttmon_history *h)
 {
 	struct ttmon_checkpoints *c = &h->checkpoints;
 
+	h->procs[c->v[c->first].proc]->kept_checkpoints--;
 	free(c->v[c->first].label);
 	c->first++;
 	c->n--;
@@ -68,6 +69,7 @@ void ttmon_checkpoints_apply(struct ttmon_history *h, const struct ttmon_ev_chec
 		.tid = ev->h.tid,
 		.label = label,
 	};
+	p->kept_checkpoints++;
 }
 
 void ttmon_checkpoints_drop_proc(struct ttmon_history *h, uint32_t proc)
@@ -75,8 +77,9 @@ void ttmon_checkpoints_drop_proc(struct ttmon_history *h, uint32_t proc)
 	struct ttmon_checkpoints *c = &h->checkpoints;
 	uint32_t n = 0;
 
-	if (!h->procs[proc]->pub.checkpoints)
+	if (!h->procs[proc]->kept_checkpoints)
 		return;
+	h->procs[proc]->kept_checkpoints = 0;
 	for (uint32_t i = 0; i < c->n; i++) {
 		struct ttmon_checkpoint *x = &c->v[c->first + i];
 

@@ -138,6 +138,9 @@ struct ttmon_hproc {
 	uint32_t nr_folded; /* groups of advice.c that are its own */
 	uint32_t records;   /* in the tables: live and kept ones */
 	uint32_t queued;    /* site operations to come */
+	uint64_t told_ns;   /* beginning of a second of checkpoints, and how many were told in it */
+	uint32_t told;
+	uint32_t kept_checkpoints;
 	uint32_t period;    /* checkpoints so far */
 	char period_label[TTMON_LIVE_LABEL];
 };

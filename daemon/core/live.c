@@ -129,8 +129,19 @@ void ttmon_live_checkpoint(struct ttmon_history *h, uint32_t proc, uint64_t ts_n
 	p->period++;
 	memset(p->period_label, 0, sizeof(p->period_label));
 	memcpy(p->period_label, label, strnlen(label, sizeof(p->period_label) - 1));
-	if (!h->cfg.live.off)
+	if (h->cfg.live.off)
+		return;
+	/* A loop of them must not push out what others are to hear. */
+	if (!p->told || ttmon_before(p->told_ns + NSEC_PER_SEC, ts_ns)) {
+		p->told_ns = ts_ns;
+		p->told = 0;
+	}
+	if (p->told < TTMON_LIVE_CHECKPOINTS) {
+		p->told++;
 		add_line(h, p, &line);
+	} else {
+		h->live.unheard++;
+	}
 }
 
 /* ---- hot ---- */

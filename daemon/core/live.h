@@ -19,6 +19,9 @@
 
 #define TTMON_LIVE_LABEL 64
 
+/* Checkpoints of a process that are told in a second; more are unheard. */
+#define TTMON_LIVE_CHECKPOINTS 1000u
+
 enum ttmon_live_said {
 	TTMON_SAID_NOTHING,
 	TTMON_SAID_PIN,

@@ -136,7 +136,7 @@ static int find_period(struct build *b, const struct ttmon_period_query *q, uint
 	v->from_ns = at ? ts[at - 1] : p->first_ns;
 	v->to_ns = at < v->of ? ts[at] : p->exit_ns ? p->exit_ns : now_ns;
 	/* Which one was the first is forgotten with it. */
-	v->whole = at || !b->h->totals.checkpoints_dropped;
+	v->whole = at || !v->dropped;
 	return 0;
 }
 
@@ -157,6 +157,8 @@ static int fill(struct build *b)
 
 		s->row = rows[i];
 		ttmon_period_gain(&s->row, cfg->pageable_bps, cfg->pinned_bps, cfg->pinning_bps, &s->gain);
+		if (b->v.dropped && s->row.when == TTMON_WHEN_START)
+			s->row.when = TTMON_WHEN_SOMETIMES;
 		s->advice = (uint8_t)ttmon_period_advice(&s->row, &s->gain, s->method, s->in_place);
 	}
 	return err;
@@ -175,6 +177,7 @@ static int build(struct build *b, const struct ttmon_period_query *q, uint64_t n
 	for (size_t i = 0; i < n; i++)
 		if (c[i].proc == q->proc)
 			marks[used++] = (struct ttmon_period_mark){ c[i].ts_ns, c[i].proc, c[i].label };
+	b->v.dropped = ttmon_history_proc(b->h, q->proc)->checkpoints - used;
 	err = ttmon_period_ends_init(&b->ends, marks, used, q->label, (uint32_t)ttmon_history_procs(b->h));
 	if (!err)
 		err = find_period(b, q, now_ns);

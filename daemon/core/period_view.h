@@ -34,6 +34,8 @@ struct ttmon_period_view {
 	uint32_t of;	   /* complete periods: `period` is one of these, or the time after them */
 	uint32_t period;
 	uint64_t from_ns, to_ns;
+	uint64_t
+		dropped; /* checkpoints of the process, of any label, that are kept no longer: counted is from the first that is */
 	bool whole;			 /* all that was seen in the period is still kept */
 	struct ttmon_period_spot *spots; /* in the order of their first allocation */
 	uint32_t n;

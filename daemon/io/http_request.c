@@ -299,5 +299,8 @@ enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const
 	}
 	if (conn->later)
 		return ttmon_http_send_later(conn);
+	/* Sent behind a stream that ends with the server: nothing may be put off any more. */
+	if (conn->listener->h->ending)
+		return MHD_NO;
 	return answer_request(conn, url, method);
 }

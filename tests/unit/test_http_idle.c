@@ -6,7 +6,7 @@ static struct {
 	struct ttmon_http_source *source;
 	const char *text; /* said once; NULL: nothing yet */
 	bool over, endless;
-	unsigned int asked, done;
+	unsigned int asked, done, put_off;
 } feed;
 
 static ssize_t next_text(void *ctx, char *buf, size_t max)
@@ -45,9 +45,16 @@ static void hello(void *ctx, struct ttmon_http_reply *reply)
 	fputs("{}", reply->body);
 }
 
+static void later(void *ctx, struct ttmon_http_reply *reply)
+{
+	(void)ctx;
+	feed.put_off += ttmon_http_defer(reply) != NULL;
+}
+
 static const struct ttmon_http_route routes[] = {
 	{ .path = "/follow", .fn = follow },
 	{ .path = "/hello", .fn = hello },
+	{ .path = "/later", .fn = later },
 };
 
 static struct ttmon_http *start(void)
@@ -212,6 +219,21 @@ static void test_server_ends(void **state)
 	close(fd);
 }
 
+/* What was sent behind a stream that ends with the server is not begun any more: it could not be ended. */
+static void test_pipelined_at_the_end(void **state)
+{
+	struct ttmon_http *h = start();
+	int fd = dial();
+
+	(void)state;
+	say(fd, "GET /follow HTTP/1.1\r\nHost: x\r\n\r\nGET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+	turns(h, 10);
+	ttmon_http_free(h);
+	assert_int_equal(feed.done, 1);
+	assert_int_equal(feed.put_off, 0);
+	close(fd);
+}
+
 /* Those who only listen go last when there is no room. */
 static void test_crowd(void **state)
 {
@@ -258,8 +280,13 @@ static void test_head(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { T(test_wakes),	 T(test_trickles),    T(test_no_taker),
-					    T(test_client_goes), T(test_server_ends), T(test_crowd),
+	const struct CMUnitTest tests[] = { T(test_wakes),
+					    T(test_trickles),
+					    T(test_no_taker),
+					    T(test_client_goes),
+					    T(test_server_ends),
+					    T(test_crowd),
+					    T(test_pipelined_at_the_end),
 					    T(test_head) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -472,6 +472,32 @@ static void lines_run_over(void **state)
 	assert_false(ttmon_history_live(h, UINT64_MAX, &l));
 }
 
+/* A process that tells nothing but checkpoints leaves room for what others are to hear; its periods are counted all the same. */
+static void a_loop_of_checkpoints(void **state)
+{
+	union feed_record rec = { 0 };
+	struct ttmon_ev_checkpoint ev = { .h = feed_head(TTMON_EV_CHECKPOINT, T, 2 * SEC), .label = "x" };
+	struct ttmon_live_totals t;
+	struct ttmon_live_line l;
+
+	(void)state;
+	h = make((struct ttmon_live_cfg){ .pin = TTMON_PIN_FIRST }, 0);
+	for (unsigned int i = 0; i < TTMON_LIVE_CHECKPOINTS + 5; i++) {
+		memcpy(&rec, &ev, sizeof(ev));
+		ttmon_history_apply(h, &rec.h, sizeof(ev), false);
+	}
+	ttmon_history_live_totals(h, &t);
+	assert_int_equal(t.said[TTMON_SAID_CHECKPOINT], TTMON_LIVE_CHECKPOINTS);
+	assert_int_equal(t.unheard, 5);
+	/* A second later. */
+	ev.h.ts_ns += SEC + 1;
+	memcpy(&rec, &ev, sizeof(ev));
+	ttmon_history_apply(h, &rec.h, sizeof(ev), false);
+	l = line(TTMON_LIVE_CHECKPOINTS + 1);
+	assert_int_equal(l.said, TTMON_SAID_CHECKPOINT);
+	assert_int_equal(l.period, TTMON_LIVE_CHECKPOINTS + 6);
+}
+
 static void periods(void **state)
 {
 	static const char label[] =
@@ -615,6 +641,7 @@ int main(void)
 		X(drivers_memory),
 		X(blind),
 		X(lines_run_over),
+		X(a_loop_of_checkpoints),
 		X(periods),
 		X(a_tick_is_bounded),
 		X(too_many_to_follow),
