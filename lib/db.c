@@ -2,7 +2,7 @@
 /*
  * lib/db.c: the database reader. The document is a stream of bytes (zlib reads plain files too); a small scanner
  * that knows only strings and brackets cuts one value at a time out of it, and jansson parses what was cut. The
- * scanner bounds depth and size before jansson sees anything; jansson is the judge of what is JSON.
+ * scanner bounds depth, size and number of values before jansson sees anything; jansson is the judge of what is JSON.
  */
 #include "lib/db.h"
 
@@ -24,7 +24,9 @@ struct ttmon_db {
 	uint64_t offset; /* of in[0] in the uncompressed document */
 	char *val;	 /* text of the value cut last */
 	size_t val_len, val_cap;
+	size_t val_nr;	    /* values in it */
 	size_t members_len; /* text of members so far */
+	size_t members_nr;  /* values of members so far */
 	json_t *members;
 	enum place place;
 	bool first; /* no member (or allocation) was read yet at this place */
@@ -144,13 +146,14 @@ static int keep(struct ttmon_db *db, const unsigned char *p, size_t n, size_t li
 /* State of the scanner within one value. */
 struct scan {
 	unsigned int depth;
+	size_t values;
 	bool string, escape, done;
 };
 
 /* Which bytes the scanner has to look at. */
-enum { PLAIN, QUOTE, OPEN, CLOSE, BREAK, BACKSLASH };
+enum { PLAIN, QUOTE, OPEN, CLOSE, COMMA, BREAK, BACKSLASH };
 static const unsigned char class_of[256] = {
-	['"'] = QUOTE, ['{'] = OPEN,  ['['] = OPEN,   ['}'] = CLOSE,  [']'] = CLOSE,  [','] = BREAK,
+	['"'] = QUOTE, ['{'] = OPEN,  ['['] = OPEN,   ['}'] = CLOSE,  [']'] = CLOSE,  [','] = COMMA,
 	[':'] = BREAK, [' '] = BREAK, ['\n'] = BREAK, ['\t'] = BREAK, ['\r'] = BREAK, ['\\'] = BACKSLASH,
 };
 
@@ -175,6 +178,7 @@ static ssize_t scan_bytes(struct scan *s, const unsigned char *p, size_t n)
 		} else if (cls == QUOTE) {
 			s->string = true;
 		} else if (cls == OPEN) {
+			s->values++;
 			if (++s->depth > TTMON_DB_MAX_DEPTH)
 				return -E2BIG;
 		} else if (cls == CLOSE && s->depth) {
@@ -183,13 +187,15 @@ static ssize_t scan_bytes(struct scan *s, const unsigned char *p, size_t n)
 			/* A number or a word ends before what follows it. */
 			s->done = true;
 			break;
+		} else {
+			s->values += cls == COMMA;
 		}
 	}
 	return (ssize_t)i;
 }
 
-/* Cut one value out of the stream, into db->val if it is wanted. */
-static int cut(struct ttmon_db *db, size_t limit, bool want)
+/* Cut one value out of the stream, into db->val if it is wanted; nr: values that may be in it then. */
+static int cut(struct ttmon_db *db, size_t limit, size_t nr, bool want)
 {
 	struct scan s = { 0 };
 	size_t len = 0;
@@ -207,11 +213,15 @@ static int cut(struct ttmon_db *db, size_t limit, bool want)
 			return fail(db, -E2BIG, "nested deeper than %d levels at byte %llu", TTMON_DB_MAX_DEPTH,
 				    (unsigned long long)(db->offset + db->pos));
 		len += (size_t)n;
+		if (want && s.values > nr)
+			return fail(db, -E2BIG, "more than %u values before byte %llu", TTMON_DB_MAX_VALUES,
+				    (unsigned long long)(db->offset + db->pos + (size_t)n));
 		r = want ? keep(db, db->in + db->pos, (size_t)n, limit) : 0;
 		db->pos += (size_t)n;
 	}
 	if (r < 0)
 		return r;
+	db->val_nr = s.values;
 	return len ? 0 : fail_here(db, "a value is missing");
 }
 
@@ -255,7 +265,7 @@ static int next_key(struct ttmon_db *db, char key[TTMON_DB_MAX_KEY + 1])
 	if (r != '"')
 		return fail_here(db, "a member name is missing");
 	db->first = false;
-	r = cut(db, TTMON_DB_MAX_KEY + 2, true);
+	r = cut(db, TTMON_DB_MAX_KEY + 2, 0, true);
 	if (r)
 		return r;
 	json = parse(db);
@@ -277,10 +287,11 @@ static int read_member(struct ttmon_db *db, const char *key)
 		return fail_here(db, "a member is there twice");
 	if (json_object_size(db->members) >= TTMON_DB_MAX_NR)
 		return fail(db, -E2BIG, "more than %d members", TTMON_DB_MAX_NR);
-	r = cut(db, TTMON_DB_MAX_MEMBERS - db->members_len, true);
+	r = cut(db, TTMON_DB_MAX_MEMBERS - db->members_len, TTMON_DB_MAX_VALUES - db->members_nr, true);
 	if (r)
 		return r;
 	db->members_len += db->val_len;
+	db->members_nr += db->val_nr;
 	json = parse(db);
 	if (!json)
 		return db->err;
@@ -398,7 +409,7 @@ int ttmon_db_next_alloc(struct ttmon_db *db, json_t **ret)
 
 	if (r <= 0)
 		return r;
-	r = cut(db, TTMON_DB_MAX_ALLOC, true);
+	r = cut(db, TTMON_DB_MAX_ALLOC, TTMON_DB_MAX_VALUES, true);
 	if (r)
 		return r;
 	json = parse(db);
@@ -414,7 +425,7 @@ int ttmon_db_skip(struct ttmon_db *db)
 	int r;
 
 	while ((r = at_alloc(db)) == 1) {
-		r = cut(db, 0, false);
+		r = cut(db, 0, 0, false);
 		if (r)
 			return r;
 		db->allocs++;

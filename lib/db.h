@@ -14,6 +14,12 @@
  *
  * The file is input: whatever is in it, a call gives an error with one line of text, and never takes more memory
  * than the limits below allow. One thread at a time per reader.
+ *
+ * A tree takes more memory than its text, so values are counted before there is one: an opening bracket or a comma
+ * outside text is one. Measured with jansson 2.14 on x86-64, bytes per value counted: 54 for events and frames, 90 for
+ * short texts, 116 for empty objects, 280 for objects within objects within objects, which nobody writes. With
+ * TTMON_DB_MAX_VALUES that is 0.9 GB for what ttmond writes and at worst 4.6 GB for the members, and nearly as much for one
+ * allocation (its text bounds it to 4.1 GB), besides the text itself. Allocations passed over have no tree and are not counted.
  */
 #ifndef TTMON_LIB_DB_H
 #define TTMON_LIB_DB_H
@@ -29,6 +35,7 @@
 #define TTMON_DB_MAX_DEPTH   16		  /* brackets within brackets */
 #define TTMON_DB_MAX_ALLOC   (64u << 20)  /* bytes of text of one allocation */
 #define TTMON_DB_MAX_MEMBERS (256u << 20) /* bytes of text of all other members together */
+#define TTMON_DB_MAX_VALUES  (16u << 20)  /* values of one allocation; of all other members together */
 #define TTMON_DB_MAX_KEY     64		  /* bytes of a member name */
 #define TTMON_DB_MAX_NR	     64		  /* members of the document */
 

@@ -304,13 +304,23 @@ static int read_sites(struct ttmon_run_load *l)
 	return find_shared(l);
 }
 
+/* The last process of a pid is the one that counts. */
+static int index_pids(const struct ttmon_run *run, struct ttmon_hmap *pids)
+{
+	for (size_t p = 0; p < run->nr_procs; p++)
+		if (ttmon_hmap_put(pids, ttmon_run_hash(run, run->procs[p].pid), p) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 static int read_gaps(struct ttmon_run_load *l)
 {
+	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap pids = { 0 };
 	const json_t *list = json_object_get(ttmon_db_member(l->db, "completeness"), "blind");
 	struct ttmon_run *run = l->run;
 
 	run->gaps = table(json_array_size(list), sizeof(*run->gaps));
-	if (!run->gaps)
+	if (!run->gaps || index_pids(run, &pids))
 		return -ENOMEM;
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *row = json_array_get(list, i);
@@ -327,9 +337,9 @@ static int read_gaps(struct ttmon_run_load *l)
 		if (at < run->nr_objects)
 			base = run->objects[at].base;
 		g->to_ns = run->start_ns;
-		for (size_t p = 0; p < run->nr_procs; p++)
-			if (run->procs[p].pid == pid)
-				g->to_ns = MIN(MAX(run->procs[p].first_ns, run->start_ns), run->end_ns);
+		at = ttmon_hmap_get(&pids, ttmon_run_hash(run, pid));
+		if (at < run->nr_procs)
+			g->to_ns = MIN(MAX(run->procs[at].first_ns, run->start_ns), run->end_ns);
 		g->from_ns = MAX(run->start_ns, g->to_ns > ns ? g->to_ns - ns : 0);
 		snprintf(what, sizeof(what), "blind window of %s", base);
 		err = ttmon_run_intern(run, what, &g->what);

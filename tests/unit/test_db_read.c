@@ -237,6 +237,91 @@ static void test_bomb(void **state)
 	assert_non_null(strstr(why, "longer than"));
 }
 
+static void put_n(gzFile gz, const char *unit, size_t n)
+{
+	char many[4096];
+	size_t len = strlen(unit), fit = sizeof(many) / len;
+
+	for (size_t i = 0; i < fit; i++)
+		memcpy(many + i * len, unit, len);
+	for (; n > fit; n -= fit)
+		assert_int_equal(gzwrite(gz, many, (unsigned int)(fit * len)), fit * len);
+	if (n)
+		assert_int_equal(gzwrite(gz, many, (unsigned int)(n * len)), n * len);
+}
+
+/* head, n1 times unit1, middle, n2 times unit2, tail: the error, and what the line has to say. */
+struct values {
+	const char *head, *unit1, *middle, *unit2, *tail;
+	size_t n1, n2;
+	int err;
+	const char *why;
+};
+
+/*
+ * A tree takes far more memory than its text: values are counted before they are parsed. Commas without values stand for
+ * them: within the limit they are damage, and beyond it nobody looks.
+ */
+static void test_values(void **state)
+{
+	static const size_t most = TTMON_DB_MAX_VALUES, some = 1000;
+	const struct values rows[] = {
+		{ HEAD ",\"allocations\":[{\"a\":[", ",", "", "x", "]}]}", most - 2, 0, -EBADMSG, "damaged before" },
+		{ HEAD ",\"allocations\":[{\"a\":[", ",", "", "x", "]}]}", most - 1, 0, -E2BIG,
+		  "more than 16777216 values" },
+		{ HEAD ",\"allocations\":[{\"a\":[", "{},", "", "x", "{}]}]}", most / 2, 0, -E2BIG, "values" },
+		/* Text is no value. */
+		{ HEAD ",\"allocations\":[{\"a\":\"", "[{,", "\\\"", ",", "\"}]}", most / 3, most / 2, 0, "" },
+		/* Every allocation has all of it, the members have it together, and those after the allocations too. */
+		{ HEAD ",\"allocations\":[{\"a\":[", "null,", "1]},{\"a\":[", ",", "]}]}", some, most - 2, -EBADMSG,
+		  "damaged before" },
+		{ HEAD ",\"a\":[", "null,", "1],\"b\":[", ",", "],\"allocations\":[]}", some, most - some - 2, -EBADMSG,
+		  "damaged before" },
+		{ HEAD ",\"a\":[", "null,", "1],\"b\":[", ",", "],\"allocations\":[]}", some, most - some - 1, -E2BIG,
+		  "values" },
+		{ HEAD ",\"a\":[", "null,", "1],\"allocations\":[],\"b\":[", ",", "]}", some, most - some - 1, -E2BIG,
+		  "values" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct values *v = &rows[i];
+		gzFile gz = gzopen(path, "w1");
+		char why[512] = "";
+		int err;
+
+		assert_non_null(gz);
+		gzputs(gz, v->head);
+		put_n(gz, v->unit1, v->n1);
+		gzputs(gz, v->middle);
+		put_n(gz, v->unit2, v->n2);
+		gzputs(gz, v->tail);
+		assert_int_equal(gzclose(gz), Z_OK);
+		err = read_all(why, sizeof(why));
+		if (err != v->err || !strstr(why, v->why))
+			fail_msg("row %zu: %d, %s", i, err, why);
+		assert_null(strchr(why, '\n'));
+	}
+}
+
+/* Who passes over an allocation makes no tree of it: any number of values. */
+static void test_values_skipped(void **state)
+{
+	gzFile gz = gzopen(path, "w1");
+	struct ttmon_db *db = NULL;
+	char why[512];
+
+	(void)state;
+	assert_non_null(gz);
+	gzputs(gz, HEAD ",\"allocations\":[{\"a\":[");
+	put_n(gz, "1,", TTMON_DB_MAX_VALUES);
+	gzputs(gz, "1]}]}");
+	assert_int_equal(gzclose(gz), Z_OK);
+	assert_int_equal(ttmon_db_open(path, &db, why, sizeof(why)), 0);
+	assert_int_equal(ttmon_db_skip(db), 0);
+	ttmon_db_close(db);
+}
+
 static void test_figures(void **state)
 {
 	json_t *o = json_pack("{s:i,s:i,s:s,s:s,s:s,s:s,s:s,s:s,s:n,s:s,s:s}", "n", 7, "minus", -7, "time",
@@ -266,7 +351,8 @@ static void test_figures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_foreign), TEST(test_cut_off), TEST(test_cut_off_gzip),	TEST(test_members),
+		TEST(test_foreign), TEST(test_cut_off), TEST(test_cut_off_gzip),
+		TEST(test_members), TEST(test_values),	TEST(test_values_skipped),
 		TEST(test_bomb),    TEST(test_missing), cmocka_unit_test(test_figures),
 	};
 

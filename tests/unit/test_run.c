@@ -463,6 +463,43 @@ static void test_cut_sites(void **state)
 	ttmon_run_free(run);
 }
 
+/* Many processes and many blind windows: each is that of its process, of two with a pid the last one. */
+static void test_gaps(void **state)
+{
+	enum { N = 100000 };
+	FILE *f = fopen(path, "we");
+	struct ttmon_run *run = NULL;
+	char why[512];
+
+	(void)state;
+	assert_non_null(f);
+	fprintf(f, "{\"schema\":\"ttmon-db\",\"version\":1,\"capture\":{\"start_ns\":10,\"end_ns\":9000000}," OBJECTS
+		   ",\"processes\":[{\"first_ns\":77777}");
+	/* Pids 1 to N / 2, all twice. */
+	for (int i = 0; i < N; i++)
+		fprintf(f, ",{\"pid\":%d,\"first_ns\":%d}", i % (N / 2) + 1, 5000 + i);
+	fprintf(f,
+		"],\"completeness\":{\"blind\":[{\"window_us\":1},{\"window_us\":1,\"pid\":%d},"
+		"{\"window_us\":1,\"pid\":4294967297}",
+		N);
+	for (int i = 0; i < N; i++)
+		fprintf(f, ",{\"object\":7,\"window_us\":1,\"pid\":%d}", N / 2 - i % (N / 2));
+	fprintf(f, "]},\"allocations\":[]}");
+	assert_int_equal(fclose(f), 0);
+	if (ttmon_run_load(path, NULL, &run, why, sizeof(why)))
+		fail_msg("%s", why);
+	assert_int_equal(run->nr_gaps, N + 3);
+	/* No pid is a process without one; one that is not there leaves the window at the beginning. */
+	assert_int_equal(run->gaps[0].to_ns, 77777);
+	assert_int_equal(run->gaps[1].to_ns, 10);
+	assert_int_equal(run->gaps[2].to_ns, 10);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(run->gaps[3 + i].to_ns, 5000 + N - 1 - i % (N / 2));
+		assert_int_equal(run->gaps[3 + i].from_ns, 4000 + N - 1 - i % (N / 2));
+	}
+	ttmon_run_free(run);
+}
+
 /* 30 MB of very little: memory follows what is in it. */
 static void test_large(void **state)
 {
@@ -501,6 +538,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_events_and_choice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_sites, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
 	};
 
