@@ -307,6 +307,17 @@ static int pin_new(struct ttmon_pin_block *b, bool releasable)
 	return err;
 }
 
+/* A mapping that nobody was given. */
+static void discard(const struct ttmon_pin_block *b)
+{
+	QUIET(b->api);
+
+	if (b->pinned && b->api->unreg((void *)b->addr))
+		atomic_fetch_add(&S.leaked, b->room);
+	else
+		munmap((void *)b->addr, b->room);
+}
+
 static int pin_with_room(struct ttmon_pin_block *b, bool releasable)
 {
 	uint64_t pages = ttmon_pin_pages_of(b->size);
@@ -371,8 +382,7 @@ int ttmon_pin_alloc(const struct ttmon_pin_api *api, void **p, size_t size, unsi
 		return err;
 	if (lost && b.how == TTMON_PIN_MAPPING) {
 		/* Without a place in the table nobody could free it. */
-		b.announced = b.pinned = false;
-		munmap((void *)b.addr, b.room);
+		discard(&b);
 		return api->host_alloc(p, size, flags);
 	}
 	if (b.announced)
@@ -496,11 +506,32 @@ int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, u
 	return err ? err : api->device_ptr(dev, p, flags);
 }
 
-void ttmon_pin_reset(void)
+/* The interface that memory of this library was registered by; NULL: there is none. */
+static const struct ttmon_pin_api *registered_by(void)
 {
+	const struct ttmon_pin_api *api = NULL;
+
+	lock();
+	for (uint32_t i = 1; i <= S.n && !api && !S.child; i++)
+		if (S.blocks[i].used && S.blocks[i].how == TTMON_PIN_MAPPING && S.blocks[i].pinned)
+			api = S.blocks[i].api;
+	unlock();
+	return api;
+}
+
+/*
+ * What CUDA allocated is forgotten: it is CUDA's from here on, whether it goes or stays. A mapping becomes pageable, but where it is read in
+ * place and may stay; events go with their device, and what they would have followed is not followed any more.
+ */
+void ttmon_pin_reset(bool sure)
+{
+	const struct ttmon_pin_api *api;
 	struct ttmon_pin_block taken;
+	bool idle;
 
 	cut(0, true);
+	api = registered_by();
+	idle = api && ttmon_pin_wait_device(api);
 	lock();
 	for (uint32_t i = 1; i <= S.n; i++) {
 		struct ttmon_pin_block *b = &S.blocks[i];
@@ -508,7 +539,9 @@ void ttmon_pin_reset(void)
 		if (!b->used || S.child)
 			continue;
 		if (b->how == TTMON_PIN_MAPPING) {
-			ttmon_pin_release(b);
+			if (sure || !b->in_place)
+				ttmon_pin_release(b, idle && b->api == api && !S.copying);
+			b->unfenced |= !ttmon_pin_ready(NULL, i);
 			ttmon_pin_drop_events(b);
 			continue;
 		}

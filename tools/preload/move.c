@@ -17,13 +17,15 @@ static uint64_t wishes[MAX_WISHES]; /* addresses, guarded by it */
 /* libttmon's ttmon_checkpoint(), which has another name in here: the program's own calls come to the one below. */
 void ttmon_pin_tell(struct ttmon_advisor *adv, const char *label);
 
-bool ttmon_pin_release(struct ttmon_pin_block *b)
+bool ttmon_pin_release(struct ttmon_pin_block *b, bool idle)
 {
 	QUIET(b->api);
 
 	if (!b->pinned)
 		return true;
-	if (!ttmon_pin_settle(b) || b->api->unreg((void *)b->addr))
+	if (!idle && (b->unfenced || atomic_load(&S.no_reuse) || S.copying))
+		return false;
+	if (!ttmon_pin_ready(NULL, (uint32_t)(b - S.blocks)) || b->api->unreg((void *)b->addr))
 		return false;
 	b->pinned = false;
 	ttmon_pin_pages_del(&S.pages, b->addr);
@@ -52,7 +54,7 @@ static void unpin(struct ttmon_pin_block *b)
 {
 	if (!b->pinned || b->in_place)
 		return;
-	if (ttmon_pin_release(b))
+	if (ttmon_pin_release(b, false))
 		S.count.moved_out++;
 	else
 		S.count.move_failed++;

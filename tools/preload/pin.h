@@ -23,8 +23,10 @@
  *    device was waited for.
  *  - Where the cache is full and the block that fits is still being copied, its events are waited for: another one would have to be
  *    freed, which waits for more.
+ *  - A block is unpinned in place only while no asynchronous copy is being made anywhere and its own are known to be done; else it stays
+ *    pinned, until live advice says so again.
  *
- * One mutex guards everything; no call of CUDA's that takes long is made under it, but where a block changes in place.
+ * One mutex guards everything; nothing is waited for under it. Blocks are registered and unregistered under it, where they are.
  */
 #ifndef TTMON_PIN_H
 #define TTMON_PIN_H
@@ -65,6 +67,7 @@
 	F(event_record, cudaEventRecord, cuEventRecord, (void *, void *))                                      \
 	F(event_done, cudaEventQuery, cuEventQuery, (void *))                                                  \
 	F(event_wait, cudaEventSynchronize, cuEventSynchronize, (void *))                                      \
+	F(device_count, cudaGetDeviceCount, cuDeviceGetCount, (int *))                                         \
 	F(capturing, cudaStreamIsCapturing, cuStreamIsCapturing, (void *, int *))                              \
 	F(capture_mode, cudaThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int *))
 
@@ -166,7 +169,8 @@ void ttmon_pin_close_site(uint64_t site);
 
 struct ttmon_pin_fence {
 	void *event;	 /* NULL: none */
-	uint64_t stream; /* which stream, unlike any other of this run */
+	uint64_t stream; /* its handle, or a number of the thread whose default it is */
+	uint64_t gone;	 /* streams destroyed by then: one that has the handle later is another */
 	bool pending;
 };
 
@@ -213,6 +217,7 @@ struct ttmon_pin_state {
 	uint64_t coming;	  /* pages of pins under way */
 	uint64_t apart;		  /* pinned pages that the cache's limit does not speak of: what is read in place */
 	_Atomic uint64_t managed; /* blocks, live: copies are followed only where there are any */
+	uint64_t copying;	  /* asynchronous copies that were begun and are not followed yet */
 	_Atomic uint64_t streams_destroyed;
 	_Atomic uint64_t waits;	  /* for copies under way, before memory went */
 	_Atomic uint64_t leaked;  /* bytes of pageable or registered memory that could not be waited for, and stay */
@@ -230,6 +235,9 @@ int ttmon_pin_register(const struct ttmon_pin_api *api, void *p, size_t size, un
 int ttmon_pin_unregister(const struct ttmon_pin_api *api, void *p);
 int ttmon_pin_flags(const struct ttmon_pin_api *api, unsigned int *flags, void *p);
 int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, unsigned int flags);
+/* Around an asynchronous copy and what is said of it: no block changes in between. _begin: what _end wants to have. */
+bool ttmon_pin_copy_begin(void);
+void ttmon_pin_copy_end(bool begun);
 /* A copy of the memory at p was enqueued in the stream. stream (void *)-1: in a way that cannot be followed. */
 void ttmon_pin_copied(const void *p, void *stream);
 #define TTMON_PIN_UNKNOWN_STREAM ((void *)-1)
@@ -240,21 +248,26 @@ void ttmon_pin_copied(const void *p, void *stream);
 void ttmon_pin_stream_destroyed(void);
 void ttmon_pin_unfollowed(void);
 
-/* CUDA's host memory is about to go, all of it. */
-void ttmon_pin_reset(void);
+/* CUDA's host memory is about to go, all of it; sure false: it may. */
+void ttmon_pin_reset(bool sure);
 
 /* A block of the cache is ready to be given out (ttmon_pin_ready_fn). */
 bool ttmon_pin_ready(void *ctx, uint32_t block);
 void ttmon_pin_drop_events(struct ttmon_pin_block *b);
 /* With the lock held. NULL: not ours, or freed. */
 struct ttmon_pin_block *ttmon_pin_find(uint64_t addr);
-/* Wait until no copy of the block is under way. False: that cannot be said. The lock is held, or the block is in no table any more. */
+/* Wait until no copy of the block is under way. False: that cannot be said. The lock is not held; the block is the caller's alone. */
 bool ttmon_pin_settle(struct ttmon_pin_block *b) _must_check;
+/* Wait for all work of the process. False: it cannot be, there are several devices and one alone is waited for. */
+bool ttmon_pin_wait_device(const struct ttmon_pin_api *api) _must_check;
 
 /* ---- move.c ---- */
 
-/* Take the pin of a mapping away, with the lock held; it stays where it cannot be. True: it is pageable. */
-bool ttmon_pin_release(struct ttmon_pin_block *b);
+/*
+ * Take the pin of a mapping away, with the lock held; it stays where copies may be under way, which is not waited for. idle: all were waited
+ * for, also those that are not followed. True: it is pageable.
+ */
+bool ttmon_pin_release(struct ttmon_pin_block *b, bool idle);
 
 /* Hot blocks in, cold ones out, by the live advice since the last one. label NULL: the daemon was told already. */
 void ttmon_pin_checkpoint(const char *label);

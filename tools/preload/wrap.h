@@ -50,9 +50,18 @@
 	}
 
 /* An asynchronous copy between a and b, under both its names: to the second, stream 0 is the thread's own. */
-#define COPY(name, params, args, a, b)                      \
-	FORWARD(name, params, args, , copied(a, b, stream)) \
-	FORWARD(name##_ptsz, params, args, , copied(a, b, stream ? stream : STREAM_PER_THREAD))
+#define COPY(name, params, args, a, b)                    \
+	COPY_BY(name, params, args, copied(a, b, stream)) \
+	COPY_BY(name##_ptsz, params, args, copied(a, b, stream ? stream : STREAM_PER_THREAD))
+
+#define COPY_BY(name, params, args, after)                                                                          \
+	FORWARD(name, params, args, __attribute__((cleanup(copy_end), unused)) bool begun = ttmon_pin_copy_begin(), \
+		after)
+
+static inline void copy_end(bool *begun)
+{
+	ttmon_pin_copy_end(*begun);
+}
 
 static inline void copied(const void *a, const void *b, void *stream)
 {

@@ -16,8 +16,13 @@ WRAP(cuMemHostGetDevicePointer_v2, (void **dev, void *p, unsigned int flags), tt
      ttmon_pin_device_ptr(api, dev, p, flags))
 WRAP(cuMemHostGetFlags, (unsigned int *flags, void *p), ttmon_pin_drv, flags, ttmon_pin_flags(api, flags, p))
 
-FORWARD(cuDevicePrimaryCtxReset_v2, (int dev), (dev), ttmon_pin_reset(), )
-FORWARD(cuCtxDestroy_v2, (void *ctx), (ctx), ttmon_pin_reset(), )
+FORWARD(cuDevicePrimaryCtxReset, (int dev), (dev), ttmon_pin_reset(true), )
+FORWARD(cuDevicePrimaryCtxReset_v2, (int dev), (dev), ttmon_pin_reset(true), )
+/* The last release frees what the context has; which one is the last is not known. */
+FORWARD(cuDevicePrimaryCtxRelease, (int dev), (dev), ttmon_pin_reset(false), )
+FORWARD(cuDevicePrimaryCtxRelease_v2, (int dev), (dev), ttmon_pin_reset(false), )
+FORWARD(cuCtxDestroy, (void *ctx), (ctx), ttmon_pin_reset(true), )
+FORWARD(cuCtxDestroy_v2, (void *ctx), (ctx), ttmon_pin_reset(true), )
 FORWARD(cuStreamDestroy_v2, (void *stream), (stream), ttmon_pin_stream_destroyed(), )
 
 /* CUDA_MEMCPY2D and CUDA_MEMCPY3D: the host's ends of them. */
@@ -71,4 +76,11 @@ BATCH(cuMemcpy3DBatchAsync)
 BATCH(cuMemcpy3DBatchAsync_ptsz)
 BATCH(cuMemcpy3DBatchAsync_v2)
 BATCH(cuMemcpy3DBatchAsync_v2_ptsz)
+BATCH(cuGraphAddNode)
+BATCH(cuGraphAddNode_v2)
+BATCH(cuGraphNodeSetParams)
+BATCH(cuGraphExecNodeSetParams)
+BATCH(cuGraphAddMemcpyNode)
+BATCH(cuGraphMemcpyNodeSetParams)
+BATCH(cuGraphExecMemcpyNodeSetParams)
 FORWARD(cuGraphCreate, (void **graph, unsigned int flags), (graph, flags), ttmon_pin_unfollowed(), )
