@@ -141,7 +141,7 @@ struct ttmon_hproc {
 	uint64_t told_ns;   /* beginning of a second of checkpoints, and how many were told in it */
 	uint32_t told;
 	uint32_t kept_checkpoints;
-	uint32_t period;    /* checkpoints so far */
+	uint32_t period; /* checkpoints so far */
 	char period_label[TTMON_LIVE_LABEL];
 };
 
