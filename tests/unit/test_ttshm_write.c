@@ -1345,6 +1345,9 @@ static void *read_with_us(void *arg)
 
 	while (!stop) {
 		ttmon_ttshm_read(fd, strrchr(path, '/') + 1, r);
+		/* On a busy machine it can change in each of the tries; that is said, and nothing is shown. */
+		if (r->status == TTMON_TTSHM_TORN)
+			continue;
 		*bad += r->status != TTMON_TTSHM_OK || !r->ours || r->num_active > 64 || !is_whole(r->bytes[0]);
 	}
 	free(r);
