@@ -54,9 +54,16 @@
 	COPY_BY(name, params, args, copied(a, b, stream)) \
 	COPY_BY(name##_ptsz, params, args, copied(a, b, stream ? stream : STREAM_PER_THREAD))
 
-#define COPY_BY(name, params, args, after)                                                                          \
-	FORWARD(name, params, args, __attribute__((cleanup(copy_end), unused)) bool begun = ttmon_pin_copy_begin(), \
-		after)
+#define COPYING				   __attribute__((cleanup(copy_end), unused)) bool begun = ttmon_pin_copy_begin()
+#define COPY_BY(name, params, args, after) FORWARD(name, params, args, COPYING, after)
+
+/* A copy that is over when the call returns, under both its names: nothing is released under it. All have at most nine words. */
+#define SYNC_COPY(name)    \
+	SYNC_COPY_BY(name) \
+	SYNC_COPY_BY(name##_ptds)
+#define SYNC_COPY_BY(name)                                                                               \
+	FORWARD(name, (void *a, void *b, void *c, void *d, void *e, void *f, void *g, void *h, void *i), \
+		(a, b, c, d, e, f, g, h, i), COPYING, )
 
 static inline void copy_end(bool *begun)
 {

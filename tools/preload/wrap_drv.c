@@ -68,6 +68,15 @@ COPY(cuMemcpyAtoHAsync_v2, (void *dst, void *src, size_t offset, size_t n, void 
 COPY(cuMemcpy2DAsync_v2, (const struct copy_2d *p, void *stream), (p, stream), END(p, src), END(p, dst))
 COPY(cuMemcpy3DAsync_v2, (const struct copy_3d *p, void *stream), (p, stream), END(p, src), END(p, dst))
 
+SYNC_COPY(cuMemcpy)
+SYNC_COPY(cuMemcpyHtoD_v2)
+SYNC_COPY(cuMemcpyDtoH_v2)
+SYNC_COPY(cuMemcpyHtoA_v2)
+SYNC_COPY(cuMemcpyAtoH_v2)
+SYNC_COPY(cuMemcpy2D_v2)
+SYNC_COPY(cuMemcpy2DUnaligned_v2)
+SYNC_COPY(cuMemcpy3D_v2)
+
 BATCH(cuMemcpyBatchAsync)
 BATCH(cuMemcpyBatchAsync_ptsz)
 BATCH(cuMemcpyBatchAsync_v2)

@@ -71,6 +71,16 @@ COPY(cudaMemcpy2DFromArrayAsync,
 
 COPY(cudaMemsetAsync, (void *p, int value, size_t n, void *stream), (p, value, n, stream), p, NULL)
 
+SYNC_COPY(cudaMemcpy)
+SYNC_COPY(cudaMemcpy2D)
+SYNC_COPY(cudaMemcpy3D)
+SYNC_COPY(cudaMemcpyToSymbol)
+SYNC_COPY(cudaMemcpyFromSymbol)
+SYNC_COPY(cudaMemcpyToArray)
+SYNC_COPY(cudaMemcpyFromArray)
+SYNC_COPY(cudaMemcpy2DToArray)
+SYNC_COPY(cudaMemcpy2DFromArray)
+
 BATCH(cudaMemcpyBatchAsync)
 BATCH(cudaMemcpyBatchAsync_ptsz)
 BATCH(cudaMemcpy3DBatchAsync)
