@@ -297,6 +297,8 @@ static void finish(const struct ttmon_policy_sim *s, struct ttmon_policy_meter *
 		r->pinned_allocs++;
 		r->moved_pinned_bytes = add_sat(r->moved_pinned_bytes, l->bytes);
 		r->in_place_kept += (l->keep || l->apart) && !l->bytes;
+		r->in_place_seen +=
+			(l->keep || l->apart) && !l->bytes && s->run->allocs[l->alloc].flags & TTMON_RUN_GPU;
 	}
 	r->transfer_ns = ttmon_cost_ns(r->moved_pinned_bytes, cost->pinned_bps) +
 			 ttmon_cost_ns(r->moved_bytes - r->moved_pinned_bytes, cost->pageable_bps);

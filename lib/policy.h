@@ -64,6 +64,7 @@ struct ttmon_policy_result {
 	int64_t transfer_ns, pinning_ns;	  /* by the cost model */
 	uint64_t allocs, pinned_allocs;		  /* simulated; of these, pinned */
 	uint64_t in_place_kept;			  /* pinned though cold: a kernel may read them in place */
+	uint64_t in_place_seen;			  /* of these, that a kernel was seen to */
 	uint64_t unknown; /* ADVICE: allocations that the profile knows nothing of: left as the program had them */
 };
 

@@ -157,6 +157,31 @@ static uint8_t flags_of(const json_t *row, const struct ttmon_run_alloc *a)
 	return flags;
 }
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t writes, uint64_t sectors)
+{
+	a->gpu_reads = plus(a->gpu_reads, reads);
+	a->gpu_writes = plus(a->gpu_writes, writes);
+	a->gpu_sectors = plus(a->gpu_sectors, sectors);
+	a->flags |= TTMON_RUN_GPU | (ttmon_run_is_pinned(a) ? TTMON_RUN_IN_PLACE : 0);
+}
+
+static void read_gpu(const json_t *use, struct ttmon_run_alloc *a)
+{
+	uint64_t reads = 0, writes = 0, sectors = 0;
+
+	if (!json_is_object(use))
+		return;
+	ttmon_db_value(json_object_get(use, "reads"), &reads);
+	ttmon_db_value(json_object_get(use, "writes"), &writes);
+	ttmon_db_value(json_object_get(use, "sectors"), &sectors);
+	ttmon_run_gpu_use(a, reads, writes, sectors);
+}
+
 static uint32_t u32(uint64_t v)
 {
 	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
@@ -340,6 +365,7 @@ static int read_alloc(struct ttmon_run_load *l, const json_t *row, struct ttmon_
 	a->method = method_of(ttmon_db_str(row, "method", "none"));
 	a->fn = fn_of(l, ttmon_db_str(row, "fn", ""));
 	a->flags = flags_of(row, a);
+	read_gpu(json_object_get(row, "gpu"), a);
 	read_life(l, row, a);
 	read_traffic(l, row, a);
 	return read_ordinals(l, row, a);

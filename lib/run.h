@@ -64,7 +64,9 @@ struct ttmon_run_proc {
 #define TTMON_RUN_DEVICE_PTR (1 << 1)
 #define TTMON_RUN_MADE_UP    (1 << 2) /* "provisional" */
 #define TTMON_RUN_LIVE	     (1 << 3) /* still there at the end */
-#define TTMON_RUN_IN_PLACE   (1 << 4) /* DEVICE_PTR, or portable, mapped, write-combined or I/O memory by its flags */
+#define TTMON_RUN_IN_PLACE \
+	(1 << 4) /* DEVICE_PTR, or portable, mapped, write-combined or I/O memory by its flags; or pinned, and GPU */
+#define TTMON_RUN_GPU (1 << 5) /* kernels were seen to access it */
 
 struct ttmon_run_alloc {
 	const char *id;	  /* as in the database */
@@ -75,6 +77,7 @@ struct ttmon_run_alloc {
 	uint64_t h2d_bytes, d2h_bytes;
 	uint64_t first_h2d_ns, last_h2d_ns; /* 0: never. Where events were dropped: from the heat, a bucket wide */
 	uint64_t last_copy_ns;		    /* any direction, 0: never */
+	uint64_t gpu_reads, gpu_writes, gpu_sectors; /* by kernels, in place; 0 where that was not recorded */
 	uint32_t h2d_copies, d2h_copies, other_copies;
 	uint32_t async_copies;	 /* of these, asynchronous */
 	uint32_t events_dropped; /* not in the file */
@@ -148,6 +151,9 @@ void ttmon_run_free(struct ttmon_run *run);
 
 /* A number that is another one in each process: for hash tables of what files say, so that none can be written to make hashes meet. */
 uint64_t ttmon_run_seed(void);
+
+/* Kernels accessed it: adds requests and 32-byte sectors. Of one that is pinned the pin is of use then, whatever was copied. */
+void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t writes, uint64_t sectors);
 
 /* Pinned by the API: host_alloc, registered, pool. */
 bool ttmon_run_is_pinned(const struct ttmon_run_alloc *a);

@@ -68,6 +68,7 @@ static void result(struct ttmon_jsonw *w, const struct ttmon_policy_result *r)
 	ttmon_jsonw_key_num(w, "allocs", r->allocs);
 	ttmon_jsonw_key_num(w, "pinned_allocs", r->pinned_allocs);
 	ttmon_jsonw_key_num(w, "in_place_kept", r->in_place_kept);
+	ttmon_jsonw_key_num(w, "in_place_seen", r->in_place_seen);
 	ttmon_jsonw_key_num(w, "unknown", r->unknown);
 	ttmon_jsonw_close(w, '}');
 }

@@ -161,6 +161,22 @@ static void print_events(const json_t *a)
 	}
 }
 
+/* What kernels did with it where it lies. */
+static void print_gpu(const json_t *use)
+{
+	uint64_t reads = 0, writes = 0, sectors = 0;
+	char count[TTMON_FMT_LEN], bytes[TTMON_FMT_LEN];
+
+	if (!json_is_object(use))
+		return;
+	ttmon_db_value(json_object_get(use, "reads"), &reads);
+	ttmon_db_value(json_object_get(use, "writes"), &writes);
+	ttmon_db_value(json_object_get(use, "sectors"), &sectors);
+	printf("  kernels   %s reads, ", ttmon_fmt_count(count, sizeof(count), reads));
+	printf("%s writes in place, ", ttmon_fmt_count(count, sizeof(count), writes));
+	printf("%s in sectors\n", ttmon_fmt_bytes(bytes, sizeof(bytes), sectors * 32));
+}
+
 static void print_alloc(const struct ttmon_db *db, const json_t *a)
 {
 	print_identity(db, a);
@@ -168,6 +184,7 @@ static void print_alloc(const struct ttmon_db *db, const json_t *a)
 	print_list("states", json_object_get(a, "states"));
 	print_list("flags", json_object_get(a, "flags"));
 	print_transfers(a);
+	print_gpu(json_object_get(a, "gpu"));
 	print_site(db, a);
 	print_heat(a);
 	print_events(a);

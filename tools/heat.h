@@ -35,6 +35,7 @@ struct ttmon_heatmap_row {
 	uint32_t pid;
 	uint8_t method; /* enum ttmon_method */
 	bool pinned, in_place, live;
+	bool gpu;		    /* kernels were seen to access it in place */
 	bool more;		    /* events were not kept: there was more than its cells show */
 	uint32_t allocs;	    /* in this row: 1, or of a group */
 	uint64_t seq;		    /* its place in the order of allocations, or of pages */

@@ -154,6 +154,7 @@ static int fill_row(const struct ttmon_run *run, const struct ttmon_run_alloc *a
 	r->method = a->method;
 	r->pinned = ttmon_run_is_pinned(a);
 	r->in_place = a->flags & TTMON_RUN_IN_PLACE;
+	r->gpu = a->flags & TTMON_RUN_GPU;
 	r->live = a->flags & TTMON_RUN_LIVE;
 	r->alloc_ns = a->flags & TTMON_RUN_OLD ? 0 : a->alloc_ns;
 	r->free_ns = r->live ? UINT64_MAX : a->free_ns;

@@ -57,6 +57,7 @@ static json_t *row_of(const struct ttmon_heatmap *map, const struct ttmon_heatma
 		json_object_set_new(o, "method", text_of(ttmon_method_name(r->method)));
 		json_object_set_new(o, "pinned", json_boolean(r->pinned));
 		json_object_set_new(o, "in_place", json_boolean(r->in_place));
+		json_object_set_new(o, "gpu", json_boolean(r->gpu));
 		json_object_set_new(o, "live", json_boolean(r->live));
 		json_object_set_new(o, "alloc_ns", time_or_null(r->alloc_ns != 0, r->alloc_ns));
 		json_object_set_new(o, "free_ns", time_or_null(!r->live, r->free_ns));

@@ -152,7 +152,8 @@ static void take_life(struct ttmon_heatmap_row *r, const json_t *a)
 	r->live = json_is_null(json_object_get(a, "free_ns"));
 	r->free_ns = r->live ? UINT64_MAX : time_at(a, "free_ns");
 	/* Portable, mapped, write-combined or I/O memory. */
-	r->in_place = r->pinned && (api & 7);
+	r->gpu = json_is_object(json_object_get(a, "gpu"));
+	r->in_place = r->pinned && (api & 7 || r->gpu);
 	json_array_foreach(flags, i, flag)
 	{
 		const char *name = json_string_value(flag);

@@ -466,6 +466,11 @@ void ttmon_heat_legend(const struct ttmon_heatmap *map, const struct ttmon_heat_
 	put_text(ret, at, l->width, text, TTMON_HEAT_PLAIN);
 }
 
+static const char *in_place(const struct ttmon_heatmap_row *r)
+{
+	return r->gpu ? ", accessed in place by kernels" : r->in_place ? ", may be read in place" : "";
+}
+
 void ttmon_heat_details(const struct ttmon_heatmap *map, const struct ttmon_heat_layout *l, size_t row,
 			struct ttmon_heat_line *ret)
 {
@@ -484,12 +489,12 @@ void ttmon_heat_details(const struct ttmon_heatmap *map, const struct ttmon_heat
 		snprintf(text, sizeof(text), "%s  %s (%u)  %s  %u allocations, the largest of %s%s",
 			 r->site ? r->site : "?", r->comm ? r->comm : "?", r->pid,
 			 ttmon_method_name(r->method) ? ttmon_method_name(r->method) : "?", r->allocs,
-			 ttmon_fmt_bytes(size, sizeof(size), r->size), r->in_place ? ", may be read in place" : "");
+			 ttmon_fmt_bytes(size, sizeof(size), r->size), in_place(r));
 	else
 		snprintf(text, sizeof(text), "%s  %s (%u)  %s%s  %s %s, %s%s  %s", r->site ? r->site : "?",
 			 r->comm ? r->comm : "?", r->pid,
-			 ttmon_method_name(r->method) ? ttmon_method_name(r->method) : "?",
-			 r->in_place ? ", may be read in place" : "", old ? "older than the map, " : "from",
-			 old ? "" : at, r->live ? "still there after " : "freed after ", life, r->id ? r->id : "");
+			 ttmon_method_name(r->method) ? ttmon_method_name(r->method) : "?", in_place(r),
+			 old ? "older than the map, " : "from", old ? "" : at,
+			 r->live ? "still there after " : "freed after ", life, r->id ? r->id : "");
 	put_text(ret, 0, l->width, text, TTMON_HEAT_PLAIN);
 }

@@ -89,7 +89,8 @@ static struct ttmon_group identity(const struct ttmon_history *h, const struct t
 
 bool ttmon_advice_in_place(const struct ttmon_alloc *a)
 {
-	return a->bits & TTMON_AL_DEVICE_PTR || (ttmon_method_pinned(a->method) && a->api_flags & IN_PLACE_FLAGS);
+	return a->bits & TTMON_AL_DEVICE_PTR || a->traffic->gpu ||
+	       (ttmon_method_pinned(a->method) && a->api_flags & IN_PLACE_FLAGS);
 }
 
 static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const struct ttmon_alloc *a)
@@ -107,6 +108,8 @@ static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const s
 	g->copied += a->traffic->bytes[TTMON_RDIR_H2D];
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		g->transfers += a->traffic->copies[d];
+	/* Read in place it needs no transfer to be of use. */
+	g->transfers += a->traffic->gpu != NULL;
 	g->pin_ns += a->pin_ns + a->unpin_ns;
 	g->age_ns = MAX(g->age_ns, age);
 	if (a->traffic->copies[TTMON_RDIR_H2D])

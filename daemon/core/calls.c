@@ -9,7 +9,8 @@
 #include "core/history_int.h"
 
 #define SLOW_PIN_NS 10000000ULL
-#define UNDER_MAX   64 /* pieces of ordinary memory that are told of a registration */
+#define UNDER_MAX   64	 /* pieces of ordinary memory that are told of a registration */
+#define USED_MAX    4096 /* pieces of a layer that are told of one use by a kernel */
 
 static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
 {
@@ -323,6 +324,31 @@ void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
 			ttmon_rec_event(h, a, &aev);
 			at = to;
 		}
+	}
+}
+
+void ttmon_calls_gpu_use(struct ttmon_history *h, const struct ttmon_ev_gpu_use *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);
+	uint64_t end = ttmon_end_of(ev->addr, ev->size);
+
+	/* Its channel may be read long after its end, or it is none of those that are looked at: neither has memory here, and neither is a new process. */
+	if (!p || (p->pub.exit_ns && ev->h.ts_ns > p->pub.exit_ns))
+		return;
+	p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	for (unsigned int l = 0; p && l <= TTMON_LAYER_REG; l++) {
+		uint64_t at = ev->addr;
+		struct ttmon_alloc *a = NULL;
+		unsigned int n;
+
+		for (n = 0; n < USED_MAX && (a = ttmon_rec_overlapping(h, p, l, at, end)); n++) {
+			uint64_t from = MAX(a->addr, at), to = MIN(ttmon_rec_limit(a), end);
+
+			ttmon_rec_gpu_use(h, a, ev, to - from);
+			at = to;
+		}
+		if (n == USED_MAX && at < end && ttmon_rec_overlapping(h, p, l, at, end))
+			h->totals.incomplete = true;
 	}
 }
 

@@ -452,6 +452,8 @@ static enum ttmon_decode_err check_fact(const struct ttmon_event *ev, size_t siz
 		return check_tail(ev->kind, size, ((const struct ttmon_ev_symbol *)ev)->len, false);
 	case TTMON_EV_BLIND:
 		return value_if(((const struct ttmon_ev_blind *)ev)->held > 1);
+	case TTMON_EV_GPU_USE:
+		return value_if(!((const struct ttmon_ev_gpu_use *)ev)->size);
 	case TTMON_EV_LAUNCH_SUMS:
 		return ((const struct ttmon_ev_launch_sums *)ev)->of_cpu < nr_cpus ? TTMON_DECODE_OK : TTMON_DECODE_CPU;
 	case TTMON_EV_LOST: {

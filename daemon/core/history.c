@@ -168,6 +168,9 @@ static void apply_fact(struct ttmon_history *h, const struct ttmon_event *ev)
 	case TTMON_EV_MAPS_DONE:
 		ttmon_maplist_done(h, (const struct ttmon_ev_maps_done *)ev);
 		break;
+	case TTMON_EV_GPU_USE:
+		ttmon_calls_gpu_use(h, (const struct ttmon_ev_gpu_use *)ev);
+		break;
 	case TTMON_EV_BLIND:
 		apply_blind(h, (const struct ttmon_ev_blind *)ev);
 		break;

@@ -221,6 +221,14 @@ struct ttmon_traffic {
 	uint64_t last_copy_ns;
 	struct ttmon_heat *heat; /* NULL until transferred; owned */
 	struct ttmon_page_heat *page_heat;
+	struct ttmon_gpu_use *gpu; /* NULL: no kernel was seen to access it; owned */
+};
+
+/* What kernels did with it, where their accesses are recorded (--memtrace). */
+struct ttmon_gpu_use {
+	uint64_t reads, writes; /* requests */
+	uint64_t sectors;	/* of 32 bytes */
+	uint64_t first_ns, last_ns;
 };
 
 /* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight: what a transfer needs comes

@@ -335,6 +335,9 @@ struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const s
 extern const struct ttmon_traffic ttmon_no_traffic; /* of all that were never moved */
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
 void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
+/* Kernels accessed it: so many bytes of what the fact is about. */
+void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_ev_gpu_use *ev,
+		       uint64_t bytes);
 /* A transfer of a made-up mapping was booked as one of unknown memory, for now (ttmon_xfer_settled()). */
 void ttmon_rec_unsettle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir, uint64_t bytes);
 /* From now on they are what they are booked as. Returns what was unsettled. */
@@ -391,6 +394,7 @@ void ttmon_calls_free(struct ttmon_history *h, const struct ttmon_ev_free *ev);
 void ttmon_calls_copy_site(struct ttmon_history *h, const struct ttmon_ev_copy_site *ev);
 void ttmon_calls_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev);
 void ttmon_calls_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev);
+void ttmon_calls_gpu_use(struct ttmon_history *h, const struct ttmon_ev_gpu_use *ev);
 void ttmon_calls_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev);
 void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
 
@@ -437,7 +441,7 @@ void ttmon_advice_fini(struct ttmon_history *h);
 int64_t ttmon_advice_gain(const struct ttmon_history *h, uint64_t bytes, uint64_t cost_bytes);
 /* 0..1: less where something of the process was lost. */
 double ttmon_advice_completeness(const struct ttmon_history *h, uint32_t proc);
-/* A kernel may read it where it is. */
+/* A kernel may read it where it is, or was seen to. */
 bool ttmon_advice_in_place(const struct ttmon_alloc *a);
 
 /* live.c */
@@ -448,7 +452,7 @@ void ttmon_live_tick(struct ttmon_history *h);
 void ttmon_live_hot(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_live_hot *hot, uint64_t ts_ns);
 /* It is pageable again. */
 void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot *hot);
-/* What was said to be cold was moved; its device pointer was asked for; has ended. */
+/* What was said to be cold was moved, or a kernel accessed it; its device pointer was asked for; has ended. */
 void ttmon_live_warm(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns);
 void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t ts_ns);
 void ttmon_live_end(struct ttmon_history *h, struct ttmon_alloc *a);

@@ -262,7 +262,8 @@ static void say_cold(struct ttmon_history *h, struct ttmon_alloc *a, unsigned in
 
 static void look(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int level)
 {
-	uint64_t since = MAX(MAX(a->alloc_ns, a->traffic->last_copy_ns), h->live.seen_ns);
+	uint64_t used = MAX(a->traffic->last_copy_ns, a->traffic->gpu ? a->traffic->gpu->last_ns : 0);
+	uint64_t since = MAX(MAX(a->alloc_ns, used), h->live.seen_ns);
 	uint64_t quiet = h->now_ns > since ? h->now_ns - since : 0, delay = h->cfg.live.cold_ns << level;
 
 	if (h->live.blind)

@@ -26,6 +26,7 @@ void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a)
 	ttmon_evlog_fini(&t->log);
 	free(t->pub.heat);
 	free(t->pub.page_heat);
+	free(t->pub.gpu);
 	free(t);
 }
 
@@ -80,6 +81,37 @@ void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struc
 	if (ev->kind == TTMON_AEV_UNREGISTER)
 		ttmon_live_unregistered(a, &t->hot);
 	keep_event(h, t, ev);
+}
+
+/* Of a fact about several allocations each has its part, and at least one of what is not none. */
+static uint64_t part(uint64_t n, uint64_t bytes, uint64_t of)
+{
+	uint64_t p = (uint64_t)((unsigned __int128)n * bytes / of);
+
+	return p || !n ? p : 1;
+}
+
+void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_ev_gpu_use *ev,
+		       uint64_t bytes)
+{
+	struct ttmon_htraffic *t = traffic(h, a);
+	struct ttmon_gpu_use *use = t ? t->pub.gpu : NULL;
+
+	if (t && !use) {
+		use = t->pub.gpu = calloc(1, sizeof(*use));
+		if (!use)
+			ttmon_history_no_memory(h);
+		else
+			use->first_ns = ev->h.ts_ns;
+	}
+	if (!use)
+		return;
+	use->reads += part(ev->reads, bytes, ev->size);
+	use->writes += part(ev->writes, bytes, ev->size);
+	use->sectors += part(ev->sectors, bytes, ev->size);
+	use->last_ns = MAX(use->last_ns, ev->h.ts_ns);
+	if (a->cold)
+		ttmon_live_warm(h, a, ev->h.ts_ns);
 }
 
 static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_traffic *t, uint64_t size)
@@ -204,6 +236,20 @@ static void merge_heat(struct ttmon_history *h, const struct ttmon_alloc *dst, s
 	}
 }
 
+static void merge_gpu(struct ttmon_traffic *to, struct ttmon_traffic *from)
+{
+	if (!to->gpu) {
+		to->gpu = TAKE_PTR(from->gpu);
+	} else if (from->gpu) {
+		to->gpu->reads += from->gpu->reads;
+		to->gpu->writes += from->gpu->writes;
+		to->gpu->sectors += from->gpu->sectors;
+		to->gpu->first_ns = MIN(to->gpu->first_ns, from->gpu->first_ns);
+		to->gpu->last_ns = MAX(to->gpu->last_ns, from->gpu->last_ns);
+		memset(from->gpu, 0, sizeof(*from->gpu));
+	}
+}
+
 void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src)
 {
 	uint64_t shift = src->addr > dst->addr ? src->addr - dst->addr : 0;
@@ -238,6 +284,7 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	memset(from->pub.copies, 0, sizeof(from->pub.copies));
 	memset(from->pub.bytes, 0, sizeof(from->pub.bytes));
 	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);
+	merge_gpu(&to->pub, &from->pub);
 	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
 	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
 	if (ttmon_rec_mem(dst) == TTMON_MEM_PAGEABLE && to->pub.copies[TTMON_RDIR_H2D])

@@ -391,6 +391,22 @@ void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc 
 	ttmon_jsonw_close(w, ']');
 }
 
+static void alloc_gpu(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
+{
+	const struct ttmon_gpu_use *use = a->traffic->gpu;
+
+	if (!use)
+		return;
+	ttmon_jsonw_key(w, "gpu");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_num(w, "reads", use->reads);
+	ttmon_jsonw_key_num(w, "writes", use->writes);
+	ttmon_jsonw_key_num(w, "sectors", use->sectors);
+	ttmon_jsonw_key_time(w, "first_ns", use->first_ns);
+	ttmon_jsonw_key_time(w, "last_ns", use->last_ns);
+	ttmon_jsonw_close(w, '}');
+}
+
 static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	ttmon_db_rows_alloc_id(w, "id", h, a);
@@ -434,6 +450,7 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 		if (a->traffic->copies[dir])
 			key_pair(w, ttmon_rdir_name(dir), a->traffic->copies[dir], a->traffic->bytes[dir]);
 	ttmon_jsonw_close(w, '}');
+	alloc_gpu(w, a);
 }
 
 void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history *h)

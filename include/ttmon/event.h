@@ -75,7 +75,8 @@
 	X(81, RMID_SET, ttmon_ev_rmid, "RMID as told by resctrl")                                                    \
 	X(82, RDT_READ, ttmon_ev_rdt, "RDT as read from resctrl")                                                    \
 	X(83, RMID_INFO, ttmon_ev_rmid_info, "where RMIDs come from, and the units of their readings")               \
-	X(84, FAMILY, ttmon_ev_family, "a family of probes was reduced, taken away or put back")
+	X(84, FAMILY, ttmon_ev_family, "a family of probes was reduced, taken away or put back")                     \
+	X(85, GPU_USE, ttmon_ev_gpu_use, "memory that a GPU's kernels accessed, out of a memory-access channel")
 
 enum ttmon_event_kind {
 	TTMON_EV_NONE = 0,
@@ -83,7 +84,7 @@ enum ttmon_event_kind {
 	TTMON_EVENT_TABLE(X)
 #undef X
 		TTMON_EV_FACT = 64,
-	TTMON_EV_MAX = 85, /* one past the last kind */
+	TTMON_EV_MAX = 86, /* one past the last kind */
 };
 
 struct ttmon_event {
@@ -422,6 +423,14 @@ struct ttmon_ev_family {
 	__u32 state;  /* enum ttmon_family_state */
 	__u32 why;    /* 0: asked for, 1: budget */
 	__u32 pad;
+};
+
+/* Accesses of kernels of process h.tgid up to h.ts_ns, since the last such fact of that memory (memtrace/use.h). */
+struct ttmon_ev_gpu_use {
+	struct ttmon_event h;
+	__u64 addr, size;    /* bytes, size not 0 */
+	__u64 reads, writes; /* requests: instructions of a warp; an atomic is both */
+	__u64 sectors;	     /* of 32 bytes */
 };
 
 #include <ttmon/ev_cpu.h>

@@ -140,6 +140,79 @@ static void keeps_what_a_kernel_may_read_in_place(void **state)
 		assert_int_equal(cold[i].advice, TTMON_ADVICE_KEEP);
 }
 
+static void gpu_use(uint64_t ts, uint64_t addr, uint64_t size, uint64_t reads, uint64_t writes, uint64_t sectors)
+{
+	struct ttmon_ev_gpu_use ev = { .h = feed_fact(TTMON_EV_GPU_USE, T, ts),
+				       .addr = addr,
+				       .size = size,
+				       .reads = reads,
+				       .writes = writes,
+				       .sectors = sectors };
+
+	APPLY(h, ev);
+}
+
+/* However many lie in a range; and after its end, or unknown, a process has nothing to be told of. */
+static void every_piece_of_a_range_is_used(void **state)
+{
+	size_t procs;
+
+	(void)state;
+	for (unsigned int i = 0; i < 200; i++)
+		feed_alloc_at(h, T, 100 + i, TTMON_METHOD_HOST_ALLOC, A + i * PAGE, PAGE, site1);
+	gpu_use(500, A, 200 * PAGE, 800, 0, 25600);
+	for (unsigned int i = 0; i < 200; i++)
+		assert_int_equal(ttmon_history_alloc(h, i)->traffic->gpu->reads, 4);
+	procs = ttmon_history_procs(h);
+	feed_exit(h, T, 1000);
+	gpu_use(5 * SEC, A, PAGE, 1, 0, 1);
+	APPLY(h,
+	      ((struct ttmon_ev_gpu_use){ .h = feed_fact(TTMON_EV_GPU_USE, T + 5, 6 * SEC), .addr = A, .size = PAGE }));
+	assert_int_equal(ttmon_history_procs(h), procs);
+}
+
+/* Two of a site without a copy; a kernel reads one of them. */
+static void what_a_kernel_reads_is_not_cold(void **state)
+{
+	struct ttmon_spot cold[2];
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, PAGE, site1);
+	feed_alloc_at(h, T, 101, TTMON_METHOD_HOST_ALLOC, A + MB, PAGE, site2);
+	gpu_use(200 * MS, A + 64, 128, 3, 1, 12);
+	ttmon_history_finish(h, 10 * SEC);
+	assert_int_equal(ttmon_history_coldspots(h, cold, 2), 1);
+	assert_int_equal(cold[0].site, 2);
+	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 1).advice, TTMON_ADVICE_KEEP);
+	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 2).advice, TTMON_ADVICE_UNPIN);
+}
+
+static void use_of_a_range_is_shared_out(void **state)
+{
+	const struct ttmon_gpu_use *a, *b;
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, 3 * PAGE, site1);
+	feed_alloc_at(h, T, 101, TTMON_METHOD_HOST_ALLOC, A + 3 * PAGE, PAGE, site2);
+	gpu_use(200, A, 4 * PAGE, 40, 0, 400);
+	gpu_use(300, A + 3 * PAGE, PAGE, 0, 7, 9);
+	gpu_use(400, A + 100 * MB, PAGE, 1, 1, 1);
+	a = ttmon_history_alloc(h, 0)->traffic->gpu;
+	b = ttmon_history_alloc(h, 1)->traffic->gpu;
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_int_equal(a->reads, 30);
+	assert_int_equal(a->writes, 0);
+	assert_int_equal(a->sectors, 300);
+	assert_int_equal(a->first_ns, 200);
+	assert_int_equal(a->last_ns, 200);
+	assert_int_equal(b->reads, 10);
+	assert_int_equal(b->writes, 7);
+	assert_int_equal(b->sectors, 109);
+	assert_int_equal(b->first_ns, 200);
+	assert_int_equal(b->last_ns, 300);
+}
+
 static void managed_is_kept(void **state)
 {
 	struct ttmon_spot spots[4];
@@ -270,6 +343,9 @@ int main(void)
 		TEST(only_touched_groups_have_to_be_pinned),
 		TEST(unpins_what_is_cold),
 		TEST(keeps_what_a_kernel_may_read_in_place),
+		TEST(what_a_kernel_reads_is_not_cold),
+		TEST(every_piece_of_a_range_is_used),
+		TEST(use_of_a_range_is_shared_out),
 		TEST(managed_is_kept),
 		TEST(hot_spots_are_unpinned_and_sorted),
 		TEST(mappings_of_one_name_are_one_line),

@@ -34,6 +34,7 @@ union record {
 	struct ttmon_ev_text text;
 	struct ttmon_ev_object object;
 	struct ttmon_ev_map map;
+	struct ttmon_ev_gpu_use gpu_use;
 	struct ttmon_ev_symbol symbol;
 	struct ttmon_ev_blind blind;
 	struct ttmon_ev_lost lost;
@@ -133,6 +134,9 @@ static size_t good(unsigned int kind)
 		break;
 	case TTMON_EV_MAP:
 		r.map.end = 1;
+		break;
+	case TTMON_EV_GPU_USE:
+		r.gpu_use.size = 1;
 		break;
 	default:
 		break;
@@ -242,6 +246,7 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_PROC_NAME, text.what = TTMON_TEXT_UID + 1, VALUE);
 	BREAK(TTMON_EV_OBJECT, object.id = 0, VALUE);
 	BREAK(TTMON_EV_OBJECT, object.build_id_len = TTMON_BUILD_ID + 1, VALUE);
+	BREAK(TTMON_EV_GPU_USE, gpu_use.size = 0, VALUE);
 	BREAK(TTMON_EV_MAP, map.end = 0, VALUE);
 	BREAK(TTMON_EV_MAP, map.shared = 2, VALUE);
 	BREAK(TTMON_EV_BLIND, blind.held = 2, VALUE);

@@ -262,6 +262,34 @@ static void twice_as_long_each_time(void **state)
 	}
 }
 
+static void kernel_reads(uint64_t addr)
+{
+	struct ttmon_ev_gpu_use ev = {
+		.h = feed_fact(TTMON_EV_GPU_USE, T, now), .addr = addr, .size = 32, .reads = 1, .sectors = 1
+	};
+
+	APPLY(h, ev);
+}
+
+/* What kernels read where it is is as warm as what is copied. */
+static void kernels_keep_it_warm(void **state)
+{
+	(void)state;
+	h = make((struct ttmon_live_cfg){ 0 }, 0);
+	feed_alloc(h, T, now, TTMON_METHOD_HOST_ALLOC, A, SIZE);
+	for (unsigned int i = 0; i < 20; i++) {
+		until(now + 5 * SEC);
+		kernel_reads(A + PAGE);
+	}
+	assert_int_equal(lines(), 0);
+	until(now + 20 * SEC);
+	assert_int_equal(lines(), 1);
+	/* That a kernel may use it again is known by now: nobody is told to take the pin away. */
+	assert_int_equal(line(1).said, TTMON_SAID_COLD);
+	kernel_reads(A);
+	assert_int_equal(line(2).said, TTMON_SAID_KEEP);
+}
+
 /* A buffer that is used just a little less often than it takes to be cold. */
 static void does_not_flap(void **state)
 {
@@ -633,6 +661,7 @@ int main(void)
 		X(pays_twice),
 		X(unpins_what_is_not_moved),
 		X(twice_as_long_each_time),
+		X(kernels_keep_it_warm),
 		X(does_not_flap),
 		X(use_by_the_gpu_unknown),
 		X(copies_in_graphs),
