@@ -77,9 +77,9 @@ LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
 LIBELF_A = $(shell $(PKG_CONFIG) --static --libs libelf)
 LIBELF_A_LINKS = $(shell mkdir -p $(O); printf '\043include <libelf.h>\nint main(void) { return !elf_begin(0, ELF_C_READ, 0); }\n' | \
 		   $(CC) -x c -o $(O)/libelf-probe - -Wl,-Bstatic $(LIBELF_A) -lz -Wl,-Bdynamic 2>/dev/null && echo 1)
-LIBS_dynamic = -lbpf -lelf -ljansson -lz -lmicrohttpd -lpthread
+LIBS_dynamic = -lbpf -lelf -ljansson -lz -lzstd -llz4 -lmicrohttpd -lpthread
 LIBS_static = -Wl,-Bstatic -lbpf -ljansson $(if $(LIBELF_A_LINKS),$(LIBELF_A),-Wl$(comma)-Bdynamic -lelf -Wl$(comma)-Bstatic) \
-	      -lz -Wl,-Bdynamic -lmicrohttpd -lpthread
+	      -lz -lzstd -llz4 -Wl,-Bdynamic -lmicrohttpd -lpthread
 comma := ,
 LIBS = $(LIBS_$(if $(filter 1,$(STATIC)),static,dynamic))
 # ttmon alone has a screen.
@@ -100,7 +100,7 @@ msg = @$(if $(filter 1,$(V)),:,printf '  %-8s %s\n' "$(1)" "$(2)")
 BPF_SRC := bpf/ttmond.bpf.c $(filter-out bpf/ttmond.bpf.c,$(wildcard bpf/*.bpf.c))
 # What talks to the kernel through the skeleton or the rings is part of the daemon alone; the archive is what tools and tests link too.
 DAEMON_SRC := $(wildcard daemon/*.c daemon/io/bpf*.c daemon/io/probes*.c daemon/io/ring*.c daemon/io/discover*.c)
-CORE_SRC := $(filter-out $(DAEMON_SRC),$(wildcard daemon/util/*.c daemon/core/*.c daemon/io/*.c lib/*.c))
+CORE_SRC := $(filter-out $(DAEMON_SRC),$(wildcard daemon/util/*.c daemon/core/*.c daemon/io/*.c lib/*.c memtrace/*.c))
 TOOL_SRC := $(wildcard tools/*.c)
 UNIT_SRC := $(wildcard tests/unit/test_*.c)
 FUZZ_SRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -180,7 +180,7 @@ $(1)/obj/%.o: %.c $(1)/flags | $(O)/version.h
 
 $(DAEMON_SRC:%.c=$(1)/obj/%.o): | $(O)/ttmond.skel.h
 $(1)/obj/tools/cmd_db.o: docs/ttmon-db.schema.json
-$(1)/obj/tools/cmd_view.o $(1)/obj/tools/view_page.o: $(wildcard tools/view/*)
+$(1)/obj/tools/cmd_view.o $(1)/obj/tools/mt_view.o $(1)/obj/tools/view_page.o: $(wildcard tools/view/*)
 $(UNIT_SRC:%.c=$(1)/obj/%.o): CPPFLAGS += $(CUDA_INCLUDE:%=-isystem %)
 
 # Made anew each time: ar would keep the members of sources that are gone. Renamed, so that two makes do not meet in one file.
@@ -230,6 +230,8 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 -include lib/lib.mk
 -include tests/standin/standin.mk
 -include tools/preload/preload.mk
+-include memtrace/memtrace.mk
+-include tests/standin/gpu/gpu.mk
 -include tests/bpf/bpf.mk
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.

@@ -25,9 +25,10 @@ LAYERS = {
     "daemon/util/": ["ttmon/", "util/"],
     "daemon/core/": ["ttmon/", "util/util.h", "core/"],
     "daemon/io/": ["ttmon/", "util/", "core/", "io/", "lib/slots.h", "version.h"],
-    "daemon/": ["ttmon/", "util/", "core/", "io/", "version.h", "opts.h", "lib/client.h"],
+    "daemon/": ["ttmon/", "util/", "core/", "io/", "version.h", "opts.h", "lib/client.h", "memtrace/"],
     "lib/": ["ttmon/", "util/", "core/", "lib/", "io/elf.h"],
-    "tools/": ["ttmon/", "util/", "core/", "lib/", "tools/", "version.h", "io/db.h", "io/ttsys.h", "io/jsonw.h",
+    "memtrace/": ["ttmon/", "util/", "memtrace/", "lib/run.h", "version.h"],
+    "tools/": ["ttmon/", "util/", "core/", "lib/", "memtrace/", "tools/", "version.h", "io/db.h", "io/ttsys.h", "io/jsonw.h",
                "io/outfile.h", "io/rec.h", "io/slotjson.h", "io/traceev.h", "io/tracefile.h"],
     "bpf/": ["ttmon/", "vmlinux.h", "bpf/"],
 }
