@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * memtrace/in.h: traces of any kind, read. What it is, is detected by content, after decompression (gzip, zstd by their magic; xz: through a pipe):
+ *
+ *	NVBit mem_trace	the text of 1.0 to 1.3, 1.5 and 1.7 among a program's own output (in_text.c)
+ *	raw		its records of 280 or 288 bytes, with a table of opcodes beside it (in_raw.c)
+ *	Accel-Sim	.trace and .traceg, one kernel a file, or a kernelslist.g that names them (in_accel.c)
+ *	ours		memtrace/stream.h
+ *
+ * Pull: the caller asks for the next batch. Memory is that of the dictionary and one batch. A source may be a pipe that is still being written: a batch
+ * ends, maybe empty, when nothing more is there (opts.live).
+ *
+ * Errors: -EBADMSG (not a trace at all; absurd beyond resynchronizing), -EIO and the like of read(2), -ENOMEM, -E2BIG (limits of mt.h). What was
+ * read stays read: dict and stats hold.
+ */
+#ifndef TTMON_MEMTRACE_IN_H
+#define TTMON_MEMTRACE_IN_H
+
+#include "memtrace/mt.h"
+
+#define TTMON_MT_BATCH 4096 /* records, at most */
+
+struct ttmon_mt_in_opts {
+	const char *opcodes; /* raw: file of lines "ID OPCODE"; NULL: PATH.opcodes, if there */
+	bool live;	     /* return what there is when the source has no more for now */
+	int wait_ms;	     /* live: how long to wait for a first byte before returning an empty batch */
+	/* Lines that are not ours, without their newline, for who wants to hand them on; NULL: they are counted. */
+	void (*foreign)(void *ctx, const char *line, size_t n);
+	void *ctx;
+};
+
+struct ttmon_mt_in;
+
+/* path "-": standard input. opts may be NULL. On failure -errno and one line in why. */
+int ttmon_mt_in_open(const char *path, const struct ttmon_mt_in_opts *opts, struct ttmon_mt_in **ret, char *why,
+		     size_t n);
+/* fd is not closed. */
+int ttmon_mt_in_open_fd(int fd, const char *name, const struct ttmon_mt_in_opts *opts, struct ttmon_mt_in **ret,
+			char *why, size_t n);
+/* Records, valid until the next call. 1: there may be more (nr can be 0); 0: the end; -errno with one line in why. */
+int ttmon_mt_in_next(struct ttmon_mt_in *in, const struct ttmon_mt_rec **recs, size_t *nr, char *why, size_t n);
+const struct ttmon_mt_dict *ttmon_mt_in_dict(
+	const struct ttmon_mt_in *in); /* grows between calls; pointers into it move */
+const struct ttmon_mt_stats *ttmon_mt_in_stats(const struct ttmon_mt_in *in);
+/* Bytes of the file and how many of them are read, for progress; 0 of a pipe. */
+uint64_t ttmon_mt_in_size(const struct ttmon_mt_in *in, uint64_t *at);
+void ttmon_mt_in_free(struct ttmon_mt_in *in);
+
+static inline void ttmon_mt_in_freep(struct ttmon_mt_in **in)
+{
+	ttmon_mt_in_free(*in);
+}
+
+#endif
