@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * mtchan.h: the channel between a GPU, the program that uses it, and who reads the accesses (ttmond, `ttmon memtrace record`).
+ *
+ * One channel for each CUDA context: a memfd, sealed against shrinking, made by libttmon-memtrace.so, mapped by the program and the consumer and registered
+ * with CUDA, so that the GPU writes into it. The consumer calls nothing of CUDA and has no thread in the program. It is told by a message on a SOCK_SEQPACKET
+ * socket (struct ttmon_mtc_hello with the fd as SCM_RIGHTS, answered by a ttmon_mtc_answer); the connection's end says that the program is gone.
+ *
+ *	struct ttmon_mtc_head, tails[nr_rings], dictionary ring, data rings; each begins at a multiple of 4096
+ *
+ * Data rings: one for each SM (ring %smid % nr_rings), of `units` units of 32 bytes, units a power of two. Positions count units from 0 and never wrap; the unit
+ * of position p is p % units. A record is a header unit, for LIST followed by ceil(lanes / 4) units with the address of each active lane, lowest lane first.
+ *
+ *   Producer (the recorder on the GPU, memtrace/recorder.ptx). head, seen, lost and stuck of each ring are in *device* memory (struct ttmon_mtc_ctl), where atomics
+ *   are cheap; nothing in the shared memory is changed by more than one side at a time. n: units of the record, and one more where ring.lost was not 0.
+ *	P1  h = ring.head. While (signed) h + n - ring.seen > units: t = tails[ring].tail (volatile); (signed) h + n - t <= units: ring.seen = t, go on. Else the
+ *	    ring is full: if t + 1 == ring.stuck, or this is poll number ctl.spin: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep)
+ *	    and P1 again. So one that stays full costs one wait, not one for each record. P4 comes after the read of tail: stores behind a branch on it (C: acquire;
+ *	    then seen is stored with release and read with acquire).
+ *	P2  compare-and-swap ring.head from h to h + n; failed: P1. The units h .. h + n - 1 are this warp's now, and they are all zero.
+ *	P3  where n has the unit more: lost = exchange(ring.lost, 0), and the first unit is a LOST record of so many (0, if another warp was faster).
+ *	P4  every lane writes its address (LIST), the first lane the header but for its tag; the warp meets (bar.warp.sync).
+ *	P5  fence.sys (membar.sys) by the first lane, then it writes the tag, or both tags, which are not 0, by a volatile store of 4 bytes.
+ *   Consumer, for each ring, position t = tail (its own, it starts at 0):
+ *	C1  tag of unit t (acquire); 0: nothing more here.
+ *	C2  copy the record's units.
+ *	C3  write zeros over them; release; tails[ring].tail = t + n: after each record, or after several, but at the latest when nothing more is there or a quarter of
+ *	    the ring is taken.
+ *   So a unit is zero from C3 to P5: a tag is never taken from an older lap or from addresses, and the lap in it is a check, not the protocol.
+ *   A record may run over the end of the ring: each unit is where its own position says.
+ *
+ * The dictionary ring is bytes: entries of struct ttmon_mtc_entry, written by the program under a lock of its own (one producer), read by the consumer.
+ * dict_head and dict_tail are byte positions that never wrap; byte p is at p % dict_bytes, and an entry may run over the end. An entry is written, then
+ * dict_head is stored with release; dict_tail is read with acquire before what is free is written. What a record names was written before the kernel was launched, so a
+ * consumer reads data rings first, then the dictionary, then interprets. A full dictionary: the launch is not recorded, dict_lost counts it.
+ *
+ * Everything in the memory is input for the consumer: the program may write anything there at any time.
+ */
+#ifndef TTMON_MTCHAN_H
+#define TTMON_MTCHAN_H
+
+#include <stdint.h>
+
+#define TTMON_MTC_MAGIC	    0x434d5454u /* "TTMC" */
+#define TTMON_MTC_VERSION   1
+#define TTMON_MTC_MAX_RINGS 1024
+#define TTMON_MTC_UNIT	    32
+#define TTMON_MTC_MIN_UNITS 16
+#define TTMON_MTC_MAX_UNITS (1u << 22)	/* a ring: 128 MiB */
+#define TTMON_MTC_MIN_DICT  (64u << 10) /* bytes */
+#define TTMON_MTC_MAX_DICT  (256u << 20)
+#define TTMON_MTC_MAX_ENTRY (16u << 10)
+#define TTMON_MTC_MAX_BYTES (8ull << 30)
+
+enum ttmon_mtc_state { TTMON_MTC_RUNNING = 1, TTMON_MTC_DONE = 2 };
+
+struct ttmon_mtc_head {
+	uint32_t magic;
+	uint16_t version, head_bytes;
+	uint32_t pid, nr_rings;
+	uint64_t bytes; /* of the memfd */
+	uint64_t tails_off, dict_off, dict_bytes /* power of two */, rings_off;
+	uint32_t units; /* of each ring */
+	uint32_t mode;	/* enum ttmon_mtc_mode */
+	uint64_t ctx;	/* a number the program gives the context, from 1 */
+	uint32_t device;
+	uint32_t sample;   /* one block in so many */
+	uint32_t state;	   /* program: enum ttmon_mtc_state, the last thing it writes */
+	uint32_t consumer; /* consumer: 1 while it reads */
+	uint8_t pad0[128 - 88];
+	uint64_t dict_head; /* program */
+	uint64_t dict_lost;
+	uint8_t pad1[112];
+	uint64_t dict_tail; /* consumer */
+	uint8_t pad2[120];
+};
+
+enum ttmon_mtc_mode { TTMON_MTC_STREAM, TTMON_MTC_AGGREGATE };
+
+struct ttmon_mtc_tail {
+	uint64_t tail; /* consumer */
+	uint8_t pad[120];
+};
+
+enum ttmon_mtc_rec_kind { TTMON_MTC_AFFINE = 1, TTMON_MTC_LIST = 2, TTMON_MTC_LOST = 3 };
+
+struct ttmon_mtc_rec {
+	uint64_t base; /* of the first active lane; LOST: how many were dropped */
+	uint32_t mask;
+	int32_t stride;	      /* AFFINE: bytes a lane */
+	uint32_t launch_warp; /* launch << 6 | warp in the block (tid / 32) */
+	uint32_t cta_x;
+	uint16_t cta_y, cta_z;
+	uint32_t tag; /* the fields below; 0: not committed */
+};
+#define TTMON_MTC_LIST_UNITS(lanes) (1 + ((lanes) + 3) / 4)
+#define TTMON_MTC_COMMITTED	    (1u << 31)
+#define TTMON_MTC_KIND(tag)	    ((tag) >> 29 & 3)
+#define TTMON_MTC_SPACE(tag)	    ((tag) >> 27 & 3)  /* 0: as the site says; 1 global, 2 shared, 3 local */
+#define TTMON_MTC_LAP(tag)	    ((tag) >> 22 & 31) /* position / units */
+#define TTMON_MTC_SITE(tag)	    ((tag)&0x3fffff)   /* process-wide number of the site */
+#define TTMON_MTC_MAX_SITES	    (1u << 20)	       /* as mt.h */
+#define TTMON_MTC_MAX_LAUNCHES	    (1u << 26)	       /* then launches are not recorded any more, and that is said */
+
+/* In device memory, one for each context; its address is the first of the two parameters that a recorded kernel has more than the program's. */
+struct ttmon_mtc_ring {
+	uint64_t head, seen, lost, stuck;
+};
+struct ttmon_mtc_ctl {
+	uint64_t rings; /* as the device sees it: the first data ring */
+	uint64_t tails; /* the same: tails[0] */
+	uint64_t aggs;	/* struct ttmon_mtc_agg[agg_sites] in device memory; 0: none */
+	uint64_t touch; /* uint64_t[touch_slots] in device memory; 0: none */
+	uint32_t nr_rings, units;
+	uint32_t spin;	 /* polls of a full ring */
+	uint32_t sample; /* blocks whose linear number % sample == 0 are recorded; 0 and 1: all */
+	uint32_t agg_sites;
+	uint32_t touch_slots; /* power of two */
+	uint64_t touch_lost;  /* pages that found no slot */
+	struct ttmon_mtc_ring ring[];
+};
+
+/* The second parameter: number of the launch (from 0) in the low 32 bits; the high 32 are 0. */
+
+/* Aggregate mode: for each site (index: its process-wide number; a generic access has three, by space), all launches together. Changed by atomics on the GPU. */
+struct ttmon_mtc_agg {
+	uint64_t requests, full, lanes;
+	uint64_t sectors, lines, ideal; /* global memory; ideal as CUPTI's: ceil(lanes x width / 32) */
+	uint64_t waves, ideal_waves;	/* shared memory */
+	uint64_t min_addr, max_addr;	/* the first byte of a lane; min starts at all ones */
+};
+/* touch: a set of 4 KiB pages by open addressing, slot = page * 0x9e3779b97f4a7c15 >> (64 - log2 slots), up to 16 tries; the word is page << 2 | 1 (read) | 2 (written). */
+
+/* ---- the dictionary ---- */
+
+enum ttmon_mtc_kind {
+	TTMON_MTC_ENTRY_SITE = 1,
+	TTMON_MTC_ENTRY_LAUNCH,
+	TTMON_MTC_ENTRY_KERNEL, /* coverage; the last one of a name and module holds */
+	TTMON_MTC_ENTRY_AGG,	/* the last one of a site holds */
+	TTMON_MTC_ENTRY_TOUCH,
+	TTMON_MTC_ENTRY_LOST, /* what the GPU dropped and had no room to say; at the end */
+	TTMON_MTC_ENTRY_NOTE, /* text for the user */
+};
+
+/* bytes: of the whole entry with its texts, a multiple of 8, at most 16 KiB. Texts follow the struct one after the other, each with its NUL. */
+struct ttmon_mtc_entry {
+	uint32_t bytes;
+	uint16_t kind, pad;
+};
+struct ttmon_mtc_site {
+	struct ttmon_mtc_entry e;
+	uint32_t id, line, text_line;
+	uint8_t space, kind, width, pad; /* enums of memtrace/mt.h */
+					 /* texts: kernel, opcode, file, module */
+};
+struct ttmon_mtc_launch {
+	struct ttmon_mtc_entry e;
+	uint32_t id, shmem;
+	uint64_t time_ns, stream;
+	uint32_t grid[3], block[3];
+	uint32_t flags, regs; /* TTMON_MT_LAUNCH_* */
+			      /* text: kernel */
+};
+struct ttmon_mtc_kernel {
+	struct ttmon_mtc_entry e;
+	uint64_t launches, recorded;
+	uint32_t sites, left_out;
+	/* texts: name, module, why */
+};
+struct ttmon_mtc_agg_entry {
+	struct ttmon_mtc_entry e;
+	uint32_t site, pad;
+	struct ttmon_mtc_agg agg;
+};
+struct ttmon_mtc_touch {
+	struct ttmon_mtc_entry e;
+	uint64_t addr, size, reads, writes; /* pages, merged; reads, writes: 1 or 0 */
+};
+struct ttmon_mtc_lost {
+	struct ttmon_mtc_entry e;
+	uint64_t records, pages;
+};
+struct ttmon_mtc_note {
+	struct ttmon_mtc_entry e;
+	/* text */
+};
+
+/* ---- the socket ---- */
+
+struct ttmon_mtc_hello {
+	uint32_t magic, version;
+	uint64_t bytes;
+};
+struct ttmon_mtc_answer {
+	uint32_t magic;
+	int32_t status; /* 0, or -errno: it will not read */
+};
+/* Where libttmon-memtrace.so looks for it; TTMON_MEMTRACE_SOCKET says another. */
+#define TTMON_MTC_SOCKET "/run/ttmond/memtrace.sock"
+
+#endif
