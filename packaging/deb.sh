@@ -26,7 +26,7 @@ mkdir -p "$root/DEBIAN" "$O/deb/debian"
 "$MAKE" --no-print-directory O="$O" install DESTDIR="$(realpath "$root")" prefix=/usr libdir="$libdir" >&2
 
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root"/usr/sbin/ttmond "$root"/usr/bin/ttmon "$root$libdir"/libttmon.so.0 \
-	"$root$libdir"/libttmon-pin.so
+	"$root$libdir"/libttmon-pin.so "$root$libdir"/libttmon-memtrace.so
 strip --strip-debug "$root$libdir"/libttmon.a
 gzip -9nr "$root"/usr/share/man
 doc=$root/usr/share/doc/ttmon
@@ -38,7 +38,7 @@ gzip -9n "$doc/changelog"
 # The tool wants a control file of a source package where it runs.
 echo "Source: ttmon" >"$O/deb/debian/control"
 programs=("$(realpath "$root/usr/sbin/ttmond")" "$(realpath "$root/usr/bin/ttmon")" "$(realpath "$root$libdir/libttmon.so.0")"
-	"$(realpath "$root$libdir/libttmon-pin.so")")
+	"$(realpath "$root$libdir/libttmon-pin.so")" "$(realpath "$root$libdir/libttmon-memtrace.so")")
 depends=$(cd "$O/deb" && dpkg-shlibdeps -O "${programs[@]}" | sed -n 's/^shlibs:Depends=//p')
 [ -n "$depends" ] || die "dpkg-shlibdeps found nothing"
 
