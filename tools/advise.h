@@ -18,6 +18,8 @@ struct ttmon_advise_opts {
 	unsigned int top;		/* lines of advice of a kind */
 	const char *train[TTMON_ADVISE_MAX_DBS], *dbs[TTMON_ADVISE_MAX_DBS];
 	unsigned int nr_train, nr_dbs;
+	const char *traces[TTMON_ADVISE_MAX_DBS]; /* of memory accesses; [i] is of dbs[i] */
+	unsigned int nr_traces;
 };
 
 /* ---- advise_cost.c: the cost model, and where its figures come from ---- */

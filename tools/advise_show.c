@@ -223,7 +223,7 @@ void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_adv
 {
 	_cleanup_free_ char *exe = ttmon_show_clean(g->exe);
 	uint64_t unknown = g->total[TTMON_POLICY_ADVICE].unknown, kept = g->total[TTMON_POLICY_ADVICE].in_place_kept;
-	char count[TTMON_FMT_LEN];
+	char count[TTMON_FMT_LEN], count2[TTMON_FMT_LEN];
 
 	(void)cost;
 	printf("\nPROGRAM %s\n", exe ? exe : "?");
@@ -240,8 +240,9 @@ void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_adv
 		printf("%s allocations are not in it, and stay as they were.\n",
 		       ttmon_fmt_count(count, sizeof(count), unknown));
 	if (kept)
-		printf("%s allocations without a copy stay pinned: a kernel may read them in place.\n",
-		       ttmon_fmt_count(count, sizeof(count), kept));
+		printf("%s allocations without a copy stay pinned: %s a kernel was seen to read or write in place, the others one may.\n",
+		       ttmon_fmt_count(count, sizeof(count), kept),
+		       ttmon_fmt_count(count2, sizeof(count2), g->total[TTMON_POLICY_ADVICE].in_place_seen));
 	for (size_t i = 0; o->runs && g->nr_runs > 1 && i < g->nr_runs; i++) {
 		printf("\nRUN ");
 		show_run_name(g->runs[i].run);

@@ -10,6 +10,7 @@
 #include "lib/client.h"
 #include "tools/advise.h"
 #include "tools/cmds.h"
+#include "tools/mt_join.h"
 #include "tools/show.h"
 
 static const char usage[] =
@@ -19,6 +20,7 @@ static const char usage[] =
 	"DB is an allocation database of ttmond, plain or .gz. Those of one program are merged.\n"
 	"\n"
 	"  -t, --train DB             the advice comes from this database (again for more), and is tried on the others\n"
+	"  -M, --memtrace TRACE       what this run's kernels accessed (ttmon memtrace); the first is of the first DB, and so on\n"
 	"  -m, --min-match LEVEL      weakest recognition that counts: exact, site, names (default) or order\n"
 	"  -r, --runs                 each run's table too, not the merged one alone\n"
 	"      --top N                lines of advice of each kind (default 10)\n"
@@ -48,6 +50,7 @@ enum {
 
 static const struct option options[] = {
 	{ "train", required_argument, NULL, 't' },
+	{ "memtrace", required_argument, NULL, 'M' },
 	{ "min-match", required_argument, NULL, 'm' },
 	{ "runs", no_argument, NULL, 'r' },
 	{ "top", required_argument, NULL, OPT_TOP },
@@ -144,6 +147,8 @@ static int option(int c, struct ttmon_advise_opts *o)
 	switch (c) {
 	case 't':
 		return database(o->train, &o->nr_train, optarg);
+	case 'M':
+		return database(o->traces, &o->nr_traces, optarg);
 	case 'm':
 		return level(optarg, &o->min_match);
 	case 'r':
@@ -193,7 +198,7 @@ static int parse(int argc, char **argv, struct ttmon_advise_opts *o)
 	*o = (struct ttmon_advise_opts){ .socket = TTMON_SOCKET_DEFAULT, .top = 10 };
 	optind = 0;
 	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, ":t:m:rlp:s:jh", options, NULL)) != -1) {
+	while (!err && (c = getopt_long(argc, argv, ":t:M:m:rlp:s:jh", options, NULL)) != -1) {
 		if (c == 'h') {
 			fputs(usage, stdout);
 			return -ECANCELED;
@@ -214,6 +219,10 @@ static int parse(int argc, char **argv, struct ttmon_advise_opts *o)
 	if (o->live ? o->nr_dbs + o->nr_train : !o->nr_dbs) {
 		fprintf(stderr, "ttmon advise: %s, see ttmon advise --help\n",
 			o->live ? "--live takes no database" : "no database is given");
+		return -EINVAL;
+	}
+	if (o->nr_traces > o->nr_dbs) {
+		fprintf(stderr, "ttmon advise: more --memtrace than databases\n");
 		return -EINVAL;
 	}
 	if (o->pid && !o->live) {
@@ -257,6 +266,20 @@ static int load(struct runs *runs, const char *path)
 	return 0;
 }
 
+static int join(struct ttmon_run *run, const char *trace, bool quiet)
+{
+	char records[TTMON_FMT_LEN], allocs[TTMON_FMT_LEN], idle[TTMON_FMT_LEN];
+	struct ttmon_mt_joined j;
+	int err = ttmon_mt_join(trace, run, &j);
+
+	if (!err && !quiet)
+		printf("%s: %s accesses of kernels, to %s allocations of %s; %s of those are pinned and never copied\n",
+		       trace, ttmon_fmt_count(records, sizeof(records), j.records),
+		       ttmon_fmt_count(allocs, sizeof(allocs), j.allocs), run->path,
+		       ttmon_fmt_count(idle, sizeof(idle), j.idle));
+	return err;
+}
+
 static int load_all(struct runs *runs, const struct ttmon_advise_opts *o)
 {
 	int err = 0;
@@ -264,8 +287,11 @@ static int load_all(struct runs *runs, const struct ttmon_advise_opts *o)
 	for (unsigned int i = 0; i < o->nr_train && !err; i++)
 		err = load(runs, o->train[i]);
 	runs->nr_train = runs->n;
-	for (unsigned int i = 0; i < o->nr_dbs && !err; i++)
+	for (unsigned int i = 0; i < o->nr_dbs && !err; i++) {
 		err = load(runs, o->dbs[i]);
+		if (!err && i < o->nr_traces)
+			err = join(runs->v[runs->n - 1], o->traces[i], o->json);
+	}
 	return err;
 }
 
@@ -351,6 +377,7 @@ static void add_to_total(struct ttmon_policy_result *t, const struct ttmon_polic
 	t->allocs += r->allocs;
 	t->pinned_allocs += r->pinned_allocs;
 	t->in_place_kept += r->in_place_kept;
+	t->in_place_seen += r->in_place_seen;
 	t->unknown += r->unknown;
 }
 

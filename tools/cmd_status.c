@@ -192,6 +192,21 @@ static void show_kernel_pins(const json_t *k)
 	printf("%s\n", odd ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
 }
 
+/* Memory accesses of GPU kernels. */
+static void show_memtrace(const json_t *m)
+{
+	if (!json_is_object(m))
+		return;
+	label("accesses");
+	counted(m, "channels", "contexts now, ");
+	counted(m, "channels_seen", "ever, ");
+	counted(m, "records", "requests, ");
+	counted(m, "dropped", "dropped");
+	if (ttmon_show_u64(m, "malformed"))
+		counted(m, "malformed", "not understood");
+	putchar('\n');
+}
+
 static void show_memory(const json_t *root)
 {
 	char buf[TTMON_FMT_LEN];
@@ -201,6 +216,7 @@ static void show_memory(const json_t *root)
 	pages(root, "pinned.peak_pages", "peak");
 	counted(root, "pinned.pins", "pins\n");
 	show_kernel_pins(ttmon_show_at(root, "kernel_pins"));
+	show_memtrace(ttmon_show_at(root, "memtrace"));
 	label("known");
 	counted(root, "processes", "processes, ");
 	counted(root, "allocations", "allocations\n");

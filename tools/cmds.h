@@ -23,5 +23,6 @@ int cmd_bugreport(int argc, char **argv);
 int cmd_advise(int argc, char **argv);
 int cmd_heat(int argc, char **argv);
 int cmd_view(int argc, char **argv);
+int cmd_memtrace(int argc, char **argv);
 
 #endif

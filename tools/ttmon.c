@@ -25,6 +25,7 @@ static const struct command {
 	{ "advise", cmd_advise, "what to pin the next time, and what other ways of pinning would have cost" },
 	{ "heat", cmd_heat, "transfers over time, or over the pages of an allocation, as a heat map in the terminal" },
 	{ "view", cmd_view, "a database as one page for the browser" },
+	{ "memtrace", cmd_memtrace, "memory accesses of GPU kernels: record, read, analyse, compare" },
 	{ "slots", cmd_slots, "who used the machine, a millisecond each, out of a slot file (ttmond --slots-out)" },
 	{ "trace", cmd_trace, "a timeline for Perfetto of a recording, a database or the service" },
 	{ "bugreport", cmd_bugreport, "one archive with what somebody needs who was not there; names redactable" },

@@ -71,6 +71,15 @@ int ttmon_view_choose(const struct ttmon_run *run, size_t max, uint32_t **ret, s
 
 /* ---- the page ---- */
 
+/* name_start to name_end: the bytes of a file, put into the program as they are; the Makefile names it as a prerequisite. */
+#define TTMON_INCBIN(name, file)                            \
+	extern const char name##_start[], name##_end[];     \
+	__asm__(".pushsection .rodata\n"                    \
+		".global " #name "_start\n"                 \
+		".global " #name "_end\n" #name "_start:\n" \
+		".incbin \"" file "\"\n" #name "_end:\n"    \
+		".popsection\n")
+
 struct ttmon_page_part {
 	const char *id; /* of the element that holds it; view.js asks for it with loadPart() */
 	int fd;		/* read from its beginning to its end; a file, not a pipe */

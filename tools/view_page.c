@@ -12,17 +12,9 @@
 
 #include "tools/view.h"
 
-#define INCBIN(name, file)                                  \
-	extern const char name##_start[], name##_end[];     \
-	__asm__(".pushsection .rodata\n"                    \
-		".global " #name "_start\n"                 \
-		".global " #name "_end\n" #name "_start:\n" \
-		".incbin \"" file "\"\n" #name "_end:\n"    \
-		".popsection\n")
-
-INCBIN(ttmon_page_html, "tools/view/page.html");
-INCBIN(ttmon_page_css, "tools/view/page.css");
-INCBIN(ttmon_page_js, "tools/view/page.js");
+TTMON_INCBIN(ttmon_page_html, "tools/view/page.html");
+TTMON_INCBIN(ttmon_page_css, "tools/view/page.css");
+TTMON_INCBIN(ttmon_page_js, "tools/view/page.js");
 
 #define LINE 57 /* bytes of a line of base64, a multiple of 3 */
 
