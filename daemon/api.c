@@ -146,7 +146,7 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - c->start_ns), "mode",
 			c->replay ? "replay" : mode_name(c->mode), "uprobes", uprobes(c), "events", "decoded",
 			INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late), "arena_full",
@@ -162,7 +162,7 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 			INT(c->bpf ? ttmon_bpf_rings(c->bpf) : 0), "recording", recording(c, reply->local),
 			"tenstorrent", ttmon_api_tt_status(c), "cpu", ttmon_api_cpu_status(c, &s), "rmid",
 			ttmon_api_rmid_status(c, &s), "reduced", ttmon_api_reduced(c), "budget", ttmon_api_budget(c),
-			"kernel_pins", ttmon_kpins_status(c->kpins)));
+			"kernel_pins", ttmon_kpins_status(c->kpins), "memtrace", ttmon_mtrun_status(c->mt)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)

@@ -276,11 +276,12 @@ static int finish(struct ttmon_run *c)
 {
 	struct ttmon_rec_stats rec;
 	uint64_t end_ns = 0;
-	int err = 0, err2;
+	int err = 0, err2, mt_err;
 
 	ttmon_log_live(NULL);
 	ttmon_hot_end(c->hot);
 	ttmon_loop_drain(c);
+	mt_err = ttmon_mtrun_stop(c->mt);
 	ttmon_hot_stop(c->hot, &end_ns);
 	c->hot = NULL;
 	ttmon_discover_redirect(c->discover, feed_fact, c);
@@ -290,6 +291,7 @@ static int finish(struct ttmon_run *c)
 	answer_all(c);
 	ttmon_ttrun_finish(c->tt);
 	err = ttmon_publish_close(&c->publish);
+	err = err ? err : mt_err;
 	if (c->dumper > 0)
 		waitpid(c->dumper, NULL, 0);
 	if (c->opts->dump_db) {
@@ -313,6 +315,7 @@ static int finish(struct ttmon_run *c)
 	if (!c->opts->quiet) {
 		ttmon_summary(stderr, c->pipeline, c->opts->trace_only, end_ns);
 		ttmon_kpins_summary(stderr, c->kpins);
+		ttmon_mtrun_summary(stderr, c->mt);
 	}
 	return err;
 }
@@ -321,6 +324,8 @@ void ttmon_run_destroy(struct ttmon_run *c)
 {
 	uint64_t end_ns;
 
+	/* It tells the hot thread. */
+	(void)!ttmon_mtrun_stop(c->mt);
 	if (c->hot)
 		ttmon_hot_stop(c->hot, &end_ns);
 	c->hot = NULL;
@@ -335,6 +340,7 @@ void ttmon_run_destroy(struct ttmon_run *c)
 	ttmon_ttrun_free(c->tt);
 	ttmon_cpurun_free(c->cpu);
 	ttmon_kpins_free(c->kpins);
+	ttmon_mtrun_free(c->mt);
 	(void)!ttmon_publish_close(&c->publish);
 	ttmon_discover_free(c->discover);
 	ttmon_mmap2_free(c->mmap2);
@@ -416,6 +422,11 @@ static int set_up(struct ttmon_run *c)
 		err = check_output(c->opts->record);
 	if (!err)
 		err = check_output(c->opts->slots_out);
+	if (!err)
+		err = check_output(c->opts->memtrace_out);
+	/* CMD has this process's environment. */
+	if (!err && c->opts->memtrace)
+		err = ttmon_mtrun_new(c->opts, &c->mt);
 	if (!err && c->mode == TTMON_CAPTURE_COMMAND) {
 		/* Before rings are mapped: the keeper is a fork. */
 		err = ttmon_hold_new(c->opts->cmd, &c->hold);
@@ -446,6 +457,9 @@ static int set_up(struct ttmon_run *c)
 		ttmon_cpurun_start(c->cpu);
 	if (!err)
 		err = ttmon_service_confine(c);
+	/* What it reads is what programs write: it begins with the capabilities that are left. */
+	if (!err && c->mt)
+		err = ttmon_mtrun_start(c->mt, ttmon_hot_fact, c->hot);
 	return err;
 }
 

@@ -20,6 +20,7 @@
 #include "io/ttident.h"
 #include "io/ttshm.h"
 #include "kpins.h"
+#include "memtrace.h"
 #include "metrics.h"
 #include "opts.h"
 #include "publish.h"
@@ -43,6 +44,7 @@ struct ttmon_run {
 	struct ttmon_ttrun *tt;
 	struct ttmon_cpurun *cpu;  /* NULL: CPU time is not measured */
 	struct ttmon_kpins *kpins; /* NULL in a replay */
+	struct ttmon_mtrun *mt;	   /* NULL: memory accesses are not read */
 	struct ttmon_publish publish;
 	enum ttmon_rmid_backend rmid;
 	int epoll_fd, signal_fd, timer_fd;

@@ -108,6 +108,18 @@ static void kernel_pins(struct ttmon_metrics *m)
 	TTMON_NUM(m, PINNERS_SHMEM, s.proc.rss_shmem);
 }
 
+static void memory_accesses(struct ttmon_metrics *m)
+{
+	struct ttmon_mtrun_stats s;
+
+	if (!m->c->mt)
+		return;
+	ttmon_mtrun_get(m->c->mt, &s);
+	TTMON_NUM(m, MEMTRACE_CHANNELS, s.channels);
+	TTMON_NUM(m, MEMTRACE_RECORDS, s.records);
+	TTMON_NUM(m, MEMTRACE_DROPPED, s.dropped);
+}
+
 static void nvidia_driver(struct ttmon_metrics *m)
 {
 	static const struct {
@@ -148,6 +160,7 @@ static void pins(struct ttmon_metrics *m)
 	TTMON_NUM(m, HOST_PINNED_PEAK_PAGES, t->pinned_peak_pages);
 	kernel_pins(m);
 	nvidia_driver(m);
+	memory_accesses(m);
 	durations(m, TTMON_METRIC_PIN_SECONDS, m->v.pin);
 	durations(m, TTMON_METRIC_UNPIN_SECONDS, m->v.unpin);
 	for (unsigned int i = 0; i < TTMON_METHOD_MAX; i++) {

@@ -44,6 +44,12 @@
 	  "VmPin of the 64 processes that pin most: io_uring, VFIO and RDMA book there, CUDA does not")                    \
 	X(PINNERS_SHMEM, "ttmond_pinning_processes_rss_shmem_bytes", GAUGE, "bytes", "",                                   \
 	  "RssShmem of the same processes, where the driver's pinned allocations show")                                    \
+	X(MEMTRACE_CHANNELS, "ttmond_memtrace_channels", GAUGE, "", "",                                                    \
+	  "CUDA contexts whose kernels' memory accesses are read now (--memtrace)")                                        \
+	X(MEMTRACE_RECORDS, "ttmond_memtrace_records_total", COUNTER, "", "",                                              \
+	  "Memory accesses of warps that were read")                                                                       \
+	X(MEMTRACE_DROPPED, "ttmond_memtrace_dropped_total", COUNTER, "", "",                                              \
+	  "Memory accesses that a GPU had no room for")                                                                    \
 	X(NVIDIA_CALLS, "ttmond_nvidia_driver_calls_total", COUNTER, "", "function",                                       \
 	  "Calls of functions of the module nvidia that pin, allocate and map host memory (--nvidia-pins)")                \
 	X(NVIDIA_RETURNS, "ttmond_nvidia_driver_returns_total", COUNTER, "", "function",                                   \

@@ -40,6 +40,9 @@ enum opt {
 	OPT_RESCTRL,
 	OPT_RMID_EVENTS,
 	OPT_SLOTS_OUT,
+	OPT_MEMTRACE,
+	OPT_MEMTRACE_OUT,
+	OPT_MEMTRACE_SOCKET,
 	OPT_SHM_SLOTS,
 	OPT_SYSFS,
 	OPT_PROC,
@@ -98,6 +101,12 @@ static const struct option_row {
 	  "Pinned memory that took part in no transfer for so long is to be unpinned, or is cold where the GPU may read it in place. 1 to 86400." },
 	{ "slots-out", 0, OPT_SLOTS_OUT, "FILE", "write each 1 ms slot: who used the CPUs, caches",
 	  "Rows of every process in every slot; read by ttmon slots. A name ending in .gz is compressed." },
+	{ "memtrace", 0, OPT_MEMTRACE, NULL, "read memory accesses of GPU kernels",
+	  "Of programs that have libttmon-memtrace.so in them (see ttmon-memtrace(1)); CMD gets it. Which allocations kernels read and write in place is then in the history, and pinned memory that a kernel reads is not cold." },
+	{ "memtrace-out", 0, OPT_MEMTRACE_OUT, "FILE", "and write them to FILE, for ttmon memtrace",
+	  "Each access of a warp, in the format of ttmon memtrace convert (.ttmt). Means --memtrace. For bounded runs: names are kept until the end, a program's at most a quarter of the room that others have left." },
+	{ "memtrace-socket", 0, OPT_MEMTRACE_SOCKET, "PATH", "programs come here (/run/ttmond/memtrace.sock)",
+	  "TTMON_MEMTRACE_SOCKET says the same to the library. With -- CMD a private one is made unless this is given. Means --memtrace." },
 	{ "cpu", 0, OPT_CPU, "on|off", "measure who uses the CPUs, system-wide",
 	  "At every context switch: time, and cycles, instructions and misses of the last-level cache where the host has counters. On by default for the service and with --slots-out or --rmid; off for runs with a target." },
 	{ "rmid", 0, OPT_RMID, "FROM", "auto, module, resctrl, emulated, off (auto)",
@@ -109,8 +118,7 @@ static const struct option_row {
 	  "By default memory_collector, with and without the prefix memory_collector_ of older versions." },
 	{ "shm-slots", 0, OPT_SHM_SLOTS, "N", "slots in /dev/shm/ttmon.v1, 0 is none (128)",
 	  "For local readers, see include/ttmon/shm.h. Runs with a target make none unless this is given." },
-	{ "tt-shm-version", 0, OPT_TT_SHM, "N", "tt_device_*_memory files: 1-4, off (1)",
-	  "Layout of the files in /dev/shm that per-chip memory of Tenstorrent devices is published in. 1 is what the design notes' tt_smi reads, named by board id and location, for everybody to read; 2 to 4 are those of tt-metal, named by the chip's unique id, for the user of the program. Where a program publishes by itself nothing is written. By default runs with --pid, -- CMD, --dump-db, --trace-out or --replay publish nothing." },
+	{ "tt-shm-version", 0, OPT_TT_SHM, "N", "tt_device_*_memory files: 1-4, off (1)", "Layout of the files in /dev/shm that per-chip memory of Tenstorrent devices is published in. 1 is what the design notes' tt_smi reads, named by board id and location, for everybody to read; 2 to 4 are those of tt-metal, named by the chip's unique id, for the user of the program. Where a program publishes by itself nothing is written. By default runs with --pid, -- CMD, --dump-db, --trace-out or --replay publish nothing." },
 	{ "tt-dispatch", 0, OPT_TT_DISPATCH, "MODE", "Tenstorrent dispatches: auto, on, off (auto)",
 	  "auto leaves those functions out whose probe would have to be single-stepped, which is about ten times dearer." },
 	{ "tt-ioctl", 0, OPT_TT_IOCTL, NULL, "pins of tt-kmd by system-call tracepoint",
@@ -123,8 +131,8 @@ static const struct option_row {
 	{ "socket", 's', OPT_SOCKET, "PATH", "local socket, or none",
 	  "By default " TTMON_SOCKET
 	  "; with --pid, -- CMD, --dump-db, --trace-out, --slots-out or --replay there is none unless this is given." },
-	{ "listen-address", 'l', OPT_LISTEN,
-	  "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)", "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays." },
+	{ "listen-address", 'l', OPT_LISTEN, "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)",
+	  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays." },
 	{ "group-by", 0, OPT_GROUP_BY, "BY", "label of metrics: comm, cgroup, unit, container, pod",
 	  "What processes are summed up by in metrics, comm by default." },
 	{ "series", 0, OPT_SERIES, "N", "names with series of their own, 0-1000 (20)",
@@ -146,7 +154,7 @@ static bool is_rare(enum opt id)
 	       id == OPT_RESCTRL || id == OPT_RMID_EVENTS || id == OPT_SHM_SLOTS || id == OPT_SERIES ||
 	       id == OPT_LINGER || id == OPT_GROUP_BY || id == OPT_RMID || id == OPT_TT_SHM || id == OPT_COPY_RESULTS ||
 	       id == OPT_CPU || id == OPT_RING || id == OPT_NO_RETURNS || id == OPT_PROC || id == OPT_SHM ||
-	       id == OPT_COLD_AFTER || id == OPT_PIN_AFTER;
+	       id == OPT_COLD_AFTER || id == OPT_PIN_AFTER || id == OPT_MEMTRACE || id == OPT_MEMTRACE_SOCKET;
 }
 
 static void print_help(bool all)
@@ -405,6 +413,15 @@ static int one(struct ttmon_opts *o, const struct option_row *row, const char *a
 	case OPT_SLOTS_OUT:
 		o->slots_out = arg;
 		return 0;
+	case OPT_MEMTRACE:
+	case OPT_MEMTRACE_OUT:
+	case OPT_MEMTRACE_SOCKET:
+		o->memtrace = true;
+		if (row->id == OPT_MEMTRACE_OUT)
+			o->memtrace_out = arg;
+		else if (row->id == OPT_MEMTRACE_SOCKET)
+			o->memtrace_socket = arg;
+		return 0;
 	case OPT_SYSFS:
 		o->sysfs_root = arg;
 		return 0;
@@ -456,6 +473,9 @@ static int consistent(struct ttmon_opts *o)
 		return ttmon_opts_bad("--pid and -- CMD do not go together");
 	if (o->replay && (o->cmd || o->nr_pids || o->record))
 		return ttmon_opts_bad("--replay takes no target and no --record");
+	if (o->replay && o->memtrace)
+		return ttmon_opts_bad(
+			"--replay reads no memory accesses: what was recorded of them is in the recording");
 	if (o->no_mmap && o->trace_mmap)
 		return ttmon_opts_bad("--no-mmap and --trace-mmap do not go together");
 	if (o->copy_results && o->no_returns)

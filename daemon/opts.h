@@ -52,7 +52,9 @@ struct ttmon_opts {
 	unsigned int rdt_hz;
 	const char *resctrl_root, *rmid_events;
 	const char *slots_out;
-	uint32_t shm_slots; /* of the segment, 0: none */
+	bool memtrace;				    /* read memory accesses of GPU kernels */
+	const char *memtrace_out, *memtrace_socket; /* NULL: none; the default */
+	uint32_t shm_slots;			    /* of the segment, 0: none */
 	bool shm_given;
 	const char *sysfs_root, *proc_root, *shm_root;
 	/* --alloc-fn and --free-fn, the strings owned by the options */

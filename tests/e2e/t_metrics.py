@@ -114,7 +114,7 @@ def test_every_metric(bench):
     host.socket, port = bench.path("sock"), free_port()
     roots = ["--sysfs-root", os.path.join(host.root, "sys"), "--proc-root", os.path.join(host.root, "proc"), "--shm-root", host.shm]
     daemon = bench.daemon("--socket", host.socket, "--listen-address", f"127.0.0.1:{port}", *roots, "-q", "--tt-shm-version", "1",
-                          "--record", bench.path("rec"), "--tt-dispatch", "on", "--max-overhead", "50",
+                          "--record", bench.path("rec"), "--tt-dispatch", "on", "--max-overhead", "50", "--memtrace-socket", bench.path("mt.sock"),
                           env={"TTMOND_COUNTERS": "software"})
     tt = host.target("e2b", "ttrun", "--chips", "1", "--programs", "20", "--dispatches", "50")
     host.wait_probed([tt.pid])
