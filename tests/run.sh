@@ -35,9 +35,28 @@ build() {
 	return 1
 }
 
+# abreast FUNCTION ITEM...: one process each, as many at a time as there are CPUs; what each says comes out whole and in order.
+abreast() {
+	local fn=$1 n=0 i
+	shift
+
+	for i in "$@"; do
+		while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do
+			wait -n
+		done
+		"$fn" "$i" >"$scratch/out.$n" 2>"$scratch/err.$n" &
+		n=$((n + 1))
+	done
+	wait
+	for ((i = 0; i < n; i++)); do
+		cat "$scratch/err.$i" >&2
+		cat "$scratch/out.$i"
+	done
+}
+
 # A cmocka program: its tests are counted from its TAP lines, its output is shown when it fails.
 run_program() {
-	local program=$1 label=$2 log=$scratch/log n rc
+	local program=$1 label=$2 log=$scratch/log.${2//\//.} n rc
 
 	[ -x "$program" ] || {
 		echo "FAIL $label: not built"
@@ -94,14 +113,13 @@ suite_builds() {
 	build bpf-arm64 bpf-arm64 && echo "ok builds/bpf-arm64"
 }
 
-suite_unit() {
-	local t
+run_unit() { run_program "$O/asan/tests/$1" "unit/$1"; }
+run_tsan() { run_program "$O/tsan/tests/$1" "tsan/$1"; }
+unit_tests() { basename -s .c tests/unit/test_*.c; }
 
+suite_unit() {
 	build unit unit-build
-	for t in tests/unit/test_*.c; do
-		t=$(basename "$t" .c)
-		run_program "$O/asan/tests/$t" "unit/$t"
-	done
+	abreast run_unit $(unit_tests)
 	script tests/e2e/check_schema.py --write "$O/asan/tests/test_db"
 }
 
@@ -117,39 +135,36 @@ script() {
 }
 
 suite_tsan() {
-	local t
-
 	build tsan tsan-build
-	for t in tests/unit/test_*.c; do
-		t=$(basename "$t" .c)
-		run_program "$O/tsan/tests/$t" "tsan/$t"
-	done
+	abreast run_tsan $(unit_tests)
 }
 
 # A long run keeps the inputs that it finds in .output/fuzz/new and goes on from them; a short one starts from the committed
 # corpus and one seed, so that it says the same tomorrow. The corpus grows by hand alone.
 fuzz() {
-	local secs=$1 keep=$2 t x log=$scratch/log runs
+	fuzz_secs=$1 fuzz_keep=$2
 	shift 2
-
+	fuzz_options=("$@")
 	build fuzz fuzz-build
-	for t in tests/fuzz/fuzz_*.c; do
-		t=$(basename "$t" .c)
-		x=${t#fuzz_}
-		mkdir -p "$keep/$x" "$O/fuzz/crash"
-		if [ ! -x "$O/fuzz/bin/$t" ]; then
-			echo "FAIL fuzz/$x: not built"
-		elif [ ! -d "tests/fuzz/corpus/$x" ]; then
-			echo "FAIL fuzz/$x: no corpus in tests/fuzz/corpus/$x"
-		elif "$O/fuzz/bin/$t" -max_total_time="$secs" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "$@" \
-			-artifact_prefix="$O/fuzz/crash/$x-" "$keep/$x" "tests/fuzz/corpus/$x" >"$log" 2>&1; then
-			runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-			echo "ok fuzz/$x (${runs:-0} runs in $secs s)"
-		else
-			grep -vE '^#[0-9]+|^INFO:' "$log" | head -n 30 | sed 's/^/    /' >&2
-			echo "FAIL fuzz/$x: $(sed -n 's/.*Test unit written to //p' "$log")"
-		fi
-	done
+	abreast fuzz_one $(basename -s .c tests/fuzz/fuzz_*.c)
+}
+
+fuzz_one() {
+	local t=$1 x=${1#fuzz_} log=$scratch/log.$1 runs
+
+	mkdir -p "$fuzz_keep/$x" "$O/fuzz/crash"
+	if [ ! -x "$O/fuzz/bin/$t" ]; then
+		echo "FAIL fuzz/$x: not built"
+	elif [ ! -d "tests/fuzz/corpus/$x" ]; then
+		echo "FAIL fuzz/$x: no corpus in tests/fuzz/corpus/$x"
+	elif "$O/fuzz/bin/$t" -max_total_time="$fuzz_secs" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 "${fuzz_options[@]}" \
+		-artifact_prefix="$O/fuzz/crash/$x-" "$fuzz_keep/$x" "tests/fuzz/corpus/$x" >"$log" 2>&1; then
+		runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+		echo "ok fuzz/$x (${runs:-0} runs in $fuzz_secs s)"
+	else
+		grep -vE '^#[0-9]+|^INFO:' "$log" | head -n 30 | sed 's/^/    /' >&2
+		echo "FAIL fuzz/$x: $(sed -n 's/.*Test unit written to //p' "$log")"
+	fi
 }
 
 suite_fuzz() { fuzz "$FUZZ_SECS" "$O/fuzz/new"; }

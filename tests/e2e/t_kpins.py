@@ -97,12 +97,14 @@ def test_what_is_really_pinned(bench):
     target.pin()
     k = view(service, lambda k: k["verdict"] == "agrees" and k["foll_pin_pages"]["held"] >= before + 7680, "agrees")
     eq("told", (k["registered_bytes"], k["allocated_bytes"], k["processes"], k["unread"]), (32 * MIB, 16 * MIB, 1, 0))
-    eq("VmPin", (k["vm_pin_bytes"], target.vm_pin), (32 * MIB, 32 * MIB))
+    # Before 6.5 io_uring books its rings there too.
+    eq("VmPin", k["vm_pin_bytes"], target.vm_pin)
+    true(f"VmPin {target.vm_pin}", 32 * MIB <= target.vm_pin < 34 * MIB)
     true(f"RssShmem {k['rss_shmem_bytes']}", k["rss_shmem_bytes"] >= 16 * MIB)
     true(f"since the start: {k}", k["foll_pin_pages"]["acquired_since_start"] >= 7680)
     text = subprocess.run([TTMON, "status", "--socket", service.sock], capture_output=True, text=True, check=True).stdout
     true(text, re.search(r"^  kernel +[\d,]+ pages held by pin_user_pages\(\)", text, re.M))
-    true(text, "1 processes that pin: VmPin 32.0 MiB, RssShmem" in text and "the kernel contradicts nothing" in text)
+    true(text, re.search(r"1 processes that pin: VmPin 3[23]\.\d MiB, RssShmem", text) and "the kernel contradicts nothing" in text)
     # Memory that is let go is gone in the kernel's figures too.
     target.release()
     k = view(service, lambda k: k["verdict"] == "nothing" and k["foll_pin_pages"]["held"] <= before + 512, "released")
@@ -110,7 +112,7 @@ def test_what_is_really_pinned(bench):
     target.go()
     target.finish()
     service.daemon.wait(0)
-    true("summary", re.search(r"kernel's view when 48.0 MiB of it was there: nr_foll_pin [\d,]+ pages .*VmPin 32.0 MiB, RssShmem .*contradicts nothing",
+    true("summary", re.search(r"kernel's view when 48.0 MiB of it was there: nr_foll_pin [\d,]+ pages .*VmPin 3[23]\.\d MiB, RssShmem .*contradicts nothing",
                               service.daemon.stderr()))
 
 

@@ -317,7 +317,8 @@ def test_make_install(bench):
     found = tree(root)
     wanted = ["etc/default/ttmond", "usr/local/sbin/ttmond", "usr/local/bin/ttmon", "usr/local/lib/systemd/system/ttmond.service",
               "usr/local/lib/systemd/system/ttmond.socket", "usr/local/lib/sysusers.d/ttmond.conf", "usr/local/lib/tmpfiles.d/ttmond.conf",
-              "usr/local/share/man/man8/ttmond.8", "usr/local/share/man/man1/ttmon.1", "usr/local/share/bash-completion/completions/ttmond",
+              "usr/local/share/man/man8/ttmond.8", "usr/local/share/man/man1/ttmon.1", "usr/local/share/man/man1/ttmon-memtrace.1",
+              "usr/local/lib/libttmon-memtrace.so", "usr/local/share/bash-completion/completions/ttmond",
               "usr/local/share/bash-completion/completions/ttmon"]
     eq("not installed", [w for w in wanted if w not in found], [])
     with open(os.path.join(root, "usr/local/lib/systemd/system/ttmond.service"), encoding="utf-8") as f:

@@ -4,6 +4,8 @@
 # Label or module of tests/e2e, and why it does not run in a guest.
 NOT_HERE = {
     "soak": "measures memory over time under a load that emulation cannot give",
+    **{name: "asks nothing of the kernel" for name in ("memtrace", "mtrecord", "mtview", "gpusim", "gpuscript", "ptx", "mtgpu/outputs_are_the_same",
+                                                       "mtgpu/aggregate", "mtgpu/selection", "mtgpu/other_architectures")},
 }
 
 # Patterns of labels: one or two of each area, a few minutes for all kernels together: ways to attach, copies, what is refused, CPU time,
