@@ -226,6 +226,21 @@ static __always_inline void count_launch(u64 id, u32 cls)
 		__sync_fetch_and_add(&s->graph_copies, 1);
 }
 
+/*
+ * Numbered over the process. From the first graph launch on nobody knows how many kernels a launch is, and from the first launch during
+ * a capture on, whether a launch is captured, which does not run: its stream is not looked at.
+ */
+static __always_inline void number_launch(struct proc_info *p, u32 cls)
+{
+	if (cls == TTMON_CLS_LAUNCH && !p->capturing) {
+		if (!__sync_fetch_and_add(&p->kernels, 1))
+			tell_launched_now(p);
+	} else if (cls == TTMON_CLS_LAUNCH || cls == TTMON_CLS_GRAPH_LAUNCH) {
+		if (!__sync_fetch_and_add(&p->graphs, 1))
+			tell_launched_now(p);
+	}
+}
+
 SEC("?uprobe")
 int cuda_launch(struct pt_regs *ctx)
 {
@@ -235,6 +250,7 @@ int cuda_launch(struct pt_regs *ctx)
 	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
 		return 0;
 	count_launch(id, fns[fn & 255].cls);
+	number_launch(p, fns[fn & 255].cls);
 	return 0;
 }
 

@@ -61,6 +61,7 @@ static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *
 		return 0;                                         \
 	t = task_get();                                           \
 	if (!t) {                                                 \
+		__sync_fetch_and_or(&p->flags, PROC_GAP);         \
 		emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_MAP_FULL); \
 		return 0;                                         \
 	}                                                         \

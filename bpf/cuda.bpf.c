@@ -18,7 +18,7 @@ char LICENSE[] SEC("license") = "GPL";
 extern const volatile u32 cfg_no_returns;
 
 /* What the return needs goes to the call in flight. */
-static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, u32 fn)
+static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
 	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
 	u32 cls = d->cls;
@@ -30,6 +30,7 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 		c->a[0] = ARG(0);
 		if (!c->a[0])
 			return 0; /* free(NULL) is a no-op, cudaFree(0) a popular way to initialise */
+		tell_launched(p);
 		break;
 	case TTMON_CLS_ALLOC_3D:
 		c->a[0] = ARG(0);
@@ -169,12 +170,15 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 		emit_hint(c, fn, err);
 		return;
 	case TTMON_CLS_RESET:
+		tell_launched(p);
 		leave_reset(fn, device_of(t, p, fn), err);
 		return;
 	case TTMON_CLS_RESET_CTX:
+		tell_launched(p);
 		leave_reset(fn, (s32)recall(&ctx_devices, c->a[0]) - 1, err);
 		return;
 	case TTMON_CLS_RESET_DEV:
+		tell_launched(p);
 		leave_reset(fn, (s32)c->a[0], err);
 		return;
 	}
@@ -231,6 +235,7 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 			.method = fns[fn & 255].aux,
 		};
 
+		tell_launched(p);
 		c->fn = fn; /* leave_alloc() looks at it */
 		if (leave_alloc(ctx, t, c, &o)) {
 			/* A failed call leaves nothing but a count: no stack. */
@@ -269,6 +274,7 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 			.frames = take_stack(ctx, t, true),
 		};
 
+		tell_launched(p);
 		emit_alloc(t, &o);
 	} else if (cls == TTMON_CLS_FREE) {
 		c->entry_ns = 0;
@@ -282,6 +288,7 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 	} else if (cls == TTMON_CLS_HOST_PTR) {
 		emit_hint(c, fn, 0);
 	} else if (cls == TTMON_CLS_RESET) {
+		tell_launched(p);
 		leave_reset(fn, device_of(t, p, fn), 0);
 	}
 }
@@ -292,7 +299,7 @@ int cuda_call(struct pt_regs *ctx)
 	PROLOGUE(probe_cookie(ctx));
 	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC) || nested_any(ctx, t, PT_REGS_SP(ctx), fn))
 		return 0;
-	if (!enter(ctx, t, &t->cuda, fn))
+	if (!enter(ctx, t, &t->cuda, p, fn))
 		return 0;
 	if (cfg_no_returns)
 		enter_only(ctx, t, &t->cuda, p, fn);
@@ -316,7 +323,7 @@ int user_call(struct pt_regs *ctx)
 		count_nested();
 		return 0;
 	}
-	if (!enter(ctx, t, &t->user, fn))
+	if (!enter(ctx, t, &t->user, p, fn))
 		return 0;
 	if (cfg_no_returns)
 		enter_only(ctx, t, &t->user, p, fn);

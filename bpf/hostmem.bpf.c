@@ -23,7 +23,7 @@ struct {
 	__type(value, struct mremap_args);
 } mremaps SEC(".maps");
 
-/* Is the caller traced? Never starts tracing a process: that is what the CUDA probes do. */
+/* Is the caller traced? Never starts tracing a process: that is what the CUDA probes do. Memory is made or freed: tells after which launch. */
 static __always_inline bool traced(u64 id)
 {
 	u32 tgid = id >> 32;
@@ -34,6 +34,7 @@ static __always_inline bool traced(u64 id)
 	p = bpf_map_lookup_elem(&procs, &tgid);
 	if (p && !(p->flags & PROC_ANNOUNCED))
 		first_seen(p);
+	tell_launched(p);
 	return p;
 }
 

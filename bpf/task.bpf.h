@@ -15,12 +15,15 @@
 
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
+#define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
 #define PROC_LISTED	(1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
 
 struct proc_info {
 	u64 start_ns;
 	u32 flags;
-	u32 capturing; /* streams being captured now */
+	u32 capturing;	     /* streams being captured now */
+	u64 kernels, graphs; /* launched so far, on all CPUs; graphs: and captured kernels */
+	u64 told;	     /* kernels in the last LAUNCHED */
 };
 
 /* A copy as gathered at entry. Linear ones have rows == slices == 1. */
@@ -117,6 +120,33 @@ SUBPROG int first_seen(struct proc_info *p)
 	leader = BPF_CORE_READ(t, group_leader);
 	p->start_ns = BPF_CORE_READ(leader, start_time);
 	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_SEEN, bpf_get_current_cgroup_id());
+	return 0;
+}
+
+static __always_inline void tell_launched_now(struct proc_info *p)
+{
+	struct ttmon_ev_launched *e = emit_reserve(TTMON_EV_LAUNCHED, sizeof(*e), bpf_get_current_pid_tgid());
+	u64 kernels = p->kernels;
+
+	if (!e) {
+		__sync_fetch_and_or(&p->flags, PROC_GAP);
+		return;
+	}
+	e->kernels = kernels;
+	e->graphs = p->graphs;
+	e->since = p->flags & PROC_GAP		? TTMON_LAUNCHED_GAP
+		   : p->flags & PROC_FROM_START ? TTMON_LAUNCHED_START
+						: TTMON_LAUNCHED_SEEN;
+	e->pad = 0;
+	emit_submit(e);
+	p->told = kernels;
+}
+
+/* Memory is about to be freed, or has been made: after which launch is that? Two threads that tell it at once do no harm. */
+SUBPROG int tell_launched(struct proc_info *p)
+{
+	if (p && p->kernels != p->told)
+		tell_launched_now(p);
 	return 0;
 }
 

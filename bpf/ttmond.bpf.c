@@ -91,6 +91,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 		return 0;
 	p->flags |= PROC_ANNOUNCED | PROC_FROM_START;
 	p->capturing = 0;
+	p->kernels = p->graphs = p->told = 0;
 	p->start_ns = BPF_CORE_READ(task, group_leader, start_time);
 	bpf_task_storage_delete(&tasks, bpf_get_current_task_btf());
 	announce(task, task_id(task), TTMON_PROC_EXEC, bpf_get_current_cgroup_id());

@@ -249,7 +249,7 @@ void ttmon_metrics_memory(struct ttmon_metrics *m)
 	TTMON_NUM(m, GRAPH_COPIES, t->graph_copies, "nvidia");
 	TTMON_NUM(m, CAPTURED_COPIES, t->captured, "nvidia");
 	TTMON_NUM(m, UNMATCHED_FREES, t->unknown_frees);
-	TTMON_NUM(m, UNMATCHED_TRANSFERS, t->unmatched);
+	TTMON_NUM(m, UNMATCHED_TRANSFERS, ttmon_unmatched_settled(t->unmatched, t->unsettled));
 	m->superseded = MAX(m->superseded, t->superseded);
 	TTMON_NUM(m, SUPERSEDED, m->superseded);
 	for (unsigned int i = 0; i < TTMON_FINDING_MAX; i++)

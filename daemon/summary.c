@@ -139,6 +139,10 @@ static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_histor
 	if (t->unknown_frees || t->unmatched)
 		fprintf(f, "%llu frees of memory nobody was seen allocating, %llu copies from unknown addresses\n",
 			(unsigned long long)t->unknown_frees, (unsigned long long)t->unmatched);
+	if (t->gpu_use_gone)
+		fprintf(f,
+			"%s uses of memory by kernels are booked to nothing: it was gone when they were told, or never seen\n",
+			count(buf, t->gpu_use_gone));
 	if (!ttmon_pipeline_check(p, why, sizeof(why)))
 		fprintf(f, "accounting does not balance: %s\n", why);
 }

@@ -302,6 +302,14 @@ static void read_traffic(struct ttmon_run_load *l, const json_t *row, struct ttm
 		a->last_copy_ns = MAX(a->free_ns, 1);
 }
 
+/* "launches": [before it was made, before it was freed or null]; not there where that is not known. */
+static uint64_t nth(const json_t *row, size_t i)
+{
+	const json_t *n = json_array_get(json_object_get(row, "launches"), i);
+
+	return json_is_integer(n) && json_integer_value(n) >= 0 ? (uint64_t)json_integer_value(n) : UINT64_MAX;
+}
+
 static void read_life(const struct ttmon_run_load *l, const json_t *row, struct ttmon_run_alloc *a)
 {
 	uint64_t freed = UINT64_MAX;
@@ -312,6 +320,8 @@ static void read_life(const struct ttmon_run_load *l, const json_t *row, struct 
 		freed = l->run->end_ns;
 	}
 	a->free_ns = MAX(a->alloc_ns, MIN(freed, TTMON_RUN_MAX_TIME));
+	a->made_nth = u32(nth(row, 0));
+	a->freed_nth = MAX(u32(nth(row, 1)), a->made_nth);
 	a->pin_ns = ttmon_run_time(row, "pin_ns", 0);
 	a->unpin_ns = ttmon_run_time(row, "unpin_ns", 0);
 }

@@ -57,6 +57,7 @@ struct ttmon_run_site {
 struct ttmon_run_proc {
 	uint32_t pid;
 	uint64_t start_ns, first_ns, last_ns;
+	uint64_t numbered; /* so many kernel launches, from its first on, have numbers (made_nth); 0: none */
 	const char *comm, *exe, *cmdline; /* exe, cmdline: may be NULL */
 };
 
@@ -78,6 +79,8 @@ struct ttmon_run_alloc {
 	uint64_t first_h2d_ns, last_h2d_ns; /* 0: never. Where events were dropped: from the heat, a bucket wide */
 	uint64_t last_copy_ns;		    /* any direction, 0: never */
 	uint64_t gpu_reads, gpu_writes, gpu_sectors; /* by kernels, in place; 0 where that was not recorded */
+	/* Kernel launches of the process before it was made and before it was freed; TTMON_RUN_NONE: not known; not freed. */
+	uint32_t made_nth, freed_nth;
 	uint32_t h2d_copies, d2h_copies, other_copies;
 	uint32_t async_copies;	 /* of these, asynchronous */
 	uint32_t events_dropped; /* not in the file */

@@ -159,6 +159,7 @@ static int read_procs(struct ttmon_run_load *l)
 		p->start_ns = ttmon_run_time(row, "start_ns", 0);
 		p->first_ns = ttmon_run_time(row, "first_ns", 0);
 		p->last_ns = MAX(p->first_ns, ttmon_run_time(row, "last_ns", 0));
+		p->numbered = ttmon_db_get(row, "launches_numbered", 0);
 		run->nr_procs = i + 1;
 	}
 	return 0;

@@ -271,6 +271,8 @@ void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, struct 
 
 		move_xfer(p->pub.xfer[d], &booked);
 		move_xfer(h->totals.xfer[d], &booked);
+		p->pub.unmatched -= booked.copies;
+		h->totals.unmatched -= booked.copies;
 		/* Sites have what each piece of memory took part in. */
 		if (!(a->bits & TTMON_AL_SITE_QUEUED))
 			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, &share);

@@ -380,6 +380,8 @@ static enum ttmon_decode_err check_event(const struct ttmon_event *ev, size_t si
 
 		return value_if(!is_terminated(e->label, sizeof(e->label)));
 	}
+	case TTMON_EV_LAUNCHED:
+		return value_if(((const struct ttmon_ev_launched *)ev)->since >= TTMON_LAUNCHED_MAX);
 	case TTMON_EV_COPY_SITE: {
 		const struct ttmon_ev_copy_site *e = (const void *)ev;
 

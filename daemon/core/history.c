@@ -91,6 +91,8 @@ static void apply_clock(struct ttmon_history *h, const struct ttmon_ev_clock *ev
 
 static void apply_blind(struct ttmon_history *h, const struct ttmon_ev_blind *ev)
 {
+	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);
+
 	if (h->nr_blinds >= TTMON_BLINDS_MAX) {
 		h->totals.incomplete = true;
 		return;
@@ -113,6 +115,8 @@ static void apply_blind(struct ttmon_history *h, const struct ttmon_ev_blind *ev
 		.active_ns = ev->active_ns,
 		.held = ev->held != 0,
 	};
+	if (p && !ev->held)
+		p->numbers.gap = true;
 }
 
 static void count_fact(struct ttmon_history *h, int err)
@@ -132,6 +136,10 @@ static void apply_family(struct ttmon_history *h, const struct ttmon_ev_family *
 	h->totals.reduced |= !on;
 	if (ev->family == TTMON_FAMILY_TRANSFER)
 		ttmon_live_seen(h, on, ev->h.ts_ns);
+	if (ev->family == TTMON_FAMILY_LAUNCH && !on)
+		h->launches_on_ns = UINT64_MAX;
+	else if (ev->family == TTMON_FAMILY_LAUNCH && h->launches_on_ns == UINT64_MAX)
+		h->launches_on_ns = ev->h.ts_ns;
 	/* Whether an address in no mapping may be host memory after all. Lists of mappings come before the fact that it is on. */
 	if (ev->family == TTMON_FAMILY_MMAP)
 		h->clock.options =
@@ -215,6 +223,9 @@ void ttmon_history_apply(struct ttmon_history *h, const struct ttmon_event *ev, 
 		break;
 	case TTMON_EV_LAUNCHES:
 		ttmon_procs_launches(h, (const struct ttmon_ev_launches *)ev);
+		break;
+	case TTMON_EV_LAUNCHED:
+		ttmon_procs_launched(h, (const struct ttmon_ev_launched *)ev);
 		break;
 	case TTMON_EV_COPY_SITE:
 		ttmon_calls_copy_site(h, (const struct ttmon_ev_copy_site *)ev);

@@ -107,6 +107,14 @@ static inline struct ttmon_xfer ttmon_xfer_settled(const struct ttmon_xfer xfer[
 	return x;
 }
 
+/* Likewise of the transfers that lie in nothing known: those that may yet be shown to lie in a mapping are left out. */
+static inline uint64_t ttmon_unmatched_settled(uint64_t unmatched, const struct ttmon_xfer unsettled[TTMON_RDIR_MAX])
+{
+	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
+		unmatched -= unsettled[d].copies;
+	return unmatched;
+}
+
 #define TTMON_HEAT_BUCKETS 64
 /* Transfers over time in a fixed number of buckets; when time runs past the last one, pairs are added up and the width doubles. */
 struct ttmon_heat {
@@ -192,7 +200,7 @@ struct ttmon_proc {
 	uint64_t captured;	/* async copies into a capturing stream: not transfers */
 	uint64_t failed;	/* calls that returned an error, see ttmon_history_errors() */
 	uint64_t unknown_frees; /* free of an address nobody allocated (older than the trace, or lost) */
-	uint64_t unmatched;	/* transfers whose host address lies in nothing known, kept under a made-up mapping */
+	uint64_t unmatched;	/* transfers whose host address lies in nothing known, see ttmon_unmatched_settled() */
 	uint64_t findings[8];	/* by enum ttmon_finding */
 	uint64_t checkpoints;	/* ever */
 };
@@ -251,6 +259,9 @@ struct ttmon_alloc {
 	uint32_t ordinal;  /* 0, 1, ...: within (process, site, size) */
 	uint32_t api_flags;
 	uint32_t gen; /* how often this address had been allocated before in the process */
+	/* Kernel launches of the process before it was made, and before it was freed: UINT32_MAX: it was not, or they are past counting. They mean
+	 * something below ttmon_history_numbered(). */
+	uint32_t made_nth, freed_nth;
 	uint16_t fn;
 	int16_t device;
 };
@@ -327,7 +338,7 @@ struct ttmon_method_totals {
 
 /*
  * Counters here never fall, nor when the line of a process is used again, but for: allocs (a Tenstorrent buffer whose making failed is taken
- * back), superseded (its free came after all), and xfer (see ttmon_xfer_settled()). live, pinned_pages, pinned_bytes and events_kept are
+ * back), superseded (its free came after all), xfer and unmatched (see ttmon_xfer_settled()). live, pinned_pages, pinned_bytes and events_kept are
  * what is there now.
  */
 struct ttmon_history_totals {
@@ -335,7 +346,8 @@ struct ttmon_history_totals {
 	uint64_t allocs, frees, live, folded, evicted;
 	uint64_t events_kept, events_dropped;
 	uint64_t unknown_frees, unmatched, superseded, failed, captured;
-	uint64_t late; /* events that came late */
+	uint64_t gpu_use_gone; /* GPU_USE facts of which a page or all was gone when they came, or never known */
+	uint64_t late;	       /* events that came late */
 	uint64_t checkpoints,
 		checkpoints_dropped; /* ever; of these, not in ttmon_history_checkpoints() for want of room */
 	uint64_t malformed_facts;
@@ -423,6 +435,9 @@ size_t ttmon_history_sites(const struct ttmon_history *h);
 const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx);
 size_t ttmon_history_objects(const struct ttmon_history *h);
 const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, size_t idx);
+/* How many of the process's kernel launches, from its first on, have a number: up to the first graph launch, which is nobody knows how many
+ * kernels, or the first launch during a stream capture. 0: it is older than the capture, or launches of it may not have been seen. */
+uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* Function name at a frame, NULL if not known; *delta: offset into the function. */
 const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta);
 /* Allocations in the order they were made: seq runs from 0 to ttmon_history_allocs() - 1; NULL where folded or evicted. */

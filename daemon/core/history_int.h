@@ -35,6 +35,7 @@
 #define TTMON_ALLOC_EVENTS  4096	  /* a service keeps the younger half of more events of one allocation */
 #define TTMON_PIECES_MAX    1024	  /* allocations that one transfer can touch */
 #define TTMON_GHOSTS	    64
+#define TTMON_ENDED	    64 /* of a process: that ended last, for uses by kernels that are told late */
 #define TTMON_CHANGES	    256
 #define TTMON_VMAS_MAX	    (1u << 18)
 #define TTMON_ERRORS_MAX    4096
@@ -93,6 +94,23 @@ struct ttmon_launch {
 	uint64_t kernels, graphs, graph_copies;
 };
 
+/* Launches by number: what was told last, so that a free can be told by its entry. */
+#define TTMON_NUMBERS 16
+struct ttmon_numbers {
+	uint64_t ts_ns[TTMON_NUMBERS], n[TTMON_NUMBERS];
+	uint64_t told;	  /* how often; the last ones are kept */
+	uint64_t to;	  /* kernels before the first graph launch; UINT64_MAX: there was none */
+	uint64_t exec_ns; /* the last exec */
+	uint8_t since;	  /* enum ttmon_launched, as told last */
+	bool gap;	  /* they are of no use */
+};
+
+/* What CUDA gave out or registered, and has ended. */
+struct ttmon_ended {
+	uint64_t seq;
+	uint64_t free_ns; /* as it was ended; a free that is told later may say an earlier time */
+};
+
 /* A line of a list of mappings. */
 struct ttmon_vma {
 	uint64_t start, end;
@@ -120,8 +138,11 @@ struct ttmon_hproc {
 	uint32_t gen_floor, gen_max;
 	uint64_t *ghosts; /* [TTMON_GHOSTS] ended, but a free may still come */
 	uint32_t nr_ghosts;
+	struct ttmon_ended *ended;     /* [TTMON_ENDED] ring; kept over an exit and an exec */
+	uint64_t nr_ended;	       /* ever */
 	struct ttmon_launch *launches; /* by cpu */
 	uint32_t nr_launches;
+	struct ttmon_numbers numbers;
 	struct ttmon_vma *vmas; /* the list that is coming in */
 	uint32_t nr_vmas, cap_vmas;
 	bool vmas_bad;
@@ -208,7 +229,8 @@ struct ttmon_history {
 	struct ttmon_ev_clock clock;
 	bool has_clock;
 	uint64_t page_size;
-	uint64_t now_ns; /* of the stream */
+	uint64_t now_ns;	 /* of the stream */
+	uint64_t launches_on_ns; /* launches are seen since then; 0: from the beginning on, UINT64_MAX: they are not */
 
 	struct ttmon_alloc **chunks; /* the records */
 	uint32_t nr_chunks, cap_chunks, free_id;
@@ -368,6 +390,9 @@ void ttmon_procs_gone(struct ttmon_history *h, const struct ttmon_ev_gone *ev);
 void ttmon_procs_exit(struct ttmon_history *h, const struct ttmon_ev_exit *ev);
 void ttmon_procs_text(struct ttmon_history *h, const struct ttmon_ev_text *ev);
 void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launches *ev);
+void ttmon_procs_launched(struct ttmon_history *h, const struct ttmon_ev_launched *ev);
+/* Kernel launches of the process up to then, as far as told; UINT32_MAX: more than can be kept. */
+uint32_t ttmon_procs_nth(const struct ttmon_hproc *p, uint64_t ts_ns);
 void ttmon_procs_launch_sums(struct ttmon_history *h, const struct ttmon_ev_launch_sums *ev);
 void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
 void ttmon_procs_tick(struct ttmon_history *h);

@@ -112,6 +112,7 @@ static void told_by_list(struct ttmon_history *h, struct ttmon_hproc *p, const s
 	if (!a || a->addr != ev->addr || a->size != len || a->bits & TTMON_AL_PROVISIONAL)
 		return;
 	a->alloc_ns = ev->h.ts_ns;
+	a->made_nth = ttmon_procs_nth(p, ev->h.ts_ns);
 	a->bits &= (uint8_t)~TTMON_AL_OLD;
 	a->api_flags = ev->flags;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "core/listq.h"
 
-/* When the list that this record belongs to was begun to be read; false: it belongs to none. */
+/* When the list that this record belongs to was begun to be read, or the launch was made that it is about; false: it is neither. */
 static bool read_at(const struct ttmon_event *ev, uint64_t *from_ns)
 {
 	if (ev->kind == TTMON_EV_MAPS_DONE) {
@@ -9,7 +9,7 @@ static bool read_at(const struct ttmon_event *ev, uint64_t *from_ns)
 		return true;
 	}
 	*from_ns = ev->ts_ns;
-	return ev->kind == TTMON_EV_MAP && !ev->tid;
+	return ev->kind == TTMON_EV_GPU_USE || (ev->kind == TTMON_EV_MAP && !ev->tid);
 }
 
 static size_t find(const struct ttmon_listq *q, uint32_t tgid)
@@ -49,6 +49,7 @@ static int reserve(struct ttmon_listq *q, size_t need)
 
 bool ttmon_listq_put(struct ttmon_listq *q, const struct ttmon_event *ev, size_t size, bool known)
 {
+	bool list = ev->kind != TTMON_EV_GPU_USE;
 	uint64_t from_ns, n = size;
 	size_t i;
 
@@ -56,13 +57,15 @@ bool ttmon_listq_put(struct ttmon_listq *q, const struct ttmon_event *ev, size_t
 		return false;
 	/* The rest of a list goes the way of its beginning. */
 	i = find(q, ev->tgid);
-	if (i == q->nr_procs && (!known || i == TTMON_LISTQ_PROCS))
+	if (list && i == q->nr_procs && (!known || i == TTMON_LISTQ_PROCS))
 		return false;
 	if (reserve(q, sizeof(n) + size))
 		return false;
 	memcpy(q->v + q->len, &n, sizeof(n));
 	memcpy(q->v + q->len + sizeof(n), ev, size);
 	q->len += sizeof(n) + size;
+	if (!list)
+		return true;
 	if (i == q->nr_procs) {
 		q->procs[i].tgid = ev->tgid;
 		q->procs[i].records = 0;
@@ -84,7 +87,7 @@ const struct ttmon_event *ttmon_listq_next(struct ttmon_listq *q, const uint64_t
 	ev = (const void *)(q->v + q->off + sizeof(n));
 	if (before_ns && read_at(ev, &from_ns) && ttmon_before(*before_ns, from_ns))
 		return NULL;
-	i = find(q, ev->tgid);
+	i = ev->kind == TTMON_EV_GPU_USE ? q->nr_procs : find(q, ev->tgid);
 	if (i < q->nr_procs && !--q->procs[i].records)
 		q->procs[i] = q->procs[--q->nr_procs];
 	q->off += sizeof(n) + n;

@@ -34,10 +34,13 @@ static void release(struct ttmon_hproc *p)
 	free(p->vmas);
 	free(p->changes);
 	free(p->ghosts);
+	free(p->ended);
 	free(p->launches);
 	p->vmas = NULL;
 	p->changes = NULL;
 	p->ghosts = NULL;
+	p->ended = NULL;
+	p->nr_ended = 0;
 	p->launches = NULL;
 	p->cap_vmas = p->nr_changes = p->nr_ghosts = p->nr_launches = 0;
 }
@@ -229,6 +232,8 @@ static void proc_exec(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t t
 	}
 	p->brk_first = 0;
 	p->nr_ghosts = 0;
+	/* The new program's launches are counted anew. */
+	p->numbers = (struct ttmon_numbers){ .gap = p->numbers.told || p->numbers.gap, .exec_ns = ts_ns };
 	ttmon_hmap_fini(&p->tt_pins);
 	ttmon_maps_end(&p->maps, ts_ns);
 	if (p->nr_execs == TTMON_EXECS)
@@ -386,6 +391,67 @@ void ttmon_procs_launches(struct ttmon_history *h, const struct ttmon_ev_launche
 {
 	add_launches(h, ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns), ev->h.cpu, ev->kernels, ev->graphs,
 		     ev->graph_copies);
+}
+
+/* Of libraries whose probes came late, before the process launched anything; those that come later are told by apply_blind(). */
+static bool was_blind(const struct ttmon_history *h, uint32_t tgid)
+{
+	for (uint32_t i = 0; i < h->nr_blinds; i++)
+		if (h->blinds[i].tgid == tgid && !h->blinds[i].held)
+			return true;
+	return false;
+}
+
+void ttmon_procs_launched(struct ttmon_history *h, const struct ttmon_ev_launched *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	struct ttmon_numbers *k = p ? &p->numbers : NULL;
+	uint64_t last;
+
+	if (!k)
+		return;
+	if (!k->told) {
+		k->to = UINT64_MAX;
+		k->gap |= was_blind(h, ev->h.tgid);
+	}
+	last = k->told ? k->n[(k->told - 1) % TTMON_NUMBERS] : 0;
+	k->ts_ns[k->told % TTMON_NUMBERS] = ev->h.ts_ns;
+	k->n[k->told % TTMON_NUMBERS] = MAX(last, ev->kernels);
+	k->told++;
+	k->since = (uint8_t)ev->since;
+	if (ev->graphs)
+		k->to = MIN(k->to, ev->kernels);
+}
+
+uint32_t ttmon_procs_nth(const struct ttmon_hproc *p, uint64_t ts_ns)
+{
+	const struct ttmon_numbers *k = &p->numbers;
+	uint64_t kept = MIN(k->told, (uint64_t)TTMON_NUMBERS), n = 0;
+
+	for (uint64_t i = k->told; i > k->told - kept; i--) {
+		n = k->n[(i - 1) % TTMON_NUMBERS];
+		if (k->ts_ns[(i - 1) % TTMON_NUMBERS] <= ts_ns)
+			return (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
+	}
+	/* Before all that are kept. */
+	return kept < TTMON_NUMBERS ? 0 : (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
+}
+
+uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmon_proc *pub)
+{
+	const struct ttmon_hproc *p = h->procs[pub->idx];
+	const struct ttmon_numbers *k = &p->numbers;
+	bool from_start = k->since == TTMON_LAUNCHED_START;
+	uint64_t began = from_start ? MAX(pub->start_ns, k->exec_ns) : pub->start_ns;
+
+	if (!k->told || k->gap || k->since == TTMON_LAUNCHED_GAP || began < h->launches_on_ns)
+		return 0;
+	/* The record of the first graph launch, with which they end, was lost. */
+	if (pub->graphs && k->to == UINT64_MAX)
+		return 0;
+	if (!from_start && (!h->has_clock || began < h->clock.mono_ns))
+		return 0;
+	return MIN(k->to, MAX(pub->kernels, k->n[(k->told - 1) % TTMON_NUMBERS]));
 }
 
 /* Read by the daemon: at the end of the process, or of the capture. */

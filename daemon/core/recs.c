@@ -252,6 +252,8 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 		.traffic = &ttmon_no_traffic,
 		.proc = p->pub.idx,
 		.api_flags = in->api_flags,
+		.made_nth = ttmon_procs_nth(p, in->ts_ns),
+		.freed_nth = UINT32_MAX,
 		.fn = in->fn,
 		.device = in->device,
 		.method = in->method,
@@ -308,6 +310,20 @@ void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a)
 	keep_gen(h, p, key, a->gen);
 }
 
+/* Uses of it by kernels may still be told. */
+static void keep_ended(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	if (ttmon_layer_of(a->method) > TTMON_LAYER_REG)
+		return;
+	if (!p->ended)
+		p->ended = calloc(TTMON_ENDED, sizeof(*p->ended));
+	if (!p->ended) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	p->ended[p->nr_ended++ % TTMON_ENDED] = (struct ttmon_ended){ ttmon_alloc_seq(a), a->free_ns };
+}
+
 void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end,
 		   uint64_t unpin_ns)
 {
@@ -318,6 +334,9 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 	a->free_ns = MAX(MAX(ts_ns, a->alloc_ns), 1ULL);
 	a->unpin_ns = unpin_ns;
 	a->end = end;
+	/* Whoever has ended launches no more. */
+	if (end != TTMON_END_EXIT && end != TTMON_END_EXEC)
+		a->freed_nth = MAX(ttmon_procs_nth(p, ts_ns), a->made_nth);
 	a->states |= TTMON_ST_FREED;
 	if (a->cold)
 		ttmon_live_end(h, a);
@@ -331,6 +350,7 @@ void ttmon_rec_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_n
 		ttmon_siteq_end(h, a);
 	if (ttmon_rec_pinned(a))
 		ttmon_pins_del(h, p, a);
+	keep_ended(h, p, a);
 	if (ttmon_fifo_push(&h->freed, &seq) < 0)
 		ttmon_history_no_memory(h);
 }

@@ -96,22 +96,27 @@ void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const str
 {
 	struct ttmon_htraffic *t = traffic(h, a);
 	struct ttmon_gpu_use *use = t ? t->pub.gpu : NULL;
+	/* A kernel that was running when the memory was made did not use it before. */
+	uint64_t first_ns = MAX(ev->h.ts_ns, a->alloc_ns);
+	/* It may have been launched long ago, and goes on. */
+	uint64_t last_ns = MAX(first_ns, h->now_ns);
 
 	if (t && !use) {
 		use = t->pub.gpu = calloc(1, sizeof(*use));
 		if (!use)
 			ttmon_history_no_memory(h);
 		else
-			use->first_ns = ev->h.ts_ns;
+			use->first_ns = first_ns;
 	}
 	if (!use)
 		return;
 	use->reads += part(ev->reads, bytes, ev->size);
 	use->writes += part(ev->writes, bytes, ev->size);
 	use->sectors += part(ev->sectors, bytes, ev->size);
-	use->last_ns = MAX(use->last_ns, ev->h.ts_ns);
-	if (a->cold)
-		ttmon_live_warm(h, a, ev->h.ts_ns);
+	use->first_ns = MIN(use->first_ns, first_ns);
+	use->last_ns = MAX(use->last_ns, a->free_ns ? MIN(last_ns, a->free_ns) : last_ns);
+	if (a->cold && !a->free_ns)
+		ttmon_live_warm(h, a, last_ns);
 }
 
 static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_traffic *t, uint64_t size)
@@ -286,6 +291,7 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);
 	merge_gpu(&to->pub, &from->pub);
 	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
+	dst->made_nth = MIN(dst->made_nth, src->made_nth);
 	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
 	if (ttmon_rec_mem(dst) == TTMON_MEM_PAGEABLE && to->pub.copies[TTMON_RDIR_H2D])
 		ttmon_live_hot(h, dst, &to->hot, to->pub.last_copy_ns);

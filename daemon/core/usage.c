@@ -107,7 +107,7 @@ static bool figures_of(const struct ttmon_proc *p, struct ttmon_usage_sums *s)
 	s->graphs = p->graphs;
 	s->failed = p->failed;
 	s->unknown_frees = p->unknown_frees;
-	s->unmatched = p->unmatched;
+	s->unmatched = ttmon_unmatched_settled(p->unmatched, p->unsettled);
 	for (size_t i = 0; i < MEM_SUMS; i++)
 		any |= v[i];
 	return any;

@@ -8,9 +8,11 @@
 struct proc_value {
 	uint64_t start_ns;
 	uint32_t flags, capturing;
+	uint64_t kernels, graphs, told;
 };
 #define PROC_FROM_START (1 << 1)
 #define PROC_LISTED	(1 << 2)
+#define PROC_GAP	(1 << 3)
 
 bool ttmon_bpf_all(const struct ttmon_bpf *b)
 {
@@ -28,6 +30,7 @@ static int relist(const struct ttmon_bpf *b, uint32_t tgid, bool listed)
 	if (!(v.flags & PROC_LISTED) == !listed)
 		return 0;
 	v.flags ^= PROC_LISTED;
+	v.flags |= PROC_GAP;
 	return bpf_map_update_elem(fd, &tgid, &v, BPF_EXIST) ? -errno : 0;
 }
 

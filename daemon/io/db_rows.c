@@ -168,7 +168,7 @@ static void process_identity(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 	}
 }
 
-static void process_figures(struct ttmon_jsonw *w, const struct ttmon_proc *p)
+static void process_figures(struct ttmon_jsonw *w, const struct ttmon_proc *p, uint64_t numbered)
 {
 	ttmon_jsonw_key_num(w, "pins", p->pins);
 	ttmon_jsonw_key_num(w, "pinned_pages", p->pinned_pages);
@@ -181,6 +181,7 @@ static void process_figures(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 	ttmon_jsonw_key_num(w, "frees", p->frees);
 	ttmon_db_rows_transfers(w, p->xfer);
 	ttmon_jsonw_key_num(w, "launches", p->kernels);
+	ttmon_jsonw_key_num(w, "launches_numbered", numbered);
 	ttmon_jsonw_key_num(w, "graph_launches", p->graphs);
 	ttmon_jsonw_key_num(w, "graph_copies", p->graph_copies);
 	ttmon_jsonw_key_num(w, "captured", p->captured);
@@ -210,7 +211,7 @@ int ttmon_db_rows_processes(struct ttmon_jsonw *w, const struct ttmon_history *h
 		ttmon_jsonw_line(w);
 		ttmon_jsonw_open(w, '{');
 		process_identity(w, p);
-		process_figures(w, p);
+		process_figures(w, p, ttmon_history_numbered(h, p));
 		next = process_errors(w, errors, next, n, p->idx);
 		process_findings(w, p);
 		ttmon_jsonw_close(w, '}');
@@ -429,6 +430,21 @@ static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h,
 		ttmon_jsonw_num(w, (uint64_t)a->device);
 }
 
+/* Its life time by numbers of launches, where they are known. */
+static void alloc_launches(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	if (a->made_nth == UINT32_MAX || !ttmon_history_numbered(h, ttmon_history_proc(h, a->proc)))
+		return;
+	ttmon_jsonw_key(w, "launches");
+	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_num(w, a->made_nth);
+	if (a->freed_nth == UINT32_MAX)
+		ttmon_jsonw_null(w);
+	else
+		ttmon_jsonw_num(w, a->freed_nth);
+	ttmon_jsonw_close(w, ']');
+}
+
 void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	alloc_identity(w, h, a);
@@ -438,6 +454,7 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 		ttmon_jsonw_time(w, a->free_ns);
 	else
 		ttmon_jsonw_null(w);
+	alloc_launches(w, h, a);
 	ttmon_jsonw_key_name(w, "end", end_names[a->end]);
 	key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
 	ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);

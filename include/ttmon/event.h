@@ -55,6 +55,7 @@
 	X(24, RMID, ttmon_ev_rmid, "an RMID was given to a process, or taken back")                                  \
 	X(25, RDT, ttmon_ev_rdt, "RDT readings of an RMID")                                                          \
 	X(26, CHECKPOINT, ttmon_ev_checkpoint, "end of a period, as the program says (USDT ttmon:checkpoint)")       \
+	X(27, LAUNCHED, ttmon_ev_launched, "launches of a process so far, told before memory is made or freed")      \
 	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")                          \
 	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                           \
 	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                            \
@@ -254,6 +255,21 @@ struct ttmon_ev_launches {
 	__u64 graph_copies; /* copy nodes added to graphs or changed in them: a blind spot, their transfers are not seen */
 };
 
+/*
+ * Launches of a process, on all CPUs, up to here: sent at its first launch, at its first graph launch, and where there were launches since the last
+ * record when memory is about to be freed or has been made. So each allocation's life time is known by numbers of launches too.
+ */
+struct ttmon_ev_launched {
+	struct ttmon_event h;
+	__u64 kernels;
+	__u64 graphs;
+	__u32 since; /* enum ttmon_launched */
+	__u32 pad;
+};
+/* Counted since the process was first seen, which is not long after its beginning where it is younger than the capture; since its fork or exec;
+ * with a gap. */
+enum ttmon_launched { TTMON_LAUNCHED_SEEN, TTMON_LAUNCHED_START, TTMON_LAUNCHED_GAP, TTMON_LAUNCHED_MAX };
+
 struct ttmon_ev_mmap {
 	struct ttmon_event h;
 	__u64 addr;
@@ -425,7 +441,10 @@ struct ttmon_ev_family {
 	__u32 pad;
 };
 
-/* Accesses of kernels of process h.tgid up to h.ts_ns, since the last such fact of that memory (memtrace/use.h). */
+/*
+ * Accesses of kernels of process h.tgid, told once (memtrace/use.h). h.ts_ns: when the first of these kernels was launched, or, where that is not known, when the
+ * accesses were read.
+ */
 struct ttmon_ev_gpu_use {
 	struct ttmon_event h;
 	__u64 addr, size;    /* bytes, size not 0 */

@@ -87,6 +87,18 @@ def test_launches(bench):
         check_counts(proc, book)
 
 
+def test_launch_order(bench):
+    """Life times by numbers of launches: of two threads, up to the first launch that is captured."""
+    for env in ({}, {"STANDIN_NESTED": "1"}):
+        book, db, proc = traced(bench, "order", env=env)
+        whole(db)
+        check_counts(proc, book)
+        eq("numbered", proc["launches_numbered"], book["numbered"])
+        found = {a["size"]: a["launches"] for a in allocations(db, book["pid"]) if a["method"] in ("device", "host_alloc")}
+        for i, (size, made, freed) in enumerate(book["buffers"]):
+            eq(f"buffer {i}", found[size], [made, None if i == book["kept"] else freed])
+
+
 def test_errors(bench):
     """Failed calls leave a count by code and no other trace."""
     for env in ({}, {"STANDIN_NESTED": "1"}):

@@ -34,7 +34,7 @@ static const struct {
 	{ "hot", scen_hot, 2000 },	  { "unmap", scen_unmap, 1 },
 	{ "maps", scen_maps, 1 },	  { "overlap", scen_overlap, 1 },
 	{ "old", scen_old, 1 },		  { "heap", scen_heap, 1 },
-	{ "cow", scen_cow, 1 },
+	{ "cow", scen_cow, 1 },		  { "order", scen_order, 12 },
 };
 
 void *pin(size_t size)

@@ -69,6 +69,7 @@ int scen_join(int n);
 int scen_graph(int n);
 int scen_errors(int n);
 int scen_launches(int n);
+int scen_order(int n);
 int scen_hot(int n);
 
 int scen_unmap(int n);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* scen_copy.c: scenarios of copies, capture, graphs, launches and errors. See scen.c. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -232,6 +233,70 @@ int scen_launches(int n)
 		book.kernels++;
 	}
 	report("\"done\":1");
+	return 0;
+}
+
+static void *launch_one(void *arg)
+{
+	dim3 one = { 1, 1, 1 };
+
+	(void)arg;
+	MUST(cudaLaunchKernel(&book, one, one, NULL, 0, NULL));
+	book.kernels++;
+	return NULL;
+}
+
+/* Five launches into a stream that is captured, which do not run, and one of their graph. */
+static void launch_graph(void)
+{
+	dim3 one = { 1, 1, 1 };
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	MUST(cudaStreamCreate(&stream));
+	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	for (int i = 0; i < 5; i++)
+		MUST(cudaLaunchKernel(&book, one, one, NULL, 0, stream));
+	MUST(cudaStreamEndCapture(stream, &graph));
+	book.kernels += 5;
+	MUST(cudaGraphInstantiate(&exec, graph, 0));
+	MUST(cudaGraphLaunch(exec, stream));
+	book.graphs++;
+}
+
+/* n buffers, most of them at addresses of others before them, with launches of two threads between them; at the end captured ones. */
+int scen_order(int n)
+{
+	char text[4096] = "";
+	size_t len = 0;
+	uint64_t numbered;
+	void *p;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t made = book.kernels;
+		size_t size = 4096 * (size_t)(i + 1);
+		pthread_t other;
+
+		p = i % 3 == 2 ? pin(size) : on_dev(size);
+		for (int k = 0; k < i % 4; k++)
+			launch_one(NULL);
+		if (i % 2) {
+			if (pthread_create(&other, NULL, launch_one, NULL) || pthread_join(other, NULL))
+				return 4;
+		}
+		if (i % 3 == 2)
+			unpin(p);
+		else if (i != 7)
+			dev_free(p);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s[%zu,%llu,%llu]", i ? "," : "", size,
+					(unsigned long long)made, (unsigned long long)book.kernels);
+	}
+	numbered = book.kernels;
+	launch_graph();
+	launch_one(NULL);
+	p = on_dev(1 << 20);
+	report("\"kept\":7,\"numbered\":%llu,\"buffers\":[%s]", (unsigned long long)numbered, text);
 	return 0;
 }
 

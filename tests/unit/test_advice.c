@@ -187,6 +187,117 @@ static void what_a_kernel_reads_is_not_cold(void **state)
 	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 2).advice, TTMON_ADVICE_UNPIN);
 }
 
+static uint64_t gone(void)
+{
+	struct ttmon_history_totals t;
+
+	ttmon_history_totals(h, &t);
+	return t.gpu_use_gone;
+}
+
+/* Uses are told late: each is booked to what was there when the kernel was launched. */
+static void memory_changes_hands_before_its_use_is_told(void **state)
+{
+	const struct ttmon_gpu_use *first, *second;
+
+	(void)state;
+	feed_alloc_at(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, PAGE, site1);
+	feed_free(h, T, 200, 210, TTMON_METHOD_HOST_ALLOC, A);
+	feed_alloc_at(h, T, 300, TTMON_METHOD_HOST_ALLOC, A, PAGE, site2);
+	gpu_use(150, A, PAGE, 1, 0, 8);
+	gpu_use(350, A, PAGE, 0, 2, 8);
+	/* Nothing was there: the kernel was still running when the memory was made. */
+	gpu_use(250, A, PAGE, 0, 4, 8);
+	first = ttmon_history_alloc(h, 0)->traffic->gpu;
+	second = ttmon_history_alloc(h, 1)->traffic->gpu;
+	assert_int_equal(first->reads, 1);
+	assert_int_equal(first->writes, 0);
+	assert_int_equal(first->first_ns, 150);
+	assert_int_equal(first->last_ns, 200);
+	assert_int_equal(second->writes, 6);
+	assert_int_equal(second->first_ns, 300);
+	/* Nor is anything there now. */
+	feed_free(h, T, 400, 410, TTMON_METHOD_HOST_ALLOC, A);
+	gpu_use(360, A + 64, 64, 0, 8, 2);
+	assert_int_equal(second->writes, 14);
+	assert_int_equal(gone(), 0);
+	gpu_use(450, A, PAGE, 1, 0, 1);
+	assert_int_equal(gone(), 1);
+	feed_exit(h, T, 1000);
+	gpu_use(390, A, PAGE, 0, 16, 1);
+	assert_int_equal(second->writes, 30);
+	assert_int_equal(gone(), 1);
+}
+
+static uint64_t reads_of(uint64_t seq)
+{
+	const struct ttmon_gpu_use *use = ttmon_history_alloc(h, seq)->traffic->gpu;
+
+	return use ? use->reads : 0;
+}
+
+/* A range of many allocations, some or all of which have gone. */
+static void each_that_has_gone_has_its_part(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_alloc_at(h, T, 100 + i, TTMON_METHOD_DEVICE, A + i * PAGE, PAGE, site1);
+	feed_free(h, T, 200, 201, TTMON_METHOD_DEVICE, A);
+	feed_free(h, T, 202, 203, TTMON_METHOD_DEVICE, A + 2 * PAGE);
+	gpu_use(150, A, 4 * PAGE, 400, 0, 512);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(reads_of(i), 100);
+	/* Given out again since, as one with what lies between. */
+	feed_free(h, T, 300, 301, TTMON_METHOD_DEVICE, A + PAGE);
+	feed_free(h, T, 302, 303, TTMON_METHOD_DEVICE, A + 3 * PAGE);
+	feed_alloc_at(h, T, 400, TTMON_METHOD_DEVICE, A + PAGE, 4 * PAGE, site2);
+	gpu_use(151, A, 5 * PAGE, 500, 0, 640);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(reads_of(i), 200);
+	assert_int_equal(reads_of(4), 100);
+	assert_int_equal(gone(), 0);
+	/* Of these nothing held the first. */
+	gpu_use(500, A, 2 * PAGE, 20, 0, 256);
+	assert_int_equal(reads_of(4), 110);
+	assert_int_equal(gone(), 1);
+	/* Between small ones of one page lies what is nobody's. */
+	feed_alloc_at(h, T, 600, TTMON_METHOD_DEVICE, A + 100 * PAGE, 100, site1);
+	feed_alloc_at(h, T, 600, TTMON_METHOD_DEVICE, A + 100 * PAGE + 512, 100, site1);
+	gpu_use(700, A + 100 * PAGE, 640, 640, 0, 20);
+	assert_int_equal(reads_of(5), 100);
+	assert_int_equal(reads_of(6), 100);
+	assert_int_equal(gone(), 1);
+}
+
+/* What else ends with the process, and other processes, take nothing from it. */
+static void the_last_uses_come_after_the_exit(void **state)
+{
+	(void)state;
+	feed_proc(h, T + 1, 50, 40, 1, TTMON_PROC_FORK);
+	feed_alloc_at(h, T, 100, TTMON_METHOD_DEVICE, A, PAGE, site1);
+	for (unsigned int i = 0; i < 200; i++) {
+		feed_mmap(h, T, 101 + i, 0x7f0000000000 + i * 64 * PAGE, PAGE);
+		feed_alloc_at(h, T + 1, 101 + i, TTMON_METHOD_DEVICE, A + i * PAGE, PAGE, site1);
+	}
+	feed_exit(h, T, 1000);
+	feed_exit(h, T + 1, 1001);
+	gpu_use(900, A, PAGE, 7, 0, 8);
+	assert_int_equal(reads_of(0), 7);
+	assert_int_equal(gone(), 0);
+}
+
+/* It may be what the program says. */
+static void time_of_a_use_is_not_that_of_its_process(void **state)
+{
+	(void)state;
+	feed_proc(h, T + 1, 5000, 4000, 1, TTMON_PROC_FORK);
+	feed_alloc_at(h, T + 1, 5100, TTMON_METHOD_DEVICE, A, PAGE, site1);
+	APPLY(h, ((struct ttmon_ev_gpu_use){
+			 .h = feed_fact(TTMON_EV_GPU_USE, T + 1, 1), .addr = A, .size = PAGE, .reads = 3 }));
+	assert_int_equal(reads_of(0), 3);
+	assert_int_equal(ttmon_history_proc(h, ttmon_history_procs(h) - 1)->first_ns, 5000);
+}
+
 static void use_of_a_range_is_shared_out(void **state)
 {
 	const struct ttmon_gpu_use *a, *b;
@@ -345,6 +456,10 @@ int main(void)
 		TEST(keeps_what_a_kernel_may_read_in_place),
 		TEST(what_a_kernel_reads_is_not_cold),
 		TEST(every_piece_of_a_range_is_used),
+		TEST(memory_changes_hands_before_its_use_is_told),
+		TEST(each_that_has_gone_has_its_part),
+		TEST(the_last_uses_come_after_the_exit),
+		TEST(time_of_a_use_is_not_that_of_its_process),
 		TEST(use_of_a_range_is_shared_out),
 		TEST(managed_is_kept),
 		TEST(hot_spots_are_unpinned_and_sorted),

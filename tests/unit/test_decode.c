@@ -29,6 +29,7 @@ union record {
 	struct ttmon_ev_brk brk;
 	struct ttmon_ev_tag tag;
 	struct ttmon_ev_checkpoint checkpoint;
+	struct ttmon_ev_launched launched;
 	struct ttmon_ev_copy_site copy_site;
 	struct ttmon_ev_clock clock;
 	struct ttmon_ev_text text;
@@ -250,6 +251,8 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_MAP, map.end = 0, VALUE);
 	BREAK(TTMON_EV_MAP, map.shared = 2, VALUE);
 	BREAK(TTMON_EV_BLIND, blind.held = 2, VALUE);
+	BREAK(TTMON_EV_LAUNCHED, launched.since = TTMON_LAUNCHED_MAX, VALUE);
+	KEEP(TTMON_EV_LAUNCHED, launched.since = TTMON_LAUNCHED_GAP);
 	BREAK(TTMON_EV_LOST, lost.stat_kind = TTMON_EV_FACT, VALUE);
 
 	good(TTMON_EV_TAG);

@@ -516,6 +516,42 @@ static void later_lists_wait_for_the_slots(void **state)
 	ttmon_pipeline_free(p);
 }
 
+/* What is told of a kernel waits for the memory that was made just before its launch. */
+static void uses_wait_for_the_slots(void **state)
+{
+	struct ttmon_ev_alloc alloc = { .h = header(TTMON_EV_ALLOC, 5 * MS, 0),
+					.entry_ns = 5 * MS - 10,
+					.addr = 0x10000,
+					.size = 0x1000,
+					.fn = 1,
+					.method = TTMON_METHOD_HOST_ALLOC };
+	struct ttmon_ev_gpu_use use = { .h = header(TTMON_EV_GPU_USE, 5 * MS + 10, TTMON_CPU_DAEMON),
+					.addr = 0x10000,
+					.size = 64,
+					.reads = 1,
+					.sectors = 2 };
+	struct ttmon_pipeline *p = make();
+	struct ttmon_history_totals t;
+
+	(void)state;
+	feed_clock(p);
+	ttmon_pipeline_advance(p, 1 * MS);
+	ttmon_pipeline_feed(p, &alloc, sizeof(alloc));
+	ttmon_pipeline_feed(p, &use, sizeof(use));
+	ttmon_pipeline_advance(p, 5 * MS + 20);
+	assert_null(ttmon_history_alloc(ttmon_pipeline_history(p), 0));
+	ttmon_pipeline_advance(p, 6 * MS);
+	assert_int_equal(ttmon_history_alloc(ttmon_pipeline_history(p), 0)->traffic->gpu->reads, 1);
+	/* At the end none is waited for. */
+	use.h.ts_ns = 1000 * MS;
+	ttmon_pipeline_feed(p, &use, sizeof(use));
+	ttmon_pipeline_finish(p, 10 * MS);
+	assert_int_equal(ttmon_history_alloc(ttmon_pipeline_history(p), 0)->traffic->gpu->reads, 2);
+	ttmon_history_totals(ttmon_pipeline_history(p), &t);
+	assert_int_equal(t.gpu_use_gone, 0);
+	ttmon_pipeline_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +567,7 @@ int main(void)
 		cmocka_unit_test(accounts_for_late_full_and_dropped),
 		cmocka_unit_test(publishes_without_a_taker),
 		cmocka_unit_test(later_lists_wait_for_the_slots),
+		cmocka_unit_test(uses_wait_for_the_slots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
