@@ -162,7 +162,8 @@ static void status(void *ctx, struct ttmon_http_reply *reply)
 			INT(c->bpf ? ttmon_bpf_rings(c->bpf) : 0), "recording", recording(c, reply->local),
 			"tenstorrent", ttmon_api_tt_status(c), "cpu", ttmon_api_cpu_status(c, &s), "rmid",
 			ttmon_api_rmid_status(c, &s), "reduced", ttmon_api_reduced(c), "budget", ttmon_api_budget(c),
-			"kernel_pins", ttmon_kpins_status(c->kpins), "memtrace", ttmon_mtrun_status(c->mt)));
+			"kernel_pins", ttmon_kpins_status(c->kpins), "memtrace",
+			ttmon_mtrun_status(c->mt, s.totals.gpu_use_gone)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)

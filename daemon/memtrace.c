@@ -64,7 +64,7 @@ static void tell_range(void *ctx, const struct ttmon_mt_used *used)
 {
 	struct ttmon_mtrun *m = ctx;
 	struct ttmon_ev_gpu_use e = {
-		.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_GPU_USE, .cpu = TTMON_CPU_DAEMON, .tgid = used->pid },
+		.h = { .ts_ns = used->ns, .kind = TTMON_EV_GPU_USE, .cpu = TTMON_CPU_DAEMON, .tgid = used->pid },
 		.addr = used->addr,
 		.size = used->size,
 		.reads = used->reads,
@@ -92,7 +92,7 @@ static void tell_all(struct ttmon_mtrun *m)
 
 	if (more) {
 		m->room = MIN(m->room + more, TELL_BURST);
-		m->room_ns = now;
+		m->room_ns += (now - m->room_ns) / NSEC_PER_MS * NSEC_PER_MS;
 	}
 	m->of = 0;
 	m->of_room = (m->room + 1) / 2;
@@ -101,13 +101,14 @@ static void tell_all(struct ttmon_mtrun *m)
 
 static void touched(void *ctx, const struct ttmon_mt_touch *t)
 {
+	uint64_t now = ttmon_mono_ns();
 	struct ttmon_mtrun *m = ctx;
 
 	m->touches++;
-	if (ttmon_mt_use_touch(m->use, t))
+	if (ttmon_mt_use_touch(m->use, t, now))
 		return;
 	tell_all(m);
-	(void)ttmon_mt_use_touch(m->use, t);
+	(void)ttmon_mt_use_touch(m->use, t, now);
 }
 
 static void note(void *ctx, uint32_t pid, const char *text)
@@ -116,18 +117,29 @@ static void note(void *ctx, uint32_t pid, const char *text)
 	log_info("memory accesses of process %u: %s", pid, text);
 }
 
+/* When record i was written: at its launch, or later. What a program says of the future is now. */
+static uint64_t used_ns(const struct ttmon_mtrun *m, const struct ttmon_mt_rec *rec, size_t i, uint64_t now)
+{
+	const struct ttmon_mt_launch *l = &m->dict.dict.launches[rec->launch];
+	uint64_t ns = m->sink.light ? m->sink.launch_ns[i] : l->flags & TTMON_MT_LAUNCH_GRAPH ? 0 : l->time_ns;
+
+	return ns && ns < now ? ns : now;
+}
+
 static int records(void *ctx, const struct ttmon_mt_rec *recs, size_t n, uint32_t pid)
 {
+	uint64_t now = ttmon_mono_ns();
 	struct ttmon_mtrun *m = ctx;
 	int err;
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned int kind = m->dict.dict.sites[recs[i].site].kind;
+		uint64_t ns = used_ns(m, &recs[i], i, now);
 
-		if (ttmon_mt_use_add(m->use, pid, &recs[i], kind))
+		if (ttmon_mt_use_add(m->use, pid, &recs[i], kind, ns))
 			continue;
 		tell_all(m);
-		(void)ttmon_mt_use_add(m->use, pid, &recs[i], kind);
+		(void)ttmon_mt_use_add(m->use, pid, &recs[i], kind, ns);
 	}
 	err = m->out && !m->shown.file_err ? ttmon_mt_out_put(m->out, &m->dict.dict, recs, n) : 0;
 	if (err) {
@@ -329,18 +341,18 @@ void ttmon_mtrun_get(struct ttmon_mtrun *m, struct ttmon_mtrun_stats *ret)
 	pthread_mutex_unlock(&m->lock);
 }
 
-json_t *ttmon_mtrun_status(struct ttmon_mtrun *m)
+json_t *ttmon_mtrun_status(struct ttmon_mtrun *m, uint64_t gone)
 {
 	struct ttmon_mtrun_stats s;
 
 	if (!m)
 		return json_null();
 	ttmon_mtrun_get(m, &s);
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "socket", m->path, "channels",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "socket", m->path, "channels",
 			 (json_int_t)s.channels, "channels_seen", (json_int_t)s.seen, "records", (json_int_t)s.records,
 			 "dropped", (json_int_t)s.dropped, "malformed", (json_int_t)s.malformed, "refused",
-			 (json_int_t)s.refused, "left_out", (json_int_t)s.left_out, "written_bytes",
-			 (json_int_t)s.written);
+			 (json_int_t)s.refused, "left_out", (json_int_t)s.left_out, "gone", (json_int_t)gone,
+			 "written_bytes", (json_int_t)s.written);
 }
 
 void ttmon_mtrun_summary(FILE *f, struct ttmon_mtrun *m)

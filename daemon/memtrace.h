@@ -35,8 +35,8 @@ int ttmon_mtrun_start(struct ttmon_mtrun *m, void (*fact)(void *ctx, const void 
 /* Reads what is there, tells it, ends the file. -errno: of the file, logged. */
 int ttmon_mtrun_stop(struct ttmon_mtrun *m) _must_check;
 void ttmon_mtrun_get(struct ttmon_mtrun *m, struct ttmon_mtrun_stats *ret);
-/* For /v1/status: null where it is off (m is NULL). New reference. */
-json_t *ttmon_mtrun_status(struct ttmon_mtrun *m);
+/* For /v1/status: null where it is off (m is NULL). gone: uses that the history could book to nothing. New reference. */
+json_t *ttmon_mtrun_status(struct ttmon_mtrun *m, uint64_t gone);
 /* A line after the summary; nothing where no program came. */
 void ttmon_mtrun_summary(FILE *f, struct ttmon_mtrun *m);
 void ttmon_mtrun_free(struct ttmon_mtrun *m); /* NULL is fine */

@@ -59,6 +59,8 @@ void ttmon_mt_an_free(struct ttmon_mt_an *an)
 	free(an->kernel_hash);
 	free(an->heat_count);
 	free(an->heat_buffer);
+	free(an->pairs);
+	free(an->pair_list);
 	free(an->groups);
 	free(an->joined);
 	free(an->findings);
@@ -92,13 +94,17 @@ int ttmon_mt_an_settle(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict)
 {
 	int err = ttmon_mt_an_aggs(an, dict);
 
-	err = err ?: ttmon_mt_an_touches(an, dict);
-	err = err ?: ttmon_mt_an_make_buffers(an);
+	if (!err && !an->opts.want)
+		err = ttmon_mt_an_touches(an, dict);
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < TTMON_MT_AN_OPEN; i++)
 		if (an->open[i].row != TTMON_MT_NONE)
-			ttmon_mt_an_close(an, &an->open[i]);
+			ttmon_mt_an_close(an, dict, &an->open[i]);
+	err = ttmon_mt_an_make_buffers(an);
+	err = err ?: ttmon_mt_an_make_pairs(an);
+	if (err)
+		return err;
 	if (an->reuse)
 		ttmon_mt_reuse_get(an->reuse, &an->reuse_result);
 	an->dirty = false;

@@ -7,12 +7,12 @@
  *	unique		sum of unique bytes / (32 x sum of sectors)	at most 1; what "efficiency" is unless another is asked for
  *	requested	sum of requested bytes / (32 x sum of sectors)	nvprof's gld_efficiency: over 1 where lanes overlap
  *
- * What the GPU summed up (aggregates) has no unique bytes: the requested ones are taken, at most what was moved, so that broadcasts look better than they
- * are. Prefetches are in their site's row and in their kernel's mix alone, without sectors. A generic access whose space is not known counts as global;
+ * What the GPU summed up (aggregates) is as exact as records; what has no place there is the order of requests: steps, reuse, heat, and what is of one launch.
+ * Aggregates of older files have no unique bytes: the requested ones are taken, at most what was moved, so that broadcasts look better than they are. Prefetches are in their site's row and in their kernel's mix alone, without sectors. A generic access whose space is not known counts as global;
  * where the launch's windows are known, as shared or local, by its offset there.
  *
- * Memory: 1.2 KiB a site, kernel and buffer and 3.6 KiB a launch that records name, up to the limits of the options, past which one row has the rest; 16
- * bytes a site and 4 a launch of the dictionary; a heat map of rows x cols x 4 bytes for each of the first 256 buffers; distinct sectors exactly for 1 GiB of
+ * Memory: 1.3 to 1.6 KiB a site, kernel and buffer and 3.8 KiB a launch that records name, up to the limits of the options, past which one row has the rest; 6
+ * MiB at most for pairs of a site and a buffer; 16 bytes a site and 4 a launch of the dictionary; a heat map of rows x cols x 4 bytes for each of the first 256 buffers; distinct sectors exactly for 1 GiB of
  * each of three launches and for 4 GiB of all buffers (a sixteenth of what is left for each, at least 2 MiB), past that as estimates, of 2,048 buffers; reuse as its option says.
  */
 #ifndef TTMON_MEMTRACE_AN_H
@@ -20,6 +20,8 @@
 
 #include "memtrace/map.h"
 #include "memtrace/shape.h"
+
+#define TTMON_MT_LANES_BINS 6 /* 1, 2-3, 4-7, 8-15, 16-31, 32 */
 
 struct ttmon_mt_sums {
 	uint64_t requests, records; /* records: of these, seen one by one; the rest are sums of the GPU's */
@@ -37,6 +39,9 @@ struct ttmon_mt_sums {
 	uint64_t lines_hist[TTMON_MT_LANES + 2];   /* [n]: requests of n lines; the last: more */
 	uint64_t sectors_hist[TTMON_MT_LANES + 2]; /* [n]; the last: more than 32 */
 	uint64_t waves_hist[TTMON_MT_LANES + 2];
+	uint64_t lanes_bins[TTMON_MT_LANES_BINS]; /* requests by active lanes: [k] has 2^k to 2^(k + 1) - 1 of them */
+	/* Requests of global memory by distinct pages of 4 KiB and of 2 MiB: [0] one, [k] 2^(k - 1) + 1 to 2^k, the last: more. */
+	uint64_t pages_4k_bins[TTMON_MT_PAGES_BINS], pages_2m_bins[TTMON_MT_PAGES_BINS];
 	int64_t stride; /* of most STRIDED and SEGMENTED requests: a candidate kept by majority vote; 0: none */
 	uint64_t stride_votes;
 	int64_t step; /* from one request of a warp to its next at this site: bytes, by majority vote; 0: none, or always the same place */
@@ -73,7 +78,8 @@ int ttmon_mt_an_feed(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 		     size_t n);
 /*
  * Takes what dict has got without records (aggregates, touches) and makes the results below, which are of the last settling. May be called at any time;
- * feeding may go on. -EINVAL, -ENOMEM. want is not asked about touches, nor about aggregates of all launches together: those count.
+ * feeding may go on. -EINVAL, -ENOMEM. Touches are left out where want is given: they are of no site. In
+ * an aggregate of all launches together rec->launch is TTMON_MT_NO_LAUNCH.
  */
 int ttmon_mt_an_settle(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict);
 /* What the source says is missing: with it, findings tell "never touched" from "no access was recorded". Without it they say the latter. */
@@ -118,7 +124,9 @@ struct ttmon_mt_launch_row {
 /* Of one kernel, all its launches: what its instructions are, by requests. */
 struct ttmon_mt_kernel_row {
 	const char *kernel; /* "(others)": those past the limit */
-	uint64_t launches;
+	bool function;	    /* a device function, whose sums are of all kernels that call it: the GPU summed them up */
+	bool summed;	    /* with sums of the GPU's of all launches together */
+	uint64_t launches;  /* that records name; where summed, those that the program made recorded */
 	uint64_t requests[TTMON_MT_SPACE_MAX][TTMON_MT_KIND_MAX];
 	uint64_t widths[7];	   /* 1, 2, 4, 8, 16, 32, other */
 	struct ttmon_mt_sums sums; /* global */
@@ -137,6 +145,13 @@ struct ttmon_mt_buffer_row {
 		touches; /* requests of ttmon_mt_touch, or 1 each where their number is not known, and those whose first lane is elsewhere */
 	uint64_t unknown; /* touches of which it is not known whether they read or write */
 	bool ambiguous;	  /* another allocation had these addresses too, and the trace does not say which one it was */
+	bool by_order;	  /* the same, and the number of the launch said it */
+};
+
+/* What one instruction does to one buffer: requests whose first lane is in it, with all their sectors. */
+struct ttmon_mt_pair {
+	uint32_t buffer, site; /* rows */
+	uint64_t requests, sectors, ideal, ideal_lanes;
 };
 
 enum ttmon_mt_find {
@@ -162,7 +177,8 @@ struct ttmon_mt_finding {
 	uint8_t what; /* enum ttmon_mt_find */
 	uint32_t
 		row; /* of the sites, the worst where it is of a group, or of the buffers from ZERO_COPY on; UNTOUCHED: an index of the map */
-	double weight; /* what it costs, to sort by: share of all sectors (or wavefronts) that could be saved, 0 to 1; of buffers an estimate of that kind */
+	double weight; /* what it costs, to sort by, 0 to 1: the share of all sectors (or wavefronts) that could be saved */
+	bool estimated; /* that share cannot be counted: weight is a guess of the same kind, good for the order alone */
 	char text[400]; /* one sentence, with its figures; clean */
 };
 
@@ -174,6 +190,11 @@ int ttmon_mt_an_groups(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict,
 const struct ttmon_mt_launch_row *ttmon_mt_an_launches(const struct ttmon_mt_an *an, size_t *n);
 const struct ttmon_mt_kernel_row *ttmon_mt_an_kernels(const struct ttmon_mt_an *an, size_t *n);
 const struct ttmon_mt_buffer_row *ttmon_mt_an_buffers(const struct ttmon_mt_an *an, size_t *n);
+/*
+ * The instructions that access a buffer (a row of these), those with most sectors to save first; NULL and 0 where there are none. Of the first 65,536 pairs of
+ * an instruction and a buffer in the trace; what is past that is in the buffer's row alone.
+ */
+const struct ttmon_mt_pair *ttmon_mt_an_buffer_sites(const struct ttmon_mt_an *an, uint32_t buffer, size_t *n);
 /* Worst first. dict: the one that was fed; settles if need be. Owned by an, valid until the next call. -ENOMEM, -EINVAL. */
 int ttmon_mt_an_findings(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_finding **ret,
 			 size_t *n);
@@ -220,11 +241,12 @@ const struct ttmon_mt_reuse_result *ttmon_mt_an_reuse(struct ttmon_mt_an *an); /
 /* Exact by pieces of 64 KiB with a bitmap of their 2,048 sectors, up to max pages of 4 KiB (16 of a piece); past that an estimate (HyperLogLog, error about 1 %). */
 struct ttmon_mt_sectors;
 int ttmon_mt_sectors_new(uint32_t max_pages, struct ttmon_mt_sectors **ret);
-void ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n);
-void ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs,
-			   unsigned int nr); /* all of these */
-void ttmon_mt_sectors_fetch(const struct ttmon_mt_sectors *s,
-			    uint64_t sector); /* into a cache: it will be added soon */
+/* All that s has exactly goes to other sets: whose says into which one a sector goes (NULL: none), and all after it up to *last with it. */
+void ttmon_mt_sectors_share(const struct ttmon_mt_sectors *s,
+			    struct ttmon_mt_sectors *(*whose)(void *ctx, uint64_t sector, uint64_t *last), void *ctx);
+/* Whether all of them are where they are counted exactly. */
+bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n);
+bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr);
 uint64_t ttmon_mt_sectors_count(const struct ttmon_mt_sectors *s, bool *estimate);
 /* Of both; an estimate where either is. */
 uint64_t ttmon_mt_sectors_both(const struct ttmon_mt_sectors *a, const struct ttmon_mt_sectors *b, bool *estimate);

@@ -29,6 +29,7 @@ static int64_t new_buf(struct ttmon_mt_an *an, uint32_t alloc, uint64_t addr, ui
 			 .low = UINT64_MAX,
 			 .first_launch = TTMON_MT_NONE,
 			 .last_launch = TTMON_MT_NONE },
+		.low = UINT64_MAX,
 		.range = alloc == TTMON_MT_NONE,
 	};
 	ttmon_mt_an_empty(&b->row.sums);
@@ -57,6 +58,7 @@ static int64_t others(struct ttmon_mt_an *an)
 				 .low = UINT64_MAX,
 				 .first_launch = TTMON_MT_NONE,
 				 .last_launch = TTMON_MT_NONE },
+			.low = UINT64_MAX,
 		};
 		ttmon_mt_an_empty(&an->bufs[an->nr_bufs].row.sums);
 		an->others = an->nr_bufs++;
@@ -105,17 +107,21 @@ static int range_of(struct ttmon_mt_an *an, uint64_t chunk, uint64_t to, struct 
 	to = right ? MIN(to, right->first - 1) : to;
 	if (left && left->last + 1 == chunk) {
 		left->last = to;
+		if (an->others == TTMON_MT_NONE)
+			left->sure_last = to;
 		*ret = *left;
 		return 0;
 	}
 	if (right && right->first == to + 1) {
 		right->first = chunk;
+		if (an->others == TTMON_MT_NONE)
+			right->sure_first = chunk;
 		*ret = *right;
 		return 0;
 	}
 	if (is_full(an)) {
 		buf = others(an);
-		*ret = (struct ttmon_mt_range){ chunk, to, (uint32_t)buf };
+		*ret = (struct ttmon_mt_range){ chunk, to, chunk, to, (uint32_t)buf };
 		return buf < 0 ? (int)buf : 0;
 	}
 	if (ttmon_mt_an_room(&an->ranges, &an->cap_ranges, an->nr_ranges, sizeof(*an->ranges)))
@@ -124,14 +130,14 @@ static int range_of(struct ttmon_mt_an *an, uint64_t chunk, uint64_t to, struct 
 	if (buf < 0)
 		return (int)buf;
 	memmove(&an->ranges[at + 1], &an->ranges[at], (an->nr_ranges - at) * sizeof(*an->ranges));
-	an->ranges[at] = *ret = (struct ttmon_mt_range){ chunk, to, (uint32_t)buf };
+	an->ranges[at] = *ret = (struct ttmon_mt_range){ chunk, to, chunk, to, (uint32_t)buf };
 	an->nr_ranges++;
 	return 0;
 }
 
 /* ---- any ---- */
 
-static int alloc_buf(struct ttmon_mt_an *an, uint32_t alloc, bool ambiguous, uint32_t *ret)
+static int alloc_buf(struct ttmon_mt_an *an, uint32_t alloc, enum ttmon_mt_how how, uint32_t *ret)
 {
 	size_t n;
 	const struct ttmon_mt_alloc *a = &ttmon_mt_map_get(an->opts.map, &n)[alloc];
@@ -149,42 +155,62 @@ static int alloc_buf(struct ttmon_mt_an *an, uint32_t alloc, bool ambiguous, uin
 		an->buf_at[alloc] = (uint32_t)buf + 1;
 	}
 	*ret = an->buf_at[alloc] - 1;
-	an->bufs[*ret].row.ambiguous |= ambiguous && *ret != an->others;
+	if (*ret != an->others) {
+		an->bufs[*ret].row.ambiguous |= how == TTMON_MT_AMBIGUOUS;
+		an->bufs[*ret].row.by_order |= how == TTMON_MT_BY_ORDER;
+	}
 	return 0;
 }
 
+/* first, last: bytes. */
+static void set_part(struct ttmon_mt_part *p, uint64_t first, uint64_t last)
+{
+	p->first = first / SECTOR;
+	p->last = last / SECTOR;
+	p->inner_first = p->first + (first % SECTOR != 0);
+	p->inner_last = p->last - (last % SECTOR != SECTOR - 1);
+}
+
+/* What of a range lies from byte first to last. */
+static void set_range_part(struct ttmon_mt_part *p, const struct ttmon_mt_range *r, uint64_t first, uint64_t last)
+{
+	set_part(p, MAX(first, r->first << CHUNK_SHIFT), MIN(last, ((r->last + 1) << CHUNK_SHIFT) - 1));
+	p->inner_first = MAX(p->inner_first, r->sure_first * CHUNK);
+	p->inner_last = MIN(p->inner_last, r->sure_last * CHUNK + CHUNK - 1);
+	p->buffer = r->buffer;
+}
+
 /* As ttmon_mt_an_part(); an unknown piece reaches up to to, if it is made. */
-static int part_to(struct ttmon_mt_an *an, uint64_t ns, uint32_t pid, uint64_t addr, uint64_t to,
+static int part_to(struct ttmon_mt_an *an, const struct ttmon_mt_when *when, uint64_t addr, uint64_t to,
 		   struct ttmon_mt_part *ret)
 {
 	uint64_t lo = 0, hi = UINT64_MAX;
 	uint32_t alloc = TTMON_MT_NONE;
 	struct ttmon_mt_range r;
-	bool ambiguous = false;
+	enum ttmon_mt_how how = TTMON_MT_SURE;
 	int err;
 
 	if (an->opts.map)
-		alloc = ttmon_mt_map_at(an->opts.map, addr, ns, pid, &ambiguous, &lo, &hi);
+		alloc = ttmon_mt_map_at(an->opts.map, addr, when, &how, &lo, &hi);
 	if (alloc == UINT32_MAX) {
 		err = range_of(an, addr >> CHUNK_SHIFT, MIN(to, hi - 1) >> CHUNK_SHIFT, &r);
 		if (err)
 			return err;
-		ret->buffer = r.buffer;
-		ret->first = MAX(lo / SECTOR, r.first * CHUNK);
-		ret->last = MIN((hi - 1) / SECTOR, r.last * CHUNK + CHUNK - 1);
+		set_range_part(ret, &r, lo, hi - 1);
 		return 0;
 	}
-	err = alloc_buf(an, alloc, ambiguous, &ret->buffer);
+	err = alloc_buf(an, alloc, how, &ret->buffer);
 	if (err)
 		return err;
-	ret->first = lo / SECTOR;
-	ret->last = (hi - 1) / SECTOR;
+	set_part(ret, lo, hi - 1);
 	return 0;
 }
 
 int ttmon_mt_an_part(struct ttmon_mt_an *an, const struct ttmon_mt_launch *l, uint64_t addr, struct ttmon_mt_part *ret)
 {
-	return part_to(an, l ? l->time_ns : 0, l ? l->pid : 0, addr, addr, ret);
+	const struct ttmon_mt_when when = ttmon_mt_when(l, 0);
+
+	return part_to(an, &when, addr, addr, ret);
 }
 
 void ttmon_mt_an_seen(struct ttmon_mt_buf *b, uint32_t launch)
@@ -195,12 +221,55 @@ void ttmon_mt_an_seen(struct ttmon_mt_buf *b, uint32_t launch)
 	b->row.last_launch = b->row.last_launch == TTMON_MT_NONE ? launch : MAX(b->row.last_launch, launch);
 }
 
-void ttmon_mt_an_touch(struct ttmon_mt_an *an, struct ttmon_mt_buf *b, uint64_t sector, uint32_t n)
+/* ---- from the sets of launches to those of buffers ---- */
+
+struct shared {
+	const struct ttmon_mt_an *an;
+	struct ttmon_mt_when when;
+	struct ttmon_mt_part part; /* where it was last */
+};
+
+/* As ttmon_mt_an_part(), but nothing is made: NONE is where no buffer is. */
+static void part_known(const struct ttmon_mt_an *an, const struct ttmon_mt_when *when, uint64_t addr,
+		       struct ttmon_mt_part *ret)
 {
-	if (b->set)
-		ttmon_mt_sectors_add(b->set, sector, n);
-	if (b->heat)
-		ttmon_mt_an_heat_add(an, b->heat, sector, n);
+	uint64_t lo = 0, hi = UINT64_MAX, chunk = addr >> CHUNK_SHIFT;
+	uint32_t alloc = TTMON_MT_NONE, at;
+	enum ttmon_mt_how how;
+
+	if (an->opts.map)
+		alloc = ttmon_mt_map_at(an->opts.map, addr, when, &how, &lo, &hi);
+	if (alloc == TTMON_MT_NONE) {
+		const struct ttmon_mt_range none = { chunk, chunk, chunk, chunk, TTMON_MT_NONE };
+
+		at = ranges_to(an, chunk);
+		set_range_part(ret, at && chunk <= an->ranges[at - 1].last ? &an->ranges[at - 1] : &none, lo, hi - 1);
+		return;
+	}
+	set_part(ret, lo, hi - 1);
+	ret->buffer = an->buf_at && an->buf_at[alloc] ? an->buf_at[alloc] - 1 : TTMON_MT_NONE;
+}
+
+/* Whose set a sector of a launch goes to, and those up to *last with it. */
+static struct ttmon_mt_sectors *whose(void *ctx, uint64_t sector, uint64_t *last)
+{
+	struct shared *s = ctx;
+	struct ttmon_mt_part *p = &s->part;
+
+	if (sector < p->first || sector > p->last)
+		part_known(s->an, &s->when, sector * SECTOR, p);
+	*last = sector;
+	if (sector < p->inner_first || sector > p->inner_last)
+		return NULL;
+	*last = p->inner_last;
+	return p->buffer == TTMON_MT_NONE ? NULL : s->an->bufs[p->buffer].set;
+}
+
+void ttmon_mt_an_share(struct ttmon_mt_an *an, const struct ttmon_mt_launch *l, const struct ttmon_mt_sectors *set)
+{
+	struct shared s = { .an = an, .when = ttmon_mt_when(l, 0), .part = { .first = 1 } };
+
+	ttmon_mt_sectors_share(set, whose, &s);
 }
 
 /* ---- ranges that a producer kept in the place of records ---- */
@@ -208,6 +277,7 @@ void ttmon_mt_an_touch(struct ttmon_mt_an *an, struct ttmon_mt_buf *b, uint64_t 
 static int one_touch(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_touch *t)
 {
 	const struct ttmon_mt_launch *l = t->launch == TTMON_MT_NO_LAUNCH ? NULL : &dict->launches[t->launch];
+	const struct ttmon_mt_when when = ttmon_mt_when(l, t->pid);
 	uint64_t addr = t->addr, end = t->addr + MIN(t->size, UINT64_MAX - t->addr);
 	uint64_t requests = t->reads + t->writes;
 
@@ -215,7 +285,7 @@ static int one_touch(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 		struct ttmon_mt_part part;
 		struct ttmon_mt_buf *b;
 		uint64_t to;
-		int err = part_to(an, l ? l->time_ns : 0, t->pid ? t->pid : l ? l->pid : 0, addr, end - 1, &part);
+		int err = part_to(an, &when, addr, end - 1, &part);
 
 		if (err)
 			return err;
@@ -254,6 +324,11 @@ int ttmon_mt_an_touches(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict
 static void finish(const struct ttmon_mt_buf *b, struct ttmon_mt_buffer_row *row)
 {
 	*row = b->row;
+	row->touches += b->touches;
+	row->sums.reads += b->reads;
+	row->sums.writes += b->writes;
+	row->low = MIN(row->low, b->low);
+	row->high = MAX(row->high, b->high);
 	row->estimate = false;
 	if (b->set)
 		row->sectors = ttmon_mt_sectors_count(b->set, &row->estimate);
@@ -328,9 +403,7 @@ void ttmon_mt_an_buf_fini(struct ttmon_mt_an *an)
 {
 	for (uint32_t i = 0; i < an->nr_bufs; i++) {
 		ttmon_mt_sectors_free(an->bufs[i].set);
-		if (an->bufs[i].heat)
-			free(an->bufs[i].heat->count);
-		free(an->bufs[i].heat);
+		free(an->bufs[i].heat.count);
 	}
 	free(an->bufs);
 	free(an->buf_at);

@@ -5,11 +5,6 @@
  */
 #include "memtrace/an_int.h"
 
-static void bump(uint32_t *at, uint64_t n)
-{
-	*at = n > UINT32_MAX - *at ? UINT32_MAX : *at + (uint32_t)n;
-}
-
 /* Room for sectors low to high. low and high of the map become what there is room for, so that a buffer that is walked through grows seldom. */
 static void grow(const struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t low, uint64_t high)
 {
@@ -28,7 +23,7 @@ static void grow(const struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint
 		memset(tmp, 0, rows * sizeof(*tmp));
 		for (uint32_t i = 0; i < rows; i++)
 			if (c[i])
-				bump(&tmp[((h->first + i) >> more) - first], c[i]);
+				ttmon_mt_an_heat_bump(&tmp[((h->first + i) >> more) - first], c[i]);
 		memcpy(c, tmp, rows * sizeof(*tmp));
 	}
 	h->shift += more;
@@ -39,37 +34,28 @@ static void grow(const struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint
 
 int ttmon_mt_an_heat_new(struct ttmon_mt_an *an, struct ttmon_mt_buf *b, uint64_t addr, uint64_t size)
 {
-	struct ttmon_mt_heat_map *h = calloc(1, sizeof(*h));
+	struct ttmon_mt_heat_map *h = &b->heat;
 
-	if (h)
-		h->count = calloc((size_t)an->opts.heat_rows * an->opts.heat_cols, sizeof(*h->count));
-	if (!h || !h->count) {
-		free(h);
+	h->count = calloc((size_t)an->opts.heat_rows * an->opts.heat_cols, sizeof(*h->count));
+	if (!h->count)
 		return -ENOMEM;
-	}
 	h->low = UINT64_MAX;
 	grow(an, h, addr / TTMON_MT_SECTOR, (addr + size - 1) / TTMON_MT_SECTOR);
-	b->heat = h;
 	an->nr_heats++;
 	return 0;
 }
 
-void ttmon_mt_an_heat_add(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t sector, uint32_t n)
+void ttmon_mt_an_heat_any(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t sector, uint32_t n)
 {
-	uint64_t last = sector + n - 1, col = (an->records - 1) >> an->col_shift;
-	uint32_t *c;
+	uint64_t last = sector + n - 1;
+	uint32_t *c = &h->count[an->col_at];
 
 	if (sector < h->low || last > h->high)
 		grow(an, h, sector, last);
-	c = &h->count[col * an->opts.heat_rows];
-	if (sector >> h->shift == last >> h->shift) {
-		bump(&c[(last >> h->shift) - h->first], n);
-		return;
-	}
 	for (uint64_t at = sector; at <= last;) {
 		uint64_t bin = at >> h->shift, end = MIN(((bin + 1) << h->shift) - 1, last);
 
-		bump(&c[bin - h->first], end - at + 1);
+		ttmon_mt_an_heat_bump(&c[bin - h->first], end - at + 1);
 		at = end + 1;
 	}
 }
@@ -77,13 +63,21 @@ void ttmon_mt_an_heat_add(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, u
 void ttmon_mt_an_heat_steps(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t first, uint64_t by,
 			    unsigned int len, uint32_t n)
 {
-	uint64_t last = first + by * (len - 1) + n - 1;
+	uint64_t last = first + by * (len - 1) + n - 1, at = first;
+	bool dense = first >= h->low && last <= h->high && by <= 1ULL << h->shift >> 2;
 
-	if (first >= h->low && last <= h->high && first >> h->shift == last >> h->shift)
-		ttmon_mt_an_heat_add(an, h, first, len * n);
-	else
-		for (unsigned int i = 0; i < len; i++)
-			ttmon_mt_an_heat_add(an, h, first + by * i, n);
+	for (unsigned int left = len, in = 1; left; left -= in, at += by * in) {
+		uint64_t bin = at >> h->shift, end = (bin + 1) << h->shift;
+
+		if (!dense || at + n > end) {
+			in = 1;
+			ttmon_mt_an_heat_add(an, h, at, n);
+			continue;
+		}
+		/* Those that are wholly in this bin. */
+		in = last < end ? left : (unsigned int)((end - n - at) / by) + 1;
+		ttmon_mt_an_heat_bump(&h->count[an->col_at + bin - h->first], (uint64_t)in * n);
+	}
 }
 
 void ttmon_mt_an_heat_next(struct ttmon_mt_an *an)
@@ -92,15 +86,15 @@ void ttmon_mt_an_heat_next(struct ttmon_mt_an *an)
 
 	an->col_shift++;
 	for (uint32_t b = 0; b < an->nr_bufs; b++) {
-		struct ttmon_mt_heat_map *h = an->bufs[b].heat;
+		struct ttmon_mt_heat_map *h = &an->bufs[b].heat;
 
-		if (!h)
+		if (!h->count)
 			continue;
 		for (uint32_t col = 0; col < cols; col++) {
 			uint32_t *from = &h->count[(size_t)col * rows], *to = &h->count[(size_t)(col / 2) * rows];
 
 			for (uint32_t i = 0; i < rows && col % 2; i++)
-				bump(&to[i], from[i]);
+				ttmon_mt_an_heat_bump(&to[i], from[i]);
 			if (!(col % 2) && col)
 				memcpy(to, from, rows * sizeof(*to));
 		}
@@ -121,7 +115,7 @@ static void spread(const struct ttmon_mt_buffer_row *b, uint32_t rows, uint64_t 
 		unsigned __int128 end = MAX(MIN(((unsigned __int128)r + 1) * size / rows, to), from);
 		uint32_t up_to = r == last ? n : (uint32_t)(n * (end - from) / (to - from));
 
-		bump(&out[(size_t)r * cols], up_to - gone);
+		ttmon_mt_an_heat_bump(&out[(size_t)r * cols], up_to - gone);
 		gone = up_to;
 	}
 }
@@ -143,12 +137,12 @@ static void draw(const struct ttmon_mt_an *an, const struct ttmon_mt_heat_map *h
 		}
 }
 
-/* The n-th buffer of the row: of ranges that have met, there are several. */
+/* Of the n-th buffer of the row: of ranges that have met, there are several. */
 static const struct ttmon_mt_heat_map *heat_of(const struct ttmon_mt_an *an, size_t row, uint32_t n)
 {
 	const struct ttmon_mt_made *m = &an->made[row];
 
-	return an->bufs[m->nr ? an->ranges[m->from + n].buffer : m->from].heat;
+	return &an->bufs[m->nr ? an->ranges[m->from + n].buffer : m->from].heat;
 }
 
 static int by_requests(const void *a, const void *b, void *rows)
@@ -174,7 +168,7 @@ int ttmon_mt_an_heat(struct ttmon_mt_an *an, struct ttmon_mt_heat *ret)
 		bool any = false;
 
 		for (uint32_t k = 0; k < MAX(an->made[i].nr, 1u); k++)
-			any |= heat_of(an, i, k) != NULL;
+			any |= heat_of(an, i, k)->count != NULL;
 		if (any && an->buffers[i].size && an->buffers[i].sums.requests + an->buffers[i].touches)
 			list[n++] = i;
 	}
@@ -187,7 +181,7 @@ int ttmon_mt_an_heat(struct ttmon_mt_an *an, struct ttmon_mt_heat *ret)
 		for (uint32_t k = 0; k < MAX(an->made[list[i]].nr, 1u); k++) {
 			const struct ttmon_mt_heat_map *h = heat_of(an, list[i], k);
 
-			if (h)
+			if (h->count)
 				draw(an, h, &an->buffers[list[i]], counts + (size_t)i * rows * cols, cols);
 		}
 	free(an->heat_count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/an_int.h: between the parts of the analyses: an.c (the way in, results), an_one.c (one record), an_rows.c (sites, launches, kernels),
- * an_buf.c (buffers), an_heat.c (heat map), an_group.c (instructions that do the same), find.c and find_buf.c (sentences).
+ * memtrace/an_int.h: between the parts of the analyses: an.c (the way in, results), an_one.c (one record), an_walk.c (what it touches), an_rows.c (sites, launches, kernels),
+ * an_buf.c (buffers), an_pair.c (instructions of a buffer), an_heat.c (heat map), an_group.c (instructions that do the same), find.c and find_buf.c (sentences).
  *
  * A record is not added to the rows it belongs to one by one: neighbours mostly have the same site, launch and buffer, so they are summed up in a cell of
  * these three, and a cell goes to the rows when another takes its place, and at the end of a batch.
@@ -19,7 +19,7 @@
 #define TTMON_MT_AN_STEPS   4096 /* the same: warps whose last address at a site is remembered */
 #define TTMON_MT_AN_OPEN    3	 /* launches whose working set is at hand: two open, and the one before */
 #define TTMON_MT_AN_HEATS   256
-#define TTMON_MT_AN_PLACES  256	 /* a power of two: chunks of 2 MiB of which it is remembered where they are */
+#define TTMON_MT_AN_PLACES  512	 /* a power of two: chunks of 2 MiB of which it is remembered where they are */
 #define TTMON_MT_AN_COLUMNS 1024 /* the same: columns that are in the sets */
 
 struct ttmon_mt_key {
@@ -27,9 +27,18 @@ struct ttmon_mt_key {
 	uint8_t space, kind, width;    /* of the record: a site's row may be the others' */
 };
 
+/* Where a buffer is, for one launch: sectors first to last; of these only inner_first to inner_last are in no other buffer. */
+struct ttmon_mt_part {
+	uint64_t first, last;
+	uint64_t inner_first, inner_last;
+	uint32_t buffer;
+};
+
 struct ttmon_mt_cell {
 	struct ttmon_mt_key key;
 	uint32_t kernel;
+	uint32_t launch;	   /* of the dictionary, of the record that came last */
+	struct ttmon_mt_part part; /* of the buffer, where that began */
 	/* The request that came last: of so many that cost the same, only pages and extent are in the sums. */
 	uint32_t times, mask;
 	uint8_t flags;
@@ -45,12 +54,6 @@ struct ttmon_mt_cell {
 
 struct ttmon_mt_last {
 	uint64_t key, base;
-};
-
-/* Where a buffer is: sectors first to last, for one launch. */
-struct ttmon_mt_part {
-	uint64_t first, last;
-	uint32_t buffer;
 };
 
 /* One that was asked for lately. */
@@ -70,10 +73,8 @@ struct ttmon_mt_column {
 
 /* What a site's row has beside it. */
 struct ttmon_mt_site_more {
-	struct ttmon_mt_part part; /* where it was last, in that launch */
-	uint32_t launch;	   /* of the dictionary */
-	uint32_t kernel;	   /* of the site's own name, NONE: not looked up */
-	uint32_t cell;		   /* that it was in last */
+	uint32_t kernel; /* of the site's own name, NONE: not looked up */
+	uint32_t cell;	 /* that it was in last */
 };
 
 /* What a launch's row has beside it. */
@@ -89,22 +90,26 @@ struct ttmon_mt_open {
 };
 
 struct ttmon_mt_heat_map {
-	uint32_t *count;    /* [col][bin] */
+	uint32_t *count;    /* [col][bin]; NULL: there is none */
 	uint64_t first;	    /* sector >> shift of bin 0 */
 	uint64_t low, high; /* sectors that it has room for; low > high: none yet */
 	unsigned int shift;
 };
 
 struct ttmon_mt_buf {
-	struct ttmon_mt_buffer_row row;
+	/* First what each sector needs, so that it is in few lines of a cache. */
+	struct ttmon_mt_heat_map heat;
 	struct ttmon_mt_sectors *set; /* NULL: not counted */
-	struct ttmon_mt_heat_map *heat;
+	/* Of requests whose first lane is elsewhere; in no row before results are made. */
+	uint64_t touches, reads, writes, low, high;
 	bool range; /* not of the map */
+	struct ttmon_mt_buffer_row row;
 };
 
-/* Chunks of 2 MiB of a buffer that no allocation is known for. */
+/* Chunks of 2 MiB of a buffer that no allocation is known for. Those from sure_first to sure_last were never one of the others'. */
 struct ttmon_mt_range {
 	uint64_t first, last;
+	uint64_t sure_first, sure_last;
 	uint32_t buffer;
 };
 
@@ -156,7 +161,13 @@ struct ttmon_mt_an {
 	struct ttmon_mt_made *made;
 	size_t nr_buffers;
 
+	struct ttmon_mt_pair *pairs; /* a hash table; buffer is of bufs + 1, 0: free */
+	uint32_t nr_pairs, cap_pairs;
+	struct ttmon_mt_pair *pair_list; /* results: by rows of the buffers */
+	size_t nr_pair_list;
+
 	unsigned int col_shift; /* records a column */
+	size_t col_at;		/* counts before the column of the last record */
 	uint32_t nr_heats;
 	uint32_t *heat_count, *heat_buffer;
 
@@ -177,7 +188,21 @@ struct ttmon_mt_an {
 int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec);
 void ttmon_mt_an_finish(struct ttmon_mt_an *an,
 			struct ttmon_mt_cell *cell); /* what it holds back goes to its sums and the sets */
+
+/* an_walk.c */
+
+/* What a record of global memory that its cell has counted does beside that. -ENOMEM. */
+int ttmon_mt_an_walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
+		     struct ttmon_mt_cell *cell);
+/* Where addr is in a launch: mostly in a piece of memory that was asked for before. *ret: until the next call. -ENOMEM. */
+int ttmon_mt_an_part_at(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint64_t addr,
+			const struct ttmon_mt_part **ret);
 void ttmon_mt_an_spill(struct ttmon_mt_an *an); /* what cells hold back goes to the sets: before a set is counted */
+void ttmon_mt_an_spill_cell(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell);
+static inline bool ttmon_mt_an_is_in(const struct ttmon_mt_part *p, uint64_t sector, uint64_t n)
+{
+	return sector >= p->first && sector + n - 1 <= p->last;
+}
 
 /* an_rows.c */
 
@@ -190,9 +215,11 @@ int64_t ttmon_mt_an_site(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dic
 int64_t ttmon_mt_an_launch(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch);
 int64_t ttmon_mt_an_kernel_of(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint32_t site);
 /* The set of sectors of this launch; NULL: it is done with. -ENOMEM in *err. */
-struct ttmon_mt_sectors *ttmon_mt_an_open(struct ttmon_mt_an *an, uint32_t launch, int *err);
+struct ttmon_mt_sectors *ttmon_mt_an_open(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch,
+					  int *err);
 struct ttmon_mt_sectors *ttmon_mt_an_is_open(const struct ttmon_mt_an *an, uint32_t launch); /* NULL: it is not */
-void ttmon_mt_an_close(struct ttmon_mt_an *an, const struct ttmon_mt_open *o); /* its figures so far into its row */
+/* Its figures so far into its row, its sectors into the sets of buffers. */
+void ttmon_mt_an_close(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_open *o);
 void ttmon_mt_an_flush(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell);
 int ttmon_mt_an_aggs(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict);
 
@@ -200,22 +227,46 @@ int ttmon_mt_an_aggs(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict);
 
 /* Where addr is in launch l (NULL: not known), a place made for it if need be. -ENOMEM. */
 int ttmon_mt_an_part(struct ttmon_mt_an *an, const struct ttmon_mt_launch *l, uint64_t addr, struct ttmon_mt_part *ret);
-void ttmon_mt_an_touch(struct ttmon_mt_an *an, struct ttmon_mt_buf *b, uint64_t sector, uint32_t n);
+/* What the set of launch l has exactly goes to the sets of the buffers where it lies in one alone. */
+void ttmon_mt_an_share(struct ttmon_mt_an *an, const struct ttmon_mt_launch *l, const struct ttmon_mt_sectors *set);
 int ttmon_mt_an_touches(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict);
 int ttmon_mt_an_make_buffers(struct ttmon_mt_an *an);
 void ttmon_mt_an_seen(struct ttmon_mt_buf *b, uint32_t launch); /* index in the dictionary */
 void ttmon_mt_an_buf_fini(struct ttmon_mt_an *an);
 
+/* an_pair.c */
+
+/* Requests of a site's row in a buffer. What finds no room is left out. */
+void ttmon_mt_an_pair(struct ttmon_mt_an *an, uint32_t buffer, uint32_t site, const struct ttmon_mt_sums *s);
+int ttmon_mt_an_make_pairs(struct ttmon_mt_an *an); /* after ttmon_mt_an_make_buffers() */
+
 /* an_heat.c */
 
 int ttmon_mt_an_heat_new(struct ttmon_mt_an *an, struct ttmon_mt_buf *b, uint64_t addr,
 			 uint64_t size); /* that it is to have room for */
-void ttmon_mt_an_heat_add(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t sector, uint32_t n);
+void ttmon_mt_an_heat_any(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t sector, uint32_t n);
 /* len times n sectors, from first on, by sectors apart. */
 void ttmon_mt_an_heat_steps(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t first, uint64_t by,
 			    unsigned int len, uint32_t n);
 void ttmon_mt_an_heat_next(
 	struct ttmon_mt_an *an); /* before a record that is past the last column: makes columns of twice as many */
+
+static inline void ttmon_mt_an_heat_bump(uint32_t *at, uint64_t n)
+{
+	*at = n > UINT32_MAX - *at ? UINT32_MAX : *at + (uint32_t)n;
+}
+
+/* n sectors of the last record: mostly they are in one bin. */
+static inline void ttmon_mt_an_heat_add(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t sector,
+					uint32_t n)
+{
+	uint64_t last = sector + n - 1;
+
+	if (sector < h->low || last > h->high || sector >> h->shift != last >> h->shift)
+		ttmon_mt_an_heat_any(an, h, sector, n);
+	else
+		ttmon_mt_an_heat_bump(&h->count[an->col_at + (sector >> h->shift) - h->first], n);
+}
 
 /* find.c, find_buf.c */
 

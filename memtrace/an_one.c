@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * an_one.c: one record. What neighbours have in common is done once: requests that differ from the one before by whole lines cost the same and are counted in
- * the cell as so many times that one; runs of sectors that meet go to the sets as one run; and columns (the same sectors in steps, as the warps beside it have
- * them) go to the sets once, as sets take no note of a second time.
+ * an_one.c: one record, in the cell it is summed up in. Requests that differ from the one before by whole lines cost the same and are counted as so many times
+ * that one.
  */
 #include "memtrace/an_int.h"
 #include "memtrace/shape_int.h"
 
 #define WINDOW	 (16u << 20)  /* bytes of shared or local memory in the generic space */
 #define MAX_STEP (1ULL << 40) /* bytes a lane, of requests that are counted together */
-#define MAX_WAIT (1u << 24)   /* sectors that wait for their set */
 #define GOLDEN	 0x9e3779b97f4a7c15
 
 /* Whether all lanes of rec lie in the window at base. */
@@ -97,6 +95,22 @@ static void extent(const struct ttmon_mt_rec *rec, struct ttmon_mt_sums *s)
 	s->max_addr = MAX(s->max_addr, high);
 }
 
+/* One more request of n pages. Of one, as most are, or none: what is left at the end, see ttmon_mt_an_finish(). */
+static void put_bin(uint64_t *bins, unsigned int n)
+{
+	if (n > 1)
+		bins[MIN(32u - (unsigned int)__builtin_clz(n - 1), TTMON_MT_PAGES_BINS - 1u)]++;
+}
+
+static void add_pages(struct ttmon_mt_sums *s, unsigned int n_4k, unsigned int n_64k, unsigned int n_2m)
+{
+	s->pages_4k += n_4k;
+	s->pages_64k += n_64k;
+	s->pages_2m += n_2m;
+	put_bin(s->pages_4k_bins, n_4k);
+	put_bin(s->pages_2m_bins, n_2m);
+}
+
 /* ---- cells ---- */
 
 /* Those that the cell has counted so far, but for pages and extent, which it has. */
@@ -113,6 +127,7 @@ static void count(struct ttmon_mt_cell *c)
 	s->inferred += c->flags & TTMON_MT_INFERRED ? n : 0;
 	s->lanes += n * shape->lanes;
 	s->full += c->mask == UINT32_MAX ? n : 0;
+	s->lanes_bins[31 - __builtin_clz(shape->lanes)] += n;
 	s->classes[shape->class] += n;
 	s->reads += ttmon_mt_reads(kind) ? n : 0;
 	s->writes += ttmon_mt_writes(kind) ? n : 0;
@@ -143,33 +158,23 @@ static void count(struct ttmon_mt_cell *c)
 	}
 }
 
-static void spill(struct ttmon_mt_an *an, struct ttmon_mt_cell *c)
+/* Bin 0 has the requests that are in no other. */
+static void rest_of(uint64_t all, uint64_t *bins)
 {
-	uint32_t n = (uint32_t)(c->end - c->from);
-	struct ttmon_mt_sectors *set;
-
-	if (!n)
-		return;
-	set = ttmon_mt_an_is_open(an, c->key.launch);
-	if (set)
-		ttmon_mt_sectors_add(set, c->from, n);
-	if (an->bufs[c->key.buffer].set)
-		ttmon_mt_sectors_add(an->bufs[c->key.buffer].set, c->from, n);
-	c->from = c->end = 0;
-}
-
-void ttmon_mt_an_spill(struct ttmon_mt_an *an)
-{
-	for (unsigned int i = 0; i < TTMON_MT_AN_CELLS; i++)
-		if (an->cells[i].key.site != TTMON_MT_NONE)
-			spill(an, &an->cells[i]);
+	bins[0] = all;
+	for (unsigned int i = 1; i < TTMON_MT_PAGES_BINS; i++)
+		bins[0] -= bins[i];
 }
 
 void ttmon_mt_an_finish(struct ttmon_mt_an *an, struct ttmon_mt_cell *c)
 {
 	if (c->times)
 		count(c);
-	spill(an, c);
+	if (c->sums.records && c->key.space == TTMON_MT_GLOBAL && c->key.kind != TTMON_MT_PREFETCH) {
+		rest_of(c->sums.records, c->sums.pages_4k_bins);
+		rest_of(c->sums.records, c->sums.pages_2m_bins);
+	}
+	ttmon_mt_an_spill_cell(an, c);
 }
 
 static bool is_key(const struct ttmon_mt_key *a, const struct ttmon_mt_key *b)
@@ -189,12 +194,9 @@ static int find_cell(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 		     struct ttmon_mt_cell **ret)
 {
 	uint32_t *last = &an->site_more[key->site].cell, first;
-	struct ttmon_mt_cell *c = &an->cells[*last];
+	struct ttmon_mt_cell *c;
 	int64_t kernel;
 
-	*ret = c;
-	if (is_key(&c->key, key))
-		return 0;
 	first = (uint32_t)mix(mix(key->site, key->launch), key->buffer) % TTMON_MT_AN_CELLS & ~3u;
 	for (uint32_t i = first; i < first + 4; i++)
 		if (is_key(&an->cells[i].key, key)) {
@@ -232,9 +234,9 @@ static bool again(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 			s->pages_64k++;
 			s->pages_2m++;
 		} else if (c->whole) {
-			s->pages_4k += ttmon_mt_units(low, c->step, c->len, rec->width, 12);
-			s->pages_64k += ttmon_mt_units(low, c->step, c->len, rec->width, 16);
-			s->pages_2m += ttmon_mt_units(low, c->step, c->len, rec->width, 21);
+			add_pages(s, ttmon_mt_units(low, c->step, c->len, rec->width, 12),
+				  ttmon_mt_units(low, c->step, c->len, rec->width, 16),
+				  ttmon_mt_units(low, c->step, c->len, rec->width, 21));
 		} else {
 			return false;
 		}
@@ -279,233 +281,43 @@ static void other(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 	ttmon_mt_shape(rec, c->key.kind, &c->shape);
 	c->times = 1;
 	extent(rec, s);
-	if (c->key.kind != TTMON_MT_PREFETCH) {
-		s->pages_4k += c->shape.pages_4k;
-		s->pages_64k += c->shape.pages_64k;
-		s->pages_2m += c->shape.pages_2m;
-	}
+	if (c->key.kind != TTMON_MT_PREFETCH)
+		add_pages(s, c->shape.pages_4k, c->shape.pages_64k, c->shape.pages_2m);
 	learn(c, rec);
 }
 
-/* ---- what a global access does to sets, heat and reuse ---- */
+/* ---- one record ---- */
 
-static bool is_in(const struct ttmon_mt_part *p, uint64_t sector, uint64_t n)
+/* The cell that the site was in last, if this record belongs there too; NULL: it has to be looked for. */
+static struct ttmon_mt_cell *same_cell(struct ttmon_mt_an *an, const struct ttmon_mt_rec *rec, unsigned int kind)
 {
-	return sector >= p->first && sector + n - 1 <= p->last;
+	size_t at = (size_t)rec->site * TTMON_MT_SPACE_MAX + rec->space;
+	uint32_t row = at < an->nr_site_at ? an->site_at[at] : 0;
+	struct ttmon_mt_cell *c;
+
+	if (!row)
+		return NULL;
+	c = &an->cells[an->site_more[row - 1].cell];
+	if (c->key.site != row - 1 || c->launch != rec->launch || c->key.space != rec->space || c->key.kind != kind ||
+	    c->key.width != rec->width)
+		return NULL;
+	return c->key.buffer == TTMON_MT_NONE || ttmon_mt_an_is_in(&c->part, rec->base / TTMON_MT_SECTOR, 1) ? c : NULL;
 }
 
-static uint32_t place_nr(uint64_t sector)
+/* The cell of a record of any kind. -ENOMEM. */
+static int cell_of(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
+		   unsigned int kind, struct ttmon_mt_cell **ret)
 {
-	return (uint32_t)((sector >> 16) * GOLDEN >> 32) & (TTMON_MT_AN_PLACES - 1);
-}
-
-/* Where addr is in a launch: mostly in a piece of memory that was asked for before. -ENOMEM. */
-static int part_at(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint64_t addr,
-		   struct ttmon_mt_part *ret)
-{
-	uint64_t sector = addr / TTMON_MT_SECTOR;
-	struct ttmon_mt_place *p = &an->places[place_nr(sector)];
-	int err;
-
-	if (p->launch != launch + 1 || !is_in(&p->part, sector, 1)) {
-		p->launch = 0;
-		err = ttmon_mt_an_part(an, &dict->launches[launch], addr, &p->part);
-		if (err)
-			return err;
-		p->launch = launch + 1;
-		ttmon_mt_an_seen(&an->bufs[p->part.buffer], launch);
-	}
-	*ret = p->part;
-	return 0;
-}
-
-/* The part of memory that a site was in last is mostly the one it is in now. -ENOMEM. */
-static int find_part(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
-		     uint32_t site, const struct ttmon_mt_part **ret)
-{
-	struct ttmon_mt_site_more *more = &an->site_more[site];
-	uint64_t sector = rec->base / TTMON_MT_SECTOR;
-	int err;
-
-	if (more->launch != rec->launch || sector < more->part.first || sector > more->part.last) {
-		more->launch = TTMON_MT_NONE;
-		err = part_at(an, dict, rec->launch, rec->base, &more->part);
-		if (err)
-			return err;
-		more->launch = rec->launch;
-	}
-	*ret = &more->part;
-	return 0;
-}
-
-/* Sectors that are not in the part of buffer own that the first lane is in. *last: the buffer that this request was counted in last. */
-static int elsewhere(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
-		     uint64_t sector, uint32_t n, uint32_t own, uint32_t *last)
-{
-	unsigned int kind = dict->sites[rec->site].kind;
-
-	while (n) {
-		struct ttmon_mt_part part;
-		struct ttmon_mt_buf *b;
-		int err = part_at(an, dict, rec->launch, sector * TTMON_MT_SECTOR, &part);
-		uint32_t here;
-
-		if (err)
-			return err;
-		b = &an->bufs[part.buffer];
-		here = part.last - sector < n ? (uint32_t)(part.last - sector) + 1 : n;
-		ttmon_mt_an_touch(an, b, sector, here);
-		if (part.buffer != own && part.buffer != *last) {
-			b->row.touches++;
-			b->row.sums.reads += ttmon_mt_reads(kind);
-			b->row.sums.writes += ttmon_mt_writes(kind);
-			*last = part.buffer;
-		}
-		b->row.low = MIN(b->row.low, sector * TTMON_MT_SECTOR);
-		b->row.high = MAX(b->row.high, (sector + here) * TTMON_MT_SECTOR);
-		sector += here;
-		n -= here;
-	}
-	return 0;
-}
-
-/* The set of the buffer that a sector is in, where that is known without searching. */
-static void fetch(const struct ttmon_mt_an *an, const struct ttmon_mt_rec *rec, uint64_t sector)
-{
-	const struct ttmon_mt_place *p = &an->places[place_nr(sector)];
-
-	if (p->launch == rec->launch + 1 && is_in(&p->part, sector, 1) && an->bufs[p->part.buffer].set)
-		ttmon_mt_sectors_fetch(an->bufs[p->part.buffer].set, sector);
-}
-
-/* One run in the cell's own buffer: it waits there for what may join it. */
-static void walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, uint64_t sector, uint32_t n)
-{
-	struct ttmon_mt_buf *b = &an->bufs[c->key.buffer];
-
-	if (an->reuse)
-		ttmon_mt_reuse_touch(an->reuse, sector, n);
-	if (b->heat)
-		ttmon_mt_an_heat_add(an, b->heat, sector, n);
-	if (sector <= c->end && sector + n >= c->from && c->end - c->from < MAX_WAIT) {
-		c->from = MIN(c->from, sector);
-		c->end = MAX(c->end, sector + n);
-	} else {
-		spill(an, c);
-		c->from = sector;
-		c->end = sector + n;
-	}
-}
-
-/* Runs of per sectors each, in equal steps, all in the cell's own buffer. What was there before in this launch is in the sets. */
-static void walk_steps(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, struct ttmon_mt_sectors *set, uint64_t first,
-		       uint64_t by, uint32_t per)
-{
-	struct ttmon_mt_column *col = &an->columns[(first ^ first >> 16) * GOLDEN >> 32 & (TTMON_MT_AN_COLUMNS - 1)];
-	struct ttmon_mt_buf *b = &an->bufs[c->key.buffer];
-	uint32_t followed;
-
-	if (b->heat)
-		ttmon_mt_an_heat_steps(an, b->heat, first, by, c->len, per);
-	if (col->launch == c->key.launch + 1 && col->first == first && col->by == by && col->len == c->len &&
-	    col->per == per && col->buffer == c->key.buffer) {
-		followed = an->reuse ? col->followed : 0;
-		for (uint32_t m = followed; m; m &= m - 1)
-			ttmon_mt_reuse_touch(an->reuse, first + by * (unsigned int)__builtin_ctz(m), per);
-		if (an->reuse)
-			ttmon_mt_reuse_pass(an->reuse, (c->len - ttmon_mt_popcount(followed)) * per);
-		return;
-	}
-	for (unsigned int i = 0; i < c->len; i++)
-		c->shape.runs[i] = (struct ttmon_mt_run){ first + by * i, per };
-	if (set)
-		ttmon_mt_sectors_runs(set, c->shape.runs, c->len);
-	if (b->set)
-		ttmon_mt_sectors_runs(b->set, c->shape.runs, c->len);
-	followed = an->reuse ? (uint32_t)ttmon_mt_reuse_runs(an->reuse, c->shape.runs, c->len) : 0;
-	*col = (struct ttmon_mt_column){ .first = first,
-					 .by = by,
-					 .launch = c->key.launch + 1,
-					 .followed = followed,
-					 .buffer = c->key.buffer,
-					 .per = (uint16_t)per,
-					 .len = (uint16_t)c->len };
-}
-
-/* The runs of the shape, wherever they are. */
-static int walk_all(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
-		    const struct ttmon_mt_cell *c, struct ttmon_mt_sectors *set, const struct ttmon_mt_part *p)
-{
-	const struct ttmon_mt_shape *shape = &c->shape;
-	uint32_t last = p->buffer;
-	int err = 0;
-
-	if (an->reuse)
-		ttmon_mt_reuse_runs(an->reuse, shape->runs, shape->nr_runs);
-	if (set)
-		ttmon_mt_sectors_runs(set, shape->runs, shape->nr_runs);
-	for (unsigned int i = 0; i < shape->nr_runs && shape->nr_runs > 4; i++)
-		fetch(an, rec, shape->runs[i].sector);
-	for (unsigned int i = 0; i < shape->nr_runs && !err; i++) {
-		uint64_t sector = shape->runs[i].sector;
-		uint32_t n = shape->runs[i].n;
-
-		if (is_in(p, sector, n))
-			ttmon_mt_an_touch(an, &an->bufs[p->buffer], sector, n);
-		else
-			err = elsewhere(an, dict, rec, sector, n, p->buffer, &last);
-	}
-	return err;
-}
-
-static int walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
-		struct ttmon_mt_cell *c, const struct ttmon_mt_part *part)
-{
-	uint64_t first = (rec->base + c->down) / TTMON_MT_SECTOR, by = c->step / TTMON_MT_SECTOR;
-	unsigned int nr = c->shape.nr_runs;
-	const struct ttmon_mt_part p = *part;
-	uint32_t per;
-	int err = 0;
-	struct ttmon_mt_sectors *set = ttmon_mt_an_open(an, c->key.launch, &err);
-
-	if (err)
-		return err;
-	if (!c->like)
-		return walk_all(an, dict, rec, c, set, &p);
-	per = c->shape.sectors / nr;
-	if (is_in(&p, first, nr == 1 ? per : by * (nr - 1) + per)) {
-		if (nr == 1)
-			walk_run(an, c, first, per);
-		else
-			walk_steps(an, c, set, first, by, per);
-		return 0;
-	}
-	for (unsigned int i = 0; i < nr; i++)
-		c->shape.runs[i] = (struct ttmon_mt_run){ first + by * i, per };
-	return walk_all(an, dict, rec, c, set, &p);
-}
-
-int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
-{
-	unsigned int kind = dict->sites[rec->site].kind;
-	const struct ttmon_mt_part *part = NULL;
-	uint64_t addr[TTMON_MT_LANES];
 	struct ttmon_mt_key key = { .buffer = TTMON_MT_NONE, .kind = (uint8_t)kind, .width = rec->width };
-	struct ttmon_mt_cell *cell;
-	struct ttmon_mt_rec copy;
-	int64_t site, launch;
+	int64_t site = ttmon_mt_an_site(an, dict, rec->site, rec->space, rec->width);
+	int64_t launch = ttmon_mt_an_launch(an, dict, rec->launch);
+	const struct ttmon_mt_part *part = NULL;
 	int err = 0;
 
-	if (rec->space == TTMON_MT_GENERIC) {
-		resolve(&dict->launches[rec->launch], rec, &copy, addr);
-		rec = &copy;
-	}
-	site = ttmon_mt_an_site(an, dict, rec->site, rec->space, rec->width);
-	launch = ttmon_mt_an_launch(an, dict, rec->launch);
 	if (site < 0 || launch < 0)
 		return -ENOMEM;
 	if (rec->space == TTMON_MT_GLOBAL && kind != TTMON_MT_PREFETCH)
-		err = find_part(an, dict, rec, (uint32_t)site, &part);
+		err = ttmon_mt_an_part_at(an, dict, rec->launch, rec->base, &part);
 	if (err)
 		return err;
 	key.site = (uint32_t)site;
@@ -513,14 +325,37 @@ int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, co
 	key.space = rec->space;
 	if (part)
 		key.buffer = part->buffer;
-	err = find_cell(an, dict, &key, &cell);
+	err = find_cell(an, dict, &key, ret);
+	if (err)
+		return err;
+	(*ret)->launch = rec->launch;
+	if (part)
+		(*ret)->part = *part;
+	return 0;
+}
+
+int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
+{
+	unsigned int kind = dict->sites[rec->site].kind;
+	uint64_t addr[TTMON_MT_LANES];
+	struct ttmon_mt_cell *cell;
+	struct ttmon_mt_rec copy;
+	int err = 0;
+
+	if (rec->space == TTMON_MT_GENERIC) {
+		resolve(&dict->launches[rec->launch], rec, &copy, addr);
+		rec = &copy;
+	}
+	cell = same_cell(an, rec, kind);
+	if (!cell)
+		err = cell_of(an, dict, rec, kind, &cell);
 	if (err)
 		return err;
 	if (an->records >> an->col_shift >= an->opts.heat_cols)
 		ttmon_mt_an_heat_next(an);
-	an->records++;
+	an->col_at = (an->records++ >> an->col_shift) * an->opts.heat_rows;
 	if (!again(cell, rec))
 		other(cell, rec);
-	step(an, &cell->sums, rec, key.site);
-	return part ? walk(an, dict, rec, cell, part) : 0;
+	step(an, &cell->sums, rec, cell->key.site);
+	return cell->key.buffer == TTMON_MT_NONE ? 0 : ttmon_mt_an_walk(an, dict, rec, cell);
 }

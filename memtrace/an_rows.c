@@ -54,6 +54,14 @@ static uint32_t *kernel_place(const struct ttmon_mt_an *an, const char *name)
 	return &an->kernel_hash[i];
 }
 
+/* NULL: there is none of that name. */
+static struct ttmon_mt_kernel_row *find_kernel(const struct ttmon_mt_an *an, const char *name)
+{
+	uint32_t at = an->nr_kernel_hash ? *kernel_place(an, name) : 0;
+
+	return at ? &an->kernels[at - 1] : NULL;
+}
+
 static int rehash(struct ttmon_mt_an *an)
 {
 	size_t n = MAX(an->nr_kernel_hash * 2, (size_t)64);
@@ -141,8 +149,6 @@ int64_t ttmon_mt_an_site(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dic
 		};
 	ttmon_mt_an_empty(&row->sums);
 	an->site_more[an->nr_sites] = (struct ttmon_mt_site_more){
-		.part = { .first = 1, .buffer = TTMON_MT_NONE },
-		.launch = TTMON_MT_NONE,
 		.kernel = TTMON_MT_NONE,
 	};
 	an->site_at[at] = ++an->nr_sites;
@@ -204,7 +210,7 @@ static const struct ttmon_mt_open *before(const struct ttmon_mt_an *an, const st
 	return NULL;
 }
 
-void ttmon_mt_an_close(struct ttmon_mt_an *an, const struct ttmon_mt_open *o)
+void ttmon_mt_an_close(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_open *o)
 {
 	struct ttmon_mt_launch_row *row = &an->launches[o->row];
 	const struct ttmon_mt_open *b = before(an, o);
@@ -214,6 +220,7 @@ void ttmon_mt_an_close(struct ttmon_mt_an *an, const struct ttmon_mt_open *o)
 	if (b)
 		row->again = ttmon_mt_sectors_both(o->set, b->set, &of_both);
 	row->estimate |= estimate || of_both;
+	ttmon_mt_an_share(an, &dict->launches[row->launch], o->set);
 }
 
 struct ttmon_mt_sectors *ttmon_mt_an_is_open(const struct ttmon_mt_an *an, uint32_t launch)
@@ -224,7 +231,8 @@ struct ttmon_mt_sectors *ttmon_mt_an_is_open(const struct ttmon_mt_an *an, uint3
 	return NULL;
 }
 
-struct ttmon_mt_sectors *ttmon_mt_an_open(struct ttmon_mt_an *an, uint32_t launch, int *err)
+struct ttmon_mt_sectors *ttmon_mt_an_open(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch,
+					  int *err)
 {
 	struct ttmon_mt_open *o = &an->open[0];
 
@@ -247,7 +255,7 @@ struct ttmon_mt_sectors *ttmon_mt_an_open(struct ttmon_mt_an *an, uint32_t launc
 		/* The one behind it loses what it is compared with, too. */
 		for (unsigned int i = 0; i < TTMON_MT_AN_OPEN; i++)
 			if (an->open[i].row != TTMON_MT_NONE && an->open[i].age <= o->age + 1)
-				ttmon_mt_an_close(an, &an->open[i]);
+				ttmon_mt_an_close(an, dict, &an->open[i]);
 		an->launch_more[o->row].late = true;
 		ttmon_mt_sectors_clear(o->set);
 	} else if (!o->set) {
@@ -297,19 +305,60 @@ void ttmon_mt_an_flush(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell)
 			add_to_launch(&an->launches[cell->key.launch], cell->key.space, s);
 		if (cell->key.space == TTMON_MT_GLOBAL)
 			ttmon_mt_sums_add(&kernel->sums, s);
-		if (cell->key.buffer != TTMON_MT_NONE)
+		if (cell->key.buffer != TTMON_MT_NONE) {
 			ttmon_mt_sums_add(&an->bufs[cell->key.buffer].row.sums, s);
+			ttmon_mt_an_pair(an, cell->key.buffer, cell->key.site, s);
+		}
 	}
 	cell->key.site = TTMON_MT_NONE;
 }
 
 /* ---- sums of the GPU's ---- */
 
-static void agg_sums(const struct ttmon_mt_agg *a, unsigned int kind, struct ttmon_mt_sums *s)
+/* The stride that more than half of them have, if there is one. */
+static void agg_stride(const struct ttmon_mt_agg *a, struct ttmon_mt_sums *s)
 {
-	/* Of a generic instruction that accessed shared memory too, bytes has those; what sectors were needed for is not more than the ideal ones. */
-	uint64_t most = a->waves && a->ideal ? MIN(a->ideal, a->sectors) : a->sectors;
+	uint64_t all = a->classes[TTMON_MT_STRIDED] + a->classes[TTMON_MT_SEGMENTED];
 
+	for (unsigned int i = 0; i < TTMON_MT_AGG_STRIDES; i++) {
+		if (a->stride_requests[i] <= all && a->stride_requests[i] > all - a->stride_requests[i]) {
+			s->stride = a->stride[i];
+			s->stride_votes = 2 * a->stride_requests[i] - all;
+		}
+	}
+}
+
+/* What costs, as records are counted: in an_one.c. */
+static void agg_costs(const struct ttmon_mt_agg *a, bool shared, struct ttmon_mt_sums *s)
+{
+	s->unique = a->unique;
+	s->ideal = a->ideal;
+	s->misaligned = a->misaligned;
+	s->pages_4k = a->pages_4k;
+	s->pages_64k = a->pages_64k;
+	s->pages_2m = a->pages_2m;
+	s->phases = a->phases;
+	s->same = a->same;
+	s->max_same = a->max_same;
+	s->max_waves = a->max_waves;
+	memcpy(shared ? s->waves_hist : s->sectors_hist, a->cost_hist, sizeof(a->cost_hist));
+	memcpy(s->lines_hist, a->lines_hist, sizeof(a->lines_hist));
+	memcpy(s->pages_4k_bins, a->pages_4k_bins, sizeof(a->pages_4k_bins));
+	memcpy(s->pages_2m_bins, a->pages_2m_bins, sizeof(a->pages_2m_bins));
+}
+
+/* An older file's has no distinct bytes: those requested, at most what was moved, and where a generic instruction accessed shared memory too, what was needed. */
+static void agg_plain(const struct ttmon_mt_agg *a, struct ttmon_mt_sums *s)
+{
+	uint64_t most = a->waves && a->ideal_lanes ? MIN(a->ideal_lanes, a->sectors) : a->sectors;
+
+	s->ideal = a->ideal_lanes;
+	s->unique = MIN(a->bytes, most > UINT64_MAX / TTMON_MT_SECTOR ? UINT64_MAX : most * TTMON_MT_SECTOR);
+	s->phases = a->ideal_waves;
+}
+
+static void agg_sums(const struct ttmon_mt_agg *a, unsigned int kind, bool shared, struct ttmon_mt_sums *s)
+{
 	ttmon_mt_an_empty(s);
 	s->requests = a->requests;
 	s->lanes = a->lanes;
@@ -320,16 +369,22 @@ static void agg_sums(const struct ttmon_mt_agg *a, unsigned int kind, struct ttm
 		s->min_addr = a->min_addr;
 		s->max_addr = a->max_addr;
 	}
+	memcpy(s->classes, a->classes, sizeof(s->classes));
+	for (unsigned int n = 1; n <= TTMON_MT_LANES; n++)
+		s->lanes_bins[31 - __builtin_clz(n)] += a->lanes_hist[n];
+	agg_stride(a, s);
 	if (kind == TTMON_MT_PREFETCH)
 		return;
 	s->bytes = a->bytes;
 	s->sectors = a->sectors;
 	s->lines = a->lines;
-	s->ideal = a->ideal;
-	s->ideal_lanes = a->ideal;
-	s->unique = MIN(a->bytes, most > UINT64_MAX / TTMON_MT_SECTOR ? UINT64_MAX : most * TTMON_MT_SECTOR);
+	s->ideal_lanes = a->ideal_lanes;
 	s->waves = a->waves;
-	s->phases = s->ideal_waves = a->ideal_waves;
+	s->ideal_waves = a->ideal_waves;
+	if (a->shapes)
+		agg_costs(a, shared, s);
+	else
+		agg_plain(a, s);
 }
 
 /* Where all that it touched lies in one buffer, it is that buffer's. */
@@ -366,7 +421,7 @@ static bool agg_wanted(const struct ttmon_mt_an *an, const struct ttmon_mt_dict 
 		.width = site->width,
 	};
 
-	return !an->opts.want || a->launch == TTMON_MT_NO_LAUNCH || an->opts.want(an->opts.ctx, dict, &rec);
+	return !an->opts.want || an->opts.want(an->opts.ctx, dict, &rec);
 }
 
 static int one_agg(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_agg *a)
@@ -399,8 +454,43 @@ static int one_agg(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, con
 		err = agg_buffer(an, dict, a, &cell.key.buffer);
 	if (err)
 		return err;
-	agg_sums(a, site->kind, &cell.sums);
+	if (a->launch == TTMON_MT_NO_LAUNCH) {
+		an->kernels[kernel].summed = true;
+		an->kernels[kernel].function |= site->flags & TTMON_MT_SITE_FUNCTION;
+	}
+	agg_sums(a, site->kind, space == TTMON_MT_SHARED, &cell.sums);
 	ttmon_mt_an_flush(an, &cell);
+	return 0;
+}
+
+/*
+ * Launches of kernels with sums of all launches together are those that the program counted. A kernel whose accesses are all in functions that it calls has no
+ * sums of its own, but launches.
+ */
+static int agg_launches(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < an->nr_kernels; i++) {
+		any |= an->kernels[i].summed;
+		if (an->kernels[i].summed)
+			an->kernels[i].launches = 0;
+	}
+	for (size_t i = 0; i < dict->nr_kernels && any; i++) {
+		const struct ttmon_mt_kernel *k = &dict->kernels[i];
+		struct ttmon_mt_kernel_row *row = find_kernel(an, k->name);
+
+		if (!row && k->recorded && !an->opts.want) {
+			int64_t at = kernel_row(an, k->name);
+
+			if (at < 0)
+				return (int)at;
+			row = &an->kernels[at];
+			row->summed = true;
+		}
+		if (row && row->summed && !row->function)
+			row->launches += k->recorded;
+	}
 	return 0;
 }
 
@@ -419,5 +509,5 @@ int ttmon_mt_an_aggs(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict)
 		if (err)
 			return err;
 	}
-	return 0;
+	return agg_launches(an, dict);
 }

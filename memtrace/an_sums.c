@@ -89,6 +89,12 @@ void ttmon_mt_sums_add(struct ttmon_mt_sums *to, const struct ttmon_mt_sums *s)
 		to->sectors_hist[i] += s->sectors_hist[i];
 		to->waves_hist[i] += s->waves_hist[i];
 	}
+	for (unsigned int i = 0; i < TTMON_MT_LANES_BINS; i++)
+		to->lanes_bins[i] += s->lanes_bins[i];
+	for (unsigned int i = 0; i < TTMON_MT_PAGES_BINS; i++) {
+		to->pages_4k_bins[i] += s->pages_4k_bins[i];
+		to->pages_2m_bins[i] += s->pages_2m_bins[i];
+	}
 	merge_votes(&to->stride, &to->stride_votes, s->stride, s->stride_votes);
 	merge_votes(&to->step, &to->step_votes, s->step, s->step_votes);
 }

@@ -21,7 +21,7 @@ _Static_assert(sizeof(struct ttmon_mtc_head) == 384 && sizeof(struct ttmon_mtc_t
 		       sizeof(struct ttmon_mtc_rec) == TTMON_MTC_UNIT,
 	       "the layout of the channel");
 _Static_assert(sizeof(struct ttmon_mtc_site) == 24 && sizeof(struct ttmon_mtc_launch) == 64 &&
-		       sizeof(struct ttmon_mtc_kernel) == 32 && sizeof(struct ttmon_mtc_agg_entry) == 96 &&
+		       sizeof(struct ttmon_mtc_kernel) == 32 && sizeof(struct ttmon_mtc_agg_entry) == 1120 &&
 		       sizeof(struct ttmon_mtc_touch) == 40 && sizeof(struct ttmon_mtc_lost) == 24,
 	       "the layout of the dictionary");
 
@@ -296,6 +296,14 @@ static int interpret(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const 
 	return 1;
 }
 
+static uint64_t launch_ns(const struct ttmon_mt_chan *c, const struct ttmon_mt_raw *raw)
+{
+	uint32_t id = raw->launch_warp >> 6;
+	const struct ttmon_mt_chan_recent *r = &c->recent[id % TTMON_MT_CHAN_RECENT];
+
+	return r->id == id ? r->ns : 0;
+}
+
 static int give(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, size_t nr)
 {
 	size_t n = 0;
@@ -303,10 +311,15 @@ static int give(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, size_t nr)
 
 	for (size_t i = 0; i < nr && err >= 0; i++) {
 		err = interpret(c, sink, &c->raw[i], c->lists[i], &c->recs[n]);
+		if (sink->light && err > 0)
+			c->launch_ns[n] = launch_ns(c, &c->raw[i]);
 		n += err > 0;
 	}
 	if (n) {
-		int said = sink->recs(sink->ctx, c->recs, n, c->pid);
+		int said;
+
+		sink->launch_ns = c->launch_ns;
+		said = sink->recs(sink->ctx, c->recs, n, c->pid);
 
 		sink->stats->records += n;
 		sink->stats->bytes += n * TTMON_MTC_UNIT;

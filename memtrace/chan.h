@@ -30,6 +30,8 @@ struct ttmon_mt_sink {
 	 * one nameless site of their kind; touches go to touch() alone, else to both.
 	 */
 	bool light;
+	/* For a light sink: while recs() runs, of each record when its launch was made (CLOCK_MONOTONIC, as the program says it), 0: not known, or a graph's. */
+	const uint64_t *launch_ns;
 	bool shared; /* programs of several users: each channel may fill a quarter of the room that the others have left */
 	void *ctx;
 };

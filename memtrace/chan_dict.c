@@ -196,7 +196,12 @@ static int take_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, struct
 {
 	const struct ttmon_mtc_site *e = &c->entry.site;
 	struct ttmon_mt_site site = {
-		.line = e->line, .text_line = e->text_line, .space = e->space, .kind = e->kind, .width = e->width
+		.line = e->line,
+		.text_line = e->text_line,
+		.space = e->space,
+		.kind = e->kind,
+		.width = e->width,
+		.flags = e->flags & TTMON_MT_SITE_FUNCTION,
 	};
 	int64_t index;
 	int err;
@@ -217,8 +222,9 @@ static int take_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, struct
 	index = sink->light ? light_site(sink, e->kind) : keep_site(c, sink, &site);
 	if (index < 0)
 		return index == -ENOSPC ? 0 : (int)index;
-	c->sites[e->id] =
-		(struct ttmon_mt_chan_site){ .index = (uint32_t)index + 1, .space = e->space, .width = e->width };
+	c->sites[e->id] = (struct ttmon_mt_chan_site){
+		.index = (uint32_t)index + 1, .space = e->space, .kind = e->kind, .width = e->width
+	};
 	return 0;
 }
 
@@ -244,6 +250,9 @@ static int take_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 	}
 	if (c->head.sample > 1)
 		launch.flags |= TTMON_MT_LAUNCH_SAMPLED;
+	if (sink->light && !(e->flags & TTMON_MT_LAUNCH_GRAPH))
+		c->recent[e->id % TTMON_MT_CHAN_RECENT] =
+			(struct ttmon_mt_chan_recent){ .id = e->id, .ns = e->time_ns };
 	if (sink->light || !may_keep(c, sink))
 		return 0;
 	index = ttmon_mt_dict_launch(sink->dict, &launch);
@@ -355,7 +364,7 @@ static int take_touch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 	}
 	if (sink->touch)
 		sink->touch(sink->ctx, &touch);
-	if (sink->light)
+	if (sink->light || e->e.kind == TTMON_MTC_ENTRY_OWN)
 		return 0;
 	index = ttmon_mt_dict_touch(sink->dict, &touch);
 	return index < 0 ? past_limit(c, sink, index) : 0;
@@ -374,6 +383,7 @@ static size_t size_of(unsigned int kind)
 	case TTMON_MTC_ENTRY_AGG:
 		return sizeof(struct ttmon_mtc_agg_entry);
 	case TTMON_MTC_ENTRY_TOUCH:
+	case TTMON_MTC_ENTRY_OWN:
 		return sizeof(struct ttmon_mtc_touch);
 	case TTMON_MTC_ENTRY_LOST:
 		return sizeof(struct ttmon_mtc_lost);
@@ -403,6 +413,7 @@ static int take_entry(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 	case TTMON_MTC_ENTRY_AGG:
 		return take_agg(c, sink);
 	case TTMON_MTC_ENTRY_TOUCH:
+	case TTMON_MTC_ENTRY_OWN:
 		return take_touch(c, sink);
 	case TTMON_MTC_ENTRY_LOST:
 		sink->stats->produced += MIN(c->entry.lost.records, MAX_SAID);
@@ -470,27 +481,12 @@ int ttmon_mt_chan_read_dict(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink,
 
 static int give_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const struct ttmon_mtc_agg_entry *e)
 {
-	const struct ttmon_mt_chan_site *s = &c->sites[e->site];
-	struct ttmon_mt_agg agg = { .site = s->index - 1,
-				    .launch = TTMON_MT_NO_LAUNCH,
-				    .requests = e->agg.requests,
-				    .full = e->agg.full,
-				    .lanes = e->agg.lanes,
-				    .bytes = e->agg.lanes * s->width,
-				    .sectors = e->agg.sectors,
-				    .lines = e->agg.lines,
-				    .ideal = e->agg.ideal,
-				    .waves = e->agg.waves,
-				    .ideal_waves = e->agg.ideal_waves,
-				    .min_addr = e->agg.min_addr,
-				    .max_addr = e->agg.max_addr };
+	struct ttmon_mt_agg agg;
 	int64_t index;
 
+	ttmon_mt_chan_agg(&e->agg, &c->sites[e->site], &agg);
 	if (!agg.requests)
 		return 0;
-	/* The GPU keeps a lane's first byte. */
-	if (agg.min_addr <= agg.max_addr)
-		agg.max_addr += s->width - 1u;
 	index = ttmon_mt_dict_agg(sink->dict, &agg);
 	return index < 0 ? past_limit(c, sink, index) : 0;
 }

@@ -6,10 +6,11 @@
 #include "memtrace/chan.h"
 #include "util/util.h"
 
-#define TTMON_MT_CHAN_BATCH 1024 /* records that are copied before they are interpreted */
-#define TTMON_MT_CHAN_TEXTS (256u << 20)
-#define TTMON_MT_ALL_TEXTS  (512u << 20)
-#define TTMON_MT_CHAN_NOTES 64
+#define TTMON_MT_CHAN_BATCH  1024 /* records that are copied before they are interpreted */
+#define TTMON_MT_CHAN_TEXTS  (256u << 20)
+#define TTMON_MT_ALL_TEXTS   (512u << 20)
+#define TTMON_MT_CHAN_NOTES  64
+#define TTMON_MT_CHAN_RECENT 4096 /* launches whose time a light sink is told; a power of two */
 
 /* A table of 64-bit keys, all but ~0, to values. Zeroed: empty. */
 struct ttmon_mt_table {
@@ -23,7 +24,7 @@ struct ttmon_mt_table {
 /* At its number, as the process counts them. */
 struct ttmon_mt_chan_site {
 	uint32_t index; /* in the dictionary, and 1; 0: not announced */
-	uint8_t space, width;
+	uint8_t space, kind, width;
 };
 
 struct ttmon_mt_names {
@@ -58,6 +59,12 @@ struct ttmon_mt_chan {
 	uint32_t nr_sites;
 	struct ttmon_mt_table launches, kernels, aggs;
 	uint32_t made_up; /* index, and 1, of the launch that records have whose own was not announced; 0: none */
+	/* Of a light sink: the last launches, at their number's remainder. */
+	struct ttmon_mt_chan_recent {
+		uint64_t ns;
+		uint32_t id;
+	} recent[TTMON_MT_CHAN_RECENT];
+	uint64_t launch_ns[TTMON_MT_CHAN_BATCH]; /* of recs */
 	uint32_t last_launch, last_index;
 	bool has_last, broken;
 	uint64_t dict_tail, texts; /* texts: bytes that were taken */
@@ -94,5 +101,7 @@ int ttmon_mt_chan_read_dict(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink,
 /* Index of a launch by its number, one that is made up where it was not announced; negative: -errno. */
 int64_t ttmon_mt_chan_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, uint32_t id);
 void ttmon_mt_chan_dict_free(struct ttmon_mt_chan *c);
+/* Counters of a site of the channel's, as those of the dictionary's site (chan_agg.c). They may say anything: nothing is checked but what is added up here. */
+void ttmon_mt_chan_agg(const struct ttmon_mtc_agg *g, const struct ttmon_mt_chan_site *s, struct ttmon_mt_agg *ret);
 
 #endif

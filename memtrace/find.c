@@ -29,6 +29,22 @@ const char *ttmon_mt_find_name(unsigned int what)
 	return what < TTMON_MT_FIND_MAX ? names[what] : "";
 }
 
+/* Is the weight of such a finding no count of sectors or wavefronts that could be saved? */
+static bool is_estimated(unsigned int what)
+{
+	switch (what) {
+	case TTMON_MT_FIND_UNCOALESCED:
+	case TTMON_MT_FIND_MISALIGNED:
+	case TTMON_MT_FIND_AOS:
+	case TTMON_MT_FIND_GATHER:
+	case TTMON_MT_FIND_BANKS:
+	case TTMON_MT_FIND_LOCAL:
+		return false;
+	default:
+		return true;
+	}
+}
+
 void ttmon_mt_find_add(struct ttmon_mt_finds *f, unsigned int what, uint32_t row, double weight, const char *fmt, ...)
 {
 	struct ttmon_mt_finding *to;
@@ -39,7 +55,9 @@ void ttmon_mt_find_add(struct ttmon_mt_finds *f, unsigned int what, uint32_t row
 	if (f->err)
 		return;
 	to = &f->list[f->nr++];
-	*to = (struct ttmon_mt_finding){ .what = (uint8_t)what, .row = row, .weight = MIN(MAX(weight, 0), 1) };
+	*to = (struct ttmon_mt_finding){
+		.what = (uint8_t)what, .row = row, .weight = MIN(MAX(weight, 0), 1), .estimated = is_estimated(what)
+	};
 	va_start(args, fmt);
 	vsnprintf(to->text, sizeof(to->text), fmt, args);
 	va_end(args);
@@ -190,9 +208,9 @@ static void banks(const struct look *l)
 
 	if (!least || (double)s->waves < MIN_COST * l->waves || s->waves / 2 < least)
 		return;
-	if (s->records)
+	if (s->max_waves)
 		snprintf(worst, sizeof(worst), " (at worst %u", s->max_waves);
-	if (s->records && s->stride_votes)
+	if (s->max_waves && s->stride_votes)
 		snprintf(worst + strlen(worst), sizeof(worst) - strlen(worst), ", stride %lld bytes",
 			 (long long)s->stride);
 	ttmon_mt_find_add(

@@ -202,8 +202,8 @@ static bool find_section(struct bytes elf, const char *name, struct bytes *ret)
 	return false;
 }
 
-/* Where an ELF ends that comes with no length: behind its sections and their table. 0: it cannot be. */
-static size_t elf_bytes(const uint8_t *p)
+/* Where an ELF ends that comes with no length, or one of n bytes: behind its sections and their table. 0: it cannot be. */
+static size_t elf_bytes(const uint8_t *p, size_t n)
 {
 	uint64_t table = get64(p + offsetof(Elf64_Ehdr, e_shoff)), end;
 	size_t size = get16(p + offsetof(Elf64_Ehdr, e_shentsize)), nr = get16(p + offsetof(Elf64_Ehdr, e_shnum));
@@ -211,23 +211,35 @@ static size_t elf_bytes(const uint8_t *p)
 	if (size < sizeof(Elf64_Shdr) || table < sizeof(Elf64_Ehdr) || table > MAX_BYTES)
 		return 0;
 	end = table + nr * size;
-	for (size_t i = 0; i < nr; i++) {
+	for (size_t i = 0; i < nr && end <= n; i++) {
 		const uint8_t *s = p + table + i * size;
-		uint64_t at = get64(s + offsetof(Elf64_Shdr, sh_offset)), n = get64(s + offsetof(Elf64_Shdr, sh_size));
+		uint64_t at = get64(s + offsetof(Elf64_Shdr, sh_offset)),
+			 bytes = get64(s + offsetof(Elf64_Shdr, sh_size));
 
 		if (get32(s + offsetof(Elf64_Shdr, sh_type)) == SHT_NOBITS)
 			continue;
-		if (at > MAX_BYTES || n > MAX_BYTES)
+		if (at > MAX_BYTES || bytes > MAX_BYTES)
 			return 0;
-		end = MAX(end, at + n);
+		end = MAX(end, at + bytes);
 	}
-	return (size_t)end;
+	return end <= n ? (size_t)end : 0;
 }
 
 static bool is_cubin(const uint8_t *p, size_t n)
 {
 	return n >= sizeof(Elf64_Ehdr) && p[EI_CLASS] == ELFCLASS64 && p[EI_DATA] == ELFDATA2LSB &&
 	       get16(p + offsetof(Elf64_Ehdr, e_machine)) == CUDA_ELF;
+}
+
+size_t ttmon_mt_image_cubin(const void *image, size_t n)
+{
+	static const uint8_t magic[] = { 0x7f, 'E', 'L', 'F' };
+	const uint8_t *p = image;
+
+	for (size_t i = 0; i < sizeof(magic); i++)
+		if (i >= n || p[i] != magic[i])
+			return 0;
+	return is_cubin(p, n) ? elf_bytes(p, n) : 0;
 }
 
 static int from_elf(struct bytes b, uint32_t max_arch, struct ttmon_mt_image *ret, char *why, size_t n)
@@ -240,13 +252,13 @@ static int from_elf(struct bytes b, uint32_t max_arch, struct ttmon_mt_image *re
 		return -EBADMSG;
 	}
 	if (b.n == SIZE_MAX)
-		b.n = elf_bytes(b.p);
+		b.n = elf_bytes(b.p, SIZE_MAX);
 	if (!b.n) {
 		snprintf(why, n, "a cubin whose section table is out of range");
 		return -EBADMSG;
 	}
 	if (!find_section(b, ".nv_debug_ptx_txt", &section)) {
-		snprintf(why, n, "a cubin without PTX in it (not built with -lineinfo)");
+		snprintf(why, n, "a cubin without PTX in it (not built with -lineinfo, or linked from LTO-IR)");
 		return -ENOENT;
 	}
 	err = take_text(section, true, max_arch, "cubin's debug section", ret);

@@ -25,4 +25,7 @@ struct ttmon_mt_image {
 int ttmon_mt_image_ptx(const void *image, size_t n, uint32_t max_arch, struct ttmon_mt_image *ret, char *why,
 		       size_t n_why);
 
+/* Bytes of the cubin at image, up to the end of its last section or of their table; n as above. 0: it is none. */
+size_t ttmon_mt_image_cubin(const void *image, size_t n);
+
 #endif

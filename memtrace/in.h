@@ -24,6 +24,12 @@ struct ttmon_mt_in_opts {
 	const char *opcodes; /* raw: file of lines "ID OPCODE"; NULL: PATH.opcodes, if there */
 	bool live;	     /* return what there is when the source has no more for now */
 	int wait_ms;	     /* live: how long to wait for a first byte before returning an empty batch */
+	/*
+	 * Does addr lie in an allocation that may have been there? The answer is the same from *lo up to *hi (exclusive) around it. For records whose masks
+	 * are inferred: lanes elsewhere are off. NULL: nothing is known of allocations.
+	 */
+	bool (*known)(void *ctx, uint64_t addr, uint64_t *lo, uint64_t *hi);
+	void *known_ctx;
 	/* Lines that are not ours, without their newline, for who wants to hand them on; NULL: they are counted. */
 	void (*foreign)(void *ctx, const char *line, size_t n);
 	void *ctx;
@@ -45,6 +51,13 @@ const struct ttmon_mt_stats *ttmon_mt_in_stats(const struct ttmon_mt_in *in);
 /* Bytes of the file and how many of them are read, for progress; 0 of a pipe. */
 uint64_t ttmon_mt_in_size(const struct ttmon_mt_in *in, uint64_t *at);
 void ttmon_mt_in_free(struct ttmon_mt_in *in);
+
+struct ttmon_mt_map;
+/*
+ * The memory that a kernelslist.g tells of (copies to the device), with life times by launches: added to map, before ttmon_mt_map_done(). How many
+ * allocations; 0: path is no list, or cannot be read; -ENOMEM. Past 65,536 of them the rest is left out: *left_out lines told of it.
+ */
+int ttmon_mt_in_allocs(const char *path, struct ttmon_mt_map *map, uint64_t *left_out);
 
 static inline void ttmon_mt_in_freep(struct ttmon_mt_in **in)
 {

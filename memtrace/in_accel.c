@@ -248,6 +248,8 @@ static bool addresses(struct cur *c, uint32_t mask, uint64_t *addr)
 static int make_launch(struct ttmon_mt_reader *r)
 {
 	r->launch.kernel = r->kernel;
+	/* The tracer counts from 1, whatever it leaves out. */
+	r->launch.flags = r->launch.id ? TTMON_MT_LAUNCH_NTH_1 : 0;
 	r->index = ttmon_mt_index_add(r->ix, &r->launch);
 	return (int)MIN(r->index, 0);
 }

@@ -94,7 +94,8 @@ int ttmon_mt_list_new(const char *path, const uint8_t *text, size_t n, struct tt
 {
 	struct ttmon_mt_list *l = calloc(1, sizeof(*l));
 	const char *slash = strrchr(path, '/'), *p = (const char *)text, *end = p + n;
-	unsigned int line = 0;
+	unsigned int line = 0, kind;
+	uint64_t addr, size;
 	int err = l ? 0 : -ENOMEM;
 
 	if (err)
@@ -114,7 +115,7 @@ int ttmon_mt_list_new(const char *path, const uint8_t *text, size_t n, struct tt
 				snprintf(why, n_why, "%s: line %u: %.*s: %s", path, line, (int)MIN(k, 200u), p,
 					 err == -EINVAL ? "not a regular file" : strerror(-err));
 		} else if (k) {
-			stats->foreign++;
+			stats->foreign += !ttmon_mt_list_memory(p, k, &kind, &addr, &size);
 		}
 		p = nl;
 	}

@@ -11,6 +11,7 @@
  */
 #include "memtrace/in_index.h"
 #include "memtrace/in_int.h"
+#include "memtrace/in_known.h"
 #include "memtrace/shape.h"
 #include "util/util.h"
 
@@ -33,6 +34,7 @@ struct ttmon_mt_reader {
 	struct ttmon_mt_stats *stats;
 	struct ttmon_mt_index *ix;
 	struct ttmon_mt_range range;
+	struct ttmon_mt_knows knows;
 	size_t size;		   /* of a record; 0: not known yet */
 	char **ops;		   /* MAX_OPS of them, NULL: no name; or NULL: no table */
 	uint64_t seq, kernels, at; /* at: bytes that are parsed */
@@ -174,6 +176,7 @@ static int raw_open(struct ttmon_mt_reader **ret, const char *path, const struct
 	}
 	r->dict = dict;
 	r->stats = stats;
+	r->knows = (struct ttmon_mt_knows){ .opts = opts, .stats = stats };
 	*ret = r;
 	return 0;
 }
@@ -190,6 +193,8 @@ static int put(struct ttmon_mt_reader *r, const struct raw *raw, struct ttmon_mt
 	launch = ttmon_mt_index_launch(r->ix, 0, r->size == BIG ? raw->launch : r->kernels);
 	if (launch < 0)
 		return (int)launch;
+	if (r->size == BIG)
+		r->dict->dict.launches[launch].flags |= TTMON_MT_LAUNCH_NTH_0;
 	snprintf(name, sizeof(name), "opcode %u", raw->op);
 	op = op ?: name;
 	i = ttmon_mt_index_site(r->ix, (uint32_t)launch, op, strlen(op),
@@ -211,7 +216,9 @@ static int put(struct ttmon_mt_reader *r, const struct raw *raw, struct ttmon_mt
 				      .space = site->space,
 				      .width = site->width,
 				      .flags = TTMON_MT_INFERRED | TTMON_MT_SLOT };
-	rec->mask = ttmon_mt_infer(addr, site->space, &r->range, 0) & ttmon_mt_row_lanes(op, strlen(op));
+	rec->mask = ttmon_mt_infer(addr, site->space, &r->range, 0);
+	rec->mask = ttmon_mt_known_lanes(&r->knows, site->space, addr, UINT32_MAX, rec->mask) &
+		    ttmon_mt_row_lanes(op, strlen(op));
 	if (!rec->mask) {
 		r->stats->malformed++;
 		return 0;

@@ -30,12 +30,14 @@ struct ttmon_mt_list;
 int ttmon_mt_list_detect(const uint8_t *p, size_t n);
 /*
  * path: of the list, names are relative to it. Each file must be there, or with .gz, .xz or .zst behind its name: else -errno and one line
- * with the number of the line. stats->foreign counts the lines that name no trace (copies, allocations).
+ * with the number of the line. stats->foreign counts the lines that name no trace and no memory.
  */
 int ttmon_mt_list_new(const char *path, const uint8_t *text, size_t n, struct ttmon_mt_stats *stats,
 		      struct ttmon_mt_list **ret, char *why, size_t n_why);
 /* Opens the next file: its fd, which is the caller's, and its name until the call after; -ENOENT and why empty: there are no more. */
 int ttmon_mt_list_next(struct ttmon_mt_list *l, const char **name, char *why, size_t n_why);
+/* Is a line of a list about memory (memtrace/in_allocs.c)? size: 0 where it has none. */
+bool ttmon_mt_list_memory(const char *p, size_t n, unsigned int *kind, uint64_t *addr, uint64_t *size);
 uint64_t ttmon_mt_list_bytes(const struct ttmon_mt_list *l); /* of all its files */
 void ttmon_mt_list_free(struct ttmon_mt_list *l);
 

@@ -10,6 +10,7 @@
  */
 #include "memtrace/in_index.h"
 #include "memtrace/in_int.h"
+#include "memtrace/in_known.h"
 #include "memtrace/in_text.h"
 #include "memtrace/shape.h"
 #include "util/util.h"
@@ -34,7 +35,9 @@ struct ttmon_mt_reader {
 	struct ttmon_mt_stats *stats;
 	struct ttmon_mt_index *ix;
 	struct ttmon_mt_range range;
+	struct ttmon_mt_knows knows;
 	enum skew skew;
+	bool repeated;			 /* an id came again: they are not of one process */
 	bool banner, old, new, launched; /* old: lines of 1.3 were seen; new: of 1.5 or later */
 	uint64_t first_launch, old_id;	 /* old_id: of the launch that accesses of 1.3 belong to */
 	uint64_t newest;		 /* of launches, the last line's id */
@@ -178,6 +181,8 @@ static int set_launch(struct ttmon_mt_reader *r, uint64_t ctx, uint64_t id, cons
 	if (i < 0)
 		return (int)i;
 	l = &r->dict->dict.launches[i];
+	if (!r->old && !r->repeated)
+		r->dict->dict.launches[i].flags |= TTMON_MT_LAUNCH_NTH_0;
 	r->launch = (uint32_t)i;
 	r->made_up = l->flags & TTMON_MT_LAUNCH_MADE_UP;
 	r->threads = 0;
@@ -214,15 +219,19 @@ static int put(struct ttmon_mt_reader *r, struct ttmon_mt_batch *b, const uint32
 				      .flags = TTMON_MT_INFERRED | TTMON_MT_SLOT };
 	if (doubt || (r->threads && r->threads < 32)) {
 		rec->mask = ttmon_mt_infer(addr, site->space, &r->range, r->threads);
-		if (!rec->mask) {
-			r->stats->malformed++;
-			return 1;
-		}
 	} else if (site->space <= TTMON_MT_GLOBAL) {
 		uint64_t low = MIN(addr[0], addr[31]), high = MAX(addr[0], addr[31]);
 
 		r->range.low = r->range.high ? MIN(r->range.low, low) : low;
 		r->range.high = MAX(r->range.high, high);
+	}
+	if (r->opts->known)
+		rec->mask = ttmon_mt_known_lanes(&r->knows, site->space, addr,
+						 r->threads && r->threads < 32 ? (1u << r->threads) - 1 : UINT32_MAX,
+						 rec->mask);
+	if (!rec->mask) {
+		r->stats->malformed++;
+		return 1;
 	}
 	if (site->kind == TTMON_MT_LDMATRIX || site->kind == TTMON_MT_STMATRIX) {
 		rec->mask &= ttmon_mt_row_lanes(op, len);
@@ -296,6 +305,8 @@ static void set_tool(struct ttmon_mt_reader *r, const struct ttmon_mt_text_line 
 	snprintf(version, sizeof(version), "%.*s", (int)MIN(l->version_len, sizeof(version) - 1), l->version);
 	snprintf(r->stats->tool, sizeof(r->stats->tool), "NVBit %s%smem_trace", version, version[0] ? " " : "");
 	r->banner = true;
+	/* Launches behind a banner that follows others are a second program's: its numbers begin anew. */
+	r->repeated |= r->launched;
 	r->launched = false;
 	r->described = 0;
 	r->has_last = false;
@@ -317,8 +328,10 @@ static int launch(struct ttmon_mt_reader *r, struct ttmon_mt_text_line *l)
 	} else if (!r->launched) {
 		r->first_launch = l->launch.id;
 	}
+	r->repeated |= r->launched && l->launch.id <= r->newest;
 	r->launched = true;
 	r->newest = l->launch.id;
+	l->launch.flags = l->old || r->repeated ? 0 : TTMON_MT_LAUNCH_NTH_0;
 	/* A build that counts as the accesses do whatever its banner says. */
 	if (r->skew == LESS_ONE && !l->launch.id)
 		r->skew = EQUAL;
@@ -430,6 +443,7 @@ static int text_open(struct ttmon_mt_reader **ret, const char *path, const struc
 	r->opts = opts;
 	r->dict = dict;
 	r->stats = stats;
+	r->knows = (struct ttmon_mt_knows){ .opts = opts, .stats = stats };
 	*ret = r;
 	return 0;
 }

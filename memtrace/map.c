@@ -7,6 +7,7 @@
 #include "memtrace/map.h"
 
 #include "lib/run.h"
+#include "memtrace/mt.h"
 #include "util/util.h"
 
 #define MAX_PIECES (128u << 20)
@@ -28,6 +29,12 @@ struct tree {
 	uint32_t *latest; /* which of those up to here is freed last */
 	uint32_t *best;	  /* of each node, without a time */
 	uint8_t *many;	  /* there is another as good */
+	uint64_t order;	  /* launches below this number can be asked for; 0: none */
+};
+
+struct order {
+	uint32_t pid;
+	uint64_t to;
 };
 
 struct ttmon_mt_map {
@@ -35,6 +42,8 @@ struct ttmon_mt_map {
 	size_t nr, cap;
 	struct tree *trees;
 	size_t nr_trees;
+	struct order *orders;
+	size_t nr_orders;
 	struct block *blocks;
 	const char *last[2]; /* the name and site before */
 };
@@ -48,6 +57,21 @@ const char *ttmon_mt_mem_name(unsigned int mem)
 	};
 
 	return mem < TTMON_MT_MEM_MAX ? names[mem] : names[0];
+}
+
+struct ttmon_mt_when ttmon_mt_when(const struct ttmon_mt_launch *l, uint32_t pid)
+{
+	struct ttmon_mt_when when = { .nth = TTMON_MT_NO_NTH, .pid = pid };
+
+	if (!l)
+		return when;
+	when.ns = l->time_ns;
+	when.pid = pid ?: l->pid;
+	if (l->flags & TTMON_MT_LAUNCH_NTH_0)
+		when.nth = l->id;
+	else if (l->flags & TTMON_MT_LAUNCH_NTH_1 && l->id)
+		when.nth = l->id - 1;
+	return when;
 }
 
 int ttmon_mt_map_new(struct ttmon_mt_map **ret)
@@ -88,6 +112,7 @@ void ttmon_mt_map_free(struct ttmon_mt_map *map)
 		next = b->next;
 		free(b);
 	}
+	free(map->orders);
 	free(map->allocs);
 	free(map);
 }
@@ -144,6 +169,7 @@ int ttmon_mt_map_add(struct ttmon_mt_map *map, const struct ttmon_mt_alloc *a)
 	}
 	copy.size = MIN(copy.size, UINT64_MAX - copy.addr);
 	copy.free_ns = MAX(copy.free_ns, copy.alloc_ns);
+	copy.freed_nth = MAX(copy.freed_nth, copy.made_nth);
 	copy.mem = copy.mem < TTMON_MT_MEM_MAX ? copy.mem : TTMON_MT_MEM_UNKNOWN;
 	copy.id = keep(map, a->id);
 	copy.name = keep_again(map, 0, a->name);
@@ -151,6 +177,17 @@ int ttmon_mt_map_add(struct ttmon_mt_map *map, const struct ttmon_mt_alloc *a)
 	if (!copy.id || !copy.name || !copy.site)
 		return -ENOMEM;
 	map->allocs[map->nr++] = copy;
+	return 0;
+}
+
+int ttmon_mt_map_order(struct ttmon_mt_map *map, uint32_t pid, uint64_t to)
+{
+	struct order *p = reallocarray(map->orders, map->nr_orders + 1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	map->orders = p;
+	p[map->nr_orders++] = (struct order){ pid, to };
 	return 0;
 }
 
@@ -167,10 +204,18 @@ static enum ttmon_mt_mem mem_of(const struct ttmon_run_alloc *a)
 	return ttmon_run_is_host(a) ? TTMON_MT_MEM_MAPPED : TTMON_MT_MEM_UNKNOWN;
 }
 
+static uint64_t nth(uint32_t of_run)
+{
+	return of_run == TTMON_RUN_NONE ? TTMON_MT_NO_NTH : of_run;
+}
+
 int ttmon_mt_map_run(struct ttmon_mt_map *map, const struct ttmon_run *run, uint32_t pid)
 {
 	int err = 0;
 
+	for (size_t i = 0; i < run->nr_procs && !err; i++)
+		if (run->procs[i].numbered && (!pid || run->procs[i].pid == pid))
+			err = ttmon_mt_map_order(map, run->procs[i].pid, run->procs[i].numbered);
 	for (size_t i = 0; i < run->nr_allocs && !err; i++) {
 		const struct ttmon_run_alloc *a = &run->allocs[i];
 		uint32_t of = run->procs[a->proc].pid;
@@ -184,6 +229,8 @@ int ttmon_mt_map_run(struct ttmon_mt_map *map, const struct ttmon_run *run, uint
 						    .size = a->size,
 						    .alloc_ns = a->alloc_ns,
 						    .free_ns = a->flags & TTMON_RUN_LIVE ? UINT64_MAX : a->free_ns,
+						    .made_nth = nth(a->made_nth),
+						    .freed_nth = nth(a->freed_nth),
 						    .copies = (uint64_t)a->h2d_copies + a->d2h_copies + a->other_copies,
 						    .bytes = ttmon_run_moved(a),
 						    .d2h_bytes = a->d2h_bytes,
@@ -323,6 +370,21 @@ static int fill(const struct ttmon_mt_map *map, struct tree *t, const uint32_t *
 	return 0;
 }
 
+/* Two processes that had the same number one after the other are not numbered in one row. */
+static uint64_t order_of(const struct ttmon_mt_map *map, uint32_t pid)
+{
+	uint64_t to = 0;
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < map->nr_orders; i++) {
+		if (map->orders[i].pid != pid)
+			continue;
+		to = map->orders[i].to;
+		n++;
+	}
+	return n == 1 ? to : 0;
+}
+
 static int plant(const struct ttmon_mt_map *map, struct tree *t, const uint32_t *order, size_t n, size_t *pieces)
 {
 	size_t nr = 0, out = 0;
@@ -330,11 +392,13 @@ static int plant(const struct ttmon_mt_map *map, struct tree *t, const uint32_t 
 	t->bounds = calloc(2 * n, sizeof(*t->bounds));
 	if (!t->bounds)
 		return -ENOMEM;
+	t->order = order_of(map, t->pid);
 	for (size_t i = 0; i < n; i++) {
 		const struct ttmon_mt_alloc *a = &map->allocs[order[i]];
 
 		t->bounds[nr++] = a->addr;
 		t->bounds[nr++] = a->addr + a->size;
+		t->order = a->made_nth == TTMON_MT_NO_NTH ? 0 : t->order;
 	}
 	qsort(t->bounds, nr, sizeof(*t->bounds), by_number);
 	for (size_t i = 0; i < nr; i++)
@@ -379,13 +443,31 @@ int ttmon_mt_map_done(struct ttmon_mt_map *map)
 
 /* ---- looking up ---- */
 
+/* By what life times are compared. */
+enum by { BY_NOTHING, BY_TIME, BY_NUMBER };
+
+struct query {
+	enum by by;
+	uint64_t at;
+};
+
 struct found {
 	uint32_t best;
 	bool many;
 };
 
+static bool is_made(const struct ttmon_mt_alloc *a, const struct query *q)
+{
+	return (q->by == BY_TIME ? a->alloc_ns : a->made_nth) <= q->at;
+}
+
+static bool is_there(const struct ttmon_mt_alloc *a, const struct query *q)
+{
+	return (q->by == BY_TIME ? a->free_ns : a->freed_nth) > q->at;
+}
+
 /* a becomes what is found, if it is better than what was. doubt: two of one kind are a doubt. */
-static void take(const struct ttmon_mt_map *map, struct found *f, uint32_t i, bool timed, bool doubt)
+static void take(const struct ttmon_mt_map *map, struct found *f, uint32_t i, const struct query *q, bool doubt)
 {
 	const struct ttmon_mt_alloc *a = &map->allocs[i], *b = f->best == UINT32_MAX ? NULL : &map->allocs[f->best];
 	bool better;
@@ -396,35 +478,38 @@ static void take(const struct ttmon_mt_map *map, struct found *f, uint32_t i, bo
 		*f = (struct found){ i, false };
 		return;
 	}
-	better = timed ? a->alloc_ns > b->alloc_ns || (a->alloc_ns == b->alloc_ns && i > f->best) : life(a) > life(b);
+	better = q->by == BY_NOTHING ? life(a) > life(b)
+				     : a->alloc_ns > b->alloc_ns || (a->alloc_ns == b->alloc_ns && i > f->best);
 	*f = (struct found){ better ? i : f->best, f->many || doubt };
 }
 
-static void look_at(const struct ttmon_mt_map *map, const struct tree *t, uint32_t node, uint64_t ns, struct found *f)
+/* Numbers of launches only grow with time, so that what is in order of the one is in order of the other. */
+static void look_at(const struct ttmon_mt_map *map, const struct tree *t, uint32_t node, const struct query *q,
+		    struct found *f)
 {
 	uint32_t lo = t->first[node], hi = t->first[node + 1];
 
-	if (lo < hi && !ns) {
-		take(map, f, t->best[node], false, true);
+	if (lo < hi && q->by == BY_NOTHING) {
+		take(map, f, t->best[node], q, true);
 		f->many |= f->best == t->best[node] && t->many[node];
 		return;
 	}
 	while (lo < hi) { /* behind the last that was made by then */
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (map->allocs[t->list[mid]].alloc_ns <= ns)
+		if (is_made(&map->allocs[t->list[mid]], q))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	for (unsigned int back = 0;
-	     back < MAX_BACK && lo > t->first[node] && map->allocs[t->latest[lo - 1]].free_ns > ns; back++, lo--)
-		if (map->allocs[t->list[lo - 1]].free_ns > ns)
-			take(map, f, t->list[lo - 1], true, false);
+	     back < MAX_BACK && lo > t->first[node] && is_there(&map->allocs[t->latest[lo - 1]], q); back++, lo--)
+		if (is_there(&map->allocs[t->list[lo - 1]], q))
+			take(map, f, t->list[lo - 1], q, false);
 }
 
-static void find_in(const struct ttmon_mt_map *map, const struct tree *t, uint64_t addr, uint64_t ns, struct found *f,
-		    uint64_t *lo, uint64_t *hi)
+static void find_in(const struct ttmon_mt_map *map, const struct tree *t, uint64_t addr, const struct query *q,
+		    struct found *f, uint64_t *lo, uint64_t *hi)
 {
 	int64_t s = segment(t, addr);
 
@@ -435,34 +520,62 @@ static void find_in(const struct ttmon_mt_map *map, const struct tree *t, uint64
 	if (s < 0 || s >= (int64_t)t->nr)
 		return;
 	for (uint32_t node = (uint32_t)s + t->nr; node; node /= 2)
-		look_at(map, t, node, ns, f);
+		look_at(map, t, node, q, f);
 }
 
-uint32_t ttmon_mt_map_at(const struct ttmon_mt_map *map, uint64_t addr, uint64_t ns, uint32_t pid, bool *ambiguous,
-			 uint64_t *lo, uint64_t *hi)
+static enum ttmon_mt_how find_one(const struct ttmon_mt_map *map, const struct tree *t, uint64_t addr,
+				  const struct ttmon_mt_when *when, struct found *f, uint64_t *lo, uint64_t *hi)
 {
+	struct found by_number = { UINT32_MAX, false };
+
+	if (when->ns) {
+		find_in(map, t, addr, &(struct query){ BY_TIME, when->ns }, f, lo, hi);
+		return TTMON_MT_SURE;
+	}
+	find_in(map, t, addr, &(struct query){ BY_NOTHING, 0 }, f, lo, hi);
+	if (f->best == UINT32_MAX || when->nth >= t->order)
+		return f->many ? TTMON_MT_AMBIGUOUS : TTMON_MT_SURE;
+	find_in(map, t, addr, &(struct query){ BY_NUMBER, when->nth }, &by_number, lo, hi);
+	/* None was there, and yet it was accessed. */
+	if (by_number.best == UINT32_MAX)
+		return TTMON_MT_AMBIGUOUS;
+	if (by_number.best == f->best && !f->many)
+		return TTMON_MT_SURE;
+	*f = by_number;
+	return TTMON_MT_BY_ORDER;
+}
+
+uint32_t ttmon_mt_map_at(const struct ttmon_mt_map *map, uint64_t addr, const struct ttmon_mt_when *when,
+			 enum ttmon_mt_how *how, uint64_t *lo, uint64_t *hi)
+{
+	const struct query q = { when->ns ? BY_TIME : BY_NOTHING, when->ns };
 	struct found all = { UINT32_MAX, false };
 
 	*lo = 0;
 	*hi = UINT64_MAX;
+	*how = TTMON_MT_SURE;
 	for (size_t i = 0; i < map->nr_trees; i++) {
 		struct found f = { UINT32_MAX, false };
+		enum ttmon_mt_how one;
 
-		if (pid && map->trees[i].pid && map->trees[i].pid != pid)
+		if (when->pid && map->trees[i].pid && map->trees[i].pid != when->pid)
 			continue;
-		find_in(map, &map->trees[i], addr, ns, &f, lo, hi);
+		one = find_one(map, &map->trees[i], addr, when, &f, lo, hi);
 		if (f.best == UINT32_MAX)
 			continue;
-		take(map, &all, f.best, ns != 0, true);
-		all.many |= all.best == f.best && f.many;
+		take(map, &all, f.best, &q, true);
+		if (all.best == f.best)
+			*how = one;
 	}
-	*ambiguous = all.many;
+	if (all.many)
+		*how = TTMON_MT_AMBIGUOUS;
 	return all.best;
 }
 
-uint32_t ttmon_mt_map_find(const struct ttmon_mt_map *map, uint64_t addr, uint64_t ns, uint32_t pid, bool *ambiguous)
+bool ttmon_mt_map_known(void *map, uint64_t addr, uint64_t *lo, uint64_t *hi)
 {
-	uint64_t lo, hi;
+	const struct ttmon_mt_when when = ttmon_mt_when(NULL, 0);
+	enum ttmon_mt_how how;
 
-	return ttmon_mt_map_at(map, addr, ns, pid, ambiguous, &lo, &hi);
+	return ttmon_mt_map_at(map, addr, &when, &how, lo, hi) != UINT32_MAX;
 }

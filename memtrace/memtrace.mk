@@ -5,7 +5,7 @@
 $(foreach b,$(O) $(O)/asan $(O)/tsan $(O)/fuzz,$(b)/obj/memtrace/ptx_rec.o): memtrace/recorder.ptx
 
 # libttmon-memtrace.so: for LD_PRELOAD. Bound to itself: loaded late, by the driver, its names stand behind the driver's own
-# (-Bsymbolic would also make dlsym(RTLD_DEFAULT) look into it first).
+# (-Bsymbolic would also make dlsym(RTLD_DEFAULT) look into it first). It is never unloaded: programs hold pointers to it.
 
 INJECT_SRC := $(wildcard memtrace/inject/*.c) $(filter-out memtrace/ptx_test%,$(wildcard memtrace/ptx*.c)) memtrace/image.c memtrace/opcode.c
 INJECT_OBJ := $(INJECT_SRC:%.c=$(O)/inject/%.o)
@@ -26,7 +26,7 @@ $(O)/inject/memtrace/ptx_rec.o: memtrace/recorder.ptx
 $(INJECT_LIB): $(INJECT_OBJ) memtrace/inject/inj.map
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,--gc-sections -Wl,--build-id -Wl,-soname,libttmon-memtrace.so \
+	$(Q)$(CC) -shared $(filter-out -pie,$(LDFLAGS_ALL)) -Wl,-z,defs -Wl,-Bsymbolic-functions -Wl,-z,nodelete -Wl,--gc-sections -Wl,--build-id -Wl,-soname,libttmon-memtrace.so \
 		-Wl,--version-script,memtrace/inject/inj.map -o $@ $(filter %.o,$^) -lzstd -llz4 -lpthread -ldl
 
 all: $(INJECT_LIB)

@@ -65,7 +65,8 @@ struct ttmon_mt_site {
 	uint8_t space, kind, width; /* width: bytes a lane; of the site, unless a record says otherwise */
 	uint8_t flags;		    /* TTMON_MT_SITE_* */
 };
-#define TTMON_MT_SITE_GUESSED (1 << 0) /* an opcode that is not known: space, kind and width are guesses */
+#define TTMON_MT_SITE_GUESSED  (1 << 0) /* an opcode that is not known: space, kind and width are guesses */
+#define TTMON_MT_SITE_FUNCTION (1 << 1) /* kernel is the name of a device function, which several kernels may call */
 
 struct ttmon_mt_launch {
 	uint64_t id;  /* as the source numbers them; of one context */
@@ -82,6 +83,9 @@ struct ttmon_mt_launch {
 #define TTMON_MT_LAUNCH_MADE_UP (1 << 0) /* records name it, the source does not */
 #define TTMON_MT_LAUNCH_GRAPH	(1 << 1) /* a node of a graph: all its replays are one launch here */
 #define TTMON_MT_LAUNCH_SAMPLED (1 << 2) /* only some of its blocks were recorded */
+/* id is its number among all launches of its process, in the order in which they were made: from 0; from 1. */
+#define TTMON_MT_LAUNCH_NTH_0 (1 << 3)
+#define TTMON_MT_LAUNCH_NTH_1 (1 << 4)
 
 /* Lane i of mask accesses width bytes at base + stride * (i - first), first being the lowest lane of mask; or at addr[i]. */
 struct ttmon_mt_rec {
@@ -103,15 +107,35 @@ struct ttmon_mt_rec {
 	(1 << 0) /* the mask is inferred: inactive lanes may be counted, or active ones at address 0 not */
 #define TTMON_MT_SLOT (1 << 1) /* warp is a hardware slot (%warpid), not the rank in the block */
 
-/* Counters of one site that were kept on the GPU: aggregate mode; there are no records of it. */
+#define TTMON_MT_CLASSES     9			  /* enum ttmon_mt_class of memtrace/shape.h */
+#define TTMON_MT_COST_BINS   (TTMON_MT_LANES + 2) /* [n]: requests of n; the last: more than 32 */
+#define TTMON_MT_PAGES_BINS  7			  /* 1, 2, 3-4, 5-8, 9-16, 17-32, more */
+#define TTMON_MT_AGG_STRIDES 3
+
+/* Counters of one site that were kept on the GPU: aggregate mode; there are no records of it. The sums are those that its records would have. */
 struct ttmon_mt_agg {
 	uint32_t site;
-	uint32_t launch;		/* TTMON_MT_NO_LAUNCH: all launches together */
-	uint64_t requests, full;	/* full: of these, with all 32 lanes */
-	uint64_t lanes, bytes;		/* bytes: lanes x width */
-	uint64_t sectors, lines, ideal; /* ideal: sum of ceil(lanes x width / 32); 0 for shared and local */
-	uint64_t waves, ideal_waves;	/* shared memory wavefronts; 0 elsewhere */
-	uint64_t min_addr, max_addr;	/* of any lane, max_addr the last byte; min > max: none */
+	uint32_t launch;	     /* TTMON_MT_NO_LAUNCH: all launches together */
+	uint64_t requests, full;     /* full: of these, with all 32 lanes */
+	uint64_t lanes, bytes;	     /* bytes: lanes x width */
+	uint64_t sectors, lines;     /* 0 in shared memory */
+	uint64_t ideal_lanes;	     /* sum of ceil(lanes x width / 32); 0 in shared memory */
+	uint64_t waves, ideal_waves; /* shared memory wavefronts; 0 elsewhere */
+	uint64_t min_addr, max_addr; /* of any lane, max_addr the last byte; min > max: none */
+	/*
+	 * What follows is 0 where shapes is: an older file has none of it. As memtrace/shape.h defines it for one request, added up; same and max_same of atomics and
+	 * reductions alone.
+	 */
+	uint32_t shapes, max_same, max_waves, pad;
+	uint64_t unique, ideal, misaligned, pages_4k, pages_64k, pages_2m, phases, same;
+	uint64_t classes[TTMON_MT_CLASSES];
+	uint64_t lanes_hist[TTMON_MT_LANES + 1]; /* [n]: requests of n lanes */
+	uint64_t cost_hist[TTMON_MT_COST_BINS];	 /* of n sectors; in shared memory, wavefronts */
+	uint64_t lines_hist[TTMON_MT_COST_BINS];
+	uint64_t pages_4k_bins[TTMON_MT_PAGES_BINS], pages_2m_bins[TTMON_MT_PAGES_BINS]; /* global memory */
+	/* The first strides of STRIDED and SEGMENTED requests, bytes, and requests of each. 0: none; those of other strides, and of 0, are the rest of the classes. */
+	int64_t stride[TTMON_MT_AGG_STRIDES];
+	uint64_t stride_requests[TTMON_MT_AGG_STRIDES];
 };
 #define TTMON_MT_NO_LAUNCH UINT32_MAX
 
@@ -157,10 +181,12 @@ struct ttmon_mt_stats {
 	uint64_t no_launch;	    /* records whose launch the source does not describe */
 	uint64_t produced, dropped; /* by the producer's count; 0 and 0 where it has none */
 	uint64_t skewed;	    /* launch ids corrected by one (NVBit 1.5) */
-	uint32_t sample;	    /* one block in so many was recorded; 0 or 1: all */
-	bool cut;		    /* the source ends in the middle */
-	bool grouped;		    /* some records come grouped by site, not in the order in which they arrived */
-	char tool[64];		    /* "NVBit 1.5.5 mem_trace", "Accel-Sim tracer 5", "ttmon" */
+	/* Records of which lanes are off because their addresses are in no known allocation; those lanes. */
+	uint64_t outside, outside_lanes;
+	uint32_t sample; /* one block in so many was recorded; 0 or 1: all */
+	bool cut;	 /* the source ends in the middle */
+	bool grouped;	 /* some records come grouped by site, not in the order in which they arrived */
+	char tool[64];	 /* "NVBit 1.5.5 mem_trace", "Accel-Sim tracer 5", "ttmon" */
 };
 
 /* ---- opcodes (memtrace/opcode.c) ---- */

@@ -163,6 +163,7 @@ static int add_sites(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, struct
 			s->opcode = keep(r, x->op.s, x->op.len);
 			s->file = name;
 			s->module = "";
+			s->flags |= fn->entry ? 0 : TTMON_MT_SITE_FUNCTION;
 			if (n > 1)
 				s->space = (uint8_t)(TTMON_MT_GLOBAL + i);
 			if (!s->opcode || !name)
@@ -191,8 +192,17 @@ static int number(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const str
 	return err;
 }
 
+/* Sites of fn for which there are no counters. */
+static uint32_t beyond(const struct ttmon_ptx_fn *fn, const struct ttmon_ptx_opts *opts)
+{
+	uint32_t first = opts->first_site + fn->first, left = first < opts->counters ? opts->counters - first : 0;
+
+	return opts->counters && fn->nr_sites > left ? fn->nr_sites - left : 0;
+}
+
 /* What kernel k cannot record: in itself and in all that it calls. */
-static void count(struct ttmon_ptx_mod *m, uint32_t *stack, uint32_t kernel, uint32_t mark, struct ttmon_ptx_kernel *k)
+static void count(struct ttmon_ptx_mod *m, const struct ttmon_ptx_opts *opts, uint32_t *stack, uint32_t kernel,
+		  uint32_t mark, struct ttmon_ptx_kernel *k)
 {
 	size_t nr = 0;
 
@@ -202,6 +212,7 @@ static void count(struct ttmon_ptx_mod *m, uint32_t *stack, uint32_t kernel, uin
 		const struct ttmon_ptx_fn *fn = &m->fns[stack[--nr]];
 
 		k->left_out += fn->left_out;
+		k->beyond += beyond(fn, opts);
 		k->indirect += fn->indirect + (!fn->entry && fn->why);
 		for (size_t c = fn->call; c < fn->call + fn->nr_call; c++) {
 			struct ttmon_ptx_fn *callee = &m->fns[m->calls[c].fn];
@@ -214,7 +225,7 @@ static void count(struct ttmon_ptx_mod *m, uint32_t *stack, uint32_t kernel, uin
 	}
 }
 
-static int describe(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r)
+static int describe(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const struct ttmon_ptx_opts *opts)
 {
 	_cleanup_free_ uint32_t *stack = malloc((m->nr_fns + 1) * sizeof(*stack));
 	size_t nr = 0;
@@ -238,7 +249,7 @@ static int describe(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r)
 		} else {
 			snprintf(k->why, sizeof(k->why), "%s", fn->why);
 		}
-		count(m, stack, (uint32_t)i, (uint32_t)nr, k);
+		count(m, opts, stack, (uint32_t)i, (uint32_t)nr, k);
 	}
 	return 0;
 }
@@ -291,7 +302,7 @@ static int rewrite(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const st
 	choose(m);
 	err = number(m, r, opts);
 	if (!err)
-		err = describe(m, r);
+		err = describe(m, r, opts);
 	for (size_t i = 0; i < m->nr_fns; i++)
 		any |= m->fns[i].entry && m->fns[i].copied;
 	if (!err && any)

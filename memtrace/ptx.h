@@ -23,6 +23,7 @@ struct ttmon_ptx_opts {
 	uint32_t
 		spaces; /* 1 << enum ttmon_mt_space; generic ones are always in where any of global, shared, local is */
 	uint32_t first_site; /* number of the first site */
+	uint32_t counters;   /* numbers from this one on are not recorded: there are no counters for them; 0: all are */
 	uint32_t instr_begin,
 		instr_end; /* only the instructions of a kernel from .. to before; counted from 0 over all instructions of its text; 0, UINT32_MAX: all */
 	bool (*select)(void *ctx, const char *kernel); /* NULL: all */
@@ -38,6 +39,7 @@ struct ttmon_ptx_kernel {
 	uint32_t
 		left_out; /* instructions that access memory and are not recorded (bulk, tensor, texture, multimem, ...) */
 	uint32_t indirect; /* calls of functions that are not known */
+	uint32_t beyond;   /* sites for which there are no counters, of its own and of the functions that it calls */
 };
 
 struct ttmon_ptx_result {

@@ -30,7 +30,7 @@ static void head(struct out *o)
 
 	o->at = fn->head;
 	if (fn->entry)
-		fputs(".visible ", o->f);
+		fputs(fn->weak ? ".weak " : ".visible ", o->f);
 	upto(o, (size_t)(fn->name.s - o->m->text));
 	fputs(TTMON_PTX_PREFIX, o->f);
 	upto(o, fn->params ? fn->params : (size_t)(fn->name.s - o->m->text) + fn->name.len);

@@ -71,6 +71,7 @@ struct ttmon_ptx_fn {
 	uint32_t line;	  /* of the body */
 	uint32_t nr_params, param_bytes;
 	bool entry;
+	bool weak;     /* of several in a link one counts */
 	bool selected; /* entry; function: is called by what is copied, directly or not */
 	bool copied;
 	const char *why;   /* it cannot be copied; NULL */

@@ -143,10 +143,10 @@ static size_t params(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l, struct tt
 }
 
 /* From behind ".entry", ".func". -EBADMSG: the text ends in it. */
-static int function(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l, const struct ttmon_ptx_tok *head, char *why,
-		    size_t n)
+static int function(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l, const struct ttmon_ptx_tok *head, bool weak,
+		    char *why, size_t n)
 {
-	struct ttmon_ptx_fn fn = { .head = offset(m, head), .entry = ttmon_ptx_is(head, ".entry") };
+	struct ttmon_ptx_fn fn = { .head = offset(m, head), .entry = ttmon_ptx_is(head, ".entry"), .weak = weak };
 	struct ttmon_ptx_tok t = ttmon_ptx_peek(l);
 	uint32_t depth = 1;
 	void *p;
@@ -275,6 +275,7 @@ static int preamble(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l, char *why,
 int ttmon_ptx_parse(struct ttmon_ptx_mod *m, const char *text, size_t len, char *why, size_t n)
 {
 	struct ttmon_ptx_lex l = { .p = text, .end = text + len, .line = 1 };
+	bool weak = false;
 	int err;
 
 	m->text = text;
@@ -282,11 +283,13 @@ int ttmon_ptx_parse(struct ttmon_ptx_mod *m, const char *text, size_t len, char 
 	err = preamble(m, &l, why, n);
 	while (!err) {
 		struct ttmon_ptx_tok t = ttmon_ptx_next(&l);
+		bool after_weak = weak;
 
 		if (t.kind == TTMON_PTX_END)
 			break;
+		weak = ttmon_ptx_is(&t, ".weak");
 		if (ttmon_ptx_is(&t, ".entry") || ttmon_ptx_is(&t, ".func"))
-			err = function(m, &l, &t, why, n);
+			err = function(m, &l, &t, after_weak, why, n);
 		else if (ttmon_ptx_is(&t, ".file"))
 			err = source(m, &l);
 		else if (ttmon_ptx_is(&t, ".global") || ttmon_ptx_is(&t, ".const") || ttmon_ptx_is(&t, ".shared") ||

@@ -36,10 +36,16 @@ struct ttmon_mt_reuse_set {
 	uint64_t touches, cold, lost, hist[HISTS]; /* cold, hist: scaled */
 };
 
-static uint64_t hash(uint64_t x)
+/* All but the last step of the hash: its highest 32 bits are there. */
+static uint64_t half_hash(uint64_t x)
 {
 	x *= 0x9e3779b97f4a7c15;
-	x = (x ^ x >> 32) * 0xd6e8feb86659fd93;
+	return (x ^ x >> 32) * 0xd6e8feb86659fd93;
+}
+
+static uint64_t hash(uint64_t x)
+{
+	x = half_hash(x);
 	return x ^ x >> 32;
 }
 
@@ -227,30 +233,34 @@ static void touch(struct ttmon_mt_reuse_set *r, uint64_t sector, uint64_t h)
 	time_set(r, e->time - 1);
 }
 
-/* Is any of these followed? Hashes of four at a time wait for each other no longer than one's. */
+static bool one(struct ttmon_mt_reuse_set *r, uint64_t sector)
+{
+	uint64_t h = hash(sector);
+
+	if (!followed(r, h))
+		return false;
+	touch(r, sector, h);
+	return true;
+}
+
+/* Is any of these followed? Mostly none of four is, which the highest bits of their hashes tell. */
 static bool run(struct ttmon_mt_reuse_set *r, uint64_t sector, uint32_t n)
 {
 	bool any = false;
 
 	for (; n >= 4; n -= 4, sector += 4) {
-		uint64_t h[4] = { hash(sector), hash(sector + 1), hash(sector + 2), hash(sector + 3) };
-		uint64_t a = MIN(h[0], h[1]), b = MIN(h[2], h[3]);
+		uint64_t a = half_hash(sector), b = half_hash(sector + 1), c = half_hash(sector + 2),
+			 d = half_hash(sector + 3);
 
-		if (!followed(r, MIN(a, b)))
+		a = MIN(a, b);
+		c = MIN(c, d);
+		if (MIN(a, c) > (r->limit | UINT32_MAX))
 			continue;
-		any = true;
 		for (unsigned int i = 0; i < 4; i++)
-			if (followed(r, h[i]))
-				touch(r, sector + i, h[i]);
+			any |= one(r, sector + i);
 	}
-	for (; n; n--, sector++) {
-		uint64_t h = hash(sector);
-
-		if (followed(r, h)) {
-			any = true;
-			touch(r, sector, h);
-		}
-	}
+	for (; n; n--, sector++)
+		any |= one(r, sector);
 	return any;
 }
 
@@ -266,7 +276,7 @@ uint64_t ttmon_mt_reuse_runs(struct ttmon_mt_reuse_set *r, const struct ttmon_mt
 
 	for (unsigned int i = 0; i < nr; i++) {
 		r->touches += runs[i].n;
-		if (run(r, runs[i].sector, runs[i].n))
+		if (runs[i].n == 1 ? one(r, runs[i].sector) : run(r, runs[i].sector, runs[i].n))
 			any |= 1ULL << i;
 	}
 	return any;

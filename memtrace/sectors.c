@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * memtrace/sectors.c: a set of sectors. Pieces of 64 KiB in the order they came, each with a bit for its 2048 sectors, and a hash table of them that grows
- * with them: of a touch anywhere, only the word of bits is not in a cache. At the first piece that does not fit, HyperLogLog registers get all that is there,
- * and from then on what is new; pieces that are in the table stay exact, so that only sectors that are not known are hashed.
+ * memtrace/sectors.c: a set of sectors. Pieces of 64 KiB in the order they came, each with a bit for its 2048 sectors; where they are is kept by regions of
+ * 2 MiB, so that of a touch anywhere little more than the word of bits is not in a cache. At the first piece that does not fit, HyperLogLog registers get all
+ * that is there, and from then on what is new; pieces that are in the table stay exact, so that only sectors that are not known are hashed.
  */
 #include "memtrace/an.h"
 #include "util/util.h"
 
-#define FIRST	 2u /* pieces */
+#define FIRST	 2u /* pieces, regions */
 #define PIECE	 11 /* log2 of sectors in a piece */
 #define WORDS	 32
+#define REGION	 5 /* log2 of pieces in a region */
+#define SLOTS	 4 /* for each region there is room for */
 #define PAGES	 8 /* of 4 KiB that a piece counts for in the limit: it takes the memory of as many */
 #define HLL_BITS 14
 #define HLL_SIZE (1u << HLL_BITS) /* standard error 1.04 / sqrt(HLL_SIZE) = 0.8 % */
@@ -18,19 +20,23 @@ struct piece {
 	uint64_t bits[WORDS];
 };
 
-struct slot {
-	uint64_t nr;
-	uint32_t index; /* in pieces, + 1; 0: free */
+struct region {
+	uint64_t nr;		      /* sector >> (PIECE + REGION) */
+	uint32_t slot;		      /* that it is in */
+	uint32_t piece[1u << REGION]; /* + 1; 0: not there */
 };
 
 struct ttmon_mt_sectors {
 	struct piece *pieces;
-	uint64_t *nrs;		     /* of pieces: sector >> PIECE */
-	struct slot *slots;	     /* 2 * cap of them, a power of two */
-	uint8_t *hll;		     /* NULL: all are in pieces */
-	uint64_t count;		     /* of those in pieces */
-	uint32_t nr, cap, max, last; /* last: the piece that was touched last */
-	bool full;		     /* some are not in pieces */
+	uint64_t *nrs; /* of pieces: sector >> PIECE */
+	struct region *regions;
+	uint32_t *slots; /* regions + 1, 0: free; SLOTS * cap_regions of them, a power of two */
+	uint8_t *hll;	 /* NULL: all are in pieces */
+	uint64_t count;	 /* of those in pieces */
+	uint32_t nr, cap, max;
+	uint32_t nr_regions, cap_regions;
+	unsigned int shift;
+	bool full; /* some are not in pieces */
 };
 
 static uint64_t hash(uint64_t x)
@@ -47,37 +53,53 @@ static unsigned int popcount(uint64_t x)
 	return (unsigned int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
 }
 
-static uint32_t home(const struct ttmon_mt_sectors *s, uint64_t nr)
+/* The slot of a region, or the free one where it would be. The highest bits of this product spread neighbours evenly: they seldom meet. */
+static inline uint32_t *slot_of(const struct ttmon_mt_sectors *s, uint64_t nr)
 {
-	return (uint32_t)(nr * 0x9e3779b97f4a7c15 >> 32) & (2 * s->cap - 1);
-}
+	uint32_t i = (uint32_t)(nr * 0x9e3779b97f4a7c15 >> s->shift);
 
-static void slot_put(struct ttmon_mt_sectors *s, uint32_t index)
-{
-	uint32_t mask = 2 * s->cap - 1, i = home(s, s->nrs[index]);
-
-	while (s->slots[i].index)
-		i = (i + 1) & mask;
-	s->slots[i] = (struct slot){ s->nrs[index], index + 1 };
+	while (s->slots[i] && s->regions[s->slots[i] - 1].nr != nr)
+		i = (i + 1) & (SLOTS * s->cap_regions - 1);
+	return &s->slots[i];
 }
 
 /* Index of the piece, or UINT32_MAX. */
-static uint32_t piece_find(const struct ttmon_mt_sectors *s, uint64_t nr)
+static inline uint32_t piece_find(const struct ttmon_mt_sectors *s, uint64_t nr)
 {
-	uint32_t mask = 2 * s->cap - 1;
+	uint32_t slot = s->cap_regions ? *slot_of(s, nr >> REGION) : 0;
 
-	if (!s->cap)
-		return UINT32_MAX;
-	for (uint32_t i = home(s, nr); s->slots[i].index; i = (i + 1) & mask)
-		if (s->slots[i].nr == nr)
-			return s->slots[i].index - 1;
-	return UINT32_MAX;
+	return slot ? s->regions[slot - 1].piece[nr % (1u << REGION)] - 1 : UINT32_MAX;
 }
 
-static bool grow(struct ttmon_mt_sectors *s)
+static void slot_put(struct ttmon_mt_sectors *s, uint32_t *slot, uint32_t index)
+{
+	s->regions[index].slot = (uint32_t)(slot - s->slots);
+	*slot = index + 1;
+}
+
+static bool grow_regions(struct ttmon_mt_sectors *s)
+{
+	uint32_t cap = s->cap_regions ? 2 * s->cap_regions : FIRST;
+	uint32_t *slots = calloc(SLOTS * (size_t)cap, sizeof(*slots));
+	struct region *regions = slots ? realloc(s->regions, cap * sizeof(*regions)) : NULL;
+
+	if (!regions) {
+		free(slots);
+		return false;
+	}
+	free(s->slots);
+	s->regions = regions;
+	s->slots = slots;
+	s->cap_regions = cap;
+	s->shift = (unsigned int)__builtin_clz(SLOTS * cap) + 33;
+	for (uint32_t i = 0; i < s->nr_regions; i++)
+		slot_put(s, slot_of(s, regions[i].nr), i);
+	return true;
+}
+
+static bool grow_pieces(struct ttmon_mt_sectors *s)
 {
 	uint32_t cap = s->cap ? 2 * s->cap : FIRST;
-	_cleanup_free_ struct slot *slots = calloc(2 * (size_t)cap, sizeof(*slots));
 	struct piece *pieces = realloc(s->pieces, cap * sizeof(*pieces));
 	uint64_t *nrs = realloc(s->nrs, cap * sizeof(*nrs));
 
@@ -85,13 +107,9 @@ static bool grow(struct ttmon_mt_sectors *s)
 		s->pieces = pieces;
 	if (nrs)
 		s->nrs = nrs;
-	if (!slots || !pieces || !nrs)
+	if (!nrs || !pieces)
 		return false;
-	free(s->slots);
-	s->slots = TAKE_PTR(slots);
 	s->cap = cap;
-	for (uint32_t i = 0; i < s->nr; i++)
-		slot_put(s, i);
 	return true;
 }
 
@@ -151,31 +169,43 @@ int ttmon_mt_sectors_new(uint32_t max_pages, struct ttmon_mt_sectors **ret)
 	return 0;
 }
 
-/* Index of the piece, made if it fits; UINT32_MAX: it does not. */
-static uint32_t piece_get(struct ttmon_mt_sectors *s, uint64_t nr)
+/* The region, made if there is memory; NULL: there is none. */
+static struct region *region_get(struct ttmon_mt_sectors *s, uint64_t nr)
 {
-	uint32_t i;
+	uint32_t *slot = s->cap_regions ? slot_of(s, nr) : NULL;
 
-	if (s->last < s->nr && s->nrs[s->last] == nr)
-		return s->last;
-	i = piece_find(s, nr);
-	if (i == UINT32_MAX) {
-		if (s->full)
-			return i;
-		if (s->nr >= s->max || (s->nr == s->cap && !grow(s))) {
-			s->full = true;
-			s->hll = calloc(1, HLL_SIZE);
-			if (s->hll)
-				hll_pieces(s->hll, s);
-			return UINT32_MAX;
-		}
-		i = s->nr++;
-		s->nrs[i] = nr;
-		memset(&s->pieces[i], 0, sizeof(s->pieces[i]));
-		slot_put(s, i);
+	if (slot && *slot)
+		return &s->regions[*slot - 1];
+	if (s->nr_regions == s->cap_regions) {
+		if (!grow_regions(s))
+			return NULL;
+		slot = slot_of(s, nr);
 	}
-	s->last = i;
-	return i;
+	s->regions[s->nr_regions] = (struct region){ .nr = nr };
+	slot_put(s, slot, s->nr_regions);
+	return &s->regions[s->nr_regions++];
+}
+
+/* Index of a piece that is not there, if it fits; UINT32_MAX: it does not. */
+static uint32_t piece_new(struct ttmon_mt_sectors *s, uint64_t nr)
+{
+	struct region *r = NULL;
+
+	if (s->full)
+		return UINT32_MAX;
+	if (s->nr < s->max && (s->nr < s->cap || grow_pieces(s)))
+		r = region_get(s, nr >> REGION);
+	if (!r) {
+		s->full = true;
+		s->hll = calloc(1, HLL_SIZE);
+		if (s->hll)
+			hll_pieces(s->hll, s);
+		return UINT32_MAX;
+	}
+	s->nrs[s->nr] = nr;
+	memset(&s->pieces[s->nr], 0, sizeof(s->pieces[s->nr]));
+	r->piece[nr % (1u << REGION)] = ++s->nr;
+	return s->nr - 1;
 }
 
 static void set_bits(struct ttmon_mt_sectors *s, uint32_t index, unsigned int word, uint64_t bits)
@@ -190,38 +220,106 @@ static void set_bits(struct ttmon_mt_sectors *s, uint32_t index, unsigned int wo
 		hll_bits(s->hll, (s->nrs[index] << PIECE) + 64 * word, more);
 }
 
-void ttmon_mt_sectors_fetch(const struct ttmon_mt_sectors *s, uint64_t sector)
+static bool add_any(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
 {
-	uint64_t nr = sector >> PIECE;
-	uint32_t i = s->last < s->nr && s->nrs[s->last] == nr ? s->last : piece_find(s, nr);
+	bool all = true;
 
-	if (i != UINT32_MAX)
-		__builtin_prefetch(&s->pieces[i].bits[sector / 64 % WORDS], 1);
-}
-
-void ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
-{
 	while (n) {
 		unsigned int at = sector % 64;
-		uint32_t part = MIN(n, 64 - at), i = piece_get(s, sector >> PIECE);
-		uint64_t bits = (part == 64 ? UINT64_MAX : (1ULL << part) - 1) << at;
+		uint32_t part = MIN(n, 64 - at), i = piece_find(s, sector >> PIECE);
+		uint64_t bits = UINT64_MAX >> (64 - part) << at;
 
+		if (i == UINT32_MAX)
+			i = piece_new(s, sector >> PIECE);
 		if (i != UINT32_MAX)
 			set_bits(s, i, sector / 64 % WORDS, bits);
 		else if (s->hll)
 			hll_bits(s->hll, sector - at, bits);
+		all &= i != UINT32_MAX;
 		sector += part;
 		n -= part;
 	}
+	return all;
 }
 
-void ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr)
+/* Most are in one word, which is there. */
+static inline bool add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
 {
-	/* All words are asked for before the first is waited for. */
+	uint32_t i = sector % 64 + n <= 64 && !s->hll ? piece_find(s, sector >> PIECE) : UINT32_MAX;
+	uint64_t *word, more;
+
+	if (i == UINT32_MAX)
+		return add_any(s, sector, n);
+	word = &s->pieces[i].bits[sector / 64 % WORDS];
+	more = UINT64_MAX >> (64 - n) << sector % 64 & ~*word;
+	if (more) {
+		*word |= more;
+		s->count += n == 1 ? 1 : popcount(more);
+	}
+	return true;
+}
+
+bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
+{
+	return n ? add(s, sector, n) : true;
+}
+
+bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr)
+{
+	bool all = true;
+
 	for (unsigned int i = 0; i < nr; i++)
-		ttmon_mt_sectors_fetch(s, runs[i].sector);
-	for (unsigned int i = 0; i < nr; i++)
-		ttmon_mt_sectors_add(s, runs[i].sector, runs[i].n);
+		all &= add(s, runs[i].sector, runs[i].n);
+	return all;
+}
+
+/* Sectors first to last of a piece, those of bits. */
+static void add_piece(struct ttmon_mt_sectors *s, uint64_t nr, const struct piece *p, uint64_t first, uint64_t last)
+{
+	uint32_t i = piece_find(s, nr);
+	unsigned int from = first / 64 % WORDS, to = last / 64 % WORDS;
+
+	if (i == UINT32_MAX)
+		i = piece_new(s, nr);
+	for (unsigned int w = from; w <= to; w++) {
+		uint64_t bits = p->bits[w];
+
+		bits &= w == from ? UINT64_MAX << first % 64 : UINT64_MAX;
+		bits &= w == to ? UINT64_MAX >> (63 - last % 64) : UINT64_MAX;
+		if (i != UINT32_MAX)
+			set_bits(s, i, w, bits);
+		else if (s->hll)
+			hll_bits(s->hll, (nr << PIECE) + 64 * w, bits);
+	}
+}
+
+/* The first sector at or after from; UINT64_MAX: there is none. */
+static uint64_t next_of(const struct piece *p, uint64_t nr, uint64_t from)
+{
+	unsigned int w = from / 64 % WORDS;
+	uint64_t bits = p->bits[w] & UINT64_MAX << from % 64;
+
+	while (!bits && ++w < WORDS)
+		bits = p->bits[w];
+	return bits ? (nr << PIECE) + 64 * w + (uint64_t)__builtin_ctzll(bits) : UINT64_MAX;
+}
+
+void ttmon_mt_sectors_share(const struct ttmon_mt_sectors *s,
+			    struct ttmon_mt_sectors *(*whose)(void *ctx, uint64_t sector, uint64_t *last), void *ctx)
+{
+	for (uint32_t i = 0; i < s->nr; i++) {
+		uint64_t nr = s->nrs[i], at = nr << PIECE, end = at + (1u << PIECE);
+
+		while (at < end && (at = next_of(&s->pieces[i], nr, at)) != UINT64_MAX) {
+			uint64_t last;
+			struct ttmon_mt_sectors *to = whose(ctx, at, &last);
+
+			last = MIN(last, end - 1);
+			if (to)
+				add_piece(to, nr, &s->pieces[i], at, last);
+			at = last + 1;
+		}
+	}
 }
 
 uint64_t ttmon_mt_sectors_count(const struct ttmon_mt_sectors *s, bool *estimate)
@@ -275,24 +373,12 @@ uint64_t ttmon_mt_sectors_both(const struct ttmon_mt_sectors *a, const struct tt
 
 void ttmon_mt_sectors_clear(struct ttmon_mt_sectors *s)
 {
-	/* As many small launches as there may be must not each clear the table of the largest: few are taken out one by one. */
-	if (s->nr < s->cap / 8) {
-		uint32_t mask = 2 * s->cap - 1;
-
-		for (uint32_t i = 0; i < s->nr; i++) {
-			uint32_t k = home(s, s->nrs[i]);
-
-			while (s->slots[k].index != i + 1) /* it is there, behind places that were just freed */
-				k = (k + 1) & mask;
-			s->slots[k].index = 0;
-		}
-	} else if (s->cap) {
-		memset(s->slots, 0, 2 * (size_t)s->cap * sizeof(*s->slots));
-	}
+	for (uint32_t i = 0; i < s->nr_regions; i++)
+		s->slots[s->regions[i].slot] = 0;
 	free(s->hll);
 	s->hll = NULL;
 	s->full = false;
-	s->nr = s->last = 0;
+	s->nr = s->nr_regions = 0;
 	s->count = 0;
 }
 
@@ -302,6 +388,7 @@ void ttmon_mt_sectors_free(struct ttmon_mt_sectors *s)
 		return;
 	free(s->pieces);
 	free(s->nrs);
+	free(s->regions);
 	free(s->slots);
 	free(s->hll);
 	free(s);

@@ -12,7 +12,8 @@
  *
  *  1 SITES	u first index, then items of: text kernel, opcode, file, module; u pc, line, text_line, space, kind, width, flags
  *  2 LAUNCHES	u first index, then: text kernel; u id, ctx, grid[3], block[3], regs, shmem, stream, time_ns, shared_base, local_base, pid, flags
- *  3 AGGS	u first index, then: u site, launch, requests, full, lanes, bytes, sectors, lines, ideal, waves, ideal_waves, min_addr, max_addr
+ *  3 AGGS	u first index, then: u site, launch, requests, full, lanes, bytes, sectors, lines, ideal_lanes, waves, ideal_waves, min_addr, max_addr. Older files have
+ *		it; what is written is 8.
  *  4 TOUCHES	u first index, then: u addr, size, reads, writes, launch, pid
  *  5 KERNELS	u first index, then: text name, module, why; u launches, recorded, sites, left_out
  *	What the dictionary grew by, before the first record that needs it. An entry that comes again, at a flush or at the end, replaces the one of its index.
@@ -28,6 +29,9 @@
  *	13 lanes: of each record with a list, for each active lane but the lowest, whose address is base: s difference to the active lane before it
  *  7 END	u records, inferred, foreign, malformed, unknown_op, no_launch, produced, dropped, skewed, sample, flags (1: cut; 2: grouped already in what it
  *	was made of); text tool. Items 1. A file without it was cut. A header behind it begins another file, whose sites and launches are its own; anything else there is not read.
+ *  8 COUNTS	as AGGS, and behind each item: u shapes, max_same, max_waves, unique, ideal, misaligned, pages_4k, pages_64k, pages_2m, phases, same, classes[9],
+ *		lanes_hist[33], cost_hist[34], lines_hist[34], pages_4k_bins[7], pages_2m_bins[7], stride[3] (modulo 2^64), stride_requests[3]: struct ttmon_mt_agg.
+ *		Both are one part of the dictionary, with one numbering.
  */
 #ifndef TTMON_MEMTRACE_STREAM_H
 #define TTMON_MEMTRACE_STREAM_H

@@ -129,7 +129,26 @@ int64_t ttmon_mts_index_launch(struct ttmon_mts_index *x, uint64_t index)
 	return at != MISSING ? at : put_entry(x, TTMON_MTS_LAUNCHES, index, &l);
 }
 
-static int one_entry(struct ttmon_mts_index *x, unsigned int kind, uint64_t index, struct ttmon_mts_cursor *c)
+static void numbers(struct ttmon_mts_cursor *c, uint64_t *v, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		v[i] = ttmon_mts_number(c);
+}
+
+/* shapes: COUNTS. */
+static void read_agg(struct ttmon_mts_cursor *c, bool shapes, struct ttmon_mt_agg *a)
+{
+	numbers(c, &a->requests, TTMON_MTS_AGG_SUMS);
+	if (!shapes)
+		return;
+	a->shapes = ttmon_mts_number(c) != 0;
+	a->max_same = (uint32_t)ttmon_mts_number(c);
+	a->max_waves = (uint32_t)ttmon_mts_number(c);
+	numbers(c, &a->unique, TTMON_MTS_AGG_SHAPES);
+}
+
+static int one_entry(struct ttmon_mts_index *x, unsigned int kind, bool shapes, uint64_t index,
+		     struct ttmon_mts_cursor *c)
 {
 	char t[4][TTMON_MT_MAX_TEXT + 1];
 	union {
@@ -177,17 +196,7 @@ static int one_entry(struct ttmon_mts_index *x, unsigned int kind, uint64_t inde
 	case TTMON_MTS_AGGS:
 		site = ttmon_mts_number(c);
 		launch = ttmon_mts_number(c);
-		e.a.requests = ttmon_mts_number(c);
-		e.a.full = ttmon_mts_number(c);
-		e.a.lanes = ttmon_mts_number(c);
-		e.a.bytes = ttmon_mts_number(c);
-		e.a.sectors = ttmon_mts_number(c);
-		e.a.lines = ttmon_mts_number(c);
-		e.a.ideal = ttmon_mts_number(c);
-		e.a.waves = ttmon_mts_number(c);
-		e.a.ideal_waves = ttmon_mts_number(c);
-		e.a.min_addr = ttmon_mts_number(c);
-		e.a.max_addr = ttmon_mts_number(c);
+		read_agg(c, shapes, &e.a);
 		break;
 	case TTMON_MTS_TOUCHES:
 		e.t.addr = ttmon_mts_number(c);
@@ -231,10 +240,11 @@ int ttmon_mts_index_read(struct ttmon_mts_index *x, unsigned int kind, uint32_t 
 {
 	struct ttmon_mts_cursor c = { p, p + n, false };
 	uint64_t first = ttmon_mts_number(&c);
+	bool shapes = kind == TTMON_MTS_COUNTS;
 	int err = 0;
 
 	for (uint32_t i = 0; i < items && !err; i++)
-		err = c.p >= c.end ? -EBADMSG : one_entry(x, kind, first + i, &c);
+		err = c.p >= c.end ? -EBADMSG : one_entry(x, shapes ? TTMON_MTS_AGGS : kind, shapes, first + i, &c);
 	return err;
 }
 

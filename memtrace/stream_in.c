@@ -118,7 +118,7 @@ static int take_block(struct ttmon_mt_reader *r, const uint8_t *p)
 	uint32_t n = ttmon_mts_get32(p + 12), items = ttmon_mts_get32(p + 16);
 	int err;
 
-	if (!kind || kind > TTMON_MTS_END)
+	if (!kind || kind >= TTMON_MTS_KIND_MAX)
 		return 0;
 	err = unpack(r, p + TTMON_MTS_BLOCK_HEAD, stored, n);
 	if (err)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "memtrace/mt.h"
+
 #define TTMON_MTS_MAGIC	  0x544d5454u /* "TTMT" */
 #define TTMON_MTS_VERSION 1
 #define TTMON_MTS_HEAD	  48
@@ -27,7 +29,14 @@ enum ttmon_mts_kind {
 	TTMON_MTS_DICT_MAX, /* the kinds before it are the dictionary's */
 	TTMON_MTS_RECORDS = TTMON_MTS_DICT_MAX,
 	TTMON_MTS_END,
+	TTMON_MTS_COUNTS, /* TTMON_MTS_AGGS with all that there is */
+	TTMON_MTS_KIND_MAX
 };
+
+/* Numbers of an aggregate that lie one after the other: from requests on, those that AGGS have; from unique on, to its end. */
+#define TTMON_MTS_AGG_SUMS \
+	((offsetof(struct ttmon_mt_agg, shapes) - offsetof(struct ttmon_mt_agg, requests)) / sizeof(uint64_t))
+#define TTMON_MTS_AGG_SHAPES ((sizeof(struct ttmon_mt_agg) - offsetof(struct ttmon_mt_agg, unique)) / sizeof(uint64_t))
 
 /* Columns of RECORDS, in this order. */
 enum ttmon_mts_col {

@@ -233,11 +233,18 @@ static uint8_t *put_numbers(uint8_t *p, const uint64_t *v, size_t n)
 #define PUT(p, ...) \
 	put_numbers(p, (const uint64_t[]){ __VA_ARGS__ }, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
 
+static uint8_t *put_agg(uint8_t *p, const struct ttmon_mt_agg *a)
+{
+	p = PUT(p, a->site, a->launch);
+	p = put_numbers(p, &a->requests, TTMON_MTS_AGG_SUMS);
+	p = PUT(p, a->shapes, a->max_same, a->max_waves);
+	return put_numbers(p, &a->unique, TTMON_MTS_AGG_SHAPES);
+}
+
 static uint8_t *put_entry(uint8_t *p, unsigned int kind, const void *entry)
 {
 	const struct ttmon_mt_site *s = entry;
 	const struct ttmon_mt_launch *l = entry;
-	const struct ttmon_mt_agg *a = entry;
 	const struct ttmon_mt_touch *t = entry;
 	const struct ttmon_mt_kernel *k = entry;
 
@@ -250,8 +257,7 @@ static uint8_t *put_entry(uint8_t *p, unsigned int kind, const void *entry)
 		return PUT(p, l->id, l->ctx, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2],
 			   l->regs, l->shmem, l->stream, l->time_ns, l->shared_base, l->local_base, l->pid, l->flags);
 	case TTMON_MTS_AGGS:
-		return PUT(p, a->site, a->launch, a->requests, a->full, a->lanes, a->bytes, a->sectors, a->lines,
-			   a->ideal, a->waves, a->ideal_waves, a->min_addr, a->max_addr);
+		return put_agg(p, entry);
 	case TTMON_MTS_TOUCHES:
 		return PUT(p, t->addr, t->size, t->reads, t->writes, t->launch, t->pid);
 	default:
@@ -264,6 +270,7 @@ static uint8_t *put_entry(uint8_t *p, unsigned int kind, const void *entry)
 static int write_part(struct ttmon_mt_out *out, unsigned int kind, const void *entries, size_t nr, size_t size,
 		      bool changed)
 {
+	unsigned int block = kind == TTMON_MTS_AGGS ? TTMON_MTS_COUNTS : kind;
 	__typeof__(out->done[0]) *done = &out->done[kind];
 	uint8_t *p = out->plain;
 	size_t items = 0;
@@ -284,7 +291,7 @@ static int write_part(struct ttmon_mt_out *out, unsigned int kind, const void *e
 		bool ours = i >= done->nr || done->sums[i] != sum;
 
 		if (items && (!ours || p - out->plain >= DICT_BLOCK)) {
-			err = write_block(out, kind, items, &(struct part){ (size_t)(p - out->plain), false }, 1);
+			err = write_block(out, block, items, &(struct part){ (size_t)(p - out->plain), false }, 1);
 			items = 0;
 		}
 		if (!ours)
@@ -296,7 +303,7 @@ static int write_part(struct ttmon_mt_out *out, unsigned int kind, const void *e
 		done->sums[i] = sum;
 	}
 	if (items && !err)
-		err = write_block(out, kind, items, &(struct part){ (size_t)(p - out->plain), false }, 1);
+		err = write_block(out, block, items, &(struct part){ (size_t)(p - out->plain), false }, 1);
 	done->nr = MAX(done->nr, nr);
 	return err;
 }

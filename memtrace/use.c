@@ -8,11 +8,14 @@
 #define RANGE_PAGES  64u /* of a range that is told: few allocations lie in one */
 #define RANGE_BYTES  ((uint64_t)RANGE_PAGES * PAGE_SECTORS * TTMON_MT_SECTOR)
 #define MAX_PIECES   4096u
+#define JOIN_NS \
+	1000000u /* pages that were used at times further apart are told apart: the memory may have changed hands */
 
 struct page {
 	uint64_t number;
 	uint32_t pid;
 	uint8_t low, high; /* sectors */
+	uint64_t ns;	   /* the earliest */
 	uint64_t reads, writes, sectors;
 };
 
@@ -71,7 +74,7 @@ static uint32_t *slot_of(const struct ttmon_mt_use *u, uint32_t pid, uint64_t nu
 }
 
 /* Made if need be. There is room: who adds has looked. */
-static struct page *page_of(struct ttmon_mt_use *u, uint32_t pid, uint64_t number)
+static struct page *page_of(struct ttmon_mt_use *u, uint32_t pid, uint64_t number, uint64_t ns)
 {
 	uint32_t *slot;
 
@@ -79,13 +82,14 @@ static struct page *page_of(struct ttmon_mt_use *u, uint32_t pid, uint64_t numbe
 		return u->last;
 	slot = slot_of(u, pid, number);
 	if (!*slot) {
-		u->pages[u->nr++] = (struct page){ .number = number, .pid = pid, .low = PAGE_SECTORS - 1 };
+		u->pages[u->nr++] = (struct page){ .number = number, .pid = pid, .low = PAGE_SECTORS - 1, .ns = ns };
 		*slot = u->nr;
 	}
 	return u->last = &u->pages[*slot - 1];
 }
 
-bool ttmon_mt_use_add(struct ttmon_mt_use *u, uint32_t pid, const struct ttmon_mt_rec *rec, unsigned int kind)
+bool ttmon_mt_use_add(struct ttmon_mt_use *u, uint32_t pid, const struct ttmon_mt_rec *rec, unsigned int kind,
+		      uint64_t ns)
 {
 	struct ttmon_mt_shape s;
 	uint64_t before = UINT64_MAX;
@@ -101,11 +105,12 @@ bool ttmon_mt_use_add(struct ttmon_mt_use *u, uint32_t pid, const struct ttmon_m
 
 		while (sector < end) {
 			uint64_t stop = MIN(end, (sector / PAGE_SECTORS + 1) * PAGE_SECTORS);
-			struct page *p = page_of(u, pid, sector / PAGE_SECTORS);
+			struct page *p = page_of(u, pid, sector / PAGE_SECTORS, ns);
 
 			p->low = MIN(p->low, (uint8_t)(sector % PAGE_SECTORS));
 			p->high = MAX(p->high, (uint8_t)((stop - 1) % PAGE_SECTORS));
 			p->sectors += stop - sector;
+			p->ns = MIN(p->ns, ns);
 			if (p->number != before) {
 				p->reads += ttmon_mt_reads(kind);
 				p->writes += ttmon_mt_writes(kind);
@@ -117,7 +122,7 @@ bool ttmon_mt_use_add(struct ttmon_mt_use *u, uint32_t pid, const struct ttmon_m
 	return true;
 }
 
-bool ttmon_mt_use_touch(struct ttmon_mt_use *u, const struct ttmon_mt_touch *t)
+bool ttmon_mt_use_touch(struct ttmon_mt_use *u, const struct ttmon_mt_touch *t, uint64_t ns)
 {
 	struct ttmon_mt_used *last = u->nr_touches ? &u->touches[u->nr_touches - 1] : NULL;
 	uint64_t sectors = t->size / TTMON_MT_SECTOR;
@@ -128,6 +133,7 @@ bool ttmon_mt_use_touch(struct ttmon_mt_use *u, const struct ttmon_mt_touch *t)
 		last->reads += t->reads;
 		last->writes += t->writes;
 		last->sectors += sectors;
+		last->ns = MIN(last->ns, ns);
 		return true;
 	}
 	if (u->nr_touches == u->max)
@@ -135,6 +141,7 @@ bool ttmon_mt_use_touch(struct ttmon_mt_use *u, const struct ttmon_mt_touch *t)
 	u->touches[u->nr_touches++] = (struct ttmon_mt_used){ .pid = t->pid,
 							      .addr = t->addr,
 							      .size = t->size,
+							      .ns = ns,
 							      .reads = t->reads,
 							      .writes = t->writes,
 							      .sectors = sectors };
@@ -167,6 +174,7 @@ static void tell_touch(const struct ttmon_mt_used *t, void (*fn)(void *ctx, cons
 		fn(ctx, &(struct ttmon_mt_used){ .pid = t->pid,
 						 .addr = t->addr + done,
 						 .size = bytes,
+						 .ns = t->ns,
 						 .reads = part(t->reads, bytes, t->size),
 						 .writes = part(t->writes, bytes, t->size),
 						 .sectors = part(t->sectors, bytes, t->size) });
@@ -202,16 +210,18 @@ static void tell_pages(struct ttmon_mt_use *u, void (*fn)(void *ctx, const struc
 		uint64_t from = (p->number * PAGE_SECTORS + p->low) * TTMON_MT_SECTOR;
 		uint64_t size = (uint64_t)(p->high - p->low + 1) * TTMON_MT_SECTOR;
 
-		if (r.size && (r.pid != p->pid || r.addr + r.size != from || pages == RANGE_PAGES)) {
+		if (r.size && (r.pid != p->pid || r.addr + r.size != from || pages == RANGE_PAGES ||
+			       MAX(p->ns, r.ns) - MIN(p->ns, r.ns) > JOIN_NS)) {
 			fn(ctx, &r);
 			r.size = 0;
 		}
 		if (!r.size) {
-			r = (struct ttmon_mt_used){ .pid = p->pid, .addr = from };
+			r = (struct ttmon_mt_used){ .pid = p->pid, .addr = from, .ns = p->ns };
 			pages = 0;
 		}
 		pages++;
 		r.size += size;
+		r.ns = MIN(r.ns, p->ns);
 		r.reads += p->reads;
 		r.writes += p->writes;
 		r.sectors += p->sectors;

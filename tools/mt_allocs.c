@@ -77,6 +77,8 @@ static int take(struct ttmon_mt_map *map, const json_t *a)
 		.site = ttmon_show_str(a, "call_site"),
 		.pid = (uint32_t)ttmon_show_u64(a, "pid"),
 		.mem = (uint8_t)mem_of(ttmon_show_str(a, "method")),
+		.made_nth = TTMON_MT_NO_NTH,
+		.freed_nth = TTMON_MT_NO_NTH,
 	};
 	size_t i;
 
@@ -123,21 +125,51 @@ static int of_service(const struct ttmon_mt_args *args, struct ttmon_mt_map *map
 	return err;
 }
 
+/* How many there are, 0: it is no list. */
+static int of_list(const struct ttmon_mt_args *args, struct ttmon_mt_map *map)
+{
+	char lines[32], kept[32];
+	uint64_t left_out = 0;
+	int n = ttmon_mt_in_allocs(args->path[0], map, &left_out);
+
+	if (n < 0)
+		fprintf(stderr, "ttmon %s: %s: allocations: %s\n", args->name, args->path[0], strerror(-n));
+	else if (left_out)
+		fprintf(stderr, "ttmon %s: %s: %s lines tell of memory that is left out: %s allocations are kept\n",
+			args->name, args->path[0], ttmon_fmt_count(lines, sizeof(lines), left_out),
+			ttmon_fmt_count(kept, sizeof(kept), (uint64_t)n));
+	return n;
+}
+
+const char *ttmon_mt_allocs_from(const struct ttmon_mt_args *args, char *buf, size_t n)
+{
+	char path[200];
+
+	if (args->live)
+		snprintf(buf, n, "the running service");
+	else
+		snprintf(buf, n, args->db ? "database %s" : "copies in %s",
+			 ttmon_fmt_text(path, sizeof(path), args->db ? args->db : args->path[0]));
+	return buf;
+}
+
 int ttmon_mt_allocs(const struct ttmon_mt_args *args, struct ttmon_mt_map **ret)
 {
 	_cleanup_(map_freep) struct ttmon_mt_map *map = NULL;
 	int err;
 
 	*ret = NULL;
-	if (!args->db && !args->live)
+	if (!args->db && !args->live && !strcmp(args->path[0], "-"))
 		return 0;
 	err = ttmon_mt_map_new(&map);
 	if (err) {
 		fprintf(stderr, "ttmon %s: %s\n", args->name, strerror(-err));
 		return err;
 	}
-	err = args->db ? of_db(args, map) : of_service(args, map);
-	if (err)
+	err = args->db ? of_db(args, map) : args->live ? of_service(args, map) : of_list(args, map);
+	if (err <= 0 && !(args->db || args->live))
+		return err;
+	if (err < 0)
 		return err;
 	err = ttmon_mt_map_done(map);
 	if (err)

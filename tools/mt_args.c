@@ -10,6 +10,7 @@
 enum {
 	OPT_KERNEL = 256,
 	OPT_LAUNCH,
+	OPT_SITE,
 	OPT_SPACE,
 	OPT_OPCODES,
 	OPT_CSV,
@@ -18,6 +19,7 @@ enum {
 	OPT_KERNELS,
 	OPT_BUFFERS,
 	OPT_HEAT,
+	OPT_DIVERGENCE,
 	OPT_DB,
 	OPT_LIVE,
 	OPT_EFFICIENCY,
@@ -35,6 +37,7 @@ static const struct {
 } table[] = {
 	{ ANY, { "kernel", required_argument, NULL, OPT_KERNEL } },
 	{ ANY, { "launch", required_argument, NULL, OPT_LAUNCH } },
+	{ ANY, { "site", required_argument, NULL, OPT_SITE } },
 	{ ANY, { "space", required_argument, NULL, OPT_SPACE } },
 	{ ANY, { "opcodes", required_argument, NULL, OPT_OPCODES } },
 	{ ANY, { "help", no_argument, NULL, 'h' } },
@@ -48,6 +51,7 @@ static const struct {
 	{ TTMON_MT_REPORT, { "kernels", no_argument, NULL, OPT_KERNELS } },
 	{ TTMON_MT_REPORT, { "buffers", no_argument, NULL, OPT_BUFFERS } },
 	{ TTMON_MT_REPORT, { "heat", no_argument, NULL, OPT_HEAT } },
+	{ TTMON_MT_REPORT, { "divergence", no_argument, NULL, OPT_DIVERGENCE } },
 	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "reuse", optional_argument, NULL, OPT_REUSE } },
 	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "db", required_argument, NULL, OPT_DB } },
 	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "live", no_argument, NULL, OPT_LIVE } },
@@ -141,6 +145,9 @@ static int take_value(struct ttmon_mt_args *a, int c, const char *arg)
 		return 0;
 	case OPT_LAUNCH:
 		return ttmon_mt_pick_launches(&a->pick, arg) ? 0 : bad(a, "not launches (A, A-B, A- or -B): ", arg);
+	case OPT_SITE:
+		a->pick.site = arg;
+		return 0;
 	case OPT_SPACE:
 		return ttmon_mt_pick_spaces(&a->pick, arg)
 			       ? 0
@@ -206,6 +213,9 @@ static void take_flag(struct ttmon_mt_args *a, int c)
 		break;
 	case OPT_HEAT:
 		a->sections |= TTMON_MT_SHOW_HEAT;
+		break;
+	case OPT_DIVERGENCE:
+		a->sections |= TTMON_MT_SHOW_DIVERGENCE;
 		break;
 	case OPT_LIVE:
 		a->live = true;

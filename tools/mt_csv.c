@@ -42,7 +42,7 @@ static void put_sums(const struct ttmon_mt_report *r, const struct ttmon_mt_sums
 		printf(",%.4f", e);
 	else
 		putchar(',');
-	if (s->records)
+	if (part > 0)
 		printf(",%s,%.4f", ttmon_mt_class_name(class), part);
 	else
 		printf(",,");
@@ -115,7 +115,7 @@ static void put_name(const char *space, const char *kind)
 
 static void kernels(const struct ttmon_mt_report *r, size_t n)
 {
-	printf("kernel,launches");
+	printf("kernel,launches,device_function");
 	for (unsigned int s = 0; s < TTMON_MT_SPACE_MAX; s++)
 		for (unsigned int k = 0; k < TTMON_MT_KIND_MAX; k++)
 			put_name(ttmon_mt_space_name(s), ttmon_mt_kind_name(k));
@@ -124,7 +124,10 @@ static void kernels(const struct ttmon_mt_report *r, size_t n)
 		const struct ttmon_mt_kernel_row *k = r->kernels[i];
 
 		put_text(k->kernel);
-		printf(",%" PRIu64, k->launches);
+		if (k->function)
+			printf(",,1");
+		else
+			printf(",%" PRIu64 ",0", k->launches);
 		for (unsigned int s = 0; s < TTMON_MT_SPACE_MAX; s++)
 			for (unsigned int kind = 0; kind < TTMON_MT_KIND_MAX; kind++)
 				printf(",%" PRIu64, k->requests[s][kind]);
@@ -156,8 +159,8 @@ static void buffers(const struct ttmon_mt_report *r, size_t n)
 		} else {
 			printf(",,,,,");
 		}
-		printf(",%" PRIu64, b->sectors);
-		if (b->size)
+		put_known(b->sectors);
+		if (b->size && b->sectors)
 			printf(",%.4f", MIN((double)b->sectors * TTMON_MT_SECTOR / (double)b->size, 1));
 		else
 			putchar(',');

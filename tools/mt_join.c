@@ -64,18 +64,19 @@ int ttmon_mt_join(const char *trace, struct ttmon_run *run, struct ttmon_mt_join
 	_cleanup_(ttmon_mt_map_freep) struct ttmon_mt_map *map = NULL;
 	_cleanup_(ttmon_mt_an_freep) struct ttmon_mt_an *an = NULL;
 	struct ttmon_mt_an_opts opts = { .reuse = TTMON_MT_REUSE_OFF };
+	struct ttmon_mt_in_opts in_opts = { .known = ttmon_mt_map_known };
 	char why[600] = "";
 	int err = ttmon_mt_map_new(&map);
 
 	*ret = (struct ttmon_mt_joined){ 0 };
 	err = err ? err : ttmon_mt_map_run(map, run, 0);
 	err = err ? err : ttmon_mt_map_done(map);
-	opts.map = map;
+	opts.map = in_opts.known_ctx = map;
 	opts.max_buffers = (uint32_t)MIN(run->nr_allocs + 1024, (size_t)1 << 22);
 	err = err ? err : ttmon_mt_an_new(&opts, &an);
 	if (err)
 		snprintf(why, sizeof(why), "%s: %s", trace, strerror(-err));
-	err = err ? err : ttmon_mt_in_open(trace, NULL, &in, why, sizeof(why));
+	err = err ? err : ttmon_mt_in_open(trace, &in_opts, &in, why, sizeof(why));
 	err = err ? err : read_all(in, an, why, sizeof(why));
 	if (err) {
 		fprintf(stderr, "ttmon: %s\n", *why ? why : strerror(-err));

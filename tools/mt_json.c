@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* mt_json.c: `ttmon memtrace --json`: everything, as ttmon-memtrace(1) describes it. Members are only ever added. What is not known is null. */
-#include "io/jsonw.h"
-#include "tools/mt_tool.h"
+#include "tools/mt_json.h"
 
 #define VERSION 1
 
@@ -19,7 +18,7 @@ static double per(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : -1;
 }
 
-static void hist(struct ttmon_jsonw *w, const char *key, const uint64_t *of, size_t n)
+void ttmon_mt_json_hist(struct ttmon_jsonw *w, const char *key, const uint64_t *of, size_t n)
 {
 	ttmon_jsonw_key(w, key);
 	ttmon_jsonw_open(w, '[');
@@ -43,8 +42,8 @@ static void classes(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s)
 	double part = 0;
 	unsigned int class = ttmon_mt_main_class(s, &part);
 
-	ttmon_jsonw_key_name(w, "class", s->records ? ttmon_mt_class_name(class) : NULL);
-	ttmon_mt_json_figure(w, "class_share", s->records ? part : -1);
+	ttmon_jsonw_key_name(w, "class", part > 0 ? ttmon_mt_class_name(class) : NULL);
+	ttmon_mt_json_figure(w, "class_share", part > 0 ? part : -1);
 	ttmon_jsonw_key(w, "classes");
 	ttmon_jsonw_open(w, '{');
 	for (unsigned int i = 0; i < TTMON_MT_CLASS_MAX; i++)
@@ -101,9 +100,12 @@ static void sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, const str
 		ttmon_jsonw_key_addr(w, "first_byte", s->min_addr);
 		ttmon_jsonw_key_addr(w, "last_byte", s->max_addr);
 	}
-	hist(w, "sectors_histogram", s->sectors_hist, ARRAY_SIZE(s->sectors_hist));
-	hist(w, "lines_histogram", s->lines_hist, ARRAY_SIZE(s->lines_hist));
-	hist(w, "wavefronts_histogram", s->waves_hist, ARRAY_SIZE(s->waves_hist));
+	ttmon_mt_json_hist(w, "sectors_histogram", s->sectors_hist, ARRAY_SIZE(s->sectors_hist));
+	ttmon_mt_json_hist(w, "lines_histogram", s->lines_hist, ARRAY_SIZE(s->lines_hist));
+	ttmon_mt_json_hist(w, "wavefronts_histogram", s->waves_hist, ARRAY_SIZE(s->waves_hist));
+	ttmon_mt_json_hist(w, "lanes_bins", s->lanes_bins, ARRAY_SIZE(s->lanes_bins));
+	ttmon_mt_json_hist(w, "pages_4k_bins", s->pages_4k_bins, ARRAY_SIZE(s->pages_4k_bins));
+	ttmon_mt_json_hist(w, "pages_2m_bins", s->pages_2m_bins, ARRAY_SIZE(s->pages_2m_bins));
 }
 
 void ttmon_mt_json_sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, bool requested)
@@ -131,11 +133,27 @@ void ttmon_mt_json_source(struct ttmon_jsonw *w, const char *path, const struct 
 	ttmon_jsonw_key_num(w, "unknown_opcodes", st->unknown_op);
 	ttmon_jsonw_key_num(w, "unknown_launches", st->no_launch);
 	ttmon_jsonw_key_num(w, "skewed", st->skewed);
+	ttmon_jsonw_key_num(w, "outside_records", st->outside);
+	ttmon_jsonw_key_num(w, "outside_lanes", st->outside_lanes);
 	ttmon_jsonw_key_known(w, "produced", st->produced || st->dropped, st->produced);
 	ttmon_jsonw_key_known(w, "dropped", st->produced || st->dropped, st->dropped);
 	ttmon_jsonw_key_num(w, "sample", MAX(st->sample, 1u));
 	ttmon_jsonw_key_bool(w, "cut", st->cut);
 	ttmon_jsonw_key_bool(w, "grouped", st->grouped);
+}
+
+static void allocations(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
+{
+	char from[300];
+	size_t nr = 0;
+
+	if (r->map)
+		ttmon_mt_map_get(r->map, &nr);
+	ttmon_jsonw_key(w, "allocations");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_str(w, "from", r->map ? ttmon_mt_allocs_from(r->args, from, sizeof(from)) : NULL);
+	ttmon_jsonw_key_num(w, "count", nr);
+	ttmon_jsonw_close(w, '}');
 }
 
 static void selection(struct ttmon_jsonw *w, const struct ttmon_mt_args *a)
@@ -144,6 +162,7 @@ static void selection(struct ttmon_jsonw *w, const struct ttmon_mt_args *a)
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key_str(w, "kernel", a->pick.kernel);
 	ttmon_jsonw_key_str(w, "launches", a->pick.launches);
+	ttmon_jsonw_key_str(w, "site", a->pick.site);
 	ttmon_jsonw_key(w, "spaces");
 	ttmon_jsonw_open(w, '[');
 	for (unsigned int s = 0; s < TTMON_MT_SPACE_MAX; s++)
@@ -166,7 +185,7 @@ static void rows(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 	ttmon_jsonw_close(w, '}');
 }
 
-static void list(struct ttmon_jsonw *w, const char *key)
+void ttmon_mt_json_list(struct ttmon_jsonw *w, const char *key)
 {
 	ttmon_jsonw_key(w, key);
 	ttmon_jsonw_open(w, '[');
@@ -174,7 +193,7 @@ static void list(struct ttmon_jsonw *w, const char *key)
 
 static void coverage(struct ttmon_jsonw *w, const struct ttmon_mt_dict *d)
 {
-	list(w, "coverage");
+	ttmon_mt_json_list(w, "coverage");
 	for (size_t i = 0; i < d->nr_kernels; i++) {
 		const struct ttmon_mt_kernel *k = &d->kernels[i];
 
@@ -192,7 +211,7 @@ static void coverage(struct ttmon_jsonw *w, const struct ttmon_mt_dict *d)
 	ttmon_jsonw_close(w, ']');
 }
 
-static void allocation(struct ttmon_jsonw *w, const struct ttmon_mt_alloc *a)
+void ttmon_mt_json_alloc(struct ttmon_jsonw *w, const struct ttmon_mt_alloc *a)
 {
 	ttmon_jsonw_key(w, "allocation");
 	if (!a) {
@@ -219,7 +238,7 @@ static void findings(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 	size_t nr = 0;
 	const struct ttmon_mt_alloc *allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
 
-	list(w, "findings");
+	ttmon_mt_json_list(w, "findings");
 	for (size_t i = 0; i < r->nr_findings; i++) {
 		const struct ttmon_mt_finding *f = &r->findings[i];
 
@@ -227,8 +246,9 @@ static void findings(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 		ttmon_jsonw_open(w, '{');
 		ttmon_jsonw_key_name(w, "what", ttmon_mt_find_name(f->what));
 		ttmon_mt_json_figure(w, "weight", f->weight);
+		ttmon_jsonw_key_bool(w, "estimated", f->estimated);
 		if (f->what == TTMON_MT_FIND_UNTOUCHED)
-			allocation(w, f->row < nr ? &allocs[f->row] : NULL);
+			ttmon_mt_json_alloc(w, f->row < nr ? &allocs[f->row] : NULL);
 		else
 			ttmon_jsonw_key_num(w, f->what >= TTMON_MT_FIND_ZERO_COPY ? "buffer" : "site", f->row);
 		ttmon_jsonw_key_str(w, "text", f->text);
@@ -237,232 +257,11 @@ static void findings(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 	ttmon_jsonw_close(w, ']');
 }
 
-static void sites(struct ttmon_jsonw *w, const struct ttmon_mt_report *r, size_t n)
-{
-	size_t all = 0;
-	const struct ttmon_mt_site_row *first = ttmon_mt_an_sites(r->an, &all);
-
-	list(w, "sites");
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_site_row *row = r->sites[i];
-		const struct ttmon_mt_site *s = ttmon_mt_row_site(r->dict, row);
-
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_num(w, "row", (uint64_t)(row - first));
-		ttmon_jsonw_key_str(w, "kernel", *s->kernel ? s->kernel : NULL);
-		ttmon_jsonw_key_str(w, "opcode", *s->opcode ? s->opcode : NULL);
-		ttmon_jsonw_key_name(w, "space", ttmon_mt_space_name(row->space));
-		ttmon_jsonw_key_name(w, "kind", ttmon_mt_kind_name(row->kind));
-		ttmon_jsonw_key_num(w, "width", row->width);
-		ttmon_jsonw_key_str(w, "file", *s->file ? s->file : NULL);
-		ttmon_jsonw_key_known(w, "line", s->line, s->line);
-		ttmon_jsonw_key(w, "pc");
-		if (s->pc)
-			ttmon_jsonw_addr(w, s->pc);
-		else
-			ttmon_jsonw_null(w);
-		ttmon_jsonw_key_known(w, "ptx_line", s->text_line, s->text_line);
-		ttmon_jsonw_key_str(w, "module", *s->module ? s->module : NULL);
-		ttmon_jsonw_key_bool(w, "opcode_guessed", s->flags & TTMON_MT_SITE_GUESSED);
-		ttmon_jsonw_key_num(w, "could_save", ttmon_mt_waste(row));
-		ttmon_mt_json_sums(w, &row->sums, r->args->requested);
-		ttmon_jsonw_close(w, '}');
-	}
-	ttmon_jsonw_close(w, ']');
-}
-
-static void sums_of(struct ttmon_jsonw *w, const char *key, const struct ttmon_mt_sums *s, bool requested)
+void ttmon_mt_json_sums_of(struct ttmon_jsonw *w, const char *key, const struct ttmon_mt_sums *s, bool requested)
 {
 	ttmon_jsonw_key(w, key);
 	ttmon_jsonw_open(w, '{');
 	ttmon_mt_json_sums(w, s, requested);
-	ttmon_jsonw_close(w, '}');
-}
-
-static void dims(struct ttmon_jsonw *w, const char *key, const uint32_t *d)
-{
-	ttmon_jsonw_key(w, key);
-	if (!d[0]) {
-		ttmon_jsonw_null(w);
-		return;
-	}
-	ttmon_jsonw_open(w, '[');
-	for (unsigned int i = 0; i < 3; i++)
-		ttmon_jsonw_num(w, d[i]);
-	ttmon_jsonw_close(w, ']');
-}
-
-static void launches(struct ttmon_jsonw *w, const struct ttmon_mt_report *r, size_t n)
-{
-	static const struct ttmon_mt_launch others = { .kernel = "others" };
-
-	list(w, "launches");
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_launch_row *row = r->launches[i];
-		bool known = row->launch < r->dict->nr_launches;
-		const struct ttmon_mt_launch *l = known ? &r->dict->launches[row->launch] : &others;
-
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_known(w, "index", known, row->launch);
-		ttmon_jsonw_key_known(w, "id", known, l->id);
-		ttmon_jsonw_key_addr(w, "context", l->ctx);
-		ttmon_jsonw_key_str(w, "kernel", *l->kernel ? l->kernel : NULL);
-		dims(w, "grid", l->grid);
-		dims(w, "block", l->block);
-		ttmon_jsonw_key_num(w, "registers", l->regs);
-		ttmon_jsonw_key_num(w, "shared_bytes", l->shmem);
-		ttmon_jsonw_key_num(w, "stream", l->stream);
-		ttmon_jsonw_key_known(w, "pid", l->pid, l->pid);
-		ttmon_jsonw_key(w, "time_ns");
-		if (l->time_ns)
-			ttmon_jsonw_time(w, l->time_ns);
-		else
-			ttmon_jsonw_null(w);
-		ttmon_jsonw_key_bool(w, "described", known && !(l->flags & TTMON_MT_LAUNCH_MADE_UP));
-		ttmon_jsonw_key_bool(w, "graph", l->flags & TTMON_MT_LAUNCH_GRAPH);
-		ttmon_jsonw_key_bool(w, "sampled", l->flags & TTMON_MT_LAUNCH_SAMPLED);
-		ttmon_jsonw_key_num(w, "distinct_sectors", row->sectors);
-		ttmon_jsonw_key_num(w, "again_sectors", row->again);
-		ttmon_jsonw_key_bool(w, "distinct_estimated", row->estimate);
-		sums_of(w, "global", &row->global, r->args->requested);
-		sums_of(w, "shared", &row->shared, r->args->requested);
-		sums_of(w, "local", &row->local, r->args->requested);
-		ttmon_jsonw_close(w, '}');
-	}
-	ttmon_jsonw_close(w, ']');
-}
-
-static void kernels(struct ttmon_jsonw *w, const struct ttmon_mt_report *r, size_t n)
-{
-	static const char *const widths[] = { "1", "2", "4", "8", "16", "32", "other" };
-
-	list(w, "kernels");
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_kernel_row *k = r->kernels[i];
-
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_str(w, "kernel", *k->kernel ? k->kernel : NULL);
-		ttmon_jsonw_key_num(w, "launches", k->launches);
-		ttmon_jsonw_key(w, "mix");
-		ttmon_jsonw_open(w, '{');
-		for (unsigned int s = 0; s < TTMON_MT_SPACE_MAX; s++) {
-			ttmon_jsonw_key(w, ttmon_mt_space_name(s));
-			ttmon_jsonw_open(w, '{');
-			for (unsigned int kind = 0; kind < TTMON_MT_KIND_MAX; kind++)
-				if (k->requests[s][kind])
-					ttmon_jsonw_key_num(w, ttmon_mt_kind_name(kind), k->requests[s][kind]);
-			ttmon_jsonw_close(w, '}');
-		}
-		ttmon_jsonw_close(w, '}');
-		ttmon_jsonw_key(w, "widths");
-		ttmon_jsonw_open(w, '{');
-		for (size_t x = 0; x < ARRAY_SIZE(widths); x++)
-			if (k->widths[x])
-				ttmon_jsonw_key_num(w, widths[x], k->widths[x]);
-		ttmon_jsonw_close(w, '}');
-		sums_of(w, "global", &k->sums, r->args->requested);
-		ttmon_jsonw_close(w, '}');
-	}
-	ttmon_jsonw_close(w, ']');
-}
-
-static void launch_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_mt_dict *d, uint32_t launch)
-{
-	ttmon_jsonw_key_known(w, key, launch < d->nr_launches, launch < d->nr_launches ? d->launches[launch].id : 0);
-}
-
-static void buffers(struct ttmon_jsonw *w, const struct ttmon_mt_report *r, size_t n)
-{
-	size_t nr = 0, all = 0;
-	const struct ttmon_mt_alloc *allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
-	const struct ttmon_mt_buffer_row *first = ttmon_mt_an_buffers(r->an, &all);
-
-	list(w, "buffers");
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_buffer_row *b = r->buffers[i];
-		const struct ttmon_mt_alloc *a = b->alloc < nr ? &allocs[b->alloc] : NULL;
-
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_num(w, "row", (uint64_t)(b - first));
-		ttmon_jsonw_key_addr(w, "addr", b->addr);
-		ttmon_jsonw_key_num(w, "size", b->size);
-		ttmon_jsonw_key_name(w, "memory", ttmon_mt_mem_name(a ? a->mem : TTMON_MT_MEM_UNKNOWN));
-		ttmon_jsonw_key_addr(w, "touched_from", b->low);
-		ttmon_jsonw_key_addr(w, "touched_to", b->high);
-		ttmon_jsonw_key_num(w, "distinct_sectors", b->sectors);
-		ttmon_jsonw_key_bool(w, "distinct_estimated", b->estimate);
-		ttmon_mt_json_figure(w, "coverage",
-				     b->size ? MIN((double)b->sectors * TTMON_MT_SECTOR / (double)b->size, 1) : -1);
-		ttmon_jsonw_key_num(w, "touches", b->touches);
-		ttmon_jsonw_key_num(w, "touches_unknown", b->unknown);
-		ttmon_jsonw_key_bool(w, "ambiguous", b->ambiguous);
-		launch_id(w, "first_launch", r->dict, b->first_launch);
-		launch_id(w, "last_launch", r->dict, b->last_launch);
-		allocation(w, a);
-		ttmon_mt_json_sums(w, &b->sums, r->args->requested);
-		ttmon_jsonw_close(w, '}');
-	}
-	ttmon_jsonw_close(w, ']');
-}
-
-static void reuse(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
-{
-	const struct ttmon_mt_reuse_result *got = ttmon_mt_an_reuse(r->an);
-
-	ttmon_jsonw_key(w, "reuse");
-	if (!got) {
-		ttmon_jsonw_null(w);
-		return;
-	}
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key_bool(w, "exact", got->exact);
-	ttmon_jsonw_key_num(w, "touches", got->touches);
-	ttmon_jsonw_key_num(w, "first_touches", got->cold);
-	ttmon_jsonw_key_num(w, "not_followed", got->lost);
-	ttmon_mt_json_figure(w, "rate", got->rate);
-	hist(w, "histogram", got->hist, ARRAY_SIZE(got->hist));
-	list(w, "misses");
-	for (unsigned int shift = 14; shift <= 28; shift++) {
-		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_num(w, "cache_bytes", 1ULL << shift);
-		ttmon_mt_json_figure(w, "ratio", got->touches ? ttmon_mt_reuse_miss(got, 1ULL << shift) : -1);
-		ttmon_jsonw_close(w, '}');
-	}
-	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_close(w, '}');
-}
-
-static void heat(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
-{
-	struct ttmon_mt_heat h = { 0 };
-
-	ttmon_jsonw_key(w, "heat");
-	if (ttmon_mt_an_heat(r->an, &h)) {
-		ttmon_jsonw_null(w);
-		return;
-	}
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key_num(w, "rows", h.rows);
-	ttmon_jsonw_key_num(w, "columns", h.cols);
-	ttmon_jsonw_key_num(w, "records_per_column", h.per_col);
-	list(w, "buffers");
-	for (size_t i = 0; i < h.nr_buffers; i++) {
-		const uint32_t *cells = h.count + i * h.rows * h.cols;
-
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
-		ttmon_jsonw_key_num(w, "buffer", h.buffer[i]);
-		list(w, "sectors");
-		for (size_t c = 0; c < (size_t)h.rows * h.cols; c++)
-			ttmon_jsonw_num(w, cells[c]);
-		ttmon_jsonw_close(w, ']');
-		ttmon_jsonw_close(w, '}');
-	}
-	ttmon_jsonw_close(w, ']');
 	ttmon_jsonw_close(w, '}');
 }
 
@@ -488,6 +287,7 @@ int ttmon_mt_json(const struct ttmon_mt_report *r, int fd)
 	ttmon_jsonw_key_num(&w, "gpu_sums", r->dict->nr_aggs);
 	ttmon_jsonw_close(&w, '}');
 	selection(&w, r->args);
+	allocations(&w, r);
 	rows(&w, r);
 	coverage(&w, r->dict);
 	ttmon_jsonw_key(&w, "totals");
@@ -497,15 +297,16 @@ int ttmon_mt_json(const struct ttmon_mt_report *r, int fd)
 	ttmon_mt_json_total(&w, r->an, r->args->requested);
 	ttmon_jsonw_close(&w, '}');
 	for (size_t i = 0; i < ARRAY_SIZE(spaces); i++)
-		sums_of(&w, ttmon_mt_space_name(spaces[i]), ttmon_mt_an_total(r->an, spaces[i]), r->args->requested);
+		ttmon_mt_json_sums_of(&w, ttmon_mt_space_name(spaces[i]), ttmon_mt_an_total(r->an, spaces[i]),
+				      r->args->requested);
 	ttmon_jsonw_close(&w, '}');
 	findings(&w, r);
-	sites(&w, r, (size_t)MIN((uint64_t)r->nr_sites, most));
-	launches(&w, r, (size_t)MIN((uint64_t)r->nr_launches, most));
-	kernels(&w, r, (size_t)MIN((uint64_t)r->nr_kernels, most));
-	buffers(&w, r, (size_t)MIN((uint64_t)r->nr_buffers, most));
-	reuse(&w, r);
-	heat(&w, r);
+	ttmon_mt_json_sites(&w, r, (size_t)MIN((uint64_t)r->nr_sites, most));
+	ttmon_mt_json_launches(&w, r, (size_t)MIN((uint64_t)r->nr_launches, most));
+	ttmon_mt_json_kernels(&w, r, (size_t)MIN((uint64_t)r->nr_kernels, most));
+	ttmon_mt_json_buffers(&w, r, (size_t)MIN((uint64_t)r->nr_buffers, most));
+	ttmon_mt_json_reuse(&w, r);
+	ttmon_mt_json_heat(&w, r);
 	ttmon_jsonw_close(&w, '}');
 	ttmon_jsonw_end(&w);
 	return ttmon_jsonw_finish(&w);

@@ -8,6 +8,7 @@
 #include "tools/show.h"
 
 #define LEVELS 8
+#define NAMED  4 /* kernels */
 
 static const char *plural(uint64_t n)
 {
@@ -16,11 +17,25 @@ static const char *plural(uint64_t n)
 
 /* ---- head ---- */
 
+/* Of sums of the GPU a kernel may have none of its own: all is in functions that it calls. */
+static size_t nr_kernels(const struct ttmon_mt_report *r)
+{
+	bool sums = r->dict->nr_aggs && ttmon_mt_pick_is_all(&r->args->pick);
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->nr_kernels && !sums; i++)
+		n += !r->kernels[i]->function;
+	for (size_t i = 0; i < r->dict->nr_kernels && sums; i++)
+		n += r->dict->kernels[i].recorded != 0;
+	return n;
+}
+
 static void what_it_is(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
 	const struct ttmon_mt_stats *st = r->stats;
-	char tool[80], path[200], a[TTMON_FMT_LEN], b[TTMON_FMT_LEN], c[TTMON_FMT_LEN], text[700];
+	char tool[80], path[200], site[100], a[TTMON_FMT_LEN], b[TTMON_FMT_LEN], c[TTMON_FMT_LEN], text[700];
 	bool from_stdin = !strcmp(r->path, "-");
+	size_t kernels = nr_kernels(r);
 	int n;
 
 	n = snprintf(text, sizeof(text), "%s: %s, %s, %s record%s, %s launch%s of %zu kernel%s, %zu site%s",
@@ -28,16 +43,18 @@ static void what_it_is(const struct ttmon_mt_report *r, FILE *out, size_t width)
 		     *st->tool ? ttmon_fmt_text(tool, sizeof(tool), st->tool) : "a trace",
 		     ttmon_fmt_bytes(a, sizeof(a), st->bytes), ttmon_fmt_count(b, sizeof(b), st->records),
 		     plural(st->records), ttmon_fmt_count(c, sizeof(c), r->dict->nr_launches),
-		     r->dict->nr_launches == 1 ? "" : "es", r->nr_kernels, plural(r->nr_kernels), r->dict->nr_sites,
+		     r->dict->nr_launches == 1 ? "" : "es", kernels, plural(kernels), r->dict->nr_sites,
 		     plural(r->dict->nr_sites));
 	if (r->dict->nr_aggs && n > 0 && (size_t)n < sizeof(text))
 		snprintf(text + n, sizeof(text) - (size_t)n, "; sums of the GPU for %zu of them", r->dict->nr_aggs);
 	ttmon_mt_wrap(out, text, 0, 2, width);
 	if (ttmon_mt_pick_is_all(&r->args->pick))
 		return;
-	snprintf(text, sizeof(text), "Of these, only%s%s%s%s", r->args->pick.kernel ? " kernels like " : "",
+	snprintf(text, sizeof(text), "Of these, only%s%s%s%s%s%s", r->args->pick.kernel ? " kernels like " : "",
 		 r->args->pick.kernel ? ttmon_fmt_text(path, sizeof(path), r->args->pick.kernel) : "",
-		 r->args->pick.launches ? " launches " : "", r->args->pick.launches ? r->args->pick.launches : "");
+		 r->args->pick.launches ? " launches " : "", r->args->pick.launches ? r->args->pick.launches : "",
+		 r->args->pick.site ? " instructions like " : "",
+		 r->args->pick.site ? ttmon_fmt_text(site, sizeof(site), r->args->pick.site) : "");
 	for (unsigned int s = 0; s < TTMON_MT_SPACE_MAX; s++)
 		if (r->args->pick.spaces >> s & 1)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), " %s", ttmon_mt_space_name(s));
@@ -65,39 +82,48 @@ static void _printf_(2, 3) lack(struct lacks *l, const char *fmt, ...)
 	ttmon_mt_wrap(l->out, text, 2, 4, l->width);
 }
 
+static void lack_of(void *l, const char *text)
+{
+	lack(l, "- %s", text);
+}
+
+/* Some of the kernels with instructions that are not recorded. */
+static const char *left_out(const struct ttmon_mt_dict *d, char *buf, size_t size)
+{
+	size_t len = 0, n = 0;
+
+	*buf = '\0';
+	for (size_t i = 0; i < d->nr_kernels && len < size; i++) {
+		_cleanup_free_ char *name = d->kernels[i].left_out ? ttmon_mt_short_name(d->kernels[i].name) : NULL;
+
+		if (!name || n > NAMED)
+			continue;
+		len += (size_t)snprintf(buf + len, size - len, "%s%s", n ? ", " : "", n < NAMED ? name : "...");
+		n++;
+	}
+	return buf;
+}
+
 /* Kernels that were seen and are not in the trace. */
 static void not_covered(const struct ttmon_mt_report *r, struct lacks *l)
 {
 	const struct ttmon_mt_dict *d = r->dict;
 	uint64_t out_of_reach = 0;
-	char why[200];
-	size_t n = 0;
+	char names[400];
+	size_t n = ttmon_mt_missing(d, false, NULL, NULL);
 
-	for (size_t i = 0; i < d->nr_kernels; i++) {
-		n += *d->kernels[i].why || d->kernels[i].recorded < d->kernels[i].launches;
+	for (size_t i = 0; i < d->nr_kernels; i++)
 		out_of_reach += d->kernels[i].left_out;
-	}
-	if (n)
-		lack(l, "%zu of %zu kernels that were seen are not, or not in all launches, recorded:", n,
+	if (n) {
+		lack(l, "%zu of %zu kernels that were seen are not recorded, or not in all launches:", n,
 		     d->nr_kernels);
-	n = 0;
-	for (size_t i = 0; i < d->nr_kernels; i++) {
-		const struct ttmon_mt_kernel *k = &d->kernels[i];
-		_cleanup_free_ char *name = ttmon_mt_short_name(k->name);
-
-		if (!*k->why && k->recorded >= k->launches)
-			continue;
-		if (++n > r->args->lines)
-			break;
-		lack(l, "- %s: %s, %" PRIu64 " of %" PRIu64 " launches recorded", name ? name : "?",
-		     *k->why ? ttmon_fmt_text(why, sizeof(why), k->why) : "some launches left out", k->recorded,
-		     k->launches);
+		ttmon_mt_missing(d, r->args->all, lack_of, l);
 	}
 	if (out_of_reach)
 		lack(l,
 		     "%" PRIu64
-		     " instruction%s access memory in ways that are not recorded (bulk and tensor copies, textures, multimem)",
-		     out_of_reach, plural(out_of_reach));
+		     " instruction%s may access memory in ways that are not recorded (bulk and tensor copies, textures, multimem, calls by pointer): of %s",
+		     out_of_reach, plural(out_of_reach), left_out(d, names, sizeof(names)));
 }
 
 static void missing(const struct ttmon_mt_report *r, FILE *out, size_t width)
@@ -125,6 +151,10 @@ static void missing(const struct ttmon_mt_report *r, FILE *out, size_t width)
 		     "the lanes of %s record%s (%.0f%%) are inferred, the format does not tell them: their sectors are upper bounds, LANES has a ?",
 		     ttmon_fmt_count(a, sizeof(a), st->inferred), plural(st->inferred),
 		     100.0 * (double)st->inferred / (double)MAX(st->records, 1));
+	if (st->outside)
+		lack(&l, "%s lane%s of %s of these lie in no known allocation and are taken as off",
+		     ttmon_fmt_count(a, sizeof(a), st->outside_lanes), plural(st->outside_lanes),
+		     ttmon_fmt_count(b, sizeof(b), st->outside));
 	if (st->unknown_op)
 		lack(&l, "%s record%s %s an opcode that is not known: taken as %s of 4 bytes",
 		     ttmon_fmt_count(a, sizeof(a), st->unknown_op), plural(st->unknown_op),
@@ -147,8 +177,17 @@ void ttmon_mt_memory(const struct ttmon_mt_an *an, struct ttmon_mt_sums *ret)
 	ttmon_mt_sums_add(ret, ttmon_mt_an_total(an, TTMON_MT_LOCAL));
 }
 
+bool ttmon_mt_plain(const struct ttmon_mt_dict *d)
+{
+	for (size_t i = 0; i < d->nr_aggs; i++)
+		if (!d->aggs[i].shapes)
+			return true;
+	return false;
+}
+
 static void totals(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
+	bool requested = r->args->requested || ttmon_mt_plain(r->dict);
 	const struct ttmon_mt_sums *shared = ttmon_mt_an_total(r->an, TTMON_MT_SHARED);
 	struct ttmon_mt_sums memory;
 	char a[TTMON_FMT_LEN], b[TTMON_FMT_LEN], c[TTMON_FMT_LEN], d[TTMON_FMT_LEN], text[400];
@@ -160,8 +199,8 @@ static void totals(const struct ttmon_mt_report *r, FILE *out, size_t width)
 			 ttmon_fmt_count(a, sizeof(a), memory.requests), plural(memory.requests),
 			 ttmon_fmt_count(b, sizeof(b), memory.sectors), plural(memory.sectors),
 			 ttmon_fmt_bytes(c, sizeof(c), memory.sectors * TTMON_MT_SECTOR),
-			 ttmon_mt_percent(d, sizeof(d), ttmon_mt_efficiency(&memory, r->args->requested)),
-			 r->args->requested ? "requested" : "distinct");
+			 ttmon_mt_percent(d, sizeof(d), ttmon_mt_efficiency(&memory, requested)),
+			 requested ? "requested" : "distinct");
 		ttmon_mt_wrap(out, text, 0, 2, width);
 	}
 	if (shared->requests) {
@@ -173,14 +212,41 @@ static void totals(const struct ttmon_mt_report *r, FILE *out, size_t width)
 	}
 }
 
+/* Where the allocations come from, and how it is known which one it was of several at one address. */
+static void allocations(const struct ttmon_mt_report *r, FILE *out, size_t width)
+{
+	char from[300], text[600], count[TTMON_FMT_LEN];
+	bool by_order = false;
+	size_t nr = 0;
+
+	if (!r->map)
+		return;
+	ttmon_mt_map_get(r->map, &nr);
+	for (size_t i = 0; i < r->nr_buffers; i++)
+		by_order |= r->buffers[i]->by_order;
+	snprintf(text, sizeof(text), "Allocations: %s, of %s.%s", ttmon_fmt_count(count, sizeof(count), nr),
+		 ttmon_mt_allocs_from(r->args, from, sizeof(from)),
+		 by_order ? " Of several at one address, the number of the launch says which one it was (#)." : "");
+	ttmon_mt_wrap(out, text, 0, 2, width);
+}
+
 void ttmon_mt_head(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
 	what_it_is(r, out, width);
 	totals(r, out, width);
+	allocations(r, out, width);
 	missing(r, out, width);
 }
 
 /* ---- findings ---- */
+
+static bool has_estimates(const struct ttmon_mt_report *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (r->findings[i].estimated)
+			return true;
+	return false;
+}
 
 void ttmon_mt_findings(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
@@ -195,17 +261,17 @@ void ttmon_mt_findings(const struct ttmon_mt_report *r, FILE *out, size_t width)
 	if (n < r->nr_findings)
 		snprintf(of, sizeof(of), ": %zu of %zu", n, r->nr_findings);
 	snprintf(text, sizeof(text),
-		 "FINDINGS, worst first, with the share of all sectors or wavefronts that could be saved%s", of);
+		 "FINDINGS, worst first, with the share of all sectors or wavefronts that could be saved%s%s",
+		 has_estimates(r, n) ? " (-: cannot be counted, placed by an estimate)" : "", of);
 	ttmon_mt_title(out, text, width);
 	for (size_t i = 0; i < n; i++) {
 		const struct ttmon_mt_finding *f = &r->findings[i];
 
-		if (f->weight > 0)
-			ttmon_mt_percent(share, sizeof(share), f->weight);
-		else
-			snprintf(share, sizeof(share), "-");
-		fprintf(out, "%s%6s%s  ", f->weight >= 0.1 ? ttmon_show_colour(TTMON_SHOW_BAD) : "", share,
-			f->weight >= 0.1 ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
+		bool bad = f->weight >= 0.1 && !f->estimated;
+
+		ttmon_mt_percent(share, sizeof(share), f->estimated ? -1 : f->weight);
+		fprintf(out, "%s%6s%s  ", bad ? ttmon_show_colour(TTMON_SHOW_BAD) : "", share,
+			bad ? ttmon_show_colour(TTMON_SHOW_PLAIN) : "");
 		ttmon_mt_wrap(out, ttmon_fmt_text(text, sizeof(text), f->text), 8, 8, width);
 	}
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* mt_pick.c: --kernel, --launch, --space: which records count. What a launch's name says is looked up once. */
+/* mt_pick.c: --kernel, --launch, --site, --space: which records count. What is said of a launch and of a site is looked up once. */
 #include <fnmatch.h>
 
 #include "tools/mt_tool.h"
 
-#define ASK_SITE 3
+#define ASK_SITE 3 /* of a launch without a name: its sites have one */
 
 static bool parse_id(const char **p, uint64_t *ret)
 {
@@ -61,7 +61,7 @@ bool ttmon_mt_pick_spaces(struct ttmon_mt_pick *p, const char *text)
 
 bool ttmon_mt_pick_is_all(const struct ttmon_mt_pick *p)
 {
-	return !p->kernel && !p->launches && !p->spaces;
+	return !p->kernel && !p->launches && !p->site && !p->spaces;
 }
 
 static bool has_name(struct ttmon_mt_pick *p, const char *kernel)
@@ -85,43 +85,67 @@ bool ttmon_mt_pick_launch(struct ttmon_mt_pick *p, const struct ttmon_mt_launch 
 	return !*l->kernel || has_name(p, l->kernel);
 }
 
-/* What is known of a launch; when out of memory it is looked at each time. */
+/* Keeps what is known of one; when out of memory it is looked at each time. */
+static uint8_t keep(struct ttmon_mt_known *k, uint32_t i, uint8_t what)
+{
+	if (i >= k->nr) {
+		size_t more = ROUND_UP((size_t)i + 1, 4096);
+		uint8_t *q = realloc(k->of, more);
+
+		if (!q)
+			return what;
+		memset(q + k->nr, 0, more - k->nr);
+		k->of = q;
+		k->nr = more;
+	}
+	k->of[i] = what;
+	return what;
+}
+
+static uint8_t known(const struct ttmon_mt_known *k, uint32_t i)
+{
+	return i < k->nr ? k->of[i] : 0;
+}
+
 static uint8_t look_up(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, uint32_t i)
 {
 	const struct ttmon_mt_launch *l = &dict->launches[i];
-	uint8_t got = !ttmon_mt_pick_launch(p, l) ? 2 : p->kernel && !*l->kernel ? ASK_SITE : 1;
 
-	if (i >= p->nr_known) {
-		size_t more = ROUND_UP((size_t)i + 1, 4096);
-		uint8_t *q = realloc(p->known, more);
+	return keep(&p->launch_is, i, !ttmon_mt_pick_launch(p, l) ? 2 : p->kernel && !*l->kernel ? ASK_SITE : 1);
+}
 
-		if (!q)
-			return got;
-		memset(q + p->nr_known, 0, more - p->nr_known);
-		p->known = q;
-		p->nr_known = more;
+/* Is it the instruction that is meant: by its place, or by its opcode? */
+static bool is_site(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, uint32_t i)
+{
+	const struct ttmon_mt_site *s = &dict->sites[i];
+	uint8_t is = known(&p->site_is, i);
+	char place[200];
+
+	if (!is) {
+		ttmon_mt_place(s, place, sizeof(place));
+		is = keep(&p->site_is, i, fnmatch(p->site, place, 0) && fnmatch(p->site, s->opcode, 0) ? 2 : 1);
 	}
-	p->known[i] = got;
-	return got;
+	return is == 1;
 }
 
 static bool wanted(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
 {
 	unsigned int spaces = 1u << rec->space | (rec->space == TTMON_MT_GENERIC ? 1u << TTMON_MT_GLOBAL : 0);
-	uint8_t known = 1;
+	uint8_t is = 1;
 
 	if (p->spaces && !(p->spaces & spaces))
 		return false;
+	if (p->site && !is_site(p, dict, rec->site))
+		return false;
 	if (rec->launch < dict->nr_launches) {
-		known = rec->launch < p->nr_known ? p->known[rec->launch] : 0;
-		if (!known)
-			known = look_up(p, dict, rec->launch);
+		is = known(&p->launch_is, rec->launch) ?: look_up(p, dict, rec->launch);
 	} else if (p->launches) {
+		p->of_all_launches++;
 		return false;
 	} else if (p->kernel) {
-		known = ASK_SITE;
+		is = ASK_SITE;
 	}
-	return known == ASK_SITE ? has_name(p, dict->sites[rec->site].kernel) : known == 1;
+	return is == ASK_SITE ? has_name(p, dict->sites[rec->site].kernel) : is == 1;
 }
 
 bool ttmon_mt_pick_want(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
@@ -134,18 +158,40 @@ bool ttmon_mt_pick_want(void *ctx, const struct ttmon_mt_dict *dict, const struc
 	return got;
 }
 
+size_t ttmon_mt_pick_aggs(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, struct ttmon_mt_agg *to)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < dict->nr_aggs; i++) {
+		const struct ttmon_mt_agg *a = &dict->aggs[i];
+		struct ttmon_mt_rec rec = { .site = a->site, .launch = a->launch };
+
+		if (a->site >= dict->nr_sites)
+			continue;
+		rec.space = dict->sites[a->site].space;
+		if (ttmon_mt_pick_want(p, dict, &rec))
+			to[n++] = *a;
+	}
+	return n;
+}
+
 void ttmon_mt_pick_say(const struct ttmon_mt_pick *p, const char *name, const char *path)
 {
 	char clean[600];
 
-	if (p->asked && !p->taken)
-		fprintf(stderr, "ttmon %s: %s: no record is of these (--kernel, --launch, --space)\n", name,
-			strcmp(path, "-") ? ttmon_fmt_text(clean, sizeof(clean), path) : "standard input");
+	path = strcmp(path, "-") ? ttmon_fmt_text(clean, sizeof(clean), path) : "standard input";
+	if (p->of_all_launches)
+		fprintf(stderr,
+			"ttmon %s: %s: sums of the GPU are of all launches together, --launch leaves them out\n", name,
+			path);
+	else if (p->asked && !p->taken)
+		fprintf(stderr, "ttmon %s: %s: no record is of these (--kernel, --launch, --site, --space)\n", name,
+			path);
 }
 
 void ttmon_mt_pick_fini(struct ttmon_mt_pick *p)
 {
-	free(p->known);
-	p->known = NULL;
-	p->nr_known = 0;
+	free(p->launch_is.of);
+	free(p->site_is.of);
+	p->launch_is = p->site_is = (struct ttmon_mt_known){ 0 };
 }

@@ -8,10 +8,11 @@
 #include "tools/mt.h"
 #include "tools/mt_tool.h"
 
-#define PICK_USAGE                                                                                        \
-	"      --kernel GLOB   kernels whose name is like this alone\n"                                   \
-	"      --launch A-B    these launches alone, by their ids: A, A-B, A- or -B\n"                    \
-	"      --space LIST    accesses to generic,global,shared,local alone; global: generic ones too\n" \
+#define PICK_USAGE                                                                                                 \
+	"      --kernel GLOB   kernels whose name is like this alone\n"                                            \
+	"      --launch A-B    these launches alone, by their ids: A, A-B, A- or -B\n"                             \
+	"      --site GLOB     these instructions alone, by their place (kernels.cu:65, +0x120) or their opcode\n" \
+	"      --space LIST    accesses to generic,global,shared,local alone; global: generic ones too\n"          \
 	"      --opcodes FILE  names of the opcodes of raw records: lines ID OPCODE\n"
 
 static const char print_usage[] =
@@ -89,7 +90,9 @@ static int print(struct ttmon_mt_args *args)
 {
 	_cleanup_(ttmon_mt_in_freep) struct ttmon_mt_in *in = NULL;
 	struct print p = { .args = args, .picky = !ttmon_mt_pick_is_all(&args->pick) };
-	struct ttmon_mt_read read = { .args = args, .path = args->path[0], .take = print_recs, .ctx = &p };
+	struct ttmon_mt_read read = {
+		.args = args, .path = args->path[0], .bare = true, .take = print_recs, .ctx = &p
+	};
 	const struct ttmon_mt_dict *dict;
 	bool interrupted = false;
 	int err, end;
@@ -153,6 +156,7 @@ static void out_freep(struct ttmon_mt_out **out)
 
 static int convert_recs(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n)
 {
+	struct ttmon_mt_dict some = *dict;
 	struct convert *c = ctx;
 	size_t nr = 0;
 
@@ -164,11 +168,32 @@ static int convert_recs(void *ctx, const struct ttmon_mt_dict *dict, const struc
 	} else {
 		nr = n;
 	}
-	/* Nothing came: what there is goes to the file, for who reads it while it grows. */
-	c->err = n ? ttmon_mt_out_put(c->out, dict, recs, nr) : ttmon_mt_out_flush(c->out, dict);
+	/* Nothing came: what there is goes to the file, for who reads it while it grows. Sums are chosen at the end. */
+	if (c->picky)
+		some.nr_aggs = 0;
+	c->err = n ? ttmon_mt_out_put(c->out, &some, recs, nr) : ttmon_mt_out_flush(c->out, &some);
 	if (!c->err)
 		c->records += nr;
 	return c->err;
+}
+
+/* All has been read: the rest of the file, of the sums of the GPU those that are wanted. */
+static int convert_end(struct convert *c, const struct ttmon_mt_in *in)
+{
+	struct ttmon_mt_dict some = *ttmon_mt_in_dict(in);
+	_cleanup_free_ struct ttmon_mt_agg *aggs = calloc(some.nr_aggs + 1, sizeof(*aggs));
+
+	if (!aggs)
+		return -ENOMEM;
+	if (c->picky) {
+		some.nr_aggs = ttmon_mt_pick_aggs(&c->args->pick, ttmon_mt_in_dict(in), aggs);
+		some.aggs = aggs;
+	}
+	if (c->picky && some.nr_touches)
+		fprintf(stderr,
+			"ttmon %s: %s: has pages that the GPU touched, which are of no instruction: all are kept: %zu\n",
+			c->args->name, c->args->path[0], some.nr_touches);
+	return ttmon_mt_out_end(c->out, &some, ttmon_mt_in_stats(in));
 }
 
 /* The file that is written must not be the one that is read. -1: said why. */
@@ -197,9 +222,11 @@ static int convert(struct convert *c)
 	_cleanup_(ttmon_mt_in_freep) struct ttmon_mt_in *in = NULL;
 	_cleanup_(out_freep) struct ttmon_mt_out *out = NULL;
 	struct ttmon_mt_args *args = c->args;
-	struct ttmon_mt_read read = { .args = args, .path = args->path[0], .take = convert_recs, .ctx = c };
+	struct ttmon_mt_read read = {
+		.args = args, .path = args->path[0], .bare = true, .take = convert_recs, .ctx = c
+	};
 	struct ttmon_mt_out_opts opts = { .order = args->order, .max = args->max_bytes };
-	char from[TTMON_FMT_LEN], to[TTMON_FMT_LEN], count[TTMON_FMT_LEN];
+	char from[TTMON_FMT_LEN], to[TTMON_FMT_LEN], count[TTMON_FMT_LEN], each[32] = "";
 	FILE *say = strcmp(args->out, "-") ? stdout : stderr;
 	_cleanup_close_ int fd = open_out(args);
 	const struct ttmon_mt_stats *stats;
@@ -219,17 +246,18 @@ static int convert(struct convert *c)
 		return TTMON_EXIT_ERROR;
 	stats = ttmon_mt_in_stats(in);
 	if (!c->err)
-		c->err = ttmon_mt_out_end(out, ttmon_mt_in_dict(in), stats);
+		c->err = convert_end(c, in);
 	if (c->err) {
 		fprintf(stderr, "ttmon %s: %s: %s: the file has what was written until then\n", args->name, args->out,
 			c->err == -EFBIG ? "would be larger than --max-bytes" : strerror(-c->err));
 		return TTMON_EXIT_ERROR;
 	}
 	ttmon_mt_pick_say(&args->pick, args->name, args->path[0]);
-	fprintf(say, "%s: %s record%s, %s, %.2f bytes each; the trace was %s, %.1f times as large%s\n", args->out,
+	if (c->records)
+		snprintf(each, sizeof(each), ", %.2f bytes each", (double)ttmon_mt_out_bytes(out) / (double)c->records);
+	fprintf(say, "%s: %s record%s, %s%s; the trace was %s, %.1f times as large%s\n", args->out,
 		ttmon_fmt_count(count, sizeof(count), c->records), c->records == 1 ? "" : "s",
-		ttmon_fmt_bytes(to, sizeof(to), ttmon_mt_out_bytes(out)),
-		(double)ttmon_mt_out_bytes(out) / (double)MAX(c->records, 1),
+		ttmon_fmt_bytes(to, sizeof(to), ttmon_mt_out_bytes(out)), each,
 		ttmon_fmt_bytes(from, sizeof(from), stats->bytes),
 		(double)stats->bytes / (double)MAX(ttmon_mt_out_bytes(out), 1), interrupted ? "; interrupted" : "");
 	return end ? TTMON_EXIT_NO : 0;

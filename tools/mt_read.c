@@ -60,6 +60,22 @@ static void say(const struct ttmon_mt_read *r, const char *why, int err)
 	fprintf(stderr, "ttmon %s: %s%s%s\n", r->args->name, named ? "" : path, named ? "" : ": ", clean);
 }
 
+/* What was read is not all that there was. whole: to the end. */
+static void say_missing(const struct ttmon_mt_read *r, const struct ttmon_mt_stats *st, bool whole)
+{
+	const char *path = strcmp(r->path, "-") ? r->path : "standard input";
+	char bad[TTMON_FMT_LEN], clean[200], text[120] = "";
+
+	if (st->malformed)
+		snprintf(text, sizeof(text), "%s%s line%s or record%s could not be parsed (torn, cut) and %s left out",
+			 whole && st->cut ? "; " : "", ttmon_fmt_count(bad, sizeof(bad), st->malformed),
+			 st->malformed == 1 ? "" : "s", st->malformed == 1 ? "" : "s",
+			 st->malformed == 1 ? "was" : "were");
+	if (*text || (whole && st->cut))
+		fprintf(stderr, "ttmon %s: %s: %s%s\n", r->args->name, ttmon_fmt_text(clean, sizeof(clean), path),
+			whole && st->cut ? "the trace ends in the middle: it was cut" : "", text);
+}
+
 static int read_on(const struct ttmon_mt_read *r, struct ttmon_mt_in *in, bool *interrupted)
 {
 	bool told = false, tell = !r->tick && isatty(STDERR_FILENO);
@@ -102,7 +118,12 @@ int ttmon_mt_read(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret, bool 
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct ttmon_mt_in_opts opts = {
-		.opcodes = r->args->opcodes, .live = true, .wait_ms = WAIT_MS, .foreign = r->args->pass ? hand_on : NULL
+		.opcodes = r->args->opcodes,
+		.live = true,
+		.wait_ms = WAIT_MS,
+		.foreign = r->args->pass ? hand_on : NULL,
+		.known = r->map ? ttmon_mt_map_known : NULL,
+		.known_ctx = r->map,
 	};
 	struct sigaction act = { .sa_handler = on_signal }, old[ARRAY_SIZE(signals)];
 	_cleanup_(ttmon_mt_in_freep) struct ttmon_mt_in *in = NULL;
@@ -117,6 +138,8 @@ int ttmon_mt_read(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret, bool 
 		say(r, why, err);
 	if (!err) {
 		err = read_on(r, in, interrupted);
+		if (r->bare)
+			say_missing(r, ttmon_mt_in_stats(in), !err && !*interrupted);
 		/* It has been said that this is no trace: there is nothing to show. */
 		if (!err || ttmon_mt_in_stats(in)->records || ttmon_mt_in_dict(in)->nr_sites ||
 		    ttmon_mt_in_dict(in)->nr_launches || ttmon_mt_in_dict(in)->nr_kernels ||

@@ -14,7 +14,6 @@
 #include "util/fmt.h"
 #include "version.h"
 
-#define NAMES	4    /* kernels that are named for each reason */
 #define SEVERAL 1024 /* so far back one is looked for again */
 
 static const char usage[] =
@@ -278,38 +277,10 @@ void ttmon_mt_record_flush(struct ttmon_mt_record *r)
 
 /* ---- the end ---- */
 
-static void add_name(char *names, size_t size, const char *kernel)
+static void say_one(void *ctx, const char *text)
 {
-	_cleanup_free_ char *name = ttmon_mt_short_name(kernel);
-	size_t used = strlen(names);
-
-	if (name)
-		snprintf(names + used, size - used, "%s%s", used ? ", " : "", name);
-}
-
-/* Why kernels are not in the trace: one line for each reason. */
-static void say_missing(const struct ttmon_mt_dict *d)
-{
-	for (size_t i = 0; i < d->nr_kernels; i++) {
-		const char *why = d->kernels[i].why;
-		char names[400] = "", count[TTMON_FMT_LEN];
-		uint64_t launches = 0;
-		size_t n = 0, k;
-
-		for (k = 0; k < i && strcmp(d->kernels[k].why, why); k++)
-			;
-		if (!*why || k < i)
-			continue;
-		for (k = i; k < d->nr_kernels; k++) {
-			if (strcmp(d->kernels[k].why, why))
-				continue;
-			launches += d->kernels[k].launches;
-			if (n++ < NAMES)
-				add_name(names, sizeof(names), d->kernels[k].name);
-		}
-		ttmon_mt_record_say("not recorded, %s: %s%s (%s launch%s)", why, names, n > NAMES ? ", ..." : "",
-				    ttmon_fmt_count(count, sizeof(count), launches), launches == 1 ? "" : "es");
-	}
+	(void)ctx;
+	ttmon_mt_record_say("%s", text);
 }
 
 static bool any(const struct ttmon_mt_kernel *k)
@@ -376,7 +347,7 @@ static void say_what_there_is(const struct ttmon_mt_record *r)
 	if (r->stats.malformed)
 		ttmon_mt_record_say("%s records or names were of no use",
 				    ttmon_fmt_count(c, sizeof(c), r->stats.malformed));
-	say_missing(dict);
+	ttmon_mt_missing(dict, false, say_one, NULL);
 }
 
 static int end_file(struct ttmon_mt_record *r)

@@ -15,11 +15,12 @@ static const char usage[] =
 	"What the memory accesses of GPU kernels cost, instruction by instruction: a trace of NVBit's mem_trace (its text, or raw records), of\n"
 	"Accel-Sim's tracer, or of ttmon (NAME.ttmt), plain, .gz or .zst. Standard input is read while it comes: app 2>&1 | ttmon memtrace -\n\n"
 	"  -n, --lines N       rows of a table (20), 0: all of them\n"
-	"      --sites, --launches, --kernels, --buffers, --reuse, --heat\n"
+	"      --sites, --divergence, --launches, --kernels, --buffers, --reuse, --heat\n"
 	"                      these parts alone\n"
 	"  -a, --all           everything, all rows\n"
 	"      --kernel GLOB   kernels whose name is like this alone\n"
 	"      --launch A-B    these launches alone, by their ids: A, A-B, A- or -B\n"
+	"      --site GLOB     these instructions alone, by their place (kernels.cu:65, +0x120) or their opcode\n"
 	"      --space LIST    accesses to generic,global,shared,local alone; global: generic ones too\n"
 	"      --efficiency unique|requested\n"
 	"                      of distinct bytes (unless it is given), or of all that lanes asked for\n"
@@ -149,11 +150,28 @@ void ttmon_mt_report_print(const struct ttmon_mt_report *r, FILE *out, size_t wi
 	ttmon_mt_head(r, out, width);
 	if (!show)
 		ttmon_mt_findings(r, out, width);
-	ttmon_mt_tables(r, out, width);
+	if (!show || show & TTMON_MT_SHOW_SITES)
+		ttmon_mt_sites(r, out, width);
+	if (!show || show & TTMON_MT_SHOW_DIVERGENCE)
+		ttmon_mt_divergence(r, out, width);
+	if (!show || show & TTMON_MT_SHOW_LAUNCHES)
+		ttmon_mt_launches(r, out, width);
+	if (!show || show & TTMON_MT_SHOW_KERNELS)
+		ttmon_mt_kernels(r, out, width);
+	if (!show || show & TTMON_MT_SHOW_BUFFERS)
+		ttmon_mt_buffers(r, out, width);
 	if (!show || show & TTMON_MT_SHOW_REUSE)
 		ttmon_mt_reuse(r, out, width);
 	if (!show || show & TTMON_MT_SHOW_HEAT)
 		ttmon_mt_heat(r, out, width);
+	if (show & (TTMON_MT_SHOW_LAUNCHES | TTMON_MT_SHOW_REUSE | TTMON_MT_SHOW_HEAT) && r->dict->nr_aggs &&
+	    !r->stats->records) {
+		putc('\n', out);
+		ttmon_mt_wrap(
+			out,
+			"This trace has sums of the GPU, of all launches together: no launches, reuse distances or heat.",
+			0, 0, width);
+	}
 }
 
 struct live {
@@ -281,7 +299,8 @@ int ttmon_mt_report_run(struct ttmon_mt_args *args, int (*show)(const struct ttm
 
 	if (err)
 		return status;
-	opts.map = l.report.map = map;
+	opts.map = l.report.map = read.map = map;
+	read.bare = args->csv;
 	opts.want = ttmon_mt_pick_is_all(&args->pick) ? NULL : ttmon_mt_pick_want;
 	err = ttmon_mt_an_new(&opts, &an);
 	if (err) {

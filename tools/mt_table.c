@@ -163,6 +163,20 @@ void ttmon_mt_title(FILE *out, const char *text, size_t width)
 	ttmon_mt_wrap(out, text + n, n, 2, width);
 }
 
+size_t ttmon_mt_rows(const struct ttmon_mt_report *r, FILE *out, size_t width, const char *title, const char *order,
+		     size_t n)
+{
+	size_t shown = (size_t)MIN((uint64_t)n, r->args->lines);
+	char text[300];
+	int len = n > 1 ? snprintf(text, sizeof(text), "%s, %s first", title, order)
+			: snprintf(text, sizeof(text), "%s", title);
+
+	if (shown < n && len > 0)
+		snprintf(text + len, sizeof(text) - (size_t)len, ": %zu of %zu (-n 0 shows all)", shown, n);
+	ttmon_mt_title(out, text, width);
+	return shown;
+}
+
 /* Where the parameters of a demangled name begin: at the '(' that belongs to a ')' at its end; n where there are none. */
 static size_t before_parameters(const char *name, size_t n)
 {

@@ -18,18 +18,24 @@
 
 /* ---- which records count (mt_pick.c) ---- */
 
+/* Of each launch or site of a dictionary: 0 not looked at yet, 1 counts, 2 does not, 3 (a launch): the site's name says it. */
+struct ttmon_mt_known {
+	uint8_t *of;
+	size_t nr;
+};
+
 struct ttmon_mt_pick {
 	const char *kernel;   /* fnmatch(3) on the name, or on what ttmon_mt_short_name() makes of it; NULL: all */
 	const char *launches; /* as it was given, for who wants to say it */
 	uint64_t first, last; /* ids of launches, where launches is given */
+	const char *site;     /* fnmatch(3) on the place as ttmon_mt_place() prints it, or on the opcode; NULL: all */
 	unsigned int
 		spaces; /* 1 << enum ttmon_mt_space; 0: all. Global ones: also generic ones of which it is not known where they are */
-	uint8_t *
-		known; /* of each launch of the dictionary: 0 not looked at yet, 1 counts, 2 does not, 3: the site's name says it */
-	size_t nr_known;
+	struct ttmon_mt_known launch_is, site_is;
 	const char *name; /* the last one that was compared, of the dictionary, and how that ended */
 	bool has_name;
-	uint64_t asked, taken; /* records that were looked at, and of these those that count */
+	uint64_t asked, taken;	  /* records that were looked at, and of these those that count */
+	uint64_t of_all_launches; /* sums that no launch is known of, where launches are chosen: they do not count */
 };
 
 /* "A-B", "A-", "-B" or "A". */
@@ -41,6 +47,8 @@ bool ttmon_mt_pick_is_all(const struct ttmon_mt_pick *p);
 bool ttmon_mt_pick_launch(struct ttmon_mt_pick *p, const struct ttmon_mt_launch *l);
 /* As struct ttmon_mt_an_opts wants it; ctx is the struct ttmon_mt_pick. One dictionary for each pick. */
 bool ttmon_mt_pick_want(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec);
+/* The sums of the GPU that are wanted, into to, which has room for all. Returns how many. */
+size_t ttmon_mt_pick_aggs(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, struct ttmon_mt_agg *to);
 /* Says on stderr that no record was one of those that are to count, where there were any. name: of the command; path: of the trace. */
 void ttmon_mt_pick_say(const struct ttmon_mt_pick *p, const char *name, const char *path);
 void ttmon_mt_pick_fini(struct ttmon_mt_pick *p);
@@ -54,6 +62,7 @@ enum ttmon_mt_section {
 	TTMON_MT_SHOW_BUFFERS = 1 << 3,
 	TTMON_MT_SHOW_REUSE = 1 << 4,
 	TTMON_MT_SHOW_HEAT = 1 << 5,
+	TTMON_MT_SHOW_DIVERGENCE = 1 << 6,
 };
 
 /* Which command: each takes some of the options. */
@@ -95,6 +104,8 @@ int ttmon_mt_args_parse(int argc, char **argv, enum ttmon_mt_command command, co
 struct ttmon_mt_read {
 	const struct ttmon_mt_args *args;
 	const char *path;
+	struct ttmon_mt_map *map; /* lanes that were on lie in one of its allocations, where nothing else tells; NULL */
+	bool bare; /* what is printed has no place for what is missing in the trace: one line on stderr says it */
 	/* Some records, maybe none; -errno ends it and is returned; what is to be said about it has been said. */
 	int (*take)(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n);
 	/* About once a second, instead of a progress line; NULL. */
@@ -111,8 +122,11 @@ int ttmon_mt_read(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret, bool 
 
 /* ---- allocations (mt_allocs.c) ---- */
 
-/* Those of --db or --live; NULL where neither was given. -errno, said. */
+/* Those of --db or --live, else of args->path[0] if that is a list of traces that tells of memory; NULL where there are none. -errno, said. */
 int ttmon_mt_allocs(const struct ttmon_mt_args *args, struct ttmon_mt_map **ret) _must_check;
+
+/* "database x.ttmon", "the running service", "copies in kernelslist.g": where they come from, clean, into buf. */
+const char *ttmon_mt_allocs_from(const struct ttmon_mt_args *args, char *buf, size_t n);
 
 /* ---- text (mt_table.c) ---- */
 
@@ -177,10 +191,27 @@ int ttmon_mt_report_run(struct ttmon_mt_args *args, int (*show)(const struct ttm
 /* What `ttmon memtrace` prints, of rows that are sorted. */
 void ttmon_mt_report_print(const struct ttmon_mt_report *r, FILE *out, size_t width);
 
-/* mt_tables.c: sites, launches, kernels, buffers; width 0: nothing is cut. */
-void ttmon_mt_tables(const struct ttmon_mt_report *r, FILE *out, size_t width);
+/* mt_table.c: title of a table of n rows, worst first by `order`; how many of them are shown. */
+size_t ttmon_mt_rows(const struct ttmon_mt_report *r, FILE *out, size_t width, const char *title, const char *order,
+		     size_t n);
+/* mt_sites.c, mt_tables.c, mt_buffers.c: tables; width 0: nothing is cut. */
+void ttmon_mt_sites(const struct ttmon_mt_report *r, FILE *out, size_t width);
+/* The worst instructions of each of the first n buffers. */
+void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *out, size_t width);
+void ttmon_mt_launches(const struct ttmon_mt_report *r, FILE *out, size_t width);
+void ttmon_mt_kernels(const struct ttmon_mt_report *r, FILE *out, size_t width);
+void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width);
+/* The name of a buffer, or its address: into buf, clean. */
+const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,
+				  size_t n);
+/* What kernels do to it: "RO", "WO", "RW"; "?": not all of that is known. */
+const char *ttmon_mt_buffer_use(const struct ttmon_mt_buffer_row *b);
+/* mt_divergence.c: requests by lanes, sectors, lines, pages and wavefronts. */
+void ttmon_mt_divergence(const struct ttmon_mt_report *r, FILE *out, size_t width);
 /* mt_parts.c: sums of global and local memory; what it is, what is missing; findings; reuse; heat. */
 void ttmon_mt_memory(const struct ttmon_mt_an *an, struct ttmon_mt_sums *ret);
+/* Are there sums of the GPU without distinct bytes, as older files have them? An efficiency is of requested ones then. */
+bool ttmon_mt_plain(const struct ttmon_mt_dict *d);
 void ttmon_mt_head(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_findings(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_reuse(const struct ttmon_mt_report *r, FILE *out, size_t width);
@@ -197,6 +228,14 @@ void ttmon_mt_json_sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, bo
 /* The sums of all; their efficiency is that of global and local memory. */
 void ttmon_mt_json_total(struct ttmon_jsonw *w, const struct ttmon_mt_an *an, bool requested);
 void ttmon_mt_json_source(struct ttmon_jsonw *w, const char *path, const struct ttmon_mt_stats *st);
+
+/* ---- kernels that are not in a trace (mt_missing.c) ---- */
+
+/*
+ * Kernels that are not in the trace, or not with all their launches; returns how many. Each reason is one line, clean, for out (NULL: none is said); what was
+ * not selected is counted alone. each: a line for each kernel.
+ */
+size_t ttmon_mt_missing(const struct ttmon_mt_dict *d, bool each, void (*out)(void *ctx, const char *text), void *ctx);
 
 /* ---- lines of NVBit's form (mt_lines.c) ---- */
 

@@ -18,8 +18,8 @@ static const char usage[] =
 	"A trace of memory accesses of GPU kernels, analysed, as one page that needs nothing but itself and opens in any browser.\n\n"
 	"  -o, --output OUT    the page, - is standard output\n"
 	"      --plain         not compressed inside: for browsers from before 2023\n"
-	"      --kernel GLOB, --launch A-B, --space LIST, --efficiency WHICH, --reuse HOW, --db DB, --live, --socket PATH,\n"
-	"      --pid PID, --opcodes FILE\n"
+	"      --kernel GLOB, --launch A-B, --site GLOB, --space LIST, --efficiency WHICH, --reuse HOW, --db DB, --live,\n"
+	"      --socket PATH, --pid PID, --opcodes FILE\n"
 	"                      as of ttmon memtrace\n"
 	"  -h, --help          this text\n";
 

@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #define TTMON_MTC_MAGIC	    0x434d5454u /* "TTMC" */
-#define TTMON_MTC_VERSION   1
+#define TTMON_MTC_VERSION   2
 #define TTMON_MTC_MAX_RINGS 1024
 #define TTMON_MTC_UNIT	    32
 #define TTMON_MTC_MIN_UNITS 16
@@ -122,12 +122,53 @@ struct ttmon_mtc_ctl {
 
 /* The second parameter: number of the launch (from 0) in the low 32 bits; the high 32 are 0. */
 
-/* Aggregate mode: for each site (index: its process-wide number; a generic access has three, by space), all launches together. Changed by atomics on the GPU. */
+/*
+ * Aggregate mode: for each site (index: its process-wide number; a generic access has three, by space), all launches together. Changed by atomics on the GPU, zeroed
+ * when it is made. A request is what one warp does with at least one lane; it counts once in lanes, in cost, in classes, and where it has lines in lines. Accesses are
+ * aligned to their width, a power of two up to 32, as the hardware wants them: two lanes have the same bytes or none in common.
+ *
+ *	cost		global memory: distinct sectors of 32 bytes. Local memory: distinct (word of 4 bytes, lane / 8), since the words of neighbouring lanes at
+ *			one offset lie side by side. Shared memory: wavefronts (32 banks of 4 bytes; widths of 8 and 16 go by halves and quarters of a warp)
+ *	lines		global memory: distinct lines of 128 bytes; local memory: distinct words
+ *	distinct bytes	(lanes - lanes that are at the address of one before them) x width; in local memory lanes x width
+ *	ideal		ceil(distinct bytes / 32), of shared memory ceil(distinct words / 32) wavefronts
+ *	classes		those of memtrace/shape.h, in that order: single, broadcast, sequential, reversed, strided, segmented, permuted, clustered, gather. Differences
+ *			of addresses are modulo 2^64
+ *
+ * Sums follow: requests, full warps, lanes, bytes, sectors or wavefronts, and the CUPTI ideal are made of the distributions and the site's width.
+ */
+#define TTMON_MTC_AGG_CLASSES 9
+#define TTMON_MTC_AGG_COSTS   33
+#define TTMON_MTC_AGG_PAGES   5
+#define TTMON_MTC_AGG_STRIDES 3
+
 struct ttmon_mtc_agg {
-	uint64_t requests, full, lanes;
-	uint64_t sectors, lines, ideal; /* global memory; ideal as CUPTI's: ceil(lanes x width / 32) */
-	uint64_t waves, ideal_waves;	/* shared memory */
-	uint64_t min_addr, max_addr;	/* the first byte of a lane; min starts at all ones */
+	uint64_t most_same; /* the greatest of what went to same at once */
+	uint64_t classes[TTMON_MTC_AGG_CLASSES];
+	/*
+	 * Sums of what a request has more than it would have at best: mostly 0, and then no atomic goes there.
+	 *
+	 *	misaligned	global memory: 1 of a sequential or reversed one with more sectors than if its lowest byte were the first of one
+	 *	saved		global memory: ceil(lanes x width / 32) - ideal
+	 *	twice		global and shared memory: lanes that are at the address of one before them
+	 *	pages		global memory: distinct pages of 4 KiB, 64 KiB, 2 MiB - 1
+	 *	same		atomics, not in local memory: the most lanes on one word - 1. A word: 4 bytes; of wider accesses what one lane has
+	 *	phases		shared memory: phases with a lane in them; ideal_waves: ideal
+	 *	more		of a request in the last place of cost, of lines: what it has more than 33
+	 */
+	uint64_t misaligned, saved, twice;
+	uint64_t pages_4k, pages_64k, pages_2m;
+	uint64_t same, phases, ideal_waves;
+	uint64_t more_cost, more_lines;
+	uint64_t lanes[32];		    /* requests with i + 1 lanes */
+	uint64_t cost[TTMON_MTC_AGG_COSTS]; /* requests that cost i + 1; the last: 33 and more */
+	uint64_t lines[TTMON_MTC_AGG_COSTS];
+	/* Global memory: requests of 2^i + 1 to 2^(i + 1) distinct pages. */
+	uint64_t bins_4k[TTMON_MTC_AGG_PAGES], bins_2m[TTMON_MTC_AGG_PAGES];
+	/* Of strided and segmented requests by their stride, unless that is 0; of no more than the first three that come. strides: bytes a lane; 0: free. */
+	uint64_t strides[TTMON_MTC_AGG_STRIDES], stride_requests[TTMON_MTC_AGG_STRIDES];
+	uint64_t pad;
+	uint64_t least, greatest; /* of the lanes' first bytes; least: all its bits turned round, so that 0 is none */
 };
 /* touch: a set of 4 KiB pages by open addressing, slot = page * 0x9e3779b97f4a7c15 >> (64 - log2 slots), up to 16 tries; the word is page << 2 | 1 (read) | 2 (written). */
 
@@ -141,6 +182,7 @@ enum ttmon_mtc_kind {
 	TTMON_MTC_ENTRY_TOUCH,
 	TTMON_MTC_ENTRY_LOST, /* what the GPU dropped and had no room to say; at the end */
 	TTMON_MTC_ENTRY_NOTE, /* text for the user */
+	TTMON_MTC_ENTRY_OWN, /* struct ttmon_mtc_touch: the channel itself, pinned and in use; no access of the program's */
 };
 
 /* bytes: of the whole entry with its texts, a multiple of 8, at most 16 KiB. Texts follow the struct one after the other, each with its NUL. */
@@ -151,8 +193,7 @@ struct ttmon_mtc_entry {
 struct ttmon_mtc_site {
 	struct ttmon_mtc_entry e;
 	uint32_t id, line, text_line;
-	uint8_t space, kind, width, pad; /* enums of memtrace/mt.h */
-					 /* texts: kernel, opcode, file, module */
+	uint8_t space, kind, width, flags; /* of memtrace/mt.h; texts: kernel, opcode, file, module */
 };
 struct ttmon_mtc_launch {
 	struct ttmon_mtc_entry e;

@@ -166,6 +166,7 @@ static void add(struct ttmon_inj_chan *c, void *ctx)
 	if (!pid) {
 		pid = getpid();
 		atexit(at_exit);
+		pthread_atfork(NULL, NULL, ttmon_inj_give_up);
 	}
 }
 
@@ -225,8 +226,6 @@ static bool arm_aggregate(struct ttmon_inj_chan *c)
 	uint64_t *touch = calloc(TTMON_INJ_TOUCH_SLOTS, sizeof(*touch));
 	bool ok = aggs && touch;
 
-	for (uint32_t i = 0; ok && i < TTMON_INJ_AGG_SITES; i++)
-		aggs[i].min_addr = UINT64_MAX;
 	ok = ok && device_block(&c->aggs, aggs, TTMON_INJ_AGG_SITES * sizeof(*aggs)) &&
 	     device_block(&c->touch, touch, TTMON_INJ_TOUCH_SLOTS * sizeof(*touch));
 	free(aggs);
@@ -252,7 +251,7 @@ static void disarm(struct ttmon_inj_chan *c)
 static void tell_own(struct ttmon_inj_chan *c)
 {
 	struct ttmon_mtc_touch e = {
-		.e.kind = TTMON_MTC_ENTRY_TOUCH, .addr = (uint64_t)c->head, .size = c->bytes, .writes = 1
+		.e.kind = TTMON_MTC_ENTRY_OWN, .addr = (uint64_t)c->head, .size = c->bytes, .writes = 1
 	};
 
 	(void)ttmon_inj_put(c, &e.e, sizeof(e), NULL, 0);
@@ -325,7 +324,9 @@ bool ttmon_inj_announce(struct ttmon_inj_chan *c, struct ttmon_inj_kernel *k, co
 	e.time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	pthread_mutex_lock(&c->lock);
 	ok = c->ctx && !ttmon_inj_reader_gone(c) && number < TTMON_MTC_MAX_LAUNCHES && arm(c) &&
-	     ttmon_inj_announce_kernel(c, k) && (!k->functions || ttmon_inj_announce_kernel(c, k->functions));
+	     ttmon_inj_announce_kernel(c, k);
+	for (uint32_t i = 0; ok && i < k->nr_parts; i++)
+		ok = ttmon_inj_announce_kernel(c, k->parts[i]);
 	if (ok) {
 		e.id = (uint32_t)number;
 		ok = TTMON_INJ_PUT(c, e, k->name);

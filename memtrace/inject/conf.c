@@ -175,6 +175,11 @@ const struct ttmon_inj_conf *ttmon_inj_conf(void)
 	return &conf;
 }
 
+void ttmon_inj_give_up(void)
+{
+	conf.off = true;
+}
+
 bool ttmon_inj_kernel_wanted(const char *name)
 {
 	const char *globs = ttmon_inj_conf()->kernels;

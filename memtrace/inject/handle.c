@@ -35,8 +35,15 @@ static int by_copy(const void *a, const void *b)
 
 static void put_handle(struct ttmon_inj_handle *h)
 {
-	struct ttmon_inj_handle **p = tsearch(h, &handles, by_handle);
+	const struct ttmon_inj_handle as_copy = { .copy = h->handle };
+	struct ttmon_inj_handle **p = tfind(&as_copy, &copies, by_copy), *stale = p ? *p : NULL;
 
+	/* The number of a copy whose context is gone: it is the program's now. */
+	if (stale) {
+		tdelete(stale, &copies, by_copy);
+		stale->copy = NULL;
+	}
+	p = tsearch(h, &handles, by_handle);
 	if (!p) {
 		free(h);
 		return;
@@ -48,6 +55,7 @@ static void put_handle(struct ttmon_inj_handle *h)
 		(*p)->copy = h->copy;
 		(*p)->kernel = h->kernel;
 		(*p)->owner = h->owner;
+		(*p)->ctx = h->ctx;
 		(*p)->broken = false;
 		free(h);
 		h = *p;
@@ -59,15 +67,18 @@ static void put_handle(struct ttmon_inj_handle *h)
 /* get: the driver's function that gives a handle by name, of the same kind as handle. */
 static void learn(void *handle, void *owner, const char *name, int (*get)(void **, void *, const char *))
 {
+	const struct ttmon_inj_module *m;
 	struct ttmon_inj_handle *h;
 	struct ttmon_inj_kernel *k;
 	char copy_name[4200];
-	void *copy = NULL;
+	void *copy = NULL, *ctx;
 
 	if (!strncmp(name, TTMON_PTX_PREFIX, PREFIX_LEN))
 		return;
 	pthread_rwlock_wrlock(&ttmon_inj_lock);
-	k = ttmon_inj_kernel_of(ttmon_inj_module_of(owner), name);
+	m = ttmon_inj_module_of(owner);
+	ctx = m ? m->ctx : NULL;
+	k = ttmon_inj_kernel_of(m, name);
 	pthread_rwlock_unlock(&ttmon_inj_lock);
 	if (!k)
 		return;
@@ -82,6 +93,7 @@ static void learn(void *handle, void *owner, const char *name, int (*get)(void *
 	h->copy = copy;
 	h->kernel = k;
 	h->owner = owner;
+	h->ctx = ctx;
 	pthread_rwlock_wrlock(&ttmon_inj_lock);
 	put_handle(h);
 	pthread_rwlock_unlock(&ttmon_inj_lock);
@@ -118,7 +130,7 @@ int cuLibraryGetModule(void **mod, void *lib)
 	known = ttmon_inj_module_of(*mod);
 	pthread_rwlock_unlock(&ttmon_inj_lock);
 	if (l && !known)
-		ttmon_inj_remember(*mod, lib, l->text, l->name, l->why);
+		ttmon_inj_remember(*mod, lib, ttmon_inj_current(), l->text, l->name, l->why);
 	return 0;
 }
 
@@ -135,6 +147,7 @@ int cuKernelGetFunction(void **f, void *k)
 	h->handle = *f;
 	h->kernel = known.kernel;
 	h->owner = known.owner;
+	h->ctx = ttmon_inj_current();
 	if (known.copy && CALL(cuKernelGetFunction, &h->copy, known.copy))
 		h->copy = NULL;
 	pthread_rwlock_wrlock(&ttmon_inj_lock);

@@ -5,7 +5,9 @@
  *
  *	hook.c		dlsym() and cuGetProcAddress(): how a program comes to the driver's functions, and ours in their place; the functions behind them
  *	conf.c		what the environment says
- *	module.c	modules: their PTX rewritten when they are loaded
+ *	text.c		PTX texts, rewritten, with their kernels
+ *	module.c	modules: their PTX is rewritten when they are loaded
+ *	link.c		what the program links at run time, by cuLink*()
  *	handle.c	their kernels by handle, each with its copy
  *	launch.c	launches and graph nodes: which of the two copies of a kernel runs
  *	chan.c		one channel for each context: <ttmon/mtchan.h>, the program's side
@@ -74,6 +76,18 @@ struct ttmon_inj_any_node {
 	  (void **mod, const void *image, unsigned int n, int *opts, void **vals))                                     \
 	T(cuModuleLoadFatBinary, cuModuleLoadFatBinary, 0, 0, (void **mod, const void *image))                         \
 	T(cuModuleUnload, cuModuleUnload, 0, 0, (void *mod))                                                           \
+	T(cuLinkCreate, cuLinkCreate, 0, 0, (unsigned int n, int *opts, void **vals, void **state))                    \
+	T(cuLinkCreate_v2, cuLinkCreate, 6050, 0, (unsigned int n, int *opts, void **vals, void **state))              \
+	T(cuLinkAddData, cuLinkAddData, 0, 0,                                                                          \
+	  (void *state, int type, void *data, size_t size, const char *name, unsigned int n, int *opts, void **vals))  \
+	T(cuLinkAddData_v2, cuLinkAddData, 6050, 0,                                                                    \
+	  (void *state, int type, void *data, size_t size, const char *name, unsigned int n, int *opts, void **vals))  \
+	T(cuLinkAddFile, cuLinkAddFile, 0, 0,                                                                          \
+	  (void *state, int type, const char *path, unsigned int n, int *opts, void **vals))                           \
+	T(cuLinkAddFile_v2, cuLinkAddFile, 6050, 0,                                                                    \
+	  (void *state, int type, const char *path, unsigned int n, int *opts, void **vals))                           \
+	T(cuLinkComplete, cuLinkComplete, 0, 0, (void *state, void **cubin, size_t *size))                             \
+	T(cuLinkDestroy, cuLinkDestroy, 0, 0, (void *state))                                                           \
 	T(cuModuleGetFunction, cuModuleGetFunction, 0, 0, (void **f, void *mod, const char *name))                     \
 	T(cuModuleGetFunctionCount, cuModuleGetFunctionCount, 0, 0, (unsigned int *count, void *mod))                  \
 	T(cuModuleEnumerateFunctions, cuModuleEnumerateFunctions, 0, 0, (void **fs, unsigned int n, void *mod))        \
@@ -203,6 +217,8 @@ struct ttmon_inj_conf {
 const struct ttmon_inj_conf *ttmon_inj_conf(void);
 /* One line on stderr, "libttmon-memtrace: ..."; verbose ones only where TOOL_VERBOSE is set. */
 void ttmon_inj_say(bool verbose, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* From here on everything goes to the driver as it comes. In a child that was forked: it has its parent's channels and locks in its memory, and no CUDA. */
+void ttmon_inj_give_up(void);
 bool ttmon_inj_kernel_wanted(const char *name);
 /* The base name of the object that p lies in, or "memory"; false: it is one of NVIDIA's libraries, which are left alone. */
 bool ttmon_inj_module_name(const void *p, char *buf, size_t n);
@@ -215,10 +231,12 @@ struct ttmon_inj_kernel {
 	char *why;		     /* not recorded; NULL: it is */
 	struct ttmon_mt_site *sites; /* of its own copies of the texts; numbers from first */
 	uint32_t nr_sites, first, left_out;
+	uint32_t counted; /* of its sites, those that can be recorded; of two copies in a link, the more */
 	uint32_t params, param_bytes;
 	atomic_bool loaded; /* in a module of the program; else its text was refused: not told of */
-	struct ttmon_inj_kernel
-		*functions;	       /* holds the sites in functions of its module, which it may call; NULL: none */
+	/* They have sites that its launches may name too: in functions of its text, in the same kernel of another input of a link. */
+	struct ttmon_inj_kernel **parts;
+	uint32_t nr_parts;
 	uint32_t number;	       /* of the kernel, from 0: for what a channel has announced */
 	struct ttmon_inj_kernel *next; /* of all */
 };
@@ -227,6 +245,7 @@ struct ttmon_inj_handle {
 	void *handle, *copy; /* copy: of the recorded one, the same kind of handle; NULL: none */
 	struct ttmon_inj_kernel *kernel;
 	void *owner; /* CUmodule or CUlibrary */
+	void *ctx;   /* the context that a CUfunction is of; NULL: a CUkernel, or it is not known */
 	bool broken; /* the copy did not take an attribute */
 };
 

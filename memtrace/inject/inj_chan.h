@@ -30,6 +30,7 @@ struct ttmon_inj_chan {
 	bool gone;		   /* nobody reads any more */
 	bool armed, cannot_arm;	   /* CUDA knows of the memory; it did not take it */
 	uint64_t ctl, aggs, touch; /* device memory */
+	uint32_t agg_sites;	   /* of aggs, those that may have something: up to the last one announced */
 	uint32_t nr_rings;
 	uint64_t told_lost, told_pages;
 	struct told *told; /* by number of the kernel */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* inj_mod.h: what module.c and handle.c share: modules, and the kernels in them. */
+/* inj_mod.h: what text.c, module.c, link.c and handle.c share: texts, modules, and the kernels in them. */
 #ifndef TTMON_MEMTRACE_INJ_MOD_H
 #define TTMON_MEMTRACE_INJ_MOD_H
 
@@ -23,16 +23,55 @@ struct ttmon_inj_module {
 	struct ttmon_inj_module *next;
 	void *handle;			   /* CUmodule or CUlibrary */
 	void *lib;			   /* a module of a library: that */
+	void *ctx;			   /* a module's; NULL: a library */
 	const struct ttmon_inj_text *text; /* NULL: as the program gave it */
-	const char *why;		   /* then: why its kernels are not recorded */
+	const char *why; /* why kernels that are not in text are not recorded; NULL, "": they should be */
 	char name[128];
 };
 
-/* Of modules, kernels and handles. */
+/* What the program made with cuLink*(). */
+struct ttmon_inj_linked {
+	const struct ttmon_inj_text *text; /* the kernels of all inputs; NULL: none is recorded */
+	const char *why; /* kernels that are in none of its texts are not recorded; NULL: there should be none */
+	const char *name;
+};
+
+/* Of modules, kernels, handles and what was linked. */
 extern pthread_rwlock_t ttmon_inj_lock;
 
-/* A module was loaded, with the lock free. lib: it is the module of that library. Copies name and why. */
-void ttmon_inj_remember(void *handle, void *lib, const struct ttmon_inj_text *text, const char *name, const char *why);
+/* ---- text.c ---- */
+
+struct ttmon_mt_image;
+
+/* Held over the two below, and while the driver compiles: one text at a time. */
+extern pthread_mutex_t ttmon_inj_rewriting;
+/* The rewritten text, or (none) what it says of its kernels. NULL: why. */
+const struct ttmon_inj_text *ttmon_inj_rewrite(const struct ttmon_mt_image *image, const char *module, char *why,
+					       size_t n);
+/* The driver has compiled it, or will not: a text that is too much to keep goes. */
+void ttmon_inj_settle(const struct ttmon_inj_text *text);
+void ttmon_inj_hash(const void *data, size_t n, uint64_t ret[2]);
+/* NULL: no memory. why "", NULL: it is recorded. */
+struct ttmon_inj_kernel *ttmon_inj_kernel_new(const char *name, const char *module, const char *why);
+/* Lasts from here on. With the lock held for writing. */
+void ttmon_inj_kernel_list(struct ttmon_inj_kernel *k);
+/* One that is in no text, made when it is first asked for. With the lock held for writing; NULL: no memory. */
+struct ttmon_inj_kernel *ttmon_inj_kernel_unknown(const char *name, const char *module, const char *why);
+
+/* ---- link.c ---- */
+
+/* Was the image (n as for ttmon_mt_image_ptx()) made by the program's linker? NULL: no, or it was not followed. */
+const struct ttmon_inj_linked *ttmon_inj_linked(const void *image, size_t n);
+
+/* ---- module.c ---- */
+
+/* 90: of the current context's device. */
+int ttmon_inj_max_arch(void);
+
+/* A module was loaded, with the lock free. lib: it is the module of that library; ctx: its context, NULL: it is a library. Copies name and why. */
+void ttmon_inj_remember(void *handle, void *lib, void *ctx, const struct ttmon_inj_text *text, const char *name,
+			const char *why);
+void *ttmon_inj_current(void); /* context; NULL: none */
 
 /* With the lock held; NULL: not known. */
 struct ttmon_inj_module *ttmon_inj_module_of(const void *handle);

@@ -82,15 +82,28 @@ static bool selected(uint64_t n)
 	return n >= conf->launch_begin && n < conf->launch_end;
 }
 
-/* Does a launch in this stream, or of a node that names ctx, run in the current context, whose channel it would write to? */
-static bool runs_here(void *stream, void *ctx)
+/* Where a launch runs: a context, NULL: the current one. */
+static void *runs_in(const struct ttmon_inj_handle *h, void *stream, bool is_node, void *node_ctx)
+{
+	void *ctx = NULL;
+
+	/* What a node says of a function's context counts for nothing. */
+	if (is_node)
+		return h->ctx ? h->ctx : node_ctx;
+	/* 0, 1 and 2 are the default streams of the current context. */
+	return (uintptr_t)stream > 2 && !CALL(cuStreamGetCtx, stream, &ctx) ? ctx : NULL;
+}
+
+/* Makes it the current one, if it is not; *pushed: to be popped. False: it cannot be. */
+static bool enter(void *ctx, bool *pushed)
 {
 	void *current = NULL;
 
-	/* 0, 1 and 2 are the default streams of the current context. */
-	if (!ctx && (uintptr_t)stream > 2 && CALL(cuStreamGetCtx, stream, &ctx))
-		ctx = NULL;
-	return !ctx || (!CALL(cuCtxGetCurrent, &current) && current == ctx);
+	*pushed = false;
+	if (!ctx || (!CALL(cuCtxGetCurrent, &current) && current == ctx))
+		return true;
+	*pushed = !CALL(cuCtxPushCurrent_v2, ctx);
+	return *pushed;
 }
 
 #define MAX_THREADS 0 /* CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
@@ -114,14 +127,50 @@ static bool capturing(void *stream)
 	return !CALL(cuStreamIsCapturing, stream, &status) && status;
 }
 
-/* Is this launch recorded? Then l is it; l->more is to be freed. ctx: the context that a node names, NULL. */
-static bool prepare(struct launch *l, void *f, const unsigned int grid[3], const unsigned int block[3],
-		    unsigned int shmem, void *stream, void *ctx, uint32_t flags, void **params, void **extra,
-		    struct ttmon_inj_kernel **k)
+/* What is launched, as the program said it. */
+struct asked {
+	const unsigned int *grid, *block;
+	unsigned int shmem;
+	void *stream, *ctx; /* ctx: what a node names, NULL */
+	uint32_t flags;
+	void **params, **extra;
+};
+
+/* In the context that it runs in: is this launch recorded? Then l is it. */
+static bool prepare_here(struct launch *l, const struct ttmon_inj_handle *h, const struct asked *a)
+{
+	uint32_t flags = a->flags;
+
+	/* Also for a kernel that cannot be recorded: the reader is to hear of it. */
+	l->chan = ttmon_inj_chan();
+	if (l->chan)
+		ttmon_inj_count(l->chan, h->kernel, TTMON_INJ_LAUNCHED);
+	if (!l->chan || !selected(l->number) || !h->copy || h->broken)
+		return false;
+	if (!flags && capturing(a->stream))
+		flags = TTMON_MT_LAUNCH_GRAPH;
+	if (flags && !fits(h->copy, a->block))
+		return false;
+	if (ttmon_inj_conf()->sample > 1)
+		flags |= TTMON_MT_LAUNCH_SAMPLED;
+	l->f = h->copy;
+	if (!params_make(l, h->kernel, a->params, a->extra) ||
+	    !ttmon_inj_announce(l->chan, h->kernel, a->grid, a->block, a->shmem, a->stream, flags, l->number, &l->ctl))
+		return false;
+	if (l->extra) {
+		memcpy((char *)l->more + l->size - 16, &l->ctl, 8);
+		memcpy((char *)l->more + l->size - 8, &l->number, 8);
+	}
+	return true;
+}
+
+/* Is this launch recorded? Then l is it; l->more is to be freed. */
+static bool prepare(struct launch *l, void *f, const struct asked *a, struct ttmon_inj_kernel **k)
 {
 	static _Atomic uint64_t launches;
 	struct ttmon_inj_handle h;
-	struct ttmon_inj_chan *c;
+	void *popped;
+	bool pushed, ok;
 
 	l->more = NULL;
 	*k = NULL;
@@ -131,27 +180,13 @@ static bool prepare(struct launch *l, void *f, const unsigned int grid[3], const
 	if (!ttmon_inj_find(f, &h))
 		return false;
 	*k = h.kernel;
-	/* Also for a kernel that cannot be recorded: the reader is to hear of it. */
-	l->chan = c = ttmon_inj_chan();
-	if (c)
-		ttmon_inj_count(c, *k, TTMON_INJ_LAUNCHED);
-	if (!c || !selected(l->number) || !h.copy || h.broken || !runs_here(stream, ctx))
+	/* The control block must be of the GPU that it runs on. */
+	if (!enter(runs_in(&h, a->stream, a->flags, a->ctx), &pushed))
 		return false;
-	if (!flags && capturing(stream))
-		flags = TTMON_MT_LAUNCH_GRAPH;
-	if (flags && !fits(h.copy, block))
-		return false;
-	if (ttmon_inj_conf()->sample > 1)
-		flags |= TTMON_MT_LAUNCH_SAMPLED;
-	l->f = h.copy;
-	if (!params_make(l, h.kernel, params, extra) ||
-	    !ttmon_inj_announce(c, h.kernel, grid, block, shmem, stream, flags, l->number, &l->ctl))
-		return false;
-	if (l->extra) {
-		memcpy((char *)l->more + l->size - 16, &l->ctl, 8);
-		memcpy((char *)l->more + l->size - 8, &l->number, 8);
-	}
-	return true;
+	ok = prepare_here(l, &h, a);
+	if (pushed)
+		CALL(cuCtxPopCurrent_v2, &popped);
+	return ok;
 }
 
 /* The driver has answered err; true: it has not taken it, the original's turn. */
@@ -167,10 +202,11 @@ static bool refused(struct launch *l, struct ttmon_inj_kernel *k, int err)
 /* call_copy and call_original are expressions; l is the launch. */
 #define RECORD(f, grid, block, shmem, stream, ctx, flags, params, extra, call_copy, call_original) \
 	do {                                                                                       \
+		const struct asked a = { grid, block, shmem, stream, ctx, flags, params, extra };  \
 		struct ttmon_inj_kernel *k;                                                        \
 		struct launch l;                                                                   \
                                                                                                    \
-		if (!prepare(&l, f, grid, block, shmem, stream, ctx, flags, params, extra, &k)) {  \
+		if (!prepare(&l, f, &a, &k)) {                                                     \
 			free(l.more);                                                              \
 			return call_original;                                                      \
 		}                                                                                  \

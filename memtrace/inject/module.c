@@ -16,218 +16,12 @@
 #include "memtrace/inject/inj_mod.h"
 #include "memtrace/ptx.h"
 
-#define CACHE_MAX (256u << 20) /* bytes of rewritten text that are kept for the next load of the same */
-
 pthread_rwlock_t ttmon_inj_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct ttmon_inj_text *texts;
 static struct ttmon_inj_module *modules;
-static struct ttmon_inj_kernel *kernels;
-static uint32_t nr_kernels, next_site;
-static size_t cached;
-
-/* ---- texts ---- */
-
-static void hash_text(const char *p, size_t n, uint64_t ret[2])
-{
-	uint64_t a = 0xcbf29ce484222325, b = 0x9e3779b97f4a7c15;
-
-	for (size_t i = 0; i < n; i++) {
-		a = (a ^ (uint8_t)p[i]) * 0x100000001b3;
-		b = (b ^ (uint8_t)p[i]) * 0xff51afd7ed558ccd;
-		b ^= b >> 29;
-	}
-	ret[0] = a;
-	ret[1] = b;
-}
-
-static char *copy_text(const char *s)
-{
-	return strdup(s ? s : "");
-}
-
-static void free_kernel(struct ttmon_inj_kernel *k)
-{
-	if (!k)
-		return;
-	for (uint32_t i = 0; k->sites && i < k->nr_sites; i++) {
-		free((char *)k->sites[i].kernel);
-		free((char *)k->sites[i].opcode);
-		free((char *)k->sites[i].file);
-	}
-	free(k->sites);
-	free(k->name);
-	free(k->module);
-	free(k->why);
-	free(k);
-}
-
-static struct ttmon_inj_kernel *new_kernel(const char *name, const char *module, const char *why)
-{
-	struct ttmon_inj_kernel *k = calloc(1, sizeof(*k));
-
-	if (!k)
-		return NULL;
-	k->name = copy_text(name);
-	k->module = copy_text(module);
-	k->why = why && *why ? copy_text(why) : NULL;
-	if (!k->name || !k->module || (why && *why && !k->why)) {
-		free_kernel(k);
-		return NULL;
-	}
-	return k;
-}
-
-/* Sites from..from + n - 1 of what was rewritten, with texts of their own; the first site of all has the number base. */
-static int take_sites(struct ttmon_inj_kernel *k, const struct ttmon_ptx_result *r, size_t from, size_t n,
-		      uint32_t base)
-{
-	k->first = base + (uint32_t)from;
-	k->sites = calloc(n + 1, sizeof(*k->sites));
-	if (!k->sites)
-		return -ENOMEM;
-	while (k->nr_sites < n) {
-		struct ttmon_mt_site *s = &k->sites[k->nr_sites];
-
-		*s = r->sites[from + k->nr_sites++];
-		s->module = k->module;
-		s->kernel = copy_text(s->kernel);
-		s->opcode = copy_text(s->opcode);
-		s->file = copy_text(s->file);
-		if (!s->kernel || !s->opcode || !s->file)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* The kernels of what was rewritten. -ENOMEM: some. */
-static int take_kernels(struct ttmon_inj_text *t, const struct ttmon_ptx_result *r, uint32_t base)
-{
-	size_t of_kernels = 0;
-
-	t->kernels = calloc(r->nr_kernels + 1, sizeof(*t->kernels));
-	if (!t->kernels)
-		return -ENOMEM;
-	while (t->nr_kernels < r->nr_kernels) {
-		const struct ttmon_ptx_kernel *p = &r->kernels[t->nr_kernels];
-		struct ttmon_inj_kernel *k = new_kernel(p->name, t->module, p->why);
-
-		t->kernels[t->nr_kernels++] = k;
-		if (!k || take_sites(k, r, p->first, p->sites, base))
-			return -ENOMEM;
-		k->params = p->params;
-		k->param_bytes = p->param_bytes;
-		k->left_out = p->left_out;
-		of_kernels = of_kernels > (size_t)p->first + p->sites ? of_kernels : (size_t)p->first + p->sites;
-	}
-	/* Behind those of the kernels are those of the functions. */
-	if (of_kernels == r->nr_sites)
-		return 0;
-	t->functions = new_kernel("functions", t->module, NULL);
-	if (!t->functions || take_sites(t->functions, r, of_kernels, r->nr_sites - of_kernels, base))
-		return -ENOMEM;
-	for (size_t i = 0; i < t->nr_kernels; i++)
-		t->kernels[i]->functions = t->functions;
-	return 0;
-}
-
-/* With the lock held. */
-static void list_kernel(struct ttmon_inj_kernel *k)
-{
-	k->number = nr_kernels++;
-	k->next = kernels;
-	kernels = k;
-}
-
-static bool wanted(void *ctx, const char *kernel)
-{
-	(void)ctx;
-	return ttmon_inj_kernel_wanted(kernel);
-}
-
-/* Only one text is rewritten at a time: numbers of sites are given in order, and JIT compilers are no better at it. */
-static pthread_mutex_t rewriting = PTHREAD_MUTEX_INITIALIZER;
-
-/* The rewritten text, with rewriting held. NULL: why. */
-static const struct ttmon_inj_text *rewrite(const struct ttmon_mt_image *image, const char *module, char *why, size_t n)
-{
-	const struct ttmon_inj_conf *conf = ttmon_inj_conf();
-	struct ttmon_ptx_opts opts = { .aggregate = conf->aggregate,
-				       .spaces = conf->spaces,
-				       .first_site = next_site,
-				       .instr_begin = conf->instr_begin,
-				       .instr_end = conf->instr_end,
-				       .select = wanted };
-	struct ttmon_ptx_result r = { 0 };
-	struct ttmon_inj_text *t;
-	uint64_t hash[2];
-	int err;
-
-	hash_text(image->text, image->len, hash);
-	for (t = texts; t; t = t->next)
-		if (t->len == image->len && t->hash[0] == hash[0] && t->hash[1] == hash[1] && (t->ptx || t->none))
-			return t;
-	err = ttmon_ptx_rewrite(image->text, image->len, &opts, &r, why, n);
-	if (err)
-		return NULL;
-	t = calloc(1, sizeof(*t));
-	if (!t || next_site + r.nr_sites > TTMON_MTC_MAX_SITES) {
-		snprintf(why, n, t ? "more than %u instructions in all" : "out of memory", TTMON_MTC_MAX_SITES);
-		goto fail;
-	}
-	snprintf(t->module, sizeof(t->module), "%s", module);
-	if (take_kernels(t, &r, next_site)) {
-		snprintf(why, n, "out of memory");
-		goto fail;
-	}
-	t->hash[0] = hash[0];
-	t->hash[1] = hash[1];
-	t->len = image->len;
-	t->ptx = r.text;
-	t->none = !r.text;
-	r.text = NULL;
-	next_site += (uint32_t)r.nr_sites;
-	ttmon_ptx_fini(&r);
-	pthread_rwlock_wrlock(&ttmon_inj_lock);
-	for (size_t i = 0; i < t->nr_kernels; i++)
-		list_kernel(t->kernels[i]);
-	if (t->functions)
-		t->functions->number = nr_kernels++;
-	t->next = texts;
-	texts = t;
-	pthread_rwlock_unlock(&ttmon_inj_lock);
-	return t;
-fail:
-	for (size_t i = 0; t && i < t->nr_kernels; i++)
-		free_kernel(t->kernels[i]);
-	if (t) {
-		free_kernel(t->functions);
-		free(t->kernels);
-	}
-	free(t);
-	ttmon_ptx_fini(&r);
-	return NULL;
-}
-
-/* The driver has compiled it, or will not: a text that is too much to keep goes. */
-static void settle(const struct ttmon_inj_text *text)
-{
-	struct ttmon_inj_text *t = (struct ttmon_inj_text *)text;
-	size_t len = t->ptx && !t->kept ? strlen(t->ptx) : 0;
-
-	if (!len)
-		return;
-	if (cached + len <= CACHE_MAX) {
-		cached += len;
-		t->kept = true;
-		return;
-	}
-	free(t->ptx);
-	t->ptx = NULL;
-}
 
 /* ---- loading ---- */
 
-static int max_arch(void)
+int ttmon_inj_max_arch(void)
 {
 	int dev = 0, major = 0, minor = 0;
 
@@ -238,7 +32,15 @@ static int max_arch(void)
 	return major * 10 + minor;
 }
 
-void ttmon_inj_remember(void *handle, void *lib, const struct ttmon_inj_text *text, const char *name, const char *why)
+void *ttmon_inj_current(void)
+{
+	void *ctx = NULL;
+
+	return CALL(cuCtxGetCurrent, &ctx) ? NULL : ctx;
+}
+
+void ttmon_inj_remember(void *handle, void *lib, void *ctx, const struct ttmon_inj_text *text, const char *name,
+			const char *why)
 {
 	struct ttmon_inj_module *m = calloc(1, sizeof(*m)), *old;
 
@@ -246,6 +48,7 @@ void ttmon_inj_remember(void *handle, void *lib, const struct ttmon_inj_text *te
 		return;
 	m->handle = handle;
 	m->lib = lib;
+	m->ctx = ctx;
 	m->text = text;
 	m->why = why ? strdup(why) : NULL;
 	snprintf(m->name, sizeof(m->name), "%s", name);
@@ -272,13 +75,13 @@ static bool load_rewritten(void **handle, const struct ttmon_mt_image *ptx, cons
 	bool loaded = false;
 	int err;
 
-	pthread_mutex_lock(&rewriting);
-	*text = rewrite(ptx, module, why, n);
+	pthread_mutex_lock(&ttmon_inj_rewriting);
+	*text = ttmon_inj_rewrite(ptx, module, why, n);
 	if (*text && (*text)->none) {
 		snprintf(why, n, "not selected");
 	} else if (*text) {
 		err = load(ctx, handle, (*text)->ptx);
-		settle(*text);
+		ttmon_inj_settle(*text);
 		loaded = !err;
 		if (err) {
 			*text = NULL;
@@ -286,8 +89,18 @@ static bool load_rewritten(void **handle, const struct ttmon_mt_image *ptx, cons
 			ttmon_inj_say(false, "%s: %s; it is loaded as it is", module, why);
 		}
 	}
-	pthread_mutex_unlock(&rewriting);
+	pthread_mutex_unlock(&ttmon_inj_rewriting);
 	return loaded;
+}
+
+static int lib_load(void *ctx, void **handle, const void *image);
+static int lib_file_load(void *ctx, void **handle, const void *image);
+
+static void loaded_new(void *handle, load_fn load, const struct ttmon_inj_text *text, const char *name, const char *why)
+{
+	bool library = load == lib_load || load == lib_file_load;
+
+	ttmon_inj_remember(handle, NULL, library ? NULL : ttmon_inj_current(), text, name, why);
 }
 
 /* load: the driver's function with everything but the image. text_load: the same, for text, where the program's own takes none; NULL: load. */
@@ -296,17 +109,25 @@ static int load_image(void **handle, const void *image, size_t size, const char 
 {
 	struct ttmon_mt_image ptx = { 0 };
 	const struct ttmon_inj_text *text = NULL;
+	const struct ttmon_inj_linked *linked;
 	char why[160] = "", module[128];
 	bool loaded = false;
 	int err;
 
 	if (ttmon_inj_conf()->off || !image)
 		return load(ctx, handle, image);
+	linked = ttmon_inj_linked(image, size);
+	if (linked) {
+		err = load(ctx, handle, image);
+		if (!err)
+			loaded_new(*handle, load, linked->text, linked->name, linked->why);
+		return err;
+	}
 	if (name)
 		snprintf(module, sizeof(module), "%s", name);
 	if (!name && !ttmon_inj_module_name(image, module, sizeof(module))) {
 		snprintf(why, sizeof(why), "one of NVIDIA's libraries");
-	} else if (!ttmon_mt_image_ptx(image, size, (uint32_t)max_arch(), &ptx, why, sizeof(why))) {
+	} else if (!ttmon_mt_image_ptx(image, size, (uint32_t)ttmon_inj_max_arch(), &ptx, why, sizeof(why))) {
 		loaded = load_rewritten(handle, &ptx, module, text_load ? text_load : load, ctx, &text, why,
 					sizeof(why));
 		free(ptx.text);
@@ -315,7 +136,7 @@ static int load_image(void **handle, const void *image, size_t size, const char 
 	if (err)
 		return err;
 	ttmon_inj_say(true, "%s: %s%s", module, loaded ? "recorded, from " : "as it is: ", loaded ? ptx.from : why);
-	ttmon_inj_remember(*handle, NULL, text, module, why);
+	loaded_new(*handle, load, text, module, why);
 	return 0;
 }
 
@@ -441,34 +262,16 @@ struct ttmon_inj_module *ttmon_inj_module_of(const void *handle)
 
 struct ttmon_inj_kernel *ttmon_inj_kernel_of(const struct ttmon_inj_module *m, const char *name)
 {
-	const char *module = m ? m->name : "unknown", *why = m && m->why ? m->why : "its module was loaded unseen";
-	struct ttmon_inj_kernel *k;
+	const char *why = "its module was loaded unseen";
 
 	for (size_t i = 0; m && m->text && i < m->text->nr_kernels; i++)
 		if (!strcmp(m->text->kernels[i]->name, name))
 			return m->text->kernels[i];
-	if (m && m->text)
+	if (m && m->why && *m->why)
+		why = m->why;
+	else if (m && m->text)
 		why = "not in the module's PTX";
-	for (k = kernels; k; k = k->next)
-		if (k->why && !strcmp(k->name, name) && !strcmp(k->module, module))
-			return k;
-	k = new_kernel(name, module, why);
-	if (k) {
-		atomic_store(&k->loaded, true);
-		list_kernel(k);
-	}
-	return k;
-}
-
-struct ttmon_inj_kernel *ttmon_inj_kernels(uint32_t *count)
-{
-	struct ttmon_inj_kernel *k;
-
-	pthread_rwlock_rdlock(&ttmon_inj_lock);
-	k = kernels;
-	*count = nr_kernels;
-	pthread_rwlock_unlock(&ttmon_inj_lock);
-	return k;
+	return ttmon_inj_kernel_unknown(name, m ? m->name : "unknown", why);
 }
 
 unsigned int ttmon_inj_copies(const void *owner)

@@ -104,6 +104,11 @@ void ttmon_inj_count(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel *k,
 	pthread_mutex_unlock(&c->lock);
 }
 
+static uint32_t min32(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Is it in the trace, and if not, why; as it stands in this context. first: its first recorded launch is about to be made. */
 static bool tell_kernel(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel *k, bool first)
 {
@@ -113,7 +118,7 @@ static bool tell_kernel(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel 
 				      .recorded = first ? 1
 						  : t	? t->counts[TTMON_INJ_RECORDED]
 							: 0,
-				      .sites = k->nr_sites,
+				      .sites = k->counted,
 				      .left_out = k->left_out };
 	uint64_t refused = t ? t->counts[TTMON_INJ_REFUSED] : 0;
 	char why[128];
@@ -139,12 +144,15 @@ bool ttmon_inj_announce_kernel(struct ttmon_inj_chan *c, const struct ttmon_inj_
 					    .text_line = s->text_line,
 					    .space = s->space,
 					    .kind = s->kind,
-					    .width = s->width };
+					    .width = s->width,
+					    .flags = s->flags };
 
 		if (!TTMON_INJ_PUT(c, e, s->kernel, s->opcode, s->file, s->module))
 			return false;
 	}
 	t->announced = true;
+	if (k->nr_sites && c->agg_sites < k->first + k->nr_sites)
+		c->agg_sites = min32(k->first + k->nr_sites, TTMON_INJ_AGG_SITES);
 	/* Should the program end without a word, it is known at least that there was one launch. */
 	return !atomic_load(&k->loaded) || tell_kernel(c, k, true);
 }
@@ -188,13 +196,13 @@ out:
 
 static void tell_aggregates(struct ttmon_inj_chan *c)
 {
-	struct ttmon_mtc_agg *a = calloc(TTMON_INJ_AGG_SITES, sizeof(*a));
+	struct ttmon_mtc_agg *a = calloc(c->agg_sites + 1, sizeof(*a));
 
-	if (a && !ttmon_inj_copy(a, c->aggs, NULL, TTMON_INJ_AGG_SITES * sizeof(*a))) {
-		for (uint32_t i = 0; i < TTMON_INJ_AGG_SITES; i++) {
+	if (a && c->agg_sites && !ttmon_inj_copy(a, c->aggs, NULL, c->agg_sites * sizeof(*a))) {
+		for (uint32_t i = 0; i < c->agg_sites; i++) {
 			struct ttmon_mtc_agg_entry e = { .e.kind = TTMON_MTC_ENTRY_AGG, .site = i, .agg = a[i] };
 
-			if (a[i].requests && !ttmon_inj_put(c, &e.e, sizeof(e), NULL, 0))
+			if (a[i].greatest | a[i].least && !ttmon_inj_put(c, &e.e, sizeof(e), NULL, 0))
 				break;
 		}
 	}

@@ -5,7 +5,7 @@ import os
 import subprocess
 import tempfile
 
-from e2e import TOP, eq, standin, true
+from e2e import TOP, eq, standin, timeout, true
 
 KERNELS = {arch: os.path.join(TOP, f"tests/memtrace/kernels_{arch}.ptx") for arch in (75, 80, 90)}
 HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -105,6 +105,7 @@ def test_knobs(_):
             true("the text that was loaded is not that one", f.read() == g.read())
 
 
+@timeout(120)
 def test_recorders(_):
     """Every record and every counter."""
     done = subprocess.run([standin("gpu/oracle"), *KERNELS.values(), os.path.join(TOP, "tests/standin/gpu/patterns.ptx")], capture_output=True, text=True,

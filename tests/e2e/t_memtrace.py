@@ -118,6 +118,10 @@ def test_figures(bench):
     for f in d["findings"]:
         if f["what"] == "bank conflicts":
             eq("the site it is of", [s["opcode"] for s in d["sites"] if s["row"] == f["site"]], ["STS"])
+    # Shares that were counted are said, guesses only sort.
+    eq("estimates", {f["what"] for f in d["findings"] if f["estimated"]}, {"narrow", "contention"})
+    shown = re.findall(r"^ *([\d.]+%|-)  \S+ in ", memtrace(path), re.M)
+    eq("shares of findings", shown, ["-" if f["estimated"] else f"{100 * f['weight'] + 1e-9:.1f}%" for f in d["findings"]])
     rows = list(csv.DictReader(io.StringIO(memtrace("--csv", path))))
     eq("CSV", [(r["opcode"], int(r["sectors"]), r["class"]) for r in rows], [(s["opcode"], s["sectors"], s["class"]) for s in d["sites"]])
     for what in ("launches", "kernels", "buffers"):
@@ -128,7 +132,7 @@ def test_figures(bench):
     true("no colour in a pipe", "\x1b" not in text)
     for opcode, _, _, (sectors, _, _), kind in KNOWN:
         true(f"{opcode} in {text}", re.search(rf" {sectors}\.00 .* {kind}.* {re.escape(opcode)} +stream<float>$", text, re.M))
-    for part in ("FINDINGS", "SITES of global", "SITES of shared", "ATOMICS", "LAUNCHES", "KERNELS", "BUFFERS", "REUSE", "HEAT"):
+    for part in ("FINDINGS", "SITES of global", "SITES of shared", "ATOMICS", "DIVERGENCE", "LAUNCHES", "KERNELS", "BUFFERS", "REUSE", "HEAT"):
         true(part, f"\n{part}" in text)
     true("what is in doubt is said", f"{d['source']['records']} records (100%) are inferred" in text)
     only = memtrace("--launches", path)
@@ -143,11 +147,63 @@ def test_pick(bench):
     n = REPEAT * (len(KNOWN) + 2)
     for args, wanted in ((["--kernel", "*second*"], 2), (["--kernel", "*stream*"], n), (["--kernel", "nothing"], 0), (["--kernel", "second"], 2), (["--launch", "0"], n),
                          (["--launch", "1-"], 2), (["--launch", "-5"], n + 2), (["--space", "shared"], 2 * REPEAT),
-                         (["--space", "global", "--launch", "0-0"], n - 2 * REPEAT)):
+                         (["--space", "global", "--launch", "0-0"], n - 2 * REPEAT), (["--site", "LDG.E"], REPEAT + 2), (["--site", "LDG.E*", "--launch", "0"], 5 * REPEAT),
+                         (["--site", "kernels.cu:*"], 0)):
         eq(f"{args}", doc(*args, path)["totals"]["all"]["requests"], wanted)
         eq(f"print {args}", memtrace("print", *args, path).count(" - grid_launch_id "), wanted)
     eq("which efficiency", doc("--efficiency", "requested", path)["selection"]["efficiency"], "requested")
     true("is said", "bytes requested / (32" in memtrace("--efficiency", "requested", path))
+    eq("what was chosen", [doc("--site", "STS", path)["selection"][k] for k in ("site", "kernel")], ["STS", None])
+    true("is said", "\nOf these, only instructions like STS\n" in memtrace("--site", "STS", path))
+
+
+def test_divergence(bench):
+    """Lanes, lines and pages of requests of which nine are alike and one is far apart; of all, and of an instruction."""
+    seq = [access(0, i, 0, "LDG.E", [A + 128 * i + 4 * k for k in range(32)]) for i in range(8)]
+    half = access(0, 8, 0, "LDG.E", [A + 1024 + 4 * k if k < 16 else 0 for k in range(32)])
+    far = access(0, 9, 0, "STG.E", [B + 4096 * k for k in range(32)])
+    path = write(bench, "a.txt", [BANNER, launch_line(0, "k"), *seq, half, far])
+    sums = doc(path)["totals"]["all"]
+    eq("bins", (sums["lanes_bins"], sums["pages_4k_bins"], sums["pages_2m_bins"]), ([0, 0, 0, 0, 1, 9], [9, 0, 0, 0, 0, 1, 0], [10, 0, 0, 0, 0, 0, 0]))
+    text = memtrace("--divergence", path)
+    for line in ("lanes +30.40  16-31:10.0% 32:90.0%", "sectors +6.60  2:10.0% 3-4:80.0% 17-32:10.0%", "lines of 128 B +4.10  1:90.0% 17-32:10.0%",
+                 "pages of 4 KiB +4.10  1:90.0% 17-32:10.0%", "pages of 2 MiB +1.00  1:100.0%"):
+        true(f"{line} is not in {text}", re.search(f"^{line}$", text, re.M))
+    true("one part", "SITES" not in text and "shared" not in text)
+    text = memtrace("--divergence", "--site", "STG*", path)
+    true(text, re.search("^lanes +32.00  32:100.0%$", text, re.M) and re.search("^lines of 128 B +32.00  17-32:100.0%$", text, re.M))
+
+
+def test_contexts(bench):
+    """Launches of two contexts with the same ids are told apart where there are two."""
+    lines = [launch_line(0, "first"), access(0, 0, 0, "LDG.E", [A + 4 * k for k in range(32)])]
+    other = [x.replace(f"{CTX:#018x}", f"{CTX + 0x100:#018x}").replace("first", "other") for x in lines]
+    one = memtrace("--launches", write(bench, "a.txt", [BANNER, *lines]))
+    true(one, "CONTEXT" not in one)
+    two = memtrace("--launches", write(bench, "b.txt", [BANNER, *lines, *other]))
+    for ctx, name in ((CTX, "first"), (CTX + 0x100, "other")):
+        true(two, re.search(rf"^0x{ctx:x} +0 .* {name}$", two, re.M))
+
+
+def test_sites_of_buffers(bench):
+    """Which instructions cost most in a buffer: three of each, by what they could save there."""
+    own = {"LDG.E": (A, 4), "LDG.E.64": (A + 0x1000, 128), "STG.E.U8": (A + 0x4000, 64), "STG.E": (A + 0x8000, 128), "ATOMG.E.ADD": (B, 4)}
+    path = write(bench, "a.txt", [BANNER, launch_line(0, "k")] + [access(0, 0, 0, op, [at + step * k for k in range(32)]) for op, (at, step) in own.items()])
+    d = doc(path)
+    names = {s["row"]: s["opcode"] for s in d["sites"]}
+    got = {b["addr"]: [(names[w["site"]], w["requests"], w["sectors"], w["ideal_sectors"]) for w in b["worst_sites"]] for b in d["buffers"]}
+    eq("worst first", got, {f"0x{A:x}": [("STG.E.U8", 1, 32, 1), ("STG.E", 1, 32, 4), ("LDG.E.64", 1, 32, 8), ("LDG.E", 1, 4, 4)], f"0x{B & ~0x1fffff:x}": [("ATOMG.E.ADD", 1, 4, 4)]})
+    eq("how many", [b["sites"] for b in d["buffers"]], [4, 1])
+    eq("what is done", [b["use"] for b in d["buffers"]], ["both", "both"])
+    text = memtrace("--buffers", path)
+    rows = re.findall(rf"^ +\d+ +1 +([\d.]+) +([\d.]+)  0x{A:x} +(\S+) +k$", text, re.M)
+    eq("three", rows, [("32.00", "1.00", "STG.E.U8"), ("32.00", "4.00", "STG.E"), ("32.00", "8.00", "LDG.E.64")])
+    # IDEAL is what --efficiency is of: of one word that all lanes read, or of 32 words.
+    one = write(bench, "one.txt", [BANNER, launch_line(0, "k"), access(0, 0, 0, "LDG.E", [A] * 32)])
+    eq("ideal", [re.findall(rf"^ +1 +1 +1\.00 +([\d.]+)  0x{A:x} ", memtrace("--buffers", "--efficiency", x, one), re.M) for x in ("unique", "requested")], [["1.00"], ["4.00"]])
+    eq("both", [[w[k] for k in ("ideal_sectors", "ideal_lane_sectors")] for w in doc(one)["buffers"][0]["worst_sites"]], [[1, 4]])
+    eq("use", [doc("--site", x, path)["buffers"][0]["use"] for x in ("LDG*", "STG*")], ["read", "write"])
+    true("RO", re.search(r"^ +36 +2 +0 +RO ", memtrace("--buffers", "--site", "LDG*", path), re.M))
 
 
 def test_round_trip(bench):
@@ -412,4 +468,6 @@ def test_allocations(bench):
         eq(f"{what}: copies", rows[0]["allocation"]["copies"], sum(p[0] for p in one["transfers"].values()))
         true(f"{what}: coverage {rows[0]['coverage']}", abs(rows[0]["coverage"] - half * 128 / one["size"]) < 0.002)
     text = memtrace("--db", bench.path("db.json"), "--buffers", path)
-    true(text, re.search(r" pinned +" + one["addr"], text))
+    true(text, re.search(r" RO .* pinned +" + one["addr"], text))
+    true(text, re.search(rf"Kernels only read, in this trace: {one['addr']} \(pinned, ", text))
+    true(text, re.search(rf"^SITES of this buffer.*\n.*\n +{4 * half:,} +{half:,} +4\.00 +4\.00  {one['addr']} +LDG\.E +reads$", text, re.M))

@@ -84,7 +84,18 @@ def test_page(bench):
             half = [[(i - first + 0.5) * step, 53] for i, _ in values]
             eq("bars of half the height", b.eval(f"{DRAWN}(document.querySelector('#details figure[data-of^={name.capitalize()}] canvas'), {half})"),
                [2 * v > max(v for _, v in values) for _, v in values])
+        # How far requests are spread: of this one, and of all.
+        for where, of in (("details", site), ("spread", d["totals"]["all"])):
+            said = b.eval(f"document.querySelector('#{where} figure[data-of^=Lanes] canvas').getAttribute('aria-label')")
+            eq(f"lanes, {where}", said, "Lanes a request: " + ", ".join(f"{v:,} of {name}" for v, name in zip(of["lanes_bins"], ("1", "2-3", "4-7", "8-15", "16-31", "32")) if v))
+            eq(f"pages, {where}", b.eval(f"document.querySelectorAll('#{where} figure[data-of^=Pages]').length"), 2 if sum(of["pages_4k_bins"]) else 0)
         shot(b, "mt-details")
+        # What kernels do to a buffer, and the instruction that costs most there; shares of findings where they were counted.
+        worst = next(s for s in d["sites"] if s["row"] == d["buffers"][0]["worst_sites"][0]["site"])
+        true("the buffer's worst", any(f"{worst['opcode']} at kernels.cu:{worst['line']}" in r and "read, write" in r for r in cells(b, "buffers")))
+        eq("shares", b.eval("[...document.querySelectorAll('#findings li')].map((l) => (l.querySelector('.soft') || {textContent: ''}).textContent.trim())"),
+           ["" if f["estimated"] else f"{100 * f['weight'] + 1e-9:.1f} %" for f in d["findings"]][:12])
+        eq("one context", b.eval("[...document.querySelectorAll('#launches th')].some((h) => h.textContent.includes('Context'))"), False)
         # Heat: as in the data, in colours, and said beside the pointer.
         heat, chart = [h["sectors"] for h in d["heat"]["buffers"] if any(h["sectors"])], "document.getElementById('plot').chart"
         true("cells", b.eval(f"{chart}.cells") == heat[0])

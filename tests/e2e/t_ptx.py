@@ -10,8 +10,10 @@ from e2e import OUT, TOP, Skip, eq, timeout, true
 KERNELS = os.path.join(TOP, "tests", "memtrace")
 PTXRW = os.path.join(OUT, "tests", "memtrace", "ptxrw")
 PTXAS = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"
-# Which text, with which recorder, and the chips that it is held against.
-PAIRS = (("75", "stream", ("75",)), ("80", "stream", ("80",)), ("90", "stream", ("90", "100")), ("75", "aggregate", ("75",)), ("90", "aggregate", ("120",)))
+# Which text, and the chips that it is held against.
+PAIRS = (("75", ("75",)), ("80", ("80",)), ("90", ("90", "100", "120")))
+MOST_REGISTERS = 64  # a block of 1024 threads can still be launched
+USED = re.compile(r"Compiling entry function '(__ttmon_\w+)'(?:.*\n)+?.*Used (\d+) registers")
 PROPERTIES = re.compile(r"properties for (\S+)\n *(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
@@ -23,16 +25,16 @@ def chips():
 def assemble(bench, text, chip, name):
     done = subprocess.run([PTXAS, "-v", f"-arch=sm_{chip}", text, "-o", bench.path(f"{name}.cubin")], capture_output=True, text=True, check=False)
     eq(f"{name}: ptxas -arch=sm_{chip} ({done.stderr[-600:]})", done.returncode, 0)
+    most = max((int(m[2]) for m in USED.finditer(done.stderr)), default=0)
+    true(f"{name}: a copy takes {most} registers", most <= MOST_REGISTERS)
     return {(m[1], m[3], m[4]) for m in PROPERTIES.finditer(done.stdout + done.stderr)}
 
 
-@timeout(120)
-def test_ptxas(bench):
-    """The kernels of tests/memtrace, rewritten, assemble, and neither the copies nor the recorder spill."""
+def recorder(bench, how):
     if not os.path.exists(PTXAS):
         raise Skip("no ptxas")
     known = chips()
-    for text, how, targets in PAIRS:
+    for text, targets in PAIRS:
         out = bench.path(f"{how}_{text}.ptx")
         subprocess.run([PTXRW, os.path.join(KERNELS, f"kernels_{text}.ptx"), out, how], check=True, stdout=subprocess.DEVNULL)
         for chip in known.intersection(targets):
@@ -40,6 +42,36 @@ def test_ptxas(bench):
             true("the copies are there", any(name == "__ttmon_vadd" for name, _, _ in got))
             ours = sorted(f for f in got if f[0].startswith("__ttmon") and f[1:] != ("0", "0"))
             eq(f"{how} {text} sm_{chip}: functions of ours that spill", ours, [])
+
+
+@timeout(120)
+def test_stream(bench):
+    """The kernels of tests/memtrace, rewritten, assemble, and neither the copies nor the recorder spill."""
+    recorder(bench, "stream")
+
+
+@timeout(120)
+def test_aggregate(bench):
+    """The same with the recorder that counts."""
+    recorder(bench, "aggregate")
+
+
+@timeout(60)
+def test_nvlink(bench):
+    """Rewritten texts that are linked: neither the recorder nor copies are defined twice, also of a kernel that is .weak in both."""
+    nvlink = os.path.join(os.path.dirname(PTXAS), "nvlink")
+    if not os.path.exists(nvlink):
+        raise Skip("no nvlink")
+    for chip in chips().intersection({"80", "90"}):
+        for how in ("stream", "aggregate"):
+            objects = []
+            for name in "ab":
+                text, obj = bench.path(f"{name}.ptx"), bench.path(f"{name}.o")
+                subprocess.run([PTXRW, os.path.join(KERNELS, f"link_{name}.ptx"), text, how], check=True, stdout=subprocess.DEVNULL)
+                subprocess.run([PTXAS, "-c", f"-arch=sm_{chip}", text, "-o", obj], check=True)
+                objects.append(obj)
+            done = subprocess.run([nvlink, f"-arch=sm_{chip}", *objects, "-o", bench.path("linked.cubin")], capture_output=True, text=True, check=False)
+            eq(f"sm_{chip} {how}: {done.stdout + done.stderr}", done.returncode, 0)
 
 
 @timeout(60)

@@ -8,6 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint32_t archs[] = { 0, 90, 103 };
 
+	if (ttmon_mt_image_cubin(data, size) > size)
+		abort();
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
 		struct ttmon_mt_image x = { 0 };
 		char why[200] = "";

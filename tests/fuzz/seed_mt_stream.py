@@ -6,7 +6,7 @@ import os
 import struct
 import zlib
 
-SITES, LAUNCHES, AGGS, TOUCHES, KERNELS, RECORDS, END = range(1, 8)
+SITES, LAUNCHES, AGGS, TOUCHES, KERNELS, RECORDS, END, COUNTS = range(1, 9)
 
 
 def u(*values):
@@ -54,7 +54,8 @@ def columns(cols, order=False):
 DICT = (block(SITES, 2, u(0) + b"".join(text(t) for t in ("k", "LDG.E", "a.cu", "")) + u(16, 3, 0, 1, 0, 4, 0) +
               b"".join(text(t) for t in ("k", "ATOMS.ADD", "", "m")) + u(32, 4, 9, 2, 2, 4, 0)) +
         block(LAUNCHES, 1, u(0) + text("k") + u(7, 0, 10, 1, 1, 256, 1, 1, 30, 0, 0, 12345, 1 << 40, 1 << 41, 99, 0)))
-REST = (block(AGGS, 1, u(0, 0, 0, *range(2, 11), 1 << 40, 1 << 41)) + block(TOUCHES, 1, u(0, 1 << 40, 4096, 1, 0, 0xFFFFFFFF, 99)) +
+REST = (block(AGGS, 1, u(0, 0, 0, *range(2, 11), 1 << 40, 1 << 41)) + block(COUNTS, 1, u(1, 1, 0xFFFFFFFF, *range(2, 11), 1 << 40, 1 << 41, 1, *range(140))) +
+        block(TOUCHES, 1, u(0, 1 << 40, 4096, 1, 0, 0xFFFFFFFF, 99)) +
         block(KERNELS, 1, u(0) + text("k2") + text("libx.so") + text("no PTX") + u(5, 0, 0, 1)))
 LAST = block(END, 1, u(16, 1, 2, 0, 0, 0, 107, 7, 0, 1, 0) + text("NVBit 1.5.5 mem_trace"))
 NONE = b""

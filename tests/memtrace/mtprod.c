@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "memtrace/shape.h"
 #include "tests/memtrace/producer.h"
 
 #define RINGS 4
@@ -95,14 +96,13 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "agg")) {
 		struct ttmon_mtc_agg_entry e = { .e.kind = TTMON_MTC_ENTRY_AGG, .site = 1 };
 
-		e.agg = (struct ttmon_mtc_agg){ .requests = n,
-						.full = n,
-						.lanes = n * 32,
-						.sectors = n * 32,
-						.lines = n * 16,
-						.ideal = n * 4,
-						.min_addr = 4096,
-						.max_addr = 8192 };
+		e.agg = (struct ttmon_mtc_agg){
+			.strides = { 64 }, .stride_requests = { n }, .least = ~4096ull, .greatest = 8192
+		};
+		e.agg.classes[TTMON_MT_STRIDED] = n;
+		e.agg.lanes[31] = n;
+		e.agg.cost[31] = n;
+		e.agg.lines[15] = n;
 		mtp_entry(&p, &e, sizeof(e), NULL);
 	} else if (!strcmp(mode, "hostile")) {
 		memset(mtp_unit(&p, 0, 0), 0x41, 64);

@@ -314,15 +314,33 @@ static uint64_t below(uint64_t n)
 #define ALLOCS	 20
 
 struct plain {
-	struct ttmon_mt_sums site[SITES], launch[LAUNCHES][3], space[TTMON_MT_SPACE_MAX], buffer[ALLOCS];
+	struct ttmon_mt_sums site[SITES], launch[LAUNCHES][3], space[TTMON_MT_SPACE_MAX], buffer[ALLOCS],
+		pair[ALLOCS][SITES];
 };
+
+/* The first of n bins whose end is not below v, else the last. */
+static unsigned int bin(unsigned int v, const unsigned int *ends, unsigned int n)
+{
+	unsigned int i = 0;
+
+	while (i + 1 < n && v > ends[i])
+		i++;
+	return i;
+}
 
 /* Straight from the definitions: one shape, one addition to everything it belongs to. */
 static void add_plain(struct ttmon_mt_sums *s, const struct ttmon_mt_rec *rec, unsigned int kind,
 		      const struct ttmon_mt_shape *shape)
 {
+	static const unsigned int lanes[] = { 1, 3, 7, 15, 31, 32 }, pages[] = { 1, 2, 4, 8, 16, 32, 1000 };
+
 	if (!s->requests)
 		s->min_addr = UINT64_MAX;
+	s->lanes_bins[bin(shape->lanes, lanes, ARRAY_SIZE(lanes))]++;
+	if (rec->space == TTMON_MT_GLOBAL) {
+		s->pages_4k_bins[bin(shape->pages_4k, pages, ARRAY_SIZE(pages))]++;
+		s->pages_2m_bins[bin(shape->pages_2m, pages, ARRAY_SIZE(pages))]++;
+	}
 	s->requests++;
 	s->records++;
 	s->inferred += rec->flags & TTMON_MT_INFERRED ? 1 : 0;
@@ -374,6 +392,28 @@ static void same_sums(const struct ttmon_mt_sums *a, const struct ttmon_mt_sums 
 	assert_memory_equal(&x, &y, sizeof(x));
 }
 
+/* The instructions of a buffer, by what could be saved; of: by site of the dictionary. */
+static void same_pairs(const struct feed *f, uint32_t buffer, const struct ttmon_mt_sums *of)
+{
+	size_t n, nr_sites, want = 0;
+	const struct ttmon_mt_pair *p = ttmon_mt_an_buffer_sites(f->an, buffer, &n);
+	const struct ttmon_mt_site_row *rows = ttmon_mt_an_sites(f->an, &nr_sites);
+	uint64_t last = UINT64_MAX;
+
+	for (unsigned int i = 0; i < SITES; i++)
+		want += of[i].requests != 0;
+	assert_int_equal(n, want);
+	for (size_t i = 0; i < n; i++) {
+		const struct ttmon_mt_sums *s = &of[rows[p[i].site].site];
+
+		assert_int_equal(p[i].requests, s->requests);
+		assert_int_equal(p[i].sectors, s->sectors);
+		assert_int_equal(p[i].ideal, s->ideal);
+		assert_true(s->sectors - s->ideal <= last);
+		last = s->sectors - s->ideal;
+	}
+}
+
 static void random_trace(unsigned int round)
 {
 	static const uint8_t kinds[] = { TTMON_MT_LOAD, TTMON_MT_STORE, TTMON_MT_ATOM };
@@ -416,8 +456,10 @@ static void random_trace(unsigned int round)
 		add_plain(&p.site[s], r, f.d.dict.sites[s].kind, &shape);
 		add_plain(&p.launch[r->launch][space - 1], r, f.d.dict.sites[s].kind, &shape);
 		add_plain(&p.space[space], r, f.d.dict.sites[s].kind, &shape);
-		if (space == TTMON_MT_GLOBAL)
+		if (space == TTMON_MT_GLOBAL) {
 			add_plain(&p.buffer[alloc_nr], r, f.d.dict.sites[s].kind, &shape);
+			add_plain(&p.pair[alloc_nr][s], r, f.d.dict.sites[s].kind, &shape);
+		}
 		nr++;
 	}
 	for (size_t at = 0, some; at < nr; at += some) {
@@ -442,8 +484,10 @@ static void random_trace(unsigned int round)
 	}
 	b = ttmon_mt_an_buffers(f.an, &n);
 	assert_int_equal(n, ALLOCS);
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
 		same_sums(&b[i].sums, &p.buffer[b[i].alloc]);
+		same_pairs(&f, (uint32_t)i, p.pair[b[i].alloc]);
+	}
 }
 
 static void random_traces(void **state)

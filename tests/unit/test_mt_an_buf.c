@@ -19,8 +19,11 @@
 #include "memtrace/an_buf.c"
 #include "memtrace/an_heat.c"
 #include "memtrace/an_one.c"
+#include "memtrace/an_pair.c"
 #include "memtrace/an_rows.c"
 #include "memtrace/an_sums.c"
+#undef GOLDEN
+#include "memtrace/an_walk.c"
 
 #undef malloc
 #undef calloc
@@ -34,6 +37,7 @@ static void without_a_map(void **state)
 {
 	_cleanup_feed_ struct feed f = { 0 };
 	const struct ttmon_mt_buffer_row *b;
+	const struct ttmon_mt_pair *pair;
 	uint32_t ld, st, l[2];
 	size_t n;
 
@@ -60,6 +64,14 @@ static void without_a_map(void **state)
 	assert_int_equal(n, 2);
 	b = buffer_row(&f, BASE - 2 * MIB);
 	assert_non_null(b);
+	/* Its instructions, though they came in three ranges that met. */
+	pair = ttmon_mt_an_buffer_sites(f.an, (uint32_t)(b - ttmon_mt_an_buffers(f.an, &n)), &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(pair[0].requests + pair[1].requests, 4);
+	assert_int_equal(site_row(&f, st, TTMON_MT_GLOBAL)->sums.sectors, 4);
+	assert_int_equal(pair[0].sectors, 12); /* the most to save is 0 at both: the one with more first */
+	ttmon_mt_an_buffer_sites(f.an, 7, &n);
+	assert_int_equal(n, 0);
 	assert_int_equal(b->size, 8 * MIB);
 	assert_int_equal(b->alloc, UINT32_MAX);
 	assert_int_equal(b->low, BASE - 128);
@@ -151,6 +163,137 @@ static void with_a_map(void **state)
 	assert_true(b[1].ambiguous);
 }
 
+static struct ttmon_mt_kernel_row kernel_named(const struct feed *f, const char *name)
+{
+	size_t n;
+	const struct ttmon_mt_kernel_row *k = ttmon_mt_an_kernels(f->an, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(k[i].kernel, name))
+			return k[i];
+	return (struct ttmon_mt_kernel_row){ .kernel = NULL };
+}
+
+/* What the GPU counted is what records would have made; the stride only where most have it; launches as the program counted them. */
+/* Sectors come to a buffer by way of its launches: those that are open, done with, and late; and that two allocations have a part of. */
+static void sectors_of_buffers(void **state)
+{
+	_cleanup_feed_ struct feed f = { 0 };
+	const struct ttmon_mt_buffer_row *b;
+	uint32_t ld, l[5];
+
+	(void)state;
+	ld = site(&f, "k", "ld", TTMON_MT_GLOBAL, TTMON_MT_LOAD, 4);
+	for (unsigned int i = 0; i < ARRAY_SIZE(l); i++)
+		l[i] = launch(&f, "k");
+	alloc(&f, TTMON_MT_MEM_DEVICE, BASE, 1000, NULL);
+	alloc(&f, TTMON_MT_MEM_DEVICE, BASE + 1000, MIB, NULL);
+	begin(&f, NULL);
+	/* Sector 31 has the end of one and the beginning of the other: it is of the one that the first lane is in. */
+	put(&f, ld, l[0], 1, BASE + 1000, 0);
+	put(&f, ld, l[0], 1, BASE, 0);
+	settle(&f);
+	b = buffer_row(&f, BASE);
+	assert_int_equal(b->sectors, 1);
+	assert_int_equal(buffer_row(&f, BASE + 1000)->sectors, 1);
+	put(&f, ld, l[0], 1, BASE + 996, 0);
+	/* Each launch has its own four; the first ones are done with before results are asked for. */
+	for (unsigned int i = 0; i < ARRAY_SIZE(l); i++)
+		put(&f, ld, l[i], ALL, BASE + 4096 * (i + 1), 4);
+	put(&f, ld, l[0], ALL, BASE + 65536, 4);
+	put(&f, ld, l[0], ALL, BASE + 65536, 4);
+	settle(&f);
+	assert_int_equal(buffer_row(&f, BASE)->sectors, 2);
+	assert_int_equal(buffer_row(&f, BASE + 1000)->sectors, 1 + 4 * ARRAY_SIZE(l) + 4);
+}
+
+static void sums_have_shapes(void **state)
+{
+	_cleanup_feed_ struct feed f = { 0 };
+	struct ttmon_mt_agg agg = { .launch = TTMON_MT_NO_LAUNCH,
+				    .shapes = 1,
+				    .requests = 10,
+				    .full = 4,
+				    .lanes = 200,
+				    .bytes = 800,
+				    .sectors = 90,
+				    .lines = 50,
+				    .ideal_lanes = 30,
+				    .ideal = 20,
+				    .unique = 600,
+				    .misaligned = 3,
+				    .pages_4k = 12,
+				    .pages_64k = 11,
+				    .pages_2m = 10,
+				    .same = 40,
+				    .max_same = 7,
+				    .stride = { 64, 8 },
+				    .stride_requests = { 5, 2 },
+				    .min_addr = BASE,
+				    .max_addr = BASE + 4095 };
+	const struct ttmon_mt_sums *s;
+	uint32_t red, func;
+
+	(void)state;
+	red = site(&f, "k", "red", TTMON_MT_GLOBAL, TTMON_MT_RED, 4);
+	func = site(&f, "device_function", "ld", TTMON_MT_SHARED, TTMON_MT_LOAD, 4);
+	f.d.dict.sites[func].flags = TTMON_MT_SITE_FUNCTION;
+	begin(&f, NULL);
+	agg.site = red;
+	agg.classes[TTMON_MT_STRIDED] = 8;
+	agg.classes[TTMON_MT_GATHER] = 2;
+	agg.lanes_hist[32] = 4;
+	agg.lanes_hist[12] = 6;
+	agg.cost_hist[9] = 10;
+	agg.lines_hist[5] = 10;
+	agg.pages_4k_bins[0] = 8;
+	agg.pages_4k_bins[1] = 2;
+	agg.pages_2m_bins[0] = 10;
+	assert_true(ttmon_mt_dict_agg(&f.d, &agg) >= 0);
+	agg = (struct ttmon_mt_agg){ .site = func,
+				     .launch = TTMON_MT_NO_LAUNCH,
+				     .shapes = 1,
+				     .requests = 6,
+				     .waves = 12,
+				     .phases = 6,
+				     .ideal_waves = 7,
+				     .max_waves = 2,
+				     .stride = { 8 },
+				     .stride_requests = { 3 } };
+	agg.cost_hist[2] = 6;
+	agg.classes[TTMON_MT_STRIDED] = 6;
+	assert_true(ttmon_mt_dict_agg(&f.d, &agg) >= 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		static const char *const names[] = { "k", "only_calls", "not_recorded" };
+
+		assert_true(ttmon_mt_dict_kernel(&f.d, &(struct ttmon_mt_kernel){ .name = names[i],
+										  .module = "",
+										  .why = "",
+										  .launches = 9,
+										  .recorded = i < 2 ? 5 + i : 0 }) >=
+			    0);
+	}
+	settle(&f);
+	settle(&f);
+	s = &site_row(&f, red, TTMON_MT_GLOBAL)->sums;
+	assert_true(s->requests == 10 && s->records == 0 && s->unique == 600 && s->ideal == 20 && s->ideal_lanes == 30);
+	assert_true(s->misaligned == 3 && s->pages_4k == 12 && s->pages_64k == 11 && s->pages_2m == 10);
+	assert_true(s->same == 40 && s->max_same == 7 && s->reads == 10 && s->writes == 10);
+	assert_true(s->classes[TTMON_MT_STRIDED] == 8 && s->classes[TTMON_MT_GATHER] == 2);
+	assert_true(s->sectors_hist[9] == 10 && s->lines_hist[5] == 10 && !s->waves_hist[9]);
+	assert_true(s->lanes_bins[3] == 6 && s->lanes_bins[5] == 4 && s->pages_4k_bins[0] == 8 &&
+		    s->pages_4k_bins[1] == 2 && s->pages_2m_bins[0] == 10);
+	assert_true(s->stride == 64 && s->stride_votes == 2);
+	s = &site_row(&f, func, TTMON_MT_SHARED)->sums;
+	assert_true(s->waves == 12 && s->phases == 6 && s->ideal_waves == 7 && s->max_waves == 2 &&
+		    s->waves_hist[2] == 6 && !s->sectors_hist[2]);
+	assert_true(!s->stride && !s->stride_votes);
+	assert_true(kernel_named(&f, "k").launches == 5 && !kernel_named(&f, "k").function);
+	assert_true(kernel_named(&f, "only_calls").launches == 6);
+	assert_true(kernel_named(&f, "device_function").function && !kernel_named(&f, "device_function").launches);
+	assert_null(kernel_named(&f, "not_recorded").kernel);
+}
+
 static void touches_and_sums(void **state)
 {
 	_cleanup_feed_ struct feed f = { 0 };
@@ -175,7 +318,7 @@ static void touches_and_sums(void **state)
 				     .bytes = 12000,
 				     .sectors = 400,
 				     .lines = 110,
-				     .ideal = 380,
+				     .ideal_lanes = 380,
 				     .min_addr = BASE + 64,
 				     .max_addr = BASE + 4095 };
 	assert_true(ttmon_mt_dict_agg(&f.d, &agg) >= 0);
@@ -186,7 +329,7 @@ static void touches_and_sums(void **state)
 				     .bytes = 1280,
 				     .sectors = 10,
 				     .lines = 10,
-				     .ideal = 40,
+				     .ideal_lanes = 40,
 				     .min_addr = BASE + 4096,
 				     .max_addr = BASE + 9000 }; /* in two buffers: in neither */
 	assert_true(ttmon_mt_dict_agg(&f.d, &agg) >= 0);
@@ -348,6 +491,42 @@ static void heat_of_ranges(void **state)
 	assert_int_equal(heat_sum(&h, 0, ALL, ALL), 2 * 4 * (2 * 16 + 120) + 33 * 4);
 }
 
+/* ---- instructions of a buffer ---- */
+
+#define MANY 260u /* instructions, and buffers: pairs of them are more than are kept */
+
+static void too_many_pairs(void **state)
+{
+	_cleanup_feed_ struct feed f = { 0 };
+	const struct ttmon_mt_pair *p;
+	uint64_t kept = 0;
+	uint32_t l;
+	size_t n;
+
+	(void)state;
+	for (unsigned int i = 0; i < MANY; i++) {
+		site(&f, "k", "ld", TTMON_MT_GLOBAL, TTMON_MT_LOAD, 4);
+		alloc(&f, TTMON_MT_MEM_DEVICE, BASE + i * 64 * KIB, 64 * KIB, NULL);
+	}
+	l = launch(&f, "k");
+	begin(&f, &(struct ttmon_mt_an_opts){ .reuse = TTMON_MT_REUSE_OFF });
+	for (unsigned int b = 0; b < MANY; b++)
+		for (uint32_t s = 0; s < MANY; s++)
+			put(&f, s, l, ALL, BASE + b * 64 * KIB + s * 128, s ? 4 : 8);
+	settle(&f);
+	for (uint32_t b = 0; b < MANY; b++) {
+		p = ttmon_mt_an_buffer_sites(f.an, b, &n);
+		kept += n;
+		for (size_t i = 0; i < n; i++) {
+			assert_int_equal(p[i].buffer, b);
+			assert_int_equal(p[i].requests, 1);
+			assert_int_equal(p[i].sectors, i ? 4 : 8); /* the worst first */
+		}
+		assert_int_equal(ttmon_mt_an_buffers(f.an, &n)[b].sums.requests, MANY);
+	}
+	assert_int_equal(kept, 65536);
+}
+
 /* ---- what does not belong there ---- */
 
 static bool only_stores(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
@@ -473,8 +652,11 @@ int main(void)
 		cmocka_unit_test(without_a_map),
 		cmocka_unit_test(with_a_map),
 		cmocka_unit_test(touches_and_sums),
+		cmocka_unit_test(sectors_of_buffers),
+		cmocka_unit_test(sums_have_shapes),
 		cmocka_unit_test(touch_of_everything),
 		cmocka_unit_test(heat),
+		cmocka_unit_test(too_many_pairs),
 		cmocka_unit_test(heat_of_ranges),
 		cmocka_unit_test(wanted),
 		cmocka_unit_test(absurd),

@@ -22,8 +22,8 @@ struct got {
 	struct ttmon_mt_sink sink;
 	struct ttmon_mt_rec last;
 	uint64_t list[TTMON_MT_LANES];
-	uint64_t n, addr_sum;
-	uint64_t order[8][64]; /* [thread][ring]: next of it, by cta[0] */
+	uint64_t n, addr_sum, times; /* times: of a light sink, sum of what launches' are known */
+	uint64_t order[8][64];	     /* [thread][ring]: next of it, by cta[0] */
 	int fail;
 	char note[512];
 	unsigned int notes;
@@ -54,6 +54,7 @@ static int recs(void *ctx, const struct ttmon_mt_rec *r, size_t n, uint32_t pid)
 		assert_true(r[i].site < g->dict.dict.nr_sites && r[i].launch < g->dict.dict.nr_launches);
 		assert_true(r[i].mask && r[i].width >= 1 && r[i].width <= 64 && r[i].space < TTMON_MT_SPACE_MAX);
 		assert_int_equal(r[i].seq, g->n++);
+		g->times += g->sink.light ? g->sink.launch_ns[i] : 0;
 		for (unsigned int lane = 0; r[i].addr && lane < TTMON_MT_LANES; lane++)
 			if (r[i].mask >> lane & 1)
 				g->addr_sum += r[i].addr[lane];
@@ -327,7 +328,7 @@ static void the_last_sums_hold(void **state)
 {
 	struct ttmon_mtc_agg_entry agg = { .e.kind = TTMON_MTC_ENTRY_AGG,
 					   .site = 7,
-					   .agg = { .requests = 1, .lanes = 32, .min_addr = 64, .max_addr = 128 } };
+					   .agg = { .lanes = { [31] = 1 }, .least = ~64ull, .greatest = 128 } };
 	struct ttmon_mtc_touch touch = { .e.kind = TTMON_MTC_ENTRY_TOUCH, .addr = 8192, .size = 4096, .reads = 1 };
 	struct ttmon_mtc_lost lost = { .e.kind = TTMON_MTC_ENTRY_LOST, .records = 5, .pages = 2 };
 	struct ttmon_mtc_note say = { .e.kind = TTMON_MTC_ENTRY_NOTE };
@@ -344,10 +345,13 @@ static void the_last_sums_hold(void **state)
 	assert_true(mtp_kernel(&p, "a", 2, 1, 3, "longer than before"));
 	assert_true(mtp_kernel(&p, "a", 3, 3, 3, ""));
 	assert_true(mtp_entry(&p, &agg, sizeof(agg), NULL));
-	agg.agg.requests = 10;
+	agg.agg.lanes[31] = 2;
 	assert_true(mtp_entry(&p, &agg, sizeof(agg), NULL));
 	agg.site = 6; /* not announced */
 	assert_true(mtp_entry(&p, &agg, sizeof(agg), NULL));
+	assert_true(mtp_entry(&p, &touch, sizeof(touch), NULL));
+	touch.e.kind = TTMON_MTC_ENTRY_OWN; /* is told, and is nothing of the trace's */
+	touch.addr = 16384;
 	assert_true(mtp_entry(&p, &touch, sizeof(touch), NULL));
 	assert_true(mtp_entry(&p, &lost, sizeof(lost), NULL));
 	assert_true(mtp_entry(&p, &say, sizeof(say), "cubin \033[2J only", NULL));
@@ -356,8 +360,8 @@ static void the_last_sums_hold(void **state)
 	assert_int_equal(g.dict.dict.nr_aggs + g.dict.dict.nr_kernels, 0);
 	assert_int_equal(ttmon_mt_chan_end(c, &g.sink), 0);
 	assert_int_equal(g.dict.dict.nr_aggs, 1);
-	assert_true(g.dict.dict.aggs[0].requests == 10 && g.dict.dict.aggs[0].bytes == 256 &&
-		    g.dict.dict.aggs[0].max_addr == 135);
+	assert_true(g.dict.dict.aggs[0].requests == 2 && g.dict.dict.aggs[0].bytes == 512 &&
+		    g.dict.dict.aggs[0].min_addr == 64 && g.dict.dict.aggs[0].max_addr == 135);
 	assert_true(g.dict.dict.aggs[0].site == 1 && g.dict.dict.aggs[0].launch == TTMON_MT_NO_LAUNCH);
 	assert_int_equal(g.dict.dict.nr_kernels, 2);
 	assert_true(g.dict.dict.kernels[0].launches == 3 && g.dict.dict.kernels[0].recorded == 3 &&
@@ -371,6 +375,58 @@ static void the_last_sums_hold(void **state)
 	ttmon_mt_chan_free(c);
 	ttmon_mt_dict_fini(&g.dict);
 	mtp_free(&p);
+}
+
+/* What the GPU counts is what its records would add up to: a width of 8, three requests of 32, 32 and 2 lanes. */
+static void counters_become_sums(void **state)
+{
+	struct ttmon_mtc_agg g = { .misaligned = 1,
+				   .saved = 7,
+				   .twice = 31,
+				   .pages_4k = 3,
+				   .pages_2m = 1,
+				   .same = 33,
+				   .most_same = 31,
+				   .phases = 5,
+				   .ideal_waves = 6,
+				   .more_cost = 9,
+				   .more_lines = 4,
+				   .strides = { 64, (uint64_t)-16 },
+				   .stride_requests = { 1, 1 },
+				   .least = ~100ull,
+				   .greatest = 200 };
+	struct ttmon_mt_chan_site s = { .index = 6, .space = TTMON_MT_GLOBAL, .kind = TTMON_MT_RED, .width = 8 };
+	struct ttmon_mt_agg a;
+
+	(void)state;
+	g.lanes[31] = 2;
+	g.lanes[1] = 1;
+	g.cost[1] = 1;
+	g.cost[32] = 2;
+	g.lines[0] = 2;
+	g.lines[32] = 1;
+	g.bins_4k[1] = 1;
+	g.bins_2m[0] = 1;
+	g.classes[8] = 3;
+	ttmon_mt_chan_agg(&g, &s, &a);
+	assert_true(a.site == 5 && a.launch == TTMON_MT_NO_LAUNCH && a.shapes);
+	assert_true(a.requests == 3 && a.full == 2 && a.lanes == 66 && a.bytes == 66 * 8 && a.unique == 35 * 8);
+	assert_true(a.ideal_lanes == 8 + 8 + 1 && a.ideal == 10 && a.misaligned == 1);
+	assert_true(a.sectors == 2 + 2 * 33 + 9 && a.lines == 2 + 33 + 4 && !a.waves && !a.phases && !a.ideal_waves);
+	assert_true(a.pages_4k == 6 && a.pages_64k == 3 && a.pages_2m == 4);
+	assert_true(a.pages_4k_bins[0] == 2 && a.pages_4k_bins[2] == 1 && a.pages_2m_bins[1] == 1);
+	assert_true(a.same == 36 && a.max_same == 32);
+	assert_true(a.classes[8] == 3 && a.lanes_hist[2] == 1 && a.lanes_hist[32] == 2);
+	assert_true(a.cost_hist[2] == 1 && a.cost_hist[33] == 2 && a.lines_hist[1] == 2 && a.lines_hist[33] == 1);
+	assert_true(a.stride[1] == -16 && a.stride_requests[1] == 1);
+	assert_true(a.min_addr == 100 && a.max_addr == 207);
+	s.space = TTMON_MT_SHARED;
+	s.kind = TTMON_MT_LOAD;
+	g.cost[32] = 0;
+	g.more_cost = 0;
+	ttmon_mt_chan_agg(&g, &s, &a);
+	assert_true(a.waves == 2 && a.phases == 5 && a.ideal_waves == 6 && a.max_waves == 2);
+	assert_true(!a.sectors && !a.lines && !a.ideal_lanes && !a.same && !a.max_same && !a.pages_4k);
 }
 
 /* Many entries, over the end of the ring again and again; and what does not fit is counted by the program. */
@@ -457,7 +513,7 @@ static void touch(void *ctx, const struct ttmon_mt_touch *t)
 /* A reader that runs for ever keeps no more than the kinds of sites, and no lie about a number stays. */
 static void a_light_sink_does_not_grow(void **state)
 {
-	struct ttmon_mtc_agg_entry agg = { .e.kind = TTMON_MTC_ENTRY_AGG, .site = 7, .agg = { .requests = 1 } };
+	struct ttmon_mtc_agg_entry agg = { .e.kind = TTMON_MTC_ENTRY_AGG, .site = 7, .agg = { .lanes = { 1 } } };
 	struct ttmon_mtc_touch touched = { .e.kind = TTMON_MTC_ENTRY_TOUCH, .addr = 8192, .size = 4096, .reads = 1 };
 	struct ttmon_mtc_lost lost = { .e.kind = TTMON_MTC_ENTRY_LOST, .records = UINT64_MAX - 5 };
 	struct ttmon_mtc_rec rec = { .base = 4096, .mask = 1 };
@@ -472,7 +528,16 @@ static void a_light_sink_does_not_grow(void **state)
 	setup(&p, 1, 16);
 	c = open_chan(&p);
 	for (uint32_t i = 1; i < 5; i++) {
-		assert_true(mtp_launch(&p, i, KERNEL));
+		struct ttmon_mtc_launch launch = { .e.kind = TTMON_MTC_ENTRY_LAUNCH,
+						   .id = i,
+						   .grid = { 1, 1, 1 },
+						   .block = { 32, 1, 1 },
+						   .time_ns = i * 1000,
+						   .flags = i == 3 ? TTMON_MT_LAUNCH_GRAPH : 0 };
+
+		/* The last is never announced. */
+		if (i < 4)
+			assert_true(mtp_entry(&p, &launch, sizeof(launch), KERNEL, NULL));
 		rec.launch_warp = i << 6;
 		assert_true(mtp_put(&p, 0, rec, 0, 0, NULL));
 	}
@@ -481,12 +546,15 @@ static void a_light_sink_does_not_grow(void **state)
 	assert_true(mtp_kernel(&p, "a", 1, 0, 3, ""));
 	assert_true(mtp_entry(&p, &agg, sizeof(agg), NULL));
 	assert_true(mtp_entry(&p, &touched, sizeof(touched), NULL));
+	touched.e.kind = TTMON_MTC_ENTRY_OWN;
+	assert_true(mtp_entry(&p, &touched, sizeof(touched), NULL));
 	assert_true(mtp_entry(&p, &lost, sizeof(lost), NULL));
 	assert_int_equal(read_all(c, &g), 0);
 	assert_int_equal(ttmon_mt_chan_end(c, &g.sink), 0);
 	assert_true(g.stats.dropped && g.stats.dropped < 1ull << 41);
-	assert_true(g.n == 4 && g.addr_sum == 8192 && !g.stats.no_launch && !g.stats.malformed);
+	assert_true(g.n == 4 && g.addr_sum == 2 * 8192 && !g.stats.no_launch && !g.stats.malformed);
 	assert_true(g.dict.dict.nr_sites == 2 && g.dict.dict.nr_launches == 1 && g.last.launch == 0);
+	assert_int_equal(g.times, 1000 + 2000);
 	assert_int_equal(g.dict.dict.nr_aggs + g.dict.dict.nr_kernels + g.dict.dict.nr_touches, 0);
 	ttmon_mt_chan_free(c);
 	ttmon_mt_dict_fini(&g.dict);
@@ -706,7 +774,8 @@ static void headers_that_lie_are_refused(void **state)
 		p.head->field = was;                           \
 	} while (0)
 	LIE(magic, 5, "no channel");
-	LIE(version, 2, "version");
+	LIE(version, was - 1, "version");
+	LIE(version, was + 1, "version");
 	LIE(head_bytes, 128, "version");
 	LIE(bytes, was + 4096, "size");
 	LIE(nr_rings, 0, "rings");
@@ -757,6 +826,7 @@ int main(void)
 		cmocka_unit_test(drops_are_counted_exactly),
 		cmocka_unit_test(a_dead_reader_is_not_waited_for),
 		cmocka_unit_test(the_last_sums_hold),
+		cmocka_unit_test(counters_become_sums),
 		cmocka_unit_test(a_dictionary_goes_round),
 		cmocka_unit_test(equal_sites_are_one),
 		cmocka_unit_test(a_light_sink_does_not_grow),

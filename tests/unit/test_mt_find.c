@@ -30,6 +30,10 @@ static size_t nr_found;
 /* The findings of that kind; the last of them in ret. Also: the worst is first, weights are shares, texts are sentences that are not cut. */
 static unsigned int findings(struct feed *f, unsigned int what, const struct ttmon_mt_finding **ret)
 {
+	/* Whose weight is a count of sectors or wavefronts; the others' only sorts. */
+	const unsigned int counted = 1u << TTMON_MT_FIND_UNCOALESCED | 1u << TTMON_MT_FIND_MISALIGNED |
+				     1u << TTMON_MT_FIND_AOS | 1u << TTMON_MT_FIND_GATHER | 1u << TTMON_MT_FIND_BANKS |
+				     1u << TTMON_MT_FIND_LOCAL;
 	unsigned int n = 0;
 
 	*ret = NULL;
@@ -37,6 +41,7 @@ static unsigned int findings(struct feed *f, unsigned int what, const struct ttm
 	for (size_t i = 0; i < nr_found; i++) {
 		assert_true(found[i].weight >= 0 && found[i].weight <= 1);
 		assert_true(!i || found[i].weight <= found[i - 1].weight);
+		assert_int_equal(found[i].estimated, !(counted >> found[i].what & 1));
 		assert_true(strlen(found[i].text) < sizeof(found[i].text) - 1);
 		if (found[i].what == what) {
 			*ret = &found[i];

@@ -238,6 +238,32 @@ static void test_bombs(void **state)
 	expect_error(p, sizeof(p), 0, -EBADMSG, "damaged");
 }
 
+/* How long a cubin is; never is a byte read past its end. */
+static void test_cubin_bytes(void **state)
+{
+	size_t n, size;
+	void *p = slurp("lineinfo.cubin", &n);
+
+	(void)state;
+	size = ttmon_mt_image_cubin(p, n);
+	assert_in_range(size, 1024, n);
+	assert_int_equal(ttmon_mt_image_cubin(p, SIZE_MAX), size);
+	for (size_t i = 0; i < n; i++) {
+		void *cut = malloc(i ? i : 1);
+
+		assert_non_null(cut);
+		memcpy(cut, p, i);
+		assert_int_equal(ttmon_mt_image_cubin(cut, i), i < size ? 0 : size);
+		free(cut);
+	}
+	((unsigned char *)p)[18] ^= 1; /* e_machine */
+	assert_int_equal(ttmon_mt_image_cubin(p, n), 0);
+	free(p);
+	p = slurp("lineinfo.fatbin", &n);
+	assert_int_equal(ttmon_mt_image_cubin(p, n), 0);
+	free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -248,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_bombs),
+		cmocka_unit_test(test_cubin_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,7 +231,7 @@ static void who_has_nothing_to_say_is_refused(void **state)
 	close(sock);
 	work_until_none(&w, 5000);
 	assert_non_null(strstr(w.notes, "no hello"));
-	assert_non_null(strstr(w.notes, "version 2"));
+	assert_non_null(strstr(w.notes, "version 3"));
 	assert_non_null(strstr(w.notes, "sealed"));
 	assert_int_equal(ttmon_mt_listen_seen(w.l), 0);
 	mtp_free(&p);

@@ -49,21 +49,28 @@ static void put(struct ttmon_mt_map *map, uint32_t pid, unsigned int mem, uint64
 			 0);
 }
 
+static uint32_t at(const struct ttmon_mt_map *map, uint64_t addr, uint64_t ns, uint32_t pid, enum ttmon_mt_how *how)
+{
+	uint64_t lo, hi;
+
+	return ttmon_mt_map_at(map, addr, &(struct ttmon_mt_when){ ns, TTMON_MT_NO_NTH, pid }, how, &lo, &hi);
+}
+
 static uint32_t find(const struct ttmon_mt_map *map, uint64_t addr, uint64_t ns, uint32_t pid)
 {
-	bool ambiguous = true;
-	uint32_t i = ttmon_mt_map_find(map, addr, ns, pid, &ambiguous);
+	enum ttmon_mt_how how;
+	uint32_t i = at(map, addr, ns, pid, &how);
 
-	assert_false(ambiguous);
+	assert_int_equal(how, TTMON_MT_SURE);
 	return i;
 }
 
 static uint32_t find_doubt(const struct ttmon_mt_map *map, uint64_t addr, uint64_t ns, uint32_t pid)
 {
-	bool ambiguous = false;
-	uint32_t i = ttmon_mt_map_find(map, addr, ns, pid, &ambiguous);
+	enum ttmon_mt_how how;
+	uint32_t i = at(map, addr, ns, pid, &how);
 
-	assert_true(ambiguous);
+	assert_int_equal(how, TTMON_MT_AMBIGUOUS);
 	return i;
 }
 
@@ -161,25 +168,106 @@ static void processes(void **state)
 static void around(void **state)
 {
 	_cleanup_map_ struct ttmon_mt_map *map = new_map();
+	const struct ttmon_mt_when when = { 5, TTMON_MT_NO_NTH, 7 };
+	enum ttmon_mt_how how;
 	uint64_t lo, hi;
-	bool ambiguous;
 
 	(void)state;
 	put(map, 7, TTMON_MT_MEM_DEVICE, 0x1000, 0x1000, 1, LIVE);
 	put(map, 7, TTMON_MT_MEM_DEVICE, 0x1800, 0x1000, 1, LIVE);
 	assert_int_equal(ttmon_mt_map_done(map), 0);
-	assert_int_equal(ttmon_mt_map_at(map, 0x1100, 5, 7, &ambiguous, &lo, &hi), 0);
+	assert_int_equal(ttmon_mt_map_at(map, 0x1100, &when, &how, &lo, &hi), 0);
 	assert_int_equal(lo, 0x1000);
 	assert_int_equal(hi, 0x1800);
-	assert_int_equal(ttmon_mt_map_at(map, 0x2100, 5, 7, &ambiguous, &lo, &hi), 1);
+	assert_int_equal(ttmon_mt_map_at(map, 0x2100, &when, &how, &lo, &hi), 1);
 	assert_int_equal(lo, 0x2000);
 	assert_int_equal(hi, 0x2800);
-	assert_int_equal(ttmon_mt_map_at(map, 0x2800, 5, 7, &ambiguous, &lo, &hi), NONE);
+	assert_int_equal(ttmon_mt_map_at(map, 0x2800, &when, &how, &lo, &hi), NONE);
 	assert_int_equal(lo, 0x2800);
 	assert_int_equal(hi, UINT64_MAX);
-	assert_int_equal(ttmon_mt_map_at(map, 0x10, 5, 7, &ambiguous, &lo, &hi), NONE);
+	assert_int_equal(ttmon_mt_map_at(map, 0x10, &when, &how, &lo, &hi), NONE);
 	assert_int_equal(lo, 0);
 	assert_int_equal(hi, 0x1000);
+}
+
+/* ---- by numbers of launches ---- */
+
+static void put_nth(struct ttmon_mt_map *map, uint32_t pid, unsigned int mem, uint64_t ns, uint64_t made,
+		    uint64_t freed)
+{
+	assert_int_equal(
+		ttmon_mt_map_add(map, &(struct ttmon_mt_alloc){ .addr = 0x1000,
+								.size = 0x1000,
+								.alloc_ns = ns,
+								.free_ns = freed == TTMON_MT_NO_NTH ? LIVE : ns + 5,
+								.made_nth = made,
+								.freed_nth = freed,
+								.pid = pid,
+								.mem = (uint8_t)mem }),
+		0);
+}
+
+static uint32_t of_launch(const struct ttmon_mt_map *map, uint64_t ns, uint64_t n, uint32_t pid, enum ttmon_mt_how how)
+{
+	enum ttmon_mt_how is;
+	uint64_t lo, hi;
+	uint32_t i = ttmon_mt_map_at(map, 0x1800, &(struct ttmon_mt_when){ ns, n, pid }, &is, &lo, &hi);
+
+	assert_int_equal(is, how);
+	assert_int_equal(lo, 0x1000);
+	assert_int_equal(hi, 0x2000);
+	return i;
+}
+
+static void by_number_of_launch(void **state)
+{
+	_cleanup_map_ struct ttmon_mt_map *map = new_map();
+
+	(void)state;
+	put_nth(map, 7, TTMON_MT_MEM_DEVICE, 10, 0, 4);
+	put_nth(map, 7, TTMON_MT_MEM_DEVICE, 20, 4, 4); /* no launch while it was there */
+	put_nth(map, 7, TTMON_MT_MEM_MANAGED, 30, 6, 9);
+	put_nth(map, 7, TTMON_MT_MEM_DEVICE, 40, 9, TTMON_MT_NO_NTH);
+	assert_int_equal(ttmon_mt_map_done(map), 0);
+	/* They are not known to be numbers of this process's launches. */
+	assert_int_equal(of_launch(map, 0, 0, 7, TTMON_MT_AMBIGUOUS), 3);
+	assert_int_equal(ttmon_mt_map_order(map, 7, 100), 0);
+	assert_int_equal(ttmon_mt_map_done(map), 0);
+	for (uint64_t n = 0; n < 4; n++)
+		assert_int_equal(of_launch(map, 0, n, 7, TTMON_MT_BY_ORDER), 0);
+	/* None was there: one of them all the same, with a doubt. */
+	assert_int_equal(of_launch(map, 0, 4, 7, TTMON_MT_AMBIGUOUS), 3);
+	assert_int_equal(of_launch(map, 0, 6, 7, TTMON_MT_BY_ORDER), 2);
+	assert_int_equal(of_launch(map, 0, 8, 0, TTMON_MT_BY_ORDER), 2);
+	assert_int_equal(of_launch(map, 0, 99, 7, TTMON_MT_BY_ORDER), 3);
+	/* Behind the first graph launch. */
+	assert_int_equal(of_launch(map, 0, 100, 7, TTMON_MT_AMBIGUOUS), 3);
+	/* A time says more. */
+	assert_int_equal(of_launch(map, 22, 0, 7, TTMON_MT_SURE), 1);
+	/* Another process had it at that launch too. */
+	put_nth(map, 8, TTMON_MT_MEM_DEVICE, 11, 0, TTMON_MT_NO_NTH);
+	assert_int_equal(ttmon_mt_map_done(map), 0);
+	assert_int_equal(of_launch(map, 0, 1, 7, TTMON_MT_BY_ORDER), 0);
+	assert_int_equal(of_launch(map, 0, 1, 0, TTMON_MT_AMBIGUOUS), 4);
+	/* One of them has no number, or the pid was used twice: then none has. */
+	put_nth(map, 7, TTMON_MT_MEM_MAPPED, 1, TTMON_MT_NO_NTH, TTMON_MT_NO_NTH);
+	assert_int_equal(ttmon_mt_map_done(map), 0);
+	assert_int_equal(of_launch(map, 0, 1, 7, TTMON_MT_AMBIGUOUS), 3);
+}
+
+static void one_pid_twice(void **state)
+{
+	_cleanup_map_ struct ttmon_mt_map *map = new_map();
+
+	(void)state;
+	put_nth(map, 7, TTMON_MT_MEM_DEVICE, 10, 0, 4);
+	put_nth(map, 7, TTMON_MT_MEM_DEVICE, 20, 4, TTMON_MT_NO_NTH);
+	assert_int_equal(ttmon_mt_map_order(map, 7, 100), 0);
+	assert_int_equal(ttmon_mt_map_done(map), 0);
+	assert_int_equal(of_launch(map, 0, 1, 7, TTMON_MT_BY_ORDER), 0);
+	assert_int_equal(ttmon_mt_map_order(map, 7, 5), 0);
+	assert_int_equal(ttmon_mt_map_done(map), 0);
+	assert_int_equal(of_launch(map, 0, 1, 7, TTMON_MT_AMBIGUOUS), 1);
 }
 
 /* ---- against a model ---- */
@@ -248,9 +336,12 @@ static void random_maps(void **state)
 		for (unsigned int k = 0; k < 500; k++) {
 			uint64_t addr = below(2 * space), ns = below(4) ? 1 + below(time + 40) : 0, lo, hi;
 			uint32_t pid = (uint32_t)below(pids + 1), is, want;
-			bool doubt = false, want_doubt = false;
+			struct ttmon_mt_when when = { ns, TTMON_MT_NO_NTH, pid };
+			bool doubt, want_doubt = false;
+			enum ttmon_mt_how how;
 
-			is = ttmon_mt_map_at(map, addr, ns, pid, &doubt, &lo, &hi);
+			is = ttmon_mt_map_at(map, addr, &when, &how, &lo, &hi);
+			doubt = how == TTMON_MT_AMBIGUOUS;
 			want = model(list, nr, addr, ns, pid, &want_doubt);
 			assert_true(lo <= addr && addr < hi);
 			assert_int_equal(is == NONE, want == NONE);
@@ -339,6 +430,10 @@ static void of_a_run(void **state)
 	allocs[0].other_copies = 4;
 	allocs[1].proc = 1;
 	allocs[2].flags = TTMON_RUN_IN_PLACE;
+	procs[0].numbered = 10;
+	allocs[2].freed_nth = 4;
+	allocs[3].freed_nth = TTMON_RUN_NONE;
+	allocs[4].made_nth = TTMON_RUN_NONE;
 	allocs[ARRAY_SIZE(methods)].size = 0;
 	allocs[ARRAY_SIZE(methods) + 1].addr = 0;
 	assert_int_equal(ttmon_mt_map_run(map, &run, 0), 0);
@@ -355,6 +450,10 @@ static void of_a_run(void **state)
 		assert_string_equal(list[i].name, i ? "" : "weights");
 		assert_string_equal(list[i].site, "load_batch+0x41");
 	}
+	assert_int_equal(list[2].made_nth, 0);
+	assert_int_equal(list[2].freed_nth, 4);
+	assert_int_equal(list[3].freed_nth, TTMON_MT_NO_NTH);
+	assert_int_equal(list[4].made_nth, TTMON_MT_NO_NTH);
 	assert_int_equal(list[0].copies, 9);
 	assert_int_equal(list[0].others, 4);
 	assert_int_equal(list[0].bytes, 120);
@@ -423,10 +522,18 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ends_are_sharp), cmocka_unit_test(generations), cmocka_unit_test(overlaps),
-		cmocka_unit_test(processes),	  cmocka_unit_test(around),	 cmocka_unit_test(random_maps),
-		cmocka_unit_test(many),		  cmocka_unit_test(of_a_run),	 cmocka_unit_test(short_of_memory),
+		cmocka_unit_test(ends_are_sharp),
+		cmocka_unit_test(generations),
+		cmocka_unit_test(overlaps),
+		cmocka_unit_test(processes),
+		cmocka_unit_test(around),
+		cmocka_unit_test(random_maps),
+		cmocka_unit_test(many),
+		cmocka_unit_test(of_a_run),
+		cmocka_unit_test(short_of_memory),
 		cmocka_unit_test(names),
+		cmocka_unit_test(by_number_of_launch),
+		cmocka_unit_test(one_pid_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

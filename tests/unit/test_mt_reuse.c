@@ -320,13 +320,71 @@ static void more_are_estimated(void **state)
 	ttmon_mt_sectors_free(exact);
 }
 
+/* Sectors below WHERE go to one set, those from WHERE + GAP on to another, the ones between nowhere. */
+#define WHERE (0x3f800000000 + 70000)
+#define GAP   100
+
+static struct ttmon_mt_sectors *whose(void *ctx, uint64_t sector, uint64_t *last)
+{
+	struct ttmon_mt_sectors **to = ctx;
+
+	*last = sector < WHERE ? WHERE - 1 : sector < WHERE + GAP ? sector : UINT64_MAX;
+	return sector < WHERE ? to[0] : sector < WHERE + GAP ? NULL : to[1];
+}
+
+static void sectors_are_shared_out(void **state)
+{
+	enum { RANGE = 200000, AT = WHERE - 0x3f800000000 };
+	uint8_t *in = calloc(1, SPACE);
+	struct ttmon_mt_sectors *s, *to[2];
+	unsigned int want[2] = { 0 };
+	bool estimate, all = true;
+	uint64_t exact;
+
+	(void)state;
+	assert_non_null(in);
+	assert_int_equal(ttmon_mt_sectors_new(8000, &s), 0);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(ttmon_mt_sectors_new(8000, &to[i]), 0);
+	fill(s, in, 0x3f800000000, RANGE / 10, RANGE);
+	for (unsigned int i = 0; i < RANGE; i++)
+		if (i < AT || i >= AT + GAP)
+			want[i >= AT] += in[i];
+	for (unsigned int again = 0; again < 2; again++) { /* they are there already */
+		ttmon_mt_sectors_share(s, whose, to);
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(ttmon_mt_sectors_count(to[i], &estimate), want[i]);
+			assert_int_equal(ttmon_mt_sectors_both(to[i], s, &estimate), want[i]);
+			ttmon_mt_sectors_clear(to[again]);
+			ttmon_mt_sectors_share(s, whose, to);
+		}
+	}
+	ttmon_mt_sectors_free(s);
+	/* Past the limit it says so of each, and they are not among those. */
+	assert_int_equal(ttmon_mt_sectors_new(64, &s), 0);
+	for (unsigned int i = 0; i < 8; i++)
+		all &= ttmon_mt_sectors_add(s, i * 2048ull, 1);
+	assert_true(all);
+	assert_false(ttmon_mt_sectors_add(s, 8 * 2048ull, 1));
+	assert_true(ttmon_mt_sectors_add(s, 7 * 2048ull, 2));
+	assert_false(ttmon_mt_sectors_add(s, 8 * 2048ull - 1, 2));
+	ttmon_mt_sectors_clear(to[0]);
+	ttmon_mt_sectors_share(s, whose, to);
+	exact = ttmon_mt_sectors_count(to[0], &estimate);
+	assert_int_equal(exact, 10);
+	assert_false(estimate);
+	ttmon_mt_sectors_free(s);
+	for (unsigned int i = 0; i < 2; i++)
+		ttmon_mt_sectors_free(to[i]);
+	free(in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact_is_a_stack),
-		cmocka_unit_test(misses_of_caches),
-		cmocka_unit_test(sectors_are_counted),
-		cmocka_unit_test(more_are_estimated),
+		cmocka_unit_test(exact_is_a_stack),	  cmocka_unit_test(misses_of_caches),
+		cmocka_unit_test(sectors_are_counted),	  cmocka_unit_test(more_are_estimated),
+		cmocka_unit_test(sectors_are_shared_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

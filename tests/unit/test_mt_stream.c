@@ -49,11 +49,28 @@ static int setup(void **unused)
 		ttmon_mt_dict_launch(&dict, &l);
 	}
 	for (unsigned int i = 0; i < 5; i++) {
-		struct ttmon_mt_agg a = { i, i % 2 ? i : TTMON_MT_NO_LAUNCH, rnd(), 2, 3, 4, 5, 6, 7, 8, 9, UINT64_MAX,
-					  0 };
+		struct ttmon_mt_agg a = { .site = i,
+					  .launch = i % 2 ? i : TTMON_MT_NO_LAUNCH,
+					  .requests = rnd(),
+					  .full = 2,
+					  .lanes = 3,
+					  .bytes = 4,
+					  .sectors = 5,
+					  .lines = 6,
+					  .ideal_lanes = 7,
+					  .waves = 8,
+					  .ideal_waves = 9,
+					  .min_addr = UINT64_MAX };
 		struct ttmon_mt_touch t = { rnd(), 4096, 1, 2, i % 2 ? i : TTMON_MT_NO_LAUNCH, i };
 		struct ttmon_mt_kernel k = { "kernel", "libx.so", i ? "no PTX" : "", i, rnd(), 3, 4 };
 
+		for (uint64_t *v = &a.unique; i % 3 && v < (uint64_t *)(&a + 1); v++)
+			*v = rnd() >> rnd() % 64;
+		if (i % 3) {
+			a.shapes = 1;
+			a.max_same = 10 + i;
+			a.max_waves = 20 + i;
+		}
 		ttmon_mt_dict_agg(&dict, &a);
 		ttmon_mt_dict_touch(&dict, &t);
 		ttmon_mt_dict_kernel(&dict, &k);
@@ -415,7 +432,7 @@ static void test_hostile(void **unused)
 	ttmon_mts_put32(p + 12, (uint32_t)crc32(crc32(0, p, 12), p + 16, TTMON_MTS_TOOL));
 	/* Lengths and counts that are not so, under a CRC that holds. */
 	for (unsigned int kind = TTMON_MTS_SITES; kind <= TTMON_MTS_RECORDS; kind++) {
-		block = find_block(p, kind);
+		block = find_block(p, kind == TTMON_MTS_AGGS ? TTMON_MTS_COUNTS : kind);
 		memcpy(kept, block, sizeof(kept));
 		for (size_t i = 0; i < ARRAY_SIZE(absurd); i++) {
 			for (int at = 12; at <= 16; at += 4) {
@@ -475,6 +492,21 @@ static size_t from_corpus(const char *name, uint8_t *buf)
 	return fread(buf, 1, 4096, f);
 }
 
+/* The first as older files have it. */
+static void aggs_by_specification(const struct ttmon_mt_dict *d)
+{
+	const struct ttmon_mt_agg *a = d->aggs;
+	struct ttmon_mt_agg zero = { 0 };
+
+	assert_int_equal(d->nr_aggs, 2);
+	assert_true(a[0].site == 0 && a[0].launch == 0 && a[0].requests == 2 && a[0].ideal_lanes == 8 &&
+		    a[0].ideal_waves == 10 && a[0].max_addr == 1ULL << 41);
+	assert_memory_equal(&a[0].shapes, &zero.shapes, sizeof(zero) - offsetof(struct ttmon_mt_agg, shapes));
+	assert_true(a[1].site == 1 && a[1].launch == TTMON_MT_NO_LAUNCH && a[1].ideal_lanes == 8 && a[1].shapes == 1);
+	assert_true(a[1].max_same == 0 && a[1].max_waves == 1 && a[1].unique == 2 && a[1].same == 9 &&
+		    a[1].classes[0] == 10 && a[1].lanes_hist[32] == 51 && a[1].stride_requests[2] == 139);
+}
+
 static void test_by_specification(void **unused)
 {
 	static const char *const names[] = { "grouped", "ordered", "packed" };
@@ -492,6 +524,8 @@ static void test_by_specification(void **unused)
 		assert_string_equal(r.stats.tool, "NVBit 1.5.5 mem_trace");
 		assert_int_equal(r.dict.dict.launches[0].block[0], 256);
 		assert_string_equal(r.dict.dict.sites[1].opcode, "ATOMS.ADD");
+		if (!k)
+			aggs_by_specification(&r.dict.dict);
 		for (unsigned int i = 0; i < 16; i++) {
 			unsigned int at = k == 1 ? 15 - i : i;
 			struct ttmon_mt_rec want = { .base = (1ULL << 40) + at * 128,

@@ -24,11 +24,13 @@ static void take(void *ctx, const struct ttmon_mt_used *used)
 }
 
 static struct ttmon_mt_use *u;
+static uint64_t now;
 
 static int setup(void **state)
 {
 	(void)state;
 	nr = 0;
+	now = 1000;
 	return ttmon_mt_use_new(256, &u);
 }
 
@@ -45,7 +47,7 @@ static bool access(uint32_t pid, uint64_t base, int64_t stride, unsigned int kin
 		.base = base, .stride = stride, .mask = UINT32_MAX, .space = TTMON_MT_GLOBAL, .width = 4
 	};
 
-	return ttmon_mt_use_add(u, pid, &r, kind);
+	return ttmon_mt_use_add(u, pid, &r, kind, now);
 }
 
 static void tell(void)
@@ -73,6 +75,31 @@ static void sums_by_page(void **state)
 	assert_int_equal(nr, 0);
 }
 
+/* The earliest use of a range is its time; pages that were first used at other times are not of one range. */
+static void each_range_has_its_time(void **state)
+{
+	(void)state;
+	now = 50 * 1000000;
+	assert_true(access(7, 11 * PAGE - 64, 4, TTMON_MT_LOAD));
+	now -= 1000;
+	assert_true(access(7, 11 * PAGE - 64, 4, TTMON_MT_LOAD));
+	now -= 1;
+	assert_true(access(7, 11 * PAGE, 4, TTMON_MT_LOAD));
+	now += 9000000;
+	assert_true(access(7, 10 * PAGE, 4, TTMON_MT_LOAD));
+	assert_true(access(7, 20 * PAGE - 64, 4, TTMON_MT_LOAD));
+	now -= 2000000;
+	assert_true(access(7, 20 * PAGE, 4, TTMON_MT_LOAD));
+	tell();
+	assert_int_equal(nr, 3);
+	assert_int_equal(got[0].addr, 10 * PAGE);
+	assert_int_equal(got[0].ns, 50 * 1000000 - 1001);
+	assert_int_equal(got[1].addr, 20 * PAGE - 64);
+	assert_int_equal(got[1].ns, 59 * 1000000 - 1001);
+	assert_int_equal(got[2].addr, 20 * PAGE);
+	assert_int_equal(got[2].ns, 57 * 1000000 - 1001);
+}
+
 static void pages_that_touch_are_one_range(void **state)
 {
 	(void)state;
@@ -95,11 +122,11 @@ static void other_spaces_do_not_count(void **state)
 
 	(void)state;
 	r.space = TTMON_MT_SHARED;
-	assert_true(ttmon_mt_use_add(u, 1, &r, TTMON_MT_LOAD));
+	assert_true(ttmon_mt_use_add(u, 1, &r, TTMON_MT_LOAD, now));
 	r.space = TTMON_MT_LOCAL;
-	assert_true(ttmon_mt_use_add(u, 1, &r, TTMON_MT_LOAD));
+	assert_true(ttmon_mt_use_add(u, 1, &r, TTMON_MT_LOAD, now));
 	r.space = TTMON_MT_GLOBAL;
-	assert_true(ttmon_mt_use_add(u, 1, &r, TTMON_MT_PREFETCH));
+	assert_true(ttmon_mt_use_add(u, 1, &r, TTMON_MT_PREFETCH, now));
 	tell();
 	assert_int_equal(nr, 0);
 }
@@ -153,14 +180,14 @@ static void ranges_are_cut(void **state)
 	assert_true(got[0].size == 64 * PAGE && got[0].addr + got[0].size == got[1].addr);
 	/* Three that go on are one. */
 	for (unsigned int i = 0; i < 3; i++) {
-		assert_true(ttmon_mt_use_touch(u, &t));
+		assert_true(ttmon_mt_use_touch(u, &t, now));
 		t.addr += t.size;
 	}
 	tell();
 	assert_int_equal(nr, 3);
 	assert_true(got[2].addr == 129 * PAGE && got[2].reads == 100 && got[2].sectors == 64 * PAGE / 32);
 	t = (struct ttmon_mt_touch){ .addr = PAGE, .size = 1ull << 40, .writes = 1, .pid = 7 };
-	assert_true(ttmon_mt_use_touch(u, &t));
+	assert_true(ttmon_mt_use_touch(u, &t, now));
 	tell();
 	assert_true(nr > 1000 && nr <= 4096);
 	for (size_t i = 0; i < nr; i++) {
@@ -173,12 +200,12 @@ static void ranges_are_cut(void **state)
 	/* Full: tell first. */
 	for (unsigned int i = 0; i < 256; i++) {
 		t = (struct ttmon_mt_touch){ .addr = 2 * i * PAGE, .size = PAGE, .reads = 1, .pid = 7 };
-		assert_true(ttmon_mt_use_touch(u, &t));
+		assert_true(ttmon_mt_use_touch(u, &t, now));
 	}
 	t.addr += 8 * PAGE;
-	assert_false(ttmon_mt_use_touch(u, &t));
+	assert_false(ttmon_mt_use_touch(u, &t, now));
 	assert_int_equal(tell_reads(), 256);
-	assert_true(ttmon_mt_use_touch(u, &t));
+	assert_true(ttmon_mt_use_touch(u, &t, now));
 }
 
 int main(void)
@@ -187,6 +214,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(sums_by_page),
 		TEST(pages_that_touch_are_one_range),
+		TEST(each_range_has_its_time),
 		TEST(other_spaces_do_not_count),
 		TEST(nothing_is_lost),
 		TEST(ranges_are_cut),

@@ -330,13 +330,26 @@ static void test_left_out(void **state)
 	}
 }
 
+/* Of several in a link one counts: so with their copies. */
+static void test_weak(void **state)
+{
+	struct ttmon_ptx_result r;
+
+	(void)state;
+	rewrite(HEAD
+		".weak .func f() { ret; }\n.weak .entry a(.param .u64 p) { .reg .b32 %x; ld.global.u32 %x, [64]; call f; ret; }\n"
+		".entry b(.param .u64 p) { .reg .b32 %x; ld.global.u32 %x, [64]; ret; }\n",
+		&everything, &r);
+	assert_non_null(strstr(r.text, ".weak .entry __ttmon_a("));
+	assert_non_null(strstr(r.text, ".visible .entry __ttmon_b("));
+	ttmon_ptx_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_opcodes),
-		cmocka_unit_test(test_params),
-		cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_opcodes), cmocka_unit_test(test_params),
+		cmocka_unit_test(test_left_out), cmocka_unit_test(test_weak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,7 +105,8 @@ function showHead(d) {
 
 function showFindings(d, heat) {
 	const list = d.findings.map((f) => {
-		const item = el("li", null, el("b", null, f.what), " ", el("span", {class: "text"}, clean(f.text)));
+		const item = el("li", null, el("b", null, f.what), f.estimated ? "" : el("span", {class: "soft", title: "of all sectors or wavefronts, that could be saved"}, " " + share(f.weight)),
+			" ", el("span", {class: "text"}, clean(f.text)));
 		const button = (text, act) => item.append(" ", el("button", {type: "button", class: "noprint small", onclick: act}, text));
 
 		if (f.site !== undefined)
@@ -127,10 +128,12 @@ function showFindings(d, heat) {
 
 const short = new Intl.NumberFormat("en-US", {notation: "compact", maximumFractionDigits: 1});
 
-// Bars of a histogram with how many there are of each, largest in full height; null where all are 0.
-function bars(hist, title) {
+const LANES = ["1", "2-3", "4-7", "8-15", "16-31", "32"], PAGES = ["1", "2", "3-4", "5-8", "9-16", "17-32", "33+"];
+
+// Bars of a histogram with how many there are of each, largest in full height; null where all are 0. names: of its bins, where they are not 0, 1, 2 and so on.
+function bars(hist, title, names) {
 	const values = hist.map(big), most = Math.max(...values), from = values.findIndex((v) => v), to = values.findLastIndex((v) => v), last = values.length - 1;
-	const label = (i) => i === last ? "more" : String(i);
+	const label = (i) => names ? names[i] : i === last ? "more" : String(i);
 
 	if (!most)
 		return null;
@@ -146,11 +149,22 @@ function bars(hist, title) {
 		g.fillStyle = colour("area-line");
 		g.fillRect(x + 1, h - 15 - high, step - 2, values[i] ? 2 : 0);
 		g.fillStyle = colour("soft");
-		g.fillText(i === last ? "33+" : i, x + step / 2, h - 3);
+		g.fillText(label(i).replace("more", "33+"), x + step / 2, h - 3);
 		if (values[i] && step > 20)
 			g.fillText(short.format(values[i]), x + step / 2, h - 19 - high);
 	}
 	return el("figure", {"data-of": title}, el("figcaption", {class: "soft"}, title), canvas);
+}
+
+// How far requests are spread: of all of them, or of one instruction.
+const figuresOf = (s) => [bars(s.lanes_bins, "Lanes a request", LANES), bars(s.sectors_histogram, "Sectors a request"), bars(s.lines_histogram, "Lines a request"),
+	bars(s.pages_4k_bins, "Pages of 4 KiB a request", PAGES), bars(s.pages_2m_bins, "Pages of 2 MiB a request", PAGES), bars(s.wavefronts_histogram, "Wavefronts a request")];
+
+function showSpread(d) {
+	const figures = figuresOf(d.totals.all);
+
+	$("spread-figures").replaceChildren(...figures.filter((f) => f));
+	$("spread").hidden = figures.every((f) => !f);
 }
 
 let chosen = null;
@@ -174,7 +188,7 @@ function showSite(s) {
 			s.step !== null && ["From one request of a warp to its next", count(big(s.step)) + " bytes"],
 			big(s.max_same_word) > 1 && ["Lanes on one word", "at most " + big(s.max_same_word)],
 			["Addresses", s.first_byte === undefined ? "\u2013" : hex(s.first_byte) + " to " + hex(s.last_byte)]]),
-		el("div", {class: "figures"}, bars(s.sectors_histogram, "Sectors a request"), bars(s.lines_histogram, "Lines a request"), bars(s.wavefronts_histogram, "Wavefronts a request")));
+		el("div", {class: "figures"}, ...figuresOf(s)));
 	box.hidden = false;
 	box.scrollIntoView({block: "nearest"});
 }
@@ -308,7 +322,21 @@ function showHeat(d) {
 
 // ---- buffers, kernels, launches ----
 
+// "ld.global.f32 at k.cu:14", the instruction that could save most in a buffer.
+function worstText(b, sites) {
+	const s = b.worst_sites.length ? sites.get(big(b.worst_sites[0].site)) : null;
+
+	return s ? clean(s.opcode || "?") + (place(s) ? " at " + place(s) : "") : "";
+}
+
+const worstTitle = (b, sites) => b.worst_sites.slice(0, 3).filter((p) => sites.has(big(p.site))).map((p) => {
+	const s = sites.get(big(p.site));
+
+	return clean(s.opcode || "?") + " " + place(s) + " in " + shortName(s.kernel) + ": " + figure(big(p.sectors) / (big(p.requests) || 1)) + " sectors a request, ideal " + figure(big(p.ideal_sectors) / (big(p.requests) || 1));
+}).join("\n");
+
 function showBuffers(d, heat) {
+	const sites = new Map(d.sites.map((s) => [big(s.row), s])), uses = {read: "read only", write: "write only", both: "read, write"};
 	const untouched = d.findings.filter((f) => f.what === "untouched" && f.allocation);
 	const columns = filled([
 		{title: "Buffer", value: bufferText, show: (b) => cut(bufferText(b), b.allocation ? b.allocation.id + " at " + hex(b.addr) : "")},
@@ -317,11 +345,13 @@ function showBuffers(d, heat) {
 		{title: "Requests", num: true, value: (b) => big(b.requests) + big(b.touches), show: (b) => count(big(b.requests) + big(b.touches))},
 		{title: "Reads", num: true, value: (b) => big(b.reads), show: (b) => count(big(b.reads))},
 		{title: "Writes", num: true, value: (b) => big(b.writes), show: (b) => count(big(b.writes))},
+		{title: "Use", help: "what kernels do to it", value: (b) => uses[b.use] || "?"},
 		{title: "Moved", num: true, help: "sectors, 32 bytes each", value: (b) => big(b.sectors), show: (b) => bytes(32 * big(b.sectors))},
 		{title: "Touched", num: true, help: "distinct sectors, of its size", value: (b) => b.coverage || 0, show: (b) => share(b.coverage)},
 		{title: "Efficiency", num: true, value: (b) => b.efficiency === null ? 2 : b.efficiency, show: (b) => share(b.efficiency)},
 		{title: "Copied", num: true, help: "by transfers", some: (b) => b.allocation, value: (b) => b.allocation ? big(b.allocation.copied) : 0, show: (b) => b.allocation ? bytes(big(b.allocation.copied)) : "\u2013"},
 		{title: "Launches", help: "the first and the last that touched it", value: (b) => big(b.first_launch), show: (b) => launchesOf(b, "").replace(/^launch(es)? /, "")},
+		{title: "Worst instruction", help: "with most sectors to save in it", some: (b) => worstText(b, sites), value: (b) => worstText(b, sites), show: (b) => cut(worstText(b, sites), worstTitle(b, sites))},
 	], d.buffers);
 
 	if (!d.buffers.length && !untouched.length)
@@ -343,7 +373,7 @@ function showKernels(d) {
 
 	$("kernels").append(table([
 		{title: "Kernel", name: true, value: (k) => clean(k.kernel || "?"), show: (k) => twoLines(clean(k.kernel || "?"))},
-		{title: "Launches", num: true, value: (k) => big(k.launches), show: (k) => count(big(k.launches))},
+		{title: "Launches", num: true, value: (k) => big(k.launches), show: (k) => k.device_function ? "device function" : count(big(k.launches))},
 		{title: "Requests", num: true, value: all, show: (k) => count(all(k))},
 		part("Loads", (k) => of(k, ["load", "ldmatrix", "copy from"])), part("Stores", (k) => of(k, ["store", "stmatrix", "copy to"])), part("Atomics", (k) => of(k, ["atomic", "reduction"])),
 		part("Global", (k) => space(k, "global") + space(k, "generic")), part("Shared", (k) => space(k, "shared")), part("Local", (k) => space(k, "local")),
@@ -355,7 +385,10 @@ function showKernels(d) {
 }
 
 function showLaunches(d) {
-	$("launches").append(table([
+	const contextOf = (l) => (l.pid === null ? "" : l.pid + ":") + hex(l.context), several = new Set(d.launches.map(contextOf)).size > 1;
+
+	$("launches").append(table(filled([
+		{title: "Context", some: () => several, value: contextOf},
 		{title: "Id", num: true, value: (l) => big(l.id), show: (l) => l.id === null ? "others" : count(big(l.id))},
 		{title: "Kernel", value: (l) => shortName(l.kernel), show: kernelCell},
 		{title: "Grid", value: (l) => dims(l.grid)}, {title: "Block", value: (l) => dims(l.block)},
@@ -365,7 +398,7 @@ function showLaunches(d) {
 		{title: "Of the launch before", num: true, value: (l) => big(l.again_sectors), show: (l) => percent(big(l.again_sectors), big(l.distinct_sectors))},
 		{title: "Efficiency", num: true, value: (l) => l.global.efficiency === null ? 2 : l.global.efficiency, show: (l) => share(l.global.efficiency)},
 		{title: "", value: (l) => [l.graph && "graph node", l.sampled && "sampled", !l.described && "not described"].filter((t) => t).join(", ")},
-	], [...d.launches], {by: 0, down: false}));
+	], d.launches), [...d.launches], {by: several ? 1 : 0, down: false}));
 	$("launches-note").textContent = leftOut(d, "launches", "that moved most").slice(2);
 	$("launches").hidden = !d.launches.length;
 }
@@ -429,6 +462,7 @@ async function start() {
 
 	showFindings(d, heat);
 	showSites(d);
+	showSpread(d);
 	showBuffers(d, heat);
 	showKernels(d);
 	showLaunches(d);
@@ -447,6 +481,7 @@ async function start() {
 	themeSwitch($("theme"), () => {
 		draw();
 		showSite(chosen);
+		showSpread(d);
 	});
 	document.documentElement.dataset.ready = "yes";
 }

@@ -293,6 +293,8 @@ static void flatten_call(struct gpu_parser *p, struct gpu_insn *in, struct gpu_o
 		flat[nr++] = ops[i + 1].vec[j];
 	if (ops[i].kind == O_SYM ? !ops[i].sym->func : ops[i].kind != O_REG)
 		gpu_fail(p, "a call of what is no function");
+	if (ops[i].kind == O_SYM)
+		ops[i].sym->func->called = true;
 	for (unsigned int j = 0; j < nr; j++)
 		refer(p, &flat[j], false);
 	in->ops = flat;

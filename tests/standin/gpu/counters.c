@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* counters.c: the counters of the aggregate mode, counted from the accesses in the plainest way there is. */
+/*
+ * counters.c: the counters of the aggregate mode, made of the accesses: what each costs in the plainest way there is, and its class and the rest by
+ * memtrace/shape.h, as a reader of a stream does it.
+ */
+#include "memtrace/shape.h"
 #include "oracle.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,27 +58,85 @@ static uint64_t waves(const struct seen *s, unsigned int width)
 	return sum;
 }
 
-static void count(struct ttmon_mtc_agg *a, const struct ttmon_mt_site *site, const struct seen *s)
+#define MAX_STRIDES 4096
+
+/* Of one site: what its counters should be, and how often each stride came. */
+struct wanted {
+	struct ttmon_mtc_agg agg;
+	size_t nr_strides;
+	struct {
+		uint64_t stride, requests;
+	} strides[MAX_STRIDES];
+};
+
+static void put_in(uint64_t *bins, uint64_t *more, uint64_t n)
+{
+	bins[n < TTMON_MTC_AGG_COSTS ? n - 1 : TTMON_MTC_AGG_COSTS - 1]++;
+	*more += n > TTMON_MTC_AGG_COSTS ? n - TTMON_MTC_AGG_COSTS : 0;
+}
+
+static void put_pages(uint64_t *bins, uint64_t *sum, unsigned int n)
+{
+	unsigned int i = 0;
+
+	*sum += n - 1;
+	while (n > 2u << i)
+		i++;
+	if (n > 1)
+		bins[i]++;
+}
+
+static void put_stride(struct wanted *w, int64_t stride)
+{
+	size_t i = 0;
+
+	while (i < w->nr_strides && w->strides[i].stride != (uint64_t)stride)
+		i++;
+	if (!stride || i == MAX_STRIDES)
+		return;
+	w->nr_strides += i == w->nr_strides;
+	w->strides[i].stride = (uint64_t)stride;
+	w->strides[i].requests++;
+}
+
+static void count(struct wanted *w, const struct ttmon_mt_site *site, const struct seen *s)
 {
 	unsigned int lanes = (unsigned int)__builtin_popcount(s->mask), space = site->space ? site->space : s->space;
+	struct ttmon_mt_rec rec = { .addr = s->addr, .mask = s->mask, .space = (uint8_t)space, .width = site->width };
+	struct ttmon_mtc_agg *a = &w->agg;
+	struct ttmon_mt_shape shape;
 
-	a->requests++;
-	a->full += s->mask == UINT32_MAX;
-	a->lanes += lanes;
+	ttmon_mt_shape(&rec, site->kind, &shape);
+	a->lanes[lanes - 1]++;
+	a->classes[shape.class]++;
+	if (shape.class == TTMON_MT_STRIDED || shape.class == TTMON_MT_SEGMENTED)
+		put_stride(w, shape.stride);
 	if (space == TTMON_MT_GLOBAL) {
-		a->sectors += distinct(s, site->width, 32);
-		a->lines += distinct(s, site->width, 128);
-		a->ideal += (lanes * site->width + 31) / 32;
+		put_in(a->cost, &a->more_cost, distinct(s, site->width, 32));
+		put_in(a->lines, &a->more_lines, distinct(s, site->width, 128));
+		put_pages(a->bins_4k, &a->pages_4k, shape.pages_4k);
+		put_pages(a->bins_2m, &a->pages_2m, shape.pages_2m);
+		a->pages_64k += shape.pages_64k - 1u;
+		a->misaligned += shape.misaligned;
+		a->saved += shape.ideal_lanes - shape.ideal;
 	} else if (space == TTMON_MT_SHARED) {
-		a->waves += waves(s, site->width);
+		put_in(a->cost, &a->more_cost, waves(s, site->width));
+		a->phases += shape.phases;
 		a->ideal_waves += (distinct(s, site->width, 4) + 31) / 32;
+	} else {
+		put_in(a->cost, &a->more_cost, shape.sectors);
+		put_in(a->lines, &a->more_lines, shape.lines);
 	}
-	if (!site->space && s->space != TTMON_MT_GLOBAL)
-		return;
+	if (space != TTMON_MT_LOCAL) {
+		a->twice += lanes - shape.unique / site->width;
+		a->same += shape.same ? shape.same - 1u : 0;
+		if (shape.same > a->most_same + 1)
+			a->most_same = shape.same - 1u;
+	}
 	for (unsigned int i = 0; i < GPU_LANES; i++)
 		if (s->mask >> i & 1) {
-			a->min_addr = s->addr[i] < a->min_addr ? s->addr[i] : a->min_addr;
-			a->max_addr = s->addr[i] > a->max_addr ? s->addr[i] : a->max_addr;
+			a->least = ~s->addr[i] > a->least ? ~s->addr[i] : a->least;
+			a->greatest = s->addr[i] > a->greatest ? s->addr[i] : a->greatest;
 		}
 }
 
@@ -123,29 +187,73 @@ static void pages(struct oracle *o, const char *kernel)
 	free(want);
 }
 
+/* The first three that came have a counter: which these are, the order of the warps says. */
+static void strides(struct oracle *o, const char *kernel, uint32_t site, const struct ttmon_mtc_agg *have,
+		    const struct wanted *w)
+{
+	uint64_t nr = 0;
+
+	for (unsigned int i = 0; i < TTMON_MTC_AGG_STRIDES && have->strides[i]; i++, nr++) {
+		size_t j = 0;
+
+		while (j < w->nr_strides && w->strides[j].stride != have->strides[i])
+			j++;
+		if (j == w->nr_strides || w->strides[j].requests != have->stride_requests[i])
+			oracle_fail(o, "requests of a stride", kernel, site, have->stride_requests[i],
+				    j == w->nr_strides ? 0 : w->strides[j].requests);
+	}
+	if (nr != (w->nr_strides < TTMON_MTC_AGG_STRIDES ? w->nr_strides : TTMON_MTC_AGG_STRIDES))
+		oracle_fail(o, "strides", kernel, site, nr, w->nr_strides);
+}
+
+/* One site's, but for strides. */
+static void compare(struct oracle *o, const char *kernel, uint32_t site, const struct ttmon_mtc_agg *have,
+		    const struct ttmon_mtc_agg *want)
+{
+	static const struct {
+		const char *name;
+		size_t at, nr;
+	} fields[] = {
+#define F(f) { #f, offsetof(struct ttmon_mtc_agg, f) / 8, sizeof(want->f) / 8 }
+		F(most_same), F(classes), F(misaligned), F(saved),	 F(twice),     F(pages_4k),   F(pages_64k),
+		F(pages_2m),  F(same),	  F(phases),	 F(ideal_waves), F(more_cost), F(more_lines), F(lanes),
+		F(cost),      F(lines),	  F(bins_4k),	 F(bins_2m),	 F(pad),       F(least),      F(greatest),
+#undef F
+	};
+	size_t all = sizeof(have->strides) / 8 + sizeof(have->stride_requests) / 8;
+
+	for (size_t f = 0; f < sizeof(fields) / sizeof(*fields); f++) {
+		all += fields[f].nr;
+		for (size_t i = fields[f].at; i < fields[f].at + fields[f].nr; i++) {
+			uint64_t x = ((const uint64_t *)have)[i], y = ((const uint64_t *)want)[i];
+			char name[64];
+
+			snprintf(name, sizeof(name), "%s[%zu]", fields[f].name, i - fields[f].at);
+			if (x != y)
+				oracle_fail(o, name, kernel, site, x, y);
+		}
+	}
+	if (all != sizeof(*have) / 8)
+		oracle_fail(o, "fields that are compared", kernel, site, all, sizeof(*have) / 8);
+}
+
 void oracle_counters(struct oracle *o, const char *kernel)
 {
-	static const char *const names[] = { "requests", "full",  "lanes",	 "sectors",	  "lines",
-					     "ideal",	 "waves", "ideal waves", "least address", "greatest address" };
-	struct ttmon_mtc_agg *want = calloc(o->rw.nr_sites, sizeof(*want));
+	struct wanted *want = calloc(o->rw.nr_sites, sizeof(*want));
 	struct ttmon_mtc_agg *have =
 		(struct ttmon_mtc_agg *)gpu_mem_host(o->aggs, (FIRST_SITE + o->rw.nr_sites) * sizeof(*have)) +
 		FIRST_SITE;
 
 	if (!want)
 		abort();
-	for (size_t i = 0; i < o->rw.nr_sites; i++)
-		want[i].min_addr = UINT64_MAX;
 	for (size_t k = 0; k < o->want.nr; k++)
 		count(&want[o->want.all[k].site], &o->rw.sites[o->want.all[k].site], &o->want.all[k]);
 	for (uint32_t i = 0; i < o->rw.nr_sites; i++) {
-		for (unsigned int j = 0; j < sizeof(*want) / 8; j++)
-			if (((uint64_t *)&have[i])[j] != ((uint64_t *)&want[i])[j])
-				oracle_fail(o, names[j], kernel, i, ((uint64_t *)&have[i])[j],
-					    ((uint64_t *)&want[i])[j]);
-		o->total += have[i].requests;
+		compare(o, kernel, i, &have[i], &want[i].agg);
+		strides(o, kernel, i, &have[i], &want[i]);
+		for (unsigned int j = 0; j < 32; j++)
+			o->total += have[i].lanes[j];
 		memset(&have[i], 0, sizeof(have[i]));
-		have[i].min_addr = UINT64_MAX;
 	}
 	pages(o, kernel);
 	free(want);

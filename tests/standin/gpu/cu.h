@@ -26,8 +26,9 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
-typedef int CUdevice_attribute, CUfunction_attribute, CUjit_option, CUlibraryOption, CUstreamCaptureMode,
-	CUstreamCaptureStatus, CUfunc_cache, CUlimit;
+typedef struct CUlinkState_st *CUlinkState;
+typedef int CUdevice_attribute, CUfunction_attribute, CUjit_option, CUjitInputType, CUlibraryOption,
+	CUstreamCaptureMode, CUstreamCaptureStatus, CUfunc_cache, CUlimit;
 typedef int CUgraphNodeType, CUpointer_attribute, CUsharedconfig, CUdriverProcAddressQueryResult, CUmoduleLoadingMode;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
@@ -106,6 +107,13 @@ CUresult cuCtxSetCurrent(CUcontext ctx);
 CUresult cuCtxSynchronize(void);
 CUresult cuModuleLoadDataEx(CUmodule *mod, const void *image, unsigned int n, CUjit_option *opts, void **vals);
 CUresult cuModuleUnload(CUmodule mod);
+CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *opts, void **vals, CUlinkState *ret);
+CUresult cuLinkAddData_v2(CUlinkState s, CUjitInputType type, void *data, size_t size, const char *name, unsigned int n,
+			  CUjit_option *opts, void **vals);
+CUresult cuLinkAddFile_v2(CUlinkState s, CUjitInputType type, const char *path, unsigned int n, CUjit_option *opts,
+			  void **vals);
+CUresult cuLinkComplete(CUlinkState s, void **cubin, size_t *size);
+CUresult cuLinkDestroy(CUlinkState s);
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule mod, const char *name);
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *n, CUmodule mod, const char *name);
 CUresult cuLibraryLoadData(CUlibrary *lib, const void *image, CUjit_option *jopts, void **jvals, unsigned int nj,

@@ -4,7 +4,9 @@
  *
  *	GPUSIM_SMS=2  GPUSIM_ARCH=80  GPUSIM_DEVICES=1	what there is
  *	GPUSIM_HOSTPTR=0	registered memory has another address on the device
- *	GPUSIM_FAIL_LOAD=N	the N-th load of PTX text fails
+ *	GPUSIM_FAIL_LOAD=N	the N-th load of PTX text fails, also as an input of a link
+ *	GPUSIM_FAIL_INPUT=218	what such an input of a link fails with
+ *	GPUSIM_FAIL_LINK=N	the N-th cuLinkComplete() fails
  *	GPUSIM_FAIL_LAUNCH=GLOB	launches of kernels with such a name have no resources
  *	GPUSIM_MAX_REGS=65536	registers of an SM: a block that needs more has no resources
  *	GPUSIM_PTX_LOG=DIR	every text that is loaded is written there

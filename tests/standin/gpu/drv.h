@@ -157,7 +157,14 @@ void drv_run_kernel(struct drv_work *w);
 
 /* The PTX of what a program hands over; NUL-terminated, to be freed. 0 or an error. is_text: it was text. */
 int drv_image(const void *image, char **text, bool *is_text);
-CUfunction drv_function(void *handle);
+/* The texts of what cuLinkComplete() gave; NULL: it is none of that. */
+const char *drv_linked(const void *image);
+/* The same of a file, NUL-terminated, to be freed; NULL: it cannot be read. */
+char *drv_slurp(const char *path);
+void drv_keep_text(const char *text); /* GPUSIM_PTX_LOG */
+bool drv_text_fails(void);	      /* GPUSIM_FAIL_LOAD; counts */
+/* A function, or a kernel in its place, in that context. NULL: neither. */
+CUfunction drv_function_in(CUcontext ctx, void *handle);
 int drv_module_new(CUcontext ctx, const char *text, bool is_text, int max_regs, char *log, size_t log_n, CUmodule *ret);
 void drv_module_free(CUmodule mod);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* drv_image.c: PTX out of what programs hand over: text, or a fat binary with entries of PTX, plain or compressed. Machine code cannot be executed here. */
+/* drv_image.c: PTX out of what programs hand over: text, a fat binary with entries of PTX, plain or compressed, or what drv_link.c linked. Machine code cannot be executed here. */
 #include "drv.h"
 
 #include <lz4.h>
@@ -85,9 +85,13 @@ int drv_image(const void *image, char **text, bool *is_text)
 	}
 	if (magic == CONTAINER)
 		return from_container(image, text);
-	if (!memcmp(image, "\177ELF", 4))
-		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	*is_text = true;
+	if (!memcmp(image, "\177ELF", 4)) {
+		image = drv_linked(image);
+		if (!image)
+			return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	} else {
+		*is_text = true;
+	}
 	*text = strdup(image);
 	return *text ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -30,6 +30,15 @@ static void trace_open(void)
 		trace_file = fopen(drv_env("GPUSIM_TRACE"), "we");
 }
 
+/* Another GPU's memory. */
+static bool foreign(const struct gpu_launch *l, const struct gpu_range *r)
+{
+	for (CUcontext ctx = drv_contexts(); ctx; ctx = ctx->next)
+		if (ctx == r->owner)
+			return r->kind == MEM_DEVICE && ctx->dev != (CUdevice)l->device;
+	return false;
+}
+
 void drv_run_kernel(struct drv_work *w)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -37,6 +46,7 @@ void drv_run_kernel(struct drv_work *w)
 				.dyn_shared = w->dyn,
 				.params = w->params,
 				.sms = drv_sms(),
+				.foreign = foreign,
 				.cooperative = w->cooperative };
 
 	pthread_once(&once, trace_open);
@@ -92,13 +102,13 @@ static int parameters(struct drv_work *w, void **params, void **extra)
 static int make(CUcontext ctx, CUfunction fn, const unsigned int *grid, const unsigned int *block, unsigned int dyn,
 		void **params, void **extra, struct drv_work **ret)
 {
-	CUfunction f = drv_function(fn);
+	CUfunction f = drv_function_in(ctx, fn);
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 	const char *glob = drv_env("GPUSIM_FAIL_LAUNCH");
 	struct drv_work *w;
 	int err;
 
-	if (!f)
+	if (!f || f->mod->ctx != ctx)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!grid[0] || !grid[1] || !grid[2] || !threads || threads > 1024 ||
 	    (f->f->maxntid && threads > f->f->maxntid))
@@ -210,13 +220,18 @@ PUBLIC CUresult cuGraphDestroy(CUgraph g)
 	return CUDA_SUCCESS;
 }
 
-static int add(CUgraphNode *node, CUgraph g, CUfunction f, const unsigned int *dims, unsigned int dyn, void **params,
-	       void **extra)
+/* A function runs in its own context, a kernel in `in`, NULL: the current one. */
+static int add(CUgraphNode *node, CUgraph g, CUfunction f, CUcontext in, const unsigned int *dims, unsigned int dyn,
+	       void **params, void **extra)
 {
 	struct drv_work *w = NULL;
 	CUcontext ctx;
 	int err = drv_enter(&ctx);
 
+	if (f && f->magic == MAGIC_FUNC)
+		ctx = f->mod->ctx;
+	else if (in)
+		ctx = in;
 	if (!err)
 		err = make(ctx, f, dims, dims + 3, dyn, params, extra, &w);
 	if (err)
@@ -234,7 +249,7 @@ PUBLIC CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph g, const CUgraph
 {
 	(void)deps;
 	(void)n;
-	return add(node, g, p->func, NODE_DIMS(p), p->sharedMemBytes, p->kernelParams, p->extra);
+	return add(node, g, p->func, NULL, NODE_DIMS(p), p->sharedMemBytes, p->kernelParams, p->extra);
 }
 
 PUBLIC CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph g, const CUgraphNode *deps, size_t n,
@@ -242,7 +257,7 @@ PUBLIC CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph g, const CUgr
 {
 	(void)deps;
 	(void)n;
-	return add(node, g, NODE_FUNC(p), NODE_DIMS(p), p->sharedMemBytes, p->kernelParams, p->extra);
+	return add(node, g, NODE_FUNC(p), p->ctx, NODE_DIMS(p), p->sharedMemBytes, p->kernelParams, p->extra);
 }
 
 PUBLIC CUresult cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *deps, size_t n, CUgraphNodeParams *p)
@@ -251,7 +266,7 @@ PUBLIC CUresult cuGraphAddNode(CUgraphNode *node, CUgraph g, const CUgraphNode *
 	(void)n;
 	if (p->type)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return add(node, g, NODE_FUNC(&p->kernel), NODE_DIMS(&p->kernel), p->kernel.sharedMemBytes,
+	return add(node, g, NODE_FUNC(&p->kernel), p->kernel.ctx, NODE_DIMS(&p->kernel), p->kernel.sharedMemBytes,
 		   p->kernel.kernelParams, p->kernel.extra);
 }
 
@@ -483,7 +498,7 @@ PUBLIC CUresult cuStreamEndCapture(CUstream s, CUgraph *graph)
 	pthread_mutex_lock(&drv_lock);
 	*graph = s->capture;
 	s->origin = false;
-	for (CUstream o = ctx->streams; o; o = o->next)
+	for (CUstream o = s->ctx->streams; o; o = o->next)
 		if (o->capture == *graph)
 			o->capture = NULL;
 	pthread_mutex_unlock(&drv_lock);

@@ -18,7 +18,7 @@ static uint32_t registers(const struct gpu_func *f, int max)
 	return max > 0 && n > (uint32_t)max ? (uint32_t)max : n;
 }
 
-static void keep_text(const char *text)
+void drv_keep_text(const char *text)
 {
 	static atomic_uint nr;
 	const char *dir = drv_env("GPUSIM_PTX_LOG");
@@ -35,13 +35,19 @@ static void keep_text(const char *text)
 	fclose(f);
 }
 
-int drv_module_new(CUcontext ctx, const char *text, bool is_text, int max_regs, char *log, size_t log_n, CUmodule *ret)
+bool drv_text_fails(void)
 {
 	static atomic_long texts;
+
+	return atomic_fetch_add(&texts, 1) + 1 == drv_env_long("GPUSIM_FAIL_LOAD", 0);
+}
+
+int drv_module_new(CUcontext ctx, const char *text, bool is_text, int max_regs, char *log, size_t log_n, CUmodule *ret)
+{
 	CUmodule mod;
 
-	keep_text(text);
-	if (is_text && atomic_fetch_add(&texts, 1) + 1 == drv_env_long("GPUSIM_FAIL_LOAD", 0)) {
+	drv_keep_text(text);
+	if (is_text && drv_text_fails()) {
 		if (log && log_n)
 			snprintf(log, log_n, "GPUSIM_FAIL_LOAD says that this load fails");
 		return CUDA_ERROR_INVALID_PTX;
@@ -147,7 +153,7 @@ PUBLIC CUresult cuModuleLoadFatBinary(CUmodule *mod, const void *image)
 	return cuModuleLoadDataEx(mod, image, 0, NULL, NULL);
 }
 
-static char *slurp(const char *path)
+char *drv_slurp(const char *path)
 {
 	FILE *f = fopen(path, "re");
 	char *buf = NULL;
@@ -166,7 +172,7 @@ static char *slurp(const char *path)
 
 PUBLIC CUresult cuModuleLoad(CUmodule *mod, const char *path)
 {
-	char *buf = slurp(path);
+	char *buf = drv_slurp(path);
 	int err;
 
 	if (!buf)
@@ -286,7 +292,7 @@ PUBLIC CUresult cuLibraryLoadData(CUlibrary *lib, const void *image, CUjit_optio
 PUBLIC CUresult cuLibraryLoadFromFile(CUlibrary *lib, const char *path, CUjit_option *jopts, void **jvals,
 				      unsigned int nj, CUlibraryOption *lopts, void **lvals, unsigned int nl)
 {
-	char *buf = slurp(path);
+	char *buf = drv_slurp(path);
 	int err;
 
 	if (!buf)
@@ -433,10 +439,10 @@ PUBLIC CUresult cuKernelGetName(const char **name, CUkernel k)
 
 /* Functions ------------------------------------------------------------------------------------------------------------ */
 
-/* A function, or a kernel in its place. */
-CUfunction drv_function(void *handle)
+CUfunction drv_function_in(CUcontext ctx, void *handle)
 {
-	CUfunction f = NULL;
+	CUkernel k = handle;
+	CUmodule mod;
 	uint32_t magic;
 
 	if (!handle)
@@ -444,12 +450,19 @@ CUfunction drv_function(void *handle)
 	memcpy(&magic, handle, 4);
 	if (magic == MAGIC_FUNC)
 		return handle;
-	return magic == MAGIC_KERNEL && !cuKernelGetFunction(&f, handle) ? f : NULL;
+	return magic == MAGIC_KERNEL && !module_in(k->lib, ctx, &mod) ? find_function(mod, k->name) : NULL;
+}
+
+static CUfunction function(void *handle)
+{
+	CUcontext ctx;
+
+	return drv_enter(&ctx) ? NULL : drv_function_in(ctx, handle);
 }
 
 PUBLIC CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attr, CUfunction fn)
 {
-	CUfunction f = drv_function(fn);
+	CUfunction f = function(fn);
 	uint32_t most;
 
 	if (!f)
@@ -486,7 +499,7 @@ PUBLIC CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attr, CUfunc
 
 PUBLIC CUresult cuFuncSetAttribute(CUfunction fn, CUfunction_attribute attr, int value)
 {
-	CUfunction f = drv_function(fn);
+	CUfunction f = function(fn);
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -513,24 +526,24 @@ PUBLIC CUresult cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config, CUdevice
 {
 	(void)config;
 	(void)dev;
-	return drv_function(k) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return function(k) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 PUBLIC CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config)
 {
 	(void)config;
-	return drv_function(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return function(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 PUBLIC CUresult cuFuncSetSharedMemConfig(CUfunction f, CUsharedconfig config)
 {
 	(void)config;
-	return drv_function(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return function(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 PUBLIC CUresult cuFuncGetModule(CUmodule *mod, CUfunction fn)
 {
-	CUfunction f = drv_function(fn);
+	CUfunction f = function(fn);
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -540,7 +553,7 @@ PUBLIC CUresult cuFuncGetModule(CUmodule *mod, CUfunction fn)
 
 PUBLIC CUresult cuFuncGetName(const char **name, CUfunction fn)
 {
-	CUfunction f = drv_function(fn);
+	CUfunction f = function(fn);
 
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -550,7 +563,7 @@ PUBLIC CUresult cuFuncGetName(const char **name, CUfunction fn)
 
 PUBLIC CUresult cuFuncGetParamInfo(CUfunction fn, size_t i, size_t *off, size_t *size)
 {
-	CUfunction f = drv_function(fn);
+	CUfunction f = function(fn);
 
 	if (!f || i >= f->f->nr_params)
 		return CUDA_ERROR_INVALID_VALUE;

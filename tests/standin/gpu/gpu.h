@@ -125,6 +125,7 @@ struct gpu_sym {
 	bool dynamic;	       /* extern .shared: behind the static ones */
 	bool of_entry;	       /* a kernel's parameter, or shared memory that a kernel declares */
 	bool external, slot2;  /* declared only; a register of 128 bits */
+	uint32_t unit;	       /* of a linked image: only the text with that number, from 1, knows it; 0: all do */
 	struct gpu_func *func; /* it is a function */
 	struct gpu_func *owner;
 	struct gpu_sym *next;
@@ -172,6 +173,7 @@ struct gpu_func {
 	uint32_t nr_code;
 	struct gpu_module *mod;
 	bool is_rec; /* a recorder's function: not traced */
+	bool weak, called;
 };
 
 struct gpu_module {
@@ -183,8 +185,13 @@ struct gpu_module {
 	char *error; /* one line */
 };
 
-/* text has a NUL at len. NULL where memory is out; else error says whether it is usable. Variables are placed and filled. */
+/*
+ * text has a NUL at len. NULL where memory is out; else error says whether it is usable. Variables are placed and filled. Several texts one behind the other, each from
+ * its .version on, are linked: they share what is .visible or .weak.
+ */
 struct gpu_module *gpu_parse(const char *text, size_t len);
+/* Only to see whether it can be: what is declared may be defined in another text. */
+struct gpu_module *gpu_parse_part(const char *text, size_t len);
 void gpu_module_free(struct gpu_module *m);
 struct gpu_func *gpu_find(struct gpu_module *m, const char *name);
 struct gpu_sym *gpu_find_var(struct gpu_module *m, const char *name);
@@ -235,6 +242,8 @@ struct gpu_launch {
 	void (*trace)(void *ctx,
 		      const struct gpu_access *a); /* called by all SMs; functions of recorders are left out */
 	void *trace_ctx;
+	/* Memory that this launch does not reach; NULL: there is none. */
+	bool (*foreign)(const struct gpu_launch *l, const struct gpu_range *r);
 	/* out */
 	int result; /* CUresult */
 	char why[200];

@@ -504,5 +504,6 @@ const struct kernel_test kernel_tests[] = {
 	{ "async_copy4", async_copy4 },
 	{ "any_address", kernel_any_address },
 	{ "all_widths", kernel_all_widths },
+	{ "any_local", kernel_any_local },
 };
 const size_t nr_kernel_tests = sizeof(kernel_tests) / sizeof(*kernel_tests);

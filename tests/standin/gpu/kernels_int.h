@@ -46,5 +46,6 @@ int kernel_done(struct run *r, int err, uint64_t *sum);
 
 int kernel_any_address(const struct kernel_io *io, const char *name, uint64_t *sum);
 int kernel_all_widths(const struct kernel_io *io, const char *name, uint64_t *sum);
+int kernel_any_local(const struct kernel_io *io, const char *name, uint64_t *sum);
 
 #endif

@@ -40,7 +40,7 @@ static void *global(struct gpu_sm *sm, uint64_t addr, unsigned int size)
 {
 	if (sm->generation != gpu_mem_generation() || addr - sm->cache.dev >= sm->cache.size) {
 		sm->generation = gpu_mem_generation();
-		if (!gpu_mem_find(addr, &sm->cache)) {
+		if (!gpu_mem_find(addr, &sm->cache) || (sm->l->foreign && sm->l->foreign(sm->l, &sm->cache))) {
 			sm->cache.size = 0;
 			return NULL;
 		}

@@ -380,8 +380,6 @@ static void channel(struct oracle *o)
 				       .sample = o->sample,
 				       .agg_sites = FIRST_SITE + (uint32_t)o->rw.nr_sites,
 				       .touch_slots = TOUCH_SLOTS };
-	for (uint32_t i = 0; i < FIRST_SITE + o->rw.nr_sites; i++)
-		((struct ttmon_mtc_agg *)gpu_mem_host(o->aggs, 8))[i].min_addr = UINT64_MAX;
 }
 
 static void oracle_fini(struct oracle *o)

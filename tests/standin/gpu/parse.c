@@ -113,9 +113,15 @@ const struct gpu_local *gpu_local_find(struct gpu_parser *p, const char *name, s
 struct gpu_sym *gpu_sym_find(struct gpu_parser *p, const char *name, size_t len)
 {
 	for (struct gpu_sym *s = p->m->syms; s; s = s->next)
-		if (strlen(s->name) == len && !memcmp(s->name, name, len))
+		if ((!s->unit || s->unit == p->unit) && strlen(s->name) == len && !memcmp(s->name, name, len))
 			return s;
 	return NULL;
+}
+
+/* The texts that know what is declared now. */
+static uint32_t unit_of(const struct gpu_parser *p)
+{
+	return p->external || p->visible || p->weak ? 0 : p->unit;
 }
 
 struct gpu_sym *gpu_parse_var(struct gpu_parser *p, enum gpu_space space)
@@ -221,22 +227,29 @@ static void initial(struct gpu_parser *p, struct gpu_sym *s, uint64_t base, uint
 	*at += size;
 }
 
-static void module_var(struct gpu_parser *p, enum gpu_space space, bool external)
+static void module_var(struct gpu_parser *p, enum gpu_space space)
 {
 	do {
 		struct gpu_sym *s = gpu_parse_var(p, space), *old = gpu_sym_find(p, s->name, strlen(s->name));
 
+		/* Another text's. */
+		if (old && !old->external && (p->external || p->weak)) {
+			while (p->lx.kind != TK_END && !gpu_lex_is(&p->lx, ";"))
+				gpu_lex_next(&p->lx);
+			break;
+		}
 		if (old && !old->external)
 			gpu_fail(p, "%s is there twice", s->name);
+		s->unit = unit_of(p);
 		if (s->size > 1u << 30)
 			gpu_fail(p, "variable %s is too large", s->name);
-		s->external = external && space != SP_SHARED;
-		s->dynamic = space == SP_SHARED && (external || !s->count);
+		s->external = p->external && space != SP_SHARED;
+		s->dynamic = space == SP_SHARED && (p->external || !s->count);
 		if (space == SP_SHARED && !s->dynamic) {
 			p->m->shared = (p->m->shared + s->align - 1) / s->align * s->align;
 			s->off = p->m->shared;
 			p->m->shared += (uint32_t)s->size;
-		} else if (!s->dynamic && !external) {
+		} else if (!s->dynamic && !p->external) {
 			uint64_t at = 0;
 
 			p->data_size = (p->data_size + s->align - 1) / s->align * s->align;
@@ -311,9 +324,12 @@ static struct gpu_func *function_of(struct gpu_parser *p, const char *name, size
 
 	if (s && !s->func)
 		gpu_fail(p, "%.*s is there twice", (int)len, name);
+	if (s && !unit_of(p))
+		s->unit = 0;
 	if (s)
 		return s->func;
 	s = gpu_get(p, sizeof(*s));
+	s->unit = unit_of(p);
 	s->name = gpu_text(p, name, len);
 	s->func = gpu_get(p, sizeof(*s->func));
 	s->func->name = s->name;
@@ -338,6 +354,16 @@ static void function(struct gpu_parser *p, bool entry)
 		gpu_fail(p, "the name of a function was expected");
 	f = function_of(p, p->lx.text, p->lx.len);
 	gpu_lex_next(&p->lx);
+	if (f->body && p->external) {
+		/* Declared where it is known: read to nowhere. */
+		dummy = *f;
+		dummy.body = false;
+		f = &dummy;
+	}
+	/* Of several texts' the last counts. */
+	if (p->weak && f->weak)
+		f->body = false;
+	f->weak = p->weak;
 	f->entry = entry;
 	f->rets = rets;
 	f->nr_rets = nr_rets;
@@ -381,11 +407,11 @@ static void function(struct gpu_parser *p, bool entry)
 
 static void top_level(struct gpu_parser *p)
 {
-	bool external = false;
-
+	p->external = p->visible = p->weak = false;
 	if (gpu_lex_take(&p->lx, ".version")) {
 		double v = 0;
 
+		p->unit++;
 		if (p->lx.kind != TK_DOUBLE)
 			gpu_fail(p, "a version was expected");
 		memcpy(&v, &p->lx.value, 8);
@@ -422,7 +448,9 @@ static void top_level(struct gpu_parser *p)
 	}
 	while (gpu_lex_is(&p->lx, ".visible") || gpu_lex_is(&p->lx, ".weak") || gpu_lex_is(&p->lx, ".common") ||
 	       gpu_lex_is(&p->lx, ".extern")) {
-		external |= gpu_lex_is(&p->lx, ".extern");
+		p->external |= gpu_lex_is(&p->lx, ".extern");
+		p->visible |= gpu_lex_is(&p->lx, ".visible");
+		p->weak |= gpu_lex_is(&p->lx, ".weak") || gpu_lex_is(&p->lx, ".common");
 		gpu_lex_next(&p->lx);
 	}
 	if (gpu_lex_take(&p->lx, ".entry"))
@@ -430,11 +458,11 @@ static void top_level(struct gpu_parser *p)
 	else if (gpu_lex_take(&p->lx, ".func"))
 		function(p, false);
 	else if (gpu_lex_take(&p->lx, ".global"))
-		module_var(p, SP_GLOBAL, external);
+		module_var(p, SP_GLOBAL);
 	else if (gpu_lex_take(&p->lx, ".const"))
-		module_var(p, SP_CONST, external);
+		module_var(p, SP_CONST);
 	else if (gpu_lex_take(&p->lx, ".shared"))
-		module_var(p, SP_SHARED, external);
+		module_var(p, SP_SHARED);
 	else
 		gpu_fail(p, "\"%.*s\" is no part of a module", (int)(p->lx.len < 60 ? p->lx.len : 60), p->lx.text);
 }
@@ -444,6 +472,11 @@ static void place(struct gpu_parser *p)
 {
 	struct gpu_module *m = p->m;
 
+	if (p->part)
+		return;
+	for (uint32_t i = 0; i < m->nr_funcs; i++)
+		if (m->funcs[i]->called && !m->funcs[i]->body)
+			gpu_fail(p, "%s is called and nowhere defined", m->funcs[i]->name);
 	if (p->data_size) {
 		m->data = gpu_mem_alloc(p->data_size, m);
 		if (!m->data)
@@ -468,7 +501,7 @@ static void place(struct gpu_parser *p)
 		m->funcs[i]->static_shared = (m->shared + 15) / 16 * 16 + m->funcs[i]->shared;
 }
 
-struct gpu_module *gpu_parse(const char *text, size_t len)
+static struct gpu_module *parse(const char *text, size_t len, bool part)
 {
 	struct full_module *full = calloc(1, sizeof(*full));
 	struct gpu_parser *p = calloc(1, sizeof(*p));
@@ -476,6 +509,7 @@ struct gpu_module *gpu_parse(const char *text, size_t len)
 	if (!full || !p)
 		abort();
 	p->m = &full->m;
+	p->part = part;
 	p->lx = (struct gpu_lex){ .at = text, .end = text + len, .line = 1 };
 	if (!setjmp(p->fail)) {
 		gpu_lex_next(&p->lx);
@@ -487,6 +521,16 @@ struct gpu_module *gpu_parse(const char *text, size_t len)
 	}
 	free(p);
 	return &full->m;
+}
+
+struct gpu_module *gpu_parse(const char *text, size_t len)
+{
+	return parse(text, len, false);
+}
+
+struct gpu_module *gpu_parse_part(const char *text, size_t len)
+{
+	return parse(text, len, true);
 }
 
 void gpu_module_free(struct gpu_module *m)

@@ -48,6 +48,9 @@ struct gpu_parser {
 	struct gpu_table *tables;
 	uint32_t nr_locals, nr_labels, nr_refs, nr_tables, nr_scopes, regs, pmem, cap_code;
 	struct gpu_scope scopes[MAX_SCOPES];
+	uint32_t unit;		      /* of a linked image: which of its texts, from 1 */
+	bool part;		      /* what is declared may be defined elsewhere */
+	bool external, visible, weak; /* said before the declaration that is read */
 	char *data;
 	uint64_t data_size, data_cap;
 	struct gpu_reloc *relocs;

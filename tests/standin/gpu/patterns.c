@@ -10,6 +10,43 @@ static uint64_t next(uint64_t *seed)
 	return *seed >> 33;
 }
 
+/* Runs of lanes: all of one length but the first, and at times one more, with one distance from lane to lane, and another or any from run to run. */
+static void runs(uint64_t *t, uint64_t *seed, uint64_t unit)
+{
+	static const int64_t strides[] = { 0, 1, -1, 2 };
+	uint64_t stride = (uint64_t)strides[next(seed) % 4] * unit, at = next(seed) % 64 * unit,
+		 pitch = next(seed) % 40 * unit, len = next(seed) % 9 + 2, left = next(seed) % len + 1;
+	bool odd = next(seed) % 4 == 0, any = next(seed) % 3 == 0;
+
+	EACH(i, 32)
+	{
+		if (!left--) {
+			at += any ? next(seed) % 64 * unit : pitch;
+			left = len - 1 + (odd && next(seed) % 4 == 0);
+		}
+		t[i] = at;
+		at += stride;
+	}
+}
+
+/* Some of a sequence, in any order, at times one of it twice. */
+static void shuffled(uint64_t *t, uint64_t *seed, uint64_t unit)
+{
+	uint64_t base = next(seed) % 64 * unit - 16 * unit;
+
+	EACH(i, 32)
+	t[i] = base + (uint64_t)i * unit;
+	EACH(i, 32)
+	{
+		uint64_t j = next(seed) % 32, v = t[i];
+
+		t[i] = t[j];
+		t[j] = v;
+	}
+	if (next(seed) % 4 == 0)
+		t[next(seed) % 32] = t[0];
+}
+
 /* Addresses of the lanes: with one distance (nothing, forwards, backwards, more than 32 bits hold, just not), nearly so, in runs, and at random. */
 static void pattern(uint64_t *t, unsigned int nr, uint64_t *seed, uint64_t unit, uint64_t range)
 {
@@ -30,6 +67,12 @@ static void pattern(uint64_t *t, unsigned int nr, uint64_t *seed, uint64_t unit,
 		if (range)
 			t[i] %= range;
 	}
+	if (nr % 8 == 5)
+		runs(t, seed, unit);
+	else if (nr % 8 == 7)
+		shuffled(t, seed, unit);
+	EACH(i, range && nr % 8 >= 5 ? 32 : 0)
+	t[i] %= range;
 	if (nr % 8 == 2) /* one of them is not where it should be */
 		t[next(seed) % 32] ^= unit;
 }
@@ -69,7 +112,7 @@ int kernel_all_widths(const struct kernel_io *io, const char *name, uint64_t *su
 	uint32_t mask;
 
 	err = 0;
-	EACH(i, 150)
+	EACH(i, 200)
 	{
 		pattern(t, (unsigned int)i, &seed, 16, 16384);
 		mask = some_lanes((unsigned int)i, &seed);
@@ -81,4 +124,22 @@ int kernel_all_widths(const struct kernel_io *io, const char *name, uint64_t *su
 	WANT(err || !memcmp(a, want, sizeof(want)));
 	n = 2048;
 	END(a);
+}
+
+int kernel_any_local(const struct kernel_io *io, const char *name, uint64_t *sum)
+{
+	BEGIN();
+	uint64_t *t = kernel_make(&r, 256), seed = 3;
+	uint32_t mask;
+
+	err = 0;
+	EACH(i, 100)
+	{
+		pattern(t, (unsigned int)i, &seed, i % 2 ? 16 : 256, 4096);
+		mask = some_lanes((unsigned int)i, &seed);
+		if (!err)
+			err = kernel_launch(&r, name, 1, 32, 0, P(&r.b[0].dev, &mask));
+	}
+	n = 32;
+	END(t);
 }

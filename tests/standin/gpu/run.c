@@ -27,6 +27,11 @@
 	D(cuCtxSynchronize, cuCtxSynchronize)                      \
 	D(cuModuleLoadDataEx, cuModuleLoadDataEx)                  \
 	D(cuModuleUnload, cuModuleUnload)                          \
+	D(cuLinkCreate_v2, cuLinkCreate)                           \
+	D(cuLinkAddData_v2, cuLinkAddData)                         \
+	D(cuLinkAddFile_v2, cuLinkAddFile)                         \
+	D(cuLinkComplete, cuLinkComplete)                          \
+	D(cuLinkDestroy, cuLinkDestroy)                            \
 	D(cuModuleGetFunction, cuModuleGetFunction)                \
 	D(cuModuleGetGlobal_v2, cuModuleGetGlobal)                 \
 	D(cuLibraryLoadData, cuLibraryLoadData)                    \
@@ -74,7 +79,9 @@ enum how { PLAIN, EXTRA, EX, COOPERATIVE, GRAPH, CAPTURE };
 static struct {
 	const char *kernel; /* only these */
 	enum how how;
-	bool library, zero_copy, registered;
+	bool library, zero_copy, registered, link, link_file, elsewhere;
+	const char *path, *inputs[8]; /* inputs: linked with path */
+	unsigned int nr_inputs;
 	unsigned int repeat, threads, contexts;
 	int kill_after; /* launches; -1: never */
 	char *image;
@@ -82,7 +89,7 @@ static struct {
 
 struct user {
 	pthread_t thread;
-	CUcontext ctx;
+	CUcontext ctx, other; /* other: current while kernels are launched; NULL: ctx is */
 	CUmodule mod;
 	CUlibrary lib;
 	CUstream stream;
@@ -232,9 +239,12 @@ static int launch_extra(CUfunction f, CUstream s, const uint32_t *g, const uint3
 	return cu.cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], dyn, s, NULL, extra);
 }
 
-static int launch_node(CUfunction f, CUstream s, const uint32_t *g, const uint32_t *b, uint32_t dyn, void **params)
+static int launch_node(const struct user *u, CUfunction f, CUstream s, const uint32_t *g, const uint32_t *b,
+		       uint32_t dyn, void **params)
 {
-	CUDA_KERNEL_NODE_PARAMS p = { .func = f,
+	CUDA_KERNEL_NODE_PARAMS p = { .func = u->other ? NULL : f,
+				      .kern = u->other ? (CUkernel)f : NULL,
+				      .ctx = u->other ? u->ctx : NULL,
 				      .gridDimX = g[0],
 				      .gridDimY = g[1],
 				      .gridDimZ = g[2],
@@ -252,9 +262,10 @@ static int launch_node(CUfunction f, CUstream s, const uint32_t *g, const uint32
 	return err ? err : by_graph(s, graph);
 }
 
-static int launch_function(CUfunction f, CUstream s, const uint32_t *g, const uint32_t *b, uint32_t dyn, void **params,
-			   unsigned int n)
+static int launch_function(const struct user *u, CUfunction f, const uint32_t *g, const uint32_t *b, uint32_t dyn,
+			   void **params, unsigned int n)
 {
+	CUstream s = u->stream;
 	CUlaunchConfig config = { .gridDimX = g[0],
 				  .gridDimY = g[1],
 				  .gridDimZ = g[2],
@@ -274,7 +285,7 @@ static int launch_function(CUfunction f, CUstream s, const uint32_t *g, const ui
 	case COOPERATIVE:
 		return cu.cuLaunchCooperativeKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], dyn, s, params);
 	case GRAPH:
-		return launch_node(f, s, g, b, dyn, params);
+		return launch_node(u, f, s, g, b, dyn, params);
 	case CAPTURE:
 		CHECK(cu.cuStreamBeginCapture_v2(s, 0));
 		err = cu.cuLaunchKernel(f, g[0], g[1], g[2], b[0], b[1], b[2], dyn, s, params, NULL);
@@ -301,7 +312,11 @@ static int launch(void *ctx, const char *name, const uint32_t *grid, const uint3
 		f = (CUfunction)k; /* allowed since CUDA 12 */
 	else if (conf.library)
 		CHECK(cu.cuKernelGetFunction(&f, k));
-	err = launch_function(f, u->stream, grid, block, dyn, params, n);
+	if (u->other)
+		CHECK(cu.cuCtxSetCurrent(u->other));
+	err = launch_function(u, f, grid, block, dyn, params, n);
+	if (u->other)
+		CHECK(cu.cuCtxSetCurrent(u->ctx));
 	if (__atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED) == conf.kill_after)
 		raise(SIGKILL);
 	return err ? err : (int)cu.cuStreamSynchronize(u->stream);
@@ -354,14 +369,68 @@ static char *slurp(const char *path)
 	return buf;
 }
 
+static void link_input(CUlinkState s, const char *path)
+{
+	char *text;
+
+	if (conf.link_file) {
+		CHECK(cu.cuLinkAddFile_v2(s, 1, path, 0, NULL, NULL));
+		return;
+	}
+	text = slurp(path);
+	CHECK(cu.cuLinkAddData_v2(s, 1, text, strlen(text) + 1, path, 0, NULL, NULL));
+	free(text);
+}
+
+/* Loads what the linker made: from its own memory, or from a file's worth of a copy when the linker is gone. What the linker says goes to stderr. */
+static void load_linked(struct user *u)
+{
+	static char info[2][4096];
+	CUjit_option opts[] = { 3, 4, 5, 6 };
+	/* A size is an unsigned int: what is above it is nobody's. */
+	void *size = (void *)(sizeof(info[0]) | 7ull << 40), *vals[] = { info[0], size, info[1], size };
+	void *cubin = NULL, *copy;
+	CUlinkState s;
+	size_t n = 0;
+	int err;
+
+	memset(info, 0, sizeof(info));
+	CHECK(cu.cuLinkCreate_v2(4, opts, vals, &s));
+	link_input(s, conf.path);
+	for (unsigned int i = 0; i < conf.nr_inputs; i++)
+		link_input(s, conf.inputs[i]);
+	err = cu.cuLinkComplete(s, &cubin, &n);
+	fprintf(stderr, "%s%srun: %zu, %zu bytes\n", info[0], info[1], (size_t)(uint32_t)(uintptr_t)vals[1],
+		(size_t)(uint32_t)(uintptr_t)vals[3]);
+	check(err, "link");
+	copy = malloc(n);
+	if (!copy)
+		abort();
+	memcpy(copy, cubin, n);
+	if (conf.link_file) {
+		CHECK(cu.cuLinkDestroy(s));
+		cubin = copy;
+	}
+	CHECK(conf.library ? cu.cuLibraryLoadData(&u->lib, cubin, NULL, NULL, 0, NULL, NULL, 0)
+			   : cu.cuModuleLoadDataEx(&u->mod, cubin, 0, NULL, NULL));
+	free(copy);
+	if (!conf.link_file)
+		CHECK(cu.cuLinkDestroy(s));
+}
+
 static void load(struct user *u)
 {
 	char log[512] = "";
 	CUjit_option opts[] = { 5, 6 };
 	void *vals[] = { log, (void *)sizeof(log) };
-	int err = conf.library ? cu.cuLibraryLoadData(&u->lib, conf.image, opts, vals, 2, NULL, NULL, 0)
-			       : cu.cuModuleLoadDataEx(&u->mod, conf.image, 2, opts, vals);
+	int err;
 
+	if (conf.link) {
+		load_linked(u);
+		return;
+	}
+	err = conf.library ? cu.cuLibraryLoadData(&u->lib, conf.image, opts, vals, 2, NULL, NULL, 0)
+			   : cu.cuModuleLoadDataEx(&u->mod, conf.image, 2, opts, vals);
 	if (err)
 		fprintf(stderr, "run: the image: %s\n", log);
 	check(err, "load");
@@ -394,7 +463,8 @@ static void options(int argc, char **argv)
 		{ "kernel", 1, NULL, 'k' },    { "how", 1, NULL, 'w' },	       { "library", 0, NULL, 'l' },
 		{ "zero-copy", 0, NULL, 'z' }, { "registered", 0, NULL, 'R' }, { "repeat", 1, NULL, 'r' },
 		{ "threads", 1, NULL, 't' },   { "contexts", 1, NULL, 'c' },   { "kill", 1, NULL, 'K' },
-		{ "dlopen", 0, NULL, 'd' },    { NULL, 0, NULL, 0 },
+		{ "dlopen", 0, NULL, 'd' },    { "link", 2, NULL, 'L' },       { "link-file", 0, NULL, 'F' },
+		{ "elsewhere", 0, NULL, 'e' }, { NULL, 0, NULL, 0 },
 	};
 	static const char *const hows[] = { "plain", "extra", "ex", "cooperative", "graph", "capture" };
 	int c;
@@ -433,6 +503,17 @@ static void options(int argc, char **argv)
 		case 'd':
 			by_dlopen();
 			break;
+		case 'L':
+			conf.link = true;
+			if (optarg && conf.nr_inputs < 8)
+				conf.inputs[conf.nr_inputs++] = optarg;
+			break;
+		case 'F':
+			conf.link = conf.link_file = true;
+			break;
+		case 'e':
+			conf.elsewhere = true;
+			break;
 		default:
 			optind = argc;
 			break;
@@ -442,10 +523,11 @@ static void options(int argc, char **argv)
 	    conf.contexts > conf.threads) {
 		fprintf(stderr,
 			"usage: run [--kernel GLOB] [--how plain|extra|ex|cooperative|graph|capture] [--library] [--zero-copy|--registered] [--repeat N] [--threads N]\n"
-			"           [--contexts N, at most the threads] [--kill LAUNCHES] [--dlopen] IMAGE\n");
+			"           [--contexts N, at most the threads] [--kill LAUNCHES] [--dlopen] [--link[=INPUT]]... [--link-file] [--elsewhere, with --library] IMAGE\n");
 		exit(2);
 	}
-	conf.image = slurp(argv[optind]);
+	conf.path = argv[optind];
+	conf.image = slurp(conf.path);
 }
 
 int main(int argc, char **argv)
@@ -464,10 +546,13 @@ int main(int argc, char **argv)
 		u->first_of_ctx = &users[i % conf.contexts];
 		if (u == u->first_of_ctx) {
 			CHECK(cu.cuDeviceGet(&dev, (int)i % devices));
+			if (conf.elsewhere)
+				CHECK(cu.cuCtxCreate_v2(&u->other, 0, devices - 1 - dev));
 			CHECK(cu.cuCtxCreate_v2(&u->ctx, 0, dev));
 			load(u);
 		} else {
 			u->ctx = u->first_of_ctx->ctx;
+			u->other = u->first_of_ctx->other;
 			u->mod = u->first_of_ctx->mod;
 			u->lib = u->first_of_ctx->lib;
 		}
