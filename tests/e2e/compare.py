@@ -61,7 +61,7 @@ class Comparison:
             ("allocs", led["allocs"]), ("frees", led["frees"]), ("pins", led["pins"]), ("launches", led["kernels"]),
             ("pinned_peak_pages", led["peak_pages"]), ("pinned_peak_bytes", led["live_bytes"]),
             ("pinned_pages", 0 if self.ended else led["live_pages"]), ("pinned_bytes", 0 if self.ended else led["live_bytes"]),
-            ("unknown_frees", 0), ("captured", 0), ("unmatched", 0),
+            ("unknown_frees", 0), ("captured", 0),
         ):
             self.check(name, proc[name], wanted)
 
@@ -76,6 +76,7 @@ class Comparison:
                 self.check(f"{d} {mem}", got.get(mem, [0, 0]), wanted[mem])
             self.check(f"{d} of unknown memory", got.get("unknown", [0, 0]), [0, 0])
         self.check("unknown direction", pair_sum(proc["transfers"].get("unknown", {}).values()), [0, 0])
+        self.check("unmatched", proc["unmatched"], 0)
 
     def pageable(self):
         """Copies that touched ordinary memory are kept under mappings: which ones depends on the kernel, their sum does not."""
@@ -96,7 +97,11 @@ class Comparison:
         ends = ("free",) if wanted["freed"] else ("exit",) if self.ended else ("live",)
         if got["end"] not in ends:
             self.check(f"{what} end", got["end"], ends[0])
-        self.check(f"{what} transfers", {d: p for d, p in got["transfers"].items() if p[0]}, transfers_of(wanted))
+        self.moved(what, {d: p for d, p in got["transfers"].items() if p[0]}, transfers_of(wanted))
+
+    def moved(self, what, got, wanted):
+        """What an allocation took part in, by direction."""
+        self.check(f"{what} transfers", got, wanted)
 
     def allocations(self):
         """Those of an address follow one another, in both books."""

@@ -154,8 +154,8 @@ class Daemon:
         self.out = tempfile.NamedTemporaryFile("w+", dir=bench.dir, prefix="ttmond-", suffix=".out", delete=False)
         if not os.path.exists(TTMOND):
             raise AssertionError(f"{TTMOND} is not there: make e2e-build")
-        # Not the port that others have, and no budget: a busy test host is over it.
-        for option, value in (("--listen-address", "none"), ("--max-overhead", "0")):
+        # Not the port that others have, and no budget: a busy test host is over it. An emulated CPU may stand still for a second.
+        for option, value in (("--listen-address", "none"), ("--max-overhead", "0"), *((("--window", "2048"),) if SLOW > 1 else ())):
             args = list(args) if option in args else [option, value, *args]
         full = [*wrap, TTMOND, *args] + (["--", *cmd] if cmd else [])
         self.started = time.monotonic()
