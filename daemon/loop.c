@@ -59,11 +59,29 @@ static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
 	return ttmon_write_db(c->opts, p, end_ns, true);
 }
 
+static void on_mapping(void *ctx, const struct ttmon_mmap2_rec *rec)
+{
+	struct ttmon_run *c = ctx;
+
+	ttmon_discover_mapping(c->discover, rec);
+}
+
+/* Not those of after the end, when what is left of the history is answered. */
+static void on_mappings(struct ttmon_run *c)
+{
+	if (c->mmap2 && c->hot)
+		ttmon_mmap2_drain(c->mmap2, on_mapping, c);
+}
+
 void ttmon_loop_discover(void *ctx, uint32_t tgid)
 {
 	struct ttmon_run *c = ctx;
-	int err = ttmon_discover_process(c->discover, tgid);
+	struct ttmon_listing *l = NULL;
+	int err = ttmon_discover_read(c->discover, tgid, &l);
 
+	/* A record knows since when something is mapped, a list does not: what both have is taken from the record. */
+	on_mappings(c);
+	ttmon_discover_tell(c->discover, l);
 	if (err && err != -ESRCH)
 		log_warn("cannot read the mappings of process %u: %s", tgid, strerror(-err));
 }
@@ -82,13 +100,6 @@ uint32_t ttmon_loop_tgid(uint32_t tid)
 	return tgid;
 }
 
-static void on_mapping(void *ctx, const struct ttmon_mmap2_rec *rec)
-{
-	struct ttmon_run *c = ctx;
-
-	ttmon_discover_mapping(c->discover, rec);
-}
-
 static void on_hold(struct ttmon_run *c)
 {
 	struct ttmon_hold_req req;
@@ -103,6 +114,8 @@ static void on_hold(struct ttmon_run *c)
 		if (req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd))
 			(void)!ttmon_discover_read(c->discover, tgid, &l);
 		ttmon_hold_release(c->hold, &req);
+		if (l)
+			on_mappings(c);
 		ttmon_discover_tell(c->discover, l);
 	}
 	missed = ttmon_hold_missed(c->hold);
@@ -119,6 +132,10 @@ static void on_requests(struct ttmon_run *c)
 	_cleanup_free_ struct ttmon_frame *frames = malloc((n + 1) * sizeof(*frames));
 	size_t nr_frames = 0;
 
+	/* Records are read on the way: those of the processes that are new here are wanted too. */
+	for (size_t i = 0; i < n; i++)
+		if (reqs[i].kind == TTMON_REQ_PROC && ttmon_discover_follow(c->discover, reqs[i].tgid))
+			log_warn("cannot follow the mappings of process %u: no memory", reqs[i].tgid);
 	for (size_t i = 0; i < n; i++) {
 		switch (reqs[i].kind) {
 		case TTMON_REQ_PROC:
@@ -131,6 +148,8 @@ static void on_requests(struct ttmon_run *c)
 			ttmon_loop_discover(c, reqs[i].tgid);
 			break;
 		case TTMON_REQ_EXIT:
+			/* Its last mappings first: of a process that is forgotten they would be nobody's. */
+			on_mappings(c);
 			ttmon_discover_forget(c->discover, reqs[i].tgid);
 			ttmon_bpf_take_launches(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
 			ttmon_bpf_take_tt_sums(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
@@ -319,8 +338,10 @@ static void on_tick(struct ttmon_run *c)
 	ttmon_families_tick(c->families);
 	ttmon_service_tick(c);
 	ttmon_discover_check(c->discover);
-	if (!(c->ticks % SWEEP_TICKS))
+	if (!(c->ticks % SWEEP_TICKS)) {
+		on_mappings(c);
 		ttmon_discover_sweep(c->discover);
+	}
 }
 
 /* ---- the loop ---- */
@@ -379,7 +400,7 @@ void ttmon_loop_turn(struct ttmon_run *c)
 		else if (c->hot && fd == ttmon_hot_fd(c->hot))
 			on_requests(c);
 		else if (c->mmap2 && fd == ttmon_mmap2_fd(c->mmap2))
-			ttmon_mmap2_drain(c->mmap2, on_mapping, c);
+			on_mappings(c);
 		else if (c->hold && fd == ttmon_hold_fd(c->hold))
 			on_hold(c);
 	}
@@ -387,7 +408,6 @@ void ttmon_loop_turn(struct ttmon_run *c)
 
 void ttmon_loop_drain(struct ttmon_run *c)
 {
-	if (c->mmap2)
-		ttmon_mmap2_drain(c->mmap2, on_mapping, c);
 	on_requests(c);
+	on_mappings(c);
 }

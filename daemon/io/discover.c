@@ -163,14 +163,23 @@ static void listing_look(struct ttmon_discover *d, const struct ttmon_listing *l
 		d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
-int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret)
+int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid)
 {
 	struct process *p = process_get(d, tgid, true);
 
 	if (!p)
 		return -ENOMEM;
-	/* From here on new mappings are told by themselves: set first, so that none falls between list and records. */
 	p->listed = true;
+	return 0;
+}
+
+int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret)
+{
+	/* First, so that no mapping falls between list and records. */
+	int err = ttmon_discover_follow(d, tgid);
+
+	if (err)
+		return err;
 	ttmon_fact_names(d->cfg.fact, d->cfg.ctx, ttmon_mono_ns(), tgid);
 	return listing_read(tgid, ret);
 }
@@ -180,15 +189,6 @@ void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l)
 	if (l)
 		listing_look(d, l, true);
 	listing_free(l);
-}
-
-int ttmon_discover_process(struct ttmon_discover *d, uint32_t tgid)
-{
-	struct ttmon_listing *l = NULL;
-	int err = ttmon_discover_read(d, tgid, &l);
-
-	ttmon_discover_tell(d, l);
-	return err;
 }
 
 int ttmon_discover_scan(struct ttmon_discover *d)

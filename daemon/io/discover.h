@@ -38,18 +38,21 @@ void ttmon_discover_redirect(struct ttmon_discover *d, void (*fact)(void *ctx, c
 
 /* Every process of the host: find and probe the objects they have mapped. */
 int ttmon_discover_scan(struct ttmon_discover *d) _must_check;
-/* A process that is traced: probe what it has mapped, tell its mappings and names. -ESRCH: it is gone. */
-int ttmon_discover_process(struct ttmon_discover *d, uint32_t tgid) _must_check;
+/* From now on new mappings of this process are told, as their records come. -ENOMEM. */
+int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid) _must_check;
+/*
+ * A process that is traced, in two steps. Read: its names are told, what it has mapped is listed; -ESRCH: it is gone. Tell: what is in the
+ * list is probed and told. Between them a held process is let go, and records of mappings are taken: they know since when.
+ */
+struct ttmon_listing;
+int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret) _must_check;
+void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l); /* frees l; NULL is fine */
 /* Its children and their children that exist already are found too: cb for each. */
 int ttmon_discover_children(uint32_t tgid, int (*cb)(void *ctx, uint32_t tgid), void *ctx) _must_check;
 /* A process of which no more is to be told. */
 void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid);
 /* An executable mapping appeared. */
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
-/* The same in two steps, for a process that is held: read while it waits, tell after it has been let go. */
-struct ttmon_listing;
-int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret) _must_check;
-void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l); /* frees l; NULL is fine */
 /* A file that a held process is about to map or execute. True when it has probes (now). */
 bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd);
 /* Answer the history's questions for names. */
