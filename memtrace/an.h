@@ -246,7 +246,8 @@ void ttmon_mt_sectors_share(const struct ttmon_mt_sectors *s,
 			    struct ttmon_mt_sectors *(*whose)(void *ctx, uint64_t sector, uint64_t *last), void *ctx);
 /* Whether all of them are where they are counted exactly. */
 bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n);
-bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr);
+/* Up to TTMON_MT_MAX_RUNS; far: anywhere, each in a line of a cache of its own, so all are fetched before one is waited for. */
+bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr, bool far);
 uint64_t ttmon_mt_sectors_count(const struct ttmon_mt_sectors *s, bool *estimate);
 /* Of both; an estimate where either is. */
 uint64_t ttmon_mt_sectors_both(const struct ttmon_mt_sectors *a, const struct ttmon_mt_sectors *b, bool *estimate);

@@ -72,29 +72,6 @@ static void step(struct ttmon_mt_an *an, struct ttmon_mt_sums *s, const struct t
 	last->base = rec->base;
 }
 
-/* First byte and last byte of any lane. */
-static void extent(const struct ttmon_mt_rec *rec, struct ttmon_mt_sums *s)
-{
-	uint64_t low = rec->base, high = rec->base;
-
-	if (rec->addr) {
-		for (uint32_t m = rec->mask; m; m &= m - 1) {
-			uint64_t a = rec->addr[__builtin_ctz(m)];
-
-			low = MIN(low, a);
-			high = MAX(high, a);
-		}
-	} else {
-		uint64_t a = ttmon_mt_lane(rec, 31u - (unsigned int)__builtin_clz(rec->mask));
-
-		low = MIN(low, a);
-		high = MAX(high, a);
-	}
-	high = high > UINT64_MAX - rec->width + 1 ? UINT64_MAX : high + rec->width - 1;
-	s->min_addr = MIN(s->min_addr, low);
-	s->max_addr = MAX(s->max_addr, high);
-}
-
 /* One more request of n pages. Of one, as most are, or none: what is left at the end, see ttmon_mt_an_finish(). */
 static void put_bin(uint64_t *bins, unsigned int n)
 {
@@ -275,12 +252,15 @@ static void learn(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 static void other(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 {
 	struct ttmon_mt_sums *s = &c->sums;
+	uint64_t last;
 
 	if (c->times)
 		count(c);
 	ttmon_mt_shape(rec, c->key.kind, &c->shape);
 	c->times = 1;
-	extent(rec, s);
+	last = c->shape.high + rec->width - 1;
+	s->min_addr = MIN(s->min_addr, c->shape.low);
+	s->max_addr = MAX(s->max_addr, last < c->shape.high ? UINT64_MAX : last);
 	if (c->key.kind != TTMON_MT_PREFETCH)
 		add_pages(s, c->shape.pages_4k, c->shape.pages_64k, c->shape.pages_2m);
 	learn(c, rec);

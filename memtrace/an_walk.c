@@ -107,8 +107,8 @@ static void walk_steps(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, struct t
 	}
 	for (unsigned int i = 0; i < c->len; i++)
 		c->shape.runs[i] = (struct ttmon_mt_run){ first + by * i, per };
-	if ((!set || !ttmon_mt_sectors_runs(set, c->shape.runs, c->len)) && b->set)
-		ttmon_mt_sectors_runs(b->set, c->shape.runs, c->len);
+	if ((!set || !ttmon_mt_sectors_runs(set, c->shape.runs, c->len, false)) && b->set)
+		ttmon_mt_sectors_runs(b->set, c->shape.runs, c->len, false);
 	followed = an->reuse ? (uint32_t)ttmon_mt_reuse_runs(an->reuse, c->shape.runs, c->len) : 0;
 	*col = (struct ttmon_mt_column){ .first = first,
 					 .by = by,
@@ -117,6 +117,21 @@ static void walk_steps(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, struct t
 					 .buffer = c->key.buffer,
 					 .per = (uint16_t)per,
 					 .len = (uint16_t)c->len };
+}
+
+/* Runs that ascend, all in the cell's own buffer alone: a gather. */
+static void walk_list(struct ttmon_mt_an *an, const struct ttmon_mt_cell *c, struct ttmon_mt_sectors *set)
+{
+	const struct ttmon_mt_run *runs = c->shape.runs;
+	struct ttmon_mt_buf *b = &an->bufs[c->key.buffer];
+	unsigned int nr = c->shape.nr_runs;
+
+	if (an->reuse)
+		ttmon_mt_reuse_runs(an->reuse, runs, nr);
+	if ((!set || !ttmon_mt_sectors_runs(set, runs, nr, true)) && b->set)
+		ttmon_mt_sectors_runs(b->set, runs, nr, true);
+	for (unsigned int i = 0; i < nr && b->heat.count; i++)
+		ttmon_mt_an_heat_add(an, &b->heat, runs[i].sector, runs[i].n);
 }
 
 /* A request that is being counted in several parts of memory. */
@@ -182,7 +197,7 @@ static int walk_all(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, co
 
 	if (an->reuse)
 		ttmon_mt_reuse_runs(an->reuse, runs, nr);
-	q.held = set && ttmon_mt_sectors_runs(set, runs, nr);
+	q.held = set && ttmon_mt_sectors_runs(set, runs, nr, true);
 	for (unsigned int i = 0; i < nr && !err; i++) {
 		const struct ttmon_mt_place *place = &an->places[place_nr(runs[i].sector)];
 
@@ -210,8 +225,15 @@ int ttmon_mt_an_walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 		set = ttmon_mt_an_open(an, dict, c->key.launch, &err);
 	if (err)
 		return err;
-	if (!c->like)
-		return walk_all(an, dict, rec, c, set);
+	if (!c->like) {
+		const struct ttmon_mt_run *runs = c->shape.runs;
+
+		if (!nr || !is_inner(&c->part, runs[0].sector, 1) ||
+		    !is_inner(&c->part, runs[nr - 1].sector, runs[nr - 1].n))
+			return walk_all(an, dict, rec, c, set);
+		walk_list(an, c, set);
+		return 0;
+	}
 	per = nr == 1 ? c->shape.sectors : c->shape.sectors / nr;
 	if (is_inner(&c->part, first, by * (nr - 1) + per)) {
 		if (nr == 1)

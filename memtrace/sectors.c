@@ -242,34 +242,42 @@ static bool add_any(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
 	return all;
 }
 
-/* Most are in one word, which is there. */
-static inline bool add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
+/* The piece of a run that is in one word, if it is there and all is exact; else UINT32_MAX. */
+static inline uint32_t piece_of(const struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
 {
-	uint32_t i = sector % 64 + n <= 64 && !s->hll ? piece_find(s, sector >> PIECE) : UINT32_MAX;
+	return sector % 64 + n <= 64 && !s->hll ? piece_find(s, sector >> PIECE) : UINT32_MAX;
+}
+
+static inline bool add_at(struct ttmon_mt_sectors *s, uint32_t piece, uint64_t sector, uint32_t n)
+{
 	uint64_t *word, more;
 
-	if (i == UINT32_MAX)
+	if (piece == UINT32_MAX || s->hll)
 		return add_any(s, sector, n);
-	word = &s->pieces[i].bits[sector / 64 % WORDS];
+	word = &s->pieces[piece].bits[sector / 64 % WORDS];
 	more = UINT64_MAX >> (64 - n) << sector % 64 & ~*word;
-	if (more) {
-		*word |= more;
-		s->count += n == 1 ? 1 : popcount(more);
-	}
+	*word |= more;
+	s->count += n == 1 ? more != 0 : popcount(more);
 	return true;
 }
 
 bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t n)
 {
-	return n ? add(s, sector, n) : true;
+	return n ? add_at(s, piece_of(s, sector, n), sector, n) : true;
 }
 
-bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr)
+bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr, bool far)
 {
+	uint32_t at[TTMON_MT_MAX_RUNS];
 	bool all = true;
 
+	for (unsigned int i = 0; i < nr && far; i++) {
+		at[i] = piece_of(s, runs[i].sector, runs[i].n);
+		if (at[i] != UINT32_MAX)
+			__builtin_prefetch(&s->pieces[at[i]].bits[runs[i].sector / 64 % WORDS], 1);
+	}
 	for (unsigned int i = 0; i < nr; i++)
-		all &= add(s, runs[i].sector, runs[i].n);
+		all &= add_at(s, far ? at[i] : piece_of(s, runs[i].sector, runs[i].n), runs[i].sector, runs[i].n);
 	return all;
 }
 

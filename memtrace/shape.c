@@ -317,6 +317,8 @@ void ttmon_mt_shape(const struct ttmon_mt_rec *rec, unsigned int kind, struct tt
 		struct affine a = affine_of(rec, n);
 
 		class_affine(rec, n, ret);
+		ret->low = a.low;
+		ret->high = a.low + a.step * (a.len - 1);
 		if (!cost_affine(&a, rec, atomic, ret)) {
 			list_of(rec, &l);
 			ttmon_mt_shape_list(&l, rec, atomic, ret);

@@ -63,7 +63,8 @@ struct ttmon_mt_shape {
 	uint8_t misaligned; /* sequential or reversed, not local, and takes more sectors than it would with its lowest byte at the start of one */
 	uint16_t run; /* SEGMENTED: lanes in a run, the longest; else 0 */
 	int64_t stride; /* STRIDED, SEGMENTED within a run, SEQUENTIAL, REVERSED: bytes; else 0. SEQUENTIAL in local memory: the width */
-	int64_t pitch; /* SEGMENTED: from one run to the next, bytes; 0: differs */
+	int64_t pitch;	    /* SEGMENTED: from one run to the next, bytes; 0: differs */
+	uint64_t low, high; /* the lowest and the highest address of a lane */
 	/* Sectors as runs, ascending, none touching the next; 0 of them in shared and local memory. */
 	uint16_t nr_runs;
 	struct ttmon_mt_run runs[TTMON_MT_MAX_RUNS];

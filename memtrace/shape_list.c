@@ -110,20 +110,29 @@ static unsigned int most_alike(const int32_t *x, unsigned int n, unsigned int sh
 	return most;
 }
 
-/* Runs of lanes that lie in one sector each, by offsets from a sector's start that ascend. No branch: in a gather it would be a guess each time. */
+/* Runs of lanes that lie in one sector each, by offsets from a sector's start that ascend; the last of n is repeated, up to x[LANES]. */
 static void add_near(const int32_t *x, unsigned int n, uint64_t sector, struct ttmon_mt_shape *s)
 {
 	int32_t start = x[0] >> 5, before = start;
-	unsigned int nr = 0;
+	unsigned int nr = 0, apart = 1;
 	uint32_t len = 1;
 
+	for (unsigned int i = 0; i < LANES; i++)
+		apart += (x[i + 1] >> 5) - (x[i] >> 5) > 1;
+	if (apart == n) { /* most gathers */
+		for (unsigned int i = 0; i < n; i++)
+			s->runs[i] = (struct ttmon_mt_run){ sector + (uint64_t)(x[i] >> 5), 1 };
+		s->nr_runs = (uint16_t)n;
+		return;
+	}
+	/* No branch: it would be a guess each time. */
 	s->runs[0] = (struct ttmon_mt_run){ sector + (uint64_t)start, 1 };
 	for (unsigned int i = 1; i < n; i++) {
-		int32_t at = x[i] >> 5, d = at - before, apart = -(d > 1);
+		int32_t at = x[i] >> 5, d = at - before, new = -(d > 1);
 
-		nr -= (unsigned int)apart;
-		start = (start & ~apart) | (at & apart);
-		len = ((len + (uint32_t)d) & (uint32_t)~apart) | (1 & (uint32_t)apart);
+		nr -= (unsigned int)new;
+		start = (start & ~new) | (at & new);
+		len = ((len + (uint32_t)d) & (uint32_t) ~new) | (1 & (uint32_t) new);
 		s->runs[nr] = (struct ttmon_mt_run){ sector + (uint64_t)start, len };
 		before = at;
 	}
@@ -159,6 +168,8 @@ static unsigned int sweep_near(const struct ttmon_mt_lanes *l, unsigned int widt
 	if ((x[0] < 0 && origin < (uint64_t)-x[0]) ||
 	    origin + (uint64_t)x[l->n - 1] + width - 1 < origin + (uint64_t)x[0])
 		return FAR;
+	s->low = origin + (uint64_t)(int64_t)x[0];
+	s->high = origin + (uint64_t)(int64_t)x[l->n - 1];
 	for (unsigned int i = 0; i < LANES; i++) {
 		int32_t d = x[i + 1] - x[i];
 
@@ -199,20 +210,28 @@ static unsigned int sweep_near(const struct ttmon_mt_lanes *l, unsigned int widt
 	return next == (int32_t)l->n - 1;
 }
 
+static void extent(const struct ttmon_mt_lanes *l, struct ttmon_mt_shape *s)
+{
+	s->low = s->high = l->addr[0];
+	for (unsigned int i = 1; i < l->n; i++) {
+		s->low = MIN(s->low, l->addr[i]);
+		s->high = MAX(s->high, l->addr[i]);
+	}
+}
+
 /* Any addresses. */
 static bool sweep_far(const struct ttmon_mt_lanes *l, unsigned int width, bool atomic, bool runs,
 		      struct ttmon_mt_shape *s)
 {
-	uint64_t low = UINT64_MAX, high = 0;
+	uint64_t low, high;
 	unsigned int shift, unique = 0, next = 0;
 	uint64_t a[LANES], upto;
 	bool any;
 	int32_t x[LANES];
 
-	for (unsigned int i = 0; i < l->n; i++) {
-		low = MIN(low, l->addr[i]);
-		high = MAX(high, l->addr[i]);
-	}
+	extent(l, s);
+	low = s->low;
+	high = s->high;
 	/* By the 26 highest bits that differ, with the place in the list below them, then put right. */
 	shift = high - low < 1U << 26 ? 0 : 38 - (unsigned int)__builtin_clzll(high - low);
 	for (unsigned int i = 0; i < LANES; i++)
@@ -335,6 +354,7 @@ void ttmon_mt_shape_list(const struct ttmon_mt_lanes *l, const struct ttmon_mt_r
 		s->ideal = s->ideal_lanes;
 		s->same = atomic;
 		ttmon_mt_local(l, rec->width, s);
+		extent(l, s);
 		if (!affine)
 			s->class = s->sectors <= 2 * s->ideal ? TTMON_MT_CLUSTERED : TTMON_MT_GATHER;
 		return;

@@ -175,6 +175,8 @@ static void oracle(const uint64_t *addr, uint32_t mask, unsigned int width, unsi
 	for (unsigned int i = 0; i < 32; i++) {
 		if (!(mask >> i & 1))
 			continue;
+		want->low = lanes ? MIN(want->low, addr[i]) : addr[i];
+		want->high = MAX(want->high, addr[i]);
 		lanes++;
 		for (unsigned int b = 0; b < width; b++) {
 			uint64_t x = addr[i] + b;
