@@ -23,8 +23,9 @@
  * The rule: a group is worth pinning if its transfers, both ways, would take less time from pinned instead of pageable memory by more than pinning
  * costs. That is the smaller of: pinning once the most pages of the group that lived at one time (a pool gives freed ones out again); and the sum
  * of what each allocation has to pay as one of its call site, whose pages go round between all sizes: of pinning the most pages that the site's
- * transferred memory had at one time a share by pages and life time, but all of its own pages where it was never transferred. Gains are averaged
- * over the runs in which the program ran.
+ * transferred memory had at one time a share by pages and life time, but all of its own pages where it was never transferred. Of one page or less, those
+ * that such pages of the site are not needed more for (the most at one time is reached without them) share what they have to pay by what they move, if
+ * they pay for it together: a site that pays decides of its small sizes. Gains are averaged over the runs in which the program ran.
  * Runs with losses count 0.7.
  *
  * Confidence is that of the level (EXACT 1, SITE 0.9, NAMES 0.7, by the innermost function or without the size class 0.5, ORDER 0.4), times the evidence (n / (n + 2) for n

@@ -89,6 +89,8 @@ size_t ttmon_profile_edges(struct ttmon_profile_edge *e, const struct ttmon_run_
 uint64_t ttmon_profile_peak(struct ttmon_profile_edge *e, size_t n);
 /* Time to pin so many pages. */
 int64_t ttmon_profile_pages_ns(const struct ttmon_cost *cost, uint64_t pages);
+/* Time that so many bytes take less from or to pinned memory. */
+double ttmon_profile_saved_ns(const struct ttmon_cost *cost, uint64_t bytes);
 /* ns that having each allocation of the run pinned costs, as one of its call site: into charge[run->nr_allocs]. -ENOMEM. */
 int ttmon_profile_charge(const struct ttmon_run *run, const struct ttmon_cost *cost, uint64_t seed,
 			 double *charge) _must_check;

@@ -116,18 +116,12 @@ static double charge_of(const struct maker *m, const struct row *r)
 	return m->charge[m->first[r->run] + r->alloc];
 }
 
-/* Time that so many bytes take less from or to pinned memory. */
-static double saved_ns(const struct maker *m, uint64_t bytes)
-{
-	return (double)(ttmon_cost_ns(bytes, m->cost.pageable_bps) - ttmon_cost_ns(bytes, m->cost.pinned_bps));
-}
-
 /* ns saved by one allocation alone; share: of its pages, that is what has to be pinned for it. */
 static double own_gain(const struct maker *m, const struct row *r, double share)
 {
 	double pages = share * (double)ttmon_profile_pages_ns(&m->cost, ttmon_run_pages(alloc_of(m, r)));
 
-	return saved_ns(m, ttmon_run_moved(alloc_of(m, r))) - MIN(pages, charge_of(m, r));
+	return ttmon_profile_saved_ns(&m->cost, ttmon_run_moved(alloc_of(m, r))) - MIN(pages, charge_of(m, r));
 }
 
 /* What is known of the rows of one group. */
@@ -166,8 +160,8 @@ static void add_run(struct maker *m, const struct row *v, size_t n, struct sums 
 	peak = peak_pages(m, v, n);
 	s->bytes = sum(s->bytes, bytes);
 	s->peak_pages += peak;
-	s->gain +=
-		m->weight[v->run] * (saved_ns(m, moved) - MIN((double)ttmon_profile_pages_ns(&m->cost, peak), charge));
+	s->gain += m->weight[v->run] * (ttmon_profile_saved_ns(&m->cost, moved) -
+					MIN((double)ttmon_profile_pages_ns(&m->cost, peak), charge));
 	s->weight += m->weight[v->run];
 	s->runs++;
 }

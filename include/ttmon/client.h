@@ -82,9 +82,10 @@ struct ttmon_advisor_opts {
 };
 
 /*
- * Load databases (.json, .json.gz; several are merged). n 0: live advice alone. opts NULL: the defaults. Takes time and memory by the number of
- * call sites, not of events: call it at start. On failure -errno and a line of text in why (size why_size), and *ret is untouched: -ENOENT,
- * -EBADMSG (no database, damaged, cut off), -EPROTONOSUPPORT (a later version), -E2BIG, -EINVAL, -ENOMEM.
+ * Load databases (.json, .json.gz; several are merged). n 0: live advice alone. opts NULL: the defaults. Takes time by the size of the files, whose
+ * events are all parsed, and memory by the number of call sites and allocations, not of events: call it at start. On failure -errno and a line of
+ * text in why (size why_size), and *ret is untouched: -ENOENT, -EBADMSG (no database, damaged, cut off), -EPROTONOSUPPORT (a later version), -E2BIG,
+ * -EINVAL, -ENOMEM.
  */
 TTMON_API int ttmon_advisor_open(const char *const *databases, size_t n, const struct ttmon_advisor_opts *opts,
 				 struct ttmon_advisor **ret, char *why, size_t why_size);

@@ -9,7 +9,8 @@ For each workload of tests/standin/work.c (patterns of PyTorch, vLLM and DeepSpe
   3. that course again with libttmon-pin.so, advised by the database of step 1 alone, and traced: what it really pinned.
 
 The table has peak pinned pages. `advised` is measured, the other columns are `ttmon advise` on the database of step 2. `share`: of the bytes moved between
-host and device, from or to pinned memory. As root, after `make e2e-build`; about a minute. --json FILE: the figures.
+host and device, from or to pinned memory. `pins`: calls that pinned memory, over the whole run. As root, after `make e2e-build`; about a minute.
+--json FILE: the figures.
 """
 import gzip
 import json
@@ -36,11 +37,10 @@ def load(path):
         return json.load(f)
 
 
-def share(db):
-    """Of what was moved between host and device, how much by pinned memory: bytes."""
-    moved = [pair for way in ("h2d", "d2h") for pair in db["summary"]["transfers"].get(way, {}).items()]
-    total = sum(bytes_ for _, (_, bytes_) in moved)
-    return sum(bytes_ for mem, (_, bytes_) in moved if mem == "pinned") / total if total else 0.0
+def moved(db):
+    """What was moved between host and device, and how much of it by pinned memory: bytes."""
+    rows = [pair for way in ("h2d", "d2h") for pair in db["summary"]["transfers"].get(way, {}).items()]
+    return sum(bytes_ for _, (_, bytes_) in rows), sum(bytes_ for mem, (_, bytes_) in rows if mem == "pinned")
 
 
 def measure(workload, folder):
@@ -57,12 +57,19 @@ def measure(workload, folder):
         raise SystemExit(f"{workload}: {db['completeness']['reasons']}")
     peaks = {name: policies[name]["peak_pages"] for name in ("all", "pytorch", "hindsight")}
     best = policies["hindsight"]
-    return {**peaks, "advised": db["summary"]["pinned_peak_pages"], "share": share(db), "pins": db["summary"]["pins"],
-            "hindsight_share": best["moved_pinned_bytes"] / best["moved_bytes"] if best["moved_bytes"] else 0.0}
+    bytes_, by_pinned = moved(db)
+    return {**peaks, "advised": db["summary"]["pinned_peak_pages"], "pins": db["summary"]["pins"], "pytorch_pins": policies["pytorch"]["pins"],
+            "moved_bytes": bytes_, "moved_pinned_bytes": by_pinned,
+            "hindsight_moved_bytes": best["moved_bytes"], "hindsight_moved_pinned_bytes": best["moved_pinned_bytes"]}
 
 
 def times(a, b):
     return f"{a / b:.2f}" if b else "-"
+
+
+def share(f, whose):
+    total = f[f"{whose}moved_bytes"]
+    return f"{f[f'{whose}moved_pinned_bytes'] / total if total else 0.0:.1%}"
 
 
 def main():
@@ -70,13 +77,13 @@ def main():
     out = args.pop(args.index("--json") + 1) if "--json" in args else None
     names = [a for a in args if a != "--json"] or WORKLOADS
     found = {}
-    print("| workload | everything | PyTorch | hindsight | advised | x hindsight | PyTorch / advised | share, hindsight | share, advised |")
-    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("| workload | everything | PyTorch | hindsight | advised | x hindsight | PyTorch / advised | share, hindsight | share, advised | pins, PyTorch | pins, advised |")
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory(prefix="ttmon-pinning-") as folder:
         for name in names:
             f = found[name] = measure(name, folder)
             print(f"| {name} | {f['all']:,} | {f['pytorch']:,} | {f['hindsight']:,} | {f['advised']:,} | {times(f['advised'], f['hindsight'])} | "
-                  f"{times(f['pytorch'], f['advised'])} | {f['hindsight_share']:.1%} | {f['share']:.1%} |", flush=True)
+                  f"{times(f['pytorch'], f['advised'])} | {share(f, 'hindsight_')} | {share(f, '')} | {f['pytorch_pins']:,} | {f['pins']:,} |", flush=True)
     if out:
         with open(out, "w", encoding="utf-8") as f:
             json.dump(found, f)

@@ -5,8 +5,8 @@
  *	work train|serve|offload|kvcache|churn [--seed N] [--shift K] [--step-us N]
  *
  * Each follows a pattern of PyTorch, vLLM or DeepSpeed that is documented in public; all figures are from there and were fixed before anything was
- * measured. --seed: another course of the same pattern (sizes, order of requests). Sizes of 64 KiB and more are divided by 2^K (default 6): what a
- * power-of-two allocator makes of them stays in proportion. Every pinned allocation the real program makes is one cudaHostAlloc() here, of the size
+ * measured. --seed: another course of the same pattern (sizes, order of requests). Sizes of 64 KiB and more are divided by 2^K (default 6), in offload
+ * and kvcache by 2^(K + 4): what a power-of-two allocator makes of them stays in proportion. Every pinned allocation the real program makes is one cudaHostAlloc() here, of the size
  * of the tensor: what a caching allocator makes of that is what is to be compared.
  *
  * train    PyTorch's DataLoader with pin_memory: batch_size 8, num_workers 16, prefetch_factor 8 (pytorch#97432), so that up to 128 batches lie pinned and
