@@ -6,14 +6,17 @@ Everything that a page says on its console, every exception in it, and every req
 import base64
 import contextlib
 import fcntl
+import functools
 import glob
 import json
 import os
 import select
 import shutil
 import subprocess
+import struct
 import tempfile
 import time
+import zlib
 
 from e2e import SLOW, Skip
 
@@ -30,6 +33,52 @@ def find():
     if found:
         return sorted(found)[-1]
     raise Skip("there is no chromium: apt-get install chromium")
+
+
+class Picture:
+    """A PNG as a screenshot is: width, height, and rows of bytes, three a pixel."""
+
+    def __init__(self, data):
+        self.width, self.height, *kind = struct.unpack(">IIBBBBB", data[16:29])
+        assert kind == [8, 2, 0, 0, 0], f"not 24 bits a pixel: {kind}"
+        packed, at = b"", 8
+        while at < len(data):
+            size, name = struct.unpack(">I4s", data[at:at + 8])
+            packed += data[at + 8:at + 8 + size] if name == b"IDAT" else b""
+            at += size + 12
+        lines, wide = zlib.decompress(packed), self.width * 3
+        self.rows, above = [], bytes(wide)
+        for start in range(0, len(lines), wide + 1):
+            above = self.row(lines[start], lines[start + 1:start + 1 + wide], above)
+            self.rows.append(above)
+
+    @staticmethod
+    def row(how, line, above):
+        """One row out of its differences. Asked for speed, the browser writes those to the row above alone, so that these are all that is known here."""
+        if how == 0:
+            return line
+        assert how == 2, f"differences of kind {how}"
+        # All sums modulo 256 at once: those of even and of odd bytes, each with room for a carry.
+        even = int.from_bytes(b"\0\xff" * (len(line) // 2 + 1), "little")
+        a, b = int.from_bytes(line, "little"), int.from_bytes(above, "little")
+        total = (a & even) + (b & even) & even | (a & even >> 8) + (b & even >> 8) & even >> 8
+        return (total & (1 << 8 * len(line)) - 1).to_bytes(len(line), "little")
+
+    def at(self, x, y):
+        """(red, green, blue) of a pixel, 0 to 255."""
+        return tuple(self.rows[int(y)][int(x) * 3:int(x) * 3 + 3])
+
+    def colours(self):
+        """Those of every sixteenth row."""
+        return {p for row in self.rows[::16] for p in zip(row[0::3], row[1::3], row[2::3])}
+
+
+@functools.cache
+def lightness(colour):
+    """CIE L* of a colour: 0 black, 100 white. It goes by luminance alone."""
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in colour))
+    y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return 116 * y ** (1 / 3) - 16 if y > 216 / 24389 else y * 24389 / 27
 
 
 class Browser:
@@ -131,6 +180,7 @@ class Browser:
     # ---- what a test does ----
 
     def size(self, width, height, scale=1):
+        self.pixels = (width * scale, height * scale)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
 
     def dark(self, on):
@@ -200,8 +250,9 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=code or key)
         self.frame()
 
-    def screenshot(self, path, full=False):
-        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full, seconds=60)["data"]
+    def screenshot(self, path):
+        """What is in the window, as a person with the emulated vision sees it: into a file, and as a Picture."""
+        data = base64.b64decode(self.call("Page.captureScreenshot", format="png", optimizeForSpeed=True, seconds=60)["data"])
         with open(path, "wb") as f:
-            f.write(base64.b64decode(data))
-        return path
+            f.write(data)
+        return Picture(data)

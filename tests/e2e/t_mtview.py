@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ttmon memtrace view: the page opened in a headless Chromium, clicked, and compared with what --json says. TTMON_VIEW_SHOTS=DIR keeps its pictures."""
+"""ttmon memtrace view: the page opened in a headless Chromium, clicked, and compared with what --json says. Its pictures are kept in $O/shots."""
 import json
 import os
 import re

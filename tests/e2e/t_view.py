@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ttmon view: the page opened in a headless Chromium, looked into, clicked, and compared with the database. TTMON_VIEW_SHOTS=DIR keeps its pictures."""
+"""ttmon view: the page opened in a headless Chromium, looked into, clicked, and compared with the database. Its pictures are kept in $O/shots."""
+import itertools
 import json
 import os
 import re
 import subprocess
 
 import made_db
-from browser import Browser
-from e2e import TTMON, eq, standin, timeout, true
+from browser import Browser, lightness
+from e2e import OUT, TTMON, eq, standin, timeout, true
 
 CHART = "document.getElementById('plot').chart"
 # Pixels of the picture, out of a copy: reading from a canvas that is drawn on makes the browser complain.
 PIXELS = """((x, y, w, h) => { const copy = document.createElement('canvas'), base = %s.base; copy.width = w || base.width; copy.height = h || base.height;
     const g = copy.getContext('2d', {willReadFrequently: true}); g.drawImage(base, -Math.round(x), -Math.round(y)); return g.getImageData(0, 0, copy.width, copy.height).data; })""" % CHART
+VISIONS = ("none", "deuteranopia", "protanopia", "tritanopia", "achromatopsia")
+METHODS = ("host_alloc", "registered", "pool", "custom", "mmap", "managed", "device", "tt_dma", "tt_dram", "tt_l1", "tt_l1_small", "tt_trace", "tt_cb")
+# Of CIE L*, from 0 to 100. Half of all people see a difference of 7.3 between marks a third of a degree large, about 13 pixels, and need more for smaller ones (Stone,
+# Szafir, Setlur: An engineering model for color difference as a function of size, 2014); lines are thinner. Differences of hue are not counted: not everybody has them.
+APART = 12
 HOSTILE = ["</script><script>document.title = 'got in'</script>", "<img src=x onerror=\"document.title='got in'\">", "\u202egnp.exe", "a\u2028b\u2029c",
            "\"'`${document.title='got in'}", "x" * 4000, "\x1b[31mred\x7f", "constructor", "__proto__", "&lt;b&gt;"]
 
@@ -25,9 +31,17 @@ def view(bench, db, *options, status=0):
 
 
 def shot(b, name):
-    folder = os.environ.get("TTMON_VIEW_SHOTS")
-    if folder:
-        b.screenshot(os.path.join(folder, name + ".png"))
+    """The picture, kept in $O/shots: as large as the window, on the ground of its theme, and not empty."""
+    os.makedirs(os.path.join(OUT, "shots"), exist_ok=True)
+    b.frame()
+    picture = b.screenshot(os.path.join(OUT, "shots", name + ".png"))
+    eq(f"size of {name}", (picture.width, picture.height), b.pixels)
+    ground, dark = lightness(picture.at(1, 1)), b.eval("isDark()")
+    true(f"the ground of {name} has the lightness {ground:.0f}, dark: {dark}", ground < 15 if dark else ground > 90)
+    written = sum(row != picture.rows[0] for row in picture.rows)
+    colours = len(picture.colours())
+    true(f"{name}: {written} rows with something on them, {colours} colours", written > picture.height / 3 and colours > 16)
+    return picture
 
 
 def quiet(b, page):
@@ -128,7 +142,7 @@ def test_look_and_touch(bench):
         true("the drag did not move", b.eval(f"{CHART}.t0") > before)
         b.drag(middle, [middle[0] + 150, middle[1] + 60], modifiers=8)
         shot(b, "chosen")
-        for _ in range(40):
+        for _ in range(16):  # each to 1 / e, from 10 s to 8 us
             b.wheel(middle, -600)
         eq("closest", b.eval(f"Math.round(({CHART}.t1 - {CHART}.t0) / {CHART}.width)"), 8)
         true("does not say so", b.settle("document.getElementById('status').textContent.includes('as close as it gets')"))
@@ -171,9 +185,96 @@ def test_look_and_touch(bench):
         b.call("Page.printToPDF")
         quiet(b, page)
         # For a person to look at; the browser asks itself for filters.
-        for kind in ("deuteranopia", "protanopia", "tritanopia", "achromatopsia"):
+        b.size(1280, 800)
+        b.click("#zoom-all")
+        for kind in VISIONS[1:]:
             b.vision(kind)
-            shot(b, kind)
+            for mode in ("life", "heat"):
+                b.click(f"#mode-{mode}")
+                b.eval("document.getElementById('plot').scrollIntoView()")
+                shot(b, f"{kind}-{mode}")
+
+
+def apart(what, one, other):
+    true(f"{what}: lightness {one:.1f} and {other:.1f}", abs(one - other) >= APART)
+
+
+def seen(b, picture):
+    """Lightness in the picture of the chart's ground, and of each row [method, [(copies, lightness) of each cell]]; in the legend of the heat's ramp."""
+    corner, left, rows, ramp = b.eval(f"""(() => {{ const c = {CHART}, r = c.base.getBoundingClientRect(), k = document.querySelector('#legend canvas').getBoundingClientRect();
+        return [[r.left + 20, r.top + 4], r.left + c.left, Array.from(c.rows, (a, i) => [c.data.methods[c.data.method[a]].name, r.top + c.y(i + 0.5), Array.from(c.heat.slice(i * c.nx, (i + 1) * c.nx))]),
+            [k.left, k.right, (k.top + k.bottom) / 2]]; }})()""")
+    light = lambda x, y: lightness(picture.at(x, y))  # noqa: E731
+    # A cell is two pixels wide. Those at the edges are cut off.
+    cells = [[method, [(n, light(left + 2 * i + 1, y)) for i, n in list(enumerate(copies))[4:-4]]] for method, y, copies in rows]
+    return light(*corner), cells, [light(x, ramp[2]) for x in range(int(ramp[0]) + 2, int(ramp[1]) - 2)]
+
+
+def heat_is_seen(what, dark, ground, cells, legend):
+    """The more copies the further from the ground; what is only alive, a single copy, and each power of 10 can be told apart."""
+    by_copies = {}
+    for n, light in next(row for method, row in cells if method == "host_alloc"):
+        by_copies.setdefault(n, set()).add(light)
+    eq(f"{what}, numbers of copies with more than one lightness", [n for n, lights in by_copies.items() if len(lights) > 1], [])
+    by_copies = {n: lights.pop() for n, lights in sorted(by_copies.items())}
+    alive, *ramp = by_copies.values()
+    true(f"{what}: {ramp}", len(ramp) > 30 and all(a < b if dark else a > b for a, b in itertools.pairwise(ramp)))
+    # Its pixels are less than one apart in lightness, and colours are rounded twice: by the ramp and by the emulation.
+    true(f"{what}, the legend: {legend}", len(legend) > 100 and all((b - a if dark else a - b) > -0.5 for a, b in itertools.pairwise(legend)))
+    for a, b in itertools.pairwise([ground, *(by_copies[n] for n in (0, 1, 10, 100, 1000))]):
+        apart(what, a, b)
+    apart(f"{what}, the legend", legend[0], legend[-1])
+
+
+def lines_are_seen(what, ground, cells):
+    """Any two methods have other stripes or another lightness; a transfer is seen on each."""
+    known = {}
+    for method, row in cells:
+        free = [light for n, light in row[:60] if not n]
+        eq(f"{what}, lightness of {method}: {set(free)}", len(set(free) - {ground}), 1)
+        # How many cells long the line and its gaps are. The first and the last of them are cut off.
+        runs = {(light == ground, length) for light, length in [(light, len(list(run))) for light, run in itertools.groupby(free)][1:-1]}
+        line = max(set(free) - {ground}, key=free.count)
+        apart(f"{what}, {method} and its ground", line, ground)
+        for light in {light for n, light in row if n}:
+            apart(f"{what}, {method} and a transfer on it", line, light)
+        known[method] = runs, line
+    eq(f"{what}, methods", sorted(known), sorted(METHODS))
+    for one, other in itertools.combinations(known, 2):
+        if known[one][0] == known[other][0]:
+            apart(f"{what}, {one} and {other}", known[one][1], known[other][1])
+
+
+@timeout(120)
+def test_colours(bench):
+    """What the colours say can be seen in light and dark with each kind of colour vision, out of the pixels that the browser shows for it."""
+    m = made_db.Maker(10.0)
+    m.process()
+    lib = m.object("/usr/lib/libpin.so")
+    numbers = sorted({round(1000 ** (i / 51)) for i in range(52)})
+    for i, method in enumerate(METHODS):
+        copies = [(2 + 7.5 * k / len(numbers), "h2d", 4096) for k, n in enumerate(numbers) for _ in range(n)] if method == "host_alloc" else [(5, "h2d", 4096)] * (1 if i % 2 else 1000)
+        m.alloc(m.site([(lib, 64 * i + 64, "make_" + method)]), 65536, 0, None, copies, method=method)
+    page = view(bench, m.write(bench.path("colours.json.gz")))
+    with Browser(1000, 1100) as b:
+        b.open(page)
+        b.eval("(() => { const k = document.getElementById('kind'); k.value = ''; k.dispatchEvent(new Event('input')); })()")
+        quiet(b, page)
+        for dark, mode in itertools.product((False, True), ("heat", "life")):
+            b.dark(dark)
+            b.click(f"#mode-{mode}")
+            b.frame()
+            b.eval(f"document.getElementById('legend').replaceChildren(); {CHART}.redraw()")
+            true("no legend", b.settle("!!document.querySelector('#legend canvas')"))
+            for kind in VISIONS:
+                b.vision(kind)
+                name = f"colours-{'dark' if dark else 'light'}-{mode}-{kind}"
+                ground, cells, legend = seen(b, shot(b, name))
+                if mode == "heat":
+                    heat_is_seen(name, dark, ground, cells, legend)
+                else:
+                    lines_are_seen(name, ground, cells)
+            b.vision("none")
 
 
 @timeout(120)
@@ -234,6 +335,13 @@ def test_loss(bench):
         legend = b.eval("document.getElementById('legend').innerText")
         true(f"the legend does not say it: {legend!r}", "something can be missing" in legend and "not in the file" in legend)
         shot(b, "lossy")
+        # What was not kept is seen on the life line of its allocation, whatever the line's colour: a stripe with the ground on both sides, once in 6 cells.
+        b.click("#mode-life")
+        runs = b.eval(f"""(() => {{ const c = {CHART}, a = c.data.dropped.findIndex((n) => n), y = c.y(c.rows.indexOf(a) + 0.5), p = new Uint32Array({PIXELS}(c.left * c.dpr, y * c.dpr, c.w * c.dpr, 1).buffer);
+            const ground = pixel(rgb(c.colours.plot)), loss = pixel(rgb(c.colours.hatch)), cell = (i) => p[i * CELL * c.dpr];
+            let n = 0, alone = 0; for (let i = 1; i < c.nx - 1; i++) if (cell(i) === loss) {{ n++; alone += cell(i - 1) === ground || cell(i + 1) === ground; }} return [n, alone]; }})()""")
+        true(f"stripes of loss, and those with ground beside them: {runs}", runs[0] > 10 and runs[1] >= 0.9 * runs[0])
+        shot(b, "lossy-life")
         quiet(b, page)
 
 

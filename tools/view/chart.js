@@ -8,10 +8,20 @@
  */
 
 const CELL = 2, AXIS = 22, PINNED = 120, GAP = 10;
+
+/*
+ * What a method is must be seen by everybody: a kind of memory has its stripes, and the methods of one kind differ in lightness, which colour-blind
+ * people see too. tests/e2e/t_view.py measures both in the picture.
+ */
 const METHOD_COLOURS = {
-	host_alloc: "#0072b2", registered: "#56b4e9", pool: "#009e73", custom: "#e69f00", mmap: "#d55e00", managed: "#cc79a7",
-	device: "#8c8c8c", tt_dma: "#0072b2", tt_dram: "#8c8c8c", tt_l1: "#e69f00", tt_l1_small: "#56b4e9", tt_trace: "#cc79a7", tt_cb: "#009e73",
+	host_alloc: "#003a80", tt_dma: "#7c52ac", pool: "#00a077", registered: "#7cc8f5", mmap: "#a83a00", custom: "#e69f00", managed: "#8f2f6e", device: "#9a9a9a",
+	tt_l1: "#1a2d6b", tt_cb: "#006450", tt_trace: "#7b71c1", tt_dram: "#a1a1a1", tt_l1_small: "#f2c66a",
 };
+const methodColour = (m) => METHOD_COLOURS[m.name] || "#8c8c8c";
+
+// [cells after which the stripes begin again, of these the first so many show the ground]. tt_dma is host memory that the driver pins.
+const STRIPES = {pinned: [1, 0], pageable: [3, 1], other: [10, 2], tt: [8, 4]};
+const stripesOf = (m) => STRIPES[m.pinned || m.name === "tt_dma" ? "pinned" : m.host ? "pageable" : m.part === "tt" ? "tt" : "other"];
 
 class Chart {
 	// data: see view.js. hooks: {row(alloc): [label, ...], hover(hit, x, y), pick(alloc), status(text)}
@@ -124,14 +134,14 @@ class Chart {
 		this.ramp = ramp(dark);
 		this.ramp32 = Uint32Array.from(this.ramp, pixel);
 		this.colours = Object.fromEntries(["plot", "life", "grid", "ink", "soft", "line", "area", "area-line", "hatch", "mark", "accent"].map((n) => [n, colour(n)]));
-		this.method32 = Uint32Array.from(this.data.methods, (m) => pixel(rgb(METHOD_COLOURS[m.name] || "#8c8c8c")));
-		// On a life line the more transfers the more of the colour of the ink.
+		this.method32 = Uint32Array.from(this.data.methods, (m) => pixel(rgb(methodColour(m))));
+		// On a life line the more transfers the more of the colour of the ink; a single one is to be seen on the lightest and the darkest line.
 		const ink = rgb(this.colours.mark);
 
 		this.marks = Uint32Array.from(this.data.methods.flatMap((m) => {
-			const bar = rgb(METHOD_COLOURS[m.name] || "#8c8c8c");
+			const bar = rgb(methodColour(m));
 
-			return [0.45, 0.65, 0.85, 1].map((share) => pixel(bar.map((c, i) => Math.round(c + share * (ink[i] - c)))));
+			return [0.7, 0.8, 0.9, 1].map((share) => pixel(bar.map((c, i) => Math.round(c + share * (ink[i] - c)))));
 		}));
 		this.redraw();
 	}
@@ -227,7 +237,8 @@ class Chart {
 		const {method, methods} = this.data;
 
 		for (let line = 0; line < h; line++) {
-			const m = method[this.first[line]], bar = life ? this.method32[m] : tint, pageable = methods[m] && methods[m].host && !methods[m].pinned, lossy = this.lossy[line];
+			const m = method[this.first[line]], bar = life ? this.method32[m] : tint, lossy = this.lossy[line];
+			const [every, open] = methods[m] ? stripesOf(methods[m]) : STRIPES.pinned;
 			let alive = 0;
 
 			for (let x = 0, i = line * w, j = line * (w + 1); x < w; x++, i++, j++) {
@@ -240,10 +251,11 @@ class Chart {
 					out[i] = life ? marks[m * 4 + (much >> 6)] : ramp32[much];
 				} else if (!alive) {
 					out[i] = plot;
-				} else if (lossy && (x + line) % 6 === 0) {
-					out[i] = loss;
+				} else if (lossy && (x + line) % 6 < 3) {
+					// With ground on both sides: its colour may be no other than that of the line.
+					out[i] = (x + line) % 6 === 1 ? loss : plot;
 				} else {
-					out[i] = pageable && (x + line) % 3 === 0 ? plot : bar;
+					out[i] = open && (x + line) % every < open ? plot : bar;
 				}
 			}
 		}

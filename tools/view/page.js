@@ -214,10 +214,11 @@ function rgb(hex) {
 // As a pixel of an ImageData seen as 32-bit words, on the little-endian machines that there are.
 const pixel = ([r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0;
 
-// 256 steps from little to much, even in brightness also without colour; what is much stands out from the ground of either theme.
+// 256 steps from little to much, each further in lightness from the ground of the theme than the one before, also for the colour-blind; little is as
+// far from what is only alive. tests/e2e/t_view.py measures it in the picture.
 function ramp(dark) {
 	const all = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
-	const stops = (dark ? all.slice(3) : all.slice(0, 9).reverse()).map(rgb);
+	const stops = (dark ? ["#3b4f89", ...all.slice(3)] : ["#5cc563", ...all.slice(0, 7).reverse()]).map(rgb);
 
 	return Array.from({length: 256}, (_, i) => {
 		const at = i / 255 * (stops.length - 1), k = Math.min(Math.floor(at), stops.length - 2);

@@ -233,35 +233,39 @@ function showLegend(d, app) {
 		draw(c.getContext("2d"), width);
 		return c;
 	};
-	const bar = (fill, pageable) => box((g, w) => {
+	const bar = (fill, [every, open]) => box((g, w) => {
 		g.fillStyle = fill;
 		g.fillRect(0, 0, w, 12);
 		g.fillStyle = chart.colours.plot;
-		for (let x = 0; pageable && x < w; x += 6)
-			g.fillRect(x, 0, 2, 12);
-	}, 24);
+		for (let x = 0; x < w; x += every * CELL)
+			g.fillRect(x, 0, open * CELL, 12);
+	}, 40);
+	const used = [...new Set(Array.from(chart.rows, (a) => d.method[a]))].map((m) => d.methods[m]);
 
 	if (app.mode === "heat") {
 		list.push(["1", box((g, w) => chart.ramp.forEach(([r, b, c], i) => {
 			g.fillStyle = `rgb(${r} ${b} ${c})`;
 			g.fillRect(i * w / 256, 0, w / 256 + 1, 12);
 		}), 120), many(Math.max(1, chart.max || 1), "copy", "copies") + " in a cell"]);
-		list.push([bar(chart.colours.life), "alive, pinned"], [bar(chart.colours.life, true), "alive, not pinned"]);
+		for (const [kind, words] of [["pinned", "alive, pinned"], ["pageable", "alive, not pinned"], ["other", "alive, not host memory"], ["tt", "alive, on a Tenstorrent device"]])
+			if (used.some((m) => stripesOf(m) === STRIPES[kind]))
+				list.push([bar(chart.colours.life, STRIPES[kind]), words]);
 	} else {
-		const used = new Set(Array.from(chart.rows, (a) => d.method[a]));
-
 		for (const m of used)
-			list.push([bar(METHOD_COLOURS[d.methods[m].name] || "#8c8c8c", d.methods[m].host && !d.methods[m].pinned), d.methods[m].name + (d.methods[m].pinned ? ", pinned" : "")]);
-		list.push([bar(chart.colours.mark), "transfer"]);
+			list.push([bar(methodColour(m), stripesOf(m)), m.name + (m.pinned ? ", pinned" : "")]);
+		list.push([bar(chart.colours.mark, STRIPES.pinned), "transfer"]);
 	}
 	if (d.meta.events_dropped)
 		list.push([box((g, w) => {
 			g.fillStyle = chart.colours.life;
 			g.fillRect(0, 0, w, 12);
-			g.fillStyle = chart.colours.hatch;
-			for (let x = 0; x < w; x += 12)
-				g.fillRect(x, 0, 2, 12);
-		}, 24), "some transfers are not in the file"]);
+			for (let x = 0; x < w; x += 6 * CELL) {
+				g.fillStyle = chart.colours.plot;
+				g.fillRect(x, 0, 3 * CELL, 12);
+				g.fillStyle = chart.colours.hatch;
+				g.fillRect(x + CELL, 0, CELL, 12);
+			}
+		}, 40), "some transfers are not in the file"]);
 	if (d.gaps.length)
 		list.push([box((g, w) => {
 			g.fillStyle = hatch(g, chart.colours.hatch);
