@@ -3,19 +3,25 @@
  * bench_profile.c: a database of 100,000 allocations from 10,000 call sites into tables (against reading the same bytes), tables into a profile, and
  * lookups there (against one lookup in a hash table with as many keys). Keys are asked for in random order, as an allocator's caches would be cold.
  * Time is that of the CPU, as others run too; medians of 5 rounds, interleaved.
+ *
+ * bench_profile --gb N: one database of N GB instead, in /var/tmp, most of it events: into tables and a profile as `ttmon advise` reads it (lib/run.h
+ * without anybody who asks for events), in a process of its own, whose memory is told too; before and after it the same bytes are read alone.
  */
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <zlib.h>
 
 #include "core/hmap.h"
 #include "lib/profile.h"
 
-#define SITES	10000u
-#define ALLOCS	100000u
-#define LOOKUPS 1000000u
-#define ROUNDS	5
+#define SITES	   10000u
+#define ALLOCS	   100000u
+#define LOOKUPS	   1000000u
+#define ROUNDS	   5
+#define BIG_EVENTS 2000u /* of each allocation in the database of N GB: 67 kB of text */
 
 enum { LOAD, RAW, LOAD_GZ, RAW_GZ, MAKE, FOUND, DEMOTED, MISSED, FLOOR, FIGURES };
 
@@ -37,13 +43,9 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* Every tenth site makes ten of one size; the others ten sizes. */
-static void write_db(const char *path, const char *mode)
+/* Up to the allocations. */
+static void write_head(gzFile f)
 {
-	gzFile f = gzopen(path, mode);
-
-	if (!f)
-		die(path);
 	gzprintf(
 		f,
 		"{\"schema\":\"ttmon-db\",\"version\":1,\"capture\":{\"start_ns\":\"1\",\"end_ns\":\"900000000\"},"
@@ -55,20 +57,37 @@ static void write_db(const char *path, const char *mode)
 			",\n{\"id\":%u,\"frames\":[[1,\"0x%x\",\"f%u+0x1\"],[1,\"0x10\",\"g+0x2\"],[1,\"0x20\",\"main+0x3\"]]}",
 			i, 0x1000 + 16 * i, i);
 	gzprintf(f, "],\"allocations\":[");
-	for (unsigned int i = 0; i < ALLOCS; i++) {
-		unsigned int site = 1 + i % SITES, nr = i / SITES, same = site % 10 == 0;
+}
 
-		gzprintf(
-			f,
-			"%s\n{\"id\":\"%016x:65536:0@0\",\"pid\":1,\"process\":0,\"site\":%u,\"ordinal\":%u,\"size\":%u,"
-			"\"addr\":\"0x%llx\",\"gen\":0,\"method\":\"host_alloc\",\"fn\":\"cudaHostAlloc\",\"device\":null,"
-			"\"alloc_ns\":\"%u\",\"free_ns\":null,\"end\":\"live\",\"pin_ns\":40,\"flags\":[],\"api_flags\":0,"
-			"\"transfers\":{\"h2d\":[%u,%u]},\"events\":[",
-			i ? "," : "", site, site, same ? nr : 0, same ? 65536 : 65536 * (nr + 1),
-			0x7f0000000000ULL + i * 65536ULL, i + 2, nr, 65536 * nr);
-		for (unsigned int e = 0; e < nr; e++)
-			gzprintf(f, "%s[%u,\"h2d\",65536,0,\"pinned\",1]", e ? "," : "", 100 * e);
-		gzprintf(f, "]}");
+/* Number i, with its events: so many copies, each one's time apart. */
+static void write_alloc(gzFile f, unsigned int i, unsigned int ordinal, unsigned int size, unsigned int copies)
+{
+	unsigned int site = 1 + i % SITES;
+
+	gzprintf(f,
+		 "%s\n{\"id\":\"%016x:65536:0@0\",\"pid\":1,\"process\":0,\"site\":%u,\"ordinal\":%u,\"size\":%u,"
+		 "\"addr\":\"0x%llx\",\"gen\":0,\"method\":\"host_alloc\",\"fn\":\"cudaHostAlloc\",\"device\":null,"
+		 "\"alloc_ns\":\"%u\",\"free_ns\":null,\"end\":\"live\",\"pin_ns\":40,\"flags\":[],\"api_flags\":0,"
+		 "\"transfers\":{\"h2d\":[%u,%u]},\"events\":[",
+		 i ? "," : "", site, site, ordinal, size, 0x7f0000000000ULL + i * 65536ULL, i + 2, copies,
+		 65536 * copies);
+	for (unsigned int e = 0; e < copies; e++)
+		gzprintf(f, "%s[%u,\"h2d\",65536,0,\"pinned\",1]", e ? "," : "", 100 * e);
+	gzprintf(f, "]}");
+}
+
+/* Every tenth site makes ten of one size; the others ten sizes. */
+static void write_db(const char *path, const char *mode)
+{
+	gzFile f = gzopen(path, mode);
+
+	if (!f)
+		die(path);
+	write_head(f);
+	for (unsigned int i = 0; i < ALLOCS; i++) {
+		unsigned int nr = i / SITES, same = (1 + i % SITES) % 10 == 0;
+
+		write_alloc(f, i, same ? nr : 0, same ? 65536 : 65536 * (nr + 1), nr);
 	}
 	gzprintf(f, "]}\n");
 	if (gzclose(f) != Z_OK)
@@ -148,6 +167,96 @@ static double ask_floor(const struct ttmon_hmap *map, const struct ttmon_profile
 	return (now() - start) * 1e9 / LOOKUPS;
 }
 
+/* ---- --gb N ---- */
+
+/* A database of so many bytes. Returns how many allocations it has. */
+static unsigned int write_big(int fd, uint64_t want)
+{
+	gzFile f = gzdopen(dup(fd), "wT");
+	unsigned int i = 0;
+
+	if (!f)
+		die("/var/tmp");
+	write_head(f);
+	while ((uint64_t)gztell(f) < want)
+		write_alloc(f, i++, 0, 65536, BIG_EVENTS);
+	gzprintf(f, "]}\n");
+	if (gzclose(f) != Z_OK)
+		die("/var/tmp");
+	return i;
+}
+
+static void read_big(const char *path)
+{
+	const struct ttmon_cost cost = TTMON_COST_DEFAULT;
+	const struct ttmon_run *runs[1];
+	struct ttmon_profile *p = NULL;
+	struct ttmon_run *run = NULL;
+
+	load(path, &run);
+	runs[0] = run;
+	if (ttmon_profile_new(runs, 1, &cost, &p))
+		die("profile");
+	ttmon_profile_free(p);
+	ttmon_run_free(run);
+}
+
+static void read_floor(const char *path)
+{
+	raw_read(path);
+}
+
+/* In a process of its own: seconds of CPU; *rss: the most memory that was there, MiB. */
+static double apart(void (*fn)(const char *path), const char *path, double *rss)
+{
+	struct rusage u;
+	int status = 0;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid) {
+		fn(path);
+		_exit(0);
+	}
+	if (pid < 0 || wait4(pid, &status, 0, &u) != pid || status)
+		die("child");
+	*rss = (double)u.ru_maxrss / 1024;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+static int big(const char *arg)
+{
+	char name[] = "/var/tmp/ttmon-bench-profile-XXXXXX", path[64];
+	double gb = atof(arg), rss, floor_rss, t, floor_t, mb;
+	unsigned int allocs;
+	struct stat st;
+	int fd;
+
+	if (gb <= 0 || gb > 1000) {
+		fprintf(stderr, "usage: bench_profile [--gb N]\n");
+		return 2;
+	}
+	/* The name is gone at once: nothing is left behind, however this ends. */
+	fd = mkstemp(name);
+	if (fd < 0 || unlink(name))
+		die(name);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	allocs = write_big(fd, (uint64_t)(gb * 1e9));
+	if (fstat(fd, &st))
+		die(name);
+	mb = (double)st.st_size / 1e6;
+	floor_t = apart(read_floor, path, &floor_rss);
+	t = apart(read_big, path, &rss);
+	floor_t = (floor_t + apart(read_floor, path, &floor_rss)) / 2;
+	close(fd);
+	printf("profile load and make: %.0f MB, %u allocations of %u events: %.1f s of CPU, %.0f MB/s, peak %.1f MiB\n",
+	       mb, allocs, BIG_EVENTS, t, mb / t, rss);
+	printf("reading alone: %.2f s, %.0f MB/s, peak %.1f MiB, ratio %.0f\n", floor_t, mb / floor_t, floor_rss,
+	       t / floor_t);
+	return 0;
+}
+
 static int cmp(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -155,7 +264,7 @@ static int cmp(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct ttmon_cost cost = TTMON_COST_DEFAULT;
 	static struct ttmon_profile_key keys[ALLOCS];
@@ -164,6 +273,8 @@ int main(void)
 	double f[FIGURES][ROUNDS];
 	const double *m[FIGURES];
 
+	if (argc > 1)
+		return big(argc == 3 && !strcmp(argv[1], "--gb") ? argv[2] : "");
 	if (!mkdtemp(dir))
 		die(dir);
 	snprintf(plain, sizeof(plain), "%s/db.json", dir);

@@ -258,7 +258,7 @@ def live_run(bench, *options, steps=("copy", "step"), **more):
     with open(stats, encoding="utf-8") as f:
         own = json.load(f)
     db = load_db(path)
-    return own, allocations(db, own["pid"], "registered", "custom"), [c for c in db["checkpoints"] if c[2] == own["pid"]]
+    return own, allocations(db, own["pid"], "registered", "custom", "host_alloc"), [c for c in db["checkpoints"] if c[2] == own["pid"]]
 
 
 @timeout(60)
@@ -282,6 +282,19 @@ def test_cold_buffer_is_released_at_a_checkpoint(bench):
     cold = [a for a in host if a["method"] == "registered" and a["size"] == MIB]
     eq("released", [(a["end"], a["free_ns"] is not None) for a in cold], [("free", True)])
     eq("pinned at the end", own["pinned_pages_now"], 0)
+
+
+@timeout(60)
+def test_what_kernels_may_read_in_place_is_not_released(bench):
+    """Advised to be unpinned, then its device pointer was asked for, then the checkpoint: it stays pinned, as mapped memory does."""
+    own, host, _ = live_run(bench, "--cold-after", "1", steps=("more", "copy", 2.5, "ask", 0.2, "step"), CHECKPOINT="cudaDeviceSynchronize")
+    sizes = {m: [a["size"] for a in host if a["method"] == m] for m in ("registered", "custom", "host_alloc")}
+    # What is released is announced as ordinary memory: one cold buffer was, at this checkpoint, and neither of these.
+    true(f"the cold buffer was not released: {sizes}", MIB in sizes["custom"])
+    eq("released", [n for n in sizes["custom"] if n > 2 * MIB], [])
+    eq("pinned", ([n for n in sizes["registered"] if n > 2 * MIB], sizes["host_alloc"]), ([3 * MIB], [4 * MIB]))
+    eq("asked for", ["device_ptr" in a["flags"] for a in host if a["size"] == 3 * MIB], [True])
+    eq("figures", (own["moves"]["wrong"], own["done"]["flags"], own["pinned_pages_now"]), (0, [1, 4 * MIB], 0))
 
 
 @timeout(60)

@@ -140,10 +140,26 @@ static void devptr(void)
 	printf("{\"pid\":%d,\"addr\":\"0x%lx\"}\n", getpid(), (unsigned long)a);
 }
 
-/* A step of the live scenario: copies, and a wait that says so. */
+/*
+ * Memory that kernels read where it is: one buffer was made mapped, of the other the device pointer is asked for later. At once comes the
+ * wait, which may be a checkpoint: the tracer can only take back what it said of that buffer after it.
+ */
+static void in_place(const char *line, char *odd[2])
+{
+	char *where = NULL;
+
+	if (!strncmp(line, "more", 4)) {
+		odd[0] = cold_alloc(3 * MIB);
+		odd[1] = flags_alloc(4 * MIB, cudaHostAllocMapped);
+	}
+	if (!strncmp(line, "ask", 3))
+		MUST(cudaHostGetDevicePointer((void **)&where, odd[0], 0) || !where || cudaDeviceSynchronize());
+}
+
+/* Steps of the live scenario, by their names: copies, waits, checkpoints. */
 static void live(void)
 {
-	char *a = hot_alloc(2 * MIB), *b = cold_alloc(MIB), *back = malloc(2 * MIB);
+	char *a = hot_alloc(2 * MIB), *b = cold_alloc(MIB), *back = malloc(2 * MIB), *odd[2] = { NULL };
 	char line[64];
 	int bad = 0;
 
@@ -158,6 +174,7 @@ static void live(void)
 			for (int i = 0; i < 20; i++)
 				MUST(cudaMemcpyAsync(dev, a, 2 * MIB, cudaMemcpyHostToDevice, stream));
 		MUST(cudaStreamSynchronize(stream));
+		in_place(line, odd);
 		if (!strncmp(line, "step", 4))
 			MUST(cudaDeviceSynchronize());
 		if (!strncmp(line, "mark", 4))
@@ -169,6 +186,7 @@ static void live(void)
 	for (int i = 0; i < 2 * (int)MIB; i++)
 		bad += a[i] != (char)(i * 7) || back[i] != a[i];
 	MUST(bad || b[0] != 9 || cudaFreeHost(a) || cudaFreeHost(b));
+	MUST(odd[0] && (cudaFreeHost(odd[0]) || cudaFreeHost(odd[1])));
 	free(back);
 	printf("{\"pid\":%d}\n", getpid());
 }
