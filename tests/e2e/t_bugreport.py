@@ -117,7 +117,7 @@ def traced_report(bench, *args):
         stays = bench.target("sleep", "300", wait_ready=False)
         daemon = bench.daemon("--socket", sock, "--pid", str(target.pid), "--pid", str(stays.pid), "--cpu", "off")
         said = []
-        thread = threading.Thread(target=lambda: said.append(bugreport(bench, "--record", "5", "--socket", sock, "-o", out, *args)))
+        thread = threading.Thread(target=lambda: said.append(bugreport(bench, "--record", str(round(5 * SLOW)), "--socket", sock, "-o", out, *args)))
         thread.start()
         end = time.monotonic() + 60 * SLOW
         while not any("tracing " in open(p, encoding="utf-8", errors="replace").read() for p in glob.glob(f"{out}.*/**/recording.log", recursive=True)):

@@ -126,6 +126,7 @@ def test_metrics_by_group(bench):
         train.target.go()
         serve.target.go()
         live = last_json(train.target.line())
+        retry(10, lambda: who_ran(socks["container"], train, serve))  # who has ended stays in that list for two seconds
         copies = last_json(serve.target.finish())
         serve.remove()
         size = live["transfers"]["h2d"]["pinned"][1]
@@ -152,6 +153,11 @@ def test_metrics_by_group(bench):
         check_sums(Page(socks["container"]), {"container": ID_A[:12]}, live)
 
 
+def who_ran(sock, train, serve):
+    comms = {p["pid"]: p["comm"] for p in api(sock, "/v1/processes")["processes"]}
+    eq("who used the CPUs", [comms.get(train.pid), comms.get(serve.pid)], [TRAIN, SERVE])
+
+
 def host_pids(sock, train, serve, live, copies):
     """Who is who by the host's pids; nobody is 1."""
     for pid, book in ((train.pid, live), (serve.pid, copies)):
@@ -159,8 +165,6 @@ def host_pids(sock, train, serve, live, copies):
         eq("pids of allocations", {r["pid"] for r in rows}, {pid})
         eq(f"allocations of {pid}", len([r for r in rows if r["method"] != "mmap"]), book["allocs"])
     eq("allocations of pid 1", api(sock, "/v1/allocations?pid=1")["allocations"], [])
-    comms = {p["pid"]: p["comm"] for p in api(sock, "/v1/processes")["processes"]}
-    eq("who used the CPUs", [comms.get(train.pid), comms.get(serve.pid)], [TRAIN, SERVE])
 
 
 @timeout(60)

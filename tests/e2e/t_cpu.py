@@ -141,7 +141,7 @@ def test_many_switches(bench):
     service.load("switch", 5)
     rate = (service.status()["cpu"]["switches"] - before) / (time.monotonic() - start)
     cpu = exact(service, 3000)
-    true(f"only {rate:.0f} switches a second", rate > 20_000)
+    true(f"only {rate:.0f} switches a second", rate > 20_000 / SLOW)
     # A record a CPU and slot it switched in, not one a switch.
     true(f"{cpu['slots']} slots", service.status()["events"]["decoded"] < 3 * cpu["slots"] * cpu["cpus"] + 20_000)
 

@@ -63,7 +63,9 @@ if [ -n "$rdt" ]; then
 	helpers+=($!)
 fi
 
-timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -machine q35 -accel tcg,thread=multi \
+# One thread for all CPUs: with several, two of them may wait for each other for ever while one changes kernel code, or run a breakpoint
+# that is gone, and tests take as long.
+timeout --foreground -k 5 "$limit" qemu-system-x86_64 -nodefaults -no-user-config -display none -no-reboot -machine q35 -accel tcg,thread=single \
 	-cpu "$cpu" -smp "$cpus" -m "$mem" -kernel "$Q/k/$kernel/boot/vmlinuz-$kernel" -initrd "$W/initrd" \
 	-append "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=on rdinit=/init $args" \
 	-chardev stdio,id=con,signal=off -serial chardev:con -chardev file,id=rc,path="$W/rc" -serial chardev:rc \

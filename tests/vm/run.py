@@ -10,7 +10,6 @@ that dies fails the test it was at and is started anew for those after it; one t
 import argparse
 import concurrent.futures
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -39,8 +38,6 @@ SCRIPT_LIMIT = 300  # seconds to fetch or build something
 BOOT_LIMIT = 90  # seconds to its first line
 SILENCE = 1200  # seconds between two lines: guest.py ends a test that hangs long before
 DEATHS = 5  # a guest is started anew so often
-# With several threads QEMU may run a breakpoint that the kernel has put into its own code for the time of a change, after it is gone.
-INT3 = re.compile(r"\bint3: 0000")
 
 counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
 lock = threading.Lock()
@@ -120,7 +117,6 @@ class Boot:
         # The short form does what it can in its time, on whatever machine that is; the long one has time enough.
         self.late = "SKIP" if args.short else "FAIL"
         self.test = ""  # the last that came to its end
-        self.test_again = None  # at which QEMU failed once
         # For guest.py. What is not there is "-" and why: the test that wants it says that when it skips.
         self.env = {"O": os.environ.get("O", ".output")}
         for variable in WANTED[name]:
@@ -159,13 +155,9 @@ class Boot:
                 other.append(line.removeprefix("    "))
         if silent or done:
             return done
-        if any(INT3.search(line) for line in other) and self.test_again != running:
-            self.test_again = running
-            print(f"{self.label}/{running}: QEMU's fault (int3), once more", file=sys.stderr, flush=True)
-            return False
         kind = self.late if guest.status == 124 else "FAIL"
         what = "out of time: the guest was killed" if guest.status == 124 else f"the guest died (status {guest.status})"
-        say(f"{kind} {self.label}/{running or 'guest'}: {what}", other[-60:])
+        say(f"{kind} {self.label}/{running or 'guest'}: {what}", other if len(other) < 120 else other[:60] + other[-60:])
         self.test = running
         return guest.status == 124 or not running
 

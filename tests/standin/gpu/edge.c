@@ -19,14 +19,14 @@
 #define N 1000
 
 /* E(name as it is exported) */
-#define DRIVER(E)                                                                                       \
-	E(cuInit)                                                                                       \
-	E(cuCtxCreate_v2)                                                                               \
-	E(cuCtxSetCurrent)                                                                              \
-	E(cuModuleLoadDataEx)                                                                           \
-	E(cuModuleUnload)                                                                               \
-	E(cuModuleGetFunction) E(cuMemAlloc_v2) E(cuMemcpyHtoD_v2) E(cuMemcpyDtoH_v2) E(cuLaunchKernel) \
-		E(cuCtxSynchronize)
+#define DRIVER(E)              \
+	E(cuInit)              \
+	E(cuCtxCreate_v2)      \
+	E(cuCtxSetCurrent)     \
+	E(cuModuleLoadDataEx)  \
+	E(cuModuleUnload)      \
+	E(cuModuleGetFunction) \
+	E(cuMemAlloc_v2) E(cuMemcpyHtoD_v2) E(cuMemcpyDtoH_v2) E(cuLaunchKernel) E(cuCtxSynchronize)
 static struct {
 #define E(name) __typeof__(name) *name;
 	DRIVER(E)
