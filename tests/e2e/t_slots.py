@@ -41,8 +41,10 @@ def record(bench, name, seconds=0.5):
 
 
 def whole_slots(slots):
-    """Those that were measured from beginning to end: not the first and last with CPU time."""
-    with_cpu = [s for s in slots if s["cpus"]]
+    """Those that were measured from beginning to end, on all CPUs: some of them are known many slots before the last one is."""
+    most = max(s["cpus"] or 0 for s in slots)
+    full = [i for i, s in enumerate(slots) if s["cpus"] == most]
+    with_cpu = slots[full[0]:full[-1] + 1]
     true("slots with CPU time", len(with_cpu) > 100)
     return with_cpu[2:-2]
 
