@@ -65,6 +65,9 @@ const struct ttmon_inj_linked *ttmon_inj_linked(const void *image, size_t n);
 
 /* ---- module.c ---- */
 
+/* A regular file that is not empty, of *n bytes, to be given back with munmap(); NULL: it cannot be read. */
+void *ttmon_inj_map(const char *path, size_t *n);
+
 /* 90: of the current context's device. */
 int ttmon_inj_max_arch(void);
 

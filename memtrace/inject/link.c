@@ -5,13 +5,10 @@
  * whole, everything is done again with them, in a state of our own that the program's handle then stands for.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "memtrace/image.h"
 #include "memtrace/inject/inj_mod.h"
@@ -471,18 +468,14 @@ ADD_DATA(cuLinkAddData_v2)
 /* A file that cannot be read is the driver's to refuse. */
 static int add_file(struct link *l, int type, const char *path, unsigned int n, int *opts, void **vals)
 {
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1, err;
-	struct stat st;
-	void *p = MAP_FAILED;
+	size_t size;
+	void *p = ttmon_inj_map(path, &size);
+	int err;
 
-	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (p == MAP_FAILED)
+	if (!p)
 		return CALL(cuLinkAddFile_v2, l->state, type, path, n, opts, vals);
-	err = add_input(l, type, p, (size_t)st.st_size, NULL, path, n, opts, vals);
-	munmap(p, (size_t)st.st_size);
+	err = add_input(l, type, p, size, NULL, path, n, opts, vals);
+	munmap(p, size);
 	return err;
 }
 

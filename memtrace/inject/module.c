@@ -214,22 +214,30 @@ static int lib_file_load(void *ctx, void **handle, const void *image)
 	return CALL(cuLibraryLoadFromFile, handle, j->path, j->opts, j->vals, j->n, j->lopts, j->lvals, j->nl);
 }
 
-/* The file as an image; one that cannot be read is the driver's to refuse. */
-static int load_file(void **handle, const char *path, load_fn load, load_fn text_load, struct jit *j)
+void *ttmon_inj_map(const char *path, size_t *n)
 {
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1, err;
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	struct stat st;
 	void *p = MAP_FAILED;
 
 	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
-		p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		p = mmap(NULL, *n = (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (fd >= 0)
 		close(fd);
-	if (p == MAP_FAILED)
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* The file as an image; one that cannot be read is the driver's to refuse. */
+static int load_file(void **handle, const char *path, load_fn load, load_fn text_load, struct jit *j)
+{
+	size_t n;
+	void *p = ttmon_inj_map(path, &n);
+	int err;
+
+	if (!p)
 		return load(j, handle, NULL);
-	err = load_image(handle, p, (size_t)st.st_size, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, load,
-			 text_load, j);
-	munmap(p, (size_t)st.st_size);
+	err = load_image(handle, p, n, strrchr(path, '/') ? strrchr(path, '/') + 1 : path, load, text_load, j);
+	munmap(p, n);
 	return err;
 }
 
