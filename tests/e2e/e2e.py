@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -36,6 +37,21 @@ def timeout(seconds):
         return function
 
     return mark
+
+
+def kernel(needed):
+    """Decorator: whether a test asks something of the kernel that only root may, or that other kernels do in another way, where its module says otherwise."""
+
+    def mark(function):
+        function.kernel = needed
+        return function
+
+    return mark
+
+
+def needs_kernel(function):
+    """By its decorator, or its module's KERNEL. The others run side by side, and not in the guests of the kernel matrix."""
+    return getattr(function, "kernel", getattr(sys.modules[function.__module__], "KERNEL", True))
 
 
 def standin(name):

@@ -3,12 +3,14 @@
 """run.py [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
 
 Every function test_* of every t_*.py here is a test, run in a process and a folder of its own with a time limit (30 s, or the
-function's attribute timeout). Scripts test_*.py are run whole and print their own lines. A line for each test:
+function's attribute timeout). Those that ask nothing of the kernel (e2e.needs_kernel) come first, as many at a time as there are
+CPUs; the others one after the other. Scripts test_*.py are run whole and print their own lines. A line for each test:
 
-    ok NAME      FAIL NAME: why      SKIP NAME: why
+    ok NAME (1.2 s)      FAIL NAME: why      SKIP NAME: why
 
 and the counts at the end. NAME... runs those whose name contains one of the words. Exit status 1 when something failed.
 """
+import concurrent.futures
 import glob
 import importlib
 import inspect
@@ -17,6 +19,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -66,7 +70,7 @@ class Stuck(Exception):
 
 
 def spawn(args, limit):
-    """Output of a child, or None where it took too long; everything in its session ends with it then.
+    """(output of a child, or None where it took too long, what it wrote to stderr); everything in its session ends with it then.
 
     Files, not pipes: whoever waits for the end of a pipe waits for the last process that holds it, which may be one that
     hangs in the kernel for ever.
@@ -84,27 +88,28 @@ def spawn(args, limit):
             except subprocess.TimeoutExpired:
                 raise Stuck(f"process {child.pid} ({' '.join(args[-2:])}) cannot be killed") from None
         err.seek(0)
-        sys.stderr.write(err.read())
         out.seek(0)
-        return None if late else out.read()
+        return None if late else out.read(), err.read()
 
 
 def run_function(label, module_name, function):
+    """(the line, what else there is to show)"""
     limit = getattr(function, "timeout", DEFAULT_TIMEOUT)
-    out = spawn([sys.executable, os.path.join(HERE, "run.py"), "--one", module_name, function.__name__], limit)
+    began = time.monotonic()
+    out, err = spawn([sys.executable, os.path.join(HERE, "run.py"), "--one", module_name, function.__name__], limit)
     if out is None:
-        return f"FAIL {label}: still running after {limit} s"
+        return f"FAIL {label}: still running after {limit} s", err
     lines = out.splitlines()
     verdict = lines[-1][8:] if lines and lines[-1].startswith("VERDICT ") else "FAIL ended without a verdict"
-    if not verdict.startswith("ok"):
-        for line in lines[:-1]:
-            print("    " + line, file=sys.stderr)
+    if verdict == "ok":
+        return f"ok {label} ({time.monotonic() - began:.1f} s)", err
     kind, _, why = verdict.partition(" ")
-    return f"{kind} {label}" + (f": {why}" if why else "")
+    return f"{kind} {label}: {why}", err + "".join(f"    {line}\n" for line in lines[:-1])
 
 
 def run_script(path, label):
-    out = spawn([sys.executable, path], SCRIPT_TIMEOUT)
+    out, err = spawn([sys.executable, path], SCRIPT_TIMEOUT)
+    sys.stderr.write(err)
     if out is None:
         return [f"FAIL {label}: still running after {SCRIPT_TIMEOUT} s"]
     lines = [line for line in out.splitlines() if line.split(" ")[0] in ("ok", "FAIL", "SKIP")]
@@ -121,10 +126,13 @@ def main():
         print("SKIP e2e: needs root")
         return 0
     counts = {"ok": 0, "FAIL": 0, "SKIP": 0}
+    lock = threading.Lock()
 
-    def say(line):
-        counts[line.split(" ")[0]] += 1
-        print(line, flush=True)
+    def say(line, more=""):
+        with lock:
+            counts[line.split(" ")[0]] += 1
+            sys.stderr.write(more)
+            print(line, flush=True)
 
     try:
         run_all(words, say)
@@ -135,12 +143,22 @@ def main():
 
 
 def run_all(words, say):
+    abreast, alone = [], []
     for path in sorted(glob.glob(os.path.join(HERE, "t_*.py"))):
         module_name = os.path.basename(path)[:-3]
         for function in functions(importlib.import_module(module_name)):
             label = f"e2e/{module_name[2:]}/{function.__name__[5:]}"
             if not words or any(w in label for w in words):
-                say(run_function(label, module_name, function))
+                (alone if e2e.needs_kernel(function) else abreast).append((label, module_name, function))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for future in [pool.submit(lambda test=test: say(*run_function(*test))) for test in abreast]:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    for test in alone:
+        say(*run_function(*test))
     for path in sorted(glob.glob(os.path.join(HERE, "test_*.py"))):
         label = "e2e/" + os.path.basename(path)[5:-3]
         if not words or any(w in label for w in words):

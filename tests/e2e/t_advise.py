@@ -7,12 +7,13 @@ import signal
 import subprocess
 import time
 
-from e2e import SLOW, STANDIN, TTMON, eq, standin, timeout, true, whole
+from e2e import SLOW, STANDIN, TTMON, eq, kernel, standin, timeout, true, whole
 from live_host import OWN, Program
 from made_db import Maker, workload
 from t_api import Service
 
 # A byte from pinned memory saves half a ns, a page costs 1000 ns.
+KERNEL = False
 COST = ("--pageable-gbps", "1", "--pinned-gbps", "2", "--pinning-gbps", "4.096")
 
 
@@ -215,6 +216,7 @@ def test_refusals(bench):
             eq(f"onto a full disk ({done.stderr})", done.returncode, 2)
 
 
+@kernel(True)
 @timeout(120)
 def test_traced(bench):
     """Of a program that was traced: what pinning everything costs is what ttmond counted."""
@@ -251,6 +253,7 @@ class Live:
             time.sleep(0.02)
 
 
+@kernel(True)
 @timeout(120)
 def test_live(bench):
     """A readable line each, of this process alone, over a restart of the service; ended by SIGINT."""

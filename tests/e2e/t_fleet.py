@@ -16,7 +16,7 @@ import urllib.parse
 import urllib.request
 from collections import Counter
 
-from e2e import SLOW, TOP, TTMOND, Skip, eq, load_db, standin, timeout, true, tt_env
+from e2e import SLOW, TOP, TTMOND, Skip, eq, kernel, load_db, standin, timeout, true, tt_env
 
 PROMETHEUS_DIR = os.path.join(TOP, "docs", "prometheus")
 DASHBOARD = os.path.join(TOP, "docs", "grafana", "ttmon.json")
@@ -42,6 +42,7 @@ def promtool(*args, status=0, cwd=PROMETHEUS_DIR):
 
 
 # ---- files ----
+@kernel(False)
 def test_rules(bench):
     """promtool takes all of it, and each alert fires in its own test and nowhere else."""
     promtool("check", "rules", "ttmon.rules.yml", "ttmon.alerts.yml")
@@ -84,6 +85,7 @@ def expressions():
             yield panel["title"], expr
 
 
+@kernel(False)
 def test_names(_):
     """What rules and dashboard ask for is in the daemon's own table, and what they record is recorded."""
     names = metrics_of_the_daemon()
@@ -104,6 +106,7 @@ def overlap(a, b):
     return a["x"] < b["x"] + b["w"] and b["x"] < a["x"] + a["w"] and a["y"] < b["y"] + b["h"] and b["y"] < a["y"] + a["h"]
 
 
+@kernel(False)
 def test_dashboard(bench):
     """JSON, unique ids, no panel over another, a title, a description and a unit each, and PromQL that promtool parses."""
     found = panels()

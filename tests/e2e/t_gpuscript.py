@@ -7,6 +7,7 @@ import subprocess
 
 from e2e import OUT, SLOW, TOP, Skip, eq, standin, timeout, true
 
+KERNEL = False
 GPU = os.path.join(TOP, "tests", "gpu")
 
 

@@ -7,6 +7,7 @@ import tempfile
 
 from e2e import TOP, eq, standin, timeout, true
 
+KERNEL = False
 KERNELS = {arch: os.path.join(TOP, f"tests/memtrace/kernels_{arch}.ptx") for arch in (75, 80, 90)}
 HEAD = ".version 7.0\n.target sm_70\n.address_size 64\n"
 VADD = HEAD + """.visible .entry vadd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n) {

@@ -16,10 +16,11 @@ import subprocess
 import termios
 import time
 
-from e2e import SLOW, TTMON, eq, standin, timeout, true
+from e2e import SLOW, TTMON, eq, kernel, standin, timeout, true
 from t_cpu import Service
 from tt_host import api
 
+KERNEL = False
 CTX = 0x55D0C0DE000
 BANNER = "------------- NVBit (NVidia Binary Instrumentation Tool v1.7.6) Loaded --------------"
 A, B = 0x7F0A00000000, 0x7F0A00800000
@@ -437,6 +438,7 @@ def test_live(bench):
     true("half a line is not counted", "295 records" in text or "296 records" in text)
 
 
+@kernel(True)
 @timeout(90)
 def test_allocations(bench):
     """Accesses joined with the allocations of a running service and of a database: names, coverage, use in place, what was never touched."""

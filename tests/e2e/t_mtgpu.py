@@ -8,8 +8,9 @@ import subprocess
 import tempfile
 import zlib
 
-from e2e import SLOW, TTMON, Skip, eq, last_json, standin, timeout, true
+from e2e import SLOW, TTMON, Skip, eq, kernel, last_json, standin, timeout, true
 
+KERNEL = False
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PTX = {arch: os.path.join(TOP, "tests", "memtrace", f"kernels_{arch}.ptx") for arch in (75, 80, 90)}
 LINKED = [os.path.join(TOP, "tests", "memtrace", f"link_{name}.ptx") for name in "ab"]
@@ -442,6 +443,7 @@ def test_injected_by_the_driver(bench):
         true("recorded", d["source"]["records"] > 4000)
 
 
+@kernel(True)
 @timeout(120)
 def test_with_the_daemon(bench):
     """Allocations and accesses of one run: pinned memory that is read in place is in use, in the database and to the advice; what none touches is named."""

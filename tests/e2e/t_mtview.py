@@ -11,6 +11,7 @@ from e2e import SLOW, TTMON, eq, standin, timeout, true
 from t_service import complete
 from t_view import HOSTILE, quiet, shot
 
+KERNEL = False
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "tests", "memtrace"))
 

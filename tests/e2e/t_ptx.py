@@ -7,6 +7,7 @@ import subprocess
 
 from e2e import OUT, TOP, Skip, eq, timeout, true
 
+KERNEL = False
 KERNELS = os.path.join(TOP, "tests", "memtrace")
 PTXRW = os.path.join(OUT, "tests", "memtrace", "ptxrw")
 PTXAS = shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas"

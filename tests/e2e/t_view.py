@@ -8,8 +8,9 @@ import subprocess
 
 import made_db
 from browser import Browser, lightness
-from e2e import OUT, TTMON, eq, standin, timeout, true
+from e2e import OUT, TTMON, eq, kernel, standin, timeout, true
 
+KERNEL = False
 CHART = "document.getElementById('plot').chart"
 # Pixels of the picture, out of a copy: reading from a canvas that is drawn on makes the browser complain.
 PIXELS = """((x, y, w, h) => { const copy = document.createElement('canvas'), base = %s.base; copy.width = w || base.width; copy.height = h || base.height;
@@ -59,6 +60,7 @@ def drawn(b):
     return b.eval(f"new Set(new Uint32Array({PIXELS}(0, 0).buffer)).size")
 
 
+@kernel(True)
 @timeout(120)
 def test_traced(bench):
     """A traced program: the figures of the page are those of the database and of ttmon db show."""

@@ -171,22 +171,24 @@ def modules(folder, prefix):
 
 
 def tests(boot, legacy):
-    """(label, what to run, its limit on the host)"""
+    """(label, what to run, its limit on the host, why it does not run here)"""
     for name, module, why in modules(HERE, "g_"):
         if why and boot == "plain":
-            yield name, broken(why), LIMIT
+            yield name, broken(why), LIMIT, None
         elif not why and getattr(module, "NEEDS", "plain") == boot:
             for f in functions(module):
-                yield f"{name}/{f.__name__[5:]}", lambda f=f: one(f, (legacy,)), getattr(f, "timeout", LIMIT)
+                yield f"{name}/{f.__name__[5:]}", lambda f=f: one(f, (legacy,)), getattr(f, "timeout", LIMIT), None
     if boot != "plain":
         return
     for name, module, why in modules(E2E, "t_"):
         if why:
-            yield name, broken(why), LIMIT
+            yield name, broken(why), LIMIT, None
         for f in functions(module) if module else ():
-            yield f"{name}/{f.__name__[5:]}", lambda f=f: one(f, ()), getattr(f, "timeout", LIMIT)
+            label = f"{name}/{f.__name__[5:]}"
+            left_out = NOT_HERE.get(label) or NOT_HERE.get(name) or (None if e2e.needs_kernel(f) else "asks nothing of the kernel")
+            yield label, lambda f=f: one(f, ()), getattr(f, "timeout", LIMIT), left_out
     for path in sorted(glob.glob(os.path.join(E2E, "test_*.py"))):
-        yield os.path.basename(path)[5:-3], lambda path=path: script(path), SCRIPT_LIMIT
+        yield os.path.basename(path)[5:-3], lambda path=path: script(path), SCRIPT_LIMIT, None
 
 
 def run(kernel, label, function, limit):
@@ -215,7 +217,7 @@ def main():
     args = parser.parse_intermixed_args()
     kernel = None if args.list else Kernel()
     wait = bool(args.after)
-    for label, function, limit in tests(args.boot, args.legacy):
+    for label, function, limit, why in tests(args.boot, args.legacy):
         if wait:
             wait = label != args.after
             continue
@@ -226,7 +228,6 @@ def main():
         if args.list:
             print(label)
             continue
-        why = NOT_HERE.get(label) or NOT_HERE.get(label.split("/")[0])
         if why:
             print(f"SKIP {label}: {why}", flush=True)
         else:

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """matrix.py: what the kernel matrix leaves out, and what of it continuous integration runs each time."""
 
-# Label or module of tests/e2e, and why it does not run in a guest.
+# Label or module of tests/e2e, and why it does not run in a guest; what asks nothing of the kernel (e2e.needs_kernel) does not either.
 NOT_HERE = {
     "soak": "measures memory over time under a load that emulation cannot give",
-    **{name: "asks nothing of the kernel" for name in ("memtrace", "mtrecord", "mtview", "gpusim", "gpuscript", "ptx", "mtgpu/outputs_are_the_same",
-                                                       "mtgpu/aggregate", "mtgpu/selection", "mtgpu/other_architectures")},
 }
 
 # Patterns of labels: one or two of each area, a few minutes for all kernels together: ways to attach, copies, what is refused, CPU time,
