@@ -55,7 +55,7 @@ def test_static_program(b):
 
 
 def test_many_execs(b):
-    """200 dynamic programs: every one is seen, and at 200 a second or more."""
+    """200 dynamic programs: every one is seen, and at 200 a second or more, or an eighth of what the machine can do."""
     script = "for i in $(seq 200); do /bin/true || exit 1; done; exit 5"
     done, held, asked = b.run("/bin/sh", "-c", script)
     start = time.monotonic()
@@ -65,8 +65,9 @@ def test_many_execs(b):
     check("execs of true", asked.count(("exec", inode("/bin/true"))), 200)
     check("missed", asked[-1], ("missed", 0))
     print(f"# 200 execs: held {held * 1000:.0f} ms, not held {free * 1000:.0f} ms, ratio {held / free:.2f}")
-    if held > 1:
-        raise AssertionError(f"200 execs took {held:.2f} s")
+    # Where everything is slow, so is a command that nobody holds.
+    if held > max(1, 8 * free):
+        raise AssertionError(f"200 execs took {held:.2f} s, {free:.2f} s when nobody holds them")
 
 
 def test_mapped_libraries(b):

@@ -4,6 +4,7 @@
 # Label or module of tests/e2e, and why it does not run in a guest; what asks nothing of the kernel (e2e.needs_kernel) does not either.
 NOT_HERE = {
     "soak": "measures memory over time under a load that emulation cannot give",
+    "http/crowd": "counts what 400 clients get in a time that emulation has not",
 }
 
 # Patterns of labels: one or two of each area, a few minutes for all kernels together: ways to attach, copies, what is refused, CPU time,
