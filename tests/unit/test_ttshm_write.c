@@ -1315,22 +1315,41 @@ static bool is_whole(uint64_t v)
 	return (uint32_t)v == v >> 32;
 }
 
+/* What a reader saw that cannot be: how often, and the last time. */
+struct seen {
+	uint64_t bad, value;
+	const char *what;
+};
+
+static void look(struct seen *s, bool good, const char *what, uint64_t value)
+{
+	if (!good)
+		*s = (struct seen){ s->bad + 1, value, what };
+}
+
 static void *read_mapped(void *arg)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	const volatile uint64_t *w = mmap(NULL, 9280, PROT_READ, MAP_SHARED, fd, 0);
-	uint64_t *bad = arg, n = 0;
+	struct seen *s = arg;
+	uint64_t n = 0, v;
 
 	close(fd);
 	while (!stop) {
-		for (size_t k = 0; k < 6; k++)
-			*bad += !is_whole(w[6 + k]);
-		for (size_t i = 0; i < 64; i++) {
-			*bad += w[(992 + 128 * i) / 8] > 64;
-			for (size_t k = 0; k < 6; k++)
-				*bad += !is_whole(w[(992 + 128 * i) / 8 + 1 + k]);
+		for (size_t k = 0; k < 6; k++) {
+			v = w[6 + k];
+			look(s, is_whole(v), "mapped: a total", v);
 		}
-		*bad += w[0] >> 32 > 64 || (uint32_t)w[0] != 1;
+		for (size_t i = 0; i < 64; i++) {
+			v = w[(992 + 128 * i) / 8];
+			look(s, v <= 64, "mapped: a pid", v);
+			for (size_t k = 0; k < 6; k++) {
+				v = w[(992 + 128 * i) / 8 + 1 + k];
+				look(s, is_whole(v), "mapped: bytes of a process", v);
+			}
+		}
+		v = w[0];
+		look(s, v >> 32 <= 64 && (uint32_t)v == 1, "mapped: the version, or how many there are", v);
 		n++;
 	}
 	munmap((void *)(uintptr_t)w, 9280);
@@ -1341,14 +1360,17 @@ static void *read_with_us(void *arg)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct ttmon_ttshm *r = malloc(sizeof(*r));
-	uint64_t *bad = arg;
+	struct seen *s = arg;
 
 	while (!stop) {
 		ttmon_ttshm_read(fd, strrchr(path, '/') + 1, r);
 		/* On a busy machine it can change in each of the tries; that is said, and nothing is shown. */
 		if (r->status == TTMON_TTSHM_TORN)
 			continue;
-		*bad += r->status != TTMON_TTSHM_OK || !r->ours || r->num_active > 64 || !is_whole(r->bytes[0]);
+		look(s, r->status == TTMON_TTSHM_OK, "read: the status", r->status);
+		look(s, r->ours, "read: not ours", r->version);
+		look(s, r->num_active <= 64, "read: how many there are", r->num_active);
+		look(s, is_whole(r->bytes[0]), "read: a total", r->bytes[0]);
 	}
 	free(r);
 	close(fd);
@@ -1359,7 +1381,7 @@ static void readers_at_the_same_time(void **state)
 {
 	struct ttmon_ttshm_writer *w = writer(1);
 	struct ttmon_ttshm_user u[64];
-	uint64_t bad[3] = { 0 };
+	struct seen seen[3] = { 0 };
 	pthread_t t[3];
 	unsigned int seed = 7;
 	uint64_t end = ttmon_mono_ns() + 3 * NSEC_PER_SEC;
@@ -1367,9 +1389,9 @@ static void readers_at_the_same_time(void **state)
 	(void)state;
 	publish(w, NULL, 0, NOW);
 	stop = false;
-	pthread_create(&t[0], NULL, read_mapped, &bad[0]);
-	pthread_create(&t[1], NULL, read_mapped, &bad[1]);
-	pthread_create(&t[2], NULL, read_with_us, &bad[2]);
+	pthread_create(&t[0], NULL, read_mapped, &seen[0]);
+	pthread_create(&t[1], NULL, read_mapped, &seen[1]);
+	pthread_create(&t[2], NULL, read_with_us, &seen[2]);
 	/* Three seconds at most, where the readers take all of a slow machine. */
 	for (unsigned int round = 0; round < 1500 && (round < 20 || ttmon_mono_ns() < end); round++) {
 		size_t n = 0;
@@ -1389,7 +1411,9 @@ static void readers_at_the_same_time(void **state)
 
 		pthread_join(t[i], &r);
 		assert_null(r);
-		assert_int_equal(bad[i], 0);
+		if (seen[i].bad)
+			fail_msg("%" PRIu64 " times, the last one %s: %#" PRIx64, seen[i].bad, seen[i].what,
+				 seen[i].value);
 	}
 	ttmon_ttshm_writer_free(w);
 }
