@@ -70,22 +70,24 @@ void ttmon_mt_an_free(struct ttmon_mt_an *an)
 int ttmon_mt_an_feed(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs,
 		     size_t n)
 {
-	int err = 0;
+	int64_t done = 1;
 
 	an->dirty = true;
-	for (size_t i = 0; i < n && !err; i++) {
+	for (size_t i = 0; i < n && done > 0; i += (size_t)done) {
 		const struct ttmon_mt_rec *rec = &recs[i];
 
 		if (!rec->mask || rec->site >= dict->nr_sites || rec->launch >= dict->nr_launches ||
 		    rec->space >= TTMON_MT_SPACE_MAX)
-			err = -EINVAL;
+			done = -EINVAL;
 		else if (!an->opts.want || an->opts.want(an->opts.ctx, dict, rec))
-			err = ttmon_mt_an_one(an, dict, rec);
+			done = ttmon_mt_an_some(an, dict, rec, an->opts.want ? 1 : n - i);
+		else
+			done = 1;
 	}
 	for (unsigned int i = 0; i < TTMON_MT_AN_CELLS; i++)
 		if (an->cells[i].key.site != TTMON_MT_NONE)
 			ttmon_mt_an_flush(an, &an->cells[i]);
-	return err;
+	return done < 0 ? (int)done : 0;
 }
 
 /* ---- results ---- */

@@ -43,6 +43,7 @@ struct ttmon_mt_cell {
 	uint32_t times, mask;
 	uint8_t flags;
 	bool like, whole; /* like: what follows says what another costs; whole: its mask has no holes */
+	bool apart;	  /* whole, and each lane has a sector and a line of its own, whole lines from the next */
 	uint64_t base, step, down,
 		reach; /* down: from base to the lowest byte; reach: from there, bytes; step: bytes from lane to lane */
 	int64_t stride;
@@ -184,8 +185,12 @@ struct ttmon_mt_an {
 
 /* an_one.c */
 
-/* One record that was looked at: its site, launch, space and mask are what they may be. -ENOMEM. */
-int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec);
+/*
+ * The first of n records that were looked at: their sites, launches, spaces and masks are what they may be. With it those right after it that are the same elsewhere.
+ * Returns how many were taken, or -ENOMEM.
+ */
+int64_t ttmon_mt_an_some(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs,
+			 size_t n);
 void ttmon_mt_an_finish(struct ttmon_mt_an *an,
 			struct ttmon_mt_cell *cell); /* what it holds back goes to its sums and the sets */
 
@@ -194,6 +199,8 @@ void ttmon_mt_an_finish(struct ttmon_mt_an *an,
 /* What a record of global memory that its cell has counted does beside that. -ENOMEM. */
 int ttmon_mt_an_walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
 		     struct ttmon_mt_cell *cell);
+/* n sectors in the cell's own buffer alone, its launch being open: they wait in the cell for what may join them. */
+void ttmon_mt_an_walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell, uint64_t sector, uint32_t n);
 /* Where addr is in a launch: mostly in a piece of memory that was asked for before. *ret: until the next call. -ENOMEM. */
 int ttmon_mt_an_part_at(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint64_t addr,
 			const struct ttmon_mt_part **ret);
@@ -202,6 +209,10 @@ void ttmon_mt_an_spill_cell(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell);
 static inline bool ttmon_mt_an_is_in(const struct ttmon_mt_part *p, uint64_t sector, uint64_t n)
 {
 	return sector >= p->first && sector + n - 1 <= p->last;
+}
+static inline bool ttmon_mt_an_is_inner(const struct ttmon_mt_part *p, uint64_t sector, uint64_t n)
+{
+	return sector >= p->inner_first && sector + n - 1 <= p->inner_last;
 }
 
 /* an_rows.c */
@@ -256,16 +267,16 @@ static inline void ttmon_mt_an_heat_bump(uint32_t *at, uint64_t n)
 	*at = n > UINT32_MAX - *at ? UINT32_MAX : *at + (uint32_t)n;
 }
 
-/* n sectors of the last record: mostly they are in one bin. */
+/* n sectors of the last record: mostly it is one, or they are in one bin. */
 static inline void ttmon_mt_an_heat_add(struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t sector,
 					uint32_t n)
 {
-	uint64_t last = sector + n - 1;
+	uint64_t bin = (sector >> h->shift) - h->first;
 
-	if (sector < h->low || last > h->high || sector >> h->shift != last >> h->shift)
+	if (bin >= an->opts.heat_rows || (n > 1 && ((sector + n - 1) >> h->shift) - h->first != bin))
 		ttmon_mt_an_heat_any(an, h, sector, n);
 	else
-		ttmon_mt_an_heat_bump(&h->count[an->col_at + (sector >> h->shift) - h->first], n);
+		ttmon_mt_an_heat_bump(&h->count[an->col_at + bin], n);
 }
 
 /* find.c, find_buf.c */

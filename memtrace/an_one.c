@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * an_one.c: one record, in the cell it is summed up in. Requests that differ from the one before by whole lines cost the same and are counted as so many times
- * that one.
+ * that one; of records in a row that do, as our own stream has them, only what differs is looked at.
  */
 #include "memtrace/an_int.h"
 #include "memtrace/shape_int.h"
@@ -196,14 +196,21 @@ static int find_cell(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 	return 0;
 }
 
-/* Is this the request that the cell had last, whole lines away? Then it is counted. */
+/* Does a request of the same lanes cost the same there? Whole lines away it does; where lanes are apart, wherever each of them stays in one sector. */
+static inline bool costs_the_same(const struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
+{
+	return !((rec->base ^ c->base) % TTMON_MT_LINE) ||
+	       (c->apart && rec->base % TTMON_MT_SECTOR + rec->width <= TTMON_MT_SECTOR);
+}
+
+/* Is this the request that the cell had last, elsewhere? Then it is counted. */
 static bool again(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 {
 	uint64_t low = rec->base + c->down, last = low + c->reach - 1;
 	struct ttmon_mt_sums *s = &c->sums;
 
 	if (!c->like || rec->addr || rec->stride != c->stride || rec->mask != c->mask || rec->flags != c->flags ||
-	    (rec->base ^ c->base) % TTMON_MT_LINE || last < low)
+	    !costs_the_same(c, rec) || last < low)
 		return false;
 	if (c->key.space == TTMON_MT_GLOBAL && c->key.kind != TTMON_MT_PREFETCH) {
 		if (low >> 12 == last >> 12) {
@@ -239,6 +246,8 @@ static void learn(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 	c->len = n == 1 ? 1 : 32u - (unsigned int)__builtin_clz(rec->mask) - (unsigned int)__builtin_ctz(rec->mask);
 	c->step = n == 1 ? 0 : rec->stride < 0 ? -(uint64_t)rec->stride : (uint64_t)rec->stride;
 	c->whole = n == c->len;
+	c->apart = c->whole && n > 1 && c->key.space == TTMON_MT_GLOBAL && c->step && !(c->step % TTMON_MT_LINE) &&
+		   c->shape.sectors == n;
 	if (rec->addr || c->step > MAX_STEP)
 		return;
 	c->reach = c->step * (c->len - 1) + rec->width;
@@ -314,9 +323,64 @@ static int cell_of(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, con
 	return 0;
 }
 
-int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
+/*
+ * Records after the first, which the cell has counted, that are the same request elsewhere and in one page each: at most n, and none past the column of the
+ * heat map. Those that lie side by side are walked as one run. Returns how many.
+ */
+static size_t more(struct ttmon_mt_an *an, const struct ttmon_mt_rec *recs, size_t n, struct ttmon_mt_cell *c)
 {
-	unsigned int kind = dict->sites[rec->site].kind;
+	uint64_t left = -an->records & ((1ULL << an->col_shift) - 1), low = c->sums.min_addr, high = c->sums.max_addr,
+		 first = 0;
+	const struct ttmon_mt_rec *like = recs;
+	bool walked = c->key.buffer != TTMON_MT_NONE;
+	uint32_t per = c->shape.sectors, run = 0;
+	struct ttmon_mt_sums *s = &c->sums;
+	size_t i;
+
+	if (!c->like || like->space != c->key.space || (walked && c->shape.nr_runs != 1))
+		return 0;
+	n = (size_t)MIN(n, left + 1);
+	for (i = 1; i < n; i++) {
+		const struct ttmon_mt_rec *rec = &recs[i];
+		uint64_t from = rec->base + c->down, last = from + c->reach - 1, sector = from / TTMON_MT_SECTOR;
+
+		if (rec->site != like->site || rec->launch != like->launch || rec->mask != like->mask ||
+		    rec->space != like->space || rec->width != like->width || rec->flags != like->flags || rec->addr ||
+		    rec->stride != like->stride || !costs_the_same(c, rec) || from >> 12 != last >> 12 ||
+		    (walked && !ttmon_mt_an_is_inner(&c->part, sector, per)))
+			break;
+		low = MIN(low, from);
+		high = MAX(high, last);
+		step(an, s, rec, c->key.site);
+		if (!walked)
+			continue;
+		if (run && sector != first + run) {
+			ttmon_mt_an_walk_run(an, c, first, run);
+			run = 0;
+		}
+		first = run ? first : sector;
+		run += per;
+	}
+	if (run)
+		ttmon_mt_an_walk_run(an, c, first, run);
+	i--;
+	an->records += i;
+	c->times += (uint32_t)i;
+	s->min_addr = low;
+	s->max_addr = high;
+	if (walked) {
+		s->pages_4k += i;
+		s->pages_64k += i;
+		s->pages_2m += i;
+	}
+	return i;
+}
+
+int64_t ttmon_mt_an_some(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs,
+			 size_t n)
+{
+	unsigned int kind = dict->sites[recs->site].kind;
+	const struct ttmon_mt_rec *rec = recs;
 	uint64_t addr[TTMON_MT_LANES];
 	struct ttmon_mt_cell *cell;
 	struct ttmon_mt_rec copy;
@@ -325,6 +389,7 @@ int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, co
 	if (rec->space == TTMON_MT_GENERIC) {
 		resolve(&dict->launches[rec->launch], rec, &copy, addr);
 		rec = &copy;
+		n = 1;
 	}
 	cell = same_cell(an, rec, kind);
 	if (!cell)
@@ -337,5 +402,7 @@ int ttmon_mt_an_one(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, co
 	if (!again(cell, rec))
 		other(cell, rec);
 	step(an, &cell->sums, rec, cell->key.site);
-	return cell->key.buffer == TTMON_MT_NONE ? 0 : ttmon_mt_an_walk(an, dict, rec, cell);
+	if (cell->key.buffer != TTMON_MT_NONE)
+		err = ttmon_mt_an_walk(an, dict, rec, cell);
+	return err ?: 1 + (int64_t)more(an, recs, n, cell);
 }

@@ -37,11 +37,6 @@ void ttmon_mt_an_spill(struct ttmon_mt_an *an)
 			ttmon_mt_an_spill_cell(an, &an->cells[i]);
 }
 
-static bool is_inner(const struct ttmon_mt_part *p, uint64_t sector, uint64_t n)
-{
-	return sector >= p->inner_first && sector + n - 1 <= p->inner_last;
-}
-
 static uint32_t place_nr(uint64_t sector)
 {
 	/* The highest bits: neighbours do not meet. */
@@ -68,7 +63,7 @@ int ttmon_mt_an_part_at(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict
 }
 
 /* One run in the cell's own buffer alone: it waits there for what may join it. */
-static void walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, uint64_t sector, uint32_t n)
+void ttmon_mt_an_walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, uint64_t sector, uint32_t n)
 {
 	struct ttmon_mt_buf *b = &an->bufs[c->key.buffer];
 
@@ -137,31 +132,36 @@ static void walk_list(struct ttmon_mt_an *an, const struct ttmon_mt_cell *c, str
 /* A request that is being counted in several parts of memory. */
 struct request {
 	struct ttmon_mt_an *an;
-	const struct ttmon_mt_part *own; /* what its first lane is in */
-	uint32_t last;			 /* the buffer that it was counted in last */
-	bool held;			 /* the launch's set has its sectors exactly */
+	uint32_t own;  /* the buffer that its first lane is in */
+	uint32_t last; /* the one that it was counted in last */
+	bool held;     /* the launch's set has its sectors exactly */
 	bool reads, writes;
 };
 
-/* Sectors n from sector on, all in part p. */
-static inline void touch(struct request *q, const struct ttmon_mt_part *p, uint64_t sector, uint32_t n)
+/* n sectors of a buffer; alone: they are in no other. */
+static inline __attribute__((always_inline)) void touch(struct request *q, uint32_t buffer, uint64_t sector, uint32_t n,
+							bool alone)
 {
-	struct ttmon_mt_buf *b = &q->an->bufs[p->buffer];
+	struct ttmon_mt_buf *b = &q->an->bufs[buffer];
+	uint64_t low = sector * TTMON_MT_SECTOR, high = (sector + n) * TTMON_MT_SECTOR;
 
 	if (b->heat.count)
 		ttmon_mt_an_heat_add(q->an, &b->heat, sector, n);
-	if (!q->held || !is_inner(p, sector, n))
+	if (!q->held || !alone)
 		add_to_buffer(b, sector, n);
-	if (p == q->own)
+	if (buffer == q->own)
 		return;
-	if (p->buffer != q->last && p->buffer != q->own->buffer) {
+	if (buffer != q->last) {
 		b->touches++;
 		b->reads += q->reads;
 		b->writes += q->writes;
-		q->last = p->buffer;
+		q->last = buffer;
 	}
-	b->low = MIN(b->low, sector * TTMON_MT_SECTOR);
-	b->high = MAX(b->high, (sector + n) * TTMON_MT_SECTOR);
+	/* Branches that are seldom taken. */
+	if (low < b->low)
+		b->low = low;
+	if (high > b->high)
+		b->high = high;
 }
 
 /* A run that may be in several parts. -ENOMEM. */
@@ -175,7 +175,7 @@ static int touch_any(struct request *q, const struct ttmon_mt_dict *dict, uint32
 		if (err)
 			return err;
 		here = part->last - sector < n ? (uint32_t)(part->last - sector) + 1 : n;
-		touch(q, part, sector, here);
+		touch(q, part->buffer, sector, here, ttmon_mt_an_is_inner(part, sector, here));
 		sector += here;
 		n -= here;
 	}
@@ -189,7 +189,7 @@ static int walk_all(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, co
 	const struct ttmon_mt_run *runs = c->shape.runs;
 	unsigned int nr = c->shape.nr_runs;
 	struct request q = { .an = an,
-			     .own = &c->part,
+			     .own = c->key.buffer,
 			     .last = c->key.buffer,
 			     .reads = ttmon_mt_reads(c->key.kind),
 			     .writes = ttmon_mt_writes(c->key.kind) };
@@ -201,10 +201,11 @@ static int walk_all(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, co
 	for (unsigned int i = 0; i < nr && !err; i++) {
 		const struct ttmon_mt_place *place = &an->places[place_nr(runs[i].sector)];
 
-		if (ttmon_mt_an_is_in(&c->part, runs[i].sector, runs[i].n))
-			touch(&q, &c->part, runs[i].sector, runs[i].n);
-		else if (place->launch == rec->launch + 1 && ttmon_mt_an_is_in(&place->part, runs[i].sector, runs[i].n))
-			touch(&q, &place->part, runs[i].sector, runs[i].n);
+		if (place->launch == rec->launch + 1 && ttmon_mt_an_is_inner(&place->part, runs[i].sector, runs[i].n))
+			touch(&q, place->part.buffer, runs[i].sector, runs[i].n, true);
+		else if (ttmon_mt_an_is_in(&c->part, runs[i].sector, runs[i].n)) /* though it may begin before it */
+			touch(&q, c->key.buffer, runs[i].sector, runs[i].n,
+			      ttmon_mt_an_is_inner(&c->part, runs[i].sector, runs[i].n));
 		else
 			err = touch_any(&q, dict, rec->launch, runs[i].sector, runs[i].n);
 	}
@@ -228,16 +229,16 @@ int ttmon_mt_an_walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 	if (!c->like) {
 		const struct ttmon_mt_run *runs = c->shape.runs;
 
-		if (!nr || !is_inner(&c->part, runs[0].sector, 1) ||
-		    !is_inner(&c->part, runs[nr - 1].sector, runs[nr - 1].n))
+		if (!nr || !ttmon_mt_an_is_inner(&c->part, runs[0].sector, 1) ||
+		    !ttmon_mt_an_is_inner(&c->part, runs[nr - 1].sector, runs[nr - 1].n))
 			return walk_all(an, dict, rec, c, set);
 		walk_list(an, c, set);
 		return 0;
 	}
 	per = nr == 1 ? c->shape.sectors : c->shape.sectors / nr;
-	if (is_inner(&c->part, first, by * (nr - 1) + per)) {
+	if (ttmon_mt_an_is_inner(&c->part, first, by * (nr - 1) + per)) {
 		if (nr == 1)
-			walk_run(an, c, first, per);
+			ttmon_mt_an_walk_run(an, c, first, per);
 		else
 			walk_steps(an, c, set, first, by, per);
 		return 0;

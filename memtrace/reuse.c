@@ -272,13 +272,16 @@ void ttmon_mt_reuse_touch(struct ttmon_mt_reuse_set *r, uint64_t sector, uint32_
 
 uint64_t ttmon_mt_reuse_runs(struct ttmon_mt_reuse_set *r, const struct ttmon_mt_run *runs, unsigned int nr)
 {
-	uint64_t any = 0;
+	uint64_t any = 0, touches = 0;
 
 	for (unsigned int i = 0; i < nr; i++) {
-		r->touches += runs[i].n;
-		if (runs[i].n == 1 ? one(r, runs[i].sector) : run(r, runs[i].sector, runs[i].n))
-			any |= 1ULL << i;
+		touches += runs[i].n;
+		if (runs[i].n != 1)
+			any |= (uint64_t)run(r, runs[i].sector, runs[i].n) << i;
+		else if (half_hash(runs[i].sector) <= (r->limit | UINT32_MAX))
+			any |= (uint64_t)one(r, runs[i].sector) << i;
 	}
+	r->touches += touches;
 	return any;
 }
 

@@ -21,18 +21,21 @@ struct piece {
 };
 
 struct region {
-	uint64_t nr;		      /* sector >> (PIECE + REGION) */
-	uint32_t slot;		      /* that it is in */
 	uint32_t piece[1u << REGION]; /* + 1; 0: not there */
+};
+
+struct slot {
+	uint64_t nr;	 /* sector >> (PIECE + REGION) */
+	uint32_t region; /* + 1; 0: free */
 };
 
 struct ttmon_mt_sectors {
 	struct piece *pieces;
 	uint64_t *nrs; /* of pieces: sector >> PIECE */
 	struct region *regions;
-	uint32_t *slots; /* regions + 1, 0: free; SLOTS * cap_regions of them, a power of two */
-	uint8_t *hll;	 /* NULL: all are in pieces */
-	uint64_t count;	 /* of those in pieces */
+	struct slot *slots; /* SLOTS * cap_regions of them, a power of two */
+	uint8_t *hll;	    /* NULL: all are in pieces */
+	uint64_t count;	    /* of those in pieces */
 	uint32_t nr, cap, max;
 	uint32_t nr_regions, cap_regions;
 	unsigned int shift;
@@ -54,11 +57,11 @@ static unsigned int popcount(uint64_t x)
 }
 
 /* The slot of a region, or the free one where it would be. The highest bits of this product spread neighbours evenly: they seldom meet. */
-static inline uint32_t *slot_of(const struct ttmon_mt_sectors *s, uint64_t nr)
+static inline struct slot *slot_of(const struct ttmon_mt_sectors *s, uint64_t nr)
 {
 	uint32_t i = (uint32_t)(nr * 0x9e3779b97f4a7c15 >> s->shift);
 
-	while (s->slots[i] && s->regions[s->slots[i] - 1].nr != nr)
+	while (s->slots[i].region && s->slots[i].nr != nr)
 		i = (i + 1) & (SLOTS * s->cap_regions - 1);
 	return &s->slots[i];
 }
@@ -66,34 +69,29 @@ static inline uint32_t *slot_of(const struct ttmon_mt_sectors *s, uint64_t nr)
 /* Index of the piece, or UINT32_MAX. */
 static inline uint32_t piece_find(const struct ttmon_mt_sectors *s, uint64_t nr)
 {
-	uint32_t slot = s->cap_regions ? *slot_of(s, nr >> REGION) : 0;
+	uint32_t region = s->cap_regions ? slot_of(s, nr >> REGION)->region : 0;
 
-	return slot ? s->regions[slot - 1].piece[nr % (1u << REGION)] - 1 : UINT32_MAX;
-}
-
-static void slot_put(struct ttmon_mt_sectors *s, uint32_t *slot, uint32_t index)
-{
-	s->regions[index].slot = (uint32_t)(slot - s->slots);
-	*slot = index + 1;
+	return region ? s->regions[region - 1].piece[nr % (1u << REGION)] - 1 : UINT32_MAX;
 }
 
 static bool grow_regions(struct ttmon_mt_sectors *s)
 {
-	uint32_t cap = s->cap_regions ? 2 * s->cap_regions : FIRST;
-	uint32_t *slots = calloc(SLOTS * (size_t)cap, sizeof(*slots));
+	uint32_t before = s->cap_regions, cap = before ? 2 * before : FIRST;
+	struct slot *slots = calloc(SLOTS * (size_t)cap, sizeof(*slots)), *old = s->slots;
 	struct region *regions = slots ? realloc(s->regions, cap * sizeof(*regions)) : NULL;
 
 	if (!regions) {
 		free(slots);
 		return false;
 	}
-	free(s->slots);
 	s->regions = regions;
 	s->slots = slots;
 	s->cap_regions = cap;
 	s->shift = (unsigned int)__builtin_clz(SLOTS * cap) + 33;
-	for (uint32_t i = 0; i < s->nr_regions; i++)
-		slot_put(s, slot_of(s, regions[i].nr), i);
+	for (uint32_t i = 0; i < SLOTS * before; i++)
+		if (old[i].region)
+			*slot_of(s, old[i].nr) = old[i];
+	free(old);
 	return true;
 }
 
@@ -172,18 +170,18 @@ int ttmon_mt_sectors_new(uint32_t max_pages, struct ttmon_mt_sectors **ret)
 /* The region, made if there is memory; NULL: there is none. */
 static struct region *region_get(struct ttmon_mt_sectors *s, uint64_t nr)
 {
-	uint32_t *slot = s->cap_regions ? slot_of(s, nr) : NULL;
+	struct slot *slot = s->cap_regions ? slot_of(s, nr) : NULL;
 
-	if (slot && *slot)
-		return &s->regions[*slot - 1];
+	if (slot && slot->region)
+		return &s->regions[slot->region - 1];
 	if (s->nr_regions == s->cap_regions) {
 		if (!grow_regions(s))
 			return NULL;
 		slot = slot_of(s, nr);
 	}
-	s->regions[s->nr_regions] = (struct region){ .nr = nr };
-	slot_put(s, slot, s->nr_regions);
-	return &s->regions[s->nr_regions++];
+	memset(&s->regions[s->nr_regions], 0, sizeof(*s->regions));
+	*slot = (struct slot){ .nr = nr, .region = ++s->nr_regions };
+	return &s->regions[s->nr_regions - 1];
 }
 
 /* Index of a piece that is not there, if it fits; UINT32_MAX: it does not. */
@@ -266,18 +264,54 @@ bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t 
 	return n ? add_at(s, piece_of(s, sector, n), sector, n) : true;
 }
 
-bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr, bool far)
+/* Runs that lie far apart, in two passes: first where they are, which asks for the words, then the bits. */
+static bool add_far(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr)
 {
-	uint32_t at[TTMON_MT_MAX_RUNS];
+	uint64_t word[TTMON_MT_MAX_RUNS], new = 0; /* word: of all pieces; UINT64_MAX: has to be looked for */
 	bool all = true;
 
-	for (unsigned int i = 0; i < nr && far; i++) {
-		at[i] = piece_of(s, runs[i].sector, runs[i].n);
-		if (at[i] != UINT32_MAX)
-			__builtin_prefetch(&s->pieces[at[i]].bits[runs[i].sector / 64 % WORDS], 1);
+	for (unsigned int i = 0; i < nr; i++) {
+		uint64_t sector = runs[i].sector;
+		uint32_t piece = runs[i].n == 1 ? piece_find(s, sector >> PIECE) : UINT32_MAX;
+
+		word[i] = UINT64_MAX;
+		if (piece == UINT32_MAX)
+			continue;
+		word[i] = (uint64_t)piece * WORDS + sector / 64 % WORDS;
+		__builtin_prefetch(&s->pieces->bits[word[i]], 1);
 	}
-	for (unsigned int i = 0; i < nr; i++)
-		all &= add_at(s, far ? at[i] : piece_of(s, runs[i].sector, runs[i].n), runs[i].sector, runs[i].n);
+	for (unsigned int i = 0; i < nr; i++) {
+		uint64_t bit = 1ULL << runs[i].sector % 64, *bits;
+
+		if (word[i] == UINT64_MAX || s->full) {
+			all &= add_any(s, runs[i].sector, runs[i].n);
+			continue;
+		}
+		bits = &s->pieces->bits[word[i]];
+		new += !(*bits & bit);
+		*bits |= bit;
+	}
+	s->count += new;
+	return all;
+}
+
+bool ttmon_mt_sectors_runs(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr, bool far)
+{
+	uint32_t piece = UINT32_MAX; /* that the run before was in, mostly that of the next one too */
+	uint64_t at = 0;
+	bool all = true;
+
+	if (far && !s->full)
+		return add_far(s, runs, nr);
+	for (unsigned int i = 0; i < nr; i++) {
+		uint64_t sector = runs[i].sector;
+
+		if (piece == UINT32_MAX || sector >> PIECE != at) {
+			at = sector >> PIECE;
+			piece = piece_of(s, sector, runs[i].n);
+		}
+		all &= add_at(s, sector % 64 + runs[i].n <= 64 ? piece : UINT32_MAX, sector, runs[i].n);
+	}
 	return all;
 }
 
@@ -381,8 +415,8 @@ uint64_t ttmon_mt_sectors_both(const struct ttmon_mt_sectors *a, const struct tt
 
 void ttmon_mt_sectors_clear(struct ttmon_mt_sectors *s)
 {
-	for (uint32_t i = 0; i < s->nr_regions; i++)
-		s->slots[s->regions[i].slot] = 0;
+	if (s->nr_regions)
+		memset(s->slots, 0, SLOTS * (size_t)s->cap_regions * sizeof(*s->slots));
 	free(s->hll);
 	s->hll = NULL;
 	s->full = false;

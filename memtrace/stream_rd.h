@@ -52,8 +52,8 @@ void ttmon_mts_index_fini(struct ttmon_mts_index *x);
 
 struct ttmon_mts_run {
 	const uint8_t *p, *end;
-	uint64_t value, d;
-	uint32_t left; /* records of this run that are still to come */
+	uint64_t value, d;   /* of the record before the run; what each of the run adds */
+	uint32_t from, upto; /* records of the run */
 };
 
 /* A chunk that is being handed out. Zeroed but for the first two, it is none. */

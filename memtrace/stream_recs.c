@@ -2,6 +2,12 @@
 /* stream_recs.c: the chunks of memtrace/stream.h, read: as many records at once as have the same differences in all columns. */
 #include "memtrace/stream_rd.h"
 
+/* Of the record before this one, which is in the run or right behind it. */
+static inline uint64_t before(const struct ttmon_mts_run *c, size_t at)
+{
+	return c->value + c->d * (at - c->from);
+}
+
 static bool next_run(struct ttmon_mts_run *c)
 {
 	uint64_t z, more, count = 1;
@@ -19,8 +25,10 @@ static bool next_run(struct ttmon_mts_run *c)
 		c->p = ttmon_mts_get(c->p, &more);
 		count = MIN(more, TTMON_MT_STREAM_CHUNK) + 2;
 	}
+	c->value = before(c, c->upto);
+	c->from = c->upto;
 	c->d = ttmon_mts_unzigzag(z);
-	c->left = (uint32_t)count;
+	c->upto += (uint32_t)count;
 	return c->p <= c->end;
 }
 
@@ -28,7 +36,7 @@ static bool next_run(struct ttmon_mts_run *c)
 static int check(struct ttmon_mts_chunk *r)
 {
 	struct ttmon_mt_rec *now = &r->now;
-	uint64_t mask = r->col[TTMON_MTS_MASK].value, bits = r->col[TTMON_MTS_BITS].value;
+	uint64_t mask = before(&r->col[TTMON_MTS_MASK], r->at + 1), bits = before(&r->col[TTMON_MTS_BITS], r->at + 1);
 	int64_t at;
 
 	now->space = (uint8_t)bits;
@@ -40,10 +48,10 @@ static int check(struct ttmon_mts_chunk *r)
 		now->width <= 64;
 	if (!r->ok)
 		return 0;
-	at = ttmon_mts_index_site(r->index, r->col[TTMON_MTS_SITE].value, now->space, now->width);
+	at = ttmon_mts_index_site(r->index, before(&r->col[TTMON_MTS_SITE], r->at + 1), now->space, now->width);
 	if (at >= 0) {
 		now->site = (uint32_t)at;
-		at = ttmon_mts_index_launch(r->index, r->col[TTMON_MTS_LAUNCH].value);
+		at = ttmon_mts_index_launch(r->index, before(&r->col[TTMON_MTS_LAUNCH], r->at + 1));
 	}
 	if (at == -E2BIG || at == -EBADMSG)
 		r->ok = false;
@@ -79,11 +87,11 @@ static bool get_lanes(struct ttmon_mts_chunk *r, uint64_t base, uint64_t *addr)
 /* n records in which only what is added here changes. */
 static void fill(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint32_t n)
 {
-	struct ttmon_mts_run *c = r->col;
-	uint64_t base = c[TTMON_MTS_BASE].value, stride = c[TTMON_MTS_STRIDE].value, seq = r->seq;
-	uint32_t x = (uint32_t)c[TTMON_MTS_CTA_X].value, y = (uint32_t)c[TTMON_MTS_CTA_Y].value,
-		 z = (uint32_t)c[TTMON_MTS_CTA_Z].value;
-	uint32_t warp = (uint32_t)c[TTMON_MTS_WARP].value, sm = (uint32_t)c[TTMON_MTS_SM].value;
+	const struct ttmon_mts_run *c = r->col;
+	uint64_t base = before(&c[TTMON_MTS_BASE], r->at), stride = before(&c[TTMON_MTS_STRIDE], r->at), seq = r->seq;
+	uint32_t x = (uint32_t)before(&c[TTMON_MTS_CTA_X], r->at), y = (uint32_t)before(&c[TTMON_MTS_CTA_Y], r->at),
+		 z = (uint32_t)before(&c[TTMON_MTS_CTA_Z], r->at);
+	uint32_t warp = (uint32_t)before(&c[TTMON_MTS_WARP], r->at), sm = (uint32_t)before(&c[TTMON_MTS_SM], r->at);
 	const uint64_t d_base = c[TTMON_MTS_BASE].d, d_stride = c[TTMON_MTS_STRIDE].d;
 	const uint32_t dx = (uint32_t)c[TTMON_MTS_CTA_X].d, dy = (uint32_t)c[TTMON_MTS_CTA_Y].d,
 		       dz = (uint32_t)c[TTMON_MTS_CTA_Z].d;
@@ -119,19 +127,18 @@ static int64_t decode(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint64
 	int err;
 
 	while (nr < max && r->at < r->items) {
-		uint32_t n = (uint32_t)MIN(max - nr, r->items - r->at);
+		uint32_t at = (uint32_t)r->at, upto = at + (uint32_t)MIN(max - nr, r->items - at), n;
 
 		for (int k = 0; k < TTMON_MTS_FIELDS; k++) {
-			if (!c[k].left && !next_run(&c[k]))
+			if (c[k].upto == at && !next_run(&c[k]))
 				return -EBADMSG;
-			n = MIN(n, c[k].left);
+			upto = MIN(upto, c[k].upto);
 		}
+		n = upto - at;
 		if (c[TTMON_MTS_SITE].d | c[TTMON_MTS_LAUNCH].d | c[TTMON_MTS_BITS].d | c[TTMON_MTS_MASK].d ||
 		    r->fresh) {
 			n = 1;
 			r->fresh = false;
-			for (int k = TTMON_MTS_SITE; k <= TTMON_MTS_MASK; k++)
-				c[k].value += c[k].d;
 			err = check(r);
 			if (err)
 				return err;
@@ -141,16 +148,10 @@ static int64_t decode(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint64
 		else
 			r->stats->malformed += n;
 		for (uint32_t i = 0; r->bits & TTMON_MTS_LIST && i < n; i++) {
-			if (!r->now.mask ||
-			    !get_lanes(r, c[TTMON_MTS_BASE].value + c[TTMON_MTS_BASE].d * (i + 1), addr[nr + i]))
+			if (!r->now.mask || !get_lanes(r, before(&c[TTMON_MTS_BASE], at + i + 1), addr[nr + i]))
 				return -EBADMSG;
 			if (r->ok)
 				to[nr + i].addr = addr[nr + i];
-		}
-		for (int k = 0; k < TTMON_MTS_FIELDS; k++) {
-			c[k].left -= n;
-			if (k > TTMON_MTS_MASK)
-				c[k].value += c[k].d * n;
 		}
 		r->at += n;
 		if (r->ok) {
@@ -216,10 +217,9 @@ static int decode_ordered(struct ttmon_mts_chunk *r, const uint8_t *ranks)
 		}
 	}
 	for (size_t i = 0; i < r->items; i++) {
-		if (!seq->left && !next_run(seq))
+		if (seq->upto == i && !next_run(seq))
 			return -EBADMSG;
-		seq->left--;
-		r->recs[i].seq = seq->value += seq->d;
+		r->recs[i].seq = before(seq, i + 1);
 	}
 	r->at = 0;
 	return 0;

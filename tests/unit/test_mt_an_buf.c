@@ -176,6 +176,32 @@ static struct ttmon_mt_kernel_row kernel_named(const struct feed *f, const char 
 
 /* What the GPU counted is what records would have made; the stride only where most have it; launches as the program counted them. */
 /* Sectors come to a buffer by way of its launches: those that are open, done with, and late; and that two allocations have a part of. */
+/* A buffer that begins within a sector: of a request that another buffer's came before, too, that sector is its own. */
+static void begins_within_a_sector(void **state)
+{
+	_cleanup_feed_ struct feed f = { 0 };
+	struct ttmon_mt_rec recs[3];
+	uint32_t ld[2], l;
+	size_t n;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		ld[i] = site(&f, "k", "ld", TTMON_MT_GLOBAL, TTMON_MT_LOAD, 4);
+	l = launch(&f, "k");
+	alloc(&f, TTMON_MT_MEM_REGISTERED, BASE + 16, 4 * KIB, NULL);
+	alloc(&f, TTMON_MT_MEM_REGISTERED, BASE + 8 * KIB, 4 * KIB, NULL);
+	begin(&f, NULL);
+	recs[0] = recs[2] = affine(&f, ld[0], l, ALL, BASE + 16, 4);
+	recs[1] = affine(&f, ld[1], l, ALL, BASE + 8 * KIB, 4);
+	assert_int_equal(ttmon_mt_an_feed(f.an, &f.d.dict, recs, 3), 0);
+	settle(&f);
+	ttmon_mt_an_buffers(f.an, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(buffer_row(&f, BASE + 16)->sectors, 5);
+	assert_int_equal(buffer_row(&f, BASE + 16)->sums.requests, 2);
+	assert_int_equal(buffer_row(&f, BASE + 8 * KIB)->sectors, 4);
+}
+
 static void sectors_of_buffers(void **state)
 {
 	_cleanup_feed_ struct feed f = { 0 };
@@ -652,6 +678,7 @@ int main(void)
 		cmocka_unit_test(without_a_map),
 		cmocka_unit_test(with_a_map),
 		cmocka_unit_test(touches_and_sums),
+		cmocka_unit_test(begins_within_a_sector),
 		cmocka_unit_test(sectors_of_buffers),
 		cmocka_unit_test(sums_have_shapes),
 		cmocka_unit_test(touch_of_everything),
