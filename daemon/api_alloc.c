@@ -56,9 +56,13 @@ static bool wanted(const struct walk *k, const struct ttmon_history *h, const st
 /* Members that the list and the single one have. */
 static void put_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
+	const struct ttmon_proc *p = ttmon_history_proc(h, a->proc);
+
 	ttmon_db_rows_alloc(w, h, a);
 	ttmon_jsonw_key_num(w, "seq", ttmon_alloc_seq(a));
-	ttmon_api_row_process(w, ttmon_history_proc(h, a->proc), false);
+	ttmon_api_row_process(w, p, false);
+	if (ttmon_db_rows_has_launches(h, a))
+		ttmon_jsonw_key_num(w, "launches_numbered", ttmon_history_numbered(h, p));
 	ttmon_api_row_site(w, h, a->site);
 	ttmon_jsonw_key(w, "last_copy_ns");
 	if (a->traffic->last_copy_ns)

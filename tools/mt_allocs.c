@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* mt_allocs.c: the allocations that accesses are joined with: of a database, or of the running service. */
+#include <inttypes.h>
+
 #include "core/decode.h"
 #include "lib/client.h"
+#include "lib/db.h"
 #include "lib/run.h"
 #include "tools/mt_tool.h"
 #include "tools/show.h"
@@ -63,6 +66,47 @@ static void take_copies(const json_t *a, struct ttmon_mt_alloc *ret)
 	}
 }
 
+/* "launches": [before it was made, before it was freed or null] */
+static uint64_t nth(const json_t *a, size_t i)
+{
+	const json_t *n = json_array_get(json_object_get(a, "launches"), i);
+
+	return json_is_integer(n) && json_integer_value(n) >= 0 ? (uint64_t)json_integer_value(n) : TTMON_MT_NO_NTH;
+}
+
+/*
+ * How many launches of each process are numbered: the least that one of its rows says. They are made one after the other, and what is allocated meanwhile is in none.
+ * One that had the same pid before is another process.
+ */
+static int take_order(struct ttmon_mt_map *map, const json_t *list)
+{
+	_cleanup_(ttmon_json_decrefp) json_t *least = json_object();
+	const char *key;
+	json_t *a, *n;
+	size_t i;
+	int err = least ? 0 : -ENOMEM;
+
+	json_array_foreach((json_t *)list, i, a)
+	{
+		json_int_t numbered = json_integer_value(json_object_get(a, "launches_numbered"));
+		char of[48];
+
+		snprintf(of, sizeof(of), "%" PRIu64 " %" PRIu64, ttmon_show_u64(a, "pid"),
+			 ttmon_show_u64(a, "process"));
+		n = json_object_get(least, of);
+		if ((!n || numbered < json_integer_value(n)) && json_object_set_new(least, of, json_integer(numbered)))
+			err = -ENOMEM;
+	}
+	json_object_foreach(least, key, n)
+	{
+		json_int_t to = MAX(json_integer_value(n), 0);
+
+		if (!err)
+			err = ttmon_mt_map_order(map, (uint32_t)strtoul(key, NULL, 10), (uint64_t)to);
+	}
+	return err;
+}
+
 static int take(struct ttmon_mt_map *map, const json_t *a)
 {
 	const json_t *flags = json_object_get(a, "flags"), *flag;
@@ -77,8 +121,8 @@ static int take(struct ttmon_mt_map *map, const json_t *a)
 		.site = ttmon_show_str(a, "call_site"),
 		.pid = (uint32_t)ttmon_show_u64(a, "pid"),
 		.mem = (uint8_t)mem_of(ttmon_show_str(a, "method")),
-		.made_nth = TTMON_MT_NO_NTH,
-		.freed_nth = TTMON_MT_NO_NTH,
+		.made_nth = nth(a, 0),
+		.freed_nth = nth(a, 1),
 	};
 	size_t i;
 
@@ -119,6 +163,8 @@ static int of_service(const struct ttmon_mt_args *args, struct ttmon_mt_map *map
 		if (!err)
 			err = take(map, a);
 	}
+	if (!err)
+		err = take_order(map, list);
 	json_decref(doc);
 	if (err)
 		fprintf(stderr, "ttmon %s: %s: allocations: %s\n", args->name, args->socket, strerror(-err));

@@ -430,10 +430,14 @@ static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h,
 		ttmon_jsonw_num(w, (uint64_t)a->device);
 }
 
-/* Its life time by numbers of launches, where they are known. */
+bool ttmon_db_rows_has_launches(const struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	return a->made_nth != UINT32_MAX && ttmon_history_numbered(h, ttmon_history_proc(h, a->proc));
+}
+
 static void alloc_launches(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
-	if (a->made_nth == UINT32_MAX || !ttmon_history_numbered(h, ttmon_history_proc(h, a->proc)))
+	if (!ttmon_db_rows_has_launches(h, a))
 		return;
 	ttmon_jsonw_key(w, "launches");
 	ttmon_jsonw_open(w, '[');

@@ -26,6 +26,8 @@ void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer
  */
 void ttmon_db_rows_alloc_id(struct ttmon_jsonw *w, const char *key, const struct ttmon_history *h,
 			    const struct ttmon_alloc *a);
+/* Is its life time known by numbers of launches too? */
+bool ttmon_db_rows_has_launches(const struct ttmon_history *h, const struct ttmon_alloc *a);
 /* Identity, life and sums. */
 void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a);
 /* "heat" and "page_heat", where there are any. */

@@ -4,11 +4,15 @@ import json
 import os
 import re
 import subprocess
+import time
 
-from e2e import SLOW, TTMON, eq, last_json, process, standin, true, whole
+from e2e import SLOW, TTMON, eq, kernel, last_json, process, standin, timeout, true, whole
 from made_db import Maker
+from t_cpu import Service
 from t_memtrace import A, B, access, doc, launch_line, memtrace, write
+from tt_host import api
 
+KERNEL = False
 FAR = A + (16 << 20)
 HEAD = "-kernel name = {name}\n-kernel id = {nr}\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\ninsts = {n}\n"
 
@@ -56,6 +60,7 @@ def test_by_order(bench):
         eq("no numbers", buffers(doc("--db", m.write(bench.path("old.json")), path)), {"life 2": (5, False, True), "other": (5, False, False)})
 
 
+@kernel(True)
 def test_traced_program(bench):
     """The database of a traced program: its buffers of one address are told apart by the launches between them."""
     out, db, _ = bench.trace([standin("scen"), "order"])
@@ -81,6 +86,32 @@ def test_traced_program(bench):
     true(f"some are told apart: {[a['launches'] for a in mine]}", len(seen) > 4)
     eq("buffers", {b["allocation"]["id"]: b["requests"] for b in got["buffers"] if b["allocation"] and b["allocation"]["id"] in seen}, seen)
     true("none is in doubt", not any(b["ambiguous"] for b in got["buffers"] if b["allocation"] and b["allocation"]["id"] in seen))
+
+
+@kernel(True)
+@timeout(60)
+def test_live(bench):
+    """The same of a running service. Its stand-in has one buffer at an address: a launch before it was made, or after it was freed, is in doubt."""
+    service = Service(bench)
+    for _ in range(2):  # the second one's libraries have their probes from the beginning on
+        target = bench.target(standin("scen"), "--wait", "order")
+        time.sleep(0.7 * SLOW)
+        target.go()
+        book = last_json(target.finish())
+    time.sleep(0.5 * SLOW)
+    listed = api(service.sock, f"/v1/allocations?pid={target.pid}&method=device&limit=0")["allocations"]
+    true(f"a buffer for each of eight, and the last: {listed}", len(listed) == 9)
+    eq("numbered", {a["launches_numbered"] for a in listed}, {book["numbered"]})
+    lines, seen = [launch_line(nr, "k(int*)") for nr in range(book["kernels"])], {}
+    for a in listed:
+        made, freed = a["launches"]
+        if made < book["numbered"] and made != freed:
+            seen[a["id"]] = made == 0
+            lines.append(access(0, 0, 0, "LDG.E", [int(a["addr"], 16) + 4 * k for k in range(32)]))
+    got = doc("--live", "-s", service.sock, "--pid", str(target.pid), write(bench, "t.txt", lines))
+    rows = {b["allocation"]["id"]: not b["ambiguous"] for b in got["buffers"] if b["allocation"] and b["allocation"]["id"] in seen}
+    true(f"some there from the first launch on, others not: {seen}", len(set(seen.values())) == 2)
+    eq("sure", rows, seen)
 
 
 def test_lanes(bench):
