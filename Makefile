@@ -272,7 +272,7 @@ e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
 .PHONY: check lint builds unit tsan fuzz fuzz-short e2e soak check-vm check-vm-short bench
-check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 20 minutes
+check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, under 25 minutes
 	@tools/setup.sh check
 	+$(RUN) lint builds unit fuzz-short e2e
 
