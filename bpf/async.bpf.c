@@ -30,9 +30,9 @@ int cuda_enqueue(struct pt_regs *ctx)
 	u64 sp = PT_REGS_SP(ctx);
 	struct copy_args *c = &t->cuda.copy;
 
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
 		return 0;
-	fetch_args(ctx, t, &fns[fn & 255]);
+	fetch_args(ctx, t, &FN(fn));
 	if (gather_copy(t, c, fn)) {
 		emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
 		return 0;
@@ -148,12 +148,12 @@ SEC("?uprobe")
 int cuda_batch(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
-	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	const volatile struct ttmon_fn_desc *d = &FN(fn);
 	u64 sp = PT_REGS_SP(ctx);
 	struct batch b = { .t = t, .packed = PACK_FN(fn, device_of(t, p, fn)) };
 	struct copy_args *c = &t->cuda.copy;
 
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
 		return 0;
 	fetch_args(ctx, t, d);
 	clear_copy(c);
@@ -247,10 +247,10 @@ int cuda_launch(struct pt_regs *ctx)
 	PROLOGUE(probe_cookie(ctx));
 	u64 sp = PT_REGS_SP(ctx);
 
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
 		return 0;
-	count_launch(id, fns[fn & 255].cls);
-	number_launch(p, fns[fn & 255].cls);
+	count_launch(id, FN(fn).cls);
+	number_launch(p, FN(fn).cls);
 	return 0;
 }
 
@@ -285,13 +285,13 @@ SEC("?uprobe")
 int cuda_note(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
-	u32 cls = fns[fn & 255].cls;
+	u32 cls = FN(fn).cls;
 	u64 sp = PT_REGS_SP(ctx);
 
 	/* Event records and waits matter only while something is being captured. */
 	if ((cls == TTMON_CLS_EVENT_RECORD || cls == TTMON_CLS_STREAM_WAIT) && !p->capturing)
 		return 0;
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, sp, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
 	note_capture(p, cls, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
 	return 0;

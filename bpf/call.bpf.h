@@ -9,7 +9,7 @@
 #include "gather.bpf.h"
 
 extern const volatile u32 cfg_stack_frames;
-extern const volatile u32 cfg_legacy; /* no uprobe_multi links: daemon/io/uprobe_legacy.h */
+extern const volatile u32 cfg_legacy; /* no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
 extern const volatile u64 cfg_page_mask;
 
 struct legacy_key {
@@ -103,7 +103,7 @@ static __always_inline bool still_in(const struct call *c)
 /* Its family was switched off since: nobody knows whether it still runs. */
 static __always_inline bool outlived(const struct call *c)
 {
-	u32 family = is_transfer(fns[c->fn & 255].cls) ? TTMON_FAMILY_TRANSFER : TTMON_FAMILY_ALLOC;
+	u32 family = is_transfer(FN(c->fn).cls) ? TTMON_FAMILY_TRANSFER : TTMON_FAMILY_ALLOC;
 
 	return c->epoch != family_epoch[family];
 }
@@ -136,6 +136,23 @@ static __always_inline u64 marked(const struct marker *m)
 }
 
 #ifdef __TARGET_ARCH_x86
+#define NEIGHBOUR_DEPTH 8
+/*
+ * Is there a call in flight whose return address was ra, at sp? Another tracer's return probe puts the kernel's trampoline there, and the
+ * kernel keeps what was there before (kernel/events/uprobes.c, prepare_uretprobe()).
+ */
+SUBPROG int returns_to(u64 sp, u64 ra)
+{
+	struct return_instance *ri = BPF_CORE_READ(bpf_get_current_task_btf(), utask, return_instances);
+
+	for (int i = 0; ri && i < NEIGHBOUR_DEPTH; i++) {
+		if (BPF_CORE_READ(ri, stack) == sp)
+			return BPF_CORE_READ(ri, orig_ret_vaddr) == ra;
+		ri = BPF_CORE_READ(ri, next);
+	}
+	return false;
+}
+
 static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
 	u64 ra = 0;
@@ -143,7 +160,9 @@ static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct m
 	if (m->sp <= sp)
 		return false;
 	bpf_probe_read_user(&ra, sizeof(ra), (void *)m->sp);
-	return ra == marked(m);
+	if (ra == marked(m))
+		return true;
+	return ra && !(m->ra & MARKER_RETURNS) && ra == trampoline_of_current() && returns_to(m->sp, m->ra);
 }
 #else
 #define MARKER_FRAMES 8
@@ -183,9 +202,17 @@ static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t
 
 /* An outermost call that has no return probe, or, where its family is not on, needs none: what it calls itself is not told or counted again.
  * False: nothing is to be told of it. */
-static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 family, u32 kind)
+static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 family,
+				      u32 kind)
 {
 	set_marker(ctx, &t->marker, sp);
+	if (family != TTMON_FAMILY_ALLOC) {
+		p->hits[family == TTMON_FAMILY_LAUNCH ? PROC_HITS_LAUNCH : PROC_HITS_TRANSFER]++;
+		if (is_reduced(bpf_get_current_pid_tgid() >> 32, family)) {
+			count_only(kind);
+			return false;
+		}
+	}
 	return !family_gate(family, kind);
 }
 
@@ -367,7 +394,7 @@ SUBPROG int emit_free(struct call *c, u64 packed, s32 err)
 	e->fn = (u32)packed;
 	e->bits = c->bits;
 	e->device = packed >> 32;
-	e->method = fns[(u32)packed & 255].aux;
+	e->method = FN((u32)packed).aux;
 	__builtin_memset(e->pad, 0, sizeof(e->pad));
 	emit_submit(e);
 	return 0;
@@ -375,7 +402,7 @@ SUBPROG int emit_free(struct call *c, u64 packed, s32 err)
 
 SUBPROG int emit_hint(struct call *c, u32 fn, s32 err)
 {
-	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	const volatile struct ttmon_fn_desc *d = &FN(fn);
 	struct ttmon_ev_hint *e;
 
 	if (!c)
@@ -421,26 +448,29 @@ struct copy_sites_map {
 
 extern struct copy_sites_map copy_sites SEC(".maps");
 
-#define FILL_COPY_SITE(e, c, t, f, n, count)                           \
+#define FILL_COPY_SITE(e, host, t, f, n, count)                        \
 	do {                                                           \
-		(e)->addr = (c)->src;                                  \
+		(e)->addr = (host);                                    \
 		(e)->fn = (f);                                         \
 		(e)->nframes = (n);                                    \
 		__builtin_memset((e)->pad, 0, sizeof((e)->pad));       \
 		__builtin_memcpy((e)->frames, (t)->frames, (count)*8); \
 	} while (0)
 
-/* After a copy from host memory: who does it, once for each caller and 2 MiB of memory. One look-up for the rest. */
+/* After a copy from or to host memory: who does it, once for each caller and 2 MiB of memory. One look-up for the rest. */
 static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct copy_args *c, u32 fn,
 					   u64 caller, bool at_entry)
 {
 	u64 id = bpf_get_current_pid_tgid();
-	struct copy_site_key k = { .tgid = id >> 32, .caller = caller, .piece = c->src >> TTMON_COPY_SITE_SHIFT };
+	u64 host = c->dir == TTMON_DIR_D2H ? c->dst : c->src;
+	struct copy_site_key k = { .tgid = id >> 32, .caller = caller, .piece = host >> TTMON_COPY_SITE_SHIFT };
 	struct ttmon_ev_copy_site *e;
 	u8 one = 1;
 	u32 n;
 
-	if (!c->src || (c->bits & TTMON_B_CAPTURED) || (c->dir != TTMON_DIR_H2D && c->dir != TTMON_DIR_DEFAULT))
+	if (!host || (c->bits & TTMON_B_CAPTURED))
+		return;
+	if (c->dir != TTMON_DIR_H2D && c->dir != TTMON_DIR_D2H && c->dir != TTMON_DIR_DEFAULT)
 		return;
 	if (bpf_map_lookup_elem(&copy_sites, &k) || bpf_map_update_elem(&copy_sites, &k, &one, BPF_ANY))
 		return;
@@ -449,12 +479,12 @@ static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_stat
 		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 8 * 8, id);
 		if (!e)
 			goto lost;
-		FILL_COPY_SITE(e, c, t, fn, n, 8);
+		FILL_COPY_SITE(e, host, t, fn, n, 8);
 	} else {
 		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 32 * 8, id);
 		if (!e)
 			goto lost;
-		FILL_COPY_SITE(e, c, t, fn, n, 32);
+		FILL_COPY_SITE(e, host, t, fn, n, 32);
 	}
 	emit_submit(e);
 	return;

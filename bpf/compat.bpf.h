@@ -11,6 +11,11 @@
 
 /* A function of its own to the verifier, which then looks at it once a call site less often; not every program uses each. */
 #define SUBPROG static __noinline __attribute__((unused))
+/*
+ * The same, and the verifier looks at it once for any arguments, no longer at each call: for what a
+ * program calls often. It gets numbers, and pointers to memory that it has to compare with NULL.
+ */
+#define GLOBAL_SUBPROG __noinline
 
 /* libbpf 1.1 (Debian 12) ends at PT_REGS_PARM5; the later ones came with libbpf 1.2. */
 #if defined(__TARGET_ARCH_x86)

@@ -14,7 +14,7 @@ extern const volatile u32 cfg_no_returns;
 static __always_inline bool gather(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
 				   u32 fn)
 {
-	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	const volatile struct ttmon_fn_desc *d = &FN(fn);
 
 	fetch_args(ctx, t, d);
 	c->bits = 0;
@@ -38,7 +38,7 @@ static __always_inline void tell(struct task_state *t, struct proc_info *p, u32 
 {
 	struct call *c = &t->cuda;
 
-	if (!is_copy(fns[fn & 255].cls)) {
+	if (!is_copy(FN(fn).cls)) {
 		emit_hint(c, fn, err);
 		return;
 	}
@@ -50,18 +50,19 @@ SEC("?uprobe")
 int cuda_copy(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
-	u32 kind = is_copy(fns[fn & 255].cls) ? TTMON_EV_COPY : TTMON_EV_HINT;
+	u32 kind = is_copy(FN(fn).cls) ? TTMON_EV_COPY : TTMON_EV_HINT;
 	struct call *c = &t->cuda;
 	u64 sp = PT_REGS_SP(ctx);
 
 	if (nested_any(ctx, t, sp, fn))
 		return 0;
-	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON) {
-		note_call(ctx, t, sp, TTMON_FAMILY_TRANSFER, kind);
+	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON || is_reduced(id >> 32, TTMON_FAMILY_TRANSFER)) {
+		note_call(ctx, t, p, sp, TTMON_FAMILY_TRANSFER, kind);
 		if (!cfg_no_returns)
 			t->marker.ra = MARKER_RETURNS | family_epoch[TTMON_FAMILY_TRANSFER];
 		return 0;
 	}
+	p->hits[PROC_HITS_TRANSFER]++;
 	if (!gather(ctx, t, c, p, fn))
 		return 0;
 	if (cfg_no_returns) {
@@ -92,11 +93,11 @@ int cuda_copy_ret(struct pt_regs *ctx)
 	s32 err = (s32)PT_REGS_RC(ctx);
 	struct call *c = &t->cuda;
 
-	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || !is_transfer(fns[fn & 255].cls))
+	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || !is_transfer(FN(fn).cls))
 		return 0;
 	c->fn = 0;
 	tell(t, p, fn, c->entry_ns, err);
-	if (!err && is_copy(fns[fn & 255].cls))
+	if (!err && is_copy(FN(fn).cls))
 		note_copy_site(ctx, t, &c->copy, fn, PT_REGS_IP(ctx), false);
 	return 0;
 }

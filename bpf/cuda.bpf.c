@@ -9,7 +9,7 @@
  *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
  *
  * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch, cuda_note, in usdt.bpf.c usdt_point.
- * A program belongs to one family of probes (daemon/io/bpf.c).
+ * A program belongs to one family of probes (daemon/io/bpf/bpf.h).
  */
 #include "call.bpf.h"
 
@@ -20,7 +20,7 @@ extern const volatile u32 cfg_no_returns;
 /* What the return needs goes to the call in flight. */
 static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
-	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	const volatile struct ttmon_fn_desc *d = &FN(fn);
 	u32 cls = d->cls;
 
 	fetch_args(ctx, t, d);
@@ -89,7 +89,7 @@ static __always_inline bool is_host_location(u64 props)
 /* The classes that make memory. Returns 0 when o is not to be sent. */
 static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t, struct call *c, struct alloc_out *o)
 {
-	const volatile struct ttmon_fn_desc *d = &fns[c->fn & 255];
+	const volatile struct ttmon_fn_desc *d = &FN(c->fn);
 	u64 out = 0;
 
 	switch (d->cls) {
@@ -165,7 +165,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 {
 	u64 out = 0;
 
-	switch (fns[fn & 255].cls) {
+	switch (FN(fn).cls) {
 	case TTMON_CLS_HOST_PTR:
 		emit_hint(c, fn, err);
 		return;
@@ -184,7 +184,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 	}
 	if (err)
 		return;
-	switch (fns[fn & 255].cls) {
+	switch (FN(fn).cls) {
 	case TTMON_CLS_CAPTURE_BEGIN:
 		begin_capture(p, c->a[0]);
 		return;
@@ -197,7 +197,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 	case TTMON_CLS_NEW_CTX:
 		if (!bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
 			remember(&ctx_devices, out, (u32)c->a[1] + 1);
-		if (fns[fn & 255].bits & TTMON_FN_CURRENT)
+		if (FN(fn).bits & TTMON_FN_CURRENT)
 			t->device = (s32)c->a[1] + 1;
 		return;
 	case TTMON_CLS_POP_CTX: /* back to a context that we do not keep a stack of */
@@ -208,7 +208,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 		if (bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
 			return;
 		/* A handle is used again after its end, which is not probed. */
-		if (is_host_location(fns[fn & 255].cls == TTMON_CLS_NEW_POOL ? c->a[1] : c->a[2]))
+		if (is_host_location(FN(fn).cls == TTMON_CLS_NEW_POOL ? c->a[1] : c->a[2]))
 			remember(&host_pools, out, 1);
 		else
 			forget(&host_pools, out);
@@ -219,7 +219,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 /* Return of a call in flight, if this is the one. */
 static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
-	u32 cls = fns[fn & 255].cls;
+	u32 cls = FN(fn).cls;
 	s32 err = (s32)PT_REGS_RC(ctx);
 
 	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || is_transfer(cls))
@@ -232,7 +232,7 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 			.fn = fn,
 			.bits = c->bits,
 			.device = device_of(t, p, fn),
-			.method = fns[fn & 255].aux,
+			.method = FN(fn).aux,
 		};
 
 		tell_launched(p);
@@ -245,7 +245,7 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 		c->fn = 0;
 	} else if (cls == TTMON_CLS_FREE) {
 		/* free() of the program's own allocator returns nothing. */
-		if (fn >= TTMON_FN_USER)
+		if (FN(fn).aux == TTMON_METHOD_CUSTOM)
 			err = 0;
 		emit_free(c, PACK_FN(fn, device_of(t, p, fn)), err);
 	} else {
@@ -258,7 +258,7 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
 				       u32 fn)
 {
-	u32 cls = fns[fn & 255].cls;
+	u32 cls = FN(fn).cls;
 
 	c->fn = 0;
 	c->bits = TTMON_B_UNOBSERVED;
@@ -270,7 +270,7 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 			.fn = fn,
 			.bits = TTMON_B_UNOBSERVED,
 			.device = device_of(t, p, fn),
-			.method = fns[fn & 255].aux,
+			.method = FN(fn).aux,
 			.frames = take_stack(ctx, t, true),
 		};
 

@@ -56,19 +56,23 @@ static __always_inline struct ttmon_cpu_stat *emit_stat(void)
 	return bpf_map_lookup_elem(&cpu_stat, &cpu);
 }
 
+static __always_inline void count_only(u32 kind)
+{
+	struct ttmon_cpu_stat *st = emit_stat();
+
+	if (st)
+		__sync_fetch_and_add(&st->counted[kind], 1);
+}
+
 /* Is this family not on? Then the hit ends here; counted, if the family is to be counted only. */
 static __always_inline bool family_gate(u32 family, u32 kind)
 {
 	u32 state = family_state[family];
-	struct ttmon_cpu_stat *st;
 
 	if (state == TTMON_FAMILY_ON)
 		return false;
-	if (state == TTMON_FAMILY_COUNTING) {
-		st = emit_stat();
-		if (st)
-			__sync_fetch_and_add(&st->counted[kind], 1);
-	}
+	if (state == TTMON_FAMILY_COUNTING)
+		count_only(kind);
 	return true;
 }
 
@@ -135,6 +139,12 @@ static __always_inline void emit_submit(void *rec)
 			flags = BPF_RB_FORCE_WAKEUP;
 	}
 	bpf_ringbuf_submit(rec, flags);
+}
+
+/* The daemon is to look at once. */
+static __always_inline void emit_submit_now(void *rec)
+{
+	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
 /* A record that was gathered where it is, header but `lost` and all, in one copy. kind is a constant, size bounded by the caller. Once a

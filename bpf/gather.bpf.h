@@ -23,7 +23,8 @@ struct handle_map {
 	__type(value, u64);
 };
 
-extern const volatile struct ttmon_fn_desc fns[256];
+extern const volatile struct ttmon_fn_desc fns[TTMON_FN_IDS];
+#define FN(id) (fns[(id) & (TTMON_FN_IDS - 1)])	     /* the mask is the bound that the verifier sees */
 extern struct handle_map host_pools SEC(".maps");    /* memory pools and VMM handles whose location is the host */
 extern struct handle_map ctx_devices SEC(".maps");   /* context -> device + 1 */
 extern struct handle_map captures SEC(".maps");	     /* stream or event -> id of the capture it belongs to */
@@ -197,7 +198,7 @@ static __always_inline void normalize_copy(struct copy_args *c)
 /* Fill c from the fetched arguments. -1: the parameter struct could not be read. */
 SUBPROG int gather_copy(struct task_state *t, struct copy_args *c, u32 fn)
 {
-	const volatile struct ttmon_fn_desc *d = &fns[fn & 255];
+	const volatile struct ttmon_fn_desc *d = &FN(fn);
 	int err = 0;
 
 	if (!t || !c)
@@ -269,7 +270,7 @@ static __always_inline s16 device_of(const struct task_state *t, const struct pr
 {
 	if (t->device)
 		return t->device - 1;
-	return (p->flags & PROC_FROM_START) && fn < 80 ? 0 : -1;
+	return (p->flags & PROC_FROM_START) && TTMON_LIB_IS_RT(FN(fn).lib) ? 0 : -1;
 }
 
 static __always_inline bool stream_captured(const struct proc_info *p, u32 tgid, u64 stream)

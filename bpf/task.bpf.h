@@ -16,6 +16,9 @@
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
 #define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
+/* Hits that are counted by process: who causes the load is named, and can be reduced alone. */
+enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS };
+
 #define PROC_LISTED	(1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
 
 struct proc_info {
@@ -24,6 +27,7 @@ struct proc_info {
 	u32 capturing;	     /* streams being captured now */
 	u64 kernels, graphs; /* launched so far, on all CPUs; graphs: and captured kernels */
 	u64 told;	     /* kernels in the last LAUNCHED */
+	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
 };
 
 /* A copy as gathered at entry. Linear ones have rows == slices == 1. */
@@ -76,6 +80,14 @@ struct procs_map {
 	__type(value, struct proc_info);
 };
 
+/* Families (1 << enum ttmon_family) that are only counted in this process, by tgid. */
+struct reduced_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u32);
+	__type(value, u32);
+};
+
 struct tasks_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -85,6 +97,8 @@ struct tasks_map {
 
 extern struct procs_map procs SEC(".maps");
 extern struct tasks_map tasks SEC(".maps");
+extern struct reduced_map reduced SEC(".maps");
+extern u32 nr_reduced; /* 0: nobody has to look */
 extern u32 trace_all; /* trace every process that hits a probe, not only those in procs; the daemon may change it */
 
 static __always_inline u64 task_id(struct task_struct *t)
@@ -104,7 +118,8 @@ static __always_inline void announce(struct task_struct *leader, u64 id, u32 rea
 	e->reason = reason;
 	__builtin_memset(e->comm, 0, sizeof(e->comm));
 	BPF_CORE_READ_STR_INTO(&e->comm, leader, comm);
-	emit_submit(e);
+	/* Its mappings and names are read, and it may not live long. */
+	emit_submit_now(e);
 }
 
 SUBPROG int first_seen(struct proc_info *p)
@@ -148,6 +163,14 @@ SUBPROG int tell_launched(struct proc_info *p)
 	if (p && p->kernels != p->told)
 		tell_launched_now(p);
 	return 0;
+}
+
+/* Is this family only counted in this process? */
+static __always_inline bool is_reduced(u32 tgid, u32 family)
+{
+	u32 *families = nr_reduced ? bpf_map_lookup_elem(&reduced, &tgid) : NULL;
+
+	return families && *families >> family & 1;
 }
 
 /* The process, if it is to be traced. One hash lookup for everybody else. */

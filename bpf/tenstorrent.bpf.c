@@ -6,7 +6,7 @@
  *   tt_call      the others whose arguments say something of memory, devices and clocks
  *   tt_program   the profiler's records: start and end of a program on a device, and its kernels once
  *
- * Nothing here knows what a word means beyond what is needed to find it: core/tt_layout.c and core/disp_record.c do.
+ * Nothing here knows what a word means beyond what is needed to find it: core/tt/layout.c and core/dispatch/record.c do.
  */
 #include "tt.bpf.h"
 
@@ -394,7 +394,7 @@ static long tell_record(u32 i, struct records *b)
 }
 
 /* Does a record begin here? */
-SUBPROG u32 is_record(u64 at)
+GLOBAL_SUBPROG u32 is_record(u64 at)
 {
 	u64 w[4];
 
@@ -408,7 +408,7 @@ static __always_inline bool fits(u64 at, u64 n, u32 stride)
 }
 
 /* Is this where a batch lies? Takes what it finds: the second record and the last one say how long one is. */
-SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
+GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 {
 	if (!b || !n || n > SANE_COUNT || !is_object(at))
 		return 0;

@@ -13,18 +13,14 @@ struct rings_map rings SEC(".maps");
 struct cpu_stat_map cpu_stat SEC(".maps");
 struct procs_map procs SEC(".maps");
 struct tasks_map tasks SEC(".maps");
+struct reduced_map reduced SEC(".maps");
 
 const volatile u64 cfg_wake_bytes = 1 << 20;
 const volatile u64 cfg_page_mask = 4095;
 const volatile u32 cfg_legacy = 0;
 
 /* Rows of --alloc-fn, --free-fn are filled in by the daemon before load. */
-const volatile struct ttmon_fn_desc fns[256] = {
-#define F(id, sym, lib, ver, c, x, b, a0, a1, a2, a3, a4, a5, a6, a7) \
-	[id] = { TTMON_CLS_##c, TTMON_##x, TTMON_##b, 0, { a0, a1, a2, a3, a4, a5, a6, a7 } },
-	TTMON_FN_TABLE(F)
-#undef F
-};
+const volatile struct ttmon_fn_desc fns[TTMON_FN_IDS] = { TTMON_FN_TABLE(TTMON_FN_DESC) };
 
 const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_FIRST] = {
 #define T(id, name, pattern, c, x, b, a0, a1, a2, a3, a4, a5)                                                      \
@@ -54,6 +50,7 @@ struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the sl
 
 int active = 0;
 u32 trace_all = 0;
+u32 nr_reduced = 0;
 u32 family_state[TTMON_FAMILY_MAX] = {};
 u32 family_epoch[TTMON_FAMILY_MAX] = {};
 u32 kmd_major = 0;

@@ -5,12 +5,12 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie says where the operands are: bits 0-7 the row, then for each
+ * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie says where the operands are: bits 0-15 the row, then for each
  * operand 8 bits: index of the register in struct pt_regs, in words, or 0xff: not there.
  */
 static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 {
-	u32 idx = (cookie >> (8 + 8 * n)) & 0xff;
+	u32 idx = (cookie >> (16 + 8 * n)) & 0xff;
 	u64 v = 0;
 
 	if (idx < sizeof(struct pt_regs) / 8)
@@ -40,7 +40,7 @@ int usdt_point(struct pt_regs *ctx)
 {
 	u64 cookie = probe_cookie(ctx);
 
-	PROLOGUE(cookie & 0xff);
+	PROLOGUE(cookie & 0xffff);
 	if (fn == TTMON_FN_USDT_CHECKPOINT) {
 		if (!family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_CHECKPOINT))
 			checkpoint(t, id, usdt_operand(ctx, cookie, 0));

@@ -2,12 +2,12 @@
 # memtrace.mk: what the pattern rules do not know.
 
 # The recorder's text is put into the object as it is.
-$(foreach b,$(O) $(O)/asan $(O)/tsan $(O)/fuzz,$(b)/obj/memtrace/ptx_rec.o): memtrace/recorder.ptx
+$(foreach b,$(O) $(O)/asan $(O)/tsan $(O)/fuzz,$(b)/obj/memtrace/ptx/rec.o): memtrace/ptx/recorder.ptx
 
 # libttmon-memtrace.so: for LD_PRELOAD. Bound to itself: loaded late, by the driver, its names stand behind the driver's own
 # (-Bsymbolic would also make dlsym(RTLD_DEFAULT) look into it first). It is never unloaded: programs hold pointers to it.
 
-INJECT_SRC := $(wildcard memtrace/inject/*.c) $(filter-out memtrace/ptx_test%,$(wildcard memtrace/ptx*.c)) memtrace/image.c memtrace/opcode.c
+INJECT_SRC := $(call below,memtrace/inject memtrace/ptx) memtrace/model/opcode.c
 INJECT_OBJ := $(INJECT_SRC:%.c=$(O)/inject/%.o)
 INJECT_LIB := $(O)/libttmon/libttmon-memtrace.so
 INJECT_CFLAGS = $(CPPFLAGS_ALL) $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
@@ -19,9 +19,9 @@ $(O)/inject/flags: FORCE
 $(O)/inject/%.o: %.c $(O)/inject/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(INJECT_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(INJECT_CFLAGS) -MMD -MP -c $< -o $@ $(note_warnings)
 
-$(O)/inject/memtrace/ptx_rec.o: memtrace/recorder.ptx
+$(O)/inject/memtrace/ptx/rec.o: memtrace/ptx/recorder.ptx
 
 $(INJECT_LIB): $(INJECT_OBJ) memtrace/inject/inj.map
 	$(call msg,LINK,$@)
@@ -41,9 +41,9 @@ install-memtrace: $(INJECT_LIB)
 
 
 # Rewrites a PTX text, for the tests.
-$(O)/tests/memtrace/ptxrw: $(O)/obj/tests/memtrace/ptxrw.o $(patsubst %.c,$(O)/obj/%.o,$(wildcard memtrace/ptx*.c)) $(O)/ldflags
+$(O)/tests/memtrace/ptxrw: $(O)/obj/tests/memtrace/ptxrw.o $(patsubst %.c,$(O)/obj/%.o,$(call below,memtrace/ptx)) $(O)/ldflags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $(filter %.o,$^) -lzstd -llz4
 
 STANDIN += $(O)/tests/memtrace/ptxrw

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * rmid_script.h: what the allocator of RMIDs (include/ttmon/rmid_alloc.h) must answer, as a list of steps, and a long random run with
- * the digest of its answers. The same steps are run on the host (tests/unit/test_rmid_alloc.c, which also holds the random run against a
+ * the digest of its answers. The same steps are run on the host (tests/unit/daemon/core/rmid/test_rmid_alloc.c, which also holds the random run against a
  * model), in BPF through BPF_PROG_RUN (tests/bpf) and in the kernel module (kmod, selftest=1). No calls, no includes but types.
  */
 #ifndef TTMON_RMID_SCRIPT_H

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# setup.sh: install what building and testing ttmon needs, on Debian 12/13 and Ubuntu 22.04/24.04, and mount the two kernel
+# setup.sh: install what building and testing ttmon needs, on Debian 12 and 13 and Ubuntu 24.04, and mount the two kernel
 # file systems that tracing needs (tracefs, bpffs). Says what it does; does and says nothing when nothing is missing.
-# `make check` and `make demo` run it first, `make` never does. Without root it only names what is missing.
+# `make check`, `make check-fast` and `make demo` run it first, `make` never does. Without root it only names what is missing.
 
 set -u
 me=tools/setup.sh
@@ -31,8 +31,12 @@ have_clang_rt() {
 	ls "$(clang -print-resource-dir 2>/dev/null)"/lib/*/libclang_rt.fuzzer*.a >/dev/null 2>&1
 }
 
+known() {
+	apt-cache show "$1" 2>/dev/null | grep -q '^Package:'
+}
+
 clang_rt_package() {
-	if apt-cache show libclang-rt-dev 2>/dev/null | grep -q '^Package:'; then
+	if known libclang-rt-dev; then
 		echo libclang-rt-dev
 	else
 		echo "libclang-rt-$(clang -dumpversion 2>/dev/null | cut -d. -f1)-dev"
@@ -60,13 +64,17 @@ have_prometheus() {
 }
 
 unpack_prometheus() {
-	local tmp
+	local tmp deb wanted=(prometheus)
 
-	say "unpacking prometheus into $prometheus_dir"
+	# Debian 13 packs promtool by itself.
+	! known promtool || wanted+=(promtool)
+	say "unpacking ${wanted[*]} into $prometheus_dir"
 	tmp=$(mktemp -d) || return
-	if (cd "$tmp" && chmod 755 . && apt-get -qq -o APT::Sandbox::User=root download prometheus >/dev/null 2>&1) &&
-		mkdir -p $prometheus_dir && dpkg -x "$tmp"/prometheus_*.deb $prometheus_dir; then
-		:
+	if (cd "$tmp" && chmod 755 . && apt-get -qq -o APT::Sandbox::User=root download "${wanted[@]}" >/dev/null 2>&1) &&
+		mkdir -p $prometheus_dir; then
+		for deb in "$tmp"/*.deb; do
+			dpkg -x "$deb" $prometheus_dir
+		done
 	else
 		say "cannot get the package prometheus: the tests that need it will be skipped"
 	fi

@@ -5,9 +5,9 @@
  * --socket and --json may stand before the command too: they are handed on behind its name, so that each option has one
  * place where it is read, the command.
  */
-#include "tools/cmds.h"
-#include "lib/client.h"
-#include "util/util.h"
+#include "tools/cli/cmds.h"
+#include "lib/read/client.h"
+#include "lib/base/util.h"
 #include "version.h"
 
 static const struct command {

@@ -115,6 +115,17 @@ struct xol_area {
 	unsigned long vaddr;
 };
 
+/* call.bpf.h: functions of a thread that have a return probe and have not returned, newest first */
+struct return_instance {
+	unsigned long stack;	      /* where the return address was */
+	unsigned long orig_ret_vaddr; /* the return address */
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+};
+
 struct uprobes_state {
 	struct xol_area *xol_area;
 };
@@ -190,6 +201,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct files_struct *files;
 	struct css_set *cgroups;
+	struct uprobe_task *utask; /* NULL: no uprobe of the thread was hit yet */
 	__u32 rmid; /* with CONFIG_X86_CPU_RESCTRL alone */
 	char comm[16];
 };

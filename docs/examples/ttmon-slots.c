@@ -2,9 +2,9 @@
 /*
  * ttmon-slots.c: who used the CPUs, live, from the segment of a running ttmond: once a second the processes with most CPU time.
  *
- *	cc -I include docs/examples/ttmon-slots.c -o ttmon-slots && sudo ./ttmon-slots [SECONDS]
+ *	cc -I include docs/examples/ttmon-slots.c -o ttmon-slots, then as root: ./ttmon-slots [SECONDS]
  *
- * It adds up a thousand slots of a millisecond. One that is missed is said, never guessed.
+ * It adds up a thousand slots of a millisecond. One that is missed is said, never guessed, and so is one without CPU time.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,10 +39,17 @@ static int by_time(const void *a, const void *b)
 	return (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
 }
 
-static void show(const struct ttmon_slot *sum, unsigned int slots, unsigned long long missed)
+static void show(const struct ttmon_slot *sum, unsigned int slots, unsigned int without, unsigned long long missed)
 {
-	printf("%u slots (%llu missed), CPU ms: user %.1f, kernel %.1f, idle %.1f, untold %.1f\n", slots, missed,
-	       sum->user_ns / 1e6, sum->kernel_ns / 1e6, sum->idle_ns / 1e6, sum->missing_ns / 1e6);
+	if (without == slots) {
+		printf("%u slots (%llu missed): CPU time is not measured\n", slots, missed);
+		fflush(stdout);
+		nr_procs = 0;
+		return;
+	}
+	printf("%u slots (%llu missed, %u without CPU time), CPU ms: user %.1f, kernel %.1f, idle %.1f, untold %.1f\n",
+	       slots, missed, without, sum->user_ns / 1e6, sum->kernel_ns / 1e6, sum->idle_ns / 1e6,
+	       sum->missing_ns / 1e6);
 	qsort(procs, nr_procs, sizeof(procs[0]), by_time);
 	for (unsigned int i = 0; i < nr_procs && i < SHOWN; i++)
 		printf("  %-6u %-16s %10.3f ms %8u switches\n", procs[i].tgid,
@@ -64,6 +71,7 @@ int main(int argc, char **argv)
 	const struct timespec pause = { 0, 20000000 };
 	struct ttmon_slot slot, sum = { 0 };
 	unsigned long long missed = 0;
+	unsigned int without = 0;
 	struct ttmon_shm_reader r;
 	int got = ttmon_shm_open(NULL, &r);
 
@@ -87,9 +95,11 @@ int main(int argc, char **argv)
 		sum.kernel_ns += slot.kernel_ns;
 		sum.idle_ns += slot.idle_ns;
 		sum.missing_ns += slot.missing_ns;
+		without += !(slot.flags & TTMON_SLOT_HAS_CPU);
 		if (++slots % 1000)
 			continue;
-		show(&sum, 1000, missed);
+		show(&sum, 1000, without, missed);
+		without = 0;
 		memset(&sum, 0, sizeof(sum));
 		missed = 0;
 		seconds--;

@@ -59,7 +59,7 @@ struct ttmon_answer {
 	uint8_t verdict; /* enum ttmon_verdict */
 	uint8_t match;	 /* enum ttmon_match */
 	uint8_t in_place; /* mapped, portable or write-combined, or its device pointer was asked for: never take its pin away */
-	uint8_t pad;
+	uint8_t alone; /* PIN: it pays to pin each such allocation by itself too, not only where pinned memory is used again */
 	float confidence; /* 0..1: that of the match times that of the evidence */
 	uint32_t runs;	  /* earlier runs that had it */
 	uint32_t ordinal; /* that this allocation was counted as, within site and size; UINT32_MAX: no run had these */
@@ -73,12 +73,14 @@ struct ttmon_advisor;
 
 struct ttmon_advisor_opts {
 	size_t size; /* sizeof(struct ttmon_advisor_opts) */
-	/* Cost model, bytes per second; 0: 6e9, 24e9, 1.5e9 */
+	/* Cost model, bytes per second; 0: 6e9, 24e9, and of pinning what the pins in the databases took, else 1.5e9 */
 	uint64_t pageable_bps, pinned_bps, pinning_bps;
 	const char *socket; /* of the daemon; NULL: $TTMON_SOCKET, else /run/ttmond/ttmond.sock */
 	/* Weakest match whose verdict counts: below it the answer is UNKNOWN. 0: TTMON_MATCH_NAMES */
 	uint32_t min_match;
 	uint32_t reserved;
+	/* What a call that pins or unpins takes beside the bytes, ns; 0: what the databases say, else 50000 */
+	uint64_t pin_call_ns, unpin_call_ns;
 };
 
 /*

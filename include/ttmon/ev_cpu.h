@@ -10,7 +10,7 @@
  *	         rows: whoever left  `who` ran all of this; its counters were read at last and at to
  *
  * So the records of a CPU are a chain: begin of each is `to` of the one before, and a lost record is a gap of known length. Nothing
- * is split in the kernel; core/cpu.c does it, with 128-bit products. What a CPU is in the middle of is read by the daemon from the
+ * is split in the kernel; core/cpu/cpu.c does it, with 128-bit products. What a CPU is in the middle of is read by the daemon from the
  * mapped state (struct ttmon_cpu_state) and goes into the stream as CPU_OPEN when a slot is to be closed that its records do not reach.
  */
 #ifndef TTMON_EV_CPU_H

@@ -5,7 +5,7 @@
 
 /*
  * Tenstorrent. The objects of tt-metal have no headers that fit every version, so the probes send words as they lie in memory, and
- * core/tt_layout.c finds out what they mean. What the pointers led to is told apart by the first word of a device, which is the
+ * core/tt/layout.c finds out what they mean. What the pointers led to is told apart by the first word of a device, which is the
  * address of its vtable (the library's slot says where that lies, see struct ttmon_tt_slot in tt_fns.h).
  */
 
@@ -81,7 +81,7 @@ struct ttmon_ev_tt_dispatch {
 	__u16 slot;
 };
 
-/* w: the first 8 words of the record as tt-metal holds it; several layouts, see core/disp_record.c. */
+/* w: the first 8 words of the record as tt-metal holds it; several layouts, see core/dispatch/record.c. */
 struct ttmon_ev_tt_program {
 	struct ttmon_event h;
 	__u64 w[8];

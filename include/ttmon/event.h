@@ -25,67 +25,146 @@
 #define TTMON_BUILD_ID	 20
 
 /*
- * X(id, NAME, struct, help). The struct is the whole record. Kinds whose record ends in a flexible array say how long
- * they are in the record itself; see ttmon_event_min_size().
+ * The event table. One row for each kind of record:
+ *
+ *	X(id, NAME, name, struct, way, family, check, stream, timeline, history, tt, dispatch, cpu, rmid, help)
+ *
+ *   name      lower case: what metrics and JSON show, and the end of the names of the functions that handle it
+ *   struct    the whole record. A record that ends in a flexible array says itself how long it is
+ *             (ttmon_event_min_size()).
+ *   way       enum ttmon_way: where it comes from, and when it is handled
+ *   family    enum ttmon_family: the probes that send it; for a fact, the probes that it adds to; or NONE
+ *   check     Y: check_NAME() in daemon/core/stream/decode.c judges its values; _: every value is good
+ *   stream, timeline, history, tt, dispatch, cpu, rmid
+ *             the parts of daemon/core. Y: this part handles the kind, in a function of its own: for history that
+ *             is ttmon_history_on_NAME(). Several parts are called in this order. The headers of the parts declare
+ *             these functions, and core/stream/pipeline.c calls them, by these columns.
+ *
+ * The last row has the highest id.
  */
-#define TTMON_EVENT_TABLE(X)                                                                                         \
-	X(1, PROC, ttmon_ev_proc, "process seen for the first time, forked or exec'd")                               \
-	X(2, EXIT, ttmon_ev_exit, "last thread of a process exited")                                                 \
-	X(3, ALLOC, ttmon_ev_alloc, "allocation or registration returned")                                           \
-	X(4, FREE, ttmon_ev_free, "free or unregister returned")                                                     \
-	X(5, COPY, ttmon_ev_copy, "transfer of contiguous bytes")                                                    \
-	X(6, COPY_RECT, ttmon_ev_copy_rect, "transfer of a 2D or 3D region")                                         \
-	X(7, HINT, ttmon_ev_hint, "prefetch, advice or device pointer asked for a range")                            \
-	X(8, RESET, ttmon_ev_reset, "device reset or context destroyed: implicit free of all it held")               \
-	X(9, LAUNCHES, ttmon_ev_launches, "kernel and graph launches of a process on one CPU, cumulative")           \
-	X(10, MMAP, ttmon_ev_mmap, "mmap returned")                                                                  \
-	X(11, MUNMAP, ttmon_ev_munmap, "munmap entered")                                                             \
-	X(12, MREMAP, ttmon_ev_mremap, "mremap returned")                                                            \
-	X(13, BRK, ttmon_ev_brk, "brk returned")                                                                     \
-	X(14, TAG, ttmon_ev_tag, "name that the program gave to an allocation (USDT ttmon:alloc)")                   \
-	X(15, COPY_SITE, ttmon_ev_copy_site, "who copies from a piece of host memory, at the first copy from there") \
-	X(16, TT_BUFFER, ttmon_ev_tt_buffer, "a function of tt-metal that was given a Buffer")                       \
-	X(17, TT_CALL, ttmon_ev_tt_call, "another function of tt-metal, with its arguments")                         \
-	X(18, TT_DISPATCH, ttmon_ev_tt_dispatch, "dispatches of a process to a device, cumulative")                  \
-	X(19, TT_PROGRAM, ttmon_ev_tt_program, "record of the real-time profiler: a program's start and end")        \
-	X(20, TT_KERNEL, ttmon_ev_tt_kernel, "kernel source of a program")                                           \
-	X(21, TT_PIN, ttmon_ev_tt_pin, "tt-kmd pinned or let go host memory, or made a DMA buffer")                  \
-	X(22, CPU_SLOT, ttmon_ev_cpu_slot, "who used a CPU in one slot, and in the time up to the next switch")      \
-	X(23, TASK, ttmon_ev_task, "a process as the scheduler knows it: fork, exec, exit")                          \
-	X(24, RMID, ttmon_ev_rmid, "an RMID was given to a process, or taken back")                                  \
-	X(25, RDT, ttmon_ev_rdt, "RDT readings of an RMID")                                                          \
-	X(26, CHECKPOINT, ttmon_ev_checkpoint, "end of a period, as the program says (USDT ttmon:checkpoint)")       \
-	X(27, LAUNCHED, ttmon_ev_launched, "launches of a process so far, told before memory is made or freed")      \
-	X(64, CLOCK, ttmon_ev_clock, "clock triple, host and configuration of the capture")                          \
-	X(65, PROC_NAME, ttmon_ev_text, "command line, executable or cgroup of a process")                           \
-	X(66, OBJECT, ttmon_ev_object, "an ELF file: id, build-id, path")                                            \
-	X(67, MAP, ttmon_ev_map, "one mapping of a process, from /proc/PID/maps or a perf MMAP2 record")             \
-	X(68, SYMBOL, ttmon_ev_symbol, "name of the function at an object's file offset")                            \
-	X(69, BLIND, ttmon_ev_blind, "time between an object's mapping and its probes being active")                 \
-	X(70, LOST, ttmon_ev_lost, "kernel counters at a point in time, one CPU and kind")                           \
-	X(71, MAPS_DONE, ttmon_ev_maps_done, "end of a full list of a process's mappings")                           \
-	X(72, LAUNCH_SUMS, ttmon_ev_launch_sums, "LAUNCHES as read by the daemon, for what no later record told")    \
-	X(73, GONE, ttmon_ev_gone, "a process found to be gone, whose EXIT was lost")                                \
-	X(74, TT_CHIP, ttmon_ev_tt_chip, "a Tenstorrent chip of the host")                                           \
-	X(75, TT_OBJECT, ttmon_ev_tt_object, "a library with tt-metal in it: what of it is probed")                  \
-	X(76, TT_PROC, ttmon_ev_tt_proc, "which chip a process means by a logical device id")                        \
-	X(77, TT_SUMS, ttmon_ev_tt_sums, "TT_DISPATCH as read by the daemon, for what no later record told")         \
-	X(78, TSC, ttmon_ev_tsc, "the time stamp counter at a time")                                                 \
-	X(79, TT_MESH, ttmon_ev_tt_mesh, "the local devices of a MeshDevice, as found in the process's memory")      \
-	X(80, CPU_OPEN, ttmon_ev_cpu_open, "what a CPU is in the middle of")                                         \
-	X(81, RMID_SET, ttmon_ev_rmid, "RMID as told by resctrl")                                                    \
-	X(82, RDT_READ, ttmon_ev_rdt, "RDT as read from resctrl")                                                    \
-	X(83, RMID_INFO, ttmon_ev_rmid_info, "where RMIDs come from, and the units of their readings")               \
-	X(84, FAMILY, ttmon_ev_family, "a family of probes was reduced, taken away or put back")                     \
-	X(85, GPU_USE, ttmon_ev_gpu_use, "memory that a GPU's kernels accessed, out of a memory-access channel")
+/* clang-format off */
+#define TTMON_EVENT_TABLE(X) \
+	/*                                                                         chk  str tim his tt dis cpu rmid */ \
+	X( 1, PROC,        proc,        ttmon_ev_proc,        EVENT,  PROCESS,     Y,   _,  _,  Y,  Y,  Y,  _,  _, \
+	  "process seen for the first time, forked or exec'd") \
+	X( 2, EXIT,        exit,        ttmon_ev_exit,        EVENT,  PROCESS,     _,   Y,  _,  Y,  Y,  Y,  _,  _, \
+	  "last thread of a process exited") \
+	X( 3, ALLOC,       alloc,       ttmon_ev_alloc,       EVENT,  ALLOC,       Y,   Y,  Y,  Y,  _,  _,  _,  _, \
+	  "allocation or registration returned") \
+	X( 4, FREE,        free,        ttmon_ev_free,        EVENT,  ALLOC,       Y,   Y,  Y,  Y,  _,  _,  _,  _, \
+	  "free or unregister returned") \
+	X( 5, COPY,        copy,        ttmon_ev_copy,        EVENT,  TRANSFER,    Y,   Y,  Y,  Y,  _,  _,  _,  _, \
+	  "transfer of contiguous bytes") \
+	X( 6, COPY_RECT,   copy_rect,   ttmon_ev_copy_rect,   EVENT,  TRANSFER,    Y,   Y,  Y,  Y,  _,  _,  _,  _, \
+	  "transfer of a 2D or 3D region") \
+	X( 7, HINT,        hint,        ttmon_ev_hint,        EVENT,  TRANSFER,    Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "prefetch, advice or device pointer asked for a range") \
+	X( 8, RESET,       reset,       ttmon_ev_reset,       EVENT,  ALLOC,       Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "device reset or context destroyed: implicit free of all it held") \
+	X( 9, LAUNCHES,    launches,    ttmon_ev_launches,    EVENT,  LAUNCH,      _,   _,  _,  Y,  _,  _,  _,  _, \
+	  "kernel and graph launches of a process on one CPU, cumulative") \
+	X(10, MMAP,        mmap,        ttmon_ev_mmap,        EVENT,  MMAP,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "mmap returned") \
+	X(11, MUNMAP,      munmap,      ttmon_ev_munmap,      EVENT,  MMAP,        _,   _,  _,  Y,  _,  _,  _,  _, \
+	  "munmap entered") \
+	X(12, MREMAP,      mremap,      ttmon_ev_mremap,      EVENT,  MMAP,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "mremap returned") \
+	X(13, BRK,         brk,         ttmon_ev_brk,         EVENT,  MMAP,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "brk returned") \
+	X(14, TAG,         tag,         ttmon_ev_tag,         EVENT,  ALLOC,       Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "name that the program gave to an allocation (USDT ttmon:alloc)") \
+	X(15, COPY_SITE,   copy_site,   ttmon_ev_copy_site,   EVENT,  TRANSFER,    Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "who copies from or to a piece of host memory, at the first copy there") \
+	X(16, TT_BUFFER,   tt_buffer,   ttmon_ev_tt_buffer,   EVENT,  TENSTORRENT, Y,   _,  _,  _,  Y,  _,  _,  _, \
+	  "a function of tt-metal that was given a Buffer") \
+	X(17, TT_CALL,     tt_call,     ttmon_ev_tt_call,     EVENT,  TENSTORRENT, Y,   _,  _,  _,  Y,  Y,  _,  _, \
+	  "another function of tt-metal, with its arguments") \
+	X(18, TT_DISPATCH, tt_dispatch, ttmon_ev_tt_dispatch, EVENT,  DISPATCH,    Y,   _,  _,  _,  _,  Y,  _,  _, \
+	  "dispatches of a process to a device, cumulative") \
+	X(19, TT_PROGRAM,  tt_program,  ttmon_ev_tt_program,  EVENT,  DISPATCH,    Y,   _,  _,  _,  _,  Y,  _,  _, \
+	  "record of the real-time profiler: a program's start and end") \
+	X(20, TT_KERNEL,   tt_kernel,   ttmon_ev_tt_kernel,   EVENT,  DISPATCH,    Y,   _,  _,  _,  _,  Y,  _,  _, \
+	  "kernel source of a program") \
+	X(21, TT_PIN,      tt_pin,      ttmon_ev_tt_pin,      EVENT,  TENSTORRENT, Y,   Y,  _,  Y,  _,  _,  _,  _, \
+	  "tt-kmd pinned or let go host memory, or made a DMA buffer") \
+	X(22, CPU_SLOT,    cpu_slot,    ttmon_ev_cpu_slot,    DIRECT, CPU,         Y,   _,  _,  _,  _,  _,  Y,  _, \
+	  "who used a CPU in one slot, and in the time up to the next switch") \
+	X(23, TASK,        task,        ttmon_ev_task,        SCHED,  PROCESS,     Y,   _,  _,  _,  _,  _,  Y,  _, \
+	  "a process as the scheduler knows it: fork, exec, exit") \
+	X(24, RMID,        rmid,        ttmon_ev_rmid,        SCHED,  RMID,        Y,   _,  _,  _,  _,  _,  Y,  Y, \
+	  "an RMID was given to a process, or taken back") \
+	X(25, RDT,         rdt,         ttmon_ev_rdt,         DIRECT, RMID,        Y,   _,  _,  _,  _,  _,  _,  Y, \
+	  "RDT readings of an RMID") \
+	X(26, CHECKPOINT,  checkpoint,  ttmon_ev_checkpoint,  EVENT,  ALLOC,       Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "end of a period, as the program says (USDT ttmon:checkpoint)") \
+	X(27, LAUNCHED,    launched,    ttmon_ev_launched,    EVENT,  LAUNCH,      Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "launches of a process so far, told before memory is made or freed") \
+	X(64, CLOCK,       clock,       ttmon_ev_clock,       FACT,   NONE,        Y,   Y,  _,  Y,  Y,  Y,  _,  _, \
+	  "clock triple, host and configuration of the capture") \
+	X(65, PROC_NAME,   proc_name,   ttmon_ev_text,        FACT,   PROCESS,     Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "command line, executable or cgroup of a process") \
+	X(66, OBJECT,      object,      ttmon_ev_object,      FACT,   NONE,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "an ELF file: id, build-id, path") \
+	X(67, MAP,         map,         ttmon_ev_map,         LISTED, NONE,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "one mapping of a process, from /proc/PID/maps or a perf MMAP2 record") \
+	X(68, SYMBOL,      symbol,      ttmon_ev_symbol,      FACT,   NONE,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "name of the function at an object's file offset") \
+	X(69, BLIND,       blind,       ttmon_ev_blind,       FACT,   NONE,        Y,   Y,  _,  Y,  Y,  Y,  _,  _, \
+	  "time between an object's mapping and its probes being active") \
+	X(70, LOST,        lost,        ttmon_ev_lost,        FACT,   NONE,        Y,   Y,  _,  _,  _,  _,  _,  _, \
+	  "kernel counters at a point in time, one CPU and kind") \
+	X(71, MAPS_DONE,   maps_done,   ttmon_ev_maps_done,   LISTED, NONE,        _,   _,  _,  Y,  _,  _,  _,  _, \
+	  "end of a full list of a process's mappings") \
+	X(72, LAUNCH_SUMS, launch_sums, ttmon_ev_launch_sums, FACT,   LAUNCH,      Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "LAUNCHES as read by the daemon, for what no later record told") \
+	X(73, GONE,        gone,        ttmon_ev_gone,        FACT,   PROCESS,     _,   Y,  _,  Y,  Y,  Y,  _,  _, \
+	  "a process found to be gone, whose EXIT was lost") \
+	X(74, TT_CHIP,     tt_chip,     ttmon_ev_tt_chip,     FACT,   TENSTORRENT, Y,   _,  _,  _,  Y,  _,  _,  _, \
+	  "a Tenstorrent chip of the host") \
+	X(75, TT_OBJECT,   tt_object,   ttmon_ev_tt_object,   FACT,   TENSTORRENT, Y,   _,  _,  _,  Y,  Y,  _,  _, \
+	  "a library with tt-metal in it: what of it is probed") \
+	X(76, TT_PROC,     tt_proc,     ttmon_ev_tt_proc,     FACT,   TENSTORRENT, Y,   _,  _,  _,  Y,  _,  _,  _, \
+	  "which chip a process means by a logical device id") \
+	X(77, TT_SUMS,     tt_sums,     ttmon_ev_tt_sums,     FACT,   DISPATCH,    Y,   _,  _,  _,  _,  Y,  _,  _, \
+	  "TT_DISPATCH as read by the daemon, for what no later record told") \
+	X(78, TSC,         tsc,         ttmon_ev_tsc,         FACT,   NONE,        _,   _,  _,  _,  _,  Y,  _,  _, \
+	  "the time stamp counter at a time") \
+	X(79, TT_MESH,     tt_mesh,     ttmon_ev_tt_mesh,     FACT,   TENSTORRENT, Y,   _,  _,  _,  Y,  _,  _,  _, \
+	  "the local devices of a MeshDevice, as found in the process's memory") \
+	X(80, CPU_OPEN,    cpu_open,    ttmon_ev_cpu_open,    FACT,   CPU,         Y,   _,  _,  _,  _,  _,  Y,  _, \
+	  "what a CPU is in the middle of") \
+	X(81, RMID_SET,    rmid_set,    ttmon_ev_rmid,        FACT,   RMID,        Y,   _,  _,  _,  _,  _,  Y,  Y, \
+	  "RMID as told by resctrl") \
+	X(82, RDT_READ,    rdt_read,    ttmon_ev_rdt,         FACT,   RMID,        Y,   _,  _,  _,  _,  _,  _,  Y, \
+	  "RDT as read from resctrl") \
+	X(83, RMID_INFO,   rmid_info,   ttmon_ev_rmid_info,   FACT,   RMID,        Y,   _,  _,  _,  _,  _,  _,  Y, \
+	  "where RMIDs come from, and the units of their readings") \
+	X(84, FAMILY,      family,      ttmon_ev_family,      FACT,   NONE,        Y,   Y,  _,  Y,  Y,  _,  _,  _, \
+	  "a family of probes was reduced, taken away or put back") \
+	X(85, GPU_USE,     gpu_use,     ttmon_ev_gpu_use,     LISTED, NONE,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "memory that a GPU's kernels accessed, out of a memory-access channel")
+/* clang-format on */
+
+/* Where a kind comes from, and when it is handled. */
+enum ttmon_way {
+	TTMON_WAY_EVENT,  /* from BPF: waits until the slot of its time closes; in order of time */
+	TTMON_WAY_SCHED,  /* the same, about the scheduler: the memory parts do not see it */
+	TTMON_WAY_DIRECT, /* from BPF, at once: it says itself which time it is of, and is needed before that closes */
+	TTMON_WAY_FACT,	  /* from the daemon, at once */
+	TTMON_WAY_LISTED, /* from the daemon, after the events of its time where it has one (core/stream/listq.h) */
+};
+
+/* TTMON_IF_##column(code): the code where that column of the row is Y. */
+#define TTMON_IF_Y(...) __VA_ARGS__
+#define TTMON_IF__(...)
 
 enum ttmon_event_kind {
 	TTMON_EV_NONE = 0,
-#define X(id, NAME, type, help) TTMON_EV_##NAME = id,
+	TTMON_EV_FACT = 64, /* facts have ids from here on: the kernel's counters are kept for the kinds below */
+#define X(id, NAME, ...) TTMON_EV_##NAME = id,
 	TTMON_EVENT_TABLE(X)
 #undef X
-		TTMON_EV_FACT = 64,
-	TTMON_EV_MAX = 86, /* one past the last kind */
+		TTMON_EV_MAX /* one past the last kind */
 };
 
 struct ttmon_event {
@@ -350,6 +429,8 @@ enum ttmon_capture { TTMON_CAPTURE_SYSTEM, TTMON_CAPTURE_PIDS, TTMON_CAPTURE_COM
 #define TTMON_OPT_MMAP	       (1 << 0) /* mmap and friends are traced */
 #define TTMON_OPT_COPY_RESULTS (1 << 1)
 #define TTMON_OPT_NO_RETURNS   (1 << 2)
+#define TTMON_OPT_FAMILIES     (1 << 3) /* the upper half tells families of probes that were on: 1 << enum ttmon_family */
+#define TTMON_OPT_FAMILY_SHIFT 16
 
 enum ttmon_text { TTMON_TEXT_EXE, TTMON_TEXT_CMDLINE, TTMON_TEXT_CGROUP, TTMON_TEXT_UID /* decimal */ };
 
@@ -427,14 +508,19 @@ struct ttmon_ev_symbol {
 struct ttmon_ev_blind {
 	struct ttmon_event h; /* tgid: the process that mapped it */
 	__u32 object;
-	__u32 held;	 /* 1: the process was held meanwhile, no call can have been missed */
+	__u16 how;	 /* enum ttmon_blind_how */
+	__u16 families;	 /* 1 << enum ttmon_family: what the object has probes of; 0: those of CUDA */
 	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
-	__u64 active_ns; /* when the probes were active */
+	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED: UINT64_MAX */
 };
+
+/* HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it without symbols, what it does is seen
+ * in the driver alone. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. */
+enum ttmon_blind_how { TTMON_BLIND_WINDOW, TTMON_BLIND_HELD, TTMON_BLIND_STRIPPED, TTMON_BLIND_UNPROBED };
 
 /* From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is incomplete. */
 struct ttmon_ev_family {
-	struct ttmon_event h;
+	struct ttmon_event h; /* tgid: of this process alone; 0: of all */
 	__u32 family; /* enum ttmon_family */
 	__u32 state;  /* enum ttmon_family_state */
 	__u32 why;    /* 0: asked for, 1: budget */
@@ -442,7 +528,7 @@ struct ttmon_ev_family {
 };
 
 /*
- * Accesses of kernels of process h.tgid, told once (memtrace/use.h). h.ts_ns: when the first of these kernels was launched, or, where that is not known, when the
+ * Accesses of kernels of process h.tgid, told once (memtrace/analyse/use.h). h.ts_ns: when the first of these kernels was launched, or, where that is not known, when the
  * accesses were read.
  */
 struct ttmon_ev_gpu_use {
@@ -481,9 +567,9 @@ struct ttmon_cpu_stat {
 	__u64 counted[TTMON_EV_FACT]; /* by kind: hits of families that are counted only; not attempted */
 };
 
-/* The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows them. */
+/* The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows them; and where events were lost, at once. */
 struct ttmon_ev_lost {
-	struct ttmon_event h;
+	struct ttmon_event h; /* tid: milliseconds since these counters were looked at before, 0: not known */
 	__u32 stat_cpu;
 	__u32 stat_kind; /* kind; 0: reason[] and nested are meant, attempted/lost are 0 */
 	__u64 attempted;

@@ -21,8 +21,13 @@ enum ttmon_family {
 #define X(id, NAME, name, countable, help) TTMON_FAMILY_##NAME = id,
 	TTMON_FAMILY_TABLE(X)
 #undef X
-		TTMON_FAMILY_MAX
+		TTMON_FAMILY_MAX,
+	TTMON_FAMILY_NONE = TTMON_FAMILY_MAX /* in the event table: no family's */
 };
+
+#define TTMON_FAMILY_BIT(family) (1u << TTMON_FAMILY_##family)
+/* Those whose probes are at objects of CUDA. */
+#define TTMON_FAMILIES_CUDA (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TRANSFER) | TTMON_FAMILY_BIT(LAUNCH))
 
 /* ABSENT: not asked for at the start (--no-mmap, --cpu off), or this kernel has it not. */
 #define TTMON_FAMILY_STATE_TABLE(X)                                  \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * fns.h: the functions that are probed, one row each, for both sides. Ids are append-only: recordings and databases hold them.
+ * A new row takes the next id from 512 on: 200 to 255 are kept for what the command line names, 256 to 511 are those of tt_fns.h.
  *
  * F(id, symbol, lib, versions, class, aux, bits, a0, a1, a2, a3, a4, a5, a6, a7)
  *
@@ -71,7 +72,16 @@ enum ttmon_fn_class {
 #define TTMON_V4 (1 << 3)
 
 /* Where a function lives. RT12/RT13: only in a runtime of that major version, whose argument layout differs. */
-enum ttmon_fn_lib { TTMON_LIB_NONE, TTMON_LIB_RT, TTMON_LIB_RT12, TTMON_LIB_RT13, TTMON_LIB_DRV, TTMON_LIB_USER };
+enum ttmon_fn_lib {
+	TTMON_LIB_NONE,
+	TTMON_LIB_RT,
+	TTMON_LIB_RT12,
+	TTMON_LIB_RT13,
+	TTMON_LIB_DRV,
+	TTMON_LIB_USER,
+	TTMON_LIB_USDT,
+};
+#define TTMON_LIB_IS_RT(lib) ((lib) >= TTMON_LIB_RT && (lib) <= TTMON_LIB_RT13)
 
 /* Elements of a batched copy that are looked at; a longer batch ends with TTMON_B_TRUNCATED. */
 #define TTMON_BATCH_MAX 256
@@ -244,15 +254,29 @@ enum ttmon_fn_lib { TTMON_LIB_NONE, TTMON_LIB_RT, TTMON_LIB_RT12, TTMON_LIB_RT13
 #define TTMON_FN_USDT_ALLOC	 216
 #define TTMON_FN_USDT_FREE	 217
 #define TTMON_FN_USDT_CHECKPOINT 218
-#define TTMON_FN_COUNT		 224
+
+/* Every id of a function is below this, those of tt_fns.h too. A power of two: the BPF programs take an id modulo it. */
+#define TTMON_FN_IDS 1024
+
+/* One past the highest id here. */
+union ttmon_fn_ids {
+#define F(id, ...) char of_##id[(id) + 1];
+	TTMON_FN_TABLE(F)
+#undef F
+	char of_usdt[TTMON_FN_USDT_CHECKPOINT + 1];
+};
+enum { TTMON_FN_COUNT = sizeof(union ttmon_fn_ids) };
 
 /* What the BPF programs know of a function, by its id (the attach cookie). */
 struct ttmon_fn_desc {
 	unsigned char cls; /* enum ttmon_fn_class; 0: no such function */
 	unsigned char aux;
 	unsigned char bits; /* TTMON_FN_* */
-	unsigned char pad;
+	unsigned char lib;  /* enum ttmon_fn_lib */
 	unsigned char arg[8];
 };
+/* A row of the table as one, in a table by id. */
+#define TTMON_FN_DESC(id, sym, lib, ver, c, x, b, a0, a1, a2, a3, a4, a5, a6, a7) \
+	[id] = { TTMON_CLS_##c, TTMON_##x, TTMON_##b, TTMON_LIB_##lib, { a0, a1, a2, a3, a4, a5, a6, a7 } },
 
 #endif /* TTMON_FNS_H */

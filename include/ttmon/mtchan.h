@@ -11,7 +11,7 @@
  * Data rings: one for each SM (ring %smid % nr_rings), of `units` units of 32 bytes, units a power of two. Positions count units from 0 and never wrap; the unit
  * of position p is p % units. A record is a header unit, for LIST followed by ceil(lanes / 4) units with the address of each active lane, lowest lane first.
  *
- *   Producer (the recorder on the GPU, memtrace/recorder.ptx). head, seen, lost and stuck of each ring are in *device* memory (struct ttmon_mtc_ctl), where atomics
+ *   Producer (the recorder on the GPU, memtrace/ptx/recorder.ptx). head, seen, lost and stuck of each ring are in *device* memory (struct ttmon_mtc_ctl), where atomics
  *   are cheap; nothing in the shared memory is changed by more than one side at a time. n: units of the record, and one more where ring.lost was not 0.
  *	P1  h = ring.head. While (signed) h + n - ring.seen > units: t = tails[ring].tail (volatile); (signed) h + n - t <= units: ring.seen = t, go on. Else the
  *	    ring is full: if t + 1 == ring.stuck, or this is poll number ctl.spin: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep)
@@ -132,7 +132,7 @@ struct ttmon_mtc_ctl {
  *	lines		global memory: distinct lines of 128 bytes; local memory: distinct words
  *	distinct bytes	(lanes - lanes that are at the address of one before them) x width; in local memory lanes x width
  *	ideal		ceil(distinct bytes / 32), of shared memory ceil(distinct words / 32) wavefronts
- *	classes		those of memtrace/shape.h, in that order: single, broadcast, sequential, reversed, strided, segmented, permuted, clustered, gather. Differences
+ *	classes		those of memtrace/model/shape.h, in that order: single, broadcast, sequential, reversed, strided, segmented, permuted, clustered, gather. Differences
  *			of addresses are modulo 2^64
  *
  * Sums follow: requests, full warps, lanes, bytes, sectors or wavefronts, and the CUPTI ideal are made of the distributions and the site's width.
@@ -193,7 +193,7 @@ struct ttmon_mtc_entry {
 struct ttmon_mtc_site {
 	struct ttmon_mtc_entry e;
 	uint32_t id, line, text_line;
-	uint8_t space, kind, width, flags; /* of memtrace/mt.h; texts: kernel, opcode, file, module */
+	uint8_t space, kind, width, flags; /* of memtrace/model/mt.h; texts: kernel, opcode, file, module */
 };
 struct ttmon_mtc_launch {
 	struct ttmon_mtc_entry e;

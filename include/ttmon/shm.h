@@ -17,6 +17,7 @@
  * A reader that reads a word of a later slot has then synchronized with its release fence and sees that slot's sequence. Everything
  * is stored and read as aligned 8-byte words. Sizes are in the head, so that later versions of ttmond can append fields to the head,
  * to slots and to rows: a reader takes what it knows, and what the writer does not have is 0. `version` changes where that is not enough.
+ * 0 copies can mean that nobody looked: ask ttmon_slot_knows() (slot.h), which knows an older writer's slots from those of this one.
  *
  * ttmond says in `state` that it has ended. A killed one cannot: its heartbeat stands still (ttmon_shm_age_ns()), until the next ttmond
  * takes the name and says it for it. Readers then open the path again.

@@ -8,13 +8,16 @@
 
 #include <linux/types.h>
 
+#include <ttmon/family.h>
+
 /* Bits of ttmon_slot.flags. */
-#define TTMON_SLOT_FORCED   (1 << 0) /* closed because the window moved on: events of it may have come too late */
-#define TTMON_SLOT_HAS_CPU  (1 << 1) /* CPU time was measured in it */
-#define TTMON_SLOT_HAS_CTR  (1 << 2) /* and counters */
-#define TTMON_SLOT_HAS_RDT  (1 << 3) /* some row has readings of RDT */
-#define TTMON_SLOT_MISSING  (1 << 4) /* missing_ns > 0 */
-#define TTMON_SLOT_ROWS_CUT (1 << 5) /* the last row, class OTHER, is the sum of those that did not fit */
+#define TTMON_SLOT_FORCED    (1 << 0) /* closed because the window moved on: events of it may have come too late */
+#define TTMON_SLOT_HAS_CPU   (1 << 1) /* CPU time was measured in it */
+#define TTMON_SLOT_HAS_CTR   (1 << 2) /* and counters */
+#define TTMON_SLOT_HAS_RDT   (1 << 3) /* some row has readings of RDT */
+#define TTMON_SLOT_MISSING   (1 << 4) /* missing_ns > 0 */
+#define TTMON_SLOT_ROWS_CUT  (1 << 5) /* the last row, class OTHER, is the sum of those that did not fit */
+#define TTMON_SLOT_HAS_KNOWN (1 << 6) /* `known` is told; without it nothing is said of families */
 
 struct ttmon_slot {
 	__u64 no; /* covers [no, no + 1) ms */
@@ -34,8 +37,22 @@ struct ttmon_slot {
 	__u64 tt_dispatches;
 	__u64 tt_busy_ns; /* of all Tenstorrent chips */
 	__u32 nr_rows;
-	__u32 pad;
+	__u32 known; /* 1 << enum ttmon_family (family.h): it was on for every process in all of the slot, and nothing of it was lost */
 };
+
+/*
+ * The families that figures depend on. One of them is not in `known`: what is there is a lower bound, 0 is not known. PINNED is what is held, not
+ * what happened: it is not known at all then.
+ */
+#define TTMON_SLOT_NEED_ALLOCS (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TENSTORRENT)) /* and frees */
+#define TTMON_SLOT_NEED_COPIES TTMON_FAMILY_BIT(TRANSFER) /* and their bytes, of rows too */
+#define TTMON_SLOT_NEED_PINNED (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TENSTORRENT)) /* of rows too */
+#define TTMON_SLOT_NEED_TT     (TTMON_FAMILY_BIT(TENSTORRENT) | TTMON_FAMILY_BIT(DISPATCH))
+
+static inline int ttmon_slot_knows(const struct ttmon_slot *slot, __u32 need)
+{
+	return !(slot->flags & TTMON_SLOT_HAS_KNOWN) || (slot->known & need) == need;
+}
 
 enum ttmon_row_class {
 	TTMON_ROW_USER,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt_fns.h: the functions of tt-metal that are probed, one row each, for both sides. Ids are append-only, as in fns.h, whose ids
- * end at 255; these are 256 to 383. Entry probes only, always: these functions throw, and a return probe would end the program.
+ * tt_fns.h: the functions of tt-metal that are probed, one row each, for both sides. Ids are append-only, as in fns.h; these are
+ * 256 to 383, and may go on to 511. Entry probes only, always: these functions throw, and a return probe would end the program.
  *
  * T(id, NAME, pattern, class, aux, bits, a0, a1, a2, a3, a4, a5)
  *

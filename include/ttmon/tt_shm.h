@@ -23,7 +23,7 @@
 #define TTMON_TT_SHM_NO_CHIP   0xffffffffu /* versions 2 and up: chip_id of an unused entry (version 1: 0) */
 #define TTMON_TT_SHM_MAGIC     0x3130646e6f6d7474ull /* "ttmond01" */
 #define TTMON_TT_SHM_XATTR \
-	"trusted.ttmond" /* the mark once more, where nobody but root can make it (daemon/io/ttshm.h) */
+	"trusted.ttmond" /* the mark once more, where nobody but root can make it (daemon/io/tt/shm.h) */
 
 /* Where nothing of tt-metal's is and no reader looks. */
 struct ttmon_tt_shm_mark {
@@ -32,7 +32,7 @@ struct ttmon_tt_shm_mark {
 	uint32_t references; /* how many of reference_count are its own */
 	uint64_t start;	     /* field 22 of its /proc/PID/stat: tells a reused pid */
 	uint32_t
-		flags; /* TTMON_TT_F_* (daemon/core/tt.h) of all running processes on the chip, those without an entry too */
+		flags; /* TTMON_TT_F_* (daemon/core/tt/tt.h) of all running processes on the chip, those without an entry too */
 	uint32_t reserved;
 };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "memtrace/inject/inj_mod.h"
-#include "memtrace/ptx.h"
+#include "memtrace/ptx/ptx.h"
 
 #define PREFIX_LEN (sizeof(TTMON_PTX_PREFIX) - 1)
 

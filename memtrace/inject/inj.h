@@ -27,7 +27,7 @@
 
 #include <ttmon/mtchan.h>
 
-#include "memtrace/mt.h"
+#include "memtrace/model/mt.h"
 
 /* ---- the driver's functions that are called and those that are taken ---- */
 

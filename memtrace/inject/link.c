@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "memtrace/image.h"
+#include "memtrace/ptx/image.h"
 #include "memtrace/inject/inj_mod.h"
 
 /* CU_JIT_*: options that the driver writes to, buffers that it fills, and options that are pointers to what is the program's. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * module.c: modules and libraries of the program. When one is loaded its PTX is taken and rewritten (memtrace/ptx.h), and that text goes to the driver; whatever fails, the
+ * module.c: modules and libraries of the program. When one is loaded its PTX is taken and rewritten (memtrace/ptx/ptx.h), and that text goes to the driver; whatever fails, the
  * image itself goes there, as it came.
  */
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "memtrace/image.h"
+#include "memtrace/ptx/image.h"
 #include "memtrace/inject/inj_mod.h"
-#include "memtrace/ptx.h"
+#include "memtrace/ptx/ptx.h"
 
 pthread_rwlock_t ttmon_inj_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct ttmon_inj_module *modules;

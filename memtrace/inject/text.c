@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* text.c: PTX texts of the program, rewritten (memtrace/ptx.h), with their kernels and instructions; each text once. */
+/* text.c: PTX texts of the program, rewritten (memtrace/ptx/ptx.h), with their kernels and instructions; each text once. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memtrace/image.h"
+#include "memtrace/ptx/image.h"
 #include "memtrace/inject/inj_chan.h"
 #include "memtrace/inject/inj_mod.h"
-#include "memtrace/ptx.h"
+#include "memtrace/ptx/ptx.h"
 
 #define CACHE_MAX (256u << 20) /* bytes of rewritten text that are kept for the next load of the same */
 

@@ -13,7 +13,7 @@
  */
 #include <time.h>
 
-#include "tests/unit/advisor_feed.h"
+#include "tests/unit/feed/advisor_feed.h"
 
 #define SITES  10000u
 #define DEPTH  8u

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "io/db.h"
-#include "lib/db.h"
+#include "daemon/io/files/db.h"
+#include "lib/read/db.h"
 
 #define ALLOCS 10000u
 #define EVENTS 100u

@@ -3,9 +3,9 @@
  * bench_heat.c: `ttmon heat` with 20,000 allocations of 64 bins each: the order, the scale (all cells of all rows), and a screen of 60 rows, which is what a
  * key costs. The floor is a walk over the bins of all rows that does nothing but add them up.
  */
-#include "tools/heat_map.c"
-#include "tools/heat_text.c"
-#include "util/clock.h"
+#include "tools/heat/map.c"
+#include "tools/heat/text.c"
+#include "lib/os/clock.h"
 
 #define ROWS  20000
 #define BINS  64

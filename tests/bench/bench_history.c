@@ -9,8 +9,9 @@
 #include <malloc.h>
 #include <time.h>
 
-#include "core/history.h"
-#include "core/hmap.h"
+#include "daemon/core/history/history.h"
+#include "lib/base/hmap.h"
+#include "tests/unit/feed/apply.h"
 
 #define LIVE	1000000u
 #define ROUNDS	5
@@ -189,7 +190,7 @@ static void event_bytes(void)
 
 		ttmon_history_apply(h, &ev.h, sizeof(ev), false);
 	}
-	ttmon_history_totals(h, &totals);
+	ttmon_history_get_totals(h, &totals);
 	printf("history_kept_event: %.1f bytes, goal 16, RATIO %.2f\n",
 	       (double)(in_use() - before) / (double)totals.events_kept,
 	       (double)(in_use() - before) / (double)totals.events_kept / 16);

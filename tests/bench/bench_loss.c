@@ -11,7 +11,7 @@
 #include <dirent.h>
 #include <pthread.h>
 
-#include "hot.h"
+#include "daemon/run/hot.h"
 #include "kern.h"
 
 #define THREADS_MAX 64

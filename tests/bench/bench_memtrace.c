@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "memtrace/an.h"
-#include "memtrace/in.h"
-#include "memtrace/stream.h"
-#include "util/util.h"
+#include "memtrace/analyse/an.h"
+#include "memtrace/read/in.h"
+#include "memtrace/stream/stream.h"
+#include "lib/base/util.h"
 
 #define RECORDS	 1000000u /* what is set up once is no part of the figures */
 #define LISTED	 200000u  /* of a trace with lists of addresses, and of what is slow */
@@ -254,7 +254,7 @@ static void shapes(const struct trace *t)
 	struct ttmon_mt_shape s;
 
 	for (size_t i = 0; i < t->n; i++) {
-		ttmon_mt_shape(&t->recs[i], TTMON_MT_LOAD, &s);
+		ttmon_mt_get_shape(&t->recs[i], TTMON_MT_LOAD, &s);
 		sink += s.sectors;
 	}
 }
@@ -267,7 +267,7 @@ static void reuse_of(const struct trace *t, size_t n, bool exact)
 	if (ttmon_mt_reuse_new(exact, 0, &r))
 		die("no memory");
 	for (size_t i = 0; i < n; i++) {
-		ttmon_mt_shape(&t->recs[i], TTMON_MT_LOAD, &s);
+		ttmon_mt_get_shape(&t->recs[i], TTMON_MT_LOAD, &s);
 		for (unsigned int k = 0; k < s.nr_runs; k++)
 			ttmon_mt_reuse_touch(r, s.runs[k].sector, s.runs[k].n);
 	}
@@ -292,7 +292,7 @@ static void sectors(const struct trace *t)
 	if (ttmon_mt_sectors_new(1 << 18, &set))
 		die("no memory");
 	for (size_t i = 0; i < t->n; i++) {
-		ttmon_mt_shape(&t->recs[i], TTMON_MT_LOAD, &s);
+		ttmon_mt_get_shape(&t->recs[i], TTMON_MT_LOAD, &s);
 		for (unsigned int k = 0; k < s.nr_runs; k++)
 			ttmon_mt_sectors_add(set, s.runs[k].sector, s.runs[k].n);
 	}

@@ -11,9 +11,9 @@
  */
 #include <time.h>
 
-#include "memtrace/chan.h"
+#include "memtrace/channel/chan.h"
 #include "tests/memtrace/producer.h"
-#include "util/clock.h"
+#include "lib/os/clock.h"
 
 #define RINGS  8u
 #define UNITS  (1u << 16)

@@ -9,7 +9,7 @@
  */
 #include <time.h>
 
-#include "core/pipeline.h"
+#include "daemon/core/stream/pipeline.h"
 
 #define NR_CPUS	   64
 #define DRAIN_NS   (20 * TTMON_SLOT_NS)

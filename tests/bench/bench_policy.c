@@ -5,8 +5,8 @@
  */
 #include <time.h>
 
-#include "core/hmap.h"
-#include "lib/policy.h"
+#include "lib/base/hmap.h"
+#include "lib/pin/policy.h"
 
 #define ALLOCS 1000000u
 #define SITES  1000u

@@ -4,7 +4,7 @@
  * lookups there (against one lookup in a hash table with as many keys). Keys are asked for in random order, as an allocator's caches would be cold.
  * Time is that of the CPU, as others run too; medians of 5 rounds, interleaved.
  *
- * bench_profile --gb N: one database of N GB instead, in /var/tmp, most of it events: into tables and a profile as `ttmon advise` reads it (lib/run.h
+ * bench_profile --gb N: one database of N GB instead, in /var/tmp, most of it events: into tables and a profile as `ttmon advise` reads it (lib/read/run.h
  * without anybody who asks for events), in a process of its own, whose memory is told too; before and after it the same bytes are read alone.
  */
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <time.h>
 #include <zlib.h>
 
-#include "core/hmap.h"
-#include "lib/profile.h"
+#include "lib/base/hmap.h"
+#include "lib/pin/profile.h"
 
 #define SITES	   10000u
 #define ALLOCS	   100000u

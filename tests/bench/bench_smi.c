@@ -13,13 +13,13 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tools/smi_figures.c"
-#include "tools/smi_match.c"
-#include "tools/smi_read.c"
-#include "tools/smi_table.c"
-#include "tools/smi_text.c"
-#include "tools/smi_details.c"
-#include "util/util.h"
+#include "tools/smi/figures.c"
+#include "tools/smi/match.c"
+#include "tools/smi/read.c"
+#include "tools/term/table.c"
+#include "tools/smi/text.c"
+#include "tools/smi/details.c"
+#include "lib/base/util.h"
 
 #define CHIPS	  32
 #define PROCESSES 8
@@ -143,7 +143,7 @@ static double read_plainly(void)
 static double show_once(FILE *null)
 {
 	struct ttmon_smi_ask ask = { .roots = { sysfs, proc, shm_dir } };
-	struct ttmon_smi_style style = { .columns = 120, .colour = true, .utf8 = true };
+	struct ttmon_term_style style = { .columns = 120, .colour = true, .utf8 = true };
 	double start = process_ms();
 	struct ttmon_smi v;
 

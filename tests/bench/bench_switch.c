@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 
 #include "empty.h"
-#include "io/bpf_int.h"
+#include "daemon/io/bpf/bpf_int.h"
 
 #define ROUNDS_MAX 101
 #define CPUS_MAX   4096

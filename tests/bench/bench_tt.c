@@ -13,7 +13,7 @@
  */
 #include <getopt.h>
 
-#include "core/ttfns.h"
+#include "lib/base/names.h"
 #include "empty.h"
 #include "../standin/tt/tt_ops.h"
 
@@ -200,7 +200,7 @@ static int set_up_empty(struct contestant *c)
 			fprintf(stderr, "%s would be single-stepped\n", t->symbol);
 			return -EINVAL;
 		}
-		link = attach_empty(skel, c->fd, t->offset, false);
+		link = attach_empty(skel, c->fd, t->offset + t->skip, false);
 		if (link < 0)
 			return link;
 	}

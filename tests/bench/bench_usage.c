@@ -10,7 +10,8 @@
  */
 #include <time.h>
 
-#include "core/usage.h"
+#include "daemon/core/usage/usage.h"
+#include "tests/unit/feed/apply.h"
 
 #define PROCS  10000u
 #define GROUPS 200u
@@ -61,7 +62,7 @@ static void begin(struct bench *b, uint32_t tgid)
 	snprintf(proc.comm, sizeof(proc.comm), "prog%u", tgid % GROUPS);
 	memcpy(task.comm, proc.comm, sizeof(task.comm));
 	ttmon_history_apply(b->h, &proc.h, sizeof(proc), false);
-	ttmon_cpu_apply(b->c, &task.h);
+	ttmon_cpu_apply(b->c, &task.h, sizeof(task));
 }
 
 static void end(struct bench *b, uint32_t tgid)
@@ -70,7 +71,7 @@ static void end(struct bench *b, uint32_t tgid)
 	struct ttmon_ev_task task = { .h = head(b, TTMON_EV_TASK, tgid), .start_ns = tgid, .reason = TTMON_TASK_EXIT };
 
 	ttmon_history_apply(b->h, &mem.h, sizeof(mem), false);
-	ttmon_cpu_apply(b->c, &task.h);
+	ttmon_cpu_apply(b->c, &task.h, sizeof(task));
 }
 
 static void work(struct bench *b, uint32_t tgid)

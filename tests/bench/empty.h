@@ -40,10 +40,10 @@ static inline int offset_of(const struct ttmon_elf_info *info, const char *symbo
 		if (strcmp(info->targets[i].symbol, symbol))
 			continue;
 		if (info->targets[i].single_step) {
-			fprintf(stderr, "%s does not begin with push: it would be single-stepped\n", symbol);
+			fprintf(stderr, "%s would be single-stepped\n", symbol);
 			return -EINVAL;
 		}
-		*ret = info->targets[i].offset;
+		*ret = info->targets[i].offset + info->targets[i].skip;
 		return 0;
 	}
 	fprintf(stderr, "no %s in the library\n", symbol);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "io/probes.h"
+#include "daemon/io/probes/probes.h"
 
 static inline uint64_t now_ns(void)
 {

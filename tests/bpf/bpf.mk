@@ -6,7 +6,7 @@
 $(O)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c $(O)/bpf/flags
 	$(call msg,BPF,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -I . -D__TARGET_ARCH_$(BPF_ARCH) -MMD -MP -c $< -o $@
+	$(Q)$(CLANG) $(BPF_CFLAGS) -I . -D__TARGET_ARCH_$(BPF_ARCH) -MMD -MP -c $< -o $@ $(note_warnings)
 
 $(O)/tests/bpf/%.skel.h: $(O)/tests/bpf/%.bpf.o
 	$(call msg,SKEL,$@)

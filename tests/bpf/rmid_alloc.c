@@ -7,7 +7,7 @@
 #include <bpf/libbpf.h>
 
 #include "tests/rmid_script.h"
-#include "util/util.h"
+#include "lib/base/util.h"
 
 /* The skeleton's view of the shared types. */
 typedef uint64_t u64;

@@ -18,7 +18,7 @@ import tempfile
 import time
 import zlib
 
-from e2e import SLOW, Skip
+from e2e import PATIENCE, SLOW, Skip
 
 
 def find():
@@ -167,7 +167,7 @@ class Browser:
         if self.session:
             message["sessionId"] = self.session
         os.write(self.write, json.dumps(message).encode() + b"\0")
-        until = time.monotonic() + seconds * SLOW
+        until = time.monotonic() + seconds * PATIENCE
         while True:
             answer = self.message(until)
             if answer.get("id") == self.number:
@@ -210,7 +210,7 @@ class Browser:
 
     def settle(self, code, seconds=5):
         """Wait until an expression is true; False where it does not become so."""
-        until = time.monotonic() + seconds * SLOW
+        until = time.monotonic() + seconds * PATIENCE
         while not self.eval(code):
             if time.monotonic() > until:
                 return False

@@ -37,7 +37,9 @@ class Comparison:
     def completeness(self):
         c = self.db["completeness"]
         # What is written while the trace goes on says so.
-        self.check("reasons for incompleteness", c["reasons"], [] if self.ended else ["cut"])
+        late = {g["why"].replace(" ", "_") for g in c["knowledge"] if g["why"] in ("attached late", "coverage gap")}
+        self.check("reasons for incompleteness", set(c["reasons"]), late | (set() if self.ended else {"cut"}))
+        self.check("late under -- CMD", self.db["capture"]["mode"] == "command" and bool(late), False)
         self.check("identity", c["identity"], True)
         self.check("unknown frees", c["unknown_frees"], 0)
 
@@ -72,9 +74,13 @@ class Comparison:
             if d == "d2d":
                 self.check("d2d", pair_sum(got.values()), wanted["none"])
                 continue
-            for mem in ("pinned", "pageable", "managed"):
+            for mem in ("pinned", "managed"):
                 self.check(f"{d} {mem}", got.get(mem, [0, 0]), wanted[mem])
-            self.check(f"{d} of unknown memory", got.get("unknown", [0, 0]), [0, 0])
+            # What is older than the probes of its process is of an unknown kind.
+            known, unknown = got.get("pageable", [0, 0]), got.get("unknown", [0, 0])
+            self.check(f"{d} pageable, or unknown", pair_sum([known, unknown]), wanted["pageable"])
+            if not proc["probed_ns"]:
+                self.check(f"{d} of unknown memory", unknown, [0, 0])
         self.check("unknown direction", pair_sum(proc["transfers"].get("unknown", {}).values()), [0, 0])
         self.check("unmatched", proc["unmatched"], 0)
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """e2e.py: what the end-to-end tests share: running ttmond and its targets, reading databases, and seeing that nothing stays."""
 import contextlib
+import fcntl
 import glob
 import gzip
 import json
 import os
+import random
 import re
 import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +27,10 @@ CUDA_LIB = "/usr/local/cuda-13.0/lib"
 os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/var/cache/ttmon/prometheus/usr/bin"
 # Every time limit here is this many times as long: tests/vm runs the same tests under emulation.
 SLOW = float(os.environ.get("TTMON_TEST_SLOW", "1"))
+# A wait for a state gives up after so many times what it takes on an idle machine: others may use this one too.
+PATIENCE = 4 * SLOW
+# For a program under -- CMD whose call sites matter: one that is gone before its mappings are read has none.
+LINGER = {"STANDIN_LINGER": str(int(500 * SLOW))}
 
 
 class Skip(Exception):
@@ -50,8 +58,29 @@ def kernel(needed):
 
 
 def needs_kernel(function):
-    """By its decorator, or its module's KERNEL. The others run side by side, and not in the guests of the kernel matrix."""
+    """By its decorator, or its module's KERNEL. The others do not run in the guests of the kernel matrix."""
     return getattr(function, "kernel", getattr(sys.modules[function.__module__], "KERNEL", True))
+
+
+def alone(why):
+    """Decorator: nothing else runs beside this test, and why. A module whose tests are all like that says ALONE = "why" instead."""
+
+    def mark(function):
+        function.alone = why
+        return function
+
+    return mark
+
+
+def runs_alone(function):
+    """Why, or None. By its decorator, or its module's ALONE."""
+    return getattr(function, "alone", getattr(sys.modules[function.__module__], "ALONE", None))
+
+
+def fast(function):
+    """Decorator: one of the few tests that `make check-fast` runs."""
+    function.fast = True
+    return function
 
 
 def standin(name):
@@ -89,6 +118,31 @@ def bpftool(*args):
         raise Skip("bpftool does not work here") from None
 
 
+def make(*words):
+    """The output of make in the checkout. One at a time: two would write the same files."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
+    with open(os.path.join(OUT, "make.lock"), "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = subprocess.run(["make", "--no-print-directory", "-s", "-C", TOP, "O=" + os.environ.get("O", ".output"), *words], capture_output=True,
+                              text=True, env=env, check=False)
+    eq(f"make {' '.join(words)}: {done.stderr[-800:]}", done.returncode, 0)
+    return done.stdout
+
+
+given_ports = set()
+
+
+def free_port():
+    """A port of the loopback address that nobody serves, and below those that the kernel gives to clients."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            if port not in given_ports:
+                given_ports.add(port)
+                return port
+
+
 def newest_prog():
     return max([p["id"] for p in bpftool("prog", "show")], default=0)
 
@@ -105,7 +159,7 @@ def held_progs():
 
 def left_over(since, seconds=5.0):
     """Names of BPF programs loaded since then that no process holds; given some time, as the kernel frees them late."""
-    end = time.monotonic() + seconds * SLOW
+    end = time.monotonic() + seconds * PATIENCE
     while True:
         progs = [p for p in bpftool("prog", "show") if p["id"] > since]
         held = held_progs() if progs else set()
@@ -139,7 +193,7 @@ class Target:
 
     def line(self, seconds=20):
         """The next line of its output."""
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while b"\n" not in self.output[self.read:]:
             ready, _, _ = select.select([self.proc.stdout], [], [], max(0, end - time.monotonic()))
             true("the target says nothing", ready)
@@ -155,7 +209,7 @@ class Target:
 
     def finish(self, status=0, seconds=20):
         """Its remaining output; it has to end with this status (None: any)."""
-        out, _ = self.proc.communicate(timeout=seconds * SLOW)
+        out, _ = self.proc.communicate(timeout=seconds * PATIENCE)
         out = (self.output[self.read:] + out).decode()
         if status is not None:
             eq("exit status of the target", self.proc.returncode, status)
@@ -171,6 +225,10 @@ class Daemon:
         if not os.path.exists(TTMOND):
             raise AssertionError(f"{TTMOND} is not there: make e2e-build")
         # Not the port that others have, and no budget: a busy test host is over it. An emulated CPU may stand still for a second.
+        if wait and not cmd and not bench.alone and not {"--pid", "--replay"} & set(args):
+            # A daemon for the whole host: it must leave the socket, the segment and the files that every such daemon has by default.
+            apart = "--socket" in args and ("--shm-root" in args or {"--shm-slots", "--tt-shm-version"} <= set(args))
+            true("a test that uses the host's own socket or /dev/shm runs @alone; see Bench.service_args", apart)
         for option, value in (("--listen-address", "none"), ("--max-overhead", "0"), *((("--window", "2048"),) if SLOW > 1 else ())):
             args = list(args) if option in args else [option, value, *args]
         full = [*wrap, TTMOND, *args] + (["--", *cmd] if cmd else [])
@@ -191,7 +249,7 @@ class Daemon:
             return f.read()
 
     def wait_line(self, pattern, seconds=20):
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while time.monotonic() < end:
             if re.search(pattern, self.stderr(), re.M):
                 return
@@ -206,9 +264,9 @@ class Daemon:
     def wait(self, status=0, seconds=25):
         """Let it end by itself."""
         try:
-            self.proc.wait(timeout=seconds * SLOW)
+            self.proc.wait(timeout=seconds * PATIENCE)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"ttmond is still running after {seconds * SLOW:g} s: {self.stderr().strip()[-300:]}") from None
+            raise AssertionError(f"ttmond is still running after {seconds * PATIENCE:g} s: {self.stderr().strip()[-300:]}") from None
         if status is not None and self.proc.returncode != status:
             raise AssertionError(f"ttmond ended with {self.proc.returncode}, not {status}: {self.stderr().strip()[-400:]}")
         return self.proc.returncode
@@ -221,16 +279,43 @@ class Daemon:
 class Bench:
     """One test's folder and processes; close() ends what is left of them."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, alone_here=True):
         self.dir = folder
+        self.alone = alone_here
         self.procs = []
         self.daemons = []
 
     def path(self, name):
         return os.path.join(self.dir, name)
 
+    def for_everybody(self, path, *others):
+        """
+        A copy of a built file or folder that every user can open: the checkout may lie below a folder that is root's alone. The others
+        are copied too, at the same places as seen from it, so that a program finds its libraries. Returns the path of the first copy.
+        """
+        os.chmod(self.dir, 0o755)
+        copies = []
+        for built in (path, *others):
+            copies.append(os.path.join(self.dir, "for-everybody", os.path.relpath(built, OUT)))
+            # Never written over: a process may have it mapped.
+            if os.path.exists(copies[-1]):
+                continue
+            os.makedirs(os.path.dirname(copies[-1]), mode=0o755, exist_ok=True)
+            if os.path.isdir(built):
+                shutil.copytree(built, copies[-1])
+            else:
+                shutil.copy(built, copies[-1])
+        for folder, _, files in os.walk(self.path("for-everybody")):
+            for name in (folder, *(os.path.join(folder, f) for f in files)):
+                os.chmod(name, 0o755)
+        return copies[0]
+
     def daemon(self, *args, cmd=None, env=None, wait=True, wrap=()):
         return Daemon(self, args, cmd, env, wait, wrap)
+
+    def service_args(self):
+        """Options of a daemon for the whole host that leaves the host's own socket and /dev/shm to others."""
+        return ["--socket", self.path("sock"), "--shm-root", self.dir]
 
     def target(self, *args, env=None, wait_ready=True):
         return Target(self, list(args), env, wait_ready)
@@ -304,23 +389,37 @@ def pair(transfers, direction, mem=None):
     return [sum(p[0] for p in pairs), sum(p[1] for p in pairs)]
 
 
+def known_or_not(direction, transfers, wanted):
+    """Of ordinary memory, by a process whose probes came late: what was there before them is of an unknown kind, never of a wrong one."""
+    known, unknown = pair(transfers, direction, "pageable"), pair(transfers, direction, "unknown")
+    true(f"{direction} pageable: {known} of {wanted}", known[0] <= wanted[0] and known[1] <= wanted[1])
+    eq(f"{direction} pageable or unknown", [a + b for a, b in zip(known, unknown)], wanted)
+
+
 def same_transfers(proc, book):
     """The transfers of a process are those of a target's book."""
     for direction, mems in book["transfers"].items():
         for mem, wanted in mems.items():
             if mem == "none":
                 continue
-            if direction != "d2d":
+            if direction != "d2d" and not (mem == "pageable" and proc["probed_ns"]):
                 eq(f"{direction} {mem}", pair(proc["transfers"], direction, mem), wanted)
+            elif direction != "d2d":
+                known_or_not(direction, proc["transfers"], wanted)
         if direction == "d2d":
             eq("d2d", pair(proc["transfers"], "d2d"), mems["none"])
     eq("unknown directions", pair(proc["transfers"], "unknown"), [0, 0])
 
 
-def whole(db):
-    """Nothing is missing, and the accounting identity holds."""
+def whole(db, also=()):
+    """Nothing is missing but for these reasons, and the accounting identity holds."""
     c = db["completeness"]
-    eq(f"complete ({c['reasons']})", c["complete"], True)
+    # But for what a process did before its probes were there, if that was so.
+    late = {g["why"].replace(" ", "_") for g in c["knowledge"] if g["why"] in ("attached late", "coverage gap")}
+    true(f"nothing is late in mode {db['capture']['mode']}: {c['knowledge']}", (db["capture"]["mode"] != "command" or not late) and
+         (db["capture"]["mode"] != "pids" or "attached_late" in late))
+    eq("reasons", set(c["reasons"]), late | set(also))
+    eq("complete", c["complete"], not late and not also)
     eq("identity", c["identity"], True)
     eq("lost", sum(c["lost"].values()) if isinstance(c["lost"], dict) else c["lost"], 0)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hold_run.c: the smallest daemon that holds: run a command under io/hold.c, probe nothing, and write down what it asked. For
+ * hold_run.c: the smallest daemon that holds: run a command under io/hold/hold.c, probe nothing, and write down what it asked. For
  * tests/e2e/test_hold.py.
  *
  *	hold_run REPORT CMD ARGS...
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "io/hold.h"
+#include "daemon/io/hold/hold.h"
 
 static void serve_one(struct ttmon_hold *h, FILE *report)
 {

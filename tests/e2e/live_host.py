@@ -7,7 +7,8 @@ import socket
 import sys
 import time
 
-from e2e import SLOW, STANDIN, true
+from e2e import PATIENCE, standin, true
+from tt_host import retry
 
 # Commands: dev | page NAME SIZE | pin NAME SIZE [FLAGS] | own NAME SIZE | reg, unreg, ptr, free NAME | copy NAME [N] | burst N | step LABEL.
 # Answers each with {"t": CLOCK_MONOTONIC before the last copy, "addr": of NAME}. argv: libcudart, libmyalloc, a library with checkpoints or "".
@@ -67,7 +68,7 @@ OWN = ("--alloc-fn", "libmyalloc:my_alloc,size=2,out=ret", "--free-fn", "libmyal
 
 class Program:
     def __init__(self, bench, user=None, checkpoints=""):
-        lib = os.path.join(STANDIN, "lib")
+        lib = standin("lib") if user is None else bench.for_everybody(standin("lib"))
         args = [sys.executable, "-c", PROGRAM, f"{lib}/libcudart.so.13", f"{lib}/libmyalloc.so", checkpoints]
         if user:
             args = ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", *args]
@@ -77,6 +78,14 @@ class Program:
     def do(self, command):
         os.write(self.target.proc.stdin.fileno(), command.encode() + b"\n")
         return json.loads(self.target.line(60))
+
+    def probed(self, service):
+        """With OWN: until a call is seen. A service that meets a library for the first time misses those before its probes are active."""
+        def seen():
+            self.do("own probed 64")
+            true("no call is seen", any(a["method"] == "custom" for a in service.get(f"/v1/allocations?pid={self.pid}&limit=0")["allocations"]))
+
+        retry(20, seen)
 
 
 class Follower:
@@ -100,7 +109,7 @@ class Follower:
 
     def line(self, seconds):
         """b"" at the end of the reply, None when nothing came."""
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while b"\n" not in self.buffer:
             if not select.select([self.sock], [], [], max(0, end - time.monotonic()))[0]:
                 return None
@@ -120,9 +129,9 @@ class Follower:
 
     def advice(self, seconds=20):
         """The next line of advice."""
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while True:
-            line = self.next(max(0, end - time.monotonic()) / SLOW)
+            line = self.next(max(0, end - time.monotonic()) / PATIENCE)
             true(f"the reply ended: {line}", line is not None)
             self.lines.append(line)
             if "seq" in line:
@@ -132,7 +141,7 @@ class Follower:
         """No advice for so long."""
         end = time.monotonic() + seconds
         while True:
-            line = self.line(max(0, end - time.monotonic()) / SLOW)
+            line = self.line(max(0, end - time.monotonic()) / PATIENCE)
             if line is None:
                 return
             true(f"it said {line}", line.startswith(b'{"alive"'))

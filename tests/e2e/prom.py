@@ -5,12 +5,11 @@ import http.client
 import json
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
 
-from e2e import SLOW, TTMOND, Skip, eq, true
+from e2e import PATIENCE, TTMOND, Skip, eq, free_port, true
 from tt_host import Unix
 
 OPENMETRICS = "application/openmetrics-text;version=1.0.0"
@@ -18,12 +17,6 @@ CONTENT = {False: "text/plain; version=0.0.4; charset=utf-8", True: "application
 SAMPLE = re.compile(r"([a-z_]+)(?:\{(.*)\})? ([0-9.]+)")
 LABEL = re.compile(r'([a-z_]+)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
 UNESCAPE = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def need(*programs):
@@ -34,7 +27,7 @@ def need(*programs):
 
 def get(where, path="/metrics", accept=None):
     """where: a port or the path of a socket. (headers, body)"""
-    conn = Unix(where) if isinstance(where, str) else http.client.HTTPConnection("127.0.0.1", where, timeout=20 * SLOW)
+    conn = Unix(where) if isinstance(where, str) else http.client.HTTPConnection("127.0.0.1", where, timeout=20 * PATIENCE)
     conn.request("GET", path, headers={"Accept": accept} if accept else {})
     reply = conn.getresponse()
     body = reply.read()
@@ -152,7 +145,7 @@ class Page:
 def table():
     """{name: (type, labels)} as ttmond itself tells it."""
     text = subprocess.run([TTMOND, "--help=metrics"], capture_output=True, text=True, check=True).stdout
-    rows = re.findall(r"^\\fB(\w+)\\fP(?: \{(.*)\})?\n(.*)\n\((\w+)(?:, \w+)?\)$", text, re.M)
+    rows = re.findall(r"^\\fB(\w+)\\fP(?: \{(.*)\})?\n(.*)\n\((\w+)(?:, \w+)?(?:; needs .*)?\)$", text, re.M)
     return {name: (kind, labels.replace("\\fIGROUP\\fP", "GROUP").split(", ") if labels else []) for name, labels, _, kind in rows}
 
 
@@ -179,7 +172,7 @@ class Prometheus:
             ["prometheus", "--config.file", config, "--storage.tsdb.path", bench.path("tsdb"), "--web.listen-address",
              f"127.0.0.1:{self.port}", "--log.level", "warn"], stdout=self.log, stderr=self.log, cwd=bench.dir)
         bench.procs.append(self.proc)
-        end = time.monotonic() + 30 * SLOW
+        end = time.monotonic() + 30 * PATIENCE
         while True:
             try:
                 get(self.port, "/-/ready")
@@ -205,7 +198,7 @@ class Prometheus:
 
     def scraped(self, after, seconds=20):
         """Wait for a good scrape of every target that began after this time (time.time())."""
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while True:
             targets = self.ask("targets", state="active")["activeTargets"]
             bad = [t["lastError"] for t in targets if t["health"] == "down"]

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""run.py [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
+"""run.py [-j N] [--fast] [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
 
-Every function test_* of every t_*.py here is a test, run in a process and a folder of its own with a time limit (30 s, or the
-function's attribute timeout). Those that ask nothing of the kernel (e2e.needs_kernel) come first, as many at a time as there are
-CPUs; the others one after the other. Scripts test_*.py are run whole and print their own lines. A line for each test:
+Every function test_* of every t_*.py here is a test, run in a process and a folder of its own. Most run side by side, N at a time (one
+more than there are CPUs): they see only the programs that they start, and spend most of their time waiting. Those marked @e2e.alone
+come after them, one after the other. Scripts test_*.py come last; they are run whole and print their own lines. A line for each test:
 
     ok NAME (1.2 s)      FAIL NAME: why      SKIP NAME: why
 
-and the counts at the end. NAME... runs those whose name contains one of the words. Exit status 1 when something failed.
+and the counts at the end. NAME... runs those whose name contains one of the words, --fast those marked @e2e.fast. A test that hangs
+is ended after a time that no test comes near, even on a busy machine. Exit status 1 when something failed.
 """
+import argparse
 import concurrent.futures
 import glob
 import importlib
@@ -31,6 +33,9 @@ import e2e  # noqa: E402
 
 DEFAULT_TIMEOUT = 30
 SCRIPT_TIMEOUT = 180
+WHY = 600  # characters of a reason on the line itself
+# A test's own limit is for a machine that does nothing else.
+PATIENCE = 4
 
 
 def functions(module):
@@ -44,7 +49,7 @@ def run_one(module_name, name):
     function = getattr(module, name)
     with tempfile.TemporaryDirectory(prefix="ttmon-e2e-") as folder:
         os.chdir(folder)
-        bench = e2e.Bench(folder)
+        bench = e2e.Bench(folder, e2e.runs_alone(function) is not None)
         try:
             function(bench)
             verdict = "ok"
@@ -94,7 +99,7 @@ def spawn(args, limit):
 
 def run_function(label, module_name, function):
     """(the line, what else there is to show)"""
-    limit = getattr(function, "timeout", DEFAULT_TIMEOUT)
+    limit = PATIENCE * getattr(function, "timeout", DEFAULT_TIMEOUT)
     began = time.monotonic()
     out, err = spawn([sys.executable, os.path.join(HERE, "run.py"), "--one", module_name, function.__name__], limit)
     if out is None:
@@ -104,14 +109,17 @@ def run_function(label, module_name, function):
     if verdict == "ok":
         return f"ok {label} ({time.monotonic() - began:.1f} s)", err
     kind, _, why = verdict.partition(" ")
+    if len(why) > WHY:
+        err += why + "\n"
+        why = f"{why[:WHY // 2]} ... {why[-WHY // 2:]}"
     return f"{kind} {label}: {why}", err + "".join(f"    {line}\n" for line in lines[:-1])
 
 
 def run_script(path, label):
-    out, err = spawn([sys.executable, path], SCRIPT_TIMEOUT)
+    out, err = spawn([sys.executable, path], PATIENCE * SCRIPT_TIMEOUT)
     sys.stderr.write(err)
     if out is None:
-        return [f"FAIL {label}: still running after {SCRIPT_TIMEOUT} s"]
+        return [f"FAIL {label}: still running after {PATIENCE * SCRIPT_TIMEOUT} s"]
     lines = [line for line in out.splitlines() if line.split(" ")[0] in ("ok", "FAIL", "SKIP")]
     named = [" ".join([line.split(" ")[0], label + "/" + line.partition(" ")[2]]) for line in lines]
     return named or [f"FAIL {label}: said nothing"]
@@ -121,7 +129,11 @@ def main():
     if sys.argv[1:2] == ["--one"]:
         run_one(sys.argv[2], sys.argv[3])
         return 0
-    words = sys.argv[1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-j", type=int, default=os.cpu_count() + 1)
+    parser.add_argument("--fast", action="store_true")
+    parser.add_argument("words", nargs="*")
+    args = parser.parse_args()
     if os.geteuid() != 0:
         print("SKIP e2e: needs root")
         return 0
@@ -135,24 +147,26 @@ def main():
             print(line, flush=True)
 
     try:
-        run_all(words, say)
+        run_all(args, say)
     except Stuck as why:
         say(f"FAIL e2e: {why}: the tests end here, this machine has to be started anew (see dmesg)")
     print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped", file=sys.stderr)
     return 1 if counts["FAIL"] else 0
 
 
-def run_all(words, say):
-    abreast, alone = [], []
+def run_all(args, say):
+    beside, alone = [], []
     for path in sorted(glob.glob(os.path.join(HERE, "t_*.py"))):
         module_name = os.path.basename(path)[:-3]
         for function in functions(importlib.import_module(module_name)):
             label = f"e2e/{module_name[2:]}/{function.__name__[5:]}"
-            if not words or any(w in label for w in words):
-                (alone if e2e.needs_kernel(function) else abreast).append((label, module_name, function))
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            if (not args.words or any(w in label for w in args.words)) and (not args.fast or hasattr(function, "fast")):
+                (alone if e2e.runs_alone(function) else beside).append((label, module_name, function))
+    # The long ones first, so that none of them is left over at the end.
+    beside.sort(key=lambda test: -getattr(test[2], "timeout", DEFAULT_TIMEOUT))
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
         try:
-            for future in [pool.submit(lambda test=test: say(*run_function(*test))) for test in abreast]:
+            for future in [pool.submit(lambda test=test: say(*run_function(*test))) for test in beside]:
                 future.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -161,7 +175,7 @@ def run_all(words, say):
         say(*run_function(*test))
     for path in sorted(glob.glob(os.path.join(HERE, "test_*.py"))):
         label = "e2e/" + os.path.basename(path)[5:-3]
-        if not words or any(w in label for w in words):
+        if not args.fast and (not args.words or any(w in label for w in args.words)):
             for line in run_script(path, label):
                 say(line)
 

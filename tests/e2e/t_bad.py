@@ -14,9 +14,7 @@ def as_nobody(bench):
     """A wrapper that runs a copy of ttmond, which nobody may read, without privileges."""
     if not shutil.which("setpriv"):
         raise Skip("no setpriv")
-    os.chmod(bench.dir, 0o755)
-    copy = shutil.copy(TTMOND, bench.path("ttmond"))
-    os.chmod(copy, 0o755)
+    copy = bench.for_everybody(TTMOND)
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", f'shift; exec {copy} "$@"', "sh"]
 
 

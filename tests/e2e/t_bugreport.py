@@ -15,7 +15,7 @@ import zlib
 from collections import Counter
 
 from compare import Comparison, pair_sum
-from e2e import SLOW, TTMON, TTMOND, Skip, eq, load_db, standin, timeout, true
+from e2e import PATIENCE, SLOW, TTMON, TTMOND, Skip, alone, eq, load_db, standin, timeout, true
 
 # Of the program, the folders it is in, its argument, and its cgroup. comm is cut after 15 characters.
 SECRETS = (b"zanzibar-prog", b"quagga-folder", b"okapi-argument", b"numbat-group")
@@ -68,7 +68,7 @@ def secret_ledger(bench, group):
 
 
 def bugreport(bench, *args, status=0):
-    done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=120 * SLOW)
+    done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=120 * PATIENCE)
     eq(f"status of ttmon bugreport {args} ({done.stdout} {done.stderr})", done.returncode, status)
     return done.stdout
 
@@ -119,7 +119,7 @@ def traced_report(bench, *args):
         said = []
         thread = threading.Thread(target=lambda: said.append(bugreport(bench, "--record", str(round(5 * SLOW)), "--socket", sock, "-o", out, *args)))
         thread.start()
-        end = time.monotonic() + 60 * SLOW
+        end = time.monotonic() + 60 * PATIENCE
         while not any("tracing " in open(p, encoding="utf-8", errors="replace").read() for p in glob.glob(f"{out}.*/**/recording.log", recursive=True)):
             true("the recording does not begin", thread.is_alive() and time.monotonic() < end)
             time.sleep(0.05)
@@ -168,6 +168,7 @@ def holds(files, book, db):
     true("settings.txt", b"perf_event_paranoid: " in files["settings.txt"])
 
 
+@alone("the recording is made by a ttmond with the host's own socket and segment")
 @timeout(240)
 def test_whole(bench):
     """Without --redact the names are there, and the recording is that of the workload."""
@@ -181,6 +182,7 @@ def test_whole(bench):
     true("no log of the recording", b"tracing " in files["recording.log"])
 
 
+@alone("the recording is made by a ttmond with the host's own socket and segment")
 @timeout(240)
 def test_redacted(bench):
     """With it none of them is, nor the host's name, and the recording replays with the same sums."""
@@ -218,7 +220,7 @@ def test_without_service(bench):
 
 def refused(bench, *args):
     """One line on stderr that does not say less than why, exit status 2, and nothing left."""
-    done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=60 * SLOW)
+    done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=60 * PATIENCE)
     eq(f"status of bugreport {args}", done.returncode, 2)
     eq(f"lines ({done.stderr})", done.stderr.count("\n"), 1)
     true(done.stderr, done.stderr.startswith("ttmon: "))
@@ -237,6 +239,7 @@ def test_refused(bench):
     eq("left", sorted(os.listdir(bench.dir)), before)
 
 
+@alone("the recording is made by a ttmond with the host's own socket and segment")
 def test_interrupted(bench):
     """No archive, no folder, no daemon is left."""
     out = bench.path("r.tar.gz")
@@ -245,12 +248,12 @@ def test_interrupted(bench):
         text=True, cwd=bench.dir,
     )
     bench.procs.append(proc)
-    end = time.monotonic() + 20 * SLOW
+    end = time.monotonic() + 20 * PATIENCE
     while not glob.glob(f"{out}.*/**/recording.rec.tmp.*", recursive=True):
         true("no recording begins", proc.poll() is None and time.monotonic() < end)
         time.sleep(0.02)
     proc.send_signal(signal.SIGINT)
-    _, err = proc.communicate(timeout=70 * SLOW)
+    _, err = proc.communicate(timeout=70 * PATIENCE)
     eq("status", proc.returncode, 2)
     true(f"it says {err!r}", err.startswith("ttmon: ") and err.count("\n") == 1)
     eq("left", glob.glob(out + "*"), [])
@@ -264,7 +267,7 @@ def test_no_ttmond(bench):
     shutil.copy(TTMON, alone)
     out = bench.path("r.tar.gz")
     done = subprocess.run([alone, "bugreport", "-o", out, "--record", "1", "--socket", bench.path("none")], capture_output=True, text=True,
-                          check=False, cwd=bench.dir, env={"PATH": "/usr/bin:/bin"}, timeout=60 * SLOW)
+                          check=False, cwd=bench.dir, env={"PATH": "/usr/bin:/bin"}, timeout=60 * PATIENCE)
     eq(f"status ({done.stderr})", done.returncode, 1)
     files = unpack(out)
     true("errors.txt", b"recording.rec: cannot start ttmond" in files["errors.txt"])

@@ -7,9 +7,10 @@ import os
 import subprocess
 import time
 
-from e2e import SLOW, TTMON, Skip, eq, last_json, standin, timeout, true
-from tt_host import api
+from e2e import PATIENCE, SLOW, TTMON, Skip, eq, fast, last_json, standin, timeout, true
+from tt_host import api, retry
 
+ALONE = "the CPU time of the whole host is held against known loads"
 LOAD = standin("load")
 
 
@@ -56,10 +57,20 @@ class Service:
                 found[p["pid"]] = p
         return found
 
+    def ended(self, pids):
+        """processes() once all that these have used is in it."""
+
+        def check():
+            procs = self.processes()
+            eq("not there, or not ended", [pid for pid in pids if not procs.get(pid, {}).get("ended")], [])
+            return procs
+
+        return retry(10, check)
+
     def load(self, *args, seconds=60):
         """Run a load to its end: its book, and the time that was stolen meanwhile."""
         before = steal_ns()
-        done = subprocess.run([LOAD, *[str(a) for a in args]], capture_output=True, text=True, timeout=seconds * SLOW, check=True)
+        done = subprocess.run([LOAD, *[str(a) for a in args]], capture_output=True, text=True, timeout=seconds * PATIENCE, check=True)
         # A tick of the hypervisor's books is 10 ms.
         return last_json(done.stdout), steal_ns() - before + 10_000_000
 
@@ -93,8 +104,7 @@ def same_as_book(service, book, stolen, name=None):
     Each child's CPU time is the kernel's. Slots that were closed before an unseen switch was noticed are another's; and some hosts keep
     switches of process 1 from tracers (an agent that is hidden so): what it is given beyond the kernel's books was another's too.
     """
-    time.sleep(0.3)
-    procs = service.processes()
+    procs = service.ended({child["pid"] for child in book["children"]})
     stolen += service.status()["cpu"]["mismatch_ns"]
     if service.status()["cpu"]["switches_unseen"] and 1 in procs:
         stolen += max(0, procs[1]["cpu_ns"] - (init_ns() - service.init_ns))
@@ -123,6 +133,7 @@ def test_idle(bench):
         eq("ticks", cpu["ticks"], 0)
 
 
+@fast
 @timeout(60)
 def test_busy(bench):
     """Both CPUs spin: slots close though no CPU switches for milliseconds."""
@@ -252,19 +263,27 @@ def test_emulated_rmids(bench):
     eq("backend", status["backend"], "emulated")
     load = bench.target(LOAD, "--wait", "threads", "1.5", "4")
     load.go()
-    time.sleep(0.8)
-    procs = service.processes()
-    child = [p for p in procs.values() if p["ppid"] == load.pid]
-    eq("children", len(child), 1)
+
+    def with_child():
+        procs = service.processes()
+        child = [p for p in procs.values() if p["ppid"] == load.pid]
+        eq("children", len(child), 1)
+        return procs, child
+
+    procs, child = retry(10, with_child)
     ids = [child[0]["rmid"], procs[load.pid]["rmid"], procs[os.getpid()]["rmid"]]
     true(f"child, parent and this process have {ids}", all(ids) and len(set(ids)) == 3)
     load.finish()
     before = service.status()["rmid"]["in_use"]
     service.load("forks", 0, 300)
-    time.sleep(0.5)
-    after = service.status()["rmid"]
-    true(f"in use {before}, then {after['in_use']}", abs(after["in_use"] - before) < 20)
-    true("300 were given out", after["allocs"] >= 300)
+
+    def given_back():
+        after = service.status()["rmid"]
+        true("300 were given out", after["allocs"] >= 300)
+        true(f"in use {before}, then {after['in_use']}", abs(after["in_use"] - before) < 20)
+        return after
+
+    after = retry(10, given_back)
     for odd in ("double_free", "lost_alloc", "lost_free", "shared", "reused_early", "dropped"):
         eq(odd, after["odd"][odd], 0)
 
@@ -275,9 +294,13 @@ def test_rmids_run_out(bench):
     service = Service(bench, "--rmid", "emulated", env={"TTMOND_MAX_RMID": "8"})
     eq("max_rmid", service.status()["rmid"]["max_rmid"], 8)
     service.load("forks", 0, 50)
-    time.sleep(0.5)
-    rmid = service.status()["rmid"]
-    true(f"exhausted {rmid['odd']['exhausted']}", rmid["odd"]["exhausted"] > 0)
+
+    def exhausted():
+        rmid = service.status()["rmid"]
+        true(f"exhausted {rmid['odd']['exhausted']}", rmid["odd"]["exhausted"] > 0)
+        return rmid
+
+    rmid = retry(10, exhausted)
     true(f"in use {rmid['in_use']}", rmid["in_use"] <= 8)
     service.daemon.wait_line("RMID")
 
@@ -318,8 +341,7 @@ def test_without_counters(bench):
     eq("counters", cpu["counters"], False)
     true("says why", cpu["counters_reason"])
     book, _ = service.load("spin", 0.3)
-    time.sleep(0.3)
-    eq("cycles", service.processes()[book["children"][0]["pid"]]["cycles"], None)
+    eq("cycles", service.ended([book["children"][0]["pid"]])[book["children"][0]["pid"]]["cycles"], None)
 
 
 @timeout(60)

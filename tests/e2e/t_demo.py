@@ -2,7 +2,7 @@
 """make demo: the workload's two mistakes are named, by call site with function names."""
 import os
 
-from e2e import OUT, eq, true, whole
+from e2e import OUT, eq, fast, true, whole
 
 WORKLOAD = os.path.join(OUT, "demo", "workload")
 
@@ -15,6 +15,7 @@ def advised(db, advice, function):
     return [a for a in db["advice"] if a["advice"] == advice and any(f.startswith(function) for f in functions(db, a["site"]))]
 
 
+@fast
 def test_advice(bench):
     _, db, daemon = bench.trace([WORKLOAD])
     whole(db)

@@ -12,10 +12,10 @@ import subprocess
 import termios
 import time
 
-from e2e import SLOW, TTMON, eq, standin, timeout, true
+from e2e import PATIENCE, TTMON, eq, standin, timeout, true
 from t_cpu import Service
 from t_top import Screen as TopScreen
-from tt_host import api
+from tt_host import api, wait_probed
 
 PINNED = ("host_alloc", "registered", "pool", "tt_dma")
 
@@ -23,7 +23,7 @@ PINNED = ("host_alloc", "registered", "pool", "tt_dma")
 def heat(*args, status=0, env=None):
     """Its output; its errors where it is to fail."""
     done = subprocess.run(
-        [TTMON, "heat", *args], capture_output=True, text=True, timeout=60 * SLOW, check=False,
+        [TTMON, "heat", *args], capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
         env={**os.environ, "LC_ALL": "C.UTF-8", **(env or {})}
     )
     eq(f"ttmon heat {args}: {done.stderr}", done.returncode, status)
@@ -116,7 +116,7 @@ def test_live(bench):
     """The service's map: what moved, and what is pinned and did not; a program that ended stays while it is kept."""
     service = Service(bench)
     target = bench.target(standin("scen"), "--wait", "live", "4")
-    time.sleep(0.7 * SLOW)  # its libraries are found and probed
+    wait_probed(service.sock, target.pid)
     target.go()
     book = json.loads(target.line())
     eq("it waits", target.line().split()[:1], ["waiting"])
@@ -193,7 +193,7 @@ def on_terminal(*args, **env):
         with contextlib.suppress(OSError):
             while new := os.read(main, 65536):
                 said += new
-        eq("exit status", proc.wait(20 * SLOW), 0)
+        eq("exit status", proc.wait(20 * PATIENCE), 0)
     os.close(main)
     return said.decode()
 
@@ -246,7 +246,7 @@ def test_screen_of_a_service(bench):
     """A service that goes is said, the last map stays, the next one is found; the map moves on until it is paused."""
     service = Service(bench)
     target = bench.target(standin("scen"), "--wait", "live", "4")
-    time.sleep(0.7 * SLOW)  # its libraries are found and probed
+    wait_probed(service.sock, target.pid)
     target.go()
     target.line()
     screen = Screen(bench, "-s", service.sock, "-i", "0.5", "-p", str(target.pid), columns=120)

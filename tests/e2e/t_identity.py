@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from e2e import TTMON, eq, load_db, standin, true
+from e2e import LINGER, TTMON, eq, load_db, standin, true
 
 PINNED = ("host_alloc", "registered", "pool", "custom")
 
@@ -14,7 +14,7 @@ class Run:
     def __init__(self, bench, name, program, *args, options=()):
         self.path, truth = bench.path(name + ".json"), bench.path(name + ".truth")
         cmd = [standin(program), *(str(a) for a in args)]
-        bench.daemon("--dump-db", self.path, *options, cmd=cmd, env={"IDENT_TRUTH": truth}, wait=False).wait(0)
+        bench.daemon("--dump-db", self.path, *options, cmd=cmd, env={"IDENT_TRUTH": truth, **LINGER}, wait=False).wait(0)
         self.db = load_db(self.path)
         true("the run is whole", self.db["completeness"]["complete"])
         with open(truth, encoding="utf-8") as f:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from e2e import SLOW, TTMON, Skip, Target, eq, standin, timeout, true
+from e2e import PATIENCE, TTMON, Skip, Target, alone, eq, standin, timeout, true
 from t_cpu import Service
 from tt_host import api
 
@@ -80,7 +80,7 @@ class Pinner(Target):
 
 def view(service, cond, what):
     """The kernel's view once it is as wanted: the kernel adds up its counters within a second or two."""
-    end = time.monotonic() + 10 * SLOW
+    end = time.monotonic() + 10 * PATIENCE
     while True:
         k = api(service.sock, "/v1/status")["kernel_pins"]
         if cond(k):
@@ -89,6 +89,7 @@ def view(service, cond, what):
         time.sleep(0.2)
 
 
+@alone("it reads how many pages are pinned on the whole host")
 @timeout(60)
 def test_what_is_really_pinned(bench):
     """Registered memory that drivers' pins cover, allocated memory that is shared memory: the kernel agrees; figures are the kernel's own."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from e2e import TTMOND, allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, timeout, true, whole
+from e2e import TTMOND, allocations, alone, eq, finding, last_json, load_db, pair, process, same_transfers, standin, timeout, true, whole
 
 SIZE = 40960
 
@@ -211,6 +211,7 @@ def test_200_execs_a_second(bench):
     eq("programs with one pin", sum(1 for p in db["processes"] if p["pins"] == 1), 200)
 
 
+@alone("it serves on the host's own socket and segment")
 @timeout(40)
 def test_200_execs_a_second_system_wide(bench):
     """The same for the service, which knows the library already."""

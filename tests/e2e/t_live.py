@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """t_live.py: live advice on the local socket: what is said of a program that runs, to whom, and what becomes of those who are away or slow."""
+import json
 import os
 import re
 import subprocess
 import time
 
-from e2e import SLOW, TOP, TTMOND, eq, timeout, true
+from e2e import PATIENCE, SLOW, TOP, TTMOND, alone, eq, timeout, true
 from live_host import OWN, Follower, Program
 from t_api import ALICE, BOB, Service
 from tt_host import Unix
 
 MEMBERS = ("seq", "ts_ns", "advice", "pid", "start_ns", "comm", "id", "alloc", "addr", "size", "method", "site", "call_site", "ordinal", "copies",
-           "bytes", "gain_ns", "confidence", "period", "label", "came")
+           "bytes", "copies_back", "bytes_back", "reason", "gain_ns", "confidence", "period", "label", "came")
 
 
 def metric(service, name):
@@ -39,7 +40,7 @@ def test_said_while_it_runs(bench):
     t = program.do("copy hot")["t"]
     line = said(follower.advice(), "pin", program, hot, size=1 << 20, method="mmap", copies=1, bytes=1 << 20, period=0, label=None)
     eq("members", tuple(line), MEMBERS)
-    true(f"{(line['came'] - t) / 1e6:.1f} ms from the copy to the client", line["came"] - t < 1e9 * SLOW)
+    true(f"{(line['came'] - t) / 1e6:.1f} ms from the copy to the client", line["came"] - t < 1e9 * PATIENCE)
     true(f"stamped {line['ts_ns']}, the copy was at {t}", t <= int(line["ts_ns"]) <= line["came"])
     program.do("copy hot 100")
 
@@ -80,6 +81,7 @@ def test_resumed(bench):
     follower = Follower(service.sock, f"pid={program.pid}")
     for p in (program, other):
         p.do("dev")
+        p.probed(service)
         p.do("own a 4096")
         p.do("own b 4096")
         p.do("own c 4096")
@@ -127,6 +129,7 @@ def test_who_hears_what(bench):
     programs = {user: Program(bench, user) for user in (None, ALICE)}
     for program in programs.values():
         program.do("dev")
+        program.probed(service)
         program.do("own a 4096")
         time.sleep(0.3)
         program.do("copy a")
@@ -173,7 +176,7 @@ def test_options(bench):
     for option, *values in (("--pin-after", "", "0", "-1", "x", "64X", "64MB", "1.5", "gains", "99999999999999999999", "99999999999T"),
                             ("--cold-after", "0", "-1", "x", "86401", "")):
         for value in values:
-            done = subprocess.run([TTMOND, option, value], capture_output=True, text=True, check=False, timeout=10 * SLOW, cwd=bench.dir)
+            done = subprocess.run([TTMOND, option, value], capture_output=True, text=True, check=False, timeout=10 * PATIENCE, cwd=bench.dir)
             eq(f"{option} {value!r}: {done.stderr}", (done.returncode, done.stderr.count("\n")), (2, 1))
             true(done.stderr, f"{option} wants" in done.stderr)
 
@@ -181,15 +184,19 @@ def test_options(bench):
 @timeout(60)
 def test_thresholds(bench):
     """By transfers and by bytes; by gain where that pays."""
-    for after, copies in (("4", 4), ("10K", 3), ("gain", 6)):
+    # Prices are those of the host: what other tests' programs pin at the same time is in them.
+    for after, copies in (("4", (4,)), ("10K", (3,)), ("gain", range(1, 20))):
         service = Service(bench, "--pin-after", after, *OWN)
         program = Program(bench)
         follower = Follower(service.sock, f"pid={program.pid}")
         program.do("dev")
-        program.do("own a 4096")
+        program.probed(service)
+        # Of one page the call alone costs more than 20 copies save.
+        program.do(f"own a {4194304 if after == 'gain' else 4096}")
         time.sleep(0.3)
         program.do("copy a 20")
-        eq(after, follower.advice()["copies"], copies)
+        got = follower.advice()["copies"]
+        true(f"{after}: after {got} copies", got in copies)
         service.daemon.stop()
 
 
@@ -205,10 +212,11 @@ def test_long_silence(bench):
         line = follower.next(8)
         eq("kind of line", sorted(line), ["alive", "came"])
         alive.append(line["came"])
-    true(f"signs of life at {alive}", len(alive) >= 4 and all(b - a < 4e9 * SLOW for a, b in zip(alive, alive[1:])))
+    true(f"signs of life at {alive}", len(alive) >= 4 and all(b - a < 8e9 * SLOW for a, b in zip(alive, alive[1:])))
     eq("followers", metric(service, "ttmond_live_advice_followers"), 1)
     eq("cut off as slow", metric(service, 'ttmond_http_closed_connections_total{reason="slow"}'), 0)
     program.do("dev")
+    program.probed(service)
     program.do("own a 4096")
     time.sleep(0.3)
     program.do("copy a")
@@ -218,6 +226,13 @@ def test_long_silence(bench):
     eq("the end", follower.next(5), None)
 
 
+def lines_said(service):
+    """How many lines there have been: the head of a reader that does not stay says so."""
+    head = json.loads(service.ask("/v1/advice/live?after=4000000000000000000")[2].splitlines()[0])
+    return int(head["next"]) - 1
+
+
+@alone("its 40,000 lines of advice push out those of others, whose service sees them too")
 @timeout(120)
 def test_slow_followers(bench):
     """Nobody waits for them: they are told what they missed, or cut off."""
@@ -225,6 +240,7 @@ def test_slow_followers(bench):
     service = Service(bench, "--pin-after", "first", *OWN)
     program = Program(bench)
     program.do("dev")
+    program.probed(service)
     program.do("own a 64")
     time.sleep(0.3)
     slow, dead = (Follower(service.sock, f"pid={program.pid}", read=False) for _ in range(2))
@@ -232,7 +248,9 @@ def test_slow_followers(bench):
     program.do("copy a")
     eq("the quick one", quick.advice()["advice"], "pin")
     program.do(f"burst {count}")
-    time.sleep(2)
+    end = time.monotonic() + 30 * PATIENCE
+    while lines_said(service) < count + 1 and time.monotonic() < end:
+        time.sleep(0.1)
     slow.begin()
     lines = missed = 0
     last = 0
@@ -251,7 +269,7 @@ def test_slow_followers(bench):
         eq("in all", lines + missed, count + 1)
     true("missed, in metrics", metric(service, "ttmond_live_advice_missed_lines_total") >= missed)
     # The one that reads nothing at all.
-    end = time.monotonic() + 30 * SLOW
+    end = time.monotonic() + 30 * PATIENCE
     while metric(service, 'ttmond_http_closed_connections_total{reason="slow"}') < (1 if stays else 2):
         true("a client that takes nothing stays", time.monotonic() < end)
         time.sleep(0.5)
@@ -273,6 +291,7 @@ def test_checkpoint_lines(bench):
     program = Program(bench, checkpoints=lib)
     follower = Follower(service.sock, f"pid={program.pid}")
     program.do("dev")
+    program.probed(service)
     program.do("own a 4096")
     time.sleep(0.5)
     program.do("step epoch")

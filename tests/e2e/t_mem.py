@@ -155,7 +155,7 @@ def test_mappings_system_wide(bench):
     """--trace-mmap gives the service what --pid has: each mapping from its call; without it they come from /proc/PID/maps."""
     for option in ("--trace-mmap", None):
         target = bench.target(standin("scen"), "--wait", "maps")
-        daemon = bench.daemon("--dump-db", bench.path("db.json"), *([option] if option else []))
+        daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args(), *([option] if option else []))
         target.go()
         book = last_json(target.finish())
         daemon.stop()

@@ -16,9 +16,9 @@ import subprocess
 import termios
 import time
 
-from e2e import SLOW, TTMON, eq, kernel, standin, timeout, true
+from e2e import PATIENCE, TTMON, eq, fast, kernel, standin, timeout, true
 from t_cpu import Service
-from tt_host import api
+from tt_host import api, wait_probed
 
 KERNEL = False
 CTX = 0x55D0C0DE000
@@ -72,7 +72,7 @@ def write(bench, name, lines):
 
 def memtrace(*args, status=0, feed=None):
     """Its output; (its output, its errors) where a status other than 0 is wanted."""
-    done = subprocess.run([TTMON, "memtrace", *args], input=feed, capture_output=True, text=True, timeout=60 * SLOW, check=False,
+    done = subprocess.run([TTMON, "memtrace", *args], input=feed, capture_output=True, text=True, timeout=60 * PATIENCE, check=False,
                           env={**os.environ, "LC_ALL": "C.UTF-8"})
     eq(f"ttmon memtrace {args}: {done.stderr}", done.returncode, status)
     return (done.stdout, done.stderr) if status else done.stdout
@@ -82,11 +82,22 @@ def doc(*args, feed=None):
     return json.loads(memtrace("--json", *args, feed=feed))
 
 
+def without_strides(d):
+    """
+    Sums are made whenever the input pauses, on a busy machine more often. Where several sites are summed and no stride is that of most
+    requests, the one that is kept depends on that.
+    """
+    if isinstance(d, dict):
+        return {k: without_strides(v) for k, v in d.items() if k != "stride"}
+    return [without_strides(v) for v in d] if isinstance(d, list) else d
+
+
 def figures(d):
     """What an analysis says, whatever the form of the trace was."""
     return {k: v for k, v in d.items() if k not in ("source", "reuse")}
 
 
+@fast
 def test_figures(bench):
     """Every figure of accesses whose cost is known; tables, CSV and JSON say the same."""
     path = write(bench, "a.txt", known_trace())
@@ -235,7 +246,9 @@ def test_round_trip(bench):
     with gzip.open(bench.path("a.gz"), "wt") as f:
         f.write("\n".join(lines) + "\n")
     eq("gzip", figures(doc(bench.path("a.gz"))), figures(want))
-    eq("standard input", figures(doc("-", feed="\n".join(lines) + "\n")), figures(want))
+    fed = doc("-", feed="\n".join(lines) + "\n")
+    eq("strides of the sites", [s["stride"] for s in fed["sites"]], [s["stride"] for s in want["sites"]])
+    eq("standard input", without_strides(figures(fed)), without_strides(figures(want)))
     out, err = memtrace("convert", "-o", own, "--max-bytes", "300", path, status=2)
     true(err + out, "larger than --max-bytes" in err and err.count("\n") == 1 and os.path.getsize(own) <= 300)
 
@@ -305,7 +318,7 @@ def test_nothing(bench):
     for args in (["print", "/dev/null"], ["diff", path, "/dev/null"], ["/dev/null"]):
         out, err = memtrace(*args, status=2)
         eq(f"{args}", (out, err.count("\n"), "empty" in err), ("", 1, True))
-    done = subprocess.run([TTMON, "memtrace", "--kernel", "nothing", path], capture_output=True, text=True, timeout=60 * SLOW, check=True)
+    done = subprocess.run([TTMON, "memtrace", "--kernel", "nothing", path], capture_output=True, text=True, timeout=60 * PATIENCE, check=True)
     true(done.stderr, "no record is of these" in done.stderr)
     # Generic ones count as global.
     path = write(bench, "g.txt", [BANNER, launch_line(0, "k"), access(0, 0, 0, "LD.E", [A + 4 * k for k in range(32)])])
@@ -368,7 +381,7 @@ def test_pass(bench):
     proc.stdin.flush()
     first = [BANNER, *OWN[:2]]
     eq("while it runs", [proc.stdout.readline().rstrip("\n") for _ in first], first)
-    rest, _ = proc.communicate("\n".join(lines[8:]) + "\n", timeout=20 * SLOW)
+    rest, _ = proc.communicate("\n".join(lines[8:]) + "\n", timeout=20 * PATIENCE)
     eq("status", proc.returncode, 0)
     eq("the rest", rest.splitlines()[:2], OWN[2:])
     true("the report", rest.splitlines()[2].startswith("standard input: NVBit 1.7.6"))
@@ -391,7 +404,7 @@ class Terminal:
         self.proc.stdin.flush()
 
     def until(self, text, seconds=10):
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while text not in self.raw:
             true(f"no {text!r} in {self.raw[-2000:]!r}", time.monotonic() < end)
             self.take(0.2)
@@ -444,7 +457,7 @@ def test_allocations(bench):
     """Accesses joined with the allocations of a running service and of a database: names, coverage, use in place, what was never touched."""
     service = Service(bench, "--dump-db", bench.path("db.json"))
     target = bench.target(standin("scen"), "--wait", "live", "4")
-    time.sleep(0.7 * SLOW)  # its libraries are found and probed
+    wait_probed(service.sock, target.pid)
     target.go()
     target.line()
     eq("it waits", target.line().split()[:1], ["waiting"])

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import zlib
 
-from e2e import SLOW, TTMON, Skip, eq, kernel, last_json, standin, timeout, true
+from e2e import PATIENCE, SLOW, TTMON, Skip, eq, fast, kernel, last_json, standin, timeout, true
 
 KERNEL = False
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -19,7 +19,7 @@ LIB = os.path.join(os.path.dirname(os.path.dirname(TTMON)), "libttmon", "libttmo
 
 def gpu(*options, arch=80, env=None):
     """A run without us: what it prints."""
-    done = subprocess.run([standin("gpu/run"), *options, PTX[arch]], capture_output=True, text=True, check=True, timeout=60 * SLOW, env={**os.environ, **(env or {})})
+    done = subprocess.run([standin("gpu/run"), *options, PTX[arch]], capture_output=True, text=True, check=True, timeout=60 * PATIENCE, env={**os.environ, **(env or {})})
     return done.stdout
 
 
@@ -30,12 +30,12 @@ class Recorded:
         self.path = bench.path("x.ttmt")
         command = program or [standin("gpu/run"), *options, PTX[arch]]
         done = subprocess.run([TTMON, "memtrace", "record", "-o", self.path, *record, "--", *command], capture_output=True, text=True, check=False,
-                              timeout=100 * SLOW, env={**os.environ, **(env or {})})
+                              timeout=100 * PATIENCE, env={**os.environ, **(env or {})})
         eq(f"status ({done.stderr[-400:]})", done.returncode, done.returncode if status is None else status)
         self.out, self.err = done.stdout, done.stderr
 
     def report(self, *options):
-        return json.loads(subprocess.run([TTMON, "memtrace", "--json", *options, self.path], capture_output=True, text=True, check=True, timeout=60 * SLOW).stdout)
+        return json.loads(subprocess.run([TTMON, "memtrace", "--json", *options, self.path], capture_output=True, text=True, check=True, timeout=60 * PATIENCE).stdout)
 
 
 def rows(report, kernel):
@@ -67,7 +67,7 @@ def linked(*options, only_first=False):
 
 
 def unrecorded(command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60 * SLOW)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60 * PATIENCE)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -194,6 +194,7 @@ def test_is_never_unloaded(bench):  # pylint: disable=unused-argument
     eq("still there", unrecorded(["/usr/bin/python3", "-c", code])[:2], (0, "True\n"))
 
 
+@fast
 @timeout(60)
 def test_what_is_recorded(bench):
     """Figures that can be worked out: 1000 elements in 8 blocks of 128 threads, the last warp of the last block has 8."""
@@ -264,13 +265,13 @@ def test_aggregate(bench):
 
 
 def memtrace(*args, status=0):
-    done = subprocess.run([TTMON, "memtrace", *args], capture_output=True, text=True, check=False, timeout=60 * SLOW)
+    done = subprocess.run([TTMON, "memtrace", *args], capture_output=True, text=True, check=False, timeout=60 * PATIENCE)
     eq(f"ttmon memtrace {args}: {done.stderr}", done.returncode, status)
     return done.stdout
 
 
 def blocks(data):
-    """Of a file of our own: kind, items, plain bytes. memtrace/stream.h."""
+    """Of a file of our own: kind, items, plain bytes. memtrace/stream/stream.h."""
     at = 48
     while at < len(data):
         _, kind, stored, size, items, _ = struct.unpack_from("<6I", data, at)
@@ -436,7 +437,7 @@ def test_injected_by_the_driver(bench):
         path = os.path.join(folder, "inj.ttmt")
         # A reader to connect to: record of a program that does nothing but run ours.
         done = subprocess.run([TTMON, "memtrace", "record", "-o", path, "--", "/bin/sh", "-c", f"unset LD_PRELOAD; CUDA_INJECTION64_PATH={LIB} exec {standin('gpu/run')} {PTX[80]}"],
-                              capture_output=True, text=True, check=True, timeout=60 * SLOW)
+                              capture_output=True, text=True, check=True, timeout=60 * PATIENCE)
         eq("output", done.stdout, gpu())
         true(done.stderr, re.search(r"[1-9]\d* pointers to the driver's functions were replaced", done.stderr))
         d = json.loads(subprocess.run([TTMON, "memtrace", "--json", path], capture_output=True, text=True, check=True).stdout)

@@ -6,11 +6,11 @@ import re
 import subprocess
 import time
 
-from e2e import SLOW, TTMON, eq, kernel, last_json, process, standin, timeout, true, whole
+from e2e import PATIENCE, SLOW, TTMON, eq, kernel, last_json, process, standin, timeout, true, whole
 from made_db import Maker
 from t_cpu import Service
 from t_memtrace import A, B, access, doc, launch_line, memtrace, write
-from tt_host import api
+from tt_host import api, wait_probed
 
 KERNEL = False
 FAR = A + (16 << 20)
@@ -95,7 +95,7 @@ def test_live(bench):
     service = Service(bench)
     for _ in range(2):  # the second one's libraries have their probes from the beginning on
         target = bench.target(standin("scen"), "--wait", "order")
-        time.sleep(0.7 * SLOW)
+        wait_probed(service.sock, target.pid)
         target.go()
         book = last_json(target.finish())
     time.sleep(0.5 * SLOW)
@@ -154,7 +154,7 @@ def test_list(bench):
 
 
 def errors_of(*args):
-    done = subprocess.run([TTMON, "memtrace", *args], capture_output=True, text=True, timeout=60 * SLOW, check=False, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    done = subprocess.run([TTMON, "memtrace", *args], capture_output=True, text=True, timeout=60 * PATIENCE, check=False, env={**os.environ, "LC_ALL": "C.UTF-8"})
     eq(f"status of {args}", done.returncode, 0)
     return done.stderr
 

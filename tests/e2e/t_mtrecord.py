@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 
-from e2e import OUT, SLOW, TOP, TTMON, Skip, eq, true
+from e2e import OUT, PATIENCE, TOP, TTMON, Skip, eq, true
 
 KERNEL = False
 # What is preloaded does not matter: mtprod opens its channels itself.
@@ -27,7 +27,7 @@ def record(*args, status=0, env=None):
     """(stdout, stderr); nothing is left behind."""
     with tempfile.TemporaryDirectory(prefix="ttmon-run-") as run:
         env = dict(os.environ, XDG_RUNTIME_DIR=run, **(env or {}))
-        done = subprocess.run([TTMON, "memtrace", "record", *args], capture_output=True, text=True, timeout=20 * SLOW, env=env, check=False)
+        done = subprocess.run([TTMON, "memtrace", "record", *args], capture_output=True, text=True, timeout=20 * PATIENCE, env=env, check=False)
         eq(f"exit status ({done.stderr.strip()[-500:]})", done.returncode, status)
         eq("folders left", os.listdir(run), [])
     return done.stdout, done.stderr
@@ -96,7 +96,7 @@ def test_interrupt(bench):
     eq("first line", proc.stdout.readline(), "ready\n")
     time.sleep(0.05)
     proc.send_signal(signal.SIGINT)
-    _, err = proc.communicate(timeout=10 * SLOW)
+    _, err = proc.communicate(timeout=10 * PATIENCE)
     eq("exit status", proc.returncode, 7)
     said(err, "900 accesses recorded")
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from browser import Browser
-from e2e import SLOW, TTMON, eq, standin, timeout, true
+from e2e import PATIENCE, TTMON, eq, standin, timeout, true
 from t_service import complete
 from t_view import HOSTILE, quiet, shot
 
@@ -24,7 +24,7 @@ DRAWN = """((c, points) => { const copy = document.createElement('canvas'), scal
 
 
 def run(*args, **more):
-    return subprocess.run([TTMON, "memtrace", *args], capture_output=True, text=True, check=False, timeout=60 * SLOW, **more)
+    return subprocess.run([TTMON, "memtrace", *args], capture_output=True, text=True, check=False, timeout=60 * PATIENCE, **more)
 
 
 def view(bench, trace, *options):
@@ -51,7 +51,7 @@ def test_page(bench):
     """A recording: its figures, its findings, a click on an instruction, the heat map, both themes, narrow and on paper."""
     trace = bench.path("x.ttmt")
     subprocess.run([TTMON, "memtrace", "record", "-o", trace, "--", standin("gpu/run"), os.path.join(TOP, "tests", "memtrace", "kernels_80.ptx")],
-                   capture_output=True, check=True, timeout=60 * SLOW)
+                   capture_output=True, check=True, timeout=60 * PATIENCE)
     d, page = report(trace), view(bench, trace)
     true("only its owner reads it", os.stat(page).st_mode & 0o077 == 0)
     total = d["totals"]["global"]

@@ -7,8 +7,12 @@ import signal
 import subprocess
 import time
 
-from e2e import SLOW, STANDIN, TTMON, Skip, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
+from e2e import PATIENCE, SLOW, STANDIN, TTMON, Skip, alone, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
 from e2e import timeout, true, uprobe_events, whole
+
+
+# On a busy machine the daemon may come to a held program later than after its 250 ms.
+PATIENT = {"TTMOND_HOLD_MS": "5000"}
 
 
 def copies_of_runtime(bench, n):
@@ -36,7 +40,7 @@ def check_late(db, book):
 @timeout(60)
 def test_dlopen_in_a_command_misses_nothing(bench):
     """-- CMD: calls right after the dlopen of libraries at unknown inodes."""
-    out, db, _ = bench.trace([standin("late"), "--calls", "10", *copies_of_runtime(bench, 20)])
+    out, db, _ = bench.trace([standin("late"), "--calls", "10", *copies_of_runtime(bench, 20)], env=PATIENT)
     check_late(db, last_json(out))
     windows = [b for b in db["completeness"]["blind"] if not b["held"]]
     eq("objects that were not held", windows, [])
@@ -45,7 +49,7 @@ def test_dlopen_in_a_command_misses_nothing(bench):
 @timeout(60)
 def test_dlopen_after_a_pause_misses_nothing(bench):
     """The same after quiet times, when attaching takes milliseconds."""
-    out, db, _ = bench.trace([standin("late"), "--gap", "600000", *copies_of_runtime(bench, 5)])
+    out, db, _ = bench.trace([standin("late"), "--gap", "600000", *copies_of_runtime(bench, 5)], env=PATIENT)
     check_late(db, last_json(out))
 
 
@@ -59,7 +63,7 @@ def test_dlopen_under_pid(bench):
     db = load_db(bench.path("db.json"))
     blind = [b for b in db["completeness"]["blind"] if b["pid"] == book["pid"] and b["window_us"]]
     eq("blind windows", len(blind), 3)
-    true(f"windows {[b['window_us'] for b in blind]}", all(0 < b["window_us"] < 100000 * SLOW and not b["held"] for b in blind))
+    true(f"windows {[b['window_us'] for b in blind]}", all(0 < b["window_us"] < 100000 * PATIENCE and not b["held"] for b in blind))
     true("more pins than were made", process(db, book["pid"])["pins"] <= 3)
 
 
@@ -115,12 +119,36 @@ def test_container_system_wide(bench):
     private_mounts()
     env = {"LD_LIBRARY_PATH": bench.path("lib"), "SCEN_LINGER": "300"}
     target = bench.target(*in_container(bench, standin("scen"), "--wait", "copies"), env=env)
-    daemon = bench.daemon("--dump-db", bench.path("db.json"))
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args())
     target.go()
     book = last_json(target.finish())
     time.sleep(0.2)
     daemon.stop()
     same_transfers(process(load_db(bench.path("db.json")), book["pid"]), book)
+
+
+@timeout(60)
+def test_probed_ahead(bench):
+    """
+    Libraries under the usual paths of a container are probed before a program maps them, and what a container makes up there harms nobody: a pipe, a
+    link out of it, a folder that leads back to itself. A namespace that a user made is left alone; with off nothing is looked for.
+    """
+    private_mounts()
+    made = "mount -t tmpfs none /opt && mkdir -p /opt/conda/lib /opt/x/lib && cp \"$1\" /opt/conda/lib/libcudart.so.13 && mkfifo /opt/conda/lib/libcuda.so.1 && " \
+           "ln -s /proc/self/root/etc/passwd /opt/conda/lib/libcudart.so.99 && ln -s / /opt/loop && echo ready $$ && exec cat"
+    inside = bench.target("unshare", "-m", "sh", "-c", made, "sh", standin("lib/libcudart.so.13"))
+    users = bench.target("unshare", "-Urm", "sh", "-c", made.replace("libcudart.so.13 &&", "libcudart-user.so.13 &&"), "sh", standin("copy/libcudart.so.13"))
+    for option, found in (("on", True), ("off", False)):
+        sock = bench.path(f"sock-{option}")
+        daemon = bench.daemon("--socket", sock, "--listen-address", "none", "--shm-slots", "0", "--tt-shm-version", "off", "--max-overhead", "0",
+                              "--probe-ahead", option)
+        said = subprocess.run([TTMON, "probes", "-s", sock], capture_output=True, text=True, check=True).stdout
+        true(f"{option}: {said}", ("/opt/conda/lib/libcudart.so.13" in said) == found)
+        true(f"{option}: {said}", "libcudart-user" not in said and "passwd" not in said)
+        daemon.stop()
+    for target in (inside, users):
+        target.go()
+        target.proc.stdin.close()
 
 
 def test_static_runtime(bench):
@@ -206,7 +234,7 @@ def test_replaced_library(bench):
     lib = shutil.copy(standin("stripped/libcudart.so.13"), folder)
     env = {"LD_LIBRARY_PATH": folder}
     old = bench.target(standin("scen"), "--wait", "exit", "3", env=env)
-    daemon = bench.daemon("--dump-db", bench.path("db.json"))
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args())
     shutil.copy(standin("lib/libcudart.so.13"), lib + ".new")
     os.rename(lib + ".new", lib)
     new = bench.target(standin("scen"), "--wait", "exit", "2", env=env)
@@ -241,7 +269,7 @@ def test_overwritten_library(bench):
     inode = os.stat(lib).st_ino
     python = ("import ctypes, sys, time; f = ctypes.CDLL(sys.argv[1]).cudaHostUnregister; time.sleep(0.4); "
               "[f(4096) for _ in range(int(sys.argv[2]))]")
-    daemon = bench.daemon("--dump-db", bench.path("db.json"))
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args())
     first = bench.target("python3", "-c", python, lib, "3", wait_ready=False)
     first.finish()
     with open(lib, "wb") as f:
@@ -304,16 +332,21 @@ def test_two_tracers(bench):
         same_transfers(process(db, book["pid"]), book)
 
 
+@alone("it measures time, and counts the uprobe events of the whole host")
 @timeout(60)
 def test_start_and_stop_with_200_probes(bench):
-    """Under a second each, and nothing is left attached."""
+    """Under a second each, or no more than some starts without any on a machine that is that slow; and nothing is left attached."""
     env = {"STANDIN_NESTED": "1"}
     target = bench.target(standin("scen"), "live", "2", env=env, wait_ready=False)
     target.line()
     eq("second line", target.line(), "waiting\n")
     since, events = newest_prog(), uprobe_events()
-    starts, stops, probes = [], [], 0
+    idle = bench.target("sleep", "100", wait_ready=False)
+    starts, stops, bare, probes = [], [], [], 0
     for _ in range(3):
+        daemon = bench.daemon("--pid", str(idle.pid))
+        bare.append(time.monotonic() - daemon.started)
+        daemon.stop(signal.SIGINT)
         daemon = bench.daemon("--pid", str(target.pid))
         starts.append(time.monotonic() - daemon.started)
         probes = int(re.search(r"(\d+) probes in", daemon.stderr()).group(1))
@@ -321,8 +354,9 @@ def test_start_and_stop_with_200_probes(bench):
         daemon.stop(signal.SIGINT)
         stops.append(time.monotonic() - begin)
     true(f"only {probes} probes", probes >= 200)
-    true(f"starts took {starts}", min(starts) < SLOW)
-    true(f"stops took {stops}", min(stops) < SLOW)
+    enough = max(SLOW, 3 * min(bare))
+    true(f"starts took {starts}, without probes {bare}", min(starts) < enough)
+    true(f"stops took {stops}, starts without probes {bare}", min(stops) < enough)
     eq("BPF programs left", left_over(since), [])
     eq("uprobe events left", uprobe_events(), events)
     target.go()

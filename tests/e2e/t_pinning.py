@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The promise as a whole: a program that was traced once pins far less the second time, and moves its data no slower. Figures: tests/bench/pinning.py."""
+"""The promise as a whole: a program that was traced once pins far less the second time, by few calls. Figures: tests/bench/pinning.py."""
 import json
 import os
 import subprocess
@@ -16,12 +16,14 @@ def measured(bench, workload):
         return json.load(f)[workload]
 
 
-def check(bench, workload, below_pytorch):
+def check(bench, workload, below_pytorch, share=1):
     f = measured(bench, workload)
     true(f"{f}: not within 1.1 x hindsight", f["advised"] <= 1.1 * f["hindsight"])
-    # Of whole bytes: a single small copy from pageable memory is a smaller share.
+    # What fits no cached block is left pageable as long as pinning it anew costs more than that: a smaller share, and few calls.
     true(f"{f}: a smaller share from pinned memory",
-         f["moved_pinned_bytes"] * f["hindsight_moved_bytes"] >= f["hindsight_moved_pinned_bytes"] * f["moved_bytes"])
+         f["moved_pinned_bytes"] * f["hindsight_moved_bytes"] >= share * f["hindsight_moved_pinned_bytes"] * f["moved_bytes"])
+    true(f"{f}: more than 1.6 times PyTorch's calls", f["pins"] <= 1.6 * f["pytorch_pins"])
+    true(f"{f}: slower than everything pinned", f["time_ms"] < f["all_time_ms"])
     true(f"{f}: not {below_pytorch} x below PyTorch", f["pytorch"] >= below_pytorch * f["advised"])
 
 
@@ -34,7 +36,7 @@ def test_train(bench):
 @timeout(200)
 def test_serve(bench):
     """An inference server with varying batches."""
-    check(bench, "serve", 1.5)
+    check(bench, "serve", 1.5, 0.65)
 
 
 @timeout(200)
@@ -46,4 +48,4 @@ def test_offload(bench):
 @timeout(200)
 def test_churn(bench):
     """Churn of short-lived buffers, many of which never leave the host."""
-    check(bench, "churn", 3)
+    check(bench, "churn", 3, 0.8)

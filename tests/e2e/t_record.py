@@ -9,7 +9,7 @@ import sys
 import time
 
 from t_bad import as_nobody
-from e2e import TOP, TTMON, Skip, eq, last_json, load_db, process, same_transfers, standin, timeout, true, whole
+from e2e import TOP, TTMON, Skip, eq, fast, last_json, load_db, process, same_transfers, standin, timeout, true, whole
 
 
 def read(path):
@@ -27,6 +27,7 @@ def replay(bench, recording, out, status=0):
     return daemon
 
 
+@fast
 @timeout(90)
 def test_replay_is_the_same_database(bench):
     """Byte for byte, and again."""
@@ -168,6 +169,7 @@ def re_ok(text, allocs):
     return ": ok" in text and str(allocs) in text.replace(",", "")
 
 
+@fast
 @timeout(60)
 def test_schema(bench):
     """Databases of different kinds against docs/ttmon-db.schema.json."""

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import time
 
-from e2e import SLOW, TOP, TTMON, TTMOND, Skip, eq, timeout, true
-from t_http import free_port, get
+from e2e import PATIENCE, SLOW, TOP, TTMON, TTMOND, Skip, alone, eq, fast, free_port, make, timeout, true
+from t_http import get
 
 QUIET = ("--shm-slots", "0", "--tt-shm-version", "off", "--cpu", "off")
 # linux/capability.h; those that the service keeps.
@@ -42,19 +42,20 @@ class Notify:
 
     def until(self, key, value=None, seconds=20):
         """The next message with this field; those before it are (*, *) of what came meanwhile."""
-        end, seen = time.monotonic() + seconds * SLOW, []
+        end, seen = time.monotonic() + seconds * PATIENCE, []
         while time.monotonic() < end:
             message = self.get(end - time.monotonic())
             if message and key in message[1] and value in (None, message[1][key]):
                 return message[0], message[1], seen
             seen.append(message)
-        raise AssertionError(f"no {key} in {seconds * SLOW:g} s, but {seen}")
+        raise AssertionError(f"no {key} in {seconds * PATIENCE:g} s, but {seen}")
 
 
 def service(bench, *args, **more):
     return bench.daemon("--socket", bench.path("sock"), "--listen-address", "none", *QUIET, *args, **more)
 
 
+@fast
 @timeout(60)
 def test_notify(bench):
     """READY when it traces, a status line, a reload between two messages, STOPPING at the end; nothing comes from anybody else."""
@@ -70,7 +71,7 @@ def test_notify(bench):
     _, message, _ = notify.until("RELOADING", "1")
     true(f"MONOTONIC_USEC {message}", clock <= int(message["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000)
     notify.until("READY", "1")
-    eq("health", get(bench.path("sock"), "/healthz", 5 * SLOW), (200, b"ok\n"))
+    eq("health", get(bench.path("sock"), "/healthz", 5 * PATIENCE), (200, b"ok\n"))
     daemon.proc.send_signal(signal.SIGTERM)
     notify.until("STOPPING", "1")
     daemon.wait(0)
@@ -92,7 +93,7 @@ def test_watchdog(bench):
     period = 2 * SLOW
     daemon = service(bench, env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": str(int(period * 1e6))})
     for _ in range(4):
-        notify.until("WATCHDOG", "1", period / SLOW)
+        notify.until("WATCHDOG", "1", period / PATIENCE)
     tid = hot_thread(daemon.proc.pid)
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -123,16 +124,17 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
+@alone("its daemon is not told of a socket")
 @timeout(60)
 def test_sockets_handed_over(bench):
     """It serves on what it is given, makes no socket of its own, and leaves systemd's where it is."""
     port, path = free_port(), bench.path("given")
     daemon = bench.daemon("--listen-address", "none", *QUIET, wrap=[sys.executable, "-c", LAUNCH, path, str(port)])
     inode = os.stat(path).st_ino
-    eq("over the Unix socket", get(path, "/healthz", 5 * SLOW), (200, b"ok\n"))
-    eq("over TCP", get(port, "/healthz", 5 * SLOW), (200, b"ok\n"))
-    eq("probes over TCP", get(port, "/v1/probes", 5 * SLOW)[0], 403)
-    eq("probes over the Unix socket", get(path, "/v1/probes", 5 * SLOW)[0], 200)
+    eq("over the Unix socket", get(path, "/healthz", 5 * PATIENCE), (200, b"ok\n"))
+    eq("over TCP", get(port, "/healthz", 5 * PATIENCE), (200, b"ok\n"))
+    eq("probes over TCP", get(port, "/v1/probes", 5 * PATIENCE)[0], 403)
+    eq("probes over the Unix socket", get(path, "/v1/probes", 5 * PATIENCE)[0], 200)
     daemon.stop(signal.SIGTERM)
     eq("the socket stays", (os.stat(path).st_ino, os.stat(path).st_mode & 0o777), (inode, 0o600))
 
@@ -169,7 +171,7 @@ def test_capabilities(bench):
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as f:
         mask = sum(1 << n for n in KEPT.values()) | (1 << SYS_ADMIN if int(f.read()) > 2 else 0)
     daemon = service(bench)
-    end = time.monotonic() + 5 * SLOW
+    end = time.monotonic() + 5 * PATIENCE
     while time.monotonic() < end and any(c[0] != mask for c in capabilities(daemon.proc.pid).values()):
         time.sleep(0.05)
     eq("threads", capabilities(daemon.proc.pid), {n: (mask, mask, 0, 0, "1") for n in ("ttmond", "ttmond-hot")})
@@ -299,19 +301,15 @@ def tree(folder):
     return sorted(os.path.relpath(os.path.join(d, f), folder) for d, _, files in os.walk(folder) for f in files)
 
 
-def make(*words):
+def builds():
     if SLOW != 1:
         raise Skip("builds nothing under emulation")
-    env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
-    done = subprocess.run(["make", "--no-print-directory", "-s", "-C", TOP, "O=" + os.environ.get("O", ".output"), *words], capture_output=True,
-                          text=True, env=env, check=False)
-    eq(f"make {' '.join(words)}: {done.stderr[-800:]}", done.returncode, 0)
-    return done.stdout
 
 
 @timeout(240)
 def test_make_install(bench):
     """make install and uninstall under DESTDIR: all of it there, nothing left, a file that was configured stays."""
+    builds()
     root = bench.path("root")
     make("install", "DESTDIR=" + root)
     found = tree(root)
@@ -339,6 +337,7 @@ def test_make_install(bench):
 @timeout(240)
 def test_package(bench):
     """What make deb makes: the files of make install, root's, the units of Debian's folder, programs that need what it depends on."""
+    builds()
     if not shutil.which("dpkg-shlibdeps"):
         raise Skip("no dpkg-dev")
     deb = os.path.join(TOP, make("deb").split()[-1])

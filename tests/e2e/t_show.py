@@ -12,7 +12,7 @@ import subprocess
 import termios
 import time
 
-from e2e import SLOW, TTMOND, eq, standin, true
+from e2e import PATIENCE, TTMOND, alone, eq, standin, true
 
 
 def test_live_line(bench):
@@ -23,7 +23,7 @@ def test_live_line(bench):
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen([TTMOND, "--pid", str(target.pid)], stdin=subprocess.DEVNULL, stderr=side) as daemon:
         os.close(side)
-        text, end = b"", time.monotonic() + 20 * SLOW
+        text, end = b"", time.monotonic() + 20 * PATIENCE
         while text.count(b"pinned") < 3 and time.monotonic() < end:
             if select.select([main], [], [], 1)[0]:
                 text += os.read(main, 65536)
@@ -45,6 +45,7 @@ def shm():
     return sorted(os.listdir("/dev/shm"))
 
 
+@alone("it lists /dev/shm")
 def test_trace_only(bench):
     """Counts alone: no advice, nothing in /dev/shm, total and peak pinned pages at the end."""
     before = shm()

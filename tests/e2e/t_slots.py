@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 
-from e2e import SLOW, TOP, TTMON, Skip, eq, timeout, true
+from e2e import PATIENCE, SLOW, TOP, TTMON, Skip, eq, fast, standin, timeout, true
+from tt_host import Unix
 
 MS = 1_000_000
 # Its own CPU time is what the kernel charged it with; the name is told apart by exec and prctl alike.
@@ -49,6 +50,7 @@ def whole_slots(slots):
     return with_cpu[2:-2]
 
 
+@fast
 @timeout(60)
 def test_file(bench):
     """Each slot once, closed exactly; the program's time is its own; small enough."""
@@ -84,11 +86,13 @@ def test_forms(bench):
     eq("rows of the CSV", len(lines), len(flat))
     for line, (s, r) in zip(lines, flat):
         for name, value in line.items():
-            want = s[name] if name in ("slot", "ms") else r[name]
+            want = s[name] if name in ("slot", "ms") else r.get(name) if name == "at_least" else r[name]
             if name == "flags":
                 want = " ".join(want)
             elif name == "rmid":
                 want = want or 0
+            elif want is True:
+                want = "true"
             eq(f"{name} of slot {s['slot']}", value, "" if want is None else str(want))
     sums = [json.loads(x) for x in ttmon("slots", "--json", "--sum", "s")[0].splitlines()]
     eq("time in the sums", sum(x["cpu_ns"] for x in sums), sum(r["cpu_ns"] or 0 for _, r in flat))
@@ -142,6 +146,105 @@ def test_damaged(bench):
     eq("a foreign file", err, "ttmon: foreign: not a slot file of ttmond (--slots-out)\n")
     bench.refused(["--slots-out", "/dev/full"], "/dev/full", "No space", cmd=["true"])
     bench.refused(["--slots-out", "/nonexistent/x"], "/nonexistent/x", "No such file", cmd=["true"])
+
+
+def ask(bench, method, path):
+    conn = Unix(bench.path("sock"))
+    conn.request(method, path)
+    reply = conn.getresponse()
+    body = reply.read()
+    eq(f"{method} {path} ({body[:300]!r})", reply.status, 200)
+    return json.loads(body)
+
+
+def ledger(bench, n):
+    """One whose probes are in before it calls: started by us, and its own book."""
+    out = bench.path(f"ledger-{time.monotonic_ns()}.json")
+    target = bench.target(standin("ledger"), "--calls", str(n), "--out", out, "--wait")
+    ask(bench, "PUT", f"/v1/targets?pid={target.pid}")
+    target.go()
+    eq("last line", target.line(60), "done\n")
+    target.go()
+    target.finish()
+    with open(out, encoding="utf-8") as f:
+        return target.pid, json.load(f)
+
+
+def check_known(slots):
+    """What no family told is never 0."""
+    for s in slots:
+        for x in [s] + s["rows"]:
+            if "transfer" not in s["known"]:
+                true(f"copies of {x}", x["copies"] is None or x["copies"] > 0 and x["at_least"])
+                true(f"bytes of {x}", x["copy_bytes"] is None or x["copy_bytes"] > 0 and x["at_least"])
+            else:
+                true(f"copies of {x}", x["copies"] is not None and x["copy_bytes"] is not None)
+        if not {"alloc", "tenstorrent"} <= set(s["known"]):
+            true(f"held in {s}", s["pinned_pages"] is None and all(r["pinned_bytes"] is None for r in s["rows"]))
+        if not {"tenstorrent", "dispatch"} <= set(s["known"]):
+            true(f"dispatches of {s}", not s["tt_dispatches"] and s["tt_dispatches"] != 0 and s["tt_busy_ns"] != 0)
+
+
+@fast
+@timeout(120)
+def test_families(bench):
+    """While transfers are counted only, and dispatches off, no slot says 0 of them: null, "-", empty; in JSON, CSV, the table, sums, the segment."""
+    daemon = service(bench, "--listen-address", "none", "--cpu", "on", "--shm-slots", "128", "--slots-out", bench.path("s"), "--record", bench.path("rec"))
+    ask(bench, "PUT", "/v1/families?name=transfer&state=counting")
+    ask(bench, "PUT", "/v1/families?name=dispatch&state=off")
+    unseen, _ = ledger(bench, 300)
+    end = time.monotonic() + 10 * PATIENCE
+    while True:
+        doc = ask(bench, "GET", "/v1/slots?last=4")
+        if all("transfer" not in s["known"] and "dispatch" not in s["known"] for s in doc["slots"]):
+            break
+        true("the segment says that transfers are seen", time.monotonic() < end)
+    check_known(doc["slots"])
+    true("copies in the segment", all(s["copies"] is None and s["tt_dispatches"] is None for s in doc["slots"]))
+    ask(bench, "PUT", "/v1/families?name=transfer&state=on")
+    seen, _ = ledger(bench, 300)
+    ask(bench, "PUT", "/v1/families?name=cpu&state=off")
+    while ask(bench, "GET", "/v1/slots?last=1")["slots"][0]["cpus"] is not None:
+        true("the segment says that CPU time is measured", time.monotonic() < end + 20 * PATIENCE)
+    daemon.stop()
+    slots = slots_of("s")
+    check_known(slots)
+    true("mmap is not told by a service", all("mmap" not in s["known"] for s in slots))
+    eq("CPU time and the family", [s for s in slots if ("cpu" in s["known"]) > (s["cpus"] is not None)], [])
+    no_cpu = [s for s in slots if "has_cpu" not in s["flags"]]
+    true("slots without CPU time", no_cpu and all(s["cpus"] is None and s["idle_ns"] is None for s in no_cpu))
+    without = [s for s in slots if "transfer" not in s["known"]]
+    true("slots in which transfers were counted", len(without) > 10)
+    eq("copies there", {r["copies"] for s in without for r in s["rows"] if r["pid"] == unseen}, {None})
+    rows = [r for s in slots if "transfer" in s["known"] for r in s["rows"] if r["pid"] == seen]
+    true("copies that were seen", sum(r["copies"] for r in rows) > 0)
+    # The same in all forms.
+    lines = list(csv.DictReader(io.StringIO(ttmon("slots", "--csv", "--slots", "s")[0])))
+    eq("lines of the CSV", len(lines), len(slots))
+    for line, s in zip(lines, slots):
+        eq("families", line["known"].split(), s["known"])
+        eq("lower bound", line["at_least"], "true" if s.get("at_least") else "")
+        for name in ("allocs", "frees", "copies", "copy_bytes", "pinned_pages", "tt_dispatches", "tt_busy_ns"):
+            eq(f"{name} of {s['slot']}", line[name], "" if s[name] is None else str(s[name]))
+    sums = {x["pid"]: x for x in (json.loads(line) for line in ttmon("slots", "--json", "--sum", "s")[0].splitlines())}
+    eq("sum of one that was not seen", sums[unseen]["copies"], None)
+    eq("sum of one that was", sums[seen]["copies"], sum(r["copies"] for r in rows))
+    table, why = ttmon("slots", "--sum", "s")
+    at = table.splitlines()[0].index("copies")
+    line = [x for x in table.splitlines() if x.split()[0] == str(unseen)][0]
+    eq("its copies and their bytes", line[at - 3:].split()[:2], ["-", "-"])
+    true(why, f"{len(without):,} of {len(slots):,} slots transfers were not all seen" in why and "CPU time was not measured" in why)
+    by_slot = [x.split() for x in ttmon("slots", "--slots", "s")[0].splitlines()[1:]]
+    eq("CPUs of a slot without CPU time", {x[2] for x, s in zip(by_slot, slots) if s["cpus"] is None}, {"-"})
+    # A replay knows it too.
+    bench.daemon("--quiet", "--replay", bench.path("rec"), "--slots-out", bench.path("again"), wait=False).wait()
+    again = slots_of("again")
+    by_no = {s["slot"]: s for s in slots}
+    same = [s for s in again if s["slot"] in by_no]
+    true("slots of the replay", len(same) > len(slots) // 2)
+    eq("families that the replay knows", [(s["slot"], s["known"]) for s in same if "transfer" in s["known"]
+                                          and "transfer" not in by_no[s["slot"]]["known"]], [])
+    check_known(again)
 
 
 def example(bench):

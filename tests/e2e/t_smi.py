@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -18,7 +17,7 @@ import time
 import types
 import unicodedata
 
-from e2e import SLOW, TOP, TTMON, eq, true
+from e2e import PATIENCE, TOP, TTMON, alone, eq, true
 
 sys.path.insert(0, os.path.join(TOP, "tests", "standin"))
 import tt_tree  # noqa: E402
@@ -78,12 +77,11 @@ class Host:
 
     def for_all(self):
         """From here on a copy of the program that every user can run."""
-        self.program = shutil.copy(TTMON, self.dir + "/ttmon")
-        os.chmod(self.program, 0o755)
+        self.program = self.bench.for_everybody(TTMON)
 
     def run(self, *args, status=0, env=None, user=None):
         done = subprocess.run(self.command(*args), stdin=subprocess.DEVNULL, capture_output=True, user=user, check=False,
-                              env={**os.environ, "LANG": "C.UTF-8", **(env or {})}, timeout=20 * SLOW)
+                              env={**os.environ, "LANG": "C.UTF-8", **(env or {})}, timeout=20 * PATIENCE)
         eq(f"status, with {done.stderr[-300:]!r}", done.returncode, status)
         return done.stdout.decode()
 
@@ -243,6 +241,7 @@ def test_zero_is_not_known(bench):
              re.search(r"^uncalibrated \S+: the layout", text, re.M))
 
 
+@alone("a process with the node mapped is seen by every `ttmon smi -d` of the host")
 def test_unlisted_by_maps(bench):
     """A driver that lists no processes: with -d those who have the node mapped are found, and named."""
     child = mapper(bench)
@@ -295,7 +294,7 @@ def test_cleanup_rights(bench):
     os.chmod(host.dir + "/shm", 0o777)
     path = host.file(composite(host.chips[0]), 1, (1, b"init", {"dram": GIB}), (DEAD, b"gone", {"dram": GIB}))
     os.chmod(path, 0o644)
-    done = subprocess.run(host.command("-c"), capture_output=True, text=True, user=65534, check=False, timeout=20 * SLOW)
+    done = subprocess.run(host.command("-c"), capture_output=True, text=True, user=65534, check=False, timeout=20 * PATIENCE)
     eq("status", done.returncode, 1)
     true(f"not named in {done.stderr}", os.path.basename(path) in done.stderr and "dead processes stay" in done.stderr)
     with open(path, "rb") as f:
@@ -351,6 +350,7 @@ def test_learned(bench):
        [("2000440010", "asic_id", 1), ("3039", "unique_id", 0)])
 
 
+@alone("a process with the node mapped is seen by every `ttmon smi -d` of the host")
 def test_learned_from_maps(bench):
     """An older driver lists no processes: what they have mapped tells it. The node is a plain file in a mount namespace."""
     child = mapper(bench)
@@ -414,7 +414,7 @@ def test_unreadable(bench):
     host = Host(bench, "p150")
     host.for_all()
     os.chmod(host.file(host.chips[0].asic_id, 3), 0o600)
-    done = subprocess.run(host.command(), capture_output=True, text=True, user=65534, check=False, timeout=20 * SLOW)
+    done = subprocess.run(host.command(), capture_output=True, text=True, user=65534, check=False, timeout=20 * PATIENCE)
     eq("status", done.returncode, 1)
     true(f"not said in {done.stdout}", "bad file" in done.stdout and "mode 0600" in done.stdout)
     true(f"not said in {done.stderr}", "Permission denied" in done.stderr)
@@ -466,7 +466,7 @@ def test_racing(bench):
                 os.unlink(path)
     end = time.monotonic() + 3
     while time.monotonic() < end:
-        done = subprocess.run(host.command("--json"), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20 * SLOW)
+        done = subprocess.run(host.command("--json"), stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=20 * PATIENCE)
         true(f"status {done.returncode}", done.returncode in (0, 1))
         used = json.loads(done.stdout)["chips"][0]["dram"]["used"]
         true(f"dram {used}", used in (None, 0, GIB))
@@ -477,7 +477,7 @@ def test_racing(bench):
 def test_options(bench):
     host = Host(bench, "none")
     for args in (["--wrong"], ["-r"], ["-r", "abc"], ["-r", "1"], ["--color", "maybe"], ["word"]):
-        done = subprocess.run([TTMON, "smi", *args], capture_output=True, text=True, check=False, timeout=20 * SLOW)
+        done = subprocess.run([TTMON, "smi", *args], capture_output=True, text=True, check=False, timeout=20 * PATIENCE)
         eq(f"status of {args}", done.returncode, 2)
         true(f"{args}: {done.stderr!r}", done.stderr.startswith("ttmon smi: ") and done.stderr.count("\n") == 1)
     true("help", "--refresh" in host.run("--help"))
@@ -503,7 +503,7 @@ class Terminal:
         fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def until(self, pattern, seconds=10):
-        end = time.monotonic() + seconds * SLOW
+        end = time.monotonic() + seconds * PATIENCE
         while not re.search(pattern, self.text):
             true(f"no {pattern!r} in {self.text[-400:]!r}", time.monotonic() < end)
             self.more()
@@ -634,7 +634,7 @@ def test_watch_piped(bench):
         with subprocess.Popen(host.command(*args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watch:
             time.sleep(0.75)
             watch.send_signal(signal.SIGINT)
-            text = watch.communicate(timeout=10 * SLOW)[0]
+            text = watch.communicate(timeout=10 * PATIENCE)[0]
         eq("status", watch.returncode, 0)
         true("escapes", "\x1b" not in text)
         if "--json" in args:
@@ -649,7 +649,7 @@ def test_watch_piped(bench):
                           stderr=subprocess.DEVNULL) as watch:
         watch.stdout.readline()
         watch.stdout.close()
-        watch.wait(timeout=10 * SLOW)
+        watch.wait(timeout=10 * PATIENCE)
 
 
 def test_watch_follows(bench):
@@ -659,7 +659,7 @@ def test_watch_follows(bench):
     with subprocess.Popen(host.command("-w", "-r", "50", "--json"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as watch:
 
         def wait_for(status, used):
-            end = time.monotonic() + 10 * SLOW
+            end = time.monotonic() + 10 * PATIENCE
             while time.monotonic() < end:
                 chip = json.loads(watch.stdout.readline())["chips"][0]
                 if (chip["status"], chip["dram"]["used"]) == (status, used):

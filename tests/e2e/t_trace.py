@@ -9,6 +9,7 @@ import sys
 from decimal import Decimal
 
 from e2e import STANDIN, TOP, TTMON, Skip, eq, last_json, pair, process, standin, timeout, true
+from tt_host import Unix
 
 PER_US = 1000
 
@@ -100,6 +101,13 @@ def ttmon(bench, *args, status=0):
     return done
 
 
+def put(sock, family, state):
+    conn = Unix(sock)
+    conn.request("PUT", f"/v1/families?name={family}&state={state}")
+    reply = conn.getresponse()
+    eq(f"{family} {state}: {reply.read()[:200]!r}", reply.status, 200)
+
+
 def less_source(trace):
     """Trace without what tells where it came from."""
     return dict(trace, otherData={k: v for k, v in trace["otherData"].items() if k != "source"})
@@ -107,6 +115,34 @@ def less_source(trace):
 
 def scen(*names):
     return [standin("scen"), *names]
+
+
+@timeout(60)
+def test_families(bench):
+    """While transfers are counted only, the trace says so, in time and as missing; the live line and the summary have no 0 for them."""
+    sock = bench.path("sock")
+    target = bench.target(standin("ledger"), "--calls", "300", "--out", bench.path("book.json"), "--wait")
+    daemon = bench.daemon("--socket", sock, "--listen-address", "none", "--pid", str(target.pid), "--trace-out", bench.path("out.json"),
+                          "--record", bench.path("x.rec"))
+    put(sock, "transfer", "counting")
+    target.go()
+    eq("last line", target.line(60), "done\n")
+    put(sock, "transfer", "on")
+    put(sock, "transfer", "off")
+    target.go()
+    target.finish()
+    daemon.wait(0)
+    true(daemon.stderr(), "no transfers were seen" in daemon.stderr() and "not all of transfer was seen: nothing for" in daemon.stderr())
+    trace = load(bench.path("out.json"))
+    begins, ends = events(trace, "b", "not seen"), events(trace, "e", "not seen")
+    eq("intervals", [e["name"] for e in begins if "pid" not in e["args"]], ["transfer: counting", "transfer: off"])
+    eq("why", {e["args"]["why"] for e in begins if "pid" not in e["args"]}, {"asked for"})
+    true("they end", len(begins) == len(ends) and all(b["ts"] <= e["ts"] for b, e in zip(begins, ends)))
+    eq("complete", trace["otherData"]["complete"], False)
+    true("missing", trace["otherData"]["missing"]["not_seen"] >= 2)
+    ttmon(bench, "trace", "x.rec", "-o", "rec.json")
+    again = load(bench.path("rec.json"))
+    true("the recording gives another trace", less_source(trace) == less_source(again))
 
 
 @timeout(60)
@@ -182,7 +218,7 @@ def test_standard_output(bench):
 def test_live(bench):
     """Of the running service; what is live ends where the picture does."""
     sock = bench.path("t.sock")
-    daemon = bench.daemon("--socket", sock)
+    daemon = bench.daemon("--socket", sock, "--shm-root", bench.dir)
     target = bench.target(standin("ledger"), "--calls", "2000", "--out", bench.path("book.json"), "--wait")
     ttmon(bench, "trace", "live", "-o", "before.json", "--socket", sock)
     target.go()

@@ -6,7 +6,7 @@ import signal
 import struct
 import time
 
-from e2e import SLOW, TT_GENERATIONS, eq, last_json, load_db, standin, timeout, true, tt_env
+from e2e import SLOW, TT_GENERATIONS, alone, eq, fast, last_json, load_db, standin, timeout, true, tt_env
 from tt_host import BOOK_TYPES, Host, api, wait_equal
 
 MAIN = ("e0", "e1", "e2a", "e2b", "e2i", "e4")
@@ -80,6 +80,7 @@ def test_run_e2a(bench):
     eq("flags", p["flags"], [])
 
 
+@fast
 def test_run_e2b(bench):
     p, book = whole_run(bench, "e2b")
     eq("flags", p["flags"], [])
@@ -139,6 +140,7 @@ def test_scenarios(bench):
     daemon.stop()
 
 
+@fast
 def test_closed_devices(bench):
     host = Host(bench, "t3k")
     daemon = host.service()
@@ -166,6 +168,7 @@ def test_exceptions(bench):
 
 
 # ---- a service ----
+@alone("it fills the machine, and nothing may be lost")
 @timeout(180)
 def test_fleet(bench):
     """8 processes on the 32 chips of a Galaxy, a million allocations, two killed in the middle: files and figures at every quiet point."""
@@ -206,6 +209,7 @@ def test_fleet(bench):
     daemon.stop()
 
 
+@alone("beside others it failed once in three runs of everything: events of the second daemon were lost")
 @timeout(60)
 def test_restart(bench):
     """SIGKILL and a new daemon in the middle: partial, never negative, right for what comes later, and in full once the old is gone.
@@ -253,7 +257,7 @@ def test_lost_events(bench):
     true(f"not said: {p['flags']}", "lost" in p["flags"])
     most = sum(d["peak"][t] for d in book["devices"] for t in BOOK_TYPES) * 40
     for device in p["devices"]:
-        true(f"{device}", all(0 <= n < most for n in [*device["bytes"].values(), *device["peak"].values()]))
+        true(f"{device}", all(n is None or 0 <= n < most for n in [*device["bytes"].values(), *device["peak"].values()]))
 
 
 # ---- which chip ----

@@ -8,7 +8,7 @@ import re
 import struct
 import subprocess
 
-from e2e import SLOW, TOP, TT_GENERATIONS, eq, last_json, standin, true, tt_env
+from e2e import PATIENCE, TOP, TT_GENERATIONS, eq, last_json, standin, true, tt_env
 
 # Names as facts/tenstorrent.md 2.1 and 3.1 give them, by the generation that has them.
 KNOWN = {
@@ -69,7 +69,7 @@ def matches(pattern, name):
 
 def run(gen, program, *args, env=None):
     done = subprocess.run([standin(program), *args], env={**os.environ, **tt_env(gen), **(env or {})}, capture_output=True, text=True,
-                          timeout=20 * SLOW, check=False)
+                          timeout=20 * PATIENCE, check=False)
     eq(f"{gen}: exit status of {program} {' '.join(args)} ({done.stderr[-300:]})", done.returncode, 0)
     return done.stdout
 

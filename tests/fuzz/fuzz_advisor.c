@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "lib/advisor_int.h"
+#include "lib/advisor/advisor_int.h"
 
 static void check(const struct ttmon_answer *a, enum ttmon_verdict v)
 {

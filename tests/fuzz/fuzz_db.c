@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "lib/db.h"
+#include "lib/read/db.h"
 
 /* What a user of the reader does with a value. */
 static void use(const json_t *a)

@@ -3,7 +3,7 @@
  * fuzz_decode.c: one record of any bytes. What the gate lets through is then used as the core uses it: every index, length,
  * frame and name is touched, so that a missing check is a report of a sanitizer.
  */
-#include "core/decode.h"
+#include "daemon/core/stream/decode.h"
 
 #define NR_CPUS 64
 

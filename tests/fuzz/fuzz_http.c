@@ -7,8 +7,8 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include "io/http_int.h"
-#include "util/log.h"
+#include "daemon/io/http/http_int.h"
+#include "lib/os/log.h"
 
 static uint64_t now_ns = 1;
 static unsigned int streams;

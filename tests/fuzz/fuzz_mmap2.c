@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "io/mmap2.h"
+#include "daemon/io/objects/mmap2.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,9 +7,9 @@
  */
 #include <fcntl.h>
 
-#include "memtrace/chan.h"
+#include "memtrace/channel/chan.h"
 #include "tests/memtrace/producer.h"
-#include "util/util.h"
+#include "lib/base/util.h"
 
 #define RINGS 2
 #define UNITS 16

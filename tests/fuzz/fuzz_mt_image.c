@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* fuzz_mt_image.c: any bytes as the content of a module that a program loads: an error with a reason, or PTX text. */
-#include "memtrace/image.h"
-#include "util/util.h"
+#include "memtrace/ptx/image.h"
+#include "lib/base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

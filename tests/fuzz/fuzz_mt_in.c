@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "memtrace/in.h"
-#include "memtrace/shape.h"
-#include "util/util.h"
+#include "memtrace/read/in.h"
+#include "memtrace/model/shape.h"
+#include "lib/base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

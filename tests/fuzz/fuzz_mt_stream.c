@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_mt_stream.c: any bytes as our file of memory accesses, each block with a checksum that holds. What memtrace/mt.h promises of records and of the dictionary
+ * fuzz_mt_stream.c: any bytes as our file of memory accesses, each block with a checksum that holds. What memtrace/model/mt.h promises of records and of the dictionary
  * does, and what was read can be written and read again, whole.
  */
 #include <zlib.h>
 
-#include "tests/unit/mt_stream_feed.h"
+#include "tests/unit/feed/mt_stream_feed.h"
 
-#include "memtrace/stream_int.h"
+#include "memtrace/stream/format.h"
 
 static void require(bool what)
 {

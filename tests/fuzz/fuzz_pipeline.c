@@ -7,8 +7,8 @@
  * from the last watermark, so that the fuzzer need not guess times. At the end the accounting identity has to hold, slot
  * numbers must have come one by one (but for the jump over a long gap), and their sums must be those of the accounting.
  */
-#include "core/live.h"
-#include "core/pipeline.h"
+#include "daemon/core/history/live.h"
+#include "daemon/core/stream/pipeline.h"
 
 #define NR_CPUS 8
 #define NEAR	(1ULL << 20)

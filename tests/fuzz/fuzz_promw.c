@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "io/promw.h"
+#include "lib/os/promw.h"
 
 #define HEAD "# HELP a_info A\n# TYPE a_info gauge\na_info{x=\""
 

@@ -3,9 +3,9 @@
  * fuzz_ptx.c: any bytes as a PTX text that is rewritten. What is taken keeps every kernel's text, and what is said of it holds together; what is refused is refused
  * with a reason.
  */
-#include "memtrace/ptx.h"
+#include "memtrace/ptx/ptx.h"
 #include "ttmon/mtchan.h"
-#include "util/util.h"
+#include "lib/base/util.h"
 
 static bool some(void *ctx, const char *kernel)
 {

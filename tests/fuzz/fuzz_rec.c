@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#include "io/rec.h"
+#include "daemon/io/files/rec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,9 +3,9 @@
  * fuzz_redact.c: names into pseudonyms, of any bytes: the first one says whether the rest is a record, a text, or metrics. What decodes
  * decodes afterwards, what does not does not, and nothing is written past the end.
  */
-#include "tools/redact.c"
-#include "tools/redact_rec.c"
-#include "tools/redact_text.c"
+#include "tools/bugreport/redact.c"
+#include "tools/bugreport/redact_rec.c"
+#include "tools/bugreport/redact_text.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

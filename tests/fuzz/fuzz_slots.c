@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <zlib.h>
 
-#include "lib/slots.h"
+#include "lib/read/slots.h"
 
 #define MAX_ITEMS 64
 
@@ -30,7 +30,7 @@ static void seal(uint8_t *p, size_t size)
 	}
 }
 
-static int open_bytes(const uint8_t *p, size_t n, struct ttmon_slots **ret)
+static int open_bytes(const uint8_t *p, size_t n, struct ttmon_slots_reader **ret)
 {
 	int fd = memfd_create("slots", MFD_CLOEXEC), err;
 	char why[600] = "";
@@ -56,7 +56,7 @@ static void check(const struct ttmon_slots_item *item)
 static void again(const uint8_t *data, size_t size, struct ttmon_slots_enc *e)
 {
 	const struct ttmon_slots_info info = { .nr_cpus = 1 };
-	struct ttmon_slots *s = NULL, *t = NULL;
+	struct ttmon_slots_reader *s = NULL, *t = NULL;
 	struct ttmon_slots_item a, b;
 	uint8_t head[TTMON_SLOTS_HEAD], *copy;
 	const uint8_t *block = NULL;
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(copy, data, size);
 	for (int sealed = 0; sealed < 2; sealed++) {
-		struct ttmon_slots *s = NULL;
+		struct ttmon_slots_reader *s = NULL;
 		struct ttmon_slots_item item;
 		int r;
 

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "lib/ttshm.h"
-#include "util/util.h"
+#include "lib/read/ttshm.h"
+#include "lib/base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

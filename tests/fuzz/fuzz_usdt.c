@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "io/usdt.h"
+#include "daemon/io/objects/usdt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -76,6 +76,16 @@ def runtime():
     return e.file()
 
 
+def stubs():
+    """As libcuda 550 begins its functions, and a jump behind the entry of one."""
+    e = Elf()
+    stub = bytes.fromhex("813d7e34930100ba1c32740cff25a6b18301660f1f440000b804000000c39090")
+    at = e.put(stub * 3 + b"\xe9" + struct.pack("<i", -59))
+    e.symbols(11, [("cuMemHostAlloc", at, GLOBAL, 30), ("cuMemFreeHost", at + 32, GLOBAL, 30), ("cuMemAlloc_v2", at + 64, GLOBAL, 30)],
+              [(14, "libcuda.so.1")])
+    return e.file()
+
+
 def driver():
     e = Elf(0)
     e.symbols(11, [("cuMemcpyHtoD_v2_ptds", 0x40, GLOBAL, 8), ("cuMemAlloc_v2", 0x50, GLOBAL, 8), ("cuCtxCreate_v4", 0x60, 2, 8)],
@@ -102,7 +112,7 @@ def usdt():
 def main():
     out = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "elf")
     os.makedirs(out, exist_ok=True)
-    for make in (runtime, driver, stripped, usdt):
+    for make in (runtime, driver, stubs, stripped, usdt):
         with open(os.path.join(out, make.__name__), "wb") as f:
             f.write(make())
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""seed_slots.py: write the seed corpus of fuzz_slots (tests/fuzz/corpus/slots) after lib/slots.h. Same files each time."""
+"""seed_slots.py: write the seed corpus of fuzz_slots (tests/fuzz/corpus/slots) after lib/read/slots.h. Same files each time."""
 import gzip
 import os
 import struct
 import zlib
 
 COLUMNS = 19
-SLOT_FIELDS, ROW_FIELDS = 20, 15
+SLOT_FIELDS, ROW_FIELDS = 21, 15  # one less of the slot in version 1
 
 
 def varint(value):
@@ -18,8 +18,8 @@ def varint(value):
     return bytes(out) + bytes([value])
 
 
-def head():
-    body = b"ttmonsl1" + struct.pack("<IIQQII64s64s", 1, 172, 5 * 10**9, 17 * 10**17, 2, 0, b"host", b"0.1")
+def head(version=2):
+    body = b"ttmonsl1" + struct.pack("<IIQQII64s64s", version, 172, 5 * 10**9, 17 * 10**17, 2, 0, b"host", b"0.1")
     return body + struct.pack("<I", zlib.crc32(body))
 
 
@@ -78,7 +78,9 @@ SEEDS = {
     "long-comm": head() + data([({1: 2}, [(0, (1, 0, 1, b"x" * 16), {})])]),
     "nul-comm": head() + data([({1: 2}, [(0, (1, 0, 1, b"a\0b"), {})])]),
     "bad-class": head() + data([({1: 2}, [(0, (1, 5, 1, b"x"), {})])]),
-    "version": head()[:8] + struct.pack("<I", 2) + head()[12:],
+    "version": head()[:8] + struct.pack("<I", 3) + head()[12:],
+    "version-1": head(1) + SMALL + end(2, 4, 0),
+    "too-many-fields": head(1) + data([({20: 2}, [])]) + end(1, 0, 0),
     "gzip": gzip.compress(WHOLE, 6, mtime=0),
     "gzip-cut": gzip.compress(WHOLE, 6, mtime=0)[:-12],
 }

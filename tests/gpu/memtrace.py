@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""memtrace.py: memory-access traces on a real GPU; called by run.sh, which puts the programs into a folder. One line a check: ok, FAIL or SKIP; then what was
-measured, as Markdown. On the stand-in driver (--standin) this shows that the script works; times mean nothing there."""
+"""memtrace.py: memory-access traces on a real GPU; the last part of run.sh, called by parts.py. One line a check: ok, FAIL or SKIP; then
+what was measured, as Markdown. On the stand-in driver (run.sh --standin) this shows that the script works; times mean nothing there."""
 import argparse
 import fnmatch
 import functools
@@ -13,25 +13,23 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
-import e2e  # noqa: E402
-from e2e import SLOW, TTMON, Skip, eq, true  # noqa: E402
+import gpu
+import e2e
+from e2e import SLOW, TTMON, Skip, eq, true
 
 parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("--standin", action="store_true", help="on the stand-in driver")
 parser.add_argument("--kernels", metavar="GLOB", default="*", help="these alone")
 parser.add_argument("--check", action="append", metavar="NAME", help="this alone; may be given again")
-parser.add_argument("folder", help="where the programs are")
 args = parser.parse_args()
-STANDIN, KERNELS, FOLDER = args.standin, args.kernels, os.path.abspath(args.folder)
+STANDIN, KERNELS, FOLDER = gpu.ON_STANDIN, args.kernels, gpu.FOLDER
+PART = gpu.Part("memtrace")
 IMAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "memtrace.ptx")
 # By which way the program comes to the GPU: the driver with PTX, the runtime with a fat binary. The runtime does not work on the stand-in.
 PROGRAMS = {"driver": [os.path.join(FOLDER, "memtrace_drv"), "--image", IMAGE], "runtime": [os.path.join(FOLDER, "memtrace_rt")]}
 SMALL, BIG, TIMES, LIMIT = (4096, 4096, 1, 60) if STANDIN else (1 << 16, 1 << 22, 10, 300)
 MODES = {"stream": (), "sample 64": ("--sample", "64"), "aggregate": ("--mode", "aggregate")}
 REPLAYS = 3  # of memtrace.c
-if STANDIN or not os.path.exists(PROGRAMS["runtime"][0]):
+if STANDIN:
     del PROGRAMS["runtime"]
 if STANDIN:
     os.environ["LD_LIBRARY_PATH"] = e2e.standin("gpu")
@@ -107,7 +105,7 @@ def probe(way="driver"):
 def device(_):
     """What the recorder counts on: multiprocessors have numbers below their count, and memory of a memfd can be given to the GPU."""
     for way in PROGRAMS:
-        d = probe(way)
+        d = PART.fact(f"device by {way}", probe(way))
         for name, value in d.items():
             print(f"  {way}: {name}: {value}")
         eq("memory of a memfd, registered and written by the GPU: error", d["memfd"], "0")
@@ -176,10 +174,11 @@ def several(bench):
 
 def zero_copy(bench):
     """Pinned memory that kernels read in place is in use, to the service and to its advice."""
+    gpu.needs_bpf()
     trace = bench.path("t.ttmt")
     # Kept for a while: memory that is freed before ttmond has told of its use (5 ms, more where processors are busy) counts as given back.
     options = ("--zero-copy", "--only", "unit_*", "--hold", "200")
-    out, db, daemon = bench.trace(command("driver", *options), "--memtrace-out", trace)
+    out, db, daemon = bench.trace(command("driver", *options), *gpu.TRACE, "--memtrace-out", trace)
     eq("output", out, plain("driver", *options))
     true(daemon.stderr(), re.search(r"memory accesses of GPU kernels: [\d,]+ requests", daemon.stderr()))
     pinned = [a for a in db["allocations"] if a["method"] == "host_alloc"]
@@ -295,6 +294,7 @@ def slow_down(bench):
 
 
 def print_table():
+    PART.fact("slow down", TABLE)
     if not TABLE:
         return
     d = probe()
@@ -307,9 +307,18 @@ def print_table():
 
 def main():
     failed = 0
+    try:
+        gpu.needs_device()
+    except Skip as why:
+        print(f"SKIP gpu/memtrace: {why}")
+        return 0
+    if not STANDIN:
+        failed += bool(subprocess.run([os.path.join(gpu.HERE, "run.sh"), "--build-accesses"], check=False).returncode)
+    if "runtime" in PROGRAMS and not os.path.exists(PROGRAMS["runtime"][0]):
+        del PROGRAMS["runtime"]
     if not STANDIN and "runtime" not in PROGRAMS:
         print("SKIP gpu/memtrace/runtime: no nvcc, so no program that uses the runtime")
-    for check in (device, outputs, figures, aggregate, several, zero_copy, pytorch, cupti, slow_down):
+    for check in (device, figures, aggregate, cupti, zero_copy, slow_down, outputs, several, pytorch):
         if args.check and check.__name__ not in args.check:
             continue
         with tempfile.TemporaryDirectory(prefix="ttmon-gpu-") as folder:

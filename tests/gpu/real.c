@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * real.c: a program on the real CUDA runtime that knows what it does, and prints it as one line of JSON: calls that fail,
- * allocations of each kind, and copies by direction and kind of memory. Bytes are checked on the way.
+ * real.c: a program on the real CUDA runtime that knows what it does, and prints it as one line of
+ * JSON: calls that fail, allocations of each kind, and copies by direction and kind of memory.
+ * Bytes are checked on the way.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -14,13 +15,13 @@
 #include <cuda_runtime_api.h>
 
 #define SIZE 65536
-#define MUST(call)                                                                                       \
-	do {                                                                                             \
-		cudaError_t must_ = (call);                                                              \
-		if (must_) {                                                                             \
-			fprintf(stderr, "real: %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(must_)); \
-			return 4;                                                                        \
-		}                                                                                        \
+#define MUST(call)                                                                                \
+	do {                                                                                      \
+		cudaError_t must_ = (call);                                                       \
+		if (must_) {                                                                      \
+			fprintf(stderr, "real: %d: %s: error %d\n", __LINE__, #call, (int)must_); \
+			return 4;                                                                 \
+		}                                                                                 \
 	} while (0)
 
 int main(void)

@@ -21,7 +21,7 @@ _Static_assert(sizeof(struct ttmon_cpu_stat) % 64 == 0, "CPUs must not share a c
 _Static_assert(sizeof(struct ttmon_fn_desc) == 12, "read by the BPF programs");
 _Static_assert(sizeof(struct ttmon_tt_desc) == 12 && sizeof(struct ttmon_tt_slot) == 16, "read by the BPF programs");
 
-#define X(id, NAME, type, help)                                                         \
+#define X(id, NAME, name, type, ...)                                                    \
 	_Static_assert(sizeof(struct type) % 8 == 0, #NAME " is a multiple of 8");      \
 	_Static_assert(offsetof(struct type, h) == 0, #NAME " begins with the header"); \
 	_Static_assert(id == TTMON_EV_##NAME && id > 0 && id < TTMON_EV_MAX, #NAME " has its id");

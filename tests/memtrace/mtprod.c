@@ -16,7 +16,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "memtrace/shape.h"
+#include "memtrace/model/shape.h"
 #include "tests/memtrace/producer.h"
 
 #define RINGS 4

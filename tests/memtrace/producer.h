@@ -21,7 +21,7 @@
 
 #include <ttmon/mtchan.h>
 
-#include "memtrace/mt.h"
+#include "memtrace/model/mt.h"
 
 struct mtp {
 	int fd;

@@ -3,8 +3,8 @@
  * ptxrw.c: ptxrw IN OUT stream|aggregate [KERNEL...]: a PTX text rewritten as libttmon-memtrace.so does it, for tests that look at what ptxas or a stand-in GPU
  * makes of it. OUT "-": standard output has the text. Else it has a line for each kernel and site.
  */
-#include "memtrace/ptx.h"
-#include "util/util.h"
+#include "memtrace/ptx/ptx.h"
+#include "lib/base/util.h"
 
 static bool named(void *ctx, const char *kernel)
 {

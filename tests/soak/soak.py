@@ -38,7 +38,7 @@ def open_files(pid):
 
 def soak(bench, seconds):
     sock = bench.path("soak.sock")
-    daemon = bench.daemon("--socket", sock, "--quiet")
+    daemon = bench.daemon("--socket", sock, "--shm-root", bench.dir, "--quiet")
     pid = daemon.proc.pid
     began = time.monotonic()
     warm, runs, worst, told = None, 0, 0, began

@@ -3,6 +3,8 @@
  * control.c: results on demand for the stand-in libraries. Which call fails with what, how long it takes, and a hook that
  * runs inside it (to leave it by longjmp or pthread_exit, say).
  *
+ * STANDIN_LINGER=500: the program stays for so many milliseconds after its end, so that a tracer can still read its mappings.
+ *
  * Set by exported functions (standin.h) or by the environment: STANDIN_FAIL="cudaMalloc=2:3,cudaFree=1" (error:count, without a
  * count for ever), STANDIN_DELAY="cudaHostAlloc=12000" (microseconds). Without any, a call pays one relaxed load.
  */
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "model.h"
 #include "standin.h"
@@ -31,6 +34,14 @@ static atomic_int nr_rules;
 static pthread_mutex_t rules_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t env_once = PTHREAD_ONCE_INIT;
 static __thread int fail_next, last_error;
+
+__attribute__((destructor)) static void linger(void)
+{
+	const char *ms = getenv("STANDIN_LINGER");
+
+	if (ms)
+		usleep((useconds_t)atoi(ms) * 1000);
+}
 
 /* The rule of a function, made if it is not there. The caller holds rules_lock. NULL: no room. */
 static struct rule *rule_of(const char *fn)

@@ -89,12 +89,13 @@ enum cudaMemAllocationHandleType { cudaMemHandleTypeNone = 0 };
 enum cudaMemcpy3DOperandType { cudaMemcpyOperandTypePointer = 1, cudaMemcpyOperandTypeArray = 2 };
 enum cudaChannelFormatKind { cudaChannelFormatKindUnsigned = 1 };
 
-#define cudaHostAllocDefault	 0
-#define cudaHostAllocPortable	 1
-#define cudaHostAllocMapped	 2
-#define cudaHostRegisterDefault	 0
-#define cudaHostRegisterReadOnly 8
-#define cudaMemAttachGlobal	 1
+#define cudaHostAllocDefault	   0
+#define cudaHostAllocPortable	   1
+#define cudaHostAllocMapped	   2
+#define cudaHostAllocWriteCombined 4
+#define cudaHostRegisterDefault	   0
+#define cudaHostRegisterReadOnly   8
+#define cudaMemAttachGlobal	   1
 
 typedef struct {
 	unsigned int x, y, z;

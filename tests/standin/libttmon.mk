@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# libttmon.mk: programs that use libttmon; included after standin.mk, which gives S, SD, Q, msg, the flags and the libraries, and lib/lib.mk.
+# libttmon.mk: programs that use libttmon; included after standin.mk, which gives S, SD, Q, msg, the flags and the libraries, and lib/advisor/libttmon.mk.
 #
 #   libttmon_sites           asks before each of its allocations; _nofp without frame pointers, _static with the archive, _rebuilt another build of it
 #   libttmon_live            follows live advice and moves buffers at checkpoints
@@ -22,12 +22,12 @@ LIBTTMON_PROGRAMS := $(addprefix $(S)/,libttmon_sites libttmon_sites_nofp libttm
 $(LIBTTMON_PROGRAMS):
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(call libttmon_program,$(LIBTTMON_MORE),$(LIBTTMON_LINK))
+	$(Q)$(call libttmon_program,$(LIBTTMON_MORE),$(LIBTTMON_LINK)) $(note_warnings)
 
 CXX ?= g++
 $(S)/libttmon_cxx: $(SD)/libttmon_cxx.cpp include/ttmon/client.h include/ttmon/usdt.h $(LIBTTMON_DIR)/libttmon.so
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++11 -O2 -Wall -Wextra -pedantic -Werror -I include $(LIBTTMON_RUNPATH) -o $@ $(filter %.cpp %.so,$^)
+	$(Q)$(CXX) -std=c++11 -O2 -Wall -Wextra -pedantic $(FATAL) -I include $(LIBTTMON_RUNPATH) -o $@ $(filter %.cpp %.so,$^) $(note_warnings)
 
 STANDIN += $(LIBTTMON_PROGRAMS) $(S)/libttmon_cxx

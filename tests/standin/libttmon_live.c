@@ -3,11 +3,13 @@
  * libttmon_live.c: asks the daemon to trace it (-t SOCKET), then runs steps: each copies from an unpinned buffer and ends with a checkpoint, where what
  * live advice says is done: the buffer is pinned in place. Prints one line of JSON.
  *
- *	libttmon_live [-w] SOCKET	-w: "ready PID" first, then waits for a line
+ *	libttmon_live [-w] SOCKET	-w: "ready PID" first, then waits for a line; a new buffer every EPOCH steps, since of one that is older
+ *					than the daemon's probes nobody says what it is
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 
 #define SIZE  (4u << 20)
 #define STEPS 400
+#define EPOCH 40
 
 static void *buffer, *device;
 static unsigned int pinned_at, pins, others, step;
@@ -32,6 +35,20 @@ static void move(void *ctx, const struct ttmon_live_advice *a)
 	}
 	if (!pins++ && !cudaHostRegister(buffer, SIZE, cudaHostRegisterDefault))
 		pinned_at = step;
+}
+
+static int new_buffer(void)
+{
+	if (buffer) {
+		TTMON_FREE(buffer);
+		munmap(buffer, SIZE);
+	}
+	buffer = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buffer == MAP_FAILED)
+		return -1;
+	memset(buffer, 1, SIZE);
+	TTMON_ALLOC(buffer, SIZE, "hot");
+	return 0;
 }
 
 static double ms(void)
@@ -67,12 +84,11 @@ int main(int argc, char **argv)
 	if (ttmon_advisor_open(NULL, 0, &opts, &adv, why, sizeof(why)) || ttmon_advisor_subscribe(adv))
 		return 3;
 	ttmon_advisor_on_checkpoint(adv, move, &device);
-	buffer = aligned_alloc(4096, SIZE);
-	if (!buffer || cudaMalloc(&device, SIZE))
+	if (new_buffer() || cudaMalloc(&device, SIZE))
 		return 4;
-	memset(buffer, 1, SIZE);
-	TTMON_ALLOC(buffer, SIZE, "hot");
 	for (step = 1; step <= STEPS && !pins; step++) {
+		if (wait && step % EPOCH == 0 && new_buffer())
+			return 4;
 		if (cudaMemcpy(device, buffer, SIZE, cudaMemcpyHostToDevice))
 			return 4;
 		usleep(5000);

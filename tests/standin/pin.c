@@ -42,17 +42,17 @@ static char *host(size_t n, unsigned int flags)
 	return p;
 }
 
-static __attribute__((noipa)) char *hot_alloc(size_t n)
+static KEPT char *hot_alloc(size_t n)
 {
 	return host(n, cudaHostAllocDefault);
 }
 
-static __attribute__((noipa)) char *cold_alloc(size_t n)
+static KEPT char *cold_alloc(size_t n)
 {
 	return host(n, cudaHostAllocDefault);
 }
 
-static __attribute__((noipa)) char *short_alloc(size_t n)
+static KEPT char *short_alloc(size_t n)
 {
 	char *p = NULL;
 
@@ -60,7 +60,7 @@ static __attribute__((noipa)) char *short_alloc(size_t n)
 	return p;
 }
 
-static __attribute__((noipa)) char *flags_alloc(size_t n, unsigned int flags)
+static KEPT char *flags_alloc(size_t n, unsigned int flags)
 {
 	return host(n, flags);
 }

@@ -22,7 +22,7 @@
 		}                                                             \
 	} while (0)
 
-static __attribute__((noipa)) char *cold_alloc(void)
+static KEPT char *cold_alloc(void)
 {
 	char *p = NULL;
 
@@ -30,7 +30,7 @@ static __attribute__((noipa)) char *cold_alloc(void)
 	return p;
 }
 
-static __attribute__((noipa)) char *short_alloc(void)
+static KEPT char *short_alloc(void)
 {
 	char *p = NULL;
 

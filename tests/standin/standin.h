@@ -6,6 +6,13 @@
 #ifndef STANDIN_H
 #define STANDIN_H
 
+/* A function whose call stays a call: clang, which has no noipa, leaves a noinline one that does something. */
+#if __has_attribute(noipa)
+#define KEPT __attribute__((noipa))
+#else
+#define KEPT __attribute__((noinline))
+#endif
+
 /* The next count calls of fn return err; count -1: all of them, err 0: none any more. "*" is every function. */
 void standin_fail(const char *fn, int err, int count);
 /* Calls of fn take this long. */

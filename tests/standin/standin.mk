@@ -35,7 +35,7 @@ define standin_objects
 $(S)/obj/$(1)/%.o: $(SD)/%.c $(S)/flags
 	$$(call msg,CC,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CC) $$(STANDIN_LIB_CFLAGS) $(3) -c $$< -o $$@
+	$$(Q)$(CC) $$(STANDIN_LIB_CFLAGS) $(3) -c $$< -o $$@ $$(note_warnings)
 $(1)_OBJ := $(2:%=$(S)/obj/$(1)/%.o)
 endef
 
@@ -84,30 +84,30 @@ $(S)/lib/libcudart_static_standin.a: $(rts_OBJ)
 $(S)/lib/libmyalloc.so: $(SD)/myalloc.c $(S)/flags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libmyalloc.d -shared -Wl,-soname,libmyalloc.so -o $@ $<
+	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libmyalloc.d -shared -Wl,-soname,libmyalloc.so -o $@ $< $(note_warnings)
 
 # Calls go through it where it is preloaded, as through an allocator of ours.
 $(S)/lib/libttmon-shim.so: $(SD)/shim.c $(S)/flags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libttmon-shim.d -shared -o $@ $< -ldl
+	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libttmon-shim.d -shared -o $@ $< -ldl $(note_warnings)
 
 # Programs ------------------------------------------------------------------------------------------------------------
 
 $(S)/obj/prog/%.o: $(SD)/%.c $(S)/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -c $< -o $@
+	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -c $< -o $@ $(note_warnings)
 
 $(S)/obj/prog12/%.o: $(SD)/%.c $(S)/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_CFLAGS) -DSTANDIN_CUDART=12 -c $< -o $@
+	$(Q)$(CC) $(STANDIN_CFLAGS) -DSTANDIN_CUDART=12 -c $< -o $@ $(note_warnings)
 
 $(S)/obj/progptds/%.o: $(SD)/%.c $(S)/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c $< -o $@
+	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -c $< -o $@ $(note_warnings)
 
 standin_program = $(CC) -pthread -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/lib' -o $@ $(filter %.o,$^) \
 		  $(filter %.so %.so.1 %.so.12 %.so.13 %.a,$^) -ldl
@@ -135,6 +135,8 @@ $(S)/custom: $(S)/obj/prog/custom.o $(RT13) $(S)/lib/libmyalloc.so
 $(S)/usdt: $(S)/obj/prog/usdt.o $(RT13)
 $(S)/steps: $(S)/obj/prog/steps.o $(RT13)
 $(S)/work: $(S)/obj/prog/work.o $(RT13)
+$(S)/pace: $(S)/obj/prog/pace.o $(RT13)
+$(S)/truth: $(S)/obj/prog/truth.o
 
 # The family of ident.h: ident as it is, ident2 rebuilt after edits, its library with other optimisations.
 define ident_program
@@ -142,18 +144,18 @@ $(S)/$(1)/libident_%.so: $(SD)/ident_%.c $(SD)/ident.h $(S)/flags | $(RT13)
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) $(2) $$(if $$(filter a,$$*),$(3)) -shared -Wl,--build-id -Wl,-soname,libident_$$*.so \
-		-o $$@ $$< $(RT13)
+		-o $$@ $$< $(RT13) $$(note_warnings)
 
 $(S)/$(1)/ident: $(SD)/ident.c $(SD)/ident.h $(S)/flags $(S)/$(1)/libident_a.so | $(S)/$(1)/libident_b.so
 	$$(call msg,LINK,$$@)
 	$$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_CFLAGS)) $(2) -Wl,--build-id -Wl,--disable-new-dtags -Wl,-rpath,'$$$$ORIGIN:$$$$ORIGIN/../lib' \
-		-o $$@ $$< $(S)/$(1)/libident_a.so $(RT13) -ldl
+		-o $$@ $$< $(S)/$(1)/libident_a.so $(RT13) -ldl $$(note_warnings)
 endef
 $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt work steps)
+		      late load custom usdt work pace steps truth)
 
 $(STANDIN_PROGRAMS):
 	$(call msg,LINK,$@)
@@ -176,7 +178,7 @@ $(S)/headers-checked: $(addprefix $(SD)/,rt.c rt_copy.c rt_ask.c drv.c drv_copy.
 $(O)/demo/obj/%.o: tools/demo/%.c $(S)/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STANDIN_CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(STANDIN_CFLAGS) -c $< -o $@ $(note_warnings)
 
 $(O)/demo/workload: $(O)/demo/obj/workload.o $(RT13)
 	$(call msg,LINK,$@)

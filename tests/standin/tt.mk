@@ -10,7 +10,7 @@
 CXX ?= g++
 TT := $(S)/tt
 TTD := $(SD)/tt
-TT_CXXFLAGS := -std=c++17 -O2 -g -Wall -Wextra -Werror -MMD -MP -I $(TTD) -pthread
+TT_CXXFLAGS := -std=c++17 -O2 -g -Wall -Wextra $(FATAL) -MMD -MP -I $(TTD) -pthread
 TT_UNITS := site buffer graph device shm dispatch profiler ops
 
 $(TT)/flags: FORCE
@@ -21,7 +21,7 @@ define tt_generation
 $(TT)/obj/$(1)/%.o: $(TTD)/%.cpp $(TT)/flags
 	$$(call msg,CXX,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CXX) $(TT_CXXFLAGS) $(5) -DTT_NAME='"$(1)"' -DTT_GEN=$(2) -DTT_INLINED=$(3) -DTT_PROF=$(4) -c $$< -o $$@
+	$$(Q)$(CXX) $(TT_CXXFLAGS) $(5) -DTT_NAME='"$(1)"' -DTT_GEN=$(2) -DTT_INLINED=$(3) -DTT_PROF=$(4) -c $$< -o $$@ $$(note_warnings)
 $(TT)/$(1)/libtt_metal.so: $(TT_UNITS:%=$(TT)/obj/$(1)/%.o)
 	$$(call msg,LINK,$$@)
 	@mkdir -p $$(@D)
@@ -40,7 +40,7 @@ define tt_profiler
 $(TT)/obj/$(1)/%.o: $(TTD)/%.cpp $(TT)/flags
 	$$(call msg,CXX,$$@)
 	@mkdir -p $$(@D)
-	$$(Q)$(CXX) $(TT_CXXFLAGS) -fPIC -DTT_NAME='"$(1)"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=$(2) -c $$< -o $$@
+	$$(Q)$(CXX) $(TT_CXXFLAGS) -fPIC -DTT_NAME='"$(1)"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=$(2) -c $$< -o $$@ $$(note_warnings)
 $(TT)/$(1)/libtt_metal.so: $(TT)/obj/$(1)/profiler.o $(TT)/obj/$(1)/ops.o \
 			   $(patsubst %,$(TT)/obj/e2b/%.o,$(filter-out profiler ops,$(TT_UNITS)))
 	$$(call msg,LINK,$$@)
@@ -58,7 +58,7 @@ $(TT)/stripped/libtt_metal.so: $(TT)/e2b/libtt_metal.so
 $(TT)/obj/prog/%.o: $(TTD)/%.cpp $(TT)/flags
 	$(call msg,CXX,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) $(TT_CXXFLAGS) -fPIE -c $< -o $@
+	$(Q)$(CXX) $(TT_CXXFLAGS) -fPIE -c $< -o $@ $(note_warnings)
 
 # The weak reference to the library does not keep it.
 tt_program = $(CXX) -pie -pthread -Wl,--no-as-needed -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/tt/e2b' -o $@ $(filter %.o,$^) \

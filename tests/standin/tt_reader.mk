@@ -6,6 +6,6 @@
 $(S)/tt_reader: $(SD)/tt_reader.c $(S)/flags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -o $@ $<
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -o $@ $< $(note_warnings)
 
 STANDIN += $(S)/tt_reader

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * work.c: five programs' ways with pinned memory, for the comparison of pinning policies (tests/bench/pinning.py, e2e/pinning).
+ * work.c: programs' ways with pinned memory, for the comparison of pinning policies (tests/bench/pinning.py, policies.py, e2e/pinning).
  *
- *	work train|serve|offload|kvcache|churn [--seed N] [--shift K] [--step-us N]
+ *	work train|serve|offload|kvcache|churn|blocks|grow [--seed N] [--times N] [--shift K] [--step-us N]
  *
  * Each follows a pattern of PyTorch, vLLM or DeepSpeed that is documented in public; all figures are from there and were fixed before anything was
  * measured. --seed: another course of the same pattern (sizes, order of requests). Sizes of 64 KiB and more are divided by 2^K (default 6), in offload
@@ -21,6 +21,13 @@
  * churn    torchvision's detection reference, evaluating with pin_memory: batch_size 2, 4 workers, prefetch_factor 2: 8 batches wait. An image is 3 x 800 x W float32, W from
  *          800 to 1333; its target has N masks of 800 x W bytes, boxes and labels, N geometric with a mean of 7.7 (COCO). All are pinned,
  *          images alone go to the device.
+ *
+ * blocks   a caching allocator seen from outside (PyTorch's): 64 blocks of powers of two, 64 KiB to 32 MiB, all from one call site; half of them are sent
+ *          in each step, the others never, and which comes when is another order in each course.
+ * grow     a warm-up of the sequence length: each step pins tokens, masks and targets of a batch for one step; the batch grows to sixteen times its first size
+ *          over the first half of the run, by another path in each course, and stays there. The masks are never sent.
+ *
+ * --times N: sizes of 64 KiB and more are N times as large.
  *
  * One thread pins, as in the DataLoader, another one copies and frees; they take turns, so that a run with the same seed does the same.
  */
@@ -43,7 +50,7 @@
 #define MAX_TENSORS 16
 
 static uint64_t rng = 1;
-static unsigned int shift = 6, step_us = 500;
+static unsigned int shift = 6, step_us = 500, times = 1;
 static void *device;
 static cudaStream_t stream;
 
@@ -65,7 +72,7 @@ static uint64_t below(uint64_t n)
 
 static size_t scaled(size_t size)
 {
-	return size >= 65536 ? size >> shift : size;
+	return size >= 65536 ? size * times >> shift : size;
 }
 
 static void pause_us(unsigned int us)
@@ -417,12 +424,84 @@ NAMED void kvcache(void)
 		drop(&layers[i]);
 }
 
+/* ---- blocks ---- */
+
+#define BLOCKS 64
+
+NAMED void pin_block(struct tensor *t, size_t size)
+{
+	pin_tensor(t, size);
+}
+
+NAMED void blocks(void)
+{
+	static struct tensor blocks[BLOCKS];
+	unsigned int order[BLOCKS];
+
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		order[i] = i;
+	for (unsigned int i = BLOCKS; i-- > 1;) {
+		unsigned int k = (unsigned int)below(i + 1), was = order[i];
+
+		order[i] = order[k];
+		order[k] = was;
+	}
+	/* Each size is there as often hot as cold. */
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		pin_block(&blocks[order[i]], scaled(65536ul << order[i] / 2 % 10));
+	for (unsigned int step = 0; step < 300; step++) {
+		for (unsigned int i = 0; i < BLOCKS; i += 2)
+			send(&blocks[i]);
+		step_ends();
+	}
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		drop(&blocks[i]);
+}
+
+/* ---- grow ---- */
+
+NAMED void pin_inputs(struct batch *b, size_t size)
+{
+	pin_tensor(&b->t[b->n++], scaled(size));
+}
+
+NAMED void pin_targets(struct batch *b, size_t size)
+{
+	pin_tensor(&b->t[b->n++], scaled(size));
+}
+
+NAMED void pin_attention_masks(struct batch *b, size_t size)
+{
+	pin_tensor(&b->t[b->n++], scaled(size));
+}
+
+NAMED void grow(void)
+{
+	struct batch under_way[4] = { 0 };
+	size_t size = 1 << 20;
+
+	for (unsigned int step = 0; step < 800; step++) {
+		struct batch *b = &under_way[step % 4];
+
+		drop_batch(b);
+		pin_inputs(b, size + below(size / 64));
+		pin_targets(b, size / 2);
+		pin_attention_masks(b, size * 2);
+		send(&b->t[0]);
+		send(&b->t[1]);
+		step_ends();
+		if (size < 16 << 20)
+			size += below(size / 60);
+	}
+	for (unsigned int i = 0; i < 4; i++)
+		drop_batch(&under_way[i]);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
-} works[] = {
-	{ "train", train }, { "serve", serve }, { "offload", offload }, { "kvcache", kvcache }, { "churn", churn }
-};
+} works[] = { { "train", train }, { "serve", serve },	{ "offload", offload }, { "kvcache", kvcache },
+	      { "churn", churn }, { "blocks", blocks }, { "grow", grow } };
 
 static unsigned long number(const char *text)
 {
@@ -450,13 +529,16 @@ int main(int argc, char **argv)
 			rng = number(argv[i + 1]) * 0x9e3779b97f4a7c15ULL | 1;
 		else if (!strcmp(argv[i], "--shift"))
 			shift = (unsigned int)number(argv[i + 1]) % 32;
+		else if (!strcmp(argv[i], "--times"))
+			times = (unsigned int)number(argv[i + 1]) % 1024;
 		else if (!strcmp(argv[i], "--step-us"))
 			step_us = (unsigned int)number(argv[i + 1]);
 		else
 			run = NULL;
 	}
 	if (!run) {
-		fprintf(stderr, "usage: work train|serve|offload|kvcache|churn [--seed N] [--shift K] [--step-us N]\n");
+		fprintf(stderr,
+			"usage: work train|serve|offload|kvcache|churn|blocks|grow [--seed N] [--times N] [--shift K] [--step-us N]\n");
 		return 2;
 	}
 	check(cudaStreamCreate(&stream), "cudaStreamCreate");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * counters.c: the counters of the aggregate mode, made of the accesses: what each costs in the plainest way there is, and its class and the rest by
- * memtrace/shape.h, as a reader of a stream does it.
+ * memtrace/model/shape.h, as a reader of a stream does it.
  */
-#include "memtrace/shape.h"
+#include "memtrace/model/shape.h"
 #include "oracle.h"
 
 #include <stddef.h>
@@ -106,7 +106,7 @@ static void count(struct wanted *w, const struct ttmon_mt_site *site, const stru
 	struct ttmon_mtc_agg *a = &w->agg;
 	struct ttmon_mt_shape shape;
 
-	ttmon_mt_shape(&rec, site->kind, &shape);
+	ttmon_mt_get_shape(&rec, site->kind, &shape);
 	a->lanes[lanes - 1]++;
 	a->classes[shape.class]++;
 	if (shape.class == TTMON_MT_STRIDED || shape.class == TTMON_MT_SEGMENTED)

@@ -16,7 +16,7 @@ GPU_CFLAGS := $(STANDIN_CFLAGS) -Wno-missing-prototypes -fPIC -fvisibility=hidde
 $(G)/obj/%.o: $(GD)/%.c $(S)/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(GPU_CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(GPU_CFLAGS) -c $< -o $@ $(note_warnings)
 
 $(G)/libgpusim.a: $(GPU_SIM:%=$(G)/obj/%.o)
 	$(call msg,AR,$@)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * oracle.c: proves the recorders of memtrace/recorder.ptx. Rewrites the PTX given, runs the copies of its kernels in the interpreter with rings laid out as
+ * oracle.c: proves the recorders of memtrace/ptx/recorder.ptx. Rewrites the PTX given, runs the copies of its kernels in the interpreter with rings laid out as
  * <ttmon/mtchan.h> says, and holds every record against the accesses that the interpreter itself saw: site, launch, block, warp, lanes, each address, the
  * form. Likewise the counters of the aggregate mode, counted here by the rules' words. The kernels' results must be what they are without a recorder.
  */

@@ -7,7 +7,7 @@
 
 #include "gpu.h"
 #include "kernels.h"
-#include "memtrace/ptx.h"
+#include "memtrace/ptx/ptx.h"
 
 #include <pthread.h>
 

@@ -178,7 +178,7 @@ Buffer::~Buffer()
 
 #else
 
-static const BufferShardingArgs no_shards{};
+[[maybe_unused]] static const BufferShardingArgs no_shards{};
 
 static DeviceAddr get_address(Buffer *buffer)
 {

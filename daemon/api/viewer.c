@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * viewer.c: who may see what. Its user is what the kernel said when the client connected; a process's is that of /proc/PID, which belongs
+ * to its effective user whether or not it may be dumped (proc(5): only the files below go to root then).
+ */
+#include "daemon/api/viewer.h"
+
+#include <sys/stat.h>
+
+#include "lib/os/proc.h"
+#include "lib/os/clock.h"
+
+void ttmon_viewer_init(struct ttmon_viewer *v, const struct ttmon_http_reply *reply)
+{
+	*v = (struct ttmon_viewer){ .all = reply->local && !reply->uid, .none = !reply->local, .uid = reply->uid };
+}
+
+bool ttmon_viewer_sees_uid(const struct ttmon_viewer *v, uint32_t uid)
+{
+	return v->all || (!v->none && uid == v->uid && uid != UINT32_MAX);
+}
+
+/*
+ * /proc counts from the boot and whole ticks, task->start_time leaves out the time the host was suspended. How much of that was before
+ * the process started nobody knows: it is between none and all of it. On a host that never slept the match is to the tick.
+ */
+static bool started_at(uint64_t ticks, uint64_t start_ns)
+{
+	uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK), boot_ns = ticks * tick_ns;
+	uint64_t mono_ns = ttmon_mono_ns(), asleep_ns = ttmon_clock_ns(CLOCK_BOOTTIME) - mono_ns;
+
+	return boot_ns + tick_ns > start_ns && boot_ns <= start_ns + asleep_ns;
+}
+
+bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t start_ns)
+{
+	struct ttmon_proc_stat p;
+	char path[32];
+	struct stat st;
+
+	if (v->all)
+		return true;
+	if (v->none || !start_ns)
+		return false;
+	/* The user first: was it that of a process which had the id before, the time is another's. */
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	if (stat(path, &st) || !ttmon_viewer_sees_uid(v, st.st_uid))
+		return false;
+	return !ttmon_proc_read_stat(NULL, tgid, &p) && p.state != 'Z' && p.state != 'X' &&
+	       started_at(p.start, start_ns);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * cpu_int.h: what the parts of core/cpu share. cpu.c the interface and the closing of a slot, chain.c the records of a CPU,
+ * procs.c who there is, rows.c the rows of the slot that is being closed. See cpu.c for the rules.
+ */
+#ifndef TTMON_CORE_CPU_INT_H
+#define TTMON_CORE_CPU_INT_H
+
+#include "daemon/core/cpu/cpu.h"
+#include "lib/base/hmap.h"
+
+#define CPU_SLOT_NS NSEC_PER_MS
+#define NO_PROC	    UINT32_MAX
+
+/* Entries of the table of processes that are always there. */
+enum { PROC_IDLE, PROC_OTHER, PROC_UNASSIGNED, PROC_FIXED };
+
+struct cpu_proc {
+	struct ttmon_cpu_proc pub;
+	uint64_t heard_ns; /* stream time when it last did anything */
+	uint64_t leave_ns; /* ended: when its entry goes */
+	uint64_t row_gen;  /* row is that of the slot with this number of order */
+	uint64_t rmid_gen; /* rmid_freed: in that slot */
+	uint32_t row;
+	uint32_t older;	     /* process with the same tgid that started before */
+	uint32_t prev, next; /* of those that ended; next: also of the free entries */
+	bool used, ended, rmid_freed;
+};
+
+struct cpu_procs {
+	struct cpu_proc *v;
+	uint32_t nr, cap, max; /* entries that were ever used; allocated; allowed, with the fixed ones */
+	uint32_t live;	       /* used now, without the fixed ones */
+	uint32_t free;
+	uint32_t ended_first, ended_last; /* in the order in which they go */
+	uint32_t hand;
+	struct ttmon_hmap by_tgid;	       /* the newest of each tgid */
+	uint32_t rmid_owner[TTMON_RMID_LIMIT]; /* entry, for sources that do not say whose RMID is freed */
+	struct ttmon_cpu_proc gone;
+};
+
+struct cpu_row {
+	struct ttmon_slot_row r;
+	uint32_t proc;
+};
+
+struct cpu_row_key {
+	uint64_t key; /* the smallest first: rank, then the most CPU time */
+	uint32_t row;
+};
+
+/* Rows of the slot that is being closed; what transfers and readings add before that too. */
+struct cpu_rows {
+	struct cpu_row *v;
+	struct cpu_row_key *keys;
+	struct ttmon_slot_row *out;
+	uint32_t n, cap;
+	uint64_t gen; /* number of order of the slot, from 1 */
+};
+
+/* The end of a record, given out slot by slot: who ran [last_ns, to_ns). */
+struct cpu_cross {
+	struct ttmon_cpu_who who;
+	uint64_t last_ns, to_ns;
+	uint64_t given_ns; /* given: up to here */
+	__u64 ctr[TTMON_CTR_MAX], given[TTMON_CTR_MAX];
+	bool active, switched, has_ctr;
+};
+
+union cpu_open {
+	struct ttmon_cpu_table t;
+	uint8_t bytes[sizeof(struct ttmon_cpu_table) + TTMON_CPU_ROWS * TTMON_CPU_ROW_FULL];
+};
+
+struct cpu_chain {
+	uint64_t begin_ns; /* of the chain: from here on the CPU's time is to be told */
+	uint64_t known_ns; /* told up to here, gaps apart: nothing before this is taken again */
+	uint64_t next_ns;  /* where the next record begins if none is lost */
+	uint64_t off_ns;   /* offline: since */
+	/* Skipped for a CPU_OPEN that was ahead of the CPU's ring; told of it already: up to hole_known_ns, and rows. */
+	uint64_t hole_ns, hole_end_ns, hole_known_ns;
+	bool hole_applied;
+	bool begun, offline;
+	bool in_hand;	 /* open says what the CPU is in the middle of */
+	bool applied;	 /* the rows of the record that begins at next_ns were put into a slot as CPU_OPEN told them */
+	bool open_taken; /* and open is what told them */
+	struct cpu_cross cross;
+	uint8_t *queue; /* records (struct ttmon_cpu_table and rows) whose time has not come */
+	size_t head, tail, cap;
+	union cpu_open open;
+	union cpu_open told; /* the one that was taken last: open may be a later one by the time its record comes */
+};
+
+/* The slot that is being closed. */
+struct cpu_closing {
+	uint64_t start_ns, end_ns;
+	uint64_t covered_ns, expected_ns; /* of the CPU in hand: put into the slot; told and missing together */
+	uint64_t ns[TTMON_CPU_CLASS_MAX];
+};
+
+struct ttmon_cpu {
+	uint32_t nr_cpus;
+	void (*leaving)(void *ctx, const struct ttmon_cpu_proc *p);
+	void *ctx;
+	bool started;
+	uint64_t first_ns; /* start of the first slot that closed: what was before is nobody's */
+	uint64_t next_no;  /* slot to be closed next */
+	uint64_t now_ns;   /* end of the slot that closed last */
+	struct cpu_chain *chains;
+	struct cpu_closing at;
+	struct cpu_procs procs;
+	struct cpu_rows rows;
+	struct ttmon_cpu_totals totals;
+};
+
+/* What somebody did; late_ns: in slots that have closed, as is late_ctr of ctr. NULL: no counters. */
+struct cpu_piece {
+	uint64_t ns, late_ns;
+	const __u64 *ctr, *late_ctr;
+	uint32_t switches;
+	uint8_t flags; /* TTMON_ROW_* */
+};
+
+static inline uint64_t later_of(uint64_t a, uint64_t b)
+{
+	return ttmon_before(a, b) ? b : a;
+}
+
+static inline uint64_t earlier_of(uint64_t a, uint64_t b)
+{
+	return ttmon_before(a, b) ? a : b;
+}
+
+static inline uint64_t add_sat(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* chain.c */
+/* Puts what the CPU did before the end of c->at into its rows, and fills c->at.covered_ns and expected_ns. */
+void ttmon_cpu_chain_close(struct ttmon_cpu *c, struct cpu_chain *ch, bool forced);
+
+/* procs.c: entries by number, since the table moves; PROC_OTHER where there is no room. */
+int ttmon_cpu_procs_init(struct cpu_procs *ps, uint32_t max) _must_check;
+void ttmon_cpu_procs_fini(struct cpu_procs *ps);
+uint32_t ttmon_cpu_procs_get(struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns, uint8_t cls);
+/* Stream time has come to c->now_ns: entries whose time is over go. */
+void ttmon_cpu_procs_tick(struct ttmon_cpu *c);
+/* The scheduler said so: better than the events, unless it was freed in this slot. */
+void ttmon_cpu_procs_ran_under(struct ttmon_cpu *c, uint32_t idx, uint16_t rmid);
+uint16_t ttmon_cpu_procs_rmid(const struct ttmon_cpu *c, const struct cpu_proc *p);
+void ttmon_cpu_procs_sum(struct ttmon_cpu_proc *to, const struct ttmon_cpu_proc *from);
+
+/* rows.c */
+int ttmon_cpu_rows_init(struct cpu_rows *rs) _must_check;
+void ttmon_cpu_rows_fini(struct cpu_rows *rs);
+struct ttmon_slot_row *ttmon_cpu_rows_get(struct ttmon_cpu *c, uint32_t proc);
+void ttmon_cpu_rows_put(struct ttmon_cpu *c, const struct ttmon_cpu_who *who, const struct cpu_piece *piece);
+/* The slot's rows in order, added to their processes; the next slot's begin empty. Returns how many. */
+size_t ttmon_cpu_rows_close(struct ttmon_cpu *c, bool *rdt, const struct ttmon_slot_row **ret);
+
+#endif

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * progs.c: see progs.h. Hot thread.
+ *
+ * The kernels of a program come one by one, the first with number 0, and may be told again later. What is told is held against the
+ * text so far: as long as it goes along with it, nothing is new; where it ends earlier, the text grows; where it differs, the text is
+ * another one and the id means another program. Texts are kept once however many ids share them.
+ */
+#include "daemon/core/dispatch/progs.h"
+
+#include "daemon/core/dispatch/dispatch_int.h"
+#include "lib/base/hash.h"
+#include "lib/base/hmap.h"
+
+#define TEXT_MAX  512 /* with its NUL */
+#define MAX_TEXTS 16384
+#define MAX_NAMES 65536
+#define NO_TEXT	  UINT32_MAX
+#define SEPARATOR ", "
+
+/* What an id of a process is made of. */
+struct named {
+	uint64_t key; /* process, program */
+	uint32_t text;
+	uint32_t told; /* bytes of it that the last telling has gone along with */
+};
+
+struct extra {
+	uint64_t key; /* device, program */
+	uint32_t proc;
+	uint32_t text;
+};
+
+struct ttmon_disp_progs {
+	uint32_t max;
+	struct ttmon_tt_program *v;
+	struct extra *x; /* beside v */
+	size_t n, cap;
+	struct ttmon_hmap by_key; /* newest entry */
+
+	struct named *named;
+	size_t nr_named, cap_named;
+	struct ttmon_hmap by_name;
+
+	char **texts;
+	size_t nr_texts, cap_texts;
+	struct ttmon_hmap by_text; /* hash */
+};
+
+static uint64_t make_key(uint32_t a, uint32_t b)
+{
+	return (uint64_t)a << 32 | b;
+}
+
+int ttmon_disp_progs_new(uint32_t max, struct ttmon_disp_progs **ret)
+{
+	struct ttmon_disp_progs *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->max = max;
+	*ret = p;
+	return 0;
+}
+
+void ttmon_disp_progs_free(struct ttmon_disp_progs *p)
+{
+	if (!p)
+		return;
+	for (size_t i = 0; i < p->nr_texts; i++)
+		free(p->texts[i]);
+	free(p->texts);
+	free(p->named);
+	free(p->v);
+	free(p->x);
+	ttmon_hmap_fini(&p->by_key);
+	ttmon_hmap_fini(&p->by_name);
+	ttmon_hmap_fini(&p->by_text);
+	free(p);
+}
+
+/* ---- texts ---- */
+
+static int intern(struct ttmon_disp_progs *p, const char *text, uint32_t *ret)
+{
+	uint64_t hash = ttmon_fnv(TTMON_FNV_BASIS, text, strlen(text)), idx;
+	char *copy;
+	int err;
+
+	while ((idx = ttmon_hmap_get(&p->by_text, hash)) != TTMON_HMAP_NONE) {
+		if (strcmp(p->texts[idx], text) == 0) {
+			*ret = (uint32_t)idx;
+			return 0;
+		}
+		hash++;
+	}
+	if (p->nr_texts == MAX_TEXTS)
+		return -ENOSPC;
+	err = ttmon_disp_grow((void **)&p->texts, p->nr_texts, &p->cap_texts, sizeof(*p->texts));
+	if (err)
+		return err;
+	copy = malloc(strlen(text) + 1);
+	if (!copy)
+		return -ENOMEM;
+	strcpy(copy, text);
+	err = ttmon_hmap_put(&p->by_text, hash, p->nr_texts);
+	if (err) {
+		free(copy);
+		return err;
+	}
+	*ret = (uint32_t)p->nr_texts;
+	p->texts[p->nr_texts++] = copy;
+	return 0;
+}
+
+/* Does text begin with these len bytes, as whole names? */
+static bool begins(const char *text, const char *with, size_t len)
+{
+	return strncmp(text, with, len) == 0 && (text[len] == 0 || strncmp(text + len, SEPARATOR, 2) == 0);
+}
+
+static int named_get(struct ttmon_disp_progs *p, uint64_t key, struct named **ret)
+{
+	uint64_t idx = ttmon_hmap_get(&p->by_name, key);
+	int err;
+
+	if (idx == TTMON_HMAP_NONE) {
+		if (p->nr_named == MAX_NAMES)
+			return -ENOSPC;
+		err = ttmon_disp_grow((void **)&p->named, p->nr_named, &p->cap_named, sizeof(*p->named));
+		if (!err)
+			err = ttmon_hmap_put(&p->by_name, key, p->nr_named);
+		if (err)
+			return err;
+		idx = p->nr_named++;
+		p->named[idx] = (struct named){ .key = key, .text = NO_TEXT };
+	}
+	*ret = &p->named[idx];
+	return 0;
+}
+
+int ttmon_disp_progs_kernel(struct ttmon_disp_progs *p, uint32_t proc, const struct ttmon_ev_tt_kernel *ev)
+{
+	char text[TEXT_MAX];
+	struct named *n;
+	size_t len = 0, more;
+	uint32_t idx;
+	int err;
+
+	if (!ev->program || !ev->name[0])
+		return 0;
+	err = named_get(p, make_key(proc, ev->program), &n);
+	if (err)
+		return err;
+	if (ev->nth > 0) {
+		/* What came before it was lost. */
+		if (n->text == NO_TEXT)
+			return 0;
+		len = n->told;
+		memcpy(text, p->texts[n->text], len);
+		memcpy(text + len, SEPARATOR, 2);
+		len += 2;
+	}
+	more = strnlen(ev->name, sizeof(ev->name));
+	if (len + more + 2 >= sizeof(text))
+		return 0;
+	memcpy(text + len, ev->name, more);
+	len += more;
+	text[len] = 0;
+	if (n->text == NO_TEXT || !begins(p->texts[n->text], text, len)) {
+		err = intern(p, text, &idx);
+		n->text = err ? NO_TEXT : idx;
+		n->told = 0;
+		if (err)
+			return err;
+	}
+	n->told = (uint32_t)len;
+	return 0;
+}
+
+static uint32_t text_of(const struct ttmon_disp_progs *p, uint32_t proc, uint32_t program)
+{
+	uint64_t idx = ttmon_hmap_get(&p->by_name, make_key(proc, program));
+
+	return idx == TTMON_HMAP_NONE ? NO_TEXT : p->named[idx].text;
+}
+
+/* ---- programs ---- */
+
+static int entry_new(struct ttmon_disp_progs *p, const struct extra *x, const struct ttmon_tt_run *run,
+		     uint32_t program, size_t *ret)
+{
+	size_t cap = p->cap;
+	int err = ttmon_disp_grow((void **)&p->v, p->n, &cap, sizeof(*p->v));
+
+	cap = p->cap;
+	if (!err)
+		err = ttmon_disp_grow((void **)&p->x, p->n, &cap, sizeof(*p->x));
+	if (err)
+		return err;
+	p->cap = cap;
+	err = ttmon_hmap_put(&p->by_key, x->key, p->n);
+	if (err)
+		return err;
+	p->v[p->n] = (struct ttmon_tt_program){
+		.tgid = run->tgid,
+		.logical = run->logical,
+		.program = program,
+		.min_ns = UINT64_MAX,
+		.first_ns = run->start_ns,
+	};
+	p->x[p->n] = *x;
+	*ret = p->n++;
+	return 0;
+}
+
+/* The entry that a run belongs to. */
+static int entry_get(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, const struct ttmon_tt_run *run,
+		     size_t *ret)
+{
+	struct extra x = {
+		.key = make_key(clock, run->program),
+		.proc = proc,
+		.text = text_of(p, proc, run->program),
+	};
+	uint64_t idx = ttmon_hmap_get(&p->by_key, x.key);
+
+	if (idx != TTMON_HMAP_NONE) {
+		uint32_t had = p->x[idx].text;
+
+		if (had == NO_TEXT || x.text == NO_TEXT || had == x.text ||
+		    begins(p->texts[x.text], p->texts[had], strlen(p->texts[had]))) {
+			if (x.text != NO_TEXT)
+				p->x[idx].text = x.text;
+			*ret = idx;
+			return 0;
+		}
+	}
+	if (p->n < p->max)
+		return entry_new(p, &x, run, run->program, ret);
+	x.key = make_key(clock, 0);
+	x.text = NO_TEXT;
+	idx = ttmon_hmap_get(&p->by_key, x.key);
+	if (idx == TTMON_HMAP_NONE)
+		return entry_new(p, &x, run, 0, ret);
+	*ret = idx;
+	return 0;
+}
+
+int ttmon_disp_progs_run(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, const struct ttmon_tt_run *run)
+{
+	uint64_t ns = run->end_ns - run->start_ns;
+	struct ttmon_tt_program *v;
+	size_t i;
+	int err = entry_get(p, proc, clock, run, &i);
+
+	if (err)
+		return err;
+	v = &p->v[i];
+	v->runs++;
+	v->busy_ns += ns;
+	v->min_ns = MIN(v->min_ns, ns);
+	v->max_ns = MAX(v->max_ns, ns);
+	v->chip = run->chip ? run->chip : v->chip;
+	if (ttmon_before(run->start_ns, v->first_ns))
+		v->first_ns = run->start_ns;
+	if (v->runs == 1 || ttmon_before(v->last_ns, run->end_ns))
+		v->last_ns = run->end_ns;
+	return 0;
+}
+
+/* The key is there. */
+static void move_to(struct ttmon_hmap *m, uint64_t key, uint64_t idx)
+{
+	m->v[ttmon_hmap_slot(m, key)].val = idx;
+}
+
+static void keep_text(struct ttmon_disp_progs *p, uint32_t at, uint32_t to)
+{
+	uint64_t hash = ttmon_fnv(TTMON_FNV_BASIS, p->texts[at], strlen(p->texts[at]));
+
+	p->texts[to] = p->texts[at];
+	while (ttmon_hmap_get(&p->by_text, hash) != TTMON_HMAP_NONE)
+		hash++;
+	/* No memory: the same text may be kept twice, nothing else. */
+	(void)!ttmon_hmap_put(&p->by_text, hash, to);
+}
+
+/* Texts that nobody has any more go, or a service would have no room for new ones some day. */
+static void drop_texts(struct ttmon_disp_progs *p)
+{
+	_cleanup_free_ uint32_t *to = calloc(p->nr_texts + 1, sizeof(*to));
+	uint32_t k = 0;
+
+	if (!to)
+		return;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->x[i].text != NO_TEXT)
+			to[p->x[i].text] = 1;
+	for (size_t i = 0; i < p->nr_named; i++)
+		if (p->named[i].text != NO_TEXT)
+			to[p->named[i].text] = 1;
+	ttmon_hmap_fini(&p->by_text);
+	for (uint32_t i = 0; i < p->nr_texts; i++) {
+		if (!to[i]) {
+			free(p->texts[i]);
+			continue;
+		}
+		keep_text(p, i, k);
+		to[i] = k++;
+	}
+	p->nr_texts = k;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->x[i].text != NO_TEXT)
+			p->x[i].text = to[p->x[i].text];
+	for (size_t i = 0; i < p->nr_named; i++)
+		if (p->named[i].text != NO_TEXT)
+			p->named[i].text = to[p->named[i].text];
+}
+
+void ttmon_disp_progs_drop(struct ttmon_disp_progs *p, bool (*gone)(void *ctx, uint32_t proc), void *ctx)
+{
+	size_t k = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		bool newest = ttmon_hmap_get(&p->by_key, p->x[i].key) == i;
+
+		if (gone(ctx, p->x[i].proc)) {
+			if (newest)
+				ttmon_hmap_del(&p->by_key, p->x[i].key);
+			continue;
+		}
+		if (newest)
+			move_to(&p->by_key, p->x[i].key, k);
+		p->v[k] = p->v[i];
+		p->x[k++] = p->x[i];
+	}
+	p->n = k;
+	k = 0;
+	for (size_t i = 0; i < p->nr_named; i++) {
+		struct named n = p->named[i];
+
+		if (gone(ctx, (uint32_t)(n.key >> 32))) {
+			ttmon_hmap_del(&p->by_name, n.key);
+			continue;
+		}
+		move_to(&p->by_name, n.key, k);
+		p->named[k++] = n;
+	}
+	p->nr_named = k;
+	if (p->nr_texts > MAX_TEXTS / 2)
+		drop_texts(p);
+}
+
+size_t ttmon_disp_progs_view(const struct ttmon_disp_progs *p, const struct ttmon_tt_program **ret)
+{
+	for (size_t i = 0; i < p->n; i++)
+		p->v[i].kernels = p->x[i].text == NO_TEXT ? NULL : p->texts[p->x[i].text];
+	*ret = p->v;
+	return p->n;
+}

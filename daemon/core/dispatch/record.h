@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * record.h: what the words of a real-time profiler record mean. Pure; no allocation.
+ *
+ *   byte   CHIP32            SYNC32                  KERNELS32
+ *   0      program id u32    program id u32          program id u32
+ *   4      -                 chip u32                chip u32
+ *   8      start u64         start u64               start u64             device cycles
+ *   16     end u64           end u64                 end u64
+ *   24     GHz double        GHz double              GHz double            cycles per ns
+ *   32     chip u32          cycle offset i64        kernels {ptr, count} or vector
+ *   40     kernels vector    error ns i64
+ *   48                       kernels {ptr, count}    queue u32, stream u32, or the end
+ *
+ * Source: facts/tenstorrent.md 3.2. No record says which it is, and what lies in a gap is whatever was there, so each (process,
+ * library) has a judge that looks at several: chips are small, pointers look like pointers and agree with their counts, and a
+ * clock_sync must lead to a time shortly before the callback.
+ */
+#ifndef TTMON_DISP_RECORD_H
+#define TTMON_DISP_RECORD_H
+
+#include <ttmon/event.h>
+
+#include "lib/base/util.h"
+
+enum ttmon_rec_layout { TTMON_REC_KERNELS32, TTMON_REC_SYNC32, TTMON_REC_CHIP32, TTMON_REC_LAYOUTS };
+
+/* Chips of a process: more is not a chip. */
+#define TTMON_REC_CHIPS 256
+
+struct ttmon_rec_judge {
+	int16_t score[TTMON_REC_LAYOUTS];
+	uint32_t seen;	  /* records looked at */
+	uint64_t from_ns; /* of the first */
+	bool settled;
+	uint8_t layout; /* enum ttmon_rec_layout, once settled; may change if later records say otherwise */
+};
+
+struct ttmon_rec {
+	uint32_t program; /* never 0 */
+	uint32_t chip;
+	uint64_t start, end; /* cycles, end >= start */
+	double ghz;
+	/* clock_sync, where the record has one that can be believed: host time = (cycles - offset) / ghz */
+	bool has_sync;
+	int64_t offset;
+	uint64_t error_ns;
+};
+
+enum ttmon_rec_err {
+	TTMON_REC_OK,
+	TTMON_REC_SKIP,	  /* program id 0: no program */
+	TTMON_REC_BAD,	  /* numbers that make no sense */
+	TTMON_REC_UNKNOWN /* layout not settled yet */
+};
+
+/* Is this a record at all? The words that every layout has: OK, SKIP or BAD. */
+enum ttmon_rec_err ttmon_rec_check(const __u64 w[8]);
+/* A record that is OK, for the judge. batch: it came in one with others, which only the newer layouts do. */
+void ttmon_rec_judge_add(struct ttmon_rec_judge *j, const struct ttmon_ev_tt_program *ev, bool batch);
+/* Stream time went on: a judge that cannot tell goes by what it has. */
+void ttmon_rec_judge_tick(struct ttmon_rec_judge *j, uint64_t now_ns);
+/* OK, BAD or UNKNOWN. seen_ns: time of the callback. */
+enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 w[8], uint64_t seen_ns,
+				   struct ttmon_rec *ret);
+/* Host time of a cycle count by a record's clock_sync; false: none. */
+bool ttmon_rec_host_ns(const struct ttmon_rec *r, uint64_t cycles, uint64_t *host_ns);
+
+#endif

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * calls.c: what allocation, free, hint and reset calls do to the records. Part of the history (hot thread, pure).
+ *
+ * Allocations take effect at their return, frees at their entry. Another thread may be given an address while the free of it is
+ * still on its way back, so the stream shows the new allocation first: it supersedes the old one, which stays known for a while
+ * as a ghost, and a free that was entered before the new allocation goes to the ghost.
+ */
+#include "daemon/core/history/history_int.h"
+
+#define SLOW_PIN_NS 10000000ULL
+#define UNDER_MAX   64 /* pieces of ordinary memory that are told of a registration */
+
+static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
+{
+	return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* How long a call took; UINT64_MAX: its return was not seen. */
+static uint64_t took(uint16_t bits, uint64_t entry_ns, uint64_t ts_ns)
+{
+	return bits & TTMON_B_UNOBSERVED ? UINT64_MAX : duration(entry_ns, ts_ns);
+}
+
+void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	if (!p->ghosts)
+		p->ghosts = malloc(TTMON_GHOSTS * sizeof(*p->ghosts));
+	/* Without memory for ghosts such a free is counted as unknown. */
+	if (!p->ghosts)
+		return;
+	if (p->nr_ghosts == TTMON_GHOSTS)
+		memmove(p->ghosts, p->ghosts + 1, --p->nr_ghosts * sizeof(*p->ghosts));
+	p->ghosts[p->nr_ghosts++] = ttmon_alloc_seq(a);
+}
+
+static bool frees(unsigned int method, const struct ttmon_alloc *a)
+{
+	switch (method) {
+	case TTMON_METHOD_DEVICE: /* cudaFree, cuMemFree */
+		return a->method == TTMON_METHOD_DEVICE || a->method == TTMON_METHOD_MANAGED ||
+		       a->method == TTMON_METHOD_POOL;
+	case TTMON_METHOD_POOL: /* cuMemUnmap */
+		return a->method == TTMON_METHOD_POOL || a->method == TTMON_METHOD_DEVICE;
+	default:
+		return a->method == method;
+	}
+}
+
+/* The youngest ghost at this address that was allocated before the free was entered. */
+static bool free_ghost(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev)
+{
+	for (uint32_t i = p->nr_ghosts; i-- > 0;) {
+		struct ttmon_alloc *a = ttmon_rec_by_seq(h, p->ghosts[i]);
+
+		if (a && (a->addr != ev->addr || a->alloc_ns > ev->entry_ns || !frees(ev->method, a)))
+			continue;
+		p->nr_ghosts--;
+		memmove(p->ghosts + i, p->ghosts + i + 1, (p->nr_ghosts - i) * sizeof(*p->ghosts));
+		if (!a)
+			continue;
+		a->unpin_ns = duration(ev->entry_ns, ev->h.ts_ns);
+		ttmon_count_pin_time(h, a->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
+		if (a->end == TTMON_END_SUPERSEDED) {
+			a->end = TTMON_END_FREE;
+			a->free_ns = MAX(ev->entry_ns, 1ULL);
+			a->freed_nth = MAX(ttmon_procs_nth(p, ev->entry_ns), a->made_nth);
+			h->totals.superseded--;
+		}
+		return true;
+	}
+	return false;
+}
+
+void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t lo,
+			   uint64_t hi, uint64_t ts_ns)
+{
+	struct ttmon_alloc *old;
+
+	while ((old = ttmon_rec_overlapping(h, p, layer, lo, hi))) {
+		ttmon_recs_end(h, old, ts_ns, TTMON_END_SUPERSEDED, 0);
+		ttmon_calls_ghost(p, old);
+		h->totals.superseded++;
+	}
+}
+
+/* What must be gone when this address range is given out. */
+static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_alloc *ev)
+{
+	struct ttmon_alloc shape = { .addr = ev->addr, .method = ev->method & 0xf, .device = ev->device };
+	uint64_t lo = ttmon_layer_key(&shape), hi = ttmon_end_of(lo, ev->size ? ev->size : 1);
+	enum ttmon_layer layer = ttmon_layer_of(ev->method);
+
+	if (layer == TTMON_LAYER_REG) {
+		uint32_t id;
+
+		/* CUDA refuses a range that is registered: same start means that the end of the old one was missed. */
+		if (ttmon_ranges_get(&p->layer[layer], lo, &id))
+			ttmon_calls_supersede(h, p, layer, lo, lo + 1 > lo ? lo + 1 : lo, ev->h.ts_ns);
+		if (ttmon_rec_overlapping(h, p, layer, lo, hi))
+			ttmon_count_finding(h, p, TTMON_FINDING_OVERLAP);
+		return;
+	}
+	ttmon_calls_supersede(h, p, layer, lo, hi, ev->h.ts_ns);
+	/* New host memory at a registered address: that memory was given back, and its registration with it. */
+	if (layer == TTMON_LAYER_DEV && ev->method != TTMON_METHOD_DEVICE)
+		ttmon_calls_supersede(h, p, TTMON_LAYER_REG, lo, hi, ev->h.ts_ns);
+}
+
+/* Tells the ordinary memory below a registration of it. */
+static void tell_under(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *reg, uint64_t ts_ns,
+		       enum ttmon_aev_kind kind)
+{
+	static const enum ttmon_layer under[] = { TTMON_LAYER_CUSTOM, TTMON_LAYER_MAP, TTMON_LAYER_EXTENT };
+	uint64_t end = ttmon_rec_limit(reg);
+
+	for (unsigned int l = 0; l < ARRAY_SIZE(under); l++) {
+		uint64_t at = reg->addr;
+		struct ttmon_alloc *a;
+
+		for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, under[l], at, end)); n++) {
+			uint64_t from = MAX(a->addr, at), to = MIN(ttmon_rec_limit(a), end);
+			struct ttmon_aev ev = { .ts_ns = ts_ns,
+						.kind = (uint8_t)kind,
+						.mem = TTMON_MEM_PINNED,
+						.bytes = to - from,
+						.offset = from - a->addr };
+
+			a->states |= TTMON_ST_PINNED | TTMON_ST_POPULATED;
+			ttmon_rec_event(h, a, &ev);
+			at = to;
+		}
+	}
+}
+
+static uint32_t intern(struct ttmon_history *h, struct ttmon_hproc *p, const __u64 *frames, unsigned int n)
+{
+	uint32_t stack;
+	int err;
+
+	if (!n)
+		return TTMON_STACK_NONE;
+	err = ttmon_stacks_intern(&p->stacks, (const uint64_t *)frames, MIN(n, (unsigned int)TTMON_MAX_FRAMES), &stack);
+	if (!err)
+		return stack;
+	if (err == -ENOMEM)
+		ttmon_history_no_memory(h);
+	h->totals.incomplete = true;
+	return TTMON_STACK_NONE;
+}
+
+void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	struct ttmon_rec_init in = {
+		.addr = ev->addr,
+		.size = ev->size,
+		.ts_ns = ev->h.ts_ns,
+		.pin_ns = duration(ev->entry_ns, ev->h.ts_ns),
+		.api_flags = ev->flags,
+		.fn = ev->fn,
+		.device = ev->device,
+		.method = ev->method,
+	};
+	struct ttmon_alloc *a;
+
+	if (!p)
+		return;
+	if (ev->err) {
+		ttmon_procs_error(h, p, ev->fn, ev->err);
+		return;
+	}
+	p->pub.allocs++;
+	h->totals.allocs++;
+	ttmon_count_pin_time(h, ev->method, false, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
+	if (ttmon_method_pinned(ev->method) && in.pin_ns > SLOW_PIN_NS)
+		ttmon_count_finding(h, p, TTMON_FINDING_SLOW_PIN);
+	if (ev->bits & TTMON_B_UNOBSERVED)
+		in.bits |= TTMON_AL_UNOBSERVED;
+	if (ev->method == TTMON_METHOD_REGISTERED && ev->flags & 8)
+		in.bits |= TTMON_AL_READONLY;
+	if (ev->addr)
+		clear_way(h, p, ev);
+	a = ttmon_rec_new(h, p, &in);
+	if (!a)
+		return;
+	ttmon_siteq_alloc(h, a, intern(h, p, ev->frames, ev->nframes));
+	if (a->method == TTMON_METHOD_REGISTERED)
+		tell_under(h, p, a, ev->h.ts_ns, TTMON_AEV_REGISTER);
+	/* Without an address nothing can be told of its life; after its process has ended it has none. */
+	if (!a->addr)
+		ttmon_recs_end(h, a, ev->h.ts_ns, TTMON_END_FREE, 0);
+	else if (p->pub.exit_ns)
+		ttmon_recs_end(h, a, p->pub.exit_ns, TTMON_END_EXIT, 0);
+}
+
+/* The live record that a free means; *other: there is one, but this function does not free it. */
+static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				    const struct ttmon_ev_free *ev, bool *other)
+{
+	struct ttmon_alloc shape = { .addr = ev->addr, .method = ev->method & 0xf, .device = ev->device };
+	struct ttmon_alloc *found = NULL;
+
+	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++) {
+		struct ttmon_alloc *a;
+		uint32_t id;
+
+		if (l == TTMON_LAYER_MAP || l == TTMON_LAYER_EXTENT ||
+		    !ttmon_ranges_get(&p->layer[l], ttmon_layer_key(&shape), &id))
+			continue;
+		a = ttmon_rec_at(h, id);
+		if (a->alloc_ns > ev->entry_ns)
+			continue;
+		if (frees(ev->method, a))
+			found = a;
+		else if (l != TTMON_LAYER_CUSTOM && ev->method != TTMON_METHOD_CUSTOM)
+			*other = true;
+	}
+	return found;
+}
+
+void ttmon_history_on_free(struct ttmon_history *h, const struct ttmon_ev_free *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	struct ttmon_alloc *a;
+	bool other = false;
+
+	if (!p)
+		return;
+	if (ev->err) {
+		ttmon_procs_error(h, p, ev->fn, ev->err);
+		return;
+	}
+	p->pub.frees++;
+	h->totals.frees++;
+	a = freed_by(h, p, ev, &other);
+	if (a) {
+		ttmon_rec_still_pinned(h, p, a);
+		if (a->method == TTMON_METHOD_REGISTERED)
+			tell_under(h, p, a, ev->entry_ns, TTMON_AEV_UNREGISTER);
+		ttmon_count_pin_time(h, a->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
+		ttmon_recs_end(h, a, ev->entry_ns, TTMON_END_FREE, duration(ev->entry_ns, ev->h.ts_ns));
+	} else if (other) {
+		ttmon_count_finding(h, p, TTMON_FINDING_FREE_BY_OTHER);
+	} else if (!free_ghost(h, p, ev)) {
+		p->pub.unknown_frees++;
+		h->totals.unknown_frees++;
+		ttmon_extents_prove(h, p, ev);
+	}
+}
+
+/* Who copies from a piece of memory. Only ordinary mappings have no name yet; the copy itself came just before. */
+void ttmon_history_on_copy_site(struct ttmon_history *h, const struct ttmon_ev_copy_site *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t limit;
+	struct ttmon_alloc *a = p ? ttmon_views_at(h, p, ev->addr, &limit) : NULL;
+
+	if (a && a->states & TTMON_ST_MERGED)
+		a = ttmon_rec_holding(h, p, TTMON_LAYER_EXTENT, ev->addr);
+	if (a && a->method == TTMON_METHOD_MMAP && !a->fn)
+		ttmon_siteq_name(h, a, ev->fn, intern(h, p, ev->frames, ev->nframes), ev->h.ts_ns);
+}
+
+/* The name that the program gave to what it has just allocated. */
+void ttmon_history_on_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	struct ttmon_alloc *a = p ? ttmon_rec_holding(h, p, TTMON_LAYER_CUSTOM, ev->addr) : NULL;
+	size_t n = strnlen(ev->tag, sizeof(ev->tag));
+	char *name;
+
+	if (!a || a->addr != ev->addr)
+		return;
+	name = malloc(n + 1);
+	if (!name) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	memcpy(name, ev->tag, n);
+	name[n] = '\0';
+	free(a->name);
+	a->name = name;
+}
+
+/* What the program's own allocator gave out of registered memory is what the device's pointer leads to, from the address asked for on. */
+static void hint_custom(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *reg, uint64_t from)
+{
+	uint64_t at = MAX(reg->addr, from), end = ttmon_rec_limit(reg);
+	struct ttmon_alloc *a;
+
+	for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, TTMON_LAYER_CUSTOM, at, end)); n++) {
+		a->bits |= TTMON_AL_DEVICE_PTR;
+		at = ttmon_rec_limit(a);
+	}
+}
+
+void ttmon_history_on_hint(struct ttmon_history *h, const struct ttmon_ev_hint *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	uint64_t end;
+
+	if (!p)
+		return;
+	if (ev->err) {
+		ttmon_procs_error(h, p, ev->fn, ev->err);
+		return;
+	}
+	end = ttmon_end_of(ev->addr, ev->bytes ? ev->bytes : 1);
+	for (unsigned int l = 0; l <= TTMON_LAYER_REG; l++) {
+		uint64_t at = ev->addr;
+		struct ttmon_alloc *a;
+
+		for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, l, at, end)); n++) {
+			uint64_t from = MAX(a->addr, at), to = MIN(ttmon_rec_limit(a), end);
+			struct ttmon_aev aev = { .ts_ns = ev->h.ts_ns,
+						 .mem = (uint8_t)ttmon_rec_mem(a),
+						 .bits = ev->bits,
+						 .bytes = ev->bytes ? to - from : 0,
+						 .offset = from - a->addr };
+
+			aev.kind = ev->hint == TTMON_HINT_PREFETCH ? TTMON_AEV_PREFETCH
+				   : ev->hint == TTMON_HINT_ADVISE ? TTMON_AEV_ADVISE
+								   : TTMON_AEV_DEVICE_PTR;
+			if (ev->hint == TTMON_HINT_DEVICE_PTR)
+				a->bits |= TTMON_AL_DEVICE_PTR;
+			if (ev->hint == TTMON_HINT_DEVICE_PTR && l == TTMON_LAYER_REG)
+				hint_custom(h, p, a, ev->addr);
+			ttmon_rec_event(h, a, &aev);
+			at = to;
+		}
+	}
+}
+
+/* Of a device that is -1 everything goes; what was made on an unknown device goes with any. */
+void ttmon_history_on_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+
+	if (!p)
+		return;
+	if (ev->err) {
+		ttmon_procs_error(h, p, ev->fn, ev->err);
+		return;
+	}
+	for (unsigned int l = 0; l <= TTMON_LAYER_REG; l++) {
+		struct ttmon_ranges_pos pos;
+		bool at = ttmon_ranges_seek(&p->layer[l], 0, &pos);
+
+		while (at) {
+			struct ttmon_alloc *a = ttmon_rec_at(h, pos.val);
+			uint64_t next;
+
+			if (ev->device != -1 && a->device != -1 && a->device != ev->device) {
+				at = ttmon_ranges_next(&p->layer[l], &pos);
+				continue;
+			}
+			/* Ending it moves the others: go on from the one that follows by address. */
+			at = ttmon_ranges_next(&p->layer[l], &pos);
+			next = pos.start;
+			ttmon_recs_end(h, a, ev->h.ts_ns, TTMON_END_RESET, 0);
+			if (at)
+				at = ttmon_ranges_floor(&p->layer[l], next, &pos);
+		}
+	}
+}

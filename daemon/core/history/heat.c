@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * heat.c: see heat.h. Called by the history for each transfer. Time runs past the last bucket: pairs of buckets are added up and
+ * the width doubles, so that sums are kept exactly and 64 buckets cover any life time.
+ */
+#include "daemon/core/history/heat.h"
+
+static uint32_t add_sat(uint32_t a, uint32_t b)
+{
+	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
+}
+
+static void halve(struct ttmon_heat *h)
+{
+	for (unsigned int i = 0; i < TTMON_HEAT_BUCKETS; i++) {
+		unsigned int a = 2 * i, b = 2 * i + 1;
+		bool in = b < TTMON_HEAT_BUCKETS;
+
+		h->copies[i] = in ? add_sat(h->copies[a], h->copies[b]) : 0;
+		h->bytes[i] = in ? h->bytes[a] + h->bytes[b] : 0;
+	}
+	h->width_ns *= 2;
+}
+
+static uint64_t since_origin(const struct ttmon_heat *h, uint64_t ts_ns)
+{
+	return ttmon_before(ts_ns, h->origin_ns) ? 0 : ts_ns - h->origin_ns;
+}
+
+/* Times are compared by signed difference, so 2^63 ns is the longest there is: a width of 2^57 ns and more covers it. */
+static bool too_narrow(const struct ttmon_heat *h, uint64_t at)
+{
+	return at / TTMON_HEAT_BUCKETS >= h->width_ns;
+}
+
+void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)
+{
+	*h = (struct ttmon_heat){ .origin_ns = origin_ns, .width_ns = TTMON_HEAT_WIDTH_NS };
+	while (too_narrow(h, since_origin(h, ts_ns)))
+		h->width_ns *= 2;
+}
+
+/* The width is TTMON_HEAT_WIDTH_NS, doubled some times: dividing by a constant and shifting is a good deal faster. */
+static unsigned int bucket_of(const struct ttmon_heat *h, uint64_t at)
+{
+	return (unsigned int)(at / TTMON_HEAT_WIDTH_NS >>
+			      (__builtin_ctzll(h->width_ns) - __builtin_ctzll(TTMON_HEAT_WIDTH_NS)));
+}
+
+static void heat_put(struct ttmon_heat *h, uint64_t ts_ns, uint32_t copies, uint64_t bytes)
+{
+	uint64_t at = since_origin(h, ts_ns);
+	unsigned int i;
+
+	while (too_narrow(h, at))
+		halve(h);
+	i = bucket_of(h, at);
+	h->copies[i] = add_sat(h->copies[i], copies);
+	h->bytes[i] += bytes;
+}
+
+void ttmon_heat_add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes)
+{
+	heat_put(h, ts_ns, 1, bytes);
+}
+
+void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src)
+{
+	for (unsigned int i = 0; i < TTMON_HEAT_BUCKETS; i++)
+		if (src->copies[i])
+			heat_put(h, src->origin_ns + i * src->width_ns + src->width_ns / 2, src->copies[i],
+				 src->bytes[i]);
+}
+
+void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t page_size)
+{
+	uint64_t group = size / TTMON_PAGE_GROUPS + (size % TTMON_PAGE_GROUPS != 0);
+
+	memset(ph, 0, sizeof(*ph));
+	group = MAX(group, 1ULL);
+	ph->group_bytes = group > UINT64_MAX - page_size ? group : ROUND_UP(group, page_size);
+}
+
+static uint64_t mask_of(const struct ttmon_page_heat *ph, uint64_t offset, uint64_t bytes)
+{
+	uint64_t first = offset / ph->group_bytes, last;
+
+	if (first >= TTMON_PAGE_GROUPS || !bytes)
+		return 0;
+	if (bytes - 1 > UINT64_MAX - offset)
+		bytes = UINT64_MAX - offset;
+	last = MIN((offset + bytes - 1) / ph->group_bytes, (uint64_t)TTMON_PAGE_GROUPS - 1);
+	return (~0ULL >> (63 - (last - first))) << first;
+}
+
+static void count(struct ttmon_page_heat *ph, uint64_t mask)
+{
+	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++)
+		if (mask >> i & 1)
+			ph->copies[i] = add_sat(ph->copies[i], 1);
+}
+
+void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t bytes)
+{
+	count(ph, mask_of(ph, offset, bytes));
+}
+
+static uint64_t sum_sat(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/*
+ * The rows of one slice. Rows no further apart than a group leave out none between the first and the last; of rows further apart
+ * each is in another group, so that more of them than there are groups lie past the end.
+ */
+static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect)
+{
+	uint64_t mask = 0;
+
+	if (!rect->rows)
+		return 0;
+	if (rect->pitch <= ph->group_bytes)
+		return mask_of(ph, offset, sum_sat(ttmon_mul_sat(rect->rows - 1, rect->pitch), rect->width));
+	for (uint64_t row = 0; row < MIN(rect->rows, TTMON_PAGE_GROUPS + 1ULL); row++)
+		mask |= mask_of(ph, sum_sat(offset, ttmon_mul_sat(row, rect->pitch)), rect->width);
+	return mask;
+}
+
+void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect)
+{
+	uint64_t slices = rect->slice ? rect->slices : MIN(rect->slices, 1ULL), mask = 0, step = 1, s = 0;
+
+	/* Of slices closer than a group only so many are looked at that each step goes on by more than half a group. */
+	if (rect->slice && rect->slice < ph->group_bytes)
+		step = ph->group_bytes / rect->slice;
+	for (unsigned int n = 0; s < slices && n <= 2 * TTMON_PAGE_GROUPS; n++, s = sum_sat(s, step))
+		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(s, rect->slice)), rect);
+	if (slices)
+		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(slices - 1, rect->slice)), rect);
+	count(ph, mask);
+}
+
+uint64_t ttmon_page_heat_bytes(const struct ttmon_page_heat *ph)
+{
+	uint64_t n = 0;
+
+	for (unsigned int i = 0; i < TTMON_PAGE_GROUPS; i++)
+		n += ph->copies[i] != 0;
+	return n * ph->group_bytes;
+}

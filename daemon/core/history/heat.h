@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* heat.h: how often and when an allocation was transferred, in a fixed amount of memory (struct ttmon_heat, history.h). */
+#ifndef TTMON_HEAT_H
+#define TTMON_HEAT_H
+
+#include "daemon/core/history/history.h"
+
+#define TTMON_HEAT_WIDTH_NS 1000000ULL /* of a bucket in the beginning */
+
+/* Empty, buckets from origin_ns on, as wide as ts_ns needs. */
+void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns);
+/* One transfer of so many bytes at ts_ns. A time before the origin counts in the first bucket. */
+void ttmon_heat_add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes);
+/* Adds what src holds; buckets are placed by the middle of their time. */
+void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src);
+
+/* Groups for an allocation of so many bytes: whole pages, 64 at most. */
+void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t page_size);
+/* One copy touched `bytes` bytes from offset on. */
+void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t bytes);
+
+static inline uint64_t ttmon_mul_sat(uint64_t a, uint64_t b)
+{
+	uint64_t r;
+
+	return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
+struct ttmon_rect {
+	uint64_t width, rows, slices, pitch, slice; /* bytes, counts, bytes from row to row and from slice to slice */
+};
+/* One copy of a region: each group is counted once, the work is bounded by the number of groups. */
+void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect);
+/* Bytes of the groups that were touched at least once. */
+uint64_t ttmon_page_heat_bytes(const struct ttmon_page_heat *ph);
+
+#endif

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * history.h: the allocation history (the notes' MemHistory): who allocated what, what of it is pinned, what was moved.
+ *
+ * Fed in slot order by the pipeline (hot thread). Pure: events and facts in, tables out. Nothing here allocates without a bound
+ * (cfg), logs, or looks at a clock. A table that is full refuses, counts and marks the history incomplete.
+ *
+ * Ordering rules. Allocations take effect at ts_ns (return), frees at entry_ns: another thread may be handed the address between
+ * the free's effect and its return, so an allocation over a live one supersedes it, and the free that comes later with an
+ * entry_ns before that allocation is given to the superseded one. Nothing wraps below zero.
+ */
+#ifndef TTMON_HISTORY_H
+#define TTMON_HISTORY_H
+
+#include <ttmon/event.h>
+#include <ttmon/fns.h>
+
+#include "daemon/core/know/know.h"
+#include "lib/base/names.h"
+#include "lib/base/util.h"
+#include "lib/verdict/verdict.h"
+
+struct ttmon_history;
+struct ttmon_proc;
+
+/* When pageable memory is to be pinned: transfers pay for it; at the first; after so many of them, or bytes (core/history/live.h). */
+enum ttmon_live_pin { TTMON_PIN_GAIN, TTMON_PIN_FIRST, TTMON_PIN_COPIES, TTMON_PIN_BYTES };
+
+struct ttmon_live_cfg {
+	bool off;
+	unsigned int pin;   /* enum ttmon_live_pin */
+	uint64_t threshold; /* copies or bytes */
+	uint64_t cold_ns;   /* 0: 10 s */
+	uint32_t lines;	    /* kept, rounded up to a power of two; 0: 16384 */
+};
+
+struct ttmon_history_cfg {
+	bool keep_all; /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
+	uint64_t
+		max_allocations; /* live ones (and kept ones with keep_all); 0: 1,000,000. The oldest freed, then oldest live go: counted */
+	uint64_t
+		max_events; /* kept per-allocation events in all; 0: 10,000,000. Past it: counted, history incomplete */
+	uint64_t fold_ns;   /* 0: 60 s; sooner for the oldest when more than 65,536 wait */
+	uint64_t page_heat_bytes; /* allocations at least this large get page-group heat; 0: 1 MiB */
+	uint64_t start_ns;	  /* begin of the capture; heat buckets count from an allocation's own start */
+	/* cost model for advice, bytes per second; 0: defaults (pageable 6e9, pinned 24e9, pinning 1.5e9) */
+	uint64_t pageable_bps, pinned_bps, pinning_bps;
+	uint64_t pin_call_ns,
+		unpin_call_ns; /* beside the bytes, for each call; 0: what they were seen to take, else 50 us */
+	uint64_t cold_age_ns;  /* a pinned allocation is cold only past this age; 0: 100 ms */
+	struct ttmon_live_cfg live;
+	const struct ttmon_know *know; /* what was not seen; NULL: all was. Outlives the history. */
+	/* A process's pinned bytes have changed; may be NULL. */
+	void (*pinned)(void *ctx, uint32_t tgid, uint64_t bytes);
+	/* The line of a process that ended is about to be used for another: its last figures; may be NULL. */
+	void (*leaving)(void *ctx, const struct ttmon_proc *p);
+	void *ctx;
+};
+
+/* States an allocation has been through, as bits. */
+#define TTMON_ST_CREATED     (1 << 0)
+#define TTMON_ST_POPULATED   (1 << 1) /* pages known to exist: pinned, MAP_POPULATE, or read by a transfer */
+#define TTMON_ST_PINNED	     (1 << 2)
+#define TTMON_ST_TRANSFERRED (1 << 3)
+#define TTMON_ST_FREED	     (1 << 4)
+#define TTMON_ST_UNSEEN \
+	(1 << 5) /* a pin or free of it can have been missed: nobody knows what kind of memory it is now */
+#define TTMON_ST_EXTENT (1 << 6) /* a piece of a mapping, known by its copies (core/history/extents.c) */
+#define TTMON_ST_MERGED (1 << 7) /* a mapping that nobody was seen to make: it may hold the memory of many calls */
+/* api_flags of an extent: it is mapped from the device file of a GPU's driver, and so pinned. */
+#define TTMON_EXTENT_DRIVER 1
+
+/* How it ended. */
+#define TTMON_END_TABLE(X)                                                                            \
+	X(0, LIVE, "live")                                                                            \
+	X(1, FREE, "free") /* its own free call, or munmap of a mapping */                            \
+	X(2, EXIT, "exit") /* process exit */                                                         \
+	X(3, EXEC, "exec")                                                                            \
+	X(4, RESET, "reset")	       /* device reset or context destroyed */                        \
+	X(5, SUPERSEDED, "superseded") /* its address was given out again, no free was seen */        \
+	X(6, UNMAPPED, "unmapped")     /* registered memory unmapped without unregister: a finding */ \
+	X(7, MERGED, "merged")	       /* a mapping that became part of another (grew, moved, merged) */
+
+enum ttmon_end {
+#define X(id, NAME, name) TTMON_END_##NAME = id,
+	TTMON_END_TABLE(X)
+#undef X
+		TTMON_END_MAX
+};
+
+/* Copies and bytes by (direction, host memory). For h2h the memory is that of the destination. */
+struct ttmon_xfer {
+	uint64_t copies;
+	uint64_t bytes;
+};
+
+/*
+ * A copy from an address that lies in no known mapping is booked as unknown, and moved to pageable when the list of mappings shows that it
+ * lies in one. unsettled[rdir] is what of xfer[rdir][TTMON_MEM_UNKNOWN] may still be moved. proven[rdir] is what was moved from unknown to pinned
+ * when the memory was freed as such. Without the first, and with the second where it was at the time of the copy, the figures only grow.
+ */
+static inline struct ttmon_xfer ttmon_xfer_settled(const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX],
+						   const struct ttmon_xfer unsettled[TTMON_RDIR_MAX],
+						   const struct ttmon_xfer proven[TTMON_RDIR_MAX], unsigned int rdir,
+						   unsigned int mem)
+{
+	struct ttmon_xfer x = xfer[rdir][mem];
+
+	if (mem == TTMON_MEM_UNKNOWN) {
+		x.copies += proven[rdir].copies - unsettled[rdir].copies;
+		x.bytes += proven[rdir].bytes - unsettled[rdir].bytes;
+	} else if (mem == TTMON_MEM_PINNED) {
+		x.copies -= proven[rdir].copies;
+		x.bytes -= proven[rdir].bytes;
+	}
+	return x;
+}
+
+/* Likewise of the transfers that lie in nothing known: those that may yet be shown to lie in a mapping are left out. */
+static inline uint64_t ttmon_unmatched_settled(uint64_t unmatched, const struct ttmon_xfer unsettled[TTMON_RDIR_MAX])
+{
+	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
+		unmatched -= unsettled[d].copies;
+	return unmatched;
+}
+
+#define TTMON_HEAT_BUCKETS 64
+/* Transfers over time in a fixed number of buckets; when time runs past the last one, pairs are added up and the width doubles. */
+struct ttmon_heat {
+	uint64_t origin_ns;
+	uint64_t width_ns; /* starts at 1 ms */
+	uint32_t copies[TTMON_HEAT_BUCKETS];
+	uint64_t bytes[TTMON_HEAT_BUCKETS];
+};
+
+#define TTMON_PAGE_GROUPS 64
+/* Copies that touched each of 64 equal groups of pages (the last may be shorter). */
+struct ttmon_page_heat {
+	uint64_t group_bytes; /* a multiple of the page size */
+	uint32_t copies[TTMON_PAGE_GROUPS];
+};
+
+/* One kept event of an allocation, decoded. */
+struct ttmon_aev {
+	uint64_t ts_ns;
+	uint8_t kind;  /* enum ttmon_aev_kind */
+	uint8_t mem;   /* enum ttmon_mem of this allocation at that time (transfers) */
+	uint16_t bits; /* TTMON_B_* and TTMON_AB_* */
+	uint64_t bytes;
+	uint64_t offset; /* from the allocation's start */
+};
+#define TTMON_AB_STAGED	  (1 << 12) /* pageable: goes through the driver's pinned buffer */
+#define TTMON_AB_STRADDLE (1 << 13) /* the copy went on past the end of this allocation */
+
+/* API allocations of one method; mappings (METHOD_MMAP) are not counted. Only allocs, bytes and ends never fall. */
+struct ttmon_proc_method {
+	uint64_t allocs, bytes;
+	uint64_t ends; /* however they end */
+	uint64_t live, live_bytes;
+};
+
+/* A process, one per (tgid, start time); exec keeps it and counts. Indexes are stable for the life of the history. */
+struct ttmon_proc {
+	uint32_t idx;
+	uint32_t tgid;
+	uint32_t ppid;
+	uint32_t execs;
+	uint32_t uid;	  /* effective, when it was announced; UINT32_MAX: not known */
+	uint32_t changes; /* grows with all it does: where it is the same, so are the figures; 0: only announced */
+	uint64_t start_ns;
+	uint64_t cgroup_id;
+	uint64_t first_ns, last_ns; /* events seen */
+	uint64_t exit_ns;	    /* 0: still there */
+	uint32_t exit_code;	    /* wait status */
+	bool maps_known;	    /* a full list of mappings was seen: an address outside them is not host memory */
+	char comm[TTMON_COMM_LEN + 1];
+	char *exe, *cmdline, *cgroup; /* owned, may be NULL; cmdline: NULs turned into spaces */
+
+	uint64_t pins;				  /* pinned allocations ever */
+	uint64_t pinned_pages, pinned_peak_pages; /* distinct pages: overlapping registrations count once */
+	uint64_t pinned_bytes, pinned_peak_bytes; /* as asked for */
+	uint64_t peak_ns;
+	uint64_t live;		/* allocations now, mappings not counted */
+	uint64_t allocs, frees; /* calls that succeeded, by the API (not mmap) */
+	struct ttmon_proc_method by_method[TTMON_METHOD_MAX];
+	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
+	struct ttmon_xfer unsettled[TTMON_RDIR_MAX]; /* see ttmon_xfer_settled() */
+	struct ttmon_xfer proven[TTMON_RDIR_MAX];
+	uint64_t kernels, graphs, graph_copies;
+	uint64_t captured;	/* async copies into a capturing stream: not transfers */
+	uint64_t failed;	/* calls that returned an error, see ttmon_history_errors() */
+	uint64_t unknown_frees; /* free of an address nobody allocated (older than the trace, or lost) */
+	uint64_t unmatched;	/* transfers whose host address lies in nothing known, see ttmon_unmatched_settled() */
+	uint64_t findings[8];	/* by enum ttmon_finding */
+	uint64_t checkpoints;	/* ever */
+};
+
+#define TTMON_FINDING_TABLE(X)                                                                                  \
+	X(0, UNMAP_REGISTERED, "unmap_registered", "registered memory was unmapped without cudaHostUnregister") \
+	X(1, SLOW_PIN, "slow_pin", "a pin call took longer than 10 ms")                                         \
+	X(2, OVERLAP, "overlap", "a registration overlaps a live one")                                          \
+	X(3, TRUNCATED_BATCH, "truncated_batch", "a batched copy was longer than what is looked at")            \
+	X(4, FREE_BY_OTHER, "free_by_other", "memory was given to the wrong free function")                     \
+	X(5, FORK_PINNED, "fork_pinned", "a process forked while it held pinned memory (copy-on-write hazard)")
+enum ttmon_finding {
+#define X(id, NAME, name, help) TTMON_FINDING_##NAME = id,
+	TTMON_FINDING_TABLE(X)
+#undef X
+		TTMON_FINDING_MAX
+};
+const char *ttmon_finding_name(unsigned int finding);
+const char *ttmon_finding_help(unsigned int finding);
+
+/* What only an allocation that was transferred (or hinted at) has: a block of its own, made by the first event. */
+struct ttmon_traffic {
+	uint64_t bytes[TTMON_RDIR_MAX];
+	uint32_t copies[TTMON_RDIR_MAX];    /* transfers this took part in */
+	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event() */
+	uint64_t last_copy_ns;
+	struct ttmon_heat *heat; /* NULL until transferred; owned */
+	struct ttmon_page_heat *page_heat;
+	struct ttmon_gpu_use *gpu; /* NULL: no kernel was seen to access it; owned */
+};
+
+/* What kernels did with it, where their accesses are recorded (--memtrace). */
+struct ttmon_gpu_use {
+	uint64_t reads, writes; /* requests */
+	uint64_t sectors;	/* of 32 bytes */
+	uint64_t first_ns, last_ns;
+};
+
+/* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight: what a transfer needs comes
+ * first, then what only making and ending it do. */
+struct ttmon_alloc {
+	uint64_t addr, size;
+	const struct ttmon_traffic *traffic; /* never NULL; all zero where nothing was moved */
+	uint32_t site; /* index; 0: no call site known (mappings, older than the trace, not resolved yet) */
+	uint8_t method : 4, end : 3; /* enum ttmon_method, enum ttmon_end */
+	uint8_t cold : 1;	     /* live advice said so, and nothing has been moved since */
+	uint8_t states, bits;	     /* TTMON_ST_*, TTMON_AL_* */
+	uint8_t seq_high;	     /* bits 32..39 of its place in the order of allocations */
+	uint32_t seq_low;
+	uint32_t proc;	   /* index */
+	uint64_t alloc_ns; /* at return */
+	uint64_t free_ns;  /* at the free's entry; 0: live */
+	uint64_t pin_ns;   /* duration of the call that made it */
+	uint64_t unpin_ns; /* duration of the call that freed it */
+	char *name;	   /* mappings: path or "[heap]"; USDT: tag; NULL */
+	uint32_t ordinal;  /* 0, 1, ...: within (process, site, size) */
+	uint32_t api_flags;
+	uint32_t gen; /* how often this address had been allocated before in the process */
+	/* Kernel launches of the process before it was made, and before it was freed: UINT32_MAX: it was not, or they are past counting. They mean
+	 * something below ttmon_history_numbered(). */
+	uint32_t made_nth, freed_nth;
+	uint16_t fn;
+	int16_t device;
+};
+#define TTMON_AL_OLD	     (1 << 0) /* was there before the trace began */
+#define TTMON_AL_DEVICE_PTR  (1 << 1) /* its device pointer was asked for: a kernel may read it in place */
+#define TTMON_AL_PROVISIONAL (1 << 2) /* a mapping made up from a copy's address */
+#define TTMON_AL_READONLY    (1 << 3)
+#define TTMON_AL_SHARED	     (1 << 4)
+#define TTMON_AL_UNOBSERVED  (1 << 5) /* made by a call whose result was not observed */
+#define TTMON_AL_SITE_QUEUED (1 << 6) /* its call site is not resolved yet; never set after finish */
+#define TTMON_AL_FREE_QUEUED (1 << 7) /* its end is not in the site's sums yet; never set after finish */
+
+/* Pinned: host_alloc, registered, pool, tt_dma. */
+static inline bool ttmon_method_pinned(unsigned int method)
+{
+	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED || method == TTMON_METHOD_POOL ||
+	       method == TTMON_METHOD_TT_DMA;
+}
+
+struct ttmon_frame {
+	uint32_t object; /* index of an object; 0: no mapping known (JIT, or exited before it was read) */
+	uint64_t offset; /* file offset of the return address; the raw address where object is 0 */
+};
+
+/* A call site: frames outside CUDA and allocator objects, innermost first. Same key under ASLR and in another run. */
+struct ttmon_site {
+	uint64_t
+		key; /* FNV-1a 64 over, per frame: build-id bytes (or the base name of the path) then the offset, little endian */
+	uint32_t nframes;
+	struct ttmon_frame *frames; /* owned by the history */
+	uint64_t allocs;	    /* ever */
+	uint64_t live, live_bytes, peak_bytes;
+	uint64_t peak_live;
+	uint64_t bytes; /* asked for, in all */
+	uint64_t min_size, max_size;
+	struct ttmon_xfer h2d[TTMON_MEM_MAX], d2h[TTMON_MEM_MAX];
+	uint64_t pin_ns;      /* time spent in pin and unpin calls */
+	uint64_t folded;      /* freed allocations folded in here */
+	uint32_t method_mask; /* 1 << method */
+};
+
+struct ttmon_object {
+	uint32_t id; /* as in the OBJECT fact; 0: unused */
+	uint32_t flags;
+	uint8_t build_id[TTMON_BUILD_ID];
+	uint8_t build_id_len;
+	char *path;
+};
+
+/* One line of hotspots(), coldspots() or the advice of a site. */
+struct ttmon_spot {
+	uint32_t proc, site;
+	uint8_t method;
+	uint32_t allocs;		  /* allocations summed up in this line */
+	uint64_t size;			  /* of the largest */
+	uint64_t bytes;			  /* of all */
+	uint64_t copies;		  /* to the device */
+	uint64_t copied;		  /* bytes to the device */
+	uint64_t back_copies, back_bytes; /* from the device */
+	uint64_t age_ns;		  /* life time of the oldest */
+	struct ttmon_said said;
+	uint64_t alloc_seq; /* one of them (ttmon_history_alloc) */
+};
+
+/* The whole host, since the start. pages: those that each allocation touches, overlaps counted each time, of pinned memory only. Peaks in
+ * order of events. */
+struct ttmon_method_totals {
+	uint64_t allocs, bytes, pages, ends;
+	uint64_t live, live_bytes, live_pages;
+	uint64_t peak_bytes, peak_pages;
+};
+
+/*
+ * Counters here never fall, nor when the line of a process is used again, but for: allocs (a Tenstorrent buffer whose making failed is taken
+ * back), superseded (its free came after all), xfer and unmatched (see ttmon_xfer_settled()). live, pinned_pages, pinned_bytes and events_kept are
+ * what is there now.
+ */
+struct ttmon_history_totals {
+	uint64_t pins, pinned_pages, pinned_peak_pages, pinned_bytes, pinned_peak_bytes, peak_ns; /* whole host */
+	uint64_t allocs, frees, live, folded, evicted;
+	uint64_t events_kept, events_dropped;
+	uint64_t unknown_frees, unmatched, superseded, failed, captured;
+	uint64_t gpu_use_gone; /* GPU_USE facts of which a page or all was gone when they came, or never known */
+	uint64_t late;	       /* events that came late */
+	uint64_t checkpoints,
+		checkpoints_dropped; /* ever; of these, not in ttmon_history_checkpoints() for want of room */
+	uint64_t malformed_facts;
+	uint64_t findings[8]; /* by enum ttmon_finding */
+	struct ttmon_method_totals method[TTMON_METHOD_MAX];
+	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
+	struct ttmon_xfer unsettled[TTMON_RDIR_MAX];
+	struct ttmon_xfer proven[TTMON_RDIR_MAX];
+	uint64_t kernels, graphs, graph_copies;
+	uint64_t no_memory; /* things not kept because memory ran out */
+	bool reduced;	    /* a family of probes was not on for a time */
+	bool incomplete;    /* max_events, max_allocations, another bound or memory was hit */
+};
+
+struct ttmon_error_count {
+	uint32_t proc;
+	uint16_t fn;
+	int32_t err;
+	uint64_t count;
+};
+
+/* How long calls that pin or unpin took. Bounds are upper ones, inclusive; the last count is of what was longer. */
+#define TTMON_PIN_BUCKETS 14
+extern const uint64_t ttmon_pin_bounds_ns[TTMON_PIN_BUCKETS];
+struct ttmon_pin_times {
+	uint64_t count[TTMON_PIN_BUCKETS + 1]; /* not cumulative */
+	uint64_t sum_ns;
+	uint64_t unobserved; /* calls whose return was not seen: in neither of the above */
+};
+
+/* Calls that failed, whole host. err 0: failed by its arguments, or without an error code. */
+struct ttmon_failure {
+	uint16_t fn; /* 0: the sum of those for which there was no room */
+	int32_t err;
+	uint64_t count;
+};
+
+/* The end of a period that the program told (USDT ttmon:checkpoint). */
+struct ttmon_period_end {
+	uint64_t ts_ns;
+	uint32_t proc, tid;
+	char *label; /* owned by the history */
+};
+
+struct ttmon_blind {
+	uint32_t object, tgid;
+	uint64_t mapped_ns, active_ns;
+	bool held;
+};
+
+int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history **ret) _must_check;
+void ttmon_history_free(struct ttmon_history *h);
+
+/* ttmon_history_on_NAME(h, ev): a record that ttmon_decode() has passed; events in slot order, facts whenever they come. */
+#define X(id, NAME, name, type, way, family, check, stream, timeline, history, ...) \
+	TTMON_IF_##history(void ttmon_history_on_##name(struct ttmon_history *h, const struct type *ev);)
+TTMON_EVENT_TABLE(X)
+#undef X
+/* Before each event that is no fact, also where another part handles it: the time of the stream. */
+void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late);
+/* Time has passed up to now_ns: fold what was freed long ago. */
+void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
+/* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
+void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
+
+/* Memory of a Tenstorrent device, as core/tt/tt.h tells it. */
+struct ttmon_tt_alloc {
+	uint64_t ts_ns, addr, bytes;
+	uint16_t fn;
+	uint8_t method; /* TTMON_METHOD_TT_* */
+};
+/* Its number (ttmon_alloc_seq), UINT64_MAX: not kept. */
+uint64_t ttmon_history_tt_alloc(struct ttmon_history *h, uint32_t tgid, const struct ttmon_tt_alloc *in);
+/* It has ended; nothing where it already had. */
+void ttmon_history_tt_free(struct ttmon_history *h, uint64_t seq, uint64_t ts_ns);
+/* It never was: the call that was to make it failed. */
+void ttmon_history_tt_undo(struct ttmon_history *h, uint64_t seq);
+
+/* Has this process's list of mappings been seen (since its last exec)? */
+bool ttmon_history_maps_known(const struct ttmon_history *h, uint32_t tgid);
+/* Processes whose mappings are wanted (a copy came from an unknown address): fills at most max tgids, each told once
+ * until its MAPS_DONE arrives. Returns how many. */
+size_t ttmon_history_want_maps(struct ttmon_history *h, uint32_t *tgids, size_t max);
+/* Frames that have no SYMBOL fact yet, each told once: (object id, file offset). Returns how many. */
+size_t ttmon_history_want_symbols(struct ttmon_history *h, struct ttmon_frame *frames, size_t max);
+
+/* Views, valid until the next apply/tick/finish. Index 0 of sites is the unknown site, index 0 of objects is unused. */
+size_t ttmon_history_procs(const struct ttmon_history *h);
+const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_t idx);
+size_t ttmon_history_sites(const struct ttmon_history *h);
+const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx);
+size_t ttmon_history_objects(const struct ttmon_history *h);
+const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, size_t idx);
+/* How many of the process's kernel launches, from its first on, have a number: up to the first graph launch, which is nobody knows how many
+ * kernels, or the first launch during a stream capture. 0: it is older than the capture, or launches of it may not have been seen. */
+uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmon_proc *p);
+/* Function name at a frame, NULL if not known; *delta: offset into the function. */
+const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta);
+/* Allocations in the order they were made: seq runs from 0 to ttmon_history_allocs() - 1; NULL where folded or evicted. */
+uint64_t ttmon_history_allocs(const struct ttmon_history *h);
+const struct ttmon_alloc *ttmon_history_alloc(const struct ttmon_history *h, uint64_t seq);
+/* The first seq at or after this one that is not NULL; ttmon_history_allocs() if there is none. A service that has run for
+ * months has billions of folded ones: loop with this. */
+uint64_t ttmon_history_next(const struct ttmon_history *h, uint64_t seq);
+static inline uint64_t ttmon_alloc_seq(const struct ttmon_alloc *a)
+{
+	return (uint64_t)a->seq_high << 32 | a->seq_low;
+}
+/* Decode the next kept event: *pos starts at 0; ev must be the one filled by the call before. False at the end. */
+bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev);
+/* What its transfers (and where it was pinned before the trace its size) are. UNKNOWN: none of its life was seen. */
+enum ttmon_knowledge ttmon_history_alloc_known(const struct ttmon_history *h, const struct ttmon_alloc *a);
+/* What kind of memory it is, or was at its end. */
+enum ttmon_mem ttmon_history_mem(const struct ttmon_history *h, const struct ttmon_alloc *a);
+/* What the family's figures of a process are. UNKNOWN: nothing that it would have told of its life was seen. */
+enum ttmon_knowledge ttmon_history_known(const struct ttmon_history *h, const struct ttmon_proc *p,
+					 enum ttmon_family family);
+/* Are the sums of allocations and transfers of the process, or of all, lower bounds? */
+bool ttmon_history_at_least(const struct ttmon_history *h, const struct ttmon_proc *p);
+bool ttmon_history_all_at_least(const struct ttmon_history *h);
+/* When the last of its libraries got its probes; 0: they were there from its beginning. */
+uint64_t ttmon_history_probed_ns(const struct ttmon_history *h, const struct ttmon_proc *p);
+/* Is pinned_pages, pinned_bytes of the process what is pinned now? Not where a free can have been missed. */
+bool ttmon_history_pinned_known(const struct ttmon_history *h, const struct ttmon_proc *p);
+/* Live allocation that holds addr: pinned, managed or device first, else the mapping. NULL. */
+const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint32_t tgid, uint64_t addr);
+
+/* n unpinned (site, process) groups with the most bytes to and from the device, best first; 0 copies never listed. Returns how many. */
+size_t ttmon_history_hotspots(const struct ttmon_history *h, struct ttmon_spot *spots, size_t n);
+/* The n live allocations with the most transfers to and from the device, pinned ones too: numbers (ttmon_history_alloc), best first. */
+size_t ttmon_history_hottest(const struct ttmon_history *h, uint64_t *seqs, size_t n);
+/* Pinned groups that are cold by the rule (ttmon_said.cold), most pinned bytes first. */
+size_t ttmon_history_coldspots(const struct ttmon_history *h, struct ttmon_spot *spots, size_t n);
+/* By which they are judged: what is given, else what was seen, else the defaults. */
+void ttmon_history_cost(const struct ttmon_history *h, struct ttmon_cost *ret);
+/* Advice for every (site, process, method) that has host memory, in site order. Free with free(). -ENOMEM. */
+int ttmon_history_advice(const struct ttmon_history *h, struct ttmon_spot **ret, size_t *ret_n) _must_check;
+
+void ttmon_history_get_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret);
+size_t ttmon_history_errors(const struct ttmon_history *h, const struct ttmon_error_count **ret);
+/* Sum of counts: totals.failed. By (fn, err), at most 1025 rows. */
+size_t ttmon_history_failures(const struct ttmon_history *h, const struct ttmon_failure **ret);
+/* Since the start; all 0 for methods that do not pin. */
+void ttmon_history_pin_times(const struct ttmon_history *h, unsigned int method, bool unpin,
+			     struct ttmon_pin_times *ret);
+size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret);
+/* In the order they came; the newest TTMON_CHECKPOINTS_MAX of a service, the first ones of a --dump-db run (then: incomplete). Those of a
+ * process go with its line. */
+#define TTMON_CHECKPOINTS_MAX 65536u
+size_t ttmon_history_checkpoints(const struct ttmon_history *h, const struct ttmon_period_end **ret);
+const struct ttmon_ev_clock *ttmon_history_clock(const struct ttmon_history *h); /* NULL before the CLOCK fact */
+
+#endif

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * history_int.h: what the parts of the history share. For this folder alone.
+ *
+ *   history.c    life, hooks, time                  recs.c     records: made, ended, dropped
+ *   transfers.c  transfers, and what they add up to counts.c   counters that only grow
+ *   procs.c      processes, launches, errors        siteq.c    call sites, in event order, some time later
+ *   calls.c      alloc, free, hint, reset           pins.c     pinned pages, bytes, peaks
+ *   mappings.c   mmap, munmap, mremap, brk, lists   extents.c  pieces of mappings nobody saw being made
+ *   ttmem.c      memory of Tenstorrent              gpu_use.c  accesses by kernels
+ *   live.c       advice while the program runs      advice.c   what should be pinned
+ *   views.c      the read side                      known.c    what is known, a lower bound, unknown
+ */
+#ifndef TTMON_HISTORY_INT_H
+#define TTMON_HISTORY_INT_H
+
+#include "daemon/core/history/evlog.h"
+#include "lib/base/fifo.h"
+#include "daemon/core/history/history.h"
+#include "lib/base/hmap.h"
+#include "daemon/core/history/live.h"
+#include "daemon/core/history/maps.h"
+#include "lib/base/ranges.h"
+#include "lib/base/seqtab.h"
+#include "daemon/core/history/sites.h"
+#include "daemon/core/history/symtab.h"
+
+#define TTMON_PROCS_MAX (1u << 20)
+#define TTMON_FREED_KEPT \
+	65536 /* service: freed allocations that wait for their folding; past this many the oldest go at once */
+#define TTMON_EXITED_KEPT \
+	4096 /* a service reuses the place of an exited process when this many younger ones are kept */
+#define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
+#define TTMON_WANT_PAUSE_NS 100000000ULL  /* between two lists of one process */
+#define TTMON_ALLOC_EVENTS  4096	  /* a service keeps the younger half of more events of one allocation */
+#define TTMON_PIECES_MAX    1024	  /* allocations that one transfer can touch */
+#define TTMON_GHOSTS	    64
+#define TTMON_ENDED	    64 /* of a process: that ended last, for uses by kernels that are told late */
+#define TTMON_CHANGES	    256
+#define TTMON_UNMAPPED	    16
+#define TTMON_VMAS_MAX	    (1u << 18)
+#define TTMON_ERRORS_MAX    4096
+#define TTMON_FAILURES_MAX  1024
+#define TTMON_BLINDS_MAX    65536
+#define TTMON_EXECS	    8
+#define TTMON_RECENT	    256
+#define TTMON_SEEN	    4 /* two streams of copies, each with a source and a destination */
+#define TTMON_GENS_SERVICE  65536
+#define TTMON_TT_PINS_MAX   (1u << 20) /* of one process: (range, device) pairs, and ranges */
+
+/* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
+#define TTMON_PROT_READ	       0x1
+#define TTMON_PROT_WRITE       0x2
+#define TTMON_PROT_EXEC	       0x4
+#define TTMON_MAP_SHARED       0x1 /* also set in MAP_SHARED_VALIDATE */
+#define TTMON_MAP_PRIVATE      0x2
+#define TTMON_MAP_ANONYMOUS    0x20
+#define TTMON_MAP_POPULATE     0x8000
+#define TTMON_MREMAP_DONTUNMAP 0x4
+
+/* Things with an address, by how they are looked up: the first layer that knows an address answers. */
+enum ttmon_layer {
+	TTMON_LAYER_DEV, /* host_alloc, pool, managed, device: what CUDA gave out */
+	TTMON_LAYER_REG, /* registered; may overlap */
+	TTMON_LAYER_CUSTOM,
+	TTMON_LAYER_MAP,    /* ordinary mappings */
+	TTMON_LAYER_EXTENT, /* pieces of them; looked up by themselves */
+	TTMON_LAYER_TT,	    /* Tenstorrent: addresses of a device, never looked up by a host pointer */
+	TTMON_LAYER_MAX,
+};
+
+/* An address range that was looked up, and what all of it lies in. */
+struct ttmon_seen {
+	uint64_t lo, len;
+	struct ttmon_alloc *a; /* NULL: in nothing known */
+};
+
+/* Live advice to pin it: what has been said, and the sums from which the next time counts. */
+struct ttmon_live_hot {
+	uint64_t bytes;
+	uint32_t copies;
+	bool said;
+	uint8_t level; /* times it was pinned and unpinned again: each doubles the threshold */
+};
+
+/* What the traffic of struct ttmon_alloc is part of, except where it is the one of all that have none. */
+struct ttmon_htraffic {
+	struct ttmon_traffic pub;
+	struct ttmon_evlog log;
+	struct ttmon_xfer unsettled[2]; /* of a made-up mapping: what the copies of it are in xfer; H2D, D2H */
+	struct ttmon_xfer unproven[2];	/* of memory that a pin can have been missed of: the same */
+	struct ttmon_live_hot hot;
+};
+
+struct ttmon_launch {
+	uint32_t cpu;
+	uint64_t kernels, graphs, graph_copies;
+};
+
+/* Launches by number: what was told last, so that a free can be told by its entry. */
+#define TTMON_NUMBERS 16
+struct ttmon_numbers {
+	uint64_t ts_ns[TTMON_NUMBERS], n[TTMON_NUMBERS];
+	uint64_t told;	  /* how often; the last ones are kept */
+	uint64_t to;	  /* kernels before the first graph launch; UINT64_MAX: there was none */
+	uint64_t exec_ns; /* the last exec */
+	uint8_t since;	  /* enum ttmon_launched, as told last */
+	bool gap;	  /* they are of no use */
+};
+
+/* What CUDA gave out or registered, and has ended. */
+struct ttmon_ended {
+	uint64_t seq;
+	uint64_t free_ns; /* as it was ended; a free that is told later may say an earlier time */
+};
+
+/* A line of a list of mappings. */
+struct ttmon_vma {
+	uint64_t start, end;
+	uint32_t prot;
+	bool shared;
+	char *name; /* NULL: anonymous */
+};
+
+struct ttmon_change {
+	uint64_t lo, hi, ts_ns;
+};
+
+/* When the last time ends in which calls of the process can have been missed, of those that began so far: of memory that is older a pin, or a
+ * free of what was pinned. 0: there was none. */
+struct ttmon_unseen {
+	uint64_t pins_to_ns, frees_to_ns;
+};
+
+enum ttmon_want { TTMON_WANT_NO, TTMON_WANT_YES, TTMON_WANT_TOLD };
+
+struct ttmon_hproc {
+	struct ttmon_proc pub;
+	struct ttmon_seen seen[TTMON_SEEN]; /* good until a layer changes: ttmon_rec_forget() */
+	uint32_t next_seen;
+	struct ttmon_ranges layer[TTMON_LAYER_MAX];
+	struct ttmon_maps maps;
+	struct ttmon_stacks stacks;
+	struct ttmon_hmap ordinals; /* by (site, size): how many */
+	struct ttmon_hmap gens;	    /* by address that is free now: next generation */
+	struct ttmon_hmap tt_pins;  /* ttmem.c */
+	uint32_t gen_floor, gen_max;
+	uint64_t *ghosts; /* [TTMON_GHOSTS] ended, but a free may still come */
+	uint32_t nr_ghosts;
+	struct ttmon_ended *ended;     /* [TTMON_ENDED] ring; kept over an exit and an exec */
+	uint64_t nr_ended;	       /* ever */
+	struct ttmon_launch *launches; /* by cpu */
+	uint32_t nr_launches;
+	struct ttmon_numbers numbers;
+	struct ttmon_vma *vmas; /* the list that is coming in */
+	uint32_t nr_vmas, cap_vmas;
+	bool vmas_bad;
+	struct ttmon_unseen unseen; /* ttmon_rec_unseen(), and for which state of what is known */
+	uint64_t unseen_as_of;
+	uint64_t unmapped[TTMON_UNMAPPED]; /* ring: numbers of extents that were unmapped last */
+	uint32_t nr_unmapped;
+	struct ttmon_change unmap;    /* the last munmap */
+	struct ttmon_change *changes; /* [TTMON_CHANGES] ring of the last changes told by events */
+	uint32_t nr_changes;
+	uint64_t last_change_ns;
+	uint64_t maps_from_ns; /* the last list was read after this, 0: none */
+	uint64_t brk_first;
+	enum ttmon_want want;
+	uint64_t want_ns, want_after_ns;
+	uint64_t execs[TTMON_EXECS];
+	uint32_t nr_execs;
+	uint32_t gen;	    /* which process of those that had this place; outlives them */
+	uint32_t nr_folded; /* groups of advice.c that are its own */
+	uint32_t records;   /* in the tables: live and kept ones */
+	uint32_t queued;    /* site operations to come */
+	uint64_t told_ns;   /* beginning of a second of checkpoints, and how many were told in it */
+	uint32_t told;
+	uint32_t kept_checkpoints;
+	uint32_t period; /* checkpoints so far */
+	char period_label[TTMON_LIVE_LABEL];
+};
+
+struct ttmon_site_op {
+	uint64_t ts_ns;
+	uint64_t seq;
+	uint32_t proc;
+	uint32_t stack; /* TTMON_STACK_NONE; not used by the end of one */
+	bool end;
+};
+
+struct ttmon_exited {
+	uint64_t ts_ns;
+	uint32_t proc;
+};
+
+/* Sums over the allocations of one (process, site, method), or of mappings of one name, or of one mapping without a name. */
+struct ttmon_group {
+	uint32_t proc, gen;    /* gen: of the process that was there; groups of an earlier one are stale */
+	uint32_t site, folded; /* folded: of the allocations, that are gone */
+	uint8_t method;
+	uint64_t name; /* hash of the name, or the mapping's own number */
+	uint64_t seq;  /* the oldest that is still kept, TTMON_SEQTAB_END if none is */
+	uint64_t size, bytes;
+	struct ttmon_memory m;
+};
+
+struct ttmon_groups {
+	struct ttmon_group *v;
+	uint32_t n, cap, stale;
+	struct ttmon_hmap by_key;
+};
+
+struct ttmon_checkpoints {
+	struct ttmon_period_end *v; /* kept: [first, first + n) */
+	uint32_t first, n, cap;
+};
+
+/*
+ * Live advice (live.c). An allocation costs nothing until it is cold_ns old: they are met in the order they were made. Then a pinned one waits in
+ * the wheel until it may be cold, or is in `cold` when that was said.
+ */
+struct ttmon_live {
+	struct ttmon_live_line *lines;
+	uint32_t cap; /* a power of two */
+	bool full;    /* no more than these */
+	uint64_t next_seq;
+	uint64_t said[TTMON_SAID_CHECKPOINT + 1], unheard;
+	struct ttmon_hmap cold;	  /* by number of the allocation: what was said, and its level */
+	struct ttmon_fifo *wheel; /* number and level; NULL: nothing waits yet */
+	uint64_t wheel_at;	  /* turns so far */
+	uint64_t waiting;
+	uint64_t met;	  /* allocations before this one have been looked at */
+	uint64_t seen_ns; /* from here on transfers are seen */
+	bool blind;
+};
+
+struct ttmon_rec_hooks;
+
+struct ttmon_history {
+	struct ttmon_history_cfg cfg;
+	struct ttmon_history_totals totals;
+	struct ttmon_ev_clock clock;
+	bool has_clock;
+	uint64_t page_size;
+	uint64_t now_ns;	 /* of the stream */
+	uint64_t launches_on_ns; /* launches are seen since then; 0: from the beginning on, UINT64_MAX: they are not */
+
+	struct ttmon_alloc **chunks; /* the records */
+	uint32_t nr_chunks, cap_chunks, free_id;
+	struct ttmon_seqtab seqs; /* seq -> record */
+	uint64_t next_seq, oldest_seq;
+	uint64_t records;
+	struct ttmon_fifo freed; /* seq: ended, in that order */
+	const struct ttmon_rec_hooks *hooks;
+	size_t nr_hooks;
+
+	struct ttmon_hproc **procs;
+	uint32_t nr_procs, cap_procs;
+	struct ttmon_hmap by_tgid;
+	struct ttmon_hproc *recent[TTMON_RECENT]; /* by the tgid's lower bits: the last one found in by_tgid */
+	struct ttmon_fifo exited;		  /* struct ttmon_exited: grace runs */
+	struct ttmon_fifo dead;			  /* u32: grace is over */
+	struct ttmon_fifo reusable;		  /* u32: nobody will miss them */
+	uint32_t nr_wanted;
+
+	struct ttmon_symtab symtab;
+	struct ttmon_sites sites;
+	struct ttmon_fifo siteq;
+
+	struct ttmon_error_count *errors; /* sorted by (proc, fn, err) */
+	uint32_t nr_errors, cap_errors;
+	struct ttmon_failure failures[TTMON_FAILURES_MAX + 1]; /* the first: no room; the others sorted by (fn, err) */
+	uint32_t nr_failures;				       /* without the first */
+	struct ttmon_pin_times pin_times[TTMON_METHOD_MAX][2]; /* of pins, of unpins */
+	struct ttmon_blind *blinds;
+	uint32_t nr_blinds, cap_blinds;
+	struct ttmon_groups folded; /* what advice is made of, of allocations that are gone */
+	struct ttmon_cost_seen cost_seen;
+	struct ttmon_cost cost, cost_given; /* 0: not given */
+	struct ttmon_live live;
+	struct ttmon_checkpoints checkpoints;
+};
+
+static inline uint64_t ttmon_page_down(const struct ttmon_history *h, uint64_t addr)
+{
+	return addr & ~(h->page_size - 1);
+}
+
+/* The last page of the address space ends where the addresses do. */
+static inline uint64_t ttmon_page_up(const struct ttmon_history *h, uint64_t addr)
+{
+	return addr > UINT64_MAX - h->page_size ? ttmon_page_down(h, UINT64_MAX)
+						: ttmon_page_down(h, addr + h->page_size - 1);
+}
+
+/* history.c */
+void ttmon_history_no_memory(struct ttmon_history *h);
+
+/* recs.c */
+/* A part that wants to know what becomes of records (history.c has the list): recs.c does not know who that is. NULL: not this. */
+struct ttmon_rec_hooks {
+	void (*ended)(struct ttmon_history *h, struct ttmon_alloc *a);
+	void (*folded)(struct ttmon_history *h, struct ttmon_alloc *a); /* it goes: what it did is to live on in sums */
+};
+
+struct ttmon_rec_init {
+	uint64_t addr, size, ts_ns, pin_ns;
+	uint32_t api_flags;
+	uint16_t fn;
+	int16_t device;
+	uint8_t method, bits;
+	bool extent;
+	const char *name; /* copied */
+};
+
+struct ttmon_touch {
+	uint64_t ts_ns, bytes, offset;
+	unsigned int rdir, kind, mem; /* enum ttmon_rdir, ttmon_aev_kind, ttmon_mem */
+	uint16_t bits;
+	const struct ttmon_rect *rect; /* NULL: contiguous */
+};
+
+static inline uint64_t ttmon_end_of(uint64_t addr, uint64_t size)
+{
+	return addr > UINT64_MAX - size ? UINT64_MAX : addr + size;
+}
+
+/* One past the last byte; an allocation of no bytes takes up one. */
+static inline uint64_t ttmon_rec_limit(const struct ttmon_alloc *a)
+{
+	return ttmon_end_of(a->addr, a->size ? a->size : 1);
+}
+
+static inline bool ttmon_rec_live(const struct ttmon_alloc *a)
+{
+	return a->free_ns == 0;
+}
+
+static inline enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
+{
+	if (a->states & TTMON_ST_EXTENT && a->api_flags & TTMON_EXTENT_DRIVER)
+		return TTMON_MEM_PINNED;
+	if (a->states & TTMON_ST_UNSEEN)
+		return TTMON_MEM_UNKNOWN;
+	if (ttmon_method_pinned(a->method))
+		return TTMON_MEM_PINNED;
+	if (a->method == TTMON_METHOD_MANAGED)
+		return TTMON_MEM_MANAGED;
+	if (a->method == TTMON_METHOD_CUSTOM || (a->method == TTMON_METHOD_MMAP && !(a->bits & TTMON_AL_PROVISIONAL)))
+		return TTMON_MEM_PAGEABLE;
+	return TTMON_MEM_UNKNOWN;
+}
+
+struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id);
+struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq);
+struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
+void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end,
+		    uint64_t unpin_ns);
+/* Give it another range; where the index has no room for that it is ended. */
+void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns);
+/* A layer of the process has changed. */
+static inline void ttmon_rec_forget(struct ttmon_hproc *p)
+{
+	memset(p->seen, 0, sizeof(p->seen));
+	p->next_seen = 0;
+}
+/* Does it count as pinned? A driver's DMA buffer has no address of the program. */
+static inline bool ttmon_rec_pinned(const struct ttmon_alloc *a)
+{
+	return ttmon_method_pinned(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
+}
+void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
+void ttmon_rec_fold(struct ttmon_history *h);
+/* How many of this site and size the process has made before. */
+uint32_t ttmon_rec_ordinal(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t site, uint64_t size);
+void ttmon_rec_fini(struct ttmon_history *h);
+enum ttmon_layer ttmon_layer_of(unsigned int method);
+static inline enum ttmon_layer ttmon_rec_layer(const struct ttmon_alloc *a)
+{
+	return a->states & TTMON_ST_EXTENT ? TTMON_LAYER_EXTENT : ttmon_layer_of(a->method);
+}
+uint64_t ttmon_layer_key(const struct ttmon_alloc *a);
+/* The live one of this layer that holds addr, NULL; in REG the one that begins last. */
+struct ttmon_alloc *ttmon_rec_holding(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				      enum ttmon_layer layer, uint64_t addr);
+/* The first one (by start) of this layer that overlaps [lo, hi), NULL. */
+struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const struct ttmon_hproc *p,
+					  enum ttmon_layer layer, uint64_t lo, uint64_t hi);
+
+/* transfers.c */
+extern const struct ttmon_traffic ttmon_no_traffic; /* of all that were never moved */
+void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
+void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
+/* Kernels accessed it: so many bytes of what the fact is about. */
+void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_ev_gpu_use *ev,
+		       uint64_t bytes);
+/* A transfer of a made-up mapping was booked as one of unknown memory, for now (ttmon_xfer_settled()). */
+void ttmon_rec_unsettle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir, uint64_t bytes);
+/* From now on they are what they are booked as. Returns what was unsettled. */
+struct ttmon_xfer ttmon_rec_settle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir);
+/* dst takes over what src went through. */
+void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
+void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a);
+
+/* counts.c */
+/* The program made an allocation, whether or not there is room for a record. */
+void ttmon_count_made(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
+void ttmon_count_live(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_count_ended(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_count_finding(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_finding finding);
+/* A call that failed; err 0: without an error code. */
+void ttmon_count_failed(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
+/* A call that pins or unpins has returned (nothing for other methods); ns UINT64_MAX: that was not seen. */
+void ttmon_count_pin_time(struct ttmon_history *h, unsigned int method, bool unpin, uint64_t ns);
+
+/* procs.c */
+struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgid);
+/* The process an event of that time belongs to, made if need be; NULL: no room. */
+struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns);
+/* The same for a fact, which may be stamped a little after the end of the process it is about. */
+struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns);
+/* Kernel launches of the process up to then, as far as told; UINT32_MAX: more than can be kept. */
+uint32_t ttmon_procs_nth(const struct ttmon_hproc *p, uint64_t ts_ns);
+void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
+void ttmon_procs_tick(struct ttmon_history *h);
+void ttmon_procs_fini(struct ttmon_history *h);
+
+/* siteq.c */
+void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack);
+void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a);	 /* a hook */
+void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook */
+void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns);
+void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
+/* What has settled; with all, everything. */
+void ttmon_siteq_run(struct ttmon_history *h, bool all);
+
+/* pins.c */
+void ttmon_pins_add(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+void ttmon_pins_del(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+
+/* calls.c */
+void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a);
+/* [lo, hi) of this layer is given out anew: what is there has ended, though no free of it was seen. */
+void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t lo,
+			   uint64_t hi, uint64_t ts_ns);
+
+/* gpu_use.c */
+void ttmon_gpu_use_ended(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook: uses of it may still be told */
+
+/* checkpoints.c */
+void ttmon_checkpoints_drop_proc(struct ttmon_history *h, uint32_t proc);
+void ttmon_checkpoints_fini(struct ttmon_history *h);
+
+/* A made-up mapping turns out to be memory of this kind: so was what was moved from and to it. (Not of h2h copies, which are booked
+ * by their destination alone.) */
+void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, enum ttmon_mem mem);
+/* Memory of an unknown kind turns out to have been pinned. */
+void ttmon_copies_prove(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a);
+/* It is pageable, and may have been moved before that was known. */
+void ttmon_rec_hot(struct ttmon_history *h, struct ttmon_alloc *a);
+
+/* mappings.c */
+/* Take [lo, hi) out of the ordinary mappings. */
+void ttmon_hostmem_carve(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns);
+void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent,
+			   uint64_t ts_ns);
+
+/* known.c */
+struct ttmon_unseen ttmon_rec_unseen(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns);
+/* Something happens to it at ts_ns: is its kind known? */
+void ttmon_rec_look(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, uint64_t ts_ns);
+/* Its free was seen: no earlier one can have been missed. */
+void ttmon_rec_still_pinned(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a);
+/* What it moved so far was of another kind of memory, as far as its call site is concerned. */
+void ttmon_known_move_site(struct ttmon_history *h, const struct ttmon_alloc *a, enum ttmon_mem from,
+			   enum ttmon_mem to);
+
+/* extents.c */
+/* The extent of which [lo, hi) is, made if need be. m: the mapping that holds lo, NULL: none is known. NULL: there is no room for it. */
+struct ttmon_alloc *ttmon_extent_of(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *m,
+				    uint64_t lo, uint64_t hi, uint64_t ts_ns);
+/* [lo, hi) was unmapped at ts_ns. */
+void ttmon_extents_end(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns);
+/* It is about to end because it was unmapped: a free that is told after it may mean it. */
+void ttmon_extent_unmapped(struct ttmon_hproc *p, const struct ttmon_alloc *a);
+/* A list of mappings, read after from_ns, has come in: what was made up lies in one of them, or is no more. */
+void ttmon_extents_settle(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t from_ns);
+/* A free or unregister of what nobody was seen to pin: it was pinned. */
+void ttmon_extents_prove(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev);
+
+void ttmon_maplist_want(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns);
+void ttmon_maplist_forget(struct ttmon_hproc *p);
+
+/* advice.c */
+void ttmon_advice_init(struct ttmon_history *h, const struct ttmon_history_cfg *cfg);
+/* A call that pins or unpins took so long; 0: not known. */
+void ttmon_advice_saw(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t pin_ns, uint64_t unpin_ns);
+/* The verdict on one allocation by itself. */
+void ttmon_advice_judge(const struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_said *ret);
+/* A hook: remember the sums of an allocation that is about to go. */
+void ttmon_advice_folded(struct ttmon_history *h, struct ttmon_alloc *a);
+void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc);
+void ttmon_advice_fini(struct ttmon_history *h);
+/* 0..1: less where something of the process was lost. */
+double ttmon_advice_completeness(const struct ttmon_history *h, uint32_t proc);
+/* A kernel may read it where it is, or was seen to. */
+bool ttmon_advice_in_place(const struct ttmon_alloc *a);
+
+/* live.c */
+void ttmon_live_init(struct ttmon_history *h);
+void ttmon_live_fini(struct ttmon_history *h);
+void ttmon_live_tick(struct ttmon_history *h);
+/* Pageable memory was moved to or from the device at ts_ns: is it worth pinning now? */
+void ttmon_live_became_hot(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_live_hot *hot,
+			   uint64_t ts_ns);
+/* It is pageable again. */
+void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot *hot);
+/* What was said to be cold was moved, or a kernel accessed it; its device pointer was asked for. */
+void ttmon_live_warm(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns);
+void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t ts_ns);
+void ttmon_live_ended(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook */
+/* Transfers are seen from ts_ns on, or no longer. */
+void ttmon_live_seen(struct ttmon_history *h, bool on, uint64_t ts_ns);
+/* The process has ended a period; label: of the one that begins. */
+void ttmon_live_checkpoint(struct ttmon_history *h, uint32_t proc, uint64_t ts_ns, const char *label);
+
+/* views.c */
+/* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */
+struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr,
+				   uint64_t *limit);
+
+#endif

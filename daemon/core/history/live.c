@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * live.c: advice while the program runs (live.h). Part of the history (hot thread, pure).
+ *
+ * What is hot is found where it is moved, what is cold by time. For that nothing is scanned: allocations are met once, in the order they were
+ * made, when they are cold_ns old; a pinned one that was moved since then waits in a wheel, by when it may be cold, and is looked at again
+ * then. So one that lives for less costs nothing, and one that is in use a few bytes and a look every cold_ns. A tick does a bounded number
+ * of looks; what is left is done by the next ones.
+ */
+#include "daemon/core/history/heat.h"
+#include "daemon/core/history/history_int.h"
+
+#define DEFAULT_LINES 16384u
+#define LINES_MAX     (1u << 24)
+#define LINES_MIN     64u
+#define LEVEL_MAX     6u
+/* The wheel turns this often in cold_ns. It has room for the longest wait, and a little for looks that are behind. */
+#define TURNS 32u
+#define WHEEL ((TURNS << LEVEL_MAX) + 2 * TURNS)
+/* In one tick: looks, and allocations passed over. */
+#define LOOKS 256u
+#define STEPS 1024u
+/* An entry of the wheel: the number of an allocation, and its level above that. */
+#define SEQ_BITS 40
+
+static const char *const names[] = {
+	[TTMON_SAID_NOTHING] = NULL, [TTMON_SAID_PIN] = "pin",	 [TTMON_SAID_UNPIN] = "unpin",
+	[TTMON_SAID_COLD] = "cold",  [TTMON_SAID_KEEP] = "keep", [TTMON_SAID_CHECKPOINT] = "checkpoint"
+};
+
+const char *ttmon_live_name(unsigned int said)
+{
+	return said < ARRAY_SIZE(names) ? names[said] : NULL;
+}
+
+void ttmon_live_init(struct ttmon_history *h)
+{
+	struct ttmon_live_cfg *cfg = &h->cfg.live;
+	uint32_t lines = LINES_MIN;
+
+	cfg->cold_ns = MIN(cfg->cold_ns ? cfg->cold_ns : 10 * NSEC_PER_SEC, UINT64_MAX >> (LEVEL_MAX + 1));
+	cfg->threshold = MAX(cfg->threshold, 1ULL);
+	while (lines < MIN(cfg->lines ? cfg->lines : DEFAULT_LINES, LINES_MAX))
+		lines *= 2;
+	cfg->lines = lines;
+	h->live.next_seq = 1;
+}
+
+void ttmon_live_fini(struct ttmon_history *h)
+{
+	struct ttmon_live *v = &h->live;
+
+	for (unsigned int i = 0; v->wheel && i < WHEEL; i++)
+		ttmon_fifo_fini(&v->wheel[i]);
+	free(v->wheel);
+	free(v->lines);
+	ttmon_hmap_fini(&v->cold);
+}
+
+/* ---- lines ---- */
+
+static bool more_room(struct ttmon_history *h)
+{
+	uint32_t cap = h->live.cap ? h->live.cap * 2 : LINES_MIN;
+	struct ttmon_live_line *lines = realloc(h->live.lines, cap * sizeof(*lines));
+
+	if (!lines) {
+		ttmon_history_no_memory(h);
+		return false;
+	}
+	h->live.lines = lines;
+	h->live.cap = cap;
+	return true;
+}
+
+static void add_line(struct ttmon_history *h, const struct ttmon_hproc *p, struct ttmon_live_line *line)
+{
+	struct ttmon_live *v = &h->live;
+
+	/* It grows while the first line is still there; what it could not grow to then it stays without. */
+	if (!v->full && v->next_seq > v->cap)
+		v->full = v->cap == h->cfg.live.lines || !more_room(h);
+	if (!v->cap) {
+		v->unheard++;
+		v->full = false;
+		return;
+	}
+	line->seq = v->next_seq++;
+	line->proc = p->pub.idx;
+	line->tgid = p->pub.tgid;
+	line->uid = p->pub.uid;
+	line->start_ns = p->pub.start_ns;
+	line->period = p->period;
+	memcpy(line->label, p->period_label, sizeof(line->label));
+	v->lines[(line->seq - 1) & (v->cap - 1)] = *line;
+	v->said[line->said]++;
+}
+
+static void say(struct ttmon_history *h, const struct ttmon_alloc *a, enum ttmon_live_said said, uint64_t ts_ns,
+		const struct ttmon_said *why, double evidence)
+{
+	const struct ttmon_traffic *t = a->traffic;
+	struct ttmon_live_line line = {
+		.ts_ns = ts_ns,
+		.said = (uint8_t)said,
+		.method = a->method,
+		.alloc = ttmon_alloc_seq(a),
+		.addr = a->addr,
+		.size = a->size,
+		.site = h->sites.v[a->site].key,
+		.ordinal = a->ordinal,
+		.copies = t->copies[TTMON_RDIR_H2D],
+		.bytes = t->bytes[TTMON_RDIR_H2D],
+		.back_copies = t->copies[TTMON_RDIR_D2H],
+		.back_bytes = t->bytes[TTMON_RDIR_D2H],
+		.reason = why ? why->reason : TTMON_REASON_MAX,
+		.gain_ns = why && why->known ? why->gain_ns : 0,
+		.confidence = evidence * ttmon_advice_completeness(h, a->proc),
+	};
+
+	add_line(h, h->procs[a->proc], &line);
+}
+
+void ttmon_live_checkpoint(struct ttmon_history *h, uint32_t proc, uint64_t ts_ns, const char *label)
+{
+	struct ttmon_live_line line = { .ts_ns = ts_ns, .said = TTMON_SAID_CHECKPOINT, .alloc = UINT64_MAX };
+	struct ttmon_hproc *p = h->procs[proc];
+
+	p->period++;
+	memset(p->period_label, 0, sizeof(p->period_label));
+	memcpy(p->period_label, label, strnlen(label, sizeof(p->period_label) - 1));
+	if (h->cfg.live.off)
+		return;
+	/* A loop of them must not push out what others are to hear. */
+	if (!p->told || ttmon_before(p->told_ns + NSEC_PER_SEC, ts_ns)) {
+		p->told_ns = ts_ns;
+		p->told = 0;
+	}
+	if (p->told < TTMON_LIVE_CHECKPOINTS) {
+		p->told++;
+		add_line(h, p, &line);
+	} else {
+		h->live.unheard++;
+	}
+}
+
+/* ---- hot ---- */
+
+static double evidence_of(const struct ttmon_alloc *a)
+{
+	double n = 0;
+
+	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
+		n += a->traffic->copies[d];
+	return n / (n + 2);
+}
+
+/* Both ways: what the device writes back is slowed as much. */
+static uint64_t copies_of(const struct ttmon_alloc *a)
+{
+	return (uint64_t)a->traffic->copies[TTMON_RDIR_H2D] + a->traffic->copies[TTMON_RDIR_D2H];
+}
+
+static uint64_t bytes_of(const struct ttmon_alloc *a)
+{
+	return a->traffic->bytes[TTMON_RDIR_H2D] + a->traffic->bytes[TTMON_RDIR_D2H];
+}
+
+/* Have so many bytes, moved since it was last unpinned, paid for pinning it so often? */
+static bool pays(const struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t bytes, uint64_t factor)
+{
+	double saved = ttmon_cost_saved(&h->cost, bytes);
+	struct ttmon_said said;
+
+	/* Most are far from it: the rule itself is asked by those that may be there. */
+	if (saved <= (double)factor * (double)(h->cost.pin_call_ns + h->cost.unpin_call_ns))
+		return false;
+	ttmon_advice_judge(h, a, &said);
+	if (said.advice != TTMON_ADVICE_PIN)
+		return false;
+	/* What it took to pin it is what all of its transfers save less what is gained. */
+	return saved > (double)factor * (ttmon_cost_saved(&h->cost, bytes_of(a)) - (double)said.worth_ns);
+}
+
+static bool passed(const struct ttmon_history *h, const struct ttmon_alloc *a, const struct ttmon_live_hot *hot)
+{
+	uint64_t copies = copies_of(a), bytes = bytes_of(a);
+	uint64_t factor = 1ULL << hot->level;
+
+	copies -= MIN(copies, (uint64_t)hot->copies);
+	bytes -= MIN(bytes, hot->bytes);
+	switch (h->cfg.live.pin) {
+	case TTMON_PIN_FIRST:
+		return copies >= factor;
+	case TTMON_PIN_COPIES:
+		return copies >= ttmon_mul_sat(h->cfg.live.threshold, factor);
+	case TTMON_PIN_BYTES:
+		return bytes >= ttmon_mul_sat(h->cfg.live.threshold, factor);
+	default:
+		return pays(h, a, bytes, factor);
+	}
+}
+
+void ttmon_live_became_hot(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_live_hot *hot,
+			   uint64_t ts_ns)
+{
+	struct ttmon_said said;
+
+	if (hot->said || h->cfg.live.off || !passed(h, a, hot))
+		return;
+	hot->said = true;
+	ttmon_advice_judge(h, a, &said);
+	say(h, a, TTMON_SAID_PIN, ts_ns, &said, evidence_of(a));
+}
+
+void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot *hot)
+{
+	if (!hot->said)
+		return;
+	hot->said = false;
+	hot->copies = (uint32_t)MIN(copies_of(a), UINT32_MAX);
+	hot->bytes = bytes_of(a);
+	hot->level = (uint8_t)MIN(hot->level + 1u, LEVEL_MAX);
+}
+
+/* ---- cold ---- */
+
+/* A driver's DMA buffer is moved by the driver. */
+static bool can_cool(const struct ttmon_alloc *a)
+{
+	return ttmon_rec_live(a) && ttmon_rec_pinned(a) && a->method != TTMON_METHOD_TT_DMA;
+}
+
+static bool too_many(const struct ttmon_history *h)
+{
+	return h->live.waiting + h->live.cold.n >= h->cfg.max_allocations;
+}
+
+static uint64_t turns(const struct ttmon_history *h, uint64_t ns)
+{
+	return ns / MAX(h->cfg.live.cold_ns / TURNS, 1ULL);
+}
+
+static int make_wheel(struct ttmon_history *h)
+{
+	struct ttmon_fifo *wheel = h->live.wheel ? NULL : calloc(WHEEL, sizeof(*wheel));
+
+	if (h->live.wheel)
+		return 0;
+	if (!wheel)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < WHEEL; i++)
+		wheel[i].elem = sizeof(uint64_t);
+	h->live.wheel = wheel;
+	h->live.wheel_at = turns(h, h->now_ns);
+	return 0;
+}
+
+/* Look at it again in wait_ns. */
+static void watch(struct ttmon_history *h, const struct ttmon_alloc *a, unsigned int level, uint64_t wait_ns)
+{
+	uint64_t entry = ttmon_alloc_seq(a) | (uint64_t)level << SEQ_BITS;
+	struct ttmon_live *v = &h->live;
+
+	if (too_many(h) || make_wheel(h) < 0 ||
+	    ttmon_fifo_push(&v->wheel[turns(h, ttmon_end_of(h->now_ns, wait_ns)) % WHEEL], &entry) < 0)
+		v->unheard++;
+	else
+		v->waiting++;
+}
+
+static bool use_unknown(const struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	const struct ttmon_proc *p = &h->procs[a->proc]->pub;
+
+	return ttmon_advice_in_place(a) || p->graph_copies || p->captured;
+}
+
+/* It has been quiet long enough, and by the rule it is cold. */
+static void say_cold(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int level, uint64_t quiet,
+		     const struct ttmon_said *why)
+{
+	enum ttmon_live_said said = use_unknown(h, a) ? TTMON_SAID_COLD : TTMON_SAID_UNPIN;
+
+	if (too_many(h) || ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a), (uint64_t)said << 8 | level) < 0) {
+		h->live.unheard++;
+		return;
+	}
+	a->cold = 1;
+	say(h, a, said, h->now_ns, said == TTMON_SAID_COLD ? NULL : why,
+	    (double)quiet / ((double)quiet + (double)NSEC_PER_SEC));
+}
+
+static void look(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int level)
+{
+	uint64_t used = MAX(a->traffic->last_copy_ns, a->traffic->gpu ? a->traffic->gpu->last_ns : 0);
+	uint64_t since = MAX(MAX(a->alloc_ns, used), h->live.seen_ns);
+	uint64_t quiet = h->now_ns > since ? h->now_ns - since : 0, delay = h->cfg.live.cold_ns << level;
+	struct ttmon_said said;
+
+	if (h->live.blind) {
+		watch(h, a, level, delay);
+		return;
+	}
+	if (quiet < delay) {
+		watch(h, a, level, delay - quiet);
+		return;
+	}
+	ttmon_advice_judge(h, a, &said);
+	if (said.cold || (a->traffic->gpu && said.worth_ns <= 0))
+		say_cold(h, a, level, quiet, &said);
+	else
+		watch(h, a, level, delay);
+}
+
+void ttmon_live_warm(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns)
+{
+	uint64_t was = ttmon_hmap_del(&h->live.cold, ttmon_alloc_seq(a));
+	unsigned int level = MIN((unsigned int)(was & 0xff) + 1, LEVEL_MAX);
+
+	a->cold = 0;
+	say(h, a, TTMON_SAID_KEEP, ts_ns, NULL, evidence_of(a));
+	watch(h, a, level, h->cfg.live.cold_ns << level);
+}
+
+void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t ts_ns)
+{
+	uint64_t was = ttmon_hmap_get(&h->live.cold, ttmon_alloc_seq(a));
+
+	if (was >> 8 != TTMON_SAID_UNPIN)
+		return;
+	/* In its place: that takes no memory. */
+	if (ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a), TTMON_SAID_COLD << 8 | (was & 0xff)) < 0)
+		h->live.unheard++;
+	say(h, a, TTMON_SAID_COLD, ts_ns, NULL, 1);
+}
+
+void ttmon_live_ended(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	if (!a->cold)
+		return;
+	ttmon_hmap_del(&h->live.cold, ttmon_alloc_seq(a));
+	a->cold = 0;
+}
+
+void ttmon_live_seen(struct ttmon_history *h, bool on, uint64_t ts_ns)
+{
+	h->live.blind = !on;
+	h->live.seen_ns = MAX(MAX(h->live.seen_ns, ts_ns), h->now_ns);
+}
+
+/* ---- time ---- */
+
+static void meet(struct ttmon_history *h, unsigned int *looks)
+{
+	for (unsigned int i = 0; i < STEPS && *looks; i++) {
+		struct ttmon_alloc *a;
+
+		h->live.met = ttmon_seqtab_next(&h->seqs, h->live.met);
+		if (h->live.met == TTMON_SEQTAB_END) {
+			h->live.met = h->next_seq;
+			return;
+		}
+		a = ttmon_rec_by_seq(h, h->live.met);
+		if (h->now_ns < a->alloc_ns || h->now_ns - a->alloc_ns < h->cfg.live.cold_ns)
+			return;
+		h->live.met++;
+		if (can_cool(a)) {
+			look(h, a, 0);
+			--*looks;
+		}
+	}
+}
+
+static void turn(struct ttmon_history *h, unsigned int *looks)
+{
+	uint64_t to = turns(h, h->now_ns);
+	struct ttmon_live *v = &h->live;
+
+	if (!v->wheel)
+		return;
+	if (to > v->wheel_at && to - v->wheel_at > WHEEL)
+		v->wheel_at = to - WHEEL;
+	for (; v->wheel_at < to; v->wheel_at++) {
+		struct ttmon_fifo *f = &v->wheel[v->wheel_at % WHEEL];
+		const uint64_t *front;
+
+		while ((front = ttmon_fifo_front(f))) {
+			unsigned int level = (unsigned int)(*front >> SEQ_BITS);
+			struct ttmon_alloc *a;
+
+			if (!*looks)
+				return;
+			--*looks;
+			a = ttmon_rec_by_seq(h, *front & ((1ULL << SEQ_BITS) - 1));
+			ttmon_fifo_pop(f);
+			v->waiting--;
+			if (a && can_cool(a) && !a->cold)
+				look(h, a, level);
+		}
+	}
+}
+
+void ttmon_live_tick(struct ttmon_history *h)
+{
+	unsigned int looks = LOOKS;
+
+	if (h->cfg.live.off)
+		return;
+	meet(h, &looks);
+	turn(h, &looks);
+}
+
+/* ---- reading ---- */
+
+static uint64_t first_seq(const struct ttmon_live *v)
+{
+	return v->next_seq - MIN(v->next_seq - 1, (uint64_t)v->cap);
+}
+
+uint64_t ttmon_history_live_next(const struct ttmon_history *h)
+{
+	return h->live.next_seq;
+}
+
+void ttmon_history_live_totals(const struct ttmon_history *h, struct ttmon_live_totals *ret)
+{
+	const struct ttmon_live *v = &h->live;
+
+	*ret = (struct ttmon_live_totals){
+		.first_seq = first_seq(v),
+		.next_seq = v->next_seq,
+		.unheard = v->unheard,
+		.followed = (uint32_t)(v->waiting + v->cold.n),
+	};
+	memcpy(ret->said, v->said, sizeof(ret->said));
+}
+
+bool ttmon_history_live(const struct ttmon_history *h, uint64_t seq, struct ttmon_live_line *ret)
+{
+	const struct ttmon_live *v = &h->live;
+
+	seq = MAX(seq, first_seq(v));
+	if (seq >= v->next_seq)
+		return false;
+	*ret = v->lines[(seq - 1) & (v->cap - 1)];
+	return true;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * pins.c: how much memory is pinned, per process and on the host, now and at the peak. Part of the history (hot thread, pure).
+ *
+ * A page is counted once per process however many registrations cover it: what a new one adds are those of its pages that no
+ * other live pinned range touches, and that is also what its end takes away. The host's figures are the sums over processes.
+ */
+#include "daemon/core/history/history_int.h"
+
+/* Steps through the live pinned ranges of a layer in order of their start. */
+struct walk {
+	const struct ttmon_ranges *r;
+	struct ttmon_ranges_pos pos;
+	bool at;
+};
+
+static void settle(const struct ttmon_history *h, struct walk *w, const struct ttmon_alloc *self)
+{
+	while (w->at) {
+		const struct ttmon_alloc *a = ttmon_rec_at(h, w->pos.val);
+
+		if (a != self && ttmon_method_pinned(a->method))
+			return;
+		w->at = ttmon_ranges_next(w->r, &w->pos);
+	}
+}
+
+/* Pages of a that no other live pinned range of the process touches. */
+static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	uint64_t lo = ttmon_page_down(h, a->addr), hi = ttmon_page_up(h, ttmon_rec_limit(a)), covered = lo, own = 0;
+	struct walk w[2] = { { .r = &p->layer[TTMON_LAYER_DEV] }, { .r = &p->layer[TTMON_LAYER_REG] } };
+
+	for (unsigned int i = 0; i < 2; i++) {
+		w[i].at = ttmon_ranges_seek(w[i].r, lo, &w[i].pos);
+		settle(h, &w[i], a);
+	}
+	for (;;) {
+		struct walk *next = w[0].at && (!w[1].at || w[0].pos.start <= w[1].pos.start) ? &w[0] : &w[1];
+		uint64_t start, end;
+
+		if (!next->at || next->pos.start >= hi)
+			break;
+		start = ttmon_page_down(h, next->pos.start);
+		end = ttmon_page_up(h, ttmon_rec_limit(ttmon_rec_at(h, next->pos.val)));
+		if (start > covered)
+			own += start - covered;
+		covered = MAX(covered, MIN(end, hi));
+		next->at = ttmon_ranges_next(next->r, &next->pos);
+		settle(h, next, a);
+	}
+	if (hi > covered)
+		own += hi - covered;
+	return own / h->page_size;
+}
+
+static void tell(const struct ttmon_history *h, const struct ttmon_hproc *p)
+{
+	if (h->cfg.pinned)
+		h->cfg.pinned(h->cfg.ctx, p->pub.tgid, p->pub.pinned_bytes);
+}
+
+void ttmon_pins_add(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	struct ttmon_history_totals *t = &h->totals;
+	uint64_t pages = own_pages(h, p, a);
+
+	p->pub.pins++;
+	p->pub.pinned_pages += pages;
+	p->pub.pinned_bytes += a->size;
+	if (p->pub.pinned_pages > p->pub.pinned_peak_pages) {
+		p->pub.pinned_peak_pages = p->pub.pinned_pages;
+		p->pub.peak_ns = a->alloc_ns;
+	}
+	tell(h, p);
+	p->pub.pinned_peak_bytes = MAX(p->pub.pinned_peak_bytes, p->pub.pinned_bytes);
+	t->pins++;
+	t->pinned_pages += pages;
+	t->pinned_bytes += a->size;
+	if (t->pinned_pages > t->pinned_peak_pages) {
+		t->pinned_peak_pages = t->pinned_pages;
+		t->peak_ns = a->alloc_ns;
+	}
+	t->pinned_peak_bytes = MAX(t->pinned_peak_bytes, t->pinned_bytes);
+}
+
+void ttmon_pins_del(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	uint64_t pages = MIN(own_pages(h, p, a), p->pub.pinned_pages);
+
+	p->pub.pinned_pages -= pages;
+	p->pub.pinned_bytes -= a->size;
+	tell(h, p);
+	h->totals.pinned_pages -= pages;
+	h->totals.pinned_bytes -= a->size;
+}

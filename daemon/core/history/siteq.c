@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * siteq.c: allocations and their ends on the way into the sums of their call sites. Part of the history (hot thread, pure).
+ *
+ * What a return address means is known only when the facts about the process's mappings are in, some milliseconds after the
+ * event. So all site work goes through one queue, in event order, and is done when it has settled: 50 ms later, or up to 2 s where
+ * a frame is in nothing known yet. Ordinals, peaks and the order of sites therefore depend on the stream alone, never on when
+ * somebody looked.
+ */
+#include "daemon/core/history/history_int.h"
+
+#define SETTLE_NS     50000000ULL
+#define SETTLE_MAX_NS 2000000000ULL
+
+static void push(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_site_op *op, uint8_t flag)
+{
+	if (ttmon_fifo_push(&h->siteq, op) < 0) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	a->bits |= flag;
+	h->procs[op->proc]->queued++;
+}
+
+static void take(struct ttmon_xfer *x, uint64_t copies, uint64_t bytes)
+{
+	x->copies -= MIN(x->copies, copies);
+	x->bytes -= MIN(x->bytes, bytes);
+}
+
+void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack)
+{
+	struct ttmon_site_op op = { .ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
+
+	push(h, a, &op, TTMON_AL_SITE_QUEUED);
+}
+
+/*
+ * A mapping has no call of ours when it is made: it is named by the call that copied from it first. What it had moved until then was
+ * counted for the unknown site.
+ */
+void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns)
+{
+	struct ttmon_site_op op = { .ts_ns = ts_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
+	struct ttmon_site *unknown = &h->sites.v[0];
+	enum ttmon_mem mem = ttmon_rec_mem(a);
+
+	a->fn = fn;
+	take(&unknown->h2d[mem], a->traffic->copies[TTMON_RDIR_H2D], a->traffic->bytes[TTMON_RDIR_H2D]);
+	take(&unknown->d2h[mem], a->traffic->copies[TTMON_RDIR_D2H], a->traffic->bytes[TTMON_RDIR_D2H]);
+	push(h, a, &op, TTMON_AL_SITE_QUEUED);
+}
+
+/* dst takes the place of src, which becomes part of it. */
+void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src)
+{
+	if (!src->fn || dst->fn)
+		return;
+	dst->fn = src->fn;
+	src->fn = 0;
+	if (src->bits & TTMON_AL_SITE_QUEUED) {
+		for (size_t i = 0; i < h->siteq.n; i++) {
+			struct ttmon_site_op *op = ttmon_fifo_at(&h->siteq, i);
+
+			if (op->seq == ttmon_alloc_seq(src))
+				op->seq = ttmon_alloc_seq(dst);
+		}
+		src->bits &= (uint8_t)~TTMON_AL_SITE_QUEUED;
+		dst->bits |= TTMON_AL_SITE_QUEUED;
+	} else {
+		dst->site = src->site;
+		dst->ordinal = src->ordinal;
+		src->site = 0;
+	}
+}
+
+/* A mapping that no call has named has no site. */
+void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_site_op op = { .ts_ns = a->free_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .end = true };
+
+	if (a->method != TTMON_METHOD_MMAP || a->fn)
+		push(h, a, &op, TTMON_AL_FREE_QUEUED);
+}
+
+static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool final, uint32_t *site)
+{
+	struct ttmon_hproc *p = h->procs[op->proc];
+	struct ttmon_site_query q = {
+		.stacks = &p->stacks,
+		.stack = op->stack,
+		.maps = &p->maps,
+		.ts_ns = op->ts_ns,
+		.execs = p->execs,
+		.nr_execs = p->nr_execs,
+		.final = final,
+	};
+	int err;
+
+	if (op->stack == TTMON_STACK_NONE)
+		return 0;
+	/* What ended long before this allocation is of no use to those that come after it either. */
+	if (op->ts_ns > SETTLE_MAX_NS)
+		ttmon_maps_prune(&p->maps, op->ts_ns - SETTLE_MAX_NS);
+	err = ttmon_sites_resolve(&h->sites, &h->symtab, &q, site);
+	if (err == -ENOMEM)
+		ttmon_history_no_memory(h);
+	else if (err == -ENOSPC)
+		h->totals.incomplete = true;
+	return err == -EAGAIN ? err : 0;
+}
+
+static void count_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t site)
+{
+	struct ttmon_site *s = &h->sites.v[site];
+	enum ttmon_mem mem = ttmon_rec_mem(a);
+
+	a->site = site;
+	a->ordinal = ttmon_rec_ordinal(h, h->procs[a->proc], site, a->size);
+	s->min_size = s->allocs ? MIN(s->min_size, a->size) : a->size;
+	s->max_size = MAX(s->max_size, a->size);
+	s->allocs++;
+	s->bytes += a->size;
+	s->live++;
+	s->live_bytes += a->size;
+	s->peak_live = MAX(s->peak_live, s->live);
+	s->peak_bytes = MAX(s->peak_bytes, s->live_bytes);
+	s->pin_ns += a->pin_ns;
+	s->method_mask |= 1u << a->method;
+	s->h2d[mem].copies += a->traffic->copies[TTMON_RDIR_H2D];
+	s->h2d[mem].bytes += a->traffic->bytes[TTMON_RDIR_H2D];
+	s->d2h[mem].copies += a->traffic->copies[TTMON_RDIR_D2H];
+	s->d2h[mem].bytes += a->traffic->bytes[TTMON_RDIR_D2H];
+	a->bits &= (uint8_t)~TTMON_AL_SITE_QUEUED;
+}
+
+static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	struct ttmon_site *s = &h->sites.v[a->site];
+
+	/* Where memory ran out its beginning may have never been counted. */
+	s->live -= s->live != 0;
+	s->live_bytes -= MIN(s->live_bytes, a->size);
+	s->pin_ns += a->unpin_ns;
+	a->bits &= (uint8_t)~TTMON_AL_FREE_QUEUED;
+}
+
+/* Does the first operation; false if it has to wait. */
+static bool step(struct ttmon_history *h, bool final)
+{
+	const struct ttmon_site_op *op = ttmon_fifo_front(&h->siteq);
+	struct ttmon_alloc *a = ttmon_rec_by_seq(h, op->seq);
+	uint32_t site = 0;
+
+	if (a && !op->end) {
+		if (resolve(h, op, final, &site) == -EAGAIN)
+			return false;
+		count_alloc(h, a, site);
+	} else if (a) {
+		count_end(h, a);
+	}
+	h->procs[op->proc]->queued--;
+	ttmon_fifo_pop(&h->siteq);
+	return true;
+}
+
+void ttmon_siteq_run(struct ttmon_history *h, bool all)
+{
+	const struct ttmon_site_op *op;
+
+	while ((op = ttmon_fifo_front(&h->siteq))) {
+		uint64_t age = h->now_ns > op->ts_ns ? h->now_ns - op->ts_ns : 0;
+
+		if (!all && age < SETTLE_NS)
+			return;
+		if (!step(h, all || age >= SETTLE_MAX_NS))
+			return;
+	}
+}
+
+/* Its site has to know of it before it goes. */
+void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	while (a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED) && ttmon_fifo_front(&h->siteq))
+		step(h, true);
+	h->sites.v[a->site].folded++;
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * know.c: see know.h. A list of gaps in the order they were told; those of one process are chained from the newest on, and so are those of the
+ * whole host, so that a question looks at few of them. Answers err to one side alone: what is in no gap was seen.
+ */
+#include "daemon/core/know/know.h"
+
+#include "lib/base/hmap.h"
+
+#define GAPS_MAX 65536u
+#define NOBODY	 UINT32_MAX
+/* Two losses that are no further apart are one gap: under overload there would be one a slot. */
+#define LOST_TOGETHER_NS 100000000ULL
+
+struct ttmon_know {
+	struct ttmon_gap *gaps;
+	uint32_t *older; /* of the same process */
+	uint32_t n, cap;
+	struct ttmon_hmap newest; /* by tgid */
+	uint64_t changes;
+};
+
+const char *ttmon_knowledge_name(enum ttmon_knowledge known)
+{
+	static const char *const names[] = { "known", "at least", "unknown" };
+
+	return names[known];
+}
+
+static const struct {
+	const char *name;
+	enum ttmon_incomplete reason;
+	const char *help;
+} whys[TTMON_GAP_WHY_MAX] = {
+#define X(id, NAME, name, reason, help) { name, TTMON_INCOMPLETE_##reason, help },
+	TTMON_GAP_WHY_TABLE(X)
+#undef X
+};
+
+const char *ttmon_gap_state_name(unsigned int state)
+{
+	static const char *const names[] = {
+#define X(id, NAME, name) [id] = name,
+		TTMON_GAP_STATE_TABLE(X)
+#undef X
+	};
+
+	return state < ARRAY_SIZE(names) ? names[state] : NULL;
+}
+
+const char *ttmon_gap_why_name(unsigned int why)
+{
+	return why < ARRAY_SIZE(whys) ? whys[why].name : NULL;
+}
+
+enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why)
+{
+	return whys[why].reason;
+}
+
+const char *ttmon_gap_why_help(unsigned int why)
+{
+	return why < ARRAY_SIZE(whys) ? whys[why].help : NULL;
+}
+
+int ttmon_know_new(struct ttmon_know **ret)
+{
+	struct ttmon_know *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return -ENOMEM;
+	/* The last place is always there: what finds no room otherwise makes it a gap of the whole host. */
+	k->cap = 16;
+	k->gaps = calloc(k->cap, sizeof(*k->gaps));
+	k->older = calloc(k->cap, sizeof(*k->older));
+	if (!k->gaps || !k->older || ttmon_hmap_put(&k->newest, 0, NOBODY) < 0) {
+		ttmon_know_free(k);
+		return -ENOMEM;
+	}
+	*ret = k;
+	return 0;
+}
+
+void ttmon_know_free(struct ttmon_know *k)
+{
+	if (!k)
+		return;
+	free(k->gaps);
+	free(k->older);
+	ttmon_hmap_fini(&k->newest);
+	free(k);
+}
+
+/* The newest gap of a process, or of all (0). */
+static uint32_t newest(const struct ttmon_know *k, uint32_t tgid)
+{
+	uint64_t at = ttmon_hmap_get(&k->newest, tgid);
+
+	return at == TTMON_HMAP_NONE ? NOBODY : (uint32_t)at;
+}
+
+/* Room for one more beside the one that is kept for what finds none. */
+static bool has_room(struct ttmon_know *k)
+{
+	uint32_t cap = k->cap * 2, *older;
+	struct ttmon_gap *gaps;
+
+	if (k->n + 1 < k->cap)
+		return true;
+	if (cap > GAPS_MAX)
+		return false;
+	gaps = realloc(k->gaps, cap * sizeof(*gaps));
+	if (gaps)
+		k->gaps = gaps;
+	older = gaps ? realloc(k->older, cap * sizeof(*older)) : NULL;
+	if (!older)
+		return false;
+	k->older = older;
+	k->cap = cap;
+	return true;
+}
+
+static void widen(struct ttmon_gap *g, const struct ttmon_gap *by)
+{
+	g->from_ns = MIN(g->from_ns, by->from_ns);
+	g->to_ns = MAX(g->to_ns, by->to_ns);
+	g->families |= by->families;
+}
+
+/* Without room the newest gap of all processes says it too; where there is none it is made in the place that is kept for that. */
+static void add(struct ttmon_know *k, const struct ttmon_gap *g)
+{
+	uint32_t before = newest(k, g->tgid), at = newest(k, 0);
+	bool room = has_room(k) && ttmon_hmap_put(&k->newest, g->tgid, k->n) == 0;
+
+	k->changes++;
+	if (!room && at != NOBODY) {
+		widen(&k->gaps[at], g);
+		return;
+	}
+	k->older[k->n] = before;
+	k->gaps[k->n] = *g;
+	if (!room) {
+		k->older[k->n] = NOBODY;
+		k->gaps[k->n].tgid = 0;
+		/* The key has been there from the beginning: this needs no memory. */
+		(void)!ttmon_hmap_put(&k->newest, 0, k->n);
+	}
+	k->n++;
+}
+
+void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
+{
+	struct ttmon_gap g = {
+		.from_ns = ev->mapped_ns,
+		.to_ns = ev->active_ns,
+		.tgid = ev->h.tgid,
+		.object = ev->object,
+		.families = ev->families ? ev->families : TTMON_FAMILIES_CUDA,
+		.state = TTMON_GAP_NOT_YET,
+		.why = ev->how == TTMON_BLIND_STRIPPED	 ? TTMON_GAP_STRIPPED
+		       : ev->how == TTMON_BLIND_UNPROBED ? TTMON_GAP_UNPROBED
+		       : ev->mapped_ns			 ? TTMON_GAP_WINDOW
+							 : TTMON_GAP_LATE,
+	};
+
+	if (ev->how == TTMON_BLIND_HELD || g.to_ns <= g.from_ns || !g.tgid)
+		return;
+	for (uint32_t i = newest(k, g.tgid); i != NOBODY; i = k->older[i])
+		if (k->gaps[i].object == g.object && k->gaps[i].from_ns == g.from_ns && k->gaps[i].to_ns == g.to_ns)
+			return;
+	add(k, &g);
+}
+
+void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev)
+{
+	struct ttmon_gap g = {
+		.from_ns = ev->h.ts_ns,
+		.to_ns = UINT64_MAX,
+		.tgid = ev->h.tgid,
+		.families = 1u << ev->family,
+		.state = ev->state == TTMON_FAMILY_COUNTING ? TTMON_GAP_COUNTING : TTMON_GAP_OFF,
+		.why = ev->why ? TTMON_GAP_BUDGET : TTMON_GAP_ASKED,
+	};
+
+	for (uint32_t i = newest(k, g.tgid); i != NOBODY; i = k->older[i]) {
+		if (k->gaps[i].families != g.families || k->gaps[i].to_ns != UINT64_MAX ||
+		    k->gaps[i].state == TTMON_GAP_NOT_YET)
+			continue;
+		k->gaps[i].to_ns = MAX(g.from_ns, k->gaps[i].from_ns);
+		k->changes++;
+	}
+	if (ev->state != TTMON_FAMILY_ON)
+		add(k, &g);
+}
+
+void ttmon_know_lost(struct ttmon_know *k, uint32_t families, uint64_t from_ns, uint64_t to_ns)
+{
+	struct ttmon_gap g = {
+		.from_ns = from_ns,
+		.to_ns = to_ns,
+		.families = families,
+		.state = TTMON_GAP_LOSING,
+		.why = TTMON_GAP_LOST,
+	};
+	uint32_t last = newest(k, 0);
+
+	if (last != NOBODY && k->gaps[last].why == TTMON_GAP_LOST && k->gaps[last].families == families &&
+	    from_ns <= k->gaps[last].to_ns + LOST_TOGETHER_NS) {
+		widen(&k->gaps[last], &g);
+		k->changes++;
+	} else {
+		add(k, &g);
+	}
+}
+
+static bool overlaps(const struct ttmon_gap *g, uint32_t families, uint64_t from_ns, uint64_t to_ns)
+{
+	return g->families & families && g->from_ns < MAX(to_ns, from_ns + 1) && g->to_ns > from_ns;
+}
+
+enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid,
+				   uint64_t from_ns, uint64_t to_ns, const struct ttmon_gap **why)
+{
+	enum ttmon_knowledge known = TTMON_KNOWN;
+	const struct ttmon_gap *most = NULL;
+
+	/* Those of the process, then those of all. */
+	for (unsigned int pass = tgid ? 0 : 1; pass < 2; pass++) {
+		for (uint32_t i = newest(k, pass ? 0 : tgid); i != NOBODY; i = k->older[i]) {
+			const struct ttmon_gap *g = &k->gaps[i];
+			bool whole = g->from_ns <= from_ns && g->to_ns >= to_ns && g->state != TTMON_GAP_LOSING &&
+				     g->why != TTMON_GAP_STRIPPED;
+
+			if (!overlaps(g, 1u << family, from_ns, to_ns))
+				continue;
+			if (!most || (whole && known != TTMON_UNKNOWN))
+				most = g;
+			known = whole ? TTMON_UNKNOWN : MAX(known, TTMON_AT_LEAST);
+		}
+	}
+	if (why)
+		*why = most;
+	return known;
+}
+
+static uint64_t last_end(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns,
+			 bool not_yet)
+{
+	uint64_t to = 0;
+
+	for (unsigned int pass = tgid ? 0 : 1; pass < 2; pass++)
+		for (uint32_t i = newest(k, pass ? 0 : tgid); i != NOBODY; i = k->older[i])
+			if (k->gaps[i].families >> family & 1 && k->gaps[i].from_ns <= ts_ns &&
+			    k->gaps[i].why != TTMON_GAP_STRIPPED && (not_yet || k->gaps[i].state != TTMON_GAP_NOT_YET))
+				to = MAX(to, k->gaps[i].to_ns);
+	return to;
+}
+
+uint64_t ttmon_know_unseen_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns)
+{
+	return last_end(k, family, tgid, ts_ns, true);
+}
+
+uint64_t ttmon_know_doubt_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns)
+{
+	return last_end(k, family, tgid, ts_ns, false);
+}
+
+uint64_t ttmon_know_probed_ns(const struct ttmon_know *k, uint32_t tgid)
+{
+	uint64_t to = 0;
+
+	for (uint32_t i = newest(k, tgid); i != NOBODY; i = k->older[i])
+		if (k->gaps[i].state == TTMON_GAP_NOT_YET && k->gaps[i].to_ns != UINT64_MAX)
+			to = MAX(to, k->gaps[i].to_ns);
+	return to;
+}
+
+uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t on = (1u << TTMON_FAMILY_MAX) - 1;
+
+	for (uint32_t i = 0; i < k->n; i++)
+		if (k->gaps[i].why != TTMON_GAP_STRIPPED && overlaps(&k->gaps[i], on, from_ns, to_ns))
+			on &= ~k->gaps[i].families;
+	return on;
+}
+
+void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns)
+{
+	for (uint32_t i = newest(k, tgid); tgid && i != NOBODY; i = k->older[i]) {
+		if (k->gaps[i].to_ns != UINT64_MAX || k->gaps[i].from_ns > ts_ns)
+			continue;
+		k->gaps[i].to_ns = ts_ns;
+		k->changes++;
+	}
+}
+
+uint64_t ttmon_know_changes(const struct ttmon_know *k)
+{
+	return k->changes;
+}
+
+size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret)
+{
+	*ret = k->gaps;
+	return k->n;
+}
+
+/* The list stays in its order, so a replay that forgets at the same events has the same one. Seldom: a process that had a gap has ended. */
+void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns)
+{
+	uint32_t n = 0;
+
+	if (!tgid || newest(k, tgid) == NOBODY)
+		return;
+	for (uint32_t i = 0; i < k->n; i++)
+		if (k->gaps[i].tgid != tgid || k->gaps[i].from_ns > before_ns)
+			k->gaps[n++] = k->gaps[i];
+	if (n == k->n)
+		return;
+	k->n = n;
+	k->changes++;
+	(void)!ttmon_hmap_del(&k->newest, tgid);
+	(void)!ttmon_hmap_put(&k->newest, 0, NOBODY);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t of = k->gaps[i].tgid;
+		uint64_t at = ttmon_hmap_get(&k->newest, of);
+
+		/* Each key is there; the chain is made anew from the oldest on. */
+		k->older[i] = at == TTMON_HMAP_NONE || at >= i ? NOBODY : (uint32_t)at;
+		(void)!ttmon_hmap_put(&k->newest, of, i);
+	}
+}

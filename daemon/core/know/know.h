@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * know.h: what was not seen: when which family of probes was not on, for whom, and why. Every figure that depends on probes asks here
+ * whether it is known, a lower bound, or unknown; nobody else decides that.
+ *
+ * A gap is an interval in which calls of one or more families can have been missed: a library's probes came after its mapping, a family
+ * was only counted or off, records were lost, a program has CUDA's runtime in a form that cannot be probed. What is in no gap was seen.
+ * Hot thread, pure. A table that is full merges gaps of one kind: what is said to be seen was seen, always.
+ */
+#ifndef TTMON_KNOW_H
+#define TTMON_KNOW_H
+
+#include <ttmon/event.h>
+#include <ttmon/family.h>
+
+#include "lib/base/names.h"
+#include "lib/base/util.h"
+
+enum ttmon_knowledge { TTMON_KNOWN, TTMON_AT_LEAST, TTMON_UNKNOWN };
+const char *ttmon_knowledge_name(enum ttmon_knowledge known); /* "known", "at least", "unknown" */
+
+/* What the family did in the gap. LOSING: it was on, but records of it were lost. Append-only. */
+#define TTMON_GAP_STATE_TABLE(X)   \
+	X(0, NOT_YET, "not yet")   \
+	X(1, COUNTING, "counting") \
+	X(2, OFF, "off")           \
+	X(3, LOSING, "losing events")
+enum ttmon_gap_state {
+#define X(id, NAME, name) TTMON_GAP_##NAME = id,
+	TTMON_GAP_STATE_TABLE(X)
+#undef X
+		TTMON_GAP_STATE_MAX
+};
+
+/* id, name, why a run with such a gap is not complete (lib/base/names.h), help. Append-only. */
+#define TTMON_GAP_WHY_TABLE(X)                                                                           \
+	X(0, LATE, "attached late", ATTACHED_LATE, "it ran before the trace did")                        \
+	X(1, WINDOW, "coverage gap", COVERAGE_GAP, "a library was mapped before its probes were active") \
+	X(2, BUDGET, "budget", REDUCED, "the daemon was over its budget (--max-overhead)")               \
+	X(3, ASKED, "asked for", REDUCED, "somebody asked for that (ttmon family)")                      \
+	X(4, LOST, "lost", LOST, "records were lost")                                                    \
+	X(5, STRIPPED, "stripped runtime", UNPROBED,                                                     \
+	  "CUDA's runtime is in it without symbols: only the driver's level is seen")                    \
+	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed")
+enum ttmon_gap_why {
+#define X(id, NAME, name, reason, help) TTMON_GAP_##NAME = id,
+	TTMON_GAP_WHY_TABLE(X)
+#undef X
+		TTMON_GAP_WHY_MAX
+};
+const char *ttmon_gap_state_name(unsigned int state);
+const char *ttmon_gap_why_name(unsigned int why);
+enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why);
+const char *ttmon_gap_why_help(unsigned int why);
+
+/* [from_ns, to_ns) of CLOCK_MONOTONIC. from_ns 0: before the trace began. to_ns UINT64_MAX: it lasts. */
+struct ttmon_gap {
+	uint64_t from_ns, to_ns;
+	uint32_t tgid;	   /* 0: all processes */
+	uint32_t object;   /* as in the OBJECT fact; 0: of no object */
+	uint32_t families; /* 1 << enum ttmon_family */
+	uint8_t state, why;
+};
+
+struct ttmon_know;
+
+int ttmon_know_new(struct ttmon_know **ret) _must_check; /* -ENOMEM */
+void ttmon_know_free(struct ttmon_know *k);
+
+/* ---- what is told ---- */
+
+void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev);
+void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev);
+/* Records of these families were lost in [from_ns, to_ns). */
+void ttmon_know_lost(struct ttmon_know *k, uint32_t families, uint64_t from_ns, uint64_t to_ns);
+
+/* The process has ended: what it could do unseen has too. */
+void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
+
+/* ---- what is asked ---- */
+
+/* Were all events of the family that process tgid (0: any process) made in [from_ns, to_ns) seen? *why: the gap that says most, if not NULL. */
+enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid,
+				   uint64_t from_ns, uint64_t to_ns, const struct ttmon_gap **why);
+/*
+ * When the last gap of the family ends that began at or before ts_ns: 0 if there is none, UINT64_MAX if one lasts. What was there
+ * before this can have been part of a call that nobody saw. What a stripped runtime does is seen in the driver: that is no gap here.
+ */
+uint64_t ttmon_know_unseen_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns);
+/* The same of gaps in which probes that had been there were not on, or records were lost: what was there before this may have ended since. */
+uint64_t ttmon_know_doubt_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns);
+/* When the last library of the process got its probes after it had been mapped; 0: there is none of which that is so. */
+uint64_t ttmon_know_probed_ns(const struct ttmon_know *k, uint32_t tgid);
+/* Families that were on for every process in all of [from_ns, to_ns), as bits. A stripped runtime is no gap here either. */
+uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint64_t to_ns);
+/* Grows with each change: who keeps an answer asks again when it is another one. */
+uint64_t ttmon_know_changes(const struct ttmon_know *k);
+/* All gaps, in the order they were told; an interval of a family that is over has its end. */
+size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret);
+/* The process has ended and nothing of it is kept: its gaps go. A gap that began after before_ns is of a later process of that tgid. */
+void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns);
+
+#endif

@@ -1,0 +1,686 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * devs.c: the devices and meshes of a process, which is which, and which devices a mesh has. Part of core/tt (hot thread, pure).
+ *
+ * A device is known by its address. Its logical id comes from Device::Device, else from what the daemon read of a mesh, else from the
+ * word that the 2026 header keeps it in (so does the daemon): neither is believed again in a process where it was wrong once. A use is
+ * made for every logical id, and one for each device without: Devices that were made again with the same id share theirs.
+ *
+ * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in the same thread, a shadow of the same size
+ * and address on each local device. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 100 ms of
+ * stream time, all devices of the process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
+ */
+#include "daemon/core/tt/tt_int.h"
+
+#define ID_AT	  3 /* word of a Device with id_ in its lower half, as the header of 2026 has it */
+#define ID_AT_OLD 1 /* the same before: right behind the vtable pointer, where later a pointer lies */
+
+/* Its id as its words say. An id 0 at the old place cannot be told from a null pointer, and is 0 at the new one too. */
+static uint32_t id_word(const __u64 *w)
+{
+	return w[ID_AT_OLD] && w[ID_AT_OLD] < TTMON_TT_LOGICALS ? (uint32_t)w[ID_AT_OLD] : (uint32_t)w[ID_AT];
+}
+
+uint32_t ttmon_tt_dev_find(const struct ttmon_tt_proc *p, uint64_t addr)
+{
+	uint64_t idx = ttmon_hmap_get(&p->by_dev, addr);
+
+	return idx == TTMON_HMAP_NONE ? TTMON_TT_NIL : (uint32_t)idx;
+}
+
+/* ---- uses ---- */
+
+static uint32_t use_new(struct ttmon_tt_proc *p, uint32_t logical)
+{
+	uint32_t idx;
+
+	for (idx = 0; idx < p->nr_uses && !p->uses[idx].dead; idx++)
+		;
+	if (idx == p->nr_uses) {
+		if (ttmon_tt_grow((void **)&p->uses, p->nr_uses, &p->cap_uses, sizeof(*p->uses)) < 0)
+			return TTMON_TT_NIL;
+		p->nr_uses++;
+	}
+	p->uses[idx] = (struct ttmon_tt_usage){ .pub.logical = logical, .chip = TTMON_TT_NIL };
+	return idx;
+}
+
+static uint32_t use_of(const struct ttmon_tt_proc *p, uint32_t logical)
+{
+	for (uint32_t i = 0; i < p->nr_uses; i++)
+		if (!p->uses[i].dead && p->uses[i].pub.logical == logical)
+			return i;
+	return TTMON_TT_NIL;
+}
+
+/* It has a logical id now: which chip is that? */
+static void use_named(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t use)
+{
+	struct ttmon_tt_usage *u = &p->uses[use];
+
+	for (uint32_t i = 0; i < p->nr_places; i++)
+		if (p->places[i].logical == u->pub.logical) {
+			ttmon_tt_use_chip(t, u, p->places[i].chip, p->places[i].how);
+			return;
+		}
+	ttmon_tt_want_chip(t, p, u->pub.logical);
+}
+
+static void each_part(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_device *d, uint32_t use,
+		      bool add)
+{
+	struct ttmon_tt_usage *u = &p->uses[use];
+
+	if (add)
+		ttmon_tt_use_add(t, u, d, true);
+	else
+		ttmon_tt_use_sub(t, u, d, false);
+	for (uint32_t i = 0; i < d->nr_links; i++) {
+		const struct ttmon_tt_device *m = &p->devs[d->links[i]];
+
+		if (add)
+			ttmon_tt_use_add(t, u, m, m->known != TTMON_TT_MESH_ASSUMED_ALL);
+		else
+			ttmon_tt_use_sub(t, u, m, false);
+	}
+}
+
+/* All that device d holds counts for this logical id from now on. */
+static void move(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_device *d, uint32_t logical)
+{
+	uint32_t from = d->use, to = logical == TTMON_TT_NO_LOGICAL ? TTMON_TT_NIL : use_of(p, logical);
+	bool lone = p->uses[from].pub.logical == TTMON_TT_NO_LOGICAL;
+
+	if (to == TTMON_TT_NIL && lone) {
+		p->uses[from].pub.logical = logical;
+		use_named(t, p, from);
+		return;
+	}
+	if (to == TTMON_TT_NIL)
+		to = use_new(p, logical);
+	if (to == TTMON_TT_NIL)
+		return;
+	each_part(t, p, d, from, false);
+	if (lone) {
+		/* What it had alone it had there, whatever else was there. */
+		for (unsigned int i = 0; i < TTMON_TT_TYPES; i++)
+			p->uses[to].pub.peak[i] = MAX(p->uses[to].pub.peak[i], p->uses[from].pub.peak[i]);
+		p->uses[from].dead = true;
+	}
+	each_part(t, p, d, to, true);
+	d->use = to;
+	/* After an exec the place is unknown, and the chip may be another one. */
+	if (logical != TTMON_TT_NO_LOGICAL)
+		use_named(t, p, to);
+}
+
+/* ---- devices ---- */
+
+static bool has_device(const struct ttmon_tt_proc *p, uint32_t use)
+{
+	for (uint32_t i = 0; i < p->nr_devs; i++)
+		if (p->devs[i].kind == TTMON_TT_DEV_DEVICE && p->devs[i].use == use)
+			return true;
+	return false;
+}
+
+void ttmon_tt_dev_distrust(struct ttmon_tt *t, struct ttmon_tt_proc *p)
+{
+	p->bad_ids = true;
+	for (uint32_t i = 0; i < p->nr_devs; i++) {
+		struct ttmon_tt_device *d = &p->devs[i];
+		uint32_t use;
+
+		if (d->kind != TTMON_TT_DEV_DEVICE || !d->id || d->id == TTMON_TT_ID_CALL)
+			continue;
+		use = d->use;
+		move(t, p, d, TTMON_TT_NO_LOGICAL);
+		d->id = TTMON_TT_ID_NONE;
+		/* That logical id was never there. */
+		if (!p->uses[use].pub.allocs)
+			p->uses[use].dead = !has_device(p, use);
+	}
+}
+
+void ttmon_tt_dev_id(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint32_t logical, enum ttmon_tt_id how)
+{
+	struct ttmon_tt_device *d = &p->devs[dev];
+	bool same;
+
+	if (d->kind != TTMON_TT_DEV_DEVICE || logical >= TTMON_TT_LOGICALS || (how != TTMON_TT_ID_CALL && p->bad_ids))
+		return;
+	same = p->uses[d->use].pub.logical == logical;
+	if (!same && d->id && (how == TTMON_TT_ID_CALL) != (d->id == TTMON_TT_ID_CALL)) {
+		ttmon_tt_dev_distrust(t, p);
+		if (how != TTMON_TT_ID_CALL)
+			return;
+	}
+	/* Two that were read: the object may be another one by now, unless it holds something. */
+	if (!same && how <= d->id && how != TTMON_TT_ID_CALL && (d->live || d->nr_links))
+		return;
+	if (!same)
+		move(t, p, d, logical);
+	d->id = (uint8_t)MAX((unsigned int)how, same ? d->id : 0U);
+}
+
+static bool id_is_taken(const struct ttmon_tt_proc *p, uint32_t dev, uint32_t logical)
+{
+	for (uint32_t i = 0; i < p->nr_devs; i++) {
+		const struct ttmon_tt_device *d = &p->devs[i];
+
+		if (i != dev && d->kind == TTMON_TT_DEV_DEVICE && !d->closed && d->id == TTMON_TT_ID_WORD &&
+		    p->uses[d->use].pub.logical == logical)
+			return true;
+	}
+	return false;
+}
+
+void ttmon_tt_dev_words(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, const __u64 *w)
+{
+	struct ttmon_tt_device *d = &p->devs[dev];
+
+	if (d->kind == TTMON_TT_DEV_MESH) {
+		p->vt_mesh = w[0];
+		/* Another mesh in the same place has another impl. */
+		if (d->ident && d->ident != w[ID_AT] && !d->live)
+			ttmon_tt_mesh_forget(p, dev);
+		d->ident = w[ID_AT];
+		return;
+	}
+	p->vt_device = w[0];
+	if (d->id && id_word(w) == p->uses[d->use].pub.logical)
+		return;
+	/* Two devices of one id: then it is not the id that lies there. */
+	if (id_is_taken(p, dev, id_word(w)))
+		ttmon_tt_dev_distrust(t, p);
+	ttmon_tt_dev_id(t, p, dev, id_word(w), TTMON_TT_ID_WORD);
+}
+
+/* A place whose device is gone and holds nothing, and that nobody refers to. */
+static uint32_t recycle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
+{
+	if (t->tentative.head != TTMON_TT_NIL || t->nr_groups)
+		return TTMON_TT_NIL;
+	for (uint32_t i = 0; i < p->nr_devs; i++) {
+		struct ttmon_tt_device *d = &p->devs[i];
+
+		if (d->live || d->waits || (d->kind == TTMON_TT_DEV_DEVICE && (!d->closed || d->nr_links)))
+			continue;
+		if (d->kind == TTMON_TT_DEV_MESH)
+			ttmon_tt_mesh_forget(p, i);
+		else if (p->uses[d->use].pub.logical == TTMON_TT_NO_LOGICAL)
+			p->uses[d->use].dead = true;
+		free(d->links);
+		d->links = NULL;
+		d->cap_links = 0;
+		ttmon_hmap_del(&p->by_dev, d->addr);
+		return i;
+	}
+	return TTMON_TT_NIL;
+}
+
+static uint32_t dev_make(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t addr, uint8_t kind, uint16_t slot)
+{
+	uint32_t idx, use = TTMON_TT_NIL;
+
+	if (kind == TTMON_TT_DEV_DEVICE) {
+		use = use_new(p, TTMON_TT_NO_LOGICAL);
+		if (use == TTMON_TT_NIL)
+			goto full;
+	}
+	if (p->nr_devs >= TTMON_TT_DEVS) {
+		idx = recycle(t, p);
+		if (idx == TTMON_TT_NIL)
+			goto full;
+	} else {
+		if (ttmon_tt_grow((void **)&p->devs, p->nr_devs, &p->cap_devs, sizeof(*p->devs)) < 0)
+			goto full;
+		idx = p->nr_devs;
+	}
+	/* A table that just lost an entry (recycle) has room for one: the place cannot be left half made. */
+	if (ttmon_hmap_put(&p->by_dev, addr, idx) < 0)
+		goto full;
+	if (idx == p->nr_devs)
+		p->nr_devs++;
+	p->devs[idx] = (struct ttmon_tt_device){
+		.addr = addr,
+		.kind = kind,
+		.slot = slot,
+		.use = use,
+		.bufs = { .head = TTMON_TT_NIL, .tail = TTMON_TT_NIL },
+		.cbs = { .head = TTMON_TT_NIL, .tail = TTMON_TT_NIL },
+	};
+	p->gen_devs++;
+	p->seen = true;
+	t->generation++;
+	return idx;
+full:
+	if (use != TTMON_TT_NIL)
+		p->uses[use].dead = true;
+	p->pub.flags |= TTMON_TT_F_LIMIT;
+	t->generation++;
+	return TTMON_TT_NIL;
+}
+
+/* Everything of it ends; it may come again. */
+static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn)
+{
+	struct ttmon_tt_device *d = &p->devs[dev];
+
+	ttmon_tt_buf_end_tentative(t, p, dev);
+	p->swept += d->live;
+	ttmon_tt_buf_end_dev(t, d, ts_ns, fn, TTMON_TT_END_FREE);
+	if (d->kind == TTMON_TT_DEV_MESH) {
+		ttmon_tt_mesh_forget(p, dev);
+		return;
+	}
+	while (d->nr_links) {
+		uint32_t mesh = d->links[0];
+		struct ttmon_tt_device *m = &p->devs[mesh];
+
+		ttmon_tt_use_sub(t, &p->uses[d->use], m, true);
+		ttmon_tt_mesh_unlink(p, mesh, dev);
+		if (m->nr_links)
+			continue;
+		p->swept += m->live;
+		ttmon_tt_buf_end_dev(t, m, ts_ns, fn, TTMON_TT_END_FREE);
+		ttmon_tt_mesh_forget(p, mesh);
+	}
+	d->closed = true;
+	p->gen_devs++;
+	t->generation++;
+}
+
+uint32_t ttmon_tt_dev_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t addr, uint8_t kind, uint16_t slot)
+{
+	uint32_t idx = ttmon_tt_dev_find(p, addr);
+	struct ttmon_tt_device *d;
+
+	if (idx == TTMON_TT_NIL)
+		return kind == TTMON_TT_DEV_UNKNOWN || !addr ? TTMON_TT_NIL : dev_make(t, p, addr, kind, slot);
+	d = &p->devs[idx];
+	if (kind == TTMON_TT_DEV_UNKNOWN || kind == d->kind) {
+		if (d->closed) {
+			d->closed = false;
+			p->gen_devs++;
+		}
+		return idx;
+	}
+	/* Something else lies there now. */
+	shut(t, p, idx, t->now_ns, 0);
+	if (kind == TTMON_TT_DEV_DEVICE) {
+		uint32_t use = use_new(p, TTMON_TT_NO_LOGICAL);
+
+		if (use == TTMON_TT_NIL)
+			return TTMON_TT_NIL;
+		d->use = use;
+	} else if (p->uses[d->use].pub.logical == TTMON_TT_NO_LOGICAL) {
+		p->uses[d->use].dead = true;
+	}
+	d->kind = kind;
+	d->id = TTMON_TT_ID_NONE;
+	d->closed = false;
+	memset(d->bytes, 0, sizeof(d->bytes));
+	memset(d->peak, 0, sizeof(d->peak));
+	d->allocs = d->frees = d->ident = 0;
+	p->gen_devs++;
+	return idx;
+}
+
+void ttmon_tt_dev_new(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
+{
+	uint32_t idx = ttmon_tt_dev_find(p, ev->arg[0]);
+
+	if (idx != TTMON_TT_NIL)
+		shut(t, p, idx, ev->h.ts_ns, ev->fn);
+	idx = ttmon_tt_dev_get(t, p, ev->arg[0], TTMON_TT_DEV_DEVICE, ev->slot);
+	if (idx == TTMON_TT_NIL)
+		return;
+	/* It is a new object: what the old one's id was says nothing. */
+	if (p->uses[p->devs[idx].use].pub.logical != (uint32_t)ev->arg[1])
+		p->devs[idx].id = TTMON_TT_ID_NONE;
+	ttmon_tt_dev_id(t, p, idx, (uint32_t)ev->arg[1], TTMON_TT_ID_CALL);
+}
+
+void ttmon_tt_dev_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
+{
+	uint32_t idx = ttmon_tt_dev_find(p, ev->arg[0]);
+
+	if (idx != TTMON_TT_NIL)
+		shut(t, p, idx, ev->h.ts_ns, ev->fn);
+}
+
+void ttmon_tt_devs_fini(struct ttmon_tt_proc *p)
+{
+	for (uint32_t i = 0; i < p->nr_devs; i++)
+		free(p->devs[i].links);
+	free(p->devs);
+	p->devs = NULL;
+	p->nr_devs = p->cap_devs = p->nr_links = 0;
+	ttmon_hmap_fini(&p->by_dev);
+}
+
+#define ASSUMED_AT_ONCE 64 /* meshes in a tick, in turn */
+
+static bool link_add(struct ttmon_tt_device *d, uint32_t idx)
+{
+	if (ttmon_tt_grow((void **)&d->links, d->nr_links, &d->cap_links, sizeof(*d->links)) < 0)
+		return false;
+	d->links[d->nr_links++] = idx;
+	return true;
+}
+
+static void link_del(struct ttmon_tt_device *d, uint32_t idx)
+{
+	for (uint32_t i = 0; i < d->nr_links; i++)
+		if (d->links[i] == idx) {
+			d->nr_links--;
+			memmove(d->links + i, d->links + i + 1, (d->nr_links - i) * sizeof(*d->links));
+			return;
+		}
+}
+
+void ttmon_tt_mesh_unlink(struct ttmon_tt_proc *p, uint32_t mesh, uint32_t dev)
+{
+	link_del(&p->devs[mesh], dev);
+	link_del(&p->devs[dev], mesh);
+	p->nr_links--;
+}
+
+void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh)
+{
+	struct ttmon_tt_device *m = &p->devs[mesh];
+
+	while (m->nr_links)
+		ttmon_tt_mesh_unlink(p, mesh, m->links[m->nr_links - 1]);
+	m->known = TTMON_TT_MESH_UNKNOWN;
+	m->allocs = m->frees = 0;
+	m->ident = 0;
+	memset(m->peak, 0, sizeof(m->peak));
+}
+
+static bool is_member(const struct ttmon_tt_device *m, uint32_t dev)
+{
+	for (uint32_t i = 0; i < m->nr_links; i++)
+		if (m->links[i] == dev)
+			return true;
+	return false;
+}
+
+/* Is every member among these? */
+static bool covers(const struct ttmon_tt_device *m, const uint32_t *devs, uint32_t n)
+{
+	uint32_t common = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		common += is_member(m, devs[i]);
+	return common == m->nr_links;
+}
+
+/* Two members of a mesh cannot be the same chip. */
+static void check_ids(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_device *m)
+{
+	for (uint32_t i = 0; i < m->nr_links; i++) {
+		const struct ttmon_tt_device *a = &p->devs[m->links[i]];
+
+		for (uint32_t k = 0; k < i; k++) {
+			const struct ttmon_tt_device *b = &p->devs[m->links[k]];
+
+			if (a->use != b->use || (a->id != TTMON_TT_ID_WORD && b->id != TTMON_TT_ID_WORD))
+				continue;
+			ttmon_tt_dev_distrust(t, p);
+			return;
+		}
+	}
+}
+
+static bool link_both(struct ttmon_tt_proc *p, uint32_t mesh, uint32_t dev)
+{
+	if (!link_add(&p->devs[mesh], dev))
+		return false;
+	if (!link_add(&p->devs[dev], mesh)) {
+		link_del(&p->devs[mesh], dev);
+		return false;
+	}
+	p->nr_links++;
+	return true;
+}
+
+/* These are its devices, without duplicates. False: no memory, nothing is known of it now. */
+static bool mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, const uint32_t *devs, uint32_t n,
+		     enum ttmon_tt_known known, bool raise)
+{
+	struct ttmon_tt_device *m = &p->devs[mesh];
+	bool ok = true, was_known;
+
+	if (!n)
+		return false;
+	while (m->nr_links) {
+		uint32_t dev = m->links[m->nr_links - 1];
+
+		ttmon_tt_use_sub(t, &p->uses[p->devs[dev].use], m, false);
+		ttmon_tt_mesh_unlink(p, mesh, dev);
+	}
+	ok = p->nr_links + n <= TTMON_TT_LINKS;
+	for (uint32_t i = 0; i < n && ok; i++) {
+		ok = link_both(p, mesh, devs[i]);
+		if (ok)
+			ttmon_tt_use_add(t, &p->uses[p->devs[devs[i]].use], m, raise);
+	}
+	if (!ok) {
+		while (m->nr_links) {
+			uint32_t dev = m->links[m->nr_links - 1];
+
+			ttmon_tt_use_sub(t, &p->uses[p->devs[dev].use], m, false);
+			ttmon_tt_mesh_unlink(p, mesh, dev);
+		}
+		m->known = TTMON_TT_MESH_UNKNOWN;
+		p->pub.flags |= TTMON_TT_F_LIMIT;
+		return false;
+	}
+	was_known = m->known != TTMON_TT_MESH_UNKNOWN;
+	m->known = (uint8_t)known;
+	m->gen = p->gen_devs;
+	check_ids(t, p, m);
+	/* Those that came since it was known have been told: the list may be long. */
+	if (!was_known)
+		ttmon_tt_buf_tell(t, p, mesh);
+	for (uint32_t i = 0; i < n; i++)
+		if (p->uses[p->devs[devs[i]].use].pub.logical == TTMON_TT_NO_LOGICAL) {
+			ttmon_tt_want_mesh(t, p, mesh);
+			break;
+		}
+	return true;
+}
+
+static bool is_same(const struct ttmon_tt_device *m, const uint32_t *devs, uint32_t n)
+{
+	return n == m->nr_links && covers(m, devs, n);
+}
+
+void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, uint64_t ts_ns)
+{
+	struct ttmon_tt_device *m = &p->devs[mesh];
+
+	if (m->known >= TTMON_TT_MESH_TOLD || m->waits ||
+	    ttmon_tt_grow((void **)&t->unknown, t->nr_unknown, &t->cap_unknown, sizeof(*t->unknown)) < 0)
+		return;
+	t->unknown[t->nr_unknown++] = (struct ttmon_tt_waiting){ .serial = p->serial, .proc = p->idx, .dev = mesh };
+	m->waits = true;
+	m->since_ns = ts_ns;
+	ttmon_tt_want_mesh(t, p, mesh);
+}
+
+void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_mesh *ev, size_t size)
+{
+	uint32_t mesh = ttmon_tt_dev_find(p, ev->mesh), n = 0, devs[TTMON_TT_MESH_MAX];
+	uint32_t count = (uint32_t)MIN((uint64_t)ev->count, (size - sizeof(*ev)) / sizeof(ev->dev[0]));
+
+	if (mesh == TTMON_TT_NIL || p->devs[mesh].kind != TTMON_TT_DEV_MESH || count > TTMON_TT_MESH_MAX)
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t dev = ttmon_tt_dev_find(p, ev->dev[i].device), k;
+		bool closed = dev != TTMON_TT_NIL && p->devs[dev].closed;
+
+		if (ev->dev[i].device == ev->mesh)
+			return;
+		dev = ttmon_tt_dev_get(t, p, ev->dev[i].device, TTMON_TT_DEV_DEVICE, p->devs[mesh].slot);
+		if (dev == TTMON_TT_NIL)
+			return;
+		p->devs[dev].closed = closed;
+		if (!closed)
+			ttmon_tt_dev_id(t, p, dev, ev->dev[i].logical, TTMON_TT_ID_FACT);
+		for (k = 0; k < n && devs[k] != dev; k++)
+			;
+		if (k == n && !closed)
+			devs[n++] = dev;
+	}
+	if (p->devs[mesh].known == TTMON_TT_MESH_SEEN &&
+	    !(p->pub.flags & TTMON_TT_F_LOST && covers(&p->devs[mesh], devs, n)))
+		return;
+	if (p->devs[mesh].known != TTMON_TT_MESH_TOLD || !is_same(&p->devs[mesh], devs, n))
+		mesh_set(t, p, mesh, devs, n, TTMON_TT_MESH_TOLD, true);
+}
+
+/* ---- shadows ---- */
+
+void ttmon_tt_group_open(struct ttmon_tt *t, struct ttmon_tt_thread *th, const struct ttmon_tt_buf *b)
+{
+	ttmon_tt_group_close(t, th);
+	if (!th->group)
+		th->group = malloc(sizeof(*th->group));
+	if (!th->group || ttmon_tt_grow((void **)&t->groups, t->nr_groups, &t->cap_groups, sizeof(*t->groups)) < 0)
+		return;
+	th->group->mesh = b->dev;
+	th->group->key = b->key;
+	th->group->size = b->size;
+	th->group->addr = b->addr;
+	th->group->type = b->type;
+	th->group->last_ns = b->ts_ns;
+	th->group->n = 0;
+	th->group_open = true;
+	t->groups[t->nr_groups++] = (uint32_t)(th - t->threads);
+}
+
+void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
+{
+	struct ttmon_tt_group *g = th->group;
+	struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, th->proc, th->serial);
+	struct ttmon_tt_device *m;
+
+	if (!th->group_open)
+		return;
+	th->group_open = false;
+	for (uint32_t i = 0; i < t->nr_groups; i++)
+		if (t->groups[i] == th - t->threads) {
+			t->groups[i] = t->groups[--t->nr_groups];
+			break;
+		}
+	if (!p || !g->n || g->mesh >= p->nr_devs || p->devs[g->mesh].kind != TTMON_TT_DEV_MESH)
+		return;
+	/* Something else may lie there by now. */
+	for (uint32_t i = 0; i < g->n; i++)
+		if (p->devs[g->devs[i]].kind != TTMON_TT_DEV_DEVICE)
+			return;
+	m = &p->devs[g->mesh];
+	if (m->known >= TTMON_TT_MESH_TOLD) {
+		/* One that lacks some is another mesh in the same place, or some were lost. */
+		bool more = covers(m, g->devs, g->n), lossy = p->pub.flags & TTMON_TT_F_LOST;
+
+		if (more && g->n == m->nr_links) {
+			m->known = TTMON_TT_MESH_SEEN;
+			return;
+		}
+		if (!more && (lossy || (m->known == TTMON_TT_MESH_SEEN && m->live > 1)))
+			return;
+	}
+	mesh_set(t, p, g->mesh, g->devs, g->n, TTMON_TT_MESH_SEEN, true);
+}
+
+bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
+			const struct ttmon_ev_tt_call *ev)
+{
+	struct ttmon_tt_group *g = th->group;
+	uint32_t dev;
+	uint8_t type;
+
+	if (!th->group_open || !ttmon_tt_layout_type((uint32_t)ev->arg[3], &type))
+		return false;
+	if (ev->arg[1] != g->size || type != g->type || (g->addr && ev->arg[4] != g->addr) ||
+	    ev->dev_kind == TTMON_TT_DEV_MESH || ev->arg[0] == p->devs[g->mesh].addr || g->n == TTMON_TT_MESH_MAX)
+		return false;
+	dev = ttmon_tt_dev_get(t, p, ev->arg[0], ev->dev_kind, ev->slot);
+	if (dev == TTMON_TT_NIL || p->devs[dev].kind != TTMON_TT_DEV_DEVICE)
+		return false;
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->devs[i] == dev)
+			return false;
+	g->devs[g->n++] = dev;
+	g->last_ns = ev->h.ts_ns;
+	return true;
+}
+
+/* ---- time ---- */
+
+static void assume(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, bool raise)
+{
+	uint32_t devs[TTMON_TT_MESH_MAX], n = 0;
+
+	p->devs[mesh].gen = p->gen_devs;
+	for (uint32_t i = 0; i < p->nr_devs && n < TTMON_TT_MESH_MAX; i++)
+		if (p->devs[i].kind == TTMON_TT_DEV_DEVICE && !p->devs[i].closed)
+			devs[n++] = i;
+	mesh_set(t, p, mesh, devs, n, TTMON_TT_MESH_ASSUMED_ALL, raise);
+}
+
+void ttmon_tt_mesh_finish(struct ttmon_tt *t, struct ttmon_tt_proc *p)
+{
+	for (uint32_t i = 0; i < p->nr_devs; i++)
+		if (p->devs[i].kind == TTMON_TT_DEV_MESH && p->devs[i].known < TTMON_TT_MESH_TOLD && p->devs[i].allocs)
+			assume(t, p, i, true);
+}
+
+/* Assumed once, and again when the process has other devices than then. */
+static void tick_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, unsigned int *budget)
+{
+	struct ttmon_tt_device *m = &p->devs[mesh];
+
+	if (ttmon_before(t->now_ns, m->since_ns + TTMON_TT_MESH_NS) || m->gen == p->gen_devs || !*budget)
+		return;
+	--*budget;
+	assume(t, p, mesh, false);
+}
+
+static void tick_unknown(struct ttmon_tt *t)
+{
+	unsigned int budget = ASSUMED_AT_ONCE;
+
+	for (uint32_t n = t->nr_unknown; n > 0 && t->nr_unknown; n--) {
+		uint32_t i = t->next_unknown % t->nr_unknown;
+		const struct ttmon_tt_waiting *w = &t->unknown[i];
+		struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, w->proc, w->serial);
+		struct ttmon_tt_device *m = p && w->dev < p->nr_devs ? &p->devs[w->dev] : NULL;
+
+		if (!m || m->kind != TTMON_TT_DEV_MESH || !m->waits || m->known >= TTMON_TT_MESH_TOLD || !m->allocs) {
+			if (m)
+				m->waits = false;
+			t->unknown[i] = t->unknown[--t->nr_unknown];
+			continue;
+		}
+		t->next_unknown = i + 1;
+		tick_mesh(t, p, w->dev, &budget);
+		if (!budget)
+			break;
+	}
+}
+
+void ttmon_tt_mesh_tick(struct ttmon_tt *t)
+{
+	for (uint32_t i = t->nr_groups; i-- > 0;) {
+		struct ttmon_tt_thread *th = &t->threads[t->groups[i]];
+
+		if (!ttmon_before(t->now_ns, th->group->last_ns + TTMON_TT_GROUP_NS))
+			ttmon_tt_group_close(t, th);
+	}
+	tick_unknown(t);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * tt_int.h: what the parts of core/tt share. For this folder alone.
+ *
+ *   tt.c        life, processes, chips, time             bufs.c      live buffers, circular ones too, sums and peaks
+ *   ops.c       what a Buffer's events mean              fallback.c  layouts, degraded mode, held events
+ *   devs.c      devices, logical ids, meshes             wants.c     questions for the cold thread, spare probes
+ *   views.c     the read side                            layout.c    which word of a Buffer means what
+ */
+#ifndef TTMON_TT_INT_H
+#define TTMON_TT_INT_H
+
+#include "lib/base/fifo.h"
+#include "lib/base/hmap.h"
+#include "daemon/core/tt/tt.h"
+#include "daemon/core/tt/layout.h"
+
+#define TTMON_TT_NIL	  UINT32_MAX
+#define TTMON_TT_PROCS	  65536
+#define TTMON_TT_ENDED	  256
+#define TTMON_TT_BUFFERS  4000000
+#define TTMON_TT_DEVS	  4096	/* devices and meshes of a process, allocators too */
+#define TTMON_TT_LINKS	  16384 /* (device, mesh) of a process */
+#define TTMON_TT_LOGICALS 1024
+#define TTMON_TT_CHIPS	  4096
+#define TTMON_TT_CALS	  8  /* libraries with tt-metal in one process */
+#define TTMON_TT_HELD	  64 /* events of a process that wait for its layout or mode */
+#define TTMON_TT_HELD_ALL 65536
+#define TTMON_TT_THREADS  65536
+#define TTMON_TT_WANTS	  4096
+#define TTMON_TT_TOTAL	  (1ULL << 47) /* bytes of a process's buffers, each once: 65,536 such processes do not wrap */
+
+#define TTMON_TT_SETTLE_NS 50000000ULL	/* undecided events and entered allocations wait no longer */
+#define TTMON_TT_GROUP_NS  20000000ULL	/* a mesh's shadows are all there after so long without another */
+#define TTMON_TT_MESH_NS   100000000ULL /* then all devices are taken to be in the mesh */
+#define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh unknown for so long wants the spare probes back */
+#define TTMON_TT_ASK_NS	   100000000ULL
+#define TTMON_TT_ASKS	   10
+#define TTMON_TT_FACT_NS   100000000ULL /* facts about an ended process still come */
+#define TTMON_TT_LOSS_NS   200000000ULL /* losses are told this late */
+
+/* Bits of a buffer. */
+#define TTMON_TT_B_TENTATIVE (1 << 0) /* entered, may still throw: in the table, in no sum */
+#define TTMON_TT_B_ENTERED   (1 << 1) /* counted because its allocation was entered, not because it succeeded */
+#define TTMON_TT_B_INNER     (1 << 2) /* entered by the allocator's function, after hooks */
+#define TTMON_TT_B_TOLD	     (1 << 3)
+#define TTMON_TT_CB_KEY	     (1ULL << 63) /* in the key of a circular buffer, and of no Buffer in user memory */
+
+struct ttmon_tt_list {
+	uint32_t head, tail;
+};
+
+struct ttmon_tt_buf {
+	uint64_t key; /* Buffer*, or the hash of a circular buffer */
+	uint64_t size, addr, ts_ns;
+	uint64_t seq; /* as ops.alloc said, once told */
+	uint32_t proc, dev;
+	uint32_t alc;	     /* in the process's allocators, or NIL */
+	uint32_t prev, next; /* of its device, or of the tentative ones */
+	uint32_t aprev, anext;
+	uint16_t fn;
+	uint8_t type, bits;
+};
+
+/* How the set of a mesh's devices was found, worst first. */
+enum ttmon_tt_known { TTMON_TT_MESH_UNKNOWN, TTMON_TT_MESH_ASSUMED_ALL, TTMON_TT_MESH_TOLD, TTMON_TT_MESH_SEEN };
+/* How a logical id was found, worst first. */
+enum ttmon_tt_id { TTMON_TT_ID_NONE, TTMON_TT_ID_WORD, TTMON_TT_ID_FACT, TTMON_TT_ID_CALL };
+
+/* A Device or MeshDevice. The sums are of the buffers whose device it is; those of a mesh count on each of its members. */
+struct ttmon_tt_device {
+	uint64_t addr;
+	uint64_t bytes[TTMON_TT_TYPES], peak[TTMON_TT_TYPES];
+	uint64_t live, allocs, frees;
+	uint64_t since_ns; /* mesh: unknown since */
+	uint64_t ident;	   /* mesh: a word of it that another mesh at the same address would not share */
+	uint32_t *links;   /* members of a mesh; meshes of a device; indexes in devs */
+	uint32_t nr_links, cap_links;
+	uint32_t use;	    /* device: in uses */
+	uint32_t gen;	    /* mesh, assumed: proc->gen_devs then */
+	uint8_t kind;	    /* enum ttmon_tt_dev: DEVICE or MESH */
+	uint8_t known;	    /* mesh: enum ttmon_tt_known */
+	uint8_t id;	    /* device: enum ttmon_tt_id */
+	bool closed, waits; /* waits: in t->unknown */
+	uint16_t slot;
+	struct ttmon_tt_list bufs, cbs;
+};
+
+struct ttmon_tt_usage {
+	struct ttmon_tt_use pub;
+	uint32_t chip; /* in t->chips, or NIL */
+	bool dead;     /* free to be used again */
+};
+
+struct ttmon_tt_alc {
+	uint64_t addr;
+	struct ttmon_tt_list bufs;
+};
+
+struct ttmon_tt_place {
+	uint32_t logical, chip, how;
+	uint64_t ts_ns; /* when it was told */
+};
+
+enum ttmon_tt_mode { TTMON_TT_MODE_UNDECIDED, TTMON_TT_MODE_PRIMARY, TTMON_TT_MODE_DEGRADED };
+
+/* What was found out about a library in a process. */
+struct ttmon_tt_cal {
+	uint16_t slot;
+	uint8_t layout; /* enum ttmon_tt_layout; NONE: undecided */
+	uint8_t mode;	/* enum ttmon_tt_mode */
+	uint8_t numbering;
+	bool inner;		 /* allocators' own functions are probed and called: they count, not allocate_impl */
+	bool no_hook;		 /* what is there is no flag */
+	uint32_t votes[2];	 /* E0, E1 */
+	uint32_t hooks;		 /* flags seen that were 0 or 1 */
+	uint32_t passed;	 /* allocations entered that went well without the primary firing */
+	uint32_t held, entering; /* events of it among the held ones; those that enter an allocation */
+	uint64_t good, bad, match, mismatch;
+};
+
+/* What a thread did last. */
+struct ttmon_tt_thread {
+	uint64_t serial; /* of its process */
+	uint32_t tid, proc;
+	struct {
+		uint64_t device, size;
+		uint32_t type;
+		bool valid;
+	} create; /* Buffer::create that was called, and its buffer not seen yet */
+	uint64_t
+		made; /* Buffer that was told as allocated last, and by which function: another one may tell it again */
+	uint16_t made_by;
+	uint64_t ended;	    /* Buffer that was freed last, and may be told again */
+	uint64_t entered;   /* Buffer whose allocation was entered last, and may still throw */
+	uint64_t undecided; /* the same, of an event that is held */
+	struct ttmon_tt_group *group;
+	bool group_open;
+};
+
+/* Shadows that follow a mesh's buffer. */
+struct ttmon_tt_group {
+	uint64_t key, size, addr, last_ns;
+	uint32_t mesh, type, n;
+	uint32_t devs[TTMON_TT_MESH_MAX];
+};
+
+union ttmon_tt_rec {
+	struct ttmon_event h;
+	struct ttmon_ev_tt_buffer buffer;
+	struct ttmon_ev_tt_call call;
+};
+
+struct ttmon_tt_proc {
+	struct ttmon_tt_process pub;
+	uint32_t idx;
+	uint64_t born;	 /* in the order of their making */
+	uint64_t serial; /* of this program: another one after an exec */
+	bool seen;	 /* something of tt-metal happened */
+	bool announced, own_call, own_fact, bad_ids;
+	uint32_t nr_cals, gen_devs;
+	struct ttmon_tt_cal *cals; /* [TTMON_TT_CALS] */
+	struct ttmon_hmap bufs, by_dev, by_alc;
+	struct ttmon_tt_device *devs;
+	uint32_t nr_devs, cap_devs, nr_links;
+	struct ttmon_tt_usage *uses;
+	uint32_t nr_uses, cap_uses;
+	struct ttmon_tt_alc *alcs;
+	uint32_t nr_alcs, cap_alcs;
+	struct ttmon_tt_place *places;
+	uint32_t nr_places, cap_places;
+	struct ttmon_fifo held; /* union ttmon_tt_rec */
+	uint64_t held_ns;	/* time of the first one */
+	uint64_t total;
+	uint64_t vt_device, vt_mesh;
+	uint64_t blind_ns; /* when the probes of a library that it had mapped before became active, 0: none */
+	uint64_t own_ns;   /* when own_fact was told */
+	uint64_t swept;	   /* buffers that ended with all of a device or allocator: their own frees may still come */
+};
+
+struct ttmon_tt_asked {
+	uint64_t serial, next_ns;
+	uint32_t proc, asks;
+	uint32_t dev;	  /* mesh, or NIL */
+	uint32_t logical; /* else this */
+};
+
+struct ttmon_tt_waiting {
+	uint64_t serial;
+	uint32_t proc, dev;
+};
+
+struct ttmon_tt_slotinfo {
+	uint32_t object, has;
+	uint32_t degraded; /* processes that needed the fallback, sticky */
+	bool told, drop;
+	uint64_t good, freed; /* allocations and frees by the primary */
+};
+
+struct ttmon_tt {
+	struct ttmon_tt_cfg cfg;
+	struct ttmon_tt_ops ops;
+	void *ctx;
+	uint64_t now_ns, clock_ns, generation, serial;
+	bool off;	 /* the family is not on */
+	uint64_t off_ns; /* until when that was so last; 0: never */
+	struct ttmon_tt_proc **procs;
+	uint32_t nr_procs, cap_procs;
+	uint32_t nr_running;
+	struct ttmon_fifo free_procs; /* uint32_t */
+	struct ttmon_fifo ended;      /* uint32_t, with something to show */
+	struct ttmon_hmap by_tgid;
+	struct ttmon_tt_buf *bufs;
+	uint32_t nr_bufs, cap_bufs, free_bufs, live_bufs;
+	struct ttmon_tt_list tentative;
+	struct ttmon_tt_chip *chips;
+	uint32_t nr_chips, cap_chips;
+	struct ttmon_hmap by_chip; /* index to place in chips */
+	struct ttmon_tt_slotinfo slots[TTMON_TT_SLOTS];
+	struct ttmon_tt_thread *threads;
+	uint32_t nr_threads, cap_threads, next_thread;
+	struct ttmon_hmap by_tid;
+	uint32_t *groups; /* threads with an open group */
+	uint32_t nr_groups, cap_groups;
+	struct ttmon_tt_waiting *unknown; /* meshes */
+	uint32_t nr_unknown, cap_unknown, next_unknown;
+	struct ttmon_tt_waiting *holding; /* processes that hold events back; dev is not used */
+	uint32_t nr_holding, cap_holding;
+	size_t nr_held;
+	struct ttmon_tt_asked wants[TTMON_TT_WANTS];
+	uint32_t nr_wants;
+};
+
+/* Makes room for one more element of an array. */
+int ttmon_tt_grow(void **v, uint32_t n, uint32_t *cap, size_t elem) _must_check;
+
+/* tt.c */
+struct ttmon_tt_proc *ttmon_tt_find(const struct ttmon_tt *t, uint32_t tgid);
+/* Still the process it was. NULL: not. */
+struct ttmon_tt_proc *ttmon_tt_proc_at(const struct ttmon_tt *t, uint32_t proc, uint64_t serial);
+/* NULL: no memory, or too many of them. */
+struct ttmon_tt_thread *ttmon_tt_get_thread(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t tid);
+void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+
+/* bufs.c */
+uint32_t ttmon_tt_buf_find(const struct ttmon_tt_proc *p, uint64_t key);
+/* In the table, in no sum. NIL: refused. */
+uint32_t ttmon_tt_buf_new(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_buf *b,
+			  uint64_t allocator);
+/* Counts from now on. */
+void ttmon_tt_buf_count(struct ttmon_tt *t, uint32_t idx);
+/* How a buffer goes: freed; or it never was. */
+enum ttmon_tt_end { TTMON_TT_END_FREE, TTMON_TT_END_UNDO };
+void ttmon_tt_buf_end(struct ttmon_tt *t, uint32_t idx, uint64_t ts_ns, uint16_t fn, enum ttmon_tt_end how);
+void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, uint64_t ts_ns, uint16_t fn,
+			   enum ttmon_tt_end how);
+/* All of a device or mesh. */
+void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_device *d, uint64_t ts_ns, uint16_t fn,
+			  enum ttmon_tt_end how);
+void ttmon_tt_buf_end_all(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_ns, enum ttmon_tt_end how);
+/* Entered on that device, and not counted yet: it never was. */
+void ttmon_tt_buf_end_tentative(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
+void ttmon_tt_buf_bulk(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t allocator, uint64_t ts_ns, uint16_t fn);
+/* Those of a mesh that could not be told before its devices were known. */
+void ttmon_tt_buf_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
+/* All that counts for dev (a device, or one mesh of it) comes to or goes from a use. raise: it may be a new peak. */
+void ttmon_tt_use_add(struct ttmon_tt *t, struct ttmon_tt_usage *u, const struct ttmon_tt_device *d, bool raise);
+void ttmon_tt_use_sub(struct ttmon_tt *t, struct ttmon_tt_usage *u, const struct ttmon_tt_device *d, bool freed);
+void ttmon_tt_use_chip(struct ttmon_tt *t, struct ttmon_tt_usage *u, uint32_t index, uint32_t how);
+uint32_t ttmon_tt_chip_get(struct ttmon_tt *t, uint32_t index);
+
+/* devs.c */
+/* The entry of that address, made if there is none. NIL: too many. */
+uint32_t ttmon_tt_dev_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t addr, uint8_t kind, uint16_t slot);
+uint32_t ttmon_tt_dev_find(const struct ttmon_tt_proc *p, uint64_t addr);
+void ttmon_tt_dev_id(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint32_t logical, enum ttmon_tt_id how);
+/* What the first words of a device say. */
+void ttmon_tt_dev_words(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, const __u64 *w);
+void ttmon_tt_dev_new(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+void ttmon_tt_dev_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+/* The ids that were read from memory turn out to be something else. */
+void ttmon_tt_dev_distrust(struct ttmon_tt *t, struct ttmon_tt_proc *p);
+void ttmon_tt_devs_fini(struct ttmon_tt_proc *p);
+
+/* devs.c: meshes */
+void ttmon_tt_mesh_unlink(struct ttmon_tt_proc *p, uint32_t mesh, uint32_t dev);
+/* A mesh that holds nothing: whatever was known of it. */
+void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh);
+void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_mesh *ev, size_t size);
+/* Something was allocated on it. */
+void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, uint64_t ts_ns);
+/* The process ends: what is not known by now will not be. */
+void ttmon_tt_mesh_finish(struct ttmon_tt *t, struct ttmon_tt_proc *p);
+/* A buffer of a mesh was made by this thread: shadows may follow. */
+void ttmon_tt_group_open(struct ttmon_tt *t, struct ttmon_tt_thread *th, const struct ttmon_tt_buf *b);
+bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
+			const struct ttmon_ev_tt_call *ev);
+void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th);
+void ttmon_tt_mesh_tick(struct ttmon_tt *t);
+
+/* ops.c */
+/* An event that means something by now. */
+void ttmon_tt_do_op(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal,
+		    const struct ttmon_ev_tt_buffer *ev);
+void ttmon_tt_count(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint32_t idx);
+/* The allocator's own function, which allocate_impl calls unless a hook took the allocation away. */
+bool ttmon_tt_is_inner(uint16_t fn);
+/* The device of a Buffer, by its address; 0: none. */
+uint64_t ttmon_tt_op_device(const struct ttmon_tt_proc *p, const struct ttmon_tt_cal *cal,
+			    const struct ttmon_ev_tt_buffer *ev);
+
+/* fallback.c */
+/* The entry of this library in the process; NULL: too many libraries. */
+struct ttmon_tt_cal *ttmon_tt_get_cal(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint16_t slot);
+void ttmon_tt_buffer(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_buffer *ev);
+/* True if the call waits for events before it. */
+bool ttmon_tt_hold_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+/* The thread did something else: what it had entered went well. */
+void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint64_t buffer);
+/* Whatever is undecided is decided as it stands. */
+void ttmon_tt_settle(struct ttmon_tt *t, struct ttmon_tt_proc *p);
+/* Entered allocations that are still open count. */
+void ttmon_tt_confirm_all(struct ttmon_tt *t, struct ttmon_tt_proc *p);
+void ttmon_tt_fallback_tick(struct ttmon_tt *t);
+/* Nothing of it is published from now on. why: static text. */
+void ttmon_tt_uncalibrate(struct ttmon_tt *t, struct ttmon_tt_proc *p, const char *why);
+void ttmon_tt_refuse(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, const char *why);
+
+/* views.c */
+const char *ttmon_tt_layout_text(const struct ttmon_tt_proc *p);
+
+/* bufs.c: circular buffers */
+void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+void ttmon_tt_cb_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+
+/* wants.c */
+void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
+void ttmon_tt_want_chip(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t logical);
+void ttmon_tt_spare_tick(struct ttmon_tt *t);
+
+#endif

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * budget.c: the rule of --max-overhead, see budget.h. It has a clock of its own, which runs with the samples' but by 2 s a sample at most: a
+ * daemon that was stopped for an hour has not been under its budget for an hour.
+ */
+#include "daemon/core/usage/budget.h"
+
+#define WINDOW	    10 /* samples that are judged together */
+#define TRIAL	    3  /* after so many it is looked whether a reduction brought what it promised */
+#define STEP_MAX    (2 * NSEC_PER_SEC)
+#define PAUSE_MIN   (10 * NSEC_PER_SEC)
+#define PAUSE_MAX   (600 * NSEC_PER_SEC)
+#define RELAPSE_NS  (60 * NSEC_PER_SEC) /* to go again within this is to have come back too early */
+#define USELESS_NS  (60 * NSEC_PER_SEC) /* not tried again for so long */
+#define CLOCK_NEVER UINT64_MAX
+
+/* Shares of what is too much that a reduction must bring. */
+#define WORTH_ANY      0.1
+#define WORTH_FAMILIES 0.25 /* for another family than transfers */
+#define OWN_SHARE      0.5  /* of a family's hits, that a process must make to be reduced alone */
+#define SMALL_NEED     0.1  /* of the budget */
+
+struct family {
+	uint64_t pause_ns;
+	uint64_t back_ns;    /* when it came back last, by our clock */
+	uint64_t useless_ns; /* until then it is not tried again */
+};
+
+/* What is counted now: beside view.reductions. */
+struct active {
+	uint64_t pause_ns;
+	uint64_t good_ns;     /* for how long it could have come back */
+	double cost_ns, hits; /* a second, when it was reduced */
+};
+
+/* Of one sample, or of several together. */
+struct gain {
+	double seconds, percent_ns; /* so many nanoseconds are one percent of the host */
+	uint64_t step_ns;	    /* what our clock has gone on by */
+	double daemon_ns, records_ns, all_records, bpf_all_ns;
+	double bpf_ns[TTMON_FAMILY_MAX], hits[TTMON_FAMILY_MAX], records[TTMON_FAMILY_MAX];
+};
+
+struct ttmon_budget {
+	struct ttmon_budget_cfg cfg;
+	struct ttmon_budget_sample last;
+	struct ttmon_budget_view view;
+	bool begun;
+	uint64_t clock_ns;
+	struct gain window[WINDOW]; /* the last nr_window ones, since something was changed */
+	unsigned int nr_window;
+	struct active active[TTMON_BUDGET_MAX];
+	struct family families[TTMON_FAMILY_MAX];
+	/* The reduction that is on trial, the last of the view's: after so many samples more; 0: none. */
+	unsigned int trial;
+	struct gain before; /* what things did cost when it was made */
+	double share;	    /* of the family that was reduced */
+};
+
+static void families_begin(struct ttmon_budget *b)
+{
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
+		b->families[f] = (struct family){ .back_ns = CLOCK_NEVER };
+}
+
+int ttmon_budget_new(const struct ttmon_budget_cfg *cfg, struct ttmon_budget **ret)
+{
+	struct ttmon_budget *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	b->cfg = *cfg;
+	b->view.max_percent = cfg->max_percent;
+	families_begin(b);
+	*ret = b;
+	return 0;
+}
+
+void ttmon_budget_free(struct ttmon_budget *b)
+{
+	free(b);
+}
+
+/* ---- what was measured ---- */
+
+/* A counter that is smaller than it was has begun anew. */
+static double gained(uint64_t now, uint64_t before)
+{
+	return (double)(now < before ? now : now - before);
+}
+
+static void measure(struct ttmon_budget *b, const struct ttmon_budget_sample *s, struct gain *g)
+{
+	const struct ttmon_budget_sample *last = &b->last;
+	uint64_t ns = s->now_ns - last->now_ns;
+
+	*g = (struct gain){
+		.seconds = (double)ns / NSEC_PER_SEC,
+		.percent_ns = (double)ns * MAX(b->cfg.cpus, 1U) / 100,
+		.step_ns = MIN(ns, STEP_MAX),
+		.daemon_ns = gained(s->daemon_ns, last->daemon_ns),
+	};
+	g->records_ns = MIN(gained(s->records_ns, last->records_ns), g->daemon_ns);
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+		g->bpf_ns[f] = gained(s->bpf_ns[f], last->bpf_ns[f]);
+		g->hits[f] = gained(s->hits[f], last->hits[f]);
+		g->records[f] = gained(s->records[f], last->records[f]);
+		g->all_records += g->records[f];
+		g->bpf_all_ns += g->bpf_ns[f];
+	}
+}
+
+static void add(struct gain *sum, const struct gain *g)
+{
+	sum->seconds += g->seconds;
+	sum->percent_ns += g->percent_ns;
+	sum->step_ns += g->step_ns;
+	sum->daemon_ns += g->daemon_ns;
+	sum->records_ns += g->records_ns;
+	sum->all_records += g->all_records;
+	sum->bpf_all_ns += g->bpf_all_ns;
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+		sum->bpf_ns[f] += g->bpf_ns[f];
+		sum->hits[f] += g->hits[f];
+		sum->records[f] += g->records[f];
+	}
+}
+
+static double percent(const struct gain *g)
+{
+	return (g->daemon_ns + g->bpf_all_ns) / g->percent_ns;
+}
+
+/* What a family has cost, in nanoseconds: its programs, and its share of what records took. */
+static double cost(const struct gain *g, unsigned int f)
+{
+	return g->bpf_ns[f] + (g->all_records > 0 ? g->records_ns * g->records[f] / g->all_records : 0);
+}
+
+static void show(struct ttmon_budget *b, const struct gain *g)
+{
+	struct ttmon_budget_view *v = &b->view;
+
+	v->percent = percent(g);
+	v->daemon_percent = g->daemon_ns / g->percent_ns;
+	v->bpf_percent = g->bpf_all_ns / g->percent_ns;
+	v->base_percent = (g->daemon_ns - (g->all_records > 0 ? g->records_ns : 0)) / g->percent_ns;
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
+		v->family_percent[f] = g->bpf_ns[f] / g->percent_ns;
+}
+
+/* ---- reducing ---- */
+
+static bool is_reduced(const struct ttmon_budget *b, uint32_t family, uint32_t tgid)
+{
+	for (unsigned int i = 0; i < b->view.nr; i++)
+		if (b->view.reductions[i].family == family &&
+		    (b->view.reductions[i].tgid == tgid || !b->view.reductions[i].tgid))
+			return true;
+	return false;
+}
+
+static void drop(struct ttmon_budget *b, unsigned int i)
+{
+	b->view.nr--;
+	memmove(&b->view.reductions[i], &b->view.reductions[i + 1], (b->view.nr - i) * sizeof(b->view.reductions[0]));
+	memmove(&b->active[i], &b->active[i + 1], (b->view.nr - i) * sizeof(b->active[0]));
+	b->trial = 0;
+	b->nr_window = 0;
+}
+
+static void reduce(struct ttmon_budget *b, const struct gain *g, uint32_t family, uint32_t tgid, double share)
+{
+	struct family *f = &b->families[family];
+	bool relapse = f->back_ns != CLOCK_NEVER && b->clock_ns - f->back_ns < RELAPSE_NS;
+
+	f->pause_ns = relapse ? MIN(2 * f->pause_ns, PAUSE_MAX) : PAUSE_MIN;
+	b->active[b->view.nr] = (struct active){
+		.pause_ns = f->pause_ns,
+		.cost_ns = share * cost(g, family) / g->seconds,
+		.hits = share * g->hits[family] / g->seconds,
+	};
+	b->view.reductions[b->view.nr++] = (struct ttmon_reduction){ family, tgid };
+	b->view.reduced[family]++;
+	b->trial = TRIAL;
+	b->before = *g;
+	b->share = share;
+	b->nr_window = 0;
+}
+
+/* What it would bring, in percent; 0: it may not be reduced. */
+static double would_bring(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+			  unsigned int f, uint32_t *tgid, double *share)
+{
+	*tgid = 0;
+	*share = 1;
+	if (!(s->countable >> f & 1) || b->families[f].useless_ns > b->clock_ns || is_reduced(b, f, 0))
+		return 0;
+	if (s->top[f].tgid && s->top[f].share >= OWN_SHARE && !is_reduced(b, f, s->top[f].tgid)) {
+		*tgid = s->top[f].tgid;
+		*share = MIN(s->top[f].share, 1.0);
+	}
+	return *share * cost(g, f) / g->percent_ns;
+}
+
+static void reduce_one(struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g)
+{
+	double too_much = percent(g) - b->cfg.max_percent, best = 0, best_share = 1;
+	unsigned int found = TTMON_FAMILY_MAX;
+	uint32_t best_tgid = 0;
+
+	/* Transfers at last. */
+	for (unsigned int pass = 0; pass < 3 && found == TTMON_FAMILY_MAX; pass++) {
+		for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+			uint32_t tgid;
+			double share, brings = would_bring(b, s, g, f, &tgid, &share);
+
+			if ((f == TTMON_FAMILY_TRANSFER) != (pass == 1) && pass < 2)
+				continue;
+			if (brings <= best || brings < too_much * (pass < 2 ? WORTH_FAMILIES : WORTH_ANY))
+				continue;
+			found = f;
+			best = brings;
+			best_tgid = tgid;
+			best_share = share;
+		}
+	}
+	b->view.over = found == TTMON_FAMILY_MAX || b->view.nr == TTMON_BUDGET_MAX;
+	if (!b->view.over)
+		reduce(b, g, found, best_tgid, best_share);
+}
+
+/* What a family would cost with the hits of now, in percent: as much a hit as before the last reduction. */
+static double expected(const struct ttmon_budget *b, const struct gain *g, unsigned int f)
+{
+	const struct gain *was = &b->before;
+	double hits = was->hits[f] > 0 ? g->hits[f] / g->seconds / (was->hits[f] / was->seconds) : 1;
+
+	return cost(was, f) * hits / was->percent_ns;
+}
+
+/* The last reduction: has it brought half of what it promised? Held against what all would cost without it, with the hits of now. */
+static void judge_trial(struct ttmon_budget *b, const struct gain *g)
+{
+	unsigned int i = b->view.nr - 1, family = b->view.reductions[i].family;
+	double without = percent(&b->before), promised = b->share * expected(b, g, family);
+
+	if (!b->trial || --b->trial)
+		return;
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
+		without += expected(b, g, f) - cost(&b->before, f) / b->before.percent_ns;
+	if (without - percent(g) >= promised / 2)
+		return;
+	b->families[family].useless_ns = b->clock_ns + USELESS_NS;
+	drop(b, i);
+}
+
+/* ---- coming back ---- */
+
+/* What it would cost if it were on, in percent: as much a hit as when it was reduced. */
+static double needs(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+		    unsigned int i)
+{
+	const struct ttmon_reduction *r = &b->view.reductions[i];
+	const struct active *a = &b->active[i];
+	double now = r->tgid ? (double)s->reduced[i].hits : g->hits[r->family];
+
+	return a->cost_ns * (a->hits > 0 ? now / a->hits : g->seconds) / g->percent_ns;
+}
+
+/*
+ * Bring back one that its load does not hold any more: the one that needs the least, and with it all that need next to nothing. The others
+ * begin to wait anew, with it in the cost.
+ */
+static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g)
+{
+	unsigned int back = TTMON_BUDGET_MAX;
+	double need[TTMON_BUDGET_MAX], least = 0;
+
+	for (unsigned int i = 0; i < b->view.nr; i++) {
+		struct active *a = &b->active[i];
+		uint64_t pause;
+
+		need[i] = needs(b, s, g, i);
+		pause = need[i] < SMALL_NEED * b->cfg.max_percent ? PAUSE_MIN : a->pause_ns;
+		a->good_ns = percent(g) + need[i] < b->cfg.max_percent ? a->good_ns + g->step_ns : 0;
+		if (a->good_ns >= pause && (back == TTMON_BUDGET_MAX || need[i] < least)) {
+			back = i;
+			least = need[i];
+		}
+	}
+	if (back == TTMON_BUDGET_MAX)
+		return;
+	for (unsigned int i = b->view.nr; i-- > 0;) {
+		bool small = need[i] < SMALL_NEED * b->cfg.max_percent / TTMON_BUDGET_MAX;
+
+		if (i == back || (small && b->active[i].good_ns >= PAUSE_MIN)) {
+			b->families[b->view.reductions[i].family].back_ns = b->clock_ns;
+			drop(b, i);
+		} else if (!small) {
+			b->active[i].good_ns = 0;
+		}
+	}
+}
+
+/* Whatever somebody else has switched off, or keeps on, is no longer ours; nor is a process that is gone. */
+static void forget(struct ttmon_budget *b, const struct ttmon_budget_sample *s)
+{
+	for (unsigned int i = b->view.nr; i-- > 0;)
+		if (!(s->countable >> b->view.reductions[i].family & 1) ||
+		    (b->view.reductions[i].tgid && s->reduced[i].gone))
+			drop(b, i);
+}
+
+bool ttmon_budget_add_sample(struct ttmon_budget *b, const struct ttmon_budget_sample *s)
+{
+	const struct ttmon_budget_view before = b->view;
+	struct gain g, sum = { 0 };
+
+	if (b->begun && ttmon_before(b->last.now_ns, s->now_ns)) {
+		measure(b, s, &g);
+		show(b, &g);
+		b->clock_ns += g.step_ns;
+		restore(b, s, &g);
+		forget(b, s);
+		if (b->nr_window == WINDOW)
+			memmove(b->window, b->window + 1, --b->nr_window * sizeof(b->window[0]));
+		/* What is on again was not in this second. */
+		if (b->view.nr == before.nr)
+			b->window[b->nr_window++] = g;
+		for (unsigned int i = 0; i < b->nr_window; i++)
+			add(&sum, &b->window[i]);
+		if (b->view.nr && b->nr_window)
+			judge_trial(b, &sum);
+		if (b->cfg.max_percent <= 0 || !b->nr_window || percent(&sum) <= b->cfg.max_percent)
+			b->view.over = false;
+		else if (b->nr_window == WINDOW)
+			reduce_one(b, s, &sum);
+	} else {
+		forget(b, s);
+	}
+	b->last = *s;
+	b->begun = true;
+	return b->view.over != before.over || b->view.nr != before.nr ||
+	       memcmp(b->view.reductions, before.reductions, before.nr * sizeof(before.reductions[0])) != 0;
+}
+
+void ttmon_budget_reset(struct ttmon_budget *b)
+{
+	b->view.nr = 0;
+	b->view.over = false;
+	b->nr_window = b->trial = 0;
+	families_begin(b);
+}
+
+void ttmon_budget_get(const struct ttmon_budget *b, struct ttmon_budget_view *ret)
+{
+	*ret = b->view;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* bpf_int.h: what io/bpf/bpf.c, the only one to know the skeleton, tells the other bpf_*.c. */
+#ifndef TTMON_BPF_INT_H
+#define TTMON_BPF_INT_H
+
+#include "daemon/io/bpf/bpf.h"
+
+/* Maps, borrowed. */
+int ttmon_bpf_launches_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_procs_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_reduced_fd(const struct ttmon_bpf *b);
+
+/* In .bss: read by the programs while we write. */
+uint32_t *ttmon_bpf_family_states(const struct ttmon_bpf *b); /* enum ttmon_family_state, by family */
+uint32_t *ttmon_bpf_family_epochs(const struct ttmon_bpf *b); /* how often it was switched off */
+uint32_t *ttmon_bpf_trace_all(const struct ttmon_bpf *b);
+uint32_t *ttmon_bpf_nr_reduced(const struct ttmon_bpf *b); /* processes in the map of those that are reduced */
+
+struct bpf_program;
+struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog prog);
+void ttmon_bpf_set_attached(struct ttmon_bpf *b, enum ttmon_prog prog, bool on);
+/* Programs that are attached by themselves: to no object, no driver and no module. */
+bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog);
+struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog);
+int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, size_t n) _must_check;
+/* Major number of /dev/tenstorrent/N, 0: no such driver now; whether the end of open files is seen. */
+void ttmon_bpf_set_kmd(struct ttmon_bpf *b, uint32_t major, bool closes);
+struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
+
+/* uprobe.c: has the kernel multi links, and one of them: its fd or -errno. */
+#define TTMON_ATTACH_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI of Linux 6.6, 89ae89f53d20 */
+bool ttmon_bpf_has_multi(void);
+int ttmon_bpf_link_multi(int prog_fd, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
+
+/* closer.c: close links, which wait for the kernel, in as many threads. */
+void ttmon_bpf_close_links(const int *fds, size_t n);
+
+/* kmd.c: the links on tt-kmd. */
+struct ttmon_kmd *ttmon_kmd_new(bool by_ioctl);
+void ttmon_kmd_free(struct ttmon_kmd *k);
+/* Take the probes away and keep them away, or let them come back; acted upon by ttmon_bpf_kmd_refresh(). */
+void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off);
+/* Of a program that is wanted: why it is not attached, else "". */
+const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog);
+/* Descriptors of its links, borrowed; fds has room for TTMON_KMD_LINKS. How many there are. */
+#define TTMON_KMD_LINKS 3
+size_t ttmon_kmd_links(const struct ttmon_kmd *k, int *fds);
+/* Is this kernel module loaded and ready? ret: the inode of its /sys/module, another one each time it is loaded. */
+bool ttmon_bpf_module_there(const char *name, ino_t *ret);
+
+/* nvpin.c: the links on NVIDIA's module, as those on tt-kmd. NULL unless they were asked for. */
+struct ttmon_nvpin;
+struct ttmon_nvpin *ttmon_nvpin_new(void);
+void ttmon_nvpin_free(struct ttmon_nvpin *v);
+void ttmon_nvpin_set_off(struct ttmon_nvpin *v, bool off);
+/* As ttmon_kmd_links(). */
+#define TTMON_NVPIN_LINKS (2 * TTMON_NVPIN_MAX)
+size_t ttmon_nvpin_links(const struct ttmon_nvpin *v, int *fds);
+const char *ttmon_nvpin_reason(const struct ttmon_nvpin *v);
+struct ttmon_nvpin *ttmon_bpf_nvpin(const struct ttmon_bpf *b);
+int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b); /* borrowed */
+
+/* sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it has to set. */
+struct ttmon_sched;
+struct ttmon_sched_setup {
+	bool counters, timer, tp_btf;
+};
+int ttmon_sched_new(const struct ttmon_bpf_cfg *cfg, uint32_t cpus, struct ttmon_sched **ret,
+		    struct ttmon_sched_setup *setup);
+/* The skeleton is loaded: map cpu_states, put the counters into cpu_counters (fd, -1: none), start what needs a start. */
+int ttmon_sched_loaded(struct ttmon_sched *s, int cpu_states_fd, int cpu_counters_fd, int init_prog_fd);
+void ttmon_sched_free(struct ttmon_sched *s);
+struct ttmon_sched *ttmon_bpf_sched(const struct ttmon_bpf *b);
+
+/* rmid.c */
+struct ttmon_rmid_links;
+int ttmon_bpf_rmid_pool_fd(const struct ttmon_bpf *b); /* borrowed */
+struct ttmon_rmid_links **ttmon_bpf_rmid_links(struct ttmon_bpf *b);
+void ttmon_rmid_links_free(struct ttmon_rmid_links *l);
+
+#endif

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* procs.c: which processes are traced: the kernel's table of them, and whether all are. Cold thread. */
+#include <bpf/bpf.h>
+
+#include "daemon/io/bpf/bpf_int.h"
+
+/* bpf/task.bpf.h */
+struct proc_value {
+	uint64_t start_ns;
+	uint32_t flags, capturing;
+	uint64_t kernels, graphs, told;
+	uint64_t hits[TTMON_PROC_HITS];
+};
+#define PROC_FROM_START (1 << 1)
+#define PROC_LISTED	(1 << 2)
+#define PROC_GAP	(1 << 3)
+
+bool ttmon_bpf_all(const struct ttmon_bpf *b)
+{
+	return __atomic_load_n(ttmon_bpf_trace_all(b), __ATOMIC_RELAXED);
+}
+
+/* An update may undo what the kernel noted in the flags at the same moment, that it was announced: then it is announced again. */
+static int relist(const struct ttmon_bpf *b, uint32_t tgid, bool listed)
+{
+	int fd = ttmon_bpf_procs_fd(b);
+	struct proc_value v;
+
+	if (bpf_map_lookup_elem(fd, &tgid, &v))
+		return -errno;
+	if (!(v.flags & PROC_LISTED) == !listed)
+		return 0;
+	v.flags ^= PROC_LISTED;
+	v.flags |= PROC_GAP;
+	return bpf_map_update_elem(fd, &tgid, &v, BPF_EXIST) ? -errno : 0;
+}
+
+int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start)
+{
+	struct proc_value v = { .flags = PROC_LISTED | (from_start ? PROC_FROM_START : 0) };
+
+	if (!bpf_map_update_elem(ttmon_bpf_procs_fd(b), &tgid, &v, BPF_NOEXIST))
+		return 0;
+	return errno == EEXIST ? relist(b, tgid, true) : -errno;
+}
+
+int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid)
+{
+	return bpf_map_delete_elem(ttmon_bpf_procs_fd(b), &tgid) ? -errno : 0;
+}
+
+int ttmon_bpf_unlist_pid(struct ttmon_bpf *b, uint32_t tgid)
+{
+	if (!ttmon_bpf_is_listed(b, tgid))
+		return -ENOENT;
+	return ttmon_bpf_all(b) ? relist(b, tgid, false) : ttmon_bpf_del_pid(b, tgid);
+}
+
+bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid)
+{
+	struct proc_value v;
+
+	return !bpf_map_lookup_elem(ttmon_bpf_procs_fd(b), &tgid, &v);
+}
+
+bool ttmon_bpf_is_listed(const struct ttmon_bpf *b, uint32_t tgid)
+{
+	struct proc_value v;
+
+	return !bpf_map_lookup_elem(ttmon_bpf_procs_fd(b), &tgid, &v) && v.flags & PROC_LISTED;
+}
+
+void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx)
+{
+	int fd = ttmon_bpf_procs_fd(b);
+	uint32_t key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		key = next;
+		/* Before the callback, which may delete this key: a deleted key makes the walk begin again. */
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		cb(ctx, key);
+	}
+}
+
+static void drop_unlisted(void *ctx, uint32_t tgid)
+{
+	struct ttmon_bpf *b = ctx;
+
+	if (!ttmon_bpf_is_listed(b, tgid))
+		ttmon_bpf_del_pid(b, tgid);
+}
+
+void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all)
+{
+	__atomic_store_n(ttmon_bpf_trace_all(b), all, __ATOMIC_RELEASE);
+	if (!all)
+		ttmon_bpf_each_pid(b, drop_unlisted, b);
+}
+
+int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families)
+{
+	uint32_t *nr = ttmon_bpf_nr_reduced(b), was;
+	int fd = ttmon_bpf_reduced_fd(b);
+	bool there = !bpf_map_lookup_elem(fd, &tgid, &was);
+
+	if (!families && there)
+		(void)!bpf_map_delete_elem(fd, &tgid);
+	else if (families && bpf_map_update_elem(fd, &tgid, &families, BPF_ANY))
+		return -errno;
+	__atomic_fetch_add(nr, (families != 0) - (uint32_t)there, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+void ttmon_bpf_each_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid, const uint64_t *hits),
+			 void *ctx)
+{
+	int fd = ttmon_bpf_procs_fd(b);
+	uint32_t key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		struct proc_value v;
+
+		key = next;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (!bpf_map_lookup_elem(fd, &key, &v))
+			cb(ctx, key, v.hits);
+	}
+}

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * db.c: the allocation database: the document around the tables of db_rows.c and db_tt.c.
+ *
+ * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log). lib/os/outfile.h is how it
+ * gets its name; mode 0600: command lines and addresses of other people are in it.
+ *
+ * What is in it comes from the pipeline and the meta alone, nothing from this host or this moment: a replayed
+ * recording gives the same bytes anywhere.
+ */
+#include "daemon/io/files/db.h"
+
+#include "daemon/core/stream/decode.h"
+#include "daemon/io/files/db_rows.h"
+#include "daemon/io/files/db_tt.h"
+#include "lib/os/jsonw.h"
+#include "lib/os/outfile.h"
+
+static void write_head(struct ttmon_jsonw *w, const struct ttmon_ev_clock *c, const struct ttmon_db_meta *meta)
+{
+	static const char *const modes[] = { "system", "pids", "command" };
+	static const struct ttmon_ev_clock none;
+	const char *mode = c && c->capture < ARRAY_SIZE(modes) ? modes[c->capture] : NULL;
+
+	if (!c)
+		c = &none;
+	ttmon_jsonw_key(w, "host");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "hostname");
+	ttmon_jsonw_text(w, c->hostname, sizeof(c->hostname));
+	ttmon_jsonw_key(w, "release");
+	ttmon_jsonw_text(w, c->release, sizeof(c->release));
+	ttmon_jsonw_key_num(w, "nr_cpus", c->nr_cpus);
+	ttmon_jsonw_key_num(w, "page_size", c->page_size);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_key(w, "clock");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_time(w, "mono_ns", c->mono_ns);
+	ttmon_jsonw_key_time(w, "real_ns", c->real_ns);
+	ttmon_jsonw_key_time(w, "boot_ns", c->boot_ns);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_key(w, "capture");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "mode");
+	ttmon_jsonw_name(w, mode);
+	ttmon_jsonw_key_time(w, "start_ns", meta->start_ns);
+	ttmon_jsonw_key_time(w, "end_ns", meta->end_ns);
+	ttmon_jsonw_key_bool(w, "mmap", c->options & TTMON_OPT_MMAP);
+	ttmon_jsonw_key_bool(w, "copy_results", c->options & TTMON_OPT_COPY_RESULTS);
+	ttmon_jsonw_key_bool(w, "return_probes", !(c->options & TTMON_OPT_NO_RETURNS));
+	ttmon_jsonw_key_bool(w, "trace_only", meta->trace_only);
+	ttmon_jsonw_close(w, '}');
+}
+
+/* Everything that can make the file incomplete, gathered once. */
+struct state {
+	struct ttmon_kernel_counts kernel;
+	struct ttmon_accounting acc;
+	struct ttmon_history_totals tot;
+	uint64_t attempted, lost, decoded, malformed, malformed_facts;
+	bool identity;
+};
+
+static void gather(const struct ttmon_history *h, const struct ttmon_pipeline *p, struct state *s)
+{
+	char ignored[256];
+
+	ttmon_pipeline_kernel_counts(p, &s->kernel);
+	ttmon_pipeline_accounting(p, &s->acc);
+	ttmon_history_get_totals(h, &s->tot);
+	for (size_t i = 0; i < TTMON_EV_FACT; i++) {
+		s->attempted += s->kernel.attempted[i];
+		s->lost += s->kernel.lost[i];
+		s->decoded += s->acc.decoded[i];
+	}
+	/* Facts are refused by the decoder or, when they contradict what is known, by the history. */
+	s->malformed_facts = s->tot.malformed_facts;
+	for (size_t i = 0; i < TTMON_DECODE_MAX; i++) {
+		s->malformed += s->acc.malformed[i];
+		s->malformed_facts += s->acc.malformed_facts[i];
+	}
+	s->identity = ttmon_pipeline_check(p, ignored, sizeof(ignored));
+}
+
+static const char *const family_names[] = {
+#define X(id, NAME, name, countable, help) [id] = name,
+	TTMON_FAMILY_TABLE(X)
+#undef X
+};
+
+static void write_reasons(struct ttmon_jsonw *w, uint32_t why)
+{
+	ttmon_jsonw_key_bool(w, "complete", !why);
+	ttmon_jsonw_key(w, "reasons");
+	ttmon_jsonw_open(w, '[');
+	for (unsigned int i = 0; i < TTMON_INCOMPLETE_MAX; i++)
+		if (why >> i & 1)
+			ttmon_jsonw_name(w, ttmon_incomplete_name(i));
+	ttmon_jsonw_close(w, ']');
+}
+
+static void write_gap(struct ttmon_jsonw *w, const struct ttmon_gap *g)
+{
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "families");
+	ttmon_jsonw_open(w, '[');
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
+		if (g->families >> f & 1)
+			ttmon_jsonw_name(w, family_names[f]);
+	ttmon_jsonw_close(w, ']');
+	ttmon_db_rows_num(w, "pid", g->tgid, g->tgid);
+	ttmon_db_rows_num(w, "object", g->object, g->object);
+	ttmon_jsonw_key(w, "from_ns");
+	if (g->from_ns)
+		ttmon_jsonw_time(w, g->from_ns);
+	else
+		ttmon_jsonw_null(w);
+	ttmon_jsonw_key(w, "to_ns");
+	if (g->to_ns != UINT64_MAX)
+		ttmon_jsonw_time(w, g->to_ns);
+	else
+		ttmon_jsonw_null(w);
+	ttmon_jsonw_key_name(w, "state", ttmon_gap_state_name(g->state));
+	ttmon_jsonw_key_name(w, "why", ttmon_gap_why_name(g->why));
+	ttmon_jsonw_close(w, '}');
+}
+
+static void write_knowledge(struct ttmon_jsonw *w, const struct ttmon_know *know)
+{
+	const struct ttmon_gap *gaps;
+	size_t n = ttmon_know_gaps(know, &gaps);
+
+	ttmon_jsonw_key(w, "knowledge");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++)
+		write_gap(w, &gaps[i]);
+	ttmon_jsonw_close(w, ']');
+}
+
+static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
+{
+	const struct ttmon_blind *b;
+	size_t n = ttmon_history_blinds(h, &b);
+
+	ttmon_jsonw_key(w, "blind");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < n; i++) {
+		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_key_num(w, "object", b[i].object);
+		ttmon_jsonw_key_num(w, "pid", b[i].tgid);
+		ttmon_jsonw_key(w, "window_us");
+		if (!b[i].mapped_ns)
+			ttmon_jsonw_null(w);
+		else
+			ttmon_jsonw_num(w, ttmon_before(b[i].active_ns, b[i].mapped_ns)
+						   ? 0
+						   : (b[i].active_ns - b[i].mapped_ns) / NSEC_PER_US);
+		ttmon_jsonw_key_bool(w, "held", b[i].held);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+}
+
+static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct state *s,
+			       const struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	ttmon_jsonw_key(w, "completeness");
+	ttmon_jsonw_open(w, '{');
+	write_reasons(w, ttmon_pipeline_incomplete(p, meta->cut));
+	ttmon_jsonw_key(w, "attempted");
+	if (s->kernel.known)
+		ttmon_jsonw_num(w, s->attempted);
+	else
+		ttmon_jsonw_null(w);
+	ttmon_jsonw_key(w, "lost");
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
+		ttmon_jsonw_key_num(w, ttmon_loss_name(i), s->kernel.reason[i]);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_key_num(w, "decoded", s->decoded);
+	ttmon_jsonw_key_num(w, "malformed", s->malformed);
+	ttmon_jsonw_key_num(w, "late", s->acc.late);
+	ttmon_jsonw_key_num(w, "arena_full", s->acc.arena_full);
+	ttmon_jsonw_key_num(w, "malformed_facts", s->malformed_facts);
+	ttmon_jsonw_key_num(w, "unknown_frees", s->tot.unknown_frees);
+	ttmon_jsonw_key_num(w, "unmatched", s->tot.unmatched);
+	ttmon_jsonw_key_num(w, "superseded", s->tot.superseded);
+	ttmon_jsonw_key_num(w, "events_dropped", s->tot.events_dropped);
+	ttmon_jsonw_key_num(w, "evicted", s->tot.evicted);
+	ttmon_jsonw_key_num(w, "folded", s->tot.folded);
+	ttmon_jsonw_key_num(w, "checkpoints_dropped", s->tot.checkpoints_dropped);
+	ttmon_jsonw_key_bool(w, "cut", meta->cut);
+	ttmon_jsonw_key_bool(w, "identity", s->identity);
+	write_blinds(w, h);
+	write_knowledge(w, ttmon_pipeline_know(p));
+	ttmon_jsonw_close(w, '}');
+}
+
+/* Is all that is booked as pinned now still so? */
+static bool pinned_known(const struct ttmon_history *h)
+{
+	for (size_t i = 0; i < ttmon_history_procs(h); i++)
+		if (!ttmon_history_pinned_known(h, ttmon_history_proc(h, i)))
+			return false;
+	return true;
+}
+
+static void write_summary(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_history_totals *t)
+{
+	bool now = pinned_known(h);
+
+	ttmon_jsonw_key(w, "summary");
+	ttmon_jsonw_open(w, '{');
+	if (ttmon_history_all_at_least(h))
+		ttmon_jsonw_key_bool(w, "at_least", true);
+	ttmon_jsonw_key_num(w, "pins", t->pins);
+	ttmon_db_rows_num(w, "pinned_pages", now, t->pinned_pages);
+	ttmon_jsonw_key_num(w, "pinned_peak_pages", t->pinned_peak_pages);
+	ttmon_db_rows_num(w, "pinned_bytes", now, t->pinned_bytes);
+	ttmon_jsonw_key_num(w, "pinned_peak_bytes", t->pinned_peak_bytes);
+	ttmon_jsonw_key_time(w, "peak_ns", t->peak_ns);
+	ttmon_jsonw_key_num(w, "allocs", t->allocs);
+	ttmon_jsonw_key_num(w, "frees", t->frees);
+	ttmon_jsonw_key_num(w, "live", t->live);
+	ttmon_jsonw_key_num(w, "failed", t->failed);
+	ttmon_jsonw_key_num(w, "captured", t->captured);
+	ttmon_jsonw_key_num(w, "unknown_frees", t->unknown_frees);
+	ttmon_jsonw_key_num(w, "unmatched", t->unmatched);
+	ttmon_jsonw_key_num(w, "events", t->events_kept);
+	ttmon_jsonw_key_num(w, "launches", t->kernels);
+	ttmon_jsonw_key_num(w, "graph_launches", t->graphs);
+	ttmon_jsonw_key_num(w, "graph_copies", t->graph_copies);
+	ttmon_db_rows_transfers(w, t->xfer);
+	ttmon_jsonw_close(w, '}');
+}
+
+static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	const struct ttmon_history *h = ttmon_pipeline_history(p);
+	_cleanup_(ttmon_tt_tables_fini) struct ttmon_tt_tables tt = { 0 };
+	struct state s = { 0 };
+	int err = ttmon_tt_tables_init(&tt, p);
+
+	if (err)
+		return err;
+	gather(h, p, &s);
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key(w, "schema");
+	ttmon_jsonw_name(w, TTMON_DB_SCHEMA);
+	ttmon_jsonw_key_num(w, "version", TTMON_DB_VERSION);
+	ttmon_jsonw_key(w, "ttmond");
+	ttmon_jsonw_str(w, meta->version);
+	ttmon_jsonw_line(w);
+	write_head(w, ttmon_history_clock(h), meta);
+	ttmon_jsonw_line(w);
+	write_completeness(w, h, &s, p, meta);
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_objects(w, h);
+	ttmon_jsonw_line(w);
+	err = ttmon_db_rows_processes(w, h);
+	if (err)
+		return err;
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_sites(w, h);
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_checkpoints(w, h);
+	ttmon_jsonw_line(w);
+	ttmon_db_rows_allocations(w, h);
+	ttmon_jsonw_line(w);
+	if (!meta->trace_only) {
+		err = ttmon_db_rows_advice(w, h);
+		if (err)
+			return err;
+		ttmon_jsonw_line(w);
+	}
+	ttmon_db_tt(w, &tt);
+	write_summary(w, h, &s.tot);
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_end(w);
+	return ttmon_jsonw_finish(w);
+}
+
+struct document {
+	struct ttmon_pipeline *p;
+	const struct ttmon_db_meta *meta;
+};
+
+static int write_fd(int fd, bool gzip, void *ctx)
+{
+	_cleanup_(ttmon_jsonw_fini) struct ttmon_jsonw w = { .fd = -1 };
+	const struct document *d = ctx;
+	int err = ttmon_jsonw_init(&w, fd, gzip);
+
+	return err ? err : write_document(&w, d->p, d->meta);
+}
+
+int ttmon_db_fd(int fd, bool gzip, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
+{
+	struct document d = { p, meta };
+
+	return write_fd(fd, gzip, &d);
+}
+
+int ttmon_db_write(const char *path, struct ttmon_pipeline *p, const struct ttmon_db_meta *meta, char *why, size_t n)
+{
+	struct document d = { p, meta };
+	int err = ttmon_outfile_write(path, write_fd, &d);
+
+	if (err)
+		snprintf(why, n, "cannot write the database to %s: %s", ttmon_outfile_name(path), strerror(-err));
+	return err;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * heldfile.h: open the file that a held system call is about to map or to execute.
+ *
+ * Everything here is chosen by the command and may change between our look and the system call: the caller checks afterwards that the
+ * thread still waits, and a file that was exchanged is found by discovery (perf MMAP2) as any other. Only regular files
+ * are opened: opening a device may do something.
+ *
+ * Only io/hold/hold.c and tests use this.
+ */
+#ifndef TTMON_HELDFILE_H
+#define TTMON_HELDFILE_H
+
+#include <linux/seccomp.h>
+
+#include "lib/base/util.h"
+
+/*
+ * mmap: the mapped file. execve, execveat: the program; for a script the interpreter's ELF (followed up to 4 levels).
+ * *ret: a new fd, O_RDONLY. -ENOEXEC: not a regular file. -EACCES: execve will refuse it. Other errors as from open(2).
+ */
+int ttmon_heldfile_open(const struct seccomp_notif *notif, int *ret) _must_check;
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * keeper.h: the small process that owns the receiving end of a seccomp listener, so that a held command always goes on.
+ *
+ * Protocol over one SOCK_SEQPACKET pair. Keeper to daemon: struct ttmon_keeper_msg. Daemon to keeper: one uint64_t, the id of a
+ * request that the daemon is done with (it has answered it itself, on its own copy of the listener); any such message also
+ * says that the daemon is alive. End of file from the daemon: it is gone or has given up, everything is answered
+ * CONTINUE from then on. End of file from the keeper: no process is left under the filter (the listener shows POLLHUP),
+ * or somebody killed the keeper.
+ *
+ * Only io/hold/hold.c uses this.
+ */
+#ifndef TTMON_KEEPER_H
+#define TTMON_KEEPER_H
+
+#include <linux/seccomp.h>
+
+#include "lib/base/util.h"
+
+/* A request may wait for the daemon this long, then the keeper lets it go. */
+#define TTMON_KEEPER_TIMEOUT_MS 250
+
+enum ttmon_keeper_kind {
+	TTMON_KEEPER_REQUEST, /* notif waits for an answer */
+	TTMON_KEEPER_NOTE,    /* only missed is news */
+};
+
+struct ttmon_keeper_msg {
+	uint64_t missed; /* requests that the keeper let go without the daemon, since it started */
+	uint64_t kind;	 /* enum ttmon_keeper_kind */
+	struct seccomp_notif notif;
+};
+
+/* Start a keeper for this listener. The fd returned is the daemon's end of the socket pair, non-blocking. */
+int ttmon_keeper_start(int listener, int *ret_sock) _must_check;
+/* Let the thread behind a request go on. -ENOENT: it is gone, or somebody else has answered. */
+int ttmon_keeper_continue(int listener, uint64_t id);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vmpins.h: what the kernel itself says of pinned memory, to be held against what the calls said. Two files of /proc, read on demand:
+ *
+ *	vmstat		nr_foll_pin_acquired, nr_foll_pin_released: pages that drivers pinned with pin_user_pages() and let go, of the whole host since
+ *			boot. Registered memory (cudaHostRegister) shows here. The kernel adds up its CPUs' shares about once a second, so the
+ *			figures can be a few hundred pages behind.
+ *	PID/status	RssShmem: memory that a driver allocates for a program (cudaHostAlloc) is shared memory and shows here, with all other shared
+ *			memory of the process. VmPin: what io_uring, VFIO and RDMA book; CUDA's driver does not.
+ *
+ * So no figure of the kernel is that of the pinned memory: driver-allocated memory is in no count of pins, and every user of pin_user_pages() is in
+ * the count of the host. What the figures can do is contradict.
+ */
+#ifndef TTMON_VMPINS_H
+#define TTMON_VMPINS_H
+
+#include "lib/base/util.h"
+
+struct ttmon_vmpins_host {
+	uint64_t acquired, released; /* pages, since boot */
+};
+/* root: "/proc". -ENODATA: this kernel does not count (before 5.7, or no CONFIG_VM_EVENT_COUNTERS); else of open(2) and read(2). */
+int ttmon_vmpins_read_host(const char *root, struct ttmon_vmpins_host *ret) _must_check;
+
+struct ttmon_vmpins_proc {
+	uint64_t vm_pin, rss_shmem; /* bytes */
+};
+/* -ESRCH: it is gone, or has no memory (a kernel thread, a zombie). */
+int ttmon_vmpins_read_proc(const char *root, uint32_t pid, struct ttmon_vmpins_proc *ret) _must_check;
+
+/* Pinned memory by what the calls said, of those whose processes were read. */
+struct ttmon_vmpins_told {
+	uint64_t allocated; /* bytes: host_alloc and pool, which the driver makes */
+	uint64_t registered;
+};
+#define TTMON_VMPINS_SLACK_PAGES 512 /* what the host's figures can be behind */
+
+enum ttmon_vmpins_verdict {
+	TTMON_VMPINS_NOTHING,	  /* nothing is pinned, there is nothing to hold against anything */
+	TTMON_VMPINS_AGREES,	  /* as far as the kernel can tell */
+	TTMON_VMPINS_NO_SHMEM,	  /* allocated memory is more than the shared memory of those processes */
+	TTMON_VMPINS_NO_FOLL_PIN, /* registered memory is more than what pin_user_pages() holds */
+	TTMON_VMPINS_NEITHER,	  /* both */
+	TTMON_VMPINS_UNKNOWN,	  /* the kernel's figures could not be read */
+	TTMON_VMPINS_VERDICTS
+};
+/* host NULL: not counted here; page_size in bytes. */
+enum ttmon_vmpins_verdict ttmon_vmpins_judge(const struct ttmon_vmpins_told *told, const struct ttmon_vmpins_host *host,
+					     const struct ttmon_vmpins_proc *procs, uint64_t page_size);
+/* For JSON ("agrees", ...) and for people, a sentence. NULL past the end. */
+const char *ttmon_vmpins_verdict_name(unsigned int verdict);
+const char *ttmon_vmpins_verdict_text(unsigned int verdict);
+
+#endif

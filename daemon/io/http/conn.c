@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * conn.c: how long a connection may take, and which one goes when there are too many.
+ *
+ * libmicrohttpd tells when a connection comes and goes and when a request is through; the rest is read off the bytes
+ * that it asks for and the socket still holds. Once a second all connections are looked over. A connection is ended by
+ * shutdown(2) of its socket: libmicrohttpd finds it at its end and cleans up, in whatever state it was.
+ */
+#include "daemon/io/http/http_int.h"
+
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <linux/sockios.h>
+
+#define SWEEP_NS NSEC_PER_SEC
+
+unsigned int ttmon_http_limit(size_t nr_listeners)
+{
+	struct rlimit rl;
+	rlim_t each;
+
+	if (!nr_listeners || getrlimit(RLIMIT_NOFILE, &rl) || rl.rlim_cur == RLIM_INFINITY)
+		return TTMON_HTTP_CONNECTIONS;
+	/* Half of the descriptors are for the rest of the daemon. */
+	each = rl.rlim_cur / 2 / nr_listeners;
+	each = each > TTMON_HTTP_SPARE ? each - TTMON_HTTP_SPARE : 1;
+	return (unsigned int)MIN(each, (rlim_t)TTMON_HTTP_CONNECTIONS);
+}
+
+struct ttmon_http_conn *ttmon_http_conn_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+void ttmon_http_conn_enter(struct ttmon_http_conn *conn, enum ttmon_http_state state)
+{
+	/* Nothing brings a connection back that was shut down. */
+	if (conn->state == TTMON_HTTP_CUT)
+		return;
+	conn->state = state;
+	conn->since_ns = conn->window_ns = conn->listener->h->now();
+	conn->given = conn->taken = conn->window_taken = 0;
+}
+
+static void cut(struct ttmon_http_conn *conn, uint64_t *counter)
+{
+	shutdown(conn->fd, SHUT_RDWR);
+	conn->state = TTMON_HTTP_CUT;
+	conn->listener->open--;
+	++*counter;
+	/* libmicrohttpd does not look at one that waits. */
+	if (conn->idle)
+		ttmon_http_wake(conn->idle);
+}
+
+/*
+ * Room for one more: who has been waited for longest goes; when all are being answered, who has taken nothing for longest; then who has
+ * followed a stream in silence for longest.
+ */
+static void make_room(struct ttmon_http_listener *l)
+{
+	struct ttmon_http_conn *worst = NULL;
+
+	for (struct ttmon_http_conn *conn = l->h->first; conn; conn = conn->next) {
+		if (conn->listener != l || conn->state == TTMON_HTTP_LATER || conn->state == TTMON_HTTP_CUT)
+			continue;
+		if (!worst || conn->state < worst->state ||
+		    (conn->state == worst->state && ttmon_before(conn->since_ns, worst->since_ns)))
+			worst = conn;
+	}
+	if (worst)
+		cut(worst, &l->h->stats.crowded);
+}
+
+static void come(struct ttmon_http_listener *l, struct MHD_Connection *c, void **ctx)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct ttmon_http_conn *conn = calloc(1, sizeof(*conn));
+	struct ttmon_http *h = l->h;
+
+	if (!conn) {
+		/* One that nobody watches could stay for ever. */
+		shutdown(info->connect_fd, SHUT_RDWR);
+		return;
+	}
+	if (l->open >= l->limit)
+		make_room(l);
+	conn->listener = l;
+	conn->mhd = c;
+	conn->fd = info->connect_fd;
+	conn->prev = h->last;
+	*(h->last ? &h->last->next : &h->first) = conn;
+	h->last = conn;
+	l->open++;
+	h->stats.open++;
+	ttmon_http_conn_enter(conn, TTMON_HTTP_WAITING);
+	*ctx = conn;
+}
+
+static void go(struct ttmon_http_conn *conn)
+{
+	struct ttmon_http *h = conn->listener->h;
+
+	*(conn->prev ? &conn->prev->next : &h->first) = conn->next;
+	*(conn->next ? &conn->next->prev : &h->last) = conn->prev;
+	conn->listener->open -= conn->state != TTMON_HTTP_CUT;
+	h->stats.open--;
+	ttmon_http_later_free(conn->later);
+	free(conn);
+}
+
+void ttmon_http_on_conn(void *cls, struct MHD_Connection *c, void **ctx, enum MHD_ConnectionNotificationCode what)
+{
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		come(cls, c, ctx);
+	else if (*ctx)
+		go(TAKE_PTR(*ctx));
+}
+
+void ttmon_http_on_completed(void *cls, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why)
+{
+	struct ttmon_http_conn *conn = ttmon_http_conn_of(c);
+
+	(void)cls;
+	(void)why;
+	*state = NULL;
+	if (!conn)
+		return;
+	ttmon_http_later_free(conn->later);
+	conn->later = NULL;
+	ttmon_http_conn_enter(conn, TTMON_HTTP_WAITING);
+}
+
+/*
+ * What libmicrohttpd has asked for, less what the socket still holds, has left. A socket that sends big blocks, as Unix sockets do, becomes
+ * writable only when most of its buffer is free again: by what is sent alone a steady slow reader would look dead. A Unix socket counts its
+ * own overhead too, hence the most that was ever seen.
+ */
+static void look(struct ttmon_http_conn *conn, uint64_t now)
+{
+	int held = 0;
+	uint64_t taken;
+
+	if (ioctl(conn->fd, SIOCOUTQ, &held) || held < 0)
+		held = 0;
+	taken = conn->given > (uint64_t)held ? conn->given - (uint64_t)held : 0;
+	if (taken <= conn->taken)
+		return;
+	conn->taken = taken;
+	conn->since_ns = now;
+}
+
+static bool is_slow(struct ttmon_http_conn *conn, uint64_t now)
+{
+	if (conn->state == TTMON_HTTP_WAITING)
+		return now - conn->since_ns >= TTMON_HTTP_REQUEST_S * NSEC_PER_SEC;
+	if (conn->state != TTMON_HTTP_REPLYING)
+		return false;
+	look(conn, now);
+	if (now - conn->since_ns >= TTMON_HTTP_TIMEOUT_S * NSEC_PER_SEC)
+		return true;
+	if (now - conn->window_ns < TTMON_HTTP_REPLY_S * NSEC_PER_SEC)
+		return false;
+	if (conn->taken - conn->window_taken < TTMON_HTTP_REPLY_S * TTMON_HTTP_RATE)
+		return true;
+	conn->window_ns = now;
+	conn->window_taken = conn->taken;
+	return false;
+}
+
+void ttmon_http_sweep(struct ttmon_http *h)
+{
+	uint64_t now = h->now();
+
+	if (now - h->sweep_ns < SWEEP_NS)
+		return;
+	h->sweep_ns = now;
+	for (struct ttmon_http_conn *conn = h->first; conn; conn = conn->next)
+		if (is_slow(conn, now))
+			cut(conn, &h->stats.slow);
+}
+
+int ttmon_http_sweep_ms(const struct ttmon_http *h)
+{
+	uint64_t passed = h->now() - h->sweep_ns;
+
+	if (!h->first)
+		return -1;
+	return passed >= SWEEP_NS ? 0 : (int)((SWEEP_NS - passed + NSEC_PER_MS - 1) / NSEC_PER_MS);
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * http.c: the server as its caller sees it: listeners, the fd and the time to wait for.
+ *
+ * One libmicrohttpd daemon per listener, each with an epoll fd of its own; those are gathered in one epoll fd, which
+ * is what the caller's loop sees. The cold thread runs all of it. This module knows paths, peers and limits, nothing
+ * of what is served. A client that goes away is no signal: libmicrohttpd 0.9.75 sends with MSG_NOSIGNAL
+ * (tests/unit/daemon/io/http/test_http.c holds it to that). Its own timeout is not used: it counts from the last byte, so that a byte
+ * now and then holds a connection for ever (conn.c).
+ */
+#include "daemon/io/http/http_int.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+
+#include "lib/os/clock.h"
+#include "lib/os/log.h"
+
+static void log_mhd(void *cls, const char *fmt, va_list ap) _printf_(2, 0);
+static void log_mhd(void *cls, const char *fmt, va_list ap)
+{
+	char text[512];
+
+	(void)cls;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	log_debug("http: %s", text);
+}
+
+/* Serve the socket of a listener. */
+static int start(struct ttmon_http_listener *l)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	const union MHD_DaemonInfo *info;
+
+	errno = 0;
+	l->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, ttmon_http_on_request, l,
+		MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_LISTEN_SOCKET, l->usock.fd,
+		MHD_OPTION_CONNECTION_LIMIT, l->limit + TTMON_HTTP_SPARE, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)TTMON_HTTP_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+		ttmon_http_unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION, ttmon_http_on_conn, l,
+		MHD_OPTION_NOTIFY_COMPLETED, ttmon_http_on_completed, NULL, MHD_OPTION_END);
+	/* Without a daemon the socket is still ours (libmicrohttpd 0.9.75), with one it closes it. */
+	if (!l->daemon)
+		return errno ? -errno : -EIO;
+	l->usock.fd = -1;
+	info = MHD_get_daemon_info(l->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (!info)
+		return -EIO;
+	return epoll_ctl(l->h->epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &ev) ? -errno : 0;
+}
+
+static struct ttmon_http_listener *next_listener(struct ttmon_http *h)
+{
+	struct ttmon_http_listener *l = &h->listeners[h->nr_listeners++];
+
+	l->h = h;
+	l->usock.fd = -1;
+	return l;
+}
+
+/* All sockets, before the first client is let in. */
+static int listen_all(struct ttmon_http *h, const struct ttmon_http_cfg *cfg)
+{
+	int err = 0;
+
+	if (cfg->socket) {
+		struct ttmon_http_listener *l = next_listener(h);
+
+		err = ttmon_usock_open(cfg->socket, cfg->group, cfg->mode ? cfg->mode : 0660, &l->usock);
+		l->local = true;
+		snprintf(l->name, sizeof(l->name), "%s", cfg->socket);
+	}
+	for (size_t i = 0; !err && i < cfg->nr_listen; i++)
+		err = ttmon_http_listen(cfg->listen[i], next_listener(h));
+	for (size_t i = 0; i < cfg->nr_fds; i++) {
+		int r = ttmon_http_listen_fd(cfg->fds[i], next_listener(h));
+
+		err = err ? err : r;
+	}
+	return err;
+}
+
+static int start_all(struct ttmon_http *h, const char *group)
+{
+	unsigned int limit = ttmon_http_limit(h->nr_listeners);
+
+	if (limit < TTMON_HTTP_CONNECTIONS)
+		log_info("at most %u clients at once on each socket: the limit of open files is low", limit);
+	for (size_t i = 0; i < h->nr_listeners; i++) {
+		struct ttmon_http_listener *l = &h->listeners[i];
+		int err;
+
+		if (l->local && !h->socket)
+			h->socket = l->name;
+		l->limit = limit;
+		err = start(l);
+		if (err)
+			return log_error_r(err, "cannot serve %s: %s", l->name, strerror(-err));
+		if (l->usock.no_group)
+			log_info("no group %s on this host: only root can use the socket", group);
+		if (!l->local)
+			log_info("serving http://%s/", l->name);
+	}
+	return 0;
+}
+
+static void http_freep(struct ttmon_http **h)
+{
+	ttmon_http_free(*h);
+}
+
+int ttmon_http_new(const struct ttmon_http_cfg *cfg, struct ttmon_http **ret)
+{
+	_cleanup_(http_freep) struct ttmon_http *h = calloc(1, sizeof(*h));
+	int err = h ? 0 : -ENOMEM;
+
+	if (!err && (cfg->nr_listen > TTMON_HTTP_LISTEN_MAX || cfg->nr_fds > TTMON_HTTP_LISTEN_MAX))
+		err = -E2BIG;
+	if (h) {
+		h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		if (!err && h->epoll_fd < 0)
+			err = -errno;
+	}
+	if (err) {
+		for (size_t i = 0; i < cfg->nr_fds; i++)
+			close(cfg->fds[i]);
+		return log_error_r(err, "cannot serve HTTP: %s", strerror(-err));
+	}
+	h->routes = cfg->routes;
+	h->nr_routes = cfg->nr_routes;
+	h->ctx = cfg->ctx;
+	h->now = ttmon_mono_ns;
+	err = listen_all(h, cfg);
+	if (!err)
+		err = start_all(h, cfg->group);
+	if (err)
+		return err;
+	*ret = TAKE_PTR(h);
+	return 0;
+}
+
+void ttmon_http_free(struct ttmon_http *h)
+{
+	if (!h)
+		return;
+	/* libmicrohttpd ends the process when it is stopped with a connection suspended. */
+	h->ending = true;
+	for (struct ttmon_http_conn *conn = h->first; conn; conn = conn->next)
+		if (conn->later)
+			ttmon_http_later_cancel(conn->later);
+		else if (conn->idle)
+			ttmon_http_wake(conn->idle);
+	for (size_t i = 0; i < h->nr_listeners; i++) {
+		struct ttmon_http_listener *l = &h->listeners[i];
+
+		/* The file first: who connects from now on is told that nobody is there. */
+		ttmon_usock_fini(&l->usock);
+		if (!l->daemon)
+			continue;
+		MHD_run(l->daemon);
+		MHD_stop_daemon(l->daemon);
+	}
+	if (h->epoll_fd >= 0)
+		close(h->epoll_fd);
+	free(h);
+}
+
+int ttmon_http_fd(const struct ttmon_http *h)
+{
+	return h->epoll_fd;
+}
+
+int ttmon_http_timeout_ms(const struct ttmon_http *h)
+{
+	int least = h->resumed ? 0 : ttmon_http_sweep_ms(h);
+
+	for (size_t i = 0; i < h->nr_listeners; i++) {
+		MHD_UNSIGNED_LONG_LONG ms;
+
+		if (MHD_get_timeout(h->listeners[i].daemon, &ms) != MHD_YES)
+			continue;
+		ms = MIN(ms, (MHD_UNSIGNED_LONG_LONG)INT_MAX);
+		if (least < 0 || (int)ms < least)
+			least = (int)ms;
+	}
+	return least;
+}
+
+void ttmon_http_run(struct ttmon_http *h)
+{
+	h->resumed = false;
+	ttmon_http_sweep(h);
+	for (size_t i = 0; i < h->nr_listeners; i++)
+		MHD_run(h->listeners[i].daemon);
+}
+
+void ttmon_http_get_stats(const struct ttmon_http *h, struct ttmon_http_stats *ret)
+{
+	*ret = h->stats;
+}

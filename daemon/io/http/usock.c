@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * usock.c: making and removing the socket file. Main thread, at start and end.
+ *
+ * Order: lock the directory (two daemons that start at once would each take the other's socket for a stale one), look
+ * what is at the path, bind under a umask that lets nobody in, set group and mode through a descriptor of the very
+ * file that was bound, listen. Until listen() a connect() is refused, hence no client ever gets in by a mode that was
+ * not the final one.
+ */
+#include "daemon/io/http/usock.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "lib/os/log.h"
+
+#define BACKLOG SOMAXCONN
+
+#define NO_GROUP ((gid_t)-1)
+
+static gid_t find_group(const char *name)
+{
+	struct group entry, *found = NULL;
+	char buf[16384];
+
+	if (!name)
+		return NO_GROUP;
+	return getgrnam_r(name, &entry, buf, sizeof(buf), &found) || !found ? NO_GROUP : found->gr_gid;
+}
+
+/* The directory of path, made if it is missing, and locked. */
+static int open_dir(const char *path, gid_t group, int *ret)
+{
+	_cleanup_free_ char *dir = strdup(path);
+	_cleanup_close_ int fd = -1;
+	bool made;
+	char *slash;
+
+	if (!dir)
+		return log_error_r(-ENOMEM, "cannot listen on %s: out of memory", path);
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	made = slash && mkdir(dir, 0750) == 0;
+	fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return log_error_r(-errno, "cannot listen on %s: %s: %m", path, dir);
+	if (made && group != NO_GROUP && fchown(fd, (uid_t)-1, group))
+		log_warn("cannot give %s to its group: %m, continuing", dir);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return log_error_r(-EADDRINUSE, "cannot listen on %s: another ttmond is just starting in %s", path,
+				   dir);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+static int new_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Is the path free? A socket that nobody listens on is removed. */
+static int clear_path(const struct sockaddr_un *addr)
+{
+	_cleanup_close_ int fd = -1;
+	const char *path = addr->sun_path;
+	struct stat st;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : log_error_r(-errno, "cannot listen on %s: %m", path);
+	if (!S_ISSOCK(st.st_mode))
+		return log_error_r(-EEXIST, "cannot listen on %s: it is there and no socket, not touching it", path);
+	fd = new_socket();
+	if (fd < 0)
+		return log_error_r(fd, "cannot listen on %s: %s", path, strerror(-fd));
+	/* Full backlog: EAGAIN, so there is a listener. */
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)
+		return log_error_r(-EADDRINUSE, "cannot listen on %s: another ttmond serves it", path);
+	if (errno == ENOENT)
+		return 0;
+	if (errno != ECONNREFUSED)
+		return log_error_r(-errno, "cannot listen on %s: what is there cannot be asked: %m", path);
+	if (unlink(path) && errno != ENOENT)
+		return log_error_r(-errno, "cannot listen on %s: cannot remove the stale socket: %m", path);
+	log_info("removed the stale socket %s", path);
+	return 0;
+}
+
+/* Group and mode of the file that was bound, whatever the path may lead to by now. */
+static int set_access(struct ttmon_usock *s, gid_t group, mode_t mode)
+{
+	_cleanup_close_ int fd = open(s->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char self[64];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		return -errno;
+	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid())
+		return -EEXIST;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	if (group != NO_GROUP && fchownat(fd, "", (uid_t)-1, group, AT_EMPTY_PATH))
+		log_warn("cannot give %s to its group: %m, continuing", s->path);
+	/* fchmod() refuses an O_PATH descriptor. */
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return chmod(self, mode) ? -errno : 0;
+}
+
+int ttmon_usock_open(const char *path, const char *group, mode_t mode, struct ttmon_usock *ret)
+{
+	_cleanup_(ttmon_usock_fini) struct ttmon_usock s = { .fd = -1 };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_close_ int dir = -1;
+	gid_t gid = find_group(group);
+	mode_t mask;
+	int err;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return log_error_r(-ENAMETOOLONG, "cannot listen on %s: longer than %zu characters", path,
+				   sizeof(addr.sun_path) - 1);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	err = open_dir(path, gid, &dir);
+	if (err)
+		return err;
+	err = clear_path(&addr);
+	if (err)
+		return err;
+	s.fd = new_socket();
+	if (s.fd < 0)
+		return log_error_r(s.fd, "cannot listen on %s: %s", path, strerror(-s.fd));
+	mask = umask(0777);
+	err = bind(s.fd, (const struct sockaddr *)&addr, sizeof(addr)) ? -errno : 0;
+	umask(mask);
+	if (!err) {
+		s.path = strdup(path);
+		err = s.path ? set_access(&s, gid, mode) : -ENOMEM;
+	}
+	if (!err && listen(s.fd, BACKLOG))
+		err = -errno;
+	if (err)
+		return log_error_r(err, "cannot listen on %s: %s", path, strerror(-err));
+	s.no_group = group && gid == NO_GROUP;
+	*ret = s;
+	s = (struct ttmon_usock){ .fd = -1 };
+	return 0;
+}
+
+void ttmon_usock_fini(struct ttmon_usock *s)
+{
+	struct stat st;
+
+	if (s->path && lstat(s->path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->path);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->path);
+	*s = (struct ttmon_usock){ .fd = -1 };
+}

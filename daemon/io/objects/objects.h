@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * objects.h: ELF files and process mappings, read with distrust (all of it is chosen by the programs we trace).
+ *
+ * Runs in the cold thread and in tests. Reads files, never writes; no BPF, no attaching. Limits: at most
+ * TTMON_ELF_MAX_SYMS symbols and TTMON_ELF_MAX_BYTES of section data are looked at; truncated or lying headers give -EBADMSG.
+ */
+#ifndef TTMON_OBJECTS_H
+#define TTMON_OBJECTS_H
+
+#include <ttmon/event.h>
+#include <ttmon/fns.h>
+#include <ttmon/tt_fns.h>
+
+#include "lib/base/util.h"
+
+/* One function to probe in an object: where, and which row of the table. */
+struct ttmon_target {
+	uint64_t offset;  /* file offset of the function's first instruction */
+	uint64_t addr;	  /* its link-time address */
+	uint64_t size;	  /* as the symbol says; 0: it does not */
+	uint16_t fn;	  /* enum ttmon_fn id, or one of tt_fns.h */
+	uint8_t skip;	  /* bytes from there to where the probe stands: place.h */
+	bool single_step; /* x86: what is there is not push/nop/..., hence single-stepped: dear */
+	bool nop5; /* x86: a nop of five bytes is there: some kernels must not probe it, see ttmon_insn_is_nop5() */
+	char symbol[64]; /* as found, with suffixes, cut; of tt-metal the short name of the table */
+	char *mangled;	 /* of tt-metal: as found; owned by the info; NULL: out of memory, or not of tt-metal */
+};
+
+/* A USDT point ttmon:alloc / ttmon:free / ttmon:checkpoint. */
+struct ttmon_usdt {
+	uint64_t offset; /* file offset of the nop */
+	uint64_t sema;	 /* file offset of the semaphore, 0: none */
+	uint16_t fn;	 /* TTMON_FN_USDT_* */
+	bool nop5;	 /* not the nop of one byte that it should be: as in struct ttmon_target */
+	char args[128];	 /* argument string of the note, e.g. "8@%rdi 8@%rsi 8@$0" */
+};
+
+#define TTMON_OBJ_IS_RT	      (1 << 0) /* has CUDA runtime functions (a libcudart, or a static one with symbols) */
+#define TTMON_OBJ_IS_DRV      (1 << 1) /* is the CUDA driver */
+#define TTMON_OBJ_STRIPPED_RT (1 << 2) /* embeds a CUDA runtime without symbols: only the driver level can be seen */
+#define TTMON_OBJ_STATIC_RT   (1 << 3) /* the runtime functions are local symbols of a program or another library */
+#define TTMON_OBJ_IS_TT	      (1 << 4) /* has functions of tt-metal */
+
+/* What one ELF file has for us. */
+struct ttmon_elf_info {
+	uint32_t kind;	   /* TTMON_OBJ_IS_* */
+	uint32_t rt_major; /* 11, 12, 13 from the soname or the symbol versions; 0: unknown */
+	uint16_t machine;  /* EM_* */
+	uint8_t build_id[TTMON_BUILD_ID];
+	uint8_t build_id_len;
+	struct ttmon_target *targets; /* owned; sorted by offset, one per offset (aliases once) */
+	size_t nr_targets;
+	struct ttmon_usdt *usdts; /* owned */
+	size_t nr_usdts;
+	size_t missing;		 /* table rows of a lib that is here that had no symbol */
+	struct ttmon_tt_slot tt; /* tt-metal's vtables */
+};
+void ttmon_elf_info_fini(struct ttmon_elf_info *info);
+
+/* A function asked for on the command line (--alloc-fn LIB:SYMBOL,...): matched when lib is the object's base name (or a
+ * prefix of it up to ".so", or "*"), symbol exactly. */
+struct ttmon_user_fn {
+	const char *lib, *symbol;
+	uint16_t fn; /* TTMON_FN_USER + i */
+};
+
+/*
+ * Read one ELF file through an open fd (kept open, position not used). base: its base name, for library matching.
+ * Non-ELF: -ENOEXEC. Damaged or hostile: -EBADMSG. Other machine than ours: -ENOEXEC. A file with nothing for us is 0 with
+ * nr_targets 0. Cheap for the common case of a library that has nothing: only section headers and string tables of symbols are read.
+ */
+int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,
+		   struct ttmon_elf_info *ret) _must_check;
+
+/* Function that holds a file offset: name into buf, *delta from its start. -ENOENT: no symbol covers it. */
+int ttmon_elf_symbol(int fd, uint64_t offset, char *buf, size_t n, uint64_t *delta) _must_check;
+/* Many at once, offsets sorted ascending: one pass over the symbol tables. cb with name NULL where there is none. */
+int ttmon_elf_symbols(int fd, const uint64_t *offsets, size_t n,
+		      void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta), void *ctx) _must_check;
+
+/* One line of /proc/PID/maps. */
+struct ttmon_mapping {
+	uint64_t start, end, pgoff;
+	uint32_t prot;	      /* PROT_* */
+	bool shared, deleted; /* "(deleted)" taken off the name */
+	uint32_t dev_major, dev_minor;
+	uint64_t ino;
+	const char *name; /* "" when anonymous; valid during the callback; octal escapes (\012) undone */
+};
+/* Parse text in the format of /proc/PID/maps (proc_pid_maps(5)). Lines that do not parse are counted in *bad and skipped. cb != 0 stops and is returned. */
+int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx,
+		     uint64_t *bad);
+/* Read and parse /proc/PID/maps of a live process. -ESRCH when it is gone. */
+int ttmon_maps_read(const char *proc_root, uint32_t pid, int (*cb)(void *ctx, const struct ttmon_mapping *m),
+		    void *ctx) _must_check;
+
+#endif

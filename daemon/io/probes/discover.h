@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * discover.h: which files are CUDA libraries (or programs with one inside), who has them mapped, and the probes on them.
+ *
+ * A uprobe belongs to an inode: every distinct file that has functions for us gets its own links, found by scanning processes
+ * at start, then by perf MMAP2 records and, under -- CMD, by the requests of io/hold. Objects are opened through /proc/PID/map_files,
+ * which needs no path in our mount namespace, and attached through the open fd. Probes stay while the file has a name, so that the
+ * next program that maps it is seen from its first call; they go when it has neither a name nor a mapping.
+ *
+ * What it learns goes into the stream as facts (OBJECT, MAP, MAPS_DONE, PROC_NAME, SYMBOL, BLIND). Runs in the cold thread.
+ */
+#ifndef TTMON_DISCOVER_H
+#define TTMON_DISCOVER_H
+
+#include "daemon/core/history/history.h"
+#include "daemon/io/bpf/bpf.h"
+#include "daemon/io/objects/mmap2.h"
+#include "daemon/io/objects/objects.h"
+#include "daemon/io/probes/probes.h"
+
+struct ttmon_discover;
+
+struct ttmon_discover_cfg {
+	struct ttmon_bpf *bpf;
+	struct ttmon_probes_opts probes;
+	const struct ttmon_user_fn *user;
+	size_t nr_user;
+	bool all;	 /* objects of every process; else only of those traced */
+	bool look_ahead; /* with all: libraries under the usual paths too, before a process maps them */
+	char *const
+		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
+	size_t nr_ahead;
+	void (*fact)(void *ctx, const void *rec, size_t size);
+	void *ctx;
+};
+
+int ttmon_discover_new(const struct ttmon_discover_cfg *cfg, struct ttmon_discover **ret) _must_check;
+void ttmon_discover_free(struct ttmon_discover *d); /* detaches everything */
+/* From now on facts go here: at the end, when the hot thread is gone. */
+void ttmon_discover_redirect(struct ttmon_discover *d, void (*fact)(void *ctx, const void *rec, size_t size),
+			     void *ctx);
+
+/* Every process of the host: find and probe the objects they have mapped. */
+int ttmon_discover_scan(struct ttmon_discover *d) _must_check;
+/* Libraries that may be mapped soon: those under the usual paths that are new, of this host and of its containers. */
+void ttmon_discover_ahead(struct ttmon_discover *d);
+/* From now on new mappings of this process, which began at start_ns (0: not known), are told, as their records come. -ENOMEM. */
+int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t start_ns) _must_check;
+/*
+ * A process that is traced, in two steps. Read: its names are told, what it has mapped is listed; -ESRCH: it is gone. Tell: what is in the
+ * list is probed and told. Between them a held process is let go, and records of mappings are taken: they know since when.
+ */
+struct ttmon_listing;
+int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret) _must_check;
+void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l); /* frees l; NULL is fine */
+/* Its children and their children that exist already are found too: cb for each. */
+int ttmon_discover_children(uint32_t tgid, int (*cb)(void *ctx, uint32_t tgid), void *ctx) _must_check;
+/* A process of which no more is to be told. */
+void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid);
+/* An executable mapping appeared. */
+void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
+/* A file that a held process is about to map or execute. True when it has probes (now). */
+bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd);
+/* Answer the history's questions for names. */
+void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n);
+/* Often: probes are moved in files that were overwritten. */
+void ttmon_discover_check(struct ttmon_discover *d);
+/* From time to time: detach from files that are gone. */
+void ttmon_discover_sweep(struct ttmon_discover *d);
+
+/*
+ * The probes of tt-metal that a working primary pair makes superfluous, in the library with this slot: taken away, or put back. Told in a
+ * TT_OBJECT fact. -ENOENT: no such slot. -EOPNOTSUPP: this kernel has no multi links, they stay.
+ */
+int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on);
+
+/* Take a family's probes away from every object, those that come later too, or put them back. */
+void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, bool on);
+/* Whether objects of processes that are not traced are probed, from now on. */
+void ttmon_discover_set_all(struct ttmon_discover *d, bool all);
+
+/* For status: objects that have (or should have) probes. */
+struct ttmon_object_state {
+	uint32_t id;
+	const char *path;
+	uint64_t dev, ino;
+	uint32_t kind;	 /* TTMON_OBJ_IS_* */
+	int tt_slot;	 /* -1: none */
+	uint32_t tt_has; /* TTMON_TT_HAS_*, 0 without probes */
+	uint32_t rt_major;
+	const uint8_t *build_id;
+	uint8_t build_id_len;
+	const struct ttmon_probes *probes;
+	size_t missing;
+	int err; /* attaching or reading failed: -errno */
+	uint64_t mapped_ns, active_ns;
+	bool held;
+};
+void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o),
+			 void *ctx);
+/* Probes attached in all, and how many of them are single-stepped. */
+void ttmon_discover_counts(const struct ttmon_discover *d, size_t *objects, size_t *attached, size_t *single_step);
+
+#endif

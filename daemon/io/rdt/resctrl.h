@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * resctrl.h: monitoring groups of the kernel's resctrl file system (Documentation/filesystems/resctrl.rst). Cold thread; may block
+ * for as long as the kernel takes (facts/rmid.md 5), hence rarely called.
+ *
+ * Groups are mon_groups/ttmon-NAME under the root. Nobody else's group is touched, moved out of or removed: a task that is in one
+ * already is left there and said.
+ */
+#ifndef TTMON_RESCTRL_H
+#define TTMON_RESCTRL_H
+
+#include <ttmon/event.h>
+
+#include "daemon/io/host/facts.h"
+#include "lib/base/util.h"
+
+struct ttmon_resctrl;
+
+struct ttmon_resctrl_cfg {
+	const char *root;      /* NULL: /sys/fs/resctrl */
+	const char *proc_root; /* NULL: /proc */
+	bool by_cgroup;
+	unsigned int hz; /* 1..10, 0: 4 */
+	ttmon_fact_fn fact;
+	void *ctx;
+};
+
+/* Is it mounted there, with L3 monitoring? 0, or -ENODEV with a line that says what is missing and what to do. */
+int ttmon_resctrl_check(const char *root, char *why, size_t n) _must_check;
+/* Removes groups that an earlier daemon left (ttmon-*, whose daemon is gone), reads limits. Tells RMID_INFO. */
+int ttmon_resctrl_new(const struct ttmon_resctrl_cfg *cfg, struct ttmon_resctrl **ret) _must_check;
+/* Removes its own groups. */
+void ttmon_resctrl_free(struct ttmon_resctrl *r);
+/* A traced process: a group of its own (its threads and those to come, its children until they are told themselves). */
+void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_ns);
+void ttmon_resctrl_exit(struct ttmon_resctrl *r, uint32_t tgid);
+/* Readings that are due, groups that wait for an RMID (ENOSPC, EBUSY: limbo), threads that came meanwhile. */
+void ttmon_resctrl_tick(struct ttmon_resctrl *r, uint64_t now_ns);
+
+struct ttmon_resctrl_info {
+	uint32_t max_rmid, groups, waiting;
+	uint64_t exhausted, readings, failed_readings, foreign; /* foreign: tasks left in somebody else's group */
+	uint64_t skipped; /* readings that were due and not made: the time of a tick was up */
+	uint64_t lost;	  /* groups that were gone (unmounted, or removed by somebody), and are made again */
+	bool hw_ids;	  /* RMIDs are the hardware's; else numbers of our own: mon_hw_id needs a mount with -o debug */
+	const char *reason; /* borrowed until the next call; "" */
+};
+void ttmon_resctrl_get_info(const struct ttmon_resctrl *r, struct ttmon_resctrl_info *ret);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * rmids.h: where RMIDs come from: one of three backends behind one interface, chosen at start. Cold thread.
+ *
+ * module    a kernel module (ours in kmod/, or its public predecessor) tells by tracepoints; dumped through its procfs file at start and
+ *           after records were lost, attached when it is loaded and let go when it is to be unloaded
+ * resctrl   io/rdt/resctrl.c: a monitoring group for each traced process or cgroup
+ * emulated  bpf/rmid.bpf.c: an allocator of our own; existing processes by a task iterator, again after records were lost
+ */
+#ifndef TTMON_RMIDS_H
+#define TTMON_RMIDS_H
+
+#include <ttmon/event.h>
+
+#include "daemon/io/bpf/bpf.h"
+#include "daemon/io/host/facts.h"
+#include "lib/base/util.h"
+
+struct ttmon_rmids;
+
+struct ttmon_rmids_cfg {
+	enum ttmon_rmid_backend
+		wanted; /* AUTO: the first that is there: module, resctrl (mounted, with monitoring), emulated */
+	const char *resctrl_root; /* NULL: /sys/fs/resctrl */
+	bool by_cgroup;		  /* resctrl: a group for each cgroup of traced processes */
+	unsigned int rdt_hz;	  /* resctrl: readings a second, 1..10; 0: 4 */
+	const char
+		*module_proc; /* procfs file of the module, NULL: /proc/ttmon_rmid, else /proc/unvariance_collector */
+	const char *module_system; /* SYSTEM[:PREFIX] of its trace events, NULL: those known (facts/rmid.md 1.1) */
+	const char *proc_root;	   /* NULL: /proc */
+	const char *tracefs_root;  /* NULL: /sys/kernel/tracing, else /sys/kernel/debug/tracing */
+	ttmon_fact_fn fact;
+	void *ctx;
+};
+
+/* Before the programs are loaded: which backend. -ENODEV with a line that says what to do: the one asked for is not there. */
+int ttmon_rmids_choose(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backend *ret, char *why,
+		       size_t n) _must_check;
+/* The largest valid id: CPUID 0xF.1:ECX, else 511. */
+uint32_t ttmon_rmids_max(enum ttmon_rmid_backend backend);
+
+int ttmon_rmids_new(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backend backend, struct ttmon_bpf *bpf,
+		    struct ttmon_rmids **ret) _must_check;
+void ttmon_rmids_free(struct ttmon_rmids *r);
+/* The programs are attached and active: attach the module's tracepoints, dump or iterate, tell RMID_INFO. */
+void ttmon_rmids_start(struct ttmon_rmids *r);
+/* A traced process was announced; it is gone. (resctrl) */
+void ttmon_rmids_proc(struct ttmon_rmids *r, uint32_t tgid, uint64_t start_ns);
+void ttmon_rmids_exit(struct ttmon_rmids *r, uint32_t tgid);
+/* Each 100 ms: readings that are due, retries, a dump after loss, the module come or gone. */
+void ttmon_rmids_tick(struct ttmon_rmids *r, uint64_t now_ns);
+
+/* For status and summary. Strings are borrowed until the next call of any of these functions. */
+struct ttmon_rmids_info {
+	enum ttmon_rmid_backend backend;
+	const char *source; /* "ttmon_rmid 1.0, hardware", "/sys/fs/resctrl", "" */
+	const char *reason; /* what is not right: "the module is not loaded", "out of RMIDs"; "" */
+	uint32_t max_rmid, groups;
+	uint64_t exhausted, readings, failed_readings, dumps;
+	bool attached; /* module: its tracepoints */
+};
+void ttmon_rmids_get_info(const struct ttmon_rmids *r, struct ttmon_rmids_info *ret);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ident.h: which chip a process means by a logical device id, and what the chips are. Cold thread. Answers the questions of
+ * core/tt/tt.h with facts: TT_CHIP, TT_PROC, TT_MESH.
+ *
+ * Sources for a logical id, best first: enum ttmon_tt_how. All of it is read from /proc/PID (maps, fd, environ) and sysfs, with distrust.
+ */
+#ifndef TTMON_TTIDENT_H
+#define TTMON_TTIDENT_H
+
+#include "daemon/core/tt/tt.h"
+#include "daemon/io/tt/sys.h"
+
+struct ttmon_ttident;
+
+struct ttmon_ttident_cfg {
+	struct ttmon_ttsys_roots roots;
+	void (*fact)(void *ctx, const void *rec, size_t size);
+	void *ctx;
+};
+
+int ttmon_ttident_new(const struct ttmon_ttident_cfg *cfg, struct ttmon_ttident **ret) _must_check;
+void ttmon_ttident_free(struct ttmon_ttident *t);
+/* Facts go here from now on. */
+void ttmon_ttident_redirect(struct ttmon_ttident *t, void (*fact)(void *ctx, const void *rec, size_t size), void *ctx);
+/* Read sysfs again: chips that came, went or learned something are told. Called at start and every few seconds once something is Tenstorrent. */
+void ttmon_ttident_refresh(struct ttmon_ttident *t);
+/* A process was announced: what it says of itself is read now, since it may have ended when the first question about it comes. */
+void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid);
+/* Answer one question. */
+void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *want);
+/* The program's SharedMemoryStatsProvider said: this logical id has this file key (TT_CALL of class PROVIDER, as the hot thread saw it). */
+void ttmon_ttident_provider(struct ttmon_ttident *t, uint32_t tgid, uint32_t logical, uint64_t key, bool disabled);
+void ttmon_ttident_exit(struct ttmon_ttident *t, uint32_t tgid);
+/* Chips as they are known now; valid until the next call. */
+const struct ttmon_ttsys_chip *ttmon_ttident_chips(const struct ttmon_ttident *t, size_t *n);
+
+/*
+ * Find the local devices of a MeshDevice in the memory of a process: the nearest vector of pointers to objects whose first word is
+ * vt_device, reached from the mesh object in few steps; a submesh gives its own devices, not those of its root. Bounded reads through
+ * /proc/PID/mem. 0 and *n, or -errno: -ENOENT nothing found, -EBADMSG contradictory. io/tt/mesh.c
+ */
+int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint64_t vt_device,
+		      struct ttmon_tt_mesh_dev *devs, size_t max, size_t *n) _must_check;
+
+#endif

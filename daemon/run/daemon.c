@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* daemon.c: what the parts of a run may ask it (daemon.h), and the walks over the table of parts. Cold thread. */
+#include "daemon/run/daemon_int.h"
+
+#include "daemon/io/files/db.h"
+#include "daemon/io/files/tracefile.h"
+#include "lib/os/clock.h"
+#include "version.h"
+
+#define HANG_NS (2 * NSEC_PER_SEC)
+
+/* ---- the table of parts ---- */
+
+void *ttmon_daemon_part(const struct ttmon_daemon *c, const struct ttmon_part *part)
+{
+	for (size_t i = 0; i < c->nr_parts; i++)
+		if (c->parts[i] == part)
+			return c->state[i];
+	return NULL;
+}
+
+const struct ttmon_part *const *ttmon_daemon_parts(const struct ttmon_daemon *c, size_t *n)
+{
+	*n = c->nr_parts;
+	return c->parts;
+}
+
+/* The part has said why; which part it was is for who looks closer. */
+static int started(const struct ttmon_part *part, int err)
+{
+	if (err)
+		log_debug("part %s: %s", part->name, strerror(-err));
+	return err;
+}
+
+int ttmon_parts_configure(struct ttmon_daemon *c, struct ttmon_bpf_cfg *cfg)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->nr_parts; i++)
+		if (c->parts[i]->configure)
+			err = started(c->parts[i], c->parts[i]->configure(c, &c->state[i], cfg));
+	return err;
+}
+
+int ttmon_parts_load(struct ttmon_daemon *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->nr_parts; i++)
+		if (c->parts[i]->load)
+			err = started(c->parts[i], c->parts[i]->load(c, &c->state[i]));
+	return err;
+}
+
+int ttmon_parts_start(struct ttmon_daemon *c)
+{
+	enum ttmon_capture_in in = c->replay ? TTMON_IN_REPLAY : TTMON_IN_LIVE;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->nr_parts; i++)
+		if (c->parts[i]->start && c->parts[i]->in & in)
+			err = started(c->parts[i], c->parts[i]->start(c, &c->state[i]));
+	return err;
+}
+
+int ttmon_parts_go(struct ttmon_daemon *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < c->nr_parts; i++)
+		if (c->state[i] && c->parts[i]->go)
+			err = started(c->parts[i], c->parts[i]->go(c->state[i]));
+	return err;
+}
+
+void ttmon_parts_request(struct ttmon_daemon *c, const struct ttmon_request *req)
+{
+	for (size_t i = 0; i < c->nr_parts; i++)
+		if (c->state[i] && c->parts[i]->request && (req->kind != TTMON_REQ_PART || req->part == i))
+			c->parts[i]->request(c->state[i], req);
+}
+
+int ttmon_parts_stop(struct ttmon_daemon *c)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < c->nr_parts; i++) {
+		int err2 = c->state[i] && c->parts[i]->stop ? c->parts[i]->stop(c->state[i]) : 0;
+
+		err = err ? err : err2;
+	}
+	return err;
+}
+
+void ttmon_parts_free(struct ttmon_daemon *c)
+{
+	for (size_t i = c->nr_parts; i--;) {
+		if (c->state[i] && c->parts[i]->free)
+			c->parts[i]->free(c->state[i]);
+		c->state[i] = NULL;
+	}
+}
+
+/* ---- what a part may know ---- */
+
+const struct ttmon_opts *ttmon_daemon_opts(const struct ttmon_daemon *c)
+{
+	return c->opts;
+}
+
+bool ttmon_daemon_is_replay(const struct ttmon_daemon *c)
+{
+	return c->replay != NULL;
+}
+
+enum ttmon_capture ttmon_daemon_mode(const struct ttmon_daemon *c)
+{
+	return c->mode;
+}
+
+uint64_t ttmon_daemon_start_ns(const struct ttmon_daemon *c)
+{
+	return c->start_ns;
+}
+
+unsigned int ttmon_daemon_ticks(const struct ttmon_daemon *c)
+{
+	return c->ticks;
+}
+
+enum ttmon_rmid_backend ttmon_daemon_rmid(const struct ttmon_daemon *c)
+{
+	return c->rmid;
+}
+
+struct ttmon_bpf *ttmon_daemon_bpf(const struct ttmon_daemon *c)
+{
+	return c->bpf;
+}
+
+struct ttmon_hot *ttmon_daemon_hot(const struct ttmon_daemon *c)
+{
+	return c->hot;
+}
+
+struct ttmon_discover *ttmon_daemon_discover(const struct ttmon_daemon *c)
+{
+	return c->discover;
+}
+
+struct ttmon_rec_writer *ttmon_daemon_rec(const struct ttmon_daemon *c)
+{
+	return c->rec;
+}
+
+struct ttmon_pipeline *ttmon_daemon_pipeline(const struct ttmon_daemon *c)
+{
+	return c->pipeline;
+}
+
+bool ttmon_daemon_has_shm(const struct ttmon_daemon *c)
+{
+	return c->publish.shm != NULL;
+}
+
+void ttmon_daemon_set_cpus(struct ttmon_daemon *c, struct ttmon_cpustate *cpus)
+{
+	c->cpus = cpus;
+}
+
+uint64_t ttmon_daemon_held_ns(const struct ttmon_daemon *c)
+{
+	return c->held_ns;
+}
+
+void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid)
+{
+	ttmon_daemon_list(c, tgid);
+	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = tgid });
+}
+
+void ttmon_daemon_fact(void *ctx, const void *rec, size_t size)
+{
+	struct ttmon_daemon *c = ctx;
+
+	if (c->hot) {
+		ttmon_hot_fact(c->hot, rec, size);
+	} else if (c->direct) {
+		ttmon_pipeline_feed(c->pipeline, rec, size);
+		if (c->rec)
+			ttmon_rec_writer_record(c->rec, rec, size);
+	}
+}
+
+int ttmon_daemon_call(const struct ttmon_daemon *c, ttmon_hot_fn fn, void *ctx)
+{
+	return c->hot ? ttmon_hot_call(c->hot, fn, ctx) : fn(ctx, c->pipeline, c->replay_ns);
+}
+
+pid_t ttmon_daemon_dump(const struct ttmon_daemon *c, ttmon_hot_fn fn, void *ctx)
+{
+	pid_t pid;
+
+	if (c->hot)
+		return ttmon_hot_dump(c->hot, fn, ctx);
+	pid = fork();
+	if (!pid)
+		_exit(fn(ctx, c->pipeline, c->replay_ns) ? 1 : 0);
+	return pid < 0 ? -errno : pid;
+}
+
+void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *ret)
+{
+	if (c->hot) {
+		ttmon_hot_snapshot(c->hot, ret);
+		return;
+	}
+	*ret = (struct ttmon_snapshot){ .now_ns = ttmon_mono_ns() };
+	ret->watermark_ns = ret->now_ns;
+	ttmon_snapshot_fill(ret, c->pipeline);
+}
+
+bool ttmon_daemon_is_alive(const struct ttmon_daemon *c)
+{
+	struct ttmon_snapshot s;
+
+	/* The hot thread tells its figures every 100 ms; silence means that it hangs. */
+	ttmon_daemon_snapshot(c, &s);
+	return ttmon_mono_ns() - s.now_ns <= HANG_NS;
+}
+
+static int take_counts(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	(void)now_ns;
+	ttmon_pipeline_kernel_counts(p, ctx);
+	return 0;
+}
+
+void ttmon_daemon_kernel_counts(const struct ttmon_daemon *c, struct ttmon_kernel_counts *ret)
+{
+	*ret = (struct ttmon_kernel_counts){ .known = c->bpf != NULL };
+	if (!c->bpf) {
+		ttmon_daemon_call(c, take_counts, ret);
+		return;
+	}
+	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(c->bpf); cpu++) {
+		const struct ttmon_cpu_stat *st = ttmon_bpf_stat(c->bpf, cpu);
+
+		for (unsigned int i = 0; i < TTMON_EV_FACT; i++) {
+			ret->attempted[i] += st->attempted[i];
+			ret->lost[i] += st->lost[i];
+		}
+		for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
+			ret->reason[i] += st->reason[i];
+		ret->nested += st->nested;
+	}
+}
+
+/* ---- results, and the end ---- */
+
+int ttmon_daemon_write_db(const struct ttmon_daemon *c, struct ttmon_pipeline *p, uint64_t end_ns, bool cut)
+{
+	const struct ttmon_ev_clock *clock = ttmon_history_clock(ttmon_pipeline_history(p));
+	struct ttmon_db_meta meta = {
+		.version = TTMON_VERSION,
+		.start_ns = clock ? clock->mono_ns : 0,
+		.end_ns = end_ns,
+		.trace_only = c->opts->trace_only,
+		.cut = cut,
+	};
+	char why[512];
+	int err = ttmon_db_write(c->opts->dump_db, p, &meta, why, sizeof(why));
+
+	if (err)
+		log_error("%s", why);
+	return err;
+}
+
+int ttmon_daemon_write_trace(const struct ttmon_daemon *c, uint64_t end_ns)
+{
+	struct ttmon_trace_in in = { .pipeline = c->pipeline, .end_ns = end_ns };
+	char why[512];
+	int err = ttmon_trace_write(c->opts->trace_out, &in, why, sizeof(why));
+
+	if (err)
+		log_error("%s", why);
+	return err;
+}
+
+void ttmon_daemon_fini(struct ttmon_daemon *c)
+{
+	uint64_t end_ns;
+
+	/* Their threads tell the hot one. */
+	(void)!ttmon_parts_stop(c);
+	if (c->hot)
+		ttmon_hot_stop(TAKE_PTR(c->hot), &end_ns);
+	c->direct = false;
+	if (c->rec)
+		(void)!ttmon_rec_writer_close(TAKE_PTR(c->rec), 0);
+	ttmon_parts_free(c);
+	(void)!ttmon_publish_close(&c->publish);
+	if (c->closer >= 0)
+		ttmon_bpf_leave(c->bpf, c->closer);
+	ttmon_discover_free(c->discover);
+	ttmon_mmap2_free(c->mmap2);
+	ttmon_hold_free(c->hold);
+	ttmon_bpf_free(c->bpf);
+	ttmon_pipeline_free(c->pipeline);
+	if (c->epoll_fd >= 0)
+		close(c->epoll_fd);
+	if (c->signal_fd >= 0)
+		close(c->signal_fd);
+	if (c->timer_fd >= 0)
+		close(c->timer_fd);
+	/* Last: what the closer holds is held as long as this. */
+	if (c->closer >= 0)
+		close(c->closer);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * families.h: the cold side of probe families and of the budget: who is on, who is counted only, who is off, and why. Once a second it asks
+ * core/usage/budget.h. Cold thread.
+ */
+#ifndef TTMON_FAMILIES_H
+#define TTMON_FAMILIES_H
+
+#include <ttmon/family.h>
+
+#include "daemon/core/usage/budget.h"
+#include "daemon/run/daemon.h"
+
+extern const struct ttmon_part ttmon_part_families;
+
+struct ttmon_family_view {
+	enum ttmon_family_state state;
+	const char *why;   /* "", "budget", "asked for" */
+	uint64_t since_ns; /* of this state */
+	uint64_t hits;	   /* events and counted hits */
+	uint64_t counted;  /* hits that were only counted: calls, whatever events they would have made */
+	uint64_t run_cnt, run_ns;
+};
+
+const char *ttmon_family_name(enum ttmon_family family);
+const char *ttmon_family_help(enum ttmon_family family);
+bool ttmon_family_countable(enum ttmon_family family);
+const char *ttmon_family_state_name(enum ttmon_family_state state);
+
+/*
+ * As a person asks for; the budget leaves it alone from now on. -EINVAL: it cannot be in that state; -ENOENT: it was not loaded; others: it
+ * could not be attached, and is off. why (size n) is one line.
+ */
+int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum ttmon_family_state state, char *why,
+		       size_t n) _must_check;
+/* A run can be asked at all: a replay has no families, all are ABSENT. */
+bool ttmon_families_exist(const struct ttmon_daemon *c);
+void ttmon_families_get(const struct ttmon_daemon *c, enum ttmon_family family, struct ttmon_family_view *ret);
+/* False: there is no budget, all is 0. */
+bool ttmon_families_budget(const struct ttmon_daemon *c, struct ttmon_budget_view *ret);
+
+#endif

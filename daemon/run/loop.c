@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * loop.c: the cold thread's loop: signals, the tick, new mappings, held commands, the hot thread's requests, the socket. Everything
+ * slow or blocking happens here; nothing here is waited for by a traced program, but for a held command's probes.
+ */
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+#include "daemon/io/host/sdnotify.h"
+#include "daemon/run/daemon_int.h"
+#include "lib/os/proc.h"
+#include "lib/os/clock.h"
+#include "lib/base/fmt.h"
+
+#define TICK_MS	      100
+#define SWEEP_TICKS   100
+#define REFRESH_TICKS 50
+#define AHEAD_TICKS   300
+/* A program that starts maps half a dozen files in a few milliseconds: what follows the first is taken together, after so long. Waking is what costs. */
+#define MAPPINGS_MS 2
+#define LIVE_TICKS  10
+
+/* In the forked child of SIGUSR1. */
+static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
+{
+	struct ttmon_daemon *c = ctx;
+
+	/* Nobody is to wait for an answer, or find the address in use, because of this process. */
+	close_range(3, ~0U, 0);
+	return ttmon_daemon_write_db(c, p, end_ns, true);
+}
+
+static void on_mapping(void *ctx, const struct ttmon_mmap2_rec *rec)
+{
+	struct ttmon_daemon *c = ctx;
+
+	ttmon_discover_mapping(c->discover, rec);
+}
+
+/* Not those of after the end, when what is left of the history is answered. */
+static void on_mappings(struct ttmon_daemon *c)
+{
+	if (c->mmap2 && c->hot)
+		ttmon_mmap2_drain(c->mmap2, on_mapping, c);
+}
+
+void ttmon_daemon_list(void *ctx, uint32_t tgid)
+{
+	struct ttmon_daemon *c = ctx;
+	struct ttmon_listing *l = NULL;
+	int err = ttmon_discover_read(c->discover, tgid, &l);
+
+	/* A record knows since when something is mapped, a list does not: what both have is taken from the record. */
+	on_mappings(c);
+	ttmon_discover_tell(c->discover, l);
+	if (err && err != -ESRCH)
+		log_warn("cannot read the mappings of process %u: %s", tgid, strerror(-err));
+}
+
+static void on_hold(struct ttmon_daemon *c)
+{
+	struct ttmon_hold_req req;
+	uint64_t missed;
+
+	while (!ttmon_hold_next(c->hold, &req)) {
+		struct ttmon_listing *l = NULL;
+		uint32_t tgid = ttmon_proc_tgid(req.pid);
+
+		c->held_ns = ttmon_mono_ns();
+		/* What it has mapped until now is read while it waits: it may be gone soon after. */
+		if (req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd))
+			(void)!ttmon_discover_read(c->discover, tgid, &l);
+		ttmon_hold_release(c->hold, &req);
+		if (l)
+			on_mappings(c);
+		ttmon_discover_tell(c->discover, l);
+	}
+	missed = ttmon_hold_missed(c->hold);
+	if (missed != c->hold_missed)
+		log_warn("%llu mappings went on before their probes were in: calls may have been missed",
+			 (unsigned long long)missed);
+	c->hold_missed = missed;
+}
+
+static void on_requests(struct ttmon_daemon *c)
+{
+	_cleanup_free_ struct ttmon_request *reqs = NULL;
+	size_t n = ttmon_hot_requests(c->hot, &reqs);
+	_cleanup_free_ struct ttmon_frame *frames = malloc((n + 1) * sizeof(*frames));
+	size_t nr_frames = 0;
+
+	/* Records are read on the way: those of the processes that are new here are wanted too. */
+	for (size_t i = 0; i < n; i++)
+		if (reqs[i].kind == TTMON_REQ_PROC &&
+		    ttmon_discover_follow(c->discover, reqs[i].tgid, reqs[i].start_ns))
+			log_warn("cannot follow the mappings of process %u: no memory", reqs[i].tgid);
+	for (size_t i = 0; i < n; i++) {
+		switch (reqs[i].kind) {
+		case TTMON_REQ_PROC:
+			ttmon_daemon_list(c, reqs[i].tgid);
+			ttmon_hot_listed(c->hot, reqs[i].tgid);
+			ttmon_parts_request(c, &reqs[i]);
+			break;
+		case TTMON_REQ_MAPS:
+			ttmon_daemon_list(c, reqs[i].tgid);
+			break;
+		case TTMON_REQ_EXIT:
+			/* Its last mappings first: of a process that is forgotten they would be nobody's. */
+			on_mappings(c);
+			ttmon_discover_forget(c->discover, reqs[i].tgid);
+			ttmon_bpf_take_sums(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
+			ttmon_parts_request(c, &reqs[i]);
+			break;
+		case TTMON_REQ_NOTE:
+			log_warn("%s", reqs[i].note);
+			break;
+		case TTMON_REQ_PART:
+			ttmon_parts_request(c, &reqs[i]);
+			break;
+		case TTMON_REQ_SYMBOL:
+			if (frames)
+				frames[nr_frames++] = reqs[i].frame;
+			break;
+		}
+	}
+	if (frames)
+		ttmon_discover_symbols(c->discover, frames, nr_frames);
+	ttmon_parts_each(c, wake);
+}
+
+static void start_dump(struct ttmon_daemon *c)
+{
+	if (!c->opts->dump_db) {
+		log_warn("SIGUSR1: nothing to write, there is no --dump-db");
+		return;
+	}
+	if (c->dumper > 0) {
+		log_warn("SIGUSR1: still writing %s", c->opts->dump_db);
+		return;
+	}
+	c->dumper = ttmon_daemon_dump(c, dump_child, c);
+	if (c->dumper < 0)
+		log_error("cannot write %s: fork: %s", c->opts->dump_db, strerror(-c->dumper));
+}
+
+static void reap(struct ttmon_daemon *c)
+{
+	int status;
+
+	ttmon_parts_each(c, child_ended);
+	if (c->dumper > 0 && waitpid(c->dumper, &status, WNOHANG) == c->dumper) {
+		if (status)
+			log_error("%s was not written, the trace goes on", c->opts->dump_db);
+		else
+			log_info("%s written", c->opts->dump_db);
+		c->dumper = 0;
+	}
+	if (c->child > 0 && waitpid(c->child, &status, WNOHANG) == c->child) {
+		c->child = 0;
+		c->child_status = status;
+		c->stop = true;
+	}
+}
+
+static void reload(struct ttmon_daemon *c)
+{
+	int err;
+
+	ttmon_sd_notify("RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long)(ttmon_mono_ns() / NSEC_PER_US));
+	log_info("SIGHUP: looking at all processes and chips again");
+	err = ttmon_discover_scan(c->discover);
+	if (err)
+		log_warn("cannot scan /proc: %s", strerror(-err));
+	ttmon_discover_ahead(c->discover);
+	ttmon_parts_each(c, reload);
+}
+
+static void on_signal(struct ttmon_daemon *c)
+{
+	struct signalfd_siginfo si;
+
+	while (read(c->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		switch (si.ssi_signo) {
+		case SIGUSR1:
+			start_dump(c);
+			break;
+		case SIGCHLD:
+			reap(c);
+			break;
+		case SIGHUP:
+			/* The end of the terminal it was started from, unless it was not. */
+			if (c->opts->service && !isatty(STDERR_FILENO)) {
+				reload(c);
+				break;
+			}
+			__attribute__((fallthrough));
+		case SIGTERM:
+			/* For CMD, whose end is ours. One that does not obey is left alone at the second. */
+			if (c->child > 0 && !c->terms++)
+				kill(c->child, (int)si.ssi_signo);
+			else
+				c->stop = true;
+			break;
+		case SIGINT:
+			/* The terminal sent it to CMD too, whose end is ours; a second one ends the trace without it. */
+			if (c->child <= 0 || c->interrupts++)
+				c->stop = true;
+			break;
+		}
+	}
+}
+
+struct census {
+	struct ttmon_bpf *bpf;
+	size_t alive;
+};
+
+static void check_pid(void *ctx, uint32_t tgid)
+{
+	struct census *s = ctx;
+
+	/* Exits are told by the kernel; this is for one that ended before its probe was in. */
+	if (kill((pid_t)tgid, 0) && errno == ESRCH)
+		ttmon_bpf_del_pid(s->bpf, tgid);
+	else
+		s->alive++;
+}
+
+/* A line that is longer than the terminal is wide cannot be written over. */
+static size_t columns(void)
+{
+	struct winsize size;
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
+}
+
+/* Of sums since the start, and of what is held now (*held, may be NULL): calls can have been missed, or nobody looks. */
+static enum ttmon_knowledge sums_known(const struct ttmon_seen_view *seen, uint32_t families,
+				       enum ttmon_knowledge *held)
+{
+	enum ttmon_knowledge known = TTMON_KNOWN, now = TTMON_KNOWN;
+
+	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
+		if (!(families >> i & 1))
+			continue;
+		if (seen->of[i].since_ns > seen->start_ns || seen->of[i].partly)
+			known = TTMON_AT_LEAST;
+		if (seen->of[i].since_ns == UINT64_MAX)
+			now = TTMON_UNKNOWN;
+	}
+	if (held)
+		*held = now == TTMON_UNKNOWN ? now : known;
+	return known;
+}
+
+/* "-", ">=1.2 MiB"; of a lower bound 0 says nothing. */
+static const char *known_bytes(char buf[TTMON_FMT_LEN], enum ttmon_knowledge known, uint64_t bytes)
+{
+	char text[TTMON_FMT_LEN];
+
+	if (known == TTMON_UNKNOWN || (known == TTMON_AT_LEAST && !bytes))
+		return "-";
+	snprintf(buf, TTMON_FMT_LEN, "%s%.*s", known == TTMON_AT_LEAST ? ">=" : "", TTMON_FMT_LEN - 3,
+		 ttmon_fmt_bytes(text, sizeof(text), bytes));
+	return buf;
+}
+
+static void live_line(struct ttmon_daemon *c)
+{
+	char line[256] = "", pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN], d2h[TTMON_FMT_LEN],
+	     lost[TTMON_FMT_LEN], live[TTMON_FMT_LEN];
+	uint64_t bytes[2] = { 0, 0 }, nr_lost = 0;
+	enum ttmon_knowledge held, peaks, copies;
+	struct ttmon_snapshot s;
+
+	ttmon_hot_snapshot(c->hot, &s);
+	for (int m = 0; m < TTMON_MEM_MAX; m++) {
+		bytes[0] += s.totals.xfer[TTMON_RDIR_H2D][m].bytes;
+		bytes[1] += s.totals.xfer[TTMON_RDIR_D2H][m].bytes;
+	}
+	for (uint32_t cpu = 0; cpu < ttmon_bpf_cpus(c->bpf); cpu++)
+		nr_lost += ttmon_bpf_stat(c->bpf, cpu)->running_lost;
+	if (nr_lost)
+		snprintf(line, sizeof(line), "LOST %s  ", ttmon_fmt_count(lost, sizeof(lost), nr_lost));
+	peaks = sums_known(&s.seen, TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TENSTORRENT), &held);
+	copies = sums_known(&s.seen, TTMON_FAMILY_BIT(TRANSFER), NULL);
+	snprintf(line + strlen(line), sizeof(line) - strlen(line),
+		 "%zu proc  pinned %s  peak %s  h2d %s  d2h %s  %s live", s.procs,
+		 known_bytes(pinned, held, s.totals.pinned_bytes), known_bytes(peak, peaks, s.totals.pinned_peak_bytes),
+		 known_bytes(h2d, copies, bytes[0]), known_bytes(d2h, copies, bytes[1]),
+		 held == TTMON_UNKNOWN ? "-" : ttmon_fmt_count(live, sizeof(live), s.totals.live));
+	line[MIN(columns() - 1, sizeof(line) - 1)] = '\0';
+	ttmon_log_live(line);
+}
+
+static void on_tick(struct ttmon_daemon *c)
+{
+	uint64_t expirations;
+
+	if (read(c->timer_fd, &expirations, sizeof(expirations)) < 0)
+		return;
+	c->ticks++;
+	if (c->replay) {
+		ttmon_replay_tick(c);
+		ttmon_parts_each(c, tick);
+		return;
+	}
+	if (c->mode == TTMON_CAPTURE_PIDS) {
+		struct census s = { .bpf = c->bpf };
+
+		ttmon_bpf_each_pid(c->bpf, check_pid, &s);
+		c->stop |= !s.alive && !ttmon_bpf_all(c->bpf);
+	}
+	if (!c->opts->quiet && isatty(STDERR_FILENO) && !(c->ticks % LIVE_TICKS) && c->mode != TTMON_CAPTURE_COMMAND)
+		live_line(c);
+	if (c->mmap2 && !(c->ticks % REFRESH_TICKS)) {
+		struct ttmon_mmap2_stats st;
+
+		if (ttmon_mmap2_refresh(c->mmap2))
+			log_debug("cannot follow the CPUs that came online");
+		ttmon_mmap2_get_stats(c->mmap2, &st);
+		if (st.lost != c->mmap2_lost) {
+			c->mmap2_lost = st.lost;
+			log_warn("%llu records of new mappings were lost, scanning all processes",
+				 (unsigned long long)st.lost);
+			(void)!ttmon_discover_scan(c->discover);
+		}
+	}
+	ttmon_parts_each(c, tick);
+	ttmon_discover_check(c->discover);
+	if (!(c->ticks % SWEEP_TICKS)) {
+		on_mappings(c);
+		ttmon_discover_sweep(c->discover);
+	}
+	if (!(c->ticks % AHEAD_TICKS))
+		ttmon_discover_ahead(c->discover);
+}
+
+/* ---- the loop ---- */
+
+int ttmon_daemon_watch(struct ttmon_daemon *c, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+int ttmon_loop_new(struct ttmon_daemon *c)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGHUP };
+	struct sigaction hup;
+	struct itimerspec it = { .it_interval.tv_nsec = TICK_MS * 1000000, .it_value.tv_nsec = TICK_MS * 1000000 };
+	sigset_t set;
+	int err;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	/* nohup. A signal that is blocked is not ignored. */
+	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler == SIG_IGN)
+		sigdelset(&set, SIGHUP);
+	/* Ignored, as some start us, it would leave no child to wait for. */
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (c->epoll_fd < 0 || c->signal_fd < 0 || c->timer_fd < 0 || timerfd_settime(c->timer_fd, 0, &it, NULL))
+		return log_error_r(-errno, "cannot make the event loop: %s", strerror(errno));
+	err = ttmon_daemon_watch(c, c->signal_fd);
+	if (!err)
+		err = ttmon_daemon_watch(c, c->timer_fd);
+	return err;
+}
+
+/* What is due first of all that parts wait for. */
+static int timeout_ms(struct ttmon_daemon *c)
+{
+	int ms = -1;
+
+	for (size_t i = 0; i < c->nr_parts; i++) {
+		int own = c->state[i] && c->parts[i]->timeout_ms ? c->parts[i]->timeout_ms(c->state[i]) : -1;
+
+		if (own >= 0 && (ms < 0 || own < ms))
+			ms = own;
+	}
+	return ms;
+}
+
+static void wait_for_mappings(struct ttmon_daemon *c, bool wait)
+{
+	struct epoll_event ev = { .events = wait ? EPOLLIN : 0, .data.fd = ttmon_mmap2_fd(c->mmap2) };
+
+	/* Where that fails they are waited for all the time. */
+	c->mmap2_ns = epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, ev.data.fd, &ev) || wait ? 0 : ttmon_mono_ns();
+}
+
+void ttmon_loop_turn(struct ttmon_daemon *c)
+{
+	struct epoll_event ev[16];
+	int n, ms = timeout_ms(c);
+
+	if (c->mmap2_ns && ttmon_mono_ns() - c->mmap2_ns >= MAPPINGS_MS * NSEC_PER_MS)
+		wait_for_mappings(c, true);
+	if (c->mmap2_ns && (ms < 0 || ms > MAPPINGS_MS))
+		ms = MAPPINGS_MS;
+	n = epoll_wait(c->epoll_fd, ev, ARRAY_SIZE(ev), ms);
+	ttmon_parts_each(c, turn);
+	for (int i = 0; i < n; i++) {
+		int fd = ev[i].data.fd;
+
+		if (fd == c->signal_fd)
+			on_signal(c);
+		else if (fd == c->timer_fd)
+			on_tick(c);
+		else if (c->hot && fd == ttmon_hot_fd(c->hot))
+			on_requests(c);
+		else if (c->mmap2 && fd == ttmon_mmap2_fd(c->mmap2)) {
+			on_mappings(c);
+			/* Held processes wait for us, others do not. */
+			if (c->mode == TTMON_CAPTURE_SYSTEM)
+				wait_for_mappings(c, false);
+		} else if (c->hold && fd == ttmon_hold_fd(c->hold))
+			on_hold(c);
+	}
+}
+
+void ttmon_loop_drain(struct ttmon_daemon *c)
+{
+	on_requests(c);
+	on_mappings(c);
+}

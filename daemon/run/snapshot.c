@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* snapshot.c: the figures that the pipeline has for struct ttmon_snapshot (hot.h). Hot thread, or whoever owns the pipeline. */
+#include "daemon/run/hot.h"
+
+void ttmon_snapshot_fill(struct ttmon_snapshot *s, struct ttmon_pipeline *p)
+{
+	s->procs = ttmon_history_procs(ttmon_pipeline_history(p));
+	s->has_tt = ttmon_pipeline_has_tt(p);
+	s->tt_generation =
+		ttmon_tt_generation(ttmon_pipeline_tt(p)) + ttmon_dispatch_generation(ttmon_pipeline_dispatch(p));
+	ttmon_pipeline_accounting(p, &s->acc);
+	ttmon_history_get_totals(ttmon_pipeline_history(p), &s->totals);
+	ttmon_cpu_get_totals(ttmon_pipeline_cpu(p), &s->cpu);
+	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &s->rmid);
+	ttmon_pipeline_seen(p, &s->seen);
+	/* That it goes on is no reason. */
+	s->incomplete = ttmon_pipeline_incomplete(p, true) & ~(1u << TTMON_INCOMPLETE_CUT);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * fmt.h: figures for people. Each writes a short text into buf (TTMON_FMT_LEN bytes are always enough; a smaller
+ * buffer is cut) and gives buf back, so that it can stand in the argument list of a printf. Same in every locale.
+ */
+#ifndef TTMON_FMT_H
+#define TTMON_FMT_H
+
+#include "lib/base/util.h"
+
+#define TTMON_FMT_LEN 32
+
+/* "0 B", "512 B", "1.0 KiB", "12.3 MiB", ... up to EiB; one decimal, rounded to nearest. */
+char *ttmon_fmt_bytes(char *buf, size_t n, uint64_t bytes);
+/* "850 ns", "12.3 us", "4.0 ms", "59.9 s", then "1 min 05 s" and "27 h 03 min". */
+char *ttmon_fmt_ns(char *buf, size_t n, uint64_t ns);
+/* "1,234,567" */
+char *ttmon_fmt_count(char *buf, size_t n, uint64_t count);
+/* The text of the figure v with what it is worth: "-" where it is not known, ">= text" where it is a lower bound that says something, else the
+ * text. buf may be text. */
+char *ttmon_fmt_known(char *buf, size_t n, const char *text, uint64_t v, bool known, bool at_least);
+/*
+ * Text that somebody else chose, for a terminal: control characters (C0, DEL, C1 in UTF-8) become '?'; cut to what
+ * fits, not within a UTF-8 sequence. text NULL: "".
+ */
+char *ttmon_fmt_text(char *buf, size_t n, const char *text);
+
+#endif

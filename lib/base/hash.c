@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* hash.c: see hash.h. */
+#include "lib/base/hash.h"
+
+uint64_t ttmon_site_hash_frame(uint64_t hash, const uint8_t *build_id, uint8_t build_id_len, uint64_t offset)
+{
+	/* Without a build-id another build of the file looks the same. */
+	if (!hash || !build_id_len)
+		return 0;
+	return ttmon_fnv_u64(ttmon_fnv(hash, build_id, build_id_len), offset);
+}
+
+/* Without what a compiler appends to the name of a function that it has cloned: another build clones others. */
+static size_t plain_length(const char *name)
+{
+	static const char *const clones[] = { ".constprop.", ".isra.", ".part.",     ".cold",
+					      ".lto_priv.",  ".llvm.", ".localalias" };
+
+	for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.'))
+		for (size_t i = 0; i < ARRAY_SIZE(clones); i++)
+			if (dot != name && !strncmp(dot, clones[i], strlen(clones[i])))
+				return (size_t)(dot - name);
+	return strlen(name);
+}
+
+uint64_t ttmon_site_hash_name(uint64_t hash, const char *name)
+{
+	/* With a zero at its end: "ab", "c" is not "a", "bc". */
+	return ttmon_fnv(ttmon_fnv(hash, name, plain_length(name)), "", 1);
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* detached.c: see detached.h. */
+#define _GNU_SOURCE
+#include "lib/os/detached.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+/* The numbers that they are to get lie below. */
+#define ABOVE 16
+
+_Noreturn static void become(const char *name, const int *keep, size_t n, int sock, void (*run)(void))
+{
+	int fds[TTMON_DETACHED_KEEP + 1], null;
+	sigset_t all;
+
+	/* Blocked, not ignored: one call, and nothing is delivered either way. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	if (chdir("/"))
+		_exit(1);
+	prctl(PR_SET_NAME, name);
+	for (size_t i = 0; i <= n; i++) {
+		fds[i] = fcntl(i < n ? keep[i] : sock, F_DUPFD_CLOEXEC, ABOVE);
+		if (fds[i] < 0)
+			_exit(1);
+	}
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		_exit(1);
+	/* The terminal or pipe of the daemon must see its end when daemon and command are gone: keep none of it. */
+	for (int fd = 0; fd < TTMON_DETACHED_FD; fd++)
+		dup2(null, fd);
+	for (size_t i = 0; i <= n; i++)
+		dup3(fds[i], TTMON_DETACHED_FD + (int)i, O_CLOEXEC);
+	close_range(TTMON_DETACHED_FD + (unsigned int)n + 1, ~0U, 0);
+	run();
+	_exit(0);
+}
+
+int ttmon_detached_start(const char *name, int flags, const int *keep, size_t n, void (*run)(void), int *ret_sock)
+{
+	_cleanup_close_ int ours = -1, theirs = -1;
+	int pair[2], status = 0;
+	pid_t pid;
+
+	if (n > TTMON_DETACHED_KEEP)
+		return -EINVAL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0, pair))
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		pid = fork();
+		if (pid == 0)
+			become(name, keep, n, theirs, run);
+		_exit(pid < 0 ? errno : 0);
+	}
+	/* ECHILD: a SIGCHLD handler was faster or SIGCHLD is ignored. */
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			break;
+	}
+	if (WIFEXITED(status) && WEXITSTATUS(status))
+		return -WEXITSTATUS(status);
+	*ret_sock = TAKE_FD(ours);
+	return 0;
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * outfile.c: written beside and renamed. The name ends in our own process id, so two writers of one path do not meet in one file, and
+ * a file of that name can only be left over from a process of our number that died in here.
+ */
+#include "lib/os/outfile.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+static void unlink_tmp(char (*tmp)[PATH_MAX + 32])
+{
+	if ((*tmp)[0]) {
+		int saved = errno;
+
+		unlink(*tmp);
+		errno = saved;
+	}
+}
+
+static int write_beside(const char *path, bool gzip, ttmon_outfile_fn fn, void *ctx)
+{
+	_cleanup_(unlink_tmp) char tmp[PATH_MAX + 32] = "";
+	_cleanup_close_ int fd = -1;
+	char name[PATH_MAX + 32];
+	int err;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s.tmp.%d", path, (int)getpid()) >= sizeof(name))
+		return -ENAMETOOLONG;
+	if (unlink(name) && errno != ENOENT)
+		return -errno;
+	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	memcpy(tmp, name, sizeof(tmp));
+	err = fn(fd, gzip, ctx);
+	if (err)
+		return err;
+	if (fsync(fd))
+		return -errno;
+	/* NFS and quotas tell of a full disk only here. */
+	if (close(TAKE_FD(fd)))
+		return -errno;
+	if (rename(tmp, path))
+		return -errno;
+	tmp[0] = '\0';
+	return 0;
+}
+
+static int write_in_place(const char *path, bool gzip, ttmon_outfile_fn fn, void *ctx)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fn(fd, gzip, ctx);
+}
+
+const char *ttmon_outfile_name(const char *path)
+{
+	return strcmp(path, "-") == 0 ? "standard output" : path;
+}
+
+int ttmon_outfile_write(const char *path, ttmon_outfile_fn fn, void *ctx)
+{
+	size_t len = strlen(path);
+	bool gzip = len > 3 && strcmp(path + len - 3, ".gz") == 0;
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (strcmp(path, "-") == 0)
+		return fn(STDOUT_FILENO, false, ctx);
+	if (stat(path, &st))
+		return errno == ENOENT ? write_beside(path, gzip, fn, ctx) : -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return write_in_place(path, gzip, fn, ctx);
+	return realpath(path, real) ? write_beside(real, gzip, fn, ctx) : -errno;
+}

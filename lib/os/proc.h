@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* proc.h: what /proc says about a process. Any thread; reads files. */
+#ifndef TTMON_PROC_H
+#define TTMON_PROC_H
+
+#include "lib/base/util.h"
+
+/* Of proc_pid_stat(5). */
+struct ttmon_proc_stat {
+	char state;	    /* 'Z' and 'X': it has ended */
+	unsigned int flags; /* PF_* of include/linux/sched.h */
+	uint64_t start;	    /* clock ticks since boot, never 0: with the pid, who a process is */
+};
+
+/* root: "/proc" (NULL), or a copy of it. -ESRCH: no such process; -EINVAL: the file is not as it should be. */
+int ttmon_proc_read_stat(const char *root, uint32_t pid, struct ttmon_proc_stat *ret) _must_check;
+/* Start time of a process that has not been reaped, as above; 0: there is none. */
+uint64_t ttmon_proc_start(uint32_t pid);
+/* The name of its first thread, "?" where it is gone. Returns buf, of at least 16 bytes. */
+char *ttmon_proc_comm(uint32_t pid, char buf[16]);
+/* The process that a thread belongs to; the thread itself if that cannot be told. */
+uint32_t ttmon_proc_tgid(uint32_t tid);
+
+#endif

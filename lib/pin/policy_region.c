@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * policy_region.c: advice, as an allocator can follow it: what is pinned lies in pieces of a few regions (arena.h), one set of them for each process, which ends
+ * with it. A freed piece whose asynchronous copies are under way waits for them; the eight oldest are asked at each allocation. Where no piece is large
+ * enough and as much is pinned as was known to be needed, those that wait are waited for. Then, if there is room but in pieces that are too small, what does not
+ * pay for a pin by itself is left pageable this once; else a further region is pinned. Memory that may be read in place is apart from this: a pin by itself,
+ * which ends with it.
+ */
+#include "lib/pin/arena.h"
+#include "lib/pin/policy_int.h"
+
+#define ASKED 8
+#define UNITS (TTMON_POLICY_PAGE / TTMON_ARENA_UNIT) /* of a page */
+
+struct waiting {
+	uint32_t piece;
+	uint64_t ready_ns;
+};
+
+struct owner {
+	struct ttmon_arena arena;
+	struct waiting *v; /* freed, in this order: v[from] to v[n - 1] */
+	uint32_t from, n, cap;
+	uint64_t apart; /* pages */
+	uint64_t end_ns;
+	bool over;
+};
+
+struct regions {
+	struct ttmon_policy_sim *s;
+	struct ttmon_policy_meter *m;
+	uint64_t known_pages, call_pages;
+	struct owner *owners;
+	uint32_t nr_owners;
+	uint32_t *by_end; /* owners */
+	uint32_t *piece_of;
+	int err;
+};
+
+static int by_owner_end(const void *pa, const void *pb, void *ctx)
+{
+	const struct owner *owners = ctx;
+	const uint32_t *a = pa, *b = pb;
+
+	if (owners[*a].end_ns != owners[*b].end_ns)
+		return owners[*a].end_ns < owners[*b].end_ns ? -1 : 1;
+	return *a < *b ? -1 : 1;
+}
+
+static int regions_init(struct regions *r)
+{
+	const struct ttmon_run *run = r->s->run;
+
+	r->nr_owners = (uint32_t)run->nr_procs;
+	for (uint32_t i = 0; i < r->s->n; i++)
+		r->nr_owners = MAX(r->nr_owners, r->s->v[i].proc + 1);
+	r->owners = calloc((size_t)r->nr_owners + 1, sizeof(*r->owners));
+	r->by_end = malloc(((size_t)r->nr_owners + 1) * sizeof(*r->by_end));
+	r->piece_of = malloc(((size_t)r->s->n + 1) * sizeof(*r->piece_of));
+	if (!r->owners || !r->by_end || !r->piece_of)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->nr_owners; i++) {
+		ttmon_arena_init(&r->owners[i].arena);
+		r->owners[i].end_ns = i < run->nr_procs ? run->procs[i].last_ns : 0;
+		r->by_end[i] = i;
+	}
+	for (uint32_t i = 0; i < r->s->n; i++) {
+		struct owner *o = &r->owners[r->s->v[i].proc];
+
+		o->end_ns = MAX(o->end_ns, r->s->v[i].to_ns);
+	}
+	qsort_r(r->by_end, r->nr_owners, sizeof(*r->by_end), by_owner_end, r->owners);
+	return 0;
+}
+
+static void regions_fini(struct regions *r)
+{
+	for (uint32_t i = 0; r->owners && i < r->nr_owners; i++) {
+		ttmon_arena_fini(&r->owners[i].arena);
+		free(r->owners[i].v);
+	}
+	free(r->owners);
+	free(r->by_end);
+	free(r->piece_of);
+}
+
+static void count_pages(struct regions *r, uint64_t now_ns, uint64_t pages, bool pinned)
+{
+	int64_t sign = pinned ? 1 : -1;
+
+	ttmon_policy_meter_add(r->m, now_ns, sign * (int64_t)pages, sign * (int64_t)(pages * TTMON_POLICY_PAGE), 0);
+	r->m->r->pins += pinned;
+	r->m->r->unpins += !pinned;
+	r->m->r->pages_pinned += pinned ? pages : 0;
+}
+
+/* Those of the oldest that are done by then are free. */
+static void settle_oldest(struct owner *o, uint64_t now_ns, uint32_t looks)
+{
+	uint32_t kept = o->from, at = o->from;
+
+	for (; at < o->n && looks; at++, looks--) {
+		if (o->v[at].ready_ns <= now_ns)
+			ttmon_arena_put(&o->arena, o->v[at].piece);
+		else
+			o->v[kept++] = o->v[at];
+	}
+	/* What was kept moves up to those that were not asked. */
+	while (kept > o->from)
+		o->v[--at] = o->v[--kept];
+	o->from = at;
+	if (o->from == o->n)
+		o->from = o->n = 0;
+}
+
+static uint32_t take_piece(struct regions *r, struct owner *o, const struct ttmon_policy_life *l)
+{
+	uint64_t units = MAX((l->size + TTMON_ARENA_UNIT - 1) / TTMON_ARENA_UNIT, 1u), waited = 0;
+	uint32_t piece;
+
+	settle_oldest(o, l->from_ns, ASKED);
+	piece = ttmon_arena_take(&o->arena, units);
+	while (piece == TTMON_ARENA_NONE && o->from < o->n && o->arena.pages >= r->known_pages * UNITS) {
+		waited = MAX(waited, o->v[o->from].ready_ns - MIN(o->v[o->from].ready_ns, l->from_ns));
+		settle_oldest(o, l->from_ns + waited, 1);
+		piece = ttmon_arena_take(&o->arena, units);
+	}
+	r->m->r->wait_ns += (int64_t)waited;
+	if (piece == TTMON_ARENA_NONE && ttmon_arena_has_room(&o->arena, units, r->known_pages * UNITS) && !l->alone) {
+		r->m->r->left_out++;
+		return piece;
+	}
+	if (piece == TTMON_ARENA_NONE) {
+		uint64_t more = ttmon_arena_more(&o->arena, units, r->known_pages * UNITS, r->call_pages * UNITS);
+		uint64_t page, back;
+
+		more = ROUND_UP(more, UNITS);
+		/* Rather than more than was ever needed, unless a call costs more than the pages. */
+		while (o->arena.pages + more > MAX(r->known_pages * UNITS, o->arena.used + more) &&
+		       ttmon_arena_give_back(&o->arena, r->call_pages * UNITS, &page, &back))
+			count_pages(r, l->from_ns, back / UNITS, false);
+		r->err = ttmon_arena_add(&o->arena, 0, more);
+		if (r->err)
+			return piece;
+		count_pages(r, l->from_ns, more / UNITS, true);
+		piece = ttmon_arena_take(&o->arena, units);
+	}
+	return piece;
+}
+
+static void begin_life(struct regions *r, uint32_t life)
+{
+	const struct ttmon_policy_life *l = &r->s->v[life];
+	struct owner *o = &r->owners[l->proc];
+
+	if (l->apart) {
+		count_pages(r, l->from_ns, l->pages, true);
+		o->apart += l->pages;
+	} else {
+		r->piece_of[life] = take_piece(r, o, l);
+		r->s->v[life].pinned = r->piece_of[life] != TTMON_ARENA_NONE;
+	}
+	if (l->pinned)
+		ttmon_policy_meter_add(r->m, l->from_ns, 0, 0, (int64_t)l->size);
+}
+
+static void put_piece(struct regions *r, struct owner *o, uint32_t life)
+{
+	const struct ttmon_policy_life *l = &r->s->v[life];
+
+	if (!l->ready_ns || l->ready_ns <= l->to_ns) {
+		ttmon_arena_put(&o->arena, r->piece_of[life]);
+		return;
+	}
+	if (o->n == o->cap) {
+		uint32_t cap = o->cap ? 2 * o->cap : 64;
+		struct waiting *v = realloc(o->v, cap * sizeof(*v));
+
+		if (!v) {
+			r->err = -ENOMEM;
+			return;
+		}
+		o->v = v;
+		o->cap = cap;
+	}
+	o->v[o->n++] = (struct waiting){ r->piece_of[life], l->ready_ns };
+}
+
+static void end_life(struct regions *r, uint32_t life)
+{
+	const struct ttmon_policy_life *l = &r->s->v[life];
+	struct owner *o = &r->owners[l->proc];
+
+	ttmon_policy_meter_add(r->m, l->to_ns, 0, 0, -(int64_t)l->size);
+	if (l->apart) {
+		count_pages(r, l->to_ns, l->pages, false);
+		o->apart -= l->pages;
+	} else {
+		put_piece(r, o, life);
+	}
+}
+
+/* A process is gone, and what it had: no calls of its own. */
+static void end_owner(struct regions *r, struct owner *o)
+{
+	ttmon_policy_meter_add(r->m, o->end_ns, -(int64_t)(o->arena.pages / UNITS),
+			       -(int64_t)(o->arena.pages * TTMON_ARENA_UNIT), 0);
+	o->over = true;
+}
+
+static void play_regions(struct regions *r)
+{
+	struct ttmon_policy_walk w = { 0 };
+	uint32_t life, ended = 0;
+	bool begins;
+
+	while (!r->err && ttmon_policy_next(r->s, &w, &life, &begins)) {
+		const struct ttmon_policy_life *l = &r->s->v[life];
+
+		if (!l->pinned)
+			continue;
+		/* Of what happens at one time, the ends of lives come first, then those of processes, then what begins. */
+		for (; ended < r->nr_owners; ended++) {
+			struct owner *o = &r->owners[r->by_end[ended]];
+
+			if (begins ? o->end_ns > l->from_ns : o->end_ns >= l->to_ns)
+				break;
+			end_owner(r, o);
+		}
+		if (begins)
+			begin_life(r, life);
+		else
+			end_life(r, life);
+	}
+	for (; !r->err && ended < r->nr_owners; ended++)
+		end_owner(r, &r->owners[r->by_end[ended]]);
+}
+
+int ttmon_policy_regions(struct ttmon_policy_sim *s, uint64_t known_pages, struct ttmon_policy_meter *m)
+{
+	struct regions r = { .s = s, .m = m, .known_pages = known_pages };
+	int err;
+
+	r.call_pages = (uint64_t)((double)s->cfg->cost.pin_call_ns / ttmon_policy_page_ns(&s->cfg->cost));
+	err = regions_init(&r);
+	if (!err) {
+		play_regions(&r);
+		err = r.err;
+	}
+	regions_fini(&r);
+	return err;
+}

@@ -1,0 +1,1003 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * run.c: a database into tables: the strings, and the allocations one by one out of lib/read/db.h. Each is checked, summed up and shown to
+ * who asked for events; then its tree is let go.
+ */
+#include "lib/read/run.h"
+
+#include <stdarg.h>
+#include <sys/auxv.h>
+
+#include "lib/base/hash.h"
+#include "lib/base/hmap.h"
+#include "lib/base/names.h"
+#include "lib/read/db.h"
+
+/* All times: far from wrapping, so that they can be compared and added to. */
+#define TTMON_RUN_MAX_TIME ((uint64_t)INT64_MAX)
+
+struct ttmon_run_chunk;
+
+/* What owns the strings. Names come often and are there once; ids come once and are not looked up. */
+struct ttmon_run_store {
+	struct ttmon_run_chunk *chunks;
+	size_t used, room; /* of the newest */
+	size_t total;
+	uint64_t seed;		 /* of all hashes made of what the file says: it cannot be written to make them meet */
+	struct ttmon_hmap names; /* hash -> address */
+};
+
+struct ttmon_run_loader {
+	struct ttmon_run *run;
+	struct ttmon_db *db;
+	const struct ttmon_run_opts *opts;
+	struct ttmon_hmap objects;  /* id in the file -> index */
+	struct ttmon_hmap ordinals; /* of names, and of sites that cannot be told apart */
+	bool *shared;		    /* sites: another one of this run has the same exact frames */
+	size_t cap;		    /* allocations there is room for */
+	const char *fn_name;	    /* looked up last */
+	uint16_t fn;
+	char why[256];
+};
+
+#define SITE_TEXT_FRAMES 3u
+#include "lib/base/fmt.h"
+
+#define CHUNK	  (64u << 10)
+#define PAGE	  4096u
+#define MAX_PAGES (1ULL << 38)
+#define MAX_ID	  128 /* the longest that ttmond writes is 80 bytes */
+
+/* cudaHostAlloc and cudaHostRegister: portable, mapped, write-combined or I/O memory. */
+#define IN_PLACE_FLAGS 7
+
+struct ttmon_run_chunk {
+	struct ttmon_run_chunk *next;
+	char text[];
+};
+
+uint64_t ttmon_run_seed(void)
+{
+	uint64_t random[2];
+
+	memcpy(random, (const void *)getauxval(AT_RANDOM), sizeof(random));
+	return ttmon_mix64(random[0] ^ ttmon_mix64(random[1]));
+}
+
+/* A number out of the file as a key of a hash table. */
+static uint64_t hash_of(const struct ttmon_run *run, uint64_t v)
+{
+	return ttmon_mix64(v ^ run->store->seed);
+}
+
+/* Sets the line of the error, and gives err back. */
+static _printf_(3, 4) int fail_with(struct ttmon_run_loader *l, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(l->why, sizeof(l->why), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+/* Text into the store. -E2BIG, -ENOMEM. */
+static int store_text(struct ttmon_run *run, const char *text, size_t n, const char **ret)
+{
+	struct ttmon_run_store *st = run->store;
+	char *at;
+
+	if (n >= TTMON_RUN_MAX_TEXT - st->total)
+		return -E2BIG;
+	if (st->room - st->used <= n) {
+		size_t room = MAX((size_t)CHUNK, n + 1);
+		struct ttmon_run_chunk *c = malloc(sizeof(*c) + room);
+
+		if (!c)
+			return -ENOMEM;
+		c->next = st->chunks;
+		st->chunks = c;
+		st->room = room;
+		st->used = 0;
+	}
+	at = st->chunks->text + st->used;
+	memcpy(at, text, n);
+	at[n] = '\0';
+	st->used += n + 1;
+	st->total += n + 1;
+	*ret = at;
+	return 0;
+}
+
+static int intern_text(struct ttmon_run *run, const char *text, const char **ret)
+{
+	struct ttmon_run_store *st = run->store;
+	uint64_t hash = st->seed, at;
+	const char *copy;
+	int err;
+
+	for (const char *p = text; *p; p++)
+		hash = (hash ^ (uint8_t)*p) * 0x100000001b3ULL;
+	/* A hash that another text has: the next number is tried. */
+	for (; (at = ttmon_hmap_get(&st->names, hash)) != TTMON_HMAP_NONE; hash++) {
+		if (strcmp((const char *)(uintptr_t)at, text) == 0) {
+			*ret = (const char *)(uintptr_t)at;
+			return 0;
+		}
+	}
+	err = store_text(run, text, strlen(text), &copy);
+	if (err)
+		return err;
+	if (ttmon_hmap_put(&st->names, hash, (uintptr_t)copy) < 0)
+		return -ENOMEM;
+	*ret = copy;
+	return 0;
+}
+
+static int fail_alloc(struct ttmon_run_loader *l, const char *what)
+{
+	return fail_with(l, -EBADMSG, "allocation %zu: %s", l->run->nr_allocs, what);
+}
+
+static uint8_t method_of(const char *name)
+{
+	for (unsigned int m = 0; m < TTMON_METHOD_MAX; m++)
+		if (!strcmp(name, ttmon_method_name(m)))
+			return (uint8_t)m;
+	return TTMON_METHOD_NONE;
+}
+
+/* One after the other calls the same: most come out of the first comparison. */
+static uint16_t fn_of(struct ttmon_run_loader *l, const char *name)
+{
+	if (l->fn_name && !strcmp(name, l->fn_name))
+		return l->fn;
+	for (unsigned int fn = 1; fn < TTMON_FN_COUNT; fn++) {
+		const char *known = ttmon_fn_name(fn);
+
+		if (known && !strcmp(name, known)) {
+			l->fn_name = known;
+			return l->fn = (uint16_t)fn;
+		}
+	}
+	return 0;
+}
+
+static uint8_t flags_of(const json_t *row, const struct ttmon_run_alloc *a)
+{
+	static const struct {
+		const char *name;
+		uint8_t bits;
+	} names[] = {
+		{ "old", TTMON_RUN_OLD },
+		{ "device_ptr", TTMON_RUN_DEVICE_PTR | TTMON_RUN_IN_PLACE },
+		{ "provisional", TTMON_RUN_UNSEEN },
+	};
+	const json_t *list = json_object_get(row, "flags");
+	uint8_t flags = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *name = json_string_value(json_array_get(list, i));
+
+		for (size_t k = 0; name && k < ARRAY_SIZE(names); k++)
+			if (!strcmp(name, names[k].name))
+				flags |= names[k].bits;
+	}
+	if (ttmon_run_is_pinned(a) && a->api_flags & IN_PLACE_FLAGS)
+		flags |= TTMON_RUN_IN_PLACE;
+	return flags;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t writes, uint64_t sectors)
+{
+	a->gpu_reads = plus(a->gpu_reads, reads);
+	a->gpu_writes = plus(a->gpu_writes, writes);
+	a->gpu_sectors = plus(a->gpu_sectors, sectors);
+	a->flags |= TTMON_RUN_GPU | (ttmon_run_is_pinned(a) ? TTMON_RUN_IN_PLACE : 0);
+}
+
+static void read_gpu(const json_t *use, struct ttmon_run_alloc *a)
+{
+	uint64_t reads = 0, writes = 0, sectors = 0;
+
+	if (!json_is_object(use))
+		return;
+	ttmon_db_value(json_object_get(use, "reads"), &reads);
+	ttmon_db_value(json_object_get(use, "writes"), &writes);
+	ttmon_db_value(json_object_get(use, "sectors"), &sectors);
+	ttmon_run_gpu_use(a, reads, writes, sectors);
+}
+
+static uint32_t u32(uint64_t v)
+{
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+static void read_pair(const json_t *obj, const char *key, uint32_t *copies, uint64_t *bytes)
+{
+	const json_t *pair = json_object_get(obj, key);
+	uint64_t n = 0, b = 0;
+
+	ttmon_db_value(json_array_get(pair, 0), &n);
+	ttmon_db_value(json_array_get(pair, 1), &b);
+	*copies = u32(n + (uint64_t)*copies);
+	*bytes += b;
+}
+
+/* False: not one of a kind that is known. */
+static bool read_event(const json_t *row, const struct ttmon_run_alloc *a, struct ttmon_run_event *ev)
+{
+	static const char *const mems[] = { "pinned", "pageable", "managed", "unknown" };
+	static const char *const kinds[] = {
+#define X(id, NAME, name) [id] = name,
+		TTMON_AEV_TABLE(X)
+#undef X
+	};
+	const char *kind = json_string_value(json_array_get(row, 1)), *mem = json_string_value(json_array_get(row, 4));
+	json_int_t rel = json_integer_value(json_array_get(row, 0));
+	uint64_t bits = 0;
+
+	*ev = (struct ttmon_run_event){ .mem = TTMON_MEM_UNKNOWN };
+	while (kind && ev->kind < TTMON_AEV_MAX && strcmp(kind, kinds[ev->kind]))
+		ev->kind++;
+	if (!kind || ev->kind == TTMON_AEV_MAX)
+		return false;
+	for (uint8_t m = 0; mem && m < ARRAY_SIZE(mems); m++)
+		if (!strcmp(mem, mems[m]))
+			ev->mem = m;
+	if (rel < 0)
+		ev->ts_ns = (uint64_t) - (rel + 1) < a->alloc_ns ? a->alloc_ns - (uint64_t) - (rel + 1) - 1 : 0;
+	else
+		ev->ts_ns = MIN(a->alloc_ns + (uint64_t)rel, TTMON_RUN_MAX_TIME);
+	ttmon_db_value(json_array_get(row, 2), &ev->bytes);
+	ttmon_db_value(json_array_get(row, 3), &ev->offset);
+	ttmon_db_value(json_array_get(row, 5), &bits);
+	ev->bits = (uint16_t)bits;
+	return true;
+}
+
+static void seen(uint64_t *first, uint64_t *last, uint64_t ts)
+{
+	ts = MAX(ts, 1);
+	*first = *first ? MIN(*first, ts) : ts;
+	*last = MAX(*last, ts);
+}
+
+static void read_events(struct ttmon_run_loader *l, const json_t *row, struct ttmon_run_alloc *a)
+{
+	const json_t *list = json_object_get(row, "events");
+	uint64_t ignored = 0;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct ttmon_run_event ev;
+
+		if (!read_event(json_array_get(list, i), a, &ev))
+			continue;
+		if (l->opts && l->opts->event)
+			l->opts->event(l->opts->ctx, l->run, a, &ev);
+		if (ev.kind >= TTMON_AEV_PREFETCH)
+			continue;
+		a->async_copies += ev.bits & TTMON_B_ASYNC ? 1 : 0;
+		seen(&ignored, &a->last_copy_ns, ev.ts_ns);
+		if (ev.kind == TTMON_AEV_H2D)
+			seen(&a->first_h2d_ns, &a->last_h2d_ns, ev.ts_ns);
+	}
+}
+
+#define MAX_PROCS   (1u << 20)
+#define MAX_OBJECTS (1u << 20)
+
+/* n elements of size bytes, zeroed; one even for n 0, so that NULL means out of memory alone. */
+static void *table(size_t n, size_t size)
+{
+	return calloc(n ? n : 1, size);
+}
+
+/* A time of an object; def where there is none. */
+static uint64_t time_of(const json_t *obj, const char *key, uint64_t def)
+{
+	return MIN(ttmon_db_get(obj, key, def), TTMON_RUN_MAX_TIME);
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static int text(struct ttmon_run_loader *l, const json_t *obj, const char *key, const char *def, const char **ret)
+{
+	const char *s = ttmon_db_str(obj, key, def);
+
+	return s ? intern_text(l->run, s, ret) : 0;
+}
+
+static int read_reasons(struct ttmon_run_loader *l, const json_t *c)
+{
+	const json_t *list = json_object_get(c, "reasons");
+	char buf[256] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < json_array_size(list) && len < sizeof(buf); i++) {
+		const char *s = json_string_value(json_array_get(list, i));
+
+		if (s)
+			len += (size_t)snprintf(buf + len, sizeof(buf) - len, "%s%s", len ? ", " : "", s);
+	}
+	return intern_text(l->run, buf, &l->run->reasons);
+}
+
+static int read_completeness(struct ttmon_run_loader *l)
+{
+	static const char *const lost[] = { "ring_full", "map_full", "read_failed", "unpaired" };
+	const json_t *c = ttmon_db_member(l->db, "completeness"), *by = json_object_get(c, "lost");
+	struct ttmon_run *run = l->run;
+
+	run->complete = json_is_true(json_object_get(c, "complete"));
+	for (size_t i = 0; i < ARRAY_SIZE(lost); i++)
+		run->lost = add(run->lost, ttmon_db_get(by, lost[i], 0));
+	run->lost = add(run->lost, ttmon_db_get(c, "malformed", 0));
+	run->lost = add(run->lost, ttmon_db_get(c, "arena_full", 0));
+	run->folded = ttmon_db_get(c, "folded", 0);
+	run->evicted = ttmon_db_get(c, "evicted", 0);
+	run->events_dropped = ttmon_db_get(c, "events_dropped", 0);
+	return read_reasons(l, c);
+}
+
+static int read_capture(struct ttmon_run_loader *l)
+{
+	const json_t *c = ttmon_db_member(l->db, "capture"), *clock = ttmon_db_member(l->db, "clock");
+	struct ttmon_run *run = l->run;
+	uint64_t mono = time_of(clock, "mono_ns", 0), real = time_of(clock, "real_ns", 0);
+	int err;
+
+	run->start_ns = time_of(c, "start_ns", 0);
+	run->end_ns = MAX(run->start_ns, time_of(c, "end_ns", run->start_ns));
+	if (mono && real && real + run->start_ns > mono)
+		run->real_ns = real + run->start_ns - mono;
+	err = text(l, ttmon_db_member(l->db, "host"), "hostname", "", &run->hostname);
+	if (err)
+		return err;
+	return intern_text(run, json_string_value(ttmon_db_member(l->db, "ttmond")) ?: "", &run->ttmond);
+}
+
+static unsigned int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned int)(c - '0');
+	return c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10 : 16;
+}
+
+/* Anything that is not whole bytes in hexadecimal is no build-id. */
+static uint8_t read_build_id(const char *hex, uint8_t out[20])
+{
+	size_t n = strlen(hex);
+
+	if (n % 2 || n > 40)
+		return 0;
+	for (size_t i = 0; i < n; i += 2) {
+		unsigned int hi = digit(hex[i]), lo = digit(hex[i + 1]);
+
+		if (hi > 15 || lo > 15)
+			return 0;
+		out[i / 2] = (uint8_t)(hi << 4 | lo);
+	}
+	return (uint8_t)(n / 2);
+}
+
+static int read_objects(struct ttmon_run_loader *l)
+{
+	const json_t *list = ttmon_db_member(l->db, "objects");
+	struct ttmon_run *run = l->run;
+	size_t n = json_array_size(list);
+
+	if (n > MAX_OBJECTS)
+		return fail_with(l, -E2BIG, "more than %u objects", MAX_OBJECTS);
+	run->objects = table(n, sizeof(*run->objects));
+	if (!run->objects)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *row = json_array_get(list, i);
+		struct ttmon_run_object *o = &run->objects[i];
+		const char *slash;
+		uint64_t id;
+		int err = text(l, row, "path", "?", &o->path);
+
+		if (err)
+			return err;
+		slash = strrchr(o->path, '/');
+		o->base = slash ? slash + 1 : o->path;
+		o->build_id_len = read_build_id(ttmon_db_str(row, "build_id", ""), o->build_id);
+		o->cuda = json_is_true(json_object_get(row, "cuda"));
+		run->nr_objects = i + 1;
+		if (ttmon_db_u64(row, "id", &id) && id && ttmon_hmap_put(&l->objects, hash_of(run, id), i) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_procs(struct ttmon_run_loader *l)
+{
+	const json_t *list = ttmon_db_member(l->db, "processes");
+	struct ttmon_run *run = l->run;
+	size_t n = json_array_size(list);
+
+	if (n > MAX_PROCS)
+		return fail_with(l, -E2BIG, "more than %u processes", MAX_PROCS);
+	run->procs = table(n, sizeof(*run->procs));
+	if (!run->procs)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *row = json_array_get(list, i);
+		struct ttmon_run_proc *p = &run->procs[i];
+		int err = text(l, row, "comm", "?", &p->comm);
+
+		err = err ? err : text(l, row, "exe", NULL, &p->exe);
+		err = err ? err : text(l, row, "cmdline", NULL, &p->cmdline);
+		if (err)
+			return err;
+		p->pid = (uint32_t)ttmon_db_get(row, "pid", 0);
+		p->start_ns = time_of(row, "start_ns", 0);
+		p->first_ns = time_of(row, "first_ns", 0);
+		p->last_ns = MAX(p->first_ns, time_of(row, "last_ns", 0));
+		p->at_least = json_is_true(json_object_get(row, "at_least"));
+		run->at_least |= p->at_least;
+		p->numbered = ttmon_db_get(row, "launches_numbered", 0);
+		run->nr_procs = i + 1;
+	}
+	return 0;
+}
+
+/* "function+0x12". Operators have a + of their own: the last one counts. */
+static int read_symbol(struct ttmon_run_loader *l, const char *symbol, struct ttmon_run_frame *f)
+{
+	const char *plus = symbol ? strrchr(symbol, '+') : NULL;
+	char name[512];
+	char *end;
+
+	if (!plus || plus == symbol)
+		return symbol && *symbol ? intern_text(l->run, symbol, &f->fn) : 0;
+	errno = 0;
+	f->delta = strtoull(plus + 1, &end, 0);
+	if (errno || *end || end == plus + 1) {
+		f->delta = 0;
+		return intern_text(l->run, symbol, &f->fn);
+	}
+	if ((size_t)(plus - symbol) < sizeof(name)) {
+		memcpy(name, symbol, (size_t)(plus - symbol));
+		name[plus - symbol] = '\0';
+		return intern_text(l->run, name, &f->fn);
+	}
+	/* Too long for the stack: templates can be. */
+	_cleanup_free_ char *copy = strndup(symbol, (size_t)(plus - symbol));
+
+	return copy ? intern_text(l->run, copy, &f->fn) : -ENOMEM;
+}
+
+static bool is_main(const char *fn)
+{
+	return fn && (!strcmp(fn, "main") || !strcmp(fn, "__libc_start_main") || !strcmp(fn, "_start"));
+}
+
+static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct ttmon_run_site *s)
+{
+	struct ttmon_run *run = l->run;
+	uint64_t exact = TTMON_FNV_BASIS, names = TTMON_FNV_BASIS;
+	bool named = false;
+
+	for (uint32_t i = 0; i < s->nframes; i++) {
+		const json_t *row = json_array_get(list, i);
+		struct ttmon_run_frame *f = &run->frames[s->frame + i];
+		const struct ttmon_run_object *o = NULL;
+		uint64_t id = 0, at = TTMON_HMAP_NONE;
+		int err = read_symbol(l, json_string_value(json_array_get(row, 2)), f);
+
+		if (err)
+			return err;
+		ttmon_db_value(json_array_get(row, 1), &f->offset);
+		if (ttmon_db_value(json_array_get(row, 0), &id) && id)
+			at = ttmon_hmap_get(&l->objects, hash_of(run, id));
+		f->object = at < run->nr_objects ? (uint32_t)at : TTMON_RUN_NONE;
+		if (f->object != TTMON_RUN_NONE)
+			o = &run->objects[f->object];
+		s->in_main |= is_main(f->fn);
+		if (i >= TTMON_RUN_KEY_FRAMES)
+			continue;
+		exact = ttmon_site_hash_frame(exact, o ? o->build_id : NULL, o ? o->build_id_len : 0, f->offset);
+		names = ttmon_site_hash_name(names, f->fn ? f->fn : o ? o->base : "?");
+		named |= f->fn != NULL;
+	}
+	s->cut = s->nframes > TTMON_RUN_KEY_FRAMES;
+	s->exact = s->nframes ? exact : 0;
+	s->names = named ? names : 0;
+	if (s->nframes && run->frames[s->frame].fn)
+		s->leaf = ttmon_site_hash_name(TTMON_FNV_BASIS, run->frames[s->frame].fn);
+	return 0;
+}
+
+/* Deeper frames than those that make the key can differ: the file tells such sites apart, and who has the key alone does not. */
+static int find_shared(struct ttmon_run_loader *l)
+{
+	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap seen = { 0 };
+	struct ttmon_run *run = l->run;
+
+	l->shared = table(run->nr_sites, sizeof(*l->shared));
+	if (!l->shared)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->nr_sites; i++) {
+		uint64_t at;
+
+		if (!run->sites[i].exact)
+			continue;
+		at = ttmon_hmap_get(&seen, hash_of(run, run->sites[i].exact));
+		if (at != TTMON_HMAP_NONE)
+			l->shared[at] = l->shared[i] = true;
+		else if (ttmon_hmap_put(&seen, hash_of(run, run->sites[i].exact), i) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int count_frames(struct ttmon_run_loader *l, const json_t *list)
+{
+	size_t n = json_array_size(list), total = 0;
+
+	if (n > TTMON_RUN_MAX_SITES)
+		return fail_with(l, -E2BIG, "more than %u call sites", TTMON_RUN_MAX_SITES);
+	for (size_t i = 0; i < n; i++) {
+		size_t frames = json_array_size(json_object_get(json_array_get(list, i), "frames"));
+
+		if (frames > TTMON_RUN_MAX_FRAMES)
+			return fail_with(l, -E2BIG, "call site %zu has more than %d frames", i, TTMON_RUN_MAX_FRAMES);
+		total += frames;
+	}
+	l->run->nr_frames = total;
+	l->run->nr_sites = n ? n : 1;
+	return 0;
+}
+
+static int read_sites(struct ttmon_run_loader *l)
+{
+	const json_t *list = ttmon_db_member(l->db, "sites");
+	struct ttmon_run *run = l->run;
+	uint32_t frame = 0;
+	int err = count_frames(l, list);
+
+	if (err)
+		return err;
+	run->frames = table(run->nr_frames, sizeof(*run->frames));
+	run->sites = table(run->nr_sites, sizeof(*run->sites));
+	if (!run->frames || !run->sites)
+		return -ENOMEM;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *row = json_array_get(list, i), *frames = json_object_get(row, "frames");
+		struct ttmon_run_site *s = &run->sites[i];
+
+		if (ttmon_db_get(row, "id", i) != i)
+			return fail_with(l, -EBADMSG, "call site %zu: its id is not its place in the list", i);
+		s->key = ttmon_db_get(row, "key", 0);
+		s->frame = frame;
+		s->nframes = (uint32_t)json_array_size(frames);
+		frame += s->nframes;
+		err = read_frames(l, frames, s);
+		if (err)
+			return err;
+	}
+	return find_shared(l);
+}
+
+/* The last process of a pid is the one that counts. */
+static int index_pids(const struct ttmon_run *run, struct ttmon_hmap *pids)
+{
+	for (size_t p = 0; p < run->nr_procs; p++)
+		if (ttmon_hmap_put(pids, hash_of(run, run->procs[p].pid), p) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static int read_gaps(struct ttmon_run_loader *l)
+{
+	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap pids = { 0 };
+	const json_t *list = json_object_get(ttmon_db_member(l->db, "completeness"), "blind");
+	struct ttmon_run *run = l->run;
+
+	run->gaps = table(json_array_size(list), sizeof(*run->gaps));
+	if (!run->gaps || index_pids(run, &pids))
+		return -ENOMEM;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *row = json_array_get(list, i);
+		struct ttmon_run_gap *g = &run->gaps[run->nr_gaps];
+		uint64_t us = ttmon_db_get(row, "window_us", 0), pid = ttmon_db_get(row, "pid", 0), at;
+		uint64_t ns = us > TTMON_RUN_MAX_TIME / 1000 ? TTMON_RUN_MAX_TIME : us * 1000;
+		const char *base = "?";
+		char what[160];
+		int err;
+
+		if (!us || json_is_true(json_object_get(row, "held")))
+			continue;
+		at = ttmon_hmap_get(&l->objects, hash_of(run, ttmon_db_get(row, "object", 0)));
+		if (at < run->nr_objects)
+			base = run->objects[at].base;
+		g->to_ns = run->start_ns;
+		at = ttmon_hmap_get(&pids, hash_of(run, pid));
+		if (at < run->nr_procs)
+			g->to_ns = MIN(MAX(run->procs[at].first_ns, run->start_ns), run->end_ns);
+		g->from_ns = MAX(run->start_ns, g->to_ns > ns ? g->to_ns - ns : 0);
+		snprintf(what, sizeof(what), "blind window of %s", base);
+		err = intern_text(run, what, &g->what);
+		if (err)
+			return err;
+		run->nr_gaps++;
+	}
+	return 0;
+}
+
+static int by_when(const void *pa, const void *pb)
+{
+	const struct ttmon_run_checkpoint *a = pa, *b = pb;
+
+	return (a->ts_ns > b->ts_ns) - (a->ts_ns < b->ts_ns);
+}
+
+static int read_checkpoints(struct ttmon_run_loader *l)
+{
+	const json_t *list = ttmon_db_member(l->db, "checkpoints");
+	struct ttmon_run *run = l->run;
+
+	run->checkpoints = table(json_array_size(list), sizeof(*run->checkpoints));
+	if (!run->checkpoints)
+		return -ENOMEM;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct ttmon_run_checkpoint *out = &run->checkpoints[i];
+		struct ttmon_db_checkpoint c;
+		int err;
+
+		if (!ttmon_db_get_checkpoint(json_array_get(list, i), &c) || c.process >= run->nr_procs)
+			return fail_with(l, -EBADMSG, "checkpoint %zu is none, or its process is out of range", i);
+		out->ts_ns = MIN(c.ts_ns, TTMON_RUN_MAX_TIME);
+		out->proc = c.process;
+		err = intern_text(run, c.label, &out->label);
+		if (err)
+			return err;
+		run->nr_checkpoints = i + 1;
+	}
+	qsort(run->checkpoints, run->nr_checkpoints, sizeof(*run->checkpoints), by_when);
+	return 0;
+}
+
+/* All members but the allocations. _head before them, _tail after them. */
+static int read_head(struct ttmon_run_loader *l)
+{
+	int err = read_capture(l);
+
+	err = err ? err : read_completeness(l);
+	err = err ? err : read_objects(l);
+	err = err ? err : read_procs(l);
+	err = err ? err : read_sites(l);
+	return err || !ttmon_db_member(l->db, "checkpoints") ? err : read_checkpoints(l);
+}
+
+static int read_tail(struct ttmon_run_loader *l)
+{
+	int err = read_gaps(l);
+
+	return err || l->run->checkpoints ? err : read_checkpoints(l);
+}
+
+/* Where events are missing the buckets tell more, all directions together. */
+static void read_heat(const json_t *row, struct ttmon_run_alloc *a)
+{
+	const json_t *heat = json_object_get(row, "heat"), *copies = json_object_get(heat, "copies");
+	uint64_t origin = time_of(heat, "origin_ns", 0), width = ttmon_db_get(heat, "width_ns", 0), ignored = 0;
+
+	width = MIN(width, TTMON_RUN_MAX_TIME / 64);
+	for (size_t i = 0; i < MIN(json_array_size(copies), (size_t)64); i++) {
+		uint64_t n = 0, ts = MIN(origin + i * width, TTMON_RUN_MAX_TIME);
+
+		if (!ttmon_db_value(json_array_get(copies, i), &n) || !n)
+			continue;
+		seen(&ignored, &a->last_copy_ns, ts);
+		if (a->h2d_copies)
+			seen(&a->first_h2d_ns, &a->last_h2d_ns, ts);
+	}
+}
+
+/* As the daemon says it (core/history/heat): groups of pages that any copy touched. */
+static void read_page_heat(const json_t *row, struct ttmon_run_alloc *a)
+{
+	const json_t *heat = json_object_get(row, "page_heat"), *copies = json_object_get(heat, "copies");
+	uint64_t group = ttmon_db_get(heat, "group_bytes", 0), n = 0, any;
+
+	for (size_t i = 0; i < MIN(json_array_size(copies), (size_t)64); i++)
+		n += ttmon_db_value(json_array_get(copies, i), &any) && any;
+	a->touched = n && group > a->size / n ? a->size : n * group;
+}
+
+static void read_traffic(struct ttmon_run_loader *l, const json_t *row, struct ttmon_run_alloc *a)
+{
+	const json_t *t = json_object_get(row, "transfers");
+	uint64_t bytes = 0;
+
+	read_pair(t, "h2d", &a->h2d_copies, &a->h2d_bytes);
+	read_pair(t, "d2h", &a->d2h_copies, &a->d2h_bytes);
+	read_pair(t, "h2h", &a->other_copies, &bytes);
+	read_pair(t, "d2d", &a->other_copies, &bytes);
+	read_pair(t, "unknown", &a->other_copies, &bytes);
+	a->events_dropped = u32(ttmon_db_get(row, "events_dropped", 0));
+	read_events(l, row, a);
+	read_page_heat(row, a);
+	if (a->events_dropped || (a->h2d_copies && !a->first_h2d_ns))
+		read_heat(row, a);
+	/* It was transferred; nothing says when. */
+	if (a->h2d_copies && !a->first_h2d_ns) {
+		seen(&a->first_h2d_ns, &a->last_h2d_ns, a->alloc_ns);
+		seen(&a->first_h2d_ns, &a->last_h2d_ns, a->free_ns);
+	}
+	if (!a->h2d_copies)
+		a->first_h2d_ns = a->last_h2d_ns = 0;
+	a->last_copy_ns = MAX(a->last_copy_ns, a->last_h2d_ns);
+	if ((a->h2d_copies || a->d2h_copies || a->other_copies) && !a->last_copy_ns)
+		a->last_copy_ns = MAX(a->free_ns, 1);
+}
+
+/* "launches": [before it was made, before it was freed or null]; not there where that is not known. */
+static uint64_t nth(const json_t *row, size_t i)
+{
+	const json_t *n = json_array_get(json_object_get(row, "launches"), i);
+
+	return json_is_integer(n) && json_integer_value(n) >= 0 ? (uint64_t)json_integer_value(n) : UINT64_MAX;
+}
+
+static void read_life(const struct ttmon_run_loader *l, const json_t *row, struct ttmon_run_alloc *a)
+{
+	uint64_t freed = UINT64_MAX;
+
+	a->alloc_ns = time_of(row, "alloc_ns", l->run->start_ns);
+	if (!ttmon_db_u64(row, "free_ns", &freed)) {
+		a->flags |= TTMON_RUN_LIVE;
+		freed = l->run->end_ns;
+	}
+	a->free_ns = MAX(a->alloc_ns, MIN(freed, TTMON_RUN_MAX_TIME));
+	a->made_nth = u32(nth(row, 0));
+	a->freed_nth = MAX(u32(nth(row, 1)), a->made_nth);
+	a->pin_ns = time_of(row, "pin_ns", 0);
+	a->unpin_ns = time_of(row, "unpin_ns", 0);
+}
+
+/* The next number of this process, size and site or name. */
+static int count_ordinal(struct ttmon_run_loader *l, const struct ttmon_run_alloc *a, uint64_t what, uint32_t *ret)
+{
+	uint64_t key = hash_of(l->run, what), at;
+
+	key = ttmon_mix64(key ^ ttmon_mix64(a->size + 1)) ^ ttmon_mix64((uint64_t)a->proc + 1);
+	at = ttmon_hmap_get(&l->ordinals, key);
+	*ret = at == TTMON_HMAP_NONE ? 0 : (uint32_t)at + 1;
+	return ttmon_hmap_put(&l->ordinals, key, *ret) < 0 ? -ENOMEM : 0;
+}
+
+static int read_ordinals(struct ttmon_run_loader *l, const json_t *row, struct ttmon_run_alloc *a)
+{
+	int err = 0;
+
+	a->ordinal = u32(ttmon_db_get(row, "ordinal", 0));
+	if (l->shared[a->site])
+		err = count_ordinal(l, a, l->run->sites[a->site].exact, &a->ordinal);
+	if (a->name && !err)
+		err = count_ordinal(l, a, (uintptr_t)a->name, &a->name_ordinal);
+	return err;
+}
+
+static int read_alloc(struct ttmon_run_loader *l, const json_t *row, struct ttmon_run_alloc *a)
+{
+	const char *id = ttmon_db_str(row, "id", "?"), *name = ttmon_db_str(row, "name", NULL);
+	struct ttmon_run *run = l->run;
+	uint64_t proc = ttmon_db_get(row, "process", 0), site = ttmon_db_get(row, "site", 0);
+	int err;
+
+	if (proc >= run->nr_procs)
+		return fail_alloc(l, "its process is out of range");
+	if (site >= run->nr_sites)
+		return fail_alloc(l, "its call site is out of range");
+	if (strlen(id) > MAX_ID)
+		return fail_alloc(l, "its id is too long");
+	err = store_text(run, id, strlen(id), &a->id);
+	if (!err && name && *name)
+		err = intern_text(run, name, &a->name);
+	if (err)
+		return err;
+	a->proc = (uint32_t)proc;
+	a->site = (uint32_t)site;
+	a->addr = ttmon_db_get(row, "addr", 0);
+	a->size = ttmon_db_get(row, "size", 0);
+	a->api_flags = (uint32_t)ttmon_db_get(row, "api_flags", 0);
+	a->method = method_of(ttmon_db_str(row, "method", "none"));
+	a->fn = fn_of(l, ttmon_db_str(row, "fn", ""));
+	a->flags = flags_of(row, a);
+	read_gpu(json_object_get(row, "gpu"), a);
+	read_life(l, row, a);
+	read_traffic(l, row, a);
+	if (*ttmon_db_str(row, "kind", ""))
+		a->flags |= TTMON_RUN_UNSEEN;
+	if (!strcmp(ttmon_db_str(row, "kind", ""), "pinned"))
+		a->flags |= TTMON_RUN_PROVED;
+	if (json_is_true(json_object_get(row, "at_least")))
+		a->flags |= TTMON_RUN_AT_LEAST;
+	return read_ordinals(l, row, a);
+}
+
+static int make_room(struct ttmon_run_loader *l)
+{
+	struct ttmon_run *run = l->run;
+	size_t cap = l->cap ? l->cap + l->cap / 2 : 256;
+	struct ttmon_run_alloc *v;
+
+	if (run->nr_allocs < l->cap)
+		return 0;
+	if (run->nr_allocs >= TTMON_RUN_MAX_ALLOCS)
+		return fail_with(l, -E2BIG, "more than %u allocations", TTMON_RUN_MAX_ALLOCS);
+	v = realloc(run->allocs, cap * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	run->allocs = v;
+	l->cap = cap;
+	return 0;
+}
+
+static int read_allocs(struct ttmon_run_loader *l)
+{
+	struct ttmon_run *run = l->run;
+	int r;
+
+	for (;;) {
+		_cleanup_(ttmon_json_decrefp) json_t *row = NULL;
+		struct ttmon_run_alloc a = { 0 };
+
+		r = ttmon_db_next_alloc(l->db, &row);
+		if (r <= 0)
+			break;
+		r = read_alloc(l, row, &a);
+		if (r)
+			return r;
+		if (l->opts && l->opts->want && !l->opts->want(l->opts->ctx, run, &a))
+			continue;
+		r = make_room(l);
+		if (r)
+			return r;
+		run->allocs[run->nr_allocs++] = a;
+	}
+	return r;
+}
+
+static int read_all(struct ttmon_run_loader *l)
+{
+	int err = read_head(l);
+
+	err = err ? err : read_allocs(l);
+	return err ? err : read_tail(l);
+}
+
+static struct ttmon_run *new_run(const char *path)
+{
+	_cleanup_(ttmon_run_freep) struct ttmon_run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->store = calloc(1, sizeof(*run->store));
+	run->path = strdup(path);
+	if (!run->store || !run->path)
+		return NULL;
+	run->store->seed = ttmon_run_seed();
+	return TAKE_PTR(run);
+}
+
+int ttmon_run_load(const char *path, const struct ttmon_run_opts *opts, struct ttmon_run **ret, char *why, size_t n)
+{
+	_cleanup_(ttmon_run_freep) struct ttmon_run *run = new_run(path);
+	_cleanup_(ttmon_db_closep) struct ttmon_db *db = NULL;
+	struct ttmon_run_loader l = { .run = run, .opts = opts };
+	int err;
+
+	if (!run) {
+		snprintf(why, n, "out of memory");
+		return -ENOMEM;
+	}
+	err = ttmon_db_open(path, &db, why, n);
+	if (err)
+		return err;
+	l.db = db;
+	err = read_all(&l);
+	ttmon_hmap_fini(&l.objects);
+	ttmon_hmap_fini(&l.ordinals);
+	free(l.shared);
+	if (err) {
+		if (ttmon_db_why(db)[0])
+			snprintf(why, n, "%s", ttmon_db_why(db));
+		else
+			snprintf(why, n, "%.200s: %s", path,
+				 l.why[0]	 ? l.why
+				 : err == -E2BIG ? "more than 256 MB of names"
+						 : strerror(-err));
+		return err;
+	}
+	*ret = TAKE_PTR(run);
+	return 0;
+}
+
+void ttmon_run_free(struct ttmon_run *run)
+{
+	if (!run)
+		return;
+	while (run->store && run->store->chunks) {
+		struct ttmon_run_chunk *c = run->store->chunks;
+
+		run->store->chunks = c->next;
+		free(c);
+	}
+	if (run->store)
+		ttmon_hmap_fini(&run->store->names);
+	free(run->store);
+	free(run->path);
+	free(run->objects);
+	free(run->frames);
+	free(run->sites);
+	free(run->procs);
+	free(run->allocs);
+	free(run->checkpoints);
+	free(run->gaps);
+	free(run);
+}
+
+bool ttmon_run_is_pinned(const struct ttmon_run_alloc *a)
+{
+	return a->method == TTMON_METHOD_HOST_ALLOC || a->method == TTMON_METHOD_REGISTERED ||
+	       a->method == TTMON_METHOD_POOL;
+}
+
+bool ttmon_run_is_unknown(const struct ttmon_run_alloc *a)
+{
+	return (a->flags & (TTMON_RUN_UNSEEN | TTMON_RUN_PROVED)) == TTMON_RUN_UNSEEN && ttmon_run_is_host(a);
+}
+
+bool ttmon_run_is_host(const struct ttmon_run_alloc *a)
+{
+	return ttmon_run_is_pinned(a) || a->method == TTMON_METHOD_CUSTOM || a->method == TTMON_METHOD_MMAP;
+}
+
+uint64_t ttmon_run_moved(const struct ttmon_run_alloc *a)
+{
+	return a->h2d_bytes > UINT64_MAX - a->d2h_bytes ? UINT64_MAX : a->h2d_bytes + a->d2h_bytes;
+}
+
+uint64_t ttmon_run_pages(const struct ttmon_run_alloc *a)
+{
+	uint64_t into = a->addr % PAGE;
+
+	if (!a->size)
+		return 0;
+	return MIN(a->size / PAGE + (a->size % PAGE + into + PAGE - 1) / PAGE, MAX_PAGES);
+}
+
+const char *ttmon_run_site_text(const struct ttmon_run *run, uint32_t site, char *buf, size_t n)
+{
+	const struct ttmon_run_site *s = &run->sites[site];
+	char text[512];
+	size_t len = 0;
+
+	if (site >= run->nr_sites || !s->nframes)
+		return ttmon_fmt_text(buf, n, "?");
+	for (uint32_t i = 0; i < MIN(s->nframes, SITE_TEXT_FRAMES) && len < sizeof(text); i++) {
+		const struct ttmon_run_frame *f = &run->frames[s->frame + i];
+		const char *base = f->object == TTMON_RUN_NONE ? "?" : run->objects[f->object].base;
+
+		if (i)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, " < %s", f->fn ?: base);
+		else
+			len += (size_t)snprintf(text, sizeof(text), "%s+0x%llx", f->fn ?: base,
+						(unsigned long long)(f->fn ? f->delta : f->offset));
+	}
+	return ttmon_fmt_text(buf, n, text);
+}

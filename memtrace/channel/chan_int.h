@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* memtrace/channel/chan_int.h: what chan.c and dict.c share. */
+#ifndef TTMON_MEMTRACE_CHAN_INT_H
+#define TTMON_MEMTRACE_CHAN_INT_H
+
+#include "memtrace/channel/chan.h"
+#include "lib/base/util.h"
+
+#define TTMON_MT_CHAN_BATCH  1024 /* records that are copied before they are interpreted */
+#define TTMON_MT_CHAN_TEXTS  (256u << 20)
+#define TTMON_MT_ALL_TEXTS   (512u << 20)
+#define TTMON_MT_CHAN_NOTES  64
+#define TTMON_MT_CHAN_RECENT 4096 /* launches whose time a light sink is told; a power of two */
+
+/* A table of 64-bit keys, all but ~0, to values. Zeroed: empty. */
+struct ttmon_mt_table {
+	struct ttmon_mt_slot {
+		uint64_t key; /* inverted: 0 is free */
+		uint32_t value;
+	} * slots;
+	size_t nr, cap;
+};
+
+/* At its number, as the process counts them. */
+struct ttmon_mt_chan_site {
+	uint32_t index; /* in the dictionary, and 1; 0: not announced */
+	uint8_t space, kind, width;
+};
+
+struct ttmon_mt_names {
+	struct ttmon_mt_table sites;   /* hash of what it is: index */
+	struct ttmon_mt_table kernels; /* the same */
+	uint64_t texts;		       /* bytes that were taken */
+};
+
+struct ttmon_mt_chan_ring {
+	uint64_t tail, told; /* told: what the shared memory has */
+};
+
+/* A record as it was copied. LIST: its addresses are in the row of the same number. */
+struct ttmon_mt_raw {
+	uint64_t base;
+	uint32_t mask;
+	int32_t stride;
+	uint32_t launch_warp, cta_x;
+	uint16_t cta_y, cta_z;
+	uint32_t tag;
+};
+
+struct ttmon_mt_chan {
+	int fd;
+	uint8_t *mem;
+	struct ttmon_mtc_head head; /* as it was at the beginning, checked */
+	uint32_t pid;
+	struct ttmon_mt_chan_ring *rings;
+	uint32_t next;		      /* ring to begin with */
+	struct ttmon_mt_names *names; /* the caller's; may be NULL */
+	struct ttmon_mt_chan_site *sites;
+	uint32_t nr_sites;
+	struct ttmon_mt_table launches, kernels, aggs;
+	uint32_t made_up; /* index, and 1, of the launch that records have whose own was not announced; 0: none */
+	/* Of a light sink: the last launches, at their number's remainder. */
+	struct ttmon_mt_chan_recent {
+		uint64_t ns;
+		uint32_t id;
+	} recent[TTMON_MT_CHAN_RECENT];
+	uint64_t launch_ns[TTMON_MT_CHAN_BATCH]; /* of recs */
+	uint32_t last_launch, last_index;
+	bool has_last, broken;
+	uint64_t dict_tail, texts; /* texts: bytes that were taken */
+	uint32_t own_sites;	   /* of the dictionary's, those that it was the first to name */
+	bool full;		   /* that has been said */
+	unsigned int notes;
+	uint64_t lost_pages;
+	struct ttmon_mtc_kernel **kernel; /* the last of each, whole entries */
+	size_t nr_kernels, cap_kernels;
+	struct ttmon_mtc_agg_entry *agg; /* the last of each */
+	size_t nr_aggs, cap_aggs;
+	struct ttmon_mt_raw raw[TTMON_MT_CHAN_BATCH];
+	struct ttmon_mt_rec recs[TTMON_MT_CHAN_BATCH];
+	uint64_t lists[TTMON_MT_CHAN_BATCH][TTMON_MT_LANES];
+	union {
+		struct ttmon_mtc_entry e;
+		struct ttmon_mtc_site site;
+		struct ttmon_mtc_launch launch;
+		struct ttmon_mtc_kernel kernel;
+		struct ttmon_mtc_agg_entry agg;
+		struct ttmon_mtc_touch touch;
+		struct ttmon_mtc_lost lost;
+		struct ttmon_mtc_note note;
+		char bytes[TTMON_MTC_MAX_ENTRY + 8]; /* and a NUL behind it */
+	} entry;
+};
+
+/* NULL: not there. */
+const uint32_t *ttmon_mt_table_get(const struct ttmon_mt_table *t, uint64_t key);
+int ttmon_mt_table_put(struct ttmon_mt_table *t, uint64_t key, uint32_t value); /* a key that is not there yet */
+
+/* Takes the entries that are there now. -EBADMSG, -ENOMEM. */
+int ttmon_mt_chan_read_dict(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, char *why, size_t n);
+/* Index of a launch by its number, one that is made up where it was not announced; negative: -errno. */
+int64_t ttmon_mt_chan_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, uint32_t id);
+void ttmon_mt_chan_dict_free(struct ttmon_mt_chan *c);
+/* Counters of a site of the channel's, as those of the dictionary's site (agg.c). They may say anything: nothing is checked but what is added up here. */
+void ttmon_mt_chan_agg(const struct ttmon_mtc_agg *g, const struct ttmon_mt_chan_site *s, struct ttmon_mt_agg *ret);
+
+#endif

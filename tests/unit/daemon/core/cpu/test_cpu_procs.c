@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * test_cpu_procs.c: who the rows of core/cpu are of: names, ends, tgids used again, RMIDs, and what comes by tgid alone.
+ */
+#include "tests/unit/feed/cpu_feed.h"
+
+static void test_names(void **state)
+{
+	const struct ttmon_cpu_who a = feed_who(10, 5), b = feed_who(10, 77);
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+	uint64_t no = NO;
+
+	(void)state;
+	run_one(c, no++, a, &r);
+	assert_string_equal(user(&r, 10)->comm, "");
+	feed_task(c, TTMON_TASK_FORK, no * MS, a, "bash");
+	run_one(c, no++, a, &r);
+	assert_string_equal(user(&r, 10)->comm, "bash");
+	feed_task(c, TTMON_TASK_EXEC, no * MS, a, "a_name_of_fifteen_letters");
+	run_one(c, no++, a, &r);
+	assert_string_equal(user(&r, 10)->comm, "a_name_of_fifte");
+	assert_int_equal(user(&r, 10)->flags, 0);
+	feed_task(c, TTMON_TASK_EXIT, no * MS + 5, a, "ls");
+	run_one(c, no++, a, &r);
+	assert_int_equal(user(&r, 10)->flags, TTMON_ROW_ENDED);
+	/* Its last switch comes after; the tgid is another's already. */
+	feed_task(c, TTMON_TASK_FORK, no * MS, b, "new");
+	feed_cross(c, 0, no * MS, no * MS + 100, a);
+	feed_cross(c, 0, no * MS + 100, (no + 1) * MS, b);
+	r = close_no(c, no++, false);
+	assert_int_equal(r.n, 2);
+	assert_string_equal(r.rows[0].comm, "new");
+	assert_int_equal(r.rows[0].start_ns, 77);
+	assert_int_equal(r.rows[0].flags, 0);
+	assert_string_equal(r.rows[1].comm, "ls");
+	assert_int_equal(r.rows[1].flags, TTMON_ROW_ENDED);
+	assert_int_equal(r.rows[1].start_ns, 5);
+	ttmon_cpu_free(c);
+}
+
+struct find {
+	uint32_t tgid;
+	uint64_t start_ns;
+	struct ttmon_cpu_proc p;
+	unsigned int n;
+};
+
+static void find_proc(void *ctx, const struct ttmon_cpu_proc *p)
+{
+	struct find *f = ctx;
+
+	if (p->cls != TTMON_ROW_USER || p->tgid != f->tgid || (f->start_ns && p->start_ns != f->start_ns))
+		return;
+	f->p = *p;
+	f->n++;
+}
+
+static struct find find(const struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns)
+{
+	struct find f = { .tgid = tgid, .start_ns = start_ns };
+
+	ttmon_cpu_each(c, find_proc, &f);
+	return f;
+}
+
+static void test_leaves(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct ttmon_cpu_proc gone;
+	struct closed r;
+	uint64_t no = NO;
+
+	(void)state;
+	run_one(c, no++, feed_who(10, 5), &r);
+	feed_task(c, TTMON_TASK_EXIT, no * MS + 7, feed_who(10, 5), "a");
+	/* The EXIT of the first of these was lost: its tgid tells. */
+	run_one(c, no++, feed_who(20, 8), &r);
+	run_one(c, no++, feed_who(20, 9 * MS), &r);
+	assert_int_equal(find(c, 20, 8).p.end_ns, 9 * MS);
+	assert_int_equal(find(c, 20, 9 * MS).p.end_ns, 0);
+	assert_int_equal(find(c, 10, 5).p.end_ns, (NO + 1) * MS + 7);
+	assert_int_equal(totals(c).procs, 3);
+	while (no < NO + 1900)
+		run_one(c, no++, feed_who(0, 0), &r);
+	assert_int_equal(totals(c).procs, 3);
+	while (no < NO + 2100)
+		run_one(c, no++, feed_who(0, 0), &r);
+	assert_int_equal(totals(c).procs, 1);
+	assert_int_equal(find(c, 20, 0).n, 1);
+	ttmon_cpu_gone(c, &gone);
+	assert_int_equal(gone.cpu_ns, 2 * MS);
+	assert_int_equal(gone.switches, 2);
+	assert_int_equal(totals(c).told_ns, 2100 * MS);
+	ttmon_cpu_free(c);
+}
+
+/* The newer one is known first: the other one has ended, whatever the order. */
+static void test_reused_backwards(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+
+	(void)state;
+	run_one(c, NO, feed_who(10, 900), &r);
+	run_one(c, NO + 1, feed_who(10, 800), &r);
+	assert_int_equal(find(c, 10, 800).p.end_ns, 900);
+	assert_int_equal(find(c, 10, 900).p.end_ns, 0);
+	ttmon_cpu_copy(c, 10, 64);
+	run_one(c, NO + 2, feed_who(0, 0), &r);
+	assert_int_equal(user(&r, 10)->start_ns, 900);
+	ttmon_cpu_free(c);
+}
+
+static void test_tgid_many(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+
+	(void)state;
+	for (uint64_t i = 0; i < 100; i++)
+		run_one(c, NO + i, feed_who(10, 1000 + i), &r);
+	assert_int_equal(totals(c).procs, 8);
+	assert_int_equal(totals(c).told_ns, 100 * MS);
+	assert_int_equal(totals(c).procs_dropped, 0);
+	ttmon_cpu_free(c);
+}
+
+static void test_no_room(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(1, 2);
+	struct ttmon_cpu_proc gone;
+	struct feed_table f = cross(B, B + MS, feed_who(0, 0));
+	struct closed r;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		f.rows[f.t.nr_rows++] = (struct ttmon_cpu_row){ .who = feed_who(10 + i, 5), .ns = 100 };
+	f.t.last_ns = B + 400;
+	feed_slot(c, 0, &f);
+	r = close_no(c, NO, false);
+	assert_int_equal(r.n, 4);
+	assert_int_equal(r.rows[2].cls, TTMON_ROW_OTHER);
+	assert_int_equal(r.rows[2].cpu_ns, 200);
+	assert_int_equal(r.rows[3].cls, TTMON_ROW_IDLE);
+	assert_int_equal(r.slot.user_ns, 400);
+	assert_int_equal(r.slot.missing_ns, 0);
+	assert_int_equal(totals(c).procs_dropped, 2);
+	ttmon_cpu_gone(c, &gone);
+	assert_int_equal(gone.cpu_ns, 200);
+	/* There is room when one has ended; not in the slot in which it has a row. */
+	feed_task(c, TTMON_TASK_EXIT, B + MS, feed_who(10, 5), "");
+	run_one(c, NO + 1, feed_who(12, 5), &r);
+	assert_non_null(user(&r, 12));
+	assert_int_equal(totals(c).procs, 2);
+	ttmon_cpu_free(c);
+}
+
+static void test_silent_leave(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(1, 8);
+	struct closed r;
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++)
+		run_one(c, NO + i, feed_who(10 + i, 5), &r);
+	open_known(c, 0, cross((NO + 8) * MS, 0, feed_who(0, 0)));
+	for (uint64_t no = NO + 8; no < NO + 50000; no++)
+		close_no(c, no, false);
+	assert_int_equal(totals(c).procs, 8);
+	for (uint64_t no = NO + 50000; no < NO + 61000; no++)
+		close_no(c, no, false);
+	assert_int_equal(totals(c).procs, 5);
+	ttmon_cpu_free(c);
+}
+
+static void test_kernel_thread(void **state)
+{
+	struct ttmon_cpu_who kt = feed_who(30, 3);
+	struct ttmon_cpu *c = new_cpu(2, 0);
+	struct closed r;
+
+	(void)state;
+	kt.cls = TTMON_CPU_KERNEL;
+	feed_cross(c, 0, B, B + MS, kt);
+	feed_cross(c, 1, B, B + MS, feed_who(0, 0));
+	r = close_no(c, NO, false);
+	assert_int_equal(r.slot.kernel_ns, MS);
+	assert_int_equal(r.slot.idle_ns, MS);
+	assert_int_equal(r.slot.user_ns, 0);
+	assert_int_equal(feed_row(r.rows, r.n, TTMON_ROW_KERNEL, 30)->cpu_ns, MS);
+	ttmon_cpu_free(c);
+}
+
+static void test_rmid(void **state)
+{
+	const struct ttmon_cpu_who a = feed_who(10, 5), b = feed_who(11, 6);
+	struct ttmon_cpu_who own = a;
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+	uint64_t no = NO;
+
+	(void)state;
+	feed_rmid(c, TTMON_RMID_ALLOC, B, 10, 5, 40);
+	run_one(c, no++, a, &r);
+	assert_int_equal(user(&r, 10)->rmid, 40);
+	/* It survives the free until the slot's end. */
+	feed_rmid(c, TTMON_RMID_FREE, B, 0, 0, 40);
+	run_one(c, no++, a, &r);
+	assert_int_equal(user(&r, 10)->rmid, 40);
+	assert_int_equal(find(c, 10, 5).p.rmid, 0);
+	run_one(c, no++, a, &r);
+	assert_int_equal(user(&r, 10)->rmid, 0);
+	/* The free was lost: it is another's now. */
+	feed_rmid(c, TTMON_RMID_ALLOC, B, 10, 0, 41);
+	run_one(c, no++, a, &r);
+	feed_rmid(c, TTMON_RMID_ALLOC, B, 11, 6, 41);
+	run_one(c, no++, b, &r);
+	assert_int_equal(user(&r, 11)->rmid, 41);
+	run_one(c, no++, a, &r);
+	assert_int_equal(user(&r, 10)->rmid, 0);
+	/* Somebody else's free. */
+	feed_rmid(c, TTMON_RMID_FREE, B, 12, 6, 41);
+	run_one(c, no++, b, &r);
+	run_one(c, no++, b, &r);
+	assert_int_equal(user(&r, 11)->rmid, 41);
+	/* The scheduler knows best. */
+	own.rmid = 7;
+	run_one(c, no++, own, &r);
+	assert_int_equal(user(&r, 10)->rmid, 7);
+	feed_rmid(c, TTMON_RMID_NONE, B, 10, 5, 0);
+	run_one(c, no++, a, &r);
+	assert_int_equal(user(&r, 10)->rmid, 0);
+	ttmon_cpu_free(c);
+}
+
+static void test_by_tgid(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+
+	(void)state;
+	/* Known by a transfer first, and by its start before the slot has closed. */
+	ttmon_cpu_copy(c, 10, 4096);
+	ttmon_cpu_copy(c, 10, 96);
+	ttmon_cpu_pinned(c, 10, 1 << 20);
+	ttmon_cpu_pinned(c, 99, 0);
+	run_one(c, NO, feed_who(10, 5), &r);
+	assert_int_equal(r.n, 1);
+	assert_int_equal(r.rows[0].start_ns, 5);
+	assert_int_equal(r.rows[0].copies, 2);
+	assert_int_equal(r.rows[0].copy_bytes, 4192);
+	assert_int_equal(r.rows[0].pinned_bytes, 1 << 20);
+	assert_int_equal(totals(c).procs, 1);
+	/* Pinned memory alone makes no row. */
+	run_one(c, NO + 1, feed_who(0, 0), &r);
+	assert_int_equal(r.n, 1);
+	assert_int_equal(find(c, 10, 5).p.pinned_bytes, 1 << 20);
+	assert_int_equal(find(c, 10, 5).p.copies, 2);
+	/* A copy that does not fit a number stays at the largest. */
+	ttmon_cpu_copy(c, 10, UINT64_MAX);
+	ttmon_cpu_copy(c, 10, 5);
+	run_one(c, NO + 2, feed_who(0, 0), &r);
+	assert_true(user(&r, 10)->copy_bytes == UINT64_MAX);
+	ttmon_cpu_free(c);
+}
+
+static void test_rdt(void **state)
+{
+	const struct ttmon_rdt_piece mine = { .tgid = 10,
+					      .rmid = 3,
+					      .ns = 250 * MS,
+					      .total = 1000,
+					      .local = 400,
+					      .occupancy = 64,
+					      .has_occupancy = true };
+	struct ttmon_rdt_piece nobody = { .rmid = 4, .ns = MS, .total = 5, .local = 6, .unknown = true };
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	const struct ttmon_slot_row *row;
+	struct closed r;
+
+	(void)state;
+	run_one(c, NO, feed_who(10, 5), &r);
+	assert_int_equal(r.slot.flags & TTMON_SLOT_HAS_RDT, 0);
+	ttmon_cpu_rdt(c, &mine);
+	ttmon_cpu_rdt(c, &nobody);
+	run_one(c, NO + 1, feed_who(0, 0), &r);
+	assert_true(r.slot.flags & TTMON_SLOT_HAS_RDT);
+	assert_int_equal(r.n, 3);
+	row = user(&r, 10);
+	assert_int_equal(row->start_ns, 5);
+	assert_int_equal(row->cpu_ns, 0);
+	assert_int_equal(row->mbm_total, 1000);
+	assert_int_equal(row->mbm_local, 400);
+	assert_int_equal(row->rdt_ns, 250 * MS);
+	assert_int_equal(row->llc_bytes, 64);
+	assert_int_equal(row->flags, TTMON_ROW_LLC_VALID);
+	row = feed_row(r.rows, r.n, TTMON_ROW_UNASSIGNED, 0);
+	assert_int_equal(row->mbm_total, 5);
+	assert_int_equal(row->flags, TTMON_ROW_RDT_UNKNOWN);
+	assert_int_equal(r.rows[2].cls, TTMON_ROW_IDLE);
+	assert_int_equal(find(c, 10, 5).p.mbm_total, 1000);
+	assert_int_equal(find(c, 10, 5).p.llc_bytes, 64);
+	ttmon_cpu_free(c);
+}
+
+/* Many rows: by CPU time, then in the order in which they came up. */
+static void test_order(void **state)
+{
+	struct ttmon_cpu *c = new_cpu(4, 0);
+	struct closed r;
+
+	(void)state;
+	for (uint32_t cpu = 0; cpu < 4; cpu++) {
+		struct feed_table f = cross(B, B + MS, feed_who(0, 0));
+
+		for (uint32_t i = 0; i < TTMON_CPU_ROWS; i++) {
+			uint32_t ns = (i * 7919 + cpu * 31) % 1000;
+
+			f.rows[f.t.nr_rows++] =
+				(struct ttmon_cpu_row){ .who = feed_who(100 + cpu * 32 + i, 5), .ns = ns };
+			f.t.last_ns += ns;
+		}
+		f.rows[0].switches = 1;
+		feed_slot(c, cpu, &f);
+	}
+	r = close_no(c, NO, false);
+	assert_in_range(r.n, 120, 129);
+	for (size_t i = 1; i + 1 < r.n; i++)
+		assert_true(r.rows[i].cpu_ns <= r.rows[i - 1].cpu_ns);
+	assert_int_equal(r.rows[r.n - 1].cls, TTMON_ROW_IDLE);
+	assert_int_equal(r.slot.user_ns + r.slot.idle_ns, 4 * MS);
+	ttmon_cpu_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_reused_backwards),
+		cmocka_unit_test(test_tgid_many),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_silent_leave),
+		cmocka_unit_test(test_kernel_thread),
+		cmocka_unit_test(test_rmid),
+		cmocka_unit_test(test_by_tgid),
+		cmocka_unit_test(test_rdt),
+		cmocka_unit_test(test_order),
+	};
+
+	return cmocka_run_group_tests_name("cpu_procs", tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* test_know.c: what was not seen. Questions are held against a model that has every gap, told in any order, and looks at each moment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/core/know/know.h"
+
+static uint64_t seed;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static void blind(struct ttmon_know *k, uint32_t tgid, uint32_t object, uint64_t from_ns, uint64_t to_ns,
+		  uint16_t families)
+{
+	const struct ttmon_ev_blind ev = {
+		.h.tgid = tgid, .object = object, .families = families, .mapped_ns = from_ns, .active_ns = to_ns
+	};
+
+	ttmon_know_on_blind(k, &ev);
+}
+
+static void family(struct ttmon_know *k, enum ttmon_family f, enum ttmon_family_state state, uint64_t ts_ns)
+{
+	const struct ttmon_ev_family ev = { .h.ts_ns = ts_ns, .family = f, .state = state };
+
+	ttmon_know_on_family(k, &ev);
+}
+
+static void late_attach(void **state)
+{
+	struct ttmon_know *k;
+	const struct ttmon_gap *why;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, 1000, &why), TTMON_KNOWN);
+	assert_null(why);
+	blind(k, 7, 1, 0, 500, 0);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 100, 1000, &why), TTMON_AT_LEAST);
+	assert_int_equal(why->why, TTMON_GAP_LATE);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 100, 400, NULL), TTMON_UNKNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 500, 1000, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 0, 1000, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_CPU, 7, 0, 1000, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 7, 600), 500);
+	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 8, 600), 0);
+	/* What lacks one process is no sum of the host. */
+	assert_int_equal(ttmon_know_families(k, 0, 1000), ((1u << TTMON_FAMILY_MAX) - 1) & ~TTMON_FAMILIES_CUDA);
+	assert_int_equal(ttmon_know_families(k, 500, 1000), (1u << TTMON_FAMILY_MAX) - 1);
+	ttmon_know_free(k);
+}
+
+static void what_ends_with_its_process(void **state)
+{
+	struct ttmon_ev_blind ev = {
+		.h.tgid = 7, .how = TTMON_BLIND_UNPROBED, .families = TTMON_FAMILIES_CUDA, .active_ns = UINT64_MAX
+	};
+	struct ttmon_know *k;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	ttmon_know_on_blind(k, &ev);
+	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 7, 600), UINT64_MAX);
+	assert_int_equal(ttmon_know_families(k, 900, 1000), ((1u << TTMON_FAMILY_MAX) - 1) & ~TTMON_FAMILIES_CUDA);
+	ttmon_know_ended(k, 7, 800);
+	assert_int_equal(ttmon_know_families(k, 900, 1000), (1u << TTMON_FAMILY_MAX) - 1);
+	/* Seen in the driver: sums of the process are lower bounds, the host's slots are as they are. */
+	ev.how = TTMON_BLIND_STRIPPED;
+	ev.h.tgid = 8;
+	ev.mapped_ns = 900;
+	ttmon_know_on_blind(k, &ev);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 900, 1000, NULL), TTMON_AT_LEAST);
+	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 8, 1000), 0);
+	assert_int_equal(ttmon_know_families(k, 900, 1000), (1u << TTMON_FAMILY_MAX) - 1);
+	ttmon_know_free(k);
+}
+
+static void a_family_goes_and_comes_back(void **state)
+{
+	struct ttmon_know *k;
+	const struct ttmon_gap *gaps;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	family(k, TTMON_FAMILY_TRANSFER, TTMON_FAMILY_COUNTING, 100);
+	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_TRANSFER, 7, 200), UINT64_MAX);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 50, 200, NULL), TTMON_AT_LEAST);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 0, 100, 200, NULL), TTMON_UNKNOWN);
+	family(k, TTMON_FAMILY_TRANSFER, TTMON_FAMILY_OFF, 300);
+	family(k, TTMON_FAMILY_TRANSFER, TTMON_FAMILY_ON, 400);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
+	assert_int_equal(gaps[0].to_ns, 300);
+	assert_int_equal(gaps[1].to_ns, 400);
+	assert_int_equal(gaps[1].state, TTMON_GAP_OFF);
+	assert_int_equal(ttmon_know_families(k, 350, 351),
+			 ((1u << TTMON_FAMILY_MAX) - 1) & ~TTMON_FAMILY_BIT(TRANSFER));
+	assert_int_equal(ttmon_know_families(k, 400, 500), (1u << TTMON_FAMILY_MAX) - 1);
+	ttmon_know_free(k);
+}
+
+static void losses_that_follow_are_one(void **state)
+{
+	struct ttmon_know *k;
+	const struct ttmon_gap *gaps;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	for (uint64_t ms = 0; ms < 1000; ms++)
+		ttmon_know_lost(k, TTMON_FAMILIES_CUDA, ms * 1000000, (ms + 1) * 1000000);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 1);
+	/* Something was seen in it all the same. */
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 10, 20, NULL), TTMON_AT_LEAST);
+	ttmon_know_free(k);
+}
+
+/* A full table says of more that it was not seen, never of less. */
+static void full(void **state)
+{
+	struct ttmon_know *k;
+	const struct ttmon_gap *gaps;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	for (uint32_t i = 1; i <= 100000; i++)
+		blind(k, i, 1, i, i + 10, 0);
+	assert_true(ttmon_know_gaps(k, &gaps) <= 65536);
+	for (uint32_t i = 1; i <= 100000; i += 997)
+		assert_int_not_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, i, i, i + 10, NULL), TTMON_KNOWN);
+	ttmon_know_free(k);
+}
+
+#define MOMENTS 64
+
+/* Brute force: for each process, family and moment, how many gaps cover it. */
+static void as_the_model_says(void **state)
+{
+	static const enum ttmon_family asked[] = { TTMON_FAMILY_ALLOC, TTMON_FAMILY_TRANSFER,
+						   TTMON_FAMILY_TENSTORRENT };
+
+	(void)state;
+	for (unsigned int round = 1; round <= 3000; round++) {
+		bool dark[4][TTMON_FAMILY_MAX][MOMENTS] = { 0 };
+		uint64_t last[4][TTMON_FAMILY_MAX][MOMENTS + 1] = { 0 };
+		struct ttmon_know *k;
+
+		seed = round;
+		assert_int_equal(ttmon_know_new(&k), 0);
+		for (unsigned int n = random_below(12); n > 0; n--) {
+			uint32_t tgid = 1 + random_below(3), from = 1 + random_below(MOMENTS - 2);
+			uint32_t to = from + 1 + random_below(MOMENTS - 1 - from), families = 1 + random_below(31);
+
+			if (random_below(5) == 0) {
+				ttmon_know_forget(k, tgid, MOMENTS);
+				for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+					memset(dark[tgid][f], 0, sizeof(dark[tgid][f]));
+					memset(last[tgid][f], 0, sizeof(last[tgid][f]));
+				}
+				continue;
+			}
+			blind(k, tgid, n, from, to, (uint16_t)families);
+			for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+				for (uint32_t t = from; families >> f & 1 && t < to; t++)
+					dark[tgid][f][t] = true;
+				for (uint32_t t = from; families >> f & 1 && t <= MOMENTS; t++)
+					last[tgid][f][t] = MAX(last[tgid][f][t], (uint64_t)to);
+			}
+		}
+		for (uint32_t tgid = 1; tgid < 4; tgid++) {
+			for (unsigned int i = 0; i < ARRAY_SIZE(asked); i++) {
+				uint32_t from = random_below(MOMENTS - 1),
+					 to = from + 1 + random_below(MOMENTS - from - 1);
+				enum ttmon_knowledge got = ttmon_know_of(k, asked[i], tgid, from, to, NULL);
+				unsigned int n = 0;
+
+				for (uint32_t t = from; t < to; t++)
+					n += dark[tgid][asked[i]][t];
+				assert_int_equal(got == TTMON_KNOWN, n == 0);
+				/* Two gaps that together cover all are said to be a lower bound: that is true too. */
+				if (got == TTMON_UNKNOWN)
+					assert_int_equal(n, to - from);
+				assert_int_equal(ttmon_know_unseen_to(k, asked[i], tgid, to), last[tgid][asked[i]][to]);
+			}
+		}
+		ttmon_know_free(k);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(late_attach),
+		cmocka_unit_test(what_ends_with_its_process),
+		cmocka_unit_test(a_family_goes_and_comes_back),
+		cmocka_unit_test(losses_that_follow_are_one),
+		cmocka_unit_test(full),
+		cmocka_unit_test(as_the_model_says),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

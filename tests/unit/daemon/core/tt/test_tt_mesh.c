@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* test_tt_mesh.c: buffers of meshes: each byte once on each local device, however the devices become known, and when they change. */
+#include "tests/unit/feed/tt_feed.h"
+
+#define P 100
+
+static struct ttmon_tt *started(void)
+{
+	struct ttmon_tt *t = feed_new();
+
+	feed_clock(t, 1);
+	feed_proc(t, P, 10, 5, TTMON_PROC_FORK);
+	return t;
+}
+
+static void all_have(const struct ttmon_tt *t, unsigned int first, unsigned int last, uint64_t bytes)
+{
+	for (unsigned int i = first; i <= last; i++)
+		assert_int_equal(feed_dram(t, P, i), bytes);
+}
+
+static void shadows_tell_the_devices(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10);
+	uint32_t logical[64], chips[64];
+
+	(void)state;
+	for (unsigned int i = 0; i < 32; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_PENDING);
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	all_have(t, 0, 31, 0);
+	feed_shadows(t, P, 21, &m, 0, 31);
+	/* The thread does something else: these were all. */
+	feed_buffer(t, P, 30, FN_ALLOCATED, &n);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	assert_int_equal(feed_process(t, P).pending_bytes, 0);
+	all_have(t, 0, 31, 110);
+	assert_int_equal(ttmon_tt_devices(t, P, MESH(0), logical, chips, 64), 32);
+	assert_int_equal(logical[31], 31);
+	assert_int_equal(ttmon_tt_devices(t, P, MESH(0), logical, chips, 5), 5);
+	assert_int_equal(ttmon_tt_devices(t, P, DEV(3), logical, chips, 5), 1);
+	assert_int_equal(ttmon_tt_devices(t, P, 0x1, logical, chips, 5), 0);
+	assert_int_equal(ttmon_tt_devices(t, P + 1, DEV(3), logical, chips, 5), 0);
+	feed_buffer(t, P, 31, FN_MARK, &m); /* mesh gone: mark_as_deallocated, and nothing else */
+	all_have(t, 0, 31, 10);
+	assert_int_equal(feed_use(t, P, 7).peak[0], 110);
+	assert_int_equal(feed_use(t, P, 7).allocs, 2);
+	assert_int_equal(feed_use(t, P, 7).frees, 1);
+	ttmon_tt_free(t);
+	/* Nothing else comes: 20 ms. */
+	t = started();
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 21, &m, 0, 1);
+	ttmon_tt_tick(t, 20 * MS + 21);
+	assert_int_equal(feed_dram(t, P, TTMON_TT_NO_LOGICAL), 100);
+	ttmon_tt_free(t);
+}
+
+static void shadows_and_views_are_no_buffers(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), view = feed_buf(0x5000, 1, 100);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 21, &m, 0, 1);
+	/* Not of this buffer: another size, another address, another thread, the same device again, the mesh itself. */
+	CALL(t, P, 22, FN_SHADOW, TTMON_TT_DEV_DEVICE, DEV(3), m.size + 1, 2048, m.type, m.addr);
+	assert_int_equal(feed_dram(t, P, 0), 100);
+	assert_int_equal(feed_dram(t, P, 1), 100);
+	assert_int_equal(feed_dram(t, P, 3), 0);
+	view.owns = 0;
+	feed_buffer(t, P, 23, FN_DTOR, &view);
+	assert_int_equal(feed_dram(t, P, 1), 100);
+	feed_buffer(t, P, 24, FN_FREEING, &m);
+	assert_int_equal(feed_dram(t, P, 1), 0);
+	ttmon_tt_free(t);
+	t = started();
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	CALL(t, P, 21, FN_SHADOW, TTMON_TT_DEV_DEVICE, DEV(3), m.size, 2048, m.type, m.addr + 1);
+	feed_buffer(t, P, 21, FN_FREEING, &m);
+	feed_buffer(t, P, 21, FN_ALLOCATED, &m);
+	feed_call(t, P, P + 1, 21, FN_SHADOW, TTMON_TT_DEV_DEVICE,
+		  (const uint64_t[6]){ DEV(2), m.size, 2048, m.type, m.addr });
+	CALL(t, P, 21, FN_SHADOW, TTMON_TT_DEV_MESH, MESH(0), m.size, 2048, m.type, m.addr);
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	ttmon_tt_free(t);
+}
+
+static void the_daemon_tells_the_devices(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100);
+	struct ttmon_tt_want w[8];
+	size_t n;
+
+	(void)state;
+	feed_mesh(t, P, 15, 0, 0, 4); /* of a mesh that nobody has seen: nothing */
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	n = ttmon_tt_wants(t, w, 8);
+	assert_int_equal(n, 1);
+	assert_int_equal(w[0].mesh, MESH(0));
+	assert_int_equal(w[0].vt_mesh, VT_MESH);
+	assert_int_equal(w[0].vt_device, 0);
+	feed_mesh(t, P, 21, 0, 0, 0);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_PENDING);
+	feed_mesh(t, P, 22, 0, 4, 4);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	all_have(t, 4, 7, 100);
+	n = ttmon_tt_wants(t, w, 8);
+	assert_int_equal(n, 4); /* chips of 4..7; the mesh is answered */
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(w[i].mesh, 0);
+	/* What is seen later is better. */
+	m.at = 0x2000;
+	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 31, &m, 4, 5);
+	ttmon_tt_tick(t, 30 * MS);
+	all_have(t, 4, 5, 200);
+	all_have(t, 6, 7, 0);
+	/* Fewer than were seen before, while other buffers live: some got lost. */
+	m.at = 0x3000;
+	feed_buffer(t, P, 40 * MS, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 40 * MS, &m, 4, 4);
+	ttmon_tt_tick(t, 70 * MS);
+	all_have(t, 4, 5, 300);
+	m.at = 0x4000;
+	feed_buffer(t, P, 80 * MS, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 80 * MS, &m, 4, 6);
+	ttmon_tt_tick(t, 110 * MS);
+	all_have(t, 4, 6, 400);
+	ttmon_tt_free(t);
+}
+
+static void seen_devices_correct_told_ones(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100);
+
+	(void)state;
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_mesh(t, P, 21, 0, 0, 2);
+	feed_shadows(t, P, 22, &m, 0, 3);
+	feed_exit(t, P + 1, 23);
+	ttmon_tt_tick(t, 30 * MS);
+	feed_mesh(t, P, 30 * MS, 0, 0, 4); /* names the others */
+	all_have(t, 0, 3, 100);
+	feed_mesh(t, P, 31 * MS, 0, 0, 1); /* and does not overrule what was seen */
+	all_have(t, 0, 3, 100);
+	ttmon_tt_free(t);
+}
+
+static void all_devices_are_assumed_in_the_end(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), a = feed_buf(0x2000, 0, 1), b = feed_buf(0x3000, 1, 1);
+
+	(void)state;
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	ttmon_tt_tick(t, 200 * MS);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_PENDING);
+	feed_buffer(t, P, 201 * MS, FN_ALLOCATED, &a);
+	ttmon_tt_tick(t, 202 * MS);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
+	all_have(t, 0, 0, 101);
+	feed_buffer(t, P, 203 * MS, FN_ALLOCATED, &b);
+	ttmon_tt_tick(t, 204 * MS);
+	all_have(t, 0, 1, 101);
+	assert_int_equal(feed_use(t, P, 1).peak[0], 101);
+	/* It was only one of them: the other never had it. */
+	feed_mesh(t, P, 205 * MS, 0, 0, 1);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	all_have(t, 0, 0, 101);
+	all_have(t, 1, 1, 1);
+	assert_int_equal(feed_use(t, P, 1).peak[0], 1);
+	assert_int_equal(feed_use(t, P, 1).allocs, 1);
+	ttmon_tt_free(t);
+}
+
+static void a_short_life_is_assumed_at_its_end(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100);
+
+	(void)state;
+	feed_dev_new(t, P, 11, 0, 0);
+	feed_dev_new(t, P, 11, 1, 1);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_buffer(t, P, 21, FN_FREEING, &m);
+	m.size = 30;
+	feed_buffer(t, P, 22, FN_ALLOCATED, &m);
+	feed_exit(t, P, 23);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct ttmon_tt_use u = feed_use(t, P, i);
+
+		assert_int_equal(u.bytes[0], 0);
+		assert_int_equal(u.peak[0], 100);
+		assert_int_equal(u.allocs, 2);
+		assert_int_equal(u.frees, 2);
+	}
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
+	ttmon_tt_free(t);
+	/* The capture ends first. */
+	t = started();
+	feed_dev_new(t, P, 11, 0, 0);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	ttmon_tt_finish(t, 30);
+	all_have(t, 0, 0, 30);
+	ttmon_tt_free(t);
+}
+
+static void what_is_pending_is_in_the_peak(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 5);
+
+	(void)state;
+	feed_chip(t, 1);
+	feed_place(t, P, 12, 0, 1, 0);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_buffer(t, P, 21, FN_FREEING, &m);
+	feed_buffer(t, P, 22, FN_ALLOCATED, &n);
+	feed_mesh(t, P, 23, 0, 0, 1);
+	assert_int_equal(feed_dram(t, P, 0), 5);
+	assert_int_equal(feed_use(t, P, 0).peak[0], 100);
+	assert_int_equal(feed_chip_view(t, 1).bytes[0], 5);
+	assert_int_equal(feed_chip_view(t, 1).peak[0], 100);
+	ttmon_tt_free(t);
+}
+
+static void a_closed_device_takes_its_share(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), own = feed_buf(0x2000, 1, 7);
+
+	(void)state;
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_mesh(t, P, 21, 0, 0, 3);
+	feed_buffer(t, P, 22, FN_ALLOCATED, &own);
+	CALL(t, P, 30, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(1));
+	all_have(t, 0, 0, 100);
+	all_have(t, 1, 1, 0);
+	assert_int_equal(feed_use(t, P, 1).buffers, 0);
+	assert_int_equal(feed_use(t, P, 1).frees, 2);
+	CALL(t, P, 31, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(0));
+	CALL(t, P, 32, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(2));
+	all_have(t, 0, 2, 0);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(feed_use(t, P, i).buffers, 0);
+	/* Its buffer is gone with the last one. */
+	feed_buffer(t, P, 33, FN_MARK, &m);
+	all_have(t, 0, 2, 0);
+	/* Another mesh in the same place has its own devices. */
+	feed_buffer(t, P, 40, FN_ALLOCATED, &m);
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	feed_mesh(t, P, 41, 0, 2, 9); /* the first one is closed, as we know */
+	all_have(t, 2, 2, 0);
+	all_have(t, 3, 10, 100);
+	feed_mesh(t, P, 41, 0, 10, 2);
+	all_have(t, 0, 2, 0);
+	all_have(t, 10, 11, 100);
+	ttmon_tt_free(t);
+}
+
+static void another_mesh_in_the_same_place(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100);
+
+	(void)state;
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_mesh(t, P, 21, 0, 0, 4);
+	feed_buffer(t, P, 22, FN_FREEING, &m);
+	m.impl = 0x5678;
+	feed_buffer(t, P, 23, FN_ALLOCATED, &m);
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	feed_mesh(t, P, 24, 0, 2, 2);
+	all_have(t, 0, 1, 0);
+	all_have(t, 2, 3, 100);
+	assert_int_equal(feed_use(t, P, 0).allocs, 1);
+	assert_int_equal(feed_use(t, P, 2).allocs, 2);
+	/* Seen by its shadows alone, when nothing else of it lives. */
+	feed_buffer(t, P, 25, FN_FREEING, &m);
+	feed_buffer(t, P, 26, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 27, &m, 1, 1);
+	ttmon_tt_tick(t, 30 * MS);
+	feed_mesh(t, P, 30 * MS, 0, 1, 1);
+	all_have(t, 1, 1, 100);
+	all_have(t, 2, 3, 0);
+	ttmon_tt_free(t);
+}
+
+static void meshes_overlap(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf all = feed_mesh_buf(0x1000, 0, 100), half = feed_mesh_buf(0x2000, 1, 10),
+			one = feed_buf(0x3000, 2, 1);
+
+	(void)state;
+	feed_buffer(t, P, 20, FN_ALLOCATED, &all);
+	feed_mesh(t, P, 21, 0, 0, 4);
+	feed_buffer(t, P, 22, FN_ALLOCATED, &half);
+	feed_mesh(t, P, 23, 1, 2, 2);
+	feed_buffer(t, P, 24, FN_ALLOCATED, &one);
+	all_have(t, 0, 1, 100);
+	all_have(t, 2, 2, 111);
+	all_have(t, 3, 3, 110);
+	feed_buffer(t, P, 25, FN_FREEING, &all);
+	all_have(t, 0, 1, 0);
+	all_have(t, 2, 2, 11);
+	all_have(t, 3, 3, 10);
+	feed_buffer(t, P, 26, FN_ALLOCATED, &all);
+	assert_int_equal(feed_use(t, P, 2).peak[0], 111);
+	feed_exit(t, P, 30);
+	all_have(t, 0, 3, 0);
+	ttmon_tt_free(t);
+}
+
+static void ids_that_are_the_same_are_none(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x9000, 0, 100);
+	uint64_t nameless = 0;
+	struct ttmon_tt_view v;
+
+	(void)state;
+	/* The word that should be the id is the same in all devices. */
+	for (unsigned int i = 0; i < 4; i++) {
+		struct feed_buf b = feed_buf(0x1000 * (i + 1), i, 1);
+
+		b.id = 3;
+		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &b);
+	}
+	assert_int_equal(feed_dram(t, P, 3), 0); /* since the second one */
+	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 31, &m, 0, 3);
+	ttmon_tt_tick(t, 30 * MS);
+	assert_int_equal(ttmon_tt_snapshot(t, &v), 0);
+	for (size_t i = 0; i < v.nr_uses; i++) {
+		assert_int_equal(v.uses[i].logical, TTMON_TT_NO_LOGICAL);
+		nameless += v.uses[i].bytes[0];
+	}
+	assert_int_equal(nameless, 404);
+	ttmon_tt_view_fini(&v);
+	ttmon_tt_free(t);
+}
+
+/* Headers before 2026: right behind the vtable pointer. */
+static void ids_at_their_old_place(void **state)
+{
+	struct ttmon_tt *t = started();
+
+	(void)state;
+	for (uint32_t i = 1; i < 4; i++) {
+		struct feed_buf b = feed_buf(0x1000 * i, i, 10 * i);
+
+		b.old_id = i;
+		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &b);
+	}
+	for (uint32_t i = 1; i < 4; i++)
+		assert_int_equal(feed_dram(t, P, i), 10 * i);
+	ttmon_tt_free(t);
+}
+
+static void hostile_meshes(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), odd = feed_buf(0x2000, 0, 7);
+	struct {
+		struct ttmon_ev_tt_mesh ev;
+		struct ttmon_tt_mesh_dev dev[4];
+	} r = { .ev = { .h = feed_head(TTMON_EV_TT_MESH, P, P, 21), .mesh = MESH(0), .count = 4 } };
+
+	(void)state;
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	/* The mesh itself among its devices. */
+	r.dev[0].device = MESH(0);
+	ttmon_tt_apply(t, &r.ev.h, sizeof(r));
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	/* A count that the record does not hold, a device twice, an id that is none. */
+	r.ev.count = 60000;
+	ttmon_tt_apply(t, &r.ev.h, sizeof(r.ev));
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	r.ev.count = 4;
+	for (int i = 0; i < 4; i++)
+		r.dev[i] = (struct ttmon_tt_mesh_dev){ .device = DEV(i / 2), .logical = 5000 };
+	ttmon_tt_apply(t, &r.ev.h, sizeof(r));
+	assert_int_equal(feed_process(t, P).pending_bytes, 0);
+	assert_int_equal(feed_dram(t, P, TTMON_TT_NO_LOGICAL), 100);
+	/* A mesh and a device change places. */
+	odd.dev = MESH(0);
+	feed_buffer(t, P, 30, FN_ALLOCATED, &odd);
+	assert_int_equal(feed_dram(t, P, 0), 7);
+	m.at = 0x3000;
+	feed_buffer(t, P, 31, FN_ALLOCATED, &m);
+	assert_int_equal(feed_dram(t, P, 0), 0);
+	assert_int_equal(feed_process(t, P).pending_bytes, 100);
+	feed_exit(t, P, 40);
+	ttmon_tt_free(t);
+	/* Thousands of meshes of which nothing is known cost neither time nor memory without end. */
+	t = started();
+	for (unsigned int i = 0; i < 5000; i++) {
+		m = feed_mesh_buf(0x1000 * (i + 1), i, 1);
+		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &m);
+	}
+	for (unsigned int i = 0; i < 64; i++)
+		feed_dev_new(t, P, 6000, 100000 + i, i);
+	for (uint64_t i = 0; i < 200; i++)
+		ttmon_tt_tick(t, (200 + i) * MS);
+	assert_true(feed_process(t, P).flags & TTMON_TT_F_LIMIT);
+	feed_exit(t, P, SEC);
+	ttmon_tt_free(t);
+}
+
+static void degraded_meshes(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), e = m;
+
+	(void)state;
+	feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK | TTMON_TT_HAS_SHADOW);
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	e.status = 0;
+	e.addr = 0;
+	feed_buffer(t, P, 20, FN_ENTER, &e);
+	feed_buffer(t, P, 21, FN_INNER, &e);
+	feed_shadows(t, P, 22, &m, 0, 3);
+	feed_buffer(t, P, 23, FN_LEAVE, &m); /* not of the same buffer's thread of thought: but it ends it */
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(feed_dram(t, P, i), 0);
+	m.at = e.at = 0x2000;
+	feed_buffer(t, P, 30, FN_ENTER, &e);
+	feed_buffer(t, P, 31, FN_INNER, &e);
+	feed_shadows(t, P, 32, &m, 0, 3);
+	ttmon_tt_tick(t, 30 * MS);
+	all_have(t, 0, 3, 100);
+	assert_int_equal(feed_use(t, P, 2).allocs, 2);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_DEGRADED);
+	ttmon_tt_free(t);
+}
+
+/* E4 tells of everything twice: notify_buffer_allocated, then track_allocate. */
+static void what_is_told_twice_counts_once(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), h = feed_buf(0x2000, 0, 7);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	m.layout = h.layout = TTMON_TT_LAYOUT_E4;
+	h.addr = 0;
+	h.hooked = 1;
+	for (uint64_t i = 0; i < 5; i++) {
+		feed_buffer(t, P, 20 + i, FN_NOTIFIED, &m);
+		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &m);
+		if (i == 0)
+			feed_shadows(t, P, 20, &m, 0, 3);
+		feed_buffer(t, P, 20 + i, FN_NOTIFIED, &h);
+		feed_buffer(t, P, 20 + i, FN_ALLOCATED, &h);
+		all_have(t, 0, 3, 100);
+		feed_buffer(t, P, 20 + i, FN_NOTIFIES, &m);
+		feed_buffer(t, P, 20 + i, FN_FREEING, &m);
+	}
+	assert_int_equal(feed_use(t, P, 1).allocs, 5);
+	assert_int_equal(feed_use(t, P, 1).frees, 5);
+	assert_int_equal(feed_process(t, P).hooked, 5);
+	assert_int_equal(feed_process(t, P).unknown_frees, 0);
+	/* The first of the two is lost once: the next allocation of the same Buffer is another one all the same. */
+	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
+	feed_buffer(t, P, 31, FN_FREEING, &m);
+	feed_buffer(t, P, 32, FN_NOTIFIED, &m);
+	assert_int_equal(feed_dram(t, P, 1), 100);
+	ttmon_tt_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shadows_tell_the_devices),
+		cmocka_unit_test(shadows_and_views_are_no_buffers),
+		cmocka_unit_test(the_daemon_tells_the_devices),
+		cmocka_unit_test(seen_devices_correct_told_ones),
+		cmocka_unit_test(all_devices_are_assumed_in_the_end),
+		cmocka_unit_test(a_short_life_is_assumed_at_its_end),
+		cmocka_unit_test(what_is_pending_is_in_the_peak),
+		cmocka_unit_test(a_closed_device_takes_its_share),
+		cmocka_unit_test(another_mesh_in_the_same_place),
+		cmocka_unit_test(meshes_overlap),
+		cmocka_unit_test(ids_at_their_old_place),
+		cmocka_unit_test(ids_that_are_the_same_are_none),
+		cmocka_unit_test(hostile_meshes),
+		cmocka_unit_test(degraded_meshes),
+		cmocka_unit_test(what_is_told_twice_counts_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cmd_advise.c: `ttmon advise`: databases of one program are merged, every policy is simulated on each of them, and the totals are shown with
+ * what to do. Databases of several programs make several groups.
+ */
+#include <assert.h>
+#include <getopt.h>
+
+#include "lib/os/jsonw.h"
+#include "lib/read/client.h"
+#include "tools/advise/advise.h"
+#include "tools/cli/cmds.h"
+#include "tools/memtrace/join.h"
+#include "tools/cli/show.h"
+
+static const char usage[] =
+	"usage: ttmon advise [OPTIONS] DB [DB...]       what each way of pinning would have cost, and what to pin\n"
+	"       ttmon advise --live [--pid PID]         what the service advises, as it says it\n"
+	"\n"
+	"DB is an allocation database of ttmond, plain or .gz. Those of one program are merged.\n"
+	"\n"
+	"  -t, --train DB             the advice comes from this database (again for more), and is tried on the others\n"
+	"  -M, --memtrace TRACE       what this run's kernels accessed (ttmon memtrace); the first is of the first DB, and so on\n"
+	"  -m, --min-match LEVEL      weakest recognition that counts: exact, site, names (default) or order\n"
+	"  -r, --runs                 each run's table too, not the merged one alone\n"
+	"      --top N                lines of advice of each kind (default 10)\n"
+	"      --pageable-gbps X      cost model: GB/s from pageable memory to the device (default 6),\n"
+	"      --pinned-gbps X        from pinned memory (default 24),\n"
+	"      --pinning-gbps X       and of pinning (default: what the databases say, else 1.5)\n"
+	"      --pin-call-us X        what a call that pins takes beside the bytes (default: the databases, else 50)\n"
+	"      --unpin-call-us X      the same of a call that unpins\n"
+	"      --measure              measure these on this machine\n"
+	"      --torch-round-max-mb N   PyTorch's pinned_max_round_threshold_mb (default: no limit)\n"
+	"      --torch-cached-max-mb N  PyTorch's pinned_max_cached_size_mb (default: no limit)\n"
+	"  -l, --live                 follow the service until interrupted\n"
+	"  -p, --pid PID              --live: of this process alone\n"
+	"  -s, --socket PATH          of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+	"  -j, --json                 for programs; --live: the lines as the service sent them\n"
+	"  -h, --help                 this text\n"
+	"\n"
+	"Exit status: 0, 1 where a database is incomplete (said on stderr), 2 no answer.\n";
+
+enum {
+	OPT_PAGEABLE = 256,
+	OPT_PINNED,
+	OPT_PINNING,
+	OPT_PIN_CALL,
+	OPT_UNPIN_CALL,
+	OPT_MEASURE,
+	OPT_ROUND,
+	OPT_CACHED,
+	OPT_TOP,
+};
+
+static const struct option options[] = {
+	{ "train", required_argument, NULL, 't' },
+	{ "memtrace", required_argument, NULL, 'M' },
+	{ "min-match", required_argument, NULL, 'm' },
+	{ "runs", no_argument, NULL, 'r' },
+	{ "top", required_argument, NULL, OPT_TOP },
+	{ "pageable-gbps", required_argument, NULL, OPT_PAGEABLE },
+	{ "pinned-gbps", required_argument, NULL, OPT_PINNED },
+	{ "pinning-gbps", required_argument, NULL, OPT_PINNING },
+	{ "pin-call-us", required_argument, NULL, OPT_PIN_CALL },
+	{ "unpin-call-us", required_argument, NULL, OPT_UNPIN_CALL },
+	{ "measure", no_argument, NULL, OPT_MEASURE },
+	{ "torch-round-max-mb", required_argument, NULL, OPT_ROUND },
+	{ "torch-cached-max-mb", required_argument, NULL, OPT_CACHED },
+	{ "live", no_argument, NULL, 'l' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "socket", required_argument, NULL, 's' },
+	{ "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static const char *const match_names[] = { [TTMON_MATCH_NONE] = "none",
+					   [TTMON_MATCH_ORDER] = "order",
+					   [TTMON_MATCH_NAMES] = "names",
+					   [TTMON_MATCH_SITE] = "site",
+					   [TTMON_MATCH_EXACT] = "exact" };
+
+const char *ttmon_advise_match_name(unsigned int match)
+{
+	return match < ARRAY_SIZE(match_names) ? match_names[match] : "?";
+}
+
+const char *ttmon_advise_row_name(unsigned int row)
+{
+	return row == TTMON_ADVISE_OTHERS ? "advice of others" : ttmon_policy_name(row);
+}
+
+/* ---- options ---- */
+
+static int bad_value(const char *name, const char *text, const char *wanted)
+{
+	fprintf(stderr, "ttmon advise: --%s takes %s, not %s\n", name, wanted, text);
+	return -EINVAL;
+}
+
+static int rate(const char *name, const char *text, uint64_t *ret)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0.001 && value <= 100000))
+		return bad_value(name, text, "GB/s, 0.001 to 100000");
+	*ret = (uint64_t)(value * 1e9 + 0.5);
+	return 0;
+}
+
+static int call(const char *name, const char *text, uint64_t *ret, bool *has)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0 && value <= 1000000))
+		return bad_value(name, text, "microseconds, 0 to 1000000");
+	*ret = (uint64_t)(value * 1e3 + 0.5);
+	*has = true;
+	return 0;
+}
+
+static int number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	unsigned long long value;
+	char wanted[64], *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max) {
+		snprintf(wanted, sizeof(wanted), "a number from %llu to %llu", (unsigned long long)min,
+			 (unsigned long long)max);
+		return bad_value(name, text, wanted);
+	}
+	*ret = value;
+	return 0;
+}
+
+static int level(const char *text, unsigned int *ret)
+{
+	for (unsigned int m = TTMON_MATCH_ORDER; m < TTMON_MATCH_MAX; m++)
+		if (!strcmp(text, match_names[m])) {
+			*ret = m;
+			return 0;
+		}
+	return bad_value("min-match", text, "exact, site, names or order");
+}
+
+static int database(const char **list, unsigned int *n, const char *path)
+{
+	if (*n == TTMON_ADVISE_MAX_DBS) {
+		fprintf(stderr, "ttmon advise: more than %u databases\n", TTMON_ADVISE_MAX_DBS);
+		return -E2BIG;
+	}
+	list[(*n)++] = path;
+	return 0;
+}
+
+static int option(int c, struct ttmon_advise_opts *o)
+{
+	uint64_t value = 0;
+	int err = 0;
+
+	switch (c) {
+	case 't':
+		return database(o->train, &o->nr_train, optarg);
+	case 'M':
+		return database(o->traces, &o->nr_traces, optarg);
+	case 'm':
+		return level(optarg, &o->min_match);
+	case 'r':
+		o->runs = true;
+		return 0;
+	case 'l':
+		o->live = true;
+		return 0;
+	case 'p':
+		return number("pid", optarg, 1, INT32_MAX, &o->pid);
+	case 's':
+		o->socket = optarg;
+		return 0;
+	case 'j':
+		o->json = true;
+		return 0;
+	case OPT_MEASURE:
+		o->measure = true;
+		return 0;
+	case OPT_PAGEABLE:
+		return rate("pageable-gbps", optarg, &o->cost.pageable_bps);
+	case OPT_PINNED:
+		return rate("pinned-gbps", optarg, &o->cost.pinned_bps);
+	case OPT_PINNING:
+		return rate("pinning-gbps", optarg, &o->cost.pinning_bps);
+	case OPT_PIN_CALL:
+		return call("pin-call-us", optarg, &o->cost.pin_call_ns, &o->has_pin_call);
+	case OPT_UNPIN_CALL:
+		return call("unpin-call-us", optarg, &o->cost.unpin_call_ns, &o->has_unpin_call);
+	case OPT_TOP:
+		err = number("top", optarg, 0, 1000000, &value);
+		o->top = (unsigned int)value;
+		return err;
+	case OPT_ROUND:
+		err = number("torch-round-max-mb", optarg, 1, 1 << 24, &value);
+		o->round_max = value << 20;
+		return err;
+	default:
+		err = number("torch-cached-max-mb", optarg, 1, 1 << 24, &value);
+		o->cached_max = value << 20;
+		return err;
+	}
+}
+
+/* -ECANCELED: all has been said and done. */
+static int parse(int argc, char **argv, struct ttmon_advise_opts *o)
+{
+	char name[] = "-?";
+	int c, err = 0;
+
+	*o = (struct ttmon_advise_opts){ .socket = TTMON_SOCKET_DEFAULT, .top = 10 };
+	optind = 0;
+	opterr = 0;
+	while (!err && (c = getopt_long(argc, argv, ":t:M:m:rlp:s:jh", options, NULL)) != -1) {
+		if (c == 'h') {
+			fputs(usage, stdout);
+			return -ECANCELED;
+		}
+		if (c == ':' || c == '?') {
+			name[1] = (char)optopt;
+			fprintf(stderr, "ttmon advise: %s %s, see ttmon advise --help\n",
+				c == ':' ? "a value is missing after" : "no such option:",
+				optopt && optopt < OPT_PAGEABLE ? name : argv[optind - 1]);
+			return -EINVAL;
+		}
+		err = option(c, o);
+	}
+	for (; !err && optind < argc; optind++)
+		err = database(o->dbs, &o->nr_dbs, argv[optind]);
+	if (err)
+		return err;
+	if (o->live ? o->nr_dbs + o->nr_train : !o->nr_dbs) {
+		fprintf(stderr, "ttmon advise: %s, see ttmon advise --help\n",
+			o->live ? "--live takes no database" : "no database is given");
+		return -EINVAL;
+	}
+	if (o->nr_traces > o->nr_dbs) {
+		fprintf(stderr, "ttmon advise: more --memtrace than databases\n");
+		return -EINVAL;
+	}
+	if (o->pid && !o->live) {
+		fprintf(stderr, "ttmon advise: --pid goes with --live\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- databases ---- */
+
+struct runs {
+	struct ttmon_run *v[2 * TTMON_ADVISE_MAX_DBS];
+	size_t n, nr_train; /* those of --train come first */
+	bool incomplete;
+};
+
+static void runs_fini(struct runs *runs)
+{
+	for (size_t i = 0; i < runs->n; i++)
+		ttmon_run_free(runs->v[i]);
+}
+
+static int load(struct runs *runs, const char *path)
+{
+	char why[600];
+	int err = ttmon_run_load(path, NULL, &runs->v[runs->n], why, sizeof(why));
+
+	if (err) {
+		fprintf(stderr, "ttmon: %s\n", why);
+		return err;
+	}
+	if (!runs->v[runs->n]->complete) {
+		char reasons[128];
+
+		fprintf(stderr, "ttmon: %s is incomplete (%s): what is missing in it is missing here\n", path,
+			ttmon_fmt_text(reasons, sizeof(reasons), runs->v[runs->n]->reasons));
+		runs->incomplete = true;
+	}
+	runs->n++;
+	return 0;
+}
+
+static int join(struct ttmon_run *run, const char *trace, bool quiet)
+{
+	char records[TTMON_FMT_LEN], allocs[TTMON_FMT_LEN], idle[TTMON_FMT_LEN];
+	struct ttmon_mt_joined j;
+	int err = ttmon_mt_join(trace, run, &j);
+
+	if (!err && !quiet)
+		printf("%s: %s accesses of kernels, to %s allocations of %s; %s of those are pinned and never copied\n",
+		       trace, ttmon_fmt_count(records, sizeof(records), j.records),
+		       ttmon_fmt_count(allocs, sizeof(allocs), j.allocs), run->path,
+		       ttmon_fmt_count(idle, sizeof(idle), j.idle));
+	return err;
+}
+
+static int load_all(struct runs *runs, const struct ttmon_advise_opts *o)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < o->nr_train && !err; i++)
+		err = load(runs, o->train[i]);
+	runs->nr_train = runs->n;
+	for (unsigned int i = 0; i < o->nr_dbs && !err; i++) {
+		err = load(runs, o->dbs[i]);
+		if (!err && i < o->nr_traces)
+			err = join(runs->v[runs->n - 1], o->traces[i], o->json);
+	}
+	return err;
+}
+
+/* The program that a run is of: of the process with the most host memory and transfers. */
+static const char *program(const struct ttmon_run *run)
+{
+	_cleanup_free_ double *weight = NULL;
+	size_t best;
+
+	assert(run);
+	best = run->nr_procs;
+	weight = calloc(run->nr_procs + 1, sizeof(*weight));
+	if (!weight)
+		return "?";
+	for (size_t i = 0; i < run->nr_allocs; i++) {
+		const struct ttmon_run_alloc *a = &run->allocs[i];
+
+		if (a->method != TTMON_METHOD_MMAP && ttmon_run_is_host(a))
+			weight[a->proc] += (double)a->size + 1;
+		weight[a->proc] += (double)ttmon_run_moved(a);
+	}
+	for (size_t i = 0; i < run->nr_procs; i++)
+		if (weight[i] > 0 && (best == run->nr_procs || weight[i] > weight[best]))
+			best = i;
+	if (best == run->nr_procs)
+		return "?";
+	return run->procs[best].exe ? run->procs[best].exe : run->procs[best].comm;
+}
+
+/* ---- simulation ---- */
+
+static int say(int err, const struct ttmon_run *run)
+{
+	if (err)
+		fprintf(stderr, "ttmon: %s: %s\n", run->path,
+			err == -ENOMEM ? "not enough memory to simulate it" : strerror(-err));
+	return err;
+}
+
+static int make_profile(struct ttmon_run *const *runs, size_t n, const struct ttmon_cost *cost,
+			struct ttmon_profile **ret)
+{
+	return ttmon_profile_new((const struct ttmon_run *const *)runs, n, cost, ret);
+}
+
+/* By the profile of all other runs of the group. */
+static int simulate_others(struct ttmon_advise_group *g, size_t left_out, struct ttmon_policy_cfg *cfg)
+{
+	_cleanup_free_ struct ttmon_run **others = malloc(g->nr_runs * sizeof(*others));
+	struct ttmon_profile *profile = NULL;
+	size_t n = 0;
+	int err;
+
+	if (!others)
+		return -ENOMEM;
+	for (size_t i = 0; i < g->nr_runs; i++)
+		if (i != left_out)
+			others[n++] = g->runs[i].run;
+	err = make_profile(others, n, &cfg->cost, &profile);
+	if (err)
+		return err;
+	cfg->profile = profile;
+	err = ttmon_policy_simulate(g->runs[left_out].run, TTMON_POLICY_ADVICE, cfg,
+				    &g->runs[left_out].rows[TTMON_ADVISE_OTHERS]);
+	cfg->profile = g->profile;
+	ttmon_profile_free(profile);
+	return err;
+}
+
+static void add_to_total(struct ttmon_policy_result *t, const struct ttmon_policy_result *r, size_t nr_runs)
+{
+	t->pins += r->pins;
+	t->unpins += r->unpins;
+	t->calls_ns += r->calls_ns;
+	t->wait_ns += r->wait_ns;
+	t->left_out += r->left_out;
+	t->pages_pinned += r->pages_pinned;
+	t->peak_pages = MAX(t->peak_pages, r->peak_pages);
+	t->least_pages = MAX(t->least_pages, r->least_pages);
+	t->mean_pages += r->mean_pages / nr_runs;
+	t->requested_peak = MAX(t->requested_peak, r->requested_peak);
+	t->reserved_peak = MAX(t->reserved_peak, r->reserved_peak);
+	t->moved_bytes += r->moved_bytes;
+	t->moved_pinned_bytes += r->moved_pinned_bytes;
+	t->transfer_ns += r->transfer_ns;
+	t->pinning_ns += r->pinning_ns;
+	t->allocs += r->allocs;
+	t->pinned_allocs += r->pinned_allocs;
+	t->in_place_kept += r->in_place_kept;
+	t->in_place_seen += r->in_place_seen;
+	t->unknown += r->unknown;
+}
+
+static int simulate_group(struct ttmon_advise_group *g, struct ttmon_policy_cfg *cfg)
+{
+	cfg->profile = g->profile;
+	for (size_t i = 0; i < g->nr_runs; i++) {
+		struct ttmon_advise_run *r = &g->runs[i];
+
+		for (unsigned int p = 0; p < TTMON_ADVISE_ROWS; p++) {
+			int err = 0;
+
+			if (!ttmon_advise_has_row(g, p))
+				continue;
+			err = p == TTMON_ADVISE_OTHERS ? simulate_others(g, i, cfg)
+						       : ttmon_policy_simulate(r->run, p, cfg, &r->rows[p]);
+			if (say(err, r->run))
+				return err;
+			add_to_total(&g->total[p], &r->rows[p], g->nr_runs);
+		}
+	}
+	return 0;
+}
+
+/* ---- groups ---- */
+
+struct work {
+	const struct ttmon_advise_opts *o;
+	struct ttmon_advise_cost cost;
+	struct runs runs;
+	struct ttmon_jsonw *json; /* NULL: text */
+};
+
+static int report(struct work *w, struct ttmon_advise_group *g, const struct ttmon_policy_cfg *cfg)
+{
+	struct ttmon_advise_sites sites = { 0 };
+	int err = ttmon_advise_get_sites(g, cfg, &sites);
+
+	if (err)
+		fprintf(stderr, "ttmon: not enough memory\n");
+	else if (w->json)
+		ttmon_advise_json_group(w->json, g, &sites);
+	else
+		ttmon_advise_show(w->o, g, &w->cost, &sites);
+	ttmon_advise_sites_fini(&sites);
+	return err;
+}
+
+static int one_group(struct work *w, struct ttmon_run **runs, size_t n)
+{
+	struct ttmon_policy_cfg cfg = { .cost = w->cost.cost,
+					.torch_round_max = w->o->round_max,
+					.torch_cached_max = w->o->cached_max,
+					.min_match = w->o->min_match };
+	struct ttmon_advise_group g = { .exe = program(runs[0]), .nr_runs = n, .trained = w->runs.nr_train > 0 };
+	_cleanup_free_ struct ttmon_advise_run *list = calloc(n, sizeof(*list));
+	int err;
+
+	if (!list)
+		return -ENOMEM;
+	g.runs = list;
+	for (size_t i = 0; i < n; i++)
+		list[i].run = runs[i];
+	err = make_profile(g.trained ? w->runs.v : runs, g.trained ? w->runs.nr_train : n, &cfg.cost, &g.profile);
+	if (say(err, runs[0]))
+		return err;
+	err = simulate_group(&g, &cfg);
+	if (!err)
+		err = report(w, &g, &cfg);
+	ttmon_profile_free(g.profile);
+	return err;
+}
+
+/* Runs of one program at a time, in the order of the first of each. */
+static int all_groups(struct work *w)
+{
+	struct ttmon_run *left[TTMON_ADVISE_MAX_DBS] = { NULL }, *group[TTMON_ADVISE_MAX_DBS] = { NULL };
+	size_t nr_left = w->runs.n - w->runs.nr_train;
+	int err = 0;
+
+	memcpy(left, w->runs.v + w->runs.nr_train, nr_left * sizeof(struct ttmon_run *));
+	while (nr_left && !err) {
+		const char *exe = program(left[0]);
+		size_t n = 0, kept = 0;
+
+		for (size_t i = 0; i < nr_left; i++) {
+			if (!strcmp(program(left[i]), exe))
+				group[n++] = left[i];
+			else
+				left[kept++] = left[i];
+		}
+		nr_left = kept;
+		err = one_group(w, group, n);
+	}
+	return err;
+}
+
+static int advise(struct work *w)
+{
+	struct ttmon_jsonw json = { 0 };
+	int err, written;
+
+	if (!w->o->json) {
+		ttmon_advise_show_cost(w->o, &w->cost);
+		return all_groups(w);
+	}
+	err = ttmon_jsonw_init(&json, STDOUT_FILENO, false);
+	if (err) {
+		fprintf(stderr, "ttmon: not enough memory\n");
+		return err;
+	}
+	w->json = &json;
+	ttmon_advise_json_begin(&json, w->o, &w->cost);
+	err = all_groups(w);
+	ttmon_advise_json_end(&json);
+	written = ttmon_jsonw_finish(&json);
+	ttmon_jsonw_fini(&json);
+	w->json = NULL;
+	if (written)
+		fprintf(stderr, "ttmon: cannot write the output: %s\n", strerror(-written));
+	return err ? err : written;
+}
+
+int cmd_advise(int argc, char **argv)
+{
+	struct ttmon_advise_opts o;
+	struct work w = { .o = &o };
+	int err = parse(argc, argv, &o);
+
+	if (err)
+		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
+	if (o.live)
+		return ttmon_advise_live(&o);
+	err = load_all(&w.runs, &o);
+	if (!err) {
+		ttmon_advise_get_cost(&o, w.runs.v, w.runs.n, &w.cost);
+		err = advise(&w);
+	}
+	runs_fini(&w.runs);
+	return err ? TTMON_EXIT_ERROR : w.runs.incomplete ? TTMON_EXIT_NO : 0;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* show.c: see show.h. Pure but for the options' error lines and the questions to the terminal. */
+#include "tools/cli/show.h"
+
+#include <time.h>
+
+#include <getopt.h>
+#include <sys/ioctl.h>
+
+#include "lib/read/client.h"
+#include "tools/cli/cmds.h"
+
+int ttmon_show_parse(int argc, char **argv, const char *usage, bool with_verbose, struct ttmon_show_opts *ret,
+		     int *exit_status)
+{
+	static const struct option options[] = {
+		{ "verbose", no_argument, NULL, 'v' }, /* first, so that it can be left out */
+		{ "socket", required_argument, NULL, 's' }, { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },	    { 0 },
+	};
+	struct ttmon_show_opts opts = { .socket = TTMON_SOCKET_DEFAULT };
+	char name[] = "-?";
+	int c;
+
+	/* 0, not 1: glibc then forgets what it knew of another argv. */
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, with_verbose ? ":s:jhv" : ":s:jh", options + !with_verbose, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			opts.socket = optarg;
+			break;
+		case 'j':
+			opts.json = true;
+			break;
+		case 'v':
+			opts.verbose = true;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			*exit_status = 0;
+			return -ECANCELED;
+		default:
+			/* optopt is the letter, 0 for a long option that is not known. */
+			name[1] = (char)optopt;
+			fprintf(stderr, "ttmon %s: %s %s, see ttmon %s --help\n", argv[0],
+				c == ':' ? "a value is missing after" : "no such option:",
+				optopt ? name : argv[optind - 1], argv[0]);
+			*exit_status = TTMON_EXIT_ERROR;
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "ttmon %s: takes no argument: %s, see ttmon %s --help\n", argv[0], argv[optind],
+			argv[0]);
+		*exit_status = TTMON_EXIT_ERROR;
+		return -EINVAL;
+	}
+	*ret = opts;
+	return 0;
+}
+
+const json_t *ttmon_show_at(const json_t *root, const char *where)
+{
+	char key[64];
+
+	while (root) {
+		size_t n = strcspn(where, ".");
+
+		if (n >= sizeof(key))
+			return NULL;
+		memcpy(key, where, n);
+		key[n] = '\0';
+		root = json_object_get(root, key);
+		if (!where[n])
+			break;
+		where += n + 1;
+	}
+	return root;
+}
+
+uint64_t ttmon_show_u64(const json_t *root, const char *where)
+{
+	const json_t *value = ttmon_show_at(root, where);
+	unsigned long long n;
+	char *end;
+
+	if (json_is_integer(value))
+		return json_integer_value(value) < 0 ? 0 : (uint64_t)json_integer_value(value);
+	if (!json_is_string(value) || json_string_value(value)[0] < '0' || json_string_value(value)[0] > '9')
+		return 0;
+	errno = 0;
+	n = strtoull(json_string_value(value), &end, 10);
+	return errno || *end ? 0 : n;
+}
+
+const char *ttmon_show_time(uint64_t ns, int64_t real_offset_ns, char buf[TTMON_SHOW_TIME])
+{
+	time_t s = (time_t)(((int64_t)ns + real_offset_ns) / (int64_t)NSEC_PER_SEC);
+	struct tm tm;
+
+	if (!localtime_r(&s, &tm) || !strftime(buf, TTMON_SHOW_TIME, "%H:%M:%S", &tm))
+		snprintf(buf, TTMON_SHOW_TIME, "?");
+	return buf;
+}
+
+const char *ttmon_show_str(const json_t *root, const char *where)
+{
+	const char *text = json_string_value(ttmon_show_at(root, where));
+
+	return text ? text : "";
+}
+
+bool ttmon_show_bool(const json_t *root, const char *where)
+{
+	return json_is_true(ttmon_show_at(root, where));
+}
+
+char *ttmon_show_clean(const char *text)
+{
+	char *copy = strdup(text);
+
+	for (unsigned char *p = (unsigned char *)copy; p && *p; p++) {
+		/* C0 and DEL; C1 is C2 80..9F in UTF-8. */
+		if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)) {
+			if (*p == 0xc2)
+				*p++ = '?';
+			*p = '?';
+		}
+	}
+	return copy;
+}
+
+const char *ttmon_show_escape(enum ttmon_show_colour colour)
+{
+	static const char *const escapes[] = {
+		[TTMON_SHOW_PLAIN] = "\033[0m",
+		[TTMON_SHOW_GOOD] = "\033[32m",
+		[TTMON_SHOW_BAD] = "\033[31m",
+		[TTMON_SHOW_WARN] = "\033[33m",
+	};
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	if (!isatty(STDOUT_FILENO) || (no && *no) || !term || !strcmp(term, "dumb"))
+		return "";
+	return escapes[colour];
+}
+
+size_t ttmon_show_columns(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+		return 0;
+	return size.ws_col ? size.ws_col : 80;
+}

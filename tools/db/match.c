@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * match.c: `ttmon db match A B`: how much of what run B allocated would have been known from run A, and how surely. By the same lookups that
+ * an allocator makes (lib/pin/profile.h), one for each pinned or announced allocation of B.
+ */
+#include <getopt.h>
+
+#include "lib/base/hmap.h"
+#include "lib/os/jsonw.h"
+#include "lib/pin/profile.h"
+#include "tools/cli/cmds.h"
+#include "tools/db/db_tool.h"
+#include "lib/base/fmt.h"
+
+#define MAX_UNMATCHED  10 /* call sites printed */
+#define MAX_CANDIDATES 64 /* ids printed for one allocation */
+
+static const char *const level_names[TTMON_MATCH_MAX] = { "not found", "order", "names", "site", "exact" };
+static const char *const level_keys[TTMON_MATCH_MAX] = { "none", "order", "names", "site", "exact" };
+
+struct unmatched {
+	uint32_t site;
+	uint64_t allocs, bytes;
+};
+
+struct match {
+	struct ttmon_run *a, *b;
+	struct ttmon_profile *profile;
+	uint64_t allocs[TTMON_MATCH_MAX], bytes[TTMON_MATCH_MAX], total, total_bytes;
+	struct unmatched *unmatched; /* one per call site of B, by size once counted */
+	struct ttmon_hmap orders;
+	bool json;
+	double min; /* percent, negative: none */
+};
+
+static void match_fini(struct match *m)
+{
+	ttmon_run_free(m->a);
+	ttmon_run_free(m->b);
+	ttmon_profile_free(m->profile);
+	free(m->unmatched);
+	ttmon_hmap_fini(&m->orders);
+}
+
+static int load(const char *path, struct ttmon_run **ret)
+{
+	char why[600];
+
+	if (!ttmon_run_load(path, NULL, ret, why, sizeof(why)))
+		return 0;
+	fprintf(stderr, "ttmon: %s\n", why);
+	return -EINVAL;
+}
+
+/* Bytes are for a person to weigh by: they stop at the end of their range. */
+static void count(uint64_t *sum, uint64_t n)
+{
+	*sum = n > UINT64_MAX - *sum ? UINT64_MAX : *sum + n;
+}
+
+static int find(struct match *m, const struct ttmon_run_alloc *a, struct ttmon_profile_found *ret)
+{
+	uint64_t key = (uint64_t)a->proc << 8 | a->method, at = ttmon_hmap_get(&m->orders, key);
+	struct ttmon_profile_key k;
+
+	at = at == TTMON_HMAP_NONE ? 0 : at + 1;
+	if (ttmon_hmap_put(&m->orders, key, at) < 0)
+		return -ENOMEM;
+	ttmon_profile_key_of(m->b, a, (uint32_t)at, &k);
+	ttmon_profile_find(m->profile, &k, ret);
+	return 0;
+}
+
+/* Neither mappings nor what is not on the host: nobody asks whether to pin them. */
+static bool wanted(const struct ttmon_run_alloc *a)
+{
+	return ttmon_run_is_pinned(a) || a->method == TTMON_METHOD_CUSTOM;
+}
+
+static void write_match(struct ttmon_jsonw *w, const struct match *m, const struct ttmon_run_alloc *a,
+			const struct ttmon_profile_found *found)
+{
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_str(w, "id", a->id);
+	ttmon_jsonw_key_name(w, "level", level_keys[found->match]);
+	ttmon_jsonw_key_num(w, "candidates", found->candidates);
+	ttmon_jsonw_key(w, "ids");
+	ttmon_jsonw_open(w, '[');
+	for (uint32_t i = 0; i < MIN(found->candidates, (uint32_t)MAX_CANDIDATES); i++)
+		ttmon_jsonw_str(w, m->a->allocs[found->members[i].alloc].id);
+	ttmon_jsonw_close(w, ']');
+	ttmon_jsonw_close(w, '}');
+}
+
+static int by_bytes(const void *pa, const void *pb)
+{
+	const struct unmatched *a = pa, *b = pb;
+
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	if (a->allocs != b->allocs)
+		return a->allocs < b->allocs ? 1 : -1;
+	return (a->site > b->site) - (a->site < b->site);
+}
+
+static int run_match(struct match *m, struct ttmon_jsonw *w)
+{
+	m->unmatched = calloc(m->b->nr_sites, sizeof(*m->unmatched));
+	if (!m->unmatched)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->b->nr_allocs; i++) {
+		const struct ttmon_run_alloc *a = &m->b->allocs[i];
+		struct ttmon_profile_found found;
+
+		if (!wanted(a))
+			continue;
+		if (find(m, a, &found))
+			return -ENOMEM;
+		m->total++;
+		count(&m->total_bytes, a->size);
+		m->allocs[found.match]++;
+		count(&m->bytes[found.match], a->size);
+		if (found.match == TTMON_MATCH_NONE) {
+			m->unmatched[a->site].allocs++;
+			count(&m->unmatched[a->site].bytes, a->size);
+		}
+		if (w)
+			write_match(w, m, a, &found);
+	}
+	for (size_t i = 0; i < m->b->nr_sites; i++)
+		m->unmatched[i].site = (uint32_t)i;
+	qsort(m->unmatched, m->b->nr_sites, sizeof(*m->unmatched), by_bytes);
+	return 0;
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 100;
+}
+
+static double found_percent(const struct match *m)
+{
+	return percent(m->total - m->allocs[TTMON_MATCH_NONE], m->total);
+}
+
+static void print_text(const struct match *m)
+{
+	char bytes[TTMON_FMT_LEN], text[256], name[128];
+
+	printf("of %llu allocations (%s) of %s\n", (unsigned long long)m->total,
+	       ttmon_fmt_bytes(bytes, sizeof(bytes), m->total_bytes), ttmon_fmt_text(name, sizeof(name), m->b->path));
+	printf("found in %s: %.1f %%\n\n", ttmon_fmt_text(name, sizeof(name), m->a->path), found_percent(m));
+	printf("%-12s %12s %21s\n", "LEVEL", "ALLOCATIONS", "BYTES");
+	for (int i = TTMON_MATCH_MAX - 1; i >= 0; i--)
+		printf("%-12s %12llu %6.1f %% %12s %6.1f %%\n", level_names[i], (unsigned long long)m->allocs[i],
+		       m->total ? percent(m->allocs[i], m->total) : 0,
+		       ttmon_fmt_bytes(bytes, sizeof(bytes), m->bytes[i]),
+		       m->total_bytes ? percent(m->bytes[i], m->total_bytes) : 0);
+	if (!m->allocs[TTMON_MATCH_NONE])
+		return;
+	printf("\n%12s %12s  %s\n", "NOT FOUND", "BYTES", "WHERE");
+	for (size_t i = 0; i < m->b->nr_sites && i < MAX_UNMATCHED && m->unmatched[i].allocs; i++)
+		printf("%12llu %12s  %s\n", (unsigned long long)m->unmatched[i].allocs,
+		       ttmon_fmt_bytes(bytes, sizeof(bytes), m->unmatched[i].bytes),
+		       ttmon_run_site_text(m->b, m->unmatched[i].site, text, sizeof(text)));
+}
+
+static void write_tail(struct ttmon_jsonw *w, const struct match *m)
+{
+	char text[256];
+
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_key_num(w, "allocations", m->total);
+	ttmon_jsonw_key_num(w, "bytes", m->total_bytes);
+	ttmon_jsonw_key_num(w, "found", m->total - m->allocs[TTMON_MATCH_NONE]);
+	ttmon_jsonw_key(w, "levels");
+	ttmon_jsonw_open(w, '{');
+	for (int i = TTMON_MATCH_MAX - 1; i >= 0; i--) {
+		ttmon_jsonw_key(w, level_keys[i]);
+		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_num(w, m->allocs[i]);
+		ttmon_jsonw_num(w, m->bytes[i]);
+		ttmon_jsonw_close(w, ']');
+	}
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_key(w, "unmatched");
+	ttmon_jsonw_open(w, '[');
+	for (size_t i = 0; i < m->b->nr_sites && m->unmatched[i].allocs; i++) {
+		ttmon_jsonw_line(w);
+		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_key_num(w, "site", m->unmatched[i].site);
+		ttmon_jsonw_key_str(w, "where", ttmon_run_site_text(m->b, m->unmatched[i].site, text, sizeof(text)));
+		ttmon_jsonw_key_num(w, "allocations", m->unmatched[i].allocs);
+		ttmon_jsonw_key_num(w, "bytes", m->unmatched[i].bytes);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+	ttmon_jsonw_close(w, '}');
+	ttmon_jsonw_end(w);
+}
+
+static int print_json(struct match *m)
+{
+	_cleanup_(ttmon_jsonw_fini) struct ttmon_jsonw w = { .fd = -1 };
+	int err = ttmon_jsonw_init(&w, STDOUT_FILENO, false);
+
+	if (err)
+		return err;
+	ttmon_jsonw_open(&w, '{');
+	ttmon_jsonw_key_str(&w, "a", m->a->path);
+	ttmon_jsonw_key_str(&w, "b", m->b->path);
+	ttmon_jsonw_key(&w, "matches");
+	ttmon_jsonw_open(&w, '[');
+	err = run_match(m, &w);
+	if (err)
+		return err;
+	ttmon_jsonw_close(&w, ']');
+	write_tail(&w, m);
+	return ttmon_jsonw_finish(&w);
+}
+
+static int compare(struct match *m, const char *a, const char *b)
+{
+	const struct ttmon_cost cost = TTMON_COST_DEFAULT;
+	const struct ttmon_run *runs[1];
+	int err;
+
+	if (load(a, &m->a) || load(b, &m->b))
+		return TTMON_EXIT_ERROR;
+	runs[0] = m->a;
+	err = ttmon_profile_new(runs, 1, &cost, &m->profile);
+	if (!err && m->json) {
+		err = print_json(m);
+	} else if (!err) {
+		err = run_match(m, NULL);
+		if (!err)
+			print_text(m);
+	}
+	if (err) {
+		fprintf(stderr, "ttmon: %s\n", strerror(-err));
+		return TTMON_EXIT_ERROR;
+	}
+	return m->min > 0 && found_percent(m) < m->min ? TTMON_EXIT_NO : 0;
+}
+
+int ttmon_db_tool_match(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "min", required_argument, NULL, 'm' },
+		{ 0 },
+	};
+	_cleanup_(match_fini) struct match m = { .min = -1 };
+	char *end;
+	int c;
+
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "jm:", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			m.json = true;
+			break;
+		case 'm':
+			m.min = strtod(optarg, &end);
+			if (*end || end == optarg || !(m.min >= 0 && m.min <= 100)) {
+				fprintf(stderr, "ttmon: --min %s: a percentage from 0 to 100 is needed\n", optarg);
+				return TTMON_EXIT_ERROR;
+			}
+			break;
+		default:
+			fprintf(stderr, "ttmon: no such option, or its value is missing: %s, see ttmon db --help\n",
+				argv[optind - 1]);
+			return TTMON_EXIT_ERROR;
+		}
+	}
+	if (argc - optind != 2) {
+		fprintf(stderr, "ttmon: db match needs two databases, see ttmon db --help\n");
+		return TTMON_EXIT_ERROR;
+	}
+	return compare(&m, argv[optind], argv[optind + 1]);
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* db.c: the heat map of a database. Events are put into bins while the file is read; none is kept. */
+#include "daemon/core/history/history.h"
+#include "lib/pin/groups.h"
+#include "tools/heat/heat.h"
+
+#define PAGE	  4096 /* as ttmon_run_pages() counts */
+#define LATEST_NS (1ULL << 62)
+
+struct load {
+	const struct ttmon_heat_ask *ask;
+	struct ttmon_heatmap *map;
+	int err;
+	bool begun;    /* the times of the map are known */
+	uint64_t over; /* allocations for which there is no room */
+	/* of the one whose pages are wanted, or might be */
+	struct ttmon_run_event *events;
+	size_t nr, max;
+	bool found;
+};
+
+static uint64_t width_of(uint64_t from_ns, uint64_t to_ns)
+{
+	return (to_ns - from_ns) / TTMON_HEATMAP_BINS + 1;
+}
+
+static void begin(struct load *l, const struct ttmon_run *run)
+{
+	l->begun = true;
+	/* Whatever the file says: times that can be reckoned with. */
+	l->map->start_ns = MIN(run->start_ns, LATEST_NS);
+	l->map->end_ns = MIN(MAX(run->end_ns, l->map->start_ns + 1), l->map->start_ns + TTMON_HEATMAP_MAX_NS);
+	l->map->width_ns = width_of(l->map->start_ns, l->map->end_ns);
+}
+
+static bool is_transfer(unsigned int kind)
+{
+	return kind <= TTMON_AEV_UNKNOWN_DST;
+}
+
+static void keep_event(struct load *l, const struct ttmon_run_event *ev)
+{
+	size_t max = l->max ? l->max * 2 : 256;
+	struct ttmon_run_event *more;
+
+	if (l->nr == l->max) {
+		more = reallocarray(l->events, max, sizeof(*more));
+		if (!more) {
+			l->err = -ENOMEM;
+			return;
+		}
+		l->events = more;
+		l->max = max;
+	}
+	l->events[l->nr++] = *ev;
+}
+
+static void on_event(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
+		     const struct ttmon_run_event *ev)
+{
+	struct load *l = ctx;
+	struct ttmon_heatmap_row *r;
+
+	(void)a;
+	if (!l->begun)
+		begin(l, run);
+	if (l->err || !is_transfer(ev->kind))
+		return;
+	if (l->ask->id) {
+		if (!l->found)
+			keep_event(l, ev);
+		return;
+	}
+	if (!l->map->open && !ttmon_heatmap_begin(l->map)) {
+		l->err = -ENOMEM;
+		return;
+	}
+	r = &l->map->rows[l->map->nr];
+	r->bytes += ev->bytes;
+	r->copies++;
+	l->err = ttmon_heatmap_put(l->map, MIN(ev->ts_ns, l->map->end_ns - 1), 1, ev->bytes);
+}
+
+static bool is_shown(const struct ttmon_heat_ask *ask, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
+		     bool moved)
+{
+	if (ask->pid && (a->proc >= run->nr_procs || run->procs[a->proc].pid != ask->pid))
+		return false;
+	if (ask->all)
+		return true;
+	if (a->method == TTMON_METHOD_MMAP)
+		return moved;
+	return ttmon_run_is_host(a) || a->method == TTMON_METHOD_MANAGED;
+}
+
+static bool want_alloc(struct load *l, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
+{
+	bool moved = l->map->open || a->h2d_copies || a->d2h_copies || a->other_copies;
+
+	if (!is_shown(l->ask, run, a, moved)) {
+		l->map->hidden++;
+	} else if (l->map->nr == TTMON_HEATMAP_MAX_ROWS) {
+		l->over++;
+	} else if (!l->map->open && !ttmon_heatmap_begin(l->map)) {
+		l->err = -ENOMEM;
+	} else {
+		ttmon_heatmap_keep(l->map);
+		return true;
+	}
+	ttmon_heatmap_drop(l->map);
+	return false;
+}
+
+/* As much of the id's beginning as is needed: the first that fits. */
+static bool want_pages(struct load *l, const struct ttmon_run_alloc *a)
+{
+	if (l->found || strncmp(a->id, l->ask->id, strlen(l->ask->id)) != 0) {
+		l->nr = l->found ? l->nr : 0;
+		return false;
+	}
+	l->found = true;
+	return true;
+}
+
+static bool on_want(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
+{
+	struct load *l = ctx;
+
+	if (!l->begun)
+		begin(l, run);
+	if (l->err)
+		return false;
+	return l->ask->id ? want_pages(l, a) : want_alloc(l, run, a);
+}
+
+/* ---- what is known once the file has been read ---- */
+
+static int fill_row(const struct ttmon_run *run, const struct ttmon_run_alloc *a, size_t seq,
+		    struct ttmon_heatmap_row *r)
+{
+	const struct ttmon_run_proc *p = a->proc < run->nr_procs ? &run->procs[a->proc] : NULL;
+	char site[160];
+
+	if (a->name && (a->method == TTMON_METHOD_MMAP || !a->site))
+		ttmon_fmt_text(site, sizeof(site), a->name);
+	else
+		ttmon_run_site_text(run, a->site, site, sizeof(site));
+	r->id = strdup(a->id);
+	r->site = strdup(site);
+	r->comm = strdup(p && p->comm ? ttmon_fmt_text(site, sizeof(site), p->comm) : "?");
+	r->pid = p ? p->pid : 0;
+	r->seq = seq;
+	r->size = a->size;
+	r->method = a->method;
+	r->unseen = ttmon_run_is_unknown(a);
+	r->pinned = !r->unseen && (ttmon_run_is_pinned(a) || a->flags & TTMON_RUN_PROVED);
+	r->at_least = a->flags & TTMON_RUN_AT_LEAST;
+	r->in_place = a->flags & TTMON_RUN_IN_PLACE;
+	r->gpu = a->flags & TTMON_RUN_GPU;
+	r->live = a->flags & TTMON_RUN_LIVE;
+	r->alloc_ns = a->flags & TTMON_RUN_OLD ? 0 : a->alloc_ns;
+	r->free_ns = r->live ? UINT64_MAX : a->free_ns;
+	r->more = a->events_dropped != 0;
+	return r->id && r->site && r->comm ? 0 : -ENOMEM;
+}
+
+static int fill_marks(const struct ttmon_run *run, struct ttmon_heatmap *map)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < run->nr_checkpoints && !err; i++)
+		err = ttmon_heatmap_add_mark(&map->checkpoints, &map->nr_checkpoints, run->checkpoints[i].ts_ns,
+					     run->checkpoints[i].ts_ns, run->checkpoints[i].label);
+	for (size_t i = 0; i < run->nr_gaps && !err; i++)
+		if (!ttmon_before(run->gaps[i].to_ns, run->gaps[i].from_ns))
+			err = ttmon_heatmap_add_mark(&map->gaps, &map->nr_gaps, run->gaps[i].from_ns,
+						     run->gaps[i].to_ns, run->gaps[i].what);
+	return err;
+}
+
+static void add_missing(struct ttmon_heatmap *map, uint64_t n, const char *what)
+{
+	size_t len = strlen(map->missing);
+	char count[TTMON_FMT_LEN];
+
+	if (n)
+		snprintf(map->missing + len, sizeof(map->missing) - len, "%s%s %s", len ? ", " : "",
+			 ttmon_fmt_count(count, sizeof(count), n), what);
+}
+
+/* Are the numbers all that there is to say? */
+static bool is_told(const char *reasons)
+{
+	return !*reasons || !strcmp(reasons, "lost") || !strcmp(reasons, "limit") || !strcmp(reasons, "lost, limit");
+}
+
+static void add_reasons(struct ttmon_heatmap *map, const char *reasons)
+{
+	size_t len = strlen(map->missing);
+	char text[160];
+
+	snprintf(map->missing + len, sizeof(map->missing) - len, "%sINCOMPLETE: %s", len ? ", " : "",
+		 ttmon_fmt_text(text, sizeof(text), *reasons ? reasons : "it does not say why"));
+}
+
+static void fill_missing(const struct ttmon_run *run, const struct load *l)
+{
+	struct ttmon_heatmap *map = l->map;
+
+	map->complete = run->complete;
+	add_missing(map, run->lost, "events LOST");
+	add_missing(map, run->events_dropped, "events not kept");
+	add_missing(map, run->folded, "allocations folded");
+	add_missing(map, run->evicted, "not kept");
+	add_missing(map, l->over, "allocations past what can be shown");
+	if (!run->complete && (!map->missing[0] || !is_told(run->reasons)))
+		add_reasons(map, run->reasons);
+}
+
+struct step {
+	uint64_t ts_ns;
+	int64_t pages;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct step *x = a, *y = b;
+
+	if (x->ts_ns != y->ts_ns)
+		return x->ts_ns < y->ts_ns ? -1 : 1;
+	/* What is let go at the same moment goes first. */
+	return x->pages < y->pages ? -1 : x->pages > y->pages;
+}
+
+/* Of pinned allocations, overlaps counted each time. */
+static int count_pinned(const struct ttmon_run *run, struct ttmon_heatmap *map)
+{
+	_cleanup_free_ struct step *steps = calloc(run->nr_allocs ? run->nr_allocs : 1, 2 * sizeof(*steps));
+	int64_t now = 0, peak = 0;
+	size_t n = 0;
+
+	if (!steps)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->nr_allocs; i++) {
+		const struct ttmon_run_alloc *a = &run->allocs[i];
+		int64_t pages = (int64_t)MIN(ttmon_run_pages(a), 1ULL << 40);
+
+		if (!ttmon_run_is_pinned(a))
+			continue;
+		/* It may have been let go, nobody knows when. */
+		if (ttmon_run_is_unknown(a)) {
+			map->pages_least = true;
+			map->now_unknown |= a->flags & TTMON_RUN_LIVE;
+			continue;
+		}
+		steps[n++] = (struct step){ a->alloc_ns, pages };
+		if (!(a->flags & TTMON_RUN_LIVE))
+			steps[n++] = (struct step){ MAX(a->free_ns, a->alloc_ns + 1), -pages };
+	}
+	qsort(steps, n, sizeof(*steps), by_time);
+	for (size_t i = 0; i < n; i++) {
+		now += steps[i].pages;
+		peak = MAX(peak, now);
+	}
+	map->now_pages = (uint64_t)MAX(now, 0);
+	map->peak_pages = (uint64_t)peak;
+	map->page_size = PAGE;
+	map->pages_least |= run->at_least;
+	return 0;
+}
+
+static int fill_allocs(const struct ttmon_run *run, struct load *l)
+{
+	int err = run->nr_allocs == l->map->nr ? 0 : -EBADMSG;
+	_cleanup_(ttmon_pin_groups_freep) struct ttmon_pin_groups *groups = NULL;
+	_cleanup_free_ bool *procs = calloc(run->nr_procs + 1, sizeof(*procs));
+
+	if (!procs)
+		return -ENOMEM;
+	err = err ? err : ttmon_pin_groups_new(run, NULL, &groups);
+	for (size_t i = 0; i < l->map->nr && !err; i++) {
+		const struct ttmon_run_alloc *a = &run->allocs[i];
+		const struct ttmon_said *said = ttmon_pin_groups_said(groups, i);
+
+		err = fill_row(run, a, i, &l->map->rows[i]);
+		l->map->rows[i].judged = said != NULL;
+		if (said)
+			l->map->rows[i].said = *said;
+		if (a->proc < run->nr_procs && !procs[a->proc]) {
+			procs[a->proc] = true;
+			l->map->nr_procs++;
+		}
+	}
+	return err ? err : count_pinned(run, l->map);
+}
+
+static int fill_pages(const struct ttmon_run *run, struct load *l)
+{
+	struct ttmon_heatmap *map = l->map;
+	const struct ttmon_run_alloc *a;
+	char site[160], title[400], size[TTMON_FMT_LEN];
+	uint64_t group = PAGE;
+	int err;
+
+	if (!l->found || !run->nr_allocs)
+		return -ENOENT;
+	a = &run->allocs[0];
+	map->pages = true;
+	map->nr_procs = 1;
+	map->start_ns = MIN(MAX(a->alloc_ns, map->start_ns), map->end_ns - 1);
+	map->end_ns = MIN(MAX(a->free_ns, map->start_ns + 1), map->end_ns);
+	map->width_ns = width_of(map->start_ns, map->end_ns);
+	ttmon_run_site_text(run, a->site, site, sizeof(site));
+	snprintf(title, sizeof(title), "%s, %s by %s", a->id, ttmon_fmt_bytes(size, sizeof(size), a->size), site);
+	map->title = strdup(title);
+	err = map->title ? ttmon_heatmap_make_pages(map, a->size, 0, PAGE, &group) : -ENOMEM;
+	for (size_t i = 0; i < l->nr && !err; i++)
+		err = ttmon_heatmap_put_pages(map, group, MIN(l->events[i].ts_ns, map->end_ns - 1), l->events[i].offset,
+					      l->events[i].bytes);
+	for (size_t i = 0; i < map->nr; i++)
+		map->rows[i].at_least = a->flags & TTMON_RUN_AT_LEAST;
+	add_missing(map, a->events_dropped, "events of it not kept");
+	return err;
+}
+
+static const char *base(const char *path)
+{
+	return strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+}
+
+int ttmon_heat_read_db(const struct ttmon_heat_ask *ask, struct ttmon_heatmap *map, char *why, size_t n)
+{
+	struct load l = { .ask = ask, .map = map };
+	const struct ttmon_run_opts opts = { .want = on_want, .event = on_event, .ctx = &l };
+	struct ttmon_run *run = NULL;
+	int err = ttmon_run_load(ask->db, &opts, &run, why, n);
+
+	if (err)
+		goto out;
+	if (!l.begun)
+		begin(&l, run);
+	err = l.err ? l.err : ask->id ? fill_pages(run, &l) : fill_allocs(run, &l);
+	if (!err)
+		err = fill_marks(run, map);
+	if (!err)
+		fill_missing(run, &l);
+	if (!err && !map->title) {
+		map->title = strdup(base(ask->db));
+		err = map->title ? 0 : -ENOMEM;
+	}
+	if (err == -ENOENT)
+		snprintf(why, n, "%s: no allocation has the id %s", ask->db, ask->id);
+	else if (err)
+		snprintf(why, n, "%s: %s", ask->db, strerror(-err));
+out:
+	ttmon_run_free(run);
+	free(l.events);
+	return err;
+}

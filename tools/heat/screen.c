@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * screen.c: `ttmon heat` on a terminal, with ncurses: the map, and a way to look around in it. A database is read once; the service is asked again
+ * each interval, and one that goes away is said in the first line and waited for, with the last map below it.
+ */
+#include <langinfo.h>
+#include <locale.h>
+#include <ncurses.h>
+
+#include "lib/read/client.h"
+#include "tools/cli/cmds.h"
+#include "tools/heat/heat.h"
+#include "tools/term/screen.h"
+#include "lib/os/clock.h"
+
+#define WAIT_MS	   250	/* no wait is longer: a signal that comes just before it is obeyed then */
+#define ZOOM_LEAST 1000 /* ns of the whole map */
+#define KEY_ESC	   27
+
+struct view {
+	struct ttmon_heat_ask *ask;
+	struct ttmon_heatmap map;
+	struct ttmon_heat_layout layout;
+	struct ttmon_heatmap_span span;
+	struct ttmon_heatmap_scale scale;
+	struct ttmon_heatmap_span scaled; /* what the scale is of; columns 0: of another map */
+	bool has_map, paused, help, utf8, colour;
+	bool zoomed;	   /* span.from_ns and to_ns are the user's */
+	int err;	   /* of the last reading */
+	char *id;	   /* of the allocation whose pages are shown */
+	char *selected_id; /* stays selected when the order changes */
+	uint64_t next_ns, good_ns;
+	size_t top, selected, page;
+	size_t back; /* what was selected among the allocations */
+};
+
+/* ---- reading ---- */
+
+static void remember_selected(struct view *v)
+{
+	free(v->selected_id);
+	v->selected_id = NULL;
+	if (v->has_map && v->selected < v->map.nr && v->map.rows[v->map.order[v->selected]].id)
+		v->selected_id = strdup(v->map.rows[v->map.order[v->selected]].id);
+}
+
+static void find_selected(struct view *v)
+{
+	for (size_t i = 0; v->selected_id && i < v->map.nr; i++) {
+		const char *id = v->map.rows[v->map.order[i]].id;
+
+		if (id && !strcmp(id, v->selected_id)) {
+			v->selected = i;
+			return;
+		}
+	}
+}
+
+static void read_again(struct view *v, uint64_t now_ns)
+{
+	struct ttmon_heatmap map = { 0 };
+
+	v->next_ns = now_ns + v->ask->interval_ms * NSEC_PER_MS;
+	v->err = ttmon_heat_read(v->ask, true, &map);
+	if (v->err)
+		return;
+	remember_selected(v);
+	ttmon_heatmap_fini(&v->map);
+	v->map = map;
+	v->scaled.columns = 0;
+	v->has_map = true;
+	v->good_ns = now_ns;
+	find_selected(v);
+}
+
+static void sort_again(struct view *v)
+{
+	if (!v->has_map)
+		return;
+	remember_selected(v);
+	v->err = ttmon_heatmap_sort(&v->map, v->map.pages && !v->ask->has_sort ? TTMON_HEAT_BY_SITE : v->ask->sort,
+				    v->ask->reverse);
+	find_selected(v);
+}
+
+/* ---- drawing ---- */
+
+static attr_t attr_of(const struct view *v, unsigned int style)
+{
+	bool level = style >= TTMON_HEAT_LEVEL1 && style < TTMON_HEAT_LEVEL1 + TTMON_HEAT_LEVELS;
+
+	if (v->colour && (level || style == TTMON_HEAT_IDLE || style == TTMON_HEAT_UNKNOWN))
+		return (attr_t)COLOR_PAIR(style);
+	return style == TTMON_HEAT_HEAD || style == TTMON_HEAT_WARN ? A_BOLD
+	       : style == TTMON_HEAT_DIM			    ? A_DIM
+								    : A_NORMAL;
+}
+
+/* reverse: its first so many cells are those of what is selected. */
+static void put_line(const struct view *v, int y, const struct ttmon_heat_line *line, unsigned int reverse)
+{
+	char text[5];
+
+	if (y < 0 || y >= LINES)
+		return;
+	for (unsigned int i = 0; i < MIN(line->n, (unsigned int)MAX(COLS, 0)); i++) {
+		attrset(i < reverse ? A_REVERSE : attr_of(v, line->cells[i].style));
+		ttmon_heat_utf8(line->cells[i].ch, text);
+		mvaddstr(y, (int)i, text);
+	}
+	attrset(A_NORMAL);
+}
+
+static void put_text(int y, const char *text, attr_t attr)
+{
+	if (y < 0 || y >= LINES)
+		return;
+	attrset(attr);
+	mvaddnstr(y, 0, text, MAX(COLS, 0));
+	attrset(A_NORMAL);
+}
+
+static void draw_help(int y)
+{
+	static const char *const lines[] = {
+		"Arrows, Page keys, Home, End  select an allocation",
+		"Enter                         the pages of it;  Backspace, Esc  back",
+		"+ -                           zoom in, out;  < > left right  earlier, later;  =  all of it",
+		"g                             allocations of a call site together, or each by itself",
+		"s r                           sort by the next key;  the other way round",
+		"p space                       pause;  h this text away;  q quit",
+		"",
+		"HOW: P pinned, - pageable, ? not known which, m managed, d on the device, and by which call.",
+		"A dot: alive and nothing moved. ?: calls can be missing there. +: events were not kept.",
+		"Sums: >= a lower bound, - not known.",
+		"The live map of a long life is coarse: 64 pieces for each allocation.",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+		put_text(y + (int)i, lines[i], A_NORMAL);
+}
+
+static bool same_span(const struct ttmon_heatmap_span *a, const struct ttmon_heatmap_span *b)
+{
+	return a->from_ns == b->from_ns && a->to_ns == b->to_ns && a->columns == b->columns && a->copies == b->copies;
+}
+
+static void arrange(struct view *v)
+{
+	struct ttmon_heatmap_span was = v->span;
+
+	ttmon_heat_fit(&v->map, (unsigned int)MAX(COLS, 1), v->utf8, &v->layout);
+	ttmon_heat_span(&v->map, v->ask, v->layout.map, &v->span);
+	/* A new reading may begin later, and another allocation's life is another time. */
+	if (v->zoomed) {
+		v->span.from_ns = MAX(was.from_ns, v->map.start_ns);
+		v->span.to_ns = MIN(was.to_ns, v->map.end_ns);
+		if (v->span.from_ns >= v->span.to_ns) {
+			v->zoomed = false;
+			ttmon_heat_span(&v->map, v->ask, v->layout.map, &v->span);
+		}
+	}
+	/* All cells of all rows: not for each key. */
+	if (!same_span(&v->scaled, &v->span)) {
+		ttmon_heatmap_find_scale(&v->map, &v->span, &v->scale);
+		v->scaled = v->span;
+	}
+}
+
+static void draw_err(const struct view *v)
+{
+	char line[300], age[TTMON_FMT_LEN];
+
+	snprintf(line, sizeof(line), "NO MAP of %s: %s; this is %s old", v->ask->db ? v->ask->db : v->ask->socket,
+		 v->err == -ENOENT	   ? "there is no such allocation any more"
+		 : v->err == -EREMOTEIO	   ? "it refused to answer"
+		 : v->err == -EBADMSG	   ? "what answers is not ttmond"
+		 : v->err == -ECONNREFUSED ? "no ttmond there"
+					   : strerror(-v->err),
+		 ttmon_fmt_ns(age, sizeof(age), ttmon_mono_ns() - v->good_ns));
+	put_text(0, line, A_BOLD);
+}
+
+static void draw_foot(const struct view *v)
+{
+	char line[300];
+
+	snprintf(line, sizeof(line), "%ssorted by %s%s%s   %zu of %zu   h: help  q: quit", v->paused ? "PAUSED  " : "",
+		 v->map.pages && !v->ask->has_sort ? "offset" : ttmon_heat_sort_name(v->ask->sort),
+		 v->ask->reverse ? ", reversed" : "", v->zoomed ? ", zoomed (= all)" : "",
+		 v->map.nr ? v->selected + 1 : 0, v->map.nr);
+	put_text(LINES - 1, line, A_NORMAL);
+}
+
+static void draw(struct view *v)
+{
+	int heads = LINES >= 8 ? 2 + (v->map.missing[0] != 0) : 0, foot = LINES >= 12 ? 4 : LINES >= 5, y = heads;
+	struct ttmon_heat_line line;
+
+	erase();
+	if (v->has_map) {
+		arrange(v);
+		for (int i = 0; i < heads; i++) {
+			ttmon_heat_head(&v->map, &v->layout, (unsigned int)i, &line);
+			put_line(v, i, &line, 0);
+		}
+		ttmon_heat_columns(&v->map, &v->layout, &v->span, &line);
+		put_line(v, y++, &line, 0);
+		if (ttmon_heat_marks(&v->map, &v->layout, &v->span, &line))
+			put_line(v, y++, &line, 0);
+	}
+	if (v->err) {
+		move(0, 0);
+		clrtoeol();
+		draw_err(v);
+	}
+	v->page = LINES - y - foot > 0 ? (size_t)(LINES - y - foot) : 1;
+	v->selected = MIN(v->selected, v->map.nr ? v->map.nr - 1 : 0);
+	v->top = MIN(v->top, v->selected);
+	v->top = v->selected >= v->top + v->page ? v->selected - v->page + 1 : v->top;
+	if (v->help) {
+		draw_help(y + 1);
+	} else {
+		for (size_t i = v->top; i < v->map.nr && i - v->top < v->page; i++) {
+			ttmon_heat_row(&v->map, &v->layout, &v->span, &v->scale, i, &line);
+			put_line(v, y++, &line, i == v->selected ? v->layout.map_at - 1 : 0);
+		}
+	}
+	if (foot == 4 && v->has_map) {
+		ttmon_heat_legend(&v->map, &v->layout, &v->span, &v->scale, 0, &line);
+		put_line(v, LINES - 4, &line, 0);
+		ttmon_heat_legend(&v->map, &v->layout, &v->span, &v->scale, 1, &line);
+		put_line(v, LINES - 3, &line, 0);
+		if (v->map.nr) {
+			ttmon_heat_details(&v->map, &v->layout, v->selected, &line);
+			put_line(v, LINES - 2, &line, 0);
+		}
+	}
+	if (foot)
+		draw_foot(v);
+	refresh();
+}
+
+/* ---- keys ---- */
+
+static void zoom(struct view *v, bool in)
+{
+	uint64_t len = v->span.to_ns - v->span.from_ns, middle = v->span.from_ns + len / 2;
+
+	len = in ? MAX(len / 2, (uint64_t)ZOOM_LEAST) : len * 2;
+	v->zoomed = len < v->map.end_ns - v->map.start_ns;
+	if (!v->zoomed)
+		return;
+	v->span.from_ns = middle - v->map.start_ns > len / 2 ? middle - len / 2 : v->map.start_ns;
+	v->span.from_ns = MIN(v->span.from_ns, v->map.end_ns - len);
+	v->span.to_ns = v->span.from_ns + len;
+}
+
+static void pan(struct view *v, bool later)
+{
+	uint64_t len = v->span.to_ns - v->span.from_ns, step = MAX(len / 8, 1);
+
+	if (!v->zoomed)
+		return;
+	if (later)
+		v->span.from_ns = MIN(v->span.from_ns + step, v->map.end_ns - len);
+	else
+		v->span.from_ns -= MIN(step, v->span.from_ns - v->map.start_ns);
+	v->span.to_ns = v->span.from_ns + len;
+}
+
+static void show_pages(struct view *v)
+{
+	char *id;
+
+	if (!v->has_map || v->map.pages || v->selected >= v->map.nr ||
+	    v->map.rows[v->map.order[v->selected]].allocs != 1)
+		return;
+	id = strdup(v->map.rows[v->map.order[v->selected]].id);
+	if (!id)
+		return;
+	free(v->id);
+	v->id = id;
+	v->ask->id = id;
+	v->back = v->selected;
+	v->selected = v->top = 0;
+	v->ask->has_sort = v->zoomed = false;
+	v->next_ns = 0;
+}
+
+static void show_allocations(struct view *v)
+{
+	/* Where pages were asked for on the command line there is nothing to go back to. */
+	if (!v->id)
+		return;
+	free(v->id);
+	v->id = NULL;
+	v->ask->id = NULL;
+	v->selected = v->back;
+	v->zoomed = false;
+	v->next_ns = 0;
+}
+
+static void next_sort(struct view *v)
+{
+	v->ask->sort = v->map.pages && !v->ask->has_sort ? TTMON_HEAT_BY_BYTES : (v->ask->sort + 1) % TTMON_HEAT_SORTS;
+	v->ask->has_sort = true;
+	sort_again(v);
+}
+
+/* Whether it is to end. */
+static bool obey(struct view *v, int key)
+{
+	if (key == KEY_RESIZE)
+		return false;
+	v->help = key == 'h' || key == '?' ? !v->help : false;
+	switch (key) {
+	case 'q':
+	case 'Q':
+	case 4: /* ^D */
+		return true;
+	case 'p':
+	case ' ':
+		v->paused = !v->paused;
+		break;
+	case 's':
+		next_sort(v);
+		break;
+	case 'r':
+		v->ask->reverse = !v->ask->reverse;
+		sort_again(v);
+		break;
+	case 'g':
+		if (!v->map.pages) {
+			v->ask->by_site = !v->ask->by_site;
+			v->selected = v->top = 0;
+			v->next_ns = 0;
+		}
+		break;
+	case '+':
+	case '-':
+		if (v->has_map)
+			zoom(v, key == '+');
+		break;
+	case '=':
+	case '0':
+		v->zoomed = false;
+		break;
+	case '<':
+	case KEY_LEFT:
+	case '>':
+	case KEY_RIGHT:
+		pan(v, key == '>' || key == KEY_RIGHT);
+		break;
+	case '\n':
+	case '\r':
+	case KEY_ENTER:
+		show_pages(v);
+		break;
+	case KEY_BACKSPACE:
+	case 127:
+	case '\b':
+	case KEY_ESC:
+		show_allocations(v);
+		break;
+	default:
+		ttmon_screen_move(&v->selected, key, v->page, v->map.nr);
+		break;
+	}
+	return false;
+}
+
+/* Is it time to read? A database is read when another view of it is wanted alone. */
+static bool is_due(const struct view *v, uint64_t now_ns)
+{
+	if (!v->next_ns)
+		return true;
+	return !v->ask->db && !v->paused && !ttmon_before(now_ns, v->next_ns);
+}
+
+static void watch(struct view *v)
+{
+	bool end = false;
+	int key;
+
+	while (!end && !ttmon_screen_ended) {
+		uint64_t now_ns = ttmon_mono_ns();
+
+		if (is_due(v, now_ns)) {
+			/* A large database takes its time. */
+			if (v->ask->db) {
+				put_text(LINES - 1, "reading ...", A_BOLD);
+				clrtoeol();
+				refresh();
+			}
+			read_again(v, now_ns);
+		}
+		draw(v);
+		timeout(WAIT_MS);
+		while (!end && !ttmon_screen_ended && (key = getch()) != ERR) {
+			end = obey(v, key);
+			timeout(0);
+		}
+	}
+}
+
+static void begin_colours(struct view *v)
+{
+	const char *no = getenv("NO_COLOR");
+
+	if ((no && *no) || !has_colors() || start_color() == ERR)
+		return;
+	use_default_colors();
+	if (COLORS < 256 || COLOR_PAIRS <= TTMON_HEAT_STYLES)
+		return;
+	for (unsigned int i = 0; i < TTMON_HEAT_LEVELS; i++)
+		init_pair((short)(TTMON_HEAT_LEVEL1 + i), (short)ttmon_heat_colour(i + 1), TTMON_HEAT_GROUND);
+	init_pair(TTMON_HEAT_IDLE, 244, TTMON_HEAT_GROUND);
+	init_pair(TTMON_HEAT_UNKNOWN, 252, TTMON_HEAT_GROUND);
+	v->colour = true;
+}
+
+int ttmon_heat_screen(struct ttmon_heat_ask *ask)
+{
+	struct view v = { .ask = ask };
+	struct screen *screen;
+
+	setlocale(LC_CTYPE, "");
+	v.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	/* What is wrong with a database, or a service that is not there at all, is said before the screen is taken. */
+	if (ttmon_heat_read(ask, false, &v.map))
+		return TTMON_EXIT_ERROR;
+	v.has_map = true;
+	v.good_ns = ttmon_mono_ns();
+	v.next_ns = v.good_ns + ask->interval_ms * NSEC_PER_MS;
+	screen = ttmon_screen_begin("heat");
+	if (!screen) {
+		ttmon_heatmap_fini(&v.map);
+		return TTMON_EXIT_ERROR;
+	}
+	begin_colours(&v);
+	watch(&v);
+	ttmon_screen_end(screen);
+	ttmon_heatmap_fini(&v.map);
+	free(v.id);
+	free(v.selected_id);
+	return 0;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* buffers.c: the buffers that a trace touches, most sectors first, what kernels do to them, and which of them no kernel touched. */
+#include <inttypes.h>
+
+#include "tools/memtrace/cells.h"
+
+#define SOME  5 /* buffers whose instructions are named where nothing more is asked for */
+#define NAMED 3 /* of those that kernels only read */
+
+static const struct ttmon_mt_alloc *alloc_of(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
+{
+	size_t nr = 0;
+	const struct ttmon_mt_alloc *allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
+
+	return b->alloc < nr ? &allocs[b->alloc] : NULL;
+}
+
+const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,
+				  size_t n)
+{
+	const struct ttmon_mt_alloc *a = alloc_of(r, b);
+
+	if (!b->addr && !b->size)
+		snprintf(buf, n, "others");
+	else if (!a || !*a->name)
+		snprintf(buf, n, "0x%" PRIx64, b->addr);
+	else
+		ttmon_fmt_text(buf, n, a->name);
+	return buf;
+}
+
+const char *ttmon_mt_buffer_use(const struct ttmon_mt_buffer_row *b)
+{
+	if (b->sums.reads && b->sums.writes)
+		return "RW";
+	if (b->unknown || b->ambiguous || !(b->sums.reads | b->sums.writes))
+		return "?";
+	return b->sums.reads ? "RO" : "WO";
+}
+
+/* ---- below the table ---- */
+
+/* An allocation's memory was allocated for kernels that ran, and none touched it: said by the findings; here as a sum. */
+static void untouched(const struct ttmon_mt_report *r, FILE *out)
+{
+	uint64_t n = 0, bytes = 0;
+	size_t nr = 0;
+	const struct ttmon_mt_alloc *allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
+	char x[TTMON_FMT_LEN], y[TTMON_FMT_LEN];
+
+	for (size_t i = 0; i < r->nr_findings; i++) {
+		if (r->findings[i].what != TTMON_MT_FIND_UNTOUCHED || r->findings[i].row >= nr)
+			continue;
+		n++;
+		bytes += allocs[r->findings[i].row].size;
+	}
+	if (n)
+		fprintf(out, "never touched: %s allocation%s of %s: see the findings\n", COUNT(x, n), n == 1 ? "" : "s",
+			BYTES(y, bytes));
+}
+
+/* Memory that the host filled, and that kernels only read. */
+static bool is_input(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
+{
+	const struct ttmon_mt_alloc *a = alloc_of(r, b);
+
+	return a && !strcmp(ttmon_mt_buffer_use(b), "RO") &&
+	       (a->copies || a->mem == TTMON_MT_MEM_PINNED || a->mem == TTMON_MT_MEM_REGISTERED ||
+		a->mem == TTMON_MT_MEM_MANAGED);
+}
+
+static void only_read(const struct ttmon_mt_report *r, FILE *out, size_t width)
+{
+	char text[1200], label[120], x[TTMON_FMT_LEN];
+	bool managed = false;
+	size_t n = 0, len;
+
+	len = (size_t)snprintf(text, sizeof(text), "Kernels only read, in %s:",
+			       ttmon_mt_pick_is_all(&r->args->pick) ? "this trace" : "what was chosen of this trace");
+	for (size_t i = 0; i < r->nr_buffers; i++) {
+		const struct ttmon_mt_buffer_row *b = r->buffers[i];
+
+		if (!is_input(r, b))
+			continue;
+		managed |= alloc_of(r, b)->mem == TTMON_MT_MEM_MANAGED;
+		if (n++ < NAMED)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s (%s, %s)", n > 1 ? "," : "",
+						ttmon_mt_buffer_label(r, b, label, sizeof(label)),
+						ttmon_mt_mem_name(alloc_of(r, b)->mem), BYTES(x, b->size));
+	}
+	if (!n)
+		return;
+	if (n > NAMED)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, " and %zu more with RO", n - NAMED);
+	snprintf(text + len, sizeof(text) - len, ". Their pointers can be const __restrict__ (or __ldg)%s.",
+		 managed ? ", managed ones advised as read-mostly" : "");
+	ttmon_mt_wrap(out, text, 0, 0, width);
+}
+
+/* ---- the table ---- */
+
+static void put_buffer(struct ttmon_mt_grid *t, const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
+{
+	const struct ttmon_mt_alloc *a = alloc_of(r, b);
+	uint64_t first = b->first_launch < r->dict->nr_launches ? r->dict->launches[b->first_launch].id : UINT64_MAX;
+	uint64_t last = b->last_launch < r->dict->nr_launches ? r->dict->launches[b->last_launch].id : UINT64_MAX;
+	char x[TTMON_FMT_LEN];
+	char what[200];
+
+	ttmon_mt_grid_put(t, "%s", COUNT(x, b->sums.sectors));
+	ttmon_mt_grid_put(t, "%s", COUNT(x, b->sums.reads));
+	ttmon_mt_grid_put(t, "%s", COUNT(x, b->sums.writes));
+	ttmon_mt_grid_put(t, "%s", ttmon_mt_buffer_use(b));
+	ttmon_mt_grid_put(t, "%s", PERCENT(x, ttmon_mt_efficiency(&b->sums, r->args->requested)));
+	if (b->sectors) {
+		ttmon_mt_grid_put(t, "%s%s", b->estimate ? "~" : "", BYTES(x, b->sectors * TTMON_MT_SECTOR));
+		ttmon_mt_grid_put(
+			t, "%s",
+			PERCENT(x, b->size ? MIN((double)b->sectors * TTMON_MT_SECTOR / (double)b->size, 1) : -1));
+	} else {
+		ttmon_mt_grid_put(t, "-");
+		ttmon_mt_grid_put(t, "-");
+	}
+	if (first == UINT64_MAX)
+		ttmon_mt_grid_put(t, "?");
+	else if (first == last)
+		ttmon_mt_grid_put(t, "%" PRIu64, first);
+	else
+		ttmon_mt_grid_put(t, "%" PRIu64 "-%" PRIu64, first, last);
+	ttmon_mt_grid_put(t, "%s", a ? COUNT(x, a->copies) : "-");
+	ttmon_mt_grid_put(t, "%s", BYTES(x, b->size));
+	ttmon_mt_grid_put(t, "%s%s", ttmon_mt_mem_name(a ? a->mem : TTMON_MT_MEM_UNKNOWN),
+			  b->ambiguous	? "?"
+			  : b->by_order ? "#"
+					: "");
+	if (!b->addr && !b->size)
+		ttmon_mt_grid_put(t, "others");
+	else if (!a)
+		ttmon_mt_grid_put(t, "0x%" PRIx64, b->addr);
+	else
+		ttmon_mt_grid_put(t, "0x%" PRIx64 "  %s", b->addr,
+				  ttmon_fmt_text(what, sizeof(what),
+						 *a->name   ? a->name
+						 : *a->site ? a->site
+							    : a->id));
+}
+
+void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width)
+{
+	static const char *const heads[] = { "SECTORS", "READS",     "WRITES", "<USE", "EFF",	  "TOUCHED",
+					     "COVER",	"<LAUNCHES", "COPIES", "SIZE", "<MEMORY", "<BUFFER" };
+	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
+	bool asked = r->args->sections || r->args->all;
+	size_t n;
+
+	if (!r->nr_buffers) {
+		untouched(r, out);
+		return;
+	}
+	n = ttmon_mt_rows(r, out, width, "BUFFERS", "most sectors", r->nr_buffers);
+	if (!r->map)
+		ttmon_mt_wrap(out, "Ranges of 2 MiB that were touched: --db or --live names the allocations.", 0, 0,
+			      width);
+	ttmon_mt_wrap(
+		out,
+		"READS, WRITES: requests. USE: RO, WO, RW: kernels only read, only write, do both. TOUCHED: distinct sectors, COVER: of the size. COPIES: transfers of it. A ? behind the memory: another allocation had these addresses too.",
+		0, 0, width);
+	for (size_t i = 0; i < n; i++)
+		put_buffer(&t, r, r->buffers[i]);
+	ttmon_mt_grid_print(&t, out, width);
+	only_read(r, out, width);
+	untouched(r, out);
+	if (asked || r->map)
+		ttmon_mt_sites_of_buffers(r, asked ? n : MIN(n, (size_t)SOME), out, width);
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* sites.c: the instructions of a trace, worst first: of global and local memory, of shared memory, atomics, and those of each buffer. */
+#include <inttypes.h>
+
+#include "tools/memtrace/cells.h"
+#include "tools/cli/show.h"
+
+/* "strided 128 B, 93%" */
+static void pattern(const struct ttmon_mt_sums *s, char *buf, size_t n)
+{
+	double part = 0;
+	unsigned int class = ttmon_mt_main_class(s, &part);
+	size_t len;
+
+	if (!(part > 0)) {
+		snprintf(buf, n, "(sums)");
+		return;
+	}
+	len = (size_t)snprintf(buf, n, "%s", ttmon_mt_class_name(class));
+	if ((class == TTMON_MT_STRIDED || class == TTMON_MT_SEGMENTED) && s->stride && len < n)
+		len += (size_t)snprintf(buf + len, n - len, " %" PRId64 " B", s->stride);
+	if (s->misaligned * 2 > s->requests && len < n)
+		len += (size_t)snprintf(buf + len, n - len, ", misaligned");
+	if (part < 0.995 && len < n)
+		snprintf(buf + len, n - len, ", %.0f%%", 100 * part);
+}
+
+/* "ld.global  file:12 x4  kernel" as the last columns: nr instructions. */
+static void put_where(struct ttmon_mt_grid *t, const struct ttmon_mt_site *s, uint32_t nr)
+{
+	_cleanup_free_ char *name = ttmon_mt_short_name(s->kernel);
+	char place[200], op[100], several[16] = "";
+
+	ttmon_mt_grid_put(t, "%s", ttmon_fmt_text(op, sizeof(op), s->opcode));
+	ttmon_mt_place_text(s, place, sizeof(place));
+	if (nr > 1)
+		snprintf(several, sizeof(several), " x%u", nr);
+	/* The place first: a long name is cut. */
+	ttmon_mt_grid_put(t, "%s%s%s%s", place, several, *place ? "  " : "", name ? name : "?");
+}
+
+static void put_group(struct ttmon_mt_grid *t, const struct ttmon_mt_report *r, const struct ttmon_mt_site_group *group)
+{
+	put_where(t, ttmon_mt_row_site(r->dict, group->all), group->nr);
+}
+
+static bool has_sectors(const struct ttmon_mt_site_row *row)
+{
+	return row->space != TTMON_MT_SHARED;
+}
+
+static bool is_atomic(const struct ttmon_mt_site_row *row)
+{
+	return (row->kind == TTMON_MT_ATOM || row->kind == TTMON_MT_RED) && row->sums.same;
+}
+
+static bool is_shared(const struct ttmon_mt_site_row *row)
+{
+	return row->space == TTMON_MT_SHARED;
+}
+
+/* Instructions, worst first; those of a line that do the same are one, unless all are asked for. */
+struct sites {
+	struct ttmon_mt_site_group *all, *of; /* of: those of the table that is printed */
+	size_t nr;
+};
+
+static int by_waste(const void *pa, const void *pb)
+{
+	const struct ttmon_mt_site_group *a = pa, *b = pb;
+
+	return ttmon_mt_row_order(a->all, b->all) ?: (a->row > b->row) - (a->row < b->row);
+}
+
+static int get_sites(const struct ttmon_mt_report *r, struct sites *s)
+{
+	const struct ttmon_mt_site_group *groups = NULL;
+	int err = r->args->all ? 0 : ttmon_mt_an_groups(r->an, r->dict, &groups, &s->nr);
+
+	if (err)
+		return err;
+	if (!groups)
+		s->nr = r->nr_sites;
+	s->all = calloc(s->nr + 1, sizeof(*s->all));
+	s->of = calloc(s->nr + 1, sizeof(*s->of));
+	if (!s->all || !s->of)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->nr; i++)
+		s->all[i] = groups ? groups[i] : (struct ttmon_mt_site_group){ 0, 1, r->sites[i] };
+	if (groups)
+		qsort(s->all, s->nr, sizeof(*s->all), by_waste);
+	return 0;
+}
+
+static void sites_fini(struct sites *s)
+{
+	free(s->all);
+	free(s->of);
+}
+
+/* Those of a kind, into s->of; returns how many. */
+static size_t choose(struct sites *s, bool (*want)(const struct ttmon_mt_site_row *))
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->nr; i++)
+		if (want(s->all[i].all))
+			s->of[n++] = s->all[i];
+	return n;
+}
+
+static bool is_several(const struct ttmon_mt_site_group *g)
+{
+	return g->nr > 1;
+}
+
+/* Counters of the GPU of a file that has no more than these. */
+static bool is_plain(const struct ttmon_mt_site_group *g)
+{
+	double part;
+
+	ttmon_mt_main_class(&g->all->sums, &part);
+	return !(part > 0);
+}
+
+static bool any(const struct sites *s, size_t n, bool (*is)(const struct ttmon_mt_site_group *))
+{
+	for (size_t i = 0; i < n; i++)
+		if (is(&s->of[i]))
+			return true;
+	return false;
+}
+
+/* Below a title: text, and what xN and (sums) are where one of n rows has it. */
+static void explain(const struct sites *s, size_t n, const char *text, FILE *out, size_t width)
+{
+	char all[800];
+
+	snprintf(all, sizeof(all), "%s%s%s", text,
+		 any(s, n, is_several) ? " xN: N instructions of that line that do the same, -a shows each." : "",
+		 any(s, n, is_plain)
+			 ? " (sums): no more was counted on the GPU; EFF is of requested bytes there, at most 100%."
+			 : "");
+	if (*all)
+		ttmon_mt_wrap(out, all + (*all == ' '), 0, 0, width);
+}
+
+static void memory_sites(const struct ttmon_mt_report *r, struct sites *sites, FILE *out, size_t width)
+{
+	static const char *const heads[] = { "SHARE", "REQUESTS", "SECT/REQ", "IDEAL",	 "LINES",
+					     "EFF",   "LANES",	  "<PATTERN", "<OPCODE", "<WHERE" };
+	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
+	uint64_t all = ttmon_mt_an_total(r->an, TTMON_MT_GENERIC)->sectors;
+	size_t n = choose(sites, has_sectors);
+	char x[TTMON_FMT_LEN];
+	char text[96];
+
+	if (!n)
+		return;
+	n = ttmon_mt_rows(r, out, width, "SITES of global and local memory", "most sectors that could be saved", n);
+	explain(sites, n,
+		r->args->requested
+			? "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its lanes x width), 128-byte lines, lanes. "
+			  "EFF: bytes requested / (32 x sectors), more than 100% where lanes overlap."
+			: "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its distinct bytes), 128-byte lines, lanes. "
+			  "EFF: distinct bytes / (32 x sectors).",
+		out, width);
+	for (size_t i = 0; i < n; i++) {
+		const struct ttmon_mt_sums *s = &sites->of[i].all->sums;
+
+		ttmon_mt_grid_put(&t, "%s", PERCENT(x, share_of(s->sectors, all)));
+		ttmon_mt_grid_put(&t, "%s", COUNT(x, s->requests));
+		ttmon_mt_grid_put(&t, "%s", PER(x, s->sectors, s->requests));
+		ttmon_mt_grid_put(&t, "%s", PER(x, r->args->requested ? s->ideal_lanes : s->ideal, s->requests));
+		ttmon_mt_grid_put(&t, "%s", PER(x, s->lines, s->requests));
+		ttmon_mt_grid_put(&t, "%s", PERCENT(x, ttmon_mt_efficiency(s, r->args->requested)));
+		ttmon_mt_grid_put(&t, "%s%s", PER(x, s->lanes, s->requests), s->inferred ? "?" : "");
+		pattern(s, text, sizeof(text));
+		ttmon_mt_grid_put(&t, "%s", text);
+		put_group(&t, r, &sites->of[i]);
+	}
+	ttmon_mt_grid_print(&t, out, width);
+}
+
+static void shared_sites(const struct ttmon_mt_report *r, struct sites *sites, FILE *out, size_t width)
+{
+	static const char *const heads[] = { "SHARE", "REQUESTS", "WAVES/REQ", "IDEAL",	  "MOST",
+					     "CONFL", "LANES",	  "<PATTERN",  "<OPCODE", "<WHERE" };
+	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
+	uint64_t all = ttmon_mt_an_total(r->an, TTMON_MT_SHARED)->waves;
+	size_t n = choose(sites, is_shared);
+	char x[TTMON_FMT_LEN];
+	char text[96];
+
+	if (!n)
+		return;
+	n = ttmon_mt_rows(r, out, width, "SITES of shared memory", "most wavefronts that could be saved", n);
+	explain(sites, n,
+		"SHARE: of all wavefronts. Of a request: wavefronts, the ideal number, the most that one took, bank conflicts (wavefronts more than its "
+		"width needs), lanes.",
+		out, width);
+	for (size_t i = 0; i < n; i++) {
+		const struct ttmon_mt_sums *s = &sites->of[i].all->sums;
+
+		ttmon_mt_grid_put(&t, "%s", PERCENT(x, share_of(s->waves, all)));
+		ttmon_mt_grid_put(&t, "%s", COUNT(x, s->requests));
+		ttmon_mt_grid_put(&t, "%s", PER(x, s->waves, s->requests));
+		ttmon_mt_grid_put(&t, "%s", PER(x, s->ideal_waves, s->requests));
+		ttmon_mt_grid_put(&t, "%s", s->max_waves ? COUNT(x, s->max_waves) : "-");
+		ttmon_mt_grid_put(&t, "%s",
+				  s->max_waves ? PER(x, s->waves - MIN(s->phases, s->waves), s->requests) : "-");
+		ttmon_mt_grid_put(&t, "%s%s", PER(x, s->lanes, s->requests), s->inferred ? "?" : "");
+		pattern(s, text, sizeof(text));
+		ttmon_mt_grid_put(&t, "%s", text);
+		put_group(&t, r, &sites->of[i]);
+	}
+	ttmon_mt_grid_print(&t, out, width);
+}
+
+static void atomic_sites(const struct ttmon_mt_report *r, struct sites *sites, FILE *out, size_t width)
+{
+	static const char *const heads[] = { "REQUESTS", "LANES", "ON ONE WORD", "MOST", "<OPCODE", "<WHERE" };
+	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
+	size_t n = choose(sites, is_atomic);
+	char x[TTMON_FMT_LEN];
+
+	if (!n)
+		return;
+	n = ttmon_mt_rows(r, out, width,
+			  "ATOMICS and reductions: lanes of a request that meet on one word, on average and at most",
+			  "most sectors that could be saved", n);
+	explain(sites, n, "", out, width);
+	for (size_t i = 0; i < n; i++) {
+		const struct ttmon_mt_sums *s = &sites->of[i].all->sums;
+
+		ttmon_mt_grid_put(&t, "%s", COUNT(x, s->requests));
+		ttmon_mt_grid_put(&t, "%s%s", PER(x, s->lanes, s->requests), s->inferred ? "?" : "");
+		ttmon_mt_grid_put(&t, "%s", PER(x, s->same, s->requests));
+		ttmon_mt_grid_put(&t, "%u", s->max_same);
+		put_group(&t, r, &sites->of[i]);
+	}
+	ttmon_mt_grid_print(&t, out, width);
+}
+
+/* ---- instructions of a buffer ---- */
+
+#define OF_BUFFER 3 /* of each buffer */
+
+struct of_buffer {
+	struct ttmon_mt_pair sums;
+	const struct ttmon_mt_site *site;
+	uint32_t nr; /* instructions */
+};
+
+static int by_line(const void *pa, const void *pb)
+{
+	const struct of_buffer *a = pa, *b = pb;
+	const struct ttmon_mt_site *x = a->site, *y = b->site;
+	int d = strcmp(x->kernel, y->kernel) ?: strcmp(x->file, y->file);
+
+	d = d ?: (x->line > y->line) - (x->line < y->line);
+	d = d ?: strcmp(x->opcode, y->opcode);
+	/* Without a line each stands for itself. */
+	return d || (*x->file && x->line) ? d : (a->sums.site > b->sums.site) - (a->sums.site < b->sums.site);
+}
+
+static uint64_t saves(const struct of_buffer *i)
+{
+	return i->sums.sectors - MIN(i->sums.ideal, i->sums.sectors);
+}
+
+static int by_saves(const void *pa, const void *pb)
+{
+	const struct of_buffer *a = pa, *b = pb;
+	uint64_t x = saves(a), y = saves(b);
+
+	if (x != y)
+		return x > y ? -1 : 1;
+	if (a->sums.sectors != b->sums.sectors)
+		return a->sums.sectors > b->sums.sectors ? -1 : 1;
+	return (a->sums.site > b->sums.site) - (a->sums.site < b->sums.site);
+}
+
+/* Those of one line are one, unless all are asked for; what can save most first. Returns how many. */
+static size_t get_of_buffer(const struct ttmon_mt_report *r, const struct ttmon_mt_pair *pairs, size_t n,
+			    struct of_buffer *to)
+{
+	size_t nr = 0, all;
+	const struct ttmon_mt_site_row *rows = ttmon_mt_an_sites(r->an, &all);
+
+	for (size_t i = 0; i < n; i++)
+		to[i] = (struct of_buffer){ pairs[i], ttmon_mt_row_site(r->dict, &rows[pairs[i].site]), 1 };
+	if (!r->args->all)
+		qsort(to, n, sizeof(*to), by_line);
+	for (size_t i = 0; i < n; i++) {
+		if (!nr || r->args->all || by_line(&to[nr - 1], &to[i])) {
+			to[nr++] = to[i];
+			continue;
+		}
+		to[nr - 1].nr++;
+		to[nr - 1].sums.requests += to[i].sums.requests;
+		to[nr - 1].sums.sectors += to[i].sums.sectors;
+		to[nr - 1].sums.ideal += to[i].sums.ideal;
+		to[nr - 1].sums.ideal_lanes += to[i].sums.ideal_lanes;
+	}
+	qsort(to, nr, sizeof(*to), by_saves);
+	return nr;
+}
+
+static void put_of_buffer(struct ttmon_mt_grid *t, const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
+{
+	size_t n, all;
+	const struct ttmon_mt_pair *pairs =
+		ttmon_mt_an_buffer_sites(r->an, (uint32_t)(b - ttmon_mt_an_buffers(r->an, &all)), &n);
+	_cleanup_free_ struct of_buffer *list = n ? calloc(n, sizeof(*list)) : NULL;
+	char x[TTMON_FMT_LEN], label[200];
+
+	if (!list)
+		return;
+	n = get_of_buffer(r, pairs, n, list);
+	for (size_t i = 0; i < MIN(n, (size_t)OF_BUFFER); i++) {
+		const struct ttmon_mt_pair *p = &list[i].sums;
+
+		ttmon_mt_grid_put(t, "%s", COUNT(x, p->sectors));
+		ttmon_mt_grid_put(t, "%s", COUNT(x, p->requests));
+		ttmon_mt_grid_put(t, "%s", PER(x, p->sectors, p->requests));
+		ttmon_mt_grid_put(t, "%s", PER(x, r->args->requested ? p->ideal_lanes : p->ideal, p->requests));
+		ttmon_mt_grid_put(t, "%s", ttmon_mt_buffer_label(r, b, label, sizeof(label)));
+		put_where(t, list[i].site, list[i].nr);
+	}
+}
+
+void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *out, size_t width)
+{
+	static const char *const heads[] = {
+		"SECTORS", "REQUESTS", "SECT/REQ", "IDEAL", "<BUFFER", "<OPCODE", "<WHERE"
+	};
+	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
+
+	for (size_t i = 0; i < n; i++)
+		put_of_buffer(&t, r, r->buffers[i]);
+	if (!t.nr)
+		return;
+	ttmon_mt_title(out,
+		       n > 1 ? "SITES of these buffers, three of each at most, those with most sectors to save first"
+			     : "SITES of this buffer, three at most, those with most sectors to save first",
+		       width);
+	ttmon_mt_grid_print(&t, out, width);
+}
+
+void ttmon_mt_sites(const struct ttmon_mt_report *r, FILE *out, size_t width)
+{
+	_cleanup_(sites_fini) struct sites sites = { 0 };
+
+	if (get_sites(r, &sites)) {
+		fputs("\nout of memory for the sites\n", out);
+		return;
+	}
+	memory_sites(r, &sites, out, width);
+	shared_sites(r, &sites, out, width);
+	atomic_sites(r, &sites, out, width);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * view.c: `ttmon memtrace view`: a trace analysed, as one page for the browser. The page (tools/view/page/memtrace.html, memtrace.js) gets what
+ * `ttmon memtrace --json` prints, nothing else.
+ */
+#include <sys/mman.h>
+
+#include "lib/os/outfile.h"
+#include "tools/cli/cmds.h"
+#include "tools/memtrace/mt.h"
+#include "tools/memtrace/tool.h"
+#include "tools/view/view.h"
+
+#define MAX_ROWS 4096 /* of each table, the worst: a browser reads 6 KiB of JSON for a launch */
+
+static const char usage[] =
+	"usage: ttmon memtrace view [OPTIONS] -o OUT.html FILE|-\n\n"
+	"A trace of memory accesses of GPU kernels, analysed, as one page that needs nothing but itself and opens in any browser.\n\n"
+	"  -o, --output OUT    the page, - is standard output\n"
+	"      --plain         not compressed inside: for browsers from before 2023\n"
+	"      --kernel GLOB, --launch A-B, --site GLOB, --space LIST, --efficiency WHICH, --reuse HOW, --db DB, --live,\n"
+	"      --socket PATH, --pid PID, --opcodes FILE\n"
+	"                      as of ttmon memtrace\n"
+	"  -h, --help          this text\n";
+
+TTMON_INCBIN(ttmon_mt_html, "tools/view/page/memtrace.html");
+TTMON_INCBIN(ttmon_mt_js, "tools/view/page/memtrace.js");
+
+static int write_page(int fd, bool gzip, void *ctx)
+{
+	const struct ttmon_mt_report *r = ctx;
+	struct ttmon_page_part part = { .id = "report" };
+	_cleanup_close_ int data = memfd_create("ttmon-page", MFD_CLOEXEC);
+	struct ttmon_page page = {
+		.body = ttmon_mt_html_start,
+		.body_len = (size_t)(ttmon_mt_html_end - ttmon_mt_html_start),
+		.script = ttmon_mt_js_start,
+		.script_len = (size_t)(ttmon_mt_js_end - ttmon_mt_js_start),
+		.parts = &part,
+		.nr_parts = 1,
+		.plain = r->args->plain,
+	};
+	int err;
+
+	(void)gzip; /* what is in it is compressed already */
+	if (data < 0)
+		return -errno;
+	err = ttmon_mt_json(r, data);
+	part.fd = data;
+	return err ? err : ttmon_page_write(fd, &page);
+}
+
+static int show(const struct ttmon_mt_report *r)
+{
+	int err = ttmon_outfile_write(r->args->out, write_page, (void *)r);
+
+	if (err)
+		fprintf(stderr, "ttmon %s: cannot write the page to %s: %s\n", r->args->name,
+			ttmon_outfile_name(r->args->out), strerror(-err));
+	return err;
+}
+
+int ttmon_mt_cmd_view(int argc, char **argv)
+{
+	struct ttmon_mt_args args;
+	int err = ttmon_mt_args_parse(argc, argv, TTMON_MT_VIEW, usage, &args), status;
+
+	if (err)
+		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
+	if (strlen(args.out) > 3 && !strcmp(args.out + strlen(args.out) - 3, ".gz")) {
+		fprintf(stderr, "ttmon %s: %s: a page is not written as .gz, what is in it is compressed already\n",
+			args.name, args.out);
+		status = TTMON_EXIT_ERROR;
+	} else {
+		args.has_lines = true;
+		args.lines = MAX_ROWS;
+		status = ttmon_mt_report_run(&args, show);
+	}
+	ttmon_mt_pick_fini(&args.pick);
+	return status;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cmd_ctl.c: `ttmon family` and `ttmon target`: what the service traces, shown and changed while it runs (/v1/families, /v1/targets).
+ */
+#include <inttypes.h>
+
+#include "lib/read/client.h"
+#include "tools/cli/cmds.h"
+#include "tools/cli/show.h"
+
+static const char family_usage[] = "usage: ttmon family [--socket PATH] [--json] [NAME on|off|counting]\n"
+				   "\n"
+				   "Shows families of probes, or changes one.\n"
+				   "\n"
+				   "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+				   "  -j, --json         what the service sent, as it is\n"
+				   "  -h, --help         this text\n"
+				   "\n"
+				   "STATE    on; counting: hits are counted, nothing is told of them; off: the probes\n"
+				   "         are taken away; absent: not loaded when the service started\n"
+				   "WHY      asked for: here or over the socket, the budget leaves it alone then;\n"
+				   "         budget: --max-overhead was exceeded\n"
+				   "EVENTS   events and counted hits; COUNTED: of these, those only counted\n"
+				   "RUNS     of the BPF programs, and the TIME they took (with a budget)\n"
+				   "\n"
+				   "Memory that is given out or freed while alloc or tenstorrent is off is not known\n"
+				   "afterwards either: what was freed then is shown until its process ends.\n"
+				   "\n"
+				   "Exit status: 0; 1 when the service refuses; 2 when there is no answer.\n";
+
+static const char target_usage[] = "usage: ttmon target [--socket PATH] [--json] [add PID | remove PID | all on|off]\n"
+				   "\n"
+				   "Shows which processes are traced, or changes that.\n"
+				   "\n"
+				   "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+				   "  -j, --json         what the service sent, as it is\n"
+				   "  -h, --help         this text\n"
+				   "\n"
+				   "add PID     trace it, and its children from now on\n"
+				   "remove PID  trace it and its children no longer, unless all are; what it held is\n"
+				   "            shown as it was until it ends\n"
+				   "all on|off  every process, or only those added (root alone)\n"
+				   "\n"
+				   "Exit status: 0; 1 when the service refuses; 2 when there is no answer.\n";
+
+#define WORDS 3
+
+/* Take the words that are no options (and no option's value) out of argv. How many there were, WORDS at most are kept. */
+static int take_words(int *argc, char **argv, const char **words)
+{
+	int kept = 1, n = 0;
+
+	for (int i = 1; i < *argc; i++) {
+		bool value = (!strcmp(argv[i], "-s") || !strcmp(argv[i], "--socket")) && i + 1 < *argc;
+
+		if (argv[i][0] == '-') {
+			argv[kept++] = argv[i];
+			if (value)
+				argv[kept++] = argv[++i];
+			continue;
+		}
+		if (n < WORDS)
+			words[n] = argv[i];
+		n++;
+	}
+	argv[kept] = NULL;
+	*argc = kept;
+	return n;
+}
+
+/* Ask, and show what came: the command's exit status. */
+static int ask(const struct ttmon_show_opts *opts, const char *method, const char *path,
+	       void (*show)(const json_t *root))
+{
+	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	int err = ttmon_client_request(opts->socket, method, path, &reply);
+	json_t *root = NULL;
+
+	err = ttmon_client_check(opts->socket, path, err, &reply);
+	if (err)
+		return err == -EREMOTEIO ? TTMON_EXIT_NO : TTMON_EXIT_ERROR;
+	if (ttmon_client_json(&reply, &root))
+		return TTMON_EXIT_ERROR;
+	if (opts->json)
+		fwrite(reply.body, 1, reply.len, stdout);
+	else
+		show(root);
+	json_decref(root);
+	return 0;
+}
+
+/* ---- family ---- */
+
+static enum ttmon_show_colour colour_of(const char *state)
+{
+	return !strcmp(state, "counting") || !strcmp(state, "off") ? TTMON_SHOW_WARN : TTMON_SHOW_PLAIN;
+}
+
+static void show_family(const json_t *f)
+{
+	const char *state = ttmon_show_str(f, "state");
+	char events[TTMON_FMT_LEN], counted[TTMON_FMT_LEN], runs[TTMON_FMT_LEN], ns[TTMON_FMT_LEN];
+
+	printf("%-12s %s%-9s%s %-10s %9s %9s %9s %10s  %s\n", ttmon_show_str(f, "name"),
+	       ttmon_show_escape(colour_of(state)), state, ttmon_show_escape(TTMON_SHOW_PLAIN),
+	       ttmon_show_str(f, "why"), ttmon_fmt_count(events, sizeof(events), ttmon_show_u64(f, "hits")),
+	       ttmon_fmt_count(counted, sizeof(counted), ttmon_show_u64(f, "counted")),
+	       ttmon_fmt_count(runs, sizeof(runs), ttmon_show_u64(f, "run_count")),
+	       ttmon_fmt_ns(ns, sizeof(ns), ttmon_show_u64(f, "run_ns")), ttmon_show_str(f, "help"));
+}
+
+static void show_families(const json_t *root)
+{
+	const json_t *list = ttmon_show_at(root, "families"), *budget = ttmon_show_at(root, "budget"), *f;
+	size_t i;
+
+	printf("%-12s %-9s %-10s %9s %9s %9s %10s  %s\n", "FAMILY", "STATE", "WHY", "EVENTS", "COUNTED", "RUNS", "TIME",
+	       "WHAT");
+	json_array_foreach(list, i, f) show_family(f);
+	if (!json_is_object(budget))
+		return;
+	printf("\noverhead %.2f %% of the host (BPF programs %.2f %%, ttmond %.2f %%, of which %.2f %% not for records), budget %g %%%s\n",
+	       json_real_value(ttmon_show_at(budget, "percent")), json_real_value(ttmon_show_at(budget, "bpf_percent")),
+	       json_real_value(ttmon_show_at(budget, "daemon_percent")),
+	       json_real_value(ttmon_show_at(budget, "base_percent")),
+	       json_number_value(ttmon_show_at(budget, "max_percent")),
+	       ttmon_show_bool(budget, "over") ? ": exceeded, and nothing that could be reduced would help" : "");
+	json_array_foreach(ttmon_show_at(budget, "processes"), i, f)
+	{
+		_cleanup_free_ char *comm = ttmon_show_clean(ttmon_show_str(f, "comm"));
+
+		printf("%s of process %llu (%s) is only counted: it makes most of it\n", ttmon_show_str(f, "family"),
+		       (unsigned long long)ttmon_show_u64(f, "pid"), comm ? comm : "");
+	}
+}
+
+/* Words of our tables alone: nothing in them needs to be escaped in an address. */
+static bool is_word(const char *text)
+{
+	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")];
+}
+
+int cmd_family(int argc, char **argv)
+{
+	const char *words[WORDS], *method = "GET";
+	int n = take_words(&argc, argv, words), status = 0;
+	struct ttmon_show_opts opts;
+	char path[128] = "/v1/families";
+
+	if (ttmon_show_parse(argc, argv, family_usage, false, &opts, &status))
+		return status;
+	if (n) {
+		if (n != 2 || !is_word(words[0]) || !is_word(words[1]) || strlen(words[0]) > 32 ||
+		    strlen(words[1]) > 32) {
+			fprintf(stderr, "ttmon family: NAME on|off|counting, see ttmon family --help\n");
+			return TTMON_EXIT_ERROR;
+		}
+		method = "PUT";
+		snprintf(path, sizeof(path), "/v1/families?name=%s&state=%s", words[0], words[1]);
+	}
+	return ask(&opts, method, path, show_families);
+}
+
+/* ---- target ---- */
+
+static void show_targets(const json_t *root)
+{
+	const json_t *pids = ttmon_show_at(root, "pids"), *pid;
+	size_t i;
+
+	printf("%s\n", ttmon_show_bool(root, "all") ? "every process is traced" : "only these are traced:");
+	json_array_foreach(pids, i, pid) printf("%" PRIu64 "\n", (uint64_t)json_integer_value(pid));
+}
+
+/* The request that the words mean; false: they mean none. */
+static bool target_request(const char *const *words, int n, const char **method, char *path, size_t size)
+{
+	bool add, on;
+
+	if (!n)
+		return true;
+	if (n != 2)
+		return false;
+	if (!strcmp(words[0], "all")) {
+		on = !strcmp(words[1], "on");
+		*method = on ? "PUT" : "DELETE";
+		snprintf(path, size, "/v1/targets?all");
+		return on || !strcmp(words[1], "off");
+	}
+	add = !strcmp(words[0], "add");
+	if ((!add && strcmp(words[0], "remove") != 0) || words[1][strspn(words[1], "0123456789")] ||
+	    strlen(words[1]) > 10)
+		return false;
+	*method = add ? "PUT" : "DELETE";
+	snprintf(path, size, "/v1/targets?pid=%s", words[1]);
+	return true;
+}
+
+int cmd_target(int argc, char **argv)
+{
+	const char *words[WORDS], *method = "GET";
+	int n = take_words(&argc, argv, words), status = 0;
+	char path[64] = "/v1/targets";
+	struct ttmon_show_opts opts;
+
+	if (ttmon_show_parse(argc, argv, target_usage, false, &opts, &status))
+		return status;
+	if (!target_request(words, n, &method, path, sizeof(path))) {
+		fprintf(stderr, "ttmon target: add PID, remove PID or all on|off, see ttmon target --help\n");
+		return TTMON_EXIT_ERROR;
+	}
+	return ask(&opts, method, path, show_targets);
+}

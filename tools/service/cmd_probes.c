@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is attached and what could
+ * not be, what its version does not have, what is dear because it must be single-stepped, and how long calls could be
+ * missed before the probes were active.
+ */
+#include <inttypes.h>
+
+#include "lib/read/client.h"
+#include "tools/cli/cmds.h"
+#include "tools/cli/show.h"
+
+static const char usage[] = "usage: ttmon probes [--socket PATH] [--json] [-v]\n"
+			    "\n"
+			    "Shows the objects (libraries, programs) that are probed.\n"
+			    "\n"
+			    "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+			    "  -j, --json         what the service sent, as it is\n"
+			    "  -v, --verbose      every function, and the BPF programs\n"
+			    "  -h, --help         this text\n"
+			    "\n"
+			    "ATTACHED  functions whose probe is active\n"
+			    "FAILED    functions that are there and could not be probed; -v says why\n"
+			    "MISSING   functions that ttmond knows and the object does not have\n"
+			    "STEPPED   of those attached, the ones whose instruction at the probe has to be\n"
+			    "          single-stepped: about ten times the cost of a probe; -v shows\n"
+			    "          where a probe is not at the function's entry (cuMemAlloc_v2+10)\n"
+			    "BLIND     time from the mapping of the object to active probes, in which calls\n"
+			    "          could be missed; 'held': the process waited, none was; 'before':\n"
+			    "          it was mapped when the trace began\n"
+			    "Of programs with tt-metal also: how the layout of their buffers was told (E0 to\n"
+			    "E4: generations; checked: against Buffer::create), what their figures are worth,\n"
+			    "and by which CLOCK cycles of a device become host time: pairs (fitted; RESIDUAL\n"
+			    "is the largest of the fit), record (the program's own), envelope (bounds only).\n"
+			    "With -v: refused (by --tt-dispatch auto), spare (taken away, not needed now).\n"
+			    "\n"
+			    "Exit status: 0, or 2 when there is no answer.\n";
+
+struct counts {
+	unsigned int attached, failed, stepped;
+};
+
+static void count_probes(const json_t *probes, struct counts *ret)
+{
+	const json_t *probe;
+	size_t i;
+
+	*ret = (struct counts){ 0 };
+	json_array_foreach(probes, i, probe)
+	{
+		const char *state = ttmon_show_str(probe, "state");
+
+		ret->failed += !strcmp(state, "failed");
+		if (strcmp(state, "attached"))
+			continue;
+		ret->attached++;
+		ret->stepped += ttmon_show_bool(probe, "single_step");
+	}
+}
+
+/* The end of a path says more than its beginning. columns 0: whole. */
+static void put_path(const char *path, size_t used, size_t columns)
+{
+	_cleanup_free_ char *copy = ttmon_show_clean(path);
+	size_t n;
+
+	if (!copy)
+		return;
+	n = strlen(copy);
+	if (columns > used + 16 && n > columns - used)
+		printf("...%s\n", copy + n - (columns - used - 3));
+	else
+		printf("%s\n", copy);
+}
+
+static void put_blind(const json_t *object)
+{
+	uint64_t us = ttmon_show_u64(object, "blind_us");
+	char buf[TTMON_FMT_LEN];
+
+	if (ttmon_show_bool(object, "held"))
+		printf("%10s", "held");
+	else if (us)
+		printf("%10s", ttmon_fmt_ns(buf, sizeof(buf), us * NSEC_PER_US));
+	else
+		printf("%10s", "before");
+}
+
+/* A number that should be 0. */
+static void put_count(int width, uint64_t n, enum ttmon_show_colour colour)
+{
+	printf("%s%*" PRIu64 "%s ", n ? ttmon_show_escape(colour) : "", width, n,
+	       n ? ttmon_show_escape(TTMON_SHOW_PLAIN) : "");
+}
+
+static void put_probe(const json_t *probe)
+{
+	const char *state = ttmon_show_str(probe, "state"), *reason = ttmon_show_str(probe, "reason");
+	_cleanup_free_ char *symbol = ttmon_show_clean(ttmon_show_str(probe, "symbol"));
+	_cleanup_free_ char *program = ttmon_show_clean(ttmon_show_str(probe, "program"));
+	_cleanup_free_ char *why = ttmon_show_clean(reason);
+	uint64_t skip = ttmon_show_u64(probe, "skip");
+	char place[96];
+	bool bad = !strcmp(state, "failed");
+
+	snprintf(place, sizeof(place), "%s", symbol ? symbol : "?");
+	if (skip) /* behind the function's entry: as a debugger writes it */
+		snprintf(place, sizeof(place), "%s+%" PRIu64, symbol ? symbol : "?", skip);
+	printf("    %s%-9s%s %-32s %s", ttmon_show_escape(bad ? TTMON_SHOW_BAD : TTMON_SHOW_PLAIN), state,
+	       ttmon_show_escape(TTMON_SHOW_PLAIN), place, program ? program : "?");
+	if (ttmon_show_bool(probe, "single_step"))
+		printf(" (single-stepped)");
+	if (*reason)
+		printf(": %s", why ? why : "?");
+	putchar('\n');
+}
+
+static void show_object(const json_t *object, bool verbose)
+{
+	const json_t *probes = ttmon_show_at(object, "probes"), *probe;
+	_cleanup_free_ char *error = ttmon_show_clean(ttmon_show_str(object, "error"));
+	struct counts c;
+	size_t i;
+
+	count_probes(probes, &c);
+	printf("%8u ", c.attached);
+	put_count(6, c.failed, TTMON_SHOW_BAD);
+	printf("%7" PRIu64 " ", ttmon_show_u64(object, "missing"));
+	put_count(7, c.stepped, TTMON_SHOW_WARN);
+	put_blind(object);
+	printf("  ");
+	put_path(ttmon_show_str(object, "path"), 44, verbose ? 0 : ttmon_show_columns());
+	if (error && *error)
+		printf("    %snot probed%s: %s\n", ttmon_show_escape(TTMON_SHOW_BAD),
+		       ttmon_show_escape(TTMON_SHOW_PLAIN), error);
+	if (ttmon_show_bool(object, "stripped"))
+		printf("    holds a CUDA runtime without symbols: seen at driver level only\n");
+	if (!verbose)
+		return;
+	json_array_foreach(probes, i, probe) put_probe(probe);
+}
+
+static void show_programs(const json_t *programs, bool verbose)
+{
+	size_t i, loaded = 0, attached = 0;
+	const json_t *program;
+
+	json_array_foreach(programs, i, program)
+	{
+		loaded += ttmon_show_bool(program, "loaded");
+		attached += ttmon_show_bool(program, "attached");
+	}
+	printf("%zu BPF programs, %zu loaded, %zu attached\n", json_array_size(programs), loaded, attached);
+	if (!verbose)
+		return;
+	json_array_foreach(programs, i, program)
+	{
+		_cleanup_free_ char *name = ttmon_show_clean(ttmon_show_str(program, "name"));
+
+		const char *reason = ttmon_show_str(program, "reason");
+
+		printf("    %-32s %-10s %s%s%s\n", name ? name : "?",
+		       ttmon_show_bool(program, "loaded") ? "loaded" : "not loaded",
+		       ttmon_show_bool(program, "attached") ? "attached" : "not attached", *reason ? ": " : "", reason);
+	}
+}
+
+/* Of each process with tt-metal: how its buffers are read, and how its devices' cycles become host time. */
+static void show_tt(const json_t *tt)
+{
+	const json_t *list = ttmon_show_at(tt, "processes"), *one, *flag;
+	char buf[2][TTMON_FMT_LEN];
+	size_t i, k;
+
+	if (json_array_size(list))
+		printf("\n%8s %-15s  %s\n", "PID", "TENSTORRENT", "BUFFER LAYOUT");
+	json_array_foreach(list, i, one)
+	{
+		_cleanup_free_ char *comm = ttmon_show_clean(ttmon_show_str(one, "comm"));
+
+		printf("%8" PRIu64 " %-15s  %s", ttmon_show_u64(one, "tgid"), comm ? comm : "?",
+		       ttmon_show_str(one, "layout"));
+		json_array_foreach(ttmon_show_at(one, "flags"), k, flag)
+			printf("%s%s%s%s", k ? ", " : "; ", ttmon_show_escape(TTMON_SHOW_WARN), json_string_value(flag),
+			       ttmon_show_escape(TTMON_SHOW_PLAIN));
+		putchar('\n');
+	}
+	list = ttmon_show_at(tt, "clocks");
+	if (json_array_size(list))
+		printf("\n%8s %6s  %-9s %6s %8s %10s %10s\n", "PID", "DEVICE", "CLOCK", "PAIRS", "GHZ", "RESIDUAL",
+		       "RECORDS");
+	json_array_foreach(list, i, one)
+	{
+		uint64_t residual = (uint64_t)json_real_value(ttmon_show_at(one, "residual_ns"));
+		bool fitted = ttmon_show_u64(one, "pairs") > 1;
+
+		printf("%8" PRIu64 " %6" PRIu64 "  %-9s %6" PRIu64 " %8.5f %10s %10s\n", ttmon_show_u64(one, "tgid"),
+		       ttmon_show_u64(one, "logical"), ttmon_show_str(one, "clock"), ttmon_show_u64(one, "pairs"),
+		       json_real_value(ttmon_show_at(one, "ghz")),
+		       fitted ? ttmon_fmt_ns(buf[0], TTMON_FMT_LEN, residual) : "n/a",
+		       ttmon_fmt_count(buf[1], TTMON_FMT_LEN, ttmon_show_u64(one, "records")));
+	}
+}
+
+int cmd_probes(int argc, char **argv)
+{
+	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	const json_t *objects, *object;
+	struct ttmon_show_opts opts;
+	json_t *root = NULL;
+	int status = 0;
+	size_t i;
+
+	if (ttmon_show_parse(argc, argv, usage, true, &opts, &status))
+		return status;
+	if (ttmon_client_fetch(opts.socket, "/v1/probes", &reply) || ttmon_client_json(&reply, &root))
+		return TTMON_EXIT_ERROR;
+	if (opts.json) {
+		fwrite(reply.body, 1, reply.len, stdout);
+	} else {
+		objects = ttmon_show_at(root, "objects");
+		if (json_array_size(objects))
+			printf("ATTACHED FAILED MISSING STEPPED      BLIND  OBJECT\n");
+		else
+			printf("no process has mapped anything to probe\n");
+		json_array_foreach(objects, i, object) show_object(object, opts.verbose);
+		show_programs(ttmon_show_at(root, "programs"), opts.verbose);
+		show_tt(ttmon_show_at(root, "tenstorrent"));
+	}
+	json_decref(root);
+	return 0;
+}
