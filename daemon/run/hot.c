@@ -560,6 +560,8 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	err = watch(h);
 	if (err)
 		goto fail;
+	/* The socket is served before the first drain: figures of the time zero would read as a thread that hangs. */
+	tell(h);
 	/* Signals are the cold thread's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
