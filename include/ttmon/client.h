@@ -81,6 +81,9 @@ struct ttmon_advisor_opts {
 	uint32_t reserved;
 	/* What a call that pins or unpins takes beside the bytes, ns; 0: what the databases say, else 50000 */
 	uint64_t pin_call_ns, unpin_call_ns;
+	/* Keys of call sites: peak_pin_bytes of the statistics is of their memory alone; read during the call. NULL: of all */
+	const uint64_t *sites;
+	size_t nr_sites;
 };
 
 /*

@@ -77,18 +77,23 @@ static struct ttmon_cost cost_of(const struct ttmon_run *const *runs, size_t n, 
 }
 
 static int set_up(struct ttmon_advisor *adv, const struct ttmon_run *const *runs, size_t n,
-		  const struct ttmon_cost *given)
+		  const struct ttmon_advisor_opts *o)
 {
-	const struct ttmon_cost cost = cost_of(runs, n, given);
+	const struct ttmon_cost given = { o->pageable_bps, o->pinned_bps, o->pinning_bps, o->pin_call_ns,
+					  o->unpin_call_ns };
+	const struct ttmon_cost cost = cost_of(runs, n, &given);
 	struct ttmon_profile_totals totals;
+	uint64_t pages = 0;
 	int err = ttmon_profile_new(runs, n, &cost, &adv->profile);
 
+	if (!err)
+		err = ttmon_profile_peak(adv->profile, runs, n, o->sites, o->nr_sites, &pages);
 	if (err)
 		return err;
 	ttmon_profile_get_totals(adv->profile, &totals);
 	adv->entries = totals.entries;
 	adv->sites = totals.sites;
-	adv->peak_pin_bytes = totals.peak_pin_pages * 4096;
+	adv->peak_pin_bytes = pages * 4096;
 	err = ttmon_known_init(&adv->known, adv->profile);
 	adv->ordinals.seed = adv->known.seed;
 	for (size_t i = 0; i < n && !err; i++)
@@ -101,7 +106,7 @@ static int set_up(struct ttmon_advisor *adv, const struct ttmon_run *const *runs
 	return adv->ordinals.count ? refresh(adv) : -ENOMEM;
 }
 
-static int load(struct ttmon_advisor *adv, const char *const *databases, size_t n, const struct ttmon_cost *cost,
+static int load(struct ttmon_advisor *adv, const char *const *databases, size_t n, const struct ttmon_advisor_opts *o,
 		char *why, size_t why_size)
 {
 	struct ttmon_run **runs = calloc(n, sizeof(*runs));
@@ -111,7 +116,7 @@ static int load(struct ttmon_advisor *adv, const char *const *databases, size_t 
 	for (size_t i = 0; i < n && !err; i++)
 		err = databases[i] ? ttmon_run_load(databases[i], NULL, &runs[i], text, sizeof(text)) : -EINVAL;
 	if (!err)
-		err = set_up(adv, (const struct ttmon_run *const *)runs, n, cost);
+		err = set_up(adv, (const struct ttmon_run *const *)runs, n, o);
 	for (size_t i = 0; runs && i < n; i++)
 		ttmon_run_free(runs[i]);
 	free(runs);
@@ -129,7 +134,6 @@ int ttmon_advisor_open(const char *const *databases, size_t n, const struct ttmo
 		       struct ttmon_advisor **ret, char *why, size_t why_size)
 {
 	_cleanup_(advisor_freep) struct ttmon_advisor *adv = NULL;
-	struct ttmon_cost cost = { 0 };
 	struct ttmon_advisor_opts o = { 0 };
 	int err;
 
@@ -141,7 +145,6 @@ int ttmon_advisor_open(const char *const *databases, size_t n, const struct ttmo
 			 n > DATABASES_MAX ? "more than 1024 databases" : "the options make no sense");
 		return n > DATABASES_MAX ? -E2BIG : -EINVAL;
 	}
-	cost = (struct ttmon_cost){ o.pageable_bps, o.pinned_bps, o.pinning_bps, o.pin_call_ns, o.unpin_call_ns };
 	adv = aligned_alloc(_Alignof(struct ttmon_advisor), sizeof(*adv));
 	if (adv) {
 		memset(adv, 0, sizeof(*adv));
@@ -152,7 +155,7 @@ int ttmon_advisor_open(const char *const *databases, size_t n, const struct ttmo
 		return -ENOMEM;
 	}
 	adv->min_match = o.min_match ? o.min_match : TTMON_MATCH_NAMES;
-	err = n ? load(adv, databases, n, &cost, why, why_size) : 0;
+	err = n ? load(adv, databases, n, &o, why, why_size) : 0;
 	if (err)
 		return err;
 	*ret = TAKE_PTR(adv);

@@ -5,14 +5,14 @@
 #define NONE  TTMON_ARENA_NONE
 #define LOOKS 64
 
-static unsigned int class_of(uint64_t pages)
+static unsigned int class_of(uint64_t units)
 {
 	unsigned int log;
 
-	if (pages < 32)
-		return (unsigned int)pages;
-	log = 63 - (unsigned int)__builtin_clzll(pages);
-	return MIN(32 + (log - 5) * 8 + (unsigned int)(pages >> (log - 3) & 7), TTMON_ARENA_CLASSES - 1);
+	if (units < 32)
+		return (unsigned int)units;
+	log = 63 - (unsigned int)__builtin_clzll(units);
+	return MIN(32 + (log - 5) * 8 + (unsigned int)(units >> (log - 3) & 7), TTMON_ARENA_CLASSES - 1);
 }
 
 void ttmon_arena_init(struct ttmon_arena *a)
@@ -57,7 +57,7 @@ static void drop_piece(struct ttmon_arena *a, uint32_t i)
 static void list(struct ttmon_arena *a, uint32_t i)
 {
 	struct ttmon_arena_piece *p = &a->v[i];
-	unsigned int c = class_of(p->pages);
+	unsigned int c = class_of(p->units);
 
 	p->free = true;
 	p->prev = NONE;
@@ -71,7 +71,7 @@ static void list(struct ttmon_arena *a, uint32_t i)
 static void unlist(struct ttmon_arena *a, uint32_t i)
 {
 	struct ttmon_arena_piece *p = &a->v[i];
-	unsigned int c = class_of(p->pages);
+	unsigned int c = class_of(p->units);
 
 	p->free = false;
 	if (p->next != NONE)
@@ -84,29 +84,40 @@ static void unlist(struct ttmon_arena *a, uint32_t i)
 		a->has[c / 64] &= ~(1ULL << c % 64);
 }
 
-int ttmon_arena_add(struct ttmon_arena *a, uint64_t page, uint64_t pages)
+int ttmon_arena_add(struct ttmon_arena *a, uint64_t unit, uint64_t units)
 {
 	uint32_t i = new_piece(a);
 
 	if (i == NONE)
 		return -ENOMEM;
-	a->v[i] = (struct ttmon_arena_piece){ .page = page, .pages = pages, .before = NONE, .after = NONE };
+	a->v[i] = (struct ttmon_arena_piece){ .unit = unit, .units = units, .before = NONE, .after = NONE };
 	list(a, i);
-	a->pages += pages;
+	a->units += units;
 	a->regions++;
 	return 0;
 }
 
+/* What is left free before a request that takes from this piece. */
+static uint64_t gap_of(const struct ttmon_arena_piece *p, uint64_t units)
+{
+	return units < TTMON_ARENA_PAGE ? 0 : ROUND_UP(p->unit, TTMON_ARENA_PAGE) - p->unit;
+}
+
+static bool fits(const struct ttmon_arena_piece *p, uint64_t units)
+{
+	return p->units >= units && p->units - units >= gap_of(p, units);
+}
+
 /* The smallest of a class that will do, the lowest of several; NONE. */
-static uint32_t best_of(const struct ttmon_arena *a, unsigned int class, uint64_t pages)
+static uint32_t best_of(const struct ttmon_arena *a, unsigned int class, uint64_t units)
 {
 	uint32_t best = NONE, i = a->first[class];
 
 	for (unsigned int looks = 0; i != NONE && looks < LOOKS; looks++, i = a->v[i].next) {
 		const struct ttmon_arena_piece *p = &a->v[i], *b = &a->v[best == NONE ? i : best];
 
-		if (p->pages >= pages &&
-		    (best == NONE || p->pages < b->pages || (p->pages == b->pages && p->page < b->page)))
+		if (fits(p, units) &&
+		    (best == NONE || p->units < b->units || (p->units == b->units && p->unit < b->unit)))
 			best = i;
 	}
 	return best;
@@ -124,12 +135,12 @@ static unsigned int next_class(const struct ttmon_arena *a, unsigned int from)
 }
 
 /* The next piece behind the rover in its region that will do, around its end. */
-static uint32_t next_fit(const struct ttmon_arena *a, uint64_t pages)
+static uint32_t next_fit(const struct ttmon_arena *a, uint64_t units)
 {
 	uint32_t i = a->rover;
 
 	for (unsigned int looks = 0; i != NONE && looks < LOOKS; looks++) {
-		if (a->v[i].free && a->v[i].pages >= pages)
+		if (a->v[i].free && fits(&a->v[i], units))
 			return i;
 		if (a->v[i].after == NONE)
 			while (a->v[i].before != NONE)
@@ -140,31 +151,51 @@ static uint32_t next_fit(const struct ttmon_arena *a, uint64_t pages)
 	return NONE;
 }
 
-uint32_t ttmon_arena_take(struct ttmon_arena *a, uint64_t pages)
+/* Cut piece i behind so many units; what is behind is free. False: there is no memory for that, and it stays whole. */
+static bool cut(struct ttmon_arena *a, uint32_t i, uint64_t units)
 {
-	unsigned int c = class_of(pages);
-	uint32_t i = next_fit(a, pages), rest;
+	uint32_t rest = a->v[i].units > units ? new_piece(a) : NONE;
+	struct ttmon_arena_piece *p = &a->v[i];
+
+	if (rest == NONE)
+		return false;
+	a->v[rest] = (struct ttmon_arena_piece){
+		.unit = p->unit + units, .units = p->units - units, .before = i, .after = p->after
+	};
+	if (p->after != NONE)
+		a->v[p->after].before = rest;
+	p->after = rest;
+	p->units = units;
+	list(a, rest);
+	return true;
+}
+
+uint32_t ttmon_arena_take(struct ttmon_arena *a, uint64_t units)
+{
+	uint32_t i = next_fit(a, units);
+	uint64_t gap;
 
 	/* Its own class has smaller ones too. */
-	for (c = next_class(a, c); i == NONE && c < TTMON_ARENA_CLASSES; c = next_class(a, c + 1))
-		i = best_of(a, c, pages);
+	for (unsigned int c = next_class(a, class_of(units)); i == NONE && c < TTMON_ARENA_CLASSES;
+	     c = next_class(a, c + 1))
+		i = best_of(a, c, units);
 	if (i == NONE)
 		return NONE;
+	gap = gap_of(&a->v[i], units);
 	unlist(a, i);
-	rest = a->v[i].pages > pages ? new_piece(a) : NONE;
-	if (rest != NONE) {
-		struct ttmon_arena_piece *p = &a->v[i];
-
-		a->v[rest] = (struct ttmon_arena_piece){
-			.page = p->page + pages, .pages = p->pages - pages, .before = i, .after = p->after
-		};
-		if (p->after != NONE)
-			a->v[p->after].before = rest;
-		p->after = rest;
-		p->pages = pages;
-		list(a, rest);
+	if (gap && !cut(a, i, gap)) {
+		list(a, i);
+		return NONE;
 	}
-	a->used += a->v[i].pages;
+	if (gap) {
+		uint32_t front = i;
+
+		i = a->v[front].after;
+		list(a, front);
+		unlist(a, i);
+	}
+	cut(a, i, units);
+	a->used += a->v[i].units;
 	a->rover = i;
 	return i;
 }
@@ -177,7 +208,7 @@ static void join_after(struct ttmon_arena *a, uint32_t i)
 	if (after == NONE || !a->v[after].free)
 		return;
 	unlist(a, after);
-	a->v[i].pages += a->v[after].pages;
+	a->v[i].units += a->v[after].units;
 	a->v[i].after = a->v[after].after;
 	if (a->v[i].after != NONE)
 		a->v[a->v[i].after].before = i;
@@ -190,7 +221,7 @@ void ttmon_arena_put(struct ttmon_arena *a, uint32_t i)
 {
 	uint32_t before = a->v[i].before;
 
-	a->used -= a->v[i].pages;
+	a->used -= a->v[i].units;
 	join_after(a, i);
 	if (before != NONE && a->v[before].free) {
 		unlist(a, before);
@@ -202,12 +233,7 @@ void ttmon_arena_put(struct ttmon_arena *a, uint32_t i)
 	list(a, i);
 }
 
-bool ttmon_arena_has_room(const struct ttmon_arena *a, uint64_t pages, uint64_t known_pages)
-{
-	return a->pages && a->pages >= known_pages && a->used + pages <= known_pages + known_pages / 16;
-}
-
-bool ttmon_arena_give_back(struct ttmon_arena *a, uint64_t at_least, uint64_t *page, uint64_t *pages)
+bool ttmon_arena_give_back(struct ttmon_arena *a, uint64_t at_least, uint64_t *unit, uint64_t *units)
 {
 	uint32_t best = NONE;
 
@@ -216,31 +242,56 @@ bool ttmon_arena_give_back(struct ttmon_arena *a, uint64_t at_least, uint64_t *p
 		for (uint32_t i = a->first[c]; i != NONE; i = a->v[i].next) {
 			const struct ttmon_arena_piece *p = &a->v[i];
 
-			if (p->before == NONE && p->after == NONE && p->pages >= at_least &&
-			    (best == NONE || p->pages > a->v[best].pages))
+			if (p->before == NONE && p->after == NONE && p->units >= at_least &&
+			    (best == NONE || p->units > a->v[best].units))
 				best = i;
 		}
 	if (best == NONE)
 		return false;
-	*page = a->v[best].page;
-	*pages = a->v[best].pages;
+	*unit = a->v[best].unit;
+	*units = a->v[best].units;
 	unlist(a, best);
 	if (a->rover == best)
 		a->rover = NONE;
 	drop_piece(a, best);
-	a->pages -= *pages;
+	a->units -= *units;
 	a->regions--;
 	return true;
 }
 
-uint64_t ttmon_arena_more(const struct ttmon_arena *a, uint64_t pages, uint64_t known_pages, uint64_t call_pages)
+/* Would with this request no more be used than a sixteenth over what is known, if what is free lay together? */
+static bool has_room(const struct ttmon_arena *a, const struct ttmon_arena_want *w)
 {
-	uint64_t have = MAX(known_pages, a->pages), step = MAX(have / 32, MIN(call_pages, have / 16));
+	return a->units && a->units >= w->known && a->used + w->units <= w->known + w->known / 16;
+}
 
-	if (!a->pages)
-		return MAX(known_pages, pages);
+/* Units of the next region: whole pages. */
+static uint64_t more(const struct ttmon_arena *a, const struct ttmon_arena_want *w)
+{
+	uint64_t units = w->units < TTMON_ARENA_PAGE ? w->units : ROUND_UP(w->units, TTMON_ARENA_PAGE);
+	uint64_t have = MAX(w->known, a->units), step = MAX(have / 32, MIN(w->call, have / 16));
+
+	if (!a->units)
+		return ROUND_UP(MAX(w->known, units), TTMON_ARENA_PAGE);
 	/* More than was ever needed: this is another run than those, the more so the more it is. */
-	if (a->used + pages > known_pages && a->pages > known_pages)
-		step = MAX(step, (a->pages - known_pages) / 2);
-	return pages >= step ? pages : step / pages * pages;
+	if (a->used + units > w->known && a->units > w->known)
+		step = MAX(step, (a->units - w->known) / 2);
+	return ROUND_UP(units >= step ? units : step / units * units, TTMON_ARENA_PAGE);
+}
+
+enum ttmon_arena_step ttmon_arena_serve(struct ttmon_arena *a, const struct ttmon_arena_want *w, uint32_t *piece,
+					uint64_t *unit, uint64_t *units)
+{
+	*piece = ttmon_arena_take(a, w->units);
+	if (*piece != NONE)
+		return TTMON_ARENA_TAKEN;
+	if (w->waiting && a->units >= w->known)
+		return TTMON_ARENA_WAIT;
+	if (has_room(a, w) && !w->alone)
+		return TTMON_ARENA_LEAVE;
+	*units = more(a, w);
+	/* Rather than more than was ever needed, unless a call costs more than the pages. */
+	if (a->units + *units > MAX(w->known, a->used + *units) && ttmon_arena_give_back(a, w->call, unit, units))
+		return TTMON_ARENA_GIVE_BACK;
+	return TTMON_ARENA_ADD;
 }

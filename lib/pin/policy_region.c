@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * policy_region.c: advice, as an allocator can follow it: what is pinned lies in pieces of a few regions (arena.h), one set of them for each process, which ends
- * with it. A freed piece whose asynchronous copies are under way waits for them; the eight oldest are asked at each allocation. Where no piece is large
- * enough and as much is pinned as was known to be needed, those that wait are waited for. Then, if there is room but in pieces that are too small, what does not
- * pay for a pin by itself is left pageable this once; else a further region is pinned. Memory that may be read in place is apart from this: a pin by itself,
- * which ends with it.
+ * with it. A freed piece whose asynchronous copies are under way waits for them; the eight oldest are asked at each allocation. Memory that may be read in place
+ * is apart from this: a pin by itself, which ends with it.
  */
 #include "lib/pin/arena.h"
 #include "lib/pin/policy_int.h"
 
 #define ASKED 8
-#define UNITS (TTMON_POLICY_PAGE / TTMON_ARENA_UNIT) /* of a page */
+#define UNITS TTMON_ARENA_PAGE
 
 struct waiting {
 	uint32_t piece;
@@ -115,35 +113,36 @@ static void settle_oldest(struct owner *o, uint64_t now_ns, uint32_t looks)
 
 static uint32_t take_piece(struct regions *r, struct owner *o, const struct ttmon_policy_life *l)
 {
-	uint64_t units = MAX((l->size + TTMON_ARENA_UNIT - 1) / TTMON_ARENA_UNIT, 1u), waited = 0;
-	uint32_t piece;
+	struct ttmon_arena_want w = { .units = ttmon_arena_units(l->size),
+				      .known = r->known_pages * UNITS,
+				      .call = r->call_pages * UNITS,
+				      .alone = l->alone };
+	uint64_t waited = 0, unit, units;
+	uint32_t piece = TTMON_ARENA_NONE;
 
 	settle_oldest(o, l->from_ns, ASKED);
-	piece = ttmon_arena_take(&o->arena, units);
-	while (piece == TTMON_ARENA_NONE && o->from < o->n && o->arena.pages >= r->known_pages * UNITS) {
-		waited = MAX(waited, o->v[o->from].ready_ns - MIN(o->v[o->from].ready_ns, l->from_ns));
-		settle_oldest(o, l->from_ns + waited, 1);
-		piece = ttmon_arena_take(&o->arena, units);
-	}
-	r->m->r->wait_ns += (int64_t)waited;
-	if (piece == TTMON_ARENA_NONE && ttmon_arena_has_room(&o->arena, units, r->known_pages * UNITS) && !l->alone) {
-		r->m->r->left_out++;
-		return piece;
-	}
-	if (piece == TTMON_ARENA_NONE) {
-		uint64_t more = ttmon_arena_more(&o->arena, units, r->known_pages * UNITS, r->call_pages * UNITS);
-		uint64_t page, back;
-
-		more = ROUND_UP(more, UNITS);
-		/* Rather than more than was ever needed, unless a call costs more than the pages. */
-		while (o->arena.pages + more > MAX(r->known_pages * UNITS, o->arena.used + more) &&
-		       ttmon_arena_give_back(&o->arena, r->call_pages * UNITS, &page, &back))
-			count_pages(r, l->from_ns, back / UNITS, false);
-		r->err = ttmon_arena_add(&o->arena, 0, more);
-		if (r->err)
+	while (!r->err) {
+		w.waiting = o->from < o->n;
+		switch (ttmon_arena_serve(&o->arena, &w, &piece, &unit, &units)) {
+		case TTMON_ARENA_WAIT:
+			waited = MAX(waited, o->v[o->from].ready_ns - MIN(o->v[o->from].ready_ns, l->from_ns));
+			settle_oldest(o, l->from_ns + waited, 1);
+			break;
+		case TTMON_ARENA_GIVE_BACK:
+			count_pages(r, l->from_ns, units / UNITS, false);
+			break;
+		case TTMON_ARENA_ADD:
+			r->err = ttmon_arena_add(&o->arena, 0, units);
+			if (!r->err)
+				count_pages(r, l->from_ns, units / UNITS, true);
+			break;
+		case TTMON_ARENA_LEAVE:
+			r->m->r->left_out++;
+			/* fallthrough */
+		case TTMON_ARENA_TAKEN:
+			r->m->r->wait_ns += (int64_t)waited;
 			return piece;
-		count_pages(r, l->from_ns, more / UNITS, true);
-		piece = ttmon_arena_take(&o->arena, units);
+		}
 	}
 	return piece;
 }
@@ -203,8 +202,8 @@ static void end_life(struct regions *r, uint32_t life)
 /* A process is gone, and what it had: no calls of its own. */
 static void end_owner(struct regions *r, struct owner *o)
 {
-	ttmon_policy_meter_add(r->m, o->end_ns, -(int64_t)(o->arena.pages / UNITS),
-			       -(int64_t)(o->arena.pages * TTMON_ARENA_UNIT), 0);
+	ttmon_policy_meter_add(r->m, o->end_ns, -(int64_t)(o->arena.units / UNITS),
+			       -(int64_t)(o->arena.units * TTMON_ARENA_UNIT), 0);
 	o->over = true;
 }
 

@@ -82,6 +82,12 @@ struct ttmon_profile_totals {
 	/* The most that was worth pinning at one time, by the rule, over the runs: whole pages. */
 	uint64_t peak_pin_pages;
 };
+/*
+ * The same of the memory of these call sites alone, by their keys (sites NULL: of all), over runs that the profile was made of. -ENOMEM; *ret_pages is untouched
+ * then.
+ */
+int ttmon_profile_peak(const struct ttmon_profile *p, const struct ttmon_run *const *runs, size_t n,
+		       const uint64_t *sites, size_t nr_sites, uint64_t *ret_pages) _must_check;
 void ttmon_profile_get_totals(const struct ttmon_profile *p, struct ttmon_profile_totals *ret);
 /* Is there any entry whose frames or names have this hash? For who translates addresses ahead of time. */
 bool ttmon_profile_has_site(const struct ttmon_profile *p, uint64_t exact);

@@ -550,36 +550,49 @@ static int make_entries(struct maker *m, enum ttmon_profile_way way)
 	return err;
 }
 
-/* Of each run: the most pages at one time of what gets the verdict to be pinned. */
-static int make_totals(struct maker *m)
+static bool is_one_of(const struct ttmon_run *run, const struct ttmon_run_alloc *a, const uint64_t *sites, size_t n)
 {
-	struct ttmon_profile *p = m->p;
+	const struct ttmon_run_site *site = &run->sites[a->site];
 
-	p->totals = (struct ttmon_profile_totals){ .runs = m->nr_runs, .entries = p->nr_entries, .sites = p->nr_sites };
-	for (size_t r = 0; r < m->nr_runs; r++) {
-		const struct ttmon_run *run = m->runs[r];
+	for (size_t i = 0; i < n; i++)
+		if (sites[i] == site->key || (site->exact && sites[i] == site->exact))
+			return true;
+	return !sites;
+}
+
+int ttmon_profile_peak(const struct ttmon_profile *p, const struct ttmon_run *const *runs, size_t n,
+		       const uint64_t *sites, size_t nr_sites, uint64_t *ret_pages)
+{
+	uint64_t peak = 0;
+
+	for (size_t r = 0; r < n; r++) {
+		const struct ttmon_run *run = runs[r];
 		_cleanup_(ttmon_hmap_fini) struct ttmon_hmap orders = { 0 };
-		size_t n = 0;
+		_cleanup_free_ struct ttmon_edge *edges = malloc((run->nr_allocs + 1) * 2 * sizeof(*edges));
+		size_t used = 0;
 
+		if (!edges)
+			return -ENOMEM;
 		for (size_t i = 0; i < run->nr_allocs; i++) {
+			const struct ttmon_run_alloc *a = &run->allocs[i];
 			struct ttmon_answer answer = { 0 };
 			struct ttmon_profile_key key;
 			uint32_t order;
 
-			if (!ttmon_profile_wants(&run->allocs[i]))
+			if (!ttmon_profile_wants(a))
 				continue;
-			if (next_order(&orders, &run->allocs[i], &order))
+			if (next_order(&orders, a, &order))
 				return -ENOMEM;
-			ttmon_profile_key_of(run, &run->allocs[i], order, &key);
+			ttmon_profile_key_of(run, a, order, &key);
 			ttmon_profile_lookup(p, &key, &answer);
-			if (answer.verdict != TTMON_VERDICT_PIN)
+			if (answer.verdict != TTMON_VERDICT_PIN || !is_one_of(run, a, sites, nr_sites))
 				continue;
-			ttmon_edges_of(m->edges + n, run->allocs[i].alloc_ns, run->allocs[i].free_ns,
-				       ttmon_run_pages(&run->allocs[i]));
-			n += 2;
+			ttmon_edges_of(edges + used, a->alloc_ns, a->free_ns, ttmon_run_pages(a));
+			used += 2;
 		}
-		p->totals.peak_pin_pages = MAX(p->totals.peak_pin_pages, ttmon_edges_peak(m->edges, n));
+		peak = MAX(peak, ttmon_edges_peak(edges, used));
 	}
+	*ret_pages = peak;
 	return 0;
 }
 
@@ -771,7 +784,8 @@ int ttmon_profile_new(const struct ttmon_run *const *runs, size_t n, const struc
 		err = make_entries(&m, order[i]);
 	err = err ? err : copy_sites(p, runs, n);
 	err = err ? err : ttmon_profile_make_slots(p, m.keys);
-	err = err ? err : make_totals(&m);
+	p->totals = (struct ttmon_profile_totals){ .runs = n, .entries = p->nr_entries, .sites = p->nr_sites };
+	err = err ? err : ttmon_profile_peak(p, runs, n, NULL, 0, &p->totals.peak_pin_pages);
 	if (err)
 		return err;
 	*ret = TAKE_PTR(p);
