@@ -170,7 +170,7 @@ static void by_method(struct ttmon_metrics *m, const struct table *t, enum ttmon
 {
 	for (size_t r = 0; r < t->n; r++)
 		for (unsigned int i = 0; i < TTMON_METHOD_MAX; i++)
-			if (is_used(m, i) && (id != TTMON_METRIC_GROUP_PINNED_BYTES || ttmon_method_pinned(i)))
+			if (is_used(m, i) && (id != TTMON_METRIC_GROUP_PINNED_BYTES || ttmon_method_pins(i)))
 				ttmon_metrics_num(m, id, figure(id, &t->rows[r], i),
 						  TTMON_VALUES(label(&t->rows[r]), ttmon_metrics_vendor(i),
 							       ttmon_metrics_method(i)));

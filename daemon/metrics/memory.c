@@ -14,6 +14,7 @@ const char *ttmon_metrics_vendor(unsigned int method)
 	case TTMON_METHOD_REGISTERED:
 	case TTMON_METHOD_MANAGED:
 	case TTMON_METHOD_POOL:
+	case TTMON_METHOD_PIECE:
 	case TTMON_METHOD_DEVICE:
 		return "nvidia";
 	case TTMON_METHOD_TT_DRAM:
@@ -77,7 +78,7 @@ static void by_method(struct ttmon_metrics *m)
 		for (unsigned int i = 0; i < TTMON_METHOD_MAX; i++) {
 			const char *figures = (const char *)&m->v.totals.method[i];
 
-			if (is_shown(m, i) && (!rows[r].pinned || ttmon_method_pinned(i)))
+			if (is_shown(m, i) && (!rows[r].pinned || ttmon_method_pins(i)))
 				ttmon_metrics_num(m, rows[r].id, *(const uint64_t *)(figures + rows[r].offset),
 						  TTMON_VALUES(ttmon_metrics_vendor(i), ttmon_metrics_method(i)));
 		}
@@ -90,7 +91,7 @@ static void durations(struct ttmon_metrics *m, enum ttmon_metric id, const struc
 		struct ttmon_prom_histogram h = { ttmon_pin_bounds_ns, times[i].count, TTMON_PIN_BUCKETS,
 						  times[i].sum_ns };
 
-		if (is_shown(m, i) && ttmon_method_pinned(i))
+		if (is_shown(m, i) && ttmon_method_pins(i))
 			ttmon_metrics_histogram(m, id, &h,
 						TTMON_VALUES(ttmon_metrics_vendor(i), ttmon_metrics_method(i)));
 	}
@@ -167,7 +168,7 @@ static void pins(struct ttmon_metrics *m)
 	for (unsigned int i = 0; i < TTMON_METHOD_MAX; i++) {
 		const char *vendor = ttmon_metrics_vendor(i), *method = ttmon_metrics_method(i);
 
-		if (!is_shown(m, i) || !ttmon_method_pinned(i))
+		if (!is_shown(m, i) || !ttmon_method_pins(i))
 			continue;
 		TTMON_NUM(m, PIN_UNOBSERVED, m->v.pin[i].unobserved, vendor, method, "pin");
 		TTMON_NUM(m, PIN_UNOBSERVED, m->v.unpin[i].unobserved, vendor, method, "unpin");

@@ -210,7 +210,8 @@ struct ttmon_ev_exit {
 	X(10, TT_TRACE, "tt_trace")                                                                         \
 	X(11, TT_CB, "tt_cb")                                                                               \
 	X(12, CUSTOM, "custom") /* the program's own allocator: --alloc-fn or USDT ttmon:alloc: pageable */ \
-	X(13, TT_DMA, "tt_dma") /* host memory of tt-kmd for a process's transfers: pinned, without an address */
+	X(13, TT_DMA, "tt_dma") /* host memory of tt-kmd for a process's transfers: pinned, without an address */   \
+	X(14, PIECE, "piece") /* what the program's own allocator gives out of pinned memory: pinned with that */
 
 enum ttmon_method {
 #define X(id, NAME, name) TTMON_METHOD_##NAME = id,
@@ -218,6 +219,11 @@ enum ttmon_method {
 #undef X
 		TTMON_METHOD_MAX
 };
+
+/*
+ * In the flags of the call that pinned it, in records and databases: this memory is given out in pieces, which are records of their own. CUDA has no such bit.
+ */
+#define TTMON_API_BACKING (1u << 31)
 
 /* Bits of ttmon_ev_alloc, _free, _copy and _copy_rect. */
 #define TTMON_B_ASYNC	   (1 << 0) /* the call is asynchronous */

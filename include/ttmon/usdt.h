@@ -15,6 +15,8 @@
  * pointer, size and tag; pointer; label: each 8 bytes in a register): a few instructions and no call as long as no tracer is attached. Any
  * tool that knows such notes can use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
  *
+ * What is given out of pinned memory (cudaHostAlloc, cudaHostRegister) is shown as a piece of it, with the copies of its own, and pinned.
+ *
  * Of a tag 31 bytes are kept, of a label 63. A label is a string or NULL; where several threads say checkpoints, each kind has its label.
  */
 #ifndef TTMON_USDT_H

@@ -8,7 +8,7 @@
 void ttmon_groups_see(const struct ttmon_run *run, struct ttmon_cost_seen *seen)
 {
 	for (size_t i = 0; i < run->nr_allocs; i++)
-		if (ttmon_run_is_pinned(&run->allocs[i]))
+		if (ttmon_run_pins_pages(&run->allocs[i]))
 			ttmon_cost_see(seen, run->allocs[i].size, run->allocs[i].pin_ns, run->allocs[i].unpin_ns);
 }
 

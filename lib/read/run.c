@@ -163,7 +163,7 @@ static uint16_t fn_of(struct ttmon_run_loader *l, const char *name)
 	return 0;
 }
 
-static uint8_t flags_of(const json_t *row, const struct ttmon_run_alloc *a)
+static uint8_t flags_of(const json_t *row, struct ttmon_run_alloc *a)
 {
 	static const struct {
 		const char *name;
@@ -182,6 +182,8 @@ static uint8_t flags_of(const json_t *row, const struct ttmon_run_alloc *a)
 		for (size_t k = 0; name && k < ARRAY_SIZE(names); k++)
 			if (!strcmp(name, names[k].name))
 				flags |= names[k].bits;
+		if (name && !strcmp(name, "backing"))
+			a->api_flags |= TTMON_API_BACKING;
 	}
 	if (ttmon_run_is_pinned(a) && a->api_flags & IN_PLACE_FLAGS)
 		flags |= TTMON_RUN_IN_PLACE;
@@ -953,8 +955,15 @@ void ttmon_run_free(struct ttmon_run *run)
 
 bool ttmon_run_is_pinned(const struct ttmon_run_alloc *a)
 {
+	if (ttmon_run_is_backing(a))
+		return false;
 	return a->method == TTMON_METHOD_HOST_ALLOC || a->method == TTMON_METHOD_REGISTERED ||
-	       a->method == TTMON_METHOD_POOL;
+	       a->method == TTMON_METHOD_POOL || a->method == TTMON_METHOD_PIECE;
+}
+
+bool ttmon_run_pins_pages(const struct ttmon_run_alloc *a)
+{
+	return ttmon_run_is_backing(a) || (ttmon_run_is_pinned(a) && a->method != TTMON_METHOD_PIECE);
 }
 
 bool ttmon_run_is_unknown(const struct ttmon_run_alloc *a)

@@ -164,7 +164,14 @@ uint64_t ttmon_run_seed(void);
 void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t writes, uint64_t sectors);
 
 /* Pinned by the API: host_alloc, registered, pool. */
+/* Not of what is given out in pieces: these are. */
 bool ttmon_run_is_pinned(const struct ttmon_run_alloc *a);
+/* It has pinned pages that are no other record's. */
+bool ttmon_run_pins_pages(const struct ttmon_run_alloc *a);
+static inline bool ttmon_run_is_backing(const struct ttmon_run_alloc *a)
+{
+	return a->api_flags & TTMON_API_BACKING;
+}
 /* Host memory of which it is not known whether it is pinned. */
 bool ttmon_run_is_unknown(const struct ttmon_run_alloc *a);
 /* Host memory that could be pinned or is: pinned ones, custom, mmap. Not managed, device, tt_*. */

@@ -90,7 +90,7 @@ static bool is_shown(const struct ttmon_heat_ask *ask, const struct ttmon_run *r
 		return true;
 	if (a->method == TTMON_METHOD_MMAP)
 		return moved;
-	return ttmon_run_is_host(a) || a->method == TTMON_METHOD_MANAGED;
+	return ttmon_run_is_host(a) || ttmon_run_is_backing(a) || a->method == TTMON_METHOD_MANAGED;
 }
 
 static bool want_alloc(struct load *l, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
@@ -153,7 +153,7 @@ static int fill_row(const struct ttmon_run *run, const struct ttmon_run_alloc *a
 	r->size = a->size;
 	r->method = a->method;
 	r->unseen = ttmon_run_is_unknown(a);
-	r->pinned = !r->unseen && (ttmon_run_is_pinned(a) || a->flags & TTMON_RUN_PROVED);
+	r->pinned = !r->unseen && (ttmon_run_is_pinned(a) || ttmon_run_is_backing(a) || a->flags & TTMON_RUN_PROVED);
 	r->at_least = a->flags & TTMON_RUN_AT_LEAST;
 	r->in_place = a->flags & TTMON_RUN_IN_PLACE;
 	r->gpu = a->flags & TTMON_RUN_GPU;
@@ -245,7 +245,7 @@ static int count_pinned(const struct ttmon_run *run, struct ttmon_heatmap *map)
 		const struct ttmon_run_alloc *a = &run->allocs[i];
 		int64_t pages = (int64_t)MIN(ttmon_run_pages(a), 1ULL << 40);
 
-		if (!ttmon_run_is_pinned(a))
+		if (!ttmon_run_pins_pages(a))
 			continue;
 		/* It may have been let go, nobody knows when. */
 		if (ttmon_run_is_unknown(a)) {

@@ -191,12 +191,13 @@ const char *ttmon_heat_how(const struct ttmon_heatmap_row *r)
 		[TTMON_METHOD_POOL] = "P pool",	      [TTMON_METHOD_TT_DMA] = "P dma",
 		[TTMON_METHOD_MANAGED] = "m mngd",    [TTMON_METHOD_MMAP] = "- mmap",
 		[TTMON_METHOD_CUSTOM] = "- own",      [TTMON_METHOD_DEVICE] = "d dev",
+		[TTMON_METHOD_PIECE] = "P own",
 	};
 	/* Of which it is not known whether it is pinned; and what is pinned though its call does not say so. */
 	static const char *const unseen[TTMON_METHOD_MAX] = {
 		[TTMON_METHOD_HOST_ALLOC] = "? host", [TTMON_METHOD_REGISTERED] = "? reg",
 		[TTMON_METHOD_POOL] = "? pool",	      [TTMON_METHOD_MMAP] = "? mmap",
-		[TTMON_METHOD_CUSTOM] = "? own",
+		[TTMON_METHOD_CUSTOM] = "? own",      [TTMON_METHOD_PIECE] = "? own",
 	};
 	static const char *const proved[TTMON_METHOD_MAX] = {
 		[TTMON_METHOD_MMAP] = "P mmap",

@@ -74,7 +74,7 @@ int ttmon_view_curves(const struct ttmon_run *run, void (*fn)(void *ctx, const s
 		struct step s = { .pages = ttmon_run_pages(a), .proc = a->proc, .ns = a->alloc_ns };
 
 		/* One that was freed at the very time it was made would come back after its own end, by the order of the steps. */
-		if (!ttmon_run_is_pinned(a) || ttmon_run_is_unknown(a) || !s.pages ||
+		if (!ttmon_run_pins_pages(a) || ttmon_run_is_unknown(a) || !s.pages ||
 		    (!(a->flags & TTMON_RUN_LIVE) && a->free_ns <= a->alloc_ns))
 			continue;
 		steps[n++] = s;

@@ -181,6 +181,8 @@ static bool of_interest(const struct ttmon_alloc *a)
 			any |= a->traffic->copies[d];
 		return any && a->end != TTMON_END_MERGED;
 	}
+	if (ttmon_rec_backing(a))
+		return false;
 	return ttmon_method_pinned(a->method) || a->method == TTMON_METHOD_MANAGED || a->method == TTMON_METHOD_CUSTOM;
 }
 

@@ -42,6 +42,8 @@ static bool frees(unsigned int method, const struct ttmon_alloc *a)
 		       a->method == TTMON_METHOD_POOL;
 	case TTMON_METHOD_POOL: /* cuMemUnmap */
 		return a->method == TTMON_METHOD_POOL || a->method == TTMON_METHOD_DEVICE;
+	case TTMON_METHOD_CUSTOM:
+		return a->method == TTMON_METHOD_CUSTOM || a->method == TTMON_METHOD_PIECE;
 	default:
 		return a->method == method;
 	}
@@ -84,12 +86,33 @@ void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum 
 	}
 }
 
-/* What must be gone when this address range is given out. */
-static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_alloc *ev)
+/* The pinned memory that all of a custom allocation lies in: it is a piece of that. NULL: there is none. */
+static struct ttmon_alloc *backing_of(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				      const struct ttmon_ev_alloc *ev)
 {
-	struct ttmon_alloc shape = { .addr = ev->addr, .method = ev->method & 0xf, .device = ev->device };
+	if (ev->method != TTMON_METHOD_CUSTOM || !ev->addr)
+		return NULL;
+	for (unsigned int l = TTMON_LAYER_DEV; l <= TTMON_LAYER_REG; l++) {
+		struct ttmon_alloc *a = ttmon_rec_holding(h, p, l, ev->addr);
+
+		if (a && ttmon_rec_pinned(a) &&
+		    ttmon_end_of(ev->addr, ev->size ? ev->size : 1) <= ttmon_rec_limit(a))
+			return a;
+	}
+	return NULL;
+}
+
+/* What must be gone when this address range is given out by such a method. */
+static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_alloc *ev,
+		      unsigned int method)
+{
+	struct ttmon_alloc shape = { .addr = ev->addr, .method = method & 0xf, .device = ev->device };
 	uint64_t lo = ttmon_layer_key(&shape), hi = ttmon_end_of(lo, ev->size ? ev->size : 1);
-	enum ttmon_layer layer = ttmon_layer_of(ev->method);
+	enum ttmon_layer layer = ttmon_layer_of(method);
+
+	/* New memory at the place of old pieces: what they were of is gone. */
+	if (layer == TTMON_LAYER_DEV || layer == TTMON_LAYER_REG)
+		ttmon_calls_supersede(h, p, TTMON_LAYER_PIECE, lo, hi, ev->h.ts_ns);
 
 	if (layer == TTMON_LAYER_REG) {
 		uint32_t id;
@@ -103,7 +126,7 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 	}
 	ttmon_calls_supersede(h, p, layer, lo, hi, ev->h.ts_ns);
 	/* New host memory at a registered address: that memory was given back, and its registration with it. */
-	if (layer == TTMON_LAYER_DEV && ev->method != TTMON_METHOD_DEVICE)
+	if (layer == TTMON_LAYER_DEV && method != TTMON_METHOD_DEVICE)
 		ttmon_calls_supersede(h, p, TTMON_LAYER_REG, lo, hi, ev->h.ts_ns);
 }
 
@@ -162,7 +185,7 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 		.device = ev->device,
 		.method = ev->method,
 	};
-	struct ttmon_alloc *a;
+	struct ttmon_alloc *a, *backing;
 
 	if (!p)
 		return;
@@ -179,8 +202,14 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 		in.bits |= TTMON_AL_UNOBSERVED;
 	if (ev->method == TTMON_METHOD_REGISTERED && ev->flags & 8)
 		in.bits |= TTMON_AL_READONLY;
+	backing = backing_of(h, p, ev);
+	if (backing) {
+		in.method = TTMON_METHOD_PIECE;
+		in.device = backing->device;
+		backing->api_flags |= TTMON_API_BACKING;
+	}
 	if (ev->addr)
-		clear_way(h, p, ev);
+		clear_way(h, p, ev, in.method);
 	a = ttmon_rec_new(h, p, &in);
 	if (!a)
 		return;
@@ -213,7 +242,7 @@ static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct 
 			continue;
 		if (frees(ev->method, a))
 			found = a;
-		else if (l != TTMON_LAYER_CUSTOM && ev->method != TTMON_METHOD_CUSTOM)
+		else if (l != TTMON_LAYER_CUSTOM && l != TTMON_LAYER_PIECE && ev->method != TTMON_METHOD_CUSTOM)
 			*other = true;
 	}
 	return found;
@@ -266,9 +295,12 @@ void ttmon_history_on_copy_site(struct ttmon_history *h, const struct ttmon_ev_c
 void ttmon_history_on_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
-	struct ttmon_alloc *a = p ? ttmon_rec_holding(h, p, TTMON_LAYER_CUSTOM, ev->addr) : NULL;
+	struct ttmon_alloc *a = p ? ttmon_rec_holding(h, p, TTMON_LAYER_PIECE, ev->addr) : NULL;
 	size_t n = strnlen(ev->tag, sizeof(ev->tag));
 	char *name;
+
+	if (p && !a)
+		a = ttmon_rec_holding(h, p, TTMON_LAYER_CUSTOM, ev->addr);
 
 	if (!a || a->addr != ev->addr)
 		return;
@@ -283,13 +315,14 @@ void ttmon_history_on_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev
 	a->name = name;
 }
 
-/* What the program's own allocator gave out of registered memory is what the device's pointer leads to, from the address asked for on. */
-static void hint_custom(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *reg, uint64_t from)
+/* What the program's own allocator gave out of pinned memory is what the device's pointer leads to, from the address asked for on. */
+static void hint_custom(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer,
+			const struct ttmon_alloc *of, uint64_t from)
 {
-	uint64_t at = MAX(reg->addr, from), end = ttmon_rec_limit(reg);
+	uint64_t at = MAX(of->addr, from), end = ttmon_rec_limit(of);
 	struct ttmon_alloc *a;
 
-	for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, TTMON_LAYER_CUSTOM, at, end)); n++) {
+	for (unsigned int n = 0; n < UNDER_MAX && (a = ttmon_rec_overlapping(h, p, layer, at, end)); n++) {
 		a->bits |= TTMON_AL_DEVICE_PTR;
 		at = ttmon_rec_limit(a);
 	}
@@ -324,8 +357,10 @@ void ttmon_history_on_hint(struct ttmon_history *h, const struct ttmon_ev_hint *
 								   : TTMON_AEV_DEVICE_PTR;
 			if (ev->hint == TTMON_HINT_DEVICE_PTR)
 				a->bits |= TTMON_AL_DEVICE_PTR;
+			if (ev->hint == TTMON_HINT_DEVICE_PTR && ttmon_rec_backing(a))
+				hint_custom(h, p, TTMON_LAYER_PIECE, a, ev->addr);
 			if (ev->hint == TTMON_HINT_DEVICE_PTR && l == TTMON_LAYER_REG)
-				hint_custom(h, p, a, ev->addr);
+				hint_custom(h, p, TTMON_LAYER_CUSTOM, a, ev->addr);
 			ttmon_rec_event(h, a, &aev);
 			at = to;
 		}

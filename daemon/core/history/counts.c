@@ -109,7 +109,7 @@ void ttmon_count_pin_time(struct ttmon_history *h, unsigned int method, bool unp
 	struct ttmon_pin_times *t = &h->pin_times[method][unpin];
 	unsigned int b = 0;
 
-	if (!ttmon_method_pinned(method))
+	if (!ttmon_method_pins(method))
 		return;
 	if (ns == UINT64_MAX) {
 		t->unobserved++;

@@ -264,11 +264,16 @@ struct ttmon_alloc {
 #define TTMON_AL_SITE_QUEUED (1 << 6) /* its call site is not resolved yet; never set after finish */
 #define TTMON_AL_FREE_QUEUED (1 << 7) /* its end is not in the site's sums yet; never set after finish */
 
-/* Pinned: host_alloc, registered, pool, tt_dma. */
-static inline bool ttmon_method_pinned(unsigned int method)
+/* It pins pages: host_alloc, registered, pool, tt_dma. */
+static inline bool ttmon_method_pins(unsigned int method)
 {
 	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED || method == TTMON_METHOD_POOL ||
 	       method == TTMON_METHOD_TT_DMA;
+}
+/* Its memory is pinned: by itself, or as a piece of memory that is. */
+static inline bool ttmon_method_pinned(unsigned int method)
+{
+	return ttmon_method_pins(method) || method == TTMON_METHOD_PIECE;
 }
 
 struct ttmon_frame {

@@ -60,7 +60,8 @@
 
 /* Things with an address, by how they are looked up: the first layer that knows an address answers. */
 enum ttmon_layer {
-	TTMON_LAYER_DEV, /* host_alloc, pool, managed, device: what CUDA gave out */
+	TTMON_LAYER_PIECE, /* what the program's allocator gave out of memory of the next two */
+	TTMON_LAYER_DEV,   /* host_alloc, pool, managed, device: what CUDA gave out */
 	TTMON_LAYER_REG, /* registered; may overlap */
 	TTMON_LAYER_CUSTOM,
 	TTMON_LAYER_MAP,    /* ordinary mappings */
@@ -364,10 +365,15 @@ static inline void ttmon_rec_forget(struct ttmon_hproc *p)
 	memset(p->seen, 0, sizeof(p->seen));
 	p->next_seen = 0;
 }
-/* Does it count as pinned? A driver's DMA buffer has no address of the program. */
+/* Does it count as pinned, with pages of its own? A driver's DMA buffer has no address of the program. */
 static inline bool ttmon_rec_pinned(const struct ttmon_alloc *a)
 {
-	return ttmon_method_pinned(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
+	return ttmon_method_pins(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
+}
+/* Pinned memory that is given out in pieces: these are what is judged. */
+static inline bool ttmon_rec_backing(const struct ttmon_alloc *a)
+{
+	return ttmon_method_pins(a->method) && a->api_flags & TTMON_API_BACKING;
 }
 void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
 void ttmon_rec_fold(struct ttmon_history *h);

@@ -228,7 +228,7 @@ void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot 
 /* A driver's DMA buffer is moved by the driver. */
 static bool can_cool(const struct ttmon_alloc *a)
 {
-	return ttmon_rec_live(a) && ttmon_rec_pinned(a) && a->method != TTMON_METHOD_TT_DMA;
+	return ttmon_rec_live(a) && ttmon_rec_pinned(a) && !ttmon_rec_backing(a) && a->method != TTMON_METHOD_TT_DMA;
 }
 
 static bool too_many(const struct ttmon_history *h)

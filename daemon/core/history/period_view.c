@@ -21,6 +21,8 @@ static bool is_host(const struct ttmon_alloc *a)
 {
 	if (a->method == TTMON_METHOD_MMAP)
 		return a->end != TTMON_END_MERGED && a->traffic->nr_events;
+	if (ttmon_rec_backing(a))
+		return false;
 	return ttmon_method_pinned(a->method) || a->method == TTMON_METHOD_MANAGED || a->method == TTMON_METHOD_CUSTOM;
 }
 

@@ -28,6 +28,8 @@ struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq
 enum ttmon_layer ttmon_layer_of(unsigned int method)
 {
 	switch (method) {
+	case TTMON_METHOD_PIECE:
+		return TTMON_LAYER_PIECE;
 	case TTMON_METHOD_REGISTERED:
 		return TTMON_LAYER_REG;
 	case TTMON_METHOD_CUSTOM:
@@ -299,8 +301,9 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 	} else {
 		ttmon_count_live(h, p, a);
 	}
-	if (ttmon_rec_pinned(a)) {
+	if (ttmon_method_pinned(a->method) && (a->addr || ttmon_rec_pinned(a)))
 		a->states |= TTMON_ST_PINNED | TTMON_ST_POPULATED;
+	if (ttmon_rec_pinned(a)) {
 		ttmon_advice_saw(h, a, in->pin_ns, 0);
 		ttmon_pins_add(h, p, a);
 	}
@@ -333,6 +336,12 @@ void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_
 {
 	struct ttmon_hproc *p = h->procs[a->proc];
 	uint64_t seq = ttmon_alloc_seq(a);
+	struct ttmon_alloc *piece;
+
+	/* Pieces end with what they are of. */
+	while (ttmon_rec_backing(a) &&
+	       (piece = ttmon_rec_overlapping(h, p, TTMON_LAYER_PIECE, a->addr, ttmon_rec_limit(a))))
+		ttmon_recs_end(h, piece, ts_ns, end, 0);
 
 	ttmon_rec_unindex(h, a);
 	a->free_ns = MAX(MAX(ts_ns, a->alloc_ns), 1ULL);

@@ -16,9 +16,12 @@
 
 static const char *const state_names[] = { "created", "populated", "pinned", "transferred",
 					   "freed",   "unseen",	   "extent", "merged" };
-static const char *const flag_names[] = { "old", "device_ptr", "provisional", "readonly", "shared", "unobserved" };
+static const char *const flag_names[] = {
+	"old", "device_ptr", "provisional", "readonly", "shared", "unobserved", "backing",
+};
+#define FLAG_BACKING (TTMON_AL_UNOBSERVED << 1)
 _Static_assert(1 << (ARRAY_SIZE(state_names) - 1) == TTMON_ST_MERGED, "a name for each state");
-_Static_assert(1 << (ARRAY_SIZE(flag_names) - 1) == TTMON_AL_UNOBSERVED, "a name for each flag");
+_Static_assert(1 << (ARRAY_SIZE(flag_names) - 1) == FLAG_BACKING, "a name for each flag");
 
 static const char *const end_names[] = {
 #define X(id, NAME, name) [id] = name,
@@ -510,8 +513,10 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 	key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
 	ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);
 	ttmon_jsonw_key_num(w, "unpin_ns", a->unpin_ns);
-	key_bits(w, "flags", a->bits, flag_names, ARRAY_SIZE(flag_names));
-	ttmon_jsonw_key_num(w, "api_flags", a->api_flags);
+	key_bits(w, "flags",
+		 (a->bits & (FLAG_BACKING - 1)) | (a->api_flags & TTMON_API_BACKING ? FLAG_BACKING : 0), flag_names,
+		 ARRAY_SIZE(flag_names));
+	ttmon_jsonw_key_num(w, "api_flags", a->api_flags & ~TTMON_API_BACKING);
 	ttmon_jsonw_key(w, "transfers");
 	if (ttmon_history_alloc_known(h, a) == TTMON_UNKNOWN) {
 		ttmon_jsonw_null(w);

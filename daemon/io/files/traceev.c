@@ -215,7 +215,7 @@ void ttmon_traceev_free(struct ttmon_traceev *t)
 
 static int held_of(unsigned int method)
 {
-	if (ttmon_method_pinned(method))
+	if (ttmon_method_pins(method))
 		return TTMON_TRACE_HELD_PINNED;
 	switch (method) {
 	case TTMON_METHOD_MANAGED:

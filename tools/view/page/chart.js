@@ -14,7 +14,7 @@ const CELL = 2, AXIS = 22, PINNED = 120, GAP = 10;
  * people see too. tests/e2e/t_view.py measures both in the picture.
  */
 const METHOD_COLOURS = {
-	host_alloc: "#003a80", tt_dma: "#7c52ac", pool: "#00a077", registered: "#7cc8f5", mmap: "#a83a00", custom: "#e69f00", managed: "#8f2f6e", device: "#9a9a9a",
+	host_alloc: "#003a80", tt_dma: "#7c52ac", pool: "#00a077", registered: "#7cc8f5", mmap: "#a83a00", custom: "#e69f00", piece: "#003a80", managed: "#8f2f6e", device: "#9a9a9a",
 	tt_l1: "#1a2d6b", tt_cb: "#006450", tt_trace: "#7b71c1", tt_dram: "#a1a1a1", tt_l1_small: "#f2c66a",
 };
 const methodColour = (m) => METHOD_COLOURS[m.name] || "#8c8c8c";

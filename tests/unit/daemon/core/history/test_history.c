@@ -429,6 +429,57 @@ static void device_ptr_of_registered(void **state)
 	assert_false(rec(4)->bits & TTMON_AL_DEVICE_PTR);
 }
 
+static void copy_from(uint64_t ts, uint64_t addr, uint64_t bytes)
+{
+	feed_copy(h, T, ts, TTMON_DIR_H2D, 0x300000000, addr, bytes);
+}
+
+/* What an allocator gives out of pinned memory has the copies of it; the pages are counted once, those of what it is of. */
+static void pieces_of_pinned_memory(void **state)
+{
+	static const uint8_t methods[] = { TTMON_METHOD_REGISTERED, TTMON_METHOD_HOST_ALLOC };
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		uint64_t at = A + i * 64 * PAGE, ts = 1000 * (i + 1);
+		unsigned int n = 5 * i;
+
+		feed_alloc(h, T, ts, methods[i], at, 4 * PAGE);
+		feed_alloc(h, T, ts + 1, TTMON_METHOD_CUSTOM, at, 1000);
+		feed_alloc(h, T, ts + 2, TTMON_METHOD_CUSTOM, at + PAGE, 3 * PAGE);
+		/* Not all of it is pinned. */
+		feed_alloc(h, T, ts + 3, TTMON_METHOD_CUSTOM, at + 3 * PAGE + 100, PAGE);
+		assert_int_equal(rec(n + 1)->method, TTMON_METHOD_PIECE);
+		assert_int_equal(rec(n + 2)->method, TTMON_METHOD_PIECE);
+		assert_int_equal(rec(n + 3)->method, TTMON_METHOD_CUSTOM);
+		assert_int_equal(proc()->pins, i + 1);
+		assert_int_equal(proc()->pinned_pages, 4);
+		assert_int_equal(proc()->pinned_bytes, 4 * PAGE);
+		copy_from(ts + 10, at, 1000);
+		copy_from(ts + 11, at + 900, 200); /* 100 of the piece, 100 of what is not given out */
+		copy_from(ts + 12, at + 2 * PAGE, PAGE);
+		assert_int_equal(rec(n)->traffic->bytes[TTMON_RDIR_H2D], 100);
+		assert_int_equal(rec(n + 1)->traffic->bytes[TTMON_RDIR_H2D], 1100);
+		assert_int_equal(rec(n + 2)->traffic->bytes[TTMON_RDIR_H2D], PAGE);
+		assert_int_equal(proc()->xfer[TTMON_RDIR_H2D][TTMON_MEM_PINNED].copies, 3 * (i + 1));
+		/* Freed by the allocator's own free, given out again; the last one ends with what it is of. */
+		feed_free(h, T, ts + 20, ts + 20, TTMON_METHOD_CUSTOM, at);
+		assert_int_equal(rec(n + 1)->end, TTMON_END_FREE);
+		assert_int_equal(rec(n)->end, TTMON_END_LIVE);
+		feed_alloc(h, T, ts + 21, TTMON_METHOD_CUSTOM, at, 500);
+		assert_int_equal(rec(n + 4)->method, TTMON_METHOD_PIECE);
+		assert_int_equal(rec(n + 4)->gen, 2);
+		feed_free(h, T, ts + 30, ts + 31, methods[i], at);
+		assert_int_equal(rec(n + 4)->end, TTMON_END_FREE);
+		assert_int_equal(rec(n + 2)->end, TTMON_END_FREE);
+		assert_int_equal(rec(n + 3)->end, TTMON_END_LIVE);
+		feed_free(h, T, ts + 40, ts + 40, TTMON_METHOD_CUSTOM, at + 3 * PAGE + 100);
+		assert_int_equal(proc()->pinned_pages, 0);
+		assert_int_equal(proc()->unknown_frees, 0);
+		assert_int_equal(proc()->findings[TTMON_FINDING_FREE_BY_OTHER], 0);
+	}
+}
+
 static void alloc_on(uint64_t ts, unsigned int method, uint64_t addr, int16_t device)
 {
 	struct ttmon_ev_alloc ev = { .h = feed_head(TTMON_EV_ALLOC, T, ts),
@@ -548,6 +599,7 @@ int main(void)
 		TEST(registration_is_told_to_the_memory_below),
 		TEST(hints_reach_what_they_are_about),
 		TEST(device_ptr_of_registered),
+		TEST(pieces_of_pinned_memory),
 		TEST(reset_frees_what_the_device_held),
 		TEST(reset_of_many_blocks),
 		TEST(tenstorrent_memory_is_known_by_its_number),
