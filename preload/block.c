@@ -137,6 +137,11 @@ static int destroy(struct ttmon_pin_block *b)
 	if (b->how == TTMON_PIN_CUDA) {
 		err = b->api->host_free((void *)b->addr);
 		gone = !err;
+	} else if (b->how == TTMON_PIN_PIECE) {
+		TTMON_FREE((void *)b->addr);
+		if (!S.child)
+			ttmon_pin_piece_freed(b);
+		return 0;
 	} else {
 		/* A child has nothing under way, and no CUDA to ask. */
 		if (!S.child) {
@@ -334,7 +339,7 @@ static int pin_with_room(struct ttmon_pin_block *b, bool releasable)
 	unlock();
 	err = pin_new(b, releasable);
 	/* What is cached may be what is lacking. The error was ours, then, and the program's next cudaGetLastError() has none. */
-	if (err == CUDA_MEMORY && cut(0, true)) {
+	if (err == CUDA_MEMORY && cut(0, true) + ttmon_pin_regions_trim()) {
 		atomic_fetch_add(&S.retried, 1);
 		if (b->api->last_error)
 			b->api->last_error();
@@ -346,35 +351,71 @@ static int pin_with_room(struct ttmon_pin_block *b, bool releasable)
 	return err;
 }
 
-/*
- * Nothing cached fits, and the cache is full: another block would have to be given back, and this one pinned: two calls, and its pages. What does not pay for that
- * by itself is left pageable, until what that has lost comes to as much. So calls never cost more than they save.
- */
-static bool leave_out(const struct ttmon_pin_plan *plan, size_t size)
+/* Into the table, counted and announced; err is CUDA's, and the result. */
+static int give(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan, int err, void **p)
 {
-	const struct ttmon_cost cost = TTMON_COST_DEFAULT;
-	uint64_t pages = ttmon_pin_pages_of(size);
-	bool out = false;
+	int lost;
 
-	if (plan->why != TTMON_PIN_PINNED || plan->alone || ttmon_pin_conf()->live)
-		return false;
+	b->born_ns = ttmon_mono_ns();
 	lock();
-	S.pool.limit = ttmon_pin_conf()->limit_pages;
-	if (ttmon_pin_pool_full(&S.pool, pinned_pages(), pages)) {
-		S.lost_ns += ttmon_cost_saved(&cost, plan->moved);
-		out = S.lost_ns < ttmon_cost_pinned(&cost, pages, 1);
-		if (!out)
-			S.lost_ns = 0;
-	}
+	lost = err ? 0 : add_block(b);
+	if (err)
+		S.count.failed_allocs++;
+	else
+		counted(plan, b->size);
 	unlock();
-	return out;
+	if (err)
+		return err;
+	/* Without a place in the table nobody could free it. */
+	if (lost && b->how == TTMON_PIN_PIECE)
+		ttmon_pin_piece_freed(b);
+	if (lost && b->how == TTMON_PIN_MAPPING)
+		discard(b);
+	if (lost && b->how != TTMON_PIN_CUDA)
+		return b->api->host_alloc(p, b->size, b->flags);
+	if (b->announced)
+		TTMON_ALLOC((void *)b->addr, b->size, NULL);
+	*p = (void *)b->addr;
+	return 0;
+}
+
+/* Advised memory, from what is pinned already where that can be. True: it was given. The plan may be another one after it. */
+static bool reuse(struct ttmon_pin_block *b, struct ttmon_pin_plan *plan, void **p)
+{
+	const struct ttmon_pin_conf *conf = ttmon_pin_conf();
+
+	if (plan->why != TTMON_PIN_PINNED)
+		return false;
+	/* Live advice takes the pin of single blocks away: each is pinned by itself, and kept as it is. */
+	if (conf->live) {
+		if (!take_ready(b) && !take_busy(b))
+			return false;
+		lock();
+		counted(plan, b->size);
+		unlock();
+		*p = (void *)b->addr;
+		return true;
+	}
+	if (atomic_load(&S.no_reuse))
+		return false;
+	switch (ttmon_pin_piece(b, plan)) {
+	case TTMON_PIN_PIECE_GIVEN:
+		b->announced = true;
+		return !give(b, plan, 0, p);
+	case TTMON_PIN_PIECE_LEFT_OUT:
+		plan->why = TTMON_PIN_NO_FIT;
+		break;
+	case TTMON_PIN_PIECE_NONE:
+		break;
+	}
+	return false;
 }
 
 int ttmon_pin_alloc(const struct ttmon_pin_api *api, void **p, size_t size, unsigned int flags)
 {
 	struct ttmon_pin_block b = { .api = api, .size = size, .flags = flags };
 	struct ttmon_pin_plan plan;
-	int err = 0, lost;
+	int err = 0;
 
 	if (!p || !size || S.child)
 		return api->host_alloc(p, size, flags);
@@ -384,15 +425,8 @@ int ttmon_pin_alloc(const struct ttmon_pin_api *api, void **p, size_t size, unsi
 	b.site = plan.site;
 	b.apart = plan.why == TTMON_PIN_FLAGS || plan.why == TTMON_PIN_IN_PLACE || plan.why == TTMON_PIN_DEVICE_PTR;
 	b.managed = plan.why == TTMON_PIN_PAGEABLE || plan.why == TTMON_PIN_PINNED;
-	if (plan.why == TTMON_PIN_PINNED && (take_ready(&b) || take_busy(&b))) {
-		lock();
-		counted(&plan, size);
-		unlock();
-		*p = (void *)b.addr;
+	if (reuse(&b, &plan, p))
 		return 0;
-	}
-	if (leave_out(&plan, size))
-		plan.why = TTMON_PIN_NO_FIT;
 	if (is_pageable(&plan))
 		err = ttmon_pin_usable(api);
 	if (!err && is_pageable(&plan) && !map(&b))
@@ -401,25 +435,7 @@ int ttmon_pin_alloc(const struct ttmon_pin_api *api, void **p, size_t size, unsi
 		err = pin_with_room(&b, plan.why == TTMON_PIN_PINNED && ttmon_pin_conf()->live);
 	else
 		b.announced = !err;
-	b.born_ns = ttmon_mono_ns();
-	lock();
-	lost = err ? 0 : add_block(&b);
-	if (err)
-		S.count.failed_allocs++;
-	else
-		counted(&plan, size);
-	unlock();
-	if (err)
-		return err;
-	if (lost && b.how == TTMON_PIN_MAPPING) {
-		/* Without a place in the table nobody could free it. */
-		discard(&b);
-		return api->host_alloc(p, size, flags);
-	}
-	if (b.announced)
-		TTMON_ALLOC((void *)b.addr, size, NULL);
-	*p = (void *)b.addr;
-	return 0;
+	return give(&b, &plan, err, p);
 }
 
 int ttmon_pin_free(const struct ttmon_pin_api *api, void *p)
@@ -438,7 +454,8 @@ int ttmon_pin_free(const struct ttmon_pin_api *api, void *p)
 		unlock();
 		return twice ? CUDA_VALUE : api->host_free(p);
 	}
-	if (b->managed && b->pinned && !b->in_place && !b->unfenced && !S.no_reuse && !S.child && !b->announced)
+	if (ttmon_pin_conf()->live && b->managed && b->pinned && !b->in_place && !b->unfenced && !S.no_reuse &&
+	    !S.child && !b->announced)
 		kept = ttmon_pin_pool_put(&S.pool, index_of(b), b->room);
 	if (kept) {
 		b->cached = true;
@@ -462,9 +479,9 @@ int ttmon_pin_register(const struct ttmon_pin_api *api, void *p, size_t size, un
 
 	lock();
 	b = ttmon_pin_find(addr);
-	ours = b && b->how == TTMON_PIN_MAPPING;
+	ours = b && b->how != TTMON_PIN_CUDA;
 	if (!ours && size && ttmon_ranges_floor(&S.ranges, addr + size - 1, &pos) && pos.start > addr)
-		ours = S.blocks[pos.val].how == TTMON_PIN_MAPPING && !S.blocks[pos.val].cached;
+		ours = S.blocks[pos.val].how != TTMON_PIN_CUDA && !S.blocks[pos.val].cached;
 	unlock();
 	/* What the program takes for pinned memory: CUDA says of that what is said here. */
 	if (ours)
@@ -506,7 +523,7 @@ int ttmon_pin_flags(const struct ttmon_pin_api *api, unsigned int *flags, void *
 
 	lock();
 	b = flags ? ttmon_pin_find((uintptr_t)p) : NULL;
-	if (b && b->how == TTMON_PIN_MAPPING)
+	if (b && b->how != TTMON_PIN_CUDA)
 		*flags = b->flags;
 	else
 		b = NULL;
@@ -517,10 +534,13 @@ int ttmon_pin_flags(const struct ttmon_pin_api *api, unsigned int *flags, void *
 int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, unsigned int flags)
 {
 	struct ttmon_pin_block *b;
+	uint64_t base = (uintptr_t)p;
 	int err = 0;
 
 	lock();
-	b = ttmon_pin_find((uintptr_t)p);
+	b = ttmon_pin_find(base);
+	if (b && b->how == TTMON_PIN_PIECE)
+		base = ttmon_pin_region_of(b->addr)->addr;
 	if (b) {
 		b->in_place = true;
 		ttmon_pin_close_site(b->site);
@@ -534,7 +554,14 @@ int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, u
 		}
 	}
 	unlock();
-	return err ? err : api->device_ptr(dev, p, flags);
+	if (!err)
+		err = api->device_ptr(dev, p, flags);
+	/* Of a piece, should CUDA know the beginning of registered memory alone. */
+	if (err && dev && base != (uintptr_t)p && !api->device_ptr(dev, (void *)base, flags)) {
+		*dev = (char *)*dev + ((uintptr_t)p - base);
+		err = 0;
+	}
+	return err;
 }
 
 /* The interface that memory of this library was registered by; NULL: there is none. */
@@ -561,6 +588,7 @@ void ttmon_pin_reset(bool sure)
 	bool idle;
 
 	cut(0, true);
+	ttmon_pin_regions_reset(sure);
 	api = registered_by();
 	idle = api && ttmon_pin_wait_device(api);
 	lock();
@@ -569,8 +597,8 @@ void ttmon_pin_reset(bool sure)
 
 		if (!b->used || S.child)
 			continue;
-		if (b->how == TTMON_PIN_MAPPING) {
-			if (sure || !b->in_place)
+		if (b->how != TTMON_PIN_CUDA) {
+			if (b->how == TTMON_PIN_MAPPING && (sure || !b->in_place))
 				ttmon_pin_release(b, idle && b->api == api && !S.copying);
 			b->unfenced |= !ttmon_pin_ready(NULL, i);
 			ttmon_pin_drop_events(b);

@@ -227,6 +227,7 @@ static int read_all(void)
 	_cleanup_(list_fini) struct list dbs = { 0 };
 	const char *mode = get("TTMON_PIN"), *db = get("TTMON_PIN_DB"), *live = get("TTMON_PIN_LIVE"),
 		   *unknown = get("TTMON_PIN_UNKNOWN"), *at = get("TTMON_PIN_CHECKPOINT");
+	struct ttmon_advisor_opts opts = { .size = sizeof(opts) };
 	struct ttmon_advisor_stats s;
 	char why[256] = "";
 	int err = 0;
@@ -261,13 +262,16 @@ static int read_all(void)
 		ttmon_pin_say("TTMON_PIN_SITES is not set: nothing is unpinned");
 	if (!dbs.n && !conf.live && !conf.sites_text)
 		return 0;
-	err = ttmon_advisor_open(dbs.item, dbs.n, NULL, &conf.adv, why, sizeof(why));
+	opts.sites = conf.all_sites ? NULL : conf.sites;
+	opts.nr_sites = conf.nr_sites;
+	err = ttmon_advisor_open(dbs.item, dbs.n, &opts, &conf.adv, why, sizeof(why));
 	if (err) {
 		ttmon_pin_say("%s", *why ? why : strerror(-err));
 		return err;
 	}
 	ttmon_advisor_get_stats(conf.adv, &s);
-	conf.limit_pages = ttmon_pool_pages(ttmon_pin_pages_of(s.peak_pin_bytes));
+	conf.known_pages = ttmon_pin_pages_of(s.peak_pin_bytes);
+	conf.limit_pages = ttmon_pool_pages(conf.known_pages);
 	if (conf.live) {
 		/* Where no daemon is there yet the subscription goes on looking for one. */
 		conf.traced = ttmon_trace_self(NULL);

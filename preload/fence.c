@@ -13,13 +13,17 @@ static bool fence_done(struct ttmon_pin_block *b, struct ttmon_pin_fence *f)
 	return !f->pending;
 }
 
-bool ttmon_pin_ready(void *ctx, uint32_t block)
+bool ttmon_pin_fences_done(struct ttmon_pin_block *b)
 {
-	struct ttmon_pin_block *b = &S.blocks[block];
 	QUIET(b->api);
 
-	(void)ctx;
 	return fence_done(b, &b->fence[0]) && fence_done(b, &b->fence[1]);
+}
+
+bool ttmon_pin_ready(void *ctx, uint32_t block)
+{
+	(void)ctx;
+	return ttmon_pin_fences_done(&S.blocks[block]);
 }
 
 /* Streams of one thread's default have one handle for all threads: a number instead, which no handle and no later thread has. */

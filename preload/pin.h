@@ -4,24 +4,28 @@
  * libttmon-pin(7).
  *
  *	wrap_rt.c wrap_drv.c   CUDA's names, as the program calls them
- *	block.c fence.c        memory given out: pinned, pageable, cached; when it can be given out again
+ *	block.c region.c       memory given out: pinned, pageable, cached; pieces of pinned regions
+ *	fence.c                which copies are under way, so when memory can be given out again
  *	move.c                 checkpoints: hot blocks are pinned in place, cold ones released
  *	conf.c advice.c        what it was told by the environment; what to do with an allocation
  *	real.c stats.c pool.c  CUDA's own functions; the report at exit; the pure part
  *
- * When is a freed pinned block given out again? cudaFreeHost waits for the device, so a program may free a buffer right after it
+ * What is advised to be pinned is given out as pieces of few pinned regions (region.c). With live advice, which unpins single blocks, each is pinned by itself, and
+ * the cache (pool.c) keeps freed ones.
+ *
+ * When is a freed pinned block or piece given out again? cudaFreeHost waits for the device, so a program may free a buffer right after it
  * enqueued a copy of it, or a kernel that reads it. Here nothing waits at a free. Instead:
- *  - Only blocks of sites that the user opted in are cached: by that he says that their memory is moved by copies and not read by
+ *  - Only memory of sites that the user opted in is used again: by that he says that their memory is moved by copies and not read by
  *    kernels in place.
  *  - After each asynchronous copy of such a block an event is recorded in the copy's stream (at the copy, not at the free, when the
  *    stream may be gone). The block is given out when CUDA says that its events are done. Two streams are remembered per block; a
  *    stream that was destroyed is another one from then on, though its handle comes again.
  *  - What cannot be followed that way marks the block: a copy that was captured into a graph, a third stream, an event that failed. It
- *    goes back to CUDA at its free, which waits. A program that builds graphs by hand, or copies by batches, gets no block a second
- *    time at all.
+ *    goes back to CUDA at its free, which waits; for a piece the device is waited for, and where that cannot be it is never given out again, nor is memory of its
+ *    call site cut from regions any more. A program that builds graphs by hand, or copies by batches, gets no memory a second time at all.
  *  - Memory that has to go for good goes through CUDA's own free, and pageable or registered memory after its events, or after the
  *    device was waited for.
- *  - Where the cache is full and the block that fits is still being copied, its events are waited for: another one would have to be
+ *  - Where as much is pinned as is to be and what fits is still being copied, its events are waited for: other memory would have to be
  *    freed, which waits for more.
  *  - A block is unpinned in place only while no asynchronous copy is being made anywhere and its own are known to be done; else it stays
  *    pinned, until live advice says so again.
@@ -35,6 +39,7 @@
 
 #include <ttmon/client.h>
 
+#include "lib/pin/arena.h"
 #include "preload/pool.h"
 
 #define TTMON_PIN_EXPORT __attribute__((__visibility__("default")))
@@ -126,6 +131,7 @@ struct ttmon_pin_conf {
 	const char *sites_text, *stats, *base; /* as given; NULL: not */
 	struct ttmon_advisor *adv;	       /* NULL: nothing to ask */
 	int traced;			       /* live: what ttmon_trace_self() returned */
+	uint64_t known_pages;		       /* worth pinning at one time in earlier runs */
 	uint64_t limit_pages;		       /* of the cache */
 };
 
@@ -177,7 +183,7 @@ struct ttmon_pin_fence {
 	bool pending;
 };
 
-enum ttmon_pin_how { TTMON_PIN_CUDA, TTMON_PIN_MAPPING };
+enum ttmon_pin_how { TTMON_PIN_CUDA, TTMON_PIN_MAPPING, TTMON_PIN_PIECE };
 
 struct ttmon_pin_block {
 	uint64_t addr, size; /* size: as the program asked */
@@ -188,14 +194,15 @@ struct ttmon_pin_block {
 	struct ttmon_pin_fence fence[2];
 	unsigned int flags;
 	uint32_t next_free;
+	uint32_t piece, resets; /* of the arena; how many resets there were before it was given out */
 	uint8_t how;  /* enum ttmon_pin_how */
 	uint8_t wish; /* at a checkpoint: enum ttmon_live_kind, and 1 */
 	bool used;
-	bool pinned;
+	bool pinned;	/* by itself: a piece is part of a pinned region */
 	bool managed;	/* opted in: cached, moved */
 	bool in_place;	/* its device pointer was asked for */
 	bool apart;	/* was so, or had flags that mean it, when it was allocated */
-	bool announced; /* to a tracer, as pageable memory */
+	bool announced; /* to a tracer: CUDA was not asked for it */
 	bool unfenced;	/* copied in a way that no event follows */
 	bool cached;
 };
@@ -208,6 +215,8 @@ struct ttmon_pin_counts {
 	uint64_t failed_allocs;
 	uint64_t moved_in, moved_out, move_failed, wrong; /* wrong: pageable, and its device pointer was asked for */
 	uint64_t checkpoints, advice;
+	uint64_t pieces, busy; /* given out; freed pieces that were asked and still being copied */
+	uint64_t regions, regions_back;
 };
 
 struct ttmon_pin_state {
@@ -218,7 +227,6 @@ struct ttmon_pin_state {
 	struct ttmon_pin_pool pool;
 	struct ttmon_pin_pages pages;
 	uint64_t coming;	  /* pages of pins under way */
-	double lost_ns;		  /* by what was left pageable since a block was last given back for another */
 	uint64_t apart;		  /* pinned pages that the cache's limit does not speak of: what is read in place */
 	_Atomic uint64_t managed; /* blocks, live: copies are followed only where there are any */
 	uint64_t copying;	  /* asynchronous copies that were begun and are not followed yet */
@@ -262,8 +270,35 @@ void ttmon_pin_drop_events(struct ttmon_pin_block *b);
 struct ttmon_pin_block *ttmon_pin_find(uint64_t addr);
 /* Wait until no copy of the block is under way. False: that cannot be said. The lock is not held; the block is the caller's alone. */
 bool ttmon_pin_settle(struct ttmon_pin_block *b) _must_check;
+/* All copies of it that are followed are done. */
+bool ttmon_pin_fences_done(struct ttmon_pin_block *b);
 /* Wait for all work of the process. False: it cannot be, there are several devices and one alone is waited for. */
 bool ttmon_pin_wait_device(const struct ttmon_pin_api *api) _must_check;
+
+/* ---- region.c ---- */
+
+struct ttmon_pin_region {
+	uint64_t addr, bytes; /* bytes 0: none */
+	const struct ttmon_pin_api *api;
+	uint32_t live;	/* after a reset: pieces that the program still has */
+	bool retired;	/* there was a reset since */
+	bool unpinned;	/* and it is not registered any more */
+};
+/* With the lock held; valid as long as that is. NULL: the address is in none. */
+struct ttmon_pin_region *ttmon_pin_region_of(uint64_t addr);
+
+enum ttmon_pin_piece_result {
+	TTMON_PIN_PIECE_GIVEN,	  /* addr, room, how and piece of the block are set */
+	TTMON_PIN_PIECE_LEFT_OUT, /* it is to be pageable: it does not pay for what there is no piece for */
+	TTMON_PIN_PIECE_NONE,	  /* nothing more can be pinned for regions */
+};
+enum ttmon_pin_piece_result ttmon_pin_piece(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan);
+/* A piece that was freed and is in no table any more. Waits only where its copies cannot be followed. The lock is not held. */
+void ttmon_pin_piece_freed(struct ttmon_pin_block *b);
+/* Unpin all regions of which nothing is given out, after the copies of freed pieces. Returns how many. */
+unsigned int ttmon_pin_regions_trim(void);
+/* As ttmon_pin_reset(), for regions: none is used again. */
+void ttmon_pin_regions_reset(bool sure);
 
 /* ---- move.c ---- */
 

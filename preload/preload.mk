@@ -5,7 +5,7 @@
 # Frame pointers and no sibling calls: its frames must be seen, and left out of call sites as its own. libttmon's objects are linked into it, hidden, and
 # under another name the one function of it that programs call and this library answers.
 
-PRELOAD_SRC := $(call below,preload) lib/base/ranges.c
+PRELOAD_SRC := $(call below,preload) lib/base/ranges.c lib/pin/arena.c
 PRELOAD_OBJ := $(PRELOAD_SRC:%.c=$(O)/preload/%.o)
 PRELOAD_LIB := $(O)/libttmon/libttmon-pin.so
 PRELOAD_CFLAGS = $(CPPFLAGS_ALL) $(filter-out -fPIE,$(CFLAGS_ALL)) $(CFLAGS_plain) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -ftls-model=initial-exec \

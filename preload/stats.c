@@ -74,6 +74,13 @@ static json_t *report(const struct ttmon_pin_conf *conf)
 		put(sub, match_name[i], c->match[i]);
 	json_object_set_new(o, "match", sub);
 	sub = json_object();
+	put(sub, "known_pages", conf->known_pages);
+	put(sub, "pieces", c->pieces);
+	put(sub, "busy", c->busy);
+	put(sub, "pinned", c->regions);
+	put(sub, "given_back", c->regions_back);
+	json_object_set_new(o, "regions", sub);
+	sub = json_object();
 	put(sub, "limit_pages", conf->limit_pages);
 	put(sub, "hits", S.pool.hits);
 	put(sub, "busy", S.pool.busy);
@@ -136,6 +143,10 @@ static const struct row rows[] = {
 	{ "  device pointer asked", "done", "device_pointer", 0 },
 	{ "  no pageable memory", "done", "no_memory", 0 },
 	{ "pageable, nothing fits", "done", "no_fit", 0 },
+	{ "pieces of regions", "regions", "pieces", 0 },
+	{ "  still being copied", "regions", "busy", 0 },
+	{ "  regions pinned", "regions", "pinned", 0 },
+	{ "  regions given back", "regions", "given_back", 0 },
 	{ "reused pinned blocks", "cache", "hits", 0 },
 	{ "  still being copied", "cache", "busy", 0 },
 	{ "  given back", "cache", "evicted", 0 },

@@ -16,14 +16,13 @@ def measured(bench, workload):
         return json.load(f)[workload]
 
 
-def check(bench, workload, below_pytorch, share=1):
+def check(bench, workload, below_pytorch, share=0.99):
     f = measured(bench, workload)
     true(f"{f}: not within 1.1 x hindsight", f["advised"] <= 1.1 * f["hindsight"])
-    # What fits no cached block is left pageable as long as pinning it anew costs more than that: a smaller share, and few calls.
     true(f"{f}: a smaller share from pinned memory",
          f["moved_pinned_bytes"] * f["hindsight_moved_bytes"] >= share * f["hindsight_moved_pinned_bytes"] * f["moved_bytes"])
-    true(f"{f}: more than 1.6 times PyTorch's calls", f["pins"] <= 1.6 * f["pytorch_pins"])
-    true(f"{f}: slower than everything pinned", f["time_ms"] < f["all_time_ms"])
+    true(f"{f}: more than one region", f["pins"] == 1)
+    true(f"{f}: slower than PyTorch's cache, or a tenth slower than hindsight", f["time_ms"] < min(f["pytorch_time_ms"], 1.1 * f["hindsight_time_ms"]))
     true(f"{f}: not {below_pytorch} x below PyTorch", f["pytorch"] >= below_pytorch * f["advised"])
 
 
@@ -36,7 +35,7 @@ def test_train(bench):
 @timeout(200)
 def test_serve(bench):
     """An inference server with varying batches."""
-    check(bench, "serve", 1.5, 0.65)
+    check(bench, "serve", 1.5)
 
 
 @timeout(200)
@@ -48,4 +47,4 @@ def test_offload(bench):
 @timeout(200)
 def test_churn(bench):
     """Churn of short-lived buffers, many of which never leave the host."""
-    check(bench, "churn", 3, 0.8)
+    check(bench, "churn", 3)

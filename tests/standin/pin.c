@@ -321,14 +321,84 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void threads(void)
+static void in_threads(void *(*fn)(void *))
 {
 	pthread_t t[4];
 
 	for (unsigned long i = 0; i < 4; i++)
-		MUST(pthread_create(&t[i], NULL, churn, (void *)(i + 1)));
+		MUST(pthread_create(&t[i], NULL, fn, (void *)(i + 1)));
 	for (int i = 0; i < 4; i++)
 		MUST(pthread_join(t[i], NULL));
+}
+
+static void threads(void)
+{
+	in_threads(churn);
+	printf("{\"pid\":%d}\n", getpid());
+}
+
+/* Buffers of any size, each filled with a pattern of its own for as long as it lives: nobody else may write there. */
+static void *fill(void *arg)
+{
+	unsigned int seed = (unsigned int)(unsigned long)arg;
+	struct {
+		char *p;
+		size_t n;
+		char with;
+	} mine[12] = { 0 };
+
+	for (int i = 0; i < 1500; i++) {
+		int k = rand_r(&seed) % 12;
+
+		if (mine[k].p) {
+			for (size_t b = 0; b < mine[k].n; b++)
+				MUST(mine[k].p[b] != mine[k].with);
+			MUST(cudaFreeHost(mine[k].p));
+			mine[k].p = NULL;
+			continue;
+		}
+		mine[k].n = 1 + (size_t)rand_r(&seed) % (i % 4 ? 9000 : 90000);
+		mine[k].with = (char)rand_r(&seed);
+		mine[k].p = short_alloc(mine[k].n);
+		/* What begins at a page without this library does with it, where it has one; programs read files into it past the page cache. */
+		MUST((unsigned long)mine[k].p % (mine[k].n < 4096 ? 512 : 4096));
+		memset(mine[k].p, mine[k].with, mine[k].n);
+		for (int c = 0; c < PAYS; c++)
+			MUST(cudaMemcpyAsync(dev, mine[k].p, mine[k].n, cudaMemcpyHostToDevice, stream));
+	}
+	for (int k = 0; k < 12; k++)
+		MUST(mine[k].p && cudaFreeHost(mine[k].p));
+	return NULL;
+}
+
+/* Pieces in threads; then some that outlive a reset of the device, which the program may still read and free where this library gave them out. */
+static void pieces(void)
+{
+	char *old[4], *p, *where = NULL, *base = NULL;
+
+	in_threads(fill);
+	p = hot_alloc(MIB);
+	for (int c = 0; c < PAYS; c++)
+		MUST(cudaMemcpyAsync(dev, p, MIB, cudaMemcpyHostToDevice, stream));
+	MUST(cudaStreamSynchronize(stream));
+	MUST(cudaHostGetDevicePointer((void **)&base, p, 0) || cudaHostGetDevicePointer((void **)&where, p + 4097, 0));
+	MUST(where - base != 4097);
+	MUST(cudaFreeHost(p));
+	for (int i = 0; i < 4; i++) {
+		old[i] = short_alloc(20000);
+		memset(old[i], i + 1, 20000);
+	}
+	MUST(cudaDeviceReset() || cudaMalloc((void **)&dev, 64 * MIB) || cudaStreamCreate(&stream));
+	p = short_alloc(60000);
+	memset(p, 99, 60000);
+	for (int i = 0; i < 4 && getenv("PIN_OUTLIVES"); i++) {
+		for (int b = 0; b < 20000; b++)
+			MUST(old[i][b] != i + 1);
+		MUST(cudaFreeHost(old[i]));
+	}
+	for (int b = 0; b < 60000; b++)
+		MUST(p[b] != 99);
+	MUST(cudaFreeHost(p));
 	printf("{\"pid\":%d}\n", getpid());
 }
 
@@ -362,7 +432,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} scenarios[] = { { "train", train },	  { "devptr", devptr },	  { "live", live },  { "async", async },
-			  { "failing", failing }, { "threads", threads }, { "forks", forks } };
+			  { "failing", failing }, { "threads", threads }, { "forks", forks },
+			  { "pieces", pieces } };
 
 	MUST(cudaMalloc((void **)&dev, 64 * MIB) || cudaStreamCreate(&stream));
 	for (size_t i = 0; argc == 2 && i < sizeof(scenarios) / sizeof(scenarios[0]); i++)
@@ -370,6 +441,6 @@ int main(int argc, char **argv)
 			scenarios[i].run();
 			return 0;
 		}
-	fprintf(stderr, "usage: pin train|devptr|live|async|failing|threads|forks\n");
+	fprintf(stderr, "usage: pin train|devptr|live|async|failing|threads|forks|pieces\n");
 	return 2;
 }

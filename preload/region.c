@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * region.c: advised memory as pieces of few pinned regions (lib/pin/arena.h): see pin.h. A region is a mapping that is registered. Each piece that is given out is
+ * announced to a tracer as an allocation of its own. The lock of the state is held where a function says so, and never while CUDA registers or is waited for.
+ */
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "preload/pin.h"
+
+#define S     ttmon_pin
+#define ASKED 8 /* freed pieces asked whether their copies are done, for one allocation */
+
+struct waiting {
+	struct ttmon_pin_block *v; /* freed, in this order: v[from] to v[n - 1]; copies of them are under way */
+	uint32_t from, n, cap;
+};
+
+static struct ttmon_arena arena;
+static struct waiting waiting;
+static struct ttmon_ranges regions; /* addr -> index in the list below */
+static struct ttmon_pin_region *list;
+static uint32_t nr_list, resets;
+static bool ready;
+/* Held by the thread that adds or gives back a region, taken before the lock of the state. */
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+
+static void lock(void)
+{
+	pthread_mutex_lock(&S.lock);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&S.lock);
+}
+
+struct ttmon_pin_region *ttmon_pin_region_of(uint64_t addr)
+{
+	struct ttmon_ranges_pos pos;
+
+	if (!ttmon_ranges_floor(&regions, addr, &pos) || addr - pos.start >= list[pos.val].bytes)
+		return NULL;
+	return &list[pos.val];
+}
+
+/* ---- the table of regions; with the lock held ---- */
+
+static int add_region(const struct ttmon_pin_region *r)
+{
+	uint32_t i = 0;
+	int err;
+
+	while (i < nr_list && list[i].bytes)
+		i++;
+	if (i == nr_list) {
+		struct ttmon_pin_region *more = realloc(list, (nr_list + 1) * sizeof(*list));
+
+		if (!more)
+			return -ENOMEM;
+		list = more;
+		list[nr_list++] = (struct ttmon_pin_region){ 0 };
+	}
+	err = ttmon_arena_add(&arena, r->addr / TTMON_ARENA_UNIT, r->bytes / TTMON_ARENA_UNIT);
+	if (!err && ttmon_ranges_add(&regions, r->addr, r->addr + r->bytes, i)) {
+		uint64_t unit, units;
+
+		/* Nothing of it was given out: it is the only one of this size that can go, or one that is as good. */
+		ttmon_arena_give_back(&arena, r->bytes / TTMON_ARENA_UNIT, &unit, &units);
+		err = -ENOMEM;
+	}
+	if (err)
+		return err;
+	list[i] = *r;
+	ttmon_pin_pages_add(&S.pages, r->addr, r->bytes);
+	return 0;
+}
+
+static void drop_region(uint64_t addr, struct ttmon_pin_region *ret)
+{
+	struct ttmon_pin_region *r = ttmon_pin_region_of(addr);
+
+	*ret = *r;
+	*r = (struct ttmon_pin_region){ 0 };
+	ttmon_ranges_del(&regions, addr);
+	ttmon_pin_pages_del(&S.pages, addr);
+}
+
+/* ---- CUDA, without the lock ---- */
+
+/* Pinned for every context: pieces go to whichever asks. CUDA's error. */
+static int pin_region(struct ttmon_pin_region *r, uint64_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int err;
+	QUIET(r->api);
+
+	if (p == MAP_FAILED)
+		return CUDA_MEMORY;
+	err = r->api->reg(p, bytes, HOST_PORTABLE);
+	if (err) {
+		munmap(p, bytes);
+		return err;
+	}
+	r->addr = (uintptr_t)p;
+	r->bytes = bytes;
+	return 0;
+}
+
+static void unpin_region(const struct ttmon_pin_region *r)
+{
+	QUIET(r->api);
+
+	/* Memory that CUDA does not let go stays mapped. */
+	if (!r->unpinned && r->api->unreg((void *)r->addr))
+		atomic_fetch_add(&S.leaked, r->bytes);
+	else
+		munmap((void *)r->addr, r->bytes);
+}
+
+/* ---- freed pieces; with the lock held ---- */
+
+static void put(struct ttmon_pin_block *b)
+{
+	ttmon_pin_drop_events(b);
+	/* A piece of before a reset is in no arena any more. */
+	if (b->resets == resets)
+		ttmon_arena_put(&arena, b->piece);
+}
+
+static bool is_done(struct ttmon_pin_block *b)
+{
+	return !b->unfenced && !atomic_load(&S.no_reuse) && ttmon_pin_fences_done(b);
+}
+
+static int wait_for(const struct ttmon_pin_block *b)
+{
+	if (waiting.from && waiting.n == waiting.cap) {
+		memmove(waiting.v, waiting.v + waiting.from, (waiting.n - waiting.from) * sizeof(*waiting.v));
+		waiting.n -= waiting.from;
+		waiting.from = 0;
+	}
+	if (waiting.n == waiting.cap) {
+		uint32_t cap = waiting.cap ? 2 * waiting.cap : 64;
+		struct ttmon_pin_block *v = realloc(waiting.v, cap * sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		waiting.v = v;
+		waiting.cap = cap;
+	}
+	waiting.v[waiting.n++] = *b;
+	return 0;
+}
+
+/* Those of the oldest that are done are free. */
+static void ask_oldest(void)
+{
+	uint32_t kept = waiting.from, at = waiting.from;
+
+	for (uint32_t looks = ASKED; at < waiting.n && looks; at++, looks--) {
+		if (is_done(&waiting.v[at])) {
+			put(&waiting.v[at]);
+		} else {
+			S.count.busy++;
+			waiting.v[kept++] = waiting.v[at];
+		}
+	}
+	/* What was kept moves up to those that were not asked. */
+	while (kept > waiting.from)
+		waiting.v[--at] = waiting.v[--kept];
+	waiting.from = at;
+	if (waiting.from == waiting.n)
+		waiting.from = waiting.n = 0;
+}
+
+/*
+ * A freed piece whose copies may be under way, in no table; without the lock. Where they cannot be waited for it stays given out, and its call site is left alone
+ * from now on, so that it is one of few.
+ */
+static bool settle(struct ttmon_pin_block *b)
+{
+	bool done = ttmon_pin_settle(b);
+
+	lock();
+	if (done)
+		put(b);
+	else
+		ttmon_pin_drop_events(b);
+	unlock();
+	if (!done) {
+		atomic_fetch_add(&S.leaked, b->room);
+		ttmon_pin_close_site(b->site);
+	}
+	return done;
+}
+
+/* A piece of before a reset: its region goes with the last one. True: it is in *ret. */
+static bool was_last(const struct ttmon_pin_block *b, struct ttmon_pin_region *ret)
+{
+	struct ttmon_pin_region *r = ttmon_pin_region_of(b->addr);
+
+	if (b->resets == resets || !r || !r->live || --r->live)
+		return false;
+	drop_region(r->addr, ret);
+	return true;
+}
+
+void ttmon_pin_piece_freed(struct ttmon_pin_block *b)
+{
+	struct ttmon_pin_region r;
+	bool must_wait = false, last;
+
+	lock();
+	/* What is read in place has no event: the device is waited for. */
+	b->unfenced |= b->in_place;
+	last = was_last(b, &r);
+	if (is_done(b))
+		put(b);
+	else
+		must_wait = b->unfenced || b->resets != resets || atomic_load(&S.no_reuse) || wait_for(b);
+	unlock();
+	if (must_wait && !settle(b))
+		return;
+	if (last)
+		unpin_region(&r);
+}
+
+/* ---- allocation ---- */
+
+static void fill(struct ttmon_pin_block *b, uint32_t piece)
+{
+	b->how = TTMON_PIN_PIECE;
+	b->piece = piece;
+	b->resets = resets;
+	b->addr = arena.v[piece].unit * TTMON_ARENA_UNIT;
+	b->room = arena.v[piece].units * TTMON_ARENA_UNIT;
+}
+
+/* The lock is held before and after, and not meanwhile. */
+static void wait_for_oldest(void)
+{
+	struct ttmon_pin_block b = waiting.v[waiting.from++];
+
+	unlock();
+	(void)!settle(&b);
+	lock();
+}
+
+/* The same. CUDA's error: not even what the request needs can be pinned. */
+static int grow(const struct ttmon_pin_block *b, uint64_t need, uint64_t units)
+{
+	struct ttmon_pin_region r = { .api = b->api };
+	int err;
+
+	unlock();
+	err = pin_region(&r, units * TTMON_ARENA_UNIT);
+	if (err && units > need)
+		err = pin_region(&r, need * TTMON_ARENA_UNIT);
+	lock();
+	if (!err && add_region(&r)) {
+		unlock();
+		unpin_region(&r);
+		lock();
+		err = CUDA_MEMORY;
+	}
+	S.count.regions += !err;
+	return err;
+}
+
+static void give_back(uint64_t unit)
+{
+	struct ttmon_pin_region r;
+
+	drop_region(unit * TTMON_ARENA_UNIT, &r);
+	S.count.regions_back++;
+	unlock();
+	unpin_region(&r);
+	lock();
+}
+
+/* With the lock held, and *grower where this thread may change the regions. False: it has to have that first, or cannot go on. */
+static bool take_step(struct ttmon_pin_block *b, struct ttmon_arena_want *w, bool grower,
+		      enum ttmon_pin_piece_result *ret)
+{
+	const uint64_t need = ROUND_UP(w->units, TTMON_ARENA_PAGE);
+	uint64_t unit, units;
+	uint32_t piece;
+
+	w->waiting = waiting.from < waiting.n;
+	/* Without the right to change regions nothing is asked that would change them. */
+	if (!grower) {
+		piece = ttmon_arena_take(&arena, w->units);
+		if (piece == TTMON_ARENA_NONE)
+			return false;
+		fill(b, piece);
+		*ret = TTMON_PIN_PIECE_GIVEN;
+		return true;
+	}
+	switch (ttmon_arena_serve(&arena, w, &piece, &unit, &units)) {
+	case TTMON_ARENA_TAKEN:
+		fill(b, piece);
+		*ret = TTMON_PIN_PIECE_GIVEN;
+		return true;
+	case TTMON_ARENA_LEAVE:
+		*ret = TTMON_PIN_PIECE_LEFT_OUT;
+		return true;
+	case TTMON_ARENA_WAIT:
+		wait_for_oldest();
+		return false;
+	case TTMON_ARENA_GIVE_BACK:
+		give_back(unit);
+		return false;
+	case TTMON_ARENA_ADD:
+		if (!grow(b, need, units))
+			return false;
+		*ret = TTMON_PIN_PIECE_NONE;
+		return true;
+	}
+	return false;
+}
+
+enum ttmon_pin_piece_result ttmon_pin_piece(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan)
+{
+	const struct ttmon_cost cost = TTMON_COST_DEFAULT;
+	struct ttmon_arena_want w = {
+		.units = ttmon_arena_units(b->size),
+		.known = ttmon_pin_conf()->known_pages * TTMON_ARENA_PAGE,
+		.call = (uint64_t)((double)cost.pin_call_ns / ttmon_cost_pinned(&cost, 1, 0)) * TTMON_ARENA_PAGE,
+		.alone = plan->alone,
+	};
+	enum ttmon_pin_piece_result ret = TTMON_PIN_PIECE_NONE;
+
+	lock();
+	if (!ready)
+		ttmon_arena_init(&arena);
+	ready = true;
+	ask_oldest();
+	if (take_step(b, &w, false, &ret)) {
+		S.count.pieces++;
+		unlock();
+		return ret;
+	}
+	unlock();
+	pthread_mutex_lock(&growing);
+	lock();
+	while (!take_step(b, &w, true, &ret))
+		;
+	S.count.pieces += ret == TTMON_PIN_PIECE_GIVEN;
+	unlock();
+	pthread_mutex_unlock(&growing);
+	return ret;
+}
+
+/* ---- lack of memory, and resets ---- */
+
+unsigned int ttmon_pin_regions_trim(void)
+{
+	unsigned int n = 0;
+	uint64_t unit, units;
+
+	pthread_mutex_lock(&growing);
+	lock();
+	while (waiting.from < waiting.n)
+		wait_for_oldest();
+	for (; ready && ttmon_arena_give_back(&arena, 1, &unit, &units); n++)
+		give_back(unit);
+	unlock();
+	pthread_mutex_unlock(&growing);
+	return n;
+}
+
+/* How many pieces of the region are the program's, and whether one of them is read in place. */
+static uint32_t live_pieces(const struct ttmon_pin_region *r, bool *in_place)
+{
+	uint32_t n = 0;
+
+	*in_place = false;
+	for (uint32_t i = 1; i <= S.n; i++) {
+		const struct ttmon_pin_block *b = &S.blocks[i];
+
+		if (!b->used || b->how != TTMON_PIN_PIECE || b->addr - r->addr >= r->bytes)
+			continue;
+		n++;
+		*in_place |= b->in_place;
+	}
+	return n;
+}
+
+/* With the lock held. The mapping stays until its last piece was freed; where nothing can be under way it is ordinary memory until then. */
+static void retire(struct ttmon_pin_region *r, bool idle, bool sure)
+{
+	bool in_place;
+
+	r->retired = true;
+	r->live = live_pieces(r, &in_place);
+	ttmon_pin_pages_del(&S.pages, r->addr);
+	if (idle && !S.copying && (sure || !in_place)) {
+		QUIET(r->api);
+
+		r->unpinned = !r->api->unreg((void *)r->addr);
+	}
+}
+
+void ttmon_pin_regions_reset(bool sure)
+{
+	const struct ttmon_pin_api *api = NULL;
+	bool idle;
+
+	ttmon_pin_regions_trim();
+	lock();
+	for (uint32_t i = 0; i < nr_list && !api; i++)
+		if (list[i].bytes && !list[i].retired)
+			api = list[i].api;
+	unlock();
+	if (!api || S.child)
+		return;
+	idle = ttmon_pin_wait_device(api);
+	pthread_mutex_lock(&growing);
+	lock();
+	for (uint32_t i = 0; i < nr_list; i++)
+		if (list[i].bytes && !list[i].retired)
+			retire(&list[i], idle && list[i].api == api, sure);
+	ttmon_arena_fini(&arena);
+	resets++;
+	unlock();
+	pthread_mutex_unlock(&growing);
+}
