@@ -231,6 +231,8 @@ struct ttmon_gpu_use {
 
 /* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight: what a transfer needs comes
  * first, then what only making and ending it do. */
+#define TTMON_HISTORY_ROW_EVENTS (512u << 10) /* events of one allocation, at most */
+
 struct ttmon_alloc {
 	uint64_t addr, size;
 	const struct ttmon_traffic *traffic; /* never NULL; all zero where nothing was moved */

@@ -32,7 +32,9 @@
 	4096 /* a service reuses the place of an exited process when this many younger ones are kept */
 #define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
 #define TTMON_WANT_PAUSE_NS 100000000ULL  /* between two lists of one process */
-#define TTMON_ALLOC_EVENTS  4096	  /* a service keeps the younger half of more events of one allocation */
+/* Of more events of one allocation the younger half is kept: by a service; where all is to be kept, as many as one row of a database may hold. */
+#define TTMON_ALLOC_EVENTS	4096
+#define TTMON_ALLOC_EVENTS_ALL	TTMON_HISTORY_ROW_EVENTS
 #define TTMON_PIECES_MAX    1024	  /* allocations that one transfer can touch */
 #define TTMON_GHOSTS	    64
 #define TTMON_ENDED	    64 /* of a process: that ended last, for uses by kernels that are told late */

@@ -52,8 +52,10 @@ static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_allo
 
 static void keep_event(struct ttmon_history *h, struct ttmon_htraffic *t, const struct ttmon_aev *ev)
 {
-	if (!h->cfg.keep_all && t->pub.nr_events >= TTMON_ALLOC_EVENTS) {
-		uint32_t n = ttmon_evlog_drop(&t->log, TTMON_ALLOC_EVENTS / 2);
+	uint32_t most = h->cfg.keep_all ? TTMON_ALLOC_EVENTS_ALL : TTMON_ALLOC_EVENTS;
+
+	if (t->pub.nr_events >= most) {
+		uint32_t n = ttmon_evlog_drop(&t->log, most / 2);
 
 		t->pub.nr_events -= n;
 		t->pub.events_dropped += n;

@@ -13,6 +13,7 @@
 #include "daemon/io/files/db_rows.h"
 
 #include "daemon/core/stream/decode.h"
+#include "lib/read/db.h"
 
 static const char *const state_names[] = { "created", "populated", "pinned", "transferred",
 					   "freed",   "unseen",	   "extent", "merged" };
@@ -395,6 +396,10 @@ void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a
 		ttmon_jsonw_close(w, '}');
 	}
 }
+
+/* Numbers of 20 digits, names of 16 letters: what is written of an allocation can be read again. */
+#define EVENT_TEXT 120
+_Static_assert((uint64_t)TTMON_HISTORY_ROW_EVENTS * EVENT_TEXT + (1 << 20) <= TTMON_DB_MAX_ALLOC, "a row that cannot be read");
 
 /* The hot part: [t_rel_ns, kind, bytes, offset, mem, bits]. */
 void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a, uint32_t skip)

@@ -357,6 +357,26 @@ static void service_keeps_the_younger_events(void **state)
 	assert_false(feed_totals(h).incomplete);
 }
 
+/* Where all is kept too, as many of one allocation as can be read again in one row. */
+static void rows_have_a_bound(void **state)
+{
+	static const uint32_t n = 1300000;
+	const struct ttmon_alloc *a;
+	struct ttmon_aev ev[1];
+
+	(void)state;
+	feed_alloc(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, PAGE);
+	for (uint64_t i = 0; i < n; i++)
+		feed_copy(h, T, 1000 + i, TTMON_DIR_H2D, DEV, A, 8);
+	a = ttmon_history_alloc(h, 0);
+	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], n);
+	assert_in_range(a->traffic->nr_events, TTMON_HISTORY_ROW_EVENTS / 2, TTMON_HISTORY_ROW_EVENTS);
+	assert_int_equal(a->traffic->nr_events + a->traffic->events_dropped, n);
+	assert_int_equal(feed_totals(h).events_kept, a->traffic->nr_events);
+	assert_int_equal(feed_events(a, ev, 1), a->traffic->nr_events);
+	assert_int_equal(ev[0].ts_ns, 1000 + a->traffic->events_dropped);
+}
+
 static void lines_of_exited_processes_are_reused(void **state)
 {
 	(void)state;
@@ -564,6 +584,7 @@ int main(void)
 		SERVICE(service_keeps_the_younger_events),
 		SERVICE(lines_of_exited_processes_are_reused),
 		TEST(dump_run_keeps_all_processes),
+		TEST(rows_have_a_bound),
 		cmocka_unit_test(same_stream_same_tables),
 	};
 
