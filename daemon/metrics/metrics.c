@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* metrics.c: see metrics.h and metrics_int.h. Cold thread. */
 #include "daemon/metrics/metrics_int.h"
+
+#include "lib/base/names.h"
 #include "daemon/run/serve.h"
 
 #include "daemon/core/usage/cgname.h"
@@ -220,11 +222,6 @@ static void man_labels(FILE *f, const char *labels)
 
 static void man_need(FILE *f, uint32_t need)
 {
-	static const char *const families[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) [id] = name,
-		TTMON_FAMILY_TABLE(X)
-#undef X
-	};
 	const char *sep = "; needs ";
 
 	if (need == TTMON_NEED_VENDOR)
@@ -234,7 +231,7 @@ static void man_need(FILE *f, uint32_t need)
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
 		if (!(need >> i & 1))
 			continue;
-		fprintf(f, "%s%s", sep, families[i]);
+		fprintf(f, "%s%s", sep, ttmon_family_name(i));
 		sep = ", ";
 	}
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* trace.c: events and what became of them, slots, CPUs, rings, the recording, RMIDs. */
 #include "daemon/core/stream/decode.h"
+
+#include "lib/base/names.h"
 #include "daemon/metrics/metrics_int.h"
 #include "daemon/run/cpurun.h"
 
@@ -108,17 +110,11 @@ static void rmids(struct ttmon_metrics *m)
 
 static void known(struct ttmon_metrics *m)
 {
-	static const char *const names[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) [id] = name,
-		TTMON_FAMILY_TABLE(X)
-#undef X
-	};
-
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
 		uint64_t ns = m->v.seen.of[i].since_ns;
 
 		if (ns && ns != UINT64_MAX)
-			TTMON_SECONDS(m, KNOWN, ns + (uint64_t)m->v.real_offset_ns, names[i]);
+			TTMON_SECONDS(m, KNOWN, ns + (uint64_t)m->v.real_offset_ns, ttmon_family_name(i));
 	}
 }
 

@@ -44,18 +44,13 @@ struct ttmon_families {
 };
 
 static const struct {
-	const char *name, *help;
+	const char *help;
 	bool countable;
 } table[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) { name, help, countable },
+#define X(id, NAME, name, countable, help) { help, countable },
 	TTMON_FAMILY_TABLE(X)
 #undef X
 };
-
-const char *ttmon_family_name(enum ttmon_family family)
-{
-	return table[family].name;
-}
 
 const char *ttmon_family_help(enum ttmon_family family)
 {
@@ -218,7 +213,7 @@ int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum tt
 		       size_t n)
 {
 	struct ttmon_families *f = families_of(c);
-	const char *name = table[family].name;
+	const char *name = ttmon_family_name(family);
 	int err;
 
 	if (state_of(f, family) == TTMON_FAMILY_ABSENT) {
@@ -435,7 +430,7 @@ static void follow_processes(struct ttmon_families *f, const struct ttmon_budget
 		ttmon_proc_comm(r->tgid, comm);
 		log_warn(
 			"over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only counted",
-			v->percent, f->max_percent, table[r->family].name, r->tgid, comm);
+			v->percent, f->max_percent, ttmon_family_name(r->family), r->tgid, comm);
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		if (find_reduction(f->reduced, f->nr_reduced, was[i].family, was[i].tgid))
@@ -444,7 +439,7 @@ static void follow_processes(struct ttmon_families *f, const struct ttmon_budget
 		tell_process(f, &was[i], false);
 		if (ttmon_bpf_has_pid(ttmon_daemon_bpf(f->c), was[i].tgid))
 			log_info("under budget (%.2g %% of %g %%): %s of process %u is on again", v->percent,
-				 f->max_percent, table[was[i].family].name, was[i].tgid);
+				 f->max_percent, ttmon_family_name(was[i].family), was[i].tgid);
 	}
 }
 
@@ -461,11 +456,11 @@ static void follow(struct ttmon_families *f)
 		if (reduce && f->of[i].why == WHY_NONE) {
 			(void)!change(f, i, TTMON_FAMILY_COUNTING, WHY_BUDGET, why, sizeof(why));
 			log_warn("over budget (%.2g %% of %g %%): %s is only counted", v.percent, f->max_percent,
-				 table[i].name);
+				 ttmon_family_name(i));
 		} else if (!reduce && f->of[i].why == WHY_BUDGET) {
 			(void)!change(f, i, TTMON_FAMILY_ON, WHY_NONE, why, sizeof(why));
 			log_info("under budget (%.2g %% of %g %%): %s is on again", v.percent, f->max_percent,
-				 table[i].name);
+				 ttmon_family_name(i));
 		}
 	}
 	follow_processes(f, &v);

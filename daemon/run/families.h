@@ -8,6 +8,8 @@
 
 #include <ttmon/family.h>
 
+#include "lib/base/names.h"
+
 #include "daemon/core/usage/budget.h"
 #include "daemon/run/daemon.h"
 
@@ -22,7 +24,6 @@ struct ttmon_family_view {
 	uint64_t run_cnt, run_ns;
 };
 
-const char *ttmon_family_name(enum ttmon_family family);
 const char *ttmon_family_help(enum ttmon_family family);
 bool ttmon_family_countable(enum ttmon_family family);
 const char *ttmon_family_state_name(enum ttmon_family_state state);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* summary.c: what a run found, in tables of at most 80 columns. No colour: it goes to files as often as to terminals. */
 #include "daemon/run/summary.h"
+#include "lib/base/names.h"
 #include "lib/base/fmt.h"
 
 #define SPOTS 5
@@ -97,11 +98,6 @@ static void transfers(FILE *f, const struct ttmon_history_totals *t, const struc
 /* Families that were there from the start and did not tell all. */
 static void not_seen(FILE *f, const struct ttmon_seen_view *v)
 {
-	static const char *const names[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) [id] = name,
-		TTMON_FAMILY_TABLE(X)
-#undef X
-	};
 	bool any = false;
 	char buf[TTMON_FMT_LEN];
 
@@ -110,7 +106,7 @@ static void not_seen(FILE *f, const struct ttmon_seen_view *v)
 
 		if (s->why == TTMON_GAP_WHY_MAX || (!s->off_ns && !s->missed))
 			continue;
-		fprintf(f, "%snot all of %s was seen", any ? "" : "\n", names[i]);
+		fprintf(f, "%snot all of %s was seen", any ? "" : "\n", ttmon_family_name(i));
 		if (s->off_ns)
 			fprintf(f, ": nothing for %s", ttmon_fmt_ns(buf, sizeof(buf), s->off_ns));
 		fprintf(f, "; its sums are lower bounds\n");

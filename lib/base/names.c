@@ -2,6 +2,8 @@
 /* names.c: see names.h. Each list comes from the table that defines its numbers. */
 #include "lib/base/names.h"
 
+#include <ttmon/family.h>
+
 #include <ttmon/fns.h>
 
 static const char *const event_names[TTMON_EV_MAX] = {
@@ -13,6 +15,12 @@ static const char *const event_names[TTMON_EV_MAX] = {
 static const char *const method_names[TTMON_METHOD_MAX] = {
 #define X(id, NAME, name) [id] = name,
 	TTMON_METHOD_TABLE(X)
+#undef X
+};
+
+static const char *const family_names[TTMON_FAMILY_MAX] = {
+#define X(id, NAME, name, countable, help) [id] = name,
+	TTMON_FAMILY_TABLE(X)
 #undef X
 };
 
@@ -164,6 +172,11 @@ const char *ttmon_rdir_name(unsigned int rdir)
 const char *ttmon_event_name(unsigned int kind)
 {
 	return kind < TTMON_EV_MAX ? event_names[kind] : NULL;
+}
+
+const char *ttmon_family_name(unsigned int family)
+{
+	return family < TTMON_FAMILY_MAX ? family_names[family] : NULL;
 }
 
 const char *ttmon_method_name(unsigned int method)

@@ -13,6 +13,7 @@
 
 /* Name of a kind ("alloc"), or NULL. In lower case, as in metrics and JSON. */
 const char *ttmon_event_name(unsigned int kind);
+const char *ttmon_family_name(unsigned int family); /* "alloc"; NULL */
 const char *ttmon_method_name(unsigned int method); /* "host_alloc"; NULL */
 const char *ttmon_dir_name(unsigned int dir);	    /* "h2d"; NULL */
 const char *ttmon_fn_name(unsigned int fn);	    /* "cudaHostAlloc", "user0".., "usdt:alloc"; NULL */

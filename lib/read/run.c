@@ -601,41 +601,81 @@ static int index_pids(const struct ttmon_run *run, struct ttmon_hmap *pids)
 	return 0;
 }
 
+static const char *object_base(const struct ttmon_run_loader *l, uint64_t number)
+{
+	uint64_t at = ttmon_hmap_get(&l->objects, hash_of(l->run, number));
+
+	return at < l->run->nr_objects ? l->run->objects[at].base : NULL;
+}
+
+/* A row of `completeness.knowledge` that is about memory: what happened to which families, and when. */
+static int read_gap(struct ttmon_run_loader *l, const json_t *row)
+{
+	static const char *const about[] = { "alloc", "transfer", "mmap" };
+	const json_t *families = json_object_get(row, "families");
+	struct ttmon_run *run = l->run;
+	struct ttmon_run_gap g = { .from_ns = ttmon_db_get(row, "from_ns", 0),
+				   .to_ns = ttmon_db_get(row, "to_ns", run->end_ns) };
+	const char *base = object_base(l, ttmon_db_get(row, "object", UINT64_MAX));
+	char list[64] = "", what[160];
+	int err;
+
+	for (size_t i = 0; i < json_array_size(families); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(about); k++)
+			if (json_string_value(json_array_get(families, i)) &&
+			    !strcmp(json_string_value(json_array_get(families, i)), about[k]))
+				snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", *list ? ", " : "",
+					 about[k]);
+	g.from_ns = MAX(g.from_ns, run->start_ns);
+	g.to_ns = MIN(g.to_ns, run->end_ns);
+	if (!*list || g.from_ns >= g.to_ns)
+		return 0;
+	snprintf(what, sizeof(what), "%.24s%s%.64s: %s %.24s", ttmon_db_str(row, "why", "?"), base ? " of " : "",
+		 base ? base : "", list, ttmon_db_str(row, "state", "?"));
+	err = intern_text(run, what, &g.what);
+	if (!err)
+		run->gaps[run->nr_gaps++] = g;
+	return err;
+}
+
+/* A row of `completeness.blind`, in databases that have no knowledge: the length alone, put before the first event of the process. */
+static int read_blind(struct ttmon_run_loader *l, const json_t *row, const struct ttmon_hmap *pids)
+{
+	struct ttmon_run *run = l->run;
+	struct ttmon_run_gap *g = &run->gaps[run->nr_gaps];
+	uint64_t us = ttmon_db_get(row, "window_us", 0), at;
+	uint64_t ns = us > TTMON_RUN_MAX_TIME / 1000 ? TTMON_RUN_MAX_TIME : us * 1000;
+	const char *base = object_base(l, ttmon_db_get(row, "object", 0));
+	char what[160];
+	int err;
+
+	if (!us || json_is_true(json_object_get(row, "held")))
+		return 0;
+	g->to_ns = run->start_ns;
+	at = ttmon_hmap_get(pids, hash_of(run, ttmon_db_get(row, "pid", 0)));
+	if (at < run->nr_procs)
+		g->to_ns = MIN(MAX(run->procs[at].first_ns, run->start_ns), run->end_ns);
+	g->from_ns = MAX(run->start_ns, g->to_ns > ns ? g->to_ns - ns : 0);
+	snprintf(what, sizeof(what), "coverage gap of %s", base ? base : "?");
+	err = intern_text(run, what, &g->what);
+	run->nr_gaps += !err;
+	return err;
+}
+
 static int read_gaps(struct ttmon_run_loader *l)
 {
 	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap pids = { 0 };
-	const json_t *list = json_object_get(ttmon_db_member(l->db, "completeness"), "blind");
+	const json_t *comp = ttmon_db_member(l->db, "completeness"), *known = json_object_get(comp, "knowledge"),
+		     *list = known ? known : json_object_get(comp, "blind");
 	struct ttmon_run *run = l->run;
+	int err = 0;
 
 	run->gaps = table(json_array_size(list), sizeof(*run->gaps));
 	if (!run->gaps || index_pids(run, &pids))
 		return -ENOMEM;
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *row = json_array_get(list, i);
-		struct ttmon_run_gap *g = &run->gaps[run->nr_gaps];
-		uint64_t us = ttmon_db_get(row, "window_us", 0), pid = ttmon_db_get(row, "pid", 0), at;
-		uint64_t ns = us > TTMON_RUN_MAX_TIME / 1000 ? TTMON_RUN_MAX_TIME : us * 1000;
-		const char *base = "?";
-		char what[160];
-		int err;
-
-		if (!us || json_is_true(json_object_get(row, "held")))
-			continue;
-		at = ttmon_hmap_get(&l->objects, hash_of(run, ttmon_db_get(row, "object", 0)));
-		if (at < run->nr_objects)
-			base = run->objects[at].base;
-		g->to_ns = run->start_ns;
-		at = ttmon_hmap_get(&pids, hash_of(run, pid));
-		if (at < run->nr_procs)
-			g->to_ns = MIN(MAX(run->procs[at].first_ns, run->start_ns), run->end_ns);
-		g->from_ns = MAX(run->start_ns, g->to_ns > ns ? g->to_ns - ns : 0);
-		snprintf(what, sizeof(what), "blind window of %s", base);
-		err = intern_text(run, what, &g->what);
-		if (err)
-			return err;
-		run->nr_gaps++;
-	}
-	return 0;
+	for (size_t i = 0; i < json_array_size(list) && !err; i++)
+		err = known ? read_gap(l, json_array_get(list, i)) : read_blind(l, json_array_get(list, i), &pids);
+	return err;
 }
 
 static int by_when(const void *pa, const void *pb)

@@ -103,11 +103,10 @@ struct ttmon_run_checkpoint {
 	const char *label;
 };
 
-/* Times in which something can be missing. */
+/* Times in which events of memory can be missing. */
 struct ttmon_run_gap {
-	uint64_t from_ns,
-		to_ns;	  /* the file has their length alone: they are put before the first event of the process */
-	const char *what; /* "blind window of libcudart.so.13" */
+	uint64_t from_ns, to_ns;
+	const char *what; /* "coverage gap of libcudart.so.13: alloc, transfer not yet" */
 };
 
 struct ttmon_run {

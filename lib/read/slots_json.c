@@ -2,6 +2,8 @@
 /* slots_json.c: see slots_json.h. */
 #include "lib/read/slots_json.h"
 
+#include "lib/base/names.h"
+
 #include <ttmon/event.h>
 
 enum ttmon_slots_known ttmon_slots_known_ctr(uint32_t slot_flags, const struct ttmon_slot_row *row, unsigned int ctr)
@@ -41,13 +43,7 @@ enum ttmon_slots_known ttmon_slots_known_held(const struct ttmon_slot *slot, uin
 
 const char *ttmon_slots_family(const struct ttmon_slot *slot, unsigned int i)
 {
-	static const char *const names[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) [id] = name,
-		TTMON_FAMILY_TABLE(X)
-#undef X
-	};
-
-	return i < TTMON_FAMILY_MAX && slot->flags & TTMON_SLOT_HAS_KNOWN && slot->known >> i & 1 ? names[i] : NULL;
+	return i < TTMON_FAMILY_MAX && slot->flags & TTMON_SLOT_HAS_KNOWN && slot->known >> i & 1 ? ttmon_family_name(i) : NULL;
 }
 
 const char *ttmon_slots_class_name(unsigned int cls)

@@ -123,7 +123,7 @@ def test_families(bench):
     sock = bench.path("sock")
     target = bench.target(standin("ledger"), "--calls", "300", "--out", bench.path("book.json"), "--wait")
     daemon = bench.daemon("--socket", sock, "--listen-address", "none", "--pid", str(target.pid), "--trace-out", bench.path("out.json"),
-                          "--record", bench.path("x.rec"))
+                          "--record", bench.path("x.rec"), "--dump-db", bench.path("db.json"))
     put(sock, "transfer", "counting")
     target.go()
     eq("last line", target.line(60), "done\n")
@@ -143,6 +143,11 @@ def test_families(bench):
     ttmon(bench, "trace", "x.rec", "-o", "rec.json")
     again = load(bench.path("rec.json"))
     true("the recording gives another trace", less_source(trace) == less_source(again))
+    # A database tells the same intervals.
+    ttmon(bench, "trace", "db.json", "-o", "fromdb.json")
+    told = load(bench.path("fromdb.json"))
+    eq("intervals of the database", [(e["name"], e["ts"], e["args"]) for e in events(told, "b", "not seen")], [(e["name"], e["ts"], e["args"]) for e in begins])
+    true("missing, by the database", told["otherData"]["missing"]["not_seen"] >= 2)
 
 
 @timeout(60)

@@ -7,7 +7,6 @@
 #include "tools/trace/trace_db.h"
 
 #include "lib/base/names.h"
-#include "lib/base/names.h"
 #include "daemon/io/files/traceev.h"
 #include "version.h"
 
@@ -145,6 +144,38 @@ static void write_checkpoints(struct ttmon_traceev *t, const struct ttmon_db *db
 										.tid = c.tid,
 										.label = (char *)c.label });
 	}
+}
+
+/* What was not seen, and when. Returns how many. */
+static uint64_t write_gaps(struct ttmon_traceev *t, const struct ttmon_db *db)
+{
+	const json_t *rows = json_object_get(ttmon_db_member(db, "completeness"), "knowledge");
+	uint64_t drawn = 0;
+
+	for (size_t i = 0; i < json_array_size(rows); i++) {
+		const json_t *row = json_array_get(rows, i), *families = json_object_get(row, "families");
+		struct ttmon_gap g = {
+			.from_ns = ttmon_db_get(row, "from_ns", 0),
+			.to_ns = ttmon_db_get(row, "to_ns", UINT64_MAX),
+			.tgid = get_u32(row, "pid", 0),
+			.state = (uint8_t)number_of(ttmon_db_str(row, "state", ""), ttmon_gap_state_name,
+						    TTMON_GAP_STATE_MAX),
+			.why = (uint8_t)number_of(ttmon_db_str(row, "why", ""), ttmon_gap_why_name, TTMON_GAP_WHY_MAX),
+		};
+
+		for (size_t f = 0; f < json_array_size(families); f++) {
+			const char *name = json_string_value(json_array_get(families, f));
+			unsigned int id = name ? number_of(name, ttmon_family_name, TTMON_FAMILY_MAX) :
+						 TTMON_FAMILY_MAX;
+
+			g.families |= id < TTMON_FAMILY_MAX ? 1u << id : 0;
+		}
+		if (g.state == TTMON_GAP_STATE_MAX || g.why == TTMON_GAP_WHY_MAX)
+			continue;
+		ttmon_traceev_gap(t, &g);
+		drawn++;
+	}
+	return drawn;
 }
 
 /* ---- Tenstorrent ---- */
@@ -410,5 +441,6 @@ int ttmon_trace_db(struct ttmon_db *db, int fd, bool gzip)
 	if (r)
 		return r;
 	fill_missing(db, tt, &missing);
+	missing.gaps = write_gaps(t, db);
 	return ttmon_traceev_finish(t, &missing, s.clocks, json_array_size(json_object_get(tt, "clocks")));
 }

@@ -84,12 +84,6 @@ static void gather(const struct ttmon_history *h, const struct ttmon_pipeline *p
 	s->identity = ttmon_pipeline_check(p, ignored, sizeof(ignored));
 }
 
-static const char *const family_names[] = {
-#define X(id, NAME, name, countable, help) [id] = name,
-	TTMON_FAMILY_TABLE(X)
-#undef X
-};
-
 static void write_reasons(struct ttmon_jsonw *w, uint32_t why)
 {
 	ttmon_jsonw_key_bool(w, "complete", !why);
@@ -109,7 +103,7 @@ static void write_gap(struct ttmon_jsonw *w, const struct ttmon_gap *g)
 	ttmon_jsonw_open(w, '[');
 	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
 		if (g->families >> f & 1)
-			ttmon_jsonw_name(w, family_names[f]);
+			ttmon_jsonw_name(w, ttmon_family_name(f));
 	ttmon_jsonw_close(w, ']');
 	ttmon_db_rows_num(w, "pid", g->tgid, g->tgid);
 	ttmon_db_rows_num(w, "object", g->object, g->object);

@@ -10,6 +10,8 @@
  */
 #include "daemon/io/files/traceev.h"
 
+#include "lib/base/names.h"
+
 #include <assert.h>
 
 #include "daemon/core/stream/decode.h"
@@ -490,17 +492,11 @@ static void put_gap(struct ttmon_traceev *t, const struct ttmon_gap *g, const ch
 
 void ttmon_traceev_gap(struct ttmon_traceev *t, const struct ttmon_gap *g)
 {
-	static const char *const families[TTMON_FAMILY_MAX] = {
-#define X(id, NAME, name, countable, help) [id] = name,
-		TTMON_FAMILY_TABLE(X)
-#undef X
-	};
-
 	if (g->to_ns <= t->head.start_ns || g->from_ns >= t->head.end_ns)
 		return;
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
 		if (g->families >> i & 1)
-			put_gap(t, g, families[i], i + 1);
+			put_gap(t, g, ttmon_family_name(i), i + 1);
 }
 
 /* ---- the end ---- */

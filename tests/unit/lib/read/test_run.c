@@ -150,7 +150,7 @@ static void test_tables(void **state)
 	assert_int_equal(run->events_dropped, 7);
 	/* The one that was held and the one before the capture are none. */
 	assert_int_equal(run->nr_gaps, 1);
-	assert_string_equal(run->gaps[0].what, "blind window of libplain.so");
+	assert_string_equal(run->gaps[0].what, "coverage gap of libplain.so");
 	assert_int_equal(run->gaps[0].from_ns, 1500);
 	assert_int_equal(run->gaps[0].to_ns, 2000);
 	assert_int_equal(run->nr_checkpoints, 2);
