@@ -188,8 +188,10 @@ int cuda_batch(struct pt_regs *ctx)
 	return 0;
 }
 
+#define LAUNCH_DEVICES_MAX 1024 /* the argument may be anything */
+
 /* Launches are summed up per process and CPU; one record at the first of a later slot tells the sums so far. */
-static __always_inline void count_launch(u64 id, u32 cls)
+static __always_inline void count_launch(u64 id, u32 cls, u32 n)
 {
 	u32 tgid = id >> 32;
 	struct launch_sums *s = bpf_map_lookup_elem(&launches, &tgid);
@@ -219,7 +221,7 @@ static __always_inline void count_launch(u64 id, u32 cls)
 		}
 	}
 	if (cls == TTMON_CLS_LAUNCH)
-		__sync_fetch_and_add(&s->kernels, 1);
+		__sync_fetch_and_add(&s->kernels, n);
 	else if (cls == TTMON_CLS_GRAPH_LAUNCH)
 		__sync_fetch_and_add(&s->graphs, 1);
 	else
@@ -230,10 +232,10 @@ static __always_inline void count_launch(u64 id, u32 cls)
  * Numbered over the process. From the first graph launch on nobody knows how many kernels a launch is, and from the first launch during
  * a capture on, whether a launch is captured, which does not run: its stream is not looked at.
  */
-static __always_inline void number_launch(struct proc_info *p, u32 cls)
+static __always_inline void number_launch(struct proc_info *p, u32 cls, u32 n)
 {
 	if (cls == TTMON_CLS_LAUNCH && !p->capturing) {
-		if (!__sync_fetch_and_add(&p->kernels, 1))
+		if (!__sync_fetch_and_add(&p->kernels, n))
 			tell_launched_now(p);
 	} else if (cls == TTMON_CLS_LAUNCH || cls == TTMON_CLS_GRAPH_LAUNCH) {
 		if (!__sync_fetch_and_add(&p->graphs, 1))
@@ -241,16 +243,30 @@ static __always_inline void number_launch(struct proc_info *p, u32 cls)
 	}
 }
 
+/* Kernels of one launch: on several devices, one on each. */
+static __always_inline u32 kernels_of(struct pt_regs *ctx, u32 fn)
+{
+	u32 n = PT_REGS_PARM2(ctx);
+
+	if (!FN(fn).arg[0])
+		return 1;
+	return n < LAUNCH_DEVICES_MAX ? n : LAUNCH_DEVICES_MAX;
+}
+
 SEC("?uprobe")
 int cuda_launch(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
 	u64 sp = PT_REGS_SP(ctx);
+	u32 n;
 
 	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
 		return 0;
-	count_launch(id, FN(fn).cls);
-	number_launch(p, FN(fn).cls);
+	n = kernels_of(ctx, fn);
+	if (!n)
+		return 0;
+	count_launch(id, FN(fn).cls, n);
+	number_launch(p, FN(fn).cls, n);
 	return 0;
 }
 

@@ -246,7 +246,18 @@ enum ttmon_fn_lib {
 	F(150, cuGraphExecMemcpyNodeSetParams, DRV, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)     \
 	F(151, cuGraphMemcpyNodeSetParams, DRV, V1, GRAPH_COPY, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)         \
 	F(152, cuCtxPopCurrent, DRV, V1 | TTMON_V2, POP_CTX, METHOD_NONE, 0, 0, 0, 0, 0, 0, 0, 0, 0)                   \
-	F(153, cuMemPrefetchBatchAsync, DRV, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0, 0)
+	F(153, cuMemPrefetchBatchAsync, DRV, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0, 0)          \
+	/* launches on several devices, of which argument 2 says how many; what came before CUDA 4 */                  \
+	F(512, cudaLaunchCooperativeKernelMultiDevice, RT12, V1, LAUNCH, METHOD_NONE, FN_ENTRY, 2, 0, 0, 0, 0, 0, 0,   \
+	  0)                                                                                                           \
+	F(513, cuLaunchCooperativeKernelMultiDevice, DRV, V1, LAUNCH, METHOD_NONE, FN_ENTRY, 2, 0, 0, 0, 0, 0, 0, 0)   \
+	F(514, cuLaunch, DRV, V1, LAUNCH, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)                               \
+	F(515, cuLaunchGrid, DRV, V1, LAUNCH, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)                           \
+	F(516, cuLaunchGridAsync, DRV, V1, LAUNCH, METHOD_NONE, FN_ENTRY, 0, 0, 0, 0, 0, 0, 0, 0)                      \
+	/* prefetches of memory whose contents are of no interest any more */                                          \
+	F(517, cudaMemDiscardAndPrefetchBatchAsync, RT13, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6,   \
+	  0, 0)                                                                                                        \
+	F(518, cuMemDiscardAndPrefetchBatchAsync, DRV, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0, 0)
 
 /* Rows whose symbol comes from the command line: --alloc-fn and --free-fn, then the USDT points. */
 #define TTMON_FN_USER		 200

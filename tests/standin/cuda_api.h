@@ -327,6 +327,8 @@ typedef cudaGraphEdgeData CUgraphEdgeData;
 #define cudaLaunchKernelExC	      STANDIN_PTSZ(cudaLaunchKernelExC)
 #define cudaLaunchCooperativeKernel   STANDIN_PTSZ(cudaLaunchCooperativeKernel)
 #define cudaGraphLaunch		      STANDIN_PTSZ(cudaGraphLaunch)
+
+#define cudaMemDiscardAndPrefetchBatchAsync STANDIN_PTSZ(cudaMemDiscardAndPrefetchBatchAsync)
 #endif
 
 /* ---- runtime ---- */
@@ -417,6 +419,9 @@ cudaError_t cudaMemAdvise_v2(const void *p, size_t count, enum cudaMemoryAdvise 
 #endif
 cudaError_t cudaMemPrefetchBatchAsync(void **ptrs, size_t *sizes, size_t count, struct cudaMemLocation *locs,
 				      size_t *idxs, size_t nlocs, unsigned long long flags, cudaStream_t stream);
+cudaError_t cudaMemDiscardAndPrefetchBatchAsync(void **ptrs, size_t *sizes, size_t count, struct cudaMemLocation *locs,
+						size_t *idxs, size_t nlocs, unsigned long long flags,
+						cudaStream_t stream);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
@@ -476,4 +481,9 @@ cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block,
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args);
 
 #endif /* STANDIN_REAL_HEADERS */
+
+#if STANDIN_CUDART < 13
+struct cudaLaunchParams;
+cudaError_t cudaLaunchCooperativeKernelMultiDevice(struct cudaLaunchParams *list, unsigned int n, unsigned int flags);
+#endif
 #endif

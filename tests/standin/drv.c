@@ -426,6 +426,16 @@ API_PTSZ(cuMemPrefetchBatchAsync,
 	return ptrs && sizes && count && locs && idxs && nlocs ? 0 : E_VALUE;
 }
 
+API_PTSZ(cuMemDiscardAndPrefetchBatchAsync,
+	 (CUdeviceptr * ptrs, size_t *sizes, size_t count, CUmemLocation *locs, size_t *idxs, size_t nlocs,
+	  unsigned long long flags, CUstream stream),
+	 (ptrs, sizes, count, locs, idxs, nlocs, flags, stream))
+{
+	ENTER("cuMemDiscardAndPrefetchBatchAsync");
+	(void)flags, (void)stream;
+	return ptrs && sizes && count && locs && idxs && nlocs ? 0 : E_VALUE;
+}
+
 #undef cuMemAdvise
 API(cuMemAdvise, (CUdeviceptr p, size_t n, CUmem_advise advice, CUdevice dev), (p, n, advice, dev))
 {
@@ -529,6 +539,33 @@ API_PTSZ(cuLaunchCooperativeKernel,
 	ENTER("cuLaunchCooperativeKernel");
 	(void)gy, (void)gz, (void)by, (void)bz, (void)shared, (void)stream, (void)params;
 	return f && gx && bx ? 0 : E_VALUE;
+}
+
+API(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS * list, unsigned int n, unsigned int flags),
+    (list, n, flags))
+{
+	ENTER("cuLaunchCooperativeKernelMultiDevice");
+	(void)flags;
+	return list && n ? 0 : E_VALUE;
+}
+
+API(cuLaunch, (CUfunction f), (f))
+{
+	ENTER("cuLaunch");
+	return f ? 0 : E_VALUE;
+}
+
+API(cuLaunchGrid, (CUfunction f, int gx, int gy), (f, gx, gy))
+{
+	ENTER("cuLaunchGrid");
+	return f && gx && gy ? 0 : E_VALUE;
+}
+
+API(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream stream), (f, gx, gy, stream))
+{
+	ENTER("cuLaunchGridAsync");
+	(void)stream;
+	return f && gx && gy ? 0 : E_VALUE;
 }
 
 API_PTSZ(cuGraphLaunch, (CUgraphExec exec, CUstream stream), (exec, stream))

@@ -62,6 +62,8 @@ static void allocations(void)
 	EVERY(cuMemPrefetchAsync_v2, (managed, n, device, 0, NULL), did(fn, "prefetch", n));
 	EVERY(cuMemPrefetchBatchAsync, (&managed, (size = n, &size), 1, &device, &idx, 1, 0, NULL),
 	      did(fn, "prefetch", n));
+	EVERY(cuMemDiscardAndPrefetchBatchAsync, (&managed, (size = n, &size), 1, &device, &idx, 1, 0, NULL),
+	      did(fn, "prefetch", n));
 	EVERY(cuMemAdvise, (managed, n, CU_MEM_ADVISE_SET_READ_MOSTLY, 0), did(fn, "advise", n));
 	EVERY(cuMemAdvise_v2, (managed, n, CU_MEM_ADVISE_SET_READ_MOSTLY, device), did(fn, "advise", n));
 }
@@ -233,6 +235,10 @@ void every_driver(void)
 	COUNTED(kernels, cuLaunchKernel, (f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	COUNTED(kernels, cuLaunchKernelEx, (&config, f, NULL, NULL));
 	COUNTED(kernels, cuLaunchCooperativeKernel, (f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));
+	COUNTED(kernels, cuLaunch, (f));
+	COUNTED(kernels, cuLaunchGrid, (f, 1, 1));
+	COUNTED(kernels, cuLaunchGridAsync, (f, 1, 1, NULL));
+	EVERY(cuLaunchCooperativeKernelMultiDevice, ((CUDA_LAUNCH_PARAMS *)f, 3, 0), every.kernels += 3);
 	MUST(cuMemFreeHost(host));
 	MUST(cuMemFree_v2(managed));
 	MUST(cuMemFreeAsync(dev, NULL));

@@ -48,6 +48,10 @@ static void allocations(void)
 
 		EVERY(cudaMemPrefetchBatchAsync, (ptrs, (size = n, &size), 1, &device, &idx, 1, 0, NULL),
 		      did(fn, "prefetch", n));
+#if STANDIN_CUDART >= 13
+		EVERY(cudaMemDiscardAndPrefetchBatchAsync, (ptrs, (size = n, &size), 1, &device, &idx, 1, 0, NULL),
+		      did(fn, "prefetch", n));
+#endif
 	}
 }
 
@@ -194,6 +198,9 @@ void every_runtime(void)
 	COUNTED(kernels, cudaLaunchKernel, (symbol, one, one, NULL, 0, NULL));
 	COUNTED(kernels, cudaLaunchCooperativeKernel, (symbol, one, one, NULL, 0, NULL));
 	COUNTED(kernels, cudaLaunchKernelExC, (&config, symbol, NULL));
+#if STANDIN_CUDART < 13
+	EVERY(cudaLaunchCooperativeKernelMultiDevice, ((void *)symbol, 3, 0), every.kernels += 3);
+#endif
 	MUST(cudaFreeHost(host));
 	MUST(cudaFree(managed));
 	MUST(cudaFreeAsync(dev, NULL));

@@ -401,6 +401,18 @@ API_PTSZ(cudaMemPrefetchBatchAsync,
 	return ptrs && sizes && count && locs && idxs && nlocs ? 0 : E_VALUE;
 }
 
+#if STANDIN_CUDART >= 13
+API_PTSZ(cudaMemDiscardAndPrefetchBatchAsync,
+	 (void **ptrs, size_t *sizes, size_t count, struct cudaMemLocation *locs, size_t *idxs, size_t nlocs,
+	  unsigned long long flags, cudaStream_t stream),
+	 (ptrs, sizes, count, locs, idxs, nlocs, flags, stream))
+{
+	ENTER("cudaMemDiscardAndPrefetchBatchAsync");
+	(void)flags, (void)stream;
+	return ptrs && sizes && count && locs && idxs && nlocs ? 0 : E_VALUE;
+}
+#endif
+
 /* ---- streams, events, capture, graphs ---- */
 API(cudaStreamCreate, (cudaStream_t * stream), (stream))
 {
@@ -568,6 +580,16 @@ API_PTSZ(cudaLaunchKernel, (const void *func, dim3 grid, dim3 block, void **args
 	ENTER("cudaLaunchKernel");
 	return launch(func, grid, block, args, shared, stream);
 }
+
+#if STANDIN_CUDART < 13
+API(cudaLaunchCooperativeKernelMultiDevice, (struct cudaLaunchParams * list, unsigned int n, unsigned int flags),
+    (list, n, flags))
+{
+	ENTER("cudaLaunchCooperativeKernelMultiDevice");
+	(void)flags;
+	return list && n ? 0 : E_VALUE;
+}
+#endif
 
 API_PTSZ(cudaLaunchCooperativeKernel,
 	 (const void *func, dim3 grid, dim3 block, void **args, size_t shared, cudaStream_t stream),

@@ -13,7 +13,6 @@ const struct ttmon_fnname ttmon_fnnames[] = {
 	{ #symbol, sizeof(#symbol) - 1, TTMON_LIB_##lib, TTMON_##versions, id },
 	TTMON_FN_TABLE(F)
 #undef F
-		{ "cudaLaunchCooperativeKernelMultiDevice", 38, TTMON_LIB_NONE, TTMON_V1, 0 },
 };
 /* No name is shorter: spares most strings that merely begin alike the way through the table. */
 #define SHORTEST (sizeof("cudaFree") - 1)
@@ -50,7 +49,7 @@ bool ttmon_fnname_fits(const struct ttmon_fnname *row, bool before_13)
 	case TTMON_LIB_RT13:
 		return !before_13;
 	default:
-		return row->lib != TTMON_LIB_NONE;
+		return true;
 	}
 }
 
@@ -73,7 +72,5 @@ bool ttmon_fnname_is_rt(const struct ttmon_fnname *row)
 
 bool ttmon_fnname_is_old(size_t first, uint8_t version)
 {
-	const struct ttmon_fnname *row = &ttmon_fnnames[first];
-
-	return row->lib == TTMON_LIB_NONE || (version == TTMON_V2 && !strcmp(row->name, "cudaMemPrefetchAsync"));
+	return ttmon_fnname_resolve(first, version, true) && !ttmon_fnname_resolve(first, version, false);
 }

@@ -10,7 +10,7 @@
 struct ttmon_fnname {
 	const char *name; /* without version and per-thread suffix */
 	uint8_t len;
-	uint8_t lib;	  /* enum ttmon_fn_lib; NONE: not probed, a name that only runtimes before 13 have */
+	uint8_t lib;	  /* enum ttmon_fn_lib */
 	uint8_t versions; /* TTMON_V* */
 	uint16_t fn;
 };

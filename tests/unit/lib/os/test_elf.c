@@ -63,7 +63,9 @@ static void test_runtime(void **state)
 			    { "cudaHostRegister", TEXT_LEN, 16, GLOBAL }, /* past the end of the segment */
 			    { "cudaHostUnregister@@libcudart.so.13", 0x480, 16, GLOBAL } },
 		/* The same function under its own and another name: one target. */
-		.symtab = { { "cudaHostAlloc", 0x100, 16, GLOBAL }, { "cudaMemcpy", 0x180, 16, GLOBAL } },
+		.symtab = { { "cudaHostAlloc", 0x100, 16, GLOBAL },
+			    { "cudaMemcpy", 0x180, 16, GLOBAL },
+			    { "__cudaLaunchKernel", 0x4a0, 16, GLOBAL } },
 	};
 	struct ttmon_elf_info info;
 
@@ -98,7 +100,8 @@ static void test_versions(void **state)
 	static const struct {
 		const char *soname, *version, *marker;
 		uint32_t major;
-		unsigned int batch, prefetch_v2; /* rows of cudaMemcpyBatchAsync and cudaMemPrefetchAsync_v2 */
+		unsigned int batch,
+			second; /* rows of cudaMemcpyBatchAsync and of the marker, or cudaMemPrefetchAsync_v2 */
 	} cases[] = {
 		{ "libcudart.so.12", NULL, NULL, 12, 40, 46 },
 		{ "libcudart.so.11.0", NULL, NULL, 11, 40, 46 },
@@ -109,7 +112,7 @@ static void test_versions(void **state)
 		{ "libcudart.so.13", "libcudart.so.12", NULL, 13, 41, 0 }, /* the soname counts */
 		{ "libcudart.so.x", NULL, "cudaMemPrefetchAsync_v2", 0, 40, 46 },
 		{ NULL, NULL, "cudaMemPrefetchAsync_v2", 0, 40, 46 },
-		{ NULL, NULL, "cudaLaunchCooperativeKernelMultiDevice", 0, 40, 0 },
+		{ NULL, NULL, "cudaLaunchCooperativeKernelMultiDevice", 0, 40, 512 },
 		{ NULL, NULL, NULL, 0, 41, 0 },
 	};
 
@@ -126,8 +129,8 @@ static void test_versions(void **state)
 		if (info.rt_major != cases[i].major)
 			fail_msg("case %zu: major %u", i, info.rt_major);
 		assert_target(&info, 0x100, cases[i].batch);
-		if (cases[i].prefetch_v2)
-			assert_target(&info, 0x200, cases[i].prefetch_v2);
+		if (cases[i].second)
+			assert_target(&info, 0x200, cases[i].second);
 		else
 			assert_null(target(&info, 0x200));
 		ttmon_elf_info_fini(&info);
