@@ -137,6 +137,13 @@ $(S)/steps: $(S)/obj/prog/steps.o $(RT13)
 $(S)/work: $(S)/obj/prog/work.o $(RT13)
 $(S)/pace: $(S)/obj/prog/pace.o $(RT13)
 $(S)/truth: $(S)/obj/prog/truth.o
+$(S)/caller: $(S)/obj/prog/caller.o
+$(S)/caller_static: $(S)/obj/prog/caller_static.o $(RTS)
+
+$(S)/obj/prog/caller_static.o: $(SD)/caller.c $(S)/flags
+	$(call msg,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_CFLAGS) -DCALLER_STATIC -c $< -o $@ $(note_warnings)
 
 # The family of ident.h: ident as it is, ident2 rebuilt after edits, its library with other optimisations.
 define ident_program
@@ -155,7 +162,7 @@ $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt work pace steps truth)
+		      late load custom usdt work pace steps truth caller caller_static)
 
 $(STANDIN_PROGRAMS):
 	$(call msg,LINK,$@)
