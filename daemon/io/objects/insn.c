@@ -33,6 +33,19 @@ bool ttmon_insn_is_emulated(const uint8_t *insn, size_t n, uint16_t machine)
 	}
 }
 
+bool ttmon_insn_is_refused(const uint8_t *insn, size_t n, uint16_t machine)
+{
+	/* By the byte after the prefixes, 32 in a word, as Linux 6.18 was seen to answer. */
+	static const uint32_t refused[8] = { 0xc0c040c0, 0xc0c0c0c0, 0, 0xf007, 0x04000004, 0, 0x0050f030, 0x0c13f4f0 };
+	size_t i = 0;
+
+	if (machine != EM_X86_64)
+		return false;
+	while (i < n && ((insn[i] & 0xf0) == 0x40 || (insn[i] & 0xfc) == 0x64 || (insn[i] & 0xfe) == 0xf2))
+		i++;
+	return i < n && refused[insn[i] / 32] >> insn[i] % 32 & 1;
+}
+
 /* Prefixes that the kernel lets pass before a nop (it refuses to probe the others), and REX. */
 static size_t prefixes(const uint8_t *insn, size_t n)
 {

@@ -364,6 +364,7 @@ static int place_targets(struct reader *r)
 		info->targets[i].skip = places[i].skip;
 		info->targets[i].single_step = places[i].single_step;
 		info->targets[i].nop5 = places[i].nop5;
+		info->targets[i].refused = places[i].refused;
 	}
 	return 0;
 }

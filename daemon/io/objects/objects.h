@@ -22,7 +22,8 @@ struct ttmon_target {
 	uint16_t fn;	  /* enum ttmon_fn id, or one of tt_fns.h */
 	uint8_t skip;	  /* bytes from there to where the probe stands: place.h */
 	bool single_step; /* x86: what is there is not push/nop/..., hence single-stepped: dear */
-	bool nop5; /* x86: a nop of five bytes is there: some kernels must not probe it, see ttmon_insn_is_nop5() */
+	bool nop5;    /* x86: a nop of five bytes is there: some kernels must not probe it, see ttmon_insn_is_nop5() */
+	bool refused; /* x86: the kernel is thought to refuse a probe there */
 	char symbol[64]; /* as found, with suffixes, cut; of tt-metal the short name of the table */
 	char *mangled;	 /* of tt-metal: as found; owned by the info; NULL: out of memory, or not of tt-metal */
 };

@@ -34,6 +34,7 @@ static void at_entry(struct ttmon_place *p, const uint8_t *fn, size_t n, uint16_
 	p->skip = 0;
 	p->single_step = !ttmon_insn_is_emulated(fn, n, machine);
 	p->nop5 = ttmon_insn_is_nop5(fn, n, machine);
+	p->refused = ttmon_insn_is_refused(fn, n, machine);
 	p->why = p->single_step || p->nop5 ? TTMON_PLACE_UNKNOWN : TTMON_PLACE_ENTRY;
 }
 
@@ -245,7 +246,7 @@ int ttmon_place_find(struct ttmon_elf *e, struct ttmon_place *places, size_t n)
 			continue;
 		p->skip = (uint8_t)skip;
 		p->known = (uint8_t)ttmon_insn_known(fn, len, skip);
-		p->single_step = p->nop5 = false;
+		p->single_step = p->nop5 = p->refused = false;
 		p->why = TTMON_PLACE_BEHIND;
 		behind++;
 	}

@@ -30,6 +30,7 @@ struct ttmon_place {
 	uint8_t skip;	  /* bytes from the entry to the probe */
 	bool single_step; /* the kernel must single-step the instruction that is probed */
 	bool nop5;	  /* which is a nop of five bytes: ttmon_insn_is_nop5() */
+	bool refused;	  /* the kernel is thought to refuse it: ttmon_insn_is_refused() */
 	uint8_t why;	  /* enum ttmon_place_why */
 	uint8_t known;	  /* where skip is not 0: ttmon_insn_known() */
 };

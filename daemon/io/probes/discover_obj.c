@@ -106,7 +106,7 @@ static void attach(struct ttmon_discover *d, struct object *o)
 		return;
 	}
 	o->probed = true;
-	o->active_ns = ttmon_mono_ns();
+	o->active_ns = o->probes.active_ns;
 	for (size_t i = 0; i < o->probes.n; i++) {
 		const struct ttmon_probe *p = &o->probes.probes[i];
 

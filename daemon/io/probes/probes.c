@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "daemon/io/probes/probes.h"
 
+#include <sys/mman.h>
+
 #include "daemon/core/stream/decode.h"
 #include "lib/base/names.h"
 #include "daemon/io/objects/usdt.h"
+#include "lib/os/clock.h"
 
 /* clang-format off */
 static const struct ttmon_fn_desc fns[TTMON_FN_COUNT] = {
@@ -23,7 +26,7 @@ const char *ttmon_probe_state_name(enum ttmon_probe_state state)
 const char *ttmon_probe_reason(int err)
 {
 	switch (err) {
-	case -524: /* the kernel's own ENOTSUPP, which is no errno of user space: it can neither be emulated nor stepped */
+	case TTMON_PROBE_EINSN:
 		return "its first instruction cannot be probed";
 	case TTMON_PROBE_ESTEP:
 		return "would be single-stepped: --tt-dispatch on probes it";
@@ -93,9 +96,12 @@ static enum ttmon_prog return_program(enum ttmon_prog entry)
 	}
 }
 
-/* Functions of one entry program that wait for a link, spare or not: which[] are their places in p->probes. */
+/*
+ * Functions of one entry program that wait for a link, spare or not: which[] are their places in p->probes. One that is thought to be refused by the
+ * kernel is a set of its own, and comes last.
+ */
 static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, enum ttmon_prog entry, bool spare,
-		   struct ttmon_uprobe_set *set, size_t *which)
+		   bool refused, struct ttmon_uprobe_set *set, size_t *which)
 {
 	set->n = 0;
 	set->offsets = malloc((p->n + 1) * sizeof(*set->offsets));
@@ -103,8 +109,8 @@ static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *in
 	if (!set->offsets || !set->cookies)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->n; i++) {
-		if (p->probes[i].prog != entry || p->probes[i].spare != spare ||
-		    p->probes[i].state != TTMON_PROBE_FOUND)
+		if (p->probes[i].prog != entry || p->probes[i].spare != spare || p->probes[i].refused != refused ||
+		    p->probes[i].state != TTMON_PROBE_FOUND || (refused && set->n))
 			continue;
 		which[set->n] = i;
 		set->offsets[set->n] = i < info->nr_targets ? info->targets[i].offset + info->targets[i].skip
@@ -184,6 +190,7 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 		q->fn = info->targets[i].fn;
 		q->skip = info->targets[i].skip;
 		q->single_step = info->targets[i].single_step;
+		q->refused = info->targets[i].refused;
 		if (info->targets[i].nop5)
 			refuse_nop5(q);
 		if (ttmon_tt_fn(q->fn)) {
@@ -283,25 +290,84 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 	return err2 ? err2 : err;
 }
 
-/* Every program's functions, the spare ones in links of their own. The last error, 0 where there was none. */
-static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare)
+/*
+ * Every program's functions, the spare ones in links of their own. A link that the kernel refuses for one of its functions has to be taken back, which
+ * waits for grace periods, and its halves tried: 0.3 to 0.5 s. So those that are thought to be refused are tried one by one. The
+ * last error, 0 where there was none.
+ */
+static int attach_those(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare,
+			bool refused)
 {
 	_cleanup_free_ size_t *which = calloc(p->n + 1, sizeof(*which));
 	int last = 0;
 
 	if (!which)
 		return -ENOMEM;
-	for (int prog = 0; prog < TTMON_PROG_UPROBES; prog++) {
+	for (int prog = 0; prog < TTMON_PROG_UPROBES;) {
 		struct ttmon_uprobe_set set = { .prog = prog };
-		int err = collect(p, info, prog, spare, &set, which);
+		int err = collect(p, info, prog, spare, refused, &set, which);
+		bool more = !err && set.n && refused;
 
 		if (!err && set.n)
 			err = attach_set(p->bpf, object_fd, p, &set, which);
 		if (err)
 			last = err;
+		prog += !more;
 		free_set(&set);
 	}
 	return last;
+}
+
+static int attach_all(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare)
+{
+	int err = attach_those(p, object_fd, info, spare, false), err2 = attach_those(p, object_fd, info, spare, true);
+
+	return err2 ? err2 : err;
+}
+
+static void take_away(struct ttmon_probes *p, struct ttmon_probe *q, enum ttmon_probe_state state, int err)
+{
+	if (q->state == TTMON_PROBE_ATTACHED) {
+		p->attached--;
+		p->single_step -= q->single_step;
+	}
+	q->state = state;
+	q->err = err;
+}
+
+/*
+ * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file mapped it takes any, and says nothing when it
+ * refuses one later. So we map the file, and see where breakpoints are. None at all: it cannot be mapped to be executed.
+ */
+static void check_placed(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info)
+{
+	uint64_t first = UINT64_MAX, end = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
+	_cleanup_free_ bool *missing = calloc(p->n + 1, sizeof(*missing));
+	size_t placed = 0;
+	uint8_t *map;
+
+	for (size_t i = 0; i < info->nr_targets; i++) {
+		first = MIN(first, info->targets[i].offset);
+		end = MAX(end, info->targets[i].offset + info->targets[i].skip + 1);
+	}
+	first -= first % page;
+	map = missing && first < end ? mmap(NULL, end - first, PROT_READ, MAP_PRIVATE, object_fd, (off_t)first)
+				     : MAP_FAILED;
+	if (map == MAP_FAILED)
+		return;
+	for (size_t i = 0; i < info->nr_targets; i++) {
+		uint64_t at = info->targets[i].offset + info->targets[i].skip;
+		uint8_t byte;
+
+		if (p->probes[i].state != TTMON_PROBE_ATTACHED || pread(object_fd, &byte, 1, (off_t)at) != 1)
+			continue;
+		missing[i] = map[at - first] == byte;
+		placed += !missing[i];
+	}
+	munmap(map, end - first);
+	for (size_t i = 0; placed && i < info->nr_targets; i++)
+		if (missing[i])
+			take_away(p, &p->probes[i], TTMON_PROBE_FAILED, TTMON_PROBE_EINSN);
 }
 
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
@@ -311,6 +377,7 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 				  .n = info->nr_targets + info->nr_usdts,
 				  .off = ttmon_bpf_legacy(b) ? 0 : opts->off,
 				  .returns = !opts->no_returns };
+	size_t before;
 	int err, err2;
 
 	p.probes = calloc(p.n + 1, sizeof(*p.probes));
@@ -318,12 +385,19 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 		return -ENOMEM;
 	describe(&p, info, opts);
 	hold_back(&p);
-	err = attach_all(&p, object_fd, info, false);
-	err2 = attach_all(&p, object_fd, info, true);
+	err = attach_those(&p, object_fd, info, false, false);
+	err2 = attach_those(&p, object_fd, info, true, false);
+	p.active_ns = ttmon_mono_ns();
+	before = p.attached;
+	err = attach_all(&p, object_fd, info, false) ?: err;
+	err2 = attach_all(&p, object_fd, info, true) ?: err2;
+	if (p.attached > before)
+		p.active_ns = ttmon_mono_ns();
 	if (!p.attached && (err || err2)) {
 		ttmon_probes_detach(&p);
 		return err ? err : err2;
 	}
+	check_placed(&p, object_fd, info);
 	*ret = p;
 	return 0;
 }
@@ -350,16 +424,6 @@ void ttmon_probes_detach(struct ttmon_probes *p)
 	free(p->probes);
 	p->probes = NULL;
 	p->n = 0;
-}
-
-static void take_away(struct ttmon_probes *p, struct ttmon_probe *q, enum ttmon_probe_state state, int err)
-{
-	if (q->state == TTMON_PROBE_ATTACHED) {
-		p->attached--;
-		p->single_step -= q->single_step;
-	}
-	q->state = state;
-	q->err = err;
 }
 
 static void detach_spare(struct ttmon_probes *p)

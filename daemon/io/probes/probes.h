@@ -39,6 +39,8 @@ const char *ttmon_probe_state_name(enum ttmon_probe_state state);
 #define TTMON_PROBE_ESPARE  (-5004)
 #define TTMON_PROBE_EFAMILY (-5005)
 #define TTMON_PROBE_ENOP    (-5006)
+/* The kernel's own ENOTSUPP, which is no errno of user space: it can neither be emulated nor stepped. */
+#define TTMON_PROBE_EINSN (-524)
 /* What -errno, or one of the above, means for a probe. */
 const char *ttmon_probe_reason(int err);
 
@@ -48,7 +50,8 @@ struct ttmon_probe {
 	uint16_t fn;
 	uint8_t skip; /* bytes from the function's entry to where it stands */
 	bool single_step;
-	bool spare; /* may be taken away: ttmon_probes_spare() */
+	bool spare;   /* may be taken away: ttmon_probes_spare() */
+	bool refused; /* by the kernel, it is thought: tried after the others, by itself */
 	uint64_t cookie;
 	enum ttmon_prog prog;
 	enum ttmon_probe_state state;
@@ -68,7 +71,8 @@ struct ttmon_probes {
 	struct ttmon_probes_link *links; /* one a program, more where the kernel refused some function of it */
 	size_t nr_links;
 	size_t attached, single_step;
-	uint32_t off; /* families (1 << family) whose probes are taken away */
+	uint64_t active_ns; /* since when all of those are that could be attached at first */
+	uint32_t off;	    /* families (1 << family) whose probes are taken away */
 	bool returns;
 };
 
