@@ -180,13 +180,16 @@ void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late)
 	h->now_ns = MAX(h->now_ns, ts_ns);
 }
 
-void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns)
+uint64_t ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns)
 {
+	uint64_t due[4];
+
 	h->now_ns = MAX(h->now_ns, now_ns);
-	ttmon_siteq_run(h, false);
-	ttmon_live_tick(h);
-	ttmon_rec_fold(h);
-	ttmon_procs_tick(h);
+	due[0] = ttmon_siteq_run(h, false);
+	due[1] = ttmon_live_tick(h);
+	due[2] = ttmon_rec_fold(h);
+	due[3] = ttmon_procs_tick(h);
+	return MIN(MIN(due[0], due[1]), MIN(due[2], due[3]));
 }
 
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns)

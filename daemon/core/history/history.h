@@ -403,8 +403,12 @@ TTMON_EVENT_TABLE(X)
 #undef X
 /* Before each event that is no fact, also where another part handles it: the time of the stream. */
 void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late);
-/* Time has passed up to now_ns: fold what was freed long ago. */
-void ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
+/*
+ * Time has passed up to now_ns: fold what was freed long ago, and what else waits for time alone.
+ * Returns when time has something to do next if nothing is told until then: before that a call
+ * would change nothing but the time, which ttmon_history_now() does too.
+ */
+uint64_t ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
 /* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
 
@@ -481,6 +485,8 @@ void ttmon_history_cost(const struct ttmon_history *h, struct ttmon_cost *ret);
 /* Advice for every (site, process, method) that has host memory, in site order. Free with free(). -ENOMEM. */
 int ttmon_history_advice(const struct ttmon_history *h, struct ttmon_spot **ret, size_t *ret_n) _must_check;
 
+/* Of the totals, the host pages that are pinned now. */
+uint64_t ttmon_history_pinned_pages(const struct ttmon_history *h);
 void ttmon_history_get_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret);
 size_t ttmon_history_errors(const struct ttmon_history *h, const struct ttmon_error_count **ret);
 /* Sum of counts: totals.failed. By (fn, err), at most 1025 rows. */

@@ -378,7 +378,7 @@ static inline bool ttmon_rec_backing(const struct ttmon_alloc *a)
 	return ttmon_method_pins(a->method) && a->api_flags & TTMON_API_BACKING;
 }
 void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a);
-void ttmon_rec_fold(struct ttmon_history *h);
+uint64_t ttmon_rec_fold(struct ttmon_history *h);
 /* How many of this site and size the process has made before. */
 uint32_t ttmon_rec_ordinal(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t site, uint64_t size);
 void ttmon_rec_fini(struct ttmon_history *h);
@@ -430,7 +430,7 @@ struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uin
 /* Kernel launches of the process up to then, as far as told; UINT32_MAX: more than can be kept. */
 uint32_t ttmon_procs_nth(const struct ttmon_hproc *p, uint64_t ts_ns);
 void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
-void ttmon_procs_tick(struct ttmon_history *h);
+uint64_t ttmon_procs_tick(struct ttmon_history *h);
 void ttmon_procs_fini(struct ttmon_history *h);
 
 /* siteq.c */
@@ -440,7 +440,7 @@ void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a); /* a ho
 void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns);
 void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
 /* What has settled; with all, everything. */
-void ttmon_siteq_run(struct ttmon_history *h, bool all);
+uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all);
 
 /* pins.c */
 void ttmon_pins_add(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
@@ -517,7 +517,7 @@ bool ttmon_advice_in_place(const struct ttmon_alloc *a);
 /* live.c */
 void ttmon_live_init(struct ttmon_history *h);
 void ttmon_live_fini(struct ttmon_history *h);
-void ttmon_live_tick(struct ttmon_history *h);
+uint64_t ttmon_live_tick(struct ttmon_history *h);
 /* Pageable memory was moved to or from the device at ts_ns: is it worth pinning now? */
 void ttmon_live_became_hot(struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_live_hot *hot,
 			   uint64_t ts_ns);

@@ -236,9 +236,14 @@ static bool too_many(const struct ttmon_history *h)
 	return h->live.waiting + h->live.cold.n >= h->cfg.max_allocations;
 }
 
+static uint64_t turn_ns(const struct ttmon_history *h)
+{
+	return MAX(h->cfg.live.cold_ns / TURNS, 1ULL);
+}
+
 static uint64_t turns(const struct ttmon_history *h, uint64_t ns)
 {
-	return ns / MAX(h->cfg.live.cold_ns / TURNS, 1ULL);
+	return ns / turn_ns(h);
 }
 
 static int make_wheel(struct ttmon_history *h)
@@ -351,7 +356,7 @@ void ttmon_live_seen(struct ttmon_history *h, bool on, uint64_t ts_ns)
 
 /* ---- time ---- */
 
-static void meet(struct ttmon_history *h, unsigned int *looks)
+static uint64_t meet(struct ttmon_history *h, unsigned int *looks)
 {
 	for (unsigned int i = 0; i < STEPS && *looks; i++) {
 		struct ttmon_alloc *a;
@@ -359,26 +364,27 @@ static void meet(struct ttmon_history *h, unsigned int *looks)
 		h->live.met = ttmon_seqtab_next(&h->seqs, h->live.met);
 		if (h->live.met == TTMON_SEQTAB_END) {
 			h->live.met = h->next_seq;
-			return;
+			return UINT64_MAX;
 		}
 		a = ttmon_rec_by_seq(h, h->live.met);
 		if (h->now_ns < a->alloc_ns || h->now_ns - a->alloc_ns < h->cfg.live.cold_ns)
-			return;
+			return ttmon_end_of(a->alloc_ns, h->cfg.live.cold_ns);
 		h->live.met++;
 		if (can_cool(a)) {
 			look(h, a, 0);
 			--*looks;
 		}
 	}
+	return h->now_ns;
 }
 
-static void turn(struct ttmon_history *h, unsigned int *looks)
+static uint64_t turn(struct ttmon_history *h, unsigned int *looks)
 {
 	uint64_t to = turns(h, h->now_ns);
 	struct ttmon_live *v = &h->live;
 
 	if (!v->wheel)
-		return;
+		return UINT64_MAX;
 	if (to > v->wheel_at && to - v->wheel_at > WHEEL)
 		v->wheel_at = to - WHEEL;
 	for (; v->wheel_at < to; v->wheel_at++) {
@@ -390,7 +396,7 @@ static void turn(struct ttmon_history *h, unsigned int *looks)
 			struct ttmon_alloc *a;
 
 			if (!*looks)
-				return;
+				return h->now_ns;
 			--*looks;
 			a = ttmon_rec_by_seq(h, *front & ((1ULL << SEQ_BITS) - 1));
 			ttmon_fifo_pop(f);
@@ -399,16 +405,19 @@ static void turn(struct ttmon_history *h, unsigned int *looks)
 				look(h, a, level);
 		}
 	}
+	return ttmon_end_of(to * turn_ns(h), turn_ns(h));
 }
 
-void ttmon_live_tick(struct ttmon_history *h)
+uint64_t ttmon_live_tick(struct ttmon_history *h)
 {
 	unsigned int looks = LOOKS;
+	uint64_t met, turned;
 
 	if (h->cfg.live.off)
-		return;
-	meet(h, &looks);
-	turn(h, &looks);
+		return UINT64_MAX;
+	met = meet(h, &looks);
+	turned = turn(h, &looks);
+	return MIN(met, turned);
 }
 
 /* ---- reading ---- */

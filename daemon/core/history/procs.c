@@ -520,21 +520,23 @@ static bool idle(const struct ttmon_hproc *p)
 	return !seen && !p->records;
 }
 
-void ttmon_procs_tick(struct ttmon_history *h)
+uint64_t ttmon_procs_tick(struct ttmon_history *h)
 {
 	const struct ttmon_exited *e;
 
-	while ((e = ttmon_fifo_front(&h->exited)) && h->now_ns > e->ts_ns &&
-	       h->now_ns - e->ts_ns >= TTMON_EXIT_GRACE_NS) {
+	while ((e = ttmon_fifo_front(&h->exited))) {
 		struct ttmon_hproc *p = h->procs[e->proc];
 
+		if (h->now_ns <= e->ts_ns || h->now_ns - e->ts_ns < TTMON_EXIT_GRACE_NS)
+			return ttmon_end_of(e->ts_ns, TTMON_EXIT_GRACE_NS);
 		if (p->queued)
-			return;
+			return h->now_ns;
 		ttmon_fifo_pop(&h->exited);
 		release(p);
 		if (!h->cfg.keep_all && ttmon_fifo_push(idle(p) ? &h->reusable : &h->dead, &p->pub.idx) < 0)
 			ttmon_history_no_memory(h);
 	}
+	return UINT64_MAX;
 }
 
 void ttmon_procs_fini(struct ttmon_history *h)

@@ -163,7 +163,7 @@ static void make_room(struct ttmon_history *h)
 	}
 }
 
-void ttmon_rec_fold(struct ttmon_history *h)
+uint64_t ttmon_rec_fold(struct ttmon_history *h)
 {
 	const uint64_t *front;
 
@@ -171,13 +171,16 @@ void ttmon_rec_fold(struct ttmon_history *h)
 		struct ttmon_alloc *a = ttmon_rec_by_seq(h, *front);
 
 		/* A program that frees a thousand times a millisecond does not get a minute of memory for it. */
-		if (a && (a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED) || h->now_ns < a->free_ns ||
+		if (a && a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED))
+			return h->now_ns;
+		if (a && (h->now_ns < a->free_ns ||
 			  (h->now_ns - a->free_ns < h->cfg.fold_ns && h->freed.n <= TTMON_FREED_KEPT)))
-			return;
+			return h->freed.n <= TTMON_FREED_KEPT ? ttmon_end_of(a->free_ns, h->cfg.fold_ns) : h->now_ns;
 		ttmon_fifo_pop(&h->freed);
 		if (a)
 			fold(h, a);
 	}
+	return UINT64_MAX;
 }
 
 /* Generations: addresses that are free are remembered with what comes next, live ones know their own. */

@@ -164,7 +164,7 @@ static bool step(struct ttmon_history *h, bool final)
 	return true;
 }
 
-void ttmon_siteq_run(struct ttmon_history *h, bool all)
+uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all)
 {
 	const struct ttmon_site_op *op;
 
@@ -172,10 +172,11 @@ void ttmon_siteq_run(struct ttmon_history *h, bool all)
 		uint64_t age = h->now_ns > op->ts_ns ? h->now_ns - op->ts_ns : 0;
 
 		if (!all && age < SETTLE_NS)
-			return;
+			return ttmon_end_of(op->ts_ns, SETTLE_NS);
 		if (!step(h, all || age >= SETTLE_MAX_NS))
-			return;
+			return h->now_ns;
 	}
+	return UINT64_MAX;
 }
 
 /* Its site has to know of it before it goes. */

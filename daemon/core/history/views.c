@@ -201,6 +201,11 @@ const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint
 	return p && !p->pub.exit_ns ? ttmon_views_at(h, p, addr, &limit) : NULL;
 }
 
+uint64_t ttmon_history_pinned_pages(const struct ttmon_history *h)
+{
+	return h->totals.pinned_pages;
+}
+
 void ttmon_history_get_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret)
 {
 	*ret = h->totals;

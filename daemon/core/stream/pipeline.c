@@ -58,8 +58,10 @@ struct ttmon_pipeline {
 	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
 	uint64_t published, dropped, direct;
 
-	uint64_t last_slot;	/* newest that closed */
-	struct ttmon_slot slot; /* sums of the slot being closed */
+	uint64_t last_slot;	 /* newest that closed */
+	bool history_told;	 /* of anything since its last tick */
+	uint64_t history_due_ns; /* when its next one has something to do, if it is told of nothing until then */
+	struct ttmon_slot slot;	 /* sums of the slot being closed */
 	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
 };
 
@@ -200,7 +202,7 @@ static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_
                                                                                                                     \
 		TTMON_IF_##to_stream(stream_on_##name(p, e));                                                       \
 		TTMON_IF_##to_timeline(ttmon_timeline_on_##name(p->timeline, e));                                   \
-		TTMON_IF_##to_history(ttmon_history_on_##name(p->history, e));                                      \
+		TTMON_IF_##to_history(p->history_told = true; ttmon_history_on_##name(p->history, e));              \
 		TTMON_IF_##to_tt(ttmon_tt_on_##name(p->tt, e, size));                                               \
 		if (TTMON_WAY_##way == TTMON_WAY_EVENT)                                                             \
 			ttmon_dispatch_now(p->dispatch, e->h.ts_ns);                                                \
@@ -255,6 +257,7 @@ static uint64_t on_tt_alloc(void *ctx, uint32_t tgid, uint64_t ts_ns, unsigned i
 	};
 
 	p->slot.allocs++;
+	p->history_told = true;
 	return ttmon_history_tt_alloc(p->history, tgid, &in);
 }
 
@@ -264,6 +267,7 @@ static void on_tt_free(void *ctx, uint64_t seq, uint64_t ts_ns, uint16_t fn)
 
 	/* What ends with its device or process is no call. */
 	p->slot.frees += fn != 0;
+	p->history_told = true;
 	ttmon_history_tt_free(p->history, seq, ts_ns);
 }
 
@@ -272,6 +276,7 @@ static void on_tt_undo(void *ctx, uint64_t seq, uint64_t ts_ns)
 	struct ttmon_pipeline *p = ctx;
 
 	(void)ts_ns;
+	p->history_told = true;
 	ttmon_history_tt_undo(p->history, seq);
 }
 
@@ -340,18 +345,26 @@ static void say_known(struct ttmon_pipeline *p, uint64_t no)
 	p->slot.flags |= TTMON_SLOT_HAS_KNOWN;
 }
 
+/* In most slots nothing happens to memory, and nothing of the history's is looked at. */
+static void tick_history(struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	if (p->history_told || now_ns >= p->history_due_ns)
+		p->history_due_ns = ttmon_history_tick(p->history, now_ns);
+	else
+		ttmon_history_now(p->history, now_ns, false);
+	p->history_told = false;
+}
+
 static void on_close(void *ctx, const struct ttmon_slot_view *view)
 {
 	struct ttmon_pipeline *p = ctx;
-	struct ttmon_history_totals totals;
 	const struct ttmon_slot_row *rows;
 	uint64_t dispatches, busy_ns;
 	size_t n;
 
-	ttmon_history_tick(p->history, (view->no + 1) * TTMON_SLOT_NS);
+	tick_history(p, (view->no + 1) * TTMON_SLOT_NS);
 	ttmon_tt_tick(p->tt, (view->no + 1) * TTMON_SLOT_NS);
 	ttmon_dispatch_slot(p->dispatch, view->no, &dispatches, &busy_ns);
-	ttmon_history_get_totals(p->history, &totals);
 
 	p->slot.no = p->last_slot = view->no;
 	p->slot.events = view->events;
@@ -359,7 +372,7 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 	p->slot.dropped = view->lost;
 	if (view->forced)
 		p->slot.flags |= TTMON_SLOT_FORCED;
-	p->slot.pinned_pages = totals.pinned_pages;
+	p->slot.pinned_pages = ttmon_history_pinned_pages(p->history);
 	p->slot.tt_dispatches = dispatches;
 	p->slot.tt_busy_ns = busy_ns;
 	ttmon_rmid_close(p->rmid, (view->no + 1) * TTMON_SLOT_NS, on_rdt, p);

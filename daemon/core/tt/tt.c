@@ -444,6 +444,9 @@ void ttmon_tt_now(struct ttmon_tt *t, uint64_t ts_ns)
 void ttmon_tt_tick(struct ttmon_tt *t, uint64_t now_ns)
 {
 	ttmon_tt_now(t, now_ns);
+	/* On most hosts, always. */
+	if (!t->nr_procs && !t->nr_groups)
+		return;
 	ttmon_tt_fallback_tick(t);
 	ttmon_tt_mesh_tick(t);
 	ttmon_tt_spare_tick(t);

@@ -28,6 +28,7 @@
 #define MAX_SLOTS 65536u
 #define MAX_ROWS  65536u
 #define MAX_SIZE  (1ull << 30)
+#define LINE	  64u /* of the caches: a prefetch for each */
 
 struct ttmon_shm {
 	char *path;
@@ -93,6 +94,16 @@ static void put_cut(uint64_t *to, const struct ttmon_slot_row *rows, size_t n, s
 	put_words(to + kept * sizeof(*rows) / 8, &other, sizeof(other));
 }
 
+/* The lines of the entry that is written next, if it is as long as this one: they are fetched while the next slot is made. */
+static void fetch_next(const struct ttmon_shm *s, size_t bytes)
+{
+	const char *entry =
+		(const char *)s->map + s->head.head_size + s->published % s->head.entries * s->head.entry_size;
+
+	for (size_t at = 0; at < bytes; at += LINE)
+		__builtin_prefetch(entry + at, 1);
+}
+
 void ttmon_shm_publish(struct ttmon_shm *s, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n)
 {
 	uint64_t no = s->published, *entry;
@@ -117,6 +128,7 @@ void ttmon_shm_publish(struct ttmon_shm *s, const struct ttmon_slot *slot, const
 	SET(s, heartbeat_ns, ttmon_mono_ns());
 	s->published = no + 1;
 	SET(s, published, s->published);
+	fetch_next(s, 8 + sizeof(copy) + copy.nr_rows * sizeof(*rows));
 }
 
 /* ---- cold thread ---- */

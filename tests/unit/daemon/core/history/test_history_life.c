@@ -444,12 +444,39 @@ static void check_live(const struct ttmon_history *r)
 	}
 }
 
-/* A random stream of everything; returns a digest of all that can be seen. */
-static uint64_t random_run(uint64_t x, uint64_t tick_every, bool keep_all)
+/*
+ * When time is told: now and then; each 10 ms, quiet times too; the same, but where nothing was
+ * told only when it has something to do.
+ */
+enum ticks { NOW_AND_THEN, EACH, WHEN_DUE };
+
+/* Time passes: 10 ms at a time. *due_ns 0: it has been told of something. A digest of what waits for time. */
+static uint64_t pass(struct ttmon_history *r, enum ticks ticks, uint64_t *ts, uint64_t to_ns, uint64_t *due_ns,
+		     uint64_t d)
 {
-	struct ttmon_history *r = feed_new((struct ttmon_history_cfg){ .keep_all = keep_all, .fold_ns = SEC });
+	for (; *ts < to_ns; *ts += 10 * MS) {
+		uint64_t waiting[4];
+
+		if (ticks == EACH || *ts >= *due_ns)
+			*due_ns = ttmon_history_tick(r, *ts);
+		else
+			ttmon_history_now(r, *ts, false);
+		waiting[0] = r->siteq.n;
+		waiting[1] = r->freed.n;
+		waiting[2] = r->exited.n;
+		waiting[3] = r->live.waiting;
+		d = digest(d, waiting, sizeof(waiting));
+	}
+	return d;
+}
+
+/* A random stream of everything; returns a digest of all that can be seen. */
+static uint64_t random_run(uint64_t x, enum ticks ticks)
+{
+	struct ttmon_history *r = feed_new((struct ttmon_history_cfg){ .fold_ns = SEC, .live.cold_ns = 2 * SEC });
+	uint64_t d = 1, ts = SEC, due_ns = 0;
+	struct ttmon_live_line line;
 	struct ttmon_spot *spots = NULL;
-	uint64_t d = 1, ts = SEC;
 	size_t n = 0;
 
 	feed_object(r, 1, 0, 0x11, "/bin/p");
@@ -497,8 +524,11 @@ static uint64_t random_run(uint64_t x, uint64_t tick_every, bool keep_all)
 				feed_exit(r, tgid, ts);
 			break;
 		}
-		if (tick_every && i % tick_every == 0)
+		due_ns = 0;
+		if (ticks == NOW_AND_THEN && i % 10 == 0)
 			ttmon_history_tick(r, ts);
+		else if (ticks != NOW_AND_THEN)
+			d = pass(r, ticks, &ts, ts + (x % 97 ? 10 * MS : (x >> 32) % (8 * SEC)), &due_ns, d);
 	}
 	ttmon_history_finish(r, ts + 10 * SEC);
 	check_live(r);
@@ -525,6 +555,11 @@ static uint64_t random_run(uint64_t x, uint64_t tick_every, bool keep_all)
 		d = digest(d, v, sizeof(v));
 		while (ttmon_history_event(a, &pos, &ev))
 			d = digest(d, &ev.ts_ns, sizeof(ev.ts_ns)) + ev.offset + ev.bytes;
+	}
+	for (uint64_t seq = 1; ttmon_history_live(r, seq, &line); seq = line.seq + 1) {
+		uint64_t v[] = { line.seq, line.ts_ns, line.said, line.alloc, line.copies };
+
+		d = digest(d, v, sizeof(v));
 	}
 	for (size_t i = 0; i < ttmon_history_sites(r); i++)
 		d += ttmon_history_site(r, i)->key ^ ttmon_history_site(r, i)->peak_bytes;
@@ -554,11 +589,19 @@ static void same_stream_same_tables(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 5; seed++) {
-		uint64_t d = random_run(seed * 88172645463325252ULL, 10, false);
+		uint64_t d = random_run(seed * 88172645463325252ULL, NOW_AND_THEN);
 
-		assert_int_equal(random_run(seed * 88172645463325252ULL, 10, false), d);
-		assert_int_not_equal(random_run((seed + 7) * 88172645463325252ULL, 10, false), d);
+		assert_int_equal(random_run(seed * 88172645463325252ULL, NOW_AND_THEN), d);
+		assert_int_not_equal(random_run((seed + 7) * 88172645463325252ULL, NOW_AND_THEN), d);
 	}
+}
+
+static void time_has_nothing_to_do_before_it_is_due(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 7; seed++)
+		assert_int_equal(random_run(seed * 88172645463325252ULL, WHEN_DUE),
+				 random_run(seed * 88172645463325252ULL, EACH));
 }
 
 int main(void)
@@ -586,6 +629,7 @@ int main(void)
 		TEST(dump_run_keeps_all_processes),
 		TEST(rows_have_a_bound),
 		cmocka_unit_test(same_stream_same_tables),
+		cmocka_unit_test(time_has_nothing_to_do_before_it_is_due),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
