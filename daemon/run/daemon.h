@@ -44,7 +44,7 @@ struct ttmon_part {
 	void (*child_ended)(void *state); /* SIGCHLD; others of the run's children may have ended */
 	void (*tick)(void *state);	  /* each 100 ms */
 	void (*reload)(void *state);	  /* SIGHUP of a service */
-	/* Before each wait: how many ms it may take, -1: any; and after each. */
+	/* Before each wait: how many ms it may take, -1: any; and after it, if that time is over or an fd of a part is readable. */
 	int (*timeout_ms)(void *state);
 	void (*turn)(void *state);
 
@@ -104,7 +104,7 @@ void ttmon_daemon_list(void *ctx, uint32_t tgid);
 /* A process is to be traced that was there before: known to the parts as if it had just been announced. */
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
 
-/* Wait for fd in the loop. Before each wait and after it the parts have their turn. */
+/* Wait for fd in the loop; then the parts have their turn. */
 int ttmon_daemon_watch(struct ttmon_daemon *c, int fd) _must_check;
 
 /* Run to the end on live programs (capture.c), on a recording (replay.c). The process's exit status. */

@@ -43,7 +43,10 @@ struct ttmon_daemon {
 	bool direct; /* the hot thread is gone, the pipeline is not finished: facts go into it */
 	unsigned int interrupts, terms;
 	uint64_t mmap2_lost, hold_missed;
-	uint64_t mmap2_ns; /* since then no new mappings are waited for; 0: they are */
+	/* New mappings are waited for: 0; else not before mmap2_ns, and so long they were put off. */
+	unsigned int mmap2_pause_ms;
+	uint64_t mmap2_ns;
+	uint64_t mappings; /* taken since the start */
 	struct ttmon_replay *replay; /* NULL: live */
 	uint64_t replay_ns;	     /* how far a replay has come */
 	uint64_t held_ns;	     /* when a held command last asked */

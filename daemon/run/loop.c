@@ -20,9 +20,14 @@
 #define SWEEP_TICKS   100
 #define REFRESH_TICKS 50
 #define AHEAD_TICKS   300
-/* A program that starts maps half a dozen files in a few milliseconds: what follows the first is taken together, after so long. Waking is what costs. */
-#define MAPPINGS_MS 2
-#define LIVE_TICKS  10
+/*
+ * A program that starts maps half a dozen files in a few milliseconds: what follows the first is
+ * taken together, after so long, and twice as long each time that there was something again, up to
+ * MAPPINGS_MAX_MS: a build starts hundreds of programs a second. It is waking that costs.
+ */
+#define MAPPINGS_MS	2
+#define MAPPINGS_MAX_MS 8
+#define LIVE_TICKS	10
 
 /* In the forked child of SIGUSR1. */
 static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
@@ -38,6 +43,7 @@ static void on_mapping(void *ctx, const struct ttmon_mmap2_rec *rec)
 {
 	struct ttmon_daemon *c = ctx;
 
+	c->mappings++;
 	ttmon_discover_mapping(c->discover, rec);
 }
 
@@ -378,7 +384,7 @@ int ttmon_loop_new(struct ttmon_daemon *c)
 	return err;
 }
 
-/* What is due first of all that parts wait for. */
+/* What is due first of all that parts wait for; -1: nothing. */
 static int timeout_ms(struct ttmon_daemon *c)
 {
 	int ms = -1;
@@ -392,42 +398,73 @@ static int timeout_ms(struct ttmon_daemon *c)
 	return ms;
 }
 
-static void wait_for_mappings(struct ttmon_daemon *c, bool wait)
+/* ms 0: wait for them again. Where they cannot be put off they are waited for all the time. */
+static void put_mappings_off(struct ttmon_daemon *c, unsigned int ms)
 {
-	struct epoll_event ev = { .events = wait ? EPOLLIN : 0, .data.fd = ttmon_mmap2_fd(c->mmap2) };
+	struct epoll_event ev = { .events = ms ? 0 : EPOLLIN, .data.fd = ttmon_mmap2_fd(c->mmap2) };
 
-	/* Where that fails they are waited for all the time. */
-	c->mmap2_ns = epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, ev.data.fd, &ev) || wait ? 0 : ttmon_mono_ns();
+	if (!ms != !c->mmap2_pause_ms && epoll_ctl(c->epoll_fd, EPOLL_CTL_MOD, ev.data.fd, &ev))
+		ms = 0;
+	c->mmap2_pause_ms = ms;
+	c->mmap2_ns = ttmon_mono_ns() + ms * NSEC_PER_MS;
+}
+
+/* What has come is taken, and if that was something, what follows is put off. */
+static void take_mappings(struct ttmon_daemon *c)
+{
+	uint64_t before = c->mappings;
+	unsigned int ms = c->mmap2_pause_ms ? 2 * c->mmap2_pause_ms : MAPPINGS_MS;
+
+	on_mappings(c);
+	/* Held processes wait for us, others do not. */
+	if (c->mode == TTMON_CAPTURE_SYSTEM)
+		put_mappings_off(c, c->mappings == before ? 0 : MIN(ms, MAPPINGS_MAX_MS));
+}
+
+/* How long to wait: for the parts, and for the end of the pause. */
+static int wait_ms(const struct ttmon_daemon *c, int parts_ms)
+{
+	uint64_t now = ttmon_mono_ns(), left;
+
+	if (!c->mmap2_pause_ms)
+		return parts_ms;
+	left = ttmon_before(now, c->mmap2_ns) ? (c->mmap2_ns - now + NSEC_PER_MS - 1) / NSEC_PER_MS : 0;
+	return parts_ms < 0 ? (int)left : MIN(parts_ms, (int)left);
+}
+
+/* False: it is an fd of a part. */
+static bool on_fd(struct ttmon_daemon *c, int fd)
+{
+	if (fd == c->signal_fd)
+		on_signal(c);
+	else if (fd == c->timer_fd)
+		on_tick(c);
+	else if (c->hot && fd == ttmon_hot_fd(c->hot))
+		on_requests(c);
+	else if (c->mmap2 && fd == ttmon_mmap2_fd(c->mmap2))
+		take_mappings(c);
+	else if (c->hold && fd == ttmon_hold_fd(c->hold))
+		on_hold(c);
+	else
+		return false;
+	return true;
 }
 
 void ttmon_loop_turn(struct ttmon_daemon *c)
 {
 	struct epoll_event ev[16];
 	int n, ms = timeout_ms(c);
+	uint64_t due_ns = ttmon_mono_ns() + (uint64_t)MAX(ms, 0) * NSEC_PER_MS;
+	bool wanted = false;
 
-	if (c->mmap2_ns && ttmon_mono_ns() - c->mmap2_ns >= MAPPINGS_MS * NSEC_PER_MS)
-		wait_for_mappings(c, true);
-	if (c->mmap2_ns && (ms < 0 || ms > MAPPINGS_MS))
-		ms = MAPPINGS_MS;
-	n = epoll_wait(c->epoll_fd, ev, ARRAY_SIZE(ev), ms);
-	ttmon_parts_each(c, turn);
-	for (int i = 0; i < n; i++) {
-		int fd = ev[i].data.fd;
-
-		if (fd == c->signal_fd)
-			on_signal(c);
-		else if (fd == c->timer_fd)
-			on_tick(c);
-		else if (c->hot && fd == ttmon_hot_fd(c->hot))
-			on_requests(c);
-		else if (c->mmap2 && fd == ttmon_mmap2_fd(c->mmap2)) {
-			on_mappings(c);
-			/* Held processes wait for us, others do not. */
-			if (c->mode == TTMON_CAPTURE_SYSTEM)
-				wait_for_mappings(c, false);
-		} else if (c->hold && fd == ttmon_hold_fd(c->hold))
-			on_hold(c);
-	}
+	n = epoll_wait(c->epoll_fd, ev, ARRAY_SIZE(ev), wait_ms(c, ms));
+	for (int i = 0; i < n; i++)
+		wanted |= !on_fd(c, ev[i].data.fd);
+	if (c->mmap2_pause_ms && !ttmon_before(ttmon_mono_ns(), c->mmap2_ns))
+		take_mappings(c);
+	/* An HTTP server that has nothing to do needs a system call to find that out. */
+	if (wanted || (ms >= 0 && !ttmon_before(ttmon_mono_ns(), due_ns)))
+		ttmon_parts_each(c, turn);
 }
 
 void ttmon_loop_drain(struct ttmon_daemon *c)

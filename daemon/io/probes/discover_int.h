@@ -20,7 +20,7 @@ struct object {
 	int err;
 	uint64_t mapped_ns, active_ns;
 	bool held;
-	struct object *next;
+	struct object *next, *next_probed;
 };
 
 /* What the kernel calls a file in /proc/PID/maps and MMAP2 records: the superblock's device, which st_dev need not be (btrfs, overlayfs). */
@@ -45,7 +45,7 @@ struct ttmon_discover {
 	void *aliases; /* tsearch trees */
 	void *objects;
 	void *processes;
-	struct object *list;
+	struct object *list, *probed; /* all; those with probes, a few */
 	uint32_t next_id;
 	uint32_t nr_open; /* fds of objects without probes */
 	uint32_t nr_objects;

@@ -107,6 +107,8 @@ static void attach(struct ttmon_discover *d, struct object *o)
 	}
 	o->probed = true;
 	o->active_ns = o->probes.active_ns;
+	o->next_probed = d->probed;
+	d->probed = o;
 	for (size_t i = 0; i < o->probes.n; i++) {
 		const struct ttmon_probe *p = &o->probes.probes[i];
 
@@ -140,12 +142,22 @@ static bool overwritten(const struct object *o, const struct stat *st)
 	return !same_time(&o->mtim, &st->st_mtim) || o->size != (uint64_t)st->st_size;
 }
 
+static void not_probed(struct ttmon_discover *d, struct object *o)
+{
+	struct object **link = &d->probed;
+
+	while (*link != o)
+		link = &(*link)->next_probed;
+	*link = o->next_probed;
+	o->probed = false;
+}
+
 static void drop_probes(struct ttmon_discover *d, struct object *o, const char *why)
 {
 	log_info("%s %s: probes removed", o->path, why);
 	ttmon_probes_detach(&o->probes);
 	ttmon_object_tt_give(d, o);
-	o->probed = false;
+	not_probed(d, o);
 	d->nr_open++; /* as one without probes, until the caller closes it */
 	/* Its inode number may come back as another file. */
 	o->ctim = (struct timespec){ 0 };
@@ -457,8 +469,10 @@ static bool mapped_by_someone(const struct object *o)
 static void object_free(struct ttmon_discover *d, struct object *o)
 {
 	tdelete(o, &d->objects, cmp_object);
-	if (o->probed)
+	if (o->probed) {
 		ttmon_probes_detach(&o->probes);
+		not_probed(d, o);
+	}
 	ttmon_object_tt_give(d, o);
 	ttmon_elf_info_fini(&o->elf);
 	if (o->fd >= 0)
@@ -489,12 +503,13 @@ static void forget_idle(struct ttmon_discover *d)
 
 void ttmon_objects_check(struct ttmon_discover *d)
 {
-	for (struct object *o = d->list; o; o = o->next) {
+	for (struct object *o = d->probed, *next; o; o = next) {
 		_cleanup_free_ char *path = NULL;
 		struct stat st;
 		int fd;
 
-		if (!o->probed || fstat(o->fd, &st) || !overwritten(o, &st))
+		next = o->next_probed;
+		if (fstat(o->fd, &st) || !overwritten(o, &st))
 			continue;
 		/* Read anew at once, for those who have it mapped. While it is still being written it may be no ELF file: then
 		 * that is done when it is mapped again. */
