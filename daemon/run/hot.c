@@ -2,7 +2,6 @@
 #include "daemon/run/hot.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -16,6 +15,7 @@
 #include "lib/base/names.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
+#include "lib/os/soon.h"
 
 /*
  * A drain each ROUND_MS: it is waking that costs, not events, and slots still come out within 20 ms of their end. Where somebody waits, each
@@ -433,21 +433,6 @@ static void run_call(struct ttmon_hot *h)
 	sem_post(&h->call.done);
 }
 
-/*
- * It needs little of the CPU, but soon: with both cores of a host kept busy by a dozen ordinary threads it was once not run for
- * 0.36 s, which is more than the rings hold. The lowest real-time priority where that is allowed (the kernel still keeps 5 % for
- * everybody else), else the best nice value.
- */
-static void raise_priority(void)
-{
-	struct sched_param param = { .sched_priority = sched_get_priority_min(SCHED_RR) };
-
-	if (!sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param))
-		return;
-	if (setpriority(PRIO_PROCESS, (id_t)gettid(), -20))
-		log_debug("the hot thread runs at ordinary priority: %s", strerror(errno));
-}
-
 static void *run(void *arg)
 {
 	struct ttmon_hot *h = arg;
@@ -455,7 +440,7 @@ static void *run(void *arg)
 	struct rusage ru;
 
 	prctl(PR_SET_NAME, "ttmond-hot");
-	raise_priority();
+	ttmon_thread_soon();
 	/* The window begins here, not at the first event of whichever ring is read first. */
 	advance(h);
 	while (!__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE)) {

@@ -75,6 +75,21 @@ def test_file(bench):
     true(f"{size:.1f} bytes a row", size <= 20)
 
 
+def test_writer_is_as_timely_as_the_hot_thread(bench):
+    """Both run at the lowest real-time priority: (class, priority) as /proc/PID/task/TID/stat has them. The others do not."""
+    daemon = bench.daemon(*bench.service_args(), "--slots-out", "s")
+    threads = {}
+    tasks = f"/proc/{daemon.proc.pid}/task"
+    for tid in os.listdir(tasks):
+        with open(f"{tasks}/{tid}/stat", encoding="ascii") as f:
+            name, rest = f.read().split("(", 1)[1].rsplit(")", 1)
+        fields = rest.split()
+        threads[name] = (int(fields[38]), int(fields[37]))
+    soon = (os.SCHED_RR, os.sched_get_priority_min(os.SCHED_RR))
+    eq("threads", threads, {"ttmond": (os.SCHED_OTHER, 0), "ttmond-hot": soon, "ttmon-slots": soon})
+    daemon.stop()
+
+
 @timeout(60)
 def test_forms(bench):
     """JSON, CSV, sums and table of one file say the same."""

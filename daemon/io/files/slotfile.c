@@ -13,21 +13,22 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include "lib/read/slots.h"
 #include "lib/os/clock.h"
+#include "lib/os/soon.h"
 
 #define RING	    (8u << 20) /* a power of two */
 #define LOOK_NS	    (100 * NSEC_PER_MS)
 #define BLOCK_NS    NSEC_PER_SEC
+#define TURN	    16 /* slots, some 0.1 ms: then others of the same priority, the hot thread, have their turn */
 #define THREAD	    "ttmon-slots"
-#define WRITER_NICE (-15)
 #define GZIP_LEVEL  "4"
 
 /* In the ring; slot.nr_rows rows follow. */
@@ -204,8 +205,10 @@ static void encode(struct ttmon_slotfile *f, const struct waiting *w)
 		f->block_ns = ttmon_mono_ns();
 	f->block_slots++;
 	f->block_rows += w->slot.nr_rows;
-	if (ttmon_slots_enc_full(f->enc))
+	if (ttmon_slots_enc_full(f->enc)) {
 		flush_block(f);
+		sched_yield();
+	}
 }
 
 /* False: nothing waits. */
@@ -260,13 +263,14 @@ static void *writer_main(void *arg)
 {
 	struct ttmon_slotfile *f = arg;
 
-	/* The programs that fill the slots take the CPUs that this needs to keep up. Refused: then at ordinary priority. */
-	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
+	/* The programs that fill the slots take the CPUs that this needs to keep up. */
+	ttmon_thread_soon();
 	for (;;) {
 		bool stop = atomic_load(&f->stop);
 
-		while (take_one(f))
-			;
+		for (unsigned int n = 1; take_one(f); n++)
+			if (n % TURN == 0)
+				sched_yield();
 		if (stop)
 			break;
 		if (f->block_slots && ttmon_mono_ns() - f->block_ns >= BLOCK_NS)
