@@ -1,18 +1,20 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""quiet.py [-s SECONDS] [-d TTMOND]... [LOAD]...: what the service takes of the host at its defaults, by load.
+"""quiet.py [-s SECONDS] [-r ROUNDS] [-t] [-d TTMOND]... [LOAD]...: what the service takes of the host at its defaults, by load.
 
 Loads: idle; copies-N, N copies a second (tests/standin/pace.c); build, `make -j2` of ttmon itself in a copy of the tree; switches, a pair of
 threads on each CPU that wake each other (about 100,000 switches a second and more). For each: the daemon's threads, and the BPF programs by
 family, in percent of the host's CPU time; wake-ups a second of the hot and the cold thread; families that the budget reduced. With -d several
-daemons are measured one after the other under each load, so that an older build stands beside this one. As root, after `make bench-build
-e2e-build`, on a host with nothing else to do; SECONDS (20) for each.
+daemons take turns under each load, ROUNDS times, the oldest first, or with -t run at once, so that what others do on the host is the same for all:
+medians, and the last one's share by the first one's. Beside them: what a thread takes that only wakes up as often as the hot thread (bench_wake.c), at the same time, and how busy others kept the host.
+As root, after `make bench-build e2e-build`, best on a host with nothing else to do; SECONDS (20) for each.
 """
 import argparse
 import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,17 +37,24 @@ def ask(sock, path):
 
 
 def threads(pid):
-    """{name: [CPU time in ns, times that it waited]}"""
+    """{name: [CPU time in ns, times that it waited]}; "cold" is the main thread."""
     found = {}
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/schedstat", encoding="ascii") as f:
             ns = int(f.read().split()[0])
         with open(f"/proc/{pid}/task/{tid}/status", encoding="ascii") as f:
             lines = dict(line.split(":", 1) for line in f if ":" in line)
-        row = found.setdefault(lines["Name"].strip(), [0, 0])
+        row = found.setdefault("cold" if int(tid) == pid else lines["Name"].strip(), [0, 0])
         row[0] += ns
         row[1] += int(lines["voluntary_ctxt_switches"])
     return found
+
+
+def busy_ns():
+    """CPU time that somebody used, of all CPUs."""
+    with open("/proc/stat", encoding="ascii") as f:
+        ticks = [int(x) for x in f.readline().split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) * 1e9 / os.sysconf("SC_CLK_TCK")
 
 
 def sample(pid, sock):
@@ -70,56 +79,88 @@ def start_load(load, seconds, folder):
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True)
 
 
-def measure(ttmond, load, seconds, folder):
+def start_daemon(ttmond, folder):
     sock = os.path.join(folder, "sock")
-    daemon = subprocess.Popen([ttmond, "--socket", sock, "--listen-address", "none", "--shm-root", folder, "--tt-shm-version", "off", "-q"],
-                              stderr=subprocess.PIPE, text=True)
+    return sock, subprocess.Popen([ttmond, "--socket", sock, "--listen-address", "none", "--shm-root", folder, "--tt-shm-version", "off", "-q"],
+                                  stderr=subprocess.PIPE, text=True)
+
+
+def difference(a, b, said, floor, busy):
+    """Of two samples of a daemon: shares of the host in percent, by what takes them."""
+    took = b[0] - a[0]
+    host = took * 1e7 * os.cpu_count()
+    own = {n: [now - was for now, was in zip(row, a[1].get(n, [0, 0]))] for n, row in b[1].items()}
+    bpf = {n: (ns - a[2][n][0]) / host for n, (ns, _) in b[2].items()}
+    all_own = sum(ns for ns, _ in own.values()) / host
+    return {"all": all_own + sum(bpf.values()), "daemon": all_own, "hot": own["ttmond-hot"][0] / host, "cold": own["cold"][0] / host,
+            "bpf": sum(bpf.values()), "hot_wakes": own["ttmond-hot"][1] / took, "cold_wakes": own["cold"][1] / took, "floor": floor,
+            "host": busy / host, "families": bpf, "reduced": re.findall(r"over budget \(.*\): (.*?)(?:, which.*,)? is only counted", said)}
+
+
+def measure(ttmonds, load, seconds, folder):
+    """These daemons at once under the load: a difference() for each."""
+    folders = [os.path.join(folder, str(i)) for i in range(len(ttmonds))]
+    for own in folders:
+        os.mkdir(own)
+    daemons = [start_daemon(ttmond, own) for ttmond, own in zip(ttmonds, folders)]
     work = None
     try:
-        while not os.path.exists(sock):
+        while not all(os.path.exists(sock) for sock, _ in daemons):
             time.sleep(0.1)
         time.sleep(2)
         work = start_load(load, seconds, folder)
         time.sleep(3)
-        a = sample(daemon.pid, sock)
+        wake = subprocess.Popen([os.path.join(OUT, "tests/bench/bench_wake"), "15", str(int(seconds))], stdout=subprocess.PIPE, text=True)
+        a, busy = [sample(d.pid, sock) for sock, d in daemons], busy_ns()
         time.sleep(seconds)
-        b = sample(daemon.pid, sock)
+        b, busy = [sample(d.pid, sock) for sock, d in daemons], busy_ns() - busy
+        floor = float(re.search(r"([0-9.]+) % of the host", wake.communicate()[0]).group(1))
     finally:
         if work:
             os.killpg(work.pid, 9)
             work.wait()
-        daemon.terminate()
-        said = daemon.stderr.read()
-        daemon.wait()
-    took = b[0] - a[0]
-    host = took * 1e9 * os.cpu_count()
-    own = {n: (ns - a[1].get(n, [0, 0])[0], n_waits - a[1].get(n, [0, 0])[1]) for n, (ns, n_waits) in b[1].items()}
-    bpf = {n: ns - a[2][n][0] for n, (ns, _) in b[2].items()}
-    daemon_share, bpf_share = (sum(x) / host * 100 for x in ((ns for ns, _ in own.values()), bpf.values()))
-    hot = own.get("ttmond-hot", (0, 0))
-    cold = own.get("ttmond", (0, 0))
-    reduced = re.findall(r"over budget \(.*\): (.*?)(?:, which.*,)? is only counted", said)
-    goal = f", GOAL RATIO {(daemon_share + bpf_share) / GOALS[load]:.2f}" if load in GOALS else ""
-    print(f"{load:14} {daemon_share + bpf_share:6.2f} % of the host: daemon {daemon_share:.2f} (hot {hot[0] / host * 100:.2f}, cold {cold[0] / host * 100:.2f}), "
-          f"BPF {bpf_share:.2f} ({', '.join(f'{n} {ns / host * 100:.2f}' for n, ns in bpf.items() if ns / host > 0.00005)}); wake-ups/s hot "
-          f"{hot[1] / took:.0f}, cold {cold[1] / took:.0f}; reduced: {'; '.join(reduced) or 'nothing'}{goal}", flush=True)
+        for _, d in daemons:
+            d.terminate()
+        said = [d.communicate()[1] for _, d in daemons]
+    return [difference(x, y, text, floor, busy) for x, y, text in zip(a, b, said)]
+
+
+def tell(load, ttmond, rows):
+    """The medians of all rounds, and the least and most of the whole. Returns the median of the whole."""
+    med = {k: statistics.median(r[k] for r in rows) for k, v in rows[0].items() if isinstance(v, float)}
+    families = {n: statistics.median(r["families"][n] for r in rows) for n in rows[0]["families"]}
+    alls = [r["all"] for r in rows]
+    goal = f", GOAL RATIO {med['all'] / GOALS[load]:.2f}" if load in GOALS else ""
+    print(f"{load:14} {os.path.basename(ttmond)}: {med['all']:.2f} % of the host ({min(alls):.2f} to {max(alls):.2f}): daemon {med['daemon']:.2f} "
+          f"(hot {med['hot']:.2f}, cold {med['cold']:.2f}), BPF {med['bpf']:.2f} "
+          f"({', '.join(f'{n} {x:.2f}' for n, x in families.items() if x > 0.005)}); wake-ups/s hot {med['hot_wakes']:.0f}, cold {med['cold_wakes']:.0f}; "
+          f"waking alone {med['floor']:.2f}; host {med['host']:.0f} % busy; reduced: {'; '.join(sorted({x for r in rows for x in r['reduced']})) or 'nothing'}{goal}",
+          flush=True)
+    return med["all"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("-s", "--seconds", type=float, default=20)
+    parser.add_argument("-r", "--rounds", type=int, default=1)
+    parser.add_argument("-t", "--together", action="store_true")
     parser.add_argument("-d", "--daemon", action="append")
     parser.add_argument("loads", nargs="*", default=[])
     args = parser.parse_args()
+    daemons = args.daemon or [os.path.join(OUT, "bin/ttmond")]
     for load in args.loads or LOADS:
-        for ttmond in args.daemon or [os.path.join(OUT, "bin/ttmond")]:
-            if args.daemon:
-                print(f"{ttmond}: ", end="")
-            folder = tempfile.mkdtemp(prefix="ttmon-quiet-")
-            try:
-                measure(ttmond, load, args.seconds, folder)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
+        rows = {d: [] for d in daemons}
+        for _ in range(args.rounds):
+            for group in [daemons] if args.together else [[d] for d in daemons]:
+                folder = tempfile.mkdtemp(prefix="ttmon-quiet-")
+                try:
+                    for ttmond, row in zip(group, measure(group, load, args.seconds, folder)):
+                        rows[ttmond].append(row)
+                finally:
+                    shutil.rmtree(folder, ignore_errors=True)
+        shares = [tell(load, ttmond, rows[ttmond]) for ttmond in daemons]
+        if len(shares) > 1:
+            print(f"{load:14} ratio {shares[-1] / shares[0]:.2f}", flush=True)
     return 0
 
 
