@@ -108,9 +108,14 @@ static int configure(struct ttmon_rmid_hw *hw)
 			hw->events = TTMON_RMID_OCCUPANCY | TTMON_RMID_TOTAL | TTMON_RMID_LOCAL;
 		}
 	}
+	/* The table holds so many: of a machine that has more the others are not used. */
 	hw->max_rmid = min_t(u32, hw->max_rmid, TTMON_RMID_POOL - 1);
+	if (max_rmid > hw->max_rmid) {
+		pr_err("max_rmid is %u at most here\n", hw->max_rmid);
+		return -EINVAL;
+	}
 	if (max_rmid)
-		hw->max_rmid = min_t(u32, hw->max_rmid, max_rmid);
+		hw->max_rmid = max_rmid;
 	hw->tick_ns = tick_us * 1000ULL;
 	hw->idle_tick = idle_tick;
 	hw->batch = rdt_batch;

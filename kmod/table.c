@@ -223,7 +223,8 @@ int ttmon_rmid_table_start(void)
 	size_t i;
 	int ret;
 
-	ttmon_rmid_pool_init(&pool, ttmon_rmid_hw.max_rmid);
+	if (!ttmon_rmid_pool_init(&pool, ttmon_rmid_hw.max_rmid))
+		return -EINVAL;
 	for (i = 0; i < ARRAY_SIZE(buckets); i++)
 		INIT_HLIST_NULLS_HEAD(&buckets[i], i);
 	for_each_kernel_tracepoint(find_hook, NULL);

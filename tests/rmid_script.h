@@ -10,7 +10,7 @@
 #include <ttmon/rmid_alloc.h>
 
 enum rmid_script_op {
-	RMID_DO_INIT,	/* id: max; the pool is zeroed first. Answer: the max it took */
+	RMID_DO_INIT,	/* id: max; the pool is zeroed first. Answer: the max it took, 0: refused */
 	RMID_DO_ALLOC,	/* Answer: the id */
 	RMID_DO_FREE,	/* Answer: enum ttmon_rmid_freed */
 	RMID_DO_READY,	/* Answer: 0 or 1 */
@@ -40,8 +40,7 @@ static __always_inline __u32 rmid_script_do(struct ttmon_rmid_pool *p, const str
 
 	switch (s->op) {
 	case RMID_DO_INIT:
-		ttmon_rmid_pool_init(p, s->id);
-		return p->max;
+		return ttmon_rmid_pool_init(p, s->id) ? p->max : 0;
 	case RMID_DO_ALLOC:
 		return ttmon_rmid_pool_alloc(p, who, s->at_ns);
 	case RMID_DO_FREE:
@@ -159,9 +158,13 @@ static const struct rmid_script_step rmid_script[] = {
 	{ RMID_DO_ALLOC, 0, 2, 2, 14, 0 },
 	{ RMID_DO_ALLOC, 0, 3, 0, 21, 1999999 },
 	{ RMID_DO_ALLOC, 0, 3, 1, 21, 2000000 },
-	/* More than it can hold. */
-	RMID_INIT(5000, 1023),
-	RMID_INIT(1024, 1023),
+	/* As many as it can hold; one more, many more and none are refused, and then nothing is given. */
+	RMID_INIT(1023, 1023),
+	RMID_ALLOC(1, 0, 1),
+	RMID_INIT(1024, 0),
+	RMID_ALLOC(1, 0, 0),
+	RMID_INIT(0xffffffff, 0),
+	RMID_ALLOC(1, 0, 0),
 	RMID_INIT(0, 0),
 	RMID_ALLOC(1, 0, 0),
 	RMID_READY(0, 0),

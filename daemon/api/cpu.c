@@ -345,8 +345,8 @@ json_t *ttmon_api_rmid_status(const struct ttmon_daemon *c, const struct ttmon_s
 	/* Of the total. */
 	json_object_set_new(o, "unassigned_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->unassigned[0]));
 	json_object_set_new(o, "dropped_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->dropped[0]));
-	json_object_update_new(o,
-			       json_pack("{s:I, s:I, s:I, s:I, s:o}", "merged", INT(t->merged), "stale", INT(t->stale),
-					 "resets", INT(t->resets), "saturated", INT(t->saturated), "odd", odd));
+	json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "merged", INT(t->merged), "stale",
+					    INT(t->stale), "late", INT(t->late), "resets", INT(t->resets), "saturated",
+					    INT(t->saturated), "odd", odd));
 	return o;
 }

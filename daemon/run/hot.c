@@ -315,6 +315,18 @@ static void share_cost(struct ttmon_hot *h, uint64_t ns, uint64_t slots)
 	h->slot_ns[0] = UINT64_MAX;
 }
 
+/* What lies in this ring is told when its slots have closed. */
+static void tell_behind(struct ttmon_hot *h, uint32_t cpu, uint64_t t0)
+{
+	const struct ttmon_ev_cpu_open e = {
+		.h = { .ts_ns = t0, .kind = TTMON_EV_CPU_OPEN, .cpu = TTMON_CPU_DAEMON },
+		.of_cpu = cpu,
+		.state = TTMON_CPU_OPEN_BEHIND,
+	};
+
+	feed(h, &e, sizeof(e));
+}
+
 /* One round: everything that was submitted before it began. CPUs' states before the positions: io/bpf/cpustate.h. */
 static void drain(struct ttmon_hot *h)
 {
@@ -338,7 +350,8 @@ static void drain(struct ttmon_hot *h)
 		bool reached = ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), h->positions[i], feed_event, h);
 
 		all &= reached;
-		ttmon_watermark_ring(&h->mark, i, reached, h->events != before);
+		if (!ttmon_watermark_ring(&h->mark, i, reached, h->events != before) && h->cfg.cpus)
+			tell_behind(h, i, t0);
 		/* Switches and processes there are always, our own wakeups among them: they can wait. */
 		if (h->events - h->background != wanted)
 			h->last_event_ns = t0;

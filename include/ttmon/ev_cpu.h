@@ -84,6 +84,7 @@ enum ttmon_cpu_open_state {
 	TTMON_CPU_OPEN_KNOWN,	/* t is what the CPU is in the middle of: true until the next watermark at least */
 	TTMON_CPU_OPEN_UNKNOWN, /* it could not be read: nothing is known from the CPU's last record on */
 	TTMON_CPU_OPEN_OFFLINE, /* the CPU is not online: it has no time to be told from here on, until its next record */
+	TTMON_CPU_OPEN_BEHIND, /* its ring is not waited for: records of before this may yet come out of it */
 	TTMON_CPU_OPEN_STATE_MAX
 };
 /* The fact: read from the mapped state, after T0 (docs/ARCHITECTURE.md, the watermark). */

@@ -9,7 +9,8 @@
  *	holder       a process: tgid and start time; only it can free; a free of what is not held is refused
  *
  * Everything is O(1), without loops and calls, every index is masked: the verifier takes it under bpf_spin_lock. The caller locks.
- * The pool is valid when it is all zeroes, but for max.
+ * The pool is valid when it is all zeroes, but for max: 1..TTMON_RMID_POOL - 1, another one is
+ * refused.
  */
 #ifndef TTMON_RMID_ALLOC_H
 #define TTMON_RMID_ALLOC_H
@@ -60,10 +61,13 @@ enum ttmon_rmid_freed {
 	TTMON_RMID_OTHERS,  /* somebody else holds it */
 };
 
-/* The pool is zeroed memory. */
-static __always_inline void ttmon_rmid_pool_init(struct ttmon_rmid_pool *p, __u32 max)
+/* The pool is zeroed memory. 1; 0: there is no such max, and the pool gives nothing. */
+static __always_inline int ttmon_rmid_pool_init(struct ttmon_rmid_pool *p, __u32 max)
 {
-	p->max = max < TTMON_RMID_POOL ? max : TTMON_RMID_POOL - 1;
+	if (!max || max >= TTMON_RMID_POOL)
+		return 0;
+	p->max = max;
+	return 1;
 }
 
 /* The oldest free id has waited long enough. */

@@ -29,7 +29,7 @@ def test_parameters(_, __):
         got = info()
         eq("as it is", [got[k] for k in ("version", "mode", "max_rmid", "tick_us", "scale", "width", "events", "released", "double_frees")],
            ["1.0", "emulated", "40", "500", "1", "64", "0", "0", "0"])
-    for bad in ({"tick_us": 99}, {"rdt_batch": 0}, {"fake_rdt": 3}):
+    for bad in ({"tick_us": 99}, {"rdt_batch": 0}, {"fake_rdt": 3}, {"max_rmid": 512}):
         try:
             with module(**bad):
                 pass

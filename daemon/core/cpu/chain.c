@@ -117,6 +117,8 @@ void ttmon_cpu_on_cpu_open(struct ttmon_cpu *c, const struct ttmon_ev_cpu_open *
 		if (ch->begun && !ch->offline)
 			ch->off_ns = ev->h.ts_ns;
 		ch->offline = ch->begun;
+	} else if (ev->state == TTMON_CPU_OPEN_BEHIND) {
+		c->behind_ns = ev->h.ts_ns;
 	} else if (known) {
 		c->totals.has_ctr |= ev->t.row_size == TTMON_CPU_ROW_FULL;
 		ch->in_hand = true;

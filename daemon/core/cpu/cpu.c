@@ -206,6 +206,11 @@ size_t ttmon_cpu_close(struct ttmon_cpu *c, uint64_t no, bool forced, struct ttm
 	return n;
 }
 
+bool ttmon_cpu_behind(const struct ttmon_cpu *c, uint64_t end_ns)
+{
+	return c->behind_ns && !ttmon_before(c->behind_ns, end_ns);
+}
+
 void ttmon_cpu_get_totals(const struct ttmon_cpu *c, struct ttmon_cpu_totals *ret)
 {
 	*ret = c->totals;

@@ -84,6 +84,17 @@ struct ttmon_rdt_piece {
 	bool unknown; /* a value of the reading was not there */
 };
 
+/*
+ * The time of a lifecycle record: the source's stamp, a little before the record's own; anything
+ * else is not a time.
+ */
+static inline uint64_t ttmon_rmid_when(const struct ttmon_ev_rmid *e)
+{
+	bool sane = e->h.kind == TTMON_EV_RMID_SET || e->h.ts_ns - e->when_ns < NSEC_PER_SEC;
+
+	return sane ? e->when_ns : e->h.ts_ns;
+}
+
 int ttmon_cpu_new(const struct ttmon_cpu_cfg *cfg, struct ttmon_cpu **ret) _must_check;
 void ttmon_cpu_free(struct ttmon_cpu *c);
 
@@ -105,6 +116,8 @@ void ttmon_cpu_rdt(struct ttmon_cpu *c, const struct ttmon_rdt_piece *piece);
  */
 size_t ttmon_cpu_close(struct ttmon_cpu *c, uint64_t no, bool forced, struct ttmon_slot *slot,
 		       const struct ttmon_slot_row **rows);
+/* A ring was not waited for: records of before end_ns may yet come, as far as CPU_OPEN has told. */
+bool ttmon_cpu_behind(const struct ttmon_cpu *c, uint64_t end_ns);
 /* Pinned bytes of a process have changed. */
 void ttmon_cpu_pinned(struct ttmon_cpu *c, uint32_t tgid, uint64_t bytes);
 

@@ -21,6 +21,7 @@ struct cpu_proc {
 	uint64_t leave_ns; /* ended: when its entry goes */
 	uint64_t row_gen;  /* row is that of the slot with this number of order */
 	uint64_t rmid_gen; /* rmid_freed: in that slot */
+	uint64_t rmid_ns;  /* of the record that its RMID is by; 0: none */
 	uint32_t row;
 	uint32_t older;	     /* process with the same tgid that started before */
 	uint32_t prev, next; /* of those that ended; next: also of the free entries */
@@ -36,6 +37,7 @@ struct cpu_procs {
 	uint32_t hand;
 	struct ttmon_hmap by_tgid;	       /* the newest of each tgid */
 	uint32_t rmid_owner[TTMON_RMID_LIMIT]; /* entry, for sources that do not say whose RMID is freed */
+	uint64_t rmid_ns[TTMON_RMID_LIMIT];    /* of the newest record of that RMID; 0: none */
 	struct ttmon_cpu_proc gone;
 };
 
@@ -103,9 +105,10 @@ struct ttmon_cpu {
 	void (*leaving)(void *ctx, const struct ttmon_cpu_proc *p);
 	void *ctx;
 	bool started;
-	uint64_t first_ns; /* start of the first slot that closed: what was before is nobody's */
-	uint64_t next_no;  /* slot to be closed next */
-	uint64_t now_ns;   /* end of the slot that closed last */
+	uint64_t first_ns;  /* start of the first slot that closed: what was before is nobody's */
+	uint64_t next_no;   /* slot to be closed next */
+	uint64_t now_ns;    /* end of the slot that closed last */
+	uint64_t behind_ns; /* records of before this may yet come; 0: none */
 	struct cpu_chain *chains;
 	struct cpu_closing at;
 	struct cpu_procs procs;

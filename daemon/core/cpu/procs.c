@@ -13,6 +13,7 @@
 
 #define STAY_NS	   (2 * NSEC_PER_SEC)
 #define SILENCE_NS (60 * NSEC_PER_SEC)
+#define AHEAD_NS   (60 * NSEC_PER_SEC)
 #define OF_TGID	   8u
 #define SWEEP	   8u /* entries looked at each slot */
 #define PROCS_MIN  64u
@@ -333,22 +334,22 @@ static void apply_free(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
 	free_rmid(c, idx);
 }
 
-static void apply_rmid(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
+/* Something newer is known of it: what this record says is over. */
+static bool is_over(uint64_t known_ns, uint64_t ns)
+{
+	return known_ns && ttmon_before(ns, known_ns);
+}
+
+static void apply_given(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev, uint64_t ns)
 {
 	struct cpu_procs *ps = &c->procs;
 	struct cpu_proc *p;
 	uint32_t idx, old;
 
-	if (ev->rmid >= TTMON_RMID_LIMIT)
-		return;
-	if (ev->op == TTMON_RMID_FREE) {
-		apply_free(c, ev);
-		return;
-	}
 	if (ev->h.tgid == 0)
 		return;
 	idx = ttmon_cpu_procs_get(c, ev->h.tgid, ev->start_ns, TTMON_ROW_USER);
-	if (idx < PROC_FIXED)
+	if (idx < PROC_FIXED || is_over(ps->v[idx].rmid_ns, ns))
 		return;
 	old = ps->rmid_owner[ev->rmid];
 	if (ev->rmid && old != NO_PROC && old != idx && ps->v[old].used && ps->v[old].pub.rmid == ev->rmid)
@@ -356,10 +357,28 @@ static void apply_rmid(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
 	p = &ps->v[idx];
 	p->pub.rmid = ev->op == TTMON_RMID_NONE ? 0 : (uint16_t)ev->rmid;
 	p->rmid_freed = false;
+	p->rmid_ns = ns;
 	if (p->pub.rmid)
 		ps->rmid_owner[ev->rmid] = idx;
 	if (!p->pub.comm[0])
 		set_comm(p, ev->comm);
+}
+
+static void apply_rmid(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
+{
+	uint64_t ns = ttmon_rmid_when(ev), *newest;
+
+	/* As core/rmid: so far ahead is no time, and would make all that follow old. */
+	if (ev->rmid >= TTMON_RMID_LIMIT || (c->started && ttmon_before(c->now_ns + AHEAD_NS, ns)))
+		return;
+	newest = &c->procs.rmid_ns[ev->rmid];
+	if (ev->rmid && is_over(*newest, ns))
+		return;
+	*newest = ns;
+	if (ev->op == TTMON_RMID_FREE)
+		apply_free(c, ev);
+	else
+		apply_given(c, ev, ns);
 }
 
 void ttmon_cpu_on_task(struct ttmon_cpu *c, const struct ttmon_ev_task *ev, size_t size _unused_)

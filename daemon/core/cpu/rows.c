@@ -133,7 +133,8 @@ void ttmon_cpu_rows_put(struct ttmon_cpu *c, const struct ttmon_cpu_who *who, co
 		r->flags |= TTMON_ROW_CTR_UNKNOWN;
 	if (who->flags & TTMON_WHO_SCALED)
 		r->flags |= TTMON_ROW_CTR_SCALED;
-	if (who->rmid && proc >= PROC_FIXED)
+	/* Not of a row that is late: another may have that RMID now. */
+	if (who->rmid && proc >= PROC_FIXED && (piece->ns || !piece->late_ns))
 		r->rmid = who->rmid;
 	for (unsigned int i = 0; piece->ctr && i < TTMON_CTR_MAX; i++)
 		r->ctr[i] += piece->ctr[i];

@@ -2,8 +2,9 @@
 /*
  * own.c: which process had which RMID when. Hot thread, pure.
  *
- * An RMID's owners are intervals [since, until) in order of time, by the source's own stamps, which never go back for an RMID (one
- * that does is taken as of the time of the event before). What the source tells is believed, as long as it does not contradict itself:
+ * An RMID's owners are intervals [since, until) in order of time, by the source's own stamps, which
+ * never go back for an RMID. What the source tells is believed, as long as it does not contradict
+ * itself:
  *
  *	            free, as told            free, never told of       owned by the same      owned by another
  *	ALLOC       owner from now on        owner from now on         ignored (repeated)     the other ends now: LOST_FREE
@@ -13,100 +14,212 @@
  *
  * The last is what the predecessor's module does when a child that inherited its parent's RMID exits: the parent runs on under it.
  * A FREE that names no process means whoever has it.
+ *
+ * A record may come after newer ones of its RMID, when the ring that it lay in was not waited for.
+ * It is put where it belongs in the row of events, and the row is read again: it changes what was
+ * before the newer events, never who has the RMID now.
+ *
+ *	in order     ALLOC P . . . . . . . . . . ALLOC Q              P until ALLOC Q, Q from then on
+ *	then late    ALLOC P . . . FREE . . . . .ALLOC Q              P until FREE, nobody, Q from ALLOC Q on
+ *
  * Names are those at the allocation; a process that execs has its new name in core/cpu.
  */
 #include "daemon/core/rmid/rmid_int.h"
 
-static struct rmid_own *open_own(struct rmid_one *one)
+/* What an event did to a book. */
+struct effect {
+	bool gave, freed; /* somebody has it now; somebody has it no more, or it is known to be free */
+	bool repeated;	  /* who has it has it */
+	bool odd;
+	enum ttmon_rmid_odd what;
+	uint32_t other;		/* of what is odd: the other process */
+	uint64_t ns;		/* and the time */
+	struct rmid_own forgot; /* for want of room; until_ns 0: none */
+};
+
+static struct rmid_own *open_own(struct rmid_book *b)
 {
-	return one->nr && one->own[one->nr - 1].open ? &one->own[one->nr - 1] : NULL;
+	return b->nr && b->own[b->nr - 1].open ? &b->own[b->nr - 1] : NULL;
 }
 
-static bool same_process(const struct rmid_own *o, const struct ttmon_ev_rmid *e)
+static bool is_open(const struct rmid_book *b)
 {
-	return o->tgid == e->h.tgid && (!o->start_ns || !e->start_ns || o->start_ns == e->start_ns);
+	return b->nr && b->own[b->nr - 1].open;
 }
 
-static struct rmid_own *push_own(struct ttmon_rmid *r, struct rmid_one *one, const struct ttmon_ev_rmid *e,
-				 uint64_t since_ns)
+static bool same_process(const struct rmid_own *o, const struct rmid_life *e)
+{
+	return o->tgid == e->tgid && (!o->start_ns || !e->start_ns || o->start_ns == e->start_ns);
+}
+
+static void be_odd(struct effect *f, enum ttmon_rmid_odd what, uint32_t other, uint64_t ns)
+{
+	f->odd = true;
+	f->what = what;
+	f->other = other;
+	f->ns = ns;
+}
+
+static struct rmid_own *push_own(struct rmid_book *b, const struct rmid_life *e, uint64_t since_ns, struct effect *f)
 {
 	struct rmid_own *o;
 
-	if (one->nr == RMID_OWNERS) {
-		/* Those of slots that are closed are kept for late readings alone. */
-		if (r->has_closed && ttmon_before(r->closed_ns, one->own[0].until_ns))
-			ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DROPPED, e->rmid, one->own[0].tgid, 0, 0);
-		one->nr--;
-		memmove(one->own, one->own + 1, one->nr * sizeof(one->own[0]));
+	if (b->nr == RMID_OWNERS) {
+		f->forgot = b->own[0];
+		b->nr--;
+		memmove(b->own, b->own + 1, b->nr * sizeof(b->own[0]));
 	}
-	o = &one->own[one->nr++];
-	*o = (struct rmid_own){ .since_ns = since_ns, .start_ns = e->start_ns, .tgid = e->h.tgid, .open = true };
+	o = &b->own[b->nr++];
+	*o = (struct rmid_own){ .since_ns = since_ns, .start_ns = e->start_ns, .tgid = e->tgid, .open = true };
 	memcpy(o->comm, e->comm, sizeof(o->comm));
-	o->comm[sizeof(o->comm) - 1] = '\0';
-	one->intruder = 0;
-	r->t.in_use++;
-	r->t.peak = MAX(r->t.peak, r->t.in_use);
 	return o;
 }
 
-static void end_own(struct ttmon_rmid *r, struct rmid_own *o, uint64_t ns)
+static void end_own(struct rmid_own *o, uint64_t ns)
 {
 	o->open = false;
 	o->until_ns = ns;
-	r->t.in_use--;
 }
 
-static void on_given(struct ttmon_rmid *r, struct rmid_one *one, const struct ttmon_ev_rmid *e, uint64_t ns)
+static void fold_given(struct rmid_book *b, const struct rmid_life *e, struct effect *f)
 {
-	struct rmid_own *o = open_own(one);
 	bool existing = e->op == TTMON_RMID_EXISTING;
-	uint64_t since = ns;
+	struct rmid_own *o = open_own(b);
+	uint64_t since = e->ns;
 
 	if (o && same_process(o, e)) {
 		if (!o->start_ns)
 			o->start_ns = e->start_ns;
+		f->repeated = true;
 		return;
 	}
 	if (o) {
-		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_LOST_FREE, e->rmid, e->h.tgid, o->tgid, 0);
-		end_own(r, o, ns);
-	} else if (one->known && existing) {
-		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_LOST_ALLOC, e->rmid, e->h.tgid, 0, 0);
-		since = one->freed_ns;
-	} else if (one->known && ns - one->freed_ns < RMID_LIMBO_NS) {
-		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_REUSED_EARLY, e->rmid, e->h.tgid, 0, ns - one->freed_ns);
+		be_odd(f, TTMON_RMID_ODD_LOST_FREE, o->tgid, 0);
+		end_own(o, e->ns);
+	} else if (b->known && existing) {
+		be_odd(f, TTMON_RMID_ODD_LOST_ALLOC, 0, 0);
+		since = b->freed_ns;
+	} else if (b->known && e->ns - b->freed_ns < RMID_LIMBO_NS) {
+		be_odd(f, TTMON_RMID_ODD_REUSED_EARLY, 0, e->ns - b->freed_ns);
 	}
-	r->t.allocs += !existing;
-	o = push_own(r, one, e, since);
-	o->begin = existing && !one->known;
+	f->gave = true;
+	o = push_own(b, e, since, f);
+	o->begin = existing && !b->known;
 	o->fresh = !o->begin;
 }
 
-static void on_freed(struct ttmon_rmid *r, struct rmid_one *one, const struct ttmon_ev_rmid *e, uint64_t ns)
+static void fold_freed(struct rmid_book *b, const struct rmid_life *e, struct effect *f)
 {
-	struct rmid_own *o = open_own(one);
+	struct rmid_own *o = open_own(b);
 
-	if (o && o->tgid && e->h.tgid && !same_process(o, e)) {
-		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_SHARED, e->rmid, e->h.tgid, o->tgid, 0);
+	if (o && o->tgid && e->tgid && !same_process(o, e)) {
+		be_odd(f, TTMON_RMID_ODD_SHARED, o->tgid, 0);
 		return;
 	}
-	if (!o && one->known) {
-		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DOUBLE_FREE, e->rmid, e->h.tgid, 0, 0);
+	if (!o && b->known) {
+		be_odd(f, TTMON_RMID_ODD_DOUBLE_FREE, 0, 0);
 		return;
 	}
-	if (!o && e->h.tgid) {
-		o = push_own(r, one, e, ns);
+	if (!o && e->tgid) {
+		o = push_own(b, e, e->ns, f);
 		o->begin = true;
 	}
 	if (o)
-		end_own(r, o, ns);
-	one->freed_ns = ns;
-	r->t.frees++;
+		end_own(o, e->ns);
+	b->freed_ns = e->ns;
+	f->freed = true;
+}
+
+/* The next event in the row. */
+static struct effect fold(struct rmid_book *b, const struct rmid_life *e)
+{
+	struct effect f = { 0 };
+
+	if (e->op == TTMON_RMID_FREE)
+		fold_freed(b, e, &f);
+	else
+		fold_given(b, e, &f);
+	b->known = true;
+	return f;
+}
+
+/* Of too many events the oldest is kept in what it says alone. */
+static void retire(struct rmid_one *one)
+{
+	if (one->nr_events <= RMID_EVENTS)
+		return;
+	(void)fold(&one->old, &one->events[0]);
+	one->old_ns = one->events[0].ns;
+	one->nr_events--;
+	memmove(one->events, one->events + 1, one->nr_events * sizeof(one->events[0]));
+}
+
+/* Puts it in its place; returns which. */
+static uint32_t insert(struct rmid_one *one, const struct rmid_life *e)
+{
+	uint32_t i;
+
+	for (i = one->nr_events++; i && ttmon_before(e->ns, one->events[i - 1].ns); i--)
+		one->events[i] = one->events[i - 1];
+	one->events[i] = *e;
+	return i;
+}
+
+static struct effect apply_in_order(struct rmid_one *one, const struct rmid_life *e)
+{
+	struct rmid_life *last = one->nr_events ? &one->events[one->nr_events - 1] : NULL;
+	struct effect f = fold(&one->now, e);
+
+	/* One after the other of a dump says no more than the last. */
+	if (f.repeated && last && last->op == TTMON_RMID_EXISTING && e->op == TTMON_RMID_EXISTING)
+		last->ns = e->ns;
+	else
+		insert(one, e);
+	retire(one);
+	return f;
+}
+
+/* The row is read again from its begin, with the late event in it. */
+static struct effect apply_late(struct ttmon_rmid *r, struct rmid_one *one, const struct rmid_life *e)
+{
+	struct effect f = { 0 };
+	uint32_t at;
+
+	r->t.late++;
+	if (one->old.known && ttmon_before(e->ns, one->old_ns)) {
+		/* What was before is not remembered, and what is now does not depend on it. */
+		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DROPPED, 0, e->tgid, 0, 0);
+		return f;
+	}
+	at = insert(one, e);
+	one->now = one->old;
+	for (uint32_t i = 0; i < one->nr_events; i++) {
+		struct effect g = fold(&one->now, &one->events[i]);
+
+		if (i == at)
+			f = g;
+	}
+	retire(one);
+	return f;
+}
+
+static void count(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e, const struct effect *f)
+{
+	if (f->odd)
+		ttmon_rmid_note_odd(r, f->what, e->rmid, e->h.tgid, f->other, f->ns);
+	/* Those of slots that are closed are kept for late readings alone. */
+	if (f->forgot.until_ns && r->has_closed && ttmon_before(r->closed_ns, f->forgot.until_ns))
+		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DROPPED, e->rmid, f->forgot.tgid, 0, 0);
+	r->t.allocs += f->gave && e->op == TTMON_RMID_ALLOC;
+	r->t.frees += f->freed;
 }
 
 static void apply_at(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e, uint64_t ns)
 {
+	struct rmid_life life = { .ns = ns, .start_ns = e->start_ns, .tgid = e->h.tgid, .op = e->op };
 	struct rmid_one *one;
+	struct effect f;
+	bool was, late;
 
 	r->any = true;
 	if (e->op == TTMON_RMID_NONE) {
@@ -118,19 +231,15 @@ static void apply_at(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e, uint64
 		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DROPPED, e->rmid, e->h.tgid, 0, 0);
 		return;
 	}
-	/* An allocation that is told after its free, as late events are, is over. */
-	if (e->op == TTMON_RMID_ALLOC && one->known && ttmon_before(ns, one->last_ns) && !open_own(one)) {
-		r->t.allocs++;
-		return;
-	}
-	if (one->known && ttmon_before(ns, one->last_ns))
-		ns = one->last_ns;
-	if (e->op == TTMON_RMID_FREE)
-		on_freed(r, one, e, ns);
-	else
-		on_given(r, one, e, ns);
-	one->last_ns = ns;
-	one->known = true;
+	memcpy(life.comm, e->comm, sizeof(life.comm) - 1);
+	was = is_open(&one->now);
+	late = one->nr_events && ttmon_before(ns, one->events[one->nr_events - 1].ns);
+	f = late ? apply_late(r, one, &life) : apply_in_order(one, &life);
+	count(r, e, &f);
+	if (f.gave)
+		one->intruder = 0;
+	r->t.in_use += (uint32_t)is_open(&one->now) - (uint32_t)was;
+	r->t.peak = MAX(r->t.peak, r->t.in_use);
 }
 
 /* The i-th fact that waits, in order of time. */
@@ -197,16 +306,13 @@ void ttmon_rmid_on_rmid_set(struct ttmon_rmid *r, const struct ttmon_ev_rmid *ev
 
 void ttmon_rmid_on_rmid(struct ttmon_rmid *r, const struct ttmon_ev_rmid *ev)
 {
-	/* The source's stamp is a little before the record's own; anything else is not a time. */
-	bool sane = ev->h.ts_ns - ev->when_ns < NSEC_PER_SEC;
-
-	apply_at(r, ev, sane ? ev->when_ns : ev->h.ts_ns);
+	apply_at(r, ev, ttmon_rmid_when(ev));
 }
 
-unsigned int ttmon_rmid_own_at(const struct rmid_one *one, uint64_t ns)
+unsigned int ttmon_rmid_own_at(const struct rmid_book *b, uint64_t ns)
 {
-	for (unsigned int i = one->nr; i--;) {
-		const struct rmid_own *o = &one->own[i];
+	for (unsigned int i = b->nr; i--;) {
+		const struct rmid_own *o = &b->own[i];
 
 		if ((o->begin || !ttmon_before(ns, o->since_ns)) && (o->open || ttmon_before(ns, o->until_ns)))
 			return i;
@@ -214,10 +320,10 @@ unsigned int ttmon_rmid_own_at(const struct rmid_one *one, uint64_t ns)
 	return RMID_NOBODY;
 }
 
-bool ttmon_rmid_own_alloc(const struct rmid_one *one, uint64_t a_ns, uint64_t b_ns, uint64_t *ret)
+bool ttmon_rmid_own_alloc(const struct rmid_book *b, uint64_t a_ns, uint64_t b_ns, uint64_t *ret)
 {
-	for (unsigned int i = 0; i < one->nr; i++) {
-		const struct rmid_own *o = &one->own[i];
+	for (unsigned int i = 0; i < b->nr; i++) {
+		const struct rmid_own *o = &b->own[i];
 
 		if (!o->fresh || !ttmon_before(a_ns, o->since_ns))
 			continue;
@@ -242,13 +348,13 @@ void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_
 	if (!rmid || rmid >= TTMON_RMID_LIMIT || !tgid || r->t.backend == TTMON_RMID_EMULATED ||
 	    r->t.backend == TTMON_RMID_RESCTRL)
 		return;
-	if ((!r->ids[rmid] || !r->ids[rmid]->known) && !ttmon_rmid_settled(r, slot_ns))
+	if ((!r->ids[rmid] || !r->ids[rmid]->now.known) && !ttmon_rmid_settled(r, slot_ns))
 		return;
 	one = ttmon_rmid_one(r, rmid);
 	if (!one || one->intruder == tgid)
 		return;
-	for (unsigned int i = 0; i < one->nr; i++) {
-		const struct rmid_own *o = &one->own[i];
+	for (unsigned int i = 0; i < one->now.nr; i++) {
+		const struct rmid_own *o = &one->now.own[i];
 		bool then = (o->begin || ttmon_before(o->since_ns, slot_ns + NSEC_PER_MS)) &&
 			    (o->open || ttmon_before(slot_ns, o->until_ns));
 
@@ -270,13 +376,13 @@ void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_
 void ttmon_rmid_get_owner(const struct ttmon_rmid *r, uint32_t rmid, uint64_t at_ns, struct ttmon_rmid_owner *ret)
 {
 	const struct rmid_one *one = rmid < TTMON_RMID_LIMIT ? r->ids[rmid] : NULL;
-	unsigned int i = one ? ttmon_rmid_own_at(one, at_ns) : RMID_NOBODY;
+	unsigned int i = one ? ttmon_rmid_own_at(&one->now, at_ns) : RMID_NOBODY;
 	const struct rmid_own *o;
 
 	*ret = (struct ttmon_rmid_owner){ 0 };
 	if (i == RMID_NOBODY)
 		return;
-	o = &one->own[i];
+	o = &one->now.own[i];
 	*ret = (struct ttmon_rmid_owner){
 		.tgid = o->tgid, .start_ns = o->start_ns, .since_ns = o->since_ns, .until_ns = o->open ? 0 : o->until_ns
 	};

@@ -13,6 +13,10 @@
  * What follows an allocation inside an interval is dropped: the counter may have begun anew there, and the reading at b is the new
  * baseline. A difference that no memory can make (the counter was reset) is dropped before it is counted and is in none of the sums.
  * A reading at the very time of an allocation or a free comes after it; one at a slot's very end is of the next slot.
+ *
+ * A slot that is skipped takes nothing: whose the readings are is not certain yet. They wait for
+ * the next slot that closes with everything there that was told before its end, and are given to
+ * the right ones then.
  */
 #include "daemon/core/rmid/rmid_int.h"
 
@@ -186,16 +190,16 @@ static uint64_t told_at(const struct rmid_ival *iv, uint64_t x)
 }
 
 /* [from, to) of the interval to its owners. */
-static void share_out(const struct rmid_one *one, const struct rmid_ival *iv, uint64_t from, uint64_t to,
+static void share_out(const struct rmid_book *book, const struct rmid_ival *iv, uint64_t from, uint64_t to,
 		      unsigned int v, struct part *parts, uint64_t *ns)
 {
 	uint64_t told = told_at(iv, from);
 
-	for (unsigned int i = 0; i <= one->nr && ttmon_before(from, to); i++) {
-		const struct rmid_own *o = &one->own[i];
+	for (unsigned int i = 0; i <= book->nr && ttmon_before(from, to); i++) {
+		const struct rmid_own *o = &book->own[i];
 		uint64_t cut[2] = { to, to }; /* ends of the time nobody had it, and of the owner's */
 
-		if (i < one->nr) {
+		if (i < book->nr) {
 			if (!o->open && !ttmon_before(from, o->until_ns))
 				continue;
 			if (o->begin || !ttmon_before(from, o->since_ns))
@@ -221,7 +225,7 @@ static void share_out(const struct rmid_one *one, const struct rmid_ival *iv, ui
 }
 
 /* What of a counter's intervals lies before end; true: nothing is left of them. */
-static bool close_counter(struct ttmon_rmid *r, const struct rmid_one *one, struct rmid_counter *c, unsigned int v,
+static bool close_counter(struct ttmon_rmid *r, const struct rmid_book *book, struct rmid_counter *c, unsigned int v,
 			  uint64_t end, struct part *parts)
 {
 	uint64_t ns[RMID_NOBODY + 1] = { 0 };
@@ -234,12 +238,12 @@ static bool close_counter(struct ttmon_rmid *r, const struct rmid_one *one, stru
 		if (!ttmon_before(from, end))
 			break;
 		/* An allocation that was told late finds its time given out already. */
-		if (ttmon_rmid_own_alloc(one, iv->a_ns, iv->b_ns, &cut) && !ttmon_before(to, cut)) {
+		if (ttmon_rmid_own_alloc(book, iv->a_ns, iv->b_ns, &cut) && !ttmon_before(to, cut)) {
 			to = ttmon_before(cut, from) ? from : cut;
 			r->t.dropped[v] += iv->bytes - told_at(iv, to);
-			share_out(one, iv, from, to, v, parts, ns);
+			share_out(book, iv, from, to, v, parts, ns);
 		} else {
-			share_out(one, iv, from, to, v, parts, ns);
+			share_out(book, iv, from, to, v, parts, ns);
 			c->from_ns = to;
 			c->partly = to != iv->b_ns;
 			if (c->partly)
@@ -255,7 +259,7 @@ static bool close_counter(struct ttmon_rmid *r, const struct rmid_one *one, stru
 	return !c->n;
 }
 
-static bool close_samples(struct ttmon_rmid *r, const struct rmid_one *one, uint32_t rmid, struct rmid_key *k,
+static bool close_samples(struct ttmon_rmid *r, const struct rmid_book *book, uint32_t rmid, struct rmid_key *k,
 			  uint64_t end, struct part *parts)
 {
 	for (; k->n; k->n--, k->head = (k->head + 1) % RMID_IVALS) {
@@ -264,8 +268,8 @@ static bool close_samples(struct ttmon_rmid *r, const struct rmid_one *one, uint
 
 		if (!ttmon_before(s->ns, end))
 			break;
-		who = ttmon_rmid_own_at(one, s->ns);
-		if (s->good && who == RMID_NOBODY && rmid && (one->known || ttmon_rmid_settled(r, s->ns)))
+		who = ttmon_rmid_own_at(book, s->ns);
+		if (s->good && who == RMID_NOBODY && rmid && (book->known || ttmon_rmid_settled(r, s->ns)))
 			ttmon_rmid_note_odd(r, TTMON_RMID_ODD_SAMPLE_ON_FREE, rmid, 0, 0, 0);
 		if (s->bad)
 			parts[who].unknown = true;
@@ -284,13 +288,13 @@ static bool close_samples(struct ttmon_rmid *r, const struct rmid_one *one, uint
  */
 static bool sum_occupancy(const struct ttmon_rmid *r, const struct rmid_one *one, unsigned int i, struct part *p)
 {
-	const struct rmid_own *o = &one->own[i];
+	const struct rmid_own *o = &one->now.own[i];
 	bool missing = false;
 
 	for (const struct rmid_key *k = one->keys; k; k = k->next) {
 		if (!k->has_occ)
 			continue;
-		if (ttmon_rmid_own_at(one, k->occ_ns) == i) {
+		if (ttmon_rmid_own_at(&one->now, k->occ_ns) == i) {
 			p->occ = p->occ + k->occ < k->occ ? UINT64_MAX : p->occ + k->occ;
 			p->has_occ = true;
 		} else {
@@ -318,8 +322,8 @@ static void tell(struct ttmon_rmid *r, struct rmid_one *one, uint32_t rmid, stru
 	struct ttmon_rdt_piece piece, nobody = { .rmid = rmid };
 
 	add_piece(&nobody, &parts[RMID_NOBODY]);
-	for (unsigned int i = 0; i < one->nr; i++) {
-		struct rmid_own *o = &one->own[i];
+	for (unsigned int i = 0; i < one->now.nr; i++) {
+		struct rmid_own *o = &one->now.own[i];
 		struct part *p = &parts[i];
 		bool news;
 
@@ -356,21 +360,33 @@ static bool close_one(struct ttmon_rmid *r, uint32_t rmid, uint64_t end, piece_f
 	bool done = true;
 
 	for (struct rmid_key *k = one->keys; k; k = k->next) {
-		done &= close_samples(r, one, rmid, k, end, parts);
+		done &= close_samples(r, &one->now, rmid, k, end, parts);
 		for (unsigned int v = 0; v < 2; v++)
-			done &= close_counter(r, one, &k->ctr[v], v, end, parts);
+			done &= close_counter(r, &one->now, &k->ctr[v], v, end, parts);
 	}
 	tell(r, one, rmid, parts, fn, ctx);
 	return done;
 }
 
-void ttmon_rmid_close(struct ttmon_rmid *r, uint64_t end_ns, piece_fn fn, void *ctx)
+static void begin_close(struct ttmon_rmid *r, uint64_t end_ns)
 {
 	ttmon_rmid_own_facts(r, end_ns);
 	if (r->any && !r->settling) {
 		r->settling = true;
 		r->settle_ns = end_ns + RMID_SETTLE_NS;
 	}
+}
+
+void ttmon_rmid_skip(struct ttmon_rmid *r, uint64_t end_ns)
+{
+	begin_close(r, end_ns);
+	r->has_closed = true;
+	r->closed_ns = end_ns;
+}
+
+void ttmon_rmid_close(struct ttmon_rmid *r, uint64_t end_ns, piece_fn fn, void *ctx)
+{
+	begin_close(r, end_ns);
 	for (unsigned int w = 0; r->nr_active && w < ARRAY_SIZE(r->active); w++) {
 		for (uint64_t bits = r->active[w]; bits; bits &= bits - 1) {
 			if (!close_one(r, w * 64 + (unsigned int)__builtin_ctzll(bits), end_ns, fn, ctx))

@@ -2,9 +2,11 @@
 /*
  * rmid.h: which process had which RMID when, and what the RDT readings of an RMID mean for its owners. Pure, hot thread.
  *
- * Lifecycle (RMID, RMID_SET) is applied in order of time, as slots close; past owners are kept as long as a reading may need them.
- * Readings (RDT, RDT_READ) come as they are read, usually after the slot they are of has ended and before it is closed: they are
- * queued, and a slot that closes takes its part of each interval between two readings of an RMID in a domain:
+ * Lifecycle (RMID, RMID_SET) is applied in order of time, as slots close; past owners are kept as
+ * long as a reading may need them. What comes later than that changes the past, never who has an
+ * RMID now (own.c). Readings (RDT, RDT_READ) come as they are read, usually after the slot they are
+ * of has ended and before it is closed: they are queued, and a slot that closes takes its part of
+ * each interval between two readings of an RMID in a domain:
  *
  *	readings   a----------------------b            bytes of [a, b) = difference of the counters (width, scale)
  *	slots      |   S   |  S+1  |  S+2  |            S takes floor(bytes * (end(S) - a) / (b - a)) less what was taken,
@@ -47,6 +49,7 @@ struct ttmon_rmid_totals {
 	enum ttmon_rmid_backend backend;
 	uint32_t max_rmid, in_use, peak;
 	uint64_t allocs, frees, readings;
+	uint64_t late; /* lifecycle records older than what was known of their RMID: they changed the past alone */
 	/* Total and local. bytes = assigned + unassigned + dropped + what slots that are still open will get. */
 	uint64_t bytes[2];	/* differences of all readings */
 	uint64_t assigned[2];	/* to processes */
@@ -86,6 +89,11 @@ void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_
 /* The slot that ends at end_ns closes: its pieces go to fn. */
 void ttmon_rmid_close(struct ttmon_rmid *r, uint64_t end_ns, void (*fn)(void *ctx, const struct ttmon_rdt_piece *piece),
 		      void *ctx);
+/*
+ * It closes, and lifecycle records of before end_ns may yet come: its readings wait, for a slot
+ * that closes when they are there.
+ */
+void ttmon_rmid_skip(struct ttmon_rmid *r, uint64_t end_ns);
 /* Who had it at that time, among those remembered. */
 void ttmon_rmid_get_owner(const struct ttmon_rmid *r, uint32_t rmid, uint64_t at_ns, struct ttmon_rmid_owner *ret);
 void ttmon_rmid_get_totals(const struct ttmon_rmid *r, struct ttmon_rmid_totals *ret);

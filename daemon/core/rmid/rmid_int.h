@@ -7,7 +7,8 @@
  *   read.c  readings: differences, and what of them falls into a closing slot
  *
  * Memory is bounded: RMID_KEYS pairs of (RMID, domain) and TTMON_RMID_LIMIT RMIDs, made as they are seen, with arrays of fixed size in
- * them, and RMID_FACTS facts that wait: 25 MB at most, 1.4 kB an (RMID, domain) in use.
+ * them, and RMID_FACTS facts that wait: 31 MB at most, 1.4 kB an (RMID, domain) in use and 1.7 kB
+ * an RMID.
  */
 #ifndef TTMON_RMID_INT_H
 #define TTMON_RMID_INT_H
@@ -16,6 +17,7 @@
 
 #define RMID_OWNERS   8 /* remembered of an RMID: older ones are forgotten first */
 #define RMID_NOBODY   RMID_OWNERS
+#define RMID_EVENTS   16 /* of an RMID's lifecycle that are kept: one that comes late finds its place among them */
 #define RMID_IVALS    16 /* between readings, of a key and counter; further ones are joined to the last */
 #define RMID_DOMAINS  64 /* of an RMID */
 #define RMID_KEYS     16384
@@ -78,12 +80,27 @@ struct rmid_key {
 	struct rmid_counter ctr[2]; /* total, local */
 };
 
-struct rmid_one {
+/* One event of the lifecycle. */
+struct rmid_life {
+	uint64_t ns, start_ns;
+	uint32_t tgid, op; /* enum ttmon_rmid_op */
+	char comm[TTMON_COMM_LEN];
+};
+
+/* What a row of events in order of time says. */
+struct rmid_book {
 	struct rmid_own own[RMID_OWNERS]; /* in order of time, apart; only the last may be open */
 	uint32_t nr;
-	uint64_t last_ns;  /* of its last event */
 	uint64_t freed_ns; /* last; it is free if it is known and no owner is open */
 	bool known;	   /* its lifecycle was told of */
+};
+
+struct rmid_one {
+	struct rmid_book now;			  /* what all events say */
+	struct rmid_book old;			  /* what those say that are not in `events` any more, */
+	uint64_t old_ns;			  /* the last of which was at that time */
+	struct rmid_life events[RMID_EVENTS + 1]; /* the newest, in order of time; one more while one is put in */
+	uint32_t nr_events;
 	uint32_t intruder; /* last process seen under it that should not: told once in a row */
 	uint32_t nr_keys;
 	struct rmid_key *keys; /* by domain */
@@ -121,9 +138,9 @@ bool ttmon_rmid_not_yet(const struct ttmon_rmid *r, uint64_t ns);
 bool ttmon_rmid_settled(const struct ttmon_rmid *r, uint64_t ns);
 
 /* Index of the owner at that time, RMID_NOBODY. */
-unsigned int ttmon_rmid_own_at(const struct rmid_one *one, uint64_t ns);
+unsigned int ttmon_rmid_own_at(const struct rmid_book *b, uint64_t ns);
 /* The first allocation inside (a, b): false if none. */
-bool ttmon_rmid_own_alloc(const struct rmid_one *one, uint64_t a_ns, uint64_t b_ns, uint64_t *ret);
+bool ttmon_rmid_own_alloc(const struct rmid_book *b, uint64_t a_ns, uint64_t b_ns, uint64_t *ret);
 /* Facts of the time before end_ns. */
 void ttmon_rmid_own_facts(struct ttmon_rmid *r, uint64_t end_ns);
 

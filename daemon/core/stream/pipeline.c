@@ -330,14 +330,17 @@ static void on_cpu_leaving(void *ctx, const struct ttmon_cpu_proc *proc)
 	ttmon_usage_cpu_leaving(p->usage, proc);
 }
 
-/* What the kernel lost at about this time can have been of any family: the LOST facts, which tell of which, come after the slot. */
-static void say_known(struct ttmon_pipeline *p, uint64_t no)
+/*
+ * behind: records of RMIDs that are of this slot may yet come. What the kernel lost at about this
+ * time can have been of any family: the LOST facts, which tell of which, come after the slot.
+ */
+static void say_known(struct ttmon_pipeline *p, uint64_t no, bool behind)
 {
 	uint32_t has = 0;
 
 	if (p->slot.flags & TTMON_SLOT_HAS_CPU)
 		has |= TTMON_FAMILY_BIT(CPU);
-	if (p->decoded[TTMON_EV_RMID_INFO])
+	if (p->decoded[TTMON_EV_RMID_INFO] && !behind)
 		has |= TTMON_FAMILY_BIT(RMID);
 	p->slot.known = ttmon_seen_close(&p->seen, p->know, no * TTMON_SLOT_NS, (no + 1) * TTMON_SLOT_NS, has);
 	if (p->slot.kernel_lost)
@@ -360,6 +363,7 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 	struct ttmon_pipeline *p = ctx;
 	const struct ttmon_slot_row *rows;
 	uint64_t dispatches, busy_ns;
+	bool behind;
 	size_t n;
 
 	tick_history(p, (view->no + 1) * TTMON_SLOT_NS);
@@ -375,11 +379,16 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 	p->slot.pinned_pages = ttmon_history_pinned_pages(p->history);
 	p->slot.tt_dispatches = dispatches;
 	p->slot.tt_busy_ns = busy_ns;
-	ttmon_rmid_close(p->rmid, (view->no + 1) * TTMON_SLOT_NS, on_rdt, p);
+	/* Whose RMIDs are is not certain while a ring is not waited for. */
+	behind = view->forced || ttmon_cpu_behind(p->cpu, (view->no + 1) * TTMON_SLOT_NS);
+	if (behind)
+		ttmon_rmid_skip(p->rmid, (view->no + 1) * TTMON_SLOT_NS);
+	else
+		ttmon_rmid_close(p->rmid, (view->no + 1) * TTMON_SLOT_NS, on_rdt, p);
 	n = ttmon_cpu_close(p->cpu, view->no, view->forced, &p->slot, &rows);
 	p->slot.nr_rows = (uint32_t)n;
-	say_known(p, view->no);
-	for (size_t i = 0; i < n && rows[i].cls != TTMON_ROW_IDLE; i++)
+	say_known(p, view->no, behind);
+	for (size_t i = 0; !behind && i < n && rows[i].cls != TTMON_ROW_IDLE; i++)
 		if (rows[i].rmid)
 			ttmon_rmid_seen(p->rmid, rows[i].rmid, rows[i].tgid, view->no * TTMON_SLOT_NS);
 	if (!p->publish || p->publish(p->ctx, &p->slot, rows, n))

@@ -25,21 +25,23 @@ void ttmon_watermark_begin(struct ttmon_watermark *w, uint64_t t0_ns)
 	w->wait = false;
 }
 
-void ttmon_watermark_ring(struct ttmon_watermark *w, uint32_t ring, bool reached, bool moved)
+bool ttmon_watermark_ring(struct ttmon_watermark *w, uint32_t ring, bool reached, bool moved)
 {
 	uint64_t *since = &w->stalled_since[ring];
 
 	if (reached) {
 		*since = 0;
-		return;
+		return true;
 	}
 	/* It stopped at another record than last time: that one gets its own time. */
 	if (!*since || moved)
 		*since = w->t0_ns;
-	if (w->t0_ns - *since <= TTMON_STALL_NS)
+	if (w->t0_ns - *since <= TTMON_STALL_NS) {
 		w->wait = true;
-	else
-		w->stalls++;
+		return true;
+	}
+	w->stalls++;
+	return false;
 }
 
 void ttmon_watermark_hold(struct ttmon_watermark *w, uint32_t tgid, uint64_t ts_ns)

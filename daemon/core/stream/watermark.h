@@ -40,8 +40,11 @@ void ttmon_watermark_fini(struct ttmon_watermark *w);
 
 /* A drain begins; t0_ns was read before any position. */
 void ttmon_watermark_begin(struct ttmon_watermark *w, uint64_t t0_ns);
-/* One ring was drained. reached: up to its position, else it stopped at a busy record; moved: some records came out of it. */
-void ttmon_watermark_ring(struct ttmon_watermark *w, uint32_t ring, bool reached, bool moved);
+/*
+ * One ring was drained. reached: up to its position, else it stopped at a busy record; moved: some
+ * records came out of it. False: it is not waited for any longer.
+ */
+bool ttmon_watermark_ring(struct ttmon_watermark *w, uint32_t ring, bool reached, bool moved);
 /* Events of this process from ts_ns on wait for something that is on its way. */
 void ttmon_watermark_hold(struct ttmon_watermark *w, uint32_t tgid, uint64_t ts_ns);
 void ttmon_watermark_release(struct ttmon_watermark *w, uint32_t tgid);

@@ -234,6 +234,80 @@ static void test_rmid(void **state)
 	ttmon_cpu_free(c);
 }
 
+/* Records of RMIDs that come after newer ones of the same: who has it keeps it. */
+static void test_rmid_late(void **state)
+{
+	const struct ttmon_cpu_who p = feed_who(10, 5), q = feed_who(11, 6);
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+	uint64_t no = NO;
+
+	(void)state;
+	feed_rmid(c, TTMON_RMID_ALLOC, B, 10, 5, 40);
+	run_one(c, no++, p, &r);
+	assert_int_equal(user(&r, 10)->rmid, 40);
+	feed_rmid(c, TTMON_RMID_ALLOC, B + 9 * MS, 11, 6, 40);
+	run_one(c, no++, q, &r);
+	assert_int_equal(user(&r, 11)->rmid, 40);
+	/* The free of P, without a name, after Q has it; then all that P may have been told of once more. */
+	feed_rmid(c, TTMON_RMID_FREE, B + 5 * MS, 0, 0, 40);
+	feed_rmid(c, TTMON_RMID_EXISTING, B + 3 * MS, 10, 5, 40);
+	feed_rmid(c, TTMON_RMID_ALLOC, B + 2 * MS, 10, 5, 40);
+	for (unsigned int i = 0; i < 2; i++) {
+		run_one(c, no++, q, &r);
+		assert_int_equal(user(&r, 11)->rmid, 40);
+		run_one(c, no++, p, &r);
+		assert_int_equal(user(&r, 10)->rmid, 0);
+	}
+	/* What is told of P is older than what P has by now, though nobody has told of that RMID since. */
+	feed_rmid(c, TTMON_RMID_ALLOC, B + 20 * MS, 10, 5, 50);
+	feed_rmid(c, TTMON_RMID_ALLOC, B + 8 * MS, 10, 5, 45);
+	feed_rmid(c, TTMON_RMID_NONE, B + 7 * MS, 10, 5, 0);
+	run_one(c, no++, p, &r);
+	assert_int_equal(user(&r, 10)->rmid, 50);
+	/* Q's own free, without a name, is one. */
+	feed_rmid(c, TTMON_RMID_FREE, B + 21 * MS, 0, 0, 40);
+	run_one(c, no++, q, &r);
+	run_one(c, no++, q, &r);
+	assert_int_equal(user(&r, 11)->rmid, 0);
+	/* A time that is none does not make all that follows old. */
+	feed_rmid(c, TTMON_RMID_ALLOC, (no + 1) * MS + 61 * SEC, 11, 6, 50);
+	feed_rmid(c, TTMON_RMID_FREE, B + 30 * MS, 0, 0, 50);
+	run_one(c, no++, p, &r);
+	run_one(c, no++, p, &r);
+	assert_int_equal(user(&r, 10)->rmid, 0);
+	ttmon_cpu_free(c);
+}
+
+/*
+ * A record of the scheduler that comes when its slot has closed does not say which RMID its process
+ * has now.
+ */
+static void test_rmid_of_late_rows(void **state)
+{
+	struct ttmon_cpu_who p = feed_who(10, 5), q = feed_who(11, 6);
+	struct ttmon_cpu *c = new_cpu(1, 0);
+	struct closed r;
+	uint64_t no = NO;
+
+	(void)state;
+	p.rmid = 40;
+	run_one(c, no++, feed_who(0, 0), &r);
+	close_no(c, no++, true); /* P ran in it, and its record was not there */
+	feed_rmid(c, TTMON_RMID_ALLOC, B + 2 * MS, 11, 6, 40);
+	feed_cross(c, 0, (NO + 1) * MS, (NO + 2) * MS, p);
+	feed_cross(c, 0, (NO + 2) * MS, (NO + 3) * MS, q);
+	r = close_no(c, no++, false);
+	assert_int_equal(user(&r, 11)->rmid, 40);
+	assert_int_equal(find(c, 10, 5).p.rmid, 0);
+	/* A free without a name is Q's. */
+	feed_rmid(c, TTMON_RMID_FREE, B + 3 * MS, 0, 0, 40);
+	run_one(c, no++, q, &r);
+	run_one(c, no++, q, &r);
+	assert_int_equal(user(&r, 11)->rmid, 0);
+	ttmon_cpu_free(c);
+}
+
 static void test_by_tgid(void **state)
 {
 	struct ttmon_cpu *c = new_cpu(1, 0);
@@ -344,6 +418,8 @@ int main(void)
 		cmocka_unit_test(test_silent_leave),
 		cmocka_unit_test(test_kernel_thread),
 		cmocka_unit_test(test_rmid),
+		cmocka_unit_test(test_rmid_late),
+		cmocka_unit_test(test_rmid_of_late_rows),
 		cmocka_unit_test(test_by_tgid),
 		cmocka_unit_test(test_rdt),
 		cmocka_unit_test(test_order),

@@ -3,8 +3,11 @@
  * test_rmid_prop.c: sums of pieces are sums of readings, exactly, for random streams.
  *
  * exact: well-told lifecycles, readings of random rates that come up to eight slots late: after any slot, what each process has got is
- * what a model says that looks at all readings at once and knows no slots, queues or closing. wild: whatever a source may tell, in any
- * order: nothing is lost or made.
+ * what a model says that looks at all readings at once and knows no slots, queues or closing. late:
+ * the same, with lifecycle records that come up to eight slots late, in any order, without a name
+ * or with one, and with dumps between them: after a slot that closed with all its records there,
+ * each process has got what the model says, and in a slot that closed without, nobody has got
+ * anything. wild: whatever a source may tell, in any order: nothing is lost or made.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
@@ -14,6 +17,7 @@
 #define OWNERS	24
 #define READS	128
 #define EXACT	1500 /* seeds */
+#define LATE	3000
 #define WILD	3000
 
 typedef unsigned __int128 u128;
@@ -57,7 +61,8 @@ static uint32_t tgid_of(size_t rmid, size_t i)
 	return (uint32_t)(1 + rmid * OWNERS + i);
 }
 
-static void make_world(void)
+/* least: time between two readings. */
+static void make_world(uint64_t least)
 {
 	static const uint32_t widths[] = { 24, 32, 44, 62, 64 };
 	static const uint64_t gaps[] = { MS, 1700 * US, 9 * MS, 30 * MS };
@@ -80,14 +85,13 @@ static void make_world(void)
 			w.nr_own[i]++;
 		}
 		for (size_t d = 0; d < DOMAINS; d++) {
-			uint64_t gap = gaps[rnd(ARRAY_SIZE(gaps))], late = rnd(3) ? rnd(8) : 0;
+			uint64_t gap = MAX(gaps[rnd(ARRAY_SIZE(gaps))], least + MS / 4), late = rnd(3) ? rnd(8) : 0;
 			/* Below the width, and below what memory can do in 0.7 ms. */
 			uint64_t bits = w.scale == 1 && w.width > 32 ? 31 : 16;
 
 			/* Not before the first word of that RMID: that is a matter of its own. */
 			t = w.own[i][0].since + rnd(MS);
-			for (size_t n = 0; t - w.t0 < SLOTS * MS && n < READS;
-			     n++, t += 700 * US + rnd(gap - 700 * US)) {
+			for (size_t n = 0; t - w.t0 < SLOTS * MS && n < READS; n++, t += least + rnd(gap - least)) {
 				w.rd[i][d][n] =
 					(struct reading){ t, (t - w.t0) / MS + late, n ? rnd(3ULL << rnd(bits)) : 0 };
 				w.nr_rd[i][d]++;
@@ -234,7 +238,7 @@ static void exact(void **state)
 		bool facts;
 
 		rng = seed * 0x9e3779b97f4a7c15ULL;
-		make_world();
+		make_world(700 * US);
 		facts = rnd(2);
 		info(r, w.scale, w.width);
 		for (uint64_t slot = 0; slot < SLOTS + 50; slot++) {
@@ -255,6 +259,89 @@ static void exact(void **state)
 		only_odd(r, TTMON_RMID_ODD_SAMPLE_ON_FREE, samples_on_free(), NULL);
 		ttmon_rmid_free(r);
 	}
+}
+
+/* A lifecycle record and the slot in which it comes. */
+struct record {
+	uint64_t ns, slot;
+	uint32_t op, rmid, tgid; /* tgid 0: it names nobody */
+};
+
+static size_t add_record(struct record *v, size_t n, uint32_t op, uint64_t ns, size_t rmid, uint32_t tgid)
+{
+	uint64_t slot = (ns - w.t0) / MS + (rnd(4) ? 0 : rnd(9));
+
+	v[n] = (struct record){ ns, slot, op, (uint32_t)rmid + 1, tgid };
+	return n + 1;
+}
+
+static size_t make_records(struct record *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < RMIDS; i++) {
+		for (size_t j = 0; j < w.nr_own[i]; j++) {
+			const struct owner *o = &w.own[i][j];
+
+			n = add_record(v, n, o->dumped ? TTMON_RMID_EXISTING : TTMON_RMID_ALLOC, o->since, i, o->tgid);
+			for (unsigned int k = 0; k < 2; k++)
+				if (!rnd(3))
+					n = add_record(v, n, TTMON_RMID_EXISTING, o->since + rnd(o->until - o->since),
+						       i, o->tgid);
+			n = add_record(v, n, TTMON_RMID_FREE, o->until, i, rnd(2) ? o->tgid : 0);
+		}
+	}
+	for (size_t i = n; i > 1; i--) {
+		size_t k = rnd(i);
+		struct record r = v[k];
+
+		v[k] = v[i - 1];
+		v[i - 1] = r;
+	}
+	return n;
+}
+
+static void late(void **state)
+{
+	static struct record v[RMIDS * OWNERS * 4];
+	uint64_t skipped = 0, came_late = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= LATE; seed++) {
+		struct ttmon_rmid *r = fresh();
+		size_t n;
+
+		rng = seed * 0xbf58476d1ce4e5b9ULL;
+		make_world(2 * MS);
+		n = make_records(v);
+		info(r, w.scale, w.width);
+		for (uint64_t slot = 0; slot < SLOTS + 50; slot++) {
+			uint64_t end = w.t0 + (slot + 1) * MS;
+			bool missing = false;
+
+			tell_readings(r, slot);
+			for (size_t i = 0; i < n; i++) {
+				if (v[i].slot == slot)
+					(rnd(2) ? life : fact)(r, v[i].op, v[i].ns, v[i].rmid, v[i].tgid);
+				missing |= v[i].slot > slot && ttmon_before(v[i].ns, end);
+			}
+			if (missing) {
+				ttmon_rmid_skip(r, end);
+				skipped++;
+				continue;
+			}
+			ttmon_rmid_close(r, end, got_piece, NULL);
+			if ((slot + seed) % 3 == 0 || slot >= SLOTS + 40)
+				check_slot(slot, r);
+		}
+		conserved(r, 0);
+		assert_int_equal(totals(r).merged + totals(r).stale + totals(r).resets, 0);
+		assert_int_equal(totals(r).in_use, 0);
+		came_late += totals(r).late;
+		ttmon_rmid_free(r);
+	}
+	/* That it was about something. */
+	assert_true(skipped > 20 * LATE / 2 && came_late > LATE);
 }
 
 static uint64_t pieces_sum[3][2]; /* owned, nobody's, with tgid 0 too */
@@ -341,6 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exact),
+		cmocka_unit_test(late),
 		cmocka_unit_test(wild),
 	};
 

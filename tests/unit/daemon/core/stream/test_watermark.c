@@ -11,13 +11,16 @@
 
 #define MS NSEC_PER_MS
 
-/* One drain of two rings at t0. */
-static void drain(struct ttmon_watermark *w, uint64_t t0, bool reached0, bool moved0, bool reached1)
+/* One drain of two rings at t0. Returns whether both are waited for, or need not be. */
+static bool drain(struct ttmon_watermark *w, uint64_t t0, bool reached0, bool moved0, bool reached1)
 {
+	bool waited;
+
 	ttmon_watermark_begin(w, t0);
-	ttmon_watermark_ring(w, 0, reached0, moved0);
-	ttmon_watermark_ring(w, 1, reached1, true);
+	waited = ttmon_watermark_ring(w, 0, reached0, moved0);
+	waited &= ttmon_watermark_ring(w, 1, reached1, true);
 	ttmon_watermark_end(w);
+	return waited;
 }
 
 static void moves_to_the_guard(void **state)
@@ -46,11 +49,11 @@ static void open_reservation_delays_nobody_past_50_ms(void **state)
 	drain(&w, 10 * MS, true, true, true);
 	held = w.ns;
 	for (t = 11 * MS; t <= 11 * MS + TTMON_STALL_NS; t += MS) {
-		drain(&w, t, false, false, true);
+		assert_true(drain(&w, t, false, false, true));
 		assert_int_equal(w.ns, held);
 		assert_int_equal(w.stalls, 0);
 	}
-	drain(&w, t, false, false, true);
+	assert_false(drain(&w, t, false, false, true));
 	assert_int_equal(w.ns, t - TTMON_GUARD_NS);
 	assert_int_equal(w.stalls, 1);
 	/* It stays given up on until something comes out of that ring. */
