@@ -294,7 +294,7 @@ e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
-.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak check-vm check-vm-short bench
+.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak check-vm check-vm-short check-kmod bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, 15 minutes on two cores
 	@tools/setup.sh check
 	+$(RUN) lint builds unit fuzz-short e2e
@@ -335,6 +335,9 @@ check-vm: ## every test that traces, under Debian's 6.1 and 6.12 kernels in QEMU
 
 check-vm-short: ## a handful of them, under ten minutes
 	+$(RUN) vm-short
+
+check-kmod: ## kmod/ against every kernel headers package of Debian 12, 13 and their backports, and DKMS: ten minutes; as root
+	$(Q)tests/vm/kmod/every.sh
 
 bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run
 	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh; \
@@ -416,8 +419,9 @@ uninstall: ## remove what install put there, but for an /etc/default/ttmond that
 		$(DESTDIR)$(docdir) 2>/dev/null || :
 
 .PHONY: deb
-deb: ## a Debian package: .output/ttmon_VERSION_ARCH.deb
-	+$(Q)O='$(O)' MAKE='$(MAKE)' packaging/deb.sh '$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))'
+deb: ## Debian packages: .output/ttmon-dkms_VERSION_all.deb (the kernel module) and .output/ttmon_VERSION_ARCH.deb
+	+$(Q)for script in dkms deb; do O='$(O)' MAKE='$(MAKE)' packaging/$$script.sh \
+		'$(or $(patsubst v%,%,$(GIT_VERSION)),$(VERSION))' || exit 1; done
 
 clean: ## remove .output
 	$(Q)rm -rf $(O)

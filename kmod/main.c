@@ -15,12 +15,10 @@
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
-#include <asm/cpufeature.h>
-#include <asm/processor.h>
-
 #define CREATE_TRACE_POINTS
 #include "ttmon_rmid_trace.h"
 
+#include "kernels.h"
 #include "ttmon_rmid.h"
 
 #define PROC_NAME     "ttmon_rmid"

@@ -18,10 +18,7 @@
 #include <linux/percpu.h>
 #include <linux/spinlock.h>
 
-#include <asm/cpufeature.h>
-#include <asm/msr.h>
-#include <asm/processor.h>
-
+#include "kernels.h"
 #include "ttmon_rmid.h"
 #include "ttmon_rmid_trace.h"
 
@@ -93,7 +90,7 @@ static int read_event(u32 rmid, u32 event, u64 *val)
 	if (!(ttmon_rmid_hw.events & BIT(event)))
 		return -ENODEV;
 	wrmsr(QM_EVTSEL, event + 1, rmid);
-	rdmsrl(QM_CTR, v);
+	v = ttmon_rdmsr(QM_CTR);
 	if (v & CTR_ERROR)
 		return -EIO;
 	if (v & CTR_NO_VAL)
@@ -132,20 +129,19 @@ static void sample(const struct domain *d, u32 rmid)
 static void read_domain(struct domain *d)
 {
 	u64 period = ktime_get_ns() / ttmon_rmid_hw.tick_ns;
-	u32 i, rmid, first = 0;
+	struct ttmon_rmid_round round;
+	u32 i;
 
 	if (!trace_rdt_sample_enabled() || !d || !raw_spin_trylock(&d->lock))
 		return;
-	if (d->period != period) {
+	/* A CPU that was late has an older number than the one that has read. */
+	if ((s64)(period - d->period) > 0) {
 		d->period = period;
-		for (i = 0; i < ttmon_rmid_hw.batch; i++) {
-			rmid = ttmon_rmid_next_used(d->last);
-			if (!rmid || rmid == first)
-				break;
-			first = first ?: rmid;
-			sample(d, rmid);
-			d->last = rmid;
-		}
+		round = (struct ttmon_rmid_round){ .start = d->last, .at = d->last };
+		for (i = 0; i < ttmon_rmid_hw.batch && ttmon_rmid_round_take(&round, ttmon_rmid_next_used(round.at));
+		     i++)
+			sample(d, round.at);
+		d->last = round.at;
 	}
 	raw_spin_unlock(&d->lock);
 }
@@ -227,7 +223,7 @@ static int come(unsigned int nr)
 	c->domain = join(l3_id());
 	local_irq_disable();
 	if (ttmon_rmid_hw.hardware) {
-		rdmsrl(PQR_ASSOC, pqr);
+		pqr = ttmon_rdmsr(PQR_ASSOC);
 		c->closid = pqr >> 32;
 		wrmsr(PQR_ASSOC, 0, c->closid);
 	}
@@ -261,8 +257,7 @@ int ttmon_rmid_cpus_start(void)
 	for_each_possible_cpu(nr) {
 		struct mon_cpu *c = per_cpu_ptr(&cpus, nr);
 
-		hrtimer_init(&c->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-		c->timer.function = tick;
+		ttmon_hrtimer_setup(&c->timer, tick, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 	}
 	ret = cpuhp_setup_state(CPUHP_AP_ONLINE_DYN, "ttmon_rmid:online", come, go);
 	if (ret < 0)

@@ -150,4 +150,31 @@ static __always_inline const struct ttmon_rmid_entry *ttmon_rmid_pool_holder(con
 	return id && id <= p->max && e->held ? e : 0;
 }
 
+/*
+ * One turn over the ids in use, after the one where the turn before ended: each at most once,
+ * whatever comes and goes meanwhile.
+ */
+struct ttmon_rmid_round {
+	__u32 start;   /* the turn ends with this id */
+	__u32 at;      /* taken last */
+	__u32 wrapped; /* 1 or 0 */
+};
+
+/*
+ * id is the first in use above `at`, around the end; 0: none is. 1: it is the next of this turn,
+ * and taken; 0: the turn is over.
+ */
+static __always_inline int ttmon_rmid_round_take(struct ttmon_rmid_round *r, __u32 id)
+{
+	if (id <= r->at) {
+		if (r->wrapped)
+			return 0;
+		r->wrapped = 1;
+	}
+	if (!id || (r->wrapped && id > r->start))
+		return 0;
+	r->at = id;
+	return 1;
+}
+
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_rmid_alloc.c: the allocator of RMIDs on the host: the steps of tests/rmid_script.h, and a random run against a model that keeps
- * a plain list. The same steps run in BPF (tests/bpf) and in the kernel module (selftest=1).
+ * a plain list. The same steps run in BPF (tests/bpf) and in the kernel module (selftest=1). And the turns in which the module reads the
+ * ids in use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,12 +159,85 @@ static void test_metadata(void **state)
 	assert_null(ttmon_rmid_pool_holder(p, 1025));
 }
 
+/* The first in use above this one, around the end, as kmod/table.c looks for it; 0: none is. */
+static uint32_t next_used(const bool *used, uint32_t n, uint32_t after)
+{
+	for (uint32_t i = after + 1; i < n; i++)
+		if (used[i])
+			return i;
+	for (uint32_t i = 1; i < n; i++)
+		if (used[i])
+			return i;
+	return 0;
+}
+
+/* One turn, with ids that come and go between two steps when `change` is not 0. Returns how many were taken. */
+static uint32_t turn(bool *used, uint32_t n, uint32_t *last, uint32_t batch, uint32_t change, uint32_t *taken,
+		     struct rmid_script_random *r)
+{
+	struct ttmon_rmid_round round = { .start = *last, .at = *last };
+	uint32_t i;
+
+	for (i = 0; i < batch && ttmon_rmid_round_take(&round, next_used(used, n, round.at)); i++) {
+		taken[round.at]++;
+		for (uint32_t k = rmid_script_rand(r, change + 1); k; k--)
+			used[1 + rmid_script_rand(r, n - 1)] = rmid_script_rand(r, 2);
+		/* The one that the turn began with, as often as not. */
+		if (change && !i && rmid_script_rand(r, 2))
+			used[round.at] = false;
+	}
+	*last = round.at;
+	return i;
+}
+
+/*
+ * Readings of RMIDs, tick by tick: none is read twice in a tick, whatever is freed and given meanwhile, and all that are in use all the
+ * time are read, in one tick if there is room, else in turn.
+ */
+static void test_rounds(void **state)
+{
+	enum { N = 24 };
+	struct rmid_script_random r;
+	uint32_t last = 0, full = 0;
+
+	(void)state;
+	rmid_script_random_init(&r);
+	for (unsigned int world = 0; world < 3000; world++) {
+		uint32_t n = 2 + rmid_script_rand(&r, N - 1), batch = 1 + rmid_script_rand(&r, n + 4);
+		uint32_t change = rmid_script_rand(&r, 3), read[N + 1] = { 0 };
+		bool used[N + 1] = { false }, stays[N + 1];
+
+		last = rmid_script_rand(&r, n);
+		for (uint32_t i = 1; i < n; i++)
+			used[i] = rmid_script_rand(&r, 3);
+		memcpy(stays, used, sizeof(stays));
+		for (unsigned int tick = 0; tick < 40; tick++) {
+			uint32_t taken[N + 1] = { 0 }, got = turn(used, n, &last, batch, change, taken, &r);
+
+			assert_true(got <= batch && got < n);
+			for (uint32_t i = 1; i < n; i++) {
+				assert_true(taken[i] <= 1);
+				read[i] += taken[i];
+				stays[i] &= used[i];
+			}
+			/* There was room for all, and those that were there all the time were read. */
+			for (uint32_t i = 1; i < n && !change && batch >= n - 1; i++)
+				assert_int_equal(taken[i], used[i]);
+			full += batch >= n - 1 && !change;
+		}
+		for (uint32_t i = 1; i < n && !change; i++)
+			assert_true(!stays[i] || read[i] >= 40 * batch / n || batch >= n - 1);
+	}
+	assert_true(full > 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_script),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_metadata),
+		cmocka_unit_test(test_rounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
