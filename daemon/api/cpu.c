@@ -322,6 +322,12 @@ json_t *ttmon_api_cpu_status(const struct ttmon_daemon *c, const struct ttmon_sn
 	return o;
 }
 
+/* Of all groups, since the start; null: the machine does not tell it. */
+static json_t *telemetry(const struct ttmon_rmids_info *info, enum ttmon_resctrl_telemetry what)
+{
+	return info->telemetry_has >> what & 1 ? json_real((double)info->telemetry[what] / 1e6) : json_null();
+}
+
 json_t *ttmon_api_rmid_status(const struct ttmon_daemon *c, const struct ttmon_snapshot *s)
 {
 	const struct ttmon_rmid_totals *t = &s->rmid;
@@ -342,6 +348,8 @@ json_t *ttmon_api_rmid_status(const struct ttmon_daemon *c, const struct ttmon_s
 		      (t->has & TTMON_RMID_HAS_OCCUPANCY) != 0);
 	json_object_set_new(o, "mbm_total_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->bytes[0]));
 	json_object_set_new(o, "mbm_local_bytes", known(t->has & TTMON_RMID_HAS_LOCAL, t->bytes[1]));
+	json_object_set_new(o, "core_energy_joules", telemetry(&info, TTMON_RESCTRL_ENERGY));
+	json_object_set_new(o, "activity_farads", telemetry(&info, TTMON_RESCTRL_ACTIVITY));
 	/* Of the total. */
 	json_object_set_new(o, "unassigned_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->unassigned[0]));
 	json_object_set_new(o, "dropped_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->dropped[0]));

@@ -171,8 +171,9 @@ static void set_reason(struct ttmon_resctrl *r)
 			 r->queue_err == -EBUSY ? "all free RMIDs are in limbo" : "out of RMIDs", waiting);
 	else if (unassigned)
 		snprintf(r->reason, sizeof(r->reason), "%u groups have no bandwidth counter%s", unassigned,
-			 r->assigned_counters ? ": the hardware has too few to assign (info/L3_MON/num_mbm_cntrs)"
-					      : "");
+			 !r->assigned_counters ? ""
+			 : r->by_hand	       ? ": they are assigned by hand (info/L3_MON/mbm_assign_on_mkdir is 0)"
+					       : ": the hardware has too few to assign (info/L3_MON/num_mbm_cntrs)");
 }
 
 void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_ns)
@@ -343,6 +344,7 @@ void ttmon_resctrl_tick(struct ttmon_resctrl *r, uint64_t now_ns)
 			recheck(r, root);
 		if (!ttmon_before(now_ns, r->retry_ns) && count_waiting(r))
 			r->retry_ns = now_ns + (retry(r, root, until_ns) ? RETRY_NS : 0);
+		ttmon_resctrl_look(r, root, now_ns);
 		read_due(r, root, now_ns, until_ns);
 		rescan(r, root, now_ns);
 	}
@@ -361,9 +363,12 @@ void ttmon_resctrl_get_info(const struct ttmon_resctrl *r, struct ttmon_resctrl_
 		.foreign = r->foreign,
 		.skipped = r->skipped,
 		.lost = r->lost,
+		.assigned = r->assigned,
+		.telemetry_has = r->telemetry_has,
 		.hw_ids = r->hw_ids,
 		.reason = r->reason,
 	};
+	memcpy(ret->telemetry, r->telemetry, sizeof(ret->telemetry));
 }
 
 /* Life */

@@ -16,6 +16,12 @@
 
 struct ttmon_resctrl;
 
+/*
+ * What Intel's CPUs tell of a package beside its caches (info/PERF_PKG_MON): energy of the cores in
+ * J, activity in F.
+ */
+enum ttmon_resctrl_telemetry { TTMON_RESCTRL_ENERGY, TTMON_RESCTRL_ACTIVITY, TTMON_RESCTRL_TELEMETRY };
+
 struct ttmon_resctrl_cfg {
 	const char *root;      /* NULL: /sys/fs/resctrl */
 	const char *proc_root; /* NULL: /proc */
@@ -40,9 +46,12 @@ void ttmon_resctrl_tick(struct ttmon_resctrl *r, uint64_t now_ns);
 struct ttmon_resctrl_info {
 	uint32_t max_rmid, groups, waiting;
 	uint64_t exhausted, readings, failed_readings, foreign; /* foreign: tasks left in somebody else's group */
-	uint64_t skipped; /* readings that were due and not made: the time of a tick was up */
-	uint64_t lost;	  /* groups that were gone (unmounted, or removed by somebody), and are made again */
-	bool hw_ids;	  /* RMIDs are the hardware's; else numbers of our own: mon_hw_id needs a mount with -o debug */
+	uint64_t skipped;  /* readings that were due and not made: the time of a tick was up */
+	uint64_t lost;	   /* groups that were gone (unmounted, or removed by somebody), and are made again */
+	uint64_t assigned; /* bandwidth counters that were given to a group of ours after the kernel had none for it */
+	uint32_t telemetry_has;			     /* 1 << TTMON_RESCTRL_ENERGY .. */
+	uint64_t telemetry[TTMON_RESCTRL_TELEMETRY]; /* sums over our groups, in millionths */
+	bool hw_ids; /* RMIDs are the hardware's; else numbers of our own: mon_hw_id needs a mount with -o debug */
 	const char *reason; /* borrowed until the next call; "" */
 };
 void ttmon_resctrl_get_info(const struct ttmon_resctrl *r, struct ttmon_resctrl_info *ret);

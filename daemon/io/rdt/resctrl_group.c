@@ -43,6 +43,7 @@ void ttmon_resctrl_group_free(struct resctrl_group *g)
 	if (g) {
 		free(g->ctrl);
 		free(g->key);
+		free(g->packages);
 		free(g);
 	}
 }

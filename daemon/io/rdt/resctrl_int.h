@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * resctrl_int.h: what the parts of io/rdt/resctrl share. resctrl.c: processes, queue, times; resctrl_group.c: the
- * life of a group; resctrl_fs.c: folders and files; resctrl_tasks.c: tasks, who is where; resctrl_read.c: limits and readings.
+ * life of a group; resctrl_fs.c: folders and files; resctrl_tasks.c: tasks, who is where;
+ * resctrl_read.c: limits and readings; resctrl_counters.c: bandwidth counters that are assigned;
+ * resctrl_energy.c: telemetry of packages.
  *
  * No file of resctrl stays open between two calls: one that is would keep the administrator from unmounting it.
  */
@@ -17,7 +19,15 @@
 #define RESCTRL_NAME	  72 /* and 31 more: of a group of ours */
 #define RESCTRL_PATH	  (2 * NAME_MAX + 128)
 #define RESCTRL_MAX_PROCS 16384
+#define RESCTRL_DOMAINS	  256 /* of a group */
 #define RESCTRL_DEFAULT	  "/sys/fs/resctrl"
+
+/* What telemetry of a package was read last. */
+struct resctrl_package {
+	uint16_t id;
+	uint8_t has; /* 1 << TTMON_RESCTRL_ENERGY .. */
+	uint64_t last[TTMON_RESCTRL_TELEMETRY];
+};
 
 /* A monitoring group of ours: has an RMID. */
 struct resctrl_group {
@@ -30,6 +40,8 @@ struct resctrl_group {
 	uint64_t start_ns;
 	uint64_t due_ns; /* next reading; 0: not planned yet */
 	bool unassigned; /* no bandwidth counter at the last reading (AMD ABMC) */
+	struct resctrl_package *packages;
+	size_t nr_packages;
 };
 
 struct resctrl_proc {
@@ -52,8 +64,12 @@ struct ttmon_resctrl {
 	bool away;		     /* it was there at the start, and is not now */
 	bool hw_ids;
 	bool recheck; /* a group was lost: look for the others, and whether it was mounted anew in another way */
-	bool assigned_counters; /* mbm_assign_mode: AMD ABMC */
-	int queue_err;		/* why the first of the queue waits */
+	bool assigned_counters;		   /* mbm_assign_mode: AMD ABMC; */
+	bool by_hand;			   /* mbm_assign_on_mkdir: not by the kernel, and not by us */
+	uint16_t free_in[RESCTRL_DOMAINS]; /* domains in which some were free when it was last looked */
+	size_t nr_free_in;
+	uint64_t look_ns; /* when to look again */
+	int queue_err;	  /* why the first of the queue waits */
 	uint32_t max_rmid, has;
 	uint64_t period_ns, budget_ns; /* between readings of a group; that a tick may take */
 	uint64_t retry_ns;
@@ -62,7 +78,9 @@ struct ttmon_resctrl {
 	struct resctrl_proc **procs; /* in order of arrival: the queue is those without a group */
 	size_t nr_procs, procs_cap;
 	uint32_t last_id; /* without hw_ids */
-	uint64_t exhausted, readings, failed_readings, foreign, skipped, lost;
+	uint64_t exhausted, readings, failed_readings, foreign, skipped, lost, assigned;
+	uint32_t telemetry_has;
+	uint64_t telemetry[TTMON_RESCTRL_TELEMETRY]; /* of all groups, millionths */
 	bool told_exhausted, told_failed;
 	char failed[160]; /* what went wrong with the last group that could not be made, "" */
 	char reason[256];
@@ -132,5 +150,28 @@ int ttmon_resctrl_id(struct ttmon_resctrl *r, int root, const struct resctrl_gro
 /* All domains of a group. -ENODEV: the group is gone. */
 int ttmon_resctrl_read(struct ttmon_resctrl *r, int root, struct resctrl_group *g);
 enum ttmon_rdt_state ttmon_resctrl_value(const char *text, uint64_t *ret);
+/* Decimal digits and nothing else. */
+bool ttmon_resctrl_u64(const char *s, uint64_t max, uint64_t *ret);
+/* One of the lines of text is exactly this word. */
+bool ttmon_resctrl_has_line(const char *text, const char *word);
+
+/* resctrl_counters.c */
+
+/* Whether counters are assigned, and by whom. True: not as it was. */
+bool ttmon_resctrl_mode(struct ttmon_resctrl *r, int root);
+/* Once a second: the mode, and whether counters are free. */
+void ttmon_resctrl_look(struct ttmon_resctrl *r, int root, uint64_t now_ns);
+/* An event of a group that has no counter in a domain gets one, if it may and one is free. */
+void ttmon_resctrl_assign(struct ttmon_resctrl *r, int root, const struct resctrl_group *g, uint16_t domain,
+			  const char *event);
+
+/* resctrl_energy.c */
+
+/* Which there is. */
+void ttmon_resctrl_has_telemetry(struct ttmon_resctrl *r, int root);
+/* A folder of mon_data that is a package's is read: true. */
+bool ttmon_resctrl_package(struct ttmon_resctrl *r, int data, const char *name, struct resctrl_group *g);
+/* Digits, and maybe a point and digits: millionths, what is smaller is cut off. */
+bool ttmon_resctrl_decimal(const char *s, uint64_t *ret);
 
 #endif

@@ -3,8 +3,8 @@
  * resctrl_read.c: limits and readings (Documentation/filesystems/resctrl.rst). Cold thread.
  *
  *	info/L3_MON/num_rmids		RMIDs 0..n-1; 0 is the root group's, each control group takes one
+ *	info/PERF_PKG_MON/num_rmids	where there is telemetry: the smaller of the two counts
  *	info/L3_MON/mon_features	one event a line: files of that name
- *	info/L3_MON/mbm_assign_mode	the mode in brackets; anything but "default" (AMD ABMC): counters are assigned, and may run out
  *	GROUP/mon_hw_id			RMID, only when mounted with -o debug
  *	GROUP/mon_data/mon_L3_NN/EVENT	bytes, in decimal; or a word
  *
@@ -21,7 +21,6 @@
 
 #include "lib/os/clock.h"
 
-#define MAX_DOMAINS 256 /* of a group */
 #define MAX_ENTRIES 4096
 
 static const struct {
@@ -33,8 +32,7 @@ static const struct {
 	[TTMON_RDT_LOCAL] = { "mbm_local_bytes", TTMON_RMID_HAS_LOCAL },
 };
 
-/* Decimal digits and nothing else. */
-static bool parse_u64(const char *s, uint64_t max, uint64_t *ret)
+bool ttmon_resctrl_u64(const char *s, uint64_t max, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -51,8 +49,7 @@ static bool parse_u64(const char *s, uint64_t max, uint64_t *ret)
 	return true;
 }
 
-/* One of the lines of text is exactly this word. */
-static bool has_line(const char *text, const char *word)
+bool ttmon_resctrl_has_line(const char *text, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -64,22 +61,45 @@ static bool has_line(const char *text, const char *word)
 	return false;
 }
 
-int ttmon_resctrl_limits(struct ttmon_resctrl *r, int root, char *why, size_t n)
+/* Without L3 monitoring: what it has. */
+static int no_l3(const struct ttmon_resctrl *r, int root, char *why, size_t n)
 {
-	char text[4096], mode[128];
-	uint32_t has = 0;
-	uint64_t rmids;
+	char **names, all[128] = "";
+	size_t nr = ttmon_resctrl_folders(root, "info", &names);
 
-	if (faccessat(root, "info/L3_MON", F_OK, 0)) {
+	for (size_t i = 0; i < nr; i++) {
+		size_t len = strlen(names[i]), used = strlen(all);
+
+		if (len > 4 && !strcmp(names[i] + len - 4, "_MON"))
+			snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", names[i]);
+	}
+	ttmon_resctrl_free_names(names, nr);
+	if (*all)
+		snprintf(why, n, "resctrl at %s monitors %s alone, not L3: nothing of caches and memory bandwidth",
+			 r->root, all);
+	else
 		snprintf(why, n, "resctrl at %s has no L3 monitoring (no info/L3_MON): this CPU can only allocate",
 			 r->root);
-		return -ENODEV;
-	}
+	return -ENODEV;
+}
+
+int ttmon_resctrl_limits(struct ttmon_resctrl *r, int root, char *why, size_t n)
+{
+	uint64_t rmids, others;
+	uint32_t has = 0;
+	char text[4096];
+
+	if (faccessat(root, "info/L3_MON", F_OK, 0))
+		return no_l3(r, root, why, n);
 	if (ttmon_resctrl_text(root, "info/L3_MON/num_rmids", text, sizeof(text)) < 0 ||
-	    !parse_u64(text, UINT32_MAX, &rmids)) {
+	    !ttmon_resctrl_u64(text, UINT32_MAX, &rmids)) {
 		snprintf(why, n, "%s/info/L3_MON/num_rmids cannot be read", r->root);
 		return -ENODEV;
 	}
+	/* Groups have what all kinds of monitoring have. */
+	if (ttmon_resctrl_text(root, "info/PERF_PKG_MON/num_rmids", text, sizeof(text)) >= 0 &&
+	    ttmon_resctrl_u64(text, UINT32_MAX, &others))
+		rmids = MIN(rmids, others);
 	if (rmids < 2) {
 		snprintf(why, n, "resctrl at %s has %llu RMIDs: none for a group", r->root, (unsigned long long)rmids);
 		return -ENODEV;
@@ -87,7 +107,7 @@ int ttmon_resctrl_limits(struct ttmon_resctrl *r, int root, char *why, size_t n)
 	if (ttmon_resctrl_text(root, "info/L3_MON/mon_features", text, sizeof(text)) < 0)
 		text[0] = '\0';
 	for (unsigned int i = 0; i < TTMON_RDT_VALUES; i++)
-		has |= has_line(text, events[i].name) ? events[i].has : 0;
+		has |= ttmon_resctrl_has_line(text, events[i].name) ? events[i].has : 0;
 	if (!has) {
 		snprintf(why, n, "%s/info/L3_MON/mon_features names no event that is known", r->root);
 		return -ENODEV;
@@ -97,8 +117,8 @@ int ttmon_resctrl_limits(struct ttmon_resctrl *r, int root, char *why, size_t n)
 			 r->root, strerror(errno), r->root);
 		return -ENODEV;
 	}
-	r->assigned_counters = ttmon_resctrl_text(root, "info/L3_MON/mbm_assign_mode", mode, sizeof(mode)) > 0 &&
-			       !strstr(mode, "[default]");
+	(void)ttmon_resctrl_mode(r, root);
+	ttmon_resctrl_has_telemetry(r, root);
 	r->hw_ids = !faccessat(root, "mon_hw_id", R_OK, 0);
 	r->max_rmid = (uint32_t)MIN(rmids, (uint64_t)TTMON_RMID_LIMIT) - 1;
 	r->has = has;
@@ -148,7 +168,7 @@ int ttmon_resctrl_id(struct ttmon_resctrl *r, int root, const struct resctrl_gro
 	n = ttmon_resctrl_text(root, path, text, sizeof(text));
 	if (n < 0)
 		return (int)n;
-	if (!parse_u64(text, TTMON_RMID_LIMIT - 1, &id) || !id || is_used(r, (uint32_t)id))
+	if (!ttmon_resctrl_u64(text, TTMON_RMID_LIMIT - 1, &id) || !id || is_used(r, (uint32_t)id))
 		return -ERANGE;
 	*ret = (uint32_t)id;
 	return 0;
@@ -162,7 +182,7 @@ enum ttmon_rdt_state ttmon_resctrl_value(const char *text, uint64_t *ret)
 	if (!strcmp(text, "Unassigned"))
 		return TTMON_RDT_UNASSIGNED;
 	/* "Error", and whatever no kernel writes. */
-	return parse_u64(text, UINT64_MAX, ret) ? TTMON_RDT_OK : TTMON_RDT_ERROR;
+	return ttmon_resctrl_u64(text, UINT64_MAX, ret) ? TTMON_RDT_OK : TTMON_RDT_ERROR;
 }
 
 /* "mon_L3_00" */
@@ -170,7 +190,7 @@ static bool parse_domain(const char *name, uint16_t *ret)
 {
 	uint64_t v;
 
-	if (strncmp(name, "mon_L3_", 7) || strlen(name) > 7 + 5 || !parse_u64(name + 7, UINT16_MAX, &v))
+	if (strncmp(name, "mon_L3_", 7) || strlen(name) > 7 + 5 || !ttmon_resctrl_u64(name + 7, UINT16_MAX, &v))
 		return false;
 	*ret = (uint16_t)v;
 	return true;
@@ -188,7 +208,7 @@ static enum ttmon_rdt_state read_value(int domain, const char *name, uint64_t *r
 }
 
 /* False: this domain is gone, or another thing. */
-static bool read_domain(struct ttmon_resctrl *r, int data, const char *name, struct resctrl_group *g)
+static bool read_domain(struct ttmon_resctrl *r, int root, int data, const char *name, struct resctrl_group *g)
 {
 	_cleanup_close_ int fd = -1;
 	struct ttmon_ev_rdt e = {
@@ -213,7 +233,10 @@ static bool read_domain(struct ttmon_resctrl *r, int data, const char *name, str
 		e.value[i] = value;
 		good += e.state[i] == TTMON_RDT_OK;
 		bad += e.state[i] != TTMON_RDT_OK && e.state[i] != TTMON_RDT_UNSUPPORTED;
-		g->unassigned |= e.state[i] == TTMON_RDT_UNASSIGNED;
+		if (e.state[i] == TTMON_RDT_UNASSIGNED) {
+			g->unassigned = true;
+			ttmon_resctrl_assign(r, root, g, e.domain, events[i].name);
+		}
 	}
 	/* A group that was removed under our hands: nothing of it is worth telling. */
 	if (!good && !bad)
@@ -242,8 +265,9 @@ int ttmon_resctrl_read(struct ttmon_resctrl *r, int root, struct resctrl_group *
 		return data == -ENOENT || data == -ENODEV ? -ENODEV : 0;
 	}
 	g->unassigned = false;
-	while (domains < MAX_DOMAINS && seen++ < MAX_ENTRIES && (e = readdir(d)))
-		domains += read_domain(r, dirfd(d), e->d_name, g);
+	while (domains < RESCTRL_DOMAINS && seen++ < MAX_ENTRIES && (e = readdir(d)))
+		domains += read_domain(r, root, dirfd(d), e->d_name, g) ||
+			   ttmon_resctrl_package(r, dirfd(d), e->d_name, g);
 	closedir(d);
 	return 0;
 }

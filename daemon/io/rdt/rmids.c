@@ -13,7 +13,6 @@
 
 #include <ttmon/rmid_alloc.h>
 
-#include "daemon/io/rdt/resctrl.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 
@@ -337,5 +336,7 @@ void ttmon_rmids_get_info(const struct ttmon_rmids *r, struct ttmon_rmids_info *
 	ret->groups = x.groups;
 	ret->exhausted = x.exhausted;
 	ret->readings = x.readings;
+	ret->telemetry_has = x.telemetry_has;
+	memcpy(ret->telemetry, x.telemetry, sizeof(ret->telemetry));
 	ret->failed_readings = x.failed_readings;
 }

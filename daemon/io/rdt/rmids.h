@@ -14,6 +14,7 @@
 
 #include "daemon/io/bpf/bpf.h"
 #include "daemon/io/host/facts.h"
+#include "daemon/io/rdt/resctrl.h"
 #include "lib/base/util.h"
 
 struct ttmon_rmids;
@@ -57,6 +58,8 @@ struct ttmon_rmids_info {
 	const char *reason; /* what is not right: "the module is not loaded", "out of RMIDs"; "" */
 	uint32_t max_rmid, groups;
 	uint64_t exhausted, readings, failed_readings, dumps;
+	uint32_t telemetry_has; /* resctrl.h */
+	uint64_t telemetry[TTMON_RESCTRL_TELEMETRY];
 	bool attached; /* module: its tracepoints */
 };
 void ttmon_rmids_get_info(const struct ttmon_rmids *r, struct ttmon_rmids_info *ret);
