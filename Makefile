@@ -255,10 +255,12 @@ $(O)/tests/bench/%: $(O)/obj/tests/bench/%.o $(O)/libttmon-core.a $(O)/ldflags
 -include tests/release/release.mk
 
 # The benchmarks of the kernel side link what the daemon alone has, and probe a library whose functions do nothing.
-BENCH_KERNEL := $(filter %_probe %_place %_attach %_loss %_switch %_syscall %_tt,$(BENCH_BIN))
+BENCH_KERNEL := $(filter %_probe %_place %_attach %_attribution %_loss %_switch %_syscall %_tt,$(BENCH_BIN))
 $(BENCH_KERNEL): $(patsubst %.c,$(O)/obj/%.o,$(filter-out daemon/io/probes/discover%,$(filter daemon/io/%,$(DAEMON_SRC)))) | $(O)/tests/bench/libnothing.so
 $(O)/tests/bench/bench_loss: $(addprefix $(O)/obj/daemon/run/,hot.o snapshot.o)
 $(addprefix $(O)/obj/tests/bench/bench_,probe.o place.o attach.o switch.o tt.o): | $(O)/tests/bench/empty.skel.h
+$(O)/obj/tests/bench/bench_attribution.o: | $(O)/tests/bench/books.skel.h
+$(O)/tests/bench/bench_attribution: | $(O)/tests/standin/load
 $(O)/tests/bench/bench_tt: | $(O)/tests/standin/tt/e2b/libtt_metal.so
 $(O)/tests/bench/bench_smi: | $(O)/bin/ttmon
 $(O)/tests/bench/bench_attach: | $(O)/tests/standin/lib/libcudart.so.13 $(O)/tests/standin/lib/libcuda.so.1
@@ -271,14 +273,14 @@ $(O)/tests/bench/libnothing.so: tests/bench/nothing.c tests/bench/nothing.h $(S)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) -shared -Wl,-Bsymbolic -o $@ $< $(note_warnings)
 
-$(O)/tests/bench/empty.bpf.o: tests/bench/empty.bpf.c $(O)/bpf/flags
+$(O)/tests/bench/%.bpf.o: tests/bench/%.bpf.c $(O)/bpf/flags
 	$(call msg,BPF,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(BPF_ARCH) -MMD -MP -c $< -o $@ $(note_warnings)
 
-$(O)/tests/bench/empty.skel.h: $(O)/tests/bench/empty.bpf.o
+$(O)/tests/bench/%.skel.h: $(O)/tests/bench/%.bpf.o
 	$(call msg,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name empty_bpf > $@.tmp && mv $@.tmp $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
 
 # Tests ---------------------------------------------------------------------------------------------------------------
 
@@ -341,7 +343,7 @@ check-kmod: ## kmod/ against every kernel headers package of Debian 12, 13 and t
 
 bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run
 	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh; \
-	for s in quiet start sched scrape api live view pinning; do echo $$s.py:; O='$(O)' $(PYTHON) tests/bench/$$s.py || exit 1; done
+	for s in quiet start sched attribution scrape api live view pinning; do echo $$s.py:; O='$(O)' $(PYTHON) tests/bench/$$s.py || exit 1; done
 
 .PHONY: tidy format
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * test_rmid_alloc.c: the allocator of RMIDs on the host: the steps of tests/rmid_script.h, and a random run against a model that keeps
- * a plain list. The same steps run in BPF (tests/bpf) and in the kernel module (selftest=1). And the turns in which the module reads the
- * ids in use.
+ * a plain list. The same steps run in BPF (tests/bpf) and in the kernel module (selftest=1). And
+ * the turns in which the module reads the ids in use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,7 +171,10 @@ static uint32_t next_used(const bool *used, uint32_t n, uint32_t after)
 	return 0;
 }
 
-/* One turn, with ids that come and go between two steps when `change` is not 0. Returns how many were taken. */
+/*
+ * One turn, with ids that come and go between two steps when `change` is not 0. Returns how many
+ * were taken.
+ */
 static uint32_t turn(bool *used, uint32_t n, uint32_t *last, uint32_t batch, uint32_t change, uint32_t *taken,
 		     struct rmid_script_random *r)
 {
@@ -191,8 +194,9 @@ static uint32_t turn(bool *used, uint32_t n, uint32_t *last, uint32_t batch, uin
 }
 
 /*
- * Readings of RMIDs, tick by tick: none is read twice in a tick, whatever is freed and given meanwhile, and all that are in use all the
- * time are read, in one tick if there is room, else in turn.
+ * Readings of RMIDs, tick by tick: none is read twice in a tick, whatever is freed and given
+ * meanwhile, and all that are in use all the time are read, in one tick if there is room, else in
+ * turn.
  */
 static void test_rounds(void **state)
 {

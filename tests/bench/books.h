@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* books.h: what books.bpf.c adds up and bench_attribution.c prints. */
+#ifndef TTMON_BENCH_BOOKS_H
+#define TTMON_BENCH_BOOKS_H
+
+enum books_group { BOOKS_LOAD, BOOKS_OTHERS, BOOKS_IDLE, BOOKS_GROUPS };
+
+struct books {
+	__u64 stays;
+	__u64 unseen;	  /* who leaves did not come in: a switch that was not shown */
+	__u64 wall_ns;	  /* between the two switches */
+	__u64 clock_ns;	  /* of that the run queue's clock */
+	__u64 task_ns;	  /* of that what was not stolen, nor interrupts' where the kernel tells them apart */
+	__u64 charged_ns; /* sum_exec_runtime */
+};
+
+#endif
