@@ -67,6 +67,9 @@ struct task_state {
 	u32 pad2;
 	s32 device; /* current device + 1; 0: not known */
 	u32 pad;
+	u64 tt_cb_of;	 /* ProgramImpl whose circular buffers were laid out last */
+	u64 tt_cb_since; /* and when that began */
+	u64 tt_cb_end;	 /* ProgramImpl that ended last */
 	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */
 	u64 word[28]; /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];

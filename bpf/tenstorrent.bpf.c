@@ -87,10 +87,9 @@ int tt_buffer(struct pt_regs *ctx)
 	return 0;
 }
 
-/* ---- other calls ---- */
+/* ---- circular buffers ---- */
 
-#define MAX_RANGES 64
-#define MAX_COORD  256
+#define MAX_COORD 256
 
 struct core_range {
 	u64 start_x, start_y, end_x, end_y;
@@ -102,17 +101,27 @@ struct core_ranges {
 	u64 cores;
 };
 
-static long count_range(u32 i, struct core_ranges *c)
+/* One range goes into the task's scratch. */
+static long take_range(u32 i, struct core_ranges *c)
 {
+	struct ttmon_tt_core_range *out;
+	struct task_state *s;
 	struct core_range r;
 
 	if (i >= c->n)
 		return 1;
-	if (bpf_probe_read_user(&r, sizeof(r), (void *)(c->at + (u64)i * sizeof(r))) || r.end_x >= MAX_COORD ||
+	s = task_get();
+	if (!s || bpf_probe_read_user(&r, sizeof(r), (void *)(c->at + (u64)i * sizeof(r))) || r.end_x >= MAX_COORD ||
 	    r.end_y >= MAX_COORD || r.start_x > r.end_x || r.start_y > r.end_y) {
 		c->cores = 0;
+		c->n = 0;
 		return 1;
 	}
+	out = &((struct ttmon_tt_core_range *)s->frames)[i & (TTMON_TT_CORE_RANGES - 1)];
+	out->x0 = r.start_x;
+	out->y0 = r.start_y;
+	out->x1 = r.end_x;
+	out->y1 = r.end_y;
 	c->cores += (r.end_x - r.start_x + 1) * (r.end_y - r.start_y + 1);
 	return 0;
 }
@@ -127,20 +136,88 @@ static __always_inline bool ranges_at(u64 ptr, struct core_ranges *c)
 		return false;
 	c->at = v[0];
 	c->n = (v[1] - v[0]) / sizeof(struct core_range);
-	return c->n <= MAX_RANGES;
+	return c->n <= TTMON_TT_CORE_RANGES;
 }
 
 #define AFTER_MUTEX 40 /* some versions had a std::mutex first */
 
-/* Number of cores in a CoreRangeSet; 0: it is not what we know. */
-SUBPROG u64 count_cores(u64 ptr)
+static __always_inline void fill_call(struct ttmon_ev_tt_call *e, const struct tt_hit *h, const u64 *arg, u32 kind)
+{
+	__builtin_memcpy(e->arg, arg, sizeof(e->arg));
+	e->fn = h->fn;
+	e->dev_kind = kind;
+	e->pad = 0;
+	e->slot = h->slot;
+	e->pad2 = 0;
+}
+
+#define CB_BYTES(n) (offsetof(struct ttmon_ev_tt_cb, range) + (n) * sizeof(struct ttmon_tt_core_range))
+
+/* max: a constant */
+static __always_inline int emit_cb(const struct tt_hit *h, const u64 *arg, u32 kind, u32 n, u32 max)
+{
+	struct task_state *s = task_get();
+	struct ttmon_ev_tt_cb *e;
+
+	if (!s) {
+		emit_refuse(TTMON_EV_TT_CALL, TTMON_LOSS_MAP_FULL);
+		return 0;
+	}
+	e = emit_reserve(TTMON_EV_TT_CALL, CB_BYTES(max), bpf_get_current_pid_tgid());
+	if (!e)
+		return 0;
+	fill_call(&e->call, h, arg, kind);
+	e->program = s->tt_cb_of;
+	e->since_ns = s->tt_cb_since;
+	e->nr_ranges = n;
+	e->pad = 0;
+	__builtin_memcpy(e->range, s->frames, max * sizeof(e->range[0]));
+	emit_submit(e);
+	return 0;
+}
+
+/* A circular buffer with its cores, arg[1] a CoreRangeSet; none if it is not what we know. */
+SUBPROG int tell_cb(const struct tt_hit *h, u64 *arg, u32 kind)
 {
 	struct core_ranges c = {};
 
-	if (is_object(ptr) && (ranges_at(ptr, &c) || ranges_at(ptr + AFTER_MUTEX, &c)))
-		bpf_loop(MAX_RANGES, count_range, &c, 0);
-	return c.cores;
+	if (!h || !arg)
+		return 0;
+	if (is_object(arg[1]) && (ranges_at(arg[1], &c) || ranges_at(arg[1] + AFTER_MUTEX, &c)))
+		bpf_loop(TTMON_TT_CORE_RANGES, take_range, &c, 0);
+	else
+		c.n = 0;
+	arg[1] = c.cores;
+	return c.n <= TTMON_TT_CORE_RANGES_FEW ? emit_cb(h, arg, kind, c.n, TTMON_TT_CORE_RANGES_FEW)
+					       : emit_cb(h, arg, kind, c.n, TTMON_TT_CORE_RANGES);
 }
+
+/* Which program the thread's next calls about circular buffers mean: nothing else says it. */
+static __always_inline void note_program(u32 op, u64 program)
+{
+	struct task_state *s = task_get();
+
+	if (!s) {
+		emit_refuse(TTMON_EV_TT_CALL, TTMON_LOSS_MAP_FULL);
+	} else if (op == TTMON_TT_OP_ENTER) {
+		s->tt_cb_of = is_user(program) ? program : 0;
+		s->tt_cb_since = bpf_ktime_get_ns();
+		s->tt_cb_end = 0;
+	} else {
+		s->tt_cb_end = is_user(program) ? program : 0;
+		if (s->tt_cb_of == program)
+			s->tt_cb_of = 0;
+	}
+}
+
+static __always_inline u64 ended_program(void)
+{
+	struct task_state *s = task_get();
+
+	return s ? s->tt_cb_end : 0;
+}
+
+/* ---- other calls ---- */
 
 /* Only as much of a register as the argument's type has is the caller's. */
 #define AS_U32(x)  ((x) = (u32)(x))
@@ -169,13 +246,16 @@ int tt_call(struct pt_regs *ctx)
 		kind = tt_kind_at(&h, arg[0]);
 		AS_U32(arg[3]);
 		break;
+	case TTMON_TT_CLS_CB_OF:
+		note_program(d->aux, arg[0]);
+		return 0;
 	case TTMON_TT_CLS_CB:
 		kind = tt_kind_at(&h, arg[0]);
-		arg[1] = count_cores(arg[1]);
 		AS_BOOL(arg[4]);
-		break;
+		return tell_cb(&h, arg, kind);
 	case TTMON_TT_CLS_CB_FREE:
 		kind = tt_kind_at(&h, arg[0]);
+		arg[1] = ended_program();
 		break;
 	case TTMON_TT_CLS_DEVICE_NEW: /* its vtable is not in place yet */
 		kind = TTMON_TT_DEV_DEVICE;
@@ -195,12 +275,7 @@ int tt_call(struct pt_regs *ctx)
 	e = emit_reserve(TTMON_EV_TT_CALL, sizeof(*e), bpf_get_current_pid_tgid());
 	if (!e)
 		return 0;
-	__builtin_memcpy(e->arg, arg, sizeof(e->arg));
-	e->fn = h.fn;
-	e->dev_kind = kind;
-	e->pad = 0;
-	e->slot = h.slot;
-	e->pad2 = 0;
+	fill_call(e, &h, arg, kind);
 	emit_submit(e);
 	return 0;
 }

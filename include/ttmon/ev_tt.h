@@ -47,6 +47,24 @@ struct ttmon_ev_tt_call {
 	__u16 pad2;
 };
 
+/*
+ * TT_CALL of class CB is longer: the circular buffer's cores, and whose it is. The record ends behind the last range that counts, or
+ * later. A record of an earlier version has neither.
+ */
+struct ttmon_tt_core_range {
+	__u8 x0, y0, x1, y1; /* the last core belongs to it */
+};
+#define TTMON_TT_CORE_RANGES	 64
+#define TTMON_TT_CORE_RANGES_FEW 8 /* most records have no more */
+struct ttmon_ev_tt_cb {
+	struct ttmon_ev_tt_call call;
+	__u64 program;	/* address of its ProgramImpl, 0: not known */
+	__u64 since_ns; /* when the layout of the program's circular buffers began that this one is part of */
+	__u32 nr_ranges; /* 0: could not be read, or more than TTMON_TT_CORE_RANGES */
+	__u32 pad;
+	struct ttmon_tt_core_range range[TTMON_TT_CORE_RANGES];
+};
+
 /* What a dispatch was; indexes of sums. Append-only. */
 #define TTMON_TT_DISPATCH_TABLE(X)                                                              \
 	X(0, WORKLOAD, "workload") /* a program or mesh workload enqueued */                    \
@@ -170,6 +188,7 @@ struct ttmon_ev_tt_chip {
 #define TTMON_TT_HAS_DISPATCH (1 << 9)
 #define TTMON_TT_HAS_PROGRAMS (1 << 10)
 #define TTMON_TT_HAS_SYNC     (1 << 11)
+#define TTMON_TT_HAS_CB_OF    (1 << 13) /* which program a circular buffer is of, from its beginning to its end */
 #define TTMON_TT_HAS_SPARE    (1 << 12) /* the probes that a working primary pair makes superfluous are attached now */
 
 struct ttmon_ev_tt_object {

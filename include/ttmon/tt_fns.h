@@ -30,8 +30,9 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_BUFFER, /* a0: Buffer. aux: enum ttmon_tt_op. Event TT_BUFFER */
 	TTMON_TT_CLS_CREATE, /* TT_CALL: a0 device, a1 size, a2 page size, a3 BufferType, a4 address (shadows; else 0) */
 	TTMON_TT_CLS_BULK,   /* TT_CALL: a0 allocator: all its buffers are gone */
-	TTMON_TT_CLS_CB, /* TT_CALL: a0 device, a1 CoreRangeSet -> number of cores, a2 address, a3 size per core, a4 global */
-	TTMON_TT_CLS_CB_FREE,	 /* TT_CALL: a0 device */
+	/* TT_CALL, as struct ttmon_ev_tt_cb: a0 device, a1 CoreRangeSet -> number of cores, a2 address, a3 size per core, a4 global */
+	TTMON_TT_CLS_CB,
+	TTMON_TT_CLS_CB_FREE, /* TT_CALL: a0 device; a1 the program that ends, 0: not known */
 	TTMON_TT_CLS_DEVICE_NEW, /* TT_CALL: a0 Device, a1 logical id */
 	TTMON_TT_CLS_DEVICE_END, /* TT_CALL: a0 Device */
 	TTMON_TT_CLS_PROVIDER, /* TT_CALL: a0 provider, a1 file key, a2 logical id, a3 disabled (0 where there is no such argument) */
@@ -40,6 +41,7 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_PROGRAMS, /* TT_PROGRAM, several: a0 batch {records, count, dropped} */
 	TTMON_TT_CLS_PAIR,     /* TT_CALL: a0 chip, a1 host ticks, a2 device cycles */
 	TTMON_TT_CLS_KMD,      /* no function of a library: an ioctl of tt-kmd */
+	TTMON_TT_CLS_CB_OF,    /* a0 ProgramImpl: what this thread tells of circular buffers next is about them. aux: OP_ENTER, OP_LEAVE */
 	TTMON_TT_CLS_MAX
 };
 
@@ -102,12 +104,16 @@ enum ttmon_tt_op {
 	/* circular buffers */ \
 	T(290, track_allocate_cb, "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERK*mmbPKN*DeviceE*", CB, OP_NONE, TTF_NONE, 6, 2, 3, 4, 5, 0) \
 	T(291, track_deallocate_cb, "_ZN2tt8tt_metal12GraphTracker19track_deallocate_cbEPKN*DeviceE*", CB_FREE, OP_NONE, TTF_NONE, 2, 0, 0, 0, 0, 0) \
+	T(292, allocate_circular_buffers, "_ZN2tt8tt_metal6detail*25allocate_circular_buffersEPKN*DeviceE*", CB_OF, OP_ENTER, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	T(293, deallocate_circular_buffers, "_ZN2tt8tt_metal6detail*27deallocate_circular_buffersEv", CB_OF, OP_LEAVE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* devices */ \
 	T(294, device, "_ZN2tt8tt_metal6DeviceC1EPN*8MetalEnv*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 4, 0, 0, 0, 0) \
 	T(295, device, "_ZN2tt8tt_metal6DeviceC2EPN*8MetalEnv*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 4, 0, 0, 0, 0) \
 	T(296, device, "_ZN2tt8tt_metal6DeviceC1E[ij]*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 2, 0, 0, 0, 0) \
 	T(297, device, "_ZN2tt8tt_metal6DeviceC2E[ij]*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 2, 0, 0, 0, 0) \
 	T(298, device_close, "_ZN2tt8tt_metal6Device5closeEv", DEVICE_END, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	/* and the end of a program with circular buffers */ \
+	T(300, program_dtor, "_ZN2tt8tt_metal6detail11ProgramImplD[12]Ev", CB_OF, OP_LEAVE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* dispatch; the outermost probed call of a thread counts */ \
 	T(310, EnqueueMeshWorkload, "_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadE*", DISPATCH, WORKLOAD, TTF_NONE, 1, 2, 3, 0, 0, 0) \
 	T(311, enqueue_mesh_workload, "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue21enqueue_mesh_workloadE*", DISPATCH, WORKLOAD, TTF_INNER, 1, 2, 3, 0, 0, 0) \

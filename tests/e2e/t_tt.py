@@ -331,6 +331,23 @@ def test_own_statistics(bench):
     daemon.stop()
 
 
+def test_own_statistics_miss_threads(bench):
+    """tt-metal's own files lack what other threads than the first allocate and free: the book's figures are ours."""
+    host = Host(bench, "n300x2")
+    daemon = host.service()
+    target = host.target("e2b", "ttledger", "--chips", "4", "--ops", "4000", "--threads", "3", "--plain", "--keep", env={"STANDIN_TT_SHM": host.shm})
+    host.wait_probed([target.pid])
+    target.go()
+    book = next(steps(target, "final"))
+    wait_equal(host, book, "figures")
+    for device, bdf in zip(book["devices"], target.opened):
+        with open(os.path.join(host.shm, f"tt_device_{host.unique[bdf]}_memory"), "rb") as f:
+            own = struct.unpack_from("<4Q", f.read(), 48)
+        true(f"{bdf}: {own}, the test is none", own != tuple(device[t] for t in BOOK_TYPES[:4]))
+    target.go()
+    daemon.stop()
+
+
 def test_in_the_way(bench):
     """A link, a folder, a foreign file where a file should go: untouched, said, and everything else is published."""
     host = Host(bench, "t3k")

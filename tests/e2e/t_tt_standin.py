@@ -150,7 +150,8 @@ def test_ledger_against_own_statistics(bench):
         folder = bench.path(gen)
         os.mkdir(folder)
         chips = ",".join(f"0000:{i + 1:02x}:00.0={0x1000 + i}" for i in range(4))
-        out = run(gen, "ttledger", "--chips", "4", "--ops", "20000", "--threads", "3", "--mesh", "--plain", "--keep", "--quiet", "3",
+        threads = "3" if gen == "e2a" else "1"  # later ones do not see other threads
+        out = run(gen, "ttledger", "--chips", "4", "--ops", "20000", "--threads", threads, "--mesh", "--plain", "--keep", "--quiet", "3",
                   env={"STANDIN_TT_SHM": folder, "STANDIN_TT_CHIPS": chips})
         book = last_json(out)
         eq("chips", len(glob.glob(folder + "/tt_device_*_memory")), 4)

@@ -11,7 +11,7 @@ CXX ?= g++
 TT := $(S)/tt
 TTD := $(SD)/tt
 TT_CXXFLAGS := -std=c++17 -O2 -g -Wall -Wextra $(FATAL) -MMD -MP -I $(TTD) -pthread
-TT_UNITS := site buffer graph device shm dispatch profiler ops
+TT_UNITS := site buffer graph device program shm dispatch profiler ops
 
 $(TT)/flags: FORCE
 	$(call filechk,$(CXX) $(TT_CXXFLAGS))

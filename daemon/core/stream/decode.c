@@ -150,7 +150,18 @@ CHECK(tt_buffer, ttmon_ev_tt_buffer)
 
 CHECK(tt_call, ttmon_ev_tt_call)
 {
-	return value_if(!is_tt_fn(e->fn, 0) || e->dev_kind >= TTMON_TT_DEV_MAX || e->slot >= TTMON_TT_SLOTS);
+	const struct ttmon_ev_tt_cb *cb = (const void *)e;
+
+	if (!is_tt_fn(e->fn, 0) || e->dev_kind >= TTMON_TT_DEV_MAX || e->slot >= TTMON_TT_SLOTS)
+		return TTMON_DECODE_VALUE;
+	if (!is_tt_fn(e->fn, TTMON_TT_CLS_CB) || size == sizeof(*e))
+		return TTMON_DECODE_OK;
+	if (size < offsetof(struct ttmon_ev_tt_cb, range))
+		return TTMON_DECODE_LENGTH;
+	if (cb->nr_ranges > TTMON_TT_CORE_RANGES)
+		return TTMON_DECODE_VALUE;
+	return cb->nr_ranges * sizeof(cb->range[0]) > size - offsetof(struct ttmon_ev_tt_cb, range) ? TTMON_DECODE_LENGTH
+												    : TTMON_DECODE_OK;
 }
 
 CHECK(tt_dispatch, ttmon_ev_tt_dispatch)

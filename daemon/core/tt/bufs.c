@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bufs.c: live buffers, circular ones too, and the sums and peaks that follow from them. Part of core/tt (hot thread, pure).
+ * bufs.c: live buffers, and the sums and peaks that follow from them. Part of core/tt (hot thread, pure).
  *
  * A buffer belongs to one device or mesh, whose sums it is in. What a use shows (a logical device of a process) is the sums of its
  * device plus those of each mesh that the device is a member of; it is kept up to date buffer by buffer, so that its peak is exact,
  * and so are the chips. A mesh whose members are not known has its sums to itself until they are.
- *
- * Circular buffers have no object that could be followed: one is told by its device, address and cores, and a program that runs again tells the
- * same ones again. They go when all of the device's go (track_deallocate_cb, Device::close). A global one lies in an L1 buffer and is
- * counted there.
  */
 #include "daemon/core/tt/tt_int.h"
 
@@ -74,11 +70,6 @@ static void alc_del(struct ttmon_tt *t, struct ttmon_tt_list *l, uint32_t idx)
 		l->tail = b->aprev;
 	else
 		t->bufs[b->anext].aprev = b->aprev;
-}
-
-static struct ttmon_tt_list *list_of(struct ttmon_tt_device *d, const struct ttmon_tt_buf *b)
-{
-	return b->type == TTMON_TT_TYPE_CB ? &d->cbs : &d->bufs;
 }
 
 /* ---- sums ---- */
@@ -268,8 +259,42 @@ void ttmon_tt_buf_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev
 {
 	for (uint32_t i = p->devs[dev].bufs.head; i != TTMON_TT_NIL; i = t->bufs[i].next)
 		tell(t, p, &t->bufs[i]);
-	for (uint32_t i = p->devs[dev].cbs.head; i != TTMON_TT_NIL; i = t->bufs[i].next)
-		tell(t, p, &t->bufs[i]);
+	ttmon_tt_cbs_tell(t, p, dev);
+}
+
+void ttmon_tt_dev_alloc(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, unsigned int type, uint64_t size)
+{
+	struct ttmon_tt_device *d = &p->devs[dev];
+
+	grow(&d->bytes[type], &d->peak[type], size, true);
+	d->live++;
+	d->allocs++;
+	if (d->kind != TTMON_TT_DEV_MESH)
+		use_alloc(t, &p->uses[d->use], type, size, true);
+	else
+		for (uint32_t i = 0; i < d->nr_links; i++)
+			use_alloc(t, &p->uses[p->devs[d->links[i]].use], type, size,
+				  d->known != TTMON_TT_MESH_ASSUMED_ALL);
+	t->generation++;
+}
+
+void ttmon_tt_dev_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, unsigned int type, uint64_t size,
+		       enum ttmon_tt_end how)
+{
+	struct ttmon_tt_device *d = &p->devs[dev];
+
+	d->bytes[type] -= size;
+	d->live--;
+	if (how == TTMON_TT_END_UNDO)
+		d->allocs--;
+	else
+		d->frees++;
+	if (d->kind != TTMON_TT_DEV_MESH)
+		use_free(t, &p->uses[d->use], type, size, how);
+	else
+		for (uint32_t i = 0; i < d->nr_links; i++)
+			use_free(t, &p->uses[p->devs[d->links[i]].use], type, size, how);
+	t->generation++;
 }
 
 void ttmon_tt_buf_count(struct ttmon_tt *t, uint32_t idx)
@@ -280,42 +305,22 @@ void ttmon_tt_buf_count(struct ttmon_tt *t, uint32_t idx)
 
 	list_del(t, &t->tentative, idx);
 	b->bits &= (uint8_t)~TTMON_TT_B_TENTATIVE;
-	list_add(t, list_of(d, b), idx);
+	list_add(t, &d->bufs, idx);
 	if (b->alc != TTMON_TT_NIL)
 		alc_add(t, &p->alcs[b->alc].bufs, idx);
-	grow(&d->bytes[b->type], &d->peak[b->type], b->size, true);
-	d->live++;
-	d->allocs++;
-	if (d->kind != TTMON_TT_DEV_MESH)
-		use_alloc(t, &p->uses[d->use], b->type, b->size, true);
-	else
-		for (uint32_t i = 0; i < d->nr_links; i++)
-			use_alloc(t, &p->uses[p->devs[d->links[i]].use], b->type, b->size,
-				  d->known != TTMON_TT_MESH_ASSUMED_ALL);
+	ttmon_tt_dev_alloc(t, p, b->dev, b->type, b->size);
 	if (d->kind != TTMON_TT_DEV_MESH || d->known != TTMON_TT_MESH_UNKNOWN)
 		tell(t, p, b);
-	t->generation++;
 }
 
 static void uncount(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t idx, enum ttmon_tt_end how)
 {
 	struct ttmon_tt_buf *b = &t->bufs[idx];
-	struct ttmon_tt_device *d = &p->devs[b->dev];
 
-	list_del(t, list_of(d, b), idx);
+	list_del(t, &p->devs[b->dev].bufs, idx);
 	if (b->alc != TTMON_TT_NIL)
 		alc_del(t, &p->alcs[b->alc].bufs, idx);
-	d->bytes[b->type] -= b->size;
-	d->live--;
-	if (how == TTMON_TT_END_UNDO)
-		d->allocs--;
-	else
-		d->frees++;
-	if (d->kind != TTMON_TT_DEV_MESH)
-		use_free(t, &p->uses[d->use], b->type, b->size, how);
-	else
-		for (uint32_t i = 0; i < d->nr_links; i++)
-			use_free(t, &p->uses[p->devs[d->links[i]].use], b->type, b->size, how);
+	ttmon_tt_dev_free(t, p, b->dev, b->type, b->size, how);
 }
 
 void ttmon_tt_buf_end(struct ttmon_tt *t, uint32_t idx, uint64_t ts_ns, uint16_t fn, enum ttmon_tt_end how)
@@ -334,7 +339,6 @@ void ttmon_tt_buf_end(struct ttmon_tt *t, uint32_t idx, uint64_t ts_ns, uint16_t
 			t->ops.undo(t->ctx, b->seq, ts_ns);
 		}
 		uncount(t, p, idx, how);
-		t->generation++;
 	}
 	ttmon_hmap_del(&p->bufs, b->key);
 	p->total -= b->size;
@@ -351,11 +355,11 @@ void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, ui
 		ttmon_tt_buf_end(t, l->head, ts_ns, fn, how);
 }
 
-void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_device *d, uint64_t ts_ns, uint16_t fn,
+void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn,
 			  enum ttmon_tt_end how)
 {
-	ttmon_tt_buf_end_list(t, &d->bufs, ts_ns, fn, how);
-	ttmon_tt_buf_end_list(t, &d->cbs, ts_ns, fn, how);
+	ttmon_tt_buf_end_list(t, &p->devs[dev].bufs, ts_ns, fn, how);
+	ttmon_tt_cbs_end_dev(t, p, dev, ts_ns, fn);
 }
 
 void ttmon_tt_buf_end_tentative(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev)
@@ -373,7 +377,7 @@ void ttmon_tt_buf_end_all(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t 
 {
 	ttmon_tt_buf_end_tentative(t, p, TTMON_TT_NIL);
 	for (uint32_t i = 0; i < p->nr_devs; i++)
-		ttmon_tt_buf_end_dev(t, &p->devs[i], ts_ns, 0, how);
+		ttmon_tt_buf_end_dev(t, p, i, ts_ns, 0, how);
 }
 
 /* Device and allocator that all of the process's buffers have; false if they differ. */
@@ -400,43 +404,4 @@ void ttmon_tt_buf_bulk(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t all
 	else if (!p->nr_alcs && only_device(p, &dev))
 		ttmon_tt_buf_end_list(t, &p->devs[dev].bufs, ts_ns, fn, TTMON_TT_END_FREE);
 	p->swept += live - t->live_bufs;
-}
-
-#define CORES_MAX    65536
-#define CB_BYTES_MAX (1ULL << 32) /* of a core: L1 has 1.5 MB */
-
-void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
-{
-	uint64_t cores = ev->arg[1], addr = ev->arg[2], size = ev->arg[3];
-	struct ttmon_tt_buf b = { .type = TTMON_TT_TYPE_CB, .addr = addr, .ts_ns = ev->h.ts_ns, .fn = ev->fn };
-	uint32_t idx;
-
-	if ((uint8_t)ev->arg[4] || size == 0)
-		return;
-	b.dev = cores && cores <= CORES_MAX && size <= CB_BYTES_MAX
-			? ttmon_tt_dev_get(t, p, ev->arg[0], ev->dev_kind, ev->slot)
-			: TTMON_TT_NIL;
-	if (b.dev == TTMON_TT_NIL) {
-		p->pub.refused++;
-		t->generation++;
-		return;
-	}
-	b.size = cores * size;
-	b.key = ttmon_mix64(ttmon_mix64(addr) + ((uint64_t)b.dev << 32 | cores)) | TTMON_TT_CB_KEY;
-	idx = ttmon_tt_buf_find(p, b.key);
-	if (idx != TTMON_TT_NIL && t->bufs[idx].size == b.size)
-		return;
-	if (idx != TTMON_TT_NIL)
-		ttmon_tt_buf_end(t, idx, ev->h.ts_ns, ev->fn, TTMON_TT_END_FREE);
-	idx = ttmon_tt_buf_new(t, p, &b, 0);
-	if (idx != TTMON_TT_NIL)
-		ttmon_tt_count(t, p, NULL, idx);
-}
-
-void ttmon_tt_cb_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
-{
-	uint32_t dev = ttmon_tt_dev_find(p, ev->arg[0]);
-
-	if (dev != TTMON_TT_NIL)
-		ttmon_tt_buf_end_list(t, &p->devs[dev].cbs, ev->h.ts_ns, ev->fn, TTMON_TT_END_FREE);
 }

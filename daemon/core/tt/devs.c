@@ -210,6 +210,7 @@ static uint32_t recycle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 			ttmon_tt_mesh_forget(p, i);
 		else if (p->uses[d->use].pub.logical == TTMON_TT_NO_LOGICAL)
 			p->uses[d->use].dead = true;
+		ttmon_tt_cbs_end_dev(t, p, i, t->now_ns, 0);
 		free(d->links);
 		d->links = NULL;
 		d->cap_links = 0;
@@ -248,7 +249,6 @@ static uint32_t dev_make(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t a
 		.slot = slot,
 		.use = use,
 		.bufs = { .head = TTMON_TT_NIL, .tail = TTMON_TT_NIL },
-		.cbs = { .head = TTMON_TT_NIL, .tail = TTMON_TT_NIL },
 	};
 	p->gen_devs++;
 	p->seen = true;
@@ -269,7 +269,7 @@ static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint
 
 	ttmon_tt_buf_end_tentative(t, p, dev);
 	p->swept += d->live;
-	ttmon_tt_buf_end_dev(t, d, ts_ns, fn, TTMON_TT_END_FREE);
+	ttmon_tt_buf_end_dev(t, p, dev, ts_ns, fn, TTMON_TT_END_FREE);
 	if (d->kind == TTMON_TT_DEV_MESH) {
 		ttmon_tt_mesh_forget(p, dev);
 		return;
@@ -283,7 +283,7 @@ static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint
 		if (m->nr_links)
 			continue;
 		p->swept += m->live;
-		ttmon_tt_buf_end_dev(t, m, ts_ns, fn, TTMON_TT_END_FREE);
+		ttmon_tt_buf_end_dev(t, p, mesh, ts_ns, fn, TTMON_TT_END_FREE);
 		ttmon_tt_mesh_forget(p, mesh);
 	}
 	d->closed = true;

@@ -185,7 +185,7 @@ static void drain(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 		const union ttmon_tt_rec *r = ttmon_fifo_at(&held, i);
 
 		if (r->h.kind == TTMON_EV_TT_CALL)
-			ttmon_tt_call(t, p, &r->call);
+			ttmon_tt_call(t, p, &r->call, sizeof(*r));
 		else if (!(p->pub.flags & TTMON_TT_F_UNCALIBRATED))
 			ttmon_tt_do_op(t, p, ttmon_tt_get_cal(t, p, r->buffer.slot), &r->buffer);
 	}
@@ -235,11 +235,11 @@ static void after_hold(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 		ttmon_tt_settle(t, p);
 }
 
-bool ttmon_tt_hold_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
+bool ttmon_tt_hold_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev, size_t size)
 {
 	if (!p->held.n)
 		return false;
-	if (!hold(t, p, ev, sizeof(*ev))) {
+	if (!hold(t, p, ev, MIN(size, sizeof(union ttmon_tt_rec)))) {
 		ttmon_tt_settle(t, p);
 		return false;
 	}

@@ -37,6 +37,7 @@ struct ttmon_tt_proc *ttmon_tt_proc_at(const struct ttmon_tt *t, uint32_t proc, 
 /* What only a running process needs. */
 static void release(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 {
+	ttmon_tt_cbs_fini(p);
 	ttmon_tt_devs_fini(p);
 	ttmon_hmap_fini(&p->bufs);
 	ttmon_hmap_fini(&p->by_alc);
@@ -259,7 +260,7 @@ static void on_create(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_
 	th->create.valid = ev->arg[1] != 0;
 }
 
-void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
+void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev, size_t size)
 {
 	const struct ttmon_tt_desc *d = ttmon_tt_fn(ev->fn);
 	struct ttmon_tt_thread *th = ttmon_tt_get_thread(t, p, ev->h.tid);
@@ -276,7 +277,7 @@ void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttm
 		ttmon_tt_buf_bulk(t, p, ev->arg[0], ev->h.ts_ns, ev->fn);
 		break;
 	case TTMON_TT_CLS_CB:
-		ttmon_tt_cb(t, p, ev);
+		ttmon_tt_cb(t, p, (const void *)ev, size);
 		break;
 	case TTMON_TT_CLS_CB_FREE:
 		ttmon_tt_cb_free(t, p, ev);
@@ -292,7 +293,7 @@ void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttm
 	}
 }
 
-void ttmon_tt_on_tt_call(struct ttmon_tt *t, const struct ttmon_ev_tt_call *ev, size_t size _unused_)
+void ttmon_tt_on_tt_call(struct ttmon_tt *t, const struct ttmon_ev_tt_call *ev, size_t size)
 {
 	const struct ttmon_tt_desc *d = ttmon_tt_fn(ev->fn);
 	struct ttmon_tt_proc *p;
@@ -304,8 +305,8 @@ void ttmon_tt_on_tt_call(struct ttmon_tt *t, const struct ttmon_ev_tt_call *ev, 
 		return;
 	p->seen = true;
 	if (d->cls != TTMON_TT_CLS_PROVIDER) {
-		if (!ttmon_tt_hold_call(t, p, ev))
-			ttmon_tt_call(t, p, ev);
+		if (!ttmon_tt_hold_call(t, p, ev, size))
+			ttmon_tt_call(t, p, ev, size);
 	} else if (!(uint8_t)ev->arg[3] && !p->own_call) {
 		p->own_call = true;
 		t->generation++;

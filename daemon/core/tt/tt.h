@@ -42,16 +42,19 @@ const char *ttmon_tt_type_name(unsigned int type); /* "dram", ... */
 	X(5, MESH_ASSUMED, "mesh assumed",                                                                          \
 	  "which chips a mesh has was not seen: taken to be all devices of the process")                            \
 	X(6, MESH_PENDING, "mesh pending", "buffers of a mesh whose chips are not known yet: not in the figures")   \
-	X(7, LIMIT, "limit", "more buffers than are kept")
+	X(7, LIMIT, "limit", "more buffers than are kept")                                                          \
+	X(8, CB_UNKNOWN, "cb unknown",                                                                              \
+	  "which circular buffers are left is not known: a program ended unseen, or cores could not be read")
 enum ttmon_tt_flag {
 #define X(id, NAME, name, help) TTMON_TT_F_##NAME = 1 << id,
 	TTMON_TT_F_TABLE(X)
 #undef X
 };
-#define TTMON_TT_FLAGS 8
+#define TTMON_TT_FLAGS 9
 /* With one of these a process may hold more than its figures say: they are lower bounds, and a 0 is unknown. */
 #define TTMON_TT_F_DOUBT \
-	(TTMON_TT_F_PARTIAL | TTMON_TT_F_LOST | TTMON_TT_F_UNCALIBRATED | TTMON_TT_F_MESH_PENDING | TTMON_TT_F_LIMIT)
+	(TTMON_TT_F_PARTIAL | TTMON_TT_F_LOST | TTMON_TT_F_UNCALIBRATED | TTMON_TT_F_MESH_PENDING | TTMON_TT_F_LIMIT | \
+	 TTMON_TT_F_CB_UNKNOWN)
 /* Is this type's figure known, of a process or chip with these flags? What kernels take up is in no call that is probed. */
 static inline bool ttmon_tt_is_known(unsigned int type, uint64_t bytes, uint32_t flags)
 {

@@ -2,10 +2,11 @@
 /*
  * tt_int.h: what the parts of core/tt share. For this folder alone.
  *
- *   tt.c        life, processes, chips, time             bufs.c      live buffers, circular ones too, sums and peaks
+ *   tt.c        life, processes, chips, time             bufs.c      live buffers, sums and peaks
  *   ops.c       what a Buffer's events mean              fallback.c  layouts, degraded mode, held events
  *   devs.c      devices, logical ids, meshes             wants.c     questions for the cold thread, spare probes
  *   views.c     the read side                            layout.c    which word of a Buffer means what
+ *   cbs.c       circular buffers, by program             cores.c     what they cover, core by core
  */
 #ifndef TTMON_TT_INT_H
 #define TTMON_TT_INT_H
@@ -13,6 +14,7 @@
 #include "lib/base/fifo.h"
 #include "lib/base/hmap.h"
 #include "daemon/core/tt/tt.h"
+#include "daemon/core/tt/cores.h"
 #include "daemon/core/tt/layout.h"
 
 #define TTMON_TT_NIL	  UINT32_MAX
@@ -44,14 +46,14 @@
 #define TTMON_TT_B_ENTERED   (1 << 1) /* counted because its allocation was entered, not because it succeeded */
 #define TTMON_TT_B_INNER     (1 << 2) /* entered by the allocator's function, after hooks */
 #define TTMON_TT_B_TOLD	     (1 << 3)
-#define TTMON_TT_CB_KEY	     (1ULL << 63) /* in the key of a circular buffer, and of no Buffer in user memory */
+#define TTMON_TT_CB_KEY	     (1ULL << 63) /* in the key of a device's unnamed program, and in no address of user memory */
 
 struct ttmon_tt_list {
 	uint32_t head, tail;
 };
 
 struct ttmon_tt_buf {
-	uint64_t key; /* Buffer*, or the hash of a circular buffer */
+	uint64_t key; /* Buffer* */
 	uint64_t size, addr, ts_ns;
 	uint64_t seq; /* as ops.alloc said, once told */
 	uint32_t proc, dev;
@@ -83,7 +85,8 @@ struct ttmon_tt_device {
 	uint8_t id;	    /* device: enum ttmon_tt_id */
 	bool closed, waits; /* waits: in t->unknown */
 	uint16_t slot;
-	struct ttmon_tt_list bufs, cbs;
+	struct ttmon_tt_list bufs;
+	struct ttmon_tt_cbset *cbs; /* NULL: none */
 };
 
 struct ttmon_tt_usage {
@@ -95,6 +98,16 @@ struct ttmon_tt_usage {
 struct ttmon_tt_alc {
 	uint64_t addr;
 	struct ttmon_tt_list bufs;
+};
+
+/* A program of tt-metal that has circular buffers. All of its devices have the same ones. */
+struct ttmon_tt_prog {
+	uint64_t key;	   /* ProgramImpl*, or TTMON_TT_CB_KEY | device */
+	uint64_t since_ns; /* its layout */
+	struct ttmon_tt_cbuf **cbs;
+	uint32_t nr_cbs, cap_cbs;
+	uint32_t *devs; /* in the process's devs */
+	uint32_t nr_devs, cap_devs;
 };
 
 struct ttmon_tt_place {
@@ -149,6 +162,7 @@ union ttmon_tt_rec {
 	struct ttmon_event h;
 	struct ttmon_ev_tt_buffer buffer;
 	struct ttmon_ev_tt_call call;
+	struct ttmon_ev_tt_cb cb;
 };
 
 struct ttmon_tt_proc {
@@ -160,13 +174,15 @@ struct ttmon_tt_proc {
 	bool announced, own_call, own_fact, bad_ids;
 	uint32_t nr_cals, gen_devs;
 	struct ttmon_tt_cal *cals; /* [TTMON_TT_CALS] */
-	struct ttmon_hmap bufs, by_dev, by_alc;
+	struct ttmon_hmap bufs, by_dev, by_alc, by_prog;
 	struct ttmon_tt_device *devs;
 	uint32_t nr_devs, cap_devs, nr_links;
 	struct ttmon_tt_usage *uses;
 	uint32_t nr_uses, cap_uses;
 	struct ttmon_tt_alc *alcs;
 	uint32_t nr_alcs, cap_alcs;
+	struct ttmon_tt_prog *progs;
+	uint32_t nr_progs, cap_progs, nr_cbs;
 	struct ttmon_tt_place *places;
 	uint32_t nr_places, cap_places;
 	struct ttmon_fifo held; /* union ttmon_tt_rec */
@@ -240,7 +256,7 @@ struct ttmon_tt_proc *ttmon_tt_find(const struct ttmon_tt *t, uint32_t tgid);
 struct ttmon_tt_proc *ttmon_tt_proc_at(const struct ttmon_tt *t, uint32_t proc, uint64_t serial);
 /* NULL: no memory, or too many of them. */
 struct ttmon_tt_thread *ttmon_tt_get_thread(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t tid);
-void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev, size_t size);
 
 /* bufs.c */
 uint32_t ttmon_tt_buf_find(const struct ttmon_tt_proc *p, uint64_t key);
@@ -255,8 +271,12 @@ void ttmon_tt_buf_end(struct ttmon_tt *t, uint32_t idx, uint64_t ts_ns, uint16_t
 void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, uint64_t ts_ns, uint16_t fn,
 			   enum ttmon_tt_end how);
 /* All of a device or mesh. */
-void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_device *d, uint64_t ts_ns, uint16_t fn,
+void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn,
 			  enum ttmon_tt_end how);
+/* A buffer more or less of a device or mesh, and size bytes. */
+void ttmon_tt_dev_alloc(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, unsigned int type, uint64_t size);
+void ttmon_tt_dev_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, unsigned int type, uint64_t size,
+		       enum ttmon_tt_end how);
 void ttmon_tt_buf_end_all(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_ns, enum ttmon_tt_end how);
 /* Entered on that device, and not counted yet: it never was. */
 void ttmon_tt_buf_end_tentative(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
@@ -314,7 +334,7 @@ uint64_t ttmon_tt_op_device(const struct ttmon_tt_proc *p, const struct ttmon_tt
 struct ttmon_tt_cal *ttmon_tt_get_cal(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint16_t slot);
 void ttmon_tt_buffer(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_buffer *ev);
 /* True if the call waits for events before it. */
-bool ttmon_tt_hold_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+bool ttmon_tt_hold_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev, size_t size);
 /* The thread did something else: what it had entered went well. */
 void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint64_t buffer);
 /* Whatever is undecided is decided as it stands. */
@@ -329,9 +349,15 @@ void ttmon_tt_refuse(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_t
 /* views.c */
 const char *ttmon_tt_layout_text(const struct ttmon_tt_proc *p);
 
-/* bufs.c: circular buffers */
-void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+/* cbs.c */
+/* size: of the record; one without cores is refused. */
+void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_cb *ev, size_t size);
 void ttmon_tt_cb_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+/* All of a device or mesh go. */
+void ttmon_tt_cbs_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn);
+/* Those of a mesh that could not be told before its devices were known. */
+void ttmon_tt_cbs_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
+void ttmon_tt_cbs_fini(struct ttmon_tt_proc *p);
 
 /* wants.c */
 void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);

@@ -542,7 +542,7 @@ static uint32_t has_of(const struct ttmon_tt_desc *d)
 uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_elf_info *info)
 {
 	uint32_t has = (info->tt.vt_device ? TTMON_TT_HAS_VTABLE : 0) | (info->tt.vt_mesh ? TTMON_TT_HAS_MESH : 0);
-	uint32_t ops = 0;
+	uint32_t ops = 0, of = 0; /* 1 << enum ttmon_tt_op */
 
 	for (size_t i = 0; i < p->n; i++) {
 		const struct ttmon_probe *q = &p->probes[i];
@@ -554,9 +554,13 @@ uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_el
 		has |= has_of(d);
 		if (d->cls == TTMON_TT_CLS_BUFFER)
 			ops |= 1u << d->aux;
+		if (d->cls == TTMON_TT_CLS_CB_OF)
+			of |= 1u << d->aux;
 		if (q->spare && q->state == TTMON_PROBE_ATTACHED)
 			has |= TTMON_TT_HAS_SPARE;
 	}
+	if (of >> TTMON_TT_OP_ENTER & of >> TTMON_TT_OP_LEAVE & 1)
+		has |= TTMON_TT_HAS_CB_OF;
 	if (ops >> TTMON_TT_OP_ALLOCATED & ops >> TTMON_TT_OP_FREEING & 1)
 		has |= TTMON_TT_HAS_PRIMARY;
 	if (ops >> TTMON_TT_OP_ENTER & 1 &&

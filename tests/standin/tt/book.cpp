@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -41,6 +42,51 @@ void Book::drop(int dev)
 {
 	for (int64_t &bytes : devices[dev].bytes)
 		bytes = 0;
+}
+
+void CbBook::run(const void *program, const std::vector<int> &devices, const std::vector<standin_tt_cb> &cbs)
+{
+	auto &[on, have] = programs[program];
+
+	for (int dev : devices)
+		if (std::find(on.begin(), on.end(), dev) == on.end())
+			on.push_back(dev);
+	have = cbs;
+}
+
+void CbBook::end(const void *program)
+{
+	programs.erase(program);
+}
+
+void CbBook::close(int dev)
+{
+	for (auto &[program, has] : programs)
+		has.first.erase(std::remove(has.first.begin(), has.first.end(), dev), has.first.end());
+}
+
+uint64_t CbBook::bytes(int dev) const
+{
+	std::map<std::pair<unsigned int, unsigned int>, std::vector<bool>> cores;
+	uint64_t ret = 0;
+
+	for (const auto &[program, has] : programs) {
+		if (std::find(has.first.begin(), has.first.end(), dev) == has.first.end())
+			continue;
+		for (const standin_tt_cb &cb : has.second)
+			for (unsigned int k = 0; k < cb.nr && !cb.global; k++)
+				for (unsigned int x = cb.range[k].x0; x <= cb.range[k].x1; x++)
+					for (unsigned int y = cb.range[k].y0; y <= cb.range[k].y1; y++) {
+						std::vector<bool> &core = cores[{ x, y }];
+
+						core.resize(std::max<size_t>(core.size(), (cb.address + cb.size) / 32));
+						for (uint64_t a = cb.address; a < cb.address + cb.size; a += 32)
+							core[a / 32] = true;
+					}
+	}
+	for (const auto &[at, core] : cores)
+		ret += 32 * std::count(core.begin(), core.end(), true);
+	return ret;
 }
 
 void Book::operator+=(const Book &other)

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,19 @@ struct Book {
 	void operator+=(const Book &other);
 	/* {"NAME": n, "pid": .., "devices": [...], ...} as a line on stdout. */
 	void print(const char *name, long n) const;
+};
+
+/*
+ * Circular buffers of programs: what they cover on a device, by a mark on every 32 bytes of every core. Addresses and sizes are
+ * multiples of that.
+ */
+struct CbBook {
+	std::map<const void *, std::pair<std::vector<int>, std::vector<standin_tt_cb>>> programs; // devices, circular buffers
+
+	void run(const void *program, const std::vector<int> &devices, const std::vector<standin_tt_cb> &cbs);
+	void end(const void *program);
+	void close(int dev);
+	uint64_t bytes(int dev) const;
 };
 
 const struct standin_tt_ops *book_library(const char *path); /* NULL: the one linked with */

@@ -35,6 +35,13 @@ bool Device::close()
 	return was;
 }
 
+bool Device::initialize(uint8_t, size_t, size_t, size_t, bool)
+{
+	PROBED();
+	initialized_ = true;
+	return true;
+}
+
 AnyAllocator *Device::allocator()
 {
 	return allocator_.get();
@@ -62,13 +69,26 @@ TT_V0_END
 namespace distributed
 {
 
-MeshDevice::MeshDevice(const std::vector<IDevice *> &devices) : pimpl_(std::make_unique<MeshDeviceImpl>())
+MeshDevice::MeshDevice(const std::vector<IDevice *> &devices, std::shared_ptr<MeshDevice> parent)
+    : pimpl_(std::make_unique<MeshDeviceImpl>())
 {
-	pimpl_->scoped = std::make_shared<int>(1);
+	pimpl_->scoped = parent ? parent->pimpl_->scoped : std::make_shared<ScopedDevices>();
 	pimpl_->view = std::make_unique<MeshDeviceView>();
-	pimpl_->view->shape[0] = 1;
-	pimpl_->view->shape[1] = devices.size();
-	pimpl_->view->devices = devices;
+#if TT_IMPL
+	MeshDeviceViewImpl &view = *pimpl_->view->impl_;
+#else
+	MeshDeviceView &view = *pimpl_->view;
+#endif
+	view.shape[0] = 1;
+	view.shape[1] = devices.size();
+	for (IDevice *device : devices) {
+		view.devices.push_back(device);
+		if (parent)
+			continue;
+		pimpl_->scoped->opened_local_devices_[device->id()] = device;
+		pimpl_->scoped->devices_.push_back(device);
+	}
+	pimpl_->parent = std::move(parent);
 	pimpl_->allocator = std::make_unique<AnyAllocator>();
 }
 
@@ -96,7 +116,15 @@ std::vector<IDevice *> MeshDevice::locals()
 
 std::vector<IDevice *> MeshDevice::get_devices() const
 {
+#if TT_IMPL
+	std::vector<IDevice *> ret;
+
+	for (const MaybeRemote &one : pimpl_->view->impl_->devices)
+		ret.push_back(std::get<IDevice *>(one));
+	return ret;
+#else
 	return pimpl_->view->devices;
+#endif
 }
 
 } // namespace distributed

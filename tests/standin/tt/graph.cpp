@@ -7,7 +7,7 @@
 namespace tt::tt_metal
 {
 
-thread_local bool GraphTracker::capturing, GraphTracker::blind;
+thread_local bool GraphTracker::processing, GraphTracker::capturing, GraphTracker::blind;
 
 GraphTracker &GraphTracker::instance()
 {
@@ -24,7 +24,7 @@ bool GraphTracker::hook_allocate(const Buffer *)
 #if TT_PROVIDER
 static void record(const Buffer *buffer, bool more)
 {
-	if (GraphTracker::blind)
+	if (GraphTracker::blind || (TT_IMPL && !GraphTracker::processing))
 		return;
 	for (IDevice *local : buffer->me().device_->locals()) {
 		auto *device = dynamic_cast<Device *>(local);

@@ -378,6 +378,8 @@ class GraphTracker
 	void track_deallocate_cb(const IDevice *device);
 	bool hook_allocate(const Buffer *buffer);
 
+	// The list of processors is thread_local since tt-metal #44668: what other threads allocate is not in tt-metal's own statistics.
+	static thread_local bool processing;
 	static thread_local bool capturing; // a NO_DISPATCH capture of this thread
 	static thread_local bool blind;	    // a test passes pointers that lead nowhere
 	std::atomic<uint64_t> seen{ 0 };
@@ -452,7 +454,11 @@ class Device
 	std::unique_ptr<SharedMemoryStatsProvider> shm_stats_provider_;
 #endif
 	std::string bdf_;
+	std::vector<const void *> active_programs_;
 
+	// A closed Device is opened again without a constructor: impl/device/device_manager.cpp:341-349 of main 622c6fb9.
+	bool initialize(uint8_t queues, size_t l1_small, size_t trace, size_t worker_l1, bool minimal);
+	uint64_t get_total_cb_allocated() const;
 	bool close();
 	~Device();
 #if TT_MESH_DEVICE
@@ -473,24 +479,57 @@ TT_V0_END
 #if TT_MESH_DEVICE
 namespace distributed
 {
+#if TT_IMPL
+/*
+ * Since 2026 the view's content is behind a pointer, and lists MaybeRemote<IDevice *>: distributed/mesh_device_view_impl.hpp and
+ * api/tt-metalium/maybe_remote.hpp of main 622c6fb9. A submesh shares the ScopedDevices of its root, which lie nearer.
+ */
+struct RemoteDevice {
+};
+using MaybeRemote = std::variant<RemoteDevice, IDevice *>;
+static_assert(sizeof(MaybeRemote) == 16);
+class MeshDeviceViewImpl
+{
+      public:
+	size_t shape[2];
+	std::vector<MaybeRemote> devices;
+};
+class MeshDeviceView
+{
+      public:
+	std::unique_ptr<MeshDeviceViewImpl> impl_ = std::make_unique<MeshDeviceViewImpl>();
+};
+static_assert(sizeof(MeshDeviceView) == 8);
+struct ScopedDevices {
+	std::map<ChipId, IDevice *> opened_local_devices_;
+	std::vector<MaybeRemote> devices_;
+};
+#else
 class MeshDeviceView
 {
       public:
 	size_t shape[2];
 	std::vector<IDevice *> devices;
 };
+struct ScopedDevices {
+	std::map<ChipId, IDevice *> opened_local_devices_;
+	std::vector<IDevice *> devices_;
+};
+#endif
+class MeshDevice;
 class MeshDeviceImpl
 {
       public:
 	int mesh_id = 1;
-	std::shared_ptr<int> scoped;
+	std::shared_ptr<ScopedDevices> scoped;
+	std::shared_ptr<MeshDevice> parent;
 	std::unique_ptr<MeshDeviceView> view;
 	std::unique_ptr<AnyAllocator> allocator;
 };
 class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevice>
 {
       public:
-	explicit MeshDevice(const std::vector<IDevice *> &devices);
+	explicit MeshDevice(const std::vector<IDevice *> &devices, std::shared_ptr<MeshDevice> parent = nullptr);
 	~MeshDevice() override;
 	ChipId id() const override;
 	AnyAllocator *allocator() override;
@@ -524,6 +563,50 @@ class MeshBuffer
 };
 } // namespace distributed
 #endif
+
+/*
+ * A program's circular buffers, as impl/program/program.cpp of tt-metal main 622c6fb9 (2026-06-23) has them: laid out once for all devices,
+ * from one base address; told for each local device; told as gone for each device when the program is destroyed.
+ */
+namespace detail
+{
+struct CircularBuffer {
+	CoreRangeSet cores;
+	uint64_t size = 0, address = 0;
+	bool global = false;
+};
+struct CircularBufferAllocator {
+	CoreRange core_range;
+	std::vector<std::pair<uint64_t, uint64_t>> l1_regions;
+};
+#if TT_GEN == 0
+class Program_
+#else
+class ProgramImpl
+#endif
+{
+      public:
+	void allocate_circular_buffers(const IDevice *device);
+	void deallocate_circular_buffers();
+	void add(const std::vector<CoreRange> &cores, uint64_t size, bool global);
+	void invalidate();
+#if TT_GEN == 0
+	~Program_();
+#else
+	~ProgramImpl();
+#endif
+
+	std::vector<std::unique_ptr<CircularBuffer>> circular_buffers_;
+	std::vector<CircularBufferAllocator> cb_allocators_;
+	std::vector<const IDevice *> cb_devices_;
+	bool needed_ = true;
+};
+#if TT_GEN == 0
+using AnyProgram = Program_;
+#else
+using AnyProgram = ProgramImpl;
+#endif
+} // namespace detail
 
 // Which chips a process sees: chips.cpp.
 struct VisibleChip {

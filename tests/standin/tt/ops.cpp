@@ -30,6 +30,10 @@ struct standin_tt_buf {
 #endif
 };
 
+struct standin_tt_program {
+	detail::AnyProgram impl;
+};
+
 namespace standin
 {
 
@@ -71,24 +75,31 @@ static std::unique_ptr<Device> make_device(int id)
 	return device;
 }
 
+static void set_mesh(bool open)
+{
+#if TT_MESH_DEVICE
+	std::vector<IDevice *> all;
+
+	world().mesh.reset();
+	for (auto &d : world().devices)
+		all.push_back(d.get());
+	if (open)
+		world().mesh = std::make_shared<distributed::MeshDevice>(all);
+#else
+	(void)open;
+#endif
+}
+
 static int open(int n, bool mesh)
 {
 	World &w = world();
 
 	chips = visible_chips();
+	GraphTracker::processing = true;
 	for (int i = 0; i < n && i < (int)chips.size(); i++)
 		w.devices.push_back(make_device(i));
-#if TT_MESH_DEVICE
-	if (mesh) {
-		std::vector<IDevice *> all;
-
-		for (auto &d : w.devices)
-			all.push_back(d.get());
-		w.mesh = std::make_shared<distributed::MeshDevice>(all);
-	}
-#else
-	(void)mesh;
-#endif
+	if (mesh)
+		set_mesh(true);
 	return w.devices.size();
 }
 
@@ -111,6 +122,7 @@ static void close_one(int dev)
 static void close_all(void)
 {
 #if TT_MESH_DEVICE
+	world().submeshes.clear();
 	world().mesh.reset();
 #endif
 	for (auto &d : world().devices)
@@ -119,11 +131,18 @@ static void close_all(void)
 	world().devices.clear();
 }
 
+#if TT_MESH_DEVICE
+static const std::shared_ptr<distributed::MeshDevice> &mesh_of(int dev)
+{
+	return dev == STANDIN_MESH ? world().mesh : world().submeshes[STANDIN_SUBMESH - dev];
+}
+#endif
+
 static IDevice *device(int dev)
 {
 #if TT_MESH_DEVICE
-	if (dev == STANDIN_MESH)
-		return world().mesh.get();
+	if (dev < 0)
+		return mesh_of(dev).get();
 #endif
 	return world().devices[dev].get();
 }
@@ -156,10 +175,10 @@ static standin_tt_buf *alloc(int dev, int type, uint64_t size)
 	auto buf = std::make_unique<standin_tt_buf>();
 
 #if TT_MESH_DEVICE
-	if (dev == STANDIN_MESH) {
+	if (dev < 0) {
 		buf->mesh =
 			distributed::MeshBuffer::create(distributed::ReplicatedBufferConfig{ size },
-							{ 2048, BufferType(type) }, world().mesh.get(), std::nullopt);
+							{ 2048, BufferType(type) }, mesh_of(dev).get(), std::nullopt);
 		return buf.release();
 	}
 #endif
@@ -253,6 +272,73 @@ static void cb_free(int dev)
 	GraphTracker::instance().track_deallocate_cb(device(dev));
 }
 
+static void reopen(int dev)
+{
+	world().devices[dev]->initialize(1, 0, 0, 0, false);
+}
+
+static int submesh(const int *devs, int n)
+{
+#if TT_MESH_DEVICE
+	std::vector<IDevice *> some;
+
+	for (int i = 0; i < n; i++)
+		some.push_back(device(devs[i]));
+	world().submeshes.push_back(std::make_shared<distributed::MeshDevice>(some, world().mesh));
+	return STANDIN_SUBMESH - (int)(world().submeshes.size() - 1);
+#else
+	(void)devs, (void)n;
+	return 0;
+#endif
+}
+
+static void submesh_free(int submesh)
+{
+#if TT_MESH_DEVICE
+	world().submeshes[STANDIN_SUBMESH - submesh].reset();
+#else
+	(void)submesh;
+#endif
+}
+
+static standin_tt_program *program(const standin_tt_cb *cbs, size_t n)
+{
+	auto *ret = new standin_tt_program;
+
+	for (size_t i = 0; i < n; i++) {
+		std::vector<CoreRange> cores;
+
+		for (unsigned int k = 0; k < cbs[i].nr; k++)
+			cores.push_back({ { cbs[i].range[k].x0, cbs[i].range[k].y0 },
+					  { cbs[i].range[k].x1, cbs[i].range[k].y1 } });
+		ret->impl.add(cores, cbs[i].size, cbs[i].global);
+	}
+	return ret;
+}
+
+static void run(standin_tt_program *program, int dev, standin_tt_cb *cbs)
+{
+	program->impl.allocate_circular_buffers(device(dev));
+	for (size_t i = 0; cbs && i < program->impl.circular_buffers_.size(); i++)
+		cbs[i].address = program->impl.circular_buffers_[i]->address;
+}
+
+static void resize(standin_tt_program *program, size_t cb, uint64_t size)
+{
+	program->impl.circular_buffers_[cb]->size = size;
+	program->impl.invalidate();
+}
+
+static void program_free(standin_tt_program *program)
+{
+	delete program;
+}
+
+static uint64_t cb_total(int dev)
+{
+	return world().devices[dev]->get_total_cb_allocated();
+}
+
 static void track(const void *buffer, bool more)
 {
 	auto *b = const_cast<Buffer *>(static_cast<const Buffer *>(buffer));
@@ -307,6 +393,15 @@ const struct standin_tt_ops *standin_tt_ops(void)
 		standin::programs,
 		standin::callback,
 		standin::pair,
+		standin::reopen,
+		standin::set_mesh,
+		standin::submesh,
+		standin::submesh_free,
+		standin::program,
+		standin::run,
+		standin::resize,
+		standin::program_free,
+		standin::cb_total,
 	};
 
 	return &ops;

@@ -17,7 +17,8 @@ extern "C" {
 /* BufferType of tt-metal. */
 enum standin_tt_type { STANDIN_DRAM, STANDIN_L1, STANDIN_SYSTEM, STANDIN_L1_SMALL, STANDIN_TRACE, STANDIN_TYPES };
 
-#define STANDIN_MESH (-1) /* as a device: the MeshDevice over all of them */
+#define STANDIN_MESH	(-1) /* as a device: the MeshDevice over all of them */
+#define STANDIN_SUBMESH (-2) /* and downwards: submeshes, in the order of their making */
 
 /* What a generation has. */
 #define STANDIN_HAS_MESH    (1 << 0)
@@ -32,6 +33,18 @@ enum standin_tt_type { STANDIN_DRAM, STANDIN_L1, STANDIN_SYSTEM, STANDIN_L1_SMAL
 #define STANDIN_HAS_FLAG    (1 << 9) /* Buffer has hooked_allocation_ */
 
 struct standin_tt_buf;
+struct standin_tt_program;
+
+/* A circular buffer of a program: size bytes on each core of these ranges, the last core included. */
+struct standin_tt_cb {
+	uint64_t size;
+	unsigned int nr;
+	struct {
+		unsigned int x0, y0, x1, y1;
+	} range[4];
+	bool global;
+	uint64_t address; /* out */
+};
 
 /* A record of the real-time profiler, in no layout. */
 struct standin_tt_record {
@@ -89,6 +102,17 @@ struct standin_tt_ops {
 	void (*programs)(const struct standin_tt_record *recs, size_t n, uint64_t dropped); /* profiler callbacks */
 	void (*callback)(void (*fn)(void)); /* runs inside every profiler callback; may throw */
 	void (*pair)(uint32_t chip, int64_t host, uint64_t cycles, double ghz);
+
+	void (*reopen)(int dev); /* Device::initialize of one that was closed */
+	void (*mesh)(bool open); /* the MeshDevice is destroyed, or made anew over all devices */
+	int (*submesh)(const int *devs, int n); /* returns what it is called as a device */
+	void (*submesh_free)(int submesh);
+	struct standin_tt_program *(*program)(const struct standin_tt_cb *cbs, size_t n);
+	/* Runs on a device or mesh; its first run lays out the circular buffers, whose addresses are told. */
+	void (*run)(struct standin_tt_program *program, int dev, struct standin_tt_cb *cbs);
+	void (*resize)(struct standin_tt_program *program, size_t cb, uint64_t size); /* laid out anew at its next run */
+	void (*program_free)(struct standin_tt_program *program);
+	uint64_t (*cb_total)(int dev); /* Device::get_total_cb_allocated */
 };
 
 const struct standin_tt_ops *standin_tt_ops(void);

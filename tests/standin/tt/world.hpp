@@ -13,6 +13,7 @@ struct World {
 	std::vector<std::unique_ptr<tt::tt_metal::Device>> devices;
 #if TT_MESH_DEVICE
 	std::shared_ptr<tt::tt_metal::distributed::MeshDevice> mesh;
+	std::vector<std::shared_ptr<tt::tt_metal::distributed::MeshDevice>> submeshes; // by STANDIN_SUBMESH - device
 #endif
 };
 World &world();

@@ -188,6 +188,36 @@ static inline void feed_call(struct ttmon_tt *t, uint32_t tgid, uint32_t tid, ui
 
 #define CALL(t, tgid, ts, fn, kind, ...) feed_call(t, tgid, tgid, ts, fn, kind, (const uint64_t[6]){ __VA_ARGS__ })
 
+/* A circular buffer of a program, on these cores. */
+static inline void feed_cb_of(struct ttmon_tt *t, uint32_t tgid, uint64_t ts, uint64_t program, uint64_t since,
+			      uint64_t dev, uint64_t addr, uint64_t size, const struct ttmon_tt_core_range *r, uint32_t nr)
+{
+	struct ttmon_ev_tt_cb ev = { .call = { .h = feed_head(TTMON_EV_TT_CALL, tgid, tgid, ts),
+					       .arg = { dev, 0, addr, size },
+					       .fn = FN_CB,
+					       .dev_kind = TTMON_TT_DEV_DEVICE },
+				     .program = program,
+				     .since_ns = since,
+				     .nr_ranges = nr };
+
+	memcpy(ev.range, r, nr * sizeof(*r));
+	ttmon_tt_apply(t, &ev.call.h, offsetof(struct ttmon_ev_tt_cb, range) + nr * sizeof(*r) + nr % 2 * 4);
+}
+
+/* The same without a program, on that many cores of one row. */
+static inline void feed_cb(struct ttmon_tt *t, uint32_t tgid, uint64_t ts, uint8_t kind, uint64_t dev, uint64_t cores,
+			   uint64_t addr, uint64_t size, uint64_t global)
+{
+	struct ttmon_ev_tt_cb ev = { .call = { .h = feed_head(TTMON_EV_TT_CALL, tgid, tgid, ts),
+					       .arg = { dev, cores, addr, size, global },
+					       .fn = FN_CB,
+					       .dev_kind = kind } };
+
+	if (cores && cores <= 64)
+		ev.range[ev.nr_ranges++] = (struct ttmon_tt_core_range){ .x1 = (uint8_t)(cores - 1) };
+	ttmon_tt_apply(t, &ev.call.h, sizeof(ev));
+}
+
 static inline void feed_create(struct ttmon_tt *t, uint32_t tgid, uint64_t ts, const struct feed_buf *b)
 {
 	CALL(t, tgid, ts, FN_CREATE, b->no_vtable ? TTMON_TT_DEV_UNKNOWN : (uint8_t)b->kind, b->dev, b->size, 2048,

@@ -42,6 +42,7 @@ union record {
 	struct ttmon_ev_launch_sums sums;
 	struct ttmon_ev_tt_buffer tt_buffer;
 	struct ttmon_ev_tt_call tt_call;
+	struct ttmon_ev_tt_cb tt_cb;
 	struct ttmon_ev_tt_dispatch tt_dispatch;
 	struct ttmon_ev_tt_program tt_program;
 	struct ttmon_ev_tt_kernel tt_kernel;
@@ -290,6 +291,18 @@ static void checks_tenstorrent(void **state)
 	BREAK(TTMON_EV_TT_CALL, tt_call.fn = 383, VALUE);
 	BREAK(TTMON_EV_TT_CALL, tt_call.dev_kind = TTMON_TT_DEV_MAX, VALUE);
 	BREAK(TTMON_EV_TT_CALL, tt_call.slot = TTMON_TT_SLOTS, VALUE);
+	/* A circular buffer's cores: none in older records, else as many as the record says. */
+	good(TTMON_EV_TT_CALL);
+	r.tt_call.fn = 290;
+	EXPECT(OK, sizeof(r.tt_call));
+	EXPECT(LENGTH, sizeof(r.tt_call) + 8);
+	r.tt_cb.nr_ranges = 2;
+	EXPECT(LENGTH, offsetof(struct ttmon_ev_tt_cb, range));
+	EXPECT(OK, offsetof(struct ttmon_ev_tt_cb, range[2]));
+	r.tt_cb.nr_ranges = TTMON_TT_CORE_RANGES;
+	EXPECT(OK, sizeof(r.tt_cb));
+	r.tt_cb.nr_ranges++;
+	EXPECT(VALUE, sizeof(r.tt_cb));
 	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.fn = 256, VALUE);
 	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.kind = TTMON_TT_DISPATCH_MAX, VALUE);
 	BREAK(TTMON_EV_TT_DISPATCH, tt_dispatch.dev_kind = TTMON_TT_DEV_MAX, VALUE);

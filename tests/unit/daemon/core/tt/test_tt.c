@@ -381,7 +381,7 @@ static void all_of_a_device_go_when_it_closes(void **state)
 	(void)state;
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
 	feed_buffer(t, P, 20, FN_ALLOCATED, &b);
-	CALL(t, P, 20, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 4, 0x100, 64, 0);
+	feed_cb(t, P, 20, TTMON_TT_DEV_DEVICE, DEV(0), 4, 0x100, 64, 0);
 	CALL(t, P, 30, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(0));
 	assert_int_equal(feed_dram(t, P, 0), 0);
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 0);

@@ -21,24 +21,24 @@ static void circular_buffers(void **state)
 
 	(void)state;
 	for (uint32_t run = 0; run < 100; run++) {
-		CALL(t, P, 20 + run, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
-		CALL(t, P, 20 + run, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x2000, 50, 0xff00);
-		CALL(t, P, 20 + run, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 4, 0x1000, 1, 0);
-		CALL(t, P, 20 + run, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x3000, 1000, 1); /* in an L1 buffer */
+		feed_cb(t, P, 20 + run, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
+		feed_cb(t, P, 20 + run, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x2000, 50, 0xff00);
+		feed_cb(t, P, 20 + run, TTMON_TT_DEV_DEVICE, DEV(0), 4, 0x1000, 1, 0);
+		feed_cb(t, P, 20 + run, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x3000, 1000, 1); /* in an L1 buffer */
 	}
 	feed_dev_new(t, P, 199, 1, 1);
-	CALL(t, P, 199, FN_CB, TTMON_TT_DEV_DEVICE, DEV(1), 8, 0x2000, 50, 0xff00);
+	feed_cb(t, P, 199, TTMON_TT_DEV_DEVICE, DEV(1), 8, 0x2000, 50, 0xff00);
 	assert_int_equal(feed_bytes(t, P, 1, TTMON_TT_TYPE_CB),
 			 400); /* the upper bits of a bool's register mean nothing */
 	CALL(t, P, 199, FN_CB_FREE, TTMON_TT_DEV_DEVICE, DEV(1));
 	/* The same again is the same. */
-	CALL(t, P, 200, FN_CB, TTMON_TT_DEV_UNKNOWN, DEV(0), 8, 0x1000, 100, 0);
+	feed_cb(t, P, 200, TTMON_TT_DEV_UNKNOWN, DEV(0), 8, 0x1000, 100, 0);
 	feed_dev_new(t, P, 200, 0, 0);
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 0); /* a new Device holds nothing */
-	CALL(t, P, 201, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
-	CALL(t, P, 201, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x2000, 50, 0);
+	feed_cb(t, P, 201, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
+	feed_cb(t, P, 201, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x2000, 50, 0);
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 1200);
-	CALL(t, P, 202, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 300, 0); /* another size replaces */
+	feed_cb(t, P, 202, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 300, 0); /* another size replaces */
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 2800);
 	CALL(t, P, 203, FN_CB_FREE, TTMON_TT_DEV_DEVICE, DEV(1));
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 2800);
@@ -46,10 +46,10 @@ static void circular_buffers(void **state)
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 0);
 	assert_int_equal(feed_use(t, P, 0).peak[TTMON_TT_TYPE_CB], 2800);
 	assert_int_equal(feed_process(t, P).refused, 0);
-	CALL(t, P, 205, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 0, 0x1000, 300, 0);
-	CALL(t, P, 205, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 1 << 20, 0x1000, 300, 0);
-	CALL(t, P, 205, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, UINT64_MAX, 0);
-	CALL(t, P, 205, FN_CB, TTMON_TT_DEV_UNKNOWN, 0x777, 8, 0x1000, 8, 0);
+	feed_cb(t, P, 205, TTMON_TT_DEV_DEVICE, DEV(0), 0, 0x1000, 300, 0);
+	feed_cb(t, P, 205, TTMON_TT_DEV_DEVICE, DEV(0), 1 << 20, 0x1000, 300, 0);
+	feed_cb(t, P, 205, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, UINT64_MAX, 0);
+	feed_cb(t, P, 205, TTMON_TT_DEV_UNKNOWN, 0x777, 8, 0x1000, 8, 0);
 	assert_int_equal(feed_process(t, P).refused, 4);
 	assert_int_equal(feed_bytes(t, P, 0, TTMON_TT_TYPE_CB), 0);
 	ttmon_tt_free(t);

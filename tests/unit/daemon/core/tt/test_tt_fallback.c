@@ -116,7 +116,7 @@ static void nonsense_publishes_nothing(void **state)
 	assert_true(feed_process(t, P).flags & TTMON_TT_F_UNCALIBRATED);
 	assert_string_equal(feed_process(t, P).layout, "numbers that make no sense");
 	feed_buffer(t, P, 31, FN_ALLOCATED, &good);
-	CALL(t, P, 31, FN_CB, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
+	feed_cb(t, P, 31, TTMON_TT_DEV_DEVICE, DEV(0), 8, 0x1000, 100, 0);
 	assert_int_equal(ttmon_tt_snapshot(t, &v), 0);
 	assert_int_equal(v.nr_uses, 0);
 	ttmon_tt_view_fini(&v);

@@ -80,7 +80,7 @@ static void life(struct ttmon_tt *t, uint32_t tgid, enum ttmon_tt_layout layout,
 			feed_buffer_by(t, tgid, tgid + i % 5, ts + i, FN_DTOR, &e);
 		if (!degraded)
 			feed_buffer_by(t, tgid, tgid + i % 5, ts + i, FN_ALLOCATED, &b);
-		CALL(t, tgid, ts + i, FN_CB, TTMON_TT_DEV_DEVICE, DEV(i % 6), 1 + i, 0x100, 64, 0);
+		feed_cb(t, tgid, ts + i, TTMON_TT_DEV_DEVICE, DEV(i % 6), 1 + i, 0x100, 64, 0);
 		if (i % 3 == 0)
 			feed_buffer(t, tgid, ts + i, FN_FREEING, &b);
 	}

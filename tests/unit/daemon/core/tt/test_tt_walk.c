@@ -329,7 +329,7 @@ static void circular(struct model *m, struct ttmon_tt *t, unsigned int p)
 		}
 		return;
 	}
-	CALL(t, FIRST_TGID + p, m->ts, FN_CB, TTMON_TT_DEV_DEVICE, DEV(d), cores, 0x400 * i, size, global);
+	feed_cb(t, FIRST_TGID + p, m->ts, TTMON_TT_DEV_DEVICE, DEV(d), cores, 0x400 * i, size, global);
 	if (global || (b->live && b->size == cores * size))
 		return;
 	m->frees[p][d] += b->live;
