@@ -156,6 +156,27 @@ def test_closed_devices(bench):
 
 
 @timeout(60)
+def test_submeshes(bench):
+    """A submesh's buffers are on its own chips, not on its root's, also when it is made after the probes that would show it are gone."""
+    host = Host(bench, "t3k")
+    daemon = host.service()
+    targets = {gen: host.target(gen, "ttscen", "submesh", "--chips", "8") for gen in ("e1", "e2b", "e4")}
+    host.wait_probed([t.pid for t in targets.values()])
+    for target in targets.values():
+        target.go()
+    books = {gen: steps(target) for gen, target in targets.items()}
+    for what in ("the root alone", "submeshes", "freed", "done"):
+        for gen, step in books.items():
+            wait_equal(host, next(step), f"{gen}: {what}")
+    flags = {p["tgid"]: p["flags"] for p in host.devices()["processes"]}
+    for gen, target in targets.items():
+        eq(f"{gen}: flags", flags[target.pid], [])
+        target.go()
+        target.finish()
+    daemon.stop()
+
+
+@timeout(60)
 def test_exceptions(bench):
     """An exception through every probed function and every profiler callback: the program goes on, and the figures are right."""
     runs, db = trace_all(bench, TT_GENERATIONS, [standin("ttscen"), "exceptions", "--chips", "1"], "--tt-dispatch", "on")

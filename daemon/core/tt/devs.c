@@ -9,6 +9,8 @@
  * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in the same thread, a shadow of the same size
  * and address on each local device. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 100 ms of
  * stream time, all devices of the process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
+ * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory may be wrong. A process
+ * whose figures ever stood on an assumption is flagged to its end.
  */
 #include "daemon/core/tt/tt_int.h"
 
@@ -396,6 +398,7 @@ void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh)
 	m->known = TTMON_TT_MESH_UNKNOWN;
 	m->allocs = m->frees = 0;
 	m->ident = 0;
+	m->silent = 0;
 	memset(m->peak, 0, sizeof(m->peak));
 }
 
@@ -498,11 +501,21 @@ static bool is_same(const struct ttmon_tt_device *m, const uint32_t *devs, uint3
 	return n == m->nr_links && covers(m, devs, n);
 }
 
+bool ttmon_tt_mesh_is_open(const struct ttmon_tt *t, const struct ttmon_tt_device *m)
+{
+	const struct ttmon_tt_slotinfo *s = &t->slots[m->slot];
+
+	if (m->known != TTMON_TT_MESH_TOLD)
+		return m->known < TTMON_TT_MESH_TOLD;
+	/* What its memory said may be wrong; where the library has nothing that shows shadows, it is all there is. */
+	return s->told && s->has & TTMON_TT_HAS_SHADOW && m->silent < TTMON_TT_SILENT;
+}
+
 void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, uint64_t ts_ns)
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];
 
-	if (m->known >= TTMON_TT_MESH_TOLD || m->waits ||
+	if (m->waits || !ttmon_tt_mesh_is_open(t, m) ||
 	    ttmon_tt_grow((void **)&t->unknown, t->nr_unknown, &t->cap_unknown, sizeof(*t->unknown)) < 0)
 		return;
 	t->unknown[t->nr_unknown++] = (struct ttmon_tt_waiting){ .serial = p->serial, .proc = p->idx, .dev = mesh };
@@ -576,13 +589,17 @@ void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
 			t->groups[i] = t->groups[--t->nr_groups];
 			break;
 		}
-	if (!p || !g->n || g->mesh >= p->nr_devs || p->devs[g->mesh].kind != TTMON_TT_DEV_MESH)
+	if (!p || g->mesh >= p->nr_devs || p->devs[g->mesh].kind != TTMON_TT_DEV_MESH)
 		return;
+	m = &p->devs[g->mesh];
+	if (!g->n) {
+		m->silent += t->slots[m->slot].has & TTMON_TT_HAS_SPARE && m->silent < TTMON_TT_SILENT;
+		return;
+	}
 	/* Something else may lie there by now. */
 	for (uint32_t i = 0; i < g->n; i++)
 		if (p->devs[g->devs[i]].kind != TTMON_TT_DEV_DEVICE)
 			return;
-	m = &p->devs[g->mesh];
 	if (m->known >= TTMON_TT_MESH_TOLD) {
 		/* One that lacks some is another mesh in the same place, or some were lost. */
 		bool more = covers(m, g->devs, g->n), lossy = p->pub.flags & TTMON_TT_F_LOST;
@@ -594,6 +611,9 @@ void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
 		if (!more && (lossy || (m->known == TTMON_TT_MESH_SEEN && m->live > 1)))
 			return;
 	}
+	/* What was shown until now, and the peaks, stood on something that is not so. */
+	if (m->known == TTMON_TT_MESH_TOLD)
+		p->pub.flags |= TTMON_TT_F_MESH_ASSUMED;
 	mesh_set(t, p, g->mesh, g->devs, g->n, TTMON_TT_MESH_SEEN, true);
 }
 
@@ -630,6 +650,8 @@ static void assume(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, b
 	for (uint32_t i = 0; i < p->nr_devs && n < TTMON_TT_MESH_MAX; i++)
 		if (p->devs[i].kind == TTMON_TT_DEV_DEVICE && !p->devs[i].closed)
 			devs[n++] = i;
+	if (n)
+		p->pub.flags |= TTMON_TT_F_MESH_ASSUMED;
 	mesh_set(t, p, mesh, devs, n, TTMON_TT_MESH_ASSUMED_ALL, raise);
 }
 
@@ -645,7 +667,8 @@ static void tick_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];
 
-	if (ttmon_before(t->now_ns, m->since_ns + TTMON_TT_MESH_NS) || m->gen == p->gen_devs || !*budget)
+	if (m->known >= TTMON_TT_MESH_TOLD || ttmon_before(t->now_ns, m->since_ns + TTMON_TT_MESH_NS) ||
+	    m->gen == p->gen_devs || !*budget)
 		return;
 	--*budget;
 	assume(t, p, mesh, false);
@@ -661,7 +684,7 @@ static void tick_unknown(struct ttmon_tt *t)
 		struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, w->proc, w->serial);
 		struct ttmon_tt_device *m = p && w->dev < p->nr_devs ? &p->devs[w->dev] : NULL;
 
-		if (!m || m->kind != TTMON_TT_DEV_MESH || !m->waits || m->known >= TTMON_TT_MESH_TOLD || !m->allocs) {
+		if (!m || m->kind != TTMON_TT_DEV_MESH || !m->waits || !ttmon_tt_mesh_is_open(t, m) || !m->allocs) {
 			if (m)
 				m->waits = false;
 			t->unknown[i] = t->unknown[--t->nr_unknown];

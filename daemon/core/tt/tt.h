@@ -40,7 +40,7 @@ const char *ttmon_tt_type_name(unsigned int type); /* "dram", ... */
 	X(3, UNCALIBRATED, "uncalibrated", "the layout of its buffers could not be told: nothing is published")     \
 	X(4, OWN_SHM, "own", "publishes its statistics by itself")                                                  \
 	X(5, MESH_ASSUMED, "mesh assumed",                                                                          \
-	  "which chips a mesh has was not seen: taken to be all devices of the process")                            \
+	  "which chips a mesh has was not seen for a time: its figures or peaks stood on an assumption")            \
 	X(6, MESH_PENDING, "mesh pending", "buffers of a mesh whose chips are not known yet: not in the figures")   \
 	X(7, LIMIT, "limit", "more buffers than are kept")                                                          \
 	X(8, CB_UNKNOWN, "cb unknown",                                                                              \

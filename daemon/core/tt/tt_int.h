@@ -35,7 +35,8 @@
 #define TTMON_TT_SETTLE_NS 50000000ULL	/* undecided events and entered allocations wait no longer */
 #define TTMON_TT_GROUP_NS  20000000ULL	/* a mesh's shadows are all there after so long without another */
 #define TTMON_TT_MESH_NS   100000000ULL /* then all devices are taken to be in the mesh */
-#define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh unknown for so long wants the spare probes back */
+#define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh not seen for so long wants the spare probes back */
+#define TTMON_TT_SILENT	   4		/* so many buffers of a mesh without shadows, and it has none */
 #define TTMON_TT_ASK_NS	   100000000ULL
 #define TTMON_TT_ASKS	   10
 #define TTMON_TT_FACT_NS   100000000ULL /* facts about an ended process still come */
@@ -74,7 +75,7 @@ struct ttmon_tt_device {
 	uint64_t addr;
 	uint64_t bytes[TTMON_TT_TYPES], peak[TTMON_TT_TYPES];
 	uint64_t live, allocs, frees;
-	uint64_t since_ns; /* mesh: unknown since */
+	uint64_t since_ns; /* mesh: not seen since */
 	uint64_t ident;	   /* mesh: a word of it that another mesh at the same address would not share */
 	uint32_t *links;   /* members of a mesh; meshes of a device; indexes in devs */
 	uint32_t nr_links, cap_links;
@@ -83,6 +84,7 @@ struct ttmon_tt_device {
 	uint8_t kind;	    /* enum ttmon_tt_dev: DEVICE or MESH */
 	uint8_t known;	    /* mesh: enum ttmon_tt_known */
 	uint8_t id;	    /* device: enum ttmon_tt_id */
+	uint8_t silent;	    /* mesh: buffers without shadows although those are probed */
 	bool closed, waits; /* waits: in t->unknown */
 	uint16_t slot;
 	struct ttmon_tt_list bufs;
@@ -238,7 +240,7 @@ struct ttmon_tt {
 	struct ttmon_hmap by_tid;
 	uint32_t *groups; /* threads with an open group */
 	uint32_t nr_groups, cap_groups;
-	struct ttmon_tt_waiting *unknown; /* meshes */
+	struct ttmon_tt_waiting *unknown; /* meshes in use whose devices no buffer has shown yet */
 	uint32_t nr_unknown, cap_unknown, next_unknown;
 	struct ttmon_tt_waiting *holding; /* processes that hold events back; dev is not used */
 	uint32_t nr_holding, cap_holding;
@@ -307,6 +309,8 @@ void ttmon_tt_mesh_unlink(struct ttmon_tt_proc *p, uint32_t mesh, uint32_t dev);
 /* A mesh that holds nothing: whatever was known of it. */
 void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh);
 void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_mesh *ev, size_t size);
+/* May its next buffer show its devices? */
+bool ttmon_tt_mesh_is_open(const struct ttmon_tt *t, const struct ttmon_tt_device *m);
 /* Something was allocated on it. */
 void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, uint64_t ts_ns);
 /* The process ends: what is not known by now will not be. */

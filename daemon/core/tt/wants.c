@@ -91,7 +91,7 @@ void ttmon_tt_spare_tick(struct ttmon_tt *t)
 		const struct ttmon_tt_device *m =
 			p && t->unknown[i].dev < p->nr_devs ? &p->devs[t->unknown[i].dev] : NULL;
 
-		if (!m || m->kind != TTMON_TT_DEV_MESH || m->known >= TTMON_TT_MESH_TOLD)
+		if (!m || m->kind != TTMON_TT_DEV_MESH || !ttmon_tt_mesh_is_open(t, m))
 			continue;
 		waits[m->slot] = true;
 		late[m->slot] |= !ttmon_before(t->now_ns, m->since_ns + TTMON_TT_KEEP_NS);
@@ -99,7 +99,7 @@ void ttmon_tt_spare_tick(struct ttmon_tt *t)
 	for (uint32_t i = 0; i < TTMON_TT_SLOTS; i++) {
 		struct ttmon_tt_slotinfo *s = &t->slots[i];
 
-		/* Once dropped they stay away until a mesh has been unknown for a while: its answer may be on the way. */
+		/* Once dropped they stay away until a mesh has not been seen for a while: its answer may be on the way. */
 		s->drop = !s->degraded && (s->drop ? !late[i] : s->good >= GOOD_MANY && s->freed && !waits[i]);
 	}
 }

@@ -12,10 +12,12 @@
  * is not found that way is looked for once more without that bound, for other allocators.
  *
  * A submesh shares with its parent a list of all devices of the root (ScopedDevices), which lies as far away as its own. So among
- * vectors at the least distance that hold different devices, one that is part of the other is the mesh's own. Other MeshDevices
+ * vectors at the least distance that hold different devices, one that is part of the other is the mesh's own. Since 2026 the view is
+ * a pointer and nothing else, and the mesh's own vector lies one step further than the root's: from that distance on only the first word of an
+ * object is followed, once, and only a vector of variants counts there, which is part of what was found. Other MeshDevices
  * (parent, submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be distinct and below 1024.
  *
- * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (facts/tenstorrent.md 2.3), 8 in older
+ * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (facts/tenstorrent.md 2.3), 8 in older
  * releases without context and env before it.
  */
 #include <fcntl.h>
@@ -55,7 +57,8 @@ struct walk {
 	struct block *blocks; /* read, in order; [0] is the mesh */
 	size_t nr_blocks, next;
 	struct found vec, run;
-	bool have_vec, ambiguous;
+	struct found own; /* behind a view that is a pointer */
+	bool have_vec, ambiguous, deeper;
 	unsigned int vec_depth;
 };
 
@@ -189,6 +192,19 @@ static void take_vector(struct walk *k, const struct found *f, unsigned int dept
 	}
 }
 
+/* Behind a view that is a pointer: the mesh's own devices, of those that were found nearer. */
+static void take_deeper(struct walk *k, const struct found *f)
+{
+	if (!part_of(f, &k->vec))
+		return;
+	/* Two that are not within each other: neither is known to be the mesh's. */
+	if (k->deeper && !part_of(f, &k->own) && !part_of(&k->own, f))
+		k->ambiguous = true;
+	if (!k->deeper || part_of(f, &k->own))
+		k->own = *f;
+	k->deeper = true;
+}
+
 static bool is_walked(const struct walk *k, const struct block *b)
 {
 	return b->n && b->depth < DEPTH && b->w[0] != k->vt_device && (b == k->blocks || b->w[0] != k->vt_mesh);
@@ -196,6 +212,7 @@ static bool is_walked(const struct walk *k, const struct block *b)
 
 static void look_for_vectors(struct walk *k, const struct block *b)
 {
+	bool deep = k->have_vec && b->depth > k->vec_depth;
 	struct found *f;
 
 	if (!is_walked(k, b))
@@ -209,9 +226,13 @@ static void look_for_vectors(struct walk *k, const struct block *b)
 		f = malloc(sizeof(*f));
 		if (!f)
 			return;
-		if ((bytes <= 8 * TTMON_TT_MESH_MAX && read_vector(k, begin, end, false, f)) ||
-		    (!(bytes % 16) && read_vector(k, begin, end, true, f)))
+		if (deep) {
+			if (!(bytes % 16) && read_vector(k, begin, end, true, f))
+				take_deeper(k, f);
+		} else if ((bytes <= 8 * TTMON_TT_MESH_MAX && read_vector(k, begin, end, false, f)) ||
+			   (!(bytes % 16) && read_vector(k, begin, end, true, f))) {
 			take_vector(k, f, b->depth);
+		}
 		free(f);
 	}
 }
@@ -229,8 +250,9 @@ static void follow(struct walk *k, const struct block *b)
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct block *to = &k->blocks[k->nr_blocks];
 
-		/* One step further than a vector that was found: not this mesh's. */
-		if (k->ambiguous || (k->have_vec && b->depth + 1 > k->vec_depth))
+		/* One step further than a vector that was found: not this mesh's, unless behind a view. */
+		if (k->ambiguous ||
+		    (k->have_vec && b->depth + 1 > k->vec_depth && (i || b->depth > k->vec_depth)))
 			return;
 		if (!is_user(b->w[i]) || was_read(k, b->w[i]))
 			continue;
@@ -355,7 +377,7 @@ int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint6
 	}
 	if (err)
 		return err;
-	best = k->have_vec ? &k->vec : &k->run;
+	best = k->deeper ? &k->own : k->have_vec ? &k->vec : &k->run;
 	err = fill(best, devs, max);
 	if (!err)
 		*n = best->n;

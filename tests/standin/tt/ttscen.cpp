@@ -264,6 +264,45 @@ static void circular()
 	step();
 }
 
+/* ---- submeshes ---- */
+
+/* Each chip a mesh of its own, and two of more chips; made when the probes that show a mesh's devices are long gone. */
+static void submesh()
+{
+	const auto add = [](const std::vector<int> &devs, int type, uint64_t size, uint64_t count) {
+		for (int dev : devs)
+			book.add(dev, book_type(type), size, count);
+	};
+	std::vector<std::pair<int, std::vector<int>>> subs;
+	std::vector<Buf> bufs;
+
+	for (int i = 0; i < 64; i++)
+		drop(alloc(STANDIN_MESH, STANDIN_L1, 4096), STANDIN_MESH, STANDIN_L1, 4096);
+	step();
+	if (waiting)
+		usleep(1500000);
+	for (int dev = 0; dev <= last; dev++)
+		subs.push_back({ ops->submesh(&dev, 1), { dev } });
+	std::vector<int> odd, most;
+	for (int dev = 0; dev <= last; dev++)
+		(dev % 2 ? odd : most).push_back(dev);
+	subs.push_back({ ops->submesh(odd.data(), (int)odd.size()), odd });
+	subs.push_back({ ops->submesh(most.data(), (int)most.size()), most });
+	for (size_t i = 0; i < subs.size(); i++) {
+		bufs.push_back(ops->alloc(subs[i].first, STANDIN_DRAM, 262144 << (i % 2)));
+		add(subs[i].second, STANDIN_DRAM, 262144 << (i % 2), 1);
+	}
+	step();
+	for (size_t i = 0; i < subs.size(); i++) {
+		ops->free(bufs[i]);
+		for (int dev : subs[i].second)
+			book.sub(dev, BOOK_DRAM, 262144 << (i % 2), 1);
+	}
+	step();
+	for (auto &sub : subs)
+		ops->submesh_free(sub.first);
+}
+
 /* ---- programs ---- */
 
 struct Prog {
@@ -594,6 +633,7 @@ static const struct {
 	{ "nothing", nothing, 0 },
 	{ "each", each, 0 },
 	{ "circular", circular, 0 },
+	{ "submesh", submesh, STANDIN_HAS_MESH },
 	{ "programs", programs, 0 },
 	{ "reuse", reuse, 0 },
 	{ "hostile", hostile, 0 },
@@ -632,7 +672,8 @@ int main(int argc, char **argv)
 	book = Book(last + 1);
 	for (const auto &s : scenarios) {
 		bool ends = !strcmp(s.name, "restart") || !strcmp(s.name, "every") || !strcmp(s.name, "alloc") ||
-			    !strcmp(s.name, "exceptions") || !strcmp(s.name, "close");
+			    !strcmp(s.name, "exceptions") || !strcmp(s.name, "close") ||
+			    !strcmp(s.name, "submesh") || !strcmp(s.name, "reopen");
 
 		if (strcmp(s.name, name) && !(all && !ends))
 			continue;

@@ -174,9 +174,9 @@ static void all_devices_are_assumed_in_the_end(void **state)
 	ttmon_tt_tick(t, 204 * MS);
 	all_have(t, 0, 1, 101);
 	assert_int_equal(feed_use(t, P, 1).peak[0], 101);
-	/* It was only one of them: the other never had it. */
+	/* It was only one of them: the other never had it. That it was shown with it once is said to the end. */
 	feed_mesh(t, P, 205 * MS, 0, 0, 1);
-	assert_int_equal(feed_process(t, P).flags, 0);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
 	all_have(t, 0, 0, 101);
 	all_have(t, 1, 1, 1);
 	assert_int_equal(feed_use(t, P, 1).peak[0], 1);
@@ -482,9 +482,76 @@ static void what_is_told_twice_counts_once(void **state)
 	ttmon_tt_free(t);
 }
 
+/* What memory said was wrong: what buffers show counts, and the process says that it stood on something else. */
+static void buffers_beat_the_walk(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10);
+
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_mesh(t, P, 21, 0, 0, 8);
+	all_have(t, 0, 7, 100);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	feed_buffer(t, P, 30 * MS, FN_ALLOCATED, &n);
+	feed_shadows(t, P, 30 * MS, &n, 3, 3);
+	ttmon_tt_tick(t, 60 * MS);
+	all_have(t, 3, 3, 110);
+	all_have(t, 0, 2, 0);
+	all_have(t, 4, 7, 0);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
+	feed_exit(t, P, 70 * MS);
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
+	ttmon_tt_free(t);
+}
+
+/* The probes that show a mesh's devices stay, or come back, until each mesh in use has been seen. */
+static void spare_probes_wait_for_each_mesh(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), a = feed_buf(0x9000, 0, 1);
+	uint64_t ts = MS;
+
+	(void)state;
+	feed_object(t, 0, 1, TTMON_TT_HAS_PRIMARY | TTMON_TT_HAS_SHADOW | TTMON_TT_HAS_SPARE);
+	for (unsigned int i = 0; i < 20; i++) {
+		feed_buffer(t, P, ts++, FN_ALLOCATED, &a);
+		feed_buffer(t, P, ts++, FN_FREEING, &a);
+	}
+	ttmon_tt_tick(t, ts);
+	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
+	feed_object(t, 0, 1, TTMON_TT_HAS_PRIMARY | TTMON_TT_HAS_SHADOW);
+	/* A mesh that only the walk has told. */
+	feed_buffer(t, P, ts++, FN_ALLOCATED, &m);
+	feed_mesh(t, P, ts++, 0, 0, 2);
+	ttmon_tt_tick(t, ts + 60 * MS);
+	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_KEEP);
+	feed_object(t, 0, 1, TTMON_TT_HAS_PRIMARY | TTMON_TT_HAS_SHADOW | TTMON_TT_HAS_SPARE);
+	m.at += 0x1000;
+	feed_buffer(t, P, ts + 61 * MS, FN_ALLOCATED, &m);
+	feed_shadows(t, P, ts + 61 * MS, &m, 0, 1);
+	ttmon_tt_tick(t, ts + 90 * MS);
+	assert_int_equal(ttmon_tt_get_spare(t, 0), TTMON_TT_SPARE_DROP);
+	/* One whose buffers have no shadows is not waited for without end. */
+	m.dev = MESH(1);
+	m.impl++;
+	for (unsigned int i = 0; i < 6; i++) {
+		assert_int_equal(ttmon_tt_get_spare(t, 0), i && i < 5 ? TTMON_TT_SPARE_KEEP : TTMON_TT_SPARE_DROP);
+		m.at += 0x1000;
+		feed_buffer(t, P, ts + (200 + 100 * i) * MS, FN_ALLOCATED, &m);
+		feed_mesh(t, P, ts + (201 + 100 * i) * MS, 1, 0, 2);
+		ttmon_tt_tick(t, ts + (290 + 100 * i) * MS);
+	}
+	ttmon_tt_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(buffers_beat_the_walk),
+		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),
 		cmocka_unit_test(shadows_and_views_are_no_buffers),
 		cmocka_unit_test(the_daemon_tells_the_devices),

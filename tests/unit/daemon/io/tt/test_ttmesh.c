@@ -204,6 +204,62 @@ static void test_variants(void **state)
 	not_found(m, -ENOENT);
 }
 
+/*
+ * As of 2026: mesh -> impl -> view -> ViewImpl -> vector of variants, and the root's ScopedDevices a step nearer. other: how many words
+ * the object has that leads to the vector; a view has one.
+ */
+static uint64_t *deep_mesh(uint64_t *scoped, size_t from, size_t n, size_t words)
+{
+	uint64_t *m = new_mesh(), *impl = object(60), *view = object(words), *inner = object(24), *v = object(2 * n);
+
+	for (size_t i = 0; i < n; i++) {
+		v[2 * i] = A(d[from + i]);
+		v[2 * i + 1] = 1;
+	}
+	m[3] = A(impl);
+	impl[8] = A(scoped);
+	impl[11] = A(view);
+	view[words - 1] = A(inner);
+	vector(inner + 4, v, 2 * n, 2 * n);
+	return m;
+}
+
+static uint64_t *deep_scoped(size_t n, bool variants)
+{
+	uint64_t *scoped = object(12), *v = object(2 * n);
+
+	for (size_t i = 0; i < n; i++) {
+		v[variants ? 2 * i : i] = A(d[i]);
+		if (variants)
+			v[2 * i + 1] = 1;
+	}
+	vector(scoped + 6, v, variants ? 2 * n : n, variants ? 2 * n : n);
+	return scoped;
+}
+
+static void test_deep_submesh(void **state)
+{
+	for (size_t n = 1; n <= 8; n *= 2)
+		for (int k = 0; k < 4; k++) {
+			uint64_t *scoped, *root, *sub;
+
+			setup(state);
+			headers = k & 1;
+			scoped = deep_scoped(8, k & 2);
+			root = deep_mesh(scoped, 0, 8, 1);
+			sub = deep_mesh(scoped, 8 - n, n, 1);
+			((uint64_t *)(uintptr_t)sub[3])[13] = A(root);
+			found(sub, d, 8 - n, n);
+			found(root, d, 0, 8);
+		}
+	/* What lies as deep behind anything else is not the mesh's. */
+	setup(state);
+	found(deep_mesh(deep_scoped(8, true), 2, 2, 4), d, 0, 8);
+	/* Nor is what is no part of the root. */
+	setup(state);
+	found(deep_mesh(deep_scoped(4, true), 3, 2, 1), d, 0, 4);
+}
+
 static void test_raw_array(void **state)
 {
 	uint64_t *m = new_mesh(), *impl = object(60);
