@@ -41,6 +41,7 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_PROGRAMS, /* TT_PROGRAM, several: a0 batch {records, count, dropped} */
 	TTMON_TT_CLS_PAIR,     /* TT_CALL: a0 chip, a1 host ticks, a2 device cycles */
 	TTMON_TT_CLS_KMD,      /* no function of a library: an ioctl of tt-kmd */
+	TTMON_TT_CLS_DEVICE_OPEN, /* TT_CALL: a0 Device, which may have been closed before */
 	TTMON_TT_CLS_CB_OF,    /* a0 ProgramImpl: what this thread tells of circular buffers next is about them. aux: OP_ENTER, OP_LEAVE */
 	TTMON_TT_CLS_MAX
 };
@@ -112,6 +113,7 @@ enum ttmon_tt_op {
 	T(296, device, "_ZN2tt8tt_metal6DeviceC1E[ij]*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 2, 0, 0, 0, 0) \
 	T(297, device, "_ZN2tt8tt_metal6DeviceC2E[ij]*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 2, 0, 0, 0, 0) \
 	T(298, device_close, "_ZN2tt8tt_metal6Device5closeEv", DEVICE_END, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	T(299, device_initialize, "_ZN2tt8tt_metal6Device10initializeE*", DEVICE_OPEN, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* and the end of a program with circular buffers */ \
 	T(300, program_dtor, "_ZN2tt8tt_metal6detail11ProgramImplD[12]Ev", CB_OF, OP_LEAVE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* dispatch; the outermost probed call of a thread counts */ \

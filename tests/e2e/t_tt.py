@@ -156,6 +156,26 @@ def test_closed_devices(bench):
 
 
 @timeout(60)
+def test_reopened_devices(bench):
+    """Devices closed and opened again, with a new mesh each time: nothing lost, pending or of unknown origin."""
+    host = Host(bench, "t3k")
+    daemon = host.service()
+    targets = {gen: host.target(gen, "ttscen", "reopen", "--chips", "4") for gen in ("e1", "e2b", "e4")}
+    host.wait_probed([t.pid for t in targets.values()])
+    for target in targets.values():
+        target.go()
+    for gen, target in targets.items():
+        for book in steps(target):
+            wait_equal(host, book, f"{gen}, step {book.get('step', 'last')}")
+    found = {p["tgid"]: (p["flags"], p["unknown_frees"]) for p in host.devices()["processes"]}
+    for gen, target in targets.items():
+        eq(f"{gen}: flags and unknown frees", found[target.pid], ([], 0))
+        target.go()
+        target.finish()
+    daemon.stop()
+
+
+@timeout(60)
 def test_submeshes(bench):
     """A submesh's buffers are on its own chips, not on its root's, also when it is made after the probes that would show it are gone."""
     host = Host(bench, "t3k")

@@ -289,6 +289,7 @@ static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint
 		ttmon_tt_mesh_forget(p, mesh);
 	}
 	d->closed = true;
+	d->event_ns = ts_ns;
 	p->gen_devs++;
 	t->generation++;
 }
@@ -515,6 +516,7 @@ void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t me
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];
 
+	m->event_ns = ts_ns;
 	if (m->waits || !ttmon_tt_mesh_is_open(t, m) ||
 	    ttmon_tt_grow((void **)&t->unknown, t->nr_unknown, &t->cap_unknown, sizeof(*t->unknown)) < 0)
 		return;
@@ -533,7 +535,9 @@ void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struc
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t dev = ttmon_tt_dev_find(p, ev->dev[i].device), k;
-		bool closed = dev != TTMON_TT_NIL && p->devs[dev].closed;
+		/* Something was allocated on the mesh since: the device is open again, whoever opened it. */
+		bool closed = dev != TTMON_TT_NIL && p->devs[dev].closed &&
+			      !ttmon_before(p->devs[dev].event_ns, p->devs[mesh].event_ns);
 
 		if (ev->dev[i].device == ev->mesh)
 			return;

@@ -285,6 +285,9 @@ void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttm
 	case TTMON_TT_CLS_DEVICE_NEW:
 		ttmon_tt_dev_new(t, p, ev);
 		break;
+	case TTMON_TT_CLS_DEVICE_OPEN:
+		(void)ttmon_tt_dev_get(t, p, ev->arg[0], TTMON_TT_DEV_DEVICE, ev->slot);
+		break;
 	case TTMON_TT_CLS_DEVICE_END:
 		ttmon_tt_dev_end(t, p, ev);
 		break;

@@ -76,6 +76,7 @@ struct ttmon_tt_device {
 	uint64_t bytes[TTMON_TT_TYPES], peak[TTMON_TT_TYPES];
 	uint64_t live, allocs, frees;
 	uint64_t since_ns; /* mesh: not seen since */
+	uint64_t event_ns; /* device: closed then; mesh: its last allocation */
 	uint64_t ident;	   /* mesh: a word of it that another mesh at the same address would not share */
 	uint32_t *links;   /* members of a mesh; meshes of a device; indexes in devs */
 	uint32_t nr_links, cap_links;

@@ -264,6 +264,33 @@ static void circular()
 	step();
 }
 
+/* All devices are closed with buffers on them, opened again without a constructor, and a new mesh is made on them. */
+static void reopen()
+{
+	for (int round = 0; round < 4; round++) {
+		Buf a = alloc(0, STANDIN_L1, 1000 + round), b = alloc(STANDIN_MESH, STANDIN_DRAM, 5000 + round);
+
+		step();
+		for (int dev = 0; dev <= last; dev++) {
+			ops->close_one(dev);
+			book.drop(dev);
+		}
+		/* As tt-metal's shutdown does with the survivors: impl/device/device.cpp and buffer.cpp of main 622c6fb9. */
+		ops->mark(a);
+		ops->mark(b);
+		ops->free(a);
+		ops->free(b);
+		ops->mesh(false);
+		step();
+		for (int dev = 0; dev <= last; dev++)
+			ops->reopen(dev);
+		ops->mesh(true);
+	}
+	Buf b = alloc(STANDIN_MESH, STANDIN_DRAM, 777);
+	step();
+	drop(b, STANDIN_MESH, STANDIN_DRAM, 777);
+}
+
 /* ---- submeshes ---- */
 
 /* Each chip a mesh of its own, and two of more chips; made when the probes that show a mesh's devices are long gone. */
@@ -633,6 +660,7 @@ static const struct {
 	{ "nothing", nothing, 0 },
 	{ "each", each, 0 },
 	{ "circular", circular, 0 },
+	{ "reopen", reopen, STANDIN_HAS_MESH },
 	{ "submesh", submesh, STANDIN_HAS_MESH },
 	{ "programs", programs, 0 },
 	{ "reuse", reuse, 0 },

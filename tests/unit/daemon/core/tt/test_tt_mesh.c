@@ -547,9 +547,40 @@ static void spare_probes_wait_for_each_mesh(void **state)
 	ttmon_tt_free(t);
 }
 
+/* Devices that were closed are opened again without a constructor, and another mesh is made on them. */
+static void reopened_devices(void **state)
+{
+	for (unsigned int opened = 0; opened < 2; opened++) {
+		struct ttmon_tt *t = started();
+		struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 1, 10);
+
+		(void)state;
+		for (unsigned int i = 0; i < 2; i++)
+			feed_dev_new(t, P, 11, i, i);
+		feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+		feed_mesh(t, P, 21, 0, 0, 2);
+		for (unsigned int i = 0; i < 2; i++)
+			CALL(t, P, 30, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(i));
+		all_have(t, 0, 1, 0);
+		for (unsigned int i = 0; i < 2 && opened; i++)
+			CALL(t, P, 40, FN_DEV_OPEN, TTMON_TT_DEV_DEVICE, DEV(i));
+		/* Not seen opened: what is allocated on them says it. */
+		feed_buffer(t, P, 50, FN_ALLOCATED, &n);
+		feed_mesh(t, P, 51, 1, 0, 2);
+		all_have(t, 0, 1, 10);
+		assert_int_equal(feed_process(t, P).flags, 0);
+		/* A mesh that nobody uses any more does not open what is closed. */
+		CALL(t, P, 60, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(1));
+		feed_mesh(t, P, 61, 1, 0, 2);
+		all_have(t, 1, 1, 0);
+		ttmon_tt_free(t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reopened_devices),
 		cmocka_unit_test(buffers_beat_the_walk),
 		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),

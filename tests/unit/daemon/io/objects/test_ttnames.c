@@ -69,6 +69,7 @@ static const struct expect names[] = {
 	{ "_ZN2tt8tt_metal2v06DeviceC1EjhmmRKSt6vectorIjSaIjEEbj", 296 },
 	{ "_ZN2tt8tt_metal6DeviceC2Eihmm", 297 },
 	{ "_ZN2tt8tt_metal6Device5closeEv", 298 },
+	{ "_ZN2tt8tt_metal6Device10initializeEhmmmN4ttsl4SpanIKjLm18446744073709551615EEEb", 299 },
 	/* dispatch */
 	{ "_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb", 310 },
 	{ "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue21enqueue_mesh_workloadERNS1_12MeshWorkloadEb", 311 },
