@@ -161,6 +161,17 @@ bool ttmon_ttrun_get(const struct ttmon_daemon *c, struct ttmon_ttrun_view *ret)
 	return true;
 }
 
+/* A process that only used meshes so far has shown no Device: its vtable lies in the same library. */
+static void answer(struct ttmon_ttrun *t, struct ttmon_tt_want *w)
+{
+	struct ttmon_tt_slot vt;
+
+	if (!w->vt_device && w->vt_mesh && ttmon_discover_tt_vtables(ttmon_daemon_discover(t->run), w->slot, &vt) &&
+	    vt.vt_device && vt.vt_mesh)
+		w->vt_device = w->vt_mesh - vt.vt_mesh + vt.vt_device;
+	ttmon_ttident_answer(t->ident, w);
+}
+
 static void request(void *state, const struct ttmon_request *req)
 {
 	struct ttmon_ttrun *t = state;
@@ -172,7 +183,7 @@ static void request(void *state, const struct ttmon_request *req)
 		if (q.provider)
 			ttmon_ttident_provider(t->ident, req->tgid, q.said.logical, q.said.key, q.said.disabled);
 		else
-			ttmon_ttident_answer(t->ident, &q.want);
+			answer(t, &q.want);
 		break;
 	case TTMON_REQ_PROC:
 		ttmon_ttident_note(t->ident, req->tgid);
@@ -492,7 +503,7 @@ static void finish(void *state)
 		return;
 	for (int round = 0; round < 64 && (n = ttmon_tt_wants(ttmon_pipeline_tt(p), wants, WANTS_MAX)); round++)
 		for (size_t i = 0; i < n; i++)
-			ttmon_ttident_answer(t->ident, &wants[i]);
+			answer(t, &wants[i]);
 	if (!ttmon_tt_snapshot(ttmon_pipeline_tt(p), &fresh))
 		show(t, &fresh);
 }

@@ -7,7 +7,7 @@ import struct
 import time
 
 from e2e import SLOW, TT_GENERATIONS, alone, eq, fast, last_json, load_db, standin, timeout, true, tt_env
-from tt_host import BOOK_TYPES, Host, api, wait_equal
+from tt_host import BOOK_TYPES, Host, api, retry, wait_equal
 
 MAIN = ("e0", "e1", "e2a", "e2b", "e2i", "e4")
 
@@ -173,6 +173,60 @@ def test_reopened_devices(bench):
         target.go()
         target.finish()
     daemon.stop()
+
+
+@timeout(60)
+def test_only_failures(bench):
+    """A program whose every allocation fails has nothing wrong with its figures."""
+    host = Host(bench, "t3k")
+    daemon = host.service()
+    targets = {gen: host.target(gen, "ttscen", "failed", "--chips", "2") for gen in MAIN}
+    host.wait_probed([t.pid for t in targets.values()])
+    for target in targets.values():
+        target.go()
+    books = {gen: steps(target) for gen, target in targets.items()}
+    for _ in range(4):
+        for gen, step in books.items():
+            wait_equal(host, next(step), gen)
+        time.sleep(0.2)  # what is held back is decided after 50 ms
+    found = {p["tgid"]: (p["flags"], p["unknown_frees"]) for p in host.devices()["processes"]}
+    for gen, target in targets.items():
+        eq(f"{gen}: flags, unknown frees", found.get(target.pid, ([], 0)), ([], 0))
+        target.go()
+        target.finish()
+    daemon.stop()
+
+
+@timeout(60)
+def test_attached_mesh(bench):
+    """A running process's first buffer is one of a mesh whose devices nobody has seen, and no probe shows: its chips are told at once."""
+    host = Host(bench, "t3k")
+    old = host.target("e2b", "ttscen", "attach", "--chips", "4")
+    old.go()
+    book = steps(old)
+    next(book)  # everything is open
+    daemon = host.service()
+    warm = host.target("e2b", "ttscen", "reuse", "--chips", "2")
+    host.wait_probed([old.pid, warm.pid])
+    warm.go()
+    for one in steps(warm):
+        wait_equal(host, one, "warm")
+    library = Host.library(old.pid)
+    retry(10, lambda: true("the spare probes stay", spare_gone(host, library)))
+    wait_equal(host, next(book), "attached", seconds=1)
+    [p] = [p for p in host.devices()["processes"] if p["tgid"] == old.pid]
+    eq("flags", p["flags"], ["partial"])
+    for target in (warm, old):
+        target.go()
+        if target is old:
+            target.go()
+        target.finish()
+    daemon.stop()
+
+
+def spare_gone(host, library):
+    found = json.dumps(api(host.socket, "/v1/probes"))
+    return library in found and '"spare"' in found
 
 
 @timeout(60)

@@ -233,6 +233,8 @@ uint32_t ttmon_tt_buf_new(struct ttmon_tt *t, struct ttmon_tt_proc *p, const str
 		t->generation++;
 		return TTMON_TT_NIL;
 	}
+	if (p->swept.n)
+		(void)ttmon_hmap_del(&p->swept, b->key);
 	t->live_bufs++;
 	t->bufs[idx] = *b;
 	t->bufs[idx].proc = p->idx;
@@ -355,6 +357,23 @@ void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, ui
 		ttmon_tt_buf_end(t, l->head, ts_ns, fn, how);
 }
 
+/* The first of the list until there is none: of a device, or of an allocator. */
+static void sweep(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_list *l, uint64_t ts_ns, uint16_t fn)
+{
+	while (l->head != TTMON_TT_NIL) {
+		/* One that is not remembered is taken for a buffer from before the trace: the process is partial then. */
+		if (p->swept.n < TTMON_TT_SWEPT)
+			(void)!ttmon_hmap_put(&p->swept, t->bufs[l->head].key, ts_ns);
+		ttmon_tt_buf_end(t, l->head, ts_ns, fn, TTMON_TT_END_FREE);
+	}
+}
+
+void ttmon_tt_buf_sweep_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn)
+{
+	sweep(t, p, &p->devs[dev].bufs, ts_ns, fn);
+	ttmon_tt_cbs_end_dev(t, p, dev, ts_ns, fn);
+}
+
 void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn,
 			  enum ttmon_tt_end how)
 {
@@ -396,12 +415,11 @@ static bool only_device(const struct ttmon_tt_proc *p, uint32_t *dev)
 void ttmon_tt_buf_bulk(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t allocator, uint64_t ts_ns, uint16_t fn)
 {
 	uint64_t alc = ttmon_hmap_get(&p->by_alc, allocator);
-	uint32_t dev, live = t->live_bufs;
+	uint32_t dev;
 
 	/* E0's Buffers do not say whose they are: with one device there is no doubt. */
 	if (alc != TTMON_HMAP_NONE)
-		ttmon_tt_buf_end_list(t, &p->alcs[alc].bufs, ts_ns, fn, TTMON_TT_END_FREE);
+		sweep(t, p, &p->alcs[alc].bufs, ts_ns, fn);
 	else if (!p->nr_alcs && only_device(p, &dev))
-		ttmon_tt_buf_end_list(t, &p->devs[dev].bufs, ts_ns, fn, TTMON_TT_END_FREE);
-	p->swept += live - t->live_bufs;
+		sweep(t, p, &p->devs[dev].bufs, ts_ns, fn);
 }

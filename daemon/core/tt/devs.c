@@ -270,8 +270,7 @@ static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint
 	struct ttmon_tt_device *d = &p->devs[dev];
 
 	ttmon_tt_buf_end_tentative(t, p, dev);
-	p->swept += d->live;
-	ttmon_tt_buf_end_dev(t, p, dev, ts_ns, fn, TTMON_TT_END_FREE);
+	ttmon_tt_buf_sweep_dev(t, p, dev, ts_ns, fn);
 	if (d->kind == TTMON_TT_DEV_MESH) {
 		ttmon_tt_mesh_forget(p, dev);
 		return;
@@ -284,8 +283,7 @@ static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint
 		ttmon_tt_mesh_unlink(p, mesh, dev);
 		if (m->nr_links)
 			continue;
-		p->swept += m->live;
-		ttmon_tt_buf_end_dev(t, p, mesh, ts_ns, fn, TTMON_TT_END_FREE);
+		ttmon_tt_buf_sweep_dev(t, p, mesh, ts_ns, fn);
 		ttmon_tt_mesh_forget(p, mesh);
 	}
 	d->closed = true;

@@ -113,6 +113,48 @@ static void vote(struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, const struct
 		set_layout(cal, TTMON_TT_LAYOUT_E1);
 }
 
+/* Did the allocation go well that this buffer's end ends? */
+enum outcome { OUTCOME_UNKNOWN, OUTCOME_WORKED, OUTCOME_FAILED };
+
+static enum outcome outcome_of(const struct ttmon_tt_cal *cal, const struct ttmon_ev_tt_buffer *ev,
+			       enum ttmon_tt_op op)
+{
+	struct ttmon_tt_fields f;
+
+	if (op == TTMON_TT_OP_TAKE_BACK || op == TTMON_TT_OP_FREEING)
+		return OUTCOME_WORKED;
+	if (cal->layout == TTMON_TT_LAYOUT_NONE)
+		return OUTCOME_UNKNOWN;
+	ttmon_tt_layout_read(cal->layout, ev->w, &f);
+	if (!ttmon_tt_layout_sane(&f))
+		return OUTCOME_UNKNOWN;
+	/* E0 has no status, and sets the size to 0 when an allocation throws. */
+	if (!(f.have & TTMON_TT_FIELD_STATUS))
+		return f.size ? OUTCOME_WORKED : OUTCOME_FAILED;
+	switch (ttmon_tt_layout_status(cal->numbering, f.status)) {
+	case TTMON_TT_STATUS_ALLOCATED:
+		return OUTCOME_WORKED;
+	case TTMON_TT_STATUS_REQUESTED:
+	case TTMON_TT_STATUS_FAILED:
+		return OUTCOME_FAILED;
+	default:
+		return OUTCOME_UNKNOWN;
+	}
+}
+
+/* The thread's allocation is over, and nothing was heard of the primary. One that threw says nothing about it. */
+static void is_over(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th,
+		    enum outcome outcome)
+{
+	if (th->undecided_slot == cal->slot && cal->open)
+		cal->open--;
+	th->undecided = 0;
+	if (outcome == OUTCOME_UNKNOWN)
+		cal->unclear = true;
+	if (outcome == OUTCOME_WORKED && ++cal->passed >= PASSED)
+		set_mode(t, p, cal, TTMON_TT_MODE_DEGRADED);
+}
+
 /* What an event says about its library, whether it is held or not. */
 static void learn(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal,
 		  const struct ttmon_ev_tt_buffer *ev, enum ttmon_tt_op op)
@@ -139,16 +181,15 @@ static void learn(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_c
 	}
 	if (cal->mode != TTMON_TT_MODE_UNDECIDED || !th)
 		return;
-	/* An entered allocation is over, and nothing was heard of the primary. One that ends with its buffer may have thrown. */
-	if (th->undecided && (th->undecided != ev->buffer || op == TTMON_TT_OP_TAKE_BACK)) {
-		if (++cal->passed >= PASSED)
-			set_mode(t, p, cal, TTMON_TT_MODE_DEGRADED);
-		th->undecided = 0;
-	}
-	if (op == TTMON_TT_OP_ENTER)
+	if (th->undecided && th->undecided != ev->buffer)
+		is_over(t, p, cal, th, OUTCOME_WORKED); /* the thread does something else: it would have ended otherwise */
+	else if (th->undecided && op != TTMON_TT_OP_ENTER)
+		is_over(t, p, cal, th, outcome_of(cal, ev, op));
+	if (op == TTMON_TT_OP_ENTER && !th->undecided) {
 		th->undecided = ev->buffer;
-	else if (th->undecided == ev->buffer)
-		th->undecided = 0;
+		th->undecided_slot = cal->slot;
+		cal->open++;
+	}
 }
 
 /* ---- held events ---- */
@@ -201,7 +242,8 @@ void ttmon_tt_settle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 			continue;
 		if (cal->layout == TTMON_TT_LAYOUT_NONE && cal->votes[0] != cal->votes[1])
 			set_layout(cal, cal->votes[0] > cal->votes[1] ? TTMON_TT_LAYOUT_E0 : TTMON_TT_LAYOUT_E1);
-		if (cal->entering && cal->mode == TTMON_TT_MODE_UNDECIDED)
+		/* Where all of them threw, nothing is known of the primary yet. */
+		if (cal->entering && cal->mode == TTMON_TT_MODE_UNDECIDED && (cal->open || cal->unclear || cal->passed))
 			set_mode(t, p, cal, TTMON_TT_MODE_DEGRADED);
 	}
 	if (p->held.n)

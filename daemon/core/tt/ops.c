@@ -326,12 +326,12 @@ static void on_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_
 		t->slots[ev->slot].freed++;
 	if (idx != TTMON_TT_NIL) {
 		end_live(t, p, cal, idx, ev, status, have ? &f : NULL);
+	} else if (!again && p->swept.n && ttmon_hmap_del(&p->swept, ev->buffer) != TTMON_HMAP_NONE) {
+		was = true; /* it ended with its device or allocator */
 	} else if (!again && have && is_unknown_free(cal, op, status, &f)) {
 		p->pub.unknown_frees++;
 		/* Nobody saw it allocated: how many more there are like it is not known. */
-		if (p->swept)
-			p->swept--;
-		else if (!(p->pub.flags & (TTMON_TT_F_LIMIT | TTMON_TT_F_LOST)))
+		if (!(p->pub.flags & (TTMON_TT_F_LIMIT | TTMON_TT_F_LOST)))
 			p->pub.flags |= TTMON_TT_F_PARTIAL;
 		was = true;
 		t->generation++;

@@ -41,6 +41,7 @@ static void release(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 	ttmon_tt_devs_fini(p);
 	ttmon_hmap_fini(&p->bufs);
 	ttmon_hmap_fini(&p->by_alc);
+	ttmon_hmap_fini(&p->swept);
 	free(p->alcs);
 	p->alcs = NULL;
 	p->nr_alcs = p->cap_alcs = 0;
@@ -162,7 +163,6 @@ static void proc_exec(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_n
 			p->places[i] = p->places[--p->nr_places];
 		else
 			i++;
-	p->swept = 0;
 	p->pub.layout = NULL;
 	p->own_call = p->bad_ids = false;
 	p->vt_device = p->vt_mesh = 0;

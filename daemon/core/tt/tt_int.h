@@ -29,6 +29,7 @@
 #define TTMON_TT_HELD	  64 /* events of a process that wait for its layout or mode */
 #define TTMON_TT_HELD_ALL 65536
 #define TTMON_TT_THREADS  65536
+#define TTMON_TT_SWEPT	  1000000 /* of a process */
 #define TTMON_TT_WANTS	  4096
 #define TTMON_TT_TOTAL	  (1ULL << 47) /* bytes of a process's buffers, each once: 65,536 such processes do not wrap */
 
@@ -132,6 +133,8 @@ struct ttmon_tt_cal {
 	uint32_t hooks;		 /* flags seen that were 0 or 1 */
 	uint32_t passed;	 /* allocations entered that went well without the primary firing */
 	uint32_t held, entering; /* events of it among the held ones; those that enter an allocation */
+	uint32_t open;		 /* threads in an allocation, as far as is known */
+	bool unclear;		 /* one ended, and whether it went well is not known */
 	uint64_t good, bad, match, mismatch;
 };
 
@@ -150,6 +153,7 @@ struct ttmon_tt_thread {
 	uint64_t ended;	    /* Buffer that was freed last, and may be told again */
 	uint64_t entered;   /* Buffer whose allocation was entered last, and may still throw */
 	uint64_t undecided; /* the same, of an event that is held */
+	uint16_t undecided_slot;
 	struct ttmon_tt_group *group;
 	bool group_open;
 };
@@ -194,7 +198,7 @@ struct ttmon_tt_proc {
 	uint64_t vt_device, vt_mesh;
 	uint64_t blind_ns; /* when the probes of a library that it had mapped before became active, 0: none */
 	uint64_t own_ns;   /* when own_fact was told */
-	uint64_t swept;	   /* buffers that ended with all of a device or allocator: their own frees may still come */
+	struct ttmon_hmap swept; /* Buffers that ended with all of a device or allocator: their own frees may still come */
 };
 
 struct ttmon_tt_asked {
@@ -276,6 +280,8 @@ void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, ui
 /* All of a device or mesh. */
 void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn,
 			  enum ttmon_tt_end how);
+/* The same where its Buffers live on: what is told of them later is no news. */
+void ttmon_tt_buf_sweep_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn);
 /* A buffer more or less of a device or mesh, and size bytes. */
 void ttmon_tt_dev_alloc(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, unsigned int type, uint64_t size);
 void ttmon_tt_dev_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, unsigned int type, uint64_t size,

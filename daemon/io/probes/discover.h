@@ -73,6 +73,8 @@ void ttmon_discover_sweep(struct ttmon_discover *d);
  * TT_OBJECT fact. -ENOENT: no such slot. -EOPNOTSUPP: this kernel has no multi links, they stay.
  */
 int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on);
+/* Where the vtables of the library with this slot lie in its file; 0: it has none. False: no such slot. */
+bool ttmon_discover_tt_vtables(const struct ttmon_discover *d, uint16_t slot, struct ttmon_tt_slot *ret);
 
 /* Take a family's probes away from every object, those that come later too, or put them back. */
 void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, bool on);

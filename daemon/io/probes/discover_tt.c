@@ -67,6 +67,14 @@ void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o)
 	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
+bool ttmon_discover_tt_vtables(const struct ttmon_discover *d, uint16_t slot, struct ttmon_tt_slot *ret)
+{
+	if (slot >= TTMON_TT_SLOTS || !d->tt[slot])
+		return false;
+	*ret = d->tt[slot]->elf.tt;
+	return true;
+}
+
 int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on)
 {
 	struct object *o;

@@ -104,6 +104,31 @@ static void oom()
 	step();
 }
 
+/* A program whose every allocation fails. */
+static void failed()
+{
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 4; i++) {
+			try {
+				ops->alloc(has_mesh && i % 2 ? STANDIN_MESH : 0, STANDIN_DRAM, 1ull << 44);
+				need(false, "no exception");
+			} catch (const std::exception &) {
+				book.failed++;
+			}
+		}
+		step();
+	}
+}
+
+/* Everything is open when the tracer comes, and the first that it sees is one buffer of the mesh. */
+static void attach()
+{
+	step();
+	Buf b = alloc(STANDIN_MESH, STANDIN_DRAM, 123456);
+	step();
+	drop(b, STANDIN_MESH, STANDIN_DRAM, 123456);
+}
+
 static void capture()
 {
 	std::vector<Buf> bufs;
@@ -651,6 +676,8 @@ static const struct {
 } scenarios[] = {
 	{ "basic", basic, 0 },
 	{ "oom", oom, 0 },
+	{ "failed", failed, 0 },
+	{ "attach", attach, STANDIN_HAS_MESH },
 	{ "capture", capture, 0 },
 	{ "mark", mark, STANDIN_HAS_MARK },
 	{ "bulk", bulk, STANDIN_HAS_BULK },
@@ -701,7 +728,7 @@ int main(int argc, char **argv)
 	for (const auto &s : scenarios) {
 		bool ends = !strcmp(s.name, "restart") || !strcmp(s.name, "every") || !strcmp(s.name, "alloc") ||
 			    !strcmp(s.name, "exceptions") || !strcmp(s.name, "close") ||
-			    !strcmp(s.name, "submesh") || !strcmp(s.name, "reopen");
+			    !strcmp(s.name, "submesh") || !strcmp(s.name, "failed") || !strcmp(s.name, "attach") || !strcmp(s.name, "reopen");
 
 		if (strcmp(s.name, name) && !(all && !ends))
 			continue;

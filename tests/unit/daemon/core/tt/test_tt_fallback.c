@@ -337,10 +337,22 @@ static void a_throw_is_not_an_inlined_primary(void **state)
 		feed_buffer(t, P, 102 + 10 * i, FN_DTOR, &e);
 	}
 	assert_int_equal(feed_process(t, P).flags, 0);
+	/* Nor is a program degraded that does nothing else for as long as it likes. */
+	ttmon_tt_tick(t, 200 * MS);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		e = early(feed_buf(0x1000 * (i + 1), 0, 7));
+		feed_buffer(t, P, 201 * MS + 10 * i, FN_ENTER, &e);
+		feed_buffer(t, P, 201 * MS + 10 * i, FN_INNER, &e);
+		feed_buffer(t, P, 201 * MS + 10 * i, FN_LEAVE, &e);
+	}
+	ttmon_tt_tick(t, 300 * MS);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	assert_int_equal(feed_process(t, P).unknown_frees, 0);
 	e = early(b);
-	feed_buffer(t, P, 200, FN_ENTER, &e);
-	feed_buffer(t, P, 201, FN_INNER, &e);
-	feed_buffer(t, P, 202, FN_ALLOCATED, &b);
+	feed_buffer(t, P, 301 * MS, FN_ENTER, &e);
+	feed_buffer(t, P, 301 * MS, FN_INNER, &e);
+	feed_buffer(t, P, 301 * MS, FN_ALLOCATED, &b);
 	assert_int_equal(feed_process(t, P).flags, 0);
 	assert_int_equal(feed_dram(t, P, 0), 9);
 	assert_int_equal(feed_use(t, P, 0).allocs, 1);
