@@ -531,6 +531,9 @@ void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struc
 
 	if (mesh == TTMON_TT_NIL || p->devs[mesh].kind != TTMON_TT_DEV_MESH || count > TTMON_TT_MESH_MAX)
 		return;
+	/* It is gone by now, and what was read there may be anything. */
+	if (!p->devs[mesh].allocs)
+		return;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t dev = ttmon_tt_dev_find(p, ev->dev[i].device), k;
 		/* Something was allocated on the mesh since: the device is open again, whoever opened it. */

@@ -202,13 +202,18 @@ static bool must_wait(const struct ttmon_tt_proc *p, const struct ttmon_tt_cal *
 	return cal->layout == TTMON_TT_LAYOUT_NONE && is_base_0(p, ev);
 }
 
+/* Is there an allocation that may be one that the primary did not tell? Where all of them threw, nothing is known of it yet. */
+static bool is_in_doubt(const struct ttmon_tt_cal *cal)
+{
+	return cal->entering && cal->mode == TTMON_TT_MODE_UNDECIDED && (cal->open || cal->unclear || cal->passed);
+}
+
 static bool is_settled(const struct ttmon_tt_proc *p)
 {
 	for (uint32_t i = 0; i < p->nr_cals; i++) {
 		const struct ttmon_tt_cal *cal = &p->cals[i];
 
-		if ((cal->held && cal->layout == TTMON_TT_LAYOUT_NONE) ||
-		    (cal->entering && cal->mode == TTMON_TT_MODE_UNDECIDED))
+		if ((cal->held && cal->layout == TTMON_TT_LAYOUT_NONE) || is_in_doubt(cal))
 			return false;
 	}
 	return true;
@@ -242,8 +247,7 @@ void ttmon_tt_settle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 			continue;
 		if (cal->layout == TTMON_TT_LAYOUT_NONE && cal->votes[0] != cal->votes[1])
 			set_layout(cal, cal->votes[0] > cal->votes[1] ? TTMON_TT_LAYOUT_E0 : TTMON_TT_LAYOUT_E1);
-		/* Where all of them threw, nothing is known of the primary yet. */
-		if (cal->entering && cal->mode == TTMON_TT_MODE_UNDECIDED && (cal->open || cal->unclear || cal->passed))
+		if (is_in_doubt(cal))
 			set_mode(t, p, cal, TTMON_TT_MODE_DEGRADED);
 	}
 	if (p->held.n)

@@ -41,8 +41,10 @@ static bool is_answered(const struct ttmon_tt_proc *p, const struct ttmon_tt_ask
 	if (w->dev >= p->nr_devs)
 		return true;
 	m = &p->devs[w->dev];
-	if (m->kind != TTMON_TT_DEV_MESH || m->known < TTMON_TT_MESH_TOLD)
-		return m->kind != TTMON_TT_DEV_MESH;
+	if (m->kind != TTMON_TT_DEV_MESH || !m->allocs)
+		return true; /* there is no such mesh any more */
+	if (m->known < TTMON_TT_MESH_TOLD)
+		return false;
 	for (uint32_t i = 0; i < m->nr_links; i++)
 		if (p->uses[p->devs[m->links[i]].use].pub.logical == TTMON_TT_NO_LOGICAL)
 			return false;

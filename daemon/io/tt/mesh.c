@@ -9,7 +9,9 @@
  * longest run of pointers at any place counts, and a single one only if the walk came to its end without meeting another device.
  *
  * Where an object ends is told by the size that glibc's malloc keeps before it; else its neighbours would be taken for parts of it. What
- * is not found that way is looked for once more without that bound, for other allocators.
+ * is not found that way is looked for once more without that bound, for other allocators. Behind its last member an object has
+ * words of whatever was there before, so first only the pointer to the impl is followed from the mesh, where it has had its place since
+ * 2025; if no vector lies behind an object there, the mesh is of another layout, and all of its words are followed.
  *
  * A submesh shares with its parent a list of all devices of the root (ScopedDevices), which lies as far away as its own. So among
  * vectors at the least distance that hold different devices, one that is part of the other is the mesh's own. Since 2026 the view is
@@ -32,6 +34,7 @@
 #define WORDS	  (BLOCK / 8)
 #define MESH_SIZE 256u
 #define HEAD	  32u /* bytes of a device: up to its id */
+#define IMPL_AT	  3u /* word of a MeshDevice: vtable, weak_this, pimpl_ */
 #define BEFORE	  24u /* read before an object: malloc's chunk size, or that and a shared_ptr's counts */
 #define MAX_IDS	  1024u
 
@@ -54,6 +57,7 @@ struct walk {
 	unsigned int reads, follows;
 	bool cut;	      /* there was more to read than is allowed */
 	bool bounded;	      /* objects end where malloc says */
+	bool by_impl;	      /* of the mesh only the pointer to its impl is followed */
 	struct block *blocks; /* read, in order; [0] is the mesh */
 	size_t nr_blocks, next;
 	struct found vec, run;
@@ -254,7 +258,7 @@ static void follow(struct walk *k, const struct block *b)
 		if (k->ambiguous ||
 		    (k->have_vec && b->depth + 1 > k->vec_depth && (i || b->depth > k->vec_depth)))
 			return;
-		if (!is_user(b->w[i]) || was_read(k, b->w[i]))
+		if (!is_user(b->w[i]) || was_read(k, b->w[i]) || (k->by_impl && b == k->blocks && i != IMPL_AT))
 			continue;
 		if (k->follows == FOLLOWS) {
 			k->cut = true;
@@ -295,14 +299,24 @@ static void look_for_runs(struct walk *k)
 	free(f);
 }
 
+/* Before there were context and env the id lay where a pointer lies since. A 0 there may be a null pointer. */
+static bool ids_at_8(const struct found *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->head[i][1] >= MAX_IDS)
+			return false;
+	return f->n > 1 || f->head[0][1];
+}
+
 /* Where the ids are: the first place at which all are small and distinct. */
 static int fill(const struct found *f, struct ttmon_tt_mesh_dev *devs, size_t max)
 {
-	static const unsigned int places[] = { 24, 8, 16 };
+	static const unsigned int all[] = { 8, 24, 8, 16 };
+	const unsigned int *places = ids_at_8(f) ? all : all + 1;
 
 	if (!f->n || f->n > max)
 		return f->n ? -E2BIG : -ENOENT;
-	for (size_t p = 0; p < ARRAY_SIZE(places); p++) {
+	for (size_t p = 0; p < ARRAY_SIZE(all) - (places != all); p++) {
 		bool seen[MAX_IDS] = { false }, good = true;
 
 		for (size_t i = 0; i < f->n && good; i++) {
@@ -331,13 +345,16 @@ static int walk(struct walk *k, uint64_t mesh)
 		return k->bounded && k->blocks[0].n ? -ENOENT : -EFAULT;
 	k->vt_mesh = k->blocks[0].w[0];
 	k->nr_blocks = 1;
-	look_for_vectors(k, &k->blocks[0]);
+	if (!k->by_impl)
+		look_for_vectors(k, &k->blocks[0]);
 	while (k->next < k->nr_blocks) {
 		const struct block *b = &k->blocks[k->next++];
 
 		if (is_walked(k, b))
 			follow(k, b);
 	}
+	if (k->by_impl)
+		return k->have_vec && !k->ambiguous && k->vec_depth > 1 ? 0 : -ENOENT;
 	if (k->ambiguous)
 		return -EBADMSG;
 	if (k->have_vec)
@@ -369,8 +386,10 @@ int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint6
 	blocks = malloc((FOLLOWS + 1) * sizeof(*blocks));
 	if (!k || !blocks)
 		return -ENOMEM;
-	for (int pass = 0; pass < 2; pass++) {
-		*k = (struct walk){ .mem = mem, .vt_device = vt_device, .blocks = blocks, .bounded = !pass };
+	for (int pass = 0; pass < 3; pass++) {
+		*k = (struct walk){
+			.mem = mem, .vt_device = vt_device, .blocks = blocks, .bounded = pass < 2, .by_impl = !pass
+		};
 		err = walk(k, mesh);
 		if (err != -ENOENT)
 			break;

@@ -205,12 +205,12 @@ static void test_variants(void **state)
 }
 
 /*
- * As of 2026: mesh -> impl -> view -> ViewImpl -> vector of variants, and the root's ScopedDevices a step nearer. other: how many words
- * the object has that leads to the vector; a view has one.
+ * As of 2026: mesh -> impl -> view -> ViewImpl -> vector of variants, and the root's ScopedDevices a step nearer. at: which word
+ * of the object leads to the vector; a view has one alone.
  */
-static uint64_t *deep_mesh(uint64_t *scoped, size_t from, size_t n, size_t words)
+static uint64_t *deep_mesh(uint64_t *scoped, size_t from, size_t n, size_t at)
 {
-	uint64_t *m = new_mesh(), *impl = object(60), *view = object(words), *inner = object(24), *v = object(2 * n);
+	uint64_t *m = new_mesh(), *impl = object(60), *view = object(3 + at), *inner = object(24), *v = object(2 * n);
 
 	for (size_t i = 0; i < n; i++) {
 		v[2 * i] = A(d[from + i]);
@@ -219,7 +219,7 @@ static uint64_t *deep_mesh(uint64_t *scoped, size_t from, size_t n, size_t words
 	m[3] = A(impl);
 	impl[8] = A(scoped);
 	impl[11] = A(view);
-	view[words - 1] = A(inner);
+	view[at] = A(inner);
 	vector(inner + 4, v, 2 * n, 2 * n);
 	return m;
 }
@@ -240,24 +240,44 @@ static uint64_t *deep_scoped(size_t n, bool variants)
 static void test_deep_submesh(void **state)
 {
 	for (size_t n = 1; n <= 8; n *= 2)
-		for (int k = 0; k < 4; k++) {
+		for (int variants = 0; variants < 2; variants++) {
 			uint64_t *scoped, *root, *sub;
 
 			setup(state);
-			headers = k & 1;
-			scoped = deep_scoped(8, k & 2);
-			root = deep_mesh(scoped, 0, 8, 1);
-			sub = deep_mesh(scoped, 8 - n, n, 1);
+			scoped = deep_scoped(8, variants);
+			root = deep_mesh(scoped, 0, 8, 0);
+			sub = deep_mesh(scoped, 8 - n, n, 0);
 			((uint64_t *)(uintptr_t)sub[3])[13] = A(root);
 			found(sub, d, 8 - n, n);
 			found(root, d, 0, 8);
 		}
 	/* What lies as deep behind anything else is not the mesh's. */
 	setup(state);
-	found(deep_mesh(deep_scoped(8, true), 2, 2, 4), d, 0, 8);
+	found(deep_mesh(deep_scoped(8, true), 2, 2, 3), d, 0, 8);
 	/* Nor is what is no part of the root. */
 	setup(state);
-	found(deep_mesh(deep_scoped(4, true), 3, 2, 1), d, 0, 4);
+	found(deep_mesh(deep_scoped(4, true), 3, 2, 0), d, 0, 4);
+}
+
+/* What an object had in its place before is behind its last member: it leads to another mesh's devices. */
+static void test_leftovers(void **state)
+{
+	uint64_t *scoped = deep_scoped(8, true), *other = deep_mesh(scoped, 2, 1, 0), *m = deep_mesh(scoped, 5, 1, 0);
+
+	(void)state;
+	vector(m + 6, (uint64_t *)(uintptr_t)((uint64_t *)(uintptr_t)other[3])[11], 1, 1);
+	m[10] = other[3];
+	m[11] = A(other + 8);
+	other[8] = A(scoped + 2);
+	vector(other + 9, array(d, 3, 1), 1, 1);
+	found(m, d, 5, 1);
+	/* One device of an earlier layout: the id is not what lies at the later place. */
+	d[6][1] = 6 * 7 % 64;
+	d[6][3] = 0;
+	m = deep_mesh(scoped, 6, 1, 0);
+	assert_int_equal(find(m), 0);
+	assert_int_equal(nr, 1);
+	assert_int_equal(devs[0].logical, 6 * 7 % 64);
 }
 
 static void test_raw_array(void **state)
@@ -501,6 +521,7 @@ int main(void)
 		T(test_no_impl),      T(test_impl),
 		T(test_submesh),      T(test_parent),
 		T(test_variants),     T(test_raw_array),
+		T(test_deep_submesh), T(test_leftovers),
 		T(test_not_a_vector), T(test_duplicates),
 		T(test_ids),	      T(test_max),
 		T(test_ambiguous),    T(test_distance),
