@@ -469,13 +469,13 @@ static long tell_record(u32 i, struct records *b)
 	return 0;
 }
 
-/* Does a record begin here? */
+/* Does a record begin here? Its frequency says so: no other word of a record lies in that range. An end may be missing. */
 GLOBAL_SUBPROG u32 is_record(u64 at)
 {
 	u64 w[4];
 
 	return is_object(at) && !bpf_probe_read_user(w, sizeof(w), (void *)at) && w[3] >= FREQ_LEAST &&
-	       w[3] <= FREQ_MOST && w[2] >= w[1];
+	       w[3] <= FREQ_MOST;
 }
 
 static __always_inline bool fits(u64 at, u64 n, u32 stride)
@@ -497,6 +497,8 @@ GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 		b->stride = 64;
 	else if (fits(at, n, 48))
 		b->stride = 48;
+	else if (fits(at, n, 72))
+		b->stride = 72;
 	else if (fits(at, n, 80))
 		b->stride = 80;
 	else if (fits(at, n, 56))

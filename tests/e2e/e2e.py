@@ -429,7 +429,7 @@ def finding(proc, kind):
 
 
 # ---- Tenstorrent ----
-TT_GENERATIONS = ("e0", "e1", "e2a", "e2b", "e2i", "e4", "e2b48", "e2b64")
+TT_GENERATIONS = ("e0", "e1", "e2a", "e2b", "e2i", "e4", "e2b48", "e2b64", "e2b72")
 
 
 def tt_env(gen, **more):

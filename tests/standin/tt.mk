@@ -2,7 +2,7 @@
 #
 # tt.mk: the stand-in libtt_metal.so, one a generation, and the programs that run on all of them; included by standin.mk.
 #
-#   tt/GEN/libtt_metal.so   GEN: e0 e1 e2a e2b e2i e4, and with other profilers e2b48 e2b64 (see tt/metal.hpp, tt/profiler.cpp)
+#   tt/GEN/libtt_metal.so   GEN: e0 e1 e2a e2b e2i e4, and with other profilers e2b48 e2b64 e2b72 (see tt/metal.hpp, tt/profiler.cpp)
 #   tt/stripped/            e2b without .symtab
 #   ttledger ttscen ttrun   linked with e2b; LD_LIBRARY_PATH=tt/GEN picks another, --lib PATH one that is loaded late
 #   ttledger_static         e2b inside the program
@@ -49,6 +49,7 @@ $(TT)/$(1)/libtt_metal.so: $(TT)/obj/$(1)/profiler.o $(TT)/obj/$(1)/ops.o \
 endef
 $(eval $(call tt_profiler,e2b48,5))
 $(eval $(call tt_profiler,e2b64,6))
+$(eval $(call tt_profiler,e2b72,8))
 
 $(TT)/stripped/libtt_metal.so: $(TT)/e2b/libtt_metal.so
 	$(call msg,STRIP,$@)
@@ -78,5 +79,5 @@ $(S)/ttledger_static: $(TT)/obj/prog/ttledger.o $(TT)/obj/prog/book.o $(TT_UNITS
 	$(call msg,LINK,$@)
 	$(Q)$(CXX) -pie -pthread -o $@ $^ -ldl
 
-STANDIN_TT := $(foreach g,e0 e1 e2a e2b e2i e4 e2b48 e2b64 stripped,$(TT)/$(g)/libtt_metal.so) $(TT_PROGRAMS) $(S)/ttledger_late \
+STANDIN_TT := $(foreach g,e0 e1 e2a e2b e2i e4 e2b48 e2b64 e2b72 stripped,$(TT)/$(g)/libtt_metal.so) $(TT_PROGRAMS) $(S)/ttledger_late \
 	      $(S)/ttledger_static

@@ -132,6 +132,7 @@ struct ttmon_tt_clock {
 	double residual_ns;		    /* of the fit: largest of the pairs kept */
 	uint64_t span_from_ns, span_to_ns;  /* pairs kept */
 	uint64_t records, refused, dropped; /* dropped: as tt-metal says */
+	uint64_t untimed;		    /* of the records: no end, or one before the start: no run */
 	uint64_t busy_ns;
 };
 size_t ttmon_dispatch_clocks(const struct ttmon_dispatch *d, const struct ttmon_tt_clock **ret);

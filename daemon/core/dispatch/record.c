@@ -57,7 +57,10 @@ enum ttmon_rec_err ttmon_rec_check(const __u64 w[8])
 	/* Written so that a NaN is refused. */
 	if (!(ghz >= GHZ_LO && ghz <= GHZ_HI))
 		return TTMON_REC_BAD;
-	if (w[2] < w[1] || (double)(w[2] - w[1]) / ghz > MAX_RUN_NS)
+	/* tt-metal's own handlers skip these: they come while the device's clock starts, and where a schema has no end. */
+	if (w[2] < w[1])
+		return TTMON_REC_UNTIMED;
+	if ((double)(w[2] - w[1]) / ghz > MAX_RUN_NS)
 		return TTMON_REC_BAD;
 	return TTMON_REC_OK;
 }
@@ -95,6 +98,12 @@ static void add_score(struct ttmon_rec_judge *j, unsigned int layout, int d)
 	j->score[layout] = (int16_t)(sum > SCORE_MAX ? SCORE_MAX : sum < -SCORE_MAX ? -SCORE_MAX : sum);
 }
 
+/* Distances of records that have no clock_sync: a fixed end, or queue and stream behind the kernels. */
+static bool is_plain_stride(uint8_t stride)
+{
+	return stride == 48 || stride == 56 || stride == 72 || stride == 80;
+}
+
 /* How well a record goes with a layout, -1 and below: it does not. */
 static int judge_chip32(const __u64 w[8], bool batch)
 {
@@ -111,14 +120,14 @@ static int judge_kernels32(const __u64 w[8], uint8_t stride)
 
 	if (high(w[0]) >= TTMON_REC_CHIPS || s < 0)
 		return -4;
-	return (high(w[0]) ? 1 : 0) + (s ? 4 : 0) + (stride == 48 || stride == 56 ? 4 : 0);
+	return (high(w[0]) ? 1 : 0) + (s ? 4 : 0) + (is_plain_stride(stride) ? 4 : 0);
 }
 
 static int judge_sync32(const __u64 w[8], uint8_t stride, uint64_t seen_ns)
 {
 	int s = span(w[6], w[7]), score;
 
-	if (high(w[0]) >= TTMON_REC_CHIPS || s < 0 || stride == 48 || stride == 56)
+	if (high(w[0]) >= TTMON_REC_CHIPS || s < 0 || is_plain_stride(stride))
 		return -4;
 	score = (high(w[0]) ? 1 : 0) + (s ? 2 : 0);
 	if (sync_near(w[2], w[4], as_double(w[3]), seen_ns) && (int64_t)w[5] >= 0)
@@ -169,6 +178,24 @@ void ttmon_rec_judge_tick(struct ttmon_rec_judge *j, uint64_t now_ns)
 		settle(j, true);
 }
 
+static bool is_contender(const struct ttmon_rec_judge *j, unsigned int layout)
+{
+	return layout != j->layout && j->score[layout] >= 0 && j->score[j->layout] - j->score[layout] < AHEAD;
+}
+
+bool ttmon_rec_is_certain(const struct ttmon_rec_judge *j)
+{
+	for (unsigned int i = 0; i < TTMON_REC_LAYOUTS; i++)
+		if (is_contender(j, i))
+			return false;
+	return j->settled;
+}
+
+static uint32_t chip_of(unsigned int layout, const __u64 w[8])
+{
+	return layout == TTMON_REC_CHIP32 ? low(w[4]) : high(w[0]);
+}
+
 enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 w[8], uint64_t seen_ns,
 				   struct ttmon_rec *ret)
 {
@@ -176,9 +203,12 @@ enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 
 
 	if (!j->settled)
 		return TTMON_REC_UNKNOWN;
-	r.chip = j->layout == TTMON_REC_CHIP32 ? low(w[4]) : high(w[0]);
+	r.chip = chip_of(j->layout, w);
 	if (r.chip >= TTMON_REC_CHIPS)
 		return TTMON_REC_BAD;
+	for (unsigned int i = 0; i < TTMON_REC_LAYOUTS; i++)
+		if (is_contender(j, i) && chip_of(i, w) != r.chip)
+			return TTMON_REC_BAD;
 	if (j->layout == TTMON_REC_SYNC32 && (w[4] || w[5]) && (int64_t)w[5] >= 0 &&
 	    sync_near(r.end, w[4], r.ghz, seen_ns)) {
 		r.has_sync = true;

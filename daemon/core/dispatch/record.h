@@ -11,10 +11,14 @@
  *   32     chip u32          cycle offset i64        kernels {ptr, count} or vector
  *   40     kernels vector    error ns i64
  *   48                       kernels {ptr, count}    queue u32, stream u32, or the end
+ *   56                                               in records of 72 and 80 bytes: sequence, schema, type, losses
  *
- * Source: facts/tenstorrent.md 3.2. No record says which it is, and what lies in a gap is whatever was there, so each (process,
- * library) has a judge that looks at several: chips are small, pointers look like pointers and agree with their counts, and a
- * clock_sync must lead to a time shortly before the callback.
+ * Source: tt-metal, experimental/realtime_profiler.hpp of 2026. No record says which it is, and what lies in a gap is whatever was
+ * there, so each (process,
+ * library) has a judge that looks at several: chips are small, pointers look like pointers and agree with their counts, a
+ * clock_sync must lead to a time shortly before the callback, and the distance of records in a batch is that of a known layout. A layout
+ * is certain when its score is ahead of all others' (ttmon_rec_is_certain()). Where it is not, a record is taken only if the others
+ * would say the same of it.
  */
 #ifndef TTMON_DISP_RECORD_H
 #define TTMON_DISP_RECORD_H
@@ -39,7 +43,7 @@ struct ttmon_rec_judge {
 struct ttmon_rec {
 	uint32_t program; /* never 0 */
 	uint32_t chip;
-	uint64_t start, end; /* cycles, end >= start */
+	uint64_t start, end; /* cycles, end >= start unless it is UNTIMED */
 	double ghz;
 	/* clock_sync, where the record has one that can be believed: host time = (cycles - offset) / ghz */
 	bool has_sync;
@@ -51,15 +55,18 @@ enum ttmon_rec_err {
 	TTMON_REC_OK,
 	TTMON_REC_SKIP,	  /* program id 0: no program */
 	TTMON_REC_BAD,	  /* numbers that make no sense */
+	TTMON_REC_UNTIMED, /* it ran, and when is not known: no end (0), or one before its start */
 	TTMON_REC_UNKNOWN /* layout not settled yet */
 };
 
-/* Is this a record at all? The words that every layout has: OK, SKIP or BAD. */
+/* Is this a record at all? The words that every layout has: OK, SKIP, BAD or UNTIMED. */
 enum ttmon_rec_err ttmon_rec_check(const __u64 w[8]);
 /* A record that is OK, for the judge. batch: it came in one with others, which only the newer layouts do. */
 void ttmon_rec_judge_add(struct ttmon_rec_judge *j, const struct ttmon_ev_tt_program *ev, bool batch);
 /* Stream time went on: a judge that cannot tell goes by what it has. */
 void ttmon_rec_judge_tick(struct ttmon_rec_judge *j, uint64_t now_ns);
+/* Is the layout that was settled on ahead of all others? */
+bool ttmon_rec_is_certain(const struct ttmon_rec_judge *j);
 /* OK, BAD or UNKNOWN. seen_ns: time of the callback. */
 enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 w[8], uint64_t seen_ns,
 				   struct ttmon_rec *ret);

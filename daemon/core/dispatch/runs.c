@@ -176,6 +176,12 @@ static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *
 		proc->dropped = 0;
 		w->nth = clock->records;
 	}
+	if (ttmon_rec_check(ev->w) == TTMON_REC_UNTIMED) {
+		d->clocks[idx].untimed++;
+		proc->exact = false; /* whether a dispatch belongs to it is not known */
+		d->generation++;
+		return DISP_DONE;
+	}
 	run = (struct ttmon_tt_run){
 		.tgid = proc->tgid, .logical = rec.chip, .program = rec.program, .seen_ns = ev->h.ts_ns
 	};
@@ -295,14 +301,15 @@ void ttmon_dispatch_on_tt_program(struct ttmon_dispatch *d, const struct ttmon_e
 		proc->dropped += ev->dropped;
 	if (err == TTMON_REC_SKIP)
 		return;
-	j = err ? NULL : judge_get(proc, ev->slot);
+	j = err && err != TTMON_REC_UNTIMED ? NULL : judge_get(proc, ev->slot);
 	if (!j) {
 		refuse(d, proc);
 		d->generation++;
 		return;
 	}
 	was_settled = j->settled;
-	ttmon_rec_judge_add(j, ev, desc && desc->cls == TTMON_TT_CLS_PROGRAMS);
+	if (!err)
+		ttmon_rec_judge_add(j, ev, desc && desc->cls == TTMON_TT_CLS_PROGRAMS);
 	w.proc = proc->serial;
 	if (j->settled && !was_settled)
 		pump(d, proc, false);

@@ -241,6 +241,7 @@ static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 		ttmon_jsonw_key_time(w, "span_from_ns", c->span_from_ns);
 		ttmon_jsonw_key_time(w, "span_to_ns", c->span_to_ns);
 		ttmon_jsonw_key_num(w, "records", c->records);
+		ttmon_jsonw_key_num(w, "untimed", c->untimed);
 		ttmon_jsonw_key_num(w, "refused", c->refused);
 		ttmon_jsonw_key_num(w, "dropped", c->dropped);
 		ttmon_jsonw_key_num(w, "busy_ns", c->busy_ns);

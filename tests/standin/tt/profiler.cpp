@@ -10,7 +10,12 @@
  *	5  batches of records of 48 bytes to the Tracy consumer, clock pairs (CLOCK_MONOTONIC)
  *	6  batches of records of 64 bytes, with clock_sync, to a consumer
  *	7  batches of records of 80 bytes, with queue, stream and losses, to the Tracy consumer
+ *	8  batches of records of 72 bytes, with queue, stream and type, to the Tracy consumer
+ *
+ * From 7 on the consumer calibrates Tracy with host nanoseconds and a frequency of 1.0, which are no device cycles: CalibrateFromRecord in
+ * impl/realtime_profiler/realtime_profiler_tracy_consumer.cpp of 292bcd1a. Records: experimental/realtime_profiler.hpp.
  */
+#include <ctime>
 #include <string_view>
 
 #include "metal.hpp"
@@ -53,12 +58,21 @@ struct ProgramRealtimeRecord {
 #if TT_PROF == 7
 	uint32_t command_queue_id, dispatch_stream, generation, sequence, schema_version, record_type;
 	uint64_t cumulative_source_dropped;
+#elif TT_PROF == 8
+	uint32_t command_queue_id, dispatch_stream, sequence, schema_version, record_type;
 #endif
 };
-static_assert(sizeof(ProgramRealtimeRecord) == (TT_PROF <= 5 ? 48 : TT_PROF == 6 ? 64 : 80));
+static_assert(sizeof(ProgramRealtimeRecord) == (TT_PROF <= 5 ? 48 : TT_PROF == 6 ? 64 : TT_PROF == 7 ? 80 : 72));
+struct DeviceLossSnapshot {
+	uint32_t chip_id;
+	uint64_t cumulative_source_dropped;
+};
 struct ProgramRealtimeRecordBatch {
 	Items<ProgramRealtimeRecord> records;
 	uint64_t dropped;
+#if TT_PROF == 7
+	Items<DeviceLossSnapshot> device_loss;
+#endif
 };
 #endif
 #if TT_PROF
@@ -136,11 +150,23 @@ class RealtimeProfilerTracyConsumer final : public RealtimeProfilerConsumer
 {
       public:
 	void on_records(const experimental::ProgramRealtimeRecordBatch &batch) override;
+	void CalibrateDevice(uint32_t chip_id, int64_t host_anchor, uint64_t device_anchor, double frequency);
 };
-void RealtimeProfilerTracyConsumer::on_records(const experimental::ProgramRealtimeRecordBatch &)
+void RealtimeProfilerTracyConsumer::CalibrateDevice(uint32_t, int64_t, uint64_t, double)
+{
+	calls++;
+}
+void RealtimeProfilerTracyConsumer::on_records(const experimental::ProgramRealtimeRecordBatch &batch)
 {
 	PROBED();
 	calls++;
+	for (size_t i = 0; i < batch.records.size && TT_PROF >= 7; i++) {
+		struct timespec ts;
+
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		uint64_t now = ts.tv_sec * 1000000000ull + ts.tv_nsec;
+		CalibrateDevice(batch.records.data[i].chip_id, now, now, 1.0);
+	}
 	if (user_callback)
 		user_callback();
 }
@@ -225,10 +251,20 @@ void programs(const struct standin_tt_record *recs, size_t n, uint64_t dropped)
 		record.schema_version = 1;
 		record.generation = 3;
 		record.cumulative_source_dropped = dropped;
+#elif TT_PROF == 8
+		record.sequence = i;
+		record.schema_version = 1;
+		record.record_type = 2;
 #endif
 	}
 #if TT_BATCH
+#if TT_PROF == 7
+	tt::tt_metal::experimental::DeviceLossSnapshot loss = { 0, dropped };
+
+	tt::tt_metal::consumers->on_records({ { records.data(), n }, dropped, { &loss, 1 } });
+#else
 	tt::tt_metal::consumers->on_records({ { records.data(), n }, dropped });
+#endif
 #else
 	(void)dropped;
 	for (const auto &record : records)

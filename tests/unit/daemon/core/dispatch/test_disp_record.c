@@ -110,6 +110,16 @@ static struct ttmon_ev_tt_program make_kernels32_short(uint32_t i)
 	return ev;
 }
 
+/* 72 bytes: queue, stream, sequence, schema and type behind the kernels. */
+static struct ttmon_ev_tt_program make_kernels32_72(uint32_t i)
+{
+	struct ttmon_ev_tt_program ev = kernels32(7 + i, 0, 0, i | 1ULL << 32);
+
+	ev.w[6] = 0;
+	ev.stride = 72;
+	return ev;
+}
+
 /* The newest: 80 bytes, queue, stream, generation and sequence behind the kernels. */
 static struct ttmon_ev_tt_program make_kernels32_long(uint32_t i)
 {
@@ -148,6 +158,7 @@ static void each_layout_is_told(void **test)
 	settles_on(make_kernels32, false, TTMON_REC_KERNELS32);
 	settles_on(make_kernels32_short, true, TTMON_REC_KERNELS32);
 	settles_on(make_kernels32_long, true, TTMON_REC_KERNELS32);
+	settles_on(make_kernels32_72, true, TTMON_REC_KERNELS32);
 	settles_on(make_vector32, false, TTMON_REC_KERNELS32);
 	settles_on(make_sync32, true, TTMON_REC_SYNC32);
 	settles_on(make_sync32_alone, false, TTMON_REC_SYNC32);
@@ -155,7 +166,7 @@ static void each_layout_is_told(void **test)
 
 static void fields_are_taken_from_their_place(void **test)
 {
-	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_CHIP32 };
+	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_CHIP32, .score = { -9, -9, 9 } };
 	struct ttmon_ev_tt_program ev = chip32(0x10007, 3, 2, 0x55);
 	struct ttmon_rec r;
 	uint64_t host;
@@ -170,13 +181,13 @@ static void fields_are_taken_from_their_place(void **test)
 	assert_false(r.has_sync);
 	assert_false(ttmon_rec_host_ns(&r, r.end, &host));
 
-	j.layout = TTMON_REC_KERNELS32;
+	j = (struct ttmon_rec_judge){ .settled = true, .layout = TTMON_REC_KERNELS32, .score = { 9, -9, -9 } };
 	ev = kernels32(9, 5, 1, 0);
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
 	assert_int_equal(r.chip, 5);
 	assert_false(r.has_sync);
 
-	j.layout = TTMON_REC_SYNC32;
+	j = (struct ttmon_rec_judge){ .settled = true, .layout = TTMON_REC_SYNC32, .score = { -9, 9, -9 } };
 	ev = sync32(9, 6, 1);
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
 	assert_int_equal(r.chip, 6);
@@ -191,7 +202,7 @@ static void fields_are_taken_from_their_place(void **test)
 /* A clock that leads anywhere but to shortly before the callback is none. */
 static void clock_sync_must_make_sense(void **test)
 {
-	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_SYNC32 };
+	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_SYNC32, .score = { -9, 9, -9 } };
 	static const int64_t off_ns[] = { -100 * (int64_t)NSEC_PER_SEC, 20 * (int64_t)NSEC_PER_MS, 1LL << 60 };
 	struct ttmon_rec r;
 
@@ -228,8 +239,10 @@ static void nonsense_is_no_record(void **test)
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_BAD);
 	ev.w[3] = 0x7ff0000000000000ULL; /* infinity */
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_BAD);
-	ev = record(1, 0, 100, 99);
-	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_BAD);
+	ev = record(1, 0, 100, 99); /* it ran, and when is not known */
+	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_UNTIMED);
+	ev = record(1, 0, 100, 0);
+	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_UNTIMED);
 	ev = record(1, 0, 0, (uint64_t)(3600e9 * GHZ) + 10);
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_BAD);
 	ev = record(1, 0, 0, (uint64_t)(3600e9 * GHZ) - 10);
@@ -262,6 +275,30 @@ static void what_cannot_be_told_is_settled_by_time(void **test)
 	assert_int_equal(j.layout, TTMON_REC_CHIP32);
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
 	assert_int_equal(r.chip, 5);
+}
+
+/* Nothing tells two layouts apart, and they say different things of a record: it is refused. */
+static void what_is_not_certain_is_refused(void **test)
+{
+	struct ttmon_rec_judge j = { 0 };
+	struct ttmon_ev_tt_program ev = record(4, 0, 1000000, 2350000);
+	struct ttmon_rec r;
+
+	(void)test;
+	for (int i = 0; i < 20; i++)
+		ttmon_rec_judge_add(&j, &ev, false);
+	assert_true(j.settled);
+	assert_false(ttmon_rec_is_certain(&j));
+	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
+	ev.w[4] = 1; /* a chip, or an empty span's rest */
+	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_BAD);
+	for (uint32_t i = 0; i < 4; i++) {
+		ev = chip32(4, i, 2, 0);
+		ttmon_rec_judge_add(&j, &ev, false);
+	}
+	assert_true(ttmon_rec_is_certain(&j));
+	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
+	assert_int_equal(r.chip, 3);
 }
 
 static void an_unknown_layout_is_never_settled(void **test)
@@ -300,7 +337,7 @@ static void what_cannot_be_is_not_settled_on(void **test)
 
 static void chips_are_small(void **test)
 {
-	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_CHIP32 };
+	struct ttmon_rec_judge j = { .settled = true, .layout = TTMON_REC_CHIP32, .score = { -9, -9, 9 } };
 	struct ttmon_ev_tt_program ev = chip32(1, TTMON_REC_CHIPS, 0, 0);
 	struct ttmon_rec r;
 
@@ -319,6 +356,7 @@ int main(void)
 		cmocka_unit_test(clock_sync_must_make_sense),
 		cmocka_unit_test(nonsense_is_no_record),
 		cmocka_unit_test(what_cannot_be_told_is_settled_by_time),
+		cmocka_unit_test(what_is_not_certain_is_refused),
 		cmocka_unit_test(an_unknown_layout_is_never_settled),
 		cmocka_unit_test(what_cannot_be_is_not_settled_on),
 		cmocka_unit_test(chips_are_small),

@@ -636,7 +636,8 @@ static void refused_records_are_counted(void **test)
 	feed_tsc(d, 3 * SEC, 5000 + 2000000000);
 	feed_pair(d, T, 3 * SEC, 0, 200 * SEC, 5);
 	assert_int_equal(nr_runs, 0);
-	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused, 4);
+	/* One that ends before it starts waits for its layout, and then counts. */
+	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused, 3);
 	assert_int_equal(clock_of(d, 0)->refused, 1);
 	assert_int_equal(clock_of(d, 0)->records, 0);
 	ttmon_dispatch_free(d);
