@@ -216,7 +216,8 @@ def test_tt_metal_endbr64(bench):
     x86()
     source, folder = os.path.join(TOP, "tests/standin/tt"), bench.path("tt")
     os.makedirs(folder)
-    units = ("site", "buffer", "graph", "device", "shm", "dispatch", "profiler", "ops")
+    with open(os.path.join(TOP, "tests/standin/tt.mk"), encoding="utf-8") as f:
+        units = re.search(r"^TT_UNITS := (.*)$", f.read(), re.M)[1].split()
     run("make", "-f", "-", "-j2", "-C", folder, "libtt_metal.so", text=f"""
 %.o: {source}/%.cpp
 \tg++ -std=c++17 -O1 -fPIC -fcf-protection=full -I {source} -DTT_NAME='"e2b"' -DTT_GEN=25 -DTT_INLINED=0 -DTT_PROF=4 -c $< -o $@

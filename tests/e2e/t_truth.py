@@ -466,6 +466,24 @@ def test_tenstorrent_known(bench):
 
 @alone(CHIPS)
 @timeout(60)
+def test_tenstorrent_submeshes(bench):
+    """Submeshes of a root of eight chips: what they hold is on their own chips, at each quiet point."""
+    row, host = Row("Tenstorrent, submeshes", missed=False, none_unknown=True), Host(bench, "t3k")
+    daemon = host.service("--dump-db", bench.path("db.json"), "--ring-size", "8192")
+    others = [host.target(gen, "ttscen", "submesh", "--chips", "8") for gen in ("e1", "e2b", "e4")]
+    host.wait_probed([t.pid for t in others])
+    targets = {gen: host.target(gen, "ttscen", "submesh", "--chips", "8") for gen in ("e1", "e2b", "e4")}
+    for t in targets.values():
+        t.go()
+    books = {t.pid: steps(t) for t in targets.values()}
+    for _ in range(4):
+        truth = {pid: tt_total(next(step)) for pid, step in books.items()}
+        tt_known(row, host, truth)
+    tt_end(row, bench, host, daemon, truth)
+
+
+@alone(CHIPS)
+@timeout(60)
 def test_tenstorrent_before_the_attach(bench):
     """Buffers that were made before are in no figure that does not say so; first nothing else is known, then some is."""
     row, host = Row("Tenstorrent, buffers before the attach", missed=True), tt_host(bench)
