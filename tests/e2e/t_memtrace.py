@@ -461,10 +461,13 @@ def test_allocations(bench):
     target.go()
     target.line()
     eq("it waits", target.line().split()[:1], ["waiting"])
-    time.sleep(0.3)
-    listed = [a for a in api(service.sock, f"/v1/allocations?pid={target.pid}&limit=0")["allocations"] if a["method"] in ("host_alloc", "device")]
-    pinned = [a for a in listed if a["method"] == "host_alloc"]
-    true(f"allocations {listed}", len(pinned) >= 2)
+    pinned, end = [], time.monotonic() + 20 * PATIENCE
+    # Their ids have the call sites, which are known a little later.
+    while len(pinned) < 2 or not all(a["call_site"] for a in pinned):
+        listed = [a for a in api(service.sock, f"/v1/allocations?pid={target.pid}&limit=0")["allocations"] if a["method"] in ("host_alloc", "device")]
+        pinned = [a for a in listed if a["method"] == "host_alloc"]
+        true(f"allocations {listed}", time.monotonic() < end)
+        time.sleep(0.05)
     one = pinned[0]
     base, half = int(one["addr"], 16), one["size"] // 2 // 128
     lines = [launch_line(0, "reads()")] + [access(0, i, 0, "LDG.E", [base + 128 * i + 4 * k for k in range(32)]) for i in range(half)]
