@@ -285,6 +285,7 @@ void ttmon_metrics_memory(struct ttmon_metrics *m)
 	TTMON_NUM(m, TRACED_PROCESSES, m->v.processes);
 	TTMON_NUM(m, HISTORY_EVENTS, t->events_kept);
 	TTMON_NUM(m, HISTORY_DROPPED, t->events_dropped);
+	TTMON_NUM(m, HISTORY_TRIMMED, t->events_trimmed);
 	TTMON_NUM(m, HISTORY_EVICTED, t->evicted);
 	TTMON_NUM(m, CHECKPOINTS, t->checkpoints);
 	TTMON_NUM(m, CHECKPOINTS_DROPPED, t->checkpoints_dropped);

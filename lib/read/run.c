@@ -346,7 +346,7 @@ static int read_completeness(struct ttmon_run_loader *l)
 	run->lost = add(run->lost, ttmon_db_get(c, "arena_full", 0));
 	run->folded = ttmon_db_get(c, "folded", 0);
 	run->evicted = ttmon_db_get(c, "evicted", 0);
-	run->events_dropped = ttmon_db_get(c, "events_dropped", 0);
+	run->events_dropped = plus(ttmon_db_get(c, "events_dropped", 0), ttmon_db_get(c, "events_trimmed", 0));
 	return read_reasons(l, c);
 }
 

@@ -309,18 +309,26 @@ bool model_is_device(const void *p)
 	return device.base && (uint64_t)p - (uint64_t)device.base < DEV_SPACE;
 }
 
+static bool is_host_block(const struct block *b)
+{
+	return b && (b->kind == HOST || b->kind == REGISTERED);
+}
+
+/* Anywhere in it: cudaHostGetFlags() fails "if the input pointer does not reside in an address range allocated by cudaHostAlloc()" (CUDA Runtime API). */
 bool model_is_host(const void *p)
 {
-	struct block *b;
-	bool host_block;
+	uint64_t at = (uint64_t)p;
+	bool found = false;
 
+	if (model_is_device(p))
+		return false;
 	take_lock();
-	b = broken ? NULL : block_find((uint64_t)p, true);
-	if (!b && !broken)
-		b = block_find((uint64_t)p, false);
-	host_block = b && (b->kind == HOST || b->kind == REGISTERED);
+	if (!broken)
+		found = is_host_block(block_find(at, true)) || is_host_block(block_find(at, false));
+	for (size_t i = 0; i < SLOTS && !broken && !found; i++)
+		found = is_host_block(&blocks[i]) && at - blocks[i].addr < blocks[i].size;
 	pthread_mutex_unlock(&lock);
-	return host_block;
+	return found;
 }
 
 static void *bytes_of(const void *p)

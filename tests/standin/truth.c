@@ -100,6 +100,7 @@ struct buffer {
 	void (*copy)(char *p, size_t size, enum use use);
 	uint64_t made, pinned, unpinned, freed;
 	int asked; /* what libttmon said, -1: it was not asked */
+	int host;  /* the runtime itself takes it for host memory, 1; -1: it was not asked */
 	char *log; /* of copies: [first, last, direction, count, bytes] */
 };
 
@@ -426,9 +427,9 @@ static void book(void)
 			continue;
 		fprintf(replies,
 			"%s{\"name\":\"%s\",\"what\":\"%s\",\"addr\":%lu,\"size\":%lu,\"made\":%lu,\"pinned\":%lu,\"unpinned\":%lu,"
-			"\"freed\":%lu,\"asked\":%d,\"copies\":[%s]}",
+			"\"freed\":%lu,\"asked\":%d,\"host\":%d,\"copies\":[%s]}",
 			comma, b->name, whats[b->what], (unsigned long)b->p, b->size, b->made, b->pinned, b->unpinned,
-			b->freed, b->asked, b->log ? b->log : "");
+			b->freed, b->asked, b->host, b->log ? b->log : "");
 		comma = ",";
 	}
 	fprintf(replies, "],\"blocks\":[");
@@ -439,6 +440,20 @@ static void book(void)
 			blocks[i].registered ? "true" : "false", blocks[i].made, blocks[i].freed, blocks[i].copies,
 			blocks[i].bytes);
 	say("]}");
+}
+
+/* Past whatever stands before it: what the runtime has as allocated or registered host memory. */
+static void ask_runtime(const char *path)
+{
+	void *lib = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+	int (*flags_of)(unsigned int *flags, void *p) = lib ? dlsym(lib, "cudaHostGetFlags") : NULL;
+	unsigned int flags;
+
+	must(flags_of, "the runtime's cudaHostGetFlags");
+	for (int i = 0; i < IDS; i++)
+		if (buffers[i].p)
+			buffers[i].host = !flags_of(&flags, buffers[i].p) &&
+					  !flags_of(&flags, buffers[i].p + buffers[i].size - 1);
 }
 
 static bool obey(char *line)
@@ -460,6 +475,8 @@ static bool obey(char *line)
 		load(arg);
 	else if (!strcmp(word, "ask"))
 		ask(arg, strtok(NULL, " \n"));
+	else if (!strcmp(word, "runtime"))
+		ask_runtime(arg);
 	else if (!strcmp(word, "make"))
 		make_all(MAKE);
 	else if (!strcmp(word, "late"))

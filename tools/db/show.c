@@ -564,6 +564,9 @@ static void show_completeness(const struct ttmon_db *db)
 		if (ttmon_db_get(comp, keys[i], 0))
 			item(&column, keys[i], ttmon_db_get(comp, keys[i], 0));
 	puts(column == 11 ? "nothing was lost" : "");
+	if (ttmon_db_get(comp, "events_trimmed", 0))
+		printf("           %s older events are in sums and heat alone\n",
+		       ttmon_fmt_count(text, TTMON_FMT_LEN, ttmon_db_get(comp, "events_trimmed", 0)));
 	for (size_t i = 0; i < json_array_size(blind); i++)
 		if (!json_is_true(json_object_get(json_array_get(blind, i), "held")))
 			us = MAX(us, ttmon_db_get(json_array_get(blind, i), "window_us", 0));

@@ -215,7 +215,7 @@ const char *ttmon_finding_help(unsigned int finding);
 struct ttmon_traffic {
 	uint64_t bytes[TTMON_RDIR_MAX];
 	uint32_t copies[TTMON_RDIR_MAX];    /* transfers this took part in */
-	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event() */
+	uint32_t nr_events, events_dropped; /* events: read with ttmon_history_event(); not kept, for whatever reason */
 	uint64_t last_copy_ns;
 	struct ttmon_heat *heat; /* NULL until transferred; owned */
 	struct ttmon_page_heat *page_heat;
@@ -339,7 +339,9 @@ struct ttmon_method_totals {
 struct ttmon_history_totals {
 	uint64_t pins, pinned_pages, pinned_peak_pages, pinned_bytes, pinned_peak_bytes, peak_ns; /* whole host */
 	uint64_t allocs, frees, live, folded, evicted;
-	uint64_t events_kept, events_dropped;
+	uint64_t events_kept;
+	uint64_t events_dropped; /* for want of room (max_events) or memory */
+	uint64_t events_trimmed; /* the older ones of an allocation with many: they are in its sums and heat alone, and nothing is lost */
 	uint64_t unknown_frees, unmatched, superseded, failed, captured;
 	uint64_t gpu_use_gone; /* GPU_USE facts of which a page or all was gone when they came, or never known */
 	uint64_t late;	       /* events that came late */

@@ -60,7 +60,7 @@ static void keep_event(struct ttmon_history *h, struct ttmon_htraffic *t, const 
 		t->pub.nr_events -= n;
 		t->pub.events_dropped += n;
 		h->totals.events_kept -= n;
-		h->totals.events_dropped += n;
+		h->totals.events_trimmed += n;
 	}
 	if (h->totals.events_kept < h->cfg.max_events) {
 		if (ttmon_evlog_add(&t->log, ev) == 0) {

@@ -183,6 +183,7 @@ static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history
 	ttmon_jsonw_key_num(w, "unmatched", s->tot.unmatched);
 	ttmon_jsonw_key_num(w, "superseded", s->tot.superseded);
 	ttmon_jsonw_key_num(w, "events_dropped", s->tot.events_dropped);
+	ttmon_jsonw_key_num(w, "events_trimmed", s->tot.events_trimmed);
 	ttmon_jsonw_key_num(w, "evicted", s->tot.evicted);
 	ttmon_jsonw_key_num(w, "folded", s->tot.folded);
 	ttmon_jsonw_key_num(w, "checkpoints_dropped", s->tot.checkpoints_dropped);

@@ -354,6 +354,8 @@ static void service_keeps_the_younger_events(void **state)
 	assert_int_equal(feed_totals(h).events_kept, a->traffic->nr_events);
 	assert_int_equal(feed_events(a, ev, 1), a->traffic->nr_events);
 	assert_int_equal(ev[0].ts_ns, 1000 + a->traffic->events_dropped);
+	assert_int_equal(feed_totals(h).events_trimmed, a->traffic->events_dropped);
+	assert_int_equal(feed_totals(h).events_dropped, 0);
 	assert_false(feed_totals(h).incomplete);
 }
 
