@@ -338,7 +338,7 @@ check-vm: ## every test that traces, under Debian's 6.1 and 6.12 kernels in QEMU
 check-vm-short: ## a handful of them, under ten minutes
 	+$(RUN) vm-short
 
-check-kmod: ## kmod/ against every kernel headers package of Debian 12, 13 and their backports, and DKMS: ten minutes; as root
+check-kmod: ## kmod/ against every kernel headers package of Debian 12, 13 and backports, and DKMS: 20 minutes; as root
 	$(Q)tests/vm/kmod/every.sh
 
 bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run

@@ -13,7 +13,9 @@
 #include <asm/msr.h>
 #include <asm/processor.h>
 #if __has_include(<asm/cpuid/api.h>)
-#include <asm/cpuid/api.h> /* 6.16; asm/cpuid.h before, and asm/processor.h before that */
+#include <asm/cpuid/api.h> /* 6.16 */
+#elif __has_include(<asm/cpuid.h>)
+#include <asm/cpuid.h> /* 6.2; in asm/processor.h before */
 #endif
 
 static inline u64 ttmon_rdmsr(u32 msr)

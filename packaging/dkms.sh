@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# dkms.sh VERSION: make $O/ttmon-dkms_VERSION_all.deb, the kernel module's sources for DKMS, which builds it for the kernels that the
-# machine has and those it will have; run by `make deb`. Needs dpkg-dev, no root. Prints where the package is.
+# dkms.sh VERSION: make $O/ttmon-dkms_VERSION_all.deb, the kernel module's sources for DKMS, which builds it for the
+# kernels that the machine has and those it will have; run by `make deb`. Needs dpkg-dev, no root. Prints where the
+# package is.
 
 set -eu
 cd "$(dirname "$0")/.."

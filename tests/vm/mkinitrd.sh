@@ -20,6 +20,12 @@ for a in sh mount mkdir insmod cat cp echo reboot sleep cut sync switch_root; do
 	ln -s busybox "$W/bin/$a"
 done
 
+# Packages of newer kernels have all of it in usr/lib/modules.
+[ -e "$root/lib" ] || ln -s usr/lib "$root/lib"
+if [ ! -e "$root/boot/vmlinuz-$kernel" ]; then
+	mkdir -p "$root/boot"
+	ln -s "../usr/lib/modules/$kernel/vmlinuz" "$root/boot/vmlinuz-$kernel"
+fi
 # With what they depend on, in load order; what is built in or unknown to this kernel is left out.
 depmod -b "$root" "$kernel"
 for m in virtio_pci virtio_blk virtiofs overlay; do

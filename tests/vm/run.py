@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """run.py [--short] [-j N] [-k SERIES] [-b BOOT] [WORD...]: the kernel matrix: our tests under Debian's 6.1 and 6.12 in QEMU, without KVM.
+-k new takes the newest kernel of Debian 13's backports (-b rmid there: the module is built for it; other modules are not).
 
 Everything is built on the host; each guest sees the host's files and runs tests/vm/guest.py, which says what a boot runs. --short is
 what continuous integration runs, some minutes. -j guests run at a time (default 2). Prints "ok NAME", "FAIL NAME: why" or
@@ -21,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 # uprobe_multi links came with Linux 6.6: 6.1 goes through tracefs events.
 SERIES = {"6.1": ["--legacy"], "6.12": []}
+NEWEST = "new"
 # How a guest is started, by what the tests in it need.
 BOOTS = {
     "plain": [],
@@ -126,7 +128,7 @@ class Boot:
     def words(self):
         """Arguments of guest.py."""
         short, after = (["--short"] if self.args.short else []), (["--after", self.test] if self.test else [])
-        return [*SERIES[self.series], *short, *after, self.name, *self.args.words]
+        return [*SERIES.get(self.series, []), *short, *after, self.name, *self.args.words]
 
     def command(self):
         quoted = " ".join("'" + word.replace("'", "") + "'" for word in self.words())
@@ -182,7 +184,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--short", action="store_true")
     parser.add_argument("-j", type=int, default=2)
-    parser.add_argument("-k", choices=SERIES, action="append")
+    parser.add_argument("-k", choices=[*SERIES, NEWEST], action="append")
     parser.add_argument("-b", choices=BOOTS, action="append")
     parser.add_argument("words", nargs="*")
     args = parser.parse_intermixed_args()
