@@ -259,13 +259,14 @@ uint16_t ttmon_cpu_procs_rmid(const struct ttmon_cpu *c, const struct cpu_proc *
 	return p->rmid_freed && p->rmid_gen != c->rows.gen ? 0 : p->pub.rmid;
 }
 
-static void free_rmid(struct ttmon_cpu *c, uint32_t idx)
+/* In the slot that is being filled, unless the record is of an earlier one. */
+static void free_rmid(struct ttmon_cpu *c, uint32_t idx, uint64_t ns)
 {
 	struct cpu_proc *p = &c->procs.v[idx];
 
 	if (!p->rmid_freed) {
 		p->rmid_freed = true;
-		p->rmid_gen = c->rows.gen;
+		p->rmid_gen = c->started && ttmon_before(ns, c->now_ns) ? 0 : c->rows.gen;
 	}
 }
 
@@ -318,7 +319,7 @@ static void apply_task(struct ttmon_cpu *c, const struct ttmon_ev_task *ev)
 		end(c, idx, ev->h.ts_ns);
 }
 
-static void apply_free(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
+static void apply_free(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev, uint64_t ns)
 {
 	struct cpu_procs *ps = &c->procs;
 	uint32_t idx = ps->rmid_owner[ev->rmid];
@@ -331,7 +332,7 @@ static void apply_free(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
 		ps->rmid_owner[ev->rmid] = idx;
 		return;
 	}
-	free_rmid(c, idx);
+	free_rmid(c, idx, ns);
 }
 
 /* Something newer is known of it: what this record says is over. */
@@ -353,7 +354,7 @@ static void apply_given(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev, uin
 		return;
 	old = ps->rmid_owner[ev->rmid];
 	if (ev->rmid && old != NO_PROC && old != idx && ps->v[old].used && ps->v[old].pub.rmid == ev->rmid)
-		free_rmid(c, old);
+		free_rmid(c, old, ns);
 	p = &ps->v[idx];
 	p->pub.rmid = ev->op == TTMON_RMID_NONE ? 0 : (uint16_t)ev->rmid;
 	p->rmid_freed = false;
@@ -376,7 +377,7 @@ static void apply_rmid(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
 		return;
 	*newest = ns;
 	if (ev->op == TTMON_RMID_FREE)
-		apply_free(c, ev);
+		apply_free(c, ev, ns);
 	else
 		apply_given(c, ev, ns);
 }

@@ -201,26 +201,26 @@ static void test_rmid(void **state)
 	uint64_t no = NO;
 
 	(void)state;
-	feed_rmid(c, TTMON_RMID_ALLOC, B, 10, 5, 40);
+	feed_rmid(c, TTMON_RMID_ALLOC, no * MS, 10, 5, 40);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 40);
 	/* It survives the free until the slot's end. */
-	feed_rmid(c, TTMON_RMID_FREE, B, 0, 0, 40);
+	feed_rmid(c, TTMON_RMID_FREE, no * MS, 0, 0, 40);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 40);
 	assert_int_equal(find(c, 10, 5).p.rmid, 0);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 0);
 	/* The free was lost: it is another's now. */
-	feed_rmid(c, TTMON_RMID_ALLOC, B, 10, 0, 41);
+	feed_rmid(c, TTMON_RMID_ALLOC, no * MS, 10, 0, 41);
 	run_one(c, no++, a, &r);
-	feed_rmid(c, TTMON_RMID_ALLOC, B, 11, 6, 41);
+	feed_rmid(c, TTMON_RMID_ALLOC, no * MS, 11, 6, 41);
 	run_one(c, no++, b, &r);
 	assert_int_equal(user(&r, 11)->rmid, 41);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 0);
 	/* Somebody else's free. */
-	feed_rmid(c, TTMON_RMID_FREE, B, 12, 6, 41);
+	feed_rmid(c, TTMON_RMID_FREE, no * MS, 12, 6, 41);
 	run_one(c, no++, b, &r);
 	run_one(c, no++, b, &r);
 	assert_int_equal(user(&r, 11)->rmid, 41);
@@ -228,7 +228,7 @@ static void test_rmid(void **state)
 	own.rmid = 7;
 	run_one(c, no++, own, &r);
 	assert_int_equal(user(&r, 10)->rmid, 7);
-	feed_rmid(c, TTMON_RMID_NONE, B, 10, 5, 0);
+	feed_rmid(c, TTMON_RMID_NONE, no * MS, 10, 5, 0);
 	run_one(c, no++, a, &r);
 	assert_int_equal(user(&r, 10)->rmid, 0);
 	ttmon_cpu_free(c);
@@ -306,6 +306,114 @@ static void test_rmid_of_late_rows(void **state)
 	run_one(c, no++, q, &r);
 	assert_int_equal(user(&r, 11)->rmid, 0);
 	ttmon_cpu_free(c);
+}
+
+#define LIVES 40 /* of a random world */
+#define IDS   3
+
+/* A process had an RMID, and runs a little before and after that. */
+struct world_life {
+	uint64_t from, to, begin, end;
+	uint32_t rmid, tgid;
+};
+
+struct world_record {
+	uint64_t ns, slot; /* of the record; in which it comes */
+	uint32_t op, rmid, tgid;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct world_record *x = a, *y = b;
+
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+static size_t make_world(uint64_t *seed, struct world_life *lives, struct world_record *recs)
+{
+	uint64_t free_at[IDS];
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < IDS; i++)
+		free_at[i] = B + feed_below(seed, 3 * MS);
+	for (uint32_t i = 0; i < LIVES; i++) {
+		uint32_t id = (uint32_t)feed_below(seed, IDS);
+		struct world_life *l = &lives[i];
+
+		*l = (struct world_life){ .rmid = 40 + id, .tgid = 100 + i };
+		l->from = free_at[id] + 2 * MS + feed_below(seed, 5 * MS);
+		l->to = l->from + MS + feed_below(seed, 10 * MS);
+		l->begin = l->from - feed_below(seed, 2 * MS);
+		l->end = l->to + feed_below(seed, 2 * MS);
+		free_at[id] = l->to;
+		recs[n++] = (struct world_record){ l->from, 0, TTMON_RMID_ALLOC, l->rmid, l->tgid };
+		for (uint64_t k = feed_below(seed, 3); k; k--)
+			recs[n++] = (struct world_record){ l->from + feed_below(seed, l->to - l->from), 0,
+							   TTMON_RMID_EXISTING, l->rmid, l->tgid };
+		recs[n++] = (struct world_record){ l->to, 0, TTMON_RMID_FREE, l->rmid, 0 };
+	}
+	for (size_t i = 0; i < n; i++)
+		recs[i].slot = recs[i].ns / MS + (feed_below(seed, 4) ? 0 : feed_below(seed, 9));
+	qsort(recs, n, sizeof(*recs), by_time);
+	return n;
+}
+
+/* What runs in a slot, and the records that come in it. Returns whether one of its time, or before, does not. */
+static bool feed_world(struct ttmon_cpu *c, uint64_t no, const struct world_life *lives,
+		       const struct world_record *recs, size_t n)
+{
+	struct feed_table f = cross(no * MS, (no + 1) * MS, feed_who(0, 0));
+	bool missing = false;
+
+	for (uint32_t i = 0; i < LIVES && f.t.nr_rows < TTMON_CPU_ROWS; i++) {
+		if (lives[i].begin >= (no + 1) * MS || lives[i].end < no * MS)
+			continue;
+		f.rows[f.t.nr_rows++] = (struct ttmon_cpu_row){ .who = feed_who(lives[i].tgid, 5), .ns = 1000 };
+		f.t.last_ns += 1000;
+	}
+	feed_slot(c, 0, &f);
+	for (size_t i = 0; i < n; i++) {
+		if (recs[i].slot == no)
+			feed_rmid(c, recs[i].op, recs[i].ns, recs[i].tgid, recs[i].tgid ? 5 : 0, recs[i].rmid);
+		missing |= recs[i].slot > no && recs[i].ns < (no + 1) * MS;
+	}
+	return missing;
+}
+
+/*
+ * Random lives on few RMIDs, records of them up to eight slots late, frees without a name: in each
+ * slot that closes with all its records there, each process has the RMID that it had in it, and
+ * none if it had none.
+ */
+static void test_rmid_late_random(void **state)
+{
+	static struct world_record recs[LIVES * 4];
+	static struct world_life lives[LIVES];
+	uint64_t seed = 7, checked = 0, skipped = 0;
+
+	(void)state;
+	for (unsigned int round = 0; round < 400; round++) {
+		size_t n = make_world(&seed, lives, recs);
+		struct ttmon_cpu *c = new_cpu(1, 0);
+
+		for (uint64_t no = NO; no < NO + 200; no++) {
+			bool missing = feed_world(c, no, lives, recs, n);
+			struct closed r = close_no(c, no, false);
+
+			skipped += missing;
+			for (uint32_t i = 0; i < LIVES && !missing; i++) {
+				const struct ttmon_slot_row *row = user(&r, lives[i].tgid);
+				bool had = lives[i].from < (no + 1) * MS && lives[i].to > no * MS;
+
+				if (!row)
+					continue;
+				assert_int_equal(row->rmid, had ? lives[i].rmid : 0);
+				checked++;
+			}
+		}
+		ttmon_cpu_free(c);
+	}
+	assert_true(checked > 20000 && skipped > 5000);
 }
 
 static void test_by_tgid(void **state)
@@ -419,6 +527,7 @@ int main(void)
 		cmocka_unit_test(test_kernel_thread),
 		cmocka_unit_test(test_rmid),
 		cmocka_unit_test(test_rmid_late),
+		cmocka_unit_test(test_rmid_late_random),
 		cmocka_unit_test(test_rmid_of_late_rows),
 		cmocka_unit_test(test_by_tgid),
 		cmocka_unit_test(test_rdt),
