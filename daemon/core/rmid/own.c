@@ -335,6 +335,21 @@ bool ttmon_rmid_own_alloc(const struct rmid_book *b, uint64_t a_ns, uint64_t b_n
 	return false;
 }
 
+bool ttmon_rmid_own_alone(const struct rmid_book *b, uint64_t a_ns, uint64_t b_ns)
+{
+	for (unsigned int i = 0; i < b->nr; i++) {
+		const struct rmid_own *o = &b->own[i];
+		bool from = o->begin || !ttmon_before(a_ns, o->since_ns);
+		bool to = o->open || !ttmon_before(o->until_ns, b_ns);
+
+		if (from && to)
+			return true;
+		if ((o->begin || ttmon_before(o->since_ns, b_ns)) && (o->open || ttmon_before(a_ns, o->until_ns)))
+			return false;
+	}
+	return true;
+}
+
 void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_t slot_ns)
 {
 	bool owned = false, former = false;

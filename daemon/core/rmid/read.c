@@ -74,17 +74,21 @@ static uint64_t to_bytes(struct ttmon_rmid *r, u128 counts)
 
 static void push_ival(struct ttmon_rmid *r, struct rmid_counter *c, const struct rmid_ival *iv, unsigned int v)
 {
-	struct rmid_ival *last = &c->q[(c->head + c->n - 1U) % RMID_IVALS];
+	unsigned int at = (c->head + c->n - 1U) % RMID_IVALS;
+	struct rmid_ival *last = &c->q[at];
 
 	r->t.bytes[v] += iv->bytes;
 	if (c->n < RMID_IVALS) {
-		c->q[(c->head + c->n++) % RMID_IVALS] = *iv;
+		at = (c->head + c->n++) % RMID_IVALS;
+		c->q[at] = *iv;
+		c->merged &= (uint16_t) ~(1U << at);
 		return;
 	}
 	/* Slots are not being closed. Its bytes are kept, not where in the two intervals they were. */
 	if (last->b_ns == iv->a_ns && last->bytes + iv->bytes >= iv->bytes) {
 		last->b_ns = iv->b_ns;
 		last->bytes += iv->bytes;
+		c->merged |= (uint16_t)(1U << at);
 		r->t.merged++;
 	} else {
 		r->t.dropped[v] += iv->bytes;
@@ -237,8 +241,11 @@ static bool close_counter(struct ttmon_rmid *r, const struct rmid_book *book, st
 
 		if (!ttmon_before(from, end))
 			break;
-		/* An allocation that was told late finds its time given out already. */
-		if (ttmon_rmid_own_alloc(book, iv->a_ns, iv->b_ns, &cut) && !ttmon_before(to, cut)) {
+		if (c->merged >> c->head & 1 && !ttmon_rmid_own_alone(book, iv->a_ns, iv->b_ns)) {
+			/* Which of its owners the bytes are of is not known. */
+			r->t.dropped[v] += iv->bytes - told_at(iv, from);
+		} else if (ttmon_rmid_own_alloc(book, iv->a_ns, iv->b_ns, &cut) && !ttmon_before(to, cut)) {
+			/* An allocation that was told late finds its time given out already. */
 			to = ttmon_before(cut, from) ? from : cut;
 			r->t.dropped[v] += iv->bytes - told_at(iv, to);
 			share_out(book, iv, from, to, v, parts, ns);

@@ -56,7 +56,8 @@ struct rmid_counter {
 	uint64_t base, base_ns; /* last good reading */
 	uint32_t gen;		/* of the units that base is in; not that of now: no base */
 	uint8_t head, n;
-	bool partly; /* q[head] was given out up to from_ns */
+	bool partly;	 /* q[head] was given out up to from_ns */
+	uint16_t merged; /* bit: q[i] is several in one: where in it the bytes were is not known */
 	uint64_t from_ns;
 	struct rmid_ival q[RMID_IVALS];
 };
@@ -141,6 +142,8 @@ bool ttmon_rmid_settled(const struct ttmon_rmid *r, uint64_t ns);
 unsigned int ttmon_rmid_own_at(const struct rmid_book *b, uint64_t ns);
 /* The first allocation inside (a, b): false if none. */
 bool ttmon_rmid_own_alloc(const struct rmid_book *b, uint64_t a_ns, uint64_t b_ns, uint64_t *ret);
+/* All of [a, b) is one owner's, or nobody's. */
+bool ttmon_rmid_own_alone(const struct rmid_book *b, uint64_t a_ns, uint64_t b_ns);
 /* Facts of the time before end_ns. */
 void ttmon_rmid_own_facts(struct ttmon_rmid *r, uint64_t end_ns);
 

@@ -246,6 +246,42 @@ static void readings_wait(void **state)
 	ttmon_rmid_free(r);
 }
 
+/*
+ * A ring is stuck for longer than readings find room: further ones are joined. Of those that are of
+ * one process nothing is lost; where two had the RMID, nobody gets the bytes of the other.
+ */
+static void readings_wait_long(void **state)
+{
+	static const struct {
+		uint64_t free_ms, p, q, dropped; /* P is freed after so many; what P and Q get; what nobody does */
+	} cases[] = { { 0, 200, 0, 0 }, { 5, 5, 850, 0 }, { 50, 15, 0, 435 } };
+
+	(void)state;
+	for (unsigned int i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ttmon_rmid *r = fresh();
+		uint64_t start = 100 * MS, value = 0, q_from = cases[i].free_ms ? cases[i].free_ms + 10 : 1000;
+
+		give(r, start, 5, P);
+		close_at(r, start + MS);
+		for (uint64_t t = 0; t <= 100; t++) {
+			total(r, start + t * MS, 5, value);
+			value += !cases[i].free_ms ? 2 : t < cases[i].free_ms ? 1 : t >= q_from ? 10 : 0;
+			ttmon_rmid_skip(r, start + (t + 1) * MS);
+		}
+		if (cases[i].free_ms) {
+			take(r, start + cases[i].free_ms * MS, 5, 0);
+			give(r, start + q_from * MS, 5, Q);
+		}
+		close_at(r, start + 102 * MS);
+		assert_int_equal(total_of(P), cases[i].p);
+		assert_int_equal(total_of(Q), cases[i].q);
+		assert_int_equal(totals(r).dropped[0], cases[i].dropped);
+		assert_true(totals(r).merged > 0);
+		conserved(r, 0);
+		ttmon_rmid_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +295,7 @@ int main(void)
 		cmocka_unit_test(after_many_dumps),
 		cmocka_unit_test(older_than_memory),
 		cmocka_unit_test(readings_wait),
+		cmocka_unit_test(readings_wait_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
