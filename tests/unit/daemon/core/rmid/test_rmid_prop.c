@@ -2,12 +2,14 @@
 /*
  * test_rmid_prop.c: sums of pieces are sums of readings, exactly, for random streams.
  *
- * exact: well-told lifecycles, readings of random rates that come up to eight slots late: after any slot, what each process has got is
- * what a model says that looks at all readings at once and knows no slots, queues or closing. late:
- * the same, with lifecycle records that come up to eight slots late, in any order, without a name
- * or with one, and with dumps between them: after a slot that closed with all its records there,
- * each process has got what the model says, and in a slot that closed without, nobody has got
- * anything. wild: whatever a source may tell, in any order: nothing is lost or made.
+ * exact: well-told lifecycles, readings of random rates that come up to eight slots late: after any
+ * slot, what each process has got is what a model says that looks at all readings at once and knows
+ * no slots, queues or closing. late: the same, with lifecycle records that come up to eight slots
+ * late, in any order, without a name or with one, and with dumps between them: after a slot that
+ * closed with all its records there, each process has got what the model says, and in a slot that
+ * closed without, nobody has got anything. very_late: up to 24 slots, so that readings find no
+ * room: nobody gets more than is its own. wild: whatever a source may tell, in any order: nothing
+ * is lost or made.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
@@ -267,9 +269,11 @@ struct record {
 	uint32_t op, rmid, tgid; /* tgid 0: it names nobody */
 };
 
+static uint64_t latest; /* slots that a record may come late */
+
 static size_t add_record(struct record *v, size_t n, uint32_t op, uint64_t ns, size_t rmid, uint32_t tgid)
 {
-	uint64_t slot = (ns - w.t0) / MS + (rnd(4) ? 0 : rnd(9));
+	uint64_t slot = (ns - w.t0) / MS + (rnd(4) ? 0 : rnd(latest + 1));
 
 	v[n] = (struct record){ ns, slot, op, (uint32_t)rmid + 1, tgid };
 	return n + 1;
@@ -301,12 +305,35 @@ static size_t make_records(struct record *v)
 	return n;
 }
 
+/*
+ * Tells all that comes in the slot, and closes it. Returns whether something of its time, or
+ * before, is still to come.
+ */
+static bool late_slot(struct ttmon_rmid *r, uint64_t slot, const struct record *v, size_t n)
+{
+	uint64_t end = w.t0 + (slot + 1) * MS;
+	bool missing = false;
+
+	tell_readings(r, slot);
+	for (size_t i = 0; i < n; i++) {
+		if (v[i].slot == slot)
+			(rnd(2) ? life : fact)(r, v[i].op, v[i].ns, v[i].rmid, v[i].tgid);
+		missing |= v[i].slot > slot && ttmon_before(v[i].ns, end);
+	}
+	if (missing)
+		ttmon_rmid_skip(r, end);
+	else
+		ttmon_rmid_close(r, end, got_piece, NULL);
+	return missing;
+}
+
 static void late(void **state)
 {
 	static struct record v[RMIDS * OWNERS * 4];
 	uint64_t skipped = 0, came_late = 0;
 
 	(void)state;
+	latest = 8;
 	for (uint64_t seed = 1; seed <= LATE; seed++) {
 		struct ttmon_rmid *r = fresh();
 		size_t n;
@@ -316,22 +343,10 @@ static void late(void **state)
 		n = make_records(v);
 		info(r, w.scale, w.width);
 		for (uint64_t slot = 0; slot < SLOTS + 50; slot++) {
-			uint64_t end = w.t0 + (slot + 1) * MS;
-			bool missing = false;
+			bool missing = late_slot(r, slot, v, n);
 
-			tell_readings(r, slot);
-			for (size_t i = 0; i < n; i++) {
-				if (v[i].slot == slot)
-					(rnd(2) ? life : fact)(r, v[i].op, v[i].ns, v[i].rmid, v[i].tgid);
-				missing |= v[i].slot > slot && ttmon_before(v[i].ns, end);
-			}
-			if (missing) {
-				ttmon_rmid_skip(r, end);
-				skipped++;
-				continue;
-			}
-			ttmon_rmid_close(r, end, got_piece, NULL);
-			if ((slot + seed) % 3 == 0 || slot >= SLOTS + 40)
+			skipped += missing;
+			if (!missing && ((slot + seed) % 3 == 0 || slot >= SLOTS + 40))
 				check_slot(slot, r);
 		}
 		conserved(r, 0);
@@ -342,6 +357,50 @@ static void late(void **state)
 	}
 	/* That it was about something. */
 	assert_true(skipped > 20 * LATE / 2 && came_late > LATE);
+}
+
+/*
+ * So late that readings find no room and are joined: who has got anything has got no more than is
+ * its own, and what is missing is dropped.
+ */
+static void very_late(void **state)
+{
+	static struct record v[RMIDS * OWNERS * 4];
+	uint64_t merged = 0, whole = 0, dropped = 0;
+
+	(void)state;
+	latest = 24;
+	for (uint64_t seed = 1; seed <= LATE; seed++) {
+		uint64_t by[OWNERS + 1], got = 0, truth = 0, cut = 0;
+		struct ttmon_rmid *r = fresh();
+		size_t n;
+
+		rng = seed * 0x94d049bb133111ebULL;
+		make_world(700 * US);
+		n = make_records(v);
+		info(r, w.scale, w.width);
+		for (uint64_t slot = 0; slot < SLOTS + 60; slot++)
+			(void)late_slot(r, slot, v, n);
+		conserved(r, 0);
+		merged += totals(r).merged;
+		if (totals(r).odd[TTMON_RMID_ODD_DROPPED]) {
+			ttmon_rmid_free(r);
+			continue;
+		}
+		for (size_t i = 0; i < RMIDS; i++) {
+			cut += model(i, SLOTS + 59, by);
+			for (size_t j = 0; j <= OWNERS; j++) {
+				assert_true(w.got[i][j] <= by[j]);
+				got += w.got[i][j];
+				truth += by[j];
+			}
+		}
+		assert_int_equal(truth - got, totals(r).dropped[0] - cut);
+		whole += got;
+		dropped += truth - got;
+		ttmon_rmid_free(r);
+	}
+	assert_true(merged > LATE && dropped && whole > dropped);
 }
 
 static uint64_t pieces_sum[3][2]; /* owned, nobody's, with tgid 0 too */
@@ -429,6 +488,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exact),
 		cmocka_unit_test(late),
+		cmocka_unit_test(very_late),
 		cmocka_unit_test(wild),
 	};
 
