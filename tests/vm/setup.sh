@@ -3,9 +3,9 @@
 #
 # setup.sh [SERIES ...]: fetch Debian's newest cloud kernel of each series (default: 6.1 and 6.12; new: the newest that
 # Debian 13's backports have, for which kmod/every.sh makes a Debian 13) and two small tools as packages and unpack them
-# into $QVM_HOME (default ~/.cache/ttmon-vm). Nothing is installed but qemu, no boot loader is touched. Then an initrd is
-# made for each kernel. Prints one line a kernel: its series and its name. A series that is there already is not fetched
-# again.
+# into $QVM_HOME (default ~/.cache/ttmon-vm). Nothing is installed but qemu, no boot loader is touched. Then an initrd
+# is made for each kernel. Prints one line a kernel: its series and its name. A series that is there already is not
+# fetched again.
 
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
