@@ -147,7 +147,7 @@ static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *
 			continue;
 		k.copies &= !(g->families & TTMON_FAMILY_BIT(TRANSFER));
 		k.pinned &= !(g->families & TTMON_FAMILY_BIT(ALLOC));
-		if (g->why != TTMON_GAP_STRIPPED)
+		if (!ttmon_gap_is_partial(g->why))
 			k.probed_ns = MAX(k.probed_ns, g->to_ns);
 	}
 	return k;

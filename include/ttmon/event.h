@@ -517,19 +517,26 @@ struct ttmon_ev_blind {
 	__u16 how;	 /* enum ttmon_blind_how */
 	__u16 families;	 /* 1 << enum ttmon_family: what the object has probes of; 0: those of CUDA */
 	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
-	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED: UINT64_MAX */
+	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED, REFUSED: UINT64_MAX */
 };
 
 /* HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it without symbols, what it does is seen
- * in the driver alone. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. */
-enum ttmon_blind_how { TTMON_BLIND_WINDOW, TTMON_BLIND_HELD, TTMON_BLIND_STRIPPED, TTMON_BLIND_UNPROBED };
+ * in the driver alone. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function of these
+ * families cannot be probed. */
+enum ttmon_blind_how {
+	TTMON_BLIND_WINDOW,
+	TTMON_BLIND_HELD,
+	TTMON_BLIND_STRIPPED,
+	TTMON_BLIND_UNPROBED,
+	TTMON_BLIND_REFUSED
+};
 
 /* From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is incomplete. */
 struct ttmon_ev_family {
 	struct ttmon_event h; /* tgid: of this process alone; 0: of all */
-	__u32 family; /* enum ttmon_family */
-	__u32 state;  /* enum ttmon_family_state */
-	__u32 why;    /* 0: asked for, 1: budget */
+	__u32 family;	      /* enum ttmon_family */
+	__u32 state;	      /* enum ttmon_family_state */
+	__u32 why;	      /* 0: asked for, 1: budget */
 	__u32 pad;
 };
 

@@ -5,8 +5,8 @@
  *
  *	places LIBRARY
  *
- * Lines "NAME ADDRESS SKIP STEPPED WHY": SKIP in bytes from the entry at ADDRESS, STEPPED 0 or 1. To
- * stderr: how long it took to find them.
+ * Lines "NAME ADDRESS SKIP STEPPED WHY": SKIP in bytes from the entry at ADDRESS, STEPPED 0, 1, or 2 where the
+ * kernel is thought to refuse it. To stderr: how long it took to find them.
  */
 #include <fcntl.h>
 
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < f.n; i++)
 		printf("%s %llx %u %d %s\n", f.names[i], (unsigned long long)f.places[i].addr, f.places[i].skip,
-		       f.places[i].single_step, ttmon_place_why_name(f.places[i].why));
+		       f.places[i].refused ? 2 : f.places[i].single_step, ttmon_place_why_name(f.places[i].why));
 	fprintf(stderr, "%zu functions in %.1f ms\n", f.n, (double)(t1 - t0) / 1e6);
 	return 0;
 }

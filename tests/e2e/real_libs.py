@@ -23,7 +23,7 @@ PACKAGES = {"bookworm": ["libcuda1", "libcudart11.0"], "trixie": ["libcuda1", "l
 MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-Row = collections.namedtuple("Row", "name addr skip stepped why")
+Row = collections.namedtuple("Row", "name addr skip stepped why refused")
 
 
 def libraries():
@@ -44,7 +44,7 @@ def build_places(out):
 def places(tool, lib):
     out = subprocess.run([tool, lib], check=True, capture_output=True, text=True).stdout
     fields = [line.split(" ", 4) for line in out.splitlines()]
-    return [Row(f[0], int(f[1], 16), int(f[2]), f[3] == "1", f[4]) for f in fields]
+    return [Row(f[0], int(f[1], 16), int(f[2]), f[3] != "0", f[4], f[3] == "2") for f in fields]
 
 
 def fetch(folder):

@@ -67,5 +67,10 @@ def test_static_runtime(bench):
 
 
 @timeout(60)
+def test_one_function_refused(bench):
+    agrees(bench, "first contact", "one refused")
+
+
+@timeout(60)
 def test_exec_storm(bench):
     agrees(bench, "exec storm")

@@ -212,19 +212,48 @@ def test_single_stepped_function(bench):
     daemon.wait(0)
 
 
-def test_unprobeable_function(bench):
-    """One function that the kernel refuses (a lock prefix) is said and left out; the others of the object are probed all the same."""
-    path = bench.path("libcudart.so.13")
+def odd_library(bench):
+    """A runtime of three functions, of which the kernel refuses one (a lock prefix)."""
+    os.mkdir(bench.path("lib"))
+    path = bench.path("lib/libcudart.so.13")
     body = {"cudaHostUnregister": "mov $713, %eax\\nret", "cudaFreeHost": "lock orl $0, (%rsp)\\nmov $1, %eax\\nret", "cudaFree": "mov $1, %eax\\nret"}
     with open(bench.path("odd.c"), "w", encoding="ascii") as f:
         for name, code in body.items():
             f.write(f"int {name}(void *p);\n"
                     f'__asm__(".globl {name}\\n.type {name}, @function\\n{name}: {code}\\n.size {name}, . - {name}\\n");\n')
     subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("odd.c")], check=True)
-    python = "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); [f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]"
-    _, db, daemon = bench.trace(["python3", "-c", python, path])
-    eq("failed calls", [(e["fn"], e["count"]) for e in db["processes"][0]["errors"]], [("cudaHostUnregister", 9), ("cudaFree", 9)])
+    return path
+
+
+ODD_CALLS = "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); [f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]"
+
+
+def odd_is_said(db, pid, daemon):
+    proc = process(db, pid) if pid else db["processes"][0]
+    eq("failed calls", [(e["fn"], e["count"]) for e in proc["errors"]], [("cudaHostUnregister", 9), ("cudaFree", 9)])
     true(f"the log does not say so: {daemon.stderr()!r}", re.search(r"cudaFreeHost cannot be probed: its first instruction", daemon.stderr()))
+    eq("complete", db["completeness"]["complete"], False)
+    gaps = [g for g in db["completeness"]["knowledge"] if g["pid"] == proc["pid"]]
+    eq(f"gaps {gaps}", [(g["why"], g["families"]) for g in gaps], [("function not probed", ["alloc"])])
+
+
+def test_unprobeable_function(bench):
+    """It is said and left out, the others of the object are probed all the same; what it did is unknown."""
+    _, db, daemon = bench.trace(["/usr/bin/python3", "-c", ODD_CALLS, odd_library(bench)])
+    odd_is_said(db, None, daemon)
+
+
+def test_unprobeable_function_ahead(bench):
+    """While nobody has the file mapped the kernel takes every function: what it refuses is seen all the same."""
+    path = odd_library(bench)
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args(), "--tt-shm-version", "off", "--probe-ahead", os.path.dirname(path))
+    target = bench.target("/usr/bin/python3", "-c", ODD_CALLS + "; print('ready', flush=True); input()", path)
+    time.sleep(0.3)
+    target.go()
+    target.finish()
+    time.sleep(0.3)
+    daemon.stop()
+    odd_is_said(load_db(bench.path("db.json")), target.pid, daemon)
 
 
 def test_replaced_library(bench):

@@ -159,6 +159,7 @@ void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 		.families = ev->families ? ev->families : TTMON_FAMILIES_CUDA,
 		.state = TTMON_GAP_NOT_YET,
 		.why = ev->how == TTMON_BLIND_STRIPPED	 ? TTMON_GAP_STRIPPED
+		       : ev->how == TTMON_BLIND_REFUSED	 ? TTMON_GAP_REFUSED
 		       : ev->how == TTMON_BLIND_UNPROBED ? TTMON_GAP_UNPROBED
 		       : ev->mapped_ns			 ? TTMON_GAP_WINDOW
 							 : TTMON_GAP_LATE,
@@ -230,7 +231,7 @@ enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family
 		for (uint32_t i = newest(k, pass ? 0 : tgid); i != NOBODY; i = k->older[i]) {
 			const struct ttmon_gap *g = &k->gaps[i];
 			bool whole = g->from_ns <= from_ns && g->to_ns >= to_ns && g->state != TTMON_GAP_LOSING &&
-				     g->why != TTMON_GAP_STRIPPED;
+				     !ttmon_gap_is_partial(g->why);
 
 			if (!overlaps(g, 1u << family, from_ns, to_ns))
 				continue;
@@ -282,7 +283,7 @@ uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint6
 	uint32_t on = (1u << TTMON_FAMILY_MAX) - 1;
 
 	for (uint32_t i = 0; i < k->n; i++)
-		if (k->gaps[i].why != TTMON_GAP_STRIPPED && overlaps(&k->gaps[i], on, from_ns, to_ns))
+		if (!ttmon_gap_is_partial(k->gaps[i].why) && overlaps(&k->gaps[i], on, from_ns, to_ns))
 			on &= ~k->gaps[i].families;
 	return on;
 }

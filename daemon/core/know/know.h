@@ -33,15 +33,17 @@ enum ttmon_gap_state {
 };
 
 /* id, name, why a run with such a gap is not complete (lib/base/names.h), help. Append-only. */
-#define TTMON_GAP_WHY_TABLE(X)                                                                           \
-	X(0, LATE, "attached late", ATTACHED_LATE, "it ran before the trace did")                        \
-	X(1, WINDOW, "coverage gap", COVERAGE_GAP, "a library was mapped before its probes were active") \
-	X(2, BUDGET, "budget", REDUCED, "the daemon was over its budget (--max-overhead)")               \
-	X(3, ASKED, "asked for", REDUCED, "somebody asked for that (ttmon family)")                      \
-	X(4, LOST, "lost", LOST, "records were lost")                                                    \
-	X(5, STRIPPED, "stripped runtime", UNPROBED,                                                     \
-	  "CUDA's runtime is in it without symbols: only the driver's level is seen")                    \
-	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed")
+#define TTMON_GAP_WHY_TABLE(X)                                                                                         \
+	X(0, LATE, "attached late", ATTACHED_LATE, "it ran before the trace did")                                      \
+	X(1, WINDOW, "coverage gap", COVERAGE_GAP, "a library was mapped before its probes were active")               \
+	X(2, BUDGET, "budget", REDUCED, "the daemon was over its budget (--max-overhead)")                             \
+	X(3, ASKED, "asked for", REDUCED, "somebody asked for that (ttmon family)")                                    \
+	X(4, LOST, "lost", LOST, "records were lost")                                                                  \
+	X(5, STRIPPED, "stripped runtime", UNPROBED,                                                                   \
+	  "CUDA's runtime is in it without symbols: only the driver's level is seen")                                  \
+	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed") \
+	X(7, REFUSED, "function not probed", UNPROBED,                                                                 \
+	  "the kernel refuses to probe a function of a library that it has")
 enum ttmon_gap_why {
 #define X(id, NAME, name, reason, help) TTMON_GAP_##NAME = id,
 	TTMON_GAP_WHY_TABLE(X)
@@ -50,6 +52,11 @@ enum ttmon_gap_why {
 };
 const char *ttmon_gap_state_name(unsigned int state);
 const char *ttmon_gap_why_name(unsigned int why);
+/* Does it hide some calls of its families, and never all? */
+static inline bool ttmon_gap_is_partial(unsigned int why)
+{
+	return why == TTMON_GAP_STRIPPED || why == TTMON_GAP_REFUSED;
+}
 enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why);
 const char *ttmon_gap_why_help(unsigned int why);
 

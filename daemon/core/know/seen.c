@@ -74,7 +74,7 @@ static void look(struct ttmon_seen_sums *s, const struct ttmon_know *k)
 	for (size_t g = 0; g < n; g++) {
 		for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
 			s->v.of[i].partly |= gaps[g].tgid && gaps[g].families >> i & 1;
-		if (gaps[g].why == TTMON_GAP_STRIPPED)
+		if (ttmon_gap_is_partial(gaps[g].why))
 			continue;
 		s->quiet_ns = MAX(s->quiet_ns, gaps[g].to_ns == UINT64_MAX ? gaps[g].from_ns : gaps[g].to_ns);
 		if (gaps[g].to_ns == UINT64_MAX)

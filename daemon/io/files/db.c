@@ -146,7 +146,7 @@ static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
 		ttmon_jsonw_key_num(w, "object", b[i].object);
 		ttmon_jsonw_key_num(w, "pid", b[i].tgid);
 		ttmon_jsonw_key(w, "window_us");
-		if (!b[i].mapped_ns)
+		if (!b[i].mapped_ns || b[i].active_ns == UINT64_MAX)
 			ttmon_jsonw_null(w);
 		else
 			ttmon_jsonw_num(w, ttmon_before(b[i].active_ns, b[i].mapped_ns)

@@ -36,7 +36,7 @@ bool ttmon_insn_is_emulated(const uint8_t *insn, size_t n, uint16_t machine)
 bool ttmon_insn_is_refused(const uint8_t *insn, size_t n, uint16_t machine)
 {
 	/* By the byte after the prefixes, 32 in a word, as Linux 6.18 was seen to answer. */
-	static const uint32_t refused[8] = { 0xc0c040c0, 0xc0c0c0c0, 0, 0xf007, 0x04000004, 0, 0x0050f030, 0x0c13f4f0 };
+	static const uint32_t refused[8] = { 0xc0c040c0, 0xc0c0c0c0, 0, 0xf003, 0x04000004, 0, 0x0050f000, 0x0c13f4f0 };
 	size_t i = 0;
 
 	if (machine != EM_X86_64)

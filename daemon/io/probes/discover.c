@@ -125,6 +125,8 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 		return;
 	if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns ? mapped_ns : 1, TTMON_BLIND_STRIPPED);
+	if (o->refused)
+		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_REFUSED);
 	if (o->probed && (mapped_ns ? ttmon_before(mapped_ns, o->active_ns) : !is_younger(p, tgid, o)))
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_WINDOW);
 	settle(d, tgid, o->id);
@@ -385,6 +387,8 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd)
 		return false;
 	if (o->id >= next)
 		ttmon_object_tell_blind(d, tgid, o, o->mapped_ns, TTMON_BLIND_HELD);
+	if (o->refused && !is_settled(process_get(d, tgid, false), o->id))
+		ttmon_object_tell_blind(d, tgid, o, ttmon_mono_ns(), TTMON_BLIND_REFUSED);
 	/* It waits: whatever it does with it, probes are there. */
 	settle(d, tgid, o->id);
 	return true;

@@ -20,6 +20,7 @@ struct object {
 	int err;
 	uint64_t mapped_ns, active_ns;
 	bool held;
+	uint16_t refused; /* families of CUDA (1 << family) of which some function cannot be probed */
 	struct object *next, *next_probed;
 };
 

@@ -109,9 +109,12 @@ static void attach(struct ttmon_discover *d, struct object *o)
 	o->active_ns = o->probes.active_ns;
 	o->next_probed = d->probed;
 	d->probed = o;
+	o->refused = 0;
 	for (size_t i = 0; i < o->probes.n; i++) {
 		const struct ttmon_probe *p = &o->probes.probes[i];
 
+		if (p->state == TTMON_PROBE_FAILED || (p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ENOP))
+			o->refused |= 1u << ttmon_probes_family_of(p) & TTMON_FAMILIES_CUDA;
 		if (p->state == TTMON_PROBE_FAILED)
 			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path, p->symbol,
 				 ttmon_probe_reason(p->err));
@@ -367,16 +370,17 @@ static uint16_t families_of(const struct object *o)
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns,
 			     enum ttmon_blind_how how)
 {
+	bool lasts = how == TTMON_BLIND_STRIPPED || how == TTMON_BLIND_REFUSED;
 	struct ttmon_ev_blind e = {
-		.h = { .ts_ns = how == TTMON_BLIND_STRIPPED ? ttmon_mono_ns() : o->active_ns,
+		.h = { .ts_ns = lasts ? ttmon_mono_ns() : o->active_ns,
 		       .kind = TTMON_EV_BLIND,
 		       .cpu = TTMON_CPU_DAEMON,
 		       .tgid = tgid },
 		.object = o->id,
 		.how = (uint16_t)how,
-		.families = families_of(o),
+		.families = how == TTMON_BLIND_REFUSED ? o->refused : families_of(o),
 		.mapped_ns = mapped_ns,
-		.active_ns = how == TTMON_BLIND_STRIPPED ? UINT64_MAX : o->active_ns,
+		.active_ns = lasts ? UINT64_MAX : o->active_ns,
 	};
 
 	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));

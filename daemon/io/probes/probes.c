@@ -45,6 +45,11 @@ const char *ttmon_probe_reason(int err)
 	}
 }
 
+enum ttmon_family ttmon_probes_family_of(const struct ttmon_probe *q)
+{
+	return q->prog < TTMON_PROG_UPROBES ? ttmon_bpf_family(q->prog) : TTMON_FAMILY_ALLOC;
+}
+
 static enum ttmon_prog tt_program(const struct ttmon_tt_desc *d)
 {
 	switch (d->cls) {

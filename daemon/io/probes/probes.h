@@ -76,6 +76,9 @@ struct ttmon_probes {
 	bool returns;
 };
 
+/* Whose probe it is; of one that belongs to no program: of allocations. */
+enum ttmon_family ttmon_probes_family_of(const struct ttmon_probe *q);
+
 /* Attach everything in info that has a program. A multi link is all or nothing: where the kernel refuses one, halves are tried, so that
  * only the functions it cannot probe are left in state FAILED, with the reason. -errno only when nothing could be attached. */
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,

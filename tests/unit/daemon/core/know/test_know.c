@@ -79,6 +79,14 @@ static void what_ends_with_its_process(void **state)
 	ttmon_know_on_blind(k, &ev);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 900, 1000, NULL), TTMON_AT_LEAST);
 	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 8, 1000), 0);
+	/* One function that the kernel refuses: the same, but memory may have been pinned by it. */
+	ev.how = TTMON_BLIND_REFUSED;
+	ev.h.tgid = 9;
+	ev.families = TTMON_FAMILY_BIT(ALLOC);
+	ttmon_know_on_blind(k, &ev);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 9, 900, 1000, NULL), TTMON_AT_LEAST);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 9, 900, 1000, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, 9, 1000), UINT64_MAX);
 	assert_int_equal(ttmon_know_families(k, 900, 1000), (1u << TTMON_FAMILY_MAX) - 1);
 	ttmon_know_free(k);
 }
