@@ -47,11 +47,23 @@ static void on_mapping(void *ctx, const struct ttmon_mmap2_rec *rec)
 	ttmon_discover_mapping(c->discover, rec);
 }
 
-/* Not those of after the end, when what is left of the history is answered. */
+static void on_first(void *ctx, const struct ttmon_mmap2_rec *rec)
+{
+	struct ttmon_daemon *c = ctx;
+
+	ttmon_discover_first(c->discover, rec);
+}
+
+/*
+ * Not those of after the end, when what is left of the history is answered. Libraries that are to be probed come first: reading what
+ * else is mapped for the first time takes up to 10 ms a file.
+ */
 static void on_mappings(struct ttmon_daemon *c)
 {
-	if (c->mmap2 && c->hot)
-		ttmon_mmap2_drain(c->mmap2, on_mapping, c);
+	if (!c->mmap2 || !c->hot)
+		return;
+	ttmon_mmap2_peek(c->mmap2, on_first, c);
+	ttmon_mmap2_drain(c->mmap2, on_mapping, c);
 }
 
 void ttmon_daemon_list(void *ctx, uint32_t tgid)

@@ -307,6 +307,20 @@ uint32_t ttmon_mmap2_cpus(const struct ttmon_mmap2 *m)
 	return (uint32_t)m->nr_bufs;
 }
 
+void ttmon_mmap2_peek(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx)
+{
+	struct ttmon_mmap2_stats not_counted = { 0 };
+
+	for (size_t i = 0; i < m->nr_bufs; i++) {
+		struct perf_event_mmap_page *page = m->bufs[i].page;
+		uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+
+		if (page->data_tail != head)
+			ttmon_mmap2_consume((const uint8_t *)page + m->page_bytes, m->data_bytes, page->data_tail, head,
+					    m->bounce, false, cb, ctx, &not_counted);
+	}
+}
+
 void ttmon_mmap2_drain(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx)
 {
 	for (size_t i = 0; i < m->nr_bufs; i++) {

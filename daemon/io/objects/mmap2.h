@@ -44,6 +44,8 @@ int ttmon_mmap2_new(uint32_t pages, struct ttmon_mmap2 **ret) _must_check;
 int ttmon_mmap2_fd(const struct ttmon_mmap2 *m);
 /* Hand all records there are to cb, CPU by CPU, in order within a CPU. */
 void ttmon_mmap2_drain(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx);
+/* The same, and the records stay where they are. */
+void ttmon_mmap2_peek(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx);
 /* Follow CPUs that came or went. Records still unread of one that went are lost uncounted: drain first. */
 int ttmon_mmap2_refresh(struct ttmon_mmap2 *m) _must_check;
 /* CPUs that are listened to. */

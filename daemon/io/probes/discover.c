@@ -337,6 +337,20 @@ int ttmon_discover_children(uint32_t tgid, int (*cb)(void *ctx, uint32_t tgid), 
 	return err;
 }
 
+/* Probes on a library that only others use would cost them and tell us nothing. */
+static bool is_wanted(const struct ttmon_discover *d, const struct process *p, uint32_t tgid)
+{
+	return d->cfg.all || (p && p->listed) || ttmon_bpf_has_pid(d->cfg.bpf, tgid);
+}
+
+void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec)
+{
+	struct mapping map = { rec->addr, rec->addr + rec->len, rec->maj, rec->min, rec->ino, rec->filename };
+
+	if (ttmon_object_is_named(rec->filename) && is_wanted(d, process_get(d, rec->pid, false), rec->pid))
+		(void)!ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
+}
+
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec)
 {
 	struct mapping map = { rec->addr, rec->addr + rec->len, rec->maj, rec->min, rec->ino, rec->filename };
@@ -350,8 +364,7 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 	};
 	struct object *o;
 
-	/* Probes on a library that only others use would cost them and tell us nothing. */
-	if (!d->cfg.all && !(p && p->listed) && !ttmon_bpf_has_pid(d->cfg.bpf, rec->pid))
+	if (!is_wanted(d, p, rec->pid))
 		return;
 	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
 	if (!o)

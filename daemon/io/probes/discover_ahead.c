@@ -88,8 +88,10 @@ static void take(struct walk *w, const char *path)
 	log_debug("%s: probed before a program has it mapped", shown);
 }
 
-static bool is_named(const char *name)
+bool ttmon_object_is_named(const char *path)
 {
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (!fnmatch(names[i], name, 0))
 			return true;
@@ -124,7 +126,7 @@ static void walk(struct walk *w, const char *at, const char *rest)
 		bool more = len != 0;
 
 		if (e->d_name[0] == '.' || w->d->nr_ahead >= MAX_AHEAD ||
-		    (more ? fnmatch(part, e->d_name, 0) : !is_named(e->d_name)))
+		    (more ? fnmatch(part, e->d_name, 0) : !ttmon_object_is_named(e->d_name)))
 			continue;
 		if (snprintf(path, sizeof(path), "%s%s%s", at, e->d_name, more ? "/" : "") >= (int)sizeof(path))
 			continue;

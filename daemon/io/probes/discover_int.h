@@ -65,6 +65,8 @@ struct mapping {
 /* The file behind a mapping, read and probed if it is new. NULL: it cannot be opened, or is another file by now. */
 struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m,
 				       uint64_t mapped_ns);
+/* Has it the name of one of the libraries that are probed? */
+bool ttmon_object_is_named(const char *path);
 struct stat;
 /* Is this file known as it is? */
 bool ttmon_object_known(struct ttmon_discover *d, const struct stat *st);
