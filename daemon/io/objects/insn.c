@@ -196,32 +196,82 @@ static bool has_rel32(const uint8_t *code, size_t lo, size_t hi, size_t i)
 	return (code[i] & 0xf0) == 0x80 && i > lo && code[i - 1] == 0x0f; /* jcc */
 }
 
+#define BLOCK 16u
+typedef uint32_t words __attribute__((vector_size(BLOCK)));
+typedef int32_t swords __attribute__((vector_size(BLOCK)));
+
 /*
- * Bytes lo to hi, each as the first one of a jump. Where the four bytes after one would lead is
- * looked at first: that is nearly always elsewhere, which a CPU can foresee, as it cannot foresee
- * what the byte is.
+ * May a jump with four bytes of distance that begins in the next BLOCK bytes lead to a span? Where the distance would lead is looked at for
+ * every byte, whatever it is: four at once, modulo 2^32, and nearly always it is elsewhere, which a CPU can foresee, as it cannot foresee what
+ * the byte is. behind: where the bytes 0, 4, 8 and 12 would lead with a distance of 0. Addresses are less that of the first span, and plus
+ * 2^31, as signed numbers are what every x86-64 has an instruction to compare. Reads up to code[BLOCK + 4).
  */
+static bool may_reach(const uint8_t *code, words behind, swords last)
+{
+	swords out = { -1, -1, -1, -1 };
+	int64_t all[2];
+
+#pragma GCC unroll 4
+	for (uint32_t k = 0; k < 4; k++) {
+		words to;
+
+		memcpy(&to, code + k + 1, sizeof(to));
+		out &= (swords)(to + (behind + k)) > last;
+	}
+	memcpy(all, &out, sizeof(all));
+	return (all[0] & all[1]) != -1;
+}
+
+/* Bytes lo to hi, each as the first one of a jump with four bytes of distance. */
+static void scan_far(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t lo, size_t hi, size_t n,
+		     uint64_t addr)
+{
+	const uint64_t first = spans[0].addr, reach = spans[nr - 1].addr + TTMON_INSN_SKIP_MAX - first;
+	words behind = (words){ 0, 4, 8, 12 } + ((uint32_t)(addr + lo - first) + 5 + (1u << 31));
+	const int32_t last = (int32_t)((uint32_t)reach + (1u << 31));
+	const swords lasts = { last, last, last, last };
+	const bool fits = reach <= UINT32_MAX;
+
+	for (size_t i = lo, end; i <= hi && i + 5 <= n; i = end, behind += BLOCK) {
+		end = MIN(MIN(i + BLOCK, hi + 1), n - 4);
+		if (fits && i + BLOCK + 4 <= n && !may_reach(code + i, behind, lasts))
+			continue;
+		for (; i < end; i++) {
+			uint64_t target = addr + i + 5 + (uint64_t)(int64_t)rel32(code + i + 1);
+
+			if (target - first <= reach && has_rel32(code, lo, hi, i))
+				ttmon_insn_refer(spans, nr, target);
+		}
+	}
+}
+
+/* Bytes lo to hi, each as the first one of a jump with one byte of distance, which reaches 129 bytes back: only those near a span. */
+static void scan_near(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t lo, size_t hi, size_t n,
+		      uint64_t addr)
+{
+	const uint64_t near = 129 + TTMON_INSN_SKIP_MAX;
+
+	for (size_t k = first_from(spans, nr, addr + lo > near ? addr + lo - near : 0);
+	     k < nr && spans[k].addr < addr + hi + near; k++) {
+		size_t i = spans[k].addr > addr + lo + near ? spans[k].addr - near - addr : lo;
+		size_t end = MIN(hi, spans[k].addr + near + 1 - addr);
+
+		for (; i < end && i + 2 <= n; i++) {
+			uint8_t op = code[i];
+
+			/* jcc; loop and jrcxz; jmp */
+			if ((op & 0xf0) == 0x70 || (op & 0xfc) == 0xe0 || op == 0xeb)
+				ttmon_insn_refer(spans, nr, addr + i + 2 + (uint64_t)(int64_t)(int8_t)code[i + 1]);
+		}
+		lo = MAX(lo, end);
+	}
+}
+
 static void scan(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t lo, size_t hi, size_t n,
 		 uint64_t addr)
 {
-	const uint64_t first = spans[0].addr, reach = spans[nr - 1].addr + TTMON_INSN_SKIP_MAX - first;
-
-	for (size_t i = lo; i <= hi && i + 5 <= n; i++) {
-		uint64_t target = addr + i + 5 + (uint64_t)(int64_t)rel32(code + i + 1);
-
-		if (target - first <= reach && has_rel32(code, lo, hi, i))
-			ttmon_insn_refer(spans, nr, target);
-	}
-	/* The short ones reach 129 bytes back. */
-	if (addr + lo > first + reach + 129 || addr + hi + 129 < first)
-		return;
-	for (size_t i = lo; i < hi && i + 2 <= n; i++) {
-		uint8_t op = code[i];
-
-		/* jcc; loop and jrcxz; jmp */
-		if ((op & 0xf0) == 0x70 || (op & 0xfc) == 0xe0 || op == 0xeb)
-			ttmon_insn_refer(spans, nr, addr + i + 2 + (uint64_t)(int64_t)(int8_t)code[i + 1]);
-	}
+	scan_far(spans, nr, code, lo, hi, n, addr);
+	scan_near(spans, nr, code, lo, hi, n, addr);
 }
 
 size_t ttmon_insn_known(const uint8_t *fn, size_t n, size_t at)

@@ -87,9 +87,11 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 			  o->elf.build_id, o->dev, o->ino);
 }
 
-static void attach(struct ttmon_discover *d, struct object *o)
+/* begun_ns: when reading it was begun. */
+static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
 {
 	struct ttmon_probes_opts opts = d->cfg.probes;
+	uint64_t read_ns = ttmon_mono_ns();
 	size_t refused = 0;
 
 	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
@@ -131,7 +133,9 @@ static void attach(struct ttmon_discover *d, struct object *o)
 		log_info(
 			"%s: %zu of %zu probed functions have an instruction at the probe that must be single-stepped (about ten times dearer)",
 			o->path, o->probes.single_step, o->probes.attached);
-	log_debug("%s: %zu probes", o->path, o->probes.attached);
+	log_debug("%s: %zu probes, read in %llu us, active %llu us after that", o->path, o->probes.attached,
+		  (unsigned long long)(read_ns - begun_ns) / NSEC_PER_US,
+		  (unsigned long long)(o->active_ns - read_ns) / NSEC_PER_US);
 }
 
 static bool same_time(const struct timespec *a, const struct timespec *b)
@@ -181,6 +185,7 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 {
 	_cleanup_close_ int fd = fd_in;
 	struct object key, **found, *o;
+	uint64_t begun_ns = ttmon_mono_ns();
 	struct stat st;
 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
@@ -228,7 +233,7 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 	if (!o->err && is_ours(path))
 		points_only(&o->elf);
 	if (!o->err)
-		attach(d, o);
+		attach(d, o, begun_ns);
 	else if (o->err != -ENOEXEC)
 		log_debug("%s: not a readable ELF file: %s", path, strerror(-o->err));
 	if (!o->probed) {

@@ -338,12 +338,86 @@ static void test_odd_spans(void **state)
 	assert_true(edge[0].entered);
 }
 
+#define RANDOM_CODE 3000u
+
+static bool is_known(const struct ttmon_insn_span *spans, size_t nr, uint64_t at)
+{
+	for (size_t i = 0; i < nr; i++)
+		if (at >= spans[i].addr && at < spans[i].addr + spans[i].known && at != spans[i].addr + spans[i].skip)
+			return true;
+	return false;
+}
+
+/* One byte after the other, as the definition of a jump says. */
+static void by_hand(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t n, uint64_t addr)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t len = 0, rel = 0;
+
+		if (is_known(spans, nr, addr + i))
+			continue;
+		if (((code[i] >= 0x70 && code[i] <= 0x7f) || (code[i] >= 0xe0 && code[i] <= 0xe3) || code[i] == 0xeb) &&
+		    i + 2 <= n) {
+			len = 2;
+			rel = (int8_t)code[i + 1];
+		} else if ((code[i] == 0xe8 || code[i] == 0xe9) && i + 5 <= n) {
+			len = 5;
+		} else if (code[i] == 0x0f && i + 6 <= n && code[i + 1] >= 0x80 && code[i + 1] <= 0x8f) {
+			len = 6;
+		}
+		if (len > 2)
+			rel = (int32_t)((uint32_t)code[i + len - 4] | (uint32_t)code[i + len - 3] << 8 |
+					(uint32_t)code[i + len - 2] << 16 | (uint32_t)code[i + len - 1] << 24);
+		for (size_t k = 0; len && k < nr; k++) {
+			int64_t in = (int64_t)(addr + i) + len + rel - (int64_t)spans[k].addr;
+
+			spans[k].entered |= in > 0 && in <= spans[k].skip;
+		}
+	}
+}
+
+/* Code made of what jumps are made of, at any distance from few or many functions, against the definition. */
+static void test_random(void **state)
+{
+	static const uint8_t likely[] = { 0xe8, 0xe9, 0x0f, 0x84, 0x8f, 0x70, 0x7f, 0xeb,
+					  0xe3, 0,    0,    0,	  0xff, 0xff, 1,    2 };
+	static uint8_t code[RANDOM_CODE];
+	size_t entered = 0, left_alone = 0;
+
+	(void)state;
+	srand(1);
+	for (int round = 0; round < 400; round++) {
+		struct ttmon_insn_span got[30] = { 0 }, want[30];
+		uint64_t addr = round % 3 ? BASE : BASE + (uint64_t)(rand() % 100000),
+			 at = BASE + (uint64_t)(rand() % 500);
+		size_t nr = 1 + (size_t)rand() % 30, n = RANDOM_CODE - (size_t)rand() % 200;
+
+		for (size_t i = 0; i < sizeof(code); i++)
+			code[i] = rand() % 8 ? likely[rand() % 16] : (uint8_t)rand();
+		for (size_t i = 0; i < nr; i++) {
+			got[i].addr = at;
+			got[i].skip = (uint8_t)(1 + rand() % 30);
+			got[i].known = (uint8_t)(got[i].skip + 1 + rand() % 6);
+			at += got[i].known + (uint64_t)(rand() % (round % 2 ? 40 : 4000));
+		}
+		memcpy(want, got, sizeof(want));
+		ttmon_insn_scan(got, nr, code, n, n, addr);
+		by_hand(want, nr, code, n, addr);
+		for (size_t i = 0; i < nr; i++) {
+			assert_int_equal(got[i].entered, want[i].entered);
+			entered += got[i].entered;
+			left_alone += !got[i].entered;
+		}
+	}
+	assert_true(entered > 100 && left_alone > 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_emulated),  cmocka_unit_test(test_nop5), cmocka_unit_test(test_place),
-		cmocka_unit_test(test_known),	  cmocka_unit_test(test_scan), cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_odd_spans),
+		cmocka_unit_test(test_emulated), cmocka_unit_test(test_nop5),	   cmocka_unit_test(test_place),
+		cmocka_unit_test(test_known),	 cmocka_unit_test(test_scan),	   cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_random),	 cmocka_unit_test(test_odd_spans),
 	};
 
 	return cmocka_run_group_tests_name("insn", tests, NULL, NULL);
