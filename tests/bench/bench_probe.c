@@ -18,9 +18,10 @@
 #define ROUNDS_MAX 2001
 #define CPUS_MAX   4096
 
-enum way { BARE, EMPTY, ALL, PID, MISS, PEER, WAYS };
-static const char *const way_names[WAYS] = { "no probe",       "empty programs", "every process",
-					     "chosen process", "other process",	 "peer" };
+/* OUTER: the driver's functions are not probed, as what calls them is. */
+enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, PEER, WAYS };
+static const char *const way_names[WAYS] = { "no probe",      "empty programs",	 "every process", "chosen process",
+					     "other process", "no driver probe", "peer" };
 
 struct load {
 	const char *name;
@@ -134,9 +135,30 @@ static int set_up_empty(struct contestant *c)
 
 /* ---- ours ---- */
 
+/* Only what a program calls itself. */
+static int attach_outer(struct contestant *c)
+{
+	const struct ttmon_probes_opts opts = { 0 };
+	struct ttmon_elf_info info;
+	size_t kept = 0;
+	int err = ttmon_elf_read(c->lib.fd, "libnothing.so", NULL, 0, &info);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < info.nr_targets; i++)
+		if (!strncmp(info.targets[i].symbol, "cuda", 4))
+			info.targets[kept++] = info.targets[i];
+	info.nr_targets = kept;
+	err = ttmon_probes_attach(c->bpf, c->lib.fd, &info, &opts, &c->probes);
+	ttmon_elf_info_fini(&info);
+	return err;
+}
+
 static int set_up_ours(struct contestant *c)
 {
-	const struct ttmon_bpf_cfg cfg = { .all = c->way == ALL, .stack_frames = 16, .ring_bytes = 4 << 20 };
+	const struct ttmon_bpf_cfg cfg = { .all = c->way == ALL || c->way == OUTER,
+					   .stack_frames = 16,
+					   .ring_bytes = 4 << 20 };
 	char why[256];
 	int err = ttmon_bpf_new(&cfg, &c->bpf, why, sizeof(why));
 
@@ -149,7 +171,7 @@ static int set_up_ours(struct contestant *c)
 		if (err)
 			return err;
 	}
-	err = attach_object(c->bpf, c->lib.fd, "libnothing.so", &c->probes);
+	err = c->way == OUTER ? attach_outer(c) : attach_object(c->bpf, c->lib.fd, "libnothing.so", &c->probes);
 	if (err)
 		fprintf(stderr, "cannot attach: %s\n", strerror(-err));
 	ttmon_bpf_activate(c->bpf, true);
@@ -200,7 +222,7 @@ static bool takes_part(enum way way, size_t load, bool peer)
 {
 	if (peer)
 		return (way == BARE || way == ALL || way == PID || way == PEER) && load < 2;
-	return way != PEER;
+	return way != PEER && (way != OUTER || loads[load].run == run_nested);
 }
 
 /* Over the rounds, this way against that one. */
@@ -226,7 +248,8 @@ static int check(size_t load, enum way way, size_t rounds)
 	const struct contestant *c = &contestants[way];
 	uint64_t calls = (uint64_t)CALLS * (rounds + 1);
 
-	if ((way != ALL && way != PID) || !loads[load].kind || c->seen[load] == calls)
+	if ((way != ALL && way != PID && way != OUTER) || !takes_part(way, load, false) || !loads[load].kind ||
+	    c->seen[load] == calls)
 		return 0;
 	fprintf(stderr, "bench_probe: %s, %s: %llu of %llu calls seen\n", loads[load].name, way_names[way],
 		(unsigned long long)c->seen[load], (unsigned long long)calls);
@@ -239,9 +262,12 @@ static void report(size_t load, size_t rounds)
 
 	printf("%s: %s %.0f ns, empty programs %.0f ns%s\n", loads[load].name, way_names[BARE],
 	       typical(load, BARE, rounds), floor, loads[load].ret ? " (entry and return)" : "");
-	for (enum way way = ALL; way <= MISS; way++) {
+	for (enum way way = ALL; way <= OUTER; way++) {
 		double goal = loads[load].goal[way], r = ratio(load, way, EMPTY, rounds);
 		double frames = (double)contestants[way].frames[load] / ((double)CALLS * (double)(rounds + 1));
+
+		if (!takes_part(way, load, false))
+			continue;
 
 		printf("  %-15s %6.0f ns, ratio %.2f", way_names[way], typical(load, way, rounds), r);
 		if (goal > 0) {
@@ -274,12 +300,12 @@ static int set_up(const char *peer)
 		int err;
 
 		c->way = way;
-		if (!takes_part(way, 0, peer))
+		if (way == OUTER ? peer != NULL : !takes_part(way, 0, peer))
 			continue;
 		err = way == PEER ? nothing_open(peer, &c->lib) : nothing_copy(&c->lib);
 		if (!err && way == EMPTY)
 			err = set_up_empty(c);
-		if (!err && (way == ALL || way == PID || way == MISS))
+		if (!err && (way == ALL || way == PID || way == MISS || way == OUTER))
 			err = set_up_ours(c);
 		if (err) {
 			fprintf(stderr, "bench_probe: cannot set up %s: %s\n", way_names[way], strerror(-err));
