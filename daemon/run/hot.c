@@ -77,6 +77,7 @@ struct ttmon_hot {
 	uint64_t records[TTMON_FAMILY_MAX + 1], records_ns;
 	uint64_t slot_ns[2]; /* the least that a slot took, in the last COSTS rounds and in those before */
 	uint32_t costs;
+	clockid_t cost_clock;
 	uint64_t lines; /* of live advice that were told of */
 };
 
@@ -330,7 +331,7 @@ static void tell_behind(struct ttmon_hot *h, uint32_t cpu, uint64_t t0)
 /* One round: everything that was submitted before it began. CPUs' states before the positions: io/bpf/cpustate.h. */
 static void drain(struct ttmon_hot *h)
 {
-	uint64_t t0 = ttmon_mono_ns(), began_ns = ttmon_clock_ns(CLOCK_THREAD_CPUTIME_ID), closed_ns = h->closed_ns;
+	uint64_t t0 = ttmon_mono_ns(), began_ns = ttmon_clock_ns(h->cost_clock), closed_ns = h->closed_ns;
 	bool read = true, all;
 
 	if (h->last_t0 && t0 - h->last_t0 > h->longest_gap)
@@ -360,7 +361,7 @@ static void drain(struct ttmon_hot *h)
 		ttmon_cpustate_tell(h->cfg.cpus, t0, !all && !h->mark.wait, feed, h);
 	ttmon_watermark_end(&h->mark);
 	advance(h);
-	share_cost(h, ttmon_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns, (h->closed_ns - closed_ns) / TTMON_SLOT_NS);
+	share_cost(h, ttmon_clock_ns(h->cost_clock) - began_ns, (h->closed_ns - closed_ns) / TTMON_SLOT_NS);
 }
 
 static void ask_all(struct ttmon_hot *h)
@@ -453,7 +454,8 @@ static void *run(void *arg)
 	struct rusage ru;
 
 	prctl(PR_SET_NAME, "ttmond-hot");
-	ttmon_thread_soon();
+	/* A system call twice a round is dearer than what it measures; who cannot be pushed aside needs none. */
+	h->cost_clock = ttmon_thread_soon() ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
 	/* The window begins here, not at the first event of whichever ring is read first. */
 	advance(h);
 	while (!__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE)) {
@@ -537,6 +539,7 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	h->rings = ttmon_bpf_rings(cfg->bpf);
 	h->last_event_ns = h->last_t0 = ttmon_mono_ns();
 	h->slot_ns[0] = h->slot_ns[1] = UINT64_MAX;
+	h->cost_clock = CLOCK_THREAD_CPUTIME_ID;
 	/* The other thread may be preempted with the lock held: it then runs at the priority of this one. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);

@@ -22,7 +22,7 @@
 #define AHEAD_TICKS   300
 /*
  * A program that starts maps half a dozen files in a few milliseconds: what follows the first is
- * taken together, after so long, and twice as long each time that there was something again, up to
+ * taken together, after so long, and four times as long when there was something again, up to
  * MAPPINGS_MAX_MS: a build starts hundreds of programs a second. It is waking that costs.
  */
 #define MAPPINGS_MS	2
@@ -425,7 +425,7 @@ static void put_mappings_off(struct ttmon_daemon *c, unsigned int ms)
 static void take_mappings(struct ttmon_daemon *c)
 {
 	uint64_t before = c->mappings;
-	unsigned int ms = c->mmap2_pause_ms ? 2 * c->mmap2_pause_ms : MAPPINGS_MS;
+	unsigned int ms = c->mmap2_pause_ms ? 4 * c->mmap2_pause_ms : MAPPINGS_MS;
 
 	on_mappings(c);
 	/* Held processes wait for us, others do not. */

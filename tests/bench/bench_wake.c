@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: bench_wake [MS [SECONDS]]\n");
 		return 2;
 	}
-	ttmon_thread_soon();
+	(void)ttmon_thread_soon();
 	began = ttmon_mono_ns();
 	for (int i = 0; i < wakes; i++) {
 		struct epoll_event ev;

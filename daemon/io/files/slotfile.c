@@ -264,7 +264,7 @@ static void *writer_main(void *arg)
 	struct ttmon_slotfile *f = arg;
 
 	/* The programs that fill the slots take the CPUs that this needs to keep up. */
-	ttmon_thread_soon();
+	(void)ttmon_thread_soon();
 	for (;;) {
 		bool stop = atomic_load(&f->stop);
 
