@@ -11,6 +11,7 @@
 
 #define CPU_SLOT_NS NSEC_PER_MS
 #define NO_PROC	    UINT32_MAX
+#define CPU_RECENT  16
 
 /* Entries of the table of processes that are always there. */
 enum { PROC_IDLE, PROC_OTHER, PROC_UNASSIGNED, PROC_FIXED };
@@ -36,6 +37,7 @@ struct cpu_procs {
 	uint32_t ended_first, ended_last; /* in the order in which they go */
 	uint32_t hand;
 	struct ttmon_hmap by_tgid;	       /* the newest of each tgid */
+	uint32_t recent[CPU_RECENT];	       /* found last, by tgid: who runs now runs in the next slot too */
 	uint32_t rmid_owner[TTMON_RMID_LIMIT]; /* entry, for sources that do not say whose RMID is freed */
 	uint64_t rmid_ns[TTMON_RMID_LIMIT];    /* of the newest record of that RMID; 0: none */
 	struct ttmon_cpu_proc gone;

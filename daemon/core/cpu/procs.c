@@ -236,11 +236,15 @@ static uint32_t make(struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns, uint
 uint32_t ttmon_cpu_procs_get(struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns, uint8_t cls)
 {
 	struct cpu_procs *ps = &c->procs;
-	uint32_t head = newest(ps, tgid);
+	uint32_t *recent = &ps->recent[tgid % CPU_RECENT], head;
+	const struct cpu_proc *p = *recent < ps->nr ? &ps->v[*recent] : NULL;
 
+	if (p && p->used && start_ns && p->pub.tgid == tgid && p->pub.start_ns == start_ns)
+		return *recent;
+	head = newest(ps, tgid);
 	for (uint32_t i = head; i != NO_PROC; i = ps->v[i].older)
 		if (ps->v[i].pub.start_ns == start_ns)
-			return i;
+			return *recent = i;
 	if (head == NO_PROC)
 		return make(c, tgid, start_ns, cls);
 	if (start_ns == 0)

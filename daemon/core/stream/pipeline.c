@@ -59,7 +59,8 @@ struct ttmon_pipeline {
 	uint64_t published, dropped, direct;
 
 	uint64_t last_slot;	 /* newest that closed */
-	bool history_told;	 /* of anything since its last tick */
+	bool history_told, tt_told; /* of anything since their last tick */
+	bool tt_waits;		    /* for time alone */
 	uint64_t history_due_ns; /* when its next one has something to do, if it is told of nothing until then */
 	struct ttmon_slot slot;	 /* sums of the slot being closed */
 	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
@@ -162,6 +163,12 @@ static uint64_t looked_at(const struct ttmon_ev_lost *ev, const struct kernel_st
 	return before->known ? before->ts_ns : 0;
 }
 
+static void tt_lost(struct ttmon_pipeline *p)
+{
+	p->tt_told = true;
+	ttmon_tt_lost(p->tt);
+}
+
 /* Kernel counters only grow: of two facts about the same counters the later one holds both. */
 static void stream_on_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost *ev)
 {
@@ -171,7 +178,7 @@ static void stream_on_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost 
 	if (st->known && ttmon_before(ev->h.ts_ns, st->ts_ns))
 		return;
 	if (ttmon_event_family(ev->stat_kind) == TTMON_FAMILY_TENSTORRENT && ev->lost > st->lost)
-		ttmon_tt_lost(p->tt);
+		tt_lost(p);
 	if (ev->lost > st->lost && ttmon_event_family(ev->stat_kind) != TTMON_FAMILY_NONE) {
 		ttmon_know_lost(p->know, 1u << ttmon_event_family(ev->stat_kind), looked_at(ev, st), ev->h.ts_ns);
 		ttmon_seen_lost(&p->seen, ttmon_event_family(ev->stat_kind), ev->lost - st->lost);
@@ -203,7 +210,7 @@ static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_
 		TTMON_IF_##to_stream(stream_on_##name(p, e));                                                       \
 		TTMON_IF_##to_timeline(ttmon_timeline_on_##name(p->timeline, e));                                   \
 		TTMON_IF_##to_history(p->history_told = true; ttmon_history_on_##name(p->history, e));              \
-		TTMON_IF_##to_tt(ttmon_tt_on_##name(p->tt, e, size));                                               \
+		TTMON_IF_##to_tt(p->tt_told = true; ttmon_tt_on_##name(p->tt, e, size));                            \
 		if (TTMON_WAY_##way == TTMON_WAY_EVENT)                                                             \
 			ttmon_dispatch_now(p->dispatch, e->h.ts_ns);                                                \
 		TTMON_IF_##to_dispatch(ttmon_dispatch_on_##name(p->dispatch, e));                                   \
@@ -348,14 +355,19 @@ static void say_known(struct ttmon_pipeline *p, uint64_t no, bool behind)
 	p->slot.flags |= TTMON_SLOT_HAS_KNOWN;
 }
 
-/* In most slots nothing happens to memory, and nothing of the history's is looked at. */
-static void tick_history(struct ttmon_pipeline *p, uint64_t now_ns)
+/* In most slots nothing happens to memory, and nothing of the history's and tt's is looked at. */
+static void tick(struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	if (p->history_told || now_ns >= p->history_due_ns)
 		p->history_due_ns = ttmon_history_tick(p->history, now_ns);
 	else
 		ttmon_history_now(p->history, now_ns, false);
 	p->history_told = false;
+	if (p->tt_told || p->tt_waits)
+		p->tt_waits = ttmon_tt_tick(p->tt, now_ns);
+	else
+		ttmon_tt_now(p->tt, now_ns);
+	p->tt_told = false;
 }
 
 static void on_close(void *ctx, const struct ttmon_slot_view *view)
@@ -366,8 +378,7 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 	bool behind;
 	size_t n;
 
-	tick_history(p, (view->no + 1) * TTMON_SLOT_NS);
-	ttmon_tt_tick(p->tt, (view->no + 1) * TTMON_SLOT_NS);
+	tick(p, (view->no + 1) * TTMON_SLOT_NS);
 	ttmon_dispatch_slot(p->dispatch, view->no, &dispatches, &busy_ns);
 
 	p->slot.no = p->last_slot = view->no;

@@ -445,15 +445,13 @@ void ttmon_tt_now(struct ttmon_tt *t, uint64_t ts_ns)
 		t->now_ns = ts_ns;
 }
 
-void ttmon_tt_tick(struct ttmon_tt *t, uint64_t now_ns)
+bool ttmon_tt_tick(struct ttmon_tt *t, uint64_t now_ns)
 {
 	ttmon_tt_now(t, now_ns);
-	/* On most hosts, always. */
-	if (!t->nr_procs && !t->nr_groups)
-		return;
 	ttmon_tt_fallback_tick(t);
 	ttmon_tt_mesh_tick(t);
 	ttmon_tt_spare_tick(t);
+	return t->nr_holding || t->tentative.head != TTMON_TT_NIL || t->nr_groups || t->nr_unknown;
 }
 
 void ttmon_tt_finish(struct ttmon_tt *t, uint64_t end_ns)

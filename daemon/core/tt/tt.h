@@ -140,8 +140,11 @@ TTMON_EVENT_TABLE(X)
 #undef X
 /* Before each event that is no fact, also where another part handles it: the time of the stream. Facts come before it. */
 void ttmon_tt_now(struct ttmon_tt *t, uint64_t ts_ns);
-/* Stream time went on: meshes that wait, fallback decisions, ended processes. */
-void ttmon_tt_tick(struct ttmon_tt *t, uint64_t now_ns);
+/*
+ * Stream time went on: meshes that wait, fallback decisions, spare probes. Returns whether anything
+ * waits for time: if not, and nothing is told, the next call would change nothing but the time.
+ */
+bool ttmon_tt_tick(struct ttmon_tt *t, uint64_t now_ns);
 /* The end of the capture: what waits is decided as it stands. */
 void ttmon_tt_finish(struct ttmon_tt *t, uint64_t end_ns);
 /* Records of kind TT_BUFFER or TT_CALL were lost up to now: processes that run, or did a moment ago, are flagged. */

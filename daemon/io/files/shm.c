@@ -52,6 +52,7 @@ static void cold_store(struct ttmon_shm *s, size_t offset, uint64_t value)
 /* Words that a reader may be reading: never memcpy, which may store a word in parts. */
 static void put_words(uint64_t *to, const void *from, size_t bytes)
 {
+#pragma GCC unroll 8
 	for (size_t at = 0; at < bytes; at += 8) {
 		uint64_t word;
 

@@ -84,9 +84,9 @@ static void a_layout_waits_for_two_and_nothing_is_lost(void **state)
 	ttmon_tt_free(t);
 	t = started();
 	feed_buffer(t, P, 20, FN_ALLOCATED, &a);
-	ttmon_tt_tick(t, 19 + 50 * MS);
+	assert_true(ttmon_tt_tick(t, 19 + 50 * MS)); /* what was not decided waits */
 	assert_int_equal(feed_dram(t, P, 0), 0);
-	ttmon_tt_tick(t, 20 + 50 * MS);
+	assert_false(ttmon_tt_tick(t, 20 + 50 * MS));
 	assert_int_equal(feed_dram(t, P, 0), 100);
 	ttmon_tt_free(t);
 	/* And the end. */
