@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """quiet.py [-s SECONDS] [-r ROUNDS] [-t] [-d TTMOND]... [LOAD]...: what the service takes of the host at its defaults, by load.
 
-Loads: idle; copies-N, N copies a second (tests/standin/pace.c); build, `make -j2` of ttmon itself in a copy of the tree; switches, a pair of
-threads on each CPU that wake each other (about 100,000 switches a second and more). For each: the daemon's threads, and the BPF programs by
+Loads: idle; copies-N, N copies a second (tests/standin/pace.c); build, `make -j2` of ttmon itself in a copy of the tree; switches-N, N
+switches a second by a pair of threads on each CPU that wake each other (tests/standin/load.c). For each: the daemon's threads, and the BPF programs by
 family, in percent of the host's CPU time; wake-ups a second of the hot and the cold thread; families that the budget reduced. With -d several
 daemons take turns under each load, ROUNDS times, the oldest first, or with -t run at once, so that what others do on the host is the same for all:
 medians, and the last one's share by the first one's. Beside them: what a thread takes that only wakes up as often as the hot thread (bench_wake.c), at the same time, and how busy others kept the host.
@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(TOP, "tests", "e2e"))
 # pylint: disable=wrong-import-position
 from tt_host import Unix  # noqa: E402
 
-LOADS = ("idle", "copies-0.1", "copies-1", "copies-5", "copies-100", "copies-2000", "copies-100000", "switches", "build")
+LOADS = ("idle", "copies-0.1", "copies-1", "copies-5", "copies-100", "copies-2000", "copies-100000", "switches-100000", "build")
 GOALS = {"idle": 0.3, "copies-2000": 0.6, "build": 0.6}
 
 
@@ -65,8 +65,8 @@ def sample(pid, sock):
 def start_load(load, seconds, folder):
     if load == "idle":
         return None
-    if load == "switches":
-        argv = [os.path.join(OUT, "tests/standin/load"), "switch", str(seconds + 6)]
+    if load.startswith("switches-"):
+        argv = [os.path.join(OUT, "tests/standin/load"), "paced", str(seconds + 6), load.split("-")[1]]
     elif load == "build":
         tree = os.path.join(folder, "tree")
         if not os.path.exists(tree):

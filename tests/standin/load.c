@@ -11,6 +11,7 @@
  *	nice	two children pinned to CPU 0, at nice 0 and nice 5
  *	sleep	N children that work 2 ms and sleep 2 ms
  *	switch	a pair of threads pinned to each CPU that wake each other through pipes (N pairs, 0: one a CPU)
+ *	paced	the same, in bursts each millisecond that make N switches a second in all
  *	forks	N children, eight at a time, each a little work; SECONDS is not looked at
  *	threads	one child with N threads that never sleep
  *	exec	one child that execs sleep(1)
@@ -91,8 +92,22 @@ static void sleeper(int i)
 
 struct pair {
 	int cpu, in, out;
-	uint64_t end;
+	uint64_t end, next;
+	unsigned int burst, left; /* ways there and back in a millisecond; 0: no pause */
 };
+
+/* Where a burst is over: wait for the next millisecond. */
+static void rest(struct pair *p)
+{
+	if (!p->burst || --p->left)
+		return;
+	p->left = p->burst;
+	p->next += 1000000;
+	if (p->next > now_ns())
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME,
+				&(struct timespec){ (time_t)(p->next / 1000000000), (long)(p->next % 1000000000) },
+				NULL);
+}
 
 static void *bounce(void *arg)
 {
@@ -105,11 +120,12 @@ static void *bounce(void *arg)
 			c = 'q'; /* the other one has to hear of it too */
 		if (write(p->out, &c, 1) != 1)
 			return arg;
+		rest(p);
 	}
 	return NULL;
 }
 
-static void switches(int i)
+static void run_pair(int i, unsigned int burst)
 {
 	struct pair a = { .cpu = i % cpus }, b = { .cpu = i % cpus };
 	int there[2], back[2];
@@ -118,6 +134,8 @@ static void switches(int i)
 	if (pipe(there) || pipe(back))
 		exit(3);
 	a.end = b.end = end_time();
+	a.next = now_ns();
+	a.burst = a.left = burst;
 	a.in = back[0];
 	a.out = there[1];
 	b.in = there[0];
@@ -126,6 +144,19 @@ static void switches(int i)
 		exit(3);
 	bounce(&a);
 	pthread_join(thread, NULL);
+}
+
+static void switches(int i)
+{
+	run_pair(i, 0);
+}
+
+/* A way there and back is two switches. */
+static void paced(int i)
+{
+	int burst = count / 2000 / cpus;
+
+	run_pair(i, burst > 1 ? (unsigned int)burst : 1);
 }
 
 static void brief(int i)
@@ -173,12 +204,12 @@ static void exec_sleep(int i)
 static const struct mode {
 	const char *name;
 	void (*child)(int i);
-	int children; /* 0: N */
+	int children; /* 0: N; -1: one a CPU */
 	int at_once;  /* 0: all */
 } modes[] = {
 	{ "spin", spin, 0, 0 },	      { "nice", niced, 2, 0 },	{ "sleep", sleeper, 0, 0 },
 	{ "switch", switches, 0, 0 }, { "forks", brief, 0, 8 }, { "threads", threads, 1, 0 },
-	{ "exec", exec_sleep, 1, 0 },
+	{ "exec", exec_sleep, 1, 0 },  { "paced", paced, -1, 0 },
 };
 
 static int reap(int first)
@@ -197,7 +228,7 @@ static int reap(int first)
 
 static int run(const struct mode *m)
 {
-	int n = m->children ? m->children : count, alive = 0, started = 0, ended = 0, bad = 0;
+	int n = m->children < 0 ? cpus : m->children ? m->children : count, alive = 0, started = 0, ended = 0, bad = 0;
 
 	printf("{\"mode\": \"%s\", \"pid\": %d, \"children\": [", m->name, getpid());
 	fflush(stdout);
@@ -242,6 +273,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; at < argc && i < sizeof(modes) / sizeof(modes[0]); i++)
 		if (!strcmp(argv[at], modes[i].name))
 			return run(&modes[i]);
-	fprintf(stderr, "usage: load [--wait] spin|nice|sleep|switch|forks|threads|exec [SECONDS [N]]\n");
+	fprintf(stderr, "usage: load [--wait] spin|nice|sleep|switch|paced|forks|threads|exec [SECONDS [N]]\n");
 	return 2;
 }
