@@ -135,9 +135,13 @@ enum ttmon_tt_op {
 	T(325, enqueue_write_mesh_buffer, "_ZN2tt8tt_metal11distributed*25enqueue_write_mesh_bufferE*", DISPATCH, WRITE, TTF_INNER, 1, 2, 4, 0, 0, 0) \
 	T(326, enqueue_read_mesh_buffer, "_ZN2tt8tt_metal11distributed*24enqueue_read_mesh_bufferE*", DISPATCH, READ, TTF_INNER, 1, 3, 4, 0, 0, 0) \
 	T(327, enqueue_write_shards, "_ZN2tt8tt_metal11distributed*20enqueue_write_shardsE*", DISPATCH, WRITE, TTF_INNER, 1, 2, 4, 0, 0, 0) \
-	T(328, enqueue_read_shards, "_ZN2tt8tt_metal11distributed*19enqueue_read_shardsE*", DISPATCH, READ, TTF_INNER, 1, 2, 4, 0, 0, 0) \
+	T(328, enqueue_read_shards, "_ZN2tt8tt_metal11distributed*19enqueue_read_shardsE*", DISPATCH, READ, TTF_INNER, 1, 3, 4, 0, 0, 0) \
 	T(329, EnqueueWriteBuffer, "_ZN2tt8tt_metal18EnqueueWriteBufferERN*12CommandQueueE*", DISPATCH, WRITE, TTF_NONE, 1, 2, 4, 0, 0, 0) \
 	T(330, EnqueueReadBuffer, "_ZN2tt8tt_metal17EnqueueReadBufferERN*12CommandQueueE*", DISPATCH, READ, TTF_NONE, 1, 2, 4, 0, 0, 0) \
+	T(331, replay_mesh_trace, "_ZN2tt8tt_metal11distributed10MeshDevice17replay_mesh_traceE*", DISPATCH, TRACE, TTF_REF, 1, 3, 4, 0, 0, 0) \
+	T(332, replay_mesh_trace, "_ZN2tt8tt_metal11distributed14MeshDeviceImpl17replay_mesh_traceE*", DISPATCH, TRACE, TTF_INNER_REF, 1, 3, 4, 0, 0, 0) \
+	T(333, finish, "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue6finishE*", DISPATCH, FINISH, TTF_INNER, 1, 0, 0, 0, 0, 0) \
+	T(334, enqueue_trace, "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue13enqueue_traceE*", DISPATCH, TRACE, TTF_INNER_REF, 1, 2, 3, 0, 0, 0) \
 	/* the real-time profiler */ \
 	T(340, program_callbacks, "_ZN2tt38InvokeProgramRealtimeProfilerCallbacksERKN*21ProgramRealtimeRecordE", PROGRAM, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	T(341, program_callbacks, "_ZN2tt30InvokeProgramRealtimeCallbacksERKN*21ProgramRealtimeRecordE", PROGRAM, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \

@@ -164,7 +164,7 @@ def doubts(process):
 def test_reopened_devices(bench):
     """Devices closed and opened again, with a new mesh each time: nothing lost, pending or of unknown origin."""
     host = Host(bench, "t3k")
-    daemon = host.service("--ring-size", "8192")
+    daemon = host.service("--ring-size", "32768")
     targets = {gen: host.target(gen, "ttscen", "reopen", "--chips", "4") for gen in ("e1", "e2b", "e4")}
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -184,7 +184,7 @@ def test_reopened_devices(bench):
 def test_only_failures(bench):
     """A program whose every allocation fails has nothing wrong with its figures."""
     host = Host(bench, "t3k")
-    daemon = host.service("--ring-size", "8192")
+    daemon = host.service("--ring-size", "32768")
     targets = {gen: host.target(gen, "ttscen", "failed", "--chips", "2") for gen in MAIN}
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -238,7 +238,7 @@ def spare_gone(host, library):
 def test_submeshes(bench):
     """A submesh's buffers are on its own chips, not on its root's, also when it is made after the probes that would show it are gone."""
     host = Host(bench, "t3k")
-    daemon = host.service("--ring-size", "8192")
+    daemon = host.service("--ring-size", "32768")
     targets = {gen: host.target(gen, "ttscen", "submesh", "--chips", "8") for gen in ("e1", "e2b", "e4")}
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -492,6 +492,16 @@ def test_dispatches(bench):
                 name = f"{row['device_kind']} {kind}"
                 sums[name] = sums.get(name, 0) + n
         eq(f"{gen}: dispatches by target", {k: n for k, n in sums.items() if n}, book["dispatches"])
+
+
+def test_reads_name_their_buffer(bench):
+    """enqueue_read_shards is given the shards first: the buffer is what the timeline shows for both directions."""
+    trace = bench.path("trace.json")
+    bench.trace([standin("ttrun"), "--pairs", "0", "--programs", "0", "--dispatches", "1"], "--tt-dispatch", "on", "--trace-out", trace,
+                env=tt_env("e2b"))
+    with open(trace, encoding="utf-8") as f:
+        what = {e["args"]["fn"]: e["args"].get("what") for e in json.load(f)["traceEvents"] if "shards" in str(e.get("args", {}).get("fn"))}
+    eq("buffers of reads and writes", (what["enqueue_read_shards"], len(what)), (what["enqueue_write_shards"], 2))
 
 
 def runs_of(db, pid):

@@ -72,6 +72,7 @@ namespace distributed
 MeshDevice::MeshDevice(const std::vector<IDevice *> &devices, std::shared_ptr<MeshDevice> parent)
     : pimpl_(std::make_unique<MeshDeviceImpl>())
 {
+	pimpl_->self = this;
 	pimpl_->scoped = parent ? parent->pimpl_->scoped : std::make_shared<ScopedDevices>();
 	pimpl_->view = std::make_unique<MeshDeviceView>();
 #if TT_IMPL

@@ -14,7 +14,6 @@ class MeshWorkload
       public:
 	uint64_t programs = 1;
 };
-using MeshTraceId = tt_types::StrongType<uint32_t, struct MeshTraceIdTag>;
 struct ShardDataTransfer {
 	uint64_t coordinate;
 };
@@ -89,11 +88,12 @@ void SDMeshCommandQueue::enqueue_mesh_workload(MeshWorkload &workload, bool)
 }
 void SDMeshCommandQueue::finish(Spans)
 {
-	id_ += 0;
+	PROBED();
 }
+/* tt-metal's throws: "Not supported for slow dispatch" (distributed/sd_mesh_command_queue.cpp). */
 void SDMeshCommandQueue::enqueue_trace(const MeshTraceId &, bool)
 {
-	id_ += 0;
+	PROBED();
 }
 #endif
 
@@ -146,6 +146,22 @@ void ReplayTrace(MeshDevice *mesh, uint8_t, const MeshTraceId &id, bool blocking
 	queue.enqueue_trace(id, blocking);
 }
 
+#if TT_IMPL
+/* ReplayTrace is gone: a trace is replayed by the mesh, whose impl calls its queue (distributed/mesh_device.cpp of main 622c6fb9). */
+void MeshDeviceImpl::replay_mesh_trace(uint8_t, const MeshTraceId &id, bool blocking)
+{
+	PROBED();
+	Queue queue(self);
+
+	queue.enqueue_trace(id, blocking);
+}
+void MeshDevice::replay_mesh_trace(uint8_t cq_id, const MeshTraceId &id, bool blocking)
+{
+	PROBED();
+	pimpl_->replay_mesh_trace(cq_id, id, blocking);
+}
+#endif
+
 void Finish(MeshCommandQueue &queue, Spans subs)
 {
 	PROBED();
@@ -183,6 +199,16 @@ static void call_replay()
 {
 	ReplayTrace(mesh(), 0, trace_id, false);
 }
+#if TT_IMPL
+static void call_replay_mesh()
+{
+	mesh()->replay_mesh_trace(0, trace_id, false);
+}
+static void call_replay_impl()
+{
+	mesh()->pimpl_->replay_mesh_trace(0, trace_id, true);
+}
+#endif
 static void call_finish()
 {
 	with([](Queue &q) { Finish(q, no_subs); });
@@ -217,6 +243,18 @@ static void call_slow_mesh()
 	SDMeshCommandQueue queue(mesh());
 
 	queue.enqueue_mesh_workload(workload, true);
+}
+static void call_slow_finish()
+{
+	SDMeshCommandQueue queue(mesh());
+
+	queue.finish(no_subs);
+}
+static void call_slow_trace()
+{
+	SDMeshCommandQueue queue(mesh());
+
+	queue.enqueue_trace(trace_id, true);
 }
 #endif
 } // namespace tt::tt_metal::distributed
@@ -400,6 +438,13 @@ static const struct standin_tt_dispatch table[] = {
 	{ "enqueue_trace", "trace", "mesh", distributed::call_inner_trace },
 	{ "finish", "finish", "mesh", distributed::call_inner_finish },
 	{ "SDMeshCommandQueue::enqueue_mesh_workload", "slow", "mesh", distributed::call_slow_mesh },
+	{ "SDMeshCommandQueue::finish", "finish", "mesh", distributed::call_slow_finish },
+	{ "SDMeshCommandQueue::enqueue_trace", "trace", "mesh", distributed::call_slow_trace },
+#endif
+#if TT_IMPL
+	/* In this order: an inner function called from the place of its outer one looks as if that had jumped to it. */
+	{ "MeshDeviceImpl::replay_mesh_trace", "trace", "mesh", distributed::call_replay_impl },
+	{ "MeshDevice::replay_mesh_trace", "trace", "mesh", distributed::call_replay_mesh },
 #endif
 };
 } // namespace tt::tt_metal

@@ -516,11 +516,16 @@ struct ScopedDevices {
 	std::vector<IDevice *> devices_;
 };
 #endif
+using MeshTraceId = tt_types::StrongType<uint32_t, struct MeshTraceIdTag>;
 class MeshDevice;
 class MeshDeviceImpl
 {
       public:
 	int mesh_id = 1;
+	MeshDevice *self = nullptr;
+#if TT_IMPL
+	void replay_mesh_trace(uint8_t cq_id, const MeshTraceId &id, bool blocking);
+#endif
 	std::shared_ptr<ScopedDevices> scoped;
 	std::shared_ptr<MeshDevice> parent;
 	std::unique_ptr<MeshDeviceView> view;
@@ -536,6 +541,9 @@ class MeshDevice : public IDevice, public std::enable_shared_from_this<MeshDevic
 	bool is_initialized() const override;
 	std::vector<IDevice *> locals() override;
 	std::vector<IDevice *> get_devices() const;
+#if TT_IMPL
+	void replay_mesh_trace(uint8_t cq_id, const MeshTraceId &id, bool blocking);
+#endif
 	std::unique_ptr<MeshDeviceImpl> pimpl_;
 };
 static_assert(offsetof(MeshDevice, pimpl_) == 24);
