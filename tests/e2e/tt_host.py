@@ -284,6 +284,7 @@ class Host:
             done = subprocess.run([standin("tt_reader"), self.path(bdf)], capture_output=True, text=True, check=True)
             seen = json.loads(done.stdout)
             eq(f"{bdf}: version", seen["version"], self.version)
+            eq(f"{bdf}: is a far half", {c["is_remote"] for c in seen["chips"]} - {int(bdf.endswith("R"))}, set())
             eq(f"{bdf}: mode", seen["mode"], 0o644 if self.version == 1 else 0o600)
             held = {p["pid"]: {t: p[t] for t in BOOK_TYPES} for p in seen["processes"] if p["seen"]}
             ours = {pid: f for pid, f in held.items() if any(f.values()) and pid in self.opened}

@@ -371,7 +371,20 @@ static void name_file_chip(struct ttmon_smi_chip *chip, const struct ttmon_ttshm
 		snprintf(chip->id, sizeof(chip->id), "%" PRIx64 ":%u", chip->board_id, chip->location);
 }
 
-static void name_chip(struct ttmon_smi_chip *chip)
+/* The unique id of the half of the board that has a node; 0: not known. */
+static uint64_t id_of_near(const struct ttmon_smi *v, const struct ttmon_smi_chip *far)
+{
+	for (size_t i = 0; i < v->nr_chips; i++) {
+		const struct ttmon_smi_chip *chip = &v->chips[i];
+
+		if (chip->sys && !is_remote(chip) && chip->board_id && chip->board_id == far->board_id)
+			return chip->unique_id;
+	}
+	return 0;
+}
+
+/* As tt_smi shows them: the id of UMD in hexadecimal, a far half with an R. One without an id of its own has its board's. */
+static void name_chip(const struct ttmon_smi *v, struct ttmon_smi_chip *chip)
 {
 	const struct ttmon_ev_tt_chip *fact = &chip->sys->fact;
 	const char *remote = is_remote(chip) ? "R" : "";
@@ -382,6 +395,9 @@ static void name_chip(struct ttmon_smi_chip *chip)
 	} else if (chip->unique_id) {
 		chip->source = TTMON_SMI_SOURCE_UNIQUE_ID;
 		snprintf(chip->id, sizeof(chip->id), "%" PRIx64 "%s", chip->unique_id, remote);
+	} else if (*remote && id_of_near(v, chip)) {
+		chip->source = TTMON_SMI_SOURCE_UNIQUE_ID;
+		snprintf(chip->id, sizeof(chip->id), "%" PRIx64 "R", id_of_near(v, chip));
 	} else if (fact->asic_id && !*remote) {
 		chip->source = TTMON_SMI_SOURCE_ASIC_ID;
 		snprintf(chip->id, sizeof(chip->id), "%" PRIx64, (uint64_t)fact->asic_id);
@@ -487,7 +503,7 @@ int ttmon_smi_finish(struct ttmon_smi *v)
 		return -ENOMEM;
 	for (size_t i = 0; i < v->nr_chips; i++) {
 		if (v->chips[i].sys)
-			name_chip(&v->chips[i]);
+			name_chip(v, &v->chips[i]);
 		if (ttmon_smi_fill(v, i))
 			return -ENOMEM;
 	}

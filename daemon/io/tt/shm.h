@@ -34,7 +34,7 @@ struct ttmon_ttshm_chip {
 	uint64_t key;	/* by version: key_v1 or unique id (0: not known, the caller leaves the chip out) */
 	uint64_t board_id;
 	int32_t device_id; /* logical id of the first user, else -1: no chip_stats */
-	bool remote;	   /* for whoever shows it: in the file a chip is its own first chip, and never remote */
+	bool remote;	   /* the far half of a board: is_remote of the file's first chip, which is the chip itself */
 	uint32_t flags;	   /* for the mark: what is wrong with the figures, of processes that are no users too */
 	bool unknown;	   /* nothing is known of what it holds: no file is made for it */
 	const struct ttmon_ttshm_user *users; /* those of one tgid share an entry */

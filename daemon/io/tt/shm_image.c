@@ -155,8 +155,9 @@ static void set_mark(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_lay
 	img->v1.reference_count = references;
 }
 
-/* The whole chip is its first entry. An id that is not known leaves all unused. */
-static void set_chip_stats(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l, int32_t device_id)
+/* The whole chip is its first entry: its id, and whether it is behind another one. An id that is not known leaves all unused. */
+static void set_chip_stats(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l, int32_t device_id,
+			   bool remote)
 {
 	uint64_t *first = img->words + l->chips / 8;
 
@@ -165,7 +166,7 @@ static void set_chip_stats(union ttmon_ttshm_image *img, const struct ttmon_tt_s
 		first[i * l->chip_size / 8] = TTMON_TT_SHM_NO_CHIP;
 	if (device_id < 0)
 		return;
-	*first = (uint32_t)device_id;
+	*first = (uint32_t)device_id | (uint64_t)remote << 32;
 	memcpy(first + 1, img->words + l->totals / 8, l->types * sizeof(*first));
 }
 
@@ -186,7 +187,7 @@ uint32_t ttmon_ttshm_image_set(union ttmon_ttshm_image *img, unsigned int versio
 		for (size_t k = 0; k < l->types; k++)
 			totals[k] = sum(totals[k], chip->users[i].bytes[k]);
 	}
-	set_chip_stats(img, l, chip->device_id);
+	set_chip_stats(img, l, chip->device_id, chip->remote);
 	if (l->init_state)
 		img->v2.init_state = version == 4 ? TTMON_TT_SHM_READY : 0;
 	set_mark(img, l, self, chip->nr_users ? 1 : 0, chip->flags);
@@ -202,7 +203,7 @@ void ttmon_ttshm_image_clear(union ttmon_ttshm_image *img, const struct ttmon_tt
 
 	img->v1.num_active_processes = 0;
 	memset(img->words + l->totals / 8, 0, l->types * sizeof(img->words[0]));
-	set_chip_stats(img, l, img->v1.device_id);
+	set_chip_stats(img, l, img->v1.device_id, img->words[l->chips / 8] >> 32 & 1);
 	memset(entry(img, l, 0), 0, (size_t)TTMON_TT_SHM_PROCESSES * l->proc_size);
 	if (l->init_state)
 		img->v2.init_state = img->v1.version == 4 ? TTMON_TT_SHM_READY : 0;

@@ -250,6 +250,20 @@ static void test_match_half(void **state)
 	expect_file(1, near + 2, TTMON_SMI_MATCH_BOARD);
 }
 
+/* An N300 as tt_smi shows it, from the file of its near half alone. */
+static void test_far_half_is_named(void **state)
+{
+	uint64_t board = N300 | UINT64_C(0x511732099);
+
+	(void)state;
+	add_chip(board, 0, 0);
+	add_chip(board, 1, TTMON_TT_CHIP_REMOTE);
+	add_file(3, UINT64_C(2) << 32 | mangled(board));
+	run();
+	assert_string_equal(v.chips[0].id, "251732099");
+	assert_string_equal(v.chips[1].id, "251732099R");
+}
+
 static void test_match_halves_unclear(void **state)
 {
 	uint64_t board = N300 | UINT64_C(0x511732099);
@@ -879,6 +893,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_match_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_match_halves, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_match_half, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_far_half_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_match_halves_unclear, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_match_processes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_match_processes_both, setup, teardown),
