@@ -261,6 +261,9 @@ int tt_call(struct pt_regs *ctx)
 		kind = TTMON_TT_DEV_DEVICE;
 		AS_U32(arg[1]);
 		break;
+	case TTMON_TT_CLS_MESH_ANEW:
+		kind = TTMON_TT_DEV_MESH;
+		break;
 	case TTMON_TT_CLS_DEVICE_OPEN:
 	case TTMON_TT_CLS_DEVICE_END:
 		kind = TTMON_TT_DEV_DEVICE;

@@ -42,6 +42,7 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_PAIR,     /* TT_CALL: a0 chip, a1 host ticks, a2 device cycles */
 	TTMON_TT_CLS_KMD,      /* no function of a library: an ioctl of tt-kmd */
 	TTMON_TT_CLS_DEVICE_OPEN, /* TT_CALL: a0 Device, which may have been closed before */
+	TTMON_TT_CLS_MESH_ANEW,   /* TT_CALL: a0 MeshDevice that begins or ends there: nothing known of it holds */
 	TTMON_TT_CLS_CB_OF,    /* a0 ProgramImpl: what this thread tells of circular buffers next is about them. aux: OP_ENTER, OP_LEAVE */
 	TTMON_TT_CLS_MAX
 };
@@ -116,6 +117,9 @@ enum ttmon_tt_op {
 	T(299, device_initialize, "_ZN2tt8tt_metal6Device10initializeE*", DEVICE_OPEN, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* and the end of a program with circular buffers */ \
 	T(300, program_dtor, "_ZN2tt8tt_metal6detail11ProgramImplD[12]Ev", CB_OF, OP_LEAVE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	/* another mesh may lie where one was */ \
+	T(302, mesh_ctor, "_ZN2tt8tt_metal11distributed10MeshDeviceC[12]E*", MESH_ANEW, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	T(303, mesh_dtor, "_ZN2tt8tt_metal11distributed10MeshDeviceD[12]Ev", MESH_ANEW, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* dispatch; the outermost probed call of a thread counts */ \
 	T(310, EnqueueMeshWorkload, "_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadE*", DISPATCH, WORKLOAD, TTF_NONE, 1, 2, 3, 0, 0, 0) \
 	T(311, enqueue_mesh_workload, "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue21enqueue_mesh_workloadE*", DISPATCH, WORKLOAD, TTF_INNER, 1, 2, 3, 0, 0, 0) \

@@ -351,6 +351,14 @@ void ttmon_tt_dev_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct 
 		shut(t, p, idx, ev->h.ts_ns, ev->fn);
 }
 
+void ttmon_tt_mesh_anew(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
+{
+	uint32_t idx = ttmon_tt_dev_find(p, ev->arg[0]);
+
+	if (idx != TTMON_TT_NIL && p->devs[idx].kind == TTMON_TT_DEV_MESH)
+		shut(t, p, idx, ev->h.ts_ns, ev->fn);
+}
+
 void ttmon_tt_devs_fini(struct ttmon_tt_proc *p)
 {
 	for (uint32_t i = 0; i < p->nr_devs; i++)

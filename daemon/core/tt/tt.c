@@ -291,6 +291,9 @@ void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttm
 	case TTMON_TT_CLS_DEVICE_END:
 		ttmon_tt_dev_end(t, p, ev);
 		break;
+	case TTMON_TT_CLS_MESH_ANEW:
+		ttmon_tt_mesh_anew(t, p, ev);
+		break;
 	default:
 		break;
 	}

@@ -315,6 +315,8 @@ void ttmon_tt_devs_fini(struct ttmon_tt_proc *p);
 void ttmon_tt_mesh_unlink(struct ttmon_tt_proc *p, uint32_t mesh, uint32_t dev);
 /* A mesh that holds nothing: whatever was known of it. */
 void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh);
+/* A mesh begins or ends at that address. */
+void ttmon_tt_mesh_anew(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
 void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_mesh *ev, size_t size);
 /* May its next buffer show its devices? */
 bool ttmon_tt_mesh_is_open(const struct ttmon_tt *t, const struct ttmon_tt_device *m);

@@ -72,6 +72,7 @@ namespace distributed
 MeshDevice::MeshDevice(const std::vector<IDevice *> &devices, std::shared_ptr<MeshDevice> parent)
     : pimpl_(std::make_unique<MeshDeviceImpl>())
 {
+	PROBED();
 	pimpl_->self = this;
 	pimpl_->scoped = parent ? parent->pimpl_->scoped : std::make_shared<ScopedDevices>();
 	pimpl_->view = std::make_unique<MeshDeviceView>();
@@ -93,7 +94,10 @@ MeshDevice::MeshDevice(const std::vector<IDevice *> &devices, std::shared_ptr<Me
 	pimpl_->allocator = std::make_unique<AnyAllocator>();
 }
 
-MeshDevice::~MeshDevice() = default;
+MeshDevice::~MeshDevice()
+{
+	PROBED_NOTHROW();
+}
 
 ChipId MeshDevice::id() const
 {

@@ -581,6 +581,12 @@ static const std::vector<std::function<void()>> &calls()
 		});
 	}
 	all.push_back([] { ops->reopen(0); });
+	if (has_mesh)
+		all.push_back([] {
+			int dev = 0;
+
+			ops->submesh_free(ops->submesh(&dev, 1));
+		});
 	for (size_t i = 0, n = ops->dispatches(&table); i < n; i++)
 		all.push_back(table[i].call);
 	all.push_back([] {

@@ -39,6 +39,7 @@
 #define FN_DEV_NEW   294
 #define FN_DEV_END   298
 #define FN_DEV_OPEN  299
+#define FN_MESH_DTOR 303
 
 #define VT_DEVICE    0x7f0000001010ULL
 #define VT_MESH	     0x7f0000002010ULL

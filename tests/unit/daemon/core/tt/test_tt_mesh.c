@@ -546,6 +546,30 @@ static void spare_probes_wait_for_each_mesh(void **state)
 	ttmon_tt_free(t);
 }
 
+/* One that is destroyed takes its buffers along, and what was known of it: another one has the same address, and the same impl. */
+static void a_mesh_that_is_destroyed(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_mesh(t, P, 21, 0, 0, 2);
+	all_have(t, 0, 1, 100);
+	CALL(t, P, 30, FN_MESH_DTOR, TTMON_TT_DEV_MESH, MESH(0));
+	all_have(t, 0, 1, 0);
+	feed_buffer(t, P, 31, FN_MARK, &m);
+	assert_int_equal(feed_process(t, P).unknown_frees, 0);
+	feed_buffer(t, P, 40, FN_ALLOCATED, &n);
+	assert_int_equal(feed_process(t, P).pending_bytes, 10);
+	feed_mesh(t, P, 41, 0, 2, 2);
+	all_have(t, 0, 1, 0);
+	all_have(t, 2, 3, 10);
+	ttmon_tt_free(t);
+}
+
 /* Devices that were closed are opened again without a constructor, and another mesh is made on them. */
 static void reopened_devices(void **state)
 {
@@ -580,6 +604,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reopened_devices),
+		cmocka_unit_test(a_mesh_that_is_destroyed),
 		cmocka_unit_test(buffers_beat_the_walk),
 		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),

@@ -69,6 +69,8 @@ static const struct expect names[] = {
 	{ "_ZN2tt8tt_metal2v06DeviceC1EjhmmRKSt6vectorIjSaIjEEbj", 296 },
 	{ "_ZN2tt8tt_metal6DeviceC2Eihmm", 297 },
 	{ "_ZN2tt8tt_metal6Device5closeEv", 298 },
+	{ "_ZN2tt8tt_metal11distributed10MeshDeviceC1ESt10unique_ptrINS1_14MeshDeviceImplESt14default_deleteIS3_EE", 302 },
+	{ "_ZN2tt8tt_metal11distributed10MeshDeviceD2Ev", 303 },
 	{ "_ZN2tt8tt_metal6Device10initializeEhmmmN4ttsl4SpanIKjLm18446744073709551615EEEb", 299 },
 	/* dispatch */
 	{ "_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadERNS1_16MeshCommandQueueERNS1_12MeshWorkloadEb", 310 },
