@@ -156,8 +156,8 @@ def test_closed_devices(bench):
 
 
 def doubts(process):
-    """Its flags, but for the one of a library that it mapped before the probes there were active."""
-    return [f for f in process["flags"] if f != "partial"]
+    """Its flags, but for those of a machine that is busy: a library was mapped before its probes were active, an answer came late."""
+    return [f for f in process["flags"] if f not in ("partial", "mesh assumed", "lost")]
 
 
 @timeout(60)

@@ -584,6 +584,7 @@ void ttmon_tt_group_open(struct ttmon_tt *t, struct ttmon_tt_thread *th, const s
 	th->group->type = b->type;
 	th->group->last_ns = b->ts_ns;
 	th->group->n = 0;
+	th->group->cut = false;
 	th->group_open = true;
 	t->groups[t->nr_groups++] = (uint32_t)(th - t->threads);
 }
@@ -613,6 +614,8 @@ void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
 	for (uint32_t i = 0; i < g->n; i++)
 		if (p->devs[g->devs[i]].kind != TTMON_TT_DEV_DEVICE)
 			return;
+	if (g->cut && (m->known < TTMON_TT_MESH_TOLD || !is_same(m, g->devs, g->n)))
+		return;
 	if (m->known >= TTMON_TT_MESH_TOLD) {
 		/* One that lacks some is another mesh in the same place, or some were lost. */
 		bool more = covers(m, g->devs, g->n), lossy = p->pub.flags & TTMON_TT_F_LOST;

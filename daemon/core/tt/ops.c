@@ -338,6 +338,8 @@ static void on_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_
 	}
 	if (!th)
 		return;
+	if (th->group_open && th->group->key == ev->buffer)
+		th->group->cut = true;
 	if (th->entered == ev->buffer)
 		th->entered = 0;
 	if (th->made == ev->buffer)

@@ -162,6 +162,7 @@ struct ttmon_tt_thread {
 struct ttmon_tt_group {
 	uint64_t key, size, addr, last_ns;
 	uint32_t mesh, type, n;
+	bool cut; /* its buffer ended before anything else came: an exception may have kept the other shadows away */
 	uint32_t devs[TTMON_TT_MESH_MAX];
 };
 

@@ -546,6 +546,33 @@ static void spare_probes_wait_for_each_mesh(void **state)
 	ttmon_tt_free(t);
 }
 
+/* An exception between two shadows: the mesh has more devices than those that were seen. */
+static void an_exception_between_shadows(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 21, &m, 0, 0);
+	feed_buffer(t, P, 22, FN_FREEING, &m);
+	ttmon_tt_tick(t, 30 * MS);
+	feed_buffer(t, P, 31 * MS, FN_ALLOCATED, &n);
+	assert_int_equal(feed_process(t, P).pending_bytes, 10);
+	feed_mesh(t, P, 32 * MS, 0, 0, 4);
+	all_have(t, 0, 3, 10);
+	/* Nor does it take any away that are known. */
+	feed_buffer(t, P, 33 * MS, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 33 * MS, &m, 0, 1);
+	feed_buffer(t, P, 33 * MS, FN_FREEING, &m);
+	ttmon_tt_tick(t, 60 * MS);
+	all_have(t, 0, 3, 10);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	ttmon_tt_free(t);
+}
+
 /* One that is destroyed takes its buffers along, and what was known of it: another one has the same address, and the same impl. */
 static void a_mesh_that_is_destroyed(void **state)
 {
@@ -605,6 +632,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reopened_devices),
 		cmocka_unit_test(a_mesh_that_is_destroyed),
+		cmocka_unit_test(an_exception_between_shadows),
 		cmocka_unit_test(buffers_beat_the_walk),
 		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),
