@@ -158,7 +158,10 @@ static __always_inline int emit_cb(const struct tt_hit *h, const u64 *arg, u32 k
 {
 	struct task_state *s = task_get();
 	struct ttmon_ev_tt_cb *e;
+	struct tt_dev dev = {};
 
+	if (kind && bpf_probe_read_user(&dev, sizeof(dev), (void *)arg[0]))
+		__builtin_memset(&dev, 0, sizeof(dev));
 	if (!s) {
 		emit_refuse(TTMON_EV_TT_CALL, TTMON_LOSS_MAP_FULL);
 		return 0;
@@ -169,6 +172,7 @@ static __always_inline int emit_cb(const struct tt_hit *h, const u64 *arg, u32 k
 	fill_call(&e->call, h, arg, kind);
 	e->program = s->tt_cb_of;
 	e->since_ns = s->tt_cb_since;
+	__builtin_memcpy(e->dev, &dev, sizeof(e->dev));
 	e->nr_ranges = n;
 	e->pad = 0;
 	__builtin_memcpy(e->range, s->frames, max * sizeof(e->range[0]));

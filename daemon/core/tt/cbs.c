@@ -309,6 +309,9 @@ void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon
 		t->generation++;
 		return;
 	}
+	/* Of one that the process has had since before the trace nothing else says which it is. */
+	if (call->dev_kind != TTMON_TT_DEV_UNKNOWN && ev->dev[0])
+		ttmon_tt_dev_words(t, p, dev, ev->dev);
 	idx = prog_get(p, program ? program : TTMON_TT_CB_KEY | dev);
 	if (idx == TTMON_TT_NIL) {
 		limit(t, p);

@@ -175,6 +175,24 @@ static void devices_end_and_are_made_again(void **state)
 	ttmon_tt_free(t);
 }
 
+/* A running process's first event is of a circular buffer: its record says which device that is. */
+static void devices_from_before(void **state)
+{
+	struct ttmon_tt *t = feed_new();
+	struct ttmon_ev_tt_cb ev = { .call = { .h = feed_head(TTMON_EV_TT_CALL, P, P, 20),
+					       .arg = { DEV(3), 2, 0x1000, 64 },
+					       .fn = FN_CB,
+					       .dev_kind = TTMON_TT_DEV_DEVICE },
+				     .dev = { VT_DEVICE, 0x1234567, 0x1234568, 3 },
+				     .nr_ranges = 1,
+				     .range = { left } };
+
+	(void)state;
+	ttmon_tt_apply(t, &ev.call.h, sizeof(ev));
+	assert_int_equal(CB(t, 3), 128);
+	ttmon_tt_free(t);
+}
+
 static void what_cannot_be_read_is_said(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -200,6 +218,7 @@ int main(void)
 		cmocka_unit_test(one_layout_on_all_devices),
 		cmocka_unit_test(an_end_without_a_name),
 		cmocka_unit_test(devices_end_and_are_made_again),
+		cmocka_unit_test(devices_from_before),
 		cmocka_unit_test(what_cannot_be_read_is_said),
 	};
 
