@@ -296,7 +296,7 @@ e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
-.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak check-vm check-vm-short check-kmod bench
+.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak tt-random check-vm check-vm-short check-kmod bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, 15 minutes on two cores
 	@tools/setup.sh check
 	+$(RUN) lint builds unit fuzz-short e2e
@@ -323,6 +323,10 @@ fuzz: ## every fuzz target for FUZZ_SECS=600 seconds
 fuzz-short: ## every fuzz target for 10 seconds
 	+$(RUN) fuzz-short
 
+TT_PROGRAMS ?= 20000
+TT_SEED ?= 1
+tt-random: e2e-build ## TT_PROGRAMS random mesh programs on the stand-in tt-metal against their own books: an hour or two; as root
+	$(Q)TTMON_TT_PROGRAMS=$(TT_PROGRAMS) TTMON_TT_SEED=$(TT_SEED) $(PYTHON) tests/e2e/run.py e2e/ttrandom/
 soak: e2e-build ## the service under load for SOAK_SECS, memory and files watched; as root
 	$(Q)$(PYTHON) tests/soak/soak.py $(SOAK_SECS)
 

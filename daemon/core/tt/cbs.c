@@ -2,15 +2,18 @@
 /*
  * cbs.c: circular buffers, by the programs that have them. Part of core/tt (hot thread, pure).
  *
- * A program lays its circular buffers out once for all its devices, from the same base address as every other program. So a device's
- * figure is the union, core by core, of what its live programs cover (cores.h), as Device::get_total_cb_allocated of tt-metal has it.
- * A layout that begins anew replaces the program's old one. A global circular buffer lies in an L1 buffer and is counted there.
+ * A program lays its circular buffers out once for all its devices, from the same base address as
+ * every other program. So a device's figure is the union, core by core, of what its live programs
+ * cover (cores.h), as Device::get_total_cb_allocated of tt-metal has it. A layout that begins anew
+ * replaces the program's old one. A global circular buffer lies in an L1 buffer and is counted
+ * there.
  *
- * What is told without a program counts as one program of its device. When a program ends whose name is not known, it is the device's
- * only one, or all of the device's go and the process is flagged: what is left is then a lower bound.
+ * What is told without a program counts as one program of its device. When a program ends whose
+ * name is not known, it is the device's only one, or all of the device's go and the process is
+ * flagged: what is left is then a lower bound.
  *
- * The history has no allocation for each circular buffer, which would count a byte twice. It has layers: the union's growth is an
- * allocation, and what it shrinks by is freed from the newest on.
+ * The history has no allocation for each circular buffer, which would count a byte twice. It has
+ * layers: the union's growth is an allocation, and what it shrinks by is freed from the newest on.
  */
 #include "daemon/core/tt/tt_int.h"
 
@@ -99,8 +102,8 @@ static void set_free(struct ttmon_tt_device *d)
 	d->cbs = NULL;
 }
 
-static void put(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, const struct ttmon_tt_cbuf *cb, uint64_t ts_ns,
-		uint16_t fn)
+static void put(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, const struct ttmon_tt_cbuf *cb,
+		uint64_t ts_ns, uint16_t fn)
 {
 	struct ttmon_tt_device *d = &p->devs[dev];
 	uint64_t before;
@@ -248,13 +251,13 @@ static uint32_t cb_find(const struct ttmon_tt_prog *g, const struct ttmon_ev_tt_
 	return TTMON_TT_NIL;
 }
 
-static bool cb_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g, const struct ttmon_ev_tt_cb *ev)
+static bool cb_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g,
+		   const struct ttmon_ev_tt_cb *ev)
 {
 	uint32_t nr = ev->nr_ranges;
 	struct ttmon_tt_cbuf *cb;
 
-	if (p->nr_cbs >= CBS_MAX ||
-	    ttmon_tt_grow((void **)&g->cbs, g->nr_cbs, &g->cap_cbs, sizeof(*g->cbs)) < 0)
+	if (p->nr_cbs >= CBS_MAX || ttmon_tt_grow((void **)&g->cbs, g->nr_cbs, &g->cap_cbs, sizeof(*g->cbs)) < 0)
 		return false;
 	cb = malloc(sizeof(*cb) + nr * sizeof(cb->range[0]));
 	if (!cb)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cores.c: see cores.h. The addresses are cut where a buffer begins or ends; each segment has a counter for each core. Segments that
- * have become equal are joined again, so that their number follows from the buffers that are there.
+ * cores.c: see cores.h. The addresses are cut where a buffer begins or ends; each segment has a
+ * counter for each core. Segments that have become equal are joined again, so that their number
+ * follows from the buffers that are there.
  */
 #include "daemon/core/tt/cores.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cores.h: which bytes of which cores' L1 are covered by circular buffers, and how many bytes that is. Pure.
+ * cores.h: which bytes of which cores' L1 are covered by circular buffers, and how many bytes that
+ * is. Pure.
  *
- * A circular buffer covers the same addresses on each of its cores. Buffers of different programs cover each other: a byte of a core
- * counts once, however many cover it.
+ * A circular buffer covers the same addresses on each of its cores. Buffers of different programs
+ * cover each other: a byte of a core counts once, however many cover it.
  */
 #ifndef TTMON_TT_CORES_H
 #define TTMON_TT_CORES_H
@@ -12,13 +13,13 @@
 
 #include "lib/base/util.h"
 
-#define TTMON_TT_GRID_MAX  64	     /* cores have smaller coordinates */
+#define TTMON_TT_GRID_MAX  64	      /* cores have smaller coordinates */
 #define TTMON_TT_CELLS_MAX (1U << 20) /* counters of one set */
 
 /* Addresses from at to the next segment's, on all cores: how many buffers cover each. */
 struct ttmon_tt_segment {
 	uint64_t at;
-	uint32_t *n;	   /* [h][w]; NULL: nothing covers it on any core */
+	uint32_t *n;	  /* [h][w]; NULL: nothing covers it on any core */
 	uint32_t covered; /* cores with n > 0 */
 };
 

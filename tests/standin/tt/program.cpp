@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * program.cpp: circular buffers of programs: what tt-metal does in ProgramImpl::allocate_circular_buffers, deallocate_circular_buffers,
- * get_cb_l1_regions_per_core (impl/program/program.cpp) and Device::get_total_cb_allocated (impl/device/device.cpp), as read in main
- * 622c6fb9 of 2026-06-23. In our own words; what is not about addresses is not here.
+ * program.cpp: circular buffers of programs: what tt-metal does in
+ * ProgramImpl::allocate_circular_buffers, deallocate_circular_buffers, get_cb_l1_regions_per_core
+ * (impl/program/program.cpp) and Device::get_total_cb_allocated (impl/device/device.cpp), as read
+ * in main 622c6fb9 of 2026-06-23. In our own words; what is not about addresses is not here.
  */
 #include <algorithm>
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttrandom.cpp: random mesh programs on the stand-in tt-metal, one after the other, each with its book.
+ * ttrandom.cpp: random mesh programs on the stand-in tt-metal, one after the other, each with its
+ * book.
  *
  *	ttrandom [--programs N] [--seed S] [--chips N] [--lib PATH] [--wait]
  *
- * A program makes a mesh and submeshes of any chips, allocates and frees on all of them, runs programs with circular buffers on core ranges
- * that overlap, replays traces, runs out of memory, has an exception thrown through what it calls, closes its devices with buffers on
- * them and opens them again without a constructor. At each quiet point it prints its book, which is added up anew from what is alive, as a
- * line {"quiet": n, "devices": [...]}, and waits for a line. An empty line: go on. "r": another tracer has come, which knows nothing of what is
- * there: from now on the book is without it. The last line is {"done": programs, ...}.
+ * A program makes a mesh and submeshes of any chips, allocates and frees on all of them, runs
+ * programs with circular buffers on core ranges that overlap, replays traces, runs out of memory,
+ * has an exception thrown through what it calls, closes its devices with buffers on them and opens
+ * them again without a constructor. At each quiet point it prints its book, which is added up anew
+ * from what is alive, as a line {"quiet": n, "devices": [...]}, and waits for a line. An empty
+ * line: go on. "r": another tracer has come, which knows nothing of what is there: from now on the
+ * book is without it. The last line is {"done": programs, ...}.
  */
 #include <algorithm>
 #include <cstdio>

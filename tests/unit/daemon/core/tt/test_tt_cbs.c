@@ -214,12 +214,9 @@ static void what_cannot_be_read_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(union_by_core),
-		cmocka_unit_test(one_layout_on_all_devices),
-		cmocka_unit_test(an_end_without_a_name),
-		cmocka_unit_test(devices_end_and_are_made_again),
-		cmocka_unit_test(devices_from_before),
-		cmocka_unit_test(what_cannot_be_read_is_said),
+		cmocka_unit_test(union_by_core),	 cmocka_unit_test(one_layout_on_all_devices),
+		cmocka_unit_test(an_end_without_a_name), cmocka_unit_test(devices_end_and_are_made_again),
+		cmocka_unit_test(devices_from_before),	 cmocka_unit_test(what_cannot_be_read_is_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
