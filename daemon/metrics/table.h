@@ -111,7 +111,7 @@
 	X(HISTORY_DROPPED, "ttmond_history_dropped_events_total", COUNTER, "", "", NONE,                                   \
 	  "Events not kept with their allocation because of --max-events, though in all sums")                             \
 	X(HISTORY_TRIMMED, "ttmond_history_trimmed_events_total", COUNTER, "", "", NONE,                                   \
-	  "Older events of allocations that have many: in all sums and in the heat, and not kept one by one. No loss")     \
+	  "Older events of allocations that have many, which are in sums and heat alone: no loss")                         \
 	X(HISTORY_EVICTED, "ttmond_history_evicted_allocations_total", COUNTER, "", "", NONE,                              \
 	  "Allocations forgotten because of --max-allocations")                                                            \
 	X(CHECKPOINTS, "ttmond_checkpoints_total", COUNTER, "", "", ALLOC, "Ends of periods that programs told")           \
