@@ -7,7 +7,7 @@
  * made for every logical id, and one for each device without: Devices that were made again with the same id share theirs.
  *
  * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in the same thread, a shadow of the same size
- * and address on each local device. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 100 ms of
+ * and address on each local device. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 400 ms of
  * stream time, all devices of the process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
  * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory may be wrong. A process
  * whose figures ever stood on an assumption is flagged to its end.

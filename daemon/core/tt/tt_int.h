@@ -35,7 +35,7 @@
 
 #define TTMON_TT_SETTLE_NS 50000000ULL	/* undecided events and entered allocations wait no longer */
 #define TTMON_TT_GROUP_NS  20000000ULL	/* a mesh's shadows are all there after so long without another */
-#define TTMON_TT_MESH_NS   100000000ULL /* then all devices are taken to be in the mesh */
+#define TTMON_TT_MESH_NS   400000000ULL /* then all devices are taken to be in the mesh: the cold thread may be busy for 0.1 s */
 #define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh not seen for so long wants the spare probes back */
 #define TTMON_TT_SILENT	   4		/* so many buffers of a mesh without shadows, and it has none */
 #define TTMON_TT_ASK_NS	   100000000ULL

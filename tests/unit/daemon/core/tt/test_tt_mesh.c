@@ -164,18 +164,18 @@ static void all_devices_are_assumed_in_the_end(void **state)
 
 	(void)state;
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
-	ttmon_tt_tick(t, 200 * MS);
+	ttmon_tt_tick(t, 500 * MS);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_PENDING);
-	feed_buffer(t, P, 201 * MS, FN_ALLOCATED, &a);
-	ttmon_tt_tick(t, 202 * MS);
+	feed_buffer(t, P, 501 * MS, FN_ALLOCATED, &a);
+	ttmon_tt_tick(t, 502 * MS);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
 	all_have(t, 0, 0, 101);
-	feed_buffer(t, P, 203 * MS, FN_ALLOCATED, &b);
-	ttmon_tt_tick(t, 204 * MS);
+	feed_buffer(t, P, 503 * MS, FN_ALLOCATED, &b);
+	ttmon_tt_tick(t, 504 * MS);
 	all_have(t, 0, 1, 101);
 	assert_int_equal(feed_use(t, P, 1).peak[0], 101);
 	/* It was only one of them: the other never had it. That it was shown with it once is said to the end. */
-	feed_mesh(t, P, 205 * MS, 0, 0, 1);
+	feed_mesh(t, P, 505 * MS, 0, 0, 1);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
 	all_have(t, 0, 0, 101);
 	all_have(t, 1, 1, 1);
