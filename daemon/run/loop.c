@@ -87,12 +87,15 @@ static void on_hold(struct ttmon_daemon *c)
 	while (!ttmon_hold_next(c->hold, &req)) {
 		struct ttmon_listing *l = NULL;
 		uint32_t tgid = ttmon_proc_tgid(req.pid);
+		bool probed;
 
 		c->held_ns = ttmon_mono_ns();
 		/* What it has mapped until now is read while it waits: it may be gone soon after. */
-		if (req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd))
+		probed = req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd);
+		if (probed)
 			(void)!ttmon_discover_read(c->discover, tgid, &l);
-		ttmon_hold_release(c->hold, &req);
+		if (!ttmon_hold_release(c->hold, &req) && probed)
+			ttmon_discover_let_go(c->discover, tgid, c->held_ns);
 		if (l)
 			on_mappings(c);
 		ttmon_discover_tell(c->discover, l);

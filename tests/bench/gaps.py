@@ -21,7 +21,7 @@ import e2e  # noqa: E402
 import gap_host  # noqa: E402
 
 
-def run_cell(how, state, args, none):
+def run_cell(how, state, args):
     with tempfile.TemporaryDirectory(prefix="ttmon-gaps-") as folder:
         bench = e2e.Bench(folder)
         try:
@@ -29,7 +29,7 @@ def run_cell(how, state, args, none):
         finally:
             bench.close()
     if cell:
-        cell.check(state.functions, none)
+        cell.check(state)
     return cell
 
 
@@ -49,15 +49,15 @@ def main():
         print("SKIP: needs root")
         return 0
     daemons = [e2e.TTMOND, *args.daemon]
-    cells = [(w, how, none, s) for w, how, none in gap_host.WAYS for s in gap_host.states()
+    cells = [(w, how, s) for w, how, _ in gap_host.WAYS for s in gap_host.states()
              if (not args.way or any(x in w for x in args.way)) and (not args.library or s.name in args.library)]
     print(f"{'':24} {'library':12} {'gap, us':>8} {'worst':>8} {'by book':>8} {'worst':>8} {'missed':>8} {'worst':>8}  of calls, runs complete")
-    for way, how, none, state in cells:
+    for way, how, state in cells:
         seen = {d: ([], [], [], [], []) for d in daemons}
         for _ in range(args.rounds):
             for daemon in daemons:
                 e2e.TTMOND = daemon
-                cell = run_cell(how, state, args, none)
+                cell = run_cell(how, state, args)
                 if not cell:
                     continue
                 missed = cell.missed(state.functions)

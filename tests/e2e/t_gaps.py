@@ -13,7 +13,7 @@ MS = 60
 def agrees(bench, way, library="libcudart"):
     s = state(library)
     how, none = HOW[way]
-    how(bench, s, MS).check(s.functions, none)
+    how(bench, s, MS).check(s, none)
 
 
 @timeout(60)

@@ -403,14 +403,15 @@ int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret)
 	return 0;
 }
 
-void ttmon_hold_release(struct ttmon_hold *h, struct ttmon_hold_req *req)
+bool ttmon_hold_release(struct ttmon_hold *h, struct ttmon_hold_req *req)
 {
 	/* The answer comes first: the command waits for it, the keeper can wait. */
-	if (h->listener >= 0)
-		ttmon_keeper_continue(h->listener, req->id);
+	bool waited = h->listener >= 0 && !ttmon_keeper_continue(h->listener, req->id);
+
 	tell_keeper(h, req->id);
 	if (req->fd >= 0)
 		close(TAKE_FD(req->fd));
+	return waited;
 }
 
 /* Will this exec succeed as far as one can see? The directories of PATH are tried one by one, and most hold no such file. */

@@ -396,6 +396,7 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd)
 	}
 	path[n] = '\0';
 	o = ttmon_object_of_fd(d, own, path, ttmon_mono_ns(), true);
+	d->held = o;
 	if (!o || !o->probed)
 		return false;
 	if (o->id >= next)
@@ -405,6 +406,12 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd)
 	/* It waits: whatever it does with it, probes are there. */
 	settle(d, tgid, o->id);
 	return true;
+}
+
+void ttmon_discover_let_go(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns)
+{
+	if (d->held && d->held->probed && ttmon_before(begun_ns, d->held->active_ns))
+		ttmon_object_tell_blind(d, tgid, d->held, begun_ns, TTMON_BLIND_WINDOW);
 }
 
 /* Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context argument. */
