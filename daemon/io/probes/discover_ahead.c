@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * discover_ahead.c: libraries that are probed before any process maps them (ttmon_discover_ahead()). A library that a service meets for the first time when
- * a program maps it misses the first 10 to 20 ms of that program; one that lies under the usual paths, of this host or of a container that
+ * a program maps it misses the first 10 to 20 ms of that program and more where the host is busy; one that lies under the usual paths, of this host or of a container that
  * runs, misses nothing. Runs in the cold thread.
  *
  * Paths are resolved within the root they are looked for in (openat2, RESOLVE_IN_ROOT): a link in a container leads nowhere else. A mount
