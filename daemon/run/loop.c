@@ -55,8 +55,8 @@ static void on_first(void *ctx, const struct ttmon_mmap2_rec *rec)
 }
 
 /*
- * Not those of after the end, when what is left of the history is answered. Libraries that are to be probed come first: reading what
- * else is mapped for the first time takes up to 10 ms a file.
+ * Not those of after the end, when what is left of the history is answered. Libraries that are to
+ * be probed come first: reading what else is mapped for the first time takes up to 10 ms a file.
  */
 static void on_mappings(struct ttmon_daemon *c)
 {

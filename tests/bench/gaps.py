@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""gaps.py [--rounds N] [--ms MS] [--way WORD]... [--library NAME]... [--daemon PATH]...: what is missed of a library's first calls, by how a program comes to be traced.
+"""gaps.py [--rounds N] [--ms MS] [--way WORD]... [--library NAME]... [--daemon PATH]...
 
-For each way (-- CMD, --pid, a service that knows the library, looked ahead, or meets it) and each library (the stand-ins of libcudart and
-tt-metal; NVIDIA's driver where make real-libs has fetched it, not initialised): from the mapping of the library to active probes by the daemon (median, worst), the same from the first call
-to the first one that was seen by the program's own book, and the calls missed of those made in MS milliseconds, one of each function each 20 us. The database is held
-against the book in each run: it is an error of ours if it says complete, or has no gap, where calls were missed. --daemon: others to compare with, in turns. As root,
-on a machine without other work, after `make all e2e-build`; about 20 s for each round.
+What is missed of a library's first calls, by how a program comes to be traced. For each way (-- CMD, --pid, a
+service that knows the library, looked ahead, or meets it) and each library (the stand-ins of libcudart and
+tt-metal; a runtime of which the kernel refuses one function; NVIDIA's driver where make real-libs has fetched
+it, not initialised): from the mapping of the library to active probes by the daemon (median, worst), the same
+from the first call to the first one that was seen by the program's own book, and the calls missed of those made
+in MS milliseconds, one of each function each 20 us. The database is held against the book in each run: it is an
+error of ours if it says complete, or has no gap, where calls were missed. --daemon: others to compare with, in
+turns. As root, on a machine without other work, after `make all e2e-build`; about 40 s for each round.
 """
 import argparse
 import os
@@ -56,7 +59,8 @@ def main():
     daemons = [e2e.TTMOND, *args.daemon]
     cells = [(w, how, s) for w, how, _ in gap_host.WAYS for s in gap_host.states()
              if (not args.way or any(x in w for x in args.way)) and (not args.library or s.name in args.library)]
-    print(f"{'':24} {'library':12} {'gap, us':>8} {'worst':>8} {'by book':>8} {'worst':>8} {'missed':>8} {'worst':>8}  of calls, runs complete")
+    heads = " ".join(f"{head:>8}" for head in ("gap, us", "worst", "by book", "worst", "missed", "worst"))
+    print(f"{'':24} {'library':12} {heads}  of calls, runs complete")
     failed = False
     for way, how, state in cells:
         seen = {d: ([], [], [], [], []) for d in daemons}
@@ -77,9 +81,9 @@ def main():
         for daemon in daemons:
             windows, by_book, lost, made, complete = seen[daemon]
             if made:
-                name = way if daemon == daemons[0] else f"{way}, {os.path.basename(os.path.dirname(os.path.dirname(os.path.dirname(daemon))))}"
-                print(f"{name:24} {state.name:12} {middle(windows)} {middle(by_book)} {middle(lost)}  of {statistics.median(made):.0f}, {sum(complete)} of {len(complete)}",
-                      flush=True)
+                name = way if daemon == daemons[0] else f"{way}, {daemon.split(os.sep)[-4]}"
+                print(f"{name:24} {state.name:12} {middle(windows)} {middle(by_book)} {middle(lost)}  "
+                      f"of {statistics.median(made):.0f}, {sum(complete)} of {len(complete)}", flush=True)
     print(f"gaps_host: load average {os.getloadavg()[0]:.1f}")
     return int(failed)
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-gap_host.py: ways to be traced x libraries, and what was missed in each by the program's own book (tests/standin/caller.c). For t_gaps.py, which holds
-the database against the book, and tests/bench/gaps.py, which shows how long the gaps are.
+gap_host.py: ways to be traced x libraries, and what was missed in each by the program's own book
+(tests/standin/caller.c). For t_gaps.py, which holds the database against the book, and tests/bench/gaps.py,
+which shows how long the gaps are.
 """
 import json
 import os
@@ -36,22 +37,25 @@ class OneRefused(State):
     def copy(self, bench, folder):
         os.makedirs(bench.path(folder))
         out = bench.path(os.path.join(folder, self.soname))
-        listing = subprocess.run(["nm", "-D", "--defined-only", self.path], check=True, capture_output=True, text=True).stdout
-        names = sorted({f[2].split("@")[0] for f in map(str.split, listing.splitlines()) if f[1] == "T" and f[2].startswith("cuda")})
+        done = subprocess.run(["nm", "-D", "--defined-only", self.path], check=True, capture_output=True, text=True)
+        fields = map(str.split, done.stdout.splitlines())
+        names = sorted({f[2].split("@")[0] for f in fields if f[1] == "T" and f[2].startswith("cuda")})
         with open(bench.path(folder + "/stubs.s"), "w", encoding="ascii") as f:
             for name in names:
                 first = "lock orl $0, (%rsp)" if name == "cudaHostGetDevicePointer" else "push %rbp\n pop %rbp"
-                f.write(f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: {first}\n mov $713, %eax\n ret\n.size {name}, . - {name}\n")
+                f.write(f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: {first}\n mov $713, %eax\n ret\n"
+                        f".size {name}, . - {name}\n")
             f.write('.section .note.GNU-stack,"",@progbits\n')
-        subprocess.run(["cc", "-shared", "-nostdlib", "-Wl,-soname," + self.soname, "-o", out, bench.path(folder + "/stubs.s")], check=True)
+        subprocess.run(["cc", "-shared", "-nostdlib", "-Wl,-soname," + self.soname, "-o", out,
+                        bench.path(folder + "/stubs.s")], check=True)
         return out
 
 
 def states():
     drivers = sorted(p for p in libraries() if os.path.basename(p).startswith("libcuda.so"))
-    return [State("libcudart", os.path.join(STANDIN, "lib", "libcudart.so.13"), "libcudart.so.13", CUDART),
-            *([State("libcuda", drivers[-1], "libcuda.so.1", LIBCUDA)] if drivers else []),
-            *([OneRefused("one refused", os.path.join(STANDIN, "lib", "libcudart.so.13"), "libcudart.so.13", CUDART)] if os.uname().machine == "x86_64" else []),
+    runtime = (os.path.join(STANDIN, "lib", "libcudart.so.13"), "libcudart.so.13", CUDART)
+    return [State("libcudart", *runtime), *([State("libcuda", drivers[-1], "libcuda.so.1", LIBCUDA)] if drivers else []),
+            *([OneRefused("one refused", *runtime)] if os.uname().machine == "x86_64" else []),
             State("tenstorrent", os.path.join(STANDIN, "tt/e2b/libtt_metal.so"), "libtt_metal.so", TT)]
 
 
@@ -63,18 +67,20 @@ def state(name):
 
 
 class Cell:
-    """What one run of the program missed: by function, [calls, seen]; the gaps that the database has of it; how long it was blind, in us."""
+    """One run of the program: its book, the gaps that the database has of it, how long it was blind, in us."""
 
     def __init__(self, book, db):
         self.book, self.db = book, db
         self.process = next((p for p in db["processes"] if p["pid"] == book["pid"]), None)
-        self.complete = db["completeness"]["complete"]
-        self.gaps = [g for g in db["completeness"]["knowledge"] if g["pid"] in (book["pid"], None)]
-        self.windows = [b["window_us"] for b in db["completeness"]["blind"] if b["pid"] == book["pid"] and not b["held"]]
+        c = db["completeness"]
+        self.complete = c["complete"]
+        self.gaps = [g for g in c["knowledge"] if g["pid"] in (book["pid"], None)]
+        self.windows = [b["window_us"] for b in c["blind"] if b["pid"] == book["pid"] and not b["held"]]
 
     def seen(self, function):
         if function == "tt":
-            return sum(d["allocs"] for p in self.db["tenstorrent"]["processes"] if p["pid"] == self.book["pid"] for d in p["devices"])
+            mine = [p for p in self.db["tenstorrent"]["processes"] if p["pid"] == self.book["pid"]]
+            return sum(d["allocs"] for p in mine for d in p["devices"])
         if not self.process:
             return 0
         if "Launch" in function:
@@ -93,7 +99,7 @@ class Cell:
     def blind_us(self, missed):
         """By the book: from the moment it asked for the library, or its first call, to the first call that was seen."""
         begin = self.book["asked"] or min(t[0] for t in self.book["calls"].values())
-        last = max((self.book["calls"][f][min(n, len(self.book["calls"][f]) - 1)] for f, n in missed.items()), default=begin)
+        last = max(self.book["calls"][f][min(n, len(self.book["calls"][f]) - 1)] for f, n in missed.items())
         return (last - begin) / 1e3 if any(missed.values()) else 0.0
 
     def check(self, s, none=False):
@@ -103,10 +109,12 @@ class Cell:
             true(f"{f}: more was seen than there was: {n}", n >= 0)
             true(f"{f}: {n} calls were missed, and it says complete", not n or not self.complete)
             covered = self.in_gap(f, functions[f])
-            true(f"{f}: {n} calls were missed, {covered} of {len(self.book['calls'][f])} lie in gaps {self.gaps}", n <= covered)
+            of = len(self.book["calls"][f])
+            true(f"{f}: {n} calls were missed, {covered} of {of} lie in gaps {self.gaps}", n <= covered)
         if none:
             eq("missed", {f: n for f, n in self.missed(functions).items() if n}, {})
-            eq("gaps", [g for g in self.gaps if not (s.name == "one refused" and g["why"] == "function not probed")], [])
+            refused = "function not probed" if s.name == "one refused" else None
+            eq("gaps", [g for g in self.gaps if g["why"] != refused], [])
 
 
 def environment(s, **more):
@@ -123,8 +131,8 @@ def service(bench, *args):
 
 
 def probed(bench, path):
-    objects = api(bench.path("sock"), "/v1/probes")["objects"]
-    true(f"{path} is not probed", any(o["path"] == path and any(p["state"] == "attached" for p in o["probes"]) for o in objects))
+    mine = [o for o in api(bench.path("sock"), "/v1/probes")["objects"] if o["path"] == path]
+    true(f"{path} is not probed", any(p["state"] == "attached" for o in mine for p in o["probes"]))
 
 
 def settle(bench):
@@ -237,6 +245,7 @@ def service_storm(bench, s, ms):
 
 
 # name, how, nothing may be missing
-WAYS = (("-- CMD", command, True), ("--pid at start", pid_at_start, False), ("--pid mid-run", pid_mid_run, False), ("known", service_known, True),
-        ("looked ahead", service_ahead, True), ("first contact", service_first_contact, False), ("new inode", service_copied, False),
+WAYS = (("-- CMD", command, True), ("--pid at start", pid_at_start, False), ("--pid mid-run", pid_mid_run, False),
+        ("known", service_known, True), ("looked ahead", service_ahead, True),
+        ("first contact", service_first_contact, False), ("new inode", service_copied, False),
         ("dlopen", service_dlopen, False), ("static runtime", service_static, False), ("exec storm", service_storm, False))

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * names.c: which row of the table ttmond would probe each CUDA function of an object by, for tests/e2e/t_names.py.
+ * names.c: which row of the table ttmond would probe each CUDA function of an object by, for
+ * tests/e2e/t_names.py.
  *
  *	names OBJECT
  *
- * Lines "NAME ROW": every function that the object defines whose name is one of CUDA's, and the function that is probed at its
- * address, "-" where none is.
+ * Lines "NAME ROW": every function that the object defines whose name is one of CUDA's, and the
+ * function that is probed at its address, "-" where none is.
  */
 #include <fcntl.h>
 

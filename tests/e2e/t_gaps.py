@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """
-t_gaps.py: what is missed of a library's first calls, by how a program comes to be traced. The database agrees with the program's own book: where calls were missed
-it is not complete and has a gap that they lie in; where it says complete, or has no gap, none were. tests/bench/gaps.py shows how long the gaps are.
+t_gaps.py: what is missed of a library's first calls, by how a program comes to be traced. The database agrees with
+the program's own book: where calls were missed it is not complete and has a gap that they lie in; where it says
+complete, or has no gap, none were. tests/bench/gaps.py shows how long the gaps are.
 """
 from e2e import timeout
 from gap_host import WAYS, state

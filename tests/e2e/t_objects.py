@@ -225,7 +225,8 @@ def odd_library(bench):
     return path
 
 
-ODD_CALLS = "import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); [f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]"
+ODD_CALLS = ("import ctypes, sys; l = ctypes.CDLL(sys.argv[1]); "
+             "[f(4096) for f in (l.cudaHostUnregister, l.cudaFreeHost, l.cudaFree) for _ in range(9)]")
 
 
 def odd_is_said(db, pid, daemon):
@@ -246,7 +247,8 @@ def test_unprobeable_function(bench):
 def test_unprobeable_function_ahead(bench):
     """While nobody has the file mapped the kernel takes every function: what it refuses is seen all the same."""
     path = odd_library(bench)
-    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args(), "--tt-shm-version", "off", "--probe-ahead", os.path.dirname(path))
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), *bench.service_args(), "--tt-shm-version", "off",
+                          "--probe-ahead", os.path.dirname(path))
     target = bench.target("/usr/bin/python3", "-c", ODD_CALLS + "; print('ready', flush=True); input()", path)
     time.sleep(0.3)
     target.go()

@@ -238,23 +238,30 @@ libtt_metal.so: {" ".join(u + ".o" for u in units)}
 
 
 # First bytes, followed by what makes an instruction of most of them: which of them does the kernel refuse?
-FIRST = ("f0 83 0c 24 00", "2e 90", "36 90", "3e 90", "26 90", "64 90", "65 90", "66 90", "f3 90", "f2 90", "48 89 c0", "06", "60", "62 f1 7c 48 28 c0", "6c", "6f", "82 c0", "9a",
-         "c4 e2 79 18 c0", "c5 f8 77", "cc", "cd 80", "ce", "cf", "d6", "e4 00", "e7 00", "ea", "ec", "ef", "f1", "f4", "fa", "fb", "fc", "f5", "f8", "c3", "31 c0", "55", "e8 00 00 00 00",
-         "0f 1f 00", "48 f4", "66 f4", "c8 00 00 00", "9b", "d7", "e3 00", "f7 c0 00 00 00 00", "8e d8")
+FIRST = (
+    "f0 83 0c 24 00", "2e 90", "36 90", "3e 90", "26 90", "64 90", "65 90", "66 90", "f3 90", "f2 90",
+    "48 89 c0", "06", "60", "62 f1 7c 48 28 c0", "6c", "6f", "82 c0", "9a", "c4 e2 79 18 c0", "c5 f8 77",
+    "cc", "cd 80", "ce", "cf", "d6", "e4 00", "e7 00", "ea", "ec", "ef", "f1", "f4", "fa", "fb", "fc", "f5",
+    "f8", "c3", "31 c0", "55", "e8 00 00 00 00", "0f 1f 00", "48 f4", "66 f4", "c8 00 00 00", "9b", "d7",
+    "e3 00", "f7 c0 00 00 00 00", "8e d8",
+)
 
 
 def test_first_bytes_that_are_refused(bench):
-    """The guess of the first bytes against the kernel: each first instruction in a function of its own, which a program has mapped."""
+    """The guess from the first bytes against the kernel: each in a function of its own, which a program has mapped."""
     x86()
-    names = sorted(set(re.findall(r"F\(\d+, (cuda\w+), RT,", open(os.path.join(TOP, "include/ttmon/fns.h"), encoding="ascii").read())))[:len(FIRST)]
+    with open(os.path.join(TOP, "include/ttmon/fns.h"), encoding="ascii") as f:
+        names = sorted(set(re.findall(r"F\(\d+, (cuda\w+), RT,", f.read())))[:len(FIRST)]
     eq("functions", len(names), len(FIRST))
     with open(bench.path("first.s"), "w", encoding="ascii") as f:
         for name, code in zip(names, FIRST):
-            f.write(f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: .byte {','.join('0x' + b for b in code.split())}\n.fill 16, 1, 0xc0\n.size {name}, . - {name}\n")
+            f.write(f".balign 32\n.globl {name}\n.type {name}, @function\n{name}: .byte {', '.join('0x' + b for b in code.split())}\n"
+                    f".fill 16, 1, 0xc0\n.size {name}, . - {name}\n")
         f.write('.section .note.GNU-stack,"",@progbits\n')
     path, sock = bench.path("libcudart.so.13"), bench.path("sock")
     run("cc", "-shared", "-nostdlib", "-Wl,-soname,libcudart.so.13", "-o", path, bench.path("first.s"))
-    target = bench.target("/usr/bin/python3", "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('ready', flush=True); input()", path)
+    maps_it = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print('ready', flush=True); input()"
+    target = bench.target("/usr/bin/python3", "-c", maps_it, path)
     daemon = bench.daemon("--socket", sock, "--pid", str(target.pid))
     state = {p["symbol"]: p["state"] for o in probes_of(sock) if o["path"] == path for p in o["probes"]}
     guess = {r.name: r.refused for r in places(build_places(bench.path("places")), path)}

@@ -55,7 +55,10 @@ int ttmon_hold_go(struct ttmon_hold *h) _must_check;
 int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret) _must_check;
 /* Requests that went on without waiting for us, because we were stuck. The caller says so: calls may have been missed. */
 uint64_t ttmon_hold_missed(const struct ttmon_hold *h);
-/* Let it go on; closes req->fd. False: it did not wait for that any more, as its thread had been let go without us or was gone. */
+/*
+ * Let it go on; closes req->fd. False: it did not wait for that any more, as its thread had been
+ * let go without us or was gone.
+ */
 bool ttmon_hold_release(struct ttmon_hold *h, struct ttmon_hold_req *req);
 /* Give up holding and free. The command goes on (it is neither killed nor waited for); before ttmon_hold_go() it exits with 127. */
 void ttmon_hold_free(struct ttmon_hold *h);

@@ -201,10 +201,12 @@ typedef uint32_t words __attribute__((vector_size(BLOCK)));
 typedef int32_t swords __attribute__((vector_size(BLOCK)));
 
 /*
- * May a jump with four bytes of distance that begins in the next BLOCK bytes lead to a span? Where the distance would lead is looked at for
- * every byte, whatever it is: four at once, modulo 2^32, and nearly always it is elsewhere, which a CPU can foresee, as it cannot foresee what
- * the byte is. behind: where the bytes 0, 4, 8 and 12 would lead with a distance of 0. Addresses are less that of the first span, and plus
- * 2^31, as signed numbers are what every x86-64 has an instruction to compare. Reads up to code[BLOCK + 4).
+ * May a jump with four bytes of distance that begins in the next BLOCK bytes lead to a span?
+ * Where the distance would lead is looked at for every byte, whatever it is: four at once, modulo
+ * 2^32, and nearly always it is elsewhere, which a CPU can foresee, as it cannot foresee what the
+ * byte is. behind: where the bytes 0, 4, 8 and 12 would lead with a distance of 0. Addresses are
+ * less that of the first span, and plus 2^31, as signed numbers are what every x86-64 has an
+ * instruction to compare. Reads up to code[BLOCK + 4).
  */
 static bool may_reach(const uint8_t *code, words behind, swords last)
 {
@@ -245,7 +247,10 @@ static void scan_far(struct ttmon_insn_span *spans, size_t nr, const uint8_t *co
 	}
 }
 
-/* Bytes lo to hi, each as the first one of a jump with one byte of distance, which reaches 129 bytes back: only those near a span. */
+/*
+ * Bytes lo to hi, each as the first one of a jump with one byte of distance, which reaches 129
+ * bytes back: only those near a span.
+ */
 static void scan_near(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t lo, size_t hi, size_t n,
 		      uint64_t addr)
 {

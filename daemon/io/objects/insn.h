@@ -33,8 +33,9 @@ bool ttmon_insn_is_emulated(const uint8_t *insn, size_t n, uint16_t machine);
 bool ttmon_insn_is_nop5(const uint8_t *insn, size_t n, uint16_t machine);
 
 /*
- * Is this an instruction that the kernel refuses to probe (arch/x86/kernel/uprobes.c: uprobe_init_insn())? A guess that is wrong
- * costs time only, as the kernel is asked in any case. Other machines than x86-64: false.
+ * Is this an instruction that the kernel refuses to probe (arch/x86/kernel/uprobes.c:
+ * uprobe_init_insn())? A guess that is wrong costs time only, as the kernel is asked in any case.
+ * Other machines than x86-64: false.
  */
 bool ttmon_insn_is_refused(const uint8_t *insn, size_t n, uint16_t machine);
 

@@ -57,7 +57,10 @@ void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l); /* 
 int ttmon_discover_children(uint32_t tgid, int (*cb)(void *ctx, uint32_t tgid), void *ctx) _must_check;
 /* A process of which no more is to be told. */
 void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid);
-/* An executable mapping appeared that ttmon_discover_mapping() will be told of: a library that its name says is one to probe is probed at once. */
+/*
+ * An executable mapping appeared that ttmon_discover_mapping() will be told of: a library that
+ * its name says is one to probe is probed at once.
+ */
 void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
 /* An executable mapping appeared. */
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);

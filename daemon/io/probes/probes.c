@@ -102,8 +102,8 @@ static enum ttmon_prog return_program(enum ttmon_prog entry)
 }
 
 /*
- * Functions of one entry program that wait for a link, spare or not: which[] are their places in p->probes. One that is thought to be refused by the
- * kernel is a set of its own, and comes last.
+ * Functions of one entry program that wait for a link, spare or not: which[] are their places in
+ * p->probes. One that is thought to be refused by the kernel is a set of its own, and comes last.
  */
 static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, enum ttmon_prog entry, bool spare,
 		   bool refused, struct ttmon_uprobe_set *set, size_t *which)
@@ -296,9 +296,10 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 }
 
 /*
- * Every program's functions, the spare ones in links of their own. A link that the kernel refuses for one of its functions has to be taken back, which
- * waits for grace periods, and its halves tried: 0.3 to 0.5 s. So those that are thought to be refused are tried one by one. The
- * last error, 0 where there was none.
+ * Every program's functions, the spare ones in links of their own. A link that the kernel refuses
+ * for one of its functions has to be taken back, which waits for grace periods, and its halves
+ * tried: 0.3 to 0.5 s. So those that are thought to be refused are tried one by one. The last
+ * error, 0 where there was none.
  */
 static int attach_those(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool spare,
 			bool refused)
@@ -341,8 +342,9 @@ static void take_away(struct ttmon_probes *p, struct ttmon_probe *q, enum ttmon_
 }
 
 /*
- * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file mapped it takes any, and says nothing when it
- * refuses one later. So we map the file, and see where breakpoints are. None at all: it cannot be mapped to be executed.
+ * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file
+ * mapped it takes any, and says nothing when it refuses one later. So we map the file, and see
+ * where breakpoints are. None at all: it cannot be mapped to be executed.
  */
 static void check_placed(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info)
 {
