@@ -347,8 +347,14 @@ void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec
 {
 	struct mapping map = { rec->addr, rec->addr + rec->len, rec->maj, rec->min, rec->ino, rec->filename };
 
-	if (ttmon_object_is_named(rec->filename) && is_wanted(d, process_get(d, rec->pid, false), rec->pid))
-		(void)!ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
+	struct object *o;
+
+	if (!ttmon_object_is_named(rec->filename) || !is_wanted(d, process_get(d, rec->pid, false), rec->pid))
+		return;
+	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
+	/* At once: slots are closed that say what was seen in them. */
+	if (o && is_of_interest(o))
+		look_back(d, rec->pid, o, rec->ts_ns);
 }
 
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec)
