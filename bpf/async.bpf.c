@@ -37,7 +37,7 @@ int cuda_enqueue(struct pt_regs *ctx)
 		emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
 		return 0;
 	}
-	c->bits |= TTMON_B_UNOBSERVED;
+	c->bits |= TTMON_B_UNOBSERVED | t->sample;
 	if (stream_captured(p, id >> 32, c->stream))
 		c->bits |= TTMON_B_CAPTURED;
 	t->word[27] = 0;
@@ -158,7 +158,7 @@ int cuda_batch(struct pt_regs *ctx)
 	fetch_args(ctx, t, d);
 	clear_copy(c);
 	t->word[27] = 0;
-	c->bits = TTMON_B_ASYNC | TTMON_B_UNOBSERVED | TTMON_B_BATCH;
+	c->bits = TTMON_B_ASYNC | TTMON_B_UNOBSERVED | TTMON_B_BATCH | t->sample;
 	if (d->cls == TTMON_CLS_BATCH) {
 		b.dsts = ARG(0);
 		b.srcs = ARG(1);

@@ -208,7 +208,7 @@ static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t,
 	set_marker(ctx, &t->marker, sp);
 	if (family != TTMON_FAMILY_ALLOC) {
 		p->hits[family == TTMON_FAMILY_LAUNCH ? PROC_HITS_LAUNCH : PROC_HITS_TRANSFER]++;
-		if (is_reduced(bpf_get_current_pid_tgid() >> 32, family)) {
+		if (is_reduced(bpf_get_current_pid_tgid() >> 32, family, &t->sample)) {
 			count_only(kind);
 			return false;
 		}

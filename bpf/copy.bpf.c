@@ -56,15 +56,19 @@ int cuda_copy(struct pt_regs *ctx)
 
 	if (nested_any(ctx, t, sp, fn))
 		return 0;
-	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON || is_reduced(id >> 32, TTMON_FAMILY_TRANSFER)) {
-		note_call(ctx, t, p, sp, TTMON_FAMILY_TRANSFER, kind);
+	p->hits[PROC_HITS_TRANSFER]++;
+	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON ||
+	    is_reduced(id >> 32, TTMON_FAMILY_TRANSFER, &t->sample)) {
+		set_marker(ctx, &t->marker, sp);
+		if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_OFF)
+			count_only(kind);
 		if (!cfg_no_returns)
 			t->marker.ra = MARKER_RETURNS | family_epoch[TTMON_FAMILY_TRANSFER];
 		return 0;
 	}
-	p->hits[PROC_HITS_TRANSFER]++;
 	if (!gather(ctx, t, c, p, fn))
 		return 0;
+	c->copy.bits |= t->sample;
 	if (cfg_no_returns) {
 		c->copy.bits |= TTMON_B_UNOBSERVED;
 		tell(t, p, fn, 0, 0);

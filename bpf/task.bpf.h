@@ -64,7 +64,7 @@ struct task_state {
 	struct marker marker;
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
 	u32 tt_fn;		 /* whose tt_marker is */
-	u32 pad2;
+	u32 sample;		 /* of the copy that is told: TTMON_B_SAMPLE, in place */
 	s32 device; /* current device + 1; 0: not known */
 	u32 pad;
 	u64 tt_cb_of;	 /* ProgramImpl whose circular buffers were laid out last */
@@ -83,7 +83,11 @@ struct procs_map {
 	__type(value, struct proc_info);
 };
 
-/* Families (1 << enum ttmon_family) that are only counted in this process, by tgid. */
+/*
+ * Families (1 << enum ttmon_family) that are only counted in this process, by tgid; from bit REDUCED_SAMPLE_SHIFT on n: of its transfers
+ * one in 2^n is told all the same, 0: none.
+ */
+#define REDUCED_SAMPLE_SHIFT 24
 struct reduced_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
@@ -168,12 +172,22 @@ SUBPROG int tell_launched(struct proc_info *p)
 	return 0;
 }
 
-/* Is this family only counted in this process? */
-static __always_inline bool is_reduced(u32 tgid, u32 family)
+/*
+ * Is this family only counted in this process, and this hit not told? By chance and not in turn, for programs copy in loops. *sample: the
+ * TTMON_B_SAMPLE of one that is.
+ */
+static __always_inline bool is_reduced(u32 tgid, u32 family, u32 *sample)
 {
-	u32 *families = nr_reduced ? bpf_map_lookup_elem(&reduced, &tgid) : NULL;
+	u32 *families = nr_reduced ? bpf_map_lookup_elem(&reduced, &tgid) : NULL, n;
 
-	return families && *families >> family & 1;
+	*sample = 0;
+	if (!families || !(*families >> family & 1))
+		return false;
+	n = family == TTMON_FAMILY_TRANSFER ? *families >> REDUCED_SAMPLE_SHIFT & 15 : 0;
+	if (!n || bpf_get_prandom_u32() & ((1U << n) - 1))
+		return true;
+	*sample = n << TTMON_B_SAMPLE_SHIFT;
+	return false;
 }
 
 /* The process, if it is to be traced. One hash lookup for everybody else. */

@@ -84,18 +84,22 @@ json_t *ttmon_api_families_seen(const struct ttmon_seen_view *v)
 json_t *ttmon_api_budget(const struct ttmon_daemon *c)
 {
 	struct ttmon_budget_view v;
-	json_t *procs;
+	json_t *procs, *p;
 	char comm[16];
 
 	if (!ttmon_families_budget(c, &v))
 		return json_null();
 	procs = json_array();
-	for (unsigned int i = 0; i < v.nr; i++)
-		if (v.reductions[i].tgid)
-			json_array_append_new(procs,
-					      json_pack("{s:I, s:o, s:s}", "pid", INT(v.reductions[i].tgid), "comm",
-							ttmon_api_comm(ttmon_proc_comm(v.reductions[i].tgid, comm)),
-							"family", ttmon_family_name(v.reductions[i].family)));
+	for (unsigned int i = 0; i < v.nr; i++) {
+		if (!v.reductions[i].tgid)
+			continue;
+		p = json_pack("{s:I, s:o, s:s}", "pid", INT(v.reductions[i].tgid), "comm",
+			      ttmon_api_comm(ttmon_proc_comm(v.reductions[i].tgid, comm)), "family",
+			      ttmon_family_name(v.reductions[i].family));
+		if (v.reductions[i].family == TTMON_FAMILY_TRANSFER)
+			json_object_set_new(p, "sampled", json_integer(1 << TTMON_FAMILY_SAMPLE));
+		json_array_append_new(procs, p);
+	}
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:o, s:b}", "max_percent", v.max_percent, "percent", v.percent,
 			 "daemon_percent", v.daemon_percent, "base_percent", v.base_percent, "bpf_percent",
 			 v.bpf_percent, "processes", procs, "over", v.over);

@@ -392,7 +392,7 @@ static void apply_to_process(struct ttmon_families *f, const struct ttmon_budget
 	for (unsigned int i = 0; i < v->nr; i++)
 		if (v->reductions[i].tgid == tgid)
 			families |= 1u << v->reductions[i].family;
-	if (ttmon_bpf_reduce_pid(ttmon_daemon_bpf(f->c), tgid, families))
+	if (ttmon_bpf_reduce_pid(ttmon_daemon_bpf(f->c), tgid, families, TTMON_FAMILY_SAMPLE))
 		log_debug("cannot reduce process %u alone", tgid);
 }
 
@@ -429,8 +429,9 @@ static void follow_processes(struct ttmon_families *f, const struct ttmon_budget
 		apply_to_process(f, v, r->tgid);
 		ttmon_proc_comm(r->tgid, comm);
 		log_warn(
-			"over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only counted",
-			v->percent, f->max_percent, ttmon_family_name(r->family), r->tgid, comm);
+			"over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only counted%s",
+			v->percent, f->max_percent, ttmon_family_name(r->family), r->tgid, comm,
+			r->family == TTMON_FAMILY_TRANSFER ? ", but for one copy in 64" : "");
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		if (find_reduction(f->reduced, f->nr_reduced, was[i].family, was[i].tgid))

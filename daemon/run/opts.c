@@ -246,7 +246,7 @@ static const struct option_row {
 	  "Those that moved most bytes, and for CPU time those that used most; all others are summed up in one called other." },
 	{ "series-linger", 0, OPT_LINGER, RARE, "SECONDS", "series of the dead stay, 1-86400 (120)", NULL },
 	{ "max-overhead", 0, OPT_OVERHEAD, COMMON, "PERCENT", "budget, of the host's CPU time (1)",
-	  "By default 5 % of a CPU where that is more. Over it in the mean of ten seconds a family of probes is reduced to counting, in the process that makes most of its calls alone where there is one, and comes back when there is room; transfers last, allocations never. 0: no budget, and no statistics of BPF programs, which cost 20 to 50 ns a run." },
+	  "By default 5 % of a CPU where that is more. Over it in the mean of ten seconds a family of probes is reduced to counting, in the process that makes most of its calls alone where there is one, and comes back when there is room; transfers last, allocations never. Of the copies of one process that is reduced alone one in 64 is told, and the database has an estimate with its error. 0: no budget, and no statistics of BPF programs, which cost 20 to 50 ns a run." },
 	{ "log-level", 0, OPT_LOG_LEVEL, COMMON, "LEVEL", "error, warn, info, debug (info)", NULL },
 	{ "quiet", 'q', OPT_QUIET, COMMON, NULL, "no live line and no summary", NULL },
 	{ "help", 'h', OPT_HELP, COMMON, NULL, "this text; --help=all: rare options too", NULL },

@@ -67,7 +67,7 @@ static void show_known(const struct ttmon_db *db)
 	for (size_t i = 0; i < n; i++)
 		printf("  %s\n", ttmon_fmt_text(text, sizeof(text), reason_text(json_array_get(reasons, i))));
 	if (json_is_true(json_object_get(ttmon_db_member(db, "summary"), "at_least")))
-		puts("  \">=\" stands before a lower bound, \"-\" for what is not known");
+		puts("  \">=\" stands before a lower bound, \"~\" before an estimate, \"-\" for what is not known");
 }
 
 /* A count of an object, as a text that says what it is worth. */
@@ -130,6 +130,19 @@ static uint64_t moved(const json_t *transfers, const char *dir)
 	return sum;
 }
 
+/* "~12.3 GiB": an estimate, where copies in this direction were sampled. */
+static const char *sampled_bytes(char buf[TTMON_FMT_LEN], const json_t *process, const char *dir, const char *else_text)
+{
+	const json_t *s = json_object_get(json_object_get(process, "sampled"), dir);
+	char text[TTMON_FMT_LEN];
+
+	if (!json_is_object(s))
+		return else_text;
+	snprintf(buf, TTMON_FMT_LEN, "~%.*s", TTMON_FMT_LEN - 2,
+		 ttmon_fmt_bytes(text, sizeof(text), ttmon_db_get(s, "bytes", 0)));
+	return buf;
+}
+
 static int by_peak(const void *pa, const void *pb)
 {
 	const json_t *const *a = pa, *const *b = pb;
@@ -148,7 +161,7 @@ static void show_process(const json_t *p)
 {
 	const json_t *t = json_object_get(p, "transfers");
 	char comm[16], pins[TTMON_FMT_LEN], pinned[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], h2d[TTMON_FMT_LEN],
-		d2h[TTMON_FMT_LEN];
+		d2h[TTMON_FMT_LEN], about[2][TTMON_FMT_LEN];
 	bool at_least = json_is_true(json_object_get(p, "at_least")), seen = json_is_object(t);
 
 	ttmon_fmt_bytes(h2d, sizeof(h2d), moved(t, "h2d"));
@@ -156,8 +169,10 @@ static void show_process(const json_t *p)
 	printf("%-11s %7" PRIu64 " %8s %12s %12s %12s %12s\n", ttmon_fmt_text(comm, 12, ttmon_db_str(p, "comm", "?")),
 	       ttmon_db_get(p, "pid", 0), cell(pins, p, "pins", false, 1), cell(pinned, p, "pinned_bytes", true, 1),
 	       cell(peak, p, "pinned_peak_bytes", true, 1),
-	       ttmon_fmt_known(h2d, sizeof(h2d), h2d, moved(t, "h2d"), seen, at_least),
-	       ttmon_fmt_known(d2h, sizeof(d2h), d2h, moved(t, "d2h"), seen, at_least));
+	       sampled_bytes(about[0], p, "h2d",
+			     ttmon_fmt_known(h2d, sizeof(h2d), h2d, moved(t, "h2d"), seen, at_least)),
+	       sampled_bytes(about[1], p, "d2h",
+			     ttmon_fmt_known(d2h, sizeof(d2h), d2h, moved(t, "d2h"), seen, at_least)));
 }
 
 /* Those that did something, the one that pinned most first. */

@@ -377,7 +377,10 @@ static void show_families(const json_t *root)
 		clean(ttmon_show_str(p, "family"));
 		printf(" of process %llu (", (unsigned long long)ttmon_show_u64(p, "pid"));
 		clean(ttmon_show_str(p, "comm"));
-		printf(") is only counted (budget)\n");
+		printf(") is only counted (budget)");
+		if (ttmon_show_u64(p, "sampled"))
+			printf(", one in %llu is told", (unsigned long long)ttmon_show_u64(p, "sampled"));
+		putchar('\n');
 	}
 }
 

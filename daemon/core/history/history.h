@@ -88,6 +88,16 @@ enum ttmon_end {
 		TTMON_END_MAX
 };
 
+/*
+ * What is missing in sums of copies that were sampled (TTMON_B_SAMPLE), as estimated from those that were told: each of weight w stands for
+ * w - 1 others like it (Horvitz and Thompson, 1952), and adds w (w - 1) times its square to the variance.
+ */
+struct ttmon_sampled {
+	uint64_t told;	/* copies with a weight */
+	uint64_t copies, bytes;
+	double copies_var, bytes_var;
+};
+
 /* Copies and bytes by (direction, host memory). For h2h the memory is that of the destination. */
 struct ttmon_xfer {
 	uint64_t copies;
@@ -186,6 +196,7 @@ struct ttmon_proc {
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
 	struct ttmon_xfer unsettled[TTMON_RDIR_MAX]; /* see ttmon_xfer_settled() */
 	struct ttmon_xfer proven[TTMON_RDIR_MAX];
+	struct ttmon_sampled sampled[TTMON_RDIR_MAX];
 	uint64_t kernels, graphs, graph_copies;
 	uint64_t captured;	/* async copies into a capturing stream: not transfers */
 	uint64_t failed;	/* calls that returned an error, see ttmon_history_errors() */
@@ -220,6 +231,7 @@ struct ttmon_traffic {
 	struct ttmon_heat *heat; /* NULL until transferred; owned */
 	struct ttmon_page_heat *page_heat;
 	struct ttmon_gpu_use *gpu; /* NULL: no kernel was seen to access it; owned */
+	struct ttmon_sampled *sampled; /* [TTMON_RDIR_MAX], NULL: none of its copies was; owned */
 };
 
 /* What kernels did with it, where their accesses are recorded (--memtrace). */

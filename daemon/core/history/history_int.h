@@ -321,6 +321,7 @@ struct ttmon_touch {
 	unsigned int rdir, kind, mem; /* enum ttmon_rdir, ttmon_aev_kind, ttmon_mem */
 	uint16_t bits;
 	const struct ttmon_rect *rect; /* NULL: contiguous */
+	uint64_t weight;	       /* it stands for so many copies, itself too */
 };
 
 static inline uint64_t ttmon_end_of(uint64_t addr, uint64_t size)

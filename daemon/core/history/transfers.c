@@ -32,6 +32,7 @@ void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a)
 	free(t->pub.heat);
 	free(t->pub.page_heat);
 	free(t->pub.gpu);
+	free(t->pub.sampled);
 	free(t);
 }
 
@@ -162,6 +163,27 @@ static void warm(struct ttmon_history *h, const struct ttmon_alloc *a, struct tt
 		ttmon_page_heat_touch(ph, t->offset, t->bytes);
 }
 
+static void add_sample(struct ttmon_sampled *s, uint64_t weight, uint64_t bytes)
+{
+	double by = (double)weight * (double)(weight - 1);
+
+	s->told++;
+	s->copies += weight - 1;
+	s->bytes = ttmon_end_of(s->bytes, ttmon_mul_sat(weight - 1, bytes));
+	s->copies_var += by;
+	s->bytes_var += by * (double)bytes * (double)bytes;
+}
+
+static void sample(struct ttmon_history *h, struct ttmon_traffic *tr, const struct ttmon_touch *t)
+{
+	if (!tr->sampled)
+		tr->sampled = calloc(TTMON_RDIR_MAX, sizeof(*tr->sampled));
+	if (tr->sampled)
+		add_sample(&tr->sampled[t->rdir], t->weight, t->bytes);
+	else
+		ttmon_history_no_memory(h);
+}
+
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t)
 {
 	struct ttmon_aev ev = { .ts_ns = t->ts_ns,
@@ -188,6 +210,8 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 	tr->pub.copies[t->rdir] += tr->pub.copies[t->rdir] != UINT32_MAX;
 	tr->pub.bytes[t->rdir] += t->bytes;
 	tr->pub.last_copy_ns = MAX(tr->pub.last_copy_ns, t->ts_ns);
+	if (t->weight > 1)
+		sample(h, &tr->pub, t);
 	warm(h, a, &tr->pub, t);
 	keep_event(h, tr, &ev);
 	if (t->mem == TTMON_MEM_PAGEABLE && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H) && !tr->hot.said)
@@ -262,6 +286,23 @@ static void merge_gpu(struct ttmon_traffic *to, struct ttmon_traffic *from)
 	}
 }
 
+static void merge_sampled(struct ttmon_traffic *to, struct ttmon_traffic *from)
+{
+	if (!to->sampled) {
+		to->sampled = TAKE_PTR(from->sampled);
+		return;
+	}
+	for (unsigned int d = 0; from->sampled && d < TTMON_RDIR_MAX; d++) {
+		to->sampled[d].told += from->sampled[d].told;
+		to->sampled[d].copies += from->sampled[d].copies;
+		to->sampled[d].bytes = ttmon_end_of(to->sampled[d].bytes, from->sampled[d].bytes);
+		to->sampled[d].copies_var += from->sampled[d].copies_var;
+		to->sampled[d].bytes_var += from->sampled[d].bytes_var;
+	}
+	free(from->sampled);
+	from->sampled = NULL;
+}
+
 void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src)
 {
 	uint64_t shift = src->addr > dst->addr ? src->addr - dst->addr : 0;
@@ -300,6 +341,7 @@ void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct tt
 	memset(from->pub.bytes, 0, sizeof(from->pub.bytes));
 	to->pub.last_copy_ns = MAX(to->pub.last_copy_ns, from->pub.last_copy_ns);
 	merge_gpu(&to->pub, &from->pub);
+	merge_sampled(&to->pub, &from->pub);
 	dst->alloc_ns = MIN(dst->alloc_ns, src->alloc_ns);
 	dst->made_nth = MIN(dst->made_nth, src->made_nth);
 	dst->states |= src->states & (TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED);
@@ -375,8 +417,14 @@ struct transfer {
 	uint64_t ts_ns, bytes;
 	struct end dst, src;
 	unsigned int rdir;
-	uint16_t bits;
+	uint16_t bits; /* without TTMON_B_SAMPLE, which is the weight */
+	uint64_t weight;
 };
+
+static uint64_t weight_of(uint16_t bits)
+{
+	return 1ULL << ((bits & TTMON_B_SAMPLE) >> TTMON_B_SAMPLE_SHIFT);
+}
 
 static enum side side_of(const struct ttmon_history *h, struct ttmon_hproc *p, const struct end *e)
 {
@@ -513,6 +561,7 @@ static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 				.mem = ttmon_rec_mem(a),
 				.bits = t->bits,
 				.rect = e->rect,
+				.weight = t->weight,
 			};
 
 			if (first && at + len < end)
@@ -569,6 +618,8 @@ static void book(struct ttmon_history *h, struct transfer *t)
 	x = &h->totals.xfer[t->rdir][mem];
 	x->copies++;
 	x->bytes += t->bytes;
+	if (t->weight > 1)
+		add_sample(&t->p->pub.sampled[t->rdir], t->weight, t->bytes);
 }
 
 /* Failed and captured calls move nothing. False: done with it. */
@@ -608,7 +659,8 @@ void ttmon_history_on_copy(struct ttmon_history *h, const struct ttmon_ev_copy *
 	t.p = p;
 	t.ts_ns = ev->h.ts_ns;
 	t.bytes = ev->bytes;
-	t.bits = ev->bits;
+	t.bits = ev->bits & (uint16_t)~TTMON_B_SAMPLE;
+	t.weight = weight_of(ev->bits);
 	t.dst = end_at(ev->dst, ev->bytes, NULL, ev->bits & TTMON_B_DST_ARRAY);
 	t.src = end_at(ev->src, ev->bytes, NULL, ev->bits & TTMON_B_SRC_ARRAY);
 	t.rdir = ev->dir == TTMON_DIR_DEFAULT ? resolve_default(h, &t) : ev->dir;
@@ -635,7 +687,8 @@ void ttmon_history_on_copy_rect(struct ttmon_history *h, const struct ttmon_ev_c
 		.bytes = ttmon_mul_sat(ttmon_mul_sat(ev->width, ev->rows), ev->slices),
 		.dst = end_at(ev->dst, span_of(&dst), &dst, ev->bits & TTMON_B_DST_ARRAY),
 		.src = end_at(ev->src, span_of(&src), &src, ev->bits & TTMON_B_SRC_ARRAY),
-		.bits = ev->bits,
+		.bits = ev->bits & (uint16_t)~TTMON_B_SAMPLE,
+		.weight = weight_of(ev->bits),
 	};
 
 	if (!t.p || !counts(h, t.p, ev->err, ev->fn, ev->bits, ev->dir))

@@ -14,6 +14,7 @@ struct proc_value {
 #define PROC_FROM_START (1 << 1)
 #define PROC_LISTED	(1 << 2)
 #define PROC_GAP	(1 << 3)
+#define REDUCED_SAMPLE_SHIFT 24
 
 bool ttmon_bpf_all(const struct ttmon_bpf *b)
 {
@@ -99,15 +100,15 @@ void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all)
 		ttmon_bpf_each_pid(b, drop_unlisted, b);
 }
 
-int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families)
+int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, unsigned int sample)
 {
-	uint32_t *nr = ttmon_bpf_nr_reduced(b), was;
+	uint32_t *nr = ttmon_bpf_nr_reduced(b), was, value = families | sample << REDUCED_SAMPLE_SHIFT;
 	int fd = ttmon_bpf_reduced_fd(b);
 	bool there = !bpf_map_lookup_elem(fd, &tgid, &was);
 
 	if (!families && there)
 		(void)!bpf_map_delete_elem(fd, &tgid);
-	else if (families && bpf_map_update_elem(fd, &tgid, &families, BPF_ANY))
+	else if (families && bpf_map_update_elem(fd, &tgid, &value, BPF_ANY))
 		return -errno;
 	__atomic_fetch_add(nr, (families != 0) - (uint32_t)there, __ATOMIC_SEQ_CST);
 	return 0;

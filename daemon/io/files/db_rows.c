@@ -76,6 +76,73 @@ void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer
 	ttmon_jsonw_close(w, '}');
 }
 
+/* The square root, rounded up; by Newton's method, which comes from above. */
+static uint64_t root_of(double v)
+{
+	double x = MAX(v, 1.0), next;
+
+	if (v <= 0)
+		return 0;
+	while ((next = (x + v / x) / 2) < x)
+		x = next;
+	return x < 0x1p63 ? (uint64_t)x + (x > (double)(uint64_t)x) : 1ULL << 63;
+}
+
+/* What was told and what is thought to be missing, and the standard error of that. */
+static void sampled_dir(struct ttmon_jsonw *w, uint64_t copies, uint64_t bytes, const struct ttmon_sampled *s)
+{
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_num(w, "copies", copies + s->copies);
+	ttmon_jsonw_key_num(w, "copies_error", root_of(s->copies_var));
+	ttmon_jsonw_key_num(w, "bytes", bytes + s->bytes);
+	ttmon_jsonw_key_num(w, "bytes_error", root_of(s->bytes_var));
+	ttmon_jsonw_close(w, '}');
+}
+
+static bool any_sampled(const struct ttmon_sampled *s)
+{
+	for (unsigned int dir = 0; s && dir < TTMON_RDIR_MAX; dir++)
+		if (s[dir].told)
+			return true;
+	return false;
+}
+
+static void process_sampled(struct ttmon_jsonw *w, const struct ttmon_proc *p)
+{
+	if (!any_sampled(p->sampled))
+		return;
+	ttmon_jsonw_key(w, "sampled");
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {
+		uint64_t copies = 0, bytes = 0;
+
+		for (unsigned int mem = 0; mem < TTMON_MEM_MAX; mem++) {
+			copies += p->xfer[dir][mem].copies;
+			bytes += p->xfer[dir][mem].bytes;
+		}
+		if (!p->sampled[dir].told)
+			continue;
+		ttmon_jsonw_key(w, ttmon_rdir_name(dir));
+		sampled_dir(w, copies, bytes, &p->sampled[dir]);
+	}
+	ttmon_jsonw_close(w, '}');
+}
+
+static void alloc_sampled(struct ttmon_jsonw *w, const struct ttmon_traffic *t)
+{
+	if (!any_sampled(t->sampled))
+		return;
+	ttmon_jsonw_key(w, "sampled");
+	ttmon_jsonw_open(w, '{');
+	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {
+		if (!t->sampled[dir].told)
+			continue;
+		ttmon_jsonw_key(w, ttmon_rdir_name(dir));
+		sampled_dir(w, t->copies[dir], t->bytes[dir], &t->sampled[dir]);
+	}
+	ttmon_jsonw_close(w, '}');
+}
+
 void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h)
 {
 	ttmon_jsonw_key(w, "objects");
@@ -210,6 +277,7 @@ static void process_figures(struct ttmon_jsonw *w, const struct ttmon_history *h
 		ttmon_jsonw_key(w, "transfers");
 		ttmon_jsonw_null(w);
 	}
+	process_sampled(w, p);
 	ttmon_jsonw_key_num(w, "launches", p->kernels);
 	ttmon_jsonw_key_num(w, "launches_numbered", numbered);
 	ttmon_jsonw_key_num(w, "graph_launches", p->graphs);
@@ -532,6 +600,7 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 				key_pair(w, ttmon_rdir_name(dir), a->traffic->copies[dir], a->traffic->bytes[dir]);
 		ttmon_jsonw_close(w, '}');
 	}
+	alloc_sampled(w, a->traffic);
 	alloc_gpu(w, a);
 }
 

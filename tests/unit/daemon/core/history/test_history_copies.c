@@ -461,6 +461,44 @@ static void site_gets_the_transfers_of_its_allocations(void **state)
 	assert_int_equal(s->live_bytes, PAGE);
 }
 
+/* Copies of 100 bytes from pinned memory that stand for 2^n others each. */
+static void feed_sampled(uint64_t ts, unsigned int n)
+{
+	struct ttmon_ev_copy ev = feed_make_copy(T, ts, TTMON_DIR_H2D, DEV, PIN, 100);
+
+	ev.bits |= (uint16_t)(n << TTMON_B_SAMPLE_SHIFT);
+	APPLY(h, ev);
+}
+
+static void sampled_copies_stand_for_others(void **state)
+{
+	const struct ttmon_sampled *s, *of_proc;
+	struct ttmon_aev ev[5];
+
+	(void)state;
+	feed_sampled(100, 0);
+	assert_null(rec(0)->traffic->sampled);
+	assert_int_equal(proc()->sampled[TTMON_RDIR_H2D].told, 0);
+	for (uint64_t i = 0; i < 3; i++)
+		feed_sampled(200 + i, 6);
+	feed_sampled(300, 1);
+	/* What was told is booked as ever. */
+	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).copies, 5);
+	assert_int_equal(xfer(TTMON_RDIR_H2D, TTMON_MEM_PINNED).bytes, 500);
+	assert_int_equal(feed_events(rec(0), ev, 5), 5);
+	assert_int_equal(ev[4].bits & TTMON_B_SAMPLE, 0);
+	of_proc = &proc()->sampled[TTMON_RDIR_H2D];
+	s = &rec(0)->traffic->sampled[TTMON_RDIR_H2D];
+	assert_int_equal(s->told, 4);
+	assert_int_equal(s->copies, 3 * 63 + 1);
+	assert_int_equal(s->bytes, 100 * (3 * 63 + 1));
+	assert_int_equal((uint64_t)s->copies_var, 3 * 64 * 63 + 2);
+	assert_int_equal((uint64_t)s->bytes_var, 10000 * (3 * 64 * 63 + 2));
+	assert_memory_equal(s, of_proc, sizeof(*s));
+	assert_int_equal(rec(1)->traffic->sampled[TTMON_RDIR_H2D].copies, s->copies);
+	assert_int_equal(proc()->sampled[TTMON_RDIR_D2H].told, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -485,6 +523,7 @@ int main(void)
 		TEST(past_the_end_of_memory),
 		TEST(events_have_a_limit),
 		TEST(site_gets_the_transfers_of_its_allocations),
+		TEST(sampled_copies_stand_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
