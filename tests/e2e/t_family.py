@@ -569,7 +569,8 @@ def test_sampled(bench):
     proc = next(p for p in db["processes"] if p["pid"] == load.pid)
     told, est = proc["transfers"]["h2d"]["pinned"][0], proc["sampled"]["h2d"]
     true(f"told {told} of {made}: {est}", told < 0.9 * made and 0 < est["copies_error"] < 0.1 * made)
-    true(f"{est} of {made} copies", abs(est["copies"] - made) <= 5 * est["copies_error"])
+    # Where all copies of the host were only counted for a while (others load it too), or some were lost, it is of a lower bound.
+    true(f"{est} of {made} copies", abs(est["copies"] - made) <= 5 * est["copies_error"] or (est["copies"] < made and est.get("at_least")))
     eq("bytes of each", (est["bytes"], abs(est["bytes_error"] - 64 * est["copies_error"]) <= 64), (64 * est["copies"], True))
     eq("is it said", proc["at_least"], True)
     alloc = next(a for a in db["allocations"] if "sampled" in a)

@@ -138,7 +138,7 @@ static const char *sampled_bytes(char buf[TTMON_FMT_LEN], const json_t *process,
 
 	if (!json_is_object(s))
 		return else_text;
-	snprintf(buf, TTMON_FMT_LEN, "~%.*s", TTMON_FMT_LEN - 2,
+	snprintf(buf, TTMON_FMT_LEN, "%s~%.*s", json_is_true(json_object_get(s, "at_least")) ? ">=" : "", TTMON_FMT_LEN - 4,
 		 ttmon_fmt_bytes(text, sizeof(text), ttmon_db_get(s, "bytes", 0)));
 	return buf;
 }

@@ -481,6 +481,8 @@ enum ttmon_knowledge ttmon_history_known(const struct ttmon_history *h, const st
 /* Are the sums of allocations and transfers of the process, or of all, lower bounds? */
 bool ttmon_history_at_least(const struct ttmon_history *h, const struct ttmon_proc *p);
 bool ttmon_history_all_at_least(const struct ttmon_history *h);
+/* Are the estimates of its sampled copies, too, lower bounds? Beside what was sampled, copies can have been missed. */
+bool ttmon_history_sampled_at_least(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* When the last of its libraries got its probes; 0: they were there from its beginning. */
 uint64_t ttmon_history_probed_ns(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* Is pinned_pages, pinned_bytes of the process what is pinned now? Not where a free can have been missed. */

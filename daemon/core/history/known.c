@@ -137,6 +137,14 @@ bool ttmon_history_at_least(const struct ttmon_history *h, const struct ttmon_pr
 	       ttmon_history_known(h, p, TTMON_FAMILY_TRANSFER) != TTMON_KNOWN;
 }
 
+bool ttmon_history_sampled_at_least(const struct ttmon_history *h, const struct ttmon_proc *p)
+{
+	uint64_t from_ns, to_ns;
+
+	life(h, p, &from_ns, &to_ns);
+	return h->cfg.know && ttmon_know_missing(h->cfg.know, TTMON_FAMILY_TRANSFER, p->tgid, from_ns, to_ns);
+}
+
 bool ttmon_history_all_at_least(const struct ttmon_history *h)
 {
 	const struct ttmon_gap *gaps;

@@ -245,6 +245,21 @@ enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family
 	return known;
 }
 
+bool ttmon_know_missing(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t from_ns,
+			uint64_t to_ns)
+{
+	for (unsigned int pass = 0; pass < 2; pass++) {
+		for (uint32_t i = newest(k, pass ? 0 : tgid); i != NOBODY; i = k->older[i]) {
+			const struct ttmon_gap *g = &k->gaps[i];
+			bool sampled = !pass && g->state == TTMON_GAP_COUNTING && g->why == TTMON_GAP_BUDGET;
+
+			if (!sampled && overlaps(g, 1u << family, from_ns, to_ns))
+				return true;
+		}
+	}
+	return false;
+}
+
 static uint64_t last_end(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns,
 			 bool not_yet)
 {

@@ -90,6 +90,12 @@ void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
 enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid,
 				   uint64_t from_ns, uint64_t to_ns, const struct ttmon_gap **why);
 /*
+ * Can the process (not 0) have made anything of the family in [from_ns, to_ns) that was neither seen nor sampled? What the budget
+ * reduced in one process alone was sampled, where records say so (TTMON_B_SAMPLE).
+ */
+bool ttmon_know_missing(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t from_ns,
+			uint64_t to_ns);
+/*
  * When the last gap of the family ends that began at or before ts_ns: 0 if there is none, UINT64_MAX if one lasts. What was there
  * before this can have been part of a call that nobody saw. What a stripped runtime does is seen in the driver: that is no gap here.
  */

@@ -89,13 +89,16 @@ static uint64_t root_of(double v)
 }
 
 /* What was told and what is thought to be missing, and the standard error of that. */
-static void sampled_dir(struct ttmon_jsonw *w, uint64_t copies, uint64_t bytes, const struct ttmon_sampled *s)
+static void sampled_dir(struct ttmon_jsonw *w, uint64_t copies, uint64_t bytes, const struct ttmon_sampled *s,
+			bool at_least)
 {
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key_num(w, "copies", copies + s->copies);
 	ttmon_jsonw_key_num(w, "copies_error", root_of(s->copies_var));
 	ttmon_jsonw_key_num(w, "bytes", bytes + s->bytes);
 	ttmon_jsonw_key_num(w, "bytes_error", root_of(s->bytes_var));
+	if (at_least)
+		ttmon_jsonw_key_bool(w, "at_least", true);
 	ttmon_jsonw_close(w, '}');
 }
 
@@ -107,7 +110,7 @@ static bool any_sampled(const struct ttmon_sampled *s)
 	return false;
 }
 
-static void process_sampled(struct ttmon_jsonw *w, const struct ttmon_proc *p)
+static void process_sampled(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_proc *p)
 {
 	if (!any_sampled(p->sampled))
 		return;
@@ -123,13 +126,15 @@ static void process_sampled(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 		if (!p->sampled[dir].told)
 			continue;
 		ttmon_jsonw_key(w, ttmon_rdir_name(dir));
-		sampled_dir(w, copies, bytes, &p->sampled[dir]);
+		sampled_dir(w, copies, bytes, &p->sampled[dir], ttmon_history_sampled_at_least(h, p));
 	}
 	ttmon_jsonw_close(w, '}');
 }
 
-static void alloc_sampled(struct ttmon_jsonw *w, const struct ttmon_traffic *t)
+static void alloc_sampled(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
+	const struct ttmon_traffic *t = a->traffic;
+
 	if (!any_sampled(t->sampled))
 		return;
 	ttmon_jsonw_key(w, "sampled");
@@ -138,7 +143,8 @@ static void alloc_sampled(struct ttmon_jsonw *w, const struct ttmon_traffic *t)
 		if (!t->sampled[dir].told)
 			continue;
 		ttmon_jsonw_key(w, ttmon_rdir_name(dir));
-		sampled_dir(w, t->copies[dir], t->bytes[dir], &t->sampled[dir]);
+		sampled_dir(w, t->copies[dir], t->bytes[dir], &t->sampled[dir],
+			    ttmon_history_sampled_at_least(h, ttmon_history_proc(h, a->proc)));
 	}
 	ttmon_jsonw_close(w, '}');
 }
@@ -277,7 +283,7 @@ static void process_figures(struct ttmon_jsonw *w, const struct ttmon_history *h
 		ttmon_jsonw_key(w, "transfers");
 		ttmon_jsonw_null(w);
 	}
-	process_sampled(w, p);
+	process_sampled(w, h, p);
 	ttmon_jsonw_key_num(w, "launches", p->kernels);
 	ttmon_jsonw_key_num(w, "launches_numbered", numbered);
 	ttmon_jsonw_key_num(w, "graph_launches", p->graphs);
@@ -600,7 +606,7 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 				key_pair(w, ttmon_rdir_name(dir), a->traffic->copies[dir], a->traffic->bytes[dir]);
 		ttmon_jsonw_close(w, '}');
 	}
-	alloc_sampled(w, a->traffic);
+	alloc_sampled(w, h, a);
 	alloc_gpu(w, a);
 }
 

@@ -114,6 +114,39 @@ static void a_family_goes_and_comes_back(void **state)
 	ttmon_know_free(k);
 }
 
+static void of_one_by_the_budget(struct ttmon_know *k, uint32_t tgid, enum ttmon_family_state state, uint32_t why,
+				 uint64_t ts_ns)
+{
+	const struct ttmon_ev_family ev = {
+		.h = { .ts_ns = ts_ns, .tgid = tgid }, .family = TTMON_FAMILY_TRANSFER, .state = state, .why = why
+	};
+
+	ttmon_know_on_family(k, &ev);
+}
+
+/* What is sampled is not missing; what else is not seen is, of the process and of all. */
+static void sampled_is_not_missing(void **state)
+{
+	struct ttmon_know *k;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	of_one_by_the_budget(k, 7, TTMON_FAMILY_COUNTING, 1, 100);
+	of_one_by_the_budget(k, 7, TTMON_FAMILY_ON, 1, 200);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 50, 150, NULL), TTMON_AT_LEAST);
+	assert_false(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 7, 50, 300));
+	/* Asked for, by nobody's chance. */
+	of_one_by_the_budget(k, 8, TTMON_FAMILY_COUNTING, 0, 100);
+	assert_true(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 8, 50, 300));
+	ttmon_know_lost(k, TTMON_FAMILY_BIT(TRANSFER), 400, 410);
+	assert_false(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 7, 50, 400));
+	assert_true(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 7, 50, 405));
+	of_one_by_the_budget(k, 0, TTMON_FAMILY_COUNTING, 1, 500);
+	assert_true(ttmon_know_missing(k, TTMON_FAMILY_TRANSFER, 7, 450, 505));
+	assert_false(ttmon_know_missing(k, TTMON_FAMILY_LAUNCH, 7, 50, 505));
+	ttmon_know_free(k);
+}
+
 static void losses_that_follow_are_one(void **state)
 {
 	struct ttmon_know *k;
@@ -207,6 +240,7 @@ int main(void)
 		cmocka_unit_test(late_attach),
 		cmocka_unit_test(what_ends_with_its_process),
 		cmocka_unit_test(a_family_goes_and_comes_back),
+		cmocka_unit_test(sampled_is_not_missing),
 		cmocka_unit_test(losses_that_follow_are_one),
 		cmocka_unit_test(full),
 		cmocka_unit_test(as_the_model_says),
