@@ -84,8 +84,8 @@ struct procs_map {
 };
 
 /*
- * Families (1 << enum ttmon_family) that are only counted in this process, by tgid; from bit REDUCED_SAMPLE_SHIFT on n: of its transfers
- * one in 2^n is told all the same, 0: none.
+ * Families (1 << enum ttmon_family) that are only counted in this process, by tgid; from bit
+ * REDUCED_SAMPLE_SHIFT on n: of its transfers one in 2^n is told all the same, 0: none.
  */
 #define REDUCED_SAMPLE_SHIFT 24
 struct reduced_map {
@@ -173,8 +173,8 @@ SUBPROG int tell_launched(struct proc_info *p)
 }
 
 /*
- * Is this family only counted in this process, and this hit not told? By chance and not in turn, for programs copy in loops. *sample: the
- * TTMON_B_SAMPLE of one that is.
+ * Is this family only counted in this process, and this hit not told? By chance and not in turn,
+ * for programs copy in loops. *sample: the TTMON_B_SAMPLE of one that is.
  */
 static __always_inline bool is_reduced(u32 tgid, u32 family, u32 *sample)
 {

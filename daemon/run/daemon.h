@@ -44,7 +44,10 @@ struct ttmon_part {
 	void (*child_ended)(void *state); /* SIGCHLD; others of the run's children may have ended */
 	void (*tick)(void *state);	  /* each 100 ms */
 	void (*reload)(void *state);	  /* SIGHUP of a service */
-	/* Before each wait: how many ms it may take, -1: any; and after it, if that time is over or an fd of a part is readable. */
+	/*
+	 * Before each wait: how many ms it may take, -1: any; and after it, if that time is over or
+	 * an fd of a part is readable.
+	 */
 	int (*timeout_ms)(void *state);
 	void (*turn)(void *state);
 

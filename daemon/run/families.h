@@ -26,7 +26,10 @@ struct ttmon_family_view {
 
 const char *ttmon_family_help(enum ttmon_family family);
 bool ttmon_family_countable(enum ttmon_family family);
-/* Of the transfers of a process that is reduced alone one in 2^n is told, by chance: where 64 were, the standard error is an eighth. */
+/*
+ * Of the transfers of a process that is reduced alone one in 2^n is told, by chance: where 64 were,
+ * the standard error is an eighth.
+ */
 #define TTMON_FAMILY_SAMPLE 6
 const char *ttmon_family_state_name(enum ttmon_family_state state);
 

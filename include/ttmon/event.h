@@ -234,7 +234,10 @@ enum ttmon_method {
 #define TTMON_B_SRC_ARRAY  (1 << 5) /* source is a CUDA array or symbol: on the device, has no address */
 #define TTMON_B_DST_ARRAY  (1 << 6) /* same for the destination */
 #define TTMON_B_STACK_CUT  (1 << 7) /* the call stack was longer than what is kept */
-/* Four bits, n: it is one of 2^n copies of the process, taken by chance; the others were only counted. 0: each is told. */
+/*
+ * Four bits, n: it is one of 2^n copies of the process, taken by chance; the others were only
+ * counted. 0: each is told.
+ */
 #define TTMON_B_SAMPLE	     (15 << TTMON_B_SAMPLE_SHIFT)
 #define TTMON_B_SAMPLE_SHIFT 8
 

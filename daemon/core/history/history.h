@@ -89,8 +89,9 @@ enum ttmon_end {
 };
 
 /*
- * What is missing in sums of copies that were sampled (TTMON_B_SAMPLE), as estimated from those that were told: each of weight w stands for
- * w - 1 others like it (Horvitz and Thompson, 1952), and adds w (w - 1) times its square to the variance.
+ * What is missing in sums of copies that were sampled (TTMON_B_SAMPLE), as estimated from those that
+ * were told: each of weight w stands for w - 1 others like it (Horvitz and Thompson, 1952), and
+ * adds w (w - 1) times its square to the variance.
  */
 struct ttmon_sampled {
 	uint64_t told;	/* copies with a weight */

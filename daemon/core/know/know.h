@@ -90,8 +90,9 @@ void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
 enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid,
 				   uint64_t from_ns, uint64_t to_ns, const struct ttmon_gap **why);
 /*
- * Can the process (not 0) have made anything of the family in [from_ns, to_ns) that was neither seen nor sampled? What the budget
- * reduced in one process alone was sampled, where records say so (TTMON_B_SAMPLE).
+ * Can the process (not 0) have made anything of the family in [from_ns, to_ns) that was neither
+ * seen nor sampled? What the budget reduced in one process alone was sampled, where records say so
+ * (TTMON_B_SAMPLE).
  */
 bool ttmon_know_missing(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t from_ns,
 			uint64_t to_ns);

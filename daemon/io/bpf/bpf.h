@@ -183,8 +183,10 @@ bool ttmon_bpf_is_listed(const struct ttmon_bpf *b, uint32_t tgid);
 bool ttmon_bpf_all(const struct ttmon_bpf *b);
 /* false: those that are not listed are not traced any more. */
 void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all);
-/* Families (1 << family) that are only counted in this process from now on; 0: none any more. -E2BIG: in too many. Of its transfers one in
- * 2^sample is told, by chance; sample 0: none. */
+/*
+ * Families (1 << family) that are only counted in this process from now on; 0: none any more.
+ * -E2BIG: in too many. Of its transfers one in 2^sample is told, by chance; sample 0: none.
+ */
 int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, unsigned int sample) _must_check;
 /* Calls of each process so far, told or only counted; of several threads at once about so many. */
 enum { TTMON_PROC_HITS_TRANSFER, TTMON_PROC_HITS_LAUNCH, TTMON_PROC_HITS };

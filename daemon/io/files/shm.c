@@ -95,7 +95,10 @@ static void put_cut(uint64_t *to, const struct ttmon_slot_row *rows, size_t n, s
 	put_words(to + kept * sizeof(*rows) / 8, &other, sizeof(other));
 }
 
-/* The lines of the entry that is written next, if it is as long as this one: they are fetched while the next slot is made. */
+/*
+ * The lines of the entry that is written next, if it is as long as this one: they are fetched
+ * while the next slot is made.
+ */
 static void fetch_next(const struct ttmon_shm *s, size_t bytes)
 {
 	const char *entry =
