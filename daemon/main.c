@@ -19,6 +19,7 @@ static const struct ttmon_part *const parts[] = {
 	&ttmon_part_metrics,
 	&ttmon_part_api,
 	&ttmon_part_live,
+	&ttmon_part_programs,
 	&ttmon_part_jobs,
 	&ttmon_part_kpins,
 	&ttmon_part_cpu,

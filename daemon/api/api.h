@@ -12,14 +12,9 @@
 #include "daemon/run/daemon.h"
 
 extern const struct ttmon_part ttmon_part_api;	/* the table of routes, api.c */
-extern const struct ttmon_part ttmon_part_live; /* live.c: who follows live advice */
+extern const struct ttmon_part ttmon_part_live; /* live.c: who follows live advice; its state is a struct ttmon_follow */
+extern const struct ttmon_part ttmon_part_programs; /* programs.c: the same for runs of programs */
 extern const struct ttmon_part ttmon_part_jobs; /* job.c: documents that forked children make */
-
-struct ttmon_api_live_stats {
-	uint64_t missed; /* lines that followers were told they missed */
-	uint32_t followers;
-};
-void ttmon_api_live_get_stats(const struct ttmon_daemon *c, struct ttmon_api_live_stats *ret);
 
 /*
  * Every route but /metrics: X(path, handler, flags, help). A row here and the handler are all that a new one takes. A path that ends in
@@ -43,6 +38,7 @@ void ttmon_api_live_get_stats(const struct ttmon_daemon *c, struct ttmon_api_liv
 	X("/v1/advice", ttmon_api_advice, 0, "what to pin, what not, a JSON document a line") \
 	X("/v1/advice/live", ttmon_api_live, 0, "said while programs run: ?after=SEQ&start=ID&pid=&follow=1") \
 	X("/v1/slots", ttmon_api_slots, 0, "the last slots of 1 ms: ?last=") \
+	X("/v1/tt/programs", ttmon_api_programs, 0, "runs of programs on Tenstorrent chips: ?after=SEQ&start=ID&pid=&follow=1") \
 	X("/v1/devices", ttmon_api_devices, 0, "Tenstorrent chips and who holds their memory") \
 	X("/v1/db", ttmon_api_db, 0, "the database of all that is kept, as --dump-db writes it: ?gz=1") \
 	X("/v1/trace", ttmon_api_trace, 0, "timeline of what is kept, for Perfetto")

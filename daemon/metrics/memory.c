@@ -2,6 +2,7 @@
 /* memory.c: allocations, pinned memory, calls and transfers of the whole host. */
 #include "daemon/core/stream/decode.h"
 #include "daemon/api/api.h"
+#include "daemon/api/follow.h"
 #include "daemon/metrics/metrics_int.h"
 #include "daemon/run/kpins.h"
 #include "daemon/run/memtrace.h"
@@ -249,11 +250,11 @@ static void transfers(struct ttmon_metrics *m, enum ttmon_metric id)
 static void live_advice(struct ttmon_metrics *m)
 {
 	const struct ttmon_live_totals *t = &m->v.live;
-	struct ttmon_api_live_stats s;
+	struct ttmon_follow_stats s;
 
 	if (ttmon_daemon_opts(m->c)->trace_only)
 		return;
-	ttmon_api_live_get_stats(m->c, &s);
+	ttmon_follow_get_stats(ttmon_daemon_part(m->c, &ttmon_part_live), &s);
 	for (unsigned int i = TTMON_SAID_PIN; i < ARRAY_SIZE(t->said); i++)
 		TTMON_NUM(m, LIVE_ADVICE, t->said[i], ttmon_live_name(i));
 	TTMON_NUM(m, LIVE_UNHEARD, t->unheard);

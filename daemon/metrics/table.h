@@ -185,6 +185,9 @@
 	  "Dispatches; those to a mesh count for its first chip")                                                     \
 	X(TT_BUSY, "ttmond_tt_device_busy_seconds_total", COUNTER, "seconds", "chip", WORK,                           \
 	  "Time the chip ran programs, as the profiler of tt-metal tells it")                                         \
+	X(TT_FOLLOWERS, "ttmond_tt_program_followers", GAUGE, "", "", NONE, "Clients that follow runs of programs")   \
+	X(TT_MISSED, "ttmond_tt_program_missed_runs_total", COUNTER, "", "", NONE,                                    \
+	  "Runs of programs that clients were told they missed")                                                      \
 	X(TT_PROCESSES, "ttmond_tt_processes", GAUGE, "", "", TENSTORRENT,                                            \
 	  "Living processes that use Tenstorrent chips")                                                              \
 	X(TT_FLAGGED, "ttmond_tt_flagged_processes", GAUGE, "", "flag", TENSTORRENT,                                  \

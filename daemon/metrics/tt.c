@@ -3,6 +3,8 @@
  * tt.c: Tenstorrent chips. Memory is that of the last look of the cold thread. Dispatches and device time are kept by process, and
  * processes that ended are forgotten: what each has gained since the last time is added to its chip here, each second while anything changes.
  */
+#include "daemon/api/api.h"
+#include "daemon/api/follow.h"
 #include "daemon/metrics/metrics_int.h"
 #include "daemon/run/ttrun.h"
 
@@ -267,6 +269,15 @@ static void work(struct ttmon_metrics *m)
 			TTMON_SECONDS(m, TT_BUSY, t->chips[i].busy_ns, number(chip, i));
 }
 
+static void followers(struct ttmon_metrics *m)
+{
+	struct ttmon_follow_stats s;
+
+	ttmon_follow_get_stats(ttmon_daemon_part(m->c, &ttmon_part_programs), &s);
+	TTMON_NUM(m, TT_FOLLOWERS, s.followers);
+	TTMON_NUM(m, TT_MISSED, s.missed);
+}
+
 static void processes(struct ttmon_metrics *m, const struct ttmon_tt_view *v)
 {
 	uint64_t n = 0, flagged[TTMON_TT_FLAGS] = { 0 };
@@ -296,5 +307,6 @@ void ttmon_metrics_chips(struct ttmon_metrics *m)
 	memory(m, v.tt);
 	published(m, &v);
 	work(m);
+	followers(m);
 	processes(m, v.tt);
 }

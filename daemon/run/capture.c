@@ -95,6 +95,7 @@ static int make_pipeline(struct ttmon_daemon *c)
 			.live = ttmon_opts_live(c->opts),
 		},
 		.timeline = { .ring = !c->opts->dump_db && !c->opts->trace_out,
+			      .max_runs = c->opts->dump_db || c->opts->trace_out ? 0 : TTMON_TIMELINE_FOLLOWED,
 			      .max_items = c->opts->dump_db || c->opts->trace_out ? c->opts->max_events ? c->opts->max_events : TTMON_TIMELINE_RUN : 0 },
 	};
 	struct ttmon_hot_cfg hot = { .bpf = c->bpf };

@@ -27,6 +27,7 @@
 #define PROMPT_NS     (200 * NSEC_PER_MS)
 #define ASK_EVERY_NS  (20 * NSEC_PER_MS)
 #define TELL_EVERY_NS (100 * NSEC_PER_MS)
+#define TELL_RUNS_NS  (10 * NSEC_PER_MS)
 #define MAX_ASK	      64
 #define COSTS	      1024 /* rounds */
 /* Facts that wait for the hot thread, which takes them once a round. */
@@ -42,8 +43,8 @@ struct bytes {
 struct ttmon_hot {
 	struct ttmon_hot_cfg cfg;
 	pthread_t thread;
-	bool stop;   /* atomic */
-	bool follow; /* atomic: somebody reads live advice */
+	bool stop;	     /* atomic */
+	unsigned int follow; /* atomic: what somebody follows, enum ttmon_hot_news */
 	uint32_t rings;
 
 	pthread_mutex_t lock; /* facts in, requests out, snapshot; held for copies only */
@@ -78,7 +79,8 @@ struct ttmon_hot {
 	uint64_t slot_ns[2]; /* the least that a slot took, in the last COSTS rounds and in those before */
 	uint32_t costs;
 	clockid_t cost_clock;
-	uint64_t lines; /* of live advice that were told of */
+	uint64_t lines, runs; /* that were told of: of live advice, of the timeline */
+	uint64_t runs_ns;     /* when */
 };
 
 /* ---- between the threads ---- */
@@ -114,9 +116,12 @@ void ttmon_hot_listed(struct ttmon_hot *h, uint32_t tgid)
 	ttmon_hot_fact(h, &tgid, sizeof(tgid));
 }
 
-void ttmon_hot_follow(struct ttmon_hot *h, bool follow)
+void ttmon_hot_follow(struct ttmon_hot *h, enum ttmon_hot_news news, bool follow)
 {
-	__atomic_store_n(&h->follow, follow, __ATOMIC_RELEASE);
+	if (follow)
+		__atomic_fetch_or(&h->follow, news, __ATOMIC_RELEASE);
+	else
+		__atomic_fetch_and(&h->follow, ~(unsigned int)news, __ATOMIC_RELEASE);
 }
 
 int ttmon_hot_fd(const struct ttmon_hot *h)
@@ -429,14 +434,22 @@ static void tell(struct ttmon_hot *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
+/* Runs come in great numbers: who follows them is to take many at a time. */
 static void tell_lines(struct ttmon_hot *h)
 {
-	uint64_t next = ttmon_history_live_next(ttmon_pipeline_history(h->cfg.pipeline));
+	uint64_t lines = ttmon_history_live_next(ttmon_pipeline_history(h->cfg.pipeline)), first, runs;
+	unsigned int follow = __atomic_load_n(&h->follow, __ATOMIC_ACQUIRE);
+	bool has_lines = (follow & TTMON_HOT_ADVICE) && lines != h->lines, has_runs;
 
-	if (next == h->lines || !__atomic_load_n(&h->follow, __ATOMIC_ACQUIRE))
-		return;
-	h->lines = next;
-	if (write(h->event_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
+	ttmon_timeline_run_numbers(ttmon_pipeline_timeline(h->cfg.pipeline), &first, &runs);
+	has_runs = (follow & TTMON_HOT_RUNS) && runs != h->runs && h->last_t0 - h->runs_ns >= TELL_RUNS_NS;
+	if (has_lines)
+		h->lines = lines;
+	if (has_runs) {
+		h->runs = runs;
+		h->runs_ns = h->last_t0;
+	}
+	if ((has_lines || has_runs) && write(h->event_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
 		log_debug("eventfd: %s", strerror(errno));
 }
 
@@ -476,7 +489,7 @@ static void *run(void *arg)
 		if (__atomic_load_n(&h->call.wanted, __ATOMIC_ACQUIRE))
 			run_call(h);
 		prompt = h->last_t0 - h->last_event_ns <= PROMPT_NS &&
-			 (h->cfg.prompt || __atomic_load_n(&h->follow, __ATOMIC_ACQUIRE));
+			 (h->cfg.prompt || (__atomic_load_n(&h->follow, __ATOMIC_ACQUIRE) & TTMON_HOT_ADVICE));
 		epoll_wait(h->epoll_fd, ev, ARRAY_SIZE(ev), prompt ? PROMPT_MS : ROUND_MS);
 	}
 	if (!getrusage(RUSAGE_THREAD, &ru))

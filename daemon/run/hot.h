@@ -95,9 +95,14 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret) _mu
 void ttmon_hot_fact(void *hot, const void *rec, size_t size);
 /* The answer to TTMON_REQ_PROC is complete (or the process is gone): its events need not wait any longer. */
 void ttmon_hot_listed(struct ttmon_hot *h, uint32_t tgid);
-/* Readable while there are requests, or new lines of live advice that somebody follows. */
+/* Readable while there are requests, or something new of what somebody follows. */
 int ttmon_hot_fd(const struct ttmon_hot *h);
-void ttmon_hot_follow(struct ttmon_hot *h, bool follow);
+/* What is told of while somebody follows it. */
+enum ttmon_hot_news {
+	TTMON_HOT_ADVICE = 1 << 0, /* lines of live advice: at once, and rounds are short while events come */
+	TTMON_HOT_RUNS = 1 << 1,   /* runs of the timeline: after a round, each 10 ms at most */
+};
+void ttmon_hot_follow(struct ttmon_hot *h, enum ttmon_hot_news news, bool follow);
 /* Take the waiting requests; the caller frees *ret. Returns how many. */
 size_t ttmon_hot_requests(struct ttmon_hot *h, struct ttmon_request **ret);
 void ttmon_hot_snapshot(struct ttmon_hot *h, struct ttmon_snapshot *ret);

@@ -517,6 +517,11 @@ size_t ttmon_dispatch_programs(const struct ttmon_dispatch *d, const struct ttmo
 	return ttmon_disp_progs_view(d->progs, ret);
 }
 
+const char *ttmon_dispatch_kernels(const struct ttmon_dispatch *d, uint32_t kernels)
+{
+	return ttmon_disp_progs_kernels(d->progs, kernels);
+}
+
 size_t ttmon_dispatch_clocks(const struct ttmon_dispatch *d, const struct ttmon_tt_clock **ret)
 {
 	for (size_t i = 0; i < d->nr_clocks; i++)

@@ -51,6 +51,8 @@ struct ttmon_tt_run {
 	double ghz;	      /* cycles per ns */
 	uint8_t clock;	      /* enum ttmon_clock */
 	uint64_t enqueued_ns; /* last dispatch of the process to this device before seen_ns, 0: none seen */
+	uint32_t kernels;     /* for ttmon_dispatch_kernels(), 0: not told */
+	uint32_t uid;	      /* of the process, UINT32_MAX: not known; whoever has the processes fills it in */
 };
 
 /* A dispatch that was told one by one. count: dispatches since the one told before (1: none was left out). */
@@ -122,6 +124,8 @@ struct ttmon_tt_program {
 	const char *kernels; /* names joined by ", ", at most 512 bytes; NULL: not told */
 };
 size_t ttmon_dispatch_programs(const struct ttmon_dispatch *d, const struct ttmon_tt_program **ret);
+/* The names of a run's kernels, as above. A number stands for one text for ever. NULL: none, or forgotten. */
+const char *ttmon_dispatch_kernels(const struct ttmon_dispatch *d, uint32_t kernels);
 
 /* The clock of one device of one process. */
 struct ttmon_tt_clock {

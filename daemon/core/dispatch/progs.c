@@ -31,6 +31,12 @@ struct extra {
 	uint32_t text;
 };
 
+/* serial: grows from one to the next, never used again. */
+struct text {
+	char *s;
+	uint32_t serial;
+};
+
 struct ttmon_disp_progs {
 	uint32_t max;
 	struct ttmon_tt_program *v;
@@ -42,7 +48,8 @@ struct ttmon_disp_progs {
 	size_t nr_named, cap_named;
 	struct ttmon_hmap by_name;
 
-	char **texts;
+	struct text *texts;
+	uint32_t serial;
 	size_t nr_texts, cap_texts;
 	struct ttmon_hmap by_text; /* hash */
 };
@@ -68,7 +75,7 @@ void ttmon_disp_progs_free(struct ttmon_disp_progs *p)
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->nr_texts; i++)
-		free(p->texts[i]);
+		free(p->texts[i].s);
 	free(p->texts);
 	free(p->named);
 	free(p->v);
@@ -88,7 +95,7 @@ static int intern(struct ttmon_disp_progs *p, const char *text, uint32_t *ret)
 	int err;
 
 	while ((idx = ttmon_hmap_get(&p->by_text, hash)) != TTMON_HMAP_NONE) {
-		if (strcmp(p->texts[idx], text) == 0) {
+		if (strcmp(p->texts[idx].s, text) == 0) {
 			*ret = (uint32_t)idx;
 			return 0;
 		}
@@ -109,7 +116,7 @@ static int intern(struct ttmon_disp_progs *p, const char *text, uint32_t *ret)
 		return err;
 	}
 	*ret = (uint32_t)p->nr_texts;
-	p->texts[p->nr_texts++] = copy;
+	p->texts[p->nr_texts++] = (struct text){ copy, ++p->serial };
 	return 0;
 }
 
@@ -157,7 +164,7 @@ int ttmon_disp_progs_kernel(struct ttmon_disp_progs *p, uint32_t proc, const str
 		if (n->text == NO_TEXT)
 			return 0;
 		len = n->told;
-		memcpy(text, p->texts[n->text], len);
+		memcpy(text, p->texts[n->text].s, len);
 		memcpy(text + len, SEPARATOR, 2);
 		len += 2;
 	}
@@ -167,7 +174,7 @@ int ttmon_disp_progs_kernel(struct ttmon_disp_progs *p, uint32_t proc, const str
 	memcpy(text + len, ev->name, more);
 	len += more;
 	text[len] = 0;
-	if (n->text == NO_TEXT || !begins(p->texts[n->text], text, len)) {
+	if (n->text == NO_TEXT || !begins(p->texts[n->text].s, text, len)) {
 		err = intern(p, text, &idx);
 		n->text = err ? NO_TEXT : idx;
 		n->told = 0;
@@ -176,6 +183,21 @@ int ttmon_disp_progs_kernel(struct ttmon_disp_progs *p, uint32_t proc, const str
 	}
 	n->told = (uint32_t)len;
 	return 0;
+}
+
+const char *ttmon_disp_progs_kernels(const struct ttmon_disp_progs *p, uint32_t kernels)
+{
+	size_t from = 0, to = p->nr_texts;
+
+	while (from < to) {
+		size_t mid = from + (to - from) / 2;
+
+		if (p->texts[mid].serial < kernels)
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from < p->nr_texts && p->texts[from].serial == kernels ? p->texts[from].s : NULL;
 }
 
 static uint32_t text_of(const struct ttmon_disp_progs *p, uint32_t proc, uint32_t program)
@@ -229,7 +251,7 @@ static int entry_get(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, 
 		uint32_t had = p->x[idx].text;
 
 		if (had == NO_TEXT || x.text == NO_TEXT || had == x.text ||
-		    begins(p->texts[x.text], p->texts[had], strlen(p->texts[had]))) {
+		    begins(p->texts[x.text].s, p->texts[had].s, strlen(p->texts[had].s))) {
 			if (x.text != NO_TEXT)
 				p->x[idx].text = x.text;
 			*ret = idx;
@@ -247,13 +269,15 @@ static int entry_get(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, 
 	return 0;
 }
 
-int ttmon_disp_progs_run(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, const struct ttmon_tt_run *run)
+int ttmon_disp_progs_run(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, struct ttmon_tt_run *run)
 {
 	uint64_t ns = run->end_ns - run->start_ns;
+	uint32_t text = text_of(p, proc, run->program);
 	struct ttmon_tt_program *v;
 	size_t i;
 	int err = entry_get(p, proc, clock, run, &i);
 
+	run->kernels = text == NO_TEXT ? 0 : p->texts[text].serial;
 	if (err)
 		return err;
 	v = &p->v[i];
@@ -277,7 +301,7 @@ static void move_to(struct ttmon_hmap *m, uint64_t key, uint64_t idx)
 
 static void keep_text(struct ttmon_disp_progs *p, uint32_t at, uint32_t to)
 {
-	uint64_t hash = ttmon_fnv(TTMON_FNV_BASIS, p->texts[at], strlen(p->texts[at]));
+	uint64_t hash = ttmon_fnv(TTMON_FNV_BASIS, p->texts[at].s, strlen(p->texts[at].s));
 
 	p->texts[to] = p->texts[at];
 	while (ttmon_hmap_get(&p->by_text, hash) != TTMON_HMAP_NONE)
@@ -303,7 +327,7 @@ static void drop_texts(struct ttmon_disp_progs *p)
 	ttmon_hmap_fini(&p->by_text);
 	for (uint32_t i = 0; i < p->nr_texts; i++) {
 		if (!to[i]) {
-			free(p->texts[i]);
+			free(p->texts[i].s);
 			continue;
 		}
 		keep_text(p, i, k);
@@ -355,7 +379,7 @@ void ttmon_disp_progs_drop(struct ttmon_disp_progs *p, bool (*gone)(void *ctx, u
 size_t ttmon_disp_progs_view(const struct ttmon_disp_progs *p, const struct ttmon_tt_program **ret)
 {
 	for (size_t i = 0; i < p->n; i++)
-		p->v[i].kernels = p->x[i].text == NO_TEXT ? NULL : p->texts[p->x[i].text];
+		p->v[i].kernels = p->x[i].text == NO_TEXT ? NULL : p->texts[p->x[i].text].s;
 	*ret = p->v;
 	return p->n;
 }

@@ -16,7 +16,9 @@ int ttmon_disp_progs_new(uint32_t max, struct ttmon_disp_progs **ret) _must_chec
 void ttmon_disp_progs_free(struct ttmon_disp_progs *p);
 /* proc, clock: numbers that are never used again. -ENOMEM, -ENOSPC: not kept. */
 int ttmon_disp_progs_kernel(struct ttmon_disp_progs *p, uint32_t proc, const struct ttmon_ev_tt_kernel *ev);
-int ttmon_disp_progs_run(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, const struct ttmon_tt_run *run);
+/* Fills in the run's kernels. */
+int ttmon_disp_progs_run(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clock, struct ttmon_tt_run *run);
+const char *ttmon_disp_progs_kernels(const struct ttmon_disp_progs *p, uint32_t kernels);
 /* Forget processes: those that gone() says. */
 void ttmon_disp_progs_drop(struct ttmon_disp_progs *p, bool (*gone)(void *ctx, uint32_t proc), void *ctx);
 /* By the order they first ran. */

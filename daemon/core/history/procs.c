@@ -155,6 +155,13 @@ struct ttmon_hproc *ttmon_procs_find(const struct ttmon_history *h, uint32_t tgi
 	return idx == TTMON_HMAP_NONE ? NULL : h->procs[idx];
 }
 
+uint32_t ttmon_history_uid(const struct ttmon_history *h, uint32_t tgid, uint64_t at_ns)
+{
+	const struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
+
+	return p && !ttmon_before(at_ns, p->pub.start_ns) ? p->pub.uid : UINT32_MAX;
+}
+
 bool ttmon_history_maps_known(const struct ttmon_history *h, uint32_t tgid)
 {
 	const struct ttmon_hproc *p = ttmon_procs_find(h, tgid);

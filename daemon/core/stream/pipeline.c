@@ -290,8 +290,10 @@ static void on_tt_undo(void *ctx, uint64_t seq, uint64_t ts_ns)
 static void on_run(void *ctx, const struct ttmon_tt_run *run)
 {
 	struct ttmon_pipeline *p = ctx;
+	struct ttmon_tt_run whole = *run;
 
-	ttmon_timeline_run(p->timeline, run);
+	whole.uid = ttmon_history_uid(p->history, run->tgid, run->seen_ns);
+	ttmon_timeline_run(p->timeline, &whole);
 }
 
 static void on_dispatched(void *ctx, const struct ttmon_tt_dispatched *d)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * timeline.c: four lists of fixed length. A list grows by doubling up to max_items, so that a run that dispatches nothing pays for
- * nothing. When a ring is full its older half goes at once: one memmove for each half, not one for each item.
+ * nothing. What comes when a ring is full takes the place of the oldest.
  */
 #include "daemon/core/stream/timeline.h"
 
@@ -10,12 +10,12 @@
 
 struct list {
 	void *v;
-	size_t n, cap, elem; /* elem: bytes of an item */
+	size_t n, cap, max, elem; /* elem: bytes of an item */
+	size_t head;		  /* the oldest; 0 unless n == cap */
 	uint64_t dropped;
 };
 
 struct ttmon_timeline {
-	size_t max;
 	bool ring;
 	struct list runs, dispatched, slots, calls;
 };
@@ -23,20 +23,20 @@ struct ttmon_timeline {
 int ttmon_timeline_new(const struct ttmon_timeline_cfg *cfg, struct ttmon_timeline **ret)
 {
 	uint64_t max = cfg->max_items ? cfg->max_items : ITEMS_DEFAULT;
+	uint64_t max_runs = cfg->max_runs ? cfg->max_runs : max;
 	struct ttmon_timeline *t;
 
 	/* So that no product below can overflow. */
-	if (max > SIZE_MAX / 2 / sizeof(struct ttmon_tt_run))
+	if (MAX(max, max_runs) > SIZE_MAX / 2 / sizeof(struct ttmon_tt_run))
 		return -EINVAL;
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	t->max = (size_t)max;
 	t->ring = cfg->ring;
-	t->runs.elem = sizeof(struct ttmon_tt_run);
-	t->dispatched.elem = sizeof(struct ttmon_tt_dispatched);
-	t->slots.elem = sizeof(struct ttmon_tt_slot_row);
-	t->calls.elem = sizeof(struct ttmon_timeline_call);
+	t->runs = (struct list){ .elem = sizeof(struct ttmon_tt_run), .max = (size_t)max_runs };
+	t->dispatched = (struct list){ .elem = sizeof(struct ttmon_tt_dispatched), .max = (size_t)max };
+	t->slots = (struct list){ .elem = sizeof(struct ttmon_tt_slot_row), .max = (size_t)max };
+	t->calls = (struct list){ .elem = sizeof(struct ttmon_timeline_call), .max = (size_t)max };
 	*ret = t;
 	return 0;
 }
@@ -52,9 +52,9 @@ void ttmon_timeline_free(struct ttmon_timeline *t)
 	free(t);
 }
 
-static bool grow(const struct ttmon_timeline *t, struct list *l)
+static bool grow(struct list *l)
 {
-	size_t cap = MIN(MAX(l->cap * 2, (size_t)ITEMS_FIRST), t->max);
+	size_t cap = MIN(MAX(l->cap * 2, (size_t)ITEMS_FIRST), l->max);
 	void *v = cap > l->cap ? realloc(l->v, cap * l->elem) : NULL;
 
 	if (!v)
@@ -66,23 +66,26 @@ static bool grow(const struct ttmon_timeline *t, struct list *l)
 
 static void keep(const struct ttmon_timeline *t, struct list *l, const void *item)
 {
-	if (l->n == l->cap && !grow(t, l)) {
-		size_t gone = (l->n + 1) / 2;
+	size_t at = l->n;
 
-		if (!t->ring || !gone) {
-			l->dropped++;
+	/* One that has gone round stays as long as it is: its oldest is in its middle. */
+	if (l->n == l->cap && (l->head || !grow(l))) {
+		l->dropped++;
+		if (!t->ring || !l->cap)
 			return;
-		}
-		l->n -= gone;
-		l->dropped += gone;
-		memmove(l->v, (char *)l->v + gone * l->elem, l->n * l->elem);
+		at = l->head;
+		l->head = (l->head + 1) % l->cap;
+	} else {
+		l->n++;
 	}
-	memcpy((char *)l->v + l->n++ * l->elem, item, l->elem);
+	memcpy((char *)l->v + at * l->elem, item, l->elem);
 }
 
 static const void *get(const struct list *l, size_t i)
 {
-	return i < l->n ? (const char *)l->v + i * l->elem : NULL;
+	size_t at = l->head + i;
+
+	return i < l->n ? (const char *)l->v + (at < l->cap ? at : at - l->cap) * l->elem : NULL;
 }
 
 void ttmon_timeline_run(struct ttmon_timeline *t, const struct ttmon_tt_run *run)
@@ -151,6 +154,21 @@ size_t ttmon_timeline_runs(const struct ttmon_timeline *t)
 const struct ttmon_tt_run *ttmon_timeline_get_run(const struct ttmon_timeline *t, size_t i)
 {
 	return get(&t->runs, i);
+}
+
+void ttmon_timeline_run_numbers(const struct ttmon_timeline *t, uint64_t *first, uint64_t *next)
+{
+	*first = t->ring ? t->runs.dropped + 1 : 1;
+	*next = t->runs.dropped + t->runs.n + 1;
+}
+
+const struct ttmon_tt_run *ttmon_timeline_run_from(const struct ttmon_timeline *t, uint64_t *seq)
+{
+	uint64_t first, next;
+
+	ttmon_timeline_run_numbers(t, &first, &next);
+	*seq = MAX(*seq, first);
+	return get(&t->runs, (size_t)MIN(*seq - first, (uint64_t)t->runs.n));
 }
 
 size_t ttmon_timeline_dispatches(const struct ttmon_timeline *t)

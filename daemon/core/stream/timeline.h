@@ -3,7 +3,7 @@
  * timeline.h: the dispatches and device runs that are kept one by one, for the trace file, /v1/trace and the database; who had which
  * device do how much in each slot, for the database alone; and the calls (who called what from when to when), for the trace file
  * alone. Hot thread, pure. Fixed memory: past max items of a sort the oldest
- * half goes (ring = true, a service) or what comes is not kept (counted).
+ * goes (ring = true, a service) or what comes is not kept (counted).
  */
 #ifndef TTMON_TIMELINE_H
 #define TTMON_TIMELINE_H
@@ -11,11 +11,14 @@
 #include "daemon/core/dispatch/dispatch.h"
 
 #define TTMON_TIMELINE_RUN 1000000 /* max_items of a run that ends with a file, unless told otherwise */
+/* max_runs of a service: 2.6 seconds of 100,000 runs a second, for who follows them (daemon/api/programs.c) */
+#define TTMON_TIMELINE_FOLLOWED 262144
 
 struct ttmon_timeline;
 
 struct ttmon_timeline_cfg {
 	uint64_t max_items; /* of each sort; 0: 65,536 */
+	uint64_t max_runs;  /* of device runs; 0: max_items */
 	bool ring;
 };
 
@@ -28,6 +31,10 @@ void ttmon_timeline_slot(struct ttmon_timeline *t, const struct ttmon_tt_slot_ro
 /* In the order they were told. Valid until the next call above. */
 size_t ttmon_timeline_runs(const struct ttmon_timeline *t);
 const struct ttmon_tt_run *ttmon_timeline_get_run(const struct ttmon_timeline *t, size_t i);
+/* Runs are numbered from 1 in the order they were told, those that are not kept too: first and next, that of the one to come. */
+void ttmon_timeline_run_numbers(const struct ttmon_timeline *t, uint64_t *first, uint64_t *next);
+/* The run of this number, or the oldest kept after it, with its number. NULL: none. */
+const struct ttmon_tt_run *ttmon_timeline_run_from(const struct ttmon_timeline *t, uint64_t *seq);
 size_t ttmon_timeline_dispatches(const struct ttmon_timeline *t);
 const struct ttmon_tt_dispatched *ttmon_timeline_get_dispatched(const struct ttmon_timeline *t, size_t i);
 /* Runs and dispatches not kept. */

@@ -567,6 +567,7 @@ static void names_of_the_gone_make_room(void **test)
 	struct ttmon_tt_run run = { .program = 7, .start_ns = 1, .end_ns = 2 };
 	const struct ttmon_tt_program *v;
 	struct ttmon_disp_progs *p;
+	uint32_t kernels, other;
 	int err = 0;
 
 	(void)test;
@@ -579,18 +580,36 @@ static void names_of_the_gone_make_room(void **test)
 	}
 	assert_int_equal(err, -ENOSPC);
 	assert_int_equal(ttmon_disp_progs_run(p, 2, 3, &run), 0);
+	kernels = run.kernels;
+	run.program = 6;
+	assert_int_equal(ttmon_disp_progs_run(p, 1, 3, &run), 0);
+	other = run.kernels;
+	run.program = 7;
+	assert_true(kernels && other && kernels != other);
+	assert_string_equal(ttmon_disp_progs_kernels(p, kernels), "kernel 5000");
+	assert_string_equal(ttmon_disp_progs_kernels(p, other), "kernel 6");
+	assert_null(ttmon_disp_progs_kernels(p, 0));
+	assert_null(ttmon_disp_progs_kernels(p, UINT32_MAX));
 	ttmon_disp_progs_drop(p, is_one, NULL);
+	/* The number stands for the same text for ever, or for none. */
+	assert_string_equal(ttmon_disp_progs_kernels(p, kernels), "kernel 5000");
+	assert_null(ttmon_disp_progs_kernels(p, other));
 	for (uint32_t i = 0; i < 2; i++) {
 		ev.program = 8 + i;
 		snprintf(ev.name, sizeof(ev.name), i ? "kernel 5000" : "new");
 		assert_int_equal(ttmon_disp_progs_kernel(p, 2, &ev), 0);
 		run.program = 8 + i;
 		assert_int_equal(ttmon_disp_progs_run(p, 2, 3, &run), 0);
+		assert_string_equal(ttmon_disp_progs_kernels(p, run.kernels), i ? "kernel 5000" : "new");
 	}
 	assert_int_equal(ttmon_disp_progs_view(p, &v), 3);
 	assert_string_equal(v[0].kernels, "kernel 5000");
 	assert_string_equal(v[1].kernels, "new");
 	assert_ptr_equal(v[2].kernels, v[0].kernels);
+	assert_int_equal(run.kernels, kernels);
+	run.program = 99;
+	assert_int_equal(ttmon_disp_progs_run(p, 2, 3, &run), 0);
+	assert_int_equal(run.kernels, 0);
 	ttmon_disp_progs_free(p);
 }
 

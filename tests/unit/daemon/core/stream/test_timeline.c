@@ -72,11 +72,12 @@ static void test_ring(void **state)
 	runs(t, 0, 5);
 	assert_int_equal(ttmon_timeline_runs(t), 5);
 	runs(t, 5, 1);
-	/* The older half, rounded up, went. */
-	assert_int_equal(ttmon_timeline_runs(t), 3);
-	assert_int_equal(ttmon_timeline_get_run(t, 0)->program, 3);
-	assert_int_equal(ttmon_timeline_get_run(t, 2)->program, 5);
-	assert_int_equal(ttmon_timeline_dropped(t), 3);
+	/* The oldest went. */
+	assert_int_equal(ttmon_timeline_runs(t), 5);
+	assert_int_equal(ttmon_timeline_get_run(t, 0)->program, 1);
+	assert_int_equal(ttmon_timeline_get_run(t, 4)->program, 5);
+	assert_null(ttmon_timeline_get_run(t, 5));
+	assert_int_equal(ttmon_timeline_dropped(t), 1);
 	runs(t, 6, 1000);
 	assert_int_equal(ttmon_timeline_get_run(t, ttmon_timeline_runs(t) - 1)->program, 1005);
 	assert_int_equal(ttmon_timeline_runs(t) + ttmon_timeline_dropped(t), 1006);
@@ -97,6 +98,45 @@ static void test_one(void **state)
 	ttmon_timeline_free(t);
 }
 
+/* The number of each run and the oldest kept after one that is not: every number is told of once, in order, kept or not. */
+static void test_numbers(void **state)
+{
+	(void)state;
+	for (int ring = 0; ring < 2; ring++) {
+		const struct ttmon_timeline_cfg cfg = { .max_items = 3, .max_runs = 7, .ring = ring };
+		struct ttmon_timeline *t = NULL;
+		uint64_t first, next, seq = 1;
+
+		assert_int_equal(ttmon_timeline_new(&cfg, &t), 0);
+		ttmon_timeline_run_numbers(t, &first, &next);
+		assert_int_equal(first, 1);
+		assert_int_equal(next, 1);
+		assert_null(ttmon_timeline_run_from(t, &seq));
+		for (uint32_t n = 1; n < 40; n++) {
+			uint64_t kept = MIN(n, 7u), from = ring ? n - kept + 1 : 1;
+
+			runs(t, n, 1);
+			ttmon_timeline_run_numbers(t, &first, &next);
+			assert_int_equal(first, from);
+			assert_int_equal(next, n + 1);
+			for (uint64_t at = 0; at < n + 3; at++) {
+				uint64_t want = MAX(at, from);
+				const struct ttmon_tt_run *run;
+
+				seq = at;
+				run = ttmon_timeline_run_from(t, &seq);
+				if (want >= from + kept) {
+					assert_null(run);
+					continue;
+				}
+				assert_int_equal(seq, want);
+				assert_int_equal(run->program, want);
+			}
+		}
+		ttmon_timeline_free(t);
+	}
+}
+
 /* Rows of slots have room of their own, and a count of their own. */
 static void test_slots(void **state)
 {
@@ -108,11 +148,11 @@ static void test_slots(void **state)
 		runs(t, 0, 4);
 		for (uint64_t i = 0; i < 5; i++)
 			ttmon_timeline_slot(t, &(struct ttmon_tt_slot_row){ .slot_no = i, .tgid = 7, .busy_ns = i });
-		assert_int_equal(ttmon_timeline_slots(t), ring ? 3 : 4);
-		assert_int_equal(ttmon_timeline_get_slot(t, 0)->slot_no, ring ? 2 : 0);
-		assert_int_equal(ttmon_timeline_get_slot(t, 1)->busy_ns, ring ? 3 : 1);
+		assert_int_equal(ttmon_timeline_slots(t), 4);
+		assert_int_equal(ttmon_timeline_get_slot(t, 0)->slot_no, ring ? 1 : 0);
+		assert_int_equal(ttmon_timeline_get_slot(t, 1)->busy_ns, ring ? 2 : 1);
 		assert_null(ttmon_timeline_get_slot(t, 4));
-		assert_int_equal(ttmon_timeline_slots_dropped(t), ring ? 2 : 1);
+		assert_int_equal(ttmon_timeline_slots_dropped(t), 1);
 		assert_int_equal(ttmon_timeline_dropped(t), 0);
 		assert_int_equal(ttmon_timeline_runs(t), 4);
 		ttmon_timeline_free(t);
@@ -200,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_keeps_in_order), cmocka_unit_test(test_full),
 		cmocka_unit_test(test_ring),	       cmocka_unit_test(test_one),
 		cmocka_unit_test(test_calls),	       cmocka_unit_test(test_limit_is_checked),
+		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_slots),
 	};
 
