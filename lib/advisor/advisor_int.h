@@ -6,7 +6,9 @@
  *	walk.c   the caller's stack, by frame pointers
  *	objs.c   the objects of this process: which file and offset an address is, which function
  *	sites.c  return addresses to the hashes of lib/read/run.h, and a table of those that were seen
+ *	link.c   a thread that follows one route of the daemon
  *	live.c   the daemon: live advice, checkpoints, ttmon_trace_self()
+ *	programs.c  the daemon: runs of programs on Tenstorrent devices
  *
  * What is asked in the hot path was made at open and does not change, or is one of three things that threads and signal handlers share without
  * locks: the table of stacks, the counters of ordinals, the sums. The list of objects changes with dlopen(); the hot path reads only its number.
@@ -14,6 +16,8 @@
 #ifndef TTMON_LIB_ADVISOR_INT_H
 #define TTMON_LIB_ADVISOR_INT_H
 
+#include <jansson.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "lib/base/hmap.h"
@@ -158,6 +162,50 @@ uint32_t ttmon_ordinals_next(const struct ttmon_ordinals *o, uint64_t site, uint
 int ttmon_ordinals_add(struct ttmon_ordinals *o, uint64_t site, uint64_t size) _must_check;
 void ttmon_ordinals_fini(struct ttmon_ordinals *o);
 
+/* ---- link.c ---- */
+
+struct ttmon_link;
+
+/* All is called in the thread. */
+struct ttmon_link_cfg {
+	const char *route;  /* with "?" and an argument; must outlive the link */
+	const char *thread; /* name of 15 bytes at most */
+	void (*head)(void *ctx); /* the first line of a connection. May be NULL */
+	/* A line that is neither a head nor says what was missed. row: it as an object; NULL: it is an array, or no JSON. */
+	void (*line)(struct ttmon_link *l, const char *at, size_t n, const json_t *row);
+	void *ctx;
+};
+
+#define TTMON_LINK_LINE 8192u /* bytes; a longer line is none of ours */
+
+struct ttmon_link {
+	struct ttmon_link_cfg cfg;
+	pid_t pid;
+	char *socket;
+	pthread_t thread;
+	int cancel;
+	/* earlier: lines of a daemon that were gone before the first connection to it */
+	_Atomic uint64_t missed, earlier, connects, disconnects;
+	/* Of the thread. */
+	uint64_t after, gone; /* the line heard last, and how many were missed since */
+	char start_id[32];
+	bool connected;
+	char part[TTMON_LINK_LINE];
+	size_t len;
+	bool too_long;
+};
+
+/* A zeroed link. On failure nothing is left of it. */
+int ttmon_link_begin(struct ttmon_link *l, const char *socket, const struct ttmon_link_cfg *cfg) _must_check;
+/* Not from its thread. In a child after fork() there is no thread to end. */
+void ttmon_link_end(struct ttmon_link *l);
+/* Did this process begin it? */
+bool ttmon_link_is_own(const struct ttmon_link *l);
+/* From line(): has a line of this number not come yet? It has then. */
+bool ttmon_link_is_new(struct ttmon_link *l, uint64_t seq);
+/* socket, else $TTMON_SOCKET, else the default. */
+const char *ttmon_socket_or(const char *socket);
+
 /* ---- advisor.c, live.c ---- */
 
 #define TTMON_SHARDS 16u
@@ -198,8 +246,6 @@ struct ttmon_advisor {
 struct ttmon_sub *ttmon_sub_of(const struct ttmon_advisor *adv);
 void ttmon_sub_free(struct ttmon_sub *sub);
 void ttmon_sub_stats(const struct ttmon_sub *sub, struct ttmon_advisor_stats *ret);
-/* socket, else $TTMON_SOCKET, else the default. */
-const char *ttmon_socket_or(const char *socket);
 /* A flag that one thread of one process holds: taken if nobody, or a process before a fork(), has it. */
 bool ttmon_flag_take(_Atomic int *flag);
 static inline void ttmon_flag_drop(_Atomic int *flag)

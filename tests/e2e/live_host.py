@@ -89,12 +89,12 @@ class Program:
 
 
 class Follower:
-    """A client of /v1/advice/live. Each line with its time of arrival as "came". HTTP/1.0: lines, without chunks around them."""
+    """A client of /v1/advice/live, or of another route. Each line with its time of arrival as "came". HTTP/1.0: lines, without chunks around them."""
 
-    def __init__(self, path, query="", follow=True, read=True):
+    def __init__(self, path, query="", follow=True, read=True, route="/v1/advice/live"):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(path)
-        self.sock.sendall(f"GET /v1/advice/live?{'follow=1&' if follow else ''}{query} HTTP/1.0\r\n\r\n".encode())
+        self.sock.sendall(f"GET {route}?{'follow=1&' if follow else ''}{query} HTTP/1.0\r\n\r\n".encode())
         self.buffer, self.lines = b"", []
         if read:
             self.begin()

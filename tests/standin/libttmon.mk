@@ -4,6 +4,7 @@
 #
 #   libttmon_sites           asks before each of its allocations; _nofp without frame pointers, _static with the archive, _rebuilt another build of it
 #   libttmon_live            follows live advice and moves buffers at checkpoints
+#   libttmon_programs        hears runs of programs
 #   libttmon_cxx             the header as C++11 has it
 
 LIBTTMON_RUNPATH := -Wl,-rpath,'$$ORIGIN/lib' -Wl,-rpath,'$$ORIGIN/../../libttmon'
@@ -11,13 +12,14 @@ libttmon_program = $(CC) $(filter-out -MMD -MP,$(STANDIN_CFLAGS)) $(STANDIN_REAL
 		   -Wl,--enable-new-dtags $(LIBTTMON_RUNPATH) -o $@ $(filter %.c,$^) $(filter %.so %.so.13 %.a,$^) $(2)
 
 $(S)/libttmon_live: $(SD)/libttmon_live.c $(S)/flags $(RT13) $(LIBTTMON_DIR)/libttmon.so
+$(S)/libttmon_programs: $(SD)/libttmon_programs.c $(S)/flags $(LIBTTMON_DIR)/libttmon.so
 $(S)/libttmon_sites $(S)/libttmon_sites_nofp $(S)/libttmon_sites_rebuilt: $(SD)/libttmon_sites.c $(S)/flags $(RT13) $(LIBTTMON_DIR)/libttmon.so
 $(S)/libttmon_sites_static: $(SD)/libttmon_sites.c $(S)/flags $(RT13) $(LIBTTMON_DIR)/libttmon.a
 $(S)/libttmon_sites_nofp: LIBTTMON_MORE := -fomit-frame-pointer -foptimize-sibling-calls
 $(S)/libttmon_sites_rebuilt: LIBTTMON_MORE := -DREBUILT -fstack-protector-all
 $(S)/libttmon_sites_static: LIBTTMON_LINK := $(LIBTTMON_LIBS)
 
-LIBTTMON_PROGRAMS := $(addprefix $(S)/,libttmon_sites libttmon_sites_nofp libttmon_sites_rebuilt libttmon_sites_static libttmon_live)
+LIBTTMON_PROGRAMS := $(addprefix $(S)/,libttmon_sites libttmon_sites_nofp libttmon_sites_rebuilt libttmon_sites_static libttmon_live libttmon_programs)
 
 $(LIBTTMON_PROGRAMS):
 	$(call msg,LINK,$@)

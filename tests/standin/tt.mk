@@ -4,7 +4,7 @@
 #
 #   tt/GEN/libtt_metal.so   GEN: e0 e1 e2a e2b e2i e4, and with other profilers e2b48 e2b64 e2b72 (see tt/metal.hpp, tt/profiler.cpp)
 #   tt/stripped/            e2b without .symtab
-#   ttledger ttscen ttrun ttrandom   linked with e2b; LD_LIBRARY_PATH=tt/GEN picks another, --lib PATH one that is loaded late
+#   ttledger ttscen ttrun ttrandom ttflood   linked with e2b; LD_LIBRARY_PATH=tt/GEN picks another, --lib PATH one that is loaded late
 #   ttledger_static         e2b inside the program
 
 CXX ?= g++
@@ -65,7 +65,7 @@ $(TT)/obj/prog/%.o: $(TTD)/%.cpp $(TT)/flags
 tt_program = $(CXX) -pie -pthread -Wl,--no-as-needed -Wl,--build-id -Wl,--enable-new-dtags -Wl,-rpath,'$$ORIGIN/tt/e2b' -o $@ $(filter %.o,$^) \
 	     $(filter %.so,$^) -ldl
 
-TT_PROGRAMS := $(addprefix $(S)/,ttledger ttscen ttrun ttrandom)
+TT_PROGRAMS := $(addprefix $(S)/,ttledger ttscen ttrun ttrandom ttflood)
 $(TT_PROGRAMS): $(S)/%: $(TT)/obj/prog/%.o $(TT)/obj/prog/book.o $(TT)/e2b/libtt_metal.so
 	$(call msg,LINK,$@)
 	$(Q)$(tt_program)

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "lib/advisor/advisor_int.h"
@@ -336,6 +337,156 @@ static void close_is_quick(void **state)
 	daemon_down();
 }
 
+/* ---- runs of programs ---- */
+
+static struct ttmon_program_run last_run;
+static char last_kernels[64];
+static _Atomic unsigned int nr_runs;
+
+static void on_run(void *ctx, const struct ttmon_program_run *run)
+{
+	assert_ptr_equal(ctx, &nr_runs);
+	last_run = *run;
+	snprintf(last_kernels, sizeof(last_kernels), "%s", run->kernels ? run->kernels : "-");
+	nr_runs++;
+}
+
+static struct ttmon_program_sub *programs(int32_t pid)
+{
+	const struct ttmon_program_opts opts = { .size = sizeof(opts), .socket = path, .pid = pid };
+	struct ttmon_program_sub *sub = NULL;
+
+	nr_runs = 0;
+	assert_int_equal(ttmon_program_subscribe(&opts, on_run, &nr_runs, &sub), 0);
+	return sub;
+}
+
+static struct ttmon_program_stats heard(const struct ttmon_program_sub *sub)
+{
+	struct ttmon_program_stats st;
+
+	ttmon_program_get_stats(sub, &st);
+	return st;
+}
+
+static void programs_are_heard(void **state)
+{
+	struct ttmon_program_sub *sub;
+	int fd;
+
+	(void)state;
+	daemon_up();
+	sub = programs(0);
+	fd = next_request();
+	assert_string_equal(request, "GET /v1/tt/programs?follow=1&after=0 HTTP/1.1");
+	head(fd, "00000000000000aa");
+	say(fd, "{\"kernels\":7,\"names\":\"a/b.cpp, \\u00e9\"}\n[5,4711,1,2,65535,100,200,30,1,250,7]\n");
+	wait_until(heard(sub).runs == 1);
+	assert_true(last_run.seq == 5 && last_run.pid == 4711 && last_run.device == 1 && last_run.chip == 2 &&
+		    last_run.program == 65535 && last_run.start_ns == 100 && last_run.end_ns == 200 &&
+		    last_run.error_ns == 30 && last_run.clock == TTMON_PROGRAM_CLOCK_PAIRS && last_run.seen_ns == 250);
+	assert_string_equal(last_kernels, "a/b.cpp, \xc3\xa9");
+	/* What is not known; names that were forgotten; in pieces; one that was heard before; and what is no row of ours. */
+	say(fd, "{\"forget\":true}\n[6,1,0,nu");
+	say(fd, "ll,1,null,null,null,0,9,7]\n[6,1,0,1,1,1,1,1,1,1,1]\n[7]\n[\n[]\n[-8,1,0,1,1,1,1,1,1,1,1]\n[1e3]\n");
+	say(fd, "[8,4294967296,0,1,1,1,1,1,1,1,1]\n[8,1,0,1,1,5,4,1,1,1,1]\n[0,1,0,1,1,1,1,1,1,1,1]\n[null]\n{}\n");
+	say(fd, "[8,1,0,1,1,1,1,1,1,1,18446744073709551616]\n[8,1,0,1,1,1,1,1,1,1]\n[8,1,0,1,1,1,1,1,1,1,1");
+	say(fd, "\n");
+	wait_until(heard(sub).runs == 2);
+	assert_true(last_run.seq == 6 && last_run.chip == 0 && !last_run.start_ns && !last_run.end_ns &&
+		    last_run.error_ns == UINT64_MAX && last_run.clock == TTMON_PROGRAM_CLOCK_NONE);
+	assert_string_equal(last_kernels, "-");
+	/* Of a later daemon. */
+	say(fd, "{\"kernels\":7,\"names\":\"b\"}\n[9,1,0,1,1,1,1,1,1,1,7,\"more\",[2]]\n");
+	wait_until(heard(sub).runs == 3);
+	assert_string_equal(last_kernels, "b");
+	/* Told of what it missed and cut off: not told again. */
+	say(fd, "{\"missed\":40}\n");
+	wait_until(heard(sub).missed == 40);
+	close(fd);
+	fd = next_request();
+	assert_string_equal(request, "GET /v1/tt/programs?follow=1&after=49&start=00000000000000aa HTTP/1.1");
+	head(fd, "00000000000000aa");
+	say(fd, "{\"missed\":2}\n[52,1,0,1,1,1,1,1,1,1,7]\n");
+	wait_until(heard(sub).runs == 4);
+	/* Names are told anew on each connection. */
+	assert_string_equal(last_kernels, "-");
+	assert_true(heard(sub).missed == 42 && heard(sub).connects == 2 && heard(sub).disconnects == 1);
+	ttmon_program_unsubscribe(sub);
+	close(fd);
+	daemon_down();
+}
+
+/* A daemon that has told more than it keeps. */
+static void programs_of_before_are_counted(void **state)
+{
+	static const char http[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+	struct ttmon_program_sub *sub;
+	int fd;
+
+	(void)state;
+	daemon_up();
+	sub = programs(TTMON_PROGRAM_SELF);
+	for (int i = 0; i < 3; i++) {
+		fd = next_request();
+		assert_non_null(strstr(request, "/v1/tt/programs?follow=1&pid=self&after="));
+		assert_int_equal(send(fd, http, sizeof(http) - 1, MSG_NOSIGNAL), sizeof(http) - 1);
+		say(fd, i == 2 ? "{\"head\":true,\"start_id\":\"b\",\"first\":101,\"next\":103}\n[102,1,0,1,1,1,1,1,1,1,1]\n"
+			       : "{\"head\":true,\"start_id\":\"a\",\"first\":11,\"next\":13}\n[12,1,0,1,1,1,1,1,1,1,1]\n");
+		wait_until(heard(sub).connects == (uint64_t)i + 1);
+		close(fd);
+	}
+	wait_until(heard(sub).runs == 2);
+	assert_int_equal(heard(sub).earlier, 110);
+	ttmon_program_unsubscribe(sub);
+	daemon_down();
+}
+
+static void programs_refuse_nonsense(void **state)
+{
+	struct ttmon_program_opts opts = { .size = sizeof(opts), .pid = -2 };
+	struct ttmon_program_sub *sub = (void *)1;
+
+	(void)state;
+	assert_int_equal(ttmon_program_subscribe(&opts, on_run, NULL, &sub), -EINVAL);
+	opts.size = 4;
+	opts.pid = 0;
+	assert_int_equal(ttmon_program_subscribe(&opts, on_run, NULL, &sub), -EINVAL);
+	assert_int_equal(ttmon_program_subscribe(NULL, NULL, NULL, &sub), -EINVAL);
+	assert_int_equal(ttmon_program_subscribe(NULL, on_run, NULL, NULL), -EINVAL);
+	assert_ptr_equal(sub, (void *)1);
+	assert_int_equal(heard(NULL).runs, 0);
+	ttmon_program_unsubscribe(NULL);
+}
+
+/* A child has no thread, and ends what it has a copy of. */
+static void programs_after_a_fork(void **state)
+{
+	struct ttmon_program_sub *sub;
+	int fd, status = -1;
+	pid_t child;
+
+	(void)state;
+	daemon_up();
+	sub = programs(0);
+	fd = next_request();
+	head(fd, "1");
+	say(fd, "{\"kernels\":7,\"names\":\"a\"}\n[5,4711,1,2,65535,100,200,30,1,250,7]\n");
+	wait_until(heard(sub).runs == 1);
+	child = fork();
+	if (!child) {
+		ttmon_program_unsubscribe(sub);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	say(fd, "[6,4711,1,2,65535,100,200,30,1,250,7]\n");
+	wait_until(heard(sub).runs == 2);
+	ttmon_program_unsubscribe(sub);
+	close(fd);
+	daemon_down();
+}
+
 /* ---- being traced ---- */
 
 static const char *answer;
@@ -412,6 +563,10 @@ int main(void)
 		cmocka_unit_test(oldest_lines_go),
 		cmocka_unit_test(thread_takes_no_signals),
 		cmocka_unit_test(close_is_quick),
+		cmocka_unit_test(programs_are_heard),
+		cmocka_unit_test(programs_of_before_are_counted),
+		cmocka_unit_test(programs_refuse_nonsense),
+		cmocka_unit_test(programs_after_a_fork),
 		cmocka_unit_test(trace_self),
 	};
 

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""t_programs.py: runs of programs on Tenstorrent chips as a stream: each run of the book once to everybody who follows, and who is away or slow is told."""
+import json
+import os
+import signal
+import sys
+import time
+
+from e2e import SLOW, alone, eq, standin, timeout, true
+from live_host import Follower
+from t_api import ALICE, BOB, Service
+from tt_host import Host, retry
+
+ROUTE = "/v1/tt/programs"
+KEPT = 262144
+CLOCKS = ["none", "pairs", "record", "envelope"]
+
+
+class Programs(Follower):
+    """A client of the route: rows as dictionaries, with the kernels' names in the place of their number."""
+
+    def __init__(self, path, query="", **more):
+        self.names, self.rows, self.missed = {}, [], 0
+        super().__init__(path, query, route=ROUTE, **more)
+
+    def take(self, seconds=20):
+        """The next line; False at the end."""
+        line = self.line(seconds)
+        true("nothing came", line is not None)
+        if not line:
+            return False
+        value = json.loads(line)
+        if isinstance(value, list):
+            row = dict(zip(self.head["columns"], value))
+            true(f"{row}: its kernels were not told", row["kernels"] is None or row["kernels"] in self.names)
+            self.rows.append(dict(row, kernels=self.names.get(row["kernels"])))
+        else:
+            if "kernels" in value:
+                self.names[value["kernels"]] = value["names"]
+            self.missed += value.get("missed", 0)
+        return True
+
+    def until(self, count):
+        while len(self.rows) < count:
+            true("the reply ended", self.take())
+        return self.rows
+
+    def rest(self):
+        while self.take():
+            pass
+        return self.rows
+
+
+def check_book(rows, book, host, target):
+    """Rows against what the program knows of its chips: each run once, its times within their bounds, its kernels, its chip."""
+    runs = {(chip, program): (start, end, reported) for chip, program, start, end, _, reported in book["runs"]}
+    eq("runs", sorted((r["device"], r["program"]) for r in rows), sorted(runs))
+    seqs = [r["seq"] for r in rows]
+    eq("numbers grow", seqs, sorted(set(seqs)))
+    chips = {host.unique[bdf]: i for i, bdf in enumerate(target.opened)}
+    indexes = {chips[int(c["unique_id"], 16)]: c["index"] for c in host.devices()["chips"] if c["unique_id"] and int(c["unique_id"], 16) in chips}
+    for r in rows:
+        start, end, reported = runs[r["device"], r["program"]]
+        where = f"{r} against {start}, {end}, {reported}"
+        eq(where, (r["pid"], r["kernels"]), (book["pid"], book["kernels"][r["program"] % 4]))
+        true(where, r["error_ns"] is None or max(abs(r["start_ns"] - start), abs(r["end_ns"] - end)) <= r["error_ns"])
+        true(where, reported <= r["seen_ns"] and r["clock"] < len(CLOCKS))
+        if r["device"] in indexes:
+            # Which chip it is has to be found out first.
+            true(f"{where}: chip is {indexes[r['device']]}", r["chip"] in (None, indexes[r["device"]]))
+    if book["gen"].startswith("e2b48"):
+        eq("chips in the end", {r["device"]: r["chip"] for r in rows}, indexes)
+    return CLOCKS[max(rows, key=lambda r: r["seen_ns"])["clock"]]
+
+
+@timeout(60)
+def test_every_run(bench):
+    """To two followers, to libttmon and to one that comes late; under each of the layouts of records."""
+    host = Host(bench, "t3k")
+    host.service()
+    for gen, clock in (("e2b48", "pairs"), ("e2b64", "record"), ("e4", "envelope")):
+        target = host.target(gen, "ttrun", "--chips", "2", "--programs", "100", "--pair-us", "1000", "--batch", "5")
+        host.wait_probed([target.pid])
+        followers = [Programs(host.socket, f"pid={target.pid}") for _ in range(2)]
+        library = bench.target(standin("libttmon_programs"), "-p", str(target.pid), host.socket)
+        target.go()
+        book = json.loads(target.line())
+        for follower in followers:
+            eq(f"{gen}: clock", check_book(follower.until(100), book, host, target), clock)
+            follower.silent(0.3)
+        late = Programs(host.socket, f"pid={target.pid}", follow=False).rest()
+        eq(f"{gen}: who comes late", late, followers[0].rows)
+        half = Programs(host.socket, f"pid={target.pid}&after={late[49]['seq']}&start={followers[0].head['start_id']}", follow=False)
+        eq(f"{gen}: after the 50th", (half.rest(), half.head["restarted"]), (late[50:], False))
+        heard = [json.loads(library.line()) for _ in late]
+        error = 2**64 - 1
+        eq(f"{gen}: libttmon", heard, [[r["seq"], r["pid"], r["device"], r["chip"] or 0, r["program"], r["start_ns"], r["end_ns"],
+                                        error if r["error_ns"] is None else r["error_ns"], r["clock"], r["seen_ns"], r["kernels"]] for r in late])
+        stats = json.loads(library.finish().splitlines()[-1])
+        eq(f"{gen}: its statistics", {k: stats[k] for k in ("runs", "missed", "connects", "disconnects", "out_of_order")},
+           {"runs": 100, "missed": 0, "connects": 1, "disconnects": 0, "out_of_order": 0})
+        target.go()
+        target.finish()
+        for follower in followers:
+            follower.close()
+
+
+@timeout(60)
+def test_who_hears_what(bench):
+    """Everybody of their own processes, root of all, TCP nothing; and bad requests."""
+    service = Service(bench)
+    programs = {}
+    lib = bench.for_everybody(standin("tt/e2b48"))
+    flood = bench.for_everybody(standin("ttflood"))
+    for user in (0, ALICE):
+        programs[user] = bench.target("setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "env", f"LD_LIBRARY_PATH={lib}", flood,
+                                      "--rate", "1000", "--seconds", "0.2", "--batch", "7")
+    root = {user: Programs(service.sock, f"pid={p.pid}") for user, p in programs.items()}
+    # The service needs a moment to probe a library that it has not met.
+    retry(20, lambda: true("probed", all(any(o["path"].endswith("e2b48/libtt_metal.so") and any(p["state"] == "attached" for p in o["probes"])
+                                             for o in service.get("/v1/probes")["objects"]) for _ in programs)))
+    time.sleep(0.5)
+    for p in programs.values():
+        p.go()
+    for user, follower in root.items():
+        eq(f"root of {user}'s", len(follower.until(200)), 200)
+
+    def heard(user, query=""):
+        fetch = f"""
+import json, os, socket
+os.setgroups([{service.group}]); os.setgid({user}); os.setuid({user})
+s = socket.socket(socket.AF_UNIX)
+s.connect({service.sock!r})
+s.sendall(b"GET {ROUTE}?{query} HTTP/1.0\\r\\n\\r\\n")
+body = b"".join(iter(lambda: s.recv(65536), b"")).split(b"\\r\\n\\r\\n", 1)[1]
+rows = [json.loads(line) for line in body.splitlines()]
+print(json.dumps([len(rows), sorted({{row[1] for row in rows if isinstance(row, list)}}), [row for row in rows if "names" in row]]))
+"""
+        out = bench.target(sys.executable, "-c", fetch, wait_ready=False)
+        return json.loads(out.finish())
+
+    pids = {user: p.pid for user, p in programs.items()}
+    true("root", set(heard(0)[1]) >= set(pids.values()))
+    lines, seen, names = heard(ALICE)
+    eq("Alice", (lines, seen, len(names)), (1 + 64 + 200, [pids[ALICE]], 64))
+    eq("Alice of root's", heard(ALICE, f"pid={pids[0]}"), [1, [], []])
+    eq("Bob", heard(BOB), [1, [], []])
+    eq("by TCP", service.tcp(ROUTE)[0], 403)
+    for query, word in (("after=x", "after="), ("pid=0", "pid="), ("follow=2", "follow="), ("start=5", "start_id")):
+        service.refused(f"{ROUTE}?{query}", 400, word)
+    for p in programs.values():
+        p.go()
+        p.finish()
+
+
+@alone("its flood of records is seen by the services of other tests too")
+@timeout(120)
+def test_more_than_is_kept(bench):
+    """A follower that keeps up misses none; one that is stopped meanwhile is told how many; who comes late gets what is kept, and is told of the rest."""
+    host = Host(bench, "t3k")
+    host.service()
+    count = int(KEPT * 1.3)
+    flood = host.target("e2b48", "ttflood", "--rate", str(60000 // SLOW), "--seconds", str(count * SLOW / 60000), "--batch", "128")
+    host.wait_probed([flood.pid])
+    quick, stopped = (bench.target(standin("libttmon_programs"), "-c", host.socket) for _ in range(2))
+    time.sleep(0.5)
+    os.kill(stopped.pid, signal.SIGSTOP)
+    flood.go()
+    sent = json.loads(flood.line(60 * SLOW))
+    time.sleep(0.5)
+    head = Programs(host.socket, "after=4000000000000000000", follow=False).head
+    told = head["next"] - 1
+    true(f"{sent}, told {told}", told <= count + 10000)
+
+    def stats(target):
+        target.go()
+        return json.loads(target.line())
+
+    def all_heard(target):
+        s = stats(target)
+        eq("runs, missed and earlier", s["runs"] + s["missed"] + s["earlier"], told)
+        eq("out of order", s["out_of_order"], 0)
+        return s
+
+    s = retry(20, lambda: all_heard(quick))
+    eq(f"missed by who keeps up: {s}", (s["missed"], s["earlier"], s["runs"]), (0, 0, told))
+    os.kill(stopped.pid, signal.SIGCONT)
+    s = retry(20, lambda: all_heard(stopped))
+    true(f"{s}", s["missed"] > 0 and s["runs"] >= KEPT)
+    late = Programs(host.socket, "after=1", follow=False)
+    rows = late.rest()
+    eq("who comes late", (len(rows), late.missed, rows[0]["seq"], rows[-1]["seq"]), (KEPT, told - KEPT - 1, told - KEPT + 1, told))
+    eq("kept", (late.head["first"], late.head["next"] - late.head["first"]), (rows[0]["seq"], KEPT))
+    ids = [r["program"] for r in rows if r["pid"] == flood.pid]
+    eq("one after the other", ids, [1 + (ids[0] - 1 + i) % 64 for i in range(len(ids))])
