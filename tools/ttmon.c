@@ -21,6 +21,7 @@ static const struct command {
 	{ "family", cmd_family, "families of probes: on, off, counted only" },
 	{ "target", cmd_target, "which processes are traced" },
 	{ "smi", cmd_smi, "the Tenstorrent chips of this host, their memory and who uses it" },
+	{ "programs", cmd_programs, "programs that run on Tenstorrent chips, live" },
 	{ "db", cmd_db, "check and show an allocation database (ttmond --dump-db)" },
 	{ "advise", cmd_advise, "what to pin the next time, and what other ways of pinning would have cost" },
 	{ "heat", cmd_heat, "transfers over time, or over the pages of an allocation, as a heat map in the terminal" },

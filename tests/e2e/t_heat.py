@@ -160,15 +160,15 @@ def test_options(bench):
 
 
 class Screen(TopScreen):
-    """`ttmon heat` on the pseudo-terminal of t_top."""
+    """`ttmon heat`, or another command, on the pseudo-terminal of t_top."""
 
-    def __init__(self, bench, *args, rows=24, columns=80, term="vt100"):  # pylint: disable=super-init-not-called
+    def __init__(self, bench, *args, rows=24, columns=80, term="vt100", command="heat"):  # pylint: disable=super-init-not-called
         self.main, self.side = pty.openpty()
         self.raw, self.rest = b"", ""
         self.size(rows, columns)
         self.before = termios.tcgetattr(self.side)
         self.proc = subprocess.Popen(
-            [TTMON, "heat", *args], stdin=self.side, stdout=self.side, stderr=self.side, start_new_session=True,
+            [TTMON, command, *args], stdin=self.side, stdout=self.side, stderr=self.side, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), env=dict(os.environ, TERM=term, LC_ALL="C.UTF-8")
         )
         bench.procs.append(self.proc)

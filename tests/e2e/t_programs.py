@@ -2,13 +2,16 @@
 """t_programs.py: runs of programs on Tenstorrent chips as a stream: each run of the book once to everybody who follows, and who is away or slow is told."""
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
 
-from e2e import SLOW, alone, eq, standin, timeout, true
+from e2e import PATIENCE, SLOW, TTMON, alone, eq, standin, timeout, true
 from live_host import Follower
 from t_api import ALICE, BOB, Service
+from t_heat import Screen
 from tt_host import Host, retry
 
 ROUTE = "/v1/tt/programs"
@@ -103,6 +106,83 @@ def test_every_run(bench):
         target.finish()
         for follower in followers:
             follower.close()
+
+
+def command(sock, *args, status=0):
+    done = subprocess.run([TTMON, "programs", "--socket", sock, *args], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+    eq(f"{args}: {done.stderr}", done.returncode, status)
+    return done.stdout
+
+
+def median(values):
+    return sorted(values)[(len(values) + 1) // 2 - 1]
+
+
+@timeout(60)
+def test_command(bench):
+    """`ttmon programs`: all that is kept against the book, what comes an interval after the other, the screen."""
+    host = Host(bench, "t3k")
+    host.service()
+    for gen in ("e2b48", "e4"):
+        target = host.target(gen, "ttrun", "--chips", "2", "--programs", "100", "--pair-us", "1000")
+        host.wait_probed([target.pid])
+        target.go()
+        book = json.loads(target.line())
+        rows = Programs(host.socket, f"pid={target.pid}").until(100)
+        doc = json.loads(command(host.socket, "--once", "--json", "--pid", str(target.pid)))
+        bound = [r["error_ns"] for r in rows]
+        window = max(r["end_ns"] for r in rows) - min(r["start_ns"] for r in rows)
+        eq("window", (doc["window_ns"], doc["missed"]), (window, 0))
+        want = {}
+        for chip, program, start, end, *_ in book["runs"]:
+            want.setdefault((chip, book["kernels"][program % 4]), []).append(end - start)
+        eq("rows", sorted((p["device"], p["kernels"], p["runs"]) for p in doc["programs"]), sorted((*k, len(v)) for k, v in want.items()))
+        for p in doc["programs"]:
+            lengths, mine = want[p["device"], p["kernels"]], [r for r in rows if (r["device"], r["kernels"]) == (p["device"], p["kernels"])]
+            where = f"{gen}: {p}"
+            eq(where, (p["pid"], p["comm"], p["program"]), (target.pid, "ttrun", None if len(lengths) > 1 else p["program"]))
+            eq(where, p["median_ns"], median([r["end_ns"] - r["start_ns"] for r in mine]))
+            if None in bound:
+                eq(where, (p["busy_error_ns"], p["busy_share_error"]), (None, None))
+                true(where, abs(p["busy_ns"] - sum(lengths)) < 1e-3 * sum(lengths))
+            else:
+                true(where, abs(p["busy_ns"] - sum(lengths)) <= p["busy_error_ns"] == 2 * sum(r["error_ns"] for r in mine))
+                true(where, abs(p["median_ns"] - median(lengths)) <= 2 * max(bound))
+            true(where, abs(p["busy_share"] - p["busy_ns"] / window) < 1e-9 and p["median_ns"] <= p["p99_ns"] <= max(r["end_ns"] - r["start_ns"] for r in mine))
+        gaps = [p["gap_median_ns"] for p in doc["programs"]]
+        true(f"{gen}: gaps {gaps}", all(g is not None and 0 <= g < window for g in gaps))
+        text = command(host.socket, "-1", "-p", str(target.pid)).splitlines()
+        eq(f"{gen}: lines of {text}", (len(text), text[0].split()), (2 + len(want), "PROGRAM PROCESS CHIP RUNS RUNS/S BUSY ERROR MEDIAN P99 GAP".split()))
+        true(f"{text}", all(f"ttrun[{target.pid}]" in line for line in text[2:]))
+        true(f"{text}", any("bmm.cpp, reader_bmm.cpp" in line for line in text[2:]))
+        if None in bound:
+            true(f"the error is not known: {text[2]}", re.search(r" [\d.]+ %\s+-\s", text[2]))
+        target.go()
+        target.finish()
+
+    flood = host.target("e2b48", "ttflood", "--rate", "2000", "--seconds", "1", "--programs", "3")
+    live = bench.target(TTMON, "programs", "-s", host.socket, "-j", "-i", "0.2", "-p", str(flood.pid), wait_ready=False)
+    screen = Screen(bench, "-s", host.socket, "-i", "0.2", "-p", str(flood.pid), columns=140, command="programs")
+    host.wait_probed([flood.pid])
+    eq("nothing yet", json.loads(live.line())["programs"], [])
+    flood.go()
+    sums = {}
+    while sum(sums.values()) < 2000:
+        doc = json.loads(live.line())
+        true(f"{doc}", doc["window_ns"] >= 2e8 and not doc["missed"])
+        for p in doc["programs"]:
+            sums[p["kernels"]] = sums.get(p["kernels"], 0) + p["runs"]
+            true(f"{p}", p["busy_share"] is None or 0 <= p["busy_share"] <= 1.2)
+    eq("runs by program", sorted(sums.values()), [666, 667, 667])
+    live.proc.terminate()
+    screen.until("the programs", lambda s: "PROGRAM" in s[1] and any("program_" in line and f"ttflood[{flood.pid}]" in line for line in s))
+    screen.key("q")
+    screen.ended()
+    for args, word in ((("-i", "0"), "interval"), (("-p", "x"), "pid"), (("-x",), "option"), (("x",), "argument")):
+        done = subprocess.run([TTMON, "programs", *args], capture_output=True, text=True, check=False, timeout=30)
+        eq(f"{args}: {done.stderr}", (done.returncode, done.stderr.count("\n"), word in done.stderr), (2, 1, True))
+    done = subprocess.run([TTMON, "programs", "-s", bench.path("none")], capture_output=True, text=True, check=False, timeout=30)
+    eq(f"{done.stderr}", (done.returncode, "no ttmond on" in done.stderr), (2, True))
 
 
 @timeout(60)

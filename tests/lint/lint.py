@@ -81,6 +81,7 @@ FOLDERS = {
     "tools/db": ["lib/", "tools/cli", "daemon/core/history"],
     "tools/heat": ["lib/", "tools/cli", "tools/term", "daemon/core/history"],
     "tools/memtrace": ["lib/", "tools/cli", "tools/slots", "tools/view", "memtrace/"],
+    "tools/programs": ["lib/", "tools/cli", "tools/term"],
     "tools/service": ["lib/", "tools/cli"],
     "tools/slots": ["lib/", "tools/cli"],
     "tools/smi": ["lib/", "tools/cli", "tools/term", "daemon/core/tt", "daemon/io/tt"],

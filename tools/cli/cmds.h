@@ -16,6 +16,7 @@ int cmd_db(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_smi(int argc, char **argv);
+int cmd_programs(int argc, char **argv);
 int cmd_slots(int argc, char **argv);
 int cmd_family(int argc, char **argv);
 int cmd_target(int argc, char **argv);

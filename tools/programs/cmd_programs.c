@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * cmd_programs.c: `ttmon programs`: options; all that the service has kept (--once), or what it tells, an interval after the other.
+ */
+#include <getopt.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "lib/os/clock.h"
+#include "lib/read/client.h"
+#include "lib/read/db.h"
+#include "lib/read/programs.h"
+#include "tools/cli/cmds.h"
+#include "tools/cli/show.h"
+#include "tools/programs/programs.h"
+
+static const char usage[] =
+	"usage: ttmon programs [OPTIONS]\n\n"
+	"Programs that run on Tenstorrent chips, live, as tt-metal's real-time profiler reports them.\n\n"
+	"  -1, --once          one table, of all runs that the service has kept, and end\n"
+	"  -j, --json          JSON, a document an interval (with -1 one)\n"
+	"  -i, --interval S    seconds, 0.1-60 (1)\n"
+	"  -p, --pid PID       of this process alone\n"
+	"  -s, --socket PATH   of the service (default " TTMON_SOCKET_DEFAULT ")\n"
+	"  -h, --help          this text\n\n"
+	"BUSY is the share of the time in which the chip ran the program, ERROR by how much it may be wrong; with -1 of the\n"
+	"time from the first start to the last end. GAP is the median time from the end of the run before on that chip.\n"
+	"- is: not known. Keys: space pause, arrows move, q quit.\n";
+
+struct opts {
+	const char *socket;
+	unsigned int interval_ms;
+	uint32_t pid; /* 0: all */
+	bool once, json;
+};
+
+static int bad(const char *what, const char *arg)
+{
+	fprintf(stderr, "ttmon programs: %s%s, see ttmon programs --help\n", what, arg);
+	return -EINVAL;
+}
+
+static int number(const char *what, const char *arg, double min, double max, double *ret)
+{
+	char *end;
+	double v = strtod(arg, &end);
+
+	if (end == arg || *end || !(v >= min && v <= max))
+		return bad(what, arg);
+	*ret = v;
+	return 0;
+}
+
+static int parse(int argc, char **argv, struct opts *o)
+{
+	static const struct option longs[] = {
+		{ "once", no_argument, NULL, '1' },	  { "json", no_argument, NULL, 'j' },
+		{ "interval", required_argument, NULL, 'i' }, { "pid", required_argument, NULL, 'p' },
+		{ "socket", required_argument, NULL, 's' },   { "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	double v = 0;
+	int c, err = 0;
+
+	optind = 0;
+	opterr = 0;
+	while (!err && (c = getopt_long(argc, argv, ":1ji:p:s:h", longs, NULL)) != -1) {
+		switch (c) {
+		case '1':
+			o->once = true;
+			break;
+		case 'j':
+			o->json = true;
+			break;
+		case 'i':
+			err = number("not an interval (0.1-60 s): ", optarg, 0.1, 60, &v);
+			o->interval_ms = (unsigned int)(v * 1000 + 0.5);
+			break;
+		case 'p':
+			err = number("not a pid: ", optarg, 1, INT32_MAX, &v);
+			o->pid = (uint32_t)v;
+			break;
+		case 's':
+			o->socket = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return -ECANCELED;
+		default:
+			return bad(c == ':' ? "a value is missing after " : "no such option: ", argv[optind - 1]);
+		}
+	}
+	return !err && optind < argc ? bad("takes no argument: ", argv[optind]) : err;
+}
+
+/* ---- showing ---- */
+
+static int show(struct ttmon_programs *p, const struct opts *o)
+{
+	size_t flags = JSON_PRESERVE_ORDER | (o->once ? JSON_INDENT(1) : JSON_COMPACT);
+	json_t *doc = NULL;
+	char *text;
+
+	ttmon_programs_sort(p);
+	if (!o->json) {
+		ttmon_programs_print(p, ttmon_show_columns(), !strcmp(nl_langinfo(CODESET), "UTF-8"), stdout);
+		return fflush(stdout) ? -EPIPE : 0;
+	}
+	doc = ttmon_programs_json(p);
+	text = doc ? json_dumps(doc, flags) : NULL;
+	json_decref(doc);
+	if (!text) {
+		fprintf(stderr, "ttmon programs: out of memory\n");
+		return -ENOMEM;
+	}
+	puts(text);
+	free(text);
+	return fflush(stdout) ? -EPIPE : 0;
+}
+
+/* ---- what is kept ---- */
+
+static void take_line(struct ttmon_programs *p, struct ttmon_program_names *names, const char *at, size_t n)
+{
+	struct ttmon_program_row r;
+	uint64_t value;
+	json_t *line;
+
+	if (ttmon_program_row_parse(at, n, &r)) {
+		ttmon_programs_add(p, &(struct ttmon_program_run){
+					      .seq = r.seq,
+					      .pid = r.pid,
+					      .device = r.device,
+					      .chip = r.chip,
+					      .program = r.program,
+					      .start_ns = r.start_ns,
+					      .end_ns = r.end_ns,
+					      .error_ns = r.error_ns,
+					      .seen_ns = r.seen_ns,
+					      .clock = r.clock,
+					      .kernels = ttmon_program_names_get(names, r.kernels),
+				      });
+		return;
+	}
+	line = json_loadb(at, n, 0, NULL);
+	if (ttmon_db_u64(line, "missed", &value))
+		p->missed += value;
+	if (ttmon_db_u64(line, "first", &value) && value)
+		p->earlier = value - 1;
+	if (ttmon_program_names_take(names, line))
+		p->left_out++;
+	json_decref(line);
+}
+
+static int once(const struct opts *o)
+{
+	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	struct ttmon_program_names names = { 0 };
+	struct ttmon_programs p = { 0 };
+	char path[64] = "/v1/tt/programs";
+	int err;
+
+	if (o->pid)
+		snprintf(path, sizeof(path), "/v1/tt/programs?pid=%u", o->pid);
+	err = ttmon_client_fetch(o->socket, path, &reply);
+	for (const char *at = reply.body, *end = at ? at + reply.len : at; !err && at < end;) {
+		const char *nl = memchr(at, '\n', (size_t)(end - at));
+
+		if (!nl)
+			break;
+		take_line(&p, &names, at, (size_t)(nl - at));
+		at = nl + 1;
+	}
+	p.window_ns = p.to_ns - p.from_ns;
+	if (!err)
+		err = show(&p, o);
+	ttmon_program_names_fini(&names);
+	ttmon_programs_fini(&p);
+	return err;
+}
+
+/* ---- what is told ---- */
+
+struct live {
+	struct ttmon_program_sub *sub;
+	uint64_t begin_ns; /* runs that were seen before it are those that were kept */
+	uint64_t taken_ns;
+	uint64_t missed, disconnects;
+	pthread_mutex_t lock;
+	struct ttmon_programs now;
+};
+
+static void on_run(void *ctx, const struct ttmon_program_run *run)
+{
+	struct live *l = ctx;
+
+	if (run->seen_ns < l->begin_ns)
+		return;
+	pthread_mutex_lock(&l->lock);
+	ttmon_programs_add(&l->now, run);
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* What came since the last time, sorted. */
+static bool take(void *ctx, struct ttmon_programs *ret)
+{
+	struct ttmon_program_stats stats;
+	struct live *l = ctx;
+	uint64_t now;
+
+	ttmon_program_get_stats(l->sub, &stats);
+	pthread_mutex_lock(&l->lock);
+	now = ttmon_mono_ns();
+	*ret = l->now;
+	l->now = (struct ttmon_programs){ 0 };
+	/* The next gap on a chip is from the last end of this interval. */
+	l->now.chips = ret->chips;
+	l->now.ends = ret->ends;
+	l->now.nr_ends = ret->nr_ends;
+	l->now.cap_ends = ret->cap_ends;
+	pthread_mutex_unlock(&l->lock);
+	ret->chips = (struct ttmon_hmap){ 0 };
+	ret->ends = NULL;
+	ret->window_ns = now - l->taken_ns;
+	ret->missed = stats.missed - l->missed;
+	l->missed = stats.missed;
+	l->taken_ns = now;
+	ttmon_programs_sort(ret);
+	return stats.connects > stats.disconnects;
+}
+
+static int loop(struct live *l, const struct opts *o)
+{
+	const struct timespec wait = { .tv_sec = o->interval_ms / 1000,
+				       .tv_nsec = (long)(o->interval_ms % 1000) * 1000000 };
+	int err = 0;
+
+	while (!err) {
+		struct ttmon_programs p = { 0 };
+
+		nanosleep(&wait, NULL);
+		if (!take(l, &p))
+			fprintf(stderr, "ttmon programs: no ttmond on %s: waiting for it\n", o->socket);
+		err = show(&p, o);
+		ttmon_programs_fini(&p);
+		if (!o->json && !err)
+			putchar('\n');
+	}
+	return err;
+}
+
+static int follow(const struct opts *o)
+{
+	const struct ttmon_program_opts opts = { .size = sizeof(opts), .socket = o->socket, .pid = (int32_t)o->pid };
+	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	struct live l = { .begin_ns = ttmon_mono_ns(), .lock = PTHREAD_MUTEX_INITIALIZER };
+	/* Says why where there is none, or none that has the route. */
+	int err = ttmon_client_fetch(o->socket, "/v1/tt/programs?after=4000000000000000000&pid=1", &reply);
+
+	if (err)
+		return err;
+	l.taken_ns = l.begin_ns;
+	err = ttmon_program_subscribe(&opts, on_run, &l, &l.sub);
+	if (err) {
+		fprintf(stderr, "ttmon programs: %s\n", strerror(-err));
+		return err;
+	}
+	if (o->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+		err = loop(&l, o);
+	else
+		err = ttmon_programs_screen(o->socket, o->interval_ms, take, &l);
+	ttmon_program_unsubscribe(l.sub);
+	ttmon_programs_fini(&l.now);
+	return err;
+}
+
+int cmd_programs(int argc, char **argv)
+{
+	struct opts o = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 };
+	int err = parse(argc, argv, &o);
+
+	if (err)
+		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
+	setlocale(LC_CTYPE, "");
+	return (o.once ? once(&o) : follow(&o)) ? TTMON_EXIT_ERROR : 0;
+}
