@@ -79,7 +79,40 @@ static json_t *chip(const struct ttmon_ttrun_view *v, const struct ttmon_tt_chip
 		"at_least", !!(c->ever & TTMON_TT_F_DOUBT), "flags", flags_of(c->flags), "shm", shm_of(v, f->index));
 }
 
-static json_t *devices_of(const struct ttmon_tt_view *v, size_t proc)
+struct clocks {
+	struct ttmon_tt_clock *v;
+	size_t n;
+};
+
+static int take_clocks(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	const struct ttmon_tt_clock *v;
+	struct clocks *out = ctx;
+
+	(void)now_ns;
+	out->n = ttmon_dispatch_clocks(ttmon_pipeline_dispatch(p), &v);
+	out->v = malloc((out->n + 1) * sizeof(*v));
+	if (!out->v)
+		return -ENOMEM;
+	if (out->n)
+		memcpy(out->v, v, out->n * sizeof(*v));
+	return 0;
+}
+
+/* What the profiler has told of a device: null where it has told nothing. The error is null where a run has none. */
+static json_t *work_of(const struct clocks *cl, uint32_t tgid, uint32_t logical)
+{
+	for (size_t i = 0; i < cl->n; i++) {
+		const struct ttmon_tt_clock *k = &cl->v[i];
+
+		if (k->tgid == tgid && k->logical == logical && k->records)
+			return json_pack("{s:I, s:I, s:o}", "runs", INT(k->records), "busy_ns", INT(k->busy_ns),
+					 "busy_error_ns", k->unbounded ? json_null() : json_integer(INT(k->error_ns)));
+	}
+	return json_null();
+}
+
+static json_t *devices_of(const struct ttmon_tt_view *v, size_t proc, const struct clocks *cl)
 {
 	static const char *const hows[TTMON_TT_HOW_MAX] = {
 #define X(n, NAME, name) [n] = name,
@@ -97,11 +130,12 @@ static json_t *devices_of(const struct ttmon_tt_view *v, size_t proc)
 		if (u->proc != proc)
 			continue;
 		json_array_append_new(
-			a, json_pack("{s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I}", "logical",
+			a, json_pack("{s:o, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:o}", "logical",
 				     u->logical == TTMON_TT_NO_LOGICAL ? json_null() : json_integer(u->logical), "chip",
 				     u->chip ? json_integer(u->chip) : json_null(), "how", hows[u->how], "bytes",
 				     by_type(u->bytes, now), "peak", by_type(u->peak, p->flags), "buffers",
-				     INT(u->buffers), "allocs", INT(u->allocs), "frees", INT(u->frees)));
+				     INT(u->buffers), "allocs", INT(u->allocs), "frees", INT(u->frees), "work",
+				     work_of(cl, p->tgid, u->logical)));
 	}
 	return a;
 }
@@ -116,10 +150,13 @@ void ttmon_api_devices(void *ctx, struct ttmon_http_reply *reply)
 	const struct ttmon_daemon *c = ctx;
 	json_t *chips = json_array(), *procs = json_array(), *doc;
 	struct ttmon_ttrun_view v;
+	struct clocks cl = { 0 };
 	struct ttmon_viewer who;
 
 	ttmon_viewer_init(&who, reply);
 	ttmon_ttrun_get(c, &v);
+	if (v.tt->nr_procs && ttmon_daemon_call(c, take_clocks, &cl))
+		cl.n = 0;
 	for (size_t i = 0; i < v.tt->nr_chips; i++)
 		json_array_append_new(chips, chip(&v, &v.tt->chips[i]));
 	for (size_t i = 0; i < v.tt->nr_procs; i++) {
@@ -133,8 +170,9 @@ void ttmon_api_devices(void *ctx, struct ttmon_http_reply *reply)
 						       p->layout ? p->layout : "", "unknown_frees",
 						       INT(p->unknown_frees), "failed", INT(p->failed), "hooked",
 						       INT(p->hooked), "refused", INT(p->refused), "pending_bytes",
-						       INT(p->pending_bytes), "devices", devices_of(v.tt, i)));
+						       INT(p->pending_bytes), "devices", devices_of(v.tt, i, &cl)));
 	}
+	free(cl.v);
 	doc = json_pack("{s:o, s:o}", "chips", chips, "processes", procs);
 	if (!doc || json_dumpf(doc, reply->body, JSON_COMPACT | JSON_PRESERVE_ORDER))
 		ttmon_http_error(reply, 500, "out of memory");
@@ -187,26 +225,6 @@ json_t *ttmon_api_tt_processes(const struct ttmon_daemon *c, const struct ttmon_
 							   p->layout ? p->layout : "", "flags", flags_of(p->flags)));
 	}
 	return a;
-}
-
-struct clocks {
-	struct ttmon_tt_clock *v;
-	size_t n;
-};
-
-static int take_clocks(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
-{
-	const struct ttmon_tt_clock *v;
-	struct clocks *out = ctx;
-
-	(void)now_ns;
-	out->n = ttmon_dispatch_clocks(ttmon_pipeline_dispatch(p), &v);
-	out->v = malloc((out->n + 1) * sizeof(*v));
-	if (!out->v)
-		return -ENOMEM;
-	if (out->n)
-		memcpy(out->v, v, out->n * sizeof(*v));
-	return 0;
 }
 
 /* Of a process that has ended there is nobody any more who could be asked. */

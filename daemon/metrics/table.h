@@ -185,6 +185,10 @@
 	  "Dispatches; those to a mesh count for its first chip")                                                     \
 	X(TT_BUSY, "ttmond_tt_device_busy_seconds_total", COUNTER, "seconds", "chip", WORK,                           \
 	  "Time the chip ran programs, as the profiler of tt-metal tells it")                                         \
+	X(TT_BUSY_ERROR, "ttmond_tt_device_busy_error_seconds_total", COUNTER, "seconds", "chip", WORK,               \
+	  "By how much that time may be wrong, either way, but for runs whose error is not known")                    \
+	X(TT_UNBOUNDED, "ttmond_tt_unbounded_runs_total", COUNTER, "", "chip", WORK,                                  \
+	  "Runs of programs whose place in time has no error bound")                                                  \
 	X(TT_FOLLOWERS, "ttmond_tt_program_followers", GAUGE, "", "", NONE, "Clients that follow runs of programs")   \
 	X(TT_MISSED, "ttmond_tt_program_missed_runs_total", COUNTER, "", "", NONE,                                    \
 	  "Runs of programs that clients were told they missed")                                                      \

@@ -10,6 +10,10 @@
 
 #define CHIPS 256 /* further ones are counted as unknown */
 
+/* What is known of device time: how much, by how much that may be wrong, runs of which that is not known. */
+enum { BUSY_NS, BUSY_ERROR_NS, BUSY_UNBOUNDED, BUSY_MAX };
+_Static_assert((int)BUSY_MAX <= (int)TTMON_TT_DISPATCH_MAX, "a row has room for them");
+
 /* A figure that grows, as it was the last time. */
 struct seen {
 	uint64_t key[3];
@@ -23,7 +27,8 @@ struct rows {
 };
 
 struct chip_sums {
-	uint64_t dispatches[TTMON_TT_DISPATCH_MAX], busy_ns;
+	uint64_t dispatches[TTMON_TT_DISPATCH_MAX];
+	uint64_t busy[BUSY_MAX];
 	bool used;
 };
 
@@ -153,8 +158,7 @@ static void add_dispatches(struct chip_sums *to, unsigned int i, uint64_t n)
 
 static void add_busy(struct chip_sums *to, unsigned int i, uint64_t n)
 {
-	(void)i;
-	to->busy_ns += n;
+	to->busy[i] += n;
 	to->used = true;
 }
 
@@ -183,7 +187,9 @@ void ttmon_metrics_tt_take(struct ttmon_metrics *m)
 		const struct ttmon_tt_clock *k = &taken.clocks[busy.n];
 
 		busy.v[busy.n] =
-			(struct seen){ .key = { k->tgid, k->logical }, .value = { k->busy_ns }, .chip = k->chip };
+			(struct seen){ .key = { k->tgid, k->logical },
+				       .value = { k->busy_ns, k->error_ns, k->unbounded },
+				       .chip = k->chip };
 	}
 	gain(t, &t->dispatches, sums, add_dispatches);
 	gain(t, &t->busy, busy, add_busy);
@@ -266,7 +272,13 @@ static void work(struct ttmon_metrics *m)
 			TTMON_NUM(m, TT_DISPATCHES, t->chips[i].dispatches[k], number(chip, i), kinds[k]);
 	for (uint32_t i = 0; i < CHIPS; i++)
 		if (t->chips[i].used)
-			TTMON_SECONDS(m, TT_BUSY, t->chips[i].busy_ns, number(chip, i));
+			TTMON_SECONDS(m, TT_BUSY, t->chips[i].busy[BUSY_NS], number(chip, i));
+	for (uint32_t i = 0; i < CHIPS; i++)
+		if (t->chips[i].used)
+			TTMON_SECONDS(m, TT_BUSY_ERROR, t->chips[i].busy[BUSY_ERROR_NS], number(chip, i));
+	for (uint32_t i = 0; i < CHIPS; i++)
+		if (t->chips[i].used)
+			TTMON_NUM(m, TT_UNBOUNDED, t->chips[i].busy[BUSY_UNBOUNDED], number(chip, i));
 }
 
 static void followers(struct ttmon_metrics *m)

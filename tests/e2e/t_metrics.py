@@ -410,6 +410,9 @@ def test_tenstorrent(bench):
     busy = sum(page.values("ttmond_tt_device_busy_seconds_total").values()) * 1e9
     want = sum(r[3] - r[2] for book in books for r in book["runs"])
     true(f"busy {busy} ns, the book has {want}", abs(busy - want) < 0.01 * want)
+    error = sum(page.values("ttmond_tt_device_busy_error_seconds_total").values()) * 1e9
+    unbounded = sum(page.values("ttmond_tt_unbounded_runs_total").values())
+    true(f"{busy} ns against {want} ns is more than {error} ns off", unbounded == 0 and 0 < abs(busy - want) <= error)
     eq("processes", page.value("ttmond_tt_processes"), 1)
     chips = page.names("ttmond_tt_memory_bytes", "chip")
     eq("chips", {dict(k)["chip"] for k in page.values("ttmond_tt_chip_info")}, chips)

@@ -149,6 +149,12 @@ def test_command(bench):
                 true(where, abs(p["busy_ns"] - sum(lengths)) <= p["busy_error_ns"] == 2 * sum(r["error_ns"] for r in mine))
                 true(where, abs(p["median_ns"] - median(lengths)) <= 2 * max(bound))
             true(where, abs(p["busy_share"] - p["busy_ns"] / window) < 1e-9 and p["median_ns"] <= p["p99_ns"] <= max(r["end_ns"] - r["start_ns"] for r in mine))
+        work = {d["logical"]: d["work"] for p in host.devices()["processes"] if p["tgid"] == target.pid for d in p["devices"]}
+        for device in (0, 1):
+            mine = [r for r in rows if r["device"] == device]
+            eq(f"{gen}: work of device {device}", work.get(device), {
+                "runs": 50, "busy_ns": sum(r["end_ns"] - r["start_ns"] for r in mine),
+                "busy_error_ns": None if None in bound else 2 * sum(r["error_ns"] for r in mine)})
         gaps = [p["gap_median_ns"] for p in doc["programs"]]
         true(f"{gen}: gaps {gaps}", all(g is not None and 0 <= g < window for g in gaps))
         text = command(host.socket, "-1", "-p", str(target.pid)).splitlines()

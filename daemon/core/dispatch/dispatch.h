@@ -138,6 +138,8 @@ struct ttmon_tt_clock {
 	uint64_t records, refused, dropped; /* dropped: as tt-metal says */
 	uint64_t untimed;		    /* of the records: no end, or one before the start: no run */
 	uint64_t busy_ns;
+	uint64_t error_ns;  /* by how much busy_ns may be wrong: both ends of each run that has a bound */
+	uint64_t unbounded; /* runs in busy_ns that have none */
 };
 size_t ttmon_dispatch_clocks(const struct ttmon_dispatch *d, const struct ttmon_tt_clock **ret);
 /* Kinds of dispatch (1 << enum ttmon_tt_dispatch) of which some function was not probed: their counts are lower bounds. */

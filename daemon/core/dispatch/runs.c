@@ -129,6 +129,10 @@ static void tell(struct ttmon_dispatch *d, const struct disp_proc *proc, size_t 
 	clock->clock = run->clock;
 	clock->ghz = run->ghz;
 	clock->busy_ns += run->end_ns - run->start_ns;
+	if (run->error_ns < UINT64_MAX / 4 && clock->error_ns < UINT64_MAX / 2)
+		clock->error_ns += 2 * run->error_ns;
+	else
+		clock->unbounded++;
 	who.chip = run->chip;
 	ttmon_disp_book(d, &who, run->start_ns, run->end_ns);
 	if (ttmon_disp_progs_run(d->progs, proc->serial, d->clocks_x[idx].serial, run))
