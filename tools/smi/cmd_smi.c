@@ -5,6 +5,7 @@
  */
 #include <getopt.h>
 
+#include "lib/read/client.h"
 #include "tools/cli/cmds.h"
 #include "tools/cli/show.h"
 #include "tools/smi/smi.h"
@@ -23,6 +24,9 @@ static const char usage[] = "usage: ttmon smi [OPTIONS]\n"
 			    "  -r, --refresh MS    how often with --watch (default 1000)\n"
 			    "  -d, --details       ids, file, who has it mapped; dead entries too\n"
 			    "  -c, --cleanup       take entries of dead processes out of the files\n"
+			    "  -b, --busy          share of the last second in which each process had a chip run\n"
+			    "                      programs, and its error; asks the service\n"
+			    "  -s, --socket PATH   of the service (default " TTMON_SOCKET_DEFAULT ")\n"
 			    "  -j, --json          for programs; with --watch a line each time\n"
 			    "      --color WHEN    auto, always, never (default auto)\n"
 			    "      --sysfs-root DIR, --proc-root DIR, --shm-root DIR\n"
@@ -87,6 +91,8 @@ static int parse(int argc, char **argv, struct opts *ret)
 		{ "refresh", required_argument, NULL, 'r' },
 		{ "details", no_argument, NULL, 'd' },
 		{ "cleanup", no_argument, NULL, 'c' },
+		{ "busy", no_argument, NULL, 'b' },
+		{ "socket", required_argument, NULL, 's' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "color", required_argument, NULL, COLOUR },
@@ -95,14 +101,14 @@ static int parse(int argc, char **argv, struct opts *ret)
 		{ "shm-root", required_argument, NULL, SHM },
 		{ 0 },
 	};
-	struct opts o = { .refresh_ms = REFRESH_MS };
+	struct opts o = { .refresh_ms = REFRESH_MS, .ask.socket = TTMON_SOCKET_DEFAULT };
 	char letter[] = "-?";
 	int c;
 
 	/* 0, not 1: glibc then forgets what it knew of another argv. */
 	optind = 0;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":wr:dcjh", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":wr:dcbs:jh", options, NULL)) != -1) {
 		switch (c) {
 		case 'w':
 			o.watch = true;
@@ -116,6 +122,12 @@ static int parse(int argc, char **argv, struct opts *ret)
 			break;
 		case 'c':
 			o.ask.cleanup = true;
+			break;
+		case 'b':
+			o.ask.busy = true;
+			break;
+		case 's':
+			o.ask.socket = optarg;
 			break;
 		case 'j':
 			o.json = true;
@@ -176,6 +188,8 @@ static int once(const struct opts *o, const struct ttmon_term_style *style)
 	_cleanup_(ttmon_smi_fini) struct ttmon_smi v = { 0 };
 	int err = ttmon_smi_read(&o->ask, &v);
 
+	if (!err)
+		err = ttmon_smi_read_busy(&o->ask, &v);
 	if (!err && o->json) {
 		fflush(stdout);
 		err = ttmon_smi_json(&v, true, STDOUT_FILENO);

@@ -265,6 +265,22 @@ int ttmon_smi_json(const struct ttmon_smi *v, bool lines, int fd)
 		put_file(&w, v, i);
 	}
 	ttmon_jsonw_close(&w, ']');
+	if (v->wants_busy) {
+		key_number(&w, "busy_window_ns", v->busy_window_ns, v->busy_window_ns != 0);
+		begin_array(&w, "busy", lines);
+		for (size_t i = 0; i < v->nr_busy; i++) {
+			const struct ttmon_smi_busy *b = &v->busy[i];
+
+			ttmon_jsonw_open(&w, '{');
+			key_text(&w, "id", b->id, sizeof(b->id));
+			key_number(&w, "pid", b->pid, true);
+			key_text(&w, "name", b->name, sizeof(b->name));
+			key_number(&w, "busy_ns", b->busy_ns, b->busy_ns != TTMON_SMI_UNKNOWN);
+			key_number(&w, "busy_error_ns", b->error_ns, b->error_ns != TTMON_SMI_UNKNOWN);
+			ttmon_jsonw_close(&w, '}');
+		}
+		ttmon_jsonw_close(&w, ']');
+	}
 	begin_array(&w, "problems", lines);
 	for (size_t i = 0; i < v->nr_problems; i++) {
 		ttmon_jsonw_open(&w, '{');

@@ -67,6 +67,7 @@ void ttmon_smi_fini(struct ttmon_smi *v)
 	free(v->openings);
 	free(v->listed);
 	free(v->problems);
+	free(v->busy);
 	*v = (struct ttmon_smi){ 0 };
 }
 

@@ -3,7 +3,8 @@
  * smi.h: `ttmon smi` inside: what is read, what is made of it, how it is shown.
  *
  * read.c reads (sysfs, procfs, the files in /dev/shm) and calls match.c, which is pure: it leads files to chips and names the
- * chips; figures.c sums up. text.c, details.c and json.c show the result; tools/term/table.c is columns and clean text; watch.c the terminal.
+ * chips; figures.c sums up; busy.c asks the service. text.c, details.c and json.c show the result; tools/term/table.c is columns and
+ * clean text; watch.c the terminal.
  *
  * A figure that is not known is TTMON_TTSHM_UNKNOWN all the way, and is shown as n/a, never as 0.
  */
@@ -135,6 +136,14 @@ struct ttmon_smi_opening {
 	uint32_t pid, ordinal;
 };
 
+/* For how long a process had a chip run programs, of busy_window_ns, and by how much that may be wrong; UNKNOWN. */
+struct ttmon_smi_busy {
+	char id[TTMON_SMI_ID_LEN];
+	uint32_t pid;
+	char name[TTMON_TT_SHM_NAME];
+	uint64_t busy_ns, error_ns;
+};
+
 struct ttmon_smi_problem {
 	char what[96]; /* a file or folder */
 	char text[128];
@@ -162,6 +171,10 @@ struct ttmon_smi {
 	bool no_driver; /* neither chips nor a driver */
 	bool details, cleanup;
 	bool failed; /* a file or a tree could not be read: the exit status */
+	bool wants_busy;
+	struct ttmon_smi_busy *busy; /* by chip */
+	size_t nr_busy;
+	uint64_t busy_window_ns; /* 0: there was nothing to compare with */
 };
 
 /* ---- read.c ---- */
@@ -175,6 +188,9 @@ struct ttmon_smi_ask {
 	struct ttmon_smi_roots roots;
 	struct ttmon_smi_memory *memory; /* NULL: none; free(chips) at the end */
 	bool details, cleanup;
+	bool busy; /* ask the service at this socket */
+	const char *socket;
+	struct ttmon_smi_reading **reading; /* its sums as they were for the last picture; NULL: of one picture alone */
 };
 /* Everything as it is now. 0 or -ENOMEM; what could not be read is among the problems. */
 int ttmon_smi_read(const struct ttmon_smi_ask *ask, struct ttmon_smi *ret) _must_check;
@@ -183,6 +199,11 @@ void ttmon_smi_fini(struct ttmon_smi *v);
 void ttmon_smi_add_problem(struct ttmon_smi *v, bool fatal, const char *what, const char *text);
 /* Add what is not there yet; -ENOMEM. */
 int ttmon_smi_add_opening(struct ttmon_smi *v, uint32_t pid, uint32_t ordinal) _must_check;
+
+/* ---- busy.c ---- */
+/* What the service says of busy chips, if it is asked to; why not is among the problems. -ENOMEM. */
+int ttmon_smi_read_busy(const struct ttmon_smi_ask *ask, struct ttmon_smi *v) _must_check;
+void ttmon_smi_reading_free(struct ttmon_smi_reading *r);
 
 /* ---- match.c: pure ---- */
 /* chips[] out of sys[] (each with its pids still unknown), files[] out of shm[]. -ENOMEM. */

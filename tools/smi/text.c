@@ -256,6 +256,42 @@ static void show_processes(const struct ttmon_smi *v, const struct ttmon_term_st
 	}
 }
 
+/* ---- busy ---- */
+
+static void put_share(char *buf, size_t n, uint64_t ns, uint64_t window_ns)
+{
+	if (ns == TTMON_SMI_UNKNOWN || !window_ns)
+		snprintf(buf, n, "-");
+	else
+		snprintf(buf, n, "%.1f %%", 100.0 * (double)ns / (double)window_ns);
+}
+
+static void show_busy(const struct ttmon_smi *v, const struct ttmon_term_style *style, FILE *out)
+{
+	_cleanup_(ttmon_term_table_fini) struct ttmon_term_table t = {
+		.titles = { "ID", "PID", "Process", "Busy", "Error" },
+		.right = { false, true, false, true, true },
+		.nr_cols = 5,
+		.flex = 2,
+		.gap = 2,
+	};
+
+	for (size_t i = 0; i < v->nr_busy; i++) {
+		const struct ttmon_smi_busy *b = &v->busy[i];
+		struct ttmon_term_cell *row = ttmon_term_table_row(&t);
+
+		if (!row)
+			return;
+		snprintf(row[0].text, sizeof(row[0].text), "%s", b->id);
+		snprintf(row[1].text, sizeof(row[1].text), "%" PRIu32, b->pid);
+		ttmon_term_clean(row[2].text, sizeof(row[2].text), b->name, sizeof(b->name), 40, style->utf8);
+		put_share(row[3].text, sizeof(row[3].text), b->busy_ns, v->busy_window_ns);
+		put_share(row[4].text, sizeof(row[4].text), b->error_ns, v->busy_window_ns);
+	}
+	fputc('\n', out);
+	ttmon_term_table_print(&t, style, out);
+}
+
 /* ---- notes ---- */
 
 typedef bool (*chip_test)(const struct ttmon_smi *v, const struct ttmon_smi_chip *chip, unsigned int what);
@@ -480,6 +516,8 @@ void ttmon_smi_text(const struct ttmon_smi *v, const struct ttmon_term_style *st
 		fputc('\n', out);
 		show_processes(v, style, out);
 	}
+	if (v->wants_busy)
+		show_busy(v, style, out);
 	for (size_t i = 0; v->details && i < v->nr_chips; i++)
 		ttmon_smi_details(v, style, out, i);
 	if (v->nr_chips)

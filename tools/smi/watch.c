@@ -177,6 +177,8 @@ static int picture(const struct ttmon_smi_ask *ask, const struct ttmon_term_styl
 	size_t len;
 	FILE *f;
 
+	if (!err)
+		err = ttmon_smi_read_busy(ask, &v);
 	if (err)
 		return err;
 	*failed = v.failed;
@@ -239,6 +241,7 @@ int ttmon_smi_watch(const struct ttmon_smi_ask *asked, struct ttmon_term_style *
 {
 	struct screen s = { .on_terminal = isatty(STDOUT_FILENO) && !json };
 	struct ttmon_smi_memory memory = { 0 };
+	struct ttmon_smi_reading *reading = NULL;
 	struct ttmon_smi_ask ask = *asked;
 	bool end = false, failed = false, first = true;
 	char keys[64];
@@ -248,6 +251,7 @@ int ttmon_smi_watch(const struct ttmon_smi_ask *asked, struct ttmon_term_style *
 	snprintf(keys, sizeof(keys), "every %u.%u s%s", refresh_ms / 1000, refresh_ms % 1000 / 100,
 		 isatty(STDIN_FILENO) ? "  q: quit" : "");
 	ask.memory = &memory;
+	ask.reading = &reading;
 	catch_signals(&mask);
 	enter(&s);
 	while (!end && !got_signal && !err) {
@@ -273,6 +277,7 @@ int ttmon_smi_watch(const struct ttmon_smi_ask *asked, struct ttmon_term_style *
 	}
 	leave(&s);
 	free(memory.chips);
+	ttmon_smi_reading_free(reading);
 	if (err) {
 		fprintf(stderr, "ttmon smi: %s\n", strerror(-err));
 		return TTMON_EXIT_ERROR;
