@@ -12,8 +12,8 @@
 #include "daemon/run/daemon.h"
 
 extern const struct ttmon_part ttmon_part_api;	/* the table of routes, api.c */
-extern const struct ttmon_part ttmon_part_live; /* live.c: who follows live advice; its state is a struct ttmon_follow */
-extern const struct ttmon_part ttmon_part_programs; /* programs.c: the same for runs of programs */
+/* Their state is a struct ttmon_follow: who follows live advice (live.c), runs of programs (programs.c). */
+extern const struct ttmon_part ttmon_part_live, ttmon_part_programs;
 extern const struct ttmon_part ttmon_part_jobs; /* job.c: documents that forked children make */
 
 /*

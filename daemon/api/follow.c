@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * follow.c: see follow.h. Cold thread; lines are written as text in the hot one, between two drains, some hundred at a time into memory made
- * here.
+ * follow.c: see follow.h. Cold thread; lines are written as text in the hot one, between two
+ * drains, some hundred at a time into memory made here.
  *
- * A follower whose lines are all sent waits without being asked (ttmon_http_wake()). The hot thread says that there are new ones; one call of it
- * tells of which processes, and those are woken whom it concerns. Nobody waits for a follower: lines are kept in the hot thread's memory, and who
+ * A follower whose lines are all sent waits without being asked (ttmon_http_wake()). The hot thread
+ * says that there are new ones; one call of it tells of which processes, and those are woken whom
+ * it concerns. Nobody waits for a follower: lines are kept in the hot thread's memory, and who
  * comes too late is told how many are gone.
  */
 #include "daemon/api/follow.h"
@@ -217,7 +218,10 @@ static bool has_room(const struct ttmon_follow *l, const struct ttmon_http_reply
 	return l->stats.followers < FOLLOWERS_MAX && (!reply->uid || of_user < OF_A_USER_MAX);
 }
 
-/* Of one process: its number, or the client's own, which in a pid namespace is another one here. Without one: of all. */
+/*
+ * Of one process: its number, or the client's own, which in a pid namespace is another one here.
+ * Without one: of all.
+ */
 static bool parse_pid(struct ttmon_http_reply *reply, uint32_t *ret)
 {
 	const char *text = ttmon_http_arg(reply, "pid");

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * follow.h: numbered lines of the hot thread that clients follow: a head, the lines that are kept, then what comes. Cold thread.
+ * follow.h: numbered lines of the hot thread that clients follow: a head, the lines that are kept,
+ * then what comes. Cold thread.
  *
- * A feed (live advice, runs of programs) says what its lines are; who follows, from where on, whom a line concerns and what was missed is
- * the same for all. ?after=SEQ&start=ID&pid=&follow=1; docs/ttmond-api.md has the lines.
+ * A feed (live advice, runs of programs) says what its lines are; who follows, from where on, whom
+ * a line concerns and what was missed is the same for all. ?after=SEQ&start=ID&pid=&follow=1;
+ * docs/ttmond-api.md has the lines.
  */
 #ifndef TTMON_API_FOLLOW_H
 #define TTMON_API_FOLLOW_H
@@ -45,8 +47,8 @@ struct ttmon_follow_stats {
 struct ttmon_follow;
 
 /*
- * The state of a part that is a feed (run/daemon.h), which is a struct ttmon_follow, and three functions of that part. feed must outlive
- * it. Failures are logged.
+ * The state of a part that is a feed (run/daemon.h), which is a struct ttmon_follow, and three
+ * functions of that part. feed must outlive it. Failures are logged.
  */
 int ttmon_follow_new(struct ttmon_daemon *c, const struct ttmon_feed *feed, void **state) _must_check;
 void ttmon_follow_wake(void *state);

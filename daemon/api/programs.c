@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * programs.c: /v1/tt/programs: runs of programs on Tenstorrent devices as a feed that clients follow, each as it is told to the timeline.
+ * programs.c: /v1/tt/programs: runs of programs on Tenstorrent devices as a feed that clients
+ * follow, each as it is told to the timeline.
  *
- * A row is an array, because there may be 100,000 a second. The names of kernels go out once for each follower, under the number that rows have
- * of them: an operation of ttnn has another program id each time it runs, but the same kernels.
+ * A row is an array, because there may be 100,000 a second. The names of kernels go out once for
+ * each follower, under the number that rows have of them: an operation of ttnn has another program
+ * id each time it runs, but the same kernels.
  */
 #include "daemon/api/api.h"
 #include "daemon/api/follow.h"
@@ -33,8 +35,8 @@ static bool get(struct ttmon_pipeline *p, uint64_t seq, struct ttmon_feed_line *
 
 static void write_head(struct ttmon_jsonw *w)
 {
-	static const char *const columns[] = { "seq",	 "pid",	   "device",   "chip",	"program", "start_ns",
-					       "end_ns", "error_ns", "clock", "seen_ns", "kernels" };
+	static const char *const columns[] = { "seq",	 "pid",	     "device", "chip",	  "program", "start_ns",
+					       "end_ns", "error_ns", "clock",  "seen_ns", "kernels" };
 
 	ttmon_jsonw_key(w, "columns");
 	ttmon_jsonw_open(w, '[');
@@ -48,7 +50,10 @@ static void write_head(struct ttmon_jsonw *w)
 	ttmon_jsonw_close(w, ']');
 }
 
-/* The names are told before the first row that has their number. False: they are not known, or not any more. */
+/*
+ * The names are told before the first row that has their number. False: they are not known, or not
+ * any more.
+ */
 static bool tell_kernels(struct ttmon_jsonw *w, const struct ttmon_dispatch *d, uint32_t kernels,
 			 struct ttmon_hmap *told)
 {

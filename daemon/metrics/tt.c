@@ -186,10 +186,9 @@ void ttmon_metrics_tt_take(struct ttmon_metrics *m)
 	for (; busy.n < taken.nr_clocks; busy.n++) {
 		const struct ttmon_tt_clock *k = &taken.clocks[busy.n];
 
-		busy.v[busy.n] =
-			(struct seen){ .key = { k->tgid, k->logical },
-				       .value = { k->busy_ns, k->error_ns, k->unbounded },
-				       .chip = k->chip };
+		busy.v[busy.n] = (struct seen){ .key = { k->tgid, k->logical },
+						.value = { k->busy_ns, k->error_ns, k->unbounded },
+						.chip = k->chip };
 	}
 	gain(t, &t->dispatches, sums, add_dispatches);
 	gain(t, &t->busy, busy, add_busy);

@@ -178,10 +178,14 @@ enum ttmon_program_clock {
 	TTMON_PROGRAM_CLOCK_NONE,     /* not at all: start_ns and end_ns are 0 */
 	TTMON_PROGRAM_CLOCK_PAIRS,    /* by pairs (host time, device cycles) that tt-metal measures */
 	TTMON_PROGRAM_CLOCK_RECORD,   /* by what the profiler's record says itself */
-	TTMON_PROGRAM_CLOCK_ENVELOPE, /* its length by the device's frequency; its place: it had ended when it was reported */
+	/* its length by the device's frequency; of its place: it had ended when it was reported */
+	TTMON_PROGRAM_CLOCK_ENVELOPE,
 };
 
-/* A run of a program on one device, as tt-metal's real-time profiler reports it. Times: nanoseconds of CLOCK_MONOTONIC. */
+/*
+ * A run of a program on one device, as tt-metal's real-time profiler reports it. Times: nanoseconds
+ * of CLOCK_MONOTONIC.
+ */
 struct ttmon_program_run {
 	uint64_t seq; /* grows, with gaps; names the run for as long as the daemon runs */
 	uint32_t pid;
@@ -189,14 +193,18 @@ struct ttmon_program_run {
 	uint32_t chip;	  /* as in `ttmon smi`; 0: not known */
 	uint32_t program; /* runtime id, of 16 bits, which tt-metal gives out again */
 	uint64_t start_ns, end_ns;
-	uint64_t error_ns;    /* the true start lies within this of start_ns, the end likewise; UINT64_MAX: no bound is known */
+	/* the true start lies within this of start_ns, the end likewise; UINT64_MAX: not known */
+	uint64_t error_ns;
 	uint64_t seen_ns;     /* when it was reported */
 	uint32_t clock;	      /* enum ttmon_program_clock */
 	uint32_t reserved;
 	const char *kernels; /* paths of its kernels joined by ", ", good during the callback; NULL: not known */
 };
 
-/* In the library's thread, one at a time, in order. It may take its time: what the daemon no longer has then is counted as missed. */
+/*
+ * In the library's thread, one at a time, in order. It may take its time: what the daemon no longer
+ * has then is counted as missed.
+ */
 typedef void (*ttmon_program_fn)(void *ctx, const struct ttmon_program_run *run);
 
 struct ttmon_program_sub;
@@ -206,16 +214,21 @@ struct ttmon_program_sub;
 struct ttmon_program_opts {
 	size_t size;	    /* sizeof(struct ttmon_program_opts) */
 	const char *socket; /* of the daemon; NULL: $TTMON_SOCKET, else /run/ttmond/ttmond.sock */
-	/* Runs of this process; 0: of all that the user may see (root: all, others their own); TTMON_PROGRAM_SELF: of this one */
+	/*
+	 * Runs of this process; 0: of all that the user may see (root: all, others their own);
+	 * TTMON_PROGRAM_SELF: of this one
+	 */
 	int32_t pid;
 	uint32_t reserved;
 };
 
 /*
- * Hear each run that the daemon sees: first those that it has kept (the last 262,144), then what comes. A thread of the library, whose signals are all
- * blocked and whose stack is 1 MiB, connects, reads, calls fn, connects again when the daemon goes away, and goes on after the last run heard. opts
- * NULL: the defaults. 0 also where no daemon is there yet; *ret belongs to the caller and to this process: a child after fork() hears nothing, and may
- * subscribe itself. -EINVAL, -ENOMEM, -EAGAIN (no thread), the errors of eventfd(2).
+ * Hear each run that the daemon sees: first those that it has kept (the last 262,144), then what
+ * comes. A thread of the library, whose signals are all blocked and whose stack is 1 MiB, connects,
+ * reads, calls fn, connects again when the daemon goes away, and goes on after the last run heard.
+ * opts NULL: the defaults. 0 also where no daemon is there yet; *ret belongs to the caller and to
+ * this process: a child after fork() hears nothing, and may subscribe itself. -EINVAL, -ENOMEM,
+ * -EAGAIN (no thread), the errors of eventfd(2).
  */
 TTMON_API int ttmon_program_subscribe(const struct ttmon_program_opts *opts, ttmon_program_fn fn, void *ctx,
 				      struct ttmon_program_sub **ret);
@@ -229,7 +242,10 @@ struct ttmon_program_stats {
 };
 /* Any thread. */
 TTMON_API void ttmon_program_get_stats(const struct ttmon_program_sub *sub, struct ttmon_program_stats *ret);
-/* Waits for a callback that is under way; so not from within one. fn is not called after it. In a child after fork(): frees. NULL is allowed. */
+/*
+ * Waits for a callback that is under way; so not from within one. fn is not called after it. In a
+ * child after fork(): frees. NULL is allowed.
+ */
 TTMON_API void ttmon_program_unsubscribe(struct ttmon_program_sub *sub);
 
 /* ---- the daemon ---- */

@@ -168,8 +168,8 @@ struct ttmon_link;
 
 /* All is called in the thread. */
 struct ttmon_link_cfg {
-	const char *route;  /* with "?" and an argument; must outlive the link */
-	const char *thread; /* name of 15 bytes at most */
+	const char *route;	 /* with "?" and an argument; must outlive the link */
+	const char *thread;	 /* name of 15 bytes at most */
 	void (*head)(void *ctx); /* the first line of a connection. May be NULL */
 	/* A line that is neither a head nor says what was missed. row: it as an object; NULL: it is an array, or no JSON. */
 	void (*line)(struct ttmon_link *l, const char *at, size_t n, const json_t *row);

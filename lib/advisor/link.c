@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * link.c: a thread that follows one route of the daemon. All of its signals are blocked. When the reply ends it connects again, after 0.2 s at
- * first and 5 s at most, and goes on behind the last line it has had.
+ * link.c: a thread that follows one route of the daemon. All of its signals are blocked. When the
+ * reply ends it connects again, after 0.2 s at first and 5 s at most, and goes on behind the last
+ * line it has had.
  */
 #include <poll.h>
 #include <signal.h>
@@ -116,9 +117,7 @@ static int on_data(void *ctx, const char *at, size_t n)
 static void *follow(void *arg)
 {
 	struct ttmon_link *l = arg;
-	const struct ttmon_client_stream to = {
-		.cancel = l->cancel, .timeout_s = IDLE_S, .data = on_data, .ctx = l
-	};
+	const struct ttmon_client_stream to = { .cancel = l->cancel, .timeout_s = IDLE_S, .data = on_data, .ctx = l };
 	struct pollfd stop = { .fd = l->cancel, .events = POLLIN };
 	char path[160];
 	int wait_ms = RETRY_MIN_MS, status;

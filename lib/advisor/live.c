@@ -2,7 +2,8 @@
 /*
  * live.c: libttmon and the daemon: live advice, checkpoints, ttmon_trace_self().
  *
- * A subscription is a link (link.c) to /v1/advice/live. Lines wait in a ring. The thread takes the lock for the copy of one line, as does who takes one.
+ * A subscription is a link (link.c) to /v1/advice/live. Lines wait in a ring. The thread takes the
+ * lock for the copy of one line, as does who takes one.
  * It belongs to the process that made it: a child after fork() has neither the thread nor, perhaps, the lock, so it never touches them and may subscribe itself.
  */
 #include <sched.h>
@@ -17,7 +18,7 @@
 struct ttmon_sub {
 	struct ttmon_link link;
 	struct ttmon_sub *parents; /* that of the process which forked this one */
-	pthread_mutex_t lock; /* what follows */
+	pthread_mutex_t lock;	   /* what follows */
 	struct ttmon_live_advice ring[LINES];
 	size_t head, n;
 	uint64_t lines, dropped;
@@ -116,7 +117,9 @@ void ttmon_sub_free(struct ttmon_sub *sub)
 
 int ttmon_advisor_subscribe(struct ttmon_advisor *adv)
 {
-	struct ttmon_link_cfg cfg = { .route = "/v1/advice/live?follow=1&pid=self", .thread = "ttmon-live", .line = on_line };
+	struct ttmon_link_cfg cfg = { .route = "/v1/advice/live?follow=1&pid=self",
+				      .thread = "ttmon-live",
+				      .line = on_line };
 	struct ttmon_sub *before, *sub;
 	int err;
 

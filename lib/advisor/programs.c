@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * programs.c: ttmon_program_subscribe(): runs of programs on Tenstorrent devices, as the daemon tells them. A subscription belongs to the process
- * that made it: a child after fork() has not got the thread, and only frees what it has a copy of.
+ * programs.c: ttmon_program_subscribe(): runs of programs on Tenstorrent devices, as the daemon
+ * tells them. A subscription belongs to the process that made it: a child after fork() has not got
+ * the thread, and only frees what it has a copy of.
  */
 #include "lib/advisor/advisor_int.h"
 #include "lib/read/programs.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* programs.h: lines of /v1/tt/programs (docs/ttmond-api.md). What the other end sends is not trusted. Pure. */
+/*
+ * programs.h: lines of /v1/tt/programs (docs/ttmond-api.md). What the other end sends is not
+ * trusted. Pure.
+ */
 #ifndef TTMON_READ_PROGRAMS_H
 #define TTMON_READ_PROGRAMS_H
 

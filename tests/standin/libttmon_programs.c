@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libttmon_programs.c: hears runs of programs (ttmon_program_subscribe()), and says "ready PID" once it has subscribed.
+ * libttmon_programs.c: hears runs of programs (ttmon_program_subscribe()), and says "ready PID"
+ * once it has subscribed.
  *
  *	libttmon_programs [-c] [-p PID] SOCKET	-c: counts them; else each is a line of JSON. For each line read it prints its
  *						statistics; at the end of the input it unsubscribes and prints them once more.
@@ -27,8 +28,8 @@ static void on_run(void *ctx, const struct ttmon_program_run *r)
 		return;
 	printf("[%" PRIu64 ", %" PRIu32 ", %" PRIu32 ", %" PRIu32 ", %" PRIu32 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64
 	       ", %" PRIu32 ", %" PRIu64 ", \"%s\"]\n",
-	       r->seq, r->pid, r->device, r->chip, r->program, r->start_ns, r->end_ns, r->error_ns, r->clock, r->seen_ns,
-	       r->kernels ? r->kernels : "");
+	       r->seq, r->pid, r->device, r->chip, r->program, r->start_ns, r->end_ns, r->error_ns, r->clock,
+	       r->seen_ns, r->kernels ? r->kernels : "");
 	fflush(stdout);
 }
 
@@ -40,8 +41,8 @@ static void print_stats(const struct ttmon_program_sub *sub)
 	ttmon_program_get_stats(sub, &s);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
 	printf("{\"runs\": %" PRIu64 ", \"missed\": %" PRIu64 ", \"earlier\": %" PRIu64 ", \"connects\": %" PRIu64
-	       ", \"disconnects\": %" PRIu64 ", \"last\": %" PRIu64 ", \"out_of_order\": %" PRIu64 ", \"programs\": %" PRIu64
-	       ", \"cpu_s\": %.3f}\n",
+	       ", \"disconnects\": %" PRIu64 ", \"last\": %" PRIu64 ", \"out_of_order\": %" PRIu64
+	       ", \"programs\": %" PRIu64 ", \"cpu_s\": %.3f}\n",
 	       s.runs, s.missed, s.earlier, s.connects, s.disconnects, last, out_of_order, programs,
 	       (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
 	fflush(stdout);

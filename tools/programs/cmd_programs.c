@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_programs.c: `ttmon programs`: options; all that the service has kept (--once), or what it tells, an interval after the other.
+ * cmd_programs.c: `ttmon programs`: options; all that the service has kept (--once), or what it
+ * tells, an interval after the other.
  */
 #include <getopt.h>
 #include <langinfo.h>
@@ -56,9 +57,12 @@ static int number(const char *what, const char *arg, double min, double max, dou
 static int parse(int argc, char **argv, struct opts *o)
 {
 	static const struct option longs[] = {
-		{ "once", no_argument, NULL, '1' },	  { "json", no_argument, NULL, 'j' },
-		{ "interval", required_argument, NULL, 'i' }, { "pid", required_argument, NULL, 'p' },
-		{ "socket", required_argument, NULL, 's' },   { "help", no_argument, NULL, 'h' },
+		{ "once", no_argument, NULL, '1' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	double v = 0;

@@ -38,9 +38,9 @@ struct ttmon_programs_row {
 struct ttmon_programs {
 	struct ttmon_programs_row *v;
 	size_t n, cap;
-	struct ttmon_hmap rows;	  /* hash of what makes a row: its place */
-	struct ttmon_hmap chips;  /* (process, device) or chip: place in ends */
-	uint64_t *ends;		  /* where the last run on it ended */
+	struct ttmon_hmap rows;	 /* hash of what makes a row: its place */
+	struct ttmon_hmap chips; /* (process, device) or chip: place in ends */
+	uint64_t *ends;		 /* where the last run on it ended */
 	size_t nr_ends, cap_ends;
 	uint64_t from_ns, to_ns; /* from the first start to the last end */
 	uint64_t window_ns;	 /* what shares are of: set by who knows */

@@ -56,8 +56,9 @@ static void draw(struct view *v)
 		v->lines += i > 1;
 		at += len + (at[len] == '\n');
 	}
-	mvprintw(0, 0, "%.*s%.*s", MAX(COLS, 0), v->answers ? "runs of programs on Tenstorrent chips" : "NO ANSWER from ",
-		 MAX(COLS - 16, 0), v->answers ? "" : v->socket);
+	mvprintw(0, 0, "%.*s%.*s", MAX(COLS, 0),
+		 v->answers ? "runs of programs on Tenstorrent chips" : "NO ANSWER from ", MAX(COLS - 16, 0),
+		 v->answers ? "" : v->socket);
 	mvprintw(LINES - 1, 0, "%severy %g s  space: pause  arrows: move  q: quit", v->paused ? "PAUSED  " : "",
 		 v->interval_ms / 1000.0);
 	refresh();

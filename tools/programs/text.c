@@ -56,7 +56,8 @@ static void short_names(char *buf, size_t n, const char *kernels)
 	}
 }
 
-static void fill(struct ttmon_term_cell *c, const struct ttmon_programs *p, const struct ttmon_programs_row *r, bool utf8)
+static void fill(struct ttmon_term_cell *c, const struct ttmon_programs *p, const struct ttmon_programs_row *r,
+		 bool utf8)
 {
 	char comm[16] = "", number[TTMON_FMT_LEN], names[512] = "";
 
@@ -147,8 +148,8 @@ static json_t *row_json(const struct ttmon_programs *p, const struct ttmon_progr
 			 text_or_null(r->kernels), "program", r->many_ids ? json_null() : json_integer(r->program),
 			 "pid", (json_int_t)r->pid, "comm", text_or_null(comm), "device", (json_int_t)r->device, "chip",
 			 r->chip ? json_integer(r->chip) : json_null(), "runs", (json_int_t)r->runs, "runs_per_s",
-			 p->window_ns ? json_real((double)r->runs * 1e9 / (double)p->window_ns) : json_null(), "busy_ns",
-			 known(busy_of(r)), "busy_error_ns", known(error_of(r)), "busy_share",
+			 p->window_ns ? json_real((double)r->runs * 1e9 / (double)p->window_ns) : json_null(),
+			 "busy_ns", known(busy_of(r)), "busy_error_ns", known(error_of(r)), "busy_share",
 			 share(busy_of(r), p->window_ns), "busy_share_error", share(error_of(r), p->window_ns),
 			 "median_ns", known(ttmon_programs_rank(&r->lengths, 50)), "p99_ns",
 			 known(ttmon_programs_rank(&r->lengths, 99)), "gap_median_ns",

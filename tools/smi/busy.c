@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * busy.c: `ttmon smi --busy`: which share of the time each process had a chip run programs. From two readings of the service's sums: /v1/devices.
- * What it has no records of is not known.
+ * busy.c: `ttmon smi --busy`: which share of the time each process had a chip run programs. From
+ * two readings of the service's sums: /v1/devices. What it has no records of is not known.
  */
 #include <time.h>
 
@@ -67,10 +67,8 @@ static int parse(const json_t *doc, struct ttmon_smi_reading *r)
 	int err = 0;
 
 	r->chips = json_incref(json_object_get(doc, "chips"));
-	json_array_foreach (processes, i, process)
-		json_array_foreach (json_object_get(process, "devices"), k, device)
-			if (!err)
-				err = add(r, process, device);
+	json_array_foreach(processes, i, process) json_array_foreach(json_object_get(process, "devices"), k,
+								     device) if (!err) err = add(r, process, device);
 	return err;
 }
 
@@ -104,7 +102,8 @@ static void find_id(const struct ttmon_smi *v, const struct ttmon_smi_reading *r
 	size_t i;
 
 	snprintf(ret, n, "n/a");
-	json_array_foreach (r->chips, i, c) {
+	json_array_foreach(r->chips, i, c)
+	{
 		uint64_t unique = strtoull(ttmon_show_str(c, "unique_id"), NULL, 16);
 		uint64_t ordinal = sum_in(c, "ordinal");
 		bool remote = ttmon_show_bool(c, "remote");

@@ -3,8 +3,8 @@
  * smi.h: `ttmon smi` inside: what is read, what is made of it, how it is shown.
  *
  * read.c reads (sysfs, procfs, the files in /dev/shm) and calls match.c, which is pure: it leads files to chips and names the
- * chips; figures.c sums up; busy.c asks the service. text.c, details.c and json.c show the result; tools/term/table.c is columns and
- * clean text; watch.c the terminal.
+ * chips; figures.c sums up; busy.c asks the service. text.c, details.c and json.c show the result;
+ * tools/term/table.c is columns and clean text; watch.c the terminal.
  *
  * A figure that is not known is TTMON_TTSHM_UNKNOWN all the way, and is shown as n/a, never as 0.
  */
@@ -136,7 +136,10 @@ struct ttmon_smi_opening {
 	uint32_t pid, ordinal;
 };
 
-/* For how long a process had a chip run programs, of busy_window_ns, and by how much that may be wrong; UNKNOWN. */
+/*
+ * For how long a process had a chip run programs, of busy_window_ns, and by how much that may be
+ * wrong; UNKNOWN.
+ */
 struct ttmon_smi_busy {
 	char id[TTMON_SMI_ID_LEN];
 	uint32_t pid;
@@ -201,7 +204,9 @@ void ttmon_smi_add_problem(struct ttmon_smi *v, bool fatal, const char *what, co
 int ttmon_smi_add_opening(struct ttmon_smi *v, uint32_t pid, uint32_t ordinal) _must_check;
 
 /* ---- busy.c ---- */
-/* What the service says of busy chips, if it is asked to; why not is among the problems. -ENOMEM. */
+/*
+ * What the service says of busy chips, if it is asked to; why not is among the problems. -ENOMEM.
+ */
 int ttmon_smi_read_busy(const struct ttmon_smi_ask *ask, struct ttmon_smi *v) _must_check;
 void ttmon_smi_reading_free(struct ttmon_smi_reading *r);
 

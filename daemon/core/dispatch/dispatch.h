@@ -124,7 +124,10 @@ struct ttmon_tt_program {
 	const char *kernels; /* names joined by ", ", at most 512 bytes; NULL: not told */
 };
 size_t ttmon_dispatch_programs(const struct ttmon_dispatch *d, const struct ttmon_tt_program **ret);
-/* The names of a run's kernels, as above. A number stands for one text for ever. NULL: none, or forgotten. */
+/*
+ * The names of a run's kernels, as above. A number stands for one text for ever. NULL: none, or
+ * forgotten.
+ */
 const char *ttmon_dispatch_kernels(const struct ttmon_dispatch *d, uint32_t kernels);
 
 /* The clock of one device of one process. */

@@ -451,7 +451,10 @@ size_t ttmon_history_want_symbols(struct ttmon_history *h, struct ttmon_frame *f
 /* Views, valid until the next apply/tick/finish. Index 0 of sites is the unknown site, index 0 of objects is unused. */
 size_t ttmon_history_procs(const struct ttmon_history *h);
 const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_t idx);
-/* The effective user of the process that has, or had last, this id, if it was there at that time. UINT32_MAX: not known. */
+/*
+ * The effective user of the process that has, or had last, this id, if it was there at that time.
+ * UINT32_MAX: not known.
+ */
 uint32_t ttmon_history_uid(const struct ttmon_history *h, uint32_t tgid, uint64_t at_ns);
 size_t ttmon_history_sites(const struct ttmon_history *h);
 const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx);

@@ -11,7 +11,10 @@
 #include "daemon/core/dispatch/dispatch.h"
 
 #define TTMON_TIMELINE_RUN 1000000 /* max_items of a run that ends with a file, unless told otherwise */
-/* max_runs of a service: 2.6 seconds of 100,000 runs a second, for who follows them (daemon/api/programs.c) */
+/*
+ * max_runs of a service: 2.6 seconds of 100,000 runs a second, for who follows them
+ * (daemon/api/programs.c)
+ */
 #define TTMON_TIMELINE_FOLLOWED 262144
 
 struct ttmon_timeline;
@@ -31,7 +34,10 @@ void ttmon_timeline_slot(struct ttmon_timeline *t, const struct ttmon_tt_slot_ro
 /* In the order they were told. Valid until the next call above. */
 size_t ttmon_timeline_runs(const struct ttmon_timeline *t);
 const struct ttmon_tt_run *ttmon_timeline_get_run(const struct ttmon_timeline *t, size_t i);
-/* Runs are numbered from 1 in the order they were told, those that are not kept too: first and next, that of the one to come. */
+/*
+ * Runs are numbered from 1 in the order they were told, those that are not kept too: first and
+ * next, that of the one to come.
+ */
 void ttmon_timeline_run_numbers(const struct ttmon_timeline *t, uint64_t *first, uint64_t *next);
 /* The run of this number, or the oldest kept after it, with its number. NULL: none. */
 const struct ttmon_tt_run *ttmon_timeline_run_from(const struct ttmon_timeline *t, uint64_t *seq);

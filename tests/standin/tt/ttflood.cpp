@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttflood.cpp: runs of programs at a rate, as fast as wanted: records are handed to the profiler's consumer in batches, each in its time.
+ * ttflood.cpp: runs of programs at a rate, as fast as wanted: records are handed to the profiler's
+ * consumer in batches, each in its time.
  *
  *	ttflood [--rate N] [--seconds S] [--batch N] [--programs N] [--chips N] [--lib PATH]
  *
- * Clock pairs first, where the library has them. It says "ready PID" and waits for a line, sends, prints {"sent": n, "programs": sum of ids,
- * "seconds": s} and waits for another.
+ * Clock pairs first, where the library has them. It says "ready PID" and waits for a line, sends,
+ * prints {"sent": n, "programs": sum of ids, "seconds": s} and waits for another.
  */
 #include <cstdio>
 #include <cstdlib>

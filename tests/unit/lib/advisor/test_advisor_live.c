@@ -431,8 +431,9 @@ static void programs_of_before_are_counted(void **state)
 		fd = next_request();
 		assert_non_null(strstr(request, "/v1/tt/programs?follow=1&pid=self&after="));
 		assert_int_equal(send(fd, http, sizeof(http) - 1, MSG_NOSIGNAL), sizeof(http) - 1);
-		say(fd, i == 2 ? "{\"head\":true,\"start_id\":\"b\",\"first\":101,\"next\":103}\n[102,1,0,1,1,1,1,1,1,1,1]\n"
-			       : "{\"head\":true,\"start_id\":\"a\",\"first\":11,\"next\":13}\n[12,1,0,1,1,1,1,1,1,1,1]\n");
+		say(fd,
+		    i == 2 ? "{\"head\":true,\"start_id\":\"b\",\"first\":101,\"next\":103}\n[102,1,0,1,1,1,1,1,1,1,1]\n"
+			   : "{\"head\":true,\"start_id\":\"a\",\"first\":11,\"next\":13}\n[12,1,0,1,1,1,1,1,1,1,1]\n");
 		wait_until(heard(sub).connects == (uint64_t)i + 1);
 		close(fd);
 	}
