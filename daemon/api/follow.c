@@ -329,14 +329,17 @@ static int take_news(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	struct ttmon_feed_line line;
 	struct news *n = ctx;
 	const struct ttmon_feed *feed = n->of->feed;
-	uint64_t first;
+	uint64_t first, next;
 
 	(void)now_ns;
 	for (unsigned int looks = 0; !n->many && feed->get(p, n->from, &line, n->of->body); n->from = line.seq + 1) {
 		add_process(n, line.tgid);
 		n->many |= ++looks == LOOKS_MAX;
 	}
-	feed->numbers(p, &first, &n->from);
+	feed->numbers(p, &first, &next);
+	/* What was not kept may have been anybody's. */
+	n->many |= n->from < next;
+	n->from = next;
 	return 0;
 }
 

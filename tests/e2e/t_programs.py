@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from e2e import PATIENCE, SLOW, TTMON, alone, eq, standin, timeout, true
+from e2e import PATIENCE, SLOW, TTMON, alone, eq, standin, timeout, true, tt_env
 from live_host import Follower
 from t_api import ALICE, BOB, Service
 from t_heat import Screen
@@ -279,6 +279,21 @@ print(json.dumps([len(rows), sorted({{row[1] for row in rows if isinstance(row, 
     for p in programs.values():
         p.go()
         p.finish()
+
+
+def test_run_with_a_file(bench):
+    """A run that ends with a file keeps the first ones: who follows is told of the others that they are missed, while they come."""
+    sock = bench.path("sock")
+    flood = bench.target(standin("ttflood"), "--rate", "2000", "--seconds", "0.2", "--batch", "8", env=tt_env("e2b48"))
+    daemon = bench.daemon("--socket", sock, "--dump-db", bench.path("db.json"), "--max-events", "150", "--pid", str(flood.pid))
+    follower = Programs(sock)
+    flood.go()
+    while len(follower.rows) + follower.missed < 400:
+        true("the reply ended", follower.take())
+    eq("kept and missed", ([r["seq"] for r in follower.rows], follower.missed), (list(range(1, 151)), 250))
+    flood.go()
+    flood.finish()
+    daemon.wait(0)
 
 
 @alone("its flood of records is seen by the services of other tests too")
