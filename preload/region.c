@@ -61,16 +61,14 @@ static int add_region(const struct ttmon_pin_region *r)
 		list = more;
 		list[nr_list++] = (struct ttmon_pin_region){ 0 };
 	}
-	err = ttmon_arena_add(&arena, r->addr / TTMON_ARENA_UNIT, r->bytes / TTMON_ARENA_UNIT);
-	if (!err && ttmon_ranges_add(&regions, r->addr, r->addr + r->bytes, i)) {
-		uint64_t unit, units;
-
-		/* Nothing of it was given out: it is the only one of this size that can go, or one that is as good. */
-		ttmon_arena_give_back(&arena, r->bytes / TTMON_ARENA_UNIT, &unit, &units);
-		err = -ENOMEM;
-	}
+	err = ttmon_ranges_add(&regions, r->addr, r->addr + r->bytes, i);
 	if (err)
 		return err;
+	err = ttmon_arena_add(&arena, r->addr / TTMON_ARENA_UNIT, r->bytes / TTMON_ARENA_UNIT);
+	if (err) {
+		ttmon_ranges_del(&regions, r->addr);
+		return err;
+	}
 	list[i] = *r;
 	ttmon_pin_pages_add(&S.pages, r->addr, r->bytes);
 	return 0;
