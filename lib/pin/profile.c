@@ -182,7 +182,7 @@ void ttmon_profile_key_of(const struct ttmon_run *run, const struct ttmon_run_al
 {
 	const struct ttmon_run_site *s = &run->sites[a->site];
 	/* Of other allocations it is what is mapped there. */
-	const char *name = a->method == TTMON_METHOD_CUSTOM ? a->name : NULL;
+	const char *name = ttmon_run_has_tag(a) ? a->name : NULL;
 
 	*ret = (struct ttmon_profile_key){
 		.exact = s->exact,

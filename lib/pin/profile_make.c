@@ -409,7 +409,7 @@ static uint64_t home_key(const struct maker *m, const struct row *r)
 	const struct ttmon_run_alloc *a = alloc_of(m, r);
 	const struct ttmon_run_site *s = site_of(m, r);
 
-	if (a->method == TTMON_METHOD_CUSTOM && a->name)
+	if (ttmon_run_has_tag(a) && a->name)
 		return ttmon_site_hash_name(TTMON_FNV_BASIS ^ m->p->seed, a->name);
 	return ttmon_mix64(m->p->seed ^ (s->exact ?: s->names ?: a->method));
 }

@@ -165,6 +165,11 @@ void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t write
 /* Pinned by the API: host_alloc, registered, pool. */
 /* Not of what is given out in pieces: these are. */
 bool ttmon_run_is_pinned(const struct ttmon_run_alloc *a);
+/* Its name, if it has one, is the tag that its allocator gave it. */
+static inline bool ttmon_run_has_tag(const struct ttmon_run_alloc *a)
+{
+	return a->method == TTMON_METHOD_CUSTOM || a->method == TTMON_METHOD_PIECE;
+}
 /* It has pinned pages that are no other record's. */
 bool ttmon_run_pins_pages(const struct ttmon_run_alloc *a);
 static inline bool ttmon_run_is_backing(const struct ttmon_run_alloc *a)

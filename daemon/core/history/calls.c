@@ -86,7 +86,10 @@ void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum 
 	}
 }
 
-/* The pinned memory that all of a custom allocation lies in: it is a piece of that. NULL: there is none. */
+/*
+ * The pinned memory that a custom allocation is a piece of: it lies in that, and is not all of it (a wrapper of one allocation tells the same memory twice). NULL:
+ * there is none, or it is not known to be pinned still.
+ */
 static struct ttmon_alloc *backing_of(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				      const struct ttmon_ev_alloc *ev)
 {
@@ -95,8 +98,9 @@ static struct ttmon_alloc *backing_of(const struct ttmon_history *h, const struc
 	for (unsigned int l = TTMON_LAYER_DEV; l <= TTMON_LAYER_REG; l++) {
 		struct ttmon_alloc *a = ttmon_rec_holding(h, p, l, ev->addr);
 
-		if (a && ttmon_rec_pinned(a) &&
-		    ttmon_end_of(ev->addr, ev->size ? ev->size : 1) <= ttmon_rec_limit(a))
+		if (a && ttmon_rec_pinned(a) && ev->size < a->size &&
+		    ttmon_end_of(ev->addr, ev->size ? ev->size : 1) <= ttmon_rec_limit(a) &&
+		    ttmon_history_mem(h, a) == TTMON_MEM_PINNED)
 			return a;
 	}
 	return NULL;
@@ -110,8 +114,8 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 	uint64_t lo = ttmon_layer_key(&shape), hi = ttmon_end_of(lo, ev->size ? ev->size : 1);
 	enum ttmon_layer layer = ttmon_layer_of(method);
 
-	/* New memory at the place of old pieces: what they were of is gone. */
-	if (layer == TTMON_LAYER_DEV || layer == TTMON_LAYER_REG)
+	/* New memory at the place of old pieces: they, or what they were of, are gone. */
+	if (layer == TTMON_LAYER_DEV || layer == TTMON_LAYER_REG || layer == TTMON_LAYER_CUSTOM)
 		ttmon_calls_supersede(h, p, TTMON_LAYER_PIECE, lo, hi, ev->h.ts_ns);
 
 	if (layer == TTMON_LAYER_REG) {
@@ -186,6 +190,7 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 		.method = ev->method,
 	};
 	struct ttmon_alloc *a, *backing;
+	uint64_t of = 0;
 
 	if (!p)
 		return;
@@ -207,6 +212,7 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 		in.method = TTMON_METHOD_PIECE;
 		in.device = backing->device;
 		backing->api_flags |= TTMON_API_BACKING;
+		of = ttmon_alloc_seq(backing);
 	}
 	if (ev->addr)
 		clear_way(h, p, ev, in.method);
@@ -216,8 +222,11 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 	ttmon_siteq_alloc(h, a, intern(h, p, ev->frames, ev->nframes));
 	if (a->method == TTMON_METHOD_REGISTERED)
 		tell_under(h, p, a, ev->h.ts_ns, TTMON_AEV_REGISTER);
+	/* What it is of may have gone to make room for it. */
+	if (backing)
+		backing = ttmon_rec_by_seq(h, of);
 	/* Without an address nothing can be told of its life; after its process has ended it has none. */
-	if (!a->addr)
+	if (!a->addr || (a->method == TTMON_METHOD_PIECE && (!backing || !ttmon_rec_live(backing))))
 		ttmon_recs_end(h, a, ev->h.ts_ns, TTMON_END_FREE, 0);
 	else if (p->pub.exit_ns)
 		ttmon_recs_end(h, a, p->pub.exit_ns, TTMON_END_EXIT, 0);
@@ -241,7 +250,7 @@ static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct 
 		if (a->alloc_ns > ev->entry_ns)
 			continue;
 		if (frees(ev->method, a))
-			found = a;
+			found = found && l == TTMON_LAYER_CUSTOM ? found : a;
 		else if (l != TTMON_LAYER_CUSTOM && l != TTMON_LAYER_PIECE && ev->method != TTMON_METHOD_CUSTOM)
 			*other = true;
 	}
@@ -264,7 +273,8 @@ void ttmon_history_on_free(struct ttmon_history *h, const struct ttmon_ev_free *
 	h->totals.frees++;
 	a = freed_by(h, p, ev, &other);
 	if (a) {
-		ttmon_rec_still_pinned(h, p, a);
+		if (ttmon_method_pins(a->method))
+			ttmon_rec_still_pinned(h, p, a);
 		if (a->method == TTMON_METHOD_REGISTERED)
 			tell_under(h, p, a, ev->entry_ns, TTMON_AEV_UNREGISTER);
 		ttmon_count_pin_time(h, a->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
@@ -357,7 +367,9 @@ void ttmon_history_on_hint(struct ttmon_history *h, const struct ttmon_ev_hint *
 								   : TTMON_AEV_DEVICE_PTR;
 			if (ev->hint == TTMON_HINT_DEVICE_PTR)
 				a->bits |= TTMON_AL_DEVICE_PTR;
-			if (ev->hint == TTMON_HINT_DEVICE_PTR && ttmon_rec_backing(a))
+			/* The pointer of a piece leads to that alone. */
+			if (ev->hint == TTMON_HINT_DEVICE_PTR && ttmon_rec_backing(a) &&
+			    !ttmon_rec_holding(h, p, TTMON_LAYER_PIECE, ev->addr))
 				hint_custom(h, p, TTMON_LAYER_PIECE, a, ev->addr);
 			if (ev->hint == TTMON_HINT_DEVICE_PTR && l == TTMON_LAYER_REG)
 				hint_custom(h, p, TTMON_LAYER_CUSTOM, a, ev->addr);

@@ -87,7 +87,7 @@ enum ttmon_mem ttmon_history_mem(const struct ttmon_history *h, const struct ttm
 	struct ttmon_hproc *p = h->procs[a->proc];
 
 	/* What its free has shown to be pinned was. */
-	if (a->free_ns && a->end == TTMON_END_FREE && ttmon_method_pinned(a->method))
+	if (a->free_ns && a->end == TTMON_END_FREE && ttmon_method_pins(a->method))
 		return TTMON_MEM_PINNED;
 	return in_doubt(h, p, a, a->free_ns ? a->free_ns : h->now_ns) ? TTMON_MEM_UNKNOWN : ttmon_rec_mem(a);
 }

@@ -343,8 +343,11 @@ void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_
 
 	/* Pieces end with what they are of. */
 	while (ttmon_rec_backing(a) &&
-	       (piece = ttmon_rec_overlapping(h, p, TTMON_LAYER_PIECE, a->addr, ttmon_rec_limit(a))))
+	       (piece = ttmon_rec_overlapping(h, p, TTMON_LAYER_PIECE, a->addr, ttmon_rec_limit(a)))) {
 		ttmon_recs_end(h, piece, ts_ns, end, 0);
+		/* The allocator's own free of it may still come. */
+		ttmon_calls_ghost(p, piece);
+	}
 
 	ttmon_rec_unindex(h, a);
 	a->free_ns = MAX(MAX(ts_ns, a->alloc_ns), 1ULL);

@@ -421,6 +421,11 @@ static void device_ptr_of_registered(void **state)
 	assert_false(rec(2)->bits & TTMON_AL_DEVICE_PTR);
 	ev.hint = TTMON_HINT_DEVICE_PTR;
 	APPLY(h, ev);
+	/* That of a piece leads to the piece; asked for between pieces, to all that lies behind. */
+	for (unsigned int i = 0; i < 5; i++)
+		assert_int_equal(!!(rec(i)->bits & TTMON_AL_DEVICE_PTR), i == 0 || i == 2);
+	ev.addr = A + 2 * PAGE;
+	APPLY(h, ev);
 	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(!!(rec(i)->bits & TTMON_AL_DEVICE_PTR), i == 0 || i == 2 || i == 3);
 	/* Memory of its own, that nobody registered, is not what such a pointer can be had of. */
@@ -446,7 +451,7 @@ static void pieces_of_pinned_memory(void **state)
 
 		feed_alloc(h, T, ts, methods[i], at, 4 * PAGE);
 		feed_alloc(h, T, ts + 1, TTMON_METHOD_CUSTOM, at, 1000);
-		feed_alloc(h, T, ts + 2, TTMON_METHOD_CUSTOM, at + PAGE, 3 * PAGE);
+		feed_alloc(h, T, ts + 2, TTMON_METHOD_CUSTOM, at + PAGE, 2 * PAGE);
 		/* Not all of it is pinned. */
 		feed_alloc(h, T, ts + 3, TTMON_METHOD_CUSTOM, at + 3 * PAGE + 100, PAGE);
 		assert_int_equal(rec(n + 1)->method, TTMON_METHOD_PIECE);
@@ -478,6 +483,31 @@ static void pieces_of_pinned_memory(void **state)
 		assert_int_equal(proc()->unknown_frees, 0);
 		assert_int_equal(proc()->findings[TTMON_FINDING_FREE_BY_OTHER], 0);
 	}
+}
+
+/* Memory told twice is no piece; an arena that is registered later frees what it gave out; a free that comes after the end is known. */
+static void what_is_a_piece(void **state)
+{
+	(void)state;
+	feed_alloc(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, 4 * PAGE);
+	feed_alloc(h, T, 101, TTMON_METHOD_CUSTOM, A, 4 * PAGE);
+	assert_int_equal(rec(1)->method, TTMON_METHOD_CUSTOM);
+	copy_from(110, A, PAGE);
+	assert_int_equal(rec(0)->traffic->bytes[TTMON_RDIR_H2D], PAGE);
+	feed_free(h, T, 120, 120, TTMON_METHOD_CUSTOM, A);
+	feed_free(h, T, 121, 122, TTMON_METHOD_HOST_ALLOC, A);
+	feed_alloc(h, T, 200, TTMON_METHOD_CUSTOM, A, 4 * PAGE);
+	feed_alloc(h, T, 201, TTMON_METHOD_REGISTERED, A, 4 * PAGE);
+	feed_alloc(h, T, 202, TTMON_METHOD_CUSTOM, A, PAGE);
+	assert_int_equal(rec(4)->method, TTMON_METHOD_PIECE);
+	feed_free(h, T, 210, 210, TTMON_METHOD_CUSTOM, A);
+	assert_int_equal(rec(4)->end, TTMON_END_FREE);
+	assert_int_equal(rec(2)->end, TTMON_END_LIVE);
+	feed_alloc(h, T, 211, TTMON_METHOD_CUSTOM, A, PAGE);
+	feed_free(h, T, 220, 221, TTMON_METHOD_REGISTERED, A);
+	assert_int_equal(rec(5)->end, TTMON_END_FREE);
+	feed_free(h, T, 230, 230, TTMON_METHOD_CUSTOM, A);
+	assert_int_equal(proc()->unknown_frees, 0);
 }
 
 static void alloc_on(uint64_t ts, unsigned int method, uint64_t addr, int16_t device)
@@ -600,6 +630,7 @@ int main(void)
 		TEST(hints_reach_what_they_are_about),
 		TEST(device_ptr_of_registered),
 		TEST(pieces_of_pinned_memory),
+		TEST(what_is_a_piece),
 		TEST(reset_frees_what_the_device_held),
 		TEST(reset_of_many_blocks),
 		TEST(tenstorrent_memory_is_known_by_its_number),
