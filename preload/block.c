@@ -19,16 +19,30 @@ static void unlock(void)
 	pthread_mutex_unlock(&S.lock);
 }
 
-/* A fork takes the lock along, in a state that means something. Where CUDA was used the child has none, and what it inherits it keeps. */
-static void after_fork(void)
+/* A fork takes the locks along, in a state that means something. Where CUDA was used the child has none, and what it inherits it keeps. */
+static void before_fork(void)
 {
-	S.child = S.count.allocs || S.count.failed_allocs;
+	ttmon_pin_regions_before_fork();
+	lock();
+}
+
+static void in_parent(void)
+{
 	unlock();
+	ttmon_pin_regions_after_fork();
+}
+
+static void in_child(void)
+{
+	bool had = S.count.allocs || S.count.failed_allocs;
+
+	unlock();
+	S.child = ttmon_pin_regions_after_fork() || had;
 }
 
 static __attribute__((constructor)) void at_load(void)
 {
-	pthread_atfork(lock, unlock, after_fork);
+	pthread_atfork(before_fork, in_parent, in_child);
 }
 
 /* ---- the table; all with the lock held ---- */
@@ -396,8 +410,10 @@ static bool reuse(struct ttmon_pin_block *b, struct ttmon_pin_plan *plan, void *
 		*p = (void *)b->addr;
 		return true;
 	}
-	if (atomic_load(&S.no_reuse))
+	if (atomic_load(&S.no_reuse)) {
+		ttmon_pin_regions_trim();
 		return false;
+	}
 	switch (ttmon_pin_piece(b, plan)) {
 	case TTMON_PIN_PIECE_GIVEN:
 		b->announced = true;
@@ -449,7 +465,8 @@ int ttmon_pin_free(const struct ttmon_pin_api *api, void *p)
 	lock();
 	b = find_base(p);
 	if (!b) {
-		bool twice = ttmon_ranges_floor(&S.ranges, (uintptr_t)p, &pos) && pos.start == (uintptr_t)p;
+		bool twice = (ttmon_ranges_floor(&S.ranges, (uintptr_t)p, &pos) && pos.start == (uintptr_t)p) ||
+			     (!S.child && ttmon_pin_region_of((uintptr_t)p));
 
 		unlock();
 		return twice ? CUDA_VALUE : api->host_free(p);
@@ -479,7 +496,7 @@ int ttmon_pin_register(const struct ttmon_pin_api *api, void *p, size_t size, un
 
 	lock();
 	b = ttmon_pin_find(addr);
-	ours = b && b->how != TTMON_PIN_CUDA;
+	ours = (b && b->how != TTMON_PIN_CUDA) || ttmon_pin_region_of(addr);
 	if (!ours && size && ttmon_ranges_floor(&S.ranges, addr + size - 1, &pos) && pos.start > addr)
 		ours = S.blocks[pos.val].how != TTMON_PIN_CUDA && !S.blocks[pos.val].cached;
 	unlock();
@@ -502,7 +519,7 @@ int ttmon_pin_unregister(const struct ttmon_pin_api *api, void *p)
 	int err;
 
 	lock();
-	ours = find_base(p);
+	ours = find_base(p) || ttmon_pin_region_of((uintptr_t)p);
 	if (!ours)
 		size = ttmon_pin_pages_del(&S.pages, (uintptr_t)p);
 	unlock();
@@ -533,14 +550,16 @@ int ttmon_pin_flags(const struct ttmon_pin_api *api, unsigned int *flags, void *
 
 int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, unsigned int flags)
 {
+	const struct ttmon_pin_region *region;
 	struct ttmon_pin_block *b;
 	uint64_t base = (uintptr_t)p;
 	int err = 0;
 
 	lock();
 	b = ttmon_pin_find(base);
-	if (b && b->how == TTMON_PIN_PIECE)
-		base = ttmon_pin_region_of(b->addr)->addr;
+	region = b && b->how == TTMON_PIN_PIECE ? ttmon_pin_region_of(b->addr) : NULL;
+	if (region)
+		base = region->addr;
 	if (b) {
 		b->in_place = true;
 		ttmon_pin_close_site(b->site);

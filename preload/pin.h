@@ -280,10 +280,12 @@ bool ttmon_pin_wait_device(const struct ttmon_pin_api *api) _must_check;
 struct ttmon_pin_region {
 	uint64_t addr, bytes; /* bytes 0: none */
 	const struct ttmon_pin_api *api;
-	uint32_t live;	/* after a reset: pieces that the program still has */
+	uint32_t given; /* pieces of it: the program's, freed ones that wait, and what could not be waited for */
 	bool retired;	/* there was a reset since */
-	bool unpinned;	/* and it is not registered any more */
 };
+/* Around fork(), before the lock is taken and after it was let go. _after: there were regions. */
+void ttmon_pin_regions_before_fork(void);
+bool ttmon_pin_regions_after_fork(void);
 /* With the lock held; valid as long as that is. NULL: the address is in none. */
 struct ttmon_pin_region *ttmon_pin_region_of(uint64_t addr);
 

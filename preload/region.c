@@ -21,7 +21,7 @@ static struct waiting waiting;
 static struct ttmon_ranges regions; /* addr -> index in the list below */
 static struct ttmon_pin_region *list;
 static uint32_t nr_list, resets;
-static bool ready;
+static bool ready, modest; /* modest: no more could be pinned than a request needed */
 /* Held by the thread that adds or gives back a region, taken before the lock of the state. */
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 
@@ -33,6 +33,17 @@ static void lock(void)
 static void unlock(void)
 {
 	pthread_mutex_unlock(&S.lock);
+}
+
+void ttmon_pin_regions_before_fork(void)
+{
+	pthread_mutex_lock(&growing);
+}
+
+bool ttmon_pin_regions_after_fork(void)
+{
+	pthread_mutex_unlock(&growing);
+	return ready;
 }
 
 struct ttmon_pin_region *ttmon_pin_region_of(uint64_t addr)
@@ -86,10 +97,10 @@ static void drop_region(uint64_t addr, struct ttmon_pin_region *ret)
 
 /* ---- CUDA, without the lock ---- */
 
-/* Pinned for every context: pieces go to whichever asks. CUDA's error. */
+/* Pinned for every context: pieces go to whichever asks. Shared with children, as CUDA's own host memory is: of private memory that is pinned fork() makes copies. CUDA's error. */
 static int pin_region(struct ttmon_pin_region *r, uint64_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int err;
 	QUIET(r->api);
 
@@ -109,8 +120,10 @@ static void unpin_region(const struct ttmon_pin_region *r)
 {
 	QUIET(r->api);
 
-	/* Memory that CUDA does not let go stays mapped. */
-	if (!r->unpinned && r->api->unreg((void *)r->addr))
+	int err = r->api->unreg((void *)r->addr);
+
+	/* After a reset it is not registered any more. Memory that CUDA does not let go stays mapped. */
+	if (err && err != CUDA_NOT_REGISTERED && !r->retired)
 		atomic_fetch_add(&S.leaked, r->bytes);
 	else
 		munmap((void *)r->addr, r->bytes);
@@ -118,12 +131,27 @@ static void unpin_region(const struct ttmon_pin_region *r)
 
 /* ---- freed pieces; with the lock held ---- */
 
-static void put(struct ttmon_pin_block *b)
+/*
+ * A piece is no longer given out. done: no copy of it is under way. One of before a reset is in no arena any more, and its region goes with the last one. True: that
+ * is in *ret, for unpin_region().
+ */
+static bool put(struct ttmon_pin_block *b, bool done, struct ttmon_pin_region *ret)
 {
+	struct ttmon_pin_region *r = ttmon_pin_region_of(b->addr);
+
 	ttmon_pin_drop_events(b);
-	/* A piece of before a reset is in no arena any more. */
-	if (b->resets == resets)
+	/* What cannot be waited for stays given out, and its region with it. */
+	if (!done || !r)
+		return false;
+	r->given--;
+	if (b->resets == resets) {
 		ttmon_arena_put(&arena, b->piece);
+		return false;
+	}
+	if (r->given)
+		return false;
+	drop_region(r->addr, ret);
+	return true;
 }
 
 static bool is_done(struct ttmon_pin_block *b)
@@ -155,10 +183,12 @@ static int wait_for(const struct ttmon_pin_block *b)
 static void ask_oldest(void)
 {
 	uint32_t kept = waiting.from, at = waiting.from;
+	struct ttmon_pin_region none;
 
 	for (uint32_t looks = ASKED; at < waiting.n && looks; at++, looks--) {
 		if (is_done(&waiting.v[at])) {
-			put(&waiting.v[at]);
+			/* Nothing waits behind a reset. */
+			(void)put(&waiting.v[at], true, &none);
 		} else {
 			S.count.busy++;
 			waiting.v[kept++] = waiting.v[at];
@@ -176,52 +206,42 @@ static void ask_oldest(void)
  * A freed piece whose copies may be under way, in no table; without the lock. Where they cannot be waited for it stays given out, and its call site is left alone
  * from now on, so that it is one of few.
  */
-static bool settle(struct ttmon_pin_block *b)
+static void settle(struct ttmon_pin_block *b)
 {
-	bool done = ttmon_pin_settle(b);
+	bool done = ttmon_pin_settle(b), last;
+	struct ttmon_pin_region r;
 
 	lock();
-	if (done)
-		put(b);
-	else
-		ttmon_pin_drop_events(b);
+	last = put(b, done, &r);
 	unlock();
+	if (last)
+		unpin_region(&r);
 	if (!done) {
 		atomic_fetch_add(&S.leaked, b->room);
 		ttmon_pin_close_site(b->site);
 	}
-	return done;
-}
-
-/* A piece of before a reset: its region goes with the last one. True: it is in *ret. */
-static bool was_last(const struct ttmon_pin_block *b, struct ttmon_pin_region *ret)
-{
-	struct ttmon_pin_region *r = ttmon_pin_region_of(b->addr);
-
-	if (b->resets == resets || !r || !r->live || --r->live)
-		return false;
-	drop_region(r->addr, ret);
-	return true;
 }
 
 void ttmon_pin_piece_freed(struct ttmon_pin_block *b)
 {
+	bool must_wait = false, last = false;
 	struct ttmon_pin_region r;
-	bool must_wait = false, last;
 
 	lock();
 	/* What is read in place has no event: the device is waited for. */
 	b->unfenced |= b->in_place;
-	last = was_last(b, &r);
 	if (is_done(b))
-		put(b);
+		last = put(b, true, &r);
 	else
 		must_wait = b->unfenced || b->resets != resets || atomic_load(&S.no_reuse) || wait_for(b);
 	unlock();
-	if (must_wait && !settle(b))
-		return;
 	if (last)
 		unpin_region(&r);
+	if (must_wait)
+		settle(b);
+	/* No piece is given out any more: what is free goes. */
+	if (atomic_load(&S.no_reuse))
+		ttmon_pin_regions_trim();
 }
 
 /* ---- allocation ---- */
@@ -233,6 +253,7 @@ static void fill(struct ttmon_pin_block *b, uint32_t piece)
 	b->resets = resets;
 	b->addr = arena.v[piece].unit * TTMON_ARENA_UNIT;
 	b->room = arena.v[piece].units * TTMON_ARENA_UNIT;
+	ttmon_pin_region_of(b->addr)->given++;
 }
 
 /* The lock is held before and after, and not meanwhile. */
@@ -241,7 +262,7 @@ static void wait_for_oldest(void)
 	struct ttmon_pin_block b = waiting.v[waiting.from++];
 
 	unlock();
-	(void)!settle(&b);
+	settle(&b);
 	lock();
 }
 
@@ -252,9 +273,11 @@ static int grow(const struct ttmon_pin_block *b, uint64_t need, uint64_t units)
 	int err;
 
 	unlock();
-	err = pin_region(&r, units * TTMON_ARENA_UNIT);
-	if (err && units > need)
+	err = pin_region(&r, (modest ? need : units) * TTMON_ARENA_UNIT);
+	if (err && units > need && !modest) {
+		modest = true;
 		err = pin_region(&r, need * TTMON_ARENA_UNIT);
+	}
 	lock();
 	if (!err && add_region(&r)) {
 		unlock();
@@ -357,6 +380,8 @@ unsigned int ttmon_pin_regions_trim(void)
 	unsigned int n = 0;
 	uint64_t unit, units;
 
+	if (S.child)
+		return 0;
 	pthread_mutex_lock(&growing);
 	lock();
 	while (waiting.from < waiting.n)
@@ -368,57 +393,33 @@ unsigned int ttmon_pin_regions_trim(void)
 	return n;
 }
 
-/* How many pieces of the region are the program's, and whether one of them is read in place. */
-static uint32_t live_pieces(const struct ttmon_pin_region *r, bool *in_place)
-{
-	uint32_t n = 0;
-
-	*in_place = false;
-	for (uint32_t i = 1; i <= S.n; i++) {
-		const struct ttmon_pin_block *b = &S.blocks[i];
-
-		if (!b->used || b->how != TTMON_PIN_PIECE || b->addr - r->addr >= r->bytes)
-			continue;
-		n++;
-		*in_place |= b->in_place;
-	}
-	return n;
-}
-
-/* With the lock held. The mapping stays until its last piece was freed; where nothing can be under way it is ordinary memory until then. */
-static void retire(struct ttmon_pin_region *r, bool idle, bool sure)
-{
-	bool in_place;
-
-	r->retired = true;
-	r->live = live_pieces(r, &in_place);
-	ttmon_pin_pages_del(&S.pages, r->addr);
-	if (idle && !S.copying && (sure || !in_place)) {
-		QUIET(r->api);
-
-		r->unpinned = !r->api->unreg((void *)r->addr);
-	}
-}
-
+/*
+ * The mapping stays, and stays registered as far as CUDA is concerned, until the last piece of it is freed: copies may be under way. No piece of it is given out any
+ * more. sure: CUDA's pins are gone.
+ */
 void ttmon_pin_regions_reset(bool sure)
 {
-	const struct ttmon_pin_api *api = NULL;
-	bool idle;
+	struct ttmon_pin_region gone;
 
-	ttmon_pin_regions_trim();
-	lock();
-	for (uint32_t i = 0; i < nr_list && !api; i++)
-		if (list[i].bytes && !list[i].retired)
-			api = list[i].api;
-	unlock();
-	if (!api || S.child)
+	if (S.child)
 		return;
-	idle = ttmon_pin_wait_device(api);
+	ttmon_pin_regions_trim();
 	pthread_mutex_lock(&growing);
 	lock();
-	for (uint32_t i = 0; i < nr_list; i++)
-		if (list[i].bytes && !list[i].retired)
-			retire(&list[i], idle && list[i].api == api, sure);
+	for (uint32_t i = 0; i < nr_list; i++) {
+		if (!list[i].bytes || list[i].retired)
+			continue;
+		list[i].retired = true;
+		if (sure)
+			ttmon_pin_pages_del(&S.pages, list[i].addr);
+		/* Its last piece was freed since. */
+		if (!list[i].given) {
+			drop_region(list[i].addr, &gone);
+			unlock();
+			unpin_region(&gone);
+			lock();
+		}
+	}
 	ttmon_arena_fini(&arena);
 	resets++;
 	unlock();

@@ -119,7 +119,7 @@ TTMON_API int ttmon_advisor_refresh(struct ttmon_advisor *adv);
 struct ttmon_advisor_stats {
 	uint64_t lookups, by_match[TTMON_MATCH_MAX];
 	uint64_t entries, sites;	/* loaded */
-	uint64_t peak_pin_bytes;	/* the most that was worth pinning at one time, of earlier runs: whole pages */
+	uint64_t peak_pin_bytes;	/* the most that was worth pinning at one time in one process of earlier runs: whole pages */
 	uint64_t live_lines;		/* lines of live advice taken */
 	uint64_t live_missed;		/* lines the daemon no longer had */
 	uint64_t live_dropped;		/* lines that nobody took in time */

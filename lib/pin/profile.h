@@ -79,7 +79,7 @@ void ttmon_profile_key_of(const struct ttmon_run *run, const struct ttmon_run_al
 
 struct ttmon_profile_totals {
 	size_t runs, entries, sites;
-	/* The most that was worth pinning at one time, by the rule, over the runs: whole pages. */
+	/* The most that was worth pinning at one time in one process, by the rule, over the runs: whole pages. Without what kernels may read in place. */
 	uint64_t peak_pin_pages;
 };
 /*

@@ -560,40 +560,88 @@ static bool is_one_of(const struct ttmon_run *run, const struct ttmon_run_alloc 
 	return !sites;
 }
 
+/* Of one process: where its allocations begin in `at`, which has their indexes. */
+static int by_process(const struct ttmon_run *run, uint32_t **ret_at, uint32_t **ret_first)
+{
+	_cleanup_free_ uint32_t *at = malloc((run->nr_allocs + 1) * sizeof(*at));
+	_cleanup_free_ uint32_t *first = calloc(run->nr_procs + 2, sizeof(*first));
+
+	if (!at || !first)
+		return -ENOMEM;
+	for (size_t i = 0; i < run->nr_allocs; i++)
+		first[run->allocs[i].proc + 1]++;
+	for (size_t p = 0; p < run->nr_procs; p++)
+		first[p + 1] += first[p];
+	for (size_t i = 0; i < run->nr_allocs; i++)
+		at[first[run->allocs[i].proc]++] = (uint32_t)i;
+	memmove(first + 1, first, run->nr_procs * sizeof(*first));
+	first[0] = 0;
+	*ret_at = TAKE_PTR(at);
+	*ret_first = TAKE_PTR(first);
+	return 0;
+}
+
+/* Whether it is worth pinning, and nothing that would be pinned by itself, as what kernels may read in place is. 1, 0, -ENOMEM. */
+static int counts(const struct ttmon_profile *p, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
+		  struct ttmon_hmap *orders, const uint64_t *sites, size_t nr_sites)
+{
+	struct ttmon_answer answer = { 0 };
+	struct ttmon_profile_key key;
+	uint32_t order;
+
+	if (!ttmon_profile_wants(a))
+		return 0;
+	if (next_order(orders, a, &order))
+		return -ENOMEM;
+	ttmon_profile_key_of(run, a, order, &key);
+	ttmon_profile_lookup(p, &key, &answer);
+	return answer.verdict == TTMON_VERDICT_PIN && !answer.in_place && !(a->flags & TTMON_RUN_IN_PLACE) &&
+	       is_one_of(run, a, sites, nr_sites);
+}
+
+static int peak_of_run(const struct ttmon_profile *p, const struct ttmon_run *run, const uint64_t *sites,
+		       size_t nr_sites, uint64_t *peak)
+{
+	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap orders = { 0 };
+	_cleanup_free_ struct ttmon_edge *edges = malloc((run->nr_allocs + 1) * 2 * sizeof(*edges));
+	_cleanup_free_ bool *pays = calloc(run->nr_allocs + 1, sizeof(*pays));
+	_cleanup_free_ uint32_t *at = NULL, *first = NULL;
+	int err = edges && pays ? by_process(run, &at, &first) : -ENOMEM;
+
+	/* In the order of the run: that is what orders are counted in. */
+	for (size_t i = 0; i < run->nr_allocs && !err; i++) {
+		int is = counts(p, run, &run->allocs[i], &orders, sites, nr_sites);
+
+		pays[i] = is > 0;
+		err = MIN(is, 0);
+	}
+	for (size_t proc = 0; proc < run->nr_procs && !err; proc++) {
+		size_t n = 0;
+
+		for (uint32_t k = first[proc]; k < first[proc + 1]; k++) {
+			const struct ttmon_run_alloc *a = &run->allocs[at[k]];
+
+			if (!pays[at[k]])
+				continue;
+			ttmon_edges_of(edges + n, a->alloc_ns, a->free_ns, ttmon_run_pages(a));
+			n += 2;
+		}
+		*peak = MAX(*peak, ttmon_edges_peak(edges, n));
+	}
+	return err;
+}
+
 int ttmon_profile_peak(const struct ttmon_profile *p, const struct ttmon_run *const *runs, size_t n,
 		       const uint64_t *sites, size_t nr_sites, uint64_t *ret_pages)
 {
 	uint64_t peak = 0;
+	int err = 0;
 
-	for (size_t r = 0; r < n; r++) {
-		const struct ttmon_run *run = runs[r];
-		_cleanup_(ttmon_hmap_fini) struct ttmon_hmap orders = { 0 };
-		_cleanup_free_ struct ttmon_edge *edges = malloc((run->nr_allocs + 1) * 2 * sizeof(*edges));
-		size_t used = 0;
-
-		if (!edges)
-			return -ENOMEM;
-		for (size_t i = 0; i < run->nr_allocs; i++) {
-			const struct ttmon_run_alloc *a = &run->allocs[i];
-			struct ttmon_answer answer = { 0 };
-			struct ttmon_profile_key key;
-			uint32_t order;
-
-			if (!ttmon_profile_wants(a))
-				continue;
-			if (next_order(&orders, a, &order))
-				return -ENOMEM;
-			ttmon_profile_key_of(run, a, order, &key);
-			ttmon_profile_lookup(p, &key, &answer);
-			if (answer.verdict != TTMON_VERDICT_PIN || !is_one_of(run, a, sites, nr_sites))
-				continue;
-			ttmon_edges_of(edges + used, a->alloc_ns, a->free_ns, ttmon_run_pages(a));
-			used += 2;
-		}
-		peak = MAX(peak, ttmon_edges_peak(edges, used));
-	}
-	*ret_pages = peak;
-	return 0;
+	for (size_t r = 0; r < n && !err; r++)
+		err = peak_of_run(p, runs[r], sites, nr_sites, &peak);
+	if (!err)
+		*ret_pages = peak;
+	return err;
 }
 
 static int maker_init(struct maker *m)

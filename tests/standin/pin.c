@@ -384,6 +384,9 @@ static void pieces(void)
 	MUST(cudaHostGetDevicePointer((void **)&base, p, 0) || cudaHostGetDevicePointer((void **)&where, p + 4097, 0));
 	MUST(where - base != 4097);
 	MUST(cudaFreeHost(p));
+	/* Freed is freed, though its pages may be pinned still. */
+	MUST(cudaFreeHost(p) == cudaSuccess || cudaHostUnregister(p) == cudaSuccess);
+	cudaGetLastError();
 	for (int i = 0; i < 4; i++) {
 		old[i] = short_alloc(20000);
 		memset(old[i], i + 1, 20000);
