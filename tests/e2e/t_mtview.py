@@ -148,7 +148,8 @@ def test_hostile_and_large(bench):
         page = view(bench, hostile)
         with open(page, encoding="utf-8") as f:
             text = f.read()
-        true("a name is in the page as it is", "got in" not in text and "gnp" not in text)
+        # What is packed may have three letters in a row by chance.
+        true("a name is in the page as it is", "got in" not in text and "gnp.exe" not in text)
         b.open(page)
         for i in range(len(HOSTILE)):
             b.click(f"#sites tbody tr:nth-child({i + 1})")

@@ -127,7 +127,8 @@ def test_pinned_and_copies(bench):
     eq("rows of one pid", [p["pid"] for p in again], [target.pid])
     eq("pinned still, and nothing copied", (again[0]["pinned_bytes"], again[0]["copy_bytes"]), (row["pinned_bytes"], 0))
     by_pinned = once(service.sock, "-i", "0.3", "-o", "pinned")["processes"]
-    pinned = [p["pinned_bytes"] for p in by_pinned if p["pid"]]
+    # Of what others on this host run, not all need be known.
+    pinned = [p["pinned_bytes"] for p in by_pinned if p["pid"] and p["pinned_bytes"] is not None]
     eq("by pinned memory", pinned, sorted(pinned, reverse=True))
     # Others on this host may trace and pin too.
     true("among the first", target.pid in [p["pid"] for p in by_pinned[:20]])
