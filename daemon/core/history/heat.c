@@ -81,6 +81,16 @@ void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t pa
 	ph->group_bytes = group > UINT64_MAX - page_size ? group : ROUND_UP(group, page_size);
 }
 
+void ttmon_page_heat_grow(struct ttmon_page_heat *ph, uint64_t size)
+{
+	while (ph->group_bytes <= UINT64_MAX / 2 / TTMON_PAGE_GROUPS && size > ph->group_bytes * TTMON_PAGE_GROUPS) {
+		for (unsigned int i = 0; i < TTMON_PAGE_GROUPS / 2; i++)
+			ph->copies[i] = MAX(ph->copies[2 * i], ph->copies[2 * i + 1]);
+		memset(ph->copies + TTMON_PAGE_GROUPS / 2, 0, sizeof(ph->copies) / 2);
+		ph->group_bytes *= 2;
+	}
+}
+
 static uint64_t mask_of(const struct ttmon_page_heat *ph, uint64_t offset, uint64_t bytes)
 {
 	uint64_t first = offset / ph->group_bytes, last;

@@ -398,6 +398,8 @@ struct ttmon_alloc *ttmon_rec_overlapping(const struct ttmon_history *h, const s
 
 /* transfers.c */
 extern const struct ttmon_traffic ttmon_no_traffic; /* of all that were never moved */
+/* It has another size: what is counted by pages has room for all of them. */
+void ttmon_traffic_resized(const struct ttmon_alloc *a);
 void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_touch *t);
 void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev);
 /* Kernels accessed it: so many bytes of what the fact is about. */

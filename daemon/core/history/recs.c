@@ -384,6 +384,7 @@ void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t add
 	if (ttmon_ranges_get(r, a->addr, &there) && there == id) {
 		if (a->addr == addr) {
 			a->size = size;
+			ttmon_traffic_resized(a);
 			ttmon_ranges_set_end(r, addr, ttmon_end_of(addr, size));
 			return;
 		}
@@ -392,6 +393,7 @@ void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t add
 	a->gen = next_gen(h, p, addr);
 	a->addr = addr;
 	a->size = size;
+	ttmon_traffic_resized(a);
 	if (ttmon_ranges_add(r, addr, ttmon_end_of(addr, size), id) == 0)
 		return;
 	ttmon_history_no_memory(h);

@@ -127,6 +127,14 @@ void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const str
 		ttmon_live_warm(h, a, last_ns);
 }
 
+void ttmon_traffic_resized(const struct ttmon_alloc *a)
+{
+	struct ttmon_htraffic *t = traffic_of(a);
+
+	if (t && t->pub.page_heat)
+		ttmon_page_heat_grow(t->pub.page_heat, a->size);
+}
+
 static struct ttmon_page_heat *page_heat(struct ttmon_history *h, struct ttmon_traffic *t, uint64_t size)
 {
 	if (t->page_heat)

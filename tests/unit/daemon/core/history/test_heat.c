@@ -175,10 +175,36 @@ static void rect_of_any_shape_ends(void **state)
 	assert_true(ph.copies[0] > 0);
 }
 
+/* Memory that grows keeps its heat in its place; what lies behind the old end is counted too. */
+static void pages_of_memory_that_grows(void **state)
+{
+	struct ttmon_page_heat ph;
+
+	(void)state;
+	ttmon_page_heat_init(&ph, 64 * 4096, 4096);
+	ttmon_page_heat_touch(&ph, 0, 4096);
+	ttmon_page_heat_touch(&ph, 0, 4096);
+	ttmon_page_heat_touch(&ph, 4096, 4096);
+	ttmon_page_heat_touch(&ph, 63 * 4096, 4096);
+	ttmon_page_heat_grow(&ph, 64 * 4096);
+	assert_int_equal(ph.group_bytes, 4096);
+	ttmon_page_heat_grow(&ph, 98 * 4096);
+	assert_int_equal(ph.group_bytes, 8192);
+	assert_int_equal(ph.copies[0], 2);
+	assert_int_equal(ph.copies[31], 1);
+	ttmon_page_heat_touch(&ph, 97 * 4096, 4096);
+	assert_int_equal(ph.copies[48], 1);
+	assert_int_equal(ttmon_page_heat_bytes(&ph), 3 * 8192);
+	ttmon_page_heat_grow(&ph, UINT64_MAX);
+	assert_true(ph.group_bytes > UINT64_MAX / 2 / 64);
+	assert_int_equal(ph.copies[0], 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_in_the_right_bucket), cmocka_unit_test(doubles_and_conserves),
+		cmocka_unit_test(counts_in_the_right_bucket),
+		cmocka_unit_test(pages_of_memory_that_grows), cmocka_unit_test(doubles_and_conserves),
 		cmocka_unit_test(survives_any_time),	      cmocka_unit_test(merges_and_conserves),
 		cmocka_unit_test(groups_are_whole_pages),     cmocka_unit_test(touches_what_it_covers),
 		cmocka_unit_test(rect_touches_its_rows),      cmocka_unit_test(rect_of_any_shape_ends),
