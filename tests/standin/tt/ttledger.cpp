@@ -184,7 +184,7 @@ static void circular(Thread &t)
 		int64_t bytes = global ? 0 : (int64_t)size * w * h * ranges;
 
 		bounds[dev + 1][BOOK_CB].add(bytes);
-		ops->cb(dev, 0x10000 + 0x100000 * ++t.cbs, size, w, h, ranges, global);
+		ops->cb(dev, 0x10000ULL * ++t.cbs, size, w, h, ranges, global);
 		t.cb_bytes[dev] += bytes;
 		t.cb_live[dev] += !global;
 		t.book.add(dev, BOOK_CB, bytes, !global);
@@ -265,7 +265,8 @@ static void peaks(std::vector<Thread> &threads, Book &all)
 		}
 		uint64_t size = (bounds[dev + 1][BOOK_CB].max - all.devices[dev].bytes[BOOK_CB] + 4096) & ~7ull;
 
-		ops->cb(dev, 64, size, 1, 1, 1, false);
+		/* Behind all others. */
+		ops->cb(dev, 0xc0000000ULL, size, 1, 1, 1, false);
 		all.add(dev, BOOK_CB, size);
 		ops->cb_free(dev);
 		all.sub(dev, BOOK_CB, all.devices[dev].bytes[BOOK_CB], threads[0].cb_live[dev] + 1);
