@@ -540,6 +540,12 @@ static void test_totals(void **state)
 	assert_null(s.frames[1].fn);
 	assert_null(ttmon_profile_object(p, s.frames[1].object));
 	ttmon_profile_free(p);
+	/* Another process at the same time pins its own: the most of one process counts, not the sum. */
+	put(&a, MAIN, 10 * 4096, 5, 10, 20)->proc = 1;
+	p = make(&a, NULL);
+	ttmon_profile_get_totals(p, &t);
+	assert_int_equal(t.peak_pin_pages, 20);
+	ttmon_profile_free(p);
 }
 
 /* What an allocator is told of a site is what every other view says of its memory, to the ns. */
