@@ -296,7 +296,7 @@ e2e-build: $(PROGRAMS) $(STANDIN) bpf-build
 
 RUN = $(Q)MAKE='$(MAKE)' CC='$(CC)' CLANG_FORMAT='$(CLANG_FORMAT)' PYTHON='$(PYTHON)' O='$(O)' FUZZ_SECS='$(FUZZ_SECS)' tests/run.sh
 
-.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak tt-random check-vm check-vm-short check-kmod bench
+.PHONY: check check-fast lint builds unit tsan fuzz fuzz-short e2e real-libs soak tt-random check-attack check-vm check-vm-short check-kmod bench
 check: ## everything that must hold: lint, builds, unit, fuzz (short), end to end; as root, 15 minutes on two cores
 	@tools/setup.sh check
 	+$(RUN) lint builds unit fuzz-short e2e
@@ -327,6 +327,10 @@ TT_PROGRAMS ?= 20000
 TT_SEED ?= 1
 tt-random: e2e-build ## TT_PROGRAMS random mesh programs on the stand-in tt-metal against their own books: an hour or two; as root
 	$(Q)TTMON_TT_PROGRAMS=$(TT_PROGRAMS) TTMON_TT_SEED=$(TT_SEED) $(PYTHON) tests/e2e/run.py e2e/ttrandom/
+
+check-attack: e2e-build ## what one user can do to the service and to others' figures, the long form of tests/attack: half an hour; as root
+	$(Q)$(PYTHON) tests/e2e/run.py -j 1 --long attack/
+
 soak: e2e-build ## the service under load for SOAK_SECS, memory and files watched; as root
 	$(Q)$(PYTHON) tests/soak/soak.py $(SOAK_SECS)
 

@@ -83,6 +83,12 @@ def fast(function):
     return function
 
 
+def long(function):
+    """Decorator: a test of minutes, which only `run.py --long` runs."""
+    function.long = True
+    return function
+
+
 def standin(name):
     return os.path.join(STANDIN, name)
 

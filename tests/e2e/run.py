@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""run.py [-j N] [--fast] [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
+"""run.py [-j N] [--fast | --long] [NAME...]: the end-to-end tests; as root, with the programs and the stand-ins built (make e2e-build).
 
-Every function test_* of every t_*.py here is a test, run in a process and a folder of its own. Most run side by side, N at a time (one
+Every function test_* of every t_*.py here and in tests/attack is a test, run in a process and a folder of its own. Most run side by side, N at a time (one
 more than there are CPUs): they see only the programs that they start, and spend most of their time waiting. Those marked @e2e.alone
 come after them, one after the other. Scripts test_*.py come last; they are run whole and print their own lines. A line for each test:
 
     ok NAME (1.2 s)      FAIL NAME: why      SKIP NAME: why
 
-and the counts at the end. NAME... runs those whose name contains one of the words, --fast those marked @e2e.fast. A test that hangs
+and the counts at the end. NAME... runs those whose name contains one of the words, --fast those marked @e2e.fast.
+Those marked @e2e.long run only with --long. A test that hangs
 is ended after a time that no test comes near, even on a busy machine. Exit status 1 when something failed.
 """
 import argparse
@@ -26,7 +27,8 @@ import time
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+FOLDERS = {"e2e": HERE, "attack": os.path.join(os.path.dirname(HERE), "attack")}
+sys.path[:0] = FOLDERS.values()
 sys.dont_write_bytecode = True
 
 import e2e  # noqa: E402
@@ -132,6 +134,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("-j", type=int, default=os.cpu_count() + 1)
     parser.add_argument("--fast", action="store_true")
+    parser.add_argument("--long", action="store_true")
     parser.add_argument("words", nargs="*")
     args = parser.parse_args()
     if os.geteuid() != 0:
@@ -156,11 +159,12 @@ def main():
 
 def run_all(args, say):
     beside, alone = [], []
-    for path in sorted(glob.glob(os.path.join(HERE, "t_*.py"))):
+    for area, path in [(area, path) for area, folder in FOLDERS.items() for path in sorted(glob.glob(os.path.join(folder, "t_*.py")))]:
         module_name = os.path.basename(path)[:-3]
         for function in functions(importlib.import_module(module_name)):
-            label = f"e2e/{module_name[2:]}/{function.__name__[5:]}"
-            if (not args.words or any(w in label for w in args.words)) and (not args.fast or hasattr(function, "fast")):
+            label = f"{area}/{module_name[2:]}/{function.__name__[5:]}"
+            wanted = (args.long or not hasattr(function, "long")) and (not args.fast or hasattr(function, "fast"))
+            if wanted and (not args.words or any(w in label for w in args.words)):
                 (alone if e2e.runs_alone(function) else beside).append((label, module_name, function))
     # The long ones first, so that none of them is left over at the end.
     beside.sort(key=lambda test: -getattr(test[2], "timeout", DEFAULT_TIMEOUT))
