@@ -19,7 +19,7 @@
 struct ttmon_dispatch;
 
 struct ttmon_dispatch_cfg {
-	const struct ttmon_tt *tt; /* device pointers to chips; NULL: all unknown */
+	struct ttmon_tt *tt; /* device pointers to chips; NULL: all unknown */
 	uint32_t max_programs;	   /* distinct (process, chip, program id); 0: 65,536 */
 	bool keep_all;		   /* ended processes stay in the views; else the last 256 */
 };

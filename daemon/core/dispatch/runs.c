@@ -120,7 +120,7 @@ static void tell(struct ttmon_dispatch *d, const struct disp_proc *proc, size_t 
 	struct disp_who who = { .proc = proc->serial, .tgid = proc->tgid, .logical = run->logical };
 
 	if (d->cfg.tt) {
-		uint32_t chip = ttmon_tt_chip_of(d->cfg.tt, proc->tgid, run->logical);
+		uint32_t chip = ttmon_tt_ran_on(d->cfg.tt, proc->tgid, run->logical, run->seen_ns);
 
 		clock->chip = chip ? chip : clock->chip;
 	}

@@ -68,6 +68,22 @@ static void use_named(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t use)
 	ttmon_tt_want_chip(t, p, u->pub.logical);
 }
 
+int ttmon_tt_use_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t logical)
+{
+	uint32_t use;
+
+	if (logical >= TTMON_TT_LOGICALS)
+		return -1;
+	if (use_of(p, logical) != TTMON_TT_NIL)
+		return 0;
+	use = use_new(p, logical);
+	if (use == TTMON_TT_NIL)
+		return -1;
+	use_named(t, p, use);
+	t->generation++;
+	return 0;
+}
+
 static void each_part(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_device *d, uint32_t use,
 		      bool add)
 {

@@ -419,6 +419,17 @@ void ttmon_tt_on_family(struct ttmon_tt *t, const struct ttmon_ev_family *ev, si
 	t->generation++;
 }
 
+uint32_t ttmon_tt_ran_on(struct ttmon_tt *t, uint32_t tgid, uint32_t logical, uint64_t ts_ns)
+{
+	struct ttmon_tt_proc *p = proc_get(t, tgid, ts_ns, 0);
+
+	if (p && !(p->pub.flags & TTMON_TT_F_UNCALIBRATED) && ttmon_tt_use_get(t, p, logical) >= 0) {
+		t->generation += !p->seen;
+		p->seen = true;
+	}
+	return ttmon_tt_chip_of(t, tgid, logical);
+}
+
 void ttmon_tt_on_tt_mesh(struct ttmon_tt *t, const struct ttmon_ev_tt_mesh *ev, size_t size)
 {
 	struct ttmon_tt_proc *p = ttmon_tt_find(t, ev->h.tgid);

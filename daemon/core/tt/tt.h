@@ -172,6 +172,11 @@ enum ttmon_tt_spare ttmon_tt_get_spare(const struct ttmon_tt *t, uint16_t slot);
  */
 size_t ttmon_tt_devices(const struct ttmon_tt *t, uint32_t tgid, uint64_t device, uint32_t *logical, uint32_t *chips,
 			size_t max);
+/*
+ * A run of a program was told of this device at ts_ns: the process has it open, also where it opened
+ * it unseen. Returns its chip, 0: unknown.
+ */
+uint32_t ttmon_tt_ran_on(struct ttmon_tt *t, uint32_t tgid, uint32_t logical, uint64_t ts_ns);
 /* The chip of a logical id, 0: unknown. */
 uint32_t ttmon_tt_chip_of(const struct ttmon_tt *t, uint32_t tgid, uint32_t logical);
 

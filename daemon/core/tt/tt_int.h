@@ -303,6 +303,8 @@ uint32_t ttmon_tt_chip_get(struct ttmon_tt *t, uint32_t index);
 /* The entry of that address, made if there is none. NIL: too many. */
 uint32_t ttmon_tt_dev_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t addr, uint8_t kind, uint16_t slot);
 uint32_t ttmon_tt_dev_find(const struct ttmon_tt_proc *p, uint64_t addr);
+/* The row of a logical id, made where there is none: 0, or -1 (no memory, no id that can be). */
+int ttmon_tt_use_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t logical);
 void ttmon_tt_dev_id(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint32_t logical, enum ttmon_tt_id how);
 /* What the first words of a device say. */
 void ttmon_tt_dev_words(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, const __u64 *w);

@@ -94,6 +94,28 @@ static void chips_are_asked_for_and_follow(void **state)
 	ttmon_tt_free(t);
 }
 
+/* A device that was opened before the probes is known by the first run that is told of it. */
+static void a_run_shows_its_device(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct ttmon_tt_want w[8];
+
+	(void)state;
+	feed_chip(t, 1);
+	assert_int_equal(ttmon_tt_ran_on(t, P, 2, 20), 0);
+	assert_int_equal(ttmon_tt_wants(t, w, 8), 1);
+	assert_int_equal(w[0].logical, 2);
+	feed_place(t, P, 21, 2, 1, 0);
+	assert_int_equal(feed_use(t, P, 2).chip, 1);
+	assert_int_equal(ttmon_tt_ran_on(t, P, 2, 22), 1);
+	assert_int_equal(feed_use(t, P, 2).allocs, 0);
+	/* No id that can be, and one that has ended before. */
+	assert_int_equal(ttmon_tt_ran_on(t, P, 0x7fffffff, 23), 0);
+	feed_exit(t, P, 30);
+	assert_int_equal(ttmon_tt_ran_on(t, P, 5, 25), 0);
+	ttmon_tt_free(t);
+}
+
 static void a_question_is_asked_ten_times_at_most(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -380,6 +402,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(circular_buffers),
 		cmocka_unit_test(chips_are_asked_for_and_follow),
+		cmocka_unit_test(a_run_shows_its_device),
 		cmocka_unit_test(a_question_is_asked_ten_times_at_most),
 		cmocka_unit_test(ids_change_only_where_nothing_is_held),
 		cmocka_unit_test(the_last_free_of_a_thread_is_not_remembered_too_long),
