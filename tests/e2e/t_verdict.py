@@ -11,7 +11,7 @@ import time
 from e2e import OUT, PATIENCE, TTMON, eq, standin, timeout, true, whole
 from live_host import OWN, Program
 from t_api import Service
-from tt_host import wait_probed
+from tt_host import retry, wait_probed
 
 ADVICE = ("keep", "pin", "unpin", "allocate pinned", "unknown")
 GAIN = r"(saves|would lose) ([\d.]+) (ns|us|ms|s)|-"
@@ -174,19 +174,25 @@ def test_service(bench):
         live = {line["size"]: line for line in lines_of(service, f"/v1/advice/live?pid={program.pid}") if "seq" in line}
         time.sleep(0.1)
     eq("live advice", {size: line["advice"] for size, line in live.items()}, {4194304: "pin", 8388608: "unpin"})
-    rows = {(r["method"], r["advice"]): r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid}
-    eq("advice", sorted(rows), [("custom", "pin"), ("host_alloc", "keep")])
-    hot = rows["custom", "pin"]
-    eq("the reason in live advice", live[4194304]["reason"], hot["reason"])
-    spots = service.get("/v1/hotspots")
-    spot = next(s for s in spots["spots"] if s["pid"] == program.pid)
     keys = ("advice", "gain_ns", "gain_low_ns", "gain_high_ns", "reason", "copies", "copied")
-    eq("hot spot", {k: spot[k] for k in keys}, {k: hot[k] for k in keys})
+
+    def same():
+        """What a pin costs is measured of the whole host: where others pin, it may be another price by the next question."""
+        rows = {(r["method"], r["advice"]): r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid}
+        eq("advice", sorted(rows), [("custom", "pin"), ("host_alloc", "keep")])
+        hot = rows["custom", "pin"]
+        eq("the reason in live advice", live[4194304]["reason"], hot["reason"])
+        spots = service.get("/v1/hotspots")
+        spot = next(s for s in spots["spots"] if s["pid"] == program.pid)
+        eq("hot spot", {k: spot[k] for k in keys}, {k: hot[k] for k in keys})
+        rows = json.loads(run("heat", "--json", "-n", "0", "-p", str(program.pid), "-s", service.sock))["rows"]
+        eq("heat of what is hot", {(r["advice"], r["gain_ns"], r["reason"]) for r in rows if r["method"] == "custom"}, {(hot["advice"], hot["gain_ns"], hot["reason"])})
+        return spots
+
+    spots = retry(5, same)
     # The note's list: live allocations by how often they were moved, pinned ones too.
     eq("hottest allocations", sorted((a["pinned"], a["copies"], a["copied"]) for a in spots["allocations"] if a["pid"] == program.pid),
        [(False, 40, 40 * 4194304), (True, 40, 40 * 2097152)])
-    rows = json.loads(run("heat", "--json", "-n", "0", "-p", str(program.pid), "-s", service.sock))["rows"]
-    eq("heat of what is hot", {(r["advice"], r["gain_ns"], r["reason"]) for r in rows if r["method"] == "custom"}, {(hot["advice"], hot["gain_ns"], hot["reason"])})
 
 
 @timeout(120)
