@@ -424,8 +424,9 @@ def group(row, view, book, spots, allocs):
         members = members_of(s, allocs)
         buffers = {b.name: b for a in members for b in book.over(*span(a))} if members else {b.name: b for b in book.named(s.get("call_site")) or book.sized(s["size"])}
         buffers = list(buffers.values())
-        # A mapping with a registration over it is judged by its own copies.
-        if s["method"] in PAGEABLE_METHODS and s.get("kind") != "unknown" and any(not b.was_pinned for b in buffers):
+        # A mapping with a registration over it is judged by its own copies, unless it is not known whose they are.
+        unknown = s.get("kind") == "unknown" or members and all(a.get("kind") == "unknown" for a in members)
+        if s["method"] in PAGEABLE_METHODS and not unknown and any(not b.was_pinned for b in buffers):
             buffers = [b for b in buffers if not b.was_pinned]
         if s["method"] in PINNED_METHODS:
             buffers = [b for b in buffers if b.was_pinned]
