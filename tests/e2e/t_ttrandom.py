@@ -13,7 +13,7 @@ SEED = int(os.environ.get("TTMON_TT_SEED", "1"))
 # As the library is since 2026, with each of its profilers, and where the primary pair is inlined.
 TARGETS = ("e2b", "e4", "e2b64", "e2i") if PROGRAMS < 1000 else 3 * ("e2b", "e4", "e2b64", "e2i", "e2b", "e4", "e2b72", "e2b48")
 # Marks that excuse a figure. "partial" is none: what was there before the tracer came is not in the book either.
-MARKS = {"lost", "limit", "mesh assumed", "mesh pending", "uncalibrated", "cb unknown", "degraded"}
+MARKS = {"lost", "limit", "mesh assumed", "mesh pending", "uncalibrated", "cb unknown"}
 ATTACH_EVERY = 12 if PROGRAMS < 1000 else 400  # quiet points
 
 

@@ -7,7 +7,9 @@
  * made for every logical id, and one for each device without: Devices that were made again with the same id share theirs.
  *
  * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in the same thread, a shadow of the same size
- * and address on each local device. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 400 ms of
+ * and address on each local device. Those are all once the thread does something else. Where it only
+ * pauses it may have been kept from its CPU between two of them: a mesh gains devices by what has come after 20 ms, and loses those that the
+ * walk told after 400 ms. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 400 ms of
  * stream time, all devices of the process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
  * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory may be wrong. A process
  * whose figures ever stood on an assumption is flagged to its end.
@@ -228,6 +230,7 @@ static uint32_t recycle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 			ttmon_tt_mesh_forget(p, i);
 		else if (p->uses[d->use].pub.logical == TTMON_TT_NO_LOGICAL)
 			p->uses[d->use].dead = true;
+		p->ends++;
 		ttmon_tt_cbs_end_dev(t, p, i, t->now_ns, 0);
 		free(d->links);
 		d->links = NULL;
@@ -304,6 +307,7 @@ static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint
 	}
 	d->closed = true;
 	d->event_ns = ts_ns;
+	p->ends++;
 	p->gen_devs++;
 	t->generation++;
 }
@@ -416,6 +420,7 @@ void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh)
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];
 
+	p->ends++;
 	while (m->nr_links)
 		ttmon_tt_mesh_unlink(p, mesh, m->links[m->nr_links - 1]);
 	m->known = TTMON_TT_MESH_UNKNOWN;
@@ -586,12 +591,34 @@ void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struc
 
 /* ---- shadows ---- */
 
-void ttmon_tt_group_open(struct ttmon_tt *t, struct ttmon_tt_thread *th, const struct ttmon_tt_buf *b)
+static bool is_waited_for(struct ttmon_tt *t, struct ttmon_tt_thread *th)
+{
+	if (th->group->due)
+		return true;
+	if (ttmon_tt_grow((void **)&t->groups, t->nr_groups, &t->cap_groups, sizeof(*t->groups)) < 0)
+		return false;
+	t->groups[t->nr_groups++] = (uint32_t)(th - t->threads);
+	th->group->due = true;
+	return true;
+}
+
+static void stop_waiting(struct ttmon_tt *t, struct ttmon_tt_thread *th)
+{
+	th->group->due = false;
+	for (uint32_t i = 0; i < t->nr_groups; i++)
+		if (t->groups[i] == th - t->threads) {
+			t->groups[i] = t->groups[--t->nr_groups];
+			return;
+		}
+}
+
+void ttmon_tt_group_open(struct ttmon_tt *t, const struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
+			 const struct ttmon_tt_buf *b)
 {
 	ttmon_tt_group_close(t, th);
 	if (!th->group)
-		th->group = malloc(sizeof(*th->group));
-	if (!th->group || ttmon_tt_grow((void **)&t->groups, t->nr_groups, &t->cap_groups, sizeof(*t->groups)) < 0)
+		th->group = calloc(1, sizeof(*th->group));
+	if (!th->group || !is_waited_for(t, th))
 		return;
 	th->group->mesh = b->dev;
 	th->group->key = b->key;
@@ -599,54 +626,86 @@ void ttmon_tt_group_open(struct ttmon_tt *t, struct ttmon_tt_thread *th, const s
 	th->group->addr = b->addr;
 	th->group->type = b->type;
 	th->group->last_ns = b->ts_ns;
+	th->group->ends = p->ends;
 	th->group->n = 0;
 	th->group->cut = false;
 	th->group_open = true;
-	t->groups[t->nr_groups++] = (uint32_t)(th - t->threads);
 }
 
-void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
-{
-	struct ttmon_tt_group *g = th->group;
-	struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, th->proc, th->serial);
-	struct ttmon_tt_device *m;
+/* How sure it is that no more shadows of a group will come. */
+enum sure { SURE_NOT, SURE_ENOUGH, SURE };
 
-	if (!th->group_open)
-		return;
-	th->group_open = false;
-	for (uint32_t i = 0; i < t->nr_groups; i++)
-		if (t->groups[i] == th - t->threads) {
-			t->groups[i] = t->groups[--t->nr_groups];
-			break;
-		}
-	if (!p || g->mesh >= p->nr_devs || p->devs[g->mesh].kind != TTMON_TT_DEV_MESH)
-		return;
-	m = &p->devs[g->mesh];
-	if (!g->n) {
-		m->silent += t->slots[m->slot].has & TTMON_TT_HAS_SPARE && m->silent < TTMON_TT_SILENT;
-		return;
-	}
-	/* Something else may lie there by now. */
+/* The devices that it shows are in the mesh. Others may be as well, if that is not sure. */
+static void group_show(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_group *g, enum sure sure)
+{
+	struct ttmon_tt_device *m = &p->devs[g->mesh];
+
 	for (uint32_t i = 0; i < g->n; i++)
 		if (p->devs[g->devs[i]].kind != TTMON_TT_DEV_DEVICE)
 			return;
 	if (g->cut && (m->known < TTMON_TT_MESH_TOLD || !is_same(m, g->devs, g->n)))
 		return;
 	if (m->known >= TTMON_TT_MESH_TOLD) {
-		/* One that lacks some is another mesh in the same place, or some were lost. */
-		bool more = covers(m, g->devs, g->n), lossy = p->pub.flags & TTMON_TT_F_LOST;
+		bool more = covers(m, g->devs, g->n), seen = m->known == TTMON_TT_MESH_SEEN;
 
 		if (more && g->n == m->nr_links) {
 			m->known = TTMON_TT_MESH_SEEN;
 			return;
 		}
-		if (!more && (lossy || (m->known == TTMON_TT_MESH_SEEN && m->live > 1)))
+		/* One that lacks some is another mesh in the same place, or some were lost, or are still to come. */
+		if (!more &&
+		    (p->pub.flags & TTMON_TT_F_LOST || sure < (seen ? SURE : SURE_ENOUGH) || (seen && m->live > 1)))
 			return;
 	}
 	/* What was shown until now, and the peaks, stood on something that is not so. */
 	if (m->known == TTMON_TT_MESH_TOLD)
 		p->pub.flags |= TTMON_TT_F_MESH_ASSUMED;
 	mesh_set(t, p, g->mesh, g->devs, g->n, TTMON_TT_MESH_SEEN, true);
+}
+
+/* Whose group it is, if what it speaks of is still there. */
+static struct ttmon_tt_proc *group_proc(struct ttmon_tt *t, const struct ttmon_tt_thread *th)
+{
+	struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, th->proc, th->serial);
+
+	return p && p->ends == th->group->ends && th->group->mesh < p->nr_devs &&
+			       p->devs[th->group->mesh].kind == TTMON_TT_DEV_MESH
+		       ? p
+		       : NULL;
+}
+
+/* No other shadow for a while: the thread may be done, or it was kept from its CPU between two of them. */
+static void group_pause(struct ttmon_tt *t, struct ttmon_tt_thread *th, bool over)
+{
+	struct ttmon_tt_group *g = th->group;
+	struct ttmon_tt_proc *p = group_proc(t, th);
+
+	if (p && g->n)
+		group_show(t, p, g, over ? SURE_ENOUGH : SURE_NOT);
+	else if (over)
+		ttmon_tt_group_close(t, th);
+	if (over)
+		stop_waiting(t, th);
+}
+
+void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
+{
+	struct ttmon_tt_group *g = th->group;
+	struct ttmon_tt_proc *p;
+	struct ttmon_tt_device *m;
+
+	if (!th->group_open)
+		return;
+	th->group_open = false;
+	stop_waiting(t, th);
+	p = group_proc(t, th);
+	if (!p)
+		return;
+	m = &p->devs[g->mesh];
+	if (g->n)
+		group_show(t, p, g, SURE);
+	else
+		m->silent += t->slots[m->slot].has & TTMON_TT_HAS_SPARE && m->silent < TTMON_TT_SILENT;
 }
 
 bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
@@ -669,6 +728,7 @@ bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmo
 			return false;
 	g->devs[g->n++] = dev;
 	g->last_ns = ev->h.ts_ns;
+	(void)is_waited_for(t, th); /* no memory: it is shown when the thread goes on */
 	return true;
 }
 
@@ -729,13 +789,19 @@ static void tick_unknown(struct ttmon_tt *t)
 	}
 }
 
-void ttmon_tt_mesh_tick(struct ttmon_tt *t)
+void ttmon_tt_groups_pause(struct ttmon_tt *t, bool over)
 {
 	for (uint32_t i = t->nr_groups; i-- > 0;) {
 		struct ttmon_tt_thread *th = &t->threads[t->groups[i]];
+		uint64_t last_ns = th->group->last_ns;
 
-		if (!ttmon_before(t->now_ns, th->group->last_ns + TTMON_TT_GROUP_NS))
-			ttmon_tt_group_close(t, th);
+		if (over || !ttmon_before(t->now_ns, last_ns + TTMON_TT_GROUP_NS))
+			group_pause(t, th, over || !ttmon_before(t->now_ns, last_ns + TTMON_TT_MESH_NS));
 	}
+}
+
+void ttmon_tt_mesh_tick(struct ttmon_tt *t)
+{
+	ttmon_tt_groups_pause(t, false);
 	tick_unknown(t);
 }

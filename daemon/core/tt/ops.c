@@ -106,7 +106,7 @@ void ttmon_tt_count(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 		return;
 	ttmon_tt_mesh_used(t, p, b->dev, b->ts_ns);
 	if (th)
-		ttmon_tt_group_open(t, th, b);
+		ttmon_tt_group_open(t, p, th, b);
 }
 
 void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint64_t buffer)

@@ -269,6 +269,8 @@ void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttm
 		return;
 	if (th)
 		ttmon_tt_confirm(t, p, th, 0);
+	if (th && d->cls != TTMON_TT_CLS_CREATE)
+		ttmon_tt_group_close(t, th);
 	switch (d->cls) {
 	case TTMON_TT_CLS_CREATE:
 		on_create(t, p, th, ev, d->aux == TTMON_TT_OP_SHADOW);
@@ -478,8 +480,7 @@ void ttmon_tt_finish(struct ttmon_tt *t, uint64_t end_ns)
 		ttmon_tt_settle(t, p);
 		ttmon_tt_confirm_all(t, p);
 	}
-	for (uint32_t i = t->nr_groups; i-- > 0;)
-		ttmon_tt_group_close(t, &t->threads[t->groups[i]]);
+	ttmon_tt_groups_pause(t, true);
 	ttmon_tt_tick(t, end_ns);
 	for (uint32_t i = 0; i < t->nr_procs; i++)
 		if (t->procs[i] && !t->procs[i]->pub.end_ns)

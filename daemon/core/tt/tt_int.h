@@ -34,7 +34,7 @@
 #define TTMON_TT_TOTAL	  (1ULL << 47) /* bytes of a process's buffers, each once: 65,536 such processes do not wrap */
 
 #define TTMON_TT_SETTLE_NS 50000000ULL	/* undecided events and entered allocations wait no longer */
-#define TTMON_TT_GROUP_NS  20000000ULL	/* a mesh's shadows are all there after so long without another */
+#define TTMON_TT_GROUP_NS  20000000ULL	/* after so long without another shadow a mesh's are shown as far as they came */
 #define TTMON_TT_MESH_NS   400000000ULL /* then all devices are taken to be in the mesh: the cold thread may be busy for 0.1 s */
 #define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh not seen for so long wants the spare probes back */
 #define TTMON_TT_SILENT	   4		/* so many buffers of a mesh without shadows, and it has none */
@@ -162,7 +162,9 @@ struct ttmon_tt_thread {
 struct ttmon_tt_group {
 	uint64_t key, size, addr, last_ns;
 	uint32_t mesh, type, n;
+	uint32_t ends; /* of the process when it began: what ended since may be something else now */
 	bool cut; /* its buffer ended before anything else came: an exception may have kept the other shadows away */
+	bool due; /* in t->groups: its time is not over */
 	uint32_t devs[TTMON_TT_MESH_MAX];
 };
 
@@ -180,7 +182,7 @@ struct ttmon_tt_proc {
 	uint64_t serial; /* of this program: another one after an exec */
 	bool seen;	 /* something of tt-metal happened */
 	bool announced, own_call, own_fact, bad_ids;
-	uint32_t nr_cals, gen_devs;
+	uint32_t nr_cals, gen_devs, ends; /* ends: devices and meshes that did so far */
 	struct ttmon_tt_cal *cals; /* [TTMON_TT_CALS] */
 	struct ttmon_hmap bufs, by_dev, by_alc, by_prog;
 	struct ttmon_tt_device *devs;
@@ -244,7 +246,7 @@ struct ttmon_tt {
 	struct ttmon_tt_thread *threads;
 	uint32_t nr_threads, cap_threads, next_thread;
 	struct ttmon_hmap by_tid;
-	uint32_t *groups; /* threads with an open group */
+	uint32_t *groups; /* threads with an open group whose time is not over */
 	uint32_t nr_groups, cap_groups;
 	struct ttmon_tt_waiting *unknown; /* meshes in use whose devices no buffer has shown yet */
 	uint32_t nr_unknown, cap_unknown, next_unknown;
@@ -328,10 +330,13 @@ void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t me
 /* The process ends: what is not known by now will not be. */
 void ttmon_tt_mesh_finish(struct ttmon_tt *t, struct ttmon_tt_proc *p);
 /* A buffer of a mesh was made by this thread: shadows may follow. */
-void ttmon_tt_group_open(struct ttmon_tt *t, struct ttmon_tt_thread *th, const struct ttmon_tt_buf *b);
+void ttmon_tt_group_open(struct ttmon_tt *t, const struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
+			 const struct ttmon_tt_buf *b);
 bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
 			const struct ttmon_ev_tt_call *ev);
 void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th);
+/* Those that nothing came to for a while: their devices are shown. over: all, nothing will come to any. */
+void ttmon_tt_groups_pause(struct ttmon_tt *t, bool over);
 void ttmon_tt_mesh_tick(struct ttmon_tt *t);
 
 /* ops.c */

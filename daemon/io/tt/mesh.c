@@ -16,7 +16,8 @@
  * A submesh shares with its parent a list of all devices of the root (ScopedDevices), which lies as far away as its own. So among
  * vectors at the least distance that hold different devices, one that is part of the other is the mesh's own. Since 2026 the view is
  * a pointer and nothing else, and the mesh's own vector lies one step further than the root's: from that distance on only the first word of an
- * object is followed, once, and only a vector of variants counts there, which is part of what was found. Other MeshDevices
+ * object is followed, once, and only a vector of variants counts there, which is part of what was found. Words behind an object's last
+ * member may lead to another mesh's view: what is found through them gives way to what was found before. Other MeshDevices
  * (parent, submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be distinct and below 1024.
  *
  * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (facts/tenstorrent.md 2.3), 8 in older
@@ -34,14 +35,18 @@
 #define WORDS	  (BLOCK / 8)
 #define MESH_SIZE 256u
 #define HEAD	  32u /* bytes of a device: up to its id */
-#define IMPL_AT	  3u /* word of a MeshDevice: vtable, weak_this, pimpl_ */
-#define BEFORE	  24u /* read before an object: malloc's chunk size, or that and a shared_ptr's counts */
-#define MAX_IDS	  1024u
+#define IMPL_AT	  3u  /* word of a MeshDevice: vtable, weak_this, pimpl_ */
+#define BEHIND \
+	3u /* words that malloc may give beyond what was asked for: to 16 bytes, and a rest too small for another chunk */
+#define BEFORE	24u /* read before an object: malloc's chunk size, or that and a shared_ptr's counts */
+#define MAX_IDS 1024u
 
 struct block {
 	uint64_t addr;
 	unsigned int depth;
-	unsigned int n; /* words read */
+	unsigned int n;	      /* words read */
+	unsigned int members; /* of them, those that are surely no leftovers behind the last member */
+	bool leftover;	      /* what led here may be one */
 	uint64_t w[WORDS];
 };
 
@@ -62,7 +67,8 @@ struct walk {
 	size_t nr_blocks, next;
 	struct found vec, run;
 	struct found own; /* behind a view that is a pointer */
-	bool have_vec, ambiguous, deeper;
+	bool ambiguous, deeper;
+	unsigned int nr_vecs; /* what vec was chosen from */
 	unsigned int vec_depth;
 };
 
@@ -93,16 +99,18 @@ static size_t chunk_bytes(uint64_t w)
 	return (w & ~7ULL) >= 32 && (w & ~7ULL) < 1 << 20 && !(w & 8) ? (size_t)(w & ~7ULL) - 8 : 0;
 }
 
-/* The words of an object, from its start to its end as far as that is known. */
-static unsigned int read_object(struct walk *k, uint64_t addr, uint64_t *w, size_t bytes)
+/* The words of an object, from its start to its end as far as that is known. Sets members, if there is any. */
+static unsigned int read_object(struct walk *k, uint64_t addr, uint64_t *w, size_t bytes, unsigned int *members)
 {
 	uint64_t raw[WORDS];
 	size_t end = 0, n = 0;
 
 	if (k->bounded)
 		n = read_words(k, addr - BEFORE, raw, bytes);
-	if (n <= BEFORE / 8) /* nothing before it can be read */
-		return read_words(k, addr, w, bytes);
+	if (n <= BEFORE / 8) { /* nothing before it can be read */
+		*members = read_words(k, addr, w, bytes);
+		return *members;
+	}
 	if (chunk_bytes(raw[2]))
 		end = chunk_bytes(raw[2]) / 8;
 	else if (is_user(raw[1]) && (uint32_t)raw[2] && (uint32_t)raw[2] < 1 << 20 && raw[2] >> 32 &&
@@ -110,8 +118,11 @@ static unsigned int read_object(struct walk *k, uint64_t addr, uint64_t *w, size
 		end = chunk_bytes(raw[0]) > 16 ? chunk_bytes(raw[0]) / 8 - 2
 					       : 0; /* make_shared(): vtable and two counts first */
 	n -= BEFORE / 8;
-	if (end)
+	*members = (unsigned int)n;
+	if (end) {
 		n = MIN(n, end);
+		*members = (unsigned int)MIN(n, end - MIN(end, BEHIND));
+	}
 	memcpy(w, raw + BEFORE / 8, n * 8);
 	return (unsigned int)n;
 }
@@ -185,21 +196,24 @@ static bool part_of(const struct found *a, const struct found *b)
 	return true;
 }
 
-static void take_vector(struct walk *k, const struct found *f, unsigned int depth)
+static void take_vector(struct walk *k, const struct found *f, const struct block *b)
 {
-	if (!k->have_vec || part_of(f, &k->vec)) {
+	/* The root's and its own are there already. */
+	if (b->leftover && k->nr_vecs > 1)
+		return;
+	if (!k->nr_vecs || part_of(f, &k->vec)) {
 		k->vec = *f;
-		k->have_vec = true;
-		k->vec_depth = depth;
+		k->vec_depth = b->depth;
 	} else if (!part_of(&k->vec, f)) {
 		k->ambiguous = true;
 	}
+	k->nr_vecs++;
 }
 
 /* Behind a view that is a pointer: the mesh's own devices, of those that were found nearer. */
-static void take_deeper(struct walk *k, const struct found *f)
+static void take_deeper(struct walk *k, const struct found *f, const struct block *b)
 {
-	if (!part_of(f, &k->vec))
+	if (!part_of(f, &k->vec) || (b->leftover && k->deeper))
 		return;
 	/* Two that are not within each other: neither is known to be the mesh's. */
 	if (k->deeper && !part_of(f, &k->own) && !part_of(&k->own, f))
@@ -216,7 +230,7 @@ static bool is_walked(const struct walk *k, const struct block *b)
 
 static void look_for_vectors(struct walk *k, const struct block *b)
 {
-	bool deep = k->have_vec && b->depth > k->vec_depth;
+	bool deep = k->nr_vecs && b->depth > k->vec_depth;
 	struct found *f;
 
 	if (!is_walked(k, b))
@@ -232,10 +246,10 @@ static void look_for_vectors(struct walk *k, const struct block *b)
 			return;
 		if (deep) {
 			if (!(bytes % 16) && read_vector(k, begin, end, true, f))
-				take_deeper(k, f);
+				take_deeper(k, f, b);
 		} else if ((bytes <= 8 * TTMON_TT_MESH_MAX && read_vector(k, begin, end, false, f)) ||
 			   (!(bytes % 16) && read_vector(k, begin, end, true, f))) {
-			take_vector(k, f, b->depth);
+			take_vector(k, f, b);
 		}
 		free(f);
 	}
@@ -255,8 +269,7 @@ static void follow(struct walk *k, const struct block *b)
 		struct block *to = &k->blocks[k->nr_blocks];
 
 		/* One step further than a vector that was found: not this mesh's, unless behind a view. */
-		if (k->ambiguous ||
-		    (k->have_vec && b->depth + 1 > k->vec_depth && (i || b->depth > k->vec_depth)))
+		if (k->ambiguous || (k->nr_vecs && b->depth + 1 > k->vec_depth && (i || b->depth > k->vec_depth)))
 			return;
 		if (!is_user(b->w[i]) || was_read(k, b->w[i]) || (k->by_impl && b == k->blocks && i != IMPL_AT))
 			continue;
@@ -265,9 +278,10 @@ static void follow(struct walk *k, const struct block *b)
 			return;
 		}
 		k->follows++;
-		to->n = read_object(k, b->w[i], to->w, BLOCK);
+		to->n = read_object(k, b->w[i], to->w, BLOCK, &to->members);
 		if (!to->n)
 			continue;
+		to->leftover = b->leftover || i >= b->members;
 		to->addr = b->w[i];
 		to->depth = b->depth + 1;
 		k->nr_blocks++;
@@ -340,7 +354,7 @@ static int walk(struct walk *k, uint64_t mesh)
 	size_t devices = 0;
 
 	k->blocks[0] = (struct block){ .addr = mesh };
-	k->blocks[0].n = read_object(k, mesh, k->blocks[0].w, MESH_SIZE);
+	k->blocks[0].n = read_object(k, mesh, k->blocks[0].w, MESH_SIZE, &k->blocks[0].members);
 	if (k->blocks[0].n < 4)
 		return k->bounded && k->blocks[0].n ? -ENOENT : -EFAULT;
 	k->vt_mesh = k->blocks[0].w[0];
@@ -354,10 +368,10 @@ static int walk(struct walk *k, uint64_t mesh)
 			follow(k, b);
 	}
 	if (k->by_impl)
-		return k->have_vec && !k->ambiguous && k->vec_depth > 1 ? 0 : -ENOENT;
+		return k->nr_vecs && !k->ambiguous && k->vec_depth > 1 ? 0 : -ENOENT;
 	if (k->ambiguous)
 		return -EBADMSG;
-	if (k->have_vec)
+	if (k->nr_vecs)
 		return 0;
 	look_for_runs(k);
 	for (size_t i = 0; i < k->nr_blocks; i++)
@@ -396,7 +410,7 @@ int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint6
 	}
 	if (err)
 		return err;
-	best = k->deeper ? &k->own : k->have_vec ? &k->vec : &k->run;
+	best = k->deeper ? &k->own : k->nr_vecs ? &k->vec : &k->run;
 	err = fill(best, devs, max);
 	if (!err)
 		*n = best->n;

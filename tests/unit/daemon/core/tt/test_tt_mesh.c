@@ -123,18 +123,20 @@ static void the_daemon_tells_the_devices(void **state)
 	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 31, &m, 4, 5);
 	ttmon_tt_tick(t, 30 * MS);
+	all_have(t, 4, 7, 200); /* the others may be still to come */
+	ttmon_tt_tick(t, 401 * MS);
 	all_have(t, 4, 5, 200);
 	all_have(t, 6, 7, 0);
 	/* Fewer than were seen before, while other buffers live: some got lost. */
 	m.at = 0x3000;
-	feed_buffer(t, P, 40 * MS, FN_ALLOCATED, &m);
-	feed_shadows(t, P, 40 * MS, &m, 4, 4);
-	ttmon_tt_tick(t, 70 * MS);
+	feed_buffer(t, P, 410 * MS, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 410 * MS, &m, 4, 4);
+	ttmon_tt_tick(t, 900 * MS);
 	all_have(t, 4, 5, 300);
 	m.at = 0x4000;
-	feed_buffer(t, P, 80 * MS, FN_ALLOCATED, &m);
-	feed_shadows(t, P, 80 * MS, &m, 4, 6);
-	ttmon_tt_tick(t, 110 * MS);
+	feed_buffer(t, P, 910 * MS, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 910 * MS, &m, 4, 6);
+	ttmon_tt_tick(t, 940 * MS);
 	all_have(t, 4, 6, 400);
 	ttmon_tt_free(t);
 }
@@ -496,13 +498,68 @@ static void buffers_beat_the_walk(void **state)
 	assert_int_equal(feed_process(t, P).flags, 0);
 	feed_buffer(t, P, 30 * MS, FN_ALLOCATED, &n);
 	feed_shadows(t, P, 30 * MS, &n, 3, 3);
-	ttmon_tt_tick(t, 60 * MS);
+	ttmon_tt_tick(t, 430 * MS);
 	all_have(t, 3, 3, 110);
 	all_have(t, 0, 2, 0);
 	all_have(t, 4, 7, 0);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
-	feed_exit(t, P, 70 * MS);
+	feed_exit(t, P, 440 * MS);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
+	ttmon_tt_free(t);
+}
+
+/* A thread that is kept from its CPU between two shadows has not told all of them. */
+static void shadows_that_come_late(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	/* The first of a mesh: what has come is shown, and what comes later is added. */
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 21, &m, 0, 1);
+	ttmon_tt_tick(t, 30 * MS);
+	all_have(t, 0, 1, 100);
+	feed_shadows(t, P, 40 * MS, &m, 2, 2);
+	ttmon_tt_tick(t, 500 * MS);
+	all_have(t, 0, 2, 100);
+	feed_shadows(t, P, 600 * MS, &m, 3, 3);
+	ttmon_tt_tick(t, 700 * MS);
+	all_have(t, 0, 3, 100);
+	feed_buffer(t, P, 701 * MS, FN_FREEING, &m);
+	/* The only buffer of one whose devices are all known. */
+	feed_buffer(t, P, 800 * MS, FN_ALLOCATED, &n);
+	feed_shadows(t, P, 801 * MS, &n, 0, 2);
+	ttmon_tt_tick(t, 840 * MS);
+	all_have(t, 0, 3, 10);
+	feed_shadows(t, P, 841 * MS, &n, 3, 3);
+	ttmon_tt_tick(t, 1300 * MS);
+	all_have(t, 0, 3, 10);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	ttmon_tt_free(t);
+}
+
+/* What a thread showed before it went to sleep says nothing of another mesh that lies there since. */
+static void shadows_of_a_mesh_that_is_gone(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10), a = feed_buf(0x3000, 0, 1);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer_by(t, P, P + 1, 20, FN_ALLOCATED, &m);
+	feed_call(t, P, P + 1, 21, FN_SHADOW, TTMON_TT_DEV_DEVICE,
+		  (const uint64_t[6]){ DEV(0), m.size, 2048, m.type, m.addr });
+	ttmon_tt_tick(t, 30 * MS);
+	all_have(t, 0, 0, 100);
+	CALL(t, P, 40 * MS, FN_MESH_DTOR, TTMON_TT_DEV_MESH, MESH(0));
+	feed_buffer(t, P, 50 * MS, FN_ALLOCATED, &n);
+	feed_buffer_by(t, P, P + 1, 51 * MS, FN_ALLOCATED, &a);
+	assert_int_equal(feed_process(t, P).pending_bytes, 10);
+	all_have(t, 0, 0, 1);
 	ttmon_tt_free(t);
 }
 
@@ -536,8 +593,8 @@ static void spare_probes_wait_for_each_mesh(void **state)
 	/* One whose buffers have no shadows is not waited for without end. */
 	m.dev = MESH(1);
 	m.impl++;
-	for (unsigned int i = 0; i < 6; i++) {
-		assert_int_equal(ttmon_tt_get_spare(t, 0), i && i < 4 ? TTMON_TT_SPARE_KEEP : TTMON_TT_SPARE_DROP);
+	for (unsigned int i = 0; i < 7; i++) {
+		assert_int_equal(ttmon_tt_get_spare(t, 0), i && i < 5 ? TTMON_TT_SPARE_KEEP : TTMON_TT_SPARE_DROP);
 		m.at += 0x1000;
 		feed_buffer(t, P, ts + (200 + 100 * i) * MS, FN_ALLOCATED, &m);
 		feed_mesh(t, P, ts + (201 + 100 * i) * MS, 1, 0, 2);
@@ -634,6 +691,8 @@ int main(void)
 		cmocka_unit_test(a_mesh_that_is_destroyed),
 		cmocka_unit_test(an_exception_between_shadows),
 		cmocka_unit_test(buffers_beat_the_walk),
+		cmocka_unit_test(shadows_that_come_late),
+		cmocka_unit_test(shadows_of_a_mesh_that_is_gone),
 		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),
 		cmocka_unit_test(shadows_and_views_are_no_buffers),

@@ -271,6 +271,29 @@ static void test_leftovers(void **state)
 	other[8] = A(scoped + 2);
 	vector(other + 9, array(d, 3, 1), 1, 1);
 	found(m, d, 5, 1);
+	/* Behind the last member of its impl, other meshes' views, of fewer devices and of others. */
+	for (size_t i = 1; i < 8; i += 2) {
+		uint64_t *impl = object(8), *last = impl + 8, *own = deep_mesh(scoped, 0, 4, 0);
+
+		other = deep_mesh(scoped, i, 1, 0);
+		impl[1] = A(scoped);
+		impl[6] = ((uint64_t *)(uintptr_t)own[3])[11];
+		*last = ((uint64_t *)(uintptr_t)other[3])[11];
+		own[3] = A(impl);
+		found(own, d, 0, 4);
+	}
+	/* The same before 2026: the view holds the vector, which lies as near as the root's. */
+	for (size_t i = 1; i < 8; i += 2) {
+		uint64_t *impl = object(8), *last = impl + 8, *view = object(5), *other_view = object(5), *own = new_mesh();
+
+		vector(view + 2, array(d, 0, 4), 4, 4);
+		vector(other_view + 2, array(d, i, 1), 1, 1);
+		impl[1] = A(scoped);
+		impl[6] = A(view);
+		*last = A(other_view);
+		own[3] = A(impl);
+		found(own, d, 0, 4);
+	}
 	/* One device of an earlier layout: the id is not what lies at the later place. */
 	d[6][1] = 6 * 7 % 64;
 	d[6][3] = 0;
