@@ -315,6 +315,8 @@ void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon
 	/* Of one that the process has had since before the trace nothing else says which it is. */
 	if (call->dev_kind != TTMON_TT_DEV_UNKNOWN && ev->dev[0])
 		ttmon_tt_dev_words(t, p, dev, ev->dev);
+	if (p->devs[dev].kind == TTMON_TT_DEV_MESH)
+		ttmon_tt_mesh_used(t, p, dev, call->h.ts_ns);
 	idx = prog_get(p, program ? program : TTMON_TT_CB_KEY | dev);
 	if (idx == TTMON_TT_NIL) {
 		limit(t, p);

@@ -427,6 +427,8 @@ void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh)
 	m->allocs = m->frees = 0;
 	m->ident = 0;
 	m->silent = 0;
+	m->used = false;
+	m->gen = 0;
 	memset(m->peak, 0, sizeof(m->peak));
 }
 
@@ -518,7 +520,7 @@ static bool mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh,
 		ttmon_tt_buf_tell(t, p, mesh);
 	for (uint32_t i = 0; i < n; i++)
 		if (p->uses[p->devs[devs[i]].use].pub.logical == TTMON_TT_NO_LOGICAL) {
-			ttmon_tt_want_mesh(t, p, mesh);
+			ttmon_tt_want_mesh(t, p, mesh, false);
 			break;
 		}
 	return true;
@@ -542,15 +544,22 @@ bool ttmon_tt_mesh_is_open(const struct ttmon_tt *t, const struct ttmon_tt_devic
 void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, uint64_t ts_ns)
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];
+	bool first = !m->used;
 
+	m->used = true;
 	m->event_ns = ts_ns;
-	if (m->waits || !ttmon_tt_mesh_is_open(t, m) ||
-	    ttmon_tt_grow((void **)&t->unknown, t->nr_unknown, &t->cap_unknown, sizeof(*t->unknown)) < 0)
+	if (!ttmon_tt_mesh_is_open(t, m) || (m->waits && !first))
 		return;
-	t->unknown[t->nr_unknown++] = (struct ttmon_tt_waiting){ .serial = p->serial, .proc = p->idx, .dev = mesh };
-	m->waits = true;
+	/* One that is in its place since may still be waited for: what comes is this one's. */
+	if (!m->waits) {
+		if (ttmon_tt_grow((void **)&t->unknown, t->nr_unknown, &t->cap_unknown, sizeof(*t->unknown)) < 0)
+			return;
+		t->unknown[t->nr_unknown++] =
+			(struct ttmon_tt_waiting){ .serial = p->serial, .proc = p->idx, .dev = mesh };
+		m->waits = true;
+	}
 	m->since_ns = ts_ns;
-	ttmon_tt_want_mesh(t, p, mesh);
+	ttmon_tt_want_mesh(t, p, mesh, true);
 }
 
 void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_mesh *ev, size_t size)
@@ -561,7 +570,7 @@ void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struc
 	if (mesh == TTMON_TT_NIL || p->devs[mesh].kind != TTMON_TT_DEV_MESH || count > TTMON_TT_MESH_MAX)
 		return;
 	/* It is gone by now, and what was read there may be anything. */
-	if (!p->devs[mesh].allocs)
+	if (!p->devs[mesh].used)
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t dev = ttmon_tt_dev_find(p, ev->dev[i].device), k;
@@ -750,7 +759,7 @@ static void assume(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, b
 void ttmon_tt_mesh_finish(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 {
 	for (uint32_t i = 0; i < p->nr_devs; i++)
-		if (p->devs[i].kind == TTMON_TT_DEV_MESH && p->devs[i].known < TTMON_TT_MESH_TOLD && p->devs[i].allocs)
+		if (p->devs[i].kind == TTMON_TT_DEV_MESH && p->devs[i].known < TTMON_TT_MESH_TOLD && p->devs[i].used)
 			assume(t, p, i, true);
 }
 
@@ -776,7 +785,7 @@ static void tick_unknown(struct ttmon_tt *t)
 		struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, w->proc, w->serial);
 		struct ttmon_tt_device *m = p && w->dev < p->nr_devs ? &p->devs[w->dev] : NULL;
 
-		if (!m || m->kind != TTMON_TT_DEV_MESH || !m->waits || !ttmon_tt_mesh_is_open(t, m) || !m->allocs) {
+		if (!m || m->kind != TTMON_TT_DEV_MESH || !m->waits || !ttmon_tt_mesh_is_open(t, m) || !m->used) {
 			if (m)
 				m->waits = false;
 			t->unknown[i] = t->unknown[--t->nr_unknown];

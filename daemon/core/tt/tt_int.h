@@ -88,6 +88,7 @@ struct ttmon_tt_device {
 	uint8_t id;	    /* device: enum ttmon_tt_id */
 	uint8_t silent;	    /* mesh: buffers without shadows although those are probed */
 	bool closed, waits; /* waits: in t->unknown */
+	bool used;	    /* mesh: something was allocated or run on it */
 	uint16_t slot;
 	struct ttmon_tt_list bufs;
 	struct ttmon_tt_cbset *cbs; /* NULL: none */
@@ -381,7 +382,8 @@ void ttmon_tt_cbs_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev
 void ttmon_tt_cbs_fini(struct ttmon_tt_proc *p);
 
 /* wants.c */
-void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
+/* anew: it is another one than was asked for before. */
+void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, bool anew);
 void ttmon_tt_want_chip(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t logical);
 void ttmon_tt_spare_tick(struct ttmon_tt *t);
 

@@ -7,25 +7,30 @@
 
 #define GOOD_MANY 16
 
-static void want(struct ttmon_tt *t, const struct ttmon_tt_proc *p, uint32_t dev, uint32_t logical)
+static void want(struct ttmon_tt *t, const struct ttmon_tt_proc *p, uint32_t dev, uint32_t logical, bool anew)
 {
 	for (uint32_t i = 0; i < t->nr_wants; i++)
-		if (t->wants[i].serial == p->serial && t->wants[i].dev == dev && t->wants[i].logical == logical)
+		if (t->wants[i].serial == p->serial && t->wants[i].dev == dev && t->wants[i].logical == logical) {
+			if (anew) {
+				t->wants[i].asks = 0;
+				t->wants[i].next_ns = t->now_ns;
+			}
 			return;
+		}
 	if (t->nr_wants < TTMON_TT_WANTS)
 		t->wants[t->nr_wants++] = (struct ttmon_tt_asked){
 			.serial = p->serial, .proc = p->idx, .dev = dev, .logical = logical, .next_ns = t->now_ns
 		};
 }
 
-void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev)
+void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, bool anew)
 {
-	want(t, p, dev, 0);
+	want(t, p, dev, 0, anew);
 }
 
 void ttmon_tt_want_chip(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t logical)
 {
-	want(t, p, TTMON_TT_NIL, logical);
+	want(t, p, TTMON_TT_NIL, logical, false);
 }
 
 static bool is_answered(const struct ttmon_tt_proc *p, const struct ttmon_tt_asked *w)
@@ -41,7 +46,7 @@ static bool is_answered(const struct ttmon_tt_proc *p, const struct ttmon_tt_ask
 	if (w->dev >= p->nr_devs)
 		return true;
 	m = &p->devs[w->dev];
-	if (m->kind != TTMON_TT_DEV_MESH || !m->allocs)
+	if (m->kind != TTMON_TT_DEV_MESH || !m->used)
 		return true; /* there is no such mesh any more */
 	if (m->known < TTMON_TT_MESH_TOLD)
 		return false;

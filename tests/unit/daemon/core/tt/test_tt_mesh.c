@@ -654,6 +654,35 @@ static void a_mesh_that_is_destroyed(void **state)
 	ttmon_tt_free(t);
 }
 
+/* One that takes the place of another, which was still waited for, is asked for anew, and assumed in its turn. */
+static void a_mesh_in_the_place_of_another(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 0, 10);
+	struct ttmon_tt_want w[8];
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++)
+		feed_dev_new(t, P, 11, i, i);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	for (uint64_t i = 1; i <= 10; i++) {
+		(void)ttmon_tt_wants(t, w, 8);
+		ttmon_tt_tick(t, i * 100 * MS + 20);
+	}
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
+	CALL(t, P, 2000 * MS, FN_MESH_DTOR, TTMON_TT_DEV_MESH, MESH(0));
+	feed_buffer(t, P, 2000 * MS, FN_ALLOCATED, &n);
+	assert_int_equal(feed_process(t, P).pending_bytes, 10);
+	ttmon_tt_tick(t, 2001 * MS);
+	assert_int_equal(ttmon_tt_wants(t, w, 1), 1);
+	assert_int_equal(w[0].mesh, MESH(0));
+	assert_int_equal(feed_process(t, P).pending_bytes, 10);
+	ttmon_tt_tick(t, 2401 * MS);
+	assert_int_equal(feed_process(t, P).pending_bytes, 0);
+	all_have(t, 0, 1, 10);
+	ttmon_tt_free(t);
+}
+
 /* Devices that were closed are opened again without a constructor, and another mesh is made on them. */
 static void reopened_devices(void **state)
 {
@@ -692,6 +721,7 @@ int main(void)
 		cmocka_unit_test(an_exception_between_shadows),
 		cmocka_unit_test(buffers_beat_the_walk),
 		cmocka_unit_test(shadows_that_come_late),
+		cmocka_unit_test(a_mesh_in_the_place_of_another),
 		cmocka_unit_test(shadows_of_a_mesh_that_is_gone),
 		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),
