@@ -214,6 +214,57 @@ static __always_inline void note_program(u32 op, u64 program)
 	}
 }
 
+struct rerun {
+	u32 tgid;
+	u32 pad;
+	u64 program, device;
+};
+
+/* Processes that closed a device, and when last. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32);
+	__type(value, u64);
+} tt_closed SEC(".maps");
+
+/* Programs that were told to run on a device since: the same time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct rerun);
+	__type(value, u64);
+} tt_reruns SEC(".maps");
+
+static __always_inline void note_closed(void)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	u64 now = bpf_ktime_get_ns();
+
+	if (bpf_map_update_elem(&tt_closed, &tgid, &now, BPF_ANY))
+		emit_refuse(TTMON_EV_TT_CALL, TTMON_LOSS_MAP_FULL);
+}
+
+/*
+ * tt-metal tells a program's circular buffers for a device once in the program's life, also where the device was closed and opened in
+ * between: only that the program runs there says that it has them again. Is this news?
+ */
+static __always_inline bool is_rerun(u64 program, u64 device)
+{
+	struct rerun key = { .tgid = bpf_get_current_pid_tgid() >> 32, .program = program, .device = device };
+	u64 *closed = bpf_map_lookup_elem(&tt_closed, &key.tgid), *told, at;
+
+	if (!closed)
+		return false;
+	at = *closed;
+	told = bpf_map_lookup_elem(&tt_reruns, &key);
+	if (told && *told == at)
+		return false;
+	/* What cannot be remembered is told again. */
+	bpf_map_update_elem(&tt_reruns, &key, &at, BPF_ANY);
+	return true;
+}
+
 static __always_inline u64 ended_program(void)
 {
 	struct task_state *s = task_get();
@@ -251,8 +302,11 @@ int tt_call(struct pt_regs *ctx)
 		AS_U32(arg[3]);
 		break;
 	case TTMON_TT_CLS_CB_OF:
-		note_program(d->aux, arg[0]);
-		return 0;
+		note_program(d->aux, arg[1]);
+		if (d->aux != TTMON_TT_OP_ENTER || !is_rerun(arg[1], arg[0]))
+			return 0;
+		kind = tt_kind_at(&h, arg[0]);
+		break;
 	case TTMON_TT_CLS_CB:
 		kind = tt_kind_at(&h, arg[0]);
 		AS_BOOL(arg[4]);
@@ -268,8 +322,11 @@ int tt_call(struct pt_regs *ctx)
 	case TTMON_TT_CLS_MESH_ANEW:
 		kind = TTMON_TT_DEV_MESH;
 		break;
-	case TTMON_TT_CLS_DEVICE_OPEN:
 	case TTMON_TT_CLS_DEVICE_END:
+		note_closed();
+		kind = TTMON_TT_DEV_DEVICE;
+		break;
+	case TTMON_TT_CLS_DEVICE_OPEN:
 		kind = TTMON_TT_DEV_DEVICE;
 		break;
 	case TTMON_TT_CLS_PROVIDER:

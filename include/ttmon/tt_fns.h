@@ -43,7 +43,11 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_KMD,      /* no function of a library: an ioctl of tt-kmd */
 	TTMON_TT_CLS_DEVICE_OPEN, /* TT_CALL: a0 Device, which may have been closed before */
 	TTMON_TT_CLS_MESH_ANEW,   /* TT_CALL: a0 MeshDevice that begins or ends there: nothing known of it holds */
-	TTMON_TT_CLS_CB_OF,    /* a0 ProgramImpl: what this thread tells of circular buffers next is about them. aux: OP_ENTER, OP_LEAVE */
+	/*
+	 * a0 device or mesh that it runs on, a1 ProgramImpl: what this thread tells of circular buffers next is about that one.
+	 * aux: OP_ENTER, OP_LEAVE (no a0). TT_CALL for OP_ENTER, where the process closed a device before, once for each program and device since
+	 */
+	TTMON_TT_CLS_CB_OF,
 	TTMON_TT_CLS_MAX
 };
 
@@ -106,8 +110,8 @@ enum ttmon_tt_op {
 	/* circular buffers */ \
 	T(290, track_allocate_cb, "_ZN2tt8tt_metal12GraphTracker17track_allocate_cbERK*mmbPKN*DeviceE*", CB, OP_NONE, TTF_NONE, 6, 2, 3, 4, 5, 0) \
 	T(291, track_deallocate_cb, "_ZN2tt8tt_metal12GraphTracker19track_deallocate_cbEPKN*DeviceE*", CB_FREE, OP_NONE, TTF_NONE, 2, 0, 0, 0, 0, 0) \
-	T(292, allocate_circular_buffers, "_ZN2tt8tt_metal6detail*25allocate_circular_buffersEPKN*DeviceE*", CB_OF, OP_ENTER, TTF_NONE, 1, 0, 0, 0, 0, 0) \
-	T(293, deallocate_circular_buffers, "_ZN2tt8tt_metal6detail*27deallocate_circular_buffersEv", CB_OF, OP_LEAVE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	T(292, allocate_circular_buffers, "_ZN2tt8tt_metal6detail*25allocate_circular_buffersEPKN*DeviceE*", CB_OF, OP_ENTER, TTF_NONE, 2, 1, 0, 0, 0, 0) \
+	T(293, deallocate_circular_buffers, "_ZN2tt8tt_metal6detail*27deallocate_circular_buffersEv", CB_OF, OP_LEAVE, TTF_NONE, 0, 1, 0, 0, 0, 0) \
 	/* devices */ \
 	T(294, device, "_ZN2tt8tt_metal6DeviceC1EPN*8MetalEnv*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 4, 0, 0, 0, 0) \
 	T(295, device, "_ZN2tt8tt_metal6DeviceC2EPN*8MetalEnv*", DEVICE_NEW, OP_NONE, TTF_NONE, 1, 4, 0, 0, 0, 0) \
@@ -116,7 +120,7 @@ enum ttmon_tt_op {
 	T(298, device_close, "_ZN2tt8tt_metal6Device5closeEv", DEVICE_END, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	T(299, device_initialize, "_ZN2tt8tt_metal6Device10initializeE*", DEVICE_OPEN, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	/* and the end of a program with circular buffers */ \
-	T(300, program_dtor, "_ZN2tt8tt_metal6detail11ProgramImplD[12]Ev", CB_OF, OP_LEAVE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
+	T(300, program_dtor, "_ZN2tt8tt_metal6detail11ProgramImplD[12]Ev", CB_OF, OP_LEAVE, TTF_NONE, 0, 1, 0, 0, 0, 0) \
 	/* another mesh may lie where one was */ \
 	T(302, mesh_ctor, "_ZN2tt8tt_metal11distributed10MeshDeviceC[12]E*", MESH_ANEW, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	T(303, mesh_dtor, "_ZN2tt8tt_metal11distributed10MeshDeviceD[12]Ev", MESH_ANEW, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \

@@ -371,7 +371,10 @@ static void sweep(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmo
 void ttmon_tt_buf_sweep_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn)
 {
 	sweep(t, p, &p->devs[dev].bufs, ts_ns, fn);
-	ttmon_tt_cbs_end_dev(t, p, dev, ts_ns, fn);
+	if (p->devs[dev].kind == TTMON_TT_DEV_DEVICE)
+		ttmon_tt_cbs_shut_dev(t, p, dev, ts_ns, fn);
+	else
+		ttmon_tt_cbs_end_dev(t, p, dev, ts_ns, fn);
 }
 
 void ttmon_tt_buf_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn,

@@ -12,6 +12,10 @@
  * name is not known, it is the device's only one, or all of the device's go and the process is
  * flagged: what is left is then a lower bound.
  *
+ * A device that is closed has none any more, but its programs may outlive that, and run on it
+ * again when it is opened. They tell nothing then, so that each run in a process that closed a
+ * device is told once (class CB_OF).
+ *
  * The history has no allocation for each circular buffer, which would count a byte twice. It has
  * layers: the union's growth is an allocation, and what it shrinks by is freed from the newest on.
  */
@@ -164,13 +168,17 @@ static void prog_fini(struct ttmon_tt_prog *g)
 	for (uint32_t i = 0; i < g->nr_cbs; i++)
 		free(g->cbs[i]);
 	free(g->cbs);
-	free(g->devs);
+	free(g->devs.v);
+	free(g->shut.v);
+	free(g->meshes.v);
 }
 
 /* The last one takes its place. */
 static void prog_drop(struct ttmon_tt_proc *p, uint32_t idx)
 {
 	p->nr_cbs -= p->progs[idx].nr_cbs;
+	p->nr_runs -= p->progs[idx].meshes.n;
+	p->nr_doubts -= p->progs[idx].doubt;
 	ttmon_hmap_del(&p->by_prog, p->progs[idx].key);
 	prog_fini(&p->progs[idx]);
 	p->progs[idx] = p->progs[--p->nr_progs];
@@ -179,49 +187,94 @@ static void prog_drop(struct ttmon_tt_proc *p, uint32_t idx)
 		(void)!ttmon_hmap_put(&p->by_prog, p->progs[idx].key, idx);
 }
 
-static bool is_on(const struct ttmon_tt_prog *g, uint32_t dev)
+static bool has(const struct ttmon_tt_set *s, uint32_t dev)
 {
-	for (uint32_t i = 0; i < g->nr_devs; i++)
-		if (g->devs[i] == dev)
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->v[i] == dev)
 			return true;
 	return false;
+}
+
+static bool set_add(struct ttmon_tt_set *s, uint32_t dev)
+{
+	if (has(s, dev))
+		return true;
+	if (ttmon_tt_grow((void **)&s->v, s->n, &s->cap, sizeof(*s->v)) < 0)
+		return false;
+	s->v[s->n++] = dev;
+	return true;
+}
+
+static bool set_del(struct ttmon_tt_set *s, uint32_t dev)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->v[i] == dev) {
+			s->v[i] = s->v[--s->n];
+			return true;
+		}
+	return false;
+}
+
+static void limit(struct ttmon_tt *t, struct ttmon_tt_proc *p)
+{
+	p->pub.flags |= TTMON_TT_F_LIMIT | TTMON_TT_F_CB_UNKNOWN;
+	t->generation++;
 }
 
 static void cb_drop(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g, uint32_t at, uint64_t ts_ns,
 		    uint16_t fn)
 {
-	for (uint32_t i = 0; i < g->nr_devs; i++)
-		take_off(t, p, g->devs[i], g->cbs[at], ts_ns, fn);
+	for (uint32_t i = 0; i < g->devs.n; i++)
+		take_off(t, p, g->devs.v[i], g->cbs[at], ts_ns, fn);
 	free(g->cbs[at]);
 	g->cbs[at] = g->cbs[--g->nr_cbs];
 	p->nr_cbs--;
 	t->generation++;
 }
 
-/* The program is no longer on that device. Returns whether it was dropped, being on no other. */
-static bool leave(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t idx, uint32_t dev, uint64_t ts_ns, uint16_t fn)
+/* Why a program is no longer on a device. */
+enum leave { LEAVE_END, LEAVE_SHUT };
+
+/* Returns whether the program was dropped, having nothing on any other, nor coming back to one. */
+static bool leave(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t idx, uint32_t dev, enum leave how,
+		  uint64_t ts_ns, uint16_t fn)
 {
 	struct ttmon_tt_prog *g = &p->progs[idx];
+	bool was = has(&g->devs, dev);
 
-	for (uint32_t i = 0; i < g->nr_devs; i++) {
-		if (g->devs[i] != dev)
-			continue;
+	if (was) {
 		for (uint32_t k = 0; k < g->nr_cbs; k++)
 			take_off(t, p, dev, g->cbs[k], ts_ns, fn);
-		g->devs[i] = g->devs[--g->nr_devs];
-		if (g->nr_devs)
-			return false;
-		prog_drop(p, idx);
-		return true;
+		(void)set_del(&g->devs, dev);
 	}
-	return false;
+	if (how == LEAVE_END)
+		was |= set_del(&g->shut, dev);
+	else if (was && g->key & TTMON_TT_CB_KEY)
+		p->devs[dev].cbs_lost = true;
+	else if (was && !set_add(&g->shut, dev))
+		limit(t, p);
+	if (!was || g->devs.n || g->shut.n)
+		return false;
+	prog_drop(p, idx);
+	return true;
+}
+
+static void leave_all(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, enum leave how, uint64_t ts_ns,
+		      uint16_t fn)
+{
+	for (uint32_t i = 0; i < p->nr_progs;)
+		i += !leave(t, p, i, dev, how, ts_ns, fn);
+	set_free(&p->devs[dev]);
 }
 
 void ttmon_tt_cbs_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn)
 {
-	for (uint32_t i = 0; i < p->nr_progs;)
-		i += !leave(t, p, i, dev, ts_ns, fn);
-	set_free(&p->devs[dev]);
+	leave_all(t, p, dev, LEAVE_END, ts_ns, fn);
+}
+
+void ttmon_tt_cbs_shut_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn)
+{
+	leave_all(t, p, dev, LEAVE_SHUT, ts_ns, fn);
 }
 
 void ttmon_tt_cbs_fini(struct ttmon_tt_proc *p)
@@ -230,10 +283,107 @@ void ttmon_tt_cbs_fini(struct ttmon_tt_proc *p)
 		prog_fini(&p->progs[i]);
 	free(p->progs);
 	p->progs = NULL;
-	p->nr_progs = p->cap_progs = p->nr_cbs = 0;
+	p->nr_progs = p->cap_progs = p->nr_cbs = p->nr_runs = p->nr_doubts = 0;
 	ttmon_hmap_fini(&p->by_prog);
 	for (uint32_t i = 0; i < p->nr_devs; i++)
 		set_free(&p->devs[i]);
+}
+
+static bool enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g, uint32_t dev, uint64_t ts_ns,
+		  uint16_t fn)
+{
+	if (has(&g->devs, dev))
+		return true;
+	if (!set_add(&g->devs, dev))
+		return false;
+	(void)set_del(&g->shut, dev);
+	for (uint32_t i = 0; i < g->nr_cbs; i++)
+		put(t, p, dev, g->cbs[i], ts_ns, fn);
+	t->generation++;
+	return true;
+}
+
+/* ---- programs that run again on devices that were closed ---- */
+
+static void come_back(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g, uint32_t dev,
+		      uint64_t ts_ns, uint16_t fn)
+{
+	if (has(&g->shut, dev) && !enter(t, p, g, dev, ts_ns, fn))
+		limit(t, p);
+}
+
+static void come_back_to_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g, uint32_t mesh,
+			      uint64_t ts_ns, uint16_t fn)
+{
+	const struct ttmon_tt_device *m = &p->devs[mesh];
+
+	for (uint32_t i = 0; i < m->nr_links; i++)
+		come_back(t, p, g, m->links[i], ts_ns, fn);
+}
+
+void ttmon_tt_cb_run(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev)
+{
+	uint32_t idx = prog_find(p, ev->arg[1]), dev;
+	struct ttmon_tt_prog *g;
+
+	if (idx == TTMON_TT_NIL || !p->progs[idx].shut.n)
+		return;
+	dev = ttmon_tt_dev_get(t, p, ev->arg[0], ev->dev_kind, ev->slot);
+	idx = prog_find(p, ev->arg[1]); /* what lay there before may have ended, and programs with it */
+	if (dev == TTMON_TT_NIL)
+		limit(t, p);
+	if (dev == TTMON_TT_NIL || idx == TTMON_TT_NIL)
+		return;
+	g = &p->progs[idx];
+	if (p->devs[dev].kind != TTMON_TT_DEV_MESH) {
+		come_back(t, p, g, dev, ev->h.ts_ns, ev->fn);
+		return;
+	}
+	/* It may turn out to have other devices than are known by now. */
+	p->nr_runs += !has(&g->meshes, dev);
+	if (!set_add(&g->meshes, dev)) {
+		p->nr_runs--;
+		limit(t, p);
+	}
+	t->generation++;
+	ttmon_tt_mesh_used(t, p, dev, ev->h.ts_ns);
+	come_back_to_mesh(t, p, g, dev, ev->h.ts_ns, ev->fn);
+}
+
+void ttmon_tt_cbs_mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh)
+{
+	for (uint32_t i = 0; i < p->nr_progs && p->nr_runs; i++)
+		if (has(&p->progs[i].meshes, mesh))
+			come_back_to_mesh(t, p, &p->progs[i], mesh, t->now_ns, 0);
+}
+
+void ttmon_tt_cbs_mesh_gone(struct ttmon_tt_proc *p, uint32_t mesh)
+{
+	for (uint32_t i = 0; i < p->nr_progs && p->nr_runs; i++) {
+		struct ttmon_tt_prog *g = &p->progs[i];
+
+		if (!set_del(&g->meshes, mesh))
+			continue;
+		p->nr_runs--;
+		if (p->devs[mesh].known != TTMON_TT_MESH_UNKNOWN || g->doubt)
+			continue;
+		g->doubt = true;
+		p->nr_doubts++;
+	}
+}
+
+bool ttmon_tt_cbs_pending(const struct ttmon_tt_proc *p)
+{
+	for (uint32_t i = 0; i < p->nr_progs && (p->nr_runs || p->nr_doubts); i++) {
+		const struct ttmon_tt_prog *g = &p->progs[i];
+
+		if (g->doubt && g->shut.n)
+			return true;
+		for (uint32_t k = 0; k < g->meshes.n; k++)
+			if (p->devs[g->meshes.v[k]].known == TTMON_TT_MESH_UNKNOWN && g->shut.n)
+				return true;
+	}
+	return false;
 }
 
 /* ---- events ---- */
@@ -268,28 +418,9 @@ static bool cb_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_
 	memcpy(cb->range, ev->range, nr * sizeof(cb->range[0]));
 	g->cbs[g->nr_cbs++] = cb;
 	p->nr_cbs++;
-	for (uint32_t i = 0; i < g->nr_devs; i++)
-		put(t, p, g->devs[i], cb, ev->call.h.ts_ns, ev->call.fn);
+	for (uint32_t i = 0; i < g->devs.n; i++)
+		put(t, p, g->devs.v[i], cb, ev->call.h.ts_ns, ev->call.fn);
 	return true;
-}
-
-static bool enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_prog *g, uint32_t dev,
-		  const struct ttmon_ev_tt_cb *ev)
-{
-	if (is_on(g, dev))
-		return true;
-	if (ttmon_tt_grow((void **)&g->devs, g->nr_devs, &g->cap_devs, sizeof(*g->devs)) < 0)
-		return false;
-	g->devs[g->nr_devs++] = dev;
-	for (uint32_t i = 0; i < g->nr_cbs; i++)
-		put(t, p, dev, g->cbs[i], ev->call.h.ts_ns, ev->call.fn);
-	return true;
-}
-
-static void limit(struct ttmon_tt *t, struct ttmon_tt_proc *p)
-{
-	p->pub.flags |= TTMON_TT_F_LIMIT | TTMON_TT_F_CB_UNKNOWN;
-	t->generation++;
 }
 
 void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_cb *ev, size_t size)
@@ -333,7 +464,7 @@ void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon
 		cb_drop(t, p, g, at, call->h.ts_ns, call->fn);
 		at = TTMON_TT_NIL;
 	}
-	if (!enter(t, p, g, dev, ev) || (at == TTMON_TT_NIL && !cb_add(t, p, g, ev)))
+	if (!enter(t, p, g, dev, call->h.ts_ns, call->fn) || (at == TTMON_TT_NIL && !cb_add(t, p, g, ev)))
 		limit(t, p);
 }
 
@@ -344,7 +475,7 @@ static void free_unnamed(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t d
 	uint32_t n = 0, buffers = 0, unnamed = prog_find(p, TTMON_TT_CB_KEY | dev);
 
 	for (uint32_t i = 0; i < p->nr_progs; i++)
-		if (is_on(&p->progs[i], dev)) {
+		if (has(&p->progs[i].devs, dev) || has(&p->progs[i].shut, dev)) {
 			n++;
 			buffers += p->progs[i].nr_cbs;
 		}
@@ -366,5 +497,5 @@ void ttmon_tt_cb_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct 
 	}
 	idx = prog_find(p, ev->arg[1]);
 	if (idx != TTMON_TT_NIL)
-		(void)leave(t, p, idx, dev, ev->h.ts_ns, ev->fn);
+		(void)leave(t, p, idx, dev, LEAVE_END, ev->h.ts_ns, ev->fn);
 }

@@ -10,7 +10,8 @@
  * and address on each local device. Those are all once the thread does something else. Where it only
  * pauses it may have been kept from its CPU between two of them: a mesh gains devices by what has come after 20 ms, and loses those that the
  * walk told after 400 ms. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 400 ms of
- * stream time, all devices of the process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
+ * stream time and the daemon has looked in vain, or not at all in 5 s, all devices of the process are taken to be in it, and a later answer
+ * corrects that. Until then its bytes are pending.
  * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory may be wrong. A process
  * whose figures ever stood on an assumption is flagged to its end.
  */
@@ -324,11 +325,15 @@ uint32_t ttmon_tt_dev_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t 
 		if (d->closed) {
 			d->closed = false;
 			p->gen_devs++;
+			/* Programs that had something there may run again. */
+			if (d->cbs_lost)
+				p->pub.flags |= TTMON_TT_F_CB_UNKNOWN;
 		}
 		return idx;
 	}
 	/* Something else lies there now. */
 	shut(t, p, idx, t->now_ns, 0);
+	ttmon_tt_cbs_end_dev(t, p, idx, t->now_ns, 0);
 	if (kind == TTMON_TT_DEV_DEVICE) {
 		uint32_t use = use_new(p, TTMON_TT_NO_LOGICAL);
 
@@ -340,7 +345,7 @@ uint32_t ttmon_tt_dev_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t 
 	}
 	d->kind = kind;
 	d->id = TTMON_TT_ID_NONE;
-	d->closed = false;
+	d->closed = d->cbs_lost = false;
 	memset(d->bytes, 0, sizeof(d->bytes));
 	memset(d->peak, 0, sizeof(d->peak));
 	d->allocs = d->frees = d->ident = 0;
@@ -352,8 +357,12 @@ void ttmon_tt_dev_new(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct 
 {
 	uint32_t idx = ttmon_tt_dev_find(p, ev->arg[0]);
 
-	if (idx != TTMON_TT_NIL)
+	if (idx != TTMON_TT_NIL) {
 		shut(t, p, idx, ev->h.ts_ns, ev->fn);
+		/* Programs that had something on the old one are gone, for their destructors look at it. */
+		ttmon_tt_cbs_end_dev(t, p, idx, ev->h.ts_ns, ev->fn);
+		p->devs[idx].cbs_lost = false;
+	}
 	idx = ttmon_tt_dev_get(t, p, ev->arg[0], TTMON_TT_DEV_DEVICE, ev->slot);
 	if (idx == TTMON_TT_NIL)
 		return;
@@ -421,13 +430,14 @@ void ttmon_tt_mesh_forget(struct ttmon_tt_proc *p, uint32_t mesh)
 	struct ttmon_tt_device *m = &p->devs[mesh];
 
 	p->ends++;
+	ttmon_tt_cbs_mesh_gone(p, mesh);
 	while (m->nr_links)
 		ttmon_tt_mesh_unlink(p, mesh, m->links[m->nr_links - 1]);
 	m->known = TTMON_TT_MESH_UNKNOWN;
 	m->allocs = m->frees = 0;
 	m->ident = 0;
 	m->silent = 0;
-	m->used = false;
+	m->used = m->looked = false;
 	m->gen = 0;
 	memset(m->peak, 0, sizeof(m->peak));
 }
@@ -518,6 +528,7 @@ static bool mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh,
 	/* Those that came since it was known have been told: the list may be long. */
 	if (!was_known)
 		ttmon_tt_buf_tell(t, p, mesh);
+	ttmon_tt_cbs_mesh_set(t, p, mesh);
 	for (uint32_t i = 0; i < n; i++)
 		if (p->uses[p->devs[devs[i]].use].pub.logical == TTMON_TT_NO_LOGICAL) {
 			ttmon_tt_want_mesh(t, p, mesh, false);
@@ -572,6 +583,7 @@ void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struc
 	/* It is gone by now, and what was read there may be anything. */
 	if (!p->devs[mesh].used)
 		return;
+	p->devs[mesh].looked = true;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t dev = ttmon_tt_dev_find(p, ev->dev[i].device), k;
 		/* Something was allocated on the mesh since: the device is open again, whoever opened it. */
@@ -768,8 +780,8 @@ static void tick_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];
 
-	if (m->known >= TTMON_TT_MESH_TOLD || ttmon_before(t->now_ns, m->since_ns + TTMON_TT_MESH_NS) ||
-	    m->gen == p->gen_devs || !*budget)
+	if (m->known >= TTMON_TT_MESH_TOLD || m->gen == p->gen_devs || !*budget ||
+	    ttmon_before(t->now_ns, m->since_ns + (m->looked ? TTMON_TT_MESH_NS : TTMON_TT_LOOK_NS)))
 		return;
 	--*budget;
 	assume(t, p, mesh, false);

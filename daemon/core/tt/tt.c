@@ -284,6 +284,9 @@ void ttmon_tt_call(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttm
 	case TTMON_TT_CLS_CB_FREE:
 		ttmon_tt_cb_free(t, p, ev);
 		break;
+	case TTMON_TT_CLS_CB_OF:
+		ttmon_tt_cb_run(t, p, ev);
+		break;
 	case TTMON_TT_CLS_DEVICE_NEW:
 		ttmon_tt_dev_new(t, p, ev);
 		break;

@@ -44,7 +44,7 @@ const char *ttmon_tt_type_name(unsigned int type); /* "dram", ... */
 	X(6, MESH_PENDING, "mesh pending", "buffers of a mesh whose chips are not known yet: not in the figures")   \
 	X(7, LIMIT, "limit", "more buffers than are kept")                                                          \
 	X(8, CB_UNKNOWN, "cb unknown",                                                                              \
-	  "which circular buffers are left is not known: a program ended unseen, or cores could not be read")
+	  "which circular buffers are left is not known: a program ended or ran again unseen, or cores could not be read")
 enum ttmon_tt_flag {
 #define X(id, NAME, name, help) TTMON_TT_F_##NAME = 1 << id,
 	TTMON_TT_F_TABLE(X)

@@ -35,7 +35,8 @@
 
 #define TTMON_TT_SETTLE_NS 50000000ULL	/* undecided events and entered allocations wait no longer */
 #define TTMON_TT_GROUP_NS  20000000ULL	/* after so long without another shadow a mesh's are shown as far as they came */
-#define TTMON_TT_MESH_NS   400000000ULL /* then all devices are taken to be in the mesh: the cold thread may be busy for 0.1 s */
+#define TTMON_TT_MESH_NS   400000000ULL /* then all devices are taken to be in the mesh, if the cold thread looked in vain */
+#define TTMON_TT_LOOK_NS   5000000000ULL /* or if it has not come to look: the machine may be busy */
 #define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh not seen for so long wants the spare probes back */
 #define TTMON_TT_SILENT	   4		/* so many buffers of a mesh without shadows, and it has none */
 #define TTMON_TT_ASK_NS	   100000000ULL
@@ -88,7 +89,8 @@ struct ttmon_tt_device {
 	uint8_t id;	    /* device: enum ttmon_tt_id */
 	uint8_t silent;	    /* mesh: buffers without shadows although those are probed */
 	bool closed, waits; /* waits: in t->unknown */
-	bool used;	    /* mesh: something was allocated or run on it */
+	bool used, looked;  /* mesh: something was allocated or run on it; its memory was looked at since */
+	bool cbs_lost;	    /* closed with circular buffers on it whose program is not known */
 	uint16_t slot;
 	struct ttmon_tt_list bufs;
 	struct ttmon_tt_cbset *cbs; /* NULL: none */
@@ -105,14 +107,22 @@ struct ttmon_tt_alc {
 	struct ttmon_tt_list bufs;
 };
 
+/* Indexes in the process's devs. */
+struct ttmon_tt_set {
+	uint32_t *v;
+	uint32_t n, cap;
+};
+
 /* A program of tt-metal that has circular buffers. All of its devices have the same ones. */
 struct ttmon_tt_prog {
 	uint64_t key;	   /* ProgramImpl*, or TTMON_TT_CB_KEY | device */
 	uint64_t since_ns; /* its layout */
 	struct ttmon_tt_cbuf **cbs;
 	uint32_t nr_cbs, cap_cbs;
-	uint32_t *devs; /* in the process's devs */
-	uint32_t nr_devs, cap_devs;
+	struct ttmon_tt_set devs;  /* it has them on */
+	struct ttmon_tt_set shut;  /* had, until they were closed: it has them again when it runs there, and nothing else tells that */
+	struct ttmon_tt_set meshes; /* that it ran on since, for the devices of theirs that are shut */
+	bool doubt;		    /* and one that ended before its devices were known */
 };
 
 struct ttmon_tt_place {
@@ -193,7 +203,7 @@ struct ttmon_tt_proc {
 	struct ttmon_tt_alc *alcs;
 	uint32_t nr_alcs, cap_alcs;
 	struct ttmon_tt_prog *progs;
-	uint32_t nr_progs, cap_progs, nr_cbs;
+	uint32_t nr_progs, cap_progs, nr_cbs, nr_runs, nr_doubts; /* nr_runs: in the meshes of all programs */
 	struct ttmon_tt_place *places;
 	uint32_t nr_places, cap_places;
 	struct ttmon_fifo held; /* union ttmon_tt_rec */
@@ -375,8 +385,18 @@ const char *ttmon_tt_layout_text(const struct ttmon_tt_proc *p);
 /* size: of the record; one without cores is refused. */
 void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_cb *ev, size_t size);
 void ttmon_tt_cb_free(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
+/* A program runs on a device or mesh, of a process that closed one. */
+void ttmon_tt_cb_run(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_ev_tt_call *ev);
 /* All of a device or mesh go. */
 void ttmon_tt_cbs_end_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn);
+/* The same for a device that is closed: its programs live on, and may run on it again. */
+void ttmon_tt_cbs_shut_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn);
+/* The mesh's devices are known now, or others than before. */
+void ttmon_tt_cbs_mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh);
+/* There is no such mesh any more. */
+void ttmon_tt_cbs_mesh_gone(struct ttmon_tt_proc *p, uint32_t mesh);
+/* Did a program run on a mesh whose devices are not known, so that it may have circular buffers that are not in the figures? */
+bool ttmon_tt_cbs_pending(const struct ttmon_tt_proc *p);
 /* Those of a mesh that could not be told before its devices were known. */
 void ttmon_tt_cbs_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
 void ttmon_tt_cbs_fini(struct ttmon_tt_proc *p);

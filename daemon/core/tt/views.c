@@ -81,6 +81,8 @@ static void copy_proc(const struct ttmon_tt_proc *p, struct ttmon_tt_process *ou
 	out->layout = ttmon_tt_layout_text(p);
 	if (p->own_call || p->own_fact)
 		out->flags |= TTMON_TT_F_OWN_SHM;
+	if (ttmon_tt_cbs_pending(p))
+		out->flags |= TTMON_TT_F_CB_UNKNOWN;
 	for (uint32_t i = 0; i < p->nr_devs; i++) {
 		const struct ttmon_tt_device *m = &p->devs[i];
 

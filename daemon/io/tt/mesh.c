@@ -68,7 +68,9 @@ struct walk {
 	struct found vec, run;
 	struct found own; /* behind a view that is a pointer */
 	bool ambiguous, deeper;
-	unsigned int nr_vecs; /* what vec was chosen from */
+	unsigned int
+		nr_vecs; /* what vec was chosen from, by where the elements are: a vector may be met more than once */
+	uint64_t begins[2];
 	unsigned int vec_depth;
 };
 
@@ -196,10 +198,14 @@ static bool part_of(const struct found *a, const struct found *b)
 	return true;
 }
 
-static void take_vector(struct walk *k, const struct found *f, const struct block *b)
+static void take_vector(struct walk *k, const struct found *f, const struct block *b, uint64_t begin)
 {
+	bool met = false;
+
+	for (unsigned int i = 0; i < k->nr_vecs; i++)
+		met |= k->begins[i] == begin;
 	/* The root's and its own are there already. */
-	if (b->leftover && k->nr_vecs > 1)
+	if (b->leftover && !met && k->nr_vecs == ARRAY_SIZE(k->begins))
 		return;
 	if (!k->nr_vecs || part_of(f, &k->vec)) {
 		k->vec = *f;
@@ -207,7 +213,8 @@ static void take_vector(struct walk *k, const struct found *f, const struct bloc
 	} else if (!part_of(&k->vec, f)) {
 		k->ambiguous = true;
 	}
-	k->nr_vecs++;
+	if (!met && k->nr_vecs < ARRAY_SIZE(k->begins))
+		k->begins[k->nr_vecs++] = begin;
 }
 
 /* Behind a view that is a pointer: the mesh's own devices, of those that were found nearer. */
@@ -249,7 +256,7 @@ static void look_for_vectors(struct walk *k, const struct block *b)
 				take_deeper(k, f, b);
 		} else if ((bytes <= 8 * TTMON_TT_MESH_MAX && read_vector(k, begin, end, false, f)) ||
 			   (!(bytes % 16) && read_vector(k, begin, end, true, f))) {
-			take_vector(k, f, b);
+			take_vector(k, f, b, begin);
 		}
 		free(f);
 	}

@@ -7,8 +7,8 @@
  *
  * A program makes a mesh and submeshes of any chips, allocates and frees on all of them, runs
  * programs with circular buffers on core ranges that overlap, replays traces, runs out of memory,
- * has an exception thrown through what it calls, closes its devices with buffers on them and opens
- * them again without a constructor. At each quiet point it prints its book, which is added up anew
+ * has an exception thrown through what it calls, closes its devices with buffers on them, opens
+ * them again without a constructor and runs programs of before on them again. At each quiet point it prints its book, which is added up anew
  * from what is alive, as a line {"quiet": n, "devices": [...]}, and waits for a line. An empty
  * line: go on. "r": another tracer has come, which knows nothing of what is there: from now on the
  * book is without it. The last line is {"done": programs, ...}.
@@ -35,6 +35,7 @@ struct Prog {
 	struct standin_tt_program *program;
 	std::vector<struct standin_tt_cb> cbs;
 	std::vector<int> ran, known; /* devices: told so far; told to this tracer */
+	std::vector<int> shut;	     /* known, and closed since */
 	bool anew = true;	     /* is laid out at its next run */
 };
 
@@ -116,8 +117,10 @@ static void quiet()
 		return;
 	for (Live &l : live)
 		l.counts = false;
-	for (Prog &p : progs)
+	for (Prog &p : progs) {
 		p.known.clear();
+		p.shut.clear();
+	}
 }
 
 /* ---- what a program does ---- */
@@ -224,12 +227,17 @@ static void make_program()
 			cb.range[k] = { x, y, x + rnd(8 - x), y + rnd(2) };
 		}
 	}
-	progs.push_back({ ops->program(cbs.data(), cbs.size()), cbs, {}, {}, true });
+	progs.push_back({ ops->program(cbs.data(), cbs.size()), cbs, {}, {}, {}, true });
+}
+
+static bool has(const std::vector<int> &set, int dev)
+{
+	return std::find(set.begin(), set.end(), dev) != set.end();
 }
 
 static void add_to(std::vector<int> &set, int dev)
 {
-	if (std::find(set.begin(), set.end(), dev) == set.end())
+	if (!has(set, dev))
 		set.push_back(dev);
 }
 
@@ -249,9 +257,13 @@ static void run_program()
 	}
 	ops->run(p.program, on.on, p.cbs.data());
 	for (int dev : on.devices) {
-		/* A layout is told for the devices that it is made on, an old one for the devices that are new to it. */
-		if (p.anew || std::find(p.ran.begin(), p.ran.end(), dev) == p.ran.end())
+		/*
+		 * A layout is told for the devices that it is made on, an old one for the devices that are new to it. On one that
+		 * was closed it is there again.
+		 */
+		if (p.anew || !has(p.ran, dev) || has(p.shut, dev))
 			add_to(p.known, dev);
+		p.shut.erase(std::remove(p.shut.begin(), p.shut.end(), dev), p.shut.end());
 		add_to(p.ran, dev);
 	}
 	p.anew = false;
@@ -275,19 +287,23 @@ static void dispatch()
 
 static void close_and_reopen()
 {
-	/* Programs end before their devices, as with tt-metal's program cache, or after. */
-	bool before = rnd(2);
+	/* Programs end before their devices, as with tt-metal's program cache, or after, or run on them again. */
+	uint32_t end = rnd(3);
 
-	while (before && !progs.empty())
+	while (end == 0 && !progs.empty())
 		drop_program(0);
 	for (int dev = 0; dev < nr_devices; dev++)
 		ops->close_one(dev);
-	for (Prog &p : progs)
+	for (Prog &p : progs) {
+		for (int dev : p.known)
+			add_to(p.shut, dev);
 		p.known.clear();
+	}
 	while (!live.empty())
 		release(live.size() - 1, true);
-	while (!progs.empty())
-		drop_program(0);
+	for (size_t i = progs.size(); i-- > 0;)
+		if (end == 1 || rnd(3) == 0)
+			drop_program(i);
 	for (const Sub &s : subs)
 		ops->submesh_free(s.on);
 	subs.clear();

@@ -36,6 +36,7 @@
 #define FN_PROVIDER  284
 #define FN_CB	     290
 #define FN_CB_FREE   291
+#define FN_CB_RUN    292
 #define FN_DEV_NEW   294
 #define FN_DEV_END   298
 #define FN_DEV_OPEN  299

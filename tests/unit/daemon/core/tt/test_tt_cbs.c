@@ -193,6 +193,80 @@ static void devices_from_before(void **state)
 	ttmon_tt_free(t);
 }
 
+/* A device is closed and opened again: what runs there again has its circular buffers again, and tells nothing else. */
+static void programs_run_again(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct ttmon_tt_want w[8];
+	size_t n;
+
+	(void)state;
+	for (unsigned int i = 0; i < 3; i++)
+		add(t, PROG(1), 1, i, 0x1000, 1024, left);
+	add(t, PROG(2), 2, 0, 0x1000, 1024, right);
+	for (unsigned int i = 0; i < 3; i++)
+		CALL(t, P, 40, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(i));
+	end(t, PROG(2), 0);
+	for (unsigned int i = 0; i < 3; i++)
+		CALL(t, P, 50, FN_DEV_OPEN, TTMON_TT_DEV_DEVICE, DEV(i));
+	for (unsigned int i = 0; i < 3; i++)
+		assert_int_equal(CB(t, i), 0);
+	CALL(t, P, 60, FN_CB_RUN, TTMON_TT_DEV_DEVICE, DEV(0), PROG(1));
+	CALL(t, P, 60, FN_CB_RUN, TTMON_TT_DEV_DEVICE, DEV(0), PROG(2));
+	assert_int_equal(CB(t, 0), 2 * 1024);
+	assert_int_equal(CB(t, 1), 0);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	/* On a mesh that nobody has seen: its devices are asked for, and what they have is not known until then. */
+	CALL(t, P, 70, FN_CB_RUN, TTMON_TT_DEV_MESH, MESH(0), PROG(1));
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);
+	for (n = ttmon_tt_wants(t, w, 8); n && w[n - 1].mesh != MESH(0); n--)
+		;
+	assert_true(n);
+	feed_mesh(t, P, 71, 0, 0, 2);
+	assert_int_equal(feed_process(t, P).flags, 0);
+	assert_int_equal(CB(t, 0), 2 * 1024);
+	assert_int_equal(CB(t, 1), 2 * 1024);
+	assert_int_equal(CB(t, 2), 0);
+	/* One that ends before: whether it had the device that is left is not known as long as the program is there. */
+	CALL(t, P, 72, FN_CB_RUN, TTMON_TT_DEV_MESH, MESH(1), PROG(1));
+	CALL(t, P, 73, FN_MESH_DTOR, TTMON_TT_DEV_MESH, MESH(1));
+	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);
+	/* Another layout is for all of them, and an end too. */
+	add(t, PROG(1), 3, 1, 0x1000, 512, left);
+	assert_int_equal(CB(t, 0), 2 * 512);
+	CALL(t, P, 80, FN_CB_RUN, TTMON_TT_DEV_DEVICE, DEV(2), PROG(1));
+	assert_int_equal(CB(t, 2), 2 * 512);
+	for (unsigned int i = 0; i < 3; i++)
+		end(t, PROG(1), i);
+	for (unsigned int i = 0; i < 3; i++) {
+		CALL(t, P, 90, FN_CB_RUN, TTMON_TT_DEV_DEVICE, DEV(i), PROG(1));
+		assert_int_equal(CB(t, i), 0);
+	}
+	assert_int_equal(feed_process(t, P).flags, 0);
+	ttmon_tt_free(t);
+	assert_int_equal(lives.live, 0);
+}
+
+/* Which programs they are of is not known: whether they are there again is not either. */
+static void nobodys_on_reopened_devices(void **state)
+{
+	for (unsigned int made = 0; made < 2; made++) {
+		struct ttmon_tt *t = started();
+
+		(void)state;
+		feed_cb(t, P, 20, TTMON_TT_DEV_DEVICE, DEV(0), 2, 0x1000, 100, 0);
+		CALL(t, P, 30, FN_DEV_END, TTMON_TT_DEV_DEVICE, DEV(0));
+		assert_int_equal(feed_process(t, P).flags, 0);
+		if (made)
+			feed_dev_new(t, P, 40, 0, 0);
+		else
+			CALL(t, P, 40, FN_DEV_OPEN, TTMON_TT_DEV_DEVICE, DEV(0));
+		/* A device that is made anew is another one. */
+		assert_int_equal(feed_process(t, P).flags, made ? 0 : TTMON_TT_F_CB_UNKNOWN);
+		ttmon_tt_free(t);
+	}
+}
+
 static void what_cannot_be_read_is_said(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -216,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(union_by_core),	 cmocka_unit_test(one_layout_on_all_devices),
 		cmocka_unit_test(an_end_without_a_name), cmocka_unit_test(devices_end_and_are_made_again),
+		cmocka_unit_test(programs_run_again),	 cmocka_unit_test(nobodys_on_reopened_devices),
 		cmocka_unit_test(devices_from_before),	 cmocka_unit_test(what_cannot_be_read_is_said),
 	};
 

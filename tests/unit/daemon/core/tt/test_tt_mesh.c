@@ -166,6 +166,7 @@ static void all_devices_are_assumed_in_the_end(void **state)
 
 	(void)state;
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_mesh(t, P, 21, 0, 0, 0); /* looked at in vain */
 	ttmon_tt_tick(t, 500 * MS);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_PENDING);
 	feed_buffer(t, P, 501 * MS, FN_ALLOCATED, &a);
@@ -667,6 +668,7 @@ static void a_mesh_in_the_place_of_another(void **state)
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	for (uint64_t i = 1; i <= 10; i++) {
 		(void)ttmon_tt_wants(t, w, 8);
+		feed_mesh(t, P, i * 100 * MS, 0, 0, 0);
 		ttmon_tt_tick(t, i * 100 * MS + 20);
 	}
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
@@ -677,7 +679,10 @@ static void a_mesh_in_the_place_of_another(void **state)
 	assert_int_equal(ttmon_tt_wants(t, w, 1), 1);
 	assert_int_equal(w[0].mesh, MESH(0));
 	assert_int_equal(feed_process(t, P).pending_bytes, 10);
-	ttmon_tt_tick(t, 2401 * MS);
+	/* Not before its memory was looked at, or in vain waited for that. */
+	ttmon_tt_tick(t, 6999 * MS);
+	assert_int_equal(feed_process(t, P).pending_bytes, 10);
+	ttmon_tt_tick(t, 7001 * MS);
 	assert_int_equal(feed_process(t, P).pending_bytes, 0);
 	all_have(t, 0, 1, 10);
 	ttmon_tt_free(t);

@@ -282,13 +282,15 @@ static void test_leftovers(void **state)
 		own[3] = A(impl);
 		found(own, d, 0, 4);
 	}
-	/* The same before 2026: the view holds the vector, which lies as near as the root's. */
+	/* The same before 2026: the view holds the vector, which lies as near as the root's, and the root's is met twice. */
 	for (size_t i = 1; i < 8; i += 2) {
-		uint64_t *impl = object(8), *last = impl + 8, *view = object(5), *other_view = object(5), *own = new_mesh();
+		uint64_t *counts = object(6), *impl = object(8), *last = impl + 8, *view = object(5), *other_view = object(5), *own = new_mesh();
 
 		vector(view + 2, array(d, 0, 4), 4, 4);
 		vector(other_view + 2, array(d, i, 1), 1, 1);
+		memcpy(counts + 2, scoped + 6, 24);
 		impl[1] = A(scoped);
+		impl[2] = A(counts);
 		impl[6] = A(view);
 		*last = A(other_view);
 		own[3] = A(impl);
