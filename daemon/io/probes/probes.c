@@ -101,9 +101,33 @@ static enum ttmon_prog return_program(enum ttmon_prog entry)
 	}
 }
 
+/* Does it tell the end of what other functions began? */
+static bool is_end(uint32_t fn)
+{
+	const struct ttmon_tt_desc *d = ttmon_tt_fn(fn);
+
+	if (!d)
+		return false;
+	switch (d->cls) {
+	case TTMON_TT_CLS_BUFFER:
+		return d->aux != TTMON_TT_OP_ALLOCATED && d->aux != TTMON_TT_OP_ENTER;
+	case TTMON_TT_CLS_CB_OF:
+		return d->aux == TTMON_TT_OP_LEAVE;
+	case TTMON_TT_CLS_BULK:
+	case TTMON_TT_CLS_CB_FREE:
+	case TTMON_TT_CLS_DEVICE_END:
+	case TTMON_TT_CLS_MESH_ANEW:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /*
  * Functions of one entry program that wait for a link, spare or not: which[] are their places in
  * p->probes. One that is thought to be refused by the kernel is a set of its own, and comes last.
+ * The kernel activates them in this order, one by one, while programs may call them: ends come
+ * first, so that what is seen to begin is seen to end.
  */
 static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *info, enum ttmon_prog entry, bool spare,
 		   bool refused, struct ttmon_uprobe_set *set, size_t *which)
@@ -113,9 +137,12 @@ static int collect(const struct ttmon_probes *p, const struct ttmon_elf_info *in
 	set->cookies = malloc((p->n + 1) * sizeof(*set->cookies));
 	if (!set->offsets || !set->cookies)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n; i++) {
+	for (size_t k = 0; k < 2 * p->n; k++) {
+		size_t i = k % p->n;
+
 		if (p->probes[i].prog != entry || p->probes[i].spare != spare || p->probes[i].refused != refused ||
-		    p->probes[i].state != TTMON_PROBE_FOUND || (refused && set->n))
+		    p->probes[i].state != TTMON_PROBE_FOUND || is_end(p->probes[i].fn) != (k < p->n) ||
+		    (refused && set->n))
 			continue;
 		which[set->n] = i;
 		set->offsets[set->n] = i < info->nr_targets ? info->targets[i].offset + info->targets[i].skip

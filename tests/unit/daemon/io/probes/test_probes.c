@@ -184,6 +184,30 @@ static void each_function_has_its_program(void **state)
 	nothing_left();
 }
 
+/* The kernel activates a link's functions one by one, while a program may call them: what begins must be seen to end. */
+static void ends_come_first(void **state)
+{
+	static const uint16_t ids[] = { 256, 257, 266, 290, 291, 292, 293 };
+	/* track_deallocate, mark_as_deallocated, track_allocate; track_deallocate_cb, deallocate_circular_buffers, then the others. */
+	static const uint64_t buffers[] = { 1, 2, 0 }, calls[] = { 4, 6, 3, 5 };
+	struct ttmon_target some[ARRAY_SIZE(ids)] = { 0 };
+	struct ttmon_elf_info few = { .targets = some, .nr_targets = ARRAY_SIZE(ids) };
+	struct ttmon_probes p = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		some[i].fn = ids[i];
+		some[i].offset = i;
+	}
+	assert_int_equal(ttmon_probes_attach(bpf(), 3, &few, &plain, &p), 0);
+	assert_int_equal(links[0].n, 3);
+	assert_memory_equal(links[0].offsets, buffers, sizeof(buffers));
+	assert_int_equal(links[1].n, 4);
+	assert_memory_equal(links[1].offsets, calls, sizeof(calls));
+	ttmon_probes_detach(&p);
+	nothing_left();
+}
+
 static void families_and_spares_in_any_order(void **state)
 {
 	struct ttmon_probes p = { 0 };
@@ -374,6 +398,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_function_has_its_program, fresh),
+		cmocka_unit_test_setup(ends_come_first, fresh),
 		cmocka_unit_test_setup(families_and_spares_in_any_order, fresh),
 		cmocka_unit_test_setup(held_back_from_the_start, fresh),
 		cmocka_unit_test_setup(entries_go_before_returns, fresh),
