@@ -12,6 +12,31 @@
 /* The numbers that they are to get lie below. */
 #define ABOVE 16
 
+/*
+ * The command line too: pkill -f looks there. Where it lies is in fields 48 and 49 of proc_pid_stat(5). A name that
+ * does not fit is cut, and what is left of the old text is zeros, which the kernel does not show.
+ */
+static void rename_command_line(const char *name)
+{
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	unsigned long range[2] = { 0, 0 };
+	char buf[1024], *p;
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	buf[MAX(n, 0)] = '\0';
+	p = strrchr(buf, ')');
+	for (int field = 2; p && field < 48; field++)
+		p = strchr(p + 1, ' ');
+	if (!p || sscanf(p, " %lu %lu", &range[0], &range[1]) != 2 || range[0] >= range[1])
+		return;
+	memset((void *)range[0], 0, range[1] - range[0]);
+	memcpy((void *)range[0], name, MIN(strlen(name), range[1] - range[0] - 1));
+}
+
 _Noreturn static void become(const char *name, const int *keep, size_t n, int sock, void (*run)(void))
 {
 	int fds[TTMON_DETACHED_KEEP + 1], null;
@@ -24,6 +49,7 @@ _Noreturn static void become(const char *name, const int *keep, size_t n, int so
 	if (chdir("/"))
 		_exit(1);
 	prctl(PR_SET_NAME, name);
+	rename_command_line(name);
 	for (size_t i = 0; i <= n; i++) {
 		fds[i] = fcntl(i < n ? keep[i] : sock, F_DUPFD_CLOEXEC, ABOVE);
 		if (fds[i] < 0)

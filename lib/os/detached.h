@@ -11,7 +11,8 @@
 
 /*
  * Fork twice, so that it is nobody's child and no waitpid() of ours meets it, and call run() there, which does not return. It has a session of
- * its own, all signals blocked, / as its folder, this name (15 characters), /dev/null as descriptors 0 to 2, and no other than the n of keep
+ * its own, all signals blocked, / as its folder, this name (15 characters;
+ * also as its command line), /dev/null as descriptors 0 to 2, and no other than the n of keep
  * (TTMON_DETACHED_KEEP at most) and its end of a SOCK_SEQPACKET pair, all close-on-exec. Memory that is mapped shared at this time stays
  * referenced. Where there are threads already, run() must not allocate, log or lock.
  *

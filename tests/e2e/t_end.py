@@ -14,7 +14,7 @@ from compare import Comparison
 from e2e import PATIENCE, TTMOND, bpftool, eq, fast, last_json, load_db, process, standin, true
 
 PR_SET_CHILD_SUBREAPER = 36
-HELPERS = ("ttmond-closer", "ttmond-keeper")
+HELPERS = ("ttmond-closer", "seccomp-keeper")
 
 
 class Run:
@@ -114,7 +114,7 @@ def test_helpers_killed_at_the_end(bench):
     run.finish()
     run.kill("ttmond-closer")
     with contextlib.suppress(ProcessLookupError):
-        run.kill("ttmond-keeper")
+        run.kill("seccomp-keeper")
     run.all_gone()
 
 
@@ -130,13 +130,18 @@ def test_ttmond_killed(bench):
 
 
 def test_ttmond_and_helpers_killed(bench):
-    run = Run(bench, "true")
+    """The keeper's guard answers: the command executes another program all the same."""
+    run = Run(bench, f"/bin/ls / >/dev/null && touch {bench.path('done')}")
     for name in HELPERS:
         run.kill(name)
     run.daemon.proc.kill()
     run.daemon.proc.wait()
     run.go()
     run.all_gone()
+    end = time.monotonic() + 5 * PATIENCE
+    while not os.path.exists(bench.path("done")):
+        true("the command could not go on", time.monotonic() < end)
+        time.sleep(0.02)
 
 
 def test_end_waits_for_nobody(bench):

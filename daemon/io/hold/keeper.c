@@ -8,15 +8,25 @@
  * seconds costs the command one delay and not one per mapping. Start holding before mapping rings: memory that is mapped shared stays
  * referenced.
  *
+ * The kernel has no way to take a filter away, and answers ENOSYS to every request once nobody holds its listener: the
+ * command could not execute or map anything any more. So there are two of these processes. The second one, the guard,
+ * waits until the first one is gone, takes its place, and starts a guard of its own. What the first one knew lies in
+ * memory that both have mapped, and both have the same end of the daemon's socket: neither the daemon nor the command
+ * sees the change. The kernel's out-of-memory killer leaves both alone, and neither has a name that `killall ttmond` or
+ * `pkill ttmond` finds. Who kills both by their numbers within the microseconds that a fork takes has the ENOSYS.
+ *
  * It must not allocate, log or lock: it is forked from a threaded program.
  */
 #define _GNU_SOURCE
 #include "daemon/io/hold/keeper.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "lib/os/clock.h"
 #include "lib/os/detached.h"
@@ -28,17 +38,24 @@
 #define SOCK_FD	    (TTMON_DETACHED_FD + 1)
 
 struct held {
-	uint64_t id;
+	uint64_t id; /* written last */
 	uint64_t deadline_ns;
+	bool used;
 };
 
+/* Shared with the guard, which may find it as it was at any moment. */
 struct keeper {
 	int listener;
 	int sock;   /* -1: the daemon is gone */
+	int guard;  /* to the guard, whose end of file is its end; -1: there is none */
 	bool stuck; /* the daemon let a request time out and has not spoken since */
 	uint64_t missed, timeout_ns;
 	size_t nr_held;
-	struct held held[MAX_HELD]; /* by arrival, hence by deadline */
+	struct held held[MAX_HELD];
+	union {
+		struct seccomp_notif notif;
+		char room[512];
+	} received; /* the last request: the kernel writes it here */
 };
 
 int ttmon_keeper_continue(int listener, uint64_t id)
@@ -57,11 +74,24 @@ int ttmon_keeper_continue(int listener, uint64_t id)
 
 static void forget(struct keeper *k, uint64_t id)
 {
-	for (size_t i = 0; i < k->nr_held; i++) {
-		if (k->held[i].id != id)
+	for (size_t i = 0; k->nr_held && i < MAX_HELD; i++) {
+		if (!k->held[i].used || k->held[i].id != id)
 			continue;
+		k->held[i].used = false;
 		k->nr_held--;
-		memmove(&k->held[i], &k->held[i + 1], (k->nr_held - i) * sizeof(k->held[0]));
+		return;
+	}
+}
+
+static void remember(struct keeper *k, uint64_t id)
+{
+	for (size_t i = 0; i < MAX_HELD; i++) {
+		if (k->held[i].used)
+			continue;
+		k->held[i].deadline_ns = ttmon_mono_ns() + k->timeout_ns;
+		k->held[i].id = id;
+		__atomic_store_n(&k->held[i].used, true, __ATOMIC_RELEASE);
+		k->nr_held++;
 		return;
 	}
 }
@@ -96,20 +126,19 @@ static uint64_t timeout_ns(void)
 
 static void take_request(struct keeper *k)
 {
-	union {
-		struct seccomp_notif notif;
-		char room[512];
-	} u;
-
-	memset(&u, 0, sizeof(u));
-	if (ioctl(k->listener, SECCOMP_IOCTL_NOTIF_RECV, &u.notif))
+	memset(&k->received, 0, sizeof(k->received));
+	if (ioctl(k->listener, SECCOMP_IOCTL_NOTIF_RECV, &k->received.notif))
 		return; /* the thread was killed before we came */
 
-	if (k->sock < 0 || k->stuck || k->nr_held == MAX_HELD || !tell(k, TTMON_KEEPER_REQUEST, &u.notif)) {
-		let_go(k, u.notif.id);
+	if (k->sock < 0 || k->stuck || k->nr_held == MAX_HELD) {
+		let_go(k, k->received.notif.id);
 		return;
 	}
-	k->held[k->nr_held++] = (struct held){ u.notif.id, ttmon_mono_ns() + k->timeout_ns };
+	remember(k, k->received.notif.id);
+	if (!tell(k, TTMON_KEEPER_REQUEST, &k->received.notif)) {
+		forget(k, k->received.notif.id);
+		let_go(k, k->received.notif.id);
+	}
 }
 
 static void hear_daemon(struct keeper *k)
@@ -131,8 +160,10 @@ static void hear_daemon(struct keeper *k)
 
 	close(k->sock);
 	k->sock = -1;
-	for (size_t i = 0; i < k->nr_held; i++)
-		let_go(k, k->held[i].id);
+	for (size_t i = 0; i < MAX_HELD; i++)
+		if (k->held[i].used)
+			let_go(k, k->held[i].id);
+	memset(k->held, 0, sizeof(k->held));
 	k->nr_held = 0;
 }
 
@@ -140,11 +171,11 @@ static void expire(struct keeper *k)
 {
 	uint64_t missed = k->missed, now = ttmon_mono_ns();
 
-	while (k->nr_held && !ttmon_before(now, k->held[0].deadline_ns)) {
-		uint64_t id = k->held[0].id;
-
-		let_go(k, id);
-		forget(k, id);
+	for (size_t i = 0; k->nr_held && i < MAX_HELD; i++) {
+		if (!k->held[i].used || ttmon_before(now, k->held[i].deadline_ns))
+			continue;
+		let_go(k, k->held[i].id);
+		forget(k, k->held[i].id);
 	}
 	if (k->missed != missed) {
 		k->stuck = true;
@@ -154,36 +185,130 @@ static void expire(struct keeper *k)
 
 static int next_timeout_ms(const struct keeper *k)
 {
-	int64_t left;
+	uint64_t first = UINT64_MAX, now;
 
 	if (!k->nr_held)
 		return -1;
-	left = (int64_t)(k->held[0].deadline_ns - ttmon_mono_ns());
-	return left <= 0 ? 0 : (int)(left / (int64_t)NSEC_PER_MS) + 1;
+	now = ttmon_mono_ns();
+	for (size_t i = 0; i < MAX_HELD; i++)
+		if (k->held[i].used)
+			first = MIN(first, k->held[i].deadline_ns);
+	return ttmon_before(first, now) ? 0 : (int)((first - now) / NSEC_PER_MS) + 1;
+}
+
+/* ---- two of them ---- */
+
+static bool nobody_is_left(const struct keeper *k)
+{
+	struct pollfd pfd = { .fd = k->listener };
+
+	return poll(&pfd, 1, 0) == 1 && pfd.revents & POLLHUP;
+}
+
+/* In the guard: the first one was killed, wherever it was. */
+static void take_over(struct keeper *k)
+{
+	size_t n = 0;
+	bool told = false;
+
+	for (size_t i = 0; i < MAX_HELD; i++) {
+		n += k->held[i].used;
+		told |= k->held[i].used && k->held[i].id == k->received.notif.id;
+	}
+	k->nr_held = n;
+	/* Received, and not noted yet. Where it was answered the kernel says so, and nothing happens. */
+	if (k->received.notif.id && !told)
+		let_go(k, k->received.notif.id);
+}
+
+/* Returns in the one that is to answer requests: at once, and in the guard after the death of the one before it. */
+static void stand_by(struct keeper *k)
+{
+	int pair[2];
+	char none;
+
+	for (;;) {
+		pid_t pid;
+
+		k->guard = -1;
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+			return;
+		pid = fork();
+		if (pid) {
+			close(pair[1]);
+			if (pid > 0)
+				k->guard = pair[0];
+			else
+				close(pair[0]);
+			return;
+		}
+		close(pair[0]);
+		while (read(pair[1], &none, 1) < 0 && errno == EINTR)
+			;
+		close(pair[1]);
+		/* That was its proper end. */
+		if (nobody_is_left(k))
+			_exit(0);
+		take_over(k);
+	}
+}
+
+static void without_guard(struct keeper *k)
+{
+	close(k->guard);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+	stand_by(k);
+}
+
+/* What kills for want of memory leaves this process alone. Without CAP_SYS_RESOURCE it stays as it is. */
+static void stay_alive(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!write(fd, "-1000", 5);
+	close(fd);
 }
 
 static void keeper_run(void)
 {
-	struct keeper k = { .listener = LISTENER_FD, .sock = SOCK_FD, .timeout_ns = timeout_ns() };
+	static struct keeper alone;
+	struct keeper *k = mmap(NULL, sizeof(*k), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool shared = k != MAP_FAILED;
 
+	if (!shared)
+		k = &alone;
+	k->listener = LISTENER_FD;
+	k->sock = SOCK_FD;
+	k->guard = -1;
+	k->timeout_ns = timeout_ns();
+	stay_alive();
+	if (shared)
+		stand_by(k);
 	for (;;) {
-		struct pollfd pfd[2] = { { .fd = k.listener, .events = POLLIN }, { .fd = k.sock, .events = POLLIN } };
+		struct pollfd pfd[3] = { { .fd = k->listener, .events = POLLIN },
+					 { .fd = k->sock, .events = POLLIN },
+					 { .fd = k->guard, .events = POLLIN } };
 
-		if (poll(pfd, ARRAY_SIZE(pfd), next_timeout_ms(&k)) < 0)
+		if (poll(pfd, ARRAY_SIZE(pfd), next_timeout_ms(k)) < 0)
 			continue;
 		if (pfd[1].revents)
-			hear_daemon(&k);
-		expire(&k);
+			hear_daemon(k);
+		expire(k);
 		/* RECV does not block after POLLIN: nobody else receives, and a request taken back by a signal gives ENOENT. */
 		if (pfd[0].revents & POLLIN)
-			take_request(&k);
+			take_request(k);
 		else if (pfd[0].revents)
 			break;
+		if (pfd[2].revents)
+			without_guard(k);
 	}
-	tell(&k, TTMON_KEEPER_NOTE, NULL);
+	tell(k, TTMON_KEEPER_NOTE, NULL);
 }
 
 int ttmon_keeper_start(int listener, int *ret_sock)
 {
-	return ttmon_detached_start("ttmond-keeper", SOCK_NONBLOCK, &listener, 1, keeper_run, ret_sock);
+	return ttmon_detached_start(TTMON_KEEPER_NAME, SOCK_NONBLOCK, &listener, 1, keeper_run, ret_sock);
 }

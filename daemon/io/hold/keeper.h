@@ -6,7 +6,7 @@
  * request that the daemon is done with (it has answered it itself, on its own copy of the listener); any such message also
  * says that the daemon is alive. End of file from the daemon: it is gone or has given up, everything is answered
  * CONTINUE from then on. End of file from the keeper: no process is left under the filter (the listener shows POLLHUP),
- * or somebody killed the keeper.
+ * or somebody killed the keeper and its guard (keeper.c), which takes the place of a keeper that was killed.
  *
  * Only io/hold/hold.c uses this.
  */
@@ -16,6 +16,9 @@
 #include <linux/seccomp.h>
 
 #include "lib/base/util.h"
+
+/* Of both, also as their command line: pkill(1) with our own name does not find them. */
+#define TTMON_KEEPER_NAME "seccomp-keeper"
 
 /* A request may wait for the daemon this long, then the keeper lets it go. */
 #define TTMON_KEEPER_TIMEOUT_MS 250

@@ -264,10 +264,22 @@ static pid_t find_keeper(void)
 
 		snprintf(path, sizeof(path), "/proc/%u/comm", pid);
 		comm = fopen(path, "re");
-		if (comm && fgets(name, sizeof(name), comm) && strcmp(name, "ttmond-keeper\n") == 0)
+		if (comm && fgets(name, sizeof(name), comm) && strcmp(name, TTMON_KEEPER_NAME "\n") == 0)
 			return (pid_t)pid;
 	}
 	return 0;
+}
+
+/* A keeper has one child. */
+static bool has_guard(pid_t keeper)
+{
+	_cleanup_fclose_ FILE *f = NULL;
+	char path[64];
+	unsigned int pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", keeper, keeper);
+	f = fopen(path, "re");
+	return f && fscanf(f, "%u", &pid) == 1;
 }
 
 /* Every keeper ends with the last process under its filter. */
@@ -464,32 +476,44 @@ static void test_daemon_comes_back(void **state)
 	ttmon_hold_free(h);
 }
 
-static void test_daemon_killed(void **state)
+/* It gets as far as having a request in its hands, says whose, and dies; before it its keepers, by their numbers. */
+static void be_killed(char *const argv[], int fd, int keepers)
+{
+	struct ttmon_hold_req req;
+	struct ttmon_hold *h;
+	pid_t pid;
+
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) || run(argv, &h) || next(h, &req))
+		_exit(1);
+	ttmon_hold_release(h, &req);
+	if (next(h, &req))
+		_exit(2);
+	pid = ttmon_hold_pid(h);
+	(void)!write(fd, &pid, sizeof(pid));
+	for (int i = 0; i < keepers; i++) {
+		pid = find_keeper();
+		/* The first one's guard comes to us. One that has none yet would end what this test is about. */
+		for (int k = 0; k < 2000 && !has_guard(pid); k++)
+			poll(NULL, 0, 1);
+		if (pid <= 0 || kill(pid, SIGKILL) || waitpid(pid, NULL, 0) != pid)
+			_exit(3);
+	}
+	raise(SIGKILL);
+}
+
+static void daemon_killed(int keepers)
 {
 	char *const argv[] = { self, "map", NULL };
 	int pipefd[2], status;
 	pid_t daemon, target = 0;
 	uint64_t t0;
 
-	(void)state;
 	/* Waiting for the daemon would take longer than this test can on any machine. */
 	assert_int_equal(setenv("TTMOND_HOLD_MS", "10000", 1), 0);
 	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
 	daemon = fork();
-	if (daemon == 0) {
-		struct ttmon_hold_req req;
-		struct ttmon_hold *h;
-		pid_t pid;
-
-		if (run(argv, &h) || next(h, &req))
-			_exit(1);
-		ttmon_hold_release(h, &req);
-		if (next(h, &req))
-			_exit(2);
-		pid = ttmon_hold_pid(h);
-		(void)!write(pipefd[1], &pid, sizeof(pid));
-		raise(SIGKILL);
-	}
+	if (daemon == 0)
+		be_killed(argv, pipefd[1], keepers);
 	assert_int_equal(read(pipefd[0], &target, sizeof(target)), sizeof(target));
 	t0 = now_ms();
 	assert_int_equal(waitpid(daemon, &status, 0), daemon);
@@ -502,6 +526,26 @@ static void test_daemon_killed(void **state)
 	unsetenv("TTMOND_HOLD_MS");
 	close(pipefd[0]);
 	close(pipefd[1]);
+}
+
+static void test_daemon_killed(void **state)
+{
+	(void)state;
+	daemon_killed(0);
+}
+
+/* The guard answers what the daemon and the keeper had in their hands, and what comes later. */
+static void test_daemon_and_keeper_killed(void **state)
+{
+	(void)state;
+	daemon_killed(1);
+}
+
+/* One after the other: each guard starts another one. */
+static void test_daemon_and_keepers_killed(void **state)
+{
+	(void)state;
+	daemon_killed(5);
 }
 
 static void test_target_dies_while_held(void **state)
@@ -530,23 +574,45 @@ static void test_keeper_killed(void **state)
 	struct seen seen = { 0 };
 	struct ttmon_hold_req req;
 	struct ttmon_hold *h;
-	pid_t keeper;
+	pid_t keeper, guard;
 
 	(void)state;
 	assert_int_equal(run(argv, &h), 0);
 	assert_int_equal(next(h, &req), 0);
 	keeper = find_keeper();
 	assert_true(keeper > 0);
+	/* Both of them: the daemon starts another one. */
+	for (int i = 0; i < 2000 && !has_guard(keeper); i++)
+		poll(NULL, 0, 1);
 	assert_int_equal(getsid(keeper), keeper);
 	assert_int_equal(kill(keeper, SIGTERM), 0); /* no effect */
 	assert_int_equal(kill(keeper, SIGKILL), 0);
 	assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+	guard = find_keeper();
+	assert_true(guard > 0);
+	assert_int_equal(kill(guard, SIGKILL), 0);
+	assert_int_equal(waitpid(guard, NULL, 0), guard);
 	ttmon_log_set_level(TTMON_LOG_ERROR);
 	ttmon_hold_release(h, &req);
 	assert_int_equal(WEXITSTATUS(serve(h, self, &seen)), 42);
 	ttmon_log_set_level(level);
 	assert_int_equal(seen.files, NR_MAPS);
 	ttmon_hold_free(h);
+}
+
+/* Has this process the capability for it (CAP_SYS_RESOURCE)? */
+static bool may_be_spared(void)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+		_exit(write(fd, "-1000", 5) == 5);
+	}
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status);
 }
 
 static void test_keeper_owns_nothing(void **state)
@@ -556,15 +622,15 @@ static void test_keeper_owns_nothing(void **state)
 	struct seen seen = { 0 };
 	struct ttmon_hold *h;
 	pid_t keeper = 0;
+	ssize_t n;
+	int fd;
 
 	(void)state;
 	assert_int_equal(run(argv, &h), 0);
 	for (int i = 0; i < 1000 && !keeper; i++)
 		keeper = find_keeper();
 	assert_true(keeper > 0);
-	for (int fd = 0; fd < 256; fd++) {
-		ssize_t n;
-
+	for (fd = 0; fd < 256; fd++) {
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", keeper, fd);
 		n = readlink(path, to, sizeof(to) - 1);
 		to[MAX(n, 0)] = '\0';
@@ -572,11 +638,24 @@ static void test_keeper_owns_nothing(void **state)
 			assert_string_equal(to, "/dev/null");
 		else if (fd == 3)
 			assert_string_equal(to, "anon_inode:seccomp notify");
-		else if (fd == 4)
+		else if (fd == 4 || (fd == 5 && n >= 0)) /* the daemon; the guard, as soon as it is there */
 			assert_memory_equal(to, "socket:", 7);
 		else
 			assert_int_equal(n, -1);
 	}
+	/* Nor our name, where pkill(1) looks. */
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", keeper);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, to, sizeof(to) - 1);
+	close(fd);
+	to[MAX(n, 0)] = '\0';
+	assert_string_equal(to, TTMON_KEEPER_NAME);
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", keeper);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = read(fd, to, sizeof(to) - 1);
+	close(fd);
+	to[MAX(n, 0)] = '\0';
+	assert_string_equal(to, may_be_spared() ? "-1000\n" : "0\n");
 	assert_int_equal(WEXITSTATUS(serve(h, self, &seen)), 3);
 	ttmon_hold_free(h);
 }
@@ -687,6 +766,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(test_stuck_daemon, reap_all),
 		cmocka_unit_test_teardown(test_daemon_comes_back, reap_all),
 		cmocka_unit_test_teardown(test_daemon_killed, reap_all),
+		cmocka_unit_test_teardown(test_daemon_and_keeper_killed, reap_all),
+		cmocka_unit_test_teardown(test_daemon_and_keepers_killed, reap_all),
 		cmocka_unit_test_teardown(test_target_dies_while_held, reap_all),
 		cmocka_unit_test_teardown(test_keeper_killed, reap_all),
 		cmocka_unit_test_teardown(test_keeper_owns_nothing, reap_all),
