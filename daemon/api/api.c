@@ -161,6 +161,20 @@ static json_t *reasons(uint32_t incomplete)
 	return list;
 }
 
+/* Over TCP the words alone: reasons have paths in them. */
+static json_t *degraded(const struct ttmon_daemon *c, bool local)
+{
+	size_t n;
+	const struct ttmon_lack *lacks = ttmon_daemon_lacks(c, &n);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:s, s:I, s:o}", "part", lacks[i].part, "since_ns",
+						      INT(lacks[i].since_ns), "why",
+						      local ? text(lacks[i].why) : json_null()));
+	return list;
+}
+
 static const char *uprobes(const struct ttmon_daemon *c)
 {
 	return !ttmon_daemon_bpf(c) ? "none" : ttmon_bpf_legacy(ttmon_daemon_bpf(c)) ? "tracefs" : "multi";
@@ -179,7 +193,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
 			ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
 			"events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
@@ -197,7 +211,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 			ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
 			ttmon_api_budget(c), "kernel_pins", ttmon_kpins_status(c), "memtrace",
 			ttmon_mtrun_status(c, s.totals.gpu_use_gone), "complete", !s.incomplete, "reasons",
-			reasons(s.incomplete)));
+			reasons(s.incomplete), "degraded", degraded(c, reply->local)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)

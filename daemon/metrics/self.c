@@ -61,11 +61,21 @@ static void http(struct ttmon_metrics *m)
 	TTMON_NUM(m, HTTP_CONNECTIONS, s.open);
 }
 
+static void lacks(struct ttmon_metrics *m)
+{
+	size_t n;
+	const struct ttmon_lack *l = ttmon_daemon_lacks(m->c, &n);
+
+	for (size_t i = 0; i < n; i++)
+		TTMON_NUM(m, DEGRADED, 1, l[i].part);
+}
+
 void ttmon_metrics_self(struct ttmon_metrics *m)
 {
 	TTMON_NUM(m, BUILD_INFO, 1, TTMON_VERSION);
 	if (*m->v.hostname)
 		TTMON_NUM(m, HOST_INFO, 1, m->v.hostname, m->v.release);
+	lacks(m);
 	http(m);
 	TTMON_SECONDS(m, SELF_CPU, ttmon_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 	memory(m);

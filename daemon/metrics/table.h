@@ -286,6 +286,8 @@
 #define TTMON_METRICS_SELF(X)                                                                                        \
 	X(BUILD_INFO, "ttmond_build_info", INFO, "", "version", NONE, "The daemon")                                  \
 	X(HOST_INFO, "ttmond_host_info", INFO, "", "hostname,kernel", NONE, "The host")                              \
+	X(DEGRADED, "ttmond_degraded", GAUGE, "", "part", NONE,                                                      \
+	  "1 for each part that ttmond was asked for and runs without: /v1/status says why")                         \
 	X(HTTP_REQUESTS, "ttmond_http_requests_total", COUNTER, "", "", NONE, "HTTP requests answered")              \
 	X(HTTP_ERRORS, "ttmond_http_errors_total", COUNTER, "", "", NONE, "Of these, with a status of 400 and more") \
 	X(HTTP_CLOSED, "ttmond_http_closed_connections_total", COUNTER, "", "reason", NONE,                          \

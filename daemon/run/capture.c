@@ -13,6 +13,7 @@
 #include "daemon/run/summary.h"
 #include "daemon/run/targets.h"
 #include "lib/os/clock.h"
+#include "lib/os/tracefs.h"
 
 #define MMAP2_PAGES  64
 #define FINAL_ROUNDS 16
@@ -27,6 +28,22 @@ static bool all_processes(const struct ttmon_daemon *c)
 static bool with_mmap(const struct ttmon_daemon *c)
 {
 	return !c->opts->no_mmap && (!all_processes(c) || c->opts->trace_mmap);
+}
+
+/* A service that may not have the tracepoints of system calls now begins with them switched off. */
+static void without_tracefs(struct ttmon_daemon *c)
+{
+	_cleanup_close_ int fd = -1;
+	int err = c->opts->service && with_mmap(c) ? ttmon_tracefs_open(&fd) : 0;
+	char why[128];
+
+	if (!err)
+		return;
+	snprintf(why, sizeof(why),
+		 "tracefs is not mounted, and cannot be (%s): mount -t tracefs tracefs /sys/kernel/tracing",
+		 strerror(-err));
+	ttmon_bpf_set_gate(c->bpf, TTMON_FAMILY_MMAP, TTMON_FAMILY_OFF);
+	ttmon_daemon_degrade(c, "mmap", why);
 }
 
 static struct ttmon_bpf_cfg bpf_cfg(const struct ttmon_daemon *c)
@@ -51,6 +68,8 @@ static int make_bpf(struct ttmon_daemon *c, const struct ttmon_bpf_cfg *cfg)
 	int err = ttmon_bpf_new(cfg, &c->bpf, why, sizeof(why));
 
 	c->rmid = cfg->rmid;
+	if (!err)
+		without_tracefs(c);
 	if (!err)
 		err = ttmon_bpf_attach(c->bpf, why, sizeof(why));
 	if (err)
@@ -101,6 +120,8 @@ static int make_pipeline(struct ttmon_daemon *c)
 	struct ttmon_hot_cfg hot = { .bpf = c->bpf };
 	int err = ttmon_publish_open(&c->publish, c->opts, cfg.nr_cpus);
 
+	if (!err)
+		err = ttmon_daemon_segment(c);
 	if (err)
 		return err;
 	err = ttmon_pipeline_new(&cfg, ttmon_publish_slot, &c->publish, &c->pipeline);
@@ -122,10 +143,12 @@ static int make_pipeline(struct ttmon_daemon *c)
 	for (size_t i = 0; i < c->nr_parts; i++)
 		hot.parts[i] = &c->parts[i]->hot;
 	/* Before the first slot closes: it has to say which families are on. */
-	ttmon_fact_clock(feed_first, c, cfg.nr_cpus, c->mode,
-			 (with_mmap(c) ? TTMON_OPT_MMAP : 0) | (c->opts->copy_results ? TTMON_OPT_COPY_RESULTS : 0) |
-				 (c->opts->no_returns ? TTMON_OPT_NO_RETURNS : 0) | TTMON_OPT_FAMILIES |
-				 families_on(c) << TTMON_OPT_FAMILY_SHIFT);
+	ttmon_fact_clock(
+		feed_first, c, cfg.nr_cpus, c->mode,
+		(with_mmap(c) && ttmon_bpf_gate(c->bpf, TTMON_FAMILY_MMAP) == TTMON_FAMILY_ON ? TTMON_OPT_MMAP : 0) |
+			(c->opts->copy_results ? TTMON_OPT_COPY_RESULTS : 0) |
+			(c->opts->no_returns ? TTMON_OPT_NO_RETURNS : 0) | TTMON_OPT_FAMILIES |
+			families_on(c) << TTMON_OPT_FAMILY_SHIFT);
 	err = ttmon_hot_start(&hot, &c->hot);
 	if (err)
 		return log_error_r(err, "cannot start the hot thread: %s", strerror(-err));

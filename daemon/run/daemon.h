@@ -107,6 +107,20 @@ void ttmon_daemon_list(void *ctx, uint32_t tgid);
 /* A process is to be traced that was there before: known to the parts as if it had just been announced. */
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
 
+/*
+ * What the run does without, though it was asked for: a service starts all the same, says so and takes it up when it can.
+ * part: a word; said in the log when it is new or the reason is another one. "segment": /dev/shm/ttmon.v1; "mmap": the family.
+ */
+void ttmon_daemon_degrade(struct ttmon_daemon *c, const char *part, const char *why);
+/* It is there now. */
+void ttmon_daemon_restore(struct ttmon_daemon *c, const char *part);
+struct ttmon_lack {
+	const char *part;
+	uint64_t since_ns;
+	char why[256];
+};
+const struct ttmon_lack *ttmon_daemon_lacks(const struct ttmon_daemon *c, size_t *n);
+
 /* Wait for fd in the loop; then the parts have their turn. */
 int ttmon_daemon_watch(struct ttmon_daemon *c, int fd) _must_check;
 

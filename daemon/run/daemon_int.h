@@ -4,6 +4,7 @@
  *
  *   daemon.c   what parts may ask, and the walks over the table of parts     capture.c  a run on live programs, from load to summary
  *   loop.c     the cold thread's loop                                        replay.c   a run on a recording
+ *   degraded.c what a run lacks that it was asked for
  */
 #ifndef TTMON_DAEMON_INT_H
 #define TTMON_DAEMON_INT_H
@@ -14,6 +15,8 @@
 #include "daemon/io/probes/discover.h"
 #include "daemon/run/daemon.h"
 #include "daemon/run/publish.h"
+
+#define TTMON_LACKS_MAX 4
 
 struct ttmon_daemon {
 	const struct ttmon_opts *opts;
@@ -51,6 +54,8 @@ struct ttmon_daemon {
 	uint64_t replay_ns;	     /* how far a replay has come */
 	uint64_t held_ns;	     /* when a held command last asked */
 	unsigned int ticks;
+	struct ttmon_lack lacks[TTMON_LACKS_MAX];
+	size_t nr_lacks;
 };
 
 /* Walks over the parts: ttmon_parts_each(c, tick) calls tick() of those that are there. */
@@ -81,6 +86,10 @@ void ttmon_replay_tick(struct ttmon_daemon *c);
 int ttmon_loop_new(struct ttmon_daemon *c) _must_check;
 /* One wait and what came of it. */
 void ttmon_loop_turn(struct ttmon_daemon *c);
+/* The segment in /dev/shm, while there is no hot thread; a service does without (degraded.c). */
+int ttmon_daemon_segment(struct ttmon_daemon *c) _must_check;
+/* From time to time: what the run lacks, is it there now? (degraded.c) */
+void ttmon_daemon_take_up(struct ttmon_daemon *c);
 /* What is waiting in the buffers of new mappings and requests, at the end. */
 void ttmon_loop_drain(struct ttmon_daemon *c);
 

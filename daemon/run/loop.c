@@ -20,6 +20,7 @@
 #define SWEEP_TICKS   100
 #define REFRESH_TICKS 50
 #define AHEAD_TICKS   300
+#define TAKE_UP_TICKS 20
 /*
  * A program that starts maps half a dozen files in a few milliseconds: what follows the first is
  * taken together, after so long, and four times as long when there was something again, up to
@@ -330,6 +331,8 @@ static void on_tick(struct ttmon_daemon *c)
 		ttmon_parts_each(c, tick);
 		return;
 	}
+	if (!(c->ticks % TAKE_UP_TICKS))
+		ttmon_daemon_take_up(c);
 	if (c->mode == TTMON_CAPTURE_PIDS) {
 		struct census s = { .bpf = c->bpf };
 

@@ -28,19 +28,15 @@ static int open_file(struct ttmon_publish *p, const char *path, uint32_t nr_cpus
 
 int ttmon_publish_open(struct ttmon_publish *p, const struct ttmon_opts *opts, uint32_t nr_cpus)
 {
-	struct ttmon_shm_cfg shm = { .root = opts->shm_root, .group = "ttmon", .slots = opts->shm_slots };
-	char why[256];
-	int err = 0;
-
 	*p = (struct ttmon_publish){ 0 };
-	if (opts->slots_out)
-		err = open_file(p, opts->slots_out, nr_cpus);
-	if (!err && opts->shm_slots) {
-		err = ttmon_shm_new(&shm, &p->shm, why, sizeof(why));
-		if (err)
-			log_error("%s", why);
-	}
-	return err;
+	return opts->slots_out ? open_file(p, opts->slots_out, nr_cpus) : 0;
+}
+
+int ttmon_publish_segment(const struct ttmon_opts *opts, struct ttmon_shm **ret, char *why, size_t n)
+{
+	struct ttmon_shm_cfg cfg = { .root = opts->shm_root, .group = "ttmon", .slots = opts->shm_slots };
+
+	return opts->shm_slots ? ttmon_shm_new(&cfg, ret, why, n) : 0;
 }
 
 bool ttmon_publish_slot(void *ctx, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n)
@@ -58,6 +54,7 @@ int ttmon_publish_close(struct ttmon_publish *p)
 	int err = 0;
 
 	ttmon_shm_free(TAKE_PTR(p->shm));
+	ttmon_shm_free(TAKE_PTR(p->late));
 	if (!p->file)
 		return 0;
 	ttmon_slotfile_get_stats(p->file, &st);

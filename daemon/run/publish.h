@@ -11,12 +11,18 @@
 
 struct ttmon_publish {
 	struct ttmon_shm *shm;	     /* NULL: none */
+	struct ttmon_shm *late;	     /* made, and not handed over yet */
 	struct ttmon_slotfile *file; /* NULL: none */
 	const char *path;
 };
 
-/* What the options ask for; logs what went wrong. nr_cpus and clock: of this capture, or of the recording that is replayed. */
+/*
+ * What the options ask for; logs what went wrong. nr_cpus and clock: of this capture, or of the recording that is replayed.
+ * The segment is no part of it.
+ */
 int ttmon_publish_open(struct ttmon_publish *p, const struct ttmon_opts *opts, uint32_t nr_cpus) _must_check;
+/* The segment; NULL where the options want none. why: one clear line on failure. */
+int ttmon_publish_segment(const struct ttmon_opts *opts, struct ttmon_shm **ret, char *why, size_t n) _must_check;
 /* A ttmon_slot_fn; ctx is the struct ttmon_publish. */
 bool ttmon_publish_slot(void *ctx, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n);
 /* Logs what was not written. */

@@ -76,6 +76,8 @@ static int make_pipeline(struct ttmon_daemon *c)
 	};
 	int err = ttmon_publish_open(&c->publish, o, cfg.nr_cpus);
 
+	if (!err)
+		err = ttmon_daemon_segment(c);
 	if (err)
 		return err;
 	err = ttmon_pipeline_new(&cfg, ttmon_publish_slot, &c->publish, &c->pipeline);

@@ -20,12 +20,15 @@ static void tell_status(const struct ttmon_daemon *c)
 	struct ttmon_kernel_counts k;
 	struct ttmon_snapshot s;
 	uint64_t nr_lost = 0;
+	size_t nr_lacks;
+	const struct ttmon_lack *lacks = ttmon_daemon_lacks(c, &nr_lacks);
 
 	ttmon_daemon_snapshot(c, &s);
 	ttmon_daemon_kernel_counts(c, &k);
 	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
 		nr_lost += k.reason[i];
-	ttmon_sd_notify("STATUS=%zu processes, %s pinned, %s events lost", s.procs,
+	ttmon_sd_notify("STATUS=%s%s%s%zu processes, %s pinned, %s events lost", nr_lacks ? "DEGRADED, without the " : "",
+			nr_lacks ? lacks[0].part : "", nr_lacks ? ": " : "", s.procs,
 			ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
 			ttmon_fmt_count(lost, sizeof(lost), nr_lost));
 }
@@ -34,7 +37,7 @@ static void tell_status(const struct ttmon_daemon *c)
 static int keep_capabilities(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	/* systemd/ttmond.service.in says what each is for. */
-	int caps[16] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+	int caps[24] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
 	const struct ttmon_daemon *c = ctx;
 	size_t n = 5;
 
@@ -49,6 +52,9 @@ static int keep_capabilities(void *ctx, struct ttmon_pipeline *p, uint64_t now_n
 	/* The folders of resctrl are writable to nobody by their mode. */
 	if (ttmon_daemon_opts(c)->tt_shm_version > 1 || ttmon_daemon_rmid(c) == TTMON_RMID_RESCTRL)
 		caps[n++] = CAP_DAC_OVERRIDE;
+	/* A segment that is made later is the group's too. */
+	if (ttmon_daemon_opts(c)->shm_slots && !ttmon_daemon_has_shm(c))
+		caps[n++] = CAP_CHOWN;
 	if (ttmon_caps_perf_wants_admin(""))
 		caps[n++] = CAP_SYS_ADMIN;
 	return ttmon_caps_keep(caps, n);

@@ -38,6 +38,13 @@ uint64_t ttmon_proc_start(uint32_t pid)
 	return ttmon_proc_read_stat(NULL, pid, &st) ? 0 : st.start;
 }
 
+uint64_t ttmon_proc_alive(uint32_t pid)
+{
+	struct ttmon_proc_stat st;
+
+	return ttmon_proc_read_stat(NULL, pid, &st) || st.state == 'Z' || st.state == 'X' ? 0 : st.start;
+}
+
 uint32_t ttmon_proc_tgid(uint32_t tid)
 {
 	char path[64], line[128];

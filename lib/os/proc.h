@@ -16,6 +16,8 @@ struct ttmon_proc_stat {
 int ttmon_proc_read_stat(const char *root, uint32_t pid, struct ttmon_proc_stat *ret) _must_check;
 /* Start time of a process that has not been reaped, as above; 0: there is none. */
 uint64_t ttmon_proc_start(uint32_t pid);
+/* The same of a process that still runs: of one that has ended and was not reaped (a zombie) 0. */
+uint64_t ttmon_proc_alive(uint32_t pid);
 /* The name of its first thread, "?" where it is gone. Returns buf, of at least 16 bytes. */
 char *ttmon_proc_comm(uint32_t pid, char buf[16]);
 /* The process that a thread belongs to; the thread itself if that cannot be told. */

@@ -293,7 +293,9 @@ def test_segment(bench):
     true(f"{busy.pid} is not in {done.stdout!r}", any(line.split()[0] == str(busy.pid) for line in done.stdout.splitlines()))
     busy.kill()
     eq("blocks of a second", done.stdout.count("1000 slots"), 2)
-    bench.refused(["--socket", bench.path("sock2"), "--shm-root", bench.dir], "another ttmond", str(daemon.proc.pid))
+    second = bench.daemon("--socket", bench.path("sock2"), "--shm-root", bench.dir, "--quiet")
+    second.wait_line(rf"DEGRADED: .*another ttmond \(pid {daemon.proc.pid}\)")
+    second.stop()
     # Killed: it cannot say so.
     follow = subprocess.Popen([path], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     bench.procs.append(follow)

@@ -106,6 +106,24 @@ static void show_head(const json_t *root)
 	putchar('\n');
 }
 
+/* What was asked for and could not be had. */
+static void show_degraded(const json_t *root)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(ttmon_show_at(root, "degraded"), i, one)
+	{
+		label(i ? "" : "DEGRADED");
+		printf("%swithout the ", ttmon_show_escape(TTMON_SHOW_BAD));
+		clean(ttmon_show_str(one, "part"));
+		since(one, "since_ns");
+		printf(": ");
+		clean(ttmon_show_str(one, "why"));
+		printf("%s\n", ttmon_show_escape(TTMON_SHOW_PLAIN));
+	}
+}
+
 static void show_lost(const json_t *root)
 {
 	const char *sep = ttmon_show_escape(TTMON_SHOW_BAD);
@@ -569,6 +587,7 @@ int cmd_status(int argc, char **argv)
 		ok = ttmon_show_bool(root, "identity.ok");
 	} else {
 		show_head(root);
+		show_degraded(root);
 		show_events(root);
 		show_memory(root);
 		show_cpu(root);

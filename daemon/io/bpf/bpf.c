@@ -234,7 +234,7 @@ static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
 	if (!b->legacy)
 		return 0;
 	err = ttmon_uprobe_legacy_new(bpf_map__fd(b->skel->maps.legacy_cookies), &b->uprobes);
-	if (err == -ENOENT)
+	if (err == -EPERM)
 		snprintf(
 			why, n,
 			"this kernel has no uprobe_multi links, and tracefs is not mounted: mount -t tracefs tracefs /sys/kernel/tracing");
@@ -522,7 +522,9 @@ struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog)
 
 int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, size_t n)
 {
-	struct bpf_link *link = bpf_program__attach(ttmon_bpf_program(b, prog));
+	struct bpf_program *p = ttmon_bpf_program(b, prog);
+	bool tracepoint = !strcmp(rows[prog].kind, "tracepoint");
+	struct bpf_link *link = tracepoint ? ttmon_bpf_attach_tracepoint(p) : bpf_program__attach(p);
 	int err = -errno;
 
 	if (link) {
@@ -531,8 +533,8 @@ int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, 
 		return 0;
 	}
 	snprintf(why, n, "cannot attach %s: %s%s", rows[prog].name, strerror(-err),
-		 rows[prog].wanted == TTMON_WANTED_MMAP
-			 ? " (is tracefs mounted? mount -t tracefs tracefs /sys/kernel/tracing; --no-mmap does without)"
+		 rows[prog].wanted == TTMON_WANTED_MMAP && err == -EPERM
+			 ? " (tracefs is not mounted, and to do without takes CAP_SYS_ADMIN: mount -t tracefs tracefs /sys/kernel/tracing, or --no-mmap)"
 			 : "");
 	return err;
 }

@@ -34,6 +34,9 @@ struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
 bool ttmon_bpf_has_multi(void);
 int ttmon_bpf_link_multi(int prog_fd, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
 
+/* tracepoint.c: of a program in a section "tracepoint/..."; NULL: errno says why. */
+struct bpf_link *ttmon_bpf_attach_tracepoint(struct bpf_program *p);
+
 /* closer.c: close links, which wait for the kernel, in as many threads. */
 void ttmon_bpf_close_links(const int *fds, size_t n);
 

@@ -127,9 +127,9 @@ static int attach(struct ttmon_bpf *b, struct ttmon_kmd *k)
 	int err;
 
 	if (k->by_ioctl) {
-		k->links[RETURN] = bpf_program__attach(ttmon_bpf_program(b, TTMON_PROG_KMD_SYS_RET));
+		k->links[RETURN] = ttmon_bpf_attach_tracepoint(ttmon_bpf_program(b, TTMON_PROG_KMD_SYS_RET));
 		if (k->links[RETURN])
-			k->links[ENTRY] = bpf_program__attach(ttmon_bpf_program(b, TTMON_PROG_KMD_SYS));
+			k->links[ENTRY] = ttmon_bpf_attach_tracepoint(ttmon_bpf_program(b, TTMON_PROG_KMD_SYS));
 	} else {
 		p = ttmon_bpf_program(b, TTMON_PROG_KMD_CLOSE);
 		k->links[CLOSE] = bpf_program__attach_kprobe(p, false, RELEASE);

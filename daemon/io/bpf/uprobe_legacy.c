@@ -8,6 +8,7 @@
 
 #include "lib/os/log.h"
 #include "lib/os/proc.h"
+#include "lib/os/tracefs.h"
 
 #define GROUP	     "ttmond"
 #define NAME_MAX_LEN 63 /* the kernel's MAX_EVENT_NAME_LEN, less the end */
@@ -116,7 +117,7 @@ static void remove_leftovers(struct ttmon_uprobe_legacy *l)
 		char *more;
 
 		if (!ttmon_uprobe_legacy_parse(line, name, sizeof(name), &pid, &start) || !strcmp(name, last) ||
-		    ttmon_proc_start(pid) == start)
+		    ttmon_proc_alive(pid) == start)
 			continue;
 		more = realloc(names, (nr + 1) * sizeof(name));
 		if (!more)
@@ -133,21 +134,16 @@ static void remove_leftovers(struct ttmon_uprobe_legacy *l)
 
 static int open_tracefs(struct ttmon_uprobe_legacy *l)
 {
-	static const char *const dirs[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
-	int err = -ENOENT;
+	int err = ttmon_tracefs_open(&l->dir_fd);
 
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		l->dir_fd = open(dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (l->dir_fd < 0)
-			continue;
-		/* Without O_APPEND an open with truncation would remove everybody's events. */
-		l->list_fd = openat(l->dir_fd, "uprobe_events", O_WRONLY | O_APPEND | O_CLOEXEC);
-		if (l->list_fd >= 0)
-			return 0;
-		if (errno != ENOENT)
-			err = -errno;
-		close(l->dir_fd);
-	}
+	if (err)
+		return err;
+	/* Without O_APPEND an open with truncation would remove everybody's events. */
+	l->list_fd = openat(l->dir_fd, "uprobe_events", O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (l->list_fd >= 0)
+		return 0;
+	err = -errno;
+	close(l->dir_fd);
 	return err;
 }
 
@@ -222,20 +218,6 @@ void ttmon_uprobe_legacy_free(struct ttmon_uprobe_legacy *l)
 	free(l);
 }
 
-static int read_id(const struct ttmon_uprobe_legacy *l, const char *name, uint64_t *ret)
-{
-	char path[NAME_MAX_LEN + sizeof("events/" GROUP "//id")], buf[32] = "";
-	_cleanup_close_ int fd = -1;
-	char *end;
-
-	snprintf(path, sizeof(path), "events/" GROUP "/%s/id", name);
-	fd = openat(l->dir_fd, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, buf, sizeof(buf) - 1) < 0)
-		return -errno;
-	*ret = strtoull(buf, &end, 10);
-	return end == buf ? -EINVAL : 0;
-}
-
 /* The probes of one group as one event. EEXIST: the same place twice is one probe. */
 static int create_event(struct ttmon_uprobe_legacy *l, struct event *e, const char *name, bool on_return, int object_fd,
 			const struct ttmon_uprobe_set *set, const uint32_t *group, uint32_t which)
@@ -299,7 +281,7 @@ static int link_event(uint64_t tracepoint, int prog_fd, uint64_t cookie)
 static int attach_group(struct ttmon_uprobe_legacy *l, struct event *e, int prog_fd, bool on_return, int object_fd,
 			const struct ttmon_uprobe_set *set, const uint32_t *group, uint32_t which)
 {
-	char name[NAME_MAX_LEN + 1];
+	char name[NAME_MAX_LEN + 1], path[sizeof(name) + sizeof(GROUP)];
 	uint64_t tracepoint = 0;
 	int err = 0;
 
@@ -308,8 +290,9 @@ static int attach_group(struct ttmon_uprobe_legacy *l, struct event *e, int prog
 	event_name(l, e->id, name, sizeof(name));
 	if (!err)
 		err = create_event(l, e, name, on_return, object_fd, set, group, which);
+	snprintf(path, sizeof(path), GROUP "/%s", name);
 	if (!err)
-		err = read_id(l, name, &tracepoint);
+		err = ttmon_tracefs_event_id(l->dir_fd, path, &tracepoint);
 	if (err)
 		return err;
 	e->link = link_event(tracepoint, prog_fd, e->id);

@@ -150,7 +150,7 @@ static void boot_id(char *buf, size_t n)
 static bool writer_lives(const struct ttmon_shm_head *old, const struct ttmon_shm_head *own)
 {
 	return old->state != TTMON_SHM_ENDED && memcmp(old->boot_id, own->boot_id, sizeof(own->boot_id)) == 0 &&
-	       old->pid_start && ttmon_proc_start(old->pid) == old->pid_start;
+	       old->pid_start && ttmon_proc_alive(old->pid) == old->pid_start;
 }
 
 /* What lies under the name: 0: nothing, or a segment that may be replaced (*st: which), and its readers have been told. */

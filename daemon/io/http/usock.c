@@ -2,7 +2,7 @@
 /*
  * usock.c: making and removing the socket file. Main thread, at start and end.
  *
- * Order: lock the directory (two daemons that start at once would each take the other's socket for a stale one), look
+ * Order: take a lock (two daemons that start at once would each take the other's socket for a stale one), look
  * what is at the path, bind under a umask that lets nobody in, set group and mode through a descriptor of the very
  * file that was bound, listen. Until listen() a connect() is refused, hence no client ever gets in by a mode that was
  * not the final one.
@@ -33,7 +33,32 @@ static gid_t find_group(const char *name)
 	return getgrnam_r(name, &entry, buf, sizeof(buf), &found) || !found ? NO_GROUP : found->gr_gid;
 }
 
-/* The directory of path, made if it is missing, and locked. */
+/*
+ * The lock is a file of ours that nobody else may open: whoever may open something can hold a lock on it, a member of the
+ * group the directory of the socket. It stays: who removes such a file lets two others lock it, the old one and a new one.
+ */
+static int take_lock(int dir_fd, const char *path, int *ret)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	_cleanup_close_ int fd = -1;
+	char name[NAME_MAX + 1];
+	struct stat st;
+
+	if ((size_t)snprintf(name, sizeof(name), ".%s.lock", base) >= sizeof(name))
+		return log_error_r(-ENAMETOOLONG, "cannot listen on %s: the name is too long", path);
+	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	/* In a directory that others may write to, such as /tmp, it can be theirs. */
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077) {
+		log_warn("%s: the lock %s beside it cannot be used, continuing without", path, name);
+		return 0;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return log_error_r(-EADDRINUSE, "cannot listen on %s: another ttmond is just starting there", path);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
+/* The directory of path, made if it is missing. */
 static int open_dir(const char *path, gid_t group, int *ret)
 {
 	_cleanup_free_ char *dir = strdup(path);
@@ -52,9 +77,6 @@ static int open_dir(const char *path, gid_t group, int *ret)
 		return log_error_r(-errno, "cannot listen on %s: %s: %m", path, dir);
 	if (made && group != NO_GROUP && fchown(fd, (uid_t)-1, group))
 		log_warn("cannot give %s to its group: %m, continuing", dir);
-	if (flock(fd, LOCK_EX | LOCK_NB))
-		return log_error_r(-EADDRINUSE, "cannot listen on %s: another ttmond is just starting in %s", path,
-				   dir);
 	*ret = TAKE_FD(fd);
 	return 0;
 }
@@ -117,7 +139,7 @@ int ttmon_usock_open(const char *path, const char *group, mode_t mode, struct tt
 {
 	_cleanup_(ttmon_usock_fini) struct ttmon_usock s = { .fd = -1 };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	_cleanup_close_ int dir = -1;
+	_cleanup_close_ int dir = -1, lock = -1;
 	gid_t gid = find_group(group);
 	mode_t mask;
 	int err;
@@ -127,6 +149,8 @@ int ttmon_usock_open(const char *path, const char *group, mode_t mode, struct tt
 				   sizeof(addr.sun_path) - 1);
 	memcpy(addr.sun_path, path, strlen(path) + 1);
 	err = open_dir(path, gid, &dir);
+	if (!err)
+		err = take_lock(dir, path, &lock);
 	if (err)
 		return err;
 	err = clear_path(&addr);

@@ -159,7 +159,7 @@ static bool is_other_daemons(const struct ttmon_ttshm_writer *w, const struct tt
 {
 	if (!mark->pid || !mark->start || (mark->pid == w->self.pid && mark->start == w->self.start))
 		return false;
-	return ttmon_proc_start(mark->pid) == mark->start;
+	return ttmon_proc_alive(mark->pid) == mark->start;
 }
 
 static bool is_stale(const struct look *l)

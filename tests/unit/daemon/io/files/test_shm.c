@@ -431,6 +431,26 @@ static void test_killed(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* One that has ended and that nobody has waited for yet: its number and its start time are still in /proc. */
+static void test_zombie(void **state)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	(void)state;
+	if (!pid) {
+		char why[300];
+
+		_exit(try_new(4, 4, why) ? 1 : 0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, 0);
+	start(4, 4);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	ttmon_shm_free(shm);
+	shm = NULL;
+}
+
 /* No room: one line, and nothing is left. */
 static void test_full(void **state)
 {
@@ -593,6 +613,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_race, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_zombie, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_longer, setup, teardown),

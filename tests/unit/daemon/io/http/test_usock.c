@@ -2,6 +2,7 @@
 /* test_usock.c: the socket file: who may use it, who is replaced and who is not. */
 #include <grp.h>
 #include <pwd.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 
 #include "tests/unit/feed/http_bench.h"
@@ -77,6 +78,39 @@ static void test_live_and_stale(void **state)
 	close(fd);
 	ttmon_usock_fini(&s);
 	assert_int_equal(dial(), -ENOENT);
+}
+
+/*
+ * Two that start at once are told apart by a lock. Whoever may open the directory can lock it, so it is a file that nobody
+ * else may open.
+ */
+static void test_lock(void **state)
+{
+	struct ttmon_usock s = { .fd = -1 };
+	char run[128], lock[160];
+	int fd, held;
+
+	(void)state;
+	snprintf(run, sizeof(run), "%s/run", dir);
+	snprintf(lock, sizeof(lock), "%s/.%s.lock", run, strrchr(path, '/') + 1);
+	assert_int_equal(ttmon_usock_open(path, NULL, 0660, &s), 0);
+	ttmon_usock_fini(&s);
+	assert_int_equal(mode_of(lock), S_IFREG | 0600);
+	fd = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(ttmon_usock_open(path, NULL, 0660, &s), 0);
+	ttmon_usock_fini(&s);
+	close(fd);
+	held = open(lock, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(held, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(open_quietly(&s), -EADDRINUSE);
+	close(held);
+	/* Somebody else's: without. */
+	assert_int_equal(unlink(lock), 0);
+	assert_int_equal(symlink("/nowhere/at/all", lock), 0);
+	assert_int_equal(open_quietly(&s), 0);
+	ttmon_usock_fini(&s);
+	assert_int_equal(unlink(lock), 0);
 }
 
 static void test_not_a_socket(void **state)
@@ -158,10 +192,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-		T(test_socket_file),
-		T(test_live_and_stale),
-		T(test_not_a_socket),
-		T(test_group),
+		T(test_socket_file), T(test_live_and_stale), T(test_lock), T(test_not_a_socket), T(test_group),
 	};
 
 	return cmocka_run_group_tests_name("usock", tests, NULL, NULL);

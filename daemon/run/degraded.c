@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * degraded.c: what a run lacks that it was asked for. A service is there to be started by others, at boot and after a crash:
+ * what somebody else has put into a place where everybody may write, or a full file system, is no reason to end. It runs
+ * without that part, says so in the log, in /v1/status, to systemd and as a metric, and tries again. Cold thread.
+ */
+#include "daemon/run/daemon_int.h"
+
+#include "daemon/run/families.h"
+#include "lib/os/clock.h"
+#include "lib/os/tracefs.h"
+
+static struct ttmon_lack *find(struct ttmon_daemon *c, const char *part)
+{
+	for (size_t i = 0; i < c->nr_lacks; i++)
+		if (!strcmp(c->lacks[i].part, part))
+			return &c->lacks[i];
+	return NULL;
+}
+
+void ttmon_daemon_degrade(struct ttmon_daemon *c, const char *part, const char *why)
+{
+	struct ttmon_lack *l = find(c, part);
+
+	if (l && !strcmp(l->why, why))
+		return;
+	if (!l) {
+		if (c->nr_lacks == ARRAY_SIZE(c->lacks))
+			return;
+		l = &c->lacks[c->nr_lacks++];
+		*l = (struct ttmon_lack){ .part = part, .since_ns = ttmon_mono_ns() };
+	}
+	snprintf(l->why, sizeof(l->why), "%s", why);
+	log_warn("DEGRADED: without the %s, until that changes: %s", part, why);
+}
+
+void ttmon_daemon_restore(struct ttmon_daemon *c, const char *part)
+{
+	struct ttmon_lack *l = find(c, part);
+
+	if (!l)
+		return;
+	log_info("the %s is there now", part);
+	*l = c->lacks[--c->nr_lacks];
+}
+
+const struct ttmon_lack *ttmon_daemon_lacks(const struct ttmon_daemon *c, size_t *n)
+{
+	*n = c->nr_lacks;
+	return c->lacks;
+}
+
+int ttmon_daemon_segment(struct ttmon_daemon *c)
+{
+	char why[256];
+	int err = ttmon_publish_segment(c->opts, &c->publish.shm, why, sizeof(why));
+
+	if (!err || !c->opts->service)
+		return err ? log_error_r(err, "%s", why) : 0;
+	ttmon_daemon_degrade(c, "segment", why);
+	return 0;
+}
+
+/* In the hot thread, which publishes. */
+static int hand_over(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
+{
+	struct ttmon_daemon *c = ctx;
+
+	(void)p;
+	(void)now_ns;
+	c->publish.shm = TAKE_PTR(c->publish.late);
+	return 0;
+}
+
+static void take_up_segment(struct ttmon_daemon *c)
+{
+	char why[256];
+
+	if (!c->publish.late && ttmon_publish_segment(c->opts, &c->publish.late, why, sizeof(why)))
+		ttmon_daemon_degrade(c, "segment", why);
+	else if (!ttmon_daemon_call(c, hand_over, c))
+		ttmon_daemon_restore(c, "segment");
+}
+
+static void take_up_mmap(struct ttmon_daemon *c)
+{
+	_cleanup_close_ int fd = -1;
+	char why[256];
+
+	if (!ttmon_tracefs_open(&fd) && !ttmon_families_set(c, TTMON_FAMILY_MMAP, TTMON_FAMILY_ON, why, sizeof(why)))
+		ttmon_daemon_restore(c, "mmap");
+}
+
+void ttmon_daemon_take_up(struct ttmon_daemon *c)
+{
+	if (find(c, "segment"))
+		take_up_segment(c);
+	if (find(c, "mmap"))
+		take_up_mmap(c);
+}
