@@ -15,9 +15,8 @@
  *   a0..a5   positions of the arguments that are told, 1-based in the order of registers (a hidden return slot and "this" count);
  *            0: not there. What each means is said at the class.
  *
- * Sources: facts/tenstorrent.md 2.1 (A1..A27), 3.1, 3.2; CalibrateDevice: tt-metal, impl/dispatch and impl/realtime_profiler,
- * realtime_profiler_tracy_handler.cpp of 2026 (class in tt::tt_metal, host time as Tracy reads it); on_records:
- * realtime_profiler_tracy_consumer.cpp, a batch by reference in every version found.
+ * Which release of tt-metal has which function stands in docs/tt-metal-releases.md. A row of functions that no release of the
+ * last eighteen months has goes; a lint holds the page to this table.
  */
 #ifndef TTMON_TT_FNS_H
 #define TTMON_TT_FNS_H
@@ -127,7 +126,6 @@ enum ttmon_tt_op {
 	/* dispatch; the outermost probed call of a thread counts */ \
 	T(310, EnqueueMeshWorkload, "_ZN2tt8tt_metal11distributed19EnqueueMeshWorkloadE*", DISPATCH, WORKLOAD, TTF_NONE, 1, 2, 3, 0, 0, 0) \
 	T(311, enqueue_mesh_workload, "_ZN2tt8tt_metal11distributed18FDMeshCommandQueue21enqueue_mesh_workloadE*", DISPATCH, WORKLOAD, TTF_INNER, 1, 2, 3, 0, 0, 0) \
-	T(312, enqueue_mesh_workload, "_ZN2tt8tt_metal11distributed16MeshCommandQueue21enqueue_mesh_workloadE*", DISPATCH, WORKLOAD, TTF_INNER, 1, 2, 3, 0, 0, 0) \
 	T(313, enqueue_mesh_workload, "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue21enqueue_mesh_workloadE*", DISPATCH, SLOW, TTF_INNER, 1, 2, 3, 0, 0, 0) \
 	T(314, EnqueueProgram, "_ZN2tt8tt_metal14EnqueueProgramERN*12CommandQueueE*", DISPATCH, WORKLOAD, TTF_NONE, 1, 2, 3, 0, 0, 0) \
 	T(315, enqueue_program, "_ZN2tt8tt_metal14HWCommandQueue15enqueue_programE*", DISPATCH, WORKLOAD, TTF_INNER, 1, 2, 3, 0, 0, 0) \
@@ -152,7 +150,6 @@ enum ttmon_tt_op {
 	T(334, enqueue_trace, "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue13enqueue_traceE*", DISPATCH, TRACE, TTF_INNER_REF, 1, 2, 3, 0, 0, 0) \
 	/* the real-time profiler */ \
 	T(340, program_callbacks, "_ZN2tt38InvokeProgramRealtimeProfilerCallbacksERKN*21ProgramRealtimeRecordE", PROGRAM, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
-	T(341, program_callbacks, "_ZN2tt30InvokeProgramRealtimeCallbacksERKN*21ProgramRealtimeRecordE", PROGRAM, OP_NONE, TTF_NONE, 1, 0, 0, 0, 0, 0) \
 	T(342, program_callbacks, "_ZN2tt8tt_metal13DataCollector38InvokeProgramRealtimeProfilerCallbacksERKN*21ProgramRealtimeRecordE", PROGRAM, OP_NONE, TTF_NONE, 2, 0, 0, 0, 0, 0) \
 	T(343, tracy_on_records, "_ZN2tt8tt_metal*29RealtimeProfilerTracyConsumer10on_recordsE*", PROGRAMS, OP_NONE, TTF_NONE, 2, 0, 0, 0, 0, 0) \
 	T(344, on_records, "_ZN2tt8tt_metal*24RealtimeProfilerConsumer10on_recordsE*", PROGRAMS, OP_NONE, TTF_NONE, 2, 0, 0, 0, 0, 0) \

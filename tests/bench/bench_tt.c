@@ -23,7 +23,7 @@
 #define ROUNDS_MAX 2001
 
 /* Rows of tt_fns.h. */
-enum { FN_ALLOCATED = 256, FN_FREEING = 257, FN_ENQUEUE = 310, FN_INNER_FIRST = 311, FN_INNER_LAST = 312 };
+enum { FN_ALLOCATED = 256, FN_FREEING = 257, FN_ENQUEUE = 310, FN_INNER = 311 };
 
 enum way { BARE, EMPTY, SPARE, ALL, PID, MISS, WAYS };
 static const char *const way_names[WAYS] = { "no probe",      "empty programs", "spare probes in",
@@ -96,7 +96,7 @@ static const struct load loads[] = {
 	  .calls = TOLD,
 	  .told = true,
 	  .dispatch = true,
-	  .fn = { FN_INNER_FIRST } },
+	  .fn = { FN_INNER } },
 	{ .name = "enqueue_mesh_workload alone, counted", .run = run_inner, .calls = CALLS, .dispatch = true },
 	{ .name = "allocation and free, one chip",
 	  .run = run_chip,
@@ -181,7 +181,7 @@ static bool is_measured(uint16_t fn)
 {
 	const struct ttmon_tt_desc *d = ttmon_tt_fn(fn);
 
-	return (d && d->bits & TTMON_TTF_MAIN) || (fn >= FN_ENQUEUE && fn <= FN_INNER_LAST);
+	return (d && d->bits & TTMON_TTF_MAIN) || (fn >= FN_ENQUEUE && fn <= FN_INNER);
 }
 
 static int set_up_empty(struct contestant *c)
@@ -256,12 +256,6 @@ static int set_up(const char *lib)
 
 /* ---- what was seen ---- */
 
-/* Inner functions have one row or another, by the generation. */
-static bool is_fn(uint16_t fn, uint16_t want)
-{
-	return want == FN_INNER_FIRST ? fn >= FN_INNER_FIRST && fn <= FN_INNER_LAST : fn == want;
-}
-
 /* Only records that say which device it was: the others take another way through the program. */
 static void count(void *ctx, const void *rec, size_t size)
 {
@@ -282,7 +276,7 @@ static void count(void *ctx, const void *rec, size_t size)
 	if (e->kind != TTMON_EV_PROC)
 		records[c->way][c->at]++;
 	for (size_t i = 0; fn && i < 2; i++)
-		if (is_fn(fn, loads[c->at].fn[i]))
+		if (fn == loads[c->at].fn[i])
 			seen[c->way][c->at][i]++;
 }
 

@@ -12,6 +12,7 @@
     names       what an object exports begins with ttmon_
     padding     no record has implicit padding
     spdx        every file says its licence
+    tt-releases docs/tt-metal-releases.md has a row for each function of include/ttmon/tt_fns.h, and a reason where no release has it
     self-test   every rule is first held against a small bad tree of its own: a rule that lets that pass is no rule
 
 Reports, for a person to judge: files that differ from .clang-format, citations of files that are not in the repository, lines of
@@ -301,6 +302,47 @@ def rule_spdx(root):
             yield f"{name}:1: no 'SPDX-License-Identifier: {licence}' in the first two lines"
 
 
+TT_FNS, TT_PAGE = "include/ttmon/tt_fns.h", "docs/tt-metal-releases.md"
+TT_CELLS = {"yes", "no", "main", "-", "?"}
+
+
+def cpp_name(pattern):
+    """Class and function of a pattern of mangled names: "_ZN2tt8tt_metal6Buffer10deallocateEv" is Buffer::deallocate."""
+    parts, at = [], 0
+    while m := re.compile(r"[^\dE]*(\d+)").match(pattern, at):
+        at = m.end() + int(m[1])
+        parts.append(pattern[m.end():at])
+        if pattern[at] in "CD":
+            parts.append("~" * (pattern[at] == "D") + parts[-1])
+            break
+    return "::".join(p for p in parts if p not in ("tt", "tt_metal"))
+
+
+def rule_tt_releases(root):
+    if not os.path.exists(os.path.join(root, TT_FNS)):
+        return
+    probed = {nr: cpp_name(pattern) for nr, pattern in re.findall(r'T\((\d+), \w+, "([^"]+)"', "\n".join(lines(root, TT_FNS)))}
+    page = lines(root, TT_PAGE) if os.path.exists(os.path.join(root, TT_PAGE)) else []
+    head, seen = [], set()
+    for at, line in enumerate(page, 1):
+        row = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if row[0] == "id":
+            head = row
+        if not head or not row[0].isdigit():
+            continue
+        nr, name, *cells = row
+        where = f"{TT_PAGE}:{at}: {nr}"
+        if probed.get(nr) != name:
+            yield f"{where} is {name} here and {probed.get(nr, 'no row')} in {TT_FNS}"
+        if nr in seen or len(row) != len(head) or not TT_CELLS.issuperset(cells[:-1]):
+            yield f"{where} is there twice, or has cells that are none of {' '.join(sorted(TT_CELLS))}"
+        if not {"yes", "main"}.intersection(cells[:-1]) and not cells[-1]:
+            yield f"{where} is in no release that was looked at, and no reason keeps it"
+        seen.add(nr)
+    for nr in probed.keys() - seen:
+        yield f"{TT_FNS}:1: {nr} {probed[nr]} has no row in {TT_PAGE}"
+
+
 # A path in a comment or a page that begins like one of ours, and words for pages that lie elsewhere.
 CITED = re.compile(r"(?<![\w./<-])((?:bpf|core|daemon|docs|facts|include/ttmon|io|kmod|lib|man|memtrace|notes|preload|shared|systemd|tests|tools)/"
                    r"[\w./-]*\w\.(?:c|h|md|py|sh|mk|json))(?!\w)")
@@ -374,6 +416,8 @@ BAD_TREE = {
     "daemon/core/tt/n.c": ("names", "int shared_name;\n", {}),
     "tests/lint/padded.c": ("padding", "struct s { char a; long b; };\nextern struct s x;\n", {}),
     "lib/base/nolicence.c": ("spdx", "int ttmon_x;\n", {}),
+    "include/ttmon/tt_fns.h": ("tt-releases", '/* T(1, f, "_ZN2tt8tt_metal1fEv" T(2, g, "_ZN2tt8tt_metal1gEv" */\n',
+                               {"docs/tt-metal-releases.md": "| id | function | v1 | why |\n| 1 | f | yes | |\n"}),
     "lib/base/cites.h": ("citations", "/* see facts/" + "cuda.md 2 */\n", {}),
     "lib/base/wide.h": ("columns", "int ttmon_wide[] = { " + "1, " * 40 + "1 };\n", {}),
     "lib/base/long.h": ("columns", "/* " + "word " * 21 + "*/\n", {}),
@@ -427,6 +471,7 @@ RULES = {
     "names": rule_names,
     "padding": lambda root, obj: rule_padding(root),
     "spdx": lambda root, obj: rule_spdx(root),
+    "tt-releases": lambda root, obj: rule_tt_releases(root),
     "self-test": lambda root, obj: self_test(root),
 }
 REPORTS = {"format": report_format, "citations": report_citations, "columns": report_columns}

@@ -20,26 +20,6 @@ struct ShardDataTransfer {
 using Spans = tt_types::Span<const SubDeviceId>;
 using Bufs = std::shared_ptr<MeshBuffer>;
 
-#if TT_GEN == 10
-class MeshCommandQueue
-{
-      public:
-	uint32_t id_ = 0;
-	MeshDevice *mesh_device_;
-	explicit MeshCommandQueue(MeshDevice *mesh) : mesh_device_(mesh)
-	{
-	}
-	void enqueue_mesh_workload(MeshWorkload &workload, bool blocking);
-	void enqueue_write_mesh_buffer(const Bufs &buffer, const void *src, bool blocking);
-	void enqueue_read_mesh_buffer(void *dst, const Bufs &buffer, bool blocking);
-	void enqueue_write_shards(const Bufs &buffer, const std::vector<ShardDataTransfer> &shards, bool blocking);
-	void enqueue_read_shards(const std::vector<ShardDataTransfer> &shards, const Bufs &buffer, bool blocking);
-	void finish(Spans subs);
-	void enqueue_trace(const MeshTraceId &id, bool blocking);
-};
-using Queue = MeshCommandQueue;
-using Transfers = MeshCommandQueue;
-#else
 class MeshCommandQueue
 {
       public:
@@ -95,7 +75,6 @@ void SDMeshCommandQueue::enqueue_trace(const MeshTraceId &, bool)
 {
 	PROBED();
 }
-#endif
 
 void Queue::enqueue_mesh_workload(MeshWorkload &workload, bool)
 {
@@ -229,7 +208,6 @@ static void call_read_shards()
 {
 	with([](Queue &q) { q.enqueue_read_shards({}, no_buffer, true); });
 }
-#if TT_GEN >= 20
 static void call_inner_trace()
 {
 	with([](Queue &q) { q.enqueue_trace(trace_id, true); });
@@ -256,7 +234,6 @@ static void call_slow_trace()
 
 	queue.enqueue_trace(trace_id, true);
 }
-#endif
 } // namespace tt::tt_metal::distributed
 #endif
 
@@ -433,8 +410,6 @@ static const struct standin_tt_dispatch table[] = {
 	{ "enqueue_read_mesh_buffer", "read", "mesh", distributed::call_read },
 	{ "enqueue_write_shards", "write", "mesh", distributed::call_write_shards },
 	{ "enqueue_read_shards", "read", "mesh", distributed::call_read_shards },
-#endif
-#if TT_GEN >= 20
 	{ "enqueue_trace", "trace", "mesh", distributed::call_inner_trace },
 	{ "finish", "finish", "mesh", distributed::call_inner_finish },
 	{ "SDMeshCommandQueue::enqueue_mesh_workload", "slow", "mesh", distributed::call_slow_mesh },

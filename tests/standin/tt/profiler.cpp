@@ -3,8 +3,8 @@
  * profiler.cpp: the host side of the real-time profiler, TT_PROF (facts/tenstorrent.md 3.2):
  *
  *	0  none
- *	1  the first draft: tt::InvokeProgramRealtimeCallbacks, chip at byte 32, kernels a vector of strings at 40
- *	2  the same record, tt::InvokeProgramRealtimeProfilerCallbacks, and clock pairs (time stamp counter)
+ *	1  tt::InvokeProgramRealtimeProfilerCallbacks, chip at byte 32, kernels a vector of strings at 40
+ *	2  the same, and clock pairs (time stamp counter)
  *	3  the same record, DataCollector's function, clock pairs
  *	4  chip at 4, kernels a span of string_view at 32
  *	5  batches of records of 48 bytes to the Tracy consumer, clock pairs (CLOCK_MONOTONIC)
@@ -81,18 +81,7 @@ static_assert(offsetof(ProgramRealtimeRecord, start_timestamp) == 8 &&
 #endif
 } // namespace tt::tt_metal::experimental
 
-#if TT_PROF == 1
-namespace tt
-{
-void InvokeProgramRealtimeCallbacks(const tt_metal::experimental::ProgramRealtimeRecord &)
-{
-	PROBED();
-	if (user_callback)
-		user_callback();
-}
-} // namespace tt
-#define TT_INVOKE(record) tt::InvokeProgramRealtimeCallbacks(record)
-#elif TT_PROF == 2
+#if TT_PROF == 1 || TT_PROF == 2
 namespace tt
 {
 void InvokeProgramRealtimeProfilerCallbacks(const tt_metal::experimental::ProgramRealtimeRecord &)
