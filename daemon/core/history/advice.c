@@ -212,22 +212,43 @@ static void sweep(struct ttmon_history *h)
 	h->folded = kept;
 }
 
-void ttmon_advice_folded(struct ttmon_history *h, struct ttmon_alloc *a)
+/* NULL: it is in none, or there is no room for it. */
+static struct ttmon_group *folded_into(struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	struct ttmon_group id = identity(h, a, true), *g;
+	struct ttmon_hproc *p = h->procs[a->proc];
 
 	if (!of_interest(a))
-		return;
+		return NULL;
 	if (h->folded.n >= GROUPS_MAX && h->folded.stale)
 		sweep(h);
-	g = group_of(&h->folded, &id, GROUPS_MAX);
+	g = group_of(&h->folded, &id, h->users[p->user].groups < GROUPS_MAX / 4 ? GROUPS_MAX : 0);
+	if (!g && h->folded.n < GROUPS_MAX) {
+		ttmon_users_paid(h, p, TTMON_QUOTA_NAMES, 1);
+		return NULL;
+	}
 	if (!g) {
 		h->totals.incomplete = true;
-		return;
+		return NULL;
 	}
-	h->procs[a->proc]->nr_folded += !g->m.allocs;
+	h->users[p->user].groups += !g->m.allocs;
+	p->nr_folded += !g->m.allocs;
 	sum_up(h, g, a);
 	g->folded++;
+	return g;
+}
+
+void ttmon_advice_folded(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	(void)folded_into(h, a);
+}
+
+void ttmon_advice_condensed(struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	struct ttmon_group *g = folded_into(h, a);
+
+	if (g)
+		g->m.at_least = true;
 }
 
 void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc)
@@ -236,6 +257,7 @@ void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc)
 
 	p->gen++;
 	h->folded.stale += p->nr_folded;
+	h->users[p->user].groups -= MIN(h->users[p->user].groups, p->nr_folded);
 	p->nr_folded = 0;
 	/* Each group is moved about once, however many processes come and go. */
 	if (h->folded.stale > SWEEP_MIN && h->folded.stale > h->folded.n / 2)
@@ -249,7 +271,9 @@ void ttmon_advice_fini(struct ttmon_history *h)
 
 double ttmon_advice_completeness(const struct ttmon_history *h, uint32_t proc)
 {
-	return h->totals.incomplete || h->totals.reduced || h->procs[proc]->pub.unknown_frees ? 0.7 : 1.0;
+	const struct ttmon_proc *p = &h->procs[proc]->pub;
+
+	return h->totals.incomplete || h->totals.reduced || p->unknown_frees || p->limited ? 0.7 : 1.0;
 }
 
 static void judge_group(const struct ttmon_history *h, const struct ttmon_group *g, struct ttmon_said *ret)

@@ -84,6 +84,7 @@ void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum 
 		ttmon_calls_ghost(p, old);
 		h->totals.superseded++;
 	}
+	ttmon_condensed_end_in(h, p, layer, lo, hi, ts_ns, TTMON_END_SUPERSEDED);
 }
 
 /*
@@ -122,9 +123,9 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 		uint32_t id;
 
 		/* CUDA refuses a range that is registered: same start means that the end of the old one was missed. */
-		if (ttmon_ranges_get(&p->layer[layer], lo, &id))
+		if (ttmon_ranges_get(&p->layer[layer], lo, &id) || ttmon_condensed_get(h, p, layer, lo))
 			ttmon_calls_supersede(h, p, layer, lo, lo + 1 > lo ? lo + 1 : lo, ev->h.ts_ns);
-		if (ttmon_rec_overlapping(h, p, layer, lo, hi))
+		if (ttmon_rec_overlapping(h, p, layer, lo, hi) || ttmon_condensed_any(h, p, layer, lo, hi))
 			ttmon_count_finding(h, p, TTMON_FINDING_OVERLAP);
 		return;
 	}
@@ -219,6 +220,9 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 	a = ttmon_rec_new(h, p, &in);
 	if (!a)
 		return;
+	/* A piece of memory without a record is pinned as that is, and is not told apart from it. */
+	if (a->method == TTMON_METHOD_CUSTOM && ttmon_condensed_pinned_at(h, p, a->addr))
+		a->states |= TTMON_ST_UNSEEN;
 	ttmon_siteq_alloc(h, a, intern(h, p, ev->frames, ev->nframes));
 	if (a->method == TTMON_METHOD_REGISTERED)
 		tell_under(h, p, a, ev->h.ts_ns, TTMON_AEV_REGISTER);
@@ -257,6 +261,22 @@ static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct 
 	return found;
 }
 
+/* The same of one without a record. */
+static bool free_condensed(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev, bool *other)
+{
+	struct ttmon_alloc shape = { .addr = ev->addr, .method = ev->method & 0xf, .device = ev->device };
+
+	for (unsigned int l = 0; p->remains && l < TTMON_LAYER_TT; l++) {
+		const struct ttmon_condensed *c = ttmon_condensed_get(h, p, l, shape.addr);
+		struct ttmon_alloc is = { .method = c ? c->method & 0xf : 0 };
+
+		if (c && frees(ev->method, &is))
+			return ttmon_condensed_end(h, p, l, shape.addr, ev->entry_ns, TTMON_END_FREE);
+		*other |= c && l != TTMON_LAYER_CUSTOM && l != TTMON_LAYER_PIECE && ev->method != TTMON_METHOD_CUSTOM;
+	}
+	return false;
+}
+
 void ttmon_history_on_free(struct ttmon_history *h, const struct ttmon_ev_free *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -279,9 +299,11 @@ void ttmon_history_on_free(struct ttmon_history *h, const struct ttmon_ev_free *
 			tell_under(h, p, a, ev->entry_ns, TTMON_AEV_UNREGISTER);
 		ttmon_count_pin_time(h, a->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
 		ttmon_recs_end(h, a, ev->entry_ns, TTMON_END_FREE, duration(ev->entry_ns, ev->h.ts_ns));
+	} else if (free_condensed(h, p, ev, &other)) {
+		ttmon_count_pin_time(h, ev->method, true, took(ev->bits, ev->entry_ns, ev->h.ts_ns));
 	} else if (other) {
 		ttmon_count_finding(h, p, TTMON_FINDING_FREE_BY_OTHER);
-	} else if (!free_ghost(h, p, ev)) {
+	} else if (!free_ghost(h, p, ev) && !ttmon_condensed_free_ghost(h, p, ev->addr, frees, ev->method)) {
 		p->pub.unknown_frees++;
 		h->totals.unknown_frees++;
 		ttmon_extents_prove(h, p, ev);
@@ -410,4 +432,5 @@ void ttmon_history_on_reset(struct ttmon_history *h, const struct ttmon_ev_reset
 				at = ttmon_ranges_floor(&p->layer[l], next, &pos);
 		}
 	}
+	ttmon_condensed_end_of_device(h, p, ev->device, ev->h.ts_ns);
 }

@@ -55,15 +55,20 @@ void ttmon_count_live(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 
 void ttmon_count_ended(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
+	p->pub.by_method[a->method].ends++;
+	h->totals.method[a->method].ends++;
+	ttmon_count_left(h, p, a);
+}
+
+void ttmon_count_left(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
 	struct ttmon_method_totals *t = &h->totals.method[a->method];
 
 	p->pub.changes++;
 	p->pub.live--;
-	p->pub.by_method[a->method].ends++;
 	p->pub.by_method[a->method].live--;
 	p->pub.by_method[a->method].live_bytes -= a->size;
 	h->totals.live--;
-	t->ends++;
 	t->live--;
 	t->live_bytes -= a->size;
 	if (ttmon_rec_pinned(a))

@@ -51,15 +51,14 @@ int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history 
 	h->hooks = hooks;
 	h->nr_hooks = ARRAY_SIZE(hooks);
 	h->free_id = UINT32_MAX;
-	h->freed.elem = sizeof(uint64_t);
 	h->exited.elem = sizeof(struct ttmon_exited);
-	h->dead.elem = sizeof(uint32_t);
+	h->condensed_free = UINT32_MAX;
 	h->reusable.elem = sizeof(uint32_t);
 	h->siteq.elem = sizeof(struct ttmon_site_op);
 	ttmon_live_init(h);
 	ttmon_symtab_init(&h->symtab);
 	ttmon_advice_init(h, cfg);
-	if (ttmon_sites_init(&h->sites) < 0) {
+	if (ttmon_sites_init(&h->sites) < 0 || ttmon_users_init(h) < 0) {
 		ttmon_history_free(h);
 		return -ENOMEM;
 	}
@@ -79,6 +78,9 @@ void ttmon_history_free(struct ttmon_history *h)
 	ttmon_advice_fini(h);
 	ttmon_live_fini(h);
 	ttmon_checkpoints_fini(h);
+	ttmon_users_fini(h);
+	free(h->condensed);
+	ttmon_hmap_fini(&h->tt_condensed);
 	free(h->blinds);
 	free(h);
 }

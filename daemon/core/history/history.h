@@ -17,6 +17,7 @@
 
 #include "daemon/core/know/know.h"
 #include "lib/base/names.h"
+#include "lib/base/quota.h"
 #include "lib/base/util.h"
 #include "lib/verdict/verdict.h"
 
@@ -37,7 +38,8 @@ struct ttmon_live_cfg {
 struct ttmon_history_cfg {
 	bool keep_all; /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
 	uint64_t
-		max_allocations; /* live ones (and kept ones with keep_all); 0: 1,000,000. The oldest freed, then oldest live go: counted */
+		max_allocations; /* records of live ones (and kept ones with keep_all); 0: 1,000,000. Past it the user who has most pays: that
+				  * user's oldest freed ones go, then live ones lose their record (core/history/condensed.c): counted */
 	uint64_t
 		max_events; /* kept per-allocation events in all; 0: 10,000,000. Past it: counted, history incomplete */
 	uint64_t fold_ns;   /* 0: 60 s; sooner for the oldest when more than 65,536 wait */
@@ -94,7 +96,7 @@ enum ttmon_end {
  * adds w (w - 1) times its square to the variance.
  */
 struct ttmon_sampled {
-	uint64_t told;	/* copies with a weight */
+	uint64_t told; /* copies with a weight */
 	uint64_t copies, bytes;
 	double copies_var, bytes_var;
 };
@@ -205,6 +207,11 @@ struct ttmon_proc {
 	uint64_t unmatched;	/* transfers whose host address lies in nothing known, see ttmon_unmatched_settled() */
 	uint64_t findings[8];	/* by enum ttmon_finding */
 	uint64_t checkpoints;	/* ever */
+	uint64_t condensed;	/* live allocations without a record: in all sums here, and nowhere else */
+	uint64_t condensed_ever;
+	uint64_t forgotten;    /* live ones that are in no sum any more: live, pinned and by_method are lower bounds */
+	bool limited;	       /* something of it was not kept, for its user had most */
+	uint64_t folded_to_ns; /* what ended, or lost its record, up to then need not have one any more; 0: all have */
 };
 
 #define TTMON_FINDING_TABLE(X)                                                                                  \
@@ -231,7 +238,7 @@ struct ttmon_traffic {
 	uint64_t last_copy_ns;
 	struct ttmon_heat *heat; /* NULL until transferred; owned */
 	struct ttmon_page_heat *page_heat;
-	struct ttmon_gpu_use *gpu; /* NULL: no kernel was seen to access it; owned */
+	struct ttmon_gpu_use *gpu;     /* NULL: no kernel was seen to access it; owned */
 	struct ttmon_sampled *sampled; /* [TTMON_RDIR_MAX], NULL: none of its copies was; owned */
 };
 
@@ -351,10 +358,14 @@ struct ttmon_method_totals {
  */
 struct ttmon_history_totals {
 	uint64_t pins, pinned_pages, pinned_peak_pages, pinned_bytes, pinned_peak_bytes, peak_ns; /* whole host */
-	uint64_t allocs, frees, live, folded, evicted;
+	uint64_t allocs, frees, live, folded;
+	uint64_t evicted;	 /* records that made room: of freed ones, and of live ones: */
+	uint64_t condensed_ever; /* whose bytes stayed in the sums */
+	uint64_t forgotten;	 /* which left them: sums of what is live are lower bounds */
 	uint64_t events_kept;
 	uint64_t events_dropped; /* for want of room (max_events) or memory */
-	uint64_t events_trimmed; /* the older ones of an allocation with many: they are in its sums and heat alone, and nothing is lost */
+	uint64_t
+		events_trimmed; /* the older ones of an allocation with many: they are in its sums and heat alone, and nothing is lost */
 	uint64_t unknown_frees, unmatched, superseded, failed, captured;
 	uint64_t gpu_use_gone; /* GPU_USE facts of which a page or all was gone when they came, or never known */
 	uint64_t late;	       /* events that came late */
@@ -369,7 +380,8 @@ struct ttmon_history_totals {
 	uint64_t kernels, graphs, graph_copies;
 	uint64_t no_memory; /* things not kept because memory ran out */
 	bool reduced;	    /* a family of probes was not on for a time */
-	bool incomplete;    /* max_events, max_allocations, another bound or memory was hit */
+	bool limited;	    /* something of some process was not kept, for its user had most: ttmon_history_quotas() */
+	bool incomplete;    /* max_events, another bound or memory was hit; of max_allocations, evicted tells */
 };
 
 struct ttmon_error_count {
@@ -507,6 +519,8 @@ void ttmon_history_cost(const struct ttmon_history *h, struct ttmon_cost *ret);
 /* Advice for every (site, process, method) that has host memory, in site order. Free with free(). -ENOMEM. */
 int ttmon_history_advice(const struct ttmon_history *h, struct ttmon_spot **ret, size_t *ret_n) _must_check;
 
+/* Who had less than wanted because a table was full; rows has room for TTMON_QUOTA_ROWS. Returns how many. */
+uint32_t ttmon_history_quotas(const struct ttmon_history *h, struct ttmon_quota_row *rows);
 /* Of the totals, the host pages that are pinned now. */
 uint64_t ttmon_history_pinned_pages(const struct ttmon_history *h);
 void ttmon_history_get_totals(const struct ttmon_history *h, struct ttmon_history_totals *ret);

@@ -10,6 +10,7 @@
  *   ttmem.c      memory of Tenstorrent              gpu_use.c  accesses by kernels
  *   live.c       advice while the program runs      advice.c   what should be pinned
  *   views.c      the read side                      known.c    what is known, a lower bound, unknown
+ *   users.c      what each user has, who pays       condensed.c live allocations without a record
  */
 #ifndef TTMON_HISTORY_INT_H
 #define TTMON_HISTORY_INT_H
@@ -26,6 +27,7 @@
 #include "daemon/core/history/symtab.h"
 
 #define TTMON_PROCS_MAX (1u << 20)
+#define TTMON_USERS_MAX 4096u /* others share a line */
 #define TTMON_FREED_KEPT \
 	65536 /* service: freed allocations that wait for their folding; past this many the oldest go at once */
 #define TTMON_EXITED_KEPT \
@@ -33,22 +35,22 @@
 #define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
 #define TTMON_WANT_PAUSE_NS 100000000ULL  /* between two lists of one process */
 /* Of more events of one allocation the younger half is kept: by a service; where all is to be kept, as many as one row of a database may hold. */
-#define TTMON_ALLOC_EVENTS	4096
-#define TTMON_ALLOC_EVENTS_ALL	TTMON_HISTORY_ROW_EVENTS
-#define TTMON_PIECES_MAX    1024	  /* allocations that one transfer can touch */
-#define TTMON_GHOSTS	    64
-#define TTMON_ENDED	    64 /* of a process: that ended last, for uses by kernels that are told late */
-#define TTMON_CHANGES	    256
-#define TTMON_UNMAPPED	    16
-#define TTMON_VMAS_MAX	    (1u << 18)
-#define TTMON_ERRORS_MAX    4096
-#define TTMON_FAILURES_MAX  1024
-#define TTMON_BLINDS_MAX    65536
-#define TTMON_EXECS	    8
-#define TTMON_RECENT	    256
-#define TTMON_SEEN	    4 /* two streams of copies, each with a source and a destination */
-#define TTMON_GENS_SERVICE  65536
-#define TTMON_TT_PINS_MAX   (1u << 20) /* of one process: (range, device) pairs, and ranges */
+#define TTMON_ALLOC_EVENTS     4096
+#define TTMON_ALLOC_EVENTS_ALL TTMON_HISTORY_ROW_EVENTS
+#define TTMON_PIECES_MAX       1024 /* allocations that one transfer can touch */
+#define TTMON_GHOSTS	       64
+#define TTMON_ENDED	       64 /* of a process: that ended last, for uses by kernels that are told late */
+#define TTMON_CHANGES	       256
+#define TTMON_UNMAPPED	       16
+#define TTMON_VMAS_MAX	       (1u << 18)
+#define TTMON_ERRORS_MAX       4096
+#define TTMON_FAILURES_MAX     1024
+#define TTMON_BLINDS_MAX       65536
+#define TTMON_EXECS	       8
+#define TTMON_RECENT	       256
+#define TTMON_SEEN	       4 /* two streams of copies, each with a source and a destination */
+#define TTMON_GENS_SERVICE     65536
+#define TTMON_TT_PINS_MAX      (1u << 20) /* of one process: (range, device) pairs, and ranges */
 
 /* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
 #define TTMON_PROT_READ	       0x1
@@ -64,7 +66,7 @@
 enum ttmon_layer {
 	TTMON_LAYER_PIECE, /* what the program's allocator gave out of memory of the next two */
 	TTMON_LAYER_DEV,   /* host_alloc, pool, managed, device: what CUDA gave out */
-	TTMON_LAYER_REG, /* registered; may overlap */
+	TTMON_LAYER_REG,   /* registered; may overlap */
 	TTMON_LAYER_CUSTOM,
 	TTMON_LAYER_MAP,    /* ordinary mappings */
 	TTMON_LAYER_EXTENT, /* pieces of them; looked up by themselves */
@@ -144,9 +146,14 @@ struct ttmon_hproc {
 	struct ttmon_ranges layer[TTMON_LAYER_MAX];
 	struct ttmon_maps maps;
 	struct ttmon_stacks stacks;
-	struct ttmon_hmap ordinals; /* by (site, size): how many */
-	struct ttmon_hmap gens;	    /* by address that is free now: next generation */
-	struct ttmon_hmap tt_pins;  /* ttmem.c */
+	struct ttmon_hmap ordinals;    /* by (site, size): how many */
+	struct ttmon_hmap gens;	       /* by address that is free now: next generation */
+	struct ttmon_hmap tt_pins;     /* ttmem.c */
+	uint32_t user;		       /* line in users */
+	uint64_t events;	       /* kept, of its allocations */
+	uint64_t hand;		       /* where the next live record that makes room is looked for, by address */
+	bool maps_evicted;	       /* mappings of it made room: its list is not whole, and not asked for again */
+	struct ttmon_remains *remains; /* condensed.c; NULL: none */
 	uint32_t gen_floor, gen_max;
 	uint64_t *ghosts; /* [TTMON_GHOSTS] ended, but a free may still come */
 	uint32_t nr_ghosts;
@@ -174,6 +181,7 @@ struct ttmon_hproc {
 	uint32_t nr_execs;
 	uint32_t gen;	    /* which process of those that had this place; outlives them */
 	uint32_t nr_folded; /* groups of advice.c that are its own */
+	uint32_t nr_errors; /* rows of errors that are */
 	uint32_t records;   /* in the tables: live and kept ones */
 	uint32_t queued;    /* site operations to come */
 	uint64_t told_ns;   /* beginning of a second of checkpoints, and how many were told in it */
@@ -207,6 +215,29 @@ struct ttmon_group {
 	struct ttmon_memory m;
 };
 
+/* What a user has, and what that user paid (lib/base/quota.h). */
+struct ttmon_user {
+	uint32_t uid; /* UINT32_MAX: not known, or one of too many */
+	uint64_t records, events;
+	uint64_t watched; /* allocations that live advice follows */
+	uint32_t sites, errors, groups;
+	uint64_t lines_ns; /* beginning of a second of live advice, and how many lines were said in it */
+	uint32_t lines;
+	struct ttmon_fifo freed; /* u64 seq: ended, in that order */
+	struct ttmon_fifo dead;	 /* u32 process: grace is over */
+	uint64_t paid[TTMON_QUOTA_MAX];
+	uint32_t payer[TTMON_QUOTA_MAX]; /* the process that paid last */
+};
+
+/* A live allocation without a record: what its end will need. */
+struct ttmon_condensed {
+	uint64_t size; /* of a free place: the next one */
+	uint64_t seq;
+	uint32_t site;
+	int16_t device;
+	uint8_t method;
+};
+
 struct ttmon_groups {
 	struct ttmon_group *v;
 	uint32_t n, cap, stale;
@@ -232,8 +263,10 @@ struct ttmon_live {
 	struct ttmon_fifo *wheel; /* number and level; NULL: nothing waits yet */
 	uint64_t wheel_at;	  /* turns so far */
 	uint64_t waiting;
-	uint64_t met;	  /* allocations before this one have been looked at */
-	uint64_t seen_ns; /* from here on transfers are seen */
+	uint64_t met;	     /* allocations before this one have been looked at */
+	uint64_t seen_ns;    /* from here on transfers are seen */
+	uint32_t speaker[2]; /* the users that said something last, and when; 0: nobody */
+	uint64_t spoke_ns[2];
 	bool blind;
 };
 
@@ -251,9 +284,19 @@ struct ttmon_history {
 	struct ttmon_alloc **chunks; /* the records */
 	uint32_t nr_chunks, cap_chunks, free_id;
 	struct ttmon_seqtab seqs; /* seq -> record */
-	uint64_t next_seq, oldest_seq;
+	uint64_t next_seq;
 	uint64_t records;
-	struct ttmon_fifo freed; /* seq: ended, in that order */
+	uint64_t nr_freed; /* in the lists of all users */
+	struct ttmon_user *users;
+	uint32_t nr_users, cap_users;
+	struct ttmon_hmap by_uid;
+	struct ttmon_hproc *payer; /* users.c: who makes room now, for so many payments more */
+	uint32_t payer_user, payments;
+	uint32_t events_payer, events_payments, events_hand;
+	struct ttmon_condensed *condensed;
+	uint32_t condensed_used, condensed_cap, condensed_free;
+	uint64_t nr_condensed;
+	struct ttmon_hmap tt_condensed; /* Tenstorrent buffers among them: by number, the process */
 	const struct ttmon_rec_hooks *hooks;
 	size_t nr_hooks;
 
@@ -262,7 +305,7 @@ struct ttmon_history {
 	struct ttmon_hmap by_tgid;
 	struct ttmon_hproc *recent[TTMON_RECENT]; /* by the tgid's lower bits: the last one found in by_tgid */
 	struct ttmon_fifo exited;		  /* struct ttmon_exited: grace runs */
-	struct ttmon_fifo dead;			  /* u32: grace is over */
+	uint64_t nr_dead;			  /* processes whose grace is over, in the lists of all users */
 	struct ttmon_fifo reusable;		  /* u32: nobody will miss them */
 	uint32_t nr_wanted;
 
@@ -357,6 +400,8 @@ static inline enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
 
 struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id);
 struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq);
+/* The record at this place, NULL where there is none; *hand goes on to the next place, after the last to the first. */
+struct ttmon_alloc *ttmon_rec_next(const struct ttmon_history *h, uint32_t *hand);
 struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
 void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end,
 		    uint64_t unpin_ns);
@@ -413,7 +458,67 @@ struct ttmon_xfer ttmon_rec_settle(struct ttmon_history *h, struct ttmon_alloc *
 void ttmon_rec_merge(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
 void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a);
 
+/* users.c */
+int ttmon_users_init(struct ttmon_history *h) _must_check;
+void ttmon_users_fini(struct ttmon_history *h);
+/* Whose process it is; until that is told it is its parent's user. */
+void ttmon_users_set(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t uid);
+void ttmon_users_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent);
+/* May this user have one more of a table with room for max, of which `has` are that user's? No: it is counted as paid. */
+bool ttmon_users_may_add(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t has, uint32_t max);
+void ttmon_users_paid(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_quota what, uint64_t n);
+/* The process with most records, of the user with most, about; anew: look again. NULL: nobody has any. */
+struct ttmon_hproc *ttmon_users_payer(struct ttmon_history *h, bool anew);
+/* Lines of who has most of each. */
+uint32_t ttmon_users_most_freed(const struct ttmon_history *h);
+uint32_t ttmon_users_most_dead(const struct ttmon_history *h);
+uint32_t ttmon_users_most_events(const struct ttmon_history *h);
+
+/* condensed.c */
+/* A live one is about to lose its record. It is out of the index afterwards, and is to be dropped. */
+void ttmon_condensed_add(struct ttmon_history *h, struct ttmon_alloc *a);
+/*
+ * What stands for the one of this layer that holds addr, for transfers: it has method and process alone. NULL: none does. *hi: up to where
+ * this answer holds, lowered.
+ */
+struct ttmon_alloc *ttmon_condensed_at(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				       enum ttmon_layer layer, uint64_t addr, uint64_t *hi);
+static inline bool ttmon_rec_stands_in(const struct ttmon_alloc *a)
+{
+	return a->seq_low == UINT32_MAX && a->seq_high == UINT8_MAX;
+}
+bool ttmon_condensed_pinned_at(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr);
+/* The oldest of them is not older; UINT64_MAX: there is none. */
+uint64_t ttmon_condensed_oldest_ns(const struct ttmon_hproc *p);
+/* By address: the set, NULL; of a place in it where it ends, and whether it pins. */
+const struct ttmon_ranges *ttmon_condensed_layer(const struct ttmon_hproc *p, enum ttmon_layer layer);
+uint64_t ttmon_condensed_limit(const struct ttmon_history *h, const struct ttmon_ranges_pos *pos);
+bool ttmon_condensed_pins(const struct ttmon_history *h, const struct ttmon_ranges_pos *pos);
+/* By its key (ttmon_layer_key()). NULL, false: there is none. */
+const struct ttmon_condensed *ttmon_condensed_get(const struct ttmon_history *h, const struct ttmon_hproc *p,
+						  enum ttmon_layer layer, uint64_t key);
+bool ttmon_condensed_any(const struct ttmon_history *h, const struct ttmon_hproc *p, enum ttmon_layer layer,
+			 uint64_t lo, uint64_t hi);
+bool ttmon_condensed_end(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t key,
+			 uint64_t ts_ns, enum ttmon_end end);
+/* All that touch [lo, hi); of a device (-1: any); all. */
+void ttmon_condensed_end_in(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t lo,
+			    uint64_t hi, uint64_t ts_ns, enum ttmon_end end);
+/* A free of one that ended without it, as told by end_in; may_free: as frees() of calls.c. False: there is none. */
+bool ttmon_condensed_free_ghost(struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr,
+				bool (*may_free)(unsigned int method, const struct ttmon_alloc *a),
+				unsigned int method);
+void ttmon_condensed_end_of_device(struct ttmon_history *h, struct ttmon_hproc *p, int32_t device, uint64_t ts_ns);
+void ttmon_condensed_end_all(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t ts_ns,
+			     enum ttmon_end end);
+void ttmon_condensed_release(struct ttmon_history *h, struct ttmon_hproc *p);
+
+/* ttmem.c: memory that tt-kmd pinned is let go by its number. */
+void ttmon_ttpins_condensed(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
+
 /* counts.c */
+/* It is not counted as live any more, and has not ended. */
+void ttmon_count_left(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
 /* The program made an allocation, whether or not there is room for a record. */
 void ttmon_count_made(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
 void ttmon_count_live(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
@@ -440,6 +545,8 @@ void ttmon_procs_fini(struct ttmon_history *h);
 void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack);
 void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a);	 /* a hook */
 void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook */
+/* It goes before its site is known: it is one of the unknown site's. */
+void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a);
 void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns);
 void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
 /* What has settled; with all, everything. */
@@ -510,6 +617,8 @@ void ttmon_advice_saw(struct ttmon_history *h, const struct ttmon_alloc *a, uint
 void ttmon_advice_judge(const struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_said *ret);
 /* A hook: remember the sums of an allocation that is about to go. */
 void ttmon_advice_folded(struct ttmon_history *h, struct ttmon_alloc *a);
+/* The same of a live one that loses its record: what is moved from now on is not in them. */
+void ttmon_advice_condensed(struct ttmon_history *h, const struct ttmon_alloc *a);
 void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc);
 void ttmon_advice_fini(struct ttmon_history *h);
 /* 0..1: less where something of the process was lost. */

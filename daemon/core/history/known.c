@@ -96,8 +96,12 @@ bool ttmon_history_pinned_known(const struct ttmon_history *h, const struct ttmo
 {
 	struct ttmon_hproc *p = h->procs[pub->idx];
 
+	if (pub->forgotten)
+		return false;
 	if (!ttmon_rec_unseen(h, p, h->now_ns).frees_to_ns)
 		return true;
+	if (ttmon_condensed_oldest_ns(p) < ttmon_rec_unseen(h, p, h->now_ns).frees_to_ns)
+		return false;
 	for (unsigned int l = TTMON_LAYER_DEV; l <= TTMON_LAYER_REG; l++) {
 		struct ttmon_ranges_pos pos;
 
@@ -132,7 +136,7 @@ enum ttmon_knowledge ttmon_history_known(const struct ttmon_history *h, const st
 
 bool ttmon_history_at_least(const struct ttmon_history *h, const struct ttmon_proc *p)
 {
-	return p->unknown_frees || p->findings[TTMON_FINDING_TRUNCATED_BATCH] ||
+	return p->unknown_frees || p->forgotten || p->findings[TTMON_FINDING_TRUNCATED_BATCH] ||
 	       ttmon_history_known(h, p, TTMON_FAMILY_ALLOC) != TTMON_KNOWN ||
 	       ttmon_history_known(h, p, TTMON_FAMILY_TRANSFER) != TTMON_KNOWN;
 }
@@ -151,7 +155,7 @@ bool ttmon_history_all_at_least(const struct ttmon_history *h)
 	size_t n = h->cfg.know ? ttmon_know_gaps(h->cfg.know, &gaps) : 0;
 	const struct ttmon_history_totals *t = &h->totals;
 
-	if (t->incomplete || t->evicted || t->unknown_frees || t->findings[TTMON_FINDING_TRUNCATED_BATCH])
+	if (t->incomplete || t->forgotten || t->unknown_frees || t->findings[TTMON_FINDING_TRUNCATED_BATCH])
 		return true;
 	for (size_t i = 0; i < n; i++)
 		if (gaps[i].families & (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TRANSFER)))

@@ -13,6 +13,8 @@
 #define DEFAULT_LINES 16384u
 #define LINES_MAX     (1u << 24)
 #define LINES_MIN     64u
+#define LINES_SHARE   8u
+#define SPEAKER_NS    (60 * NSEC_PER_SEC)
 #define LEVEL_MAX     6u
 /* The wheel turns this often in cold_ns. It has room for the longest wait, and a little for looks that are behind. */
 #define TURNS 32u
@@ -20,8 +22,12 @@
 /* In one tick: looks, and allocations passed over. */
 #define LOOKS 256u
 #define STEPS 1024u
-/* An entry of the wheel: the number of an allocation, and its level above that. */
-#define SEQ_BITS 40
+/* An entry of the wheel: the number of an allocation, above that its level, and the user that it is counted for. */
+#define SEQ_BITS   40
+#define USER_SHIFT 48
+/* What is kept of one that is cold: its level, what was said, and that user. */
+#define COLD_SAID(was) ((was) >> 8 & 0xff)
+#define COLD_USER(was) ((was) >> 16)
 
 static const char *const names[] = {
 	[TTMON_SAID_NOTHING] = NULL, [TTMON_SAID_PIN] = "pin",	 [TTMON_SAID_UNPIN] = "unpin",
@@ -73,10 +79,44 @@ static bool more_room(struct ttmon_history *h)
 	return true;
 }
 
-static void add_line(struct ttmon_history *h, const struct ttmon_hproc *p, struct ttmon_live_line *line)
+/* When another user said something last; 0: never. */
+static uint64_t other_spoke_ns(struct ttmon_live *v, uint32_t user, uint64_t ts_ns)
+{
+	if (v->speaker[0] != user) {
+		v->speaker[1] = v->speaker[0];
+		v->spoke_ns[1] = v->spoke_ns[0];
+		v->speaker[0] = user;
+	}
+	v->spoke_ns[0] = MAX(ts_ns, 1ULL);
+	return v->spoke_ns[1];
+}
+
+/* Where several users say something, a user says so many lines a second that those of the others are read before they are pushed out. */
+static bool says_too_much(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns)
+{
+	struct ttmon_user *u = &h->users[p->user];
+	uint64_t other_ns = other_spoke_ns(&h->live, p->user, ts_ns);
+
+	if (!u->lines || ttmon_before(u->lines_ns + NSEC_PER_SEC, ts_ns)) {
+		u->lines_ns = ts_ns;
+		u->lines = 0;
+	}
+	if (u->lines < h->cfg.live.lines / LINES_SHARE || !other_ns || ttmon_before(other_ns + SPEAKER_NS, ts_ns)) {
+		u->lines++;
+		return false;
+	}
+	ttmon_users_paid(h, p, TTMON_QUOTA_ADVICE, 1);
+	return true;
+}
+
+static void add_line(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_live_line *line)
 {
 	struct ttmon_live *v = &h->live;
 
+	if (says_too_much(h, p, MAX(line->ts_ns, h->now_ns))) {
+		v->unheard++;
+		return;
+	}
 	/* It grows while the first line is still there; what it could not grow to then it stays without. */
 	if (!v->full && v->next_seq > v->cap)
 		v->full = v->cap == h->cfg.live.lines || !more_room(h);
@@ -231,9 +271,16 @@ static bool can_cool(const struct ttmon_alloc *a)
 	return ttmon_rec_live(a) && ttmon_rec_pinned(a) && !ttmon_rec_backing(a) && a->method != TTMON_METHOD_TT_DMA;
 }
 
-static bool too_many(const struct ttmon_history *h)
+/* A user has as many as there may be records, all have twice that. */
+static bool too_many(struct ttmon_history *h, const struct ttmon_alloc *a)
 {
-	return h->live.waiting + h->live.cold.n >= h->cfg.max_allocations;
+	struct ttmon_hproc *p = h->procs[a->proc];
+
+	if (h->users[p->user].watched < h->cfg.max_allocations &&
+	    h->live.waiting + h->live.cold.n < 2 * h->cfg.max_allocations)
+		return false;
+	ttmon_users_paid(h, p, TTMON_QUOTA_ADVICE, 1);
+	return true;
 }
 
 static uint64_t turn_ns(const struct ttmon_history *h)
@@ -264,14 +311,26 @@ static int make_wheel(struct ttmon_history *h)
 /* Look at it again in wait_ns. */
 static void watch(struct ttmon_history *h, const struct ttmon_alloc *a, unsigned int level, uint64_t wait_ns)
 {
-	uint64_t entry = ttmon_alloc_seq(a) | (uint64_t)level << SEQ_BITS;
+	uint64_t user = h->procs[a->proc]->user;
+	uint64_t entry = ttmon_alloc_seq(a) | (uint64_t)level << SEQ_BITS | user << USER_SHIFT;
 	struct ttmon_live *v = &h->live;
 
-	if (too_many(h) || make_wheel(h) < 0 ||
-	    ttmon_fifo_push(&v->wheel[turns(h, ttmon_end_of(h->now_ns, wait_ns)) % WHEEL], &entry) < 0)
+	if (too_many(h, a) || make_wheel(h) < 0 ||
+	    ttmon_fifo_push(&v->wheel[turns(h, ttmon_end_of(h->now_ns, wait_ns)) % WHEEL], &entry) < 0) {
 		v->unheard++;
-	else
-		v->waiting++;
+		return;
+	}
+	v->waiting++;
+	h->users[user].watched++;
+}
+
+static uint64_t take_cold(struct ttmon_history *h, const struct ttmon_alloc *a)
+{
+	uint64_t was = ttmon_hmap_del(&h->live.cold, ttmon_alloc_seq(a));
+
+	if (was != TTMON_HMAP_NONE)
+		h->users[COLD_USER(was)].watched--;
+	return was;
 }
 
 static bool use_unknown(const struct ttmon_history *h, const struct ttmon_alloc *a)
@@ -287,10 +346,14 @@ static void say_cold(struct ttmon_history *h, struct ttmon_alloc *a, unsigned in
 {
 	enum ttmon_live_said said = use_unknown(h, a) ? TTMON_SAID_COLD : TTMON_SAID_UNPIN;
 
-	if (too_many(h) || ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a), (uint64_t)said << 8 | level) < 0) {
+	uint64_t user = h->procs[a->proc]->user;
+
+	if (too_many(h, a) ||
+	    ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a), user << 16 | (uint64_t)said << 8 | level) < 0) {
 		h->live.unheard++;
 		return;
 	}
+	h->users[user].watched++;
 	a->cold = 1;
 	say(h, a, said, h->now_ns, said == TTMON_SAID_COLD ? NULL : why,
 	    (double)quiet / ((double)quiet + (double)NSEC_PER_SEC));
@@ -320,7 +383,7 @@ static void look(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int le
 
 void ttmon_live_warm(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns)
 {
-	uint64_t was = ttmon_hmap_del(&h->live.cold, ttmon_alloc_seq(a));
+	uint64_t was = take_cold(h, a);
 	unsigned int level = MIN((unsigned int)(was & 0xff) + 1, LEVEL_MAX);
 
 	a->cold = 0;
@@ -332,10 +395,11 @@ void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, u
 {
 	uint64_t was = ttmon_hmap_get(&h->live.cold, ttmon_alloc_seq(a));
 
-	if (was >> 8 != TTMON_SAID_UNPIN)
+	if (was == TTMON_HMAP_NONE || COLD_SAID(was) != TTMON_SAID_UNPIN)
 		return;
 	/* In its place: that takes no memory. */
-	if (ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a), TTMON_SAID_COLD << 8 | (was & 0xff)) < 0)
+	if (ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a),
+			   COLD_USER(was) << 16 | TTMON_SAID_COLD << 8 | (was & 0xff)) < 0)
 		h->live.unheard++;
 	say(h, a, TTMON_SAID_COLD, ts_ns, NULL, 1);
 }
@@ -344,7 +408,7 @@ void ttmon_live_ended(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	if (!a->cold)
 		return;
-	ttmon_hmap_del(&h->live.cold, ttmon_alloc_seq(a));
+	take_cold(h, a);
 	a->cold = 0;
 }
 
@@ -392,13 +456,14 @@ static uint64_t turn(struct ttmon_history *h, unsigned int *looks)
 		const uint64_t *front;
 
 		while ((front = ttmon_fifo_front(f))) {
-			unsigned int level = (unsigned int)(*front >> SEQ_BITS);
+			unsigned int level = *front >> SEQ_BITS & 0xff;
 			struct ttmon_alloc *a;
 
 			if (!*looks)
 				return h->now_ns;
 			--*looks;
 			a = ttmon_rec_by_seq(h, *front & ((1ULL << SEQ_BITS) - 1));
+			h->users[*front >> USER_SHIFT].watched--;
 			ttmon_fifo_pop(f);
 			v->waiting--;
 			if (a && can_cool(a) && !a->cold)

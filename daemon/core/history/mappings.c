@@ -114,6 +114,7 @@ static void unmap_registered(struct ttmon_history *h, struct ttmon_hproc *p, uin
 		ttmon_count_finding(h, p, TTMON_FINDING_UNMAP_REGISTERED);
 		at = lo;
 	}
+	ttmon_condensed_end_in(h, p, TTMON_LAYER_REG, lo, hi, ts_ns, TTMON_END_UNMAPPED);
 }
 
 /* A mapping that the last list has already: only what the list could not know is added. */
@@ -320,7 +321,7 @@ void ttmon_hostmem_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const
 			a->states |= states;
 		}
 	}
-	p->pub.maps_known = true;
+	p->pub.maps_known = !p->maps_evicted;
 }
 
 static void free_vmas(struct ttmon_hproc *p)
@@ -338,7 +339,7 @@ void ttmon_maplist_forget(struct ttmon_hproc *p)
 
 void ttmon_maplist_want(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns)
 {
-	if (p->pub.exit_ns)
+	if (p->pub.exit_ns || p->maps_evicted)
 		return;
 	p->want_ns = MAX(p->want_ns, ts_ns);
 	if (p->want != TTMON_WANT_NO)
@@ -578,7 +579,7 @@ void ttmon_history_on_maps_done(struct ttmon_history *h, const struct ttmon_ev_m
 		again = p->want_ns != 0;
 	} else if (ev->from_ns >= p->maps_from_ns) {
 		reconcile(h, p, tidy(h, p, ev->count), ev->from_ns);
-		p->pub.maps_known = true;
+		p->pub.maps_known = !p->maps_evicted;
 		p->maps_from_ns = MAX(ev->from_ns, 1ULL);
 	}
 	free_vmas(p);

@@ -5,7 +5,6 @@
 #include "daemon/core/history/history_int.h"
 
 /* Freed allocations stay so long in a service, where none that is kept tells better. */
-#define FOLD_NS (60 * NSEC_PER_SEC)
 
 struct build {
 	const struct ttmon_history *h;
@@ -14,7 +13,6 @@ struct build {
 	struct ttmon_periods *sums;
 	struct ttmon_hmap by_key;
 	uint32_t proc, cap;
-	uint64_t oldest_free_ns; /* of the freed ones that are kept */
 };
 
 static bool is_host(const struct ttmon_alloc *a)
@@ -99,13 +97,10 @@ static int add_events(struct build *b, const struct ttmon_alloc *a)
 
 static int add_alloc(struct build *b, const struct ttmon_alloc *a)
 {
-	bool freed = a->end != TTMON_END_LIVE;
 	struct ttmon_period_spot *s;
 	uint32_t group = 0;
 	int err;
 
-	if (freed)
-		b->oldest_free_ns = MIN(b->oldest_free_ns, a->free_ns);
 	if (a->proc != b->proc || !is_host(a))
 		return 0;
 	err = find_group(b, a, &group);
@@ -113,7 +108,7 @@ static int add_alloc(struct build *b, const struct ttmon_alloc *a)
 		return err;
 	s = &b->v.spots[group];
 	s->in_place |= ttmon_advice_in_place(a);
-	if (a->alloc_ns < b->v.to_ns && (!freed || a->free_ns > b->v.from_ns)) {
+	if (a->alloc_ns < b->v.to_ns && (a->end == TTMON_END_LIVE || a->free_ns > b->v.from_ns)) {
 		s->allocs++;
 		s->size = MAX(s->size, a->size);
 		s->bytes += a->size;
@@ -191,9 +186,7 @@ static int build(struct build *b, const struct ttmon_period_query *q, uint64_t n
 	if (err)
 		return err;
 	/* They are folded in the order they ended. */
-	if (b->oldest_free_ns == UINT64_MAX)
-		b->oldest_free_ns = now_ns > FOLD_NS ? now_ns - FOLD_NS : 0;
-	if (b->h->totals.incomplete || (b->h->totals.folded && b->v.from_ns < b->oldest_free_ns))
+	if (b->h->totals.incomplete || b->v.from_ns < ttmon_history_proc(b->h, q->proc)->folded_to_ns)
 		b->v.whole = false;
 	return fill(b);
 }
@@ -201,7 +194,7 @@ static int build(struct build *b, const struct ttmon_period_query *q, uint64_t n
 int ttmon_history_period(const struct ttmon_history *h, const struct ttmon_period_query *q, uint64_t now_ns,
 			 struct ttmon_period_view *ret)
 {
-	struct build b = { .h = h, .proc = q->proc, .oldest_free_ns = UINT64_MAX };
+	struct build b = { .h = h, .proc = q->proc };
 	int err = build(&b, q, now_ns);
 
 	ttmon_period_ends_fini(&b.ends);

@@ -11,15 +11,21 @@
 struct walk {
 	const struct ttmon_ranges *r;
 	struct ttmon_ranges_pos pos;
+	bool condensed; /* of those without a record */
 	bool at;
 };
+
+static uint64_t limit_of(const struct ttmon_history *h, const struct walk *w)
+{
+	return w->condensed ? ttmon_condensed_limit(h, &w->pos) : ttmon_rec_limit(ttmon_rec_at(h, w->pos.val));
+}
 
 static void settle(const struct ttmon_history *h, struct walk *w, const struct ttmon_alloc *self)
 {
 	while (w->at) {
-		const struct ttmon_alloc *a = ttmon_rec_at(h, w->pos.val);
+		const struct ttmon_alloc *a = w->condensed ? NULL : ttmon_rec_at(h, w->pos.val);
 
-		if (a != self && ttmon_method_pinned(a->method))
+		if (a ? a != self && ttmon_method_pinned(a->method) : ttmon_condensed_pins(h, &w->pos))
 			return;
 		w->at = ttmon_ranges_next(w->r, &w->pos);
 	}
@@ -29,20 +35,26 @@ static void settle(const struct ttmon_history *h, struct walk *w, const struct t
 static uint64_t own_pages(const struct ttmon_history *h, const struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	uint64_t lo = ttmon_page_down(h, a->addr), hi = ttmon_page_up(h, ttmon_rec_limit(a)), covered = lo, own = 0;
-	struct walk w[2] = { { .r = &p->layer[TTMON_LAYER_DEV] }, { .r = &p->layer[TTMON_LAYER_REG] } };
+	struct walk w[4] = { { .r = &p->layer[TTMON_LAYER_DEV] },
+			     { .r = &p->layer[TTMON_LAYER_REG] },
+			     { .r = ttmon_condensed_layer(p, TTMON_LAYER_DEV), .condensed = true },
+			     { .r = ttmon_condensed_layer(p, TTMON_LAYER_REG), .condensed = true } };
 
-	for (unsigned int i = 0; i < 2; i++) {
-		w[i].at = ttmon_ranges_seek(w[i].r, lo, &w[i].pos);
+	for (unsigned int i = 0; i < ARRAY_SIZE(w); i++) {
+		w[i].at = w[i].r && ttmon_ranges_seek(w[i].r, lo, &w[i].pos);
 		settle(h, &w[i], a);
 	}
 	for (;;) {
-		struct walk *next = w[0].at && (!w[1].at || w[0].pos.start <= w[1].pos.start) ? &w[0] : &w[1];
+		struct walk *next = &w[0];
 		uint64_t start, end;
 
+		for (unsigned int i = 1; i < ARRAY_SIZE(w); i++)
+			if (w[i].at && (!next->at || w[i].pos.start < next->pos.start))
+				next = &w[i];
 		if (!next->at || next->pos.start >= hi)
 			break;
 		start = ttmon_page_down(h, next->pos.start);
-		end = ttmon_page_up(h, ttmon_rec_limit(ttmon_rec_at(h, next->pos.val)));
+		end = ttmon_page_up(h, limit_of(h, next));
 		if (start > covered)
 			own += start - covered;
 		covered = MAX(covered, MIN(end, hi));

@@ -20,8 +20,9 @@ static void free_strings(struct ttmon_hproc *p)
 }
 
 /* What only a running process needs. */
-static void release(struct ttmon_hproc *p)
+static void release(struct ttmon_history *h, struct ttmon_hproc *p)
 {
+	ttmon_condensed_release(h, p);
 	ttmon_rec_forget(p);
 	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++)
 		ttmon_ranges_fini(&p->layer[l]);
@@ -47,8 +48,11 @@ static void release(struct ttmon_hproc *p)
 
 static void drop_errors(struct ttmon_history *h, uint32_t proc)
 {
+	struct ttmon_hproc *p = h->procs[proc];
 	uint32_t n = 0;
 
+	h->users[p->user].errors -= p->nr_errors;
+	p->nr_errors = 0;
 	for (uint32_t i = 0; i < h->nr_errors; i++)
 		if (h->errors[i].proc != proc)
 			h->errors[n++] = h->errors[i];
@@ -62,14 +66,15 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 	struct ttmon_hproc *p;
 	uint32_t idx;
 
-	if (!front && h->dead.n > TTMON_EXITED_KEPT) {
-		from = &h->dead;
+	if (!front && h->nr_dead > TTMON_EXITED_KEPT) {
+		from = &h->users[ttmon_users_most_dead(h)].dead;
 		front = ttmon_fifo_front(from);
 	}
 	if (!front || h->procs[*front]->records)
 		return NULL;
 	idx = *front;
 	ttmon_fifo_pop(from);
+	h->nr_dead -= from != &h->reusable;
 	p = h->procs[idx];
 	if (h->cfg.leaving)
 		h->cfg.leaving(h->cfg.ctx, &p->pub);
@@ -81,7 +86,7 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 	ttmon_advice_drop_proc(h, idx);
 	ttmon_checkpoints_drop_proc(h, idx);
 	free_strings(p);
-	release(p);
+	release(h, p);
 	*p = (struct ttmon_hproc){ .pub.idx = idx, .gen = p->gen };
 	return p;
 }
@@ -207,6 +212,7 @@ static void end_layer(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon
 
 	while (ttmon_ranges_seek(&p->layer[layer], 0, &pos))
 		ttmon_recs_end(h, ttmon_rec_at(h, pos.val), ts_ns, end, 0);
+	ttmon_condensed_end_all(h, p, layer, ts_ns, end);
 }
 
 static void proc_end(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns, uint32_t code)
@@ -237,6 +243,7 @@ static void proc_exec(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t t
 		p->pub.maps_known = false;
 		p->maps_from_ns = 0;
 	}
+	p->maps_evicted = false;
 	p->brk_first = 0;
 	p->nr_ghosts = p->nr_unmapped = 0;
 	/* The new program's launches are counted anew. */
@@ -255,6 +262,7 @@ static void proc_fork(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t p
 
 	if (!parent || parent == p || parent->pub.exit_ns)
 		return;
+	ttmon_users_inherit(h, p, parent);
 	if (parent->pub.pinned_pages)
 		ttmon_count_finding(h, parent, TTMON_FINDING_FORK_PINNED);
 	if (ttmon_maps_inherit(&p->maps, &parent->maps, ts_ns) < 0)
@@ -308,7 +316,7 @@ void ttmon_history_on_exit(struct ttmon_history *h, const struct ttmon_ev_exit *
 	proc_end(h, p, ev->h.ts_ns, ev->code);
 }
 
-static void set_uid(struct ttmon_hproc *p, const struct ttmon_ev_text *ev)
+static void set_uid(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_text *ev)
 {
 	uint64_t uid = 0;
 
@@ -318,7 +326,7 @@ static void set_uid(struct ttmon_hproc *p, const struct ttmon_ev_text *ev)
 		uid = uid * 10 + (uint64_t)(ev->text[i] - '0');
 	}
 	if (ev->len && uid < UINT32_MAX)
-		p->pub.uid = (uint32_t)uid;
+		ttmon_users_set(h, p, (uint32_t)uid);
 }
 
 void ttmon_history_on_proc_name(struct ttmon_history *h, const struct ttmon_ev_text *ev)
@@ -330,7 +338,7 @@ void ttmon_history_on_proc_name(struct ttmon_history *h, const struct ttmon_ev_t
 	if (!p)
 		return;
 	if (ev->what == TTMON_TEXT_UID) {
-		set_uid(p, ev);
+		set_uid(h, p, ev);
 		return;
 	}
 	slot = ev->what == TTMON_TEXT_EXE	? &p->pub.exe
@@ -499,6 +507,8 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 		h->totals.incomplete = true;
 		return;
 	}
+	if (!ttmon_users_may_add(h, p, h->users[p->user].errors, TTMON_ERRORS_MAX))
+		return;
 	if (h->nr_errors == h->cap_errors) {
 		uint32_t cap = h->cap_errors ? h->cap_errors * 2 : 16;
 		struct ttmon_error_count *v = realloc(h->errors, cap * sizeof(*v));
@@ -513,6 +523,8 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 	memmove(h->errors + lo + 1, h->errors + lo, (h->nr_errors - lo) * sizeof(*h->errors));
 	h->errors[lo] = (struct ttmon_error_count){ p->pub.idx, fn, err, 1 };
 	h->nr_errors++;
+	p->nr_errors++;
+	h->users[p->user].errors++;
 }
 
 /* Nothing of it is shown but its name. */
@@ -527,6 +539,17 @@ static bool idle(const struct ttmon_hproc *p)
 	return !seen && !p->records;
 }
 
+/* Its line may be used for another, later. */
+static void lay_aside(struct ttmon_history *h, const struct ttmon_hproc *p)
+{
+	bool is_idle = idle(p);
+
+	if (ttmon_fifo_push(is_idle ? &h->reusable : &h->users[p->user].dead, &p->pub.idx) < 0)
+		ttmon_history_no_memory(h);
+	else
+		h->nr_dead += !is_idle;
+}
+
 uint64_t ttmon_procs_tick(struct ttmon_history *h)
 {
 	const struct ttmon_exited *e;
@@ -539,9 +562,9 @@ uint64_t ttmon_procs_tick(struct ttmon_history *h)
 		if (p->queued)
 			return h->now_ns;
 		ttmon_fifo_pop(&h->exited);
-		release(p);
-		if (!h->cfg.keep_all && ttmon_fifo_push(idle(p) ? &h->reusable : &h->dead, &p->pub.idx) < 0)
-			ttmon_history_no_memory(h);
+		release(h, p);
+		if (!h->cfg.keep_all)
+			lay_aside(h, p);
 	}
 	return UINT64_MAX;
 }
@@ -550,13 +573,12 @@ void ttmon_procs_fini(struct ttmon_history *h)
 {
 	for (uint32_t i = 0; i < h->nr_procs; i++) {
 		free_strings(h->procs[i]);
-		release(h->procs[i]);
+		release(h, h->procs[i]);
 		free(h->procs[i]);
 	}
 	free(h->procs);
 	free(h->errors);
 	ttmon_hmap_fini(&h->by_tgid);
 	ttmon_fifo_fini(&h->exited);
-	ttmon_fifo_fini(&h->dead);
 	ttmon_fifo_fini(&h->reusable);
 }

@@ -3,8 +3,8 @@
  * recs.c: the records of the history: one per allocation, live or kept. Part of the history (hot thread, pure).
  *
  * Records lie in chunks that are never given back but reused; the index of a layer holds record numbers, the sequence table says
- * where the n-th allocation is. A record is in its layer's index exactly while it is live. Over the limit the oldest ended record
- * goes, then the oldest live one: it leaves the accounts as if it had been freed, and the history says that it is incomplete.
+ * where the n-th allocation is. A record is in its layer's index exactly while it is live. Over the limit the user with most records
+ * pays (users.c): that user's oldest ended record goes, then a live one, whose bytes stay in the accounts (condensed.c). That is counted.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -12,6 +12,7 @@
 #define NO_ID UINT32_MAX
 
 #define ORDINALS_MAX (1u << 20) /* per process */
+#define YOUNG_MAX    8u
 
 struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id)
 {
@@ -23,6 +24,18 @@ struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq
 	uint32_t id = ttmon_seqtab_get(&h->seqs, seq);
 
 	return id == TTMON_SEQTAB_NONE ? NULL : ttmon_rec_at(h, id);
+}
+
+struct ttmon_alloc *ttmon_rec_next(const struct ttmon_history *h, uint32_t *hand)
+{
+	struct ttmon_alloc *a;
+
+	if (!h->nr_chunks)
+		return NULL;
+	*hand = *hand < h->nr_chunks * CHUNK ? *hand : 0;
+	a = ttmon_rec_at(h, (*hand)++);
+	/* A free place has no traffic, not even none. */
+	return a->traffic ? a : NULL;
 }
 
 enum ttmon_layer ttmon_layer_of(unsigned int method)
@@ -121,6 +134,7 @@ static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
 	ttmon_traffic_drop(h, a);
 	free(a->name);
 	h->procs[a->proc]->records--;
+	h->users[h->procs[a->proc]->user].records--;
 	h->records--;
 	ttmon_seqtab_del(&h->seqs, seq);
 	memset(a, 0, sizeof(*a));
@@ -131,56 +145,121 @@ static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
 /* Its sums live on elsewhere: in its site, in the groups that advice is made of. */
 static void fold(struct ttmon_history *h, struct ttmon_alloc *a)
 {
+	struct ttmon_proc *p = &h->procs[a->proc]->pub;
+
 	for (size_t i = 0; i < h->nr_hooks; i++)
 		if (h->hooks[i].folded)
 			h->hooks[i].folded(h, a);
+	p->folded_to_ns = MAX(p->folded_to_ns, a->free_ns);
 	h->totals.folded++;
 	drop(h, a);
+}
+
+/* The one of this user that ended first. False: none has. */
+static bool fold_oldest(struct ttmon_history *h, uint32_t user)
+{
+	const uint64_t *front = ttmon_fifo_front(&h->users[user].freed);
+	struct ttmon_alloc *a;
+
+	if (!front)
+		return false;
+	a = ttmon_rec_by_seq(h, *front);
+	ttmon_fifo_pop(&h->users[user].freed);
+	h->nr_freed--;
+	if (!a)
+		return true;
+	ttmon_users_paid(h, h->procs[a->proc], TTMON_QUOTA_RECORDS, 1);
+	fold(h, a);
+	h->totals.evicted++;
+	return true;
+}
+
+/* The next one by address of the layer that has most, from where the last one was taken on. */
+static struct ttmon_alloc *next_live(const struct ttmon_history *h, struct ttmon_hproc *p)
+{
+	const struct ttmon_ranges *r = &p->layer[0];
+	struct ttmon_ranges_pos pos;
+	bool at = false;
+
+	for (unsigned int l = 1; l < TTMON_LAYER_MAX; l++)
+		if (p->layer[l].n > r->n)
+			r = &p->layer[l];
+	/* What was made up of mappings before they are not all known any more. */
+	if (r == &p->layer[TTMON_LAYER_MAP] && p->layer[TTMON_LAYER_EXTENT].n)
+		r = &p->layer[TTMON_LAYER_EXTENT];
+	if (p->hand)
+		at = ttmon_ranges_floor(r, p->hand - 1, &pos) && ttmon_ranges_next(r, &pos);
+	if (!at && !ttmon_ranges_seek(r, 0, &pos))
+		return NULL;
+	p->hand = pos.start + 1;
+	return ttmon_rec_at(h, pos.val);
+}
+
+/* Some that were made just now are passed over: their call site is not known yet. */
+static bool condense_one(struct ttmon_history *h, struct ttmon_hproc *p)
+{
+	struct ttmon_alloc *a = next_live(h, p);
+
+	for (unsigned int n = 0; n < YOUNG_MAX && a && a->bits & TTMON_AL_SITE_QUEUED; n++)
+		a = next_live(h, p);
+	if (!a)
+		return false;
+	ttmon_users_paid(h, p, a->method == TTMON_METHOD_MMAP ? TTMON_QUOTA_MAPPINGS : TTMON_QUOTA_RECORDS, 1);
+	ttmon_condensed_add(h, a);
+	ttmon_advice_condensed(h, a);
+	drop(h, a);
+	h->totals.evicted++;
+	return true;
 }
 
 static void make_room(struct ttmon_history *h)
 {
 	while (h->records >= h->cfg.max_allocations) {
-		const uint64_t *front = ttmon_fifo_front(&h->freed);
-		struct ttmon_alloc *a;
+		struct ttmon_hproc *p = ttmon_users_payer(h, false);
 
-		if (!front) {
-			h->oldest_seq = ttmon_seqtab_next(&h->seqs, h->oldest_seq);
-			a = ttmon_rec_by_seq(h, h->oldest_seq);
-			if (!a)
-				return;
-			ttmon_recs_end(h, a, h->now_ns, TTMON_END_FREE, 0);
-			front = ttmon_fifo_front(&h->freed);
-			if (!front)
-				return;
-		}
-		a = ttmon_rec_by_seq(h, *front);
-		ttmon_fifo_pop(&h->freed);
-		if (a)
-			fold(h, a);
-		h->totals.evicted++;
-		h->totals.incomplete = true;
+		if (p && (fold_oldest(h, p->user) || condense_one(h, p)))
+			continue;
+		/* What it has left ended when its user was not known, or another. */
+		p = ttmon_users_payer(h, true);
+		if (p && (fold_oldest(h, p->user) || condense_one(h, p)))
+			continue;
+		if (!fold_oldest(h, ttmon_users_most_freed(h)))
+			return;
 	}
 }
 
-uint64_t ttmon_rec_fold(struct ttmon_history *h)
+/* Those of a user that have waited long enough; with any, the oldest too. Returns when there is more to do. */
+static uint64_t fold_user(struct ttmon_history *h, struct ttmon_user *u, bool any)
 {
 	const uint64_t *front;
 
-	while (!h->cfg.keep_all && (front = ttmon_fifo_front(&h->freed))) {
+	while ((front = ttmon_fifo_front(&u->freed)) && !(any && h->nr_freed <= TTMON_FREED_KEPT)) {
 		struct ttmon_alloc *a = ttmon_rec_by_seq(h, *front);
 
-		/* A program that frees a thousand times a millisecond does not get a minute of memory for it. */
 		if (a && a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED))
 			return h->now_ns;
-		if (a && (h->now_ns < a->free_ns ||
-			  (h->now_ns - a->free_ns < h->cfg.fold_ns && h->freed.n <= TTMON_FREED_KEPT)))
-			return h->freed.n <= TTMON_FREED_KEPT ? ttmon_end_of(a->free_ns, h->cfg.fold_ns) : h->now_ns;
-		ttmon_fifo_pop(&h->freed);
+		if (a && !any && (h->now_ns < a->free_ns || h->now_ns - a->free_ns < h->cfg.fold_ns))
+			return ttmon_end_of(a->free_ns, h->cfg.fold_ns);
+		ttmon_fifo_pop(&u->freed);
+		h->nr_freed--;
 		if (a)
 			fold(h, a);
 	}
 	return UINT64_MAX;
+}
+
+uint64_t ttmon_rec_fold(struct ttmon_history *h)
+{
+	uint64_t due = UINT64_MAX;
+
+	if (h->cfg.keep_all)
+		return due;
+	for (uint32_t i = 0; i < h->nr_users; i++)
+		due = MIN(due, fold_user(h, &h->users[i], false));
+	/* A program that frees a thousand times a millisecond does not get a minute of memory for it. */
+	if (h->nr_freed > TTMON_FREED_KEPT)
+		due = MIN(due, fold_user(h, &h->users[ttmon_users_most_freed(h)], true));
+	return due;
 }
 
 /* Generations: addresses that are free are remembered with what comes next, live ones know their own. */
@@ -299,6 +378,7 @@ struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p
 	h->next_seq++;
 	h->records++;
 	p->records++;
+	h->users[p->user].records++;
 	if (in->method == TTMON_METHOD_MMAP) {
 		a->ordinal = ttmon_rec_ordinal(h, p, 0, a->size);
 	} else {
@@ -370,8 +450,10 @@ void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_
 	for (size_t i = 0; i < h->nr_hooks; i++)
 		if (h->hooks[i].ended)
 			h->hooks[i].ended(h, a);
-	if (ttmon_fifo_push(&h->freed, &seq) < 0)
+	if (ttmon_fifo_push(&h->users[p->user].freed, &seq) < 0)
 		ttmon_history_no_memory(h);
+	else
+		h->nr_freed++;
 }
 
 void ttmon_rec_move(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t addr, uint64_t size, uint64_t ts_ns)
@@ -412,5 +494,4 @@ void ttmon_rec_fini(struct ttmon_history *h)
 		free(h->chunks[i]);
 	free(h->chunks);
 	ttmon_seqtab_fini(&h->seqs);
-	ttmon_fifo_fini(&h->freed);
 }

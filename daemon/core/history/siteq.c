@@ -94,7 +94,9 @@ static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool
 		.execs = p->execs,
 		.nr_execs = p->nr_execs,
 		.final = final,
+		.refuse = h->users[p->user].sites >= TTMON_SITES_MAX / 4,
 	};
+	uint32_t before = h->sites.n;
 	int err;
 
 	if (op->stack == TTMON_STACK_NONE)
@@ -103,10 +105,13 @@ static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool
 	if (op->ts_ns > SETTLE_MAX_NS)
 		ttmon_maps_prune(&p->maps, op->ts_ns - SETTLE_MAX_NS);
 	err = ttmon_sites_resolve(&h->sites, &h->symtab, &q, site);
+	h->users[p->user].sites += h->sites.n - before;
 	if (err == -ENOMEM)
 		ttmon_history_no_memory(h);
 	else if (err == -ENOSPC)
 		h->totals.incomplete = true;
+	else if (err == -EDQUOT)
+		ttmon_users_paid(h, p, TTMON_QUOTA_NAMES, 1);
 	return err == -EAGAIN ? err : 0;
 }
 
@@ -179,10 +184,18 @@ uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all)
 	return UINT64_MAX;
 }
 
+/* Those before it in the queue are not to be done with before they have settled: they may be another user's. */
+void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a)
+{
+	if (a->bits & TTMON_AL_SITE_QUEUED)
+		count_alloc(h, a, 0);
+	if (a->bits & TTMON_AL_FREE_QUEUED)
+		count_end(h, a);
+}
+
 /* Its site has to know of it before it goes. */
 void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a)
 {
-	while (a->bits & (TTMON_AL_SITE_QUEUED | TTMON_AL_FREE_QUEUED) && ttmon_fifo_front(&h->siteq))
-		step(h, true);
+	ttmon_siteq_unresolved(h, a);
 	h->sites.v[a->site].folded++;
 }

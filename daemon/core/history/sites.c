@@ -144,7 +144,7 @@ static uint64_t site_key(const struct ttmon_symtab *symtab, const struct ttmon_f
 }
 
 static int find_site(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_frame *f, uint32_t n,
-		     uint32_t *ret)
+		     bool refuse, uint32_t *ret)
 {
 	uint64_t key = site_key(symtab, f, n), at = ttmon_hmap_get(&s->by_key, key);
 	_cleanup_free_ struct ttmon_frame *frames = NULL;
@@ -155,6 +155,8 @@ static int find_site(struct ttmon_sites *s, struct ttmon_symtab *symtab, const s
 	}
 	if (s->n >= TTMON_SITES_MAX)
 		return -ENOSPC;
+	if (refuse)
+		return -EDQUOT;
 	if (s->n == s->cap) {
 		struct ttmon_site *v = realloc(s->v, 2 * s->cap * sizeof(*v));
 
@@ -199,7 +201,7 @@ int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, cons
 	if (!n) {
 		st->site = 0;
 	} else {
-		err = find_site(s, symtab, frames, n, &st->site);
+		err = find_site(s, symtab, frames, n, q->refuse, &st->site);
 		if (err)
 			return err;
 	}

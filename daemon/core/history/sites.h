@@ -42,11 +42,12 @@ struct ttmon_site_query {
 	uint64_t ts_ns;
 	const uint64_t *execs; /* ascending: what is older than one knows nothing of what came after */
 	uint32_t nr_execs;
-	bool final; /* make do with what is known */
+	bool final;  /* make do with what is known */
+	bool refuse; /* no new site: whoever asks has enough of them */
 };
 
 int ttmon_sites_init(struct ttmon_sites *s) _must_check;
-/* -EAGAIN: frames are in nothing known yet and the query is not final. -ENOSPC, -ENOMEM: the site stays unknown. */
+/* -EAGAIN: frames are in nothing known yet and the query is not final. -ENOSPC, -EDQUOT (refuse), -ENOMEM: the site stays unknown. */
 int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_site_query *q,
 			uint32_t *ret) _must_check;
 void ttmon_sites_fini(struct ttmon_sites *s);

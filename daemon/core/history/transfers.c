@@ -13,6 +13,10 @@
 #include "daemon/core/history/heat.h"
 #include "daemon/core/history/history_int.h"
 
+/* Who has most events is looked for again after so many that found no room; a record of that user among so many. */
+#define EVENT_PAYMENTS 256u
+#define EVENT_LOOKS    1024u
+
 const struct ttmon_traffic ttmon_no_traffic;
 
 /* NULL: it has none. */
@@ -21,13 +25,20 @@ static struct ttmon_htraffic *traffic_of(const struct ttmon_alloc *a)
 	return a->traffic == &ttmon_no_traffic ? NULL : (struct ttmon_htraffic *)(uintptr_t)a->traffic;
 }
 
+static void count_events(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t more, uint64_t less)
+{
+	h->totals.events_kept += more - less;
+	h->users[p->user].events += more - less;
+	p->events += more - less;
+}
+
 void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	struct ttmon_htraffic *t = traffic_of(a);
 
 	if (!t)
 		return;
-	h->totals.events_kept -= t->pub.nr_events;
+	count_events(h, h->procs[a->proc], 0, t->pub.nr_events);
 	ttmon_evlog_fini(&t->log);
 	free(t->pub.heat);
 	free(t->pub.page_heat);
@@ -51,7 +62,38 @@ static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_allo
 	return t;
 }
 
-static void keep_event(struct ttmon_history *h, struct ttmon_htraffic *t, const struct ttmon_aev *ev)
+/* Room for an event of p: a record of the user who has most gives its own up. False: that is the user of p, or none was found soon. */
+static bool make_event_room(struct ttmon_history *h, const struct ttmon_hproc *p)
+{
+	if (!h->events_payments) {
+		h->events_payer = ttmon_users_most_events(h);
+		h->events_payments = EVENT_PAYMENTS;
+	}
+	h->events_payments--;
+	if (p->user == h->events_payer)
+		return false;
+	for (unsigned int n = 0; n < EVENT_LOOKS; n++) {
+		struct ttmon_alloc *a = ttmon_rec_next(h, &h->events_hand);
+		struct ttmon_htraffic *t = a ? traffic_of(a) : NULL;
+		struct ttmon_hproc *of = t ? h->procs[a->proc] : NULL;
+		uint32_t had;
+
+		if (!t || of->user != h->events_payer || !t->pub.nr_events)
+			continue;
+		had = t->pub.nr_events;
+		ttmon_evlog_fini(&t->log);
+		t->pub.nr_events = 0;
+		t->pub.events_dropped += had;
+		count_events(h, of, 0, had);
+		h->totals.events_dropped += had;
+		ttmon_users_paid(h, of, TTMON_QUOTA_EVENTS, had);
+		return true;
+	}
+	return false;
+}
+
+static void keep_event(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_htraffic *t,
+		       const struct ttmon_aev *ev)
 {
 	uint32_t most = h->cfg.keep_all ? TTMON_ALLOC_EVENTS_ALL : TTMON_ALLOC_EVENTS;
 
@@ -60,20 +102,21 @@ static void keep_event(struct ttmon_history *h, struct ttmon_htraffic *t, const 
 
 		t->pub.nr_events -= n;
 		t->pub.events_dropped += n;
-		h->totals.events_kept -= n;
+		count_events(h, p, 0, n);
 		h->totals.events_trimmed += n;
 	}
-	if (h->totals.events_kept < h->cfg.max_events) {
+	if (h->totals.events_kept < h->cfg.max_events || make_event_room(h, p)) {
 		if (ttmon_evlog_add(&t->log, ev) == 0) {
 			t->pub.nr_events++;
-			h->totals.events_kept++;
+			count_events(h, p, 1, 0);
 			return;
 		}
 		ttmon_history_no_memory(h);
+	} else {
+		ttmon_users_paid(h, p, TTMON_QUOTA_EVENTS, 1);
 	}
 	t->pub.events_dropped++;
 	h->totals.events_dropped++;
-	h->totals.incomplete = true;
 }
 
 void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_aev *ev)
@@ -88,7 +131,7 @@ void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struc
 	}
 	if (ev->kind == TTMON_AEV_UNREGISTER)
 		ttmon_live_unregistered(a, &t->hot);
-	keep_event(h, t, ev);
+	keep_event(h, h->procs[a->proc], t, ev);
 }
 
 /* Of a fact about several allocations each has its part, and at least one of what is not none. */
@@ -200,7 +243,7 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 				.bits = t->bits,
 				.bytes = t->bytes,
 				.offset = t->offset };
-	struct ttmon_htraffic *tr = traffic(h, a);
+	struct ttmon_htraffic *tr = ttmon_rec_stands_in(a) ? NULL : traffic(h, a);
 	struct ttmon_site *site = &h->sites.v[a->site];
 
 	a->states |= TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED;
@@ -211,6 +254,8 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 		x[ttmon_rec_mem(a)].copies++;
 		x[ttmon_rec_mem(a)].bytes += t->bytes;
 	}
+	if (ttmon_rec_stands_in(a))
+		return;
 	if (!tr) {
 		h->totals.events_dropped++;
 		return;
@@ -221,7 +266,7 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 	if (t->weight > 1)
 		sample(h, &tr->pub, t);
 	warm(h, a, &tr->pub, t);
-	keep_event(h, tr, &ev);
+	keep_event(h, h->procs[a->proc], tr, &ev);
 	if (t->mem == TTMON_MEM_PAGEABLE && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H) && !tr->hot.said)
 		ttmon_live_became_hot(h, a, &tr->hot, t->ts_ns);
 	else if (a->cold)

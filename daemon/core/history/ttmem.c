@@ -20,9 +20,9 @@
 
 /*
  * What p->tt_pins holds. An open device (owner) has a list of the records that it holds: how many (COUNT), the i-th (NTH), and which
- * place a record has in it (PLACE); and a record is held by so many open devices (HELD).
+ * place a record has in it (PLACE); and a record is held by so many open devices (HELD). Of one that is condensed the address, by number (ADDR).
  */
-enum { COUNT = 1, NTH, PLACE, HELD };
+enum { COUNT = 1, NTH, PLACE, HELD, ADDR };
 
 static uint64_t pin_key(uint64_t what, uint64_t owner, uint64_t n)
 {
@@ -131,6 +131,39 @@ static struct ttmon_alloc *new_record(struct ttmon_history *h, struct ttmon_hpro
 	return a;
 }
 
+void ttmon_ttpins_condensed(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
+{
+	if (a->fn == FN_PIN)
+		put(h, p, pin_key(ADDR, 0, ttmon_alloc_seq(a)), a->addr);
+}
+
+/* The last that held it, and has no record, has let it go. */
+static void end_condensed(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t seq,
+			  const struct ttmon_ev_tt_pin *ev)
+{
+	uint64_t addr = ttmon_hmap_del(&p->tt_pins, pin_key(ADDR, 0, seq));
+	const struct ttmon_condensed *c =
+		addr == TTMON_HMAP_NONE ? NULL : ttmon_condensed_get(h, p, TTMON_LAYER_REG, addr);
+
+	/* It has ended in another way, and there is another one now. */
+	if (addr != TTMON_HMAP_NONE && (!c || c->seq != seq))
+		return;
+	if (addr != TTMON_HMAP_NONE ? ttmon_condensed_end(h, p, TTMON_LAYER_REG, addr, ev->entry_ns, TTMON_END_FREE)
+				    : ttmon_condensed_end(h, p, TTMON_LAYER_TT, seq, ev->entry_ns, TTMON_END_FREE)) {
+		p->pub.frees++;
+		h->totals.frees++;
+	}
+}
+
+/* The number of what is condensed of this range; UINT64_MAX: nothing is. */
+static uint64_t condensed_range(const struct ttmon_history *h, const struct ttmon_hproc *p,
+				const struct ttmon_ev_tt_pin *ev)
+{
+	const struct ttmon_condensed *c = ttmon_condensed_get(h, p, TTMON_LAYER_REG, ev->addr);
+
+	return c && c->size == ev->size ? c->seq : UINT64_MAX;
+}
+
 /* The record of this range, if it is pinned. */
 static struct ttmon_alloc *same_range(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				      const struct ttmon_ev_tt_pin *ev)
@@ -148,8 +181,14 @@ static struct ttmon_alloc *same_range(const struct ttmon_history *h, const struc
 static void pin(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_tt_pin *ev)
 {
 	struct ttmon_alloc *a = same_range(h, p, ev);
+	uint64_t seq = condensed_range(h, p, ev);
 	uint32_t id;
 
+	if (seq != UINT64_MAX) {
+		hold(h, p, owner_of(ev), seq);
+		return;
+	}
+	h->totals.superseded += ttmon_condensed_end(h, p, TTMON_LAYER_REG, ev->addr, ev->h.ts_ns, TTMON_END_SUPERSEDED);
 	if (!a && ttmon_ranges_get(&p->layer[TTMON_LAYER_REG], ev->addr, &id)) {
 		ttmon_recs_end(h, ttmon_rec_at(h, id), ev->h.ts_ns, TTMON_END_SUPERSEDED, 0);
 		h->totals.superseded++;
@@ -163,8 +202,12 @@ static void pin(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttm
 static void unpin(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_tt_pin *ev)
 {
 	struct ttmon_alloc *a = same_range(h, p, ev);
+	uint64_t seq = condensed_range(h, p, ev);
 
-	if (!a || !let_go(h, p, owner_of(ev), ttmon_alloc_seq(a))) {
+	if (!a && seq != UINT64_MAX && let_go(h, p, owner_of(ev), seq)) {
+		if (!number_at(p, pin_key(HELD, 0, seq)))
+			end_condensed(h, p, seq, ev);
+	} else if (!a || !let_go(h, p, owner_of(ev), ttmon_alloc_seq(a))) {
 		p->pub.unknown_frees++;
 		h->totals.unknown_frees++;
 	} else if (!number_at(p, pin_key(HELD, 0, ttmon_alloc_seq(a)))) {
@@ -192,6 +235,8 @@ static void closed(struct ttmon_history *h, struct ttmon_hproc *p, const struct 
 		a = ttmon_rec_by_seq(h, seq);
 		if (a && ttmon_rec_live(a) && !number_at(p, pin_key(HELD, 0, seq)))
 			end_pin(h, p, a, ev);
+		else if (!a && !number_at(p, pin_key(HELD, 0, seq)))
+			end_condensed(h, p, seq, ev);
 	}
 }
 
@@ -246,7 +291,7 @@ uint64_t ttmon_history_tt_alloc(struct ttmon_history *h, uint32_t tgid, const st
 	return ttmon_alloc_seq(a);
 }
 
-/* Its record, unless it has been evicted or has ended with its process. */
+/* Its record, unless that made room or has ended with its process. */
 static struct ttmon_alloc *live(const struct ttmon_history *h, uint64_t seq)
 {
 	struct ttmon_alloc *a = ttmon_rec_by_seq(h, seq);
@@ -254,10 +299,23 @@ static struct ttmon_alloc *live(const struct ttmon_history *h, uint64_t seq)
 	return a && ttmon_rec_live(a) && ttmon_layer_of(a->method) == TTMON_LAYER_TT ? a : NULL;
 }
 
+/* Whose it is, if it is one without a record. */
+static struct ttmon_hproc *condensed_of(const struct ttmon_history *h, uint64_t seq)
+{
+	uint64_t proc = ttmon_hmap_get(&h->tt_condensed, seq);
+
+	return proc == TTMON_HMAP_NONE ? NULL : h->procs[proc];
+}
+
 void ttmon_history_tt_free(struct ttmon_history *h, uint64_t seq, uint64_t ts_ns)
 {
 	struct ttmon_alloc *a = live(h, seq);
+	struct ttmon_hproc *p = a ? NULL : condensed_of(h, seq);
 
+	if (p && ttmon_condensed_end(h, p, TTMON_LAYER_TT, seq, ts_ns, TTMON_END_FREE)) {
+		p->pub.frees++;
+		h->totals.frees++;
+	}
 	if (!a)
 		return;
 	h->procs[a->proc]->pub.frees++;
@@ -268,13 +326,16 @@ void ttmon_history_tt_free(struct ttmon_history *h, uint64_t seq, uint64_t ts_ns
 void ttmon_history_tt_undo(struct ttmon_history *h, uint64_t seq)
 {
 	struct ttmon_alloc *a = live(h, seq);
-	struct ttmon_hproc *p;
+	struct ttmon_hproc *p = a ? h->procs[a->proc] : condensed_of(h, seq);
 
-	if (!a)
+	if (!p)
 		return;
-	p = h->procs[a->proc];
 	p->pub.allocs -= p->pub.allocs != 0;
 	h->totals.allocs -= h->totals.allocs != 0;
-	ttmon_count_failed(h, p, a->fn, 0);
-	ttmon_recs_end(h, a, a->alloc_ns, TTMON_END_FREE, 0);
+	/* Which function it was goes with the record. */
+	ttmon_count_failed(h, p, a ? a->fn : 0, 0);
+	if (a)
+		ttmon_recs_end(h, a, a->alloc_ns, TTMON_END_FREE, 0);
+	else
+		ttmon_condensed_end(h, p, TTMON_LAYER_TT, seq, h->now_ns, TTMON_END_FREE);
 }

@@ -168,13 +168,17 @@ static struct ttmon_alloc *look_up(const struct ttmon_history *h, struct ttmon_h
 	struct ttmon_alloc *a = NULL;
 	unsigned int l;
 
-	for (l = 0; l <= TTMON_LAYER_MAP && !a; l++)
+	for (l = 0; l <= TTMON_LAYER_MAP && !a; l++) {
 		if (p->layer[l].n)
 			a = look_in(h, &p->layer[l], addr, &at);
+		if (!a && p->remains)
+			a = ttmon_condensed_at(h, p, l, addr, &at.hi);
+	}
 	/* Of registrations that lie before addr more than those looked at may reach past the beginning of what was found. */
 	if (l > TTMON_LAYER_REG + 1 && ttmon_rec_overlapping(h, p, TTMON_LAYER_REG, at.lo, addr))
 		at.lo = addr;
-	if (!at.several)
+	/* Where there is more than these tables say, only addr itself is known. */
+	if (!at.several && !p->remains)
 		p->seen[p->next_seen++ % TTMON_SEEN] = (struct ttmon_seen){ at.lo, at.hi - at.lo, a };
 	*limit = at.hi;
 	return a ? a : made_up(h, p, addr);
@@ -198,7 +202,9 @@ const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
 	uint64_t limit;
 
-	return p && !p->pub.exit_ns ? ttmon_views_at(h, p, addr, &limit) : NULL;
+	const struct ttmon_alloc *a = p && !p->pub.exit_ns ? ttmon_views_at(h, p, addr, &limit) : NULL;
+
+	return a && !ttmon_rec_stands_in(a) ? a : NULL;
 }
 
 uint64_t ttmon_history_pinned_pages(const struct ttmon_history *h)

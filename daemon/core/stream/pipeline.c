@@ -58,11 +58,11 @@ struct ttmon_pipeline {
 	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
 	uint64_t published, dropped, direct;
 
-	uint64_t last_slot;	 /* newest that closed */
+	uint64_t last_slot;	    /* newest that closed */
 	bool history_told, tt_told; /* of anything since their last tick */
 	bool tt_waits;		    /* for time alone */
-	uint64_t history_due_ns; /* when its next one has something to do, if it is told of nothing until then */
-	struct ttmon_slot slot;	 /* sums of the slot being closed */
+	uint64_t history_due_ns;    /* when its next one has something to do, if it is told of nothing until then */
+	struct ttmon_slot slot;	    /* sums of the slot being closed */
 	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
 };
 
@@ -750,7 +750,7 @@ uint32_t ttmon_pipeline_incomplete(const struct ttmon_pipeline *p, bool cut)
 	why |= sum(kernel.lost, TTMON_EV_FACT) ? 1u << TTMON_INCOMPLETE_LOST : 0;
 	why |= sum(acct.malformed, TTMON_DECODE_MAX) ? 1u << TTMON_INCOMPLETE_MALFORMED : 0;
 	why |= acct.arena_full ? 1u << TTMON_INCOMPLETE_ARENA_FULL : 0;
-	why |= t.incomplete || t.evicted ? 1u << TTMON_INCOMPLETE_LIMIT : 0;
+	why |= t.incomplete || t.evicted || t.limited ? 1u << TTMON_INCOMPLETE_LIMIT : 0;
 	why |= t.reduced ? 1u << TTMON_INCOMPLETE_REDUCED : 0;
 	why |= t.findings[TTMON_FINDING_TRUNCATED_BATCH] ? 1u << TTMON_INCOMPLETE_TRUNCATED : 0;
 	why |= t.unknown_frees ? 1u << TTMON_INCOMPLETE_UNKNOWN_FREES : 0;

@@ -438,7 +438,7 @@ static void events_have_a_limit(void **state)
 	assert_int_equal(a->traffic->copies[TTMON_RDIR_H2D], 5); /* the sums go on */
 	assert_int_equal(a->traffic->heat->copies[0], 5);
 	assert_int_equal(feed_totals(small).events_dropped, 2);
-	assert_true(feed_totals(small).incomplete);
+	assert_true(feed_totals(small).limited);
 	ttmon_history_free(small);
 }
 

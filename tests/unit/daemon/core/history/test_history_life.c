@@ -250,7 +250,7 @@ static void dump_run_keeps_all(void **state)
 	assert_int_equal(feed_totals(h).folded, 0);
 }
 
-static void limit_evicts_the_oldest_ended_then_the_oldest(void **state)
+static void limit_takes_an_ended_one_then_a_live_one_that_stays_in_the_sums(void **state)
 {
 	struct ttmon_history *s = feed_new((struct ttmon_history_cfg){ .keep_all = true, .max_allocations = 3 });
 
@@ -259,22 +259,41 @@ static void limit_evicts_the_oldest_ended_then_the_oldest(void **state)
 	feed_alloc(s, T, 110, TTMON_METHOD_HOST_ALLOC, A + PAGE, PAGE);
 	feed_alloc(s, T, 120, TTMON_METHOD_HOST_ALLOC, A + 2 * PAGE, PAGE);
 	feed_free(s, T, 130, 131, TTMON_METHOD_HOST_ALLOC, A + PAGE);
-	assert_false(feed_totals(s).incomplete);
+	assert_false(feed_totals(s).limited);
 	feed_alloc(s, T, 140, TTMON_METHOD_HOST_ALLOC, A + 3 * PAGE, PAGE);
 	assert_null(ttmon_history_alloc(s, 1));
 	assert_non_null(ttmon_history_alloc(s, 0));
 	assert_int_equal(feed_totals(s).evicted, 1);
-	assert_true(feed_totals(s).incomplete);
-	feed_alloc(s, T, 150, TTMON_METHOD_HOST_ALLOC, A + 4 * PAGE, PAGE);
+	assert_true(feed_totals(s).limited);
+	/* Their call sites are settled. */
+	ttmon_history_tick(s, SEC);
+	feed_alloc(s, T, SEC + 150, TTMON_METHOD_HOST_ALLOC, A + 4 * PAGE, PAGE);
 	assert_null(ttmon_history_alloc(s, 0));
 	assert_null(ttmon_history_find(s, T, A));
 	assert_int_equal(feed_totals(s).evicted, 2);
-	/* It has left the accounts: nothing is counted twice or wraps when its free comes. */
+	/* It has no record, and has not ended. */
+	assert_int_equal(feed_totals(s).live, 4);
+	assert_int_equal(feed_totals(s).pinned_pages, 4);
+	assert_int_equal(feed_totals(s).method[TTMON_METHOD_HOST_ALLOC].ends, 1);
+	assert_int_equal(ttmon_history_proc(s, 0)->condensed, 1);
+	assert_false(ttmon_history_all_at_least(s));
+	/* What is copied from it is copied from pinned memory, by whom is not known. */
+	feed_copy(s, T, SEC + 155, TTMON_DIR_H2D, DEV, A + 8, 100);
+	assert_int_equal(ttmon_history_proc(s, 0)->xfer[TTMON_RDIR_H2D][TTMON_MEM_PINNED].bytes, 100);
+	assert_int_equal(ttmon_history_proc(s, 0)->unmatched, 0);
+	assert_int_equal(ttmon_history_site(s, 0)->h2d[TTMON_MEM_PINNED].bytes, 100);
+	feed_free(s, T, SEC + 160, SEC + 161, TTMON_METHOD_HOST_ALLOC, A);
+	assert_int_equal(feed_totals(s).unknown_frees, 0);
 	assert_int_equal(feed_totals(s).live, 3);
 	assert_int_equal(feed_totals(s).pinned_pages, 3);
-	feed_free(s, T, 160, 161, TTMON_METHOD_HOST_ALLOC, A);
+	assert_int_equal(feed_totals(s).method[TTMON_METHOD_HOST_ALLOC].ends, 2);
+	assert_int_equal(ttmon_history_proc(s, 0)->condensed, 0);
+	/* Once more, and it is nobody's. */
+	feed_free(s, T, SEC + 170, SEC + 171, TTMON_METHOD_HOST_ALLOC, A);
 	assert_int_equal(feed_totals(s).unknown_frees, 1);
-	assert_int_equal(feed_totals(s).pinned_pages, 3);
+	feed_exit(s, T, 2 * SEC);
+	assert_int_equal(feed_totals(s).live, 0);
+	assert_int_equal(feed_totals(s).pinned_bytes, 0);
 	ttmon_history_free(s);
 }
 
@@ -464,7 +483,7 @@ static uint64_t pass(struct ttmon_history *r, enum ticks ticks, uint64_t *ts, ui
 		else
 			ttmon_history_now(r, *ts, false);
 		waiting[0] = r->siteq.n;
-		waiting[1] = r->freed.n;
+		waiting[1] = r->nr_freed;
 		waiting[2] = r->exited.n;
 		waiting[3] = r->live.waiting;
 		d = digest(d, waiting, sizeof(waiting));
@@ -622,7 +641,7 @@ int main(void)
 		SERVICE(service_folds_after_a_while),
 		SERVICE(service_folds_sooner_under_pressure),
 		TEST(dump_run_keeps_all),
-		cmocka_unit_test(limit_evicts_the_oldest_ended_then_the_oldest),
+		cmocka_unit_test(limit_takes_an_ended_one_then_a_live_one_that_stays_in_the_sums),
 		cmocka_unit_test(limit_while_mappings_are_split),
 		cmocka_unit_test(limit_while_a_list_comes_in),
 		cmocka_unit_test(generations_stay_unique_when_addresses_are_forgotten),

@@ -10,6 +10,7 @@
 
 #include "daemon/core/history/advice.c"
 #include "daemon/core/history/calls.c"
+#include "daemon/core/history/condensed.c"
 #include "daemon/core/history/counts.c"
 #include "daemon/core/history/evlog.c"
 #include "lib/base/fifo.c"
@@ -28,6 +29,7 @@
 #include "daemon/core/history/symtab.c"
 #include "daemon/core/history/transfers.c"
 #include "daemon/core/history/ttmem.c"
+#include "daemon/core/history/users.c"
 #include "daemon/core/history/views.c"
 
 #undef malloc
