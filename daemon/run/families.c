@@ -15,7 +15,8 @@
 #include "lib/os/clock.h"
 #include "lib/os/proc.h"
 
-#define SAMPLE_TICKS 10
+#define TICK_MS	     100 /* of the cold thread */
+#define PERIOD_MS    1000 /* of the budget's samples */
 #define CPU_PERCENT  5.0 /* of one CPU: the least that the default budget is */
 
 enum why { WHY_NONE, WHY_ASKED, WHY_BUDGET };
@@ -35,6 +36,7 @@ struct ttmon_families {
 	size_t nr_procs;
 	struct ttmon_reduction reduced[TTMON_BUDGET_MAX]; /* of single processes, by the budget */
 	unsigned int nr_reduced;
+	unsigned int period_ticks;
 	bool run_times;
 	bool over;
 	struct {
@@ -82,10 +84,21 @@ static void free_part(void *state)
 	free(f);
 }
 
+/* The budget decides by what it has seen for ten seconds: tests that wait for that have it look more often. */
+static unsigned int period_ticks(void)
+{
+	const char *env = getenv("TTMOND_BUDGET_MS");
+	unsigned long ms = env ? strtoul(env, NULL, 10) : 0;
+
+	return (unsigned int)(ms >= TICK_MS && ms <= PERIOD_MS ? ms : PERIOD_MS) / TICK_MS;
+}
+
 static int start(struct ttmon_daemon *c, void **state)
 {
 	const struct ttmon_opts *o = ttmon_daemon_opts(c);
+	unsigned int ticks = period_ticks();
 	struct ttmon_budget_cfg cfg = {
+		.period_ns = (uint64_t)ticks * TICK_MS * NSEC_PER_MS,
 		.max_percent = o->max_overhead,
 		.cpus = (uint32_t)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1),
 	};
@@ -95,6 +108,7 @@ static int start(struct ttmon_daemon *c, void **state)
 	if (!f)
 		return log_error_r(-ENOMEM, "out of memory");
 	f->c = c;
+	f->period_ticks = ticks;
 	/* What one percent of a small host is, the daemon takes for being there. */
 	if (!o->overhead_given)
 		cfg.max_percent = MAX(cfg.max_percent, CPU_PERCENT / cfg.cpus);
@@ -476,7 +490,7 @@ static void tick(void *state)
 	struct ttmon_families *f = state;
 	struct ttmon_budget_sample s;
 
-	if (!f->budget || ttmon_daemon_ticks(f->c) % SAMPLE_TICKS)
+	if (!f->budget || ttmon_daemon_ticks(f->c) % f->period_ticks)
 		return;
 	take_sample(f, &s);
 	if (ttmon_budget_add_sample(f->budget, &s))

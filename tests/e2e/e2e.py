@@ -32,6 +32,9 @@ PATIENCE = 4 * SLOW
 # For a program under -- CMD whose call sites matter: one that is gone before its mappings are read has none.
 LINGER = {"STANDIN_LINGER": str(int(500 * SLOW))}
 
+# For a daemon whose budget is waited for: it decides after ten looks at what tracing costs, of a second each where nothing else is said.
+BUDGET = {"TTMOND_BUDGET_MS": "200"} if SLOW == 1 else {}
+
 
 class Skip(Exception):
     """The test cannot run here: the missing thing."""

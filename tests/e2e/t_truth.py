@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from e2e import OUT, PATIENCE, STANDIN, alone, eq, fast, last_json, load_db, standin, timeout, true
+from e2e import BUDGET, OUT, PATIENCE, STANDIN, alone, eq, fast, last_json, load_db, standin, timeout, true
 from t_tt import steps
 from tt_host import Host, retry, wait_probed
 from truth_host import Demo, Row, Sums, Workload, advised, after, figures, live, put, slot_file, tt_database, tt_line, tt_total, tt_views
@@ -49,9 +49,9 @@ def merged(work):
 class Trace:
     """A daemon with a socket and a database."""
 
-    def __init__(self, bench, *args, cmd=None, wait=True):
+    def __init__(self, bench, *args, cmd=None, wait=True, env=None):
         self.sock, self.db = bench.path("sock"), bench.path("db.json")
-        self.daemon = bench.daemon("--socket", self.sock, "--shm-root", bench.dir, "--dump-db", self.db, *args, cmd=cmd, wait=wait)
+        self.daemon = bench.daemon("--socket", self.sock, "--shm-root", bench.dir, "--dump-db", self.db, *args, cmd=cmd, wait=wait, env=env)
 
     def ask(self, method, route):
         return put(self.sock, route, method)
@@ -66,8 +66,8 @@ class Service(Trace):
     probes are in; calls of that program were missed, and it is not among ours.
     """
 
-    def __init__(self, bench, *args, knows=None):
-        super().__init__(bench, "--slots-out", bench.path("slots"), "--shm-slots", "1024", *args)
+    def __init__(self, bench, *args, knows=None, env=None):
+        super().__init__(bench, "--slots-out", bench.path("slots"), "--shm-slots", "1024", *args, env=env)
         self.other = Workload(bench, "other").start(ours=False) if knows else None
         if knows:
             self.other.do(f"load {knows}")
@@ -301,7 +301,7 @@ def test_family_alloc_off_at_first(bench):
 @timeout(120)
 def test_budget(bench):
     """Over the budget from the middle on, by three programs of which none makes most of it."""
-    row, service = Row("over the budget from the middle on", missed=True), Service(bench, "--max-overhead", "2", knows=RUNTIME)
+    row, service = Row("over the budget from the middle on", missed=True), Service(bench, "--max-overhead", "2", knows=RUNTIME, env=BUDGET)
     work = Workload(bench).start()
     work.do(*old(), *made())
     loads = [bench.target(standin("pace"), "60000", "600") for _ in range(3)]
@@ -318,7 +318,7 @@ def test_budget(bench):
 def test_budget_of_another(bench):
     """Over the budget by another program, which is named and reduced alone: of ours everything is known."""
     row = Row("over the budget, by another program", missed=False, none_unknown=True, others=True)
-    service = Service(bench, "--max-overhead", "2", "--cpu", "off", knows=RUNTIME)
+    service = Service(bench, "--max-overhead", "2", "--cpu", "off", knows=RUNTIME, env=BUDGET)
     work = Workload(bench).start()
     work.do(*old(), *made())
     load = bench.target(standin("pace"), "150000", "600")

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * budget.c: the rule of --max-overhead, see budget.h. It has a clock of its own, which runs with the samples' but by 2 s a sample at most: a
+ * budget.c: the rule of --max-overhead, see budget.h. It has a clock of its own, which runs with the samples' but by two periods a sample at most: a
  * daemon that was stopped for an hour has not been under its budget for an hour.
  */
 #include "daemon/core/usage/budget.h"
 
 #define WINDOW	    10 /* samples that are judged together */
 #define TRIAL	    3  /* after so many it is looked whether a reduction brought what it promised */
-#define STEP_MAX    (2 * NSEC_PER_SEC)
-#define PAUSE_MIN   (10 * NSEC_PER_SEC)
-#define PAUSE_MAX   (600 * NSEC_PER_SEC)
-#define RELAPSE_NS  (60 * NSEC_PER_SEC) /* to go again within this is to have come back too early */
-#define USELESS_NS  (60 * NSEC_PER_SEC) /* not tried again for so long */
+/* Times, in periods of a sample. */
+#define STEP_MAX  2
+#define PAUSE_MIN 10
+#define PAUSE_MAX 600
+#define RELAPSE	  60 /* to go again within this is to have come back too early */
+#define USELESS	  60 /* not tried again for so long */
 #define CLOCK_NEVER UINT64_MAX
 
 /* Shares of what is too much that a reduction must bring. */
@@ -63,6 +64,11 @@ static void families_begin(struct ttmon_budget *b)
 		b->families[f] = (struct family){ .back_ns = CLOCK_NEVER };
 }
 
+static uint64_t periods(const struct ttmon_budget *b, unsigned int n)
+{
+	return n * b->cfg.period_ns;
+}
+
 int ttmon_budget_new(const struct ttmon_budget_cfg *cfg, struct ttmon_budget **ret)
 {
 	struct ttmon_budget *b = calloc(1, sizeof(*b));
@@ -70,6 +76,8 @@ int ttmon_budget_new(const struct ttmon_budget_cfg *cfg, struct ttmon_budget **r
 	if (!b)
 		return -ENOMEM;
 	b->cfg = *cfg;
+	if (!b->cfg.period_ns)
+		b->cfg.period_ns = NSEC_PER_SEC;
 	b->view.max_percent = cfg->max_percent;
 	families_begin(b);
 	*ret = b;
@@ -97,7 +105,7 @@ static void measure(struct ttmon_budget *b, const struct ttmon_budget_sample *s,
 	*g = (struct gain){
 		.seconds = (double)ns / NSEC_PER_SEC,
 		.percent_ns = (double)ns * MAX(b->cfg.cpus, 1U) / 100,
-		.step_ns = MIN(ns, STEP_MAX),
+		.step_ns = MIN(ns, periods(b, STEP_MAX)),
 		.daemon_ns = gained(s->daemon_ns, last->daemon_ns),
 	};
 	g->records_ns = MIN(gained(s->records_ns, last->records_ns), g->daemon_ns);
@@ -172,9 +180,9 @@ static void drop(struct ttmon_budget *b, unsigned int i)
 static void reduce(struct ttmon_budget *b, const struct gain *g, uint32_t family, uint32_t tgid, double share)
 {
 	struct family *f = &b->families[family];
-	bool relapse = f->back_ns != CLOCK_NEVER && b->clock_ns - f->back_ns < RELAPSE_NS;
+	bool relapse = f->back_ns != CLOCK_NEVER && b->clock_ns - f->back_ns < periods(b, RELAPSE);
 
-	f->pause_ns = relapse ? MIN(2 * f->pause_ns, PAUSE_MAX) : PAUSE_MIN;
+	f->pause_ns = relapse ? MIN(2 * f->pause_ns, periods(b, PAUSE_MAX)) : periods(b, PAUSE_MIN);
 	b->active[b->view.nr] = (struct active){
 		.pause_ns = f->pause_ns,
 		.cost_ns = share * cost(g, family) / g->seconds,
@@ -251,7 +259,7 @@ static void judge_trial(struct ttmon_budget *b, const struct gain *g)
 		without += expected(b, g, f) - cost(&b->before, f) / b->before.percent_ns;
 	if (without - percent(g) >= promised / 2)
 		return;
-	b->families[family].useless_ns = b->clock_ns + USELESS_NS;
+	b->families[family].useless_ns = b->clock_ns + periods(b, USELESS);
 	drop(b, i);
 }
 
@@ -282,7 +290,7 @@ static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s,
 		uint64_t pause;
 
 		need[i] = needs(b, s, g, i);
-		pause = need[i] < SMALL_NEED * b->cfg.max_percent ? PAUSE_MIN : a->pause_ns;
+		pause = need[i] < SMALL_NEED * b->cfg.max_percent ? periods(b, PAUSE_MIN) : a->pause_ns;
 		a->good_ns = percent(g) + need[i] < b->cfg.max_percent ? a->good_ns + g->step_ns : 0;
 		if (a->good_ns >= pause && (back == TTMON_BUDGET_MAX || need[i] < least)) {
 			back = i;
@@ -294,7 +302,7 @@ static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s,
 	for (unsigned int i = b->view.nr; i-- > 0;) {
 		bool small = need[i] < SMALL_NEED * b->cfg.max_percent / TTMON_BUDGET_MAX;
 
-		if (i == back || (small && b->active[i].good_ns >= PAUSE_MIN)) {
+		if (i == back || (small && b->active[i].good_ns >= periods(b, PAUSE_MIN))) {
 			b->families[b->view.reductions[i].family].back_ns = b->clock_ns;
 			drop(b, i);
 		} else if (!small) {

@@ -30,6 +30,7 @@ struct ttmon_budget;
 struct ttmon_budget_cfg {
 	double max_percent; /* of all CPUs; 0: no budget, nothing is ever reduced */
 	uint32_t cpus;
+	uint64_t period_ns; /* of the samples, and of all times above; 0: a second */
 };
 
 /* A family that is only counted; of one process alone where tgid is not 0. */

@@ -34,15 +34,26 @@ struct rates {
 static struct ttmon_budget *b;
 static struct ttmon_budget_sample at;
 static struct ttmon_budget_view v;
+static unsigned int samples_a_second; /* 1, but in the test that looks more often */
 
-static void begin(double percent)
+static void begin_often(double percent, unsigned int samples)
 {
+	const struct ttmon_budget_cfg cfg = { .max_percent = percent,
+					      .cpus = 2,
+					      .period_ns = samples == 1 ? 0 : NSEC_PER_SEC / samples };
+
 	ttmon_budget_free(b);
-	assert_int_equal(ttmon_budget_new(&(struct ttmon_budget_cfg){ .max_percent = percent, .cpus = 2 }, &b), 0);
+	samples_a_second = samples;
+	assert_int_equal(ttmon_budget_new(&cfg, &b), 0);
 	at = (struct ttmon_budget_sample){ .now_ns = 1000 * NSEC_PER_SEC,
 					   .countable = BIT(T) | BIT(L) | BIT(D) | BIT(C) };
 	assert_false(ttmon_budget_add_sample(b, &at));
 	ttmon_budget_get(b, &v);
+}
+
+static void begin(double percent)
+{
+	begin_often(percent, 1);
 }
 
 static int tear_down(void **state)
@@ -77,7 +88,7 @@ static void second(const struct rates *r)
 	struct ttmon_budget_view before = v;
 	bool changed;
 
-	at.now_ns += NSEC_PER_SEC;
+	at.now_ns += NSEC_PER_SEC / samples_a_second;
 	at.daemon_ns += r->base_ns;
 	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
 		double on = is_reduced(f, false) ? 0 : is_reduced(f, true) ? 1 - r->share[f] : 1;
@@ -193,6 +204,23 @@ static void the_mean_of_ten_seconds(void **state)
 		second(&little);
 	}
 	assert_int_equal(counting(), BIT(T));
+}
+
+/* Who looks five times a second decides in a fifth of the time: the same number of looks. */
+static void times_are_those_of_the_samples(void **state)
+{
+	const unsigned int often[] = { 1, 5 };
+	struct rates much = { .base_ns = 0 }, none = { .base_ns = 0 };
+
+	(void)state;
+	much.hits[T] = 1000;
+	much.hit_ns[T] = 30000;
+	for (unsigned int i = 0; i < ARRAY_SIZE(often); i++) {
+		begin_often(1, often[i]);
+		assert_int_equal(until_change(&much, 100), 10);
+		assert_int_equal(counting(), BIT(T));
+		assert_int_equal(until_change(&none, 100), 10);
+	}
 }
 
 /* The programs are cheap, what the daemon does with the records is not. */
@@ -532,6 +560,7 @@ int main(void)
 		cmocka_unit_test_teardown(what_is_measured, tear_down),
 		cmocka_unit_test_teardown(the_dearest_goes_first_and_transfers_last, tear_down),
 		cmocka_unit_test_teardown(the_mean_of_ten_seconds, tear_down),
+		cmocka_unit_test_teardown(times_are_those_of_the_samples, tear_down),
 		cmocka_unit_test_teardown(the_daemons_time_goes_by_records, tear_down),
 		cmocka_unit_test_teardown(nothing_is_reduced_for_the_base, tear_down),
 		cmocka_unit_test_teardown(what_brought_nothing_is_undone, tear_down),
