@@ -35,6 +35,8 @@ libdir ?= $(prefix)/lib
 mandir ?= $(prefix)/share/man
 docdir ?= $(prefix)/share/doc/ttmon
 completionsdir ?= $(prefix)/share/bash-completion/completions
+zshdir ?= $(prefix)/share/zsh/site-functions
+fishdir ?= $(prefix)/share/fish/vendor_completions.d
 sysconfdir ?= /etc
 # systemd reads /usr/local/lib/systemd/system too; where a distribution keeps its own it says itself.
 libdir_of = $(or $(if $(filter /usr,$(prefix)),$(shell $(PKG_CONFIG) --variable=$(1) systemd 2>/dev/null)),$(prefix)/lib/$(2))
@@ -379,17 +381,15 @@ demo: ## run the bundled workload under ttmond and show what it found; as root
 	$(O)/bin/ttmon view -o $(O)/demo.html $(O)/demo.json
 	@echo 'the same as a page: $(O)/demo.html'
 
-# The option list of ttmond(8) and the metrics of ttmond-metrics(7) come from the program's own tables.
-$(O)/man/ttmond.8: TABLE = man
-$(O)/man/ttmond-metrics.7: TABLE = metrics
-$(O)/man/%: man/%.in $(B)/bin/ttmond
+# A line in at signs of a manual page is a command of the programs that were built, whose output is put in its place.
+$(O)/man/%: man/%.in $(PROGRAMS)
 	$(call msg,MAN,$@)
 	@mkdir -p $(@D)
-	$(Q)$(B)/bin/ttmond --help=$(TABLE) > $@.table
-	$(Q)sed -e '/^@TABLE@$$/{' -e 'r $@.table' -e 'd' -e '}' $< > $@.tmp && rm $@.table && mv $@.tmp $@
+	$(Q)awk '/^@ttmon.*@$$/ { gsub(/@/, ""); fflush(); if (system("$(B)/bin/" $$0)) exit 1; next } 1' $< > $@.tmp && mv $@.tmp $@
 
+MADE_PAGES := $(patsubst man/%.in,$(O)/man/%,$(wildcard man/*.in))
 .PHONY: man
-man: $(O)/man/ttmond.8 $(O)/man/ttmond-metrics.7 ## the manual pages that have tables of the program: .output/man/
+man: $(MADE_PAGES) ## the manual pages that have tables of the programs: .output/man/
 
 $(O)/systemd/flags: FORCE
 	$(call filechk,$(sbindir) $(sysconfdir))
@@ -398,14 +398,14 @@ $(O)/systemd/%: systemd/%.in $(O)/systemd/flags
 	$(Q)sed -e 's,@sbindir@,$(sbindir),' -e 's,@sysconfdir@,$(sysconfdir),' $< > $@
 
 UNITS := $(patsubst systemd/%.in,$(O)/systemd/%,$(wildcard systemd/*.in))
-MAN_PAGES := $(wildcard man/*.[1-8]) $(O)/man/ttmond.8 $(O)/man/ttmond-metrics.7
+MAN_PAGES := $(wildcard man/*.[1-8]) $(MADE_PAGES)
 DOCS := $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE)
 # What of docs/ lies in folders of its own.
 DOC_FILES := $(wildcard $(addprefix docs/,examples/*.c kubernetes/* grafana/* prometheus/*))
 INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	     $(addprefix $(docdir)/,$(notdir $(DOCS)) $(DOC_FILES:docs/%=%)) \
-	     $(addprefix $(completionsdir)/,$(notdir $(wildcard completions/*))) $(LIBTTMON_INSTALLED) \
+	     $(addprefix $(completionsdir)/,ttmon ttmond) $(zshdir)/_ttmon $(addprefix $(fishdir)/,ttmon.fish ttmond.fish) $(LIBTTMON_INSTALLED) \
 	     $(UNITS:$(O)/systemd/%=$(unitdir)/%) $(sysusersdir)/ttmond.conf $(tmpfilesdir)/ttmond.conf
 
 install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as usual; /etc/default/ttmond stays as it is where there is one
@@ -416,7 +416,10 @@ install: all man $(UNITS) install-libttmon ## DESTDIR and prefix=/usr/local as u
 	$(Q)for m in $(MAN_PAGES); do $(INSTALL) -m 0644 $$m $(DESTDIR)$(mandir)/man$${m##*.}/ || exit 1; done
 	$(Q)$(INSTALL) -m 0644 $(DOCS) $(DESTDIR)$(docdir)/
 	$(Q)for d in $(DOC_FILES:docs/%=%); do $(INSTALL) -m 0644 docs/$$d $(DESTDIR)$(docdir)/$$d || exit 1; done
-	$(Q)$(INSTALL) -m 0644 $(wildcard completions/*) $(DESTDIR)$(completionsdir)/
+	$(Q)for p in ttmon ttmond; do \
+		$(INSTALL) -m 0644 completions/bash $(DESTDIR)$(completionsdir)/$$p && \
+		$(INSTALL) -m 0644 completions/fish $(DESTDIR)$(fishdir)/$$p.fish || exit 1; done
+	$(Q)$(INSTALL) -m 0644 completions/zsh $(DESTDIR)$(zshdir)/_ttmon
 	$(Q)$(INSTALL) -m 0644 $(UNITS) $(DESTDIR)$(unitdir)/
 	$(Q)$(INSTALL) -m 0644 systemd/sysusers.conf $(DESTDIR)$(sysusersdir)/ttmond.conf
 	$(Q)$(INSTALL) -m 0644 systemd/tmpfiles.conf $(DESTDIR)$(tmpfilesdir)/ttmond.conf

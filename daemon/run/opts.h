@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* opts.h: the command line, one table: parsing, --help and the manual page's option list (`ttmond --help=man`) come from it. */
+/* opts.h: the command line of ttmond, one table of lib/os/cli.h. */
 #ifndef TTMON_OPTS_H
 #define TTMON_OPTS_H
 
@@ -17,7 +17,6 @@
 #define TTMON_MAX_AHEAD	 16
 
 struct ttmon_opts {
-	void (*print_metrics)(FILE *f); /* --help=metrics */
 	uint32_t pids[TTMON_MAX_PIDS];
 	size_t nr_pids;
 	char **cmd; /* NULL-terminated, or NULL */

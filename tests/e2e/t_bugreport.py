@@ -223,7 +223,7 @@ def refused(bench, *args):
     done = subprocess.run([TTMON, "bugreport", *args], capture_output=True, text=True, check=False, cwd=bench.dir, timeout=60 * PATIENCE)
     eq(f"status of bugreport {args}", done.returncode, 2)
     eq(f"lines ({done.stderr})", done.stderr.count("\n"), 1)
-    true(done.stderr, done.stderr.startswith("ttmon: "))
+    true(done.stderr, done.stderr.startswith(("ttmon: ", "ttmon bugreport: ")))
     return done.stderr
 
 

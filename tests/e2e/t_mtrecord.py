@@ -129,9 +129,9 @@ def test_refused(bench):
     with open(kept, "w", encoding="utf-8") as f:
         f.write("mine")
     prod = producer(bench)
-    for args, word in (([], "which program"), (["--mode", "fast", prod], "aggregate"), (["--sample", "0", prod], "blocks"), (["--launches", "9-3", prod], "range"),
+    for args, word in (([], "which program"), (["--mode", "fast", prod], "aggregate"), (["--sample", "0", prod], "from 1 to 16777216"), (["--launches", "9-3", prod], "range"),
                        (["--space", "texture", prod], "global"), (["--kernel", "a,b", prod], "comma"), (["--order", prod], "without -o"), (["-o", "-", prod], "standard output"),
-                       (["--ring", "1", prod], "possible"), (["--nothing", prod], "no such option"), (["-o"], "missing"), (["-o", "/nowhere/x", prod], "No such file"),
+                       (["--ring", "1", prod], "from 4096"), (["--nothing", prod], "no such option"), (["-o"], "missing"), (["-o", "/nowhere/x", prod], "No such file"),
                        (["-o", kept, "/nowhere/prog"], "cannot run"), (["-o", bench.path("new"), "/nowhere/prog"], "cannot run")):
         out, err = record(*args, status=2)
         eq(f"stdout of {args}", out, "")

@@ -8,7 +8,7 @@ import sys
 
 from browser import Browser
 from e2e import PATIENCE, TTMON, eq, standin, timeout, true
-from t_service import complete
+from t_service import complete, options_of
 from t_view import HOSTILE, quiet, shot
 
 KERNEL = False
@@ -188,8 +188,7 @@ def test_command(bench):
         done = subprocess.run([TTMON, "memtrace", "view", "-o", "-", "-"], stdin=f, capture_output=True, check=False)
     true("standard input to standard output", done.returncode == 0 and done.stdout.startswith(b"<!DOCTYPE html>") and done.stdout.endswith(b"</html>\n"))
     for command in ("view", "diff"):
-        options = set(re.findall(r"(?:^|[ ,])(--[a-z][a-z-]*)", run(command, "--help").stdout, re.M))
-        eq(f"completion of {command}", set(complete(TTMON, "memtrace", command, "--")), options)
+        eq(f"completion of {command}", set(complete(TTMON, "memtrace", command, "--")), options_of(TTMON, "memtrace", command))
     # The options of the program in front of the command.
     done = subprocess.run([TTMON, "--json", "memtrace", "diff", trace, trace], capture_output=True, text=True, check=False)
     eq(f"--json in front ({done.stderr})", json.loads(done.stdout)["schema"], "ttmon-memtrace-diff")

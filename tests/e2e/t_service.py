@@ -240,25 +240,50 @@ def test_daemonset(bench):
     eq("capabilities", sorted(container["securityContext"]["capabilities"]["add"]), sorted(unit + ["SYS_RESOURCE", "SYS_NICE", "CHOWN"]))
 
 
-COMPLETE = """
+# Each prints what the last word can become, one a line, by the shell's own machinery as far as it can be had without a terminal.
+SHELLS = {
+    "bash": """
 source "$1"
 shift
 COMP_WORDS=("$@")
 COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-"_$(basename "$1")"
+_ttmon
 printf '%s\\n' "${COMPREPLY[@]}"
-"""
+""",
+    "fish": """
+set script $argv[1]
+source $script
+complete -C (string join ' ' -- $argv[2..-1]) | string replace -r '\\t.*' ''; true
+""",
+    # compadd's helper _describe and _files need a line editor: they are asked to print.
+    "zsh": """
+_describe() { print -rl -- ${(P)${@[-1]}%%:*} }
+_files() { print -rl -- ${words[CURRENT]}*(N) }
+_normal() { print -rl -- ${(k)commands[(I)${words[CURRENT]}*]} }
+script=$1
+shift
+words=("$@")
+CURRENT=$#
+source $script
+""",
+}
 
 
-def complete(program, *words):
-    script = os.path.join(TOP, "completions", os.path.basename(program))
-    done = subprocess.run(["bash", "-c", COMPLETE, "bash", script, program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    eq(f"completion of {words}: {done.stderr}", (done.returncode, done.stderr), (0, ""))
+def complete(program, *words, shell="bash"):
+    script = os.path.join(TOP, "completions", shell)
+    args = [shell, *(["-f"] if shell == "zsh" else []), "-c", SHELLS[shell], *([] if shell == "fish" else [shell]), script, program, *words]
+    env = dict(os.environ, PATH=os.path.dirname(TTMON) + ":" + os.environ["PATH"])
+    done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=env)
+    eq(f"completion of {words} in {shell}: {done.stderr}", (done.returncode, done.stderr), (0, ""))
     return done.stdout.split()
 
 
 def help_of(*words):
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def options_of(*words):
+    return set(re.findall(r"^  (?:-.,|   ) (--[a-z][a-z-]*)", help_of(*words, "--help"), re.M))
 
 
 @timeout(60)
@@ -280,7 +305,7 @@ def test_completion_of_ttmond(_bench):
             eq(option + "=", sorted(complete(TTMOND, option, "=", "")), sorted(words))
             named += 1
     true(f"{named} options with words", named >= 6)
-    eq("versions", complete(TTMOND, "--tt-shm-version", ""), ["1", "2", "3", "4", "off"])
+    eq("versions", sorted(complete(TTMOND, "--tt-shm-version", "")), ["1", "2", "3", "4", "off"])
     true("pids", str(os.getpid()) in complete(TTMOND, "--pid", ""))
     eq("files", complete(TTMOND, "--dump-db", TTMOND), [TTMOND])
     eq("a number is typed", complete(TTMOND, "--window", ""), [])
@@ -289,19 +314,41 @@ def test_completion_of_ttmond(_bench):
 
 @timeout(60)
 def test_completion_of_ttmon(_bench):
-    """Every command of the help, and every option of each command's."""
-    text = help_of(TTMON, "--help")
-    commands = re.findall(r"^  ([a-z][a-z-]*)  ", text.split("commands:")[1].split("\n\n")[0], re.M)
-    true(f"{len(commands)} commands", len(commands) > 6)
-    eq("commands", sorted(complete(TTMON, "")), sorted(commands))
+    """Every command of the help, and every option of each command's, those of the commands of db and memtrace too."""
+    groups = [()]
+    seen = 0
+    for group in groups:
+        text = help_of(TTMON, *group, "--help")
+        if "commands:" not in text:
+            continue
+        commands = re.findall(r"^  ([a-z][a-z-]*)  ", text.split("commands:")[1].split("\n\n")[0], re.M)
+        eq(f"commands of {group}", sorted(w for w in complete(TTMON, *group, "") if w in commands), sorted(commands))
+        groups += [(*group, c) for c in commands]
+    for command in groups[1:]:
+        options = options_of(TTMON, *command)
+        eq(command, set(complete(TTMON, *command, "--")) - {"--"}, options)
+        true(f"{command}: --help", "--help" in options)
+        seen += len(options)
+    true(f"{len(groups)} commands, {seen} options", len(groups) > 24 and seen > 150)
     eq("one that was begun", complete(TTMON, "sl"), ["slots"])
-    for command in commands:
-        options = set(re.findall(r"(?:^|[ ,])(--[a-z][a-z-]*)", help_of(TTMON, command, "--help"), re.M))
-        eq(command, set(complete(TTMON, command, "--")), options)
     said = subprocess.run([TTMON, "top", "--sort", "no-such-key"], capture_output=True, text=True, check=False)
     words = complete(TTMON, "top", "--sort", "")
-    eq(f"keys ({said.stderr})", [w for w in words if w not in help_of(TTMON, "top", "--help")], [])
+    eq(f"keys ({said.stderr})", [w for w in words if w not in said.stderr], [])
     eq("number of keys", len(words), 9)
+    eq("with =", complete(TTMON, "top", "--sort", "=", "ll"), ["llc"])
+    eq("of --socket nothing of a command", complete(TTMON, "--socket", "/x", "prob"), ["probes"])
+
+
+@timeout(60)
+def test_completion_in_other_shells(_bench):
+    """zsh and fish say what bash says."""
+    shells = [s for s in ("zsh", "fish") if shutil.which(s)]
+    if not shells:
+        raise Skip("neither zsh nor fish is here")
+    for shell in shells:
+        for words in (("to",), ("top", "--s"), ("top", "--sort", ""), ("memtrace", "record", "--r"), ("db", "m")):
+            eq(f"{shell}: {words}", sorted(complete("ttmon", *words, shell=shell)), sorted(complete(TTMON, *words)))
+        eq(f"{shell}: --option=word", [w.split("=")[-1] for w in complete("ttmond", "--rmid=e", shell=shell)], ["emulated"])
 
 
 def tree(folder):
@@ -324,7 +371,8 @@ def test_make_install(bench):
               "usr/local/lib/systemd/system/ttmond.socket", "usr/local/lib/sysusers.d/ttmond.conf", "usr/local/lib/tmpfiles.d/ttmond.conf",
               "usr/local/share/man/man8/ttmond.8", "usr/local/share/man/man1/ttmon.1", "usr/local/share/man/man1/ttmon-memtrace.1",
               "usr/local/lib/libttmon-memtrace.so", "usr/local/share/bash-completion/completions/ttmond",
-              "usr/local/share/bash-completion/completions/ttmon"]
+              "usr/local/share/bash-completion/completions/ttmon", "usr/local/share/zsh/site-functions/_ttmon",
+              "usr/local/share/fish/vendor_completions.d/ttmon.fish", "usr/local/share/fish/vendor_completions.d/ttmond.fish"]
     eq("not installed", [w for w in wanted if w not in found], [])
     with open(os.path.join(root, "usr/local/lib/systemd/system/ttmond.service"), encoding="utf-8") as f:
         unit = f.read()

@@ -439,5 +439,5 @@ def test_command(bench):
                  ["-"], [db, "-o", "/dev/full"], [db, "-o", bench.path("x.html.gz")]):
         done = run(*args, stdin=subprocess.DEVNULL)
         eq(f"{args}: {done.stderr!r}", (done.returncode, len(done.stderr.splitlines())), (2, 1))
-        true(done.stderr, done.stderr.startswith("ttmon: "))
+        true(done.stderr, done.stderr.startswith(("ttmon: ", "ttmon view: ")))
     eq("left over", [f for f in os.listdir(bench.dir) if ".tmp." in f or f == "x.html"], [])

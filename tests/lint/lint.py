@@ -75,7 +75,7 @@ FOLDERS = {
     "preload": ["lib/"],
     # a command a folder; cli and term are what they share; of the daemon they have the words, the readers of recordings and of
     # sysfs, and the writer of trace files, never the side that talks to the kernel
-    "tools/cli": ["lib/base", "lib/read"],
+    "tools/cli": ["lib/base", "lib/os", "lib/read"],
     "tools/term": ["lib/base"],
     "tools/advise": ["lib/", "tools/cli", "tools/memtrace"],
     "tools/bugreport": ["lib/", "tools/cli", "daemon/core/stream", "daemon/io/files"],
@@ -89,7 +89,7 @@ FOLDERS = {
     "tools/top": ["lib/", "tools/cli", "tools/term"],
     "tools/trace": ["lib/", "tools/cli", "daemon/core/", "daemon/io/files"],
     "tools/view": ["lib/", "tools/cli", "daemon/core/history"],
-    "tools": ["lib/base", "lib/read", "tools/"],
+    "tools": ["tools/"],
     "bpf": [],
 }
 PRODUCT = ("include/", "lib/", "daemon/", "memtrace/", "preload/", "tools/", "bpf/")

@@ -4,7 +4,6 @@
  * what to do. Databases of several programs make several groups.
  */
 #include <assert.h>
-#include <getopt.h>
 
 #include "lib/os/jsonw.h"
 #include "lib/read/client.h"
@@ -12,67 +11,6 @@
 #include "tools/cli/cmds.h"
 #include "tools/memtrace/join.h"
 #include "tools/cli/show.h"
-
-static const char usage[] =
-	"usage: ttmon advise [OPTIONS] DB [DB...]       what each way of pinning would have cost, and what to pin\n"
-	"       ttmon advise --live [--pid PID]         what the service advises, as it says it\n"
-	"\n"
-	"DB is an allocation database of ttmond, plain or .gz. Those of one program are merged.\n"
-	"\n"
-	"  -t, --train DB             the advice comes from this database (again for more), and is tried on the others\n"
-	"  -M, --memtrace TRACE       what this run's kernels accessed (ttmon memtrace); the first is of the first DB, and so on\n"
-	"  -m, --min-match LEVEL      weakest recognition that counts: exact, site, names (default) or order\n"
-	"  -r, --runs                 each run's table too, not the merged one alone\n"
-	"      --top N                lines of advice of each kind (default 10)\n"
-	"      --pageable-gbps X      cost model: GB/s from pageable memory to the device (default 6),\n"
-	"      --pinned-gbps X        from pinned memory (default 24),\n"
-	"      --pinning-gbps X       and of pinning (default: what the databases say, else 1.5)\n"
-	"      --pin-call-us X        what a call that pins takes beside the bytes (default: the databases, else 50)\n"
-	"      --unpin-call-us X      the same of a call that unpins\n"
-	"      --measure              measure these on this machine\n"
-	"      --torch-round-max-mb N   PyTorch's pinned_max_round_threshold_mb (default: no limit)\n"
-	"      --torch-cached-max-mb N  PyTorch's pinned_max_cached_size_mb (default: no limit)\n"
-	"  -l, --live                 follow the service until interrupted\n"
-	"  -p, --pid PID              --live: of this process alone\n"
-	"  -s, --socket PATH          of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -j, --json                 for programs; --live: the lines as the service sent them\n"
-	"  -h, --help                 this text\n"
-	"\n"
-	"Exit status: 0, 1 where a database is incomplete (said on stderr), 2 no answer.\n";
-
-enum {
-	OPT_PAGEABLE = 256,
-	OPT_PINNED,
-	OPT_PINNING,
-	OPT_PIN_CALL,
-	OPT_UNPIN_CALL,
-	OPT_MEASURE,
-	OPT_ROUND,
-	OPT_CACHED,
-	OPT_TOP,
-};
-
-static const struct option options[] = {
-	{ "train", required_argument, NULL, 't' },
-	{ "memtrace", required_argument, NULL, 'M' },
-	{ "min-match", required_argument, NULL, 'm' },
-	{ "runs", no_argument, NULL, 'r' },
-	{ "top", required_argument, NULL, OPT_TOP },
-	{ "pageable-gbps", required_argument, NULL, OPT_PAGEABLE },
-	{ "pinned-gbps", required_argument, NULL, OPT_PINNED },
-	{ "pinning-gbps", required_argument, NULL, OPT_PINNING },
-	{ "pin-call-us", required_argument, NULL, OPT_PIN_CALL },
-	{ "unpin-call-us", required_argument, NULL, OPT_UNPIN_CALL },
-	{ "measure", no_argument, NULL, OPT_MEASURE },
-	{ "torch-round-max-mb", required_argument, NULL, OPT_ROUND },
-	{ "torch-cached-max-mb", required_argument, NULL, OPT_CACHED },
-	{ "live", no_argument, NULL, 'l' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "socket", required_argument, NULL, 's' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
 
 static const char *const match_names[] = { [TTMON_MATCH_NONE] = "none",
 					   [TTMON_MATCH_ORDER] = "order",
@@ -92,166 +30,43 @@ const char *ttmon_advise_row_name(unsigned int row)
 
 /* ---- options ---- */
 
-static int bad_value(const char *name, const char *text, const char *wanted)
+static int add(const struct ttmon_cli *cli, const char **list, unsigned int *n, const char *path)
 {
-	fprintf(stderr, "ttmon advise: --%s takes %s, not %s\n", name, wanted, text);
-	return -EINVAL;
-}
-
-static int rate(const char *name, const char *text, uint64_t *ret)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= 0.001 && value <= 100000))
-		return bad_value(name, text, "GB/s, 0.001 to 100000");
-	*ret = (uint64_t)(value * 1e9 + 0.5);
-	return 0;
-}
-
-static int call(const char *name, const char *text, uint64_t *ret, bool *has)
-{
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *end || !(value >= 0 && value <= 1000000))
-		return bad_value(name, text, "microseconds, 0 to 1000000");
-	*ret = (uint64_t)(value * 1e3 + 0.5);
-	*has = true;
-	return 0;
-}
-
-static int number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *ret)
-{
-	unsigned long long value;
-	char wanted[64], *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || errno || value < min || value > max) {
-		snprintf(wanted, sizeof(wanted), "a number from %llu to %llu", (unsigned long long)min,
-			 (unsigned long long)max);
-		return bad_value(name, text, wanted);
-	}
-	*ret = value;
-	return 0;
-}
-
-static int level(const char *text, unsigned int *ret)
-{
-	for (unsigned int m = TTMON_MATCH_ORDER; m < TTMON_MATCH_MAX; m++)
-		if (!strcmp(text, match_names[m])) {
-			*ret = m;
-			return 0;
-		}
-	return bad_value("min-match", text, "exact, site, names or order");
-}
-
-static int database(const char **list, unsigned int *n, const char *path)
-{
-	if (*n == TTMON_ADVISE_MAX_DBS) {
-		fprintf(stderr, "ttmon advise: more than %u databases\n", TTMON_ADVISE_MAX_DBS);
-		return -E2BIG;
-	}
+	if (*n == TTMON_ADVISE_MAX_DBS)
+		return ttmon_cli_bad(cli, "more than %u databases", TTMON_ADVISE_MAX_DBS);
 	list[(*n)++] = path;
 	return 0;
 }
 
-static int option(int c, struct ttmon_advise_opts *o)
+static int take_train(struct ttmon_cli *cli, const char *arg)
 {
-	uint64_t value = 0;
-	int err = 0;
+	struct ttmon_advise_opts *o = cli->opts;
 
-	switch (c) {
-	case 't':
-		return database(o->train, &o->nr_train, optarg);
-	case 'M':
-		return database(o->traces, &o->nr_traces, optarg);
-	case 'm':
-		return level(optarg, &o->min_match);
-	case 'r':
-		o->runs = true;
-		return 0;
-	case 'l':
-		o->live = true;
-		return 0;
-	case 'p':
-		return number("pid", optarg, 1, INT32_MAX, &o->pid);
-	case 's':
-		o->socket = optarg;
-		return 0;
-	case 'j':
-		o->json = true;
-		return 0;
-	case OPT_MEASURE:
-		o->measure = true;
-		return 0;
-	case OPT_PAGEABLE:
-		return rate("pageable-gbps", optarg, &o->cost.pageable_bps);
-	case OPT_PINNED:
-		return rate("pinned-gbps", optarg, &o->cost.pinned_bps);
-	case OPT_PINNING:
-		return rate("pinning-gbps", optarg, &o->cost.pinning_bps);
-	case OPT_PIN_CALL:
-		return call("pin-call-us", optarg, &o->cost.pin_call_ns, &o->has_pin_call);
-	case OPT_UNPIN_CALL:
-		return call("unpin-call-us", optarg, &o->cost.unpin_call_ns, &o->has_unpin_call);
-	case OPT_TOP:
-		err = number("top", optarg, 0, 1000000, &value);
-		o->top = (unsigned int)value;
-		return err;
-	case OPT_ROUND:
-		err = number("torch-round-max-mb", optarg, 1, 1 << 24, &value);
-		o->round_max = value << 20;
-		return err;
-	default:
-		err = number("torch-cached-max-mb", optarg, 1, 1 << 24, &value);
-		o->cached_max = value << 20;
-		return err;
-	}
+	return add(cli, o->train, &o->nr_train, arg);
 }
 
-/* -ECANCELED: all has been said and done. */
-static int parse(int argc, char **argv, struct ttmon_advise_opts *o)
+static int take_trace(struct ttmon_cli *cli, const char *arg)
 {
-	char name[] = "-?";
-	int c, err = 0;
+	struct ttmon_advise_opts *o = cli->opts;
 
-	*o = (struct ttmon_advise_opts){ .socket = TTMON_SOCKET_DEFAULT, .top = 10 };
-	optind = 0;
-	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, ":t:M:m:rlp:s:jh", options, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return -ECANCELED;
-		}
-		if (c == ':' || c == '?') {
-			name[1] = (char)optopt;
-			fprintf(stderr, "ttmon advise: %s %s, see ttmon advise --help\n",
-				c == ':' ? "a value is missing after" : "no such option:",
-				optopt && optopt < OPT_PAGEABLE ? name : argv[optind - 1]);
-			return -EINVAL;
-		}
-		err = option(c, o);
-	}
-	for (; !err && optind < argc; optind++)
-		err = database(o->dbs, &o->nr_dbs, argv[optind]);
+	return add(cli, o->traces, &o->nr_traces, arg);
+}
+
+static int check(const struct ttmon_cli *cli, struct ttmon_advise_opts *o)
+{
+	int err = 0;
+
+	for (int i = 0; i < cli->nr_words && !err; i++)
+		err = add(cli, o->dbs, &o->nr_dbs, cli->words[i]);
 	if (err)
 		return err;
-	if (o->live ? o->nr_dbs + o->nr_train : !o->nr_dbs) {
-		fprintf(stderr, "ttmon advise: %s, see ttmon advise --help\n",
-			o->live ? "--live takes no database" : "no database is given");
-		return -EINVAL;
-	}
-	if (o->nr_traces > o->nr_dbs) {
-		fprintf(stderr, "ttmon advise: more --memtrace than databases\n");
-		return -EINVAL;
-	}
-	if (o->pid && !o->live) {
-		fprintf(stderr, "ttmon advise: --pid goes with --live\n");
-		return -EINVAL;
-	}
-	return 0;
+	o->round_max <<= 20;
+	o->cached_max <<= 20;
+	if (o->live ? o->nr_dbs + o->nr_train : !o->nr_dbs)
+		return ttmon_cli_bad(cli, o->live ? "--live takes no database" : "no database is given");
+	if (o->nr_traces > o->nr_dbs)
+		return ttmon_cli_bad(cli, "more --memtrace than databases");
+	return o->pid && !o->live ? ttmon_cli_bad(cli, "--pid goes with --live") : 0;
 }
 
 /* ---- databases ---- */
@@ -527,21 +342,74 @@ static int advise(struct work *w)
 	return err ? err : written;
 }
 
-int cmd_advise(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	struct ttmon_advise_opts o;
-	struct work w = { .o = &o };
-	int err = parse(argc, argv, &o);
+	struct ttmon_advise_opts *o = ctx;
+	struct work w = { .o = o };
+	int err = check(cli, o);
 
 	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	if (o.live)
-		return ttmon_advise_live(&o);
-	err = load_all(&w.runs, &o);
+		return err;
+	if (o->live)
+		return ttmon_advise_live(o);
+	err = load_all(&w.runs, o);
 	if (!err) {
-		ttmon_advise_get_cost(&o, w.runs.v, w.runs.n, &w.cost);
+		ttmon_advise_get_cost(o, w.runs.v, w.runs.n, &w.cost);
 		err = advise(&w);
 	}
 	runs_fini(&w.runs);
 	return err ? TTMON_EXIT_ERROR : w.runs.incomplete ? TTMON_EXIT_NO : 0;
 }
+
+#define T	     struct ttmon_advise_opts
+#define RATE(m)	     TTMON_CLI_FRACTION(T, cost.m, 1e9, 1000000, 100000000000000)
+#define CALL(m, has) TTMON_CLI_FRACTION(T, cost.m, 1e3, 0, 1000000000), TTMON_CLI_GIVEN(T, has)
+static const struct ttmon_cli_opt options[] = {
+	{ "train", 't', "DB", "the advice comes from this database (again for more), and is tried on the others", NULL,
+	  TTMON_CLI_CALL(take_train), .words = ":file" },
+	{ "memtrace", 'M', "TRACE",
+	  "what this run's kernels accessed (ttmon memtrace); the first is of the first DB, and so on",
+	  "A trace that ttmon\\-memtrace(1) reads, of the same run. A line says how many allocations that is about, and how many of them are pinned and were never copied: these are of use, and stay pinned. Databases of ttmond \\-\\-memtrace have it in them and need none.",
+	  TTMON_CLI_CALL(take_trace), .words = ":file" },
+	{ "min-match", 'm', "LEVEL", "weakest recognition that counts: exact, site, names (default) or order", NULL,
+	  TTMON_CLI_WORD(T, min_match, "order names site exact"), .min = TTMON_MATCH_ORDER },
+	{ "runs", 'r', NULL, "each run's table too, not the merged one alone", NULL, TTMON_CLI_FLAG(T, runs) },
+	{ "top", 0, "N", "lines of advice of each kind (default 10)", NULL, TTMON_CLI_NUMBER(T, top, 0, 1000000) },
+	{ "pageable-gbps", 0, "X", "cost model: GB/s from pageable memory to the device (default 6),", NULL,
+	  RATE(pageable_bps) },
+	{ "pinned-gbps", 0, "X", "from pinned memory (default 24),", NULL, RATE(pinned_bps) },
+	{ "pinning-gbps", 0, "X", "and of pinning (default: what the databases say, else 1.5)",
+	  "What they say counts where it can be true.", RATE(pinning_bps) },
+	{ "pin-call-us", 0, "X", "what a call that pins takes beside the bytes (default: the databases, else 50)",
+	  "In microseconds.", CALL(pin_call_ns, has_pin_call) },
+	{ "unpin-call-us", 0, "X", "the same of a call that unpins", NULL, CALL(unpin_call_ns, has_unpin_call) },
+	{ "measure", 0, NULL, "measure these on this machine",
+	  "With the CUDA runtime where there is one and a device, else by memory copies and mlock, which tells nothing of a GPU, as the output says.",
+	  TTMON_CLI_FLAG(T, measure) },
+	{ "torch-round-max-mb", 0, "N", "PyTorch's pinned_max_round_threshold_mb (default: no limit)", NULL,
+	  TTMON_CLI_NUMBER(T, round_max, 1, 1 << 24) },
+	{ "torch-cached-max-mb", 0, "N", "PyTorch's pinned_max_cached_size_mb (default: no limit)", NULL,
+	  TTMON_CLI_NUMBER(T, cached_max, 1, 1 << 24) },
+	{ "live", 'l', NULL, "follow the service until interrupted",
+	  "A line for each advice while programs run; it waits for a service that was stopped.",
+	  TTMON_CLI_FLAG(T, live) },
+	{ "pid", 'p', "PID", "--live: of this process alone", NULL, TTMON_CLI_PID(T, pid) },
+	TTMON_ROW_SOCKET(T, socket),
+	TTMON_ROW_JSON(
+		T, json, "for programs; --live: the lines as the service sent them",
+		"One object: cost, and for each of programs the policies of all runs together, runs with those of each, and advice. Times are in nanoseconds; least_pages is the bound."),
+};
+const struct ttmon_cli_cmd ttmon_cmd_advise = {
+	.name = "ttmon advise",
+	.summary = "what to pin the next time, and what other ways of pinning would have cost",
+	.args = "[OPTIONS] DB [DB...]       what each way of pinning would have cost, and what to pin\n"
+		"--live [--pid PID]         what the service advises, as it says it",
+	.about = "DB is an allocation database of ttmond, plain or .gz. Those of one program are merged.",
+	.notes = "Exit status: 0, 1 where a database is incomplete (said on stderr), 2 no answer.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const T){ .socket = TTMON_SOCKET_DEFAULT, .top = 10 },
+	.size = sizeof(T),
+	.max_words = -1,
+	.words = ":file",
+	.run = run,
+};

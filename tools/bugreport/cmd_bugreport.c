@@ -5,7 +5,6 @@
  */
 #include <fcntl.h>
 #include <ftw.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <signal.h>
 #include <sys/random.h>
@@ -20,22 +19,6 @@
 #define RECORD_MAX_S 600
 #define TAR_MS	     600000
 #define FOLDER	     "ttmon-bugreport" /* in the archive */
-
-static const char usage[] =
-	"usage: ttmon bugreport [-o FILE.tar.gz] [--redact] [--record SECONDS] [--socket PATH]\n"
-	"\n"
-	"Writes one archive with what the service says of itself (status, probes, families, devices, metrics), versions,\n"
-	"settings of the kernel and, where they can be read, its log and the service's. What cannot be had is named in\n"
-	"errors.txt in it. Names of programs, paths, command lines and cgroups are in it unless --redact is given.\n"
-	"\n"
-	"  -o, --output FILE     where to (ttmon-bugreport-DATE.tar.gz)\n"
-	"  -r, --redact          names become pseudonyms, the same all over the archive, and logs are left out; numbers,\n"
-	"                        ids and build-ids stay, and the names of CUDA's functions\n"
-	"      --record SECONDS  with a recording of the whole host, 1-600 s, made by a ttmond beside the service (as root)\n"
-	"  -s, --socket PATH     of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -h, --help            this text\n"
-	"\n"
-	"Exit status: 0 written, 1 written without something that was asked for, 2 not written.\n";
 
 struct args {
 	const char *output, *socket;
@@ -267,68 +250,49 @@ static void stop(int sig)
 	ttmon_report_stopped = 1;
 }
 
-/* 0: go on; 1: --help; -1: refused, said why. */
-static int parse(int argc, char **argv, struct args *a)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' }, { "redact", no_argument, NULL, 'r' },
-		{ "record", required_argument, NULL, 'R' }, { "socket", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },	    { 0 }
-	};
-	unsigned long seconds;
-	char *end;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "o:rs:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			a->output = optarg;
-			break;
-		case 'r':
-			a->redact = true;
-			break;
-		case 'R':
-			seconds = strtoul(optarg, &end, 10);
-			if (*end || end == optarg || !seconds || seconds > RECORD_MAX_S) {
-				fprintf(stderr, "ttmon: --record %s: 1 to %d seconds\n", optarg, RECORD_MAX_S);
-				return -1;
-			}
-			a->record_s = (unsigned int)seconds;
-			break;
-		case 's':
-			a->socket = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 1;
-		default:
-			return -1;
-		}
-	}
-	if (optind != argc || (a->output && !a->output[0])) {
-		fputs(usage, stderr);
-		return -1;
-	}
-	return 0;
-}
-
-int cmd_bugreport(int argc, char **argv)
-{
-	struct args a = { .socket = TTMON_SOCKET_DEFAULT };
 	struct sigaction sa = { .sa_handler = stop };
-	char name[64];
 	time_t now = time(NULL);
+	struct args *a = ctx;
+	char name[64];
 	struct tm tm;
-	int done = parse(argc, argv, &a);
 
-	if (done)
-		return done < 0 ? TTMON_EXIT_ERROR : 0;
-	if (!a.output) {
+	if (a->output && !*a->output)
+		return ttmon_cli_bad(cli, "a file is wanted after --output");
+	if (!a->output) {
 		strftime(name, sizeof(name), "ttmon-bugreport-%Y%m%d-%H%M%S.tar.gz", localtime_r(&now, &tm));
-		a.output = name;
+		a->output = name;
 	}
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
-	return make_report(&a);
+	return make_report(a);
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "output", 'o', "FILE", "where to (ttmon-bugreport-DATE.tar.gz)", NULL,
+	  TTMON_CLI_TEXT(struct args, output, ":file") },
+	{ "redact", 'r', NULL,
+	  "names become pseudonyms, the same all over the archive, and logs are left out; numbers,\n"
+	  "ids and build-ids stay, and the names of CUDA's functions",
+	  NULL, TTMON_CLI_FLAG(struct args, redact) },
+	{ "record", 0, "SECONDS",
+	  "with a recording of the whole host, 1-600 s, made by a ttmond beside the service (as root)", NULL,
+	  TTMON_CLI_NUMBER(struct args, record_s, 1, RECORD_MAX_S) },
+	TTMON_ROW_SOCKET(struct args, socket),
+};
+const struct ttmon_cli_cmd ttmon_cmd_bugreport = {
+	.name = "ttmon bugreport",
+	.summary = "one archive with what somebody needs who was not there; names redactable",
+	.args = "[-o FILE.tar.gz] [--redact] [--record SECONDS] [--socket PATH]",
+	.about =
+		"Writes one archive with what the service says of itself (status, probes, families, devices, metrics), versions,\n"
+		"settings of the kernel and, where they can be read, its log and the service's. What cannot be had is named in\n"
+		"errors.txt in it. Names of programs, paths, command lines and cgroups are in it unless --redact is given.",
+	.notes = "Exit status: 0 written, 1 written without something that was asked for, 2 not written.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct args){ .socket = TTMON_SOCKET_DEFAULT },
+	.size = sizeof(struct args),
+	.run = run,
+};

@@ -1,29 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cmds.h: the commands of ttmon. Each gets the arguments from its own name on (argv[0]), reads its options itself,
- * and gives back the exit status of the program. Errors are one line on stderr, starting with "ttmon".
+ * cmds.h: the commands of ttmon, and rows of options that several of them have. A command NAME is a struct ttmon_cli_cmd,
+ * ttmon_cmd_NAME, in a file of its own; errors are one line on stderr, starting with "ttmon".
  */
 #ifndef TTMON_CMDS_H
 #define TTMON_CMDS_H
 
-/* 0: all is well, 1: the answer is no (what was asked for is not in order), 2: there is no answer. */
-#define TTMON_EXIT_NO	 1
-#define TTMON_EXIT_ERROR 2
+#include "lib/os/cli.h"
+#include "lib/read/client.h"
 
-int cmd_status(int argc, char **argv);
-int cmd_probes(int argc, char **argv);
-int cmd_db(int argc, char **argv);
-int cmd_trace(int argc, char **argv);
-int cmd_top(int argc, char **argv);
-int cmd_smi(int argc, char **argv);
-int cmd_programs(int argc, char **argv);
-int cmd_slots(int argc, char **argv);
-int cmd_family(int argc, char **argv);
-int cmd_target(int argc, char **argv);
-int cmd_bugreport(int argc, char **argv);
-int cmd_advise(int argc, char **argv);
-int cmd_heat(int argc, char **argv);
-int cmd_view(int argc, char **argv);
-int cmd_memtrace(int argc, char **argv);
+/* Exit statuses. 0: all is well, 1: the answer is no (what was asked for is not in order), 2: there is no answer. */
+#define TTMON_EXIT_NO	 1
+#define TTMON_EXIT_ERROR TTMON_CLI_MISUSE
+
+/* In the order of ttmon --help. */
+#define TTMON_COMMANDS(X)                                                                                           \
+	X(status)                                                                                                   \
+	X(probes)                                                                                                   \
+	X(top) X(family) X(target) X(smi) X(programs) X(db) X(advise) X(heat) X(view) X(memtrace) X(slots) X(trace) \
+		X(bugreport)
+
+#define X(name) extern const struct ttmon_cli_cmd ttmon_cmd_##name;
+TTMON_COMMANDS(X)
+#undef X
+
+#define TTMON_SOCKET_HELP "of the service (default " TTMON_SOCKET_DEFAULT ")"
+#define TTMON_ROW_SOCKET(T, m)                                                                \
+	{                                                                                     \
+		"socket", 's', "PATH", TTMON_SOCKET_HELP, NULL, TTMON_CLI_TEXT(T, m, ":file") \
+	}
+#define TTMON_ROW_JSON(T, m, help, man)                            \
+	{                                                          \
+		"json", 'j', NULL, help, man, TTMON_CLI_FLAG(T, m) \
+	}
 
 #endif

@@ -1,64 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* show.c: see show.h. Pure but for the options' error lines and the questions to the terminal. */
+/* show.c: see show.h. Pure but for the questions to the terminal. */
 #include "tools/cli/show.h"
 
 #include <time.h>
 
-#include <getopt.h>
 #include <sys/ioctl.h>
-
-#include "lib/read/client.h"
-#include "tools/cli/cmds.h"
-
-int ttmon_show_parse(int argc, char **argv, const char *usage, bool with_verbose, struct ttmon_show_opts *ret,
-		     int *exit_status)
-{
-	static const struct option options[] = {
-		{ "verbose", no_argument, NULL, 'v' }, /* first, so that it can be left out */
-		{ "socket", required_argument, NULL, 's' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	    { 0 },
-	};
-	struct ttmon_show_opts opts = { .socket = TTMON_SOCKET_DEFAULT };
-	char name[] = "-?";
-	int c;
-
-	/* 0, not 1: glibc then forgets what it knew of another argv. */
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, with_verbose ? ":s:jhv" : ":s:jh", options + !with_verbose, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			opts.socket = optarg;
-			break;
-		case 'j':
-			opts.json = true;
-			break;
-		case 'v':
-			opts.verbose = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			*exit_status = 0;
-			return -ECANCELED;
-		default:
-			/* optopt is the letter, 0 for a long option that is not known. */
-			name[1] = (char)optopt;
-			fprintf(stderr, "ttmon %s: %s %s, see ttmon %s --help\n", argv[0],
-				c == ':' ? "a value is missing after" : "no such option:",
-				optopt ? name : argv[optind - 1], argv[0]);
-			*exit_status = TTMON_EXIT_ERROR;
-			return -EINVAL;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "ttmon %s: takes no argument: %s, see ttmon %s --help\n", argv[0], argv[optind],
-			argv[0]);
-		*exit_status = TTMON_EXIT_ERROR;
-		return -EINVAL;
-	}
-	*ret = opts;
-	return 0;
-}
 
 const json_t *ttmon_show_at(const json_t *root, const char *where)
 {

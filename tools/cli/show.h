@@ -13,17 +13,18 @@
 #include "lib/base/fmt.h"
 #include "lib/base/util.h"
 
+/* Of commands that show an answer of the daemon. */
 struct ttmon_show_opts {
 	const char *socket;
 	bool json, verbose;
 };
 
-/*
- * Options of a command (argv[0] is its name): --socket PATH, --json, --help, and with_verbose -v, --verbose. usage:
- * text of --help. 0: go on; else the command ends with *exit_status, all has been said.
- */
-int ttmon_show_parse(int argc, char **argv, const char *usage, bool with_verbose, struct ttmon_show_opts *ret,
-		     int *exit_status) _must_check;
+#define TTMON_SHOW_ROWS                                   \
+	TTMON_ROW_SOCKET(struct ttmon_show_opts, socket), \
+		TTMON_ROW_JSON(struct ttmon_show_opts, json, "what the service sent, as it is", NULL)
+#define TTMON_SHOW_DEFAULTS                                                            \
+	.defaults = &(const struct ttmon_show_opts){ .socket = TTMON_SOCKET_DEFAULT }, \
+	.size = sizeof(struct ttmon_show_opts)
 
 /* "a.b" in nested objects; NULL. */
 const json_t *ttmon_show_at(const json_t *root, const char *where);

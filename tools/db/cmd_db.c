@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_db.c: `ttmon db check|match|schema|show`: the entry point, and the schema itself, which is
+ * cmd_db.c: `ttmon db check|match|schema|show`: the commands, and the schema itself, which is
  * docs/ttmon-db.schema.json put into the program as it is (the compiler runs in the top folder; the Makefile names
  * the file as a prerequisite).
  */
@@ -17,10 +17,66 @@ __asm__(".pushsection .rodata\n"
 	"ttmon_db_schema_end:\n"
 	".popsection\n");
 
-int ttmon_db_tool_schema(void)
+#define FILE_IS "FILE is what ttmond --dump-db wrote, plain or .gz; - is standard input."
+
+static int check(const struct ttmon_cli *cli, void *opts)
+{
+	(void)opts;
+	return ttmon_db_tool_check(cli->words[0]);
+}
+
+static const struct ttmon_cli_cmd cmd_check = {
+	.name = "ttmon db check",
+	.summary = "is the database whole and consistent? exit status 0 or 1",
+	.args = "FILE",
+	.about = "Is the database whole and consistent? Exit status 0 or 1.\n" FILE_IS,
+	.min_words = 1,
+	.max_words = 1,
+	.words = ":file",
+	.run = check,
+};
+
+struct show_opts {
+	const char *period;
+};
+
+static int show(const struct ttmon_cli *cli, void *ctx)
+{
+	const struct show_opts *o = ctx;
+
+	if (o->period && cli->nr_words > 1)
+		return ttmon_cli_bad(cli, "--period is of the whole file, not of one allocation");
+	if (o->period)
+		return ttmon_db_tool_show_period(cli->words[0], o->period);
+	return cli->nr_words > 1 ? ttmon_db_tool_show_alloc(cli->words[0], cli->words[1])
+				 : ttmon_db_tool_show(cli->words[0]);
+}
+
+static const struct ttmon_cli_opt show_options[] = {
+	{ "period", 0, "LABEL|N|LABEL:N", "what is moved in each period between checkpoints, or in one", NULL,
+	  TTMON_CLI_TEXT(struct show_opts, period, NULL) },
+};
+static const struct ttmon_cli_cmd cmd_show = {
+	.name = "ttmon db show",
+	.summary = "what is in it: processes, pinned memory, transfers, advice",
+	.args = "FILE                          what is in it: processes, pinned memory, transfers, advice\n"
+		"FILE ID                       one allocation with its events and heat\n"
+		"FILE --period LABEL|N|LABEL:N",
+	.about = FILE_IS,
+	TTMON_CLI_OPTS(show_options),
+	.size = sizeof(struct show_opts),
+	.min_words = 1,
+	.max_words = 2,
+	.words = ":file",
+	.run = show,
+};
+
+static int schema(const struct ttmon_cli *cli, void *opts)
 {
 	size_t n = (size_t)(ttmon_db_schema_end - ttmon_db_schema_start);
 
+	(void)cli;
+	(void)opts;
 	if (fwrite(ttmon_db_schema_start, 1, n, stdout) != n || fflush(stdout)) {
 		fprintf(stderr, "ttmon: cannot write: %s\n", strerror(errno));
 		return 1;
@@ -28,50 +84,23 @@ int ttmon_db_tool_schema(void)
 	return 0;
 }
 
-static void usage(FILE *f)
-{
-	fputs("usage: ttmon db check FILE        is the database whole and consistent? exit status 0 or 1\n"
-	      "       ttmon db show FILE         what is in it: processes, pinned memory, transfers, advice\n"
-	      "       ttmon db show FILE ID      one allocation with its events and heat\n"
-	      "       ttmon db show FILE --period LABEL|N|LABEL:N\n"
-	      "                                  what is moved in each period between checkpoints, or in one\n"
-	      "       ttmon db match A B         how much of what run B allocated is found again in run A, and how surely\n"
-	      "       ttmon db schema            the JSON Schema of the database\n"
-	      "\n"
-	      "options of match:\n"
-	      "  -m, --min PERCENT  exit status 1 where less of B's allocations was found\n"
-	      "  -j, --json         with each allocation of B and the ids of those in A that it can be\n"
-	      "\n"
-	      "FILE is what ttmond --dump-db wrote, plain or .gz; - is standard input.\n",
-	      f);
-}
+static const struct ttmon_cli_cmd cmd_schema = {
+	.name = "ttmon db schema",
+	.summary = "the JSON Schema of the database",
+	.args = "",
+	.about = "The JSON Schema of the database.",
+	.run = schema,
+};
 
-int cmd_db(int argc, char **argv)
-{
-	const char *verb = argc > 1 ? argv[1] : "";
-
-	if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
-		usage(stdout);
-		return 0;
-	}
-	if (strcmp(verb, "check") == 0 && argc == 3)
-		return ttmon_db_tool_check(argv[2]);
-	if (strcmp(verb, "match") == 0)
-		return ttmon_db_tool_match(argc - 1, argv + 1);
-	/* "ttmon --json db match": the option comes first. */
-	if (argc > 2 && (strcmp(verb, "--json") == 0 || strcmp(verb, "-j") == 0) && strcmp(argv[2], "match") == 0) {
-		argv[1] = argv[2];
-		argv[2] = "-j";
-		return ttmon_db_tool_match(argc - 1, argv + 1);
-	}
-	if (strcmp(verb, "schema") == 0 && argc == 2)
-		return ttmon_db_tool_schema();
-	if (strcmp(verb, "show") == 0 && argc == 3)
-		return ttmon_db_tool_show(argv[2]);
-	if (strcmp(verb, "show") == 0 && argc == 4)
-		return ttmon_db_tool_show_alloc(argv[2], argv[3]);
-	if (strcmp(verb, "show") == 0 && argc == 5 && strcmp(argv[3], "--period") == 0)
-		return ttmon_db_tool_show_period(argv[2], argv[4]);
-	usage(stderr);
-	return 2;
-}
+static const struct ttmon_cli_opt options[] = {
+	{ "json", 'j', NULL, "for programs, of match", NULL, TTMON_CLI_PASSED },
+};
+const struct ttmon_cli_cmd ttmon_cmd_db = {
+	.name = "ttmon db",
+	.summary = "check and show an allocation database (ttmond --dump-db)",
+	.args = "COMMAND FILE ...",
+	.about = FILE_IS,
+	.notes = "ttmon db COMMAND --help: the options of a command.",
+	TTMON_CLI_OPTS(options),
+	.subs = (const struct ttmon_cli_cmd *const[]){ &cmd_check, &cmd_show, &ttmon_db_cmd_match, &cmd_schema, NULL },
+};

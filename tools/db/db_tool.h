@@ -3,6 +3,7 @@
 #ifndef TTMON_DB_TOOL_H
 #define TTMON_DB_TOOL_H
 
+#include "lib/os/cli.h"
 #include "lib/read/db.h"
 
 int ttmon_db_tool_check(const char *path);
@@ -10,8 +11,7 @@ int ttmon_db_tool_show(const char *path);
 int ttmon_db_tool_show_alloc(const char *path, const char *id);
 /* which: "LABEL", "N", "LABEL:N" (core/history/periods.h). */
 int ttmon_db_tool_show_period(const char *path, const char *which);
-int ttmon_db_tool_match(int argc, char **argv); /* argv[0] is "match" */
-int ttmon_db_tool_schema(void);
+extern const struct ttmon_cli_cmd ttmon_db_cmd_match; /* match.c */
 
 /* The Tenstorrent part; nothing where the database has none. limited: a bound was hit, sums need not match. */
 void ttmon_db_tool_check_tt(const struct ttmon_db *db, bool limited, void (*report)(void *ctx, const char *text),

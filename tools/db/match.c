@@ -3,8 +3,6 @@
  * match.c: `ttmon db match A B`: how much of what run B allocated would have been known from run A, and how surely. By the same lookups that
  * an allocator makes (lib/pin/profile.h), one for each pinned or announced allocation of B.
  */
-#include <getopt.h>
-
 #include "lib/base/hmap.h"
 #include "lib/os/jsonw.h"
 #include "lib/pin/profile.h"
@@ -17,6 +15,11 @@
 
 static const char *const level_names[TTMON_MATCH_MAX] = { "not found", "order", "names", "site", "exact" };
 static const char *const level_keys[TTMON_MATCH_MAX] = { "none", "order", "names", "site", "exact" };
+
+struct opts {
+	bool json;
+	double min;
+};
 
 struct unmatched {
 	uint32_t site;
@@ -245,40 +248,29 @@ static int compare(struct match *m, const char *a, const char *b)
 	return m->min > 0 && found_percent(m) < m->min ? TTMON_EXIT_NO : 0;
 }
 
-int ttmon_db_tool_match(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "min", required_argument, NULL, 'm' },
-		{ 0 },
-	};
-	_cleanup_(match_fini) struct match m = { .min = -1 };
-	char *end;
-	int c;
+	const struct opts *o = ctx;
+	_cleanup_(match_fini) struct match m = { .json = o->json, .min = o->min };
 
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "jm:", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			m.json = true;
-			break;
-		case 'm':
-			m.min = strtod(optarg, &end);
-			if (*end || end == optarg || !(m.min >= 0 && m.min <= 100)) {
-				fprintf(stderr, "ttmon: --min %s: a percentage from 0 to 100 is needed\n", optarg);
-				return TTMON_EXIT_ERROR;
-			}
-			break;
-		default:
-			fprintf(stderr, "ttmon: no such option, or its value is missing: %s, see ttmon db --help\n",
-				argv[optind - 1]);
-			return TTMON_EXIT_ERROR;
-		}
-	}
-	if (argc - optind != 2) {
-		fprintf(stderr, "ttmon: db match needs two databases, see ttmon db --help\n");
-		return TTMON_EXIT_ERROR;
-	}
-	return compare(&m, argv[optind], argv[optind + 1]);
+	return compare(&m, cli->words[0], cli->words[1]);
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "min", 'm', "PERCENT", "exit status 1 where less of B's allocations was found", NULL,
+	  TTMON_CLI_FRACTION(struct opts, min, 0, 0, 100) },
+	TTMON_ROW_JSON(struct opts, json, "with each allocation of B and the ids of those in A that it can be", NULL),
+};
+const struct ttmon_cli_cmd ttmon_db_cmd_match = {
+	.name = "ttmon db match",
+	.summary = "how much of what run B allocated is found again in run A, and how surely",
+	.args = "[OPTIONS] A B",
+	.about = "How much of what run B allocated is found again in run A, and how surely.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct opts){ .min = -1 },
+	.size = sizeof(struct opts),
+	.min_words = 2,
+	.max_words = 2,
+	.words = ":file",
+	.run = run,
+};

@@ -1,104 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* args.c: the options of `ttmon memtrace`'s commands, in one table: which command takes which. */
-#include <getopt.h>
-
-#include "lib/read/client.h"
+/* args.c: the options of `ttmon memtrace`'s commands that read traces, in one table: which command takes which. */
+#include "tools/cli/cmds.h"
 #include "tools/memtrace/tool.h"
 
-#define ANY (TTMON_MT_REPORT | TTMON_MT_PRINT | TTMON_MT_CONVERT | TTMON_MT_DIFF | TTMON_MT_VIEW)
-
-enum {
-	OPT_KERNEL = 256,
-	OPT_LAUNCH,
-	OPT_SITE,
-	OPT_SPACE,
-	OPT_OPCODES,
-	OPT_CSV,
-	OPT_SITES,
-	OPT_LAUNCHES,
-	OPT_KERNELS,
-	OPT_BUFFERS,
-	OPT_HEAT,
-	OPT_DIVERGENCE,
-	OPT_DB,
-	OPT_LIVE,
-	OPT_EFFICIENCY,
-	OPT_REUSE,
-	OPT_PASS,
-	OPT_ORDER,
-	OPT_MAX_BYTES,
-	OPT_EXIT_CODE,
-	OPT_PLAIN,
-};
-
-static const struct {
-	unsigned int commands;
-	struct option o;
-} table[] = {
-	{ ANY, { "kernel", required_argument, NULL, OPT_KERNEL } },
-	{ ANY, { "launch", required_argument, NULL, OPT_LAUNCH } },
-	{ ANY, { "site", required_argument, NULL, OPT_SITE } },
-	{ ANY, { "space", required_argument, NULL, OPT_SPACE } },
-	{ ANY, { "opcodes", required_argument, NULL, OPT_OPCODES } },
-	{ ANY, { "help", no_argument, NULL, 'h' } },
-	{ TTMON_MT_REPORT | TTMON_MT_DIFF, { "json", no_argument, NULL, 'j' } },
-	{ TTMON_MT_REPORT | TTMON_MT_DIFF, { "lines", required_argument, NULL, 'n' } },
-	{ TTMON_MT_REPORT | TTMON_MT_DIFF | TTMON_MT_VIEW, { "efficiency", required_argument, NULL, OPT_EFFICIENCY } },
-	{ TTMON_MT_REPORT | TTMON_MT_DIFF, { "all", no_argument, NULL, 'a' } },
-	{ TTMON_MT_REPORT, { "csv", optional_argument, NULL, OPT_CSV } },
-	{ TTMON_MT_REPORT, { "sites", no_argument, NULL, OPT_SITES } },
-	{ TTMON_MT_REPORT, { "launches", no_argument, NULL, OPT_LAUNCHES } },
-	{ TTMON_MT_REPORT, { "kernels", no_argument, NULL, OPT_KERNELS } },
-	{ TTMON_MT_REPORT, { "buffers", no_argument, NULL, OPT_BUFFERS } },
-	{ TTMON_MT_REPORT, { "heat", no_argument, NULL, OPT_HEAT } },
-	{ TTMON_MT_REPORT, { "divergence", no_argument, NULL, OPT_DIVERGENCE } },
-	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "reuse", optional_argument, NULL, OPT_REUSE } },
-	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "db", required_argument, NULL, OPT_DB } },
-	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "live", no_argument, NULL, OPT_LIVE } },
-	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "socket", required_argument, NULL, 's' } },
-	{ TTMON_MT_REPORT | TTMON_MT_VIEW, { "pid", required_argument, NULL, 'p' } },
-	{ TTMON_MT_REPORT | TTMON_MT_CONVERT, { "pass", no_argument, NULL, OPT_PASS } },
-	{ TTMON_MT_CONVERT | TTMON_MT_VIEW, { "output", required_argument, NULL, 'o' } },
-	{ TTMON_MT_CONVERT, { "order", no_argument, NULL, OPT_ORDER } },
-	{ TTMON_MT_CONVERT, { "max-bytes", required_argument, NULL, OPT_MAX_BYTES } },
-	{ TTMON_MT_DIFF, { "exit-code", no_argument, NULL, OPT_EXIT_CODE } },
-	{ TTMON_MT_VIEW, { "plain", no_argument, NULL, OPT_PLAIN } },
-};
-
-static int bad(const struct ttmon_mt_args *a, const char *what, const char *arg)
+static int take_launch(struct ttmon_cli *cli, const char *arg)
 {
-	char text[200];
+	struct ttmon_mt_args *a = cli->opts;
 
-	fprintf(stderr, "ttmon %s: %s%s, see ttmon %s --help\n", a->name, what, ttmon_fmt_text(text, sizeof(text), arg),
-		a->name);
-	return -EINVAL;
+	return ttmon_mt_pick_launches(&a->pick, arg)
+		       ? 0
+		       : ttmon_cli_bad(cli, "--launch wants launches (A, A-B, A- or -B), not \"%s\"", arg);
 }
 
-/* A number of at most max; with K, M or G behind it where a size is meant. */
-static int number(const struct ttmon_mt_args *a, const char *arg, bool size, uint64_t max, uint64_t *ret)
+static int take_space(struct ttmon_cli *cli, const char *arg)
 {
-	unsigned int shift = 0;
-	unsigned long long v;
+	struct ttmon_mt_args *a = cli->opts;
+
+	return ttmon_mt_pick_spaces(&a->pick, arg)
+		       ? 0
+		       : ttmon_cli_bad(cli, "--space wants generic, global, shared and local, with commas, not \"%s\"",
+				       arg);
+}
+
+static int take_lines(struct ttmon_cli *cli, const char *arg)
+{
+	struct ttmon_mt_args *a = cli->opts;
 	char *end;
+	unsigned long long v = strtoull(arg, &end, 10);
 
-	errno = 0;
-	v = strtoull(arg, &end, 10);
-	if (size && *end) {
-		const char *units = "KMGT", *unit = strchr(units, *end);
-
-		shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
-		end += unit != NULL;
-	}
-	if (errno || *arg < '0' || *arg > '9' || *end || v > max >> shift)
-		return bad(a,
-			   size ? "not a size (a number, with K, M, G or T): "
-				: "not a number that this option takes: ",
-			   arg);
-	*ret = (uint64_t)v << shift;
+	if (*arg < '0' || *arg > '9' || *end || v > UINT32_MAX)
+		return ttmon_cli_bad(cli, "--lines wants a number from 0 to %u, not \"%s\"", UINT32_MAX, arg);
+	a->lines = v ? v : UINT64_MAX;
 	return 0;
 }
 
-static int take_csv(struct ttmon_mt_args *a, const char *arg)
+static int take_all(struct ttmon_cli *cli, const char *arg)
+{
+	struct ttmon_mt_args *a = cli->opts;
+
+	(void)arg;
+	a->all = true;
+	a->lines = UINT64_MAX;
+	return 0;
+}
+
+static int take_csv(struct ttmon_cli *cli, const char *arg)
 {
 	static const struct {
 		const char *name;
@@ -109,6 +55,7 @@ static int take_csv(struct ttmon_mt_args *a, const char *arg)
 		{ "kernels", TTMON_MT_SHOW_KERNELS },
 		{ "buffers", TTMON_MT_SHOW_BUFFERS },
 	};
+	struct ttmon_mt_args *a = cli->opts;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (!arg || !strcmp(arg, names[i].name)) {
@@ -116,11 +63,13 @@ static int take_csv(struct ttmon_mt_args *a, const char *arg)
 			return 0;
 		}
 	}
-	return bad(a, "--csv is of sites, launches, kernels or buffers, not ", arg);
+	return ttmon_cli_bad(cli, "--csv wants sites, launches, kernels or buffers, not \"%s\"", arg);
 }
 
-static int take_reuse(struct ttmon_mt_args *a, const char *arg)
+static int take_reuse(struct ttmon_cli *cli, const char *arg)
 {
+	struct ttmon_mt_args *a = cli->opts;
+
 	if (!arg)
 		a->sections |= TTMON_MT_SHOW_REUSE;
 	else if (!strcmp(arg, "sampled"))
@@ -130,182 +79,100 @@ static int take_reuse(struct ttmon_mt_args *a, const char *arg)
 	else if (!strcmp(arg, "off"))
 		a->reuse = TTMON_MT_REUSE_OFF;
 	else
-		return bad(a, "--reuse is sampled, exact or off, not ", arg);
+		return ttmon_cli_bad(cli, "--reuse wants sampled, exact or off, not \"%s\"", arg);
 	return 0;
 }
 
-static int take_value(struct ttmon_mt_args *a, int c, const char *arg)
+#define A	struct ttmon_mt_args
+#define REPORT	TTMON_MT_REPORT
+#define DIFF	TTMON_MT_DIFF
+#define CONVERT TTMON_MT_CONVERT
+#define VIEW	TTMON_MT_VIEW
+const struct ttmon_cli_opt ttmon_mt_options[TTMON_MT_OPTIONS] = {
+	{ "output", 'o', "OUT", "where to; - is standard output",
+	  "The page of view is made with mode 0600, whole or not at all.", TTMON_CLI_TEXT(A, out, ":file"),
+	  .of = CONVERT | VIEW },
+	{ "order", 0, NULL, "keep the order in which records came: reuse distances need it; some bytes a record",
+	  "Without it records are grouped by instruction.", TTMON_CLI_FLAG(A, order), .of = CONVERT },
+	{ "max-bytes", 0, "N", "end where the file would become larger; with K, M, G or T",
+	  "Then it ends with an error, and the file has what was written.", TTMON_CLI_SIZE(A, max_bytes, 0, INT64_MAX),
+	  .of = CONVERT },
+	{ "plain", 0, NULL, "not compressed inside: for browsers from before 2023", "Several times as large.",
+	  TTMON_CLI_FLAG(A, plain), .of = VIEW },
+	{ "lines", 'n', "N", "rows of a table (20), 0: all of them",
+	  "Of findings too; of JSON and CSV all if it is not given.", TTMON_CLI_CALL(take_lines),
+	  TTMON_CLI_GIVEN(A, has_lines), .of = REPORT | DIFF },
+	{ "sites", 0, NULL, "the instructions alone, or with the others of these parts that are named", NULL,
+	  TTMON_CLI_BITS(A, sections, TTMON_MT_SHOW_SITES), .of = REPORT },
+	{ "divergence", 0, NULL, "requests by lanes, sectors, lines, pages and wavefronts alone", NULL,
+	  TTMON_CLI_BITS(A, sections, TTMON_MT_SHOW_DIVERGENCE), .of = REPORT },
+	{ "launches", 0, NULL, "the launches alone", NULL, TTMON_CLI_BITS(A, sections, TTMON_MT_SHOW_LAUNCHES),
+	  .of = REPORT },
+	{ "kernels", 0, NULL, "the kernels alone", NULL, TTMON_CLI_BITS(A, sections, TTMON_MT_SHOW_KERNELS),
+	  .of = REPORT },
+	{ "buffers", 0, NULL, "the buffers alone",
+	  "With the worst instructions of each buffer that is shown, else of the first five where allocations are known.",
+	  TTMON_CLI_BITS(A, sections, TTMON_MT_SHOW_BUFFERS), .of = REPORT },
+	{ "heat", 0, NULL, "the heat map alone", NULL, TTMON_CLI_BITS(A, sections, TTMON_MT_SHOW_HEAT), .of = REPORT },
+	{ "reuse", 0, "=sampled|exact|off", "the reuse distances alone, or how they are found (sampled)",
+	  "For a sample of the sectors, which is enough for most and costs little; for all of them; or not at all.",
+	  TTMON_CLI_CALL(take_reuse), .words = "sampled exact off", .of = REPORT | VIEW },
+	{ "all", 'a', NULL, "everything, all rows; of diff also sites that cost the same",
+	  "And each instruction by itself: without it those of one source line that do the same (a loop that was unrolled) are one row, with xN behind the line.",
+	  TTMON_CLI_CALL(take_all), .of = REPORT | DIFF },
+	{ "kernel", 0, "GLOB", "kernels whose name is like this alone",
+	  "Whose whole name, or name without return type and parameters, is like this (as in glob(7)), for instance '*gemm*'.",
+	  TTMON_CLI_TEXT(A, pick.kernel, NULL) },
+	{ "launch", 0, "A-B", "these launches alone, by their ids: A, A-B, A- or -B",
+	  "By the ids of the trace; contexts count by themselves.", TTMON_CLI_CALL(take_launch) },
+	{ "site", 0, "GLOB", "these instructions alone, by their place (kernels.cu:65, +0x120) or their opcode", NULL,
+	  TTMON_CLI_TEXT(A, pick.site, NULL) },
+	{ "space", 0, "LIST", "accesses to generic,global,shared,local alone; global: generic ones too",
+	  "Several with commas. generic: the space is not known; such accesses count as global and are chosen with them (where the launch's windows are known, some then turn out to be of shared or local memory). Where a choice leaves no record, a line on standard error says so.",
+	  TTMON_CLI_CALL(take_space), .words = "generic global shared local" },
+	{ "efficiency", 0, "unique|requested", "of distinct bytes (unless it is given), or of all that lanes asked for",
+	  NULL, TTMON_CLI_WORD(A, requested, "unique requested"), .of = REPORT | DIFF | VIEW },
+	{ "db", 0, "DB", "join with the allocations of a database (ttmond --dump-db)",
+	  "They name the buffers. Lanes that the format does not tell (NVBit) are taken as off where they lie in no allocation, unless all of a record do. Of several allocations at one address the time of the launch says which one it was, or its number, where the database counted the launches of the process from its beginning: then MEMORY has a #. Else it is the one that lived longest, with a ?.",
+	  TTMON_CLI_TEXT(A, db, ":file"), .of = REPORT | VIEW },
+	{ "live", 0, NULL, "or with those of the running service", "In the same way, as far as it keeps them.",
+	  TTMON_CLI_FLAG(A, live), .of = REPORT | VIEW },
+	{ "socket", 's', "PATH", TTMON_SOCKET_HELP, NULL, TTMON_CLI_TEXT(A, socket, ":file"), .of = REPORT | VIEW },
+	{ "pid", 'p', "PID", "allocations of this process alone", NULL, TTMON_CLI_NUMBER(A, pid, 0, INT32_MAX),
+	  .words = ":pid", .of = REPORT | VIEW },
+	{ "opcodes", 0, "FILE", "names of the opcodes of raw records: lines ID OPCODE", NULL,
+	  TTMON_CLI_TEXT(A, opcodes, ":file") },
+	{ "pass", 0, NULL, "print the program's own lines, which stand between those of the trace",
+	  "As they come; the report follows them.", TTMON_CLI_FLAG(A, pass), .of = REPORT | CONVERT },
+	{ "json", 'j', NULL, "for programs", NULL, TTMON_CLI_FLAG(A, json), .of = REPORT | DIFF },
+	{ "csv", 0, "=WHAT", "a row for each of the sites, launches, kernels or buffers",
+	  "With a line of names; sites if nothing is said. What is not known is empty.", TTMON_CLI_CALL(take_csv),
+	  .words = "sites launches kernels buffers", .of = REPORT },
+	{ "exit-code", 0, NULL, "exit status 1 where a figure differs",
+	  "Any figure of any site. Of samples, of sums that the GPU kept, which are of as many launches as there were, and where launches are not known, the figures of a request count: lanes, bytes, sectors, lines, wavefronts, reads and writes, as far apart as above.",
+	  TTMON_CLI_FLAG(A, exit_code), .of = DIFF },
+};
+
+const struct ttmon_mt_args ttmon_mt_defaults = { .lines = 20,
+						 .reuse = TTMON_MT_REUSE_SAMPLED,
+						 .socket = TTMON_SOCKET_DEFAULT };
+
+int ttmon_mt_args_check(const struct ttmon_cli *cli, struct ttmon_mt_args *a)
 {
-	uint64_t v = 0;
-	int err;
+	unsigned int command = cli->cmd->is;
 
-	switch (c) {
-	case OPT_KERNEL:
-		a->pick.kernel = arg;
-		return 0;
-	case OPT_LAUNCH:
-		return ttmon_mt_pick_launches(&a->pick, arg) ? 0 : bad(a, "not launches (A, A-B, A- or -B): ", arg);
-	case OPT_SITE:
-		a->pick.site = arg;
-		return 0;
-	case OPT_SPACE:
-		return ttmon_mt_pick_spaces(&a->pick, arg)
-			       ? 0
-			       : bad(a, "spaces are generic, global, shared and local, with commas, not ", arg);
-	case OPT_OPCODES:
-		a->opcodes = arg;
-		return 0;
-	case OPT_CSV:
-		return take_csv(a, arg);
-	case OPT_REUSE:
-		return take_reuse(a, arg);
-	case OPT_EFFICIENCY:
-		a->requested = !strcmp(arg, "requested");
-		return a->requested || !strcmp(arg, "unique")
-			       ? 0
-			       : bad(a, "--efficiency is unique or requested, not ", arg);
-	case OPT_DB:
-		a->db = arg;
-		return 0;
-	case 's':
-		a->socket = arg;
-		return 0;
-	case 'o':
-		a->out = arg;
-		return 0;
-	case 'p':
-		err = number(a, arg, false, INT32_MAX, &v);
-		a->pid = (uint32_t)v;
-		return err;
-	case 'n':
-		err = number(a, arg, false, UINT32_MAX, &v);
-		a->lines = v ? v : UINT64_MAX;
-		a->has_lines = true;
-		return err;
-	case OPT_MAX_BYTES:
-		return number(a, arg, true, INT64_MAX, &a->max_bytes);
-	default:
-		return -ENOENT;
-	}
-}
-
-static void take_flag(struct ttmon_mt_args *a, int c)
-{
-	switch (c) {
-	case 'j':
-		a->json = true;
-		break;
-	case 'a':
-		a->all = true;
-		a->lines = UINT64_MAX;
-		break;
-	case OPT_SITES:
-		a->sections |= TTMON_MT_SHOW_SITES;
-		break;
-	case OPT_LAUNCHES:
-		a->sections |= TTMON_MT_SHOW_LAUNCHES;
-		break;
-	case OPT_KERNELS:
-		a->sections |= TTMON_MT_SHOW_KERNELS;
-		break;
-	case OPT_BUFFERS:
-		a->sections |= TTMON_MT_SHOW_BUFFERS;
-		break;
-	case OPT_HEAT:
-		a->sections |= TTMON_MT_SHOW_HEAT;
-		break;
-	case OPT_DIVERGENCE:
-		a->sections |= TTMON_MT_SHOW_DIVERGENCE;
-		break;
-	case OPT_LIVE:
-		a->live = true;
-		break;
-	case OPT_PASS:
-		a->pass = true;
-		break;
-	case OPT_ORDER:
-		a->order = true;
-		break;
-	case OPT_PLAIN:
-		a->plain = true;
-		break;
-	default:
-		a->exit_code = true;
-		break;
-	}
-}
-
-static int check(struct ttmon_mt_args *a, enum ttmon_mt_command command, int argc, char **argv)
-{
-	int wanted = command == TTMON_MT_DIFF ? 2 : 1;
-
-	if (argc - optind < wanted)
-		return bad(a, wanted == 2 ? "two traces are wanted" : "a trace is wanted, or - for standard input", "");
-	if (argc - optind > wanted)
-		return bad(a, wanted == 2 ? "takes two traces, not also " : "takes one trace, not also ",
-			   argv[optind + wanted]);
-	a->path[0] = argv[optind];
-	a->path[1] = wanted == 2 ? argv[optind + 1] : NULL;
-	if (wanted == 2 && !strcmp(a->path[0], "-") && !strcmp(a->path[1], "-"))
-		return bad(a, "only one of the two can be standard input", "");
+	a->name = cli->cmd->name + strlen("ttmon ");
+	a->path[0] = cli->words[0];
+	a->path[1] = command == DIFF ? cli->words[1] : NULL;
+	if (command == DIFF && !strcmp(a->path[0], "-") && !strcmp(a->path[1], "-"))
+		return ttmon_cli_bad(cli, "only one of the two can be standard input");
 	if (a->json && a->csv)
-		return bad(a, "--json and --csv are two forms: one of them is wanted", "");
+		return ttmon_cli_bad(cli, "--json and --csv are two forms: one of them is wanted");
 	if (a->db && a->live)
-		return bad(a, "allocations are of --db or of --live, not both", "");
+		return ttmon_cli_bad(cli, "allocations are of --db or of --live, not both");
 	if (a->pid && !a->db && !a->live)
-		return bad(a, "--pid chooses among allocations: --db or --live is missing", "");
-	if (command == TTMON_MT_CONVERT && !a->out)
-		return bad(a, "where to is missing: -o OUT.ttmt", "");
-	if (command == TTMON_MT_VIEW && !a->out)
-		return bad(a, "where to is missing: -o OUT.html", "");
+		return ttmon_cli_bad(cli, "--pid chooses among allocations: --db or --live is missing");
+	if ((command == CONVERT || command == VIEW) && !a->out)
+		return ttmon_cli_bad(cli, "where to is missing: -o OUT.%s", command == VIEW ? "html" : "ttmt");
 	return 0;
-}
-
-int ttmon_mt_args_parse(int argc, char **argv, enum ttmon_mt_command command, const char *usage,
-			struct ttmon_mt_args *ret)
-{
-	static const char *const names[] = { "memtrace", "memtrace print", "memtrace convert", "memtrace diff",
-					     "memtrace view" };
-	struct ttmon_mt_args a = { .name = names[__builtin_ctz(command)],
-				   .lines = 20,
-				   .reuse = TTMON_MT_REUSE_SAMPLED,
-				   .socket = TTMON_SOCKET_DEFAULT };
-	char letters[2 * ARRAY_SIZE(table) + 2] = ":", name[] = "-?";
-	struct option longs[ARRAY_SIZE(table) + 1] = { 0 };
-	size_t n = 0, len = 1;
-	int c, err = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
-		if (!(table[i].commands & command))
-			continue;
-		longs[n++] = table[i].o;
-		if (table[i].o.val >= 256)
-			continue;
-		letters[len++] = (char)table[i].o.val;
-		if (table[i].o.has_arg)
-			letters[len++] = ':';
-	}
-	optind = 0;
-	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return -ECANCELED;
-		}
-		if (c == ':' || c == '?') {
-			name[1] = (char)optopt;
-			return bad(&a, c == ':' ? "a value is missing after " : "no such option: ",
-				   optopt && optopt < 256 ? name : argv[optind - 1]);
-		}
-		err = take_value(&a, c, optarg);
-		if (err == -ENOENT) {
-			take_flag(&a, c);
-			err = 0;
-		}
-	}
-	if (!err)
-		err = check(&a, command, argc, argv);
-	if (!err)
-		*ret = a;
-	return err;
 }

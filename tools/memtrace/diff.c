@@ -7,22 +7,6 @@
 #include "tools/memtrace/diff.h"
 #include "tools/cli/show.h"
 
-static const char usage[] =
-	"usage: ttmon memtrace diff [OPTIONS] A B\n\n"
-	"What two traces say of the same instructions: what became better, what worse, what is new and what is gone.\n\n"
-	"  -n, --lines N       rows of the table (20), 0: all of them\n"
-	"  -a, --all           all rows, also of sites that cost the same\n"
-	"      --kernel GLOB   kernels whose name is like this alone\n"
-	"      --launch A-B    these launches alone, by their ids: A, A-B, A- or -B\n"
-	"      --site GLOB     these instructions alone, by their place (kernels.cu:65, +0x120) or their opcode\n"
-	"      --space LIST    accesses to generic,global,shared,local alone; global: generic ones too\n"
-	"      --efficiency unique|requested\n"
-	"                      of distinct bytes (unless it is given), or of all that lanes asked for\n"
-	"      --opcodes FILE  names of the opcodes of raw records: lines ID OPCODE\n"
-	"  -j, --json          for programs\n"
-	"      --exit-code     exit status 1 where a figure differs\n"
-	"  -h, --help          this text\n";
-
 static void side_fini(struct ttmon_mt_diff_side *s)
 {
 	ttmon_mt_an_free(s->an);
@@ -135,19 +119,29 @@ static int diff(const struct ttmon_mt_args *args, struct ttmon_mt_diff_side *sid
 	return args->exit_code && differs ? TTMON_EXIT_NO : 0;
 }
 
-int ttmon_mt_cmd_diff(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	struct ttmon_mt_args args;
 	struct ttmon_mt_diff_side sides[2] = { 0 };
-	int err = ttmon_mt_args_parse(argc, argv, TTMON_MT_DIFF, usage, &args), status;
+	struct ttmon_mt_args *args = ctx;
+	int status = ttmon_mt_args_check(cli, args);
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
+	if (status)
+		return status;
 	setlocale(LC_CTYPE, "");
 	for (unsigned int i = 0; i < 2; i++)
-		sides[i].path = args.path[i];
-	status = diff(&args, sides);
+		sides[i].path = args->path[i];
+	status = diff(args, sides);
 	for (unsigned int i = 0; i < 2; i++)
 		side_fini(&sides[i]);
 	return status;
 }
+
+const struct ttmon_cli_cmd ttmon_mt_cmd_diff = {
+	.name = "ttmon memtrace diff",
+	.summary = "what two traces say of the same instructions",
+	.args = "[OPTIONS] A B",
+	.about =
+		"What two traces say of the same instructions: what became better, what worse, what is new and what is gone.",
+	TTMON_MT_ARGS(TTMON_MT_DIFF),
+	.run = run,
+};

@@ -8,28 +8,6 @@
 #include "tools/memtrace/mt.h"
 #include "tools/memtrace/tool.h"
 
-#define PICK_USAGE                                                                                                 \
-	"      --kernel GLOB   kernels whose name is like this alone\n"                                            \
-	"      --launch A-B    these launches alone, by their ids: A, A-B, A- or -B\n"                             \
-	"      --site GLOB     these instructions alone, by their place (kernels.cu:65, +0x120) or their opcode\n" \
-	"      --space LIST    accesses to generic,global,shared,local alone; global: generic ones too\n"          \
-	"      --opcodes FILE  names of the opcodes of raw records: lines ID OPCODE\n"
-
-static const char print_usage[] =
-	"usage: ttmon memtrace print [OPTIONS] FILE|-\n\n"
-	"A trace of any kind as lines of NVBit's mem_trace, one for each access of a warp:\n"
-	"MEMTRACE: CTX 0x... - grid_launch_id N - CTA x,y,z - warp W - OPCODE - 32 addresses, 0 of lanes that do not take part.\n\n" PICK_USAGE
-	"  -h, --help          this text\n";
-
-static const char convert_usage[] =
-	"usage: ttmon memtrace convert [OPTIONS] -o OUT.ttmt FILE|-\n\n"
-	"A trace of any kind as ttmon's own file, which is a hundredth of NVBit's text, or less.\n\n"
-	"  -o, --output OUT    where to; -: standard output\n"
-	"      --order         keep the order in which records came: reuse distances need it; some bytes a record\n"
-	"      --max-bytes N   end where the file would become larger; with K, M, G or T\n"
-	"      --pass          print the program's own lines, which stand between those of the trace\n" PICK_USAGE
-	"  -h, --help          this text\n";
-
 struct print {
 	struct ttmon_mt_args *args;
 	struct ttmon_mt_lines lines;
@@ -126,17 +104,27 @@ static int print(struct ttmon_mt_args *args)
 	return end ? TTMON_EXIT_NO : 0;
 }
 
-int ttmon_mt_cmd_print(int argc, char **argv)
+static int run_print(const struct ttmon_cli *cli, void *ctx)
 {
-	struct ttmon_mt_args args;
-	int err = ttmon_mt_args_parse(argc, argv, TTMON_MT_PRINT, print_usage, &args), status;
+	struct ttmon_mt_args *args = ctx;
+	int status = ttmon_mt_args_check(cli, args);
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	status = print(&args);
-	ttmon_mt_pick_fini(&args.pick);
+	if (!status)
+		status = print(args);
+	ttmon_mt_pick_fini(&args->pick);
 	return status;
 }
+
+const struct ttmon_cli_cmd ttmon_mt_cmd_print = {
+	.name = "ttmon memtrace print",
+	.summary = "the records as lines of NVBit's form",
+	.args = "[OPTIONS] FILE|-",
+	.about =
+		"A trace of any kind as lines of NVBit's mem_trace, one for each access of a warp:\n"
+		"MEMTRACE: CTX 0x... - grid_launch_id N - CTA x,y,z - warp W - OPCODE - 32 addresses, 0 of lanes that do not take part.",
+	TTMON_MT_ARGS(TTMON_MT_PRINT),
+	.run = run_print,
+};
 
 /* ---- convert ---- */
 
@@ -263,27 +251,33 @@ static int convert(struct convert *c)
 	return end ? TTMON_EXIT_NO : 0;
 }
 
-int ttmon_mt_cmd_convert(int argc, char **argv)
+static int run_convert(const struct ttmon_cli *cli, void *ctx)
 {
-	struct ttmon_mt_args args;
-	int err = ttmon_mt_args_parse(argc, argv, TTMON_MT_CONVERT, convert_usage, &args), status;
 	_cleanup_free_ struct convert *c = NULL;
+	struct ttmon_mt_args *args = ctx;
+	int status = ttmon_mt_args_check(cli, args);
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	if (args.pass && !strcmp(args.out, "-")) {
-		fprintf(stderr, "ttmon %s: --pass and -o - both want standard output, see ttmon %s --help\n", args.name,
-			args.name);
-		return TTMON_EXIT_ERROR;
-	}
+	if (status)
+		return status;
+	if (args->pass && !strcmp(args->out, "-"))
+		return ttmon_cli_bad(cli, "--pass and -o - both want standard output");
 	c = calloc(1, sizeof(*c));
 	if (!c) {
-		fprintf(stderr, "ttmon %s: out of memory\n", args.name);
+		fprintf(stderr, "ttmon %s: out of memory\n", args->name);
 		return TTMON_EXIT_ERROR;
 	}
-	c->args = &args;
-	c->picky = !ttmon_mt_pick_is_all(&args.pick);
+	c->args = args;
+	c->picky = !ttmon_mt_pick_is_all(&args->pick);
 	status = convert(c);
-	ttmon_mt_pick_fini(&args.pick);
+	ttmon_mt_pick_fini(&args->pick);
 	return status;
 }
+
+const struct ttmon_cli_cmd ttmon_mt_cmd_convert = {
+	.name = "ttmon memtrace convert",
+	.summary = "to ttmon's own file, a hundredth of NVBit's text or less",
+	.args = "[OPTIONS] -o OUT.ttmt FILE|-",
+	.about = "A trace of any kind as ttmon's own file, which is a hundredth of NVBit's text, or less.",
+	TTMON_MT_ARGS(TTMON_MT_CONVERT),
+	.run = run_convert,
+};

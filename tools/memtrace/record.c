@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* record.c: `ttmon memtrace record`: options, where records go, and what is said at the end. */
 #include <fcntl.h>
-#include <getopt.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 
@@ -15,39 +13,6 @@
 #include "version.h"
 
 #define SEVERAL 1024 /* so far back one is looked for again */
-
-static const char usage[] =
-	"usage: ttmon memtrace record [OPTIONS] [--] COMMAND [ARGUMENTS]\n\n"
-	"Runs a program that uses CUDA and records which memory its kernels access: libttmon-memtrace.so is loaded into it and rewrites\n"
-	"the kernels whose PTX is there. The exit status is the command's.\n\n"
-	"  -o, --output FILE      all of it into FILE, for ttmon memtrace FILE\n"
-	"      --report           print the report at the end (without -o that is what is done)\n"
-	"      --mode MODE        stream: every access; aggregate: sums for each instruction, kept on the GPU, far cheaper (stream)\n"
-	"      --kernel GLOB      kernels whose name matches; may be given again (all)\n"
-	"      --launches A-B     launches by number, from 0; A- and -B are fine (all)\n"
-	"      --instr A-B        instructions of a kernel by number, from 0 (all)\n"
-	"      --sample N         one block in N (1)\n"
-	"      --space LIST       of global,shared,local (global,shared)\n"
-	"      --all-modules      NVIDIA's own libraries too\n"
-	"      --ring BYTES       of the buffer of each SM, with K or M behind it (1M)\n"
-	"      --order            keep the order of arrival in FILE: reuse distances need it\n"
-	"      --max-bytes N      of FILE, with K, M or G behind it; then nothing more is written\n"
-	"  -h, --help             this text\n\n"
-	"TTMON_MEMTRACE_LIB says where libttmon-memtrace.so is, where it is not beside ttmon.\n";
-
-enum {
-	OPT_REPORT = 256,
-	OPT_MODE,
-	OPT_KERNEL,
-	OPT_LAUNCHES,
-	OPT_INSTR,
-	OPT_SAMPLE,
-	OPT_SPACE,
-	OPT_ALL,
-	OPT_RING,
-	OPT_ORDER,
-	OPT_MAX
-};
 
 void ttmon_mt_record_say(const char *fmt, ...)
 {
@@ -62,62 +27,39 @@ void ttmon_mt_record_say(const char *fmt, ...)
 
 /* ---- options ---- */
 
-static int bad(const char *what, const char *arg)
+static void set(struct ttmon_mt_record *r, const char *name, const char *value)
 {
-	ttmon_mt_record_say("%s%s, see ttmon memtrace record --help", what, arg);
-	return -EINVAL;
+	if (!value || r->nr_env == ARRAY_SIZE(r->env))
+		return;
+	r->env[r->nr_env].name = name;
+	r->env[r->nr_env++].value = value;
 }
 
-static int set(struct ttmon_mt_record *r, const char *name, const char *value)
+static void set_number(struct ttmon_mt_record *r, const char *name, uint64_t n, char text[24])
 {
-	size_t i;
-
-	for (i = 0; i < r->nr_env && strcmp(r->env[i].name, name); i++)
-		;
-	if (i == ARRAY_SIZE(r->env))
-		return -E2BIG;
-	r->env[i].name = name;
-	r->env[i].value = value;
-	r->nr_env = MAX(r->nr_env, i + 1);
-	return 0;
-}
-
-static int size(const char *arg, unsigned long long max, uint64_t *ret)
-{
-	static const char units[] = "KMGT";
-	unsigned long long v;
-	const char *unit;
-	char *end;
-
-	errno = 0;
-	v = strtoull(arg, &end, 10);
-	unit = *end ? strchr(units, *end) : NULL;
-	if (end == arg || *arg == '-' || errno || (*end && (!unit || end[1])))
-		return bad("not a size in bytes: ", arg);
-	for (const char *u = units; unit && u <= unit; u++)
-		v = v > ULLONG_MAX / 1024 ? ULLONG_MAX : v * 1024;
-	if (!v || v > max)
-		return bad("not a size that is possible: ", arg);
-	*ret = v;
-	return 0;
+	snprintf(text, 24, "%llu", (unsigned long long)n);
+	set(r, name, n ? text : NULL);
 }
 
 /* "A-B", "A-", "-B", "A". */
-static int range(struct ttmon_mt_record *r, const char *name, const char *arg)
+static int take_range(struct ttmon_cli *cli, const char *arg)
 {
 	const char *dash = strchr(arg, '-');
 	size_t digits = strspn(arg, "0123456789"), more = dash ? strspn(dash + 1, "0123456789") : 0;
 	bool fine = dash ? dash == arg + digits && !dash[1 + more] && digits + more : digits && !arg[digits];
+	struct ttmon_mt_record *r = cli->opts;
 
 	if (!fine || digits > 18 || more > 18 ||
 	    (digits && more && strtoull(arg, NULL, 10) > strtoull(dash + 1, NULL, 10)))
-		return bad("not a range such as 0-9: ", arg);
-	return set(r, name, arg);
+		return ttmon_cli_bad(cli, "--%s wants a range such as 0-9, not \"%s\"", cli->opt->name, arg);
+	*(strcmp(cli->opt->name, "instr") ? &r->launches : &r->instrs) = arg;
+	return 0;
 }
 
-static int spaces(struct ttmon_mt_record *r, const char *arg)
+static int take_spaces(struct ttmon_cli *cli, const char *arg)
 {
 	static const char *const names[] = { "global", "shared", "local" };
+	struct ttmon_mt_record *r = cli->opts;
 
 	for (const char *p = arg;; p++) {
 		size_t n = strcspn(p, ","), i;
@@ -125,115 +67,49 @@ static int spaces(struct ttmon_mt_record *r, const char *arg)
 		for (i = 0; i < ARRAY_SIZE(names) && (strlen(names[i]) != n || memcmp(p, names[i], n)); i++)
 			;
 		if (i == ARRAY_SIZE(names))
-			return bad("not a list of global, shared and local: ", arg);
+			return ttmon_cli_bad(cli, "--space wants global, shared and local, with commas, not \"%s\"",
+					     arg);
 		p += n;
-		if (!*p)
-			return set(r, "TTMON_MEMTRACE_SPACES", arg);
+		if (*p)
+			continue;
+		r->spaces = arg;
+		return 0;
 	}
 }
 
-static int take_kernel(struct ttmon_mt_record *r, const char *arg)
+static int take_kernel(struct ttmon_cli *cli, const char *arg)
 {
+	struct ttmon_mt_record *r = cli->opts;
 	size_t used = strlen(r->kernels);
 
 	/* The library takes them with commas between. */
 	if (!*arg || strchr(arg, ','))
-		return bad("a name without a comma is wanted (a ? matches it): ", arg);
+		return ttmon_cli_bad(cli, "--kernel wants a name without a comma (a ? matches it), not \"%s\"", arg);
 	if (used + 1 + strlen(arg) >= sizeof(r->kernels))
-		return bad("too many kernels with ", arg);
+		return ttmon_cli_bad(cli, "too many kernels with %s", arg);
 	snprintf(r->kernels + used, sizeof(r->kernels) - used, "%s%s", used ? "," : "", arg);
-	return set(r, "TTMON_MEMTRACE_KERNELS", r->kernels);
+	return 0;
 }
 
-static int take_option(struct ttmon_mt_record *r, int c, const char *arg)
+static int check(const struct ttmon_cli *cli, struct ttmon_mt_record *r)
 {
-	uint64_t v = 0;
-	char *end;
-	int err;
-
-	switch (c) {
-	case 'o':
-		r->path = arg;
-		return *arg && strcmp(arg, "-")
-			       ? 0
-			       : bad("a file is wanted after -o: standard output is the command's", "");
-	case OPT_REPORT:
-		r->report = true;
-		return 0;
-	case OPT_MODE:
-		if (strcmp(arg, "stream") && strcmp(arg, "aggregate"))
-			return bad("stream or aggregate is wanted, not ", arg);
-		return set(r, "TTMON_MEMTRACE_MODE", arg);
-	case OPT_KERNEL:
-		return take_kernel(r, arg);
-	case OPT_LAUNCHES:
-		return range(r, "TTMON_MEMTRACE_LAUNCHES", arg);
-	case OPT_INSTR:
-		return range(r, "TTMON_MEMTRACE_INSTR", arg);
-	case OPT_SAMPLE:
-		v = strtoull(arg, &end, 10);
-		if (end == arg || *end || *arg == '-' || !v || v > 1u << 24)
-			return bad("not a number of blocks (1-16777216): ", arg);
-		return set(r, "TTMON_MEMTRACE_SAMPLE", arg);
-	case OPT_SPACE:
-		return spaces(r, arg);
-	case OPT_ALL:
-		return set(r, "TTMON_MEMTRACE_ALL", "1");
-	case OPT_RING:
-		err = size(arg, (unsigned long long)TTMON_MTC_MAX_UNITS * TTMON_MTC_UNIT, &v);
-		if (err)
-			return err;
-		if (v < 4096)
-			return bad("not a size that is possible: ", arg);
-		snprintf(r->ring, sizeof(r->ring), "%llu", (unsigned long long)v);
-		return set(r, "TTMON_MEMTRACE_RING", r->ring);
-	case OPT_ORDER:
-		r->file.order = true;
-		return 0;
-	default:
-		return size(arg, INT64_MAX, &r->file.max);
-	}
-}
-
-static int parse(int argc, char **argv, struct ttmon_mt_record *r)
-{
-	static const struct option options[] = {
-		{ "output", required_argument, NULL, 'o' },
-		{ "report", no_argument, NULL, OPT_REPORT },
-		{ "mode", required_argument, NULL, OPT_MODE },
-		{ "kernel", required_argument, NULL, OPT_KERNEL },
-		{ "launches", required_argument, NULL, OPT_LAUNCHES },
-		{ "instr", required_argument, NULL, OPT_INSTR },
-		{ "sample", required_argument, NULL, OPT_SAMPLE },
-		{ "space", required_argument, NULL, OPT_SPACE },
-		{ "all-modules", no_argument, NULL, OPT_ALL },
-		{ "ring", required_argument, NULL, OPT_RING },
-		{ "order", no_argument, NULL, OPT_ORDER },
-		{ "max-bytes", required_argument, NULL, OPT_MAX },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c, err;
-
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+:o:h", options, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return -ECANCELED;
-		}
-		if (c == '?' || c == ':')
-			return bad(c == '?' ? "no such option: " : "a value is missing: ", argv[optind - 1]);
-		err = take_option(r, c, optarg);
-		if (err)
-			return err;
-	}
-	if (optind >= argc)
-		return bad("which program?", "");
+	if (r->path && (!*r->path || !strcmp(r->path, "-")))
+		return ttmon_cli_bad(cli, "a file is wanted after -o: standard output is the command's");
+	if (!cli->nr_words)
+		return ttmon_cli_bad(cli, "which program?");
 	if (!r->path && (r->file.order || r->file.max))
-		return bad("without -o there is no file for ", r->file.order ? "--order" : "--max-bytes");
-	r->cmd = argv + optind;
+		return ttmon_cli_bad(cli, "without -o there is no file for %s",
+				     r->file.order ? "--order" : "--max-bytes");
+	r->cmd = cli->words;
 	r->report |= !r->path;
+	set(r, "TTMON_MEMTRACE_MODE", !r->has_mode ? NULL : r->aggregate ? "aggregate" : "stream");
+	set(r, "TTMON_MEMTRACE_KERNELS", *r->kernels ? r->kernels : NULL);
+	set(r, "TTMON_MEMTRACE_LAUNCHES", r->launches);
+	set(r, "TTMON_MEMTRACE_INSTR", r->instrs);
+	set(r, "TTMON_MEMTRACE_SPACES", r->spaces);
+	set(r, "TTMON_MEMTRACE_ALL", r->all_modules ? "1" : NULL);
+	set_number(r, "TTMON_MEMTRACE_SAMPLE", r->sample, r->sample_text);
+	set_number(r, "TTMON_MEMTRACE_RING", r->ring, r->ring_text);
 	return 0;
 }
 
@@ -434,18 +310,67 @@ static int record(struct ttmon_mt_record *r)
 	return status;
 }
 
-int ttmon_mt_cmd_record(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	static struct ttmon_mt_record r = { .fd = -1 };
-	int status, err = parse(argc, argv, &r);
+	struct ttmon_mt_record *r = ctx;
+	int status = check(cli, r);
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	status = record(&r);
-	ttmon_mt_out_free(r.out);
-	ttmon_mt_an_free(r.an);
-	ttmon_mt_dict_fini(&r.dict);
-	if (r.fd >= 0)
-		close(r.fd);
+	if (status)
+		return status;
+	status = record(r);
+	ttmon_mt_out_free(r->out);
+	ttmon_mt_an_free(r->an);
+	ttmon_mt_dict_fini(&r->dict);
+	if (r->fd >= 0)
+		close(r->fd);
 	return status;
 }
+
+#define R struct ttmon_mt_record
+static const struct ttmon_cli_opt options[] = {
+	{ "output", 'o', "FILE", "all of it into FILE, for ttmon memtrace FILE",
+	  "NAME.ttmt, which can be read while it grows; made with mode 0600. An existing one keeps what it has until the command has been started.",
+	  TTMON_CLI_TEXT(R, path, ":file") },
+	{ "report", 0, NULL, "print the report at the end (without -o that is what is done)", NULL,
+	  TTMON_CLI_FLAG(R, report) },
+	{ "mode", 0, "MODE",
+	  "stream: every access; aggregate: sums for each instruction, kept on the GPU, far cheaper (stream)",
+	  "aggregate is just as exact where it counts: classes, sectors, lines, pages, wavefronts, lanes. Nothing of single launches, no reuse distances, no heat map, no steps between requests; of strides the one that more than half have. Instructions past the first 65,536 of a process (one with generic addresses counts three times) are left out, and counted as such.",
+	  TTMON_CLI_WORD(R, aggregate, "stream aggregate"), TTMON_CLI_GIVEN(R, has_mode) },
+	{ "kernel", 0, "GLOB", "kernels whose name matches; may be given again (all)",
+	  "A name with a comma in it is matched with a ? in its place.", TTMON_CLI_CALL(take_kernel) },
+	{ "launches", 0, "A-B", "launches by number, from 0; A- and -B are fine (all)",
+	  "By their number in the process, with nodes of graphs counted when they are made.",
+	  TTMON_CLI_CALL(take_range) },
+	{ "instr", 0, "A-B", "instructions of a kernel by number, from 0 (all)",
+	  "By their number in its PTX; all instructions count, not those alone that access memory.",
+	  TTMON_CLI_CALL(take_range) },
+	{ "sample", 0, "N", "one block in N (1)", NULL, TTMON_CLI_NUMBER(R, sample, 1, 1 << 24) },
+	{ "space", 0, "LIST", "of global,shared,local (global,shared)",
+	  "PTX's local memory may be registers in the machine code. Generic accesses are recorded with any of them.",
+	  TTMON_CLI_CALL(take_spaces), .words = "global shared local" },
+	{ "all-modules", 0, NULL, "NVIDIA's own libraries too", "Where they have PTX that fits the device.",
+	  TTMON_CLI_FLAG(R, all_modules) },
+	{ "ring", 0, "BYTES", "of the buffer of each SM, with K or M behind it (1M)",
+	  "4K to 128M, rounded down to a power of two. They are pinned memory of the program, with 4 MiB more for each context. A bigger one drops less where kernels are faster than the reader for a while.",
+	  TTMON_CLI_SIZE(R, ring, 4096, (uint64_t)TTMON_MTC_MAX_UNITS *TTMON_MTC_UNIT) },
+	{ "order", 0, NULL, "keep the order of arrival in FILE: reuse distances need it", NULL,
+	  TTMON_CLI_FLAG(R, file.order) },
+	{ "max-bytes", 0, "N", "of FILE, with K, M or G behind it; then nothing more is written",
+	  "The command goes on.", TTMON_CLI_SIZE(R, file.max, 1, INT64_MAX) },
+};
+const struct ttmon_cli_cmd ttmon_mt_cmd_record = {
+	.name = "ttmon memtrace record",
+	.summary = "runs a program and records which memory its kernels access",
+	.args = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
+	.about =
+		"Runs a program that uses CUDA and records which memory its kernels access: libttmon-memtrace.so is loaded into it and rewrites\n"
+		"the kernels whose PTX is there. The exit status is the command's.",
+	.notes = "TTMON_MEMTRACE_LIB says where libttmon-memtrace.so is, where it is not beside ttmon.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const R){ .fd = -1 },
+	.size = sizeof(R),
+	.max_words = -1,
+	.stops = true,
+	.run = run,
+};

@@ -22,7 +22,11 @@ struct ttmon_mt_record {
 	} env[TTMON_MT_RECORD_ENV]; /* for the library */
 	size_t nr_env;
 	char kernels[4096];
-	char ring[24];
+	const char *launches, *instrs, *spaces; /* NULL: all, the library's own */
+	unsigned int aggregate;
+	bool has_mode, all_modules;
+	uint64_t sample, ring; /* 0: the library's own */
+	char sample_text[24], ring_text[24];
 	char **cmd;
 
 	/* What there is of it. */

@@ -9,34 +9,6 @@
 #include "tools/memtrace/tool.h"
 #include "tools/cli/show.h"
 
-static const char usage[] =
-	"usage: ttmon memtrace [report] [OPTIONS] FILE|-\n"
-	"       ttmon memtrace print|convert|diff|record|view ..., see ttmon memtrace COMMAND --help\n\n"
-	"What the memory accesses of GPU kernels cost, instruction by instruction: a trace of NVBit's mem_trace (its text, or raw records), of\n"
-	"Accel-Sim's tracer, or of ttmon (NAME.ttmt), plain, .gz or .zst. Standard input is read while it comes: app 2>&1 | ttmon memtrace -\n\n"
-	"  -n, --lines N       rows of a table (20), 0: all of them\n"
-	"      --sites, --divergence, --launches, --kernels, --buffers, --reuse, --heat\n"
-	"                      these parts alone\n"
-	"  -a, --all           everything, all rows\n"
-	"      --kernel GLOB   kernels whose name is like this alone\n"
-	"      --launch A-B    these launches alone, by their ids: A, A-B, A- or -B\n"
-	"      --site GLOB     these instructions alone, by their place (kernels.cu:65, +0x120) or their opcode\n"
-	"      --space LIST    accesses to generic,global,shared,local alone; global: generic ones too\n"
-	"      --efficiency unique|requested\n"
-	"                      of distinct bytes (unless it is given), or of all that lanes asked for\n"
-	"      --reuse=sampled|exact|off\n"
-	"                      how reuse distances are found (sampled)\n"
-	"      --db DB         join with the allocations of a database (ttmond --dump-db)\n"
-	"      --live          or with those of the running service\n"
-	"  -s, --socket PATH   of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -p, --pid PID       allocations of this process alone\n"
-	"      --opcodes FILE  names of the opcodes of raw records: lines ID OPCODE\n"
-	"      --pass          print the program's own lines, which stand between those of the trace\n"
-	"  -j, --json          for programs\n"
-	"      --csv[=WHAT]    a row for each of the sites, launches, kernels or buffers\n"
-	"  -h, --help          this text\n\n"
-	"What the figures mean: ttmon-memtrace(1).\n";
-
 /* ---- rows in order ---- */
 
 const struct ttmon_mt_site *ttmon_mt_row_site(const struct ttmon_mt_dict *dict, const struct ttmon_mt_site_row *row)
@@ -328,15 +300,24 @@ int ttmon_mt_report_run(struct ttmon_mt_args *args, int (*show)(const struct ttm
 	return status;
 }
 
-int ttmon_mt_cmd_report(int argc, char **argv)
+int ttmon_mt_run_report(const struct ttmon_cli *cli, void *args)
 {
-	struct ttmon_mt_args args;
-	int err = ttmon_mt_args_parse(argc, argv, TTMON_MT_REPORT, usage, &args), status;
+	struct ttmon_mt_args *a = args;
+	int status = ttmon_mt_args_check(cli, a);
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
 	setlocale(LC_CTYPE, "");
-	status = ttmon_mt_report_run(&args, NULL);
-	ttmon_mt_pick_fini(&args.pick);
+	if (!status)
+		status = ttmon_mt_report_run(a, NULL);
+	ttmon_mt_pick_fini(&a->pick);
 	return status;
 }
+
+const struct ttmon_cli_cmd ttmon_mt_cmd_report = {
+	.name = "ttmon memtrace report",
+	.summary = "what the accesses cost; meant where no command is named",
+	.args = "[OPTIONS] FILE|-",
+	.about = TTMON_MT_REPORT_ABOUT,
+	.notes = "What the figures mean: ttmon-memtrace(1).",
+	TTMON_MT_ARGS(TTMON_MT_REPORT),
+	.run = ttmon_mt_run_report,
+};

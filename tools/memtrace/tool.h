@@ -15,6 +15,7 @@
 #include "memtrace/read/in.h"
 #include "lib/base/fmt.h"
 #include "lib/base/util.h"
+#include "lib/os/cli.h"
 
 /* ---- which records count (pick.c) ---- */
 
@@ -95,9 +96,17 @@ struct ttmon_mt_args {
 	bool plain;
 };
 
-/* 0: go on; -ECANCELED: help was asked for and given; -EINVAL: said why. usage: text of --help. */
-int ttmon_mt_args_parse(int argc, char **argv, enum ttmon_mt_command command, const char *usage,
-			struct ttmon_mt_args *ret) _must_check;
+#define TTMON_MT_OPTIONS 27
+extern const struct ttmon_cli_opt ttmon_mt_options[TTMON_MT_OPTIONS]; /* .of: enum ttmon_mt_command */
+extern const struct ttmon_mt_args ttmon_mt_defaults;
+/* Of a struct ttmon_cli_cmd: the options of that command. */
+#define TTMON_MT_ARGS(command)                                                                                    \
+	TTMON_CLI_OPTS(ttmon_mt_options),                                                                         \
+		.is = (command), .defaults = &ttmon_mt_defaults, .size = sizeof(struct ttmon_mt_args),            \
+		.min_words = (command) == TTMON_MT_DIFF ? 2 : 1, .max_words = (command) == TTMON_MT_DIFF ? 2 : 1, \
+		.words = ":file"
+/* Name, paths, and what does not go together. -EINVAL: said why. */
+int ttmon_mt_args_check(const struct ttmon_cli *cli, struct ttmon_mt_args *a) _must_check;
 
 /* ---- reading (read.c) ---- */
 

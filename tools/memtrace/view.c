@@ -13,16 +13,6 @@
 
 #define MAX_ROWS 4096 /* of each table, the worst: a browser reads 6 KiB of JSON for a launch */
 
-static const char usage[] =
-	"usage: ttmon memtrace view [OPTIONS] -o OUT.html FILE|-\n\n"
-	"A trace of memory accesses of GPU kernels, analysed, as one page that needs nothing but itself and opens in any browser.\n\n"
-	"  -o, --output OUT    the page, - is standard output\n"
-	"      --plain         not compressed inside: for browsers from before 2023\n"
-	"      --kernel GLOB, --launch A-B, --site GLOB, --space LIST, --efficiency WHICH, --reuse HOW, --db DB, --live,\n"
-	"      --socket PATH, --pid PID, --opcodes FILE\n"
-	"                      as of ttmon memtrace\n"
-	"  -h, --help          this text\n";
-
 TTMON_INCBIN(ttmon_mt_html, "tools/view/page/memtrace.html");
 TTMON_INCBIN(ttmon_mt_js, "tools/view/page/memtrace.js");
 
@@ -60,22 +50,32 @@ static int show(const struct ttmon_mt_report *r)
 	return err;
 }
 
-int ttmon_mt_cmd_view(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	struct ttmon_mt_args args;
-	int err = ttmon_mt_args_parse(argc, argv, TTMON_MT_VIEW, usage, &args), status;
+	struct ttmon_mt_args *args = ctx;
+	int status = ttmon_mt_args_check(cli, args);
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	if (strlen(args.out) > 3 && !strcmp(args.out + strlen(args.out) - 3, ".gz")) {
+	if (status)
+		return status;
+	if (strlen(args->out) > 3 && !strcmp(args->out + strlen(args->out) - 3, ".gz")) {
 		fprintf(stderr, "ttmon %s: %s: a page is not written as .gz, what is in it is compressed already\n",
-			args.name, args.out);
+			args->name, args->out);
 		status = TTMON_EXIT_ERROR;
 	} else {
-		args.has_lines = true;
-		args.lines = MAX_ROWS;
-		status = ttmon_mt_report_run(&args, show);
+		args->has_lines = true;
+		args->lines = MAX_ROWS;
+		status = ttmon_mt_report_run(args, show);
 	}
-	ttmon_mt_pick_fini(&args.pick);
+	ttmon_mt_pick_fini(&args->pick);
 	return status;
 }
+
+const struct ttmon_cli_cmd ttmon_mt_cmd_view = {
+	.name = "ttmon memtrace view",
+	.summary = "the report as one page for the browser",
+	.args = "[OPTIONS] -o OUT.html FILE|-",
+	.about =
+		"A trace of memory accesses of GPU kernels, analysed, as one page that needs nothing but itself and opens in any browser.",
+	TTMON_MT_ARGS(TTMON_MT_VIEW),
+	.run = run,
+};

@@ -3,7 +3,6 @@
  * cmd_programs.c: `ttmon programs`: options; all that the service has kept (--once), or what it
  * tells, an interval after the other.
  */
-#include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <pthread.h>
@@ -17,87 +16,12 @@
 #include "tools/cli/show.h"
 #include "tools/programs/programs.h"
 
-static const char usage[] =
-	"usage: ttmon programs [OPTIONS]\n\n"
-	"Programs that run on Tenstorrent chips, live, as tt-metal's real-time profiler reports them.\n\n"
-	"  -1, --once          one table, of all runs that the service has kept, and end\n"
-	"  -j, --json          JSON, a document an interval (with -1 one)\n"
-	"  -i, --interval S    seconds, 0.1-60 (1)\n"
-	"  -p, --pid PID       of this process alone\n"
-	"  -s, --socket PATH   of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -h, --help          this text\n\n"
-	"BUSY is the share of the time in which the chip ran the program, ERROR by how much it may be wrong; with -1 of the\n"
-	"time from the first start to the last end. GAP is the median time from the end of the run before on that chip.\n"
-	"- is: not known. Keys: space pause, arrows move, q quit.\n";
-
 struct opts {
 	const char *socket;
 	unsigned int interval_ms;
 	uint32_t pid; /* 0: all */
 	bool once, json;
 };
-
-static int bad(const char *what, const char *arg)
-{
-	fprintf(stderr, "ttmon programs: %s%s, see ttmon programs --help\n", what, arg);
-	return -EINVAL;
-}
-
-static int number(const char *what, const char *arg, double min, double max, double *ret)
-{
-	char *end;
-	double v = strtod(arg, &end);
-
-	if (end == arg || *end || !(v >= min && v <= max))
-		return bad(what, arg);
-	*ret = v;
-	return 0;
-}
-
-static int parse(int argc, char **argv, struct opts *o)
-{
-	static const struct option longs[] = {
-		{ "once", no_argument, NULL, '1' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "interval", required_argument, NULL, 'i' },
-		{ "pid", required_argument, NULL, 'p' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	double v = 0;
-	int c, err = 0;
-
-	optind = 0;
-	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, ":1ji:p:s:h", longs, NULL)) != -1) {
-		switch (c) {
-		case '1':
-			o->once = true;
-			break;
-		case 'j':
-			o->json = true;
-			break;
-		case 'i':
-			err = number("not an interval (0.1-60 s): ", optarg, 0.1, 60, &v);
-			o->interval_ms = (unsigned int)(v * 1000 + 0.5);
-			break;
-		case 'p':
-			err = number("not a pid: ", optarg, 1, INT32_MAX, &v);
-			o->pid = (uint32_t)v;
-			break;
-		case 's':
-			o->socket = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return -ECANCELED;
-		default:
-			return bad(c == ':' ? "a value is missing after " : "no such option: ", argv[optind - 1]);
-		}
-	}
-	return !err && optind < argc ? bad("takes no argument: ", argv[optind]) : err;
-}
 
 /* ---- showing ---- */
 
@@ -280,13 +204,37 @@ static int follow(const struct opts *o)
 	return err;
 }
 
-int cmd_programs(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	struct opts o = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 };
-	int err = parse(argc, argv, &o);
+	const struct opts *o = ctx;
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
+	(void)cli;
 	setlocale(LC_CTYPE, "");
-	return (o.once ? once(&o) : follow(&o)) ? TTMON_EXIT_ERROR : 0;
+	return (o->once ? once(o) : follow(o)) ? TTMON_EXIT_ERROR : 0;
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "once", '1', NULL, "one table, of all runs that the service has kept, and end",
+	  "They are 262,144 at most; shares are of the time from the first start to the last end.",
+	  TTMON_CLI_FLAG(struct opts, once) },
+	TTMON_ROW_JSON(struct opts, json, "JSON, a document an interval (with -1 one)",
+		       "With whole paths of kernels, times in nanoseconds."),
+	{ "interval", 'i', "S", "seconds, 0.1-60 (1)", NULL,
+	  TTMON_CLI_FRACTION(struct opts, interval_ms, 1000, 100, 60000) },
+	{ "pid", 'p', "PID", "of this process alone", NULL, TTMON_CLI_PID(struct opts, pid) },
+	TTMON_ROW_SOCKET(struct opts, socket),
+};
+const struct ttmon_cli_cmd ttmon_cmd_programs = {
+	.name = "ttmon programs",
+	.summary = "programs that run on Tenstorrent chips, live",
+	.args = "[OPTIONS]",
+	.about = "Programs that run on Tenstorrent chips, live, as tt-metal's real-time profiler reports them.",
+	.notes =
+		"BUSY is the share of the time in which the chip ran the program, ERROR by how much it may be wrong; with -1 of the\n"
+		"time from the first start to the last end. GAP is the median time from the end of the run before on that chip.\n"
+		"- is: not known. Keys: space pause, arrows move, q quit.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct opts){ .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 },
+	.size = sizeof(struct opts),
+	.run = run,
+};

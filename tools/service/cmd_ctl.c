@@ -8,66 +8,6 @@
 #include "tools/cli/cmds.h"
 #include "tools/cli/show.h"
 
-static const char family_usage[] = "usage: ttmon family [--socket PATH] [--json] [NAME on|off|counting]\n"
-				   "\n"
-				   "Shows families of probes, or changes one.\n"
-				   "\n"
-				   "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-				   "  -j, --json         what the service sent, as it is\n"
-				   "  -h, --help         this text\n"
-				   "\n"
-				   "STATE    on; counting: hits are counted, nothing is told of them; off: the probes\n"
-				   "         are taken away; absent: not loaded when the service started\n"
-				   "WHY      asked for: here or over the socket, the budget leaves it alone then;\n"
-				   "         budget: --max-overhead was exceeded\n"
-				   "EVENTS   events and counted hits; COUNTED: of these, those only counted\n"
-				   "RUNS     of the BPF programs, and the TIME they took (with a budget)\n"
-				   "\n"
-				   "Memory that is given out or freed while alloc or tenstorrent is off is not known\n"
-				   "afterwards either: what was freed then is shown until its process ends.\n"
-				   "\n"
-				   "Exit status: 0; 1 when the service refuses; 2 when there is no answer.\n";
-
-static const char target_usage[] = "usage: ttmon target [--socket PATH] [--json] [add PID | remove PID | all on|off]\n"
-				   "\n"
-				   "Shows which processes are traced, or changes that.\n"
-				   "\n"
-				   "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-				   "  -j, --json         what the service sent, as it is\n"
-				   "  -h, --help         this text\n"
-				   "\n"
-				   "add PID     trace it, and its children from now on\n"
-				   "remove PID  trace it and its children no longer, unless all are; what it held is\n"
-				   "            shown as it was until it ends\n"
-				   "all on|off  every process, or only those added (root alone)\n"
-				   "\n"
-				   "Exit status: 0; 1 when the service refuses; 2 when there is no answer.\n";
-
-#define WORDS 3
-
-/* Take the words that are no options (and no option's value) out of argv. How many there were, WORDS at most are kept. */
-static int take_words(int *argc, char **argv, const char **words)
-{
-	int kept = 1, n = 0;
-
-	for (int i = 1; i < *argc; i++) {
-		bool value = (!strcmp(argv[i], "-s") || !strcmp(argv[i], "--socket")) && i + 1 < *argc;
-
-		if (argv[i][0] == '-') {
-			argv[kept++] = argv[i];
-			if (value)
-				argv[kept++] = argv[++i];
-			continue;
-		}
-		if (n < WORDS)
-			words[n] = argv[i];
-		n++;
-	}
-	argv[kept] = NULL;
-	*argc = kept;
-	return n;
-}
-
 /* Ask, and show what came: the command's exit status. */
 static int ask(const struct ttmon_show_opts *opts, const char *method, const char *path,
 	       void (*show)(const json_t *root))
@@ -140,26 +80,43 @@ static bool is_word(const char *text)
 	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")];
 }
 
-int cmd_family(int argc, char **argv)
+static int run_family(const struct ttmon_cli *cli, void *opts)
 {
-	const char *words[WORDS], *method = "GET";
-	int n = take_words(&argc, argv, words), status = 0;
-	struct ttmon_show_opts opts;
-	char path[128] = "/v1/families";
+	char **words = cli->words, path[128] = "/v1/families";
+	const char *method = "GET";
 
-	if (ttmon_show_parse(argc, argv, family_usage, false, &opts, &status))
-		return status;
-	if (n) {
-		if (n != 2 || !is_word(words[0]) || !is_word(words[1]) || strlen(words[0]) > 32 ||
-		    strlen(words[1]) > 32) {
-			fprintf(stderr, "ttmon family: NAME on|off|counting, see ttmon family --help\n");
-			return TTMON_EXIT_ERROR;
-		}
+	if (cli->nr_words) {
+		if (cli->nr_words != 2 || !is_word(words[0]) || !is_word(words[1]) || strlen(words[0]) > 32 ||
+		    strlen(words[1]) > 32)
+			return ttmon_cli_bad(cli, "NAME on|off|counting");
 		method = "PUT";
 		snprintf(path, sizeof(path), "/v1/families?name=%s&state=%s", words[0], words[1]);
 	}
-	return ask(&opts, method, path, show_families);
+	return ask(opts, method, path, show_families);
 }
+
+static const struct ttmon_cli_opt options[] = { TTMON_SHOW_ROWS };
+const struct ttmon_cli_cmd ttmon_cmd_family = {
+	.name = "ttmon family",
+	.summary = "families of probes: on, off, counted only",
+	.args = "[--socket PATH] [--json] [NAME on|off|counting]",
+	.about = "Shows families of probes, or changes one.",
+	.notes = "STATE    on; counting: hits are counted, nothing is told of them; off: the probes\n"
+		 "         are taken away; absent: not loaded when the service started\n"
+		 "WHY      asked for: here or over the socket, the budget leaves it alone then;\n"
+		 "         budget: --max-overhead was exceeded\n"
+		 "EVENTS   events and counted hits; COUNTED: of these, those only counted\n"
+		 "RUNS     of the BPF programs, and the TIME they took (with a budget)\n"
+		 "\n"
+		 "Memory that is given out or freed while alloc or tenstorrent is off is not known\n"
+		 "afterwards either: what was freed then is shown until its process ends.\n"
+		 "\n"
+		 "Exit status: 0; 1 when the service refuses; 2 when there is no answer.",
+	TTMON_CLI_OPTS(options),
+	TTMON_SHOW_DEFAULTS,
+	.max_words = -1,
+	.run = run_family,
+};
 
 /* ---- target ---- */
 
@@ -173,7 +130,7 @@ static void show_targets(const json_t *root)
 }
 
 /* The request that the words mean; false: they mean none. */
-static bool target_request(const char *const *words, int n, const char **method, char *path, size_t size)
+static bool target_request(char **words, int n, const char **method, char *path, size_t size)
 {
 	bool add, on;
 
@@ -196,18 +153,30 @@ static bool target_request(const char *const *words, int n, const char **method,
 	return true;
 }
 
-int cmd_target(int argc, char **argv)
+static int run_target(const struct ttmon_cli *cli, void *opts)
 {
-	const char *words[WORDS], *method = "GET";
-	int n = take_words(&argc, argv, words), status = 0;
+	const char *method = "GET";
 	char path[64] = "/v1/targets";
-	struct ttmon_show_opts opts;
 
-	if (ttmon_show_parse(argc, argv, target_usage, false, &opts, &status))
-		return status;
-	if (!target_request(words, n, &method, path, sizeof(path))) {
-		fprintf(stderr, "ttmon target: add PID, remove PID or all on|off, see ttmon target --help\n");
-		return TTMON_EXIT_ERROR;
-	}
-	return ask(&opts, method, path, show_targets);
+	if (!target_request(cli->words, cli->nr_words, &method, path, sizeof(path)))
+		return ttmon_cli_bad(cli, "add PID, remove PID or all on|off");
+	return ask(opts, method, path, show_targets);
 }
+
+const struct ttmon_cli_cmd ttmon_cmd_target = {
+	.name = "ttmon target",
+	.summary = "which processes are traced",
+	.args = "[--socket PATH] [--json] [add PID | remove PID | all on|off]",
+	.about = "Shows which processes are traced, or changes that.",
+	.notes = "add PID     trace it, and its children from now on\n"
+		 "remove PID  trace it and its children no longer, unless all are; what it held is\n"
+		 "            shown as it was until it ends\n"
+		 "all on|off  every process, or only those added (root alone)\n"
+		 "\n"
+		 "Exit status: 0; 1 when the service refuses; 2 when there is no answer.",
+	TTMON_CLI_OPTS(options),
+	TTMON_SHOW_DEFAULTS,
+	.max_words = -1,
+	.words = "add remove all",
+	.run = run_target,
+};

@@ -10,32 +10,6 @@
 #include "tools/cli/cmds.h"
 #include "tools/cli/show.h"
 
-static const char usage[] = "usage: ttmon probes [--socket PATH] [--json] [-v]\n"
-			    "\n"
-			    "Shows the objects (libraries, programs) that are probed.\n"
-			    "\n"
-			    "  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-			    "  -j, --json         what the service sent, as it is\n"
-			    "  -v, --verbose      every function, and the BPF programs\n"
-			    "  -h, --help         this text\n"
-			    "\n"
-			    "ATTACHED  functions whose probe is active\n"
-			    "FAILED    functions that are there and could not be probed; -v says why\n"
-			    "MISSING   functions that ttmond knows and the object does not have\n"
-			    "STEPPED   of those attached, the ones whose instruction at the probe has to be\n"
-			    "          single-stepped: about ten times the cost of a probe; -v shows\n"
-			    "          where a probe is not at the function's entry (cuMemAlloc_v2+10)\n"
-			    "BLIND     time from the mapping of the object to active probes, in which calls\n"
-			    "          could be missed; 'held': the process waited, none was; 'before':\n"
-			    "          it was mapped when the trace began\n"
-			    "Of programs with tt-metal also: how the layout of their buffers was told (E0 to\n"
-			    "E4: generations; checked: against Buffer::create), what their figures are worth,\n"
-			    "and by which CLOCK cycles of a device become host time: pairs (fitted; RESIDUAL\n"
-			    "is the largest of the fit), record (the program's own), envelope (bounds only).\n"
-			    "With -v: refused (by --tt-dispatch auto), spare (taken away, not needed now).\n"
-			    "\n"
-			    "Exit status: 0, or 2 when there is no answer.\n";
-
 struct counts {
 	unsigned int attached, failed, stepped;
 };
@@ -202,20 +176,18 @@ static void show_tt(const json_t *tt)
 	}
 }
 
-int cmd_probes(int argc, char **argv)
+static int run_probes(const struct ttmon_cli *cli, void *ctx)
 {
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
+	const struct ttmon_show_opts *opts = ctx;
 	const json_t *objects, *object;
-	struct ttmon_show_opts opts;
 	json_t *root = NULL;
-	int status = 0;
 	size_t i;
 
-	if (ttmon_show_parse(argc, argv, usage, true, &opts, &status))
-		return status;
-	if (ttmon_client_fetch(opts.socket, "/v1/probes", &reply) || ttmon_client_json(&reply, &root))
+	(void)cli;
+	if (ttmon_client_fetch(opts->socket, "/v1/probes", &reply) || ttmon_client_json(&reply, &root))
 		return TTMON_EXIT_ERROR;
-	if (opts.json) {
+	if (opts->json) {
 		fwrite(reply.body, 1, reply.len, stdout);
 	} else {
 		objects = ttmon_show_at(root, "objects");
@@ -223,10 +195,41 @@ int cmd_probes(int argc, char **argv)
 			printf("ATTACHED FAILED MISSING STEPPED      BLIND  OBJECT\n");
 		else
 			printf("no process has mapped anything to probe\n");
-		json_array_foreach(objects, i, object) show_object(object, opts.verbose);
-		show_programs(ttmon_show_at(root, "programs"), opts.verbose);
+		json_array_foreach(objects, i, object) show_object(object, opts->verbose);
+		show_programs(ttmon_show_at(root, "programs"), opts->verbose);
 		show_tt(ttmon_show_at(root, "tenstorrent"));
 	}
 	json_decref(root);
 	return 0;
 }
+
+static const struct ttmon_cli_opt probes_options[] = {
+	TTMON_SHOW_ROWS,
+	{ "verbose", 'v', NULL, "every function, and the BPF programs", NULL,
+	  TTMON_CLI_FLAG(struct ttmon_show_opts, verbose) },
+};
+const struct ttmon_cli_cmd ttmon_cmd_probes = {
+	.name = "ttmon probes",
+	.summary = "which objects and functions are probed",
+	.args = "[--socket PATH] [--json] [-v]",
+	.about = "Shows the objects (libraries, programs) that are probed.",
+	.notes = "ATTACHED  functions whose probe is active\n"
+		 "FAILED    functions that are there and could not be probed; -v says why\n"
+		 "MISSING   functions that ttmond knows and the object does not have\n"
+		 "STEPPED   of those attached, the ones whose instruction at the probe has to be\n"
+		 "          single-stepped: about ten times the cost of a probe; -v shows\n"
+		 "          where a probe is not at the function's entry (cuMemAlloc_v2+10)\n"
+		 "BLIND     time from the mapping of the object to active probes, in which calls\n"
+		 "          could be missed; 'held': the process waited, none was; 'before':\n"
+		 "          it was mapped when the trace began\n"
+		 "Of programs with tt-metal also: how the layout of their buffers was told (E0 to\n"
+		 "E4: generations; checked: against Buffer::create), what their figures are worth,\n"
+		 "and by which CLOCK cycles of a device become host time: pairs (fitted; RESIDUAL\n"
+		 "is the largest of the fit), record (the program's own), envelope (bounds only).\n"
+		 "With -v: refused (by --tt-dispatch auto), spare (taken away, not needed now).\n"
+		 "\n"
+		 "Exit status: 0, or 2 when there is no answer.",
+	TTMON_CLI_OPTS(probes_options),
+	TTMON_SHOW_DEFAULTS,
+	.run = run_probes,
+};

@@ -8,17 +8,6 @@
 #include "tools/cli/cmds.h"
 #include "tools/cli/show.h"
 
-static const char usage[] =
-	"usage: ttmon status [--socket PATH] [--json]\n"
-	"\n"
-	"Shows what the service traces, what it has lost, and whether every event is accounted for.\n"
-	"\n"
-	"  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -j, --json         what the service sent, as it is\n"
-	"  -h, --help         this text\n"
-	"\n"
-	"Exit status: 0 all is well, 1 the accounting does not add up, 2 no answer.\n";
-
 static void label(const char *name)
 {
 	printf("  %-12s ", name);
@@ -570,19 +559,17 @@ static bool show_identity(const json_t *root)
 	return ok;
 }
 
-int cmd_status(int argc, char **argv)
+static int run_status(const struct ttmon_cli *cli, void *ctx)
 {
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
-	struct ttmon_show_opts opts;
+	const struct ttmon_show_opts *opts = ctx;
 	json_t *root = NULL;
-	int status = 0;
 	bool ok;
 
-	if (ttmon_show_parse(argc, argv, usage, false, &opts, &status))
-		return status;
-	if (ttmon_client_fetch(opts.socket, "/v1/status", &reply) || ttmon_client_json(&reply, &root))
+	(void)cli;
+	if (ttmon_client_fetch(opts->socket, "/v1/status", &reply) || ttmon_client_json(&reply, &root))
 		return TTMON_EXIT_ERROR;
-	if (opts.json) {
+	if (opts->json) {
 		fwrite(reply.body, 1, reply.len, stdout);
 		ok = ttmon_show_bool(root, "identity.ok");
 	} else {
@@ -601,3 +588,15 @@ int cmd_status(int argc, char **argv)
 	json_decref(root);
 	return ok ? 0 : TTMON_EXIT_NO;
 }
+
+static const struct ttmon_cli_opt status_options[] = { TTMON_SHOW_ROWS };
+const struct ttmon_cli_cmd ttmon_cmd_status = {
+	.name = "ttmon status",
+	.summary = "what the service traces, has lost, and whether its books balance",
+	.args = "[--socket PATH] [--json]",
+	.about = "Shows what the service traces, what it has lost, and whether every event is accounted for.",
+	.notes = "Exit status: 0 all is well, 1 the accounting does not add up, 2 no answer.",
+	TTMON_CLI_OPTS(status_options),
+	TTMON_SHOW_DEFAULTS,
+	.run = run_status,
+};

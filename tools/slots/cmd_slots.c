@@ -4,32 +4,12 @@
  * columns there is anything in, so standard input goes through a temporary file for it. CSV and JSON have all columns, and one pass.
  */
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 
 #include "tools/cli/cmds.h"
 #include "tools/slots/slots_tool.h"
 #include "lib/base/fmt.h"
-
-static const char usage[] =
-	"usage: ttmon slots [OPTIONS] FILE\n"
-	"\n"
-	"Shows a slot file (ttmond --slots-out), plain or gzip; - is standard input. A slot is a millisecond of the host.\n"
-	"One line for each slot and process: CPU time on all CPUs, counters, cache and memory bandwidth, transfers.\n"
-	"\n"
-	"      --sum        one line for each process, over all slots, most CPU time first\n"
-	"      --slots      one line for each slot: user, kernel and idle time, and what nobody told\n"
-	"  -p, --pid PID    this process alone\n"
-	"      --from WHEN  from here on: ms since the start of the file, or @N: the slot of that number\n"
-	"      --to WHEN    up to here, and not this one\n"
-	"      --top N      at most N processes a slot (with --sum: in all), most CPU time first, idle not counted\n"
-	"      --csv        all fields as CSV; a figure that is not known is empty\n"
-	"  -j, --json       all fields as JSON, an object a line; a figure that is not known is null\n"
-	"  -h, --help       this text\n"
-	"\n"
-	"In the table - is not known, and >= before a figure: at least this, a reading is missing or a family of probes was not on.\n"
-	"Exit status: 0, 1 the file is damaged or cut off (what is good was shown), 2 it cannot be read.\n";
 
 /* ---- what the outputs share ---- */
 
@@ -278,80 +258,66 @@ static int show(struct ttmon_slots_view *v, struct range *range, const bool is_s
 	return finish(s, r);
 }
 
-static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
-{
-	bool is_slot;
+struct opts {
+	struct ttmon_slots_opts o;
+	struct range range;
+	bool is_slot[2];
+};
 
-	return *text != '@' && parse_when(text, &is_slot, ret) && *ret <= max;
+static int take_when(struct ttmon_cli *cli, const char *arg)
+{
+	struct opts *o = cli->opts;
+	bool to = !strcmp(cli->opt->name, "to");
+
+	if (parse_when(arg, &o->is_slot[to], to ? &o->range.to : &o->range.from))
+		return 0;
+	return ttmon_cli_bad(cli, "--%s wants a number of ms, or @N for a slot, not \"%s\"", cli->opt->name, arg);
 }
 
-enum { OPT_SUM = 256, OPT_SLOTS, OPT_FROM, OPT_TO, OPT_TOP, OPT_CSV };
-
-static bool take(int c, const char *arg, struct ttmon_slots_opts *opts, struct range *range, bool is_slot[2])
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	uint64_t pid;
+	struct opts *o = ctx;
+	struct ttmon_slots_view view = { .opts = &o->o };
 
-	switch (c) {
-	case OPT_SUM:
-		opts->sum = true;
-		return true;
-	case OPT_SLOTS:
-		opts->by_slot = true;
-		return true;
-	case 'p':
-		opts->has_pid = parse_number(arg, UINT32_MAX, &pid);
-		opts->pid = opts->has_pid ? (uint32_t)pid : 0;
-		return opts->has_pid;
-	case OPT_FROM:
-		range->has_from = true;
-		return parse_when(arg, &is_slot[0], &range->from);
-	case OPT_TO:
-		range->has_to = true;
-		return parse_when(arg, &is_slot[1], &range->to);
-	case OPT_TOP:
-		return parse_number(arg, UINT64_MAX, &opts->top) && opts->top;
-	case OPT_CSV:
-		opts->form = TTMON_SLOTS_CSV;
-		return true;
-	default:
-		opts->form = TTMON_SLOTS_JSON;
-		return true;
-	}
+	if (o->o.sum && o->o.by_slot)
+		return ttmon_cli_bad(cli, "--sum and --slots do not go together");
+	o->o.path = cli->words[0];
+	return show(&view, &o->range, o->is_slot);
 }
 
-int cmd_slots(int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "sum", no_argument, NULL, OPT_SUM },	   { "slots", no_argument, NULL, OPT_SLOTS },
-		{ "pid", required_argument, NULL, 'p' },   { "from", required_argument, NULL, OPT_FROM },
-		{ "to", required_argument, NULL, OPT_TO }, { "top", required_argument, NULL, OPT_TOP },
-		{ "csv", no_argument, NULL, OPT_CSV },	   { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	   { 0 },
-	};
-	struct ttmon_slots_opts opts = { .form = TTMON_SLOTS_TABLE };
-	struct ttmon_slots_view view = { .opts = &opts };
-	struct range range = { .has_from = false };
-	bool is_slot[2] = { false, false };
-	int c;
-
-	while ((c = getopt_long(argc, argv, "p:jh", options, NULL)) != -1) {
-		if (c == '?')
-			return TTMON_EXIT_ERROR;
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return 0;
-		}
-		if (!take(c, optarg, &opts, &range, is_slot)) {
-			fprintf(stderr,
-				"ttmon slots: not a number that this option takes: %s, see ttmon slots --help\n",
-				optarg);
-			return TTMON_EXIT_ERROR;
-		}
-	}
-	if (optind + 1 != argc || (opts.sum && opts.by_slot)) {
-		fputs(usage, stderr);
-		return TTMON_EXIT_ERROR;
-	}
-	opts.path = argv[optind];
-	return show(&view, &range, is_slot);
-}
+static const struct ttmon_cli_opt options[] = {
+	{ "sum", 0, NULL, "one line for each process, over all slots, most CPU time first", NULL,
+	  TTMON_CLI_FLAG(struct opts, o.sum) },
+	{ "slots", 0, NULL, "one line for each slot: user, kernel and idle time, and what nobody told", NULL,
+	  TTMON_CLI_FLAG(struct opts, o.by_slot) },
+	{ "pid", 'p', "PID", "this process alone", NULL, TTMON_CLI_NUMBER(struct opts, o.pid, 0, UINT32_MAX),
+	  .words = ":pid", TTMON_CLI_GIVEN(struct opts, o.has_pid) },
+	{ "from", 0, "WHEN", "from here on: ms since the start of the file, or @N: the slot of that number", NULL,
+	  TTMON_CLI_CALL(take_when), TTMON_CLI_GIVEN(struct opts, range.has_from) },
+	{ "to", 0, "WHEN", "up to here, and not this one", NULL, TTMON_CLI_CALL(take_when),
+	  TTMON_CLI_GIVEN(struct opts, range.has_to) },
+	{ "top", 0, "N", "at most N processes a slot (with --sum: in all), most CPU time first, idle not counted", NULL,
+	  TTMON_CLI_NUMBER(struct opts, o.top, 1, UINT64_MAX) },
+	{ "csv", 0, NULL, "all fields as CSV; a figure that is not known is empty", NULL,
+	  TTMON_CLI_SET(struct opts, o.form, TTMON_SLOTS_CSV) },
+	{ "json", 'j', NULL, "all fields as JSON, an object a line; a figure that is not known is null",
+	  "With at_least where one is a lower bound, and the families that each slot knows.",
+	  TTMON_CLI_SET(struct opts, o.form, TTMON_SLOTS_JSON) },
+};
+const struct ttmon_cli_cmd ttmon_cmd_slots = {
+	.name = "ttmon slots",
+	.summary = "who used the machine, a millisecond each, out of a slot file (ttmond --slots-out)",
+	.args = "[OPTIONS] FILE",
+	.about =
+		"Shows a slot file (ttmond --slots-out), plain or gzip; - is standard input. A slot is a millisecond of the host.\n"
+		"One line for each slot and process: CPU time on all CPUs, counters, cache and memory bandwidth, transfers.",
+	.notes =
+		"In the table - is not known, and >= before a figure: at least this, a reading is missing or a family of probes was not on.\n"
+		"Exit status: 0, 1 the file is damaged or cut off (what is good was shown), 2 it cannot be read.",
+	TTMON_CLI_OPTS(options),
+	.size = sizeof(struct opts),
+	.min_words = 1,
+	.max_words = 1,
+	.words = ":file",
+	.run = run,
+};

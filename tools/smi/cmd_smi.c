@@ -3,8 +3,6 @@
  * cmd_smi.c: `ttmon smi`: the Tenstorrent chips of this host and who uses how much of their memory. Needs no service: it reads the
  * tt_device_*_memory files that ttmond or the programs write, and sysfs and procfs of tt-kmd. Writes to nothing without --cleanup.
  */
-#include <getopt.h>
-
 #include "lib/read/client.h"
 #include "tools/cli/cmds.h"
 #include "tools/cli/show.h"
@@ -14,33 +12,6 @@
 #define REFRESH_MIN_MS 50
 #define REFRESH_MAX_MS 3600000
 
-static const char usage[] = "usage: ttmon smi [OPTIONS]\n"
-			    "\n"
-			    "Shows the Tenstorrent chips of this host, their memory and who uses it, from the\n"
-			    "files in /dev/shm (of ttmond or of tt-metal itself) and from tt-kmd. Needs no\n"
-			    "service, opens no device.\n"
-			    "\n"
-			    "  -w, --watch         again and again; q quits\n"
-			    "  -r, --refresh MS    how often with --watch (default 1000)\n"
-			    "  -d, --details       ids, file, who has it mapped; dead entries too\n"
-			    "  -c, --cleanup       take entries of dead processes out of the files\n"
-			    "  -b, --busy          share of the last second in which each process had a chip run\n"
-			    "                      programs, and its error; asks the service\n"
-			    "  -s, --socket PATH   of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-			    "  -j, --json          for programs; with --watch a line each time\n"
-			    "      --color WHEN    auto, always, never (default auto)\n"
-			    "      --sysfs-root DIR, --proc-root DIR, --shm-root DIR\n"
-			    "                      instead of /sys, /proc, /dev/shm\n"
-			    "  -h, --help          this text\n"
-			    "\n"
-			    "ID      unique id, tt_asic_id, or board:location; R: remote half of a board;\n"
-			    "        T1:N5: tray and chip of a Galaxy\n"
-			    "DRAM    buffers and traces; L1 with L1 small and circular buffers\n"
-			    "n/a     not known\n"
-			    "\n"
-			    "Exit status: 0; 1 when a file or a tree could not be read or cleaned up; 2 when\n"
-			    "there is no answer.\n";
-
 enum when { AUTO, ALWAYS, NEVER };
 
 struct opts {
@@ -49,116 +20,6 @@ struct opts {
 	enum when colour;
 	unsigned int refresh_ms;
 };
-
-static int bad(const char *what, const char *value)
-{
-	fprintf(stderr, "ttmon smi: %s%s, see ttmon smi --help\n", what, value);
-	return -EINVAL;
-}
-
-static int parse_refresh(const char *text, unsigned int *ret)
-{
-	char *end;
-	unsigned long ms;
-
-	errno = 0;
-	ms = strtoul(text, &end, 10);
-	if (errno || *end || *text < '0' || *text > '9' || ms < REFRESH_MIN_MS || ms > REFRESH_MAX_MS)
-		return bad("--refresh takes 50 to 3600000 milliseconds, not ", text);
-	*ret = (unsigned int)ms;
-	return 0;
-}
-
-static int parse_colour(const char *text, enum when *ret)
-{
-	static const char *const names[] = { [AUTO] = "auto", [ALWAYS] = "always", [NEVER] = "never" };
-
-	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++) {
-		if (!strcmp(text, names[i])) {
-			*ret = i;
-			return 0;
-		}
-	}
-	return bad("--color takes auto, always or never, not ", text);
-}
-
-/* 0: go on; -ECANCELED: --help. */
-static int parse(int argc, char **argv, struct opts *ret)
-{
-	enum { COLOUR = 256, SYSFS, PROC, SHM };
-	static const struct option options[] = {
-		{ "watch", no_argument, NULL, 'w' },
-		{ "refresh", required_argument, NULL, 'r' },
-		{ "details", no_argument, NULL, 'd' },
-		{ "cleanup", no_argument, NULL, 'c' },
-		{ "busy", no_argument, NULL, 'b' },
-		{ "socket", required_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "color", required_argument, NULL, COLOUR },
-		{ "sysfs-root", required_argument, NULL, SYSFS },
-		{ "proc-root", required_argument, NULL, PROC },
-		{ "shm-root", required_argument, NULL, SHM },
-		{ 0 },
-	};
-	struct opts o = { .refresh_ms = REFRESH_MS, .ask.socket = TTMON_SOCKET_DEFAULT };
-	char letter[] = "-?";
-	int c;
-
-	/* 0, not 1: glibc then forgets what it knew of another argv. */
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":wr:dcbs:jh", options, NULL)) != -1) {
-		switch (c) {
-		case 'w':
-			o.watch = true;
-			break;
-		case 'r':
-			if (parse_refresh(optarg, &o.refresh_ms))
-				return -EINVAL;
-			break;
-		case 'd':
-			o.ask.details = true;
-			break;
-		case 'c':
-			o.ask.cleanup = true;
-			break;
-		case 'b':
-			o.ask.busy = true;
-			break;
-		case 's':
-			o.ask.socket = optarg;
-			break;
-		case 'j':
-			o.json = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return -ECANCELED;
-		case COLOUR:
-			if (parse_colour(optarg, &o.colour))
-				return -EINVAL;
-			break;
-		case SYSFS:
-			o.ask.roots.sysfs = optarg;
-			break;
-		case PROC:
-			o.ask.roots.proc = optarg;
-			break;
-		case SHM:
-			o.ask.roots.shm = optarg;
-			break;
-		default:
-			letter[1] = (char)optopt;
-			return bad(c == ':' ? "a value is missing after " : "no such option: ",
-				   optopt > 0 && optopt < 256 ? letter : argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return bad("takes no argument: ", argv[optind]);
-	*ret = o;
-	return 0;
-}
 
 static bool wants_colour(enum when when)
 {
@@ -206,16 +67,57 @@ static int once(const struct opts *o, const struct ttmon_term_style *style)
 	return v.failed ? TTMON_EXIT_NO : 0;
 }
 
-int cmd_smi(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	struct ttmon_term_style style;
-	struct opts o = { 0 };
-	int err = parse(argc, argv, &o);
+	struct opts *o = ctx;
+	struct ttmon_term_style style = { .columns = ttmon_show_columns(),
+					  .colour = wants_colour(o->colour),
+					  .utf8 = shows_utf8() };
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	style = (struct ttmon_term_style){ .columns = ttmon_show_columns(),
-					   .colour = wants_colour(o.colour),
-					   .utf8 = shows_utf8() };
-	return o.watch ? ttmon_smi_watch(&o.ask, &style, o.refresh_ms, o.json) : once(&o, &style);
+	(void)cli;
+	return o->watch ? ttmon_smi_watch(&o->ask, &style, o->refresh_ms, o->json) : once(o, &style);
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "watch", 'w', NULL, "again and again; q quits",
+	  "On a terminal in place, with the arrow and page keys to move; else one block after the other, with an empty line between them.",
+	  TTMON_CLI_FLAG(struct opts, watch) },
+	{ "refresh", 'r', "MS", "how often with --watch (default 1000)", "50 to 3600000 milliseconds.",
+	  TTMON_CLI_NUMBER(struct opts, refresh_ms, REFRESH_MIN_MS, REFRESH_MAX_MS) },
+	{ "details", 'd', NULL, "ids, file, who has it mapped; dead entries too",
+	  "For each chip its bus address, ids and location, its memory by type, its files and who has them mapped, who has it open.",
+	  TTMON_CLI_FLAG(struct opts, ask.details) },
+	{ "cleanup", 'c', NULL, "take entries of dead processes out of the files",
+	  "A process that may not be signalled is alive.", TTMON_CLI_FLAG(struct opts, ask.cleanup) },
+	{ "busy", 'b', NULL,
+	  "share of the last second in which each process had a chip run\nprograms, and its error; asks the service",
+	  "With \\-w of the time since the picture before. \\- where tt\\-metal's real\\-time profiler has told nothing. A run counts when it is reported.",
+	  TTMON_CLI_FLAG(struct opts, ask.busy) },
+	TTMON_ROW_SOCKET(struct opts, ask.socket),
+	TTMON_ROW_JSON(struct opts, json, "for programs; with --watch a line each time", NULL),
+	{ "color", 0, "WHEN", "auto, always, never (default auto)", "Colour; auto is a terminal and no NO_COLOR.",
+	  TTMON_CLI_WORD(struct opts, colour, "auto always never") },
+	{ "sysfs-root", 0, "DIR", "instead of /sys", NULL, TTMON_CLI_TEXT(struct opts, ask.roots.sysfs, ":dir") },
+	{ "proc-root", 0, "DIR", "instead of /proc", "Its driver/tenstorrent.",
+	  TTMON_CLI_TEXT(struct opts, ask.roots.proc, ":dir") },
+	{ "shm-root", 0, "DIR", "instead of /dev/shm", NULL, TTMON_CLI_TEXT(struct opts, ask.roots.shm, ":dir") },
+};
+const struct ttmon_cli_cmd ttmon_cmd_smi = {
+	.name = "ttmon smi",
+	.summary = "the Tenstorrent chips of this host, their memory and who uses it",
+	.args = "[OPTIONS]",
+	.about = "Shows the Tenstorrent chips of this host, their memory and who uses it, from the\n"
+		 "files in /dev/shm (of ttmond or of tt-metal itself) and from tt-kmd. Needs no\n"
+		 "service, opens no device.",
+	.notes = "ID      unique id, tt_asic_id, or board:location; R: remote half of a board;\n"
+		 "        T1:N5: tray and chip of a Galaxy\n"
+		 "DRAM    buffers and traces; L1 with L1 small and circular buffers\n"
+		 "n/a     not known\n"
+		 "\n"
+		 "Exit status: 0; 1 when a file or a tree could not be read or cleaned up; 2 when\n"
+		 "there is no answer.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct opts){ .refresh_ms = REFRESH_MS, .ask.socket = TTMON_SOCKET_DEFAULT },
+	.size = sizeof(struct opts),
+	.run = run,
+};

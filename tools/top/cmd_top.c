@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* cmd_top.c: `ttmon top`: options, the one-shot forms. */
-#include <getopt.h>
 #include <time.h>
 
 #include "lib/read/client.h"
@@ -8,139 +7,10 @@
 #include "tools/cli/show.h"
 #include "tools/top/top.h"
 
-static const char usage[] =
-	"usage: ttmon top [OPTIONS]\n\n"
-	"Who uses the CPUs, the caches, memory bandwidth and pinned memory: the processes of this host, live.\n\n"
-	"  -1, --once          one table, of the next interval, and end\n"
-	"  -j, --json          JSON, a document an interval (with -1 one); sums over interval_ns\n"
-	"  -i, --interval S    seconds, 0.1-60 (1)\n"
-	"  -o, --sort KEY      cpu, ipc, misses, bandwidth, llc, pinned, copied, switches or pid (cpu)\n"
-	"  -r, --reverse       the other way round\n"
-	"  -n, --lines N       at most so many processes\n"
-	"  -p, --pid PID       this one alone\n"
-	"  -k, --kernel        kernel threads too\n"
-	"  -a, --args          command lines in the place of names\n"
-	"  -s, --socket PATH   of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -h, --help          this text\n\n"
-	"Keys: c i m b l p t s n sort, < > by the column beside it, r the other way round, k kernel threads, a command\n"
-	"lines, + - interval, arrows and page keys move, space pause, h help, q quit.\n"
-	"CPU% is of one CPU. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - is: not known here,\n"
-	">= a lower bound: a family of probes (ttmon family) was not on in all of the interval, and the third line says which.\n"
-	"(ended) is the sum of processes that came and went, (unassigned) the bandwidth of RMIDs that nobody owned.\n";
-
 struct opts {
 	struct ttmon_top_ask ask;
 	bool once, json;
 };
-
-static int bad(const char *what, const char *arg)
-{
-	fprintf(stderr, "ttmon top: %s%s, see ttmon top --help\n", what, arg);
-	return -EINVAL;
-}
-
-static int number(const char *what, const char *arg, double min, double max, double *ret)
-{
-	char *end;
-	double v = strtod(arg, &end);
-
-	if (end == arg || *end || !(v >= min && v <= max))
-		return bad(what, arg);
-	*ret = v;
-	return 0;
-}
-
-static int whole(const char *what, const char *arg, double max, uint64_t *ret)
-{
-	double v = 0;
-	int err = number(what, arg, 1, max, &v);
-
-	if (!err && v != (double)(uint64_t)v)
-		err = bad(what, arg);
-	if (!err)
-		*ret = (uint64_t)v;
-	return err;
-}
-
-static int parse_sort(const char *arg, unsigned int *ret)
-{
-	for (unsigned int i = 0; i < TTMON_SORT_MAX; i++) {
-		if (!strcmp(arg, ttmon_top_sort_name(i))) {
-			*ret = i;
-			return 0;
-		}
-	}
-	return bad("no such key to sort by: ", arg);
-}
-
-static int parse(int argc, char **argv, struct opts *ret)
-{
-	static const struct option longs[] = {
-		{ "once", no_argument, NULL, '1' },	      { "json", no_argument, NULL, 'j' },
-		{ "interval", required_argument, NULL, 'i' }, { "sort", required_argument, NULL, 'o' },
-		{ "lines", required_argument, NULL, 'n' },    { "pid", required_argument, NULL, 'p' },
-		{ "kernel", no_argument, NULL, 'k' },	      { "socket", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },	      { "reverse", no_argument, NULL, 'r' },
-		{ "args", no_argument, NULL, 'a' },	      { 0 },
-	};
-	struct opts o = { .ask = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 } };
-	uint64_t lines = 0;
-	char name[] = "-?";
-	double v = 0;
-	int c, err = 0;
-
-	optind = 0;
-	opterr = 0;
-	while (!err && (c = getopt_long(argc, argv, ":1ji:o:n:p:kras:h", longs, NULL)) != -1) {
-		switch (c) {
-		case '1':
-			o.once = true;
-			break;
-		case 'j':
-			o.json = true;
-			break;
-		case 'i':
-			err = number("not an interval (0.1-60 s): ", optarg, 0.1, 60, &v);
-			o.ask.interval_ms = (unsigned int)(v * 1000 + 0.5);
-			break;
-		case 'o':
-			err = parse_sort(optarg, &o.ask.sort);
-			break;
-		case 'n':
-			err = whole("not a number of lines: ", optarg, 1e6, &lines);
-			o.ask.lines = (unsigned int)lines;
-			break;
-		case 'p':
-			err = whole("not a pid: ", optarg, INT32_MAX, &o.ask.pid);
-			break;
-		case 'k':
-			o.ask.kernel = true;
-			break;
-		case 'r':
-			o.ask.reverse = true;
-			break;
-		case 'a':
-			o.ask.args = true;
-			break;
-		case 's':
-			o.ask.socket = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return -ECANCELED;
-		default:
-			/* optopt is the letter, 0 for a long option that is not known. */
-			name[1] = (char)optopt;
-			return bad(c == ':' ? "a value is missing after " : "no such option: ",
-				   optopt ? name : argv[optind - 1]);
-		}
-	}
-	if (!err && optind < argc)
-		err = bad("takes no argument: ", argv[optind]);
-	if (!err)
-		*ret = o;
-	return err;
-}
 
 static void print(const struct ttmon_top *t, const struct opts *o)
 {
@@ -226,14 +96,44 @@ static int print_loop(const struct opts *o)
 	return err ? TTMON_EXIT_ERROR : 0;
 }
 
-int cmd_top(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	struct opts o = { 0 };
-	int err = parse(argc, argv, &o);
+	struct opts *o = ctx;
 
-	if (err)
-		return err == -ECANCELED ? 0 : TTMON_EXIT_ERROR;
-	if (o.once || o.json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-		return print_loop(&o);
-	return ttmon_top_screen(&o.ask);
+	(void)cli;
+	if (o->once || o->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+		return print_loop(o);
+	return ttmon_top_screen(&o->ask);
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "once", '1', NULL, "one table, of the next interval, and end", NULL, TTMON_CLI_FLAG(struct opts, once) },
+	TTMON_ROW_JSON(struct opts, json, "JSON, a document an interval (with -1 one); sums over interval_ns", NULL),
+	{ "interval", 'i', "S", "seconds, 0.1-60 (1)", NULL,
+	  TTMON_CLI_FRACTION(struct opts, ask.interval_ms, 1000, 100, 60000) },
+	/* In the order of enum ttmon_top_sort. */
+	{ "sort", 'o', "KEY", "cpu, ipc, misses, bandwidth, llc, pinned, copied, switches or pid (cpu)", NULL,
+	  TTMON_CLI_WORD(struct opts, ask.sort, "cpu ipc misses bandwidth llc pinned copied switches pid") },
+	{ "reverse", 'r', NULL, "the other way round", NULL, TTMON_CLI_FLAG(struct opts, ask.reverse) },
+	{ "lines", 'n', "N", "at most so many processes", NULL, TTMON_CLI_NUMBER(struct opts, ask.lines, 1, 1000000) },
+	{ "pid", 'p', "PID", "this one alone", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
+	{ "kernel", 'k', NULL, "kernel threads too", NULL, TTMON_CLI_FLAG(struct opts, ask.kernel) },
+	{ "args", 'a', NULL, "command lines in the place of names", NULL, TTMON_CLI_FLAG(struct opts, ask.args) },
+	TTMON_ROW_SOCKET(struct opts, ask.socket),
+};
+const struct ttmon_cli_cmd ttmon_cmd_top = {
+	.name = "ttmon top",
+	.summary = "who uses the CPUs, caches, memory bandwidth and pinned memory, live",
+	.args = "[OPTIONS]",
+	.about = "Who uses the CPUs, the caches, memory bandwidth and pinned memory: the processes of this host, live.",
+	.notes =
+		"Keys: c i m b l p t s n sort, < > by the column beside it, r the other way round, k kernel threads, a command\n"
+		"lines, + - interval, arrows and page keys move, space pause, h help, q quit.\n"
+		"CPU% is of one CPU. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - is: not known here,\n"
+		">= a lower bound: a family of probes (ttmon family) was not on in all of the interval, and the third line says which.\n"
+		"(ended) is the sum of processes that came and went, (unassigned) the bandwidth of RMIDs that nobody owned.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct opts){ .ask = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 } },
+	.size = sizeof(struct opts),
+	.run = run,
+};

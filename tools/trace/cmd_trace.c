@@ -5,7 +5,6 @@
  * a line on stderr.
  */
 #include <fcntl.h>
-#include <getopt.h>
 
 #include <zlib.h>
 
@@ -20,19 +19,9 @@
 /* Of runs, dispatches and calls each: a tool may use more memory than the daemon, some 250 MB at most. */
 #define MAX_ITEMS 1000000
 
-static const char usage[] =
-	"usage: ttmon trace FILE -o OUT.json\n"
-	"       ttmon trace live -o OUT.json [--socket PATH]\n"
-	"\n"
-	"Writes a timeline that Perfetto (ui.perfetto.dev) and chrome://tracing open: allocations, transfers, calls,\n"
-	"dispatches and what ran on Tenstorrent chips, on one clock. FILE is a recording (ttmond --record) or a database\n"
-	"(ttmond --dump-db; no calls in it). With \"live\" the running service is asked for what it has.\n"
-	"\n"
-	"  -o, --output OUT   where to; gzip where it ends in .gz; - is standard output\n"
-	"  -s, --socket PATH  of the service (default " TTMON_SOCKET_DEFAULT ")\n"
-	"  -h, --help         this text\n"
-	"\n"
-	"Exit status: 0 written, 1 written as far as the recording goes, 2 not written.\n";
+struct opts {
+	const char *out, *socket;
+};
 
 static int fail(const char *what, int err)
 {
@@ -168,35 +157,34 @@ static int from_file(const char *path, const char *out)
 	return TTMON_EXIT_ERROR;
 }
 
-int cmd_trace(int argc, char **argv)
+static int run(const struct ttmon_cli *cli, void *ctx)
 {
-	static const struct option options[] = { { "output", required_argument, NULL, 'o' },
-						 { "socket", required_argument, NULL, 's' },
-						 { "help", no_argument, NULL, 'h' },
-						 { 0 } };
-	const char *socket = TTMON_SOCKET_DEFAULT, *out = NULL;
-	int c;
+	const struct opts *o = ctx;
 
-	while ((c = getopt_long(argc, argv, "o:s:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			out = optarg;
-			break;
-		case 's':
-			socket = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			return TTMON_EXIT_ERROR;
-		}
-	}
-	if (optind + 1 != argc || !out) {
-		fputs(usage, stderr);
-		return TTMON_EXIT_ERROR;
-	}
-	if (strcmp(argv[optind], "live") == 0)
-		return from_service(socket, out);
-	return from_file(argv[optind], out);
+	if (!o->out)
+		return ttmon_cli_bad(cli, "where to is missing: -o OUT.json");
+	return strcmp(cli->words[0], "live") == 0 ? from_service(o->socket, o->out) : from_file(cli->words[0], o->out);
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "output", 'o', "OUT", "where to; gzip where it ends in .gz; - is standard output", NULL,
+	  TTMON_CLI_TEXT(struct opts, out, ":file") },
+	TTMON_ROW_SOCKET(struct opts, socket),
+};
+const struct ttmon_cli_cmd ttmon_cmd_trace = {
+	.name = "ttmon trace",
+	.summary = "a timeline for Perfetto of a recording, a database or the service",
+	.args = "FILE -o OUT.json\nlive -o OUT.json [--socket PATH]",
+	.about =
+		"Writes a timeline that Perfetto (ui.perfetto.dev) and chrome://tracing open: allocations, transfers, calls,\n"
+		"dispatches and what ran on Tenstorrent chips, on one clock. FILE is a recording (ttmond --record) or a database\n"
+		"(ttmond --dump-db; no calls in it). With \"live\" the running service is asked for what it has.",
+	.notes = "Exit status: 0 written, 1 written as far as the recording goes, 2 not written.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct opts){ .socket = TTMON_SOCKET_DEFAULT },
+	.size = sizeof(struct opts),
+	.min_words = 1,
+	.max_words = 1,
+	.words = "live :file",
+	.run = run,
+};

@@ -3,7 +3,6 @@
  * cmd_view.c: `ttmon view DB [-o OUT.html]`: a database as one page for the browser. The database is read once, its transfers go into bins of time
  * while it is read; the page is written beside its name and renamed.
  */
-#include <getopt.h>
 #include <sys/mman.h>
 
 #include "daemon/core/history/history.h"
@@ -30,19 +29,6 @@ __asm__(".pushsection .rodata\n"
 	".incbin \"tools/view/page/view.js\"\n"
 	"ttmon_view_js_end:\n"
 	".popsection\n");
-
-static const char usage[] =
-	"usage: ttmon view DATABASE [-o OUT.html]\n"
-	"\n"
-	"Writes a database (ttmond --dump-db, plain or .gz; - is standard input) as one page that any browser opens and that\n"
-	"needs no network: a heat map of the transfers over time, life lines, pinned pages, call sites and what the advice is.\n"
-	"\n"
-	"  -o, --output OUT   where to; - is standard output. The default is the name of the database with .html\n"
-	"  -n, --max N        allocations in the page, the hottest (default 50000)\n"
-	"      --plain        do not compress what is in it: for browsers older than 2023; about three times as large\n"
-	"  -h, --help         this text\n"
-	"\n"
-	"Exit status: 0 written, 2 not written.\n";
 
 struct job {
 	struct ttmon_view view;
@@ -206,53 +192,25 @@ static bool is_foreign(const char *path)
 	return f && !strstr(head, "<meta name=\"generator\" content=\"ttmon\">");
 }
 
-int cmd_view(int argc, char **argv)
-{
-	static const struct option options[] = { { "output", required_argument, NULL, 'o' },
-						 { "max", required_argument, NULL, 'n' },
-						 { "plain", no_argument, NULL, 'P' },
-						 { "help", no_argument, NULL, 'h' },
-						 { 0 } };
-	_cleanup_free_ char *name = NULL;
-	unsigned long max = MAX_SHOWN;
-	const char *out = NULL;
-	bool plain = false;
-	char *end;
-	int c, status;
+struct opts {
+	const char *out;
+	uint32_t max;
+	bool plain;
+};
 
-	while ((c = getopt_long(argc, argv, "o:n:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			out = optarg;
-			break;
-		case 'n':
-			max = strtoul(optarg, &end, 10);
-			if (optarg[0] < '0' || optarg[0] > '9' || *end || max < 1 || max > TTMON_RUN_MAX_ALLOCS) {
-				fprintf(stderr, "ttmon: --max %s: a number of allocations, 1 to %u\n", optarg,
-					TTMON_RUN_MAX_ALLOCS);
-				return TTMON_EXIT_ERROR;
-			}
-			break;
-		case 'P':
-			plain = true;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			return TTMON_EXIT_ERROR;
-		}
-	}
-	if (optind + 1 != argc) {
-		fputs(usage, stderr);
-		return TTMON_EXIT_ERROR;
-	}
-	if (!out && strcmp(argv[optind], "-") == 0) {
+static int run(const struct ttmon_cli *cli, void *ctx)
+{
+	const char *path = cli->words[0];
+	_cleanup_free_ char *name = NULL;
+	struct opts *o = ctx;
+	int status;
+
+	if (!o->out && strcmp(path, "-") == 0) {
 		fputs("ttmon: the database comes from standard input: where to write the page? -o OUT.html\n", stderr);
 		return TTMON_EXIT_ERROR;
 	}
-	if (!out) {
-		name = default_name(argv[optind]);
+	if (!o->out) {
+		name = default_name(path);
 		if (!name) {
 			fputs("ttmon: out of memory\n", stderr);
 			return TTMON_EXIT_ERROR;
@@ -261,14 +219,42 @@ int cmd_view(int argc, char **argv)
 			fprintf(stderr, "ttmon: %s is there and is no page of ttmon view: say where with -o\n", name);
 			return TTMON_EXIT_ERROR;
 		}
-		out = name;
+		o->out = name;
 	}
-	if (strlen(out) > 3 && strcmp(out + strlen(out) - 3, ".gz") == 0) {
-		fprintf(stderr, "ttmon: %s: a page is not written as .gz, what is in it is compressed already\n", out);
+	if (strlen(o->out) > 3 && strcmp(o->out + strlen(o->out) - 3, ".gz") == 0) {
+		fprintf(stderr, "ttmon: %s: a page is not written as .gz, what is in it is compressed already\n",
+			o->out);
 		return TTMON_EXIT_ERROR;
 	}
-	status = view(argv[optind], out, max, plain);
-	if (status == 0 && out == name)
-		printf("%s\n", out);
+	status = view(path, o->out, o->max, o->plain);
+	if (status == 0 && name)
+		printf("%s\n", name);
 	return status;
 }
+
+static const struct ttmon_cli_opt options[] = {
+	{ "output", 'o', "OUT", "where to; - is standard output. The default is the name of the database with .html",
+	  "That is instead of .json or .json.gz; it is printed, and a file that is no page of ttmon is not replaced.",
+	  TTMON_CLI_TEXT(struct opts, out, ":file") },
+	{ "max", 'n', "N", "allocations in the page, the hottest (default 50000)",
+	  "Those that moved the most bytes; the sums and the pinned pages are those of all.",
+	  TTMON_CLI_NUMBER(struct opts, max, 1, TTMON_RUN_MAX_ALLOCS) },
+	{ "plain", 0, NULL, "do not compress what is in it: for browsers older than 2023; about three times as large",
+	  NULL, TTMON_CLI_FLAG(struct opts, plain) },
+};
+const struct ttmon_cli_cmd ttmon_cmd_view = {
+	.name = "ttmon view",
+	.summary = "a database as one page for the browser",
+	.args = "DATABASE [-o OUT.html]",
+	.about =
+		"Writes a database (ttmond --dump-db, plain or .gz; - is standard input) as one page that any browser opens and that\n"
+		"needs no network: a heat map of the transfers over time, life lines, pinned pages, call sites and what the advice is.",
+	.notes = "Exit status: 0 written, 2 not written.",
+	TTMON_CLI_OPTS(options),
+	.defaults = &(const struct opts){ .max = MAX_SHOWN },
+	.size = sizeof(struct opts),
+	.min_words = 1,
+	.max_words = 1,
+	.words = ":file",
+	.run = run,
+};

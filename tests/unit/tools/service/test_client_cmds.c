@@ -17,12 +17,8 @@
 
 #include "tools/cli/show.c"
 
-#define usage usage_status
 #include "tools/service/cmd_status.c"
-#undef usage
-#define usage usage_probes
 #include "tools/service/cmd_probes.c"
-#undef usage
 
 static const char *status_json, *probes_json;
 
@@ -49,7 +45,7 @@ static const struct ttmon_http_route routes[] = {
 #include "tests/unit/feed/client_server.h"
 
 /* Run a command with stdout and stderr in files; what they hold comes back. */
-static int run_cmd(int (*cmd)(int, char **), const char *name, const char *opt, const char *socket_path)
+static int run_cmd(const struct ttmon_cli_cmd *cmd, const char *name, const char *opt, const char *socket_path)
 {
 	char name_buf[16], opt_buf[16], socket_opt[] = "--socket", socket_buf[128];
 	char *argv[] = { name_buf, socket_opt, socket_buf, opt ? opt_buf : NULL, NULL };
@@ -63,7 +59,7 @@ static int run_cmd(int (*cmd)(int, char **), const char *name, const char *opt, 
 	fflush(stdout);
 	dup2(fileno(o), STDOUT_FILENO);
 	dup2(fileno(e), STDERR_FILENO);
-	status = cmd(opt ? 4 : 3, argv);
+	status = ttmon_cli_run(cmd, opt ? 4 : 3, argv);
 	fflush(stdout);
 	dup2(saved_out, STDOUT_FILENO);
 	dup2(saved_err, STDERR_FILENO);
@@ -122,7 +118,7 @@ static void test_status(void **state)
 {
 	(void)state;
 	status_json = STATUS("true");
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), 0);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), 0);
 	assert_string_equal(err_out, "");
 	assert_width(out);
 	assert_non_null(strstr(out, "ttmond 1.2?[2J, up "));
@@ -138,15 +134,15 @@ static void test_status(void **state)
 	assert_null(strchr(out, '\033'));
 
 	status_json = STATUS("false");
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
 	assert_non_null(strstr(out, "DOES NOT ADD UP: decoded 5, slotted 4\n"));
-	assert_int_equal(run_cmd(cmd_status, "status", "--json", path), TTMON_EXIT_NO);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "--json", path), TTMON_EXIT_NO);
 	assert_string_equal(out, status_json);
 	/* A daemon that says nothing of it is not one that is in order. */
 	status_json = "{}";
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
 	status_json = "[]";
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_ERROR);
 	assert_string_equal(err_out, "ttmon: the answer is not a JSON object: something else\n");
 }
 
@@ -160,7 +156,7 @@ static void test_status_families(void **state)
 		"\"families\": {\"cpu\": {\"state\": \"off\", \"why\": \"asked for\", \"from_ns\": null, \"off_ns\": 1},"
 		"\"alloc\": {\"state\": \"off\", \"why\": \"asked for\", \"from_ns\": null, \"off_ns\": 1},"
 		"\"transfer\": {\"state\": \"on\", \"why\": \"\", \"from_ns\": 5, \"seen_since_ns\": null, \"off_ns\": 2000000000}}}";
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, path), 0);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), 0);
 	assert_non_null(
 		strstr(out, "  pinned       - now, >=2.0 MiB (512 pages) peak, >=7 pins; alloc is off (asked for)\n"));
 	assert_non_null(strstr(out, "3 processes, - allocations\n"));
@@ -183,7 +179,7 @@ static void test_probes(void **state)
 		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"blind_us\": 0, \"stripped\": true, \"missing\": 0, \"error\": \"\", \"probes\": []},"
 		"{\"path\": \"/lib/c\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"No\\u001bt\", \"probes\": []}],"
 		"\"programs\": [{\"name\": \"cuda_call\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
-	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
+	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", NULL, path), 0);
 	assert_width(out);
 	assert_string_equal(out, "ATTACHED FAILED MISSING STEPPED      BLIND  OBJECT\n"
 				 "       2      1       4       1   112.0 us  /usr/lib/libcudart.so.13\n"
@@ -192,7 +188,7 @@ static void test_probes(void **state)
 				 "       0      0       0       0     before  /lib/c\n"
 				 "    not probed: No?t\n"
 				 "2 BPF programs, 1 loaded, 1 attached\n");
-	assert_int_equal(run_cmd(cmd_probes, "probes", "-v", path), 0);
+	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", "-v", path), 0);
 	assert_width(out);
 	assert_non_null(strstr(out, "    attached  cudaMalloc                       cuda_call (single-stepped)\n"));
 	assert_non_null(strstr(out, "    attached  cudaFree+10                      cuda_call\n"));
@@ -200,7 +196,7 @@ static void test_probes(void **state)
 	assert_non_null(strstr(out, "    x                                not loaded not attached\n"));
 
 	probes_json = "{\"objects\": [], \"programs\": []}";
-	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), 0);
+	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", NULL, path), 0);
 	assert_non_null(strstr(out, "no process has mapped anything to probe\n"));
 }
 
@@ -210,28 +206,28 @@ static void test_errors(void **state)
 
 	(void)state;
 	probes_json = NULL;
-	assert_int_equal(run_cmd(cmd_probes, "probes", NULL, path), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", NULL, path), TTMON_EXIT_ERROR);
 	snprintf(want, sizeof(want), "ttmon: ttmond on %s answers /v1/probes with 503: not yet\n", path);
 	assert_string_equal(err_out, want);
 	assert_string_equal(out, "");
 
 	snprintf(none, sizeof(none), "%s/none.sock", dir);
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
 	snprintf(want, sizeof(want), "ttmon: no ttmond on %s: No such file or directory\n", none);
 	assert_string_equal(err_out, want);
 	memset(none, 'x', sizeof(none) - 1);
 	none[sizeof(none) - 1] = '\0';
-	assert_int_equal(run_cmd(cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
 
-	assert_int_equal(run_cmd(cmd_status, "status", "-v", path), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "-v", path), TTMON_EXIT_ERROR);
 	assert_string_equal(err_out, "ttmon status: no such option: -v, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_status, "status", "--frob", path), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "--frob", path), TTMON_EXIT_ERROR);
 	assert_string_equal(err_out, "ttmon status: no such option: --frob, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_status, "status", "--socket", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: a value is missing after -s, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_status, "status", "now", path), TTMON_EXIT_ERROR);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "--socket", path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon status: a value is missing after --socket, see ttmon status --help\n");
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "now", path), TTMON_EXIT_ERROR);
 	assert_string_equal(err_out, "ttmon status: takes no argument: now, see ttmon status --help\n");
-	assert_int_equal(run_cmd(cmd_probes, "probes", "--help", path), 0);
+	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", "--help", path), 0);
 	assert_memory_equal(out, "usage: ttmon probes", 19);
 	assert_width(out);
 }

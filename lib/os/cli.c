@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* cli.c: see cli.h. The one loop over getopt_long(3). */
+#include "lib/os/cli.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+
+#include "lib/base/fmt.h"
+
+#define LONG	 256 /* getopt's value of row i is LONG + i */
+#define MAX_ROWS 128
+
+static const struct ttmon_cli_opt help_row = { "help", 'h', "=", "this text", .man = NULL };
+static const struct ttmon_cli_opt help_all_row = { "help", 'h', "=", "this text; --help=all: rare options too",
+						   .words = "all man metrics" };
+
+const struct ttmon_cli_opt *ttmon_cli_row(const struct ttmon_cli_cmd *cmd, size_t *i)
+{
+	while (*i < cmd->nr_opts && cmd->opts[*i].of && !(cmd->opts[*i].of & cmd->is))
+		++*i;
+	if (*i < cmd->nr_opts)
+		return &cmd->opts[(*i)++];
+	return (*i)++ == cmd->nr_opts ? cmd->more ? &help_all_row : &help_row : NULL;
+}
+
+int ttmon_cli_bad(const struct ttmon_cli *cli, const char *fmt, ...)
+{
+	char text[1024], clean[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s: %s, see %s --help\n", cli->cmd->name, ttmon_fmt_text(clean, sizeof(clean), text),
+		cli->cmd->name);
+	return -EINVAL;
+}
+
+/* ---- values ---- */
+
+static void put(const struct ttmon_cli *cli, uint64_t v)
+{
+	void *at = (char *)cli->opts + cli->opt->at;
+
+	if (cli->opt->size == sizeof(bool))
+		*(bool *)at = v;
+	else if (cli->opt->size == sizeof(uint32_t))
+		*(uint32_t *)at = (uint32_t)v;
+	else
+		*(uint64_t *)at = v;
+}
+
+static int take_number(const struct ttmon_cli *cli, const char *arg)
+{
+	static const char units[] = "KMGT";
+	const struct ttmon_cli_opt *o = cli->opt;
+	bool size = o->kind == TTMON_CLI_KIND_SIZE;
+	unsigned long long v;
+	unsigned int shift = 0;
+	const char *unit;
+	char *end;
+
+	errno = 0;
+	v = strtoull(arg, &end, 10);
+	unit = size && *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		shift = 10 * (unsigned int)(unit - units + 1);
+		end++;
+	}
+	if (*arg < '0' || *arg > '9' || *end || errno || v > o->max >> shift || v << shift < o->min)
+		return ttmon_cli_bad(cli, "--%s wants a %s from %llu to %llu%s, not \"%s\"", o->name,
+				     size ? "size" : "number", (unsigned long long)o->min, (unsigned long long)o->max,
+				     size ? ", K, M, G or T may follow it" : "", arg);
+	put(cli, (uint64_t)v << shift);
+	return 0;
+}
+
+static int take_fraction(const struct ttmon_cli *cli, const char *arg)
+{
+	const struct ttmon_cli_opt *o = cli->opt;
+	double v, scale = o->scale ? o->scale : 1, lo = (double)o->min / scale, hi = (double)o->max / scale;
+	char *end;
+
+	v = strtod(arg, &end);
+	if (end == arg || *end || !(v >= lo && v <= hi))
+		return ttmon_cli_bad(cli, "--%s wants a number from %g to %g, not \"%s\"", o->name, lo, hi, arg);
+	if (o->scale)
+		put(cli, (uint64_t)(v * o->scale + 0.5));
+	else
+		*(double *)((char *)cli->opts + o->at) = v;
+	return 0;
+}
+
+static int take_word(const struct ttmon_cli *cli, const char *arg)
+{
+	const char *p = cli->opt->words;
+	char all[256] = "";
+
+	for (uint64_t i = cli->opt->min; *p; i++) {
+		size_t n = strcspn(p, " ");
+
+		if (strlen(arg) == n && !memcmp(arg, p, n)) {
+			put(cli, i);
+			return 0;
+		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%.*s",
+			 !*all		    ? ""
+			 : p[n] && p[n + 1] ? ", "
+					    : " or ",
+			 (int)n, p);
+		p += n + (p[n] == ' ');
+	}
+	return ttmon_cli_bad(cli, "--%s wants %s, not \"%s\"", cli->opt->name, all, arg);
+}
+
+static int take(struct ttmon_cli *cli, const char *arg)
+{
+	const struct ttmon_cli_opt *o = cli->opt;
+
+	if (o->given)
+		*((bool *)cli->opts + o->given - 1) = true;
+	switch (o->kind) {
+	case TTMON_CLI_KIND_SET:
+		put(cli, o->max);
+		return 0;
+	case TTMON_CLI_KIND_BITS:
+		*(unsigned int *)((char *)cli->opts + o->at) |= (unsigned int)o->max;
+		return 0;
+	case TTMON_CLI_KIND_TEXT:
+		*(const char **)((char *)cli->opts + o->at) = arg;
+		return 0;
+	case TTMON_CLI_KIND_NUMBER:
+	case TTMON_CLI_KIND_SIZE:
+		return take_number(cli, arg);
+	case TTMON_CLI_KIND_FRACTION:
+		return take_fraction(cli, arg);
+	case TTMON_CLI_KIND_WORD:
+		return take_word(cli, arg);
+	case TTMON_CLI_KIND_CALL:
+		return o->take(cli, arg);
+	}
+	return -EINVAL;
+}
+
+/* ---- the loop ---- */
+
+/* What getopt did not like. */
+static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const *rows, int c, const char *word)
+{
+	char letter[] = { '-', (char)optopt, '\0' };
+	const char *name = optopt > 0 && optopt < LONG ? letter : word;
+
+	if (c == ':')
+		return ttmon_cli_bad(cli, "a value is missing after %s%s", optopt >= LONG ? "--" : "",
+				     optopt >= LONG ? rows[optopt - LONG]->name : name);
+	return ttmon_cli_bad(cli, optopt >= LONG ? "takes no value: %s" : "no such option: %s", name);
+}
+
+/* scan: nothing is taken, to the first word. optind is then where the words begin. 0, 1 after --help, or what take() says. */
+static int loop(struct ttmon_cli *cli, int argc, char **argv, bool scan)
+{
+	const struct ttmon_cli_opt *rows[MAX_ROWS], *row;
+	struct option longs[MAX_ROWS + 1] = { 0 };
+	char shorts[2 * MAX_ROWS + 3] = "";
+	int c, err = 0;
+	size_t n = 0;
+
+	snprintf(shorts, sizeof(shorts), scan || cli->cmd->stops ? "+:" : ":");
+	for (size_t i = 0; n < MAX_ROWS && (row = ttmon_cli_row(cli->cmd, &i)); n++) {
+		bool maybe = row->arg && *row->arg == '=';
+
+		rows[n] = row;
+		longs[n].name = row->name;
+		longs[n].has_arg = maybe ? optional_argument : row->arg ? required_argument : no_argument;
+		longs[n].val = LONG + (int)n;
+		if (row->letter)
+			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", row->letter,
+				 row->arg && !maybe ? ":" : "");
+	}
+	/* 0, not 1: glibc then forgets what it knew of another argv. */
+	optind = 0;
+	opterr = 0;
+	while (!err && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		cli->opt = c >= LONG ? rows[c - LONG] : NULL;
+		for (size_t i = 0; i < n && !cli->opt; i++)
+			if (rows[i]->letter == c)
+				cli->opt = rows[i];
+		if (!cli->opt || c == ':' || c == '?')
+			/* A group that is a command too reads its options again, and says it then. */
+			return scan && cli->cmd->run ? -EINVAL : refuse(cli, rows, c, argv[optind - 1]);
+		if (cli->opt == &help_row || cli->opt == &help_all_row) {
+			if (optarg && !strcmp(optarg, "complete"))
+				ttmon_cli_complete(cli->cmd, argc - optind, argv + optind);
+			else
+				ttmon_cli_help(cli->cmd, optarg, stdout);
+			return 1;
+		}
+		/* Those that stand before a command are read by it. */
+		if (!scan || (cli->opt->take && !cli->cmd->run))
+			err = take(cli, optarg);
+	}
+	return err;
+}
+
+int ttmon_cli_parse(const struct ttmon_cli_cmd *cmd, int argc, char **argv, void *opts, struct ttmon_cli *ret)
+{
+	struct ttmon_cli cli = { .cmd = cmd, .opts = opts };
+	int err;
+
+	if (cmd->defaults)
+		memcpy(opts, cmd->defaults, cmd->size);
+	err = loop(&cli, argc, argv, false);
+	if (err)
+		return err;
+	cli.words = argv + optind;
+	cli.nr_words = argc - optind;
+	cli.dashes = optind > 1 && !strcmp(argv[optind - 1], "--");
+	if (cmd->max_words >= 0 && cli.nr_words > cmd->max_words)
+		return ttmon_cli_bad(&cli, "takes no %s: %s", cmd->max_words ? "more" : "argument",
+				     cli.words[cmd->max_words]);
+	if (cli.nr_words < cmd->min_words)
+		return ttmon_cli_bad(&cli, "an argument is missing: %s %.*s", cmd->name, (int)strcspn(cmd->args, "\n"),
+				     cmd->args);
+	*ret = cli;
+	return 0;
+}
+
+static int leaf(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
+{
+	_cleanup_free_ void *opts = calloc(1, MAX(cmd->size, (size_t)1));
+	struct ttmon_cli cli;
+	int err;
+
+	if (!opts) {
+		fprintf(stderr, "%s: out of memory\n", cmd->name);
+		return -ENOMEM;
+	}
+	err = ttmon_cli_parse(cmd, argc, argv, opts, &cli);
+	return err > 0 ? 0 : err ? err : cmd->run(&cli, opts);
+}
+
+/* The command of the group that the first word is, with the options before it behind its name; NULL: it is none. */
+static int group(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
+{
+	struct ttmon_cli cli = { .cmd = cmd };
+	int err = loop(&cli, argc, argv, true), at = optind;
+	const char *last;
+
+	if (err > 0)
+		return 0;
+	if (err && !cmd->run)
+		return err;
+	for (size_t i = 0; !err && at < argc && cmd->subs[i]; i++) {
+		last = strrchr(cmd->subs[i]->name, ' ') + 1;
+		if (strcmp(argv[at], last) != 0)
+			continue;
+		memmove(&argv[2], &argv[1], (size_t)(at - 1) * sizeof(*argv));
+		argv[1] = (char *)last;
+		return ttmon_cli_run(cmd->subs[i], argc - 1, argv + 1);
+	}
+	if (cmd->run)
+		return leaf(cmd, argc, argv);
+	if (at < argc)
+		return ttmon_cli_bad(&cli, "no such command: %s", argv[at]);
+	ttmon_cli_help(cmd, NULL, stderr);
+	return TTMON_CLI_MISUSE;
+}
+
+int ttmon_cli_run(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
+{
+	int status = cmd->subs ? group(cmd, argc, argv) : leaf(cmd, argc, argv);
+
+	return status < 0 ? TTMON_CLI_MISUSE : status;
+}
