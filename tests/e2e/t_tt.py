@@ -10,6 +10,9 @@ from e2e import SLOW, TT_GENERATIONS, alone, eq, fast, last_json, load_db, stand
 from tt_host import BOOK_TYPES, Host, api, retry, wait_equal
 
 MAIN = ("e0", "e1", "e2a", "e2b", "e2i", "e4")
+# How the profiler's records of each lie: by what is at byte 32.
+RECORDS = {"e1": "chip32", "e2a": "chip32", "e2i": "chip32", "e2b": "kernels32", "e2b48": "kernels32", "e2b72": "kernels32",
+           "e4": "kernels32", "e2b64": "sync32"}
 
 
 def tt_process(db, pid):
@@ -533,6 +536,9 @@ def check_clock(gen, clock, book, db):
     for chip, program, *_ in book["runs"]:
         row = programs[chip, program]
         eq(f"{gen}: runs and kernels of {program}", (row["runs"], row["kernels"]), (1, book["kernels"][program % 4]))
+    layouts = {(c["record_layout"], c["layout_certain"], c["refused_layout"]) for c in db["tenstorrent"]["clocks"]
+               if c["pid"] == book["pid"] and c["records"]}
+    eq(f"{gen}: record layout, whether it is certain, records refused for it", layouts, {(RECORDS[gen], True, 0)})
     errors.sort()
     print(f"{gen}: errors: median {errors[len(errors) // 2]} ns, largest {errors[-1]} ns")
     return errors[-1], errors[len(errors) // 2]

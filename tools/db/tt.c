@@ -485,6 +485,26 @@ static int show_programs(const json_t *tt)
 	return 0;
 }
 
+/* How the words of profiler records lie, and how sure that is. */
+static void show_record_layouts(const json_t *clocks)
+{
+	size_t unsure = 0;
+	uint64_t refused = 0;
+
+	for (size_t i = 0; i < json_array_size(clocks); i++) {
+		const json_t *k = json_array_get(clocks, i);
+
+		unsure += json_is_false(json_object_get(k, "layout_certain"));
+		refused += ttmon_db_get(k, "refused_layout", 0);
+	}
+	if (unsure)
+		printf("RECORDS    %zu %s: another layout fits the profiler's records as well; where both say the same they are shown\n",
+		       unsure, unsure == 1 ? "device" : "devices");
+	if (refused)
+		printf("RECORDS    %" PRIu64 " of the profiler refused: their layout is not known, or two fit and say different things\n",
+		       refused);
+}
+
 static void show_clocks(const json_t *tt)
 {
 	const json_t *clocks = json_object_get(tt, "clocks");
@@ -499,6 +519,7 @@ static void show_clocks(const json_t *tt)
 	for (size_t k = 0; k < ARRAY_SIZE(names); k++)
 		if (nr[k])
 			printf("CLOCKS     %zu %s: %s\n", nr[k], nr[k] == 1 ? "device" : "devices", help[k]);
+	show_record_layouts(clocks);
 }
 
 int ttmon_db_tool_show_tt(const struct ttmon_db *db)

@@ -139,11 +139,28 @@ static void show_programs(const json_t *programs, bool verbose)
 	}
 }
 
+/* How the words of its profiler records lie, and how sure that is. */
+static void show_record_layout(const json_t *clock)
+{
+	const json_t *layout = ttmon_show_at(clock, "record_layout");
+	uint64_t refused = ttmon_show_u64(clock, "refused_layout");
+
+	if (!json_is_string(layout))
+		printf("%s", refused ? "not known" : "-");
+	else
+		printf("%s, %s", json_string_value(layout),
+		       json_is_true(ttmon_show_at(clock, "layout_certain")) ? "certain" : "others fit as well");
+	if (refused)
+		printf("; %s%" PRIu64 " refused%s", ttmon_show_escape(TTMON_SHOW_WARN), refused,
+		       ttmon_show_escape(TTMON_SHOW_PLAIN));
+	putchar('\n');
+}
+
 /* Of each process with tt-metal: how its buffers are read, and how its devices' cycles become host time. */
 static void show_tt(const json_t *tt)
 {
 	const json_t *list = ttmon_show_at(tt, "processes"), *one, *flag;
-	char buf[2][TTMON_FMT_LEN];
+	char buf[4][TTMON_FMT_LEN];
 	size_t i, k;
 
 	if (json_array_size(list))
@@ -161,18 +178,23 @@ static void show_tt(const json_t *tt)
 	}
 	list = ttmon_show_at(tt, "clocks");
 	if (json_array_size(list))
-		printf("\n%8s %6s  %-9s %6s %8s %10s %10s\n", "PID", "DEVICE", "CLOCK", "PAIRS", "GHZ", "RESIDUAL",
-		       "RECORDS");
+		printf("\n%8s %6s  %-9s %6s %8s %10s %10s %8s  %s\n", "PID", "DEVICE", "CLOCK", "PAIRS", "GHZ",
+		       "RESIDUAL", "RECORDS", "REFUSED", "RECORD LAYOUT");
 	json_array_foreach(list, i, one)
 	{
 		uint64_t residual = (uint64_t)json_real_value(ttmon_show_at(one, "residual_ns"));
 		bool fitted = ttmon_show_u64(one, "pairs") > 1;
 
-		printf("%8" PRIu64 " %6" PRIu64 "  %-9s %6" PRIu64 " %8.5f %10s %10s\n", ttmon_show_u64(one, "tgid"),
-		       ttmon_show_u64(one, "logical"), ttmon_show_str(one, "clock"), ttmon_show_u64(one, "pairs"),
+		printf("%8" PRIu64 " %6s  %-9s %6" PRIu64 " %8.5f %10s %10s %8s  ", ttmon_show_u64(one, "tgid"),
+		       json_is_integer(ttmon_show_at(one, "logical"))
+			       ? ttmon_fmt_count(buf[2], TTMON_FMT_LEN, ttmon_show_u64(one, "logical"))
+			       : "-",
+		       ttmon_show_str(one, "clock"), ttmon_show_u64(one, "pairs"),
 		       json_real_value(ttmon_show_at(one, "ghz")),
 		       fitted ? ttmon_fmt_ns(buf[0], TTMON_FMT_LEN, residual) : "n/a",
-		       ttmon_fmt_count(buf[1], TTMON_FMT_LEN, ttmon_show_u64(one, "records")));
+		       ttmon_fmt_count(buf[1], TTMON_FMT_LEN, ttmon_show_u64(one, "records")),
+		       ttmon_fmt_count(buf[3], TTMON_FMT_LEN, ttmon_show_u64(one, "refused")));
+		show_record_layout(one);
 	}
 }
 

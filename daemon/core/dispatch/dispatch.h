@@ -138,7 +138,10 @@ struct ttmon_tt_clock {
 	double ghz;			    /* frequency in use */
 	double residual_ns;		    /* of the fit: largest of the pairs kept */
 	uint64_t span_from_ns, span_to_ns;  /* pairs kept */
+	const char *layout; /* of the newest record, as core/dispatch/record.h names it, static text; NULL: none was taken */
+	bool certain;	    /* no other layout fits the records as well; else they were taken where all that fit say the same */
 	uint64_t records, refused, dropped; /* dropped: as tt-metal says */
+	uint64_t refused_layout; /* of refused: no layout fitted, or two did and said different things */
 	uint64_t untimed;		    /* of the records: no end, or one before the start: no run */
 	uint64_t busy_ns;
 	uint64_t error_ns;  /* by how much busy_ns may be wrong: both ends of each run that has a bound */

@@ -191,6 +191,17 @@ bool ttmon_rec_is_certain(const struct ttmon_rec_judge *j)
 	return j->settled;
 }
 
+const char *ttmon_rec_layout_name(const struct ttmon_rec_judge *j)
+{
+	static const char *const names[TTMON_REC_LAYOUTS] = {
+#define X(id, NAME, name) [id] = name,
+		TTMON_REC_LAYOUT_TABLE(X)
+#undef X
+	};
+
+	return j->settled ? names[j->layout] : NULL;
+}
+
 static uint32_t chip_of(unsigned int layout, const __u64 w[8])
 {
 	return layout == TTMON_REC_CHIP32 ? low(w[4]) : high(w[0]);
@@ -208,7 +219,7 @@ enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 
 		return TTMON_REC_BAD;
 	for (unsigned int i = 0; i < TTMON_REC_LAYOUTS; i++)
 		if (is_contender(j, i) && chip_of(i, w) != r.chip)
-			return TTMON_REC_BAD;
+			return TTMON_REC_DOUBTFUL;
 	if (j->layout == TTMON_REC_SYNC32 && (w[4] || w[5]) && (int64_t)w[5] >= 0 &&
 	    sync_near(r.end, w[4], r.ghz, seen_ns)) {
 		r.has_sync = true;

@@ -27,7 +27,16 @@
 
 #include "lib/base/util.h"
 
-enum ttmon_rec_layout { TTMON_REC_KERNELS32, TTMON_REC_SYNC32, TTMON_REC_CHIP32, TTMON_REC_LAYOUTS };
+#define TTMON_REC_LAYOUT_TABLE(X)    \
+	X(0, KERNELS32, "kernels32") \
+	X(1, SYNC32, "sync32")       \
+	X(2, CHIP32, "chip32")
+enum ttmon_rec_layout {
+#define X(id, NAME, name) TTMON_REC_##NAME = id,
+	TTMON_REC_LAYOUT_TABLE(X)
+#undef X
+		TTMON_REC_LAYOUTS
+};
 
 /* Chips of a process: more is not a chip. */
 #define TTMON_REC_CHIPS 256
@@ -53,10 +62,11 @@ struct ttmon_rec {
 
 enum ttmon_rec_err {
 	TTMON_REC_OK,
-	TTMON_REC_SKIP,	  /* program id 0: no program */
-	TTMON_REC_BAD,	  /* numbers that make no sense */
-	TTMON_REC_UNTIMED, /* it ran, and when is not known: no end (0), or one before its start */
-	TTMON_REC_UNKNOWN /* layout not settled yet */
+	TTMON_REC_SKIP,	    /* program id 0: no program */
+	TTMON_REC_BAD,	    /* numbers that make no sense */
+	TTMON_REC_UNTIMED,  /* it ran, and when is not known: no end (0), or one before its start */
+	TTMON_REC_DOUBTFUL, /* another layout fits as well, and would say something else of it */
+	TTMON_REC_UNKNOWN   /* layout not settled yet */
 };
 
 /* Is this a record at all? The words that every layout has: OK, SKIP, BAD or UNTIMED. */
@@ -67,7 +77,9 @@ void ttmon_rec_judge_add(struct ttmon_rec_judge *j, const struct ttmon_ev_tt_pro
 void ttmon_rec_judge_tick(struct ttmon_rec_judge *j, uint64_t now_ns);
 /* Is the layout that was settled on ahead of all others? */
 bool ttmon_rec_is_certain(const struct ttmon_rec_judge *j);
-/* OK, BAD or UNKNOWN. seen_ns: time of the callback. */
+/* "chip32", ...: as the table above; NULL: none was settled on. */
+const char *ttmon_rec_layout_name(const struct ttmon_rec_judge *j);
+/* OK, BAD, DOUBTFUL or UNKNOWN. seen_ns: time of the callback. */
 enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 w[8], uint64_t seen_ns,
 				   struct ttmon_rec *ret);
 /* Host time of a cycle count by a record's clock_sync; false: none. */

@@ -35,15 +35,17 @@ static int64_t clock_get(struct ttmon_dispatch *d, const struct disp_proc *proc,
 	return (int64_t)d->nr_clocks++;
 }
 
-static void refuse(struct ttmon_dispatch *d, const struct disp_proc *proc)
+static void refuse(struct ttmon_dispatch *d, const struct disp_proc *proc, enum ttmon_rec_err why)
 {
 	/* Whose it is cannot be told. */
 	int64_t idx = clock_get(d, proc, TTMON_TT_NO_LOGICAL);
 
-	if (idx < 0)
+	if (idx < 0) {
 		d->refused++;
-	else
-		d->clocks[idx].refused++;
+		return;
+	}
+	d->clocks[idx].refused++;
+	d->clocks[idx].refused_layout += why == TTMON_REC_UNKNOWN || why == TTMON_REC_DOUBTFUL;
 }
 
 static struct ttmon_rec_judge *judge_get(struct disp_proc *proc, uint16_t slot)
@@ -163,7 +165,7 @@ static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *
 	if (err == TTMON_REC_UNKNOWN && !force)
 		return DISP_FOR_LAYOUT;
 	if (err && proc) {
-		refuse(d, proc);
+		refuse(d, proc, err);
 		return DISP_DONE;
 	}
 	if (err || (idx = clock_get(d, proc, rec.chip)) < 0) {
@@ -177,6 +179,8 @@ static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *
 		if (!clock->records++)
 			x->first_ns = ev->h.ts_ns;
 		clock->dropped += proc->dropped;
+		clock->layout = ttmon_rec_layout_name(j);
+		clock->certain = ttmon_rec_is_certain(j);
 		proc->dropped = 0;
 		w->nth = clock->records;
 	}
@@ -307,7 +311,7 @@ void ttmon_dispatch_on_tt_program(struct ttmon_dispatch *d, const struct ttmon_e
 		return;
 	j = err && err != TTMON_REC_UNTIMED ? NULL : judge_get(proc, ev->slot);
 	if (!j) {
-		refuse(d, proc);
+		refuse(d, proc, TTMON_REC_BAD);
 		d->generation++;
 		return;
 	}
@@ -334,7 +338,7 @@ static void on_pair(struct ttmon_dispatch *d, const struct ttmon_ev_tt_call *ev)
 		proc->ms_pairs = 0;
 	}
 	if (proc && (chip >= TTMON_REC_CHIPS || ++proc->ms_pairs > DISP_PAIRS_MS)) {
-		refuse(d, proc);
+		refuse(d, proc, TTMON_REC_BAD);
 		return;
 	}
 	if (!proc || (idx = clock_get(d, proc, chip)) < 0) {

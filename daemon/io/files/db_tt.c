@@ -240,6 +240,17 @@ static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 				    c->residual_ns > 0 && c->residual_ns < 1e18 ? (uint64_t)(c->residual_ns + 0.5) : 0);
 		ttmon_jsonw_key_time(w, "span_from_ns", c->span_from_ns);
 		ttmon_jsonw_key_time(w, "span_to_ns", c->span_to_ns);
+		ttmon_jsonw_key(w, "record_layout");
+		if (c->layout)
+			ttmon_jsonw_name(w, c->layout);
+		else
+			ttmon_jsonw_null(w);
+		ttmon_jsonw_key(w, "layout_certain");
+		if (c->layout)
+			ttmon_jsonw_bool(w, c->certain);
+		else
+			ttmon_jsonw_null(w);
+		ttmon_jsonw_key_num(w, "refused_layout", c->refused_layout);
 		ttmon_jsonw_key_num(w, "records", c->records);
 		ttmon_jsonw_key_num(w, "untimed", c->untimed);
 		ttmon_jsonw_key_num(w, "refused", c->refused);

@@ -291,12 +291,13 @@ static void what_is_not_certain_is_refused(void **test)
 	assert_false(ttmon_rec_is_certain(&j));
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
 	ev.w[4] = 1; /* a chip, or an empty span's rest */
-	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_BAD);
+	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_DOUBTFUL);
 	for (uint32_t i = 0; i < 4; i++) {
 		ev = chip32(4, i, 2, 0);
 		ttmon_rec_judge_add(&j, &ev, false);
 	}
 	assert_true(ttmon_rec_is_certain(&j));
+	assert_string_equal(ttmon_rec_layout_name(&j), "chip32");
 	assert_int_equal(ttmon_rec_parse(&j, ev.w, SEEN, &r), TTMON_REC_OK);
 	assert_int_equal(r.chip, 3);
 }

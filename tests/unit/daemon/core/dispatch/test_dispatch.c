@@ -662,6 +662,31 @@ static void refused_records_are_counted(void **test)
 	ttmon_dispatch_free(d);
 }
 
+/* Which layout a device's records have is said, whether another one fits as well, and what was refused for it. */
+static void record_layouts_are_told(void **test)
+{
+	struct ttmon_dispatch *d = make();
+	uint64_t w[8] = { 4, 1000, 2000, bits(GHZ), 0, 0, 0, 0 };
+
+	(void)test;
+	/* Chip 0, no kernels, and no clock that leads near the callback: it is the same in all. */
+	for (uint64_t i = 0; i < 20; i++)
+		feed_raw(d, T, 200 * SEC + i, w);
+	assert_non_null(clock_of(d, 0)->layout);
+	assert_false(clock_of(d, 0)->certain);
+	/* A chip in one, and nothing in another. */
+	w[4] = 1;
+	feed_raw(d, T, 300 * SEC, w);
+	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused, 1);
+	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused_layout, 1);
+	assert_null(clock_of(d, TTMON_TT_NO_LOGICAL)->layout);
+	for (uint64_t i = 0; i < 20; i++)
+		feed_run(d, T, 400 * SEC + i, 1, 4, 1000, 2000, GHZ);
+	assert_string_equal(clock_of(d, 1)->layout, "kernels32");
+	assert_true(clock_of(d, 1)->certain);
+	ttmon_dispatch_free(d);
+}
+
 /* A program that calibrates all the time does not keep the daemon busy with it. */
 static void pairs_are_limited(void **test)
 {
@@ -1091,6 +1116,7 @@ int main(void)
 		cmocka_unit_test(envelope_of_a_blind_process_is_open),
 		cmocka_unit_test(names_of_the_gone_make_room),
 		cmocka_unit_test(refused_records_are_counted),
+		cmocka_unit_test(record_layouts_are_told),
 		cmocka_unit_test(pairs_are_limited),
 		cmocka_unit_test(dropped_records_are_told),
 		cmocka_unit_test(device_time_is_conserved),

@@ -138,8 +138,14 @@ static const struct ttmon_tt_clock clocks[] = {
 	  .clock = TTMON_CLOCK_PAIRS,
 	  .ghz = 1.35,
 	  .residual_ns = 0.6,
+	  .layout = "sync32",
 	  .span_to_ns = 9 },
-	{ .tgid = PID, .logical = TTMON_TT_NO_LOGICAL, .ghz = 0.0 / 1.0, .residual_ns = -1 },
+	{ .tgid = PID,
+	  .logical = TTMON_TT_NO_LOGICAL,
+	  .ghz = 0.0 / 1.0,
+	  .residual_ns = -1,
+	  .refused = 7,
+	  .refused_layout = 5 },
 };
 
 static void test_tables(void **state)
@@ -230,6 +236,11 @@ static void test_tables(void **state)
 	assert_int_equal(ttmon_db_get(row(tt, "clocks", 0), "residual_ns", 0), 1);
 	assert_int_equal(ttmon_db_get(row(tt, "clocks", 1), "residual_ns", 9), 0);
 	assert_true(json_is_null(json_object_get(row(tt, "clocks", 1), "device")));
+	assert_string_equal(ttmon_db_str(row(tt, "clocks", 0), "record_layout", ""), "sync32");
+	assert_true(json_is_false(json_object_get(row(tt, "clocks", 0), "layout_certain")));
+	assert_true(json_is_null(json_object_get(row(tt, "clocks", 1), "record_layout")));
+	assert_true(json_is_null(json_object_get(row(tt, "clocks", 1), "layout_certain")));
+	assert_int_equal(ttmon_db_get(row(tt, "clocks", 1), "refused_layout", 0), 5);
 
 	assert_int_equal(json_array_size(json_object_get(json_object_get(tt, "runs"), "rows")), 2);
 	assert_int_equal(ttmon_db_get(tt, "dropped", 0), 1);
