@@ -35,6 +35,13 @@ struct list {
 	struct ttmon_seen_view seen;
 	struct ttmon_gap *gaps;
 	size_t nr_gaps, cap_gaps, wanted_gaps;
+	/* What chips ran for the processes of which that was reported, by identity. */
+	struct worker {
+		uint32_t tgid;
+		uint64_t start_ns;
+		struct ttmon_work work;
+	} * workers;
+	size_t nr_workers, cap_workers, wanted_workers;
 };
 
 static void add(void *ctx, const struct ttmon_cpu_proc *p)
@@ -62,6 +69,20 @@ static void copy_gaps(struct list *l, const struct ttmon_know *k)
 	}
 }
 
+static void copy_workers(struct list *l, const struct ttmon_history *h)
+{
+	l->nr_workers = l->wanted_workers = 0;
+	for (size_t i = 0; i < ttmon_history_procs(h); i++) {
+		const struct ttmon_proc *p = ttmon_history_proc(h, i);
+
+		if (!p || !p->work.runs)
+			continue;
+		l->wanted_workers++;
+		if (l->nr_workers < l->cap_workers)
+			l->workers[l->nr_workers++] = (struct worker){ p->tgid, p->start_ns, p->work };
+	}
+}
+
 static int copy(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	const struct ttmon_history *h = ttmon_pipeline_history(p);
@@ -75,6 +96,7 @@ static int copy(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &l->rmid);
 	ttmon_pipeline_seen(p, &l->seen);
 	copy_gaps(l, ttmon_pipeline_know(p));
+	copy_workers(l, h);
 	for (size_t i = 0; l->traced && i < ttmon_history_procs(h) && l->nr_traced < l->cap_traced; i++)
 		if (ttmon_history_proc(h, i))
 			l->traced[l->nr_traced++] = ttmon_history_proc(h, i)->tgid;
@@ -115,7 +137,7 @@ static int by_gap_tgid(const void *a, const void *b)
 
 /* What is known of a process's sums. */
 struct known {
-	bool cpu, copies, pinned; /* all of it */
+	bool cpu, copies, pinned, work; /* all of it */
 	bool held;		  /* what it holds now is told at all */
 	uint64_t probed_ns;	  /* when the last of its probes became active; 0: from its start */
 };
@@ -128,6 +150,8 @@ static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *
 		.cpu = ttmon_api_are_whole(&l->seen, TTMON_FAMILY_BIT(CPU), since_ns),
 		.copies = ttmon_api_are_whole(&l->seen, TTMON_FAMILY_BIT(TRANSFER), since_ns),
 		.pinned = ttmon_api_are_whole(&l->seen, alloc, since_ns),
+		.work = ttmon_api_are_whole(&l->seen, TTMON_FAMILY_BIT(TENSTORRENT) | TTMON_FAMILY_BIT(DISPATCH),
+					    since_ns),
 		.held = ttmon_api_are_on(&l->seen, alloc),
 	};
 	size_t first = 0, last = l->nr_gaps;
@@ -160,6 +184,32 @@ static json_t *summed(bool whole, uint64_t value, bool *least)
 	return known(whole || value, value);
 }
 
+/* An id that was given out again is another process. */
+static int by_worker(const void *a, const void *b)
+{
+	const struct worker *x = a, *y = b;
+
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* What chips ran for it: null where tt-metal's profiler has reported nothing. */
+static json_t *work_of(const struct ttmon_cpu_proc *p, const struct list *l, bool whole, bool *least)
+{
+	const struct worker key = { .tgid = p->tgid, .start_ns = p->start_ns }, *w = NULL;
+
+	if (p->tgid && l->nr_workers)
+		w = bsearch(&key, l->workers, l->nr_workers, sizeof(key), by_worker);
+	if (!w)
+		return json_null();
+	whole &= !w->work.missed;
+	*least |= !whole;
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:b}", "runs", INT(w->work.runs), "busy_ns", INT(w->work.busy_ns),
+			 "bounded_error_ns", INT(w->work.error_ns), "unbounded_runs", INT(w->work.unbounded),
+			 "missed_runs", INT(w->work.missed), "at_least", !whole);
+}
+
 /* What this host does not measure is null, and so is what nobody saw. */
 static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
 {
@@ -188,6 +238,7 @@ static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
 	json_object_set_new(o, "copy_bytes", traced ? summed(k.copies, p->copy_bytes, &least) : json_null());
 	json_object_set_new(o, "pinned_bytes",
 			    traced && k.held ? summed(k.pinned, p->pinned_bytes, &least) : json_null());
+	json_object_set_new(o, "work", work_of(p, l, k.work, &least));
 	json_object_set_new(o, "traced", json_boolean(traced));
 	json_object_set_new(o, "probed_ns", known(k.probed_ns && k.probed_ns != UINT64_MAX, k.probed_ns));
 	json_object_set_new(o, "at_least", json_boolean(least));
@@ -212,6 +263,12 @@ static void list_free(struct list *l)
 	free(l->procs);
 	free(l->traced);
 	free(l->gaps);
+	free(l->workers);
+}
+
+static bool lacks(const struct list *l)
+{
+	return l->wanted > l->n || l->wanted_gaps > l->nr_gaps || l->wanted_workers > l->nr_workers;
 }
 
 /* All of one moment: a list that lacks some would have them counted twice later, by whoever takes the difference of two. */
@@ -227,21 +284,25 @@ static int list_fill(const struct ttmon_daemon *c, struct list *l)
 		if (!l->traced)
 			return -ENOMEM;
 	}
-	for (unsigned int i = 0; i < TRIES && (l->wanted > l->n || l->wanted_gaps > l->nr_gaps); i++) {
+	for (unsigned int i = 0; i < TRIES && lacks(l); i++) {
 		l->cap = l->wanted + l->wanted / 2 + SPARE;
 		l->cap_gaps = l->wanted_gaps + l->wanted_gaps / 2 + SPARE;
 		free(l->procs);
 		free(l->gaps);
 		l->procs = malloc(l->cap * sizeof(*l->procs));
+		free(l->workers);
+		l->cap_workers = l->wanted_workers + l->wanted_workers / 2 + SPARE;
 		l->gaps = malloc(l->cap_gaps * sizeof(*l->gaps));
-		if (!l->procs || !l->gaps)
+		l->workers = malloc(l->cap_workers * sizeof(*l->workers));
+		if (!l->procs || !l->gaps || !l->workers)
 			return -ENOMEM;
 		(void)!ttmon_daemon_call(c, copy, l);
 	}
 	if (l->traced)
 		qsort(l->traced, l->nr_traced, sizeof(*l->traced), by_tgid);
 	qsort(l->gaps, l->nr_gaps, sizeof(*l->gaps), by_gap_tgid);
-	return l->wanted > l->n || l->wanted_gaps > l->nr_gaps ? -EAGAIN : 0;
+	qsort(l->workers, l->nr_workers, sizeof(*l->workers), by_worker);
+	return lacks(l) ? -EAGAIN : 0;
 }
 
 /* What stands for no process is the host's. One that has ended cannot be asked for its user any more. */

@@ -193,8 +193,27 @@ static void transfers(struct ttmon_metrics *m, const struct table *t, enum ttmon
 	}
 }
 
+/* A group whose chips nobody reported on has no series: its busy time is not known. */
+static void work(struct ttmon_metrics *m, const struct table *t, enum ttmon_metric id)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const struct ttmon_work *w = &mem_sums(&t->rows[i])->work;
+
+		if (!w->runs && (!w->missed || id != TTMON_METRIC_GROUP_TT_MISSED))
+			continue;
+		if (id == TTMON_METRIC_GROUP_TT_BUSY || id == TTMON_METRIC_GROUP_TT_BUSY_ERROR)
+			ttmon_metrics_nano(m, id, id == TTMON_METRIC_GROUP_TT_BUSY ? w->busy_ns : w->error_ns,
+					   TTMON_VALUES(label(&t->rows[i])));
+		else
+			ttmon_metrics_num(m, id, id == TTMON_METRIC_GROUP_TT_MISSED ? w->missed : w->unbounded,
+					  TTMON_VALUES(label(&t->rows[i])));
+	}
+}
+
 static void memory(struct ttmon_metrics *m)
 {
+	static const enum ttmon_metric work_ids[] = { TTMON_METRIC_GROUP_TT_BUSY, TTMON_METRIC_GROUP_TT_BUSY_ERROR,
+						      TTMON_METRIC_GROUP_TT_UNBOUNDED, TTMON_METRIC_GROUP_TT_MISSED };
 	struct table t;
 
 	t.n = ttmon_topn_rows(m->mem, &t.rows);
@@ -216,6 +235,8 @@ static void memory(struct ttmon_metrics *m)
 	}
 	for (size_t i = 0; i < t.n; i++)
 		TTMON_NUM(m, GROUP_FAILED_CALLS, mem_sums(&t.rows[i])->failed, label(&t.rows[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(work_ids); i++)
+		work(m, &t, work_ids[i]);
 }
 
 static void cpu(struct ttmon_metrics *m)

@@ -152,6 +152,14 @@
 	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")     \
 	X(GROUP_FAILED_CALLS, "ttmond_group_failed_calls_total", COUNTER, "", "GROUP", CALLS,                   \
 	  "Calls that returned an error")                                                                       \
+	X(GROUP_TT_BUSY, "ttmond_group_tt_device_busy_seconds_total", COUNTER, "seconds", "GROUP", WORK,        \
+	  "Time Tenstorrent chips ran its programs, summed over chips, as the profiler of tt-metal tells it")   \
+	X(GROUP_TT_BUSY_ERROR, "ttmond_group_tt_device_busy_error_seconds_total", COUNTER, "seconds", "GROUP",  \
+	  WORK, "By how much that time may be wrong, either way, but for runs whose error is not known")        \
+	X(GROUP_TT_UNBOUNDED, "ttmond_group_tt_unbounded_runs_total", COUNTER, "", "GROUP", WORK,               \
+	  "Runs of programs whose error is not known")                                                          \
+	X(GROUP_TT_MISSED, "ttmond_group_tt_missed_runs_total", COUNTER, "", "GROUP", WORK,                     \
+	  "Records of runs that were dropped, or have no time: the busy time lacks them")                       \
 	X(GROUP_CPU_SECONDS, "ttmond_group_cpu_seconds_total", COUNTER, "seconds", "GROUP", CPU, "CPU time")    \
 	X(GROUP_SWITCHES, "ttmond_group_context_switches_total", COUNTER, "", "GROUP", CPU,                     \
 	  "Times a thread left a CPU")                                                                          \

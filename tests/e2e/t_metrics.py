@@ -420,6 +420,13 @@ def test_tenstorrent(bench):
     eq("chips", {dict(k)["chip"] for k in page.values("ttmond_tt_chip_info")}, chips)
     group = {m: page.value("ttmond_group_live_bytes", comm="ttledger", method=f"tt_{m}") for m in ("dram", "l1")}
     eq("of the group", group, {m: sum(d[m] for d in book2["devices"]) for m in ("dram", "l1")})
+    # Both programs are one group; the one that had chips run nothing has no series, which would be a figure.
+    names = {m: f"ttmond_group_tt_{m}_total" for m in ("device_busy_seconds", "device_busy_error_seconds", "unbounded_runs", "missed_runs")}
+    for name in names.values():
+        eq(f"groups of {name}", page.names(name, "comm") & {"ttrun", "ttledger"}, {"ttrun"})
+    busy, error = (page.value(names[m], comm="ttrun") * 1e9 for m in ("device_busy_seconds", "device_busy_error_seconds"))
+    true(f"{busy} ns against {want} ns is more than {error} ns off", 0 < abs(busy - want) <= error)
+    eq("runs without a bound, and missed", [page.value(names[m], comm="ttrun") for m in ("unbounded_runs", "missed_runs")], [0, 0])
 
 
 # ---- names ----

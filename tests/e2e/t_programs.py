@@ -12,7 +12,7 @@ from e2e import PATIENCE, SLOW, TTMON, alone, eq, standin, timeout, true, tt_env
 from live_host import Follower
 from t_api import ALICE, BOB, Service
 from t_heat import Screen
-from tt_host import Host, retry
+from tt_host import Host, api, retry
 
 ROUTE = "/v1/tt/programs"
 KEPT = 262144
@@ -231,6 +231,72 @@ def test_smi_busy(bench):
     watch.proc.terminate()
     done = subprocess.run([*args[:4], bench.path("none"), *args[5:]], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
     true(f"without a service: {done.stderr}", done.returncode == 1 and "none" in done.stderr and "Process" in done.stdout)
+
+
+@timeout(60)
+def test_busy_share(bench):
+    """The share of the time in which chips ran a process's programs, in `ttmon top` and for each chip in `ttmon smi --busy`."""
+    host = Host(bench, "t3k")
+    host.service()
+    silent = host.target("e2b48", "ttscen", "restart", "--chips", "1")
+    run = host.target("e2b48", "ttrun", "--chips", "2", "--programs", "100", "--pair-us", "1000")
+    host.wait_probed([silent.pid, run.pid])
+
+    def top(*args):
+        done = subprocess.run([TTMON, "top", "-s", host.socket, "-1", "-i", "0.3", *args], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+        eq(f"{args}: {done.stderr}", done.returncode, 0)
+        return done.stdout
+
+    def rows(text):
+        return {p["pid"]: (p["chip_busy_ns"], p["chip_busy_error_ns"]) for p in json.loads(text)["processes"]}
+
+    # Nobody has told anything.
+    eq("before", rows(top("-j", "-p", str(run.pid))), {run.pid: (None, None)})
+    run.go()
+    book = json.loads(run.line())
+    want = sum(end - start for _, _, start, end, *_ in book["runs"])
+
+    def work():
+        [mine] = [p for p in api(host.socket, "/v1/processes")["processes"] if p["pid"] == run.pid]
+        eq("runs of the process", (mine["work"] or {}).get("runs"), 100)
+        return mine["work"]
+
+    work = retry(20, work)
+    eq(f"{work}", (work["unbounded_runs"], work["missed_runs"], work["at_least"]), (0, 0, False))
+    true(f"{work} against {want}", 0 < abs(work["busy_ns"] - want) <= work["bounded_error_ns"])
+    # It waits now, and that is known; of this process nothing is.
+    got = rows(top("-j", "-o", "chip"))
+    eq("idle", (got[run.pid], got[os.getpid()]), ((0, 0), (None, None)))
+    text = top("-p", str(run.pid))
+    true(text, re.search(rf"CPU% +CHIP% +ERROR .*\n +{run.pid} ttrun +[\d.]+ +0\.0 +0\.0 ", text))
+    run.go()
+    run.finish()
+
+    flood = host.target("e2b48", "ttflood", "--rate", "2000", "--seconds", "20", "--batch", "16")
+    host.wait_probed([flood.pid])
+    flood.go()
+
+    def share():
+        busy, error = rows(top("-j", "-p", str(flood.pid)))[flood.pid]
+        true(f"{busy}, {error}", busy and error)
+
+    retry(10, share)
+
+    def chips():
+        done = subprocess.run([TTMON, "smi", "--busy", "--json", "--socket", host.socket, "--sysfs-root", os.path.join(host.root, "sys"), "--proc-root",
+                               os.path.join(host.root, "proc"), "--shm-root", host.shm], capture_output=True, text=True, check=False, timeout=30 * PATIENCE)
+        doc = json.loads(done.stdout)
+        [mine] = [b for b in doc["busy"] if b["pid"] == flood.pid]
+        [chip] = [c for c in doc["chips"] if c["id"] == mine["id"]]
+        true(f"{mine}, {chip}", mine["busy_ns"])
+        of_chip = [b for b in doc["busy"] if b["id"] == chip["id"]]
+        eq(f"{chip}", (chip["busy_ns"], chip["busy_at_least"]),
+           (sum(b["busy_ns"] or 0 for b in of_chip), any(b["busy_ns"] is None for b in of_chip)))
+        idle = [c for c in doc["chips"] if c["id"] not in {b["id"] for b in doc["busy"]}]
+        eq("chips of which nothing is known", {(c["busy_ns"], c["busy_error_ns"], c["busy_at_least"]) for c in idle}, {(None, None, False)} if idle else set())
+
+    retry(10, chips)
+    flood.proc.kill()
 
 
 @timeout(60)

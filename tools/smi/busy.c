@@ -16,6 +16,7 @@ struct sums {
 	uint32_t pid, device, chip; /* chip: the service's number, 0: not known */
 	char name[TTMON_TT_SHM_NAME];
 	uint64_t busy_ns, error_ns; /* UNKNOWN */
+	bool running;
 };
 
 struct ttmon_smi_reading {
@@ -54,7 +55,8 @@ static int add(struct ttmon_smi_reading *r, const json_t *process, const json_t 
 				 .device = (uint32_t)ttmon_show_u64(device, "logical"),
 				 .chip = (uint32_t)ttmon_show_u64(device, "chip"),
 				 .busy_ns = sum_in(work, "busy_ns"),
-				 .error_ns = sum_in(work, "busy_error_ns") };
+				 .error_ns = sum_in(work, "busy_error_ns"),
+				 .running = ttmon_show_bool(process, "running") };
 	snprintf(v[r->n].name, sizeof(v[r->n].name), "%s", ttmon_show_str(process, "comm"));
 	r->n++;
 	return 0;
@@ -150,6 +152,22 @@ static int by_id(const void *a, const void *b)
 	return (x->busy_ns + 1 > y->busy_ns + 1) ? -1 : 1;
 }
 
+/* One of whom nothing is known leaves what the others did a lower bound. */
+static void add_to_chip(struct ttmon_smi_chip *chip, const struct ttmon_smi_busy *b)
+{
+	if (b->busy_ns == TTMON_SMI_UNKNOWN) {
+		chip->busy_least = true;
+		return;
+	}
+	if (chip->busy_ns == TTMON_SMI_UNKNOWN)
+		chip->busy_ns = chip->busy_error_ns = 0;
+	chip->busy_ns += b->busy_ns;
+	if (b->error_ns == TTMON_SMI_UNKNOWN || chip->busy_error_ns == TTMON_SMI_UNKNOWN)
+		chip->busy_error_ns = TTMON_SMI_UNKNOWN;
+	else
+		chip->busy_error_ns += b->error_ns;
+}
+
 static int compare(struct ttmon_smi *v, const struct ttmon_smi_reading *before, const struct ttmon_smi_reading *now)
 {
 	v->busy = calloc(now->n + 1, sizeof(*v->busy));
@@ -157,13 +175,21 @@ static int compare(struct ttmon_smi *v, const struct ttmon_smi_reading *before, 
 		return -ENOMEM;
 	v->busy_window_ns = now->at_ns - before->at_ns;
 	for (size_t i = 0; i < now->n; i++) {
-		struct ttmon_smi_busy *b = &v->busy[v->nr_busy++];
+		struct ttmon_smi_busy *b = &v->busy[v->nr_busy];
+		uint64_t gained = since(before, &now->v[i], false);
 
+		/* It ended, and nothing more was reported of it. */
+		if (!now->v[i].running && (!gained || gained == TTMON_SMI_UNKNOWN))
+			continue;
+		v->nr_busy++;
 		b->pid = now->v[i].pid;
 		memcpy(b->name, now->v[i].name, sizeof(b->name));
 		find_id(v, now, now->v[i].chip, b->id, sizeof(b->id));
-		b->busy_ns = since(before, &now->v[i], false);
+		b->busy_ns = gained;
 		b->error_ns = since(before, &now->v[i], true);
+		for (size_t k = 0; k < v->nr_chips; k++)
+			if (!strcmp(v->chips[k].id, b->id))
+				add_to_chip(&v->chips[k], b);
 	}
 	qsort(v->busy, v->nr_busy, sizeof(*v->busy), by_id);
 	return 0;
@@ -178,6 +204,8 @@ int ttmon_smi_read_busy(const struct ttmon_smi_ask *ask, struct ttmon_smi *v)
 	if (!ask->busy)
 		return 0;
 	v->wants_busy = true;
+	for (size_t i = 0; i < v->nr_chips; i++)
+		v->chips[i].busy_ns = v->chips[i].busy_error_ns = TTMON_SMI_UNKNOWN;
 	if (!last) {
 		first = read_sums(ask->socket, why, sizeof(why));
 		if (first)

@@ -91,7 +91,10 @@ static const struct ttmon_cli_opt options[] = {
 	  "A process that may not be signalled is alive.", TTMON_CLI_FLAG(struct opts, ask.cleanup) },
 	{ "busy", 'b', NULL,
 	  "share of the last second in which each process had a chip run\nprograms, and its error; asks the service",
-	  "With \\-w of the time since the picture before. \\- where tt\\-metal's real\\-time profiler has told nothing. A run counts when it is reported.",
+	  "With \\-w of the time since the picture before. \\- where tt\\-metal's real\\-time profiler has told nothing. A run counts when it is reported. "
+	  "The table of chips has the sum over the processes of each chip, with >= where the profiler has told nothing of one of them. "
+	  "This needs an option because it needs the service, and a second between two readings, while everything else here is "
+	  "read at once and without a service.",
 	  TTMON_CLI_FLAG(struct opts, ask.busy) },
 	TTMON_ROW_SOCKET(struct opts, ask.socket),
 	TTMON_ROW_JSON(struct opts, json, "for programs; with --watch a line each time", NULL),

@@ -141,6 +141,12 @@ static void put_chip(struct ttmon_jsonw *w, const struct ttmon_smi *v, size_t i)
 	put_use(w, "dram", chip->dram_used, chip->dram_total);
 	put_use(w, "l1", chip->l1_used, chip->l1_total);
 	put_types(w, chip->bytes);
+	if (v->wants_busy) {
+		key_number(w, "busy_ns", chip->busy_ns, v->busy_window_ns && chip->busy_ns != TTMON_SMI_UNKNOWN);
+		key_number(w, "busy_error_ns", chip->busy_error_ns,
+			   v->busy_window_ns && chip->busy_error_ns != TTMON_SMI_UNKNOWN);
+		key_bool(w, "busy_at_least", chip->busy_least && chip->busy_ns != TTMON_SMI_UNKNOWN);
+	}
 	key_bool(w, "unattributed", chip->unattributed);
 	key_bool(w, "unlisted", chip->unlisted);
 	put_flags(w, chip->flags);

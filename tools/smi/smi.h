@@ -119,6 +119,9 @@ struct ttmon_smi_chip {
 	bool unlisted;		    /* a process has it open that is in no file */
 	uint32_t flags;		    /* TTMON_TT_F_*, by its files */
 	struct ttmon_smi_pids open; /* by tt-kmd; a remote half has no node */
+	/* --busy: the sum over its processes, and by how much that may be wrong; UNKNOWN. */
+	uint64_t busy_ns, busy_error_ns;
+	bool busy_least; /* of a process on it nothing is known */
 };
 
 /* One process on one chip. */

@@ -105,6 +105,23 @@ static const char *arch_text(const struct ttmon_smi_chip *chip, bool dense)
 	return !name ? "n/a" : dense ? shorts[chip->arch] : name;
 }
 
+static void put_share(char *buf, size_t n, uint64_t ns, uint64_t window_ns, bool least)
+{
+	if (ns == TTMON_SMI_UNKNOWN || !window_ns)
+		snprintf(buf, n, "-");
+	else
+		snprintf(buf, n, "%s%.1f %%", least ? ">=" : "", 100.0 * (double)ns / (double)window_ns);
+}
+
+/* A share that may be wrong by all of a chip's time is as good as not known. */
+static void put_error(char *buf, size_t n, uint64_t ns, uint64_t window_ns)
+{
+	if (ns != TTMON_SMI_UNKNOWN && window_ns && ns >= window_ns)
+		snprintf(buf, n, ">100 %%");
+	else
+		put_share(buf, n, ns, window_ns, false);
+}
+
 static struct ttmon_term_cell *add_column(struct ttmon_term_table *t, size_t i, struct ttmon_term_cell *row,
 					  const char *title, bool right)
 {
@@ -114,8 +131,8 @@ static struct ttmon_term_cell *add_column(struct ttmon_term_table *t, size_t i, 
 }
 
 /* Columns of a form; with chip, its cells too. Returns how many. */
-static size_t chip_row(struct ttmon_term_table *t, struct ttmon_term_cell *row, const struct ttmon_smi_chip *chip,
-		       enum form form)
+static size_t chip_row(struct ttmon_term_table *t, struct ttmon_term_cell *row, const struct ttmon_smi *v,
+		       const struct ttmon_smi_chip *chip, enum form form)
 {
 	bool dense = form >= DENSE;
 	struct ttmon_term_cell *cell;
@@ -145,6 +162,16 @@ static size_t chip_row(struct ttmon_term_table *t, struct ttmon_term_cell *row, 
 	cell = add_column(t, n++, row, "AICLK", true);
 	if (cell)
 		put_number(cell, chip->sys ? chip->sys->aiclk_mhz : -1, dense ? "" : "MHz", dense);
+	if (v->wants_busy) {
+		cell = add_column(t, n++, row, "Busy", true);
+		if (cell)
+			put_share(cell->text, sizeof(cell->text), chip->busy_ns, v->busy_window_ns, chip->busy_least);
+	}
+	if (v->wants_busy && form < DENSE) {
+		cell = add_column(t, n++, row, "Error", true);
+		if (cell)
+			put_error(cell->text, sizeof(cell->text), chip->busy_error_ns, v->busy_window_ns);
+	}
 	cell = add_column(t, n++, row, form < MEDIUM ? "DRAM used / total" : "DRAM", true);
 	if (cell)
 		put_usage(cell, chip->dram_used, chip->dram_total, form >= MEDIUM, form == ROOMY);
@@ -162,13 +189,13 @@ static size_t chip_row(struct ttmon_term_table *t, struct ttmon_term_cell *row, 
 static int chip_table(const struct ttmon_smi *v, enum form form, struct ttmon_term_table *t)
 {
 	*t = (struct ttmon_term_table){ .flex = SIZE_MAX, .gap = form >= MEDIUM ? 1 : 2 };
-	t->nr_cols = chip_row(t, NULL, NULL, form);
+	t->nr_cols = chip_row(t, NULL, v, NULL, form);
 	for (size_t i = 0; i < v->nr_chips; i++) {
 		struct ttmon_term_cell *row = ttmon_term_table_row(t);
 
 		if (!row)
 			return -ENOMEM;
-		chip_row(t, row, &v->chips[i], form);
+		chip_row(t, row, v, &v->chips[i], form);
 	}
 	return 0;
 }
@@ -258,14 +285,6 @@ static void show_processes(const struct ttmon_smi *v, const struct ttmon_term_st
 
 /* ---- busy ---- */
 
-static void put_share(char *buf, size_t n, uint64_t ns, uint64_t window_ns)
-{
-	if (ns == TTMON_SMI_UNKNOWN || !window_ns)
-		snprintf(buf, n, "-");
-	else
-		snprintf(buf, n, "%.1f %%", 100.0 * (double)ns / (double)window_ns);
-}
-
 static void show_busy(const struct ttmon_smi *v, const struct ttmon_term_style *style, FILE *out)
 {
 	_cleanup_(ttmon_term_table_fini) struct ttmon_term_table t = {
@@ -285,8 +304,8 @@ static void show_busy(const struct ttmon_smi *v, const struct ttmon_term_style *
 		snprintf(row[0].text, sizeof(row[0].text), "%s", b->id);
 		snprintf(row[1].text, sizeof(row[1].text), "%" PRIu32, b->pid);
 		ttmon_term_clean(row[2].text, sizeof(row[2].text), b->name, sizeof(b->name), 40, style->utf8);
-		put_share(row[3].text, sizeof(row[3].text), b->busy_ns, v->busy_window_ns);
-		put_share(row[4].text, sizeof(row[4].text), b->error_ns, v->busy_window_ns);
+		put_share(row[3].text, sizeof(row[3].text), b->busy_ns, v->busy_window_ns, false);
+		put_error(row[4].text, sizeof(row[4].text), b->error_ns, v->busy_window_ns);
 	}
 	fputc('\n', out);
 	ttmon_term_table_print(&t, style, out);

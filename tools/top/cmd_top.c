@@ -112,8 +112,8 @@ static const struct ttmon_cli_opt options[] = {
 	{ "interval", 'i', "S", "seconds, 0.1-60 (1)", NULL,
 	  TTMON_CLI_FRACTION(struct opts, ask.interval_ms, 1000, 100, 60000) },
 	/* In the order of enum ttmon_top_sort. */
-	{ "sort", 'o', "KEY", "cpu, ipc, misses, bandwidth, llc, pinned, copied, switches or pid (cpu)", NULL,
-	  TTMON_CLI_WORD(struct opts, ask.sort, "cpu ipc misses bandwidth llc pinned copied switches pid") },
+	{ "sort", 'o', "KEY", "cpu, ipc, misses, bandwidth, llc, pinned, chip, copied, switches or pid (cpu)", NULL,
+	  TTMON_CLI_WORD(struct opts, ask.sort, "cpu ipc misses bandwidth llc pinned chip copied switches pid") },
 	{ "reverse", 'r', NULL, "the other way round", NULL, TTMON_CLI_FLAG(struct opts, ask.reverse) },
 	{ "lines", 'n', "N", "at most so many processes", NULL, TTMON_CLI_NUMBER(struct opts, ask.lines, 1, 1000000) },
 	{ "pid", 'p', "PID", "this one alone", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
@@ -127,9 +127,10 @@ const struct ttmon_cli_cmd ttmon_cmd_top = {
 	.args = "[OPTIONS]",
 	.about = "Who uses the CPUs, the caches, memory bandwidth and pinned memory: the processes of this host, live.",
 	.notes =
-		"Keys: c i m b l p t s n sort, < > by the column beside it, r the other way round, k kernel threads, a command\n"
+		"Keys: c i m b l p d t s n sort, < > by the column beside it, r the other way round, k kernel threads, a command\n"
 		"lines, + - interval, arrows and page keys move, space pause, h help, q quit.\n"
-		"CPU% is of one CPU. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - is: not known here,\n"
+		"CPU% is of one CPU, CHIP% of one Tenstorrent chip, where tt-metal's profiler reports runs, ERROR by how much that\n"
+		"may be wrong. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - is: not known here,\n"
 		">= a lower bound: a family of probes (ttmon family) was not on in all of the interval, and the third line says which.\n"
 		"(ended) is the sum of processes that came and went, (unassigned) the bandwidth of RMIDs that nobody owned.",
 	TTMON_CLI_OPTS(options),

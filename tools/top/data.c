@@ -13,23 +13,32 @@ static const struct {
 	[TTMON_SORT_MISSES] = { "misses", 'm' }, [TTMON_SORT_MBM] = { "bandwidth", 'b' },
 	[TTMON_SORT_LLC] = { "llc", 'l' },	 [TTMON_SORT_PINNED] = { "pinned", 'p' },
 	[TTMON_SORT_COPIED] = { "copied", 't' }, [TTMON_SORT_SWITCHES] = { "switches", 's' },
-	[TTMON_SORT_PID] = { "pid", 'n' },
+	[TTMON_SORT_CHIP] = { "chip", 'd' },	 [TTMON_SORT_PID] = { "pid", 'n' },
 };
 
 static const char *const members[TTMON_TOP_FIGURES] = {
-	[TTMON_TOP_CPU] = "cpu_ns",	     [TTMON_TOP_SWITCHES] = "switches",
-	[TTMON_TOP_CYCLES] = "cycles",	     [TTMON_TOP_INSTRUCTIONS] = "instructions",
-	[TTMON_TOP_MISSES] = "llc_misses",   [TTMON_TOP_REFS] = "llc_references",
-	[TTMON_TOP_MBM] = "mbm_total_bytes", [TTMON_TOP_COPIES] = "copies",
-	[TTMON_TOP_COPIED] = "copy_bytes",   [TTMON_TOP_LLC] = "llc_bytes",
-	[TTMON_TOP_PINNED] = "pinned_bytes", [TTMON_TOP_RMID] = "rmid",
+	[TTMON_TOP_CPU] = "cpu_ns",
+	[TTMON_TOP_SWITCHES] = "switches",
+	[TTMON_TOP_CYCLES] = "cycles",
+	[TTMON_TOP_INSTRUCTIONS] = "instructions",
+	[TTMON_TOP_MISSES] = "llc_misses",
+	[TTMON_TOP_REFS] = "llc_references",
+	[TTMON_TOP_MBM] = "mbm_total_bytes",
+	[TTMON_TOP_COPIES] = "copies",
+	[TTMON_TOP_COPIED] = "copy_bytes",
+	[TTMON_TOP_CHIP] = "busy_ns",
+	[TTMON_TOP_CHIP_ERROR] = "bounded_error_ns",
+	[TTMON_TOP_CHIP_UNBOUNDED] = "unbounded_runs",
+	[TTMON_TOP_CHIP_MISSED] = "missed_runs",
+	[TTMON_TOP_LLC] = "llc_bytes",
+	[TTMON_TOP_PINNED] = "pinned_bytes",
+	[TTMON_TOP_RMID] = "rmid",
 };
 
 static const char *const families[TTMON_TOP_FAMILIES] = {
-	[TTMON_TOP_FAMILY_CPU] = "cpu",
-	[TTMON_TOP_FAMILY_TRANSFER] = "transfer",
-	[TTMON_TOP_FAMILY_ALLOC] = "alloc",
-	[TTMON_TOP_FAMILY_TENSTORRENT] = "tenstorrent",
+	[TTMON_TOP_FAMILY_CPU] = "cpu",		  [TTMON_TOP_FAMILY_TRANSFER] = "transfer",
+	[TTMON_TOP_FAMILY_ALLOC] = "alloc",	  [TTMON_TOP_FAMILY_TENSTORRENT] = "tenstorrent",
+	[TTMON_TOP_FAMILY_DISPATCH] = "dispatch",
 };
 
 const char *ttmon_top_family_name(unsigned int family)
@@ -92,7 +101,7 @@ static void begin_sums(const json_t *o, const struct ttmon_top *t, struct ttmon_
 		return;
 
 	for (unsigned int i = 0; i < TTMON_TOP_SUMS; i++) {
-		bool measured = i == TTMON_TOP_MBM				 ? false
+		bool measured = i == TTMON_TOP_MBM || i >= TTMON_TOP_CHIP	 ? false
 				: i == TTMON_TOP_COPIES || i == TTMON_TOP_COPIED ? traced
 				: i <= TTMON_TOP_SWITCHES			 ? true
 										 : t->counters;
@@ -105,10 +114,15 @@ static void begin_sums(const json_t *o, const struct ttmon_top *t, struct ttmon_
 /* Pinned memory that was there before its calls were seen, or that was let go when nobody looked. */
 static bool is_least_pinned(const struct ttmon_top *t, const struct ttmon_top_proc *p)
 {
-	for (unsigned int f = TTMON_TOP_FAMILY_ALLOC; f < TTMON_TOP_FAMILIES; f++)
+	for (unsigned int f = TTMON_TOP_FAMILY_ALLOC; f <= TTMON_TOP_FAMILY_TENSTORRENT; f++)
 		if ((t->seen[f].off_ns || t->seen[f].missed) && t->seen[f].since_ns > p->start_ns)
 			return true;
 	return p->probed_ns != 0;
+}
+
+static bool is_work(unsigned int figure)
+{
+	return figure >= TTMON_TOP_CHIP && figure <= TTMON_TOP_CHIP_MISSED;
 }
 
 static void parse_proc(const json_t *o, const struct ttmon_top *t, struct ttmon_top_proc *p)
@@ -126,7 +140,7 @@ static void parse_proc(const json_t *o, const struct ttmon_top *t, struct ttmon_
 	p->complete = ttmon_show_bool(o, "counters_complete");
 	p->probed_ns = ttmon_show_u64(o, "probed_ns");
 	for (unsigned int i = 0; i < TTMON_TOP_FIGURES; i++)
-		p->v[i] = figure(o, members[i]);
+		p->v[i] = figure(is_work(i) ? json_object_get(o, "work") : o, members[i]);
 	begin_sums(o, t, p);
 	p->least[TTMON_TOP_PINNED] =
 		p->v[TTMON_TOP_PINNED] && p->v[TTMON_TOP_PINNED] != TTMON_TOP_UNKNOWN && is_least_pinned(t, p);
@@ -179,6 +193,7 @@ int ttmon_top_parse(const json_t *doc, struct ttmon_top *ret)
 		if (!json_is_object(o))
 			continue;
 		parse_proc(o, &t, p);
+		t.has_work |= p->v[TTMON_TOP_CHIP] != TTMON_TOP_UNKNOWN;
 		/* The idle task is in the head. */
 		if (p->cls == TTMON_TOP_OTHER || (!p->pid && p->cls != TTMON_TOP_UNASSIGNED))
 			continue;
@@ -312,6 +327,20 @@ static void lower(struct ttmon_top_proc *p, unsigned int figure, enum ttmon_top_
 		p->least[figure] = true;
 }
 
+/* A run that was dropped, or whose time nobody knows, leaves the rest a lower bound. */
+static void judge_work(const struct ttmon_top *d, struct ttmon_top_proc *p)
+{
+	enum ttmon_top_known known = MAX(d->known[TTMON_TOP_FAMILY_TENSTORRENT], d->known[TTMON_TOP_FAMILY_DISPATCH]);
+
+	if (p->v[TTMON_TOP_CHIP] == TTMON_TOP_UNKNOWN)
+		return;
+	if (p->v[TTMON_TOP_CHIP_MISSED])
+		known = MAX(known, TTMON_TOP_AT_LEAST);
+	lower(p, TTMON_TOP_CHIP, known);
+	if (p->v[TTMON_TOP_CHIP] == TTMON_TOP_UNKNOWN || p->v[TTMON_TOP_CHIP_UNBOUNDED])
+		p->v[TTMON_TOP_CHIP_ERROR] = TTMON_TOP_UNKNOWN;
+}
+
 /* from_ns: when the interval began. */
 static void judge(const struct ttmon_top *d, struct ttmon_top_proc *p, uint64_t from_ns)
 {
@@ -326,6 +355,7 @@ static void judge(const struct ttmon_top *d, struct ttmon_top_proc *p, uint64_t 
 		lower(p, cpu[i], d->known[TTMON_TOP_FAMILY_CPU]);
 	lower(p, TTMON_TOP_COPIES, copies);
 	lower(p, TTMON_TOP_COPIED, copies);
+	judge_work(d, p);
 	if (d->known[TTMON_TOP_FAMILY_CPU] != TTMON_TOP_ALL)
 		p->complete = false;
 }
@@ -433,7 +463,7 @@ static double value(const struct ttmon_top_proc *p, unsigned int sort)
 		[TTMON_SORT_CPU] = TTMON_TOP_CPU,	    [TTMON_SORT_MISSES] = TTMON_TOP_MISSES,
 		[TTMON_SORT_MBM] = TTMON_TOP_MBM,	    [TTMON_SORT_LLC] = TTMON_TOP_LLC,
 		[TTMON_SORT_PINNED] = TTMON_TOP_PINNED,	    [TTMON_SORT_COPIED] = TTMON_TOP_COPIED,
-		[TTMON_SORT_SWITCHES] = TTMON_TOP_SWITCHES,
+		[TTMON_SORT_SWITCHES] = TTMON_TOP_SWITCHES, [TTMON_SORT_CHIP] = TTMON_TOP_CHIP,
 	};
 	uint64_t cycles = p->v[TTMON_TOP_CYCLES], instructions = p->v[TTMON_TOP_INSTRUCTIONS], v;
 

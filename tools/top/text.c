@@ -18,6 +18,8 @@ static const struct {
 	[TTMON_COL_PID] = { "PID", 7, TTMON_SORT_PID, false },
 	[TTMON_COL_NAME] = { "PROCESS", 17, TTMON_SORT_MAX, true },
 	[TTMON_COL_CPU] = { "CPU%", 6, TTMON_SORT_CPU, false },
+	[TTMON_COL_CHIP] = { "CHIP%", 6, TTMON_SORT_CHIP, false },
+	[TTMON_COL_CHIP_ERROR] = { "ERROR", 6, TTMON_SORT_MAX, false },
 	[TTMON_COL_IPC] = { "IPC", 5, TTMON_SORT_IPC, false },
 	[TTMON_COL_MISSES] = { "MISS/s", 7, TTMON_SORT_MISSES, false },
 	[TTMON_COL_LLC] = { "LLC", 7, TTMON_SORT_LLC, false },
@@ -51,15 +53,19 @@ void ttmon_top_fit(const struct ttmon_top *t, size_t width, bool args, struct tt
 	static const enum ttmon_top_column no_rdt[] = { TTMON_COL_LLC, TTMON_COL_MBM };
 	static const enum ttmon_top_column no_counters[] = { TTMON_COL_MISSES, TTMON_COL_IPC };
 	/* The least missed first. */
-	static const enum ttmon_top_column order[] = { TTMON_COL_RMID, TTMON_COL_SWITCHES, TTMON_COL_MISSES,
-						       TTMON_COL_LLC,  TTMON_COL_COPIED,   TTMON_COL_MBM,
-						       TTMON_COL_IPC,  TTMON_COL_PINNED };
+	static const enum ttmon_top_column order[] = { TTMON_COL_RMID, TTMON_COL_SWITCHES,   TTMON_COL_MISSES,
+						       TTMON_COL_LLC,  TTMON_COL_COPIED,     TTMON_COL_MBM,
+						       TTMON_COL_IPC,  TTMON_COL_CHIP_ERROR, TTMON_COL_PINNED,
+						       TTMON_COL_CHIP };
 	static const enum ttmon_top_column last[] = { TTMON_COL_PID, TTMON_COL_CPU };
 	struct ttmon_top_layout l;
 	size_t *name = &l.width[TTMON_COL_NAME], sum;
 
 	for (unsigned int c = 0; c < TTMON_COL_MAX; c++)
 		l.width[c] = columns[c].width;
+	/* Most hosts have no such chips. */
+	if (!t->has_work)
+		l.width[TTMON_COL_CHIP] = l.width[TTMON_COL_CHIP_ERROR] = 0;
 	if (!width && args)
 		*name = NAME_PIPE;
 	if (width) {
@@ -163,6 +169,21 @@ static const char *cpu(char *buf, const struct ttmon_top *t, uint64_t v)
 	return buf;
 }
 
+/* An error that is there is not 0.0; one of all of a chip's time says that the share is as good as not known. */
+static const char *error(char *buf, const struct ttmon_top *t, uint64_t v)
+{
+	double x = percent(v, t->now_ns);
+
+	if (v == TTMON_TOP_UNKNOWN)
+		return "-";
+	if (v && x < 0.05)
+		return "<0.1";
+	if (x >= 99.95)
+		return ">100";
+	snprintf(buf, TTMON_FMT_LEN, "%.1f", x);
+	return buf;
+}
+
 static const char *ipc(char *buf, const struct ttmon_top_proc *p)
 {
 	uint64_t cycles = p->v[TTMON_TOP_CYCLES], instructions = p->v[TTMON_TOP_INSTRUCTIONS];
@@ -236,6 +257,8 @@ static void why_line(const struct ttmon_top *t, char *buf, size_t n)
 		char text[TTMON_TOP_LINE / TTMON_TOP_FAMILIES];
 
 		/* What is held now is told by those that are on now. */
+		if (f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work)
+			continue;
 		if (is_state_of_alloc(f) ? t->seen[f].since_ns != TTMON_TOP_UNKNOWN : t->known[f] == TTMON_TOP_ALL)
 			continue;
 		family_text(t, f, text, sizeof(text));
@@ -326,6 +349,10 @@ static const char *figure_cell(const struct ttmon_top *t, const struct ttmon_top
 		return p->pid ? number(buf, p->pid) : "-";
 	case TTMON_COL_CPU:
 		return cpu(buf, t, p->v[TTMON_TOP_CPU]);
+	case TTMON_COL_CHIP:
+		return cpu(buf, t, p->v[TTMON_TOP_CHIP]);
+	case TTMON_COL_CHIP_ERROR:
+		return error(buf, t, p->v[TTMON_TOP_CHIP_ERROR]);
 	case TTMON_COL_IPC:
 		return ipc(buf, p);
 	case TTMON_COL_MISSES:
@@ -353,7 +380,7 @@ static const char *cell(const struct ttmon_top *t, const struct ttmon_top_proc *
 	static const enum ttmon_top_figure figures[TTMON_COL_MAX] = {
 		[TTMON_COL_CPU] = TTMON_TOP_CPU,	   [TTMON_COL_MISSES] = TTMON_TOP_MISSES,
 		[TTMON_COL_PINNED] = TTMON_TOP_PINNED,	   [TTMON_COL_COPIED] = TTMON_TOP_COPIED,
-		[TTMON_COL_SWITCHES] = TTMON_TOP_SWITCHES,
+		[TTMON_COL_SWITCHES] = TTMON_TOP_SWITCHES, [TTMON_COL_CHIP] = TTMON_TOP_CHIP,
 	};
 	const char *text = figure_cell(t, p, column, buf);
 	bool least = (column == TTMON_COL_CPU || figures[column]) && p->least[figures[column]];
@@ -398,16 +425,18 @@ static json_t *row(const struct ttmon_top_proc *p)
 
 	for (unsigned int i = 0; i < TTMON_TOP_FIGURES; i++)
 		least |= p->least[i];
-	o = json_pack("{s:o, s:o, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
-		      "pid", p->pid ? json_integer((json_int_t)p->pid) : json_null(), "start_ns",
-		      p->start_ns ? json_integer((json_int_t)p->start_ns) : json_null(), "comm", p->comm, "class",
-		      classes[p->cls], "ended", p->ended, "cpu_ns", figure(p, TTMON_TOP_CPU), "switches",
-		      figure(p, TTMON_TOP_SWITCHES), "cycles", figure(p, TTMON_TOP_CYCLES), "instructions",
-		      figure(p, TTMON_TOP_INSTRUCTIONS), "llc_misses", figure(p, TTMON_TOP_MISSES), "llc_references",
-		      figure(p, TTMON_TOP_REFS), "llc_bytes", figure(p, TTMON_TOP_LLC), "mbm_total_bytes",
-		      figure(p, TTMON_TOP_MBM), "copies", figure(p, TTMON_TOP_COPIES), "copy_bytes",
-		      figure(p, TTMON_TOP_COPIED), "pinned_bytes", figure(p, TTMON_TOP_PINNED), "rmid",
-		      figure(p, TTMON_TOP_RMID), "counters_complete", p->complete);
+	o = json_pack(
+		"{s:o, s:o, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+		"pid", p->pid ? json_integer((json_int_t)p->pid) : json_null(), "start_ns",
+		p->start_ns ? json_integer((json_int_t)p->start_ns) : json_null(), "comm", p->comm, "class",
+		classes[p->cls], "ended", p->ended, "cpu_ns", figure(p, TTMON_TOP_CPU), "switches",
+		figure(p, TTMON_TOP_SWITCHES), "cycles", figure(p, TTMON_TOP_CYCLES), "instructions",
+		figure(p, TTMON_TOP_INSTRUCTIONS), "llc_misses", figure(p, TTMON_TOP_MISSES), "llc_references",
+		figure(p, TTMON_TOP_REFS), "llc_bytes", figure(p, TTMON_TOP_LLC), "mbm_total_bytes",
+		figure(p, TTMON_TOP_MBM), "copies", figure(p, TTMON_TOP_COPIES), "copy_bytes",
+		figure(p, TTMON_TOP_COPIED), "chip_busy_ns", figure(p, TTMON_TOP_CHIP), "chip_busy_error_ns",
+		figure(p, TTMON_TOP_CHIP_ERROR), "pinned_bytes", figure(p, TTMON_TOP_PINNED), "rmid",
+		figure(p, TTMON_TOP_RMID), "counters_complete", p->complete);
 	if (o && least)
 		json_object_set_new(o, "at_least", json_true());
 	return o;
@@ -427,6 +456,8 @@ static json_t *knowledge(const struct ttmon_top *t)
 	for (unsigned int f = 0; f < TTMON_TOP_FAMILIES; f++) {
 		const struct ttmon_top_seen *seen = &t->seen[f];
 
+		if (f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work)
+			continue;
 		if (t->known[f] == TTMON_TOP_ALL && seen->since_ns != TTMON_TOP_UNKNOWN)
 			continue;
 		json_array_append_new(list, json_pack("{s:[s], s:s, s:s, s:s, s:o, s:o}", "families",

@@ -27,6 +27,10 @@ enum ttmon_top_figure {
 	TTMON_TOP_MBM, /* bytes */
 	TTMON_TOP_COPIES,
 	TTMON_TOP_COPIED,		/* bytes */
+	TTMON_TOP_CHIP,			/* ns in which Tenstorrent chips ran its programs, summed over chips */
+	TTMON_TOP_CHIP_ERROR,		/* by how much that may be wrong */
+	TTMON_TOP_CHIP_UNBOUNDED,	/* runs for which that is not known */
+	TTMON_TOP_CHIP_MISSED,		/* runs that it lacks */
 	TTMON_TOP_SUMS,			/* number of the above: sums, shown by their difference */
 	TTMON_TOP_LLC = TTMON_TOP_SUMS, /* bytes now */
 	TTMON_TOP_PINNED,
@@ -48,6 +52,7 @@ enum ttmon_top_family {
 	TTMON_TOP_FAMILY_TRANSFER,
 	TTMON_TOP_FAMILY_ALLOC,
 	TTMON_TOP_FAMILY_TENSTORRENT,
+	TTMON_TOP_FAMILY_DISPATCH,
 	TTMON_TOP_FAMILIES
 };
 
@@ -77,6 +82,7 @@ struct ttmon_top {
 	uint64_t now_ns;   /* of a difference: its length */
 	uint64_t cpus, user_ns, kernel_ns, idle_ns, missing_ns;
 	bool counters, rdt;
+	bool has_work;	/* tt-metal's profiler has reported on a process */
 	bool cpu_least; /* of a difference: CPU time is a lower bound; TTMON_TOP_UNKNOWN CPUs: it is not known */
 	int64_t real_offset_ns; /* add to the service's times for those of the clock on the wall */
 	struct ttmon_top_seen seen[TTMON_TOP_FAMILIES];
@@ -98,6 +104,7 @@ enum ttmon_top_sort {
 	TTMON_SORT_MBM,
 	TTMON_SORT_LLC,
 	TTMON_SORT_PINNED,
+	TTMON_SORT_CHIP,
 	TTMON_SORT_COPIED,
 	TTMON_SORT_SWITCHES,
 	TTMON_SORT_PID,
@@ -137,6 +144,8 @@ enum ttmon_top_column {
 	TTMON_COL_PID,
 	TTMON_COL_NAME,
 	TTMON_COL_CPU,
+	TTMON_COL_CHIP,
+	TTMON_COL_CHIP_ERROR,
 	TTMON_COL_IPC,
 	TTMON_COL_MISSES,
 	TTMON_COL_LLC,

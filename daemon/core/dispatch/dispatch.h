@@ -55,6 +55,14 @@ struct ttmon_tt_run {
 	uint32_t uid;	      /* of the process, UINT32_MAX: not known; whoever has the processes fills it in */
 };
 
+/*
+ * By how much the length of a run may be wrong, both ends together. UINT64_MAX: not known.
+ */
+static inline uint64_t ttmon_tt_run_error(const struct ttmon_tt_run *run)
+{
+	return run->error_ns < UINT64_MAX / 4 ? 2 * run->error_ns : UINT64_MAX;
+}
+
 /* A dispatch that was told one by one. count: dispatches since the one told before (1: none was left out). */
 struct ttmon_tt_dispatched {
 	uint32_t tgid, tid;
@@ -80,6 +88,8 @@ struct ttmon_tt_slot_row {
 
 struct ttmon_dispatch_ops {
 	void (*run)(void *ctx, const struct ttmon_tt_run *run);
+	/* Records of a process that led to no run: not understood, without a time, or dropped by tt-metal. */
+	void (*missed)(void *ctx, uint32_t tgid, uint64_t at_ns, uint64_t n);
 	void (*dispatched)(void *ctx, const struct ttmon_tt_dispatched *d);
 	void (*slot)(void *ctx, const struct ttmon_tt_slot_row *row);
 };

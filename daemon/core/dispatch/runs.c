@@ -35,6 +35,12 @@ static int64_t clock_get(struct ttmon_dispatch *d, const struct disp_proc *proc,
 	return (int64_t)d->nr_clocks++;
 }
 
+static void missed(struct ttmon_dispatch *d, const struct disp_proc *proc, uint64_t n)
+{
+	if (n && d->ops.missed)
+		d->ops.missed(d->ctx, proc->tgid, d->now_ns, n);
+}
+
 static void refuse(struct ttmon_dispatch *d, const struct disp_proc *proc, enum ttmon_rec_err why)
 {
 	/* Whose it is cannot be told. */
@@ -120,6 +126,7 @@ static void tell(struct ttmon_dispatch *d, const struct disp_proc *proc, size_t 
 {
 	struct ttmon_tt_clock *clock = &d->clocks[idx];
 	struct disp_who who = { .proc = proc->serial, .tgid = proc->tgid, .logical = run->logical };
+	uint64_t error_ns;
 
 	if (d->cfg.tt) {
 		uint32_t chip = ttmon_tt_ran_on(d->cfg.tt, proc->tgid, run->logical, run->seen_ns);
@@ -131,8 +138,9 @@ static void tell(struct ttmon_dispatch *d, const struct disp_proc *proc, size_t 
 	clock->clock = run->clock;
 	clock->ghz = run->ghz;
 	clock->busy_ns += run->end_ns - run->start_ns;
-	if (run->error_ns < UINT64_MAX / 4 && clock->error_ns < UINT64_MAX / 2)
-		clock->error_ns += 2 * run->error_ns;
+	error_ns = ttmon_tt_run_error(run);
+	if (error_ns != UINT64_MAX && clock->error_ns < UINT64_MAX / 2)
+		clock->error_ns += error_ns;
 	else
 		clock->unbounded++;
 	who.chip = run->chip;
@@ -165,6 +173,7 @@ static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *
 	if (err == TTMON_REC_UNKNOWN && !force)
 		return DISP_FOR_LAYOUT;
 	if (err && proc) {
+		missed(d, proc, 1);
 		refuse(d, proc, err);
 		return DISP_DONE;
 	}
@@ -181,11 +190,13 @@ static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *
 		clock->dropped += proc->dropped;
 		clock->layout = ttmon_rec_layout_name(j);
 		clock->certain = ttmon_rec_is_certain(j);
+		missed(d, proc, proc->dropped);
 		proc->dropped = 0;
 		w->nth = clock->records;
 	}
 	if (ttmon_rec_check(ev->w) == TTMON_REC_UNTIMED) {
 		d->clocks[idx].untimed++;
+		missed(d, proc, 1);
 		proc->exact = false; /* whether a dispatch belongs to it is not known */
 		d->generation++;
 		return DISP_DONE;
@@ -311,6 +322,7 @@ void ttmon_dispatch_on_tt_program(struct ttmon_dispatch *d, const struct ttmon_e
 		return;
 	j = err && err != TTMON_REC_UNTIMED ? NULL : judge_get(proc, ev->slot);
 	if (!j) {
+		missed(d, proc, 1);
 		refuse(d, proc, TTMON_REC_BAD);
 		d->generation++;
 		return;

@@ -173,6 +173,15 @@ struct ttmon_proc_method {
 };
 
 /* A process, one per (tgid, start time); exec keeps it and counts. Indexes are stable for the life of the history. */
+/* What a process had Tenstorrent chips run, as tt-metal's profiler reported it. Sums over its chips. */
+struct ttmon_work {
+	uint64_t runs;	    /* of programs; 0: nothing was reported, and the rest means nothing */
+	uint64_t busy_ns;   /* their lengths */
+	uint64_t error_ns;  /* by how much busy_ns may be wrong, of the runs for which that is known */
+	uint64_t unbounded; /* runs for which it is not */
+	uint64_t missed;    /* records that led to no run, and those that tt-metal dropped: busy_ns lacks them */
+};
+
 struct ttmon_proc {
 	uint32_t idx;
 	uint32_t tgid;
@@ -212,6 +221,7 @@ struct ttmon_proc {
 	uint64_t forgotten;    /* live ones that are in no sum any more: live, pinned and by_method are lower bounds */
 	bool limited;	       /* something of it was not kept, for its user had most */
 	uint64_t folded_to_ns; /* what ended, or lost its record, up to then need not have one any more; 0: all have */
+	struct ttmon_work work;
 };
 
 #define TTMON_FINDING_TABLE(X)                                                                                  \
@@ -378,6 +388,7 @@ struct ttmon_history_totals {
 	struct ttmon_xfer unsettled[TTMON_RDIR_MAX];
 	struct ttmon_xfer proven[TTMON_RDIR_MAX];
 	uint64_t kernels, graphs, graph_copies;
+	struct ttmon_work work;
 	uint64_t no_memory; /* things not kept because memory ran out */
 	bool reduced;	    /* a family of probes was not on for a time */
 	bool limited;	    /* something of some process was not kept, for its user had most: ttmon_history_quotas() */
@@ -468,6 +479,8 @@ const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_
  * UINT32_MAX: not known.
  */
 uint32_t ttmon_history_uid(const struct ttmon_history *h, uint32_t tgid, uint64_t at_ns);
+/* Add to the work of the process that had this id at that time. Nothing is added where another one has it by now. */
+void ttmon_history_work(struct ttmon_history *h, uint32_t tgid, uint64_t at_ns, const struct ttmon_work *more);
 size_t ttmon_history_sites(const struct ttmon_history *h);
 const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx);
 size_t ttmon_history_objects(const struct ttmon_history *h);

@@ -192,6 +192,28 @@ struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint
 	return p;
 }
 
+static void work_add(struct ttmon_work *to, const struct ttmon_work *more)
+{
+	to->runs += more->runs;
+	to->busy_ns += more->busy_ns;
+	to->error_ns += more->error_ns;
+	to->unbounded += more->unbounded;
+	to->missed += more->missed;
+}
+
+void ttmon_history_work(struct ttmon_history *h, uint32_t tgid, uint64_t at_ns, const struct ttmon_work *more)
+{
+	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
+
+	if (p && ttmon_before(at_ns, p->pub.start_ns))
+		return;
+	p = ttmon_procs_get(h, tgid, at_ns);
+	if (!p)
+		return;
+	work_add(&p->pub.work, more);
+	work_add(&h->totals.work, more);
+}
+
 struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uint64_t ts_ns)
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);

@@ -292,8 +292,24 @@ static void on_run(void *ctx, const struct ttmon_tt_run *run)
 	struct ttmon_pipeline *p = ctx;
 	struct ttmon_tt_run whole = *run;
 
+	uint64_t error_ns = ttmon_tt_run_error(run);
+	struct ttmon_work work = {
+		.runs = 1,
+		.busy_ns = run->end_ns - run->start_ns,
+		.error_ns = error_ns == UINT64_MAX ? 0 : error_ns,
+		.unbounded = error_ns == UINT64_MAX,
+	};
+
 	whole.uid = ttmon_history_uid(p->history, run->tgid, run->seen_ns);
 	ttmon_timeline_run(p->timeline, &whole);
+	ttmon_history_work(p->history, run->tgid, run->seen_ns, &work);
+}
+
+static void on_missed(void *ctx, uint32_t tgid, uint64_t at_ns, uint64_t n)
+{
+	struct ttmon_pipeline *p = ctx;
+
+	ttmon_history_work(p->history, tgid, at_ns, &(struct ttmon_work){ .missed = n });
 }
 
 static void on_dispatched(void *ctx, const struct ttmon_tt_dispatched *d)
@@ -416,9 +432,9 @@ int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publi
 {
 	static const struct ttmon_slots_ops ops = { .event = on_event, .close = on_close };
 	static const struct ttmon_tt_ops tt_ops = { .alloc = on_tt_alloc, .free = on_tt_free, .undo = on_tt_undo };
-	static const struct ttmon_dispatch_ops dispatch_ops = { .run = on_run,
-								.dispatched = on_dispatched,
-								.slot = on_slot_row };
+	static const struct ttmon_dispatch_ops dispatch_ops = {
+		.run = on_run, .missed = on_missed, .dispatched = on_dispatched, .slot = on_slot_row
+	};
 	struct ttmon_tt_cfg tt = { .max_buffers = cfg->history.max_allocations, .keep_all = cfg->history.keep_all };
 	struct ttmon_dispatch_cfg dispatch = { .keep_all = cfg->history.keep_all };
 	struct ttmon_history_cfg history = cfg->history;

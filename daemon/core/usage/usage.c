@@ -108,6 +108,7 @@ static bool figures_of(const struct ttmon_proc *p, struct ttmon_usage_sums *s)
 	s->failed = p->failed;
 	s->unknown_frees = p->unknown_frees;
 	s->unmatched = ttmon_unmatched_settled(p->unmatched, p->unsettled);
+	s->work = p->work;
 	for (size_t i = 0; i < MEM_SUMS; i++)
 		any |= v[i];
 	return any;

@@ -31,6 +31,7 @@ struct ttmon_usage_sums {
 	uint64_t allocs[TTMON_METHOD_MAX], alloc_bytes[TTMON_METHOD_MAX], ends[TTMON_METHOD_MAX];
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
 	uint64_t kernels, graphs, failed, unknown_frees, unmatched;
+	struct ttmon_work work;
 	/* of the scheduler */
 	uint64_t cpu_ns, switches, ctr[TTMON_CTR_MAX], mbm_total, mbm_local;
 };

@@ -162,6 +162,7 @@ static inline struct ttmon_usage_sums world_truth(struct world *w)
 				      .graphs = t.graphs,
 				      .failed = t.failed,
 				      .unknown_frees = t.unknown_frees,
+				      .work = t.work,
 				      .unmatched = ttmon_unmatched_settled(t.unmatched, t.unsettled) };
 	struct ttmon_cpu_proc gone;
 

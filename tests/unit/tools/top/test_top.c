@@ -82,14 +82,15 @@ static struct ttmon_top reading(const char *format, ...)
 
 static void test_parse(void **state)
 {
-	static const uint64_t wanted[TTMON_TOP_FIGURES] = { 4, 2, 10, 25, 1, 2, 200, 1, 300, 100, 400, 9 };
+	static const uint64_t wanted[TTMON_TOP_FIGURES] = { 4, 2, 10, 25, 1, 2, 200, 1, 300, 50, 6, 1, 2, 100, 400, 9 };
 	struct ttmon_top t = must_parse(
 		"{\"since_ns\":7,\"now_ns\":1000,\"counters\":true,\"rdt\":false,"
 		"\"sums\":{\"user_ns\":5,\"kernel_ns\":6,\"idle_ns\":8,\"missing_ns\":9,\"cpus\":4},"
 		"\"processes\":["
 		"{\"pid\":20,\"start_ns\":3,\"comm\":\"b\",\"class\":\"user\",\"cpu_ns\":4,\"switches\":2,\"cycles\":10,"
 		"\"instructions\":25,\"llc_misses\":1,\"llc_references\":2,\"counters_complete\":true,\"rmid\":9,"
-		"\"llc_bytes\":100,\"mbm_total_bytes\":200,\"copies\":1,\"copy_bytes\":300,\"pinned_bytes\":400},"
+		"\"llc_bytes\":100,\"mbm_total_bytes\":200,\"copies\":1,\"copy_bytes\":300,\"pinned_bytes\":400,"
+		"\"work\":{\"busy_ns\":50,\"bounded_error_ns\":6,\"unbounded_runs\":1,\"missed_runs\":2}},"
 		"{\"pid\":0,\"class\":\"idle\",\"cpu_ns\":8},"
 		"{\"pid\":3,\"start_ns\":1,\"comm\":\"kworker\",\"class\":\"kernel\",\"ended\":true,\"cpu_ns\":6},"
 		"{\"pid\":0,\"class\":\"unassigned\",\"mbm_total_bytes\":50}],"
@@ -217,6 +218,74 @@ static void test_pid_reused(void **state)
 	ttmon_top_fini(&a);
 	ttmon_top_fini(&b);
 	ttmon_top_fini(&d);
+}
+
+#define WORK(busy, error, unbounded, missed)                                                             \
+	"\"work\":{\"busy_ns\":" #busy ",\"bounded_error_ns\":" #error ",\"unbounded_runs\":" #unbounded \
+	",\"missed_runs\":" #missed "}"
+
+/* What chips ran: of a process that nobody reported on it is not known, and so is an error that something has none of. */
+static void test_work(void **state)
+{
+	struct ttmon_top a = reading(
+		"{\"now_ns\":1000,\"processes\":[{\"pid\":1,\"start_ns\":5,\"work\":null},"
+		"{\"pid\":2,\"start_ns\":5," WORK(
+			100, 10, 0, 3) "},"
+				       "{\"pid\":3,\"start_ns\":5," WORK(
+					       100, 10, 7, 3) "},"
+							      "{\"pid\":4,\"start_ns\":5,\"work\":null},"
+							      "{\"pid\":5,\"start_ns\":5," WORK(100, 10, 7, 3) "}]}%s",
+		"");
+	struct ttmon_top b = reading(
+		"{\"now_ns\":2000,\"processes\":[{\"pid\":1,\"start_ns\":5,\"work\":null},"
+		"{\"pid\":2,\"start_ns\":5," WORK(
+			600, 15, 0, 3) "},"
+				       "{\"pid\":3,\"start_ns\":5," WORK(
+					       350, 12, 8, 4) "},"
+							      "{\"pid\":4,\"start_ns\":5," WORK(
+								      60, 2, 0, 0) "},"
+										   "{\"pid\":5,\"start_ns\":5," WORK(
+											   100, 10, 7, 4) "}]}%s",
+		"");
+	struct ttmon_top none = reading("{\"now_ns\":3000,\"processes\":[{\"pid\":1,\"start_ns\":5}]}%s", "");
+	struct ttmon_top_ask ask = { .sort = TTMON_SORT_CHIP };
+	struct ttmon_top d = { 0 }, r = { 0 };
+	struct ttmon_top_layout l;
+	char line[TTMON_TOP_LINE];
+
+	(void)state;
+	assert_int_equal(ttmon_top_diff(&a, &b, &d), 0);
+	assert_true(proc_of(&d, 1, 5)->v[TTMON_TOP_CHIP] == U && proc_of(&d, 1, 5)->v[TTMON_TOP_CHIP_ERROR] == U);
+	assert_int_equal(proc_of(&d, 2, 5)->v[TTMON_TOP_CHIP], 500);
+	assert_int_equal(proc_of(&d, 2, 5)->v[TTMON_TOP_CHIP_ERROR], 5);
+	assert_false(proc_of(&d, 2, 5)->least[TTMON_TOP_CHIP]);
+	/* A run without a bound, and one that is missing. */
+	assert_int_equal(proc_of(&d, 3, 5)->v[TTMON_TOP_CHIP], 250);
+	assert_true(proc_of(&d, 3, 5)->v[TTMON_TOP_CHIP_ERROR] == U && proc_of(&d, 3, 5)->least[TTMON_TOP_CHIP]);
+	assert_int_equal(proc_of(&d, 4, 5)->v[TTMON_TOP_CHIP], 60);
+	/* All that is known is that something is missing: 0 would be a figure. */
+	assert_true(proc_of(&d, 5, 5)->v[TTMON_TOP_CHIP] == U);
+	assert_int_equal(ttmon_top_arrange(&d, &ask, &r), 0);
+	assert_int_equal(r.procs[0].pid * 100 + r.procs[1].pid * 10 + r.procs[2].pid, 234);
+	ttmon_top_fit(&r, 0, false, &l);
+	ttmon_top_columns(&l, line, sizeof(line));
+	assert_non_null(strstr(line, "CPU%  CHIP%  ERROR"));
+	ttmon_top_line(&r, 0, &l, NULL, line, sizeof(line));
+	assert_non_null(strstr(line, " 50.0    0.5 "));
+	ttmon_top_line(&r, 1, &l, NULL, line, sizeof(line));
+	assert_non_null(strstr(line, "  >=25      - "));
+	ttmon_top_line(&r, 3, &l, NULL, line, sizeof(line));
+	assert_null(strstr(line, "0.0"));
+	ttmon_top_fini(&r);
+	ttmon_top_fini(&d);
+	/* A host without such chips has no such columns. */
+	assert_int_equal(ttmon_top_diff(&none, &none, &d), 0);
+	ttmon_top_fit(&d, 0, false, &l);
+	assert_int_equal(l.width[TTMON_COL_CHIP] + l.width[TTMON_COL_CHIP_ERROR], 0);
+	ttmon_top_fini(&d);
+	ttmon_top_fini(&none);
+	ttmon_top_fini(&a);
+	ttmon_top_fini(&b);
 }
 
 /* The service did not know yet when it was started: it is the same process still. Only one can have been it. */
@@ -504,7 +573,8 @@ static void test_column_at(void **state)
 	ttmon_top_fit(&t, 0, false, &l);
 	ttmon_top_columns(&l, line, sizeof(line));
 	for (unsigned int i = 0; i < TTMON_SORT_MAX; i++) {
-		assert_true(ttmon_top_column_at(&l, i, &at, &width));
+		/* Nobody has chips run anything. */
+		assert_true(ttmon_top_column_at(&l, i, &at, &width) == (i != TTMON_SORT_CHIP));
 		assert_true(at == 0 || line[at - 1] == ' ');
 		assert_true(line[at + width - 1] != ' ' && (line[at + width] == ' ' || !line[at + width]));
 	}
@@ -774,6 +844,7 @@ int main(void)
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_diff),
 		cmocka_unit_test(test_pid_reused),
+		cmocka_unit_test(test_work),
 		cmocka_unit_test(test_start_becomes_known),
 		cmocka_unit_test(test_daemon_restarted),
 		cmocka_unit_test(test_gone),

@@ -13,6 +13,7 @@
 
 static struct ttmon_tt_run runs[20000];
 static size_t nr_runs;
+static uint64_t nr_missed;
 static struct ttmon_tt_dispatched ops_told[4000];
 static size_t nr_told;
 static uint64_t state;
@@ -33,6 +34,14 @@ static void on_run(void *ctx, const struct ttmon_tt_run *run)
 	runs[nr_runs++] = *run;
 }
 
+static void on_missed(void *ctx, uint32_t tgid, uint64_t at_ns, uint64_t n)
+{
+	assert_ptr_equal(ctx, &nr_runs);
+	(void)tgid;
+	(void)at_ns;
+	nr_missed += n;
+}
+
 static void on_dispatched(void *ctx, const struct ttmon_tt_dispatched *op)
 {
 	assert_ptr_equal(ctx, &nr_runs);
@@ -43,10 +52,12 @@ static void on_dispatched(void *ctx, const struct ttmon_tt_dispatched *op)
 
 static struct ttmon_dispatch *make_cfg(const struct ttmon_dispatch_cfg *cfg)
 {
-	static const struct ttmon_dispatch_ops ops = { .run = on_run, .dispatched = on_dispatched };
+	static const struct ttmon_dispatch_ops ops = { .run = on_run,
+						       .missed = on_missed,
+						       .dispatched = on_dispatched };
 	struct ttmon_dispatch *d = NULL;
 
-	nr_runs = nr_told = 0;
+	nr_runs = nr_told = nr_missed = 0;
 	state = 1;
 	assert_int_equal(ttmon_dispatch_new(cfg, &ops, &nr_runs, &d), 0);
 	return d;
@@ -658,6 +669,10 @@ static void refused_records_are_counted(void **test)
 	/* One that ends before it starts waits for its layout, and then counts. */
 	assert_int_equal(clock_of(d, TTMON_TT_NO_LOGICAL)->refused, 3);
 	assert_int_equal(clock_of(d, 0)->refused, 1);
+	/* A pair that is refused is no run that is missed. */
+	assert_int_equal(nr_missed, 2);
+	ttmon_dispatch_finish(d);
+	assert_int_equal(nr_missed, 3);
 	assert_int_equal(clock_of(d, 0)->records, 0);
 	ttmon_dispatch_free(d);
 }
@@ -719,6 +734,7 @@ static void dropped_records_are_told(void **test)
 	ttmon_dispatch_finish(d);
 	assert_int_equal(clock_of(d, 1)->records, 8);
 	assert_int_equal(clock_of(d, 1)->dropped, 60);
+	assert_int_equal(nr_missed, 60);
 	ttmon_dispatch_free(d);
 }
 

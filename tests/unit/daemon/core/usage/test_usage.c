@@ -90,6 +90,33 @@ static void a_new_name_gains_from_then_on(void **state)
 	assert_int_equal(world_group(&w, "python", CG)->now.pinned_peak_bytes, PAGE);
 }
 
+static void runs_on_chips_are_of_who_had_them_run(void **state)
+{
+	const struct ttmon_work run = { .runs = 1, .busy_ns = 50, .error_ns = 2 },
+				miss = { .missed = 3, .unbounded = 1 };
+
+	(void)state;
+	world_proc(&w, TO_MEM, T, 1, "a", CG, false);
+	ttmon_history_work(w.h, T, w.ts + 10, &run);
+	sweep();
+	ttmon_history_work(w.h, T, w.ts + 20, &run);
+	ttmon_history_work(w.h, T, w.ts + 20, &miss);
+	world_exit(&w, TO_MEM, T, 1);
+	/* A report that comes after its end, and one of which another process has the id by now. */
+	ttmon_history_work(w.h, T, w.ts, &run);
+	sweep();
+	assert_int_equal(world_group(&w, "a", CG)->sums.work.runs, 3);
+	world_proc(&w, TO_MEM, T, w.ts + 100, "b", CG, false);
+	ttmon_history_work(w.h, T, w.ts + 50, &run);
+	sweep();
+	assert_int_equal(world_group(&w, "a", CG)->sums.work.runs, 3);
+	assert_int_equal(world_group(&w, "a", CG)->sums.work.busy_ns, 150);
+	assert_int_equal(world_group(&w, "a", CG)->sums.work.error_ns, 6);
+	assert_int_equal(world_group(&w, "a", CG)->sums.work.missed, 3);
+	assert_int_equal(world_group(&w, "a", CG)->sums.work.unbounded, 1);
+	assert_int_equal(world_group(&w, "b", CG)->sums.work.runs, 0);
+}
+
 static void a_process_in_both_tables_is_one(void **state)
 {
 	(void)state;
@@ -616,6 +643,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_group_is_a_name_in_a_cgroup),
 		TEST(a_new_name_gains_from_then_on),
+		TEST(runs_on_chips_are_of_who_had_them_run),
 		TEST(a_process_in_both_tables_is_one),
 		TEST(what_ended_stays_for_a_while),
 		TEST(who_lived_between_two_sweeps_is_counted),
