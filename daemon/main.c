@@ -9,6 +9,7 @@
 #include "daemon/run/families.h"
 #include "daemon/run/kpins.h"
 #include "daemon/run/memtrace.h"
+#include "daemon/run/quotas.h"
 #include "daemon/run/serve.h"
 #include "daemon/run/service.h"
 #include "daemon/run/ttrun.h"
@@ -25,6 +26,7 @@ static const struct ttmon_part *const parts[] = {
 	&ttmon_part_cpu,
 	&ttmon_part_tt,
 	&ttmon_part_families,
+	&ttmon_part_quotas,
 	&ttmon_part_serve,
 	&ttmon_part_service,
 	&ttmon_part_memtrace,

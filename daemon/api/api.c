@@ -6,6 +6,7 @@
 #include "daemon/io/probes/discover.h"
 #include "daemon/run/kpins.h"
 #include "daemon/run/memtrace.h"
+#include "daemon/run/quotas.h"
 #include "lib/os/clock.h"
 #include "version.h"
 
@@ -175,6 +176,23 @@ static json_t *degraded(const struct ttmon_daemon *c, bool local)
 	return list;
 }
 
+/* Who pays for what: the process is shown to root alone. */
+static json_t *quotas(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply)
+{
+	struct ttmon_quota_row rows[TTMON_QUOTA_ROWS];
+	uint32_t n = ttmon_quotas_get(c, rows);
+	bool is_root = reply->local && !reply->uid;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < n; i++)
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:I}", "what", ttmon_quota_name(rows[i].what), "uid",
+					rows[i].uid == UINT32_MAX ? json_null() : json_integer(rows[i].uid), "pid",
+					is_root && rows[i].tgid ? json_integer(rows[i].tgid) : json_null(), "paid",
+					INT(rows[i].paid)));
+	return list;
+}
+
 static const char *uprobes(const struct ttmon_daemon *c)
 {
 	return !ttmon_daemon_bpf(c) ? "none" : ttmon_bpf_legacy(ttmon_daemon_bpf(c)) ? "tracefs" : "multi";
@@ -193,7 +211,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
 			ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
 			"events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
@@ -209,8 +227,8 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 			recording(c, reply->local), "tenstorrent", ttmon_api_tt_status(c), "cpu",
 			ttmon_api_cpu_status(c, &s), "rmid", ttmon_api_rmid_status(c, &s), "reduced",
 			ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
-			ttmon_api_budget(c), "kernel_pins", ttmon_kpins_status(c), "memtrace",
-			ttmon_mtrun_status(c, s.totals.gpu_use_gone), "complete", !s.incomplete, "reasons",
+			ttmon_api_budget(c), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
+			"memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "complete", !s.incomplete, "reasons",
 			reasons(s.incomplete), "degraded", degraded(c, reply->local)));
 }
 
@@ -225,14 +243,46 @@ static json_t *hex(const uint8_t *p, size_t n)
 
 struct listing {
 	const struct ttmon_bpf *bpf;
+	const struct ttmon_viewer *who;
+	uint8_t *seen; /* by id of an object: a process that this viewer may see has it mapped */
+	uint32_t nr_seen;
 	json_t *objects;
 };
+
+/* Without memory it is not seen. */
+static void see(struct listing *l, uint32_t id)
+{
+	if (id >= l->nr_seen) {
+		uint32_t n = MAX(id + 1, l->nr_seen * 2);
+		uint8_t *v = realloc(l->seen, n);
+
+		if (!v)
+			return;
+		memset(v + l->nr_seen, 0, n - l->nr_seen);
+		l->seen = v;
+		l->nr_seen = n;
+	}
+	l->seen[id] = 1;
+}
+
+static void add_use(void *ctx, uint32_t tgid, uint64_t start_ns, const uint32_t *ids, uint32_t n)
+{
+	struct listing *l = ctx;
+
+	/* Of one that was there before the trace the start need not be known. */
+	if (start_ns ? ttmon_viewer_sees_pid(l->who, tgid, start_ns) : ttmon_viewer_owns_pid(l->who, tgid))
+		for (uint32_t i = 0; i < n; i++)
+			see(l, ids[i]);
+}
 
 static void add_object(void *ctx, const struct ttmon_object_state *o)
 {
 	const struct listing *l = ctx;
-	json_t *probes = json_array();
+	json_t *probes;
 
+	if (!l->who->all && (o->id >= l->nr_seen || !l->seen[o->id]))
+		return;
+	probes = json_array();
 	for (size_t i = 0; o->probes && i < o->probes->n; i++) {
 		const struct ttmon_probe *p = &o->probes->probes[i];
 		struct ttmon_prog_info info = { .name = "" };
@@ -263,12 +313,15 @@ void ttmon_api_probes(void *ctx, struct ttmon_http_reply *reply)
 {
 	const struct ttmon_daemon *c = ctx;
 	json_t *objects = json_array(), *programs = json_array();
-	struct listing l = { ttmon_daemon_bpf(c), objects };
 	struct ttmon_viewer who;
+	struct listing l = { .bpf = ttmon_daemon_bpf(c), .who = &who, .objects = objects };
 
 	ttmon_viewer_init(&who, reply);
+	if (ttmon_daemon_discover(c) && !who.all)
+		ttmon_discover_each_use(ttmon_daemon_discover(c), add_use, &l);
 	if (ttmon_daemon_discover(c))
 		ttmon_discover_each(ttmon_daemon_discover(c), add_object, &l);
+	free(l.seen);
 	for (int i = 0; ttmon_daemon_bpf(c) && i < TTMON_PROG_MAX; i++) {
 		struct ttmon_prog_info p;
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Who may talk to the socket may change families; of targets
- * root may change all, others their own processes. The reply to PUT is sent when the probes are at all that the process has mapped: what it
+ * ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Only root may change them, and the log names the user: what
+ * others do not want to be seen is not for them to switch off. A process that asks to be traced and is already is told so. The reply to PUT is sent when the probes are at all that the process has mapped: what it
  * calls after that is seen. Cold thread.
  */
 #include "daemon/api/api.h"
 #include "daemon/run/families.h"
 #include "lib/os/proc.h"
-
-#include <sys/stat.h>
 
 #include "daemon/run/targets.h"
 #include "daemon/api/viewer.h"
@@ -114,6 +112,15 @@ static void send_families(const struct ttmon_daemon *c, struct ttmon_http_reply 
 	ttmon_api_send(reply, json_pack("{s:o, s:o}", "families", list, "budget", ttmon_api_budget(c)));
 }
 
+static bool may_change(struct ttmon_http_reply *reply)
+{
+	bool may = reply->local && !reply->uid;
+
+	if (!may)
+		ttmon_http_error(reply, 403, "only root may change what is traced");
+	return may;
+}
+
 static void put_family(struct ttmon_daemon *c, struct ttmon_http_reply *reply, const char *name, const char *state)
 {
 	unsigned int family = 0, to = 0;
@@ -131,7 +138,7 @@ static void put_family(struct ttmon_daemon *c, struct ttmon_http_reply *reply, c
 	} else if (!ttmon_families_exist(c)) {
 		ttmon_http_error(reply, 409, "a replay has no probes");
 	} else {
-		err = ttmon_families_set(c, family, to, why, sizeof(why));
+		err = ttmon_families_set(c, family, to, reply->uid, why, sizeof(why));
 		if (err)
 			ttmon_http_error(reply, err == -ENOENT || err == -EINVAL ? 409 : 500, "%s", why);
 		else
@@ -145,6 +152,8 @@ void ttmon_api_families(void *ctx, struct ttmon_http_reply *reply)
 
 	if (reply->method == TTMON_HTTP_GET)
 		send_families(ctx, reply);
+	else if (!may_change(reply))
+		;
 	else if (reply->method == TTMON_HTTP_PUT && name && state)
 		put_family(ctx, reply, name, state);
 	else
@@ -152,18 +161,6 @@ void ttmon_api_families(void *ctx, struct ttmon_http_reply *reply)
 }
 
 /* ---- targets ---- */
-
-static bool owns(const struct ttmon_viewer *v, uint32_t pid)
-{
-	char path[32];
-	struct stat st;
-
-	if (v->all)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	/* Its effective user: that of a setuid program is root. */
-	return !stat(path, &st) && ttmon_viewer_sees_uid(v, st.st_uid);
-}
 
 struct listing {
 	const struct ttmon_bpf *bpf;
@@ -175,7 +172,7 @@ static void add_pid(void *ctx, uint32_t pid)
 {
 	const struct listing *l = ctx;
 
-	if (ttmon_bpf_is_listed(l->bpf, pid) && owns(l->viewer, pid))
+	if (ttmon_bpf_is_listed(l->bpf, pid) && ttmon_viewer_owns_pid(l->viewer, pid))
 		json_array_append_new(l->pids, json_integer(pid));
 }
 
@@ -221,12 +218,9 @@ static void change_pid(struct ttmon_daemon *c, const struct ttmon_viewer *v, str
 		err = ttmon_bpf_is_listed(ttmon_daemon_bpf(c), pid) ? 0 : -ESRCH;
 		snprintf(why, sizeof(why), "process %u is no target", pid);
 	}
-	if (!err && !owns(v, pid)) {
-		ttmon_http_error(reply, 403, "process %u is another user's", pid);
-		return;
-	}
 	if (!err)
-		err = put ? ttmon_target_add(c, pid, why, sizeof(why)) : ttmon_target_remove(c, pid);
+		err = put ? ttmon_target_add(c, pid, reply->uid, why, sizeof(why))
+			  : ttmon_target_remove(c, pid, reply->uid);
 	if (err)
 		ttmon_http_error(reply, err == -ESRCH || err == -ENOENT ? 404 : err == -EPERM ? 409 : 500, "%s", why);
 	else
@@ -253,15 +247,20 @@ static void change_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, st
 		ttmon_http_error(reply, 409, "your process is in a pid namespace that ttmond does not see");
 }
 
+/* It asks for what it has: a library that does so runs as any user. */
+static bool is_traced(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply)
+{
+	const struct ttmon_bpf *b = ttmon_daemon_bpf(c);
+
+	return reply->method == TTMON_HTTP_PUT && reply->uid && reply->pid > 0 &&
+	       (ttmon_bpf_all(b) || ttmon_bpf_is_listed(b, (uint32_t)reply->pid));
+}
+
 static void change_all(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
 	int err;
 
-	if (!v->all) {
-		ttmon_http_error(reply, 403, "only root may say whether every process is traced");
-		return;
-	}
-	err = ttmon_target_all(c, reply->method == TTMON_HTTP_PUT);
+	err = ttmon_target_all(c, reply->method == TTMON_HTTP_PUT, reply->uid);
 	if (err)
 		ttmon_http_error(reply, 500, "cannot scan /proc: %s", strerror(-err));
 	else
@@ -282,6 +281,10 @@ void ttmon_api_targets(void *ctx, struct ttmon_http_reply *reply)
 		ttmon_http_error(reply, 409, "a replay has no targets");
 	else if (!!pid + all + self != 1)
 		ttmon_http_error(reply, 400, "PUT or DELETE ?pid=PID, ?self or ?all");
+	else if (self && is_traced(c, reply))
+		send_targets(c, &v, reply);
+	else if (!may_change(reply))
+		;
 	else if (pid)
 		change_named(c, &v, reply, pid);
 	else if (self)

@@ -32,19 +32,27 @@ static bool started_at(uint64_t ticks, uint64_t start_ns)
 	return boot_ns + tick_ns > start_ns && boot_ns <= start_ns + asleep_ns;
 }
 
-bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t start_ns)
+bool ttmon_viewer_owns_pid(const struct ttmon_viewer *v, uint32_t tgid)
 {
-	struct ttmon_proc_stat p;
 	char path[32];
 	struct stat st;
 
 	if (v->all)
 		return true;
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	/* Its effective user: that of a setuid program is root. */
+	return !stat(path, &st) && ttmon_viewer_sees_uid(v, st.st_uid);
+}
+
+bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t start_ns)
+{
+	struct ttmon_proc_stat p;
+	if (v->all)
+		return true;
 	if (v->none || !start_ns)
 		return false;
 	/* The user first: was it that of a process which had the id before, the time is another's. */
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	if (stat(path, &st) || !ttmon_viewer_sees_uid(v, st.st_uid))
+	if (!ttmon_viewer_owns_pid(v, tgid))
 		return false;
 	return !ttmon_proc_read_stat(NULL, tgid, &p) && p.state != 'Z' && p.state != 'X' &&
 	       started_at(p.start, start_ns);

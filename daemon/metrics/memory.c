@@ -4,6 +4,7 @@
 #include "daemon/api/api.h"
 #include "daemon/api/follow.h"
 #include "daemon/metrics/metrics_int.h"
+#include "daemon/run/quotas.h"
 #include "daemon/run/kpins.h"
 #include "daemon/run/memtrace.h"
 
@@ -263,6 +264,19 @@ static void live_advice(struct ttmon_metrics *m)
 	TTMON_NUM(m, LIVE_MISSED, s.missed);
 }
 
+static void quotas(struct ttmon_metrics *m)
+{
+	struct ttmon_quota_row rows[TTMON_QUOTA_ROWS];
+	uint32_t n = ttmon_quotas_get(m->c, rows);
+	char uid[16];
+
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(uid, sizeof(uid), "%u", rows[i].uid);
+		TTMON_NUM(m, QUOTA_PAID, rows[i].paid, ttmon_quota_name(rows[i].what),
+			  rows[i].uid == UINT32_MAX ? "unknown" : uid);
+	}
+}
+
 void ttmon_metrics_memory(struct ttmon_metrics *m)
 {
 	const struct ttmon_history_totals *t = &m->v.totals;
@@ -288,8 +302,11 @@ void ttmon_metrics_memory(struct ttmon_metrics *m)
 	TTMON_NUM(m, HISTORY_DROPPED, t->events_dropped);
 	TTMON_NUM(m, HISTORY_TRIMMED, t->events_trimmed);
 	TTMON_NUM(m, HISTORY_EVICTED, t->evicted);
+	TTMON_NUM(m, HISTORY_CONDENSED, t->condensed_ever);
+	TTMON_NUM(m, HISTORY_FORGOTTEN, t->forgotten);
+	quotas(m);
 	TTMON_NUM(m, CHECKPOINTS, t->checkpoints);
 	TTMON_NUM(m, CHECKPOINTS_DROPPED, t->checkpoints_dropped);
-	TTMON_NUM(m, HISTORY_INCOMPLETE, t->incomplete || t->reduced);
+	TTMON_NUM(m, HISTORY_INCOMPLETE, t->incomplete || t->evicted || t->limited || t->reduced);
 	live_advice(m);
 }

@@ -57,6 +57,9 @@ static void http(struct ttmon_metrics *m)
 	TTMON_NUM(m, HTTP_ERRORS, s.errors);
 	TTMON_NUM(m, HTTP_CLOSED, s.slow, "slow");
 	TTMON_NUM(m, HTTP_CLOSED, s.crowded, "crowded");
+	TTMON_NUM(m, HTTP_LIMITED, s.held, "held");
+	TTMON_NUM(m, HTTP_LIMITED, s.limited, "refused");
+	TTMON_SECONDS(m, HTTP_CPU, ttmon_serve_spent_ns(m->c));
 	TTMON_NUM(m, HTTP_BYTES, s.bytes);
 	TTMON_NUM(m, HTTP_CONNECTIONS, s.open);
 }

@@ -26,106 +26,112 @@
 #define TTMON_NEED_FUNCTION (1u << 30)
 
 /* Memory and transfers of the whole host. */
-#define TTMON_METRICS_MEMORY(X)                                                                                            \
-	X(ALLOCATIONS, "ttmond_allocations_total", COUNTER, "", "vendor,method", VENDOR,                                   \
-	  "Allocations and registrations that succeeded")                                                                  \
-	X(ALLOCATED_BYTES, "ttmond_allocated_bytes_total", COUNTER, "bytes", "vendor,method", VENDOR,                      \
-	  "Bytes they asked for")                                                                                          \
-	X(FREES, "ttmond_frees_total", COUNTER, "", "vendor,method", VENDOR,                                               \
-	  "Allocations that ended, by a call or with their process")                                                       \
-	X(LIVE_ALLOCATIONS, "ttmond_live_allocations", GAUGE, "", "vendor,method", VENDOR,                                 \
-	  "Allocations that are there now")                                                                                \
-	X(LIVE_BYTES, "ttmond_live_bytes", GAUGE, "bytes", "vendor,method", VENDOR,                                        \
-	  "Bytes of the allocations that are there now, on the host and on devices")                                       \
-	X(PINNED_BYTES, "ttmond_pinned_bytes", GAUGE, "bytes", "vendor,method", VENDOR,                                    \
-	  "Bytes of host memory pinned now")                                                                               \
-	X(PINNED_PAGES, "ttmond_pinned_pages", GAUGE, "", "vendor,method", VENDOR,                                         \
-	  "Pages of host memory pinned now, those pinned twice counted twice")                                             \
-	X(PAGES_PINNED, "ttmond_pages_pinned_total", COUNTER, "", "vendor,method", VENDOR,                                 \
-	  "Pages of host memory that were pinned, those pinned again counted again")                                       \
-	X(PINNED_PEAK_BYTES, "ttmond_pinned_peak_bytes", GAUGE, "bytes", "vendor,method", VENDOR,                          \
-	  "Most bytes of host memory ever pinned at a time")                                                               \
-	X(PINNED_PEAK_PAGES, "ttmond_pinned_peak_pages", GAUGE, "", "vendor,method", VENDOR,                               \
-	  "Most pages of host memory ever pinned at a time")                                                               \
-	X(HOST_PINNED_BYTES, "ttmond_host_pinned_bytes", GAUGE, "bytes", "", HELD,                                         \
-	  "Bytes of host memory pinned now, by all methods")                                                               \
-	X(HOST_PINNED_PEAK_BYTES, "ttmond_host_pinned_peak_bytes", GAUGE, "bytes", "", HELD,                               \
-	  "Most bytes of host memory ever pinned at a time, by all methods")                                               \
-	X(HOST_PINNED_PAGES, "ttmond_host_pinned_pages", GAUGE, "", "", HELD,                                              \
-	  "Pages of host memory pinned now, each counted once in its process")                                             \
-	X(HOST_PINNED_PEAK_PAGES, "ttmond_host_pinned_peak_pages", GAUGE, "", "", HELD,                                    \
-	  "Most pages of host memory ever pinned at a time, each counted once in its process")                             \
-	X(KERNEL_PAGES_PINNED, "ttmond_kernel_pages_pinned_total", COUNTER, "", "", NONE,                                  \
-	  "Pages that drivers pinned with pin_user_pages() since boot, by the kernel (nr_foll_pin_acquired)")              \
-	X(KERNEL_PAGES_UNPINNED, "ttmond_kernel_pages_unpinned_total", COUNTER, "", "", NONE,                              \
-	  "Pages of these that were let go (nr_foll_pin_released)")                                                        \
-	X(PINNERS_VM_PIN, "ttmond_pinning_processes_vm_pin_bytes", GAUGE, "bytes", "", NONE,                               \
-	  "VmPin of the 64 processes that pin most: io_uring, VFIO and RDMA book there, CUDA does not")                    \
-	X(PINNERS_SHMEM, "ttmond_pinning_processes_rss_shmem_bytes", GAUGE, "bytes", "", NONE,                             \
-	  "RssShmem of the same processes, where the driver's pinned allocations show")                                    \
-	X(MEMTRACE_CHANNELS, "ttmond_memtrace_channels", GAUGE, "", "", NONE,                                              \
-	  "CUDA contexts whose kernels' memory accesses are read now (--memtrace)")                                        \
-	X(MEMTRACE_RECORDS, "ttmond_memtrace_records_total", COUNTER, "", "", NONE,                                        \
-	  "Memory accesses of warps that were read")                                                                       \
-	X(MEMTRACE_DROPPED, "ttmond_memtrace_dropped_total", COUNTER, "", "", NONE,                                        \
-	  "Memory accesses that a GPU had no room for")                                                                    \
-	X(NVIDIA_CALLS, "ttmond_nvidia_driver_calls_total", COUNTER, "", "function", ALLOC,                                \
-	  "Calls of functions of the module nvidia that pin, allocate and map host memory (--nvidia-pins)")                \
-	X(NVIDIA_RETURNS, "ttmond_nvidia_driver_returns_total", COUNTER, "", "function", ALLOC,                            \
-	  "Of these, those whose return was seen; the others still run, or there were too many at a time")                 \
-	X(NVIDIA_FAILURES, "ttmond_nvidia_driver_failures_total", COUNTER, "", "function", ALLOC,                          \
-	  "Of these, those that failed")                                                                                   \
-	X(NVIDIA_PAGES, "ttmond_nvidia_driver_pages_total", COUNTER, "", "function", ALLOC,                                \
-	  "Pages of those that succeeded, by functions that count in pages")                                               \
-	X(NVIDIA_BYTES, "ttmond_nvidia_driver_bytes_total", COUNTER, "bytes", "function", ALLOC,                           \
-	  "Bytes of those that succeeded, by functions that count in bytes")                                               \
-	X(PIN_SECONDS, "ttmond_pin_seconds", HISTOGRAM, "seconds", "vendor,method", VENDOR,                                \
-	  "Duration of the calls that allocated or registered pinned memory")                                              \
-	X(UNPIN_SECONDS, "ttmond_unpin_seconds", HISTOGRAM, "seconds", "vendor,method", VENDOR,                            \
-	  "Duration of the calls that freed or unregistered pinned memory")                                                \
-	X(PIN_UNOBSERVED, "ttmond_pin_unobserved_total", COUNTER, "", "vendor,method,call", VENDOR,                        \
-	  "Calls of pin and unpin whose duration was not observed, which are in no histogram")                             \
-	X(CALL_FAILURES, "ttmond_call_failures_total", COUNTER, "", "function,error", FUNCTION,                            \
-	  "Calls that returned an error, by function and name of the error, or its number")                                \
-	X(TRANSFERS, "ttmond_transfers_total", COUNTER, "", "vendor,direction,host_memory", TRANSFER,                      \
-	  "Transfers, by direction and kind of the host memory (none between devices)")                                    \
-	X(TRANSFER_BYTES, "ttmond_transfer_bytes_total", COUNTER, "bytes", "vendor,direction,host_memory", TRANSFER,       \
-	  "Bytes they moved")                                                                                              \
-	X(LAUNCHES, "ttmond_launches_total", COUNTER, "", "vendor,kind", LAUNCH,                                           \
-	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")                \
-	X(GRAPH_COPIES, "ttmond_graph_copies_total", COUNTER, "", "vendor", LAUNCH,                                        \
-	  "Copy nodes added to graphs, whose transfers are not seen")                                                      \
-	X(CAPTURED_COPIES, "ttmond_captured_copies_total", COUNTER, "", "vendor", TRANSFER,                                \
-	  "Copies into a stream that was being captured, which are no transfers")                                          \
-	X(UNMATCHED_FREES, "ttmond_unmatched_frees_total", COUNTER, "", "", ALLOC,                                         \
-	  "Frees of addresses that nobody was seen to allocate")                                                           \
-	X(UNMATCHED_TRANSFERS, "ttmond_unmatched_transfers_total", COUNTER, "", "", TRANSFER,                              \
-	  "Transfers whose host address lies in nothing known")                                                            \
-	X(SUPERSEDED, "ttmond_superseded_allocations_total", COUNTER, "", "", ALLOC,                                       \
-	  "Allocations whose address was given out again without a free having been seen")                                 \
-	X(FINDINGS, "ttmond_findings_total", COUNTER, "", "finding", CALLS, "Faults found in traced programs")             \
-	X(TRACKED_ALLOCATIONS, "ttmond_tracked_allocations", GAUGE, "", "", HELD,                                          \
-	  "Allocations that are there now, by all methods")                                                                \
-	X(TRACED_PROCESSES, "ttmond_traced_processes", GAUGE, "", "", NONE, "Living processes in the history")             \
-	X(HISTORY_EVENTS, "ttmond_history_events", GAUGE, "", "", NONE, "Events kept with allocations")                    \
-	X(HISTORY_DROPPED, "ttmond_history_dropped_events_total", COUNTER, "", "", NONE,                                   \
-	  "Events not kept with their allocation because of --max-events, though in all sums")                             \
-	X(HISTORY_TRIMMED, "ttmond_history_trimmed_events_total", COUNTER, "", "", NONE,                                   \
-	  "Older events of allocations that have many, which are in sums and heat alone: no loss")                         \
-	X(HISTORY_EVICTED, "ttmond_history_evicted_allocations_total", COUNTER, "", "", NONE,                              \
-	  "Allocations forgotten because of --max-allocations")                                                            \
-	X(CHECKPOINTS, "ttmond_checkpoints_total", COUNTER, "", "", ALLOC, "Ends of periods that programs told")           \
-	X(CHECKPOINTS_DROPPED, "ttmond_checkpoints_dropped_total", COUNTER, "", "", NONE,                                  \
-	  "Checkpoints that are no longer kept, for the newest 65,536 are")                                                \
-	X(HISTORY_INCOMPLETE, "ttmond_history_incomplete", GAUGE, "", "", NONE,                                            \
-	  "1: a bound was reached, memory ran out, or a family of probes was not on for a time: the history is not whole") \
-	X(LIVE_ADVICE, "ttmond_live_advice_total", COUNTER, "", "advice", NONE, "Lines of live advice")                    \
-	X(LIVE_UNHEARD, "ttmond_live_advice_unheard_total", COUNTER, "", "", NONE,                                         \
-	  "Allocations that live advice could not go on with: no memory, or too many")                                     \
-	X(LIVE_FOLLOWED, "ttmond_live_advice_allocations", GAUGE, "", "", NONE,                                            \
-	  "Pinned allocations that are watched for growing cold, or did")                                                  \
-	X(LIVE_FOLLOWERS, "ttmond_live_advice_followers", GAUGE, "", "", NONE, "Clients that follow live advice")          \
-	X(LIVE_MISSED, "ttmond_live_advice_missed_lines_total", COUNTER, "", "", NONE,                                     \
+#define TTMON_METRICS_MEMORY(X)                                                                                             \
+	X(ALLOCATIONS, "ttmond_allocations_total", COUNTER, "", "vendor,method", VENDOR,                                    \
+	  "Allocations and registrations that succeeded")                                                                   \
+	X(ALLOCATED_BYTES, "ttmond_allocated_bytes_total", COUNTER, "bytes", "vendor,method", VENDOR,                       \
+	  "Bytes they asked for")                                                                                           \
+	X(FREES, "ttmond_frees_total", COUNTER, "", "vendor,method", VENDOR,                                                \
+	  "Allocations that ended, by a call or with their process")                                                        \
+	X(LIVE_ALLOCATIONS, "ttmond_live_allocations", GAUGE, "", "vendor,method", VENDOR,                                  \
+	  "Allocations that are there now")                                                                                 \
+	X(LIVE_BYTES, "ttmond_live_bytes", GAUGE, "bytes", "vendor,method", VENDOR,                                         \
+	  "Bytes of the allocations that are there now, on the host and on devices")                                        \
+	X(PINNED_BYTES, "ttmond_pinned_bytes", GAUGE, "bytes", "vendor,method", VENDOR,                                     \
+	  "Bytes of host memory pinned now")                                                                                \
+	X(PINNED_PAGES, "ttmond_pinned_pages", GAUGE, "", "vendor,method", VENDOR,                                          \
+	  "Pages of host memory pinned now, those pinned twice counted twice")                                              \
+	X(PAGES_PINNED, "ttmond_pages_pinned_total", COUNTER, "", "vendor,method", VENDOR,                                  \
+	  "Pages of host memory that were pinned, those pinned again counted again")                                        \
+	X(PINNED_PEAK_BYTES, "ttmond_pinned_peak_bytes", GAUGE, "bytes", "vendor,method", VENDOR,                           \
+	  "Most bytes of host memory ever pinned at a time")                                                                \
+	X(PINNED_PEAK_PAGES, "ttmond_pinned_peak_pages", GAUGE, "", "vendor,method", VENDOR,                                \
+	  "Most pages of host memory ever pinned at a time")                                                                \
+	X(HOST_PINNED_BYTES, "ttmond_host_pinned_bytes", GAUGE, "bytes", "", HELD,                                          \
+	  "Bytes of host memory pinned now, by all methods")                                                                \
+	X(HOST_PINNED_PEAK_BYTES, "ttmond_host_pinned_peak_bytes", GAUGE, "bytes", "", HELD,                                \
+	  "Most bytes of host memory ever pinned at a time, by all methods")                                                \
+	X(HOST_PINNED_PAGES, "ttmond_host_pinned_pages", GAUGE, "", "", HELD,                                               \
+	  "Pages of host memory pinned now, each counted once in its process")                                              \
+	X(HOST_PINNED_PEAK_PAGES, "ttmond_host_pinned_peak_pages", GAUGE, "", "", HELD,                                     \
+	  "Most pages of host memory ever pinned at a time, each counted once in its process")                              \
+	X(KERNEL_PAGES_PINNED, "ttmond_kernel_pages_pinned_total", COUNTER, "", "", NONE,                                   \
+	  "Pages that drivers pinned with pin_user_pages() since boot, by the kernel (nr_foll_pin_acquired)")               \
+	X(KERNEL_PAGES_UNPINNED, "ttmond_kernel_pages_unpinned_total", COUNTER, "", "", NONE,                               \
+	  "Pages of these that were let go (nr_foll_pin_released)")                                                         \
+	X(PINNERS_VM_PIN, "ttmond_pinning_processes_vm_pin_bytes", GAUGE, "bytes", "", NONE,                                \
+	  "VmPin of the 64 processes that pin most: io_uring, VFIO and RDMA book there, CUDA does not")                     \
+	X(PINNERS_SHMEM, "ttmond_pinning_processes_rss_shmem_bytes", GAUGE, "bytes", "", NONE,                              \
+	  "RssShmem of the same processes, where the driver's pinned allocations show")                                     \
+	X(MEMTRACE_CHANNELS, "ttmond_memtrace_channels", GAUGE, "", "", NONE,                                               \
+	  "CUDA contexts whose kernels' memory accesses are read now (--memtrace)")                                         \
+	X(MEMTRACE_RECORDS, "ttmond_memtrace_records_total", COUNTER, "", "", NONE,                                         \
+	  "Memory accesses of warps that were read")                                                                        \
+	X(MEMTRACE_DROPPED, "ttmond_memtrace_dropped_total", COUNTER, "", "", NONE,                                         \
+	  "Memory accesses that a GPU had no room for")                                                                     \
+	X(NVIDIA_CALLS, "ttmond_nvidia_driver_calls_total", COUNTER, "", "function", ALLOC,                                 \
+	  "Calls of functions of the module nvidia that pin, allocate and map host memory (--nvidia-pins)")                 \
+	X(NVIDIA_RETURNS, "ttmond_nvidia_driver_returns_total", COUNTER, "", "function", ALLOC,                             \
+	  "Of these, those whose return was seen; the others still run, or there were too many at a time")                  \
+	X(NVIDIA_FAILURES, "ttmond_nvidia_driver_failures_total", COUNTER, "", "function", ALLOC,                           \
+	  "Of these, those that failed")                                                                                    \
+	X(NVIDIA_PAGES, "ttmond_nvidia_driver_pages_total", COUNTER, "", "function", ALLOC,                                 \
+	  "Pages of those that succeeded, by functions that count in pages")                                                \
+	X(NVIDIA_BYTES, "ttmond_nvidia_driver_bytes_total", COUNTER, "bytes", "function", ALLOC,                            \
+	  "Bytes of those that succeeded, by functions that count in bytes")                                                \
+	X(PIN_SECONDS, "ttmond_pin_seconds", HISTOGRAM, "seconds", "vendor,method", VENDOR,                                 \
+	  "Duration of the calls that allocated or registered pinned memory")                                               \
+	X(UNPIN_SECONDS, "ttmond_unpin_seconds", HISTOGRAM, "seconds", "vendor,method", VENDOR,                             \
+	  "Duration of the calls that freed or unregistered pinned memory")                                                 \
+	X(PIN_UNOBSERVED, "ttmond_pin_unobserved_total", COUNTER, "", "vendor,method,call", VENDOR,                         \
+	  "Calls of pin and unpin whose duration was not observed, which are in no histogram")                              \
+	X(CALL_FAILURES, "ttmond_call_failures_total", COUNTER, "", "function,error", FUNCTION,                             \
+	  "Calls that returned an error, by function and name of the error, or its number")                                 \
+	X(TRANSFERS, "ttmond_transfers_total", COUNTER, "", "vendor,direction,host_memory", TRANSFER,                       \
+	  "Transfers, by direction and kind of the host memory (none between devices)")                                     \
+	X(TRANSFER_BYTES, "ttmond_transfer_bytes_total", COUNTER, "bytes", "vendor,direction,host_memory", TRANSFER,        \
+	  "Bytes they moved")                                                                                               \
+	X(LAUNCHES, "ttmond_launches_total", COUNTER, "", "vendor,kind", LAUNCH,                                            \
+	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")                 \
+	X(GRAPH_COPIES, "ttmond_graph_copies_total", COUNTER, "", "vendor", LAUNCH,                                         \
+	  "Copy nodes added to graphs, whose transfers are not seen")                                                       \
+	X(CAPTURED_COPIES, "ttmond_captured_copies_total", COUNTER, "", "vendor", TRANSFER,                                 \
+	  "Copies into a stream that was being captured, which are no transfers")                                           \
+	X(UNMATCHED_FREES, "ttmond_unmatched_frees_total", COUNTER, "", "", ALLOC,                                          \
+	  "Frees of addresses that nobody was seen to allocate")                                                            \
+	X(UNMATCHED_TRANSFERS, "ttmond_unmatched_transfers_total", COUNTER, "", "", TRANSFER,                               \
+	  "Transfers whose host address lies in nothing known")                                                             \
+	X(SUPERSEDED, "ttmond_superseded_allocations_total", COUNTER, "", "", ALLOC,                                        \
+	  "Allocations whose address was given out again without a free having been seen")                                  \
+	X(FINDINGS, "ttmond_findings_total", COUNTER, "", "finding", CALLS, "Faults found in traced programs")              \
+	X(TRACKED_ALLOCATIONS, "ttmond_tracked_allocations", GAUGE, "", "", HELD,                                           \
+	  "Allocations that are there now, by all methods")                                                                 \
+	X(TRACED_PROCESSES, "ttmond_traced_processes", GAUGE, "", "", NONE, "Living processes in the history")              \
+	X(HISTORY_EVENTS, "ttmond_history_events", GAUGE, "", "", NONE, "Events kept with allocations")                     \
+	X(HISTORY_DROPPED, "ttmond_history_dropped_events_total", COUNTER, "", "", NONE,                                    \
+	  "Events not kept with their allocation because of --max-events, though in all sums")                              \
+	X(HISTORY_TRIMMED, "ttmond_history_trimmed_events_total", COUNTER, "", "", NONE,                                    \
+	  "Older events of allocations that have many, which are in sums and heat alone: no loss")                          \
+	X(HISTORY_EVICTED, "ttmond_history_evicted_allocations_total", COUNTER, "", "", NONE,                               \
+	  "Records of allocations that made room for others (--max-allocations)")                                           \
+	X(HISTORY_CONDENSED, "ttmond_history_condensed_allocations_total", COUNTER, "", "", NONE,                           \
+	  "Of these, live ones: their bytes stayed in all sums")                                                            \
+	X(HISTORY_FORGOTTEN, "ttmond_history_forgotten_allocations_total", COUNTER, "", "", NONE,                           \
+	  "Of these, live ones that left the sums, which are lower bounds since: there was no room for their sizes either") \
+	X(QUOTA_PAID, "ttmond_quota_paid_total", COUNTER, "", "what,uid", NONE,                                             \
+	  "Things not kept of a user who had most of them when a table was full; the users who paid most")                  \
+	X(CHECKPOINTS, "ttmond_checkpoints_total", COUNTER, "", "", ALLOC, "Ends of periods that programs told")            \
+	X(CHECKPOINTS_DROPPED, "ttmond_checkpoints_dropped_total", COUNTER, "", "", NONE,                                   \
+	  "Checkpoints that are no longer kept, for the newest 65,536 are")                                                 \
+	X(HISTORY_INCOMPLETE, "ttmond_history_incomplete", GAUGE, "", "", NONE,                                             \
+	  "1: a bound was reached, memory ran out, or a family of probes was not on for a time: the history is not whole")  \
+	X(LIVE_ADVICE, "ttmond_live_advice_total", COUNTER, "", "advice", NONE, "Lines of live advice")                     \
+	X(LIVE_UNHEARD, "ttmond_live_advice_unheard_total", COUNTER, "", "", NONE,                                          \
+	  "Allocations that live advice could not go on with: no memory, or too many")                                      \
+	X(LIVE_FOLLOWED, "ttmond_live_advice_allocations", GAUGE, "", "", NONE,                                             \
+	  "Pinned allocations that are watched for growing cold, or did")                                                   \
+	X(LIVE_FOLLOWERS, "ttmond_live_advice_followers", GAUGE, "", "", NONE, "Clients that follow live advice")           \
+	X(LIVE_MISSED, "ttmond_live_advice_missed_lines_total", COUNTER, "", "", NONE,                                      \
 	  "Lines that were no longer kept when a client came to them")
 
 /* Processes, summed up by name, cgroup, unit, container or pod. */
@@ -300,6 +306,10 @@
 	X(HTTP_ERRORS, "ttmond_http_errors_total", COUNTER, "", "", NONE, "Of these, with a status of 400 and more") \
 	X(HTTP_CLOSED, "ttmond_http_closed_connections_total", COUNTER, "", "reason", NONE,                          \
 	  "Connections closed because they were too slow, or to make room")                                          \
+	X(HTTP_LIMITED, "ttmond_http_limited_requests_total", COUNTER, "", "how", NONE,                              \
+	  "Requests over TCP of clients that asked for more than their rate: held until their turn, or refused")     \
+	X(HTTP_CPU, "ttmond_http_cpu_seconds_total", COUNTER, "seconds", "", NONE,                                   \
+	  "CPU time of the thread that serves clients, spent on them: no part of what --max-overhead looks at")      \
 	X(HTTP_BYTES, "ttmond_http_reply_bytes_total", COUNTER, "bytes", "", NONE, "Bytes of replies")               \
 	X(HTTP_CONNECTIONS, "ttmond_http_connections", GAUGE, "", "", NONE, "Connections now")                       \
 	X(SELF_CPU, "process_cpu_seconds_total", COUNTER, "seconds", "", NONE, "CPU time of the daemon")             \

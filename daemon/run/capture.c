@@ -169,6 +169,7 @@ static int make_discover(struct ttmon_daemon *c)
 		.look_ahead = c->opts->look_ahead,
 		.ahead = c->opts->ahead,
 		.nr_ahead = c->opts->nr_ahead,
+		.max_user_probes = (uint32_t)c->opts->max_user_probes,
 		.fact = ttmon_hot_fact,
 		.ctx = c->hot,
 	};

@@ -12,6 +12,7 @@
 
 #include "daemon/core/stream/decode.h"
 #include "daemon/io/probes/discover.h"
+#include "daemon/run/serve.h"
 #include "lib/os/clock.h"
 #include "lib/os/proc.h"
 
@@ -32,6 +33,7 @@ struct ttmon_families {
 	struct ttmon_daemon *c;
 	struct ttmon_budget *budget; /* NULL: none */
 	double max_percent;
+	uint64_t daemon_ns; /* of the last sample: the figures that it is made of are not of one moment */
 	struct hits *procs;
 	size_t nr_procs;
 	struct ttmon_reduction reduced[TTMON_BUDGET_MAX]; /* of single processes, by the budget */
@@ -223,8 +225,8 @@ bool ttmon_families_exist(const struct ttmon_daemon *c)
 	return families_of(c) != NULL;
 }
 
-int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum ttmon_family_state state, char *why,
-		       size_t n)
+int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum ttmon_family_state state, uid_t uid,
+		       char *why, size_t n)
 {
 	struct ttmon_families *f = families_of(c);
 	const char *name = ttmon_family_name(family);
@@ -246,9 +248,9 @@ int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum tt
 	}
 	err = change(f, family, state, WHY_ASKED, why, n);
 	if (err)
-		log_error("family %s stays off: %s", name, why);
+		log_error("family %s, as user %u asked for, stays off: %s", name, uid, why);
 	else
-		log_info("family %s: %s, as asked for", name, ttmon_family_state_name(state));
+		log_info("family %s: %s, as user %u asked for", name, ttmon_family_state_name(state), uid);
 	return err;
 }
 
@@ -362,6 +364,7 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 {
 	struct ttmon_budget_view v;
 	struct ttmon_snapshot hot;
+	uint64_t served_ns;
 	struct rusage ru;
 
 	*s = (struct ttmon_budget_sample){ .now_ns = ttmon_mono_ns() };
@@ -369,6 +372,9 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 		s->daemon_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
 			       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NSEC_PER_US;
 	ttmon_hot_snapshot(ttmon_daemon_hot(f->c), &hot);
+	/* What clients ask for is no part of what tracing costs: nobody's events are to go untold for it. */
+	served_ns = ttmon_serve_spent_ns(f->c) + hot.calls_ns;
+	s->daemon_ns = f->daemon_ns = MAX(f->daemon_ns, s->daemon_ns - MIN(s->daemon_ns, served_ns));
 	s->records_ns = hot.records_ns;
 	memcpy(s->records, hot.records, sizeof(s->records));
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {

@@ -34,11 +34,11 @@ bool ttmon_family_countable(enum ttmon_family family);
 const char *ttmon_family_state_name(enum ttmon_family_state state);
 
 /*
- * As a person asks for; the budget leaves it alone from now on. -EINVAL: it cannot be in that state; -ENOENT: it was not loaded; others: it
+ * As a person asks for, whose user is told to the log; the budget leaves it alone from now on. -EINVAL: it cannot be in that state; -ENOENT: it was not loaded; others: it
  * could not be attached, and is off. why (size n) is one line.
  */
-int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum ttmon_family_state state, char *why,
-		       size_t n) _must_check;
+int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum ttmon_family_state state, uid_t uid,
+		       char *why, size_t n) _must_check;
 /* A run can be asked at all: a replay has no families, all are ABSENT. */
 bool ttmon_families_exist(const struct ttmon_daemon *c);
 void ttmon_families_get(const struct ttmon_daemon *c, enum ttmon_family family, struct ttmon_family_view *ret);

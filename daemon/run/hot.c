@@ -76,6 +76,7 @@ struct ttmon_hot {
 	uint64_t closed_ns, longest_lag;
 	/* What records take: budget.h. */
 	uint64_t records[TTMON_FAMILY_MAX + 1], records_ns;
+	uint64_t calls_ns;
 	uint64_t slot_ns[2]; /* the least that a slot took, in the last COSTS rounds and in those before */
 	uint32_t costs;
 	clockid_t cost_clock;
@@ -423,6 +424,7 @@ static void tell(struct ttmon_hot *h)
 		.longest_gap_ns = h->longest_gap,
 		.oldest_lag_ns = h->longest_lag,
 		.records_ns = h->records_ns,
+		.calls_ns = h->calls_ns,
 	};
 
 	memcpy(s.records, h->records, sizeof(s.records));
@@ -455,7 +457,10 @@ static void tell_lines(struct ttmon_hot *h)
 
 static void run_call(struct ttmon_hot *h)
 {
+	uint64_t began_ns = ttmon_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
 	h->call.result = h->call.fn(h->call.ctx, h->cfg.pipeline, h->mark.ns);
+	h->calls_ns += ttmon_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	__atomic_store_n(&h->call.wanted, false, __ATOMIC_RELEASE);
 	sem_post(&h->call.done);
 }

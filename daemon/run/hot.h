@@ -36,7 +36,7 @@ struct ttmon_hot_cfg {
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec; /* NULL: not recorded */
 	struct ttmon_cpustate *cpus;  /* NULL: CPU time is not measured */
-	bool prompt;		      /* rounds of 1 ms while events come: processes are held until they have been looked at */
+	bool prompt; /* rounds of 1 ms while events come: processes are held until they have been looked at */
 	const struct ttmon_hot_part *parts[TTMON_PARTS_MAX];
 	size_t nr_parts;
 };
@@ -69,6 +69,8 @@ struct ttmon_snapshot {
 	uint64_t now_ns, watermark_ns, events;
 	struct ttmon_accounting acc;
 	struct ttmon_history_totals totals;
+	struct ttmon_quota_row quotas[TTMON_QUOTA_ROWS];
+	uint32_t nr_quotas;
 	size_t procs;
 	uint64_t stalls;	 /* times the watermark was held back to the limit */
 	uint64_t longest_gap_ns; /* between two drains */
@@ -77,7 +79,8 @@ struct ttmon_snapshot {
 	struct ttmon_cpustate_sums sched;
 	uint64_t records[TTMON_FAMILY_MAX + 1]; /* taken of each family's; the last: of none */
 	uint64_t records_ns;			/* CPU time of the hot thread that was spent on records */
-	uint64_t oldest_lag_ns; /* from the end of a slot to its closing, the longest since the start */
+	uint64_t calls_ns;			/* and on what others asked it to do (ttmon_hot_call()) */
+	uint64_t oldest_lag_ns;			/* from the end of a slot to its closing, the longest since the start */
 	bool has_tt;
 	struct ttmon_seen_view seen;
 	uint32_t incomplete;	/* why what was seen so far is not all, as bits (1 << enum ttmon_incomplete) */

@@ -39,9 +39,9 @@ struct ttmon_opts {
 	bool trace_only, no_mmap, trace_mmap, copy_results, no_returns, quiet;
 	uint64_t ring_kib;
 	uint32_t window, stack_frames;
-	uint64_t max_events, max_allocations;
-	unsigned int live_pin;	 /* enum ttmon_live_pin */
-	uint64_t live_threshold; /* copies or bytes */
+	uint64_t max_events, max_allocations, max_user_probes; /* 0: not given */
+	unsigned int live_pin;				       /* enum ttmon_live_pin */
+	uint64_t live_threshold;			       /* copies or bytes */
 	uint64_t live_cold_s;
 	unsigned int tt_shm_version; /* 1 to 4, 0: nothing is published */
 	bool tt_shm_given;

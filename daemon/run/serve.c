@@ -5,10 +5,12 @@
 #include <sys/socket.h>
 
 #include "daemon/io/host/sdnotify.h"
+#include "lib/os/clock.h"
 
 struct serve {
 	struct ttmon_http *http;
 	struct ttmon_http_route *routes;
+	uint64_t spent_ns;
 };
 
 static bool has_unix(const int *fds, size_t n)
@@ -110,9 +112,20 @@ static int timeout_ms(void *state)
 	return ttmon_http_timeout_ms(((struct serve *)state)->http);
 }
 
+uint64_t ttmon_serve_spent_ns(const struct ttmon_daemon *c)
+{
+	const struct serve *v = ttmon_daemon_part(c, &ttmon_part_serve);
+
+	return v ? v->spent_ns : 0;
+}
+
 static void turn(void *state)
 {
-	ttmon_http_run(((struct serve *)state)->http);
+	uint64_t began_ns = ttmon_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct serve *v = state;
+
+	ttmon_http_run(v->http);
+	v->spent_ns += ttmon_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 }
 
 const struct ttmon_part ttmon_part_serve = {

@@ -10,6 +10,7 @@ void ttmon_snapshot_fill(struct ttmon_snapshot *s, struct ttmon_pipeline *p)
 		ttmon_tt_generation(ttmon_pipeline_tt(p)) + ttmon_dispatch_generation(ttmon_pipeline_dispatch(p));
 	ttmon_pipeline_accounting(p, &s->acc);
 	ttmon_history_get_totals(ttmon_pipeline_history(p), &s->totals);
+	s->nr_quotas = ttmon_history_quotas(ttmon_pipeline_history(p), s->quotas);
 	ttmon_cpu_get_totals(ttmon_pipeline_cpu(p), &s->cpu);
 	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &s->rmid);
 	ttmon_pipeline_seen(p, &s->seen);

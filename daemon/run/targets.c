@@ -59,7 +59,7 @@ static int add(void *ctx, uint32_t pid)
 	return 0;
 }
 
-int ttmon_target_add(struct ttmon_daemon *c, uint32_t pid, char *why, size_t n)
+int ttmon_target_add(struct ttmon_daemon *c, uint32_t pid, uid_t uid, char *why, size_t n)
 {
 	int err = ttmon_target_check(pid, why, n);
 
@@ -78,7 +78,7 @@ int ttmon_target_add(struct ttmon_daemon *c, uint32_t pid, char *why, size_t n)
 		snprintf(why, n, "process %u has ended", pid);
 		return -ESRCH;
 	}
-	log_info("process %u is a target", pid);
+	log_info("process %u is a target, as user %u asked for", pid, uid);
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static int take_out(void *ctx, uint32_t pid)
 	return 0;
 }
 
-int ttmon_target_remove(struct ttmon_daemon *c, uint32_t pid)
+int ttmon_target_remove(struct ttmon_daemon *c, uint32_t pid, uid_t uid)
 {
 	int err = ttmon_bpf_unlist_pid(ttmon_daemon_bpf(c), pid);
 
@@ -98,16 +98,16 @@ int ttmon_target_remove(struct ttmon_daemon *c, uint32_t pid)
 		return err;
 	/* A process that is gone has no children any more. */
 	(void)!ttmon_discover_children(pid, take_out, c);
-	log_info("process %u is no target any more", pid);
+	log_info("process %u is no target any more, as user %u asked for", pid, uid);
 	return 0;
 }
 
-int ttmon_target_all(struct ttmon_daemon *c, bool all)
+int ttmon_target_all(struct ttmon_daemon *c, bool all, uid_t uid)
 {
 	if (ttmon_bpf_all(ttmon_daemon_bpf(c)) == all)
 		return 0;
 	ttmon_discover_set_all(ttmon_daemon_discover(c), all);
 	ttmon_bpf_set_all(ttmon_daemon_bpf(c), all);
-	log_info(all ? "every process is traced" : "only targets are traced");
+	log_info("%s, as user %u asked for", all ? "every process is traced" : "only targets are traced", uid);
 	return all ? ttmon_discover_scan(ttmon_daemon_discover(c)) : 0;
 }

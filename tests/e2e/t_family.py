@@ -597,7 +597,7 @@ def test_budget_leaves_what_was_asked_for(bench):
 
 ASK = """
 import http.client, os, socket, sys
-os.setgid(65534); os.setgroups([]); os.setuid(65534)
+os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
 for line in sys.stdin:
     method, path = line.split()
     path = path.replace("SELF", str(os.getpid()))
@@ -610,28 +610,71 @@ for line in sys.stdin:
 """
 
 
+# Nobody else's: tests beside this one have processes of ordinary users too.
+UID = str(20000 + os.getpid() % 40000)
+
+
+def as_nobody(service, *asks):
+    """Replies to each "METHOD PATH" of a user who is not root: (status, body). SELF is the client's own process."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, service.sock, UID], input="".join(f"{ask}\n" for ask in asks), capture_output=True, text=True, check=False,
+        timeout=30 * PATIENCE,
+    )
+    replies = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    eq(f"replies ({done.stderr[-300:]})", len(replies), len(asks))
+    return [(int(status), json.loads(body)) for status, body in replies]
+
+
 @timeout(60)
-def test_targets_of_an_ordinary_user(bench):
-    """Who is not root adds and removes its own processes, sees no others, and does not say what happens to all."""
+def test_rights_of_an_ordinary_user(bench):
+    """Who is not root changes neither targets nor families, sees targets of its own alone; what root changes is in the log with the user."""
     service = Service(bench, alone=False)
     roots = subprocess.Popen(["sleep", "60"])
     bench.procs.append(roots)
     os.chmod(bench.dir, 0o755)
     os.chmod(service.sock, 0o666)
     service.request("PUT", f"/v1/targets?pid={roots.pid}")
+    before = service.families()
     asks = (
         ("PUT /v1/targets?all", 403), ("DELETE /v1/targets?all", 403), (f"PUT /v1/targets?pid={roots.pid}", 403),
-        (f"DELETE /v1/targets?pid={roots.pid}", 403), ("PUT /v1/targets?pid=1", 403), ("PUT /v1/targets?pid=SELF", 200),
-        ("GET /v1/targets", 200), ("DELETE /v1/targets?pid=SELF", 200), ("DELETE /v1/targets?pid=SELF", 404),
+        (f"DELETE /v1/targets?pid={roots.pid}", 403), ("PUT /v1/targets?pid=1", 403), ("PUT /v1/targets?pid=SELF", 403),
+        ("DELETE /v1/targets?pid=SELF", 403), ("DELETE /v1/targets?self", 403), ("PUT /v1/families?name=alloc&state=off", 403),
+        ("DELETE /v1/families?name=alloc&state=off", 403), ("PUT /v1/families?name=cpu&state=counting", 403), ("GET /v1/families", 200),
+        # It is traced, as all are: a library that asks for that is told so.
+        ("PUT /v1/targets?self", 200), ("GET /v1/targets", 200),
     )
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, service.sock], input="".join(f"{ask}\n" for ask, _ in asks), capture_output=True, text=True, check=False,
-        timeout=30 * PATIENCE,
-    )
-    replies = done.stdout.splitlines()
-    eq(f"replies ({done.stderr[-300:]})", len(replies), len(asks))
-    for (ask, status), reply in zip(asks, replies):
-        eq(f"{ask}: {reply}", int(reply.split()[0]), status)
-    seen = json.loads(replies[6].split(" ", 1)[1])["pids"]
-    true(f"{seen}", len(seen) == 1 and roots.pid not in seen)
+    replies = as_nobody(service, *(ask for ask, _ in asks))
+    for (ask, status), (got, body) in zip(asks, replies):
+        eq(f"{ask}: {body}", got, status)
+    eq("targets that it sees", replies[-1][1]["pids"], [])
+    eq("states", {n: f["state"] for n, f in service.families().items()}, {n: f["state"] for n, f in before.items()})
     eq("as root sees it", service.request("GET", "/v1/targets"), {"all": True, "pids": [roots.pid]})
+    service.put("transfer", "off")
+    service.put("transfer", "on")
+    service.request("DELETE", "/v1/targets?all")
+    eq("not traced, and asks", as_nobody(service, "PUT /v1/targets?self")[0][0], 403)
+    service.request("DELETE", f"/v1/targets?pid={roots.pid}")
+    for line in (f"process {roots.pid} is a target, as user 0 asked for", "family transfer: off, as user 0 asked for",
+                 "only targets are traced, as user 0 asked for", f"process {roots.pid} is no target any more, as user 0 asked for"):
+        true(f"{line!r} is not in the log: {service.daemon.stderr()[-600:]}", line in service.daemon.stderr())
+
+
+@timeout(60)
+def test_probes_that_an_ordinary_user_sees(bench):
+    """/v1/probes shows who is not root the objects that processes of that user have mapped, and no others."""
+    service = Service(bench, alone=False)
+    os.chmod(service.sock, 0o666)
+    own = bench.for_everybody(standin("ledger"), standin("lib"))
+    roots = Run(bench, 1)
+    service.wait_probed()
+    eq("objects before it runs anything", as_nobody(service, "GET /v1/probes")[0][1]["objects"], [])
+    users = bench.target("setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", own, "--calls", "1", "--out", "/dev/null", "--wait")
+    end = time.monotonic() + 10 * PATIENCE
+    while not (seen := as_nobody(service, "GET /v1/probes")[0][1]["objects"]):
+        true("it does not see its own", time.monotonic() < end)
+    paths = {o["path"] for o in seen}
+    true(f"{paths}", all(path.startswith(bench.path("for-everybody")) for path in paths))
+    everything = {o["path"] for o in service.request("GET", "/v1/probes")["objects"]}
+    true(f"{everything} for root", paths < everything and any(path.startswith(standin("lib")) for path in everything))
+    users.proc.kill()
+    roots.target.proc.kill()

@@ -3,8 +3,8 @@
  * budget.h: --max-overhead: what is reduced to counting, and when it comes back. Pure, a sample a second.
  *
  * Cost is the CPU time of the daemon's threads plus the run time of the BPF programs, as a share of the host's CPU time. What the daemon takes
- * for the records of events is shared among the families by their records; the rest (rounds, discovery, HTTP, writers) is the base, which
- * belongs to none, and for which nothing is reduced.
+ * for the records of events is shared among the families by their records; the rest (rounds, discovery, writers) is the base, which belongs to
+ * none, and for which nothing is reduced. What HTTP clients ask for does not count: who asks much is no reason to tell less of others.
  *
  * Over budget in the mean of ten seconds: one thing is reduced, then ten seconds are looked at again. The dearest of what can be counted goes,
  * but transfers only where no other family would bring a quarter of what is too much, and nothing that would not bring a tenth of it. Where
@@ -40,7 +40,7 @@ struct ttmon_reduction {
 
 struct ttmon_budget_sample {
 	uint64_t now_ns;
-	uint64_t daemon_ns;		    /* CPU time of the daemon, cumulative */
+	uint64_t daemon_ns;		    /* CPU time of the daemon without what it did for clients, cumulative */
 	uint64_t records_ns;		    /* of it, what was spent on records; at most daemon_ns */
 	uint64_t bpf_ns[TTMON_FAMILY_MAX];  /* run time of each family's programs, cumulative */
 	uint64_t hits[TTMON_FAMILY_MAX];    /* runs of them, whether they only count or not, cumulative */

@@ -57,23 +57,75 @@ static void cut(struct ttmon_http_conn *conn, uint64_t *counter)
 		ttmon_http_wake(conn->idle);
 }
 
+static bool can_go(const struct ttmon_http_conn *conn)
+{
+	return conn->state != TTMON_HTTP_HELD && conn->state != TTMON_HTTP_LATER && conn->state != TTMON_HTTP_CUT;
+}
+
+/* Who of two is to go: of the client with more connections, who has been waited for longest, then who has taken nothing for longest. */
+static bool is_worse(const struct ttmon_http_conn *a, const struct ttmon_http_conn *b)
+{
+	if (a->client != b->client && a->client->open != b->client->open)
+		return a->client->open > b->client->open;
+	return a->state < b->state || (a->state == b->state && ttmon_before(a->since_ns, b->since_ns));
+}
+
 /*
- * Room for one more: who has been waited for longest goes; when all are being answered, who has taken nothing for longest; then who has
- * followed a stream in silence for longest.
+ * Room for one more, of this client or (NULL) of the one that has most: who has been waited for longest goes; when all are being answered, who
+ * has taken nothing for longest; then who has followed a stream in silence for longest. False: nobody can go.
  */
-static void make_room(struct ttmon_http_listener *l)
+static bool make_room(struct ttmon_http_listener *l, const struct ttmon_http_client *client)
 {
 	struct ttmon_http_conn *worst = NULL;
 
 	for (struct ttmon_http_conn *conn = l->h->first; conn; conn = conn->next) {
-		if (conn->listener != l || conn->state == TTMON_HTTP_LATER || conn->state == TTMON_HTTP_CUT)
+		if (conn->listener != l || !can_go(conn) || (client && conn->client != client))
 			continue;
-		if (!worst || conn->state < worst->state ||
-		    (conn->state == worst->state && ttmon_before(conn->since_ns, worst->since_ns)))
+		if (!worst || is_worse(conn, worst))
 			worst = conn;
 	}
 	if (worst)
 		cut(worst, &l->h->stats.crowded);
+	return worst;
+}
+
+void ttmon_http_conn_hold(struct ttmon_http_conn *conn, uint64_t ns)
+{
+	struct ttmon_http *h = conn->listener->h;
+
+	ttmon_http_conn_enter(conn, TTMON_HTTP_HELD);
+	conn->turn_ns = h->now() + ns;
+	h->nr_held++;
+	h->stats.held++;
+	MHD_suspend_connection(conn->mhd);
+}
+
+void ttmon_http_release(struct ttmon_http *h, bool all)
+{
+	uint64_t now = h->nr_held ? h->now() : 0;
+
+	for (struct ttmon_http_conn *conn = h->nr_held ? h->first : NULL; conn; conn = conn->next) {
+		if (conn->state != TTMON_HTTP_HELD || (!all && ttmon_before(now, conn->turn_ns)))
+			continue;
+		h->nr_held--;
+		conn->has_turn = true;
+		ttmon_http_conn_enter(conn, TTMON_HTTP_WAITING);
+		h->resumed = true;
+		MHD_resume_connection(conn->mhd);
+	}
+}
+
+int ttmon_http_held_ms(const struct ttmon_http *h)
+{
+	uint64_t now, next = UINT64_MAX;
+
+	if (!h->nr_held)
+		return -1;
+	now = h->now();
+	for (const struct ttmon_http_conn *conn = h->first; conn; conn = conn->next)
+		if (conn->state == TTMON_HTTP_HELD)
+			next = MIN(next, conn->turn_ns);
+	return next <= now ? 0 : (int)((MIN(next - now, NSEC_PER_SEC) + NSEC_PER_MS - 1) / NSEC_PER_MS);
 }
 
 static void come(struct ttmon_http_listener *l, struct MHD_Connection *c, void **ctx)
@@ -87,11 +139,15 @@ static void come(struct ttmon_http_listener *l, struct MHD_Connection *c, void *
 		shutdown(info->connect_fd, SHUT_RDWR);
 		return;
 	}
-	if (l->open >= l->limit)
-		make_room(l);
 	conn->listener = l;
 	conn->mhd = c;
 	conn->fd = info->connect_fd;
+	ttmon_http_client_came(conn);
+	if (l->open >= l->limit)
+		make_room(l, NULL);
+	/* Of a client that has too many the oldest goes; where all of them wait for their turn, so does this one. */
+	if (!ttmon_http_client_is_free(conn) && conn->client->open > TTMON_HTTP_OPEN && !make_room(l, conn->client))
+		shutdown(conn->fd, SHUT_RDWR);
 	conn->prev = h->last;
 	*(h->last ? &h->last->next : &h->first) = conn;
 	h->last = conn;
@@ -109,6 +165,8 @@ static void go(struct ttmon_http_conn *conn)
 	*(conn->next ? &conn->next->prev : &h->last) = conn->prev;
 	conn->listener->open -= conn->state != TTMON_HTTP_CUT;
 	h->stats.open--;
+	h->nr_held -= conn->state == TTMON_HTTP_HELD;
+	ttmon_http_client_went(conn);
 	ttmon_http_later_free(conn->later);
 	free(conn);
 }
@@ -132,6 +190,7 @@ void ttmon_http_on_completed(void *cls, struct MHD_Connection *c, void **state, 
 		return;
 	ttmon_http_later_free(conn->later);
 	conn->later = NULL;
+	conn->has_turn = false;
 	ttmon_http_conn_enter(conn, TTMON_HTTP_WAITING);
 }
 

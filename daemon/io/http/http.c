@@ -13,6 +13,9 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <linux/netlink.h>
 
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
@@ -120,6 +123,9 @@ int ttmon_http_new(const struct ttmon_http_cfg *cfg, struct ttmon_http **ret)
 	if (!err && (cfg->nr_listen > TTMON_HTTP_LISTEN_MAX || cfg->nr_fds > TTMON_HTTP_LISTEN_MAX))
 		err = -E2BIG;
 	if (h) {
+		h->diag_fd = cfg->nr_listen || cfg->nr_fds
+				     ? socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG)
+				     : -1;
 		h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		if (!err && h->epoll_fd < 0)
 			err = -errno;
@@ -148,6 +154,7 @@ void ttmon_http_free(struct ttmon_http *h)
 		return;
 	/* libmicrohttpd ends the process when it is stopped with a connection suspended. */
 	h->ending = true;
+	ttmon_http_release(h, true);
 	for (struct ttmon_http_conn *conn = h->first; conn; conn = conn->next)
 		if (conn->later)
 			ttmon_http_later_cancel(conn->later);
@@ -165,6 +172,8 @@ void ttmon_http_free(struct ttmon_http *h)
 	}
 	if (h->epoll_fd >= 0)
 		close(h->epoll_fd);
+	if (h->diag_fd >= 0)
+		close(h->diag_fd);
 	free(h);
 }
 
@@ -175,8 +184,10 @@ int ttmon_http_fd(const struct ttmon_http *h)
 
 int ttmon_http_timeout_ms(const struct ttmon_http *h)
 {
-	int least = h->resumed ? 0 : ttmon_http_sweep_ms(h);
+	int least = h->resumed ? 0 : ttmon_http_sweep_ms(h), held = ttmon_http_held_ms(h);
 
+	if (held >= 0 && (least < 0 || held < least))
+		least = held;
 	for (size_t i = 0; i < h->nr_listeners; i++) {
 		MHD_UNSIGNED_LONG_LONG ms;
 
@@ -193,6 +204,7 @@ void ttmon_http_run(struct ttmon_http *h)
 {
 	h->resumed = false;
 	ttmon_http_sweep(h);
+	ttmon_http_release(h, false);
 	for (size_t i = 0; i < h->nr_listeners; i++)
 		MHD_run(h->listeners[i].daemon);
 }

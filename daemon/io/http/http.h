@@ -9,7 +9,8 @@
  * Limits: TTMON_HTTP_CONNECTIONS at once for each listener (fewer where the limit of open files is low), when they are used up the one that
  * has been idle longest is closed for a new one; TTMON_HTTP_REQUEST_S from the connection, or from the end of the reply before, for a whole
  * request, however steadily it trickles in; TTMON_HTTP_TIMEOUT_S in which nothing of a reply was taken, and TTMON_HTTP_REPLY_S in which less
- * than TTMON_HTTP_RATE bytes a second were; TTMON_HTTP_MEMORY bytes for address line and headers. A request with a body is refused (413),
+ * than TTMON_HTTP_RATE bytes a second were; TTMON_HTTP_MEMORY bytes for address line and headers. Over TCP a client (client.c) has
+ * TTMON_HTTP_OPEN connections and a rate of requests; where there are too many connections, those go of the client who has most. A request with a body is refused (413),
  * on loopback one under a name other than localhost too (403). "/" is a page that links the routes (HTML where the client says it takes that,
  * else plain text). Replies made in memory are compressed where the client asks for gzip.
  */
@@ -26,7 +27,11 @@
 #define TTMON_HTTP_REPLY_S     60u
 #define TTMON_HTTP_RATE	       4096u
 #define TTMON_HTTP_MEMORY      16384u
-#define TTMON_HTTP_LISTEN_MAX  8 /* TCP addresses, and sockets handed over by systemd */
+#define TTMON_HTTP_OPEN	       64u /* connections of one client over TCP */
+#define TTMON_HTTP_PER_S       20u /* requests of one client over TCP, after the first TTMON_HTTP_BURST */
+#define TTMON_HTTP_BURST       60u
+#define TTMON_HTTP_WAIT_S      1u /* for its turn */
+#define TTMON_HTTP_LISTEN_MAX  8  /* TCP addresses, and sockets handed over by systemd */
 
 #define TTMON_HTTP_JSON	 "application/json"
 #define TTMON_HTTP_JSONL "application/jsonl" /* a document a line */
@@ -131,6 +136,8 @@ struct ttmon_http_stats {
 	uint64_t errors;   /* of these, with a status of 400 and more */
 	uint64_t slow;	   /* connections closed because they took too long */
 	uint64_t crowded;  /* connections closed to make room */
+	uint64_t held;	   /* requests that waited for their client's turn */
+	uint64_t limited;  /* that were refused because it was too long until then */
 	uint64_t bytes;	   /* of replies */
 	uint32_t open;	   /* connections now */
 };

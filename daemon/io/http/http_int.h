@@ -5,6 +5,7 @@
  *   http.c          listeners, one libmicrohttpd daemon each, and the loop's side
  *   listen.c   listening TCP sockets, and those that systemd hands over
  *   conn.c     connections: how long each may take, who goes when there are too many
+ *   client.c   who a client is, how much one may ask for
  *   request.c  from a request to the handler of its route
  *   reply.c    from what the handler said to a reply: memory, stream, file later
  */
@@ -20,10 +21,32 @@
 
 /*
  * WAITING: for a whole request, since the connection or the end of the reply before; REPLYING: the handler is through, bytes are on their
- * way; LATER: it has yet to answer, libmicrohttpd does not look at the connection; IDLE: the same, for more of a stream; CUT: shut down by
+ * way; HELD: a whole request that waits for its client's turn, not looked at; LATER: it has yet to answer, libmicrohttpd does not look at the connection; IDLE: the same, for more of a stream; CUT: shut down by
  * us, libmicrohttpd is about to see it.
  */
-enum ttmon_http_state { TTMON_HTTP_WAITING, TTMON_HTTP_REPLYING, TTMON_HTTP_LATER, TTMON_HTTP_IDLE, TTMON_HTTP_CUT };
+enum ttmon_http_state {
+	TTMON_HTTP_WAITING,
+	TTMON_HTTP_REPLYING,
+	TTMON_HTTP_HELD,
+	TTMON_HTTP_LATER,
+	TTMON_HTTP_IDLE,
+	TTMON_HTTP_CUT
+};
+
+/* A user, or an address of another host. */
+struct ttmon_http_key {
+	bool is_user;
+	int family;
+	uint32_t id[2];
+};
+
+struct ttmon_http_client {
+	struct ttmon_http_key key;
+	bool used;
+	uint32_t open;	  /* connections */
+	uint64_t next_ns; /* the turn of its next request, if it has had its burst */
+};
+#define TTMON_HTTP_CLIENTS 1024u
 
 struct ttmon_http_conn {
 	struct ttmon_http_conn *prev, *next;
@@ -36,6 +59,9 @@ struct ttmon_http_conn {
 	uint64_t taken;	       /* the most of them that were seen to have left the socket's buffer */
 	uint64_t window_ns;    /* when the rate was last judged */
 	uint64_t window_taken; /* what was taken by then */
+	struct ttmon_http_client *client;
+	uint64_t turn_ns; /* HELD: until then */
+	bool has_turn;	  /* of this request */
 	struct ttmon_http_later *later;
 	struct ttmon_http_source *idle; /* IDLE: what has nothing yet */
 };
@@ -60,7 +86,10 @@ struct ttmon_http {
 	struct ttmon_http_listener listeners[TTMON_HTTP_LISTENERS];
 	size_t nr_listeners;
 	struct ttmon_http_conn *first, *last; /* by age, oldest first */
-	uint64_t (*now)(void);		      /* ttmon_mono_ns; tests have a clock of their own */
+	struct ttmon_http_client clients[TTMON_HTTP_CLIENTS];
+	unsigned int nr_held;
+	int diag_fd; /* NETLINK_SOCK_DIAG; -1: clients on this host's own addresses are known by these alone */
+	uint64_t (*now)(void); /* ttmon_mono_ns; tests have a clock of their own */
 	/* A connection was: libmicrohttpd sees to it when it is run, and does not say that it wants to be. */
 	bool resumed;
 	bool ending;	   /* streams that have nothing to say are over */
@@ -90,6 +119,22 @@ void ttmon_http_conn_enter(struct ttmon_http_conn *conn, enum ttmon_http_state s
 void ttmon_http_sweep(struct ttmon_http *h);
 int ttmon_http_sweep_ms(const struct ttmon_http *h);
 
+/* It has its turn later, in so many ns. */
+void ttmon_http_conn_hold(struct ttmon_http_conn *conn, uint64_t ns);
+/* Those whose turn it is go on; with all, all of them. ms until the next one's, -1: none is held. */
+void ttmon_http_release(struct ttmon_http *h, bool all);
+int ttmon_http_held_ms(const struct ttmon_http *h);
+
+/* ---- client.c ---- */
+
+/* A connection comes, goes. */
+void ttmon_http_client_came(struct ttmon_http_conn *conn);
+void ttmon_http_client_went(struct ttmon_http_conn *conn);
+/* It may ask for as much as it likes. */
+bool ttmon_http_client_is_free(const struct ttmon_http_conn *conn);
+/* It asks for something: how long that has to wait, which is counted; UINT64_MAX: too long, it is refused. */
+uint64_t ttmon_http_client_wait_ns(struct ttmon_http_conn *conn);
+
 /* ---- request.c ---- */
 
 enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
@@ -104,6 +149,8 @@ struct ttmon_http_answer {
 	struct ttmon_http_conn *conn;
 	struct ttmon_http_source *stream;
 	unsigned int allow; /* methods, with a 405 */
+	bool close;	    /* the connection ends with the reply */
+	bool late;	    /* its client has asked for too much */
 	bool only_head;	    /* the request is a HEAD */
 	bool later;
 };

@@ -213,6 +213,7 @@ struct reply_head {
 	unsigned int allow; /* 0: no such header */
 	bool vary, gzip;
 	bool only_head;
+	bool close;
 };
 
 /* s is taken; size MHD_SIZE_UNKNOWN for a stream. */
@@ -237,6 +238,8 @@ static enum MHD_Result send_source(struct ttmon_http_source *s, uint64_t size, c
 		ok = ok && add_allow(r, head->allow);
 	if (head->vary)
 		ok = ok && MHD_add_response_header(r, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+	if (head->close)
+		ok = ok && MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (head->gzip)
 		ok = ok && MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
 	/* Before it is queued: libmicrohttpd may be through with it when that call returns. */
@@ -254,6 +257,7 @@ enum MHD_Result ttmon_http_send(const struct ttmon_http_reply *reply, char *body
 	struct reply_head head = { .status = reply->status,
 				   .content_type = reply->content_type,
 				   .allow = answer->allow,
+				   .close = answer->close,
 				   .only_head = answer->only_head };
 	struct ttmon_http_source *s = answer->stream;
 	uint64_t size = MHD_SIZE_UNKNOWN;

@@ -179,12 +179,41 @@ static unsigned int method_bit(const char *method)
 	return strcmp(method, MHD_HTTP_METHOD_DELETE) ? 0 : TTMON_HTTP_DELETE;
 }
 
-static bool has_body(struct MHD_Connection *c)
-{
-	const char *length = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+/* What the headers say of the request's end, and of whom it is for; libmicrohttpd hands out the first of several alone. */
+struct framing {
+	unsigned int lengths, codings, hosts;
+	bool body;
+};
 
-	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING) ||
-	       (length && length[strspn(length, "0")]);
+static enum MHD_Result add_framing(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct framing *f = cls;
+
+	(void)kind;
+	if (!strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
+		f->lengths++;
+		f->body |= !value || !*value || value[strspn(value, "0")];
+	} else if (!strcasecmp(key, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+		f->codings++;
+		f->body = true;
+	} else if (!strcasecmp(key, MHD_HTTP_HEADER_HOST)) {
+		f->hosts++;
+	}
+	return MHD_YES;
+}
+
+static struct framing framing_of(struct MHD_Connection *c)
+{
+	struct framing f = { 0 };
+
+	MHD_get_connection_values(c, MHD_HEADER_KIND, add_framing, &f);
+	return f;
+}
+
+/* Whoever passes the request on may see another end of it, or another host, than is seen here (RFC 9112, 6.3 and 3.2). */
+static bool is_ambiguous(const struct framing *f)
+{
+	return f->lengths > 1 || f->codings > 1 || (f->lengths && f->codings) || f->hosts > 1;
 }
 
 /* "HOST", "HOST:PORT", "[v6]:PORT", as a browser sends what is in its address line. */
@@ -194,8 +223,12 @@ static bool is_number_or_localhost(const char *host)
 	struct in6_addr addr;
 	bool v6 = *host == '[';
 	size_t n = v6 ? strcspn(++host, "]") : strcspn(host, ":");
+	const char *rest = host + n;
 
-	if (n >= sizeof(name))
+	if (n >= sizeof(name) || (v6 && *rest++ != ']'))
+		return false;
+	/* Nothing, or a port. */
+	if (*rest && (*rest != ':' || rest[1 + strspn(rest + 1, "0123456789")]))
 		return false;
 	memcpy(name, host, n);
 	name[n] = '\0';
@@ -208,8 +241,16 @@ static bool refused(const struct ttmon_http_listener *l, const struct ttmon_http
 {
 	struct ttmon_http_answer *answer = reply->priv;
 	const char *host = header(reply, MHD_HTTP_HEADER_HOST);
+	struct framing f = framing_of(reply->connection);
 
-	if (l->loopback && host && *host && !is_number_or_localhost(host)) {
+	if (answer->late) {
+		answer->close = true;
+		ttmon_http_error(reply, MHD_HTTP_TOO_MANY_REQUESTS, "too many requests, at most %u a second",
+				 TTMON_HTTP_PER_S);
+	} else if (is_ambiguous(&f)) {
+		answer->close = true;
+		ttmon_http_error(reply, MHD_HTTP_BAD_REQUEST, "several lengths, or several hosts");
+	} else if (l->loopback && host && *host && !is_number_or_localhost(host)) {
 		ttmon_http_error(reply, MHD_HTTP_FORBIDDEN, "ask by number or as localhost, not under a name");
 	} else if (!r) {
 		ttmon_http_error(reply, MHD_HTTP_NOT_FOUND, "no such path, / lists them");
@@ -219,7 +260,7 @@ static bool refused(const struct ttmon_http_listener *l, const struct ttmon_http
 	} else if (!(reply->method & (r->methods ? r->methods : TTMON_HTTP_GET))) {
 		answer->allow = r->methods ? r->methods : TTMON_HTTP_GET;
 		ttmon_http_error(reply, MHD_HTTP_METHOD_NOT_ALLOWED, "not with this method");
-	} else if (has_body(reply->connection)) {
+	} else if (f.body) {
 		ttmon_http_error(reply, MHD_HTTP_CONTENT_TOO_LARGE, "requests have no body here");
 	} else {
 		return false;
@@ -243,9 +284,12 @@ static void fill_peer(const struct ttmon_http_conn *conn, struct ttmon_http_repl
 	reply->pid = cred.pid;
 }
 
-static enum MHD_Result answer_request(struct ttmon_http_conn *conn, const char *url, const char *method)
+/* late: its client has asked for too much. */
+static enum MHD_Result answer_request(struct ttmon_http_conn *conn, const char *url, const char *method, bool late)
 {
-	struct ttmon_http_answer answer = { .conn = conn, .only_head = !strcmp(method, MHD_HTTP_METHOD_HEAD) };
+	struct ttmon_http_answer answer = { .conn = conn,
+					    .only_head = !strcmp(method, MHD_HTTP_METHOD_HEAD),
+					    .late = late };
 	struct ttmon_http_reply reply = {
 		.path = url,
 		.method = method_bit(method),
@@ -286,14 +330,19 @@ enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const
 				      const char *version, const char *upload, size_t *upload_size, void **state)
 {
 	struct ttmon_http_conn *conn = ttmon_http_conn_of(c);
+	struct framing f = framing_of(c);
+	uint64_t wait_ns = 0;
 	static int seen;
+	bool whole;
 
 	(void)cls;
 	(void)version;
 	(void)upload;
 	if (!conn || *upload_size)
 		return MHD_NO;
-	if (!*state && !has_body(c)) {
+	/* One with a body is refused before that is read. */
+	whole = !f.body && !is_ambiguous(&f);
+	if (!*state && whole) {
 		*state = &seen;
 		return MHD_YES;
 	}
@@ -302,5 +351,12 @@ enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const
 	/* Sent behind a stream that ends with the server: nothing may be put off any more. */
 	if (conn->listener->h->ending)
 		return MHD_NO;
-	return answer_request(conn, url, method);
+	if (!conn->has_turn)
+		wait_ns = ttmon_http_client_wait_ns(conn);
+	if (wait_ns && wait_ns != UINT64_MAX && whole) {
+		ttmon_http_conn_hold(conn, wait_ns);
+		return MHD_YES;
+	}
+	conn->listener->h->stats.limited += wait_ns == UINT64_MAX;
+	return answer_request(conn, url, method, wait_ns == UINT64_MAX);
 }

@@ -45,6 +45,7 @@ void ttmon_discover_free(struct ttmon_discover *d)
 		return;
 	tdestroy(d->processes, process_free);
 	ttmon_objects_free(d);
+	free(d->shares);
 	free(d);
 }
 
@@ -127,6 +128,8 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns ? mapped_ns : 1, TTMON_BLIND_STRIPPED);
 	if (o->refused)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_REFUSED);
+	if (o->over_share)
+		ttmon_share_mapped(d, o, tgid);
 	if (o->probed && (mapped_ns ? ttmon_before(mapped_ns, o->active_ns) : !is_younger(p, tgid, o)))
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_WINDOW);
 	settle(d, tgid, o->id);
@@ -196,7 +199,7 @@ static int listing_read(uint32_t tgid, struct ttmon_listing **ret)
 
 static bool is_of_interest(const struct object *o)
 {
-	return o->id && (o->probed || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
+	return o->id && (o->probed || o->over_share || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
 }
 
 /* It uses a GPU by something that nobody knows: a runtime that was not recognized, or code of its own. */
@@ -437,6 +440,29 @@ static void find_dead(const void *node, VISIT which, int depth)
 		dead.alive++;
 	else if (dead.n < ARRAY_SIZE(dead.tgids))
 		dead.tgids[dead.n++] = p->tgid;
+}
+
+struct uses {
+	void (*cb)(void *ctx, uint32_t tgid, uint64_t start_ns, const uint32_t *ids, uint32_t n);
+	void *ctx;
+};
+
+static void tell_use(const void *node, VISIT which, void *closure)
+{
+	const struct process *p = *(struct process *const *)node;
+	const struct uses *u = closure;
+
+	if ((which == postorder || which == leaf) && p->nr_settled)
+		u->cb(u->ctx, p->tgid, p->start_ns, p->settled, p->nr_settled);
+}
+
+void ttmon_discover_each_use(const struct ttmon_discover *d,
+			     void (*cb)(void *ctx, uint32_t tgid, uint64_t start_ns, const uint32_t *ids, uint32_t n),
+			     void *ctx)
+{
+	struct uses u = { cb, ctx };
+
+	twalk_r(d->processes, tell_use, &u);
 }
 
 void ttmon_discover_set_all(struct ttmon_discover *d, bool all)

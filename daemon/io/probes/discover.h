@@ -30,6 +30,7 @@ struct ttmon_discover_cfg {
 	char *const
 		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
 	size_t nr_ahead;
+	uint32_t max_user_probes; /* of files of one user; 0: 32,768, of root 131,072 */
 	void (*fact)(void *ctx, const void *rec, size_t size);
 	void *ctx;
 };
@@ -105,8 +106,14 @@ struct ttmon_object_state {
 	uint64_t mapped_ns, active_ns;
 	bool held;
 };
+/* Every process that has or had objects mapped that have, or should have, probes: ids of these. */
+void ttmon_discover_each_use(const struct ttmon_discover *d,
+			     void (*cb)(void *ctx, uint32_t tgid, uint64_t start_ns, const uint32_t *ids, uint32_t n),
+			     void *ctx);
 void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, const struct ttmon_object_state *o),
 			 void *ctx);
+/* Whose files got no probes because that user has its share; rows has room for TTMON_QUOTA_ROWS. Returns how many. */
+uint32_t ttmon_discover_quotas(const struct ttmon_discover *d, struct ttmon_quota_row *rows);
 /* Probes attached in all, and how many of them are single-stepped. */
 void ttmon_discover_counts(const struct ttmon_discover *d, size_t *objects, size_t *attached, size_t *single_step);
 

@@ -20,8 +20,18 @@ struct object {
 	int err;
 	uint64_t mapped_ns, active_ns;
 	bool held;
-	uint16_t refused; /* families of CUDA (1 << family) of which some function cannot be probed */
+	uint16_t refused;    /* families (1 << family) of which some function cannot be, or is not, probed */
+	uint32_t owner;	     /* user whose file it is */
+	uint32_t charged;    /* probes that count for that user */
+	uint32_t over_share; /* probes that it would have had; 0: it was not refused for its owner's share */
 	struct object *next, *next_probed;
+};
+
+/* Probes in files of one user (discover_share.c). */
+struct share {
+	uint32_t uid;
+	uint32_t tgid; /* that mapped the file that was refused last */
+	uint64_t probes, refused;
 };
 
 /* What the kernel calls a file in /proc/PID/maps and MMAP2 records: the superblock's device, which st_dev need not be (btrfs, overlayfs). */
@@ -53,7 +63,9 @@ struct ttmon_discover {
 	uint32_t nr_ahead;		   /* probed before a process had them mapped, since the start */
 	struct object *tt[TTMON_TT_SLOTS]; /* libraries with tt-metal, by slot */
 	struct object *held;		   /* that ttmon_discover_held() was last told of */
-	uint16_t tt_next;		   /* where the next slot is looked for: one that was given back is used late */
+	struct share *shares;
+	uint32_t nr_shares;
+	uint16_t tt_next; /* where the next slot is looked for: one that was given back is used late */
 };
 
 struct mapping {
@@ -88,5 +100,12 @@ void ttmon_object_tt_give(struct ttmon_discover *d, struct object *o);
 /* The fact TT_OBJECT of an object whose OBJECT fact has been told. */
 void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o);
 void ttmon_objects_free(struct ttmon_discover *d);
+/* discover_share.c: n probes for the owner of this file. False: that user has its share; the object says so. */
+bool ttmon_share_take(struct ttmon_discover *d, struct object *o, uint32_t n);
+void ttmon_share_give(struct ttmon_discover *d, struct object *o);
+/* A process maps what was refused. */
+void ttmon_share_mapped(struct ttmon_discover *d, const struct object *o, uint32_t tgid);
+/* It was refused, and would not be now. */
+bool ttmon_share_has_room_again(struct ttmon_discover *d, const struct object *o);
 
 #endif

@@ -87,6 +87,39 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 			  o->elf.build_id, o->dev, o->ino);
 }
 
+/* What is known of its functions, which only probes need. */
+static void forget_functions(struct object *o)
+{
+	struct ttmon_elf_info kept = o->elf;
+
+	ttmon_elf_info_fini(&o->elf);
+	kept.targets = NULL;
+	kept.usdts = NULL;
+	kept.nr_targets = kept.nr_usdts = 0;
+	o->elf = kept;
+}
+
+/* What the object has probes of, as bits; of CUDA also where nothing of a runtime can be probed. */
+static uint16_t families_of(const struct object *o)
+{
+	unsigned int families = 0;
+
+	if (o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV | TTMON_OBJ_STATIC_RT | TTMON_OBJ_STRIPPED_RT))
+		families |= TTMON_FAMILIES_CUDA;
+	if (o->elf.kind & TTMON_OBJ_IS_TT)
+		families |= TTMON_FAMILY_BIT(TENSTORRENT) | TTMON_FAMILY_BIT(DISPATCH);
+	/* A program's own allocator. */
+	return (uint16_t)(families ? families : TTMON_FAMILY_BIT(ALLOC));
+}
+
+/* Its owner has enough probes: what is done with it is not seen, and said so. */
+static void refuse(struct object *o)
+{
+	o->refused = families_of(o);
+	forget_functions(o);
+	log_debug("%s: no probes: files of user %u have their share", o->path, o->owner);
+}
+
 /* begun_ns: when reading it was begun. */
 static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
 {
@@ -100,10 +133,15 @@ static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns
 				 o->path);
 		return;
 	}
+	if (!ttmon_share_take(d, o, (uint32_t)(o->elf.nr_targets + o->elf.nr_usdts))) {
+		refuse(o);
+		return;
+	}
 	opts.tt_slot = o->elf.kind & TTMON_OBJ_IS_TT ? ttmon_object_tt_take(d, o) : -1;
 	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &opts, &o->probes);
 	if (o->err) {
 		ttmon_object_tt_give(d, o);
+		ttmon_share_give(d, o);
 		log_warn("cannot attach to %s: %s, continuing without it", o->path, ttmon_probe_reason(o->err));
 		return;
 	}
@@ -163,6 +201,8 @@ static void drop_probes(struct ttmon_discover *d, struct object *o, const char *
 {
 	log_info("%s %s: probes removed", o->path, why);
 	ttmon_probes_detach(&o->probes);
+	ttmon_share_give(d, o);
+	forget_functions(o);
 	ttmon_object_tt_give(d, o);
 	not_probed(d, o);
 	d->nr_open++; /* as one without probes, until the caller closes it */
@@ -220,6 +260,9 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 		d->nr_objects++;
 	}
 	o->fd = TAKE_FD(fd);
+	o->owner = st.st_uid;
+	o->over_share = 0;
+	o->refused = 0;
 	o->ctim = st.st_ctim;
 	o->mtim = st.st_mtim;
 	o->size = (uint64_t)st.st_size;
@@ -240,7 +283,7 @@ struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const cha
 		/* Opened again if a traced process needs its symbols. */
 		close(o->fd);
 		o->fd = -1;
-		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
+		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT || o->over_share)
 			tell_object(d, o);
 	} else {
 		tell_object(d, o);
@@ -325,6 +368,9 @@ struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, 
 		return NULL;
 	found = tfind(&key, &d->aliases, cmp_alias);
 	o = found ? (*found)->object : NULL;
+	/* Read anew below. */
+	if (o && ttmon_share_has_room_again(d, o))
+		o->ctim = (struct timespec){ 0 };
 	if (o && (o->fd >= 0 ? !fstat(o->fd, &st) && !overwritten(o, &st) : is_unchanged(o, tgid, m->name)))
 		return o;
 	fd = open_mapping(tgid, m->start, m->end, m->name);
@@ -357,19 +403,6 @@ void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid
 		d->nr_open += o->fd >= 0;
 	}
 	tell_object(d, o);
-}
-
-/* What the object has probes of, as bits; of CUDA also where nothing of a runtime can be probed. */
-static uint16_t families_of(const struct object *o)
-{
-	unsigned int families = 0;
-
-	if (o->elf.kind & (TTMON_OBJ_IS_RT | TTMON_OBJ_IS_DRV | TTMON_OBJ_STATIC_RT | TTMON_OBJ_STRIPPED_RT))
-		families |= TTMON_FAMILIES_CUDA;
-	if (o->elf.kind & TTMON_OBJ_IS_TT)
-		families |= TTMON_FAMILY_BIT(TENSTORRENT) | TTMON_FAMILY_BIT(DISPATCH);
-	/* A program's own allocator. */
-	return (uint16_t)(families ? families : TTMON_FAMILY_BIT(ALLOC));
 }
 
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns,
@@ -480,6 +513,7 @@ static void object_free(struct ttmon_discover *d, struct object *o)
 	tdelete(o, &d->objects, cmp_object);
 	if (o->probed) {
 		ttmon_probes_detach(&o->probes);
+		ttmon_share_give(d, o);
 		not_probed(d, o);
 	}
 	ttmon_object_tt_give(d, o);

@@ -221,11 +221,19 @@ static void test_two_lengths(void **state)
 		assert_status(answer, 400);
 		assert_int_equal(st.requests, 0);
 	} else {
-		assert_status(answer, 413);
-		assert_string_equal(body_of(answer), "{\"error\": \"requests have no body here\"}\n");
+		assert_status(answer, 400);
+		assert_string_equal(body_of(answer), "{\"error\": \"several lengths, or several hosts\"}\n");
 		assert_int_equal(st.requests, 1);
 	}
 	assert_int_equal(st.errors, st.requests);
+	/* Two that say different things, and two hosts. */
+	answer = talk(h, "GET /v1/hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 36\r\n\r\n"
+			 "GET /v1/peer HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_status(answer, 400);
+	assert_null(strstr(answer + 1, "HTTP/1.1 "));
+	answer = talk(h, "GET /v1/hello HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n");
+	assert_status(answer, 400);
+	assert_has(answer, "Connection: close");
 	ttmon_http_free(h);
 }
 
@@ -287,13 +295,16 @@ static void test_everybody(void **state)
 		const char *host;
 		int status;
 	} hosts[] = {
-		{ "127.0.0.1", 200 },	   { "127.0.0.1:9843", 200 },
-		{ "localhost", 200 },	   { "LocalHost:1", 200 },
-		{ "[::1]:9843", 200 },	   { "[::1]", 200 },
-		{ "10.1.2.3", 200 },	   { "", 200 },
-		{ "evil.example", 403 },   { "evil.example:9843", 403 },
-		{ "127.0.0.1.x", 403 },	   { "[localhost]", 403 },
-		{ "localhost.evil", 403 }, { "::1", 403 },
+		{ "127.0.0.1", 200 },	     { "127.0.0.1:9843", 200 },
+		{ "localhost", 200 },	     { "LocalHost:1", 200 },
+		{ "[::1]:9843", 200 },	     { "[::1]", 200 },
+		{ "10.1.2.3", 200 },	     { "", 200 },
+		{ "evil.example", 403 },     { "evil.example:9843", 403 },
+		{ "127.0.0.1.x", 403 },	     { "[localhost]", 403 },
+		{ "localhost.evil", 403 },   { "::1", 403 },
+		{ "[::1]evil", 403 },	     { "[::1", 403 },
+		{ "[::1]:9843x", 403 },	     { "127.0.0.1:evil", 403 },
+		{ "localhost:1.evil", 403 },
 	};
 	struct ttmon_http *h = start_tcp("127.0.0.1:0");
 	const char *answer, *name = h->listeners[1].name;
