@@ -9,8 +9,12 @@
 #include "gather.bpf.h"
 
 extern const volatile u32 cfg_stack_frames;
+extern const volatile u32 cfg_no_returns;
+extern const volatile u32 cfg_session; /* programs at calls with a return are asked at the entry whether they want it */
 extern const volatile u32 cfg_legacy; /* no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
 extern const volatile u64 cfg_page_mask;
+
+#define FRAME_MAX (8UL << 20) /* bytes from one frame to the next: the usual limit of a whole stack */
 
 struct legacy_key {
 	u32 event;
@@ -108,20 +112,74 @@ static __always_inline bool outlived(const struct call *c)
 	return c->epoch != family_epoch[family];
 }
 
+/* Where a call is made, seen from one in flight. */
+enum place {
+	OUTERMOST,
+	NESTED, /* inside of it */
+	/*
+	 * On another stack, while that one waits on its own: a coroutine has yielded in the middle of a call. A return
+	 * probe here would have the kernel forget that one's (kernel/events/uprobes.c, cleanup_return_instances()), and
+	 * the program would get SIGILL when it returns.
+	 */
+	ELSEWHERE,
+};
+
 /*
- * Is the thread inside another probed call already? A call in flight that this one was entered above never returned. The same
- * stack pointer with another function is a tail call; with the same function it is the next round of a loop that was longjmp'ed.
+ * Is the thread inside another probed call already? A call in flight that this one was entered above never returned, or, where
+ * its return address is still the kernel's trampoline, waits on another stack. The same stack pointer with another function is
+ * a tail call; with the same function it is the next round of a loop that was longjmp'ed.
  */
-static __always_inline bool nested_call(struct call *c, u64 sp, u32 fn)
+static __always_inline enum place place_of(struct call *c, u64 sp, u32 fn)
 {
+	bool still;
+
 	if (!c->fn)
-		return false;
-	if ((sp < c->sp || (sp == c->sp && fn != c->fn)) && still_in(c) && !outlived(c))
-		return true;
+		return OUTERMOST;
+	still = still_in(c);
+	/* Further down than a stack is deep: another one. */
+	if (still && (sp < c->sp || (sp == c->sp && fn != c->fn)) && !outlived(c) &&
+	    !(cfg_session && c->sp - sp >= FRAME_MAX))
+		return NESTED;
+#ifdef __TARGET_ARCH_x86
+	if (still && cfg_session)
+		return ELSEWHERE;
+#endif
 	c->fn = 0;
 	emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_UNPAIRED);
-	return false;
+	return OUTERMOST;
 }
+
+/* Is a call of the other sort, the program's allocator beside CUDA, in flight on another stack? */
+static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
+{
+#ifdef __TARGET_ARCH_x86
+	return cfg_session && other->fn && sp > other->sp && still_in(other);
+#else
+	return false;
+#endif
+}
+
+/* No call of this process is to have a return probe: the daemon says so. */
+static __always_inline bool is_switcher(u32 tgid)
+{
+	u32 *when = cfg_session && any_switcher ? bpf_map_lookup_elem(&switchers, &tgid) : NULL;
+
+	return when && *when & 1;
+}
+
+/*
+ * The two ends of a call. A session program (Linux 6.13) is run at both, and says at the entry whether it is to be run at the
+ * return; if not, the kernel leaves the return address alone. enter() and leave() are functions of ctx; enter() says whether
+ * there is something to wait for. Without sessions the return is a program and a link of its own, and always there.
+ */
+#define BOTH_ENDS(ctx, enter, leave)                                  \
+	do {                                                          \
+		if (!cfg_session)                                     \
+			return (enter)(ctx), 0;                       \
+		if (PT_REGS_IP(ctx) != bpf_get_func_ip(ctx))          \
+			return (leave)(ctx), 0;                       \
+		return !(enter)(ctx);                                 \
+	} while (0)
 
 /*
  * Calls without a return probe cannot say when they end. On x86 they still run while the word where their return address was
@@ -157,7 +215,7 @@ static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct m
 {
 	u64 ra = 0;
 
-	if (m->sp <= sp)
+	if (m->sp <= sp || m->sp - sp >= FRAME_MAX)
 		return false;
 	bpf_probe_read_user(&ra, sizeof(ra), (void *)m->sp);
 	if (ra == marked(m))
@@ -192,12 +250,21 @@ static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u6
 	m->ra = ra;
 }
 
+/* Of a call of CUDA's. */
+static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
+{
+	enum place place = place_of(&t->cuda, sp, fn);
+
+	if (place == NESTED || nested_in_marker(ctx, &t->marker, sp)) {
+		count_nested();
+		return NESTED;
+	}
+	return place == OUTERMOST && waits_elsewhere(&t->user, sp) ? ELSEWHERE : place;
+}
+
 static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
 {
-	if (!nested_call(&t->cuda, sp, fn) && !nested_in_marker(ctx, &t->marker, sp))
-		return false;
-	count_nested();
-	return true;
+	return cuda_place(ctx, t, sp, fn) == NESTED;
 }
 
 /* An outermost call that has no return probe, or, where its family is not on, needs none: what it calls itself is not told or counted again.
@@ -270,8 +337,6 @@ SUBPROG int emit_copy(struct task_state *t, struct copy_args *c, u64 entry_ns, u
 }
 
 #define PACK_FN(fn, device) ((u64)(fn) | (u64)(u16)(device) << 32)
-
-#define FRAME_MAX (8UL << 20) /* bytes from one frame record to the next: the usual limit of a whole stack */
 
 /*
  * Follow the frame records { frame pointer of the caller, return address }, each above the one before, to at most max frames.

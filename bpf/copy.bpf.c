@@ -3,13 +3,11 @@
  * copy.bpf.c: copies and hints whose result is waited for: synchronous ones, and with --copy-results all.
  *
  *   cuda_copy      entry: gathers the arguments into task storage
- *   cuda_copy_ret  return: one event, with entry time and result
+ *   cuda_copy_ret  return: one event, with entry time and result; where the kernel has sessions, cuda_copy does both
  */
 #include "call.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-extern const volatile u32 cfg_no_returns;
 
 static __always_inline bool gather(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
 				   u32 fn)
@@ -46,15 +44,17 @@ static __always_inline void tell(struct task_state *t, struct proc_info *p, u32 
 	emit_copy(t, &c->copy, entry_ns, PACK_FN(fn, device_of(t, p, fn)));
 }
 
-SEC("?uprobe")
-int cuda_copy(struct pt_regs *ctx)
+/* True: its return is waited for. */
+static __always_inline int enter_copy(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
 	u32 kind = is_copy(FN(fn).cls) ? TTMON_EV_COPY : TTMON_EV_HINT;
 	struct call *c = &t->cuda;
 	u64 sp = PT_REGS_SP(ctx);
+	enum place place = cuda_place(ctx, t, sp, fn);
+	bool keep = place == ELSEWHERE && c->fn;
 
-	if (nested_any(ctx, t, sp, fn))
+	if (place == NESTED)
 		return 0;
 	p->hits[PROC_HITS_TRANSFER]++;
 	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON ||
@@ -62,23 +62,31 @@ int cuda_copy(struct pt_regs *ctx)
 		set_marker(ctx, &t->marker, sp);
 		if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_OFF)
 			count_only(kind);
-		if (!cfg_no_returns)
+		if (!cfg_no_returns && !cfg_session)
 			t->marker.ra = MARKER_RETURNS | family_epoch[TTMON_FAMILY_TRANSFER];
 		return 0;
 	}
-	if (!gather(ctx, t, c, p, fn))
+	if (keep)
+		t->kept = *c;
+	if (!gather(ctx, t, c, p, fn)) {
+		if (keep)
+			*c = t->kept;
 		return 0;
+	}
 	c->copy.bits |= t->sample;
-	if (cfg_no_returns) {
+	if (cfg_no_returns || place == ELSEWHERE || is_switcher(id >> 32)) {
+		set_marker(ctx, &t->marker, sp);
 		c->copy.bits |= TTMON_B_UNOBSERVED;
 		tell(t, p, fn, 0, 0);
+		if (keep)
+			*c = t->kept;
 		return 0;
 	}
 	c->sp = sp;
 	c->epoch = family_epoch[TTMON_FAMILY_TRANSFER];
 	c->fn = fn;
 	c->entry_ns = bpf_ktime_get_ns();
-	return 0;
+	return 1;
 }
 
 /* A call that was only counted has returned: what comes from further down now is not inside it. */
@@ -90,8 +98,7 @@ static __always_inline bool end_counted(struct pt_regs *ctx, struct marker *m)
 	return true;
 }
 
-SEC("?uretprobe")
-int cuda_copy_ret(struct pt_regs *ctx)
+static __always_inline int leave_copy(struct pt_regs *ctx)
 {
 	PROLOGUE(end_counted(ctx, &t->marker) ? 0 : returning_fn(ctx, &t->cuda));
 	s32 err = (s32)PT_REGS_RC(ctx);
@@ -104,4 +111,16 @@ int cuda_copy_ret(struct pt_regs *ctx)
 	if (!err && is_copy(FN(fn).cls))
 		note_copy_site(ctx, t, &c->copy, fn, PT_REGS_IP(ctx), false);
 	return 0;
+}
+
+SEC("?uprobe")
+int cuda_copy(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_copy, leave_copy);
+}
+
+SEC("?uretprobe")
+int cuda_copy_ret(struct pt_regs *ctx)
+{
+	return leave_copy(ctx);
 }

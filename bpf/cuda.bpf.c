@@ -5,7 +5,7 @@
  * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is its class. Programs:
  *
  *   cuda_call    entry of calls about memory, contexts and captures whose result matters: the arguments go into task storage
- *   cuda_return  their return: one event, with entry time and result
+ *   cuda_return  their return: one event, with entry time and result; where the kernel has sessions, cuda_call does both
  *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
  *
  * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch, cuda_note, in usdt.bpf.c usdt_point.
@@ -14,8 +14,6 @@
 #include "call.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-extern const volatile u32 cfg_no_returns;
 
 /* What the return needs goes to the call in flight. */
 static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
@@ -293,46 +291,91 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 	}
 }
 
-SEC("?uprobe")
-int cuda_call(struct pt_regs *ctx)
+/* True: its return is waited for. in_flight: of its sort. */
+static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, struct call *in_flight,
+				  struct proc_info *p, u32 fn, enum place place, u32 tgid)
 {
-	PROLOGUE(probe_cookie(ctx));
-	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC) || nested_any(ctx, t, PT_REGS_SP(ctx), fn))
-		return 0;
-	if (!enter(ctx, t, &t->cuda, p, fn))
-		return 0;
-	if (cfg_no_returns)
-		enter_only(ctx, t, &t->cuda, p, fn);
-	return 0;
+	bool keep = place == ELSEWHERE && in_flight->fn, told = keep || cfg_no_returns || place == ELSEWHERE;
+
+	if (keep)
+		t->kept = *in_flight;
+	if (!told && is_switcher(tgid))
+		told = true;
+	if (enter(ctx, t, in_flight, p, fn)) {
+		if (!told)
+			return true;
+		/* What it calls itself is found by where it returns to: it has no end. */
+		set_marker(ctx, &t->marker, PT_REGS_SP(ctx));
+		enter_only(ctx, t, in_flight, p, fn);
+	}
+	if (keep)
+		*in_flight = t->kept;
+	return false;
 }
 
-SEC("?uretprobe")
-int cuda_return(struct pt_regs *ctx)
+static __always_inline int enter_cuda(struct pt_regs *ctx)
+{
+	PROLOGUE(probe_cookie(ctx));
+	enum place place;
+
+	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+		return 0;
+	place = cuda_place(ctx, t, PT_REGS_SP(ctx), fn);
+	if (place == NESTED)
+		return 0;
+	return begin(ctx, t, &t->cuda, p, fn, place, id >> 32);
+}
+
+static __always_inline int leave_cuda(struct pt_regs *ctx)
 {
 	PROLOGUE(returning_fn(ctx, &t->cuda));
 	return leave(ctx, t, &t->cuda, p, fn);
 }
 
 SEC("?uprobe")
-int user_call(struct pt_regs *ctx)
+int cuda_call(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_cuda, leave_cuda);
+}
+
+SEC("?uretprobe")
+int cuda_return(struct pt_regs *ctx)
+{
+	return leave_cuda(ctx);
+}
+
+static __always_inline int enter_user(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
+	u64 sp = PT_REGS_SP(ctx);
+	enum place place;
+
 	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
-	if (nested_call(&t->user, PT_REGS_SP(ctx), fn)) {
+	place = place_of(&t->user, sp, fn);
+	if (place == NESTED) {
 		count_nested();
 		return 0;
 	}
-	if (!enter(ctx, t, &t->user, p, fn))
-		return 0;
-	if (cfg_no_returns)
-		enter_only(ctx, t, &t->user, p, fn);
-	return 0;
+	if (place == OUTERMOST && waits_elsewhere(&t->cuda, sp))
+		place = ELSEWHERE;
+	return begin(ctx, t, &t->user, p, fn, place, id >> 32);
+}
+
+static __always_inline int leave_user(struct pt_regs *ctx)
+{
+	PROLOGUE(returning_fn(ctx, &t->user));
+	return leave(ctx, t, &t->user, p, fn);
+}
+
+SEC("?uprobe")
+int user_call(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_user, leave_user);
 }
 
 SEC("?uretprobe")
 int user_return(struct pt_regs *ctx)
 {
-	PROLOGUE(returning_fn(ctx, &t->user));
-	return leave(ctx, t, &t->user, p, fn);
+	return leave_user(ctx);
 }

@@ -61,6 +61,7 @@ struct marker {
 struct task_state {
 	struct call cuda;
 	struct call user; /* the program's own allocator: calls CUDA inside, both count */
+	struct call kept; /* the one in flight, while another is told that is made on another stack */
 	struct marker marker;
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
 	u32 tt_fn;		 /* whose tt_marker is */
@@ -95,6 +96,18 @@ struct reduced_map {
 	__type(value, u32);
 };
 
+/*
+ * Processes in which no call gets a return probe, by tgid: they switch stacks in ways that are not seen here. 1: now,
+ * 2: from their next exec on.
+ */
+struct switchers_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, u32);
+};
+
 struct tasks_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -106,6 +119,8 @@ extern struct procs_map procs SEC(".maps");
 extern struct tasks_map tasks SEC(".maps");
 extern struct reduced_map reduced SEC(".maps");
 extern u32 nr_reduced; /* 0: nobody has to look */
+extern struct switchers_map switchers SEC(".maps");
+extern u32 any_switcher; /* 0: nobody has to look */
 extern u32 trace_all; /* trace every process that hits a probe, not only those in procs; the daemon may change it */
 
 static __always_inline u64 task_id(struct task_struct *t)

@@ -14,6 +14,7 @@ struct cpu_stat_map cpu_stat SEC(".maps");
 struct procs_map procs SEC(".maps");
 struct tasks_map tasks SEC(".maps");
 struct reduced_map reduced SEC(".maps");
+struct switchers_map switchers SEC(".maps");
 
 const volatile u64 cfg_wake_bytes = 1 << 20;
 const volatile u64 cfg_page_mask = 4095;
@@ -33,6 +34,7 @@ const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_FIRST] 
 
 const volatile u32 cfg_stack_frames = 16;
 const volatile u32 cfg_no_returns = 0;
+const volatile u32 cfg_session = 0;
 const volatile u32 cfg_counters = 0;
 const volatile u32 cfg_cpu_timer = 0;
 const volatile u32 cfg_rmid = 0;
@@ -51,10 +53,31 @@ struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the sl
 int active = 0;
 u32 trace_all = 0;
 u32 nr_reduced = 0;
+u32 any_switcher = 0;
 u32 family_state[TTMON_FAMILY_MAX] = {};
 u32 family_epoch[TTMON_FAMILY_MAX] = {};
 u32 kmd_major = 0;
 u32 kmd_closes = 0;
+
+/* A child has what its parent has mapped. */
+static __always_inline void inherit(u32 parent, u32 child)
+{
+	u32 *when = any_switcher ? bpf_map_lookup_elem(&switchers, &parent) : NULL, now = 1;
+
+	if (when && *when & 1)
+		bpf_map_update_elem(&switchers, &child, &now, BPF_ANY);
+}
+
+/* It executes another program. */
+static __always_inline void forget_switcher(u32 tgid)
+{
+	u32 *when = bpf_map_lookup_elem(&switchers, &tgid), now = 1;
+
+	if (when && *when & 2)
+		bpf_map_update_elem(&switchers, &tgid, &now, BPF_ANY);
+	else if (when)
+		bpf_map_delete_elem(&switchers, &tgid);
+}
 
 /* Children of a traced process are traced. */
 SEC("?tp_btf/sched_process_fork")
@@ -69,6 +92,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!p)
 		return 0;
 	fresh.flags |= p->flags & PROC_LISTED;
+	inherit(ptgid, tgid);
 	fresh.start_ns = BPF_CORE_READ(child, start_time);
 	if (bpf_map_update_elem(&procs, &tgid, &fresh, BPF_ANY)) {
 		emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);
@@ -84,6 +108,8 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	u32 tgid = BPF_CORE_READ(task, tgid);
 	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
 
+	if (any_switcher)
+		forget_switcher(tgid);
 	if (!active || !p)
 		return 0;
 	p->flags |= PROC_ANNOUNCED | PROC_FROM_START;

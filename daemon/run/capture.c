@@ -166,6 +166,7 @@ static int make_discover(struct ttmon_daemon *c)
 		.user = c->opts->user,
 		.nr_user = c->opts->nr_user,
 		.all = all_processes(c),
+		.returns_all = c->opts->returns_all || c->opts->no_returns,
 		.look_ahead = c->opts->look_ahead,
 		.ahead = c->opts->ahead,
 		.nr_ahead = c->opts->nr_ahead,

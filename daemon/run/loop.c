@@ -92,7 +92,7 @@ static void on_hold(struct ttmon_daemon *c)
 
 		c->held_ns = ttmon_mono_ns();
 		/* What it has mapped until now is read while it waits: it may be gone soon after. */
-		probed = req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd);
+		probed = req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd, req.exec);
 		if (probed)
 			(void)!ttmon_discover_read(c->discover, tgid, &l);
 		if (!ttmon_hold_release(c->hold, &req) && probed)

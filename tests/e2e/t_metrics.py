@@ -115,6 +115,9 @@ def test_every_metric(bench):
     host = Host(bench, "n300")
     host.socket, port = bench.path("sock"), free_port()
     roots = ["--sysfs-root", os.path.join(host.root, "sys"), "--proc-root", os.path.join(host.root, "proc"), "--shm-root", host.shm]
+    # One that is there already: ttmond_degraded.
+    with open(os.path.join(host.shm, "ttmon.v1"), "wb") as f:
+        f.write(b"somebody else's")
     daemon = bench.daemon("--socket", host.socket, "--listen-address", f"127.0.0.1:{port}", *roots, "-q", "--tt-shm-version", "1",
                           "--record", bench.path("rec"), "--tt-dispatch", "on", "--max-overhead", "50", "--memtrace-socket", bench.path("mt.sock"),
                           env={"TTMOND_COUNTERS": "software"})

@@ -104,6 +104,11 @@ $(S)/obj/prog12/%.o: $(SD)/%.c $(S)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STANDIN_CFLAGS) -DSTANDIN_CUDART=12 -c $< -o $@ $(note_warnings)
 
+$(S)/obj/progctx/%.o: $(SD)/%.c $(S)/flags
+	$(call msg,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STANDIN_CFLAGS) $(STANDIN_REAL) -DWITH_UCONTEXT -c $< -o $@ $(note_warnings)
+
 $(S)/obj/progptds/%.o: $(SD)/%.c $(S)/flags
 	$(call msg,CC,$@)
 	@mkdir -p $(@D)
@@ -133,6 +138,10 @@ $(S)/late: $(S)/obj/prog/late.o
 $(S)/load: $(S)/obj/prog/load.o
 $(S)/custom: $(S)/obj/prog/custom.o $(RT13) $(S)/lib/libmyalloc.so
 $(S)/usdt: $(S)/obj/prog/usdt.o $(RT13)
+$(S)/threads: $(S)/obj/prog/threads.o $(RT13)
+$(S)/sealed: $(S)/obj/prog/sealed.o $(RT13)
+$(S)/coro: $(S)/obj/prog/coro.o $(RT13)
+$(S)/coro_ctx: $(S)/obj/progctx/coro.o $(RT13)
 $(S)/steps: $(S)/obj/prog/steps.o $(RT13)
 $(S)/work: $(S)/obj/prog/work.o $(RT13)
 $(S)/pace: $(S)/obj/prog/pace.o $(RT13)
@@ -162,7 +171,13 @@ $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt work pace steps truth caller caller_static)
+		      late load custom usdt coro coro_ctx threads sealed work pace steps truth caller caller_static)
+
+CXX ?= g++
+$(S)/throws: $(SD)/throws.cpp $(S)/flags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++11 -O2 -fno-omit-frame-pointer -Wall -Wextra $(FATAL) -o $@ $< $(note_warnings)
 
 $(STANDIN_PROGRAMS):
 	$(call msg,LINK,$@)
@@ -195,7 +210,7 @@ include $(SD)/tt.mk
 
 .PHONY: standin
 STANDIN_IDENT := $(S)/ident/ident $(S)/ident2/ident
-STANDIN := $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
+STANDIN := $(S)/throws $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
 	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT)
 include $(SD)/tt_reader.mk
 include $(SD)/libttmon.mk

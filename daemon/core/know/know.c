@@ -173,6 +173,24 @@ void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 	add(k, &g);
 }
 
+void ttmon_know_unaddressed(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns)
+{
+	struct ttmon_gap g = {
+		.from_ns = ts_ns,
+		.to_ns = UINT64_MAX,
+		.tgid = tgid,
+		.families = TTMON_FAMILY_BIT(ALLOC),
+		.state = TTMON_GAP_NOT_YET,
+		.why = TTMON_GAP_NO_ADDRESS,
+	};
+
+	for (uint32_t i = newest(k, tgid); tgid && i != NOBODY; i = k->older[i])
+		if (k->gaps[i].why == g.why && k->gaps[i].to_ns == UINT64_MAX)
+			return;
+	if (tgid)
+		add(k, &g);
+}
+
 void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev)
 {
 	struct ttmon_gap g = {

@@ -43,7 +43,9 @@ enum ttmon_gap_state {
 	  "CUDA's runtime is in it without symbols: only the driver's level is seen")                                  \
 	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed") \
 	X(7, REFUSED, "function not probed", UNPROBED,                                                                 \
-	  "the kernel refuses to probe a function of a library that it has")
+	  "the kernel refuses to probe a function of a library that it has")                                            \
+	X(8, NO_ADDRESS, "address not seen", UNPROBED,                                                                 \
+	  "it allocated without a return probe: it switches stacks, or --no-return-probes")
 enum ttmon_gap_why {
 #define X(id, NAME, name, reason, help) TTMON_GAP_##NAME = id,
 	TTMON_GAP_WHY_TABLE(X)
@@ -55,7 +57,7 @@ const char *ttmon_gap_why_name(unsigned int why);
 /* Does it hide some calls of its families, and never all? */
 static inline bool ttmon_gap_is_partial(unsigned int why)
 {
-	return why == TTMON_GAP_STRIPPED || why == TTMON_GAP_REFUSED;
+	return why == TTMON_GAP_STRIPPED || why == TTMON_GAP_REFUSED || why == TTMON_GAP_NO_ADDRESS;
 }
 enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why);
 const char *ttmon_gap_why_help(unsigned int why);
@@ -81,6 +83,8 @@ void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev
 /* Records of these families were lost in [from_ns, to_ns). */
 void ttmon_know_lost(struct ttmon_know *k, uint32_t families, uint64_t from_ns, uint64_t to_ns);
 
+/* It made memory, and nobody saw where: what lies at any address later can be that. */
+void ttmon_know_unaddressed(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
 /* The process has ended: what it could do unseen has too. */
 void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
 

@@ -100,6 +100,8 @@ static void count_copy(struct ttmon_pipeline *p, uint32_t tgid, int32_t err, uin
 static void stream_on_alloc(struct ttmon_pipeline *p, const struct ttmon_ev_alloc *ev)
 {
 	p->slot.allocs += ev->err == 0;
+	if (!ev->err && !ev->addr && ev->bits & TTMON_B_UNOBSERVED)
+		ttmon_know_unaddressed(p->know, ev->h.tgid, ev->h.ts_ns);
 }
 
 static void stream_on_free(struct ttmon_pipeline *p, const struct ttmon_ev_free *ev)

@@ -33,6 +33,7 @@ struct ttmon_bpf {
 	size_t stats_bytes, stat_size;
 	bool attached[TTMON_PROG_MAX];
 	bool legacy;			     /* no uprobe_multi links */
+	bool session;			     /* programs at calls are asked whether they want the return */
 	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
 	struct ttmon_kmd *kmd;
 	struct ttmon_nvpin *nvpin; /* NULL without cfg.nvidia_pins */
@@ -142,11 +143,11 @@ static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
 	case TTMON_WANTED_ALWAYS:
 		return true;
 	case TTMON_WANTED_RETURNS:
-		return !cfg->no_returns;
+		return !cfg->no_returns && !b->session;
 	case TTMON_WANTED_USER:
 		return cfg->nr_user;
 	case TTMON_WANTED_USER_RET:
-		return cfg->nr_user && !cfg->no_returns;
+		return cfg->nr_user && !cfg->no_returns && !b->session;
 	case TTMON_WANTED_CPU:
 		return cfg->cpu;
 	case TTMON_WANTED_CPU_BTF:
@@ -368,6 +369,14 @@ static int map_stats(struct ttmon_bpf *b)
 	return 0;
 }
 
+/* How a program is attached to objects. */
+static uint32_t attach_type(const struct ttmon_bpf *b, enum ttmon_prog prog)
+{
+	bool both_ends = prog == TTMON_PROG_CALL || prog == TTMON_PROG_COPY || prog == TTMON_PROG_USER_CALL;
+
+	return both_ends && b->session ? TTMON_ATTACH_UPROBE_SESSION : TTMON_ATTACH_UPROBE_MULTI;
+}
+
 static void configure(struct ttmon_bpf *b)
 {
 	struct ttmond_bpf *s = b->skel;
@@ -377,6 +386,7 @@ static void configure(struct ttmon_bpf *b)
 		s->bss->family_state[i] = initial_state(b, i);
 	s->rodata->cfg_legacy = b->legacy;
 	s->rodata->cfg_no_returns = b->cfg.no_returns;
+	s->rodata->cfg_session = b->session;
 	s->rodata->cfg_stack_frames = b->cfg.stack_frames;
 	s->rodata->cfg_counters = b->setup.counters;
 	s->rodata->cfg_cpu_timer = b->setup.timer;
@@ -407,7 +417,7 @@ static void configure(struct ttmon_bpf *b)
 
 		bpf_program__set_autoload(p, wanted(b, i));
 		if (rows[i].attach == TTMON_ATTACH_OBJECT && !b->legacy)
-			bpf_program__set_expected_attach_type(p, TTMON_ATTACH_UPROBE_MULTI);
+			bpf_program__set_expected_attach_type(p, (enum bpf_attach_type)attach_type(b, i));
 	}
 }
 
@@ -472,6 +482,7 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 		}
 	}
 	b->legacy = getenv("TTMOND_NO_UPROBE_MULTI") || !ttmon_bpf_has_multi();
+	b->session = !b->legacy && !cfg->no_returns && !getenv("TTMOND_NO_UPROBE_SESSION") && ttmon_bpf_has_session();
 	configure(b);
 	err = make_rings(b);
 	if (!err)
@@ -663,7 +674,7 @@ int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct tt
 	int prog_fd = bpf_program__fd(ttmon_bpf_program(b, set->prog));
 	bool ret = !strcmp(rows[set->prog].kind, "uretprobe");
 	int fd = b->legacy ? ttmon_uprobe_legacy_attach(b->uprobes, prog_fd, ret, object_fd, set)
-			   : ttmon_bpf_link_multi(prog_fd, ret, object_fd, set);
+			   : ttmon_bpf_link_multi(prog_fd, attach_type(b, set->prog), ret, object_fd, set);
 
 	if (fd >= 0)
 		b->attached[set->prog] = true;
@@ -692,6 +703,21 @@ void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n)
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
 {
 	return b->legacy;
+}
+
+bool ttmon_bpf_session(const struct ttmon_bpf *b)
+{
+	return b->session;
+}
+
+int ttmon_bpf_switchers_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.switchers);
+}
+
+uint32_t *ttmon_bpf_any_switcher(const struct ttmon_bpf *b)
+{
+	return &b->skel->bss->any_switcher;
 }
 
 int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b)

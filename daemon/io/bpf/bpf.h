@@ -283,5 +283,14 @@ void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n);
 bool ttmon_bpf_optimizes_nop5(void);
 /* Without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is in the environment (for tests). */
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b);
+/* Programs at calls are run at both ends, and decide at the entry (Linux 6.13): no links for returns. */
+bool ttmon_bpf_session(const struct ttmon_bpf *b);
+/*
+ * No call of this process gets a return probe from now on (NOW), or from its next exec on: what can be said at the entry is
+ * told, as result not observed. Its children are the same. An exec ends it; 0: it has ended, or executes something else.
+ * -EOPNOTSUPP: without sessions the kernel cannot leave one process out. -E2BIG: too many.
+ */
+enum { TTMON_SWITCHER_NOW = 1, TTMON_SWITCHER_EXEC = 2 };
+int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when) _must_check;
 
 #endif

@@ -16,6 +16,8 @@ int ttmon_bpf_reduced_fd(const struct ttmon_bpf *b);
 uint32_t *ttmon_bpf_family_states(const struct ttmon_bpf *b); /* enum ttmon_family_state, by family */
 uint32_t *ttmon_bpf_family_epochs(const struct ttmon_bpf *b); /* how often it was switched off */
 uint32_t *ttmon_bpf_trace_all(const struct ttmon_bpf *b);
+int ttmon_bpf_switchers_fd(const struct ttmon_bpf *b); /* borrowed */
+uint32_t *ttmon_bpf_any_switcher(const struct ttmon_bpf *b);
 uint32_t *ttmon_bpf_nr_reduced(const struct ttmon_bpf *b); /* processes in the map of those that are reduced */
 
 struct bpf_program;
@@ -31,8 +33,11 @@ struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
 
 /* uprobe.c: has the kernel multi links, and one of them: its fd or -errno. */
 #define TTMON_ATTACH_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI of Linux 6.6, 89ae89f53d20 */
+#define TTMON_ATTACH_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION of Linux 6.13, d920179b3d4842 */
 bool ttmon_bpf_has_multi(void);
-int ttmon_bpf_link_multi(int prog_fd, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
+bool ttmon_bpf_has_session(void);
+/* type: one of the two above. */
+int ttmon_bpf_link_multi(int prog_fd, uint32_t type, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
 
 /* tracepoint.c: of a program in a section "tracepoint/..."; NULL: errno says why. */
 struct bpf_link *ttmon_bpf_attach_tracepoint(struct bpf_program *p);

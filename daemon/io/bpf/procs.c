@@ -11,9 +11,9 @@ struct proc_value {
 	uint64_t kernels, graphs, told;
 	uint64_t hits[TTMON_PROC_HITS];
 };
-#define PROC_FROM_START (1 << 1)
-#define PROC_LISTED	(1 << 2)
-#define PROC_GAP	(1 << 3)
+#define PROC_FROM_START	     (1 << 1)
+#define PROC_LISTED	     (1 << 2)
+#define PROC_GAP	     (1 << 3)
 #define REDUCED_SAMPLE_SHIFT 24
 
 bool ttmon_bpf_all(const struct ttmon_bpf *b)
@@ -111,6 +111,23 @@ int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, 
 	else if (families && bpf_map_update_elem(fd, &tgid, &value, BPF_ANY))
 		return -errno;
 	__atomic_fetch_add(nr, (families != 0) - (uint32_t)there, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when)
+{
+	int fd = ttmon_bpf_switchers_fd(b);
+	uint32_t value = 0;
+
+	if (!ttmon_bpf_session(b))
+		return -EOPNOTSUPP;
+	if (!when)
+		return bpf_map_delete_elem(fd, &tgid) && errno != ENOENT ? -errno : 0;
+	(void)!bpf_map_lookup_elem(fd, &tgid, &value);
+	value |= when;
+	if (bpf_map_update_elem(fd, &tgid, &value, BPF_ANY))
+		return -errno;
+	__atomic_store_n(ttmon_bpf_any_switcher(b), 1, __ATOMIC_RELEASE);
 	return 0;
 }
 

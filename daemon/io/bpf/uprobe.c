@@ -28,19 +28,19 @@ static int sys_bpf_link_create(const struct multi_attr *attr)
  * A kernel that knows such links has looked at the path when it refuses a folder with EBADF; others
  * say EINVAL.
  */
-bool ttmon_bpf_has_multi(void)
+static bool has(uint32_t type)
 {
 	const struct bpf_insn insns[] = {
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = TTMON_ATTACH_UPROBE_MULTI);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = (enum bpf_attach_type)type);
 	_cleanup_close_ int prog =
 		bpf_prog_load(BPF_PROG_TYPE_KPROBE, "ttmon_probe", "GPL", insns, ARRAY_SIZE(insns), &opts);
 	uint64_t offset = 0;
 	struct multi_attr attr = {
 		.prog_fd = (uint32_t)prog,
-		.attach_type = TTMON_ATTACH_UPROBE_MULTI,
+		.attach_type = type,
 		.path = (uintptr_t) "/",
 		.offsets = (uintptr_t)&offset,
 		.cnt = 1,
@@ -49,12 +49,23 @@ bool ttmon_bpf_has_multi(void)
 	return prog >= 0 && sys_bpf_link_create(&attr) == -EBADF;
 }
 
-int ttmon_bpf_link_multi(int prog_fd, bool on_return, int object_fd, const struct ttmon_uprobe_set *set)
+bool ttmon_bpf_has_multi(void)
+{
+	return has(TTMON_ATTACH_UPROBE_MULTI);
+}
+
+/* Since Linux 6.13 (d920179b3d4842) a program may say at the entry of a function whether it wants its return. */
+bool ttmon_bpf_has_session(void)
+{
+	return has(TTMON_ATTACH_UPROBE_SESSION);
+}
+
+int ttmon_bpf_link_multi(int prog_fd, uint32_t type, bool on_return, int object_fd, const struct ttmon_uprobe_set *set)
 {
 	char path[64];
 	struct multi_attr attr = {
 		.prog_fd = (uint32_t)prog_fd,
-		.attach_type = TTMON_ATTACH_UPROBE_MULTI,
+		.attach_type = type,
 		.path = (uintptr_t)path,
 		.offsets = (uintptr_t)set->offsets,
 		.cookies = (uintptr_t)set->cookies,

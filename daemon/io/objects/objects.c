@@ -12,6 +12,7 @@
 #include "daemon/io/objects/fnnames.h"
 #include "daemon/io/objects/insn.h"
 #include "daemon/io/objects/place.h"
+#include "daemon/io/objects/switches.h"
 #include "daemon/io/objects/ttnames.h"
 #include "lib/base/names.h"
 #include "lib/os/elf.h"
@@ -49,6 +50,7 @@ struct reader {
 	bool is_driver, needs_rt;
 	bool imports_dlopen;
 	bool in_dynstr; /* the string table at hand is .dynstr */
+	bool may_switch; /* it does not stand for others who do: the C library, sanitizers */
 	uint64_t strtab_at;
 	unsigned int rodata_seen;
 
@@ -192,12 +194,17 @@ static int tt_strings(struct reader *r, const char *p, size_t fresh, size_t n, u
 
 static int strings_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos)
 {
+	static const char cxa_throw[] = "__cxa_throw";
 	struct reader *r = ctx;
 	const char *s = p, *end = p + fresh;
 	int err;
 
 	if (r->in_dynstr)
 		look_at_dynstr(r, p, n);
+	if (memmem(p, n, cxa_throw, sizeof(cxa_throw) - 1))
+		r->info.throws = true;
+	if (r->may_switch && !r->info.switches)
+		r->info.switches = ttmon_switches_strings(p, n);
 	while (s < end && (s = memmem(s, (size_t)(MIN(end + 1, p + n) - s), "cu", 2))) {
 		size_t left = (size_t)(p + n - s), len, row;
 		uint8_t version;
@@ -651,6 +658,13 @@ static int find_stripped(struct reader *r)
 	return 0;
 }
 
+/* It has those functions for whoever calls them. */
+static bool is_of_others(const char *base)
+{
+	return starts_with(base, "libc.so") || starts_with(base, "libc-2") || starts_with(base, "libasan.") ||
+	       starts_with(base, "libtsan.") || starts_with(base, "libclang_rt.");
+}
+
 int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,
 		   struct ttmon_elf_info *ret)
 {
@@ -674,6 +688,8 @@ int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, s
 	if (err)
 		return err;
 	r.info.machine = r.elf.machine;
+	r.info.switches = ttmon_switches_file(base);
+	r.may_switch = !is_of_others(base);
 	err = read_dynamic(&r);
 	if (!err)
 		err = read_symbols(&r, SHT_DYNSYM);

@@ -54,6 +54,8 @@ struct ttmon_elf_info {
 	size_t nr_targets;
 	struct ttmon_usdt *usdts; /* owned */
 	size_t nr_usdts;
+	bool switches;		 /* it switches stacks: switches.h */
+	bool throws;		 /* it throws C++ exceptions */
 	size_t missing;		 /* table rows of a lib that is here that had no symbol */
 	struct ttmon_tt_slot tt; /* tt-metal's vtables */
 };

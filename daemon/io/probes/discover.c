@@ -76,6 +76,8 @@ void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid)
 {
 	struct process *p = process_get(d, tgid, false);
 
+	if (p && p->switches)
+		(void)!ttmon_bpf_set_switcher(d->cfg.bpf, tgid, 0);
 	if (p) {
 		tdelete(p, &d->processes, cmp_process);
 		process_free(p);
@@ -133,6 +135,37 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 	if (o->probed && (mapped_ns ? ttmon_before(mapped_ns, o->active_ns) : !is_younger(p, tgid, o)))
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_WINDOW);
 	settle(d, tgid, o->id);
+}
+
+/*
+ * Return probes and coroutines do not go together (io/objects/switches.h). when: of enum TTMON_SWITCHER_. What follows is
+ * said once of a process, and only where it has something with probes.
+ */
+static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct object *o, unsigned int when)
+{
+	struct process *p = o->elf.switches && !d->cfg.returns_all ? process_get(d, tgid, true) : NULL;
+	int err = 0;
+
+	/* Each time: an exec that was not held has ended it in the kernel. */
+	if (p) {
+		p->switches |= when == TTMON_SWITCHER_NOW;
+		err = ttmon_bpf_set_switcher(d->cfg.bpf, tgid, when);
+		if (err && err != -EOPNOTSUPP)
+			log_warn("process %u switches stacks, and cannot be left out: %s", tgid, strerror(-err));
+		log_debug("process %u switches stacks: %s", tgid, o->path);
+	}
+	p = process_get(d, tgid, false);
+	if (!p || !p->switches || p->said || !o->probed)
+		return;
+	p->said = true;
+	if (ttmon_bpf_session(d->cfg.bpf))
+		log_info(
+			"process %u switches stacks (coroutines): no return probes there, so no results and fewer addresses (--return-probes all)",
+			tgid);
+	else
+		log_warn(
+			"process %u switches stacks (coroutines), and this kernel cannot leave it out: a call that yields may end it with SIGILL (--no-return-probes)",
+			tgid);
 }
 
 /* What a process had mapped at one moment: read at once, looked into later (which takes longer than a held program may wait). */
@@ -229,8 +262,12 @@ static void listing_look(struct ttmon_discover *d, const struct ttmon_listing *l
 		.from_ns = l->from_ns,
 		.count = (uint32_t)l->n,
 	};
+	struct process *p = process_get(d, l->tgid, false);
 	bool gpu = false, probed = false;
 
+	/* Found again where it is still so: it may have executed another program. */
+	if (p)
+		p->switches = false;
 	for (size_t i = 0; i < l->n; i++) {
 		const struct ttmon_mapping *m = &l->maps[i];
 		struct mapping map = { m->start, m->end, m->dev_major, m->dev_minor, m->ino, m->name };
@@ -240,6 +277,8 @@ static void listing_look(struct ttmon_discover *d, const struct ttmon_listing *l
 			o = ttmon_object_of_mapping(d, l->tgid, &map, 0);
 		if (o && tell)
 			ttmon_object_keep(d, o, l->tgid, &map);
+		if (o)
+			look_at_stacks(d, l->tgid, o, TTMON_SWITCHER_NOW);
 		if (o && is_of_interest(o))
 			look_back(d, l->tgid, o, 0);
 		probed |= o && o->probed;
@@ -263,7 +302,7 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 	if (start_ns && p->start_ns && p->start_ns != start_ns) {
 		/* Another one by now, whose forerunner's end was not told. */
 		p->nr_settled = 0;
-		p->unprobed = false;
+		p->unprobed = p->switches = p->said = false;
 	}
 	if (start_ns)
 		p->start_ns = start_ns;
@@ -378,6 +417,7 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
 	if (!o)
 		return;
+	look_at_stacks(d, rec->pid, o, TTMON_SWITCHER_NOW);
 	if (p && p->listed)
 		ttmon_object_keep(d, o, rec->pid, &map);
 	if (is_of_interest(o))
@@ -387,7 +427,7 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 	ttmon_fact_map(d->cfg.fact, d->cfg.ctx, rec->ts_ns, rec->pid, rec->tid, &m, o->id);
 }
 
-bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd)
+bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec)
 {
 	char link[64], path[4096];
 	uint32_t next = d->next_id;
@@ -406,6 +446,8 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd)
 	path[n] = '\0';
 	o = ttmon_object_of_fd(d, own, path, ttmon_mono_ns(), true);
 	d->held = o;
+	if (o)
+		look_at_stacks(d, tgid, o, exec ? TTMON_SWITCHER_EXEC : TTMON_SWITCHER_NOW);
 	if (!o || !o->probed)
 		return false;
 	if (o->id >= next)

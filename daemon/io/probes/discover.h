@@ -26,6 +26,7 @@ struct ttmon_discover_cfg {
 	const struct ttmon_user_fn *user;
 	size_t nr_user;
 	bool all;	 /* objects of every process; else only of those traced */
+	bool returns_all; /* processes that switch stacks are as others */
 	bool look_ahead; /* with all: libraries under the usual paths too, before a process maps them */
 	char *const
 		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
@@ -66,7 +67,7 @@ void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec
 /* An executable mapping appeared. */
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
 /* A file that a held process is about to map or execute. True when it has probes (now). */
-bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd);
+bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec);
 /* The process did not wait until that was done, which was begun at begun_ns. */
 void ttmon_discover_let_go(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns);
 /* Answer the history's questions for names. */

@@ -45,6 +45,8 @@ struct process {
 	uint32_t tgid;
 	uint64_t start_ns; /* 0: not known */
 	bool listed;	   /* its mappings were told: later ones are told one by one */
+	bool switches;	   /* it has a file that switches stacks */
+	bool said;	   /* and it was said what follows */
 	bool unprobed;	   /* told to have a GPU's device file mapped, and nothing with probes */
 	uint32_t *
 		settled; /* ids of objects: it mapped them when their probes were active, or how blind it was is told */

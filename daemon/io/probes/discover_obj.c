@@ -120,6 +120,20 @@ static void refuse(struct object *o)
 	log_debug("%s: no probes: files of user %u have their share", o->path, o->owner);
 }
 
+/*
+ * The unwinder finds the kernel's trampoline where a return probe has put it, and ends the program. NVIDIA's functions are C; an
+ * allocator of the program's own may throw.
+ */
+static void say_thrown(const struct ttmon_discover *d, const struct object *o)
+{
+	for (size_t i = 0; o->elf.throws && !d->cfg.probes.no_returns && i < o->probes.n; i++)
+		if (o->probes.probes[i].prog == TTMON_PROG_USER_CALL &&
+		    o->probes.probes[i].state == TTMON_PROBE_ATTACHED)
+			log_warn(
+				"%s: an exception that leaves %s ends the program: it cannot pass a return probe (--no-return-probes)",
+				o->path, o->probes.probes[i].symbol);
+}
+
 /* begun_ns: when reading it was begun. */
 static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
 {
@@ -163,6 +177,7 @@ static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns
 				 ttmon_probe_reason(p->err));
 		refused += p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ESTEP;
 	}
+	say_thrown(d, o);
 	if (refused)
 		log_info(
 			"%s: %zu functions that dispatch would be single-stepped, continuing without them (--tt-dispatch on probes them)",

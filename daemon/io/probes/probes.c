@@ -282,7 +282,7 @@ static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const
 		      const size_t *which)
 {
 	enum ttmon_prog ret_prog = return_program(set->prog);
-	bool pair = p->returns && ret_prog != TTMON_PROG_UPROBES;
+	bool pair = p->returns && ret_prog != TTMON_PROG_UPROBES && !ttmon_bpf_session(p->bpf);
 	bool spare = p->probes[which[0]].spare;
 	struct ttmon_uprobe_set part = *set;
 	int ret = -1, entry, err, err2;

@@ -58,6 +58,29 @@ static void late_attach(void **state)
 	ttmon_know_free(k);
 }
 
+/* Memory was made, and nobody saw where: from then on, and once however often. */
+static void without_address(void **state)
+{
+	const struct ttmon_gap *gaps;
+	struct ttmon_know *k;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	ttmon_know_unaddressed(k, 7, 100);
+	ttmon_know_unaddressed(k, 7, 200);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 1);
+	assert_string_equal(ttmon_gap_why_name(gaps[0].why), "address not seen");
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, 50, NULL), TTMON_KNOWN);
+	assert_int_not_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, 150, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 0, 150, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 0, 150, NULL), TTMON_KNOWN);
+	/* Another process of this number. */
+	ttmon_know_ended(k, 7, 300);
+	ttmon_know_unaddressed(k, 7, 400);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
+	ttmon_know_free(k);
+}
+
 static void what_ends_with_its_process(void **state)
 {
 	struct ttmon_ev_blind ev = {
@@ -238,6 +261,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(late_attach),
+		cmocka_unit_test(without_address),
 		cmocka_unit_test(what_ends_with_its_process),
 		cmocka_unit_test(a_family_goes_and_comes_back),
 		cmocka_unit_test(sampled_is_not_missing),

@@ -25,7 +25,7 @@ static struct {
 } links[LINKS];
 static int attached[TTMON_PROG_UPROBES][OFFSETS]; /* links that a function has, by program */
 static uint64_t refused = UINT64_MAX;		  /* the offset that cannot be probed */
-static bool legacy;
+static bool legacy, session;
 static bool nop5_optimized;
 static enum ttmon_prog last_detached;
 
@@ -59,6 +59,12 @@ void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link)
 	last_detached = links[link].prog;
 	for (size_t i = 0; i < links[link].n; i++)
 		attached[links[link].prog][links[link].offsets[i]]--;
+}
+
+bool ttmon_bpf_session(const struct ttmon_bpf *b)
+{
+	(void)b;
+	return session;
 }
 
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b)
@@ -394,6 +400,26 @@ static void options_choose_programs(void **state)
 	nothing_left();
 }
 
+/* A program that is run at both ends of a call has one link, of the entry. */
+static void sessions_have_no_return_links(void **state)
+{
+	struct ttmon_probes p = { 0 };
+
+	(void)state;
+	assert_int_equal(ttmon_probes_attach(bpf(), 3, &info, &plain, &p), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		assert_int_equal(attached[TTMON_PROG_RETURN][i] + attached[TTMON_PROG_COPY_RET][i],
+				 want[i].ret != TTMON_PROG_UPROBES);
+	ttmon_probes_detach(&p);
+	session = true;
+	assert_int_equal(ttmon_probes_attach(bpf(), 3, &info, &plain, &p), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++)
+		assert_int_equal(attached[TTMON_PROG_RETURN][i] + attached[TTMON_PROG_COPY_RET][i], 0);
+	ttmon_probes_detach(&p);
+	session = false;
+	nothing_left();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +433,7 @@ int main(void)
 		cmocka_unit_test_setup(nop5_is_refused, fresh),
 		cmocka_unit_test_setup(legacy_links_stay, fresh),
 		cmocka_unit_test_setup(options_choose_programs, fresh),
+		cmocka_unit_test_setup(sessions_have_no_return_links, fresh),
 	};
 
 	return cmocka_run_group_tests_name("probes", tests, NULL, NULL);

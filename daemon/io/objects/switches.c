@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* switches.c: see switches.h. */
+#include "daemon/io/objects/switches.h"
+
+static bool begins(const char *s, const char *with)
+{
+	return !strncmp(s, with, strlen(with));
+}
+
+bool ttmon_switches_file(const char *base)
+{
+	static const char *const files[] = {
+		"_greenlet.", "libboost_context.", "libboost_coroutine.", "libboost_fiber.", "libjulia-internal",
+		"libfolly.",  "libbrpc.",	   "libphoton.",	  "libcolib.",	     "libaco.",
+		"libdill.",   "libmill.",	   "libboost_coroutine-", "libboost_fiber-", "libboost_context-"
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (begins(base, files[i]))
+			return true;
+	return false;
+}
+
+/* Names that end in "context": the C library's, and Boost's with what others put before it (bthread_jump_fcontext). */
+static bool is_switch(const char *name, size_t n)
+{
+	static const char c[] = "swapcontext", boost[] = "jump_fcontext";
+
+	return (n == sizeof(c) - 1 && !memcmp(name, c, n)) ||
+	       (n >= sizeof(boost) - 1 && !memcmp(name + n - (sizeof(boost) - 1), boost, sizeof(boost) - 1));
+}
+
+bool ttmon_switches_strings(const char *p, size_t n)
+{
+	static const char mark[] = "context";
+	const char *s = p, *end = p + n;
+
+	while ((s = memmem(s, (size_t)(end - s), mark, sizeof(mark) - 1))) {
+		const char *first = s;
+
+		s += sizeof(mark) - 1;
+		/* Its end: NUL, or '@' and a version. */
+		if (s == end || (*s && *s != '@'))
+			continue;
+		while (first > p && first[-1])
+			first--;
+		if (is_switch(first, (size_t)(s - first)))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Probing never harms: programs that do with stacks, threads, signals and the kernel what few do run to their end under a trace."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from e2e import PATIENCE, Skip, allocations, eq, last_json, load_db, long, pair, process, standin, timeout, true
+
+OWN = ("--alloc-fn", "*:coro_alloc,size=1,out=ret")
+# Exceptions, coroutines and the like end a program that is killed with one of these.
+DEADLY = {-signal.SIGILL: "SIGILL", -signal.SIGSEGV: "SIGSEGV", -signal.SIGTRAP: "SIGTRAP", -signal.SIGABRT: "SIGABRT"}
+
+
+def alone_is_well(*cmd):
+    """The program without us. Where it does not live either, another tracer of this host is at work."""
+    done = subprocess.run(cmd, capture_output=True, text=True, check=False)
+    if done.returncode in DEADLY:
+        raise Skip(f"{' '.join(cmd)} dies of {DEADLY[done.returncode]} without us: another tracer has return probes there")
+    eq(f"status of {cmd} without us", done.returncode, 0)
+
+
+def asm():
+    if os.uname().machine != "x86_64":
+        raise Skip("its stack switch is written for x86-64")
+
+
+def own_calls(bench, program, way, *options, rounds=20):
+    """Coroutines that yield in the middle of the program's own allocator: all of its calls are told."""
+    out, db, daemon = bench.trace([standin(program), way, str(rounds), "own"], *OWN, *options)
+    book = last_json(out)
+    eq("calls", book["calls"], rounds if way == "thread" else 2 * rounds)
+    rows = allocations(db, book["pid"], "custom")
+    eq(f"{program} {way}: calls that were told", len(rows), book["calls"])
+    return db, rows, daemon
+
+
+def test_coroutines(bench):
+    """Of a program that nobody knows to have any: calls get a return probe where no other one waits on another stack."""
+    asm()
+    for way in ("higher", "lower"):
+        _, rows, daemon = own_calls(bench, "coro", way)
+        seen = [r for r in rows if "unobserved" not in r["flags"]]
+        eq(f"{way}: calls whose return was seen", len(seen), 20)
+        true(f"it is taken for one that is known: {daemon.stderr()}", "switches stacks" not in daemon.stderr())
+        print(f"attack: coroutines that yield to a {way} stack in the middle of a call: lost of an innocent program beside it 0", file=sys.stderr)
+
+
+def test_coroutines_by_swapcontext(bench):
+    """Of a program that imports it: no return probes, so that a call may also return in another thread."""
+    for way in ("higher", "lower", "thread"):
+        db, rows, daemon = own_calls(bench, "coro_ctx", way)
+        eq(f"{way}: calls whose return was seen", [r for r in rows if "unobserved" not in r["flags"]], [])
+        true(f"{way}: it does not say so: {daemon.stderr()}", "switches stacks" in daemon.stderr())
+        gaps = [(g["why"], g["families"]) for g in db["completeness"]["knowledge"]]
+        eq(f"{way}: what is not known", gaps, [("address not seen", ["alloc"])])
+
+
+def test_coroutines_with_return_probes_all_the_same(bench):
+    """--return-probes all: those that stay in their thread live with that too."""
+    for way in ("higher", "lower"):
+        _, rows, daemon = own_calls(bench, "coro_ctx", way, "--return-probes", "all")
+        eq(f"{way}: calls whose return was seen", len([r for r in rows if "unobserved" not in r["flags"]]), 20)
+        true("it is left out", "switches stacks" not in daemon.stderr())
+
+
+def test_coroutines_of_a_running_program(bench):
+    """Attached to, and in its child."""
+    target = bench.target(standin("coro_ctx"), "thread", "50", "own", "--wait")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid), *OWN)
+    daemon.wait_line("switches stacks")
+    target.go()
+    book = last_json(target.finish())
+    daemon.wait()
+    eq("calls that were told", len(allocations(load_db(bench.path("db.json")), book["pid"], "custom")), book["calls"])
+
+
+def test_coroutines_in_calls_of_cuda(bench):
+    """The same in a copy."""
+    for program in ("coro", "coro_ctx"):
+        for way in ("higher", "lower") if program == "coro" else ("higher", "lower", "thread"):
+            asm()
+            alone_is_well(standin(program), way, "20")
+            out, db, _ = bench.trace([standin(program), way, "20"])
+            book = last_json(out)
+            eq(f"{program} {way}: copies", pair(process(db, book["pid"])["transfers"], "h2d"), [book["copies"], book["bytes"]])
+
+
+def test_coroutines_where_nobody_can_be_left_out(bench):
+    """A kernel without uprobe sessions (before 6.13): it says what may happen, to a program that has not yielded yet."""
+    daemon = bench.daemon("--quiet", *OWN, cmd=[standin("coro_ctx"), "higher", "0", "own"], wait=False, env={"TTMOND_NO_UPROBE_SESSION": "1"})
+    daemon.wait()
+    true(f"it says {daemon.stderr()}", "SIGILL" in daemon.stderr() and "--no-return-probes" in daemon.stderr())
+
+
+def test_exceptions(bench):
+    """An allocator of the program's own that throws: said where it is probed, and with --no-return-probes it may."""
+    spec = ("--alloc-fn", "throws:throwing_alloc,size=1,out=ret")
+    out, db, _ = bench.trace([standin("throws")], *spec, "--no-return-probes")
+    book = last_json(out)
+    eq("caught", book["caught"], 10)
+    eq("calls that were told", len(allocations(db, book["pid"], "custom")), 30)
+    daemon = bench.daemon("--quiet", *spec, cmd=[standin("throws")], wait=False)
+    daemon.wait(None)
+    true(f"it says {daemon.stderr()}", "an exception that leaves throwing_alloc ends the program" in daemon.stderr())
+
+
+def test_sealed_program(bench):
+    """One that the kernel kills at any system call but a few: a return probe is none of them (uretprobe(2) passes filters)."""
+    out, db, _ = bench.trace([standin("sealed"), "100"])
+    book = last_json(out)
+    eq("copies", pair(process(db, book["pid"])["transfers"], "h2d")[0], book["copies"])
+
+
+def test_listener_of_its_own(bench):
+    """The kernel has one listener for a process, and under -- CMD that is ours: the manual says EBUSY."""
+    done = subprocess.run([standin("sealed"), "listener"], capture_output=True, text=True, check=True)
+    eq("without us", json.loads(done.stdout), {"errno": 0})
+    out, _, _ = bench.trace([standin("sealed"), "listener"])
+    eq("under -- CMD", last_json(out), {"errno": 16})
+
+
+def test_debugger_from_outside(bench):
+    """
+    gdb attaches, stops in a probed function, lets it go on and goes away. Not at the very instruction that has the probe: what is
+    there is the kernel's before it is gdb's.
+    """
+    if not shutil.which("gdb"):
+        raise Skip("no gdb")
+    target = bench.target(standin("scen"), "--wait", "copies")
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), "--pid", str(target.pid))
+    done = bench.path("gdb-out")
+    with open(done, "w", encoding="utf-8") as f:
+        gdb = subprocess.Popen(["gdb", "-q", "-nx", "-batch", "-p", str(target.pid), "-ex", "set breakpoint pending on", "-ex", "break *(cudaMemcpy + 4)",
+                                "-ex", "continue", "-ex", "backtrace 3", "-ex", "delete", "-ex", "detach"],
+                               stdin=subprocess.DEVNULL, stdout=f, stderr=subprocess.STDOUT)
+    bench.procs.append(gdb)
+    end = time.monotonic() + 20 * PATIENCE
+    while gdb.poll() is None and time.monotonic() < end:
+        with open(done, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+        if "Breakpoint 1 at" in text or "Breakpoint 1 (" in text:
+            break
+        time.sleep(0.1)
+    target.go()
+    out = target.finish()
+    gdb.wait(20 * PATIENCE)
+    with open(done, encoding="utf-8", errors="replace") as f:
+        text = f.read()
+    if "ptrace: Operation not permitted" in text:
+        raise Skip("no process may be traced here")
+    true(f"gdb ended with {gdb.returncode}: {text[-900:]}", "Breakpoint 1, " in text and gdb.returncode == 0)
+    daemon.wait()
+    book = last_json(out)
+    proc = process(load_db(bench.path("db.json")), book["pid"])
+    eq("copies", sum(pair(proc["transfers"], d)[0] for d in proc["transfers"]),
+       sum(p[0] for d in book["transfers"].values() for p in d.values()))
+
+
+def threads(bench, n, rounds, times):
+    cmd = [standin("threads"), str(n), str(rounds)]
+    bare, traced = [], []
+    for _ in range(times):
+        done = subprocess.run(cmd, capture_output=True, text=True, check=False)
+        if done.returncode == 3:
+            raise Skip(f"no {n} threads here")
+        bare.append(last_json(done.stdout)["us"])
+        out, db, _ = bench.trace(cmd)
+        book = last_json(out)
+        traced.append(book["us"])
+        eq("copies", pair(process(db, book["pid"])["transfers"], "h2d")[0], book["copies"])
+    print(f"attack: {n} threads: {min(bare) / 1000:.0f} ms, traced {min(traced) / 1000:.0f} ms, lost of an innocent program beside it 0", file=sys.stderr)
+    return min(traced) / min(bare)
+
+
+def test_threads(bench):
+    """A thousand at once: none is lost."""
+    threads(bench, 1000, 2, 1)
+
+
+@long
+@timeout(300)
+def test_10000_threads(bench):
+    """Traced they take twice as long at most."""
+    ratio = threads(bench, 10000, 4, 3)
+    true(f"traced they take {ratio:.2f} times as long", ratio <= 2)

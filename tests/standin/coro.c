@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro higher|lower|thread N`; with `own` behind it, of an
+ * allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'.
+ *
+ *   higher  a coroutine yields in a copy to the main stack, which lies above its own, and which copies and allocates meanwhile
+ *   lower   the main stack yields in a copy to a coroutine, which yields back in a copy of its own; they return in that order
+ *   thread  a coroutine yields in a copy, and another thread goes on with it
+ *
+ * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by swapcontext(). Prints one line of
+ * JSON: the copies to the device and their bytes, and the allocations; with `own` the calls of coro_alloc().
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "cuda_api.h"
+#include "standin.h"
+
+#define SIZE  8192
+#define STACK (256u << 10)
+
+#if defined(__x86_64__) && !defined(WITH_UCONTEXT)
+struct context {
+	void *sp;
+};
+
+/* Callee-saved registers on the old stack, then those on the new one. */
+void swap(struct context *from, struct context *to);
+__asm__(".text\n"
+	".type swap, @function\n"
+	"swap:\n"
+	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
+	"	mov %rsp, (%rdi)\n"
+	"	mov (%rsi), %rsp\n"
+	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n"
+	"	ret\n"
+	".size swap, . - swap\n");
+
+static void make(struct context *c, char *stack, void (*body)(void))
+{
+	void **sp = (void **)(stack + STACK - 64);
+
+	*--sp = NULL; /* where body() would return to, and what aligns its frame */
+	*--sp = (void *)body;
+	sp -= 6;
+	memset(sp, 0, 6 * sizeof(*sp));
+	c->sp = sp;
+}
+#else
+struct context {
+	ucontext_t u;
+};
+
+static void swap(struct context *from, struct context *to)
+{
+	swapcontext(&from->u, &to->u);
+}
+
+static void make(struct context *c, char *stack, void (*body)(void))
+{
+	getcontext(&c->u);
+	c->u.uc_stack.ss_sp = stack;
+	c->u.uc_stack.ss_size = STACK;
+	c->u.uc_link = NULL;
+	makecontext(&c->u, body, 0);
+}
+#endif
+
+static struct context outside, inside;
+static char *host, *dev;
+static unsigned long copies, allocs, calls;
+static bool own;
+static void (*on_copy)(void); /* done once, in the middle of the next copy */
+
+static void hook(void *arg)
+{
+	void (*now)(void) = on_copy;
+
+	(void)arg;
+	on_copy = NULL;
+	if (now)
+		now();
+}
+
+void *coro_alloc(size_t size);
+
+/* For --alloc-fn: another tracer on this host does not know it. */
+__attribute__((noinline)) void *coro_alloc(size_t size)
+{
+	static char memory[SIZE];
+
+	hook(NULL);
+	return size == SIZE ? memory : NULL;
+}
+
+static void copy(void)
+{
+	if (own && coro_alloc(SIZE)) {
+		calls++;
+		return;
+	}
+	if (cudaMemcpy(dev, host, SIZE, cudaMemcpyHostToDevice))
+		exit(5);
+	copies++;
+}
+
+static void leave(void)
+{
+	swap(&inside, &outside);
+}
+
+static void go_in(void)
+{
+	swap(&outside, &inside);
+}
+
+/* The coroutine. */
+static void body(void)
+{
+	for (;;) {
+		on_copy = leave;
+		copy();
+		leave();
+	}
+}
+
+static void higher(void)
+{
+	void *p = NULL;
+
+	go_in();
+	copy();
+	if (!own) {
+		if (cudaHostAlloc(&p, SIZE, 0) || cudaFreeHost(p))
+			exit(5);
+		allocs++;
+	}
+	go_in();
+}
+
+static void lower(void)
+{
+	on_copy = go_in;
+	copy();
+	go_in();
+}
+
+static void *other_thread(void *arg)
+{
+	(void)arg;
+	go_in();
+	return NULL;
+}
+
+static void thread(void)
+{
+	pthread_t t;
+
+	go_in();
+	if (pthread_create(&t, NULL, other_thread, NULL) || pthread_join(t, NULL))
+		exit(5);
+}
+
+int main(int argc, char **argv)
+{
+	void (*round)(void) = NULL;
+	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), line[8];
+	int n = argc > 2 ? atoi(argv[2]) : 10;
+
+	if (argc > 1 && !strcmp(argv[1], "higher"))
+		round = higher;
+	if (argc > 1 && !strcmp(argv[1], "lower"))
+		round = lower;
+	if (argc > 1 && !strcmp(argv[1], "thread"))
+		round = thread;
+	if (!round || stack == MAP_FAILED)
+		return 2;
+	own = argc > 3 && !strcmp(argv[3], "own");
+	if (argc > 4 && !strcmp(argv[4], "--wait")) {
+		printf("ready %d\n", getpid());
+		fflush(stdout);
+		if (!fgets(line, sizeof(line), stdin))
+			return 3;
+	}
+	if (!own) {
+		if (cudaHostAlloc((void **)&host, SIZE, 0) || cudaMalloc((void **)&dev, SIZE))
+			return 5;
+		allocs += 2;
+		standin_hook("cudaMemcpy", hook, NULL);
+	}
+	make(&inside, stack, body);
+	for (int i = 0; i < n; i++)
+		round();
+	printf("{\"pid\":%d,\"copies\":%lu,\"bytes\":%lu,\"allocs\":%lu,\"calls\":%lu}\n", getpid(), copies,
+	       copies * SIZE, allocs, calls);
+	return 0;
+}
