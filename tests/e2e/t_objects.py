@@ -9,6 +9,7 @@ import time
 
 from e2e import PATIENCE, SLOW, STANDIN, TTMON, Skip, alone, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
 from e2e import timeout, true, uprobe_events, whole
+from tt_host import api, retry
 
 
 # On a busy machine the daemon may come to a held program later than after its 250 ms.
@@ -125,6 +126,34 @@ def test_container_system_wide(bench):
     time.sleep(0.2)
     daemon.stop()
     same_transfers(process(load_db(bench.path("db.json")), book["pid"]), book)
+
+
+@timeout(60)
+def test_container_that_ends(bench):
+    """
+    The files of a container that has ended are nobody's, though they were never deleted: their probes go, and with them what kept its file system.
+    Those of one that lives stay while no program has them mapped.
+    """
+    private_mounts()
+    ends, lives = bench.path("ends"), bench.path("lives")
+    for folder in (ends, lives):
+        os.mkdir(folder)
+    sock = bench.path("sock")
+    daemon = bench.daemon(*bench.service_args())
+    inside = 'mount -t tmpfs none "$1" && cp "$2" "$1" && echo ready $$ && read x && SCEN_LINGER=2000 LD_LIBRARY_PATH="$1" "$3" exit 1 >/dev/null; read x'
+    targets = [bench.target("unshare", "-m", "sh", "-c", inside, "sh", folder, standin("stripped/libcudart.so.13"), standin("scen")) for folder in (ends, lives)]
+    for target in targets:
+        target.go()
+
+    def probed():
+        paths = [o["path"] for o in api(sock, "/v1/probes")["objects"]]
+        return [any(path.startswith(folder) for path in paths) for folder in (ends, lives)]
+
+    retry(20, lambda: eq("probed", probed(), [True, True]))
+    targets[0].go()
+    targets[0].finish(None)
+    daemon.wait_line(rf"{ends}/libcudart.so.13 is gone and no longer mapped: probes removed", 20)
+    eq("probed after a look at both", probed(), [False, True])
 
 
 @timeout(60)

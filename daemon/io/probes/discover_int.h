@@ -4,6 +4,7 @@
 #define TTMON_DISCOVER_INT_H
 
 #include "daemon/io/probes/discover.h"
+#include "daemon/io/probes/mounts.h"
 
 struct object {
 	uint64_t dev, ino; /* as fstat() says: the key */
@@ -11,6 +12,7 @@ struct object {
 	uint64_t size;
 	uint32_t id; /* of the OBJECT fact, 0: not told yet */
 	int fd;	     /* -1: not kept open */
+	struct ttmon_mount_at mount;
 	char *path;
 	struct ttmon_elf_info elf;
 	struct ttmon_probes probes;

@@ -499,8 +499,8 @@ void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *
 	}
 }
 
-/* A file without a name that nobody maps any more: nobody can map it again. /proc/PID/maps of all processes is the only one who
- * knows, so this is asked for unlinked files alone. */
+/* A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map it again. /proc/PID/maps of all
+ * processes is the only one who knows, so this is asked for such files alone. */
 static int maps_it(void *ctx, const struct ttmon_mapping *m)
 {
 	const struct object *o = ctx;
@@ -612,7 +612,7 @@ void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 
 		if (o->fd < 0 || fstat(o->fd, &st))
 			continue;
-		gone = !st.st_nlink && !mapped_by_someone(o);
+		gone = (!st.st_nlink || !ttmon_mount_is_there(o->fd, &o->mount)) && !mapped_by_someone(o);
 		if (gone && o->probed)
 			drop_probes(d, o, "is gone and no longer mapped");
 		/* Kept for the symbols of traced processes: not longer than there are any, and never a deleted file. */
