@@ -7,6 +7,7 @@
  * multi links the probes at objects stay, for taking them away makes the whole host wait: the gate is all there is.
  */
 #include "daemon/run/families.h"
+#include "lib/base/grow.h"
 
 #include <sys/resource.h>
 
@@ -293,15 +294,8 @@ static void take_hits(void *ctx, uint32_t tgid, const uint64_t *hits)
 	const struct hits *before;
 	struct hits h = { .tgid = tgid };
 
-	if (t->nr_now == t->cap_now) {
-		size_t cap = t->cap_now ? t->cap_now * 2 : 64;
-		void *p = realloc(t->now, cap * sizeof(*t->now));
-
-		if (!p)
-			return;
-		t->now = p;
-		t->cap_now = cap;
-	}
+	if (TTMON_GROW(t->now, t->cap_now, t->nr_now + 1, 64))
+		return;
 	before = t->nr_was ? bsearch(&h, t->was, t->nr_was, sizeof(h), cmp_hits) : NULL;
 	for (unsigned int i = 0; i < TTMON_PROC_HITS; i++) {
 		uint64_t had = before && hits[i] >= before->was[i] ? before->was[i] : 0;

@@ -12,6 +12,7 @@
 
 #include "daemon/core/stream/decode.h"
 #include "daemon/core/history/live.h"
+#include "lib/base/grow.h"
 #include "lib/base/names.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
@@ -150,16 +151,7 @@ static void ask(struct ttmon_hot *h, const struct ttmon_request *req)
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&h->lock);
-	if (h->nr_requests == h->cap_requests && h->cap_requests < MAX_REQUESTS) {
-		size_t cap = h->cap_requests ? h->cap_requests * 2 : 64;
-		void *p = realloc(h->requests, cap * sizeof(*h->requests));
-
-		if (p) {
-			h->requests = p;
-			h->cap_requests = cap;
-		}
-	}
-	if (h->nr_requests < h->cap_requests)
+	if (h->nr_requests < MAX_REQUESTS && !TTMON_GROW(h->requests, h->cap_requests, h->nr_requests + 1, 64))
 		h->requests[h->nr_requests++] = *req;
 	pthread_mutex_unlock(&h->lock);
 	if (write(h->event_fd, &one, sizeof(one)) < 0)

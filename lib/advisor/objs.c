@@ -11,6 +11,7 @@
 #include <link.h>
 
 #include "lib/os/elf.h"
+#include "lib/base/grow.h"
 #include "lib/advisor/advisor_int.h"
 
 #define FUNCS_MAX   (1u << 20)	 /* of one file; what has more is known by its frames alone */
@@ -51,15 +52,10 @@ static int func_seen(void *ctx, const Elf64_Sym *sym)
 
 	if (!seg || !sym->st_name || sym->st_name >= r->strings_len || !r->strings[sym->st_name])
 		return 0;
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? 2 * r->cap : 1024;
-		struct ttmon_func *v = r->n < FUNCS_MAX ? realloc(r->v, cap * sizeof(*v)) : NULL;
-
-		if (!v)
-			return r->n < FUNCS_MAX ? -ENOMEM : -E2BIG;
-		r->v = v;
-		r->cap = cap;
-	}
+	if (r->n == FUNCS_MAX)
+		return -E2BIG;
+	if (TTMON_GROW(r->v, r->cap, r->n + 1, 1024))
+		return -ENOMEM;
 	left = seg->len - (sym->st_value - seg->vaddr);
 	r->v[r->n] = (struct ttmon_func){
 		.start = sym->st_value - seg->vaddr + seg->off,

@@ -5,6 +5,7 @@
  * A full block splits in the middle, but the last one just gets a successor when something is added after its end: addresses
  * mostly come in ascending order, and blocks filled that way stay full. Blocks that run low join a neighbour.
  */
+#include "lib/base/grow.h"
 #include "lib/base/ranges.h"
 
 #define BLOCK 128
@@ -50,15 +51,8 @@ static uint32_t block_rank(const struct ttmon_ranges_block *b, uint64_t addr)
 
 static int dir_insert(struct ttmon_ranges *r, uint32_t at, struct ttmon_ranges_block *b)
 {
-	if (r->blocks == r->cap) {
-		uint32_t cap = r->cap ? r->cap * 2 : 4;
-		struct ttmon_ranges_dir *dir = realloc(r->dir, cap * sizeof(*dir));
-
-		if (!dir)
-			return -ENOMEM;
-		r->dir = dir;
-		r->cap = cap;
-	}
+	if (TTMON_GROW(r->dir, r->cap, r->blocks + 1, 4))
+		return -ENOMEM;
 	memmove(r->dir + at + 1, r->dir + at, (r->blocks - at) * sizeof(*r->dir));
 	r->dir[at] = (struct ttmon_ranges_dir){ b->n ? b->start[0] : 0, b };
 	r->blocks++;

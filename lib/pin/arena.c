@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* arena.c: see arena.h. Free pieces are in lists by class: each size up to 32 units has one, above that eight to each power of two. */
 #include "lib/pin/arena.h"
+#include "lib/base/grow.h"
 
 #define NONE  TTMON_ARENA_NONE
 #define LOOKS 64
@@ -36,15 +37,8 @@ static uint32_t new_piece(struct ttmon_arena *a)
 		a->unused = a->v[i].next;
 		return i;
 	}
-	if (a->n == a->cap) {
-		uint32_t cap = a->cap ? 2 * a->cap : 64;
-		struct ttmon_arena_piece *v = realloc(a->v, cap * sizeof(*v));
-
-		if (!v)
-			return NONE;
-		a->v = v;
-		a->cap = cap;
-	}
+	if (TTMON_GROW(a->v, a->cap, a->n + 1, 64))
+		return NONE;
 	return a->n++;
 }
 

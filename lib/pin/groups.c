@@ -2,6 +2,7 @@
 /* groups.c: see groups.h. */
 #include "lib/pin/groups.h"
 
+#include "lib/base/grow.h"
 #include "lib/base/hash.h"
 #include "lib/base/hmap.h"
 
@@ -80,15 +81,8 @@ static struct ttmon_pin_group *group_of(struct maker *m, uint32_t i)
 	for (; (at = ttmon_hmap_get(&m->by_key, key)) != TTMON_HMAP_NONE; key++)
 		if (is_same(&g->v[at], a))
 			return &g->v[at];
-	if (g->n == m->cap) {
-		uint32_t cap = m->cap ? m->cap * 2 : 64;
-		struct ttmon_pin_group *v = realloc(g->v, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		g->v = v;
-		m->cap = cap;
-	}
+	if (TTMON_GROW(g->v, m->cap, g->n + 1, 64))
+		return NULL;
 	if (ttmon_hmap_put(&m->by_key, key, g->n) < 0)
 		return NULL;
 	g->v[g->n] = (struct ttmon_pin_group){ .proc = a->proc, .site = a->site, .method = a->method, .first = i };

@@ -5,6 +5,7 @@
  * is apart from this: a pin by itself, which ends with it.
  */
 #include "lib/pin/arena.h"
+#include "lib/base/grow.h"
 #include "lib/pin/policy_int.h"
 
 #define ASKED 8
@@ -171,16 +172,9 @@ static void put_piece(struct regions *r, struct owner *o, uint32_t life)
 		ttmon_arena_put(&o->arena, r->piece_of[life]);
 		return;
 	}
-	if (o->n == o->cap) {
-		uint32_t cap = o->cap ? 2 * o->cap : 64;
-		struct waiting *v = realloc(o->v, cap * sizeof(*v));
-
-		if (!v) {
-			r->err = -ENOMEM;
-			return;
-		}
-		o->v = v;
-		o->cap = cap;
+	if (TTMON_GROW(o->v, o->cap, o->n + 1, 64)) {
+		r->err = -ENOMEM;
+		return;
 	}
 	o->v[o->n++] = (struct waiting){ r->piece_of[life], l->ready_ns };
 }

@@ -7,6 +7,7 @@
  * finely has a verdict of its own only where several runs say it and each by itself: that it was never moved, or that it pays alone.
  */
 #include "lib/pin/groups.h"
+#include "lib/base/grow.h"
 #include "lib/pin/profile_int.h"
 
 /* Of a site that asked for several sizes. */
@@ -44,6 +45,7 @@ struct maker {
 	struct row *rows;
 	struct ttmon_edge *edges;
 	uint64_t *keys; /* of the entries */
+	size_t cap_keys;
 	struct ttmon_hmap programs, sizes, orders;
 };
 
@@ -273,29 +275,11 @@ static int add_entry(struct maker *m, enum ttmon_profile_way way, const struct r
 	struct sums s;
 	double level;
 
-	if (p->nr_entries == p->cap_entries) {
-		size_t cap = p->cap_entries ? p->cap_entries * 2 : 64;
-		struct ttmon_profile_entry *entries = realloc(p->entries, cap * sizeof(*entries));
-		uint64_t *keys;
-
-		if (!entries)
-			return -ENOMEM;
-		p->entries = entries;
-		keys = realloc(m->keys, cap * sizeof(*keys));
-		if (!keys)
-			return -ENOMEM;
-		m->keys = keys;
-		p->cap_entries = cap;
-	}
-	if (p->nr_members + n > p->cap_members) {
-		size_t cap = MAX(p->nr_members + n, p->cap_members + p->cap_members / 2);
-		struct ttmon_profile_member *members = realloc(p->members, cap * sizeof(*members));
-
-		if (!members)
-			return -ENOMEM;
-		p->members = members;
-		p->cap_members = cap;
-	}
+	if (TTMON_GROW(p->entries, p->cap_entries, p->nr_entries + 1, 64) ||
+	    TTMON_GROW(m->keys, m->cap_keys, p->nr_entries + 1, 64))
+		return -ENOMEM;
+	if (TTMON_GROW(p->members, p->cap_members, p->nr_members + n, 64))
+		return -ENOMEM;
 	add_up(m, v, n, &s);
 	program = ttmon_hmap_get(&m->programs, program_key(m, &run->procs[v->proc]));
 	e = &p->entries[p->nr_entries];

@@ -6,6 +6,7 @@
  * its name once more. So nothing that a traced program can do makes it slow or large.
  */
 #include "lib/read/slots.h"
+#include "lib/base/grow.h"
 
 #include <zlib.h>
 
@@ -69,17 +70,7 @@ static void col_put(struct column *c, uint64_t v)
 
 static int reserve(struct column *c, size_t n)
 {
-	size_t cap = MAX(c->cap * 2, ROUND_UP(c->len + n, 4096));
-	uint8_t *p;
-
-	if (c->cap - c->len >= n)
-		return 0;
-	p = realloc(c->p, cap);
-	if (!p)
-		return -ENOMEM;
-	c->p = p;
-	c->cap = cap;
-	return 0;
+	return TTMON_GROW(c->p, c->cap, c->len + n, 4096);
 }
 
 /* All that a slot of n rows can need, so that no slot is left half done. */
@@ -89,16 +80,7 @@ static int reserve_all(struct ttmon_slots_enc *e, size_t n)
 
 	for (size_t i = TTMON_SLOTS_COL_SLOTS + 1; i < TTMON_SLOTS_COLS && !err; i++)
 		err = reserve(&e->cols[i], n * (i == TTMON_SLOTS_COL_PROCS ? MAX_PROC : MAX_VARINT));
-	if (!err && e->cap_procs < e->nr_procs + n) {
-		size_t cap = MAX(e->cap_procs * 2, ROUND_UP(e->nr_procs + n, 64));
-		struct ttmon_slot_row *procs = realloc(e->procs, cap * sizeof(*procs));
-
-		if (!procs)
-			return -ENOMEM;
-		e->procs = procs;
-		e->cap_procs = cap;
-	}
-	return err;
+	return err ? err : TTMON_GROW(e->procs, e->cap_procs, e->nr_procs + n, 64);
 }
 
 static bool same_process(const struct ttmon_slot_row *a, const struct ttmon_slot_row *b)
@@ -246,13 +228,8 @@ int ttmon_slots_enc_block(struct ttmon_slots_enc *e, const uint8_t **ret, size_t
 	}
 	for (size_t i = 0; i < TTMON_SLOTS_COLS; i++)
 		max += e->cols[i].len;
-	if (e->cap_block < max) {
-		p = realloc(e->block, ROUND_UP(max, 4096));
-		if (!p)
-			return -ENOMEM;
-		e->block = p;
-		e->cap_block = ROUND_UP(max, 4096);
-	}
+	if (TTMON_GROW(e->block, e->cap_block, max, 4096))
+		return -ENOMEM;
 	p = e->block + TTMON_SLOTS_BLOCK_HEAD;
 	for (size_t i = 0; i < TTMON_SLOTS_COLS; i++)
 		p = put_varint(p, e->cols[i].len);

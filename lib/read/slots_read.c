@@ -6,6 +6,7 @@
  * field, and a block has to come out even. No slot has more rows than its index column has bytes.
  */
 #include "lib/read/slots.h"
+#include "lib/base/grow.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -158,21 +159,6 @@ static bool set(void *base, const struct ttmon_slots_field *f, uint64_t v)
 	return true;
 }
 
-static int grow(void **p, size_t *cap, size_t need, size_t size)
-{
-	size_t more = MAX(need, *cap * 2);
-	void *q;
-
-	if (need <= *cap)
-		return 0;
-	q = realloc(*p, more * size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = more;
-	return 0;
-}
-
 /* ---- blocks ---- */
 
 static int read_end(struct ttmon_slots_reader *s, size_t len)
@@ -284,7 +270,7 @@ static int get_row(struct ttmon_slots_reader *s, struct ttmon_slot_row *ret, str
 	if (index == s->nr_procs) {
 		if (index >= TTMON_SLOTS_MAX_PROCS)
 			return -EBADMSG;
-		if (grow((void **)&s->procs, &s->cap_procs, index + 1, sizeof(*s->procs)))
+		if (TTMON_GROW(s->procs, s->cap_procs, index + 1, 1))
 			return -ENOMEM;
 		if (!get_process(s, &s->procs[index]))
 			return -EBADMSG;
@@ -352,7 +338,7 @@ static int get_slot(struct ttmon_slots_reader *s, struct ttmon_slots_item *ret)
 	if (!get_slot_diffs(s, diffs) || !set_slot(s, &item, diffs, NULL) || item.slot.nr_rows > TTMON_SLOTS_MAX_ROWS ||
 	    item.slot.nr_rows > (size_t)(index->end - index->p))
 		return -EBADMSG;
-	if (grow((void **)&s->out, &s->cap_out, item.slot.nr_rows, sizeof(*s->out)))
+	if (TTMON_GROW(s->out, s->cap_out, item.slot.nr_rows, 1))
 		return -ENOMEM;
 	sums.left = item.slot.cpus * NSEC_PER_MS - item.slot.missing_ns;
 	for (size_t i = 0; i < item.slot.nr_rows && !err; i++)

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 
 #include "lib/read/ttshm_int.h"
+#include "lib/base/grow.h"
 #include "lib/base/util.h"
 
 #define MAX_BYTES (1ull << 50)
@@ -239,15 +240,8 @@ struct names {
 
 static int add_name(struct names *names, uint64_t key)
 {
-	if (names->n == names->cap) {
-		size_t cap = names->cap ? 2 * names->cap : 64;
-		void *more = realloc(names->name, cap * sizeof(*names->name));
-
-		if (!more)
-			return -ENOMEM;
-		names->name = more;
-		names->cap = cap;
-	}
+	if (TTMON_GROW(names->name, names->cap, names->n + 1, 64))
+		return -ENOMEM;
 	snprintf(names->name[names->n++], sizeof(*names->name), NAME_FORMAT, key);
 	return 0;
 }

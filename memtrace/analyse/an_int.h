@@ -217,8 +217,6 @@ static inline bool ttmon_mt_an_is_inner(const struct ttmon_mt_part *p, uint64_t 
 
 /* rows.c */
 
-/* Room for one more of nr things of that size in *p, doubling. */
-int ttmon_mt_an_room(void *p, uint32_t *cap, uint32_t nr, size_t size);
 void ttmon_mt_an_empty(struct ttmon_mt_sums *sums);
 /* Rows, made if they are not there: the index, or -ENOMEM. */
 int64_t ttmon_mt_an_site(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t site, unsigned int space,

@@ -4,6 +4,7 @@
  * was touched before joins its range, and ranges that have met are put together when results are made, so that nothing has to be moved while records come.
  */
 #include "memtrace/analyse/an_int.h"
+#include "lib/base/grow.h"
 
 #define CHUNK_SHIFT 21
 #define SECTOR	    ((uint64_t)TTMON_MT_SECTOR)
@@ -19,7 +20,7 @@ static int64_t new_buf(struct ttmon_mt_an *an, uint32_t alloc, uint64_t addr, ui
 	struct ttmon_mt_buf *b;
 	int err = 0;
 
-	if (ttmon_mt_an_room(&an->bufs, &an->cap_bufs, an->nr_bufs, sizeof(*an->bufs)))
+	if (TTMON_GROW(an->bufs, an->cap_bufs, an->nr_bufs + 1, 16))
 		return -ENOMEM;
 	b = &an->bufs[an->nr_bufs];
 	*b = (struct ttmon_mt_buf){
@@ -51,7 +52,7 @@ static int64_t new_buf(struct ttmon_mt_an *an, uint32_t alloc, uint64_t addr, ui
 static int64_t others(struct ttmon_mt_an *an)
 {
 	if (an->others == TTMON_MT_NONE) {
-		if (ttmon_mt_an_room(&an->bufs, &an->cap_bufs, an->nr_bufs, sizeof(*an->bufs)))
+		if (TTMON_GROW(an->bufs, an->cap_bufs, an->nr_bufs + 1, 16))
 			return -ENOMEM;
 		an->bufs[an->nr_bufs] = (struct ttmon_mt_buf){
 			.row = { .alloc = TTMON_MT_NONE,
@@ -124,7 +125,7 @@ static int range_of(struct ttmon_mt_an *an, uint64_t chunk, uint64_t to, struct 
 		*ret = (struct ttmon_mt_range){ chunk, to, chunk, to, (uint32_t)buf };
 		return buf < 0 ? (int)buf : 0;
 	}
-	if (ttmon_mt_an_room(&an->ranges, &an->cap_ranges, an->nr_ranges, sizeof(*an->ranges)))
+	if (TTMON_GROW(an->ranges, an->cap_ranges, an->nr_ranges + 1, 16))
 		return -ENOMEM;
 	buf = new_buf(an, TTMON_MT_NONE, chunk << CHUNK_SHIFT, 0);
 	if (buf < 0)

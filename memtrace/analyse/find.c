@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "lib/base/grow.h"
 #include "lib/base/fmt.h"
 
 #define MIN_SHARE 0.05 /* of all sectors, or of all requests: less is not worth a sentence */
@@ -51,7 +52,7 @@ void ttmon_mt_find_add(struct ttmon_mt_finds *f, unsigned int what, uint32_t row
 	va_list args;
 
 	if (!f->err)
-		f->err = ttmon_mt_an_room(&f->list, &f->cap, f->nr, sizeof(*f->list));
+		f->err = TTMON_GROW(f->list, f->cap, f->nr + 1, 16);
 	if (f->err)
 		return;
 	to = &f->list[f->nr++];

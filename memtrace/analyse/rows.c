@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* rows.c: rows of sites, launches and kernels; working sets of launches; sums that the GPU made. */
 #include "memtrace/analyse/an_int.h"
+#include "lib/base/grow.h"
 #include "lib/base/hash.h"
-
-int ttmon_mt_an_room(void *p, uint32_t *cap, uint32_t nr, size_t size)
-{
-	uint32_t more = *cap ? *cap * 2 : 16;
-	void *q;
-
-	if (nr < *cap)
-		return 0;
-	q = realloc(*(void **)p, more * size);
-	if (!q)
-		return -ENOMEM;
-	*(void **)p = q;
-	*cap = more;
-	return 0;
-}
 
 /* Zeroed up to n, at least. */
 static int stretch(uint32_t **p, size_t *nr, size_t n)
@@ -83,7 +69,7 @@ static int64_t kernel_row(struct ttmon_mt_an *an, const char *name)
 {
 	uint32_t *at;
 
-	if (rehash(an) || ttmon_mt_an_room(&an->kernels, &an->cap_kernels, an->nr_kernels, sizeof(*an->kernels)))
+	if (rehash(an) || TTMON_GROW(an->kernels, an->cap_kernels, an->nr_kernels + 1, 16))
 		return -ENOMEM;
 	at = kernel_place(an, name);
 	if (!*at && an->nr_kernels >= an->opts.max_sites) {
@@ -130,8 +116,8 @@ int64_t ttmon_mt_an_site(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dic
 	if (at < an->nr_site_at && an->site_at[at])
 		return an->site_at[at] - 1;
 	if (stretch(&an->site_at, &an->nr_site_at, dict->nr_sites * TTMON_MT_SPACE_MAX) ||
-	    ttmon_mt_an_room(&an->sites, &an->cap_sites, an->nr_sites, sizeof(*an->sites)) ||
-	    ttmon_mt_an_room(&an->site_more, &an->cap_site_more, an->nr_sites, sizeof(*an->site_more)))
+	    TTMON_GROW(an->sites, an->cap_sites, an->nr_sites + 1, 16) ||
+	    TTMON_GROW(an->site_more, an->cap_site_more, an->nr_sites + 1, 16))
 		return -ENOMEM;
 	if (an->nr_sites > an->opts.max_sites) { /* the last one is theirs */
 		an->site_at[at] = an->nr_sites;
@@ -175,8 +161,8 @@ int64_t ttmon_mt_an_launch(struct ttmon_mt_an *an, const struct ttmon_mt_dict *d
 	if (launch < an->nr_launch_at && an->launch_at[launch])
 		return an->launch_at[launch] - 1;
 	if (stretch(&an->launch_at, &an->nr_launch_at, dict->nr_launches) ||
-	    ttmon_mt_an_room(&an->launches, &an->cap_launches, an->nr_launches, sizeof(*an->launches)) ||
-	    ttmon_mt_an_room(&an->launch_more, &an->cap_launch_more, an->nr_launches, sizeof(*an->launch_more)))
+	    TTMON_GROW(an->launches, an->cap_launches, an->nr_launches + 1, 16) ||
+	    TTMON_GROW(an->launch_more, an->cap_launch_more, an->nr_launches + 1, 16))
 		return -ENOMEM;
 	kernel = launch_kernel(an, &dict->launches[launch]);
 	if (kernel < 0)

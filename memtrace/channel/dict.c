@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* dict.c: the dictionary of a channel: what the program says once about its instructions, launches and kernels, and its sums. */
 #include "memtrace/channel/chan_int.h"
+#include "lib/base/grow.h"
 #include "lib/base/hash.h"
 
 #define MAX_ADDR (1ull << 57)
 /* What a program says of its numbers is not more than it can have done: one that lies spoils no sum for good. */
 #define MAX_SAID    (1ull << 40)
 #define FLAGS_KNOWN (TTMON_MT_LAUNCH_MADE_UP | TTMON_MT_LAUNCH_GRAPH | TTMON_MT_LAUNCH_SAMPLED)
-
-static int room(void **p, size_t nr, size_t *cap, size_t size)
-{
-	size_t more = *cap ? *cap * 2 : 16;
-	void *q;
-
-	if (nr < *cap)
-		return 0;
-	q = reallocarray(*p, more, size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = more;
-	return 0;
-}
 
 /* ---- entries ---- */
 
@@ -304,7 +290,7 @@ static int take_kernel(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 		c->kernel[*at] = copy;
 		return 0;
 	}
-	err = room((void **)&c->kernel, c->nr_kernels, &c->cap_kernels, sizeof(*c->kernel));
+	err = TTMON_GROW(c->kernel, c->cap_kernels, c->nr_kernels + 1, 16);
 	err = err ?: ttmon_mt_table_put(&c->kernels, key, (uint32_t)c->nr_kernels);
 	if (err) {
 		free(copy);
@@ -330,7 +316,7 @@ static int take_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 		c->agg[*at] = *e;
 		return 0;
 	}
-	err = room((void **)&c->agg, c->nr_aggs, &c->cap_aggs, sizeof(*c->agg));
+	err = TTMON_GROW(c->agg, c->cap_aggs, c->nr_aggs + 1, 16);
 	err = err ?: ttmon_mt_table_put(&c->aggs, e->site, (uint32_t)c->nr_aggs);
 	if (!err)
 		c->agg[c->nr_aggs++] = *e;

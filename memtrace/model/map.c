@@ -8,6 +8,7 @@
 
 #include "lib/read/run.h"
 #include "memtrace/model/mt.h"
+#include "lib/base/grow.h"
 #include "lib/base/util.h"
 
 #define MAX_PIECES (128u << 20)
@@ -158,15 +159,8 @@ int ttmon_mt_map_add(struct ttmon_mt_map *map, const struct ttmon_mt_alloc *a)
 
 	if (map->nr == TTMON_RUN_MAX_ALLOCS)
 		return -E2BIG;
-	if (map->nr == map->cap) {
-		size_t cap = map->cap ? map->cap * 2 : 256;
-		struct ttmon_mt_alloc *p = realloc(map->allocs, cap * sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		map->allocs = p;
-		map->cap = cap;
-	}
+	if (TTMON_GROW(map->allocs, map->cap, map->nr + 1, 256))
+		return -ENOMEM;
 	copy.size = MIN(copy.size, UINT64_MAX - copy.addr);
 	copy.free_ns = MAX(copy.free_ns, copy.alloc_ns);
 	copy.freed_nth = MAX(copy.freed_nth, copy.made_nth);

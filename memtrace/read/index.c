@@ -2,6 +2,7 @@
 /* index.c: two hash tables over the dictionary, with the last finds before them, since traces say the same again and again; and the inference of masks. */
 #include "lib/read/run.h"
 #include "memtrace/read/index.h"
+#include "lib/base/grow.h"
 #include "lib/base/util.h"
 
 #define NONE	UINT32_MAX
@@ -90,21 +91,6 @@ void ttmon_mt_index_free(struct ttmon_mt_index *ix)
 	free(ix);
 }
 
-static int grow(void **p, size_t *cap, size_t nr, size_t size)
-{
-	size_t more = *cap ? *cap * 2 : 64;
-	void *q;
-
-	if (nr < *cap)
-		return 0;
-	q = reallocarray(*p, more, size);
-	if (!q)
-		return -ENOMEM;
-	*p = q;
-	*cap = more;
-	return 0;
-}
-
 static uint64_t hash_launch(const struct ttmon_mt_index *ix, uint64_t ctx, uint64_t id)
 {
 	return mix(mix(ix->seed, ctx), id);
@@ -176,7 +162,7 @@ static int64_t kernel_of(struct ttmon_mt_index *ix, const char *name)
 {
 	struct table *t = &ix->kernels;
 	size_t k;
-	int err = table_room(ix, t) ?: grow((void **)&ix->names, &ix->cap_names, ix->nr_names, sizeof(*ix->names));
+	int err = table_room(ix, t) ?: TTMON_GROW(ix->names, ix->cap_names, ix->nr_names + 1, 64);
 
 	if (err)
 		return err;
@@ -197,7 +183,7 @@ static int64_t append(struct ttmon_mt_index *ix, const struct ttmon_mt_launch *l
 
 	if (i < 0)
 		return i;
-	err = grow((void **)&ix->of_launch, &ix->cap_of_launch, (size_t)i, sizeof(*ix->of_launch));
+	err = TTMON_GROW(ix->of_launch, ix->cap_of_launch, (size_t)i + 1, 64);
 	if (err)
 		return err;
 	kernel = kernel_of(ix, ix->dict->dict.launches[i].kernel);
@@ -311,8 +297,8 @@ static int64_t new_site(struct ttmon_mt_index *ix, uint32_t kernel, const char *
 		return -ENOENT;
 	if (site.flags & TTMON_MT_SITE_GUESSED && like->width)
 		site.width = like->width;
-	err = grow((void **)&ix->of_site, &ix->cap_of_site, ix->dict->dict.nr_sites, sizeof(*ix->of_site));
-	err = err ?: grow((void **)&ix->operand, &ix->cap_operand, ix->dict->dict.nr_sites, sizeof(*ix->operand));
+	err = TTMON_GROW(ix->of_site, ix->cap_of_site, ix->dict->dict.nr_sites + 1, 64);
+	err = err ?: TTMON_GROW(ix->operand, ix->cap_operand, ix->dict->dict.nr_sites + 1, 64);
 	if (err)
 		return err;
 	i = ttmon_mt_dict_site(ix->dict, &site);

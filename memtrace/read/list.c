@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "memtrace/read/src.h"
+#include "lib/base/grow.h"
 #include "lib/base/util.h"
 
 struct ttmon_mt_list {
@@ -62,15 +63,8 @@ static int add(struct ttmon_mt_list *l, const char *dir, size_t n_dir, const cha
 	uint64_t bytes = 0;
 	int err = 0, first = 0;
 
-	if (l->nr == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 64;
-		char **paths = reallocarray(l->paths, cap, sizeof(*paths));
-
-		if (!paths)
-			return -ENOMEM;
-		l->paths = paths;
-		l->cap = cap;
-	}
+	if (TTMON_GROW(l->paths, l->cap, l->nr + 1, 64))
+		return -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(packed); i++) {
 		_cleanup_free_ char *path = NULL;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* stream_dict.c: the dictionary blocks of memtrace/stream/stream.h, read. */
 #include "memtrace/read/stream_rd.h"
+#include "lib/base/grow.h"
 
 #define MISSING UINT32_MAX
 
@@ -39,15 +40,8 @@ static int map_to(struct ttmon_mts_index *x, unsigned int kind, uint64_t index, 
 {
 	__typeof__(x->map[0]) *m = &x->map[kind];
 
-	if (index >= m->cap) {
-		size_t cap = MAX(MAX(index + 1, m->cap * 2), 256u);
-		uint32_t *p = reallocarray(m->at, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		m->at = p;
-		m->cap = cap;
-	}
+	if (TTMON_GROW(m->at, m->cap, index + 1, 256))
+		return -ENOMEM;
 	while (m->nr <= index)
 		m->at[m->nr++] = MISSING;
 	m->at[index] = at;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* stream_recs.c: the chunks of memtrace/stream/stream.h, read: as many records at once as have the same differences in all columns. */
 #include "memtrace/read/stream_rd.h"
+#include "lib/base/grow.h"
 
 /* Of the record before this one, which is in the run or right behind it. */
 static inline uint64_t before(const struct ttmon_mts_run *c, size_t at)
@@ -167,15 +168,8 @@ static int64_t decode(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint64
 
 static int keep_list(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *rec)
 {
-	if (r->nr_lists == r->cap_lists) {
-		size_t cap = MAX(r->cap_lists * 2, 256u);
-		void *p = reallocarray(r->lists, cap, sizeof(*r->lists));
-
-		if (!p)
-			return -ENOMEM;
-		r->lists = p;
-		r->cap_lists = cap;
-	}
+	if (TTMON_GROW(r->lists, r->cap_lists, r->nr_lists + 1, 256u))
+		return -ENOMEM;
 	memcpy(r->lists[r->nr_lists], rec->addr, sizeof(*r->lists));
 	rec->addr = (const uint64_t *)(uintptr_t)++r->nr_lists;
 	return 0;
@@ -188,14 +182,8 @@ static int decode_ordered(struct ttmon_mts_chunk *r, const uint8_t *ranks)
 	uint16_t rank = 0;
 	size_t done = 0;
 
-	if (r->items > r->cap_recs) {
-		void *p = reallocarray(r->recs, r->items, sizeof(*r->recs));
-
-		if (!p)
-			return -ENOMEM;
-		r->recs = p;
-		r->cap_recs = r->items;
-	}
+	if (TTMON_GROW(r->recs, r->cap_recs, r->items, 1))
+		return -ENOMEM;
 	for (size_t i = 0; i < r->items; i++)
 		r->recs[i].mask = 0;
 	r->nr_lists = 0;

@@ -2,6 +2,7 @@
 /* out.c: memtrace/stream/stream.h, written. A block is made whole in memory and goes out in one write, which is taken back when it fails. */
 #include "memtrace/stream/stream.h"
 #include "memtrace/stream/format.h"
+#include "lib/base/grow.h"
 #include "lib/base/util.h"
 #include "version.h"
 
@@ -276,15 +277,8 @@ static int write_part(struct ttmon_mt_out *out, unsigned int kind, const void *e
 	size_t items = 0;
 	int err = 0;
 
-	if (nr > done->cap) {
-		size_t cap = MAX(nr, done->cap * 2);
-		uint32_t *sums = reallocarray(done->sums, cap, sizeof(*sums));
-
-		if (!sums)
-			return -ENOMEM;
-		done->sums = sums;
-		done->cap = cap;
-	}
+	if (TTMON_GROW(done->sums, done->cap, nr, 1))
+		return -ENOMEM;
 	for (size_t i = changed ? 0 : done->nr; i < nr && !err; i++) {
 		const char *entry = (const char *)entries + i * size;
 		uint32_t sum = (uint32_t)crc32(0, (const uint8_t *)entry, (uInt)size);

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "lib/base/grow.h"
 #include "lib/base/names.h"
 #include "daemon/core/history/history.h"
 #include "lib/base/hmap.h"
@@ -65,15 +66,8 @@ static struct group *group_of(struct show *s, const struct ttmon_run_alloc *a)
 	for (; (at = ttmon_hmap_get(&s->by_key, key)) != TTMON_HMAP_NONE; key++)
 		if (same_group(&s->groups[at], a))
 			return &s->groups[at];
-	if (s->n == s->cap) {
-		uint32_t cap = s->cap ? s->cap * 2 : 64;
-		struct group *v = realloc(s->groups, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		s->groups = v;
-		s->cap = cap;
-	}
+	if (TTMON_GROW(s->groups, s->cap, s->n + 1, 64))
+		return NULL;
 	if (ttmon_hmap_put(&s->by_key, key, s->n) < 0)
 		return NULL;
 	s->groups[s->n] = (struct group){

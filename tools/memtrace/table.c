@@ -4,6 +4,7 @@
 #include <stdarg.h>
 
 #include "tools/memtrace/tool.h"
+#include "lib/base/grow.h"
 #include "tools/cli/show.h"
 
 #define GAP	  2
@@ -43,15 +44,9 @@ void ttmon_mt_grid_put(struct ttmon_mt_grid *t, const char *fmt, ...)
 	char *text = NULL;
 	va_list ap;
 
-	if (t->nr == t->cap) {
-		size_t more = t->cap ? t->cap * 2 : 256;
-		char **q = reallocarray(t->cells, more, sizeof(*q));
-
-		t->failed |= !q;
-		if (!q)
-			return;
-		t->cells = q;
-		t->cap = more;
+	if (TTMON_GROW(t->cells, t->cap, t->nr + 1, 256)) {
+		t->failed = true;
+		return;
 	}
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)

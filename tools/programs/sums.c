@@ -2,29 +2,15 @@
 /* sums.c: runs of programs summed up. No clock, no terminal. */
 #include "tools/programs/programs.h"
 
+#include "lib/base/grow.h"
 #include "lib/base/hash.h"
 
 /* Of one row; past it the oldest go. */
 #define TIMES_MAX 1048576u
 
-static bool grow(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap ? 2 * *cap : 16;
-	void *p;
-
-	if (n < *cap)
-		return true;
-	p = realloc(*v, more * size);
-	if (!p)
-		return false;
-	*v = p;
-	*cap = more;
-	return true;
-}
-
 static void add_time(struct ttmon_programs_times *t, uint64_t ns)
 {
-	if (t->n < TIMES_MAX && grow((void **)&t->v, t->n, &t->cap, sizeof(*t->v)))
+	if (t->n < TIMES_MAX && !TTMON_GROW(t->v, t->cap, t->n + 1, 16))
 		t->v[t->n++] = ns;
 	else if (t->n)
 		t->v[ns % t->n] = ns;
@@ -50,7 +36,7 @@ static struct ttmon_programs_row *row_of(struct ttmon_programs *p, const struct 
 			return &p->v[at];
 		key++;
 	}
-	if (!grow((void **)&p->v, p->n, &p->cap, sizeof(*p->v)))
+	if (TTMON_GROW(p->v, p->cap, p->n + 1, 16))
 		return NULL;
 	row = &p->v[p->n];
 	*row = (struct ttmon_programs_row){ .program = run->program, .pid = run->pid, .device = run->device };
@@ -72,8 +58,7 @@ static uint64_t *end_of(struct ttmon_programs *p, const struct ttmon_program_run
 	*is_first = at == TTMON_HMAP_NONE;
 	if (!*is_first)
 		return &p->ends[at];
-	if (!grow((void **)&p->ends, p->nr_ends, &p->cap_ends, sizeof(*p->ends)) ||
-	    ttmon_hmap_put(&p->chips, key, p->nr_ends))
+	if (TTMON_GROW(p->ends, p->cap_ends, p->nr_ends + 1, 16) || ttmon_hmap_put(&p->chips, key, p->nr_ends))
 		return NULL;
 	return &p->ends[p->nr_ends++];
 }

@@ -6,6 +6,7 @@
  * emoji are two columns, all else that is let through is one. Combining characters are not let through.
  */
 #include "tools/term/table.h"
+#include "lib/base/grow.h"
 
 #define FLEX_MIN 8
 
@@ -221,15 +222,8 @@ struct ttmon_term_cell *ttmon_term_table_row(struct ttmon_term_table *t)
 {
 	struct ttmon_term_cell *row;
 
-	if (t->nr_rows == t->cap_rows) {
-		size_t cap = t->cap_rows ? t->cap_rows * 2 : 40;
-		struct ttmon_term_cell *cells = reallocarray(t->cells, cap * t->nr_cols, sizeof(*cells));
-
-		if (!cells)
-			return NULL;
-		t->cells = cells;
-		t->cap_rows = cap;
-	}
+	if (TTMON_GROW(t->cells, t->cap_rows, t->nr_rows + 1, 40))
+		return NULL;
 	row = &t->cells[t->nr_rows++ * t->nr_cols];
 	for (size_t c = 0; c < t->nr_cols; c++) {
 		row[c].text[0] = '\0';

@@ -16,6 +16,7 @@
 #include <ttmon/family.h>
 
 #include "daemon/core/dispatch/dispatch_int.h"
+#include "lib/base/grow.h"
 
 static const char *const clock_names[TTMON_CLOCKS] = {
 #define X(id, NAME, name) [id] = name,
@@ -81,21 +82,6 @@ void ttmon_dispatch_free(struct ttmon_dispatch *d)
 }
 
 /* Room for one more of size bytes. */
-int ttmon_disp_grow(void **v, size_t n, size_t *cap, size_t size)
-{
-	size_t want = *cap ? *cap * 2 : 16;
-	void *more;
-
-	if (n < *cap)
-		return 0;
-	more = realloc(*v, want * size);
-	if (!more)
-		return -ENOMEM;
-	*v = more;
-	*cap = want;
-	return 0;
-}
-
 /* The key is there. */
 static void move_to(struct ttmon_hmap *m, uint64_t key, uint64_t idx)
 {
@@ -132,8 +118,7 @@ struct disp_proc *ttmon_disp_proc_get(struct ttmon_dispatch *d, uint32_t tgid)
 
 	if (serial != TTMON_HMAP_NONE)
 		return ttmon_disp_proc_by_serial(d, (uint32_t)serial);
-	if (d->nr_procs == DISP_PROCS ||
-	    ttmon_disp_grow((void **)&d->procs, d->nr_procs, &d->cap_procs, sizeof(struct disp_proc *)))
+	if (d->nr_procs == DISP_PROCS || TTMON_GROW(d->procs, d->cap_procs, d->nr_procs + 1, 16))
 		return NULL;
 	proc = calloc(1, sizeof(*proc));
 	if (!proc)
@@ -299,10 +284,10 @@ static int64_t sum_get(struct ttmon_dispatch *d, const struct disp_proc *proc, u
 	for (; (idx = ttmon_hmap_get(&d->by_device, key)) != TTMON_HMAP_NONE; key++)
 		if (d->sums_x[idx].proc == proc->serial && d->sums[idx].device == device)
 			return (int64_t)idx;
-	if (d->nr_sums == DISP_SUMS || ttmon_disp_grow((void **)&d->sums, d->nr_sums, &cap, sizeof(*d->sums)))
+	if (d->nr_sums == DISP_SUMS || TTMON_GROW(d->sums, cap, d->nr_sums + 1, 16))
 		return -1;
 	cap = d->cap_sums;
-	if (ttmon_disp_grow((void **)&d->sums_x, d->nr_sums, &cap, sizeof(*d->sums_x)))
+	if (TTMON_GROW(d->sums_x, cap, d->nr_sums + 1, 16))
 		return -1;
 	d->cap_sums = cap;
 	if (ttmon_hmap_put(&d->by_device, key, d->nr_sums))
@@ -319,8 +304,7 @@ static struct ttmon_disp_cpu *cpu_get(struct ttmon_dispatch *d, const struct dis
 	uint64_t key = ttmon_disp_key(sum->serial, cpu), idx = ttmon_hmap_get(&d->by_cpu, key);
 
 	if (idx == TTMON_HMAP_NONE) {
-		if (d->nr_cpus == DISP_CPUS ||
-		    ttmon_disp_grow((void **)&d->cpus, d->nr_cpus, &d->cap_cpus, sizeof(*d->cpus)) ||
+		if (d->nr_cpus == DISP_CPUS || TTMON_GROW(d->cpus, d->cap_cpus, d->nr_cpus + 1, 16) ||
 		    ttmon_hmap_put(&d->by_cpu, key, d->nr_cpus))
 			return NULL;
 		idx = d->nr_cpus++;

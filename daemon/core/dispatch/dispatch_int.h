@@ -167,7 +167,6 @@ static inline uint64_t ttmon_disp_key(uint32_t a, uint32_t b)
 	return (uint64_t)a << 32 | b;
 }
 
-int ttmon_disp_grow(void **v, size_t n, size_t *cap, size_t size);
 struct disp_proc *ttmon_disp_proc_get(struct ttmon_dispatch *d, uint32_t tgid);
 struct disp_proc *ttmon_disp_proc_by_serial(const struct ttmon_dispatch *d, uint32_t serial);
 

@@ -9,6 +9,7 @@
 #include "daemon/core/dispatch/progs.h"
 
 #include "daemon/core/dispatch/dispatch_int.h"
+#include "lib/base/grow.h"
 #include "lib/base/hash.h"
 #include "lib/base/hmap.h"
 
@@ -103,7 +104,7 @@ static int intern(struct ttmon_disp_progs *p, const char *text, uint32_t *ret)
 	}
 	if (p->nr_texts == MAX_TEXTS)
 		return -ENOSPC;
-	err = ttmon_disp_grow((void **)&p->texts, p->nr_texts, &p->cap_texts, sizeof(*p->texts));
+	err = TTMON_GROW(p->texts, p->cap_texts, p->nr_texts + 1, 16);
 	if (err)
 		return err;
 	copy = malloc(strlen(text) + 1);
@@ -134,7 +135,7 @@ static int named_get(struct ttmon_disp_progs *p, uint64_t key, struct named **re
 	if (idx == TTMON_HMAP_NONE) {
 		if (p->nr_named == MAX_NAMES)
 			return -ENOSPC;
-		err = ttmon_disp_grow((void **)&p->named, p->nr_named, &p->cap_named, sizeof(*p->named));
+		err = TTMON_GROW(p->named, p->cap_named, p->nr_named + 1, 16);
 		if (!err)
 			err = ttmon_hmap_put(&p->by_name, key, p->nr_named);
 		if (err)
@@ -213,11 +214,11 @@ static int entry_new(struct ttmon_disp_progs *p, const struct extra *x, const st
 		     uint32_t program, size_t *ret)
 {
 	size_t cap = p->cap;
-	int err = ttmon_disp_grow((void **)&p->v, p->n, &cap, sizeof(*p->v));
+	int err = TTMON_GROW(p->v, cap, p->n + 1, 16);
 
 	cap = p->cap;
 	if (!err)
-		err = ttmon_disp_grow((void **)&p->x, p->n, &cap, sizeof(*p->x));
+		err = TTMON_GROW(p->x, cap, p->n + 1, 16);
 	if (err)
 		return err;
 	p->cap = cap;

@@ -10,6 +10,7 @@
  * only where the nth run of a device is the nth dispatch of its process (struct disp_proc.exact). Elsewhere error_ns is UINT64_MAX.
  */
 #include "daemon/core/dispatch/dispatch_int.h"
+#include "lib/base/grow.h"
 
 #define DEVICES TTMON_TT_MESH_MAX
 
@@ -22,10 +23,10 @@ static int64_t clock_get(struct ttmon_dispatch *d, const struct disp_proc *proc,
 	if (idx != TTMON_HMAP_NONE)
 		return (int64_t)idx;
 	cap = d->cap_clocks;
-	if (d->nr_clocks == DISP_CLOCKS || ttmon_disp_grow((void **)&d->clocks, d->nr_clocks, &cap, sizeof(*d->clocks)))
+	if (d->nr_clocks == DISP_CLOCKS || TTMON_GROW(d->clocks, cap, d->nr_clocks + 1, 16))
 		return -1;
 	cap = d->cap_clocks;
-	if (ttmon_disp_grow((void **)&d->clocks_x, d->nr_clocks, &cap, sizeof(*d->clocks_x)))
+	if (TTMON_GROW(d->clocks_x, cap, d->nr_clocks + 1, 16))
 		return -1;
 	d->cap_clocks = cap;
 	if (ttmon_hmap_put(&d->by_clock, key, d->nr_clocks))

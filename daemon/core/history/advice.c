@@ -9,6 +9,7 @@
  * Completeness is 0.7 where something of the process was lost or is older than the trace, half where the memory is a made-up mapping.
  */
 #include "daemon/core/history/heat.h"
+#include "lib/base/grow.h"
 #include "daemon/core/history/history_int.h"
 
 #define GROUPS_MAX (1u << 16)
@@ -46,15 +47,8 @@ static struct ttmon_group *group_of(struct ttmon_groups *gs, const struct ttmon_
 			return &gs->v[at];
 	if (gs->n >= max)
 		return NULL;
-	if (gs->n == gs->cap) {
-		uint32_t cap = gs->cap ? gs->cap * 2 : 64;
-		struct ttmon_group *v = realloc(gs->v, cap * sizeof(*v));
-
-		if (!v)
-			return NULL;
-		gs->v = v;
-		gs->cap = cap;
-	}
+	if (TTMON_GROW(gs->v, gs->cap, gs->n + 1, 64))
+		return NULL;
 	if (ttmon_hmap_put(&gs->by_key, key, gs->n) < 0)
 		return NULL;
 	gs->v[gs->n] = (struct ttmon_group){ .proc = id->proc,

@@ -8,6 +8,7 @@
 #include <ttmon/family.h>
 
 #include "daemon/core/history/history_int.h"
+#include "lib/base/grow.h"
 
 #define DEFAULT_ALLOCATIONS 1000000
 #define DEFAULT_EVENTS	    10000000
@@ -110,16 +111,9 @@ void ttmon_history_on_blind(struct ttmon_history *h, const struct ttmon_ev_blind
 		h->totals.incomplete = true;
 		return;
 	}
-	if (h->nr_blinds == h->cap_blinds) {
-		uint32_t cap = h->cap_blinds ? h->cap_blinds * 2 : 16;
-		struct ttmon_blind *v = realloc(h->blinds, cap * sizeof(*v));
-
-		if (!v) {
-			ttmon_history_no_memory(h);
-			return;
-		}
-		h->blinds = v;
-		h->cap_blinds = cap;
+	if (TTMON_GROW(h->blinds, h->cap_blinds, h->nr_blinds + 1, 16)) {
+		ttmon_history_no_memory(h);
+		return;
 	}
 	h->blinds[h->nr_blinds++] = (struct ttmon_blind){
 		.object = ev->object,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* period_view.c: see period_view.h. Groups are those of core/history/advice.c, of one process and of what is still there. */
 #include "daemon/core/history/period_view.h"
+#include "lib/base/grow.h"
 
 #include "daemon/core/history/history_int.h"
 
@@ -54,15 +55,8 @@ static int find_group(struct build *b, const struct ttmon_alloc *a, uint32_t *re
 			return 0;
 		}
 	}
-	if (v->n == b->cap) {
-		uint32_t cap = b->cap ? b->cap * 2 : 64;
-		struct ttmon_period_spot *spots = realloc(v->spots, cap * sizeof(*spots));
-
-		if (!spots)
-			return -ENOMEM;
-		v->spots = spots;
-		b->cap = cap;
-	}
+	if (TTMON_GROW(v->spots, b->cap, v->n + 1, 64))
+		return -ENOMEM;
 	if (ttmon_hmap_put(&b->by_key, key, v->n) < 0)
 		return -ENOMEM;
 	v->spots[v->n] = (struct ttmon_period_spot){

@@ -8,6 +8,7 @@
  * that is shown); a --dump-db run keeps all. Until it is reused a line stays readable, so indexes never dangle.
  */
 #include "daemon/core/history/history_int.h"
+#include "lib/base/grow.h"
 
 #define FACT_DELAY_NS 2000000000ULL
 
@@ -99,15 +100,8 @@ static struct ttmon_hproc *append(struct ttmon_history *h)
 		h->totals.incomplete = true;
 		return NULL;
 	}
-	if (h->nr_procs == h->cap_procs) {
-		uint32_t cap = h->cap_procs ? h->cap_procs * 2 : 64;
-		struct ttmon_hproc **v = realloc(h->procs, cap * sizeof(struct ttmon_hproc *));
-
-		if (!v)
-			goto no_memory;
-		h->procs = v;
-		h->cap_procs = cap;
-	}
+	if (TTMON_GROW(h->procs, h->cap_procs, h->nr_procs + 1, 64))
+		goto no_memory;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		goto no_memory;
@@ -531,16 +525,9 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 	}
 	if (!ttmon_users_may_add(h, p, h->users[p->user].errors, TTMON_ERRORS_MAX))
 		return;
-	if (h->nr_errors == h->cap_errors) {
-		uint32_t cap = h->cap_errors ? h->cap_errors * 2 : 16;
-		struct ttmon_error_count *v = realloc(h->errors, cap * sizeof(*v));
-
-		if (!v) {
-			ttmon_history_no_memory(h);
-			return;
-		}
-		h->errors = v;
-		h->cap_errors = cap;
+	if (TTMON_GROW(h->errors, h->cap_errors, h->nr_errors + 1, 16)) {
+		ttmon_history_no_memory(h);
+		return;
 	}
 	memmove(h->errors + lo + 1, h->errors + lo, (h->nr_errors - lo) * sizeof(*h->errors));
 	h->errors[lo] = (struct ttmon_error_count){ p->pub.idx, fn, err, 1 };

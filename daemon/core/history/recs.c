@@ -7,6 +7,7 @@
  * pays (users.c): that user's oldest ended record goes, then a live one, whose bytes stay in the accounts (condensed.c). That is counted.
  */
 #include "daemon/core/history/history_int.h"
+#include "lib/base/grow.h"
 
 #define CHUNK 512
 #define NO_ID UINT32_MAX
@@ -105,15 +106,8 @@ static int add_chunk(struct ttmon_history *h)
 {
 	struct ttmon_alloc *chunk;
 
-	if (h->nr_chunks == h->cap_chunks) {
-		uint32_t cap = h->cap_chunks ? h->cap_chunks * 2 : 16;
-		struct ttmon_alloc **v = realloc(h->chunks, cap * sizeof(struct ttmon_alloc *));
-
-		if (!v)
-			return -ENOMEM;
-		h->chunks = v;
-		h->cap_chunks = cap;
-	}
+	if (TTMON_GROW(h->chunks, h->cap_chunks, h->nr_chunks + 1, 16))
+		return -ENOMEM;
 	chunk = calloc(CHUNK, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;

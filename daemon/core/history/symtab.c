@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* symtab.c: see symtab.h. Facts are input: ids and offsets are checked, and both tables are bounded. */
 #include "daemon/core/history/symtab.h"
+#include "lib/base/grow.h"
 
 #define OFFSET_BITS 44
 #define ASKED	    (TTMON_HMAP_NONE - 1)
@@ -88,15 +89,8 @@ int ttmon_symtab_symbol(struct ttmon_symtab *t, const struct ttmon_ev_symbol *ev
 	if (at == TTMON_HMAP_NONE || at == ASKED) {
 		if (t->nr_symbols >= TTMON_SYMBOLS_MAX)
 			return -ENOSPC;
-		if (t->nr_symbols == t->cap_symbols) {
-			uint32_t cap = t->cap_symbols ? t->cap_symbols * 2 : 64;
-			struct ttmon_symbol *v = realloc(t->symbols, cap * sizeof(*v));
-
-			if (!v)
-				return -ENOMEM;
-			t->symbols = v;
-			t->cap_symbols = cap;
-		}
+		if (TTMON_GROW(t->symbols, t->cap_symbols, t->nr_symbols + 1, 64))
+			return -ENOMEM;
 		at = t->nr_symbols;
 	}
 	if (ev->len) {

@@ -7,6 +7,7 @@
  * and so are the chips. A mesh whose members are not known has its sums to itself until they are.
  */
 #include "daemon/core/tt/tt_int.h"
+#include "lib/base/grow.h"
 
 static const uint8_t methods[TTMON_TT_TYPES] = {
 	[TTMON_TT_TYPE_DRAM] = TTMON_METHOD_TT_DRAM,
@@ -147,8 +148,7 @@ uint32_t ttmon_tt_chip_get(struct ttmon_tt *t, uint32_t index)
 
 	if (at != TTMON_HMAP_NONE)
 		return (uint32_t)at;
-	if (t->nr_chips >= TTMON_TT_CHIPS ||
-	    ttmon_tt_grow((void **)&t->chips, t->nr_chips, &t->cap_chips, sizeof(*t->chips)) < 0 ||
+	if (t->nr_chips >= TTMON_TT_CHIPS || TTMON_GROW(t->chips, t->cap_chips, t->nr_chips + 1, 8) ||
 	    ttmon_hmap_put(&t->by_chip, index, t->nr_chips) < 0)
 		return TTMON_TT_NIL;
 	t->chips[t->nr_chips] = (struct ttmon_tt_chip){ 0 };
@@ -193,8 +193,7 @@ static uint32_t alc_get(struct ttmon_tt_proc *p, uint64_t addr)
 	if (idx != TTMON_HMAP_NONE)
 		return (uint32_t)idx;
 	/* Without its allocator a buffer is only missed by the frees of all of one. */
-	if (p->nr_alcs >= TTMON_TT_DEVS ||
-	    ttmon_tt_grow((void **)&p->alcs, p->nr_alcs, &p->cap_alcs, sizeof(*p->alcs)) < 0 ||
+	if (p->nr_alcs >= TTMON_TT_DEVS || TTMON_GROW(p->alcs, p->cap_alcs, p->nr_alcs + 1, 8) ||
 	    ttmon_hmap_put(&p->by_alc, addr, p->nr_alcs) < 0)
 		return TTMON_TT_NIL;
 	p->alcs[p->nr_alcs] =
@@ -210,7 +209,7 @@ static uint32_t take(struct ttmon_tt *t)
 		t->free_bufs = t->bufs[idx].next;
 		return idx;
 	}
-	if (ttmon_tt_grow((void **)&t->bufs, t->nr_bufs, &t->cap_bufs, sizeof(*t->bufs)) < 0)
+	if (TTMON_GROW(t->bufs, t->cap_bufs, t->nr_bufs + 1, 8))
 		return TTMON_TT_NIL;
 	return t->nr_bufs++;
 }
@@ -358,7 +357,8 @@ void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, ui
 }
 
 /* The first of the list until there is none: of a device, or of an allocator. */
-static void sweep(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_list *l, uint64_t ts_ns, uint16_t fn)
+static void sweep(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_list *l, uint64_t ts_ns,
+		  uint16_t fn)
 {
 	while (l->head != TTMON_TT_NIL) {
 		/* One that is not remembered is taken for a buffer from before the trace: the process is partial then. */

@@ -20,6 +20,7 @@
  * layers: the union's growth is an allocation, and what it shrinks by is freed from the newest on.
  */
 #include "daemon/core/tt/tt_int.h"
+#include "lib/base/grow.h"
 
 #define PROGS_MAX    65536 /* of a process */
 #define CBS_MAX	     (1U << 20)
@@ -63,7 +64,7 @@ static void layer_push(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev
 {
 	struct ttmon_tt_cbset *s = p->devs[dev].cbs;
 
-	if (!bytes || ttmon_tt_grow((void **)&s->layers, s->nr_layers, &s->cap_layers, sizeof(*s->layers)) < 0)
+	if (!bytes || TTMON_GROW(s->layers, s->cap_layers, s->nr_layers + 1, 8))
 		return;
 	s->layers[s->nr_layers] = (struct layer){ .bytes = bytes };
 	layer_tell(t, p, dev, &s->layers[s->nr_layers++], ts_ns, addr, fn);
@@ -155,8 +156,7 @@ static uint32_t prog_get(struct ttmon_tt_proc *p, uint64_t key)
 
 	if (idx != TTMON_TT_NIL)
 		return idx;
-	if (p->nr_progs >= PROGS_MAX ||
-	    ttmon_tt_grow((void **)&p->progs, p->nr_progs, &p->cap_progs, sizeof(*p->progs)) < 0 ||
+	if (p->nr_progs >= PROGS_MAX || TTMON_GROW(p->progs, p->cap_progs, p->nr_progs + 1, 8) ||
 	    ttmon_hmap_put(&p->by_prog, key, p->nr_progs) < 0)
 		return TTMON_TT_NIL;
 	p->progs[p->nr_progs] = (struct ttmon_tt_prog){ .key = key };
@@ -199,7 +199,7 @@ static bool set_add(struct ttmon_tt_set *s, uint32_t dev)
 {
 	if (has(s, dev))
 		return true;
-	if (ttmon_tt_grow((void **)&s->v, s->n, &s->cap, sizeof(*s->v)) < 0)
+	if (TTMON_GROW(s->v, s->cap, s->n + 1, 8))
 		return false;
 	s->v[s->n++] = dev;
 	return true;
@@ -407,7 +407,7 @@ static bool cb_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_
 	uint32_t nr = ev->nr_ranges;
 	struct ttmon_tt_cbuf *cb;
 
-	if (p->nr_cbs >= CBS_MAX || ttmon_tt_grow((void **)&g->cbs, g->nr_cbs, &g->cap_cbs, sizeof(*g->cbs)) < 0)
+	if (p->nr_cbs >= CBS_MAX || TTMON_GROW(g->cbs, g->cap_cbs, g->nr_cbs + 1, 8))
 		return false;
 	cb = malloc(sizeof(*cb) + nr * sizeof(cb->range[0]));
 	if (!cb)

@@ -5,6 +5,7 @@
  * follows from the buffers that are there.
  */
 #include "daemon/core/tt/cores.h"
+#include "lib/base/grow.h"
 
 static size_t cells(const struct ttmon_tt_cores *c)
 {
@@ -80,15 +81,8 @@ static int split(struct ttmon_tt_cores *c, uint64_t addr, uint64_t cells_max)
 		return 0;
 	if ((c->n + 1) * (uint64_t)cells(c) > cells_max)
 		return -ENOSPC;
-	if (c->n == c->cap) {
-		uint32_t cap = c->cap ? c->cap * 2 : 8;
-		struct ttmon_tt_segment *v = realloc(c->v, cap * sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		c->v = v;
-		c->cap = cap;
-	}
+	if (TTMON_GROW(c->v, c->cap, c->n + 1, 8))
+		return -ENOMEM;
 	if (i && c->v[i - 1].n) {
 		s.n = malloc(cells(c) * sizeof(*s.n));
 		if (!s.n)

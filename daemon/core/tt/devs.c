@@ -16,6 +16,7 @@
  * whose figures ever stood on an assumption is flagged to its end.
  */
 #include "daemon/core/tt/tt_int.h"
+#include "lib/base/grow.h"
 
 #define ID_AT	  3 /* word of a Device with id_ in its lower half, as the header of 2026 has it */
 #define ID_AT_OLD 1 /* the same before: right behind the vtable pointer, where later a pointer lies */
@@ -42,7 +43,7 @@ static uint32_t use_new(struct ttmon_tt_proc *p, uint32_t logical)
 	for (idx = 0; idx < p->nr_uses && !p->uses[idx].dead; idx++)
 		;
 	if (idx == p->nr_uses) {
-		if (ttmon_tt_grow((void **)&p->uses, p->nr_uses, &p->cap_uses, sizeof(*p->uses)) < 0)
+		if (TTMON_GROW(p->uses, p->cap_uses, p->nr_uses + 1, 8))
 			return TTMON_TT_NIL;
 		p->nr_uses++;
 	}
@@ -256,7 +257,7 @@ static uint32_t dev_make(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t a
 		if (idx == TTMON_TT_NIL)
 			goto full;
 	} else {
-		if (ttmon_tt_grow((void **)&p->devs, p->nr_devs, &p->cap_devs, sizeof(*p->devs)) < 0)
+		if (TTMON_GROW(p->devs, p->cap_devs, p->nr_devs + 1, 8))
 			goto full;
 		idx = p->nr_devs;
 	}
@@ -402,7 +403,7 @@ void ttmon_tt_devs_fini(struct ttmon_tt_proc *p)
 
 static bool link_add(struct ttmon_tt_device *d, uint32_t idx)
 {
-	if (ttmon_tt_grow((void **)&d->links, d->nr_links, &d->cap_links, sizeof(*d->links)) < 0)
+	if (TTMON_GROW(d->links, d->cap_links, d->nr_links + 1, 8))
 		return false;
 	d->links[d->nr_links++] = idx;
 	return true;
@@ -563,7 +564,7 @@ void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t me
 		return;
 	/* One that is in its place since may still be waited for: what comes is this one's. */
 	if (!m->waits) {
-		if (ttmon_tt_grow((void **)&t->unknown, t->nr_unknown, &t->cap_unknown, sizeof(*t->unknown)) < 0)
+		if (TTMON_GROW(t->unknown, t->cap_unknown, t->nr_unknown + 1, 8))
 			return;
 		t->unknown[t->nr_unknown++] =
 			(struct ttmon_tt_waiting){ .serial = p->serial, .proc = p->idx, .dev = mesh };
@@ -616,7 +617,7 @@ static bool is_waited_for(struct ttmon_tt *t, struct ttmon_tt_thread *th)
 {
 	if (th->group->due)
 		return true;
-	if (ttmon_tt_grow((void **)&t->groups, t->nr_groups, &t->cap_groups, sizeof(*t->groups)) < 0)
+	if (TTMON_GROW(t->groups, t->cap_groups, t->nr_groups + 1, 8))
 		return false;
 	t->groups[t->nr_groups++] = (uint32_t)(th - t->threads);
 	th->group->due = true;

@@ -9,6 +9,7 @@
  * are, it is not calibrated and nothing of it is published.
  */
 #include "daemon/core/tt/tt_int.h"
+#include "lib/base/grow.h"
 #include "lib/base/names.h"
 
 #define VOTES	     2 /* by how much one layout must lead */
@@ -116,8 +117,7 @@ static void vote(struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, const struct
 /* Did the allocation go well that this buffer's end ends? */
 enum outcome { OUTCOME_UNKNOWN, OUTCOME_WORKED, OUTCOME_FAILED };
 
-static enum outcome outcome_of(const struct ttmon_tt_cal *cal, const struct ttmon_ev_tt_buffer *ev,
-			       enum ttmon_tt_op op)
+static enum outcome outcome_of(const struct ttmon_tt_cal *cal, const struct ttmon_ev_tt_buffer *ev, enum ttmon_tt_op op)
 {
 	struct ttmon_tt_fields f;
 
@@ -182,7 +182,8 @@ static void learn(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_c
 	if (cal->mode != TTMON_TT_MODE_UNDECIDED || !th)
 		return;
 	if (th->undecided && th->undecided != ev->buffer)
-		is_over(t, p, cal, th, OUTCOME_WORKED); /* the thread does something else: it would have ended otherwise */
+		is_over(t, p, cal, th,
+			OUTCOME_WORKED); /* the thread does something else: it would have ended otherwise */
 	else if (th->undecided && op != TTMON_TT_OP_ENTER)
 		is_over(t, p, cal, th, outcome_of(cal, ev, op));
 	if (op == TTMON_TT_OP_ENTER && !th->undecided) {
@@ -261,7 +262,7 @@ static bool hold(struct ttmon_tt *t, struct ttmon_tt_proc *p, const void *ev, si
 
 	memcpy(&r, ev, size);
 	if (!p->held.n) {
-		if (ttmon_tt_grow((void **)&t->holding, t->nr_holding, &t->cap_holding, sizeof(*t->holding)) < 0)
+		if (TTMON_GROW(t->holding, t->cap_holding, t->nr_holding + 1, 8))
 			return false;
 		p->held.elem = sizeof(r);
 		p->held_ns = r.h.ts_ns;

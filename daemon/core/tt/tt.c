@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* tt.c: see tt.h and tt_int.h. Processes and threads, chips, the dispatch of records, and time. */
 #include "daemon/core/tt/tt_int.h"
+#include "lib/base/grow.h"
 #include "lib/base/names.h"
-
-int ttmon_tt_grow(void **v, uint32_t n, uint32_t *cap, size_t elem)
-{
-	uint32_t next = *cap ? *cap * 2 : 8;
-	void *grown;
-
-	if (n < *cap)
-		return 0;
-	grown = realloc(*v, next * elem);
-	if (!grown)
-		return -ENOMEM;
-	*v = grown;
-	*cap = next;
-	return 0;
-}
 
 /* ---- processes ---- */
 
@@ -73,8 +59,7 @@ static struct ttmon_tt_proc *proc_new(struct ttmon_tt *t, uint32_t tgid)
 	const uint32_t *place = ttmon_fifo_front(&t->free_procs);
 	struct ttmon_tt_proc *p;
 
-	if (t->nr_running >= TTMON_TT_PROCS ||
-	    (!place && ttmon_tt_grow((void **)&t->procs, t->nr_procs, &t->cap_procs, sizeof(*t->procs)) < 0))
+	if (t->nr_running >= TTMON_TT_PROCS || (!place && TTMON_GROW(t->procs, t->cap_procs, t->nr_procs + 1, 8)))
 		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -214,8 +199,7 @@ struct ttmon_tt_thread *ttmon_tt_get_thread(struct ttmon_tt *t, struct ttmon_tt_
 
 	if (at == TTMON_HMAP_NONE) {
 		if (t->nr_threads < TTMON_TT_THREADS) {
-			if (ttmon_tt_grow((void **)&t->threads, t->nr_threads, &t->cap_threads, sizeof(*t->threads)) <
-				    0 ||
+			if (TTMON_GROW(t->threads, t->cap_threads, t->nr_threads + 1, 8) ||
 			    ttmon_hmap_put(&t->by_tid, tid, t->nr_threads) < 0)
 				return NULL;
 			at = t->nr_threads++;
@@ -381,7 +365,7 @@ void ttmon_tt_on_tt_proc(struct ttmon_tt *t, const struct ttmon_ev_tt_proc *ev, 
 	for (i = 0; i < p->nr_places && p->places[i].logical != ev->logical; i++)
 		;
 	if (i == p->nr_places) {
-		if (ttmon_tt_grow((void **)&p->places, p->nr_places, &p->cap_places, sizeof(*p->places)) < 0)
+		if (TTMON_GROW(p->places, p->cap_places, p->nr_places + 1, 8))
 			return;
 		p->nr_places++;
 	}

@@ -212,7 +212,8 @@ struct ttmon_tt_proc {
 	uint64_t vt_device, vt_mesh;
 	uint64_t blind_ns; /* when the probes of a library that it had mapped before became active, 0: none */
 	uint64_t own_ns;   /* when own_fact was told */
-	struct ttmon_hmap swept; /* Buffers that ended with all of a device or allocator: their own frees may still come */
+	struct ttmon_hmap
+		swept; /* Buffers that ended with all of a device or allocator: their own frees may still come */
 };
 
 struct ttmon_tt_asked {
@@ -267,9 +268,6 @@ struct ttmon_tt {
 	struct ttmon_tt_asked wants[TTMON_TT_WANTS];
 	uint32_t nr_wants;
 };
-
-/* Makes room for one more element of an array. */
-int ttmon_tt_grow(void **v, uint32_t n, uint32_t *cap, size_t elem) _must_check;
 
 /* tt.c */
 struct ttmon_tt_proc *ttmon_tt_find(const struct ttmon_tt *t, uint32_t tgid);

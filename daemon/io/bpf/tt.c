@@ -8,6 +8,7 @@
 #include <bpf/bpf.h>
 
 #include "daemon/io/bpf/bpf_int.h"
+#include "lib/base/grow.h"
 
 /* bpf/dispatch.bpf.c */
 struct key {
@@ -53,15 +54,8 @@ static size_t keys(int fd, const uint32_t *of, struct key **ret)
 		prev = &k;
 		if (of && k.tgid != *of)
 			continue;
-		if (n == cap) {
-			size_t more = cap ? cap * 2 : 64;
-			struct key *p = realloc(v, more * sizeof(*v));
-
-			if (!p)
-				break;
-			v = p;
-			cap = more;
-		}
+		if (TTMON_GROW(v, cap, n + 1, 64))
+			break;
 		v[n++] = k;
 	}
 	*ret = v;

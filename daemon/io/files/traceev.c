@@ -10,6 +10,7 @@
  */
 #include "daemon/io/files/traceev.h"
 
+#include "lib/base/grow.h"
 #include "lib/base/names.h"
 
 #include <assert.h>
@@ -266,15 +267,8 @@ static int push_end(struct ttmon_traceev *t, const struct ttmon_traceev_end *e)
 {
 	size_t i = t->nr_heap;
 
-	if (i == t->cap_heap) {
-		size_t cap = MAX(t->cap_heap * 2, (size_t)256);
-		struct ttmon_traceev_end *heap = realloc(t->heap, cap * sizeof(*heap));
-
-		if (!heap)
-			return -ENOMEM;
-		t->heap = heap;
-		t->cap_heap = cap;
-	}
+	if (TTMON_GROW(t->heap, t->cap_heap, i + 1, 256))
+		return -ENOMEM;
 	t->nr_heap++;
 	for (; i && e->ns < t->heap[(i - 1) / 2].ns; i = (i - 1) / 2)
 		t->heap[i] = t->heap[(i - 1) / 2];

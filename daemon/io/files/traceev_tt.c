@@ -8,6 +8,7 @@
  * gap of 2 ns is kept between slices: viewers compute with doubles of microseconds and may round two ends apart by one each.
  */
 #include "daemon/core/stream/decode.h"
+#include "lib/base/grow.h"
 #include "lib/base/names.h"
 #include "daemon/io/files/traceev_int.h"
 
@@ -21,16 +22,9 @@ static const char *const arch_names[TTMON_TT_ARCH_MAX] = { "chip", "grayskull", 
 
 void ttmon_traceev_chip(struct ttmon_traceev *t, const struct ttmon_ev_tt_chip *chip)
 {
-	if (t->nr_chips == t->cap_chips) {
-		size_t cap = MAX(t->cap_chips * 2, (size_t)32);
-		const struct ttmon_ev_tt_chip **chips = realloc(t->chips, cap * sizeof(*chips));
-
-		if (!chips) {
-			t->err = t->err ? t->err : -ENOMEM;
-			return;
-		}
-		t->chips = chips;
-		t->cap_chips = cap;
+	if (TTMON_GROW(t->chips, t->cap_chips, t->nr_chips + 1, 32)) {
+		t->err = t->err ? t->err : -ENOMEM;
+		return;
 	}
 	t->chips[t->nr_chips++] = chip;
 }

@@ -5,6 +5,7 @@
  * cgroup outside of it has none.
  */
 #include "daemon/io/host/cgroups.h"
+#include "lib/base/grow.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -170,15 +171,8 @@ static size_t place(const struct ttmon_cgroups *c, uint64_t id)
 
 static struct known *insert(struct ttmon_cgroups *c, size_t at, uint64_t id)
 {
-	if (c->nr == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 64;
-		struct known *more = c->nr < MAX_KNOWN ? realloc(c->known, cap * sizeof(*more)) : NULL;
-
-		if (!more)
-			return NULL;
-		c->known = more;
-		c->cap = cap;
-	}
+	if (c->nr == MAX_KNOWN || TTMON_GROW(c->known, c->cap, c->nr + 1, 64))
+		return NULL;
 	memmove(&c->known[at + 1], &c->known[at], (c->nr++ - at) * sizeof(*c->known));
 	c->known[at] = (struct known){ .id = id };
 	return &c->known[at];

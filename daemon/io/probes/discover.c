@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "daemon/io/probes/discover.h"
+#include "lib/base/grow.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -191,15 +192,8 @@ static int keep_mapping(void *ctx, const struct ttmon_mapping *m)
 	struct ttmon_listing *l = ctx;
 	char *name;
 
-	if (l->n == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 128;
-		void *p = realloc(l->maps, cap * sizeof(*l->maps));
-
-		if (!p)
-			return -ENOMEM;
-		l->maps = p;
-		l->cap = cap;
-	}
+	if (TTMON_GROW(l->maps, l->cap, l->n + 1, 128))
+		return -ENOMEM;
 	name = strdup(m->name);
 	if (!name)
 		return -ENOMEM;

@@ -13,6 +13,7 @@
  * of them until the last one is gone: what each of them used cannot be told apart. A process that changes its cgroup is not followed.
  */
 #include "daemon/io/rdt/resctrl_int.h"
+#include "lib/base/grow.h"
 
 #include <fcntl.h>
 
@@ -192,15 +193,8 @@ void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_n
 	}
 	if (p)
 		drop_proc(r, root, i); /* its end was not told */
-	if (r->nr_procs == r->procs_cap) {
-		size_t cap = r->procs_cap ? 2 * r->procs_cap : 64;
-		struct resctrl_proc **v = cap > RESCTRL_MAX_PROCS ? NULL : reallocarray(r->procs, cap, sizeof(*v));
-
-		if (!v)
-			goto none;
-		r->procs = v;
-		r->procs_cap = cap;
-	}
+	if (r->nr_procs == RESCTRL_MAX_PROCS || TTMON_GROW(r->procs, r->procs_cap, r->nr_procs + 1, 64))
+		goto none;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		goto none;

@@ -9,6 +9,7 @@
  * RMIDs are the hardware's where mon_hw_id can be read (-o debug), else numbers of our own in 1..max_rmid that stay with the group.
  */
 #include "daemon/io/rdt/resctrl_int.h"
+#include "lib/base/grow.h"
 
 #include <fcntl.h>
 
@@ -138,15 +139,8 @@ int ttmon_resctrl_group_new(struct ttmon_resctrl *r, int root, const struct resc
 	if (!g->ctrl || (key && !g->key))
 		return -ENOMEM;
 	snprintf(g->name, sizeof(g->name), "%s%u.%llu", r->prefix, p->tgid, (unsigned long long)p->start_ns);
-	if (r->nr_groups == r->groups_cap) {
-		size_t cap = r->groups_cap ? 2 * r->groups_cap : 32;
-		struct resctrl_group **v = reallocarray(r->groups, cap, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		r->groups = v;
-		r->groups_cap = cap;
-	}
+	if (TTMON_GROW(r->groups, r->groups_cap, r->nr_groups + 1, 32))
+		return -ENOMEM;
 	err = ttmon_resctrl_make(r, root, g);
 	if (err)
 		return err;

@@ -16,6 +16,7 @@
  * Where that file is not, the task lists of all groups are read. They are as old as the pass: good enough to leave others alone.
  */
 #include "daemon/io/rdt/resctrl_int.h"
+#include "lib/base/grow.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,22 +60,6 @@ static int cmp_task(const void *a, const void *b)
 	return x->tid != y->tid ? cmp_tid(&x->tid, &y->tid) : cmp_tid(&y->place, &x->place);
 }
 
-/* Room for one more: false without memory. */
-static bool grow(void *array, size_t n, size_t *cap, size_t size)
-{
-	size_t more = *cap ? 2 * *cap : 64;
-	void *v;
-
-	if (n < *cap)
-		return true;
-	v = reallocarray(*(void **)array, more, size);
-	if (!v)
-		return false;
-	*(void **)array = v;
-	*cap = more;
-	return true;
-}
-
 static void census_add_list(struct census *c, const char *s, uint32_t place)
 {
 	while (*s) {
@@ -83,7 +68,7 @@ static void census_add_list(struct census *c, const char *s, uint32_t place)
 
 		if (end == s)
 			return;
-		if (tid && tid <= INT32_MAX && grow(&c->tasks, c->nr_tasks, &c->tasks_cap, sizeof(*c->tasks)))
+		if (tid && tid <= INT32_MAX && !TTMON_GROW(c->tasks, c->tasks_cap, c->nr_tasks + 1, 64))
 			c->tasks[c->nr_tasks++] = (struct census_task){ (uint32_t)tid, place };
 		s = end + (*end == '\n');
 	}
@@ -98,7 +83,7 @@ static void census_add(struct census *c, int root, const char *folder, const cha
 	size_t n = 0;
 	ssize_t got;
 
-	if (c->nr_places == MAX_PLACES || !grow(&c->places, c->nr_places, &c->places_cap, sizeof(*c->places)))
+	if (c->nr_places == MAX_PLACES || !!TTMON_GROW(c->places, c->places_cap, c->nr_places + 1, 64))
 		return;
 	snprintf(path, sizeof(path), "%s/tasks", folder);
 	fd = ttmon_resctrl_open(root, path, O_RDONLY);
@@ -251,7 +236,7 @@ static int list_threads(const struct ttmon_resctrl *r, uint32_t tgid, uint32_t *
 
 		if (*end || !tid || tid > INT32_MAX)
 			continue;
-		ok = grow(&tids, n, &cap, sizeof(*tids));
+		ok = !TTMON_GROW(tids, cap, n + 1, 64);
 		if (ok)
 			tids[n++] = (uint32_t)tid;
 	}

@@ -10,6 +10,7 @@
  * was given anew is told by the start time.
  */
 #include "daemon/io/tt/ident_int.h"
+#include "lib/base/grow.h"
 #include "lib/os/clock.h"
 
 #define INFO_NS	   NSEC_PER_SEC /* what /proc said of a process is believed for so long: questions come in bunches */
@@ -187,15 +188,8 @@ static struct ttident_proc *proc_get(struct ttmon_ttident *t, uint32_t tgid)
 		memmove(t->procs, t->procs + 1, (TTIDENT_PROCS - 1) * sizeof(*t->procs));
 		t->nr_procs--;
 	}
-	if (!p && t->nr_procs == t->cap_procs) {
-		size_t cap = t->cap_procs ? t->cap_procs * 2 : 16;
-		struct ttident_proc *v = reallocarray(t->procs, cap, sizeof(*v));
-
-		if (!v)
-			return NULL;
-		t->procs = v;
-		t->cap_procs = cap;
-	}
+	if (!p && TTMON_GROW(t->procs, t->cap_procs, t->nr_procs + 1, 16))
+		return NULL;
 	if (!p)
 		p = &t->procs[t->nr_procs++];
 	*p = (struct ttident_proc){ .tgid = tgid, .start = start, .checks = OWN_CHECKS };
@@ -253,15 +247,8 @@ static struct ttident_logical *logical_get(struct ttident_proc *p, uint32_t logi
 			return &p->v[i];
 	if (logical >= TTIDENT_LOGICALS)
 		return NULL;
-	if (p->n == p->cap) {
-		size_t cap = p->cap ? p->cap * 2 : 8;
-		struct ttident_logical *v = reallocarray(p->v, cap, sizeof(*v));
-
-		if (!v)
-			return NULL;
-		p->v = v;
-		p->cap = cap;
-	}
+	if (TTMON_GROW(p->v, p->cap, p->n + 1, 8))
+		return NULL;
 	p->v[p->n] = (struct ttident_logical){ .logical = logical };
 	return &p->v[p->n++];
 }

@@ -21,6 +21,8 @@
  * version its own. All times are CLOCK_REALTIME, in version 1 too (its first variant had CLOCK_MONOTONIC, its last one not).
  */
 #include "daemon/io/tt/shm.h"
+#include "lib/base/grow.h"
+#include "lib/base/grow.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -80,15 +82,8 @@ static int add_file(struct ttmon_ttshm_writer *w, uint64_t key, struct file **re
 
 	if (w->nr_files == MAX_FILES)
 		return -ENOSPC;
-	if (w->nr_files == w->cap_files) {
-		size_t cap = w->cap_files ? 2 * w->cap_files : 32;
-		struct file **files = realloc(w->files, cap * sizeof(struct file *));
-
-		if (!files)
-			return -ENOMEM;
-		w->files = files;
-		w->cap_files = cap;
-	}
+	if (TTMON_GROW(w->files, w->cap_files, w->nr_files + 1, 32))
+		return -ENOMEM;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
@@ -391,27 +386,13 @@ static void report_on(struct ttmon_ttshm_writer *w, int dir_fd, int dir_err, con
 	r->err = err;
 }
 
-static int reserve_reports(struct ttmon_ttshm_writer *w, size_t n)
-{
-	struct ttmon_ttshm_report *reports;
-
-	if (n <= w->cap_reports)
-		return 0;
-	reports = realloc(w->reports, n * sizeof(*reports));
-	if (!reports)
-		return -ENOMEM;
-	w->reports = reports;
-	w->cap_reports = n;
-	return 0;
-}
-
 void ttmon_ttshm_publish(struct ttmon_ttshm_writer *w, const struct ttmon_ttshm_chip *chips, size_t n, uint64_t now_ns)
 {
 	_cleanup_close_ int dir_fd = -1;
 	int err = open_dir(w, &dir_fd);
 
 	w->nr_reports = 0;
-	if (reserve_reports(w, n))
+	if (TTMON_GROW(w->reports, w->cap_reports, n, 1))
 		return;
 	for (size_t i = 0; i < w->nr_files; i++)
 		w->files[i]->touched = false;

@@ -14,6 +14,7 @@
  * share is nobody's. unique_id is set only where it can be known from outside: see lone_unique().
  */
 #include "daemon/io/tt/sys.h"
+#include "lib/base/grow.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -345,14 +346,8 @@ static int list_nodes(DIR *d, uint32_t **ret, size_t *n)
 		if (strncmp(e->d_name, prefix, sizeof(prefix) - 1) ||
 		    !parse_ordinal(e->d_name + sizeof(prefix) - 1, &ordinal))
 			continue;
-		if (have == cap) {
-			uint32_t *more = reallocarray(v, cap ? cap * 2 : 64, sizeof(*v));
-
-			if (!more)
-				return -ENOMEM;
-			v = more;
-			cap = cap ? cap * 2 : 64;
-		}
+		if (TTMON_GROW(v, cap, have + 1, 64))
+			return -ENOMEM;
 		v[have++] = ordinal;
 	}
 	if (have)
