@@ -416,7 +416,10 @@ uint32_t ttmon_tt_ran_on(struct ttmon_tt *t, uint32_t tgid, uint32_t logical, ui
 		t->generation += !p->seen;
 		p->seen = true;
 	}
-	return ttmon_tt_chip_of(t, tgid, logical);
+	for (uint32_t i = 0; p && i < p->nr_places; i++)
+		if (p->places[i].logical == logical)
+			return p->places[i].chip;
+	return 0;
 }
 
 void ttmon_tt_on_tt_mesh(struct ttmon_tt *t, const struct ttmon_ev_tt_mesh *ev, size_t size)

@@ -177,7 +177,5 @@ size_t ttmon_tt_devices(const struct ttmon_tt *t, uint32_t tgid, uint64_t device
  * it unseen. Returns its chip, 0: unknown.
  */
 uint32_t ttmon_tt_ran_on(struct ttmon_tt *t, uint32_t tgid, uint32_t logical, uint64_t ts_ns);
-/* The chip of a logical id, 0: unknown. */
-uint32_t ttmon_tt_chip_of(const struct ttmon_tt *t, uint32_t tgid, uint32_t logical);
 
 #endif

@@ -224,21 +224,6 @@ void ttmon_tt_view_fini(struct ttmon_tt_view *v)
 	*v = (struct ttmon_tt_view){ 0 };
 }
 
-static uint32_t chip_of(const struct ttmon_tt_proc *p, uint32_t logical)
-{
-	for (uint32_t i = 0; i < p->nr_places; i++)
-		if (p->places[i].logical == logical)
-			return p->places[i].chip;
-	return 0;
-}
-
-uint32_t ttmon_tt_chip_of(const struct ttmon_tt *t, uint32_t tgid, uint32_t logical)
-{
-	const struct ttmon_tt_proc *p = ttmon_tt_find(t, tgid);
-
-	return p ? chip_of(p, logical) : 0;
-}
-
 size_t ttmon_tt_devices(const struct ttmon_tt *t, uint32_t tgid, uint64_t device, uint32_t *logical, uint32_t *chips,
 			size_t max)
 {

@@ -38,10 +38,11 @@ size_t ttmon_tt_devices(const struct ttmon_tt *t, uint32_t tgid, uint64_t device
 	return MIN(n, max);
 }
 
-uint32_t ttmon_tt_chip_of(const struct ttmon_tt *t, uint32_t tgid, uint32_t logical)
+uint32_t ttmon_tt_ran_on(struct ttmon_tt *t, uint32_t tgid, uint32_t logical, uint64_t ts_ns)
 {
 	(void)t;
 	(void)tgid;
+	(void)ts_ns;
 	return logical < 2 ? 11 + logical : 0;
 }
 

@@ -66,9 +66,9 @@ static struct ttmon_dispatch *make_cfg(const struct ttmon_dispatch_cfg *cfg)
 /* The stand-in never looks behind the pointer. */
 static struct ttmon_dispatch *make(void)
 {
-	static const int some;
+	static int some;
 
-	return make_cfg(&(struct ttmon_dispatch_cfg){ .tt = (const void *)&some });
+	return make_cfg(&(struct ttmon_dispatch_cfg){ .tt = (void *)&some });
 }
 
 static uint64_t cycles_at(uint64_t ns)

@@ -39,8 +39,8 @@ static void on_run(void *ctx, const struct ttmon_tt_run *run)
 static struct ttmon_dispatch *make(bool keep_all)
 {
 	static const struct ttmon_dispatch_ops ops = { .run = on_run, .slot = on_row };
-	static const int some;
-	const struct ttmon_dispatch_cfg cfg = { .tt = (const void *)&some, .keep_all = keep_all };
+	static int some;
+	const struct ttmon_dispatch_cfg cfg = { .tt = (void *)&some, .keep_all = keep_all };
 	struct ttmon_dispatch *d = NULL;
 
 	nr_rows = 0;

@@ -350,7 +350,7 @@ static void facts_of_the_ended_make_no_process(void **state)
 	feed_exit(t, P, 30);
 	feed_place(t, P, 30 + SEC, 5, 3, 0);
 	feed_proc(t, P, 2 * SEC, 2 * SEC, TTMON_PROC_FORK);
-	assert_int_equal(ttmon_tt_chip_of(t, P, 5), 0);
+	assert_int_equal(ttmon_tt_ran_on(t, P, 5, 3 * SEC), 0);
 	ttmon_tt_free(t);
 }
 

@@ -78,8 +78,7 @@ static void chips_are_asked_for_and_follow(void **state)
 	assert_int_equal(feed_use(t, P, 3).how, TTMON_TT_HOW_VISIBLE);
 	assert_int_equal(feed_chip_view(t, 2).bytes[0], 10);
 	assert_int_equal(feed_chip_view(t, 2).peak[0], 10);
-	assert_int_equal(ttmon_tt_chip_of(t, P, 3), 2);
-	assert_int_equal(ttmon_tt_chip_of(t, P, 4), 0);
+	assert_int_equal(ttmon_tt_ran_on(t, P, 3, 21), 2);
 	/* The answer changes: the bytes go where they belong. */
 	feed_place(t, P, 22, 3, 1, 0);
 	assert_int_equal(feed_chip_view(t, 2).bytes[0], 0);
