@@ -35,8 +35,14 @@ __attribute__((unused)) static void *torture_realloc(void *p, size_t n)
 	return refuse() ? NULL : realloc(p, n);
 }
 
-#define malloc(n)	torture_malloc(n)
-#define calloc(n, size) torture_calloc(n, size)
-#define realloc(p, n)	torture_realloc(p, n)
+__attribute__((unused)) static void *torture_reallocarray(void *p, size_t n, size_t size)
+{
+	return refuse() ? NULL : reallocarray(p, n, size);
+}
+
+#define malloc(n)		 torture_malloc(n)
+#define calloc(n, size)		 torture_calloc(n, size)
+#define realloc(p, n)		 torture_realloc(p, n)
+#define reallocarray(p, n, size) torture_reallocarray(p, n, size)
 
 #endif

@@ -19,6 +19,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #define SUMS   3
 #define GAUGES 2

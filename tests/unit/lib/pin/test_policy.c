@@ -23,6 +23,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 /* ---- by hand ---- */
 

@@ -26,6 +26,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 /* ---- parsing ---- */
 

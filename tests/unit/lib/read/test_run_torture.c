@@ -22,6 +22,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 static char path[] = "/tmp/ttmon-test-run-torture-XXXXXX";
 

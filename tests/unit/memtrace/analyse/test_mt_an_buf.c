@@ -28,6 +28,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #include "tests/unit/feed/mt_an_feed.h"
 

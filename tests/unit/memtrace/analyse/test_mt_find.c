@@ -19,6 +19,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #include "tests/unit/feed/mt_an_feed.h"
 

@@ -18,6 +18,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 static void dict_fini(struct ttmon_mt_dictw *d)
 {

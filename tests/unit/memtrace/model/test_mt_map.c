@@ -19,6 +19,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #define NONE UINT32_MAX
 #define LIVE UINT64_MAX

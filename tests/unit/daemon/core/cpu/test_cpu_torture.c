@@ -17,6 +17,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #define MANY 24 /* slots, each with CPUs x ROWS new processes */
 

@@ -27,14 +27,14 @@ static void *torture_calloc(size_t n, size_t size)
 	return refuse_one() ? NULL : calloc(n, size);
 }
 
-static void *torture_realloc(void *p, size_t n)
+static void *torture_reallocarray(void *p, size_t n, size_t size)
 {
-	return refuse_one() ? NULL : realloc(p, n);
+	return refuse_one() ? NULL : reallocarray(p, n, size);
 }
 
-#define malloc(n)	torture_malloc(n)
-#define calloc(n, size) torture_calloc(n, size)
-#define realloc(p, n)	torture_realloc(p, n)
+#define malloc(n)		 torture_malloc(n)
+#define calloc(n, size)		 torture_calloc(n, size)
+#define reallocarray(p, n, size) torture_reallocarray(p, n, size)
 
 /* They share some names of statics. */
 #include "daemon/core/dispatch/dispatch.c"
@@ -47,7 +47,7 @@ static void *torture_realloc(void *p, size_t n)
 
 #undef malloc
 #undef calloc
-#undef realloc
+#undef reallocarray
 
 #define T 10
 

@@ -35,6 +35,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #define T   10
 #define A   0x40000000ULL

@@ -15,6 +15,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 /* Two processes, one after the other, on each of three RMIDs in two domains, told by facts; readings of both. 600 facts: their queue grows. */
 static void scenario(struct ttmon_rmid *r)

@@ -22,6 +22,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 static uint64_t told, freed;
 

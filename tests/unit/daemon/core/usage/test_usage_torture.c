@@ -14,6 +14,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 #define T   1000
 #define A   0x7f0000000000ULL

@@ -22,6 +22,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 static char base[PATH_MAX + 64], mount_point[PATH_MAX];
 

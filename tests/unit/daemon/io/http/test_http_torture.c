@@ -22,6 +22,7 @@
 #undef malloc
 #undef calloc
 #undef realloc
+#undef reallocarray
 
 static unsigned int begun, ended;
 static struct ttmon_http_later *waiting;
