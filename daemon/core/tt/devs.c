@@ -647,11 +647,20 @@ void ttmon_tt_group_open(struct ttmon_tt *t, const struct ttmon_tt_proc *p, stru
 	th->group->size = b->size;
 	th->group->addr = b->addr;
 	th->group->type = b->type;
-	th->group->last_ns = b->ts_ns;
+	th->group->from_ns = th->group->last_ns = b->ts_ns;
 	th->group->ends = p->ends;
 	th->group->n = 0;
 	th->group->cut = false;
 	th->group_open = true;
+}
+
+/* Were the probes that show shadows there all the time, from the buffer on? They are taken away and put back one by one. */
+static bool is_watched(const struct ttmon_tt *t, const struct ttmon_tt_device *m, const struct ttmon_tt_group *g)
+{
+	const struct ttmon_tt_slotinfo *s = &t->slots[m->slot];
+
+	return !s->told || ((s->has & TTMON_TT_HAS_SPARE || s->off_ns) && !ttmon_before(g->from_ns, s->on_ns) &&
+			    (!s->off_ns || ttmon_before(t->now_ns, s->off_ns)));
 }
 
 /* How sure it is that no more shadows of a group will come. */
@@ -665,7 +674,7 @@ static void group_show(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct
 	for (uint32_t i = 0; i < g->n; i++)
 		if (p->devs[g->devs[i]].kind != TTMON_TT_DEV_DEVICE)
 			return;
-	if (g->cut && (m->known < TTMON_TT_MESH_TOLD || !is_same(m, g->devs, g->n)))
+	if ((g->cut || !is_watched(t, m, g)) && (m->known < TTMON_TT_MESH_TOLD || !is_same(m, g->devs, g->n)))
 		return;
 	if (m->known >= TTMON_TT_MESH_TOLD) {
 		bool more = covers(m, g->devs, g->n), seen = m->known == TTMON_TT_MESH_SEEN;
@@ -727,7 +736,7 @@ void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th)
 	if (g->n)
 		group_show(t, p, g, SURE);
 	else
-		m->silent += t->slots[m->slot].has & TTMON_TT_HAS_SPARE && m->silent < TTMON_TT_SILENT;
+		m->silent += t->slots[m->slot].told && is_watched(t, m, g) && m->silent < TTMON_TT_SILENT;
 }
 
 bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,

@@ -342,6 +342,12 @@ void ttmon_tt_on_tt_object(struct ttmon_tt *t, const struct ttmon_ev_tt_object *
 	s = &t->slots[ev->slot];
 	if (s->told && s->object != ev->object)
 		*s = (struct ttmon_tt_slotinfo){ 0 };
+	if (ev->has & TTMON_TT_HAS_SPARE && (!(s->has & TTMON_TT_HAS_SPARE) || !s->told)) {
+		s->on_ns = ev->h.ts_ns;
+		s->off_ns = 0;
+	} else if (s->has & TTMON_TT_HAS_SPARE && !(ev->has & TTMON_TT_HAS_SPARE)) {
+		s->off_ns = ev->h.ts_ns;
+	}
 	s->told = true;
 	s->object = ev->object;
 	s->has = ev->has;

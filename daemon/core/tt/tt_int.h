@@ -171,7 +171,7 @@ struct ttmon_tt_thread {
 
 /* Shadows that follow a mesh's buffer. */
 struct ttmon_tt_group {
-	uint64_t key, size, addr, last_ns;
+	uint64_t key, size, addr, from_ns, last_ns;
 	uint32_t mesh, type, n;
 	uint32_t ends; /* of the process when it began: what ended since may be something else now */
 	bool cut; /* its buffer ended before anything else came: an exception may have kept the other shadows away */
@@ -233,6 +233,7 @@ struct ttmon_tt_slotinfo {
 	uint32_t degraded; /* processes that needed the fallback, sticky */
 	bool told, drop;
 	uint64_t good, freed; /* allocations and frees by the primary */
+	uint64_t on_ns, off_ns; /* the spare probes are all there since; off_ns: and until then, 0: still */
 };
 
 struct ttmon_tt {

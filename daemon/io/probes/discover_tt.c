@@ -52,7 +52,7 @@ static uint32_t unprobed(const struct ttmon_probes *p)
 	return kinds;
 }
 
-void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o)
+static void tell(struct ttmon_discover *d, const struct object *o, uint32_t but)
 {
 	struct ttmon_ev_tt_object e = {
 		.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_TT_OBJECT, .cpu = TTMON_CPU_DAEMON },
@@ -62,9 +62,14 @@ void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o)
 
 	if (!o->has_slot)
 		return;
-	e.has = ttmon_probes_tt_has(&o->probes, &o->elf);
+	e.has = ttmon_probes_tt_has(&o->probes, &o->elf) & ~but;
 	e.unprobed = unprobed(&o->probes);
 	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
+}
+
+void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o)
+{
+	tell(d, o, 0);
 }
 
 bool ttmon_discover_tt_vtables(const struct ttmon_discover *d, uint16_t slot, struct ttmon_tt_slot *ret)
@@ -86,9 +91,14 @@ int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on)
 	o = slot < TTMON_TT_SLOTS ? d->tt[slot] : NULL;
 	if (!o || !o->probed || o->fd < 0)
 		return -ENOENT;
+	/* From now on some of them are missing: said before, as it is said after they are all back. */
+	if (!on)
+		tell(d, o, TTMON_TT_HAS_SPARE);
 	err = ttmon_probes_spare(&o->probes, o->fd, &o->elf, on);
-	if (err == -EOPNOTSUPP)
+	if (err == -EOPNOTSUPP) {
+		ttmon_object_tell_tt(d, o);
 		return err;
+	}
 	if (err)
 		log_warn("%s: cannot put the spare probes back: %s, continuing without them", o->path,
 			 ttmon_probe_reason(err));

@@ -427,7 +427,7 @@ static void degraded_meshes(void **state)
 	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), e = m;
 
 	(void)state;
-	feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK | TTMON_TT_HAS_SHADOW);
+	feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK | TTMON_TT_HAS_SHADOW | TTMON_TT_HAS_SPARE);
 	for (unsigned int i = 0; i < 4; i++)
 		feed_dev_new(t, P, 11, i, i);
 	e.status = 0;
@@ -539,6 +539,53 @@ static void shadows_that_come_late(void **state)
 	ttmon_tt_tick(t, 1300 * MS);
 	all_have(t, 0, 3, 10);
 	assert_int_equal(feed_process(t, P).flags, 0);
+	ttmon_tt_free(t);
+}
+
+static void spare_probes(struct ttmon_tt *t, uint64_t ts, bool on)
+{
+	struct ttmon_ev_tt_object ev = {
+		.h = { .ts_ns = ts, .kind = TTMON_EV_TT_OBJECT },
+		.object = 1,
+		.has = TTMON_TT_HAS_PRIMARY | TTMON_TT_HAS_SHADOW | (on ? TTMON_TT_HAS_SPARE : 0),
+	};
+
+	FEED(t, ev);
+}
+
+/* While the probes that show shadows are taken away and put back, some are missing: what is shown then is not all. */
+static void shadows_while_probes_come_and_go(void **state)
+{
+	struct ttmon_tt *t = started();
+	struct feed_buf m = feed_mesh_buf(0x1000, 0, 100), n = feed_mesh_buf(0x2000, 1, 10),
+			o = feed_mesh_buf(0x3000, 2, 1);
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		feed_dev_new(t, P, 11, i, i);
+	spare_probes(t, 12, true);
+	/* The fact comes first, the events before it after it. */
+	spare_probes(t, 100, false);
+	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
+	feed_shadows(t, P, 21, &m, 0, 3);
+	feed_buffer(t, P, 99, FN_ALLOCATED, &n);
+	all_have(t, 0, 3, 100);
+	feed_shadows(t, P, 100, &n, 0, 1);
+	spare_probes(t, 200, true);
+	feed_buffer(t, P, 110, FN_ALLOCATED, &o);
+	feed_shadows(t, P, 199, &o, 2, 3);
+	feed_shadows(t, P, 201, &o, 0, 0);
+	m.at = 0x4000;
+	feed_buffer(t, P, 210, FN_ALLOCATED, &m);
+	all_have(t, 0, 3, 200);
+	assert_int_equal(feed_process(t, P).pending_bytes, 11);
+	n.at = 0x5000;
+	feed_buffer(t, P, 220, FN_ALLOCATED, &n);
+	feed_shadows(t, P, 221, &n, 1, 3);
+	feed_buffer(t, P, 222, FN_FREEING, &m);
+	feed_buffer(t, P, 223, FN_ALLOCATED, &m);
+	all_have(t, 0, 0, 200);
+	all_have(t, 1, 3, 220);
 	ttmon_tt_free(t);
 }
 
@@ -727,6 +774,7 @@ int main(void)
 		cmocka_unit_test(buffers_beat_the_walk),
 		cmocka_unit_test(shadows_that_come_late),
 		cmocka_unit_test(a_mesh_in_the_place_of_another),
+		cmocka_unit_test(shadows_while_probes_come_and_go),
 		cmocka_unit_test(shadows_of_a_mesh_that_is_gone),
 		cmocka_unit_test(spare_probes_wait_for_each_mesh),
 		cmocka_unit_test(shadows_tell_the_devices),
