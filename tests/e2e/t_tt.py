@@ -158,16 +158,11 @@ def test_closed_devices(bench):
     daemon.stop()
 
 
-def doubts(process):
-    """Its flags, but for those of a machine that is busy: a library was mapped before its probes were active, an answer came late."""
-    return [f for f in process["flags"] if f not in ("partial", "mesh assumed", "lost")]
-
-
 @timeout(60)
 def test_reopened_devices(bench):
     """Devices closed and opened again, with a new mesh each time: nothing lost, pending or of unknown origin."""
     host = Host(bench, "t3k")
-    daemon = host.service("--ring-size", "32768")
+    daemon = host.service_ahead(("e1", "e2b", "e4"))
     targets = {gen: host.target(gen, "ttscen", "reopen", "--chips", "4") for gen in ("e1", "e2b", "e4")}
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -175,7 +170,7 @@ def test_reopened_devices(bench):
     for gen, target in targets.items():
         for book in steps(target):
             wait_equal(host, book, f"{gen}, step {book.get('step', 'last')}")
-    found = {p["tgid"]: (doubts(p), p["unknown_frees"]) for p in host.devices()["processes"]}
+    found = {p["tgid"]: (host.doubts(p), p["unknown_frees"]) for p in host.devices()["processes"]}
     for gen, target in targets.items():
         eq(f"{gen}: flags and unknown frees", found[target.pid], ([], 0))
         target.go()
@@ -187,7 +182,7 @@ def test_reopened_devices(bench):
 def test_only_failures(bench):
     """A program whose every allocation fails has nothing wrong with its figures."""
     host = Host(bench, "t3k")
-    daemon = host.service("--ring-size", "32768")
+    daemon = host.service_ahead(MAIN)
     targets = {gen: host.target(gen, "ttscen", "failed", "--chips", "2") for gen in MAIN}
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -197,7 +192,7 @@ def test_only_failures(bench):
         for gen, step in books.items():
             wait_equal(host, next(step), gen)
         time.sleep(0.2)  # what is held back is decided after 50 ms
-    found = {p["tgid"]: (doubts(p), p["unknown_frees"]) for p in host.devices()["processes"]}
+    found = {p["tgid"]: (host.doubts(p), p["unknown_frees"]) for p in host.devices()["processes"]}
     for gen, target in targets.items():
         eq(f"{gen}: flags, unknown frees", found.get(target.pid, ([], 0)), ([], 0))
         target.go()
@@ -241,7 +236,7 @@ def spare_gone(host, library):
 def test_submeshes(bench):
     """A submesh's buffers are on its own chips, not on its root's, also when it is made after the probes that would show it are gone."""
     host = Host(bench, "t3k")
-    daemon = host.service("--ring-size", "32768")
+    daemon = host.service_ahead(("e1", "e2b", "e4"))
     targets = {gen: host.target(gen, "ttscen", "submesh", "--chips", "8") for gen in ("e1", "e2b", "e4")}
     host.wait_probed([t.pid for t in targets.values()])
     for target in targets.values():
@@ -250,7 +245,7 @@ def test_submeshes(bench):
     for what in ("the root alone", "submeshes", "freed", "done"):
         for gen, step in books.items():
             wait_equal(host, next(step), f"{gen}: {what}")
-    flags = {p["tgid"]: doubts(p) for p in host.devices()["processes"]}
+    flags = {p["tgid"]: host.doubts(p) for p in host.devices()["processes"]}
     for gen, target in targets.items():
         eq(f"{gen}: flags", flags[target.pid], [])
         target.go()

@@ -160,6 +160,24 @@ class Host:
         roots = ["--sysfs-root", os.path.join(self.root, "sys"), "--proc-root", os.path.join(self.root, "proc"), "--shm-root", self.shm]
         return self.bench.daemon("--socket", self.socket, "--tt-shm-version", str(self.version), "-q", *roots, *args)
 
+    def service_ahead(self, gens):
+        """A service that probed the libraries of these generations before a process maps them: what is started then is seen whole."""
+        daemon = self.service("--ring-size", "32768", "--probe-ahead", standin("tt/*"))
+        want = {os.path.realpath(standin(f"tt/{gen}/libtt_metal.so")) for gen in gens}
+
+        def check():
+            objects = api(self.socket, "/v1/probes")["objects"]
+            probed = {os.path.realpath(o["path"]) for o in objects if any(p["state"] == "attached" for p in o["probes"])}
+            eq("libraries without probes", want - probed, set())
+
+        retry(20, check)
+        return daemon
+
+    def doubts(self, process):
+        """Its flags. "lost" is none where the service did lose records: every program of the machine fills its rings."""
+        lost = {"lost"} if api(self.socket, "/v1/status")["identity"]["lost"] else set()
+        return sorted(set(process["flags"]) - lost)
+
     def target(self, gen, program, *args, env=None):
         chips = ",".join(f"{c.bdf}={self.unique[c.bdf]}" + (f"+{self.unique[c.bdf + 'R']}" if c.bdf + "R" in self.unique else "")
                          for c in reversed(self.chips))
