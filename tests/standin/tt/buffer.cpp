@@ -2,6 +2,10 @@
 /*
  * buffer.cpp: what happens inside one allocation and one free, in the order of tt-metal (facts/tenstorrent.md 2.2). The tracking functions
  * are in graph.cpp, an object of their own, so that no compiler melts them into their callers.
+ *
+ * Sources in tt-metal: Buffer in impl/buffers/buffer.cpp (create, allocate_impl, deallocate, deallocate_impl, mark_as_deallocated; 00002df2,
+ * 4b23a16a and main 622c6fb9), BankManager in impl/allocator/bank_manager.cpp (allocate_buffer throws where there is no room), MeshBuffer
+ * in distributed/mesh_buffer.cpp (create: 0062748f).
  */
 #include <stdexcept>
 

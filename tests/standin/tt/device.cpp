@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
+/*
+ * device.cpp: devices, meshes, and which chips a process sees. Sources in tt-metal: Device in impl/device/device.cpp (initialize, close,
+ * destructor) and device_manager.cpp:341-349 (a closed one is opened again by initialize), MeshDevice and its impl in
+ * distributed/mesh_device.cpp, its view in distributed/mesh_device_view_impl.hpp, all of main 622c6fb9; in UMD visible_chips() is
+ * topology discovery over PCIDevice's list by bus address (3ed9cb6d, facts/tenstorrent.md 4.1).
+ *
+ * Later versions clear a device's program cache in Device::close, so that programs end there which here live on.
+ */
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * dispatch.cpp: everything that sends work to a device, under the names of each generation (facts/tenstorrent.md 3.1), outer functions
- * calling inner ones as tt-metal does. Nothing is done with the work.
+ * calling inner ones as tt-metal does. Nothing is done with the work. Sources in tt-metal: distributed/fd_mesh_command_queue.hpp of 01d4cc77,
+ * mesh_command_queue.hpp of 03bbd749, sd_mesh_command_queue.cpp and mesh_device.cpp of main 622c6fb9, tt_metal.hpp of 0141280a (LaunchProgram).
  */
 #include "metal.hpp"
 #include "world.hpp"

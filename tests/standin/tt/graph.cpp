@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* graph.cpp: the tracking functions, and with them tt-metal's own statistics: recorded for each local device of the buffer's. */
+/*
+ * graph.cpp: the tracking functions, and with them tt-metal's own statistics: recorded for each local device of the buffer's. Source in
+ * tt-metal: GraphTracker in impl/graph/graph_tracking.cpp of main 622c6fb9 (graph/graph_tracking.cpp before #44668).
+ */
 #include <unistd.h>
 
 #include "metal.hpp"
