@@ -4,9 +4,10 @@ import json
 import os
 import signal
 import struct
+import subprocess
 import time
 
-from e2e import SLOW, TT_GENERATIONS, alone, eq, fast, last_json, load_db, standin, timeout, true, tt_env
+from e2e import SLOW, TTMON, TT_GENERATIONS, alone, eq, fast, last_json, load_db, standin, timeout, true, tt_env
 from tt_host import BOOK_TYPES, Host, api, retry, wait_equal
 
 MAIN = ("e0", "e1", "e2a", "e2b", "e2i", "e4")
@@ -547,6 +548,13 @@ def test_clock_pairs(bench):
     for gen, lines in runs.items():
         largest, median = check_clock(gen, "pairs", lines[-1], db)
         true(f"{gen}: largest error {largest} ns, median {median} ns", median < 2000 and largest < 20000)
+    shown = subprocess.run([TTMON, "db", "show", bench.path("db.json")], capture_output=True, text=True, check=True).stdout
+    true(f"certain layouts have no line: {shown}", "RECORDS " not in shown and "CLOCKS" in shown)
+    db["tenstorrent"]["clocks"][0].update(layout_certain=False, refused_layout=3)
+    with open(bench.path("doubt.json"), "w", encoding="utf-8") as f:
+        json.dump(db, f)
+    shown = subprocess.run([TTMON, "db", "show", bench.path("doubt.json")], capture_output=True, text=True, check=True).stdout
+    true(f"layouts that are not certain: {shown}", "RECORDS    1 device: another layout" in shown and "RECORDS    3 of the profiler refused" in shown)
 
 
 def test_clock_of_the_record(bench):
