@@ -14,6 +14,7 @@
 #include <fcntl.h>
 
 #include "daemon/io/objects/objects.h"
+#include "lib/os/elf.h"
 #include "tests/unit/feed/elf_image.h"
 
 #ifdef __x86_64__
@@ -371,6 +372,71 @@ static void test_pieces(void **state)
 		read_in_pieces(str, sym, shift, TT_NAME);
 }
 
+#define HOLES_SIZE (512ull << 20)
+#define MARKS	   400u
+#define MARK_LEN   8u
+
+struct marks {
+	uint64_t at[MARKS];
+	unsigned int seen[MARKS];
+	uint64_t fed;
+};
+
+static int marks_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos)
+{
+	struct marks *m = ctx;
+
+	m->fed += fresh;
+	for (const char *s = p; s < p + fresh && (s = memmem(s, (size_t)(p + n - s), "mark", 4)) && s < p + fresh;
+	     s++) {
+		unsigned int i = 0;
+
+		assert_true((size_t)(p + n - s) >= MARK_LEN);
+		while (i < MARKS && m->at[i] != pos + (uint64_t)(s - p))
+			i++;
+		assert_true(i < MARKS);
+		m->seen[i]++;
+	}
+	return 0;
+}
+
+/* Data between holes of all sizes: everything is seen, once, and what is a hole is not read. */
+static void test_holes(void **state)
+{
+	_cleanup_close_ int fd = memfd_create("test_elf", MFD_CLOEXEC);
+	struct ttmon_elf e = { .fd = fd, .size = HOLES_SIZE, .budget = TTMON_ELF_MAX_BYTES };
+	struct marks m = { 0 };
+	uint64_t at = 12345, budget;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, (off_t)HOLES_SIZE), 0);
+	for (unsigned int i = 0; i < MARKS; i++) {
+		/* Within a page, across the border of two, a page or several on, and far away. */
+		static const uint64_t steps[] = {
+			9, 1099, 1101, 4088, 4093, 8192, 16384, 20000, 65536, 262144, 3000000
+		};
+
+		m.at[i] = at;
+		assert_int_equal(pwrite(fd, "markmark", 5, (off_t)at), 5);
+		assert_int_equal(pwrite(fd, "....", 3, (off_t)at + 5), 3);
+		at += steps[i % ARRAY_SIZE(steps)] + i % 7;
+	}
+	assert_true(at < HOLES_SIZE);
+	budget = e.budget;
+	assert_int_equal(ttmon_elf_walk(&e, 0, HOLES_SIZE, 1, marks_piece, &m), 0);
+	for (unsigned int i = 0; i < MARKS; i++)
+		assert_int_equal(m.seen[i], 1);
+	assert_true(budget - e.budget < MARKS * 20000);
+	assert_true(m.fed < MARKS * 24000);
+	/* From the middle of a hole, in units. */
+	memset(m.seen, 0, sizeof(m.seen));
+	for (unsigned int i = 0; i < MARKS; i++)
+		m.at[i] -= 24;
+	assert_int_equal(ttmon_elf_walk(&e, 24, HOLES_SIZE / 24 * 24 - 24, 24, marks_piece, &m), 0);
+	for (unsigned int i = 0; i < MARKS; i++)
+		assert_int_equal(m.seen[i], 1);
+}
+
 #define OBJECT ELF64_ST_INFO(STB_WEAK, STT_OBJECT)
 
 static void test_tenstorrent(void **state)
@@ -564,6 +630,7 @@ int main(void)
 		cmocka_unit_test(test_usdt),
 		cmocka_unit_test(test_tenstorrent),
 		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_bit_flips),
 		cmocka_unit_test(test_real_runtime),
