@@ -34,7 +34,7 @@ json_t *ttmon_api_comm(const char comm[TTMON_COMM_LEN])
 
 void ttmon_api_send(struct ttmon_http_reply *reply, json_t *doc)
 {
-	if (!doc || json_dumpf(doc, reply->body, JSON_COMPACT | JSON_PRESERVE_ORDER))
+	if (!doc || json_dumpf(doc, reply->body, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII))
 		ttmon_http_error(reply, 500, "out of memory");
 	else
 		fputc('\n', reply->body);

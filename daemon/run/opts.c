@@ -230,7 +230,7 @@ static const struct
 				  "Past it the user who has most of them makes room, one of another for each new one: first what has ended, then records of live ones, whose bytes stay in the sums.",
 				  NUMBER(max_allocations, 1, UINT32_MAX) },
 				{ "max-user-probes", 0, "N", "functions probed in files of one user (32,768)",
-				  "A user's next file gets none, and what is done with it is told to be unseen. Without the option root may have 131,072.",
+				  "A user's next file gets none, and what is done with it is told to be unseen. Root's files have 131,072.",
 				  NUMBER(max_user_probes, 1, UINT32_MAX), .rare = true },
 				{ "pin-after", 0, "WHEN", "live advice to pin: gain, first, N, BYTES (gain)",
 				  "When transfers of unpinned memory to the device would have been faster by more than pinning costs (gain), at the first one, after so many (N) or so many bytes (64M). ttmon advise --live shows it.",

@@ -77,25 +77,45 @@ char *ttmon_fmt_count(char *buf, size_t n, uint64_t count)
 	return buf;
 }
 
+/* Bytes of the UTF-8 sequence at p by its first one and those that follow; 1 where it is none. */
+static size_t sequence(const unsigned char *p)
+{
+	size_t len = p[0] < 0xc2 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 1;
+
+	for (size_t i = 1; i < len; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 1;
+	return len;
+}
+
+size_t ttmon_fmt_control(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	size_t len = sequence(p);
+	uint32_t c = p[0];
+
+	if (len == 2)
+		c = (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+	else if (len == 3)
+		c = (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+	if (c < ' ' || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	    (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
+		return len;
+	return 0;
+}
+
 char *ttmon_fmt_text(char *buf, size_t n, const char *text)
 {
 	size_t i = 0;
 
-	for (; text && *text && i + 1 < n; text++) {
-		unsigned char c = (unsigned char)*text;
+	while (text && *text && i + 1 < n) {
+		size_t bad = ttmon_fmt_control(text), len = bad ? 1 : sequence((const unsigned char *)text);
 
-		if (c == 0xc2 && (unsigned char)text[1] >= 0x80 && (unsigned char)text[1] < 0xa0) {
-			c = '?';
-			text++;
-		}
-		buf[i++] = c < ' ' || c == 0x7f ? '?' : (char)c;
-	}
-	/* Cut off: if the first byte left out goes on with a sequence, take that sequence back. */
-	if (text && ((unsigned char)*text & 0xc0) == 0x80) {
-		while (i && ((unsigned char)buf[i - 1] & 0xc0) == 0x80)
-			i--;
-		if (i && ((unsigned char)buf[i - 1] & 0xc0) == 0xc0)
-			i--;
+		if (i + len >= n)
+			break;
+		memcpy(buf + i, bad ? "?" : text, len);
+		i += len;
+		text += bad ? bad : len;
 	}
 	if (n)
 		buf[i] = '\0';

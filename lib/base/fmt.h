@@ -20,8 +20,14 @@ char *ttmon_fmt_count(char *buf, size_t n, uint64_t count);
  * text. buf may be text. */
 char *ttmon_fmt_known(char *buf, size_t n, const char *text, uint64_t v, bool known, bool at_least);
 /*
- * Text that somebody else chose, for a terminal: control characters (C0, DEL, C1 in UTF-8) become '?'; cut to what
- * fits, not within a UTF-8 sequence. text NULL: "".
+ * The length of what begins at p if a terminal obeys it, or turns or breaks the line it is in: control characters (C0, DEL, C1, as
+ * UTF-8 or as a byte by itself), and those of Unicode for direction and lines (061C, 200E, 200F, 2028-202E, 2066-2069).
+ * 0: it is neither. p ends with a NUL.
+ */
+size_t ttmon_fmt_control(const char *p);
+/*
+ * Text that somebody else chose, for a terminal or the log: each of these becomes '?'; cut to what fits, not within a UTF-8 sequence. text
+ * NULL: "".
  */
 char *ttmon_fmt_text(char *buf, size_t n, const char *text);
 

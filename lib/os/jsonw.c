@@ -8,6 +8,8 @@
 
 #include <zlib.h>
 
+#include "lib/base/fmt.h"
+
 #define BUF_SIZE (128u << 10)
 /*
  * The longest thing that is put in one piece: a number or an escape; text and names are put in pieces of at most
@@ -325,9 +327,9 @@ static size_t utf8_len(const unsigned char *p, size_t n)
 	return 0;
 }
 
-static void put_escaped(struct ttmon_jsonw *w, unsigned char c)
+static void put_escaped(struct ttmon_jsonw *w, unsigned int c)
 {
-	char esc[6] = "\\u00";
+	char esc[6] = "\\u";
 
 	switch (c) {
 	case '"':
@@ -343,12 +345,29 @@ static void put_escaped(struct ttmon_jsonw *w, unsigned char c)
 		put(w, "\\t", 2);
 		break;
 	default:
-		ttmon_jsonw_hex(esc + 4, c, 2);
+		ttmon_jsonw_hex(esc + 2, c, 4);
 		put(w, esc, sizeof(esc));
 	}
 }
 
 /* The body of a string: clean stretches are copied whole. */
+/* A terminal that shows the document does not obey it. */
+static bool is_control(const unsigned char *p, size_t len)
+{
+	char text[5] = "";
+
+	memcpy(text, p, len);
+	return !*text || ttmon_fmt_control(text);
+}
+
+/* Of at most three bytes, as all that are escaped are. */
+static unsigned int code_of(const unsigned char *p, size_t len)
+{
+	if (len == 3)
+		return (p[0] & 0xfu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+	return len == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu) : p[0];
+}
+
 static void put_text(struct ttmon_jsonw *w, const char *text, size_t n)
 {
 	const unsigned char *p = (const unsigned char *)text;
@@ -356,15 +375,15 @@ static void put_text(struct ttmon_jsonw *w, const char *text, size_t n)
 
 	while (i < n) {
 		size_t len = utf8_len(p + i, n - i);
-		bool c1 = len == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0;
+		bool controls = len && is_control(p + i, len);
 
-		if ((len > 1 && !c1) || (len == 1 && p[i] >= 0x20 && p[i] != 0x7f && p[i] != '"' && p[i] != '\\')) {
+		if (len && !controls && p[i] != '"' && p[i] != '\\') {
 			i += len;
 			continue;
 		}
 		put(w, text + start, i - start);
 		if (len)
-			put_escaped(w, p[i + len - 1]);
+			put_escaped(w, code_of(p + i, len));
 		else
 			put(w, "\\ufffd", 6);
 		i += len ? len : 1;

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
+#include "lib/base/fmt.h"
+
 static enum ttmon_log_level max_level = TTMON_LOG_INFO;
 static bool live; /* atomic: a live line is on the terminal */
 
@@ -63,14 +65,16 @@ void ttmon_log(enum ttmon_log_level level, const char *fmt, ...)
 {
 	static const int priority[] = { 3, 4, 6, 7 };
 	int saved = errno;
-	char line[2048];
+	char text[2048], line[2048];
 	va_list ap;
 
 	if (level > max_level)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* Paths and names of programs are in it: they begin no line of their own, and steer no terminal. */
+	ttmon_fmt_text(line, sizeof(line), text);
 	if (to_journal())
 		fprintf(stderr, "<%d>%s\n", priority[level], line);
 	else

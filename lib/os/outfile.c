@@ -19,26 +19,57 @@ static void unlink_tmp(char (*tmp)[PATH_MAX + 32])
 	}
 }
 
+/* In the folder of path, without a name. */
+static int open_nameless(const char *path)
+{
+	char dir[PATH_MAX + 32];
+	char *slash;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[slash == dir] = '\0';
+	/* It gets its name by way of /proc. */
+	return access("/proc/self/fd", X_OK) ? -1 : open(slash ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+}
+
+static int give_name(int fd, const char *name)
+{
+	char self[64];
+
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
 static int write_beside(const char *path, bool gzip, ttmon_outfile_fn fn, void *ctx)
 {
 	_cleanup_(unlink_tmp) char tmp[PATH_MAX + 32] = "";
 	_cleanup_close_ int fd = -1;
 	char name[PATH_MAX + 32];
+	bool nameless;
 	int err;
 
 	if ((size_t)snprintf(name, sizeof(name), "%s.tmp.%d", path, (int)getpid()) >= sizeof(name))
 		return -ENAMETOOLONG;
 	if (unlink(name) && errno != ENOENT)
 		return -errno;
-	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = open_nameless(path);
+	nameless = fd >= 0;
+	if (!nameless)
+		fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	memcpy(tmp, name, sizeof(tmp));
+	if (!nameless)
+		memcpy(tmp, name, sizeof(tmp));
 	err = fn(fd, gzip, ctx);
 	if (err)
 		return err;
 	if (fsync(fd))
 		return -errno;
+	err = nameless ? give_name(fd, name) : 0;
+	if (err)
+		return err;
+	memcpy(tmp, name, sizeof(tmp));
 	/* NFS and quotas tell of a full disk only here. */
 	if (close(TAKE_FD(fd)))
 		return -errno;

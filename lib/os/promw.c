@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <strings.h>
 
+#include "lib/base/fmt.h"
+
 #define SUFFIX_TOTAL "_total"
 #define SUFFIX_INFO  "_info"
 #define REPLACEMENT  "\xef\xbf\xbd" /* U+FFFD */
@@ -53,7 +55,7 @@ static size_t next_piece(const char *text, const char **show, size_t *show_len)
 		*show_len = strlen(REPLACEMENT);
 		return 1;
 	}
-	if (code < ' ' || (code >= 0x7f && code < 0xa0)) {
+	if (ttmon_fmt_control(text)) {
 		*show = "?";
 		*show_len = 1;
 	}

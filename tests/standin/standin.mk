@@ -145,6 +145,7 @@ $(S)/coro_ctx: $(S)/obj/progctx/coro.o $(RT13)
 $(S)/steps: $(S)/obj/prog/steps.o $(RT13)
 $(S)/work: $(S)/obj/prog/work.o $(RT13)
 $(S)/pace: $(S)/obj/prog/pace.o $(RT13)
+$(S)/hoard: $(S)/obj/prog/hoard.o $(RT13)
 $(S)/truth: $(S)/obj/prog/truth.o
 $(S)/caller: $(S)/obj/prog/caller.o
 $(S)/caller_static: $(S)/obj/prog/caller_static.o $(RTS)
@@ -171,7 +172,7 @@ $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt coro coro_ctx threads sealed work pace steps truth caller caller_static)
+		      late load custom usdt coro coro_ctx threads sealed work pace hoard steps truth caller caller_static)
 
 CXX ?= g++
 $(S)/throws: $(SD)/throws.cpp $(S)/flags

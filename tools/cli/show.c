@@ -64,17 +64,10 @@ bool ttmon_show_bool(const json_t *root, const char *where)
 
 char *ttmon_show_clean(const char *text)
 {
-	char *copy = strdup(text);
+	size_t n = strlen(text) + 1;
+	char *copy = malloc(n);
 
-	for (unsigned char *p = (unsigned char *)copy; p && *p; p++) {
-		/* C0 and DEL; C1 is C2 80..9F in UTF-8. */
-		if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)) {
-			if (*p == 0xc2)
-				*p++ = '?';
-			*p = '?';
-		}
-	}
-	return copy;
+	return copy ? ttmon_fmt_text(copy, n, text) : NULL;
 }
 
 const char *ttmon_show_escape(enum ttmon_show_colour colour)

@@ -168,6 +168,19 @@ static bool fold_oldest(struct ttmon_history *h, uint32_t user)
 	return true;
 }
 
+/* One of this user that ended when its user was not known, or another, and is the next one in that list. */
+static bool fold_elsewhere(struct ttmon_history *h, uint32_t user)
+{
+	for (uint32_t i = 0; i < h->nr_users; i++) {
+		const uint64_t *front = ttmon_fifo_front(&h->users[i].freed);
+		const struct ttmon_alloc *a = front ? ttmon_rec_by_seq(h, *front) : NULL;
+
+		if (front && (!a || h->procs[a->proc]->user == user))
+			return fold_oldest(h, i);
+	}
+	return false;
+}
+
 /* The next one by address of the layer that has most, from where the last one was taken on. */
 static struct ttmon_alloc *next_live(const struct ttmon_history *h, struct ttmon_hproc *p)
 {
@@ -211,11 +224,10 @@ static void make_room(struct ttmon_history *h)
 	while (h->records >= h->cfg.max_allocations) {
 		struct ttmon_hproc *p = ttmon_users_payer(h, false);
 
-		if (p && (fold_oldest(h, p->user) || condense_one(h, p)))
+		if (p && (fold_oldest(h, p->user) || fold_elsewhere(h, p->user) || condense_one(h, p)))
 			continue;
-		/* What it has left ended when its user was not known, or another. */
 		p = ttmon_users_payer(h, true);
-		if (p && (fold_oldest(h, p->user) || condense_one(h, p)))
+		if (p && (fold_oldest(h, p->user) || fold_elsewhere(h, p->user) || condense_one(h, p)))
 			continue;
 		if (!fold_oldest(h, ttmon_users_most_freed(h)))
 			return;

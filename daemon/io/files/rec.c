@@ -11,15 +11,17 @@
  *
  * The first write error is kept: what comes after it is counted as dropped, the file is cut back to its last whole
  * block and still gets its END block where that can be written. A file with an END block gets its name; one without
- * stays PATH.tmp.PID. This module does not know what a record means; reading is rec_read.c.
+ * stays PATH.tmp.PID until the next recording of that path begins: then the youngest of them becomes PATH.cut, and the others go. This module does not know what a record means; reading is rec_read.c.
  */
 #include "daemon/io/files/rec.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -347,6 +349,49 @@ static int start_thread(struct ttmon_rec_writer *w)
 	return 0;
 }
 
+/* What runs that were killed have left of this path, which nobody writes any more: the youngest stays, as PATH.cut. */
+static void keep_youngest(const char *path)
+{
+	_cleanup_free_ char *dir_name = strdup(path), *cut = NULL, *young = NULL;
+	char *slash = dir_name ? strrchr(dir_name, '/') : NULL;
+	const char *base = slash ? path + (slash - dir_name) + 1 : path;
+	struct timespec newest = { 0 };
+	size_t n = strlen(base);
+	struct dirent *ent;
+	DIR *dir;
+
+	if (slash)
+		slash[slash == dir_name] = '\0';
+	dir = dir_name ? opendir(slash ? dir_name : ".") : NULL;
+	while (dir && (ent = readdir(dir))) {
+		_cleanup_free_ char *name = NULL;
+		_cleanup_close_ int fd = -1;
+		struct stat st;
+
+		if (strncmp(ent->d_name, base, n) || strncmp(ent->d_name + n, ".tmp.", 5) || !ent->d_name[n + 5] ||
+		    ent->d_name[n + 5 + strspn(ent->d_name + n + 5, "0123456789")])
+			continue;
+		fd = openat(dirfd(dir), ent->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || flock(fd, LOCK_EX | LOCK_NB) ||
+		    asprintf(&name, "%.*s%s", (int)(base - path), path, ent->d_name) < 0)
+			continue;
+		if (young && (st.st_mtim.tv_sec < newest.tv_sec ||
+			      (st.st_mtim.tv_sec == newest.tv_sec && st.st_mtim.tv_nsec < newest.tv_nsec))) {
+			unlink(name);
+			continue;
+		}
+		if (young)
+			unlink(young);
+		free(young);
+		young = TAKE_PTR(name);
+		newest = st.st_mtim;
+	}
+	if (dir)
+		closedir(dir);
+	if (young && asprintf(&cut, "%s.cut", path) >= 0)
+		(void)!rename(young, cut);
+}
+
 int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_writer **ret)
 {
 	struct ttmon_rec_file file = {
@@ -374,11 +419,14 @@ int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_wr
 	if (!w->comp || !take_buffer(w))
 		return -ENOMEM;
 
+	keep_youngest(w->path);
 	/* One that a crashed run with our pid left behind, as happens in a container. */
 	unlink(w->tmp);
 	w->fd = open(w->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (w->fd < 0)
 		return -errno;
+	/* Whoever comes next knows by that that somebody writes it. */
+	(void)!flock(w->fd, LOCK_EX | LOCK_NB);
 	memcpy(file.magic, TTMON_REC_MAGIC, sizeof(file.magic));
 	err = pwrite_all(w->fd, &file, sizeof(file), 0);
 	if (!err) {

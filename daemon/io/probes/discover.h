@@ -31,7 +31,7 @@ struct ttmon_discover_cfg {
 	char *const
 		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
 	size_t nr_ahead;
-	uint32_t max_user_probes; /* of files of one user; 0: 32,768, of root 131,072 */
+	uint32_t max_user_probes; /* of files of one user, 0: 32,768; of root 131,072 */
 	void (*fact)(void *ctx, const void *rec, size_t size);
 	void *ctx;
 };

@@ -31,11 +31,9 @@ static struct share *share_of(struct ttmon_discover *d, uint32_t uid, bool creat
 
 static bool has_room(const struct ttmon_discover *d, const struct share *s, uint64_t n)
 {
-	uint64_t max = s->uid ? MAX_USER : MAX_ROOT;
+	uint64_t max = d->cfg.max_user_probes ? d->cfg.max_user_probes : MAX_USER;
 
-	if (d->cfg.max_user_probes)
-		max = d->cfg.max_user_probes;
-	return s->probes + n <= max;
+	return s->probes + n <= (s->uid ? max : MAX_ROOT);
 }
 
 bool ttmon_share_take(struct ttmon_discover *d, struct object *o, uint32_t n)

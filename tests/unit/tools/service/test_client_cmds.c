@@ -92,7 +92,7 @@ static void test_show(void **state)
 	json_decref(root);
 	text = ttmon_show_clean("a\033[2Jb\x7f \xc2\x9b"
 				"c\u00fc");
-	assert_string_equal(text, "a?[2Jb? ??c\u00fc");
+	assert_string_equal(text, "a?[2Jb? ?c\u00fc");
 	free(text);
 }
 

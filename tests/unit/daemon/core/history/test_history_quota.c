@@ -130,6 +130,33 @@ static void children_belong_to_their_parents_user(void **state)
 	ttmon_history_free(h);
 }
 
+/* What ended before the user was known is that user's all the same. */
+static void a_user_that_is_told_late_pays(void **state)
+{
+	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .max_allocations = 50 });
+
+	(void)state;
+	feed_proc(h, EVIL, 1, 5, 1, TTMON_PROC_SEEN);
+	feed_proc(h, VICTIM, 1, 6, 1, TTMON_PROC_SEEN);
+	for (uint64_t i = 0; i < 40; i++) {
+		feed_alloc(h, EVIL, 100 + i, TTMON_METHOD_HOST_ALLOC, A, PAGE);
+		feed_free(h, EVIL, 100 + i, 100 + i, TTMON_METHOD_HOST_ALLOC, A);
+	}
+	feed_uid(h, EVIL, 150, "1001");
+	feed_uid(h, VICTIM, 150, "1002");
+	for (uint64_t i = 0; i < 10; i++) {
+		feed_alloc(h, VICTIM, 200 + i, TTMON_METHOD_HOST_ALLOC, A, PAGE);
+		feed_free(h, VICTIM, 200 + i, 200 + i, TTMON_METHOD_HOST_ALLOC, A);
+	}
+	for (uint64_t i = 0; i < 100; i++)
+		feed_alloc(h, EVIL, 300 + i, TTMON_METHOD_HOST_ALLOC, A + i * PAGE, PAGE);
+	for (uint64_t seq = 40; seq < 50; seq++)
+		assert_non_null(ttmon_history_alloc(h, seq));
+	assert_int_equal(paid(h, TTMON_QUOTA_RECORDS, 1002), 0);
+	assert_int_equal(paid(h, TTMON_QUOTA_RECORDS, 1001), 100);
+	ttmon_history_free(h);
+}
+
 /* What has ended waits in the lists of its user: others' are not folded for it. */
 static void a_churn_folds_its_own(void **state)
 {
@@ -493,6 +520,7 @@ int main(void)
 		cmocka_unit_test(a_flood_costs_who_makes_it),
 		cmocka_unit_test(processes_of_a_user_have_their_shares_too),
 		cmocka_unit_test(children_belong_to_their_parents_user),
+		cmocka_unit_test(a_user_that_is_told_late_pays),
 		cmocka_unit_test(a_churn_folds_its_own),
 		cmocka_unit_test(ended_processes_have_their_shares),
 		cmocka_unit_test(events_have_their_shares),

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * hoard.c: a program that holds many things at once: `hoard WHAT N [STEP]`.
+ *
+ *	pinned	N allocations of 64 bytes by cudaHostAlloc(): prints "ready PID BYTES" when it holds them; after a line it frees every STEP-th (2)
+ *		and prints "left BYTES", after another one it ends
+ *	sites	N allocations of device memory, each freed at once, each with a call stack of its own: it writes the frame records
+ *
+ * Each step is a line on standard output, so that whoever started it knows where it is.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda_api.h"
+
+#define SIZE 64
+
+static int wait_for_line(void)
+{
+	char line[16];
+
+	return fgets(line, sizeof(line), stdin) ? 0 : 4;
+}
+
+static int hold(unsigned long n, unsigned long step)
+{
+	void **p = calloc(n, sizeof(*p));
+	unsigned long left = n;
+
+	for (unsigned long i = 0; i < n; i++)
+		if (!p || cudaHostAlloc(&p[i], SIZE, cudaHostAllocDefault))
+			return 4;
+	printf("ready %d %lu\n", getpid(), n * SIZE);
+	fflush(stdout);
+	if (wait_for_line())
+		return 4;
+	for (unsigned long i = 0; i < n; i += step, left--)
+		if (cudaFreeHost(p[i]))
+			return 4;
+	printf("left %lu\n", left * SIZE);
+	fflush(stdout);
+	return wait_for_line();
+}
+
+/* The caller's return address and the one above it, as a frame record has them. */
+__attribute__((noinline)) static int allocate(uint64_t at)
+{
+	uint64_t *frame = __builtin_frame_address(0), up[2], saved = frame[0];
+	void *p = NULL;
+	int err;
+
+	up[0] = 0;
+	up[1] = at;
+	frame[0] = (uint64_t)up;
+	/* Not to be moved: the record is read while the call is in flight. */
+	__asm__ volatile("" ::: "memory");
+	err = cudaMalloc(&p, SIZE) || cudaFree(p);
+	__asm__ volatile("" ::: "memory");
+	frame[0] = saved;
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long n = argc > 2 ? strtoul(argv[2], NULL, 10) : 0, step = argc > 3 ? strtoul(argv[3], NULL, 10) : 2;
+
+	if (!n || !step) {
+		fprintf(stderr, "usage: hoard pinned|sites N [STEP]\n");
+		return 2;
+	}
+	if (!strcmp(argv[1], "pinned"))
+		return hold(n, step);
+	printf("ready %d %lu\n", getpid(), n);
+	fflush(stdout);
+	if (wait_for_line())
+		return 4;
+	for (unsigned long i = 0; i < n; i++)
+		if (allocate(0x10000000 + i * 16))
+			return 4;
+	printf("left 0\n");
+	fflush(stdout);
+	return wait_for_line();
+}
