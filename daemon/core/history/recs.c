@@ -149,15 +149,31 @@ static void fold(struct ttmon_history *h, struct ttmon_alloc *a)
 	drop(h, a);
 }
 
+/* What ended before its user was known is in another's list: it goes to its own when it comes up. */
+static void go_home(struct ttmon_history *h, uint32_t user)
+{
+	const uint64_t *front;
+
+	while ((front = ttmon_fifo_front(&h->users[user].freed))) {
+		const struct ttmon_alloc *a = ttmon_rec_by_seq(h, *front);
+		uint64_t seq = *front;
+
+		if (!a || h->procs[a->proc]->user == user ||
+		    ttmon_fifo_push(&h->users[h->procs[a->proc]->user].freed, &seq) < 0)
+			return;
+		ttmon_fifo_pop(&h->users[user].freed);
+	}
+}
+
 /* The one of this user that ended first. False: none has. */
 static bool fold_oldest(struct ttmon_history *h, uint32_t user)
 {
-	const uint64_t *front = ttmon_fifo_front(&h->users[user].freed);
 	struct ttmon_alloc *a;
 
-	if (!front)
+	go_home(h, user);
+	if (!h->users[user].freed.n)
 		return false;
-	a = ttmon_rec_by_seq(h, *front);
+	a = ttmon_rec_by_seq(h, *(const uint64_t *)ttmon_fifo_front(&h->users[user].freed));
 	ttmon_fifo_pop(&h->users[user].freed);
 	h->nr_freed--;
 	if (!a)
@@ -168,17 +184,12 @@ static bool fold_oldest(struct ttmon_history *h, uint32_t user)
 	return true;
 }
 
-/* One of this user that ended when its user was not known, or another, and is the next one in that list. */
+/* The same, of those that are in others' lists still. */
 static bool fold_elsewhere(struct ttmon_history *h, uint32_t user)
 {
-	for (uint32_t i = 0; i < h->nr_users; i++) {
-		const uint64_t *front = ttmon_fifo_front(&h->users[i].freed);
-		const struct ttmon_alloc *a = front ? ttmon_rec_by_seq(h, *front) : NULL;
-
-		if (front && (!a || h->procs[a->proc]->user == user))
-			return fold_oldest(h, i);
-	}
-	return false;
+	for (uint32_t i = 0; i < h->nr_users && !h->users[user].freed.n; i++)
+		go_home(h, i);
+	return fold_oldest(h, user);
 }
 
 /* The next one by address of the layer that has most, from where the last one was taken on. */

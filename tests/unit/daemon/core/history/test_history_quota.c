@@ -142,18 +142,21 @@ static void a_user_that_is_told_late_pays(void **state)
 		feed_alloc(h, EVIL, 100 + i, TTMON_METHOD_HOST_ALLOC, A, PAGE);
 		feed_free(h, EVIL, 100 + i, 100 + i, TTMON_METHOD_HOST_ALLOC, A);
 	}
-	feed_uid(h, EVIL, 150, "1001");
-	feed_uid(h, VICTIM, 150, "1002");
 	for (uint64_t i = 0; i < 10; i++) {
 		feed_alloc(h, VICTIM, 200 + i, TTMON_METHOD_HOST_ALLOC, A, PAGE);
 		feed_free(h, VICTIM, 200 + i, 200 + i, TTMON_METHOD_HOST_ALLOC, A);
 	}
+	feed_uid(h, VICTIM, 250, "1002");
+	/* One list has both, and its user is not known. */
+	for (uint64_t i = 0; i < 20; i++)
+		feed_alloc(h, EVIL, 260 + i, TTMON_METHOD_HOST_ALLOC, A + i * PAGE, PAGE);
+	feed_uid(h, EVIL, 290, "1001");
 	for (uint64_t i = 0; i < 100; i++)
 		feed_alloc(h, EVIL, 300 + i, TTMON_METHOD_HOST_ALLOC, A + i * PAGE, PAGE);
 	for (uint64_t seq = 40; seq < 50; seq++)
 		assert_non_null(ttmon_history_alloc(h, seq));
 	assert_int_equal(paid(h, TTMON_QUOTA_RECORDS, 1002), 0);
-	assert_int_equal(paid(h, TTMON_QUOTA_RECORDS, 1001), 100);
+	assert_int_equal(paid(h, TTMON_QUOTA_RECORDS, 1001) + paid(h, TTMON_QUOTA_RECORDS, UINT32_MAX), 120);
 	ttmon_history_free(h);
 }
 
