@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Only root may change them, and the log names the user: what
- * others do not want to be seen is not for them to switch off. A process that asks to be traced and is already is told so. The reply to PUT is sent when the probes are at all that the process has mapped: what it
- * calls after that is seen. Cold thread.
+ * others do not want to be seen is not for them to switch off. A process that asks to be traced and is already is told so. The reply to
+ * PUT is sent when the probes are at all that the process has mapped: what it calls after that is seen. Cold thread.
  */
 #include "daemon/api/api.h"
 #include "daemon/run/families.h"

@@ -343,6 +343,27 @@ static void show_gaps(const json_t *root)
 	}
 }
 
+/* Users for whom less was kept, because they had most. */
+static void show_quotas(const json_t *root)
+{
+	const json_t *q;
+	size_t i;
+
+	json_array_foreach(ttmon_show_at(root, "quotas"), i, q)
+	{
+		label(i ? "" : "made room");
+		if (json_is_null(ttmon_show_at(q, "uid")))
+			printf("a user that is not known: ");
+		else
+			printf("user %llu: ", (unsigned long long)ttmon_show_u64(q, "uid"));
+		counted(q, "paid", "");
+		clean(ttmon_show_str(q, "what"));
+		if (ttmon_show_u64(q, "pid"))
+			printf(", the last of process %llu", (unsigned long long)ttmon_show_u64(q, "pid"));
+		putchar('\n');
+	}
+}
+
 /* What is told less than it could be, and why. */
 static void show_families(const json_t *root)
 {
@@ -582,6 +603,7 @@ static int run_status(const struct ttmon_cli *cli, void *ctx)
 		show_rmids(root);
 		show_tenstorrent(root);
 		show_families(root);
+		show_quotas(root);
 		show_recording(root);
 		ok = show_identity(root);
 	}

@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/resource.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -615,6 +616,39 @@ static void test_trailing(void **state)
 	assert_int_equal(end_ns, expect.last_advance);
 }
 
+/* Of what killed runs have left the youngest stays, under a name of its own; what somebody writes is not touched. */
+static void test_left_over(void **state)
+{
+	char old[160], young[160], busy[160], other[160], cut[160];
+	const struct timespec then[2] = { { 1000, 0 }, { 1000, 0 } };
+	struct ttmon_rec_writer *w = NULL;
+	uint8_t buf[8];
+	int fd;
+
+	(void)state;
+	snprintf(old, sizeof(old), "%s.tmp.4000001", path);
+	snprintf(young, sizeof(young), "%s.tmp.4000002", path);
+	snprintf(busy, sizeof(busy), "%s.tmp.4000003", path);
+	snprintf(other, sizeof(other), "%s.tmp.4000004x", path);
+	snprintf(cut, sizeof(cut), "%s.cut", path);
+	spit(old, (const uint8_t *)"old", 3);
+	spit(young, (const uint8_t *)"young", 5);
+	spit(busy, (const uint8_t *)"busy", 4);
+	spit(other, (const uint8_t *)"other", 5);
+	assert_int_equal(utimensat(AT_FDCWD, old, then, 0), 0);
+	fd = open(busy, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(ttmon_rec_writer_new(path, 1, &w), 0);
+	assert_false(exists(old));
+	assert_false(exists(young));
+	assert_true(exists(busy) && exists(other));
+	assert_int_equal(slurp(cut, buf, sizeof(buf)), 5);
+	assert_memory_equal(buf, "young", 5);
+	assert_int_equal(ttmon_rec_writer_close(w, 1), 0);
+	assert_true(exists(path));
+	close(fd);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -622,7 +656,7 @@ int main(void)
 		T(test_round_trip),  T(test_empty),	      T(test_overrun),		 T(test_flush_by_time),
 		T(test_odd_records), T(test_disk_full),	      T(test_disk_full_at_once), T(test_refused_targets),
 		T(test_symlink),     T(test_not_a_recording), T(test_cut_everywhere),	 T(test_flip_everywhere),
-		T(test_forged),	     T(test_trailing),
+		T(test_forged),	     T(test_trailing),	      T(test_left_over),
 	};
 
 	return cmocka_run_group_tests_name("rec", tests, NULL, NULL);
