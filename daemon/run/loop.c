@@ -88,15 +88,16 @@ static void on_hold(struct ttmon_daemon *c)
 	while (!ttmon_hold_next(c->hold, &req)) {
 		struct ttmon_listing *l = NULL;
 		uint32_t tgid = ttmon_proc_tgid(req.pid);
-		bool probed;
+		bool probed, waited;
 
 		c->held_ns = ttmon_mono_ns();
 		/* What it has mapped until now is read while it waits: it may be gone soon after. */
 		probed = req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd, req.exec);
 		if (probed)
 			(void)!ttmon_discover_read(c->discover, tgid, &l);
-		if (!ttmon_hold_release(c->hold, &req) && probed)
-			ttmon_discover_let_go(c->discover, tgid, c->held_ns);
+		waited = ttmon_hold_release(c->hold, &req);
+		if (probed)
+			ttmon_discover_held_end(c->discover, tgid, c->held_ns, waited);
 		if (l)
 			on_mappings(c);
 		ttmon_discover_tell(c->discover, l);

@@ -528,13 +528,14 @@ struct ttmon_ev_blind {
 
 /* HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it without symbols, what it does is seen
  * in the driver alone. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function of these
- * families cannot be probed. */
+ * families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that was done. */
 enum ttmon_blind_how {
 	TTMON_BLIND_WINDOW,
 	TTMON_BLIND_HELD,
 	TTMON_BLIND_STRIPPED,
 	TTMON_BLIND_UNPROBED,
-	TTMON_BLIND_REFUSED
+	TTMON_BLIND_REFUSED,
+	TTMON_BLIND_LET_GO
 };
 
 /* From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is incomplete. */

@@ -121,6 +121,7 @@ void ttmon_history_on_blind(struct ttmon_history *h, const struct ttmon_ev_blind
 		.mapped_ns = ev->mapped_ns,
 		.active_ns = ev->active_ns,
 		.held = ev->how == TTMON_BLIND_HELD,
+		.let_go = ev->how == TTMON_BLIND_LET_GO,
 	};
 	if (p && ev->how != TTMON_BLIND_HELD)
 		p->numbers.gap = true;

@@ -428,7 +428,8 @@ struct ttmon_period_end {
 struct ttmon_blind {
 	uint32_t object, tgid;
 	uint64_t mapped_ns, active_ns;
-	bool held;
+	bool held;   /* until its probes were active */
+	bool let_go; /* before they were: they took too long */
 };
 
 int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history **ret) _must_check;

@@ -153,6 +153,7 @@ static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
 						   ? 0
 						   : (b[i].active_ns - b[i].mapped_ns) / NSEC_PER_US);
 		ttmon_jsonw_key_bool(w, "held", b[i].held);
+		ttmon_jsonw_key_bool(w, "let_go", b[i].let_go);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');

@@ -444,8 +444,7 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool e
 		look_at_stacks(d, tgid, o, exec ? TTMON_SWITCHER_EXEC : TTMON_SWITCHER_NOW);
 	if (!o || !o->probed)
 		return false;
-	if (o->id >= next)
-		ttmon_object_tell_blind(d, tgid, o, o->mapped_ns, TTMON_BLIND_HELD);
+	d->held_new = o->id >= next;
 	if (o->refused && !is_settled(process_get(d, tgid, false), o->id))
 		ttmon_object_tell_blind(d, tgid, o, ttmon_mono_ns(), TTMON_BLIND_REFUSED);
 	/* It waits: whatever it does with it, probes are there. */
@@ -453,10 +452,19 @@ bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool e
 	return true;
 }
 
-void ttmon_discover_let_go(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns)
+void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns, bool waited)
 {
-	if (d->held && d->held->probed && ttmon_before(begun_ns, d->held->active_ns))
-		ttmon_object_tell_blind(d, tgid, d->held, begun_ns, TTMON_BLIND_WINDOW);
+	struct object *o = d->held;
+
+	if (!o || !o->probed)
+		return;
+	/* Its thread was let go after 250 ms, or was killed: nobody knows when. */
+	if (!waited && ttmon_before(begun_ns, o->active_ns)) {
+		o->held = o->held && !d->held_new;
+		ttmon_object_tell_blind(d, tgid, o, begun_ns, TTMON_BLIND_LET_GO);
+	} else if (d->held_new) {
+		ttmon_object_tell_blind(d, tgid, o, o->mapped_ns, TTMON_BLIND_HELD);
+	}
 }
 
 /* Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context argument. */

@@ -68,8 +68,8 @@ void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
 /* A file that a held process is about to map or execute. True when it has probes (now). */
 bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec);
-/* The process did not wait until that was done, which was begun at begun_ns. */
-void ttmon_discover_let_go(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns);
+/* It has been let go; waited: not before that was done, which was begun at begun_ns. */
+void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns, bool waited);
 /* Answer the history's questions for names. */
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n);
 /* Often: probes are moved in files that were overwritten. */

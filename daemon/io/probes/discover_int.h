@@ -67,6 +67,7 @@ struct ttmon_discover {
 	uint32_t nr_ahead;		   /* probed before a process had them mapped, since the start */
 	struct object *tt[TTMON_TT_SLOTS]; /* libraries with tt-metal, by slot */
 	struct object *held;		   /* that ttmon_discover_held() was last told of */
+	bool held_new;			   /* it was read and probed then */
 	struct share *shares;
 	uint32_t nr_shares;
 	uint16_t tt_next; /* where the next slot is looked for: one that was given back is used late */
