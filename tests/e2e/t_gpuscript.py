@@ -114,7 +114,7 @@ def test_cut_off(bench):
         f.write(f"#!/bin/sh\necho $$ > {bench.path('pid')}\nexec sleep 1000\n")
     os.chmod(hangs, 0o755)
     done, verdicts, results = run(
-        bench, "--only", "facts", "--only", "entry", "--limit", str(10 * PATIENCE), TORCH_PYTHON=hangs
+        bench, "--only", "facts", "--only", "entry", "--limit", str(5 * PATIENCE), TORCH_PYTHON=hangs
     )
     eq(
         f"status ({done.stdout} {done.stderr})",

@@ -507,6 +507,9 @@ def test_screen(bench):
     screen.until("longer", lambda s: "every 1 s" in s[-1])
     screen.key("---")
     screen.until("shorter", lambda s: "every 0.1 s" in s[-1])
+    # There is no end of what is drawn every 0.1 s, and each wait below would last its longest.
+    screen.key("++")
+    screen.until("as at first", lambda s: "every 0.5 s" in s[-1])
     screen.key("h")
     screen.until("help", lambda s: any("kernel threads   a command" in x for x in s))
     screen.key("h")
