@@ -127,12 +127,13 @@ class Churn:
         began = last = time.monotonic()
         while not self.over.wait(0.5):
             asked = time.monotonic()
-            with contextlib.suppress(OSError):
+            # On a machine that is overloaded a client may take nothing for so long that it is cut off.
+            with contextlib.suppress(OSError, http.client.HTTPException):
                 get(self.sock, "/healthz")
             self.health_ms = max(self.health_ms, (time.monotonic() - asked) * 1000)
             if asked - last >= min(SAMPLE_S, seconds / 20):
                 last = asked
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, http.client.HTTPException):
                     objects = json.loads(get(self.sock, "/v1/probes")[1])["objects"]
                     others = sum(1 for o in objects if not o["path"].startswith(self.bench.dir))
                     self.samples.append((asked - began, held(self.daemon.proc.pid), others))

@@ -389,6 +389,7 @@ def test_tenstorrent(bench):
         # Counted in several parts, as it goes on.
         while run.proc.poll() is None:
             Page(port)
+            time.sleep(0.2)
         books.append(last_json(run.finish()))
     held.go()
     book2 = json.loads(held.line(60))
