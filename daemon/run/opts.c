@@ -355,6 +355,7 @@ static int consistent(const struct ttmon_cli *cli, struct ttmon_opts *o)
 
 static const struct ttmon_cli_cmd ttmond = {
 	.name = "ttmond",
+	.logs = true,
 	.args = "[OPTIONS] [-- CMD ARGS...]       no target: the whole host",
 	.about = "Trace CUDA and Tenstorrent memory: who allocates, pins and moves it.",
 	.notes = "Examples:\n"

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "lib/base/fmt.h"
+#include "lib/os/log.h"
 
 #define LONG	 256 /* getopt's value of row i is LONG + i */
 #define MAX_ROWS 128
@@ -31,8 +32,11 @@ int ttmon_cli_bad(const struct ttmon_cli *cli, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "%s: %s, see %s --help\n", cli->cmd->name, ttmon_fmt_text(clean, sizeof(clean), text),
-		cli->cmd->name);
+	ttmon_fmt_text(clean, sizeof(clean), text);
+	if (cli->cmd->logs)
+		log_error("%s, see %s --help", clean, cli->cmd->name);
+	else
+		fprintf(stderr, "%s: %s, see %s --help\n", cli->cmd->name, clean, cli->cmd->name);
 	return -EINVAL;
 }
 

@@ -70,6 +70,7 @@ struct ttmon_cli_cmd {
 	size_t size;
 	int min_words, max_words; /* how many words follow the options; max_words -1: any number */
 	const char *words;	  /* what these can be, as of an option */
+	bool logs;		  /* what is wrong is told to the log: a daemon */
 	bool stops;		  /* options end at the first word: what follows is a command with options of its own */
 	const struct ttmon_cli_cmd *const *subs; /* its commands, up to a NULL; NULL: none */
 	/* --help=NAME writes something of the program's own; NULL. */

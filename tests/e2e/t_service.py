@@ -156,6 +156,9 @@ def test_journal(bench):
     daemon.wait_line(r"^<6>tracing the whole host")
     daemon.stop(signal.SIGTERM)
     eq("lines without a priority", [line for line in daemon.stderr().splitlines() if not re.match(r"<[3467]>\S", line)], [])
+    daemon = bench.daemon("--no-such-option", wait=False, wrap=wrap)
+    daemon.wait(2)
+    eq("an option that is wrong", daemon.stderr().splitlines(), ["<3>no such option: --no-such-option, see ttmond --help"])
 
 
 def capabilities(pid):
