@@ -3,6 +3,7 @@
 
 The guest runs the host's systemd as process 1 (init, qvm.systemd). A test that is run alone installs the package first.
 """
+import ctypes
 import glob
 import json
 import os
@@ -207,6 +208,111 @@ def test_killed(_bench, _legacy):
     eq("health", run("curl", "-sS", "--unix-socket", SOCKET, "http://localhost/healthz"), "ok\n")
 
 
+def property_of(name):
+    return int(show(name))
+
+
+@timeout(60)
+def test_limits(bench, _legacy):
+    """The kernel holds it to what the unit says; it needs far less; killed for its memory, it is there again."""
+    installed()
+    group = "/sys/fs/cgroup" + show("ControlGroup")
+
+    def limit(name):
+        with open(f"{group}/{name}", encoding="ascii") as f:
+            return f.read().split()
+
+    with open("/proc/meminfo", encoding="ascii") as f:
+        total = int(f.readline().split()[1]) * 1024
+    true(f"memory.max {limit('memory.max')} of {total}", abs(int(limit("memory.max")[0]) - total / 4) < total / 100)
+    quota, period = map(int, limit("cpu.max"))
+    eq("cpu.max", quota / period, 2)
+    used = int(limit("memory.current")[0])
+    true(f"{used} bytes are used", 0 < used < total / 8)
+    for path in glob.glob(f"/proc/{show('MainPID')}/task/*"):
+        with open(path + "/comm", encoding="ascii") as f:
+            if f.read() == "ttmond-hot\n":
+                eq("policy of the hot thread, under a quota", os.sched_getscheduler(int(path.split("/")[-1])) & 0xffff, os.SCHED_RR)
+    pid, restarts = show("MainPID"), property_of("NRestarts")
+    run("systemctl", "set-property", "--runtime", "ttmond.service", "MemoryMax=4M")
+    wait("it is killed", lambda: show("MainPID") != pid)
+    # Not before it has been tried again: what was set goes with the next start.
+    run("systemctl", "set-property", "--runtime", "ttmond.service", "MemoryMax=25%")
+    wait("it is started anew", lambda: is_up() and show("MainPID") not in (pid, "0"), 30)
+    true("it was started by systemd", property_of("NRestarts") > restarts)
+    eq("health", run("curl", "-sS", "--unix-socket", SOCKET, "http://localhost/healthz"), "ok\n")
+    run("systemctl", "restart", "ttmond.service")
+
+
+@timeout(60)
+def test_journal(_bench, _legacy):
+    """Each line is one of the unit and of the program, has a priority of its own, and no trace of how that was told."""
+    installed()
+    run("systemctl", "restart", "ttmond.service")
+    pid = show("MainPID")
+
+    def mine():
+        return [line for line in messages(journal()) if line.get("_PID") == pid]
+
+    wait("it says something", lambda: len(mine()) > 1)
+    for line in mine():
+        eq("unit and program", (line["_SYSTEMD_UNIT"], line["SYSLOG_IDENTIFIER"], line["_COMM"]), ("ttmond.service", "ttmond", "ttmond"))
+        true(f"priority {line['PRIORITY']} of {line['MESSAGE']!r}", line["PRIORITY"] in "34567" and not re.match(r"<\d>|ttmond: ", line["MESSAGE"]))
+    eq("what it does", {line["PRIORITY"] for line in mine() if line["MESSAGE"].startswith("tracing ")}, {"6"})
+    # What is wrong with an option is an error, and no restart mends it.
+    drop_in("Environment=TTMOND_OPTIONS=--no-such-option\nEnvironmentFile=\n")
+    try:
+        run("systemctl", "restart", "ttmond.service", status=1)
+        eq("state, status, restarts", (show("ActiveState"), show("ExecMainStatus"), show("NRestarts")), ("failed", "2", "0"))
+        wait("it says why", lambda: [line for line in messages(journal()) if "no-such-option" in line["MESSAGE"]])
+        said = [(line["MESSAGE"], line["PRIORITY"]) for line in messages(journal()) if "no-such-option" in line["MESSAGE"]]
+        eq("an error", {priority for _, priority in said}, {"3"})
+    finally:
+        drop_in(None)
+        run("systemctl", "reset-failed", "ttmond.service", status=None)
+        run("systemctl", "start", "ttmond.service")
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
+
+
+def stop_thread(tid):
+    """Of a process one thread alone, for good. Returns the process that does it: it ends with the thread, whose end it must wait for."""
+    child = os.fork()
+    if child:
+        return child
+    libc = ctypes.CDLL(None)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    status = 0x7f
+    if not any(libc.ptrace(request, tid, None, None) for request in (PTRACE_SEIZE, PTRACE_INTERRUPT)):
+        while os.WIFSTOPPED(status):
+            _, status = os.waitpid(tid, WALL)
+    os._exit(0)
+
+
+@timeout(60)
+def test_thread_hangs(_bench, _legacy):
+    """Either of its threads stands still while the other runs: that is a hang like any other."""
+    installed()
+    drop_in("WatchdogSec=4\n")
+    try:
+        for name in ("ttmond-hot", "ttmond"):
+            run("systemctl", "reset-failed", "ttmond.service", status=None)
+            run("systemctl", "restart", "ttmond.service")
+            pid = show("MainPID")
+            tids = {}
+            for path in glob.glob(f"/proc/{pid}/task/*"):
+                with open(path + "/comm", encoding="ascii") as f:
+                    tids[f.read().strip()] = int(path.split("/")[-1])
+            stopper = stop_thread(tids[name])
+            wait(f"it is started anew without its thread {name}", lambda pid=pid: is_up() and show("MainPID") not in (pid, "0"), 15)
+            os.waitpid(stopper, 0)
+        eq("systemd says why", len(re.findall(r"ttmond.service: Watchdog timeout", run("journalctl", "--no-pager"))) >= 2, True)
+    finally:
+        drop_in(None)
+        run("systemctl", "restart", "ttmond.service")
+
+
 @timeout(60)
 def test_watchdog(_bench, _legacy):
     """One that hangs is killed and started anew; one that does not is left alone for longer than that."""
@@ -259,6 +365,52 @@ def test_port_taken(_bench, _legacy):
         run("systemctl", "stop", "ttmond.service")
     run("systemctl", "reset-failed", "ttmond.service", status=None)
     run("systemctl", "start", "ttmond.service")
+
+
+@timeout(90)
+def test_upgrades(bench, _legacy):
+    """Two upgrades and the way back: the new program runs each time, what was configured and switched off stays so, programs live on."""
+    installed()
+    folder = os.path.join(os.path.dirname(DEB), "vm-deb")
+    first = run("dpkg-query", "-W", "-f", "${Version}", "ttmon")
+    target = bench.target(standin("scen"), "--wait", "exit", "5")
+    with open("/var/lib/ttmond/kept.json", "w", encoding="ascii") as f:
+        f.write("{}\n")
+
+    def step(deb, version):
+        pid = show("MainPID")
+        out = dpkg("-i", "--force-confold", deb)
+        eq("version", run("dpkg-query", "-W", "-f", "${Version} ${db:Status-Abbrev}", "ttmon"), f"{version} ii ")
+        wait(f"it is up with {version}: {out[-300:]}", is_up)
+        true("another process", show("MainPID") not in (pid, "0"))
+        eq("enabled, not restarted by systemd", (show("UnitFileState"), show("NRestarts")), ("enabled", "0"))
+        eq("health", run("curl", "-sS", "--unix-socket", SOCKET, "http://localhost/healthz"), "ok\n")
+        eq("socket", oct(stat.S_IMODE(os.stat(SOCKET).st_mode)), "0o660")
+        true("what lies in its folder is there", os.path.exists("/var/lib/ttmond/kept.json"))
+
+    def options():
+        with open("/etc/default/ttmond", encoding="ascii") as f:
+            return f.read()
+
+    step(f"{folder}/1.deb", first + "+1")
+    true("new options, which nobody had changed, are there", "# Version 1" in options())
+    with open("/etc/default/ttmond", "a", encoding="ascii") as f:
+        f.write("# changed\n")
+    step(f"{folder}/2.deb", first + "+2")
+    true("changed options stay", "# changed" in options())
+    true("the new unit is in use", show("Description").endswith(" 2"))
+    step(DEB, first)
+    true("changed options stay", "# changed" in options())
+    true("the old unit is in use", not show("Description").endswith(" 2"))
+    # What the administrator has switched off.
+    run("systemctl", "disable", "--now", "ttmond.service")
+    dpkg("-i", "--force-confold", f"{folder}/1.deb")
+    eq("switched off", (show("ActiveState"), show("UnitFileState")), ("inactive", "disabled"))
+    dpkg("-i", "--force-confold", DEB)
+    run("systemctl", "enable", "--now", "ttmond.service")
+    target.go()
+    target.finish()
+    os.unlink("/var/lib/ttmond/kept.json")
 
 
 @timeout(40)
