@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "daemon/api/api.h"
+#include "lib/base/search.h"
 #include "daemon/run/cpurun.h"
 #include "daemon/api/viewer.h"
 
@@ -156,14 +157,7 @@ static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *
 	};
 	size_t first = 0, last = l->nr_gaps;
 
-	while (first < last) {
-		size_t mid = (first + last) / 2;
-
-		if (l->gaps[mid].tgid < p->tgid)
-			first = mid + 1;
-		else
-			last = mid;
-	}
+	first = TTMON_SEARCH(first, last, mid, l->gaps[mid].tgid < p->tgid);
 	for (; p->tgid && first < l->nr_gaps && l->gaps[first].tgid == p->tgid; first++) {
 		const struct ttmon_gap *g = &l->gaps[first];
 

@@ -17,6 +17,7 @@
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 #include "lib/os/soon.h"
+#include "lib/os/thread.h"
 
 /*
  * A drain each ROUND_MS: it is waking that costs, not events, and slots still come out within 20 ms of their end. Where somebody waits, each
@@ -540,7 +541,6 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 {
 	struct ttmon_hot *h = calloc(1, sizeof(*h));
 	pthread_mutexattr_t attr;
-	sigset_t all, old;
 	int err;
 
 	if (!h)
@@ -573,11 +573,7 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 		goto fail;
 	/* The socket is served before the first drain: figures of the time zero would read as a thread that hangs. */
 	tell(h);
-	/* Signals are the cold thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = -pthread_create(&h->thread, NULL, run, h);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = ttmon_thread_start(&h->thread, NULL, NULL, run, h);
 	if (err)
 		goto fail;
 	*ret = h;

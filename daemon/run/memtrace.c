@@ -18,6 +18,7 @@
 #include "lib/os/clock.h"
 #include "lib/base/fmt.h"
 #include "lib/os/log.h"
+#include "lib/os/thread.h"
 
 #define USE_PAGES 65536
 /* Memory that is freed sooner after its last use is not told of: it was given back. */
@@ -366,16 +367,10 @@ static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg 
 static int go(void *state)
 {
 	struct ttmon_mtrun *m = state;
-	sigset_t all, old;
-	int err;
+	int err = ttmon_thread_start(&m->thread, NULL, "memtrace", loop, m);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = -pthread_create(&m->thread, NULL, loop, m);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (err)
 		return log_error_r(err, "cannot start a thread: %s", strerror(-err));
-	pthread_setname_np(m->thread, "memtrace");
 	m->running = true;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 
 #include "lib/advisor/advisor_int.h"
+#include "lib/os/thread.h"
 #include "lib/read/client.h"
 #include "lib/read/db.h"
 
@@ -141,23 +142,15 @@ static void *follow(void *arg)
 
 static int start(struct ttmon_link *l)
 {
-	sigset_t all, before;
 	pthread_attr_t attr;
 	int err;
 
 	if (pthread_attr_init(&attr))
 		return -ENOMEM;
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	/* It is born with the mask of who makes it: no signal ever finds it open. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&l->thread, &attr, follow, l);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	err = ttmon_thread_start(&l->thread, &attr, l->cfg.thread, follow, l);
 	pthread_attr_destroy(&attr);
-	if (err)
-		return -EAGAIN;
-	pthread_setname_np(l->thread, l->cfg.thread);
-	return 0;
+	return err ? -EAGAIN : 0;
 }
 
 static void release(struct ttmon_link *l)

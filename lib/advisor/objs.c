@@ -11,6 +11,7 @@
 #include <link.h>
 
 #include "lib/os/elf.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 #include "lib/advisor/advisor_int.h"
 
@@ -423,30 +424,12 @@ int ttmon_objs_take(const struct ttmon_known *known, const struct ttmon_objs *be
 
 const struct ttmon_seg *ttmon_objs_find(const struct ttmon_objs *o, uint64_t addr)
 {
-	size_t lo = 0, hi = o->nr_segs;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (o->segs[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = TTMON_SEARCH((size_t)0, o->nr_segs, mid, o->segs[mid].start <= addr);
 	return lo && addr < o->segs[lo - 1].end ? &o->segs[lo - 1] : NULL;
 }
 
 const struct ttmon_func *ttmon_funcs_find(const struct ttmon_funcs *f, uint64_t offset)
 {
-	size_t lo = 0, hi = f->n;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (f->v[mid].start <= offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = TTMON_SEARCH((size_t)0, f->n, mid, f->v[mid].start <= offset);
 	return lo && offset < f->v[lo - 1].end ? &f->v[lo - 1] : NULL;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* names.c: see names.h. Each list comes from the table that defines its numbers. */
+#include "lib/base/search.h"
 #include "lib/base/names.h"
 
 #include <ttmon/family.h>
@@ -203,19 +204,9 @@ const char *ttmon_loss_name(unsigned int reason)
 
 const char *ttmon_cuda_error_name(int err)
 {
-	size_t lo = 0, hi = ARRAY_SIZE(cuda_errors);
+	size_t at = TTMON_SEARCH((size_t)0, ARRAY_SIZE(cuda_errors), i, cuda_errors[i].code < err);
 
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (cuda_errors[mid].code == err)
-			return cuda_errors[mid].name;
-		if (cuda_errors[mid].code < err)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return NULL;
+	return at < ARRAY_SIZE(cuda_errors) && cuda_errors[at].code == err ? cuda_errors[at].name : NULL;
 }
 
 const char *ttmon_error_name(unsigned int fn, int err)

@@ -5,6 +5,7 @@
  * A full block splits in the middle, but the last one just gets a successor when something is added after its end: addresses
  * mostly come in ascending order, and blocks filled that way stay full. Blocks that run low join a neighbour.
  */
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 #include "lib/base/ranges.h"
 
@@ -20,32 +21,14 @@ struct ttmon_ranges_block {
 /* Index of the last block that begins at or before addr; -1 if none. */
 static int64_t block_floor(const struct ttmon_ranges *r, uint64_t addr)
 {
-	uint32_t lo = 0, hi = r->blocks;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (r->dir[mid].first <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = TTMON_SEARCH((uint32_t)0, r->blocks, mid, r->dir[mid].first <= addr);
 	return (int64_t)lo - 1;
 }
 
 /* How many ranges of the block begin at or before addr. */
 static uint32_t block_rank(const struct ttmon_ranges_block *b, uint64_t addr)
 {
-	uint32_t lo = 0, hi = b->n;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (b->start[mid] <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = TTMON_SEARCH((uint32_t)0, b->n, mid, b->start[mid] <= addr);
 	return lo;
 }
 

@@ -30,6 +30,12 @@ static inline bool ttmon_before(uint64_t a, uint64_t b)
 	return (int64_t)(a - b) < 0;
 }
 
+/* The sum, at most the largest number. */
+static inline uint64_t ttmon_add_sat(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* Hand an owned pointer or fd on, so that the cleanup attribute leaves it alone. */
 #define TAKE_PTR(p)                         \
 	({                                  \

@@ -4,6 +4,7 @@
  * policy_best.c, PyTorch's cache in policy_pool.c, regions in policy_region.c.
  */
 #include "lib/pin/groups.h"
+#include "lib/base/search.h"
 #include "lib/pin/policy_int.h"
 
 #define MAX_SIZE (1ULL << 47)
@@ -28,11 +29,6 @@ const char *ttmon_policy_name(unsigned int policy)
 const char *ttmon_policy_help(unsigned int policy)
 {
 	return policy < ARRAY_SIZE(helps) ? helps[policy] : "?";
-}
-
-static uint64_t add_sat(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
 }
 
 /* ---- a run as lives ---- */
@@ -89,14 +85,7 @@ static const struct ttmon_run_alloc *custom_below(const struct customs *c, const
 
 	if (reg->method != TTMON_METHOD_REGISTERED)
 		return NULL;
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (by_place(&c->v[mid], &reg) <= 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = TTMON_SEARCH(lo, hi, mid, by_place(&c->v[mid], &reg) <= 0);
 	if (!lo || c->v[lo - 1]->proc != reg->proc || c->v[lo - 1]->addr != reg->addr ||
 	    c->v[lo - 1]->free_ns <= reg->alloc_ns)
 		return NULL;
@@ -124,12 +113,12 @@ static void add_copies(struct ttmon_policy_life *l, const struct ttmon_run_alloc
 {
 	uint64_t copies = (uint64_t)a->h2d_copies + a->d2h_copies + a->other_copies, ready;
 
-	l->bytes = add_sat(l->bytes, ttmon_run_moved(a));
+	l->bytes = ttmon_add_sat(l->bytes, ttmon_run_moved(a));
 	l->keep |= (a->flags & TTMON_RUN_IN_PLACE) != 0 && a->method != TTMON_METHOD_MMAP;
 	if (!a->async_copies || !a->last_copy_ns)
 		return;
-	ready = add_sat(a->last_copy_ns,
-			(uint64_t)ttmon_cost_ns(ttmon_run_moved(a) / MAX(copies, 1u), cost->pinned_bps));
+	ready = ttmon_add_sat(a->last_copy_ns,
+			      (uint64_t)ttmon_cost_ns(ttmon_run_moved(a) / MAX(copies, 1u), cost->pinned_bps));
 	l->ready_ns = MAX(l->ready_ns, ready);
 }
 
@@ -190,7 +179,7 @@ static int sim_fill(struct ttmon_policy_sim *s, const struct ttmon_run *run, con
 
 		if (!is_simulated(a) && !(s->maps && is_moved_map(a))) {
 			if (ttmon_run_is_host(a))
-				s->other_bytes = add_sat(s->other_bytes, ttmon_run_moved(a));
+				s->other_bytes = ttmon_add_sat(s->other_bytes, ttmon_run_moved(a));
 			continue;
 		}
 		if (custom_below(customs, a))
@@ -307,11 +296,11 @@ static void finish(const struct ttmon_policy_sim *s, struct ttmon_policy_meter *
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct ttmon_policy_life *l = &s->v[i];
 
-		r->moved_bytes = add_sat(r->moved_bytes, l->bytes);
+		r->moved_bytes = ttmon_add_sat(r->moved_bytes, l->bytes);
 		if (!l->pinned)
 			continue;
 		r->pinned_allocs++;
-		r->moved_pinned_bytes = add_sat(r->moved_pinned_bytes, l->bytes);
+		r->moved_pinned_bytes = ttmon_add_sat(r->moved_pinned_bytes, l->bytes);
 		r->in_place_kept += (l->keep || l->apart) && !l->bytes;
 		r->in_place_seen +=
 			(l->keep || l->apart) && !l->bytes && s->run->allocs[l->alloc].flags & TTMON_RUN_GPU;

@@ -6,6 +6,7 @@
  * a tree whose inner nodes hold the highest load below them. A life adds its pages to the moments from its own to the last before its end. n log n.
  */
 #include "lib/pin/policy_int.h"
+#include "lib/base/search.h"
 
 /* ---- the load over time ---- */
 
@@ -273,14 +274,7 @@ static uint32_t moment_at(const struct moment *v, uint32_t n, uint64_t ns)
 {
 	uint32_t lo = 0;
 
-	while (lo < n) {
-		uint32_t mid = lo + (n - lo) / 2;
-
-		if (v[mid].ns < ns)
-			lo = mid + 1;
-		else
-			n = mid;
-	}
+	lo = TTMON_SEARCH(lo, n, mid, v[mid].ns < ns);
 	return lo;
 }
 
@@ -345,14 +339,7 @@ static double bytes_of(const struct left_out *v, uint32_t n, double pages)
 	uint32_t lo = 0, hi = n;
 	double b, p;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid].pages < pages)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = TTMON_SEARCH(lo, hi, mid, v[mid].pages < pages);
 	if (lo == n)
 		return 1e300;
 	b = lo ? v[lo - 1].bytes : 0;
@@ -380,14 +367,7 @@ static int least_of(const struct ttmon_policy_sim *s, struct moment *v, uint32_t
 		return n ? -ENOMEM : 0;
 	for (uint32_t k = 0; k < n; k++)
 		hi = MAX(hi, v[k].pages);
-	while (lo < hi) {
-		uint64_t mid = lo + (hi - lo) / 2;
-
-		if (is_enough(v, n, out, mid, spare))
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
+	lo = TTMON_SEARCH(lo, hi, mid, !is_enough(v, n, out, mid, spare));
 	*least = lo;
 	return 0;
 }

@@ -112,12 +112,10 @@ static int store_text(struct ttmon_run *run, const char *text, size_t n, const c
 static int intern_text(struct ttmon_run *run, const char *text, const char **ret)
 {
 	struct ttmon_run_store *st = run->store;
-	uint64_t hash = st->seed, at;
+	uint64_t hash = ttmon_fnv(st->seed, text, strlen(text)), at;
 	const char *copy;
 	int err;
 
-	for (const char *p = text; *p; p++)
-		hash = (hash ^ (uint8_t)*p) * 0x100000001b3ULL;
 	/* A hash that another text has: the next number is tried. */
 	for (; (at = ttmon_hmap_get(&st->names, hash)) != TTMON_HMAP_NONE; hash++) {
 		if (strcmp((const char *)(uintptr_t)at, text) == 0) {
@@ -190,16 +188,11 @@ static uint8_t flags_of(const json_t *row, struct ttmon_run_alloc *a)
 	return flags;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
-}
-
 void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t writes, uint64_t sectors)
 {
-	a->gpu_reads = plus(a->gpu_reads, reads);
-	a->gpu_writes = plus(a->gpu_writes, writes);
-	a->gpu_sectors = plus(a->gpu_sectors, sectors);
+	a->gpu_reads = ttmon_add_sat(a->gpu_reads, reads);
+	a->gpu_writes = ttmon_add_sat(a->gpu_writes, writes);
+	a->gpu_sectors = ttmon_add_sat(a->gpu_sectors, sectors);
 	a->flags |= TTMON_RUN_GPU | (ttmon_run_is_pinned(a) ? TTMON_RUN_IN_PLACE : 0);
 }
 
@@ -346,7 +339,7 @@ static int read_completeness(struct ttmon_run_loader *l)
 	run->lost = add(run->lost, ttmon_db_get(c, "arena_full", 0));
 	run->folded = ttmon_db_get(c, "folded", 0);
 	run->evicted = ttmon_db_get(c, "evicted", 0);
-	run->events_dropped = plus(ttmon_db_get(c, "events_dropped", 0), ttmon_db_get(c, "events_trimmed", 0));
+	run->events_dropped = ttmon_add_sat(ttmon_db_get(c, "events_dropped", 0), ttmon_db_get(c, "events_trimmed", 0));
 	return read_reasons(l, c);
 }
 

@@ -6,6 +6,8 @@
  * its name once more. So nothing that a traced program can do makes it slow or large.
  */
 #include "lib/read/slots.h"
+#include "lib/base/hash.h"
+#include "lib/base/varint.h"
 #include "lib/base/grow.h"
 
 #include <zlib.h>
@@ -15,7 +17,6 @@
 #define BLOCK_BYTES (64u << 10)
 #define BLOCK_SLOTS 1000u
 #define BLOCK_PROCS (16u << 10)
-#define MAX_VARINT  10u
 /* tgid, class, start, length of comm, comm */
 #define MAX_PROC (5u + 1u + 10u + 1u + 16u)
 #define HASH	 8192u /* a power of two */
@@ -49,23 +50,10 @@ static uint8_t *put_u64(uint8_t *p, uint64_t v)
 	return put_u32(put_u32(p, (uint32_t)v), (uint32_t)(v >> 32));
 }
 
-static uint8_t *put_varint(uint8_t *p, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	return p;
-}
-
-static uint64_t zigzag(uint64_t diff)
-{
-	return diff << 1 ^ (diff >> 63 ? UINT64_MAX : 0);
-}
-
 /* There is room: see reserve_all(). */
 static void col_put(struct column *c, uint64_t v)
 {
-	c->len = (size_t)(put_varint(c->p + c->len, v) - c->p);
+	c->len = (size_t)(ttmon_varint_put(c->p + c->len, v) - c->p);
 }
 
 static int reserve(struct column *c, size_t n)
@@ -76,10 +64,10 @@ static int reserve(struct column *c, size_t n)
 /* All that a slot of n rows can need, so that no slot is left half done. */
 static int reserve_all(struct ttmon_slots_enc *e, size_t n)
 {
-	int err = reserve(&e->cols[TTMON_SLOTS_COL_SLOTS], (1 + TTMON_SLOTS_SLOT_FIELDS) * MAX_VARINT);
+	int err = reserve(&e->cols[TTMON_SLOTS_COL_SLOTS], (1 + TTMON_SLOTS_SLOT_FIELDS) * TTMON_VARINT_MAX);
 
 	for (size_t i = TTMON_SLOTS_COL_SLOTS + 1; i < TTMON_SLOTS_COLS && !err; i++)
-		err = reserve(&e->cols[i], n * (i == TTMON_SLOTS_COL_PROCS ? MAX_PROC : MAX_VARINT));
+		err = reserve(&e->cols[i], n * (i == TTMON_SLOTS_COL_PROCS ? MAX_PROC : TTMON_VARINT_MAX));
 	return err ? err : TTMON_GROW(e->procs, e->cap_procs, e->nr_procs + n, 64);
 }
 
@@ -93,9 +81,7 @@ static uint32_t hash_of(const struct ttmon_slot_row *row)
 {
 	uint64_t h = (row->start_ns ^ ((uint64_t)row->tgid << 32 | row->cls)) * 0x9e3779b97f4a7c15ull;
 
-	for (size_t i = 0; i < sizeof(row->comm) - 1 && row->comm[i]; i++)
-		h = (h ^ (uint8_t)row->comm[i]) * 0x100000001b3ull;
-	return (uint32_t)(h >> 32);
+	return (uint32_t)(ttmon_fnv(h, row->comm, strnlen(row->comm, sizeof(row->comm) - 1)) >> 32);
 }
 
 static void define(struct ttmon_slots_enc *e, const struct ttmon_slot_row *row)
@@ -147,7 +133,8 @@ static void add_row(struct ttmon_slots_enc *e, const struct ttmon_slot_row *row,
 		if (!diff)
 			continue;
 		mask |= 1ull << i;
-		col_put(&e->cols[TTMON_SLOTS_COL_FIELDS + i], ttmon_slots_is_plain(f, row->cls) ? diff : zigzag(diff));
+		col_put(&e->cols[TTMON_SLOTS_COL_FIELDS + i],
+			ttmon_slots_is_plain(f, row->cls) ? diff : ttmon_zigzag(diff));
 	}
 	col_put(&e->cols[TTMON_SLOTS_COL_MASKS], mask);
 	ttmon_slots_sum(sums, row);
@@ -177,7 +164,8 @@ int ttmon_slots_enc_add(struct ttmon_slots_enc *e, const struct ttmon_slots_item
 	col_put(c, mask);
 	for (size_t i = 0; i < TTMON_SLOTS_SLOT_FIELDS; i++)
 		if (diffs[i])
-			col_put(c, ttmon_slots_is_plain(&ttmon_slots_slot_fields[i], 0) ? diffs[i] : zigzag(diffs[i]));
+			col_put(c, ttmon_slots_is_plain(&ttmon_slots_slot_fields[i], 0) ? diffs[i]
+											: ttmon_zigzag(diffs[i]));
 	e->last = *item;
 	e->slots++;
 	return 0;
@@ -219,7 +207,7 @@ static void put_block_head(uint8_t *p, uint32_t type, size_t len, uint32_t slots
 
 int ttmon_slots_enc_block(struct ttmon_slots_enc *e, const uint8_t **ret, size_t *len)
 {
-	size_t max = TTMON_SLOTS_BLOCK_HEAD + TTMON_SLOTS_COLS * MAX_VARINT;
+	size_t max = TTMON_SLOTS_BLOCK_HEAD + TTMON_SLOTS_COLS * TTMON_VARINT_MAX;
 	uint8_t *p;
 
 	if (!e->slots) {
@@ -232,7 +220,7 @@ int ttmon_slots_enc_block(struct ttmon_slots_enc *e, const uint8_t **ret, size_t
 		return -ENOMEM;
 	p = e->block + TTMON_SLOTS_BLOCK_HEAD;
 	for (size_t i = 0; i < TTMON_SLOTS_COLS; i++)
-		p = put_varint(p, e->cols[i].len);
+		p = ttmon_varint_put(p, e->cols[i].len);
 	for (size_t i = 0; i < TTMON_SLOTS_COLS; i++) {
 		if (e->cols[i].len)
 			memcpy(p, e->cols[i].p, e->cols[i].len);
@@ -249,7 +237,7 @@ size_t ttmon_slots_enc_end(const struct ttmon_slots_end *end, uint8_t ret[TTMON_
 {
 	uint8_t *p = ret + TTMON_SLOTS_BLOCK_HEAD;
 
-	p = put_varint(put_varint(put_varint(p, end->slots), end->rows), end->dropped);
+	p = ttmon_varint_put(ttmon_varint_put(ttmon_varint_put(p, end->slots), end->rows), end->dropped);
 	put_block_head(ret, TTMON_SLOTS_END, (size_t)(p - ret) - TTMON_SLOTS_BLOCK_HEAD, 0);
 	return (size_t)(p - ret);
 }

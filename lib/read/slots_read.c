@@ -6,6 +6,7 @@
  * field, and a block has to come out even. No slot has more rows than its index column has bytes.
  */
 #include "lib/read/slots.h"
+#include "lib/base/varint.h"
 #include "lib/base/grow.h"
 
 #include <fcntl.h>
@@ -112,26 +113,7 @@ static uint64_t get_u64(const uint8_t *p)
 
 static bool varint(struct cursor *c, uint64_t *ret)
 {
-	uint64_t v = 0;
-
-	for (unsigned int shift = 0; c->p < c->end && shift < 64; shift += 7) {
-		uint8_t byte = *c->p++;
-
-		/* The tenth byte has room for one bit. */
-		if (shift == 63 && byte > 1)
-			return false;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret = v;
-			return true;
-		}
-	}
-	return false;
-}
-
-static uint64_t unzigzag(uint64_t v)
-{
-	return v >> 1 ^ (v & 1 ? UINT64_MAX : 0);
+	return ttmon_varint_get(&c->p, c->end, ret);
 }
 
 /* False: it does not fit. */
@@ -286,7 +268,7 @@ static int get_row(struct ttmon_slots_reader *s, struct ttmon_slot_row *ret, str
 		if (mask >> i & 1 && (!varint(&s->cols[TTMON_SLOTS_COL_FIELDS + i], &diff) || !diff))
 			return -EBADMSG;
 		if (!ttmon_slots_is_plain(f, proc->cls))
-			diff = unzigzag(diff);
+			diff = ttmon_unzigzag(diff);
 		if (!set(ret, f, ttmon_slots_predict_row(f, proc, ret, sums) + diff))
 			return -EBADMSG;
 	}
@@ -307,7 +289,7 @@ static bool get_slot_diffs(struct ttmon_slots_reader *s, uint64_t diffs[TTMON_SL
 		if (mask >> i & 1 && (!varint(c, &diffs[i]) || !diffs[i]))
 			return false;
 		if (!ttmon_slots_is_plain(&ttmon_slots_slot_fields[i], 0))
-			diffs[i] = unzigzag(diffs[i]);
+			diffs[i] = ttmon_unzigzag(diffs[i]);
 	}
 	return true;
 }

@@ -4,6 +4,7 @@
  * was touched before joins its range, and ranges that have met are put together when results are made, so that nothing has to be moved while records come.
  */
 #include "memtrace/analyse/an_int.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 
 #define CHUNK_SHIFT 21
@@ -77,16 +78,7 @@ static bool is_full(const struct ttmon_mt_an *an)
 /* How many ranges begin at or before chunk. */
 static uint32_t ranges_to(const struct ttmon_mt_an *an, uint64_t chunk)
 {
-	uint32_t lo = 0, hi = an->nr_ranges;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (an->ranges[mid].first <= chunk)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = TTMON_SEARCH((uint32_t)0, an->nr_ranges, mid, an->ranges[mid].first <= chunk);
 	return lo;
 }
 

@@ -2,6 +2,7 @@
 /* find_buf.c: what is odd about which buffer. What a trace cannot know, because something is missing in it, is not claimed. */
 #include "memtrace/analyse/an_int.h"
 
+#include "lib/base/search.h"
 #include "lib/base/fmt.h"
 
 #define MAX_UNTOUCHED 100	  /* named one by one: the largest */
@@ -162,14 +163,7 @@ static size_t up_to(const struct launched *list, size_t n, uint32_t pid, uint64_
 	const struct launched key = { ns, pid };
 	size_t lo = 0;
 
-	while (lo < n) {
-		size_t mid = lo + (n - lo) / 2;
-
-		if (by_time(&list[mid], &key) < 0)
-			lo = mid + 1;
-		else
-			n = mid;
-	}
+	lo = TTMON_SEARCH(lo, n, mid, by_time(&list[mid], &key) < 0);
 	return lo;
 }
 

@@ -4,6 +4,7 @@
  * the memory there is, is counted for its buffer alone. Results are the same pairs by rows of buffers, those of ranges that met put together.
  */
 #include "memtrace/analyse/an_int.h"
+#include "lib/base/search.h"
 
 #define MIN_PAIRS 256u
 #define MAX_PAIRS (1u << 16)
@@ -139,14 +140,7 @@ const struct ttmon_mt_pair *ttmon_mt_an_buffer_sites(const struct ttmon_mt_an *a
 {
 	size_t lo = 0, hi = an->nr_pair_list, end;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (an->pair_list[mid].buffer < buffer)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = TTMON_SEARCH(lo, hi, mid, an->pair_list[mid].buffer < buffer);
 	for (end = lo; end < an->nr_pair_list && an->pair_list[end].buffer == buffer; end++)
 		;
 	*n = end - lo;

@@ -8,6 +8,7 @@
 
 #include "lib/read/run.h"
 #include "memtrace/model/mt.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 #include "lib/base/util.h"
 
@@ -282,16 +283,7 @@ static uint64_t life(const struct ttmon_mt_alloc *a)
 /* The segment that addr is in: bounds[s] <= addr < bounds[s + 1]; -1, nr: before and behind all. */
 static int64_t segment(const struct tree *t, uint64_t addr)
 {
-	uint32_t lo = 0, hi = t->nr + 1; /* the first bound above addr is in [lo, hi] */
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->bounds[mid] <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = TTMON_SEARCH((uint32_t)0, t->nr + 1, mid, t->bounds[mid] <= addr);
 	return (int64_t)lo - 1;
 }
 
@@ -488,14 +480,7 @@ static void look_at(const struct ttmon_mt_map *map, const struct tree *t, uint32
 		f->many |= f->best == t->best[node] && t->many[node];
 		return;
 	}
-	while (lo < hi) { /* behind the last that was made by then */
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (is_made(&map->allocs[t->list[mid]], q))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = TTMON_SEARCH(lo, hi, mid, is_made(&map->allocs[t->list[mid]], q));
 	for (unsigned int back = 0;
 	     back < MAX_BACK && lo > t->first[node] && is_there(&map->allocs[t->latest[lo - 1]], q); back++, lo--)
 		if (is_there(&map->allocs[t->list[lo - 1]], q))

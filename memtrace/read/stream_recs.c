@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* stream_recs.c: the chunks of memtrace/stream/stream.h, read: as many records at once as have the same differences in all columns. */
 #include "memtrace/read/stream_rd.h"
+#include "lib/base/varint.h"
 #include "lib/base/grow.h"
 
 /* Of the record before this one, which is in the run or right behind it. */
@@ -28,7 +29,7 @@ static bool next_run(struct ttmon_mts_run *c)
 	}
 	c->value = before(c, c->upto);
 	c->from = c->upto;
-	c->d = ttmon_mts_unzigzag(z);
+	c->d = ttmon_unzigzag(z);
 	c->upto += (uint32_t)count;
 	return c->p <= c->end;
 }
@@ -78,7 +79,7 @@ static bool get_lanes(struct ttmon_mts_chunk *r, uint64_t base, uint64_t *addr)
 		if (p >= r->lanes_end)
 			return false;
 		p = ttmon_mts_get(p, &z);
-		a += ttmon_mts_unzigzag(z) * scale;
+		a += ttmon_unzigzag(z) * scale;
 		addr[__builtin_ctz(left)] = a;
 	}
 	r->lanes = p;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "memtrace/model/mt.h"
+#include "lib/base/varint.h"
 
 #define TTMON_MTS_MAGIC	  0x544d5454u /* "TTMT" */
 #define TTMON_MTS_VERSION 1
@@ -65,16 +66,6 @@ enum ttmon_mts_col {
 #define TTMON_MTS_LIST	 (1u << 24)
 #define TTMON_MTS_SCALED (1u << 25)
 
-static inline uint64_t ttmon_mts_zigzag(uint64_t d)
-{
-	return d << 1 ^ (uint64_t)((int64_t)d >> 63);
-}
-
-static inline uint64_t ttmon_mts_unzigzag(uint64_t z)
-{
-	return z >> 1 ^ -(z & 1);
-}
-
 static inline void ttmon_mts_put32(uint8_t *p, uint32_t v)
 {
 	for (int i = 0; i < 4; i++)
@@ -84,15 +75,6 @@ static inline void ttmon_mts_put32(uint8_t *p, uint32_t v)
 static inline uint32_t ttmon_mts_get32(const uint8_t *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-/* LEB128: at most 10 bytes. Returns the byte behind it. */
-static inline uint8_t *ttmon_mts_put(uint8_t *p, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	return p;
 }
 
 /* Reads up to 10 bytes whatever is in them: the buffer has so many behind its end, and the caller compares what is returned with that. */

@@ -2,6 +2,7 @@
 /* out.c: memtrace/stream/stream.h, written. A block is made whole in memory and goes out in one write, which is taken back when it fails. */
 #include "memtrace/stream/stream.h"
 #include "memtrace/stream/format.h"
+#include "lib/base/varint.h"
 #include "lib/base/grow.h"
 #include "lib/base/util.h"
 #include "version.h"
@@ -219,7 +220,7 @@ static uint8_t *put_text(uint8_t *p, const char *text)
 {
 	size_t n = text ? strnlen(text, TTMON_MT_MAX_TEXT) : 0;
 
-	p = ttmon_mts_put(p, n);
+	p = ttmon_varint_put(p, n);
 	if (n)
 		memcpy(p, text, n);
 	return p + n;
@@ -228,7 +229,7 @@ static uint8_t *put_text(uint8_t *p, const char *text)
 static uint8_t *put_numbers(uint8_t *p, const uint64_t *v, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		p = ttmon_mts_put(p, v[i]);
+		p = ttmon_varint_put(p, v[i]);
 	return p;
 }
 #define PUT(p, ...) \
@@ -291,7 +292,7 @@ static int write_part(struct ttmon_mt_out *out, unsigned int kind, const void *e
 		if (!ours)
 			continue;
 		if (!items)
-			p = ttmon_mts_put(out->plain, i);
+			p = ttmon_varint_put(out->plain, i);
 		p = put_entry(p, kind, entry);
 		items++;
 		done->sums[i] = sum;
@@ -387,15 +388,15 @@ static void sort_records(struct ttmon_mt_out *out, const struct ttmon_mt_rec *re
 
 static void run_end(struct run *c)
 {
-	uint64_t z = ttmon_mts_zigzag(c->d);
+	uint64_t z = ttmon_zigzag(c->d);
 
 	if (!c->n)
 		return;
 	*c->p++ = (uint8_t)((c->n > 1) | (z & 0x3f) << 1 | (z >> 6 ? 0x80 : 0));
 	if (z >> 6)
-		c->p = ttmon_mts_put(c->p, z >> 6);
+		c->p = ttmon_varint_put(c->p, z >> 6);
 	if (c->n > 1)
-		c->p = ttmon_mts_put(c->p, c->n - 2);
+		c->p = ttmon_varint_put(c->p, c->n - 2);
 }
 
 static inline void run_add(struct run *c, uint64_t v)
@@ -424,7 +425,7 @@ static bool put_lanes(const struct ttmon_mt_rec *r, uint8_t **p)
 		shift = any & (r->width - 1u) ? 0 : (unsigned int)__builtin_ctz(r->width);
 	}
 	for (unsigned int i = 1; i < lanes; i++)
-		*p = ttmon_mts_put(*p, ttmon_mts_zigzag((uint64_t)((int64_t)(r->addr[i] - r->addr[i - 1]) >> shift)));
+		*p = ttmon_varint_put(*p, ttmon_zigzag((uint64_t)((int64_t)(r->addr[i] - r->addr[i - 1]) >> shift)));
 	return shift;
 }
 
@@ -474,13 +475,13 @@ static int write_records(struct ttmon_mt_out *out, const struct ttmon_mt_rec *re
 	}
 	for (size_t i = 0; out->order && i < n; i++)
 		run_add(&c[TTMON_MTS_SEQ], recs[i].seq);
-	p = ttmon_mts_put(p, out->order ? TTMON_MTS_ORDER : 0);
+	p = ttmon_varint_put(p, out->order ? TTMON_MTS_ORDER : 0);
 	for (int k = 0; k < TTMON_MTS_RUNS; k++) {
 		run_end(&c[k]);
-		p = ttmon_mts_put(p, (uint64_t)(c[k].p - (out->col + (size_t)k * MAX_COL)));
+		p = ttmon_varint_put(p, (uint64_t)(c[k].p - (out->col + (size_t)k * MAX_COL)));
 	}
-	p = ttmon_mts_put(p, out->order ? 2 * n : 0);
-	p = ttmon_mts_put(p, (uint64_t)(lanes - lanes_at));
+	p = ttmon_varint_put(p, out->order ? 2 * n : 0);
+	p = ttmon_varint_put(p, (uint64_t)(lanes - lanes_at));
 	for (int k = 0; k < TTMON_MTS_RUNS; k++)
 		p = put_column(p, out->col + (size_t)k * MAX_COL, c[k].p);
 	parts[0] = (struct part){ (size_t)(p - out->plain), false };

@@ -12,6 +12,7 @@
 #include "lib/read/db.h"
 #include "tools/db/db_tool.h"
 #include "lib/base/fmt.h"
+#include "lib/base/hash.h"
 
 #define MAX_PRINTED 10
 
@@ -43,10 +44,8 @@ static void problem(struct check *c, const char *fmt, ...)
 /* FNV-1a, never 0. Two ids that are not equal meet by chance once in 10^7 databases of a million allocations. */
 static uint64_t hash(const char *s)
 {
-	uint64_t h = 0xcbf29ce484222325;
+	uint64_t h = ttmon_fnv(TTMON_FNV_BASIS, s, strlen(s));
 
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3;
 	return h ? h : 1;
 }
 

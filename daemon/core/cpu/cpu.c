@@ -82,7 +82,7 @@ void ttmon_cpu_copy(struct ttmon_cpu *c, uint32_t tgid, uint64_t bytes)
 	struct ttmon_slot_row *r = ttmon_cpu_rows_get(c, ttmon_cpu_procs_get(c, tgid, 0, TTMON_ROW_USER));
 
 	r->copies++;
-	r->copy_bytes = add_sat(r->copy_bytes, bytes);
+	r->copy_bytes = ttmon_add_sat(r->copy_bytes, bytes);
 }
 
 void ttmon_cpu_pinned(struct ttmon_cpu *c, uint32_t tgid, uint64_t bytes)
@@ -103,12 +103,12 @@ void ttmon_cpu_rdt(struct ttmon_cpu *c, const struct ttmon_rdt_piece *piece)
 		piece->tgid ? ttmon_cpu_procs_get(c, piece->tgid, piece->start_ns, TTMON_ROW_USER) : PROC_UNASSIGNED;
 	struct ttmon_slot_row *r = ttmon_cpu_rows_get(c, idx);
 
-	r->mbm_total = add_sat(r->mbm_total, piece->total);
-	r->mbm_local = add_sat(r->mbm_local, piece->local);
-	r->rdt_ns = add_sat(r->rdt_ns, piece->ns);
+	r->mbm_total = ttmon_add_sat(r->mbm_total, piece->total);
+	r->mbm_local = ttmon_add_sat(r->mbm_local, piece->local);
+	r->rdt_ns = ttmon_add_sat(r->rdt_ns, piece->ns);
 	if (piece->has_occupancy) {
 		/* A process that got another RMID has lines under both. */
-		r->llc_bytes = add_sat(r->llc_bytes, piece->occupancy);
+		r->llc_bytes = ttmon_add_sat(r->llc_bytes, piece->occupancy);
 		r->flags |= TTMON_ROW_LLC_VALID;
 	}
 	if (piece->unknown)

@@ -136,11 +136,6 @@ static inline uint64_t earlier_of(uint64_t a, uint64_t b)
 	return ttmon_before(a, b) ? a : b;
 }
 
-static inline uint64_t add_sat(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* chain.c */
 /* Puts what the CPU did before the end of c->at into its rows, and fills c->at.covered_ns and expected_ns. */
 void ttmon_cpu_chain_close(struct ttmon_cpu *c, struct cpu_chain *ch, bool forced);

@@ -62,10 +62,10 @@ void ttmon_cpu_procs_sum(struct ttmon_cpu_proc *to, const struct ttmon_cpu_proc 
 	to->cpu_ns += from->cpu_ns;
 	to->switches += from->switches;
 	to->copies += from->copies;
-	to->copy_bytes = add_sat(to->copy_bytes, from->copy_bytes);
-	to->mbm_total = add_sat(to->mbm_total, from->mbm_total);
-	to->mbm_local = add_sat(to->mbm_local, from->mbm_local);
-	to->rdt_ns = add_sat(to->rdt_ns, from->rdt_ns);
+	to->copy_bytes = ttmon_add_sat(to->copy_bytes, from->copy_bytes);
+	to->mbm_total = ttmon_add_sat(to->mbm_total, from->mbm_total);
+	to->mbm_local = ttmon_add_sat(to->mbm_local, from->mbm_local);
+	to->rdt_ns = ttmon_add_sat(to->rdt_ns, from->rdt_ns);
 	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
 		to->ctr[i] += from->ctr[i];
 }

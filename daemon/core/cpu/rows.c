@@ -190,9 +190,9 @@ static bool has_rdt(const struct ttmon_slot_row *r)
 
 static void finish_rdt(struct cpu_proc *p, const struct ttmon_slot_row *r)
 {
-	p->pub.mbm_total = add_sat(p->pub.mbm_total, r->mbm_total);
-	p->pub.mbm_local = add_sat(p->pub.mbm_local, r->mbm_local);
-	p->pub.rdt_ns = add_sat(p->pub.rdt_ns, r->rdt_ns);
+	p->pub.mbm_total = ttmon_add_sat(p->pub.mbm_total, r->mbm_total);
+	p->pub.mbm_local = ttmon_add_sat(p->pub.mbm_local, r->mbm_local);
+	p->pub.rdt_ns = ttmon_add_sat(p->pub.rdt_ns, r->rdt_ns);
 	if (r->flags & TTMON_ROW_LLC_VALID)
 		p->pub.llc_bytes = r->llc_bytes;
 }
@@ -225,7 +225,7 @@ static void finish_row(struct ttmon_cpu *c, struct cpu_row *row)
 	}
 	if (r->copies) {
 		p->pub.copies += r->copies;
-		p->pub.copy_bytes = add_sat(p->pub.copy_bytes, r->copy_bytes);
+		p->pub.copy_bytes = ttmon_add_sat(p->pub.copy_bytes, r->copy_bytes);
 	}
 	if (has_rdt(r))
 		finish_rdt(p, r);

@@ -9,6 +9,7 @@
 #include "daemon/core/dispatch/progs.h"
 
 #include "daemon/core/dispatch/dispatch_int.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 #include "lib/base/hash.h"
 #include "lib/base/hmap.h"
@@ -190,14 +191,7 @@ const char *ttmon_disp_progs_kernels(const struct ttmon_disp_progs *p, uint32_t 
 {
 	size_t from = 0, to = p->nr_texts;
 
-	while (from < to) {
-		size_t mid = from + (to - from) / 2;
-
-		if (p->texts[mid].serial < kernels)
-			from = mid + 1;
-		else
-			to = mid;
-	}
+	from = TTMON_SEARCH(from, to, mid, p->texts[mid].serial < kernels);
 	return from < p->nr_texts && p->texts[from].serial == kernels ? p->texts[from].s : NULL;
 }
 

@@ -4,6 +4,7 @@
  * thread, pure). They are of fixed size, so that counting needs no memory and cannot fail.
  */
 #include "daemon/core/history/history_int.h"
+#include "lib/base/search.h"
 
 const uint64_t ttmon_pin_bounds_ns[TTMON_PIN_BUCKETS] = {
 	1000,
@@ -84,21 +85,14 @@ void ttmon_count_finding(struct ttmon_history *h, struct ttmon_hproc *p, enum tt
 void ttmon_count_failed(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err)
 {
 	struct ttmon_failure *v = h->failures + 1;
-	uint32_t lo = 0, hi = h->nr_failures;
+	uint32_t lo = 0;
 
 	p->pub.failed++;
 	h->totals.failed++;
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (v[mid].fn == fn && v[mid].err == err) {
-			v[mid].count++;
-			return;
-		}
-		if (v[mid].fn < fn || (v[mid].fn == fn && v[mid].err < err))
-			lo = mid + 1;
-		else
-			hi = mid;
+	lo = TTMON_SEARCH(lo, h->nr_failures, i, v[i].fn < fn || (v[i].fn == fn && v[i].err < err));
+	if (lo < h->nr_failures && v[lo].fn == fn && v[lo].err == err) {
+		v[lo].count++;
+		return;
 	}
 	if (h->nr_failures == TTMON_FAILURES_MAX || fn == 0) {
 		h->failures[0].count++;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* evlog.c: see evlog.h. Written and read by the history only: the bytes never come from outside. */
 #include "daemon/core/history/evlog.h"
+#include "lib/base/varint.h"
 
 #define EVENT_MAX  (1 + 10 + 3 + 10 + 10)
 #define BUF_FIRST  (2u * EVENT_MAX)
@@ -11,26 +12,14 @@
 _Static_assert(TTMON_AEV_MAX <= 16, "the kind has four bits");
 _Static_assert(TTMON_MEM_MAX <= 4, "the memory has two bits");
 
-static uint64_t zigzag(uint64_t diff)
-{
-	return diff << 1 ^ (uint64_t)((int64_t)diff >> 63);
-}
-
-static uint64_t unzigzag(uint64_t z)
-{
-	return z >> 1 ^ -(z & 1);
-}
-
 /* Up to 10 bytes, of which up to 4 are written whatever the number. How long it is cannot be guessed, so that a loop would
  * make the processor wait for its end: short ones, which most are, do without. */
 static unsigned int put_varint(uint8_t *p, uint64_t v)
 {
-	unsigned int n = 0;
-
 	if (v < 1 << 28) {
 		uint32_t x = (uint32_t)v;
+		unsigned int n = (38 - (unsigned int)__builtin_clz(x | 1)) / 7;
 
-		n = (38 - (unsigned int)__builtin_clz(x | 1)) / 7;
 		x = (x & 0x7f) | (x & 0x3f80) << 1 | (x & 0x1fc000) << 2 | (x & 0xfe00000) << 3;
 		x |= 0x80808080u & ((1u << (8 * n - 8)) - 1);
 		p[0] = (uint8_t)x;
@@ -39,12 +28,10 @@ static unsigned int put_varint(uint8_t *p, uint64_t v)
 		p[3] = (uint8_t)(x >> 24);
 		return n;
 	}
-	for (; v >= 0x80; v >>= 7)
-		p[n++] = (uint8_t)(v | 0x80);
-	p[n++] = (uint8_t)v;
-	return n;
+	return (unsigned int)(ttmon_varint_put(p, v) - p);
 }
 
+/* ttmon_varint_get() for bytes of ours: without its checks a tenth faster. */
 static uint64_t get_varint(const struct ttmon_evlog *log, uint32_t *pos)
 {
 	uint64_t v = 0;
@@ -64,7 +51,7 @@ static unsigned int encode(uint8_t *p, const struct ttmon_evlog_last *prev, cons
 	unsigned int n = 1;
 
 	p[0] = (uint8_t)(ev->kind | ev->mem << 4);
-	n += put_varint(p + n, zigzag(ev->ts_ns - prev->ts_ns));
+	n += put_varint(p + n, ttmon_zigzag(ev->ts_ns - prev->ts_ns));
 	if (ev->bits == prev->bits)
 		p[0] |= SAME_BITS;
 	else
@@ -73,7 +60,7 @@ static unsigned int encode(uint8_t *p, const struct ttmon_evlog_last *prev, cons
 		p[0] |= SAME_BYTES;
 	else
 		n += put_varint(p + n, ev->bytes);
-	return n + put_varint(p + n, zigzag(ev->offset - prev->end));
+	return n + put_varint(p + n, ttmon_zigzag(ev->offset - prev->end));
 }
 
 /* Most allocations have few events; of the others the log soon has many, and growing it costs more than an event does. */
@@ -110,12 +97,12 @@ bool ttmon_evlog_next(const struct ttmon_evlog *log, uint32_t *pos, struct ttmon
 	ev->kind = head & 0xf;
 	ev->mem = head >> 4 & 3;
 	ev->offset += ev->bytes;
-	ev->ts_ns += unzigzag(get_varint(log, pos));
+	ev->ts_ns += ttmon_unzigzag(get_varint(log, pos));
 	if (!(head & SAME_BITS))
 		ev->bits = (uint16_t)get_varint(log, pos);
 	if (!(head & SAME_BYTES))
 		ev->bytes = get_varint(log, pos);
-	ev->offset += unzigzag(get_varint(log, pos));
+	ev->offset += ttmon_unzigzag(get_varint(log, pos));
 	return true;
 }
 

@@ -115,11 +115,6 @@ void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t
 	count(ph, mask_of(ph, offset, bytes));
 }
 
-static uint64_t sum_sat(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /*
  * The rows of one slice. Rows no further apart than a group leave out none between the first and the last; of rows further apart
  * each is in another group, so that more of them than there are groups lie past the end.
@@ -131,9 +126,9 @@ static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, 
 	if (!rect->rows)
 		return 0;
 	if (rect->pitch <= ph->group_bytes)
-		return mask_of(ph, offset, sum_sat(ttmon_mul_sat(rect->rows - 1, rect->pitch), rect->width));
+		return mask_of(ph, offset, ttmon_add_sat(ttmon_mul_sat(rect->rows - 1, rect->pitch), rect->width));
 	for (uint64_t row = 0; row < MIN(rect->rows, TTMON_PAGE_GROUPS + 1ULL); row++)
-		mask |= mask_of(ph, sum_sat(offset, ttmon_mul_sat(row, rect->pitch)), rect->width);
+		mask |= mask_of(ph, ttmon_add_sat(offset, ttmon_mul_sat(row, rect->pitch)), rect->width);
 	return mask;
 }
 
@@ -144,10 +139,10 @@ void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, con
 	/* Of slices closer than a group only so many are looked at that each step goes on by more than half a group. */
 	if (rect->slice && rect->slice < ph->group_bytes)
 		step = ph->group_bytes / rect->slice;
-	for (unsigned int n = 0; s < slices && n <= 2 * TTMON_PAGE_GROUPS; n++, s = sum_sat(s, step))
-		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(s, rect->slice)), rect);
+	for (unsigned int n = 0; s < slices && n <= 2 * TTMON_PAGE_GROUPS; n++, s = ttmon_add_sat(s, step))
+		mask |= mask_of_rows(ph, ttmon_add_sat(offset, ttmon_mul_sat(s, rect->slice)), rect);
 	if (slices)
-		mask |= mask_of_rows(ph, sum_sat(offset, ttmon_mul_sat(slices - 1, rect->slice)), rect);
+		mask |= mask_of_rows(ph, ttmon_add_sat(offset, ttmon_mul_sat(slices - 1, rect->slice)), rect);
 	count(ph, mask);
 }
 

@@ -4,6 +4,7 @@
  * they are sorted and those of one group and period become one, so that memory grows with what is told apart and not with the events.
  */
 #include "daemon/core/history/periods.h"
+#include "lib/base/search.h"
 
 #include "daemon/core/history/history.h"
 
@@ -109,14 +110,7 @@ uint32_t ttmon_period_at(const struct ttmon_period_ends *e, uint32_t proc, uint6
 {
 	uint32_t lo = e->from[proc], hi = e->from[proc + 1];
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (e->ts[mid] <= ts_ns)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = TTMON_SEARCH(lo, hi, mid, e->ts[mid] <= ts_ns);
 	return lo - e->from[proc];
 }
 

@@ -8,6 +8,7 @@
  * that is shown); a --dump-db run keeps all. Until it is reused a line stays readable, so indexes never dangle.
  */
 #include "daemon/core/history/history_int.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 
 #define FACT_DELAY_NS 2000000000ULL
@@ -503,21 +504,13 @@ static int compare_error(const struct ttmon_error_count *e, uint32_t proc, uint1
 
 void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err)
 {
-	uint32_t lo = 0, hi = h->nr_errors;
+	uint32_t lo = 0;
 
 	ttmon_count_failed(h, p, fn, err);
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-		int order = compare_error(&h->errors[mid], p->pub.idx, fn, err);
-
-		if (order == 0) {
-			h->errors[mid].count++;
-			return;
-		}
-		if (order < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
+	lo = TTMON_SEARCH(lo, h->nr_errors, i, compare_error(&h->errors[i], p->pub.idx, fn, err) < 0);
+	if (lo < h->nr_errors && !compare_error(&h->errors[lo], p->pub.idx, fn, err)) {
+		h->errors[lo].count++;
+		return;
 	}
 	if (h->nr_errors >= TTMON_ERRORS_MAX) {
 		h->totals.incomplete = true;

@@ -71,11 +71,6 @@ static void pipeline_freep(struct ttmon_pipeline **p)
 	ttmon_pipeline_free(*p);
 }
 
-static uint64_t add_sat(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 /* The program chooses these numbers: a product past 64 bits is shown as the largest number, not as a small one. */
 static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)
 {
@@ -91,7 +86,7 @@ static void count_copy(struct ttmon_pipeline *p, uint32_t tgid, int32_t err, uin
 	if (err || (bits & TTMON_B_CAPTURED))
 		return;
 	p->slot.copies++;
-	p->slot.copy_bytes = add_sat(p->slot.copy_bytes, bytes);
+	p->slot.copy_bytes = ttmon_add_sat(p->slot.copy_bytes, bytes);
 	ttmon_cpu_copy(p->cpu, tgid, bytes);
 }
 

@@ -5,6 +5,7 @@
  * follows from the buffers that are there.
  */
 #include "daemon/core/tt/cores.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 
 static size_t cells(const struct ttmon_tt_cores *c)
@@ -58,16 +59,7 @@ static int grow_grid(struct ttmon_tt_cores *c, uint32_t w, uint32_t h)
 /* The first segment that begins at addr or after it. */
 static uint32_t find(const struct ttmon_tt_cores *c, uint64_t addr)
 {
-	uint32_t lo = 0, hi = c->n;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (c->v[mid].at < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	uint32_t lo = TTMON_SEARCH((uint32_t)0, c->n, mid, c->v[mid].at < addr);
 	return lo;
 }
 

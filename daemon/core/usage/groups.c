@@ -199,16 +199,11 @@ void ttmon_usage_refresh(struct ttmon_usage *u, struct usage_node *node)
 	ttmon_usage_at(u, node)->ended_ns = 0;
 }
 
-static uint64_t add_sat(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
 void ttmon_usage_expire(struct ttmon_usage *u, uint64_t now_ns)
 {
 	/* Those that ended since the last sweep are at the end. */
 	for (struct usage_node *node = u->last; node && !ttmon_usage_at(u, node)->ended_ns; node = node->prev)
 		ttmon_usage_at(u, node)->ended_ns = MAX(now_ns, 1ULL);
-	while (u->first && now_ns >= add_sat(ttmon_usage_at(u, u->first)->ended_ns, u->cfg.linger_ns))
+	while (u->first && now_ns >= ttmon_add_sat(ttmon_usage_at(u, u->first)->ended_ns, u->cfg.linger_ns))
 		drop(u, u->first);
 }

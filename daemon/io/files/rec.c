@@ -14,6 +14,7 @@
  * stays PATH.tmp.PID until the next recording of that path begins: then the youngest of them becomes PATH.cut, and the others go. This module does not know what a record means; reading is rec_read.c.
  */
 #include "daemon/io/files/rec.h"
+#include "lib/os/thread.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -330,25 +331,6 @@ static int real_target(const char *path, char **ret)
 	return 0;
 }
 
-/* All signals stay with the threads that wait for them. */
-static int start_thread(struct ttmon_rec_writer *w)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	err = pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (err)
-		return -err;
-	err = pthread_create(&w->thread, NULL, writer_main, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	w->running = true;
-	pthread_setname_np(w->thread, WRITER_THREAD);
-	return 0;
-}
-
 /* What runs that were killed have left of this path, which nobody writes any more: the youngest stays, as PATH.cut. */
 static void keep_youngest(const char *path)
 {
@@ -431,7 +413,8 @@ int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_wr
 	err = pwrite_all(w->fd, &file, sizeof(file), 0);
 	if (!err) {
 		count(&w->file_bytes, sizeof(file));
-		err = start_thread(w);
+		err = ttmon_thread_start(&w->thread, NULL, WRITER_THREAD, writer_main, w);
+		w->running = !err;
 	}
 	if (err) {
 		unlink(w->tmp);

@@ -23,13 +23,14 @@
 #include "lib/read/slots.h"
 #include "lib/os/clock.h"
 #include "lib/os/soon.h"
+#include "lib/os/thread.h"
 
-#define RING	    (8u << 20) /* a power of two */
-#define LOOK_NS	    (100 * NSEC_PER_MS)
-#define BLOCK_NS    NSEC_PER_SEC
-#define TURN	    16 /* slots, some 0.1 ms: then others of the same priority, the hot thread, have their turn */
-#define THREAD	    "ttmon-slots"
-#define GZIP_LEVEL  "4"
+#define RING	   (8u << 20) /* a power of two */
+#define LOOK_NS	   (100 * NSEC_PER_MS)
+#define BLOCK_NS   NSEC_PER_SEC
+#define TURN	   16 /* slots, some 0.1 ms: then others of the same priority, the hot thread, have their turn */
+#define THREAD	   "ttmon-slots"
+#define GZIP_LEVEL "4"
 
 /* In the ring; slot.nr_rows rows follow. */
 struct waiting {
@@ -341,24 +342,6 @@ static int write_head(struct ttmon_slotfile *f, const struct ttmon_slotfile_info
 	return write_bytes(f, buf, sizeof(buf));
 }
 
-/* All signals stay with the threads that wait for them. */
-static int start_thread(struct ttmon_slotfile *f)
-{
-	sigset_t all, old;
-	int err;
-
-	sigfillset(&all);
-	err = pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (err)
-		return -err;
-	err = pthread_create(&f->thread, NULL, writer_main, f);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (err)
-		return -err;
-	pthread_setname_np(f->thread, THREAD);
-	return 0;
-}
-
 int ttmon_slotfile_new(const char *path, const struct ttmon_slotfile_info *info, struct ttmon_slotfile **ret)
 {
 	_cleanup_(slotfile_freep) struct ttmon_slotfile *f = calloc(1, sizeof(*f));
@@ -377,7 +360,7 @@ int ttmon_slotfile_new(const char *path, const struct ttmon_slotfile_info *info,
 	if (!err)
 		err = write_head(f, info);
 	if (!err)
-		err = start_thread(f);
+		err = ttmon_thread_start(&f->thread, NULL, THREAD, writer_main, f);
 	if (err)
 		return err;
 	*ret = TAKE_PTR(f);

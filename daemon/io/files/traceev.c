@@ -10,6 +10,7 @@
  */
 #include "daemon/io/files/traceev.h"
 
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 #include "lib/base/names.h"
 
@@ -151,18 +152,11 @@ uint32_t ttmon_traceev_get_pid(struct ttmon_traceev *t, uint32_t idx)
 
 bool ttmon_traceev_pid_of(struct ttmon_traceev *t, uint32_t tgid, uint64_t ns, uint32_t *ret)
 {
-	size_t lo = 0, hi = t->head.nr_procs;
+	const struct ttmon_traceev_by_tgid *b = t->by_tgid;
+	size_t lo = TTMON_SEARCH((size_t)0, t->head.nr_procs, i,
+				 b[i].tgid < tgid || (b[i].tgid == tgid && b[i].from_ns <= ns));
 
 	/* The last one that began before ns; else the first of that pid. */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct ttmon_traceev_by_tgid *b = &t->by_tgid[mid];
-
-		if (b->tgid < tgid || (b->tgid == tgid && b->from_ns <= ns))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo && t->by_tgid[lo - 1].tgid == tgid)
 		lo--;
 	else if (lo >= t->head.nr_procs || t->by_tgid[lo].tgid != tgid) {

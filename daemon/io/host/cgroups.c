@@ -5,6 +5,7 @@
  * cgroup outside of it has none.
  */
 #include "daemon/io/host/cgroups.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 
 #include <fcntl.h>
@@ -156,16 +157,7 @@ static char *look(const struct ttmon_cgroups *c, uint64_t id)
 /* Where the id is, or where it belongs. */
 static size_t place(const struct ttmon_cgroups *c, uint64_t id)
 {
-	size_t lo = 0, hi = c->nr;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (c->known[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	size_t lo = TTMON_SEARCH((size_t)0, c->nr, mid, c->known[mid].id < id);
 	return lo;
 }
 

@@ -16,6 +16,7 @@
  * Where that file is not, the task lists of all groups are read. They are as old as the pass: good enough to leave others alone.
  */
 #include "daemon/io/rdt/resctrl_int.h"
+#include "lib/base/search.h"
 #include "lib/base/grow.h"
 
 #include <dirent.h>
@@ -118,7 +119,7 @@ static void census_ctrl(const struct ttmon_resctrl *r, int root, const char *ctr
 static void census_find(const struct ttmon_resctrl *r, int root, struct census *c, uint32_t tid,
 			struct resctrl_place *ret)
 {
-	size_t lo = 0, hi;
+	size_t lo = 0;
 
 	if (!c->filled) {
 		ttmon_resctrl_each_ctrl(r, root, census_ctrl, c);
@@ -126,14 +127,7 @@ static void census_find(const struct ttmon_resctrl *r, int root, struct census *
 			qsort(c->tasks, c->nr_tasks, sizeof(*c->tasks), cmp_task);
 		c->filled = true;
 	}
-	for (hi = c->nr_tasks; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (c->tasks[mid].tid < tid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = TTMON_SEARCH((size_t)0, c->nr_tasks, i, c->tasks[i].tid < tid);
 	*ret = (struct resctrl_place){ 0 };
 	if (lo < c->nr_tasks && c->tasks[lo].tid == tid)
 		*ret = c->places[c->tasks[lo].place];

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* search.h: the binary search. Pure. */
+#ifndef TTMON_SEARCH_H
+#define TTMON_SEARCH_H
+
+/*
+ * The first i of from .. to - 1 of which `before`, an expression with i in it, is false; to if there is none. All of which it is
+ * true come first. Of the type of from.
+ */
+#define TTMON_SEARCH(from, to, i, before)                               \
+	({                                                              \
+		__typeof__(from) from_ = (from), to_ = (to);            \
+                                                                        \
+		while (from_ < to_) {                                   \
+			__typeof__(from) i = from_ + (to_ - from_) / 2; \
+                                                                        \
+			if (before)                                     \
+				from_ = i + 1;                          \
+			else                                            \
+				to_ = i;                                \
+		}                                                       \
+		from_;                                                  \
+	})
+
+#endif

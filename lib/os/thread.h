@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* thread.h: threads that no signal reaches: those are for the threads that wait for them. */
+#ifndef TTMON_THREAD_H
+#define TTMON_THREAD_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "lib/base/util.h"
+
+/* name: 15 characters at most; NULL: it keeps that of who starts it. attr: NULL. -errno. */
+static inline int ttmon_thread_start(pthread_t *ret, const pthread_attr_t *attr, const char *name, void *(*fn)(void *),
+				     void *ctx)
+{
+	sigset_t all, before;
+	int err;
+
+	/* It is born with the mask of who makes it: no signal ever finds it open. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(ret, attr, fn, ctx);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err && name)
+		pthread_setname_np(*ret, name);
+	return err;
+}
+
+#endif
