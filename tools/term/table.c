@@ -215,14 +215,14 @@ void ttmon_term_table_fini(struct ttmon_term_table *t)
 {
 	free(t->cells);
 	t->cells = NULL;
-	t->nr_rows = t->cap_rows = 0;
+	t->nr_rows = t->cap_cells = 0;
 }
 
 struct ttmon_term_cell *ttmon_term_table_row(struct ttmon_term_table *t)
 {
 	struct ttmon_term_cell *row;
 
-	if (TTMON_GROW(t->cells, t->cap_rows, t->nr_rows + 1, 40))
+	if (TTMON_GROW(t->cells, t->cap_cells, (t->nr_rows + 1) * t->nr_cols, 40 * t->nr_cols))
 		return NULL;
 	row = &t->cells[t->nr_rows++ * t->nr_cols];
 	for (size_t c = 0; c < t->nr_cols; c++) {

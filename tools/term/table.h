@@ -35,7 +35,7 @@ struct ttmon_term_table {
 	size_t flex;		       /* the column that may be cut, to 8 columns */
 	size_t gap;		       /* spaces between columns */
 	struct ttmon_term_cell *cells; /* rows * nr_cols, owned */
-	size_t nr_rows, cap_rows;
+	size_t nr_rows, cap_cells;
 };
 void ttmon_term_table_fini(struct ttmon_term_table *t);
 /* Cells of a new row, empty; NULL: no memory. */
