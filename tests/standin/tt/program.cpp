@@ -4,8 +4,8 @@
  * ProgramImpl::allocate_circular_buffers, deallocate_circular_buffers, get_cb_l1_regions_per_core
  * (impl/program/program.cpp) and Device::get_total_cb_allocated (impl/device/device.cpp), as read
  * in main 622c6fb9 of 2026-06-23; the end of a program is program.cpp:1420-1425 there (facts/
- * tenstorrent.md 8). Held again, function by function, against a stored text of program.cpp of 2026
- * whose commit is not known (it has allocate_scratchpads): the same, down to the order of its calls.
+ * tenstorrent.md 8). Held against a stored text of program.cpp of 2026 whose commit is not known
+ * (it has allocate_scratchpads): these functions but the last do the same there.
  * Releases before cb_devices_ told a program's circular buffers once, for the device of its first
  * run alone; they are not modelled. In our own words; what is not about addresses is not here.
  */
