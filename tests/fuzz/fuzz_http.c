@@ -74,7 +74,7 @@ static struct ttmon_http *http;
 static void start(void)
 {
 	static const char *const listen[] = { "127.0.0.1:0" };
-	char dir[] = "/tmp/ttmon-fuzz-http.XXXXXX", path[64];
+	char dir[] = "/tmp/ttmon-fuzz-http.XXXXXX", path[64], lock[64];
 	struct ttmon_http_cfg cfg = {
 		.socket = path, .listen = listen, .nr_listen = 1, .routes = routes, .nr_routes = ARRAY_SIZE(routes)
 	};
@@ -83,8 +83,9 @@ static void start(void)
 	if (!mkdtemp(dir))
 		abort();
 	snprintf(path, sizeof(path), "%s/t.sock", dir);
-	/* Nobody connects by the path: it can go at once. */
-	if (ttmon_http_new(&cfg, &http) || unlink(path) || rmdir(dir))
+	snprintf(lock, sizeof(lock), "%s/.t.sock.lock", dir);
+	/* Nobody connects by the path: it can go at once, with the lock beside it. */
+	if (ttmon_http_new(&cfg, &http) || unlink(path) || unlink(lock) || rmdir(dir))
 		abort();
 	http->now = fake_clock;
 }

@@ -53,13 +53,17 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+	char lock[sizeof(dir) + 16];
+
 	(void)state;
 	if (eventfd_write(stop_fd, 1))
 		return -1;
 	pthread_join(server, NULL);
 	ttmon_http_free(http);
 	close(stop_fd);
-	return rmdir(dir);
+	/* The lock stays beside the socket. */
+	snprintf(lock, sizeof(lock), "%s/.t.sock.lock", dir);
+	return unlink(lock) ? -1 : rmdir(dir);
 }
 
 /* What was written. */
