@@ -256,6 +256,13 @@ static bool is_traced(const struct ttmon_daemon *c, const struct ttmon_http_repl
 	       (ttmon_bpf_all(b) || ttmon_bpf_is_listed(b, (uint32_t)reply->pid));
 }
 
+/* From the reply on no call of it is missed, as with root's: the probes of what it has mapped are in place. */
+static void answer_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
+{
+	ttmon_daemon_list(c, (uint32_t)reply->pid);
+	send_targets(c, v, reply);
+}
+
 static void change_all(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
 	int err;
@@ -282,7 +289,7 @@ void ttmon_api_targets(void *ctx, struct ttmon_http_reply *reply)
 	else if (!!pid + all + self != 1)
 		ttmon_http_error(reply, 400, "PUT or DELETE ?pid=PID, ?self or ?all");
 	else if (self && is_traced(c, reply))
-		send_targets(c, &v, reply);
+		answer_self(c, &v, reply);
 	else if (!may_change(reply))
 		;
 	else if (pid)
