@@ -337,7 +337,7 @@ def test_completion_of_ttmon(_bench):
     said = subprocess.run([TTMON, "top", "--sort", "no-such-key"], capture_output=True, text=True, check=False)
     words = complete(TTMON, "top", "--sort", "")
     eq(f"keys ({said.stderr})", [w for w in words if w not in said.stderr], [])
-    eq("number of keys", len(words), 9)
+    eq("number of keys", len(words), 10)
     eq("with =", complete(TTMON, "top", "--sort", "=", "ll"), ["llc"])
     eq("of --socket nothing of a command", complete(TTMON, "--socket", "/x", "prob"), ["probes"])
 
