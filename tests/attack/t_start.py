@@ -164,5 +164,5 @@ def test_no_tracefs_and_no_right_to_mount(bench):
     eq("the family", service.status()["families"]["mmap"]["state"], "off")
     service.inside("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")
     wait_for("mmap is taken up", lambda: not service.lacks())
-    eq("the family", service.status()["families"]["mmap"]["state"], "on")
+    wait_for("the family is on", lambda: service.status()["families"]["mmap"]["state"] == "on")
     daemon.stop()

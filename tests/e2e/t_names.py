@@ -71,7 +71,7 @@ EXEMPT = [(p, why) for why, patterns in NO_PROBE.items() for p in patterns.split
 
 def build_names(out):
     """The program that says which row each name is probed by."""
-    ours = [f"daemon/io/objects/{f}.c" for f in ("objects", "fnnames", "ttnames", "insn", "place")]
+    ours = [f"daemon/io/objects/{f}.c" for f in ("objects", "fnnames", "ttnames", "insn", "place", "switches")]
     subprocess.run([os.environ.get("CC", "cc"), "-D_GNU_SOURCE", "-I.", "-Iinclude", "-o", out, "tests/e2e/names.c",
                     "lib/os/elf.c", "lib/base/names.c", *ours], cwd=TOP, check=True)
     return out
