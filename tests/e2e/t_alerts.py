@@ -8,10 +8,10 @@ import json
 import re
 import time
 
-from e2e import alone, free_port, standin, timeout, true
+from e2e import alone, eq, free_port, standin, timeout, true
 from prom import get, parse
 from t_fleet import PROMETHEUS_DIR, promtool, read
-from tt_host import Host
+from tt_host import Host, retry
 
 DAY, RESTART = 1440, 420  # minutes; the daemon is away for one
 START, LENGTH = 602, 120  # of what goes wrong
@@ -123,6 +123,10 @@ def a_training_host(bench):
     bench.target(standin("scen"), "--wait", "exit")
     host.service("--listen-address", f"127.0.0.1:{port}", "--max-overhead", "90", "--record", bench.path("rec"))
     host.wait_probed([known.pid])
+    # What it did before is not known, and said so as long as it runs.
+    known.proc.kill()
+    known.proc.wait()
+    retry(30, lambda: eq("runs still", [p["tgid"] for p in host.devices()["processes"] if p["running"]], []))
     bench.target("sh", "-c", f"echo ready; {standin('pace')} 3000 60 & while :; do {standin('steps')} train 20; sleep 0.1; done >/dev/null")
     chip = host.target("e2b", "ttledger", "--chips", "1", "--ops", "100", "--oom", "0", "--quiet", "1")
     chip.go()
