@@ -524,7 +524,7 @@ def test_budget(bench):
 @timeout(120)
 def test_budget_of_one(bench):
     """A program that costs the budget alone is named and reduced alone: of another one each copy is seen meanwhile. It comes back when it has ended."""
-    service = Service(bench, "--max-overhead", "2", cpu="on", env=BUDGET)
+    service = Service(bench, "--max-overhead", "2", cpu="on")
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
     # The library is known when the two begin.
@@ -556,12 +556,12 @@ def test_budget_of_one(bench):
 @timeout(120)
 def test_sampled(bench):
     """Of one that is reduced alone one copy in 64 is told, by chance: the estimate is as near to what it made as its error says."""
-    service = Service(bench, "--max-overhead", "2", "--max-events", "100000", "--dump-db", bench.path("db.json"), env=BUDGET)
+    service = Service(bench, "--max-overhead", "2", "--max-events", "100000", "--dump-db", bench.path("db.json"))
     if service.request("GET", "/v1/families")["budget"] is None:
         raise Skip("no budget in this run")
     bench.target(standin("pace"), "1", "600")
     service.wait_probed()
-    load = bench.target(standin("pace"), "150000", "8" if BUDGET else "18")
+    load = bench.target(standin("pace"), "150000", "18")
     service.daemon.wait_line(rf"transfer of process {load.pid} \(pace\), which .* is only counted, but for one copy in 64", 60)
     made = last_json(load.finish(0, 60))["copies"]
     service.daemon.stop()
