@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from e2e import PATIENCE, Skip, allocations, eq, last_json, load_db, long, pair, process, standin, timeout, true
+from e2e import PATIENCE, Skip, allocations, alone, eq, last_json, load_db, long, pair, process, standin, timeout, true
 
 OWN = ("--alloc-fn", "*:coro_alloc,size=1,out=ret")
 # Exceptions, coroutines and the like end a program that is killed with one of these.
@@ -78,6 +78,7 @@ def test_coroutines_of_a_running_program(bench):
     eq("calls that were told", len(allocations(load_db(bench.path("db.json")), book["pid"], "custom")), book["calls"])
 
 
+@alone("a return probe of another test's service on the same library would end the program")
 def test_coroutines_in_calls_of_cuda(bench):
     """The same in a copy."""
     for program in ("coro", "coro_ctx"):
