@@ -73,7 +73,10 @@ static struct ttmon_group identity(const struct ttmon_history *h, const struct t
 		.proc = a->proc, .gen = h->procs[a->proc]->gen, .site = a->site, .method = a->method
 	};
 
-	if (a->method == TTMON_METHOD_MMAP)
+	/* Whose call site is not found yet is no group with others of which that is so. */
+	if (a->bits & TTMON_AL_SITE_QUEUED && !a->site)
+		id.name = ttmon_alloc_seq(a) | 1ULL << 63;
+	else if (a->method == TTMON_METHOD_MMAP)
 		id.name = a->name ? name_hash(a->name) : gone || a->site ? 0 : ttmon_alloc_seq(a) | 1ULL << 63;
 	return id;
 }

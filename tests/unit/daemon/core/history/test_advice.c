@@ -563,6 +563,27 @@ static void advice_is_in_site_order(void **state)
 	free(spots);
 }
 
+/* Until their call sites are found a hot buffer and a cold one are no group: nobody is told to unpin what is copied. */
+static void sites_that_are_not_found_yet(void **state)
+{
+	struct ttmon_history *t = feed_new((struct ttmon_history_cfg){ .keep_all = true });
+	const uint64_t hot[] = { 0x400300, 0 }, cold[] = { 0x400400, 0 };
+	struct ttmon_spot *spots = NULL;
+	size_t n;
+
+	(void)state;
+	feed_alloc_at(t, 10, 100, TTMON_METHOD_HOST_ALLOC, 0x100000, 64 * PAGE, hot);
+	feed_alloc_at(t, 10, 200, TTMON_METHOD_HOST_ALLOC, 0x200000, 64 * PAGE, cold);
+	for (uint64_t i = 0; i < 32; i++)
+		feed_copy(t, 10, 300 + i, TTMON_DIR_H2D, 0x7f0000000000, 0x100000, 64 * PAGE);
+	assert_int_equal(ttmon_history_alloc(t, 0)->site, 0);
+	assert_int_equal(ttmon_history_advice(t, &spots, &n), 0);
+	assert_int_equal(n, 2);
+	free(spots);
+	ttmon_history_finish(t, 3 * SEC);
+	ttmon_history_free(t);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -583,6 +604,7 @@ int main(void)
 		TEST(mappings_of_one_name_are_one_line),
 		TEST(made_up_memory_is_unknown),
 		cmocka_unit_test(folded_allocations_are_remembered),
+		cmocka_unit_test(sites_that_are_not_found_yet),
 		TEST(advice_is_in_site_order),
 		TEST(peaks_are_of_one_time),
 		TEST(prices_of_the_trace),
