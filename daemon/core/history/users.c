@@ -13,6 +13,17 @@
 /* Of a table that nothing is taken from a user may have this part. */
 #define USERS_SHARE 4u
 
+/* The line of the user whose figure is highest, of equals the first. */
+#define MOST(h, figure)                                                            \
+	({                                                                         \
+		uint32_t most_ = 0;                                                \
+                                                                                   \
+		for (uint32_t i_ = 1; i_ < (h)->nr_users; i_++)                    \
+			if ((h)->users[i_].figure > (h)->users[most_].figure)      \
+				most_ = i_;                                        \
+		most_;                                                             \
+	})
+
 int ttmon_users_init(struct ttmon_history *h)
 {
 	h->users = calloc(1, sizeof(*h->users));
@@ -107,10 +118,7 @@ static void choose(struct ttmon_history *h)
 {
 	uint64_t most = 0;
 
-	h->payer_user = 0;
-	for (uint32_t i = 0; i < h->nr_users; i++)
-		if (h->users[i].records > h->users[h->payer_user].records)
-			h->payer_user = i;
+	h->payer_user = MOST(h, records);
 	h->payer = NULL;
 	for (uint32_t i = 0; i < h->nr_procs; i++) {
 		if (h->procs[i]->user != h->payer_user || h->procs[i]->records <= most)
@@ -132,32 +140,17 @@ struct ttmon_hproc *ttmon_users_payer(struct ttmon_history *h, bool anew)
 
 uint32_t ttmon_users_most_freed(const struct ttmon_history *h)
 {
-	uint32_t most = 0;
-
-	for (uint32_t i = 1; i < h->nr_users; i++)
-		if (h->users[i].freed.n > h->users[most].freed.n)
-			most = i;
-	return most;
+	return MOST(h, freed.n);
 }
 
 uint32_t ttmon_users_most_dead(const struct ttmon_history *h)
 {
-	uint32_t most = 0;
-
-	for (uint32_t i = 1; i < h->nr_users; i++)
-		if (h->users[i].dead.n > h->users[most].dead.n)
-			most = i;
-	return most;
+	return MOST(h, dead.n);
 }
 
 uint32_t ttmon_users_most_events(const struct ttmon_history *h)
 {
-	uint32_t most = 0;
-
-	for (uint32_t i = 1; i < h->nr_users; i++)
-		if (h->users[i].events > h->users[most].events)
-			most = i;
-	return most;
+	return MOST(h, events);
 }
 
 uint32_t ttmon_history_quotas(const struct ttmon_history *h, struct ttmon_quota_row *rows)
