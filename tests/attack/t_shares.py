@@ -79,7 +79,9 @@ def begin(bench, *args):
     service = Service(bench, "-q", *args)
     program = bench.for_everybody(standin("hoard"), standin("lib"))
     first = Hoard(bench, program, VICTIM, "pinned", "1")
-    service.wait_probed()
+    # This copy of the library, not another one that a program of another test has mapped.
+    wait_for("the library is not probed", lambda: any(o["path"].startswith(bench.dir) and any(p["state"] == "attached" for p in o["probes"])
+                                                      for o in service.request("GET", "/v1/probes")["objects"]))
     first.step()
     first.end()
     return service, program
