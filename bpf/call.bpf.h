@@ -159,12 +159,60 @@ static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
 #endif
 }
 
-/* No call of this process is to have a return probe: the daemon says so. */
+/* This process switches stacks: the daemon says so. */
 static __always_inline bool is_switcher(u32 tgid)
 {
 	u32 *when = cfg_session && any_switcher ? bpf_map_lookup_elem(&switchers, &tgid) : NULL;
 
 	return when && *when & 1;
+}
+
+/* What of the mapping around an address is stack, if top is the upper end of a stack. */
+struct own_stack {
+	u64 top, low, end;
+};
+
+static long hold_own_stack(struct task_struct *task, struct vm_area_struct *vma, void *data)
+{
+	u64 low = BPF_CORE_READ(vma, vm_start), size = BPF_CORE_READ(vma, vm_end) - low;
+	struct own_stack *s = data;
+
+	if (s->top - low < size) {
+		s->low = low + FRAME_MAX < s->top ? s->top - FRAME_MAX : low;
+		s->end = s->top;
+	}
+	return 0;
+}
+
+/*
+ * Is this the stack that the thread was made with? The kernel knows where the first one of a process begins. The C libraries put
+ * what the thread pointer points to at the upper end of the others (glibc: nptl/allocatestack.c; musl: src/thread/pthread_create.c),
+ * and pages below that may not be touched, where its mapping ends. (glibc 2.42 marks such pages within the mapping: where a
+ * small stack has one of a coroutine right below it, that is taken for the thread's own.)
+ */
+static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct own_stack s = {};
+
+	if (sp - t->own_low < t->own_end - t->own_low)
+		return true;
+	s.top = (u32)id == id >> 32 ? BPF_CORE_READ(task, mm, start_stack) : THREAD_POINTER(task);
+	bpf_find_vma(task, sp, hold_own_stack, &s, 0);
+	if (sp - s.low >= s.end - s.low)
+		return false;
+	t->own_low = s.low;
+	t->own_end = s.end;
+	return true;
+}
+
+/*
+ * May a call of CUDA's return in another thread? Only what runs on a stack of its own, and not on a thread's, can go on in another
+ * one. That a program can switch stacks, many can that never do where it matters: PyTorch's libraries among them.
+ */
+static __always_inline bool may_move(u64 id, struct task_state *t, u64 sp)
+{
+	return is_switcher(id >> 32) && !on_own_stack(t, id, sp);
 }
 
 /*

@@ -36,6 +36,7 @@
 #define SYSCALL_ARG3(regs) BPF_CORE_READ((regs), dx)
 #define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), r10)
 #define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), r8)
+#define THREAD_POINTER(task) BPF_CORE_READ((task), thread.fsbase)
 #elif defined(__TARGET_ARCH_arm64)
 #define ARG_REGS	   8 /* AAPCS64 */
 #define ARG6(ctx)	   ((ctx)->regs[5])
@@ -53,6 +54,7 @@
 #define SYSCALL_ARG3(regs) BPF_CORE_READ((regs), regs[2])
 #define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), regs[3])
 #define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), regs[4])
+#define THREAD_POINTER(task) BPF_CORE_READ((task), thread.uw.tp_value)
 #endif
 
 /* Stores before it are seen before stores after it. x86 keeps their order by itself; elsewhere an atomic operation that returns a value is a

@@ -74,7 +74,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 		return 0;
 	}
 	c->copy.bits |= t->sample;
-	if (cfg_no_returns || place == ELSEWHERE || is_switcher(id >> 32)) {
+	if (cfg_no_returns || place == ELSEWHERE || may_move(id, t, sp)) {
 		set_marker(ctx, &t->marker, sp);
 		c->copy.bits |= TTMON_B_UNOBSERVED;
 		tell(t, p, fn, 0, 0);

@@ -293,14 +293,15 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 
 /* True: its return is waited for. in_flight: of its sort. */
 static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, struct call *in_flight,
-				  struct proc_info *p, u32 fn, enum place place, u32 tgid)
+				  struct proc_info *p, u32 fn, enum place place, u64 id)
 {
 	bool keep = place == ELSEWHERE && in_flight->fn, told = keep || cfg_no_returns || place == ELSEWHERE;
 
 	if (keep)
 		t->kept = *in_flight;
-	if (!told && is_switcher(tgid))
-		told = true;
+	/* The program's own allocator may do anything, also copy its frames elsewhere and back (greenlet). */
+	if (!told)
+		told = in_flight == &t->user ? is_switcher(id >> 32) : may_move(id, t, PT_REGS_SP(ctx));
 	if (enter(ctx, t, in_flight, p, fn)) {
 		if (!told)
 			return true;
@@ -323,7 +324,7 @@ static __always_inline int enter_cuda(struct pt_regs *ctx)
 	place = cuda_place(ctx, t, PT_REGS_SP(ctx), fn);
 	if (place == NESTED)
 		return 0;
-	return begin(ctx, t, &t->cuda, p, fn, place, id >> 32);
+	return begin(ctx, t, &t->cuda, p, fn, place, id);
 }
 
 static __always_inline int leave_cuda(struct pt_regs *ctx)
@@ -359,7 +360,7 @@ static __always_inline int enter_user(struct pt_regs *ctx)
 	}
 	if (place == OUTERMOST && waits_elsewhere(&t->cuda, sp))
 		place = ELSEWHERE;
-	return begin(ctx, t, &t->user, p, fn, place, id >> 32);
+	return begin(ctx, t, &t->user, p, fn, place, id);
 }
 
 static __always_inline int leave_user(struct pt_regs *ctx)

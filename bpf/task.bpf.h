@@ -71,6 +71,7 @@ struct task_state {
 	u64 tt_cb_of;	 /* ProgramImpl whose circular buffers were laid out last */
 	u64 tt_cb_since; /* and when that began */
 	u64 tt_cb_end;	 /* ProgramImpl that ended last */
+	u64 own_low, own_end; /* of the mapping that holds the thread's own stack; 0, 0: not looked for yet */
 	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */
 	u64 word[28]; /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];
@@ -97,8 +98,8 @@ struct reduced_map {
 };
 
 /*
- * Processes in which no call gets a return probe, by tgid: they switch stacks in ways that are not seen here. 1: now,
- * 2: from their next exec on.
+ * Processes that switch stacks in ways that are not seen here, by tgid: a call of theirs may return in another thread than it was
+ * made in. 1: now, 2: from their next exec on.
  */
 struct switchers_map {
 	__uint(type, BPF_MAP_TYPE_HASH);

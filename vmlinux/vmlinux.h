@@ -135,6 +135,24 @@ struct mm_struct {
 	struct uprobes_state uprobes_state;
 	unsigned long start_brk;
 	unsigned long brk;
+	unsigned long start_stack;
+};
+
+/* call.bpf.h: the mapping that a stack lies in */
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+};
+
+/* call.bpf.h: where the thread pointer points. Each architecture has its own field. */
+struct thread_struct {
+#if defined(__TARGET_ARCH_arm64)
+	struct {
+		unsigned long tp_value;
+	} uw;
+#else
+	unsigned long fsbase;
+#endif
 };
 
 /* ttkmd.bpf.c: which device is behind an open file */
@@ -204,6 +222,7 @@ struct task_struct {
 	struct uprobe_task *utask; /* NULL: no uprobe of the thread was hit yet */
 	__u32 rmid; /* with CONFIG_X86_CPU_RESCTRL alone */
 	char comm[16];
+	struct thread_struct thread;
 };
 
 /* hostmem.bpf.c: system-call tracepoints, format in tracefs events/syscalls/.../format */

@@ -206,7 +206,7 @@ static const struct
 				  "For programs that switch stacks. Registrations, frees and copies are seen at their entry; allocations that hand their address out through a pointer are counted only.",
 				  FLAG(no_returns), .rare = true },
 				{ "return-probes", 0, "WHERE", "at calls of which programs: auto, all (auto)",
-				  "auto: a program that switches stacks by means that are known (swapcontext(), Boost.Context and what is built on it, greenlet, Julia and others) gets none, where the kernel can leave out one program (Linux 6.13): the kernel's return probes end a program with SIGILL whose coroutine yields in the middle of a call and is gone on with in another thread. all: it gets them too.",
+				  "auto: in a program that can switch stacks by means that are known (swapcontext(), Boost.Context and what is built on it, greenlet, Julia and others) a call of CUDA's that is made on another stack than its thread's own gets none, nor does any call of an allocator of --alloc-fn, where the kernel can leave out one call (Linux 6.13): the kernel's return probes end a program with SIGILL whose coroutine yields in the middle of a call and is gone on with in another thread. all: they get them too.",
 				  WORD(returns_all, "auto all"), .rare = true },
 				{ "alloc-fn", 0, "SPEC", "own allocator: LIB:SYMBOL,size=N,out=N|ret",
 				  "LIB is the base name of the file (up to .so is enough, * is any), N an argument position from 1. out=ret: the pointer is the return value.",

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro higher|lower|thread N`; with `own` behind it, of an
+ * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro higher|lower|thread|threads N`; with `own` behind it, of an
  * allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'.
  *
  *   higher  a coroutine yields in a copy to the main stack, which lies above its own, and which copies and allocates meanwhile
  *   lower   the main stack yields in a copy to a coroutine, which yields back in a copy of its own; they return in that order
  *   thread  a coroutine yields in a copy, and another thread goes on with it
+ *   threads  no coroutine: threads with large and small stacks allocate
  *
  * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by swapcontext(). Prints one line of
  * JSON: the copies to the device and their bytes, and the allocations; with `own` the calls of coro_alloc().
@@ -167,6 +168,30 @@ static void thread(void)
 		exit(5);
 }
 
+static void *allocate(void *arg)
+{
+	void *p = NULL;
+
+	(void)arg;
+	if (cudaHostAlloc(&p, SIZE, 0) || cudaFreeHost(p))
+		exit(5);
+	return NULL;
+}
+
+static void threads(void)
+{
+	size_t sizes[] = { 8u << 20, 64u << 10 };
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	for (int i = 0; i < 2; i++)
+		if (pthread_attr_setstacksize(&attr, sizes[i]) || pthread_create(&t, &attr, allocate, NULL) ||
+		    pthread_join(t, NULL))
+			exit(5);
+	allocs += 2;
+}
+
 int main(int argc, char **argv)
 {
 	void (*round)(void) = NULL;
@@ -179,6 +204,8 @@ int main(int argc, char **argv)
 		round = lower;
 	if (argc > 1 && !strcmp(argv[1], "thread"))
 		round = thread;
+	if (argc > 1 && !strcmp(argv[1], "threads"))
+		round = threads;
 	if (!round || stack == MAP_FAILED)
 		return 2;
 	own = argc > 3 && !strcmp(argv[3], "own");

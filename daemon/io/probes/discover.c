@@ -153,19 +153,16 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		err = ttmon_bpf_set_switcher(d->cfg.bpf, tgid, when);
 		if (err && err != -EOPNOTSUPP)
 			log_warn("process %u switches stacks, and cannot be left out: %s", tgid, strerror(-err));
-		log_debug("process %u switches stacks: %s", tgid, o->path);
+		log_debug("process %u can switch stacks: calls on other stacks than its threads' own get no return probe: %s", tgid,
+			  o->path);
 	}
 	p = process_get(d, tgid, false);
 	if (!p || !p->switches || p->said || !o->probed)
 		return;
 	p->said = true;
-	if (ttmon_bpf_session(d->cfg.bpf))
-		log_info(
-			"process %u switches stacks (coroutines): no return probes there, so no results and fewer addresses (--return-probes all)",
-			tgid);
-	else
+	if (!ttmon_bpf_session(d->cfg.bpf))
 		log_warn(
-			"process %u switches stacks (coroutines), and this kernel cannot leave it out: a call that yields may end it with SIGILL (--no-return-probes)",
+			"process %u can switch stacks (coroutines), and this kernel cannot leave it out: a call that yields may end it with SIGILL (--no-return-probes)",
 			tgid);
 }
 
