@@ -58,8 +58,9 @@ $(GBP)/out/tests/standin/gpu/libcuda.so.1: $(GPU_DRV:%=$(G)/obj/%.o) $(G)/libgpu
 GB_PROGRAM = $(CC) -O2 -g -Wall -Wextra -o $@ $(filter %.c %.o,$^)
 $(GBP)/out/tests/gpu/hits: tests/gpu/hits.c
 $(GBP)/out/tests/gpu/calls: tests/gpu/calls.c
+$(GBP)/out/tests/gpu/waits: tests/gpu/waits.c
 $(GBP)/out/tests/gpu/memtrace_drv: tests/gpu/memtrace.c tests/gpu/memtrace_drv.c tests/gpu/memtrace.h tests/gpu/memtrace_cases.h
-$(GBP)/out/tests/gpu/hits $(GBP)/out/tests/gpu/calls $(GBP)/out/tests/gpu/memtrace_drv:
+$(GBP)/out/tests/gpu/hits $(GBP)/out/tests/gpu/calls $(GBP)/out/tests/gpu/waits $(GBP)/out/tests/gpu/memtrace_drv:
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(GB_PROGRAM) -ldl
@@ -83,7 +84,7 @@ $(GBP)/out/tests/gpu/memtrace_rt: tests/gpu/memtrace.c tests/gpu/memtrace_rt.c $
 	$(Q)$(GB_PROGRAM) -I $(STANDIN_CUDA)/include $(STANDIN_CUDA)/lib/libcudart.so.13 $(GB_CUDA_RPATH) $(call GB_STATIC,-lstdc++) -ldl
 
 GB_BUILT := $(addprefix $(GBP)/out/,bin/ttmond bin/ttmon libttmon/libttmon-memtrace.so libttmon/libttmon-pin.so libttmon/libttmon.so.0 \
-	      tests/standin/gpu/libcuda.so.1 tests/gpu/hits tests/gpu/calls tests/gpu/memtrace_drv \
+	      tests/standin/gpu/libcuda.so.1 tests/gpu/hits tests/gpu/calls tests/gpu/waits tests/gpu/memtrace_drv \
 	      $(if $(STANDIN_CUDA),tests/gpu/real) $(if $(wildcard $(STANDIN_CUDA)/bin/nvcc),tests/gpu/memtrace_rt))
 # Taken as they are: [where they lie]=[where they go]
 GB_COPIED := $(addprefix $(O)/,demo/workload tests/standin/lib/libcudart.so.13 tests/standin/lib/libcuda.so.1)

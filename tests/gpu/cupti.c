@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cuda.h>
 #include <cupti_profiler_target.h>
@@ -78,20 +79,40 @@ static int set_up(void)
 	return CHECK(cuptiSassMetricsSetConfig, &set);
 }
 
-/* Before the launches of a kernel, with its context current. 0, or -1 and a line. */
+/* Before the first launch, with the context current. 0, or -1 and a line. */
 __attribute__((visibility("default"))) int memtrace_cupti_begin(void)
 {
 	CUpti_SassMetricsEnable_Params p = SIZED(CUpti_SassMetricsEnable_Params);
-	static int ready;
 
-	if (!ready && set_up())
-		return -1;
-	ready = 1;
 	p.enableLazyPatching = 1;
-	return CHECK(cuptiSassMetricsEnable, &p);
+	return set_up() ? -1 : CHECK(cuptiSassMetricsEnable, &p);
 }
 
-static int flush(const char *kernel, size_t records, size_t instances)
+/* The sums of each function that has records. Records of a function need not follow one another. */
+static void print(const CUpti_SassMetrics_Data *data, size_t records, size_t each)
+{
+	for (size_t r = 0; r < records; r++) {
+		const char *kernel = data[r].functionName;
+		uint64_t sums[NR_METRICS] = { 0 };
+		size_t first = 0;
+
+		while (kernel && first < r && (!data[first].functionName || strcmp(data[first].functionName, kernel)))
+			first++;
+		if (!kernel || first < r)
+			continue;
+		for (size_t i = r; i < records; i++)
+			for (size_t v = 0; v < each && data[i].functionName && !strcmp(data[i].functionName, kernel);
+			     v++)
+				for (size_t m = 0; m < NR_METRICS; m++)
+					if (data[i].pInstanceValues[v].metricId == metrics[m].id)
+						sums[m] += data[i].pInstanceValues[v].value;
+		for (size_t m = 0; m < NR_METRICS; m++)
+			if (metrics[m].known)
+				printf("cupti %s %s %llu\n", kernel, metrics[m].name, (unsigned long long)sums[m]);
+	}
+}
+
+static int flush(size_t records, size_t instances)
 {
 	CUpti_SassMetricsFlushData_Params p = SIZED(CUpti_SassMetricsFlushData_Params);
 	size_t each = instances * NR_METRICS; /* whether instances are of all metrics or of each is not said */
@@ -108,29 +129,29 @@ static int flush(const char *kernel, size_t records, size_t instances)
 	p.numOfPatchedInstructionRecords = records;
 	p.numOfInstances = instances;
 	p.pMetricsData = data;
-	err = records ? CHECK(cuptiSassMetricsFlushData, &p) : 0;
-	for (size_t m = 0; m < NR_METRICS && !err; m++) {
-		uint64_t sum = 0;
-
-		for (size_t i = 0; i < records * each; i++)
-			sum += values[i].metricId == metrics[m].id ? values[i].value : 0;
-		if (metrics[m].known)
-			printf("cupti %s %s %llu\n", kernel, metrics[m].name, (unsigned long long)sum);
-	}
+	err = CHECK(cuptiSassMetricsFlushData, &p);
+	if (!err)
+		print(data, records, each);
 out:
 	free(values);
 	free(data);
 	return err;
 }
 
-/* When they are done. */
-__attribute__((visibility("default"))) int memtrace_cupti_end(const char *kernel)
+/*
+ * When all are done. Once: what is launched after a first flush, or between a second enable and disable, was not counted any more (CUDA 13.0
+ * on an H100).
+ */
+__attribute__((visibility("default"))) int memtrace_cupti_end(void)
 {
 	CUpti_SassMetricsGetDataProperties_Params p = SIZED(CUpti_SassMetricsGetDataProperties_Params);
-	CUpti_SassMetricsDisable_Params off = SIZED(CUpti_SassMetricsDisable_Params);
-	int err = CHECK(cuptiSassMetricsGetDataProperties, &p);
 
-	if (!err)
-		err = flush(kernel, p.numOfPatchedInstructionRecords, p.numOfInstances);
-	return CHECK(cuptiSassMetricsDisable, &off) ? -1 : err;
+	if (CHECK(cuptiSassMetricsGetDataProperties, &p))
+		return -1;
+	/* No record is no zero. */
+	if (!p.numOfPatchedInstructionRecords) {
+		fprintf(stderr, "cupti: nothing was counted\n");
+		return -1;
+	}
+	return flush(p.numOfPatchedInstructionRecords, p.numOfInstances);
 }

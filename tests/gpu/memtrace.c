@@ -277,7 +277,7 @@ struct place {
 
 static struct {
 	int (*begin)(void);
-	int (*end)(const char *kernel);
+	int (*end)(void);
 } cupti;
 
 static uint64_t buffer(size_t n, void **host)
@@ -373,8 +373,6 @@ static bool run(enum kernel k, struct place *places, unsigned int nr, FILE *time
 		put(p->in, p->host_in, in, s.in);
 		put(p->out, p->host_out, zero, s.out);
 	}
-	if (cupti.begin && cupti.begin())
-		exit(3);
 	for (struct place *p = places; p < places + nr; p++) {
 		gpu_use(p->ctx, NULL);
 		start(p, k, &s);
@@ -391,8 +389,6 @@ static bool run(enum kernel k, struct place *places, unsigned int nr, FILE *time
 			gpu_graph_free(p->graph);
 		p->graph = NULL;
 	}
-	if (cupti.end && cupti.end(kernel_names[k]))
-		exit(3);
 	if (ok)
 		printf("%s %016llx\n", kernel_names[k], (unsigned long long)add_up(got, s.out));
 	else
@@ -524,9 +520,13 @@ int main(int argc, char **argv)
 		gpu_use(places[i].ctx, NULL);
 		places[i].stream = gpu_stream();
 	}
+	if (cupti.begin && cupti.begin())
+		return 3;
 	for (unsigned int k = 0; k < NR_KERNELS; k++)
 		if (tests[k].want && (!conf.only || !fnmatch(conf.only, kernel_names[k], 0)))
 			ok &= run(k, places, nr, times);
+	if (cupti.end && cupti.end())
+		return 3;
 	for (unsigned int i = 0; i < nr; i++) {
 		gpu_use(places[i].ctx, NULL);
 		gpu_stream_free(places[i].stream);

@@ -199,7 +199,9 @@ void gpu_unregister(void *p)
 
 void gpu_put(uint64_t dev, const void *host, size_t n)
 {
+	/* From pageable memory it may return before the GPU has all, and streams that do not wait for this one run on. */
 	MUST(cuMemcpyHtoD_v2(dev, host, n));
+	MUST(cuStreamSynchronize(NULL));
 }
 
 void gpu_get(void *host, uint64_t dev, size_t n)

@@ -27,6 +27,7 @@ PARTS = (
     ("entry", 90, ["entry.py"], "which entries of libcuda are called, and what a probe there costs"),
     ("memory", 50, ["memory.py"], "how pinned memory is mapped, and what the kernel counts of it"),
     ("ledger", 130, ["ledger.py"], "what ttmond says of a PyTorch loop and of a C program that keep books"),
+    ("waits", 40, ["waits.py"], "how a thread waits in calls, and who wakes it"),
     ("cost", 60, ["cost.py"], "what a call costs, traced and untraced"),
     ("accesses", None, ["memtrace.py"], "memory accesses of kernels"),
 )

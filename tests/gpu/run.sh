@@ -179,6 +179,7 @@ fi
 since=$SECONDS
 build hits $here/hits.c -ldl
 build calls $here/calls.c -ldl -lpthread
+build waits $here/waits.c -ldl -lpthread
 build memtrace_drv $here/memtrace.c $here/memtrace_drv.c -ldl
 build_real
 about=$(printf '{"bundle": %s, "build_seconds": %d}' "$(cat out/bundle.json 2>/dev/null || echo null)" $((SECONDS - since)))
