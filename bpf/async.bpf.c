@@ -30,7 +30,7 @@ int cuda_enqueue(struct pt_regs *ctx)
 	u64 sp = PT_REGS_SP(ctx);
 	struct copy_args *c = &t->cuda.copy;
 
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
 		return 0;
 	fetch_args(ctx, t, &FN(fn));
 	if (gather_copy(t, c, fn)) {
@@ -153,7 +153,7 @@ int cuda_batch(struct pt_regs *ctx)
 	struct batch b = { .t = t, .packed = PACK_FN(fn, device_of(t, p, fn)) };
 	struct copy_args *c = &t->cuda.copy;
 
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
 		return 0;
 	fetch_args(ctx, t, d);
 	clear_copy(c);
@@ -260,7 +260,7 @@ int cuda_launch(struct pt_regs *ctx)
 	u64 sp = PT_REGS_SP(ctx);
 	u32 n;
 
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
+	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
 		return 0;
 	n = kernels_of(ctx, fn);
 	if (!n)
@@ -307,7 +307,7 @@ int cuda_note(struct pt_regs *ctx)
 	/* Event records and waits matter only while something is being captured. */
 	if ((cls == TTMON_CLS_EVENT_RECORD || cls == TTMON_CLS_STREAM_WAIT) && !p->capturing)
 		return 0;
-	if (nested_any(ctx, t, sp, fn) || !note_call(ctx, t, p, sp, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
 	note_capture(p, cls, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
 	return 0;

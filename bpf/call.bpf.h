@@ -289,38 +289,51 @@ static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct m
 }
 #endif
 
-static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u64 sp)
+static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u64 sp, u32 fn)
 {
 	u64 ra = 0; /* to the stack: a read into a map's memory is checked longer */
 
 	CALLER(ctx, &ra);
 	m->sp = sp;
 	m->ra = ra;
+	m->fn = fn;
+}
+
+/*
+ * A call within another one. Once it is seen that the runtime's calls enter the driver's probed functions, nothing that another copy of
+ * the runtime does in this process, one without symbols, can be missed.
+ */
+static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 inner)
+{
+	count_nested();
+	if (!(p->flags & PROC_DRIVER) && FN(inner).lib == TTMON_LIB_DRV && TTMON_LIB_IS_RT(FN(outer).lib))
+		tell_driver(p);
 }
 
 /* Of a call of CUDA's. */
-static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
+static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp,
+					     u32 fn)
 {
 	enum place place = place_of(&t->cuda, sp, fn);
 
 	if (place == NESTED || nested_in_marker(ctx, &t->marker, sp)) {
-		count_nested();
+		note_nested(p, place == NESTED ? t->cuda.fn : t->marker.fn, fn);
 		return NESTED;
 	}
 	return place == OUTERMOST && waits_elsewhere(&t->user, sp) ? ELSEWHERE : place;
 }
 
-static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
+static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 fn)
 {
-	return cuda_place(ctx, t, sp, fn) == NESTED;
+	return cuda_place(ctx, t, p, sp, fn) == NESTED;
 }
 
 /* An outermost call that has no return probe, or, where its family is not on, needs none: what it calls itself is not told or counted again.
  * False: nothing is to be told of it. */
-static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 family,
-				      u32 kind)
+static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 fn,
+				      u32 family, u32 kind)
 {
-	set_marker(ctx, &t->marker, sp);
+	set_marker(ctx, &t->marker, sp, fn);
 	if (family != TTMON_FAMILY_ALLOC) {
 		p->hits[family == TTMON_FAMILY_LAUNCH ? PROC_HITS_LAUNCH : PROC_HITS_TRANSFER]++;
 		if (is_reduced(bpf_get_current_pid_tgid() >> 32, family, &t->sample)) {

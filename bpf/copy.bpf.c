@@ -51,7 +51,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	u32 kind = is_copy(FN(fn).cls) ? TTMON_EV_COPY : TTMON_EV_HINT;
 	struct call *c = &t->cuda;
 	u64 sp = PT_REGS_SP(ctx);
-	enum place place = cuda_place(ctx, t, sp, fn);
+	enum place place = cuda_place(ctx, t, p, sp, fn);
 	bool keep = place == ELSEWHERE && c->fn;
 
 	if (place == NESTED)
@@ -59,7 +59,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	p->hits[PROC_HITS_TRANSFER]++;
 	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON ||
 	    is_reduced(id >> 32, TTMON_FAMILY_TRANSFER, &t->sample)) {
-		set_marker(ctx, &t->marker, sp);
+		set_marker(ctx, &t->marker, sp, fn);
 		if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_OFF)
 			count_only(kind);
 		if (!cfg_no_returns && !cfg_session)
@@ -75,7 +75,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	}
 	c->copy.bits |= t->sample;
 	if (cfg_no_returns || place == ELSEWHERE || may_move(id, t, sp)) {
-		set_marker(ctx, &t->marker, sp);
+		set_marker(ctx, &t->marker, sp, fn);
 		c->copy.bits |= TTMON_B_UNOBSERVED;
 		tell(t, p, fn, 0, 0);
 		if (keep)

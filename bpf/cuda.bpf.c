@@ -306,7 +306,7 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 		if (!told)
 			return true;
 		/* What it calls itself is found by where it returns to: it has no end. */
-		set_marker(ctx, &t->marker, PT_REGS_SP(ctx));
+		set_marker(ctx, &t->marker, PT_REGS_SP(ctx), fn);
 		enter_only(ctx, t, in_flight, p, fn);
 	}
 	if (keep)
@@ -321,7 +321,7 @@ static __always_inline int enter_cuda(struct pt_regs *ctx)
 
 	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
-	place = cuda_place(ctx, t, PT_REGS_SP(ctx), fn);
+	place = cuda_place(ctx, t, p, PT_REGS_SP(ctx), fn);
 	if (place == NESTED)
 		return 0;
 	return begin(ctx, t, &t->cuda, p, fn, place, id);

@@ -81,8 +81,8 @@ static __always_inline bool nested_dispatch(struct pt_regs *ctx, struct task_sta
 	u64 ra = 0;
 
 	if (nested_in_marker(ctx, &t->tt_marker, sp))
-		return may_call(t->tt_fn, fn);
-	if (t->tt_marker.sp != sp || !may_jump(t->tt_fn, fn))
+		return may_call(t->tt_marker.fn, fn);
+	if (t->tt_marker.sp != sp || !may_jump(t->tt_marker.fn, fn))
 		return false;
 	CALLER(ctx, &ra);
 	return ra == t->tt_marker.ra;
@@ -146,8 +146,7 @@ int tt_dispatch(struct pt_regs *ctx)
 		count_nested();
 		return 0;
 	}
-	set_marker(ctx, &t->tt_marker, sp);
-	t->tt_fn = h.fn;
+	set_marker(ctx, &t->tt_marker, sp, h.fn);
 	if (family_gate(TTMON_FAMILY_DISPATCH, TTMON_EV_TT_DISPATCH))
 		return 0;
 	d = TT_DESC(h.fn);

@@ -15,6 +15,7 @@
 
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
+#define PROC_DRIVER	(1 << 4) /* a call of CUDA's runtime was seen to enter a probed function of the driver */
 #define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
 /* Hits that are counted by process: who causes the load is named, and can be reduced alone. */
 enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS };
@@ -54,6 +55,7 @@ struct call {
 struct marker {
 	u64 sp;
 	u64 ra;
+	u64 fn;
 };
 /* In ra: there is a return probe at it all the same, so that the kernel has put its own return address there. Below: the family's epoch. */
 #define MARKER_RETURNS (1ULL << 63)
@@ -64,10 +66,8 @@ struct task_state {
 	struct call kept; /* the one in flight, while another is told that is made on another stack */
 	struct marker marker;
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
-	u32 tt_fn;		 /* whose tt_marker is */
 	u32 sample;		 /* of the copy that is told: TTMON_B_SAMPLE, in place */
 	s32 device; /* current device + 1; 0: not known */
-	u32 pad;
 	u64 tt_cb_of;	 /* ProgramImpl whose circular buffers were laid out last */
 	u64 tt_cb_since; /* and when that began */
 	u64 tt_cb_end;	 /* ProgramImpl that ended last */
@@ -158,6 +158,19 @@ SUBPROG int first_seen(struct proc_info *p)
 	leader = BPF_CORE_READ(t, group_leader);
 	p->start_ns = BPF_CORE_READ(leader, start_time);
 	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_SEEN, bpf_get_current_cgroup_id());
+	return 0;
+}
+
+/* Told once; two threads that do it at once do no harm. */
+SUBPROG int tell_driver(struct proc_info *p)
+{
+	struct task_struct *leader;
+
+	if (!p)
+		return 0;
+	leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader);
+	__sync_fetch_and_or(&p->flags, PROC_DRIVER);
+	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_DRIVER, bpf_get_current_cgroup_id());
 	return 0;
 }
 

@@ -91,7 +91,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	p = bpf_map_lookup_elem(&procs, &ptgid);
 	if (!p)
 		return 0;
-	fresh.flags |= p->flags & PROC_LISTED;
+	fresh.flags |= p->flags & (PROC_LISTED | PROC_DRIVER);
 	inherit(ptgid, tgid);
 	fresh.start_ns = BPF_CORE_READ(child, start_time);
 	if (bpf_map_update_elem(&procs, &tgid, &fresh, BPF_ANY)) {
@@ -112,7 +112,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 		forget_switcher(tgid);
 	if (!active || !p)
 		return 0;
-	p->flags |= PROC_ANNOUNCED | PROC_FROM_START;
+	p->flags = (p->flags & ~PROC_DRIVER) | PROC_ANNOUNCED | PROC_FROM_START;
 	p->capturing = 0;
 	p->kernels = p->graphs = p->told = 0;
 	p->start_ns = BPF_CORE_READ(task, group_leader, start_time);

@@ -45,7 +45,7 @@
 /* clang-format off */
 #define TTMON_EVENT_TABLE(X) \
 	/*                                                                         chk  str tim his tt dis cpu rmid */ \
-	X( 1, PROC,        proc,        ttmon_ev_proc,        EVENT,  PROCESS,     Y,   _,  _,  Y,  Y,  Y,  _,  _, \
+	X( 1, PROC,        proc,        ttmon_ev_proc,        EVENT,  PROCESS,     Y,   Y,  _,  Y,  Y,  Y,  _,  _, \
 	  "process seen for the first time, forked or exec'd") \
 	X( 2, EXIT,        exit,        ttmon_ev_exit,        EVENT,  PROCESS,     _,   Y,  _,  Y,  Y,  Y,  _,  _, \
 	  "last thread of a process exited") \
@@ -176,8 +176,8 @@ struct ttmon_event {
 	__u32 tid;
 };
 
-/* Why a process is announced. */
-enum ttmon_proc_reason { TTMON_PROC_SEEN, TTMON_PROC_FORK, TTMON_PROC_EXEC };
+/* Why a process is announced. DRIVER: a call of CUDA's runtime was seen to enter a probed function of the driver; once a process. */
+enum ttmon_proc_reason { TTMON_PROC_SEEN, TTMON_PROC_FORK, TTMON_PROC_EXEC, TTMON_PROC_DRIVER };
 
 struct ttmon_ev_proc {
 	struct ttmon_event h;
@@ -527,7 +527,7 @@ struct ttmon_ev_blind {
 };
 
 /* HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it without symbols, what it does is seen
- * in the driver alone. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function of these
+ * in the driver alone, if there: TTMON_PROC_DRIVER. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function of these
  * families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that was done. */
 enum ttmon_blind_how {
 	TTMON_BLIND_WINDOW,

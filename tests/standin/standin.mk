@@ -184,6 +184,11 @@ $(STANDIN_PROGRAMS):
 	$(call msg,LINK,$@)
 	$(Q)$(standin_program)
 
+$(S)/lib/libclosed.so: $(SD)/closed.c $(S)/flags
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) -shared -s -Wl,--build-id -o $@ $< -ldl $(note_warnings)
+
 $(S)/%_stripped: $(S)/%
 	$(call msg,STRIP,$@)
 	$(Q)strip -o $@ $<
@@ -212,6 +217,7 @@ include $(SD)/tt.mk
 .PHONY: standin
 STANDIN_IDENT := $(S)/ident/ident $(S)/ident2/ident
 STANDIN := $(S)/throws $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
+	   $(S)/lib/libclosed.so \
 	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT)
 include $(SD)/tt_reader.mk
 include $(SD)/libttmon.mk

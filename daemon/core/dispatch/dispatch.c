@@ -240,7 +240,8 @@ void ttmon_dispatch_on_proc(struct ttmon_dispatch *d, const struct ttmon_ev_proc
 {
 	uint64_t start_ns = ev->start_ns & START_MASK;
 	uint64_t serial = ttmon_hmap_get(&d->by_tgid, ev->h.tgid);
-	bool whole = ev->reason != TTMON_PROC_SEEN || (d->clock_ns && ttmon_before(d->clock_ns, start_ns));
+	bool whole = ev->reason == TTMON_PROC_FORK || ev->reason == TTMON_PROC_EXEC ||
+		     (d->clock_ns && ttmon_before(d->clock_ns, start_ns));
 
 	if (serial != TTMON_HMAP_NONE) {
 		struct disp_proc *proc = ttmon_disp_proc_by_serial(d, (uint32_t)serial);

@@ -17,6 +17,7 @@ struct ttmon_know {
 	uint32_t *older; /* of the same process */
 	uint32_t n, cap;
 	struct ttmon_hmap newest; /* by tgid */
+	struct ttmon_hmap driver; /* of which TTMON_PROC_DRIVER was told: start_ns by tgid */
 	uint64_t changes;
 };
 
@@ -88,6 +89,7 @@ void ttmon_know_free(struct ttmon_know *k)
 	free(k->gaps);
 	free(k->older);
 	ttmon_hmap_fini(&k->newest);
+	ttmon_hmap_fini(&k->driver);
 	free(k);
 }
 
@@ -149,6 +151,11 @@ static void add(struct ttmon_know *k, const struct ttmon_gap *g)
 	k->n++;
 }
 
+static bool has_driver(const struct ttmon_know *k, uint32_t tgid)
+{
+	return ttmon_hmap_get(&k->driver, tgid) != TTMON_HMAP_NONE;
+}
+
 void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 {
 	struct ttmon_gap g = {
@@ -166,6 +173,8 @@ void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 	};
 
 	if (ev->how == TTMON_BLIND_HELD || g.to_ns <= g.from_ns || !g.tgid)
+		return;
+	if (g.why == TTMON_GAP_STRIPPED && has_driver(k, g.tgid))
 		return;
 	for (uint32_t i = newest(k, g.tgid); i != NOBODY; i = k->older[i])
 		if (k->gaps[i].object == g.object && k->gaps[i].from_ns == g.from_ns && k->gaps[i].to_ns == g.to_ns)
@@ -342,21 +351,25 @@ size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret)
 	return k->n;
 }
 
-/* The list stays in its order, so a replay that forgets at the same events has the same one. Seldom: a process that had a gap has ended. */
-void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns)
+/*
+ * The gaps of a process that began at or before before_ns go; if by why alone, those of that reason. The list stays in its order,
+ * so a replay that forgets at the same events has the same one. Seldom.
+ */
+static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsigned int why)
 {
 	uint32_t n = 0;
 
 	if (!tgid || newest(k, tgid) == NOBODY)
 		return;
 	for (uint32_t i = 0; i < k->n; i++)
-		if (k->gaps[i].tgid != tgid || k->gaps[i].from_ns > before_ns)
+		if (k->gaps[i].tgid != tgid || k->gaps[i].from_ns > before_ns ||
+		    (why != TTMON_GAP_WHY_MAX && k->gaps[i].why != why))
 			k->gaps[n++] = k->gaps[i];
 	if (n == k->n)
 		return;
 	k->n = n;
 	k->changes++;
-	(void)!ttmon_hmap_del(&k->newest, tgid);
+	(void)!ttmon_hmap_put(&k->newest, tgid, NOBODY);
 	(void)!ttmon_hmap_put(&k->newest, 0, NOBODY);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t of = k->gaps[i].tgid;
@@ -366,4 +379,24 @@ void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns)
 		k->older[i] = at == TTMON_HMAP_NONE || at >= i ? NOBODY : (uint32_t)at;
 		(void)!ttmon_hmap_put(&k->newest, of, i);
 	}
+	if (newest(k, tgid) == NOBODY)
+		(void)!ttmon_hmap_del(&k->newest, tgid);
+}
+
+void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns)
+{
+	(void)!ttmon_hmap_del(&k->driver, tgid);
+	drop(k, tgid, before_ns, TTMON_GAP_WHY_MAX);
+}
+
+void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev)
+{
+	uint32_t tgid = ev->h.tgid;
+	bool now = ev->reason == TTMON_PROC_DRIVER || (ev->reason == TTMON_PROC_FORK && has_driver(k, ev->ppid));
+
+	/* Without room the gap stays: what is said to be seen was seen. */
+	if (now && ttmon_hmap_put(&k->driver, tgid, ev->start_ns) >= 0)
+		drop(k, tgid, UINT64_MAX, TTMON_GAP_STRIPPED);
+	else if (!now && (ev->reason != TTMON_PROC_SEEN || ttmon_hmap_get(&k->driver, tgid) != ev->start_ns))
+		(void)!ttmon_hmap_del(&k->driver, tgid);
 }

@@ -40,7 +40,7 @@ enum ttmon_gap_state {
 	X(3, ASKED, "asked for", REDUCED, "somebody asked for that (ttmon family)")                                    \
 	X(4, LOST, "lost", LOST, "records were lost")                                                                  \
 	X(5, STRIPPED, "stripped runtime", UNPROBED,                                                                   \
-	  "CUDA's runtime is in it without symbols: only the driver's level is seen")                                  \
+	  "CUDA's runtime is in it without symbols, and no other one was seen to call the driver's probed functions")                                  \
 	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed") \
 	X(7, REFUSED, "function not probed", UNPROBED,                                                                 \
 	  "the kernel refuses to probe a function of a library that it has")                                            \
@@ -79,6 +79,11 @@ void ttmon_know_free(struct ttmon_know *k);
 /* ---- what is told ---- */
 
 void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev);
+/*
+ * A process that is announced as TTMON_PROC_DRIVER, and its children, miss nothing by a runtime without symbols: what such a runtime
+ * does goes the way that the other one was seen to go. Until it executes another program.
+ */
+void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev);
 void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev);
 /* Records of these families were lost in [from_ns, to_ns). */
 void ttmon_know_lost(struct ttmon_know *k, uint32_t families, uint64_t from_ns, uint64_t to_ns);

@@ -63,7 +63,7 @@ static bool is_cuda_method(uint8_t method)
 
 CHECK(proc, ttmon_ev_proc)
 {
-	return value_if(e->reason > TTMON_PROC_EXEC);
+	return value_if(e->reason > TTMON_PROC_DRIVER);
 }
 
 CHECK(alloc, ttmon_ev_alloc)

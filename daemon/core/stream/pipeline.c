@@ -120,6 +120,11 @@ static void stream_on_copy_rect(struct ttmon_pipeline *p, const struct ttmon_ev_
 	count_copy(p, ev->h.tgid, ev->err, ev->bits, rect_bytes(ev));
 }
 
+static void stream_on_proc(struct ttmon_pipeline *p, const struct ttmon_ev_proc *ev)
+{
+	ttmon_know_on_proc(p->know, ev);
+}
+
 static void stream_on_exit(struct ttmon_pipeline *p, const struct ttmon_ev_exit *ev)
 {
 	ttmon_know_ended(p->know, ev->h.tgid, ev->h.ts_ns);

@@ -143,8 +143,7 @@ static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns
 
 	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
 		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
-			log_warn("%s holds a CUDA runtime without symbols: its calls are seen at driver level only",
-				 o->path);
+			log_debug("%s holds a CUDA runtime without symbols: its calls are seen in the driver", o->path);
 		return;
 	}
 	if (!ttmon_share_take(d, o, (uint32_t)(o->elf.nr_targets + o->elf.nr_usdts))) {

@@ -114,6 +114,67 @@ static void what_ends_with_its_process(void **state)
 	ttmon_know_free(k);
 }
 
+static void proc(struct ttmon_know *k, uint32_t tgid, uint32_t ppid, uint64_t start_ns, uint32_t reason)
+{
+	const struct ttmon_ev_proc ev = { .h.tgid = tgid, .ppid = ppid, .start_ns = start_ns, .reason = reason };
+
+	ttmon_know_on_proc(k, &ev);
+}
+
+static void stripped(struct ttmon_know *k, uint32_t tgid)
+{
+	struct ttmon_ev_blind ev = {
+		.h.tgid = tgid, .object = 1, .how = TTMON_BLIND_STRIPPED, .mapped_ns = 100, .active_ns = UINT64_MAX
+	};
+
+	ttmon_know_on_blind(k, &ev);
+}
+
+static enum ttmon_knowledge copies(struct ttmon_know *k, uint32_t tgid)
+{
+	return ttmon_know_of(k, TTMON_FAMILY_TRANSFER, tgid, 50, 200, NULL);
+}
+
+/* A runtime without symbols hides nothing where another one was seen to call the driver's probed functions. */
+static void stripped_beside_one_that_was_seen(void **state)
+{
+	struct ttmon_know *k;
+	const struct ttmon_gap *gaps;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	stripped(k, 7);
+	stripped(k, 8);
+	blind(k, 7, 2, 60, 70, 0);
+	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
+	proc(k, 7, 1, 10, TTMON_PROC_DRIVER);
+	/* What else is not known stays. */
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
+	assert_int_equal(gaps[0].tgid, 8);
+	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 80, 200, NULL), TTMON_KNOWN);
+	assert_int_equal(copies(k, 8), TTMON_AT_LEAST);
+	/* Told later, seen again, forked. */
+	stripped(k, 7);
+	proc(k, 7, 1, 10, TTMON_PROC_SEEN);
+	stripped(k, 7);
+	proc(k, 9, 7, 20, TTMON_PROC_FORK);
+	stripped(k, 9);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 80, 200, NULL), TTMON_KNOWN);
+	assert_int_equal(copies(k, 9), TTMON_KNOWN);
+	/* Another program; another process of that number; the child of one of which nothing is known. */
+	proc(k, 9, 7, 20, TTMON_PROC_EXEC);
+	stripped(k, 9);
+	assert_int_equal(copies(k, 9), TTMON_AT_LEAST);
+	proc(k, 7, 1, 30, TTMON_PROC_SEEN);
+	stripped(k, 7);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 80, 200, NULL), TTMON_AT_LEAST);
+	proc(k, 10, 8, 40, TTMON_PROC_FORK);
+	stripped(k, 10);
+	assert_int_equal(copies(k, 10), TTMON_AT_LEAST);
+	ttmon_know_free(k);
+}
+
 static void a_family_goes_and_comes_back(void **state)
 {
 	struct ttmon_know *k;
@@ -263,6 +324,7 @@ int main(void)
 		cmocka_unit_test(late_attach),
 		cmocka_unit_test(without_address),
 		cmocka_unit_test(what_ends_with_its_process),
+		cmocka_unit_test(stripped_beside_one_that_was_seen),
 		cmocka_unit_test(a_family_goes_and_comes_back),
 		cmocka_unit_test(sampled_is_not_missing),
 		cmocka_unit_test(losses_that_follow_are_one),
