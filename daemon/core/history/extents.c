@@ -14,8 +14,19 @@
 
 /* Of one process; past this many a copy is booked to the mapping. */
 #define EXTENTS_MAX 65536u
-/* What the driver of a GPU gives out is mapped from its device file. */
-#define DRIVER_FILE "/dev/nvidia"
+
+/*
+ * What the driver of a GPU gives out may be mapped from one of its device files: write-combined memory from nvidiactl, managed memory from nvidia-uvm (driver 580.159.04
+ * on an H100, tests/gpu/memory.py). Other pinned memory is mapped from /dev/zero, as anybody's.
+ */
+static unsigned int driver_gave(const char *name)
+{
+	static const char uvm[] = "/dev/nvidia-uvm", other[] = "/dev/nvidia";
+
+	if (!strncmp(name, uvm, sizeof(uvm) - 1))
+		return TTMON_EXTENT_MANAGED;
+	return strncmp(name, other, sizeof(other) - 1) ? 0 : TTMON_EXTENT_DRIVER;
+}
 
 /* Name and properties of the mapping that it lies in. */
 static void take_over(struct ttmon_history *h, struct ttmon_alloc *e, const struct ttmon_alloc *m)
@@ -24,8 +35,7 @@ static void take_over(struct ttmon_history *h, struct ttmon_alloc *e, const stru
 	e->states |= m->states & TTMON_ST_UNSEEN;
 	if (!m->name)
 		return;
-	if (!strncmp(m->name, DRIVER_FILE, sizeof(DRIVER_FILE) - 1))
-		e->api_flags = TTMON_EXTENT_DRIVER;
+	e->api_flags |= driver_gave(m->name);
 	if (e->name)
 		return;
 	e->name = malloc(strlen(m->name) + 1);

@@ -69,8 +69,9 @@ struct ttmon_history_cfg {
 	(1 << 5) /* a pin or free of it can have been missed: nobody knows what kind of memory it is now */
 #define TTMON_ST_EXTENT (1 << 6) /* a piece of a mapping, known by its copies (core/history/extents.c) */
 #define TTMON_ST_MERGED (1 << 7) /* a mapping that nobody was seen to make: it may hold the memory of many calls */
-/* api_flags of an extent: it is mapped from the device file of a GPU's driver, and so pinned. */
-#define TTMON_EXTENT_DRIVER 1
+/* api_flags of an extent: it is mapped from a device file of a GPU's driver, and so pinned; from that of unified memory, and so managed. */
+#define TTMON_EXTENT_DRIVER  1
+#define TTMON_EXTENT_MANAGED 2
 
 /* How it ended. */
 #define TTMON_END_TABLE(X)                                                                            \

@@ -387,6 +387,8 @@ static inline enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
 {
 	if (a->states & TTMON_ST_EXTENT && a->api_flags & TTMON_EXTENT_DRIVER)
 		return TTMON_MEM_PINNED;
+	if (a->states & TTMON_ST_EXTENT && a->api_flags & TTMON_EXTENT_MANAGED)
+		return TTMON_MEM_MANAGED;
 	if (a->states & TTMON_ST_UNSEEN)
 		return TTMON_MEM_UNKNOWN;
 	if (ttmon_method_pinned(a->method))

@@ -662,7 +662,7 @@ static int find_stripped(struct reader *r)
 static bool is_of_others(const char *base)
 {
 	return starts_with(base, "libc.so") || starts_with(base, "libc-2") || starts_with(base, "libasan.") ||
-	       starts_with(base, "libtsan.") || starts_with(base, "libclang_rt.");
+	       starts_with(base, "libcrypto.") || starts_with(base, "libtsan.") || starts_with(base, "libclang_rt.");
 }
 
 int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,

@@ -17,7 +17,8 @@
 bool ttmon_switches_file(const char *base);
 /*
  * Is a symbol with such a name in this piece of a string table? Whole names alone; what ends with the piece is seen in the
- * next one. OpenSSL has makecontext() and setcontext() for jobs that hardly anybody uses, so these two say nothing.
+ * next one. OpenSSL has makecontext() and setcontext(), in Ubuntu 24.04 swapcontext() too, for jobs that hardly anybody uses:
+ * the first two say nothing, and libcrypto is left out.
  */
 bool ttmon_switches_strings(const char *p, size_t n);
 

@@ -239,10 +239,13 @@ static void mapped_from_the_drivers_device(void **state)
 	(void)state;
 	feed_proc(h, T, 1000, 10, 1, TTMON_PROC_SEEN);
 	blind(0, 900);
-	feed_map(h, T, 1001, A, A + MIB, "/dev/nvidia0");
-	feed_maps_done(h, T, 1001, 1002, 1);
+	feed_map(h, T, 1001, A, A + MIB, "/dev/nvidiactl");
+	feed_map(h, T, 1001, B, B + MIB, "/dev/nvidia-uvm");
+	feed_maps_done(h, T, 1001, 1002, 2);
 	feed_copy(h, T, 1100, TTMON_DIR_H2D, DEV, A, PAGE);
-	assert_int_equal(moved(TTMON_MEM_PINNED).copies, 1);
+	feed_copy(h, T, 1101, TTMON_DIR_H2D, DEV, B, 2 * PAGE);
+	assert_int_equal(moved(TTMON_MEM_PINNED).bytes, PAGE);
+	assert_int_equal(moved(TTMON_MEM_MANAGED).bytes, 2 * PAGE);
 }
 
 /* ---- against a model that saw all ---- */
