@@ -113,7 +113,7 @@ BPF_SRC := bpf/ttmond.bpf.c $(filter-out bpf/ttmond.bpf.c,$(wildcard bpf/*.bpf.c
 # $(call below,FOLDER...): every C file in these folders and in theirs.
 below = $(sort $(shell find $(1) -name '*.c'))
 # What talks to the kernel through the skeleton or the rings is part of the daemon alone; the archive is what tools and tests link too.
-DAEMON_SRC := daemon/main.c $(call below,daemon/run daemon/api daemon/metrics daemon/io/bpf daemon/io/probes)
+DAEMON_SRC := daemon/main.c $(call below,daemon/run daemon/api daemon/metrics daemon/io/bpf daemon/io/probes daemon/io/unwind)
 CORE_SRC := $(filter-out $(DAEMON_SRC),$(call below,lib daemon)) $(filter-out memtrace/inject/%,$(call below,memtrace))
 TOOL_SRC := $(filter-out tools/demo/%,$(call below,tools))
 UNIT_SRC := $(call below,tests/unit)

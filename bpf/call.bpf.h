@@ -6,15 +6,12 @@
 #ifndef TTMON_CALL_BPF_H
 #define TTMON_CALL_BPF_H
 
-#include "gather.bpf.h"
+#include "stack.bpf.h"
 
-extern const volatile u32 cfg_stack_frames;
 extern const volatile u32 cfg_no_returns;
 extern const volatile u32 cfg_session; /* programs at calls with a return are asked at the entry whether they want it */
 extern const volatile u32 cfg_legacy; /* no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
 extern const volatile u64 cfg_page_mask;
-
-#define FRAME_MAX (8UL << 20) /* bytes from one frame to the next: the usual limit of a whole stack */
 
 struct legacy_key {
 	u32 event;
@@ -79,12 +76,6 @@ static __always_inline void count_nested(void)
 
 	if (st)
 		__sync_fetch_and_add(&st->nested, 1);
-}
-
-/* Where the kernel makes probed functions return to (arch/x86, uprobe_get_trampoline_vaddr). */
-static __always_inline u64 trampoline_of_current(void)
-{
-	return BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
 }
 
 /*
@@ -399,54 +390,6 @@ SUBPROG int emit_copy(struct task_state *t, struct copy_args *c, u64 entry_ns, u
 
 #define PACK_FN(fn, device) ((u64)(fn) | (u64)(u16)(device) << 32)
 
-/*
- * Follow the frame records { frame pointer of the caller, return address }, each above the one before, to at most max frames.
- * bpf_get_stack() does it too, but a chain that ends in nothing, as every one does at last, costs it a page fault (0.55 us, as much
- * as the rest of a probed allocation), and a frame pointer that code without frames uses for data gives it frames of data.
- * Returns the number of frames, or 0 where the kernel has put the address of its trampoline: a return probe further up.
- */
-SUBPROG int walk_frames(struct pt_regs *ctx, struct task_state *t, u32 max)
-{
-	u64 trampoline = trampoline_of_current();
-	u64 fp = PT_REGS_FP(ctx), low = PT_REGS_SP(ctx);
-	u64 record[2]; /* on the stack: a read into a map's memory is checked longer */
-	u32 n;
-
-	if (!t)
-		return 0;
-	for (n = 1; n < TTMON_MAX_FRAMES && n < max; n++) {
-		if (fp - low >= FRAME_MAX || fp & 7 || bpf_probe_read_user(record, sizeof(record), (void *)fp))
-			break;
-		if (record[1] == trampoline)
-			return 0;
-		t->frames[n] = RETURN_ADDRESS(record[1]);
-		low = fp + sizeof(record);
-		fp = record[0];
-	}
-	return n;
-}
-
-/* The call stack into t->frames, innermost first. Returns the number of frames, with bit 31 if there were more. */
-static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t, bool at_entry)
-{
-	u32 max = cfg_stack_frames > TTMON_MAX_FRAMES ? TTMON_MAX_FRAMES : cfg_stack_frames;
-	u32 frames = walk_frames(ctx, t, max + 1);
-
-	if (!frames) {
-		long n = bpf_get_stack(ctx, t->frames, sizeof(t->frames), BPF_F_USER_STACK);
-
-		frames = n < 0 ? 0 : (u32)n / 8;
-	}
-	/* At entry the first frame is the function itself: its caller is the return address. */
-	if (at_entry)
-		CALLER(ctx, &t->frames[0]);
-	else
-		t->frames[0] = PT_REGS_IP(ctx);
-	if (frames > max)
-		return max | 1U << 31;
-	return frames;
-}
-
 struct alloc_out {
 	u64 entry_ns, addr, size;
 	u32 flags, frames;
@@ -455,6 +398,10 @@ struct alloc_out {
 	s16 device;
 	u8 method, pad;
 };
+
+/* What the bits of an ALLOC say of its stack. */
+#define STACK_BITS(frames) \
+	((frames) >> 31 ? TTMON_B_STACK_CUT : 0) | TAKEN_STATE(frames) << TTMON_B_STACK_SHIFT
 
 #define FILL_ALLOC(e, o, t, count)                                                   \
 	do {                                                                         \
@@ -467,7 +414,7 @@ struct alloc_out {
 		(e)->method = (o)->method;                                           \
 		(e)->nframes = (o)->frames & 63;                                     \
 		(e)->device = (o)->device;                                           \
-		(e)->bits = (o)->bits | ((o)->frames >> 31 ? TTMON_B_STACK_CUT : 0); \
+		(e)->bits = (o)->bits | STACK_BITS((o)->frames);                     \
 		__builtin_memcpy((e)->frames, (t)->frames, (count)*8);               \
 	} while (0)
 
@@ -479,7 +426,7 @@ SUBPROG int emit_alloc(struct task_state *t, struct alloc_out *o)
 
 	if (!t || !o)
 		return 0;
-	n = o->frames & 63;
+	n = TAKEN_WORDS(o->frames);
 	if (!n) {
 		e = emit_reserve(TTMON_EV_ALLOC, sizeof(*e), id);
 		if (!e)
@@ -578,7 +525,8 @@ extern struct copy_sites_map copy_sites SEC(".maps");
 	do {                                                           \
 		(e)->addr = (host);                                    \
 		(e)->fn = (f);                                         \
-		(e)->nframes = (n);                                    \
+		(e)->nframes = (n) & 63;                               \
+		(e)->stack = TAKEN_STATE(n) | ((n) >> 31 ? TTMON_CS_CUT : 0); \
 		__builtin_memset((e)->pad, 0, sizeof((e)->pad));       \
 		__builtin_memcpy((e)->frames, (t)->frames, (count)*8); \
 	} while (0)
@@ -600,8 +548,8 @@ static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_stat
 		return;
 	if (bpf_map_lookup_elem(&copy_sites, &k) || bpf_map_update_elem(&copy_sites, &k, &one, BPF_ANY))
 		return;
-	n = take_stack(ctx, t, at_entry) & 63;
-	if (n <= 8) {
+	n = take_stack(ctx, t, at_entry ? TAKE_ENTRY : TAKE_RETURN);
+	if (TAKEN_WORDS(n) <= 8) {
 		e = emit_reserve(TTMON_EV_COPY_SITE, sizeof(*e) + 8 * 8, id);
 		if (!e)
 			goto lost;

@@ -237,7 +237,7 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 		c->fn = fn; /* leave_alloc() looks at it */
 		if (leave_alloc(ctx, t, c, &o)) {
 			/* A failed call leaves nothing but a count: no stack. */
-			o.frames = o.err ? 0 : take_stack(ctx, t, false);
+			o.frames = o.err ? 0 : take_stack(ctx, t, TAKE_RETURN);
 			emit_alloc(t, &o);
 		}
 		c->fn = 0;
@@ -269,7 +269,7 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 			.bits = TTMON_B_UNOBSERVED,
 			.device = device_of(t, p, fn),
 			.method = FN(fn).aux,
-			.frames = take_stack(ctx, t, true),
+			.frames = take_stack(ctx, t, TAKE_ENTRY),
 		};
 
 		tell_launched(p);

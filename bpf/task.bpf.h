@@ -28,6 +28,8 @@ struct proc_info {
 	u32 capturing;	     /* streams being captured now */
 	u64 kernels, graphs; /* launched so far, on all CPUs; graphs: and captured kernels */
 	u64 told;	     /* kernels in the last LAUNCHED */
+	u32 image;	     /* how often it has become another program */
+	u32 pad;
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
 };
 
@@ -75,6 +77,7 @@ struct task_state {
 	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */
 	u64 word[28]; /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];
+	u64 stack; /* number of the copy of the stack that was made last */
 };
 
 struct procs_map {

@@ -46,6 +46,8 @@ struct handle_map captures SEC(".maps");      /* stream or event -> id of the ca
 struct handle_map live_captures SEC(".maps"); /* id of a capture that has not ended */
 struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */
+struct stack_ring_map stack_ring SEC(".maps"); /* copies of stacks */
+struct chains_map chains SEC(".maps");	       /* stacks of which frame pointers tell the truth */
 struct cpu_states_map cpu_states
 	SEC(".maps");			   /* what each CPU is in the middle of: read by the daemon through a mapping */
 struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the slot in the cookie */
@@ -56,6 +58,9 @@ u32 nr_reduced = 0;
 u32 any_switcher = 0;
 u32 family_state[TTMON_FAMILY_MAX] = {};
 u32 family_epoch[TTMON_FAMILY_MAX] = {};
+u32 stacks_on = 0;
+u64 stacks_copied = 0;
+u64 stacks_lost = 0;
 u32 kmd_major = 0;
 u32 kmd_closes = 0;
 
@@ -114,6 +119,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 		return 0;
 	p->flags = (p->flags & ~PROC_DRIVER) | PROC_ANNOUNCED | PROC_FROM_START;
 	p->capturing = 0;
+	p->image++;
 	p->kernels = p->graphs = p->told = 0;
 	p->start_ns = BPF_CORE_READ(task, group_leader, start_time);
 	bpf_task_storage_delete(&tasks, bpf_get_current_task_btf());

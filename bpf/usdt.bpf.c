@@ -68,7 +68,7 @@ int usdt_point(struct pt_regs *ctx)
 	if (!o.addr)
 		return 0;
 	/* The point lies inside the allocator: the stack is right as it is. */
-	o.frames = take_stack(ctx, t, false);
+	o.frames = take_stack(ctx, t, TAKE_POINT);
 	emit_alloc(t, &o);
 	if (tag && bpf_probe_read_user_str(t->word, 32, (void *)tag) > 1) {
 		struct ttmon_ev_tag *e = emit_reserve(TTMON_EV_TAG, sizeof(*e), id);

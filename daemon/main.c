@@ -13,6 +13,7 @@
 #include "daemon/run/serve.h"
 #include "daemon/run/service.h"
 #include "daemon/run/ttrun.h"
+#include "daemon/run/unwind.h"
 
 /* All that a run consists of beside its spine, in the order in which it starts (run/daemon.h). Routes are listed in this order too. */
 /* clang-format off */
@@ -30,6 +31,7 @@ static const struct ttmon_part *const parts[] = {
 	&ttmon_part_serve,
 	&ttmon_part_service,
 	&ttmon_part_memtrace,
+	&ttmon_part_unwind,
 };
 /* clang-format on */
 _Static_assert(ARRAY_SIZE(parts) <= TTMON_PARTS_MAX, "a run has room for their states");

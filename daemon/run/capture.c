@@ -155,6 +155,16 @@ static int make_pipeline(struct ttmon_daemon *c)
 	return ttmon_daemon_watch(c, ttmon_hot_fd(c->hot));
 }
 
+static void fact_of_objects(void *ctx, const void *rec, size_t size)
+{
+	struct ttmon_daemon *c = ctx;
+
+	ttmon_hot_fact(c->hot, rec, size);
+	for (size_t i = 0; i < c->nr_parts; i++)
+		if (c->state[i] && c->parts[i]->fact)
+			c->parts[i]->fact(c->state[i], rec, size);
+}
+
 static int make_discover(struct ttmon_daemon *c)
 {
 	struct ttmon_discover_cfg cfg = {
@@ -171,8 +181,8 @@ static int make_discover(struct ttmon_daemon *c)
 		.ahead = c->opts->ahead,
 		.nr_ahead = c->opts->nr_ahead,
 		.max_user_probes = (uint32_t)c->opts->max_user_probes,
-		.fact = ttmon_hot_fact,
-		.ctx = c->hot,
+		.fact = fact_of_objects,
+		.ctx = c,
 	};
 	int err = ttmon_discover_new(&cfg, &c->discover);
 

@@ -41,6 +41,8 @@ struct ttmon_part {
 	void (*request)(void *state, const struct ttmon_request *req);
 	/* The hot thread has told something: questions, or new lines of live advice. */
 	void (*wake)(void *state);
+	/* A fact on its way into the stream, from the search for objects: what processes have mapped. */
+	void (*fact)(void *state, const void *rec, size_t size);
 	void (*child_ended)(void *state); /* SIGCHLD; others of the run's children may have ended */
 	void (*tick)(void *state);	  /* each 100 ms */
 	void (*reload)(void *state);	  /* SIGHUP of a service */

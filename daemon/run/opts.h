@@ -36,7 +36,7 @@ struct ttmon_opts {
 	uint64_t linger_s;     /* how long series of the dead stay */
 	bool overhead_given;
 	double max_overhead; /* percent of the host's CPU time; 0: no budget, and no statistics of BPF programs */
-	bool trace_only, no_mmap, trace_mmap, copy_results, no_returns, returns_all, quiet;
+	bool trace_only, no_mmap, trace_mmap, no_unwind, copy_results, no_returns, returns_all, quiet;
 	uint64_t ring_kib;
 	uint32_t window, stack_frames;
 	uint64_t max_events, max_allocations, max_user_probes; /* 0: not given */

@@ -142,7 +142,9 @@
 	X(84, FAMILY,      family,      ttmon_ev_family,      FACT,   NONE,        Y,   Y,  _,  Y,  Y,  _,  _,  _, \
 	  "a family of probes was reduced, taken away or put back") \
 	X(85, GPU_USE,     gpu_use,     ttmon_ev_gpu_use,     LISTED, NONE,        Y,   _,  _,  Y,  _,  _,  _,  _, \
-	  "memory that a GPU's kernels accessed, out of a memory-access channel")
+	  "memory that a GPU's kernels accessed, out of a memory-access channel") \
+	X(86, UNWOUND,     unwound,     ttmon_ev_unwound,     FACT,   NONE,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "call stack that was found in a copy of the stack, by unwind tables")
 /* clang-format on */
 
 /* Where a kind comes from, and when it is handled. */
@@ -240,6 +242,54 @@ enum ttmon_method {
  */
 #define TTMON_B_SAMPLE	     (15 << TTMON_B_SAMPLE_SHIFT)
 #define TTMON_B_SAMPLE_SHIFT 8
+/* Two bits, enum ttmon_stack_state: what is known of the frames. */
+#define TTMON_B_STACK	    (3 << TTMON_B_STACK_SHIFT)
+#define TTMON_B_STACK_SHIFT 12
+
+/*
+ * The frames of an event were found by frame pointers, which code need not have. COPIED: the top of the stack was copied too;
+ * frames[nframes] is its number, and UNWOUND says what it was. UNCHECKED: it could not be copied, so they may be wrong. CONFIRMED:
+ * the same frames were found right before.
+ */
+enum ttmon_stack_state {
+	TTMON_STACK_NOT_SAID, /* frame pointers, and nobody looks whether they are there */
+	TTMON_STACK_COPY,
+	TTMON_STACK_UNCHECKED,
+	TTMON_STACK_CONFIRMED,
+};
+
+/* Where a call stack ends. Append-only. */
+#define TTMON_STACK_END_TABLE(X)                                                                         \
+	X(0, UNKNOWN, "unknown", "it is not known whether it is whole")                                  \
+	X(1, COMPLETE, "complete", "it is whole")                                                        \
+	X(2, DEPTH, "depth", "there are more frames than are kept")                                      \
+	X(3, COPIED, "copied", "the rest lies beyond the part of the stack that is copied")              \
+	X(4, NO_TABLE, "no_table", "the code of the last frame has no unwind table")                     \
+	X(5, NO_MAP, "no_map", "what would be the next frame is in no code that is known to be mapped")  \
+	X(6, BAD_TABLE, "bad_table", "the unwind table of the last frame is broken, or of a kind that is not known") \
+	X(7, LOST, "lost", "a register that is needed was not kept")
+
+enum ttmon_stack_end {
+#define X(id, NAME, name, help) TTMON_STACK_##NAME = id,
+	TTMON_STACK_END_TABLE(X)
+#undef X
+		TTMON_STACK_END_MAX
+};
+
+/* How the frames of a call stack were found. Append-only. */
+#define TTMON_STACK_BY_TABLE(X)                                                                       \
+	X(0, NOT_SAID, "unknown", "by frame pointers; nobody has looked whether all code has them")   \
+	X(1, FRAMES, "frame_pointers", "by frame pointers; unwind tables say the same")               \
+	X(2, TABLES, "tables", "by unwind tables")                                                    \
+	X(3, GUESSED, "guessed", "by unwind tables, and by a frame pointer where code has no table")  \
+	X(4, UNCHECKED, "unchecked", "by frame pointers, where code may have none: it may be wrong")
+
+enum ttmon_stack_by {
+#define X(id, NAME, name, help) TTMON_STACK_BY_##NAME = id,
+	TTMON_STACK_BY_TABLE(X)
+#undef X
+		TTMON_STACK_BY_MAX
+};
 
 struct ttmon_ev_alloc {
 	struct ttmon_event h;
@@ -253,7 +303,7 @@ struct ttmon_ev_alloc {
 	__u8 nframes;	/* <= TTMON_MAX_FRAMES; the record may be longer than they need */
 	__s16 device;	/* current device of the thread, -1 if unknown */
 	__u16 bits;	/* TTMON_B_* */
-	__u64 frames[]; /* return addresses, the caller of fn first */
+	__u64 frames[]; /* return addresses, the caller of fn first; TTMON_STACK_COPY: then the number of the copy */
 };
 
 struct ttmon_ev_free {
@@ -415,9 +465,11 @@ struct ttmon_ev_copy_site {
 	__u64 addr; /* host side of the copy */
 	__u16 fn;
 	__u8 nframes; /* <= TTMON_MAX_FRAMES; the record may be longer than they need */
-	__u8 pad[5];
-	__u64 frames[]; /* return addresses, the caller of fn first */
+	__u8 stack;   /* enum ttmon_stack_state, TTMON_CS_CUT */
+	__u8 pad[4];
+	__u64 frames[]; /* return addresses, the caller of fn first; TTMON_STACK_COPY: then the number of the copy */
 };
+#define TTMON_CS_CUT	      (1 << 2) /* the call stack was longer than what is kept */
 #define TTMON_COPY_SITE_SHIFT 21
 
 /* ---- facts: made by the daemon, cpu is TTMON_CPU_DAEMON ---- */
@@ -556,6 +608,20 @@ struct ttmon_ev_gpu_use {
 	__u64 addr, size;    /* bytes, size not 0 */
 	__u64 reads, writes; /* requests: instructions of a warp; an atomic is both */
 	__u64 sectors;	     /* of 32 bytes */
+};
+
+/*
+ * What a copy of the stack of h.tgid, h.tid was. stack 0: the copies that were not told of by now will not be, as nobody unwinds any
+ * more.
+ */
+struct ttmon_ev_unwound {
+	struct ttmon_event h;
+	__u64 stack;   /* number of the copy */
+	__u8 by;       /* enum ttmon_stack_by. FRAMES: the frames of the event stand, and none are here */
+	__u8 end;      /* enum ttmon_stack_end */
+	__u16 nframes; /* <= TTMON_MAX_FRAMES */
+	__u32 object;  /* NO_TABLE, BAD_TABLE: whose code it is, as in the OBJECT fact; 0: none */
+	__u64 frames[]; /* return addresses, innermost first */
 };
 
 #include <ttmon/ev_cpu.h>

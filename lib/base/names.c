@@ -31,6 +31,23 @@ static const char *const loss_names[TTMON_LOSS_MAX] = {
 #undef X
 };
 
+/* Names and what they mean. */
+struct word {
+	const char *name, *help;
+};
+
+static const struct word stack_bys[TTMON_STACK_BY_MAX] = {
+#define X(id, NAME, name, help) [id] = { name, help },
+	TTMON_STACK_BY_TABLE(X)
+#undef X
+};
+
+static const struct word stack_ends[TTMON_STACK_END_MAX] = {
+#define X(id, NAME, name, help) [id] = { name, help },
+	TTMON_STACK_END_TABLE(X)
+#undef X
+};
+
 static const char *const dir_names[TTMON_DIR_MAX] = {
 	[TTMON_DIR_H2H] = "h2h", [TTMON_DIR_H2D] = "h2d",	  [TTMON_DIR_D2H] = "d2h",
 	[TTMON_DIR_D2D] = "d2d", [TTMON_DIR_DEFAULT] = "default", [TTMON_DIR_INVALID] = "invalid",
@@ -200,6 +217,34 @@ const char *ttmon_fn_name(unsigned int fn)
 const char *ttmon_loss_name(unsigned int reason)
 {
 	return reason < TTMON_LOSS_MAX ? loss_names[reason] : NULL;
+}
+
+const char *ttmon_stack_by_name(unsigned int by)
+{
+	return by < TTMON_STACK_BY_MAX ? stack_bys[by].name : NULL;
+}
+
+const char *ttmon_stack_end_name(unsigned int end)
+{
+	return end < TTMON_STACK_END_MAX ? stack_ends[end].name : NULL;
+}
+
+static const char *help_of(const struct word *words, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(words[i].name, name))
+			return words[i].help;
+	return NULL;
+}
+
+const char *ttmon_stack_by_help(const char *by)
+{
+	return help_of(stack_bys, TTMON_STACK_BY_MAX, by);
+}
+
+const char *ttmon_stack_end_help(const char *end)
+{
+	return help_of(stack_ends, TTMON_STACK_END_MAX, end);
 }
 
 const char *ttmon_cuda_error_name(int err)

@@ -18,6 +18,11 @@ const char *ttmon_method_name(unsigned int method); /* "host_alloc"; NULL */
 const char *ttmon_dir_name(unsigned int dir);	    /* "h2d"; NULL */
 const char *ttmon_fn_name(unsigned int fn);	    /* "cudaHostAlloc", "user0".., "usdt:alloc"; NULL */
 const char *ttmon_loss_name(unsigned int reason);
+const char *ttmon_stack_by_name(unsigned int by);    /* enum ttmon_stack_by: "tables"; NULL */
+const char *ttmon_stack_end_name(unsigned int end);  /* enum ttmon_stack_end: "complete"; NULL */
+/* A sentence's end on it, by its name: "by unwind tables", "it is whole"; NULL: no such name. */
+const char *ttmon_stack_by_help(const char *by);
+const char *ttmon_stack_end_help(const char *end);
 /* "cudaErrorMemoryAllocation" style name of an error code, or NULL; drv: a CUresult instead of a cudaError_t (equal numbers since CUDA 10.1). */
 const char *ttmon_cuda_error_name(int err);
 /* The same for the error of a function (tt-kmd: -errno). */

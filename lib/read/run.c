@@ -514,6 +514,20 @@ static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct tt
 	return 0;
 }
 
+/*
+ * A stack that may be wrong is no identity, and one that ends before its beginning may be that of several places. Without a word on it
+ * it is as good as frame pointers are.
+ */
+static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
+{
+	const char *by = ttmon_db_str(stack, "by", ""), *end = ttmon_db_str(stack, "end", "");
+
+	if (!strcmp(by, "unchecked") || !strcmp(by, "guessed"))
+		s->exact = s->names = 0;
+	if (*end && strcmp(end, "complete") != 0 && strcmp(end, "depth") != 0)
+		s->cut = true;
+}
+
 /* Deeper frames than those that make the key can differ: the file tells such sites apart, and who has the key alone does not. */
 static int find_shared(struct ttmon_run_loader *l)
 {
@@ -581,6 +595,7 @@ static int read_sites(struct ttmon_run_loader *l)
 		err = read_frames(l, frames, s);
 		if (err)
 			return err;
+		judge_stack(json_object_get(row, "stack"), s);
 	}
 	return find_shared(l);
 }

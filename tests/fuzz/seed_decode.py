@@ -70,6 +70,8 @@ RECORDS = {
     "blind": rec(69, "IIQQ", 1, 0, 0, 5),
     "lost": rec(70, "IIQQQQQQQ", 1, 5, 10, 1, 1, 0, 0, 0, 0),
     "maps_done": rec(71, "QII", 1, 12, 0),
+    "alloc_copied": rec(3, "QQQIiHBBhH", 900, 0x10000, 4096, 0, 0, 1, 1, 1, 0, 1 << 12, tail=struct.pack("<QQ", 0x401000, 7)),
+    "unwound": rec(86, "QBBHI", 7, 2, 1, 2, 0, tail=struct.pack("<QQ", 0x401000, 0x402000)),
 }
 
 

@@ -35,6 +35,8 @@ FOLDERS = {
     "lib/base": [],
     "lib/os": ["lib/base"],
     "lib/read": ["lib/base", "lib/os"],
+    # call stacks by unwind tables
+    "lib/unwind": ["lib/base", "lib/os"],
     # the one rule for pinning, which the pure core asks too
     "lib/verdict": ["lib/base"],
     "lib/pin": ["lib/base", "lib/read", "lib/verdict"],
@@ -54,6 +56,7 @@ FOLDERS = {
     "daemon/io/bpf": ["lib/base", "lib/os", "daemon/io/host"],
     "daemon/io/probes": ["lib/base", "lib/os", "daemon/core/history", "daemon/core/stream", "daemon/io/bpf", "daemon/io/host",
                          "daemon/io/objects"],
+    "daemon/io/unwind": ["lib/base", "lib/os", "lib/unwind", "daemon/core/history", "daemon/io/bpf"],
     "daemon/io/hold": ["lib/base", "lib/os"],
     "daemon/io/http": ["lib/base", "lib/os"],
     "daemon/io/rdt": ["lib/base", "lib/os", "daemon/io/bpf", "daemon/io/host"],

@@ -215,10 +215,12 @@ $(O)/demo/workload: $(O)/demo/obj/workload.o $(RT13)
 include $(SD)/tt.mk
 
 .PHONY: standin
+include $(SD)/unwind.mk
 STANDIN_IDENT := $(S)/ident/ident $(S)/ident2/ident
 STANDIN := $(S)/throws $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
 	   $(S)/lib/libclosed.so \
-	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT)
+	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT) \
+	   $(UNWIND)
 include $(SD)/tt_reader.mk
 include $(SD)/libttmon.mk
 standin: $(STANDIN) ## the stand-in libraries and the programs of the end-to-end tests

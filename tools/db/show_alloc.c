@@ -70,7 +70,9 @@ static void print_identity(const struct ttmon_db *db, const json_t *a)
 static void print_site(const struct ttmon_db *db, const json_t *a)
 {
 	const json_t *site = json_array_get(ttmon_db_member(db, "sites"), ttmon_db_get(a, "site", UINT64_MAX));
-	const json_t *frames = json_object_get(site, "frames");
+	const json_t *frames = json_object_get(site, "frames"), *stack = json_object_get(site, "stack");
+	const char *by = ttmon_stack_by_help(ttmon_db_str(stack, "by", "")),
+		   *end = ttmon_stack_end_help(ttmon_db_str(stack, "end", ""));
 	char text[400];
 
 	printf("  site      %s\n", json_array_size(frames)
@@ -79,6 +81,8 @@ static void print_site(const struct ttmon_db *db, const json_t *a)
 	for (size_t i = 0; i < json_array_size(frames); i++)
 		printf("    #%-3zu    %s\n", i,
 		       ttmon_db_tool_frame_long(text, sizeof(text), db, json_array_get(frames, i)));
+	if (by && end)
+		printf("  stack     %s; %s\n", by, end);
 }
 
 static void print_transfers(const json_t *a)

@@ -177,6 +177,23 @@ static uint32_t intern(struct ttmon_history *h, struct ttmon_hproc *p, const __u
 	return TTMON_STACK_NONE;
 }
 
+/* The stack of an event: its frames, and what state says of them. cut: there are more. */
+static struct ttmon_taken taken(struct ttmon_history *h, struct ttmon_hproc *p, const __u64 *frames, unsigned int n,
+				unsigned int state, bool cut)
+{
+	struct ttmon_taken t = { .stack = intern(h, p, frames, n) };
+
+	if (state == TTMON_STACK_COPY)
+		t.copy = frames[n];
+	if (state == TTMON_STACK_UNCHECKED || state == TTMON_STACK_COPY)
+		t.by = TTMON_STACK_BY_UNCHECKED;
+	if (state == TTMON_STACK_CONFIRMED) {
+		t.by = TTMON_STACK_BY_FRAMES;
+		t.end = cut ? TTMON_STACK_DEPTH : TTMON_STACK_COMPLETE;
+	}
+	return t;
+}
+
 void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -191,6 +208,7 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 		.method = ev->method,
 	};
 	struct ttmon_alloc *a, *backing;
+	struct ttmon_taken t;
 	uint64_t of = 0;
 
 	if (!p)
@@ -223,7 +241,9 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 	/* A piece of memory without a record is pinned as that is, and is not told apart from it. */
 	if (a->method == TTMON_METHOD_CUSTOM && ttmon_condensed_pinned_at(h, p, a->addr))
 		a->states |= TTMON_ST_UNSEEN;
-	ttmon_siteq_alloc(h, a, intern(h, p, ev->frames, ev->nframes));
+	t = taken(h, p, ev->frames, ev->nframes, (ev->bits & TTMON_B_STACK) >> TTMON_B_STACK_SHIFT,
+		  ev->bits & TTMON_B_STACK_CUT);
+	ttmon_siteq_alloc(h, a, &t);
 	if (a->method == TTMON_METHOD_REGISTERED)
 		tell_under(h, p, a, ev->h.ts_ns, TTMON_AEV_REGISTER);
 	/* What it is of may have gone to make room for it. */
@@ -319,8 +339,11 @@ void ttmon_history_on_copy_site(struct ttmon_history *h, const struct ttmon_ev_c
 
 	if (a && a->states & TTMON_ST_MERGED)
 		a = ttmon_rec_holding(h, p, TTMON_LAYER_EXTENT, ev->addr);
-	if (a && a->method == TTMON_METHOD_MMAP && !a->fn)
-		ttmon_siteq_name(h, a, ev->fn, intern(h, p, ev->frames, ev->nframes), ev->h.ts_ns);
+	if (a && a->method == TTMON_METHOD_MMAP && !a->fn) {
+		struct ttmon_taken t = taken(h, p, ev->frames, ev->nframes, ev->stack & 3, ev->stack & TTMON_CS_CUT);
+
+		ttmon_siteq_name(h, a, ev->fn, &t, ev->h.ts_ns);
+	}
 }
 
 /* The name that the program gave to what it has just allocated. */

@@ -74,6 +74,7 @@ void ttmon_history_free(struct ttmon_history *h)
 	ttmon_rec_fini(h);
 	ttmon_procs_fini(h);
 	ttmon_sites_fini(&h->sites);
+	ttmon_unwound_fini(h);
 	ttmon_symtab_fini(&h->symtab);
 	ttmon_fifo_fini(&h->siteq);
 	ttmon_advice_fini(h);

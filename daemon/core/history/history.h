@@ -329,6 +329,9 @@ struct ttmon_site {
 	uint64_t pin_ns;      /* time spent in pin and unpin calls */
 	uint64_t folded;      /* freed allocations folded in here */
 	uint32_t method_mask; /* 1 << method */
+	uint8_t by;	      /* enum ttmon_stack_by: how its frames were found, the best of its stacks */
+	uint8_t end;	      /* enum ttmon_stack_end: of that stack */
+	uint32_t end_object;  /* id of the object without a table, or with a broken one; 0: none */
 };
 
 struct ttmon_object {

@@ -5,6 +5,7 @@
  *   history.c    life, hooks, time                  recs.c     records: made, ended, dropped
  *   transfers.c  transfers, and what they add up to counts.c   counters that only grow
  *   procs.c      processes, launches, errors        siteq.c    call sites, in event order, some time later
+ *   unwound.c    stacks found in copies of the stack
  *   calls.c      alloc, free, hint, reset           pins.c     pinned pages, bytes, peaks
  *   mappings.c   mmap, munmap, mremap, brk, lists   extents.c  pieces of mappings nobody saw being made
  *   ttmem.c      memory of Tenstorrent              gpu_use.c  accesses by kernels
@@ -191,12 +192,39 @@ struct ttmon_hproc {
 	char period_label[TTMON_LIVE_LABEL];
 };
 
+/* The call stack of an event. */
+struct ttmon_taken {
+	uint64_t copy;	     /* number of the copy that was made of the stack; 0: none */
+	uint32_t stack;	     /* by frame pointers; TTMON_STACK_NONE */
+	uint32_t end_object; /* as in struct ttmon_site */
+	uint8_t by, end;
+};
+
 struct ttmon_site_op {
 	uint64_t ts_ns;
 	uint64_t seq;
 	uint32_t proc;
-	uint32_t stack; /* TTMON_STACK_NONE; not used by the end of one */
 	bool end;
+	struct ttmon_taken taken; /* not used by the end of one */
+};
+
+/* What a copy of a stack was, until its event is looked at. */
+struct ttmon_unwound {
+	uint64_t copy; /* its number; 0: nothing is here */
+	uint64_t *frames;
+	uint16_t nframes;
+	uint8_t by, end;
+	uint32_t object;
+};
+
+#define TTMON_UNWOUND_MAX 16384
+
+/* The last ones that were told of; unwound.c. */
+struct ttmon_unwounds {
+	struct ttmon_unwound *v; /* [TTMON_UNWOUND_MAX], a ring; NULL: nothing was told yet */
+	uint32_t next;
+	bool over; /* nobody unwinds any more */
+	struct ttmon_hmap by_copy;
 };
 
 struct ttmon_exited {
@@ -312,6 +340,7 @@ struct ttmon_history {
 	struct ttmon_symtab symtab;
 	struct ttmon_sites sites;
 	struct ttmon_fifo siteq;
+	struct ttmon_unwounds unwounds;
 
 	struct ttmon_error_count *errors; /* sorted by (proc, fn, err) */
 	uint32_t nr_errors, cap_errors;
@@ -543,13 +572,22 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 uint64_t ttmon_procs_tick(struct ttmon_history *h);
 void ttmon_procs_fini(struct ttmon_history *h);
 
+/* unwound.c: call stacks that were found in copies of the stack */
+/*
+ * The stack of an event whose stack was copied: t becomes what is known of it. -EAGAIN: nothing is known yet and final is false;
+ * with it the frames stay as they were found, unchecked. Asked again it is not known any more.
+ */
+int ttmon_unwound_take(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_taken *t, bool final) _must_check;
+void ttmon_unwound_fini(struct ttmon_history *h);
+
 /* siteq.c */
-void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack);
+void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_taken *taken);
 void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a);	 /* a hook */
 void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook */
 /* It goes before its site is known: it is one of the unknown site's. */
 void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a);
-void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns);
+void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, const struct ttmon_taken *taken,
+		      uint64_t ts_ns);
 void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struct ttmon_alloc *src);
 /* What has settled; with all, everything. */
 uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all);

@@ -28,9 +28,11 @@ static void take(struct ttmon_xfer *x, uint64_t copies, uint64_t bytes)
 	x->bytes -= MIN(x->bytes, bytes);
 }
 
-void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t stack)
+void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_taken *taken)
 {
-	struct ttmon_site_op op = { .ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
+	struct ttmon_site_op op = {
+		.ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .taken = *taken
+	};
 
 	push(h, a, &op, TTMON_AL_SITE_QUEUED);
 }
@@ -39,9 +41,10 @@ void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t 
  * A mapping has no call of ours when it is made: it is named by the call that copied from it first. What it had moved until then was
  * counted for the unknown site.
  */
-void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, uint32_t stack, uint64_t ts_ns)
+void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, const struct ttmon_taken *taken,
+		      uint64_t ts_ns)
 {
-	struct ttmon_site_op op = { .ts_ns = ts_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .stack = stack };
+	struct ttmon_site_op op = { .ts_ns = ts_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .taken = *taken };
 	struct ttmon_site *unknown = &h->sites.v[0];
 	enum ttmon_mem mem = ttmon_rec_mem(a);
 
@@ -83,12 +86,11 @@ void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a)
 		push(h, a, &op, TTMON_AL_FREE_QUEUED);
 }
 
-static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool final, uint32_t *site)
+static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final, uint32_t *site)
 {
 	struct ttmon_hproc *p = h->procs[op->proc];
 	struct ttmon_site_query q = {
 		.stacks = &p->stacks,
-		.stack = op->stack,
 		.maps = &p->maps,
 		.ts_ns = op->ts_ns,
 		.execs = p->execs,
@@ -99,7 +101,10 @@ static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool
 	uint32_t before = h->sites.n;
 	int err;
 
-	if (op->stack == TTMON_STACK_NONE)
+	if (ttmon_unwound_take(h, p, &op->taken, final))
+		return -EAGAIN;
+	q.stack = op->taken.stack;
+	if (q.stack == TTMON_STACK_NONE)
 		return 0;
 	/* What ended long before this allocation is of no use to those that come after it either. */
 	if (op->ts_ns > SETTLE_MAX_NS)
@@ -115,10 +120,28 @@ static int resolve(struct ttmon_history *h, const struct ttmon_site_op *op, bool
 	return err == -EAGAIN ? err : 0;
 }
 
-static void count_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t site)
+/* The same frames that were found in several ways are as good as the best of these. */
+static void say_how(struct ttmon_site *s, const struct ttmon_taken *t)
+{
+	static const uint8_t worth[TTMON_STACK_BY_MAX] = {
+		[TTMON_STACK_BY_FRAMES] = 4, [TTMON_STACK_BY_TABLES] = 4, [TTMON_STACK_BY_NOT_SAID] = 3,
+		[TTMON_STACK_BY_GUESSED] = 2, [TTMON_STACK_BY_UNCHECKED] = 1,
+	};
+
+	if (s->allocs && worth[t->by] <= worth[s->by])
+		return;
+	s->by = t->by;
+	s->end = t->end;
+	s->end_object = t->end_object;
+}
+
+static void count_alloc(struct ttmon_history *h, struct ttmon_alloc *a, uint32_t site, const struct ttmon_taken *taken)
 {
 	struct ttmon_site *s = &h->sites.v[site];
 	enum ttmon_mem mem = ttmon_rec_mem(a);
+
+	if (site)
+		say_how(s, taken);
 
 	a->site = site;
 	a->ordinal = ttmon_rec_ordinal(h, h->procs[a->proc], site, a->size);
@@ -153,14 +176,14 @@ static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
 /* Does the first operation; false if it has to wait. */
 static bool step(struct ttmon_history *h, bool final)
 {
-	const struct ttmon_site_op *op = ttmon_fifo_front(&h->siteq);
+	struct ttmon_site_op *op = ttmon_fifo_at(&h->siteq, 0);
 	struct ttmon_alloc *a = ttmon_rec_by_seq(h, op->seq);
 	uint32_t site = 0;
 
 	if (a && !op->end) {
 		if (resolve(h, op, final, &site) == -EAGAIN)
 			return false;
-		count_alloc(h, a, site);
+		count_alloc(h, a, site, &op->taken);
 	} else if (a) {
 		count_end(h, a);
 	}
@@ -188,7 +211,7 @@ uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all)
 void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	if (a->bits & TTMON_AL_SITE_QUEUED)
-		count_alloc(h, a, 0);
+		count_alloc(h, a, 0, NULL);
 	if (a->bits & TTMON_AL_FREE_QUEUED)
 		count_end(h, a);
 }

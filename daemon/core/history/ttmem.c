@@ -125,7 +125,7 @@ static struct ttmon_alloc *new_record(struct ttmon_history *h, struct ttmon_hpro
 		return NULL;
 	p->pub.allocs++;
 	h->totals.allocs++;
-	ttmon_siteq_alloc(h, a, TTMON_STACK_NONE);
+	ttmon_siteq_alloc(h, a, &(struct ttmon_taken){ .stack = TTMON_STACK_NONE });
 	if (p->pub.exit_ns)
 		ttmon_recs_end(h, a, p->pub.exit_ns, TTMON_END_EXIT, 0);
 	return a;
@@ -285,7 +285,7 @@ uint64_t ttmon_history_tt_alloc(struct ttmon_history *h, uint32_t tgid, const st
 		return UINT64_MAX;
 	p->pub.allocs++;
 	h->totals.allocs++;
-	ttmon_siteq_alloc(h, a, TTMON_STACK_NONE);
+	ttmon_siteq_alloc(h, a, &(struct ttmon_taken){ .stack = TTMON_STACK_NONE });
 	if (p->pub.exit_ns)
 		ttmon_recs_end(h, a, p->pub.exit_ns, TTMON_END_EXIT, 0);
 	return ttmon_alloc_seq(a);

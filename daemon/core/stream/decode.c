@@ -49,6 +49,12 @@ static enum ttmon_decode_err check_tail(uint16_t kind, size_t size, uint64_t len
 	return value_if(bad_value);
 }
 
+/* Behind the frames of an event whose stack was copied is the number of the copy. */
+static uint64_t frame_bytes(unsigned int nframes, unsigned int state)
+{
+	return (nframes + (state == TTMON_STACK_COPY)) * sizeof(uint64_t);
+}
+
 /* Those of Tenstorrent come with events of their own. */
 static bool is_cuda_method(uint8_t method)
 {
@@ -68,7 +74,9 @@ CHECK(proc, ttmon_ev_proc)
 
 CHECK(alloc, ttmon_ev_alloc)
 {
-	return check_tail(TTMON_EV_ALLOC, size, (uint64_t)e->nframes * sizeof(e->frames[0]),
+	unsigned int state = (e->bits & TTMON_B_STACK) >> TTMON_B_STACK_SHIFT;
+
+	return check_tail(TTMON_EV_ALLOC, size, frame_bytes(e->nframes, state),
 			  e->nframes > TTMON_MAX_FRAMES || !is_cuda_method(e->method) || !ttmon_fn_name(e->fn));
 }
 
@@ -129,8 +137,8 @@ CHECK(launched, ttmon_ev_launched)
 
 CHECK(copy_site, ttmon_ev_copy_site)
 {
-	return check_tail(TTMON_EV_COPY_SITE, size, (uint64_t)e->nframes * sizeof(e->frames[0]),
-			  e->nframes > TTMON_MAX_FRAMES || !ttmon_fn_name(e->fn));
+	return check_tail(TTMON_EV_COPY_SITE, size, frame_bytes(e->nframes, e->stack & 3),
+			  e->nframes > TTMON_MAX_FRAMES || e->stack > (TTMON_STACK_CONFIRMED | TTMON_CS_CUT) || !ttmon_fn_name(e->fn));
 }
 
 /* ---- events of Tenstorrent ---- */
@@ -346,6 +354,12 @@ CHECK(tt_sums, ttmon_ev_tt_sums)
 CHECK(tt_mesh, ttmon_ev_tt_mesh)
 {
 	return check_tail(TTMON_EV_TT_MESH, size, (uint64_t)e->count * sizeof(e->dev[0]), e->count > TTMON_TT_MESH_MAX);
+}
+
+CHECK(unwound, ttmon_ev_unwound)
+{
+	return check_tail(TTMON_EV_UNWOUND, size, e->nframes * sizeof(e->frames[0]),
+			  e->nframes > TTMON_MAX_FRAMES || e->by >= TTMON_STACK_BY_MAX || e->end >= TTMON_STACK_END_MAX);
 }
 
 static enum ttmon_decode_err check(const struct ttmon_event *ev, size_t size, uint32_t nr_cpus)

@@ -617,6 +617,31 @@ uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b)
 	return b->cpus;
 }
 
+int ttmon_bpf_stack_ring(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.stack_ring);
+}
+
+void ttmon_bpf_stacks(struct ttmon_bpf *b, enum ttmon_stack_copying on)
+{
+	__atomic_store_n(&b->skel->bss->stacks_on, on, __ATOMIC_RELEASE);
+}
+
+void ttmon_bpf_stack_counts(const struct ttmon_bpf *b, uint64_t *copied, uint64_t *lost)
+{
+	*copied = __atomic_load_n(&b->skel->bss->stacks_copied, __ATOMIC_ACQUIRE);
+	*lost = __atomic_load_n(&b->skel->bss->stacks_lost, __ATOMIC_ACQUIRE);
+}
+
+void ttmon_bpf_confirm_chain(struct ttmon_bpf *b, uint64_t chain)
+{
+	uint8_t one = 1;
+
+	/* Without room its stacks are copied again. */
+	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.chains), &chain, &one, BPF_ANY))
+		log_debug("cannot note a chain of frame pointers: %s", strerror(errno));
+}
+
 uint32_t ttmon_bpf_rings(const struct ttmon_bpf *b)
 {
 	return b->nr_rings;

@@ -11,6 +11,7 @@
 #include <ttmon/family.h>
 #include <ttmon/fns.h>
 #include <ttmon/nvpin.h>
+#include <ttmon/stack.h>
 #include <ttmon/tt_fns.h>
 
 #include "daemon/io/bpf/ring.h"
@@ -144,6 +145,14 @@ struct ttmon_prog_info {
 int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char *why, size_t n) _must_check;
 /* Attach the tracepoint programs (not the uprobes, which belong to objects). */
 int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n) _must_check;
+/*
+ * Copies of stacks: the fd of their ring's map, of TTMON_STACK_RING bytes; whether they are made (enum ttmon_stack_copying); how many were
+ * made and how many found no room; and a chain of which frame pointers tell the truth, so that it is not copied again.
+ */
+int ttmon_bpf_stack_ring(const struct ttmon_bpf *b);
+void ttmon_bpf_stacks(struct ttmon_bpf *b, enum ttmon_stack_copying on);
+void ttmon_bpf_stack_counts(const struct ttmon_bpf *b, uint64_t *copied, uint64_t *lost);
+void ttmon_bpf_confirm_chain(struct ttmon_bpf *b, uint64_t chain);
 /* Let events flow; false stops them again. */
 void ttmon_bpf_activate(struct ttmon_bpf *b, bool on);
 /*

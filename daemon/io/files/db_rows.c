@@ -352,6 +352,22 @@ static void site_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, co
 	ttmon_jsonw_close(w, ']');
 }
 
+/* How the frames were found and where they end; nothing where nobody has looked. */
+static void site_stack(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_site *s)
+{
+	const struct ttmon_object *o = s->end_object ? ttmon_history_object(h, s->end_object) : NULL;
+
+	if (s->by == TTMON_STACK_BY_NOT_SAID)
+		return;
+	ttmon_jsonw_key(w, "stack");
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_name(w, "by", ttmon_stack_by_name(s->by));
+	ttmon_jsonw_key_name(w, "end", ttmon_stack_end_name(s->end));
+	if (o)
+		ttmon_jsonw_key_num(w, "object", o->id);
+	ttmon_jsonw_close(w, '}');
+}
+
 void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 {
 	ttmon_jsonw_key(w, "sites");
@@ -364,6 +380,7 @@ void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 		ttmon_jsonw_key_num(w, "id", i);
 		key_site_key(w, s->key);
 		site_frames(w, h, s);
+		site_stack(w, h, s);
 		ttmon_jsonw_key(w, "methods");
 		ttmon_jsonw_open(w, '[');
 		for (unsigned int m = 0; m < TTMON_METHOD_MAX; m++)

@@ -70,6 +70,8 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec);
 /* It has been let go; waited: not before that was done, which was begun at begun_ns. */
 void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns, bool waited);
+/* The file of an object, by the id that its fact has; the caller closes it. -ENOENT: it cannot be had any more. */
+int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id) _must_check;
 /* Answer the history's questions for names. */
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n);
 /* Often: probes are moved in files that were overwritten. */

@@ -461,23 +461,28 @@ static int cmp_frame(const void *a, const void *b)
 	return x->offset == y->offset ? 0 : x->offset < y->offset ? -1 : 1;
 }
 
-static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t *offsets, size_t n)
+int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id)
 {
-	struct symbol_ctx ctx = { .d = d, .object = id, .offsets = offsets };
 	_cleanup_close_ int fd = -1;
-	struct object *o = d->list;
+	const struct object *o = d->list;
 	struct stat st;
-	int err = -ENOENT;
 
 	while (o && o->id != id)
 		o = o->next;
-	if (o && o->fd >= 0) {
-		err = ttmon_elf_symbols(o->fd, offsets, n, on_symbol, &ctx);
-	} else if (o) {
-		fd = open_regular(o->path);
-		if (fd >= 0 && !fstat(fd, &st) && st.st_dev == o->dev && st.st_ino == o->ino && !overwritten(o, &st))
-			err = ttmon_elf_symbols(fd, offsets, n, on_symbol, &ctx);
-	}
+	if (!o || !id)
+		return -ENOENT;
+	fd = o->fd >= 0 ? fcntl(o->fd, F_DUPFD_CLOEXEC, 0) : open_regular(o->path);
+	if (fd < 0 || fstat(fd, &st) || st.st_dev != o->dev || st.st_ino != o->ino || overwritten(o, &st))
+		return -ENOENT;
+	return TAKE_FD(fd);
+}
+
+static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t *offsets, size_t n)
+{
+	struct symbol_ctx ctx = { .d = d, .object = id, .offsets = offsets };
+	_cleanup_close_ int fd = ttmon_discover_open(d, id);
+	int err = fd < 0 ? fd : ttmon_elf_symbols(fd, offsets, n, on_symbol, &ctx);
+
 	for (size_t i = 0; err && i < n; i++)
 		on_symbol(&ctx, i, NULL, 0);
 }

@@ -316,6 +316,130 @@ static void refuses_facts_out_of_range(void **state)
 	ttmon_history_free(h);
 }
 
+/* ---- stacks that were copied ---- */
+
+#define COPY_STATE(state) ((uint16_t)((state) << TTMON_B_STACK_SHIFT))
+
+/* frames: by frame pointers; number of the copy, 0: none was made. */
+static void feed_copied(struct ttmon_history *h, uint64_t ts, uint64_t addr, const uint64_t *frames, uint64_t copy,
+			enum ttmon_stack_state state)
+{
+	uint64_t list[TTMON_MAX_FRAMES + 2] = { 0 };
+	struct ttmon_ev_alloc ev = { .h = feed_head(TTMON_EV_ALLOC, 10, ts),
+				     .entry_ns = ts,
+				     .addr = addr,
+				     .size = PAGE,
+				     .fn = FN_HOST,
+				     .method = TTMON_METHOD_HOST_ALLOC,
+				     .bits = COPY_STATE(state) };
+	union feed_record rec = { 0 };
+	unsigned int n = 0;
+
+	for (; frames[n]; n++)
+		list[n] = frames[n];
+	ev.nframes = (uint8_t)n;
+	if (copy)
+		list[n++] = copy;
+	memcpy(&rec, &ev, sizeof(ev));
+	memcpy((char *)&rec + sizeof(ev), list, n * 8u);
+	ttmon_history_apply(h, &rec.h, sizeof(ev) + n * 8u, false);
+}
+
+static void feed_unwound(struct ttmon_history *h, uint64_t ts, uint64_t copy, enum ttmon_stack_by by,
+			 enum ttmon_stack_end end, const uint64_t *frames)
+{
+	struct ttmon_ev_unwound ev = {
+		.h = feed_head(TTMON_EV_UNWOUND, 10, ts), .stack = copy, .by = (uint8_t)by, .end = (uint8_t)end
+	};
+	union feed_record rec = { 0 };
+
+	while (frames && frames[ev.nframes])
+		ev.nframes++;
+	ev.h.cpu = TTMON_CPU_DAEMON;
+	memcpy(&rec, &ev, sizeof(ev));
+	memcpy((char *)&rec + sizeof(ev), frames ? frames : &copy, ev.nframes * 8u);
+	ttmon_history_apply(h, &rec.h, sizeof(ev) + ev.nframes * 8u, false);
+}
+
+static void assert_site(const struct ttmon_history *h, size_t alloc, uint32_t nframes, enum ttmon_stack_by by,
+			enum ttmon_stack_end end)
+{
+	const struct ttmon_site *s = ttmon_history_site(h, ttmon_history_alloc(h, alloc)->site);
+
+	assert_int_equal(s->nframes, nframes);
+	assert_int_equal(s->by, by);
+	assert_int_equal(s->end, end);
+}
+
+static const uint64_t by_fp[] = { 0x400300, 0 }, by_table[] = { 0x400300, 0x400500, 0x400700, 0 };
+
+/* What was found in the copy is the stack, whether it is told before the event or after it. */
+static void copies_say_what_the_stack_was(void **state)
+{
+	struct ttmon_history *h = program(10, 0, 1);
+
+	(void)state;
+	feed_unwound(h, 90, 1, TTMON_STACK_BY_TABLES, TTMON_STACK_COMPLETE, by_table);
+	feed_copied(h, 100, 0x10000, by_fp, 1, TTMON_STACK_COPY);
+	feed_copied(h, 110, 0x20000, by_fp, 2, TTMON_STACK_COPY);
+	ttmon_history_tick(h, 100 * MS);
+	assert_int_equal(ttmon_history_alloc(h, 0)->site, 1);
+	/* It waits for the answer, for two seconds at most. */
+	assert_int_equal(ttmon_history_alloc(h, 1)->site, 0);
+	feed_unwound(h, 120 * MS, 2, TTMON_STACK_BY_FRAMES, TTMON_STACK_COMPLETE, NULL);
+	ttmon_history_tick(h, 130 * MS);
+	assert_int_equal(ttmon_history_alloc(h, 1)->site, 2);
+	feed_copied(h, 200 * MS, 0x30000, by_table + 1, 3, TTMON_STACK_COPY);
+	ttmon_history_tick(h, 2300 * MS);
+	assert_site(h, 0, 3, TTMON_STACK_BY_TABLES, TTMON_STACK_COMPLETE);
+	assert_site(h, 1, 1, TTMON_STACK_BY_FRAMES, TTMON_STACK_COMPLETE);
+	assert_site(h, 2, 2, TTMON_STACK_BY_UNCHECKED, TTMON_STACK_UNKNOWN);
+	ttmon_history_finish(h, 3 * SEC);
+	ttmon_history_free(h);
+}
+
+/* Nobody unwinds any more: nothing is waited for, and it is said that the frames are unchecked. */
+static void copies_that_nobody_answers(void **state)
+{
+	struct ttmon_history *h = program(10, 0, 1);
+
+	(void)state;
+	feed_copied(h, 100, 0x10000, by_fp, 1, TTMON_STACK_COPY);
+	ttmon_history_tick(h, 100 * MS);
+	assert_int_equal(ttmon_history_alloc(h, 0)->site, 0);
+	feed_unwound(h, 110 * MS, 0, TTMON_STACK_BY_NOT_SAID, TTMON_STACK_UNKNOWN, NULL);
+	ttmon_history_tick(h, 120 * MS);
+	assert_site(h, 0, 1, TTMON_STACK_BY_UNCHECKED, TTMON_STACK_UNKNOWN);
+	/* The same frames, of which it is known: the site is as good as its best stack. */
+	feed_copied(h, 130 * MS, 0x20000, by_fp, 0, TTMON_STACK_CONFIRMED);
+	feed_copied(h, 140 * MS, 0x30000, by_fp, 0, TTMON_STACK_UNCHECKED);
+	ttmon_history_tick(h, 300 * MS);
+	assert_site(h, 0, 1, TTMON_STACK_BY_FRAMES, TTMON_STACK_COMPLETE);
+	assert_int_equal(ttmon_history_alloc(h, 2)->site, ttmon_history_alloc(h, 0)->site);
+	ttmon_history_finish(h, SEC);
+	ttmon_history_free(h);
+}
+
+/* Answers that nobody asks for are bounded, one that comes twice is refused. */
+static void answers_are_bounded(void **state)
+{
+	struct ttmon_history *h = program(10, 0, 1);
+	struct ttmon_history_totals t;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 20000; i++)
+		feed_unwound(h, i, i, TTMON_STACK_BY_TABLES, TTMON_STACK_COMPLETE, by_table);
+	feed_unwound(h, 20001, 20000, TTMON_STACK_BY_TABLES, TTMON_STACK_COMPLETE, by_fp);
+	ttmon_history_get_totals(h, &t);
+	assert_int_equal(t.malformed_facts, 1);
+	feed_copied(h, 100 * MS, 0x10000, by_fp, 1, TTMON_STACK_COPY);
+	feed_copied(h, 100 * MS, 0x20000, by_fp, 20000, TTMON_STACK_COPY);
+	ttmon_history_finish(h, 3 * SEC);
+	assert_site(h, 0, 1, TTMON_STACK_BY_UNCHECKED, TTMON_STACK_UNKNOWN);
+	assert_site(h, 1, 3, TTMON_STACK_BY_TABLES, TTMON_STACK_COMPLETE);
+	ttmon_history_free(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +456,9 @@ int main(void)
 		cmocka_unit_test(library_replaced_between_two_allocations),
 		cmocka_unit_test(asks_for_each_symbol_once),
 		cmocka_unit_test(refuses_facts_out_of_range),
+		cmocka_unit_test(copies_say_what_the_stack_was),
+		cmocka_unit_test(copies_that_nobody_answers),
+		cmocka_unit_test(answers_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,7 @@ union record {
 	struct ttmon_ev_object object;
 	struct ttmon_ev_map map;
 	struct ttmon_ev_gpu_use gpu_use;
+	struct ttmon_ev_unwound unwound;
 	struct ttmon_ev_symbol symbol;
 	struct ttmon_ev_blind blind;
 	struct ttmon_ev_lost lost;
@@ -217,6 +218,15 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_ALLOC, alloc.method = TTMON_METHOD_MAX, VALUE);
 	BREAK(TTMON_EV_COPY_SITE, copy_site.fn = 0, VALUE);
 	BREAK(TTMON_EV_COPY_SITE, copy_site.nframes = 1, LENGTH);
+	/* The number of the copy is behind the frames. */
+	BREAK(TTMON_EV_COPY_SITE, copy_site.stack = TTMON_STACK_COPY, LENGTH);
+	BREAK(TTMON_EV_COPY_SITE, copy_site.stack = 8, VALUE);
+	KEEP(TTMON_EV_COPY_SITE, copy_site.stack = TTMON_STACK_CONFIRMED | TTMON_CS_CUT);
+	BREAK(TTMON_EV_ALLOC, alloc.bits = TTMON_STACK_COPY << TTMON_B_STACK_SHIFT, LENGTH);
+	KEEP(TTMON_EV_ALLOC, alloc.bits = TTMON_STACK_UNCHECKED << TTMON_B_STACK_SHIFT);
+	BREAK(TTMON_EV_UNWOUND, unwound.by = TTMON_STACK_BY_MAX, VALUE);
+	BREAK(TTMON_EV_UNWOUND, unwound.end = TTMON_STACK_END_MAX, VALUE);
+	BREAK(TTMON_EV_UNWOUND, unwound.nframes = 1, LENGTH);
 	BREAK(TTMON_EV_ALLOC, alloc.fn = 0, VALUE);
 	BREAK(TTMON_EV_ALLOC, alloc.fn = 79, VALUE); /* a hole in the table */
 	BREAK(TTMON_EV_ALLOC, alloc.fn = TTMON_FN_COUNT, VALUE);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * stack.bpf.h: the call stack of an event: by frame pointers, and, where nobody knows whether the code has them, a copy of the top of
+ * the stack for the process that unwinds (daemon/io/unwind), through a ring of its own.
+ *
+ * A copy is made of a stack whose chain of frames is new. Where unwind tables say that each step of a chain was by a frame pointer,
+ * the daemon notes its hash in `chains`: such code finds its callers by them each time, so a stack with the same addresses is the same
+ * stack. Programs with frame pointers are copied once for each of their stacks; of other programs each stack is copied.
+ */
+#ifndef TTMON_STACK_BPF_H
+#define TTMON_STACK_BPF_H
+
+#include "gather.bpf.h"
+
+#include <ttmon/stack.h>
+
+extern const volatile u32 cfg_stack_frames;
+extern u32 stacks_on; /* enum ttmon_stack_copying, set by the daemon */
+extern u64 stacks_copied, stacks_lost;
+
+struct stack_ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, TTMON_STACK_RING);
+};
+
+struct chains_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u64); /* struct ttmon_stack_copy.chain */
+	__type(value, u8);
+};
+
+extern struct stack_ring_map stack_ring SEC(".maps");
+extern struct chains_map chains SEC(".maps");
+
+/* Where the kernel makes probed functions return to (arch/x86, uprobe_get_trampoline_vaddr). */
+static __always_inline u64 trampoline_of_current(void)
+{
+	return BPF_CORE_READ(bpf_get_current_task_btf(), mm, uprobes_state.xol_area, vaddr);
+}
+
+#define FRAME_MAX (8UL << 20) /* bytes from one frame record to the next: the usual limit of a whole stack */
+
+/*
+ * Follow the frame records { frame pointer of the caller, return address }, each above the one before, to at most max frames.
+ * bpf_get_stack() does it too, but a chain that ends in nothing, as every one does at last, costs it a page fault (0.55 us, as much
+ * as the rest of a probed allocation), and a frame pointer that code without frames uses for data gives it frames of data.
+ * Returns the number of frames, or 0 where the kernel has put the address of its trampoline: a return probe further up.
+ */
+SUBPROG int walk_frames(struct pt_regs *ctx, struct task_state *t, u32 max)
+{
+	u64 trampoline = trampoline_of_current();
+	u64 fp = PT_REGS_FP(ctx), low = PT_REGS_SP(ctx);
+	u64 record[2]; /* on the stack: a read into a map's memory is checked longer */
+	u32 n;
+
+	if (!t)
+		return 0;
+	for (n = 1; n < TTMON_MAX_FRAMES && n < max; n++) {
+		if (fp - low >= FRAME_MAX || fp & 7 || bpf_probe_read_user(record, sizeof(record), (void *)fp))
+			break;
+		if (record[1] == trampoline)
+			return 0;
+		t->frames[n] = RETURN_ADDRESS(record[1]);
+		low = fp + sizeof(record);
+		fp = record[0];
+	}
+	return n;
+}
+
+/* Where the probe stands whose stack is taken. */
+enum take {
+	TAKE_RETURN, /* at the caller, whose function has returned */
+	TAKE_ENTRY,  /* at a function's entry, or behind it where nothing was pushed yet */
+	TAKE_POINT,  /* at an instruction in the middle of a function */
+};
+
+/* What take_stack() returns: frames in the lower bits, bit 31: there were more; enum ttmon_stack_state. */
+#define TAKEN_STATE(taken) ((taken) >> 29 & 3)
+/* Words in t->frames: behind the frames is the number of the copy. */
+#define TAKEN_WORDS(taken) (((taken)&63) + (TAKEN_STATE(taken) == TTMON_STACK_COPY))
+
+#ifdef __TARGET_ARCH_x86
+#define WAKE_EVERY (TTMON_STACK_RING / 16)
+#define USER_CS	   0x33 /* of 64-bit programs (arch/x86/include/asm/segment.h) */
+
+/* A hash of the frames, and of whose they are. */
+static __always_inline u64 chain_of(struct task_state *t, u32 n, u64 seed)
+{
+	u64 h = seed;
+
+	for (u32 i = 0; i < TTMON_MAX_FRAMES && i < n; i++) {
+		h = (h ^ t->frames[i]) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 29;
+	}
+	return h;
+}
+
+/* Who has return probes on the way, newest first: what lay where the trampoline is now. */
+static __always_inline u32 copy_returns(struct ttmon_stack_copy *s)
+{
+	struct return_instance *ri = BPF_CORE_READ(bpf_get_current_task_btf(), utask, return_instances);
+	u32 n = 0;
+
+	for (u32 i = 0; ri && i < TTMON_STACK_RETURNS; i++) {
+		s->ret[i].sp = BPF_CORE_READ(ri, stack);
+		s->ret[i].ra = BPF_CORE_READ(ri, orig_ret_vaddr);
+		ri = BPF_CORE_READ(ri, next);
+		n = i + 1;
+	}
+	return n;
+}
+
+/*
+ * Page by page: a read that fails in the middle leaves nothing, stacks end, and a page that was never touched is a hole in one. Behind
+ * the first hole there may be more.
+ */
+static __always_inline u32 copy_pages(struct ttmon_stack_copy *s, u64 sp)
+{
+	u64 base = sp & ~(TTMON_STACK_PAGE - 1);
+	u32 off = sp & (TTMON_STACK_PAGE - 1), pages = 0;
+
+	barrier_var(off);
+	off &= TTMON_STACK_PAGE - 1;
+	if (!bpf_probe_read_user(s->bytes + off, TTMON_STACK_PAGE - off, (void *)sp))
+		pages |= 1;
+	if (!bpf_probe_read_user(s->bytes + TTMON_STACK_PAGE, TTMON_STACK_PAGE, (void *)(base + TTMON_STACK_PAGE)))
+		pages |= 2;
+	if (!bpf_probe_read_user(s->bytes + 2 * TTMON_STACK_PAGE, off, (void *)(base + 2 * TTMON_STACK_PAGE)))
+		pages |= 4;
+	return pages;
+}
+
+/*
+ * Copy the stack, unless it is known that n frames by frame pointers are right. enum ttmon_stack_state. The record is written where it
+ * is reserved: no watermark waits for this ring, and memory of the CPU's own might be overwritten by a probe that comes in between.
+ */
+SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 take, u32 cut)
+{
+	u64 id = bpf_get_current_pid_tgid(), sp = PT_REGS_SP(ctx), flags = BPF_RB_NO_WAKEUP, chain;
+	u32 tgid = id >> 32;
+	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
+	struct ttmon_stack_copy *s;
+
+	if (!t || !p || ctx->cs != USER_CS)
+		return TTMON_STACK_NOT_SAID;
+	chain = chain_of(t, n, id ^ (u32)id ^ p->start_ns << 8 ^ p->image);
+	if (bpf_map_lookup_elem(&chains, &chain))
+		return TTMON_STACK_CONFIRMED;
+	if (stacks_on == TTMON_STACKS_OVER)
+		return TTMON_STACK_UNCHECKED;
+	s = bpf_ringbuf_reserve(&stack_ring, sizeof(*s), 0);
+	if (!s) {
+		__sync_fetch_and_add(&stacks_lost, 1);
+		return TTMON_STACK_UNCHECKED;
+	}
+	t->stack = __sync_fetch_and_add(&stacks_copied, 1) + 1;
+	s->id = t->stack;
+	s->ts_ns = bpf_ktime_get_ns();
+	s->chain = chain;
+	s->tgid = tgid;
+	s->tid = id;
+	if (take == TAKE_ENTRY)
+		sp += sizeof(u64); /* as if it had returned */
+	s->ip = t->frames[0];
+	s->sp = sp;
+	s->bp = ctx->bp;
+	s->bx = ctx->bx;
+	s->r12 = ctx->r12;
+	s->r13 = ctx->r13;
+	s->r14 = ctx->r14;
+	s->r15 = ctx->r15;
+	s->trampoline = trampoline_of_current();
+	s->flags = (take == TAKE_POINT ? TTMON_STACK_EXACT : 0) | (cut ? TTMON_STACK_FP_CUT : 0);
+	s->nfp = n;
+	__builtin_memcpy(s->fp, t->frames, sizeof(s->fp));
+	s->nret = copy_returns(s);
+	s->pages = copy_pages(s, sp);
+	/* The ring is looked at now and then; one that fills up faster says so, at each sixteenth of it. */
+	if (bpf_ringbuf_query(&stack_ring, BPF_RB_AVAIL_DATA) % WAKE_EVERY < sizeof(*s))
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(s, flags);
+	return TTMON_STACK_COPY;
+}
+#endif
+
+/* The call stack into t->frames, innermost first: see TAKEN_STATE. */
+static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t, enum take take)
+{
+	u32 max = cfg_stack_frames > TTMON_MAX_FRAMES ? TTMON_MAX_FRAMES : cfg_stack_frames;
+	u32 frames = walk_frames(ctx, t, max + 1), cut = 0, state = TTMON_STACK_NOT_SAID;
+
+	if (!frames) {
+		long n = bpf_get_stack(ctx, t->frames, sizeof(t->frames), BPF_F_USER_STACK);
+
+		frames = n < 0 ? 0 : (u32)n / 8;
+	}
+	/* At entry the first frame is the function itself: its caller is the return address. */
+	if (take == TAKE_ENTRY)
+		CALLER(ctx, &t->frames[0]);
+	else
+		t->frames[0] = PT_REGS_IP(ctx);
+	if (frames > max) {
+		frames = max;
+		cut = 1U << 31;
+	}
+#ifdef __TARGET_ARCH_x86
+	if (stacks_on && frames)
+		state = copy_stack(ctx, t, frames, take, cut);
+	if (state == TTMON_STACK_COPY) {
+		/* The last one makes room for the number. */
+		if (frames > TTMON_MAX_FRAMES - 1)
+			frames = TTMON_MAX_FRAMES - 1;
+		t->frames[frames & (TTMON_MAX_FRAMES - 1)] = t->stack;
+	}
+#endif
+	return frames | cut | state << 29;
+}
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * box.c: what the unwinding process gives up before it reads anything that a stranger has written: its user, capabilities, the right
+ * to gain any, and, by seccomp, all system calls but those that it needs. It keeps the descriptors that it has.
+ */
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <grp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "daemon/io/unwind/unwinder.h"
+
+#define NOBODY	   65534
+#define MEMORY_MAX (512ul << 20) /* bytes of address space, the ring twice and the tables included */
+
+/* clang-format off */
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define RETURN(what) BPF_STMT(BPF_RET | BPF_K, what)
+#define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
+/* clang-format on */
+
+#ifdef __x86_64__
+static bool filter(void)
+{
+	static const struct sock_filter insns[] = {
+		LOAD(arch),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
+		RETURN(SECCOMP_RET_KILL_PROCESS),
+		LOAD(nr),
+		ALLOW(pread64),
+		ALLOW(recvmsg),
+		ALLOW(sendmsg),
+		ALLOW(epoll_wait),
+		ALLOW(ppoll),
+		ALLOW(poll),
+		ALLOW(close),
+		ALLOW(fstat),
+		ALLOW(newfstatat), /* what fstat() is in newer libraries */
+		ALLOW(brk),
+		ALLOW(munmap),
+		ALLOW(mremap),
+		ALLOW(madvise),
+		ALLOW(futex),
+		ALLOW(clock_gettime),
+		ALLOW(sysinfo), /* qsort() asks how much memory there is */
+		ALLOW(restart_syscall),
+		ALLOW(exit),
+		ALLOW(exit_group),
+		/* Memory, but none that can be executed. */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 3),
+		LOAD(args[2]),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+		RETURN(SECCOMP_RET_ALLOW),
+		RETURN(SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog prog = { .len = ARRAY_SIZE(insns), .filter = (struct sock_filter *)insns };
+
+	return !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0);
+}
+#else
+static bool filter(void)
+{
+	return false;
+}
+#endif
+
+bool ttmon_unwinder_box(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
+	struct rlimit memory = { MEMORY_MAX, MEMORY_MAX }, nothing = { 0, 0 };
+
+	/* A service may not change its user. Without capabilities root is nobody either, but for the files that are root's. */
+	if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) ||
+	    syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY))
+		errno = 0;
+	memset(none, 0, sizeof(none));
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    syscall(SYS_capset, &head, none))
+		return false;
+#ifndef __SANITIZE_ADDRESS__
+	/* A sanitizer has mapped more than that. */
+	if (setrlimit(RLIMIT_AS, &memory))
+		return false;
+#else
+	(void)memory;
+#endif
+	if (setrlimit(RLIMIT_FSIZE, &nothing) || setrlimit(RLIMIT_CORE, &nothing))
+		return false;
+	return filter();
+}

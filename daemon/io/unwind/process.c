@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop. Started by
+ * ttmon_unwinder_start() in the cold thread, before the daemon has other threads, and detached (lib/os/detached.h).
+ *
+ * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in nothing known is kept for a second:
+ * what was mapped just before is often told just after. Files are asked for one by one, when a stack needs them.
+ */
+#include <sys/auxv.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <poll.h>
+
+#include "daemon/core/history/maps.h"
+#include "daemon/io/bpf/ring.h"
+#include "daemon/io/unwind/unwinder.h"
+#include "lib/base/hmap.h"
+#include "lib/os/clock.h"
+#include "lib/os/detached.h"
+#include "lib/unwind/unwind.h"
+
+#define SOCK_FD TTMON_DETACHED_FD
+
+#define PROCS_MAX   4096
+#define TABLES_MAX  256
+#define PENDING_MAX 64
+#define PENDING_NS  (1000 * NSEC_PER_MS)
+/* After copies the ring is looked at again so often, until none have come for LINGER_NS. */
+#define LINGER_MS 10
+#define LINGER_NS (60 * NSEC_PER_MS)
+#define WANT_MS	  1000		     /* a file that has not come by then is not waited for */
+#define GONE_NS	  (3 * NSEC_PER_SEC) /* what a process had mapped is kept after its end */
+#define VDSO_MAX  (256u << 10)
+
+struct proc {
+	uint32_t tgid;
+	uint64_t gone_ns; /* 0: it lives */
+	struct ttmon_maps maps;
+};
+
+struct table {
+	uint32_t object;	  /* 0: nothing is here */
+	struct ttmon_uw_table *t; /* NULL: it cannot be had */
+	uint64_t used;
+};
+
+struct pending {
+	uint64_t since_ns;
+	struct ttmon_stack_copy copy;
+};
+
+static struct {
+	struct ttmon_uw *uw;
+	struct ttmon_ring ring;
+	uint32_t depth;
+	int epoll, ring_fd;
+	struct proc *procs[PROCS_MAX]; /* no order; the oldest makes room */
+	size_t next_proc, nr_gone;
+	struct ttmon_hmap by_tgid; /* place in procs */
+	struct table tables[TABLES_MAX];
+	uint64_t uses;
+	struct pending *pending[PENDING_MAX];
+	size_t nr_pending;
+	const struct ttmon_stack_copy *now; /* that is unwound */
+	bool look, finish;
+	uint64_t last_ns; /* when a copy came last */
+	_Alignas(8) char msg[TTMON_UNWINDER_MAX];
+} u;
+
+/* ---- what processes have mapped ---- */
+
+static struct proc *proc_of(uint32_t tgid)
+{
+	uint64_t at = ttmon_hmap_get(&u.by_tgid, tgid);
+
+	return at == TTMON_HMAP_NONE ? NULL : u.procs[at];
+}
+
+static void proc_free(size_t at)
+{
+	struct proc *p = TAKE_PTR(u.procs[at]);
+
+	if (!p)
+		return;
+	u.nr_gone -= p->gone_ns != 0;
+	ttmon_hmap_del(&u.by_tgid, p->tgid);
+	ttmon_maps_fini(&p->maps);
+	free(p);
+}
+
+/* Copies of its stacks may still lie in the ring. */
+static void gone(uint32_t tgid)
+{
+	struct proc *p = proc_of(tgid);
+
+	if (!p || p->gone_ns)
+		return;
+	p->gone_ns = ttmon_mono_ns();
+	u.nr_gone++;
+}
+
+static void forget_gone(void)
+{
+	uint64_t now = ttmon_mono_ns();
+
+	for (size_t i = 0; u.nr_gone && i < PROCS_MAX; i++)
+		if (u.procs[i] && u.procs[i]->gone_ns && now - u.procs[i]->gone_ns >= GONE_NS)
+			proc_free(i);
+}
+
+static struct proc *proc_new(uint32_t tgid)
+{
+	size_t at = u.next_proc;
+	struct proc *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	proc_free(at);
+	p->tgid = tgid;
+	if (ttmon_hmap_put(&u.by_tgid, tgid, at) < 0) {
+		free(p);
+		return NULL;
+	}
+	u.procs[at] = p;
+	u.next_proc = (at + 1) % PROCS_MAX;
+	return p;
+}
+
+static void add_map(const struct ttmon_unwinder_map *m)
+{
+	struct ttmon_xmap x = { .start = m->start, .end = m->end, .pgoff = m->pgoff, .object = m->object };
+	struct proc *p = proc_of(m->tgid);
+
+	/* Another one by now. */
+	if (p && p->gone_ns && m->ts_ns > p->gone_ns) {
+		proc_free(ttmon_hmap_get(&u.by_tgid, m->tgid));
+		p = NULL;
+	}
+	if (!p)
+		p = proc_new(m->tgid);
+	/* Of what nobody needs any more, as of what there is no room for, a stack ends there. */
+	if (p && m->ts_ns > 10 * NSEC_PER_SEC)
+		ttmon_maps_prune(&p->maps, m->ts_ns - 10 * NSEC_PER_SEC);
+	if (p && m->start < m->end)
+		(void)!ttmon_maps_add(&p->maps, &x, m->ts_ns);
+}
+
+static enum ttmon_uw_place locate(void *ctx, uint64_t pc, uint32_t *object, uint64_t *off)
+{
+	const struct proc *p = proc_of(u.now->tgid);
+	const struct ttmon_xmap *x = p ? ttmon_maps_find(&p->maps, pc, u.now->ts_ns, NULL, 0) : NULL;
+
+	(void)ctx;
+	if (!x)
+		return TTMON_UW_NOWHERE;
+	if (!x->object)
+		return TTMON_UW_NO_FILE;
+	*object = x->object;
+	*off = pc - x->start + x->pgoff;
+	return TTMON_UW_IN_OBJECT;
+}
+
+/* ---- messages ---- */
+
+static void tell(enum ttmon_unwinder_kind kind, const void *entry, size_t size)
+{
+	struct {
+		struct ttmon_unwinder_head head;
+		char entry[sizeof(struct ttmon_unwinder_stack)];
+	} msg = { .head = { .kind = kind, .n = size != 0 } };
+
+	memcpy(msg.entry, entry, size);
+	/* The daemon is gone: so is what this process is for. */
+	if (ttmon_unwinder_send(SOCK_FD, &msg, sizeof(msg.head) + size, -1, true))
+		_exit(0);
+}
+
+static struct table *table_of(uint32_t object)
+{
+	for (size_t i = 0; i < TABLES_MAX; i++)
+		if (u.tables[i].object == object)
+			return &u.tables[i];
+	return NULL;
+}
+
+/* The one that was used longest ago makes room. */
+static void add_table(uint32_t object, int fd)
+{
+	struct table *to = table_of(object);
+
+	for (size_t i = 0; !to && i < TABLES_MAX; i++)
+		if (!u.tables[i].object)
+			to = &u.tables[i];
+	if (!to) {
+		to = &u.tables[0];
+		for (size_t i = 1; i < TABLES_MAX; i++)
+			if (u.tables[i].used < to->used)
+				to = &u.tables[i];
+	}
+	ttmon_uw_table_free(to->t);
+	*to = (struct table){ .object = object, .used = ++u.uses };
+	if (fd >= 0 && ttmon_uw_table_open(fd, &to->t))
+		to->t = NULL;
+}
+
+static void set_up(const struct ttmon_unwinder_setup *s, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.fd = fd };
+
+	u.depth = MIN(MAX(s->depth, 1u), (uint32_t)TTMON_MAX_FRAMES);
+	u.ring_fd = fd;
+	/* From here on it can only read what it is given. */
+	if (fd < 0 || ttmon_ring_map(&u.ring, fd, s->ring_bytes) || epoll_ctl(u.epoll, EPOLL_CTL_ADD, fd, &ev) ||
+	    !ttmon_unwinder_box())
+		_exit(1);
+}
+
+/* The fd that came with a message; -1: none. */
+static int fd_of(struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+static void take(const struct ttmon_unwinder_head *head, const char *entries, int fd)
+{
+	const struct ttmon_unwinder_map *maps = (const void *)entries;
+	uint32_t object;
+
+	switch (head->kind) {
+	case TTMON_UNWINDER_SETUP:
+		set_up((const void *)entries, fd);
+		return;
+	case TTMON_UNWINDER_MAP:
+		for (uint32_t i = 0; i < head->n; i++)
+			add_map(&maps[i]);
+		return;
+	case TTMON_UNWINDER_EXIT:
+		gone(maps->tgid);
+		return;
+	case TTMON_UNWINDER_FILE:
+		memcpy(&object, entries, sizeof(object));
+		add_table(object, fd);
+		return;
+	case TTMON_UNWINDER_LOOK:
+		u.look = true;
+		return;
+	case TTMON_UNWINDER_FINISH:
+		u.look = u.finish = true;
+		return;
+	}
+}
+
+/* One message, if there is one within ms. */
+static bool hear(int ms)
+{
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { u.msg, sizeof(u.msg) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	struct pollfd p = { .fd = SOCK_FD, .events = POLLIN };
+	ssize_t n;
+
+	if (poll(&p, 1, ms) <= 0)
+		return false;
+	n = recvmsg(SOCK_FD, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n < (ssize_t)sizeof(struct ttmon_unwinder_head))
+		_exit(0);
+	take((const void *)u.msg, u.msg + sizeof(struct ttmon_unwinder_head), fd_of(&msg));
+	return true;
+}
+
+static struct ttmon_uw_table *table(void *ctx, uint32_t object)
+{
+	struct table *t = table_of(object);
+	uint64_t until;
+
+	(void)ctx;
+	if (!t) {
+		tell(TTMON_UNWINDER_WANT, &object, sizeof(object));
+		until = ttmon_mono_ns() + WANT_MS * NSEC_PER_MS;
+		while (!(t = table_of(object)) && ttmon_before(ttmon_mono_ns(), until))
+			(void)hear(WANT_MS / 10);
+	}
+	if (!t)
+		return NULL;
+	t->used = ++u.uses;
+	return t->t;
+}
+
+/* ---- stacks ---- */
+
+static void answer(const struct ttmon_stack_copy *c, const struct ttmon_uw_result *r)
+{
+	struct ttmon_unwinder_stack s = { .id = c->id,
+					  .chain = c->chain,
+					  .tgid = c->tgid,
+					  .tid = c->tid,
+					  .object = r->end_object,
+					  .end = (uint8_t)r->end };
+	uint32_t nfp = MIN(c->nfp, (uint32_t)TTMON_MAX_FRAMES);
+
+	if (ttmon_uw_confirms(r, (const uint64_t *)c->fp, nfp, c->flags & TTMON_STACK_FP_CUT)) {
+		s.by = TTMON_STACK_BY_FRAMES;
+		s.end = c->flags & TTMON_STACK_FP_CUT ? TTMON_STACK_DEPTH : TTMON_STACK_COMPLETE;
+		s.object = 0;
+	} else {
+		s.by = r->guessed ? TTMON_STACK_BY_GUESSED : TTMON_STACK_BY_TABLES;
+		s.nframes = (uint16_t)MIN(r->n, u.depth);
+		if (r->n > u.depth)
+			s.end = TTMON_STACK_DEPTH;
+		memcpy(s.frames, r->pc, s.nframes * sizeof(s.frames[0]));
+	}
+	if (s.object == TTMON_UNWINDER_VDSO)
+		s.object = 0;
+	tell(TTMON_UNWINDER_STACK, &s, sizeof(s));
+}
+
+/* False: it ends in nothing known, and final is false. */
+static bool unwind(const struct ttmon_stack_copy *c, bool final)
+{
+	static const struct ttmon_uw_ops ops = { .locate = locate, .table = table };
+	struct ttmon_uw_result r;
+
+	u.now = c;
+	ttmon_uw_walk(u.uw, c, &ops, MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
+	if (r.end == TTMON_STACK_NO_MAP && !final)
+		return false;
+	answer(c, &r);
+	return true;
+}
+
+/* Those that waited long enough, or all, and those whose mappings were told meanwhile. */
+static void look_at_pending(bool all)
+{
+	uint64_t now = ttmon_mono_ns();
+	size_t n = 0;
+
+	for (size_t i = 0; i < u.nr_pending; i++) {
+		struct pending *p = u.pending[i];
+
+		if (unwind(&p->copy, all || now - p->since_ns >= PENDING_NS))
+			free(p);
+		else
+			u.pending[n++] = p;
+	}
+	u.nr_pending = n;
+}
+
+static void keep(const struct ttmon_stack_copy *c)
+{
+	struct pending *p = u.nr_pending < PENDING_MAX ? malloc(sizeof(*p)) : NULL;
+
+	if (!p) {
+		(void)unwind(c, true);
+		return;
+	}
+	p->since_ns = ttmon_mono_ns();
+	memcpy(&p->copy, c, sizeof(*c));
+	u.pending[u.nr_pending++] = p;
+}
+
+static void on_copy(void *ctx, const void *rec, size_t size)
+{
+	(void)ctx;
+	u.last_ns = ttmon_mono_ns();
+	if (size >= sizeof(struct ttmon_stack_copy) && !unwind(rec, u.finish))
+		keep(rec);
+}
+
+/* ---- life ---- */
+
+/* This kernel's vDSO, as a file. */
+static void add_vdso(void)
+{
+	const Elf64_Ehdr *eh = (const void *)getauxval(AT_SYSINFO_EHDR);
+	int fd = memfd_create("vdso", MFD_CLOEXEC);
+	size_t n = eh ? eh->e_shoff + (size_t)eh->e_shnum * eh->e_shentsize : 0;
+
+	if (n && n <= VDSO_MAX && fd >= 0 && write(fd, eh, n) == (ssize_t)n) {
+		add_table(TTMON_UNWINDER_VDSO, fd);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+	add_table(TTMON_UNWINDER_VDSO, -1);
+}
+
+static int wait_ms(void)
+{
+	if (u.look && ttmon_mono_ns() - u.last_ns < LINGER_NS)
+		return LINGER_MS;
+	u.look = false;
+	return u.nr_pending ? 100 : u.nr_gone ? 1000 : -1;
+}
+
+static void run(void)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.fd = SOCK_FD }, got[4];
+	uint32_t pid = (uint32_t)getpid();
+
+	u.epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (u.epoll < 0 || epoll_ctl(u.epoll, EPOLL_CTL_ADD, SOCK_FD, &ev) || ttmon_uw_new(TTMON_UW_ROWS, &u.uw))
+		_exit(1);
+	add_vdso();
+	tell(TTMON_UNWINDER_HELLO, &pid, sizeof(pid));
+	for (;;) {
+		int n = epoll_wait(u.epoll, got, ARRAY_SIZE(got), u.finish ? 0 : wait_ms());
+
+		for (int i = 0; i < n; i++)
+			if (got[i].data.fd != SOCK_FD) {
+				u.look = true;
+				u.last_ns = ttmon_mono_ns();
+			}
+		while (hear(0))
+			;
+		if (!u.ring.data)
+			continue;
+		if (u.look)
+			(void)ttmon_ring_drain(&u.ring, ttmon_ring_producer(&u.ring), on_copy, NULL);
+		look_at_pending(u.finish);
+		forget_gone();
+		if (u.finish) {
+			tell(TTMON_UNWINDER_DONE, "", 0);
+			u.finish = false;
+		}
+	}
+}
+
+int ttmon_unwinder_start(int *ret)
+{
+#ifdef __x86_64__
+	return ttmon_detached_start("ttmond-unwind", 0, NULL, 0, run, ret);
+#else
+	(void)run;
+	(void)ret;
+	return -EOPNOTSUPP;
+#endif
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * unwinder.h: the process that finds call stacks in copies of stacks, and how the daemon talks to it.
+ *
+ * Programs chose what is in these copies, and in the files that they are unwound with. So it is done in a process of its own that may
+ * do nothing: it has no capability and no file but what is handed to it (io/unwind/box.c), and the daemon takes each of its answers for
+ * that of a stranger. It takes the copies from their ring itself; a full ring is all that is noticed of one that hangs.
+ *
+ * A message is a head and n entries of its kind, of at most TTMON_UNWINDER_MAX bytes.
+ */
+#ifndef TTMON_UNWINDER_H
+#define TTMON_UNWINDER_H
+
+#include <ttmon/stack.h>
+
+#include "lib/base/util.h"
+
+#define TTMON_UNWINDER_MAX  32768u
+#define TTMON_UNWINDER_VDSO UINT32_MAX /* the object that is the vDSO of this kernel, which the process has itself */
+
+enum ttmon_unwinder_kind {
+	/* To it. */
+	TTMON_UNWINDER_SETUP,  /* struct ttmon_unwinder_setup, with the fd of the ring's map */
+	TTMON_UNWINDER_MAP,    /* struct ttmon_unwinder_map */
+	TTMON_UNWINDER_EXIT,   /* struct ttmon_unwinder_map, tgid alone: it is gone */
+	TTMON_UNWINDER_FILE,   /* u32: an object, with its fd; without: it cannot be had */
+	TTMON_UNWINDER_LOOK,   /* nothing: there are copies in the ring */
+	TTMON_UNWINDER_FINISH, /* nothing: answer all, with what is known */
+	/* From it. */
+	TTMON_UNWINDER_HELLO, /* u32: its process id */
+	TTMON_UNWINDER_WANT,  /* u32: an object whose file is needed */
+	TTMON_UNWINDER_STACK, /* struct ttmon_unwinder_stack, one */
+	TTMON_UNWINDER_DONE,  /* nothing: all is answered */
+	TTMON_UNWINDER_KINDS,
+};
+
+struct ttmon_unwinder_head {
+	uint32_t kind; /* enum ttmon_unwinder_kind */
+	uint32_t n;    /* entries that follow */
+};
+
+struct ttmon_unwinder_setup {
+	uint64_t ring_bytes;
+	uint32_t depth; /* frames that are wanted of a stack */
+	uint32_t pad;
+};
+
+/* An executable mapping. */
+struct ttmon_unwinder_map {
+	uint64_t ts_ns, start, end, pgoff;
+	uint32_t tgid;
+	uint32_t object; /* id of the OBJECT fact, TTMON_UNWINDER_VDSO, 0: no file */
+};
+
+struct ttmon_unwinder_stack {
+	uint64_t id, chain; /* as in the copy */
+	uint32_t tgid, tid;
+	uint32_t object;
+	uint8_t by, end;
+	uint16_t nframes;
+	uint64_t frames[TTMON_MAX_FRAMES];
+};
+
+/* Start it, where there is a processor it knows; before the daemon has threads. *ret: our end. -EOPNOTSUPP, -errno. */
+int ttmon_unwinder_start(int *ret) _must_check;
+/* One message, a head and what follows; fd is lent, -1: none. wait: until there is room, else -EAGAIN. -EPIPE: it is gone. */
+int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wait) _must_check;
+/*
+ * Is what came, size bytes, a whole message of it, with every number within its bounds? Its entries lie behind the head. Knows nothing
+ * of what was asked.
+ */
+bool ttmon_unwinder_is_good(const void *msg, size_t size);
+
+/* box.c: give up all that the process can do but reading, answering and memory. False: it could not be. */
+bool ttmon_unwinder_box(void);
+
+#endif

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* unwind.c: see unwind.h. Cold thread, but for look_soon(). */
+#include "daemon/run/unwind.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "daemon/io/probes/discover.h"
+#include "daemon/io/unwind/unwinder.h"
+#include "lib/os/clock.h"
+
+#define MAPS_MAX  128 /* of one message */
+#define WANTS_MAX 64
+#define QUEUE_MAX (8u << 20) /* bytes that wait for room in the socket */
+/* It has copies and says nothing for so long: it hangs. What waits for a second in it is answered sooner. */
+#define HANGS_NS  (10 * NSEC_PER_SEC)
+#define FINISH_MS 2000
+/* One question of the hot thread for all copies of so long. */
+#define LOOK_EVERY_NS (5 * NSEC_PER_MS)
+
+struct unwind {
+	struct ttmon_daemon *c;
+	int sock;  /* -1: it is gone */
+	int pidfd; /* -1: not known */
+	struct {
+		struct ttmon_unwinder_head head;
+		struct ttmon_unwinder_map v[MAPS_MAX];
+	} maps; /* not sent yet */
+	uint32_t wants[WANTS_MAX];
+	size_t nr_wants;
+	char *queue; /* messages that found no room: each a u32, its length, and the message */
+	size_t queued, cap;
+	bool done; /* it has answered all */
+	uint64_t answered, answered_ns;
+};
+
+/* ---- its end ---- */
+
+/* Call stacks are by frame pointers from now on. why: what it did. */
+static void over(struct unwind *w, const char *why)
+{
+	struct ttmon_ev_unwound e = {
+		.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_UNWOUND, .cpu = TTMON_CPU_DAEMON },
+	};
+
+	if (w->sock < 0)
+		return;
+	log_warn(
+		"the process that unwinds call stacks %s: stacks of code without frame pointers are not known from now on",
+		why);
+	if (ttmon_daemon_bpf(w->c))
+		ttmon_bpf_stacks(ttmon_daemon_bpf(w->c), TTMON_STACKS_OVER);
+	ttmon_daemon_fact(w->c, &e, sizeof(e));
+	close(w->sock);
+	w->sock = -1;
+	if (w->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
+}
+
+/* ---- to it ---- */
+
+static void flush_queue(struct unwind *w)
+{
+	size_t at = 0;
+
+	while (at < w->queued && w->sock >= 0) {
+		uint32_t n;
+		int err;
+
+		memcpy(&n, w->queue + at, sizeof(n));
+		err = ttmon_unwinder_send(w->sock, w->queue + at + sizeof(n), n, -1, false);
+		if (err == -EAGAIN)
+			break;
+		if (err)
+			over(w, "has ended");
+		at += sizeof(n) + n;
+	}
+	at = w->sock < 0 ? w->queued : at;
+	w->queued -= at;
+	memmove(w->queue, w->queue + at, w->queued);
+}
+
+static void send_later(struct unwind *w, const void *msg, uint32_t n)
+{
+	if (w->queued + sizeof(n) + n > w->cap) {
+		size_t cap = MAX(w->cap * 2, (size_t)64 << 10);
+		char *p = cap > QUEUE_MAX ? NULL : realloc(w->queue, cap);
+
+		if (!p) {
+			over(w, "takes nothing any more");
+			return;
+		}
+		w->queue = p;
+		w->cap = cap;
+	}
+	memcpy(w->queue + w->queued, &n, sizeof(n));
+	memcpy(w->queue + w->queued + sizeof(n), msg, n);
+	w->queued += sizeof(n) + n;
+}
+
+static void send_now(struct unwind *w, const void *msg, size_t n)
+{
+	int err;
+
+	flush_queue(w);
+	if (w->sock < 0)
+		return;
+	err = w->queued ? -EAGAIN : ttmon_unwinder_send(w->sock, msg, n, -1, false);
+	if (err == -EAGAIN)
+		send_later(w, msg, (uint32_t)n);
+	else if (err)
+		over(w, "has ended");
+}
+
+static void send_maps(struct unwind *w)
+{
+	size_t n = sizeof(w->maps.head) + w->maps.head.n * sizeof(w->maps.v[0]);
+
+	if (!w->maps.head.n)
+		return;
+	w->maps.head.kind = TTMON_UNWINDER_MAP;
+	send_now(w, &w->maps, n);
+	w->maps.head.n = 0;
+}
+
+static void send_word(struct unwind *w, enum ttmon_unwinder_kind kind)
+{
+	struct ttmon_unwinder_head head = { .kind = kind };
+
+	send_maps(w);
+	send_now(w, &head, sizeof(head));
+}
+
+/* Files that it has asked for. One that finds no room is sent at the next opportunity: it waits for it, so it reads. */
+static void answer_wants(struct unwind *w)
+{
+	while (w->nr_wants && w->sock >= 0) {
+		struct {
+			struct ttmon_unwinder_head head;
+			uint32_t object;
+		} msg = { { .kind = TTMON_UNWINDER_FILE, .n = 1 }, w->wants[0] };
+		_cleanup_close_ int fd = ttmon_discover_open(ttmon_daemon_discover(w->c), msg.object);
+		int err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), MAX(fd, -1), false);
+
+		if (err == -EAGAIN)
+			return;
+		if (err)
+			over(w, "has ended");
+		w->nr_wants--;
+		memmove(w->wants, w->wants + 1, w->nr_wants * sizeof(w->wants[0]));
+	}
+}
+
+/* ---- from it ---- */
+
+static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
+{
+	struct {
+		struct ttmon_ev_unwound e;
+		uint64_t frames[TTMON_MAX_FRAMES];
+	} fact = {
+		.e = { .h = { .ts_ns = ttmon_mono_ns(),
+			      .kind = TTMON_EV_UNWOUND,
+			      .cpu = TTMON_CPU_DAEMON,
+			      .tgid = s->tgid,
+			      .tid = s->tid },
+		       .stack = s->id,
+		       .by = s->by,
+		       .end = s->end,
+		       .nframes = s->nframes,
+		       .object = s->object },
+	};
+
+	/* 0 is said by the daemon alone. */
+	if (!s->id)
+		return;
+	w->answered++;
+	w->answered_ns = ttmon_mono_ns();
+	memcpy(fact.frames, s->frames, s->nframes * sizeof(s->frames[0]));
+	if (s->by == TTMON_STACK_BY_FRAMES)
+		ttmon_bpf_confirm_chain(ttmon_daemon_bpf(w->c), s->chain);
+	ttmon_daemon_fact(w->c, &fact, sizeof(fact.e) + s->nframes * sizeof(s->frames[0]));
+}
+
+static void take(struct unwind *w, const void *msg)
+{
+	const struct ttmon_unwinder_head *head = msg;
+	uint32_t word = 0;
+
+	if (head->kind == TTMON_UNWINDER_HELLO || head->kind == TTMON_UNWINDER_WANT)
+		memcpy(&word, head + 1, sizeof(word));
+	switch (head->kind) {
+	case TTMON_UNWINDER_HELLO:
+		/* Before it has read anything of a stranger's. */
+		if (w->pidfd < 0 && !w->answered)
+			w->pidfd = (int)syscall(SYS_pidfd_open, word, 0);
+		log_debug("call stacks are unwound by process %u", word);
+		return;
+	case TTMON_UNWINDER_WANT:
+		if (w->nr_wants < WANTS_MAX)
+			w->wants[w->nr_wants++] = word;
+		return;
+	case TTMON_UNWINDER_STACK:
+		on_stack(w, (const void *)(head + 1));
+		return;
+	case TTMON_UNWINDER_DONE:
+		w->done = true;
+		return;
+	}
+}
+
+static void receive(struct unwind *w)
+{
+	_Alignas(8) char msg[sizeof(struct ttmon_unwinder_head) + sizeof(struct ttmon_unwinder_stack) + 8];
+
+	while (w->sock >= 0) {
+		ssize_t n = recv(w->sock, msg, sizeof(msg), MSG_DONTWAIT);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0)
+			over(w, "has ended");
+		else if (!ttmon_unwinder_is_good(msg, (size_t)n))
+			over(w, "sends nonsense");
+		else
+			take(w, msg);
+	}
+}
+
+/* ---- the part ---- */
+
+/* The process is a fork: before anything is open that it must not have. */
+static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg *cfg)
+{
+	struct unwind *w;
+	int sock, err;
+
+	(void)cfg;
+	if (ttmon_daemon_opts(c)->no_unwind)
+		return 0;
+	err = ttmon_unwinder_start(&sock);
+	if (err) {
+		if (err != -EOPNOTSUPP)
+			log_warn(
+				"cannot start the process that unwinds call stacks: %s, continuing with frame pointers",
+				strerror(-err));
+		return 0;
+	}
+	w = calloc(1, sizeof(*w));
+	if (!w) {
+		close(sock);
+		return log_error_r(-ENOMEM, "out of memory");
+	}
+	w->c = c;
+	w->sock = sock;
+	w->pidfd = -1;
+	*state = w;
+	return 0;
+}
+
+static int load(struct ttmon_daemon *c, void **state)
+{
+	struct unwind *w = *state;
+	struct {
+		struct ttmon_unwinder_head head;
+		struct ttmon_unwinder_setup setup;
+	} msg = { { .kind = TTMON_UNWINDER_SETUP, .n = 1 },
+		  { .ring_bytes = TTMON_STACK_RING, .depth = ttmon_daemon_opts(c)->stack_frames } };
+	int err;
+
+	if (!w)
+		return 0;
+	err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), ttmon_bpf_stack_ring(ttmon_daemon_bpf(c)), false);
+	if (err)
+		over(w, "cannot be reached");
+	else
+		ttmon_bpf_stacks(ttmon_daemon_bpf(c), TTMON_STACKS_ON);
+	return 0;
+}
+
+static int start(struct ttmon_daemon *c, void **state)
+{
+	struct unwind *w = *state;
+
+	return w && w->sock >= 0 ? ttmon_daemon_watch(c, w->sock) : 0;
+}
+
+/* Hot thread: a copy was made. Asked at once, and then for what comes in the next milliseconds too: it looks again by itself. */
+static void look_soon(struct ttmon_asker *a, const struct ttmon_event *e)
+{
+	static uint64_t asked_ns;
+	unsigned int state = e->kind == TTMON_EV_ALLOC
+				     ? (((const struct ttmon_ev_alloc *)e)->bits & TTMON_B_STACK) >> TTMON_B_STACK_SHIFT
+				     : ((const struct ttmon_ev_copy_site *)e)->stack & 3;
+
+	if (state != TTMON_STACK_COPY || (e->ts_ns >= asked_ns && e->ts_ns - asked_ns < LOOK_EVERY_NS))
+		return;
+	asked_ns = e->ts_ns;
+	ttmon_hot_ask(a, e->tgid, "", 0);
+}
+
+static void request(void *state, const struct ttmon_request *req)
+{
+	struct {
+		struct ttmon_unwinder_head head;
+		struct ttmon_unwinder_map map;
+	} msg = { { .kind = TTMON_UNWINDER_EXIT, .n = 1 }, { .tgid = req->tgid } };
+	struct unwind *w = state;
+
+	if (req->kind == TTMON_REQ_PART)
+		send_word(w, TTMON_UNWINDER_LOOK);
+	send_maps(w);
+	if (req->kind == TTMON_REQ_EXIT)
+		send_now(w, &msg, sizeof(msg));
+}
+
+static void fact(void *state, const void *rec, size_t size)
+{
+	const struct ttmon_ev_map *m = rec;
+	struct unwind *w = state;
+	bool vdso;
+
+	if (w->sock < 0 || m->h.kind != TTMON_EV_MAP || !(m->prot & 4))
+		return;
+	vdso = m->len == 6 && size >= sizeof(*m) + 6 && !memcmp(m->name, "[vdso]", 6);
+	w->maps.v[w->maps.head.n++] = (struct ttmon_unwinder_map){ .ts_ns = m->h.ts_ns,
+								   .start = m->start,
+								   .end = m->end,
+								   .pgoff = vdso ? 0 : m->pgoff,
+								   .tgid = m->h.tgid,
+								   .object = vdso ? TTMON_UNWINDER_VDSO : m->object };
+	if (w->maps.head.n == MAPS_MAX)
+		send_maps(w);
+}
+
+static void turn(void *state)
+{
+	struct unwind *w = state;
+
+	receive(w);
+	answer_wants(w);
+	send_maps(w);
+}
+
+static void tick(void *state)
+{
+	struct unwind *w = state;
+	uint64_t copied, lost, now;
+
+	if (w->sock < 0)
+		return;
+	turn(w);
+	flush_queue(w);
+	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
+	now = ttmon_mono_ns();
+	if (copied <= w->answered || !w->answered_ns)
+		w->answered_ns = now;
+	if (now - w->answered_ns >= HANGS_NS)
+		over(w, "hangs");
+}
+
+/* What was copied until the end is answered, as far as that goes in two seconds. */
+static int stop(void *state)
+{
+	struct unwind *w = state;
+	uint64_t until = ttmon_mono_ns() + FINISH_MS * NSEC_PER_MS, copied, lost;
+
+	if (w->sock < 0 || w->done || !ttmon_daemon_bpf(w->c))
+		return 0;
+	ttmon_bpf_stacks(ttmon_daemon_bpf(w->c), TTMON_STACKS_OFF);
+	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
+	send_word(w, TTMON_UNWINDER_FINISH);
+	while (w->sock >= 0 && !w->done && ttmon_before(ttmon_mono_ns(), until)) {
+		struct pollfd p = { .fd = w->sock, .events = POLLIN };
+
+		(void)poll(&p, 1, 50);
+		turn(w);
+		flush_queue(w);
+	}
+	if (w->sock >= 0 && !w->done)
+		over(w, "does not end");
+	if (lost)
+		log_warn(
+			"%llu call stacks of code that may have no frame pointers could not be copied: they came faster than they were unwound",
+			(unsigned long long)lost);
+	return 0;
+}
+
+static void unwind_free(void *state)
+{
+	struct unwind *w = state;
+
+	if (!w)
+		return;
+	if (w->sock >= 0)
+		close(w->sock);
+	if (w->pidfd >= 0)
+		close(w->pidfd);
+	free(w->queue);
+	free(w);
+}
+
+bool ttmon_unwind_get(const struct ttmon_daemon *c, struct ttmon_unwind_state *ret)
+{
+	const struct unwind *w = ttmon_daemon_part(c, &ttmon_part_unwind);
+
+	if (!w)
+		return false;
+	*ret = (struct ttmon_unwind_state){ .on = w->sock >= 0, .answered = w->answered };
+	if (ttmon_daemon_bpf(c))
+		ttmon_bpf_stack_counts(ttmon_daemon_bpf(c), &ret->copied, &ret->lost);
+	return true;
+}
+
+const struct ttmon_part ttmon_part_unwind = {
+	.name = "unwind",
+	.in = TTMON_IN_LIVE,
+	.configure = configure,
+	.load = load,
+	.start = start,
+	.request = request,
+	.fact = fact,
+	.tick = tick,
+	.turn = turn,
+	.stop = stop,
+	.free = unwind_free,
+	.hot = { .kinds = 1ull << TTMON_EV_ALLOC | 1ull << TTMON_EV_COPY_SITE, .event = look_soon },
+};

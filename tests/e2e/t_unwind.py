@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Call stacks by unwind tables: programs without frame pointers against their own books (tests/standin/unwind.h), and what hurts the process that unwinds."""
+import collections
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import time
+
+from e2e import LINGER, PATIENCE, TTMON, eq, load_db, standin, true
+
+DEPTH = ("--stack-depth", "32")
+STATIC = ("--alloc-fn", "unwind_static:unwind_alloc,size=1,out=ret")
+
+
+def frames_of(db, site):
+    objects = {o["id"]: os.path.basename(o["path"]) for o in db["objects"]}
+    return [f"{objects[o]}+{off}" for o, off, _ in db["sites"][site]["frames"]]
+
+
+def read_book(path):
+    """Stacks by address, in the order they were written; only frames in files."""
+    book = {}
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            addr, _, *frames = line.split()
+            book.setdefault(addr, []).append([x for x in frames if not x.startswith("?")])
+    return book
+
+
+class Traced:
+    """A program with a book, traced: what became of each of its stacks."""
+
+    def __init__(self, bench, program, *options, env=None):
+        book = bench.path(program + ".book")
+        _, self.db, self.daemon = bench.trace([standin(program)], *DEPTH, *options, env={"UNWIND_BOOK": book, **LINGER, **(env or {})})
+        self.wrong, self.whole, self.n, self.by = [], 0, 0, {}
+        stacks = read_book(book)
+        for a in self.db["allocations"]:
+            if a["method"] not in ("host_alloc", "custom"):
+                continue
+            want, got = stacks[a["addr"]].pop(0), frames_of(self.db, a["site"])[1:]
+            stack = self.db["sites"][a["site"]].get("stack", {})
+            self.n += 1
+            self.by[stack.get("by")] = self.by.get(stack.get("by"), 0) + 1
+            # Of a program with frame pointers two frames of libc are not seen at the end.
+            less = 2 if stack.get("by") == "frame_pointers" else 0
+            if got != want[:len(got)]:
+                self.wrong.append((stack, got, want))
+            elif stack.get("end") == "complete" and len(got) < len(want) - less:
+                self.wrong.append((stack, got, want))
+            self.whole += stack.get("end") == "complete"
+        eq("pins without an allocation", sum(len(x) for x in stacks.values()), 0)
+
+    def check(self, share, by):
+        print(f"    {self.whole} of {self.n} stacks whole, {self.by}, {len(self.wrong)} wrong")
+        eq("wrong stacks", self.wrong[:2], [])
+        true(f"{self.whole} of {self.n} stacks are whole", self.whole >= share * self.n)
+        eq("found by", set(self.by), by)
+
+
+def test_c(bench):
+    """Recursion, alloca, aligned frames, qsort, tail calls, signal handlers, longjmp, 16 threads, a library that is closed again."""
+    Traced(bench, "unwind").check(0.99, {"tables"})
+
+
+def test_cxx(bench):
+    """Catch handlers, destructors while an exception is on its way, virtual functions, lambdas, algorithms, threads."""
+    Traced(bench, "unwind_cxx").check(0.99, {"tables"})
+
+
+def test_fixed_addresses(bench):
+    Traced(bench, "unwind_nopie").check(0.99, {"tables"})
+
+
+def test_static(bench):
+    """All in one file, the C library too, and no CUDA: its own allocator."""
+    Traced(bench, "unwind_static", *STATIC).check(0.99, {"tables"})
+
+
+def test_stripped(bench):
+    """Names are gone, tables are not."""
+    Traced(bench, "unwind_stripped").check(0.99, {"tables"})
+
+
+def test_frame_pointers(bench):
+    """A program that has them is copied once for each of its stacks, and its sites are those that it had without unwinding."""
+    run = Traced(bench, "unwind_fp")
+    run.check(0.99, {"frame_pointers", "tables"})
+    true(f"most by frame pointers: {run.by}", run.by["frame_pointers"] > 0.7 * run.n)
+    plain = Traced(bench, "unwind_fp", "--no-unwind")
+    eq("nothing is said of them", set(plain.by), {None})
+
+    def keys(db, by):
+        return {s["key"] for s in db["sites"][1:] if by is None or s["stack"]["by"] == by}
+
+    eq("keys that are new", keys(run.db, "frame_pointers") - keys(plain.db, None), set())
+
+
+def test_replayed(bench):
+    """What was found in the copies is in the recording: the same database, and no memory of the program."""
+    rec, db = bench.path("t.rec"), bench.path("again.json")
+    Traced(bench, "unwind", "--record", rec)
+    bench.daemon("--replay", rec, "--dump-db", db, wait=False).wait(0)
+    with open(bench.path("db.json"), "rb") as a, open(db, "rb") as b:
+        true("the replay differs", a.read() == b.read())
+
+
+def test_shown(bench):
+    """`ttmon db show` says how a stack was found where that matters."""
+    run = Traced(bench, "unwind")
+    one = next(a for a in run.db["allocations"] if a["method"] == "host_alloc")
+    text = subprocess.run([TTMON, "db", "show", bench.path("db.json"), one["id"]], capture_output=True, text=True, check=True).stdout
+    true(text, re.search(r"stack +by unwind tables; it is whole", text))
+
+
+def wait_for(what, condition):
+    until = time.monotonic() + 10 * PATIENCE
+    while not condition():
+        true(what, time.monotonic() < until)
+        time.sleep(0.01)
+
+
+def unwinder_of(daemon):
+    found = []
+
+    def known():
+        found[:] = re.findall(r"unwound by process (\d+)", daemon.stderr())
+        return found
+
+    wait_for("the process that unwinds says hello", known)
+    return int(found[0])
+
+
+def hurt(bench, how):
+    """The program goes on with 16 threads when the process that unwinds has been hurt: (database, the daemon's lines)."""
+    gate, db = bench.path("gate"), bench.path("db.json")
+    daemon = bench.daemon("--log-level", "debug", "--dump-db", db, *DEPTH, *STATIC, cmd=[standin("unwind_static")], env={"UNWIND_WAIT": gate, **LINGER}, wait=False)
+    wait_for("the program is half-way", lambda: os.path.exists(gate + ".ready"))
+    pid = unwinder_of(daemon)
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        status = dict(x.split(":\t", 1) for x in f.read().splitlines())
+    eq("capabilities", [status["CapEff"], status["CapPrm"], status["NoNewPrivs"]], ["0" * 16, "0" * 16, "1"])
+    true("seccomp", status["Seccomp"] != "0")
+    true(f"user {status['Uid']}", status["Uid"].split()[0] == "65534")
+    os.kill(pid, how)
+    with open(gate, "w", encoding="ascii"):
+        pass
+    daemon.wait(0)
+    wait_for("it is gone", lambda: not os.path.exists(f"/proc/{pid}") or how == signal.SIGSTOP)
+    db = load_db(db)
+    pins = sum(a["method"] == "custom" for a in db["allocations"])
+    true(f"{pins} pins are there", pins >= 80 + 1 + 4 + 16 * 16 and db["completeness"]["complete"])
+    return db, daemon.stderr()
+
+
+def test_killed(bench):
+    """The trace goes on with frame pointers, and says of each stack that nobody has looked at it."""
+    db, said = hurt(bench, signal.SIGKILL)
+    true(said, "process that unwinds call stacks has ended" in said)
+    by = {s["stack"]["by"] for s in db["sites"][1:]}
+    eq("found by", by, {"tables", "unchecked"})
+    eq("those of the threads", sum(s["allocs"] for s in db["sites"][1:] if s["stack"]["by"] == "unchecked"), 16 * 16)
+
+
+def test_stopped(bench):
+    """One that hangs holds up nothing but the end, for two seconds; it is killed."""
+    db, said = hurt(bench, signal.SIGSTOP)
+    true(said, "process that unwinds call stacks does not end" in said)
+    eq("found by", {s["stack"]["by"] for s in db["sites"][1:]}, {"tables", "unchecked"})
+
+
+def section(data, name):
+    shoff, = struct.unpack_from("<Q", data, 40)
+    entsize, num, strndx = struct.unpack_from("<HHH", data, 58)
+    headers = [struct.unpack_from("<IIQQQQIIQQ", data, shoff + i * entsize) for i in range(num)]
+    names = headers[strndx][4]
+    for h in headers:
+        if data[names + h[0]:data.index(b"\0", names + h[0])] == name:
+            return h[4], h[5]
+    raise KeyError(name)
+
+
+def test_broken_tables(bench):
+    """Tables full of rubbish: the process that unwinds lives, each stack ends somewhere and says why."""
+    ends = {}
+    for seed in range(4):
+        rng = random.Random(seed)
+        with open(standin("unwind_nopie"), "rb") as f:
+            data = bytearray(f.read())
+        for name in (b".eh_frame", b".eh_frame_hdr"):
+            off, n = section(data, name)
+            for _ in range(n // (4, 16, 64, 256)[seed]):
+                data[off + rng.randrange(n)] = rng.randrange(256)
+        path = bench.path(f"broken{seed}")
+        with open(path, "wb") as f:
+            f.write(data)
+        os.chmod(path, 0o755)
+        env = {"LD_LIBRARY_PATH": standin("lib") + ":" + standin("."), **LINGER}
+        _, db, daemon = bench.trace([path], *DEPTH, env=env)
+        true(daemon.stderr(), "process that unwinds" not in daemon.stderr())
+        for s in db["sites"][1:]:
+            ends[s["stack"]["end"]] = ends.get(s["stack"]["end"], 0) + s["allocs"]
+        eq("stacks that nobody looked at", [s for s in db["sites"][1:] if s["stack"]["by"] == "unchecked"], [])
+    print(f"    ends: {ends}")
+    true(ends, set(ends) & {"bad_table", "no_table", "no_map", "lost", "copied"})
+
+
+def append(path, text):
+    """tracefs knows no seek to the end, which open() does."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def test_return_probes_of_others(bench):
+    """Another tracer's return probes on the way leave the kernel's trampoline on the stack: the stacks are the same."""
+    with open(standin("unwind"), "rb") as f:
+        data = f.read()
+    names = subprocess.run(["nm", standin("unwind")], capture_output=True, text=True, check=True).stdout
+    at = next(int(x.split()[0], 16) for x in names.splitlines() if x.split()[-1].startswith("in_recursion"))
+    phoff, = struct.unpack_from("<Q", data, 32)
+    for i in range(struct.unpack_from("<H", data, 56)[0]):
+        kind, _, off, vaddr, _, filesz = struct.unpack_from("<IIQQQQ", data, phoff + 56 * i)
+        if kind == 1 and vaddr <= at < vaddr + filesz:
+            at = at - vaddr + off
+            break
+    events = "/sys/kernel/tracing/uprobe_events"
+    name = "ttmontest_" + "".join(chr(ord("a") + int(x)) for x in str(os.getpid()))
+    if not os.path.exists(events):
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False)
+    append(events, f"r:{name}/back {standin('unwind')}:{at:#x}\n")
+    try:
+        with open(f"/sys/kernel/tracing/events/{name}/enable", "w", encoding="ascii") as f:
+            f.write("1")
+        run = Traced(bench, "unwind")
+    finally:
+        with open(f"/sys/kernel/tracing/events/{name}/enable", "w", encoding="ascii") as f:
+            f.write("0")
+        append(events, f"-:{name}/back\n")
+    # The program's own backtrace() ends at the trampoline, so its book is of no use: another run is.
+    plain = Traced(bench, "unwind")
+
+    def stacks(db):
+        return collections.Counter(tuple(frames_of(db, a["site"])) for a in db["allocations"] if a["method"] == "host_alloc")
+
+    print(f"    {run.whole} of {run.n} stacks whole, {len(run.wrong)} other than backtrace() says")
+    eq("stacks that differ", stacks(run.db) - stacks(plain.db), collections.Counter())
+    eq("stacks that are missing", stacks(plain.db) - stacks(run.db), collections.Counter())
+    true("the probes were there", run.wrong)
