@@ -18,10 +18,15 @@
 #define ROUNDS_MAX 2001
 #define CPUS_MAX   4096
 
-/* OUTER: the driver's functions are not probed, as what calls them is. */
-enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, PEER, WAYS };
-static const char *const way_names[WAYS] = { "no probe",      "empty programs",	 "every process", "chosen process",
-					     "other process", "no driver probe", "peer" };
+/*
+ * OUTER: the driver's functions are not probed, as what calls them is. COPIED: the stack is copied each time, as of code without frame
+ * pointers; CONFIRMED: once, as of code of which tables have said that it has them.
+ */
+enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, COPIED, CONFIRMED, PEER, WAYS };
+static const char *const way_names[WAYS] = { "no probe",       "empty programs",  "every process",
+					     "chosen process", "other process",	  "no driver probe",
+					     "stack copied",   "stack confirmed", "peer" };
+#define COPY_NS 1000 /* the copy of 8 KiB of stack may cost so much on top */
 
 struct load {
 	const char *name;
@@ -94,6 +99,8 @@ struct contestant {
 	struct nothing lib;
 	struct ttmon_bpf *bpf; /* ALL, PID, MISS */
 	struct ttmon_probes probes;
+	struct ttmon_ring stacks; /* COPIED, CONFIRMED */
+	uint64_t copies[NR_LOADS];
 	uint64_t seen[NR_LOADS], frames[NR_LOADS]; /* events, and frames in them */
 	size_t at;				   /* the load that is running */
 };
@@ -156,7 +163,7 @@ static int attach_outer(struct contestant *c)
 
 static int set_up_ours(struct contestant *c)
 {
-	const struct ttmon_bpf_cfg cfg = { .all = c->way == ALL || c->way == OUTER,
+	const struct ttmon_bpf_cfg cfg = { .all = c->way == ALL || c->way >= OUTER,
 					   .stack_frames = 16,
 					   .ring_bytes = 4 << 20 };
 	char why[256];
@@ -174,8 +181,23 @@ static int set_up_ours(struct contestant *c)
 	err = c->way == OUTER ? attach_outer(c) : attach_object(c->bpf, c->lib.fd, "libnothing.so", &c->probes);
 	if (err)
 		fprintf(stderr, "cannot attach: %s\n", strerror(-err));
+	if (!err && (c->way == COPIED || c->way == CONFIRMED)) {
+		err = ttmon_ring_map(&c->stacks, ttmon_bpf_stack_ring(c->bpf), TTMON_STACK_RING);
+		ttmon_bpf_stacks(c->bpf, TTMON_STACKS_ON);
+	}
 	ttmon_bpf_activate(c->bpf, true);
 	return err;
+}
+
+static void count_copy(void *ctx, const void *rec, size_t size)
+{
+	const struct ttmon_stack_copy *s = rec;
+	struct contestant *c = ctx;
+
+	(void)size;
+	c->copies[c->at]++;
+	if (c->way == CONFIRMED)
+		ttmon_bpf_confirm_chain(c->bpf, s->chain);
 }
 
 static void count(void *ctx, const void *rec, size_t size)
@@ -201,6 +223,8 @@ static void drain(struct contestant *c, size_t load)
 
 		ttmon_ring_drain(r, ttmon_ring_producer(r), count, c);
 	}
+	if (c->stacks.data)
+		ttmon_ring_drain(&c->stacks, ttmon_ring_producer(&c->stacks), count_copy, c);
 }
 
 /* ---- measuring ---- */
@@ -222,6 +246,8 @@ static bool takes_part(enum way way, size_t load, bool peer)
 {
 	if (peer)
 		return (way == BARE || way == ALL || way == PID || way == PEER) && load < 2;
+	if (way == COPIED || way == CONFIRMED)
+		return loads[load].run == run_alloc;
 	return way != PEER && (way != OUTER || loads[load].run == run_nested);
 }
 
@@ -243,13 +269,28 @@ static double typical(size_t load, enum way way, size_t rounds)
 	return median(v, rounds);
 }
 
+/* A difference of two times that others disturb is best taken of their least. */
+static double least(size_t load, enum way way, size_t rounds)
+{
+	double v = took[load][way][0];
+
+	for (size_t i = 1; i < rounds; i++)
+		v = MIN(v, took[load][way][i]);
+	return v;
+}
+
 static int check(size_t load, enum way way, size_t rounds)
 {
 	const struct contestant *c = &contestants[way];
 	uint64_t calls = (uint64_t)CALLS * (rounds + 1);
 
-	if ((way != ALL && way != PID && way != OUTER) || !takes_part(way, load, false) || !loads[load].kind ||
-	    c->seen[load] == calls)
+	if (way == COPIED && takes_part(way, load, false) && c->copies[load] != calls) {
+		fprintf(stderr, "bench_probe: %s: %llu of %llu stacks copied\n", loads[load].name,
+			(unsigned long long)c->copies[load], (unsigned long long)calls);
+		return -EIO;
+	}
+	if ((way != ALL && way != PID && way != COPIED && way != CONFIRMED) || !takes_part(way, load, false) ||
+	    !loads[load].kind || c->seen[load] == calls)
 		return 0;
 	fprintf(stderr, "bench_probe: %s, %s: %llu of %llu calls seen\n", loads[load].name, way_names[way],
 		(unsigned long long)c->seen[load], (unsigned long long)calls);
@@ -262,7 +303,7 @@ static void report(size_t load, size_t rounds)
 
 	printf("%s: %s %.0f ns, empty programs %.0f ns%s\n", loads[load].name, way_names[BARE],
 	       typical(load, BARE, rounds), floor, loads[load].ret ? " (entry and return)" : "");
-	for (enum way way = ALL; way <= OUTER; way++) {
+	for (enum way way = ALL; way <= CONFIRMED; way++) {
 		double goal = loads[load].goal[way], r = ratio(load, way, EMPTY, rounds);
 		double frames = (double)contestants[way].frames[load] / ((double)CALLS * (double)(rounds + 1));
 
@@ -273,6 +314,13 @@ static void report(size_t load, size_t rounds)
 		if (goal > 0) {
 			goal += frames * FRAME_NS / floor;
 			printf(" (goal %.2f%s)", goal, r > goal ? ", MISSED" : "");
+		}
+		if (way == COPIED || way == CONFIRMED) {
+			double more = least(load, way, rounds) - least(load, ALL, rounds);
+
+			printf(", %.0f ns on top of the least", more);
+			if (way == COPIED)
+				printf(" (goal %d%s)", COPY_NS, more > COPY_NS ? ", MISSED" : "");
 		}
 		if (frames > 0)
 			printf(" %.0f frames", frames);
@@ -300,12 +348,13 @@ static int set_up(const char *peer)
 		int err;
 
 		c->way = way;
-		if (way == OUTER ? peer != NULL : !takes_part(way, 0, peer))
+		if (way == OUTER || way == COPIED || way == CONFIRMED ? peer != NULL : !takes_part(way, 0, peer))
 			continue;
 		err = way == PEER ? nothing_open(peer, &c->lib) : nothing_copy(&c->lib);
 		if (!err && way == EMPTY)
 			err = set_up_empty(c);
-		if (!err && (way == ALL || way == PID || way == MISS || way == OUTER))
+		if (!err &&
+		    (way == ALL || way == PID || way == MISS || way == OUTER || way == COPIED || way == CONFIRMED))
 			err = set_up_ours(c);
 		if (err) {
 			fprintf(stderr, "bench_probe: cannot set up %s: %s\n", way_names[way], strerror(-err));
@@ -364,12 +413,13 @@ int main(int argc, char **argv)
 			report_peer(load, rounds);
 		else
 			report(load, rounds);
-		for (enum way way = ALL; way <= PID; way++)
-			err |= check(load, way, rounds);
+		for (enum way way = ALL; way <= CONFIRMED; way++)
+			err |= way == OUTER ? 0 : check(load, way, rounds);
 	}
-	for (enum way way = ALL; way <= MISS; way++) {
-		if (!contestants[way].bpf)
+	for (enum way way = ALL; way <= CONFIRMED; way++) {
+		if (way == OUTER || !contestants[way].bpf)
 			continue;
+		ttmon_ring_unmap(&contestants[way].stacks);
 		ttmon_probes_detach(&contestants[way].probes);
 		ttmon_bpf_free(contestants[way].bpf);
 	}

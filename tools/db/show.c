@@ -138,8 +138,8 @@ static const char *sampled_bytes(char buf[TTMON_FMT_LEN], const json_t *process,
 
 	if (!json_is_object(s))
 		return else_text;
-	snprintf(buf, TTMON_FMT_LEN, "%s~%.*s", json_is_true(json_object_get(s, "at_least")) ? ">=" : "", TTMON_FMT_LEN - 4,
-		 ttmon_fmt_bytes(text, sizeof(text), ttmon_db_get(s, "bytes", 0)));
+	snprintf(buf, TTMON_FMT_LEN, "%s~%.*s", json_is_true(json_object_get(s, "at_least")) ? ">=" : "",
+		 TTMON_FMT_LEN - 4, ttmon_fmt_bytes(text, sizeof(text), ttmon_db_get(s, "bytes", 0)));
 	return buf;
 }
 
@@ -411,6 +411,18 @@ char *ttmon_db_tool_frame_long(char *buf, size_t n, const struct ttmon_db *db, c
 	return ttmon_fmt_text(buf, n, text);
 }
 
+/* That frames may be wrong, or that more are not known. */
+static void print_doubt(const json_t *stack)
+{
+	const char *by = ttmon_db_str(stack, "by", ""), *end = ttmon_db_str(stack, "end", "");
+	char text[40];
+
+	if (!strcmp(by, "unchecked") || !strcmp(by, "guessed"))
+		printf(" (%s)", by);
+	else if (*end && strcmp(end, "complete") != 0 && strcmp(end, "depth") != 0)
+		printf(" < ? (%s)", ttmon_fmt_text(text, sizeof(text), end));
+}
+
 /* "inner < caller < caller's caller", as much as fits. */
 static void print_site(const struct ttmon_db *db, uint64_t site, const char *name)
 {
@@ -429,6 +441,7 @@ static void print_site(const struct ttmon_db *db, uint64_t site, const char *nam
 				    json_array_get(frames, i));
 		left -= printf("%s%s", i ? " < " : "", text);
 	}
+	print_doubt(json_object_get(json_array_get(ttmon_db_member(db, "sites"), site), "stack"));
 	putchar('\n');
 }
 

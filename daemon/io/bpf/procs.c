@@ -9,6 +9,7 @@ struct proc_value {
 	uint64_t start_ns;
 	uint32_t flags, capturing;
 	uint64_t kernels, graphs, told;
+	uint32_t image, pad;
 	uint64_t hits[TTMON_PROC_HITS];
 };
 #define PROC_FROM_START	     (1 << 1)

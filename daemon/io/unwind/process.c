@@ -24,6 +24,7 @@
 
 #define PROCS_MAX   4096
 #define TABLES_MAX  256
+#define KNOWN	    4096 /* a power of two */
 #define PENDING_MAX 64
 #define PENDING_NS  (1000 * NSEC_PER_MS)
 /* After copies the ring is looked at again so often, until none have come for LINGER_NS. */
@@ -35,8 +36,15 @@
 
 struct proc {
 	uint32_t tgid;
+	uint32_t serial;  /* 1, 2, ...: no other has it */
 	uint64_t gone_ns; /* 0: it lives */
 	struct ttmon_maps maps;
+};
+
+/* Which mapping a page lies in: the at-th of the process with this serial, in this state of its list. */
+struct known {
+	uint64_t page;
+	uint32_t serial, gen, at; /* serial 0: nothing is here */
 };
 
 struct table {
@@ -57,6 +65,8 @@ static struct {
 	int epoll, ring_fd;
 	struct proc *procs[PROCS_MAX]; /* no order; the oldest makes room */
 	size_t next_proc, nr_gone;
+	uint32_t serials;
+	struct known known[KNOWN];
 	struct ttmon_hmap by_tgid; /* place in procs */
 	struct table tables[TABLES_MAX];
 	uint64_t uses;
@@ -118,6 +128,7 @@ static struct proc *proc_new(uint32_t tgid)
 		return NULL;
 	proc_free(at);
 	p->tgid = tgid;
+	p->serial = ++u.serials;
 	if (ttmon_hmap_put(&u.by_tgid, tgid, at) < 0) {
 		free(p);
 		return NULL;
@@ -146,10 +157,28 @@ static void add_map(const struct ttmon_unwinder_map *m)
 		(void)!ttmon_maps_add(&p->maps, &x, m->ts_ns);
 }
 
+/* A process has hundreds of mappings, and a stack is in few pages of code. */
+static const struct ttmon_xmap *mapping_at(const struct proc *p, uint64_t pc, uint64_t ts_ns)
+{
+	uint64_t page = pc / TTMON_STACK_PAGE;
+	struct known *k = &u.known[ttmon_mix64(page ^ (uint64_t)p->serial << 40) & (KNOWN - 1)];
+	const struct ttmon_xmap *x;
+
+	/* While nothing has ended, what lies there does not depend on when. */
+	if (k->page == page && k->serial == p->serial && k->gen == p->maps.gen && !p->maps.ended)
+		return &p->maps.v[k->at];
+	x = ttmon_maps_find(&p->maps, pc, ts_ns, NULL, 0);
+	if (x)
+		*k = (struct known){
+			.page = page, .serial = p->serial, .gen = p->maps.gen, .at = (uint32_t)(x - p->maps.v)
+		};
+	return x;
+}
+
 static enum ttmon_uw_place locate(void *ctx, uint64_t pc, uint32_t *object, uint64_t *off)
 {
 	const struct proc *p = proc_of(u.now->tgid);
-	const struct ttmon_xmap *x = p ? ttmon_maps_find(&p->maps, pc, u.now->ts_ns, NULL, 0) : NULL;
+	const struct ttmon_xmap *x = p ? mapping_at(p, pc, u.now->ts_ns) : NULL;
 
 	(void)ctx;
 	if (!x)

@@ -457,6 +457,42 @@ static void test_events_and_choice(void **state)
 }
 
 /* Deeper than what makes the key: sites that only differ further out count their allocations together, as who asks does. */
+/* What may be wrong is no identity, and what ends before its beginning is that of several places perhaps. */
+static void test_stacks_that_are_doubtful(void **state)
+{
+	static const struct {
+		const char *stack;
+		bool known, cut;
+	} cases[] = {
+		{ "", true, false },
+		{ ",\"stack\":{\"by\":\"frame_pointers\",\"end\":\"complete\"}", true, false },
+		{ ",\"stack\":{\"by\":\"tables\",\"end\":\"depth\"}", true, false },
+		{ ",\"stack\":{\"by\":\"tables\",\"end\":\"no_table\",\"object\":7}", true, true },
+		{ ",\"stack\":{\"by\":\"guessed\",\"end\":\"complete\"}", false, false },
+		{ ",\"stack\":{\"by\":\"unchecked\",\"end\":\"unknown\"}", false, true },
+		{ ",\"stack\":{\"by\":\"tables\",\"end\":\"of a later version\"}", true, true },
+		{ ",\"stack\":7", true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct ttmon_run *run = NULL;
+		char text[4096], err[256] = "";
+
+		snprintf(text, sizeof(text),
+			 "{\"schema\":\"ttmon-db\",\"version\":1," OBJECTS "," PROCS
+			 ",\"sites\":[{\"id\":0,\"frames\":[]},{\"id\":1,\"frames\":[[1,\"0x1\",\"f+0x1\"]]%s}],\"allocations\":[]}",
+			 cases[i].stack);
+		put_file(text, strlen(text));
+		assert_int_equal(ttmon_run_load(path, NULL, &run, err, sizeof(err)), 0);
+		assert_int_equal(run->sites[1].exact != 0, cases[i].known);
+		assert_int_equal(run->sites[1].names != 0, cases[i].known);
+		assert_true(run->sites[1].leaf != 0);
+		assert_int_equal(run->sites[1].cut, cases[i].cut);
+		ttmon_run_free(run);
+	}
+}
+
 static void test_cut_sites(void **state)
 {
 	char text[8192] =
@@ -565,6 +601,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dropped, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_events_and_choice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cut_sites, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stacks_that_are_doubtful, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gaps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),
 	};
