@@ -7,6 +7,7 @@
 #include "daemon/run/kpins.h"
 #include "daemon/run/memtrace.h"
 #include "daemon/run/quotas.h"
+#include "daemon/run/unwind.h"
 #include "lib/os/clock.h"
 #include "version.h"
 
@@ -124,6 +125,17 @@ static json_t *recording(const struct ttmon_daemon *c, bool local)
 			 "file_bytes", INT(st.file_bytes));
 }
 
+/* Those that are unwound by tables; null: by frame pointers alone. */
+static json_t *call_stacks(const struct ttmon_daemon *c)
+{
+	struct ttmon_unwind_state u;
+
+	if (!ttmon_unwind_get(c, &u))
+		return json_null();
+	return json_pack("{s:b, s:I, s:I, s:I}", "unwinding", u.on, "copied", INT(u.copied), "found", INT(u.answered),
+			 "lost", INT(u.lost));
+}
+
 /* Families that tell of memory that is held. */
 #define HELD (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TENSTORRENT))
 
@@ -211,7 +223,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
 			ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
 			"events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
@@ -228,8 +240,9 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 			ttmon_api_cpu_status(c, &s), "rmid", ttmon_api_rmid_status(c, &s), "reduced",
 			ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
 			ttmon_api_budget(c), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
-			"memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "complete", !s.incomplete, "reasons",
-			reasons(s.incomplete), "degraded", degraded(c, reply->local)));
+			"memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "call_stacks", call_stacks(c),
+			"complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
+			degraded(c, reply->local)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Call stacks by unwind tables: programs without frame pointers against their own books (tests/standin/unwind.h), and what hurts the process that unwinds."""
 import collections
+import json
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -12,6 +14,8 @@ import time
 from e2e import LINGER, PATIENCE, TTMON, eq, load_db, standin, true
 
 DEPTH = ("--stack-depth", "32")
+# Held until its probes are in, however busy the machine is.
+PATIENT = {"TTMOND_HOLD_MS": "10000", **LINGER}
 STATIC = ("--alloc-fn", "unwind_static:unwind_alloc,size=1,out=ret")
 
 
@@ -35,7 +39,7 @@ class Traced:
 
     def __init__(self, bench, program, *options, env=None):
         book = bench.path(program + ".book")
-        _, self.db, self.daemon = bench.trace([standin(program)], *DEPTH, *options, env={"UNWIND_BOOK": book, **LINGER, **(env or {})})
+        _, self.db, self.daemon = bench.trace([standin(program)], *DEPTH, *options, env={"UNWIND_BOOK": book, **PATIENT, **(env or {})})
         self.wrong, self.whole, self.n, self.by = [], 0, 0, {}
         stacks = read_book(book)
         for a in self.db["allocations"]:
@@ -134,11 +138,22 @@ def unwinder_of(daemon):
     return int(found[0])
 
 
+def at_the_gate(bench, program, *options):
+    """The program, half-way: (daemon, what lets it go on)."""
+    gate = bench.path("gate")
+    daemon = bench.daemon("--log-level", "debug", "--dump-db", bench.path("db.json"), *DEPTH, *options, cmd=[program], env={"UNWIND_WAIT": gate, **PATIENT}, wait=False)
+    wait_for("the program is half-way", lambda: os.path.exists(gate + ".ready"))
+
+    def go():
+        with open(gate, "w", encoding="ascii"):
+            pass
+
+    return daemon, go
+
+
 def hurt(bench, how):
     """The program goes on with 16 threads when the process that unwinds has been hurt: (database, the daemon's lines)."""
-    gate, db = bench.path("gate"), bench.path("db.json")
-    daemon = bench.daemon("--log-level", "debug", "--dump-db", db, *DEPTH, *STATIC, cmd=[standin("unwind_static")], env={"UNWIND_WAIT": gate, **LINGER}, wait=False)
-    wait_for("the program is half-way", lambda: os.path.exists(gate + ".ready"))
+    daemon, go = at_the_gate(bench, standin("unwind_static"), *STATIC)
     pid = unwinder_of(daemon)
     with open(f"/proc/{pid}/status", encoding="ascii") as f:
         status = dict(x.split(":\t", 1) for x in f.read().splitlines())
@@ -146,14 +161,56 @@ def hurt(bench, how):
     true("seccomp", status["Seccomp"] != "0")
     true(f"user {status['Uid']}", status["Uid"].split()[0] == "65534")
     os.kill(pid, how)
-    with open(gate, "w", encoding="ascii"):
-        pass
+    go()
     daemon.wait(0)
     wait_for("it is gone", lambda: not os.path.exists(f"/proc/{pid}") or how == signal.SIGSTOP)
-    db = load_db(db)
+    db = load_db(bench.path("db.json"))
     pins = sum(a["method"] == "custom" for a in db["allocations"])
     true(f"{pins} pins are there", pins >= 80 + 1 + 4 + 16 * 16 and db["completeness"]["complete"])
     return db, daemon.stderr()
+
+
+def test_status(bench):
+    """How many stacks were copied, and how many of these found."""
+    sock = bench.path("sock")
+    daemon, go = at_the_gate(bench, standin("unwind"), "--socket", sock)
+    ask = [TTMON, "status", "--socket", sock]
+
+    def stacks():
+        return json.loads(subprocess.run([*ask, "--json"], capture_output=True, text=True, check=False).stdout)["call_stacks"]
+
+    wait_for("all are found", lambda: stacks()["found"] >= 85)
+    got = stacks()
+    eq("on, lost", (got["unwinding"], got["lost"]), (True, 0))
+    eq("found", got["found"], got["copied"])
+    text = subprocess.run(ask, capture_output=True, text=True, check=False).stdout
+    true(text, re.search(r"call stacks +[0-9]+ copied, [0-9]+ found by unwind tables", text))
+    go()
+    daemon.wait(0)
+
+
+def test_deleted(bench):
+    """The program's file has no name any more when the rest of its stacks are taken."""
+    program = bench.path("unwind_static")
+    shutil.copy(standin("unwind_static"), program)
+    daemon, go = at_the_gate(bench, program, *STATIC)
+    os.unlink(program)
+    go()
+    daemon.wait(0)
+    db = load_db(bench.path("db.json"))
+    after = [s for s in db["sites"][1:] if any("in_thread" in f[2] for f in s["frames"] if f[2])]
+    eq("stacks", {(s["stack"]["by"], s["stack"]["end"]) for s in after}, {("tables", "complete")})
+    eq("all of the threads", sum(s["allocs"] for s in after), 16 * 16)
+
+
+def test_daemon_killed(bench):
+    """The process that unwinds ends with the daemon."""
+    daemon, go = at_the_gate(bench, standin("unwind_static"), *STATIC)
+    pid = unwinder_of(daemon)
+    daemon.proc.kill()
+    daemon.proc.wait()
+    wait_for("it is gone", lambda: not os.path.exists(f"/proc/{pid}"))
+    go()
 
 
 def test_killed(bench):
@@ -198,7 +255,7 @@ def test_broken_tables(bench):
         with open(path, "wb") as f:
             f.write(data)
         os.chmod(path, 0o755)
-        env = {"LD_LIBRARY_PATH": standin("lib") + ":" + standin("."), **LINGER}
+        env = {"LD_LIBRARY_PATH": standin("lib") + ":" + standin("."), **PATIENT}
         _, db, daemon = bench.trace([path], *DEPTH, env=env)
         true(daemon.stderr(), "process that unwinds" not in daemon.stderr())
         for s in db["sites"][1:]:

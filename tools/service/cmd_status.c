@@ -564,6 +564,28 @@ static void show_recording(const json_t *root)
 	printf("%s written\n", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(recording, "file_bytes")));
 }
 
+static void show_call_stacks(const json_t *root)
+{
+	const json_t *stacks = ttmon_show_at(root, "call_stacks");
+	bool on = json_is_true(json_object_get(stacks, "unwinding"));
+
+	/* Where frame pointers do there is nothing to be said. */
+	if (!json_is_object(stacks) || (on && !ttmon_show_u64(stacks, "copied")))
+		return;
+	label("call stacks");
+	counted(stacks, "copied", "copied, ");
+	counted(stacks, "found", "found by unwind tables");
+	if (ttmon_show_u64(stacks, "lost")) {
+		printf(", %s", ttmon_show_escape(TTMON_SHOW_WARN));
+		counted(stacks, "lost", "too many to be copied");
+		printf("%s", ttmon_show_escape(TTMON_SHOW_PLAIN));
+	}
+	if (!on)
+		printf(", %sno longer unwound%s", ttmon_show_escape(TTMON_SHOW_WARN),
+		       ttmon_show_escape(TTMON_SHOW_PLAIN));
+	putchar('\n');
+}
+
 /* Does the accounting identity hold? */
 static bool show_identity(const json_t *root)
 {
@@ -605,6 +627,7 @@ static int run_status(const struct ttmon_cli *cli, void *ctx)
 		show_families(root);
 		show_quotas(root);
 		show_recording(root);
+		show_call_stacks(root);
 		ok = show_identity(root);
 	}
 	json_decref(root);

@@ -3,7 +3,7 @@
  * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop. Started by
  * ttmon_unwinder_start() in the cold thread, before the daemon has other threads, and detached (lib/os/detached.h).
  *
- * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in nothing known is kept for a second:
+ * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in nothing known is kept for a while:
  * what was mapped just before is often told just after. Files are asked for one by one, when a stack needs them.
  */
 #include <sys/auxv.h>
@@ -26,7 +26,7 @@
 #define TABLES_MAX  256
 #define KNOWN	    4096 /* a power of two */
 #define PENDING_MAX 64
-#define PENDING_NS  (1000 * NSEC_PER_MS)
+#define PENDING_NS  (1500 * NSEC_PER_MS) /* its event is waited for for two seconds (core/history/siteq.c) */
 /* After copies the ring is looked at again so often, until none have come for LINGER_NS. */
 #define LINGER_MS 10
 #define LINGER_NS (60 * NSEC_PER_MS)
