@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "tests/unit/feed/eh_image.h"
 #include "tests/unit/feed/ownstack.h"
 
 static struct own_maps maps;
@@ -203,14 +204,19 @@ static void return_probes_on_the_way(void **state)
 	assert_int_equal(got.end, TTMON_STACK_NO_MAP);
 }
 
+/* As if it were made at run time: the linker tells where its section is. */
+extern const char __start_made_code[], __stop_made_code[];
+
+__attribute__((noinline, section("made_code"))) static int made(int n)
+{
+	return take(n) + 1;
+}
+
 static enum ttmon_uw_place only_code(void *ctx, uint64_t pc, uint32_t *object, uint64_t *off)
 {
-	enum ttmon_uw_place place = own_locate(ctx, pc, object, off);
-
-	/* As if what calls take() were made at run time. */
-	if (place == TTMON_UW_IN_OBJECT && pc - (uint64_t)(uintptr_t)recurse < 256)
+	if (pc >= (uint64_t)(uintptr_t)__start_made_code && pc < (uint64_t)(uintptr_t)__stop_made_code)
 		return TTMON_UW_NO_FILE;
-	return place;
+	return own_locate(ctx, pc, object, off);
 }
 
 static struct ttmon_uw_table *no_tables(void *ctx, uint32_t object)
@@ -229,7 +235,7 @@ static void code_without_a_table(void **state)
 	uint64_t bp;
 
 	(void)state;
-	recurse(0);
+	made(0);
 	ttmon_uw_walk(uw, &copy, &jit, TTMON_UW_FRAMES, &got);
 	assert_true(got.guessed);
 	assert_int_equal(got.end, TTMON_STACK_COMPLETE);
@@ -250,6 +256,52 @@ static void code_without_a_table(void **state)
 	assert_int_equal(got.n, 1);
 	copy.bp = bp;
 	ttmon_uw_free(fresh);
+}
+
+#define IMAGE 0x10000000u
+
+static enum ttmon_uw_place in_image(void *ctx, uint64_t pc, uint32_t *object, uint64_t *off)
+{
+	(void)ctx;
+	*object = 1;
+	*off = pc - IMAGE;
+	return pc - IMAGE < EH_SIZE ? TTMON_UW_IN_OBJECT : TTMON_UW_NOWHERE;
+}
+
+static struct ttmon_uw_table *of_image(void *ctx, uint32_t object)
+{
+	return object == 1 ? ctx : NULL;
+}
+
+/* A signal came before the first instruction of a function: the byte before it is another one's, or nobody's. */
+static void interrupted_at_an_entry(void **state)
+{
+	static struct eh_image im = { .kind = EH_WITH_HDR };
+	struct ttmon_uw_ops image = { .locate = in_image, .table = of_image };
+	struct ttmon_uw_table *t;
+	uint64_t words[] = { IMAGE + EH_TEXT, 0 };
+	struct ttmon_uw *fresh;
+
+	(void)state;
+	eh_cie(&im, "zR");
+	eh_fde(&im, 0, 16, "", 0);
+	eh_cie(&im, "zRS");
+	eh_fde(&im, 64, 16, "", 0);
+	assert_int_equal(ttmon_uw_table_open(eh_file(&im), &t), 0);
+	assert_int_equal(ttmon_uw_new(64, &fresh), 0);
+	image.ctx = t;
+	memset(&copy, 0, sizeof(copy));
+	copy.ip = IMAGE + EH_TEXT + 64;
+	copy.sp = 0x7000;
+	copy.flags = TTMON_STACK_EXACT;
+	copy.pages = 1;
+	memcpy(copy.bytes, words, sizeof(words));
+	ttmon_uw_walk(fresh, &copy, &image, TTMON_UW_FRAMES, &got);
+	assert_int_equal(got.end, TTMON_STACK_COMPLETE);
+	assert_int_equal(got.n, 2);
+	assert_int_equal(got.pc[1], IMAGE + EH_TEXT);
+	ttmon_uw_free(fresh);
+	ttmon_uw_table_free(t);
 }
 
 static void frames_that_are_confirmed(void **state)
@@ -306,6 +358,7 @@ int main(void)
 		cmocka_unit_test(return_probes_on_the_way),
 		cmocka_unit_test(code_without_a_table),
 		cmocka_unit_test(frames_that_are_confirmed),
+		cmocka_unit_test(interrupted_at_an_entry),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
