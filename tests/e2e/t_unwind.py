@@ -112,6 +112,15 @@ def test_replayed(bench):
         true("the replay differs", a.read() == b.read())
 
 
+def test_who_copies(bench):
+    """Ordinary memory is named by the whole stack of its first copy to the device."""
+    db = Traced(bench, "unwind").db
+    sites = [db["sites"][a["site"]] for a in db["allocations"] if a["method"] == "mmap" and a["site"]]
+    eq("how", [s["stack"] for s in sites], [{"by": "tables", "end": "complete"}])
+    names = [re.split("[+.]", f[2])[0] for f in sites[0]["frames"] if f[2]]
+    eq("who", [names[:3], names[-1]], [["copy_inner", "copy_outer", "main"], "_start"])
+
+
 def test_shown(bench):
     """`ttmon db show` says how a stack was found where that matters."""
     run = Traced(bench, "unwind")
@@ -243,13 +252,13 @@ def section(data, name):
 def test_broken_tables(bench):
     """Tables full of rubbish: the process that unwinds lives, each stack ends somewhere and says why."""
     ends = {}
-    for seed in range(4):
+    for seed in range(2):
         rng = random.Random(seed)
         with open(standin("unwind_nopie"), "rb") as f:
             data = bytearray(f.read())
         for name in (b".eh_frame", b".eh_frame_hdr"):
             off, n = section(data, name)
-            for _ in range(n // (4, 16, 64, 256)[seed]):
+            for _ in range(n // (8, 64)[seed]):
                 data[off + rng.randrange(n)] = rng.randrange(256)
         path = bench.path(f"broken{seed}")
         with open(path, "wb") as f:

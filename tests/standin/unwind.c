@@ -118,6 +118,28 @@ __attribute__((noinline)) static void threads(void)
 }
 
 #ifndef UNWIND_STATIC
+int cudaMalloc(void **p, size_t size);
+int cudaMemcpy(void *to, const void *from, size_t size, int kind);
+
+/* Ordinary memory is named by who copies from it. */
+__attribute__((noinline)) static int copy_inner(void *device, const void *host, size_t size)
+{
+	volatile char room[48];
+
+	room[size % 48] = 1;
+	return cudaMemcpy(device, host, size, 1) + room[size % 48];
+}
+
+__attribute__((noinline)) static int copy_outer(size_t size)
+{
+	void *host = malloc(size), *device = NULL;
+
+	if (!host || cudaMalloc(&device, size))
+		exit(6);
+	memset(host, 1, size);
+	return copy_inner(device, host, size) + sink;
+}
+
 /* A library that is mapped, used and closed again: each time it may lie elsewhere. */
 __attribute__((noinline)) static void library(void)
 {
@@ -150,6 +172,7 @@ int main(void)
 	unwind_wait();
 	threads();
 #ifndef UNWIND_STATIC
+	sink += copy_outer(4 << 20);
 	library();
 #endif
 	unwind_end();
