@@ -221,7 +221,9 @@ def test_daemon_killed(bench):
     daemon.proc.kill()
     daemon.proc.wait()
     wait_for("it is gone", lambda: not os.path.exists(f"/proc/{pid}"))
+    program = re.search(r"tracing .* \(process (\d+)\)", daemon.stderr()).group(1)
     go()
+    wait_for("the program ends too", lambda: not os.path.exists(f"/proc/{program}"))
 
 
 def test_killed(bench):
