@@ -41,11 +41,17 @@ $(S)/pin $(S)/pindrv:
 	$(call msg,LINK,$@)
 	$(Q)$(standin_program)
 
+# As most programs are built: what allocates is known by unwind tables.
+$(S)/pin_nofp: $(SD)/pin.c $(S)/flags $(RT13)
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(STANDIN_CFLAGS) -fomit-frame-pointer -MF $@.d -Wl,--build-id -Wl,--enable-new-dtags \
+		-Wl,-rpath,'$$ORIGIN/lib' -o $@ $(filter %.c,$^) $(RT13) $(note_warnings)
+
 $(S)/lib/libpinplug.so: $(SD)/pinplug.c $(RT13)
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(STANDIN_LIB_CFLAGS) -MF $(S)/libpinplug.d -shared -Wl,-rpath,'$$ORIGIN' -o $@ $(filter %.c %.so.13,$^) $(note_warnings)
 
-STANDIN += $(S)/pin $(S)/pindrv $(S)/lib/libpinplug.so $(PRELOAD_LIB)
+STANDIN += $(S)/pin $(S)/pin_nofp $(S)/pindrv $(S)/lib/libpinplug.so $(PRELOAD_LIB)
 all: $(PRELOAD_LIB)
 
 LIBTTMON_INSTALLED += $(libdir)/libttmon-pin.so

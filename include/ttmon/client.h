@@ -99,7 +99,7 @@ TTMON_API void ttmon_advisor_close(struct ttmon_advisor *adv);
 
 /*
  * Hot path. Should what is about to be allocated be pinned? Each call counts as one allocation: it takes the next ordinal of its site and
- * size. here: the site is the caller's stack, by frame pointers, without frames in libttmon and CUDA; stack: return addresses, innermost first; name: what
+ * size. here: the site is the caller's stack, by frame pointers or unwind tables, without frames in libttmon and CUDA; stack: return addresses, innermost first; name: what
  * the allocator calls it (the tag given to TTMON_ALLOC, of which 31 bytes count). Always fills *ret. Returns the verdict.
  *
  * Where the stack ends the kernel is asked, by ttmon_advise_here() alone, on the first call in a thread and on one deeper than any before: one system call for each

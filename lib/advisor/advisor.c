@@ -100,6 +100,8 @@ static int set_up(struct ttmon_advisor *adv, const struct ttmon_run *const *runs
 		err = ttmon_known_run(&adv->known, runs[i], &adv->ordinals);
 	if (!err)
 		err = ttmon_seens_init(&adv->seens, totals.sites);
+	if (!err)
+		err = ttmon_rows_init(&adv->rows);
 	if (err)
 		return err;
 	adv->ordinals.count = calloc(adv->ordinals.index.n + 1, sizeof(*adv->ordinals.count));
@@ -176,6 +178,7 @@ void ttmon_advisor_close(struct ttmon_advisor *adv)
 	}
 	ttmon_funcs_free(adv->funcs);
 	ttmon_seens_fini(&adv->seens);
+	ttmon_rows_fini(&adv->rows);
 	ttmon_ordinals_fini(&adv->ordinals);
 	ttmon_known_fini(&adv->known);
 	if (adv->profile)
@@ -216,14 +219,12 @@ static bool knows_nothing(struct ttmon_advisor *adv, struct ttmon_answer *ret)
 	return true;
 }
 
-static void where_of(struct ttmon_advisor *adv, const uint64_t *frames, unsigned int n, struct ttmon_where *ret)
+/* What a stack is, that is known by key while the objects are those of number gen. */
+static void translate(struct ttmon_advisor *adv, const uint64_t *frames, unsigned int n, uint64_t gen, uint64_t key,
+		      struct ttmon_where *ret)
 {
-	uint64_t gen = atomic_load_explicit(&adv->gen, memory_order_acquire);
-	uint64_t key = ttmon_seen_key(frames, n, gen);
 	const struct ttmon_objs *objs;
 
-	if (ttmon_seens_get(&adv->seens, key, ret))
-		return;
 	atomic_fetch_add(&adv->readers, 1);
 	objs = atomic_load(&adv->objs);
 	ttmon_where_of(&adv->known, objs, frames, n, ret);
@@ -232,19 +233,49 @@ static void where_of(struct ttmon_advisor *adv, const uint64_t *frames, unsigned
 	atomic_fetch_sub(&adv->readers, 1);
 }
 
-static enum ttmon_verdict ask(struct ttmon_advisor *adv, const uint64_t *frames, unsigned int n, uint64_t size,
+static void where_of(struct ttmon_advisor *adv, const uint64_t *frames, unsigned int n, uint64_t gen,
+		     struct ttmon_where *ret)
+{
+	uint64_t key = ttmon_seen_key(frames, n, gen);
+
+	if (!ttmon_seens_get(&adv->seens, key, ret))
+		translate(adv, frames, n, gen, key, ret);
+}
+
+/*
+ * As the tracer does it: frames that were found by frame pointers stand where unwind tables say that each step was by one. Such code finds its callers by them
+ * each time, so the tables are asked once for each such stack, and for each of the others every time.
+ */
+static void where_here(struct ttmon_advisor *adv, const void *frame, uint64_t gen, struct ttmon_where *ret)
+{
+	uint64_t frames[TTMON_WALK_MAX], key;
+	unsigned int n = ttmon_walk(frame, frames, TTMON_WALK_MAX);
+	struct ttmon_uw_result r;
+
+	r.guessed = false;
+	key = ttmon_seen_key(frames, n, ~gen);
+	if (adv->rows.v && ttmon_seens_get(&adv->seens, key, ret))
+		return;
+	if (!adv->rows.v || !ttmon_walk_tables(&adv->rows, gen, frame, &r))
+		where_of(adv, frames, n, gen, ret);
+	else if (ttmon_uw_confirms(&r, frames, n, n == TTMON_WALK_MAX))
+		translate(adv, frames, n, gen, key, ret);
+	else
+		where_of(adv, r.pc, r.guessed ? 1 : MIN(r.n, TTMON_WALK_MAX), gen, ret);
+	/* A stack that may be wrong is no identity. */
+	if (r.guessed)
+		*ret = (struct ttmon_where){ .leaf = ret->leaf };
+}
+
+static enum ttmon_verdict ask(struct ttmon_advisor *adv, const struct ttmon_where *where, uint64_t size,
 			      struct ttmon_answer *ret)
 {
 	struct ttmon_profile_key key = { .size = size, .order = TTMON_RUN_NONE };
-	struct ttmon_where where = { 0 };
-	uint64_t inner;
+	uint64_t inner = where->inner ? ttmon_known_inner(&adv->known, where->inner, size) : 0;
 
-	if (n)
-		where_of(adv, frames, n, &where);
-	key.names = where.names;
-	key.leaf = where.leaf;
-	inner = where.inner ? ttmon_known_inner(&adv->known, where.inner, size) : 0;
-	key.exact = inner ? inner : where.exact;
+	key.names = where->names;
+	key.leaf = where->leaf;
+	key.exact = inner ? inner : where->exact;
 	key.ordinal = key.exact ? ttmon_ordinals_next(&adv->ordinals, key.exact, size) : TTMON_RUN_NONE;
 	if (!key.exact && !key.names && !key.leaf) {
 		key.order = (uint32_t)atomic_fetch_add_explicit(&adv->order, 1, memory_order_relaxed);
@@ -256,16 +287,18 @@ static enum ttmon_verdict ask(struct ttmon_advisor *adv, const uint64_t *frames,
 __attribute__((noinline)) enum ttmon_verdict ttmon_advise_here(struct ttmon_advisor *adv, uint64_t size,
 							       struct ttmon_answer *ret)
 {
-	uint64_t frames[TTMON_WALK_MAX];
+	struct ttmon_where where;
 
 	if (knows_nothing(adv, ret))
 		return TTMON_VERDICT_UNKNOWN;
-	return ask(adv, frames, ttmon_walk(__builtin_frame_address(0), frames, TTMON_WALK_MAX), size, ret);
+	where_here(adv, __builtin_frame_address(0), atomic_load_explicit(&adv->gen, memory_order_acquire), &where);
+	return ask(adv, &where, size, ret);
 }
 
 enum ttmon_verdict ttmon_advise_stack(struct ttmon_advisor *adv, const void *const *stack, unsigned int n,
 				      uint64_t size, struct ttmon_answer *ret)
 {
+	struct ttmon_where where = { 0 };
 	uint64_t frames[TTMON_WALK_MAX];
 
 	if (knows_nothing(adv, ret))
@@ -273,7 +306,9 @@ enum ttmon_verdict ttmon_advise_stack(struct ttmon_advisor *adv, const void *con
 	n = stack ? MIN(n, TTMON_WALK_MAX) : 0;
 	for (unsigned int i = 0; i < n; i++)
 		frames[i] = (uint64_t)(uintptr_t)stack[i];
-	return ask(adv, frames, n, size, ret);
+	if (n)
+		where_of(adv, frames, n, atomic_load_explicit(&adv->gen, memory_order_acquire), &where);
+	return ask(adv, &where, size, ret);
 }
 
 enum ttmon_verdict ttmon_advise_name(struct ttmon_advisor *adv, const char *name, uint64_t size,

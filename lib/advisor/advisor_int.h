@@ -4,6 +4,7 @@
  *
  *	advisor.c        the calls of <ttmon/client.h>: open, ask, count, close
  *	walk.c   the caller's stack, by frame pointers
+ *	tables.c the same by unwind tables
  *	objs.c   the objects of this process: which file and offset an address is, which function
  *	sites.c  return addresses to the hashes of lib/read/run.h, and a table of those that were seen
  *	link.c   a thread that follows one route of the daemon
@@ -23,6 +24,7 @@
 #include "lib/base/hmap.h"
 #include "lib/pin/profile.h"
 #include "lib/read/run.h"
+#include "lib/unwind/walk.h"
 
 #define TTMON_WALK_MAX 20u /* those that make the identity of a site, and some that are left out before them */
 /* ---- walk.c ---- */
@@ -32,6 +34,26 @@
  * system call for each frame. Async-signal-safe. Returns how many.
  */
 unsigned int ttmon_walk(const void *frame, uint64_t *ret, unsigned int max);
+/* The top of the stack on which sp is: what lies between is there. 0: it is not known, and each word of it has to be asked for. */
+uintptr_t ttmon_stack_top(uintptr_t sp);
+/* Are there 8 bytes at addr? Async-signal-safe; errno stays. */
+bool ttmon_stack_there(uintptr_t addr);
+
+/* ---- tables.c ---- */
+
+struct ttmon_kept_row;
+/* Rules that were read from tables. v NULL: here nobody can read tables. */
+struct ttmon_rows {
+	struct ttmon_kept_row *v;
+};
+int ttmon_rows_init(struct ttmon_rows *r) _must_check;
+void ttmon_rows_fini(struct ttmon_rows *r);
+/*
+ * The stack of the caller of the function that has this frame record, as far as the tracer's copy goes, at most TTMON_WALK_MAX + 2 frames, while the objects
+ * are those of number gen. False: the tables of this library cannot be read. Async-signal-safe.
+ */
+bool ttmon_walk_tables(const struct ttmon_rows *rows, uint64_t gen, const void *frame,
+		       struct ttmon_uw_result *ret) _must_check;
 
 /* ---- objs.c ---- */
 
@@ -220,6 +242,7 @@ struct ttmon_advisor {
 	struct ttmon_profile *profile; /* NULL: live advice alone */
 	struct ttmon_known known;
 	struct ttmon_seens seens;
+	struct ttmon_rows rows;
 	struct ttmon_ordinals ordinals;
 	uint32_t min_match;
 	uint64_t entries, sites, peak_pin_bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * walk.c: the caller's stack by frame pointers, as the tracer takes it (bpf/call.bpf.h), from inside.
+ * walk.c: the caller's stack by frame pointers, as the tracer takes it (bpf/stack.bpf.h), from inside.
  *
  * Code without frame pointers uses the register for something else, so a frame pointer may be anything. What lies between the stack
  * pointer and the top of the thread's stack is there as long as the thread is. The top is known without asking: glibc puts a thread's control block,
@@ -45,8 +45,7 @@ static uint64_t plain(uint64_t address)
 #endif
 }
 
-/* Are there 8 bytes at addr? Async-signal-safe; errno stays. */
-static bool there(uintptr_t addr)
+bool ttmon_stack_there(uintptr_t addr)
 {
 	int saved = errno;
 	/* No such way of setting a mask: nothing is set. The mask is read before that is noticed. */
@@ -60,7 +59,7 @@ static bool there(uintptr_t addr)
 static bool all_there(uintptr_t from, uintptr_t to)
 {
 	for (uintptr_t at = from & ~(PAGE - 1); at < to; at += PAGE)
-		if (!there(at))
+		if (!ttmon_stack_there(at))
 			return false;
 	return true;
 }
@@ -73,8 +72,7 @@ static void set_sure(uintptr_t lo, uintptr_t hi)
 	sure.hi = hi;
 }
 
-/* The top of the stack on which sp is, 0: it is not known. */
-static uintptr_t top_of(uintptr_t sp)
+uintptr_t ttmon_stack_top(uintptr_t sp)
 {
 	uintptr_t lo = sure.lo, hi = sure.hi;
 
@@ -101,7 +99,7 @@ static uintptr_t top_of(uintptr_t sp)
 
 __attribute__((no_sanitize_address)) unsigned int ttmon_walk(const void *frame, uint64_t *ret, unsigned int max)
 {
-	uintptr_t fp = (uintptr_t)frame, low = fp, top = top_of(fp);
+	uintptr_t fp = (uintptr_t)frame, low = fp, top = ttmon_stack_top(fp);
 	unsigned int n;
 
 	for (n = 0; n < max; n++) {
@@ -110,7 +108,7 @@ __attribute__((no_sanitize_address)) unsigned int ttmon_walk(const void *frame, 
 		if (fp - low >= FRAME_MAX || fp & 7)
 			break;
 		/* The first one is the caller's own. */
-		if (n && (top ? fp + 2 * sizeof(*record) > top : !there(fp) || !there(fp + sizeof(*record))))
+		if (n && (top ? fp + 2 * sizeof(*record) > top : !ttmon_stack_there(fp) || !ttmon_stack_there(fp + sizeof(*record))))
 			break;
 		ret[n] = plain(record[1]);
 		low = fp + 2 * sizeof(*record);

@@ -441,6 +441,9 @@ int ttmon_uw_rules(const struct ttmon_uw_fde *f, uint64_t pc, struct ttmon_uw_ro
 	if (err)
 		return err;
 	*row = m.now.row;
+	row->ruled = 0;
+	for (unsigned int i = 0; i < TTMON_UW_REGS; i++)
+		row->ruled |= (uint32_t)(row->rule[i] != TTMON_UW_SAME) << i;
 	*exprs = m.now.exprs;
 	return 0;
 }

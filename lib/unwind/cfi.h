@@ -13,6 +13,8 @@
 
 /* DWARF numbers of x86-64's registers (System V ABI, AMD64 supplement, figure 3.36). */
 enum { TTMON_UW_RBX = 3, TTMON_UW_RBP = 6, TTMON_UW_RSP = 7, TTMON_UW_R12 = 12, TTMON_UW_RA = 16, TTMON_UW_REGS = 17 };
+/* Registers that a function has to leave as they were. */
+#define TTMON_UW_KEPT (1u << TTMON_UW_RBX | 1u << TTMON_UW_RBP | 1u << TTMON_UW_RSP | 0xfu << TTMON_UW_R12)
 
 enum ttmon_uw_rule {
 	TTMON_UW_SAME,	   /* not touched: the caller's value, unless the ABI lets a call change it */
@@ -38,6 +40,7 @@ struct ttmon_uw_row {
 	bool has_expr; /* struct ttmon_uw_exprs is needed */
 	int32_t cfa_off;
 	int32_t value[TTMON_UW_REGS];
+	uint32_t ruled; /* 1 << register: its rule is another one than SAME */
 };
 
 /* The expressions of a row: they point into the bytes of the CIE and FDE. */

@@ -6,7 +6,8 @@
  *	site      a stack that was seen before, of a site that the runs know
  *	unknown   the same, of one they do not know
  *	new       a stack that was not seen before: it is translated (of another advisor, whose table it fills over and over)
- *	here      ttmon_advise_here(), from one place below 6 frames: the walk of the stack is in it
+ *	here      ttmon_advise_here(), from one place below 6 frames that have frame pointers: the walk of the stack is in it
+ *	tables    the same from code without frame pointers: unwind tables are read
  *	name      ttmon_advise_name()
  *
  * Rounds are interleaved, figures are medians of 9, of this thread's own CPU time.
@@ -20,8 +21,8 @@
 #define ASKS   100000u
 #define ROUNDS 9
 
-enum { FLOOR_MALLOC, FLOOR_HASH, SITE, UNKNOWN, NEW, HERE, NAME, FIGURES };
-static const char *const names[] = { "malloc+free 64", "atomic add + hash", "site", "unknown", "new", "here", "name" };
+enum { FLOOR_MALLOC, FLOOR_HASH, SITE, UNKNOWN, NEW, HERE, TABLES, NAME, FIGURES };
+static const char *const names[] = { "malloc+free 64", "atomic add + hash", "site", "unknown", "new", "here", "tables", "name" };
 
 static struct feed_alloc db[SITES];
 static const void *stacks[SITES][DEPTH], *unknown[SITES][DEPTH];
@@ -68,27 +69,35 @@ static void make_stacks(void)
 	}
 }
 
-static __attribute__((noinline)) void here(unsigned int depth)
-{
-	struct ttmon_answer a;
-
-	if (depth) {
-		here(depth - 1);
-		sink++;
-		return;
+/* Each of these functions is of one sort, whatever the rest of the program is. */
+#define BELOW(name, option)                                                                    \
+	static __attribute__((noinline, optimize(option))) uint64_t name(unsigned int depth)   \
+	{                                                                                      \
+		volatile uint64_t room = 0;                                                    \
+		struct ttmon_answer a;                                                         \
+                                                                                               \
+		if (depth)                                                                     \
+			return name(depth - 1) + room;                                         \
+		for (uint32_t i = 0; i < ASKS; i++)                                            \
+			room += ttmon_advise_here(adv, 4096, &a);                              \
+		return room;                                                                   \
 	}
-	for (uint32_t i = 0; i < ASKS; i++)
-		sink += ttmon_advise_here(adv, 4096, &a);
-}
 
-static double run(unsigned int what)
+BELOW(here, "no-omit-frame-pointer")
+BELOW(tables, "omit-frame-pointer")
+
+#define FP __attribute__((optimize("no-omit-frame-pointer")))
+
+FP static double run(unsigned int what)
 {
 	struct ttmon_answer a;
 	double t = now();
 
 	if (what == HERE)
-		here(6);
-	for (uint32_t i = 0; i < ASKS && what != HERE; i++) {
+		sink += here(6);
+	if (what == TABLES)
+		sink += tables(6);
+	for (uint32_t i = 0; i < ASKS && what != HERE && what != TABLES; i++) {
 		uint32_t at = order[i];
 		const void *odd[DEPTH];
 		void *p;
@@ -129,7 +138,7 @@ static int by_value(const void *x, const void *y)
 	return a < b ? -1 : a > b;
 }
 
-int main(void)
+FP int main(void)
 {
 	char path[] = "/tmp/ttmon-bench-advisor.XXXXXX", why[300];
 	const char *const dbs[] = { path };

@@ -18,7 +18,7 @@ static struct ttmon_stack_copy copy;
 static struct ttmon_uw_result got;
 static volatile int sink;
 
-static const struct ttmon_uw_ops ops = { .locate = own_locate, .table = own_table, .ctx = &maps };
+static const struct ttmon_uw_files ops = { .locate = own_locate, .table = own_table, .ctx = &maps };
 
 static uint64_t now_ns(void)
 {
@@ -49,14 +49,14 @@ static void measure(unsigned int frames)
 	uint64_t t0, warm, cold = 0;
 	double a_stack;
 
-	ttmon_uw_walk(uw, &copy, &ops, frames, &got);
+	ttmon_uw_unwind(uw, &copy, &ops, frames, &got);
 	if (got.n != frames) {
 		printf("FAIL bench_unwind: %u frames, %u wanted\n", got.n, frames);
 		exit(1);
 	}
 	t0 = now_ns();
 	for (int i = 0; i < ROUNDS; i++)
-		ttmon_uw_walk(uw, &copy, &ops, frames, &got);
+		ttmon_uw_unwind(uw, &copy, &ops, frames, &got);
 	warm = now_ns() - t0;
 	for (int i = 0; i < COLD; i++) {
 		struct ttmon_uw *fresh;
@@ -64,7 +64,7 @@ static void measure(unsigned int frames)
 		if (ttmon_uw_new(TTMON_UW_ROWS, &fresh))
 			exit(1);
 		t0 = now_ns();
-		ttmon_uw_walk(fresh, &copy, &ops, frames, &got);
+		ttmon_uw_unwind(fresh, &copy, &ops, frames, &got);
 		cold += now_ns() - t0;
 		ttmon_uw_free(fresh);
 	}

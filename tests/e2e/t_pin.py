@@ -88,6 +88,18 @@ def test_second_run(bench):
 
 
 @timeout(90)
+def test_without_frame_pointers(bench):
+    """The library knows the call sites of the traced run by unwind tables, through the frames of its own."""
+    _, _, _, db, host1, _ = run(bench, "first", "train", program="pin_nofp", ON="all")
+    eq("found by", {load_db(db)["sites"][a["site"]]["stack"]["by"] for a in host1}, {"tables"})
+    _, second, own, _, host2, _ = run(bench, "second", "train", program="pin_nofp", DB=db, SITES="all")
+    eq("peak of the second", second["pinned_peak_pages"], 512 + 516 + 256 + 3 * 256)
+    eq("what was done", by_function(host2), ADVISED)
+    eq("verdicts", (own["verdict"]["pin"][0], own["verdict"]["no_pin"][0]), (42, 11))
+    eq("found by more than names", (own["match"]["site"] + own["match"]["exact"], own["allocations"]), (53, 53))
+
+
+@timeout(90)
 def test_opt_in(bench):
     """Nothing is unpinned unless its site was named: by function, by key, not at all."""
     _, first, _, db, host, _ = run(bench, "first", "train", ON="all")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * fuzz_unwind.c: a hostile file and a hostile copy of a stack into the unwinder. A walk has to end, within its limits, with frames that
- * lie where code is mapped; the same input has to give the same result from the cache of rows.
+ * lie where code is mapped; the same input has to give the same result from the cache of rows. The file is one that is mapped too.
  *
  *	first 16 bytes: where the program counter is in the file, which pages were copied, registers, which byte of the file changes
  *	between the walks; then a copy of 256 bytes, repeated; then the file
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "lib/unwind/mapped.h"
 #include "lib/unwind/unwind.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -78,12 +79,28 @@ static void fill(struct ttmon_stack_copy *s, const uint8_t *data, size_t size)
 		s->bytes[i] = data[HEAD + i % MIN(COPY, size - HEAD)];
 }
 
+/* As if it were an object of this process: wherever its table is said to be, nothing but it is read. */
+static void mapped(const uint8_t *file, size_t n, uint32_t where)
+{
+	uint64_t start = (uint64_t)(uintptr_t)file;
+	struct ttmon_uw_exprs exprs;
+	struct ttmon_uw_row row;
+
+	for (uint64_t hdr = start; hdr < start + MIN(n, 4096u); hdr += 4) {
+		uint32_t magic = 0;
+
+		memcpy(&magic, (const void *)(uintptr_t)hdr, MIN(sizeof(magic), start + n - hdr));
+		if (magic == 0x3b031b01u || hdr - start == (where & 0xffcu))
+			(void)!ttmon_uw_mapped_row(hdr, start, start + n, start + where % (n + 1), &row, &exprs);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ttmon_uw *u;
 	static struct ttmon_stack_copy s;
 	struct ttmon_uw_table *t = NULL;
-	struct ttmon_uw_ops ops = { .locate = locate, .table = table };
+	struct ttmon_uw_files ops = { .locate = locate, .table = table };
 	struct ttmon_uw_result first, again;
 	uint32_t at;
 	int fd, err;
@@ -99,24 +116,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	err = ttmon_uw_table_open(fd, &t);
 	require(err == 0 || err == -EBADMSG || err == -ENOEXEC);
 	ops.ctx = t;
-	ttmon_uw_walk(u, &s, &ops, TTMON_UW_FRAMES, &first);
+	ttmon_uw_unwind(u, &s, &ops, TTMON_UW_FRAMES, &first);
 	check(&first, TTMON_UW_FRAMES);
-	ttmon_uw_walk(u, &s, &ops, TTMON_UW_FRAMES, &again);
+	ttmon_uw_unwind(u, &s, &ops, TTMON_UW_FRAMES, &again);
 	require(first.n == again.n && first.end == again.end &&
 		!memcmp(first.pc, again.pc, first.n * sizeof(first.pc[0])));
-	ttmon_uw_walk(u, &s, &ops, 3, &again);
+	ttmon_uw_unwind(u, &s, &ops, 3, &again);
 	check(&again, 3);
 	require(!memcmp(first.pc, again.pc, again.n * sizeof(first.pc[0])));
 	/* The file changes under the reader, and is cut. */
 	memcpy(&at, data + 12, sizeof(at));
+	mapped(data + HEAD + COPY, file_size, at);
 	if (t && file_size) {
 		require(pwrite(t->fd, data + HEAD, 64, at % file_size) >= 0);
 		ttmon_uw_free(u);
 		require(!ttmon_uw_new(64, &u));
-		ttmon_uw_walk(u, &s, &ops, TTMON_UW_FRAMES, &again);
+		ttmon_uw_unwind(u, &s, &ops, TTMON_UW_FRAMES, &again);
 		check(&again, TTMON_UW_FRAMES);
 		require(!ftruncate(t->fd, at % file_size));
-		ttmon_uw_walk(u, &s, &ops, TTMON_UW_FRAMES, &again);
+		ttmon_uw_unwind(u, &s, &ops, TTMON_UW_FRAMES, &again);
 		check(&again, TTMON_UW_FRAMES);
 	}
 	ttmon_uw_table_free(t);

@@ -359,11 +359,11 @@ static void answer(const struct ttmon_stack_copy *c, const struct ttmon_uw_resul
 /* False: it ends in nothing known, and final is false. */
 static bool unwind(const struct ttmon_stack_copy *c, bool final)
 {
-	static const struct ttmon_uw_ops ops = { .locate = locate, .table = table };
+	static const struct ttmon_uw_files files = { .locate = locate, .table = table };
 	struct ttmon_uw_result r;
 
 	u.now = c;
-	ttmon_uw_walk(u.uw, c, &ops, MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
+	ttmon_uw_unwind(u.uw, c, &files, MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
 	if (r.end == TTMON_STACK_NO_MAP && !final)
 		return false;
 	answer(c, &r);

@@ -6,8 +6,10 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -239,9 +241,18 @@ static uint64_t walked[TTMON_WALK_MAX];
 static unsigned int nr_walked;
 static struct ttmon_advisor *here;
 
+/* From where this function returns to, as libgcc sees it. */
 static NI void walk(void)
 {
-	nr_walked = ttmon_walk(__builtin_frame_address(0), walked, TTMON_WALK_MAX);
+	void *all[TTMON_WALK_MAX + 8];
+	int n = backtrace(all, (int)ARRAY_SIZE(all)), from = 0;
+
+	/* A sanitizer's backtrace() is a frame itself. */
+	while (from < n && all[from] != __builtin_return_address(0))
+		from++;
+	nr_walked = (unsigned int)MIN(n - from, (int)TTMON_WALK_MAX);
+	for (unsigned int i = 0; i < nr_walked; i++)
+		walked[i] = (uint64_t)(uintptr_t)all[from + (int)i];
 }
 
 NI void ttmon_my_alloc(struct ttmon_answer *a);
@@ -269,8 +280,14 @@ static struct ttmon_advisor *open_with_walked(void)
 	/* Its function is where its frame says it is. */
 	snprintf(fn, sizeof(fn), "ttmon_my_alloc+0x%llx",
 		 (unsigned long long)(walked[0] - (uint64_t)(uintptr_t)ttmon_my_alloc));
-	for (unsigned int i = 0; i < MIN(nr_walked, 12u); i++)
-		a.frames[i] = (struct feed_frame){ (const void *)(uintptr_t)walked[i], i ? NULL : fn };
+	for (unsigned int i = 0, n = 0; i < nr_walked && n < 12; i++) {
+		const void *addr = (const void *)(uintptr_t)walked[i];
+		Dl_info info;
+
+		/* Of what is in no file nothing is in a database. */
+		if (dladdr(addr, &info))
+			a.frames[n++] = (struct feed_frame){ addr, i ? NULL : fn };
+	}
 	return open_with(&a, 1, 0, NULL);
 }
 
@@ -295,6 +312,187 @@ static void found_by_the_callers_stack(void **state)
 	assert_int_equal(ret.match, TTMON_MATCH_EXACT);
 	ttmon_advisor_close(TAKE_PTR(here));
 }
+
+/* ---- code without frame pointers ---- */
+
+#if defined(__clang__)
+#define NOFP NI /* it has no such attribute: the flags of the build count */
+#else
+#define NOFP __attribute__((noinline, noclone, optimize("omit-frame-pointer,no-optimize-sibling-calls")))
+#endif
+
+static struct ttmon_rows rows;
+static unsigned int compared, differ;
+
+/* It stands where ttmon_advise_here() does. */
+static NI void compare_here(void)
+{
+	struct ttmon_uw_result r = { .n = 0 };
+	unsigned int n;
+
+	walk();
+	/* The second time from what was kept. */
+	for (unsigned int i = 0; i < 2; i++) {
+		if (!ttmon_walk_tables(&rows, 1, __builtin_frame_address(0), &r) || r.guessed) {
+			differ++;
+			return;
+		}
+		/* walk() began one frame further in; the last frames of a long one are beyond its limit. */
+		n = MIN(nr_walked - 1, r.n);
+		differ += !n || memcmp(r.pc, walked + 1, n * sizeof(walked[0])) != 0;
+		differ += nr_walked < TTMON_WALK_MAX && (r.n != nr_walked - 1 || r.end != TTMON_STACK_COMPLETE);
+		compared++;
+	}
+	sink++;
+}
+
+static NOFP int recursive(int n)
+{
+	volatile char room[24];
+
+	room[n % 24] = (char)n;
+	if (n)
+		return recursive(n - 1) + room[n % 24];
+	compare_here();
+	return room[0];
+}
+
+static NOFP int with_alloca(int n)
+{
+	volatile char *room = __builtin_alloca((size_t)n);
+
+	room[n - 1] = 1;
+	compare_here();
+	return room[n - 1];
+}
+
+/* Such functions find their way back by another register. */
+static NOFP int aligned(int n)
+{
+	volatile char room[256] __attribute__((aligned(64)));
+	volatile char *more = __builtin_alloca((size_t)n);
+
+	room[n % 256] = more[n / 2] = (char)n;
+	compare_here();
+	return room[n % 256] + more[n / 2];
+}
+
+static int by_value(const void *a, const void *b)
+{
+	recursive(1);
+	return *(const int *)a - *(const int *)b;
+}
+
+static void on_signal(int sig)
+{
+	sink += recursive(sig % 3);
+}
+
+static NOFP void *in_thread(void *arg)
+{
+	int v[] = { 3, 1, 2 };
+
+	for (int i = 0; i < 12; i++) {
+		sink += recursive(i);
+		sink += with_alloca(64 + 40 * i);
+		sink += aligned(32 + i);
+	}
+	qsort(v, 3, sizeof(int), by_value);
+	raise(SIGUSR1);
+	return arg;
+}
+
+/* The same frames as libgcc, which reads the same tables, has them. */
+static void stacks_by_tables(void **state)
+{
+	pthread_t t;
+
+	(void)state;
+	if (TSAN)
+		skip();
+	assert_int_equal(ttmon_rows_init(&rows), 0);
+	if (!rows.v)
+		skip();
+	signal(SIGUSR1, on_signal);
+	in_thread(NULL);
+	assert_int_equal(pthread_create(&t, NULL, in_thread, NULL), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	signal(SIGUSR1, SIG_DFL);
+	assert_true(compared >= 2 * 2 * (3 * 12 + 2 + 1));
+	assert_int_equal(differ, 0);
+	ttmon_rows_fini(&rows);
+}
+
+static NOFP int below_without(int n, struct ttmon_answer *a)
+{
+	int r = n ? below_without(n - 1, a) : (ttmon_my_alloc(a), 0);
+
+	return r + n;
+}
+
+/* Two ways to one allocator, no frame pointers: each is known by itself. */
+static NOFP void both_ways(bool first, struct ttmon_answer *a)
+{
+	sink += below_without(3, a);
+	if (first)
+		return;
+	sink += below_without(4, a + 1);
+}
+
+static NOFP void ask_without(struct ttmon_answer *a)
+{
+	for (int i = 0; i < 2; i++) {
+		both_ways(!i, a);
+		if (!i)
+			here = open_with_walked();
+	}
+}
+
+static void found_without_frame_pointers(void **state)
+{
+	struct ttmon_answer a[2] = { 0 };
+
+	(void)state;
+	if (TSAN)
+		skip();
+	ask_without(a);
+	if (!here->rows.v) {
+		ttmon_advisor_close(TAKE_PTR(here));
+		skip();
+	}
+	assert_true(nr_walked > 5);
+	assert_int_equal(a[0].match, TTMON_MATCH_EXACT);
+	/* Another way, and the runs know one: by the innermost function alone. */
+	assert_int_equal(a[1].match, TTMON_MATCH_NAMES);
+	ttmon_advisor_close(TAKE_PTR(here));
+}
+
+#if defined(__x86_64__)
+/* push %rbp; mov %rsp, %rbp; call *%rsi; pop %rbp; ret */
+static const uint8_t thunk[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3 };
+
+/* Code that the program made has no table: what lies behind it may be wrong, and is no identity. */
+static void code_without_a_table(void **state)
+{
+	void (*made)(struct ttmon_answer *, void (*)(struct ttmon_answer *));
+	struct ttmon_answer a = { 0 };
+	char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_true(page != MAP_FAILED);
+	memcpy(page, thunk, sizeof(thunk));
+	memcpy(&made, &page, sizeof(made));
+	for (int i = 0; i < 2; i++) {
+		made(&a, ttmon_my_alloc);
+		if (!i)
+			here = open_with_walked();
+	}
+	if (here->rows.v)
+		assert_true(a.match == TTMON_MATCH_NAMES && !a.site);
+	ttmon_advisor_close(TAKE_PTR(here));
+	munmap(page, 4096);
+}
+#endif
 
 struct record {
 	const void *up;
@@ -392,9 +590,9 @@ static void no_system_call(void **state)
 	adv = open_with(two, 2, 0, NULL);
 	pid = fork();
 	if (!pid) {
-		/* The first one in a thread looks where the stack ends. */
-		below(3, &a);
-		ttmon_advise_here(adv, MB, &a);
+		/* The first one in a thread looks where the stack ends, and one that is deeper. */
+		here = adv;
+		below_without(40, &a);
 		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
 			syscall(SYS_exit, 3);
 		for (uintptr_t i = 0; i < 5000; i++) {
@@ -403,6 +601,7 @@ static void no_system_call(void **state)
 			ttmon_advise_stack(adv, frames, 2, MB, &a);
 			ttmon_advise_here(adv, MB, &a);
 			ttmon_advise_name(adv, "x", MB, &a);
+			below_without((int)(i % 20), &a);
 		}
 		syscall(SYS_exit, 0);
 	}
@@ -618,6 +817,11 @@ int main(void)
 		cmocka_unit_test(found_by_names_after_a_rebuild),
 		cmocka_unit_test(found_by_its_name),
 		cmocka_unit_test(found_by_the_callers_stack),
+		cmocka_unit_test(stacks_by_tables),
+		cmocka_unit_test(found_without_frame_pointers),
+#if defined(__x86_64__)
+		cmocka_unit_test(code_without_a_table),
+#endif
 		cmocka_unit_test(broken_stacks_end),
 		cmocka_unit_test(stack_of_a_coroutine),
 		cmocka_unit_test(no_malloc_no_lock),

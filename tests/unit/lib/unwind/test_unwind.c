@@ -23,7 +23,7 @@ static struct ttmon_uw_result got;
 static void *want[64];
 static int nr_want;
 
-static const struct ttmon_uw_ops ops = { .locate = own_locate, .table = own_table, .ctx = &maps };
+static const struct ttmon_uw_files ops = { .locate = own_locate, .table = own_table, .ctx = &maps };
 
 static uint64_t top_of_stack(void)
 {
@@ -44,7 +44,7 @@ __attribute__((noinline)) static int take(int unused)
 
 	own_stack(&copy, top);
 	nr_want = backtrace(want, 64);
-	ttmon_uw_walk(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
 	return unused + 1;
 }
 
@@ -132,12 +132,12 @@ static void hole_in_the_copy(void **state)
 	recurse(12);
 	whole = got;
 	copy.pages &= 1;
-	ttmon_uw_walk(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.end, TTMON_STACK_COPIED);
 	assert_true(got.n < whole.n);
 	assert_memory_equal(got.pc, whole.pc, got.n * sizeof(got.pc[0]));
 	copy.pages = 0;
-	ttmon_uw_walk(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.end, TTMON_STACK_COPIED);
 	assert_int_equal(got.n, 1);
 }
@@ -150,7 +150,7 @@ static void as_deep_as_is_asked_for(void **state)
 	recurse(8);
 	whole = got;
 	for (unsigned int max = 1; max <= whole.n; max++) {
-		ttmon_uw_walk(uw, &copy, &ops, max, &got);
+		ttmon_uw_unwind(uw, &copy, &ops, max, &got);
 		assert_int_equal(got.n, max);
 		assert_int_equal(got.end, max == whole.n ? TTMON_STACK_COMPLETE : TTMON_STACK_DEPTH);
 		assert_memory_equal(got.pc, whole.pc, max * sizeof(got.pc[0]));
@@ -193,13 +193,13 @@ static void return_probes_on_the_way(void **state)
 		copy.ret[i].sp = slots[i];
 		copy.ret[i].ra = whole.pc[i + 1];
 	}
-	ttmon_uw_walk(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.n, whole.n);
 	assert_int_equal(got.end, TTMON_STACK_COMPLETE);
 	assert_memory_equal(got.pc, whole.pc, got.n * sizeof(got.pc[0]));
 	/* A list that is too short. */
 	copy.nret = 2;
-	ttmon_uw_walk(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(uw, &copy, &ops, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.n, 3);
 	assert_int_equal(got.end, TTMON_STACK_NO_MAP);
 }
@@ -229,30 +229,30 @@ static struct ttmon_uw_table *no_tables(void *ctx, uint32_t object)
 /* A frame pointer is believed where it leads to code of a file, and the result says so. */
 static void code_without_a_table(void **state)
 {
-	const struct ttmon_uw_ops jit = { .locate = only_code, .table = own_table, .ctx = &maps };
-	const struct ttmon_uw_ops none = { .locate = own_locate, .table = no_tables, .ctx = &maps };
+	const struct ttmon_uw_files jit = { .locate = only_code, .table = own_table, .ctx = &maps };
+	const struct ttmon_uw_files none = { .locate = own_locate, .table = no_tables, .ctx = &maps };
 	struct ttmon_uw *fresh;
 	uint64_t bp;
 
 	(void)state;
 	made(0);
-	ttmon_uw_walk(uw, &copy, &jit, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(uw, &copy, &jit, TTMON_UW_FRAMES, &got);
 	assert_true(got.guessed);
 	assert_int_equal(got.end, TTMON_STACK_COMPLETE);
 	assert_int_equal(ttmon_uw_new(TTMON_UW_ROWS, &fresh), 0);
 	bp = copy.bp;
 	copy.bp = 0;
-	ttmon_uw_walk(fresh, &copy, &none, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(fresh, &copy, &none, TTMON_UW_FRAMES, &got);
 	assert_false(got.guessed);
 	assert_int_equal(got.n, 1);
 	assert_int_equal(got.end, TTMON_STACK_NO_TABLE);
 	assert_true(got.end_object != 0);
 	/* One that points downwards, or out of the copy. */
 	copy.bp = copy.sp - 8;
-	ttmon_uw_walk(fresh, &copy, &none, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(fresh, &copy, &none, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.n, 1);
 	copy.bp = copy.sp + TTMON_STACK_BYTES;
-	ttmon_uw_walk(fresh, &copy, &none, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(fresh, &copy, &none, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.n, 1);
 	copy.bp = bp;
 	ttmon_uw_free(fresh);
@@ -277,7 +277,7 @@ static struct ttmon_uw_table *of_image(void *ctx, uint32_t object)
 static void interrupted_at_an_entry(void **state)
 {
 	static struct eh_image im = { .kind = EH_WITH_HDR };
-	struct ttmon_uw_ops image = { .locate = in_image, .table = of_image };
+	struct ttmon_uw_files image = { .locate = in_image, .table = of_image };
 	struct ttmon_uw_table *t;
 	uint64_t words[] = { IMAGE + EH_TEXT, 0 };
 	struct ttmon_uw *fresh;
@@ -296,7 +296,7 @@ static void interrupted_at_an_entry(void **state)
 	copy.flags = TTMON_STACK_EXACT;
 	copy.pages = 1;
 	memcpy(copy.bytes, words, sizeof(words));
-	ttmon_uw_walk(fresh, &copy, &image, TTMON_UW_FRAMES, &got);
+	ttmon_uw_unwind(fresh, &copy, &image, TTMON_UW_FRAMES, &got);
 	assert_int_equal(got.end, TTMON_STACK_COMPLETE);
 	assert_int_equal(got.n, 2);
 	assert_int_equal(got.pc[1], IMAGE + EH_TEXT);
