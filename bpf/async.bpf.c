@@ -42,7 +42,7 @@ int cuda_enqueue(struct pt_regs *ctx)
 		c->bits |= TTMON_B_CAPTURED;
 	t->word[27] = 0;
 	emit_copy(t, c, 0, PACK_FN(fn, device_of(t, p, fn)));
-	note_copy_site(ctx, t, c, fn, t->marker.ra, true);
+	note_copy_site(ctx, t, p, c, fn, t->marker.ra, true);
 	return 0;
 }
 

@@ -516,7 +516,7 @@ struct copy_sites_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct copy_site_key);
-	__type(value, u8);
+	__type(value, u32); /* how often memory of its slot had been unmapped */
 };
 
 extern struct copy_sites_map copy_sites SEC(".maps");
@@ -531,22 +531,25 @@ extern struct copy_sites_map copy_sites SEC(".maps");
 		__builtin_memcpy((e)->frames, (t)->frames, (count)*8); \
 	} while (0)
 
-/* After a copy from or to host memory: who does it, once for each caller and 2 MiB of memory. One look-up for the rest. */
-static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct copy_args *c, u32 fn,
-					   u64 caller, bool at_entry)
+/*
+ * After a copy from or to host memory: who does it, once for each caller and 2 MiB of memory, and again when something was unmapped there: a
+ * loader of batches maps each at the place of the last one. One look-up for the rest.
+ */
+static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct proc_info *p,
+					   struct copy_args *c, u32 fn, u64 caller, bool at_entry)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	u64 host = c->dir == TTMON_DIR_D2H ? c->dst : c->src;
 	struct copy_site_key k = { .tgid = id >> 32, .caller = caller, .piece = host >> TTMON_COPY_SITE_SHIFT };
 	struct ttmon_ev_copy_site *e;
-	u8 one = 1;
-	u32 n;
+	u32 unmapped = p->unmapped[PROC_PIECE_SLOT(k.piece)], n, *told;
 
 	if (!host || (c->bits & TTMON_B_CAPTURED))
 		return;
 	if (c->dir != TTMON_DIR_H2D && c->dir != TTMON_DIR_D2H && c->dir != TTMON_DIR_DEFAULT)
 		return;
-	if (bpf_map_lookup_elem(&copy_sites, &k) || bpf_map_update_elem(&copy_sites, &k, &one, BPF_ANY))
+	told = bpf_map_lookup_elem(&copy_sites, &k);
+	if ((told && *told == unmapped) || bpf_map_update_elem(&copy_sites, &k, &unmapped, BPF_ANY))
 		return;
 	n = take_stack(ctx, t, at_entry ? TAKE_ENTRY : TAKE_RETURN);
 	if (TAKEN_WORDS(n) <= 8) {

@@ -109,7 +109,7 @@ static __always_inline int leave_copy(struct pt_regs *ctx)
 	c->fn = 0;
 	tell(t, p, fn, c->entry_ns, err);
 	if (!err && is_copy(FN(fn).cls))
-		note_copy_site(ctx, t, &c->copy, fn, PT_REGS_IP(ctx), false);
+		note_copy_site(ctx, t, p, &c->copy, fn, PT_REGS_IP(ctx), false);
 	return 0;
 }
 

@@ -24,18 +24,25 @@ struct {
 } mremaps SEC(".maps");
 
 /* Is the caller traced? Never starts tracing a process: that is what the CUDA probes do. Memory is made or freed: tells after which launch. */
-static __always_inline bool traced(u64 id)
+static __always_inline struct proc_info *traced(u64 id)
 {
 	u32 tgid = id >> 32;
 	struct proc_info *p;
 
 	if (!active || family_state[TTMON_FAMILY_MMAP] != TTMON_FAMILY_ON)
-		return false;
+		return NULL;
 	p = bpf_map_lookup_elem(&procs, &tgid);
 	if (p && !(p->flags & PROC_ANNOUNCED))
 		first_seen(p);
 	tell_launched(p);
 	return p;
+}
+
+/* Of two threads at once one may be forgotten: then a site is that of the memory before. */
+static __always_inline void note_unmapped(struct proc_info *p, u64 first, u64 last)
+{
+	for (u32 i = 0; i < PROC_PIECES && first + i <= last; i++)
+		p->unmapped[PROC_PIECE_SLOT(first + i)]++;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_mmap")
@@ -73,10 +80,12 @@ int hm_munmap(struct trace_event_raw_sys_enter *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	u64 addr = ctx->args[0], len = ctx->args[1];
 	struct ttmon_ev_munmap *e;
+	struct proc_info *p;
 
 	/* What the kernel refuses with EINVAL. */
-	if ((addr & cfg_page_mask) || !len || !traced(id))
+	if ((addr & cfg_page_mask) || !len || !(p = traced(id)))
 		return 0;
+	note_unmapped(p, addr >> TTMON_COPY_SITE_SHIFT, (addr + len - 1) >> TTMON_COPY_SITE_SHIFT);
 	e = emit_reserve(TTMON_EV_MUNMAP, sizeof(*e), id);
 	if (!e)
 		return 0;

@@ -20,6 +20,10 @@
 /* Hits that are counted by process: who causes the load is named, and can be reduced alone. */
 enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS };
 
+/* Slots of pieces of 1 << TTMON_COPY_SITE_SHIFT bytes. */
+#define PROC_PIECES	     32
+#define PROC_PIECE_SLOT(nr) ((nr) & (PROC_PIECES - 1))
+
 #define PROC_LISTED	(1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
 
 struct proc_info {
@@ -31,6 +35,7 @@ struct proc_info {
 	u32 image;	     /* how often it has become another program */
 	u32 pad;
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
+	u32 unmapped[PROC_PIECES]; /* how often memory was unmapped in a piece of this slot: what is there then is other memory */
 };
 
 /* A copy as gathered at entry. Linear ones have rows == slices == 1. */

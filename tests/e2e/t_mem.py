@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The program's own memory: mappings, heap, registrations, allocators of its own."""
+import json
 import subprocess
 
-from e2e import allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, true, whole
+from e2e import TTMON, allocations, eq, finding, last_json, load_db, pair, process, same_transfers, standin, true, whole
 
 MIB = 1 << 20
 PAGE = 4096
@@ -45,6 +46,22 @@ def test_mappings(bench):
     eq("unmatched", proc["unmatched"], 0)
     for what, addr in (("low", low + MIB), ("high", high + 5 * MIB), ("hole", hole), ("heap", heap + 100)):
         true(f"no mapping holds {what}", holding(db, book["pid"], addr))
+
+
+def test_batches_one_after_another(bench):
+    """
+    Each batch of a loader is a mapping of its own at the same place: each is named by who copies from it, so that together they are
+    advised to be pinned once and given out again.
+    """
+    book, db, proc = traced(bench, "batches")
+    same_transfers(proc, book)
+    eq("batches at another place", book["elsewhere"], 0)
+    rows = [a for a in allocations(db, book["pid"], "mmap") if a["transfers"].get("h2d")]
+    eq("batches", len(rows), 16)
+    true(f"call sites {[a['site'] for a in rows]}", len({a["site"] for a in rows}) == 1 and rows[0]["site"])
+    done = subprocess.run([TTMON, "advise", "--json", bench.path("db.json")], capture_output=True, text=True, check=True)
+    advised = json.loads(done.stdout)["programs"][0]["advice"]
+    eq("advice", [(s["advice"], s["allocs"]) for s in advised if "scen_batches" in s["call_site"]], [("allocate pinned", 16)])
 
 
 def test_mappings_untraced(bench):

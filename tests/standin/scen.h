@@ -73,6 +73,7 @@ int scen_order(int n);
 int scen_hot(int n);
 
 int scen_unmap(int n);
+int scen_batches(int n);
 int scen_maps(int n);
 int scen_overlap(int n);
 int scen_old(int n);

@@ -44,6 +44,24 @@ int scen_unmap(int n)
 	return 0;
 }
 
+/* Each batch is a mapping of its own, at the place of the one before, as a PyTorch loader's workers give them. */
+int scen_batches(int n)
+{
+	char *dev = on_dev(8 * MIB), *mem, *first = NULL;
+	int elsewhere = 0;
+
+	for (int i = 0; i < n; i++) {
+		mem = map(8 * MIB);
+		elsewhere += first && mem != first;
+		first = mem;
+		memset(mem, i, 8 * MIB);
+		up(dev, mem, 8 * MIB, PAGEABLE);
+		MUST(munmap(mem, 8 * MIB));
+	}
+	report("\"elsewhere\":%d", elsewhere);
+	return 0;
+}
+
 /*
  * A mapping of 16 MiB: copies from it whole, after a hole was cut out of its middle from both parts, after the upper part was
  * moved and grown, and after another mapping was put into the hole. Then the same bytes by brk.

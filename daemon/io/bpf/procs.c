@@ -11,6 +11,7 @@ struct proc_value {
 	uint64_t kernels, graphs, told;
 	uint32_t image, pad;
 	uint64_t hits[TTMON_PROC_HITS];
+	uint32_t unmapped[32];
 };
 #define PROC_FROM_START	     (1 << 1)
 #define PROC_LISTED	     (1 << 2)
