@@ -139,8 +139,8 @@ out:
 }
 
 /*
- * When all are done. Once: what is launched after a first flush, or between a second enable and disable, was not counted any more (CUDA 13.0
- * on an H100).
+ * When all are done. The first kernel alone has records, with lazy patching or without, whether others are launched before the data is taken or
+ * after another enable (CUDA 13.0 on an H100): a process for each.
  */
 __attribute__((visibility("default"))) int memtrace_cupti_end(void)
 {
