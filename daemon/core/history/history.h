@@ -231,7 +231,7 @@ struct ttmon_proc {
 	X(2, OVERLAP, "overlap", "a registration overlaps a live one")                                          \
 	X(3, TRUNCATED_BATCH, "truncated_batch", "a batched copy was longer than what is looked at")            \
 	X(4, FREE_BY_OTHER, "free_by_other", "memory was given to the wrong free function")                     \
-	X(5, FORK_PINNED, "fork_pinned", "a process forked while it held pinned memory (copy-on-write hazard)")
+	X(5, FORK_PINNED, "fork_pinned", "a process forked while it held registered memory (copy-on-write hazard)")
 enum ttmon_finding {
 #define X(id, NAME, name, help) TTMON_FINDING_##NAME = id,
 	TTMON_FINDING_TABLE(X)

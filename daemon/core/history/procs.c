@@ -280,7 +280,8 @@ static void proc_fork(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t p
 	if (!parent || parent == p || parent->pub.exit_ns)
 		return;
 	ttmon_users_inherit(h, p, parent);
-	if (parent->pub.pinned_pages)
+	/* What CUDA gives out is a shared mapping, of /dev/zero or a device (docs/real-gpu.md): a child writes to the same pages. */
+	if (parent->layer[TTMON_LAYER_REG].n)
 		ttmon_count_finding(h, parent, TTMON_FINDING_FORK_PINNED);
 	if (ttmon_maps_inherit(&p->maps, &parent->maps, ts_ns) < 0)
 		ttmon_history_no_memory(h);

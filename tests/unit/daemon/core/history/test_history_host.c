@@ -528,9 +528,12 @@ static void forked_child_has_the_parents_mappings(void **state)
 	assert_string_equal(a->name, "/tmp/a");
 	assert_true(a->bits & TTMON_AL_OLD);
 	assert_true(ttmon_history_proc(h, 1)->maps_known);
-	/* But nothing of CUDA's; and a parent with pinned memory is a hazard. */
+	/* But nothing of CUDA's; and a parent with registered memory is a hazard, one with memory of CUDA's own is none. */
 	assert_null(ttmon_history_find(h, T + 1, B));
 	assert_int_equal(ttmon_history_proc(h, 1)->pinned_pages, 0);
+	assert_int_equal(proc()->findings[TTMON_FINDING_FORK_PINNED], 0);
+	feed_alloc(h, T, 210, TTMON_METHOD_REGISTERED, A, PAGE);
+	feed_proc(h, T + 2, 220, 220, T, TTMON_PROC_FORK);
 	assert_int_equal(proc()->findings[TTMON_FINDING_FORK_PINNED], 1);
 	/* Each has its own from now on. */
 	feed_munmap(h, T + 1, 300, A, 4 * PAGE);
