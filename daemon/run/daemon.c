@@ -205,8 +205,10 @@ pid_t ttmon_daemon_dump(const struct ttmon_daemon *c, ttmon_hot_fn fn, void *ctx
 	if (c->hot)
 		return ttmon_hot_dump(c->hot, fn, ctx);
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		ttmon_history_settle(ttmon_pipeline_history(c->pipeline));
 		_exit(fn(ctx, c->pipeline, c->replay_ns) ? 1 : 0);
+	}
 	return pid < 0 ? -errno : pid;
 }
 

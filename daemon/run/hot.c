@@ -665,6 +665,7 @@ static int run_dump(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_NAME, "ttmond-dump");
+		ttmon_history_settle(ttmon_pipeline_history(p));
 		_exit(d->fn(d->ctx, p, now_ns) ? 1 : 0);
 	}
 	return pid < 0 ? -errno : pid;

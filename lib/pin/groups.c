@@ -22,6 +22,12 @@ uint64_t ttmon_groups_pages(const struct ttmon_run_alloc *a)
 	return MIN(pages, touched / TTMON_VERDICT_PAGE + (touched % TTMON_VERDICT_PAGE != 0));
 }
 
+/* That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is what is mapped there. */
+static const char *name_of(const struct ttmon_run_alloc *a)
+{
+	return a->method == TTMON_METHOD_MMAP || ttmon_run_has_tag(a) ? a->name : NULL;
+}
+
 void ttmon_groups_add(struct ttmon_memory *m, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
 {
 	uint64_t age = a->free_ns - a->alloc_ns;
@@ -41,6 +47,8 @@ void ttmon_groups_add(struct ttmon_memory *m, const struct ttmon_run *run, const
 	m->in_place |= (a->flags & TTMON_RUN_IN_PLACE) != 0;
 	m->gpu |= (a->flags & TTMON_RUN_GPU) != 0;
 	m->unknown_kind |= (a->flags & TTMON_RUN_UNSEEN) != 0;
+	/* No call of the program's asks for a driver's DMA buffer. */
+	m->unknown_site |= !a->site && !name_of(a) && a->method != TTMON_METHOD_TT_DMA;
 	m->at_least |= (a->flags & TTMON_RUN_AT_LEAST) != 0;
 }
 
@@ -60,13 +68,19 @@ struct maker {
 	uint64_t seed;
 };
 
+/* Mappings are told apart by their names, other memory where its call site is not known. */
+static const char *group_name(const struct ttmon_run_alloc *a)
+{
+	return a->method == TTMON_METHOD_MMAP || !a->site ? name_of(a) : NULL;
+}
+
 static bool is_same(const struct ttmon_pin_group *x, const struct ttmon_run_alloc *a)
 {
 	bool map = a->method == TTMON_METHOD_MMAP;
 
 	/* Names of a run are the same where their text is. A mapping without name and site is by itself. */
-	return x->proc == a->proc && x->site == a->site && x->method == a->method &&
-	       (!map || (x->name == a->name && (a->name || a->site)));
+	return x->proc == a->proc && x->site == a->site && x->method == a->method && x->name == group_name(a) &&
+	       (!map || a->name || a->site);
 }
 
 /* NULL: no memory. */
@@ -74,10 +88,11 @@ static struct ttmon_pin_group *group_of(struct maker *m, uint32_t i)
 {
 	const struct ttmon_run_alloc *a = &m->run->allocs[i];
 	uint64_t key = ttmon_mix64(((uint64_t)a->proc << 32 | a->site) ^ m->seed) ^ ttmon_mix64(a->method + 1), at;
+	const char *name = group_name(a);
 	struct ttmon_pin_groups *g = m->g;
 
-	if (a->method == TTMON_METHOD_MMAP)
-		key ^= ttmon_mix64(a->name || a->site ? (uintptr_t)a->name : i);
+	if (name || a->method == TTMON_METHOD_MMAP)
+		key ^= ttmon_mix64(name || a->site ? (uintptr_t)name : i);
 	for (; (at = ttmon_hmap_get(&m->by_key, key)) != TTMON_HMAP_NONE; key++)
 		if (is_same(&g->v[at], a))
 			return &g->v[at];
@@ -85,9 +100,9 @@ static struct ttmon_pin_group *group_of(struct maker *m, uint32_t i)
 		return NULL;
 	if (ttmon_hmap_put(&m->by_key, key, g->n) < 0)
 		return NULL;
-	g->v[g->n] = (struct ttmon_pin_group){ .proc = a->proc, .site = a->site, .method = a->method, .first = i };
-	if (a->method == TTMON_METHOD_MMAP)
-		g->v[g->n].name = a->name;
+	g->v[g->n] = (struct ttmon_pin_group){
+		.proc = a->proc, .site = a->site, .method = a->method, .name = name, .first = i
+	};
 	return &g->v[g->n++];
 }
 

@@ -12,7 +12,7 @@
 struct ttmon_pin_group {
 	uint32_t proc, site;
 	uint8_t method;
-	const char *name;     /* of a mapping, borrowed; NULL */
+	const char *name;     /* of a mapping, or of an allocator's memory whose site is not known; borrowed; NULL */
 	uint32_t first;	      /* its first allocation */
 	uint64_t size, bytes; /* of the largest, of all */
 	struct ttmon_memory m;

@@ -193,7 +193,9 @@ void ttmon_verdict_of(const struct ttmon_memory *m, const struct ttmon_cost *c, 
 	struct ttmon_said s = { .known = true, .at_least = m->at_least };
 
 	s.worth_ns = whole(saved - ttmon_cost_pinned(c, MIN(m->peak_pages, m->pages), m->allocs != 0));
-	if (m->managed) {
+	if (m->unknown_site) {
+		unknown(&s, TTMON_REASON_SITE);
+	} else if (m->managed) {
 		keep(&s, TTMON_REASON_MANAGED);
 		s.known = false;
 	} else if (m->unknown_kind) {

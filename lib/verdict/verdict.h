@@ -16,7 +16,8 @@
  *	unpin		pinned memory whose transfers do not pay for it even so: it is cold. Not what a kernel may read in place, nor what
  *			is all younger than cold_ns and still there
  *	keep		the rest
- *	unknown		it is not known whether it is pinned, or not all of its transfers were seen and those that were do not pay
+ *	unknown		it is not known whether it is pinned, or where in the program it is asked for: then nobody knows which memory is meant; or not
+ *			all of its transfers were seen, and those that were do not pay
  */
 #ifndef TTMON_VERDICT_H
 #define TTMON_VERDICT_H
@@ -53,7 +54,8 @@ const char *ttmon_advice_name(unsigned int advice);
 	X(KERNELS, "kernels access it in place")                                                         \
 	X(MANAGED, "managed memory moves by itself")                                                     \
 	X(KIND, "it may have been pinned before ttmond looked")                                          \
-	X(UNSEEN, "not all of its transfers were seen, and those that were do not pay")
+	X(UNSEEN, "not all of its transfers were seen, and those that were do not pay")                  \
+	X(SITE, "its call site is not known")
 enum ttmon_reason {
 #define X(NAME, text) TTMON_REASON_##NAME,
 	TTMON_REASON_TABLE(X)
@@ -124,6 +126,7 @@ struct ttmon_memory {
 	bool pinned, managed;
 	bool in_place, gpu; /* a kernel may read it where it is; was seen to access it */
 	bool unknown_kind;  /* it may be pinned */
+	bool unknown_site;  /* neither its call site nor a name that tells it from other memory is known */
 	bool at_least;	    /* not all of its transfers were seen */
 	double complete;    /* 0..1: of what it is known from; 0 counts as 1 */
 };

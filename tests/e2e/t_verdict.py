@@ -196,6 +196,36 @@ def test_service(bench):
 
 
 @timeout(120)
+def test_just_allocated(bench):
+    """Memory that is milliseconds old has its call site in everything that is asked for, and the verdict of the rest of it."""
+    service = Service(bench, *OWN)
+    program = Program(bench)
+    program.probed(service)
+    program.do("dev")
+    program.do("pin hot 4194304")
+    program.do("copy hot 100")
+    # The call's stack is known from then on, also where the interpreter was built without frame pointers.
+    retry(10, lambda: true("no site", all(r["site"] for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid)))
+    site, end = None, time.monotonic() + 20 * PATIENCE
+    for i in range(1, 6):
+        program.do(f"pin young{i} 4096")
+        seen = 0
+        while seen <= i:
+            true(f"{i + 1} allocations are not seen", time.monotonic() < end)
+            rows = [r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid and r["method"] == "host_alloc"]
+            seen = sum(r["allocs"] for r in rows)
+            eq(f"verdicts on {seen} allocations of one call site", [(r["advice"], site in (None, r["site"])) for r in rows], [("keep", True)])
+            site = rows[0]["site"]
+            true(f"{rows}: no site", site)
+    program.do("pin last 4096")
+    mine = []
+    while len(mine) < 7:
+        true("the last allocation is not seen", time.monotonic() < end)
+        mine = [a for a in service.get("/v1/db")["allocations"] if a["pid"] == program.pid and a["method"] == "host_alloc"]
+        eq("call sites in a database that is asked for", {a["site"] for a in mine}, {site})
+
+
+@timeout(120)
 def test_libttmon(bench):
     """What an allocator is told is what the views say: pinned the next time, or not, and what that is worth."""
     _, db, _ = bench.trace([standin("work"), "churn", "--step-us", "100"])

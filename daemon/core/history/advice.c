@@ -67,17 +67,25 @@ static void groups_fini(struct ttmon_groups *gs)
 	*gs = (struct ttmon_groups){ 0 };
 }
 
+/* That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is what is mapped there. */
+static const char *name_of(const struct ttmon_alloc *a)
+{
+	bool named =
+		a->method == TTMON_METHOD_MMAP || a->method == TTMON_METHOD_CUSTOM || a->method == TTMON_METHOD_PIECE;
+
+	return named ? a->name : NULL;
+}
+
 static struct ttmon_group identity(const struct ttmon_history *h, const struct ttmon_alloc *a, bool gone)
 {
 	struct ttmon_group id = {
 		.proc = a->proc, .gen = h->procs[a->proc]->gen, .site = a->site, .method = a->method
 	};
 
-	/* Whose call site is not found yet is no group with others of which that is so. */
-	if (a->bits & TTMON_AL_SITE_QUEUED && !a->site)
-		id.name = ttmon_alloc_seq(a) | 1ULL << 63;
-	else if (a->method == TTMON_METHOD_MMAP)
+	if (a->method == TTMON_METHOD_MMAP)
 		id.name = a->name ? name_hash(a->name) : gone || a->site ? 0 : ttmon_alloc_seq(a) | 1ULL << 63;
+	else if (!a->site && name_of(a))
+		id.name = name_hash(a->name);
 	return id;
 }
 
@@ -164,6 +172,8 @@ static void add_to_memory(const struct ttmon_history *h, struct ttmon_memory *m,
 static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const struct ttmon_alloc *a)
 {
 	add_to_memory(h, &g->m, a);
+	/* No call of the program's asks for a driver's DMA buffer. */
+	g->m.unknown_site |= !a->site && !name_of(a) && a->method != TTMON_METHOD_TT_DMA;
 	g->size = MAX(g->size, a->size);
 	g->bytes += a->size;
 }
@@ -285,7 +295,7 @@ void ttmon_advice_judge(const struct ttmon_history *h, const struct ttmon_alloc 
 {
 	struct ttmon_group g = { .proc = a->proc };
 
-	sum_up(h, &g, a);
+	add_to_memory(h, &g.m, a);
 	g.m.peak_pages = g.m.pages;
 	judge_group(h, &g, ret);
 }

@@ -454,6 +454,11 @@ void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late);
 uint64_t ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
 /* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
+/*
+ * For a copy of the history that is looked at once: what still waits for its call site has it now. Where the mappings of the last
+ * milliseconds are not known yet, it stays unknown. What comes after that may get other ordinals than it would have.
+ */
+void ttmon_history_settle(struct ttmon_history *h);
 
 /* Memory of a Tenstorrent device, as core/tt/tt.h tells it. */
 struct ttmon_tt_alloc {

@@ -653,7 +653,7 @@ void ttmon_maplist_forget(struct ttmon_hproc *p);
 void ttmon_advice_init(struct ttmon_history *h, const struct ttmon_history_cfg *cfg);
 /* A call that pins or unpins took so long; 0: not known. */
 void ttmon_advice_saw(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t pin_ns, uint64_t unpin_ns);
-/* The verdict on one allocation by itself. */
+/* The verdict on one allocation by itself, which its address tells from others: its call site need not be known. */
 void ttmon_advice_judge(const struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_said *ret);
 /* A hook: remember the sums of an allocation that is about to go. */
 void ttmon_advice_folded(struct ttmon_history *h, struct ttmon_alloc *a);

@@ -86,7 +86,7 @@ void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a)
 		push(h, a, &op, TTMON_AL_FREE_QUEUED);
 }
 
-static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final, uint32_t *site)
+static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final, bool wait, uint32_t *site)
 {
 	struct ttmon_hproc *p = h->procs[op->proc];
 	struct ttmon_site_query q = {
@@ -96,6 +96,7 @@ static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final
 		.execs = p->execs,
 		.nr_execs = p->nr_execs,
 		.final = final,
+		.as_before = !wait,
 		.refuse = h->users[p->user].sites >= TTMON_SITES_MAX / 4,
 	};
 	uint32_t before = h->sites.n;
@@ -173,15 +174,18 @@ static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
 	a->bits &= (uint8_t)~TTMON_AL_FREE_QUEUED;
 }
 
-/* Does the first operation; false if it has to wait. */
-static bool step(struct ttmon_history *h, bool final)
+/*
+ * Does the first operation. final: a frame that is in nothing known is left out of its site; else the operation waits (false), or
+ * without `wait` its site stays unknown.
+ */
+static bool step(struct ttmon_history *h, bool final, bool wait)
 {
 	struct ttmon_site_op *op = ttmon_fifo_at(&h->siteq, 0);
 	struct ttmon_alloc *a = ttmon_rec_by_seq(h, op->seq);
 	uint32_t site = 0;
 
 	if (a && !op->end) {
-		if (resolve(h, op, final, &site) == -EAGAIN)
+		if (resolve(h, op, final, wait, &site) == -EAGAIN && wait)
 			return false;
 		count_alloc(h, a, site, &op->taken);
 	} else if (a) {
@@ -201,10 +205,19 @@ uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all)
 
 		if (!all && age < SETTLE_NS)
 			return ttmon_end_of(op->ts_ns, SETTLE_NS);
-		if (!step(h, all || age >= SETTLE_MAX_NS))
+		if (!step(h, all || age >= SETTLE_MAX_NS, true))
 			return h->now_ns;
 	}
 	return UINT64_MAX;
+}
+
+/* Of what is younger than SETTLE_NS the facts about a mapping may be on the way. */
+void ttmon_history_settle(struct ttmon_history *h)
+{
+	const struct ttmon_site_op *op;
+
+	while ((op = ttmon_fifo_front(&h->siteq)))
+		step(h, h->now_ns > op->ts_ns && h->now_ns - op->ts_ns >= SETTLE_NS, false);
 }
 
 /* Those before it in the queue are not to be done with before they have settled: they may be another user's. */

@@ -14,6 +14,7 @@ struct ttmon_stack {
 	uint32_t site; /* what it resolved to ... */
 	uint32_t gen;  /* ... when the maps were at this state */
 	bool resolved; /* all frames were known then */
+	bool made_do;  /* some were not, and were left out */
 	uint64_t frames[];
 };
 
@@ -190,7 +191,7 @@ int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, cons
 	bool all;
 	int err;
 
-	if (st->resolved && st->gen == q->maps->gen && !q->maps->ended) {
+	if ((st->resolved || (st->made_do && q->as_before)) && st->gen == q->maps->gen && !q->maps->ended) {
 		*ret = st->site;
 		return 0;
 	}
@@ -206,6 +207,7 @@ int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, cons
 			return err;
 	}
 	st->resolved = all;
+	st->made_do = !all;
 	st->gen = q->maps->gen;
 	*ret = st->site;
 	return 0;

@@ -42,8 +42,9 @@ struct ttmon_site_query {
 	uint64_t ts_ns;
 	const uint64_t *execs; /* ascending: what is older than one knows nothing of what came after */
 	uint32_t nr_execs;
-	bool final;  /* make do with what is known */
-	bool refuse; /* no new site: whoever asks has enough of them */
+	bool final;	/* make do with what is known */
+	bool as_before; /* what was made do with for this stack will do while the mappings are the same */
+	bool refuse;	/* no new site: whoever asks has enough of them */
 };
 
 int ttmon_sites_init(struct ttmon_sites *s) _must_check;

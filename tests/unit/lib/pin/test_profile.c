@@ -576,6 +576,42 @@ static void test_same_as_the_groups(void **state)
 	ttmon_pin_groups_free(groups);
 }
 
+/* Memory whose call site is not known: nothing is said of it, and the order of calls is no reason to. Its name is a reason. */
+static void test_no_call_site(void **state)
+{
+	struct ttmon_cost cost = TTMON_COST_DEFAULT;
+	struct ttmon_pin_groups *groups = NULL;
+	struct ttmon_profile_key key;
+	struct ttmon_profile *p;
+
+	(void)state;
+	put(&a, 0, MB, 0, 10, 100);
+	put(&a, 0, MB, 0, 10, 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct ttmon_run_alloc *x = put(&a, 0, MB, 0, 10, i ? 100 : 0);
+
+		x->name = i ? "hot" : "cold";
+		x->method = TTMON_METHOD_CUSTOM;
+	}
+	assert_int_equal(ttmon_pin_groups_new(&a.run, &cost, &groups), 0);
+	assert_int_equal(groups->n, 3);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(ttmon_pin_groups_said(groups, i)->advice, TTMON_ADVICE_UNKNOWN);
+		assert_int_equal(ttmon_pin_groups_said(groups, i)->reason, TTMON_REASON_SITE);
+	}
+	assert_int_equal(ttmon_pin_groups_said(groups, 2)->advice, TTMON_ADVICE_KEEP);
+	assert_int_equal(ttmon_pin_groups_said(groups, 3)->advice, TTMON_ADVICE_PIN);
+	p = make(&a, NULL);
+	for (uint32_t i = 0; i < 2; i++) {
+		ttmon_profile_key_of(&a.run, &a.allocs[i], i, &key);
+		assert_int_equal(ask(p, key).verdict, TTMON_VERDICT_UNKNOWN);
+	}
+	assert_int_equal(ask_alloc(p, &a, 2).verdict, NO_PIN);
+	assert_int_equal(ask_alloc(p, &a, 3).verdict, PIN);
+	ttmon_profile_free(p);
+	ttmon_pin_groups_free(groups);
+}
+
 /* Figures as large as can be: sums stop at their ends. */
 static void test_extremes(void **state)
 {
@@ -618,6 +654,7 @@ int main(void)
 		cmocka_unit_test_setup(test_runs, setup),
 		cmocka_unit_test_setup(test_totals, setup),
 		cmocka_unit_test_setup(test_same_as_the_groups, setup),
+		cmocka_unit_test_setup(test_no_call_site, setup),
 		cmocka_unit_test_setup(test_extremes, setup),
 	};
 

@@ -271,6 +271,19 @@ static void what_is_not_known(void **state)
 	SAID(judge(m), KEEP, KERNELS);
 	m.managed = true;
 	SAID(judge(m), KEEP, MANAGED);
+	/* Which memory is meant is not known: nothing is said of it, whatever it is. */
+	m.unknown_site = true;
+	SAID(judge(m), UNKNOWN, SITE);
+	m = two_pages(0, 0);
+	m.unknown_site = m.pinned = true;
+	s = judge(m);
+	SAID(s, UNKNOWN, SITE);
+	assert_false(s.known || s.cold);
+	m = two_pages(6000, 0);
+	m.unknown_site = true;
+	s = judge(m);
+	SAID(s, UNKNOWN, SITE);
+	assert_int_equal(s.gain_ns, 0);
 }
 
 static void young_memory_is_not_cold(void **state)

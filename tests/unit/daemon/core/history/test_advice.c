@@ -85,8 +85,10 @@ static void only_touched_groups_have_to_be_pinned(void **state)
 	(void)state;
 	feed_mmap(h, T, 100, A, 640 * MB);
 	copies(A, 10 * MB, 6); /* one of 64 groups of 10 MiB */
-	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 0).said.gain_ns, 6 * (10 * MB * 3 / 4) - 10 * MB * 4 - 2);
-	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 0).said.advice, TTMON_ADVICE_PIN);
+	feed_copy_site(h, T, 20 * MS, A, site1);
+	ttmon_history_finish(h, SEC);
+	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 1).said.gain_ns, 6 * (10 * MB * 3 / 4) - 10 * MB * 4 - 2);
+	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 1).said.advice, TTMON_ADVICE_PIN);
 }
 
 static void unpins_what_is_cold(void **state)
@@ -396,7 +398,7 @@ static void made_up_memory_is_unknown(void **state)
 	(void)state;
 	copies(A, 1000, 100);
 	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 0).said.advice, TTMON_ADVICE_UNKNOWN);
-	feed_map(h, T, SEC, A, A + 1000 * PAGE, "");
+	feed_map(h, T, SEC, A, A + 1000 * PAGE, "/data/weights");
 	feed_maps_done(h, T, SEC, SEC + 1, 1);
 	assert_int_equal(advice_for(TTMON_METHOD_MMAP, 0).said.advice, TTMON_ADVICE_PIN);
 }
@@ -563,25 +565,47 @@ static void advice_is_in_site_order(void **state)
 	free(spots);
 }
 
-/* Until their call sites are found a hot buffer and a cold one are no group: nobody is told to unpin what is copied. */
+/* Until their call sites are found, nothing is said of a hot buffer and a cold one. */
 static void sites_that_are_not_found_yet(void **state)
 {
-	struct ttmon_history *t = feed_new((struct ttmon_history_cfg){ .keep_all = true });
-	const uint64_t hot[] = { 0x400300, 0 }, cold[] = { 0x400400, 0 };
-	struct ttmon_spot *spots = NULL;
-	size_t n;
+	struct ttmon_spot s;
 
 	(void)state;
-	feed_alloc_at(t, 10, 100, TTMON_METHOD_HOST_ALLOC, 0x100000, 64 * PAGE, hot);
-	feed_alloc_at(t, 10, 200, TTMON_METHOD_HOST_ALLOC, 0x200000, 64 * PAGE, cold);
-	for (uint64_t i = 0; i < 32; i++)
-		feed_copy(t, 10, 300 + i, TTMON_DIR_H2D, 0x7f0000000000, 0x100000, 64 * PAGE);
-	assert_int_equal(ttmon_history_alloc(t, 0)->site, 0);
-	assert_int_equal(ttmon_history_advice(t, &spots, &n), 0);
+	feed_alloc_at(h, T, 100, TTMON_METHOD_HOST_ALLOC, A, 64 * PAGE, site1);
+	feed_alloc_at(h, T, 200, TTMON_METHOD_HOST_ALLOC, A + MB, 64 * PAGE, site2);
+	copies(A, 64 * PAGE, 32);
+	assert_int_equal(ttmon_history_alloc(h, 0)->site, 0);
+	s = advice_for(TTMON_METHOD_HOST_ALLOC, 0);
+	assert_int_equal(s.allocs, 2);
+	assert_int_equal(s.said.advice, TTMON_ADVICE_UNKNOWN);
+	assert_int_equal(s.said.reason, TTMON_REASON_SITE);
+	assert_int_equal(ttmon_history_coldspots(h, &s, 1), 0);
+	ttmon_history_finish(h, 3 * SEC);
+	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 1).said.advice, TTMON_ADVICE_KEEP);
+	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 2).said.advice, TTMON_ADVICE_UNPIN);
+}
+
+/* A call without a stack has no call site, ever. The name that an allocator gave tells its memory from other memory all the same. */
+static void memory_without_a_call_site(void **state)
+{
+	struct ttmon_ev_tag tag = { .h = feed_head(TTMON_EV_TAG, T, 300), .addr = A + MB, .tag = "batch" };
+	struct ttmon_spot *spots = NULL;
+	size_t n = 0;
+
+	(void)state;
+	feed_alloc(h, T, 100, TTMON_METHOD_CUSTOM, A, 64 * PAGE);
+	feed_alloc(h, T, 200, TTMON_METHOD_CUSTOM, A + MB, 64 * PAGE);
+	APPLY(h, tag);
+	copies(A, 64 * PAGE, 32);
+	copies(A + MB, 64 * PAGE, 32);
+	ttmon_history_finish(h, 3 * SEC);
+	assert_int_equal(ttmon_history_advice(h, &spots, &n), 0);
 	assert_int_equal(n, 2);
+	assert_int_equal(spots[0].alloc_seq, 0);
+	assert_int_equal(spots[0].said.advice, TTMON_ADVICE_UNKNOWN);
+	assert_int_equal(spots[0].said.reason, TTMON_REASON_SITE);
+	assert_int_equal(spots[1].said.advice, TTMON_ADVICE_PIN);
 	free(spots);
-	ttmon_history_finish(t, 3 * SEC);
-	ttmon_history_free(t);
 }
 
 int main(void)
@@ -604,7 +628,8 @@ int main(void)
 		TEST(mappings_of_one_name_are_one_line),
 		TEST(made_up_memory_is_unknown),
 		cmocka_unit_test(folded_allocations_are_remembered),
-		cmocka_unit_test(sites_that_are_not_found_yet),
+		TEST(sites_that_are_not_found_yet),
+		TEST(memory_without_a_call_site),
 		TEST(advice_is_in_site_order),
 		TEST(peaks_are_of_one_time),
 		TEST(prices_of_the_trace),

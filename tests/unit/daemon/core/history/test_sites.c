@@ -99,6 +99,41 @@ static struct ttmon_history *program(uint32_t tgid, uint64_t slide, uint32_t fir
 	return h;
 }
 
+/* A database that is written before the sites have settled has them all the same, but not what no mapping is known for yet. */
+static void a_copy_is_settled(void **state)
+{
+	struct ttmon_history *h = program(10, 0, 1);
+	const uint64_t known[] = { 0x400300, 0 }, half[] = { 0x99990000, 0x400300, 0 };
+
+	(void)state;
+	feed_alloc_at(h, 10, 100 * MS, TTMON_METHOD_HOST_ALLOC, 0x10000, PAGE, known);
+	feed_alloc_at(h, 10, 101 * MS, TTMON_METHOD_HOST_ALLOC, 0x20000, PAGE, half);
+	feed_free(h, 10, 102 * MS, 102 * MS, TTMON_METHOD_HOST_ALLOC, 0x10000);
+	ttmon_history_now(h, 103 * MS, false);
+	assert_int_equal(ttmon_history_alloc(h, 0)->site, 0);
+	ttmon_history_settle(h);
+	assert_int_equal(ttmon_history_alloc(h, 0)->site, 1);
+	assert_int_equal(ttmon_history_site(h, 1)->allocs, 1);
+	assert_int_equal(ttmon_history_site(h, 1)->live, 0);
+	/* Its first frame may be in a library that was loaded just now. */
+	assert_int_equal(ttmon_history_alloc(h, 1)->site, 0);
+	assert_int_equal(ttmon_history_site(h, 0)->live, 1);
+	/* After 50 ms it is as at the end of a trace: what is in nothing known is left out. */
+	feed_alloc_at(h, 10, 200 * MS, TTMON_METHOD_HOST_ALLOC, 0x30000, PAGE, half);
+	ttmon_history_now(h, 260 * MS, false);
+	ttmon_history_settle(h);
+	assert_int_equal(ttmon_history_alloc(h, 2)->site, 1);
+	/* What was left out of this stack before is left out of the next one like it, until there are other mappings. */
+	feed_alloc_at(h, 10, 300 * MS, TTMON_METHOD_HOST_ALLOC, 0x40000, PAGE, half);
+	ttmon_history_settle(h);
+	assert_int_equal(ttmon_history_alloc(h, 3)->site, 1);
+	feed_text(h, 10, 310 * MS, 0x900000, 0x980000, 0x1000, 1);
+	feed_alloc_at(h, 10, 320 * MS, TTMON_METHOD_HOST_ALLOC, 0x50000, PAGE, half);
+	ttmon_history_settle(h);
+	assert_int_equal(ttmon_history_alloc(h, 4)->site, 0);
+	ttmon_history_free(h);
+}
+
 static void cuda_and_unknown_frames_are_left_out(void **state)
 {
 	struct ttmon_history *h = program(10, 0, 1);
@@ -446,6 +481,7 @@ int main(void)
 		cmocka_unit_test(maps_know_what_was_there_then),
 		cmocka_unit_test(maps_told_twice_are_one),
 		cmocka_unit_test(maps_are_bounded),
+		cmocka_unit_test(a_copy_is_settled),
 		cmocka_unit_test(cuda_and_unknown_frames_are_left_out),
 		cmocka_unit_test(stack_of_unknown_frames_keeps_addresses),
 		cmocka_unit_test(key_is_the_documented_hash_under_aslr),
