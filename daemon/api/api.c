@@ -182,9 +182,10 @@ static json_t *degraded(const struct ttmon_daemon *c, bool local)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:I, s:o}", "part", lacks[i].part, "since_ns",
-						      INT(lacks[i].since_ns), "why",
-						      local ? text(lacks[i].why) : json_null()));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:I, s:o}", "part", ttmon_lack_key(lacks[i].lack), "what",
+						ttmon_lack_what(lacks[i].lack), "since_ns", INT(lacks[i].since_ns),
+						"why", local ? text(lacks[i].why) : json_null()));
 	return list;
 }
 
@@ -223,15 +224,16 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
 			ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
 			"events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
 			"arena_full", INT(s.acc.arena_full), "lost", losses(c), "identity", identity(c, &s), "window",
 			"slots", INT(ttmon_daemon_opts(c)->window ? ttmon_daemon_opts(c)->window : TTMON_SLOTS_WINDOW),
 			"watermark_lag_ns", INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns",
-			INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published", INT(s.acc.published),
-			"dropped", INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", pinned(&s), "processes",
+			INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published",
+			INT(s.acc.published - s.unpublished), "unpublished", INT(s.unpublished), "dropped",
+			INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", pinned(&s), "processes",
 			INT(s.procs), "allocations",
 			ttmon_api_are_on(&s.seen, HELD) ? json_integer(INT(s.totals.live)) : json_null(), "rings",
 			"bytes", INT(ttmon_daemon_bpf(c) ? ttmon_bpf_ring_bytes(ttmon_daemon_bpf(c)) : 0), "cpus",

@@ -70,7 +70,7 @@ static void lacks(struct ttmon_metrics *m)
 	const struct ttmon_lack *l = ttmon_daemon_lacks(m->c, &n);
 
 	for (size_t i = 0; i < n; i++)
-		TTMON_NUM(m, DEGRADED, 1, l[i].part);
+		TTMON_NUM(m, DEGRADED, 1, ttmon_lack_key(l[i].lack));
 }
 
 void ttmon_metrics_self(struct ttmon_metrics *m)

@@ -225,7 +225,8 @@
 	X(NESTED_CALLS, "ttmond_nested_calls_total", COUNTER, "", "", NONE,                                            \
 	  "Calls within a traced call, which are not counted again")                                                   \
 	X(SLOTS_CLOSED, "ttmond_slots_closed_total", COUNTER, "", "", NONE, "Slots of a millisecond that were closed") \
-	X(SLOTS_PUBLISHED, "ttmond_slots_published_total", COUNTER, "", "", NONE, "Slots handed on")                   \
+	X(SLOTS_PUBLISHED, "ttmond_slots_published_total", COUNTER, "", "", NONE,                                      \
+	  "Slots written where they can be read")                                                                      \
 	X(SLOTS_DROPPED, "ttmond_slots_dropped_total", COUNTER, "", "", NONE,                                          \
 	  "Slots for which there was no room in the queue")                                                            \
 	X(SLOTS_FORCED, "ttmond_slots_forced_total", COUNTER, "", "", NONE,                                            \

@@ -43,7 +43,7 @@ static void without_tracefs(struct ttmon_daemon *c)
 		 "tracefs is not mounted, and cannot be (%s): mount -t tracefs tracefs /sys/kernel/tracing",
 		 strerror(-err));
 	ttmon_bpf_set_gate(c->bpf, TTMON_FAMILY_MMAP, TTMON_FAMILY_OFF);
-	ttmon_daemon_degrade(c, "mmap", why);
+	ttmon_daemon_degrade(c, TTMON_LACK_MMAP, why);
 }
 
 static struct ttmon_bpf_cfg bpf_cfg(const struct ttmon_daemon *c)
@@ -117,7 +117,7 @@ static int make_pipeline(struct ttmon_daemon *c)
 			      .max_runs = c->opts->dump_db || c->opts->trace_out ? 0 : TTMON_TIMELINE_FOLLOWED,
 			      .max_items = c->opts->dump_db || c->opts->trace_out ? c->opts->max_events ? c->opts->max_events : TTMON_TIMELINE_RUN : 0 },
 	};
-	struct ttmon_hot_cfg hot = { .bpf = c->bpf };
+	struct ttmon_hot_cfg hot = { .bpf = c->bpf, .unpublished = &c->publish.unpublished };
 	int err = ttmon_publish_open(&c->publish, c->opts, cfg.nr_cpus);
 
 	if (!err)

@@ -218,7 +218,7 @@ void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *
 		ttmon_hot_snapshot(c->hot, ret);
 		return;
 	}
-	*ret = (struct ttmon_snapshot){ .now_ns = ttmon_mono_ns() };
+	*ret = (struct ttmon_snapshot){ .now_ns = ttmon_mono_ns(), .unpublished = c->publish.unpublished };
 	ret->watermark_ns = ret->now_ns;
 	ttmon_snapshot_fill(ret, c->pipeline);
 }

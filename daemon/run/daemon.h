@@ -111,13 +111,25 @@ void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
 
 /*
  * What the run does without, though it was asked for: a service starts all the same, says so and takes it up when it can.
- * part: a word; said in the log when it is new or the reason is another one. "segment": /dev/shm/ttmon.v1; "mmap": the family.
+ * NAME, key in the API and the metric, what its user misses.
  */
-void ttmon_daemon_degrade(struct ttmon_daemon *c, const char *part, const char *why);
+#define TTMON_LACK_TABLE(X)                               \
+	X(SEGMENT, "segment", "shared-memory statistics") \
+	X(MMAP, "mmap", "tracing of memory mappings")
+enum ttmon_lacking {
+#define X(NAME, key, what) TTMON_LACK_##NAME,
+	TTMON_LACK_TABLE(X)
+#undef X
+		TTMON_LACK_MAX
+};
+const char *ttmon_lack_key(enum ttmon_lacking lack);
+const char *ttmon_lack_what(enum ttmon_lacking lack);
+/* Said in the log when it is new or the reason is another one. */
+void ttmon_daemon_degrade(struct ttmon_daemon *c, enum ttmon_lacking lack, const char *why);
 /* It is there now. */
-void ttmon_daemon_restore(struct ttmon_daemon *c, const char *part);
+void ttmon_daemon_restore(struct ttmon_daemon *c, enum ttmon_lacking lack);
 struct ttmon_lack {
-	const char *part;
+	enum ttmon_lacking lack;
 	uint64_t since_ns;
 	char why[256];
 };

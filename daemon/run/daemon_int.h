@@ -16,8 +16,6 @@
 #include "daemon/run/daemon.h"
 #include "daemon/run/publish.h"
 
-#define TTMON_LACKS_MAX 4
-
 struct ttmon_daemon {
 	const struct ttmon_opts *opts;
 	enum ttmon_capture mode;
@@ -54,7 +52,7 @@ struct ttmon_daemon {
 	uint64_t replay_ns;	     /* how far a replay has come */
 	uint64_t held_ns;	     /* when a held command last asked */
 	unsigned int ticks;
-	struct ttmon_lack lacks[TTMON_LACKS_MAX];
+	struct ttmon_lack lacks[TTMON_LACK_MAX];
 	size_t nr_lacks;
 };
 

@@ -10,37 +10,57 @@
 #include "lib/os/clock.h"
 #include "lib/os/tracefs.h"
 
-static struct ttmon_lack *find(struct ttmon_daemon *c, const char *part)
+const char *ttmon_lack_key(enum ttmon_lacking lack)
+{
+	static const char *const keys[] = {
+#define X(NAME, key, what) key,
+		TTMON_LACK_TABLE(X)
+#undef X
+	};
+
+	return keys[lack];
+}
+
+const char *ttmon_lack_what(enum ttmon_lacking lack)
+{
+	static const char *const words[] = {
+#define X(NAME, key, what) what,
+		TTMON_LACK_TABLE(X)
+#undef X
+	};
+
+	return words[lack];
+}
+
+static struct ttmon_lack *find(struct ttmon_daemon *c, enum ttmon_lacking lack)
 {
 	for (size_t i = 0; i < c->nr_lacks; i++)
-		if (!strcmp(c->lacks[i].part, part))
+		if (c->lacks[i].lack == lack)
 			return &c->lacks[i];
 	return NULL;
 }
 
-void ttmon_daemon_degrade(struct ttmon_daemon *c, const char *part, const char *why)
+void ttmon_daemon_degrade(struct ttmon_daemon *c, enum ttmon_lacking lack, const char *why)
 {
-	struct ttmon_lack *l = find(c, part);
+	struct ttmon_lack *l = find(c, lack);
 
 	if (l && !strcmp(l->why, why))
 		return;
 	if (!l) {
-		if (c->nr_lacks == ARRAY_SIZE(c->lacks))
-			return;
 		l = &c->lacks[c->nr_lacks++];
-		*l = (struct ttmon_lack){ .part = part, .since_ns = ttmon_mono_ns() };
+		*l = (struct ttmon_lack){ .lack = lack, .since_ns = ttmon_mono_ns() };
 	}
 	snprintf(l->why, sizeof(l->why), "%s", why);
-	log_warn("DEGRADED: without the %s, until that changes: %s", part, why);
+	log_warn("DEGRADED: without %s, until that changes: %s", ttmon_lack_what(lack), why);
 }
 
-void ttmon_daemon_restore(struct ttmon_daemon *c, const char *part)
+void ttmon_daemon_restore(struct ttmon_daemon *c, enum ttmon_lacking lack)
 {
-	struct ttmon_lack *l = find(c, part);
+	struct ttmon_lack *l = find(c, lack);
 
 	if (!l)
 		return;
-	log_info("the %s is there now", part);
+	log_info("no longer without %s", ttmon_lack_what(lack));
 	*l = c->lacks[--c->nr_lacks];
 }
 
@@ -57,7 +77,7 @@ int ttmon_daemon_segment(struct ttmon_daemon *c)
 
 	if (!err || !c->opts->service)
 		return err ? log_error_r(err, "%s", why) : 0;
-	ttmon_daemon_degrade(c, "segment", why);
+	ttmon_daemon_degrade(c, TTMON_LACK_SEGMENT, why);
 	return 0;
 }
 
@@ -77,9 +97,9 @@ static void take_up_segment(struct ttmon_daemon *c)
 	char why[256];
 
 	if (!c->publish.late && ttmon_publish_segment(c->opts, &c->publish.late, why, sizeof(why)))
-		ttmon_daemon_degrade(c, "segment", why);
+		ttmon_daemon_degrade(c, TTMON_LACK_SEGMENT, why);
 	else if (!ttmon_daemon_call(c, hand_over, c))
-		ttmon_daemon_restore(c, "segment");
+		ttmon_daemon_restore(c, TTMON_LACK_SEGMENT);
 }
 
 static void take_up_mmap(struct ttmon_daemon *c)
@@ -89,13 +109,13 @@ static void take_up_mmap(struct ttmon_daemon *c)
 
 	if (!ttmon_tracefs_open(&fd) && !ttmon_families_set(c, TTMON_FAMILY_MMAP, TTMON_FAMILY_ON, geteuid(), why,
 							 sizeof(why)))
-		ttmon_daemon_restore(c, "mmap");
+		ttmon_daemon_restore(c, TTMON_LACK_MMAP);
 }
 
 void ttmon_daemon_take_up(struct ttmon_daemon *c)
 {
-	if (find(c, "segment"))
+	if (find(c, TTMON_LACK_SEGMENT))
 		take_up_segment(c);
-	if (find(c, "mmap"))
+	if (find(c, TTMON_LACK_MMAP))
 		take_up_mmap(c);
 }

@@ -418,6 +418,7 @@ static void tell(struct ttmon_hot *h)
 		.oldest_lag_ns = h->longest_lag,
 		.records_ns = h->records_ns,
 		.calls_ns = h->calls_ns,
+		.unpublished = h->cfg.unpublished ? *h->cfg.unpublished : 0,
 	};
 
 	memcpy(s.records, h->records, sizeof(s.records));

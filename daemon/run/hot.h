@@ -36,6 +36,8 @@ struct ttmon_hot_cfg {
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec; /* NULL: not recorded */
 	struct ttmon_cpustate *cpus;  /* NULL: CPU time is not measured */
+	const uint64_t
+		*unpublished; /* slots that went nowhere, as the pipeline's publish function counts them; NULL: none */
 	bool prompt; /* rounds of 1 ms while events come: processes are held until they have been looked at */
 	const struct ttmon_hot_part *parts[TTMON_PARTS_MAX];
 	size_t nr_parts;
@@ -72,6 +74,7 @@ struct ttmon_snapshot {
 	struct ttmon_quota_row quotas[TTMON_QUOTA_ROWS];
 	uint32_t nr_quotas;
 	size_t procs;
+	uint64_t unpublished;	 /* of acc.published: there was nowhere to publish them */
 	uint64_t stalls;	 /* times the watermark was held back to the limit */
 	uint64_t longest_gap_ns; /* between two drains */
 	struct ttmon_cpu_totals cpu;

@@ -45,6 +45,8 @@ bool ttmon_publish_slot(void *ctx, const struct ttmon_slot *slot, const struct t
 
 	if (p->shm)
 		ttmon_shm_publish(p->shm, slot, rows, n);
+	else if (!p->file)
+		p->unpublished++;
 	return !p->file || ttmon_slotfile_put(p->file, slot, rows, n);
 }
 

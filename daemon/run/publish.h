@@ -14,6 +14,7 @@ struct ttmon_publish {
 	struct ttmon_shm *late;	     /* made, and not handed over yet */
 	struct ttmon_slotfile *file; /* NULL: none */
 	const char *path;
+	uint64_t unpublished; /* slots for which there was neither */
 };
 
 /*

@@ -27,8 +27,8 @@ static void tell_status(const struct ttmon_daemon *c)
 	ttmon_daemon_kernel_counts(c, &k);
 	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
 		nr_lost += k.reason[i];
-	ttmon_sd_notify("STATUS=%s%s%s%zu processes, %s pinned, %s events lost", nr_lacks ? "DEGRADED, without the " : "",
-			nr_lacks ? lacks[0].part : "", nr_lacks ? ": " : "", s.procs,
+	ttmon_sd_notify("STATUS=%s%s%s%zu processes, %s pinned, %s events lost", nr_lacks ? "DEGRADED, without " : "",
+			nr_lacks ? ttmon_lack_what(lacks[0].lack) : "", nr_lacks ? ": " : "", s.procs,
 			ttmon_fmt_bytes(pinned, sizeof(pinned), s.totals.pinned_bytes),
 			ttmon_fmt_count(lost, sizeof(lost), nr_lost));
 }

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -45,15 +46,20 @@ class Apart:
         lacks = self.lacks()
         true(f"degraded: {lacks}", word in lacks.get("segment", ""))
         self.daemon.wait_line(f"DEGRADED: .*{word}")
+        wait_for("slots are closed", lambda: self.status()["slots"]["unpublished"])
         done = subprocess.run([TTMON, "status", "--socket", self.sock], capture_output=True, text=True, check=False)
-        true(f"ttmon status says {done.stdout[:300]!r}", "DEGRADED" in done.stdout and word in done.stdout)
+        true(f"ttmon status says {done.stdout[:300]!r}", "without shared-memory statistics since" in done.stdout and word in done.stdout)
+        true(f"ttmon status says {done.stdout[:800]!r}", re.search(r"closed, 0 published, [\d,]+ not published", done.stdout))
 
     def taken_up(self):
         wait_for("the segment is taken up", lambda: not self.lacks())
-        self.daemon.wait_line("the segment is there now")
+        self.daemon.wait_line("no longer without shared-memory statistics")
         size = int(self.inside("stat", "-c", "%s", f"{self.shm}/ttmon.v1"))
         true(f"a segment of {size} bytes", size > 1 << 20)
         self.published()
+        wait_for("status counts them", lambda: self.status()["slots"]["published"])
+        slots = self.status()["slots"]
+        true(f"slots: {slots}", slots["unpublished"] and slots["closed"] == slots["published"] + slots["unpublished"] + slots["dropped"])
 
     def published(self):
         """Slots go into it: the word that counts them grows."""

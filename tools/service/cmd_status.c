@@ -104,8 +104,8 @@ static void show_degraded(const json_t *root)
 	json_array_foreach(ttmon_show_at(root, "degraded"), i, one)
 	{
 		label(i ? "" : "DEGRADED");
-		printf("%swithout the ", ttmon_show_escape(TTMON_SHOW_BAD));
-		clean(ttmon_show_str(one, "part"));
+		printf("%swithout ", ttmon_show_escape(TTMON_SHOW_BAD));
+		clean(ttmon_show_str(one, "what"));
 		since(one, "since_ns");
 		printf(": ");
 		clean(ttmon_show_str(one, "why"));
@@ -146,6 +146,8 @@ static void show_events(const json_t *root)
 	label("slots");
 	counted(root, "slots.closed", "closed, ");
 	counted(root, "slots.published", "published, ");
+	if (ttmon_show_u64(root, "slots.unpublished"))
+		counted(root, "slots.unpublished", "not published, ");
 	counted(root, "slots.dropped", "dropped, ");
 	counted(root, "slots.forced", "forced\n");
 	label("window");

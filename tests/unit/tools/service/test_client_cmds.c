@@ -108,7 +108,8 @@ static void assert_width(const char *text)
 	"\"events\": {\"decoded\": 1234567, \"late\": 1, \"lost\": {\"ring_full\": 3, \"map_full\": 0}},"              \
 	"\"identity\": {\"ok\": " ok                                                                                   \
 	", \"why\": \"decoded 5, slotted 4\", \"malformed\": 2}, \"window\": {\"slots\": 64, "                         \
-	"\"watermark_lag_ns\": 400000}, \"slots\": {\"closed\": 10, \"published\": 9, \"dropped\": 1, \"forced\": 0}," \
+	"\"watermark_lag_ns\": 400000}, \"slots\": {\"closed\": 10, \"published\": 6, \"unpublished\": 3, "                         \
+	"\"dropped\": 1, \"forced\": 0},"                                                                                 \
 	"\"pinned\": {\"now_pages\": 256, \"peak_pages\": 512, \"pins\": 7}, \"processes\": 3, \"allocations\": 1000," \
 	"\"rings\": {\"bytes\": 8388608, \"cpus\": 2}, \"recording\": null,"                                           \
 	"\"reduced\": {\"transfer\": {\"state\": \"counting\", \"why\": \"budget\"}, \"cpu\": {\"state\": \"off\", "   \
@@ -125,7 +126,7 @@ static void test_status(void **state)
 	assert_non_null(strstr(out, "pids: 12, 34\n"));
 	assert_non_null(strstr(out, "1,234,567 decoded, 1 late, 2 malformed\n"));
 	assert_non_null(strstr(out, "  lost         3 ring_full\n"));
-	assert_non_null(strstr(out, "10 closed, 9 published, 1 dropped, 0 forced\n"));
+	assert_non_null(strstr(out, "10 closed, 6 published, 3 not published, 1 dropped, 0 forced\n"));
 	assert_non_null(strstr(out, "7 pins\n"));
 	assert_non_null(strstr(out, "adds up\n"));
 	assert_null(strstr(out, "recording"));
