@@ -115,7 +115,8 @@ void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
  */
 #define TTMON_LACK_TABLE(X)                               \
 	X(SEGMENT, "segment", "shared-memory statistics") \
-	X(MMAP, "mmap", "tracing of memory mappings")
+	X(MMAP, "mmap", "tracing of memory mappings")     \
+	X(TCP, "tcp", "metrics over TCP")
 enum ttmon_lacking {
 #define X(NAME, key, what) TTMON_LACK_##NAME,
 	TTMON_LACK_TABLE(X)

@@ -7,6 +7,7 @@
 #include "daemon/run/daemon_int.h"
 
 #include "daemon/run/families.h"
+#include "daemon/run/serve.h"
 #include "lib/os/clock.h"
 #include "lib/os/tracefs.h"
 
@@ -118,4 +119,6 @@ void ttmon_daemon_take_up(struct ttmon_daemon *c)
 		take_up_segment(c);
 	if (find(c, TTMON_LACK_MMAP))
 		take_up_mmap(c);
+	if (find(c, TTMON_LACK_TCP))
+		ttmon_serve_take_up(c);
 }

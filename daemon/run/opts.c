@@ -294,7 +294,7 @@ static const struct
 				  "; with --pid, -- CMD, --dump-db, --trace-out, --slots-out or --replay there is none unless this is given.",
 				  TEXT(socket, ":file"), GIVEN(socket_given) },
 				{ "listen-address", 'l', "ADDR", "HOST:PORT for metrics, or none (127.0.0.1:9843)",
-				  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays.",
+				  "Repeatable. /metrics, /healthz and /v1/status: sums alone, for everybody who reaches the port, not encrypted. Runs with a target do not listen by default; with --replay the recording is played at its own pace and stays. A service goes on without an address that another process has, and takes it when it is free.",
 				  CALL(take_listen), .words = TTMON_LISTEN " none" },
 				{ "group-by", 0, "BY", "label of metrics: comm, cgroup, unit, container, pod",
 				  "What processes are summed up by in metrics, comm by default.",

@@ -61,6 +61,16 @@ static int gather(struct ttmon_daemon *c, struct ttmon_http_route **ret, size_t 
 	return 0;
 }
 
+static void take_up(struct ttmon_daemon *c, struct ttmon_http *http)
+{
+	char why[TTMON_HTTP_WHY];
+
+	if (ttmon_http_take_up(http, why, sizeof(why)))
+		ttmon_daemon_restore(c, TTMON_LACK_TCP);
+	else
+		ttmon_daemon_degrade(c, TTMON_LACK_TCP, why);
+}
+
 static int start(struct ttmon_daemon *c, void **state)
 {
 	const struct ttmon_opts *o = ttmon_daemon_opts(c);
@@ -72,6 +82,7 @@ static int start(struct ttmon_daemon *c, void **state)
 		.nr_listen = o->nr_listen,
 		.fds = fds,
 		.nr_fds = o->service ? ttmon_sd_listen_fds(fds, ARRAY_SIZE(fds)) : 0,
+		.or_later = o->service,
 		.ctx = c,
 	};
 	struct serve *v;
@@ -97,7 +108,14 @@ static int start(struct ttmon_daemon *c, void **state)
 		return err;
 	}
 	*state = v;
+	take_up(c, v->http);
 	return 0;
+}
+
+void ttmon_serve_take_up(struct ttmon_daemon *c)
+{
+	if (ttmon_serve_http(c))
+		take_up(c, ttmon_serve_http(c));
 }
 
 struct ttmon_http *ttmon_serve_http(const struct ttmon_daemon *c)

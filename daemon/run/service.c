@@ -33,6 +33,17 @@ static void tell_status(const struct ttmon_daemon *c)
 			ttmon_fmt_count(lost, sizeof(lost), nr_lost));
 }
 
+static bool lacks_tcp(const struct ttmon_daemon *c)
+{
+	size_t n;
+	const struct ttmon_lack *lacks = ttmon_daemon_lacks(c, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (lacks[i].lack == TTMON_LACK_TCP)
+			return true;
+	return false;
+}
+
 /* The hot thread, too, is a thread that began with all of them. ctx: struct ttmon_daemon. */
 static int keep_capabilities(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
@@ -55,6 +66,9 @@ static int keep_capabilities(void *ctx, struct ttmon_pipeline *p, uint64_t now_n
 	/* A segment that is made later is the group's too. */
 	if (ttmon_daemon_opts(c)->shm_slots && !ttmon_daemon_has_shm(c))
 		caps[n++] = CAP_CHOWN;
+	/* An address of TCP that is had later may be a privileged one. */
+	if (lacks_tcp(c))
+		caps[n++] = CAP_NET_BIND_SERVICE;
 	if (ttmon_caps_perf_wants_admin(""))
 		caps[n++] = CAP_SYS_ADMIN;
 	return ttmon_caps_keep(caps, n);

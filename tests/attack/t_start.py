@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """It always starts: what others have put into its places, or left there, or a full or missing file system, is said and taken up later."""
 import fcntl
+import http.client
 import json
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
-from e2e import PATIENCE, TTMON, Skip, eq, last_json, load_db, process, standin, true
+from e2e import PATIENCE, TTMON, Skip, eq, free_port, last_json, load_db, process, standin, true
 
 
 def wait_for(what, check, seconds=15):
@@ -139,6 +141,35 @@ def test_record_on_a_full_disk(bench):
     target.finish(None, seconds=60)
     daemon.wait(1, 60)
     true(f"it says {daemon.stderr()!r}", "y.rec was not written whole: No space left on device" in daemon.stderr())
+
+
+SQUATTER = """
+import os, socket, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+s = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_port_of_somebody_else(bench):
+    """Any user may listen on a port. The service traces all the same, says who is missing it, and serves it when it is free."""
+    port = free_port()
+    squatter = bench.target(sys.executable, "-c", SQUATTER, str(port))
+    service = Apart.__new__(Apart)
+    service.sock = bench.path("sock")
+    service.daemon = bench.daemon(*bench.service_args(), "--listen-address", f"127.0.0.1:{port}")
+    true(f"degraded: {service.lacks()}", f"127.0.0.1:{port}: the port is in use" in service.lacks().get("tcp", ""))
+    service.daemon.wait_line("DEGRADED: without metrics over TCP")
+    squatter.go()
+    squatter.finish()
+    wait_for("the port is taken up", lambda: not service.lacks())
+    conn = http.client.HTTPConnection("127.0.0.1", port, timeout=10 * PATIENCE)
+    conn.request("GET", "/metrics")
+    page = conn.getresponse().read().decode()
+    true("degraded in the metrics", "ttmond_build_info" in page and not re.search(r"^ttmond_degraded\{.*\} 1", page, re.M))
+    conn.close()
+    service.daemon.stop()
 
 
 def without_tracefs(*more):

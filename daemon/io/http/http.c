@@ -37,6 +37,7 @@ static int start(struct ttmon_http_listener *l)
 	struct epoll_event ev = { .events = EPOLLIN };
 	const union MHD_DaemonInfo *info;
 
+	l->limit = l->h->limit;
 	errno = 0;
 	l->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, ttmon_http_on_request, l,
@@ -64,6 +65,33 @@ static struct ttmon_http_listener *next_listener(struct ttmon_http *h)
 	return l;
 }
 
+/* The youngest, which serves nobody yet. */
+static void drop_listener(struct ttmon_http *h)
+{
+	struct ttmon_http_listener *l = &h->listeners[--h->nr_listeners];
+
+	if (l->daemon)
+		MHD_stop_daemon(l->daemon);
+	if (l->usock.fd >= 0)
+		close(l->usock.fd);
+	*l = (struct ttmon_http_listener){ 0 };
+}
+
+static int listen_tcp(struct ttmon_http *h, const char *address, bool or_later)
+{
+	struct ttmon_http_listener *l = next_listener(h);
+	char why[TTMON_HTTP_WHY];
+	int err = ttmon_http_listen(address, l, why, sizeof(why));
+
+	if (!err)
+		return 0;
+	drop_listener(h);
+	if (!or_later || err == -EINVAL)
+		return log_error_r(err, "%s", why);
+	h->missing[h->nr_missing++] = address;
+	return 0;
+}
+
 /* All sockets, before the first client is let in. */
 static int listen_all(struct ttmon_http *h, const struct ttmon_http_cfg *cfg)
 {
@@ -77,7 +105,7 @@ static int listen_all(struct ttmon_http *h, const struct ttmon_http_cfg *cfg)
 		snprintf(l->name, sizeof(l->name), "%s", cfg->socket);
 	}
 	for (size_t i = 0; !err && i < cfg->nr_listen; i++)
-		err = ttmon_http_listen(cfg->listen[i], next_listener(h));
+		err = listen_tcp(h, cfg->listen[i], cfg->or_later);
 	for (size_t i = 0; i < cfg->nr_fds; i++) {
 		int r = ttmon_http_listen_fd(cfg->fds[i], next_listener(h));
 
@@ -88,17 +116,15 @@ static int listen_all(struct ttmon_http *h, const struct ttmon_http_cfg *cfg)
 
 static int start_all(struct ttmon_http *h, const char *group)
 {
-	unsigned int limit = ttmon_http_limit(h->nr_listeners);
-
-	if (limit < TTMON_HTTP_CONNECTIONS)
-		log_info("at most %u clients at once on each socket: the limit of open files is low", limit);
+	h->limit = ttmon_http_limit(h->nr_listeners + h->nr_missing);
+	if (h->limit < TTMON_HTTP_CONNECTIONS)
+		log_info("at most %u clients at once on each socket: the limit of open files is low", h->limit);
 	for (size_t i = 0; i < h->nr_listeners; i++) {
 		struct ttmon_http_listener *l = &h->listeners[i];
 		int err;
 
 		if (l->local && !h->socket)
 			h->socket = l->name;
-		l->limit = limit;
 		err = start(l);
 		if (err)
 			return log_error_r(err, "cannot serve %s: %s", l->name, strerror(-err));
@@ -108,6 +134,27 @@ static int start_all(struct ttmon_http *h, const char *group)
 			log_info("serving http://%s/", l->name);
 	}
 	return 0;
+}
+
+bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n)
+{
+	for (size_t i = 0; i < h->nr_missing;) {
+		struct ttmon_http_listener *l = next_listener(h);
+		int err = ttmon_http_listen(h->missing[i], l, why, n);
+
+		if (!err) {
+			err = start(l);
+			if (err)
+				snprintf(why, n, "cannot serve %s: %s", l->name, strerror(-err));
+		}
+		if (err) {
+			drop_listener(h);
+			return false;
+		}
+		log_info("serving http://%s/", l->name);
+		h->missing[i] = h->missing[--h->nr_missing];
+	}
+	return true;
 }
 
 static void http_freep(struct ttmon_http **h)

@@ -116,6 +116,7 @@ struct ttmon_http_cfg {
 	size_t nr_listen;
 	const int *fds; /* listening sockets that systemd handed over, Unix and TCP ones; taken, also on failure */
 	size_t nr_fds;
+	bool or_later; /* go on without a TCP address that cannot be had: ttmon_http_take_up() tries again. `listen` must outlive the server then */
 	const struct ttmon_http_route *routes; /* must outlive the server */
 	size_t nr_routes;
 	void *ctx; /* for the handlers */
@@ -123,6 +124,9 @@ struct ttmon_http_cfg {
 
 /* Failures are logged here, in one line. See ttmon_usock_open() for the errors; -EADDRINUSE for a TCP port too. */
 int ttmon_http_new(const struct ttmon_http_cfg *cfg, struct ttmon_http **ret) _must_check;
+/* Are all TCP addresses served now? Tries those that are not; why (TTMON_HTTP_WHY): one line about the first that cannot be had. */
+bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n);
+#define TTMON_HTTP_WHY 256
 /* Closes all connections and removes the socket file (not one that systemd made). */
 void ttmon_http_free(struct ttmon_http *h);
 

@@ -85,6 +85,9 @@ struct ttmon_http {
 	const char *socket; /* where the routes are that TCP does not serve; NULL: nowhere */
 	struct ttmon_http_listener listeners[TTMON_HTTP_LISTENERS];
 	size_t nr_listeners;
+	const char *missing[TTMON_HTTP_LISTEN_MAX]; /* TCP addresses that could not be had; borrowed */
+	size_t nr_missing;
+	unsigned int limit;		      /* connections of each listener */
 	struct ttmon_http_conn *first, *last; /* by age, oldest first */
 	struct ttmon_http_client clients[TTMON_HTTP_CLIENTS];
 	unsigned int nr_held;
@@ -97,10 +100,11 @@ struct ttmon_http {
 	struct ttmon_http_stats stats;
 };
 
-/* ---- listen.c: both log what is wrong, in one line; *l is filled but for h ---- */
+/* ---- listen.c: *l is filled but for h ---- */
 
-int ttmon_http_listen(const char *address, struct ttmon_http_listener *l) _must_check;
-/* Takes fd, also on failure. */
+/* -EINVAL: no address; else what the kernel says. why: one line. */
+int ttmon_http_listen(const char *address, struct ttmon_http_listener *l, char *why, size_t n) _must_check;
+/* Takes fd, also on failure. What is wrong is logged, in one line. */
 int ttmon_http_listen_fd(int fd, struct ttmon_http_listener *l) _must_check;
 
 /* ---- conn.c ---- */

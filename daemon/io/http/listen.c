@@ -41,7 +41,7 @@ static bool split(char *address, const char **host, const char **port)
 	return true;
 }
 
-static int parse(const char *address, struct sockaddr_storage *ret, socklen_t *len)
+static int parse(const char *address, struct sockaddr_storage *ret, socklen_t *len, char *why, size_t n)
 {
 	const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
 					.ai_socktype = SOCK_STREAM };
@@ -49,10 +49,14 @@ static int parse(const char *address, struct sockaddr_storage *ret, socklen_t *l
 	struct addrinfo *found = NULL;
 	const char *host, *port;
 
-	if (!copy)
-		return log_error_r(-ENOMEM, "cannot listen on %s: out of memory", address);
-	if (!split(copy, &host, &port) || getaddrinfo(host ? host : "::", port, &hints, &found))
-		return log_error_r(-EINVAL, "cannot listen on %s: not HOST:PORT in numbers (" HINT ")", address);
+	if (!copy) {
+		snprintf(why, n, "cannot listen on %s: out of memory", address);
+		return -ENOMEM;
+	}
+	if (!split(copy, &host, &port) || getaddrinfo(host ? host : "::", port, &hints, &found)) {
+		snprintf(why, n, "cannot listen on %s: not HOST:PORT in numbers (" HINT ")", address);
+		return -EINVAL;
+	}
 	memcpy(ret, found->ai_addr, found->ai_addrlen);
 	*len = found->ai_addrlen;
 	freeaddrinfo(found);
@@ -99,30 +103,34 @@ static void describe_tcp(struct ttmon_http_listener *l)
 		log_warn("%s is more than this host: everybody who can reach it may read the metrics", l->name);
 }
 
-static int tcp_error(const char *address, int err)
+static int tcp_error(const char *address, int err, char *why, size_t n)
 {
 	switch (-err) {
 	case EADDRINUSE:
-		return log_error_r(
-			err,
+		snprintf(
+			why, n,
 			"cannot listen on %s: the port is in use, by another ttmond? (--listen-address takes another one, or none)",
 			address);
+		break;
 	case EADDRNOTAVAIL:
-		return log_error_r(err, "cannot listen on %s: this host does not have the address", address);
+		snprintf(why, n, "cannot listen on %s: this host does not have the address", address);
+		break;
 	case EACCES:
-		return log_error_r(err, "cannot listen on %s: ports below 1024 take CAP_NET_BIND_SERVICE", address);
+		snprintf(why, n, "cannot listen on %s: ports below 1024 take CAP_NET_BIND_SERVICE", address);
+		break;
 	default:
-		return log_error_r(err, "cannot listen on %s: %s", address, strerror(-err));
+		snprintf(why, n, "cannot listen on %s: %s", address, strerror(-err));
 	}
+	return err;
 }
 
-int ttmon_http_listen(const char *address, struct ttmon_http_listener *l)
+int ttmon_http_listen(const char *address, struct ttmon_http_listener *l, char *why, size_t n)
 {
 	_cleanup_close_ int fd = -1;
 	struct sockaddr_storage addr;
 	const int yes = 1, no = 0;
 	socklen_t len;
-	int err = parse(address, &addr, &len);
+	int err = parse(address, &addr, &len, why, n);
 
 	if (err)
 		return err;
@@ -130,14 +138,14 @@ int ttmon_http_listen(const char *address, struct ttmon_http_listener *l)
 	if (fd < 0 && errno == EAFNOSUPPORT && *address == ':')
 		fd = no_ipv6(&addr, &len);
 	if (fd < 0)
-		return tcp_error(address, -errno);
+		return tcp_error(address, -errno, why, n);
 	/* A port whose old connections are still dying away can be had; one that somebody listens on cannot. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	/* ":9843" is all addresses, of both kinds. */
 	if (addr.ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
 	if (bind(fd, (struct sockaddr *)&addr, len) || listen(fd, SOMAXCONN))
-		return tcp_error(address, -errno);
+		return tcp_error(address, -errno, why, n);
 	l->usock.fd = TAKE_FD(fd);
 	describe_tcp(l);
 	return 0;

@@ -123,6 +123,42 @@ static void test_all_addresses(void **state)
 	ttmon_http_free(h);
 }
 
+/* A server that is to be there in any case does without an address that another has, and takes it up when that one is gone. */
+static void test_had_later(void **state)
+{
+	const char *address[] = { "127.0.0.1:0", NULL, "127.0.0.1:0" };
+	struct ttmon_http_cfg cfg = {
+		.listen = address, .nr_listen = 1, .or_later = true, .routes = routes, .nr_routes = ARRAY_SIZE(routes)
+	};
+	struct ttmon_http *other = NULL, *h = NULL;
+	char why[TTMON_HTTP_WHY] = "", name[128];
+
+	(void)state;
+	assert_int_equal(ttmon_http_new(&cfg, &other), 0);
+	assert_true(ttmon_http_take_up(other, why, sizeof(why)));
+	snprintf(name, sizeof(name), "%s", other->listeners[0].name);
+	address[1] = name;
+	cfg.nr_listen = 3;
+	assert_int_equal(ttmon_http_new(&cfg, &h), 0);
+	assert_int_equal(h->nr_listeners, 2);
+	for (int i = 0; i < 3; i++) {
+		assert_false(ttmon_http_take_up(h, why, sizeof(why)));
+		assert_has(why, name);
+		assert_has(why, "in use");
+	}
+	assert_string_equal(body_of(talk_on(h, dial_tcp(h->listeners[1].name), ASK)), "0");
+	ttmon_http_free(other);
+	assert_true(ttmon_http_take_up(h, why, sizeof(why)));
+	assert_int_equal(h->nr_listeners, 3);
+	assert_string_equal(body_of(talk_on(h, dial_tcp(name), ASK)), "0");
+	ttmon_http_free(h);
+	/* What is no address is no address later either. */
+	address[0] = "127.0.0.1:x";
+	quiet();
+	assert_int_equal(ttmon_http_new(&cfg, &h), -EINVAL);
+	loud();
+}
+
 static void test_in_use(void **state)
 {
 	const char *address[] = { "127.0.0.1:0", NULL };
@@ -236,6 +272,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		T(test_addresses), T(test_v6),		T(test_all_addresses),	 T(test_in_use),
+		T(test_addresses), T(test_v6),		T(test_all_addresses),	 T(test_had_later),
 		T(test_too_many),  T(test_handed_over), T(test_handed_over_bad),
 	};
 
