@@ -54,7 +54,7 @@ def held(pid):
     links, progs, maps = set(), set(), {}
     fds = glob.glob(f"/proc/{pid}/fdinfo/*")
     for path in fds:
-        with contextlib.suppress(OSError), open(path, encoding="ascii") as f:
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as f:
             info = dict(re.findall(r"^(\w+):\s*(\d+)$", f.read(), re.M))
         if "link_id" in info:
             links.add(info["link_id"])
