@@ -64,11 +64,7 @@ static void put_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const 
 	if (ttmon_db_rows_has_launches(h, a))
 		ttmon_jsonw_key_num(w, "launches_numbered", ttmon_history_numbered(h, p));
 	ttmon_api_row_site(w, h, a->site);
-	ttmon_jsonw_key(w, "last_copy_ns");
-	if (a->traffic->last_copy_ns)
-		ttmon_jsonw_time(w, a->traffic->last_copy_ns);
-	else
-		ttmon_jsonw_null(w);
+	TTMON_JSONW_KEY_IF(w, "last_copy_ns", a->traffic->last_copy_ns, time, a->traffic->last_copy_ns);
 }
 
 /* ---- the list ---- */
@@ -96,8 +92,7 @@ static int put_rows(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 			k->more = !k->left;
 			if (k->more)
 				return 0;
-			ttmon_jsonw_line(s->w);
-			ttmon_jsonw_open(s->w, '{');
+			ttmon_jsonw_row(s->w, '{');
 			put_row(s->w, h, a);
 			ttmon_jsonw_close(s->w, '}');
 			k->left -= k->left != UINT64_MAX;
@@ -111,11 +106,7 @@ static int put_rows(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 static void put_end(struct walk *k, struct ttmon_jsonw *w)
 {
 	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_key(w, "next");
-	if (k->more)
-		ttmon_jsonw_time(w, k->at);
-	else
-		ttmon_jsonw_null(w);
+	TTMON_JSONW_KEY_IF(w, "next", k->more, time, k->at);
 	ttmon_jsonw_key_time(w, "now_ns", k->now_ns);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_end(w);
@@ -167,8 +158,7 @@ static ssize_t next_block(void *ctx, char *buf, size_t max)
 	w.comma = k->comma;
 	if (!k->begun) {
 		ttmon_jsonw_open(&w, '{');
-		ttmon_jsonw_key(&w, "allocations");
-		ttmon_jsonw_open(&w, '[');
+		ttmon_jsonw_key_open(&w, "allocations", '[');
 	}
 	for (unsigned int i = 0; i < STAYS_MAX && w.len < s.full / 2 && !k->over; i++)
 		if (!ttmon_daemon_call(k->run, put_rows, &s))

@@ -38,13 +38,11 @@ static void put_buckets(struct ttmon_jsonw *w, const struct ttmon_heat *heat, co
 {
 	ttmon_jsonw_key_time(w, "origin_ns", heat->origin_ns + s->from * heat->width_ns);
 	ttmon_jsonw_key_num(w, "width_ns", heat->width_ns);
-	ttmon_jsonw_key(w, "copies");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "copies", '[');
 	for (unsigned int i = s->from; i < s->to; i++)
 		ttmon_jsonw_num(w, heat->copies[i]);
 	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_key(w, "bytes");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "bytes", '[');
 	for (unsigned int i = s->from; i < s->to; i++)
 		ttmon_jsonw_num(w, heat->bytes[i]);
 	ttmon_jsonw_close(w, ']');
@@ -70,8 +68,7 @@ static void put_heat(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	const struct ttmon_heat *heat = a->traffic->heat ? a->traffic->heat : &none;
 	struct span s = span_of(heat, now_ns, last_ns);
 
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_row(w, '{');
 	put_alloc(w, h, a);
 	ttmon_jsonw_key_known(w, "moved", ttmon_history_alloc_known(h, a) != TTMON_UNKNOWN, s.bytes);
 	put_buckets(w, heat, &s);
@@ -134,12 +131,10 @@ static void put_pages(struct ttmon_jsonw *w, const struct ttmon_history *h, cons
 	const struct ttmon_page_heat *ph = a->traffic->page_heat;
 	uint64_t groups = ph ? a->size / ph->group_bytes + (a->size % ph->group_bytes != 0) : 0;
 
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_row(w, '{');
 	put_alloc(w, h, a);
 	ttmon_jsonw_key_known(w, "group_bytes", ph, ph ? ph->group_bytes : 0);
-	ttmon_jsonw_key(w, "copies");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "copies", '[');
 	for (uint64_t i = 0; i < MIN(groups, (uint64_t)TTMON_PAGE_GROUPS); i++)
 		ttmon_jsonw_num(w, ph->copies[i]);
 	ttmon_jsonw_close(w, ']');
@@ -159,8 +154,7 @@ static int make_heat(const struct ttmon_api_job *job, int fd, struct ttmon_pipel
 		return err;
 	ttmon_jsonw_open(&w, '{');
 	ttmon_jsonw_key_name(&w, "by", job->view == BY_PAGE ? "page" : "allocation");
-	ttmon_jsonw_key(&w, "allocations");
-	ttmon_jsonw_open(&w, '[');
+	ttmon_jsonw_key_open(&w, "allocations", '[');
 	if (job->view == BY_PAGE)
 		put_pages(&w, h, a);
 	else if (a)
@@ -269,16 +263,14 @@ static int put_hottest_live(struct ttmon_jsonw *w, const struct ttmon_api_job *j
 	if (!seqs)
 		return -ENOMEM;
 	n = ttmon_history_hottest(h, seqs, max);
-	ttmon_jsonw_key(w, "allocations");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "allocations", '[');
 	for (size_t i = 0; i < n && shown < job->n; i++) {
 		const struct ttmon_alloc *a = ttmon_history_alloc(h, seqs[i]);
 
 		if (!ttmon_viewer_sees_uid(&job->who, ttmon_history_proc(h, a->proc)->uid))
 			continue;
 		shown++;
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		put_alloc(w, h, a);
 		put_counts(w, h, a);
 		ttmon_jsonw_close(w, '}');
@@ -299,8 +291,7 @@ static int make_spots(const struct ttmon_api_job *job, int fd, struct ttmon_pipe
 		return err;
 	n = job->view == HOT ? ttmon_history_hotspots(h, spots, max) : ttmon_history_coldspots(h, spots, max);
 	ttmon_jsonw_open(&w, '{');
-	ttmon_jsonw_key(&w, "spots");
-	ttmon_jsonw_open(&w, '[');
+	ttmon_jsonw_key_open(&w, "spots", '[');
 	for (size_t i = 0; i < n && shown < job->n; i++) {
 		if (!sees(job, h, &spots[i]))
 			continue;

@@ -35,8 +35,7 @@ static void put_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, cons
 	ttmon_jsonw_key_num(w, "copies_back", line->back_copies);
 	ttmon_jsonw_key_num(w, "bytes_back", line->back_bytes);
 	ttmon_jsonw_key_str(w, "reason", ttmon_reason_text(line->reason));
-	ttmon_jsonw_key(w, "gain_ns");
-	ttmon_jsonw_int(w, line->gain_ns);
+	ttmon_jsonw_key_int(w, "gain_ns", line->gain_ns);
 	ttmon_jsonw_key(w, "confidence");
 	ttmon_jsonw_ratio(w, line->confidence);
 }
@@ -59,8 +58,7 @@ static void put_line(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	ttmon_jsonw_key_name(w, "advice", ttmon_live_name(line->said));
 	ttmon_jsonw_key_num(w, "pid", line->tgid);
 	ttmon_jsonw_key_time(w, "start_ns", line->start_ns);
-	ttmon_jsonw_key(w, "comm");
-	ttmon_jsonw_text(w, p ? p->comm : NULL, p ? sizeof(p->comm) : 0);
+	ttmon_jsonw_key_text(w, "comm", p ? p->comm : NULL, p ? sizeof(p->comm) : 0);
 	if (line->said != TTMON_SAID_CHECKPOINT)
 		put_alloc(w, h, line);
 	ttmon_jsonw_key_num(w, "period", line->period);

@@ -55,8 +55,7 @@ static void put_spot(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	const struct ttmon_alloc *a = ttmon_history_alloc(h, s->alloc_seq);
 	const struct ttmon_period_row *r = &s->row;
 
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_row(w, '{');
 	ttmon_api_row_site(w, h, s->site);
 	ttmon_jsonw_key_num(w, "site", s->site);
 	ttmon_jsonw_key_name(w, "method", ttmon_method_name(s->method));
@@ -118,8 +117,7 @@ static void put_view(struct ttmon_jsonw *w, const struct ttmon_api_job *job, con
 	ttmon_jsonw_key_time(w, "to_ns", v->to_ns);
 	ttmon_jsonw_key_num(w, "dropped", v->dropped);
 	ttmon_jsonw_key_bool(w, "whole", v->whole);
-	ttmon_jsonw_key(w, "spots");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "spots", '[');
 	for (uint32_t i = 0; i < v->n && shown < job->n; i++) {
 		if (!(job->view == HOT ? is_hot : is_cold)(&v->spots[i]))
 			continue;

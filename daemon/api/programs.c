@@ -38,13 +38,11 @@ static void write_head(struct ttmon_jsonw *w)
 	static const char *const columns[] = { "seq",	 "pid",	     "device", "chip",	  "program", "start_ns",
 					       "end_ns", "error_ns", "clock",  "seen_ns", "kernels" };
 
-	ttmon_jsonw_key(w, "columns");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "columns", '[');
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		ttmon_jsonw_name(w, columns[i]);
 	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_key(w, "clocks");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "clocks", '[');
 	for (unsigned int i = 0; i < TTMON_CLOCKS; i++)
 		ttmon_jsonw_name(w, ttmon_clock_name(i));
 	ttmon_jsonw_close(w, ']');

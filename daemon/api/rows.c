@@ -52,8 +52,7 @@ void ttmon_api_row_process(struct ttmon_jsonw *w, const struct ttmon_proc *p, bo
 	if (with_pid)
 		ttmon_jsonw_key_num(w, "pid", p->tgid);
 	ttmon_jsonw_key_time(w, "start_ns", p->start_ns);
-	ttmon_jsonw_key(w, "comm");
-	ttmon_jsonw_text(w, p->comm, sizeof(p->comm));
+	ttmon_jsonw_key_text(w, "comm", p->comm, sizeof(p->comm));
 }
 
 static const char *object_path(const struct ttmon_history *h, const struct ttmon_frame *f)
@@ -106,8 +105,7 @@ void ttmon_api_row_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, 
 {
 	const struct ttmon_site *s = site ? ttmon_history_site(h, site) : NULL;
 
-	ttmon_jsonw_key(w, "frames");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "frames", '[');
 	for (uint32_t i = 0; s && i < s->nframes; i++) {
 		const struct ttmon_frame *f = &s->frames[i];
 		uint64_t delta = 0;

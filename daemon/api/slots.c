@@ -58,13 +58,11 @@ static void put_slot(struct ttmon_http_reply *reply, struct ttmon_jsonw *w, stru
 {
 	uint32_t hidden = 0;
 
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_row(w, '{');
 	ttmon_jsonw_key_num(w, "slot", s->no);
 	ttmon_slotjson_figures(w, s);
 	ttmon_slotjson_flags(w, s->flags);
-	ttmon_jsonw_key(w, "rows");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "rows", '[');
 	for (uint32_t i = 0; i < s->nr_rows; i++) {
 		if (!sees(l, &l->rows[i])) {
 			hidden++;
@@ -101,8 +99,7 @@ static void put_slots(struct ttmon_http_reply *reply, struct ttmon_jsonw *w, str
 
 	l->shm.next = published > last ? published - last : 0;
 	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key(w, "slots");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "slots", '[');
 	while (l->shm.next < published && (r == 1 || r == -EOVERFLOW)) {
 		r = ttmon_shm_next(&l->shm, &slot, l->rows, l->shm.rows);
 		if (r == 1)

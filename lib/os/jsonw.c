@@ -444,6 +444,24 @@ void ttmon_jsonw_end(struct ttmon_jsonw *w)
 	ttmon_jsonw_line(w);
 }
 
+void ttmon_jsonw_key_open(struct ttmon_jsonw *w, const char *name, char bracket)
+{
+	ttmon_jsonw_key(w, name);
+	ttmon_jsonw_open(w, bracket);
+}
+
+void ttmon_jsonw_row(struct ttmon_jsonw *w, char bracket)
+{
+	ttmon_jsonw_line(w);
+	ttmon_jsonw_open(w, bracket);
+}
+
+void ttmon_jsonw_key_null(struct ttmon_jsonw *w, const char *key)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_null(w);
+}
+
 void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
 {
 	ttmon_jsonw_key(w, key);
@@ -452,11 +470,16 @@ void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value)
 
 void ttmon_jsonw_key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value)
 {
-	ttmon_jsonw_key(w, key);
 	if (known)
-		ttmon_jsonw_num(w, value);
+		ttmon_jsonw_key_num(w, key, value);
 	else
-		ttmon_jsonw_null(w);
+		ttmon_jsonw_key_null(w, key);
+}
+
+void ttmon_jsonw_key_int(struct ttmon_jsonw *w, const char *key, int64_t value)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_int(w, value);
 }
 
 void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns)
@@ -475,6 +498,12 @@ void ttmon_jsonw_key_str(struct ttmon_jsonw *w, const char *key, const char *tex
 {
 	ttmon_jsonw_key(w, key);
 	ttmon_jsonw_str(w, text);
+}
+
+void ttmon_jsonw_key_text(struct ttmon_jsonw *w, const char *key, const char *text, size_t n)
+{
+	ttmon_jsonw_key(w, key);
+	ttmon_jsonw_text(w, text, n);
 }
 
 void ttmon_jsonw_key_name(struct ttmon_jsonw *w, const char *key, const char *name)

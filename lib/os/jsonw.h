@@ -34,6 +34,10 @@ void ttmon_jsonw_open(struct ttmon_jsonw *w, char bracket);
 void ttmon_jsonw_close(struct ttmon_jsonw *w, char bracket);
 /* Member name: written as it is, it must need no escape. */
 void ttmon_jsonw_key(struct ttmon_jsonw *w, const char *name);
+/* A member that is an object or an array. */
+void ttmon_jsonw_key_open(struct ttmon_jsonw *w, const char *name, char bracket);
+/* A row of a table, on a line of its own: an object or an array. */
+void ttmon_jsonw_row(struct ttmon_jsonw *w, char bracket);
 
 /* Numbers saturate at 2^63 - 1, what a signed 64-bit reader can take. */
 void ttmon_jsonw_num(struct ttmon_jsonw *w, uint64_t value);
@@ -62,13 +66,19 @@ void ttmon_jsonw_symbol(struct ttmon_jsonw *w, const char *name, uint64_t delta)
 void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name);
 /* A member: the name, then the value, as above. */
 void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value);
+void ttmon_jsonw_key_null(struct ttmon_jsonw *w, const char *key);
 /* null where it is not known. */
 void ttmon_jsonw_key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value);
+void ttmon_jsonw_key_int(struct ttmon_jsonw *w, const char *key, int64_t value);
 void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns);
 void ttmon_jsonw_key_addr(struct ttmon_jsonw *w, const char *key, uint64_t addr);
 void ttmon_jsonw_key_str(struct ttmon_jsonw *w, const char *key, const char *text);
+void ttmon_jsonw_key_text(struct ttmon_jsonw *w, const char *key, const char *text, size_t n);
 void ttmon_jsonw_key_name(struct ttmon_jsonw *w, const char *key, const char *name);
 void ttmon_jsonw_key_bool(struct ttmon_jsonw *w, const char *key, bool value);
+/* A member of a kind (num, int, time, addr, str, name, bool), null where it is not known: value is not looked at then. */
+#define TTMON_JSONW_KEY_IF(w, key, known, kind, value) \
+	((known) ? ttmon_jsonw_key_##kind(w, key, value) : ttmon_jsonw_key_null(w, key))
 /* A line break between two values, so that a line of the file is one row of the table. */
 void ttmon_jsonw_line(struct ttmon_jsonw *w);
 /* The line break at the end of the document. */

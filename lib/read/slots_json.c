@@ -125,8 +125,7 @@ void ttmon_slotjson_figures(struct ttmon_jsonw *w, const struct ttmon_slot *s)
 
 void ttmon_slotjson_flags(struct ttmon_jsonw *w, uint32_t slot_flags)
 {
-	ttmon_jsonw_key(w, "flags");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "flags", '[');
 	for (unsigned int i = 0; i < TTMON_SLOTS_SLOT_FLAG_NAMES; i++)
 		if (ttmon_slots_slot_flag(slot_flags, i))
 			ttmon_jsonw_name(w, ttmon_slots_slot_flag(slot_flags, i));
@@ -139,13 +138,8 @@ void ttmon_slotjson_who(struct ttmon_jsonw *w, const struct ttmon_slot_row *r)
 
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key_known(w, "pid", process, r->tgid);
-	ttmon_jsonw_key(w, "start_ns");
-	if (process)
-		ttmon_jsonw_time(w, r->start_ns);
-	else
-		ttmon_jsonw_null(w);
-	ttmon_jsonw_key(w, "comm");
-	ttmon_jsonw_text(w, r->comm, sizeof(r->comm));
+	TTMON_JSONW_KEY_IF(w, "start_ns", process, time, r->start_ns);
+	ttmon_jsonw_key_text(w, "comm", r->comm, sizeof(r->comm));
 	ttmon_jsonw_key_name(w, "class", ttmon_slots_class_name(r->cls));
 }
 
@@ -177,8 +171,7 @@ void ttmon_slotjson_row(struct ttmon_jsonw *w, const struct ttmon_slot *s, const
 			      r->pinned_bytes);
 	if (least)
 		ttmon_jsonw_key_bool(w, "at_least", true);
-	ttmon_jsonw_key(w, "flags");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "flags", '[');
 	for (unsigned int i = 0; i < TTMON_SLOTS_ROW_FLAG_NAMES; i++)
 		if (ttmon_slots_row_flag(r->flags, i))
 			ttmon_jsonw_name(w, ttmon_slots_row_flag(r->flags, i));

@@ -83,13 +83,11 @@ static bool wanted(const struct ttmon_run_alloc *a)
 static void write_match(struct ttmon_jsonw *w, const struct match *m, const struct ttmon_run_alloc *a,
 			const struct ttmon_profile_found *found)
 {
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_row(w, '{');
 	ttmon_jsonw_key_str(w, "id", a->id);
 	ttmon_jsonw_key_name(w, "level", level_keys[found->match]);
 	ttmon_jsonw_key_num(w, "candidates", found->candidates);
-	ttmon_jsonw_key(w, "ids");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "ids", '[');
 	for (uint32_t i = 0; i < MIN(found->candidates, (uint32_t)MAX_CANDIDATES); i++)
 		ttmon_jsonw_str(w, m->a->allocs[found->members[i].alloc].id);
 	ttmon_jsonw_close(w, ']');
@@ -177,22 +175,18 @@ static void write_tail(struct ttmon_jsonw *w, const struct match *m)
 	ttmon_jsonw_key_num(w, "allocations", m->total);
 	ttmon_jsonw_key_num(w, "bytes", m->total_bytes);
 	ttmon_jsonw_key_num(w, "found", m->total - m->allocs[TTMON_MATCH_NONE]);
-	ttmon_jsonw_key(w, "levels");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "levels", '{');
 	for (int i = TTMON_MATCH_MAX - 1; i >= 0; i--) {
-		ttmon_jsonw_key(w, level_keys[i]);
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_key_open(w, level_keys[i], '[');
 		ttmon_jsonw_num(w, m->allocs[i]);
 		ttmon_jsonw_num(w, m->bytes[i]);
 		ttmon_jsonw_close(w, ']');
 	}
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_line(w);
-	ttmon_jsonw_key(w, "unmatched");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "unmatched", '[');
 	for (size_t i = 0; i < m->b->nr_sites && m->unmatched[i].allocs; i++) {
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "site", m->unmatched[i].site);
 		ttmon_jsonw_key_str(w, "where", ttmon_run_site_text(m->b, m->unmatched[i].site, text, sizeof(text)));
 		ttmon_jsonw_key_num(w, "allocations", m->unmatched[i].allocs);
@@ -214,8 +208,7 @@ static int print_json(struct match *m)
 	ttmon_jsonw_open(&w, '{');
 	ttmon_jsonw_key_str(&w, "a", m->a->path);
 	ttmon_jsonw_key_str(&w, "b", m->b->path);
-	ttmon_jsonw_key(&w, "matches");
-	ttmon_jsonw_open(&w, '[');
+	ttmon_jsonw_key_open(&w, "matches", '[');
 	err = run_match(m, &w);
 	if (err)
 		return err;

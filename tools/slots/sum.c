@@ -324,10 +324,8 @@ static void json_proc(const struct ttmon_slots_sum *s, struct ttmon_jsonw *w, co
 
 	ttmon_slotjson_who(w, r);
 	ttmon_jsonw_key_num(w, "slots", p->slots);
-	ttmon_jsonw_key(w, "first_ms");
-	ttmon_jsonw_int(w, ttmon_slots_ms(info, p->first));
-	ttmon_jsonw_key(w, "last_ms");
-	ttmon_jsonw_int(w, ttmon_slots_ms(info, p->last));
+	ttmon_jsonw_key_int(w, "first_ms", ttmon_slots_ms(info, p->first));
+	ttmon_jsonw_key_int(w, "last_ms", ttmon_slots_ms(info, p->last));
 	ttmon_jsonw_key_known(w, "cpu_ns", p->cpu, r->cpu_ns);
 	ttmon_jsonw_key_known(w, "switches", p->cpu, p->switches);
 	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)

@@ -145,8 +145,7 @@ static void json_slot(struct ttmon_jsonw *w, const struct ttmon_slots_view *v, c
 	const struct ttmon_slot *s = &item->slot;
 
 	ttmon_jsonw_key_num(w, "slot", s->no);
-	ttmon_jsonw_key(w, "ms");
-	ttmon_jsonw_int(w, ttmon_slots_ms(v->info, s->no));
+	ttmon_jsonw_key_int(w, "ms", ttmon_slots_ms(v->info, s->no));
 	ttmon_slotjson_figures(w, s);
 	ttmon_jsonw_key_num(w, "missed_before", item->missed);
 	ttmon_slotjson_flags(w, s->flags);
@@ -161,8 +160,7 @@ void ttmon_slots_json_slot(const struct ttmon_slots_view *v, const struct ttmon_
 	ttmon_jsonw_open(v->json, '{');
 	json_slot(v->json, v, item);
 	if (!v->opts->by_slot) {
-		ttmon_jsonw_key(v->json, "rows");
-		ttmon_jsonw_open(v->json, '[');
+		ttmon_jsonw_key_open(v->json, "rows", '[');
 		while ((row = ttmon_slots_wanted(v->opts, item, &at, &shown)))
 			ttmon_slotjson_row(v->json, &item->slot, row);
 		ttmon_jsonw_close(v->json, ']');

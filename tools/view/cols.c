@@ -163,8 +163,7 @@ static void columns(struct ttmon_view_out *o)
 	for (unsigned int col = 0; col < COL_MAX; col++) {
 		int64_t last = 0;
 
-		ttmon_jsonw_key(w, column_names[col]);
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_key_open(w, column_names[col], '[');
 		for (size_t i = 0; i < v->nr_shown; i++) {
 			const struct ttmon_run_alloc *a = &o->run->allocs[v->shown[i]];
 			const struct ttmon_said *said =
@@ -196,15 +195,13 @@ static void texts(struct ttmon_view_out *o)
 	struct ttmon_jsonw *w = &o->w;
 	const struct ttmon_view *v = o->v;
 
-	ttmon_jsonw_key(w, "addr");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "addr", '[');
 	for (size_t i = 0; i < v->nr_shown; i++)
 		ttmon_jsonw_addr(w, o->run->allocs[v->shown[i]].addr);
 	ttmon_jsonw_close(w, ']');
 	/* number of the allocation: text */
 	for (unsigned int names = 0; names < 2; names++) {
-		ttmon_jsonw_key(w, names ? "names" : "ids");
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_key_open(w, names ? "names" : "ids", '[');
 		for (size_t i = 0; i < v->nr_shown; i++) {
 			const struct ttmon_run_alloc *a = &o->run->allocs[v->shown[i]];
 
@@ -216,15 +213,13 @@ static void texts(struct ttmon_view_out *o)
 		ttmon_jsonw_close(w, ']');
 	}
 	/* As in the database: the number in an id is that of all processes. */
-	ttmon_jsonw_key(w, "proc_index");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "proc_index", '[');
 	for (size_t i = 0; i < o->run->nr_procs; i++)
 		if (o->procs[i] != TTMON_RUN_NONE)
 			ttmon_jsonw_num(w, i);
 	ttmon_jsonw_close(w, ']');
 	/* number, name, ... */
-	ttmon_jsonw_key(w, "fns");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "fns", '[');
 	for (size_t i = 0; i < v->nr_shown; i++) {
 		uint16_t fn = o->run->allocs[v->shown[i]].fn;
 

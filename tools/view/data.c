@@ -189,8 +189,7 @@ static void header(struct ttmon_view_out *o)
 	ttmon_jsonw_key_num(w, "undrawn", o->v->bins->left_out);
 	ttmon_jsonw_key_num(w, "shift", o->v->bins->shift);
 	ttmon_jsonw_key_num(w, "nr_bins", nr_bins(o->v));
-	ttmon_jsonw_key(w, "cost");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "cost", '[');
 	ttmon_jsonw_num(w, o->v->cost.pageable_bps);
 	ttmon_jsonw_num(w, o->v->cost.pinned_bps);
 	ttmon_jsonw_num(w, o->v->cost.pinning_bps);
@@ -209,8 +208,7 @@ static void methods(struct ttmon_view_out *o)
 	struct ttmon_jsonw *w = &o->w;
 
 	/* [name, pinned, host memory] */
-	ttmon_jsonw_key(w, "methods");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "methods", '[');
 	for (unsigned int m = 0; m < TTMON_METHOD_MAX; m++) {
 		const struct ttmon_run_alloc a = { .method = (uint8_t)m };
 
@@ -228,13 +226,11 @@ static void words(struct ttmon_view_out *o)
 {
 	struct ttmon_jsonw *w = &o->w;
 
-	ttmon_jsonw_key(w, "advice_words");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "advice_words", '[');
 	for (unsigned int i = 0; i < TTMON_ADVICE_MAX; i++)
 		ttmon_jsonw_str(w, ttmon_advice_name(i));
 	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_key(w, "advice_reasons");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "advice_reasons", '[');
 	for (unsigned int i = 0; i < TTMON_REASON_MAX; i++)
 		ttmon_jsonw_str(w, ttmon_reason_text(i));
 	ttmon_jsonw_close(w, ']');
@@ -268,8 +264,7 @@ static int procs(struct ttmon_view_out *o)
 		s->d2h_bytes += a->d2h_bytes;
 	}
 	/* [pid, comm, exe, command line, first, last, then the sums over host memory, and whether they are lower bounds] */
-	ttmon_jsonw_key(w, "procs");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "procs", '[');
 	for (size_t i = 0; i < run->nr_procs; i++) {
 		const struct ttmon_run_proc *p = &run->procs[i];
 
@@ -314,15 +309,13 @@ static void sites(struct ttmon_view_out *o)
 	struct ttmon_jsonw *w = &o->w;
 	char text[256];
 
-	ttmon_jsonw_key(w, "objects");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "objects", '[');
 	for (size_t i = 0; i < run->nr_objects; i++)
 		if (o->objects[i] != TTMON_RUN_NONE)
 			ttmon_jsonw_str(w, run->objects[i].path);
 	ttmon_jsonw_close(w, ']');
 	/* [key, text, frames, how many frames it has] */
-	ttmon_jsonw_key(w, "sites");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "sites", '[');
 	for (size_t i = 0; i < run->nr_sites; i++) {
 		const struct ttmon_run_site *s = &run->sites[i];
 
@@ -347,8 +340,7 @@ static void times(struct ttmon_view_out *o)
 	struct ttmon_jsonw *w = &o->w;
 
 	ttmon_jsonw_key_num(w, "nr_gaps", run->nr_gaps);
-	ttmon_jsonw_key(w, "gaps");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "gaps", '[');
 	for (size_t i = 0; i < MIN(run->nr_gaps, (size_t)MAX_GAPS); i++) {
 		ttmon_jsonw_open(w, '[');
 		ttmon_jsonw_num(w, ttmon_view_since(run, run->gaps[i].from_ns));
@@ -358,8 +350,7 @@ static void times(struct ttmon_view_out *o)
 	}
 	ttmon_jsonw_close(w, ']');
 	ttmon_jsonw_key_num(w, "nr_checkpoints", run->nr_checkpoints);
-	ttmon_jsonw_key(w, "checkpoints");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "checkpoints", '[');
 	for (size_t i = 0; i < MIN(run->nr_checkpoints, (size_t)MAX_CHECKPOINTS); i++) {
 		uint32_t proc = run->checkpoints[i].proc;
 
@@ -378,8 +369,7 @@ static void policies(struct ttmon_view_out *o)
 	struct ttmon_jsonw *w = &o->w;
 
 	/* [name, help, peak pages, pages pinned in all, bytes to the device, of that from pinned memory, transfer ns, pinning ns] */
-	ttmon_jsonw_key(w, "policies");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "policies", '[');
 	for (unsigned int p = 0; o->v->policies && p < TTMON_POLICY_MAX; p++) {
 		const struct ttmon_policy_result *r = &o->v->policies[p];
 

@@ -24,27 +24,21 @@ static void write_head(struct ttmon_jsonw *w, const struct ttmon_ev_clock *c, co
 
 	if (!c)
 		c = &none;
-	ttmon_jsonw_key(w, "host");
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key(w, "hostname");
-	ttmon_jsonw_text(w, c->hostname, sizeof(c->hostname));
-	ttmon_jsonw_key(w, "release");
-	ttmon_jsonw_text(w, c->release, sizeof(c->release));
+	ttmon_jsonw_key_open(w, "host", '{');
+	ttmon_jsonw_key_text(w, "hostname", c->hostname, sizeof(c->hostname));
+	ttmon_jsonw_key_text(w, "release", c->release, sizeof(c->release));
 	ttmon_jsonw_key_num(w, "nr_cpus", c->nr_cpus);
 	ttmon_jsonw_key_num(w, "page_size", c->page_size);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_line(w);
-	ttmon_jsonw_key(w, "clock");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "clock", '{');
 	ttmon_jsonw_key_time(w, "mono_ns", c->mono_ns);
 	ttmon_jsonw_key_time(w, "real_ns", c->real_ns);
 	ttmon_jsonw_key_time(w, "boot_ns", c->boot_ns);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_line(w);
-	ttmon_jsonw_key(w, "capture");
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key(w, "mode");
-	ttmon_jsonw_name(w, mode);
+	ttmon_jsonw_key_open(w, "capture", '{');
+	ttmon_jsonw_key_name(w, "mode", mode);
 	ttmon_jsonw_key_time(w, "start_ns", meta->start_ns);
 	ttmon_jsonw_key_time(w, "end_ns", meta->end_ns);
 	ttmon_jsonw_key_bool(w, "mmap", c->options & TTMON_OPT_MMAP);
@@ -87,8 +81,7 @@ static void gather(const struct ttmon_history *h, const struct ttmon_pipeline *p
 static void write_reasons(struct ttmon_jsonw *w, uint32_t why)
 {
 	ttmon_jsonw_key_bool(w, "complete", !why);
-	ttmon_jsonw_key(w, "reasons");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "reasons", '[');
 	for (unsigned int i = 0; i < TTMON_INCOMPLETE_MAX; i++)
 		if (why >> i & 1)
 			ttmon_jsonw_name(w, ttmon_incomplete_name(i));
@@ -97,26 +90,16 @@ static void write_reasons(struct ttmon_jsonw *w, uint32_t why)
 
 static void write_gap(struct ttmon_jsonw *w, const struct ttmon_gap *g)
 {
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key(w, "families");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_row(w, '{');
+	ttmon_jsonw_key_open(w, "families", '[');
 	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
 		if (g->families >> f & 1)
 			ttmon_jsonw_name(w, ttmon_family_name(f));
 	ttmon_jsonw_close(w, ']');
-	ttmon_db_rows_num(w, "pid", g->tgid, g->tgid);
-	ttmon_db_rows_num(w, "object", g->object, g->object);
-	ttmon_jsonw_key(w, "from_ns");
-	if (g->from_ns)
-		ttmon_jsonw_time(w, g->from_ns);
-	else
-		ttmon_jsonw_null(w);
-	ttmon_jsonw_key(w, "to_ns");
-	if (g->to_ns != UINT64_MAX)
-		ttmon_jsonw_time(w, g->to_ns);
-	else
-		ttmon_jsonw_null(w);
+	ttmon_jsonw_key_known(w, "pid", g->tgid, g->tgid);
+	ttmon_jsonw_key_known(w, "object", g->object, g->object);
+	TTMON_JSONW_KEY_IF(w, "from_ns", g->from_ns, time, g->from_ns);
+	TTMON_JSONW_KEY_IF(w, "to_ns", g->to_ns != UINT64_MAX, time, g->to_ns);
 	ttmon_jsonw_key_name(w, "state", ttmon_gap_state_name(g->state));
 	ttmon_jsonw_key_name(w, "why", ttmon_gap_why_name(g->why));
 	ttmon_jsonw_close(w, '}');
@@ -127,8 +110,7 @@ static void write_knowledge(struct ttmon_jsonw *w, const struct ttmon_know *know
 	const struct ttmon_gap *gaps;
 	size_t n = ttmon_know_gaps(know, &gaps);
 
-	ttmon_jsonw_key(w, "knowledge");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "knowledge", '[');
 	for (size_t i = 0; i < n; i++)
 		write_gap(w, &gaps[i]);
 	ttmon_jsonw_close(w, ']');
@@ -139,8 +121,7 @@ static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	const struct ttmon_blind *b;
 	size_t n = ttmon_history_blinds(h, &b);
 
-	ttmon_jsonw_key(w, "blind");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "blind", '[');
 	for (size_t i = 0; i < n; i++) {
 		ttmon_jsonw_open(w, '{');
 		ttmon_jsonw_key_num(w, "object", b[i].object);
@@ -162,16 +143,10 @@ static void write_blinds(struct ttmon_jsonw *w, const struct ttmon_history *h)
 static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct state *s,
 			       const struct ttmon_pipeline *p, const struct ttmon_db_meta *meta)
 {
-	ttmon_jsonw_key(w, "completeness");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "completeness", '{');
 	write_reasons(w, ttmon_pipeline_incomplete(p, meta->cut));
-	ttmon_jsonw_key(w, "attempted");
-	if (s->kernel.known)
-		ttmon_jsonw_num(w, s->attempted);
-	else
-		ttmon_jsonw_null(w);
-	ttmon_jsonw_key(w, "lost");
-	ttmon_jsonw_open(w, '{');
+	TTMON_JSONW_KEY_IF(w, "attempted", s->kernel.known, num, s->attempted);
+	ttmon_jsonw_key_open(w, "lost", '{');
 	for (unsigned int i = 0; i < TTMON_LOSS_MAX; i++)
 		ttmon_jsonw_key_num(w, ttmon_loss_name(i), s->kernel.reason[i]);
 	ttmon_jsonw_close(w, '}');
@@ -208,14 +183,13 @@ static void write_summary(struct ttmon_jsonw *w, const struct ttmon_history *h, 
 {
 	bool now = pinned_known(h);
 
-	ttmon_jsonw_key(w, "summary");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "summary", '{');
 	if (ttmon_history_all_at_least(h))
 		ttmon_jsonw_key_bool(w, "at_least", true);
 	ttmon_jsonw_key_num(w, "pins", t->pins);
-	ttmon_db_rows_num(w, "pinned_pages", now, t->pinned_pages);
+	ttmon_jsonw_key_known(w, "pinned_pages", now, t->pinned_pages);
 	ttmon_jsonw_key_num(w, "pinned_peak_pages", t->pinned_peak_pages);
-	ttmon_db_rows_num(w, "pinned_bytes", now, t->pinned_bytes);
+	ttmon_jsonw_key_known(w, "pinned_bytes", now, t->pinned_bytes);
 	ttmon_jsonw_key_num(w, "pinned_peak_bytes", t->pinned_peak_bytes);
 	ttmon_jsonw_key_time(w, "peak_ns", t->peak_ns);
 	ttmon_jsonw_key_num(w, "allocs", t->allocs);
@@ -244,11 +218,9 @@ static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const
 		return err;
 	gather(h, p, &s);
 	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key(w, "schema");
-	ttmon_jsonw_name(w, TTMON_DB_SCHEMA);
+	ttmon_jsonw_key_name(w, "schema", TTMON_DB_SCHEMA);
 	ttmon_jsonw_key_num(w, "version", TTMON_DB_VERSION);
-	ttmon_jsonw_key(w, "ttmond");
-	ttmon_jsonw_str(w, meta->version);
+	ttmon_jsonw_key_str(w, "ttmond", meta->version);
 	ttmon_jsonw_line(w);
 	write_head(w, ttmon_history_clock(h), meta);
 	ttmon_jsonw_line(w);

@@ -33,8 +33,7 @@ _Static_assert(TTMON_END_MAX == 8, "what the three bits of an allocation can say
 
 static void key_pair(struct ttmon_jsonw *w, const char *key, uint64_t copies, uint64_t bytes)
 {
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, key, '[');
 	ttmon_jsonw_num(w, copies);
 	ttmon_jsonw_num(w, bytes);
 	ttmon_jsonw_close(w, ']');
@@ -43,8 +42,7 @@ static void key_pair(struct ttmon_jsonw *w, const char *key, uint64_t copies, ui
 /* The names of the bits set. */
 static void key_bits(struct ttmon_jsonw *w, const char *key, unsigned int bits, const char *const *names, size_t n)
 {
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, key, '[');
 	for (size_t i = 0; i < n; i++)
 		if (bits & (1u << i))
 			ttmon_jsonw_name(w, names[i]);
@@ -53,8 +51,7 @@ static void key_bits(struct ttmon_jsonw *w, const char *key, unsigned int bits, 
 
 static void mem_pairs(struct ttmon_jsonw *w, const char *key, const struct ttmon_xfer xfer[TTMON_MEM_MAX])
 {
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, key, '{');
 	for (unsigned int mem = 0; mem < TTMON_MEM_MAX; mem++)
 		if (xfer[mem].copies)
 			key_pair(w, ttmon_mem_name(mem), xfer[mem].copies, xfer[mem].bytes);
@@ -63,8 +60,7 @@ static void mem_pairs(struct ttmon_jsonw *w, const char *key, const struct ttmon
 
 void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX])
 {
-	ttmon_jsonw_key(w, "transfers");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "transfers", '{');
 	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {
 		bool any = false;
 
@@ -114,8 +110,7 @@ static void process_sampled(struct ttmon_jsonw *w, const struct ttmon_history *h
 {
 	if (!any_sampled(p->sampled))
 		return;
-	ttmon_jsonw_key(w, "sampled");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "sampled", '{');
 	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {
 		uint64_t copies = 0, bytes = 0;
 
@@ -137,8 +132,7 @@ static void alloc_sampled(struct ttmon_jsonw *w, const struct ttmon_history *h, 
 
 	if (!any_sampled(t->sampled))
 		return;
-	ttmon_jsonw_key(w, "sampled");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "sampled", '{');
 	for (unsigned int dir = 0; dir < TTMON_RDIR_MAX; dir++) {
 		if (!t->sampled[dir].told)
 			continue;
@@ -151,8 +145,7 @@ static void alloc_sampled(struct ttmon_jsonw *w, const struct ttmon_history *h, 
 
 void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h)
 {
-	ttmon_jsonw_key(w, "objects");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "objects", '[');
 	for (size_t i = 1; i < ttmon_history_objects(h); i++) {
 		const struct ttmon_object *o = ttmon_history_object(h, i);
 		char hex[2 * TTMON_BUILD_ID + 1] = "";
@@ -161,13 +154,11 @@ void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h)
 			continue;
 		for (size_t k = 0; k < MIN(o->build_id_len, (size_t)TTMON_BUILD_ID); k++)
 			ttmon_jsonw_hex(hex + 2 * k, o->build_id[k], 2);
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "id", o->id);
 		ttmon_jsonw_key_str(w, "path", o->path);
 		ttmon_jsonw_key_name(w, "build_id", hex);
-		ttmon_jsonw_key(w, "cuda");
-		ttmon_jsonw_bool(w, o->flags & TTMON_OBJ_CUDA);
+		ttmon_jsonw_key_bool(w, "cuda", o->flags & TTMON_OBJ_CUDA);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -188,15 +179,13 @@ static int error_cmp(const void *pa, const void *pb)
 static size_t process_errors(struct ttmon_jsonw *w, const struct ttmon_error_count *errors, size_t i, size_t n,
 			     uint32_t proc)
 {
-	ttmon_jsonw_key(w, "errors");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "errors", '[');
 	for (; i < n && errors[i].proc <= proc; i++) {
 		if (errors[i].proc < proc)
 			continue;
 		ttmon_jsonw_open(w, '{');
 		ttmon_jsonw_key_name(w, "fn", ttmon_fn_name(errors[i].fn));
-		ttmon_jsonw_key(w, "code");
-		ttmon_jsonw_int(w, errors[i].err);
+		ttmon_jsonw_key_int(w, "code", errors[i].err);
 		ttmon_jsonw_key_name(w, "name", ttmon_error_name(errors[i].fn, errors[i].err));
 		ttmon_jsonw_key_num(w, "count", errors[i].count);
 		ttmon_jsonw_close(w, '}');
@@ -207,8 +196,7 @@ static size_t process_errors(struct ttmon_jsonw *w, const struct ttmon_error_cou
 
 static void process_findings(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 {
-	ttmon_jsonw_key(w, "findings");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "findings", '[');
 	for (unsigned int f = 0; f < TTMON_FINDING_MAX; f++) {
 		if (!p->findings[f])
 			continue;
@@ -227,8 +215,7 @@ static void process_identity(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 	ttmon_jsonw_key_num(w, "pid", p->tgid);
 	ttmon_jsonw_key_time(w, "start_ns", p->start_ns);
 	ttmon_jsonw_key_num(w, "ppid", p->ppid);
-	ttmon_jsonw_key(w, "comm");
-	ttmon_jsonw_text(w, p->comm, sizeof(p->comm));
+	ttmon_jsonw_key_text(w, "comm", p->comm, sizeof(p->comm));
 	ttmon_jsonw_key_str(w, "exe", p->exe);
 	ttmon_jsonw_key_str(w, "cmdline", p->cmdline);
 	ttmon_jsonw_key_str(w, "cgroup", p->cgroup);
@@ -246,42 +233,28 @@ static void process_identity(struct ttmon_jsonw *w, const struct ttmon_proc *p)
 	}
 }
 
-void ttmon_db_rows_num(struct ttmon_jsonw *w, const char *key, bool known, uint64_t v)
-{
-	ttmon_jsonw_key(w, key);
-	if (known)
-		ttmon_jsonw_num(w, v);
-	else
-		ttmon_jsonw_null(w);
-}
-
 static void process_figures(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_proc *p)
 {
 	uint64_t probed = ttmon_history_probed_ns(h, p), numbered = ttmon_history_numbered(h, p);
 	bool calls = ttmon_history_known(h, p, TTMON_FAMILY_ALLOC) != TTMON_UNKNOWN;
 	bool now = calls && ttmon_history_pinned_known(h, p);
 
-	ttmon_jsonw_key(w, "probed_ns");
-	if (probed)
-		ttmon_jsonw_time(w, probed);
-	else
-		ttmon_jsonw_null(w);
+	TTMON_JSONW_KEY_IF(w, "probed_ns", probed, time, probed);
 	if (ttmon_history_at_least(h, p))
 		ttmon_jsonw_key_bool(w, "at_least", true);
-	ttmon_db_rows_num(w, "pins", calls, p->pins);
-	ttmon_db_rows_num(w, "pinned_pages", now, p->pinned_pages);
-	ttmon_db_rows_num(w, "pinned_peak_pages", calls, p->pinned_peak_pages);
-	ttmon_db_rows_num(w, "pinned_bytes", now, p->pinned_bytes);
-	ttmon_db_rows_num(w, "pinned_peak_bytes", calls, p->pinned_peak_bytes);
+	ttmon_jsonw_key_known(w, "pins", calls, p->pins);
+	ttmon_jsonw_key_known(w, "pinned_pages", now, p->pinned_pages);
+	ttmon_jsonw_key_known(w, "pinned_peak_pages", calls, p->pinned_peak_pages);
+	ttmon_jsonw_key_known(w, "pinned_bytes", now, p->pinned_bytes);
+	ttmon_jsonw_key_known(w, "pinned_peak_bytes", calls, p->pinned_peak_bytes);
 	ttmon_jsonw_key_time(w, "peak_ns", p->peak_ns);
-	ttmon_db_rows_num(w, "live", now, p->live);
-	ttmon_db_rows_num(w, "allocs", calls, p->allocs);
-	ttmon_db_rows_num(w, "frees", calls, p->frees);
+	ttmon_jsonw_key_known(w, "live", now, p->live);
+	ttmon_jsonw_key_known(w, "allocs", calls, p->allocs);
+	ttmon_jsonw_key_known(w, "frees", calls, p->frees);
 	if (ttmon_history_known(h, p, TTMON_FAMILY_TRANSFER) != TTMON_UNKNOWN) {
 		ttmon_db_rows_transfers(w, p->xfer);
 	} else {
-		ttmon_jsonw_key(w, "transfers");
-		ttmon_jsonw_null(w);
+		ttmon_jsonw_key_null(w, "transfers");
 	}
 	process_sampled(w, h, p);
 	ttmon_jsonw_key_num(w, "launches", p->kernels);
@@ -307,13 +280,11 @@ int ttmon_db_rows_processes(struct ttmon_jsonw *w, const struct ttmon_history *h
 		memcpy(errors, view, n * sizeof(*errors));
 		qsort(errors, n, sizeof(*errors), error_cmp);
 	}
-	ttmon_jsonw_key(w, "processes");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "processes", '[');
 	for (size_t i = 0; i < ttmon_history_procs(h); i++) {
 		const struct ttmon_proc *p = ttmon_history_proc(h, i);
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		process_identity(w, p);
 		process_figures(w, h, p);
 		next = process_errors(w, errors, next, n, p->idx);
@@ -335,8 +306,7 @@ static void key_site_key(struct ttmon_jsonw *w, uint64_t key)
 
 static void site_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_site *s)
 {
-	ttmon_jsonw_key(w, "frames");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "frames", '[');
 	for (uint32_t i = 0; i < s->nframes; i++) {
 		const struct ttmon_frame *f = &s->frames[i];
 		const struct ttmon_object *o = f->object ? ttmon_history_object(h, f->object) : NULL;
@@ -359,8 +329,7 @@ static void site_stack(struct ttmon_jsonw *w, const struct ttmon_history *h, con
 
 	if (s->by == TTMON_STACK_BY_NOT_SAID)
 		return;
-	ttmon_jsonw_key(w, "stack");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "stack", '{');
 	ttmon_jsonw_key_name(w, "by", ttmon_stack_by_name(s->by));
 	ttmon_jsonw_key_name(w, "end", ttmon_stack_end_name(s->end));
 	if (o)
@@ -370,19 +339,16 @@ static void site_stack(struct ttmon_jsonw *w, const struct ttmon_history *h, con
 
 void ttmon_db_rows_sites(struct ttmon_jsonw *w, const struct ttmon_history *h)
 {
-	ttmon_jsonw_key(w, "sites");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "sites", '[');
 	for (size_t i = 0; i < ttmon_history_sites(h); i++) {
 		const struct ttmon_site *s = ttmon_history_site(h, i);
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "id", i);
 		key_site_key(w, s->key);
 		site_frames(w, h, s);
 		site_stack(w, h, s);
-		ttmon_jsonw_key(w, "methods");
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_key_open(w, "methods", '[');
 		for (unsigned int m = 0; m < TTMON_METHOD_MAX; m++)
 			if (s->method_mask & (1u << m))
 				ttmon_jsonw_name(w, ttmon_method_name(m));
@@ -408,11 +374,9 @@ void ttmon_db_rows_checkpoints(struct ttmon_jsonw *w, const struct ttmon_history
 	const struct ttmon_period_end *c;
 	size_t n = ttmon_history_checkpoints(h, &c);
 
-	ttmon_jsonw_key(w, "checkpoints");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "checkpoints", '[');
 	for (size_t i = 0; i < n; i++) {
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_row(w, '[');
 		ttmon_jsonw_time(w, c[i].ts_ns);
 		ttmon_jsonw_num(w, c[i].proc);
 		ttmon_jsonw_num(w, c[i].tid);
@@ -454,8 +418,7 @@ static size_t used(const uint32_t *copies, size_t n)
 
 static void key_counts(struct ttmon_jsonw *w, const char *key, const uint32_t *counts, size_t n)
 {
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, key, '[');
 	for (size_t i = 0; i < n; i++)
 		ttmon_jsonw_num(w, counts[i]);
 	ttmon_jsonw_close(w, ']');
@@ -466,21 +429,18 @@ void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a
 	if (a->traffic->heat) {
 		size_t n = used(a->traffic->heat->copies, TTMON_HEAT_BUCKETS);
 
-		ttmon_jsonw_key(w, "heat");
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_key_open(w, "heat", '{');
 		ttmon_jsonw_key_time(w, "origin_ns", a->traffic->heat->origin_ns);
 		ttmon_jsonw_key_num(w, "width_ns", a->traffic->heat->width_ns);
 		key_counts(w, "copies", a->traffic->heat->copies, n);
-		ttmon_jsonw_key(w, "bytes");
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_key_open(w, "bytes", '[');
 		for (size_t i = 0; i < n; i++)
 			ttmon_jsonw_num(w, a->traffic->heat->bytes[i]);
 		ttmon_jsonw_close(w, ']');
 		ttmon_jsonw_close(w, '}');
 	}
 	if (a->traffic->page_heat) {
-		ttmon_jsonw_key(w, "page_heat");
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_key_open(w, "page_heat", '{');
 		ttmon_jsonw_key_num(w, "group_bytes", a->traffic->page_heat->group_bytes);
 		key_counts(w, "copies", a->traffic->page_heat->copies,
 			   used(a->traffic->page_heat->copies, TTMON_PAGE_GROUPS));
@@ -498,8 +458,7 @@ void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc 
 	struct ttmon_aev ev = { 0 };
 	uint32_t pos = 0;
 
-	ttmon_jsonw_key(w, "events");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "events", '[');
 	while (ttmon_history_event(a, &pos, &ev)) {
 		if (skip) {
 			skip--;
@@ -523,8 +482,7 @@ static void alloc_gpu(struct ttmon_jsonw *w, const struct ttmon_alloc *a)
 
 	if (!use)
 		return;
-	ttmon_jsonw_key(w, "gpu");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "gpu", '{');
 	ttmon_jsonw_key_num(w, "reads", use->reads);
 	ttmon_jsonw_key_num(w, "writes", use->writes);
 	ttmon_jsonw_key_num(w, "sectors", use->sectors);
@@ -541,18 +499,13 @@ static void alloc_identity(struct ttmon_jsonw *w, const struct ttmon_history *h,
 	ttmon_jsonw_key_num(w, "site", a->site);
 	ttmon_jsonw_key_num(w, "ordinal", a->ordinal);
 	ttmon_jsonw_key_num(w, "size", a->size);
-	ttmon_jsonw_key(w, "addr");
-	ttmon_jsonw_addr(w, a->addr);
+	ttmon_jsonw_key_addr(w, "addr", a->addr);
 	ttmon_jsonw_key_num(w, "gen", a->gen);
 	ttmon_jsonw_key_name(w, "method", ttmon_method_name(a->method));
 	ttmon_jsonw_key_name(w, "fn", a->fn ? ttmon_fn_name(a->fn) : NULL);
 	if (a->name)
 		ttmon_jsonw_key_str(w, "name", a->name);
-	ttmon_jsonw_key(w, "device");
-	if (a->device < 0)
-		ttmon_jsonw_null(w);
-	else
-		ttmon_jsonw_num(w, (uint64_t)a->device);
+	TTMON_JSONW_KEY_IF(w, "device", a->device >= 0, num, (uint64_t)a->device);
 }
 
 bool ttmon_db_rows_has_launches(const struct ttmon_history *h, const struct ttmon_alloc *a)
@@ -564,8 +517,7 @@ static void alloc_launches(struct ttmon_jsonw *w, const struct ttmon_history *h,
 {
 	if (!ttmon_db_rows_has_launches(h, a))
 		return;
-	ttmon_jsonw_key(w, "launches");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "launches", '[');
 	ttmon_jsonw_num(w, a->made_nth);
 	if (a->freed_nth == UINT32_MAX)
 		ttmon_jsonw_null(w);
@@ -599,11 +551,7 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 	alloc_identity(w, h, a);
 	ttmon_db_rows_alloc_known(w, h, a);
 	ttmon_jsonw_key_time(w, "alloc_ns", a->alloc_ns);
-	ttmon_jsonw_key(w, "free_ns");
-	if (a->end != TTMON_END_LIVE)
-		ttmon_jsonw_time(w, a->free_ns);
-	else
-		ttmon_jsonw_null(w);
+	TTMON_JSONW_KEY_IF(w, "free_ns", a->end != TTMON_END_LIVE, time, a->free_ns);
 	alloc_launches(w, h, a);
 	ttmon_jsonw_key_name(w, "end", end_names[a->end]);
 	key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
@@ -629,14 +577,12 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 
 void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history *h)
 {
-	ttmon_jsonw_key(w, "allocations");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "allocations", '[');
 	for (uint64_t seq = ttmon_history_next(h, 0); seq < ttmon_history_allocs(h);
 	     seq = ttmon_history_next(h, seq + 1)) {
 		const struct ttmon_alloc *a = ttmon_history_alloc(h, seq);
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_db_rows_alloc(w, h, a);
 		ttmon_db_rows_alloc_heat(w, a);
 		if (a->traffic->events_dropped)
@@ -647,22 +593,13 @@ void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history
 	ttmon_jsonw_close(w, ']');
 }
 
-static void key_ns(struct ttmon_jsonw *w, const char *key, bool known, int64_t ns)
-{
-	ttmon_jsonw_key(w, key);
-	if (known)
-		ttmon_jsonw_int(w, ns);
-	else
-		ttmon_jsonw_null(w);
-}
-
 void ttmon_db_rows_said(struct ttmon_jsonw *w, const struct ttmon_said *s)
 {
 	ttmon_jsonw_key_name(w, "advice", ttmon_advice_name(s->advice));
 	ttmon_jsonw_key_str(w, "reason", ttmon_reason_text(s->reason));
-	key_ns(w, "gain_ns", s->known, s->gain_ns);
-	key_ns(w, "gain_low_ns", s->known, s->low_ns);
-	key_ns(w, "gain_high_ns", s->known && !s->at_least, s->high_ns);
+	TTMON_JSONW_KEY_IF(w, "gain_ns", s->known, int, s->gain_ns);
+	TTMON_JSONW_KEY_IF(w, "gain_low_ns", s->known, int, s->low_ns);
+	TTMON_JSONW_KEY_IF(w, "gain_high_ns", s->known && !s->at_least, int, s->high_ns);
 	ttmon_jsonw_key(w, "confidence");
 	ttmon_jsonw_ratio(w, s->confidence);
 }
@@ -672,8 +609,7 @@ void ttmon_db_rows_cost(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	struct ttmon_cost c;
 
 	ttmon_history_cost(h, &c);
-	ttmon_jsonw_key(w, "cost");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "cost", '{');
 	ttmon_jsonw_key_num(w, "pageable_bytes_per_s", c.pageable_bps);
 	ttmon_jsonw_key_num(w, "pinned_bytes_per_s", c.pinned_bps);
 	ttmon_jsonw_key_num(w, "pinning_bytes_per_s", c.pinning_bps);
@@ -713,11 +649,9 @@ int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h)
 	if (err)
 		return err;
 	ttmon_db_rows_cost(w, h);
-	ttmon_jsonw_key(w, "advice");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "advice", '[');
 	for (size_t i = 0; i < n; i++) {
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_db_rows_spot(w, h, &spots[i]);
 		ttmon_jsonw_close(w, '}');
 	}

@@ -17,8 +17,6 @@ void ttmon_db_rows_checkpoints(struct ttmon_jsonw *w, const struct ttmon_history
 void ttmon_db_rows_allocations(struct ttmon_jsonw *w, const struct ttmon_history *h);
 int ttmon_db_rows_advice(struct ttmon_jsonw *w, const struct ttmon_history *h) _must_check; /* -ENOMEM */
 
-/* A count, or null where it is not known. */
-void ttmon_db_rows_num(struct ttmon_jsonw *w, const char *key, bool known, uint64_t v);
 /* "transfers": {"h2d": {"pinned": [copies, bytes]}}: what is zero is left out. */
 void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX]);
 

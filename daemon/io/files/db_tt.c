@@ -33,15 +33,6 @@ static const char *const slot_columns[] = { "slot", "pid", "device", "chip", "di
 #define MAX_ROWS 250000
 
 /* A figure that is not known. */
-static void key_num_or_null(struct ttmon_jsonw *w, const char *key, uint64_t value, uint64_t none)
-{
-	ttmon_jsonw_key(w, key);
-	if (value == none)
-		ttmon_jsonw_null(w);
-	else
-		ttmon_jsonw_num(w, value);
-}
-
 static const char *name_of(const char *const *names, size_t n, unsigned int i)
 {
 	return i < n ? names[i] : NULL;
@@ -56,34 +47,29 @@ static uint64_t hertz(double ghz)
 /* flags: of the process or chip. What is not known is null. */
 static void bytes_by_type(struct ttmon_jsonw *w, const char *key, const uint64_t bytes[TTMON_TT_TYPES], uint32_t flags)
 {
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, key, '{');
 	for (unsigned int i = 0; i < TTMON_TT_TYPES; i++)
-		ttmon_db_rows_num(w, ttmon_tt_type_name(i), ttmon_tt_is_known(i, bytes[i], flags), bytes[i]);
+		ttmon_jsonw_key_known(w, ttmon_tt_type_name(i), ttmon_tt_is_known(i, bytes[i], flags), bytes[i]);
 	ttmon_jsonw_close(w, '}');
 }
 
 static void write_chips(struct ttmon_jsonw *w, const struct ttmon_tt_view *v)
 {
-	ttmon_jsonw_key(w, "chips");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "chips", '[');
 	for (size_t i = 0; i < v->nr_chips; i++) {
 		const struct ttmon_ev_tt_chip *c = &v->chips[i].fact;
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "index", c->index);
 		ttmon_jsonw_key_name(w, "arch", name_of(arch_names, ARRAY_SIZE(arch_names), c->arch));
-		ttmon_jsonw_key(w, "card");
-		ttmon_jsonw_text(w, c->card, sizeof(c->card));
-		ttmon_jsonw_key(w, "flags");
-		ttmon_jsonw_open(w, '[');
+		ttmon_jsonw_key_text(w, "card", c->card, sizeof(c->card));
+		ttmon_jsonw_key_open(w, "flags", '[');
 		for (size_t k = 0; k < ARRAY_SIZE(chip_flags); k++)
 			if (c->flags & (1u << k))
 				ttmon_jsonw_name(w, chip_flags[k]);
 		ttmon_jsonw_close(w, ']');
-		key_num_or_null(w, "ordinal", c->ordinal, UINT32_MAX);
-		key_num_or_null(w, "bdf", c->bdf, UINT32_MAX);
+		ttmon_jsonw_key_known(w, "ordinal", c->ordinal != UINT32_MAX, c->ordinal);
+		ttmon_jsonw_key_known(w, "bdf", c->bdf != UINT32_MAX, c->bdf);
 		ttmon_jsonw_key_addr(w, "board_id", c->board_id);
 		ttmon_jsonw_key_addr(w, "asic_id", c->asic_id);
 		ttmon_jsonw_key_addr(w, "unique_id", c->unique_id);
@@ -106,16 +92,15 @@ static void write_devices(struct ttmon_jsonw *w, const struct ttmon_tt_view *v, 
 {
 	const struct ttmon_tt_process *p = &v->procs[proc];
 
-	ttmon_jsonw_key(w, "devices");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "devices", '[');
 	for (size_t i = 0; i < v->nr_uses; i++) {
 		const struct ttmon_tt_use *u = &v->uses[i];
 
 		if (u->proc != proc)
 			continue;
 		ttmon_jsonw_open(w, '{');
-		key_num_or_null(w, "device", u->logical, TTMON_TT_NO_LOGICAL);
-		key_num_or_null(w, "chip", u->chip, 0);
+		ttmon_jsonw_key_known(w, "device", u->logical != TTMON_TT_NO_LOGICAL, u->logical);
+		ttmon_jsonw_key_known(w, "chip", u->chip != 0, u->chip);
 		ttmon_jsonw_key_name(w, "how", name_of(how_names, ARRAY_SIZE(how_names), u->how));
 		if (p->flags & TTMON_TT_F_DOUBT)
 			ttmon_jsonw_key_bool(w, "at_least", true);
@@ -132,30 +117,21 @@ static void write_devices(struct ttmon_jsonw *w, const struct ttmon_tt_view *v, 
 
 static void write_processes(struct ttmon_jsonw *w, const struct ttmon_tt_view *v)
 {
-	ttmon_jsonw_key(w, "processes");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "processes", '[');
 	for (size_t i = 0; i < v->nr_procs; i++) {
 		const struct ttmon_tt_process *p = &v->procs[i];
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "pid", p->tgid);
 		ttmon_jsonw_key_time(w, "start_ns", p->start_ns);
-		ttmon_jsonw_key(w, "end_ns");
-		if (p->end_ns)
-			ttmon_jsonw_time(w, p->end_ns);
-		else
-			ttmon_jsonw_null(w);
-		ttmon_jsonw_key(w, "comm");
-		ttmon_jsonw_text(w, p->comm, sizeof(p->comm));
-		ttmon_jsonw_key(w, "flags");
-		ttmon_jsonw_open(w, '[');
+		TTMON_JSONW_KEY_IF(w, "end_ns", p->end_ns, time, p->end_ns);
+		ttmon_jsonw_key_text(w, "comm", p->comm, sizeof(p->comm));
+		ttmon_jsonw_key_open(w, "flags", '[');
 		for (unsigned int k = 0; k < TTMON_TT_FLAGS; k++)
 			if (p->flags & (1u << k))
 				ttmon_jsonw_name(w, ttmon_tt_flag_name(k));
 		ttmon_jsonw_close(w, ']');
-		ttmon_jsonw_key(w, "layout");
-		ttmon_jsonw_str(w, p->layout);
+		ttmon_jsonw_key_str(w, "layout", p->layout);
 		ttmon_jsonw_key_num(w, "unknown_frees", p->unknown_frees);
 		ttmon_jsonw_key_num(w, "failed", p->failed);
 		ttmon_jsonw_key_num(w, "hooked", p->hooked);
@@ -169,20 +145,17 @@ static void write_processes(struct ttmon_jsonw *w, const struct ttmon_tt_view *v
 
 static void write_sums(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 {
-	ttmon_jsonw_key(w, "dispatches");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "dispatches", '[');
 	for (size_t i = 0; i < t->nr_sums; i++) {
 		const struct ttmon_tt_dispatch_sum *s = &t->sums[i];
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "pid", s->tgid);
 		ttmon_jsonw_key_time(w, "start_ns", s->start_ns);
 		ttmon_jsonw_key_addr(w, "device", s->device);
 		ttmon_jsonw_key_name(w, "device_kind", name_of(dev_kinds, ARRAY_SIZE(dev_kinds), s->dev_kind));
-		key_num_or_null(w, "chip", s->chip, 0);
-		ttmon_jsonw_key(w, "count");
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_key_known(w, "chip", s->chip != 0, s->chip);
+		ttmon_jsonw_key_open(w, "count", '{');
 		for (unsigned int k = 0; k < TTMON_TT_DISPATCH_MAX; k++)
 			ttmon_jsonw_key_num(w, dispatch_names[k], s->count[k]);
 		ttmon_jsonw_close(w, '}');
@@ -195,16 +168,14 @@ static void write_sums(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 
 static void write_programs(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 {
-	ttmon_jsonw_key(w, "programs");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "programs", '[');
 	for (size_t i = 0; i < t->nr_programs; i++) {
 		const struct ttmon_tt_program *p = &t->programs[i];
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "pid", p->tgid);
-		key_num_or_null(w, "device", p->logical, TTMON_TT_NO_LOGICAL);
-		key_num_or_null(w, "chip", p->chip, 0);
+		ttmon_jsonw_key_known(w, "device", p->logical != TTMON_TT_NO_LOGICAL, p->logical);
+		ttmon_jsonw_key_known(w, "chip", p->chip != 0, p->chip);
 		ttmon_jsonw_key_num(w, "program", p->program);
 		ttmon_jsonw_key_num(w, "runs", p->runs);
 		ttmon_jsonw_key_num(w, "busy_ns", p->busy_ns);
@@ -212,8 +183,7 @@ static void write_programs(struct ttmon_jsonw *w, const struct ttmon_tt_tables *
 		ttmon_jsonw_key_num(w, "max_ns", p->max_ns);
 		ttmon_jsonw_key_time(w, "first_ns", p->first_ns);
 		ttmon_jsonw_key_time(w, "last_ns", p->last_ns);
-		ttmon_jsonw_key(w, "kernels");
-		ttmon_jsonw_str(w, p->kernels);
+		ttmon_jsonw_key_str(w, "kernels", p->kernels);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');
@@ -221,16 +191,14 @@ static void write_programs(struct ttmon_jsonw *w, const struct ttmon_tt_tables *
 
 static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 {
-	ttmon_jsonw_key(w, "clocks");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "clocks", '[');
 	for (size_t i = 0; i < t->nr_clocks; i++) {
 		const struct ttmon_tt_clock *c = &t->clocks[i];
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_num(w, "pid", c->tgid);
-		key_num_or_null(w, "device", c->logical, TTMON_TT_NO_LOGICAL);
-		key_num_or_null(w, "chip", c->chip, 0);
+		ttmon_jsonw_key_known(w, "device", c->logical != TTMON_TT_NO_LOGICAL, c->logical);
+		ttmon_jsonw_key_known(w, "chip", c->chip != 0, c->chip);
 		ttmon_jsonw_key_name(w, "clock", ttmon_clock_name(c->clock));
 		ttmon_jsonw_key_num(w, "pairs", c->pairs);
 		ttmon_jsonw_key_num(w, "outliers", c->outliers);
@@ -240,16 +208,8 @@ static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 				    c->residual_ns > 0 && c->residual_ns < 1e18 ? (uint64_t)(c->residual_ns + 0.5) : 0);
 		ttmon_jsonw_key_time(w, "span_from_ns", c->span_from_ns);
 		ttmon_jsonw_key_time(w, "span_to_ns", c->span_to_ns);
-		ttmon_jsonw_key(w, "record_layout");
-		if (c->layout)
-			ttmon_jsonw_name(w, c->layout);
-		else
-			ttmon_jsonw_null(w);
-		ttmon_jsonw_key(w, "layout_certain");
-		if (c->layout)
-			ttmon_jsonw_bool(w, c->certain);
-		else
-			ttmon_jsonw_null(w);
+		TTMON_JSONW_KEY_IF(w, "record_layout", c->layout, name, c->layout);
+		TTMON_JSONW_KEY_IF(w, "layout_certain", c->layout, bool, c->certain);
 		ttmon_jsonw_key_num(w, "refused_layout", c->refused_layout);
 		ttmon_jsonw_key_num(w, "records", c->records);
 		ttmon_jsonw_key_num(w, "untimed", c->untimed);
@@ -264,15 +224,12 @@ static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 /* "runs": {"columns": [...], "rows": [: the caller writes the rows and closes. */
 static void open_rows(struct ttmon_jsonw *w, const char *key, const char *const *columns, size_t n)
 {
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '{');
-	ttmon_jsonw_key(w, "columns");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, key, '{');
+	ttmon_jsonw_key_open(w, "columns", '[');
 	for (size_t i = 0; i < n; i++)
 		ttmon_jsonw_name(w, columns[i]);
 	ttmon_jsonw_close(w, ']');
-	ttmon_jsonw_key(w, "rows");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "rows", '[');
 }
 
 static void close_rows(struct ttmon_jsonw *w)
@@ -283,8 +240,7 @@ static void close_rows(struct ttmon_jsonw *w)
 
 static void write_run(struct ttmon_jsonw *w, const struct ttmon_tt_run *r)
 {
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_row(w, '[');
 	ttmon_jsonw_num(w, r->tgid);
 	ttmon_jsonw_num(w, r->logical);
 	ttmon_jsonw_num(w, r->chip);
@@ -309,8 +265,7 @@ static void write_run(struct ttmon_jsonw *w, const struct ttmon_tt_run *r)
 
 static void write_dispatched(struct ttmon_jsonw *w, const struct ttmon_tt_dispatched *d)
 {
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_row(w, '[');
 	ttmon_jsonw_num(w, d->tgid);
 	ttmon_jsonw_num(w, d->tid);
 	ttmon_jsonw_time(w, d->ts_ns);
@@ -351,8 +306,7 @@ static void write_timeline(struct ttmon_jsonw *w, const struct ttmon_timeline *t
 
 static void write_slot(struct ttmon_jsonw *w, const struct ttmon_tt_slot_row *s)
 {
-	ttmon_jsonw_line(w);
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_row(w, '[');
 	ttmon_jsonw_num(w, s->slot_no);
 	ttmon_jsonw_num(w, s->tgid);
 	if (s->logical == TTMON_TT_NO_LOGICAL)
@@ -380,8 +334,7 @@ static void write_slots(struct ttmon_jsonw *w, const struct ttmon_timeline *tl)
 /* Kinds of dispatch of which not all are in the sums. */
 static void write_unprobed(struct ttmon_jsonw *w, uint32_t kinds)
 {
-	ttmon_jsonw_key(w, "unprobed");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "unprobed", '[');
 	for (unsigned int k = 0; k < TTMON_TT_DISPATCH_MAX; k++)
 		if (kinds & 1u << k)
 			ttmon_jsonw_name(w, dispatch_names[k]);
@@ -392,8 +345,7 @@ void ttmon_db_tt(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 {
 	if (ttmon_tt_tables_empty(t))
 		return;
-	ttmon_jsonw_key(w, "tenstorrent");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "tenstorrent", '{');
 	write_chips(w, &t->view);
 	ttmon_jsonw_line(w);
 	write_processes(w, &t->view);

@@ -35,19 +35,15 @@ bool ttmon_traceev_open(struct ttmon_traceev *t, char ph, const char *cat, const
 		return false;
 	}
 	t->events++;
-	ttmon_jsonw_line(&t->w);
-	ttmon_jsonw_open(&t->w, '{');
-	ttmon_jsonw_key(&t->w, "ph");
-	ttmon_jsonw_name(&t->w, text);
-	ttmon_jsonw_key(&t->w, "cat");
-	ttmon_jsonw_name(&t->w, cat);
+	ttmon_jsonw_row(&t->w, '{');
+	ttmon_jsonw_key_name(&t->w, "ph", text);
+	ttmon_jsonw_key_name(&t->w, "cat", cat);
 	ttmon_traceev_num(t, "pid", pid);
 	ttmon_traceev_num(t, "tid", tid);
 	ttmon_jsonw_key(&t->w, "ts");
 	ttmon_jsonw_us(&t->w, ts_ns);
 	if (ph == 'i') {
-		ttmon_jsonw_key(&t->w, "s");
-		ttmon_jsonw_name(&t->w, "t");
+		ttmon_jsonw_key_name(&t->w, "s", "t");
 	}
 	ttmon_jsonw_key(&t->w, "name");
 	if (name)
@@ -57,8 +53,7 @@ bool ttmon_traceev_open(struct ttmon_traceev *t, char ph, const char *cat, const
 
 void ttmon_traceev_args(struct ttmon_traceev *t)
 {
-	ttmon_jsonw_key(&t->w, "args");
-	ttmon_jsonw_open(&t->w, '{');
+	ttmon_jsonw_key_open(&t->w, "args", '{');
 }
 
 void ttmon_traceev_close(struct ttmon_traceev *t)
@@ -69,8 +64,7 @@ void ttmon_traceev_close(struct ttmon_traceev *t)
 
 void ttmon_traceev_id(struct ttmon_traceev *t, uint64_t id)
 {
-	ttmon_jsonw_key(&t->w, "id2");
-	ttmon_jsonw_open(&t->w, '{');
+	ttmon_jsonw_key_open(&t->w, "id2", '{');
 	ttmon_traceev_addr(t, "local", id);
 	ttmon_jsonw_close(&t->w, '}');
 }
@@ -83,14 +77,11 @@ void ttmon_traceev_dur(struct ttmon_traceev *t, uint64_t ns)
 
 static void metadata(struct ttmon_traceev *t, const char *what, uint32_t pid, uint32_t tid)
 {
-	ttmon_jsonw_line(&t->w);
-	ttmon_jsonw_open(&t->w, '{');
-	ttmon_jsonw_key(&t->w, "ph");
-	ttmon_jsonw_name(&t->w, "M");
+	ttmon_jsonw_row(&t->w, '{');
+	ttmon_jsonw_key_name(&t->w, "ph", "M");
 	ttmon_traceev_num(t, "pid", pid);
 	ttmon_traceev_num(t, "tid", tid);
-	ttmon_jsonw_key(&t->w, "name");
-	ttmon_jsonw_name(&t->w, what);
+	ttmon_jsonw_key_name(&t->w, "name", what);
 	ttmon_traceev_args(t);
 }
 
@@ -186,8 +177,7 @@ int ttmon_traceev_new(int fd, bool gzip, const struct ttmon_traceev_head *head, 
 		return err;
 	list_processes(t);
 	ttmon_jsonw_open(&t->w, '{');
-	ttmon_jsonw_key(&t->w, "traceEvents");
-	ttmon_jsonw_open(&t->w, '[');
+	ttmon_jsonw_key_open(&t->w, "traceEvents", '[');
 	ttmon_traceev_name(t, "process_name", TTMON_TRACE_PID_TTMON, 0, "ttmon");
 	*ret = TAKE_PTR(t);
 	return 0;
@@ -514,8 +504,7 @@ static void write_missing(struct ttmon_traceev *t, const struct ttmon_traceev_mi
 		{ "unknown_process", t->strays },
 	};
 
-	ttmon_jsonw_key(&t->w, key);
-	ttmon_jsonw_open(&t->w, '{');
+	ttmon_jsonw_key_open(&t->w, key, '{');
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
 		if (list[i].n)
 			ttmon_traceev_num(t, list[i].name, list[i].n);
@@ -526,8 +515,7 @@ static void write_missing(struct ttmon_traceev *t, const struct ttmon_traceev_mi
 
 static void write_clocks(struct ttmon_traceev *t, const struct ttmon_tt_clock *clocks, size_t n)
 {
-	ttmon_jsonw_key(&t->w, "clocks");
-	ttmon_jsonw_open(&t->w, '[');
+	ttmon_jsonw_key_open(&t->w, "clocks", '[');
 	for (size_t i = 0; i < n; i++) {
 		const struct ttmon_tt_clock *c = &clocks[i];
 
@@ -571,8 +559,7 @@ static void write_other(struct ttmon_traceev *t, const struct ttmon_traceev_miss
 	ttmon_traceev_num(t, "runs", t->runs);
 	ttmon_traceev_num(t, "runs_without_time", t->unplaced);
 	ttmon_traceev_num(t, "mappings_left_out", t->no_transfer);
-	ttmon_jsonw_key(&t->w, "complete");
-	ttmon_jsonw_bool(&t->w, complete);
+	ttmon_jsonw_key_bool(&t->w, "complete", complete);
 }
 
 int ttmon_traceev_finish(struct ttmon_traceev *t, const struct ttmon_traceev_missing *missing,
@@ -591,11 +578,9 @@ int ttmon_traceev_finish(struct ttmon_traceev *t, const struct ttmon_traceev_mis
 	}
 	ttmon_jsonw_close(&t->w, ']');
 	ttmon_jsonw_line(&t->w);
-	ttmon_jsonw_key(&t->w, "displayTimeUnit");
-	ttmon_jsonw_name(&t->w, "ns");
+	ttmon_jsonw_key_name(&t->w, "displayTimeUnit", "ns");
 	ttmon_jsonw_line(&t->w);
-	ttmon_jsonw_key(&t->w, "otherData");
-	ttmon_jsonw_open(&t->w, '{');
+	ttmon_jsonw_key_open(&t->w, "otherData", '{');
 	write_other(t, missing, complete);
 	write_missing(t, missing, "missing");
 	write_clocks(t, clocks, nr_clocks);

@@ -86,26 +86,22 @@ bool ttmon_traceev_pid_of(struct ttmon_traceev *t, uint32_t tgid, uint64_t ns, u
 
 static inline void ttmon_traceev_num(struct ttmon_traceev *t, const char *key, uint64_t value)
 {
-	ttmon_jsonw_key(&t->w, key);
-	ttmon_jsonw_num(&t->w, value);
+	ttmon_jsonw_key_num(&t->w, key, value);
 }
 
 static inline void ttmon_traceev_str(struct ttmon_traceev *t, const char *key, const char *text)
 {
-	ttmon_jsonw_key(&t->w, key);
-	ttmon_jsonw_str(&t->w, text);
+	ttmon_jsonw_key_str(&t->w, key, text);
 }
 
 static inline void ttmon_traceev_addr(struct ttmon_traceev *t, const char *key, uint64_t addr)
 {
-	ttmon_jsonw_key(&t->w, key);
-	ttmon_jsonw_addr(&t->w, addr);
+	ttmon_jsonw_key_addr(&t->w, key, addr);
 }
 
 static inline void ttmon_traceev_time(struct ttmon_traceev *t, const char *key, uint64_t ns)
 {
-	ttmon_jsonw_key(&t->w, key);
-	ttmon_jsonw_time(&t->w, ns);
+	ttmon_jsonw_key_time(&t->w, key, ns);
 }
 
 #endif

@@ -297,8 +297,7 @@ void ttmon_traceev_dispatched(struct ttmon_traceev *t, const struct ttmon_tt_dis
 	ttmon_traceev_addr(t, "device", d->device);
 	if (d->what)
 		ttmon_traceev_addr(t, "what", d->what);
-	ttmon_jsonw_key(&t->w, "blocking");
-	ttmon_jsonw_bool(&t->w, d->blocking);
+	ttmon_jsonw_key_bool(&t->w, "blocking", d->blocking);
 	/* More than one: those before were told in sums only. */
 	ttmon_traceev_num(t, "count", d->count);
 	ttmon_traceev_close(t);
@@ -356,8 +355,7 @@ static void write_call(struct ttmon_traceev *t, const struct ttmon_timeline_call
 	if (c->kind == TTMON_EV_COPY)
 		ttmon_traceev_str(t, "direction", ttmon_dir_name(c->dir));
 	if (c->err) {
-		ttmon_jsonw_key(&t->w, "error");
-		ttmon_jsonw_int(&t->w, c->err);
+		ttmon_jsonw_key_int(&t->w, "error", c->err);
 	}
 	if (c->bits & TTMON_B_CAPTURED)
 		ttmon_traceev_str(t, "captured", "a graph node, not a transfer");
