@@ -15,13 +15,21 @@ static const struct ttmon_cli_opt help_row = { "help", 'h', "=", "this text", .m
 static const struct ttmon_cli_opt help_all_row = { "help", 'h', "=", "this text; --help=all: rare options too",
 						   .words = "all man metrics" };
 
+static bool has_rare(const struct ttmon_cli_cmd *cmd)
+{
+	for (size_t i = 0; i < cmd->nr_opts; i++)
+		if (cmd->opts[i].rare)
+			return true;
+	return false;
+}
+
 const struct ttmon_cli_opt *ttmon_cli_row(const struct ttmon_cli_cmd *cmd, size_t *i)
 {
 	while (*i < cmd->nr_opts && cmd->opts[*i].of && !(cmd->opts[*i].of & cmd->is))
 		++*i;
 	if (*i < cmd->nr_opts)
 		return &cmd->opts[(*i)++];
-	return (*i)++ == cmd->nr_opts ? cmd->more ? &help_all_row : &help_row : NULL;
+	return (*i)++ == cmd->nr_opts ? has_rare(cmd) ? &help_all_row : &help_row : NULL;
 }
 
 int ttmon_cli_bad(const struct ttmon_cli *cli, const char *fmt, ...)

@@ -153,6 +153,37 @@ def test_figures(bench):
     true("rows", re.search(r"SITES of global.*: 1 of 9 ", one))
 
 
+def test_columns(bench):
+    """The manual's list has every member of JSON's rows and every column of CSV, and both say the same of a row."""
+    path = write(bench, "a.txt", known_trace())
+    listed, of = {}, None
+    for line in memtrace("report", "--help=columns").splitlines():
+        if line.startswith(".B "):
+            of = listed.setdefault(line[3:], {})
+        for name in re.findall(r"^\\fB([^\\]+)", line):
+            of[name] = line
+    d = doc(path)
+    sums = set(listed["sums"])
+    for what, rows in ((w, d[w]) for w in ("sites", "launches", "kernels", "buffers")):
+        names = set(listed[what]) | (sums if "sums" in listed[what] else set())
+        members = {k for r in rows for k in r} - ({"sites"} if what == "buffers" else set())
+        true(f"JSON of {what}: {members - names}", members <= names)
+        table = list(csv.DictReader(io.StringIO(memtrace(f"--csv={what}", path))))
+        eq(f"rows of {what}", len(table), len(rows))
+        for mine, theirs in zip(table, rows):
+            theirs = {**theirs.get("global", {}), **theirs}
+            for name in mine.keys() & theirs.keys():
+                value = theirs[name]
+                if isinstance(value, (int, float)) and not isinstance(value, bool):
+                    true(f"{what}, {name}: {mine[name]}, {value}", abs(float(mine[name]) - value) < 0.001)
+                elif value is None:
+                    true(f"{what}, {name}, not known: {mine[name]}", mine[name] in ("", '""'))
+        for name in table[0]:
+            stem = re.sub(r"_[xyz]$", "", name)
+            mixed = what == "kernels" and (name.startswith("width_") or any(name.startswith(f"{s}_") for s in rows[0]["mix"]))
+            true(f"CSV of {what}: {name}", mixed or name in names | sums or stem in names)
+
+
 def test_pick(bench):
     """Some kernels, launches and spaces alone."""
     path = write(bench, "a.txt", known_trace())

@@ -7,18 +7,10 @@
 #define SOME  5 /* buffers whose instructions are named where nothing more is asked for */
 #define NAMED 3 /* of those that kernels only read */
 
-static const struct ttmon_mt_alloc *alloc_of(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
-{
-	size_t nr = 0;
-	const struct ttmon_mt_alloc *allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
-
-	return b->alloc < nr ? &allocs[b->alloc] : NULL;
-}
-
 const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,
 				  size_t n)
 {
-	const struct ttmon_mt_alloc *a = alloc_of(r, b);
+	const struct ttmon_mt_alloc *a = ttmon_mt_buffer_alloc(r, b);
 
 	if (!b->addr && !b->size)
 		snprintf(buf, n, "others");
@@ -62,7 +54,7 @@ static void untouched(const struct ttmon_mt_report *r, FILE *out)
 /* Memory that the host filled, and that kernels only read. */
 static bool is_input(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
 {
-	const struct ttmon_mt_alloc *a = alloc_of(r, b);
+	const struct ttmon_mt_alloc *a = ttmon_mt_buffer_alloc(r, b);
 
 	return a && !strcmp(ttmon_mt_buffer_use(b), "RO") &&
 	       (a->copies || a->mem == TTMON_MT_MEM_PINNED || a->mem == TTMON_MT_MEM_REGISTERED ||
@@ -82,11 +74,11 @@ static void only_read(const struct ttmon_mt_report *r, FILE *out, size_t width)
 
 		if (!is_input(r, b))
 			continue;
-		managed |= alloc_of(r, b)->mem == TTMON_MT_MEM_MANAGED;
+		managed |= ttmon_mt_buffer_alloc(r, b)->mem == TTMON_MT_MEM_MANAGED;
 		if (n++ < NAMED)
 			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s %s (%s, %s)", n > 1 ? "," : "",
 						ttmon_mt_buffer_label(r, b, label, sizeof(label)),
-						ttmon_mt_mem_name(alloc_of(r, b)->mem), BYTES(x, b->size));
+						ttmon_mt_mem_name(ttmon_mt_buffer_alloc(r, b)->mem), BYTES(x, b->size));
 	}
 	if (!n)
 		return;
@@ -99,57 +91,11 @@ static void only_read(const struct ttmon_mt_report *r, FILE *out, size_t width)
 
 /* ---- the table ---- */
 
-static void put_buffer(struct ttmon_mt_grid *t, const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
-{
-	const struct ttmon_mt_alloc *a = alloc_of(r, b);
-	uint64_t first = b->first_launch < r->dict->nr_launches ? r->dict->launches[b->first_launch].id : UINT64_MAX;
-	uint64_t last = b->last_launch < r->dict->nr_launches ? r->dict->launches[b->last_launch].id : UINT64_MAX;
-	char x[TTMON_FMT_LEN];
-	char what[200];
-
-	ttmon_mt_grid_put(t, "%s", COUNT(x, b->sums.sectors));
-	ttmon_mt_grid_put(t, "%s", COUNT(x, b->sums.reads));
-	ttmon_mt_grid_put(t, "%s", COUNT(x, b->sums.writes));
-	ttmon_mt_grid_put(t, "%s", ttmon_mt_buffer_use(b));
-	ttmon_mt_grid_put(t, "%s", PERCENT(x, ttmon_mt_efficiency(&b->sums, r->args->requested)));
-	if (b->sectors) {
-		ttmon_mt_grid_put(t, "%s%s", b->estimate ? "~" : "", BYTES(x, b->sectors * TTMON_MT_SECTOR));
-		ttmon_mt_grid_put(
-			t, "%s",
-			PERCENT(x, b->size ? MIN((double)b->sectors * TTMON_MT_SECTOR / (double)b->size, 1) : -1));
-	} else {
-		ttmon_mt_grid_put(t, "-");
-		ttmon_mt_grid_put(t, "-");
-	}
-	if (first == UINT64_MAX)
-		ttmon_mt_grid_put(t, "?");
-	else if (first == last)
-		ttmon_mt_grid_put(t, "%" PRIu64, first);
-	else
-		ttmon_mt_grid_put(t, "%" PRIu64 "-%" PRIu64, first, last);
-	ttmon_mt_grid_put(t, "%s", a ? COUNT(x, a->copies) : "-");
-	ttmon_mt_grid_put(t, "%s", BYTES(x, b->size));
-	ttmon_mt_grid_put(t, "%s%s", ttmon_mt_mem_name(a ? a->mem : TTMON_MT_MEM_UNKNOWN),
-			  b->ambiguous	? "?"
-			  : b->by_order ? "#"
-					: "");
-	if (!b->addr && !b->size)
-		ttmon_mt_grid_put(t, "others");
-	else if (!a)
-		ttmon_mt_grid_put(t, "0x%" PRIx64, b->addr);
-	else
-		ttmon_mt_grid_put(t, "0x%" PRIx64 "  %s", b->addr,
-				  ttmon_fmt_text(what, sizeof(what),
-						 *a->name   ? a->name
-						 : *a->site ? a->site
-							    : a->id));
-}
-
 void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
-	static const char *const heads[] = { "SECTORS", "READS",     "WRITES", "<USE", "EFF",	  "TOUCHED",
-					     "COVER",	"<LAUNCHES", "COPIES", "SIZE", "<MEMORY", "<BUFFER" };
-	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
+	static const char *const names[] = { "sectors",		 "reads",    "writes",	 "access", "efficiency",
+					     "distinct_sectors", "coverage", "launches", "copies", "size",
+					     "memory",		 "buffer",   NULL };
 	bool asked = r->args->sections || r->args->all;
 	size_t n;
 
@@ -163,11 +109,11 @@ void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width)
 			      width);
 	ttmon_mt_wrap(
 		out,
-		"READS, WRITES: requests. USE: RO, WO, RW: kernels only read, only write, do both. TOUCHED: distinct sectors, COVER: of the size. COPIES: transfers of it. A ? behind the memory: another allocation had these addresses too.",
+		"READS, WRITES: requests. USE: RO, WO, RW: kernels only read, only write, do both. TOUCHED: distinct "
+		"sectors, COVER: of the size. COPIES: transfers of it. A ? behind the memory: another allocation had "
+		"these addresses too.",
 		0, 0, width);
-	for (size_t i = 0; i < n; i++)
-		put_buffer(&t, r, r->buffers[i]);
-	ttmon_mt_grid_print(&t, out, width);
+	ttmon_mt_put_table(r, TTMON_MT_SHOW_BUFFERS, r->buffers, n, names, out, width);
 	only_read(r, out, width);
 	untouched(r, out);
 	if (asked || r->map)

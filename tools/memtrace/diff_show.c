@@ -240,27 +240,22 @@ int ttmon_mt_diff_json(const struct ttmon_mt_diff_side *sides, const struct ttmo
 	ttmon_jsonw_key_bool(&w, "differs", differs);
 	ttmon_jsonw_key_name(&w, "efficiency", requested ? "requested" : "unique");
 	for (unsigned int k = 0; k < 2; k++) {
-		ttmon_jsonw_key(&w, k ? "b" : "a");
-		ttmon_jsonw_open(&w, '{');
-		ttmon_jsonw_key(&w, "source");
-		ttmon_jsonw_open(&w, '{');
+		ttmon_jsonw_key_open(&w, k ? "b" : "a", '{');
+		ttmon_jsonw_key_open(&w, "source", '{');
 		ttmon_mt_json_source(&w, sides[k].path, ttmon_mt_in_stats(sides[k].in));
 		ttmon_jsonw_key_bool(&w, "interrupted", sides[k].interrupted);
 		ttmon_jsonw_key_bool(&w, "failed", sides[k].err != 0);
 		ttmon_jsonw_close(&w, '}');
-		ttmon_jsonw_key(&w, "total");
-		ttmon_jsonw_open(&w, '{');
+		ttmon_jsonw_key_open(&w, "total", '{');
 		ttmon_mt_json_total(&w, sides[k].an, requested);
 		ttmon_jsonw_close(&w, '}');
 		ttmon_jsonw_close(&w, '}');
 	}
-	ttmon_jsonw_key(&w, "sites");
-	ttmon_jsonw_open(&w, '[');
+	ttmon_jsonw_key_open(&w, "sites", '[');
 	for (size_t i = 0; i < n && (!args->has_lines || i < args->lines); i++) {
 		const struct ttmon_mt_diff_item *any = pairs[i].b ? pairs[i].b : pairs[i].a;
 
-		ttmon_jsonw_line(&w);
-		ttmon_jsonw_open(&w, '{');
+		ttmon_jsonw_row(&w, '{');
 		ttmon_jsonw_key_name(&w, "verdict", verdict_names[pairs[i].verdict]);
 		ttmon_jsonw_key_bool(&w, "differs", pairs[i].differs);
 		ttmon_jsonw_key_name(&w, "differs_by", pairs[i].by_rates ? "rates" : "sums");

@@ -1,124 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* json.c: `ttmon memtrace --json`: everything, as ttmon-memtrace(1) describes it. Members are only ever added. What is not known is null. */
+#include "tools/memtrace/columns.h"
 #include "tools/memtrace/json.h"
 
 #define VERSION 1
 
-void ttmon_mt_json_figure(struct ttmon_jsonw *w, const char *key, double value)
+void ttmon_mt_json_real(struct ttmon_jsonw *w, double value)
 {
-	ttmon_jsonw_key(w, key);
 	if (!(value >= 0) || value > 1e15)
 		ttmon_jsonw_null(w);
 	else
 		ttmon_jsonw_us(w, (uint64_t)(value * 1000 + 0.5));
 }
 
-static double per(uint64_t a, uint64_t b)
-{
-	return b ? (double)a / (double)b : -1;
-}
-
-void ttmon_mt_json_hist(struct ttmon_jsonw *w, const char *key, const uint64_t *of, size_t n)
+void ttmon_mt_json_figure(struct ttmon_jsonw *w, const char *key, double value)
 {
 	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '[');
-	for (size_t i = 0; i < n; i++)
-		ttmon_jsonw_num(w, of[i]);
-	ttmon_jsonw_close(w, ']');
-}
-
-/* A byte stride or step that most had, null where there was none. */
-static void vote(struct ttmon_jsonw *w, const char *key, int64_t value, uint64_t votes)
-{
-	ttmon_jsonw_key(w, key);
-	if (votes)
-		ttmon_jsonw_int(w, value);
-	else
-		ttmon_jsonw_null(w);
-}
-
-static void classes(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s)
-{
-	double part = 0;
-	unsigned int class = ttmon_mt_main_class(s, &part);
-
-	ttmon_jsonw_key_name(w, "class", part > 0 ? ttmon_mt_class_name(class) : NULL);
-	ttmon_mt_json_figure(w, "class_share", part > 0 ? part : -1);
-	ttmon_jsonw_key(w, "classes");
-	ttmon_jsonw_open(w, '{');
-	for (unsigned int i = 0; i < TTMON_MT_CLASS_MAX; i++)
-		if (s->classes[i])
-			ttmon_jsonw_key_num(w, ttmon_mt_class_name(i), s->classes[i]);
-	ttmon_jsonw_close(w, '}');
-}
-
-/* of: whose efficiency. */
-static void sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, const struct ttmon_mt_sums *of, bool requested)
-{
-	const struct {
-		const char *key;
-		uint64_t value;
-	} plain[] = {
-		{ "requests", s->requests },
-		{ "records", s->records },
-		{ "inferred", s->inferred },
-		{ "lanes", s->lanes },
-		{ "full", s->full },
-		{ "reads", s->reads },
-		{ "writes", s->writes },
-		{ "bytes", s->bytes },
-		{ "unique_bytes", s->unique },
-		{ "sectors", s->sectors },
-		{ "lines", s->lines },
-		{ "ideal_sectors", s->ideal },
-		{ "ideal_lane_sectors", s->ideal_lanes },
-		{ "misaligned", s->misaligned },
-		{ "pages_4k", s->pages_4k },
-		{ "pages_64k", s->pages_64k },
-		{ "pages_2m", s->pages_2m },
-		{ "wavefronts", s->waves },
-		{ "phases", s->phases },
-		{ "ideal_wavefronts", s->ideal_waves },
-		{ "max_wavefronts", s->max_waves },
-		{ "same_word", s->same },
-		{ "max_same_word", s->max_same },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
-		ttmon_jsonw_key_num(w, plain[i].key, plain[i].value);
-	ttmon_mt_json_figure(w, "efficiency", ttmon_mt_efficiency(of, requested));
-	ttmon_mt_json_figure(w, "efficiency_unique", ttmon_mt_efficiency(of, false));
-	ttmon_mt_json_figure(w, "efficiency_requested", ttmon_mt_efficiency(of, true));
-	ttmon_mt_json_figure(w, "sectors_per_request", s->sectors ? per(s->sectors, s->requests) : -1);
-	ttmon_mt_json_figure(w, "lines_per_request", s->sectors ? per(s->lines, s->requests) : -1);
-	ttmon_mt_json_figure(w, "lanes_per_request", per(s->lanes, s->requests));
-	ttmon_mt_json_figure(w, "wavefronts_per_request", s->waves ? per(s->waves, s->requests) : -1);
-	classes(w, s);
-	vote(w, "stride", s->stride, s->stride_votes);
-	vote(w, "step", s->step, s->step_votes);
-	if (s->min_addr <= s->max_addr && s->requests) {
-		ttmon_jsonw_key_addr(w, "first_byte", s->min_addr);
-		ttmon_jsonw_key_addr(w, "last_byte", s->max_addr);
-	}
-	ttmon_mt_json_hist(w, "sectors_histogram", s->sectors_hist, ARRAY_SIZE(s->sectors_hist));
-	ttmon_mt_json_hist(w, "lines_histogram", s->lines_hist, ARRAY_SIZE(s->lines_hist));
-	ttmon_mt_json_hist(w, "wavefronts_histogram", s->waves_hist, ARRAY_SIZE(s->waves_hist));
-	ttmon_mt_json_hist(w, "lanes_bins", s->lanes_bins, ARRAY_SIZE(s->lanes_bins));
-	ttmon_mt_json_hist(w, "pages_4k_bins", s->pages_4k_bins, ARRAY_SIZE(s->pages_4k_bins));
-	ttmon_mt_json_hist(w, "pages_2m_bins", s->pages_2m_bins, ARRAY_SIZE(s->pages_2m_bins));
-}
-
-void ttmon_mt_json_sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, bool requested)
-{
-	sums(w, s, s, requested);
-}
-
-void ttmon_mt_json_total(struct ttmon_jsonw *w, const struct ttmon_mt_an *an, bool requested)
-{
-	struct ttmon_mt_sums memory;
-
-	ttmon_mt_memory(an, &memory);
-	sums(w, ttmon_mt_an_total(an, TTMON_MT_GENERIC), &memory, requested);
+	ttmon_mt_json_real(w, value);
 }
 
 void ttmon_mt_json_source(struct ttmon_jsonw *w, const char *path, const struct ttmon_mt_stats *st)
@@ -149,8 +47,7 @@ static void allocations(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 
 	if (r->map)
 		ttmon_mt_map_get(r->map, &nr);
-	ttmon_jsonw_key(w, "allocations");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "allocations", '{');
 	ttmon_jsonw_key_str(w, "from", r->map ? ttmon_mt_allocs_from(r->args, from, sizeof(from)) : NULL);
 	ttmon_jsonw_key_num(w, "count", nr);
 	ttmon_jsonw_close(w, '}');
@@ -158,13 +55,11 @@ static void allocations(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 
 static void selection(struct ttmon_jsonw *w, const struct ttmon_mt_args *a)
 {
-	ttmon_jsonw_key(w, "selection");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "selection", '{');
 	ttmon_jsonw_key_str(w, "kernel", a->pick.kernel);
 	ttmon_jsonw_key_str(w, "launches", a->pick.launches);
 	ttmon_jsonw_key_str(w, "site", a->pick.site);
-	ttmon_jsonw_key(w, "spaces");
-	ttmon_jsonw_open(w, '[');
+	ttmon_jsonw_key_open(w, "spaces", '[');
 	for (unsigned int s = 0; s < TTMON_MT_SPACE_MAX; s++)
 		if (!a->pick.spaces || a->pick.spaces >> s & 1)
 			ttmon_jsonw_name(w, ttmon_mt_space_name(s));
@@ -176,8 +71,7 @@ static void selection(struct ttmon_jsonw *w, const struct ttmon_mt_args *a)
 /* How many there are, whatever --lines leaves. */
 static void rows(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 {
-	ttmon_jsonw_key(w, "rows");
-	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_open(w, "rows", '{');
 	ttmon_jsonw_key_num(w, "sites", r->nr_sites);
 	ttmon_jsonw_key_num(w, "launches", r->nr_launches);
 	ttmon_jsonw_key_num(w, "kernels", r->nr_kernels);
@@ -185,20 +79,13 @@ static void rows(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 	ttmon_jsonw_close(w, '}');
 }
 
-void ttmon_mt_json_list(struct ttmon_jsonw *w, const char *key)
-{
-	ttmon_jsonw_key(w, key);
-	ttmon_jsonw_open(w, '[');
-}
-
 static void coverage(struct ttmon_jsonw *w, const struct ttmon_mt_dict *d)
 {
-	ttmon_mt_json_list(w, "coverage");
+	ttmon_jsonw_key_open(w, "coverage", '[');
 	for (size_t i = 0; i < d->nr_kernels; i++) {
 		const struct ttmon_mt_kernel *k = &d->kernels[i];
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_str(w, "kernel", k->name);
 		ttmon_jsonw_key_str(w, "module", *k->module ? k->module : NULL);
 		ttmon_jsonw_key_str(w, "why_not", *k->why ? k->why : NULL);
@@ -238,12 +125,11 @@ static void findings(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 	size_t nr = 0;
 	const struct ttmon_mt_alloc *allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
 
-	ttmon_mt_json_list(w, "findings");
+	ttmon_jsonw_key_open(w, "findings", '[');
 	for (size_t i = 0; i < r->nr_findings; i++) {
 		const struct ttmon_mt_finding *f = &r->findings[i];
 
-		ttmon_jsonw_line(w);
-		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_row(w, '{');
 		ttmon_jsonw_key_name(w, "what", ttmon_mt_find_name(f->what));
 		ttmon_mt_json_figure(w, "weight", f->weight);
 		ttmon_jsonw_key_bool(w, "estimated", f->estimated);
@@ -257,11 +143,62 @@ static void findings(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 	ttmon_jsonw_close(w, ']');
 }
 
-void ttmon_mt_json_sums_of(struct ttmon_jsonw *w, const char *key, const struct ttmon_mt_sums *s, bool requested)
+static void reuse(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 {
-	ttmon_jsonw_key(w, key);
+	const struct ttmon_mt_reuse_result *got = ttmon_mt_an_reuse(r->an);
+
+	ttmon_jsonw_key(w, "reuse");
+	if (!got) {
+		ttmon_jsonw_null(w);
+		return;
+	}
 	ttmon_jsonw_open(w, '{');
-	ttmon_mt_json_sums(w, s, requested);
+	ttmon_jsonw_key_bool(w, "exact", got->exact);
+	ttmon_jsonw_key_num(w, "touches", got->touches);
+	ttmon_jsonw_key_num(w, "first_touches", got->cold);
+	ttmon_jsonw_key_num(w, "not_followed", got->lost);
+	ttmon_mt_json_figure(w, "rate", got->rate);
+	ttmon_jsonw_key_open(w, "histogram", '[');
+	for (size_t i = 0; i < ARRAY_SIZE(got->hist); i++)
+		ttmon_jsonw_num(w, got->hist[i]);
+	ttmon_jsonw_close(w, ']');
+	ttmon_jsonw_key_open(w, "misses", '[');
+	for (unsigned int shift = 14; shift <= 28; shift++) {
+		ttmon_jsonw_open(w, '{');
+		ttmon_jsonw_key_num(w, "cache_bytes", 1ULL << shift);
+		ttmon_mt_json_figure(w, "ratio", got->touches ? ttmon_mt_reuse_miss(got, 1ULL << shift) : -1);
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
+	ttmon_jsonw_close(w, '}');
+}
+
+static void heat(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
+{
+	struct ttmon_mt_heat h = { 0 };
+
+	ttmon_jsonw_key(w, "heat");
+	if (ttmon_mt_an_heat(r->an, &h)) {
+		ttmon_jsonw_null(w);
+		return;
+	}
+	ttmon_jsonw_open(w, '{');
+	ttmon_jsonw_key_num(w, "rows", h.rows);
+	ttmon_jsonw_key_num(w, "columns", h.cols);
+	ttmon_jsonw_key_num(w, "records_per_column", h.per_col);
+	ttmon_jsonw_key_open(w, "buffers", '[');
+	for (size_t i = 0; i < h.nr_buffers; i++) {
+		const uint32_t *cells = h.count + i * h.rows * h.cols;
+
+		ttmon_jsonw_row(w, '{');
+		ttmon_jsonw_key_num(w, "buffer", h.buffer[i]);
+		ttmon_jsonw_key_open(w, "sectors", '[');
+		for (size_t c = 0; c < (size_t)h.rows * h.cols; c++)
+			ttmon_jsonw_num(w, cells[c]);
+		ttmon_jsonw_close(w, ']');
+		ttmon_jsonw_close(w, '}');
+	}
+	ttmon_jsonw_close(w, ']');
 	ttmon_jsonw_close(w, '}');
 }
 
@@ -269,7 +206,6 @@ int ttmon_mt_json(const struct ttmon_mt_report *r, int fd)
 {
 	static const unsigned int spaces[] = { TTMON_MT_GLOBAL, TTMON_MT_SHARED, TTMON_MT_LOCAL };
 	_cleanup_(ttmon_jsonw_fini) struct ttmon_jsonw w = { .fd = -1 };
-	uint64_t most = r->args->has_lines ? r->args->lines : UINT64_MAX;
 	int err = ttmon_jsonw_init(&w, fd, false);
 
 	if (err)
@@ -277,8 +213,7 @@ int ttmon_mt_json(const struct ttmon_mt_report *r, int fd)
 	ttmon_jsonw_open(&w, '{');
 	ttmon_jsonw_key_name(&w, "schema", "ttmon-memtrace");
 	ttmon_jsonw_key_num(&w, "version", VERSION);
-	ttmon_jsonw_key(&w, "source");
-	ttmon_jsonw_open(&w, '{');
+	ttmon_jsonw_key_open(&w, "source", '{');
 	ttmon_mt_json_source(&w, r->path, r->stats);
 	ttmon_jsonw_key_bool(&w, "interrupted", r->interrupted);
 	ttmon_jsonw_key_bool(&w, "failed", r->err != 0);
@@ -290,23 +225,20 @@ int ttmon_mt_json(const struct ttmon_mt_report *r, int fd)
 	allocations(&w, r);
 	rows(&w, r);
 	coverage(&w, r->dict);
-	ttmon_jsonw_key(&w, "totals");
-	ttmon_jsonw_open(&w, '{');
-	ttmon_jsonw_key(&w, "all");
-	ttmon_jsonw_open(&w, '{');
+	ttmon_jsonw_key_open(&w, "totals", '{');
+	ttmon_jsonw_key_open(&w, "all", '{');
 	ttmon_mt_json_total(&w, r->an, r->args->requested);
 	ttmon_jsonw_close(&w, '}');
-	for (size_t i = 0; i < ARRAY_SIZE(spaces); i++)
-		ttmon_mt_json_sums_of(&w, ttmon_mt_space_name(spaces[i]), ttmon_mt_an_total(r->an, spaces[i]),
-				      r->args->requested);
+	for (size_t i = 0; i < ARRAY_SIZE(spaces); i++) {
+		ttmon_jsonw_key_open(&w, ttmon_mt_space_name(spaces[i]), '{');
+		ttmon_mt_json_sums(&w, ttmon_mt_an_total(r->an, spaces[i]), r->args->requested);
+		ttmon_jsonw_close(&w, '}');
+	}
 	ttmon_jsonw_close(&w, '}');
 	findings(&w, r);
-	ttmon_mt_json_sites(&w, r, (size_t)MIN((uint64_t)r->nr_sites, most));
-	ttmon_mt_json_launches(&w, r, (size_t)MIN((uint64_t)r->nr_launches, most));
-	ttmon_mt_json_kernels(&w, r, (size_t)MIN((uint64_t)r->nr_kernels, most));
-	ttmon_mt_json_buffers(&w, r, (size_t)MIN((uint64_t)r->nr_buffers, most));
-	ttmon_mt_json_reuse(&w, r);
-	ttmon_mt_json_heat(&w, r);
+	ttmon_mt_columns_json(&w, r);
+	reuse(&w, r);
+	heat(&w, r);
 	ttmon_jsonw_close(&w, '}');
 	ttmon_jsonw_end(&w);
 	return ttmon_jsonw_finish(&w);

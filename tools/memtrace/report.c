@@ -6,6 +6,7 @@
 #include "lib/read/client.h"
 #include "tools/cli/cmds.h"
 #include "tools/memtrace/mt.h"
+#include "tools/memtrace/columns.h"
 #include "tools/memtrace/tool.h"
 #include "tools/cli/show.h"
 
@@ -245,7 +246,7 @@ static int show_here(const struct ttmon_mt_report *r)
 		return err;
 	}
 	if (r->args->csv)
-		ttmon_mt_csv(r);
+		ttmon_mt_columns_csv(r);
 	else
 		ttmon_mt_report_print(r, stdout, ttmon_show_columns());
 	return 0;
@@ -318,6 +319,8 @@ const struct ttmon_cli_cmd ttmon_mt_cmd_report = {
 	.args = "[OPTIONS] FILE|-",
 	.about = TTMON_MT_REPORT_ABOUT,
 	.notes = "What the figures mean: ttmon-memtrace(1).",
+	.more_name = "columns",
+	.more = ttmon_mt_columns_man,
 	TTMON_MT_ARGS(TTMON_MT_REPORT),
 	.run = ttmon_mt_run_report,
 };

@@ -1,48 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* sites.c: the instructions of a trace, worst first: of global and local memory, of shared memory, atomics, and those of each buffer. */
-#include <inttypes.h>
-
 #include "tools/memtrace/cells.h"
+#include "tools/memtrace/columns.h"
 #include "tools/cli/show.h"
-
-/* "strided 128 B, 93%" */
-static void pattern(const struct ttmon_mt_sums *s, char *buf, size_t n)
-{
-	double part = 0;
-	unsigned int class = ttmon_mt_main_class(s, &part);
-	size_t len;
-
-	if (!(part > 0)) {
-		snprintf(buf, n, "(sums)");
-		return;
-	}
-	len = (size_t)snprintf(buf, n, "%s", ttmon_mt_class_name(class));
-	if ((class == TTMON_MT_STRIDED || class == TTMON_MT_SEGMENTED) && s->stride && len < n)
-		len += (size_t)snprintf(buf + len, n - len, " %" PRId64 " B", s->stride);
-	if (s->misaligned * 2 > s->requests && len < n)
-		len += (size_t)snprintf(buf + len, n - len, ", misaligned");
-	if (part < 0.995 && len < n)
-		snprintf(buf + len, n - len, ", %.0f%%", 100 * part);
-}
-
-/* "ld.global  file:12 x4  kernel" as the last columns: nr instructions. */
-static void put_where(struct ttmon_mt_grid *t, const struct ttmon_mt_site *s, uint32_t nr)
-{
-	_cleanup_free_ char *name = ttmon_mt_short_name(s->kernel);
-	char place[200], op[100], several[16] = "";
-
-	ttmon_mt_grid_put(t, "%s", ttmon_fmt_text(op, sizeof(op), s->opcode));
-	ttmon_mt_place_text(s, place, sizeof(place));
-	if (nr > 1)
-		snprintf(several, sizeof(several), " x%u", nr);
-	/* The place first: a long name is cut. */
-	ttmon_mt_grid_put(t, "%s%s%s%s", place, several, *place ? "  " : "", name ? name : "?");
-}
-
-static void put_group(struct ttmon_mt_grid *t, const struct ttmon_mt_report *r, const struct ttmon_mt_site_group *group)
-{
-	put_where(t, ttmon_mt_row_site(r->dict, group->all), group->nr);
-}
 
 static bool has_sectors(const struct ttmon_mt_site_row *row)
 {
@@ -145,101 +105,21 @@ static void explain(const struct sites *s, size_t n, const char *text, FILE *out
 		ttmon_mt_wrap(out, all + (*all == ' '), 0, 0, width);
 }
 
-static void memory_sites(const struct ttmon_mt_report *r, struct sites *sites, FILE *out, size_t width)
+/* A table of those of a kind. */
+static void show_sites(const struct ttmon_mt_report *r, struct sites *sites,
+		       bool (*want)(const struct ttmon_mt_site_row *), const char *title, const char *order,
+		       const char *text, const char *const *names, FILE *out, size_t width)
 {
-	static const char *const heads[] = { "SHARE", "REQUESTS", "SECT/REQ", "IDEAL",	 "LINES",
-					     "EFF",   "LANES",	  "<PATTERN", "<OPCODE", "<WHERE" };
-	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
-	uint64_t all = ttmon_mt_an_total(r->an, TTMON_MT_GENERIC)->sectors;
-	size_t n = choose(sites, has_sectors);
-	char x[TTMON_FMT_LEN];
-	char text[96];
+	size_t n = choose(sites, want);
+	_cleanup_free_ struct ttmon_mt_shown *shown = calloc(n + 1, sizeof(*shown));
 
-	if (!n)
+	if (!n || !shown)
 		return;
-	n = ttmon_mt_rows(r, out, width, "SITES of global and local memory", "most sectors that could be saved", n);
-	explain(sites, n,
-		r->args->requested
-			? "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its lanes x width), 128-byte lines, lanes. "
-			  "EFF: bytes requested / (32 x sectors), more than 100% where lanes overlap."
-			: "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its distinct bytes), 128-byte lines, lanes. "
-			  "EFF: distinct bytes / (32 x sectors).",
-		out, width);
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_sums *s = &sites->of[i].all->sums;
-
-		ttmon_mt_grid_put(&t, "%s", PERCENT(x, share_of(s->sectors, all)));
-		ttmon_mt_grid_put(&t, "%s", COUNT(x, s->requests));
-		ttmon_mt_grid_put(&t, "%s", PER(x, s->sectors, s->requests));
-		ttmon_mt_grid_put(&t, "%s", PER(x, r->args->requested ? s->ideal_lanes : s->ideal, s->requests));
-		ttmon_mt_grid_put(&t, "%s", PER(x, s->lines, s->requests));
-		ttmon_mt_grid_put(&t, "%s", PERCENT(x, ttmon_mt_efficiency(s, r->args->requested)));
-		ttmon_mt_grid_put(&t, "%s%s", PER(x, s->lanes, s->requests), s->inferred ? "?" : "");
-		pattern(s, text, sizeof(text));
-		ttmon_mt_grid_put(&t, "%s", text);
-		put_group(&t, r, &sites->of[i]);
-	}
-	ttmon_mt_grid_print(&t, out, width);
-}
-
-static void shared_sites(const struct ttmon_mt_report *r, struct sites *sites, FILE *out, size_t width)
-{
-	static const char *const heads[] = { "SHARE", "REQUESTS", "WAVES/REQ", "IDEAL",	  "MOST",
-					     "CONFL", "LANES",	  "<PATTERN",  "<OPCODE", "<WHERE" };
-	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
-	uint64_t all = ttmon_mt_an_total(r->an, TTMON_MT_SHARED)->waves;
-	size_t n = choose(sites, is_shared);
-	char x[TTMON_FMT_LEN];
-	char text[96];
-
-	if (!n)
-		return;
-	n = ttmon_mt_rows(r, out, width, "SITES of shared memory", "most wavefronts that could be saved", n);
-	explain(sites, n,
-		"SHARE: of all wavefronts. Of a request: wavefronts, the ideal number, the most that one took, bank conflicts (wavefronts more than its "
-		"width needs), lanes.",
-		out, width);
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_sums *s = &sites->of[i].all->sums;
-
-		ttmon_mt_grid_put(&t, "%s", PERCENT(x, share_of(s->waves, all)));
-		ttmon_mt_grid_put(&t, "%s", COUNT(x, s->requests));
-		ttmon_mt_grid_put(&t, "%s", PER(x, s->waves, s->requests));
-		ttmon_mt_grid_put(&t, "%s", PER(x, s->ideal_waves, s->requests));
-		ttmon_mt_grid_put(&t, "%s", s->max_waves ? COUNT(x, s->max_waves) : "-");
-		ttmon_mt_grid_put(&t, "%s",
-				  s->max_waves ? PER(x, s->waves - MIN(s->phases, s->waves), s->requests) : "-");
-		ttmon_mt_grid_put(&t, "%s%s", PER(x, s->lanes, s->requests), s->inferred ? "?" : "");
-		pattern(s, text, sizeof(text));
-		ttmon_mt_grid_put(&t, "%s", text);
-		put_group(&t, r, &sites->of[i]);
-	}
-	ttmon_mt_grid_print(&t, out, width);
-}
-
-static void atomic_sites(const struct ttmon_mt_report *r, struct sites *sites, FILE *out, size_t width)
-{
-	static const char *const heads[] = { "REQUESTS", "LANES", "ON ONE WORD", "MOST", "<OPCODE", "<WHERE" };
-	struct ttmon_mt_grid t = { .heads = heads, .cols = ARRAY_SIZE(heads) };
-	size_t n = choose(sites, is_atomic);
-	char x[TTMON_FMT_LEN];
-
-	if (!n)
-		return;
-	n = ttmon_mt_rows(r, out, width,
-			  "ATOMICS and reductions: lanes of a request that meet on one word, on average and at most",
-			  "most sectors that could be saved", n);
-	explain(sites, n, "", out, width);
-	for (size_t i = 0; i < n; i++) {
-		const struct ttmon_mt_sums *s = &sites->of[i].all->sums;
-
-		ttmon_mt_grid_put(&t, "%s", COUNT(x, s->requests));
-		ttmon_mt_grid_put(&t, "%s%s", PER(x, s->lanes, s->requests), s->inferred ? "?" : "");
-		ttmon_mt_grid_put(&t, "%s", PER(x, s->same, s->requests));
-		ttmon_mt_grid_put(&t, "%u", s->max_same);
-		put_group(&t, r, &sites->of[i]);
-	}
-	ttmon_mt_grid_print(&t, out, width);
+	n = ttmon_mt_rows(r, out, width, title, order, n);
+	explain(sites, n, text, out, width);
+	for (size_t i = 0; i < n; i++)
+		shown[i] = (struct ttmon_mt_shown){ TTMON_MT_SHOW_SITES, sites->of[i].all, sites->of[i].nr };
+	ttmon_mt_columns_text(r, shown, n, names, out, width);
 }
 
 /* ---- instructions of a buffer ---- */
@@ -320,13 +200,17 @@ static void put_of_buffer(struct ttmon_mt_grid *t, const struct ttmon_mt_report 
 	n = get_of_buffer(r, pairs, n, list);
 	for (size_t i = 0; i < MIN(n, (size_t)OF_BUFFER); i++) {
 		const struct ttmon_mt_pair *p = &list[i].sums;
+		_cleanup_free_ char *where = NULL;
+		char op[100];
 
 		ttmon_mt_grid_put(t, "%s", COUNT(x, p->sectors));
 		ttmon_mt_grid_put(t, "%s", COUNT(x, p->requests));
 		ttmon_mt_grid_put(t, "%s", PER(x, p->sectors, p->requests));
 		ttmon_mt_grid_put(t, "%s", PER(x, r->args->requested ? p->ideal_lanes : p->ideal, p->requests));
 		ttmon_mt_grid_put(t, "%s", ttmon_mt_buffer_label(r, b, label, sizeof(label)));
-		put_where(t, list[i].site, list[i].nr);
+		ttmon_mt_grid_put(t, "%s", ttmon_fmt_text(op, sizeof(op), list[i].site->opcode));
+		where = ttmon_mt_where(list[i].site, list[i].nr);
+		ttmon_mt_grid_put(t, "%s", where ? where : "?");
 	}
 }
 
@@ -350,13 +234,50 @@ void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *
 
 void ttmon_mt_sites(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
+	static const char *const memory[] = { "share",
+					      "requests",
+					      "sectors_per_request",
+					      "ideal",
+					      "lines_per_request",
+					      "efficiency",
+					      "lanes_per_request",
+					      "pattern",
+					      "opcode",
+					      "where",
+					      NULL };
+	static const char *const shared[] = { "share",
+					      "requests",
+					      "wavefronts_per_request",
+					      "ideal",
+					      "most",
+					      "conflicts",
+					      "lanes_per_request",
+					      "pattern",
+					      "opcode",
+					      "where",
+					      NULL };
+	static const char *const atomics[] = {
+		"requests", "lanes_per_request", "on_one_word", "max_same_word", "opcode", "where", NULL
+	};
 	_cleanup_(sites_fini) struct sites sites = { 0 };
 
 	if (get_sites(r, &sites)) {
 		fputs("\nout of memory for the sites\n", out);
 		return;
 	}
-	memory_sites(r, &sites, out, width);
-	shared_sites(r, &sites, out, width);
-	atomic_sites(r, &sites, out, width);
+	show_sites(
+		r, &sites, has_sectors, "SITES of global and local memory", "most sectors that could be saved",
+		r->args->requested
+			? "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its lanes x width), "
+			  "128-byte lines, lanes. EFF: bytes requested / (32 x sectors), more than 100% where lanes overlap."
+			: "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its distinct bytes), "
+			  "128-byte lines, lanes. EFF: distinct bytes / (32 x sectors).",
+		memory, out, width);
+	show_sites(r, &sites, is_shared, "SITES of shared memory", "most wavefronts that could be saved",
+		   "SHARE: of all wavefronts. Of a request: wavefronts, the ideal number, the most that one took, bank "
+		   "conflicts (wavefronts more than its width needs), lanes.",
+		   shared, out, width);
+	show_sites(r, &sites, is_atomic,
+		   "ATOMICS and reductions: lanes of a request that meet on one word, on average and at most",
+		   "most sectors that could be saved", "", atomics, out, width);
 }

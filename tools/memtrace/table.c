@@ -7,10 +7,9 @@
 #include "lib/base/grow.h"
 #include "tools/cli/show.h"
 
-#define GAP	  2
-#define REST_MIN  34 /* less than this for the last column: it takes a line of its own */
-#define INDENT	  4
-#define GRID_COLS 16 /* at most */
+#define GAP	 2
+#define REST_MIN 34 /* less than this for the last column: it takes a line of its own */
+#define INDENT	 4
 
 /* Signs on a terminal: bytes that begin a sequence of UTF-8. */
 static size_t signs(const char *text)
@@ -102,7 +101,7 @@ static size_t first_line(const struct ttmon_mt_grid *t, const size_t *widths, si
 void ttmon_mt_grid_print(struct ttmon_mt_grid *t, FILE *out, size_t width)
 {
 	size_t rows = t->nr / t->cols, split;
-	size_t widths[GRID_COLS] = { 0 };
+	size_t widths[TTMON_MT_GRID_COLS] = { 0 };
 
 	for (size_t c = 0; c < t->cols; c++) {
 		widths[c] = signs(head(t, c));

@@ -2,7 +2,7 @@
 /*
  * tool.h: what the commands of `ttmon memtrace` that read traces have in common: their options (args.c), which records count (pick.c), reading with
  * progress until the end or a signal (read.c), allocations (allocs.c), text (table.c), and the forms of a report: tables.c and parts.c for people,
- * json.c and csv.c for programs.
+ * json.c for programs; columns.c has the columns of all of them.
  *
  * All text of a trace is somebody else's: it is cleaned where it is printed. An error is one line on stderr, which begins with "ttmon memtrace:".
  */
@@ -139,6 +139,8 @@ const char *ttmon_mt_allocs_from(const struct ttmon_mt_args *args, char *buf, si
 
 /* ---- text (table.c) ---- */
 
+#define TTMON_MT_GRID_COLS 16 /* at most */
+
 struct ttmon_mt_grid {
 	const char *const *
 		heads; /* of the columns; one that begins with '<' is left-aligned; the last one takes the rest of the line */
@@ -210,6 +212,14 @@ void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *
 void ttmon_mt_launches(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_kernels(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width);
+/* tables.c: rows of one kind as a table with the columns of these names (columns.h). rows: n pointers to them. */
+void ttmon_mt_put_table(const struct ttmon_mt_report *r, enum ttmon_mt_section what, const void *rows, size_t n,
+		    const char *const *names, FILE *out, size_t width);
+/* columns.c: "file.cu:12 x4  kernel": where an instruction is; nr: how many of that line. To be freed; NULL: no memory. */
+char *ttmon_mt_where(const struct ttmon_mt_site *s, uint32_t nr);
+/* The allocation that a buffer is; NULL: not known. */
+const struct ttmon_mt_alloc *ttmon_mt_buffer_alloc(const struct ttmon_mt_report *r,
+						   const struct ttmon_mt_buffer_row *b);
 /* The name of a buffer, or its address: into buf, clean. */
 const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,
 				  size_t n);
@@ -227,8 +237,6 @@ void ttmon_mt_show_reuse(const struct ttmon_mt_report *r, FILE *out, size_t widt
 void ttmon_mt_show_heat(const struct ttmon_mt_report *r, FILE *out, size_t width);
 /* json.c. -errno of writing. */
 int ttmon_mt_json(const struct ttmon_mt_report *r, int fd) _must_check;
-/* csv.c, to stdout. */
-void ttmon_mt_csv(const struct ttmon_mt_report *r);
 
 struct ttmon_jsonw;
 /* Members of the object that is open: a figure with three decimals, null below 0; what two documents say of a source and of sums. */
