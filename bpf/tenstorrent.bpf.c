@@ -436,7 +436,10 @@ static __always_inline bool looks_like_strings(struct kernels *k, u64 begin, u64
 	       looks_like_kernels(k, begin, (end - begin) >> 5, false, first);
 }
 
-/* Where a record's kernels are, by what is there (facts/tenstorrent.md 3.2). Words past a record are the next one's, or nothing. */
+/*
+ * Where a record's kernels are, by what is there (realtime_profiler_receiver.hpp of tt-metal, 11790dfc).
+ * Words past a record are the next one's, or nothing.
+ */
 SUBPROG u32 find_kernels(const struct record *r, struct kernels *k, struct text *first)
 {
 	const u64 *w;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ttkmd.bpf.c: host memory that tt-kmd pins or allocates for a traced process: ioctls PIN_PAGES, UNPIN_PAGES and ALLOCATE_DMA_BUF on
- * /dev/tenstorrent/N (numbers and layouts: facts/tenstorrent.md 4.4, from tt-kmd's ioctl.h), and the end of the open file, which
+ * /dev/tenstorrent/N (numbers and layouts: ioctl.h of tt-kmd, 4af71921), and the end of the open file, which
  * lets go of all that it held.
  *
  *   kmd_ioctl, kmd_ioctl_ret      kprobe and kretprobe on the driver's tt_cdev_ioctl: costs nobody else anything

@@ -12,7 +12,7 @@
 /* Where the fields of a Buffer were read from, by which pointer led to a device. */
 enum ttmon_tt_base {
 	TTMON_TT_BASE_NONE, /* no vtable was recognised: w is the Buffer itself */
-	TTMON_TT_BASE_0,    /* the device is the Buffer's first word (E0, E1 of facts/tenstorrent.md 2.3) */
+	TTMON_TT_BASE_0,    /* the device is the Buffer's first word (tt-metal until mid-2025) */
 	TTMON_TT_BASE_16,   /* the device is the word at byte 16 (E2); w is the Buffer itself */
 	TTMON_TT_BASE_IMPL, /* the word at byte 16 leads to an impl whose first word is the device (E4); w is the impl */
 	TTMON_TT_BASE_MAX
@@ -122,7 +122,7 @@ struct ttmon_ev_tt_kernel {
 	char name[192]; /* NUL-terminated; a longer path loses its beginning */
 };
 
-/* Host memory that tt-kmd holds for a process (facts/tenstorrent.md 4.4). */
+/* Host memory that tt-kmd holds for a process (its ioctl.h, 4af71921). */
 enum ttmon_tt_pin_op {
 	TTMON_TT_PIN,
 	TTMON_TT_UNPIN,

@@ -14,7 +14,7 @@
  *   bits      FN_*.
  *   a0..a7    argument positions, 1-based, 0: not there. What each means depends on the class.
  *
- * Sources: cuda.h, cuda_runtime_api.h, driver_types.h of CUDA 13.0; facts/cuda.md 5.2-5.4.
+ * Sources: cuda.h, cuda_runtime_api.h, driver_types.h of CUDA 13.0, and the exported names of its libraries.
  */
 #ifndef TTMON_FNS_H
 #define TTMON_FNS_H

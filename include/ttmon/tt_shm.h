@@ -2,7 +2,7 @@
 /*
  * tt_shm.h: /dev/shm/tt_device_<key>_memory, the shared-memory statistics of Tenstorrent chips, versions 1 to 4. C11 and C++.
  *
- * Sizes and offsets as in facts/tenstorrent.md 1.1-1.5 (tt-metal's memory_stats_shm.hpp at 6fd17329, 480e740f, 040a27c1, 0dfca167),
+ * Sizes and offsets are those of tt-metal's memory_stats_shm.hpp at 6fd17329, 480e740f, 040a27c1 and 0dfca167,
  * little endian. key is decimal: version 1 (board_id << 8) | location, wrapping at 64 bits; from 2 on UMD's chip_unique_id.
  *
  * Every field lies in one aligned 8-byte word and is stored with it. There is no lock and no sequence number: a reader sees words of

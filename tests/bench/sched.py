@@ -4,7 +4,7 @@
 
 Prints switches and records a second, the share of the host's CPU that the BPF programs (kernel.bpf_stats_enabled) and the daemon's
 threads take, both also scaled to 100,000 switches a second, memory beside the rings and how much it grew, and whether every slot added
-up. The goal of docs/ARCHITECTURE.md's design page: under 0.6 % of the host and 64 MiB. As root, after `make bench-build e2e-build`.
+up. The goal: under 0.6 % of the host and 64 MiB. As root, after `make bench-build e2e-build`.
 """
 import json
 import os

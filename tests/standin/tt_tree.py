@@ -6,7 +6,7 @@
     ttmond --sysfs-root DIR/sys --proc-root DIR/proc ...        ttmon smi --sysfs-root DIR/sys --proc-root DIR/proc
 
 KIND: n150, n300, n300x2, t3k (four N300), p100, p150, p150x2, p300, mixed (P150, N300, N150), galaxy-wormhole, galaxy-blackhole (32
-chips each), none (no driver). Everything is determined by KIND. The layout and the texts follow facts/tenstorrent.md 4.5; a folder in
+chips each), none (no driver). Everything is determined by KIND. The layout and the texts follow tt-kmd 4af71921; a folder in
 sysfs/class is a link into sysfs/devices as in the kernel. The numbers N of /dev/tenstorrent/N run against the order of the bus
 addresses wherever there are several cards, so that nobody can mix the two up; on a Galaxy they are tray * 8 + chip - 1.
 

@@ -3,7 +3,7 @@
  * match.c: which file is about which chip, what the chips are called, and their order. Pure.
  *
  * Version 1 names its file after (board id << 8) | location, which sysfs tells. From version 2 on the name is UMD's chip_unique_id,
- * which an observer can compute for some cards only (facts/tenstorrent.md 4.2): what one of its rules gives exactly is taken, then
+ * which an observer can compute for some cards only (tt-umd's topology_discovery*.cpp, 3ed9cb6d): what one of its rules gives exactly is taken, then
  * the board's low word in a Wormhole's id, then who has open what. A rule that fits two chips decides nothing. A file that is left
  * over is a row of its own: without tt-kmd all of them are.
  */

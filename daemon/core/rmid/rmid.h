@@ -27,7 +27,7 @@
 
 struct ttmon_rmid;
 
-/* What must not happen, and does (facts/rmid.md 8). Counted, and the first of each told by ttmon_rmid_note(). */
+/* What a source of RMIDs must not do, and unvariance/collector's module does. Counted, and the first of each told by ttmon_rmid_note(). */
 #define TTMON_RMID_ODD_TABLE(X)                                                                   \
 	X(SAMPLE_ON_FREE, "sample_on_free", "a reading of an RMID that nobody had")               \
 	X(DOUBLE_FREE, "double_free", "an RMID was freed that was free")                          \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * layout.h: which words of a Buffer of tt-metal mean what (facts/tenstorrent.md 2.3). Pure, without state.
+ * layout.h: which words of a Buffer of tt-metal mean what (its buffer.hpp: 4559357061, 00ef79b5, 60519870766). Pure, without state.
  *
  * The device pointer leads to the generation as far as it can: at byte 16 it is E2, behind the word at byte 16 it is E4. At byte 0 it
  * may be E0 or E1, and only the other words can tell which: ttmon_tt_layout_fits() says what one event allows for.

@@ -18,7 +18,7 @@
 
 #include "lib/base/util.h"
 
-/* As ShmBufferType without SYSTEM_MEMORY (facts/tenstorrent.md 1.3). */
+/* As ShmBufferType of tt-metal's memory_stats_shm.hpp (480e740f), without SYSTEM_MEMORY. */
 #define TTMON_TT_TYPE_TABLE(X) \
 	X(0, DRAM, "dram")     \
 	X(1, L1, "l1")         \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * resctrl.h: monitoring groups of the kernel's resctrl file system (Documentation/filesystems/resctrl.rst). Cold thread; may block
- * for as long as the kernel takes (facts/rmid.md 5), hence rarely called.
+ * for as long as the kernel takes (a kworker's round trip a file), hence rarely called.
  *
  * Groups are mon_groups/ttmon-NAME under the root. Nobody else's group is touched, moved out of or removed: a task that is in one
  * already is left there and said.

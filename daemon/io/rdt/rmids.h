@@ -27,7 +27,7 @@ struct ttmon_rmids_cfg {
 	unsigned int rdt_hz;	  /* resctrl: readings a second, 1..10; 0: 4 */
 	const char
 		*module_proc; /* procfs file of the module, NULL: /proc/ttmon_rmid, else /proc/unvariance_collector */
-	const char *module_system; /* SYSTEM[:PREFIX] of its trace events, NULL: those known (facts/rmid.md 1.1) */
+	const char *module_system; /* SYSTEM[:PREFIX] of its trace events, NULL: those of unvariance/collector */
 	const char *proc_root;	   /* NULL: /proc */
 	const char *tracefs_root;  /* NULL: /sys/kernel/tracing, else /sys/kernel/debug/tracing */
 	ttmon_fact_fn fact;

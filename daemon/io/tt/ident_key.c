@@ -2,7 +2,7 @@
 /*
  * ident_key.c: which chip a file key is, the number in /dev/shm/tt_device_KEY_memory. Cold thread.
  *
- * Version 1: (board id << 8) | location. Versions 2 and up: UMD's chip unique id (facts/tenstorrent.md 1.4, 4.2), which holds the board
+ * Version 1: (board id << 8) | location. Versions 2 and up: UMD's chip unique id (topology_discovery*.cpp, 3ed9cb6d), which holds the board
  * id on most boards, mangled to 32 bits (Wormhole) or over 5 bits of location (Blackhole), is the ASIC id or the board id on a card
  * without links, and something of its own on a Galaxy; or, where UMD had none, the logical id itself. Which version a key is of, the file
  * says in its first word.

@@ -20,7 +20,7 @@
  * member may lead to another mesh's view: what is found through them gives way to what was found before. Other MeshDevices
  * (parent, submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be distinct and below 1024.
  *
- * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (facts/tenstorrent.md 2.3), 8 in older
+ * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (device_impl.hpp, 01066d1c), 8 in older
  * releases without context and env before it.
  */
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sys.c: what sysfs and procfs of tt-kmd say of the chips (facts/tenstorrent.md 4.1 to 4.6). Cold thread and `ttmon smi`.
+ * sys.c: what sysfs and procfs of tt-kmd say of the chips (tt-kmd 4af71921, tt-umd 3ed9cb6d). Cold thread and `ttmon smi`.
  *
  *   SYSFS/class/tenstorrent/tenstorrent!N/          tt_serial tt_asic_id tt_card_type tt_aiclk tt_fw_bundle_ver
  *   SYSFS/class/tenstorrent/tenstorrent!N/device/   (link to the PCI function) device numa_node hwmon/hwmonM/
@@ -398,7 +398,7 @@ static void set_keys(struct ttmon_ttsys_chip *chips, size_t n)
 
 /*
  * UMD's unique id of a chip without trained Ethernet links is its board id (Wormhole) or its ASIC id (Blackhole); with links it is
- * another number (facts/tenstorrent.md 4.2). Links cannot be seen from outside; the only card of a host has none to another card of
+ * another number (tt-umd's topology_discovery_wormhole.cpp, 3ed9cb6d). Links cannot be seen from outside; the only card of a host has none to another card of
  * it, and the other end in another host is rare. So it is set for that card alone, and a process that says otherwise is believed.
  */
 static void lone_unique(struct ttmon_ev_tt_chip *f)

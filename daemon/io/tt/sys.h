@@ -35,7 +35,7 @@ int ttmon_ttsys_read(const struct ttmon_ttsys_roots *roots, struct ttmon_ttsys_c
 /* Processes that have chip N open, by /proc/driver/tenstorrent/N/pids, each once. *n 0 and -ENOENT where the driver has no such file. */
 int ttmon_ttsys_pids(const struct ttmon_ttsys_roots *roots, uint32_t ordinal, uint32_t *pids, size_t max,
 		     size_t *n) _must_check;
-/* Board type from a board id: "n300", ...; NULL. DRAM and L1 bytes of a chip of that board (facts/tenstorrent.md 4.6), 0: unknown. */
+/* Board type from a board id: "n300", ...; NULL. DRAM and L1 bytes of a chip of that board (tt-umd 3ed9cb6d), 0: unknown. */
 const char *ttmon_ttsys_board(uint64_t board_id);
 /* The same, from tt_card_type where the board id says nothing. And the architecture of such a name. */
 const char *ttmon_ttsys_card_board(uint64_t board_id, const char *card);

@@ -110,7 +110,7 @@ static inline void put32(__u64 *w, unsigned int offset, uint32_t v)
 		put8(w, offset + i, (uint8_t)(v >> 8 * i));
 }
 
-/* Written from the table in facts/tenstorrent.md, not from the code under test. */
+/* Written from tt-metal's buffer.hpp, not from the code under test. */
 static inline void feed_words(const struct feed_buf *b, __u64 *w)
 {
 	memset(w, 0, TTMON_TT_BUFFER_WORDS * sizeof(*w));

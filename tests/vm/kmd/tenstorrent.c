@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * tenstorrent.c: a stand-in for tt-kmd as a kernel module of that name: /dev/tenstorrent/0 and 1, the ioctls ALLOCATE_DMA_BUF, PIN_PAGES
- * and UNPIN_PAGES with tt-kmd's numbers, argument layouts and refusals (facts/tenstorrent.md 4.4), and /proc/driver/tenstorrent/N/pids.
+ * and UNPIN_PAGES with tt-kmd's numbers, argument layouts and refusals (its ioctl.h, 4af71921), and /proc/driver/tenstorrent/N/pids.
  * Nothing is pinned: it only keeps the book. Names of functions are tt-kmd's where the daemon probes them.
  */
 #include <linux/cdev.h>

@@ -596,7 +596,7 @@ static void check_real(const char *path, const char *base, uint32_t kind, uint32
 		assert_int_equal(ttmon_elf_symbol(fd, info.targets[i].offset, name, sizeof(name), &delta), 0);
 		assert_int_equal(delta, 0);
 		assert_string_equal(name, info.targets[i].symbol);
-		assert_false(info.targets[i].single_step); /* facts/cuda.md 5.4: all begin with push %rbp */
+		assert_false(info.targets[i].single_step); /* those of CUDA 13.0 all begin with push %rbp */
 	}
 	ttmon_elf_info_fini(&info);
 }

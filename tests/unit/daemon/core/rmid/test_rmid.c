@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_rmid.c: who had which RMID when: every contradiction that a source may tell (facts/rmid.md 8), by name. */
+/* test_rmid.c: who had which RMID when: every contradiction that a source may report, by name. */
 #include "tests/unit/feed/rmid_feed.h"
 
 static void owners_are_intervals(void **state)
@@ -110,7 +110,7 @@ static void double_free(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The predecessor's fork bug, facts/rmid.md 1.3: a child that inherited the RMID exits and frees it, the parent runs on. */
+/* The fork bug of unvariance/collector's module: a child that inherited the RMID exits and frees it, the parent runs on. */
 static void free_by_another_process(void **state)
 {
 	struct ttmon_rmid *r = fresh();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_rmid_read.c: readings of RDT over time: splitting, owners, baselines, lateness (facts/rmid.md 8), each by name. */
+/* test_rmid_read.c: readings of RDT over time: splitting, owners, baselines, lateness, each by name. */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100

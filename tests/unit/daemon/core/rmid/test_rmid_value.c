@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_rmid_value.c: what the values of RDT mean: width, scale, what is no value, gauges (facts/rmid.md 5), each by name. */
+/* test_rmid_value.c: what the values of RDT mean: width, scale, what is no value, gauges, each by name. */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100
@@ -39,7 +39,7 @@ static void counters_wrap(void **state)
 	}
 }
 
-/* The example of facts/rmid.md 5: one count is 40,960 bytes, 24 bits. */
+/* The example of intel-cmt-cat's issue 282: one count is 40,960 bytes, 24 bits. */
 static void counts_are_scaled(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -216,7 +216,7 @@ static void info_again(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* facts/rmid.md 8.5: the cache still holds P's lines when Q gets the RMID. */
+/* The cache still holds P's lines when Q gets the RMID. */
 static void occupancy_is_the_owners(void **state)
 {
 	struct ttmon_rmid *r = fresh();

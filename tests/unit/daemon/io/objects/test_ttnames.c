@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_ttnames.c: mangled names of tt-metal (facts/tenstorrent.md 2.1, 3.1, 3.2) against the table, and names that are none of ours. */
+/* test_ttnames.c: mangled names of tt-metal (as g++ makes them) against the table, and names that are none of ours. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
