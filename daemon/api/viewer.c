@@ -34,19 +34,16 @@ static bool started_at(uint64_t ticks, uint64_t start_ns)
 
 bool ttmon_viewer_owns_pid(const struct ttmon_viewer *v, uint32_t tgid)
 {
-	char path[32];
-	struct stat st;
+	uid_t uid;
 
-	if (v->all)
-		return true;
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
 	/* Its effective user: that of a setuid program is root. */
-	return !stat(path, &st) && ttmon_viewer_sees_uid(v, st.st_uid);
+	return v->all || (ttmon_proc_owner(tgid, &uid, NULL) && ttmon_viewer_sees_uid(v, uid));
 }
 
 bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t start_ns)
 {
-	struct ttmon_proc_stat p;
+	uint64_t start;
+
 	if (v->all)
 		return true;
 	if (v->none || !start_ns)
@@ -54,6 +51,6 @@ bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t
 	/* The user first: was it that of a process which had the id before, the time is another's. */
 	if (!ttmon_viewer_owns_pid(v, tgid))
 		return false;
-	return !ttmon_proc_read_stat(NULL, tgid, &p) && p.state != 'Z' && p.state != 'X' &&
-	       started_at(p.start, start_ns);
+	start = ttmon_proc_alive(tgid);
+	return start && started_at(start, start_ns);
 }

@@ -14,6 +14,7 @@
 #include "lib/base/names.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
+#include "lib/os/proc.h"
 
 #define REFRESH_TICKS	50 /* of 100 ms: sysfs is read again */
 #define HELD_QUIET_NS	NSEC_PER_SEC
@@ -198,20 +199,6 @@ static void request(void *state, const struct ttmon_request *req)
 
 /* ---- publishing ---- */
 
-/* False: it has just ended, and whose file it would be cannot be told any more. */
-static bool owner_of(uint32_t tgid, struct ttmon_ttshm_user *u)
-{
-	char path[32];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	if (stat(path, &st))
-		return false;
-	u->uid = st.st_uid;
-	u->gid = st.st_gid;
-	return true;
-}
-
 static uint64_t file_key(const struct ttmon_ev_tt_chip *chip, unsigned int version)
 {
 	return version == 1 ? chip->key_v1 : chip->unique_id;
@@ -303,7 +290,8 @@ static size_t users_of(const struct ttmon_tt_view *v, uint32_t chip, struct ttmo
 		if (!n || u->tgid != p->tgid) {
 			struct ttmon_ttshm_user fresh = { .tgid = p->tgid };
 
-			if (!owner_of(p->tgid, &fresh))
+			/* False: it has just ended, and whose file it would be cannot be told any more. */
+			if (!ttmon_proc_owner(p->tgid, &fresh.uid, &fresh.gid))
 				continue;
 			memcpy(fresh.name, p->comm, sizeof(fresh.name));
 			u = &users[n++];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "daemon/io/objects/objects.h"
+#include "lib/os/maps.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

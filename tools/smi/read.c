@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * read.c: gathers what `ttmon smi` shows. Opens no device node: that would raise the chip's power state and block resets.
+ * read.c: gathers what `ttmon smi` shows. Opens no device node: that would raise the chip's power
+ * state and block resets.
  *
- * Chips and who has them open come below the roots that were asked for; what the processes themselves have mapped always from /proc.
- * The maps of all processes are read with details only; without, at most those of the processes in a file that no chip was found for.
+ * Chips and who has them open come below the roots that were asked for; what the processes themselves
+ * have mapped always from /proc. The maps of all processes are read with details only; without, at
+ * most those of the processes in a file that no chip was found for.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,6 +15,8 @@
 
 #include "tools/smi/smi.h"
 #include "lib/os/clock.h"
+#include "lib/os/maps.h"
+#include "lib/os/proc.h"
 
 #define OPENINGS_MAX 65536
 #define PROBLEMS_MAX 256
@@ -238,7 +242,10 @@ struct cleaned {
 	int result;
 };
 
-/* Entries of dead processes are taken out, then everything is read again. Returns what was done, one per file. */
+/*
+ * Entries of dead processes are taken out, then everything is read again. Returns what was done, one
+ * per file.
+ */
 static int clean(struct ttmon_smi *v, struct cleaned **ret, size_t *n)
 {
 	_cleanup_free_ struct cleaned *done = calloc(v->nr_shm + 1, sizeof(*done));
@@ -284,101 +291,6 @@ static void note_cleaned(struct ttmon_smi *v, const struct cleaned *done, size_t
 
 /* ---- processes ---- */
 
-/* "7f..-7f.. rw-s 00000000 00:1b 1234    /dev/shm/x": the end of the line is cut off. */
-struct mapping {
-	uint64_t dev, inode;
-	const char *path;
-};
-
-static bool parse_mapping(char *line, struct mapping *ret)
-{
-	unsigned int major_nr, minor_nr;
-	unsigned long inode;
-	int at = 0;
-
-	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%*s %*s %*s %x:%x %lu %n", &major_nr, &minor_nr, &inode, &at) != 3 || !at)
-		return false;
-	*ret = (struct mapping){ makedev(major_nr, minor_nr), inode, line + at };
-	return true;
-}
-
-static FILE *open_maps(uint32_t pid)
-{
-	char path[40];
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
-	return fopen(path, "re");
-}
-
-static bool is_device(const struct mapping *m, uint32_t *ret)
-{
-	const char *nr = m->path + strlen(DEVICE_PATH);
-	unsigned long ordinal;
-	char *end;
-
-	if (strncmp(m->path, DEVICE_PATH, strlen(DEVICE_PATH)) || *nr < '0' || *nr > '9')
-		return false;
-	ordinal = strtoul(nr, &end, 10);
-	if ((*end && *end != ' ') || ordinal >= TTMON_SMI_NONE)
-		return false;
-	*ret = (uint32_t)ordinal;
-	return true;
-}
-
-/* Of drivers that list no processes. A chip is mapped in hundreds of pieces. */
-static void note_mapping(struct ttmon_smi *v, const struct mapping *m, uint32_t pid)
-{
-	const struct ttmon_smi_opening *last = v->nr_openings ? &v->openings[v->nr_openings - 1] : NULL;
-	uint32_t ordinal;
-
-	if (!is_device(m, &ordinal) || (last && last->pid == pid && last->ordinal == ordinal))
-		return;
-	/* Too many: what is known so far is used. */
-	if (ttmon_smi_add_opening(v, pid, ordinal))
-		return;
-}
-
-/* Which chips a process has mapped; kernels whose driver lists no processes still show that. */
-static int learn_openings(struct ttmon_smi *v, uint32_t pid)
-{
-	_cleanup_fclose_ FILE *f = open_maps(pid);
-	char line[8192];
-
-	while (f && fgets(line, sizeof(line), f)) {
-		struct mapping m;
-		uint32_t ordinal;
-
-		if (!strstr(line, DEVICE_PATH) || !parse_mapping(line, &m) || !is_device(&m, &ordinal))
-			continue;
-		if (ttmon_smi_add_opening(v, pid, ordinal))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-static int learn(struct ttmon_smi *v)
-{
-	for (size_t i = 0; i < v->nr_shm; i++) {
-		const struct ttmon_ttshm *shm = &v->shm[i];
-
-		if (!ttmon_smi_wants_openings(v, &v->files[i]))
-			continue;
-		for (size_t p = 0; p < shm->nr_processes; p++) {
-			bool known = false;
-
-			if (!shm->processes[p].alive || shm->processes[p].pid <= 0)
-				continue;
-			for (size_t o = 0; o < v->nr_openings && !known; o++)
-				known = v->openings[o].pid == (uint32_t)shm->processes[p].pid;
-			if (!known && learn_openings(v, (uint32_t)shm->processes[p].pid))
-				return 0; /* too many: what is known so far is used */
-		}
-	}
-	ttmon_smi_match_openings(v);
-	return 0;
-}
-
 static int add_mapped(struct ttmon_smi_pids *pids, uint32_t pid)
 {
 	uint32_t *p;
@@ -395,22 +307,75 @@ static int add_mapped(struct ttmon_smi_pids *pids, uint32_t pid)
 	return 0;
 }
 
-static int mapped_by(struct ttmon_smi *v, const struct stat *stats, uint32_t pid)
+static bool is_device(const struct ttmon_mapping *m, uint32_t *ret)
 {
-	_cleanup_fclose_ FILE *f = open_maps(pid);
-	char line[8192];
+	const char *nr = m->name + strlen(DEVICE_PATH);
+	unsigned long ordinal;
+	char *end;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		struct mapping m;
+	if (strncmp(m->name, DEVICE_PATH, strlen(DEVICE_PATH)) || *nr < '0' || *nr > '9')
+		return false;
+	ordinal = strtoul(nr, &end, 10);
+	if (*end || ordinal >= TTMON_SMI_NONE)
+		return false;
+	*ret = (uint32_t)ordinal;
+	return true;
+}
 
-		if (!(strstr(line, "/tt_device_") || strstr(line, DEVICE_PATH)) || !parse_mapping(line, &m))
+struct mapped {
+	struct ttmon_smi *v;
+	const struct stat *stats; /* of the files; NULL: they are not looked for */
+	uint32_t pid;
+};
+
+/*
+ * Which chips a process has mapped: drivers that list no processes still show that. A chip is mapped
+ * in hundreds of pieces.
+ */
+static int note_mapping(void *ctx, const struct ttmon_mapping *m)
+{
+	const struct mapped *at = ctx;
+	struct ttmon_smi *v = at->v;
+	const struct ttmon_smi_opening *last = v->nr_openings ? &v->openings[v->nr_openings - 1] : NULL;
+	uint32_t ordinal;
+
+	if (is_device(m, &ordinal) && !(last && last->pid == at->pid && last->ordinal == ordinal) &&
+	    ttmon_smi_add_opening(v, at->pid, ordinal) && !at->stats)
+		return -ENOMEM; /* else: too many, what is known so far is used */
+	for (size_t i = 0; at->stats && i < v->nr_shm; i++)
+		if (at->stats[i].st_ino == m->ino && at->stats[i].st_dev == makedev(m->dev_major, m->dev_minor) &&
+		    m->ino && add_mapped(&v->files[i].mapped, at->pid))
+			return -ENOMEM;
+	return 0;
+}
+
+/* A process whose list cannot be read, or that is gone, has none. */
+static int look_at_mappings(struct ttmon_smi *v, const struct stat *stats, uint32_t pid)
+{
+	struct mapped at = { v, stats, pid };
+
+	return ttmon_maps_read("/proc", pid, note_mapping, &at) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int learn(struct ttmon_smi *v)
+{
+	for (size_t i = 0; i < v->nr_shm; i++) {
+		const struct ttmon_ttshm *shm = &v->shm[i];
+
+		if (!ttmon_smi_wants_openings(v, &v->files[i]))
 			continue;
-		note_mapping(v, &m, pid);
-		for (size_t i = 0; i < v->nr_shm; i++)
-			if (stats[i].st_ino == m.inode && stats[i].st_dev == m.dev &&
-			    add_mapped(&v->files[i].mapped, pid))
-				return -ENOMEM;
+		for (size_t p = 0; p < shm->nr_processes; p++) {
+			bool known = false;
+
+			if (!shm->processes[p].alive || shm->processes[p].pid <= 0)
+				continue;
+			for (size_t o = 0; o < v->nr_openings && !known; o++)
+				known = v->openings[o].pid == (uint32_t)shm->processes[p].pid;
+			if (!known && look_at_mappings(v, NULL, (uint32_t)shm->processes[p].pid))
+				return 0; /* too many: what is known so far is used */
+		}
 	}
+	ttmon_smi_match_openings(v);
 	return 0;
 }
 
@@ -437,7 +402,7 @@ static int read_mapped(struct ttmon_smi *v)
 		unsigned long pid = strtoul(entry->d_name, NULL, 10);
 
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && pid <= INT32_MAX)
-			err = mapped_by(v, stats, (uint32_t)pid);
+			err = look_at_mappings(v, stats, (uint32_t)pid);
 	}
 	closedir(dir);
 	for (size_t i = 0; i < v->nr_shm; i++)
@@ -450,16 +415,11 @@ static void read_names(struct ttmon_smi *v)
 {
 	for (size_t i = 0; i < v->nr_procs; i++) {
 		struct ttmon_smi_process *p = &v->procs[i];
-		_cleanup_close_ int fd = -1;
-		char path[40];
-		ssize_t n;
 
 		if (p->name[0] || p->file != TTMON_SMI_NONE)
 			continue;
-		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", p->pid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? 0 : read(fd, p->name, sizeof(p->name) - 1);
-		p->name[n > 0 ? n : 0] = '\0';
+		if (ttmon_proc_read(NULL, p->pid, "comm", p->name, sizeof(p->name)) < 0)
+			p->name[0] = '\0';
 		p->name[strcspn(p->name, "\n")] = '\0';
 	}
 }

@@ -13,6 +13,7 @@
 #include "daemon/io/bpf/closer.h"
 #include "daemon/io/host/caps.h"
 #include "daemon/io/bpf/uprobe_legacy.h"
+#include "lib/os/proc.h"
 #include "lib/os/log.h"
 
 /* The skeleton's view of the shared types. */
@@ -209,16 +210,11 @@ static void missing_caps(char *buf, size_t n)
 		{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", false },
 		{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", false },
 	};
-	unsigned long long eff = 0;
-	char line[256];
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
+	uint64_t eff;
 
 	buf[0] = '\0';
-	if (!f)
+	if (!ttmon_proc_status((uint32_t)getpid(), "CapEff:", 16, &eff))
 		return;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "CapEff: %llx", &eff) == 1)
-			break;
 	if (ttmon_caps_perf_wants_admin("") && !(eff & (1ULL << CAP_SYS_ADMIN)))
 		snprintf(buf, n, "CAP_SYS_ADMIN (kernel.perf_event_paranoid is above 2)");
 	for (size_t i = 0; i < ARRAY_SIZE(need); i++) {

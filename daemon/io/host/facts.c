@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "lib/os/clock.h"
+#include "lib/os/proc.h"
 
 #define TEXT_MAX 4096
 
@@ -98,33 +99,22 @@ static void tell_text(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid
 	send_text(fn, ctx, &u, offsetof(struct ttmon_ev_text, text), text, u.e.len);
 }
 
-static ssize_t read_file(uint32_t tgid, const char *name, char *buf, size_t n)
-{
-	char path[64];
-	_cleanup_close_ int fd = -1;
-
-	snprintf(path, sizeof(path), "/proc/%u/%s", tgid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -1 : read(fd, buf, n);
-}
-
 void ttmon_fact_names(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid)
 {
 	char buf[TEXT_MAX], path[64];
-	struct stat st;
+	uid_t uid;
 	ssize_t n;
 
 	/* Its files belong to its effective user (proc(5)), but to root where it may not be dumped. */
-	snprintf(path, sizeof(path), "/proc/%u", tgid);
-	if (!stat(path, &st)) {
-		snprintf(buf, sizeof(buf), "%u", st.st_uid);
+	if (ttmon_proc_owner(tgid, &uid, NULL)) {
+		snprintf(buf, sizeof(buf), "%u", uid);
 		tell_text(fn, ctx, ts_ns, tgid, TTMON_TEXT_UID, buf, strlen(buf));
 	}
 	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
 	n = readlink(path, buf, sizeof(buf));
 	if (n > 0)
 		tell_text(fn, ctx, ts_ns, tgid, TTMON_TEXT_EXE, buf, (size_t)n);
-	n = read_file(tgid, "cmdline", buf, sizeof(buf));
+	n = ttmon_proc_read(NULL, tgid, "cmdline", buf, sizeof(buf));
 	if (n > 0) {
 		/* Arguments are separated, and ended, by NULs (proc(5)). */
 		while (n > 1 && !buf[n - 1])
@@ -134,7 +124,7 @@ void ttmon_fact_names(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid
 				buf[i] = ' ';
 		tell_text(fn, ctx, ts_ns, tgid, TTMON_TEXT_CMDLINE, buf, (size_t)n);
 	}
-	n = read_file(tgid, "cgroup", buf, sizeof(buf) - 1);
+	n = ttmon_proc_read(NULL, tgid, "cgroup", buf, sizeof(buf));
 	if (n > 0) {
 		char *v2;
 

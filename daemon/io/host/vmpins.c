@@ -2,71 +2,22 @@
 /* vmpins.c: see vmpins.h. Cold thread. */
 #include "daemon/io/host/vmpins.h"
 
-#include <fcntl.h>
+#include "lib/os/proc.h"
 
 #define TEXT_MAX 32768 /* /proc/vmstat has 5 KiB on Linux 6.18, a status 1.5 */
-
-/* The whole file, NUL-terminated. */
-static int slurp(const char *path, char *buf, size_t size)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		ssize_t n = read(fd, buf + len, size - 1 - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		len += (size_t)n;
-		if (len == size - 1)
-			return -EFBIG;
-	}
-	buf[len] = '\0';
-	return 0;
-}
-
-/* The number behind a name that begins a line; blanks between them. */
-static bool find(const char *text, const char *name, uint64_t *ret)
-{
-	size_t len = strlen(name);
-
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		char *end;
-		unsigned long long v;
-
-		line += *line == '\n';
-		if (strncmp(line, name, len) != 0 || !strchr(" \t", line[len]))
-			continue;
-		line += len + strspn(line + len, " \t");
-		if (*line < '0' || *line > '9')
-			return false;
-		errno = 0;
-		v = strtoull(line, &end, 10);
-		if (errno)
-			return false;
-		*ret = v;
-		return true;
-	}
-	return false;
-}
 
 int ttmon_vmpins_read_host(const char *root, struct ttmon_vmpins_host *ret)
 {
 	struct ttmon_vmpins_host h = { 0 };
 	char path[4096], text[TEXT_MAX];
-	int err;
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/vmstat", root);
-	err = slurp(path, text, sizeof(text));
-	if (err)
-		return err;
-	if (!find(text, "nr_foll_pin_acquired", &h.acquired) || !find(text, "nr_foll_pin_released", &h.released))
+	n = ttmon_proc_read_file(path, text, sizeof(text));
+	if (n < 0 || n == TEXT_MAX - 1)
+		return n < 0 ? (int)n : -EFBIG;
+	if (!ttmon_proc_number(text, "nr_foll_pin_acquired", 10, &h.acquired) ||
+	    !ttmon_proc_number(text, "nr_foll_pin_released", 10, &h.released))
 		return -ENODATA;
 	*ret = h;
 	return 0;
@@ -75,15 +26,14 @@ int ttmon_vmpins_read_host(const char *root, struct ttmon_vmpins_host *ret)
 int ttmon_vmpins_read_proc(const char *root, uint32_t pid, struct ttmon_vmpins_proc *ret)
 {
 	struct ttmon_vmpins_proc p = { 0 };
-	char path[4096], text[TEXT_MAX];
-	int err;
+	char text[TEXT_MAX];
+	ssize_t n = ttmon_proc_read(root, pid, "status", text, sizeof(text));
 
-	snprintf(path, sizeof(path), "%s/%u/status", root, pid);
-	err = slurp(path, text, sizeof(text));
-	if (err)
-		return err == -ENOENT ? -ESRCH : err;
-	if (!find(text, "VmPin:", &p.vm_pin) || !find(text, "RssShmem:", &p.rss_shmem) ||
-	    p.vm_pin > UINT64_MAX / 1024 || p.rss_shmem > UINT64_MAX / 1024)
+	if (n < 0 || n == TEXT_MAX - 1)
+		return n < 0 ? (int)n : -EFBIG;
+	if (!ttmon_proc_number(text, "VmPin:", 10, &p.vm_pin) ||
+	    !ttmon_proc_number(text, "RssShmem:", 10, &p.rss_shmem) || p.vm_pin > UINT64_MAX / 1024 ||
+	    p.rss_shmem > UINT64_MAX / 1024)
 		return -ESRCH;
 	p.vm_pin *= 1024;
 	p.rss_shmem *= 1024;

@@ -13,6 +13,7 @@
 #include <ttmon/tt_fns.h>
 
 #include "lib/base/util.h"
+#include "lib/os/maps.h"
 
 /* One function to probe in an object: where, and which row of the table. */
 struct ttmon_target {
@@ -81,21 +82,5 @@ int ttmon_elf_symbol(int fd, uint64_t offset, char *buf, size_t n, uint64_t *del
 /* Many at once, offsets sorted ascending: one pass over the symbol tables. cb with name NULL where there is none. */
 int ttmon_elf_symbols(int fd, const uint64_t *offsets, size_t n,
 		      void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta), void *ctx) _must_check;
-
-/* One line of /proc/PID/maps. */
-struct ttmon_mapping {
-	uint64_t start, end, pgoff;
-	uint32_t prot;	      /* PROT_* */
-	bool shared, deleted; /* "(deleted)" taken off the name */
-	uint32_t dev_major, dev_minor;
-	uint64_t ino;
-	const char *name; /* "" when anonymous; valid during the callback; octal escapes (\012) undone */
-};
-/* Parse text in the format of /proc/PID/maps (proc_pid_maps(5)). Lines that do not parse are counted in *bad and skipped. cb != 0 stops and is returned. */
-int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx,
-		     uint64_t *bad);
-/* Read and parse /proc/PID/maps of a live process. -ESRCH when it is gone. */
-int ttmon_maps_read(const char *proc_root, uint32_t pid, int (*cb)(void *ctx, const struct ttmon_mapping *m),
-		    void *ctx) _must_check;
 
 #endif

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "daemon/io/rdt/rmids_int.h"
+#include "lib/os/proc.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
@@ -46,25 +47,6 @@ static const struct layout layouts[] = {
 	    { "domain", 4 } } },
 	{ "measure_perf_counters", false, { { "is_context_switch", 1 }, { "rmid", 4 } } },
 };
-
-static ssize_t read_file(const char *path, char *buf, size_t n)
-{
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	size_t len = 0;
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	while (len < n - 1 && (got = read(fd, buf + len, n - 1 - len)) != 0) {
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		len += (size_t)got;
-	}
-	buf[len] = '\0';
-	return (ssize_t)len;
-}
 
 /* "<tab>field:TYPE NAME[N];<tab>offset:O;<tab>size:S;<tab>signed:B;": the name and size; common_ ones are everybody's. */
 static bool parse_field(const char *line, struct field *ret)
@@ -122,7 +104,7 @@ static int check_events(const char *folder, const char *prefix, char *why, size_
 		ssize_t len;
 
 		snprintf(path, sizeof(path), "%s/%s%s/format", folder, prefix, layouts[i].event);
-		len = read_file(path, text, sizeof(text));
+		len = ttmon_proc_read_file(path, text, sizeof(text));
 		if (len == -ENOENT && !i)
 			return -ENOENT;
 		if (len < 0 && layouts[i].required) {
@@ -269,7 +251,7 @@ void ttmon_rmids_read_units(const struct ttmon_rmids_cfg *cfg, struct ttmon_rmid
 	if (!there) {
 		u->file[0] = '\0';
 		snprintf(u->source, sizeof(u->source), "tracepoints");
-	} else if (read_file(u->file, text, sizeof(text)) <= 0 || !parse_units(text, u)) {
+	} else if (ttmon_proc_read_file(u->file, text, sizeof(text)) <= 0 || !parse_units(text, u)) {
 		snprintf(u->source, sizeof(u->source), "%s",
 			 strrchr(u->file, '/') ? strrchr(u->file, '/') + 1 : u->file);
 	} else {

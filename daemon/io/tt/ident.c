@@ -11,6 +11,7 @@
  */
 #include "daemon/io/tt/ident_int.h"
 #include "lib/base/grow.h"
+#include "lib/os/proc.h"
 #include "lib/os/clock.h"
 
 #define INFO_NS	   NSEC_PER_SEC /* what /proc said of a process is believed for so long: questions come in bunches */
@@ -171,7 +172,7 @@ static void proc_fini(struct ttident_proc *p)
 
 static struct ttident_proc *proc_get(struct ttmon_ttident *t, uint32_t tgid)
 {
-	uint64_t start = ttmon_ttident_start_time(tgid);
+	uint64_t start = ttmon_proc_alive(tgid);
 	struct ttident_proc *p = NULL;
 
 	for (size_t i = 0; i < t->nr_procs && !p; i++)
@@ -300,7 +301,7 @@ static void look_again(struct ttmon_ttident *t, struct ttident_proc *p, bool new
 
 	if (p->checks && !p->own) {
 		p->checks--;
-		if (ttmon_ttident_start_time(p->tgid) == p->start)
+		if (ttmon_proc_alive(p->tgid) == p->start)
 			p->own = ttmon_ttident_maps(p->tgid, keys, ARRAY_SIZE(keys), &n);
 	}
 	for (size_t i = 0; i < p->n; i++) {

@@ -65,7 +65,6 @@ struct ttmon_ttident {
 };
 
 /* ident_proc.c */
-uint64_t ttmon_ttident_start_time(uint32_t tgid); /* 0: gone, or not known */
 void ttmon_ttident_look(const struct ttmon_ttident *t, uint32_t tgid, struct ttident_info *ret);
 /* "/dev/shm/tt_device_KEY_memory": the key. */
 bool ttmon_ttident_parse_key(const char *path, uint64_t *key);

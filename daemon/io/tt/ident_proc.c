@@ -28,13 +28,6 @@ static int open_proc(uint32_t tgid, const char *name, int flags)
 	return open(path, O_RDONLY | O_CLOEXEC | flags);
 }
 
-uint64_t ttmon_ttident_start_time(uint32_t tgid)
-{
-	struct ttmon_proc_stat st;
-
-	return ttmon_proc_read_stat(NULL, tgid, &st) || st.state == 'Z' || st.state == 'X' ? 0 : st.start;
-}
-
 /* Looks for NAME=value among strings that end in NULs and come in pieces. */
 struct env_scan {
 	size_t pos;   /* characters of the current string so far */
@@ -276,7 +269,7 @@ void ttmon_ttident_look(const struct ttmon_ttident *t, uint32_t tgid, struct tti
 	memset(ret, 0, sizeof(*ret));
 	ret->tgid = tgid;
 	ret->at_ns = ttmon_mono_ns();
-	ret->start = ttmon_ttident_start_time(tgid);
+	ret->start = ttmon_proc_alive(tgid);
 	if (!ret->start)
 		return;
 	ret->env_known = read_visible(tgid, ret->visible);
@@ -287,7 +280,7 @@ void ttmon_ttident_look(const struct ttmon_ttident *t, uint32_t tgid, struct tti
 	if (t->nodes)
 		look_at_nodes(t, ret);
 	/* It may have ended meanwhile, and what was read be that of no process, or of another. */
-	if (ttmon_ttident_start_time(tgid) != ret->start) {
+	if (ttmon_proc_alive(tgid) != ret->start) {
 		memset(ret, 0, sizeof(*ret));
 		ret->tgid = tgid;
 		ret->at_ns = ttmon_mono_ns();

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "daemon/io/objects/objects.h"
+#include "lib/os/maps.h"
 
 struct seen {
 	struct ttmon_mapping m[8];
@@ -149,7 +149,9 @@ static void test_long_name(void **state)
 	assert_int_equal(bad, 1);
 }
 
-/* Any prefix of good text gives whole lines and at most one bad one, and reads nothing past its end. */
+/*
+ * Any prefix of good text gives whole lines and at most one bad one, and reads nothing past its end.
+ */
 static void test_truncated(void **state)
 {
 	static const char text[] =
@@ -220,7 +222,9 @@ static void test_own(void **state)
 	assert_int_not_equal(f.m.ino, 0);
 }
 
-/* A made-up /proc: a line longer than any buffer, in the middle, at the end; a process that is gone. */
+/*
+ * A invented /proc: a line longer than any buffer, in the middle, at the end; a process that is gone.
+ */
 static void test_made_up_proc(void **state)
 {
 	char dir[] = "/tmp/ttmon_maps_XXXXXX", path[64];

@@ -4,15 +4,16 @@
  *
  *   start-end perms offset major:minor inode   name
  *
- * Runs in the cold thread; the parser is pure. File names in it are chosen by the traced program: a newline comes as \012 (the
- * only character the kernel escapes, and it does not escape the backslash), anything else as it is. A line that is not of this
- * form is counted and skipped, never repaired. Memory: one buffer, whatever the number of mappings.
+ * Runs in the cold thread; the parser is pure. File names in it are chosen by the traced program: a
+ * newline comes as \012 (the only character the kernel escapes, and it does not escape the backslash),
+ * anything else as it is. A line that is not of this form is counted and skipped, never repaired.
+ * Memory: one buffer, whatever the number of mappings.
  */
+#include "lib/os/maps.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/mman.h>
-
-#include "daemon/io/objects/objects.h"
 
 #define BUF_SIZE (64u << 10) /* longer than any line: a path of PATH_MAX newlines is 16 KiB */
 
@@ -20,7 +21,10 @@ struct cursor {
 	const char *p, *end;
 };
 
-/* A number of 1 to 16 hex digits, or 1 to 19 decimal ones, and the character after it (0: a space or the end of the line). */
+/*
+ * A number of 1 to 16 hex digits, or 1 to 19 decimal ones, and the character after it (0: a space or
+ * the end of the line).
+ */
 static bool number(struct cursor *c, unsigned int base, char after, uint64_t *ret)
 {
 	const char *start = c->p;
