@@ -71,6 +71,14 @@ static inline void ttmon_fclosep(FILE **f)
 		fclose(*f);
 }
 
+/* For _cleanup_(name): frees what a variable of that type points at. */
+#define TTMON_FREEP(name, type, free_it)            \
+	static inline void name(type **p)           \
+	{                                           \
+		free_it(*p);                        \
+	}                                           \
+	struct ttmon_freep_##name /* the semicolon */
+
 #define _cleanup_(fn)	 __attribute__((cleanup(fn)))
 #define _cleanup_free_	 _cleanup_(ttmon_freep)
 #define _cleanup_close_	 _cleanup_(ttmon_closep)

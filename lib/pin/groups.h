@@ -40,9 +40,6 @@ void ttmon_groups_add(struct ttmon_memory *m, const struct ttmon_run *run, const
 /* Pages of it that have to be pinned: of a large mapping those that were touched. */
 uint64_t ttmon_groups_pages(const struct ttmon_run_alloc *a);
 
-static inline void ttmon_pin_groups_freep(struct ttmon_pin_groups **g)
-{
-	ttmon_pin_groups_free(*g);
-}
+TTMON_FREEP(ttmon_pin_groups_freep, struct ttmon_pin_groups, ttmon_pin_groups_free);
 
 #endif

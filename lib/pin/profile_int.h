@@ -52,10 +52,7 @@ struct ttmon_profile {
 	struct ttmon_profile_totals totals;
 };
 
-static inline void ttmon_profile_freep(struct ttmon_profile **p)
-{
-	ttmon_profile_free(*p);
-}
+TTMON_FREEP(ttmon_profile_freep, struct ttmon_profile, ttmon_profile_free);
 
 /* What a way claims at most. */
 static inline uint8_t ttmon_profile_way_match(unsigned int way)

@@ -190,9 +190,6 @@ uint64_t ttmon_run_pages(const struct ttmon_run_alloc *a);
  */
 const char *ttmon_run_site_text(const struct ttmon_run *run, uint32_t site, char *buf, size_t n);
 
-static inline void ttmon_run_freep(struct ttmon_run **run)
-{
-	ttmon_run_free(*run);
-}
+TTMON_FREEP(ttmon_run_freep, struct ttmon_run, ttmon_run_free);
 
 #endif

@@ -78,10 +78,7 @@ static struct ttmon_mtc_head *shared(const struct ttmon_mt_chan *c)
 	return (struct ttmon_mtc_head *)(void *)c->mem;
 }
 
-static void ttmon_mt_chan_freep(struct ttmon_mt_chan **c)
-{
-	ttmon_mt_chan_free(*c);
-}
+TTMON_FREEP(ttmon_mt_chan_freep, struct ttmon_mt_chan, ttmon_mt_chan_free);
 
 int ttmon_mt_chan_open(int fd, struct ttmon_mt_chan **ret, char *why, size_t n)
 {
@@ -359,11 +356,6 @@ int ttmon_mt_chan_read(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, size
 bool ttmon_mt_chan_done(const struct ttmon_mt_chan *c)
 {
 	return __atomic_load_n(&shared(c)->state, __ATOMIC_ACQUIRE) == TTMON_MTC_DONE;
-}
-
-uint32_t ttmon_mt_chan_pid(const struct ttmon_mt_chan *c)
-{
-	return c->pid;
 }
 
 void ttmon_mt_chan_free(struct ttmon_mt_chan *c)

@@ -52,7 +52,6 @@ int ttmon_mt_chan_read(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, size
 int ttmon_mt_chan_end(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink);
 /* The program has said that no more will come: a read that begins after this and returns 0 was the last. */
 bool ttmon_mt_chan_done(const struct ttmon_mt_chan *c);
-uint32_t ttmon_mt_chan_pid(const struct ttmon_mt_chan *c);
 void ttmon_mt_chan_free(struct ttmon_mt_chan *c); /* NULL is fine */
 
 /* ---- the socket ---- */

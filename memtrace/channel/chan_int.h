@@ -3,6 +3,7 @@
 #ifndef TTMON_MEMTRACE_CHAN_INT_H
 #define TTMON_MEMTRACE_CHAN_INT_H
 
+#include "lib/base/hmap.h"
 #include "memtrace/channel/chan.h"
 #include "lib/base/util.h"
 
@@ -12,15 +13,6 @@
 #define TTMON_MT_CHAN_NOTES  64
 #define TTMON_MT_CHAN_RECENT 4096 /* launches whose time a light sink is told; a power of two */
 
-/* A table of 64-bit keys, all but ~0, to values. Zeroed: empty. */
-struct ttmon_mt_table {
-	struct ttmon_mt_slot {
-		uint64_t key; /* inverted: 0 is free */
-		uint32_t value;
-	} * slots;
-	size_t nr, cap;
-};
-
 /* At its number, as the process counts them. */
 struct ttmon_mt_chan_site {
 	uint32_t index; /* in the dictionary, and 1; 0: not announced */
@@ -28,9 +20,9 @@ struct ttmon_mt_chan_site {
 };
 
 struct ttmon_mt_names {
-	struct ttmon_mt_table sites;   /* hash of what it is: index */
-	struct ttmon_mt_table kernels; /* the same */
-	uint64_t texts;		       /* bytes that were taken */
+	struct ttmon_hmap sites;   /* hash of what it is: index */
+	struct ttmon_hmap kernels; /* the same */
+	uint64_t texts;		   /* bytes that were taken */
 };
 
 struct ttmon_mt_chan_ring {
@@ -57,7 +49,7 @@ struct ttmon_mt_chan {
 	struct ttmon_mt_names *names; /* the caller's; may be NULL */
 	struct ttmon_mt_chan_site *sites;
 	uint32_t nr_sites;
-	struct ttmon_mt_table launches, kernels, aggs;
+	struct ttmon_hmap launches, kernels, aggs;
 	uint32_t made_up; /* index, and 1, of the launch that records have whose own was not announced; 0: none */
 	/* Of a light sink: the last launches, at their number's remainder. */
 	struct ttmon_mt_chan_recent {
@@ -93,8 +85,6 @@ struct ttmon_mt_chan {
 };
 
 /* NULL: not there. */
-const uint32_t *ttmon_mt_table_get(const struct ttmon_mt_table *t, uint64_t key);
-int ttmon_mt_table_put(struct ttmon_mt_table *t, uint64_t key, uint32_t value); /* a key that is not there yet */
 
 /* Takes the entries that are there now. -EBADMSG, -ENOMEM. */
 int ttmon_mt_chan_read_dict(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, char *why, size_t n);

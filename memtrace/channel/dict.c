@@ -95,8 +95,7 @@ static uint64_t site_key(const struct ttmon_mt_site *s)
 	uint32_t numbers[] = { s->line, s->text_line, (uint32_t)s->space << 16 | (uint32_t)s->kind << 8 | s->width };
 	uint64_t h = ttmon_fnv(TTMON_FNV_BASIS, numbers, sizeof(numbers));
 
-	h = hash_text(hash_text(hash_text(hash_text(h, s->kernel), s->opcode), s->file), s->module);
-	return MIN(h, UINT64_MAX - 1);
+	return hash_text(hash_text(hash_text(hash_text(h, s->kernel), s->opcode), s->file), s->module);
 }
 
 static bool same_text(const char *kept, const char *text)
@@ -132,12 +131,12 @@ static int64_t light_site(struct ttmon_mt_sink *sink, unsigned int kind)
 static int64_t keep_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const struct ttmon_mt_site *site)
 {
 	uint64_t key = c->names ? site_key(site) : 0;
-	const uint32_t *at = c->names ? ttmon_mt_table_get(&c->names->sites, key) : NULL;
+	uint64_t at = c->names ? ttmon_hmap_get(&c->names->sites, key) : TTMON_HMAP_NONE;
 	int64_t index;
 	int err;
 
-	if (at && same_site(&sink->dict->dict.sites[*at], site))
-		return *at;
+	if (at != TTMON_HMAP_NONE && same_site(&sink->dict->dict.sites[at], site))
+		return (int64_t)at;
 	if (!within_share(sink, TTMON_MT_MAX_SITES, sink->dict->dict.nr_sites, c->own_sites)) {
 		leave_out(c, sink);
 		return -ENOSPC;
@@ -148,7 +147,7 @@ static int64_t keep_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, co
 	if (index < 0)
 		return past_limit(c, sink, index) ?: -ENOSPC;
 	c->own_sites++;
-	err = c->names && !at ? ttmon_mt_table_put(&c->names->sites, key, (uint32_t)index) : 0;
+	err = c->names && at == TTMON_HMAP_NONE ? ttmon_hmap_put(&c->names->sites, key, (uint32_t)index) : 0;
 	return err ?: index;
 }
 
@@ -220,7 +219,7 @@ static int take_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 					  .flags = (uint8_t)(e->flags & FLAGS_KNOWN) };
 	int64_t index;
 
-	if (e->id >= TTMON_MTC_MAX_LAUNCHES || ttmon_mt_table_get(&c->launches, e->id)) {
+	if (e->id >= TTMON_MTC_MAX_LAUNCHES || ttmon_hmap_get(&c->launches, e->id) != TTMON_HMAP_NONE) {
 		sink->stats->malformed++;
 		return 0;
 	}
@@ -234,19 +233,19 @@ static int take_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 	index = ttmon_mt_dict_launch(sink->dict, &launch);
 	if (index < 0)
 		return past_limit(c, sink, index);
-	return ttmon_mt_table_put(&c->launches, e->id, (uint32_t)index);
+	return ttmon_hmap_put(&c->launches, e->id, (uint32_t)index);
 }
 
 int64_t ttmon_mt_chan_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, uint32_t id)
 {
-	const uint32_t *index = ttmon_mt_table_get(&c->launches, id);
+	uint64_t index = ttmon_hmap_get(&c->launches, id);
 	struct ttmon_mt_launch launch = {
 		.id = id, .ctx = c->head.ctx, .kernel = "", .pid = c->pid, .flags = TTMON_MT_LAUNCH_MADE_UP
 	};
 	int64_t made;
 
-	if (index)
-		return *index;
+	if (index != TTMON_HMAP_NONE)
+		return (int64_t)index;
 	if (sink->light) {
 		if (sink->dict->dict.nr_launches)
 			return 0;
@@ -266,17 +265,16 @@ static int take_kernel(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 {
 	uint64_t key = hash_text(TTMON_FNV_BASIS, next_text(&t));
 	struct ttmon_mtc_kernel *copy;
-	const uint32_t *at;
+	uint64_t at;
 	int err;
 
 	if (sink->light)
 		return 0;
 	key = hash_text(key, next_text(&t));
-	key = MIN(key, UINT64_MAX - 1);
-	at = ttmon_mt_table_get(&c->kernels, key);
+	at = ttmon_hmap_get(&c->kernels, key);
 	/* Its size is counted each time: a later one may be longer. */
-	if (at && c->kernel[*at]->e.bytes >= c->entry.e.bytes) {
-		memcpy(c->kernel[*at], c->entry.bytes, c->entry.e.bytes + 1);
+	if (at != TTMON_HMAP_NONE && c->kernel[at]->e.bytes >= c->entry.e.bytes) {
+		memcpy(c->kernel[at], c->entry.bytes, c->entry.e.bytes + 1);
 		return 0;
 	}
 	if (!may_keep(c, sink))
@@ -285,13 +283,13 @@ static int take_kernel(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, c->entry.bytes, c->entry.e.bytes + 1);
-	if (at) {
-		free(c->kernel[*at]);
-		c->kernel[*at] = copy;
+	if (at != TTMON_HMAP_NONE) {
+		free(c->kernel[at]);
+		c->kernel[at] = copy;
 		return 0;
 	}
 	err = TTMON_GROW(c->kernel, c->cap_kernels, c->nr_kernels + 1, 16);
-	err = err ?: ttmon_mt_table_put(&c->kernels, key, (uint32_t)c->nr_kernels);
+	err = err ?: ttmon_hmap_put(&c->kernels, key, (uint32_t)c->nr_kernels);
 	if (err) {
 		free(copy);
 		return err;
@@ -303,7 +301,7 @@ static int take_kernel(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 static int take_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 {
 	const struct ttmon_mtc_agg_entry *e = &c->entry.agg;
-	const uint32_t *at = ttmon_mt_table_get(&c->aggs, e->site);
+	uint64_t at = ttmon_hmap_get(&c->aggs, e->site);
 	int err;
 
 	if (e->site >= c->nr_sites || !c->sites[e->site].index) {
@@ -312,12 +310,12 @@ static int take_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 	}
 	if (sink->light)
 		return 0;
-	if (at) {
-		c->agg[*at] = *e;
+	if (at != TTMON_HMAP_NONE) {
+		c->agg[at] = *e;
 		return 0;
 	}
 	err = TTMON_GROW(c->agg, c->cap_aggs, c->nr_aggs + 1, 16);
-	err = err ?: ttmon_mt_table_put(&c->aggs, e->site, (uint32_t)c->nr_aggs);
+	err = err ?: ttmon_hmap_put(&c->aggs, e->site, (uint32_t)c->nr_aggs);
 	if (!err)
 		c->agg[c->nr_aggs++] = *e;
 	return err;
@@ -471,8 +469,8 @@ static int give_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const s
 static bool add_kernel(const struct ttmon_mt_chan *c, const struct ttmon_mt_sink *sink, uint64_t key,
 		       const struct ttmon_mt_kernel *k)
 {
-	const uint32_t *at = c->names ? ttmon_mt_table_get(&c->names->kernels, key) : NULL;
-	struct ttmon_mt_kernel *kept = at ? &sink->dict->dict.kernels[*at] : NULL;
+	uint64_t at = c->names ? ttmon_hmap_get(&c->names->kernels, key) : TTMON_HMAP_NONE;
+	struct ttmon_mt_kernel *kept = at != TTMON_HMAP_NONE ? &sink->dict->dict.kernels[at] : NULL;
 
 	if (!kept || !same_text(kept->name, k->name) || !same_text(kept->module, k->module) ||
 	    !same_text(kept->why, k->why))
@@ -494,15 +492,14 @@ static int give_kernel(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, cons
 	kernel.name = next_text(&t);
 	kernel.module = next_text(&t);
 	kernel.why = next_text(&t);
-	key = MIN(hash_text(hash_text(hash_text(TTMON_FNV_BASIS, kernel.name), kernel.module), kernel.why),
-		  UINT64_MAX - 1);
+	key = hash_text(hash_text(hash_text(TTMON_FNV_BASIS, kernel.name), kernel.module), kernel.why);
 	if (add_kernel(c, sink, key, &kernel))
 		return 0;
 	index = ttmon_mt_dict_kernel(sink->dict, &kernel);
 	if (index < 0)
 		return past_limit(c, sink, index);
-	return c->names && !ttmon_mt_table_get(&c->names->kernels, key)
-		       ? ttmon_mt_table_put(&c->names->kernels, key, (uint32_t)index)
+	return c->names && ttmon_hmap_get(&c->names->kernels, key) == TTMON_HMAP_NONE
+		       ? ttmon_hmap_put(&c->names->kernels, key, (uint32_t)index)
 		       : 0;
 }
 
@@ -546,8 +543,8 @@ void ttmon_mt_names_free(struct ttmon_mt_names *names)
 {
 	if (!names)
 		return;
-	free(names->sites.slots);
-	free(names->kernels.slots);
+	ttmon_hmap_fini(&names->sites);
+	ttmon_hmap_fini(&names->kernels);
 	free(names);
 }
 
@@ -558,7 +555,7 @@ void ttmon_mt_chan_dict_free(struct ttmon_mt_chan *c)
 		free(c->kernel[i]);
 	free(c->kernel);
 	free(c->agg);
-	free(c->launches.slots);
-	free(c->kernels.slots);
-	free(c->aggs.slots);
+	ttmon_hmap_fini(&c->launches);
+	ttmon_hmap_fini(&c->kernels);
+	ttmon_hmap_fini(&c->aggs);
 }

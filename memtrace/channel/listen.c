@@ -110,10 +110,7 @@ static int bind_path(struct ttmon_mt_listen *l, const struct sockaddr_un *addr, 
 	return chmod(l->path, mode) || listen(l->fd, TTMON_MT_MAX_CHANNELS) ? -errno : 0;
 }
 
-static void ttmon_mt_listen_freep(struct ttmon_mt_listen **l)
-{
-	ttmon_mt_listen_free(*l);
-}
+TTMON_FREEP(ttmon_mt_listen_freep, struct ttmon_mt_listen, ttmon_mt_listen_free);
 
 int ttmon_mt_listen_new(const char *path, unsigned int mode, struct ttmon_mt_listen **ret, char *why, size_t n)
 {

@@ -13,7 +13,6 @@
 #include <zstd.h>
 
 #define WRAPPER	    0x466243b1u
-#define WRAPPER_LEN 24
 #define FATBIN	    0xba55ed50u
 #define FATBIN_LEN  16
 #define ENTRY_LEN   64

@@ -16,6 +16,7 @@
 #ifndef TTMON_MEMTRACE_IN_H
 #define TTMON_MEMTRACE_IN_H
 
+#include "lib/base/util.h"
 #include "memtrace/model/mt.h"
 
 #define TTMON_MT_BATCH 4096 /* records, at most */
@@ -59,9 +60,6 @@ struct ttmon_mt_map;
  */
 int ttmon_mt_in_allocs(const char *path, struct ttmon_mt_map *map, uint64_t *left_out);
 
-static inline void ttmon_mt_in_freep(struct ttmon_mt_in **in)
-{
-	ttmon_mt_in_free(*in);
-}
+TTMON_FREEP(ttmon_mt_in_freep, struct ttmon_mt_in, ttmon_mt_in_free);
 
 #endif

@@ -9,10 +9,7 @@
 #include "tools/memtrace/tool.h"
 #include "tools/cli/show.h"
 
-static void map_freep(struct ttmon_mt_map **map)
-{
-	ttmon_mt_map_free(*map);
-}
+TTMON_FREEP(map_freep, struct ttmon_mt_map, ttmon_mt_map_free);
 
 static int of_db(const struct ttmon_mt_args *args, struct ttmon_mt_map *map)
 {

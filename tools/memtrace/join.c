@@ -6,15 +6,9 @@
 #include "memtrace/read/in.h"
 #include "lib/base/util.h"
 
-static void ttmon_mt_map_freep(struct ttmon_mt_map **map)
-{
-	ttmon_mt_map_free(*map);
-}
+TTMON_FREEP(ttmon_mt_map_freep, struct ttmon_mt_map, ttmon_mt_map_free);
 
-static void ttmon_mt_an_freep(struct ttmon_mt_an **an)
-{
-	ttmon_mt_an_free(*an);
-}
+TTMON_FREEP(ttmon_mt_an_freep, struct ttmon_mt_an, ttmon_mt_an_free);
 
 static int read_all(struct ttmon_mt_in *in, struct ttmon_mt_an *an, char *why, size_t n)
 {

@@ -137,10 +137,7 @@ struct convert {
 	int err; /* of writing */
 };
 
-static void out_freep(struct ttmon_mt_out **out)
-{
-	ttmon_mt_out_free(*out);
-}
+TTMON_FREEP(out_freep, struct ttmon_mt_out, ttmon_mt_out_free);
 
 static int convert_recs(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n)
 {

@@ -225,15 +225,9 @@ static void tick(void *ctx, const struct ttmon_mt_in *in)
 
 /* ---- the command ---- */
 
-static void an_freep(struct ttmon_mt_an **an)
-{
-	ttmon_mt_an_free(*an);
-}
+TTMON_FREEP(an_freep, struct ttmon_mt_an, ttmon_mt_an_free);
 
-static void map_freep(struct ttmon_mt_map **map)
-{
-	ttmon_mt_map_free(*map);
-}
+TTMON_FREEP(map_freep, struct ttmon_mt_map, ttmon_mt_map_free);
 
 static int show_here(const struct ttmon_mt_report *r)
 {

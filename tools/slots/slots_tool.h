@@ -62,9 +62,6 @@ int ttmon_slots_sum_slot(struct ttmon_slots_sum *s, const struct ttmon_slots_vie
 			 const struct ttmon_slots_item *item) _must_check;
 void ttmon_slots_sum_print(struct ttmon_slots_sum *s, const struct ttmon_slots_view *v);
 
-static inline void ttmon_slots_sum_freep(struct ttmon_slots_sum **s)
-{
-	ttmon_slots_sum_free(*s);
-}
+TTMON_FREEP(ttmon_slots_sum_freep, struct ttmon_slots_sum, ttmon_slots_sum_free);
 
 #endif

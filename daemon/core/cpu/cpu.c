@@ -33,10 +33,7 @@
 
 #define MAX_PROCS 65536u
 
-static void cpu_freep(struct ttmon_cpu **c)
-{
-	ttmon_cpu_free(*c);
-}
+TTMON_FREEP(cpu_freep, struct ttmon_cpu, ttmon_cpu_free);
 
 int ttmon_cpu_new(const struct ttmon_cpu_cfg *cfg, struct ttmon_cpu **ret)
 {

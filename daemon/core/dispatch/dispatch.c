@@ -29,10 +29,7 @@ const char *ttmon_clock_name(unsigned int clock)
 	return clock < TTMON_CLOCKS ? clock_names[clock] : NULL;
 }
 
-static void dispatch_freep(struct ttmon_dispatch **d)
-{
-	ttmon_dispatch_free(*d);
-}
+TTMON_FREEP(dispatch_freep, struct ttmon_dispatch, ttmon_dispatch_free);
 
 int ttmon_dispatch_new(const struct ttmon_dispatch_cfg *cfg, const struct ttmon_dispatch_ops *ops, void *ctx,
 		       struct ttmon_dispatch **ret)

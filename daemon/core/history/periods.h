@@ -102,9 +102,6 @@ void ttmon_period_get_gain(const struct ttmon_period_row *row, uint64_t pageable
 unsigned int ttmon_period_advice(const struct ttmon_period_row *row, const struct ttmon_period_gain *gain,
 				 unsigned int method, bool in_place);
 
-static inline void ttmon_periods_freep(struct ttmon_periods **p)
-{
-	ttmon_periods_free(*p);
-}
+TTMON_FREEP(ttmon_periods_freep, struct ttmon_periods, ttmon_periods_free);
 
 #endif

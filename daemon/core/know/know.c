@@ -21,13 +21,6 @@ struct ttmon_know {
 	uint64_t changes;
 };
 
-const char *ttmon_knowledge_name(enum ttmon_knowledge known)
-{
-	static const char *const names[] = { "known", "at least", "unknown" };
-
-	return names[known];
-}
-
 static const struct {
 	const char *name;
 	enum ttmon_incomplete reason;

@@ -17,7 +17,6 @@
 #include "lib/base/util.h"
 
 enum ttmon_knowledge { TTMON_KNOWN, TTMON_AT_LEAST, TTMON_UNKNOWN };
-const char *ttmon_knowledge_name(enum ttmon_knowledge known); /* "known", "at least", "unknown" */
 
 /* What the family did in the gap. LOSING: it was on, but records of it were lost. Append-only. */
 #define TTMON_GAP_STATE_TABLE(X)   \

@@ -66,10 +66,7 @@ struct ttmon_pipeline {
 	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
 };
 
-static void pipeline_freep(struct ttmon_pipeline **p)
-{
-	ttmon_pipeline_free(*p);
-}
+TTMON_FREEP(pipeline_freep, struct ttmon_pipeline, ttmon_pipeline_free);
 
 /* The program chooses these numbers: a product past 64 bits is shown as the largest number, not as a small one. */
 static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)

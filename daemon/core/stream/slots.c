@@ -79,10 +79,7 @@ struct ttmon_slots {
 	struct ttmon_slots_stats stats;
 };
 
-static void slots_freep(struct ttmon_slots **s)
-{
-	ttmon_slots_free(*s);
-}
+TTMON_FREEP(slots_freep, struct ttmon_slots, ttmon_slots_free);
 
 int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_ops *ops, void *ctx,
 		    struct ttmon_slots **ret)

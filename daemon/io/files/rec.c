@@ -301,10 +301,7 @@ static void writer_free(struct ttmon_rec_writer *w)
 	free(w);
 }
 
-static void writer_freep(struct ttmon_rec_writer **w)
-{
-	writer_free(*w);
-}
+TTMON_FREEP(writer_freep, struct ttmon_rec_writer, writer_free);
 
 /*
  * Where a symbolic link leads, since rename() would replace the link. A device or a pipe must not be replaced by a

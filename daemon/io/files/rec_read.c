@@ -37,10 +37,7 @@ void ttmon_rec_reader_free(struct ttmon_rec_reader *r)
 	free(r);
 }
 
-static void reader_freep(struct ttmon_rec_reader **r)
-{
-	ttmon_rec_reader_free(*r);
-}
+TTMON_FREEP(reader_freep, struct ttmon_rec_reader, ttmon_rec_reader_free);
 
 /* n bytes, or -ENODATA with fewer in the file; *got says how many there were. */
 static int read_full(int fd, void *data, size_t n, size_t *got)

@@ -300,10 +300,7 @@ static void slotfile_free(struct ttmon_slotfile *f)
 	free(f);
 }
 
-static void slotfile_freep(struct ttmon_slotfile **f)
-{
-	slotfile_free(*f);
-}
+TTMON_FREEP(slotfile_freep, struct ttmon_slotfile, slotfile_free);
 
 static int open_file(struct ttmon_slotfile *f, const char *path)
 {

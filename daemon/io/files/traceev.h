@@ -99,9 +99,6 @@ void ttmon_traceev_calls(struct ttmon_traceev *t, const struct ttmon_timeline_ca
 int ttmon_traceev_finish(struct ttmon_traceev *t, const struct ttmon_traceev_missing *missing,
 			 const struct ttmon_tt_clock *clocks, size_t nr_clocks) _must_check;
 
-static inline void ttmon_traceev_freep(struct ttmon_traceev **t)
-{
-	ttmon_traceev_free(*t);
-}
+TTMON_FREEP(ttmon_traceev_freep, struct ttmon_traceev, ttmon_traceev_free);
 
 #endif

@@ -14,7 +14,6 @@
 #define KERNFS_HANDLE 0xfe /* linux/exportfs.h FILEID_KERNFS */
 #define MAX_KNOWN     8192
 #define ASK_AGAIN     64 /* asked this often for a path that was not found, look again */
-#define MOUNTINFO     "/proc/self/mountinfo"
 #define GONE	      " (deleted)"
 
 struct known {

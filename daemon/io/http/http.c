@@ -157,10 +157,7 @@ bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n)
 	return true;
 }
 
-static void http_freep(struct ttmon_http **h)
-{
-	ttmon_http_free(*h);
-}
+TTMON_FREEP(http_freep, struct ttmon_http, ttmon_http_free);
 
 int ttmon_http_new(const struct ttmon_http_cfg *cfg, struct ttmon_http **ret)
 {

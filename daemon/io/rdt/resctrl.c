@@ -403,10 +403,7 @@ int ttmon_resctrl_check(const char *root, char *why, size_t n)
 	return err;
 }
 
-static void ttmon_resctrl_freep(struct ttmon_resctrl **r)
-{
-	ttmon_resctrl_free(*r);
-}
+TTMON_FREEP(ttmon_resctrl_freep, struct ttmon_resctrl, ttmon_resctrl_free);
 
 int ttmon_resctrl_new(const struct ttmon_resctrl_cfg *cfg, struct ttmon_resctrl **ret)
 {
