@@ -132,8 +132,8 @@ static json_t *call_stacks(const struct ttmon_daemon *c)
 
 	if (!ttmon_unwind_get(c, &u))
 		return json_null();
-	return json_pack("{s:b, s:I, s:I, s:I}", "unwinding", u.on, "copied", INT(u.copied), "found", INT(u.answered),
-			 "lost", INT(u.lost));
+	return json_pack("{s:b, s:I, s:I, s:I, s:I}", "unwinding", u.on, "copied", INT(u.copied), "found",
+			 INT(u.answered), "lost", INT(u.lost), "cpu_ns", INT(u.cpu_ns));
 }
 
 /* Families that tell of memory that is held. */

@@ -14,6 +14,7 @@
 #include "daemon/core/stream/decode.h"
 #include "daemon/io/probes/discover.h"
 #include "daemon/run/serve.h"
+#include "daemon/run/unwind.h"
 #include "lib/os/clock.h"
 #include "lib/os/proc.h"
 
@@ -356,6 +357,7 @@ static void sample_processes(struct ttmon_families *f, const struct ttmon_budget
 
 static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 {
+	struct ttmon_unwind_state unwind;
 	struct ttmon_budget_view v;
 	struct ttmon_snapshot hot;
 	uint64_t served_ns;
@@ -365,6 +367,9 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 	if (!getrusage(RUSAGE_SELF, &ru))
 		s->daemon_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
 			       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NSEC_PER_US;
+	/* The process that unwinds call stacks is a part of the daemon. */
+	if (ttmon_unwind_get(f->c, &unwind))
+		s->daemon_ns += unwind.cpu_ns;
 	ttmon_hot_snapshot(ttmon_daemon_hot(f->c), &hot);
 	/* What clients ask for is no part of what tracing costs: nobody's events are to go untold for it. */
 	served_ns = ttmon_serve_spent_ns(f->c) + hot.calls_ns;

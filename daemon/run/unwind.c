@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "daemon/io/probes/discover.h"
 #include "daemon/io/unwind/unwinder.h"
@@ -24,6 +25,8 @@ struct unwind {
 	struct ttmon_daemon *c;
 	int sock;  /* -1: it is gone */
 	int pidfd; /* -1: not known */
+	pid_t pid;
+	uint64_t cpu_ns; /* of the process, when it was looked at last */
 	struct {
 		struct ttmon_unwinder_head head;
 		struct ttmon_unwinder_map v[MAPS_MAX];
@@ -57,6 +60,21 @@ static void over(struct unwind *w, const char *why)
 	w->sock = -1;
 	if (w->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
+}
+
+/* What it has used until now; of one that has ended, what it had when it was looked at last. */
+static uint64_t cpu_ns(struct unwind *w)
+{
+	struct pollfd p = { .fd = w->pidfd, .events = POLLIN };
+	struct timespec ts;
+	clockid_t clock;
+
+	if (w->pidfd < 0 || clock_getcpuclockid(w->pid, &clock) || clock_gettime(clock, &ts))
+		return w->cpu_ns;
+	/* If it lives now, it was that one's. */
+	if (poll(&p, 1, 0) == 0)
+		w->cpu_ns = MAX(w->cpu_ns, (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec);
+	return w->cpu_ns;
 }
 
 /* ---- to it ---- */
@@ -194,8 +212,10 @@ static void take(struct unwind *w, const void *msg)
 	switch (head->kind) {
 	case TTMON_UNWINDER_HELLO:
 		/* Before it has read anything of a stranger's. */
-		if (w->pidfd < 0 && !w->answered)
+		if (w->pidfd < 0 && !w->answered) {
 			w->pidfd = (int)syscall(SYS_pidfd_open, word, 0);
+			w->pid = (pid_t)word;
+		}
 		log_debug("call stacks are unwound by process %u", word);
 		return;
 	case TTMON_UNWINDER_WANT:
@@ -406,11 +426,11 @@ static void unwind_free(void *state)
 
 bool ttmon_unwind_get(const struct ttmon_daemon *c, struct ttmon_unwind_state *ret)
 {
-	const struct unwind *w = ttmon_daemon_part(c, &ttmon_part_unwind);
+	struct unwind *w = ttmon_daemon_part(c, &ttmon_part_unwind);
 
 	if (!w)
 		return false;
-	*ret = (struct ttmon_unwind_state){ .on = w->sock >= 0, .answered = w->answered };
+	*ret = (struct ttmon_unwind_state){ .on = w->sock >= 0, .answered = w->answered, .cpu_ns = cpu_ns(w) };
 	if (ttmon_daemon_bpf(c))
 		ttmon_bpf_stack_counts(ttmon_daemon_bpf(c), &ret->copied, &ret->lost);
 	return true;

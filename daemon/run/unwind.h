@@ -13,6 +13,7 @@ struct ttmon_unwind_state {
 	uint64_t copied; /* stacks */
 	uint64_t lost;	 /* for want of room: it did not keep up */
 	uint64_t answered;
+	uint64_t cpu_ns; /* what the process has used */
 };
 
 /* False: this run has none, and had none. */

@@ -147,10 +147,10 @@ def unwinder_of(daemon):
     return int(found[0])
 
 
-def at_the_gate(bench, program, *options):
+def at_the_gate(bench, program, *options, env=None):
     """The program, half-way: (daemon, what lets it go on)."""
     gate = bench.path("gate")
-    daemon = bench.daemon("--log-level", "debug", "--dump-db", bench.path("db.json"), *DEPTH, *options, cmd=[program], env={"UNWIND_WAIT": gate, **PATIENT}, wait=False)
+    daemon = bench.daemon("--log-level", "debug", "--dump-db", bench.path("db.json"), *DEPTH, *options, cmd=[program], env={"UNWIND_WAIT": gate, **PATIENT, **(env or {})}, wait=False)
     wait_for("the program is half-way", lambda: os.path.exists(gate + ".ready"))
 
     def go():
@@ -198,6 +198,36 @@ def test_status(bench):
     true(text, re.search(r"call stacks +[0-9]+ copied, [0-9]+ found by unwind tables", text))
     go()
     daemon.wait(0)
+
+
+def test_budget(bench):
+    """The CPU time of the process that unwinds is the daemon's: the budget has it."""
+    sock = bench.path("sock")
+    daemon, go = at_the_gate(bench, standin("unwind_static"), *STATIC, "--socket", sock, "--max-overhead", "100", env={"UNWIND_SPIN": "4", "TTMOND_BUDGET_MS": "200"})
+    pid = unwinder_of(daemon)
+
+    def used(process):
+        with open(f"/proc/{process}/stat", encoding="ascii") as f:
+            return sum(int(x) for x in f.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
+    def now():
+        return time.monotonic(), used(daemon.proc.pid), used(pid)
+
+    start = call_stacks(sock)["copied"]
+    go()
+    wait_for("it spins", lambda: call_stacks(sock)["copied"] > start + 1000)
+    began, shares = now(), []
+    while now()[0] - began[0] < 2:
+        time.sleep(0.2)
+        shares.append(json.loads(subprocess.run([TTMON, "status", "--socket", sock, "--json"], capture_output=True, text=True, check=True).stdout)["budget"]["daemon_percent"])
+    ended, stacks = now(), call_stacks(sock)
+    wall, own, helper = (b - a for a, b in zip(began, ended))
+    told = sum(shares) / len(shares) / 100 * wall * os.cpu_count()
+    print(f"    daemon {own:.2f} s, process that unwinds {helper:.2f} s in {wall:.2f} s; the budget has {told:.2f} s; {stacks}")
+    true(f"cpu_ns {stacks['cpu_ns']}", abs(stacks["cpu_ns"] / 1e9 - used(pid)) < 0.2 * used(pid) + 0.05)
+    true("it was busy", helper > 0.1)
+    true(f"the budget has {told:.2f} s of {own:.2f} + {helper:.2f} s", told > own + 0.4 * helper)
+    daemon.wait(None)
 
 
 def test_deleted(bench):

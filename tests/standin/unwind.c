@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <time.h>
 
 static volatile int sink;
 
@@ -157,6 +158,19 @@ __attribute__((noinline)) static void library(void)
 }
 #endif
 
+#ifdef UNWIND_STATIC
+/* UNWIND_SPIN=SECONDS: it allocates all the time. */
+__attribute__((noinline)) static void spin(void)
+{
+	const char *s = getenv("UNWIND_SPIN");
+	time_t until = time(NULL) + (s ? atoi(s) : 0);
+
+	while (s && time(NULL) < until)
+		for (int i = 0; i < 100; i++)
+			free(unwind_pin(64));
+}
+#endif
+
 int main(void)
 {
 	unwind_begin();
@@ -171,7 +185,9 @@ int main(void)
 	sink += jumped();
 	unwind_wait();
 	threads();
-#ifndef UNWIND_STATIC
+#ifdef UNWIND_STATIC
+	spin();
+#else
 	sink += copy_outer(4 << 20);
 	library();
 #endif
