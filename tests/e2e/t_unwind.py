@@ -11,7 +11,7 @@ import struct
 import subprocess
 import time
 
-from e2e import LINGER, PATIENCE, TTMON, eq, load_db, standin, true
+from e2e import LINGER, PATIENCE, TOP, TTMON, Skip, eq, load_db, standin, true
 
 DEPTH = ("--stack-depth", "32")
 # Held until its probes are in, however busy the machine is.
@@ -101,6 +101,57 @@ def test_frame_pointers(bench):
         return {s["key"] for s in db["sites"][1:] if by is None or s["stack"]["by"] == by}
 
     eq("keys that are new", keys(run.db, "frame_pointers") - keys(plain.db, None), set())
+
+
+def stacks_of_size(db, size):
+    """(how they were found, functions) of each allocation of this size."""
+    found = []
+    for a in db["allocations"]:
+        if a["size"] == size and a["method"] in ("host_alloc", "custom"):
+            site = db["sites"][a["site"]]
+            found.append((site["stack"], [re.split("[+.]", f[2])[0] if f[2] else None for f in site["frames"]]))
+    return found
+
+
+def test_odd_places(bench):
+    """A signal after each instruction of a function and of the PLT, which it calls through for the first time, and in the vDSO."""
+    run = Traced(bench, "unwind")
+    run.check(0.99, {"tables"})
+    with open(standin("unwind"), "rb") as f:
+        plt, n = section(f.read(), b".plt")
+    steps = [a for a in run.db["allocations"] if a["size"] == 40960 and a["method"] == "host_alloc"]
+    at = [int(run.db["sites"][a["site"]]["frames"][3][1], 16) - plt for a in steps]
+    true(f"{len(steps)} steps", len(steps) > 20)
+    true(f"in the PLT's first entry, and in another one: {at}", any(0 <= x < 16 for x in at) and any(16 <= x < n for x in at))
+    vdso = stacks_of_size(run.db, 45056)
+    if not vdso:
+        raise Skip("the vDSO asks the kernel for the time here")
+    eq("in the vDSO", [(stack["end"], "in_vdso" in names, names[-1]) for stack, names in vdso], [("complete", True, "_start")])
+
+
+def test_code_without_a_table(bench):
+    """Code that the program makes: the walk ends there and says so, or believes a frame pointer and says that."""
+    _, db, _ = bench.trace([standin("unwind")], *DEPTH, env={"UNWIND_JIT": "1", **PATIENT})
+    eq("no frame pointer", stacks_of_size(db, 49152), [({"by": "tables", "end": "no_table"}, ["unwind_pin", "from_made"])])
+    (stack, names), = stacks_of_size(db, 53248)
+    eq("a frame pointer", (stack, names[:3], names[-1]), ({"by": "guessed", "end": "complete"}, ["unwind_pin", "from_made", "main"], "_start"))
+
+
+def test_musl(bench):
+    """Another C library: tables of the program's own functions are there, those of the library may be missing."""
+    if not shutil.which("musl-gcc"):
+        raise Skip("no musl-gcc")
+    source = os.path.join(TOP, "tests", "standin", "unwind_musl.c")
+    for kind, flags in (("static", ["-static", "-no-pie", "-fno-pie"]), ("dynamic", ["-pie", "-fPIE"])):
+        program = bench.path("unwind_musl_" + kind)
+        subprocess.run(["musl-gcc", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id", *flags, "-o", program, source], check=True)
+        _, db, _ = bench.trace([program], *DEPTH, "--alloc-fn", f"unwind_musl_{kind}:unwind_alloc,size=1,out=ret", env=PATIENT)
+        got = {size: stacks_of_size(db, size) for size in (100, 200, 300)}
+        for size, names in ((100, ["recursive"] * 6 + ["main"]), (200, ["on_signal"]), (300, ["recursive"] * 3 + ["in_thread"])):
+            (stack, frames), = got[size]
+            eq(f"{kind}, {size} bytes: {stack}", (stack["by"], frames[:len(names)]), ("tables", names))
+            true(f"{kind}, {size} bytes: {stack}", stack["end"] in ("complete", "no_table"))
+        print(f"    {kind}: {[(stack['end'], len(frames)) for s in got.values() for stack, frames in s]}")
 
 
 def test_replayed(bench):

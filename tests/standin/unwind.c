@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unwind.c: call stacks of C: recursion, alloca, callbacks of libc, tail calls, signal handlers, longjmp, 16 threads, constructors, a
- * library that is closed again. Built without frame pointers, with them, static, not position-independent, stripped: standin.mk.
+ * unwind.c: call stacks of C: recursion, alloca, callbacks of libc, tail calls, signal handlers, longjmp, 16 threads, a library that
+ * is closed again; signals in the middle of the PLT, of a function's first and last instructions, of the vDSO; with UNWIND_JIT=1 code
+ * that the program makes itself, which is in no book: nobody has a table of it. Built without frame pointers, with them, static, not position-independent, stripped: standin.mk.
  */
 #include "unwind.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <ucontext.h>
 
 static volatile int sink;
 
@@ -98,6 +102,114 @@ __attribute__((noinline)) static int jumped(void)
 	return n;
 }
 
+/* ---- signals at odd places ---- */
+
+extern const char __executable_start[], etext[]; /* the linker's */
+static volatile int steps, at_steps;
+
+#define TRAP_FLAG 0x100
+
+/* After each instruction of the program's file; of what the dynamic linker does in between nothing is to be seen. */
+static void on_step(int sig, siginfo_t *info, void *uc)
+{
+	greg_t *regs = ((ucontext_t *)uc)->uc_mcontext.gregs;
+	const char *pc = (const char *)(uintptr_t)regs[REG_RIP];
+
+	(void)sig;
+	(void)info;
+	if (!steps) {
+		regs[REG_EFL] &= ~TRAP_FLAG;
+		return;
+	}
+	if (pc >= __executable_start && pc < etext && at_steps < 64) {
+		at_steps++;
+		sink += unwind_pin(40960) != NULL;
+	}
+}
+
+__attribute__((noinline)) static int stepped_inner(int n)
+{
+	volatile char room[40];
+
+	room[n % 40] = (char)n;
+	/* Called for the first time: by way of the PLT's beginning and the dynamic linker. */
+	return room[n % 40] + (int)getppid();
+}
+
+__attribute__((noinline)) static int stepped(void)
+{
+	struct sigaction act = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	int n;
+
+	sigaction(SIGTRAP, &act, NULL);
+	steps = 1;
+	/* No push below the stack pointer: the red zone is the compiler's. */
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n\tpushf\n\torl $0x100, (%%rsp)\n\tpopf\n\tlea 128(%%rsp), %%rsp"
+			 :
+			 :
+			 : "memory", "cc");
+	n = stepped_inner(at_steps + 7);
+	steps = 0;
+	return n + sink;
+}
+
+static sigjmp_buf out_of_vdso;
+
+static void on_fault(int sig)
+{
+	sink += unwind_pin(45056) != NULL;
+	siglongjmp(out_of_vdso, sig);
+}
+
+/* The vDSO writes the time to where it is told to; where it asks the kernel instead, nothing happens. */
+__attribute__((noinline)) static int in_vdso(void)
+{
+	struct timespec *volatile nowhere = (struct timespec *)8;
+
+	signal(SIGSEGV, on_fault);
+	if (!sigsetjmp(out_of_vdso, 1))
+		sink += clock_gettime(CLOCK_MONOTONIC, nowhere);
+	signal(SIGSEGV, SIG_DFL);
+	return sink;
+}
+
+/* ---- code without a table ---- */
+
+__attribute__((noinline)) static void *from_made(size_t size)
+{
+	void *p = unwind_pin(size);
+
+	sink++;
+	return p;
+}
+
+/* push %rbp; mov %rdi, %rbp; call *%rsi; pop %rbp; ret. The other has mov %rsp, %rbp: a frame record. */
+static const unsigned char plain_code[] = { 0x55, 0x48, 0x89, 0xfd, 0xff, 0xd6, 0x5d, 0xc3 };
+static const unsigned char framed_code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3 };
+
+static void made(void)
+{
+	const struct {
+		const unsigned char *code;
+		size_t size;
+	} of[] = { { plain_code, 49152 }, { framed_code, 53248 } };
+
+	for (int i = 0; i < 2; i++) {
+		void *(*f)(size_t, void *(*)(size_t));
+		/* One that may be executed from the beginning, and one from later on. */
+		unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | (i ? 0 : PROT_EXEC),
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (page == MAP_FAILED)
+			exit(7);
+		memcpy(page, of[i].code, sizeof(plain_code));
+		if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
+			exit(8);
+		memcpy(&f, &page, sizeof(f));
+		sink += f(of[i].size, from_made) != NULL;
+	}
+}
+
 static void *in_thread(void *arg)
 {
 	for (int i = 0; i < 8; i++) {
@@ -183,6 +295,10 @@ int main(void)
 	sink += sorted();
 	sink += signalled(1);
 	sink += jumped();
+	sink += stepped();
+	sink += in_vdso();
+	if (getenv("UNWIND_JIT"))
+		made();
 	unwind_wait();
 	threads();
 #ifdef UNWIND_STATIC

@@ -406,16 +406,21 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 	if (!is_wanted(d, p, rec->pid))
 		return;
 	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
-	if (!o)
+	/* Code that the program makes itself is told of too: call stacks go through it, and end there. */
+	if (!o && (rec->ino || !(rec->prot & PROT_EXEC)))
 		return;
-	look_at_stacks(d, rec->pid, o, TTMON_SWITCHER_NOW);
-	if (p && p->listed)
+	if (o)
+		look_at_stacks(d, rec->pid, o, TTMON_SWITCHER_NOW);
+	if (o && p && p->listed)
 		ttmon_object_keep(d, o, rec->pid, &map);
-	if (is_of_interest(o))
+	if (o && is_of_interest(o))
 		look_back(d, rec->pid, o, rec->ts_ns);
 	if (!p || !p->listed)
 		return;
-	ttmon_fact_map(d->cfg.fact, d->cfg.ctx, rec->ts_ns, rec->pid, rec->tid, &m, o->id);
+	/* As /proc/PID/maps has it. */
+	if (!strcmp(rec->filename, "//anon"))
+		m.name = "";
+	ttmon_fact_map(d->cfg.fact, d->cfg.ctx, rec->ts_ns, rec->pid, rec->tid, &m, o ? o->id : 0);
 }
 
 bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec)
