@@ -56,6 +56,7 @@ SUBPROG int walk_frames(struct pt_regs *ctx, struct task_state *t, u32 max)
 
 	if (!t)
 		return 0;
+	t->trampoline = trampoline;
 	for (n = 1; n < TTMON_MAX_FRAMES && n < max; n++) {
 		if (fp - low >= FRAME_MAX || fp & 7 || bpf_probe_read_user(record, sizeof(record), (void *)fp))
 			break;
@@ -81,8 +82,8 @@ enum take {
 #define TAKEN_WORDS(taken) (((taken)&63) + (TAKEN_STATE(taken) == TTMON_STACK_COPY))
 
 #ifdef __TARGET_ARCH_x86
-#define WAKE_EVERY (TTMON_STACK_RING / 16)
-#define USER_CS	   0x33 /* of 64-bit programs (arch/x86/include/asm/segment.h) */
+#define WAKE_EVERY (TTMON_STACK_RING / 4) /* a wake-up is several copies of the stack dear */
+#define USER_CS	   0x33			  /* of 64-bit programs (arch/x86/include/asm/segment.h) */
 
 /* A hash of the frames, and of whose they are. */
 static __always_inline u64 chain_of(struct task_state *t, u32 n, u64 seed)
@@ -131,13 +132,26 @@ static __always_inline u32 copy_pages(struct ttmon_stack_copy *s, u64 sp)
 	return pages;
 }
 
+#define SHARE	    64 /* copies of a process in 8 ms that find room when the ring is half full */
+#define SHARE_SHIFT 23
+
+/* Counts a copy of this process. One that makes many leaves half of the ring to the others. */
+static __always_inline bool has_its_share(struct proc_info *p, u64 now)
+{
+	u32 when = (u32)(now >> SHARE_SHIFT) << 8, n = p->stacks & 255;
+
+	n = (p->stacks & ~255U) == when ? n + (n < 255) : 1;
+	p->stacks = when | n;
+	return n > SHARE;
+}
+
 /*
  * Copy the stack, unless it is known that n frames by frame pointers are right. enum ttmon_stack_state. The record is written where it
  * is reserved: no watermark waits for this ring, and memory of the CPU's own might be overwritten by a probe that comes in between.
  */
 SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 take, u32 cut)
 {
-	u64 id = bpf_get_current_pid_tgid(), sp = PT_REGS_SP(ctx), flags = BPF_RB_NO_WAKEUP, chain;
+	u64 id = bpf_get_current_pid_tgid(), sp = PT_REGS_SP(ctx), flags = BPF_RB_NO_WAKEUP, chain, now, used;
 	u32 tgid = id >> 32;
 	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
 	struct ttmon_stack_copy *s;
@@ -149,14 +163,17 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 		return TTMON_STACK_CONFIRMED;
 	if (stacks_on == TTMON_STACKS_OVER)
 		return TTMON_STACK_UNCHECKED;
-	s = bpf_ringbuf_reserve(&stack_ring, sizeof(*s), 0);
+	now = bpf_ktime_get_ns();
+	used = bpf_ringbuf_query(&stack_ring, BPF_RB_AVAIL_DATA);
+	s = has_its_share(p, now) && used > TTMON_STACK_RING / 2 ? NULL
+								 : bpf_ringbuf_reserve(&stack_ring, sizeof(*s), 0);
 	if (!s) {
 		__sync_fetch_and_add(&stacks_lost, 1);
 		return TTMON_STACK_UNCHECKED;
 	}
 	t->stack = __sync_fetch_and_add(&stacks_copied, 1) + 1;
 	s->id = t->stack;
-	s->ts_ns = bpf_ktime_get_ns();
+	s->ts_ns = now;
 	s->chain = chain;
 	s->tgid = tgid;
 	s->tid = id;
@@ -170,14 +187,14 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 	s->r13 = ctx->r13;
 	s->r14 = ctx->r14;
 	s->r15 = ctx->r15;
-	s->trampoline = trampoline_of_current();
+	s->trampoline = t->trampoline;
 	s->flags = (take == TAKE_POINT ? TTMON_STACK_EXACT : 0) | (cut ? TTMON_STACK_FP_CUT : 0);
 	s->nfp = n;
 	__builtin_memcpy(s->fp, t->frames, sizeof(s->fp));
-	s->nret = copy_returns(s);
+	s->nret = t->trampoline ? copy_returns(s) : 0;
 	s->pages = copy_pages(s, sp);
-	/* The ring is looked at now and then; one that fills up faster says so, at each sixteenth of it. */
-	if (bpf_ringbuf_query(&stack_ring, BPF_RB_AVAIL_DATA) % WAKE_EVERY < sizeof(*s))
+	/* The ring is looked at now and then; one that fills up faster says so, at each quarter of it. */
+	if ((used + sizeof(*s)) % WAKE_EVERY < sizeof(*s))
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(s, flags);
 	return TTMON_STACK_COPY;

@@ -33,7 +33,7 @@ struct proc_info {
 	u64 kernels, graphs; /* launched so far, on all CPUs; graphs: and captured kernels */
 	u64 told;	     /* kernels in the last LAUNCHED */
 	u32 image;	     /* how often it has become another program */
-	u32 pad;
+	u32 stacks;	     /* copied in the 8 ms that the upper 24 bits tell: stack.bpf.h, has_its_share() */
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
 	u32 unmapped[PROC_PIECES]; /* how often memory was unmapped in a piece of this slot: what is there then is other memory */
 };
@@ -83,6 +83,7 @@ struct task_state {
 	u64 word[28]; /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];
 	u64 stack; /* number of the copy of the stack that was made last */
+	u64 trampoline; /* where functions with a return probe returned to when the last stack was taken */
 };
 
 struct procs_map {

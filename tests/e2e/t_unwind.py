@@ -11,7 +11,7 @@ import struct
 import subprocess
 import time
 
-from e2e import LINGER, PATIENCE, TOP, TTMON, Skip, eq, load_db, standin, true
+from e2e import LINGER, PATIENCE, TOP, TTMON, Skip, eq, load_db, long, standin, true
 
 DEPTH = ("--stack-depth", "32")
 # Held until its probes are in, however busy the machine is.
@@ -279,6 +279,19 @@ def test_budget(bench):
     true("it was busy", helper > 0.1)
     true(f"the budget has {told:.2f} s of {own:.2f} + {helper:.2f} s", told > own + 0.4 * helper)
     daemon.wait(None)
+
+
+@long
+def test_beside_one_that_allocates_all_the_time(bench):
+    """The ring of copies is full of one process's stacks: another one's are copied and found all the same."""
+    both = f"UNWIND_SPIN=60 {standin('unwind_static')} & sleep 0.3; UNWIND_SLOW=1 {standin('unwind')}; kill $!; wait"
+    _, db, daemon = bench.trace(["sh", "-c", both], *DEPTH, *STATIC, env=PATIENT)
+    lost = re.search(r"(\d+) call stacks of code that may have no frame pointers could not be copied", daemon.stderr())
+    pins = [a for a in db["allocations"] if a["method"] == "host_alloc"]
+    by = collections.Counter(db["sites"][a["site"]]["stack"]["by"] for a in pins)
+    print(f"    {by}; lost of the one that fills the ring: {lost and lost.group(1)}")
+    true(f"{len(pins)} pins", len(pins) > 300)
+    eq("found by", set(by), {"tables"})
 
 
 def test_deleted(bench):

@@ -42,6 +42,7 @@ extern "C"
 
 static pthread_mutex_t unwind_lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *unwind_book;
+static int unwind_slow;
 
 /* Where each address lies, as the kernel says. */
 static inline void unwind_write(void *p, size_t size, void **frames, int n)
@@ -91,6 +92,8 @@ __attribute__((noinline)) static void *unwind_pin(size_t size)
 
 	if (cudaHostAlloc(&p, size, 0))
 		exit(3);
+	if (unwind_slow)
+		usleep(4000);
 	/* Without a book nobody in the program needs its tables, and they may be broken. */
 	if (!unwind_book)
 		return p;
@@ -106,6 +109,8 @@ static inline void unwind_begin(void)
 	const char *path = getenv("UNWIND_BOOK");
 	void *one[1];
 
+	/* UNWIND_SLOW: no thread makes more than one block in four milliseconds. */
+	unwind_slow = getenv("UNWIND_SLOW") != NULL;
 	unwind_book = path ? fopen(path, "w") : NULL;
 	/* It loads libgcc, once. */
 	if (unwind_book)

@@ -217,12 +217,16 @@ struct ttmon_unwound {
 	uint32_t object;
 };
 
-#define TTMON_UNWOUND_MAX 16384
+#define TTMON_UNWOUND_RINGS 16u /* a process has one of them, by its tgid: one that fills it takes nothing of most others */
+#define TTMON_UNWOUND_MAX   8192u /* in each */
 
 /* The last ones that were told of; unwound.c. */
 struct ttmon_unwounds {
-	struct ttmon_unwound *v; /* [TTMON_UNWOUND_MAX], a ring; NULL: nothing was told yet */
-	uint32_t next;
+	struct ttmon_unwound *v; /* [TTMON_UNWOUND_RINGS][TTMON_UNWOUND_MAX]; NULL: nothing was told yet */
+	struct {
+		uint32_t next;
+		uint64_t gone; /* the highest number whose answer had to make room */
+	} rings[TTMON_UNWOUND_RINGS];
 	bool over; /* nobody unwinds any more */
 	struct ttmon_hmap by_copy;
 };

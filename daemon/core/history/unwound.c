@@ -4,7 +4,8 @@
  * history (hot thread, pure).
  *
  * The fact may come before its event is delivered or after it; its event waits for it in siteq.c. Of events that were lost nobody
- * asks: the oldest fact makes room for a new one.
+ * asks: the oldest fact makes room for a new one. An event whose fact has gone, or one that came before that, is not waited with:
+ * all others in the queue would wait too, and their facts go meanwhile.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -17,9 +18,15 @@ static void drop(struct ttmon_unwounds *u, struct ttmon_unwound *w)
 	*w = (struct ttmon_unwound){ .copy = 0 };
 }
 
+static uint32_t ring_of(uint32_t tgid)
+{
+	return tgid % TTMON_UNWOUND_RINGS;
+}
+
 void ttmon_history_on_unwound(struct ttmon_history *h, const struct ttmon_ev_unwound *ev)
 {
 	struct ttmon_unwounds *u = &h->unwounds;
+	uint32_t ring = ring_of(ev->h.tgid), at;
 	struct ttmon_unwound *w;
 	uint64_t *frames;
 
@@ -28,7 +35,7 @@ void ttmon_history_on_unwound(struct ttmon_history *h, const struct ttmon_ev_unw
 		return;
 	}
 	if (!u->v)
-		u->v = calloc(TTMON_UNWOUND_MAX, sizeof(*u->v));
+		u->v = calloc(TTMON_UNWOUND_RINGS * TTMON_UNWOUND_MAX, sizeof(*u->v));
 	frames = malloc(ev->nframes * sizeof(*frames) + 1);
 	if (!u->v || !frames || ttmon_hmap_get(&u->by_copy, ev->stack) != TTMON_HMAP_NONE) {
 		if (u->v && frames)
@@ -38,9 +45,11 @@ void ttmon_history_on_unwound(struct ttmon_history *h, const struct ttmon_ev_unw
 		free(frames);
 		return;
 	}
-	w = &u->v[u->next];
+	at = ring * TTMON_UNWOUND_MAX + u->rings[ring].next;
+	w = &u->v[at];
+	u->rings[ring].gone = MAX(u->rings[ring].gone, w->copy);
 	drop(u, w);
-	if (ttmon_hmap_put(&u->by_copy, ev->stack, u->next) < 0) {
+	if (ttmon_hmap_put(&u->by_copy, ev->stack, at) < 0) {
 		ttmon_history_no_memory(h);
 		free(frames);
 		return;
@@ -52,7 +61,7 @@ void ttmon_history_on_unwound(struct ttmon_history *h, const struct ttmon_ev_unw
 				     .by = ev->by,
 				     .end = ev->end,
 				     .object = ev->object };
-	u->next = (u->next + 1) % TTMON_UNWOUND_MAX;
+	u->rings[ring].next = (u->rings[ring].next + 1) % TTMON_UNWOUND_MAX;
 }
 
 int ttmon_unwound_take(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_taken *t, bool final)
@@ -64,7 +73,7 @@ int ttmon_unwound_take(struct ttmon_history *h, struct ttmon_hproc *p, struct tt
 	if (!t->copy)
 		return 0;
 	at = ttmon_hmap_get(&u->by_copy, t->copy);
-	if (at == TTMON_HMAP_NONE && !final && !u->over)
+	if (at == TTMON_HMAP_NONE && !final && !u->over && t->copy > u->rings[ring_of(p->pub.tgid)].gone)
 		return -EAGAIN;
 	t->copy = 0;
 	if (at == TTMON_HMAP_NONE)
@@ -91,7 +100,7 @@ void ttmon_unwound_fini(struct ttmon_history *h)
 {
 	struct ttmon_unwounds *u = &h->unwounds;
 
-	for (uint32_t i = 0; u->v && i < TTMON_UNWOUND_MAX; i++)
+	for (uint32_t i = 0; u->v && i < TTMON_UNWOUND_RINGS * TTMON_UNWOUND_MAX; i++)
 		free(u->v[i].frames);
 	free(u->v);
 	ttmon_hmap_fini(&u->by_copy);
