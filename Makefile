@@ -89,9 +89,9 @@ LDFLAGS_fuzz := -fsanitize=fuzzer,address,undefined
 LIBELF_A = $(shell $(PKG_CONFIG) --static --libs libelf)
 LIBELF_A_LINKS = $(shell mkdir -p $(O); printf '\043include <libelf.h>\nint main(void) { return !elf_begin(0, ELF_C_READ, 0); }\n' | \
 		   $(CC) -x c -o $(O)/libelf-probe - -Wl,-Bstatic $(LIBELF_A) -lz -Wl,-Bdynamic 2>/dev/null && echo 1)
-LIBS_dynamic = -lbpf -lelf -ljansson -lz -lzstd -llz4 -lmicrohttpd -lpthread
+LIBS_dynamic = -lbpf -lelf -ljansson -lz -lzstd -llz4 -liberty -lmicrohttpd -lpthread
 LIBS_static = -Wl,-Bstatic -lbpf -ljansson $(if $(LIBELF_A_LINKS),$(LIBELF_A),-Wl$(comma)-Bdynamic -lelf -Wl$(comma)-Bstatic) \
-	      -lz -lzstd -llz4 -Wl,-Bdynamic -lmicrohttpd -lpthread
+	      -lz -lzstd -llz4 -liberty -Wl,-Bdynamic -lmicrohttpd -lpthread
 comma := ,
 LIBS = $(LIBS_$(if $(filter 1,$(STATIC)),static,dynamic))
 # ttmon alone has a screen.

@@ -9,7 +9,7 @@ set -u
 me=tools/setup.sh
 
 packages=(gcc g++ libc6-dev make pkg-config clang clang-format clang-tidy libbpf-dev libelf-dev zlib1g-dev libjansson-dev
-	libmicrohttpd-dev libncurses-dev libzstd-dev liblz4-dev libcmocka-dev python3 python3-jsonschema python3-yaml dpkg-dev curl)
+	libmicrohttpd-dev libncurses-dev libzstd-dev liblz4-dev libiberty-dev libcmocka-dev python3 python3-jsonschema python3-yaml dpkg-dev curl)
 
 say() { echo "$me: $*"; }
 die() {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* summary.c: what a run found, in tables of at most 80 columns. No colour: it goes to files as often as to terminals. */
+#include "daemon/run/names.h"
 #include "daemon/run/summary.h"
+#include "lib/demangle/site.h"
 #include "lib/base/names.h"
 #include "lib/base/fmt.h"
 
-#define SPOTS 5
-#define PROCS 10
+#define SPOTS	     5
+#define PROCS	     10
+#define SITE_COLUMNS 77
 
 static char *bytes(char *buf, uint64_t v)
 {
@@ -114,47 +117,68 @@ static void not_seen(FILE *f, const struct ttmon_seen_view *v)
 	}
 }
 
-/* "load_batch+0x1f < main+0x80": the innermost frames that have a name. */
-static void site_text(const struct ttmon_history *h, const struct ttmon_spot *s, char *buf, size_t n)
+/* The symbols of the frames of a call site that have one, innermost first, borrowed: how many, TTMON_MAX_FRAMES at most. */
+static size_t symbols_of(const struct ttmon_history *h, const struct ttmon_spot *s, const char **ret)
 {
 	const struct ttmon_site *site = s->site ? ttmon_history_site(h, s->site) : NULL;
+	size_t n = 0;
+
+	for (uint32_t i = 0; site && i < MIN(site->nframes, (uint32_t)TTMON_MAX_FRAMES); i++) {
+		const char *symbol = ttmon_history_symbol(h, &site->frames[i], &(uint64_t){ 0 });
+
+		if (symbol)
+			ret[n++] = symbol;
+	}
+	return n;
+}
+
+/* "load_batch < main" where there are names of frames, else what the memory is called. */
+static void site_text(const struct ttmon_history *h, const struct ttmon_spot *s, char *const *names, size_t nr,
+		      char *buf, size_t n)
+{
 	const struct ttmon_alloc *a = ttmon_history_alloc(h, s->alloc_seq);
-	size_t len = 0;
+	const char *frames[TTMON_MAX_FRAMES];
 
 	buf[0] = '\0';
-	for (uint32_t i = 0; site && i < site->nframes && len + 8 < n; i++) {
-		const char *name = ttmon_history_symbol(h, &site->frames[i], &(uint64_t){ 0 });
-
-		if (!name)
-			continue;
-		len += (size_t)snprintf(buf + len, n - len, "%s%s", len ? " < " : "", name);
-	}
-	if (!buf[0] && a && a->name)
-		snprintf(buf, n, "%s", a->name);
-	else if (!buf[0] && a)
+	for (size_t i = 0; i < nr; i++)
+		frames[i] = names[i] ? names[i] : "?";
+	if (nr)
+		ttmon_site_join(buf, n, frames, nr, SITE_COLUMNS);
+	else if (a && a->name)
+		ttmon_fmt_text(buf, n, a->name);
+	else if (a)
 		snprintf(buf, n, "%s at 0x%llx", a->method == TTMON_METHOD_MMAP ? "mapping" : "allocation",
 			 (unsigned long long)a->addr);
 }
 
 static void spots(FILE *f, const struct ttmon_history *h, bool hot)
 {
-	char size[TTMON_FMT_LEN], copies[TTMON_FMT_LEN], gain[2 * TTMON_FMT_LEN], where[256], shown[80];
+	char size[TTMON_FMT_LEN], copies[TTMON_FMT_LEN], gain[2 * TTMON_FMT_LEN], where[SITE_COLUMNS + 1];
+	const char *symbols[SPOTS * TTMON_MAX_FRAMES];
+	char *names[SPOTS * TTMON_MAX_FRAMES];
 	struct ttmon_spot s[SPOTS];
 	size_t n = hot ? ttmon_history_hotspots(h, s, SPOTS) : ttmon_history_coldspots(h, s, SPOTS);
+	size_t nr[SPOTS], all = 0, at = 0;
 
 	if (!n)
 		return;
+	for (size_t i = 0; i < n; i++)
+		all += nr[i] = symbols_of(h, &s[i], symbols + all);
+	ttmon_names_show(symbols, all, names);
 	fprintf(f, "\n%s\n%-15s %-19s %10s %10s  %s\n", hot ? "HOTTEST UNPINNED" : "COLDEST PINNED", "ADVICE", "TIME",
 		"SIZE", "COPIES", "MEMORY");
 	for (size_t i = 0; i < n; i++) {
 		const char *method = ttmon_method_name(s[i].method);
 
-		site_text(h, &s[i], where, sizeof(where));
+		site_text(h, &s[i], names + at, nr[i], where, sizeof(where));
+		at += nr[i];
 		fprintf(f, "%-15s %-19s %10s %10s  %s\n", ttmon_advice_name(s[i].said.advice),
 			ttmon_said_text(gain, sizeof(gain), &s[i].said), bytes(size, s[i].bytes),
 			count(copies, s[i].copies + s[i].back_copies), method ? method : "?");
-		fprintf(f, "  %s\n  %s\n", ttmon_fmt_text(shown, 78, where), ttmon_reason_text(s[i].said.reason));
+		fprintf(f, "  %s\n  %s\n", where, ttmon_reason_text(s[i].said.reason));
 	}
+	for (size_t i = 0; i < all; i++)
+		free(names[i]);
 }
 
 static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_history_totals *t)

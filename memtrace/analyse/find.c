@@ -6,6 +6,7 @@
 
 #include "lib/base/grow.h"
 #include "lib/base/fmt.h"
+#include "lib/demangle/site.h"
 
 #define MIN_SHARE 0.05 /* of all sectors, or of all requests: less is not worth a sentence */
 #define MIN_COST  0.01 /* where each single one costs much */
@@ -93,7 +94,7 @@ static const char *place(const struct ttmon_mt_site *s, uint32_t n, char *buf)
 	if (n > 1)
 		snprintf(several, sizeof(several), " (%u instructions)", n);
 	snprintf(buf, PLACE, "%s%s%s%s%s", name_of(s->opcode, opcode, sizeof(opcode)), at, *s->kernel ? " in " : "",
-		 name_of(s->kernel, kernel, sizeof(kernel)), several);
+		 ttmon_site_show_text(kernel, sizeof(kernel), s->kernel, 0), several);
 	return buf;
 }
 

@@ -2,6 +2,7 @@
 /* find_buf.c: what is odd about which buffer. What a trace cannot know, because something is missing in it, is not claimed. */
 #include "memtrace/analyse/an_int.h"
 
+#include "lib/demangle/site.h"
 #include "lib/base/search.h"
 #include "lib/base/fmt.h"
 
@@ -70,7 +71,7 @@ static const char *buffer_name(const struct ttmon_mt_alloc *a, char *buf)
 	char text[40], site[64], size[TTMON_FMT_LEN];
 
 	ttmon_fmt_text(text, sizeof(text), *a->name ? a->name : a->id);
-	ttmon_fmt_text(site, sizeof(site), a->site);
+	ttmon_site_show_text(site, sizeof(site), a->site, 0);
 	snprintf(buf, BUF_NAME, "buffer %s%s(%s, %s%s%s)", text, *text ? " " : "", ttmon_mt_mem_name(a->mem),
 		 ttmon_fmt_bytes(size, sizeof(size), a->size), *site ? ", made at " : "", site);
 	return buf;

@@ -215,7 +215,7 @@ int ttmon_mt_map_run(struct ttmon_mt_map *map, const struct ttmon_run *run, uint
 		const struct ttmon_run_alloc *a = &run->allocs[i];
 		uint32_t of = run->procs[a->proc].pid;
 		enum ttmon_mt_mem mem = mem_of(a);
-		char site[256];
+		char site[2048];
 
 		if (mem == TTMON_MT_MEM_UNKNOWN || !a->addr || !a->size || (pid && of != pid))
 			continue;

@@ -41,6 +41,8 @@ FOLDERS = {
     "lib/base": [],
     "lib/os": ["lib/base"],
     "lib/read": ["lib/base", "lib/os"],
+    # names of functions as people read them
+    "lib/demangle": ["lib/base", "lib/read"],
     # call stacks by unwind tables
     "lib/unwind": ["lib/base", "lib/os"],
     # the one rule for pinning, which the pure core asks too
@@ -77,7 +79,7 @@ FOLDERS = {
     "memtrace/model": ["lib/base", "lib/read"],
     "memtrace/stream": ["lib/base", "memtrace/model"],
     "memtrace/read": ["lib/base", "lib/read", "memtrace/model", "memtrace/stream"],
-    "memtrace/analyse": ["lib/base", "memtrace/model"],
+    "memtrace/analyse": ["lib/base", "lib/demangle", "memtrace/model"],
     "memtrace/channel": ["lib/base", "lib/os", "memtrace/model"],
     "memtrace/ptx": ["lib/base", "memtrace/model"],
     "memtrace/inject": ["lib/base", "memtrace/model", "memtrace/ptx"],

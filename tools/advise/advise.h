@@ -72,6 +72,7 @@ const char *ttmon_advise_row_name(unsigned int row);
 
 struct ttmon_advise_site {
 	char *text;					    /* call site or name, clean for a terminal */
+	char *shown;					    /* the same as people read it: function names and not symbols */
 	unsigned int advice, reason;			    /* enum ttmon_advice, ttmon_reason */
 	bool known;					    /* gain_ns and its range mean something */
 	uint64_t allocs, min_size, max_size, copies, bytes; /* of all runs together */

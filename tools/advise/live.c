@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
+#include "lib/demangle/site.h"
 #include "lib/read/client.h"
 #include "tools/advise/advise.h"
 #include "tools/cli/cmds.h"
@@ -53,7 +54,7 @@ static void print_time(uint64_t mono_ns)
 static void show_advice(const json_t *line)
 {
 	const char *advice = ttmon_show_str(line, "advice"), *site = ttmon_show_str(line, "call_site");
-	char comm[20], said[16], where[200], label[80], size[TTMON_FMT_LEN], bytes[TTMON_FMT_LEN], gain[TTMON_FMT_LEN];
+	char comm[20], said[16], where[TTMON_SITE_WHOLE], label[80], size[TTMON_FMT_LEN], bytes[TTMON_FMT_LEN], gain[TTMON_FMT_LEN];
 	const json_t *gain_ns = ttmon_show_at(line, "gain_ns");
 	uint64_t copies = ttmon_show_u64(line, "copies") + ttmon_show_u64(line, "copies_back");
 	char reason[100];
@@ -67,7 +68,7 @@ static void show_advice(const json_t *line)
 		printf("%" PRIu64 " begins: %s\n", ttmon_show_u64(line, "period"), label);
 		return;
 	}
-	ttmon_fmt_text(where, sizeof(where), *site ? site : ttmon_show_str(line, "addr"));
+	ttmon_site_show_text(where, sizeof(where), *site ? site : ttmon_show_str(line, "addr"), 0);
 	printf("%s: %s %s", where, ttmon_fmt_bytes(size, sizeof(size), ttmon_show_u64(line, "size")),
 	       ttmon_fmt_text(said, sizeof(said), ttmon_show_str(line, "method")));
 	if (copies)

@@ -189,7 +189,7 @@ static void show_site(const struct ttmon_advise_site *s, size_t nr_runs, bool tr
 	char allocs[TTMON_FMT_LEN], size[2 * TTMON_FMT_LEN], peak[TTMON_FMT_LEN], copied[TTMON_FMT_LEN];
 	char copies[TTMON_FMT_LEN], text[COLUMNS - 2];
 
-	printf("  %s\n    %s x %s, at most %s at one time; ", ttmon_fmt_text(text, sizeof(text), s->text),
+	printf("  %s\n    %s x %s, at most %s at one time; ", ttmon_fmt_text(text, sizeof(text), s->shown),
 	       ttmon_fmt_count(allocs, sizeof(allocs), s->allocs), sizes(size, sizeof(size), s),
 	       ttmon_fmt_bytes(peak, sizeof(peak), s->peak_pages * TTMON_POLICY_PAGE));
 	if (s->copies)

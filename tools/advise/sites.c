@@ -7,9 +7,11 @@
 #include <jansson.h>
 
 #include "lib/pin/groups.h"
+#include "lib/demangle/runsite.h"
 #include "tools/advise/advise.h"
 
-#define NO_ROW UINT32_MAX
+#define NO_ROW	      UINT32_MAX
+#define SHOWN_COLUMNS 77
 
 struct table {
 	struct ttmon_advise_site *v;
@@ -26,7 +28,7 @@ struct table {
 static void table_fini(struct table *t)
 {
 	for (size_t i = 0; i < t->n; i++)
-		free(t->v[i].text);
+		free(t->v[i].text), free(t->v[i].shown);
 	free(t->v);
 	free(t->now);
 	free(t->seen);
@@ -56,7 +58,7 @@ static int table_grow(struct table *t)
 	return 0;
 }
 
-static int row_of_text(struct table *t, unsigned int advice, const char *text, uint32_t *ret)
+static int row_of_text(struct table *t, unsigned int advice, const char *text, const char *shown, uint32_t *ret)
 {
 	char key[256];
 	json_t *known;
@@ -69,12 +71,16 @@ static int row_of_text(struct table *t, unsigned int advice, const char *text, u
 	}
 	if (t->n == t->cap && table_grow(t))
 		return -ENOMEM;
-	t->v[t->n] = (struct ttmon_advise_site){
-		.text = strdup(text), .advice = advice, .min_size = UINT64_MAX, .match = TTMON_MATCH_MAX
-	};
+	t->v[t->n] = (struct ttmon_advise_site){ .text = strdup(text),
+						 .shown = strdup(shown),
+						 .advice = advice,
+						 .min_size = UINT64_MAX,
+						 .match = TTMON_MATCH_MAX };
 	t->now[t->n] = t->seen[t->n] = 0;
-	if (!t->v[t->n].text || json_object_set_new_nocheck(t->index, key, json_integer((json_int_t)t->n))) {
+	if (!t->v[t->n].text || !t->v[t->n].shown ||
+	    json_object_set_new_nocheck(t->index, key, json_integer((json_int_t)t->n))) {
 		free(t->v[t->n].text);
+		free(t->v[t->n].shown);
 		return -ENOMEM;
 	}
 	*ret = (uint32_t)t->n++;
@@ -87,7 +93,7 @@ static int row_of(struct table *t, const struct ttmon_run *run, const struct ttm
 {
 	bool named = a->name && (a->method != TTMON_METHOD_MMAP || !a->site);
 	uint32_t *cached = named || !a->site ? NULL : &t->of_site[(size_t)a->site * TTMON_ADVICE_MAX + advice];
-	char text[200];
+	char text[200], shown[SHOWN_COLUMNS + 1];
 	int err;
 
 	if (cached && *cached != NO_ROW) {
@@ -98,7 +104,8 @@ static int row_of(struct table *t, const struct ttmon_run *run, const struct ttm
 		ttmon_fmt_text(text, sizeof(text), a->name);
 	else
 		ttmon_run_site_text(run, a->site, text, sizeof(text));
-	err = row_of_text(t, advice, text, ret);
+	err = row_of_text(t, advice, text,
+			  named ? text : ttmon_site_show_run(shown, sizeof(shown), run, a->site, SHOWN_COLUMNS), ret);
 	if (!err && cached)
 		*cached = *ret;
 	return err;
@@ -308,6 +315,6 @@ int ttmon_advise_get_sites(const struct ttmon_advise_group *g, const struct ttmo
 void ttmon_advise_sites_fini(struct ttmon_advise_sites *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		free(s->v[i].text);
+		free(s->v[i].text), free(s->v[i].shown);
 	free(s->v);
 }

@@ -7,6 +7,8 @@
 #include "lib/os/jsonw.h"
 #include "lib/pin/profile.h"
 #include "tools/cli/cmds.h"
+#include "lib/demangle/runsite.h"
+#include "lib/demangle/site.h"
 #include "tools/db/db_tool.h"
 #include "lib/base/fmt.h"
 
@@ -147,7 +149,7 @@ static double found_percent(const struct match *m)
 
 static void print_text(const struct match *m)
 {
-	char bytes[TTMON_FMT_LEN], text[256], name[128];
+	char bytes[TTMON_FMT_LEN], text[TTMON_SITE_WHOLE], name[128];
 
 	printf("of %llu allocations (%s) of %s\n", (unsigned long long)m->total,
 	       ttmon_fmt_bytes(bytes, sizeof(bytes), m->total_bytes), ttmon_fmt_text(name, sizeof(name), m->b->path));
@@ -164,7 +166,7 @@ static void print_text(const struct match *m)
 	for (size_t i = 0; i < m->b->nr_sites && i < MAX_UNMATCHED && m->unmatched[i].allocs; i++)
 		printf("%12llu %12s  %s\n", (unsigned long long)m->unmatched[i].allocs,
 		       ttmon_fmt_bytes(bytes, sizeof(bytes), m->unmatched[i].bytes),
-		       ttmon_run_site_text(m->b, m->unmatched[i].site, text, sizeof(text)));
+		       ttmon_site_show_run(text, sizeof(text), m->b, m->unmatched[i].site, 0));
 }
 
 static void write_tail(struct ttmon_jsonw *w, const struct match *m)

@@ -12,6 +12,7 @@
 #include "lib/base/names.h"
 #include "lib/verdict/verdict.h"
 #include "daemon/core/history/history.h"
+#include "lib/demangle/site.h"
 #include "tools/db/db_tool.h"
 #include "lib/base/fmt.h"
 
@@ -393,7 +394,7 @@ char *ttmon_db_tool_frame(char *buf, size_t n, const struct ttmon_db *db, const 
 	char text[1024];
 
 	if (symbol)
-		return ttmon_fmt_text(buf, n, symbol);
+		return ttmon_site_show(buf, n, &symbol, 1, 0);
 	snprintf(text, sizeof(text), "%.900s%s%.20s", object ? object : "", object ? "+" : "", offset ? offset : "?");
 	return ttmon_fmt_text(buf, n, text);
 }
@@ -403,11 +404,12 @@ char *ttmon_db_tool_frame_long(char *buf, size_t n, const struct ttmon_db *db, c
 	const char *symbol = json_string_value(json_array_get(frame, 2)),
 		   *offset = json_string_value(json_array_get(frame, 1));
 	const char *object = object_name(db, json_array_get(frame, 0));
-	char text[1024];
+	char text[1024], name[601];
 
 	if (!symbol)
 		return ttmon_db_tool_frame(buf, n, db, frame);
-	snprintf(text, sizeof(text), "%.600s (%.200s %.20s)", symbol, object ? object : "?", offset ? offset : "?");
+	snprintf(text, sizeof(text), "%s (%.200s %.20s)", ttmon_site_show(name, sizeof(name), &symbol, 1, 0),
+		 object ? object : "?", offset ? offset : "?");
 	return ttmon_fmt_text(buf, n, text);
 }
 
@@ -423,24 +425,36 @@ static void print_doubt(const json_t *stack)
 		printf(" < ? (%s)", ttmon_fmt_text(text, sizeof(text), end));
 }
 
+/* A frame of a call site; the first alone says where in its function it is. To be freed; NULL: no memory. */
+static char *site_frame(const struct ttmon_db *db, const json_t *frame, bool first)
+{
+	const char *symbol = json_string_value(json_array_get(frame, 2)), *plus = symbol ? strrchr(symbol, '+') : NULL;
+	char text[1024];
+
+	if (!symbol)
+		return strdup(ttmon_db_tool_frame(text, sizeof(text), db, frame));
+	return first || !plus || plus == symbol ? strdup(symbol) : strndup(symbol, (size_t)(plus - symbol));
+}
+
 /* "inner < caller < caller's caller", as much as fits. */
 static void print_site(const struct ttmon_db *db, uint64_t site, const char *name)
 {
 	const json_t *frames = json_object_get(json_array_get(ttmon_db_member(db, "sites"), site), "frames");
-	int left = SITE_COLUMNS;
+	size_t n = MIN(json_array_size(frames), (size_t)TTMON_SITE_FRAMES);
+	const char *names[TTMON_SITE_FRAMES] = { 0 };
+	char *own[TTMON_SITE_FRAMES], text[SITE_COLUMNS + 1];
 
-	if (!json_array_size(frames)) {
+	if (!n) {
 		printf("        %s\n", *name ? name : "call site not known");
 		return;
 	}
-	fputs("        ", stdout);
-	for (size_t i = 0; i < json_array_size(frames) && left > 8; i++) {
-		char text[SITE_COLUMNS + 1];
-
-		ttmon_db_tool_frame(text, MIN(sizeof(text), (size_t)left - (i ? 3 : 0) + 1), db,
-				    json_array_get(frames, i));
-		left -= printf("%s%s", i ? " < " : "", text);
+	for (size_t i = 0; i < n; i++) {
+		own[i] = site_frame(db, json_array_get(frames, i), !i);
+		names[i] = own[i] ? own[i] : "?";
 	}
+	printf("        %s", ttmon_site_show(text, sizeof(text), names, n, SITE_COLUMNS));
+	for (size_t i = 0; i < n; i++)
+		free(own[i]);
 	print_doubt(json_object_get(json_array_get(ttmon_db_member(db, "sites"), site), "stack"));
 	putchar('\n');
 }

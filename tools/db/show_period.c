@@ -12,6 +12,7 @@
 #include "daemon/core/history/periods.h"
 #include "lib/pin/profile.h"
 #include "lib/read/run.h"
+#include "lib/demangle/runsite.h"
 #include "tools/db/db_tool.h"
 #include "lib/base/fmt.h"
 
@@ -160,28 +161,12 @@ static int fill_rows(struct show *s)
 
 static void print_site(const struct ttmon_run *run, const struct group *g)
 {
-	const struct ttmon_run_site *site = &run->sites[g->site];
-	int left = SITE_COLUMNS;
 	char text[SITE_COLUMNS + 1];
 
-	if (!g->site || !site->nframes) {
+	if (!g->site || !run->sites[g->site].nframes)
 		printf("        %s\n", g->name ? ttmon_fmt_text(text, sizeof(text), g->name) : "call site not known");
-		return;
-	}
-	fputs("        ", stdout);
-	for (uint32_t i = 0; i < site->nframes && left > 8; i++) {
-		const struct ttmon_run_frame *f = &run->frames[site->frame + i];
-		char frame[600];
-
-		if (f->fn)
-			snprintf(frame, sizeof(frame), "%.500s+0x%" PRIx64, f->fn, f->delta);
-		else
-			snprintf(frame, sizeof(frame), "%.500s+0x%" PRIx64,
-				 f->object == TTMON_RUN_NONE ? "?" : run->objects[f->object].base, f->offset);
-		ttmon_fmt_text(text, MIN(sizeof(text), (size_t)left - (i ? 3 : 0) + 1), frame);
-		left -= printf("%s%s", i ? " < " : "", text);
-	}
-	putchar('\n');
+	else
+		printf("        %s\n", ttmon_site_show_run(text, sizeof(text), run, g->site, SITE_COLUMNS));
 }
 
 static void print_advice(const struct group *g)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* db.c: the heat map of a database. Events are put into bins while the file is read; none is kept. */
 #include "daemon/core/history/history.h"
+#include "lib/demangle/runsite.h"
+#include "lib/demangle/site.h"
 #include "lib/pin/groups.h"
 #include "tools/heat/heat.h"
 
@@ -139,14 +141,16 @@ static int fill_row(const struct ttmon_run *run, const struct ttmon_run_alloc *a
 		    struct ttmon_heatmap_row *r)
 {
 	const struct ttmon_run_proc *p = a->proc < run->nr_procs ? &run->procs[a->proc] : NULL;
-	char site[160];
+	bool named = a->name && (a->method == TTMON_METHOD_MMAP || !a->site);
+	char site[160], shown[TTMON_SITE_WHOLE];
 
-	if (a->name && (a->method == TTMON_METHOD_MMAP || !a->site))
+	if (named)
 		ttmon_fmt_text(site, sizeof(site), a->name);
 	else
 		ttmon_run_site_text(run, a->site, site, sizeof(site));
 	r->id = strdup(a->id);
 	r->site = strdup(site);
+	r->shown = named ? NULL : strdup(ttmon_site_show_run(shown, sizeof(shown), run, a->site, 0));
 	r->comm = strdup(p && p->comm ? ttmon_fmt_text(site, sizeof(site), p->comm) : "?");
 	r->pid = p ? p->pid : 0;
 	r->seq = seq;
@@ -298,7 +302,7 @@ static int fill_pages(const struct ttmon_run *run, struct load *l)
 {
 	struct ttmon_heatmap *map = l->map;
 	const struct ttmon_run_alloc *a;
-	char site[160], title[400], size[TTMON_FMT_LEN];
+	char site[300], title[400], size[TTMON_FMT_LEN];
 	uint64_t group = PAGE;
 	int err;
 
@@ -310,7 +314,7 @@ static int fill_pages(const struct ttmon_run *run, struct load *l)
 	map->start_ns = MIN(MAX(a->alloc_ns, map->start_ns), map->end_ns - 1);
 	map->end_ns = MIN(MAX(a->free_ns, map->start_ns + 1), map->end_ns);
 	map->width_ns = width_of(map->start_ns, map->end_ns);
-	ttmon_run_site_text(run, a->site, site, sizeof(site));
+	ttmon_site_show_run(site, sizeof(site), run, a->site, 0);
 	snprintf(title, sizeof(title), "%s, %s by %s", a->id, ttmon_fmt_bytes(size, sizeof(size), a->size), site);
 	map->title = strdup(title);
 	err = map->title ? ttmon_heatmap_make_pages(map, a->size, 0, PAGE, &group) : -ENOMEM;

@@ -88,6 +88,7 @@ static int absorb(struct ttmon_heatmap *map, struct ttmon_heatmap_row *to, struc
 	map->nr_bins -= r->nr_bins;
 	free(r->id);
 	free(r->site);
+	free(r->shown);
 	free(r->comm);
 	free(r->bins);
 	*r = (struct ttmon_heatmap_row){ 0 };

@@ -32,6 +32,7 @@ struct ttmon_heatmap_bin {
 
 struct ttmon_heatmap_row {
 	char *id, *site; /* owned, may be NULL; site: also a name, or the offset of a group of pages */
+	char *shown;	 /* site as people read it, owned; NULL: site */
 	char *comm;	 /* owned, may be NULL */
 	uint32_t pid;
 	uint8_t method; /* enum ttmon_method */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "lib/base/names.h"
+#include "lib/demangle/site.h"
 #include "daemon/core/history/history.h"
 #include "lib/read/client.h"
 #include "tools/heat/heat.h"
@@ -60,10 +61,14 @@ static struct ttmon_heatmap_row *begin(struct ttmon_heatmap *map, const json_t *
 	struct ttmon_heatmap_row *r = ttmon_heatmap_begin(map);
 	const char *site = ttmon_show_str(a, "call_site"), *name = ttmon_show_str(a, "name");
 
+	char shown[TTMON_SITE_WHOLE];
+
 	if (!r)
 		return NULL;
 	if (*name && (!*site || method == TTMON_METHOD_MMAP))
 		site = name;
+	else if (*site)
+		r->shown = strdup(ttmon_site_show_text(shown, sizeof(shown), site, 0));
 	r->id = clean_copy(ttmon_show_str(a, "id"));
 	r->site = clean_copy(*site ? site : "?");
 	r->comm = clean_copy(ttmon_show_str(a, "comm"));
@@ -250,7 +255,7 @@ int ttmon_heat_take_pages(struct ttmon_heatmap *map, const json_t *doc)
 	uint64_t size = ttmon_show_u64(doc, "size"), group = 0, wanted = ttmon_show_u64(page_heat, "group_bytes");
 	uint64_t kept = ttmon_show_u64(doc, "events_kept"), told = json_array_size(json_object_get(doc, "events"));
 	uint64_t gone = ttmon_show_u64(doc, "events_dropped") + (kept > told ? kept - told : 0);
-	char title[400], bytes[TTMON_FMT_LEN], id[80], site[160], count[TTMON_FMT_LEN];
+	char title[400], bytes[TTMON_FMT_LEN], id[80], site[300], count[TTMON_FMT_LEN];
 	int err;
 
 	if (!*ttmon_show_str(doc, "id") || !size)
@@ -263,8 +268,8 @@ int ttmon_heat_take_pages(struct ttmon_heatmap *map, const json_t *doc)
 	map->width_ns = (map->end_ns - map->start_ns) / TTMON_HEATMAP_BINS + 1;
 	snprintf(title, sizeof(title), "%s, %s by %s", ttmon_fmt_text(id, sizeof(id), ttmon_show_str(doc, "id")),
 		 ttmon_fmt_bytes(bytes, sizeof(bytes), size),
-		 ttmon_fmt_text(site, sizeof(site),
-				*ttmon_show_str(doc, "call_site") ? ttmon_show_str(doc, "call_site") : "?"));
+		 ttmon_site_show_text(site, sizeof(site),
+				      *ttmon_show_str(doc, "call_site") ? ttmon_show_str(doc, "call_site") : "?", 0));
 	map->title = strdup(title);
 	err = map->title ? ttmon_heatmap_make_pages(map, size, wanted, (uint64_t)sysconf(_SC_PAGESIZE), &group)
 			 : -ENOMEM;

@@ -13,6 +13,7 @@ static void row_fini(struct ttmon_heatmap_row *r)
 {
 	free(r->id);
 	free(r->site);
+	free(r->shown);
 	free(r->comm);
 	free(r->bins);
 }

@@ -6,6 +6,7 @@
  * luminance only grows and that people without red or green can read; they stand on a ground of their own, so that the theme of the terminal does not matter.
  */
 #include "lib/base/names.h"
+#include "lib/demangle/site.h"
 #include "daemon/core/history/history.h"
 #include "tools/heat/heat.h"
 
@@ -434,23 +435,33 @@ static void put_sum(struct ttmon_heat_line *ret, unsigned int at, unsigned int n
 	put_field(ret, at, n, ttmon_heat_is_unknown(r) ? "-" : text, true, TTMON_HEAT_PLAIN);
 }
 
+static const char *shown(const struct ttmon_heatmap_row *r)
+{
+	return r->shown ? r->shown : r->site ? r->site : "?";
+}
+
+/* The call site and, of several allocations, how many, which stays readable where the name is long. */
+static void put_site(struct ttmon_heat_line *ret, const struct ttmon_heat_layout *l, const struct ttmon_heatmap_row *r)
+{
+	char buf[TTMON_FMT_LEN + 8] = "", count[TTMON_FMT_LEN], fit[TTMON_HEAT_WIDTH_MAX];
+	unsigned int n = r->allocs > 1 ? (unsigned int)snprintf(buf, sizeof(buf), " x%s", number(count, r->allocs)) : 0;
+	const char *site = r->shown ? ttmon_site_show_text(fit, sizeof(fit), r->shown, l->site - n) : shown(r);
+
+	put_field(ret, 0, l->site, site, false, TTMON_HEAT_PLAIN);
+	if (n)
+		put_field(ret, MIN((unsigned int)strlen(site), l->site - n), n, buf, false, TTMON_HEAT_HEAD);
+}
+
 void ttmon_heat_row(const struct ttmon_heatmap *map, const struct ttmon_heat_layout *l,
 		    const struct ttmon_heatmap_span *span, const struct ttmon_heatmap_scale *scale, size_t row,
 		    struct ttmon_heat_line *ret)
 {
 	const struct ttmon_heatmap_row *r = &map->rows[map->order[row]];
 	unsigned int at = l->map_at + l->map + 1;
-	char buf[TTMON_FMT_LEN + 8], count[TTMON_FMT_LEN];
+	char buf[TTMON_FMT_LEN + 8];
 
 	ret->n = 0;
-	put_field(ret, 0, l->site, r->site ? r->site : "?", false, TTMON_HEAT_PLAIN);
-	/* How many stays readable where the name is long. */
-	if (r->allocs > 1) {
-		unsigned int at_most = (unsigned int)snprintf(buf, sizeof(buf), " x%s", number(count, r->allocs));
-
-		put_field(ret, MIN((unsigned int)strlen(r->site), l->site - at_most), at_most, buf, false,
-			  TTMON_HEAT_HEAD);
-	}
+	put_site(ret, l, r);
 	if (l->pid) {
 		snprintf(buf, sizeof(buf), "%u", r->pid);
 		put_field(ret, l->site + 1, COL_PID - 1, buf, true, TTMON_HEAT_PLAIN);
@@ -556,17 +567,17 @@ void ttmon_heat_details(const struct ttmon_heatmap *map, const struct ttmon_heat
 	ttmon_fmt_ns(at, sizeof(at), old ? 0 : r->alloc_ns - map->start_ns);
 	ttmon_fmt_ns(life, sizeof(life), ttmon_before(end_ns, r->alloc_ns) ? 0 : end_ns - r->alloc_ns);
 	if (map->pages)
-		snprintf(text, sizeof(text), "%s, %s: %s%llu copies touched it%s", r->site ? r->site : "?",
+		snprintf(text, sizeof(text), "%s, %s: %s%llu copies touched it%s", shown(r),
 			 ttmon_fmt_bytes(size, sizeof(size), r->size), r->at_least ? ">=" : "",
 			 (unsigned long long)r->copies, not_seen(r));
 	else if (r->allocs > 1)
-		snprintf(text, sizeof(text), "%s  %s (%u)  %s  %u allocations, the largest of %s%s%s%s",
-			 r->site ? r->site : "?", r->comm ? r->comm : "?", r->pid,
+		snprintf(text, sizeof(text), "%s  %s (%u)  %s  %u allocations, the largest of %s%s%s%s", shown(r),
+			 r->comm ? r->comm : "?", r->pid,
 			 ttmon_method_name(r->method) ? ttmon_method_name(r->method) : "?", r->allocs,
 			 ttmon_fmt_bytes(size, sizeof(size), r->size), in_place(r), not_seen(r),
 			 verdict(r, said, sizeof(said)));
 	else
-		snprintf(text, sizeof(text), "%s  %s (%u)  %s%s%s%s  %s %s, %s%s  %s", r->site ? r->site : "?",
+		snprintf(text, sizeof(text), "%s  %s (%u)  %s%s%s%s  %s %s, %s%s  %s", shown(r),
 			 r->comm ? r->comm : "?", r->pid,
 			 ttmon_method_name(r->method) ? ttmon_method_name(r->method) : "?", in_place(r), not_seen(r),
 			 verdict(r, said, sizeof(said)), old ? "older than the map, " : "from", old ? "" : at,

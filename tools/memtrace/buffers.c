@@ -2,6 +2,7 @@
 /* buffers.c: the buffers that a trace touches, most sectors first, what kernels do to them, and which of them no kernel touched. */
 #include <inttypes.h>
 
+#include "lib/demangle/site.h"
 #include "tools/memtrace/cells.h"
 
 #define SOME  5 /* buffers whose instructions are named where nothing more is asked for */

@@ -4,6 +4,7 @@
 #include <langinfo.h>
 #include <stdarg.h>
 
+#include "lib/demangle/site.h"
 #include "tools/memtrace/tool.h"
 #include "tools/cli/show.h"
 
@@ -409,9 +410,10 @@ void ttmon_mt_show_heat(const struct ttmon_mt_report *r, FILE *out, size_t width
 			else if (y == 1 && row)
 				ttmon_fmt_bytes(label, sizeof(label), row->size);
 			else if (y == 2 && row && row->alloc < nr)
-				ttmon_fmt_text(label, sizeof(label),
-					       *allocs[row->alloc].name ? allocs[row->alloc].name
-									: allocs[row->alloc].site);
+				ttmon_site_show_text(label, sizeof(label),
+						     *allocs[row->alloc].name ? allocs[row->alloc].name
+									      : allocs[row->alloc].site,
+						     0);
 			fprintf(out, "%-16s |", label);
 			for (unsigned int x = 0; x < c.cols; x++)
 				put_cell(out, &c, cell(&c, i, y, x));

@@ -5,6 +5,7 @@
 
 #include "tools/memtrace/tool.h"
 #include "lib/base/grow.h"
+#include "lib/demangle/demangle.h"
 #include "tools/cli/show.h"
 
 #define GAP	 2
@@ -189,10 +190,12 @@ static size_t before_parameters(const char *name, size_t n)
 
 char *ttmon_mt_short_name(const char *kernel)
 {
-	char *clean = ttmon_show_clean(*kernel ? kernel : "?"), *from = clean;
+	size_t n = MAX(strlen(kernel) + 2, (size_t)TTMON_DEMANGLE_WHOLE);
+	char *clean = malloc(n), *from = clean;
 
 	if (!clean)
 		return NULL;
+	ttmon_demangle(clean, n, *kernel ? kernel : "?");
 	clean[before_parameters(clean, strlen(clean))] = '\0';
 	if (!strncmp(clean, "void ", 5))
 		from += 5;

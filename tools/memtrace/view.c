@@ -5,6 +5,10 @@
  */
 #include <sys/mman.h>
 
+#include <jansson.h>
+
+#include "lib/demangle/demangle.h"
+#include "lib/demangle/site.h"
 #include "lib/os/outfile.h"
 #include "tools/cli/cmds.h"
 #include "tools/memtrace/mt.h"
@@ -16,27 +20,66 @@
 TTMON_INCBIN(ttmon_mt_html, "tools/view/page/memtrace.html");
 TTMON_INCBIN(ttmon_mt_js, "tools/view/page/memtrace.js");
 
+static void name(json_t *names, const char *symbol, bool is_site)
+{
+	char text[TTMON_SITE_WHOLE];
+
+	if ((!strstr(symbol, "_Z") && !strstr(symbol, "_R")) || json_object_get(names, symbol))
+		return;
+	if (is_site)
+		ttmon_site_show_text(text, sizeof(text), symbol, 0);
+	else
+		ttmon_demangle(text, sizeof(text), symbol);
+	if (strcmp(text, symbol) != 0)
+		json_object_set_new(names, symbol, json_string(text));
+}
+
+/* What the page shows for symbols: {"_Z4vaddPKfS0_Pfi": "vadd"}. The report has the symbols alone. */
+static int write_names(const struct ttmon_mt_report *r, int fd)
+{
+	json_t *names = json_object();
+	const struct ttmon_mt_alloc *allocs;
+	size_t nr = 0;
+	int err;
+
+	for (size_t i = 0; i < r->dict->nr_sites; i++)
+		name(names, r->dict->sites[i].kernel, false);
+	for (size_t i = 0; i < r->dict->nr_launches; i++)
+		name(names, r->dict->launches[i].kernel, false);
+	for (size_t i = 0; i < r->dict->nr_kernels; i++)
+		name(names, r->dict->kernels[i].name, false);
+	allocs = r->map ? ttmon_mt_map_get(r->map, &nr) : NULL;
+	for (size_t i = 0; i < nr; i++)
+		name(names, allocs[i].site, true);
+	err = json_dumpfd(names, fd, JSON_COMPACT) ? -EIO : 0;
+	json_decref(names);
+	return err;
+}
+
 static int write_page(int fd, bool gzip, void *ctx)
 {
 	const struct ttmon_mt_report *r = ctx;
-	struct ttmon_page_part part = { .id = "report" };
+	struct ttmon_page_part parts[] = { { .id = "report" }, { .id = "names" } };
 	_cleanup_close_ int data = memfd_create("ttmon-page", MFD_CLOEXEC);
+	_cleanup_close_ int names = memfd_create("ttmon-page", MFD_CLOEXEC);
 	struct ttmon_page page = {
 		.body = ttmon_mt_html_start,
 		.body_len = (size_t)(ttmon_mt_html_end - ttmon_mt_html_start),
 		.script = ttmon_mt_js_start,
 		.script_len = (size_t)(ttmon_mt_js_end - ttmon_mt_js_start),
-		.parts = &part,
-		.nr_parts = 1,
+		.parts = parts,
+		.nr_parts = ARRAY_SIZE(parts),
 		.plain = r->args->plain,
 	};
 	int err;
 
 	(void)gzip; /* what is in it is compressed already */
-	if (data < 0)
+	if (data < 0 || names < 0)
 		return -errno;
 	err = ttmon_mt_json(r, data);
-	part.fd = data;
+	err = err ? err : write_names(r, names);
+	parts[0].fd = data;
+	parts[1].fd = names;
 	return err ? err : ttmon_page_write(fd, &page);
 }
 

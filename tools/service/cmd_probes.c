@@ -8,6 +8,7 @@
 
 #include "lib/read/client.h"
 #include "tools/cli/cmds.h"
+#include "lib/demangle/demangle.h"
 #include "tools/cli/show.h"
 
 struct counts {
@@ -70,16 +71,16 @@ static void put_count(int width, uint64_t n, enum ttmon_show_colour colour)
 static void put_probe(const json_t *probe)
 {
 	const char *state = ttmon_show_str(probe, "state"), *reason = ttmon_show_str(probe, "reason");
-	_cleanup_free_ char *symbol = ttmon_show_clean(ttmon_show_str(probe, "symbol"));
 	_cleanup_free_ char *program = ttmon_show_clean(ttmon_show_str(probe, "program"));
 	_cleanup_free_ char *why = ttmon_show_clean(reason);
 	uint64_t skip = ttmon_show_u64(probe, "skip");
-	char place[96];
+	char place[TTMON_DEMANGLE_NAME + 24], symbol[TTMON_DEMANGLE_NAME];
 	bool bad = !strcmp(state, "failed");
 
-	snprintf(place, sizeof(place), "%s", symbol ? symbol : "?");
+	ttmon_demangle(symbol, sizeof(symbol), ttmon_show_str(probe, "symbol"));
+	snprintf(place, sizeof(place), "%s", *symbol ? symbol : "?");
 	if (skip) /* behind the function's entry: as a debugger writes it */
-		snprintf(place, sizeof(place), "%s+%" PRIu64, symbol ? symbol : "?", skip);
+		snprintf(place, sizeof(place), "%s+%" PRIu64, *symbol ? symbol : "?", skip);
 	printf("    %s%-9s%s %-32s %s", ttmon_show_escape(bad ? TTMON_SHOW_BAD : TTMON_SHOW_PLAIN), state,
 	       ttmon_show_escape(TTMON_SHOW_PLAIN), place, program ? program : "?");
 	if (ttmon_show_bool(probe, "single_step"))

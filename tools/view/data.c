@@ -3,12 +3,15 @@
  * data.c: what the page of `ttmon view` shows, as JSON: small tables, and of the allocations one array a column. Times are ns since the
  * beginning of the capture. Processes, sites and objects that no allocation shown refers to are left out, and numbered anew.
  */
+#include "lib/demangle/demangle.h"
+#include "lib/demangle/runsite.h"
 #include "tools/view/curve.h"
 #include "tools/view/view_int.h"
 
 #define MAX_GAPS	1000
 #define MAX_CHECKPOINTS 20000
 #define MAX_FRAMES	64
+#define SITE_COLUMNS	120 /* as many as the page shows of one */
 
 static void fini(struct ttmon_view_out *o)
 {
@@ -294,12 +297,16 @@ static int procs(struct ttmon_view_out *o)
 static void frame(struct ttmon_view_out *o, const struct ttmon_run_frame *f)
 {
 	struct ttmon_jsonw *w = &o->w;
+	char name[TTMON_DEMANGLE_WHOLE];
 
 	/* [object, file offset, function] */
 	ttmon_jsonw_open(w, '[');
 	ttmon_jsonw_int(w, f->object == TTMON_RUN_NONE ? -1 : (int64_t)o->objects[f->object]);
 	ttmon_jsonw_addr(w, f->offset);
-	ttmon_jsonw_symbol(w, f->fn, f->delta);
+	if (f->fn)
+		ttmon_jsonw_symbol(w, ttmon_demangle(name, sizeof(name), f->fn), f->delta);
+	else
+		ttmon_jsonw_null(w);
 	ttmon_jsonw_close(w, ']');
 }
 
@@ -307,7 +314,7 @@ static void sites(struct ttmon_view_out *o)
 {
 	const struct ttmon_run *run = o->run;
 	struct ttmon_jsonw *w = &o->w;
-	char text[256];
+	char text[SITE_COLUMNS + 1];
 
 	ttmon_jsonw_key_open(w, "objects", '[');
 	for (size_t i = 0; i < run->nr_objects; i++)
@@ -323,7 +330,7 @@ static void sites(struct ttmon_view_out *o)
 			continue;
 		ttmon_jsonw_open(w, '[');
 		ttmon_jsonw_addr(w, s->key);
-		ttmon_jsonw_str(w, ttmon_run_site_text(run, (uint32_t)i, text, sizeof(text)));
+		ttmon_jsonw_str(w, ttmon_site_show_run(text, sizeof(text), run, (uint32_t)i, SITE_COLUMNS));
 		ttmon_jsonw_open(w, '[');
 		for (uint32_t f = 0; f < nr_frames(s); f++)
 			frame(o, &run->frames[s->frame + f]);

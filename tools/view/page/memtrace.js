@@ -8,11 +8,15 @@ const share = (v) => v === null || v === undefined ? "\u2013" : (100 * v).toFixe
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1);
 const dims = (d) => d ? d.filter((n, i) => !i || n > 1 || d.slice(i).some((m) => m > 1)).join(" \u00d7 ") : "?";
 
+// What ttmon shows for symbols, by symbol.
+let names = new Map();
+const shown = (text) => clean(names.get(text) || text);
+
 // The name without return type, parameters and template arguments, where it is one of C++.
 function shortName(name) {
 	if (name === null)
 		return "?";
-	const text = clean(name);
+	const text = shown(name);
 	let depth = 0, out = "";
 
 	for (const c of text.replaceAll("(anonymous namespace)::", "")) {
@@ -52,7 +56,7 @@ function place(s) {
 	return s.ptx_line ? "line " + s.ptx_line + " of the PTX" : "";
 }
 
-const bufferText = (b) => b.allocation ? clean(b.allocation.name || b.allocation.call_site || b.allocation.id) : big(b.size) ? hex(b.addr) : "others";
+const bufferText = (b) => b.allocation ? shown(b.allocation.name || b.allocation.call_site || b.allocation.id) : big(b.size) ? hex(b.addr) : "others";
 const memoryText = (b) => (b.allocation ? b.memory + " " : "") + bufferText(b);
 
 // "launches 3 to 8", that touched a buffer.
@@ -176,7 +180,7 @@ function showSite(s) {
 		return;
 	chosen = s;
 	box.replaceChildren(el("h2", null, el("span", {class: "text"}, clean(s.opcode || "?") + (place(s) ? " at " + place(s) : ""))),
-		pairs([["Kernel", el("span", {class: "text"}, clean(s.kernel || "?"))], s.file !== null && ["Source", clean(s.file) + ":" + s.line],
+		pairs([["Kernel", el("span", {class: "text"}, shown(s.kernel || "?"))], s.file !== null && ["Source", clean(s.file) + ":" + s.line],
 			["What", s.space + " " + s.kind + ", " + many(big(s.width), "byte") + " a lane"],
 			["Requests", count(big(s.requests)) + (big(s.inferred) ? ", " + percent(big(s.inferred), big(s.requests)) + " with inferred lanes" : "")],
 			["Lanes a request", figure(s.lanes_per_request, 1)],
@@ -360,7 +364,7 @@ function showBuffers(d, heat) {
 	$("buffers-note").textContent = (heat ? "a click shows where and when it is touched" : "") + leftOut(d, "buffers", "that moved most");
 	if (untouched.length)
 		$("buffers").append(el("p", null, "Allocated, and not touched by any kernel recorded: " + untouched.slice(0, 20).map((f) => f.allocation.memory + " " +
-			clean(f.allocation.name || f.allocation.call_site || f.allocation.id) + " (" + bytes(big(f.allocation.size)) + ")").join(", ") +
+			shown(f.allocation.name || f.allocation.call_site || f.allocation.id) + " (" + bytes(big(f.allocation.size)) + ")").join(", ") +
 			(untouched.length > 20 ? " and " + count(untouched.length - 20) + " more" : "")));
 	$("buffers").hidden = false;
 }
@@ -372,7 +376,7 @@ function showKernels(d) {
 	const part = (title, f) => ({title, num: true, value: (k) => f(k) / (all(k) || 1), show: (k) => percent(f(k), all(k))});
 
 	$("kernels").append(table([
-		{title: "Kernel", name: true, value: (k) => clean(k.kernel || "?"), show: (k) => twoLines(clean(k.kernel || "?"))},
+		{title: "Kernel", name: true, value: (k) => shown(k.kernel || "?"), show: (k) => twoLines(shown(k.kernel || "?"))},
 		{title: "Launches", num: true, value: (k) => big(k.launches), show: (k) => k.device_function ? "device function" : count(big(k.launches))},
 		{title: "Requests", num: true, value: all, show: (k) => count(all(k))},
 		part("Loads", (k) => of(k, ["load", "ldmatrix", "copy from"])), part("Stores", (k) => of(k, ["store", "stmatrix", "copy to"])), part("Atomics", (k) => of(k, ["atomic", "reduction"])),
@@ -442,7 +446,7 @@ function showCoverage(d) {
 	if (!d.coverage.length)
 		return;
 	$("coverage").append(table([
-		{title: "Kernel", name: true, value: (k) => clean(k.kernel || "?"), show: (k) => twoLines(clean(k.kernel || "?"))},
+		{title: "Kernel", name: true, value: (k) => shown(k.kernel || "?"), show: (k) => twoLines(shown(k.kernel || "?"))},
 		{title: "Module", value: (k) => clean(k.module || ""), show: (k) => cut(baseName(clean(k.module || "")), k.module)},
 		{title: "Launches", num: true, value: (k) => big(k.launches), show: (k) => count(big(k.launches))},
 		{title: "Recorded", num: true, value: (k) => big(k.recorded), show: (k) => count(big(k.recorded))},
@@ -455,6 +459,7 @@ function showCoverage(d) {
 
 async function start() {
 	const d = JSON.parse(new TextDecoder().decode(await loadPart("report")));
+	names = new Map(Object.entries(JSON.parse(new TextDecoder().decode(await loadPart("names")))));
 
 	$("wait").hidden = true;
 	showHead(d);
