@@ -6,6 +6,7 @@
  */
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,6 +29,7 @@ _Noreturn static void demangle_all(int sock, const char *const *symbols, size_t 
 {
 	struct rlimit time = { TIME_MS / 1000 + 1, TIME_MS / 1000 + 1 };
 
+	prctl(PR_SET_NAME, "ttmond-names");
 	/* Should the daemon be killed meanwhile. */
 	if (setrlimit(RLIMIT_CPU, &time) || dup2(sock, SOCK) < 0)
 		_exit(1);
