@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * names.c: see names.h. The process is a fork of the daemon with one descriptor, our socket, in the box of the process that unwinds stacks
- * (io/unwind/box.c): no capability and no system call that opens anything. It sends a message for each symbol, in their order; the daemon
- * takes each for that of a stranger.
+ * names.c: see names.h. The process is a fork of the daemon with one descriptor, our socket, in
+ * the box of the process that unwinds stacks (io/unwind/box.c): no capability and no system call
+ * that opens anything. It sends a message for each symbol, in their order; the daemon takes each
+ * for that of a stranger.
  */
 #include <poll.h>
 #include <signal.h>

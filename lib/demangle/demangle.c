@@ -28,8 +28,9 @@ static bool is_ascii(const char *s, size_t n)
 }
 
 /*
- * A symbol of 60 bytes can stand for a name of gigabytes, as each part may refer to earlier ones twice, and libiberty has no other way to
- * be stopped. It has no memory to free while it prints, but for an identifier that is not ASCII (rust-demangle.c, print_ident()).
+ * A symbol of 60 bytes can stand for a name of gigabytes, as each part may refer to earlier ones
+ * twice, and libiberty has no other way to be stopped. It has no memory to free while it prints,
+ * but for an identifier that is not ASCII (rust-demangle.c, print_ident()).
  */
 static void take(const char *s, size_t n, void *ctx)
 {
@@ -45,7 +46,10 @@ static void take(const char *s, size_t n, void *ctx)
 	w->len += n;
 }
 
-/* Without DMGL_PARAMS the last function's parameters, return type and suffixes are not there. Recursion stays limited. */
+/*
+ * Without DMGL_PARAMS the last function's parameters, return type and suffixes are not there.
+ * Recursion stays limited.
+ */
 static bool read_symbol(const char *symbol, struct whole *w)
 {
 	w->len = 0;
@@ -75,7 +79,10 @@ static bool begins(const char *p, const char *with)
 	return !strncmp(p, with, strlen(with));
 }
 
-/* Bytes of "operator" and its sign at p, whose brackets are none; 0: p is not at one. first: where the whole text begins. */
+/*
+ * Bytes of "operator" and its sign at p, whose brackets are none; 0: p is not at one. first: where
+ * the whole text begins.
+ */
 static size_t operator_at(const char *first, const char *p)
 {
 	static const char *const signs[] = { "()", "[]", "<=>", "<<=", ">>=", "->*", "<<",
@@ -139,8 +146,8 @@ static bool is_self(const char *out, size_t len, const char *p)
 }
 
 /*
- * Makes w->text short, in place, for what is written is never longer than what was read. False: its brackets do not fit each other, which
- * libiberty does not write.
+ * Makes w->text short, in place, for what is written is never longer than what was read. False:
+ * its brackets do not fit each other, which libiberty does not write.
  */
 static bool shorten(struct whole *w)
 {

@@ -19,7 +19,10 @@ static bool is_one_of(const char *name, const char *const *list, size_t n)
 	return false;
 }
 
-/* What the C and C++ libraries run a program and its threads by; without symbols it has their files' names. */
+/*
+ * What the C and C++ libraries run a program and its threads by; without symbols it has their
+ * files' names.
+ */
 static bool is_start_up(const char *name)
 {
 	static const char *const names[] = { "_start",
@@ -57,7 +60,10 @@ static size_t part(size_t i, const char *name)
 	return (i ? strlen(BEFORE) : 0) + strlen(name);
 }
 
-/* The name without its leading namespaces, as many as must go for it to take columns: at least its last part. */
+/*
+ * The name without its leading namespaces, as many as must go for it to take columns: at least its
+ * last part.
+ */
 static const char *without_scopes(const char *name, size_t columns)
 {
 	const char *next;
@@ -74,7 +80,10 @@ static void put(char *buf, size_t n, size_t *len, const char *name)
 	*len = MIN(*len + (size_t)MAX(more, 0), n - 1);
 }
 
-/* Bytes of names [0, inner) and kept, the first and last of them as they are given, with the dots that say what is missing. */
+/*
+ * Bytes of names [0, inner) and kept, the first and last of them as they are given, with the dots
+ * that say what is missing.
+ */
 static size_t taken(const char *const *names, size_t nr, size_t inner, size_t kept)
 {
 	size_t len = 0;

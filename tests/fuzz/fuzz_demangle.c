@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_demangle.c: a call site of hostile symbols, at some width: what is shown of it is clean, fits, and is a whole number of names unless not
- * even one fits.
+ * fuzz_demangle.c: a call site of hostile symbols, at some width: what is shown of it is clean,
+ * fits, and is a whole number of names unless not even one fits.
  *
- *	first byte: the columns; then the call site, "symbol+0x12 < symbol < .."
+ * first byte: the columns; then the call site, "symbol+0x12 < symbol < .."
  */
 #include <stdlib.h>
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_demangle.c: symbols of libtorch, CUDA and Rust as people read them, and call sites at every width. */
+/*
+ * test_demangle.c: symbols of libtorch, CUDA and Rust as people read them, and call sites at every
+ * width.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +15,10 @@
 #include "lib/demangle/runsite.h"
 #include "lib/demangle/site.h"
 
-/* Held against c++filt -p when they were written down: it has the arguments, the namespaces without a name and the suffixes as well. */
+/*
+ * Held against c++filt -p when they were written down: it has the arguments, the namespaces
+ * without a name and the suffixes as well.
+ */
 static const struct {
 	const char *symbol, *shown;
 } rows[] = {
