@@ -158,43 +158,48 @@ static __always_inline bool is_switcher(u32 tgid)
 	return when && *when & 1;
 }
 
-/* What of the mapping around an address is stack, if top is the upper end of a stack. */
-struct own_stack {
-	u64 top, low, end;
-};
+/*
+ * A C library keeps a descriptor of each thread, where the thread pointer points to: on x86 it begins there, on arm64 it ends
+ * there. In it are the lower end and the length of the thread's stack, one after the other (glibc: stackblock in nptl/descr.h;
+ * musl: map_base in src/internal/pthread_impl.h), at places that differ from version to version. The descriptor of a process's
+ * first thread has none, and a thread without a descriptor of its own (clone()) has another one's pointer.
+ */
+#define DESCRIPTOR_WORDS 320
+#define DESCRIPTOR_MAX	 (64UL << 10) /* from the thread pointer to the upper end of the stack */
+#define STACK_LOWEST	 (4UL << 20)  /* no stack begins below, and no thread's number is above (PID_MAX_LIMIT) */
 
-static long hold_own_stack(struct task_struct *task, struct vm_area_struct *vma, void *data)
+SUBPROG int find_own_stack(struct task_state *t)
 {
-	u64 low = BPF_CORE_READ(vma, vm_start), size = BPF_CORE_READ(vma, vm_end) - low;
-	struct own_stack *s = data;
+	u64 tp = THREAD_POINTER(bpf_get_current_task_btf()), words[2] = {};
 
-	if (s->top - low < size) {
-		s->low = low + FRAME_MAX < s->top ? s->top - FRAME_MAX : low;
-		s->end = s->top;
+	if (!t)
+		return 0;
+	/* Looked for, and not there. */
+	t->own_low = t->own_end = 1;
+	for (u32 i = 0; i < DESCRIPTOR_WORDS; i++) {
+		if (bpf_probe_read_user(words, sizeof(words), (void *)(DESCRIPTOR(tp, DESCRIPTOR_WORDS * 8) + i * 8)))
+			break;
+		if (words[0] >= STACK_LOWEST && words[0] < tp && words[1] - (tp - words[0]) <= DESCRIPTOR_MAX) {
+			t->own_low = tp - words[0] < FRAME_MAX ? words[0] : tp - FRAME_MAX;
+			t->own_end = tp;
+			break;
+		}
 	}
 	return 0;
 }
 
 /*
- * Is this the stack that the thread was made with? The kernel knows where the first one of a process begins. The C libraries put
- * what the thread pointer points to at the upper end of the others (glibc: nptl/allocatestack.c; musl: src/thread/pthread_create.c),
- * and pages below that may not be touched, where its mapping ends. (glibc 2.42 marks such pages within the mapping: where a
- * small stack has one of a coroutine right below it, that is taken for the thread's own.)
+ * Is this the stack that the thread was made with? The kernel knows where the first one of a process begins, and leaves what is
+ * below it to it (mm/util.c, mmap_base()). What mapping an address lies in says nothing of the others: the kernel merges a
+ * coroutine's stack with the thread's above it, where no guard page is between them.
  */
 static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct own_stack s = {};
-
-	if (sp - t->own_low < t->own_end - t->own_low)
+	if ((u32)id == id >> 32 && BPF_CORE_READ(bpf_get_current_task_btf(), mm, start_stack) - sp < FRAME_MAX)
 		return true;
-	s.top = (u32)id == id >> 32 ? BPF_CORE_READ(task, mm, start_stack) : THREAD_POINTER(task);
-	bpf_find_vma(task, sp, hold_own_stack, &s, 0);
-	if (sp - s.low >= s.end - s.low)
-		return false;
-	t->own_low = s.low;
-	t->own_end = s.end;
-	return true;
+	if (!t->own_end)
+		find_own_stack(t);
+	return sp - t->own_low < t->own_end - t->own_low;
 }
 
 /*

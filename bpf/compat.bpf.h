@@ -37,6 +37,7 @@
 #define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), r10)
 #define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), r8)
 #define THREAD_POINTER(task) BPF_CORE_READ((task), thread.fsbase)
+#define DESCRIPTOR(tp, size) (tp)
 #elif defined(__TARGET_ARCH_arm64)
 #define ARG_REGS	   8 /* AAPCS64 */
 #define ARG6(ctx)	   ((ctx)->regs[5])
@@ -55,6 +56,7 @@
 #define SYSCALL_ARG4(regs) BPF_CORE_READ((regs), regs[3])
 #define SYSCALL_ARG5(regs) BPF_CORE_READ((regs), regs[4])
 #define THREAD_POINTER(task) BPF_CORE_READ((task), thread.uw.tp_value)
+#define DESCRIPTOR(tp, size) ((tp) - (size))
 #endif
 
 /* Stores before it are seen before stores after it. x86 keeps their order by itself; elsewhere an atomic operation that returns a value is a

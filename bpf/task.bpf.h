@@ -78,7 +78,7 @@ struct task_state {
 	u64 tt_cb_of;	 /* ProgramImpl whose circular buffers were laid out last */
 	u64 tt_cb_since; /* and when that began */
 	u64 tt_cb_end;	 /* ProgramImpl that ended last */
-	u64 own_low, own_end; /* of the mapping that holds the thread's own stack; 0, 0: not looked for yet */
+	u64 own_low, own_end; /* of the thread's own stack; 0, 0: not looked for yet; 1, 1: not there */
 	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */
 	u64 word[28]; /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];

@@ -138,12 +138,6 @@ struct mm_struct {
 	unsigned long start_stack;
 };
 
-/* call.bpf.h: the mapping that a stack lies in */
-struct vm_area_struct {
-	unsigned long vm_start;
-	unsigned long vm_end;
-};
-
 /* call.bpf.h: where the thread pointer points. Each architecture has its own field. */
 struct thread_struct {
 #if defined(__TARGET_ARCH_arm64)

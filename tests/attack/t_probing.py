@@ -80,7 +80,7 @@ def test_coroutines_of_a_running_program(bench):
 def test_coroutines_in_calls_of_cuda(bench):
     """The same in a copy."""
     for program in ("coro", "coro_ctx"):
-        for way in ("higher", "lower") if program == "coro" else ("higher", "lower", "thread"):
+        for way in ("higher", "lower") if program == "coro" else ("higher", "lower", "thread", "below", "cloned"):
             asm()
             alone_is_well(standin(program), way, "20")
             out, db, _ = bench.trace([standin(program), way, "20"])
@@ -95,7 +95,9 @@ def test_calls_on_the_threads_own_stacks(bench):
     rows = allocations(db, book["pid"], "host_alloc")
     eq("allocations", len(rows) + len(allocations(db, book["pid"], "device")), book["allocs"])
     eq("allocations without an address", [r for r in rows if int(r["addr"], 16) == 0], [])
-    eq("what is not known", [g for g in db["completeness"]["knowledge"] if g["pid"] == book["pid"]], [])
+    children = [a for a in db["allocations"] if a["method"] == "host_alloc" and a["pid"] != book["pid"]]
+    eq("allocations of the children", [int(a["addr"], 16) != 0 for a in children], [True] * 4)
+    eq("what is not known", db["completeness"]["knowledge"], [])
 
 
 def test_coroutines_where_nobody_can_be_left_out(bench):

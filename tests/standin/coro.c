@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro higher|lower|thread|threads N`; with `own` behind it, of an
- * allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'.
+ * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro WAY N`; with `own` behind it, of an allocator of the program's
+ * own, for --alloc-fn '*:coro_alloc,size=1,out=ret'. WAY:
  *
  *   higher  a coroutine yields in a copy to the main stack, which lies above its own, and which copies and allocates meanwhile
  *   lower   the main stack yields in a copy to a coroutine, which yields back in a copy of its own; they return in that order
  *   thread  a coroutine yields in a copy, and another thread goes on with it
- *   threads  no coroutine: threads with large and small stacks allocate
+ *   below   the same; the stack that it yields to is a thread's, and right above its own, in the same mapping
+ *   cloned  the same; what it yields to is a thread of clone(), which has the first thread's pointer
+ *   threads  no coroutine: threads with large and small stacks allocate, and so does a child that a thread makes
  *
  * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by swapcontext(). Prints one line of
  * JSON: the copies to the device and their bytes, and the allocations; with `own` the calls of coro_alloc().
  */
+#define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -74,7 +79,7 @@ static void make(struct context *c, char *stack, void (*body)(void))
 #endif
 
 static struct context outside, inside;
-static char *host, *dev;
+static char *host, *dev, *coroutine; /* its stack, and as much above it */
 static unsigned long copies, allocs, calls;
 static bool own;
 static void (*on_copy)(void); /* done once, in the middle of the next copy */
@@ -159,13 +164,58 @@ static void *other_thread(void *arg)
 	return NULL;
 }
 
-static void thread(void)
+static void go_on_in_other_thread(void)
 {
 	pthread_t t;
 
-	go_in();
 	if (pthread_create(&t, NULL, other_thread, NULL) || pthread_join(t, NULL))
 		exit(5);
+}
+
+static void thread(void)
+{
+	go_in();
+	go_on_in_other_thread();
+}
+
+static void *thread_in_thread(void *arg)
+{
+	(void)arg;
+	thread();
+	return NULL;
+}
+
+static void below(void)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	if (pthread_attr_setstack(&attr, coroutine + STACK, STACK) ||
+	    pthread_create(&t, &attr, thread_in_thread, NULL) || pthread_join(t, NULL))
+		exit(5);
+}
+
+static int go_in_cloned(void *arg)
+{
+	(void)arg;
+	go_in();
+	return 0;
+}
+
+static void cloned(void)
+{
+	static _Atomic int tid; /* the kernel's until the thread ends */
+
+	tid = -1;
+	if (clone(go_in_cloned, coroutine + 2 * STACK,
+		  CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+			  CLONE_CHILD_CLEARTID,
+		  NULL, NULL, NULL, &tid) < 0)
+		exit(5);
+	while (tid)
+		sched_yield();
+	go_on_in_other_thread();
 }
 
 static void *allocate(void *arg)
@@ -174,6 +224,20 @@ static void *allocate(void *arg)
 
 	(void)arg;
 	if (cudaHostAlloc(&p, SIZE, 0) || cudaFreeHost(p))
+		exit(5);
+	return NULL;
+}
+
+static void *fork_and_allocate(void *arg)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		allocate(arg);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || status)
 		exit(5);
 	return NULL;
 }
@@ -189,24 +253,31 @@ static void threads(void)
 		if (pthread_attr_setstacksize(&attr, sizes[i]) || pthread_create(&t, &attr, allocate, NULL) ||
 		    pthread_join(t, NULL))
 			exit(5);
+	if (pthread_create(&t, NULL, fork_and_allocate, NULL) || pthread_join(t, NULL))
+		exit(5);
 	allocs += 2;
 }
 
 int main(int argc, char **argv)
 {
 	void (*round)(void) = NULL;
-	char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), line[8];
+	char line[8];
 	int n = argc > 2 ? atoi(argv[2]) : 10;
 
+	coroutine = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (argc > 1 && !strcmp(argv[1], "higher"))
 		round = higher;
 	if (argc > 1 && !strcmp(argv[1], "lower"))
 		round = lower;
 	if (argc > 1 && !strcmp(argv[1], "thread"))
 		round = thread;
+	if (argc > 1 && !strcmp(argv[1], "below"))
+		round = below;
+	if (argc > 1 && !strcmp(argv[1], "cloned"))
+		round = cloned;
 	if (argc > 1 && !strcmp(argv[1], "threads"))
 		round = threads;
-	if (!round || stack == MAP_FAILED)
+	if (!round || coroutine == MAP_FAILED)
 		return 2;
 	own = argc > 3 && !strcmp(argv[3], "own");
 	if (argc > 4 && !strcmp(argv[4], "--wait")) {
@@ -221,7 +292,7 @@ int main(int argc, char **argv)
 		allocs += 2;
 		standin_hook("cudaMemcpy", hook, NULL);
 	}
-	make(&inside, stack, body);
+	make(&inside, coroutine, body);
 	for (int i = 0; i < n; i++)
 		round();
 	printf("{\"pid\":%d,\"copies\":%lu,\"bytes\":%lu,\"allocs\":%lu,\"calls\":%lu}\n", getpid(), copies,
