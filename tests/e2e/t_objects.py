@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from e2e import PATIENCE, SLOW, STANDIN, TTMON, Skip, alone, eq, last_json, left_over, load_db, newest_prog, pair, process, same_transfers, standin
@@ -236,6 +237,16 @@ def test_runtime_in_a_closed_library_and_no_evidence(bench):
     closed_is_counted(process(db, book["pid"]), book)
     whole(db, ("unprobed",))
     _, db, _ = closed(bench, ["true"])
+    whole(db, ("unprobed",))
+
+
+def test_runtime_in_a_closed_library_after_an_exec(bench):
+    """What one program was seen to do says nothing of the next one that the process executes, which has that library too."""
+    rt = os.path.join(STANDIN, "lib", "libcudart.so.13")
+    uses = f"import ctypes, os; rt = ctypes.CDLL({rt!r}); p = ctypes.c_void_p(); assert rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(4096), 0) == 0"
+    _, db, _ = closed(bench, [sys.executable, "-c", uses], STANDIN_NESTED="1")
+    whole(db)
+    _, db, _ = closed(bench, [sys.executable, "-c", uses + "; os.execvp('true', ['true'])"], STANDIN_NESTED="1")
     whole(db, ("unprobed",))
 
 

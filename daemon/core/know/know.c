@@ -149,6 +149,12 @@ static bool has_driver(const struct ttmon_know *k, uint32_t tgid)
 	return ttmon_hmap_get(&k->driver, tgid) != TTMON_HMAP_NONE;
 }
 
+/* A stripped runtime that the process still has. */
+static bool lasts(const struct ttmon_gap *g, unsigned int why)
+{
+	return why == TTMON_GAP_STRIPPED && g->why == why && g->to_ns == UINT64_MAX;
+}
+
 void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 {
 	struct ttmon_gap g = {
@@ -169,9 +175,13 @@ void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 		return;
 	if (g.why == TTMON_GAP_STRIPPED && has_driver(k, g.tgid))
 		return;
-	for (uint32_t i = newest(k, g.tgid); i != NOBODY; i = k->older[i])
-		if (k->gaps[i].object == g.object && k->gaps[i].from_ns == g.from_ns && k->gaps[i].to_ns == g.to_ns)
+	for (uint32_t i = newest(k, g.tgid); i != NOBODY; i = k->older[i]) {
+		const struct ttmon_gap *old = &k->gaps[i];
+
+		if (old->object == g.object && old->to_ns == g.to_ns &&
+		    (old->from_ns == g.from_ns || lasts(old, g.why)))
 			return;
+	}
 	add(k, &g);
 }
 
@@ -323,14 +333,23 @@ uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint6
 	return on;
 }
 
-void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns)
+/* Its gaps that last end; if by why alone, those of that reason. */
+static void end(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns, unsigned int why)
 {
 	for (uint32_t i = newest(k, tgid); tgid && i != NOBODY; i = k->older[i]) {
-		if (k->gaps[i].to_ns != UINT64_MAX || k->gaps[i].from_ns > ts_ns)
+		if (k->gaps[i].to_ns != UINT64_MAX || k->gaps[i].from_ns > ts_ns ||
+		    (why != TTMON_GAP_WHY_MAX && k->gaps[i].why != why))
 			continue;
 		k->gaps[i].to_ns = ts_ns;
 		k->changes++;
 	}
+}
+
+void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns)
+{
+	/* What is told next of this number is of another process. */
+	(void)!ttmon_hmap_del(&k->driver, tgid);
+	end(k, tgid, ts_ns, TTMON_GAP_WHY_MAX);
 }
 
 uint64_t ttmon_know_changes(const struct ttmon_know *k)
@@ -345,8 +364,9 @@ size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret)
 }
 
 /*
- * The gaps of a process that began at or before before_ns go; if by why alone, those of that reason. The list stays in its order,
- * so a replay that forgets at the same events has the same one. Seldom.
+ * The gaps of a process that began at or before before_ns go; if by why alone, those of that reason that last: what is over was of a
+ * program that it executed before, or of another process of that number. The list stays in its order, so a replay that forgets
+ * at the same events has the same one. Seldom.
  */
 static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsigned int why)
 {
@@ -356,7 +376,7 @@ static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsign
 		return;
 	for (uint32_t i = 0; i < k->n; i++)
 		if (k->gaps[i].tgid != tgid || k->gaps[i].from_ns > before_ns ||
-		    (why != TTMON_GAP_WHY_MAX && k->gaps[i].why != why))
+		    (why != TTMON_GAP_WHY_MAX && !lasts(&k->gaps[i], why)))
 			k->gaps[n++] = k->gaps[i];
 	if (n == k->n)
 		return;
@@ -387,6 +407,8 @@ void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev)
 	uint32_t tgid = ev->h.tgid;
 	bool now = ev->reason == TTMON_PROC_DRIVER || (ev->reason == TTMON_PROC_FORK && has_driver(k, ev->ppid));
 
+	if (ev->reason == TTMON_PROC_EXEC)
+		end(k, tgid, ev->h.ts_ns, TTMON_GAP_STRIPPED);
 	/* Without room the gap stays: what is said to be seen was seen. */
 	if (now && ttmon_hmap_put(&k->driver, tgid, ev->start_ns) >= 0)
 		drop(k, tgid, UINT64_MAX, TTMON_GAP_STRIPPED);

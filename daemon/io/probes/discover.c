@@ -120,15 +120,16 @@ static bool is_younger(const struct process *p, uint32_t tgid, const struct obje
 	return start && start * tick_ns >= o->active_ns + asleep_ns;
 }
 
-/* A process has this object mapped, since mapped_ns (0: nobody saw since when): were its probes there in time? Told once. */
+/* A process has this object mapped, since mapped_ns (0: nobody saw since when): were its probes there in time? Told once, but for one thing. */
 static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns)
 {
 	const struct process *p = process_get(d, tgid, false);
 
-	if (is_settled(p, o->id))
-		return;
+	/* Each time: with an exec it has ended, and what the program before was seen to do says nothing of this one. */
 	if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns ? mapped_ns : 1, TTMON_BLIND_STRIPPED);
+	if (is_settled(p, o->id))
+		return;
 	if (o->refused)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_REFUSED);
 	if (o->over_share)

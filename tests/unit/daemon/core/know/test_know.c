@@ -116,7 +116,9 @@ static void what_ends_with_its_process(void **state)
 
 static void proc(struct ttmon_know *k, uint32_t tgid, uint32_t ppid, uint64_t start_ns, uint32_t reason)
 {
-	const struct ttmon_ev_proc ev = { .h.tgid = tgid, .ppid = ppid, .start_ns = start_ns, .reason = reason };
+	const struct ttmon_ev_proc ev = {
+		.h = { .tgid = tgid, .ts_ns = 150 }, .ppid = ppid, .start_ns = start_ns, .reason = reason
+	};
 
 	ttmon_know_on_proc(k, &ev);
 }
@@ -172,6 +174,53 @@ static void stripped_beside_one_that_was_seen(void **state)
 	proc(k, 10, 8, 40, TTMON_PROC_FORK);
 	stripped(k, 10);
 	assert_int_equal(copies(k, 10), TTMON_AT_LEAST);
+	ttmon_know_free(k);
+}
+
+/* What is seen of a program says nothing of the one that the process executed before, nor of another process of its number. */
+static void stripped_before_an_exec(void **state)
+{
+	struct ttmon_know *k;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	stripped(k, 7);
+	proc(k, 7, 1, 10, TTMON_PROC_EXEC);
+	proc(k, 7, 1, 10, TTMON_PROC_DRIVER);
+	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 160, 200, NULL), TTMON_KNOWN);
+	/* The same library in both, the second of them not seen to call the driver. */
+	proc(k, 8, 1, 10, TTMON_PROC_DRIVER);
+	stripped(k, 8);
+	assert_int_equal(copies(k, 8), TTMON_KNOWN);
+	proc(k, 8, 1, 10, TTMON_PROC_EXEC);
+	stripped(k, 8);
+	assert_int_equal(copies(k, 8), TTMON_AT_LEAST);
+	ttmon_know_free(k);
+}
+
+static void stripped_in_another_process_of_that_number(void **state)
+{
+	struct ttmon_know *k;
+	const struct ttmon_gap *gaps;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	/* The first one had none, and keeps its gap. */
+	stripped(k, 7);
+	ttmon_know_ended(k, 7, 120);
+	proc(k, 7, 1, 130, TTMON_PROC_FORK);
+	proc(k, 7, 1, 130, TTMON_PROC_DRIVER);
+	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
+	/* The first one had, and the library of the second is told before it is: a service sees its mapping. */
+	proc(k, 8, 1, 10, TTMON_PROC_DRIVER);
+	ttmon_know_ended(k, 8, 90);
+	stripped(k, 8);
+	proc(k, 8, 1, 95, TTMON_PROC_SEEN);
+	assert_int_equal(copies(k, 8), TTMON_AT_LEAST);
+	/* Told each time that a list of mappings shows it. */
+	stripped(k, 8);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
 	ttmon_know_free(k);
 }
 
@@ -325,6 +374,8 @@ int main(void)
 		cmocka_unit_test(without_address),
 		cmocka_unit_test(what_ends_with_its_process),
 		cmocka_unit_test(stripped_beside_one_that_was_seen),
+		cmocka_unit_test(stripped_before_an_exec),
+		cmocka_unit_test(stripped_in_another_process_of_that_number),
 		cmocka_unit_test(a_family_goes_and_comes_back),
 		cmocka_unit_test(sampled_is_not_missing),
 		cmocka_unit_test(losses_that_follow_are_one),
