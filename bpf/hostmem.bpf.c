@@ -8,6 +8,9 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* <linux/mman.h> */
+#define MAP_FIXED    0x10
+#define MREMAP_FIXED 2
 #define IS_ERR_VALUE(x) ((unsigned long)(x) >= (unsigned long)-4095)
 
 extern const volatile u64 cfg_page_mask;
@@ -39,10 +42,15 @@ static __always_inline struct proc_info *traced(u64 id)
 }
 
 /* Of two threads at once one may be forgotten: then a site is that of the memory before. */
-static __always_inline void note_unmapped(struct proc_info *p, u64 first, u64 last)
+SUBPROG int note_unmapped(struct proc_info *p, u64 addr, u64 len)
 {
+	u64 first = addr >> TTMON_COPY_SITE_SHIFT, last = (addr + len - 1) >> TTMON_COPY_SITE_SHIFT;
+
+	if (!p || !len)
+		return 0;
 	for (u32 i = 0; i < PROC_PIECES && first + i <= last; i++)
 		p->unmapped[PROC_PIECE_SLOT(first + i)]++;
+	return 0;
 }
 
 SEC("?tracepoint/syscalls/sys_exit_mmap")
@@ -50,16 +58,19 @@ int hm_mmap(struct trace_event_raw_sys_exit *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
 	struct ttmon_ev_mmap *e;
+	struct proc_info *p;
 	struct pt_regs *regs;
 	u64 len, prot, flags, fd;
 
-	if (IS_ERR_VALUE(ctx->ret) || !traced(id))
+	if (IS_ERR_VALUE(ctx->ret) || !(p = traced(id)))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	len = SYSCALL_ARG2(regs);
 	prot = SYSCALL_ARG3(regs);
 	flags = SYSCALL_ARG4(regs);
 	fd = SYSCALL_ARG5(regs);
+	if (flags & MAP_FIXED)
+		note_unmapped(p, ctx->ret, len);
 	e = emit_reserve(TTMON_EV_MMAP, sizeof(*e), id);
 	if (!e)
 		return 0;
@@ -85,7 +96,7 @@ int hm_munmap(struct trace_event_raw_sys_enter *ctx)
 	/* What the kernel refuses with EINVAL. */
 	if ((addr & cfg_page_mask) || !len || !(p = traced(id)))
 		return 0;
-	note_unmapped(p, addr >> TTMON_COPY_SITE_SHIFT, (addr + len - 1) >> TTMON_COPY_SITE_SHIFT);
+	note_unmapped(p, addr, len);
 	e = emit_reserve(TTMON_EV_MUNMAP, sizeof(*e), id);
 	if (!e)
 		return 0;
@@ -121,8 +132,9 @@ int hm_mremap(struct trace_event_raw_sys_exit *ctx)
 	u64 id = bpf_get_current_pid_tgid();
 	struct mremap_args *a, args;
 	struct ttmon_ev_mremap *e;
+	struct proc_info *p = traced(id);
 
-	if (!traced(id))
+	if (!p)
 		return 0;
 	a = bpf_task_storage_get(&mremaps, bpf_get_current_task_btf(), 0, 0);
 	if (!a || !a->entry_ns)
@@ -131,6 +143,9 @@ int hm_mremap(struct trace_event_raw_sys_exit *ctx)
 	a->entry_ns = 0;
 	if (IS_ERR_VALUE(ctx->ret))
 		return 0;
+	note_unmapped(p, args.old_addr, args.old_len);
+	if (args.flags & MREMAP_FIXED)
+		note_unmapped(p, ctx->ret, args.new_len);
 	e = emit_reserve(TTMON_EV_MREMAP, sizeof(*e), id);
 	if (!e)
 		return 0;

@@ -44,19 +44,28 @@ int scen_unmap(int n)
 	return 0;
 }
 
-/* Each batch is a mapping of its own, at the place of the one before, as a PyTorch loader's workers give them. */
+/*
+ * Each batch is a mapping of its own, at the place of the one before, as a PyTorch loader's workers give them. Of four the first is unmapped,
+ * the second has the third mapped over it, the third is moved away.
+ */
 int scen_batches(int n)
 {
-	char *dev = on_dev(8 * MIB), *mem, *first = NULL;
+	char *dev = on_dev(8 * MIB), *mem, *first = NULL, *away = map(8 * MIB);
+	volatile int how; /* or the compiler makes two loops, with two call sites */
 	int elsewhere = 0;
 
 	for (int i = 0; i < n; i++) {
-		mem = map(8 * MIB);
+		how = i % 4;
+		mem = mmap(first, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (how == 2 ? MAP_FIXED : 0), -1,
+			   0);
 		elsewhere += first && mem != first;
 		first = mem;
 		memset(mem, i, 8 * MIB);
 		up(dev, mem, 8 * MIB, PAGEABLE);
-		MUST(munmap(mem, 8 * MIB));
+		if (how == 2)
+			MUST(mremap(mem, 8 * MIB, 8 * MIB, MREMAP_MAYMOVE | MREMAP_FIXED, away) != away);
+		else if (how != 1)
+			MUST(munmap(mem, 8 * MIB));
 	}
 	report("\"elsewhere\":%d", elsewhere);
 	return 0;
