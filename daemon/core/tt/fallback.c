@@ -161,6 +161,9 @@ static void learn(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_c
 {
 	struct ttmon_tt_thread *th;
 
+	/* Known before what is held is applied, so that a capture among it does not count for a moment. */
+	if (op == TTMON_TT_OP_ENTER && !cal->inner && ttmon_tt_is_inner(ev->fn))
+		ttmon_tt_inner_fires(t, p, cal, ev);
 	if (cal->layout != TTMON_TT_LAYOUT_NONE && cal->mode == TTMON_TT_MODE_PRIMARY)
 		return;
 	th = ttmon_tt_get_thread(t, p, ev->h.tid);
@@ -326,7 +329,7 @@ void ttmon_tt_confirm_all(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 	for (uint32_t i = t->tentative.head; i != TTMON_TT_NIL; i = next) {
 		next = t->bufs[i].next;
 		if (t->bufs[i].proc == p->idx)
-			ttmon_tt_count(t, p, NULL, i);
+			ttmon_tt_entered_over(t, p, NULL, i);
 	}
 }
 
@@ -348,6 +351,6 @@ void ttmon_tt_fallback_tick(struct ttmon_tt *t)
 
 		if (ttmon_before(t->now_ns, t->bufs[idx].ts_ns + TTMON_TT_SETTLE_NS))
 			break;
-		ttmon_tt_count(t, t->procs[t->bufs[idx].proc], NULL, idx);
+		ttmon_tt_entered_over(t, t->procs[t->bufs[idx].proc], NULL, idx);
 	}
 }

@@ -8,7 +8,9 @@
  *
  * Degraded, an allocation counts when it is entered, or when the allocator's function inside it is (a NO_DISPATCH capture never gets
  * there). It may still throw: it is tentative until its thread does something else or 50 ms of stream time have passed, and one whose
- * end says that it never was allocated is taken back even then.
+ * end says that it never was allocated is taken back even then. That the allocator's function is called
+ * at all shows with the first allocation that is no capture: what was entered before and never got there
+ * is taken back then.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/names.h"
@@ -109,6 +111,48 @@ void ttmon_tt_count(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 		ttmon_tt_group_open(t, p, th, b);
 }
 
+/* Was it entered in a library whose allocator's function is called, and did not get there? Then a hook took it away. */
+static bool is_captured(const struct ttmon_tt_proc *p, const struct ttmon_tt_buf *b)
+{
+	if (!(b->bits & TTMON_TT_B_ENTERED) || b->bits & TTMON_TT_B_INNER)
+		return false;
+	for (uint32_t i = 0; i < p->nr_cals; i++)
+		if (p->cals[i].slot == p->devs[b->dev].slot)
+			return p->cals[i].inner;
+	return false;
+}
+
+static void undo_captured(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t idx, uint64_t ts_ns, uint16_t fn)
+{
+	p->pub.hooked++;
+	t->generation++;
+	ttmon_tt_buf_end(t, idx, ts_ns, fn, TTMON_TT_END_UNDO);
+}
+
+void ttmon_tt_entered_over(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint32_t idx)
+{
+	if (is_captured(p, &t->bufs[idx]))
+		undo_captured(t, p, idx, t->bufs[idx].ts_ns, t->bufs[idx].fn);
+	else
+		ttmon_tt_count(t, p, th, idx);
+}
+
+void ttmon_tt_inner_fires(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal,
+			  const struct ttmon_ev_tt_buffer *ev)
+{
+	uint32_t next;
+
+	cal->inner = true;
+	for (uint32_t i = 0; i < p->nr_devs; i++) {
+		for (uint32_t idx = p->devs[i].bufs.head; idx != TTMON_TT_NIL; idx = next) {
+			next = t->bufs[idx].next;
+			/* This event's own buffer has got there now. */
+			if (t->bufs[idx].key != ev->buffer && is_captured(p, &t->bufs[idx]))
+				undo_captured(t, p, idx, ev->h.ts_ns, ev->fn);
+		}
+	}
+}
+
 void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint64_t buffer)
 {
 	uint32_t idx;
@@ -118,7 +162,7 @@ void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_
 	idx = ttmon_tt_buf_find(p, th->entered);
 	th->entered = 0;
 	if (idx != TTMON_TT_NIL && t->bufs[idx].bits & TTMON_TT_B_TENTATIVE)
-		ttmon_tt_count(t, p, th, idx);
+		ttmon_tt_entered_over(t, p, th, idx);
 }
 
 /*
@@ -235,8 +279,6 @@ static void on_enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_t
 
 	if (cal->mode != TTMON_TT_MODE_DEGRADED)
 		return;
-	if (inner)
-		cal->inner = true;
 	/* allocate_impl's own call of the allocator: once is enough. */
 	if (inner && th && th->entered == ev->buffer && idx != TTMON_TT_NIL &&
 	    !(t->bufs[idx].bits & TTMON_TT_B_INNER)) {

@@ -411,6 +411,69 @@ static void captures_take_nothing_degraded_either(void **state)
 	}
 }
 
+/* Nobody has seen the allocator's function yet: whether it is called at all shows with the first allocation that gets there. */
+static void a_capture_before_all_else_is_none_once_the_allocator_was_called(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 3; late++) { /* held with what follows; in doubt for 50 ms; counted before */
+		struct ttmon_tt *t = started();
+		struct feed_buf h = feed_buf(0x1000, 2, 88864), a = feed_buf(0x2000, 3, 91968),
+				b = feed_buf(0x3000, 4, 96256);
+
+		h.type = 3;
+		h.addr = 0;
+		h.hooked = 1;
+		if (late)
+			feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK);
+		feed_degraded_life(t, 100, &h, false, false);
+		if (late == 2) {
+			ttmon_tt_tick(t, 60 * MS);
+			assert_int_equal(feed_bytes(t, P, 2, TTMON_TT_TYPE_L1_SMALL), 88864);
+		}
+		feed_degraded_life(t, 61 * MS, &a, true, false);
+		feed_degraded_life(t, 62 * MS, &b, true, true);
+		ttmon_tt_tick(t, 200 * MS);
+		assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_DEGRADED);
+		assert_int_equal(feed_bytes(t, P, 2, TTMON_TT_TYPE_L1_SMALL), 0);
+		assert_int_equal(feed_dram(t, P, 3), 91968);
+		assert_int_equal(feed_dram(t, P, 4), 0);
+		if (late)
+			assert_int_equal(feed_process(t, P).hooked, 1);
+		feed_buffer(t, P, 210 * MS, FN_LEAVE, &h);
+		h.status = 2;
+		feed_buffer(t, P, 211 * MS, FN_DTOR, &h);
+		assert_int_equal(feed_process(t, P).unknown_frees, 0);
+		assert_int_equal(feed_process(t, P).failed, 0);
+		ttmon_tt_free(t);
+	}
+}
+
+/* One thread is between allocate_impl and the allocator when another one's allocation gets there first. */
+static void what_is_still_on_its_way_to_the_allocator_is_no_capture(void **state)
+{
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		struct ttmon_tt *t = started();
+		struct feed_buf a = feed_buf(0x1000, 0, 7), b = feed_buf(0x2000, 0, 9), e = early(a), f = early(b);
+
+		feed_object(t, 0, 1, TTMON_TT_HAS_FALLBACK);
+		feed_buffer_by(t, P, 1, 100, FN_ENTER, &e);
+		if (late)
+			ttmon_tt_tick(t, 60 * MS);
+		feed_buffer_by(t, P, 2, 61 * MS, FN_ENTER, &f);
+		feed_buffer_by(t, P, 2, 61 * MS, FN_INNER, &f);
+		feed_buffer_by(t, P, 1, 62 * MS, FN_INNER, &e);
+		ttmon_tt_tick(t, 200 * MS);
+		assert_int_equal(feed_dram(t, P, 0), 16);
+		assert_int_equal(feed_use(t, P, 0).buffers, 2);
+		feed_buffer_by(t, P, 1, 210 * MS, FN_LEAVE, &a);
+		feed_buffer_by(t, P, 2, 210 * MS, FN_LEAVE, &b);
+		assert_int_equal(feed_dram(t, P, 0), 0);
+		assert_int_equal(feed_process(t, P).unknown_frees, 0);
+		ttmon_tt_free(t);
+	}
+}
+
 static void threads_do_not_confirm_each_other(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -547,6 +610,8 @@ int main(void)
 		cmocka_unit_test(a_throw_is_not_an_inlined_primary),
 		cmocka_unit_test(the_primary_comes_late),
 		cmocka_unit_test(captures_take_nothing_degraded_either),
+		cmocka_unit_test(a_capture_before_all_else_is_none_once_the_allocator_was_called),
+		cmocka_unit_test(what_is_still_on_its_way_to_the_allocator_is_no_capture),
 		cmocka_unit_test(threads_do_not_confirm_each_other),
 		cmocka_unit_test(statuses_are_numbered_as_the_evidence_says),
 		cmocka_unit_test(a_library_that_needs_them_keeps_them),
