@@ -17,7 +17,8 @@
  * vectors at the least distance that hold different devices, one that is part of the other is the mesh's own. Since 2026 the view is
  * a pointer and nothing else, and the mesh's own vector lies one step further than the root's: from that distance on only the first word of an
  * object is followed, once, and only a vector of variants counts there, which is part of what was found. Words behind an object's last
- * member may lead to another mesh's view: what is found through them gives way to what was found before. Other MeshDevices
+ * member may lead to another mesh's view: what is found through them gives way to what was found before, and a vector that lies as
+ * near as the root's to one that lies one step further, but through a word of the impl before theirs. Other MeshDevices
  * (parent, submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be distinct and below 1024.
  *
  * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (device_impl.hpp, 01066d1c), 8 in older
@@ -47,6 +48,7 @@ struct block {
 	unsigned int n;	      /* words read */
 	unsigned int members; /* of them, those that are surely no leftovers behind the last member */
 	bool leftover;	      /* what led here may be one */
+	unsigned int via;     /* word of the impl that the way here went through */
 	uint64_t w[WORDS];
 };
 
@@ -72,6 +74,10 @@ struct walk {
 		nr_vecs; /* what vec was chosen from, by where the elements are: a vector may be met more than once */
 	uint64_t begins[2];
 	unsigned int vec_depth;
+	/* What vec was before a leftover took its place, and through which word of the impl that came. */
+	struct found wide;
+	bool narrowed;
+	unsigned int narrow_via;
 };
 
 static bool is_user(uint64_t a)
@@ -208,6 +214,11 @@ static void take_vector(struct walk *k, const struct found *f, const struct bloc
 	if (b->leftover && !met && k->nr_vecs == ARRAY_SIZE(k->begins))
 		return;
 	if (!k->nr_vecs || part_of(f, &k->vec)) {
+		if (k->nr_vecs && f->n < k->vec.n) {
+			k->wide = k->vec;
+			k->narrowed = k->by_impl && b->leftover;
+			k->narrow_via = b->via;
+		}
 		k->vec = *f;
 		k->vec_depth = b->depth;
 	} else if (!part_of(&k->vec, f)) {
@@ -220,6 +231,11 @@ static void take_vector(struct walk *k, const struct found *f, const struct bloc
 /* Behind a view that is a pointer: the mesh's own devices, of those that were found nearer. */
 static void take_deeper(struct walk *k, const struct found *f, const struct block *b)
 {
+	/* Before a word that leads to a view all words of the impl are members, and behind it there may be leftovers. */
+	if (k->narrowed && b->via < k->narrow_via && part_of(f, &k->wide)) {
+		k->vec = k->wide;
+		k->narrowed = false;
+	}
 	if (!part_of(f, &k->vec) || (b->leftover && k->deeper))
 		return;
 	/* Two that are not within each other: neither is known to be the mesh's. */
@@ -289,6 +305,7 @@ static void follow(struct walk *k, const struct block *b)
 		if (!to->n)
 			continue;
 		to->leftover = b->leftover || i >= b->members;
+		to->via = b->depth == 1 ? i : b->via;
 		to->addr = b->w[i];
 		to->depth = b->depth + 1;
 		k->nr_blocks++;

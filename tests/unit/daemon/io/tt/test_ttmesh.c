@@ -282,6 +282,17 @@ static void test_leftovers(void **state)
 		own[3] = A(impl);
 		found(own, d, 0, 4);
 	}
+	/* And what such a view points to, which is as near as the root's devices: the mesh has all of these, or some. */
+	for (size_t i = 1; i < 8; i += 2) {
+		uint64_t *impl = object(8), *last = impl + 8, *own = deep_mesh(scoped, 0, i < 4 ? 8 : 6, 0);
+
+		other = deep_mesh(scoped, i, 1, 0);
+		impl[1] = A(scoped);
+		impl[6] = ((uint64_t *)(uintptr_t)own[3])[11];
+		*last = *(uint64_t *)(uintptr_t)((uint64_t *)(uintptr_t)other[3])[11];
+		own[3] = A(impl);
+		found(own, d, 0, i < 4 ? 8 : 6);
+	}
 	/* The same before 2026: the view holds the vector, which lies as near as the root's, and the root's is met twice. */
 	for (size_t i = 1; i < 8; i += 2) {
 		uint64_t *counts = object(6), *impl = object(8), *last = impl + 8, *view = object(5), *other_view = object(5), *own = new_mesh();
