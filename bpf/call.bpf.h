@@ -330,9 +330,14 @@ static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t,
 				      u32 family, u32 kind)
 {
 	set_marker(ctx, &t->marker, sp, fn);
-	if (family != TTMON_FAMILY_ALLOC) {
-		p->hits[family == TTMON_FAMILY_LAUNCH ? PROC_HITS_LAUNCH : PROC_HITS_TRANSFER]++;
-		if (is_reduced(bpf_get_current_pid_tgid() >> 32, family, &t->sample)) {
+	if (family == TTMON_FAMILY_ALLOC) {
+		count_hit(p, PROC_HITS_ALLOC);
+	} else {
+		count_hit(p, family == TTMON_FAMILY_LAUNCH ? PROC_HITS_LAUNCH : PROC_HITS_TRANSFER);
+		if (is_reduced(p, bpf_get_current_pid_tgid() >> 32, family, &t->sample)) {
+			/* Launches are numbered no more. */
+			if (family == TTMON_FAMILY_LAUNCH && !(p->flags & PROC_GAP))
+				__sync_fetch_and_or(&p->flags, PROC_GAP);
 			count_only(kind);
 			return false;
 		}

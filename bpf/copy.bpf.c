@@ -56,9 +56,9 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 
 	if (place == NESTED)
 		return 0;
-	p->hits[PROC_HITS_TRANSFER]++;
+	count_hit(p, PROC_HITS_TRANSFER);
 	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON ||
-	    is_reduced(id >> 32, TTMON_FAMILY_TRANSFER, &t->sample)) {
+	    is_reduced(p, id >> 32, TTMON_FAMILY_TRANSFER, &t->sample)) {
 		set_marker(ctx, &t->marker, sp, fn);
 		if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_OFF)
 			count_only(kind);

@@ -297,6 +297,7 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 {
 	bool keep = place == ELSEWHERE && in_flight->fn, told = keep || cfg_no_returns || place == ELSEWHERE;
 
+	count_hit(p, PROC_HITS_ALLOC);
 	if (keep)
 		t->kept = *in_flight;
 	/* The program's own allocator may do anything, also copy its frames elsewhere and back (greenlet). */

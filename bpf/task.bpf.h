@@ -17,8 +17,8 @@
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
 #define PROC_DRIVER	(1 << 4) /* a call of CUDA's runtime was seen to enter a probed function of the driver */
 #define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
-/* Hits that are counted by process: who causes the load is named, and can be reduced alone. */
-enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS };
+/* Hits that are counted by process and by user: who causes the load is named, and can be reduced alone. */
+enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS };
 
 /* Slots of pieces of 1 << TTMON_COPY_SITE_SHIFT bytes. */
 #define PROC_PIECES	     32
@@ -36,6 +36,12 @@ struct proc_info {
 	u32 stacks;	     /* copied in the 8 ms that the upper 24 bits tell: stack.bpf.h, has_its_share() */
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
 	u32 unmapped[PROC_PIECES]; /* how often memory was unmapped in a piece of this slot: what is there then is other memory */
+	u32 uid;	     /* its user when it was announced last */
+	u32 pad;
+};
+
+struct user_hits {
+	u64 n[PROC_HITS];
 };
 
 /* A copy as gathered at entry. Linear ones have rows == slices == 1. */
@@ -106,6 +112,22 @@ struct reduced_map {
 	__type(value, u32);
 };
 
+/* The same of all processes of a user, those that are made later too. */
+struct reduced_users_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u32);
+	__type(value, u32);
+};
+
+/* Of users who are quiet the hits are forgotten when there are more users than room. */
+struct user_hits_map {
+	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u32); /* uid */
+	__type(value, struct user_hits);
+};
+
 /*
  * Processes that switch stacks in ways that are not seen here, by tgid: a call of theirs may return in another thread than it was
  * made in. 1: now, 2: from their next exec on.
@@ -129,6 +151,9 @@ extern struct procs_map procs SEC(".maps");
 extern struct tasks_map tasks SEC(".maps");
 extern struct reduced_map reduced SEC(".maps");
 extern u32 nr_reduced; /* 0: nobody has to look */
+extern struct reduced_users_map reduced_users SEC(".maps");
+extern u32 nr_reduced_users;
+extern struct user_hits_map user_hits SEC(".maps");
 extern struct switchers_map switchers SEC(".maps");
 extern u32 any_switcher; /* 0: nobody has to look */
 extern u32 trace_all; /* trace every process that hits a probe, not only those in procs; the daemon may change it */
@@ -154,12 +179,19 @@ static __always_inline void announce(struct task_struct *leader, u64 id, u32 rea
 	emit_submit_now(e);
 }
 
+/* Before it is announced: what is asked about it then is answered by this. */
+static __always_inline void note_user(struct proc_info *p)
+{
+	p->uid = (u32)bpf_get_current_uid_gid();
+}
+
 SUBPROG int first_seen(struct proc_info *p)
 {
 	struct task_struct *t, *leader;
 
 	if (!p)
 		return 0;
+	note_user(p);
 	/* One of several threads does it; the others' events may overtake the announcement, which the daemon copes with. */
 	if (__sync_fetch_and_or(&p->flags, PROC_ANNOUNCED) & PROC_ANNOUNCED)
 		return 0;
@@ -210,15 +242,32 @@ SUBPROG int tell_launched(struct proc_info *p)
 	return 0;
 }
 
-/*
- * Is this family only counted in this process, and this hit not told? By chance and not in turn,
- * for programs copy in loops. *sample: the TTMON_B_SAMPLE of one that is.
- */
-static __always_inline bool is_reduced(u32 tgid, u32 family, u32 *sample)
+static __always_inline void count_hit(struct proc_info *p, u32 which)
 {
-	u32 *families = nr_reduced ? bpf_map_lookup_elem(&reduced, &tgid) : NULL, n;
+	u32 uid = p->uid;
+	struct user_hits *u = bpf_map_lookup_elem(&user_hits, &uid);
+	struct user_hits fresh = {};
+
+	p->hits[which]++;
+	if (u) {
+		u->n[which]++;
+		return;
+	}
+	fresh.n[which] = 1;
+	bpf_map_update_elem(&user_hits, &uid, &fresh, BPF_NOEXIST);
+}
+
+/*
+ * Is this family only counted in this process, or in all of its user, and this hit not told? By
+ * chance and not in turn, for programs copy in loops. *sample: the TTMON_B_SAMPLE of one that is.
+ */
+static __always_inline bool is_reduced(const struct proc_info *p, u32 tgid, u32 family, u32 *sample)
+{
+	u32 *families = nr_reduced ? bpf_map_lookup_elem(&reduced, &tgid) : NULL, uid = p->uid, n;
 
 	*sample = 0;
+	if ((!families || !(*families >> family & 1)) && nr_reduced_users)
+		families = bpf_map_lookup_elem(&reduced_users, &uid);
 	if (!families || !(*families >> family & 1))
 		return false;
 	n = family == TTMON_FAMILY_TRANSFER ? *families >> REDUCED_SAMPLE_SHIFT & 15 : 0;

@@ -14,6 +14,8 @@ struct cpu_stat_map cpu_stat SEC(".maps");
 struct procs_map procs SEC(".maps");
 struct tasks_map tasks SEC(".maps");
 struct reduced_map reduced SEC(".maps");
+struct reduced_users_map reduced_users SEC(".maps");
+struct user_hits_map user_hits SEC(".maps");
 struct switchers_map switchers SEC(".maps");
 
 const volatile u64 cfg_wake_bytes = 1 << 20;
@@ -55,6 +57,7 @@ struct tt_slots_map tt_slots SEC(".maps"); /* libraries with tt-metal, by the sl
 int active = 0;
 u32 trace_all = 0;
 u32 nr_reduced = 0;
+u32 nr_reduced_users = 0;
 u32 any_switcher = 0;
 u32 family_state[TTMON_FAMILY_MAX] = {};
 u32 family_epoch[TTMON_FAMILY_MAX] = {};
@@ -99,6 +102,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	fresh.flags |= p->flags & (PROC_LISTED | PROC_DRIVER);
 	inherit(ptgid, tgid);
 	fresh.start_ns = BPF_CORE_READ(child, start_time);
+	note_user(&fresh);
 	if (bpf_map_update_elem(&procs, &tgid, &fresh, BPF_ANY)) {
 		emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);
 		return 0;
@@ -118,6 +122,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	if (!active || !p)
 		return 0;
 	p->flags = (p->flags & ~PROC_DRIVER) | PROC_ANNOUNCED | PROC_FROM_START;
+	note_user(p);
 	p->capturing = 0;
 	p->image++;
 	p->kernels = p->graphs = p->told = 0;

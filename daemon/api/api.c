@@ -241,7 +241,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 			recording(c, reply->local), "tenstorrent", ttmon_api_tt_status(c), "cpu",
 			ttmon_api_cpu_status(c, &s), "rmid", ttmon_api_rmid_status(c, &s), "reduced",
 			ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
-			ttmon_api_budget(c), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
+			ttmon_api_budget(c, reply), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
 			"memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "call_stacks", call_stacks(c),
 			"complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
 			degraded(c, reply->local)));

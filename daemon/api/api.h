@@ -57,7 +57,8 @@ json_t *ttmon_api_cpu_status(const struct ttmon_daemon *c, const struct ttmon_sn
 json_t *ttmon_api_rmid_status(const struct ttmon_daemon *c, const struct ttmon_snapshot *s);
 /* ctl.c: targets and families, read and changed. For /v1/status: families that are counted only or off; null without a budget. New references. */
 json_t *ttmon_api_reduced(const struct ttmon_daemon *c);
-json_t *ttmon_api_budget(const struct ttmon_daemon *c);
+/* With the processes and users that the client may see. */
+json_t *ttmon_api_budget(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply);
 /* The name of a process or thread, as the kernel has it. NULL: no memory. */
 json_t *ttmon_api_comm(const char comm[TTMON_COMM_LEN]);
 /* Member "families": of each whether it is on, and since when and how much of it is not known. */

@@ -79,28 +79,42 @@ json_t *ttmon_api_families_seen(const struct ttmon_seen_view *v)
 	return o;
 }
 
-json_t *ttmon_api_budget(const struct ttmon_daemon *c)
+/* Of one process or one user, which another user does not see. */
+static json_t *reduction_json(const struct ttmon_reduction *r)
+{
+	char comm[16];
+	json_t *o;
+
+	if (r->tgid)
+		o = json_pack("{s:I, s:o, s:s}", "pid", INT(r->tgid), "comm",
+			      ttmon_api_comm(ttmon_proc_comm(r->tgid, comm)), "family", ttmon_family_name(r->family));
+	else
+		o = json_pack("{s:I, s:s}", "uid", INT(r->uid), "family", ttmon_family_name(r->family));
+	if (r->family == TTMON_FAMILY_TRANSFER)
+		json_object_set_new(o, "sampled", json_integer(1 << TTMON_FAMILY_SAMPLE));
+	return o;
+}
+
+json_t *ttmon_api_budget(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply)
 {
 	struct ttmon_budget_view v;
-	json_t *procs, *p;
-	char comm[16];
+	struct ttmon_viewer who;
+	json_t *procs, *users;
 
 	if (!ttmon_families_budget(c, &v))
 		return json_null();
+	ttmon_viewer_init(&who, reply);
 	procs = json_array();
+	users = json_array();
 	for (unsigned int i = 0; i < v.nr; i++) {
-		if (!v.reductions[i].tgid)
-			continue;
-		p = json_pack("{s:I, s:o, s:s}", "pid", INT(v.reductions[i].tgid), "comm",
-			      ttmon_api_comm(ttmon_proc_comm(v.reductions[i].tgid, comm)), "family",
-			      ttmon_family_name(v.reductions[i].family));
-		if (v.reductions[i].family == TTMON_FAMILY_TRANSFER)
-			json_object_set_new(p, "sampled", json_integer(1 << TTMON_FAMILY_SAMPLE));
-		json_array_append_new(procs, p);
+		const struct ttmon_reduction *r = &v.reductions[i];
+
+		if ((r->tgid || r->uid != TTMON_BUDGET_NOBODY) && ttmon_viewer_sees_uid(&who, r->uid))
+			json_array_append_new(r->tgid ? procs : users, reduction_json(r));
 	}
-	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:o, s:b}", "max_percent", v.max_percent, "percent", v.percent,
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:b}", "max_percent", v.max_percent, "percent", v.percent,
 			 "daemon_percent", v.daemon_percent, "base_percent", v.base_percent, "bpf_percent",
-			 v.bpf_percent, "processes", procs, "over", v.over);
+			 v.bpf_percent, "processes", procs, "users", users, "over", v.over);
 }
 
 static void send_families(const struct ttmon_daemon *c, struct ttmon_http_reply *reply)
@@ -109,7 +123,7 @@ static void send_families(const struct ttmon_daemon *c, struct ttmon_http_reply 
 
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
 		json_array_append_new(list, family_json(c, i));
-	ttmon_api_send(reply, json_pack("{s:o, s:o}", "families", list, "budget", ttmon_api_budget(c)));
+	ttmon_api_send(reply, json_pack("{s:o, s:o}", "families", list, "budget", ttmon_api_budget(c, reply)));
 }
 
 static bool may_change(struct ttmon_http_reply *reply)

@@ -114,7 +114,7 @@ static void families(struct ttmon_metrics *m)
 static void budget(struct ttmon_metrics *m)
 {
 	struct ttmon_budget_view v;
-	uint64_t procs = 0;
+	uint64_t procs = 0, users = 0;
 
 	if (!ttmon_families_budget(m->c, &v))
 		return;
@@ -125,9 +125,12 @@ static void budget(struct ttmon_metrics *m)
 	TTMON_SECONDS(m, OVERHEAD, ratio(v.daemon_percent), "daemon");
 	TTMON_SECONDS(m, OVERHEAD, ratio(v.bpf_percent), "bpf");
 	TTMON_SECONDS(m, BUDGET, ratio(v.max_percent));
-	for (unsigned int i = 0; i < v.nr; i++)
+	for (unsigned int i = 0; i < v.nr; i++) {
 		procs += v.reductions[i].tgid != 0;
+		users += !v.reductions[i].tgid && v.reductions[i].uid != TTMON_BUDGET_NOBODY;
+	}
 	TTMON_NUM(m, BUDGET_PROCESSES, procs);
+	TTMON_NUM(m, BUDGET_USERS, users);
 	TTMON_NUM(m, OVER_BUDGET, v.over);
 }
 

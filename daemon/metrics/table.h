@@ -294,6 +294,8 @@
 	X(BUDGET, "ttmond_overhead_budget_ratio", GAUGE, "ratio", "", NONE, "What --max-overhead allows")           \
 	X(BUDGET_PROCESSES, "ttmond_reduced_processes", GAUGE, "", "", NONE,                                        \
 	  "Families of single processes that the budget has only counted now")                                      \
+	X(BUDGET_USERS, "ttmond_reduced_users", GAUGE, "", "", NONE,                                                \
+	  "Families of single users that the budget has only counted now")                                          \
 	X(OVER_BUDGET, "ttmond_over_budget", GAUGE, "", "", NONE,                                                   \
 	  "1: over budget, and nothing that could be reduced would help")
 

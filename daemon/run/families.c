@@ -25,10 +25,15 @@
 enum why { WHY_NONE, WHY_ASKED, WHY_BUDGET };
 static const char *const whys[] = { "", "asked for", "budget" };
 
-/* Hits of a process: at the last sample, and since the one before. */
+/* Hits of a process (id: its tgid) or a user (its uid): at the last sample, and since the one before. */
 struct hits {
-	uint32_t tgid;
+	uint32_t id, uid;
 	uint64_t was[TTMON_PROC_HITS], gained[TTMON_PROC_HITS];
+};
+
+struct tally {
+	struct hits *v; /* by id */
+	size_t n, cap;
 };
 
 struct ttmon_families {
@@ -36,10 +41,12 @@ struct ttmon_families {
 	struct ttmon_budget *budget; /* NULL: none */
 	double max_percent;
 	uint64_t daemon_ns; /* of the last sample: the figures that it is made of are not of one moment */
-	struct hits *procs;
-	size_t nr_procs;
-	struct ttmon_reduction reduced[TTMON_BUDGET_MAX]; /* of single processes, by the budget */
+	struct tally procs, users;
+	struct ttmon_reduction reduced[TTMON_BUDGET_MAX]; /* of single processes and users, by the budget */
+	uint64_t reduced_ns[TTMON_BUDGET_MAX];		  /* since when */
 	unsigned int nr_reduced;
+	struct ttmon_quota_row paid[TTMON_QUOTA_ROWS]; /* the users of those, how often */
+	uint32_t nr_paid;
 	unsigned int period_ticks;
 	bool run_times;
 	bool over;
@@ -84,7 +91,8 @@ static void free_part(void *state)
 	struct ttmon_families *f = state;
 
 	ttmon_budget_free(f->budget);
-	free(f->procs);
+	free(f->procs.v);
+	free(f->users.v);
 	free(f);
 }
 
@@ -280,78 +288,195 @@ static int cmp_hits(const void *a, const void *b)
 {
 	const struct hits *x = a, *y = b;
 
-	return x->tgid == y->tgid ? 0 : x->tgid < y->tgid ? -1 : 1;
+	return x->id == y->id ? 0 : x->id < y->id ? -1 : 1;
+}
+
+static struct hits *hits_of(const struct tally *t, uint32_t id)
+{
+	const struct hits key = { .id = id };
+
+	return t->n ? bsearch(&key, t->v, t->n, sizeof(key), cmp_hits) : NULL;
 }
 
 struct taking {
-	const struct hits *was; /* by tgid */
-	struct hits *now;
-	size_t nr_was, nr_now, cap_now;
+	const struct tally *was;
+	struct tally now;
 };
 
-static void take_hits(void *ctx, uint32_t tgid, const uint64_t *hits)
+static void take(struct taking *t, uint32_t id, uint32_t uid, const uint64_t *hits)
 {
-	struct taking *t = ctx;
-	const struct hits *before;
-	struct hits h = { .tgid = tgid };
+	const struct hits *before = hits_of(t->was, id);
+	struct hits h = { .id = id, .uid = uid };
 
-	if (TTMON_GROW(t->now, t->cap_now, t->nr_now + 1, 64))
+	if (TTMON_GROW(t->now.v, t->now.cap, t->now.n + 1, 64))
 		return;
-	before = t->nr_was ? bsearch(&h, t->was, t->nr_was, sizeof(h), cmp_hits) : NULL;
 	for (unsigned int i = 0; i < TTMON_PROC_HITS; i++) {
 		uint64_t had = before && hits[i] >= before->was[i] ? before->was[i] : 0;
 
 		h.was[i] = hits[i];
 		h.gained[i] = hits[i] - had;
 	}
-	t->now[t->nr_now++] = h;
+	t->now.v[t->now.n++] = h;
 }
 
-/* Which of a process's counts are of this family; TTMON_PROC_HITS: none. */
+static void take_process(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits)
+{
+	take(ctx, tgid, uid, hits);
+}
+
+static void take_user(void *ctx, uint32_t uid, const uint64_t *hits)
+{
+	take(ctx, uid, uid, hits);
+}
+
+/* What was taken is the tally from now on. */
+static void taken(struct tally *tally, struct taking *t)
+{
+	free(tally->v);
+	*tally = t->now;
+	if (tally->n)
+		qsort(tally->v, tally->n, sizeof(*tally->v), cmp_hits);
+}
+
+/* Which of the counts are of this family; TTMON_PROC_HITS: none. */
 static unsigned int hits_index(unsigned int family)
 {
-	return family == TTMON_FAMILY_TRANSFER ? TTMON_PROC_HITS_TRANSFER
-	       : family == TTMON_FAMILY_LAUNCH ? TTMON_PROC_HITS_LAUNCH
-					       : TTMON_PROC_HITS;
+	switch (family) {
+	case TTMON_FAMILY_TRANSFER:
+		return TTMON_PROC_HITS_TRANSFER;
+	case TTMON_FAMILY_LAUNCH:
+		return TTMON_PROC_HITS_LAUNCH;
+	case TTMON_FAMILY_ALLOC:
+		return TTMON_PROC_HITS_ALLOC;
+	default:
+		return TTMON_PROC_HITS;
+	}
+}
+
+/* The process that has most of a family's hits, where processes are reduced alone. */
+static void find_top(const struct ttmon_families *f, unsigned int family, struct ttmon_budget_sample *s)
+{
+	unsigned int k = hits_index(family);
+	uint64_t all = 0, most = 0;
+
+	for (size_t p = 0; k < TTMON_PROC_HITS && p < f->procs.n; p++) {
+		uint64_t own = f->procs.v[p].gained[k];
+
+		all += own;
+		if (own > most) {
+			most = own;
+			s->top[family].tgid = f->procs.v[p].id;
+			s->top[family].uid = f->procs.v[p].uid;
+		}
+	}
+	s->top[family].share = all ? (double)most / (double)all : 0;
+}
+
+/* Of a user's hits those that are still told. */
+static uint64_t told_hits(const struct ttmon_families *f, const struct hits *user, unsigned int family)
+{
+	unsigned int k = hits_index(family);
+	uint64_t told = k < TTMON_PROC_HITS ? user->gained[k] : 0;
+
+	for (unsigned int i = 0; i < f->nr_reduced && told; i++) {
+		const struct ttmon_reduction *r = &f->reduced[i];
+		const struct hits *p = r->tgid ? hits_of(&f->procs, r->tgid) : NULL;
+
+		if (r->family != family || r->uid != user->id)
+			continue;
+		if (!r->tgid)
+			told = 0;
+		else if (p)
+			told -= MIN(told, p->gained[k]);
+	}
+	return told;
+}
+
+static int by_hits(const void *pa, const void *pb)
+{
+	const struct hits *a = *(struct hits *const *)pa, *b = *(struct hits *const *)pb;
+	uint64_t x = 0, y = 0;
+
+	for (unsigned int i = 0; i < TTMON_PROC_HITS; i++) {
+		x += a->gained[i];
+		y += b->gained[i];
+	}
+	return x == y ? cmp_hits(a, b) : x < y ? 1 : -1;
+}
+
+static void take_users(struct ttmon_families *f)
+{
+	struct taking users = { .was = &f->users };
+
+	if (ttmon_bpf_each_user_hits(ttmon_daemon_bpf(f->c), take_user, &users))
+		log_debug("no memory for the hits of users");
+	taken(&f->users, &users);
+}
+
+static uint64_t calls_of(const struct ttmon_families *f, unsigned int k)
+{
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < f->users.n; i++)
+		calls += f->users.v[i].was[k];
+	return calls;
+}
+
+/* The users who had hits, those with most first, and their shares. */
+static void sample_users(struct ttmon_families *f, struct ttmon_budget_sample *s)
+{
+	_cleanup_free_ struct hits **order = calloc(f->users.n + 1, sizeof(struct hits *));
+	double all[TTMON_PROC_HITS] = { 0 };
+
+	for (size_t i = 0; order && i < f->users.n; i++) {
+		uint64_t any = 0;
+
+		for (unsigned int k = 0; k < TTMON_PROC_HITS; k++) {
+			any |= f->users.v[i].gained[k];
+			all[k] += (double)f->users.v[i].gained[k];
+		}
+		if (any)
+			order[s->nr_users++] = &f->users.v[i];
+	}
+	if (s->nr_users)
+		qsort(order, s->nr_users, sizeof(struct hits *), by_hits);
+	for (unsigned int family = 0; family < TTMON_FAMILY_MAX; family++) {
+		unsigned int k = hits_index(family);
+
+		for (unsigned int i = 0; k < TTMON_PROC_HITS && all[k] > 0 && i < s->nr_users; i++) {
+			double share = (double)order[i]->gained[k] / all[k];
+			double told = (double)told_hits(f, order[i], family) / all[k];
+
+			s->counted[family] += share - told;
+			if (i >= TTMON_BUDGET_USERS)
+				continue;
+			s->users[i].uid = order[i]->id;
+			s->users[i].share[family] = share;
+			s->users[i].told[family] = told;
+		}
+	}
 }
 
 /*
  * Who makes the hits, and what those make that are reduced alone; asked only where that may matter soon, since it walks a table. Processes that
  * are not there any more are forgotten.
  */
-static void sample_processes(struct ttmon_families *f, const struct ttmon_budget_view *v, struct ttmon_budget_sample *s)
+static void sample_hits(struct ttmon_families *f, const struct ttmon_budget_view *v, struct ttmon_budget_sample *s)
 {
-	struct taking t = { .was = f->procs, .nr_was = f->nr_procs };
+	struct taking procs = { .was = &f->procs };
 
-	ttmon_bpf_each_hits(ttmon_daemon_bpf(f->c), take_hits, &t);
-	free(f->procs);
-	f->procs = t.now;
-	f->nr_procs = t.nr_now;
-	if (f->nr_procs)
-		qsort(f->procs, f->nr_procs, sizeof(*f->procs), cmp_hits);
-	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
-		unsigned int k = hits_index(i);
-		uint64_t all = 0, most = 0;
-
-		for (size_t p = 0; k < TTMON_PROC_HITS && p < f->nr_procs; p++) {
-			uint64_t own = f->procs[p].gained[k];
-
-			all += own;
-			if (own > most) {
-				most = own;
-				s->top[i].tgid = f->procs[p].tgid;
-			}
-		}
-		s->top[i].share = all ? (double)most / (double)all : 0;
-	}
+	ttmon_bpf_each_hits(ttmon_daemon_bpf(f->c), take_process, &procs);
+	taken(&f->procs, &procs);
+	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
+		if (table[i].countable)
+			find_top(f, i, s);
+	sample_users(f, s);
 	for (unsigned int i = 0; i < v->nr; i++) {
-		s->reduced[i].gone = true;
-		for (size_t p = 0; v->reductions[i].tgid && p < f->nr_procs; p++) {
-			if (f->procs[p].tgid != v->reductions[i].tgid)
-				continue;
-			s->reduced[i].gone = false;
-			s->reduced[i].hits = f->procs[p].gained[hits_index(v->reductions[i].family)];
-		}
+		const struct ttmon_reduction *r = &v->reductions[i];
+		const struct hits *h = r->tgid ? hits_of(&f->procs, r->tgid) : hits_of(&f->users, r->uid);
+
+		s->reduced[i].gone = r->tgid && !h;
+		s->reduced[i].hits = h ? h->gained[hits_index(r->family)] : 0;
 	}
 }
 
@@ -376,50 +501,67 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 	s->daemon_ns = f->daemon_ns = MAX(f->daemon_ns, s->daemon_ns - MIN(s->daemon_ns, served_ns));
 	s->records_ns = hot.records_ns;
 	memcpy(s->records, hot.records, sizeof(s->records));
+	take_users(f);
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
 		uint64_t counted;
 
-		/* Runs are the same measure whether a family is on or counted, events are not: many launches, switches are one. */
+		/*
+		 * Calls are the same measure whether a family is on or counted, and runs where there is one for each hit: a call that is
+		 * counted has none at its return. Events are not: many launches, switches are one.
+		 */
 		if (f->run_times)
 			ttmon_bpf_family_runs(ttmon_daemon_bpf(f->c), i, &s->hits[i], &s->bpf_ns[i]);
 		else
 			s->hits[i] = sum_kinds(f, i, &counted);
+		if (hits_index(i) < TTMON_PROC_HITS)
+			s->hits[i] = calls_of(f, hits_index(i));
 		if (table[i].countable && f->of[i].why != WHY_ASKED && state_of(f, i) <= TTMON_FAMILY_COUNTING)
 			s->countable |= 1u << i;
 	}
 	ttmon_budget_get(f->budget, &v);
 	if (v.nr || 2 * v.percent > f->max_percent)
-		sample_processes(f, &v, s);
+		sample_hits(f, &v, s);
 }
 
 /* ---- what the budget says is done ---- */
 
-static const struct ttmon_reduction *find_reduction(const struct ttmon_reduction *list, unsigned int n, uint32_t family,
-						    uint32_t tgid)
+static bool is_of_all(const struct ttmon_reduction *r)
+{
+	return !r->tgid && r->uid == TTMON_BUDGET_NOBODY;
+}
+
+static bool has_reduction(const struct ttmon_reduction *list, unsigned int n, const struct ttmon_reduction *what)
 {
 	for (unsigned int i = 0; i < n; i++)
-		if (list[i].family == family && list[i].tgid == tgid)
-			return &list[i];
-	return NULL;
+		if (list[i].family == what->family && list[i].tgid == what->tgid &&
+		    (what->tgid || list[i].uid == what->uid))
+			return true;
+	return false;
 }
 
-/* Of one process: what of it is reduced now. A process that is gone needs nothing. */
-static void apply_to_process(struct ttmon_families *f, const struct ttmon_budget_view *v, uint32_t tgid)
+/* Of one process, or of one user: what of it is reduced now. What is gone needs nothing. */
+static void apply(struct ttmon_families *f, const struct ttmon_reduction *what)
 {
 	uint32_t families = 0;
+	int err;
 
-	for (unsigned int i = 0; i < v->nr; i++)
-		if (v->reductions[i].tgid == tgid)
-			families |= 1u << v->reductions[i].family;
-	if (ttmon_bpf_reduce_pid(ttmon_daemon_bpf(f->c), tgid, families, TTMON_FAMILY_SAMPLE))
-		log_debug("cannot reduce process %u alone", tgid);
+	for (unsigned int i = 0; i < f->nr_reduced; i++)
+		if (f->reduced[i].tgid == what->tgid && (what->tgid || f->reduced[i].uid == what->uid))
+			families |= 1u << f->reduced[i].family;
+	if (what->tgid)
+		err = ttmon_bpf_reduce_pid(ttmon_daemon_bpf(f->c), what->tgid, families, TTMON_FAMILY_SAMPLE);
+	else
+		err = ttmon_bpf_reduce_user(ttmon_daemon_bpf(f->c), what->uid, families, TTMON_FAMILY_SAMPLE);
+	if (err)
+		log_debug("cannot reduce process %u, user %u alone: %s", what->tgid, what->uid, strerror(-err));
 }
 
-static void tell_process(const struct ttmon_families *f, const struct ttmon_reduction *r, bool reduced)
+static void tell_process(const struct ttmon_families *f, uint32_t tgid, unsigned int family, bool reduced,
+			 uint64_t ts_ns)
 {
 	struct ttmon_ev_family e = {
-		.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_FAMILY, .cpu = TTMON_CPU_DAEMON, .tgid = r->tgid },
-		.family = r->family,
+		.h = { .ts_ns = ts_ns, .kind = TTMON_EV_FAMILY, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
+		.family = family,
 		.state = reduced ? TTMON_FAMILY_COUNTING : TTMON_FAMILY_ON,
 		.why = 1,
 	};
@@ -427,39 +569,135 @@ static void tell_process(const struct ttmon_families *f, const struct ttmon_redu
 	ttmon_daemon_fact(f->c, &e, sizeof(e));
 }
 
-static void follow_processes(struct ttmon_families *f, const struct ttmon_budget_view *v)
+struct telling {
+	const struct ttmon_families *f;
+	const struct ttmon_reduction *what;
+	bool reduced;
+	uint64_t ts_ns;
+};
+
+static void tell_one(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits)
+{
+	const struct telling *t = ctx;
+
+	(void)hits;
+	if (uid == t->what->uid)
+		tell_process(t->f, tgid, t->what->family, t->reduced, t->ts_ns);
+}
+
+/* Of a user each process is told; those that come are told when they are met. */
+static void tell_of(const struct ttmon_families *f, const struct ttmon_reduction *r, bool reduced)
+{
+	struct telling t = { f, r, reduced, ttmon_mono_ns() };
+
+	if (r->tgid)
+		tell_process(f, r->tgid, r->family, reduced, t.ts_ns);
+	else
+		ttmon_bpf_each_hits(ttmon_daemon_bpf(f->c), tell_one, &t);
+}
+
+void ttmon_families_met(struct ttmon_daemon *c, uint32_t tgid, uint64_t start_ns)
+{
+	const struct ttmon_families *f = families_of(c);
+	uint32_t uid;
+
+	if (!f || !f->nr_reduced || !ttmon_bpf_uid_of(ttmon_daemon_bpf(c), tgid, &uid))
+		return;
+	for (unsigned int i = 0; i < f->nr_reduced; i++)
+		if (!f->reduced[i].tgid && f->reduced[i].uid == uid)
+			tell_process(f, tgid, f->reduced[i].family, true, MAX(f->reduced_ns[i], start_ns));
+}
+
+static void count_paid(struct ttmon_families *f, const struct ttmon_reduction *r)
+{
+	struct ttmon_quota_row row = { .uid = r->uid, .what = TTMON_QUOTA_BUDGET };
+	uint32_t at = 0;
+
+	while (at < f->nr_paid && f->paid[at].uid != r->uid)
+		at++;
+	if (at < f->nr_paid) {
+		row = f->paid[at];
+		memmove(f->paid + at, f->paid + at + 1, (--f->nr_paid - at) * sizeof(*f->paid));
+	} else if (f->nr_paid == TTMON_QUOTA_ROWS) {
+		f->nr_paid--;
+	}
+	row.paid++;
+	row.tgid = r->tgid;
+	ttmon_quota_add(f->paid, &f->nr_paid, &row);
+}
+
+uint32_t ttmon_families_quotas(const struct ttmon_daemon *c, struct ttmon_quota_row *rows)
+{
+	const struct ttmon_families *f = families_of(c);
+
+	if (f)
+		memcpy(rows, f->paid, f->nr_paid * sizeof(*rows));
+	return f ? f->nr_paid : 0;
+}
+
+static void say_reduced(const struct ttmon_families *f, const struct ttmon_reduction *r, double percent)
+{
+	const char *but = r->family == TTMON_FAMILY_TRANSFER ? ", but for one copy in 64" : "";
+	const char *name = ttmon_family_name(r->family);
+	char comm[TTMON_COMM_LEN];
+
+	if (r->tgid)
+		log_warn(
+			"over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only counted%s",
+			percent, f->max_percent, name, r->tgid, ttmon_proc_comm(r->tgid, comm), but);
+	else
+		log_warn("over budget (%.2g %% of %g %%): %s of user %u, who makes most of it, is only counted%s",
+			 percent, f->max_percent, name, r->uid, but);
+}
+
+static void say_back(const struct ttmon_families *f, const struct ttmon_reduction *r, double percent)
+{
+	const char *name = ttmon_family_name(r->family);
+
+	if (!r->tgid)
+		log_info("under budget (%.2g %% of %g %%): %s of user %u is on again", percent, f->max_percent, name,
+			 r->uid);
+	else if (ttmon_bpf_has_pid(ttmon_daemon_bpf(f->c), r->tgid))
+		log_info("under budget (%.2g %% of %g %%): %s of process %u is on again", percent, f->max_percent, name,
+			 r->tgid);
+}
+
+/* Of single processes and users. */
+static void follow_single(struct ttmon_families *f, const struct ttmon_budget_view *v)
 {
 	struct ttmon_reduction was[TTMON_BUDGET_MAX];
 	unsigned int n = f->nr_reduced;
-	char comm[TTMON_COMM_LEN];
+	uint64_t since_ns[TTMON_BUDGET_MAX], now = ttmon_mono_ns();
 
 	memcpy(was, f->reduced, sizeof(was));
+	memcpy(since_ns, f->reduced_ns, sizeof(since_ns));
 	f->nr_reduced = 0;
-	for (unsigned int i = 0; i < v->nr; i++)
-		if (v->reductions[i].tgid)
-			f->reduced[f->nr_reduced++] = v->reductions[i];
+	for (unsigned int i = 0; i < v->nr; i++) {
+		if (is_of_all(&v->reductions[i]))
+			continue;
+		f->reduced_ns[f->nr_reduced] = now;
+		for (unsigned int k = 0; k < n; k++)
+			if (has_reduction(&was[k], 1, &v->reductions[i]))
+				f->reduced_ns[f->nr_reduced] = since_ns[k];
+		f->reduced[f->nr_reduced++] = v->reductions[i];
+	}
 	for (unsigned int i = 0; i < f->nr_reduced; i++) {
 		const struct ttmon_reduction *r = &f->reduced[i];
 
-		if (find_reduction(was, n, r->family, r->tgid))
+		if (has_reduction(was, n, r))
 			continue;
 		/* Told first: what the programs do not tell any more is known to be missing. */
-		tell_process(f, r, true);
-		apply_to_process(f, v, r->tgid);
-		ttmon_proc_comm(r->tgid, comm);
-		log_warn(
-			"over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only counted%s",
-			v->percent, f->max_percent, ttmon_family_name(r->family), r->tgid, comm,
-			r->family == TTMON_FAMILY_TRANSFER ? ", but for one copy in 64" : "");
+		tell_of(f, r, true);
+		apply(f, r);
+		count_paid(f, r);
+		say_reduced(f, r, v->percent);
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		if (find_reduction(f->reduced, f->nr_reduced, was[i].family, was[i].tgid))
+		if (has_reduction(f->reduced, f->nr_reduced, &was[i]))
 			continue;
-		apply_to_process(f, v, was[i].tgid);
-		tell_process(f, &was[i], false);
-		if (ttmon_bpf_has_pid(ttmon_daemon_bpf(f->c), was[i].tgid))
-			log_info("under budget (%.2g %% of %g %%): %s of process %u is on again", v->percent,
-				 f->max_percent, ttmon_family_name(was[i].family), was[i].tgid);
+		apply(f, &was[i]);
+		tell_of(f, &was[i], false);
+		say_back(f, &was[i], v->percent);
 	}
 }
 
@@ -470,7 +708,8 @@ static void follow(struct ttmon_families *f)
 
 	ttmon_budget_get(f->budget, &v);
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
-		bool reduce = find_reduction(v.reductions, v.nr, i, 0);
+		const struct ttmon_reduction all = { .family = i, .uid = TTMON_BUDGET_NOBODY };
+		bool reduce = has_reduction(v.reductions, v.nr, &all);
 
 		/* Reducing and coming back neither attaches nor detaches, and cannot fail. */
 		if (reduce && f->of[i].why == WHY_NONE) {
@@ -483,7 +722,7 @@ static void follow(struct ttmon_families *f)
 				 ttmon_family_name(i));
 		}
 	}
-	follow_processes(f, &v);
+	follow_single(f, &v);
 	if (v.over && !f->over)
 		log_warn("over budget (%.2g %% of %g %%), and nothing that could be only counted would help", v.percent,
 			 f->max_percent);

@@ -9,6 +9,7 @@
 #include <ttmon/family.h>
 
 #include "lib/base/names.h"
+#include "lib/base/quota.h"
 
 #include "daemon/core/usage/budget.h"
 #include "daemon/run/daemon.h"
@@ -42,6 +43,10 @@ int ttmon_families_set(struct ttmon_daemon *c, enum ttmon_family family, enum tt
 /* A run can be asked at all: a replay has no families, all are ABSENT. */
 bool ttmon_families_exist(const struct ttmon_daemon *c);
 void ttmon_families_get(const struct ttmon_daemon *c, enum ttmon_family family, struct ttmon_family_view *ret);
+/* A process is announced, before its events are told: what is reduced in all of its user's processes is reduced in it. */
+void ttmon_families_met(struct ttmon_daemon *c, uint32_t tgid, uint64_t start_ns);
+/* Users whose calls the budget has only counted, by how often; rows has room for TTMON_QUOTA_ROWS. Returns how many. */
+uint32_t ttmon_families_quotas(const struct ttmon_daemon *c, struct ttmon_quota_row *rows);
 /* False: there is no budget, all is 0. */
 bool ttmon_families_budget(const struct ttmon_daemon *c, struct ttmon_budget_view *ret);
 

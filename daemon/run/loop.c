@@ -12,6 +12,8 @@
 
 #include "daemon/io/host/sdnotify.h"
 #include "daemon/run/daemon_int.h"
+
+#include "daemon/run/families.h"
 #include "lib/os/proc.h"
 #include "lib/os/clock.h"
 #include "lib/base/fmt.h"
@@ -125,6 +127,7 @@ static void on_requests(struct ttmon_daemon *c)
 		switch (reqs[i].kind) {
 		case TTMON_REQ_PROC:
 			ttmon_daemon_list(c, reqs[i].tgid);
+			ttmon_families_met(c, reqs[i].tgid, reqs[i].start_ns);
 			ttmon_hot_listed(c->hot, reqs[i].tgid);
 			ttmon_parts_request(c, &reqs[i]);
 			break;

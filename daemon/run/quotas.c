@@ -6,6 +6,7 @@
 #include "daemon/run/quotas.h"
 
 #include "daemon/io/probes/discover.h"
+#include "daemon/run/families.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 #include "lib/os/proc.h"
@@ -28,7 +29,7 @@ struct quotas {
 
 uint32_t ttmon_quotas_get(const struct ttmon_daemon *c, struct ttmon_quota_row *rows)
 {
-	struct ttmon_quota_row probes[TTMON_QUOTA_ROWS];
+	struct ttmon_quota_row others[TTMON_QUOTA_ROWS];
 	struct ttmon_snapshot s;
 	uint32_t n, more = 0;
 
@@ -36,9 +37,12 @@ uint32_t ttmon_quotas_get(const struct ttmon_daemon *c, struct ttmon_quota_row *
 	n = s.nr_quotas;
 	memcpy(rows, s.quotas, n * sizeof(*rows));
 	if (ttmon_daemon_discover(c))
-		more = ttmon_discover_quotas(ttmon_daemon_discover(c), probes);
+		more = ttmon_discover_quotas(ttmon_daemon_discover(c), others);
 	for (uint32_t i = 0; i < more; i++)
-		ttmon_quota_add(rows, &n, &probes[i]);
+		ttmon_quota_add(rows, &n, &others[i]);
+	more = ttmon_families_quotas(c, others);
+	for (uint32_t i = 0; i < more; i++)
+		ttmon_quota_add(rows, &n, &others[i]);
 	return n;
 }
 
@@ -84,7 +88,8 @@ static void tick(void *state)
 	for (uint32_t i = 0; i < n; i++) {
 		struct told *t = told_of(q, &rows[i]);
 
-		if (rows[i].paid == t->paid || (t->ns && now - t->ns < AGAIN_NS))
+		/* What the budget takes is said where it is taken. */
+		if (rows[i].what == TTMON_QUOTA_BUDGET || rows[i].paid == t->paid || (t->ns && now - t->ns < AGAIN_NS))
 			continue;
 		tell(&rows[i], rows[i].paid - t->paid);
 		t->paid = rows[i].paid;

@@ -16,7 +16,8 @@
 	X(3, ADVICE, "advice", "lines of live advice, allocations watched for it") \
 	X(4, PROCESSES, "processes", "lines of processes that ended")              \
 	X(5, MAPPINGS, "mappings", "mappings of memory")                           \
-	X(6, PROBES, "probes", "files that were not probed")
+	X(6, PROBES, "probes", "files that were not probed")                       \
+	X(7, BUDGET, "budget", "families of its calls that were only counted")
 
 enum ttmon_quota {
 #define X(id, NAME, name, help) TTMON_QUOTA_##NAME = id,

@@ -12,7 +12,7 @@ import threading
 import time
 
 import e2e
-from e2e import PATIENCE, allocations, eq, free_port, process, standin, timeout, true
+from e2e import PATIENCE, allocations, eq, free_port, pair, process, standin, timeout, true
 from t_family import Service
 from tt_host import Unix
 
@@ -191,6 +191,52 @@ def test_probes(bench):
     wait_for("probes of files that are gone stay", lambda: not [
         o for o in service.request("GET", "/v1/probes")["objects"] if o["path"].startswith(bench.path("evil"))])
     victim.target.proc.kill()
+
+
+@e2e.alone("it loads the machine up to the budget")
+@timeout(180)
+def test_budget(bench):
+    """
+    A user's copies, of many processes of which none makes most, cost more than the daemon may use: that user's are only counted, of processes that begin
+    later too, and the user is named. Of another user each copy is seen, and that is known.
+    """
+    service = Service(bench, "--max-overhead", "2", env=e2e.BUDGET)
+    if service.request("GET", "/v1/families")["budget"] is None:
+        raise e2e.Skip("no budget in this run")
+    pace = bench.for_everybody(standin("pace"), standin("lib"))
+    victim = bench.target(*as_user(VICTIM, pace, "100", "600"))
+    service.wait_probed()
+    # It knows the library now, so that it has no excuse for a copy that it does not see.
+    quiet = bench.target(*as_user(VICTIM, pace, "200", "15"))
+    healthz = Healthz(service.sock)
+    evil = [bench.target(*as_user(EVIL, pace, "25000", "600")) for _ in range(6)]
+    service.daemon.wait_line(rf"over budget \(.*\): transfer of user {EVIL}, who makes most of it, is only counted", 60)
+    late = bench.target(*as_user(EVIL, pace, "500", "600"))
+
+    def seen(*pids):
+        """(copies, whether there may have been more) of each."""
+        db = service.request("GET", "/v1/db")
+        procs = [process(db, pid) for pid in pids]
+        return [(pair(p["transfers"] or {}, "h2d")[0], p.get("at_least", False)) for p in procs]
+
+    wait_for("no copy of a process that began later is told", lambda: process(service.request("GET", "/v1/db"), late.pid).get("sampled"))
+    true("what is missing of that user is not known", all(least for _, least in seen(late.pid, *(e.pid for e in evil))))
+    status = service.status()
+    eq("who pays", status["budget"]["users"], [{"uid": int(EVIL), "family": "transfer", "sampled": 64}])
+    eq("families that are reduced for all", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])
+    true("the quota names the user", paying(service, "budget", EVIL))
+    os.chmod(service.sock, 0o666)
+    for uid, told in ((EVIL, [int(EVIL)]), (VICTIM, [])):
+        status = subprocess.run(as_user(uid, bench.for_everybody(e2e.TTMON), "status", "--json", "--socket", service.sock), capture_output=True, text=True, check=True)
+        eq(f"who pays, as user {uid} sees it", [u["uid"] for u in json.loads(status.stdout)["budget"]["users"]], told)
+    made = e2e.last_json(quiet.finish())["copies"]
+    eq("copies of the innocent", seen(quiet.pid), [(made, False)])
+    for one in (*evil, late):
+        one.proc.kill()
+        one.proc.wait()
+    wait_for("it is over, and the user still pays", lambda: not service.status()["budget"]["users"])
+    tell(f"{25000 * 6} copies a second of one user", healthz, service)
+    victim.proc.kill()
 
 
 FLOOD = """

@@ -305,7 +305,7 @@ def test_budget(bench):
     work = Workload(bench).start()
     work.do(*old(), *made())
     loads = [bench.target(standin("pace"), "60000", "600") for _ in range(3)]
-    service.daemon.wait_line(r"over budget \(.*\): transfer is only counted", 60)
+    service.daemon.wait_line(r"over budget \(.*\): transfer of user 0, who makes most of it, is only counted", 60)
     for load in loads:
         load.proc.kill()
     work.do("late", f"copy {N}")

@@ -72,6 +72,9 @@ static void show_families(const json_t *root)
 		printf("%s of process %llu (%s) is only counted: it makes most of it\n", ttmon_show_str(f, "family"),
 		       (unsigned long long)ttmon_show_u64(f, "pid"), comm ? comm : "");
 	}
+	json_array_foreach(ttmon_show_at(budget, "users"), i, f)
+		printf("%s of user %llu is only counted: the user makes most of it\n", ttmon_show_str(f, "family"),
+		       (unsigned long long)ttmon_show_u64(f, "uid"));
 }
 
 /* Words of our tables alone: nothing in them needs to be escaped in an address. */

@@ -366,6 +366,24 @@ static void show_quotas(const json_t *root)
 	}
 }
 
+/* One process, or one user, that the budget has reduced alone. */
+static void show_reduced(const json_t *one, bool first)
+{
+	label(first ? "reduced alone" : "");
+	clean(ttmon_show_str(one, "family"));
+	if (ttmon_show_at(one, "pid")) {
+		printf(" of process %llu (", (unsigned long long)ttmon_show_u64(one, "pid"));
+		clean(ttmon_show_str(one, "comm"));
+		printf(")");
+	} else {
+		printf(" of user %llu", (unsigned long long)ttmon_show_u64(one, "uid"));
+	}
+	printf(" is only counted (budget)");
+	if (ttmon_show_u64(one, "sampled"))
+		printf(", one in %llu is told", (unsigned long long)ttmon_show_u64(one, "sampled"));
+	putchar('\n');
+}
+
 /* What is told less than it could be, and why. */
 static void show_families(const json_t *root)
 {
@@ -401,17 +419,8 @@ static void show_families(const json_t *root)
 	       json_number_value(ttmon_show_at(budget, "percent")), over ? ttmon_show_escape(TTMON_SHOW_PLAIN) : "",
 	       json_number_value(ttmon_show_at(budget, "max_percent")),
 	       over ? ", and nothing that could be reduced would help" : "");
-	json_array_foreach(ttmon_show_at(budget, "processes"), i, p)
-	{
-		label(i ? "" : "reduced alone");
-		clean(ttmon_show_str(p, "family"));
-		printf(" of process %llu (", (unsigned long long)ttmon_show_u64(p, "pid"));
-		clean(ttmon_show_str(p, "comm"));
-		printf(") is only counted (budget)");
-		if (ttmon_show_u64(p, "sampled"))
-			printf(", one in %llu is told", (unsigned long long)ttmon_show_u64(p, "sampled"));
-		putchar('\n');
-	}
+	json_array_foreach(ttmon_show_at(budget, "processes"), i, p) show_reduced(p, !i);
+	json_array_foreach(ttmon_show_at(budget, "users"), i, p) show_reduced(p, !i);
 }
 
 /* Does each slot's CPU time add up to CPUs x 1 ms, and what is missing? */

@@ -159,12 +159,21 @@ static void show(struct ttmon_budget *b, const struct gain *g)
 
 /* ---- reducing ---- */
 
-static bool is_reduced(const struct ttmon_budget *b, uint32_t family, uint32_t tgid)
+static bool is_of_all(const struct ttmon_reduction *r)
 {
-	for (unsigned int i = 0; i < b->view.nr; i++)
-		if (b->view.reductions[i].family == family &&
-		    (b->view.reductions[i].tgid == tgid || !b->view.reductions[i].tgid))
+	return !r->tgid && r->uid == TTMON_BUDGET_NOBODY;
+}
+
+/* This, or more than this. */
+static bool is_reduced(const struct ttmon_budget *b, const struct ttmon_reduction *what)
+{
+	for (unsigned int i = 0; i < b->view.nr; i++) {
+		const struct ttmon_reduction *r = &b->view.reductions[i];
+
+		if (r->family == what->family &&
+		    (is_of_all(r) || (!r->tgid && r->uid == what->uid) || (r->tgid && r->tgid == what->tgid)))
 			return true;
+	}
 	return false;
 }
 
@@ -177,65 +186,162 @@ static void drop(struct ttmon_budget *b, unsigned int i)
 	b->nr_window = 0;
 }
 
-static void reduce(struct ttmon_budget *b, const struct gain *g, uint32_t family, uint32_t tgid, double share)
+/* What is found to be reduced, and its share of the family's cost and of its hits. */
+struct found {
+	struct ttmon_reduction what;
+	double share, hits, percent;
+};
+
+static void reduce(struct ttmon_budget *b, const struct gain *g, const struct found *found)
 {
+	uint32_t family = found->what.family;
 	struct family *f = &b->families[family];
 	bool relapse = f->back_ns != CLOCK_NEVER && b->clock_ns - f->back_ns < periods(b, RELAPSE);
 
 	f->pause_ns = relapse ? MIN(2 * f->pause_ns, periods(b, PAUSE_MAX)) : periods(b, PAUSE_MIN);
 	b->active[b->view.nr] = (struct active){
 		.pause_ns = f->pause_ns,
-		.cost_ns = share * cost(g, family) / g->seconds,
-		.hits = share * g->hits[family] / g->seconds,
+		.cost_ns = found->share * cost(g, family) / g->seconds,
+		.hits = found->hits * g->hits[family] / g->seconds,
 	};
-	b->view.reductions[b->view.nr++] = (struct ttmon_reduction){ family, tgid };
+	b->view.reductions[b->view.nr++] = found->what;
 	b->view.reduced[family]++;
 	b->trial = TRIAL;
 	b->before = *g;
-	b->share = share;
+	b->share = found->share;
 	b->nr_window = 0;
 }
 
-/* What it would bring, in percent; 0: it may not be reduced. */
-static double would_bring(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
-			  unsigned int f, uint32_t *tgid, double *share)
+static unsigned int nr_told(const struct ttmon_budget_sample *s)
 {
-	*tgid = 0;
-	*share = 1;
-	if (!(s->countable >> f & 1) || b->families[f].useless_ns > b->clock_ns || is_reduced(b, f, 0))
-		return 0;
-	if (s->top[f].tgid && s->top[f].share >= OWN_SHARE && !is_reduced(b, f, s->top[f].tgid)) {
-		*tgid = s->top[f].tgid;
-		*share = MIN(s->top[f].share, 1.0);
+	return MIN(s->nr_users, TTMON_BUDGET_USERS);
+}
+
+/* Of what a family costs, the share of the hits that are still told: each costs what one did when others were reduced. */
+static double told_part(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+			unsigned int f)
+{
+	double all = cost(g, f);
+
+	for (unsigned int i = 0; i < b->view.nr && all > 0; i++) {
+		const struct active *a = &b->active[i];
+
+		if (b->view.reductions[i].family == f && a->hits > 0)
+			return MIN(MAX(1 - s->counted[f], 0.0) * g->hits[f] * a->cost_ns / a->hits / all, 1.0);
 	}
-	return *share * cost(g, f) / g->percent_ns;
+	return 1;
+}
+
+/* What a user's hits cost that are still told, as a share of the family's cost. */
+static double told_of(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+		      unsigned int user, unsigned int f)
+{
+	double told = s->users[user].told[f];
+
+	return told > 0 ? told / MAX(1 - s->counted[f], told) * told_part(b, s, g, f) : 0;
+}
+
+/* What a user costs, in percent. */
+static double cost_of_user(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+			   unsigned int user)
+{
+	double sum = 0;
+
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+		double counted = s->users[user].share[f] - s->users[user].told[f], share = told_of(b, s, g, user, f);
+
+		if (counted > 0)
+			share += counted / MAX(s->counted[f], counted) * (1 - told_part(b, s, g, f));
+		sum += share * cost(g, f);
+	}
+	return sum / g->percent_ns;
+}
+
+/* Does this user have to pay? By the rule of budget.h. */
+static bool pays(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+		 unsigned int user)
+{
+	double own = cost_of_user(b, s, g, user);
+	bool most = true;
+
+	for (unsigned int i = 0; i < nr_told(s); i++)
+		most &= cost_of_user(b, s, g, i) <= own;
+	return most || own > b->cfg.max_percent / s->nr_users;
+}
+
+/* What is told of a family for those who need not pay, as a share of its cost; *top: of those who pay the one with most, nr_told(): none. */
+static double spared(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+		     unsigned int f, unsigned int *top)
+{
+	double share = 0;
+
+	*top = nr_told(s);
+	for (unsigned int i = 0; i < nr_told(s); i++) {
+		if (!pays(b, s, g, i))
+			share += told_of(b, s, g, i, f);
+		else if (s->users[i].told[f] > (*top < nr_told(s) ? s->users[*top].told[f] : 0))
+			*top = i;
+	}
+	return share;
+}
+
+static bool pays_uid(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+		     uint32_t uid)
+{
+	for (unsigned int i = 0; i < nr_told(s); i++)
+		if (s->users[i].uid == uid)
+			return pays(b, s, g, i);
+	return !s->nr_users;
+}
+
+/* What would bring most in a family: one process, one user, all. False: nothing may be reduced that brings so many percent. */
+static bool find(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
+		 unsigned int f, double least, struct found *ret)
+{
+	double all = cost(g, f) / g->percent_ns, told = told_part(b, s, g, f), rest;
+	struct found found = { .what = { .family = f, .uid = TTMON_BUDGET_NOBODY }, .share = told, .hits = 1 };
+	struct ttmon_reduction process = { .family = f, .tgid = s->top[f].tgid, .uid = s->top[f].uid };
+	unsigned int top;
+
+	if (!(s->countable >> f & 1) || b->families[f].useless_ns > b->clock_ns || is_reduced(b, &found.what))
+		return false;
+	rest = told - spared(b, s, g, f, &top);
+	if (process.tgid && s->top[f].share >= OWN_SHARE && !is_reduced(b, &process) &&
+	    pays_uid(b, s, g, process.uid)) {
+		found.what = process;
+		found.share = found.hits = MIN(s->top[f].share, 1.0);
+	} else if (top < nr_told(s) && told_of(b, s, g, top, f) * all >= least) {
+		found.what.uid = s->users[top].uid;
+		found.share = told_of(b, s, g, top, f);
+		found.hits = s->users[top].told[f];
+	} else if (rest * all < least) {
+		return false;
+	}
+	found.percent = found.share * all;
+	*ret = found;
+	return found.percent >= least;
 }
 
 static void reduce_one(struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g)
 {
-	double too_much = percent(g) - b->cfg.max_percent, best = 0, best_share = 1;
-	unsigned int found = TTMON_FAMILY_MAX;
-	uint32_t best_tgid = 0;
+	double too_much = percent(g) - b->cfg.max_percent;
+	struct found best = { .percent = 0 };
 
 	/* Transfers at last. */
-	for (unsigned int pass = 0; pass < 3 && found == TTMON_FAMILY_MAX; pass++) {
+	for (unsigned int pass = 0; pass < 3 && best.percent <= 0; pass++) {
 		for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
-			uint32_t tgid;
-			double share, brings = would_bring(b, s, g, f, &tgid, &share);
+			double least = too_much * (pass < 2 ? WORTH_FAMILIES : WORTH_ANY);
+			struct found found;
 
 			if ((f == TTMON_FAMILY_TRANSFER) != (pass == 1) && pass < 2)
 				continue;
-			if (brings <= best || brings < too_much * (pass < 2 ? WORTH_FAMILIES : WORTH_ANY))
-				continue;
-			found = f;
-			best = brings;
-			best_tgid = tgid;
-			best_share = share;
+			if (find(b, s, g, f, least, &found) && found.percent > best.percent)
+				best = found;
 		}
 	}
-	b->view.over = found == TTMON_FAMILY_MAX || b->view.nr == TTMON_BUDGET_MAX;
+	b->view.over = best.percent <= 0 || b->view.nr == TTMON_BUDGET_MAX;
 	if (!b->view.over)
-		reduce(b, g, found, best_tgid, best_share);
+		reduce(b, g, &best);
 }
 
 /* What a family would cost with the hits of now, in percent: as much a hit as before the last reduction. */
@@ -271,7 +377,7 @@ static double needs(const struct ttmon_budget *b, const struct ttmon_budget_samp
 {
 	const struct ttmon_reduction *r = &b->view.reductions[i];
 	const struct active *a = &b->active[i];
-	double now = r->tgid ? (double)s->reduced[i].hits : g->hits[r->family];
+	double now = is_of_all(r) ? g->hits[r->family] : (double)s->reduced[i].hits;
 
 	return a->cost_ns * (a->hits > 0 ? now / a->hits : g->seconds) / g->percent_ns;
 }

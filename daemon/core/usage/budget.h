@@ -8,7 +8,14 @@
  *
  * Over budget in the mean of ten seconds: one thing is reduced, then ten seconds are looked at again. The dearest of what can be counted goes,
  * but transfers only where no other family would bring a quarter of what is too much, and nothing that would not bring a tenth of it. Where
- * one process makes at least half of a family's hits, the family is reduced in that process alone. A reduction that has not brought half of
+ * one process makes at least half of a family's hits, the family is reduced in that process alone; else, where hits are counted by user, in all
+ * processes of the user who makes most of those that are still told.
+ *
+ * Of several users only those pay who cost more than the budget divided by their number, and the one who costs most: what one of them does, that
+ * cannot be reduced or is nobody's, is no reason to tell less of the others. A family is reduced as a whole where that is worth it without those
+ * who need not pay: many users who cost little each.
+ *
+ * A reduction that has not brought half of
  * what it promised after three seconds is undone, and not tried again for a minute.
  *
  * It comes back when the cost has been under the budget less what it is thought to need again (its hits now times what a hit did cost) for as
@@ -33,9 +40,13 @@ struct ttmon_budget_cfg {
 	uint64_t period_ns; /* of the samples, and of all times above; 0: a second */
 };
 
-/* A family that is only counted; of one process alone where tgid is not 0. */
+#define TTMON_BUDGET_NOBODY UINT32_MAX
+/* Users that are told of. */
+#define TTMON_BUDGET_USERS 8
+
+/* A family that is only counted: of process tgid (not 0) of user uid; of user uid; of all (NOBODY). */
 struct ttmon_reduction {
-	uint32_t family, tgid;
+	uint32_t family, tgid, uid;
 };
 
 struct ttmon_budget_sample {
@@ -43,15 +54,25 @@ struct ttmon_budget_sample {
 	uint64_t daemon_ns;		    /* CPU time of the daemon without what it did for clients, cumulative */
 	uint64_t records_ns;		    /* of it, what was spent on records; at most daemon_ns */
 	uint64_t bpf_ns[TTMON_FAMILY_MAX];  /* run time of each family's programs, cumulative */
-	uint64_t hits[TTMON_FAMILY_MAX];    /* runs of them, whether they only count or not, cumulative */
+	uint64_t hits[TTMON_FAMILY_MAX];    /* calls, else runs of them, whether they only count or not, cumulative */
 	uint64_t records[TTMON_FAMILY_MAX]; /* of each that the daemon has taken, cumulative */
 	uint32_t countable; /* families (1 << family) that are on or counting by our doing, and may be reduced */
 	/* Since the last sample: the process (0: none) with most of the family's hits, and which share of them. */
 	struct {
-		uint32_t tgid;
+		uint32_t tgid, uid;
 		double share;
 	} top[TTMON_FAMILY_MAX];
-	/* Of view.reductions, in their order: hits of the process since the last sample; whether it is gone. */
+	/*
+	 * How many users had hits since the last sample, and those of them who had most: their share of each family's hits, and what of that is
+	 * still told. counted: the share of all that is told no more, of single processes and users.
+	 */
+	uint32_t nr_users;
+	struct {
+		uint32_t uid;
+		double share[TTMON_FAMILY_MAX], told[TTMON_FAMILY_MAX];
+	} users[TTMON_BUDGET_USERS];
+	double counted[TTMON_FAMILY_MAX];
+	/* Of view.reductions, in their order: hits of the process or the user since the last sample; whether it is gone. */
 	struct {
 		uint64_t hits;
 		bool gone;

@@ -105,6 +105,11 @@ uint32_t *ttmon_bpf_nr_reduced(const struct ttmon_bpf *b)
 	return &b->skel->bss->nr_reduced;
 }
 
+uint32_t *ttmon_bpf_nr_reduced_users(const struct ttmon_bpf *b)
+{
+	return &b->skel->bss->nr_reduced_users;
+}
+
 int ttmon_bpf_count_runs(struct ttmon_bpf *b)
 {
 	b->runs_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -759,6 +764,16 @@ int ttmon_bpf_procs_fd(const struct ttmon_bpf *b)
 int ttmon_bpf_reduced_fd(const struct ttmon_bpf *b)
 {
 	return bpf_map__fd(b->skel->maps.reduced);
+}
+
+int ttmon_bpf_reduced_users_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.reduced_users);
+}
+
+int ttmon_bpf_user_hits_fd(const struct ttmon_bpf *b)
+{
+	return bpf_map__fd(b->skel->maps.user_hits);
 }
 
 int ttmon_bpf_rmid_pool_fd(const struct ttmon_bpf *b)

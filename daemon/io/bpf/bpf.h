@@ -197,10 +197,19 @@ void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all);
  * -E2BIG: in too many. Of its transfers one in 2^sample is told, by chance; sample 0: none.
  */
 int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, unsigned int sample) _must_check;
-/* Calls of each process so far, told or only counted; of several threads at once about so many. */
-enum { TTMON_PROC_HITS_TRANSFER, TTMON_PROC_HITS_LAUNCH, TTMON_PROC_HITS };
-void ttmon_bpf_each_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid, const uint64_t *hits),
-			 void *ctx);
+/* The same of all processes of a user, of those that begin later too. */
+int ttmon_bpf_reduce_user(struct ttmon_bpf *b, uint32_t uid, uint32_t families, unsigned int sample) _must_check;
+/*
+ * Calls of each process so far, told or only counted; of several threads at once about so many. uid: its user when it was announced last.
+ */
+enum { TTMON_PROC_HITS_TRANSFER, TTMON_PROC_HITS_LAUNCH, TTMON_PROC_HITS_ALLOC, TTMON_PROC_HITS };
+void ttmon_bpf_each_hits(const struct ttmon_bpf *b,
+			 void (*cb)(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits), void *ctx);
+/* The same of each user, of processes that have ended too; it may begin anew with a user who was quiet. -ENOMEM. */
+int ttmon_bpf_each_user_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t uid, const uint64_t *hits),
+			     void *ctx);
+/* The user of a process that is traced; false: it is not. */
+bool ttmon_bpf_uid_of(const struct ttmon_bpf *b, uint32_t tgid, uint32_t *uid);
 /* Processes being traced now. cb may call ttmon_bpf_del_pid(). */
 void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* Launch sums of every process and CPU, as facts TTMON_EV_LAUNCH_SUMS. */

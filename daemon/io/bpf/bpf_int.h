@@ -11,6 +11,8 @@ int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_procs_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_reduced_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_reduced_users_fd(const struct ttmon_bpf *b);
+int ttmon_bpf_user_hits_fd(const struct ttmon_bpf *b);
 
 /* In .bss: read by the programs while we write. */
 uint32_t *ttmon_bpf_family_states(const struct ttmon_bpf *b); /* enum ttmon_family_state, by family */
@@ -19,6 +21,7 @@ uint32_t *ttmon_bpf_trace_all(const struct ttmon_bpf *b);
 int ttmon_bpf_switchers_fd(const struct ttmon_bpf *b); /* borrowed */
 uint32_t *ttmon_bpf_any_switcher(const struct ttmon_bpf *b);
 uint32_t *ttmon_bpf_nr_reduced(const struct ttmon_bpf *b); /* processes in the map of those that are reduced */
+uint32_t *ttmon_bpf_nr_reduced_users(const struct ttmon_bpf *b);
 
 struct bpf_program;
 struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog prog);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* procs.c: which processes are traced: the kernel's table of them, and whether all are. Cold thread. */
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include "daemon/io/bpf/bpf_int.h"
 
@@ -9,9 +10,10 @@ struct proc_value {
 	uint64_t start_ns;
 	uint32_t flags, capturing;
 	uint64_t kernels, graphs, told;
-	uint32_t image, pad;
+	uint32_t image, stacks;
 	uint64_t hits[TTMON_PROC_HITS];
 	uint32_t unmapped[32];
+	uint32_t uid, pad;
 };
 #define PROC_FROM_START	     (1 << 1)
 #define PROC_LISTED	     (1 << 2)
@@ -102,18 +104,27 @@ void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all)
 		ttmon_bpf_each_pid(b, drop_unlisted, b);
 }
 
-int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, unsigned int sample)
+static int reduce(int fd, uint32_t *nr, uint32_t key, uint32_t families, unsigned int sample)
 {
-	uint32_t *nr = ttmon_bpf_nr_reduced(b), was, value = families | sample << REDUCED_SAMPLE_SHIFT;
-	int fd = ttmon_bpf_reduced_fd(b);
-	bool there = !bpf_map_lookup_elem(fd, &tgid, &was);
+	uint32_t was, value = families | sample << REDUCED_SAMPLE_SHIFT;
+	bool there = !bpf_map_lookup_elem(fd, &key, &was);
 
 	if (!families && there)
-		(void)!bpf_map_delete_elem(fd, &tgid);
-	else if (families && bpf_map_update_elem(fd, &tgid, &value, BPF_ANY))
+		(void)!bpf_map_delete_elem(fd, &key);
+	else if (families && bpf_map_update_elem(fd, &key, &value, BPF_ANY))
 		return -errno;
 	__atomic_fetch_add(nr, (families != 0) - (uint32_t)there, __ATOMIC_SEQ_CST);
 	return 0;
+}
+
+int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, unsigned int sample)
+{
+	return reduce(ttmon_bpf_reduced_fd(b), ttmon_bpf_nr_reduced(b), tgid, families, sample);
+}
+
+int ttmon_bpf_reduce_user(struct ttmon_bpf *b, uint32_t uid, uint32_t families, unsigned int sample)
+{
+	return reduce(ttmon_bpf_reduced_users_fd(b), ttmon_bpf_nr_reduced_users(b), uid, families, sample);
 }
 
 int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when)
@@ -133,8 +144,8 @@ int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when
 	return 0;
 }
 
-void ttmon_bpf_each_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid, const uint64_t *hits),
-			 void *ctx)
+void ttmon_bpf_each_hits(const struct ttmon_bpf *b,
+			 void (*cb)(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits), void *ctx)
 {
 	int fd = ttmon_bpf_procs_fd(b);
 	uint32_t key, next;
@@ -146,6 +157,40 @@ void ttmon_bpf_each_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32
 		key = next;
 		more = !bpf_map_get_next_key(fd, &key, &next);
 		if (!bpf_map_lookup_elem(fd, &key, &v))
-			cb(ctx, key, v.hits);
+			cb(ctx, key, v.uid, v.hits);
 	}
+}
+
+int ttmon_bpf_each_user_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t uid, const uint64_t *hits),
+			     void *ctx)
+{
+	int fd = ttmon_bpf_user_hits_fd(b), cpus = libbpf_num_possible_cpus();
+	_cleanup_free_ uint64_t *v = cpus > 0 ? calloc((size_t)cpus * TTMON_PROC_HITS, sizeof(*v)) : NULL;
+	uint32_t key, next;
+	bool more = v && !bpf_map_get_next_key(fd, NULL, &next);
+
+	if (!v)
+		return -ENOMEM;
+	while (more) {
+		uint64_t sum[TTMON_PROC_HITS] = { 0 };
+
+		key = next;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (bpf_map_lookup_elem(fd, &key, v))
+			continue;
+		for (int i = 0; i < cpus * (int)TTMON_PROC_HITS; i++)
+			sum[i % TTMON_PROC_HITS] += v[i];
+		cb(ctx, key, sum);
+	}
+	return 0;
+}
+
+bool ttmon_bpf_uid_of(const struct ttmon_bpf *b, uint32_t tgid, uint32_t *uid)
+{
+	struct proc_value v;
+
+	if (bpf_map_lookup_elem(ttmon_bpf_procs_fd(b), &tgid, &v))
+		return false;
+	*uid = v.uid;
+	return true;
 }

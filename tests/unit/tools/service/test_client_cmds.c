@@ -108,12 +108,13 @@ static void assert_width(const char *text)
 	"\"events\": {\"decoded\": 1234567, \"late\": 1, \"lost\": {\"ring_full\": 3, \"map_full\": 0}},"              \
 	"\"identity\": {\"ok\": " ok                                                                                   \
 	", \"why\": \"decoded 5, slotted 4\", \"malformed\": 2}, \"window\": {\"slots\": 64, "                         \
-	"\"watermark_lag_ns\": 400000}, \"slots\": {\"closed\": 10, \"published\": 6, \"unpublished\": 3, "                         \
-	"\"dropped\": 1, \"forced\": 0},"                                                                                 \
+	"\"watermark_lag_ns\": 400000}, \"slots\": {\"closed\": 10, \"published\": 6, \"unpublished\": 3, "            \
+	"\"dropped\": 1, \"forced\": 0},"                                                                              \
 	"\"pinned\": {\"now_pages\": 256, \"peak_pages\": 512, \"pins\": 7}, \"processes\": 3, \"allocations\": 1000," \
 	"\"rings\": {\"bytes\": 8388608, \"cpus\": 2}, \"recording\": null,"                                           \
 	"\"reduced\": {\"transfer\": {\"state\": \"counting\", \"why\": \"budget\"}, \"cpu\": {\"state\": \"off\", "   \
-	"\"why\": \"asked for\"}}, \"budget\": {\"max_percent\": 1, \"percent\": 2.3456, \"over\": false}}"
+	"\"why\": \"asked for\"}}, \"budget\": {\"max_percent\": 1, \"percent\": 2.3456, \"over\": false, "            \
+	"\"users\": [{\"uid\": 1000, \"family\": \"launch\"}]}}"
 
 static void test_status(void **state)
 {
@@ -128,6 +129,7 @@ static void test_status(void **state)
 	assert_non_null(strstr(out, "  lost         3 ring_full\n"));
 	assert_non_null(strstr(out, "10 closed, 6 published, 3 not published, 1 dropped, 0 forced\n"));
 	assert_non_null(strstr(out, "7 pins\n"));
+	assert_non_null(strstr(out, "launch of user 1000 is only counted (budget)\n"));
 	assert_non_null(strstr(out, "adds up\n"));
 	assert_null(strstr(out, "recording"));
 	assert_non_null(strstr(out, "  reduced      transfer counting (budget), cpu off (asked for)\n"));

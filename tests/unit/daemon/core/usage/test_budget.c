@@ -17,7 +17,10 @@
 #define D	TTMON_FAMILY_DISPATCH
 #define C	TTMON_FAMILY_CPU
 #define BIT(f)	(1U << (f))
+#define A	  TTMON_FAMILY_ALLOC
 #define HOG	4711
+#define USERS	  20
+#define FIRST_UID 1000
 
 /* What happens in a second. */
 struct rates {
@@ -29,6 +32,8 @@ struct rates {
 	uint64_t fixed_ns[TTMON_FAMILY_MAX]; /* of the programs, whether it is reduced or not */
 	double share[TTMON_FAMILY_MAX];	     /* of the hits that process HOG makes */
 	bool gone;
+	unsigned int nr_users;
+	double users[USERS][TTMON_FAMILY_MAX]; /* shares of the hits; user i is FIRST_UID + i, HOG is of the first */
 };
 
 static struct ttmon_budget *b;
@@ -68,9 +73,45 @@ static int tear_down(void **state)
 static bool is_reduced(unsigned int f, bool alone)
 {
 	for (unsigned int i = 0; i < v.nr; i++)
-		if (v.reductions[i].family == f && v.reductions[i].tgid == (alone ? HOG : 0))
+		if (v.reductions[i].family == f && v.reductions[i].tgid == (alone ? HOG : 0) &&
+		    (alone || v.reductions[i].uid == TTMON_BUDGET_NOBODY))
 			return true;
 	return false;
+}
+
+static bool is_user_reduced(unsigned int f, unsigned int user)
+{
+	for (unsigned int i = 0; i < v.nr; i++)
+		if (v.reductions[i].family == f && !v.reductions[i].tgid && v.reductions[i].uid == FIRST_UID + user)
+			return true;
+	return false;
+}
+
+/* What of a user's share of a family is still told. */
+static double told_share(const struct rates *r, unsigned int f, unsigned int user)
+{
+	double share = r->users[user][f];
+
+	if (is_user_reduced(f, user))
+		return 0;
+	return !user && is_reduced(f, true) ? share - r->share[f] : share;
+}
+
+static void tell_users(const struct rates *r)
+{
+	at.nr_users = r->nr_users;
+	memset(at.users, 0, sizeof(at.users));
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
+		at.counted[f] = 0;
+		for (unsigned int u = 0; u < r->nr_users; u++) {
+			at.counted[f] += r->users[u][f] - told_share(r, f, u);
+			if (u >= TTMON_BUDGET_USERS)
+				continue;
+			at.users[u].uid = FIRST_UID + u;
+			at.users[u].share[f] = r->users[u][f];
+			at.users[u].told[f] = told_share(r, f, u);
+		}
+	}
 }
 
 static uint32_t counting(void)
@@ -91,8 +132,14 @@ static void second(const struct rates *r)
 	at.now_ns += NSEC_PER_SEC / samples_a_second;
 	at.daemon_ns += r->base_ns;
 	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++) {
-		double on = is_reduced(f, false) ? 0 : is_reduced(f, true) ? 1 - r->share[f] : 1;
-		uint64_t told = (uint64_t)((double)r->hits[f] * on + 0.5);
+		double on = is_reduced(f, false)			    ? 0
+			    : is_reduced(f, true) && !is_user_reduced(f, 0) ? 1 - r->share[f]
+									    : 1;
+		uint64_t told;
+
+		for (unsigned int u = 0; u < r->nr_users && !is_reduced(f, false); u++)
+			on -= is_user_reduced(f, u) ? r->users[u][f] : 0;
+		told = (uint64_t)((double)r->hits[f] * MAX(on, 0.0) + 0.5);
 
 		at.hits[f] += r->hits[f];
 		at.bpf_ns[f] += told * r->hit_ns[f] + (r->hits[f] - told) * r->count_ns[f] + r->fixed_ns[f];
@@ -100,12 +147,18 @@ static void second(const struct rates *r)
 		at.records_ns += told * r->user_ns[f];
 		at.records[f] += told;
 		at.top[f].tgid = r->share[f] > 0 ? HOG : 0;
+		at.top[f].uid = r->nr_users ? FIRST_UID : 0;
 		at.top[f].share = r->share[f];
 	}
+	tell_users(r);
 	for (unsigned int i = 0; i < v.nr; i++) {
 		unsigned int f = v.reductions[i].family;
 
-		at.reduced[i].hits = (uint64_t)((double)r->hits[f] * r->share[f]);
+		double share = r->share[f];
+
+		if (!v.reductions[i].tgid && v.reductions[i].uid != TTMON_BUDGET_NOBODY)
+			share = r->users[v.reductions[i].uid - FIRST_UID][f];
+		at.reduced[i].hits = (uint64_t)((double)r->hits[f] * share);
 		at.reduced[i].gone = r->gone;
 	}
 	changed = ttmon_budget_add_sample(b, &at);
@@ -325,6 +378,114 @@ static void a_process_that_makes_most_goes_alone(void **state)
 	assert_int_equal(until_change(&r, 100), 10);
 	assert_int_equal(counting(), BIT(T));
 	assert_false(is_reduced(T, true));
+}
+
+/* Many processes of one user: the user pays for it, and not the other one. */
+static void the_user_who_costs_most_pays(void **state)
+{
+	struct rates r = { .nr_users = 2 };
+
+	(void)state;
+	begin(1);
+	r.hits[T] = 10000;
+	r.hit_ns[T] = 6000;
+	r.share[T] = 0.02;
+	r.users[0][T] = 0.9;
+	r.users[1][T] = 0.1;
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_true(is_user_reduced(T, 0));
+	assert_int_equal(v.nr, 1);
+	assert_int_equal(until_change(&r, 1000), 0);
+	near(v.percent, 0.3);
+	/* It is over: ten seconds. */
+	r.hits[T] = 1000;
+	r.users[0][T] = 0;
+	r.users[1][T] = 1;
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_int_equal(v.nr, 0);
+	/* One process of that user makes most of what a family costs: it pays alone, then all of the user. */
+	r.hits[T] = 10000;
+	r.share[T] = 0.5;
+	r.users[0][T] = 0.8;
+	r.users[1][T] = 0.2;
+	r.hit_ns[T] = 12000;
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_true(is_reduced(T, true));
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_true(is_user_reduced(T, 0));
+	/* The other one costs 1.2 percent, more than half of the budget. */
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_true(is_user_reduced(T, 1));
+	assert_int_equal(counting(), 0);
+}
+
+/* What one user does that cannot be reduced is no reason to tell less of another. */
+static void nobody_pays_for_what_another_does(void **state)
+{
+	struct rates r = { .nr_users = 2 };
+
+	(void)state;
+	begin(1);
+	at.countable &= ~BIT(A);
+	/* Five percent of allocations, and one that copies for 0.49. */
+	r.hits[A] = 10000;
+	r.hit_ns[A] = 10000;
+	r.users[0][A] = 1;
+	r.hits[T] = 1000;
+	r.hit_ns[T] = 9800;
+	r.share[T] = 0;
+	r.users[1][T] = 1;
+	assert_int_equal(until_change(&r, 1000), 0);
+	assert_true(v.over);
+	/* The same by one process. HOG is the first user's: let that be the quiet one. */
+	begin(1);
+	r.users[0][A] = r.users[1][T] = 0;
+	r.users[1][A] = r.users[0][T] = 1;
+	r.share[T] = 1;
+	assert_int_equal(until_change(&r, 1000), 0);
+	assert_true(v.over);
+	/* Alone on the machine it pays. */
+	begin(1);
+	r = (struct rates){ .nr_users = 1 };
+	r.hits[T] = 10000;
+	r.hit_ns[T] = 3000;
+	r.users[0][T] = 1;
+	assert_int_equal(until_change(&r, 1000), 10);
+	assert_true(is_user_reduced(T, 0));
+}
+
+/* Counting costs, too: of a user who makes so many calls that counting them is too much. The other one does not pay for that. */
+static void nobody_pays_for_what_is_counted(void **state)
+{
+	struct rates r = { .nr_users = 2 };
+
+	(void)state;
+	begin(1);
+	r.hits[T] = 100000;
+	r.hit_ns[T] = 1000;
+	r.count_ns[T] = 300;
+	r.users[0][T] = 0.92;
+	r.users[1][T] = 0.08;
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_true(is_user_reduced(T, 0));
+	assert_int_equal(until_change(&r, 1000), 0);
+	assert_true(v.over);
+	near(v.percent, 5 * (0.92 * 0.3 + 0.08));
+}
+
+/* Where no user makes a tenth of what is too much, all pay: but for one whose share is small. */
+static void many_users_together(void **state)
+{
+	struct rates r = { .nr_users = USERS };
+
+	(void)state;
+	begin(1);
+	r.hits[T] = 10000;
+	r.hit_ns[T] = 30000;
+	for (unsigned int u = 0; u < USERS; u++)
+		r.users[u][T] = 1.0 / USERS;
+	assert_int_equal(until_change(&r, 100), 10);
+	assert_int_equal(counting(), BIT(T));
 }
 
 static void a_steady_load_does_not_bring_it_back(void **state)
@@ -565,6 +726,10 @@ int main(void)
 		cmocka_unit_test_teardown(nothing_is_reduced_for_the_base, tear_down),
 		cmocka_unit_test_teardown(what_brought_nothing_is_undone, tear_down),
 		cmocka_unit_test_teardown(a_process_that_makes_most_goes_alone, tear_down),
+		cmocka_unit_test_teardown(the_user_who_costs_most_pays, tear_down),
+		cmocka_unit_test_teardown(nobody_pays_for_what_another_does, tear_down),
+		cmocka_unit_test_teardown(nobody_pays_for_what_is_counted, tear_down),
+		cmocka_unit_test_teardown(many_users_together, tear_down),
 		cmocka_unit_test_teardown(a_steady_load_does_not_bring_it_back, tear_down),
 		cmocka_unit_test_teardown(the_pause_doubles_and_is_forgotten, tear_down),
 		cmocka_unit_test_teardown(a_pause_is_of_one_piece, tear_down),
