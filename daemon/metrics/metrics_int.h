@@ -29,6 +29,7 @@ struct ttmon_metrics_view {
 	struct ttmon_live_totals live;
 	struct ttmon_pin_times pin[TTMON_METHOD_MAX], unpin[TTMON_METHOD_MAX];
 	struct ttmon_accounting acc;
+	uint64_t unpublished; /* of acc.published */
 	struct ttmon_cpu_totals cpu;
 	struct ttmon_rmid_totals rmid;
 	struct ttmon_failure failures[TTMON_METRICS_FAILURES];

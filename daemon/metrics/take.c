@@ -47,12 +47,14 @@ static void copy_groups(struct ttmon_metrics_view *v, struct ttmon_usage *u)
 
 static int copy(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
-	struct ttmon_metrics_view *v = ctx;
+	struct ttmon_metrics *m = ctx;
+	struct ttmon_metrics_view *v = &m->v;
 
 	ttmon_usage_sweep(ttmon_pipeline_usage(p), ttmon_pipeline_history(p), ttmon_pipeline_cpu(p), now_ns);
 	copy_groups(v, ttmon_pipeline_usage(p));
 	copy_history(v, ttmon_pipeline_history(p));
 	ttmon_pipeline_accounting(p, &v->acc);
+	v->unpublished = ttmon_daemon_unpublished(m->c);
 	ttmon_cpu_get_totals(ttmon_pipeline_cpu(p), &v->cpu);
 	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &v->rmid);
 	v->has_tt = ttmon_pipeline_has_tt(p);
@@ -65,7 +67,7 @@ int ttmon_metrics_take(struct ttmon_metrics *m)
 	struct ttmon_metrics_view *v = &m->v;
 
 	for (unsigned int i = 0; i < TRIES; i++) {
-		(void)!ttmon_daemon_call(m->c, copy, v);
+		(void)!ttmon_daemon_call(m->c, copy, m);
 		if (v->nr_groups == v->wanted_groups)
 			return 0;
 		v->cap_groups = v->wanted_groups + v->wanted_groups / 2 + SPARE;

@@ -26,7 +26,7 @@ static void events(struct ttmon_metrics *m)
 	TTMON_NUM(m, EVENTS_NO_ROOM, a->arena_full);
 	TTMON_NUM(m, NESTED_CALLS, kernel.nested);
 	TTMON_NUM(m, SLOTS_CLOSED, a->closed);
-	TTMON_NUM(m, SLOTS_PUBLISHED, a->published - m->snap.unpublished);
+	TTMON_NUM(m, SLOTS_PUBLISHED, a->published - m->v.unpublished);
 	TTMON_NUM(m, SLOTS_DROPPED, a->dropped);
 	TTMON_NUM(m, SLOTS_FORCED, a->forced);
 }

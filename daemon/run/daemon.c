@@ -159,6 +159,11 @@ struct ttmon_pipeline *ttmon_daemon_pipeline(const struct ttmon_daemon *c)
 	return c->pipeline;
 }
 
+uint64_t ttmon_daemon_unpublished(const struct ttmon_daemon *c)
+{
+	return c->publish.unpublished;
+}
+
 bool ttmon_daemon_has_shm(const struct ttmon_daemon *c)
 {
 	return c->publish.shm != NULL;

@@ -87,6 +87,8 @@ struct ttmon_discover *ttmon_daemon_discover(const struct ttmon_daemon *c);
 struct ttmon_rec_writer *ttmon_daemon_rec(const struct ttmon_daemon *c); /* NULL: nothing is recorded */
 /* The hot thread's while it runs: only with ttmon_daemon_call(). */
 struct ttmon_pipeline *ttmon_daemon_pipeline(const struct ttmon_daemon *c);
+/* Closed slots that went nowhere; the hot thread's while it runs, as the pipeline. */
+uint64_t ttmon_daemon_unpublished(const struct ttmon_daemon *c);
 bool ttmon_daemon_has_shm(const struct ttmon_daemon *c); /* closed slots go to the segment in /dev/shm */
 /* From load(): what the hot thread is to read of CPUs. It stays the part's. */
 void ttmon_daemon_set_cpus(struct ttmon_daemon *c, struct ttmon_cpustate *cpus);
