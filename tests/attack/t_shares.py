@@ -100,6 +100,11 @@ def paying(service, what, uid):
     return next((q for q in service.status()["quotas"] if (q["what"], q["uid"]) == (what, int(uid))), {})
 
 
+def rss_kib(service):
+    with open(f"/proc/{service.daemon.proc.pid}/status", encoding="utf-8") as f:
+        return int(re.search(r"^VmRSS:\s*(\d+)", f.read(), re.M)[1])
+
+
 def pinned(service, pid):
     return process(service.request("GET", "/v1/db"), pid)["pinned_bytes"]
 
@@ -109,6 +114,7 @@ def hoard(bench, n, *args):
     service, program = begin(bench, *args)
     victim = Hoard(bench, program, VICTIM, "pinned", "100")
     healthz = Healthz(service.sock)
+    rss = [rss_kib(service)]
     evil = Hoard(bench, program, EVIL, "pinned", str(n))
     wait_for("its pinned bytes are not what it holds", lambda: pinned(service, evil.pid) == evil.bytes)
     db = service.request("GET", "/v1/db")
@@ -120,12 +126,15 @@ def hoard(bench, n, *args):
     eq("who pays", wait_for("nobody has paid", lambda: paying(service, "records", EVIL))["pid"], evil.pid)
     true(f"the victim does: {service.status()['quotas']}", not paying(service, "records", VICTIM))
     wait_for("the log does not name the user", lambda: re.search(rf"user {EVIL} has its share .* allocations.*process {evil.pid}", service.daemon.stderr()))
+    rss.append(rss_kib(service))
     left = evil.step()
     wait_for(f"{left} bytes left", lambda: pinned(service, evil.pid) == left)
     evil.end()
     wait_for("what was held is over", lambda: pinned(service, evil.pid) == 0)
     eq("pinned by the victim", pinned(service, victim.pid), victim.bytes)
     tell(f"{n} live allocations of one user", healthz, service)
+    rss.append(rss_kib(service))
+    print(f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {n} allocations, {rss[2]} KiB when they are gone")
     victim.step()
     victim.end()
     db = service.request("GET", "/v1/db")
@@ -150,14 +159,19 @@ def test_made_up_call_sites(bench):
     """More call sites than one user may have: those of another that come later have theirs."""
     service, program = begin(bench)
     healthz = Healthz(service.sock)
-    evil = Hoard(bench, program, EVIL, "sites", "100000")
-    evil.step()
+    # A process has 65,536 stacks at most.
+    evils = [Hoard(bench, program, EVIL, "sites", "60000", str(1 + 60000 * i)) for i in range(2)]
+    for evil in evils:
+        evil.step()
     wait_for("nobody paid", lambda: paying(service, "names", EVIL))
     victim = Hoard(bench, program, VICTIM, "pinned", "10")
     wait_for("the victim's call site", lambda: all(a["site"] for a in allocations(service.request("GET", "/v1/db"), victim.pid, "host_alloc")))
-    tell("100000 call sites of one user", healthz, service)
-    for one in (evil, victim):
+    tell("120000 call sites of one user", healthz, service)
+    before = rss_kib(service)
+    for one in (*evils, victim):
         one.target.proc.kill()
+        one.target.proc.wait()
+    print(f"attack: resident {before} KiB while they run, {rss_kib(service)} KiB when they have ended")
 
 
 @timeout(120)
