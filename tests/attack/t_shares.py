@@ -174,14 +174,14 @@ def test_made_up_call_sites(bench):
     print(f"attack: resident {before} KiB while they run, {rss_kib(service)} KiB when they have ended")
 
 
-@timeout(120)
-def test_probes(bench):
+def probes(bench, files, most):
     """Files with functions to probe, of one user: past that user's share they get none, what is done with them is told to be unseen."""
-    service, program = begin(bench, "--max-user-probes", "400")
+    service, program = begin(bench, "--max-user-probes", str(most))
+    rss = [rss_kib(service)]
     healthz = Healthz(service.sock)
     victim = Hoard(bench, program, VICTIM, "pinned", "10")
     copies = []
-    for i in range(5):
+    for i in range(files):
         copies.append(bench.path(f"evil{i}"))
         shutil.copytree(bench.path("for-everybody"), copies[-1])
         subprocess.run(["chown", "-R", EVIL, copies[-1]], check=True)
@@ -190,13 +190,14 @@ def test_probes(bench):
     true("the victim does not", not paying(service, "probes", VICTIM))
     objects = service.request("GET", "/v1/probes")["objects"]
     of = [sum(p["state"] == "attached" for p in o["probes"]) for o in objects if o["path"].startswith(bench.path("evil"))]
-    true(f"probes of that user: {of}", 0 < sum(of) <= 400)
+    true(f"probes of that user: {of}", 0 < sum(of) <= most)
     db = service.request("GET", "/v1/db")
     unseen = {g["pid"] for g in db["completeness"]["knowledge"] if g["why"] == "function not probed"}
     true(f"processes whose files got no probes are told to be unseen: {unseen}", unseen & {e.pid for e in evil})
     true("the victim is", victim.pid not in unseen)
     eq("pinned by the victim", process(db, victim.pid)["pinned_bytes"], victim.bytes)
-    tell("files with many probes of one user", healthz, service)
+    tell(f"{files} files with many probes of one user", healthz, service)
+    rss.append(rss_kib(service))
     for one in evil:
         one.target.proc.kill()
         one.target.proc.wait()
@@ -204,7 +205,19 @@ def test_probes(bench):
         shutil.rmtree(copy)
     wait_for("probes of files that are gone stay", lambda: not [
         o for o in service.request("GET", "/v1/probes")["objects"] if o["path"].startswith(bench.path("evil"))])
+    print(f"attack: resident {rss[0]} KiB before, {rss[1]} KiB with {sum(of)} probes of that user, {rss_kib(service)} KiB when the files are gone")
     victim.target.proc.kill()
+
+
+@timeout(120)
+def test_probes(bench):
+    probes(bench, 5, 400)
+
+
+@e2e.long
+@timeout(600)
+def test_probes_of_69_files(bench):
+    probes(bench, 69, 4000)
 
 
 @e2e.alone("it loads the machine up to the budget")
