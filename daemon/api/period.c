@@ -85,7 +85,7 @@ static void put_spot(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	ttmon_jsonw_close(w, '}');
 }
 
-/* The last process of that number that has told a checkpoint (with that label, if one is asked for). */
+/* The last process of that number that has told a checkpoint (with that label, if one is requested). */
 static bool find_proc(const struct ttmon_api_job *job, const struct ttmon_history *h, uint32_t *ret)
 {
 	const struct ttmon_period_end *c;

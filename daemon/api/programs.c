@@ -49,7 +49,7 @@ static void write_head(struct ttmon_jsonw *w)
 }
 
 /*
- * The names are told before the first row that has their number. False: they are not known, or not
+ * The names are reported before the first row that has their number. False: they are not known, or not
  * any more.
  */
 static bool tell_kernels(struct ttmon_jsonw *w, const struct ttmon_dispatch *d, uint32_t kernels,
@@ -71,7 +71,7 @@ static bool tell_kernels(struct ttmon_jsonw *w, const struct ttmon_dispatch *d, 
 		ttmon_jsonw_close(w, '}');
 		ttmon_jsonw_end(w);
 	}
-	/* No memory: they are told again with the next row. */
+	/* No memory: they are reported again with the next row. */
 	(void)!ttmon_hmap_put(told, kernels, 1);
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key_num(w, "kernels", kernels);

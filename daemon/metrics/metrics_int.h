@@ -87,7 +87,7 @@ uint32_t ttmon_metrics_function_need(const char *function);
 
 /* take.c: -ENOMEM, -EAGAIN. */
 int ttmon_metrics_take(struct ttmon_metrics *m) _must_check;
-/* Cgroups of all groups are asked for by id, so that their names are known when they have gone. */
+/* Cgroups of all groups are requested by id, so that their names are known when they have gone. */
 void ttmon_metrics_ask_cgroups(struct ttmon_metrics *m);
 
 void ttmon_metrics_memory(struct ttmon_metrics *m);

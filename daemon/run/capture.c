@@ -221,7 +221,7 @@ static int start_pids(struct ttmon_daemon *c)
 	ttmon_bpf_activate(c->bpf, true);
 	for (size_t i = 0; i < o->nr_pids; i++) {
 		(void)!ttmon_discover_children(o->pids[i], add_child, c);
-		/* An end before the switch was not told. */
+		/* An end before the switch was not reported. */
 		if (ttmon_target_has_ended(o->pids[i]))
 			ttmon_bpf_del_pid(c->bpf, o->pids[i]);
 	}

@@ -4,7 +4,7 @@
  *
  *   daemon.c   what parts may ask, and the walks over the table of parts     capture.c  a run on live programs, from load to summary
  *   loop.c     the cold thread's loop                                        replay.c   a run on a recording
- *   degraded.c what a run lacks that it was asked for
+ *   degraded.c what a run lacks of what was requested
  */
 #ifndef TTMON_DAEMON_INT_H
 #define TTMON_DAEMON_INT_H

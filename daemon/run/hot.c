@@ -315,7 +315,7 @@ static void share_cost(struct ttmon_hot *h, uint64_t ns, uint64_t slots)
 	h->slot_ns[0] = UINT64_MAX;
 }
 
-/* What lies in this ring is told when its slots have closed. */
+/* What lies in this ring is reported when its slots have closed. */
 static void tell_behind(struct ttmon_hot *h, uint32_t cpu, uint64_t t0)
 {
 	const struct ttmon_ev_cpu_open e = {

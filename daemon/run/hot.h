@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * hot.h: the hot thread: rings -> pipeline, once a millisecond. It owns the pipeline while it runs, never takes a lock that a reader
- * may hold, opens no file and attaches nothing: what it needs from the slow world it asks the cold thread for (requests), and
+ * may hold, opens no file and attaches nothing: what it needs from the I/O thread it asks the cold thread for (requests), and
  * what the cold thread learns comes to it as facts.
  *
  *   T0 := clock; read every ring's producer position; drain each ring to its own position; then nothing stamped before
@@ -121,7 +121,7 @@ int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
  * (0 or 1). Returns the child's pid or -errno. */
 pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
 /*
- * The scheduler's programs were stopped (family cpu): CPUs are told as gone, so that slots say that nothing is known of them. Before the
+ * The scheduler's programs were stopped (family cpu): CPUs are reported as gone, so that slots say that nothing is known of them. Before the
  * programs go on, their states must be as never seen (ttmon_bpf_cpus_forget()), and then this is to be told, too (pause false).
  */
 void ttmon_hot_pause_cpus(struct ttmon_hot *h, bool pause);

@@ -134,7 +134,7 @@ static void tick(void *state)
 	if (!(ttmon_daemon_ticks(k->c) % REFRESH_TICKS))
 		ttmon_bpf_nvpin_refresh(ttmon_daemon_bpf(k->c));
 	ttmon_daemon_snapshot(k->c, &s);
-	/* Once more when the last was let go. */
+	/* Once more when the last was released. */
 	if (!s.totals.pinned_bytes && !told_bytes(&k->last))
 		return;
 	if (now_ns - k->sampled_ns < EVERY_NS && s.totals.pinned_bytes <= k->peak_bytes)

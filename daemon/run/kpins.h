@@ -22,7 +22,7 @@ struct ttmon_kpins_sample {
 	enum ttmon_vmpins_verdict verdict;
 };
 
-/* The last sample; made anew where it is older than 200 ms. False: the run has none (a replay). */
+/* The last sample; made again where it is older than 200 ms. False: the run has none (a replay). */
 bool ttmon_kpins_get(const struct ttmon_daemon *c, struct ttmon_kpins_sample *ret);
 /* For /v1/status: null in a replay. New reference. */
 json_t *ttmon_kpins_status(const struct ttmon_daemon *c);

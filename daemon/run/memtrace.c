@@ -28,7 +28,7 @@
 #define QUIET_MS 5
 #define STILL_MS 20
 #define IDLE_MS	 100
-/* Uses that are told: so many at once, and so many more each ms. */
+/* Uses that are reported: so many at once, and so many more each ms. */
 #define TELL_BURST 20000
 #define TELL_A_MS  400
 

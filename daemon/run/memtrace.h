@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * memtrace.h: memory accesses of GPU kernels, from programs that have libttmon-memtrace.so in them: a thread that reads their channels (memtrace/channel/chan.h), writes the
- * records to a file where one is asked for, and tells the pipeline every 5 ms what was accessed (GPU_USE facts): that is how the history knows that pinned
+ * records to a file where one is requested, and tells the pipeline every 5 ms what was accessed (GPU_USE facts): that is how the history knows that pinned
  * memory which nobody copies is used all the same.
  */
 #ifndef TTMON_MEMTRACE_H

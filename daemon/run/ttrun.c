@@ -290,7 +290,7 @@ static size_t users_of(const struct ttmon_tt_view *v, uint32_t chip, struct ttmo
 		if (!n || u->tgid != p->tgid) {
 			struct ttmon_ttshm_user fresh = { .tgid = p->tgid };
 
-			/* False: it has just ended, and whose file it would be cannot be told any more. */
+			/* False: it has just ended, and whose file it would be cannot be known any more. */
 			if (!ttmon_proc_owner(p->tgid, &fresh.uid, &fresh.gid))
 				continue;
 			memcpy(fresh.name, p->comm, sizeof(fresh.name));
@@ -420,7 +420,7 @@ static int take_spares(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 }
 
 /*
- * Taking probes away waits for a grace period, 0.1 s, in which no held process is let go, and the keeper's patience is 0.25 s: one
+ * Taking probes away waits for a grace period, 0.1 s, in which no held process is released, and the keeper's patience is 0.25 s: one
  * library a tick, and not while programs are being started.
  */
 static void move_spares(struct ttmon_ttrun *t)

@@ -58,7 +58,7 @@ enum ttmon_verdict {
 struct ttmon_answer {
 	uint8_t verdict; /* enum ttmon_verdict */
 	uint8_t match;	 /* enum ttmon_match */
-	uint8_t in_place; /* mapped, portable or write-combined, or its device pointer was asked for: never take its pin away */
+	uint8_t in_place; /* mapped, portable or write-combined, or its device pointer was requested: never take its pin away */
 	uint8_t alone; /* PIN: it pays to pin each such allocation by itself too, not only where pinned memory is used again */
 	float confidence; /* 0..1: that of the match times that of the evidence */
 	uint32_t runs;	  /* earlier runs that had it */

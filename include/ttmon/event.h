@@ -393,7 +393,7 @@ struct ttmon_ev_launches {
 	struct ttmon_event h;
 	__u64 kernels;	    /* launches of this process on this CPU since it was first seen */
 	__u64 graphs;	    /* graph launches */
-	__u64 graph_copies; /* copy nodes added to graphs or changed in them: a blind spot, their transfers are not seen */
+	__u64 graph_copies; /* copy nodes added to graphs or changed in them: a coverage gap, their transfers are not seen */
 };
 
 /*

@@ -29,7 +29,7 @@ enum ttmon_family {
 /* Those whose probes are at objects of CUDA. */
 #define TTMON_FAMILIES_CUDA (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TRANSFER) | TTMON_FAMILY_BIT(LAUNCH))
 
-/* ABSENT: not asked for at the start (--no-mmap, --cpu off), or this kernel has it not. */
+/* ABSENT: not requested at the start (--no-mmap, --cpu off), or this kernel has it not. */
 #define TTMON_FAMILY_STATE_TABLE(X)                                  \
 	X(0, ON, "on")                                               \
 	X(1, COUNTING, "counting") /* hits are counted, no events */ \

@@ -58,7 +58,7 @@ enum ttmon_fn_class {
 	TTMON_CLS_MAX,
 };
 
-#define TTMON_FN_ASYNC	    (1 << 0) /* returns before the work is done: entry probe only, unless results are asked for */
+#define TTMON_FN_ASYNC	    (1 << 0) /* returns before the work is done: entry probe only, unless results are requested */
 #define TTMON_FN_SIZE32	    (1 << 1) /* the size is a 32-bit argument */
 #define TTMON_FN_LOC_DEVICE (1 << 2) /* the location is a device number (int, -1: host) */
 #define TTMON_FN_ENTRY	    (1 << 3) /* entry probe only, always */

@@ -12,7 +12,7 @@
  *   class    enum ttmon_tt_class
  *   aux      by class: enum ttmon_tt_op or ttmon_tt_dispatch; users paste TTMON_TT_ before it
  *   bits     TTMON_TTF_*; users paste TTMON_ before it
- *   a0..a5   positions of the arguments that are told, 1-based in the order of registers (a hidden return slot and "this" count);
+ *   a0..a5   positions of the arguments that are reported, 1-based in the order of registers (a hidden return slot and "this" count);
  *            0: not there. What each means is said at the class.
  *
  * Which release of tt-metal has which function stands in docs/tt-metal-releases.md. A row of functions that no release of the

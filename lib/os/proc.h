@@ -45,7 +45,7 @@ uint64_t ttmon_proc_start(uint32_t pid);
 uint64_t ttmon_proc_alive(uint32_t pid);
 /* The name of its first thread, "?" where it is gone. Returns buf, of at least 16 bytes. */
 char *ttmon_proc_comm(uint32_t pid, char buf[16]);
-/* The process that a thread belongs to; the thread itself if that cannot be told. */
+/* The process that a thread belongs to; the thread itself if that cannot be known. */
 uint32_t ttmon_proc_tgid(uint32_t tid);
 
 #endif

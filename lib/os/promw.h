@@ -14,7 +14,7 @@
 #define TTMON_PROM_CLASSIC     "text/plain; version=0.0.4; charset=utf-8"
 #define TTMON_PROM_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-/* INFO: a constant 1 whose labels are what is told. */
+/* INFO: a constant 1 whose labels are what is reported. */
 enum ttmon_prom_type { TTMON_PROM_COUNTER, TTMON_PROM_GAUGE, TTMON_PROM_HISTOGRAM, TTMON_PROM_INFO, TTMON_PROM_TYPES };
 const char *ttmon_prom_type_name(unsigned int type); /* "counter", ... */
 

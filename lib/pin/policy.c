@@ -38,7 +38,7 @@ static bool is_simulated(const struct ttmon_run_alloc *a)
 	return ttmon_run_is_pinned(a) || a->method == TTMON_METHOD_CUSTOM;
 }
 
-/* A mapping that was moved: ordinary memory that could be pinned, which no allocator is asked for. */
+/* A mapping that was moved: ordinary memory that could be pinned, and that no allocator handed out. */
 static bool is_moved_map(const struct ttmon_run_alloc *a)
 {
 	return a->method == TTMON_METHOD_MMAP && ttmon_run_moved(a);

@@ -118,7 +118,7 @@ struct pool {
 	uint32_t nr_blocks;
 };
 
-/* Of the block that this life gets if it is pinned anew. */
+/* Of the block that this life gets if it is pinned again. */
 static uint64_t block_size(const struct pool *p, const struct ttmon_policy_life *l)
 {
 	const struct ttmon_policy_cfg *cfg = p->s->cfg;

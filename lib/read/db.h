@@ -7,7 +7,7 @@
  * come one at a time. The order of use:
  *
  *	ttmon_db_open()              host, clock, capture, completeness, objects, processes, sites,
- *	                             checkpoints can be asked for
+ *	                             checkpoints can be requested
  *	ttmon_db_next_alloc() ...    until it says 0, or ttmon_db_skip() in between
  *	                             now advice and summary can be asked for too
  *	ttmon_db_close()

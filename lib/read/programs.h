@@ -30,7 +30,7 @@ struct ttmon_program_names {
 
 /* A line that is an object: takes what it says of names, else nothing. -ENOMEM. */
 int ttmon_program_names_take(struct ttmon_program_names *names, const json_t *line) _must_check;
-/* NULL: not told. Valid until the next take or fini. */
+/* NULL: not reported. Valid until the next take or fini. */
 const char *ttmon_program_names_get(const struct ttmon_program_names *names, uint32_t number);
 void ttmon_program_names_fini(struct ttmon_program_names *names);
 

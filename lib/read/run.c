@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * run.c: a database into tables: the strings, and the allocations one by one out of lib/read/db.h. Each is checked, summed up and shown to
- * who asked for events; then its tree is let go.
+ * who asked for events; then its tree is released.
  */
 #include "lib/read/run.h"
 

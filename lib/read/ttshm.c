@@ -159,7 +159,7 @@ static uint64_t figure(uint64_t value)
 
 bool ttmon_ttshm_alive(int32_t pid)
 {
-	/* Somebody else's process answers EPERM. */
+	/* Another process's process answers EPERM. */
 	return !kill(pid, 0) || errno == EPERM;
 }
 

@@ -4,7 +4,7 @@
  * findings in words. Needs no order but for reuse distances, and no more than one batch of records at a time.
  *
  * Sums are of requests, never averages of ratios. Efficiency is 32-byte sectors that were needed over those that were taken:
- *	unique		sum of unique bytes / (32 x sum of sectors)	at most 1; what "efficiency" is unless another is asked for
+ *	unique		sum of unique bytes / (32 x sum of sectors)	at most 1; what "efficiency" is unless another is requested
  *	requested	sum of requested bytes / (32 x sum of sectors)	nvprof's gld_efficiency: over 1 where lanes overlap
  *
  * What the GPU summed up (aggregates) is as exact as records; what has no place there is the order of requests: steps, reuse, heat, and what is of one launch.

@@ -5,7 +5,7 @@
 #include "lib/base/util.h"
 
 #define PAGE_SECTORS 128u
-#define RANGE_PAGES  64u /* of a range that is told: few allocations lie in one */
+#define RANGE_PAGES  64u /* of a range that is reported: few allocations lie in one */
 #define RANGE_BYTES  ((uint64_t)RANGE_PAGES * PAGE_SECTORS * TTMON_MT_SECTOR)
 #define MAX_PIECES   4096u
 #define JOIN_NS \

@@ -31,7 +31,7 @@ struct tree {
 	uint32_t *latest; /* which of those up to here is freed last */
 	uint32_t *best;	  /* of each node, without a time */
 	uint8_t *many;	  /* there is another as good */
-	uint64_t order;	  /* launches below this number can be asked for; 0: none */
+	uint64_t order;	  /* launches below this number can be requested; 0: none */
 };
 
 struct order {

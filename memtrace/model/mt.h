@@ -175,7 +175,7 @@ struct ttmon_mt_stats {
 	uint64_t bytes;		    /* read from the source */
 	uint64_t records;	    /* handed out */
 	uint64_t inferred;	    /* of these, with an inferred mask */
-	uint64_t foreign;	    /* lines that are somebody else's: the program's own output, banners */
+	uint64_t foreign;	    /* lines that are another process's: the program's own output, banners */
 	uint64_t malformed;	    /* lines or records that begin as ours and do not parse: torn, cut, absurd */
 	uint64_t unknown_op;	    /* records whose opcode is not known */
 	uint64_t no_launch;	    /* records whose launch the source does not describe */

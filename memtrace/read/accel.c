@@ -459,7 +459,7 @@ static int64_t accel_parse(void *reader, const uint8_t *p, size_t n, bool end, s
 			 err == -E2BIG ? "more instructions or launches than can be kept" : "out of memory");
 	if (err)
 		return err;
-	/* The next file of a list begins anew; a kernel without a single access was launched all the same. */
+	/* The next file of a list begins again; a kernel without a single access was launched all the same. */
 	if (end && at == stop && b->nr < TTMON_MT_BATCH) {
 		if (r->named && r->index < 0)
 			err = make_launch(r);

@@ -19,7 +19,7 @@ void ttmon_mt_index_free(struct ttmon_mt_index *ix);
 
 /*
  * A launch that the source describes. One that records named before is filled in; one of the same name that is described already is
- * another one, from now on meant by it: the program began anew. Its index; -errno as ttmon_mt_dict_launch().
+ * another one, from now on meant by it: the program began again. Its index; -errno as ttmon_mt_dict_launch().
  */
 int64_t ttmon_mt_index_add(struct ttmon_mt_index *ix, const struct ttmon_mt_launch *launch);
 /* The launch that a record names; made up where it is not there. Its index; -errno. */

@@ -19,7 +19,7 @@ struct ttmon_mt_span {
 struct ttmon_mt_knows {
 	const struct ttmon_mt_in_opts *opts; /* known NULL: nothing is known */
 	struct ttmon_mt_stats *stats;
-	struct ttmon_mt_span spans[TTMON_MT_KNOWN_SPANS]; /* the last ones that were asked for */
+	struct ttmon_mt_span spans[TTMON_MT_KNOWN_SPANS]; /* the last ones that were requested */
 	unsigned int at, next;				  /* the last one that was of use; the one that goes */
 };
 

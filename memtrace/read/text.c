@@ -305,7 +305,7 @@ static void set_tool(struct reader *r, const struct ttmon_mt_text_line *l)
 	snprintf(version, sizeof(version), "%.*s", (int)MIN(l->version_len, sizeof(version) - 1), l->version);
 	snprintf(r->stats->tool, sizeof(r->stats->tool), "NVBit %s%smem_trace", version, version[0] ? " " : "");
 	r->banner = true;
-	/* Launches behind a banner that follows others are a second program's: its numbers begin anew. */
+	/* Launches behind a banner that follows others are a second program's: its numbers begin again. */
 	r->repeated |= r->launched;
 	r->launched = false;
 	r->described = 0;

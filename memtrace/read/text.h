@@ -6,7 +6,7 @@
 #include "memtrace/model/mt.h"
 
 enum ttmon_mt_line {
-	TTMON_MT_LINE_FOREIGN, /* somebody else's, or the tool's own talk */
+	TTMON_MT_LINE_FOREIGN, /* another process's, or the tool's own talk */
 	TTMON_MT_LINE_TORN,    /* begins as one of ours, or is the end of one */
 	TTMON_MT_LINE_BANNER,
 	TTMON_MT_LINE_ACCESS,

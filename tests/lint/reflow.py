@@ -30,7 +30,7 @@ def paragraphs(rows):
     """Runs of rows that are one paragraph: (its rows, whether it is prose)."""
     run = []
     for row in [*rows, ""]:
-        starts = re.match(r" (?:[-*] |\d+\. |[A-Za-z_]\w*: |@)", row)
+        starts = re.match(r"[ \t]+(?:[-*] |\d+\. |[A-Za-z_]\w*: |@)", row)
         deeper = row.startswith("  ") != bool(run and run[-1].startswith("  "))
         if run and (not row.strip() or starts or (deeper and not re.match(r" [-*] ", run[0]))):
             yield run
@@ -64,7 +64,7 @@ def reflow_block(m):
         hang = re.match(r" *", run[1]).group() if len(run) > 1 else " " * len(lead)
         same = all(re.match(r" *", r).group() == hang for r in run[1:])
         text = " ".join(r.strip() for r in run)
-        if not any(len(r) - 1 > width for r in run) or not same or not all(is_prose(r.strip()) for r in run):
+        if not any(len(r) - 1 > width for r in run) or not same or not all(is_prose(r) for r in run):
             out += run
             continue
         text = text[len(lead.strip()):].strip() if lead.strip() else text

@@ -15,7 +15,7 @@ struct ttmon_report {
 	bool hide;
 	struct ttmon_redact redact;
 	FILE *errors;	      /* errors.txt */
-	unsigned int missing; /* of what was asked for: the service's answers and the recording */
+	unsigned int missing; /* of what was requested: the service's answers and the recording */
 };
 
 /* Set by SIGINT, SIGTERM and SIGHUP: everything that waits gives up. */

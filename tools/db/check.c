@@ -293,7 +293,7 @@ static void check_events(struct check *c, const json_t *alloc, const char *id, s
 
 /*
  * What an allocation says of its transfers, its events and its heat is the same three times. Not so where a limit
- * was hit, where the oldest events were let go, and of the heat of a mapping that became part of another one.
+ * was hit, where the oldest events were released, and of the heat of a mapping that became part of another one.
  */
 static void check_transfers(struct check *c, const json_t *alloc, const char *id, const struct sums *events)
 {

@@ -39,7 +39,7 @@ int ttmon_heat_read(const struct ttmon_heat_ask *ask, bool quiet, struct ttmon_h
 
 	if (!err && ask->by_site && !map.pages)
 		err = ttmon_heatmap_group(&map);
-	/* Pages lie in a row: so they are shown unless another order was asked for. */
+	/* Pages lie in a row: so they are shown unless another order was requested. */
 	if (!err)
 		err = ttmon_heatmap_sort(&map, map.pages && !ask->has_sort ? TTMON_HEAT_BY_SITE : ask->sort,
 					 ask->reverse);

@@ -232,7 +232,7 @@ static int by_time(const void *a, const void *b)
 
 	if (x->ts_ns != y->ts_ns)
 		return x->ts_ns < y->ts_ns ? -1 : 1;
-	/* What is let go at the same moment goes first. */
+	/* What is released at the same moment goes first. */
 	return x->pages < y->pages ? -1 : x->pages > y->pages;
 }
 
@@ -251,7 +251,7 @@ static int count_pinned(const struct ttmon_run *run, struct ttmon_heatmap *map)
 
 		if (!ttmon_run_pins_pages(a))
 			continue;
-		/* It may have been let go, nobody knows when. */
+		/* It may have been released, nobody knows when. */
 		if (ttmon_run_is_unknown(a)) {
 			map->pages_least = true;
 			map->now_unknown |= a->flags & TTMON_RUN_LIVE;

@@ -64,7 +64,7 @@ struct ttmon_heatmap {
 	char *title;				   /* owned: what it is of */
 	char missing[200];			   /* what is not in it, "" where nothing is known to be missing */
 	uint64_t start_ns, end_ns;		   /* of the map */
-	uint64_t nr_procs, hidden;		   /* hidden: allocations that were not asked for */
+	uint64_t nr_procs, hidden;		   /* hidden: allocations that were not requested */
 	uint64_t now_pages, peak_pages, page_size; /* pinned */
 	bool now_unknown, pages_least; /* allocations are not seen now; the figures above are lower bounds */
 	struct ttmon_heatmap_row *rows;

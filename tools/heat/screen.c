@@ -290,7 +290,7 @@ static void show_pages(struct view *v)
 
 static void show_allocations(struct view *v)
 {
-	/* Where pages were asked for on the command line there is nothing to go back to. */
+	/* Where pages were requested on the command line there is nothing to go back to. */
 	if (!v->id)
 		return;
 	free(v->id);

@@ -5,7 +5,7 @@
 #include "lib/demangle/site.h"
 #include "tools/memtrace/cells.h"
 
-#define SOME  5 /* buffers whose instructions are named where nothing more is asked for */
+#define SOME  5 /* buffers whose instructions are named where nothing more is requested */
 #define NAMED 3 /* of those that kernels only read */
 
 const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,

@@ -9,7 +9,7 @@
 static const char *const how_names[TTMON_MT_HOWS] = { "exact", "line", "source", "opcode", "kind" };
 static const char *const verdict_names[TTMON_MT_VERDICTS] = { "same", "better", "worse", "new", "gone" };
 
-/* Both of the same: that of distinct bytes, unless another is asked for, or one side has no such thing. */
+/* Both of the same: that of distinct bytes, unless another is requested, or one side has no such thing. */
 static bool of_requested(const struct ttmon_mt_diff_side *sides, const struct ttmon_mt_args *args)
 {
 	return args->requested || sides[0].plain || sides[1].plain;

@@ -13,7 +13,7 @@
 #define TTMON_MT_RECORD_ENV 16
 
 struct ttmon_mt_record {
-	/* What was asked for. */
+	/* What was requested. */
 	const char *path; /* of the file; NULL: none */
 	struct ttmon_mt_out_opts file;
 	bool report;

@@ -19,7 +19,7 @@ static bool is_shared(const struct ttmon_mt_site_row *row)
 	return row->space == TTMON_MT_SHARED;
 }
 
-/* Instructions, worst first; those of a line that do the same are one, unless all are asked for. */
+/* Instructions, worst first; those of a line that do the same are one, unless all are requested. */
 struct sites {
 	struct ttmon_mt_site_group *all, *of; /* of: those of the table that is printed */
 	size_t nr;
@@ -161,7 +161,7 @@ static int by_saves(const void *pa, const void *pb)
 	return (a->sums.site > b->sums.site) - (a->sums.site < b->sums.site);
 }
 
-/* Those of one line are one, unless all are asked for; what can save most first. Returns how many. */
+/* Those of one line are one, unless all are requested; what can save most first. Returns how many. */
 static size_t get_of_buffer(const struct ttmon_mt_report *r, const struct ttmon_mt_pair *pairs, size_t n,
 			    struct of_buffer *to)
 {

@@ -4,7 +4,7 @@
  * progress until the end or a signal (read.c), allocations (allocs.c), text (table.c), and the forms of a report: tables.c and parts.c for people,
  * json.c for programs; columns.c has the columns of all of them.
  *
- * All text of a trace is somebody else's: it is cleaned where it is printed. An error is one line on stderr, which begins with "ttmon memtrace:".
+ * All text of a trace is another process's: it is cleaned where it is printed. An error is one line on stderr, which begins with "ttmon memtrace:".
  */
 #ifndef TTMON_TOOLS_MT_TOOL_H
 #define TTMON_TOOLS_MT_TOOL_H

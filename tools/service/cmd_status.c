@@ -95,7 +95,7 @@ static void show_head(const json_t *root)
 	putchar('\n');
 }
 
-/* What was asked for and could not be had. */
+/* What was requested and could not be had. */
 static void show_degraded(const json_t *root)
 {
 	const json_t *one;
@@ -648,7 +648,7 @@ static int run_status(const struct ttmon_cli *cli, void *ctx)
 static const struct ttmon_cli_opt status_options[] = { TTMON_SHOW_ROWS };
 const struct ttmon_cli_cmd ttmon_cmd_status = {
 	.name = "ttmon status",
-	.summary = "what the service traces, has lost, and whether its books balance",
+	.summary = "what the service traces, has lost, and whether its accounting holds",
 	.args = "[--socket PATH] [--json]",
 	.about = "Shows what the service traces, what it has lost, and whether every event is accounted for.",
 	.notes = "Exit status: 0 all is well, 1 the accounting does not add up, 2 no answer.",

@@ -3,7 +3,7 @@
  * read.c: gathers what `ttmon smi` shows. Opens no device node: that would raise the chip's power
  * state and block resets.
  *
- * Chips and who has them open come below the roots that were asked for; what the processes themselves
+ * Chips and who has them open come below the roots that were requested; what the processes themselves
  * have mapped always from /proc. The maps of all processes are read with details only; without, at
  * most those of the processes in a file that no chip was found for.
  */

@@ -111,7 +111,7 @@ static void begin_sums(const json_t *o, const struct ttmon_top *t, struct ttmon_
 	}
 }
 
-/* Pinned memory that was there before its calls were seen, or that was let go when nobody looked. */
+/* Pinned memory that was there before its calls were seen, or that was released when nobody looked. */
 static bool is_least_pinned(const struct ttmon_top *t, const struct ttmon_top_proc *p)
 {
 	for (unsigned int f = TTMON_TOP_FAMILY_ALLOC; f <= TTMON_TOP_FAMILY_TENSTORRENT; f++)
@@ -258,7 +258,7 @@ int ttmon_top_read_quietly(const char *socket, struct ttmon_top *ret)
 
 /* ---- the difference ---- */
 
-/* Sums only grow; one that does not was begun anew. */
+/* Sums only grow; one that does not was begun again. */
 static uint64_t since(uint64_t from, uint64_t to)
 {
 	return to >= from ? to - from : to;

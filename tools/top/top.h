@@ -135,7 +135,7 @@ int ttmon_top_read_quietly(const char *socket, struct ttmon_top *ret) _must_chec
  * daemons.
  */
 int ttmon_top_diff(const struct ttmon_top *from, const struct ttmon_top *to, struct ttmon_top *ret) _must_check;
-/* A copy with what was asked for, sorted as asked. */
+/* A copy with what was requested, sorted as asked. */
 int ttmon_top_arrange(const struct ttmon_top *t, const struct ttmon_top_ask *ask, struct ttmon_top *ret) _must_check;
 void ttmon_top_fini(struct ttmon_top *t);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * data.c: what the page of `ttmon view` shows, as JSON: small tables, and of the allocations one array a column. Times are ns since the
- * beginning of the capture. Processes, sites and objects that no allocation shown refers to are left out, and numbered anew.
+ * beginning of the capture. Processes, sites and objects that no allocation shown refers to are left out, and numbered again.
  */
 #include "lib/demangle/demangle.h"
 #include "lib/demangle/runsite.h"

@@ -140,7 +140,7 @@ static void split_time(const struct ttmon_cpu *c, uint64_t from, uint64_t to, st
 	piece->ns = to - from - piece->late_ns;
 }
 
-/* Rows are not timed: those of a table lie in one slot, and what of them was told before is cut off in their order. */
+/* Rows are not timed: those of a table lie in one slot, and what of them was reported before is cut off in their order. */
 static void put_rows(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_cpu_table *t)
 {
 	uint64_t from = later_of(t->begin_ns, ch->known_ns), stop = t->last_ns, room;

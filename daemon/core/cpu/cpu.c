@@ -6,7 +6,7 @@
  * and the rows of that one slot are made then (rows.c). So there is no window of open slots here, and what a record says about
  * a slot is late exactly if the record came after that slot had closed.
  *
- * Time. Each CPU's time is told once: by a record or, where that has not come, by CPU_OPEN; what the record says of it again is
+ * Time. Each CPU's time is reported once: by a record or, where that has not come, by CPU_OPEN; what the record says of it again is
  * compared, not added. Time before the first slot that closes is nobody's. In each slot
  *
  *	user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms + the parts of CPUs whose chains began or ended in it

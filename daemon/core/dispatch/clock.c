@@ -6,12 +6,12 @@
  * clock when it sees that. PAIR_NS is assumed for that; where the residuals say more, they count (clocksync.h).
  *
  * A counter that was reset without new pairs shows in the runs: they are far before the ones seen so far. Until BACK_RUNS of them
- * agree they are told by the envelope, then the pairs are forgotten.
+ * agree they are reported by the envelope, then the pairs are forgotten.
  */
 #include "daemon/core/dispatch/clock.h"
 
 #define PAIR_NS	     2000
-#define PAIR_AGE_NS  (10 * NSEC_PER_SEC) /* a pair is told when the whole synchronization is done */
+#define PAIR_AGE_NS  (10 * NSEC_PER_SEC) /* a pair is reported when the whole synchronization is done */
 #define PAIR_LATE_NS NSEC_PER_MS
 #define RUN_AGE_NS   (60 * NSEC_PER_SEC) /* from the end of a run to its callback */
 #define RAW_PAIRS    128
@@ -128,7 +128,7 @@ static bool by_pairs(const struct ttmon_clocksync *sync, struct ttmon_tt_run *ru
 	return can_be(run);
 }
 
-/* The newest pair tells where, the record how fast. */
+/* The newest pair says where, the record how fast. */
 static bool by_one_pair(const struct ttmon_clocksync *sync, struct ttmon_tt_run *run)
 {
 	const struct ttmon_sync_pair *p = &sync->pairs[(sync->head + sync->n - 1) % TTMON_SYNC_PAIRS];

@@ -4,7 +4,7 @@
  *
  * Model: cycles = ghz * (host - host0) + cycles0, fitted by centered least squares over the pairs kept (a window of the newest), as
  * in the design notes; outliers (spikes of the host side: a pair that was delayed) are found against a robust first fit and left
- * out; a counter that went back or jumped begins anew. Fitted again as pairs come.
+ * out; a counter that went back or jumped begins again. Fitted again as pairs come.
  *
  * The bound: if every pair used lies within E of the true line, a least-squares line lies within E at its centre, and moves away from
  * the true one by at most E * sum|x - mean| / sum (x - mean)^2 for every cycle. E is what the pair says of itself, or its residual

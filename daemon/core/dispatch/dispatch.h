@@ -104,7 +104,7 @@ TTMON_EVENT_TABLE(X)
 #undef X
 /* Before each event that is no fact, also where another part handles it: the time of the stream. */
 void ttmon_dispatch_now(struct ttmon_dispatch *d, uint64_t ts_ns);
-/* End of the capture: runs that wait for a clock are told as they are. Ask for one slot more: what it books lies in that. */
+/* End of the capture: runs that wait for a clock are reported as they are. Ask for one slot more: what it books lies in that. */
 void ttmon_dispatch_finish(struct ttmon_dispatch *d);
 
 /*

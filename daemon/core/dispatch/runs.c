@@ -44,7 +44,7 @@ static void missed(struct ttmon_dispatch *d, const struct disp_proc *proc, uint6
 
 static void refuse(struct ttmon_dispatch *d, const struct disp_proc *proc, enum ttmon_rec_err why)
 {
-	/* Whose it is cannot be told. */
+	/* Whose it is cannot be known. */
 	int64_t idx = clock_get(d, proc, TTMON_TT_NO_LOGICAL);
 
 	if (idx < 0) {

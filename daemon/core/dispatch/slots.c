@@ -7,7 +7,7 @@
  * the parts are differences of whole numbers. When too many are open, a run is booked as a whole.
  *
  * Rows: one for each (process, device) that anything is booked for, found by hash. A slot without any costs nothing. When there is no
- * room for another one, all are told before the slot has closed, and the slot goes on with none.
+ * room for another one, all are reported before the slot has closed, and the slot goes on with none.
  */
 #include "daemon/core/dispatch/dispatch_int.h"
 

@@ -6,7 +6,7 @@
  *
  * Mappings are named by who copied from them first; without that, those of one name are one group, and one without a name is a group by
  * itself. Where allocations of a group are folded, what of it there was at one time is not known; then it is what its call site had.
- * Completeness is 0.7 where something of the process was lost or is older than the trace, half where the memory is a made-up mapping.
+ * Completeness is 0.7 where something of the process was lost or is older than the trace, half where the memory is a provisional mapping.
  */
 #include "daemon/core/history/heat.h"
 #include "lib/base/grow.h"

@@ -4,7 +4,7 @@
  *
  * Allocations take effect at their return, frees at their entry. Another thread may be given an address while the free of it is
  * still on its way back, so the stream shows the new allocation first: it supersedes the old one, which stays known for a while
- * as a ghost, and a free that was entered before the new allocation goes to the ghost.
+ * as superseded, and a free that was entered before the new allocation goes to the old one.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -26,7 +26,7 @@ void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	if (!p->ghosts)
 		p->ghosts = malloc(TTMON_GHOSTS * sizeof(*p->ghosts));
-	/* Without memory for ghosts such a free is counted as unknown. */
+	/* Without memory for superseded allocations such a free is counted as unknown. */
 	if (!p->ghosts)
 		return;
 	if (p->nr_ghosts == TTMON_GHOSTS)
@@ -49,7 +49,7 @@ static bool frees(unsigned int method, const struct ttmon_alloc *a)
 	}
 }
 
-/* The youngest ghost at this address that was allocated before the free was entered. */
+/* The newest superseded allocation at this address that was allocated before the free was entered. */
 static bool free_ghost(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev)
 {
 	for (uint32_t i = p->nr_ghosts; i-- > 0;) {

@@ -120,7 +120,7 @@ uint32_t ttmon_evlog_drop(struct ttmon_evlog *log, uint32_t n)
 		ttmon_evlog_fini(log);
 		return dropped;
 	}
-	/* The first one left has no event before it any more: it is coded anew, into the room of those that went. */
+	/* The first one left has no event before it any more: it is coded again, into the room of those that went. */
 	len = encode(head, &none, &ev);
 	if (len > rest)
 		return 0;

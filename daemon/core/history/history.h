@@ -201,7 +201,7 @@ struct ttmon_proc {
 
 	uint64_t pins;				  /* pinned allocations ever */
 	uint64_t pinned_pages, pinned_peak_pages; /* distinct pages: overlapping registrations count once */
-	uint64_t pinned_bytes, pinned_peak_bytes; /* as asked for */
+	uint64_t pinned_bytes, pinned_peak_bytes; /* as requested */
 	uint64_t peak_ns;
 	uint64_t live;		/* allocations now, mappings not counted */
 	uint64_t allocs, frees; /* calls that succeeded, by the API (not mmap) */
@@ -289,7 +289,7 @@ struct ttmon_alloc {
 	int16_t device;
 };
 #define TTMON_AL_OLD	     (1 << 0) /* was there before the trace began */
-#define TTMON_AL_DEVICE_PTR  (1 << 1) /* its device pointer was asked for: a kernel may read it in place */
+#define TTMON_AL_DEVICE_PTR  (1 << 1) /* its device pointer was requested: a kernel may read it in place */
 #define TTMON_AL_PROVISIONAL (1 << 2) /* a mapping made up from a copy's address */
 #define TTMON_AL_READONLY    (1 << 3)
 #define TTMON_AL_SHARED	     (1 << 4)
@@ -448,7 +448,7 @@ TTMON_EVENT_TABLE(X)
 void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late);
 /*
  * Time has passed up to now_ns: fold what was freed long ago, and what else waits for time alone.
- * Returns when time has something to do next if nothing is told until then: before that a call
+ * Returns when time has something to do next if nothing is reported until then: before that a call
  * would change nothing but the time, which ttmon_history_now() does too.
  */
 uint64_t ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);

@@ -35,7 +35,10 @@
 	4096 /* a service reuses the place of an exited process when this many younger ones are kept */
 #define TTMON_EXIT_GRACE_NS 2000000000ULL /* facts about an exited process may still come */
 #define TTMON_WANT_PAUSE_NS 100000000ULL  /* between two lists of one process */
-/* Of more events of one allocation the younger half is kept: by a service; where all is to be kept, as many as one row of a database may hold. */
+/*
+ * Of more events of one allocation the younger half is kept: by a service; where all is to be kept, as
+ * many as one row of a database may hold.
+ */
 #define TTMON_ALLOC_EVENTS     4096
 #define TTMON_ALLOC_EVENTS_ALL TTMON_HISTORY_ROW_EVENTS
 #define TTMON_PIECES_MAX       1024 /* allocations that one transfer can touch */
@@ -53,7 +56,10 @@
 #define TTMON_GENS_SERVICE     65536
 #define TTMON_TT_PINS_MAX      (1u << 20) /* of one process: (range, device) pairs, and ranges */
 
-/* As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64 and arm64. */
+/*
+ * As in <asm/mman.h>, which is no header for the core: part of the kernel's ABI, the same on x86-64
+ * and arm64.
+ */
 #define TTMON_PROT_READ	       0x1
 #define TTMON_PROT_WRITE       0x2
 #define TTMON_PROT_EXEC	       0x4
@@ -89,11 +95,13 @@ struct ttmon_live_hot {
 	uint8_t level; /* times it was pinned and unpinned again: each doubles the threshold */
 };
 
-/* What the traffic of struct ttmon_alloc is part of, except where it is the one of all that have none. */
+/*
+ * What the traffic of struct ttmon_alloc is part of, except where it is the one of all that have none.
+ */
 struct ttmon_htraffic {
 	struct ttmon_traffic pub;
 	struct ttmon_evlog log;
-	struct ttmon_xfer unsettled[2]; /* of a made-up mapping: what the copies of it are in xfer; H2D, D2H */
+	struct ttmon_xfer unsettled[2]; /* of a provisional mapping: what the copies of it are in xfer; H2D, D2H */
 	struct ttmon_xfer unproven[2];	/* of memory that a pin can have been missed of: the same */
 	struct ttmon_live_hot hot;
 };
@@ -132,8 +140,10 @@ struct ttmon_change {
 	uint64_t lo, hi, ts_ns;
 };
 
-/* When the last time ends in which calls of the process can have been missed, of those that began so far: of memory that is older a pin, or a
- * free of what was pinned. 0: there was none. */
+/*
+ * When the last time ends in which calls of the process can have been missed, of those that began so
+ * far: of memory that is older a pin, or a free of what was pinned. 0: there was none.
+ */
 struct ttmon_unseen {
 	uint64_t pins_to_ns, frees_to_ns;
 };
@@ -153,7 +163,7 @@ struct ttmon_hproc {
 	uint32_t user;		       /* line in users */
 	uint64_t events;	       /* kept, of its allocations */
 	uint64_t hand;		       /* where the next live record that makes room is looked for, by address */
-	bool maps_evicted;	       /* mappings of it made room: its list is not whole, and not asked for again */
+	bool maps_evicted;	       /* mappings of it made room: its list is not whole, and not requested again */
 	struct ttmon_remains *remains; /* condensed.c; NULL: none */
 	uint32_t gen_floor, gen_max;
 	uint64_t *ghosts; /* [TTMON_GHOSTS] ended, but a free may still come */
@@ -236,7 +246,10 @@ struct ttmon_exited {
 	uint32_t proc;
 };
 
-/* Sums over the allocations of one (process, site, method), or of mappings of one name, or of one mapping without a name. */
+/*
+ * Sums over the allocations of one (process, site, method), or of mappings of one name, or of one
+ * mapping without a name.
+ */
 struct ttmon_group {
 	uint32_t proc, gen;    /* gen: of the process that was there; groups of an earlier one are stale */
 	uint32_t site, folded; /* folded: of the allocations, that are gone */
@@ -282,8 +295,9 @@ struct ttmon_checkpoints {
 };
 
 /*
- * Live advice (live.c). An allocation costs nothing until it is cold_ns old: they are met in the order they were made. Then a pinned one waits in
- * the wheel until it may be cold, or is in `cold` when that was said.
+ * Live advice (live.c). An allocation costs nothing until it is cold_ns old: they are met in the order
+ * they were made. Then a pinned one waits in the wheel until it may be cold, or is in `cold` when that
+ * was said.
  */
 struct ttmon_live {
 	struct ttmon_live_line *lines;
@@ -376,7 +390,10 @@ static inline uint64_t ttmon_page_up(const struct ttmon_history *h, uint64_t add
 void ttmon_history_no_memory(struct ttmon_history *h);
 
 /* recs.c */
-/* A part that wants to know what becomes of records (history.c has the list): recs.c does not know who that is. NULL: not this. */
+/*
+ * A part that wants to know what becomes of records (history.c has the list): recs.c does not know who
+ * that is. NULL: not this.
+ */
 struct ttmon_rec_hooks {
 	void (*ended)(struct ttmon_history *h, struct ttmon_alloc *a);
 	void (*folded)(struct ttmon_history *h, struct ttmon_alloc *a); /* it goes: what it did is to live on in sums */
@@ -435,7 +452,10 @@ static inline enum ttmon_mem ttmon_rec_mem(const struct ttmon_alloc *a)
 
 struct ttmon_alloc *ttmon_rec_at(const struct ttmon_history *h, uint32_t id);
 struct ttmon_alloc *ttmon_rec_by_seq(const struct ttmon_history *h, uint64_t seq);
-/* The record at this place, NULL where there is none; *hand goes on to the next place, after the last to the first. */
+/*
+ * The record at this place, NULL where there is none; *hand goes on to the next place, after the last
+ * to the first.
+ */
 struct ttmon_alloc *ttmon_rec_next(const struct ttmon_history *h, uint32_t *hand);
 struct ttmon_alloc *ttmon_rec_new(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_rec_init *in);
 void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns, enum ttmon_end end,
@@ -448,7 +468,9 @@ static inline void ttmon_rec_forget(struct ttmon_hproc *p)
 	memset(p->seen, 0, sizeof(p->seen));
 	p->next_seen = 0;
 }
-/* Does it count as pinned, with pages of its own? A driver's DMA buffer has no address of the program. */
+/*
+ * Does it count as pinned, with pages of its own? A driver's DMA buffer has no address of the program.
+ */
 static inline bool ttmon_rec_pinned(const struct ttmon_alloc *a)
 {
 	return ttmon_method_pins(a->method) && (a->addr || a->method == TTMON_METHOD_TT_DMA);
@@ -485,7 +507,10 @@ void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struc
 /* Kernels accessed it: so many bytes of what the fact is about. */
 void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_ev_gpu_use *ev,
 		       uint64_t bytes);
-/* A transfer of a made-up mapping was booked as one of unknown memory, for now (ttmon_xfer_settled()). */
+/*
+ * A transfer of a provisional mapping was booked as one of unknown memory, for now
+ * (ttmon_xfer_settled()).
+ */
 void ttmon_rec_unsettle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir, uint64_t bytes);
 /* From now on they are what they are booked as. Returns what was unsettled. */
 struct ttmon_xfer ttmon_rec_settle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int rdir);
@@ -499,10 +524,15 @@ void ttmon_users_fini(struct ttmon_history *h);
 /* Whose process it is; until that is told it is its parent's user. */
 void ttmon_users_set(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t uid);
 void ttmon_users_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_hproc *parent);
-/* May this user have one more of a table with room for max, of which `has` are that user's? No: it is counted as paid. */
+/*
+ * May this user have one more of a table with room for max, of which `has` are that user's? No: it is
+ * counted as paid.
+ */
 bool ttmon_users_may_add(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t has, uint32_t max);
 void ttmon_users_paid(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_quota what, uint64_t n);
-/* The process with most records, of the user with most, about; anew: look again. NULL: nobody has any. */
+/*
+ * The process with most records, of the user with most, about; anew: look again. NULL: nobody has any.
+ */
 struct ttmon_hproc *ttmon_users_payer(struct ttmon_history *h, bool anew);
 /* Lines of who has most of each. */
 uint32_t ttmon_users_most_freed(const struct ttmon_history *h);
@@ -513,8 +543,8 @@ uint32_t ttmon_users_most_events(const struct ttmon_history *h);
 /* A live one is about to lose its record. It is out of the index afterwards, and is to be dropped. */
 void ttmon_condensed_add(struct ttmon_history *h, struct ttmon_alloc *a);
 /*
- * What stands for the one of this layer that holds addr, for transfers: it has method and process alone. NULL: none does. *hi: up to where
- * this answer holds, lowered.
+ * What stands for the one of this layer that holds addr, for transfers: it has method and process
+ * alone. NULL: none does. *hi: up to where this answer holds, lowered.
  */
 struct ttmon_alloc *ttmon_condensed_at(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				       enum ttmon_layer layer, uint64_t addr, uint64_t *hi);
@@ -539,7 +569,10 @@ bool ttmon_condensed_end(struct ttmon_history *h, struct ttmon_hproc *p, enum tt
 /* All that touch [lo, hi); of a device (-1: any); all. */
 void ttmon_condensed_end_in(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t lo,
 			    uint64_t hi, uint64_t ts_ns, enum ttmon_end end);
-/* A free of one that ended without it, as told by end_in; may_free: as frees() of calls.c. False: there is none. */
+/*
+ * A free of one that ended without it, as told by end_in; may_free: as frees() of calls.c. False:
+ * there is none.
+ */
 bool ttmon_condensed_free_ghost(struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr,
 				bool (*may_free)(unsigned int method, const struct ttmon_alloc *a),
 				unsigned int method);
@@ -548,7 +581,7 @@ void ttmon_condensed_end_all(struct ttmon_history *h, struct ttmon_hproc *p, enu
 			     enum ttmon_end end);
 void ttmon_condensed_release(struct ttmon_history *h, struct ttmon_hproc *p);
 
-/* ttmem.c: memory that tt-kmd pinned is let go by its number. */
+/* ttmem.c: memory that tt-kmd pinned is released by its number. */
 void ttmon_ttpins_condensed(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a);
 
 /* counts.c */
@@ -561,7 +594,10 @@ void ttmon_count_ended(struct ttmon_history *h, struct ttmon_hproc *p, const str
 void ttmon_count_finding(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_finding finding);
 /* A call that failed; err 0: without an error code. */
 void ttmon_count_failed(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t fn, int32_t err);
-/* A call that pins or unpins has returned (nothing for other methods); ns UINT64_MAX: that was not seen. */
+/*
+ * A call that pins or unpins has returned (nothing for other methods); ns UINT64_MAX: that was not
+ * seen.
+ */
 void ttmon_count_pin_time(struct ttmon_history *h, unsigned int method, bool unpin, uint64_t ns);
 
 /* procs.c */
@@ -613,8 +649,10 @@ void ttmon_gpu_use_ended(struct ttmon_history *h, struct ttmon_alloc *a); /* a h
 void ttmon_checkpoints_drop_proc(struct ttmon_history *h, uint32_t proc);
 void ttmon_checkpoints_fini(struct ttmon_history *h);
 
-/* A made-up mapping turns out to be memory of this kind: so was what was moved from and to it. (Not of h2h copies, which are booked
- * by their destination alone.) */
+/*
+ * A provisional mapping turns out to be memory of this kind: so was what was moved from and to it.
+ * (Not of h2h copies, which are booked by their destination alone.)
+ */
 void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, enum ttmon_mem mem);
 /* Memory of an unknown kind turns out to have been pinned. */
 void ttmon_copies_prove(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a);
@@ -638,14 +676,20 @@ void ttmon_known_move_site(struct ttmon_history *h, const struct ttmon_alloc *a,
 			   enum ttmon_mem to);
 
 /* extents.c */
-/* The extent of which [lo, hi) is, made if need be. m: the mapping that holds lo, NULL: none is known. NULL: there is no room for it. */
+/*
+ * The extent of which [lo, hi) is, made if need be. m: the mapping that holds lo, NULL: none is known.
+ * NULL: there is no room for it.
+ */
 struct ttmon_alloc *ttmon_extent_of(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *m,
 				    uint64_t lo, uint64_t hi, uint64_t ts_ns);
 /* [lo, hi) was unmapped at ts_ns. */
 void ttmon_extents_end(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns);
-/* It is about to end because it was unmapped: a free that is told after it may mean it. */
+/* It is about to end because it was unmapped: a free that is reported after it may mean it. */
 void ttmon_extent_unmapped(struct ttmon_hproc *p, const struct ttmon_alloc *a);
-/* A list of mappings, read after from_ns, has come in: what was made up lies in one of them, or is no more. */
+/*
+ * A list of mappings, read after from_ns, has come in: what was made up lies in one of them, or is no
+ * more.
+ */
 void ttmon_extents_settle(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t from_ns);
 /* A free or unregister of what nobody was seen to pin: it was pinned. */
 void ttmon_extents_prove(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev);
@@ -679,7 +723,7 @@ void ttmon_live_became_hot(struct ttmon_history *h, const struct ttmon_alloc *a,
 			   uint64_t ts_ns);
 /* It is pageable again. */
 void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot *hot);
-/* What was said to be cold was moved, or a kernel accessed it; its device pointer was asked for. */
+/* What was said to be cold was moved, or a kernel accessed it; its device pointer was requested. */
 void ttmon_live_warm(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_ns);
 void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t ts_ns);
 void ttmon_live_ended(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook */
@@ -689,7 +733,10 @@ void ttmon_live_seen(struct ttmon_history *h, bool on, uint64_t ts_ns);
 void ttmon_live_checkpoint(struct ttmon_history *h, uint32_t proc, uint64_t ts_ns, const char *label);
 
 /* views.c */
-/* The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer holds. */
+/*
+ * The live allocation that holds addr, the first layer that knows one; *limit: up to where this answer
+ * holds.
+ */
 struct ttmon_alloc *ttmon_views_at(const struct ttmon_history *h, struct ttmon_hproc *p, uint64_t addr,
 				   uint64_t *limit);
 

@@ -19,7 +19,7 @@
 
 #define TTMON_LIVE_LABEL 64
 
-/* Checkpoints of a process that are told in a second; more are unheard. */
+/* Checkpoints of a process that are reported in a second; more are unheard. */
 #define TTMON_LIVE_CHECKPOINTS 1000u
 
 enum ttmon_live_said {

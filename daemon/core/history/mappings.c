@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * mappings.c: ordinary mappings as mmap, munmap, mremap and brk change them, what the lists of /proc/PID/maps say about them, and the
- * made-up ones that stand in until a list comes. Part of the history (hot thread, pure).
+ * provisional ones that stand in until a list comes. Part of the history (hot thread, pure).
  *
  * One record per mmap call, also where the kernel merges neighbours into one VMA: the call is the identity. Taking a piece out
  * of a mapping leaves the record and its history with the first piece that remains; a second piece becomes a record of its own.

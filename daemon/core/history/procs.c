@@ -263,7 +263,7 @@ static void proc_exec(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t t
 	p->maps_evicted = false;
 	p->brk_first = 0;
 	p->nr_ghosts = p->nr_unmapped = 0;
-	/* The new program's launches are counted anew. */
+	/* The new program's launches are counted again. */
 	p->numbers = (struct ttmon_numbers){ .gap = p->numbers.told || p->numbers.gap, .exec_ns = ts_ns };
 	ttmon_hmap_fini(&p->tt_pins);
 	ttmon_maps_end(&p->maps, ts_ns);

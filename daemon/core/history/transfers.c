@@ -7,7 +7,7 @@
  * nothing known is on the device when every host mapping is known, which takes a list and traced mmap. Without tracing a list
  * grows old at once, so there the known side decides: what is not on the device's side is on the host's, and the other way round.
  *
- * Only a record that was transferred has a block for its traffic. A transfer of a made-up mapping is booked as one of unknown memory, but not
+ * Only a record that was transferred has a block for its traffic. A transfer of a provisional mapping is booked as one of unknown memory, but not
  * settled: the list of mappings may still show that the memory was pageable.
  */
 #include "daemon/core/history/heat.h"

@@ -388,7 +388,7 @@ static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsign
 		uint32_t of = k->gaps[i].tgid;
 		uint64_t at = ttmon_hmap_get(&k->newest, of);
 
-		/* Each key is there; the chain is made anew from the oldest on. */
+		/* Each key is there; the chain is made again from the oldest on. */
 		k->older[i] = at == TTMON_HMAP_NONE || at >= i ? NOBODY : (uint32_t)at;
 		(void)!ttmon_hmap_put(&k->newest, of, i);
 	}

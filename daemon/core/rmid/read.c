@@ -2,20 +2,20 @@
 /*
  * read.c: readings of RDT: what lies between two of them, and what of that a closing slot gets. Hot thread, pure.
  *
- * Of a difference of D bytes over [a, b), floor(D * (x - a) / (b - a)) are told at any time x in it. Slots, owners and allocations cut
- * [a, b) into pieces, each of which gets what is told at its end less what was told at its begin: the pieces add up to D exactly,
+ * Of a difference of D bytes over [a, b), floor(D * (x - a) / (b - a)) are reported at any time x in it. Slots, owners and allocations cut
+ * [a, b) into pieces, each of which gets what is reported at its end less what was reported at its begin: the pieces add up to D exactly,
  * whatever the cuts, and who gets how much does not depend on when slots were closed.
  *
  *	readings     a-----------------------------b
  *	owners       P P P P P|- - - - -|Q Q Q Q Q Q           P until its RMID was freed, then given to Q
  *	goes to      P        |nobody   |dropped               totals.assigned, .unassigned, .dropped
  *
- * What follows an allocation inside an interval is dropped: the counter may have begun anew there, and the reading at b is the new
+ * What follows an allocation inside an interval is dropped: the counter may have begun again there, and the reading at b is the new
  * baseline. A difference that no memory can make (the counter was reset) is dropped before it is counted and is in none of the sums.
  * A reading at the very time of an allocation or a free comes after it; one at a slot's very end is of the next slot.
  *
  * A slot that is skipped takes nothing: whose the readings are is not certain yet. They wait for
- * the next slot that closes with everything there that was told before its end, and are given to
+ * the next slot that closes with everything there that was reported before its end, and are given to
  * the right ones then.
  */
 #include "daemon/core/rmid/rmid_int.h"

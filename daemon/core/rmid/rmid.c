@@ -61,7 +61,7 @@ void ttmon_rmid_on_rmid_info(struct ttmon_rmid *r, const struct ttmon_ev_rmid_in
 	r->t.has = e->flags;
 	r->scale = MAX(e->scale, 1);
 	r->width = e->width >= 24 && e->width <= 64 ? e->width : 64;
-	/* Readings before it are in other units, or of a counter that was set up anew: no difference goes across. */
+	/* Readings before it are in other units, or of a counter that was set up again: no difference goes across. */
 	if (!++r->gen)
 		r->gen = 1;
 }

@@ -41,7 +41,7 @@ struct rmid_own {
 	uint32_t tgid;		     /* 0: the source has no process for it (a group of several) */
 	bool open;		     /* still */
 	bool begin;		     /* since before anything is known: since_ns is when it was first told */
-	bool fresh;		     /* it was allocated at since_ns: counters begin anew */
+	bool fresh;		     /* it was allocated at since_ns: counters begin again */
 	bool told;
 	char comm[TTMON_COMM_LEN];
 };

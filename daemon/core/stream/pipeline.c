@@ -196,7 +196,7 @@ static void stream_on_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost 
 /*
  * The one dispatch: a record goes straight to the parts that handle its kind, by the columns of the event table. The order
  * matters. The history comes first: what ends with its process ends there as such. The time of the dispatches goes on after
- * tt has handled the event: a run that waited long enough is told with the devices that are known by then.
+ * tt has handled the event: a run that waited long enough is reported with the devices that are known by then.
  */
 static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_t size)
 {
@@ -223,7 +223,7 @@ static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_
 }
 
 /*
- * The running count starts at 0 when the programs are loaded, so the first record of a CPU tells what was lost before it. An
+ * The running count starts at 0 when the programs are loaded, so the first record of a CPU says what was lost before it. An
  * event that comes in late or was stamped out of turn carries an older count: nothing new.
  */
 static void count_lost(struct ttmon_pipeline *p, const struct ttmon_event *ev)

@@ -4,7 +4,7 @@
  *
  * A program lays its circular buffers out once for all its devices, from the same base address as
  * every other program. So a device's figure is the union, core by core, of what its live programs
- * cover (cores.h), as Device::get_total_cb_allocated of tt-metal has it. A layout that begins anew
+ * cover (cores.h), as Device::get_total_cb_allocated of tt-metal has it. A layout that begins again
  * replaces the program's old one. A global circular buffer lies in an L1 buffer and is counted
  * there.
  *
@@ -14,7 +14,7 @@
  *
  * A device that is closed has none any more, but its programs may outlive that, and run on it
  * again when it is opened. They tell nothing then, so that each run in a process that closed a
- * device is told once (class CB_OF).
+ * device is reported once (class CB_OF).
  *
  * The history has no allocation for each circular buffer, which would count a byte twice. It has
  * layers: the union's growth is an allocation, and what it shrinks by is freed from the newest on.

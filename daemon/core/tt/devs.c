@@ -21,7 +21,7 @@
 #define ID_AT	  3 /* word of a Device with id_ in its lower half, as the header of 2026 has it */
 #define ID_AT_OLD 1 /* the same before: right behind the vtable pointer, where later a pointer lies */
 
-/* Its id as its words say. An id 0 at the old place cannot be told from a null pointer, and is 0 at the new one too. */
+/* Its id as its words say. An id 0 at the old place cannot be known from a null pointer, and is 0 at the new one too. */
 static uint32_t id_word(const __u64 *w)
 {
 	return w[ID_AT_OLD] && w[ID_AT_OLD] < TTMON_TT_LOGICALS ? (uint32_t)w[ID_AT_OLD] : (uint32_t)w[ID_AT];

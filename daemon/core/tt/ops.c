@@ -2,7 +2,7 @@
 /*
  * ops.c: what the events of a Buffer mean, once its layout and the library's mode are settled. Part of core/tt (hot thread, pure).
  *
- * With the primary pair an allocation is told after it succeeded and a free before it takes place. All other functions that free are
+ * With the primary pair an allocation is reported after it succeeded and a free before it takes place. All other functions that free are
  * listened to as well: deallocate_impl of a buffer whose device is gone, mark_as_deallocated, the allocator's deallocate_buffer and the
  * destructor end a live buffer each, whichever comes first; what follows in the same thread for the same buffer is that free again.
  *
@@ -74,7 +74,7 @@ static void learn_hook(struct ttmon_tt_cal *cal, const struct ttmon_tt_fields *f
 		cal->hooks++;
 }
 
-/* The status of a Buffer that is allocated for certain tells how it is numbered. */
+/* The status of a Buffer that is allocated for certain says how it is numbered. */
 static void learn_status(struct ttmon_tt_cal *cal, const struct ttmon_tt_fields *f)
 {
 	if (!(f->have & TTMON_TT_FIELD_STATUS))

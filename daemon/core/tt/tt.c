@@ -140,7 +140,7 @@ static void proc_exec(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_n
 {
 	proc_clear(t, p, ts_ns);
 	p->serial = ++t->serial;
-	/* Facts come ahead of events: what was told after the exec is of the new program. */
+	/* Facts come ahead of events: what was reported after the exec is of the new program. */
 	p->pub.flags = t->off || (p->blind_ns && !ttmon_before(p->blind_ns, ts_ns)) ? TTMON_TT_F_PARTIAL : 0;
 	p->own_fact = p->own_fact && !ttmon_before(p->own_ns, ts_ns);
 	for (uint32_t i = 0; i < p->nr_places;)

@@ -154,7 +154,7 @@ int ttmon_tt_snapshot(const struct ttmon_tt *t, struct ttmon_tt_view *ret) _must
 void ttmon_tt_view_fini(struct ttmon_tt_view *v);
 uint64_t ttmon_tt_generation(const struct ttmon_tt *t);
 
-/* Questions for the slow world, each told once until answered (or 100 ms of stream time later again, ten times at most). */
+/* Questions for the I/O thread, each told once until answered (or 100 ms of stream time later again, ten times at most). */
 struct ttmon_tt_want {
 	uint32_t tgid;
 	uint16_t slot;

@@ -72,7 +72,10 @@ enum ttmon_tt_known { TTMON_TT_MESH_UNKNOWN, TTMON_TT_MESH_ASSUMED_ALL, TTMON_TT
 /* How a logical id was found, worst first. */
 enum ttmon_tt_id { TTMON_TT_ID_NONE, TTMON_TT_ID_WORD, TTMON_TT_ID_FACT, TTMON_TT_ID_CALL };
 
-/* A Device or MeshDevice. The sums are of the buffers whose device it is; those of a mesh count on each of its members. */
+/*
+ * A Device or MeshDevice. The sums are of the buffers whose device it is; those of a mesh count on
+ * each of its members.
+ */
 struct ttmon_tt_device {
 	uint64_t addr;
 	uint64_t bytes[TTMON_TT_TYPES], peak[TTMON_TT_TYPES];
@@ -120,7 +123,8 @@ struct ttmon_tt_prog {
 	struct ttmon_tt_cbuf **cbs;
 	uint32_t nr_cbs, cap_cbs;
 	struct ttmon_tt_set devs;  /* it has them on */
-	struct ttmon_tt_set shut;  /* had, until they were closed: it has them again when it runs there, and nothing else tells that */
+	/* had, until they were closed: it has them again when it runs there, and nothing else says that */
+	struct ttmon_tt_set shut;
 	struct ttmon_tt_set meshes; /* that it ran on since, for the devices of theirs that are shut */
 	bool doubt;		    /* and one that ended before its devices were known */
 };
@@ -159,7 +163,7 @@ struct ttmon_tt_thread {
 		bool valid;
 	} create; /* Buffer::create that was called, and its buffer not seen yet */
 	uint64_t
-		made; /* Buffer that was told as allocated last, and by which function: another one may tell it again */
+		made; /* Buffer that was reported as allocated last, and by which function: another one may tell it again */
 	uint16_t made_by;
 	uint64_t ended;	    /* Buffer that was freed last, and may be told again */
 	uint64_t entered;   /* Buffer whose allocation was entered last, and may still throw */
@@ -305,7 +309,10 @@ void ttmon_tt_buf_end_tentative(struct ttmon_tt *t, struct ttmon_tt_proc *p, uin
 void ttmon_tt_buf_bulk(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t allocator, uint64_t ts_ns, uint16_t fn);
 /* Those of a mesh that could not be told before its devices were known. */
 void ttmon_tt_buf_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
-/* All that counts for dev (a device, or one mesh of it) comes to or goes from a use. raise: it may be a new peak. */
+/*
+ * All that counts for dev (a device, or one mesh of it) comes to or goes from a use. raise: it may be
+ * a new peak.
+ */
 void ttmon_tt_use_add(struct ttmon_tt *t, struct ttmon_tt_usage *u, const struct ttmon_tt_device *d, bool raise);
 void ttmon_tt_use_sub(struct ttmon_tt *t, struct ttmon_tt_usage *u, const struct ttmon_tt_device *d, bool freed);
 void ttmon_tt_use_chip(struct ttmon_tt *t, struct ttmon_tt_usage *u, uint32_t index, uint32_t how);
@@ -345,7 +352,10 @@ void ttmon_tt_group_open(struct ttmon_tt *t, const struct ttmon_tt_proc *p, stru
 bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th,
 			const struct ttmon_ev_tt_call *ev);
 void ttmon_tt_group_close(struct ttmon_tt *t, struct ttmon_tt_thread *th);
-/* Those that nothing came to for a while: their devices are shown. over: all, nothing will come to any. */
+/*
+ * Those that nothing came to for a while: their devices are shown. over: all, nothing will come to
+ * any.
+ */
 void ttmon_tt_groups_pause(struct ttmon_tt *t, bool over);
 void ttmon_tt_mesh_tick(struct ttmon_tt *t);
 
@@ -399,7 +409,10 @@ void ttmon_tt_cbs_shut_dev(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t
 void ttmon_tt_cbs_mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh);
 /* There is no such mesh any more. */
 void ttmon_tt_cbs_mesh_gone(struct ttmon_tt_proc *p, uint32_t mesh);
-/* Did a program run on a mesh whose devices are not known, so that it may have circular buffers that are not in the figures? */
+/*
+ * Did a program run on a mesh whose devices are not known, so that it may have circular buffers that
+ * are not in the figures?
+ */
 bool ttmon_tt_cbs_pending(const struct ttmon_tt_proc *p);
 /* Those of a mesh that could not be told before its devices were known. */
 void ttmon_tt_cbs_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wants.c: what core/tt asks of the slow world: which devices a mesh has, which chip a logical id is, and whether a library's spare
+ * wants.c: what core/tt asks of the I/O thread: which devices a mesh has, which chip a logical id is, and whether a library's spare
  * probes are needed. Part of core/tt (hot thread, pure).
  */
 #include "daemon/core/tt/tt_int.h"

@@ -91,7 +91,7 @@ void ttmon_budget_free(struct ttmon_budget *b)
 
 /* ---- what was measured ---- */
 
-/* A counter that is smaller than it was has begun anew. */
+/* A counter that is smaller than it was has begun again. */
 static double gained(uint64_t now, uint64_t before)
 {
 	return (double)(now < before ? now : now - before);
@@ -384,7 +384,7 @@ static double needs(const struct ttmon_budget *b, const struct ttmon_budget_samp
 
 /*
  * Bring back one that its load does not hold any more: the one that needs the least, and with it all that need next to nothing. The others
- * begin to wait anew, with it in the cost.
+ * begin to wait again, with it in the cost.
  */
 static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g)
 {

@@ -70,7 +70,7 @@ struct usage_node *ttmon_usage_get(struct ttmon_usage *u, const struct usage_nam
 bool ttmon_usage_is(const struct ttmon_usage *u, const struct usage_node *node, const struct usage_name *name);
 /* A living process goes from the group *of into another; either may be NULL. */
 void ttmon_usage_move(struct ttmon_usage *u, struct usage_node **of, struct usage_node *to);
-/* A group without a living process has gained something: its time begins anew. */
+/* A group without a living process has gained something: its time begins again. */
 void ttmon_usage_refresh(struct ttmon_usage *u, struct usage_node *node);
 /* Groups whose time is over go. */
 void ttmon_usage_expire(struct ttmon_usage *u, uint64_t now_ns);

@@ -28,7 +28,7 @@ struct ttmon_user_row {
 struct ttmon_bpf_cfg {
 	bool all;	 /* every process, not only those added */
 	bool mmap;	 /* system-call tracepoints for mappings */
-	bool mmap_later; /* they are loaded, and attached when they are asked for */
+	bool mmap_later; /* they are loaded, and attached when they are requested */
 	bool no_returns;
 	bool tt_ioctl;	   /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
 	bool nvidia_pins;  /* count calls of NVIDIA's kernel module */

@@ -61,7 +61,7 @@ size_t ttmon_kmd_links(const struct ttmon_kmd *k, int *fds);
 /* Is this kernel module loaded and ready? ret: the inode of its /sys/module, another one each time it is loaded. */
 bool ttmon_bpf_module_there(const char *name, ino_t *ret);
 
-/* nvpin.c: the links on NVIDIA's module, as those on tt-kmd. NULL unless they were asked for. */
+/* nvpin.c: the links on NVIDIA's module, as those on tt-kmd. NULL unless they were requested. */
 struct ttmon_nvpin;
 struct ttmon_nvpin *ttmon_nvpin_new(void);
 void ttmon_nvpin_free(struct ttmon_nvpin *v);

@@ -9,8 +9,8 @@
  *
  * Most CPUs cost two loads: one that is idle has not changed since it was told, one that is busy is in a slot that stays open.
  *
- * A CPU whose record could not be sent (drops) has moved on from what was told of it, and nobody knows to what: it is told as unknown
- * from its last record on, unless it is told anew just then.
+ * A CPU whose record could not be sent (drops) has moved on from what was told of it, and nobody knows to what: it is reported as unknown
+ * from its last record on, unless it is reported again just then.
  */
 #include "daemon/io/bpf/cpustate.h"
 
@@ -18,9 +18,9 @@
 
 struct cpu {
 	uint64_t seq, drops; /* as last read */
-	uint64_t told_seq;   /* of the state that was told; 0: none */
+	uint64_t told_seq;   /* of the state that was reported; 0: none */
 	uint64_t told_drops;
-	uint64_t offline_seq; /* of the state that was told as OFFLINE */
+	uint64_t offline_seq; /* of the state that was reported as OFFLINE */
 	uint64_t asked;	      /* generation of the online bits that were acted upon */
 	bool tell;	      /* `open` is to be told */
 	bool torn;	      /* could not be read this time */

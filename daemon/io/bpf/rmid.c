@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * rmid.c: the programs of bpf/rmid.bpf.c that are run or attached by hand: the task iterator, and those on the tracepoints of an RMID
- * module, which may be loaded later and is to be unloaded under us: our links pin it, so they are let go when it asks. Cold thread.
+ * module, which may be loaded later and is to be unloaded under us: our links pin it, so they are released when it asks. Cold thread.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -44,7 +44,7 @@ static void tell(int fd, const struct key *k, uint64_t now_ns, void (*cb)(void *
 	cb(ctx, &e, sizeof(e));
 }
 
-/* Entries of one process, or of all: all_of NULL. The keys first: a walk begins anew where its place was deleted. */
+/* Entries of one process, or of all: all_of NULL. The keys first: a walk begins again where its place was deleted. */
 static size_t keys(int fd, const uint32_t *of, struct key **ret)
 {
 	struct key k, *prev = NULL, *v = NULL;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * traceev.c: the document of a trace file, its processes, allocations, counters and transfers; traceev_tt.c has calls and runs.
+ * traceev.c: the document of a trace file, its processes, allocations, counters and transfers;
+ * traceev_tt.c has calls and runs.
  *
- * Names: a process is named right before its first event, so that those without one are not in the file. Two processes that had one
- * pid one after the other are two in the file: the later one gets a made-up pid, and its name says so.
+ * Names: a process is named right before its first event, so that those without one are not in the
+ * file. Two processes that had one pid one after the other are two in the file: the later one gets an
+ * assumed pid, and its name says so.
  *
- * Counters: allocations come in the order in which they were made, so what ends before the next one begins is taken off a heap of
- * those that are live. One that comes late counts from where the counters are, which never go back in time.
+ * Counters: allocations come in the order in which they were made, so what ends before the next one
+ * begins is taken off a heap of those that are live. One that comes late counts from where the
+ * counters are, which never go back in time.
  */
 #include "daemon/io/files/traceev.h"
 
@@ -364,8 +367,9 @@ void ttmon_traceev_put_alloc(struct ttmon_traceev *t, const struct ttmon_traceev
 }
 
 /*
- * A transfer is an event of the memory on both of its sides. It is drawn once: by its host side; without one, by its destination, and
- * where that is an array, by its source. (Between managed and other host memory it is drawn for both.)
+ * A transfer is an event of the memory on both of its sides. It is drawn once: by its host side;
+ * without one, by its destination, and where that is an array, by its source. (Between managed and
+ * other host memory it is drawn for both.)
  */
 static int direction(const struct ttmon_traceev_transfer *x)
 {

@@ -375,7 +375,7 @@ int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret)
 	if (h->keeper < 0)
 		return without_keeper(h);
 
-	/* ECONNRESET: the keeper died with messages of ours unread. It is told once, and before what the keeper has left for us. */
+	/* ECONNRESET: the keeper died with messages of ours unread. It is reported once, and before what the keeper has left for us. */
 	do
 		n = recv(h->keeper, &msg, sizeof(msg), MSG_DONTWAIT);
 	while (n < 0 && errno == ECONNRESET);

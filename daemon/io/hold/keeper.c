@@ -31,7 +31,7 @@
 #include "lib/os/clock.h"
 #include "lib/os/detached.h"
 
-/* Threads that may wait at once. What comes above is let go at once, and counted. */
+/* Threads that may wait at once. What comes above is released at once, and counted. */
 #define MAX_HELD 512
 
 #define LISTENER_FD TTMON_DETACHED_FD

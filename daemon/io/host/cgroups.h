@@ -17,7 +17,7 @@ int ttmon_cgroups_new(const char *root, struct ttmon_cgroups **ret) _must_check;
 void ttmon_cgroups_free(struct ttmon_cgroups *c);
 /* "/system.slice/ssh.service"; "" where it is not known. Valid until the next call. */
 const char *ttmon_cgroups_path(struct ttmon_cgroups *c, uint64_t id);
-/* Forget those that were not asked for since the last call of this. */
+/* Forget those that were not requested since the last call of this. */
 void ttmon_cgroups_sweep(struct ttmon_cgroups *c);
 
 #endif

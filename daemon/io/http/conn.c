@@ -2,7 +2,7 @@
 /*
  * conn.c: how long a connection may take, and which one goes when there are too many.
  *
- * libmicrohttpd tells when a connection comes and goes and when a request is through; the rest is read off the bytes
+ * libmicrohttpd says when a connection comes and goes and when a request is through; the rest is read off the bytes
  * that it asks for and the socket still holds. Once a second all connections are looked over. A connection is ended by
  * shutdown(2) of its socket: libmicrohttpd finds it at its end and cleans up, in whatever state it was.
  */

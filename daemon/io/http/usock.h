@@ -15,7 +15,7 @@ struct ttmon_usock {
 	char *path;
 	dev_t dev; /* of the socket file: only this one is unlinked at the end */
 	ino_t ino;
-	bool no_group; /* this host does not have the one that was asked for */
+	bool no_group; /* this host does not have the one that was requested */
 };
 
 /*

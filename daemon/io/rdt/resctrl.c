@@ -9,7 +9,7 @@
  * The queue is first come, first served, tried at most once a second: ENOSPC (no RMID is free) and EBUSY (all that are free are in limbo,
  * where the kernel looks once a second) will not be different sooner. The first failure ends the round.
  *
- * By cgroup a group belongs to all traced processes that were in one cgroup when they were announced; its RMID is told as that of the first
+ * By cgroup a group belongs to all traced processes that were in one cgroup when they were announced; its RMID is reported as that of the first
  * of them until the last one is gone: what each of them used cannot be told apart. A process that changes its cgroup is not followed.
  */
 #include "daemon/io/rdt/resctrl_int.h"
@@ -186,7 +186,7 @@ void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_n
 	int err;
 
 	p = find_proc(r, tgid, &i);
-	/* A target of --pid is told before its start is known. */
+	/* A target of --pid is reported before its start is known. */
 	if (p && (!start_ns || !p->start_ns || p->start_ns == start_ns)) {
 		p->start_ns = p->start_ns ? p->start_ns : start_ns;
 		return;
@@ -261,7 +261,7 @@ static bool check_mount(struct ttmon_resctrl *r, int root)
 	return true;
 }
 
-/* After a group was found gone: it may have been mounted anew between two looks, with other options. */
+/* After a group was found gone: it may have been mounted again between two looks, with other options. */
 static void recheck(struct ttmon_resctrl *r, int root)
 {
 	bool hw_ids = r->hw_ids;

@@ -45,7 +45,7 @@ void ttmon_resctrl_tick(struct ttmon_resctrl *r, uint64_t now_ns);
 
 struct ttmon_resctrl_info {
 	uint32_t max_rmid, groups, waiting;
-	uint64_t exhausted, readings, failed_readings, foreign; /* foreign: tasks left in somebody else's group */
+	uint64_t exhausted, readings, failed_readings, foreign; /* foreign: tasks left in another process's group */
 	uint64_t skipped;  /* readings that were due and not made: the time of a tick was up */
 	uint64_t lost;	   /* groups that were gone (unmounted, or removed by somebody), and are made again */
 	uint64_t assigned; /* bandwidth counters that were given to a group of ours after the kernel had none for it */

@@ -9,7 +9,7 @@
  *
  * A group that was made when none was free reads "Unassigned" for ever, though others have come
  * free since. It is given one here, unless whoever runs the machine has switched that off for new
- * groups: then they are theirs to give. The count begins anew, and a mode that changes may reset
+ * groups: then they are theirs to give. The count begins again, and a mode that changes may reset
  * all of them: readings before and after are not subtracted.
  */
 #include "daemon/io/rdt/resctrl_int.h"

@@ -99,7 +99,7 @@ bool ttmon_resctrl_package(struct ttmon_resctrl *r, int data, const char *name, 
 			r->failed_readings++;
 			continue;
 		}
-		/* One that is smaller has begun anew. */
+		/* One that is smaller has begun again. */
 		if (p->has >> i & 1 && v >= p->last[i])
 			r->telemetry[i] += v - p->last[i];
 		p->last[i] = v;

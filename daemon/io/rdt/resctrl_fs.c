@@ -194,7 +194,7 @@ int ttmon_resctrl_make(struct ttmon_resctrl *r, int root, const struct resctrl_g
 		return 0;
 	if (errno != EEXIST)
 		return -errno;
-	/* Ours by its name, and we do not know it: begin anew. */
+	/* Ours by its name, and we do not know it: begin again. */
 	ttmon_resctrl_remove(r, root, g);
 	return mkdirat(dir, g->name, 0755) ? -errno : 0;
 }

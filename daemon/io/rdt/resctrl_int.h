@@ -47,8 +47,8 @@ struct resctrl_group {
 struct resctrl_proc {
 	uint32_t tgid;
 	uint64_t start_ns;
-	struct resctrl_group *group; /* NULL: waits for one, or is somebody else's */
-	bool foreign;		     /* its main thread is in somebody else's group */
+	struct resctrl_group *group; /* NULL: waits for one, or is another process's */
+	bool foreign;		     /* its main thread is in another process's group */
 	bool told_none;
 	uint32_t *tids; /* threads that were looked at, ascending */
 	size_t nr_tids;
@@ -63,7 +63,7 @@ struct ttmon_resctrl {
 	bool need_magic;	     /* a resctrl mount, not a plain folder */
 	bool away;		     /* it was there at the start, and is not now */
 	bool hw_ids;
-	bool recheck; /* a group was lost: look for the others, and whether it was mounted anew in another way */
+	bool recheck; /* a group was lost: look for the others, and whether it was mounted again in another way */
 	bool assigned_counters;		   /* mbm_assign_mode: AMD ABMC; */
 	bool by_hand;			   /* mbm_assign_on_mkdir: not by the kernel, and not by us */
 	uint16_t free_in[RESCTRL_DOMAINS]; /* domains in which some were free when it was last looked */
@@ -127,7 +127,7 @@ size_t ttmon_resctrl_threads(const struct ttmon_resctrl *r, uint32_t tgid);
 
 void ttmon_resctrl_tell(const struct ttmon_resctrl *r, enum ttmon_rmid_op op, uint32_t rmid, uint32_t tgid,
 			uint64_t start_ns);
-/* The cgroup of a process in the unified hierarchy; NULL: it cannot be told. */
+/* The cgroup of a process in the unified hierarchy; NULL: it cannot be known. */
 char *ttmon_resctrl_cgroup(const struct ttmon_resctrl *r, uint32_t tgid);
 /* The one of a cgroup; NULL: none. */
 struct resctrl_group *ttmon_resctrl_group_find(const struct ttmon_resctrl *r, const char *ctrl, const char *key);

@@ -3,7 +3,7 @@
  * rmids.c: which backend gives RMIDs, and what it needs from time to time. Cold thread.
  *
  * A module is known by its tracepoints: the formats in tracefs must have the fields that our programs take for their arguments (names,
- * sizes, order), or they are left alone. Ours tells its units in a procfs file (kmod/PROTOCOL.md), and asks there to be let go:
+ * sizes, order), or they are left alone. Ours tells its units in a procfs file (kmod/PROTOCOL.md), and asks there to be released:
  *
  *	echo release > /proc/ttmon_rmid    ->    "released 1"    ->    our links go within a second    ->    rmmod works
  */
@@ -202,7 +202,7 @@ static void module_attach(struct ttmon_rmids *r)
 	dump(r);
 }
 
-/* Only ours can ask to be let go, and it cannot be gone while we are attached. */
+/* Only ours can ask to be released, and it cannot be gone while we are attached. */
 static void module_check(struct ttmon_rmids *r)
 {
 	if (!r->attached) {

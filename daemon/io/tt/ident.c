@@ -7,7 +7,7 @@
  * are told only for what changed.
  *
  * An answer for (process, logical id) is kept, and only a better source replaces it: enum ttmon_tt_how, best first. A process id that
- * was given anew is told by the start time.
+ * was given again is known by the start time.
  */
 #include "daemon/io/tt/ident_int.h"
 #include "lib/base/grow.h"
@@ -201,7 +201,7 @@ void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid)
 {
 	struct ttident_info **slot = &t->noted[t->next_noted];
 
-	/* It may be another program, with another environment: what was found out of the old one is not asked for again. */
+	/* It may be another program, with another environment: what was found out of the old one is not requested again. */
 	ttmon_ttident_exit(t, tgid);
 	/* Without chips there is nothing to be asked. */
 	if (!t->nr_chips)

@@ -233,7 +233,7 @@ static void look_at_driver(const struct ttmon_ttident *t, struct ttident_info *i
 	}
 }
 
-/* A container may have some of the nodes only; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No node at all: not told. */
+/* A container may have some of the nodes only; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No node at all: not reported. */
 static void look_at_nodes(const struct ttmon_ttident *t, struct ttident_info *info)
 {
 	bool there[TTIDENT_CHIPS] = { false };

@@ -8,7 +8,7 @@
  * in some with elements of 16 bytes (std::variant of a remote marker and a pointer: index 1 is local). Without such a vector, the
  * longest run of pointers at any place counts, and a single one only if the walk came to its end without meeting another device.
  *
- * Where an object ends is told by the size that glibc's malloc keeps before it; else its neighbours would be taken for parts of it. What
+ * Where an object ends is known by the size that glibc's malloc keeps before it; else its neighbours would be taken for parts of it. What
  * is not found that way is looked for once more without that bound, for other allocators. Behind its last member an object has
  * words of whatever was there before, so first only the pointer to the impl is followed from the mesh, where it has had its place since
  * 2025; if no vector lies behind an object there, the mesh is of another layout, and all of its words are followed.
@@ -38,7 +38,7 @@
 #define HEAD	  32u /* bytes of a device: up to its id */
 #define IMPL_AT	  3u  /* word of a MeshDevice: vtable, weak_this, pimpl_ */
 #define BEHIND \
-	3u /* words that malloc may give beyond what was asked for: to 16 bytes, and a rest too small for another chunk */
+	3u /* words that malloc may give beyond what was requested: to 16 bytes, and a rest too small for another chunk */
 #define BEFORE	24u /* read before an object: malloc's chunk size, or that and a shared_ptr's counts */
 #define MAX_IDS 1024u
 

@@ -2,7 +2,7 @@
 /*
  * shm.h: publishes the figures of chips as /dev/shm/tt_device_<key>_memory files (include/ttmon/tt_shm.h). Cold thread.
  *
- * One writer a file: ours are marked (how, is said in shm.c), so that a restarted daemon takes them over and sets every figure anew
+ * One writer a file: ours are marked (how, is said in shm.c), so that a restarted daemon takes them over and sets every figure again
  * instead of adding to it. A file that a program made is never written to. No link is followed, no file is removed, nothing
  * shrinks; a file appears with its full size and its first content.
  *

@@ -348,7 +348,7 @@ static void on_sigbus(int signo)
 {
 	if (storing)
 		siglongjmp(*storing, 1);
-	/* Somebody else's fault: it happens again, and ends the process as it would have. */
+	/* Another process's fault: it happens again, and ends the process as it would have. */
 	signal(signo, SIG_DFL);
 }
 

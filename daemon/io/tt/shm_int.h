@@ -51,7 +51,7 @@ int ttmon_ttshm_file_create(int dir_fd, const char *name, const union ttmon_ttsh
 			    gid_t gid, const struct ttmon_tt_shm_mark *self, struct stat *st) _must_check;
 /* What it holds; past its end zeros. */
 int ttmon_ttshm_file_read(int fd, union ttmon_ttshm_image *ret) _must_check;
-/* Has anybody the file open or mapped for writing? 1, 0, -errno: cannot be told. fd: O_RDONLY. */
+/* Has anybody the file open or mapped for writing? 1, 0, -errno: cannot be known. fd: O_RDONLY. */
 int ttmon_ttshm_file_held(int fd);
 /* The mark that only root can make. False: there is none, or we are not to see it. */
 bool ttmon_ttshm_file_xattr(int fd, struct ttmon_tt_shm_mark *ret);
