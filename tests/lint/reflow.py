@@ -4,7 +4,7 @@
 
 Only paragraphs of prose with such a line change: tables, drawings and lists with columns stay as they are,
 for a person. A comment behind a line of code that is over 120 columns moves above it. What is not changed
-and still too long is what lint.py names.
+and still too long is what lint.py names. Afterwards `lint.py --lower`.
 """
 import re
 import sys
@@ -87,12 +87,22 @@ def reflow(text):
     return BLOCK.sub(reflow_block, "\n".join(rows))
 
 
+TOKEN = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|/\*.*?\*/|//[^\n]*", re.S)
+
+
+def code(text):
+    """What the compiler sees: without comments, any white space as one blank."""
+    return re.sub(r"\s+", " ", TOKEN.sub(lambda m: m.group() if m.group()[0] in "\"'" else " ", text))
+
+
 def main():
     for name in sys.argv[1:]:
         with open(name, encoding="utf-8") as f:
             old = f.read()
         new = reflow(old)
-        if new != old:
+        if code(new) != code(old):
+            print(f"{name}: not changed: more than comments would change", file=sys.stderr)
+        elif new != old:
             with open(name, "w", encoding="utf-8") as f:
                 f.write(new)
 
