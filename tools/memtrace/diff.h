@@ -28,7 +28,7 @@ struct ttmon_mt_diff_item {
 	const struct ttmon_mt_site_row *row;
 	const struct ttmon_mt_site *site;
 	uint64_t launches; /* of its kernel; 0: not known */
-	uint32_t sample;   /* one block in so many was recorded: its figures stand for so many times as much */
+	uint32_t sample;   /* one block in so many was recorded: multiply its figures by this */
 	struct ttmon_mt_diff_item *other;
 	enum ttmon_mt_how_matched how;
 };

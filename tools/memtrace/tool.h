@@ -19,7 +19,7 @@
 
 /* ---- which records count (pick.c) ---- */
 
-/* Of each launch or site of a dictionary: 0 not looked at yet, 1 counts, 2 does not, 3 (a launch): the site's name says it. */
+/* Each launch or site of a dictionary is: 0 not looked at yet, 1 counted, 2 not, 3 (a launch) by its site's name. */
 struct ttmon_mt_known {
 	uint8_t *of;
 	size_t nr;

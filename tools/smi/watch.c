@@ -197,7 +197,7 @@ static int picture(const struct ttmon_smi_ask *ask, const struct ttmon_term_styl
 	return 0;
 }
 
-/* Until the time, a key that ends it (true), or a signal. Moving and resizing draw the same picture again. */
+/* Waits until the time, a signal, or a key that ends the program (true). Moving and resizing draw the same picture again. */
 static bool wait_until(struct screen *s, struct ttmon_term_style *style, uint64_t until_ns, const sigset_t *mask,
 		       const char *text, const char *keys)
 {
