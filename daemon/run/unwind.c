@@ -175,9 +175,9 @@ static void answer_wants(struct unwind *w)
 
 static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
 {
-	struct {
+	union {
 		struct ttmon_ev_unwound e;
-		uint64_t frames[TTMON_MAX_FRAMES];
+		char space[sizeof(struct ttmon_ev_unwound) + TTMON_MAX_FRAMES * sizeof(uint64_t)];
 	} fact = {
 		.e = { .h = { .ts_ns = ttmon_mono_ns(),
 			      .kind = TTMON_EV_UNWOUND,
@@ -196,7 +196,7 @@ static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
 		return;
 	w->answered++;
 	w->answered_ns = ttmon_mono_ns();
-	memcpy(fact.frames, s->frames, s->nframes * sizeof(s->frames[0]));
+	memcpy(fact.e.frames, s->frames, s->nframes * sizeof(s->frames[0]));
 	if (s->by == TTMON_STACK_BY_FRAMES)
 		ttmon_bpf_confirm_chain(ttmon_daemon_bpf(w->c), s->chain);
 	ttmon_daemon_fact(w->c, &fact, sizeof(fact.e) + s->nframes * sizeof(s->frames[0]));
