@@ -42,7 +42,8 @@ static void take(const char *s, size_t n, void *ctx)
 			longjmp(w->too_long, 1);
 		return;
 	}
-	memcpy(w->text + w->len, s, n);
+	if (n)
+		memcpy(w->text + w->len, s, n);
 	w->len += n;
 }
 

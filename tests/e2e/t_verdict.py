@@ -214,15 +214,19 @@ def test_just_allocated(bench):
             true(f"{i + 1} allocations are not seen", time.monotonic() < end)
             rows = [r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid and r["method"] == "host_alloc"]
             seen = sum(r["allocs"] for r in rows)
+            # A stack that is still being unwound: for these milliseconds its call site is not known, and that is said.
+            young = [r for r in rows if r["advice"] == "unknown" and not r["site"]]
+            rows = [r for r in rows if r not in young]
             eq(f"verdicts on {seen} allocations of one call site", [(r["advice"], site in (None, r["site"])) for r in rows], [("keep", True)])
             site = rows[0]["site"]
             true(f"{rows}: no site", site)
+        retry(10, lambda: true("no site", all(r["site"] for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid)))
     program.do("pin last 4096")
     mine = []
     while len(mine) < 7:
         true("the last allocation is not seen", time.monotonic() < end)
         mine = [a for a in service.get("/v1/db")["allocations"] if a["pid"] == program.pid and a["method"] == "host_alloc"]
-        eq("call sites in a database that is asked for", {a["site"] for a in mine}, {site})
+        eq("call sites in a database that is asked for", {a["site"] for a in mine} - {0}, {site})
 
 
 @timeout(120)

@@ -454,12 +454,13 @@ static void run(void)
 			}
 		while (hear(0))
 			;
-		if (!u.ring.data)
-			continue;
-		if (u.look)
-			(void)ttmon_ring_drain(&u.ring, ttmon_ring_producer(&u.ring), on_copy, NULL);
-		look_at_pending(u.finish);
-		forget_gone();
+		/* Not yet, where the daemon's start fails. */
+		if (u.ring.data) {
+			if (u.look)
+				(void)ttmon_ring_drain(&u.ring, ttmon_ring_producer(&u.ring), on_copy, NULL);
+			look_at_pending(u.finish);
+			forget_gone();
+		}
 		if (u.finish) {
 			tell(TTMON_UNWINDER_DONE, "", 0);
 			u.finish = false;
