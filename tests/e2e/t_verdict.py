@@ -195,6 +195,10 @@ def test_service(bench):
        [(False, 40, 40 * 4194304), (True, 40, 40 * 2097152)])
 
 
+def advice_of(service, program):
+    return [r for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid]
+
+
 @timeout(120)
 def test_just_allocated(bench):
     """Memory that is milliseconds old has its call site in everything that is asked for, and the verdict of the rest of it."""
@@ -220,7 +224,7 @@ def test_just_allocated(bench):
             eq(f"verdicts on {seen} allocations of one call site", [(r["advice"], site in (None, r["site"])) for r in rows], [("keep", True)])
             site = rows[0]["site"]
             true(f"{rows}: no site", site)
-        retry(10, lambda: true("no site", all(r["site"] for r in lines_of(service, "/v1/advice") if r["pid"] == program.pid)))
+        retry(10, lambda: true("no site", all(r["site"] for r in advice_of(service, program))))
     program.do("pin last 4096")
     mine = []
     while len(mine) < 7:
