@@ -2,6 +2,8 @@
 /* cfi.c: see cfi.h. */
 #include "lib/unwind/cfi.h"
 
+#include "lib/base/varint.h"
+
 #define MAX_STEPS      100000 /* instructions of one FDE that are interpreted */
 #define MAX_EXPR_STEPS 256
 #define MAX_EXPR_STACK 32
@@ -11,18 +13,10 @@ uint64_t ttmon_uw_uleb(struct ttmon_uw_cursor *c)
 {
 	uint64_t v = 0;
 
-	for (unsigned int shift = 0;; shift += 7) {
-		uint8_t b;
-
-		if (c->p >= c->end || shift > 63) {
-			c->bad = true;
-			return 0;
-		}
-		b = *c->p++;
-		v |= (uint64_t)(b & 0x7f) << shift;
-		if (!(b & 0x80))
-			return v;
-	}
+	if (ttmon_varint_get(&c->p, c->end, &v))
+		return v;
+	c->bad = true;
+	return 0;
 }
 
 int64_t ttmon_uw_sleb(struct ttmon_uw_cursor *c)

@@ -32,6 +32,7 @@
 #include "daemon/io/hold/heldfile.h"
 #include "daemon/io/hold/keeper.h"
 #include "lib/os/log.h"
+#include "lib/os/sendfd.h"
 
 #if defined(__x86_64__)
 #define OUR_AUDIT_ARCH AUDIT_ARCH_X86_64
@@ -125,26 +126,7 @@ static int install_filter(void)
 /* err: 0 with a listener, else why there is none. */
 static int send_listener(int sock, int err, int listener)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { &err, sizeof(err) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (!err) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(listener));
-		memcpy(CMSG_DATA(c), &listener, sizeof(listener));
-	}
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	return ttmon_send_fd(sock, &err, sizeof(err), err ? -1 : listener, 0);
 }
 
 /* 0 and *ret, or why the child has no listener (*unheld), or why it said nothing (the return value). */

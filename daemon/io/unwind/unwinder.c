@@ -1,35 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* unwinder.c: see unwinder.h: messages, both ways. */
-#include <sys/socket.h>
-
 #include "daemon/io/unwind/unwinder.h"
+
+#include "lib/os/sendfd.h"
 
 int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wait)
 {
-	struct iovec iov = { (void *)msg, size };
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t sent;
-
-	if (fd >= 0) {
-		struct cmsghdr *c;
-
-		memset(&control, 0, sizeof(control));
-		m.msg_control = &control;
-		m.msg_controllen = sizeof(control);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	do
-		sent = sendmsg(sock, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
+	return ttmon_send_fd(sock, msg, size, fd, wait ? 0 : MSG_DONTWAIT);
 }
 
 static bool stack_is_good(const struct ttmon_unwinder_stack *s)
