@@ -78,7 +78,8 @@ static void processes(FILE *f, const struct ttmon_history *h)
 		fprintf(f, "  no process used CUDA\n");
 }
 
-static void transfers(FILE *f, const struct ttmon_history_totals *t, const struct ttmon_seen_family *seen)
+static void transfers(FILE *f, const struct ttmon_history_totals *t, const struct ttmon_seen_family *seen,
+		      bool at_least)
 {
 	char copies[TTMON_FMT_LEN], moved[TTMON_FMT_LEN];
 	bool any = false;
@@ -91,7 +92,8 @@ static void transfers(FILE *f, const struct ttmon_history_totals *t, const struc
 				fprintf(f, "\n%-10s %-12s %14s %14s\n", "TRANSFERS", "HOST MEMORY", "COPIES", "BYTES");
 			any = true;
 			fprintf(f, "%-10s %-12s %14s %14s\n", ttmon_rdir_name(d), ttmon_mem_name(m),
-				count(copies, t->xfer[d][m].copies), bytes(moved, t->xfer[d][m].bytes));
+				worth(count(copies, t->xfer[d][m].copies), t->xfer[d][m].copies, true, at_least),
+				worth(bytes(moved, t->xfer[d][m].bytes), t->xfer[d][m].bytes, true, at_least));
 		}
 	}
 	if (!any)
@@ -236,11 +238,12 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 
 	ttmon_history_get_totals(h, &t);
 	ttmon_pipeline_seen(p, &seen);
+	at_least = ttmon_history_all_at_least(h);
 	fprintf(f, "\nttmond: %s traced\n\n",
 		clock ? ttmon_fmt_ns(took, sizeof(took), end_ns - clock->mono_ns) : "nothing");
 	missed(f, p);
 	processes(f, h);
-	transfers(f, &t, &seen.of[TTMON_FAMILY_TRANSFER]);
+	transfers(f, &t, &seen.of[TTMON_FAMILY_TRANSFER], at_least);
 	if (!trace_only) {
 		spots(f, h, true);
 		spots(f, h, false);
@@ -249,7 +252,6 @@ void ttmon_summary(FILE *f, struct ttmon_pipeline *p, bool trace_only, uint64_t 
 	ttmon_summary_cpu(f, p);
 	trouble(f, p, &t);
 	not_seen(f, &seen);
-	at_least = ttmon_history_all_at_least(h);
 	fprintf(f, "\npinned in all: %s allocation%s, peak %s page%s (%s)\n",
 		worth(count(pins, t.pins), t.pins, true, at_least), t.pins == 1 ? "" : "s",
 		worth(count(pages, t.pinned_peak_pages), t.pinned_peak_pages, true, at_least),

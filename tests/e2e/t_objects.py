@@ -232,10 +232,11 @@ def test_runtime_in_a_closed_library_beside_a_probed_one(bench):
 
 def test_runtime_in_a_closed_library_and_no_evidence(bench):
     """A runtime that goes another way into the driver (the stand-in that is its own), or none at all: nobody knows what was missed."""
-    out, db, _ = closed(bench, [standin("scen"), "copies"])
+    out, db, daemon = closed(bench, [standin("scen"), "copies"])
     book = last_json(out)
     closed_is_counted(process(db, book["pid"]), book)
     whole(db, ("unprobed",))
+    true(f"sums of copies are told as whole: {daemon.stderr()}", re.search(r"^h2d +pinned +>= \d+ +>= ", daemon.stderr(), re.M))
     _, db, _ = closed(bench, ["true"])
     whole(db, ("unprobed",))
 

@@ -81,6 +81,7 @@ struct ttmon_advise_site {
 	double confidence;				    /* mean over allocations */
 	unsigned int match;				    /* the weakest of them */
 	bool pinned;					    /* so far, most of it */
+	bool mapped;					    /* mappings of its own, that no allocator gave */
 	bool at_least;					    /* copies and bytes are lower bounds */
 	int64_t saved_ns;				    /* a run: by its transfers from pinned memory */
 	int64_t gain_ns, low_ns, high_ns; /* a run: what following the advice saves (lib/verdict), and its range */

@@ -175,6 +175,7 @@ static void add(struct table *t, size_t nr_run, const struct ttmon_run_alloc *a,
 	s->confidence += (double)answer->confidence;
 	s->match = MIN(s->match, answer->match);
 	s->pinned |= ttmon_run_is_pinned(a);
+	s->mapped |= a->method == TTMON_METHOD_MMAP;
 	s->at_least |= (a->flags & TTMON_RUN_AT_LEAST) != 0;
 	if (t->seen[row] != nr_run + 1)
 		s->runs++;

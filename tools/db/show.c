@@ -244,6 +244,7 @@ static void show_totals(const struct ttmon_db *db)
 	const json_t *sum = ttmon_db_member(db, "summary"), *host = ttmon_db_member(db, "host");
 	uint64_t page = ttmon_db_get(host, "page_size", 4096);
 	char now[TTMON_FMT_LEN], peak[TTMON_FMT_LEN], pages[TTMON_FMT_LEN], pins[TTMON_FMT_LEN];
+	bool at_least = json_is_true(json_object_get(sum, "at_least"));
 
 	printf("\nPINNED     now %s, peak %s (%s pages), %s pins\n", cell(now, sum, "pinned_pages", true, page),
 	       cell(peak, sum, "pinned_peak_pages", true, page), cell(pages, sum, "pinned_peak_pages", false, 1),
@@ -261,9 +262,11 @@ static void show_totals(const struct ttmon_db *db)
 			if (!pair)
 				continue;
 			ttmon_db_tool_pair(pair, &copies, &bytes);
+			ttmon_fmt_count(count, sizeof(count), copies);
+			ttmon_fmt_bytes(size, sizeof(size), bytes);
 			printf("           %-8s %-10s %16s %12s\n", ttmon_rdir_name(dir), ttmon_mem_name(mem),
-			       ttmon_fmt_count(count, sizeof(count), copies),
-			       ttmon_fmt_bytes(size, sizeof(size), bytes));
+			       ttmon_fmt_known(count, sizeof(count), count, copies, true, at_least),
+			       ttmon_fmt_known(size, sizeof(size), size, bytes, true, at_least));
 		}
 	}
 	if (ttmon_db_get(sum, "launches", 0) || ttmon_db_get(sum, "graph_launches", 0))
