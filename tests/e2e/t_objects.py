@@ -236,7 +236,8 @@ def test_runtime_in_a_closed_library_and_no_evidence(bench):
     book = last_json(out)
     closed_is_counted(process(db, book["pid"]), book)
     whole(db, ("unprobed",))
-    true(f"sums of copies are told as whole: {daemon.stderr()}", re.search(r"^h2d +pinned +>= \d+ +>= ", daemon.stderr(), re.M))
+    said = daemon.stderr()
+    true(f"sums of copies are told as whole: {said}", re.search(r"^h2d +pinned +>= \d+ +>= ", said, re.M))
     _, db, _ = closed(bench, ["true"])
     whole(db, ("unprobed",))
 
