@@ -8,6 +8,8 @@
 #include "version.h"
 
 #define HANG_NS (2 * NSEC_PER_SEC)
+/* A client waits for its answer, and so does the socket. */
+#define ANNOUNCE_MS 40
 
 /* ---- the table of parts ---- */
 
@@ -179,10 +181,28 @@ uint64_t ttmon_daemon_held_ns(const struct ttmon_daemon *c)
 	return c->held_ns;
 }
 
+static void announced(void *ctx, uint32_t tgid)
+{
+	struct ttmon_daemon *c = ctx;
+
+	c->announced--;
+	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = tgid });
+}
+
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid)
 {
-	ttmon_daemon_list(c, tgid);
-	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = tgid });
+	c->announced++;
+	ttmon_daemon_list_then(c, tgid, announced);
+}
+
+static bool all_told(void *ctx)
+{
+	return !((struct ttmon_daemon *)ctx)->announced;
+}
+
+void ttmon_daemon_await_announced(struct ttmon_daemon *c)
+{
+	(void)ttmon_helpers_wait(c->helpers, all_told, c, ANNOUNCE_MS);
 }
 
 void ttmon_daemon_fact(void *ctx, const void *rec, size_t size)
@@ -226,6 +246,13 @@ void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *
 	*ret = (struct ttmon_snapshot){ .now_ns = ttmon_mono_ns(), .unpublished = c->publish.unpublished };
 	ret->watermark_ns = ret->now_ns;
 	ttmon_snapshot_fill(ret, c->pipeline);
+}
+
+bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_counts *ret)
+{
+	if (c->helpers)
+		ttmon_helpers_get_counts(c->helpers, ret);
+	return c->helpers != NULL;
 }
 
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c)
@@ -311,6 +338,7 @@ void ttmon_daemon_fini(struct ttmon_daemon *c)
 	if (c->closer >= 0)
 		ttmon_bpf_leave(c->bpf, c->closer);
 	ttmon_discover_free(c->discover);
+	ttmon_helpers_free(c->helpers);
 	ttmon_mmap2_free(c->mmap2);
 	ttmon_hold_free(c->hold);
 	ttmon_bpf_free(c->bpf);

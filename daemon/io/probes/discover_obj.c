@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * discover_obj.c: the files that processes map: one entry for each (device, inode), its probes, its names. Runs in the cold thread.
- * A file without anything for us is read once and remembered, so that the next process that maps it costs a look-up.
+ * discover_obj.c: the files that processes map: one entry for each (device, inode), its probes, its names. Runs in the cold thread, and neither opens
+ * nor reads nor looks at any of them: helpers do (jobs.h), and hand over O_PATH descriptors, of which the kernel is asked what it knows without asking a
+ * server. A file without anything for us is read once and remembered, so that the next process that maps it costs a look-up.
  */
-#include <dirent.h>
 #include <ctype.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <search.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
-#include "daemon/io/probes/discover_int.h"
 #include "daemon/io/host/facts.h"
+#include "daemon/io/probes/discover_int.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 
 /* Objects of traced processes are kept open for their symbols; past this many they are opened again by path when asked for. */
 #define MAX_OPEN    4096
 #define MAX_OBJECTS 32768
+/* A file that is not read by then is told to be unknown, and so is who has it mapped. */
+#define LATE_NS		NSEC_PER_SEC
+#define AGAIN_NS	(60 * NSEC_PER_SEC)
+#define CHECKS_MAX	128
+#define CHECK_BYTES	(32u << 10)
+#define SYMBOLS_AT_ONCE 4096
+#define SWEEP_MAX	1024
 
 static int cmp_alias(const void *a, const void *b)
 {
@@ -35,9 +44,9 @@ static int cmp_object(const void *a, const void *b)
 {
 	const struct object *x = a, *y = b;
 
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
-	return x->dev == y->dev ? 0 : x->dev < y->dev ? -1 : 1;
+	if (x->st.ino != y->st.ino)
+		return x->st.ino < y->st.ino ? -1 : 1;
+	return x->st.dev == y->st.dev ? 0 : x->st.dev < y->st.dev ? -1 : 1;
 }
 
 static const char *base_name(const char *path)
@@ -84,7 +93,7 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 				  .build_id_len = o->elf.build_id_len,
 				  .path = o->path,
 			  },
-			  o->elf.build_id, o->dev, o->ino);
+			  o->elf.build_id, o->st.dev, o->st.ino);
 }
 
 /* What is known of its functions, which only probes need. */
@@ -117,7 +126,7 @@ static void refuse(struct object *o)
 {
 	o->refused = families_of(o);
 	forget_functions(o);
-	log_debug("%s: no probes: files of user %u have their share", o->path, o->owner);
+	log_debug("%s: no probes: files of user %u have their share", o->path, o->st.uid);
 }
 
 /*
@@ -134,12 +143,89 @@ static void say_thrown(const struct ttmon_discover *d, const struct object *o)
 				o->path, o->probes.probes[i].symbol);
 }
 
+/* Which functions cannot be probed: said, and remembered by family. */
+static void look_at_probes(struct object *o)
+{
+	size_t refused = 0;
+
+	o->refused = 0;
+	for (size_t i = 0; i < o->probes.n; i++) {
+		const struct ttmon_probe *p = &o->probes.probes[i];
+
+		if (p->state == TTMON_PROBE_FAILED || (p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ENOP))
+			o->refused |= 1u << ttmon_probes_family_of(p) & TTMON_FAMILIES_CUDA;
+		if (p->state == TTMON_PROBE_FAILED)
+			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path, p->symbol,
+				 ttmon_probe_reason(p->err));
+		if (p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ENOP)
+			log_warn("%s: %s is not probed: %s, continuing without it", o->path, p->symbol,
+				 ttmon_probe_reason(p->err));
+		refused += p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ESTEP;
+	}
+	if (refused)
+		log_info(
+			"%s: %zu functions that dispatch would be single-stepped, continuing without them (--tt-dispatch on probes them)",
+			o->path, refused);
+	if (o->probes.single_step)
+		log_info(
+			"%s: %zu of %zu probed functions have an instruction at the probe that must be single-stepped (about ten times dearer)",
+			o->path, o->probes.single_step, o->probes.attached);
+}
+
+/* A look at the breakpoints of an object, whose probes may be others by then. */
+struct placing {
+	struct ttmon_discover *d;
+	uint32_t object;
+	uint64_t active_ns;
+};
+
+static void on_places(void *ctx, struct ttmon_helper_reply *reply)
+{
+	_cleanup_free_ struct placing *q = ctx;
+	struct object *o = q->d->probed;
+	uint16_t before;
+
+	while (o && o->id != q->object)
+		o = o->next_probed;
+	if (reply->err || !o || o->active_ns != q->active_ns)
+		return;
+	before = o->refused;
+	if (!ttmon_probes_misplaced(&o->probes, reply->buf, reply->n))
+		return;
+	look_at_probes(o);
+	if (o->refused & ~before)
+		ttmon_discover_refused(q->d, o);
+}
+
+static void look_at_places(struct ttmon_discover *d, struct object *o)
+{
+	_cleanup_free_ uint64_t *places = calloc(o->elf.nr_targets + 1, sizeof(*places));
+	struct placing *q = malloc(sizeof(*q));
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOB_PLACED,
+		.who = o->who,
+		.where = o->st.dev,
+		.in = places,
+		.fd = o->fd,
+		.done = on_places,
+		.ctx = q,
+	};
+
+	if (!places || !q) {
+		free(q);
+		return;
+	}
+	*q = (struct placing){ .d = d, .object = o->id, .active_ns = o->active_ns };
+	call.n = ttmon_probes_places(&o->probes, &o->elf, places) * sizeof(*places);
+	if (!call.n || ttmon_helpers_call(d->helpers, &call))
+		free(q);
+}
+
 /* begun_ns: when reading it was begun. */
 static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
 {
 	struct ttmon_probes_opts opts = d->cfg.probes;
 	uint64_t read_ns = ttmon_mono_ns();
-	size_t refused = 0;
 
 	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
 		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
@@ -162,43 +248,11 @@ static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns
 	o->active_ns = o->probes.active_ns;
 	o->next_probed = d->probed;
 	d->probed = o;
-	o->refused = 0;
-	for (size_t i = 0; i < o->probes.n; i++) {
-		const struct ttmon_probe *p = &o->probes.probes[i];
-
-		if (p->state == TTMON_PROBE_FAILED || (p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ENOP))
-			o->refused |= 1u << ttmon_probes_family_of(p) & TTMON_FAMILIES_CUDA;
-		if (p->state == TTMON_PROBE_FAILED)
-			log_warn("%s: %s cannot be probed: %s, continuing without it", o->path, p->symbol,
-				 ttmon_probe_reason(p->err));
-		if (p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ENOP)
-			log_warn("%s: %s is not probed: %s, continuing without it", o->path, p->symbol,
-				 ttmon_probe_reason(p->err));
-		refused += p->state == TTMON_PROBE_REFUSED && p->err == TTMON_PROBE_ESTEP;
-	}
+	look_at_probes(o);
 	say_thrown(d, o);
-	if (refused)
-		log_info(
-			"%s: %zu functions that dispatch would be single-stepped, continuing without them (--tt-dispatch on probes them)",
-			o->path, refused);
-	if (o->probes.single_step)
-		log_info(
-			"%s: %zu of %zu probed functions have an instruction at the probe that must be single-stepped (about ten times dearer)",
-			o->path, o->probes.single_step, o->probes.attached);
 	log_debug("%s: %zu probes, read in %llu us, active %llu us after that", o->path, o->probes.attached,
 		  (unsigned long long)(read_ns - begun_ns) / NSEC_PER_US,
 		  (unsigned long long)(o->active_ns - read_ns) / NSEC_PER_US);
-}
-
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-/* Written to after it was read (cp over it, not a rename): what was found in it is not there any more. */
-static bool overwritten(const struct object *o, const struct stat *st)
-{
-	return !same_time(&o->mtim, &st->st_mtim) || o->size != (uint64_t)st->st_size;
 }
 
 static void not_probed(struct ttmon_discover *d, struct object *o)
@@ -221,208 +275,641 @@ static void drop_probes(struct ttmon_discover *d, struct object *o, const char *
 	not_probed(d, o);
 	d->nr_open++; /* as one without probes, until the caller closes it */
 	/* Its inode number may come back as another file. */
-	o->ctim = (struct timespec){ 0 };
+	o->st.ctim = (struct timespec){ 0 };
 }
 
 static void drop_overwritten(struct ttmon_discover *d, struct object *o)
 {
 	if (o->probed)
 		drop_probes(d, o, "was overwritten");
-	o->ctim = (struct timespec){ 0 };
+	o->st.ctim = (struct timespec){ 0 };
 	close(o->fd);
 	o->fd = -1;
 	d->nr_open--;
 }
 
-/* The object behind an open file, read and probed if it is new. Takes the fd. */
-struct object *ttmon_object_of_fd(struct ttmon_discover *d, int fd_in, const char *path, uint64_t mapped_ns, bool held)
+bool ttmon_object_known(struct ttmon_discover *d, const struct ttmon_file_stat *st)
+{
+	struct object key = { .st = *st }, **found = tfind(&key, &d->objects, cmp_object);
+
+	return found && ttmon_file_same(&(*found)->st, st);
+}
+
+/* The entry of a file; NULL: no memory. */
+static struct object *object_get(struct ttmon_discover *d, const struct ttmon_file_stat *st, bool create)
+{
+	struct object key = { .st = *st }, **found = tfind(&key, &d->objects, cmp_object), *o;
+
+	if (found || !create)
+		return found ? *found : NULL;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	o->st = *st;
+	o->fd = -1;
+	if (!tsearch(o, &d->objects, cmp_object)) {
+		free(o);
+		return NULL;
+	}
+	o->next = d->list;
+	d->list = o;
+	d->nr_objects++;
+	return o;
+}
+
+/* Errors that say that nobody knows what is in a file; the others say that it is no program. */
+static bool is_unread(int err)
+{
+	return err && err != -ENOEXEC && err != -EBADMSG && err != -ENOMEM;
+}
+
+struct found {
+	struct ttmon_file *file; /* what is taken of it is zeroed */
+	const char *path;
+	uint64_t who, mapped_ns, begun_ns;
+	bool held;
+};
+
+/* A file that was read, by the descriptor: probed if it is new. Takes the fd. */
+static struct object *object_take(struct ttmon_discover *d, int fd_in, const struct found *f)
 {
 	_cleanup_close_ int fd = fd_in;
-	struct object key, **found, *o;
-	uint64_t begun_ns = ttmon_mono_ns();
-	struct stat st;
+	struct object *o = object_get(d, &f->file->st, false);
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+	if (o && o->fd >= 0 && ttmon_file_overwritten(&o->st, &f->file->st))
+		drop_overwritten(d, o);
+	/* An inode number that was used again: a file we keep open cannot be. */
+	if (o && !o->unread && (o->fd >= 0 || ttmon_file_same(&o->st, &f->file->st)))
+		return o;
+	/* Forgotten in the meantime, and not read. */
+	if (f->file->same)
 		return NULL;
-	key.dev = st.st_dev;
-	key.ino = st.st_ino;
-	found = tfind(&key, &d->objects, cmp_object);
-	if (found) {
-		o = *found;
-		if (o->fd >= 0 && overwritten(o, &st))
-			drop_overwritten(d, o);
-		/* An inode number that was used again: a file we keep open cannot be. */
-		if (o->fd >= 0 || same_time(&o->ctim, &st.st_ctim))
-			return o;
+	if (o) {
 		ttmon_elf_info_fini(&o->elf);
 		free(o->path);
 		o->path = NULL;
 		o->id = 0;
-		o->err = 0;
+		d->nr_open -= o->fd >= 0;
+		if (o->fd >= 0)
+			close(o->fd);
 	} else {
-		o = calloc(1, sizeof(*o));
+		o = object_get(d, &f->file->st, true);
 		if (!o)
 			return NULL;
-		o->dev = key.dev;
-		o->ino = key.ino;
-		if (!tsearch(o, &d->objects, cmp_object)) {
-			free(o);
-			return NULL;
-		}
-		o->next = d->list;
-		d->list = o;
-		d->nr_objects++;
 	}
 	o->fd = TAKE_FD(fd);
-	o->owner = st.st_uid;
+	o->mount = (struct ttmon_mount_at){ 0 };
 	o->over_share = 0;
 	o->refused = 0;
-	o->ctim = st.st_ctim;
-	o->mtim = st.st_mtim;
-	o->size = (uint64_t)st.st_size;
-	o->path = strdup(path);
+	o->st = f->file->st;
+	o->path = strdup(f->path);
 	if (!o->path)
 		o->path = strdup("?");
-	o->mapped_ns = mapped_ns;
-	o->held = held;
-	memset(&o->elf, 0, sizeof(o->elf));
-	o->err = ttmon_elf_read(o->fd, base_name(path), d->cfg.user, d->cfg.nr_user, &o->elf);
-	if (!o->err && is_ours(path))
+	o->who = f->who;
+	o->mapped_ns = f->mapped_ns;
+	o->held = f->held;
+	o->err = f->file->err;
+	o->unread = is_unread(o->err);
+	o->elf = f->file->elf;
+	memset(&f->file->elf, 0, sizeof(f->file->elf));
+	if (!o->err && is_ours(f->path))
 		points_only(&o->elf);
-	if (!o->err)
-		attach(d, o, begun_ns);
+	if (o->unread)
+		log_warn("%s is not read: %s, continuing without it", o->path, ttmon_probe_reason(o->err));
+	else if (!o->err)
+		attach(d, o, f->begun_ns);
 	else if (o->err != -ENOEXEC)
-		log_debug("%s: not a readable ELF file: %s", path, strerror(-o->err));
+		log_debug("%s: not a readable ELF file: %s", f->path, strerror(-o->err));
 	if (!o->probed) {
 		/* Opened again if a traced process needs its symbols. */
 		close(o->fd);
 		o->fd = -1;
-		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT || o->over_share)
+		if (o->unread || o->elf.kind & TTMON_OBJ_STRIPPED_RT || o->over_share)
 			tell_object(d, o);
 	} else {
 		tell_object(d, o);
 		ttmon_object_tell_tt(d, o);
+		look_at_places(d, o);
 	}
 	return o;
 }
 
-/*
- * A path that a traced program chose. What it leads to is looked at before it is opened: opening a device can be an act of its
- * own, as with a watchdog, and a pipe would wait.
- */
-static int open_regular(const char *path)
-{
-	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
-	char self[64];
-	struct stat st;
+/* ---- files that somebody maps ---- */
 
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
-		return -1;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
-	return open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+static struct alias *alias_get(struct ttmon_discover *d, const struct ttmon_mapping *m, bool create)
+{
+	struct alias key = { .major = m->dev_major, .minor = m->dev_minor, .ino = m->ino };
+	struct alias **found = tfind(&key, &d->aliases, cmp_alias), *a;
+
+	if (found || !create)
+		return found ? *found : NULL;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	*a = key;
+	a->d = d;
+	a->last = &a->waiters;
+	if (!tsearch(a, &d->aliases, cmp_alias)) {
+		free(a);
+		return NULL;
+	}
+	return a;
 }
 
-/* The file of a mapping: by the kernel's own link, else by path as the process sees it. */
-static int open_mapping(uint32_t tgid, uint64_t start, uint64_t end, const char *name)
+/* Aliases that are read, or could not be, are in a list: some of them are late. */
+static void set_unread(struct ttmon_discover *d, struct alias *a, bool on)
 {
-	char path[4096 + 64];
-	int fd;
+	struct alias **link = &d->reading;
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", tgid, (unsigned long long)start,
-		 (unsigned long long)end);
-	fd = open_regular(path);
-	if (fd >= 0 || name[0] != '/')
-		return fd;
-	snprintf(path, sizeof(path), "/proc/%u/root%s", tgid, name);
-	fd = open_regular(path);
-	if (fd >= 0)
-		return fd;
-	/* The process is gone: its path in our own mount namespace, if that is the same file (the caller compares inodes). */
-	return open_regular(name);
+	while (*link && *link != a)
+		link = &(*link)->next_unread;
+	if (on && !*link) {
+		a->next_unread = d->reading;
+		d->reading = a;
+	} else if (!on && *link) {
+		*link = a->next_unread;
+	}
 }
 
-static bool same_file(const struct object *o, const struct stat *st)
+/* Nobody knows what is in the file that a process has mapped; to_ns 0: now somebody does. */
+static void tell_unread(struct alias *a, struct waiter *w, uint64_t to_ns)
 {
-	return st->st_dev == o->dev && st->st_ino == o->ino && same_time(&o->ctim, &st->st_ctim) && !overwritten(o, st);
+	struct ttmon_discover *d = a->d;
+	struct ttmon_ev_blind e = {
+		.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_BLIND, .cpu = TTMON_CPU_DAEMON, .tgid = w->tgid },
+		.how = TTMON_BLIND_UNREAD,
+		.families = TTMON_UNREAD_FAMILIES,
+		.mapped_ns = w->mapped_ns ? w->mapped_ns : 1,
+		.active_ns = to_ns,
+	};
+
+	/* It has an id as one that nobody knows; when it is read it gets another one. */
+	if (!a->id) {
+		a->id = d->next_id++;
+		ttmon_fact_object(d->cfg.fact, d->cfg.ctx,
+				  &(struct ttmon_object){ .id = a->id, .path = (char *)w->m.name }, (const uint8_t *)"",
+				  makedev(a->major, a->minor), a->ino);
+	}
+	w->late = true;
+	e.object = a->id;
+	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
-bool ttmon_object_known(struct ttmon_discover *d, const struct stat *st)
+static struct waiter *waiter_new(const struct waiter *as)
 {
-	struct object key = { .dev = st->st_dev, .ino = st->st_ino }, **found = tfind(&key, &d->objects, cmp_object);
+	struct waiter *w = malloc(sizeof(*w));
 
-	return found && same_file(*found, st);
+	if (!w)
+		return NULL;
+	*w = *as;
+	w->next = NULL;
+	w->m.name = strdup(as->m.name);
+	if (w->m.name)
+		return w;
+	free(w);
+	return NULL;
 }
 
-/*
- * Is a file that is known, but not kept open, still as it was read? Asked by name, here and as the process sees it: a tenth of what opening
- * it takes, and every program that starts maps half a dozen such files. ctim is 0 where its probes were taken away.
- */
-static bool is_unchanged(const struct object *o, uint32_t tgid, const char *name)
-{
-	char path[4096 + 64];
-	struct stat st;
+static void not_read(struct alias *a, int err);
+static void file_was_read(void *ctx, struct ttmon_helper_reply *reply);
 
-	if (name[0] != '/' || !o->ctim.tv_sec)
+/* Ask for the file by the mapping of who waits first. */
+static int post_read(struct alias *a)
+{
+	const struct waiter *w = a->waiters;
+	struct ttmon_discover *d = a->d;
+	struct ttmon_file_ask ask = {
+		.tgid = w->tgid,
+		.read = true,
+		.start = w->m.start,
+		.end = w->m.end,
+		.ino = a->ino,
+		.root = "",
+		.path = w->m.name,
+	};
+	char in[sizeof(ask) + PATH_MAX + 64];
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOB_FILE,
+		.who = ttmon_discover_who(d, w->tgid),
+		.where = makedev(a->major, a->minor),
+		.in = in,
+		.fd = -1,
+		.done = file_was_read,
+		.ctx = a,
+	};
+
+	if (a->object && !a->object->unread)
+		ask.known = a->object->st;
+	call.n = ttmon_file_pack(&ask, in, sizeof(in));
+	return call.n ? ttmon_helpers_call(d->helpers, &call) : -ENAMETOOLONG;
+}
+
+/* Those who waited are told. */
+static void waited(struct alias *a, struct object *o)
+{
+	struct waiter *w = a->waiters;
+
+	a->waiters = NULL;
+	a->last = &a->waiters;
+	while (w) {
+		struct waiter *next = w->next;
+		bool late = w->late;
+
+		/* What was not known until now is known. */
+		if (late && o && !o->unread)
+			tell_unread(a, w, 0);
+		ttmon_discover_waited(a->d, w, o);
+		w = next;
+	}
+}
+
+static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct alias *a = ctx;
+	struct waiter *w = a->waiters;
+	struct ttmon_discover *d = a->d;
+	struct ttmon_file file = { 0 };
+	int err = reply->err;
+
+	if (err == TTMON_JOB_EGONE && w && w->next) {
+		/* Not through this process any more: through the next one. */
+		a->waiters = w->next;
+		ttmon_discover_waited(d, w, a->object);
+		err = post_read(a);
+		if (!err)
+			return;
+		w = a->waiters;
+	}
+	a->reading = false;
+	set_unread(d, a, false);
+	if (!err)
+		err = ttmon_file_unpack(reply->buf, reply->n, &file);
+	if (!err) {
+		struct found f = {
+			.file = &file,
+			.path = a->path,
+			.who = ttmon_discover_who(d, w->tgid),
+			.mapped_ns = w->mapped_ns,
+			.begun_ns = a->asked_ns,
+		};
+
+		if (a->err)
+			log_info("%s: read now", a->path);
+		a->err = 0;
+		a->object = object_take(d, TAKE_FD(reply->fd), &f);
+		ttmon_elf_info_fini(&file.elf);
+		if (a->object && a->object->unread)
+			a->again_ns = ttmon_mono_ns() + AGAIN_NS;
+	} else if (err != TTMON_JOB_EGONE) {
+		not_read(a, err);
+	}
+	waited(a, a->err ? NULL : a->object);
+	if (!a->err)
+		free(TAKE_PTR(a->path));
+}
+
+/* Given up, or refused: nobody knows what is in it. Said once, until it could be read. */
+static void not_read(struct alias *a, int err)
+{
+	if (!a->err)
+		log_warn("%s is not read: %s, continuing without it", a->path,
+			 ttmon_probe_reason(err == -ETIMEDOUT ? TTMON_PROBE_ELATE : err));
+	a->err = err == -ETIMEDOUT ? TTMON_PROBE_ELATE : err;
+	a->again_ns = ttmon_mono_ns() + AGAIN_NS;
+	set_unread(a->d, a, true);
+	for (struct waiter *w = a->waiters; w; w = w->next)
+		if (!w->late)
+			tell_unread(a, w, UINT64_MAX);
+}
+
+/* Let w wait for the file, which is read if that is not under way. False: it cannot be read now. */
+static bool read_later(struct alias *a, const struct waiter *as)
+{
+	struct ttmon_discover *d = a->d;
+	struct process *p = ttmon_discover_process(d, as->tgid, true);
+	struct waiter *w = p ? waiter_new(as) : NULL;
+	int err;
+
+	if (!w)
 		return false;
-	if (!strcmp(name, o->path) && !fstatat(AT_FDCWD, name, &st, AT_NO_AUTOMOUNT) && same_file(o, &st))
+	if (a->err && ttmon_before(ttmon_mono_ns(), a->again_ns)) {
+		tell_unread(a, w, UINT64_MAX);
+		free((char *)w->m.name);
+		free(w);
+		return false;
+	}
+	*a->last = w;
+	a->last = &w->next;
+	p->pending++;
+	if (a->reading)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%u/root%s", tgid, name);
-	return !fstatat(AT_FDCWD, path, &st, AT_NO_AUTOMOUNT) && same_file(o, &st);
+	a->reading = true;
+	a->asked_ns = ttmon_mono_ns();
+	free(a->path);
+	a->path = strdup(as->m.name);
+	set_unread(d, a, true);
+	err = a->path ? post_read(a) : -ENOMEM;
+	if (!err)
+		return true;
+	a->reading = false;
+	not_read(a, err);
+	/* It alone waits. */
+	a->waiters = NULL;
+	a->last = &a->waiters;
+	p->pending--;
+	free((char *)w->m.name);
+	free(w);
+	return false;
 }
 
-struct object *ttmon_object_of_mapping(struct ttmon_discover *d, uint32_t tgid, const struct mapping *m,
-				       uint64_t mapped_ns)
+void ttmon_objects_unlist(struct ttmon_discover *d, const struct list *l)
 {
-	struct alias key = { m->major, m->minor, m->ino, NULL }, **found, *a;
-	struct object *o;
-	struct stat st;
-	int fd;
+	for (struct alias *a = d->reading; a; a = a->next_unread)
+		for (struct waiter *w = a->waiters; w; w = w->next)
+			if (w->list == l)
+				w->list = NULL;
+}
 
-	if (!m->ino)
+void ttmon_objects_late(struct ttmon_discover *d, bool all)
+{
+	uint64_t before = ttmon_mono_ns() - LATE_NS;
+
+	for (struct alias *a = d->reading; a; a = a->next_unread) {
+		if (!a->reading || (!all && !ttmon_before(a->asked_ns, before)))
+			continue;
+		for (struct waiter *w = a->waiters; w; w = w->next)
+			if (!w->late)
+				tell_unread(a, w, UINT64_MAX);
+	}
+}
+
+/* ---- files that are known: are they as they were? ---- */
+
+/* Files that were taken for known, and who had them mapped; sent together. */
+struct check {
+	struct ttmon_discover *d;
+	uint64_t who;
+	size_t n;
+	struct {
+		struct alias key;
+		struct waiter *waiter;
+	} of[CHECKS_MAX];
+	size_t len;
+	char in[CHECK_BYTES];
+};
+
+static void check_free(struct check *c)
+{
+	for (size_t i = 0; c && i < c->n; i++) {
+		free((char *)c->of[i].waiter->m.name);
+		free(c->of[i].waiter);
+	}
+	free(c);
+}
+
+static void on_checked(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct check *c = ctx;
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct alias **found = tfind(&c->of[i].key, &c->d->aliases, cmp_alias);
+
+		if (!found)
+			continue;
+		(*found)->checking = false;
+		/* Read anew; who has it mapped is told then. One that is gone tells nothing, as before. */
+		if (!reply->err && i < reply->n && reply->buf[i] && !(*found)->reading)
+			(void)!read_later(*found, c->of[i].waiter);
+	}
+	check_free(c);
+}
+
+void ttmon_objects_send_check(struct ttmon_discover *d)
+{
+	struct check *c = TAKE_PTR(d->check);
+	struct ttmon_helper_call call = { .fn = TTMON_JOB_CHECK, .fd = -1, .done = on_checked, .ctx = c };
+
+	if (!c)
+		return;
+	call.who = c->who;
+	call.where = 1ULL << 62;
+	call.in = c->in;
+	call.n = c->len;
+	if (!ttmon_helpers_call(d->helpers, &call))
+		return;
+	for (size_t i = 0; i < c->n; i++) {
+		struct alias **found = tfind(&c->of[i].key, &d->aliases, cmp_alias);
+
+		if (found)
+			(*found)->checking = false;
+	}
+	check_free(c);
+}
+
+/* By name, in a while: the file is taken for what it was until then. */
+static void check_later(struct ttmon_discover *d, struct alias *a, const struct waiter *w)
+{
+	uint64_t who = ttmon_discover_who(d, w->tgid);
+	struct ttmon_check_ask ask = { .st = a->object->st, .tgid = w->tgid, .name = w->m.name };
+	struct waiter *copy;
+	struct check *c;
+	size_t n;
+
+	if (d->check && (d->check->who != who || d->check->n == CHECKS_MAX ||
+			 d->check->len + sizeof(ask) + PATH_MAX + 64 > sizeof(d->check->in)))
+		ttmon_objects_send_check(d);
+	if (!d->check) {
+		d->check = malloc(sizeof(*d->check));
+		if (!d->check)
+			return;
+		d->check->d = d;
+		d->check->who = who;
+		d->check->n = d->check->len = 0;
+	}
+	c = d->check;
+	copy = waiter_new(w);
+	ask.same = !strcmp(w->m.name, a->object->path);
+	n = copy ? ttmon_check_pack(&ask, c->in + c->len, sizeof(c->in) - c->len) : 0;
+	if (!n) {
+		if (copy)
+			free((char *)copy->m.name);
+		free(copy);
+		return;
+	}
+	copy->list = NULL;
+	copy->was = a->object;
+	copy->was_id = a->object->id;
+	c->of[c->n].key = (struct alias){ .major = a->major, .minor = a->minor, .ino = a->ino };
+	c->of[c->n++].waiter = copy;
+	c->len += n;
+	a->checking = true;
+}
+
+/* Is this still the file that it was, as far as one can see without opening it? */
+static bool is_usable(struct ttmon_discover *d, struct alias *a, const struct waiter *w)
+{
+	struct object *o = a->object;
+	struct ttmon_file_stat now;
+
+	if (o->fd >= 0)
+		return !ttmon_file_look(o->fd, &now) && !ttmon_file_overwritten(&o->st, &now);
+	/* Its probes were taken away, or it could not be read and is tried again. */
+	if (!o->st.ctim.tv_sec || (o->unread && !ttmon_before(ttmon_mono_ns(), a->again_ns)))
+		return false;
+	/* One look for all who map it in these milliseconds. */
+	if (!a->checking)
+		check_later(d, a, w);
+	return true;
+}
+
+struct object *ttmon_object_of_mapping(struct ttmon_discover *d, const struct waiter *w, bool *pending)
+{
+	struct alias *a = alias_get(d, &w->m, true);
+
+	if (!a)
 		return NULL;
-	found = tfind(&key, &d->aliases, cmp_alias);
-	o = found ? (*found)->object : NULL;
 	/* Read anew below. */
-	if (o && ttmon_share_has_room_again(d, o))
-		o->ctim = (struct timespec){ 0 };
-	if (o && (o->fd >= 0 ? !fstat(o->fd, &st) && !overwritten(o, &st) : is_unchanged(o, tgid, m->name)))
-		return o;
-	fd = open_mapping(tgid, m->start, m->end, m->name);
-	if (fd < 0)
-		return o;
-	if (fstat(fd, &st) || st.st_ino != m->ino) {
-		close(fd);
-		return NULL;
-	}
-	o = ttmon_object_of_fd(d, fd, m->name, mapped_ns, false);
-	if (!o || found) {
-		if (found && o)
-			(*found)->object = o;
-		return o;
-	}
-	a = malloc(sizeof(*a));
-	if (a) {
-		*a = key;
-		a->object = o;
-		if (!tsearch(a, &d->aliases, cmp_alias))
-			free(a);
-	}
-	return o;
+	if (a->object && ttmon_share_has_room_again(d, a->object))
+		a->object->st.ctim = (struct timespec){ 0 };
+	if (!a->reading && a->object && is_usable(d, a, w))
+		return a->object;
+	*pending = read_later(a, w);
+	return *pending ? NULL : a->object;
 }
 
-void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct mapping *m)
+/* ---- files by themselves ---- */
+
+struct reading {
+	struct ttmon_discover *d;
+	struct ttmon_object_ask ask;
+	char *path;
+	uint64_t begun_ns;
+	bool opening; /* for the symbols of this object */
+	struct ttmon_file_stat st;
+};
+
+static void on_read(void *ctx, struct ttmon_helper_reply *reply)
 {
-	if (o->fd < 0 && d->nr_open < MAX_OPEN) {
-		o->fd = open_mapping(tgid, m->start, m->end, m->name);
-		d->nr_open += o->fd >= 0;
+	_cleanup_free_ struct reading *r = ctx;
+	_cleanup_free_ char *path = r->path;
+	struct ttmon_file file = { 0 };
+	struct object *o = NULL;
+	int err = reply->err;
+
+	if (!err)
+		err = ttmon_file_unpack(reply->buf, reply->n, &file);
+	if (!err && r->opening) {
+		o = object_get(r->d, &file.st, false);
+		if (o && o->fd < 0 && ttmon_file_same(&o->st, &file.st) && r->d->nr_open < MAX_OPEN) {
+			o->fd = TAKE_FD(reply->fd);
+			r->d->nr_open++;
+		}
+	} else if (!err) {
+		struct found f = {
+			.file = &file,
+			.path = path,
+			.who = r->ask.who,
+			.mapped_ns = r->ask.held ? r->begun_ns : 0,
+			.begun_ns = r->begun_ns,
+			.held = r->ask.held,
+		};
+
+		o = object_take(r->d, TAKE_FD(reply->fd), &f);
 	}
+	if (r->opening) {
+		o = object_get(r->d, &r->st, false);
+		if (o)
+			o->opening = false;
+	}
+	ttmon_elf_info_fini(&file.elf);
+	if (r->ask.done)
+		r->ask.done(r->ask.ctx, o);
+}
+
+static int post_file(struct reading *r, const struct ttmon_file_ask *file)
+{
+	char in[sizeof(*file) + 2 * PATH_MAX + 64];
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOB_FILE,
+		.who = r->ask.who,
+		.where = r->ask.where,
+		.in = in,
+		.n = ttmon_file_pack(file, in, sizeof(in)),
+		.fd = r->ask.fd,
+		.done = on_read,
+		.ctx = r,
+	};
+
+	return call.n ? ttmon_helpers_call(r->d->helpers, &call) : -ENAMETOOLONG;
+}
+
+int ttmon_object_read(struct ttmon_discover *d, const struct ttmon_object_ask *ask)
+{
+	struct ttmon_file_ask file = { .tgid = (uint32_t)getpid(), .read = true, .root = ask->root, .path = ask->path };
+	struct ttmon_file_stat st;
+	struct object *known;
+	struct reading *r;
+	int err;
+
+	if (ask->fd >= 0) {
+		err = ttmon_file_look(ask->fd, &st);
+		if (err)
+			return err;
+		known = object_get(d, &st, false);
+		if (known && !known->unread && !ttmon_file_overwritten(&known->st, &st) &&
+		    (known->fd >= 0 || ttmon_file_same(&known->st, &st))) {
+			ask->done(ask->ctx, known);
+			return 0;
+		}
+	}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	*r = (struct reading){ .d = d, .ask = *ask, .path = strdup(ask->path), .begun_ns = ttmon_mono_ns() };
+	if (ask->fd >= 0 && !r->ask.where)
+		r->ask.where = st.dev;
+	err = r->path ? post_file(r, &file) : -ENOMEM;
+	if (err) {
+		free(r->path);
+		free(r);
+	}
+	return err;
+}
+
+/* Its symbols are wanted later, when the process may be gone. */
+static void open_later(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct ttmon_mapping *m)
+{
+	struct ttmon_file_ask file = {
+		.tgid = tgid, .start = m->start, .end = m->end, .ino = m->ino, .root = "", .path = m->name
+	};
+	struct reading *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return;
+	*r = (struct reading){
+		.d = d,
+		.ask = { .who = ttmon_discover_who(d, tgid), .where = makedev(m->dev_major, m->dev_minor), .fd = -1 },
+		.opening = true,
+		.st = o->st,
+	};
+	o->opening = !post_file(r, &file);
+	if (!o->opening)
+		free(r);
+}
+
+void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct ttmon_mapping *m)
+{
+	if (o->fd < 0 && !o->opening && d->nr_open < MAX_OPEN)
+		open_later(d, o, tgid, m);
 	tell_object(d, o);
 }
+
+/* ---- what is told of them ---- */
 
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns,
 			     enum ttmon_blind_how how)
 {
-	bool lasts = how == TTMON_BLIND_STRIPPED || how == TTMON_BLIND_REFUSED;
+	bool lasts = how == TTMON_BLIND_STRIPPED || how == TTMON_BLIND_REFUSED || how == TTMON_BLIND_UNREAD;
 	struct ttmon_ev_blind e = {
 		.h = { .ts_ns = lasts ? ttmon_mono_ns() : o->active_ns,
 		       .kind = TTMON_EV_BLIND,
@@ -430,7 +917,9 @@ void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const stru
 		       .tgid = tgid },
 		.object = o->id,
 		.how = (uint16_t)how,
-		.families = how == TTMON_BLIND_REFUSED ? o->refused : families_of(o),
+		.families = how == TTMON_BLIND_REFUSED	? o->refused
+			    : how == TTMON_BLIND_UNREAD ? TTMON_UNREAD_FAMILIES
+							: families_of(o),
 		.mapped_ns = mapped_ns,
 		.active_ns = lasts ? UINT64_MAX : o->active_ns,
 	};
@@ -441,15 +930,35 @@ void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const stru
 struct symbol_ctx {
 	struct ttmon_discover *d;
 	uint32_t object;
-	const uint64_t *offsets;
+	size_t n;
+	bool *answered;
+	uint64_t offsets[];
 };
 
 static void on_symbol(void *ctx, size_t i, const char *name, uint64_t delta)
 {
 	struct symbol_ctx *s = ctx;
 
+	if (i >= s->n || s->answered[i])
+		return;
+	s->answered[i] = true;
 	ttmon_fact_symbol(s->d->cfg.fact, s->d->cfg.ctx, ttmon_mono_ns(), s->object, s->offsets[i], name ? name : "",
 			  delta);
+}
+
+static void symbols_end(struct symbol_ctx *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		on_symbol(s, i, NULL, 0);
+	free(s->answered);
+	free(s);
+}
+
+static void on_symbols(void *ctx, struct ttmon_helper_reply *reply)
+{
+	if (!reply->err)
+		ttmon_symbols_unpack(reply->buf, reply->n, on_symbol, ctx);
+	symbols_end(ctx);
 }
 
 static int cmp_frame(const void *a, const void *b)
@@ -463,28 +972,54 @@ static int cmp_frame(const void *a, const void *b)
 
 int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id)
 {
-	_cleanup_close_ int fd = -1;
+	_cleanup_close_ int path = -1, fd = -1;
 	const struct object *o = d->list;
-	struct stat st;
+	struct ttmon_file_stat st;
+	char self[64];
+	struct stat is;
 
 	while (o && o->id != id)
 		o = o->next;
 	if (!o || !id)
 		return -ENOENT;
-	fd = o->fd >= 0 ? fcntl(o->fd, F_DUPFD_CLOEXEC, 0) : open_regular(o->path);
-	if (fd < 0 || fstat(fd, &st) || st.st_dev != o->dev || st.st_ino != o->ino || overwritten(o, &st))
+	path = o->fd >= 0 ? fcntl(o->fd, F_DUPFD_CLOEXEC, 0) : open(o->path, O_PATH | O_CLOEXEC);
+	if (path < 0 || fstat(path, &is) || !S_ISREG(is.st_mode) || ttmon_file_look(path, &st) || st.dev != o->st.dev ||
+	    st.ino != o->st.ino || ttmon_file_overwritten(&o->st, &st))
 		return -ENOENT;
-	return TAKE_FD(fd);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path);
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? -ENOENT : TAKE_FD(fd);
 }
 
 static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t *offsets, size_t n)
 {
-	struct symbol_ctx ctx = { .d = d, .object = id, .offsets = offsets };
-	_cleanup_close_ int fd = ttmon_discover_open(d, id);
-	int err = fd < 0 ? fd : ttmon_elf_symbols(fd, offsets, n, on_symbol, &ctx);
+	struct symbol_ctx *ctx = malloc(sizeof(*ctx) + n * sizeof(*offsets));
+	struct ttmon_symbols_ask ask = { .offsets = offsets, .n = n };
+	struct ttmon_helper_call call = { .fn = TTMON_JOB_SYMBOLS, .done = on_symbols, .ctx = ctx };
+	struct object *o = d->list;
+	char in[sizeof(ask) + PATH_MAX + 64 + SYMBOLS_AT_ONCE * sizeof(*offsets)];
 
-	for (size_t i = 0; err && i < n; i++)
-		on_symbol(&ctx, i, NULL, 0);
+	if (!ctx)
+		return;
+	*ctx = (struct symbol_ctx){ .d = d, .object = id, .n = n, .answered = calloc(n, sizeof(bool)) };
+	memcpy(ctx->offsets, offsets, n * sizeof(*offsets));
+	if (!ctx->answered) {
+		free(ctx);
+		return;
+	}
+	while (o && o->id != id)
+		o = o->next;
+	if (o) {
+		ask.st = o->st;
+		ask.path = o->path;
+		call.who = o->who;
+		call.where = o->st.dev;
+		call.fd = o->fd;
+		call.in = in;
+		call.n = ttmon_symbols_pack(&ask, in, sizeof(in));
+	}
+	if (!o || !call.n || ttmon_helpers_call(d->helpers, &call))
+		symbols_end(ctx);
 }
 
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n)
@@ -497,34 +1032,10 @@ void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *
 	memcpy(sorted, frames, n * sizeof(*sorted));
 	qsort(sorted, n, sizeof(*sorted), cmp_frame);
 	for (size_t i = 0, k; i < n; i = k) {
-		for (k = i; k < n && sorted[k].object == sorted[i].object; k++)
+		for (k = i; k < n && k - i < SYMBOLS_AT_ONCE && sorted[k].object == sorted[i].object; k++)
 			offsets[k - i] = sorted[k].offset;
 		object_symbols(d, sorted[i].object, offsets, k - i);
 	}
-}
-
-/* A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map it again. /proc/PID/maps of all
- * processes is the only one who knows, so this is asked for such files alone. */
-static int maps_it(void *ctx, const struct ttmon_mapping *m)
-{
-	const struct object *o = ctx;
-
-	return m->ino == o->ino && (m->prot & PROT_EXEC) ? 1 : 0;
-}
-
-static bool mapped_by_someone(const struct object *o)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *ent;
-	bool yes = !dir;
-
-	while (dir && !yes && (ent = readdir(dir)))
-		if (isdigit((unsigned char)ent->d_name[0]))
-			yes = ttmon_maps_read("/proc", (uint32_t)strtoul(ent->d_name, NULL, 10), maps_it, (void *)o) ==
-			      1;
-	if (dir)
-		closedir(dir);
-	return yes;
 }
 
 static void object_free(struct ttmon_discover *d, struct object *o)
@@ -544,13 +1055,40 @@ static void object_free(struct ttmon_discover *d, struct object *o)
 	d->nr_objects--;
 }
 
+static void alias_free(void *p)
+{
+	struct alias *a = p;
+
+	while (a->waiters) {
+		struct waiter *w = a->waiters;
+
+		a->waiters = w->next;
+		free((char *)w->m.name);
+		free(w);
+	}
+	free(a->path);
+	free(a);
+}
+
 /* Files that had nothing for us and are not open: forgotten together, as the names of gone files would pile up over months. */
 static void forget_idle(struct ttmon_discover *d)
 {
 	struct object **link = &d->list;
+	void *kept = NULL;
 
-	tdestroy(d->aliases, free);
-	d->aliases = NULL;
+	/* Those that somebody waits for stay. */
+	for (struct alias **a = &d->reading, *next; *a;) {
+		next = (*a)->next_unread;
+		if ((*a)->reading && tsearch(*a, &kept, cmp_alias)) {
+			tdelete(*a, &d->aliases, cmp_alias);
+			(*a)->object = NULL;
+			a = &(*a)->next_unread;
+		} else {
+			*a = next;
+		}
+	}
+	tdestroy(d->aliases, alias_free);
+	d->aliases = kept;
 	while (*link) {
 		struct object *o = *link;
 
@@ -565,23 +1103,23 @@ static void forget_idle(struct ttmon_discover *d)
 
 void ttmon_objects_check(struct ttmon_discover *d)
 {
+	ttmon_objects_send_check(d);
 	for (struct object *o = d->probed, *next; o; o = next) {
+		struct ttmon_object_ask ask = { .who = o->who, .where = o->st.dev, .root = "", .fd = o->fd };
 		_cleanup_free_ char *path = NULL;
-		struct stat st;
-		int fd;
+		_cleanup_close_ int fd = -1;
+		struct ttmon_file_stat st;
 
 		next = o->next_probed;
-		if (fstat(o->fd, &st) || !overwritten(o, &st))
+		if (ttmon_file_look(o->fd, &st) || !ttmon_file_overwritten(&o->st, &st))
 			continue;
 		/* Read anew at once, for those who have it mapped. While it is still being written it may be no ELF file: then
 		 * that is done when it is mapped again. */
-		path = strdup(o->path);
-		fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+		ask.path = path = strdup(o->path);
+		ask.fd = fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
 		drop_overwritten(d, o);
 		if (path && fd >= 0)
-			(void)ttmon_object_of_fd(d, fd, path, 0, false);
-		else if (fd >= 0)
-			close(fd);
+			(void)!ttmon_object_read(d, &ask);
 	}
 }
 
@@ -608,24 +1146,109 @@ void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, b
 	}
 }
 
+/*
+ * A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map it again. The lists of all processes are the only ones who know, so this is
+ * asked for such files alone. Of a process whose list cannot be read nobody knows: then they stay.
+ */
+struct sweep {
+	struct ttmon_discover *d;
+	size_t out; /* processes that are not looked at yet */
+	bool unknown;
+	size_t n;
+	char mapped[SWEEP_MAX];
+	struct ttmon_file_stat of[SWEEP_MAX];
+	uint64_t ask[1 + SWEEP_MAX]; /* a process, and their inode numbers */
+};
+
+/* One process has been looked at; with the last one it is known what goes. */
+static void swept(struct sweep *s)
+{
+	if (--s->out)
+		return;
+	for (size_t i = 0; !s->unknown && i < s->n; i++) {
+		struct object *o = object_get(s->d, &s->of[i], false);
+
+		if (s->mapped[i] || !o || o->fd < 0)
+			continue;
+		if (o->probed)
+			drop_probes(s->d, o, "is gone and no longer mapped");
+		close(o->fd);
+		o->fd = -1;
+		s->d->nr_open--;
+	}
+	s->d->sweeping = false;
+	free(s);
+}
+
+static void on_mapped(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct sweep *s = ctx;
+
+	s->unknown |= reply->err && reply->err != -ESRCH;
+	for (size_t i = 0; !reply->err && i < MIN(s->n, reply->n); i++)
+		s->mapped[i] |= reply->buf[i];
+	swept(s);
+}
+
+static void look_for_gone(struct ttmon_discover *d)
+{
+	struct sweep *s = d->sweeping ? NULL : calloc(1, sizeof(*s));
+	struct ttmon_file_stat st;
+	struct dirent *ent;
+	DIR *dir;
+
+	if (!s)
+		return;
+	for (struct object *o = d->list; o && s->n < SWEEP_MAX; o = o->next) {
+		if (o->fd < 0 || ttmon_file_look(o->fd, &st) ||
+		    (st.nlink && ttmon_mount_is_there(o->fd, &o->mount)))
+			continue;
+		s->ask[1 + s->n] = o->st.ino;
+		s->of[s->n++] = o->st;
+	}
+	dir = s->n ? opendir("/proc") : NULL;
+	if (!dir) {
+		free(s);
+		return;
+	}
+	s->d = d;
+	s->out = 1;
+	d->sweeping = true;
+	while ((ent = readdir(dir))) {
+		struct ttmon_helper_call call = {
+			.fn = TTMON_JOB_MAPPED,
+			.in = s->ask,
+			.n = (1 + s->n) * sizeof(*s->ask),
+			.fd = -1,
+			.done = on_mapped,
+			.ctx = s,
+		};
+
+		if (!isdigit((unsigned char)ent->d_name[0]))
+			continue;
+		s->ask[0] = strtoul(ent->d_name, NULL, 10);
+		call.who = ttmon_discover_who(d, (uint32_t)s->ask[0]);
+		call.where = 1ULL << 63 | s->ask[0];
+		if (ttmon_helpers_call(d->helpers, &call))
+			s->unknown = true;
+		else
+			s->out++;
+	}
+	closedir(dir);
+	swept(s);
+}
+
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 {
-	for (struct object *o = d->list; o; o = o->next) {
-		struct stat st;
-		bool gone;
-
-		if (o->fd < 0 || fstat(o->fd, &st))
+	/* Kept for the symbols of traced processes: not longer than there are any. */
+	for (struct object *o = d->list; o && !any_process; o = o->next) {
+		if (o->probed || o->fd < 0)
 			continue;
-		gone = (!st.st_nlink || !ttmon_mount_is_there(o->fd, &o->mount)) && !mapped_by_someone(o);
-		if (gone && o->probed)
-			drop_probes(d, o, "is gone and no longer mapped");
-		/* Kept for the symbols of traced processes: not longer than there are any, and never a deleted file. */
-		if (!o->probed && (gone || !any_process)) {
-			close(o->fd);
-			o->fd = -1;
-			d->nr_open--;
-		}
+		close(o->fd);
+		o->fd = -1;
+		d->nr_open--;
 	}
+	look_for_gone(d);
 	if (d->nr_objects > MAX_OBJECTS)
 		forget_idle(d);
 }
@@ -637,8 +1260,8 @@ void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, c
 		struct ttmon_object_state s = {
 			.id = o->id,
 			.path = o->path,
-			.dev = o->dev,
-			.ino = o->ino,
+			.dev = o->st.dev,
+			.ino = o->st.ino,
 			.kind = o->elf.kind,
 			.tt_slot = o->has_slot ? o->tt_slot : -1,
 			.tt_has = o->has_slot ? ttmon_probes_tt_has(&o->probes, &o->elf) : 0,
@@ -648,12 +1271,27 @@ void ttmon_discover_each(const struct ttmon_discover *d, void (*cb)(void *ctx, c
 			.probes = o->probed ? &o->probes : NULL,
 			.missing = o->elf.missing,
 			.err = o->err,
+			.unread = o->unread,
 			.mapped_ns = o->mapped_ns,
 			.active_ns = o->active_ns,
 			.held = o->held,
 		};
 
-		if (o->probed || (o->elf.kind & TTMON_OBJ_STRIPPED_RT) || (o->err && o->elf.nr_targets))
+		if (o->probed || o->unread || (o->elf.kind & TTMON_OBJ_STRIPPED_RT) || (o->err && o->elf.nr_targets))
+			cb(ctx, &s);
+	}
+	for (const struct alias *a = d->reading; a; a = a->next_unread) {
+		struct ttmon_object_state s = {
+			.path = a->path ? a->path : "?",
+			.dev = makedev(a->major, a->minor),
+			.ino = a->ino,
+			.tt_slot = -1,
+			.err = a->err ? a->err : TTMON_PROBE_ELATE,
+			.unread = true,
+			.mapped_ns = a->waiters ? a->waiters->mapped_ns : 0,
+		};
+
+		if (a->err || ttmon_before(a->asked_ns, ttmon_mono_ns() - LATE_NS))
 			cb(ctx, &s);
 	}
 }
@@ -683,7 +1321,8 @@ void ttmon_objects_free(struct ttmon_discover *d)
 		n += ttmon_probes_give_links(&o->probes, links + n);
 	if (n)
 		ttmon_bpf_detach_many(d->cfg.bpf, links, n);
-	tdestroy(d->aliases, free);
+	check_free(d->check);
+	tdestroy(d->aliases, alias_free);
 	while (d->list) {
 		struct object *o = d->list;
 
