@@ -2,7 +2,7 @@
 /*
  * helpers.c: see helpers.h. The spawner and its helpers have one thread each and nothing but a socket; the rest runs in the caller's thread.
  *
- *   daemon -> spawner   a byte: one more           spawner -> daemon   a byte, with the helper's socket and pidfd
+ *   daemon -> spawner   a byte: one more           spawner -> daemon   the helper's pid, with its socket and pidfd
  *   daemon -> helper    struct request, n bytes    helper -> daemon    struct answer, n bytes, over a stream; a descriptor goes with the head
  *
  * A helper has one call at a time. Its end of file, and the death of the spawner, end it; one that hangs in the kernel goes when it can.
@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -29,10 +30,13 @@
 #define LATE_AT_ONE  2
 #define LATE_OF_ONE  4
 #define LATE_OF_ROOT 8
-#define QUEUE_MAX    65536u
-#define USERS_KEPT   256
-#define ANSWER_MAX   (64u << 20)
-#define CPU_SHARE    20 /* one in so many */
+/* Held programs and first calls wait for a prompt one, nobody for one that is late. */
+#define NICE_PROMPT (-10)
+#define NICE_LATE   10
+#define QUEUE_MAX   65536u
+#define USERS_KEPT  256
+#define ANSWER_MAX  (64u << 20)
+#define CPU_SHARE   20 /* one in so many */
 
 struct request {
 	uint64_t n;
@@ -196,6 +200,7 @@ _Noreturn static void helper_run(int sock)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "ttmond-helper");
+	setpriority(PRIO_PROCESS, 0, NICE_PROMPT);
 	if (made_for.begin)
 		made_for.begin();
 	while (serve_one(sock))
@@ -211,10 +216,11 @@ static void spawner_run(void)
 	signal(SIGCHLD, SIG_IGN);
 	while (recv(SOCK_FD, &byte, 1, 0) == 1) {
 		int pair[2] = { -1, -1 }, fds[2];
+		int32_t who = 0;
 		pid_t pid;
 
 		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-			(void)!send_some(SOCK_FD, &byte, 1, NULL, 0, 0);
+			(void)!send_some(SOCK_FD, &who, sizeof(who), NULL, 0, 0);
 			continue;
 		}
 		pid = fork();
@@ -225,9 +231,10 @@ static void spawner_run(void)
 		}
 		close(pair[1]);
 		fds[0] = pair[0];
+		who = (int32_t)pid;
 		fds[1] = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 		/* One that died already has its end of file to tell that by, but without a pidfd nobody could kill it. */
-		(void)!send_some(SOCK_FD, &byte, 1, fds, fds[1] < 0 ? 0 : 2, 0);
+		(void)!send_some(SOCK_FD, &who, sizeof(who), fds, fds[1] < 0 ? 0 : 2, 0);
 		close(fds[0]);
 		if (fds[1] >= 0)
 			close(fds[1]);
@@ -256,6 +263,7 @@ struct user {
 };
 
 struct helper {
+	pid_t pid;
 	int sock, pidfd; /* sock -1: there is none, or it has been given up and is not gone yet (pidfd) */
 	struct call *call;
 	struct user *user; /* of the call, also of one that was given up */
@@ -618,6 +626,7 @@ static void set_late(struct ttmon_helpers *h, struct helper *p, bool late)
 		return;
 	p->late = late;
 	p->user->late += late ? 1 : -1U;
+	setpriority(PRIO_PROCESS, (id_t)p->pid, late ? NICE_LATE : NICE_PROMPT);
 	h->counts.lates += late;
 }
 
@@ -716,8 +725,8 @@ static void on_spawner(struct ttmon_helpers *h)
 {
 	int fds[2] = { -1, -1 };
 	struct helper *p = NULL;
-	char byte;
-	ssize_t n = recv_some(h->spawner, &byte, 1, fds, MSG_DONTWAIT);
+	int32_t who = 0;
+	ssize_t n = recv_some(h->spawner, &who, sizeof(who), fds, MSG_DONTWAIT);
 
 	if (n == -EAGAIN)
 		return;
@@ -731,7 +740,7 @@ static void on_spawner(struct ttmon_helpers *h)
 	if (p && fds[1] >= 0) {
 		uint64_t at = (uint64_t)(p - h->helpers);
 
-		*p = (struct helper){ .sock = TAKE_FD(fds[0]), .pidfd = TAKE_FD(fds[1]), .fd = -1 };
+		*p = (struct helper){ .sock = TAKE_FD(fds[0]), .pidfd = TAKE_FD(fds[1]), .fd = -1, .pid = who };
 		if (watch(h, p->sock, at) || watch(h, p->pidfd, EV_DEATH + at))
 			retire(h, p);
 	}
