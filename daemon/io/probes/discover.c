@@ -198,6 +198,11 @@ static bool is_settled(const struct process *p, uint32_t object)
 	return false;
 }
 
+bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct object *o)
+{
+	return o->id && is_settled(ttmon_discover_process(d, tgid, false), o->id);
+}
+
 /* Without memory it is told again, or told to be blind where it was not: too much, never too little. */
 static void settle(struct ttmon_discover *d, uint32_t tgid, uint32_t object)
 {

@@ -163,6 +163,8 @@ void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const stru
 			     enum ttmon_blind_how how);
 /* Files that were overwritten: their probes lie in the middle of other instructions by now. Detach, and read them anew. */
 void ttmon_objects_check(struct ttmon_discover *d);
+/* Was it seen to map this object, which has or should have probes? */
+bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct object *o);
 /* Some function of it cannot be probed: each process that has it is told. */
 void ttmon_discover_refused(struct ttmon_discover *d, const struct object *o);
 /* Close and detach what is gone; any_process: some process is still traced. */

@@ -1148,7 +1148,8 @@ void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, b
 
 /*
  * A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map it again. The lists of all processes are the only ones who know, so this is
- * asked for such files alone. Of a process whose list cannot be read nobody knows: then they stay.
+ * asked for such files alone. Of a process whose list cannot be read nobody knows: then they stay. One whose list may not be
+ * read has what it was seen to map, by its records.
  */
 struct sweep {
 	struct ttmon_discover *d;
@@ -1180,14 +1181,57 @@ static void swept(struct sweep *s)
 	free(s);
 }
 
+struct swept_process {
+	struct sweep *s;
+	uint32_t tgid;
+};
+
+static void look_at_seen(struct sweep *s, uint32_t tgid)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct object *o = object_get(s->d, &s->of[i], false);
+
+		s->mapped[i] |= o && ttmon_discover_has(s->d, tgid, o);
+	}
+}
+
 static void on_mapped(void *ctx, struct ttmon_helper_reply *reply)
 {
-	struct sweep *s = ctx;
+	_cleanup_free_ struct swept_process *p = ctx;
+	struct sweep *s = p->s;
 
-	s->unknown |= reply->err && reply->err != -ESRCH;
+	if (reply->err == -EACCES || reply->err == -EPERM)
+		look_at_seen(s, p->tgid);
+	else
+		s->unknown |= reply->err && reply->err != -ESRCH;
 	for (size_t i = 0; !reply->err && i < MIN(s->n, reply->n); i++)
 		s->mapped[i] |= reply->buf[i];
 	swept(s);
+}
+
+static void ask_mapped(struct sweep *s, uint32_t tgid)
+{
+	struct swept_process *p = malloc(sizeof(*p));
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOB_MAPPED,
+		.who = ttmon_discover_who(s->d, tgid),
+		.where = 1ULL << 63 | tgid,
+		.in = s->ask,
+		.n = (1 + s->n) * sizeof(*s->ask),
+		.fd = -1,
+		.done = on_mapped,
+		.ctx = p,
+	};
+
+	s->ask[0] = tgid;
+	if (p)
+		*p = (struct swept_process){ s, tgid };
+	if (!p || ttmon_helpers_call(s->d->helpers, &call)) {
+		free(p);
+		s->unknown = true;
+	} else {
+		s->out++;
+	}
 }
 
 static void look_for_gone(struct ttmon_discover *d)
@@ -1214,26 +1258,9 @@ static void look_for_gone(struct ttmon_discover *d)
 	s->d = d;
 	s->out = 1;
 	d->sweeping = true;
-	while ((ent = readdir(dir))) {
-		struct ttmon_helper_call call = {
-			.fn = TTMON_JOB_MAPPED,
-			.in = s->ask,
-			.n = (1 + s->n) * sizeof(*s->ask),
-			.fd = -1,
-			.done = on_mapped,
-			.ctx = s,
-		};
-
-		if (!isdigit((unsigned char)ent->d_name[0]))
-			continue;
-		s->ask[0] = strtoul(ent->d_name, NULL, 10);
-		call.who = ttmon_discover_who(d, (uint32_t)s->ask[0]);
-		call.where = 1ULL << 63 | s->ask[0];
-		if (ttmon_helpers_call(d->helpers, &call))
-			s->unknown = true;
-		else
-			s->out++;
-	}
+	while ((ent = readdir(dir)))
+		if (isdigit((unsigned char)ent->d_name[0]))
+			ask_mapped(s, (uint32_t)strtoul(ent->d_name, NULL, 10));
 	closedir(dir);
 	swept(s);
 }
