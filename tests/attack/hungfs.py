@@ -17,6 +17,7 @@ from e2e import Skip
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, OPENDIR = 1, 2, 3, 14, 15, 17, 18, 25, 26, 27
 RELEASEDIR, ACCESS, INTERRUPT, BATCH_FORGET = 29, 34, 36, 42
+MARK = "TTMON_TEST_HUNGFS"  # the ttmond that is not to be answered has the test's folder in this variable
 SILENT = (FORGET, INTERRUPT, BATCH_FORGET)
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -65,9 +66,9 @@ class HungFs:
         self.close()
 
     def is_ttmond(self, pid):
-        """Of this test: others may run at the same time, which look at every file of the host."""
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii") as comm, open(f"/proc/{pid}/cmdline", encoding="ascii") as args:
-            return comm.read().startswith("ttmond") and os.path.dirname(self.folder) in args.read()
+        """Of this test: others may run at the same time, which look at every file of the host. Helpers have its environment, not its command line."""
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii") as comm, open(f"/proc/{pid}/environ", "rb") as env:
+            return comm.read().startswith("ttmond") and os.fsencode(f"{MARK}={os.path.dirname(self.folder)}") in env.read().split(b"\0")
         return False
 
     def answer(self, opcode, node, body):

@@ -15,7 +15,7 @@ import threading
 import time
 
 from e2e import PATIENCE, SLOW, STANDIN, eq, last_json, load_db, long, process, standin, timeout, true
-from hungfs import GETATTR, HungFs, OPEN, READ
+from hungfs import GETATTR, HungFs, MARK, OPEN, READ
 from tt_host import api, retry
 
 RUNTIME = os.path.join(STANDIN, "lib", "libcudart.so.13")
@@ -115,7 +115,8 @@ class Attacked:
 
     def __enter__(self):
         bench = self.bench
-        self.daemon = bench.daemon(*bench.service_args(), "--dump-db", bench.path("db.json"), "--quiet", "--log-level", "info")
+        self.daemon = bench.daemon(*bench.service_args(), "--dump-db", bench.path("db.json"), "--quiet", "--log-level", "info",
+                                   env={MARK: bench.dir})
         os.setpriority(os.PRIO_PROCESS, self.daemon.proc.pid, -19)
         self.sock = bench.path("sock")
         self.innocent = Innocent(bench)
@@ -311,7 +312,7 @@ def test_command_whose_library_hangs(bench):
     with HungFs(bench.path("hung"), content, {READ}) as fs:
         begun = time.monotonic()
         out, db, daemon = bench.trace([sys.executable, "-c", MAPPER + "import ctypes\nctypes.CDLL(os.environ['RUNTIME']).cudaFree(None)\nprint(os.getpid())",
-                                       os.path.join(fs.folder, "1")], env={"RUNTIME": RUNTIME})
+                                       os.path.join(fs.folder, "1")], env={"RUNTIME": RUNTIME, MARK: bench.dir})
         took = time.monotonic() - begun
         pid = int(out.split()[-1])
         true(f"{took:.1f} s", took < 8 * PATIENCE)
