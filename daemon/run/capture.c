@@ -185,14 +185,21 @@ static int make_helpers(struct ttmon_daemon *c)
 {
 	static ttmon_helper_fn fns[TTMON_JOBS + 1];
 	static struct ttmon_jobs_cfg jobs;
+	static char *ahead[TTMON_MAX_AHEAD];
 	struct ttmon_helpers_cfg cfg = { .fns = fns, .nr_fns = ARRAY_SIZE(fns), .ctx = &jobs, .begin = begin_helper };
 	int err;
 
+	/* The command line is written over in the helpers. */
+	for (size_t i = 0; i < c->opts->nr_ahead; i++) {
+		ahead[i] = strdup(c->opts->ahead[i]);
+		if (!ahead[i])
+			return log_error_r(-ENOMEM, "out of memory");
+	}
 	memcpy(fns, ttmon_jobs, sizeof(ttmon_jobs));
 	fns[TTMON_JOBS] = ttmon_heldfile_job;
 	jobs = (struct ttmon_jobs_cfg){ .user = c->opts->user,
 					.nr_user = c->opts->nr_user,
-					.ahead = c->opts->ahead,
+					.ahead = ahead,
 					.nr_ahead = c->opts->nr_ahead };
 	err = ttmon_helpers_start(&cfg, &c->helpers);
 	return err ? log_error_r(err, "cannot start the processes that read files: %s", strerror(-err)) : 0;

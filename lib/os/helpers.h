@@ -43,7 +43,7 @@ void ttmon_helper_put(struct ttmon_helper_out *out, const void *p, size_t n);
 typedef int (*ttmon_helper_fn)(const void *ctx, const void *in, size_t n, int fd, struct ttmon_helper_out *out);
 
 struct ttmon_helpers_cfg {
-	const ttmon_helper_fn *fns; /* all of it must stay as it is */
+	const ttmon_helper_fn *fns; /* all of it must stay as it is, and nothing point into argv, which helpers write over */
 	size_t nr_fns;
 	const void *ctx;
 	void (*begin)(void);			  /* first thing in every helper; may be NULL */
