@@ -228,7 +228,10 @@ static int make_discover(struct ttmon_daemon *c)
 	int err = ttmon_discover_new(&cfg, &c->discover);
 
 	if (err)
-		return log_error_r(err, "out of memory");
+		return log_error_r(err, "cannot look for libraries: %s", strerror(-err));
+	err = ttmon_daemon_watch(c, ttmon_discover_fd(c->discover));
+	if (err)
+		return log_error_r(err, "cannot wait for probes: %s", strerror(-err));
 	err = ttmon_mmap2_new(MMAP2_PAGES, &c->mmap2);
 	if (err) {
 		log_warn("cannot watch for new mappings: %s, continuing with what is mapped now", strerror(-err));

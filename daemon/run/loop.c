@@ -97,7 +97,15 @@ static bool is_idle(void *ctx)
 
 bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms)
 {
-	return ttmon_helpers_wait(c->helpers, is_idle, c->helpers, ms);
+	uint64_t end_ns = ttmon_mono_ns() + ms * NSEC_PER_MS, now;
+
+	do {
+		now = ttmon_mono_ns();
+		if (!ttmon_helpers_wait(c->helpers, is_idle, c->helpers,
+					ttmon_before(now, end_ns) ? (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1 : 0))
+			return false;
+	} while (ttmon_discover_drain(c->discover) || !is_idle(c->helpers));
+	return true;
 }
 
 /* ---- held calls ---- */
@@ -612,6 +620,8 @@ static bool on_fd(struct ttmon_daemon *c, int fd)
 		on_hold(c);
 	else if (c->helpers && fd == ttmon_helpers_fd(c->helpers))
 		ttmon_helpers_turn(c->helpers);
+	else if (c->discover && fd == ttmon_discover_fd(c->discover))
+		ttmon_discover_turn(c->discover);
 	else
 		return false;
 	return true;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <search.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -36,14 +37,54 @@ static void process_free(void *p)
 int ttmon_discover_new(const struct ttmon_discover_cfg *cfg, struct ttmon_discover **ret)
 {
 	struct ttmon_discover *d = calloc(1, sizeof(*d));
+	int err;
 
 	if (!d)
 		return -ENOMEM;
 	d->cfg = *cfg;
 	d->helpers = cfg->helpers;
 	d->next_id = 1;
+	d->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = d->event_fd < 0 ? -errno : ttmon_worker_new("ttmond-attach", d->event_fd, &d->attacher);
+	if (!err)
+		err = ttmon_worker_new("ttmond-detach", d->event_fd, &d->closer);
+	if (err) {
+		ttmon_worker_free(d->attacher);
+		if (d->event_fd >= 0)
+			close(d->event_fd);
+		free(d);
+		return err;
+	}
 	*ret = d;
 	return 0;
+}
+
+int ttmon_discover_fd(const struct ttmon_discover *d)
+{
+	return d->event_fd;
+}
+
+void ttmon_discover_turn(struct ttmon_discover *d)
+{
+	eventfd_t n;
+
+	(void)!eventfd_read(d->event_fd, &n);
+	ttmon_worker_turn(d->closer);
+	ttmon_worker_turn(d->attacher);
+}
+
+bool ttmon_discover_drain(struct ttmon_discover *d)
+{
+	bool any = false;
+
+	/* What waits for links to be closed is attached by the end of that. */
+	for (const struct object *o = d->list; o; o = o->next)
+		if (o->attaching) {
+			any = true;
+			ttmon_object_wait_closed(d, o);
+		}
+	ttmon_worker_drain(d->attacher);
+	return any;
 }
 
 static void list_free(struct list *l)
@@ -59,6 +100,10 @@ void ttmon_discover_free(struct ttmon_discover *d)
 		return;
 	tdestroy(d->processes, process_free);
 	ttmon_objects_free(d);
+	ttmon_worker_free(d->attacher);
+	ttmon_worker_free(d->closer);
+	if (d->event_fd >= 0)
+		close(d->event_fd);
 	free(d->shares);
 	while (d->lists) {
 		struct list *l = d->lists;

@@ -90,6 +90,11 @@ int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id) _must_check
 uint64_t ttmon_discover_who(struct ttmon_discover *d, uint32_t tgid);
 /* Answer the history's questions for names. */
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n);
+/* Readable when ttmon_discover_turn() has something to do: probes that went into a file, or out of one, in a thread. */
+int ttmon_discover_fd(const struct ttmon_discover *d);
+void ttmon_discover_turn(struct ttmon_discover *d);
+/* Wait until all probes are in that are going in; false: there were none. */
+bool ttmon_discover_drain(struct ttmon_discover *d);
 /* Often: probes are moved in files that were overwritten; what is late is told. */
 void ttmon_discover_check(struct ttmon_discover *d);
 /* The end: what is still being read is told to be unknown. */

@@ -6,11 +6,22 @@
 #include "daemon/io/probes/discover.h"
 #include "daemon/io/probes/jobs.h"
 #include "daemon/io/probes/mounts.h"
+#include "lib/os/worker.h"
 
 /* What a file may have functions of, that nobody could read. */
 #define TTMON_UNREAD_FAMILIES (TTMON_FAMILIES_CUDA | TTMON_FAMILY_BIT(TENSTORRENT) | TTMON_FAMILY_BIT(DISPATCH))
 
+struct object;
+
+/* Who waits until an object has its probes, or is known to get none; o NULL: no memory. */
+struct then {
+	void (*fn)(void *ctx, struct object *o);
+	void *ctx;
+	struct then *next;
+};
+
 struct object {
+	struct ttmon_discover *d;
 	struct ttmon_file_stat st; /* dev and ino are the key */
 	uint32_t id;		   /* of the OBJECT fact, 0: not told yet */
 	int fd;			   /* O_PATH; -1: not kept open */
@@ -20,6 +31,9 @@ struct object {
 	struct ttmon_elf_info elf;
 	struct ttmon_probes probes;
 	bool probed;
+	struct attaching *attaching; /* its probes go in: it is not closed, forgotten or read anew */
+	struct then *then;	     /* while that lasts */
+	uint32_t closing;	     /* batches of its links that go: until then it gets no new ones, a call would be told twice */
 	bool opening;  /* it is being opened for its symbols */
 	bool unread;   /* nobody could read it: what is in it is not known */
 	bool ahead;    /* it was probed before a process had it mapped */
@@ -75,6 +89,7 @@ struct alias {
 	uint64_t ino;
 	struct object *object; /* NULL: not known */
 	bool reading;
+	struct then then;
 	bool checking;	   /* somebody looks whether it is as it was */
 	uint64_t asked_ns; /* since when it is read */
 	struct waiter *waiters, **last;
@@ -104,6 +119,8 @@ struct process {
 struct ttmon_discover {
 	struct ttmon_discover_cfg cfg;
 	struct ttmon_helpers *helpers;
+	struct ttmon_worker *attacher, *closer; /* putting probes in, taking them out: both wait for the kernel */
+	int event_fd;				/* of both */
 	void *aliases; /* tsearch trees */
 	void *objects;
 	void *processes;
@@ -169,6 +186,8 @@ bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct ob
 void ttmon_discover_refused(struct ttmon_discover *d, const struct object *o);
 /* Close and detach what is gone; any_process: some process is still traced. */
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process);
+/* Its links are closed elsewhere; before it gets new ones in this thread, that is waited for. */
+void ttmon_object_wait_closed(struct ttmon_discover *d, const struct object *o);
 /* Slots of libraries with tt-metal (discover_tt.c). Take one before the probes are attached: -ENOSPC, or the slot. */
 int ttmon_object_tt_take(struct ttmon_discover *d, struct object *o);
 void ttmon_object_tt_give(struct ttmon_discover *d, struct object *o);

@@ -221,38 +221,156 @@ static void look_at_places(struct ttmon_discover *d, struct object *o)
 		free(q);
 }
 
-/* begun_ns: when reading it was begun. */
-static void attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
-{
-	struct ttmon_probes_opts opts = d->cfg.probes;
-	uint64_t read_ns = ttmon_mono_ns();
+/* ---- probes go in and out, in threads ---- */
 
-	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
-		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
-			log_debug("%s holds a CUDA runtime without symbols: its calls are seen in the driver", o->path);
-		return;
+/*
+ * Both wait for the kernel: 10 ms for the first links after a quiet time, 30 to 60 ms for the last close of each. In a thread, so that nobody waits for
+ * that but who needs those probes. Without multi links all is done at once: tracefs has one lock.
+ */
+struct attaching {
+	struct ttmon_discover *d;
+	struct object *o;
+	struct ttmon_probes_opts opts;
+	struct ttmon_probes probes;
+	int err;
+	uint64_t begun_ns, read_ns;
+};
+
+struct closing {
+	struct ttmon_discover *d;
+	struct object *o;
+	size_t n;
+	int links[];
+};
+
+static void post_attach(struct attaching *a);
+
+/* In the thread. */
+static void close_links(void *ctx)
+{
+	struct closing *c = ctx;
+
+	ttmon_bpf_detach_many(c->d->cfg.bpf, c->links, c->n);
+}
+
+static void links_closed(void *ctx)
+{
+	_cleanup_free_ struct closing *c = ctx;
+
+	if (!--c->o->closing && c->o->attaching)
+		post_attach(c->o->attaching);
+}
+
+static void close_later(void *ctx, const int *links, size_t n)
+{
+	struct object *o = ctx;
+	struct closing *c = malloc(sizeof(*c) + n * sizeof(*links));
+
+	if (c) {
+		*c = (struct closing){ .d = o->d, .o = o, .n = n };
+		memcpy(c->links, links, n * sizeof(*links));
+		o->closing++;
+		if (!ttmon_worker_do(o->d->closer, close_links, links_closed, c))
+			return;
+		o->closing--;
+		free(c);
 	}
-	if (!ttmon_share_take(d, o, (uint32_t)(o->elf.nr_targets + o->elf.nr_usdts))) {
-		refuse(o);
-		return;
-	}
-	opts.tt_slot = o->elf.kind & TTMON_OBJ_IS_TT ? ttmon_object_tt_take(d, o) : -1;
-	o->err = ttmon_probes_attach(d->cfg.bpf, o->fd, &o->elf, &opts, &o->probes);
+	ttmon_bpf_detach_many(o->d->cfg.bpf, links, n);
+}
+
+void ttmon_object_wait_closed(struct ttmon_discover *d, const struct object *o)
+{
+	if (o->closing)
+		ttmon_worker_drain(d->closer);
+}
+
+static void object_ready(struct ttmon_discover *d, struct object *o);
+
+/* In the thread. */
+static void do_attach(void *ctx)
+{
+	struct attaching *a = ctx;
+
+	a->err = ttmon_probes_attach(a->d->cfg.bpf, a->o->fd, &a->o->elf, &a->opts, &a->probes);
+}
+
+/* Families that were switched while they went in. */
+static void follow_families(struct ttmon_discover *d, struct object *o, uint32_t off)
+{
+	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
+		if ((d->cfg.probes.off ^ off) >> f & 1)
+			(void)!ttmon_probes_family(&o->probes, o->fd, &o->elf, f, off >> f & 1);
+}
+
+static void is_attached(void *ctx)
+{
+	_cleanup_free_ struct attaching *a = ctx;
+	struct ttmon_discover *d = a->d;
+	struct object *o = a->o;
+
+	o->attaching = NULL;
+	o->err = a->err;
 	if (o->err) {
 		ttmon_object_tt_give(d, o);
 		ttmon_share_give(d, o);
 		log_warn("cannot attach to %s: %s, continuing without it", o->path, ttmon_probe_reason(o->err));
+		object_ready(d, o);
 		return;
+	}
+	o->probes = a->probes;
+	if (!ttmon_bpf_legacy(d->cfg.bpf)) {
+		o->probes.close = close_later;
+		o->probes.close_ctx = o;
 	}
 	o->probed = true;
 	o->active_ns = o->probes.active_ns;
 	o->next_probed = d->probed;
 	d->probed = o;
+	follow_families(d, o, a->opts.off);
 	look_at_probes(o);
 	say_thrown(d, o);
 	log_debug("%s: %zu probes, read in %llu us, active %llu us after that", o->path, o->probes.attached,
-		  (unsigned long long)(read_ns - begun_ns) / NSEC_PER_US,
-		  (unsigned long long)(o->active_ns - read_ns) / NSEC_PER_US);
+		  (unsigned long long)(a->read_ns - a->begun_ns) / NSEC_PER_US,
+		  (unsigned long long)(o->active_ns - a->read_ns) / NSEC_PER_US);
+	object_ready(d, o);
+}
+
+static void post_attach(struct attaching *a)
+{
+	if (!ttmon_bpf_legacy(a->d->cfg.bpf) && !ttmon_worker_do(a->d->attacher, do_attach, is_attached, a))
+		return;
+	do_attach(a);
+	is_attached(a);
+}
+
+/* begun_ns: when reading it was begun. False: it gets no probes. */
+static bool attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
+{
+	struct attaching *a;
+
+	if (!o->elf.nr_targets && !o->elf.nr_usdts) {
+		if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
+			log_debug("%s holds a CUDA runtime without symbols: its calls are seen in the driver", o->path);
+		return false;
+	}
+	a = malloc(sizeof(*a));
+	if (!a) {
+		o->err = -ENOMEM;
+		return false;
+	}
+	if (!ttmon_share_take(d, o, (uint32_t)(o->elf.nr_targets + o->elf.nr_usdts))) {
+		refuse(o);
+		free(a);
+		return false;
+	}
+	*a = (struct attaching){
+		.d = d, .o = o, .opts = d->cfg.probes, .begun_ns = begun_ns, .read_ns = ttmon_mono_ns()
+	};
+	a->opts.tt_slot = o->elf.kind & TTMON_OBJ_IS_TT ? ttmon_object_tt_take(d, o) : -1;
+	o->attaching = a;
+	if (!o->closing)
+		post_attach(a);
+	return true;
 }
 
 static void not_probed(struct ttmon_discover *d, struct object *o)
@@ -305,6 +423,7 @@ static struct object *object_get(struct ttmon_discover *d, const struct ttmon_fi
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return NULL;
+	o->d = d;
 	o->st = *st;
 	o->fd = -1;
 	if (!tsearch(o, &d->objects, cmp_object)) {
@@ -330,33 +449,73 @@ struct found {
 	bool held;
 };
 
-/* A file that was read, by the descriptor: probed if it is new. Takes the fd. */
-static struct object *object_take(struct ttmon_discover *d, int fd_in, const struct found *f)
+/* It has its probes, or gets none. */
+static void object_ready(struct ttmon_discover *d, struct object *o)
+{
+	struct then *then = TAKE_PTR(o->then);
+
+	if (!o->probed) {
+		/* Opened again if a traced process needs its symbols. */
+		close(o->fd);
+		o->fd = -1;
+		if (o->unread || o->elf.kind & TTMON_OBJ_STRIPPED_RT || o->over_share)
+			tell_object(d, o);
+	} else {
+		tell_object(d, o);
+		ttmon_object_tell_tt(d, o);
+		look_at_places(d, o);
+	}
+	while (then) {
+		struct then *next = then->next;
+
+		then->fn(then->ctx, o);
+		then = next;
+	}
+}
+
+static void then_add(struct object *o, struct then *then)
+{
+	struct then **end = &o->then;
+
+	while (*end)
+		end = &(*end)->next;
+	then->next = NULL;
+	*end = then;
+}
+
+/* A file that was read, by the descriptor: probed if it is new. Takes the fd. then: at once or later, when its probes are in; NULL: no memory. */
+static void object_take(struct ttmon_discover *d, int fd_in, const struct found *f, struct then *then)
 {
 	_cleanup_close_ int fd = fd_in;
 	struct object *o = object_get(d, &f->file->st, false);
 
+	/* Whether it was overwritten meanwhile is seen after that. */
+	if (o && o->attaching) {
+		then_add(o, then);
+		return;
+	}
 	if (o && o->fd >= 0 && ttmon_file_overwritten(&o->st, &f->file->st))
 		drop_overwritten(d, o);
 	/* An inode number that was used again: a file we keep open cannot be. */
-	if (o && !o->unread && (o->fd >= 0 || ttmon_file_same(&o->st, &f->file->st)))
-		return o;
-	/* Forgotten in the meantime, and not read. */
-	if (f->file->same)
-		return NULL;
-	if (o) {
-		ttmon_elf_info_fini(&o->elf);
-		free(o->path);
-		o->path = NULL;
-		o->id = 0;
-		d->nr_open -= o->fd >= 0;
-		if (o->fd >= 0)
-			close(o->fd);
-	} else {
-		o = object_get(d, &f->file->st, true);
-		if (!o)
-			return NULL;
+	if (o && !o->unread && (o->fd >= 0 || ttmon_file_same(&o->st, &f->file->st))) {
+		then->fn(then->ctx, o);
+		return;
 	}
+	/* Forgotten in the meantime, and not read; or no memory. */
+	if (!o && !f->file->same)
+		o = object_get(d, &f->file->st, true);
+	else if (f->file->same)
+		o = NULL;
+	if (!o) {
+		then->fn(then->ctx, NULL);
+		return;
+	}
+	ttmon_elf_info_fini(&o->elf);
+	free(o->path);
+	o->id = 0;
+	d->nr_open -= o->fd >= 0;
+	if (o->fd >= 0)
+		close(o->fd);
 	o->fd = TAKE_FD(fd);
 	o->mount = (struct ttmon_mount_at){ 0 };
 	o->over_share = 0;
@@ -374,24 +533,15 @@ static struct object *object_take(struct ttmon_discover *d, int fd_in, const str
 	memset(&f->file->elf, 0, sizeof(f->file->elf));
 	if (!o->err && is_ours(f->path))
 		points_only(&o->elf);
+	o->then = then;
+	then->next = NULL;
 	if (o->unread)
 		log_warn("%s is not read: %s, continuing without it", o->path, ttmon_probe_reason(o->err));
-	else if (!o->err)
-		attach(d, o, f->begun_ns);
-	else if (o->err != -ENOEXEC)
+	else if (!o->err && attach(d, o, f->begun_ns))
+		return;
+	else if (o->err && o->err != -ENOEXEC)
 		log_debug("%s: not a readable ELF file: %s", f->path, strerror(-o->err));
-	if (!o->probed) {
-		/* Opened again if a traced process needs its symbols. */
-		close(o->fd);
-		o->fd = -1;
-		if (o->unread || o->elf.kind & TTMON_OBJ_STRIPPED_RT || o->over_share)
-			tell_object(d, o);
-	} else {
-		tell_object(d, o);
-		ttmon_object_tell_tt(d, o);
-		look_at_places(d, o);
-	}
-	return o;
+	object_ready(d, o);
 }
 
 /* ---- files that somebody maps ---- */
@@ -523,6 +673,19 @@ static void waited(struct alias *a, struct object *o)
 	}
 }
 
+static void file_is_known(void *ctx, struct object *o)
+{
+	struct alias *a = ctx;
+
+	a->reading = false;
+	set_unread(a->d, a, false);
+	a->object = o;
+	if (o && o->unread)
+		a->again_ns = ttmon_mono_ns() + AGAIN_NS;
+	waited(a, o);
+	free(TAKE_PTR(a->path));
+}
+
 static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
 {
 	struct alias *a = ctx;
@@ -540,8 +703,6 @@ static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
 			return;
 		w = a->waiters;
 	}
-	a->reading = false;
-	set_unread(d, a, false);
 	if (!err)
 		err = ttmon_file_unpack(reply->buf, reply->n, &file);
 	if (!err) {
@@ -556,13 +717,15 @@ static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
 		if (a->err)
 			log_info("%s: read now", a->path);
 		a->err = 0;
-		a->object = object_take(d, TAKE_FD(reply->fd), &f);
+		a->then = (struct then){ .fn = file_is_known, .ctx = a };
+		object_take(d, TAKE_FD(reply->fd), &f, &a->then);
 		ttmon_elf_info_fini(&file.elf);
-		if (a->object && a->object->unread)
-			a->again_ns = ttmon_mono_ns() + AGAIN_NS;
-	} else if (err != TTMON_JOB_EGONE) {
-		not_read(a, err);
+		return;
 	}
+	a->reading = false;
+	set_unread(d, a, false);
+	if (err != TTMON_JOB_EGONE)
+		not_read(a, err);
 	waited(a, a->err ? NULL : a->object);
 	if (!a->err)
 		free(TAKE_PTR(a->path));
@@ -751,6 +914,9 @@ static bool is_usable(struct ttmon_discover *d, struct alias *a, const struct wa
 	struct object *o = a->object;
 	struct ttmon_file_stat now;
 
+	/* Who maps it waits until they are in. */
+	if (o->attaching)
+		return false;
 	if (o->fd >= 0)
 		return !ttmon_file_look(o->fd, &now) && !ttmon_file_overwritten(&o->st, &now);
 	/* Its probes were taken away, or it could not be read and is tried again. */
@@ -786,13 +952,22 @@ struct reading {
 	uint64_t begun_ns;
 	bool opening; /* for the symbols of this object */
 	struct ttmon_file_stat st;
+	struct then then;
 };
+
+static void read_end(void *ctx, struct object *o)
+{
+	_cleanup_free_ struct reading *r = ctx;
+
+	if (r->ask.done)
+		r->ask.done(r->ask.ctx, o);
+	free(r->path);
+}
 
 static void on_read(void *ctx, struct ttmon_helper_reply *reply)
 {
-	_cleanup_free_ struct reading *r = ctx;
-	_cleanup_free_ char *path = r->path;
 	struct ttmon_file file = { 0 };
+	struct reading *r = ctx;
 	struct object *o = NULL;
 	int err = reply->err;
 
@@ -807,14 +982,16 @@ static void on_read(void *ctx, struct ttmon_helper_reply *reply)
 	} else if (!err) {
 		struct found f = {
 			.file = &file,
-			.path = path,
+			.path = r->path,
 			.who = r->ask.who,
 			.mapped_ns = r->ask.held ? r->begun_ns : 0,
 			.begun_ns = r->begun_ns,
 			.held = r->ask.held,
 		};
 
-		o = object_take(r->d, TAKE_FD(reply->fd), &f);
+		object_take(r->d, TAKE_FD(reply->fd), &f, &r->then);
+		ttmon_elf_info_fini(&file.elf);
+		return;
 	}
 	if (r->opening) {
 		o = object_get(r->d, &r->st, false);
@@ -822,8 +999,7 @@ static void on_read(void *ctx, struct ttmon_helper_reply *reply)
 			o->opening = false;
 	}
 	ttmon_elf_info_fini(&file.elf);
-	if (r->ask.done)
-		r->ask.done(r->ask.ctx, o);
+	read_end(r, o);
 }
 
 static int post_file(struct reading *r, const struct ttmon_file_ask *file)
@@ -856,7 +1032,7 @@ int ttmon_object_read(struct ttmon_discover *d, const struct ttmon_object_ask *a
 		if (err)
 			return err;
 		known = object_get(d, &st, false);
-		if (known && !known->unread && !ttmon_file_overwritten(&known->st, &st) &&
+		if (known && !known->attaching && !known->unread && !ttmon_file_overwritten(&known->st, &st) &&
 		    (known->fd >= 0 || ttmon_file_same(&known->st, &st))) {
 			ask->done(ask->ctx, known);
 			return 0;
@@ -865,7 +1041,11 @@ int ttmon_object_read(struct ttmon_discover *d, const struct ttmon_object_ask *a
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	*r = (struct reading){ .d = d, .ask = *ask, .path = strdup(ask->path), .begun_ns = ttmon_mono_ns() };
+	*r = (struct reading){ .d = d,
+			       .ask = *ask,
+			       .path = strdup(ask->path),
+			       .begun_ns = ttmon_mono_ns(),
+			       .then = { .fn = read_end, .ctx = r } };
 	if (ask->fd >= 0 && !r->ask.where)
 		r->ask.where = st.dev;
 	err = r->path ? post_file(r, &file) : -ENOMEM;
@@ -1092,7 +1272,7 @@ static void forget_idle(struct ttmon_discover *d)
 	while (*link) {
 		struct object *o = *link;
 
-		if (o->probed || o->fd >= 0) {
+		if (o->probed || o->fd >= 0 || o->closing) {
 			link = &o->next;
 			continue;
 		}
@@ -1137,6 +1317,8 @@ void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, b
 
 		if (!o->probed)
 			continue;
+		if (on)
+			ttmon_object_wait_closed(d, o);
 		err = ttmon_probes_family(&o->probes, o->fd, &o->elf, family, on);
 		if (err && err != -EOPNOTSUPP)
 			log_warn("%s: cannot put all probes back: %s, continuing without them", o->path,
@@ -1169,7 +1351,7 @@ static void swept(struct sweep *s)
 	for (size_t i = 0; !s->unknown && i < s->n; i++) {
 		struct object *o = object_get(s->d, &s->of[i], false);
 
-		if (s->mapped[i] || !o || o->fd < 0)
+		if (s->mapped[i] || !o || o->fd < 0 || o->attaching)
 			continue;
 		if (o->probed)
 			drop_probes(s->d, o, "is gone and no longer mapped");
@@ -1269,7 +1451,7 @@ void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 {
 	/* Kept for the symbols of traced processes: not longer than there are any. */
 	for (struct object *o = d->list; o && !any_process; o = o->next) {
-		if (o->probed || o->fd < 0)
+		if (o->probed || o->fd < 0 || o->attaching)
 			continue;
 		close(o->fd);
 		o->fd = -1;
@@ -1340,8 +1522,12 @@ void ttmon_objects_free(struct ttmon_discover *d)
 	_cleanup_free_ int *links = NULL;
 	size_t n = 0;
 
-	for (const struct object *o = d->list; o; o = o->next)
+	(void)ttmon_discover_drain(d);
+	ttmon_worker_drain(d->closer);
+	for (struct object *o = d->list; o; o = o->next) {
 		n += o->probes.nr_links;
+		o->probes.close = NULL;
+	}
 	links = malloc((n + 1) * sizeof(*links));
 	n = 0;
 	for (struct object *o = d->list; links && o; o = o->next)

@@ -433,10 +433,44 @@ size_t ttmon_probes_give_links(struct ttmon_probes *p, int *links)
 	return n;
 }
 
+/* Those that are picked; the others stay, in their order. */
+static void detach_links(struct ttmon_probes *p, bool (*pick)(const struct ttmon_probes_link *l, unsigned int which),
+			 unsigned int which)
+{
+	_cleanup_free_ int *fds = p->close && p->nr_links ? malloc(p->nr_links * sizeof(*fds)) : NULL;
+	size_t kept = 0, n = 0;
+
+	for (size_t i = 0; i < p->nr_links; i++) {
+		if (!pick(&p->links[i], which))
+			p->links[kept++] = p->links[i];
+		else if (fds)
+			fds[n++] = p->links[i].fd;
+		else
+			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
+	}
+	p->nr_links = kept;
+	if (n)
+		p->close(p->close_ctx, fds, n);
+}
+
+static bool any_link(const struct ttmon_probes_link *l _unused_, unsigned int which _unused_)
+{
+	return true;
+}
+
+static bool is_spare(const struct ttmon_probes_link *l, unsigned int which _unused_)
+{
+	return l->spare;
+}
+
+static bool is_of_family(const struct ttmon_probes_link *l, unsigned int family)
+{
+	return l->family == family;
+}
+
 void ttmon_probes_detach(struct ttmon_probes *p)
 {
-	for (size_t i = 0; i < p->nr_links; i++)
-		ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
+	detach_links(p, any_link, 0);
 	free(p->links);
 	p->links = NULL;
 	p->nr_links = 0;
@@ -449,15 +483,7 @@ void ttmon_probes_detach(struct ttmon_probes *p)
 
 static void detach_spare(struct ttmon_probes *p)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->nr_links; i++) {
-		if (p->links[i].spare)
-			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
-		else
-			p->links[kept++] = p->links[i];
-	}
-	p->nr_links = kept;
+	detach_links(p, is_spare, 0);
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_probe *q = &p->probes[i];
 
@@ -499,15 +525,7 @@ int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon
 /* Links of entries are before those of their returns: what was entered can still return while they go. */
 static void detach_family(struct ttmon_probes *p, enum ttmon_family family)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->nr_links; i++) {
-		if (p->links[i].family == family)
-			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
-		else
-			p->links[kept++] = p->links[i];
-	}
-	p->nr_links = kept;
+	detach_links(p, is_of_family, family);
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_probe *q = &p->probes[i];
 
