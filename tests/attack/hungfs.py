@@ -2,8 +2,9 @@
 """
 hungfs.py: a file system in user space (/dev/fuse, no library) that does not answer the ttmond of one test. For tests/attack.
 
-Everybody else is served. Of the requests that this ttmond and its processes make, those named are never answered: the caller waits in the kernel until
-the server ends, and if the server has read the request not even SIGKILL ends that wait. The server is a process of its own; when it ends, the
+Everybody else is served. Of the requests that the helpers of this ttmond make, those named are never answered: the caller waits in the kernel until
+the server ends, and if the server has read the request not even SIGKILL ends that wait. (The kernel reads a file itself when probes go in, with a lock
+that every fork() of the host waits for: such a read is answered.) The server is a process of its own; when it ends, the
 kernel ends all waits with an error.
 """
 import contextlib
@@ -18,6 +19,7 @@ from e2e import Skip
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, OPENDIR = 1, 2, 3, 14, 15, 17, 18, 25, 26, 27
 RELEASEDIR, ACCESS, INTERRUPT, BATCH_FORGET = 29, 34, 36, 42
 MARK = "TTMON_TEST_HUNGFS"  # the ttmond that is not to be answered has the test's folder in this variable
+DIRECT_IO = 1  # FOPEN_DIRECT_IO
 SILENT = (FORGET, INTERRUPT, BATCH_FORGET)
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -65,10 +67,19 @@ class HungFs:
     def __exit__(self, *_):
         self.close()
 
-    def is_ttmond(self, pid):
-        """Of this test: others may run at the same time, which look at every file of the host. Helpers have its environment, not its command line."""
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="ascii") as comm, open(f"/proc/{pid}/environ", "rb") as env:
-            return comm.read().startswith("ttmond") and os.fsencode(f"{MARK}={os.path.dirname(self.folder)}") in env.read().split(b"\0")
+    def is_helper(self, pid):
+        """
+        Of this test: others may run at the same time, which look at every file of the host. Helpers have the environment of the process that forks them.
+        Theirs is not read: who waits for this server may hold its own memory map, and this server would wait for that.
+        """
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
+                if comm.read() != "ttmond-helper\n":
+                    return False
+            with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+                parent = stat.read().rsplit(")", 1)[1].split()[1]
+            with open(f"/proc/{parent}/environ", "rb") as env:
+                return os.fsencode(f"{MARK}={os.path.dirname(self.folder)}") in env.read().split(b"\0")
         return False
 
     def answer(self, opcode, node, body):
@@ -84,7 +95,8 @@ class HungFs:
         if opcode == GETATTR:
             return struct.pack("<Q2I", self.valid, 0, 0) + attr(node, 0 if node == 1 else size)
         if opcode in (OPEN, OPENDIR):
-            return struct.pack("<Q2I", 0, 0, 0)
+            # Where reads hang nobody else's read may have filled the page cache: all reads come here.
+            return struct.pack("<Q2I", 0, DIRECT_IO if opcode == OPEN and READ in self.hang else 0, 0)
         if opcode == READ:
             _, at, n = struct.unpack_from("<2QI", body)
             return self.content[at:at + n]
@@ -98,7 +110,7 @@ class HungFs:
             _, opcode, unique, node, _, _, pid = struct.unpack_from("<2I2Q3I", request)
             if opcode in SILENT:
                 continue
-            if opcode in self.hang and self.is_ttmond(pid):
+            if opcode in self.hang and self.is_helper(pid):
                 if self.seconds is None:
                     continue
                 time.sleep(self.seconds)
