@@ -80,8 +80,7 @@ sys.stdin.readline()
 
 class Attacked:
     """
-    The service, an innocent program, somebody who asks for its health; then what came of it. The thread of the daemon that answers goes before others, as
-    other tests may run: what is asked is whether it waits, not how busy the machine is.
+    The service, an innocent program, somebody who asks for its health; then what came of it.
     """
 
     def __init__(self, bench, what):
@@ -91,13 +90,12 @@ class Attacked:
         bench = self.bench
         self.daemon = bench.daemon(*bench.service_args(), "--dump-db", bench.path("db.json"), "--quiet", "--log-level", "info",
                                    env={MARK: bench.dir})
-        os.setpriority(os.PRIO_PROCESS, self.daemon.proc.pid, -19)
         self.sock = bench.path("sock")
         self.innocent = Innocent(bench)
         self.innocent.once()
         retry(10, lambda: eq("the innocent program's library", [len(o["probes"]) > 0 for o in self.rows(bench.path("innocent"))], [True]))
         self.cpu = self.cpu_s()
-        self.health = Health(bench, self.sock)
+        self.health = Health(bench, self.sock, self.daemon.proc.pid)
         self.innocent.start()
         return self
 
