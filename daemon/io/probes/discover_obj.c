@@ -626,6 +626,7 @@ static void file_was_read(void *ctx, struct ttmon_helper_reply *reply);
 /* Ask for the file by the mapping of who waits first. */
 static int post_read(struct alias *a)
 {
+	const struct object *known = a->object;
 	const struct waiter *w = a->waiters;
 	struct ttmon_discover *d = a->d;
 	struct ttmon_file_ask ask = {
@@ -648,8 +649,11 @@ static int post_read(struct alias *a)
 		.ctx = a,
 	};
 
-	if (a->object && !a->object->unread)
-		ask.known = a->object->st;
+	/* Most file systems have one number for it: a held call's file need not be read a second time when its record comes. */
+	if (!known)
+		known = object_get(d, &(struct ttmon_file_stat){ .dev = call.where, .ino = a->ino }, false);
+	if (known && !known->unread)
+		ask.known = known->st;
 	call.n = ttmon_file_pack(&ask, in, sizeof(in));
 	return call.n ? ttmon_helpers_call(d->helpers, &call) : -ENAMETOOLONG;
 }
