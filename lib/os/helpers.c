@@ -201,8 +201,6 @@ _Noreturn static void helper_run(int sock)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "ttmond-helper");
 	setpriority(PRIO_PROCESS, 0, NICE_PROMPT);
-	if (made_for.begin)
-		made_for.begin();
 	while (serve_one(sock))
 		;
 	_exit(0);
@@ -212,6 +210,8 @@ static void spawner_run(void)
 {
 	char byte;
 
+	if (made_for.begin)
+		made_for.begin();
 	/* Nobody waits for them. */
 	signal(SIGCHLD, SIG_IGN);
 	while (recv(SOCK_FD, &byte, 1, 0) == 1) {

@@ -46,7 +46,7 @@ struct ttmon_helpers_cfg {
 	const ttmon_helper_fn *fns; /* all of it must stay as it is, and nothing point into argv, which helpers write over */
 	size_t nr_fns;
 	const void *ctx;
-	void (*begin)(void);			  /* first thing in every helper; may be NULL */
+	void (*begin)(void);			  /* first thing in the process that all are forked from; may be NULL */
 	unsigned int late_ms, give_up_ms, cpu_ms; /* 0: 50, 10000, 5000 */
 };
 

@@ -73,6 +73,22 @@ void ttmon_discover_turn(struct ttmon_discover *d)
 	ttmon_worker_turn(d->attacher);
 }
 
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+int ttmon_discover_in_threads(struct ttmon_discover *d, void (*fn)(void *ctx), void *ctx)
+{
+	int err = ttmon_worker_do(d->closer, fn, nothing, ctx);
+
+	ttmon_worker_drain(d->closer);
+	if (!err)
+		err = ttmon_worker_do(d->attacher, fn, nothing, ctx);
+	ttmon_worker_drain(d->attacher);
+	return err;
+}
+
 bool ttmon_discover_drain(struct ttmon_discover *d)
 {
 	bool any = false;

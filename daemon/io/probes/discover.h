@@ -95,6 +95,8 @@ int ttmon_discover_fd(const struct ttmon_discover *d);
 void ttmon_discover_turn(struct ttmon_discover *d);
 /* Wait until all probes are in that are going in; false: there were none. */
 bool ttmon_discover_drain(struct ttmon_discover *d);
+/* fn in each of these threads, one after the other; waits for that. -ENOMEM: not in all of them. */
+int ttmon_discover_in_threads(struct ttmon_discover *d, void (*fn)(void *ctx), void *ctx) _must_check;
 /* Often: probes are moved in files that were overwritten; what is late is told. */
 void ttmon_discover_check(struct ttmon_discover *d);
 /* The end: what is still being read is told to be unknown. */
