@@ -14,6 +14,7 @@
 #include "daemon/io/host/caps.h"
 #include "daemon/io/host/facts.h"
 #include "daemon/io/probes/jobs.h"
+#include "daemon/io/tt/ident.h"
 #include "daemon/run/summary.h"
 #include "daemon/run/targets.h"
 #include "lib/os/clock.h"
@@ -183,7 +184,7 @@ static void begin_helper(void)
 
 static int make_helpers(struct ttmon_daemon *c)
 {
-	static ttmon_helper_fn fns[TTMON_JOBS + 1];
+	static ttmon_helper_fn fns[TTMON_JOBS + TTMON_HELPS];
 	static struct ttmon_jobs_cfg jobs;
 	static char *ahead[TTMON_MAX_AHEAD];
 	struct ttmon_helpers_cfg cfg = { .fns = fns, .nr_fns = ARRAY_SIZE(fns), .ctx = &jobs, .begin = begin_helper };
@@ -196,7 +197,8 @@ static int make_helpers(struct ttmon_daemon *c)
 			return log_error_r(-ENOMEM, "out of memory");
 	}
 	memcpy(fns, ttmon_jobs, sizeof(ttmon_jobs));
-	fns[TTMON_JOBS] = ttmon_heldfile_job;
+	fns[TTMON_JOBS + TTMON_HELP_HELD] = ttmon_heldfile_job;
+	fns[TTMON_JOBS + TTMON_HELP_MESH] = ttmon_ttmesh_job;
 	jobs = (struct ttmon_jobs_cfg){ .user = c->opts->user,
 					.nr_user = c->opts->nr_user,
 					.ahead = ahead,

@@ -4,6 +4,7 @@
 
 #include "daemon/io/files/db.h"
 #include "daemon/io/files/tracefile.h"
+#include "daemon/io/probes/jobs.h"
 #include "lib/os/clock.h"
 #include "version.h"
 
@@ -253,6 +254,23 @@ bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_cou
 	if (c->helpers)
 		ttmon_helpers_get_counts(c->helpers, ret);
 	return c->helpers != NULL;
+}
+
+int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgid, const void *in, size_t n,
+		      void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx)
+{
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOBS + what,
+		.who = ttmon_discover_who(c->discover, tgid),
+		.where = 1ULL << 63 | tgid,
+		.in = in,
+		.n = n,
+		.fd = -1,
+		.done = done,
+		.ctx = ctx,
+	};
+
+	return ttmon_helpers_call(c->helpers, &call);
 }
 
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c)

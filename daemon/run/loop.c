@@ -171,23 +171,6 @@ static void held_opened(void *ctx, struct ttmon_helper_reply *reply)
 		held_probed(q, &(struct ttmon_held_object){ 0 });
 }
 
-static int open_held(struct ttmon_daemon *c, const struct seccomp_notif *notif, uint32_t tgid,
-		     void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx)
-{
-	struct ttmon_helper_call call = {
-		.fn = TTMON_JOBS,
-		.who = ttmon_discover_who(c->discover, tgid),
-		.where = 1ULL << 63 | tgid,
-		.in = notif,
-		.n = sizeof(*notif),
-		.fd = -1,
-		.done = done,
-		.ctx = ctx,
-	};
-
-	return ttmon_helpers_call(c->helpers, &call);
-}
-
 static void on_hold(struct ttmon_daemon *c)
 {
 	struct ttmon_hold_req req;
@@ -202,7 +185,7 @@ static void on_hold(struct ttmon_daemon *c)
 			continue;
 		}
 		*q = (struct held){ .c = c, .req = req, .tgid = ttmon_proc_tgid(req.pid), .begun_ns = c->held_ns };
-		if (open_held(c, &req.notif, q->tgid, held_opened, q))
+		if (ttmon_daemon_help(c, TTMON_HELP_HELD, q->tgid, &req.notif, sizeof(req.notif), held_opened, q))
 			held_probed(q, &(struct ttmon_held_object){ 0 });
 	}
 	missed = ttmon_hold_missed(c->hold);
@@ -235,7 +218,7 @@ bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif)
 	struct first *f = calloc(1, sizeof(*f));
 	bool program = false;
 
-	if (!f || open_held(c, notif, notif->pid, first_opened, f)) {
+	if (!f || ttmon_daemon_help(c, TTMON_HELP_HELD, notif->pid, notif, sizeof(*notif), first_opened, f)) {
 		free(f);
 		return false;
 	}
