@@ -239,6 +239,7 @@ struct attaching {
 struct closing {
 	struct ttmon_discover *d;
 	struct object *o;
+	bool together;
 	size_t n;
 	int links[];
 };
@@ -250,7 +251,11 @@ static void close_links(void *ctx)
 {
 	struct closing *c = ctx;
 
-	ttmon_bpf_detach_many(c->d->cfg.bpf, c->links, c->n);
+	if (c->together)
+		ttmon_bpf_detach_many(c->d->cfg.bpf, c->links, c->n);
+	/* Entries before their returns, begins before their ends. */
+	for (size_t i = 0; !c->together && i < c->n; i++)
+		ttmon_bpf_detach_uprobes(c->d->cfg.bpf, c->links[i]);
 }
 
 static void links_closed(void *ctx)
@@ -261,13 +266,13 @@ static void links_closed(void *ctx)
 		post_attach(c->o->attaching);
 }
 
-static void close_later(void *ctx, const int *links, size_t n)
+static void close_later(void *ctx, const int *links, size_t n, bool all)
 {
 	struct object *o = ctx;
 	struct closing *c = malloc(sizeof(*c) + n * sizeof(*links));
 
 	if (c) {
-		*c = (struct closing){ .d = o->d, .o = o, .n = n };
+		*c = (struct closing){ .d = o->d, .o = o, .together = all, .n = n };
 		memcpy(c->links, links, n * sizeof(*links));
 		o->closing++;
 		if (!ttmon_worker_do(o->d->closer, close_links, links_closed, c))

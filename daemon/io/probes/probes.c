@@ -433,6 +433,11 @@ size_t ttmon_probes_give_links(struct ttmon_probes *p, int *links)
 	return n;
 }
 
+static bool any_link(const struct ttmon_probes_link *l _unused_, unsigned int which _unused_)
+{
+	return true;
+}
+
 /* Those that are picked; the others stay, in their order. */
 static void detach_links(struct ttmon_probes *p, bool (*pick)(const struct ttmon_probes_link *l, unsigned int which),
 			 unsigned int which)
@@ -450,12 +455,7 @@ static void detach_links(struct ttmon_probes *p, bool (*pick)(const struct ttmon
 	}
 	p->nr_links = kept;
 	if (n)
-		p->close(p->close_ctx, fds, n);
-}
-
-static bool any_link(const struct ttmon_probes_link *l _unused_, unsigned int which _unused_)
-{
-	return true;
+		p->close(p->close_ctx, fds, n, pick == any_link);
 }
 
 static bool is_spare(const struct ttmon_probes_link *l, unsigned int which _unused_)

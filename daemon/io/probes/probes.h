@@ -77,8 +77,8 @@ struct ttmon_probes {
 	uint64_t active_ns; /* since when all of those are that could be attached at first */
 	uint32_t off;	    /* families (1 << family) whose probes are taken away */
 	bool returns;
-	/* Takes links to be closed, which waits for the kernel; NULL: they are closed at once. */
-	void (*close)(void *ctx, const int *links, size_t n);
+	/* Takes links to be closed, which waits for the kernel; all: of all there are, else in this order. NULL: they are closed at once. */
+	void (*close)(void *ctx, const int *links, size_t n, bool all);
 	void *close_ctx;
 };
 
