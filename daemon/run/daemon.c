@@ -2,6 +2,8 @@
 /* daemon.c: what the parts of a run may ask it (daemon.h), and the walks over the table of parts. Cold thread. */
 #include "daemon/run/daemon_int.h"
 
+#include <poll.h>
+
 #include "daemon/io/files/db.h"
 #include "daemon/io/files/tracefile.h"
 #include "daemon/io/probes/jobs.h"
@@ -203,7 +205,16 @@ static bool all_told(void *ctx)
 
 void ttmon_daemon_await_announced(struct ttmon_daemon *c)
 {
-	(void)ttmon_helpers_wait(c->helpers, all_told, c, ANNOUNCE_MS);
+	uint64_t end_ns = ttmon_mono_ns() + ANNOUNCE_MS * NSEC_PER_MS, now;
+	struct pollfd fds[] = { { .fd = ttmon_helpers_fd(c->helpers), .events = POLLIN },
+				{ .fd = ttmon_discover_fd(c->discover), .events = POLLIN } };
+
+	/* Their files are read by helpers, and probes go in in a thread. */
+	while (!all_told(c) && (now = ttmon_mono_ns()) < end_ns) {
+		(void)!poll(fds, ARRAY_SIZE(fds), (int)((end_ns - now) / NSEC_PER_MS) + 1);
+		ttmon_helpers_turn(c->helpers);
+		ttmon_discover_turn(c->discover);
+	}
 }
 
 void ttmon_daemon_fact(void *ctx, const void *rec, size_t size)

@@ -73,6 +73,7 @@ static void *run(void *arg)
 int ttmon_worker_new(const char *name, int event_fd, struct ttmon_worker **ret)
 {
 	struct ttmon_worker *w = calloc(1, sizeof(*w));
+	pthread_mutexattr_t attr;
 
 	if (!w)
 		return -ENOMEM;
@@ -80,7 +81,11 @@ int ttmon_worker_new(const char *name, int event_fd, struct ttmon_worker **ret)
 	w->event_fd = event_fd;
 	w->asked.last = &w->asked.first;
 	w->over.last = &w->over.first;
-	pthread_mutex_init(&w->lock, NULL);
+	/* Who asks may be in more of a hurry than the thread. */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&w->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	pthread_cond_init(&w->more, NULL);
 	pthread_cond_init(&w->less, NULL);
 	*ret = w;
