@@ -303,7 +303,7 @@ def test_library_that_is_replaced(bench):
     with Attacked(bench, "a library that is written over four times a second") as at:
         at.run(path)
         retry(10, lambda: true("probed", any(p["state"] == "attached" for o in at.rows(folder) for p in o["probes"])))
-        for _ in range(40):
+        for _ in range(20):
             shutil.copy(RUNTIME, path)
             time.sleep(0.25)
         at.end()
