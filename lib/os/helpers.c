@@ -40,7 +40,8 @@
 
 struct request {
 	uint64_t n;
-	uint32_t fn, has_fd;
+	uint32_t fn;
+	uint16_t has_fd, has_to; /* in this order */
 };
 
 struct answer {
@@ -167,7 +168,7 @@ static bool serve_one(int sock)
 {
 	struct ttmon_helper_out out = { .fd = -1 };
 	_cleanup_free_ char *in = NULL;
-	int fds[2] = { -1, -1 };
+	int fds[2] = { -1, -1 }, to = -1;
 	struct answer answer = { 0 };
 	struct request req;
 	uint64_t begun_ns;
@@ -178,6 +179,8 @@ static bool serve_one(int sock)
 	in = malloc(req.n + 1);
 	if (!in || !recv_all(sock, in, req.n, fds))
 		return false;
+	if (req.has_to)
+		to = TAKE_FD(fds[req.has_fd ? 1 : 0]);
 	begun_ns = cpu_ns();
 	answer.err = made_for.fns[req.fn](made_for.ctx, in, req.n, fds[0], &out);
 	if (fds[0] >= 0)
@@ -185,6 +188,14 @@ static bool serve_one(int sock)
 	if (out.no_memory) {
 		answer.err = -ENOMEM;
 		out.n = 0;
+	}
+	if (to >= 0) {
+		/* Who waits at its other end sees the end of it, with the file or without. */
+		if (out.fd >= 0) {
+			(void)!send_some(to, "", 1, &out.fd, 1, MSG_DONTWAIT);
+			close(TAKE_FD(out.fd));
+		}
+		close(to);
 	}
 	answer.n = out.n;
 	answer.cpu_ns = cpu_ns() - begun_ns;
@@ -247,6 +258,7 @@ struct user;
 
 struct call {
 	struct ttmon_helper_call of;
+	int to; /* as of.to; -1: none */
 	struct user *user;
 	uint64_t asked_ns;
 	struct call *next;
@@ -355,6 +367,8 @@ static void call_free(struct call *c)
 {
 	if (c->of.fd >= 0)
 		close(c->of.fd);
+	if (c->to >= 0)
+		close(c->to);
 	free((void *)c->of.in);
 	free(c);
 }
@@ -515,9 +529,10 @@ static void put_back(struct ttmon_helpers *h, struct call *c)
 /* The socket is empty, and takes all of it: TTMON_HELPER_IN_MAX is less than half of what one holds by default. */
 static bool give(struct helper *p, struct call *c, uint64_t now)
 {
-	struct request req = { .n = c->of.n, .fn = c->of.fn, .has_fd = c->of.fd >= 0 };
+	struct request req = { .n = c->of.n, .fn = c->of.fn, .has_fd = c->of.fd >= 0, .has_to = c->to >= 0 };
+	int fds[2] = { req.has_fd ? c->of.fd : c->to, c->to };
 
-	if (send_some(p->sock, &req, sizeof(req), &c->of.fd, c->of.fd >= 0, MSG_DONTWAIT) != sizeof(req) ||
+	if (send_some(p->sock, &req, sizeof(req), fds, req.has_fd + req.has_to, MSG_DONTWAIT) != sizeof(req) ||
 	    (c->of.n && send_some(p->sock, c->of.in, c->of.n, NULL, 0, MSG_DONTWAIT) != (ssize_t)c->of.n))
 		return false;
 	p->call = c;
@@ -596,7 +611,8 @@ int ttmon_helpers_call(struct ttmon_helpers *h, const struct ttmon_helper_call *
 	c->of = *call;
 	c->of.in = malloc(call->n + 1);
 	c->of.fd = call->fd >= 0 ? fcntl(call->fd, F_DUPFD_CLOEXEC, 0) : -1;
-	if (!c->of.in || (call->fd >= 0 && c->of.fd < 0)) {
+	c->to = call->to ? fcntl(*call->to, F_DUPFD_CLOEXEC, 0) : -1;
+	if (!c->of.in || (call->fd >= 0 && c->of.fd < 0) || (call->to && c->to < 0)) {
 		call_free(c);
 		return -ENOMEM;
 	}

@@ -55,7 +55,10 @@ int ttmon_helpers_start(const struct ttmon_helpers_cfg *cfg, struct ttmon_helper
 /* Calls that are not answered get no answer any more. */
 void ttmon_helpers_free(struct ttmon_helpers *h);
 
-/* err: of the function; -ETIMEDOUT: given up; -EIO: the helper died. buf: valid during the callback, aligned for anything. */
+/*
+ * err: of the function; -ETIMEDOUT: given up; -EIO: the helper died. buf: valid during the callback, aligned
+ * for anything.
+ */
 struct ttmon_helper_reply {
 	int err;
 	const char *buf;
@@ -69,6 +72,11 @@ struct ttmon_helper_call {
 	const void *in; /* copied */
 	size_t n;
 	int fd; /* borrowed, -1: none */
+	/*
+	 * A socket (borrowed) that the helper sends the descriptor of its answer to, with one byte, so that
+	 * the caller never has it; the helper's end of it is closed then. NULL: it comes with the answer.
+	 */
+	const int *to;
 	void (*done)(void *ctx, struct ttmon_helper_reply *reply);
 	void *ctx;
 };

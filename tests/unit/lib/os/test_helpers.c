@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -156,6 +157,49 @@ static void test_answers(void **state)
 	ttmon_helpers_free(h);
 }
 
+/* The descriptor of an answer goes to who is named, not to the caller; who gets none sees the end of the socket. */
+static void test_answer_for_another(void **state)
+{
+	static const unsigned int nothing[] = { ECHO, DIE };
+	struct ttmon_helpers *h = start(0, 0, 0);
+	struct stat st, got;
+	struct answer a;
+
+	(void)state;
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	for (size_t i = 0; i < 1 + ARRAY_SIZE(nothing); i++) {
+		_cleanup_close_ int fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+		struct ttmon_helper_call c = {
+			.fn = i ? nothing[i - 1] : FILE_OF, .in = "", .fd = i ? -1 : fd, .done = done, .ctx = &a
+		};
+		char room[CMSG_SPACE(sizeof(int))], byte;
+		struct iovec iov = { &byte, 1 };
+		struct msghdr msg = {
+			.msg_iov = &iov, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)
+		};
+		int pair[2], file;
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+		c.to = &pair[1];
+		a = (struct answer){ .fd = -1 };
+		assert_int_equal(ttmon_helpers_call(h, &c), 0);
+		close(pair[1]);
+		assert_true(ttmon_helpers_wait(h, is_over, &a, WAIT_MS));
+		assert_int_equal(a.fd, -1);
+		if (!i) {
+			assert_int_equal(recvmsg(pair[0], &msg, MSG_CMSG_CLOEXEC), 1);
+			assert_non_null(CMSG_FIRSTHDR(&msg));
+			memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(file));
+			assert_int_equal(fstat(file, &got), 0);
+			assert_int_equal(got.st_ino, st.st_ino);
+			close(file);
+		}
+		assert_int_equal(recv(pair[0], &byte, 1, 0), 0);
+		close(pair[0]);
+	}
+	ttmon_helpers_free(h);
+}
+
 static void test_one_that_dies(void **state)
 {
 	struct ttmon_helpers *h = start(0, 0, 0);
@@ -248,9 +292,9 @@ static void test_end_with_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),	       cmocka_unit_test(test_one_that_dies),
-		cmocka_unit_test(test_hung_user),      cmocka_unit_test(test_cpu_of_a_user),
-		cmocka_unit_test(test_end_with_calls),
+		cmocka_unit_test(test_answers),	      cmocka_unit_test(test_answer_for_another),
+		cmocka_unit_test(test_one_that_dies), cmocka_unit_test(test_hung_user),
+		cmocka_unit_test(test_cpu_of_a_user), cmocka_unit_test(test_end_with_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
