@@ -198,6 +198,17 @@ void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid)
 	ttmon_daemon_list_then(c, tgid, announced);
 }
 
+void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms)
+{
+	struct pollfd fds[] = { { .fd = ttmon_helpers_fd(c->helpers), .events = POLLIN },
+				{ .fd = ttmon_discover_fd(c->discover), .events = POLLIN },
+				{ .fd = fd, .events = POLLIN } };
+
+	(void)!poll(fds, ARRAY_SIZE(fds), (int)ms);
+	ttmon_helpers_turn(c->helpers);
+	ttmon_discover_turn(c->discover);
+}
+
 static bool all_told(void *ctx)
 {
 	return !((struct ttmon_daemon *)ctx)->announced;
@@ -206,15 +217,10 @@ static bool all_told(void *ctx)
 void ttmon_daemon_await_announced(struct ttmon_daemon *c)
 {
 	uint64_t end_ns = ttmon_mono_ns() + ANNOUNCE_MS * NSEC_PER_MS, now;
-	struct pollfd fds[] = { { .fd = ttmon_helpers_fd(c->helpers), .events = POLLIN },
-				{ .fd = ttmon_discover_fd(c->discover), .events = POLLIN } };
 
 	/* Their files are read by helpers, and probes go in in a thread. */
-	while (!all_told(c) && (now = ttmon_mono_ns()) < end_ns) {
-		(void)!poll(fds, ARRAY_SIZE(fds), (int)((end_ns - now) / NSEC_PER_MS) + 1);
-		ttmon_helpers_turn(c->helpers);
-		ttmon_discover_turn(c->discover);
-	}
+	while (!all_told(c) && (now = ttmon_mono_ns()) < end_ns)
+		ttmon_daemon_work(c, -1, (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1);
 }
 
 void ttmon_daemon_fact(void *ctx, const void *rec, size_t size)

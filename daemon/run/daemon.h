@@ -120,6 +120,8 @@ void ttmon_daemon_list(void *ctx, uint32_t tgid);
 void ttmon_daemon_list_then(struct ttmon_daemon *c, uint32_t tgid, void (*told)(void *ctx, uint32_t tgid));
 /* A process is to be traced that was there before: known to the parts as if it had just been announced, when its mappings have been told. */
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
+/* Go on with what helpers and threads have done, until fd (-1: none) is readable, ms at most. */
+void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms);
 /* Wait until those that were announced are probed: 40 ms at most. */
 void ttmon_daemon_await_announced(struct ttmon_daemon *c);
 

@@ -151,16 +151,34 @@ static void send_word(struct unwind *w, enum ttmon_unwinder_kind kind)
 	send_now(w, &head, sizeof(head));
 }
 
-/* Files that it has asked for. One that finds no room is sent at the next opportunity: it waits for it, so it reads. */
+/*
+ * A file that it has asked for: it is given one end of a socket, and a helper the other, which opens the
+ * file. A file that can be read is never ours: opening it and closing it may wait for whoever serves it.
+ */
+static int answer_want(struct unwind *w, uint32_t object)
+{
+	struct {
+		struct ttmon_unwinder_head head;
+		uint32_t object;
+	} msg = { { .kind = TTMON_UNWINDER_FILE, .n = 1 }, object };
+	_cleanup_close_ int its = -1, helpers = -1;
+	int pair[2], err;
+
+	if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		its = pair[0];
+		helpers = pair[1];
+	}
+	err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), its, false);
+	if (!err && helpers >= 0)
+		ttmon_discover_hand(ttmon_daemon_discover(w->c), object, helpers);
+	return err;
+}
+
+/* One that finds no room is sent at the next opportunity: it waits for it, so it reads. */
 static void answer_wants(struct unwind *w)
 {
 	while (w->nr_wants && w->sock >= 0) {
-		struct {
-			struct ttmon_unwinder_head head;
-			uint32_t object;
-		} msg = { { .kind = TTMON_UNWINDER_FILE, .n = 1 }, w->wants[0] };
-		_cleanup_close_ int fd = ttmon_discover_open(ttmon_daemon_discover(w->c), msg.object);
-		int err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), MAX(fd, -1), false);
+		int err = answer_want(w, w->wants[0]);
 
 		if (err == -EAGAIN)
 			return;
@@ -395,9 +413,7 @@ static int stop(void *state)
 	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
 	send_word(w, TTMON_UNWINDER_FINISH);
 	while (w->sock >= 0 && !w->done && ttmon_before(ttmon_mono_ns(), until)) {
-		struct pollfd p = { .fd = w->sock, .events = POLLIN };
-
-		(void)poll(&p, 1, 50);
+		ttmon_daemon_work(w->c, w->sock, 50);
 		turn(w);
 		flush_queue(w);
 	}

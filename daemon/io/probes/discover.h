@@ -84,8 +84,11 @@ void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool e
 /* It has been let go; waited: not before that was done, which was begun at begun_ns. */
 void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_held_object *held,
 			     uint64_t begun_ns, bool waited);
-/* The file of an object, by the id that its fact has; the caller closes it. -ENOENT: it cannot be had any more. */
-int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id) _must_check;
+/*
+ * A helper opens the file of an object, by the id that its fact has, and sends the descriptor to a
+ * socket (borrowed), with one byte. It cannot be had: the socket is closed, and nothing was sent.
+ */
+void ttmon_discover_hand(struct ttmon_discover *d, uint32_t id, int sock);
 /* The user that a process's files are read for (lib/os/helpers.h): its user; of root's processes each mount namespace is one. */
 uint64_t ttmon_discover_who(struct ttmon_discover *d, uint32_t tgid);
 /* Answer the history's questions for names. */

@@ -1159,25 +1159,29 @@ static int cmp_frame(const void *a, const void *b)
 	return x->offset == y->offset ? 0 : x->offset < y->offset ? -1 : 1;
 }
 
-int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id)
+static const struct object *object_of(const struct ttmon_discover *d, uint32_t id)
 {
-	_cleanup_close_ int path = -1, fd = -1;
 	const struct object *o = d->list;
-	struct ttmon_file_stat st;
-	char self[64];
-	struct stat is;
 
 	while (o && o->id != id)
 		o = o->next;
-	if (!o || !id)
+	return id ? o : NULL;
+}
+
+/* A call for the file of an object. o NULL: -ENOENT. */
+static int ask_for_file(struct ttmon_discover *d, const struct object *o, struct ttmon_symbols_ask *ask,
+			struct ttmon_helper_call *call, char *in, size_t n)
+{
+	if (!o)
 		return -ENOENT;
-	path = o->fd >= 0 ? fcntl(o->fd, F_DUPFD_CLOEXEC, 0) : open(o->path, O_PATH | O_CLOEXEC);
-	if (path < 0 || fstat(path, &is) || !S_ISREG(is.st_mode) || ttmon_file_look(path, &st) || st.dev != o->st.dev ||
-	    st.ino != o->st.ino || ttmon_file_overwritten(&o->st, &st))
-		return -ENOENT;
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", path);
-	fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? -ENOENT : TAKE_FD(fd);
+	ask->st = o->st;
+	ask->path = o->path;
+	call->who = o->who;
+	call->where = o->st.dev;
+	call->fd = o->fd;
+	call->in = in;
+	call->n = ttmon_symbols_pack(ask, in, n);
+	return call->n ? ttmon_helpers_call(d->helpers, call) : -ENAMETOOLONG;
 }
 
 static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t *offsets, size_t n)
@@ -1185,7 +1189,6 @@ static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t
 	struct symbol_ctx *ctx = malloc(sizeof(*ctx) + n * sizeof(*offsets));
 	struct ttmon_symbols_ask ask = { .offsets = offsets, .n = n };
 	struct ttmon_helper_call call = { .fn = TTMON_JOB_SYMBOLS, .done = on_symbols, .ctx = ctx };
-	struct object *o = d->list;
 	char in[sizeof(ask) + PATH_MAX + 64 + SYMBOLS_AT_ONCE * sizeof(*offsets)];
 
 	if (!ctx)
@@ -1196,19 +1199,24 @@ static void object_symbols(struct ttmon_discover *d, uint32_t id, const uint64_t
 		free(ctx);
 		return;
 	}
-	while (o && o->id != id)
-		o = o->next;
-	if (o) {
-		ask.st = o->st;
-		ask.path = o->path;
-		call.who = o->who;
-		call.where = o->st.dev;
-		call.fd = o->fd;
-		call.in = in;
-		call.n = ttmon_symbols_pack(&ask, in, sizeof(in));
-	}
-	if (!o || !call.n || ttmon_helpers_call(d->helpers, &call))
+	if (ask_for_file(d, object_of(d, id), &ask, &call, in, sizeof(in)))
 		symbols_end(ctx);
+}
+
+static void handed(void *ctx _unused_, struct ttmon_helper_reply *reply _unused_)
+{
+}
+
+void ttmon_discover_hand(struct ttmon_discover *d, uint32_t id, int sock)
+{
+	struct ttmon_helper_call call = { .fn = TTMON_JOB_OPEN, .to = &sock, .done = handed };
+	char in[sizeof(struct ttmon_symbols_ask) + PATH_MAX + 64];
+	const struct object *o = object_of(d, id);
+	struct ttmon_symbols_ask ask = { 0 };
+
+	/* Who reads a file that a program of a user's serves may have to wait for it: nobody is given one. */
+	if (o && !o->unread)
+		(void)!ask_for_file(d, o, &ask, &call, in, sizeof(in));
 }
 
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n)

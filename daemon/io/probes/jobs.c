@@ -466,7 +466,8 @@ size_t ttmon_symbols_pack(const struct ttmon_symbols_ask *ask, char *buf, size_t
 	memcpy(buf, &head, sizeof(head));
 	memset(buf + sizeof(head), 0, path);
 	memcpy(buf + sizeof(head), ask->path, strlen(ask->path));
-	memcpy(buf + sizeof(head) + path, ask->offsets, offsets);
+	if (offsets)
+		memcpy(buf + sizeof(head) + path, ask->offsets, offsets);
 	return sizeof(head) + path + offsets;
 }
 
@@ -483,34 +484,63 @@ static void put_symbol(void *ctx, size_t i, const char *name, uint64_t delta)
 	ttmon_helper_put(ctx, name, strlen(name) + 1);
 }
 
+static int take_symbols_ask(struct cursor *c, struct ttmon_symbols_ask *ret)
+{
+	const char *at;
+
+	if (!take(c, ret, sizeof(*ret)))
+		return -EINVAL;
+	at = c->p;
+	ret->path = take_string(c);
+	if (!ret->path)
+		return -EINVAL;
+	c->p = at + ROUND_UP((size_t)(c->p - at), sizeof(uint64_t));
+	if (c->p > c->end || (size_t)(c->end - c->p) != ret->n * sizeof(uint64_t))
+		return -EINVAL;
+	ret->offsets = (const uint64_t *)c->p;
+	return 0;
+}
+
+/* For reading, if it is as it was: what was found in another one is not there. fd: the file, -1: by its path. */
+static int open_known(const struct ttmon_symbols_ask *ask, int fd)
+{
+	_cleanup_close_ int path = fd < 0 ? open_regular(ask->path) : -1, file = -1;
+	struct ttmon_file_stat now;
+	struct stat st;
+
+	if (fd < 0 && path < 0)
+		return -ENOENT;
+	if (fstat(fd < 0 ? path : fd, &st))
+		return -errno;
+	stat_of(&st, &now);
+	if (now.dev != ask->st.dev || now.ino != ask->st.ino || ttmon_file_overwritten(&now, &ask->st))
+		return -ESTALE;
+	file = reopen(fd < 0 ? path : fd, O_RDONLY);
+	return file < 0 ? -errno : TAKE_FD(file);
+}
+
 static int job_symbols(const void *ctx _unused_, const void *in, size_t n, int fd, struct ttmon_helper_out *out)
 {
 	struct cursor c = { in, (const char *)in + n };
-	_cleanup_close_ int path = -1, file = -1;
+	_cleanup_close_ int file = -1;
 	struct ttmon_symbols_ask ask;
-	struct ttmon_file_stat now;
-	struct stat st;
-	const char *at;
+	int err = take_symbols_ask(&c, &ask);
 
-	if (!take(&c, &ask, sizeof(ask)))
-		return -EINVAL;
-	at = c.p;
-	ask.path = take_string(&c);
-	if (!ask.path)
-		return -EINVAL;
-	c.p = at + ROUND_UP((size_t)(c.p - at), sizeof(uint64_t));
-	if (c.p > c.end || (size_t)(c.end - c.p) != ask.n * sizeof(uint64_t))
-		return -EINVAL;
-	if (fd < 0) {
-		path = open_regular(ask.path);
-		if (path < 0 || fstat(path, &st))
-			return -ENOENT;
-		stat_of(&st, &now);
-		if (now.dev != ask.st.dev || now.ino != ask.st.ino || ttmon_file_overwritten(&now, &ask.st))
-			return -ESTALE;
-	}
-	file = reopen(fd < 0 ? path : fd, O_RDONLY);
-	return file < 0 ? -errno : ttmon_elf_symbols(file, (const uint64_t *)c.p, ask.n, put_symbol, out);
+	if (err)
+		return err;
+	file = open_known(&ask, fd);
+	return file < 0 ? file : ttmon_elf_symbols(file, ask.offsets, ask.n, put_symbol, out);
+}
+
+static int job_open(const void *ctx _unused_, const void *in, size_t n, int fd, struct ttmon_helper_out *out)
+{
+	struct cursor c = { in, (const char *)in + n };
+	struct ttmon_symbols_ask ask;
+	int err = take_symbols_ask(&c, &ask);
+
+	if (!err)
+		out->fd = open_known(&ask, fd);
+	return err ? err : MIN(out->fd, 0);
 }
 
 void ttmon_symbols_unpack(const char *buf, size_t n, void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta),
@@ -587,6 +617,7 @@ static int job_placed(const void *ctx _unused_, const void *in, size_t n, int fd
 
 const ttmon_helper_fn ttmon_jobs[TTMON_JOBS] = {
 	[TTMON_JOB_LIST] = job_list,	   [TTMON_JOB_FILE] = job_file,	    [TTMON_JOB_CHECK] = job_check,
-	[TTMON_JOB_SYMBOLS] = job_symbols, [TTMON_JOB_MAPPED] = job_mapped, [TTMON_JOB_AHEAD] = ttmon_job_ahead,
+	[TTMON_JOB_SYMBOLS] = job_symbols, [TTMON_JOB_OPEN] = job_open,	    [TTMON_JOB_MAPPED] = job_mapped,
+	[TTMON_JOB_AHEAD] = ttmon_job_ahead,
 	[TTMON_JOB_PLACED] = job_placed,
 };

@@ -19,6 +19,7 @@ enum ttmon_job {
 	TTMON_JOB_FILE,	   /* a file: opened, and what it has for us */
 	TTMON_JOB_CHECK,   /* files that are known: are they as they were? */
 	TTMON_JOB_SYMBOLS, /* names for offsets in a file */
+	TTMON_JOB_OPEN,	   /* a file that is known, for who may read it */
 	TTMON_JOB_MAPPED,  /* which of these files has a process mapped? */
 	TTMON_JOB_AHEAD,   /* libraries under the usual paths */
 	TTMON_JOB_PLACED,  /* where are breakpoints in a file? */
@@ -112,6 +113,8 @@ struct ttmon_symbols_ask {
 size_t ttmon_symbols_pack(const struct ttmon_symbols_ask *ask, char *buf, size_t n); /* 0: it does not fit */
 void ttmon_symbols_unpack(const char *buf, size_t n, void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta),
 			  void *ctx);
+
+/* ---- TTMON_JOB_OPEN: as TTMON_JOB_SYMBOLS, without offsets; the answer is the file, open for reading ---- */
 
 /* ---- TTMON_JOB_MAPPED: uint64_t tgid, then inode numbers; the answer is a byte for each, 1: mapped executable ---- */
 
