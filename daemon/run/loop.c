@@ -13,7 +13,6 @@
 #include "daemon/io/host/sdnotify.h"
 #include "daemon/io/probes/jobs.h"
 #include "daemon/run/daemon_int.h"
-
 #include "daemon/run/families.h"
 #include "lib/os/proc.h"
 #include "lib/os/clock.h"
@@ -235,10 +234,13 @@ bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif)
 static void listed(void *ctx, uint32_t tgid)
 {
 	struct ttmon_daemon *c = ctx;
+	struct ttmon_request req = {
+		.kind = TTMON_REQ_PROC, .tgid = tgid, .start_ns = ttmon_discover_start(c->discover, tgid)
+	};
 
 	if (c->hot)
 		ttmon_hot_listed(c->hot, tgid);
-	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = tgid });
+	ttmon_parts_request(c, &req);
 }
 
 static void gone(void *ctx, uint32_t tgid)

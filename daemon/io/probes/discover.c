@@ -550,6 +550,13 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 	return 0;
 }
 
+uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid)
+{
+	const struct process *p = ttmon_discover_process(d, tgid, false);
+
+	return p ? p->start_ns : 0;
+}
+
 int ttmon_discover_scan(struct ttmon_discover *d)
 {
 	DIR *dir = opendir("/proc");

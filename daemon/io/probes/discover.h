@@ -49,6 +49,8 @@ int ttmon_discover_scan(struct ttmon_discover *d) _must_check;
 void ttmon_discover_ahead(struct ttmon_discover *d);
 /* From now on new mappings of this process, which began at start_ns (0: not known), are told, as their records come. -ENOMEM. */
 int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t start_ns) _must_check;
+/* When a process that is followed began; 0: not known. */
+uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid);
 /*
  * What a process has mapped is listed; what is in the list is probed. tell: it is traced, its names are told before, and the list after. A file that takes
  * long is not waited for: it is told when it is known, and if that takes very long, that nobody knows what is in it.
