@@ -668,7 +668,7 @@ static void give_up(struct ttmon_helpers *h, struct helper *p, int err)
 static void answered(struct ttmon_helpers *h, struct helper *p)
 {
 	struct ttmon_helper_reply reply = { .err = p->head.err, .buf = p->buf, .n = p->head.n, .fd = TAKE_FD(p->fd) };
-	_cleanup_free_ char *buf = TAKE_PTR(p->buf);
+	char *buf = TAKE_PTR(p->buf);
 	struct call *c = take_back(p);
 
 	p->have = 0;
@@ -678,6 +678,7 @@ static void answered(struct ttmon_helpers *h, struct helper *p)
 	/* It is to have work while its answer is looked into. */
 	pump(h);
 	finish(c, &reply);
+	free(buf);
 }
 
 /* Of an answer or an end of file. */

@@ -112,6 +112,7 @@ static void another_file(void **state)
 	other = open(path, O_PATH | O_CLOEXEC);
 	assert_int_equal(opened(-1), -ESTALE);
 	assert_int_equal(opened(other), -ESTALE);
+	assert_is_known(opened(fd));
 }
 
 static void one_that_was_overwritten(void **state)
