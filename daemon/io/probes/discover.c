@@ -12,6 +12,7 @@
 
 #include "daemon/io/host/facts.h"
 #include "daemon/io/probes/discover_int.h"
+#include "lib/base/grow.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 #include "lib/os/proc.h"
@@ -548,6 +549,32 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 	if (start_ns)
 		p->start_ns = start_ns;
 	return 0;
+}
+
+struct followed {
+	uint32_t *tgids;
+	size_t n, cap;
+};
+
+static void find_followed(const void *node, VISIT which, void *closure)
+{
+	const struct process *p = *(struct process *const *)node;
+	struct followed *f = closure;
+
+	if ((which == postorder || which == leaf) && p->listed && !p->gone_ns &&
+	    !TTMON_GROW(f->tgids, f->cap, f->n + 1, 64))
+		f->tgids[f->n++] = p->tgid;
+}
+
+void ttmon_discover_each_followed(struct ttmon_discover *d, void (*cb)(void *ctx, uint32_t tgid), void *ctx)
+{
+	struct followed f = { 0 };
+
+	/* cb may change the table. */
+	twalk_r(d->processes, find_followed, &f);
+	for (size_t i = 0; i < f.n; i++)
+		cb(ctx, f.tgids[i]);
+	free(f.tgids);
 }
 
 uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid)

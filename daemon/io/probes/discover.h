@@ -49,6 +49,10 @@ int ttmon_discover_scan(struct ttmon_discover *d) _must_check;
 void ttmon_discover_ahead(struct ttmon_discover *d);
 /* From now on new mappings of this process, which began at start_ns (0: not known), are told, as their records come. -ENOMEM. */
 int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t start_ns) _must_check;
+/* Each process whose mappings are told. */
+void ttmon_discover_each_followed(struct ttmon_discover *d, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
+/* What a file is called, by the id that its fact has; NULL: it is not known any more. */
+const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id);
 /* When a process that is followed began; 0: not known. */
 uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid);
 /*

@@ -1168,6 +1168,13 @@ static const struct object *object_of(const struct ttmon_discover *d, uint32_t i
 	return id ? o : NULL;
 }
 
+const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id)
+{
+	const struct object *o = object_of(d, id);
+
+	return o ? o->path : NULL;
+}
+
 /* A call for the file of an object. o NULL: -ENOENT. */
 static int ask_for_file(struct ttmon_discover *d, const struct object *o, struct ttmon_symbols_ask *ask,
 			struct ttmon_helper_call *call, char *in, size_t n)

@@ -79,6 +79,21 @@ static bool filter(void)
 }
 #endif
 
+void ttmon_unwinder_starter_box(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &head, caps))
+		return;
+	caps[0].permitted &= 1u << CAP_SETUID | 1u << CAP_SETGID;
+	caps[0].effective = caps[0].permitted;
+	caps[0].inheritable = 0;
+	memset(&caps[1], 0, sizeof(caps[1]));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, caps))
+		errno = 0; /* it reads nothing of a stranger's */
+}
+
 bool ttmon_unwinder_box(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

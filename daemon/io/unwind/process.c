@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop. Started by
- * ttmon_unwinder_start() in the cold thread, before the daemon has other threads, and detached (lib/os/detached.h).
+ * a process that ttmon_unwinder_start() has made in the cold thread, before the daemon has other
+ * threads, and detached (lib/os/detached.h): one that hangs in a file is followed by another.
  *
  * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in nothing known is kept for a while:
  * what was mapped just before is often told just after. Files are asked for one by one, when a stack needs them.
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -33,6 +36,7 @@
 #define LINGER_NS (60 * NSEC_PER_MS)
 #define WANT_MS	  1000		     /* a file that has not come by then is not waited for */
 #define AGAIN_NS  (60 * NSEC_PER_SEC) /* one that could not be had is asked for again */
+#define START_MS  2000		     /* to fork */
 #define GONE_NS	  (3 * NSEC_PER_SEC) /* what a process had mapped is kept after its end */
 #define VDSO_MAX  (256u << 10)
 
@@ -84,6 +88,8 @@ static struct {
 	size_t nr_pending;
 	const struct ttmon_stack_copy *now; /* that is unwound */
 	bool look, finish;
+	uint64_t *reads; /* as in unwinder.h */
+	uint32_t turns;
 	uint64_t last_ns; /* when a copy came last */
 	_Alignas(8) char msg[TTMON_UNWINDER_MAX];
 } u;
@@ -215,6 +221,12 @@ static void tell(enum ttmon_unwinder_kind kind, const void *entry, size_t size)
 		_exit(0);
 }
 
+/* Until it says another one, or 0, this process may hang in the file of this object. */
+static void reads(uint32_t object)
+{
+	__atomic_store_n(u.reads, (uint64_t)++u.turns << 32 | object, __ATOMIC_RELAXED);
+}
+
 static struct table *table_of(uint32_t object)
 {
 	for (size_t i = 0; i < TABLES_MAX; i++)
@@ -243,10 +255,14 @@ static void add_table(uint32_t object, int fd)
 			if (u.tables[i].used < to->used)
 				to = &u.tables[i];
 	}
+	/* To close it is to ask its server. */
+	reads(to->object);
 	ttmon_uw_table_free(to->t);
 	*to = (struct table){ .object = object, .since_ns = ttmon_mono_ns(), .used = ++u.uses };
+	reads(object);
 	if (fd >= 0 && ttmon_uw_table_open(fd, &to->t))
 		to->t = NULL;
+	reads(0);
 }
 
 static void set_up(const struct ttmon_unwinder_setup *s, int fd)
@@ -388,6 +404,7 @@ static struct ttmon_uw_table *table(void *ctx, uint32_t object)
 	uint64_t now = ttmon_mono_ns(), until = now + WANT_MS * NSEC_PER_MS;
 
 	(void)ctx;
+	reads(0);
 	/* That it is late was waited for once. */
 	if (is_coming(object)) {
 		take_files();
@@ -402,6 +419,7 @@ static struct ttmon_uw_table *table(void *ctx, uint32_t object)
 	if (!t)
 		return NULL;
 	t->used = ++u.uses;
+	reads(object);
 	return t->t;
 }
 
@@ -441,6 +459,7 @@ static bool unwind(const struct ttmon_stack_copy *c, bool final)
 
 	u.now = c;
 	ttmon_uw_unwind(u.uw, c, &files, MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
+	reads(0);
 	if (r.end == TTMON_STACK_NO_MAP && !final)
 		return false;
 	answer(c, &r);
@@ -544,13 +563,69 @@ static void run(void)
 	}
 }
 
-int ttmon_unwinder_start(int *ret)
+/* ---- who starts them ---- */
+
+static void start_them(void)
+{
+	char byte;
+
+	ttmon_unwinder_starter_box();
+	/* Nobody waits for them. */
+	signal(SIGCHLD, SIG_IGN);
+	while (recv(SOCK_FD, &byte, 1, 0) == 1) {
+		_cleanup_close_ int ours = -1, theirs = -1;
+		pid_t pid = -1;
+		int pair[2];
+
+		if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+			theirs = pair[0];
+			ours = pair[1];
+			pid = fork();
+		}
+		if (!pid) {
+			dup3(ours, SOCK_FD, O_CLOEXEC);
+			close(TAKE_FD(ours));
+			close(TAKE_FD(theirs));
+			run();
+		}
+		if (ttmon_unwinder_send(SOCK_FD, &byte, 1, pid < 0 ? -1 : theirs, true))
+			break;
+	}
+}
+
+int ttmon_unwinder_start(int *ret, uint64_t **reads_ret)
 {
 #ifdef __x86_64__
-	return ttmon_detached_start("ttmond-unwind", 0, NULL, 0, run, ret);
+	void *shared = mmap(NULL, sizeof(*u.reads), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (shared == MAP_FAILED)
+		return -errno;
+	u.reads = shared;
+	err = ttmon_detached_start("ttmond-unwind", 0, NULL, 0, start_them, ret);
+	if (err)
+		munmap(shared, sizeof(*u.reads));
+	else
+		*reads_ret = shared;
+	return err;
 #else
-	(void)run;
+	(void)start_them;
 	(void)ret;
+	(void)reads_ret;
 	return -EOPNOTSUPP;
 #endif
+}
+
+int ttmon_unwinder_new(int starter, int *ret)
+{
+	struct pollfd p = { .fd = starter, .events = POLLIN };
+	char byte = 0;
+	int fd = -1;
+
+	__atomic_store_n(u.reads, 0, __ATOMIC_RELAXED);
+	if (ttmon_unwinder_send(starter, &byte, 1, -1, false) || poll(&p, 1, START_MS) != 1 ||
+	    receive(starter, &byte, 1, &fd) != 1 || fd < 0)
+		return -EIO;
+	*ret = fd;
+	return 0;
 }

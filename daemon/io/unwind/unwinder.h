@@ -61,8 +61,14 @@ struct ttmon_unwinder_stack {
 	uint64_t frames[TTMON_MAX_FRAMES];
 };
 
-/* Start it, where there is a processor it knows; before the daemon has threads. *ret: our end. -EOPNOTSUPP, -errno. */
-int ttmon_unwinder_start(int *ret) _must_check;
+/*
+ * Start what starts such processes, where there is a processor they know; before the daemon has
+ * threads. *ret: its socket. *reads: a word of memory that one of them has with us: the object whose
+ * file it reads in the lower half, 0: none, and another number each time above it. -EOPNOTSUPP, -errno.
+ */
+int ttmon_unwinder_start(int *ret, uint64_t **reads) _must_check;
+/* Start one, when the one before has been killed, if there was one. *ret: our end of its socket. */
+int ttmon_unwinder_new(int starter, int *ret) _must_check;
 /* One message, a head and what follows; fd is lent, -1: none. wait: until there is room, else -EAGAIN. -EPIPE: it is gone. */
 int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wait) _must_check;
 /*
@@ -71,7 +77,9 @@ int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wai
  */
 bool ttmon_unwinder_is_good(const void *msg, size_t size);
 
-/* box.c: give up all that the process can do but reading, answering and memory. False: it could not be. */
+/* box.c: give up all capabilities but those to be another user, which those that are started need. */
+void ttmon_unwinder_starter_box(void);
+/* Give up all that the process can do but reading, answering and memory. False: it could not be. */
 bool ttmon_unwinder_box(void);
 
 #endif

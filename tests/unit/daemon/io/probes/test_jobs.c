@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_jobs.c: a file that is known is opened for who may read it, by its descriptor or by its path, as long as it is that file.
+ * test_jobs.c: a file that is known is opened for who may read it, by its descriptor or by its path,
+ * as long as it is that file.
  *
- * What helpers do is part of the daemon, not of the archive that unit tests are linked with: its source is included.
+ * What helpers do is part of the daemon, not of the archive that unit tests are linked with: its
+ * source is included.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_unwinder.c: the process that unwinds, with files that come, that do not come, and that are late:
- * a late one holds one stack up and no other, and is used when it is there.
+ * test_unwinder.c: the process that unwinds, with files that come, that do not come, and that are
+ * late: a late one holds one stack up and no other, and is used when it is there.
  *
- * It is part of the daemon, not of the archive that unit tests are linked with: its source is included. The ring is shared memory.
+ * It is part of the daemon, not of the archive that unit tests are linked with: its source is
+ * included. The ring is shared memory.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/unit/feed/unwinder.h"
 
-#include <cmocka.h>
-#include <sys/eventfd.h>
-#include <sys/time.h>
-
-#include "daemon/io/bpf/ring.c"
-
-static int map_shared(struct ttmon_ring *r, int map_fd, uint64_t size);
-
-#include "daemon/io/unwind/box.c"
-#define ttmon_ring_map map_shared
-#include "daemon/io/unwind/process.c"
-#undef ttmon_ring_map
-#include "daemon/io/unwind/unwinder.c"
-#include "tests/unit/feed/eh_image.h"
-
-#define RING 0x40000u
-#define CODE 0x10000000u
-#define SP   0x7fff0000u
-
-static struct ttmon_ring shared;
-static int sock = -1;
-
-static int map_shared(struct ttmon_ring *r, int map_fd, uint64_t size)
-{
-	(void)map_fd;
-	*r = shared;
-	return size == RING ? 0 : -EINVAL;
-}
+static int starter = -1, sock = -1;
+static uint64_t *reading;
+static uint32_t pid_of_it;
 
 static void send_to_it(enum ttmon_unwinder_kind kind, const void *entry, size_t size, int fd)
 {
@@ -64,22 +37,27 @@ static struct ttmon_unwinder_stack hears(enum ttmon_unwinder_kind kind)
 	return msg.entry;
 }
 
-static int set_up_process(void **state)
+/* Another one, with the ring. */
+static void start_one(void)
 {
-	uint64_t *at = mmap(NULL, RING + 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct ttmon_unwinder_setup setup = { .ring_bytes = RING, .depth = 8 };
 	struct timeval patience = { .tv_sec = 30 };
-	int fd = eventfd(0, EFD_CLOEXEC);
+	_cleanup_close_ int fd = eventfd(0, EFD_CLOEXEC);
+	struct ttmon_unwinder_stack hello;
 
-	(void)state;
-	if (at == MAP_FAILED || fd < 0)
-		return -1;
-	shared = (struct ttmon_ring){ .consumer = at, .producer = at + 1, .data = (uint8_t *)at + 4096, .size = RING };
-	if (ttmon_unwinder_start(&sock) || setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)))
-		return -1;
-	hears(TTMON_UNWINDER_HELLO);
+	assert_int_equal(ttmon_unwinder_new(starter, &sock), 0);
+	assert_int_equal(setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	hello = hears(TTMON_UNWINDER_HELLO);
+	memcpy(&pid_of_it, &hello, sizeof(pid_of_it));
 	send_to_it(TTMON_UNWINDER_SETUP, &setup, sizeof(setup), fd);
-	close(fd);
+}
+
+static int set_up_process(void **state)
+{
+	(void)state;
+	if (make_ring() || ttmon_unwinder_start(&starter, &reading))
+		return -1;
+	start_one();
 	return 0;
 }
 
@@ -87,7 +65,8 @@ static int tear_down_process(void **state)
 {
 	(void)state;
 	close(sock);
-	return munmap(shared.consumer, RING + 4096);
+	close(starter);
+	return munmap(shared.consumer, RING + 4096) || munmap(reading, sizeof(*reading));
 }
 
 static void maps_it(uint32_t tgid, uint32_t object)
@@ -99,23 +78,9 @@ static void maps_it(uint32_t tgid, uint32_t object)
 	send_to_it(TTMON_UNWINDER_MAP, &m, sizeof(m), -1);
 }
 
-/* A stack of one frame, whose caller is nobody. */
 static void copies(uint32_t tgid, uint64_t id)
 {
-	struct ttmon_stack_copy c = { .id = id,
-				      .ts_ns = ttmon_mono_ns(),
-				      .tgid = tgid,
-				      .tid = tgid,
-				      .ip = CODE + EH_TEXT + 16,
-				      .sp = SP,
-				      .flags = TTMON_STACK_EXACT,
-				      .pages = 7 };
-	uint64_t producer = *shared.producer;
-
-	assert_true(producer + BPF_RINGBUF_HDR_SZ + sizeof(c) <= RING);
-	memcpy(shared.data + producer, &(uint32_t){ sizeof(c) }, sizeof(uint32_t));
-	memcpy(shared.data + producer + BPF_RINGBUF_HDR_SZ, &c, sizeof(c));
-	__atomic_store_n(shared.producer, producer + BPF_RINGBUF_HDR_SZ + ROUND_UP(sizeof(c), 8), __ATOMIC_RELEASE);
+	put_copy(tgid, id);
 	send_to_it(TTMON_UNWINDER_LOOK, "", 0, -1);
 }
 
@@ -138,16 +103,6 @@ static void ends(uint64_t id, enum ttmon_stack_end end)
 
 	assert_int_equal(s.id, id);
 	assert_int_equal(s.end, end);
-}
-
-static int image(void)
-{
-	static struct eh_image im = { .kind = EH_WITH_HDR };
-
-	im.at = im.n = 0;
-	eh_cie(&im, "zR");
-	eh_fde(&im, 0, 100, "", 0);
-	return eh_file(&im);
 }
 
 static void send_file(int to)
@@ -184,7 +139,10 @@ static void a_file_that_cannot_be_had(void **state)
 	ends(2, TTMON_STACK_NO_TABLE);
 }
 
-/* Nobody knows where its opener is: one stack has waited for it, another program's has not, and that it is there is seen. */
+/*
+ * Nobody knows where its opener is: one stack has waited for it, another program's has not, and that
+ * it is there is seen.
+ */
 static void a_file_that_is_late(void **state)
 {
 	int to;
@@ -233,15 +191,42 @@ static void many_files_that_never_come(void **state)
 	close(to[0]);
 }
 
+/*
+ * It says in which file it hangs; when it is gone another one goes on with the copies that are left.
+ */
+static void a_file_that_hangs(void **state)
+{
+	int empty = memfd_create("hangs", MFD_CLOEXEC), to;
+	struct pollfd p;
+
+	(void)state;
+	maps_it(7, 5);
+	copies(7, 1);
+	to = promise(5);
+	assert_int_equal(ttmon_unwinder_send(to, "", 1, empty, true), 0);
+	close(to);
+	while ((uint32_t)__atomic_load_n(reading, __ATOMIC_RELAXED) != 5)
+		sched_yield();
+	kill((pid_t)pid_of_it, SIGKILL);
+	p = (struct pollfd){ .fd = sock };
+	assert_int_equal(poll(&p, 1, 30000), 1);
+	close(sock);
+	start_one();
+	assert_int_equal((uint32_t)__atomic_load_n(reading, __ATOMIC_RELAXED), 0);
+	maps_it(7, 5);
+	send_to_it(TTMON_UNWINDER_LOOK, "", 0, -1);
+	close(promise(5));
+	ends(1, TTMON_STACK_NO_TABLE);
+	close(empty);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up_process, tear_down_process)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_file_that_comes),
-		TEST(a_file_that_cannot_be_had),
-		TEST(a_file_that_is_late),
-		TEST(many_files_that_never_come),
+		TEST(a_file_that_comes),	  TEST(a_file_that_cannot_be_had), TEST(a_file_that_is_late),
+		TEST(many_files_that_never_come), TEST(a_file_that_hangs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
