@@ -65,7 +65,8 @@ static int tear_down_process(void **state)
 {
 	(void)state;
 	close(sock);
-	close(starter);
+	if (starter >= 0)
+		close(starter);
 	return munmap(shared.consumer, RING + 4096) || munmap(reading, sizeof(*reading));
 }
 
@@ -220,13 +221,33 @@ static void a_file_that_hangs(void **state)
 	close(empty);
 }
 
+/* Who started it is gone, as the daemon is: it goes too, from wherever it hangs. */
+static void one_that_hangs_at_the_end(void **state)
+{
+	int empty = memfd_create("hangs", MFD_CLOEXEC), to;
+	struct pollfd p = { .fd = sock };
+
+	(void)state;
+	maps_it(7, 5);
+	copies(7, 1);
+	to = promise(5);
+	assert_int_equal(ttmon_unwinder_send(to, "", 1, empty, true), 0);
+	close(to);
+	while ((uint32_t)__atomic_load_n(reading, __ATOMIC_RELAXED) != 5)
+		sched_yield();
+	close(TAKE_FD(starter));
+	assert_int_equal(poll(&p, 1, 30000), 1);
+	assert_true(p.revents & POLLHUP);
+	close(empty);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up_process, tear_down_process)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_file_that_comes),	  TEST(a_file_that_cannot_be_had), TEST(a_file_that_is_late),
-		TEST(many_files_that_never_come), TEST(a_file_that_hangs),
+		TEST(many_files_that_never_come), TEST(a_file_that_hangs),	   TEST(one_that_hangs_at_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
