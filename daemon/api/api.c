@@ -206,6 +206,25 @@ static json_t *quotas(const struct ttmon_daemon *c, const struct ttmon_http_repl
 	return list;
 }
 
+static void count_unread(void *ctx, const struct ttmon_object_state *o)
+{
+	*(json_int_t *)ctx += o->unread;
+}
+
+/* What reading other people's files has come to; null: nothing is read (replay). */
+static json_t *files(const struct ttmon_daemon *c)
+{
+	struct ttmon_helpers_counts n;
+	json_int_t unread = 0;
+
+	if (!ttmon_daemon_helpers(c, &n) || !ttmon_daemon_discover(c))
+		return json_null();
+	ttmon_discover_each(ttmon_daemon_discover(c), count_unread, &unread);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "unread", unread, "helpers", INT(n.processes),
+			 "late", INT(n.late), "queued", INT(n.queued), "calls", INT(n.calls), "given_up",
+			 INT(n.given_up), "refused", INT(n.refused), "cpu_ns", INT(n.cpu_ns));
+}
+
 static const char *uprobes(const struct ttmon_daemon *c)
 {
 	return !ttmon_daemon_bpf(c) ? "none" : ttmon_bpf_legacy(ttmon_daemon_bpf(c)) ? "tracefs" : "multi";
@@ -224,7 +243,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 	ttmon_api_send(
 		reply,
 		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
 			"version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
 			ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
 			"events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
@@ -243,7 +262,7 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 			ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
 			ttmon_api_budget(c, reply), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
 			"memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "call_stacks", call_stacks(c),
-			"complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
+			"files", files(c), "complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
 			degraded(c, reply->local)));
 }
 
@@ -314,14 +333,14 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 	}
 	json_array_append_new(
 		l->objects,
-		json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:s, s:o}", "path",
+		json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:b, s:s, s:o}", "path",
 			  text(o->path), "dev", INT(o->dev), "ino", INT(o->ino), "build_id",
 			  hex(o->build_id, o->build_id_len), "runtime", !!(o->kind & TTMON_OBJ_IS_RT), "driver",
 			  !!(o->kind & TTMON_OBJ_IS_DRV), "static", !!(o->kind & TTMON_OBJ_STATIC_RT), "stripped",
 			  !!(o->kind & TTMON_OBJ_STRIPPED_RT), "runtime_major", (int)o->rt_major, "missing",
 			  INT(o->missing), "blind_us",
-			  INT(o->mapped_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0), "held", o->held,
-			  "error", o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
+			  INT(o->mapped_ns && o->active_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0),
+			  "held", o->held, "unread", o->unread, "error", o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
 }
 
 void ttmon_api_probes(void *ctx, struct ttmon_http_reply *reply)

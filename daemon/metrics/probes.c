@@ -14,6 +14,7 @@ struct counts {
 	uint64_t objects[OBJECTS], failed[OBJECTS], missing[OBJECTS];
 	uint64_t probes[TTMON_PROG_UPROBES + 1][STATES]; /* the last: of no program */
 	bool states[STATES];
+	uint64_t unread;
 };
 
 static enum object object_of(uint32_t kind)
@@ -34,6 +35,9 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 	enum object kind = object_of(o->kind);
 	struct counts *n = ctx;
 
+	n->unread += o->unread;
+	if (o->unread)
+		return;
 	n->objects[kind]++;
 	n->failed[kind] += o->err != 0;
 	n->missing[kind] += o->missing;
@@ -67,6 +71,20 @@ static void objects(struct ttmon_metrics *m)
 	}
 	for (unsigned int i = 0; i < OBJECTS; i++)
 		TTMON_NUM(m, PROBES_MISSING, n.missing[i], object_names[i]);
+	TTMON_NUM(m, FILES_UNREAD, n.unread);
+}
+
+static void helpers(struct ttmon_metrics *m)
+{
+	struct ttmon_helpers_counts n;
+
+	if (!ttmon_daemon_helpers(m->c, &n))
+		return;
+	TTMON_NUM(m, HELPERS, n.processes - n.late, "prompt");
+	TTMON_NUM(m, HELPERS, n.late, "late");
+	TTMON_NUM(m, HELPERS_QUEUED, n.queued);
+	TTMON_NUM(m, HELPERS_GIVEN_UP, n.given_up);
+	TTMON_SECONDS(m, HELPERS_CPU, n.cpu_ns);
 }
 
 static void programs(struct ttmon_metrics *m)
@@ -140,6 +158,7 @@ void ttmon_metrics_probes(struct ttmon_metrics *m)
 		return;
 	if (ttmon_daemon_discover(m->c))
 		objects(m);
+	helpers(m);
 	programs(m);
 	if (!ttmon_families_exist(m->c))
 		return;

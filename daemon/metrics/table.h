@@ -272,6 +272,13 @@
 	X(PROBES, "ttmond_probes", GAUGE, "", "program,state", NONE, "Probes in those files")                       \
 	X(PROBES_MISSING, "ttmond_probes_missing", GAUGE, "", "object", NONE,                                       \
 	  "Functions that those files ought to have and have not")                                                  \
+	X(FILES_UNREAD, "ttmond_files_unread", GAUGE, "", "", NONE,                                                 \
+	  "Files that are mapped and could not be read, or not in time: nobody knows what is in them")              \
+	X(HELPERS, "ttmond_helpers", GAUGE, "", "state", NONE, "Processes that read files, by whether they hang")   \
+	X(HELPERS_QUEUED, "ttmond_helpers_queued", GAUGE, "", "", NONE, "Files and processes that wait for them")   \
+	X(HELPERS_GIVEN_UP, "ttmond_helpers_given_up_total", COUNTER, "", "", NONE,                                 \
+	  "Files and processes that took too long to be read")                                                      \
+	X(HELPERS_CPU, "ttmond_helpers_cpu_seconds_total", COUNTER, "seconds", "", NONE, "CPU time of all that")    \
 	X(PROGRAM_ATTACHED, "ttmond_program_attached", GAUGE, "", "program,type", NONE,                             \
 	  "1: the BPF program is attached; uprobe programs: to an object at least")                                 \
 	X(PROGRAM_RUNS, "ttmond_program_runs_total", COUNTER, "", "program", NONE,                                  \

@@ -4,12 +4,17 @@
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "daemon/io/bpf/closer.h"
+#include "daemon/io/hold/heldfile.h"
+#include "daemon/io/host/caps.h"
 #include "daemon/io/host/facts.h"
+#include "daemon/io/probes/jobs.h"
+#include "daemon/io/tt/ident.h"
 #include "daemon/run/summary.h"
 #include "daemon/run/targets.h"
 #include "lib/os/clock.h"
@@ -17,6 +22,8 @@
 
 #define MMAP2_PAGES  64
 #define FINAL_ROUNDS 16
+#define START_MS     5000 /* what is there is probed before "tracing" is said; what takes long is not waited for */
+#define ANSWER_MS    2000
 
 /* ---- set-up ---- */
 
@@ -165,6 +172,41 @@ static void fact_of_objects(void *ctx, const void *rec, size_t size)
 			c->parts[i]->fact(c->state[i], rec, size);
 }
 
+/* ---- helpers: what opens and reads files of other people ---- */
+
+/* In each helper. Root's own files and folders, and other people's; nothing that changes any of them. */
+static void begin_helper(void)
+{
+	static const int caps[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
+
+	(void)!ttmon_caps_keep(caps, ARRAY_SIZE(caps));
+}
+
+static int make_helpers(struct ttmon_daemon *c)
+{
+	static ttmon_helper_fn fns[TTMON_JOBS + TTMON_HELPS];
+	static struct ttmon_jobs_cfg jobs;
+	static char *ahead[TTMON_MAX_AHEAD];
+	struct ttmon_helpers_cfg cfg = { .fns = fns, .nr_fns = ARRAY_SIZE(fns), .ctx = &jobs, .begin = begin_helper };
+	int err;
+
+	/* The command line is written over in the helpers. */
+	for (size_t i = 0; i < c->opts->nr_ahead; i++) {
+		ahead[i] = strdup(c->opts->ahead[i]);
+		if (!ahead[i])
+			return log_error_r(-ENOMEM, "out of memory");
+	}
+	memcpy(fns, ttmon_jobs, sizeof(ttmon_jobs));
+	fns[TTMON_JOBS + TTMON_HELP_HELD] = ttmon_heldfile_job;
+	fns[TTMON_JOBS + TTMON_HELP_MESH] = ttmon_ttmesh_job;
+	jobs = (struct ttmon_jobs_cfg){ .user = c->opts->user,
+					.nr_user = c->opts->nr_user,
+					.ahead = ahead,
+					.nr_ahead = c->opts->nr_ahead };
+	err = ttmon_helpers_start(&cfg, &c->helpers);
+	return err ? log_error_r(err, "cannot start the processes that read files: %s", strerror(-err)) : 0;
+}
+
 static int make_discover(struct ttmon_daemon *c)
 {
 	struct ttmon_discover_cfg cfg = {
@@ -181,13 +223,17 @@ static int make_discover(struct ttmon_daemon *c)
 		.ahead = c->opts->ahead,
 		.nr_ahead = c->opts->nr_ahead,
 		.max_user_probes = (uint32_t)c->opts->max_user_probes,
+		.helpers = c->helpers,
 		.fact = fact_of_objects,
 		.ctx = c,
 	};
 	int err = ttmon_discover_new(&cfg, &c->discover);
 
 	if (err)
-		return log_error_r(err, "out of memory");
+		return log_error_r(err, "cannot look for libraries: %s", strerror(-err));
+	err = ttmon_daemon_watch(c, ttmon_discover_fd(c->discover));
+	if (err)
+		return log_error_r(err, "cannot wait for probes: %s", strerror(-err));
 	err = ttmon_mmap2_new(MMAP2_PAGES, &c->mmap2);
 	if (err) {
 		log_warn("cannot watch for new mappings: %s, continuing with what is mapped now", strerror(-err));
@@ -226,6 +272,7 @@ static int start_pids(struct ttmon_daemon *c)
 			ttmon_bpf_del_pid(c->bpf, o->pids[i]);
 	}
 	ttmon_bpf_each_pid(c->bpf, ttmon_daemon_list, c);
+	(void)ttmon_daemon_settle(c, START_MS);
 	return 0;
 }
 
@@ -240,6 +287,7 @@ static int start_targets(struct ttmon_daemon *c)
 		if (err)
 			log_error("cannot scan /proc: %s", strerror(-err));
 		ttmon_discover_ahead(c->discover);
+		(void)ttmon_daemon_settle(c, START_MS);
 		return err;
 	case TTMON_CAPTURE_PIDS:
 		return start_pids(c);
@@ -290,8 +338,10 @@ static void answer_all(struct ttmon_daemon *c)
 
 		for (size_t i = 0; i < maps; i++)
 			ttmon_daemon_list(c, tgids[i]);
+		(void)ttmon_daemon_settle(c, ANSWER_MS);
 		n = ttmon_history_want_symbols(h, frames, ARRAY_SIZE(frames));
 		ttmon_discover_symbols(c->discover, frames, n);
+		(void)ttmon_daemon_settle(c, ANSWER_MS);
 		if (!maps && !n)
 			break;
 	}
@@ -378,6 +428,8 @@ static int set_up(struct ttmon_daemon *c)
 	/* Before anything is opened that it must not hold. Without it the end takes longer. */
 	if (!err && c->mode == TTMON_CAPTURE_COMMAND && ttmon_closer_start(&c->closer))
 		log_debug("cannot start a process that closes links");
+	if (!err)
+		err = make_helpers(c);
 	/* Parts first: CMD has this process's environment. */
 	if (!err)
 		err = ttmon_parts_configure(c, &bpf);
@@ -396,6 +448,8 @@ static int set_up(struct ttmon_daemon *c)
 		err = make_pipeline(c);
 	if (!err)
 		err = make_discover(c);
+	if (!err)
+		err = ttmon_daemon_watch(c, ttmon_helpers_fd(c->helpers));
 	if (!err)
 		err = ttmon_parts_start(c);
 	if (!err)
@@ -434,7 +488,7 @@ int ttmon_daemon_capture(const struct ttmon_opts *opts, const struct ttmon_part 
 	if (!err) {
 		say_tracing(&c);
 		if (c.hold) {
-			err = ttmon_hold_go(c.hold);
+			err = ttmon_hold_go(c.hold, ttmon_daemon_is_program, &c);
 			if (err) {
 				log_error("cannot run %s: %s", opts->cmd[0], strerror(-err));
 				ttmon_daemon_fini(&c);

@@ -2,12 +2,17 @@
 /* daemon.c: what the parts of a run may ask it (daemon.h), and the walks over the table of parts. Cold thread. */
 #include "daemon/run/daemon_int.h"
 
+#include <poll.h>
+
 #include "daemon/io/files/db.h"
 #include "daemon/io/files/tracefile.h"
+#include "daemon/io/probes/jobs.h"
 #include "lib/os/clock.h"
 #include "version.h"
 
 #define HANG_NS (2 * NSEC_PER_SEC)
+/* A client waits for its answer, and so does the socket. */
+#define ANNOUNCE_MS 40
 
 /* ---- the table of parts ---- */
 
@@ -179,10 +184,43 @@ uint64_t ttmon_daemon_held_ns(const struct ttmon_daemon *c)
 	return c->held_ns;
 }
 
+static void announced(void *ctx, uint32_t tgid)
+{
+	struct ttmon_daemon *c = ctx;
+
+	c->announced--;
+	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = tgid });
+}
+
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid)
 {
-	ttmon_daemon_list(c, tgid);
-	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_PROC, .tgid = tgid });
+	c->announced++;
+	ttmon_daemon_list_then(c, tgid, announced);
+}
+
+void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms)
+{
+	struct pollfd fds[] = { { .fd = ttmon_helpers_fd(c->helpers), .events = POLLIN },
+				{ .fd = ttmon_discover_fd(c->discover), .events = POLLIN },
+				{ .fd = fd, .events = POLLIN } };
+
+	(void)!poll(fds, ARRAY_SIZE(fds), (int)ms);
+	ttmon_helpers_turn(c->helpers);
+	ttmon_discover_turn(c->discover);
+}
+
+static bool all_told(void *ctx)
+{
+	return !((struct ttmon_daemon *)ctx)->announced;
+}
+
+void ttmon_daemon_await_announced(struct ttmon_daemon *c)
+{
+	uint64_t end_ns = ttmon_mono_ns() + ANNOUNCE_MS * NSEC_PER_MS, now;
+
+	/* Their files are read by helpers, and probes go in in a thread. */
+	while (!all_told(c) && (now = ttmon_mono_ns()) < end_ns)
+		ttmon_daemon_work(c, -1, (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1);
 }
 
 void ttmon_daemon_fact(void *ctx, const void *rec, size_t size)
@@ -226,6 +264,30 @@ void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *
 	*ret = (struct ttmon_snapshot){ .now_ns = ttmon_mono_ns(), .unpublished = c->publish.unpublished };
 	ret->watermark_ns = ret->now_ns;
 	ttmon_snapshot_fill(ret, c->pipeline);
+}
+
+bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_counts *ret)
+{
+	if (c->helpers)
+		ttmon_helpers_get_counts(c->helpers, ret);
+	return c->helpers != NULL;
+}
+
+int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgid, const void *in, size_t n,
+		      void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx)
+{
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOBS + what,
+		.who = ttmon_discover_who(c->discover, tgid),
+		.where = 1ULL << 63 | tgid,
+		.in = in,
+		.n = n,
+		.fd = -1,
+		.done = done,
+		.ctx = ctx,
+	};
+
+	return ttmon_helpers_call(c->helpers, &call);
 }
 
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c)
@@ -311,6 +373,7 @@ void ttmon_daemon_fini(struct ttmon_daemon *c)
 	if (c->closer >= 0)
 		ttmon_bpf_leave(c->bpf, c->closer);
 	ttmon_discover_free(c->discover);
+	ttmon_helpers_free(c->helpers);
 	ttmon_mmap2_free(c->mmap2);
 	ttmon_hold_free(c->hold);
 	ttmon_bpf_free(c->bpf);

@@ -13,6 +13,7 @@
 #include "daemon/io/http/http.h"
 #include "daemon/run/hot.h"
 #include "daemon/run/opts.h"
+#include "lib/os/helpers.h"
 
 struct ttmon_daemon;
 
@@ -104,12 +105,25 @@ pid_t ttmon_daemon_dump(const struct ttmon_daemon *c, ttmon_hot_fn fn, void *ctx
 /* The kernel's counters, sums over CPUs; of a recording what it has told so far. */
 void ttmon_daemon_kernel_counts(const struct ttmon_daemon *c, struct ttmon_kernel_counts *ret);
 void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *ret);
+/* The processes that read files; false: there are none (replay). */
+bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_counts *ret);
+/* What helpers do for runs, beside ttmon_jobs (io/probes/jobs.h): after those in their table. */
+enum ttmon_help { TTMON_HELP_HELD, TTMON_HELP_MESH, TTMON_HELPS };
+/* Ask one of these for a process; as ttmon_helpers_call(). */
+int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgid, const void *in, size_t n,
+		      void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx) _must_check;
 /* Does the hot thread drain? */
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c);
 /* List a process's mappings and probe its objects. ctx: struct ttmon_daemon. */
 void ttmon_daemon_list(void *ctx, uint32_t tgid);
-/* A process is to be traced that was there before: known to the parts as if it had just been announced. */
+/* The same; told, with c, once that has been told. */
+void ttmon_daemon_list_then(struct ttmon_daemon *c, uint32_t tgid, void (*told)(void *ctx, uint32_t tgid));
+/* A process is to be traced that was there before: known to the parts as if it had just been announced, when its mappings have been told. */
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
+/* Go on with what helpers and threads have done, until fd (-1: none) is readable, ms at most. */
+void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms);
+/* Wait until those that were announced are probed: 40 ms at most. */
+void ttmon_daemon_await_announced(struct ttmon_daemon *c);
 
 /*
  * What the run does without, though it was asked for: a service starts all the same, says so and takes it up when it can.

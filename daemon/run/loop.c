@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include "daemon/io/host/sdnotify.h"
+#include "daemon/io/probes/jobs.h"
 #include "daemon/run/daemon_int.h"
-
 #include "daemon/run/families.h"
 #include "lib/os/proc.h"
 #include "lib/os/clock.h"
@@ -31,6 +31,9 @@
 #define MAPPINGS_MS	2
 #define MAPPINGS_MAX_MS 8
 #define LIVE_TICKS	10
+#define FIRST_MS	10000 /* for the program itself to be opened */
+#define LAST_MS		2000  /* for what is under way at the end */
+#define PATIENCE_MS	1000  /* with one call of a helper */
 
 /* In the forked child of SIGUSR1. */
 static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
@@ -69,17 +72,102 @@ static void on_mappings(struct ttmon_daemon *c)
 	ttmon_mmap2_drain(c->mmap2, on_mapping, c);
 }
 
+/* A record knows since when something is mapped, a list does not: what both have is taken from the record. */
+static void list_read(void *ctx, uint32_t tgid _unused_)
+{
+	on_mappings(ctx);
+}
+
+void ttmon_daemon_list_then(struct ttmon_daemon *c, uint32_t tgid, void (*told)(void *ctx, uint32_t tgid))
+{
+	ttmon_discover_list(c->discover, tgid, true,
+			    &(struct ttmon_list_hooks){ .read = list_read, .told = told, .ctx = c });
+}
+
 void ttmon_daemon_list(void *ctx, uint32_t tgid)
 {
-	struct ttmon_daemon *c = ctx;
-	struct ttmon_listing *l = NULL;
-	int err = ttmon_discover_read(c->discover, tgid, &l);
+	ttmon_daemon_list_then(ctx, tgid, NULL);
+}
 
-	/* A record knows since when something is mapped, a list does not: what both have is taken from the record. */
-	on_mappings(c);
-	ttmon_discover_tell(c->discover, l);
-	if (err && err != -ESRCH)
-		log_warn("cannot read the mappings of process %u: %s", tgid, strerror(-err));
+static bool is_idle(void *ctx)
+{
+	return !ttmon_helpers_busy(ctx, PATIENCE_MS);
+}
+
+bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms)
+{
+	uint64_t end_ns = ttmon_mono_ns() + ms * NSEC_PER_MS, now;
+
+	do {
+		now = ttmon_mono_ns();
+		if (!ttmon_helpers_wait(c->helpers, is_idle, c->helpers,
+					ttmon_before(now, end_ns) ? (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1 : 0))
+			return false;
+	} while (ttmon_discover_drain(c->discover) || !is_idle(c->helpers));
+	return true;
+}
+
+/* ---- held calls ---- */
+
+/* A thread that waits until the file that it maps or executes has its probes: opened, read, then what its process has mapped. */
+struct held {
+	struct ttmon_daemon *c;
+	struct ttmon_hold_req req;
+	uint32_t tgid;
+	struct ttmon_held_object object;
+	uint64_t begun_ns;
+	bool released;
+};
+
+static void release(struct held *q)
+{
+	bool waited;
+
+	if (q->released)
+		return;
+	q->released = true;
+	waited = q->c->hold && ttmon_hold_release(q->c->hold, &q->req);
+	if (q->object.id)
+		ttmon_discover_held_end(q->c->discover, q->tgid, &q->object, q->begun_ns, waited);
+}
+
+/* What it has mapped until now was read while it waited: it may be gone soon after. */
+static void held_read(void *ctx, uint32_t tgid _unused_)
+{
+	struct held *q = ctx;
+
+	release(q);
+	on_mappings(q->c);
+}
+
+static void held_told(void *ctx, uint32_t tgid _unused_)
+{
+	free(ctx);
+}
+
+static void held_probed(void *ctx, const struct ttmon_held_object *object)
+{
+	struct held *q = ctx;
+
+	q->object = *object;
+	if (object->id) {
+		ttmon_discover_list(q->c->discover, q->tgid, true,
+				    &(struct ttmon_list_hooks){ .read = held_read, .told = held_told, .ctx = q });
+		return;
+	}
+	release(q);
+	free(q);
+}
+
+static void held_opened(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct held *q = ctx;
+
+	/* What cannot be opened goes on unprobed. */
+	if (!reply->err && reply->fd >= 0 && q->c->hold && ttmon_hold_waits(q->c->hold, &q->req))
+		ttmon_discover_held(q->c->discover, q->tgid, reply->fd, q->req.exec, held_probed, q);
+	else
+		held_probed(q, &(struct ttmon_held_object){ 0 });
 }
 
 static void on_hold(struct ttmon_daemon *c)
@@ -88,27 +176,79 @@ static void on_hold(struct ttmon_daemon *c)
 	uint64_t missed;
 
 	while (!ttmon_hold_next(c->hold, &req)) {
-		struct ttmon_listing *l = NULL;
-		uint32_t tgid = ttmon_proc_tgid(req.pid);
-		bool probed, waited;
+		struct held *q = malloc(sizeof(*q));
 
 		c->held_ns = ttmon_mono_ns();
-		/* What it has mapped until now is read while it waits: it may be gone soon after. */
-		probed = req.fd >= 0 && ttmon_discover_held(c->discover, tgid, req.fd, req.exec);
-		if (probed)
-			(void)!ttmon_discover_read(c->discover, tgid, &l);
-		waited = ttmon_hold_release(c->hold, &req);
-		if (probed)
-			ttmon_discover_held_end(c->discover, tgid, c->held_ns, waited);
-		if (l)
-			on_mappings(c);
-		ttmon_discover_tell(c->discover, l);
+		if (!q) {
+			ttmon_hold_release(c->hold, &req);
+			continue;
+		}
+		*q = (struct held){ .c = c, .req = req, .tgid = ttmon_proc_tgid(req.pid), .begun_ns = c->held_ns };
+		if (ttmon_daemon_help(c, TTMON_HELP_HELD, q->tgid, &req.notif, sizeof(req.notif), held_opened, q))
+			held_probed(q, &(struct ttmon_held_object){ 0 });
 	}
 	missed = ttmon_hold_missed(c->hold);
 	if (missed != c->hold_missed)
 		log_warn("%llu mappings went on before their probes were in: calls may have been missed",
 			 (unsigned long long)missed);
 	c->hold_missed = missed;
+}
+
+struct first {
+	bool over, program;
+};
+
+static void first_opened(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct first *f = ctx;
+
+	f->over = true;
+	f->program = !reply->err && reply->n && reply->buf[0];
+}
+
+static bool is_over(void *ctx)
+{
+	return ((struct first *)ctx)->over;
+}
+
+bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif)
+{
+	struct ttmon_daemon *c = ctx;
+	struct first *f = calloc(1, sizeof(*f));
+	bool program = false;
+
+	if (!f || ttmon_daemon_help(c, TTMON_HELP_HELD, notif->pid, notif, sizeof(*notif), first_opened, f)) {
+		free(f);
+		return false;
+	}
+	/* A call that is not answered by then will write into it. */
+	if (!ttmon_helpers_wait(c->helpers, is_over, f, FIRST_MS))
+		return false;
+	program = f->program;
+	free(f);
+	return program;
+}
+
+/* ---- requests of the hot thread ---- */
+
+static void listed(void *ctx, uint32_t tgid)
+{
+	struct ttmon_daemon *c = ctx;
+	struct ttmon_request req = {
+		.kind = TTMON_REQ_PROC, .tgid = tgid, .start_ns = ttmon_discover_start(c->discover, tgid)
+	};
+
+	if (c->hot)
+		ttmon_hot_listed(c->hot, tgid);
+	ttmon_parts_request(c, &req);
+}
+
+static void gone(void *ctx, uint32_t tgid)
+{
+	struct ttmon_daemon *c = ctx;
+
+	ttmon_bpf_take_sums(c->bpf, tgid, ttmon_mono_ns(), ttmon_daemon_fact, c);
+	ttmon_parts_request(c, &(struct ttmon_request){ .kind = TTMON_REQ_EXIT, .tgid = tgid });
 }
 
 static void on_requests(struct ttmon_daemon *c)
@@ -126,10 +266,8 @@ static void on_requests(struct ttmon_daemon *c)
 	for (size_t i = 0; i < n; i++) {
 		switch (reqs[i].kind) {
 		case TTMON_REQ_PROC:
-			ttmon_daemon_list(c, reqs[i].tgid);
 			ttmon_families_met(c, reqs[i].tgid, reqs[i].start_ns);
-			ttmon_hot_listed(c->hot, reqs[i].tgid);
-			ttmon_parts_request(c, &reqs[i]);
+			ttmon_daemon_list_then(c, reqs[i].tgid, listed);
 			break;
 		case TTMON_REQ_MAPS:
 			ttmon_daemon_list(c, reqs[i].tgid);
@@ -137,9 +275,7 @@ static void on_requests(struct ttmon_daemon *c)
 		case TTMON_REQ_EXIT:
 			/* Its last mappings first: of a process that is forgotten they would be nobody's. */
 			on_mappings(c);
-			ttmon_discover_forget(c->discover, reqs[i].tgid);
-			ttmon_bpf_take_sums(c->bpf, reqs[i].tgid, ttmon_mono_ns(), ttmon_hot_fact, c->hot);
-			ttmon_parts_request(c, &reqs[i]);
+			ttmon_discover_leave(c->discover, reqs[i].tgid, gone, c);
 			break;
 		case TTMON_REQ_NOTE:
 			log_warn("%s", reqs[i].note);
@@ -467,6 +603,10 @@ static bool on_fd(struct ttmon_daemon *c, int fd)
 		take_mappings(c);
 	else if (c->hold && fd == ttmon_hold_fd(c->hold))
 		on_hold(c);
+	else if (c->helpers && fd == ttmon_helpers_fd(c->helpers))
+		ttmon_helpers_turn(c->helpers);
+	else if (c->discover && fd == ttmon_discover_fd(c->discover))
+		ttmon_discover_turn(c->discover);
 	else
 		return false;
 	return true;
@@ -493,4 +633,6 @@ void ttmon_loop_drain(struct ttmon_daemon *c)
 {
 	on_requests(c);
 	on_mappings(c);
+	(void)ttmon_daemon_settle(c, LAST_MS);
+	ttmon_discover_end(c->discover);
 }

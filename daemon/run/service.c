@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* service.c: what a service owes systemd: READY, a status line, the watchdog's sign of life, reload. Cold thread. */
 #include <linux/capability.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
+#include "daemon/run/serve.h"
 #include "daemon/run/service.h"
 #include "daemon/io/host/caps.h"
 #include "daemon/io/host/sdnotify.h"
+#include "daemon/io/probes/discover.h"
 #include "lib/os/clock.h"
 #include "lib/base/fmt.h"
 
@@ -12,7 +16,12 @@
 struct service {
 	struct ttmon_daemon *c;
 	uint64_t watchdog_ns; /* last sign of life */
+	uint64_t asked_ns;
+	int ask; /* a client of our own socket, -1: none */
 };
+
+#define ANSWER_NS (5 * NSEC_PER_SEC)
+#define EARLY_NS  (200 * NSEC_PER_MS)
 
 static void tell_status(const struct ttmon_daemon *c)
 {
@@ -84,20 +93,37 @@ static int start(struct ttmon_daemon *c, void **state)
 	if (!v)
 		return log_error_r(-ENOMEM, "out of memory");
 	v->c = c;
+	v->ask = -1;
 	*state = v;
 	return 0;
 }
 
-/* Give away the capabilities that tracing goes on without, of both threads. */
+struct keeping {
+	struct ttmon_daemon *c;
+	int err;
+};
+
+static void keep_in_thread(void *ctx)
+{
+	struct keeping *k = ctx;
+
+	k->err = k->err ? k->err : keep_capabilities(k->c, NULL, 0);
+}
+
+/* Give away the capabilities that tracing goes on without, of all threads. */
 static int go(void *state)
 {
 	struct ttmon_daemon *c = ((struct service *)state)->c;
+	struct keeping k = { .c = c };
 	/* What a run with a file to write does at its end may need more than tracing does. */
 	bool wanted = !ttmon_daemon_opts(c)->record;
 	int err = wanted ? ttmon_daemon_call(c, keep_capabilities, c) : 0;
 
 	if (!err && wanted)
 		err = keep_capabilities(c, NULL, 0);
+	if (!err && wanted && ttmon_daemon_discover(c))
+		err = ttmon_discover_in_threads(ttmon_daemon_discover(c), keep_in_thread, &k);
+	err = err ? err : k.err;
 	return err ? log_error_r(err, "cannot give capabilities away: %s", strerror(-err)) : 0;
 }
 
@@ -107,15 +133,68 @@ static void ready(void *state)
 	tell_status(((struct service *)state)->c);
 }
 
+/* ---- the watchdog: fed by what it watches, the hot thread and the socket, as a client sees them ---- */
+
+static void ask_no_more(struct service *v)
+{
+	if (v->ask >= 0)
+		close(v->ask);
+	v->ask = -1;
+}
+
+/* Connect to our own socket as anybody, and ask whether the hot thread lives. Where that fails it is tried at the next tick. */
+static void ask(struct service *v, const char *path)
+{
+	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	size_t len = strlen(path);
+
+	if (len >= sizeof(sa.sun_path))
+		return;
+	memcpy(sa.sun_path, path, len);
+	v->asked_ns = ttmon_mono_ns();
+	v->ask = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (v->ask >= 0 &&
+	    (connect(v->ask, (const struct sockaddr *)&sa, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) ||
+	     send(v->ask, request, sizeof(request) - 1, MSG_NOSIGNAL) != sizeof(request) - 1))
+		ask_no_more(v);
+}
+
+static bool is_answered(struct service *v)
+{
+	static const char yes[] = "HTTP/1.1 200";
+	char buf[sizeof(yes)];
+	ssize_t n = v->ask < 0 ? 0 : recv(v->ask, buf, sizeof(yes) - 1, 0);
+	bool waits = n < 0 && (errno == EAGAIN || errno == EINTR);
+
+	if (!waits || ttmon_mono_ns() - v->asked_ns > ANSWER_NS)
+		ask_no_more(v);
+	return n == sizeof(yes) - 1 && !memcmp(buf, yes, sizeof(yes) - 1);
+}
+
+static void feed_watchdog(struct service *v)
+{
+	uint64_t since = ttmon_mono_ns() - v->watchdog_ns, every = ttmon_sd_watchdog_ns();
+	struct ttmon_http *http = ttmon_serve_http(v->c);
+	const char *path = http ? ttmon_http_socket(http) : NULL;
+
+	/* Without a path there is nobody to ask. */
+	path = path && path[0] == '/' ? path : NULL;
+	if (!every || since + EARLY_NS < every)
+		return;
+	if (path && v->ask < 0)
+		ask(v, path);
+	else if (path ? is_answered(v) : since >= every && ttmon_daemon_is_alive(v->c)) {
+		ttmon_sd_notify("WATCHDOG=1");
+		v->watchdog_ns = ttmon_mono_ns();
+	}
+}
+
 static void tick(void *state)
 {
-	uint64_t now = ttmon_mono_ns(), every = ttmon_sd_watchdog_ns();
 	struct service *v = state;
 
-	if (every && now - v->watchdog_ns >= every && ttmon_daemon_is_alive(v->c)) {
-		ttmon_sd_notify("WATCHDOG=1");
-		v->watchdog_ns = now;
-	}
+	feed_watchdog(v);
 	if (!(ttmon_daemon_ticks(v->c) % STATUS_TICKS))
 		tell_status(v->c);
 }

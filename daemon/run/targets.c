@@ -72,6 +72,7 @@ int ttmon_target_add(struct ttmon_daemon *c, uint32_t pid, uid_t uid, char *why,
 		snprintf(why, n, "cannot trace process %u: %s", pid, strerror(-err));
 		return err;
 	}
+	ttmon_daemon_await_announced(c);
 	/* An end before it was in the table was not reported. */
 	if (ttmon_target_has_ended(pid)) {
 		ttmon_bpf_del_pid(ttmon_daemon_bpf(c), pid);

@@ -162,6 +162,34 @@ bool ttmon_ttrun_get(const struct ttmon_daemon *c, struct ttmon_ttrun_view *ret)
 	return true;
 }
 
+struct meshing {
+	struct ttmon_ttrun *t;
+	struct ttmon_ttmesh_ask ask;
+};
+
+static void on_mesh(void *ctx, struct ttmon_helper_reply *reply)
+{
+	_cleanup_free_ struct meshing *m = ctx;
+	size_t n = reply->err ? 0 : reply->n / sizeof(struct ttmon_tt_mesh_dev);
+
+	ttmon_ttident_mesh(m->t->ident, &m->ask, (const void *)reply->buf, n);
+}
+
+/* Its memory is read by a helper. */
+static void answer_mesh(struct ttmon_ttrun *t, const struct ttmon_tt_want *w)
+{
+	struct ttmon_ttmesh_ask ask = { .mesh = w->mesh, .vt_device = w->vt_device, .tgid = w->tgid };
+	struct meshing *m = w->vt_device ? malloc(sizeof(*m)) : NULL;
+
+	if (m) {
+		*m = (struct meshing){ t, ask };
+		if (!ttmon_daemon_help(t->run, TTMON_HELP_MESH, w->tgid, &ask, sizeof(ask), on_mesh, m))
+			return;
+		free(m);
+	}
+	ttmon_ttident_mesh(t->ident, &ask, NULL, 0);
+}
+
 /* A process that only used meshes so far has shown no Device: its vtable lies in the same library. */
 static void answer(struct ttmon_ttrun *t, struct ttmon_tt_want *w)
 {
@@ -170,7 +198,10 @@ static void answer(struct ttmon_ttrun *t, struct ttmon_tt_want *w)
 	if (!w->vt_device && w->vt_mesh && ttmon_discover_tt_vtables(ttmon_daemon_discover(t->run), w->slot, &vt) &&
 	    vt.vt_device && vt.vt_mesh)
 		w->vt_device = w->vt_mesh - vt.vt_mesh + vt.vt_device;
-	ttmon_ttident_answer(t->ident, w);
+	if (w->mesh)
+		answer_mesh(t, w);
+	else
+		ttmon_ttident_answer(t->ident, w);
 }
 
 static void request(void *state, const struct ttmon_request *req)

@@ -17,16 +17,27 @@
 #define QUEUE_MAX (8u << 20) /* bytes that wait for room in the socket */
 /* It has copies and says nothing for so long: it hangs. What waits for a second in it is answered sooner. */
 #define HANGS_NS  (10 * NSEC_PER_SEC)
+/* It reads one file for so long: that hangs. It is followed by another one, so many times. */
+#define FILE_HANGS_NS (5 * NSEC_PER_SEC)
+#define FOLLOWERS     8
 #define FINISH_MS 2000
 /* One question of the hot thread for all copies of so long. */
 #define LOOK_EVERY_NS (5 * NSEC_PER_MS)
 
 struct unwind {
 	struct ttmon_daemon *c;
+	int starter;
 	int sock;  /* -1: it is gone */
 	int pidfd; /* -1: not known */
 	pid_t pid;
-	uint64_t cpu_ns; /* of the process, when it was looked at last */
+	bool met;		 /* it has said something */
+	uint64_t cpu_ns;	 /* of the process, when it was looked at last */
+	uint64_t before_cpu_ns; /* of those before it */
+	const uint64_t *reads;	 /* what file it reads: its own word (unwinder.h) */
+	uint64_t reads_was, reads_ns;
+	uint32_t refused[FOLLOWERS]; /* objects whose files hung */
+	size_t nr_refused;
+	uint64_t left; /* copies that those before it left without an answer, or more */
 	struct {
 		struct ttmon_unwinder_head head;
 		struct ttmon_unwinder_map v[MAPS_MAX];
@@ -70,11 +81,11 @@ static uint64_t cpu_ns(struct unwind *w)
 	clockid_t clock;
 
 	if (w->pidfd < 0 || clock_getcpuclockid(w->pid, &clock) || clock_gettime(clock, &ts))
-		return w->cpu_ns;
+		return w->before_cpu_ns + w->cpu_ns;
 	/* If it lives now, it was that one's. */
 	if (poll(&p, 1, 0) == 0)
 		w->cpu_ns = MAX(w->cpu_ns, (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec);
-	return w->cpu_ns;
+	return w->before_cpu_ns + w->cpu_ns;
 }
 
 /* ---- to it ---- */
@@ -97,7 +108,8 @@ static void flush_queue(struct unwind *w)
 	}
 	at = w->sock < 0 ? w->queued : at;
 	w->queued -= at;
-	memmove(w->queue, w->queue + at, w->queued);
+	if (at)
+		memmove(w->queue, w->queue + at, w->queued);
 }
 
 static void send_later(struct unwind *w, const void *msg, uint32_t n)
@@ -151,16 +163,42 @@ static void send_word(struct unwind *w, enum ttmon_unwinder_kind kind)
 	send_now(w, &head, sizeof(head));
 }
 
-/* Files that it has asked for. One that finds no room is sent at the next opportunity: it waits for it, so it reads. */
+static bool is_refused(const struct unwind *w, uint32_t object)
+{
+	for (size_t i = 0; i < w->nr_refused; i++)
+		if (w->refused[i] == object)
+			return true;
+	return false;
+}
+
+/*
+ * A file that it has asked for: it is given one end of a socket, and a helper the other, which opens the
+ * file. A file that can be read is never ours: opening it and closing it may wait for whoever serves it.
+ */
+static int answer_want(struct unwind *w, uint32_t object)
+{
+	struct {
+		struct ttmon_unwinder_head head;
+		uint32_t object;
+	} msg = { { .kind = TTMON_UNWINDER_FILE, .n = 1 }, object };
+	_cleanup_close_ int its = -1, helpers = -1;
+	int pair[2], err;
+
+	if (!is_refused(w, object) && !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		its = pair[0];
+		helpers = pair[1];
+	}
+	err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), its, false);
+	if (!err && helpers >= 0)
+		ttmon_discover_hand(ttmon_daemon_discover(w->c), object, helpers);
+	return err;
+}
+
+/* One that finds no room is sent at the next opportunity: it waits for it, so it reads. */
 static void answer_wants(struct unwind *w)
 {
 	while (w->nr_wants && w->sock >= 0) {
-		struct {
-			struct ttmon_unwinder_head head;
-			uint32_t object;
-		} msg = { { .kind = TTMON_UNWINDER_FILE, .n = 1 }, w->wants[0] };
-		_cleanup_close_ int fd = ttmon_discover_open(ttmon_daemon_discover(w->c), msg.object);
-		int err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), MAX(fd, -1), false);
+		int err = answer_want(w, w->wants[0]);
 
 		if (err == -EAGAIN)
 			return;
@@ -205,14 +243,16 @@ static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
 static void take(struct unwind *w, const void *msg)
 {
 	const struct ttmon_unwinder_head *head = msg;
+	bool first = !w->met;
 	uint32_t word = 0;
 
+	w->met = true;
 	if (head->kind == TTMON_UNWINDER_HELLO || head->kind == TTMON_UNWINDER_WANT)
 		memcpy(&word, head + 1, sizeof(word));
 	switch (head->kind) {
 	case TTMON_UNWINDER_HELLO:
 		/* Before it has read anything of a stranger's. */
-		if (w->pidfd < 0 && !w->answered) {
+		if (first) {
 			w->pidfd = (int)syscall(SYS_pidfd_open, word, 0);
 			w->pid = (pid_t)word;
 		}
@@ -257,12 +297,16 @@ static void receive(struct unwind *w)
 static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg *cfg)
 {
 	struct unwind *w;
-	int sock, err;
+	_cleanup_close_ int starter = -1, sock = -1;
+	uint64_t *reads;
+	int err;
 
 	(void)cfg;
 	if (ttmon_daemon_opts(c)->no_unwind)
 		return 0;
-	err = ttmon_unwinder_start(&sock);
+	err = ttmon_unwinder_start(&starter, &reads);
+	if (!err)
+		err = ttmon_unwinder_new(starter, &sock);
 	if (err) {
 		if (err != -EOPNOTSUPP)
 			log_warn(
@@ -271,31 +315,35 @@ static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg 
 		return 0;
 	}
 	w = calloc(1, sizeof(*w));
-	if (!w) {
-		close(sock);
+	if (!w)
 		return log_error_r(-ENOMEM, "out of memory");
-	}
 	w->c = c;
-	w->sock = sock;
+	w->reads = reads;
+	w->starter = TAKE_FD(starter);
+	w->sock = TAKE_FD(sock);
 	w->pidfd = -1;
 	*state = w;
 	return 0;
 }
 
-static int load(struct ttmon_daemon *c, void **state)
+static int set_up(struct unwind *w)
 {
-	struct unwind *w = *state;
 	struct {
 		struct ttmon_unwinder_head head;
 		struct ttmon_unwinder_setup setup;
 	} msg = { { .kind = TTMON_UNWINDER_SETUP, .n = 1 },
-		  { .ring_bytes = TTMON_STACK_RING, .depth = ttmon_daemon_opts(c)->stack_frames } };
-	int err;
+		  { .ring_bytes = TTMON_STACK_RING, .depth = ttmon_daemon_opts(w->c)->stack_frames } };
+
+	return ttmon_unwinder_send(w->sock, &msg, sizeof(msg), ttmon_bpf_stack_ring(ttmon_daemon_bpf(w->c)), false);
+}
+
+static int load(struct ttmon_daemon *c, void **state)
+{
+	struct unwind *w = *state;
 
 	if (!w)
 		return 0;
-	err = ttmon_unwinder_send(w->sock, &msg, sizeof(msg), ttmon_bpf_stack_ring(ttmon_daemon_bpf(c)), false);
-	if (err)
+	if (set_up(w))
 		over(w, "cannot be reached");
 	else
 		ttmon_bpf_stacks(ttmon_daemon_bpf(c), TTMON_STACKS_ON);
@@ -366,6 +414,54 @@ static void turn(void *state)
 	send_maps(w);
 }
 
+/*
+ * It hangs in the file of this object: another one takes its place, and is not given that file. It is
+ * told what all processes have mapped, as it knows nothing.
+ */
+static void follow(struct unwind *w, uint32_t object)
+{
+	const char *path = ttmon_discover_path(ttmon_daemon_discover(w->c), object);
+	uint64_t copied, lost;
+	int sock;
+
+	if (w->nr_refused == FOLLOWERS || ttmon_unwinder_new(w->starter, &sock)) {
+		over(w, "hangs in a file");
+		return;
+	}
+	log_warn("the unwind tables of %s take too long to read: call stacks end there", path ? path : "a file");
+	w->refused[w->nr_refused++] = object;
+	w->before_cpu_ns = cpu_ns(w);
+	w->cpu_ns = 0;
+	if (w->pidfd >= 0) {
+		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
+		close(w->pidfd);
+	}
+	close(w->sock);
+	w->sock = sock;
+	w->pidfd = -1;
+	w->met = false;
+	w->nr_wants = w->queued = w->maps.head.n = 0;
+	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
+	w->left = copied - MIN(copied, w->answered);
+	w->answered_ns = ttmon_mono_ns();
+	if (set_up(w) || ttmon_daemon_watch(w->c, sock))
+		over(w, "cannot be reached");
+	else
+		ttmon_discover_each_followed(ttmon_daemon_discover(w->c), ttmon_daemon_list, w->c);
+}
+
+static void look_at_reads(struct unwind *w, uint64_t now)
+{
+	uint64_t reads = __atomic_load_n(w->reads, __ATOMIC_RELAXED);
+
+	if (reads != w->reads_was) {
+		w->reads_was = reads;
+		w->reads_ns = now;
+	} else if ((uint32_t)reads && now - w->reads_ns >= FILE_HANGS_NS) {
+		follow(w, (uint32_t)reads);
+	}
+}
+
 static void tick(void *state)
 {
 	struct unwind *w = state;
@@ -375,11 +471,12 @@ static void tick(void *state)
 		return;
 	turn(w);
 	flush_queue(w);
-	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
 	now = ttmon_mono_ns();
-	if (copied <= w->answered || !w->answered_ns)
+	look_at_reads(w, now);
+	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
+	if (copied <= w->answered + w->left || !w->answered_ns)
 		w->answered_ns = now;
-	if (now - w->answered_ns >= HANGS_NS)
+	if (ttmon_before(w->answered_ns, now) && now - w->answered_ns >= HANGS_NS)
 		over(w, "hangs");
 }
 
@@ -395,9 +492,7 @@ static int stop(void *state)
 	ttmon_bpf_stack_counts(ttmon_daemon_bpf(w->c), &copied, &lost);
 	send_word(w, TTMON_UNWINDER_FINISH);
 	while (w->sock >= 0 && !w->done && ttmon_before(ttmon_mono_ns(), until)) {
-		struct pollfd p = { .fd = w->sock, .events = POLLIN };
-
-		(void)poll(&p, 1, 50);
+		ttmon_daemon_work(w->c, w->sock, 50);
 		turn(w);
 		flush_queue(w);
 	}
@@ -420,6 +515,7 @@ static void unwind_free(void *state)
 		close(w->sock);
 	if (w->pidfd >= 0)
 		close(w->pidfd);
+	close(w->starter);
 	free(w->queue);
 	free(w);
 }

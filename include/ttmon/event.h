@@ -575,19 +575,22 @@ struct ttmon_ev_blind {
 	__u16 how;	 /* enum ttmon_blind_how */
 	__u16 families;	 /* 1 << enum ttmon_family: what the object has probes of; 0: those of CUDA */
 	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
-	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED, REFUSED: UINT64_MAX */
+	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED, REFUSED, UNREAD: UINT64_MAX */
 };
 
 /* HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it without symbols, what it does is seen
  * in the driver alone, if there: TTMON_PROC_DRIVER. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function of these
- * families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that was done. */
+ * families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that was done. UNREAD: it has a file mapped that could not
+ * be read, or not in time: nobody knows whether there are functions in it. The same process, object and mapped_ns with active_ns 0: it has been
+ * read, this was no gap, and what there is to tell of it is told as of any file. */
 enum ttmon_blind_how {
 	TTMON_BLIND_WINDOW,
 	TTMON_BLIND_HELD,
 	TTMON_BLIND_STRIPPED,
 	TTMON_BLIND_UNPROBED,
 	TTMON_BLIND_REFUSED,
-	TTMON_BLIND_LET_GO
+	TTMON_BLIND_LET_GO,
+	TTMON_BLIND_UNREAD
 };
 
 /* From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is incomplete. */

@@ -3,8 +3,8 @@
  * maps.h: the mappings of a process, from /proc/PID/maps (proc_pid_maps(5)). Any thread; reads one
  * file.
  */
-#ifndef TTMON_MAPS_H
-#define TTMON_MAPS_H
+#ifndef TTMON_OS_MAPS_H
+#define TTMON_OS_MAPS_H
 
 #include "lib/base/util.h"
 

@@ -14,19 +14,28 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "daemon/io/hold/heldfile.h"
 #include "daemon/io/hold/hold.h"
 
 static void serve_one(struct ttmon_hold *h, FILE *report)
 {
+	_cleanup_close_ int fd = -1;
 	struct ttmon_hold_req req;
 	struct stat st = { .st_ino = 0 };
 
 	if (ttmon_hold_next(h, &req))
 		return;
-	if (req.fd >= 0)
-		fstat(req.fd, &st);
+	if (!ttmon_heldfile_open(&req.notif, &fd) && ttmon_hold_waits(h, &req))
+		fstat(fd, &st);
 	ttmon_hold_release(h, &req);
 	fprintf(report, "%s %lu\n", req.exec ? "exec" : "map", (unsigned long)st.st_ino);
+}
+
+static bool is_program(void *ctx _unused_, const struct seccomp_notif *notif)
+{
+	_cleanup_close_ int fd = -1;
+
+	return !ttmon_heldfile_open(notif, &fd) && ttmon_heldfile_is_program(fd);
 }
 
 int main(int argc, char **argv)
@@ -42,7 +51,7 @@ int main(int argc, char **argv)
 	if (err == 0 && ttmon_hold_error(h))
 		return 77;
 	if (err == 0)
-		err = ttmon_hold_go(h);
+		err = ttmon_hold_go(h, is_program, NULL);
 	if (err) {
 		fprintf(stderr, "hold_run: %s: %s\n", argv[2], strerror(-err));
 		return 99;

@@ -112,6 +112,23 @@ def test_watchdog(bench):
     notify.until("WATCHDOG", "1", 10)
 
 
+@timeout(90)
+def test_watchdog_of_the_socket(bench):
+    """No sign of life while nobody is answered at the socket, though the hot thread lives."""
+    notify = Notify(bench)
+    period = 2 * SLOW
+    service(bench, env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": str(int(period * 1e6))})
+    notify.until("WATCHDOG", "1", period / PATIENCE)
+    os.rename(bench.path("sock"), bench.path("away"))
+    # What was on its way.
+    while notify.get(0.3):
+        pass
+    late = [notify.get(period / 4) for _ in range(8)]
+    eq("while the socket does not answer", [m for m in late if m and "WATCHDOG" in m[1]], [])
+    os.rename(bench.path("away"), bench.path("sock"))
+    notify.until("WATCHDOG", "1", 10)
+
+
 # As systemd does it: sockets at 3 and up, their owner by pid.
 LAUNCH = """
 import os, socket, sys
@@ -164,8 +181,11 @@ def test_journal(bench):
 def capabilities(pid):
     found = {}
     for path in glob.glob(f"/proc/{pid}/task/*/status"):
-        with open(path, encoding="utf-8") as f:
-            status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        try:
+            with open(path, encoding="utf-8") as f:
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # Links are closed in threads that end with that.
         found[status["Name"]] = tuple(int(status[n], 16) for n in ("CapPrm", "CapEff", "CapInh", "CapAmb")) + (status["NoNewPrivs"],)
     return found
 
@@ -178,7 +198,7 @@ def test_capabilities(bench):
     end = time.monotonic() + 5 * PATIENCE
     while time.monotonic() < end and any(c[0] != mask for c in capabilities(daemon.proc.pid).values()):
         time.sleep(0.05)
-    eq("threads", capabilities(daemon.proc.pid), {n: (mask, mask, 0, 0, "1") for n in ("ttmond", "ttmond-hot")})
+    eq("threads", capabilities(daemon.proc.pid), {n: (mask, mask, 0, 0, "1") for n in ("ttmond", "ttmond-hot", "ttmond-attach", "ttmond-detach")})
     target = bench.target("sleep", "100", wait_ready=False)
     daemon = bench.daemon("--pid", str(target.pid))
     own = capabilities(os.getpid())

@@ -23,7 +23,7 @@ class Bench:
         self.runner = os.path.join(folder, "hold_run")
         self.target = os.path.join(folder, "target")
         cc = os.environ.get("CC", "cc").split()
-        sources = ["tests/e2e/hold_run.c"] + [f"daemon/io/hold/{n}.c" for n in ("hold", "keeper", "heldfile")] + [f"lib/os/{n}.c" for n in ("log", "detached")] + ["lib/base/fmt.c"]
+        sources = ["tests/e2e/hold_run.c"] + [f"daemon/io/hold/{n}.c" for n in ("hold", "keeper", "heldfile")] + [f"lib/os/{n}.c" for n in ("log", "detached", "helpers")] + ["lib/base/fmt.c"]
         include = ["-I", "include", "-I", "."]
         subprocess.run(cc + ["-std=gnu11", "-O2"] + include + ["-o", self.runner] + sources + ["-lpthread"], cwd=ROOT, check=True)
         subprocess.run(cc + ["-O2", "-static", "-o", self.target, "tests/e2e/hold_target.c"], cwd=ROOT, check=True)

@@ -255,6 +255,18 @@ static void show_memtrace(const json_t *m)
 	putchar('\n');
 }
 
+/* Only where something hangs: what nobody could read is known to nobody. */
+static void show_files(const json_t *f)
+{
+	uint64_t unread = ttmon_show_u64(f, "unread"), late = ttmon_show_u64(f, "late");
+
+	if (!unread && !late)
+		return;
+	label("files");
+	printf("%llu could not be read, %llu of %llu processes that read them wait: ttmon probes\n",
+	       (unsigned long long)unread, (unsigned long long)late, (unsigned long long)ttmon_show_u64(f, "helpers"));
+}
+
 static void show_memory(const json_t *root)
 {
 	/* Who tells of memory that is held. */
@@ -280,6 +292,7 @@ static void show_memory(const json_t *root)
 	putchar('\n');
 	show_kernel_pins(ttmon_show_at(root, "kernel_pins"));
 	show_memtrace(ttmon_show_at(root, "memtrace"));
+	show_files(ttmon_show_at(root, "files"));
 	label("known");
 	counted(root, "processes", "processes, ");
 	if (json_is_null(ttmon_show_at(root, "allocations")))

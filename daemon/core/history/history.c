@@ -108,6 +108,17 @@ void ttmon_history_on_blind(struct ttmon_history *h, const struct ttmon_ev_blind
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);
 
+	/* Told to be unread, and read by now. */
+	if (ev->how == TTMON_BLIND_UNREAD && !ev->active_ns) {
+		uint32_t i = h->nr_blinds;
+
+		while (i && !(h->blinds[i - 1].tgid == ev->h.tgid && h->blinds[i - 1].object == ev->object &&
+			      h->blinds[i - 1].mapped_ns == ev->mapped_ns))
+			i--;
+		if (i)
+			memmove(&h->blinds[i - 1], &h->blinds[i], (--h->nr_blinds - (i - 1)) * sizeof(*h->blinds));
+		return;
+	}
 	if (h->nr_blinds >= TTMON_BLINDS_MAX) {
 		h->totals.incomplete = true;
 		return;

@@ -155,6 +155,41 @@ static bool lasts(const struct ttmon_gap *g, unsigned int why)
 	return why == TTMON_GAP_STRIPPED && g->why == why && g->to_ns == UINT64_MAX;
 }
 
+/*
+ * The chains are made again from the oldest on, as gaps of tgid went. Each key is there; that of
+ * tgid goes if it has no gap left.
+ */
+static void rechain(struct ttmon_know *k, uint32_t tgid)
+{
+	(void)!ttmon_hmap_put(&k->newest, tgid, NOBODY);
+	(void)!ttmon_hmap_put(&k->newest, 0, NOBODY);
+	for (uint32_t i = 0; i < k->n; i++) {
+		uint32_t of = k->gaps[i].tgid;
+		uint64_t at = ttmon_hmap_get(&k->newest, of);
+
+		k->older[i] = at == TTMON_HMAP_NONE || at >= i ? NOBODY : (uint32_t)at;
+		(void)!ttmon_hmap_put(&k->newest, of, i);
+	}
+	if (newest(k, tgid) == NOBODY)
+		(void)!ttmon_hmap_del(&k->newest, tgid);
+}
+
+/* The file has been read: it was no gap. */
+static void not_unread(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
+{
+	for (uint32_t i = newest(k, ev->h.tgid); i != NOBODY; i = k->older[i]) {
+		const struct ttmon_gap *g = &k->gaps[i];
+
+		if (g->why != TTMON_GAP_UNREAD || g->object != ev->object || g->from_ns != ev->mapped_ns)
+			continue;
+		memmove(&k->gaps[i], &k->gaps[i + 1], (k->n - i - 1) * sizeof(*k->gaps));
+		k->n--;
+		k->changes++;
+		rechain(k, ev->h.tgid);
+		return;
+	}
+}
+
 void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 {
 	struct ttmon_gap g = {
@@ -167,10 +202,13 @@ void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 		.why = ev->how == TTMON_BLIND_STRIPPED	 ? TTMON_GAP_STRIPPED
 		       : ev->how == TTMON_BLIND_REFUSED	 ? TTMON_GAP_REFUSED
 		       : ev->how == TTMON_BLIND_UNPROBED ? TTMON_GAP_UNPROBED
+		       : ev->how == TTMON_BLIND_UNREAD	 ? TTMON_GAP_UNREAD
 		       : ev->mapped_ns			 ? TTMON_GAP_WINDOW
 							 : TTMON_GAP_LATE,
 	};
 
+	if (ev->how == TTMON_BLIND_UNREAD && !ev->active_ns)
+		not_unread(k, ev);
 	if (ev->how == TTMON_BLIND_HELD || g.to_ns <= g.from_ns || !g.tgid)
 		return;
 	if (g.why == TTMON_GAP_STRIPPED && has_driver(k, g.tgid))
@@ -382,18 +420,7 @@ static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsign
 		return;
 	k->n = n;
 	k->changes++;
-	(void)!ttmon_hmap_put(&k->newest, tgid, NOBODY);
-	(void)!ttmon_hmap_put(&k->newest, 0, NOBODY);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t of = k->gaps[i].tgid;
-		uint64_t at = ttmon_hmap_get(&k->newest, of);
-
-		/* Each key is there; the chain is made again from the oldest on. */
-		k->older[i] = at == TTMON_HMAP_NONE || at >= i ? NOBODY : (uint32_t)at;
-		(void)!ttmon_hmap_put(&k->newest, of, i);
-	}
-	if (newest(k, tgid) == NOBODY)
-		(void)!ttmon_hmap_del(&k->newest, tgid);
+	rechain(k, tgid);
 }
 
 void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns)

@@ -44,7 +44,8 @@ enum ttmon_gap_state {
 	X(7, REFUSED, "function not probed", UNPROBED,                                                                 \
 	  "the kernel refuses to probe a function of a library that it has")                                            \
 	X(8, NO_ADDRESS, "address not seen", UNPROBED,                                                                 \
-	  "it allocated without a return probe: on a coroutine's stack, or under --no-return-probes")
+	  "it allocated without a return probe: on a coroutine's stack, or under --no-return-probes")                   \
+	X(9, UNREAD, "file not read", UNPROBED, "it has a file mapped that could not be read, or not in time")
 enum ttmon_gap_why {
 #define X(id, NAME, name, reason, help) TTMON_GAP_##NAME = id,
 	TTMON_GAP_WHY_TABLE(X)

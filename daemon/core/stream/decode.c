@@ -309,7 +309,7 @@ CHECK(symbol, ttmon_ev_symbol)
 
 CHECK(blind, ttmon_ev_blind)
 {
-	return value_if(e->how > TTMON_BLIND_LET_GO || e->families >> TTMON_FAMILY_MAX);
+	return value_if(e->how > TTMON_BLIND_UNREAD || e->families >> TTMON_FAMILY_MAX);
 }
 
 CHECK(gpu_use, ttmon_ev_gpu_use)

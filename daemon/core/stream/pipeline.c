@@ -137,7 +137,8 @@ static void stream_on_blind(struct ttmon_pipeline *p, const struct ttmon_ev_blin
 	uint64_t before = ttmon_know_changes(p->know);
 
 	ttmon_know_on_blind(p->know, ev);
-	if (ttmon_know_changes(p->know) != before && ev->how != TTMON_BLIND_STRIPPED && ev->how != TTMON_BLIND_REFUSED)
+	if (ttmon_know_changes(p->know) != before && ev->active_ns && ev->how != TTMON_BLIND_STRIPPED &&
+	    ev->how != TTMON_BLIND_REFUSED)
 		ttmon_seen_late(&p->seen, ev->families ? ev->families : TTMON_FAMILIES_CUDA, ev->mapped_ns);
 }
 

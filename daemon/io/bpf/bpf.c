@@ -702,8 +702,9 @@ int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct tt
 	int fd = b->legacy ? ttmon_uprobe_legacy_attach(b->uprobes, prog_fd, ret, object_fd, set)
 			   : ttmon_bpf_link_multi(prog_fd, attach_type(b, set->prog), ret, object_fd, set);
 
+	/* Also by the thread that attaches. */
 	if (fd >= 0)
-		b->attached[set->prog] = true;
+		__atomic_store_n(&b->attached[set->prog], true, __ATOMIC_RELAXED);
 	return fd;
 }
 

@@ -209,3 +209,29 @@ int ttmon_heldfile_open(const struct seccomp_notif *notif, int *ret)
 	snprintf(link, sizeof(link), "/proc/%u/fd/%d", notif->pid, (int)notif->data.args[4]);
 	return open_link(link, ret);
 }
+
+bool ttmon_heldfile_is_program(int fd)
+{
+	char magic[4];
+
+	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
+int ttmon_heldfile_job(const void *ctx _unused_, const void *in, size_t n, int given _unused_,
+		       struct ttmon_helper_out *out)
+{
+	_cleanup_close_ int fd = -1;
+	char self[64], program;
+	int err;
+
+	if (n != sizeof(struct seccomp_notif))
+		return -EINVAL;
+	err = ttmon_heldfile_open(in, &fd);
+	if (err)
+		return err;
+	program = ttmon_heldfile_is_program(fd);
+	ttmon_helper_put(out, &program, 1);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	out->fd = open(self, O_PATH | O_CLOEXEC);
+	return out->fd < 0 ? -errno : 0;
+}

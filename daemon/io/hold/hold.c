@@ -3,7 +3,7 @@
  * hold.c: see hold.h. Runs in the cold thread.
  *
  * Three processes: the command, which installs the filter before its exec and passes the listener to us over a socket pair;
- * the keeper, which receives the requests and hands them on; and we, who open the file (io/hold/heldfile.c) and answer on our own copy of
+ * the keeper, which receives the requests and hands them on; and we, who have the file opened (io/hold/heldfile.c, in a helper) and answer on our own copy of
  * the listener, then tell the keeper that this one is done. The fd to poll is an epoll fd over the keeper's socket
  * and an eventfd for the exec that ttmon_hold_go() has already fetched.
  *
@@ -341,7 +341,6 @@ static void tell_keeper(struct ttmon_hold *h, uint64_t id)
 int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret)
 {
 	struct ttmon_keeper_msg msg;
-	_cleanup_close_ int fd = -1;
 	ssize_t n;
 
 	if (h->have_first) {
@@ -369,51 +368,41 @@ int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret)
 	if (msg.kind != TTMON_KEEPER_REQUEST)
 		return -EAGAIN;
 
-	/* What cannot be opened goes on unprobed: -1 in the request. */
-	(void)!ttmon_heldfile_open(&msg.notif, &fd);
-	/* Only if the thread still waits was it its file that we opened, not that of a later thread of the same number. */
-	if (ioctl(h->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &msg.notif.id)) {
-		tell_keeper(h, msg.notif.id);
-		return -EAGAIN;
-	}
 	*ret = (struct ttmon_hold_req){
 		.id = msg.notif.id,
 		.pid = msg.notif.pid,
-		.fd = TAKE_FD(fd),
 		.exec = msg.notif.data.nr != __NR_mmap,
+		.notif = msg.notif,
 	};
 	return 0;
 }
 
-bool ttmon_hold_release(struct ttmon_hold *h, struct ttmon_hold_req *req)
+bool ttmon_hold_waits(struct ttmon_hold *h, const struct ttmon_hold_req *req)
+{
+	uint64_t id = req->id;
+
+	return h->listener >= 0 && !ioctl(h->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
+}
+
+bool ttmon_hold_release(struct ttmon_hold *h, const struct ttmon_hold_req *req)
 {
 	/* The answer comes first: the command waits for it, the keeper can wait. */
 	bool waited = h->listener >= 0 && !ttmon_keeper_continue(h->listener, req->id);
 
 	tell_keeper(h, req->id);
-	if (req->fd >= 0)
-		close(TAKE_FD(req->fd));
 	return waited;
 }
 
-/* Will this exec succeed as far as one can see? The directories of PATH are tried one by one, and most hold no such file. */
-static bool is_program(int fd)
-{
-	char magic[4];
-
-	return fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
-}
-
-/* One message from the held side during go. True: the exec waits and is kept as the first request. */
-static bool fetch_first(struct ttmon_hold *h)
+/* One message from the held side during go. True: the exec waits, will succeed as far as one can see, and is kept as the first request. */
+static bool fetch_first(struct ttmon_hold *h, bool (*is_program)(void *ctx, const struct seccomp_notif *notif),
+			void *ctx)
 {
 	struct ttmon_hold_req req;
 	uint64_t one = 1;
 
 	if (ttmon_hold_next(h, &req))
 		return false;
-	if (!is_program(req.fd)) {
+	if (!is_program(ctx, &req.notif)) {
 		ttmon_hold_release(h, &req);
 		return false;
 	}
@@ -423,7 +412,7 @@ static bool fetch_first(struct ttmon_hold *h)
 	return true;
 }
 
-int ttmon_hold_go(struct ttmon_hold *h)
+int ttmon_hold_go(struct ttmon_hold *h, bool (*is_program)(void *ctx, const struct seccomp_notif *notif), void *ctx)
 {
 	int err;
 
@@ -446,7 +435,7 @@ int ttmon_hold_go(struct ttmon_hold *h)
 			close(TAKE_FD(h->child));
 			return n == sizeof(err) ? -err : 0;
 		}
-		if (fetch_first(h))
+		if (fetch_first(h, is_program, ctx))
 			return 0;
 	}
 }

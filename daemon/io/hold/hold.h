@@ -18,6 +18,7 @@
 #ifndef TTMON_HOLD_H
 #define TTMON_HOLD_H
 
+#include <linux/seccomp.h>
 #include <sys/types.h>
 
 #include "lib/base/util.h"
@@ -26,9 +27,9 @@ struct ttmon_hold;
 
 struct ttmon_hold_req {
 	uint64_t id;
-	uint32_t pid; /* thread that waits, in the initial pid namespace */
-	int fd;	      /* the file, open for reading; -1 if it could not be opened. Closed by ttmon_hold_release() */
-	bool exec;    /* an execve, else a mapping */
+	uint32_t pid;		    /* thread that waits, in the initial pid namespace */
+	bool exec;		    /* an execve, else a mapping */
+	struct seccomp_notif notif; /* for ttmon_heldfile_open(), which says which file it is */
 };
 
 /*
@@ -44,22 +45,25 @@ int ttmon_hold_fd(const struct ttmon_hold *h);
 /* Why it is unheld: a negative errno; 0 when held. */
 int ttmon_hold_error(const struct ttmon_hold *h);
 /*
- * Let the command exec. Returns when its exec waits as the first request (unheld: when it is done), or with the -errno of the
+ * Let the command exec; is_program: is what it is about to execute an ELF file? Folders of PATH are tried one by one, and most hold no such file. Returns when its exec waits as the first request (unheld: when it is done), or with the -errno of the
  * exec that failed (-ENOENT: no such command); the child has then exited as a shell would, with 127 or 126, and is to be waited for.
  */
-int ttmon_hold_go(struct ttmon_hold *h) _must_check;
+int ttmon_hold_go(struct ttmon_hold *h, bool (*is_program)(void *ctx, const struct seccomp_notif *notif),
+		  void *ctx) _must_check;
 /*
  * Fetch one request. 0; -EAGAIN: none, or the waiting thread is gone; -ENOENT: no process is left under the filter (older
  * kernels count zombies too: wait for the command beside polling). Poll again after any answer; ttmon_hold_fd() stays the same until -ENOENT.
  */
 int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret) _must_check;
+/* Does the thread still wait? Asked after its file was opened: only then was it its file, not that of a later thread of the same number. */
+bool ttmon_hold_waits(struct ttmon_hold *h, const struct ttmon_hold_req *req);
 /* Requests that went on without waiting for us, because we were stuck. The caller says so: calls may have been missed. */
 uint64_t ttmon_hold_missed(const struct ttmon_hold *h);
 /*
- * Let it go on; closes req->fd. False: it did not wait for that any more, as its thread had been
+ * Let it go on. False: it did not wait for that any more, as its thread had been
  * let go without us or was gone.
  */
-bool ttmon_hold_release(struct ttmon_hold *h, struct ttmon_hold_req *req);
+bool ttmon_hold_release(struct ttmon_hold *h, const struct ttmon_hold_req *req);
 /* Give up holding and free. The command goes on (it is neither killed nor waited for); before ttmon_hold_go() it exits with 127. */
 void ttmon_hold_free(struct ttmon_hold *h);
 

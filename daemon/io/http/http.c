@@ -221,6 +221,11 @@ void ttmon_http_free(struct ttmon_http *h)
 	free(h);
 }
 
+const char *ttmon_http_socket(const struct ttmon_http *h)
+{
+	return h->socket;
+}
+
 int ttmon_http_fd(const struct ttmon_http *h)
 {
 	return h->epoll_fd;

@@ -130,6 +130,8 @@ bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n);
 /* Closes all connections and removes the socket file (not one that systemd made). */
 void ttmon_http_free(struct ttmon_http *h);
 
+/* Path of the Unix socket; NULL: none is served. */
+const char *ttmon_http_socket(const struct ttmon_http *h);
 int ttmon_http_fd(const struct ttmon_http *h);
 /* For epoll_wait(): -1 if there is nothing to wait for but the fd. */
 int ttmon_http_timeout_ms(const struct ttmon_http *h);

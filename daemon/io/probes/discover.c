@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "daemon/io/probes/discover.h"
-#include "lib/base/grow.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <search.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
-#include "daemon/io/probes/discover_int.h"
 #include "daemon/io/host/facts.h"
+#include "daemon/io/probes/discover_int.h"
+#include "lib/base/grow.h"
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 #include "lib/os/proc.h"
+
+#define LEAVE_NS (100 * NSEC_PER_MS)
+#define LIST_NS	 (50 * NSEC_PER_MS)
+#define WHO_NS	 (10 * NSEC_PER_MS)
+#define WHO_GONE UINT64_MAX /* a process that is gone: nobody knows whose it was */
 
 static int cmp_process(const void *a, const void *b)
 {
@@ -31,13 +38,77 @@ static void process_free(void *p)
 int ttmon_discover_new(const struct ttmon_discover_cfg *cfg, struct ttmon_discover **ret)
 {
 	struct ttmon_discover *d = calloc(1, sizeof(*d));
+	int err;
 
 	if (!d)
 		return -ENOMEM;
 	d->cfg = *cfg;
+	d->helpers = cfg->helpers;
 	d->next_id = 1;
+	d->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = d->event_fd < 0 ? -errno : ttmon_worker_new("ttmond-attach", d->event_fd, &d->attacher);
+	if (!err)
+		err = ttmon_worker_new("ttmond-detach", d->event_fd, &d->closer);
+	if (err) {
+		ttmon_worker_free(d->attacher);
+		if (d->event_fd >= 0)
+			close(d->event_fd);
+		free(d);
+		return err;
+	}
 	*ret = d;
 	return 0;
+}
+
+int ttmon_discover_fd(const struct ttmon_discover *d)
+{
+	return d->event_fd;
+}
+
+void ttmon_discover_turn(struct ttmon_discover *d)
+{
+	eventfd_t n;
+
+	(void)!eventfd_read(d->event_fd, &n);
+	ttmon_worker_turn(d->closer);
+	ttmon_worker_turn(d->attacher);
+}
+
+static void nothing(void *ctx)
+{
+	(void)ctx;
+}
+
+int ttmon_discover_in_threads(struct ttmon_discover *d, void (*fn)(void *ctx), void *ctx)
+{
+	int err = ttmon_worker_do(d->closer, fn, nothing, ctx);
+
+	ttmon_worker_drain(d->closer);
+	if (!err)
+		err = ttmon_worker_do(d->attacher, fn, nothing, ctx);
+	ttmon_worker_drain(d->attacher);
+	return err;
+}
+
+bool ttmon_discover_drain(struct ttmon_discover *d)
+{
+	bool any = false;
+
+	/* What waits for links to be closed is attached by the end of that. */
+	for (const struct object *o = d->list; o; o = o->next)
+		if (o->attaching) {
+			any = true;
+			ttmon_object_wait_closed(d, o);
+		}
+	ttmon_worker_drain(d->attacher);
+	return any;
+}
+
+static void list_free(struct list *l)
+{
+	ttmon_listing_free(l->l);
+	free(l->objects);
+	free(l);
 }
 
 void ttmon_discover_free(struct ttmon_discover *d)
@@ -46,7 +117,17 @@ void ttmon_discover_free(struct ttmon_discover *d)
 		return;
 	tdestroy(d->processes, process_free);
 	ttmon_objects_free(d);
+	ttmon_worker_free(d->attacher);
+	ttmon_worker_free(d->closer);
+	if (d->event_fd >= 0)
+		close(d->event_fd);
 	free(d->shares);
+	while (d->lists) {
+		struct list *l = d->lists;
+
+		d->lists = l->next;
+		list_free(l);
+	}
 	free(d);
 }
 
@@ -56,7 +137,7 @@ void ttmon_discover_redirect(struct ttmon_discover *d, void (*fact)(void *ctx, c
 	d->cfg.ctx = ctx;
 }
 
-static struct process *process_get(struct ttmon_discover *d, uint32_t tgid, bool create)
+struct process *ttmon_discover_process(struct ttmon_discover *d, uint32_t tgid, bool create)
 {
 	struct process key = { .tgid = tgid }, **found = tfind(&key, &d->processes, cmp_process), *p;
 
@@ -73,16 +154,102 @@ static struct process *process_get(struct ttmon_discover *d, uint32_t tgid, bool
 	return p;
 }
 
-void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid)
+static void forget(struct ttmon_discover *d, struct process *p)
 {
-	struct process *p = process_get(d, tgid, false);
+	if (p->switches)
+		(void)!ttmon_bpf_set_switcher(d->cfg.bpf, p->tgid, 0);
+	tdelete(p, &d->processes, cmp_process);
+	process_free(p);
+}
 
-	if (p && p->switches)
-		(void)!ttmon_bpf_set_switcher(d->cfg.bpf, tgid, 0);
-	if (p) {
-		tdelete(p, &d->processes, cmp_process);
-		process_free(p);
+/* It has ended, and what it had mapped is told, or is late. */
+static void leave(struct ttmon_discover *d, struct process *p)
+{
+	void (*gone)(void *ctx, uint32_t tgid) = p->gone;
+	void *ctx = p->ctx;
+	uint32_t tgid = p->tgid;
+
+	d->nr_gone--;
+	forget(d, p);
+	gone(ctx, tgid);
+}
+
+void ttmon_discover_leave(struct ttmon_discover *d, uint32_t tgid, void (*gone)(void *ctx, uint32_t tgid), void *ctx)
+{
+	struct process *p = ttmon_discover_process(d, tgid, false);
+
+	if (!p) {
+		gone(ctx, tgid);
+		return;
 	}
+	d->nr_gone += !p->gone_ns;
+	p->gone_ns = ttmon_mono_ns();
+	p->gone = gone;
+	p->ctx = ctx;
+	if (!p->pending)
+		leave(d, p);
+}
+
+void ttmon_discover_unpend(struct ttmon_discover *d, uint32_t tgid)
+{
+	struct process *p = ttmon_discover_process(d, tgid, false);
+
+	if (!p || !p->pending || --p->pending)
+		return;
+	if (p->gone_ns)
+		leave(d, p);
+	else if (!p->listed && !p->nr_settled && !p->unprobed && !p->switches && !p->start_ns)
+		forget(d, p);
+}
+
+/* twalk() has no context argument. */
+static struct {
+	uint64_t before_ns;
+	struct process *found;
+} overdue;
+
+static void find_overdue(const void *node, VISIT which, int depth)
+{
+	struct process *p = *(struct process *const *)node;
+
+	(void)depth;
+	if ((which == postorder || which == leaf) && p->gone_ns && ttmon_before(p->gone_ns, overdue.before_ns))
+		overdue.found = p;
+}
+
+/* Those whose files take too long. */
+static void leave_overdue(struct ttmon_discover *d)
+{
+	while (d->nr_gone) {
+		overdue.before_ns = ttmon_mono_ns() - LEAVE_NS;
+		overdue.found = NULL;
+		twalk(d->processes, find_overdue);
+		if (!overdue.found)
+			break;
+		leave(d, overdue.found);
+	}
+}
+
+uint64_t ttmon_discover_who(struct ttmon_discover *d, uint32_t tgid)
+{
+	uint64_t now = ttmon_mono_ns();
+	struct stat st, own;
+	char path[64];
+
+	/* Records of a process come together. */
+	if (d->who_tgid == tgid && now - d->who_ns < WHO_NS)
+		return d->who;
+	d->who_tgid = tgid;
+	d->who_ns = now;
+	d->who = WHO_GONE;
+	snprintf(path, sizeof(path), "/proc/%u", tgid);
+	if (!stat(path, &st)) {
+		d->who = st.st_uid;
+		snprintf(path, sizeof(path), "/proc/%u/ns/mnt", tgid);
+		if (!st.st_uid && !stat(path, &st) && !stat("/proc/self/ns/mnt", &own) && st.st_ino != own.st_ino)
+			d->who = 1ULL << 32 | st.st_ino;
+	}
+	return d->who;
 }
 
 static bool is_settled(const struct process *p, uint32_t object)
@@ -93,10 +260,15 @@ static bool is_settled(const struct process *p, uint32_t object)
 	return false;
 }
 
+bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct object *o)
+{
+	return o->id && is_settled(ttmon_discover_process(d, tgid, false), o->id);
+}
+
 /* Without memory it is told again, or told to be blind where it was not: too much, never too little. */
 static void settle(struct ttmon_discover *d, uint32_t tgid, uint32_t object)
 {
-	struct process *p = process_get(d, tgid, true);
+	struct process *p = ttmon_discover_process(d, tgid, true);
 	uint32_t *v;
 
 	if (!p || is_settled(p, object))
@@ -123,13 +295,15 @@ static bool is_younger(const struct process *p, uint32_t tgid, const struct obje
 /* A process has this object mapped, since mapped_ns (0: nobody saw since when): were its probes there in time? Told once, but for one thing. */
 static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns)
 {
-	const struct process *p = process_get(d, tgid, false);
+	const struct process *p = ttmon_discover_process(d, tgid, false);
 
 	/* Each time: with an exec it has ended, and what the program before was seen to do says nothing of this one. */
 	if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns ? mapped_ns : 1, TTMON_BLIND_STRIPPED);
 	if (is_settled(p, o->id))
 		return;
+	if (o->unread)
+		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_UNREAD);
 	if (o->refused)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns, TTMON_BLIND_REFUSED);
 	if (o->over_share)
@@ -145,7 +319,7 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
  */
 static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct object *o, unsigned int when)
 {
-	struct process *p = o->elf.switches && !d->cfg.returns_all ? process_get(d, tgid, true) : NULL;
+	struct process *p = o->elf.switches && !d->cfg.returns_all ? ttmon_discover_process(d, tgid, true) : NULL;
 	int err = 0;
 
 	/* Each time: an exec that was not held has ended it in the kernel. */
@@ -157,7 +331,7 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		log_debug("process %u can switch stacks: calls on other stacks than its threads' own get no return probe: %s", tgid,
 			  o->path);
 	}
-	p = process_get(d, tgid, false);
+	p = ttmon_discover_process(d, tgid, false);
 	if (!p || !p->switches || p->said || !o->probed)
 		return;
 	p->said = true;
@@ -167,70 +341,15 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 			tgid);
 }
 
-/* What a process had mapped at one moment: read at once, looked into later (which takes longer than a held program may wait). */
-struct ttmon_listing {
-	uint32_t tgid;
-	uint64_t from_ns, done_ns;
-	struct ttmon_mapping *maps; /* names owned */
-	size_t n, cap;
-};
-
-static void listing_free(struct ttmon_listing *l)
-{
-	if (!l)
-		return;
-	for (size_t i = 0; i < l->n; i++)
-		free((char *)l->maps[i].name);
-	free(l->maps);
-	free(l);
-}
-
-static int keep_mapping(void *ctx, const struct ttmon_mapping *m)
-{
-	struct ttmon_listing *l = ctx;
-	char *name;
-
-	if (TTMON_GROW(l->maps, l->cap, l->n + 1, 128))
-		return -ENOMEM;
-	name = strdup(m->name);
-	if (!name)
-		return -ENOMEM;
-	l->maps[l->n] = *m;
-	l->maps[l->n++].name = name;
-	return 0;
-}
-
-static int listing_read(uint32_t tgid, struct ttmon_listing **ret)
-{
-	struct ttmon_listing *l = calloc(1, sizeof(*l));
-	int err;
-
-	if (!l)
-		return -ENOMEM;
-	l->tgid = tgid;
-	l->from_ns = ttmon_mono_ns();
-	err = ttmon_maps_read("/proc", tgid, keep_mapping, l);
-	l->done_ns = ttmon_mono_ns();
-	/* A zombie's list is empty; nobody else's is. */
-	if (!err && !l->n)
-		err = -ESRCH;
-	if (err) {
-		listing_free(l);
-		return err;
-	}
-	*ret = l;
-	return 0;
-}
-
 static bool is_of_interest(const struct object *o)
 {
-	return o->id && (o->probed || o->over_share || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
+	return o->id && (o->probed || o->unread || o->over_share || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
 }
 
 /* It uses a GPU by something that nobody knows: a runtime that was not recognized, or code of its own. */
 static void tell_unprobed(struct ttmon_discover *d, uint32_t tgid, uint64_t ts_ns)
 {
-	struct process *p = process_get(d, tgid, true);
+	struct process *p = ttmon_discover_process(d, tgid, true);
 	struct ttmon_ev_blind e = {
 		.h = { .ts_ns = ts_ns, .kind = TTMON_EV_BLIND, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
 		.how = TTMON_BLIND_UNPROBED,
@@ -246,15 +365,17 @@ static void tell_unprobed(struct ttmon_discover *d, uint32_t tgid, uint64_t ts_n
 	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
-/* Probe the objects in it; tell: the process is traced, its mappings go into the stream. */
-static void listing_look(struct ttmon_discover *d, const struct ttmon_listing *l, bool tell)
+/* Its mappings, as far as they are known, in one piece. */
+static void list_tell(struct list *list)
 {
+	const struct ttmon_listing *l = list->l;
+	struct ttmon_discover *d = list->d;
 	struct ttmon_ev_maps_done e = {
 		.h = { .ts_ns = l->done_ns, .kind = TTMON_EV_MAPS_DONE, .cpu = TTMON_CPU_DAEMON, .tgid = l->tgid },
 		.from_ns = l->from_ns,
 		.count = (uint32_t)l->n,
 	};
-	struct process *p = process_get(d, l->tgid, false);
+	struct process *p = ttmon_discover_process(d, l->tgid, false);
 	bool gpu = false, probed = false;
 
 	/* Found again where it is still so: it may have executed another program. */
@@ -262,31 +383,160 @@ static void listing_look(struct ttmon_discover *d, const struct ttmon_listing *l
 		p->switches = false;
 	for (size_t i = 0; i < l->n; i++) {
 		const struct ttmon_mapping *m = &l->maps[i];
-		struct mapping map = { m->start, m->end, m->dev_major, m->dev_minor, m->ino, m->name };
-		struct object *o = NULL;
+		struct object *o = list->objects[i];
 
-		if ((m->prot & PROT_EXEC) && m->ino)
-			o = ttmon_object_of_mapping(d, l->tgid, &map, 0);
-		if (o && tell)
-			ttmon_object_keep(d, o, l->tgid, &map);
+		if (o && list->tell)
+			ttmon_object_keep(d, o, l->tgid, m);
 		if (o)
 			look_at_stacks(d, l->tgid, o, TTMON_SWITCHER_NOW);
 		if (o && is_of_interest(o))
 			look_back(d, l->tgid, o, 0);
 		probed |= o && o->probed;
 		gpu |= !strncmp(m->name, "/dev/nvidia", sizeof("/dev/nvidia") - 1);
-		if (tell)
+		if (list->tell)
 			ttmon_fact_map(d->cfg.fact, d->cfg.ctx, l->from_ns, l->tgid, 0, m, o ? o->id : 0);
 	}
-	if (gpu && !probed)
+	if (gpu && !probed && !list->pending)
 		tell_unprobed(d, l->tgid, l->from_ns);
-	if (tell)
+	if (list->tell)
 		d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
+}
+
+/* It is told, or there is nothing to tell: off the list of lists. */
+static void list_end(struct list *l)
+{
+	struct ttmon_discover *d = l->d;
+	struct list **link = &d->lists;
+
+	while (*link != l)
+		link = &(*link)->next;
+	*link = l->next;
+	if (l->l)
+		list_tell(l);
+	if (l->hooks.told)
+		l->hooks.told(l->hooks.ctx, l->tgid);
+	ttmon_discover_unpend(d, l->tgid);
+	list_free(l);
+}
+
+/* A list that waits for files that take too long: they are told when they are known. */
+static void lists_due(struct ttmon_discover *d)
+{
+	uint64_t now = ttmon_mono_ns();
+
+	for (struct list *l = d->lists, *next; l; l = next) {
+		next = l->next;
+		if (!l->l || ttmon_before(now, l->due_ns))
+			continue;
+		ttmon_objects_unlist(d, l);
+		list_end(l);
+	}
+}
+
+static void list_look(struct list *list)
+{
+	struct waiter w = { .tgid = list->tgid, .list = list };
+
+	list->pending = 1; /* until all of them have been looked at */
+	for (size_t i = 0; i < list->l->n; i++) {
+		bool pending = false;
+
+		w.m = list->l->maps[i];
+		w.at = i;
+		if (!(w.m.prot & PROT_EXEC) || !w.m.ino)
+			continue;
+		list->objects[i] = ttmon_object_of_mapping(list->d, &w, &pending);
+		list->pending += pending;
+	}
+	ttmon_objects_send_check(list->d);
+	if (!--list->pending)
+		list_end(list);
+}
+
+/* Nobody knows what it has mapped. */
+static void tell_unlisted(struct ttmon_discover *d, uint32_t tgid)
+{
+	struct ttmon_ev_blind e = {
+		.h = { .ts_ns = ttmon_mono_ns(), .kind = TTMON_EV_BLIND, .cpu = TTMON_CPU_DAEMON, .tgid = tgid },
+		.how = TTMON_BLIND_UNREAD,
+		.families = TTMON_UNREAD_FAMILIES,
+		.mapped_ns = 1,
+		.active_ns = UINT64_MAX,
+	};
+
+	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
+}
+
+static void list_was_read(void *ctx, struct ttmon_helper_reply *reply)
+{
+	struct list *l = ctx;
+	int err = reply->err;
+
+	if (!err)
+		err = ttmon_listing_unpack(reply->buf, reply->n, l->d->cfg.fact, l->d->cfg.ctx, &l->l);
+	if (!err) {
+		l->objects = calloc(l->l->n + 1, sizeof(*l->objects));
+		if (!l->objects) {
+			ttmon_listing_free(TAKE_PTR(l->l));
+			err = -ENOMEM;
+		}
+	}
+	if (err && err != -ESRCH && l->tell)
+		log_warn("cannot read the mappings of process %u: %s", l->tgid,
+			 ttmon_probe_reason(err == -ETIMEDOUT ? TTMON_PROBE_ELATE : err));
+	if (err == -ETIMEDOUT || err == -EIO)
+		tell_unlisted(l->d, l->tgid);
+	if (l->hooks.read)
+		l->hooks.read(l->hooks.ctx, l->tgid);
+	if (err) {
+		list_end(l);
+		return;
+	}
+	l->due_ns = ttmon_mono_ns() + LIST_NS;
+	list_look(l);
+}
+
+void ttmon_discover_list(struct ttmon_discover *d, uint32_t tgid, bool tell, const struct ttmon_list_hooks *hooks)
+{
+	struct ttmon_list_ask ask = { .tgid = tgid, .names = tell };
+	struct process *p = ttmon_discover_process(d, tgid, true);
+	struct list *l = p ? calloc(1, sizeof(*l)) : NULL;
+	struct ttmon_helper_call call = {
+		.fn = TTMON_JOB_LIST,
+		.who = ttmon_discover_who(d, tgid),
+		.where = 1ULL << 63 | tgid,
+		.in = &ask,
+		.n = sizeof(ask),
+		.fd = -1,
+		.done = list_was_read,
+		.ctx = l,
+	};
+	int err = l ? 0 : -ENOMEM;
+
+	if (l) {
+		*l = (struct list){ .d = d, .tgid = tgid, .tell = tell, .hooks = *hooks, .next = d->lists };
+		d->lists = l;
+		p->pending++;
+		/* First, so that no mapping falls between list and records. */
+		p->listed |= tell;
+		err = ttmon_helpers_call(d->helpers, &call);
+	}
+	if (!err)
+		return;
+	if (tell)
+		log_warn("cannot read the mappings of process %u: %s", tgid, strerror(-err));
+	tell_unlisted(d, tgid);
+	if (hooks->read)
+		hooks->read(hooks->ctx, tgid);
+	if (l)
+		list_end(l);
+	else if (hooks->told)
+		hooks->told(hooks->ctx, tgid);
 }
 
 int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t start_ns)
 {
-	struct process *p = process_get(d, tgid, true);
+	struct process *p = ttmon_discover_process(d, tgid, true);
 
 	if (!p)
 		return -ENOMEM;
@@ -301,22 +551,37 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 	return 0;
 }
 
-int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret)
-{
-	/* First, so that no mapping falls between list and records. */
-	int err = ttmon_discover_follow(d, tgid, 0);
+struct followed {
+	uint32_t *tgids;
+	size_t n, cap;
+};
 
-	if (err)
-		return err;
-	ttmon_fact_names(d->cfg.fact, d->cfg.ctx, ttmon_mono_ns(), tgid);
-	return listing_read(tgid, ret);
+static void find_followed(const void *node, VISIT which, void *closure)
+{
+	const struct process *p = *(struct process *const *)node;
+	struct followed *f = closure;
+
+	if ((which == postorder || which == leaf) && p->listed && !p->gone_ns &&
+	    !TTMON_GROW(f->tgids, f->cap, f->n + 1, 64))
+		f->tgids[f->n++] = p->tgid;
 }
 
-void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l)
+void ttmon_discover_each_followed(struct ttmon_discover *d, void (*cb)(void *ctx, uint32_t tgid), void *ctx)
 {
-	if (l)
-		listing_look(d, l, true);
-	listing_free(l);
+	struct followed f = { 0 };
+
+	/* cb may change the table. */
+	twalk_r(d->processes, find_followed, &f);
+	for (size_t i = 0; i < f.n; i++)
+		cb(ctx, f.tgids[i]);
+	free(f.tgids);
+}
+
+uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid)
+{
+	const struct process *p = ttmon_discover_process(d, tgid, false);
+
+	return p ? p->start_ns : 0;
 }
 
 int ttmon_discover_scan(struct ttmon_discover *d)
@@ -326,15 +591,11 @@ int ttmon_discover_scan(struct ttmon_discover *d)
 
 	if (!dir)
 		return -errno;
-	while ((ent = readdir(dir))) {
-		struct ttmon_listing *l = NULL;
-
-		/* A process that went away meanwhile is no error. */
-		if (isdigit((unsigned char)ent->d_name[0]) &&
-		    !listing_read((uint32_t)strtoul(ent->d_name, NULL, 10), &l))
-			listing_look(d, l, false);
-		listing_free(l);
-	}
+	/* A process that goes away meanwhile is no error. */
+	while ((ent = readdir(dir)))
+		if (isdigit((unsigned char)ent->d_name[0]))
+			ttmon_discover_list(d, (uint32_t)strtoul(ent->d_name, NULL, 10), false,
+					    &(struct ttmon_list_hooks){ 0 });
 	closedir(dir);
 	return 0;
 }
@@ -377,97 +638,199 @@ static bool is_wanted(const struct ttmon_discover *d, const struct process *p, u
 	return d->cfg.all || (p && p->listed) || ttmon_bpf_has_pid(d->cfg.bpf, tgid);
 }
 
-void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec)
+static struct waiter waiter_of(const struct ttmon_mmap2_rec *rec)
 {
-	struct mapping map = { rec->addr, rec->addr + rec->len, rec->maj, rec->min, rec->ino, rec->filename };
+	return (struct waiter){
+		.tgid = rec->pid,
+		.tid = rec->tid,
+		.mapped_ns = rec->ts_ns,
+		.m = { .start = rec->addr,
+		       .end = rec->addr + rec->len,
+		       .pgoff = rec->pgoff,
+		       .prot = rec->prot,
+		       .dev_major = rec->maj,
+		       .dev_minor = rec->min,
+		       .ino = rec->ino,
+		       .name = rec->filename },
+	};
+}
 
+/* What is to be done about a mapping of a record, when its file is known. */
+static void mapping_known(struct ttmon_discover *d, const struct waiter *w, struct object *o)
+{
+	struct process *p = ttmon_discover_process(d, w->tgid, false);
+	bool listed = p && p->listed && !w->first;
+
+	if (w->was == o && w->was_id == o->id)
+		return;
+	look_at_stacks(d, w->tgid, o, TTMON_SWITCHER_NOW);
+	if (listed)
+		ttmon_object_keep(d, o, w->tgid, &w->m);
+	/* At once: slots are closed that say what was seen in them. */
+	if (is_of_interest(o))
+		look_back(d, w->tgid, o, w->mapped_ns);
+	if (listed)
+		ttmon_fact_map(d->cfg.fact, d->cfg.ctx, w->mapped_ns ? w->mapped_ns : ttmon_mono_ns(), w->tgid, w->tid,
+			       &w->m, o->id);
+}
+
+void ttmon_discover_waited(struct ttmon_discover *d, struct waiter *w, struct object *o)
+{
+	struct list *l = w->list;
+
+	if (l) {
+		l->objects[w->at] = o;
+		if (!--l->pending)
+			list_end(l);
+	} else if (o) {
+		mapping_known(d, w, o);
+	}
+	ttmon_discover_unpend(d, w->tgid);
+	free((char *)w->m.name);
+	free(w);
+}
+
+/* Code that the program makes itself: call stacks go through it, and end there. */
+static void own_code(struct ttmon_discover *d, const struct waiter *w)
+{
+	const struct process *p = ttmon_discover_process(d, w->tgid, false);
+	struct ttmon_mapping m = w->m;
+
+	if (!p || !p->listed)
+		return;
+	/* As /proc/PID/maps has it. */
+	if (!strcmp(m.name, "//anon"))
+		m.name = "";
+	ttmon_fact_map(d->cfg.fact, d->cfg.ctx, w->mapped_ns, w->tgid, w->tid, &m, 0);
+}
+
+static void record(struct ttmon_discover *d, const struct waiter *w)
+{
+	bool pending = false;
 	struct object *o;
 
-	if (!ttmon_object_is_named(rec->filename) || !is_wanted(d, process_get(d, rec->pid, false), rec->pid))
+	if (!w->m.ino) {
+		if (w->m.prot & PROT_EXEC && !w->first)
+			own_code(d, w);
 		return;
-	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
-	/* At once: slots are closed that say what was seen in them. */
-	if (o && is_of_interest(o))
-		look_back(d, rec->pid, o, rec->ts_ns);
+	}
+	o = ttmon_object_of_mapping(d, w, &pending);
+	if (o)
+		mapping_known(d, w, o);
+}
+
+void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec)
+{
+	struct waiter w = waiter_of(rec);
+
+	w.first = true;
+	if (ttmon_object_is_named(rec->filename) && is_wanted(d, ttmon_discover_process(d, rec->pid, false), rec->pid))
+		record(d, &w);
 }
 
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec)
 {
-	struct mapping map = { rec->addr, rec->addr + rec->len, rec->maj, rec->min, rec->ino, rec->filename };
-	struct process *p = process_get(d, rec->pid, false);
-	struct ttmon_mapping m = {
-		.start = map.start,
-		.end = map.end,
-		.pgoff = rec->pgoff,
-		.prot = rec->prot,
-		.name = rec->filename,
-	};
-	struct object *o;
+	struct waiter w = waiter_of(rec);
 
-	if (!is_wanted(d, p, rec->pid))
-		return;
-	o = ttmon_object_of_mapping(d, rec->pid, &map, rec->ts_ns);
-	/* Code that the program makes itself is told of too: call stacks go through it, and end there. */
-	if (!o && (rec->ino || !(rec->prot & PROT_EXEC)))
-		return;
-	if (o)
-		look_at_stacks(d, rec->pid, o, TTMON_SWITCHER_NOW);
-	if (o && p && p->listed)
-		ttmon_object_keep(d, o, rec->pid, &map);
-	if (o && is_of_interest(o))
-		look_back(d, rec->pid, o, rec->ts_ns);
-	if (!p || !p->listed)
-		return;
-	/* As /proc/PID/maps has it. */
-	if (!strcmp(rec->filename, "//anon"))
-		m.name = "";
-	ttmon_fact_map(d->cfg.fact, d->cfg.ctx, rec->ts_ns, rec->pid, rec->tid, &m, o ? o->id : 0);
+	if (is_wanted(d, ttmon_discover_process(d, rec->pid, false), rec->pid))
+		record(d, &w);
 }
 
-bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec)
+/* A held process waits until this is over: done with the object, if it has probes. */
+struct held_file {
+	struct ttmon_discover *d;
+	uint32_t tgid, next;
+	bool exec;
+	void (*done)(void *ctx, const struct ttmon_held_object *held);
+	void *ctx;
+};
+
+static void held_known(void *ctx, struct object *o)
 {
+	struct held_file h = *(struct held_file *)ctx;
+	struct ttmon_held_object held = { 0 };
+	bool probed = o && o->probed;
+
+	free(ctx);
+	if (o)
+		look_at_stacks(h.d, h.tgid, o, h.exec ? TTMON_SWITCHER_EXEC : TTMON_SWITCHER_NOW);
+	if (probed && o->refused && !is_settled(ttmon_discover_process(h.d, h.tgid, false), o->id))
+		ttmon_object_tell_blind(h.d, h.tgid, o, ttmon_mono_ns(), TTMON_BLIND_REFUSED);
+	/* It waits: whatever it does with it, probes are there. */
+	if (probed) {
+		settle(h.d, h.tgid, o->id);
+		held = (struct ttmon_held_object){ .id = o->id, .is_new = o->id >= h.next };
+	}
+	h.done(h.ctx, &held);
+}
+
+void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec,
+			 void (*done)(void *ctx, const struct ttmon_held_object *held), void *ctx)
+{
+	struct held_file *h = malloc(sizeof(*h));
 	char link[64], path[4096];
-	uint32_t next = d->next_id;
-	struct object *o;
+	struct ttmon_object_ask ask = { .who = ttmon_discover_who(d, tgid),
+					.fd = fd,
+					.root = "",
+					.path = path,
+					.held = true,
+					.done = held_known,
+					.ctx = h };
 	ssize_t n;
-	int own;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
-	own = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (n < 0 || own < 0) {
-		if (own >= 0)
-			close(own);
-		return false;
+	if (!h || n < 0) {
+		free(h);
+		done(ctx, &(struct ttmon_held_object){ 0 });
+		return;
 	}
 	path[n] = '\0';
-	o = ttmon_object_of_fd(d, own, path, ttmon_mono_ns(), true);
-	d->held = o;
-	if (o)
-		look_at_stacks(d, tgid, o, exec ? TTMON_SWITCHER_EXEC : TTMON_SWITCHER_NOW);
-	if (!o || !o->probed)
-		return false;
-	d->held_new = o->id >= next;
-	if (o->refused && !is_settled(process_get(d, tgid, false), o->id))
-		ttmon_object_tell_blind(d, tgid, o, ttmon_mono_ns(), TTMON_BLIND_REFUSED);
-	/* It waits: whatever it does with it, probes are there. */
-	settle(d, tgid, o->id);
-	return true;
+	*h = (struct held_file){
+		.d = d, .tgid = tgid, .next = d->next_id, .exec = exec, .done = done, .ctx = ctx
+	};
+	if (ttmon_object_read(d, &ask))
+		held_known(h, NULL);
 }
 
-void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns, bool waited)
+void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_held_object *held,
+			     uint64_t begun_ns, bool waited)
 {
-	struct object *o = d->held;
+	struct object *o = d->probed;
 
-	if (!o || !o->probed)
+	while (o && o->id != held->id)
+		o = o->next_probed;
+	if (!o)
 		return;
 	/* Its thread was let go after 250 ms, or was killed: nobody knows when. */
 	if (!waited && ttmon_before(begun_ns, o->active_ns)) {
-		o->held = o->held && !d->held_new;
+		o->held = o->held && !held->is_new;
 		ttmon_object_tell_blind(d, tgid, o, begun_ns, TTMON_BLIND_LET_GO);
-	} else if (d->held_new) {
+	} else if (held->is_new) {
 		ttmon_object_tell_blind(d, tgid, o, o->mapped_ns, TTMON_BLIND_HELD);
 	}
+}
+
+static struct {
+	struct ttmon_discover *d;
+	const struct object *object;
+} refused;
+
+static void tell_refused(const void *node, VISIT which, int depth)
+{
+	const struct process *p = *(struct process *const *)node;
+
+	(void)depth;
+	if ((which == postorder || which == leaf) && is_settled(p, refused.object->id))
+		ttmon_object_tell_blind(refused.d, p->tgid, refused.object, refused.object->mapped_ns,
+					TTMON_BLIND_REFUSED);
+}
+
+void ttmon_discover_refused(struct ttmon_discover *d, const struct object *o)
+{
+	refused.d = d;
+	refused.object = o;
+	twalk(d->processes, tell_refused);
 }
 
 /* Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context argument. */
@@ -481,7 +844,7 @@ static void find_dead(const void *node, VISIT which, int depth)
 	const struct process *p = *(struct process *const *)node;
 
 	(void)depth;
-	if (which != postorder && which != leaf)
+	if ((which != postorder && which != leaf) || p->pending || p->gone_ns)
 		return;
 	if (!kill((pid_t)p->tgid, 0) || errno != ESRCH)
 		dead.alive++;
@@ -520,6 +883,14 @@ void ttmon_discover_set_all(struct ttmon_discover *d, bool all)
 void ttmon_discover_check(struct ttmon_discover *d)
 {
 	ttmon_objects_check(d);
+	ttmon_objects_late(d, false);
+	lists_due(d);
+	leave_overdue(d);
+}
+
+void ttmon_discover_end(struct ttmon_discover *d)
+{
+	ttmon_objects_late(d, true);
 }
 
 void ttmon_discover_sweep(struct ttmon_discover *d)
@@ -535,7 +906,7 @@ void ttmon_discover_sweep(struct ttmon_discover *d)
 		};
 
 		d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
-		ttmon_discover_forget(d, dead.tgids[i]);
+		forget(d, ttmon_discover_process(d, dead.tgids[i], false));
 		ttmon_bpf_take_sums(d->cfg.bpf, dead.tgids[i], ttmon_mono_ns(), d->cfg.fact, d->cfg.ctx);
 	}
 	ttmon_objects_sweep(d, dead.alive);

@@ -31,7 +31,8 @@ struct ttmon_discover_cfg {
 	char *const
 		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
 	size_t nr_ahead;
-	uint32_t max_user_probes; /* of files of one user, 0: 32,768; of root 131,072 */
+	uint32_t max_user_probes;      /* of files of one user, 0: 32,768; of root 131,072 */
+	struct ttmon_helpers *helpers; /* whose functions begin with ttmon_jobs (jobs.h) */
 	void (*fact)(void *ctx, const void *rec, size_t size);
 	void *ctx;
 };
@@ -48,17 +49,29 @@ int ttmon_discover_scan(struct ttmon_discover *d) _must_check;
 void ttmon_discover_ahead(struct ttmon_discover *d);
 /* From now on new mappings of this process, which began at start_ns (0: not known), are told, as their records come. -ENOMEM. */
 int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t start_ns) _must_check;
+/* Each process whose mappings are told. */
+void ttmon_discover_each_followed(struct ttmon_discover *d, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
+/* What a file is called, by the id that its fact has; NULL: it is not known any more. */
+const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id);
+/* When a process that is followed began; 0: not known. */
+uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid);
 /*
- * A process that is traced, in two steps. Read: its names are told, what it has mapped is listed; -ESRCH: it is gone. Tell: what is in the
- * list is probed and told. Between them a held process is let go, and records of mappings are taken: they know since when.
+ * What a process has mapped is listed; what is in the list is probed. tell: it is traced, its names are told before, and the list after. A file that takes
+ * long is not waited for: it is told when it is known, and if that takes very long, that nobody knows what is in it.
  */
-struct ttmon_listing;
-int ttmon_discover_read(struct ttmon_discover *d, uint32_t tgid, struct ttmon_listing **ret) _must_check;
-void ttmon_discover_tell(struct ttmon_discover *d, struct ttmon_listing *l); /* frees l; NULL is fine */
+struct ttmon_list_hooks {
+	void (*read)(
+		void *ctx,
+		uint32_t
+			tgid); /* the list was read: before it is looked at, records of mappings are taken, which know since when */
+	void (*told)(void *ctx, uint32_t tgid); /* once, also where there was nothing to tell */
+	void *ctx;
+};
+void ttmon_discover_list(struct ttmon_discover *d, uint32_t tgid, bool tell, const struct ttmon_list_hooks *hooks);
 /* Its children and their children that exist already are found too: cb for each. */
 int ttmon_discover_children(uint32_t tgid, int (*cb)(void *ctx, uint32_t tgid), void *ctx) _must_check;
-/* A process of which no more is to be told. */
-void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid);
+/* A process has ended: gone() when what it had mapped last is told too, at the latest 100 ms from now; then it is forgotten. */
+void ttmon_discover_leave(struct ttmon_discover *d, uint32_t tgid, void (*gone)(void *ctx, uint32_t tgid), void *ctx);
 /*
  * An executable mapping appeared that ttmon_discover_mapping() will be told of: a library that
  * its name says is one to probe is probed at once.
@@ -66,16 +79,37 @@ void ttmon_discover_forget(struct ttmon_discover *d, uint32_t tgid);
 void ttmon_discover_first(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
 /* An executable mapping appeared. */
 void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_rec *rec);
-/* A file that a held process is about to map or execute. True when it has probes (now). */
-bool ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec);
+/* A file that a held process is about to map or execute, if it has probes now; else id is 0. is_new: they were put on it for this process. */
+struct ttmon_held_object {
+	uint32_t id;
+	bool is_new;
+};
+/* fd: the file, an O_PATH descriptor (borrowed). done is called at once or later. */
+void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec,
+			 void (*done)(void *ctx, const struct ttmon_held_object *held), void *ctx);
 /* It has been let go; waited: not before that was done, which was begun at begun_ns. */
-void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, uint64_t begun_ns, bool waited);
-/* The file of an object, by the id that its fact has; the caller closes it. -ENOENT: it cannot be had any more. */
-int ttmon_discover_open(const struct ttmon_discover *d, uint32_t id) _must_check;
+void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_held_object *held,
+			     uint64_t begun_ns, bool waited);
+/*
+ * A helper opens the file of an object, by the id that its fact has, and sends the descriptor to a
+ * socket (borrowed), with one byte. It cannot be had: the socket is closed, and nothing was sent.
+ */
+void ttmon_discover_hand(struct ttmon_discover *d, uint32_t id, int sock);
+/* The user that a process's files are read for (lib/os/helpers.h): its user; of root's processes each mount namespace is one. */
+uint64_t ttmon_discover_who(struct ttmon_discover *d, uint32_t tgid);
 /* Answer the history's questions for names. */
 void ttmon_discover_symbols(struct ttmon_discover *d, const struct ttmon_frame *frames, size_t n);
-/* Often: probes are moved in files that were overwritten. */
+/* Readable when ttmon_discover_turn() has something to do: probes that went into a file, or out of one, in a thread. */
+int ttmon_discover_fd(const struct ttmon_discover *d);
+void ttmon_discover_turn(struct ttmon_discover *d);
+/* Wait until all probes are in that are going in; false: there were none. */
+bool ttmon_discover_drain(struct ttmon_discover *d);
+/* fn in each of these threads, one after the other; waits for that. -ENOMEM: not in all of them. */
+int ttmon_discover_in_threads(struct ttmon_discover *d, void (*fn)(void *ctx), void *ctx) _must_check;
+/* Often: probes are moved in files that were overwritten; what is late is told. */
 void ttmon_discover_check(struct ttmon_discover *d);
+/* The end: what is still being read is told to be unknown. */
+void ttmon_discover_end(struct ttmon_discover *d);
 /* From time to time: detach from files that are gone. */
 void ttmon_discover_sweep(struct ttmon_discover *d);
 
@@ -105,7 +139,8 @@ struct ttmon_object_state {
 	uint8_t build_id_len;
 	const struct ttmon_probes *probes;
 	size_t missing;
-	int err; /* attaching or reading failed: -errno */
+	int err;     /* attaching or reading failed: -errno, or one of probes.h */
+	bool unread; /* nobody knows what is in it: it could not be read, or not yet */
 	uint64_t mapped_ns, active_ns;
 	bool held;
 };

@@ -38,7 +38,7 @@ static bool has_room(const struct ttmon_discover *d, const struct share *s, uint
 
 bool ttmon_share_take(struct ttmon_discover *d, struct object *o, uint32_t n)
 {
-	struct share *s = n ? share_of(d, o->owner, true) : NULL;
+	struct share *s = n ? share_of(d, o->st.uid, true) : NULL;
 
 	if (!n)
 		return true;
@@ -55,7 +55,7 @@ bool ttmon_share_take(struct ttmon_discover *d, struct object *o, uint32_t n)
 
 void ttmon_share_give(struct ttmon_discover *d, struct object *o)
 {
-	struct share *s = o->charged ? share_of(d, o->owner, false) : NULL;
+	struct share *s = o->charged ? share_of(d, o->st.uid, false) : NULL;
 
 	if (s)
 		s->probes -= MIN(s->probes, o->charged);
@@ -64,7 +64,7 @@ void ttmon_share_give(struct ttmon_discover *d, struct object *o)
 
 void ttmon_share_mapped(struct ttmon_discover *d, const struct object *o, uint32_t tgid)
 {
-	struct share *s = share_of(d, o->owner, false);
+	struct share *s = share_of(d, o->st.uid, false);
 
 	if (s)
 		s->tgid = tgid;
@@ -72,7 +72,7 @@ void ttmon_share_mapped(struct ttmon_discover *d, const struct object *o, uint32
 
 bool ttmon_share_has_room_again(struct ttmon_discover *d, const struct object *o)
 {
-	const struct share *s = o->over_share ? share_of(d, o->owner, false) : NULL;
+	const struct share *s = o->over_share ? share_of(d, o->st.uid, false) : NULL;
 
 	return s && has_room(d, s, o->over_share);
 }

@@ -94,6 +94,8 @@ int ttmon_discover_tt_spare(struct ttmon_discover *d, uint16_t slot, bool on)
 	/* From now on some of them are missing: said before, as it is said after they are all back. */
 	if (!on)
 		tell(d, o, TTMON_TT_HAS_SPARE);
+	if (on)
+		ttmon_object_wait_closed(d, o);
 	err = ttmon_probes_spare(&o->probes, o->fd, &o->elf, on);
 	if (err == -EOPNOTSUPP) {
 		ttmon_object_tell_tt(d, o);

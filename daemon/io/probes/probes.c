@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "daemon/io/probes/probes.h"
 
-#include <sys/mman.h>
-
 #include "daemon/core/stream/decode.h"
 #include "lib/base/names.h"
 #include "daemon/io/objects/usdt.h"
@@ -40,6 +38,10 @@ const char *ttmon_probe_reason(int err)
 		return "a nop of five bytes, which this kernel makes a call that kills a forked child";
 	case TTMON_PROBE_EFAMILY:
 		return "its family is off";
+	case TTMON_PROBE_EUSERFS:
+		return "it is on a file system that a user's program serves";
+	case TTMON_PROBE_ELATE:
+		return "it could not be read in time";
 	default:
 		return strerror(-err);
 	}
@@ -368,40 +370,26 @@ static void take_away(struct ttmon_probes *p, struct ttmon_probe *q, enum ttmon_
 	q->err = err;
 }
 
-/*
- * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file
- * mapped it takes any, and says nothing when it refuses one later. So we map the file, and see
- * where breakpoints are. None at all: it cannot be mapped to be executed.
- */
-static void check_placed(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info)
+size_t ttmon_probes_places(const struct ttmon_probes *p, const struct ttmon_elf_info *info, uint64_t *ret)
 {
-	uint64_t first = UINT64_MAX, end = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
-	_cleanup_free_ bool *missing = calloc(p->n + 1, sizeof(*missing));
-	size_t placed = 0;
-	uint8_t *map;
+	size_t n = MIN(p->n, info->nr_targets);
 
-	for (size_t i = 0; i < info->nr_targets; i++) {
-		first = MIN(first, info->targets[i].offset);
-		end = MAX(end, info->targets[i].offset + info->targets[i].skip + 1);
-	}
-	first -= first % page;
-	map = missing && first < end ? mmap(NULL, end - first, PROT_READ, MAP_PRIVATE, object_fd, (off_t)first)
-				     : MAP_FAILED;
-	if (map == MAP_FAILED)
-		return;
-	for (size_t i = 0; i < info->nr_targets; i++) {
-		uint64_t at = info->targets[i].offset + info->targets[i].skip;
-		uint8_t byte;
+	for (size_t i = 0; i < n; i++)
+		ret[i] = info->targets[i].offset + info->targets[i].skip;
+	return n;
+}
 
-		if (p->probes[i].state != TTMON_PROBE_ATTACHED || pread(object_fd, &byte, 1, (off_t)at) != 1)
-			continue;
-		missing[i] = map[at - first] == byte;
-		placed += !missing[i];
-	}
-	munmap(map, end - first);
-	for (size_t i = 0; placed && i < info->nr_targets; i++)
-		if (missing[i])
+bool ttmon_probes_misplaced(struct ttmon_probes *p, const char *missing, size_t n)
+{
+	size_t placed = 0, before = p->attached;
+
+	n = MIN(n, p->n);
+	for (size_t i = 0; i < n; i++)
+		placed += p->probes[i].state == TTMON_PROBE_ATTACHED && !missing[i];
+	for (size_t i = 0; placed && i < n; i++)
+		if (missing[i] && p->probes[i].state == TTMON_PROBE_ATTACHED)
 			take_away(p, &p->probes[i], TTMON_PROBE_FAILED, TTMON_PROBE_EINSN);
+	return p->attached != before;
 }
 
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
@@ -431,7 +419,6 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 		ttmon_probes_detach(&p);
 		return err ? err : err2;
 	}
-	check_placed(&p, object_fd, info);
 	*ret = p;
 	return 0;
 }
@@ -446,10 +433,44 @@ size_t ttmon_probes_give_links(struct ttmon_probes *p, int *links)
 	return n;
 }
 
+static bool any_link(const struct ttmon_probes_link *l _unused_, unsigned int which _unused_)
+{
+	return true;
+}
+
+/* Those that are picked; the others stay, in their order. */
+static void detach_links(struct ttmon_probes *p, bool (*pick)(const struct ttmon_probes_link *l, unsigned int which),
+			 unsigned int which)
+{
+	_cleanup_free_ int *fds = p->close && p->nr_links ? malloc(p->nr_links * sizeof(*fds)) : NULL;
+	size_t kept = 0, n = 0;
+
+	for (size_t i = 0; i < p->nr_links; i++) {
+		if (!pick(&p->links[i], which))
+			p->links[kept++] = p->links[i];
+		else if (fds)
+			fds[n++] = p->links[i].fd;
+		else
+			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
+	}
+	p->nr_links = kept;
+	if (n)
+		p->close(p->close_ctx, fds, n, pick == any_link);
+}
+
+static bool is_spare(const struct ttmon_probes_link *l, unsigned int which _unused_)
+{
+	return l->spare;
+}
+
+static bool is_of_family(const struct ttmon_probes_link *l, unsigned int family)
+{
+	return l->family == family;
+}
+
 void ttmon_probes_detach(struct ttmon_probes *p)
 {
-	for (size_t i = 0; i < p->nr_links; i++)
-		ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
+	detach_links(p, any_link, 0);
 	free(p->links);
 	p->links = NULL;
 	p->nr_links = 0;
@@ -462,15 +483,7 @@ void ttmon_probes_detach(struct ttmon_probes *p)
 
 static void detach_spare(struct ttmon_probes *p)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->nr_links; i++) {
-		if (p->links[i].spare)
-			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
-		else
-			p->links[kept++] = p->links[i];
-	}
-	p->nr_links = kept;
+	detach_links(p, is_spare, 0);
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_probe *q = &p->probes[i];
 
@@ -512,15 +525,7 @@ int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon
 /* Links of entries are before those of their returns: what was entered can still return while they go. */
 static void detach_family(struct ttmon_probes *p, enum ttmon_family family)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->nr_links; i++) {
-		if (p->links[i].family == family)
-			ttmon_bpf_detach_uprobes(p->bpf, p->links[i].fd);
-		else
-			p->links[kept++] = p->links[i];
-	}
-	p->nr_links = kept;
+	detach_links(p, is_of_family, family);
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_probe *q = &p->probes[i];
 

@@ -39,6 +39,9 @@ const char *ttmon_probe_state_name(enum ttmon_probe_state state);
 #define TTMON_PROBE_ESPARE  (-5004)
 #define TTMON_PROBE_EFAMILY (-5005)
 #define TTMON_PROBE_ENOP    (-5006)
+/* Why a file is not read. */
+#define TTMON_PROBE_EUSERFS (-5007)
+#define TTMON_PROBE_ELATE   (-5008)
 /* The kernel's own ENOTSUPP, which is no errno of user space: it can neither be emulated nor stepped. */
 #define TTMON_PROBE_EINSN (-524)
 /* What -errno, or one of the above, means for a probe. */
@@ -74,6 +77,9 @@ struct ttmon_probes {
 	uint64_t active_ns; /* since when all of those are that could be attached at first */
 	uint32_t off;	    /* families (1 << family) whose probes are taken away */
 	bool returns;
+	/* Takes links to be closed, which waits for the kernel; all: of all there are, else in this order. NULL: they are closed at once. */
+	void (*close)(void *ctx, const int *links, size_t n, bool all);
+	void *close_ctx;
 };
 
 /* Whose probe it is; of one that belongs to no program: of allocations. */
@@ -84,6 +90,14 @@ enum ttmon_family ttmon_probes_family_of(const struct ttmon_probe *q);
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
 			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret) _must_check;
 void ttmon_probes_detach(struct ttmon_probes *p);
+/*
+ * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file mapped it takes any, and says nothing when it
+ * refuses one later. So the file is mapped, in a helper, to see where breakpoints are. Places: file offsets of the functions' probes into
+ * ret, which has room for info->nr_targets; how many. Misplaced: what was found there, 1: no breakpoint; these have failed, unless there is none
+ * at all: then the file cannot be mapped to be executed. Whether any failed.
+ */
+size_t ttmon_probes_places(const struct ttmon_probes *p, const struct ttmon_elf_info *info, uint64_t *ret);
+bool ttmon_probes_misplaced(struct ttmon_probes *p, const char *missing, size_t n);
 /* Hand the links over (links has room for p->nr_links), for ttmon_bpf_detach_many(). Returns how many. */
 size_t ttmon_probes_give_links(struct ttmon_probes *p, int *links);
 

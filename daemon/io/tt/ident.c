@@ -373,23 +373,21 @@ void ttmon_ttident_refresh(struct ttmon_ttident *t)
 		look_again(t, &t->procs[i], news);
 }
 
-static void answer_mesh(struct ttmon_ttident *t, const struct ttmon_tt_want *want)
+void ttmon_ttident_mesh(struct ttmon_ttident *t, const struct ttmon_ttmesh_ask *ask,
+			const struct ttmon_tt_mesh_dev *devs, size_t n)
 {
 	union {
 		struct ttmon_ev_tt_mesh e;
 		char space[sizeof(struct ttmon_ev_tt_mesh) + TTMON_TT_MESH_MAX * sizeof(struct ttmon_tt_mesh_dev)];
 	} u;
-	struct ttmon_tt_mesh_dev devs[TTMON_TT_MESH_MAX];
-	size_t n = 0;
 
 	memset(&u, 0, sizeof(u));
-	u.e.mesh = want->mesh;
-	if (!want->vt_device ||
-	    ttmon_ttmesh_find("/proc", want->tgid, want->mesh, want->vt_device, devs, ARRAY_SIZE(devs), &n))
-		n = 0;
+	n = n <= TTMON_TT_MESH_MAX ? n : 0;
+	u.e.mesh = ask->mesh;
 	u.e.count = (uint32_t)n;
-	memcpy(u.e.dev, devs, n * sizeof(*devs));
-	tell(t, &u.e.h, TTMON_EV_TT_MESH, want->tgid, sizeof(u.e) + n * sizeof(*devs));
+	if (n)
+		memcpy(u.e.dev, devs, n * sizeof(*devs));
+	tell(t, &u.e.h, TTMON_EV_TT_MESH, ask->tgid, sizeof(u.e) + n * sizeof(*devs));
 }
 
 void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *want)
@@ -397,10 +395,6 @@ void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *w
 	struct ttident_proc *p;
 	struct ttident_logical *l;
 
-	if (want->mesh) {
-		answer_mesh(t, want);
-		return;
-	}
 	p = proc_get(t, want->tgid);
 	l = p ? logical_get(p, want->logical) : NULL;
 	if (!l) {

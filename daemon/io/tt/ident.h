@@ -10,6 +10,7 @@
 
 #include "daemon/core/tt/tt.h"
 #include "daemon/io/tt/sys.h"
+#include "lib/os/helpers.h"
 
 struct ttmon_ttident;
 
@@ -27,8 +28,15 @@ void ttmon_ttident_redirect(struct ttmon_ttident *t, void (*fact)(void *ctx, con
 void ttmon_ttident_refresh(struct ttmon_ttident *t);
 /* A process was announced: what it says of itself is read now, since it may have ended when the first question about it comes. */
 void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid);
-/* Answer one question. */
+/* Answer one question for a logical id. */
 void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *want);
+/* A question for a mesh is a helper's (ttmon_ttmesh_job()); n 0: it found nothing, or could not look. */
+struct ttmon_ttmesh_ask {
+	uint64_t mesh, vt_device;
+	uint32_t tgid, pad;
+};
+void ttmon_ttident_mesh(struct ttmon_ttident *t, const struct ttmon_ttmesh_ask *ask,
+			const struct ttmon_tt_mesh_dev *devs, size_t n);
 /* The program's SharedMemoryStatsProvider said: this logical id has this file key (TT_CALL of class PROVIDER, as the hot thread saw it). */
 void ttmon_ttident_provider(struct ttmon_ttident *t, uint32_t tgid, uint32_t logical, uint64_t key, bool disabled);
 void ttmon_ttident_exit(struct ttmon_ttident *t, uint32_t tgid);
@@ -42,5 +50,10 @@ const struct ttmon_ttsys_chip *ttmon_ttident_chips(const struct ttmon_ttident *t
  */
 int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint64_t vt_device,
 		      struct ttmon_tt_mesh_dev *devs, size_t max, size_t *n) _must_check;
+/*
+ * The same as a function of a helper: in is a struct ttmon_ttmesh_ask, the answer the devices. A page of a file that nobody serves any more
+ * lets who reads it through /proc/PID/mem wait as long as its owner likes.
+ */
+int ttmon_ttmesh_job(const void *ctx, const void *in, size_t n, int fd, struct ttmon_helper_out *out);
 
 #endif

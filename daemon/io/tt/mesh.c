@@ -440,3 +440,17 @@ int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint6
 		*n = best->n;
 	return err;
 }
+
+int ttmon_ttmesh_job(const void *ctx _unused_, const void *in, size_t n, int fd _unused_, struct ttmon_helper_out *out)
+{
+	const struct ttmon_ttmesh_ask *ask = in;
+	struct ttmon_tt_mesh_dev devs[TTMON_TT_MESH_MAX];
+	size_t found = 0;
+	int err = n == sizeof(*ask) ? ttmon_ttmesh_find("/proc", ask->tgid, ask->mesh, ask->vt_device, devs,
+							ARRAY_SIZE(devs), &found)
+				    : -EINVAL;
+
+	if (!err)
+		ttmon_helper_put(out, devs, found * sizeof(*devs));
+	return err;
+}

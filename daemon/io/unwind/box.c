@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * box.c: what the unwinding process gives up before it reads anything that a stranger has written: its user, capabilities, the right
- * to gain any, and, by seccomp, all system calls but those that it needs. It keeps the descriptors that it has.
+ * box.c: what the unwinding process gives up before it reads anything that a stranger has written: its
+ * user, capabilities, the right to gain any, and, by seccomp, all system calls but those that it
+ * needs. It keeps the descriptors that it has.
  */
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <grp.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,7 +26,9 @@
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
 /* clang-format on */
 
-/* What is instrumented calls whatever it likes, and has mapped more than the limit. That is for tests. */
+/*
+ * What is instrumented calls whatever it likes, and has mapped more than the limit. That is for tests.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
 #else
@@ -79,16 +83,39 @@ static bool filter(void)
 }
 #endif
 
+void ttmon_unwinder_starter_box(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &head, caps))
+		return;
+	caps[0].permitted &= 1u << CAP_SETUID | 1u << CAP_SETGID | 1u << CAP_KILL;
+	caps[0].effective = caps[0].permitted;
+	caps[0].inheritable = 0;
+	memset(&caps[1], 0, sizeof(caps[1]));
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, caps))
+		errno = 0; /* it reads nothing of a stranger's */
+}
+
 bool ttmon_unwinder_box(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
 	struct rlimit memory = { MEMORY_MAX, MEMORY_MAX }, nothing = { 0, 0 };
 
-	/* A service may not change its user. Without capabilities root is nobody either, but for the files that are root's. */
+	/*
+	 * A service may not change its user. Without capabilities root is nobody either, but for the files
+	 * that are root's.
+	 */
 	if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) ||
 	    syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY))
 		errno = 0;
+	/*
+	 * With the one that started it, which ends with the daemon: also in a read that hangs. Another user
+	 * would undo it.
+	 */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	memset(none, 0, sizeof(none));
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    syscall(SYS_capset, &head, none))

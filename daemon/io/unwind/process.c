@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop. Started by
- * ttmon_unwinder_start() in the cold thread, before the daemon has other threads, and detached (lib/os/detached.h).
+ * a process that ttmon_unwinder_start() has made in the cold thread, before the daemon has other
+ * threads, and detached (lib/os/detached.h): one that hangs in a file is followed by another.
  *
  * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in nothing known is kept for a while:
  * what was mapped just before is often told just after. Files are asked for one by one, when a stack needs them.
  */
+#include <fcntl.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -25,12 +28,15 @@
 #define PROCS_MAX   4096
 #define TABLES_MAX  256
 #define KNOWN	    4096 /* a power of two */
+#define COMING_MAX  16
 #define PENDING_MAX 64
 #define PENDING_NS  (1500 * NSEC_PER_MS) /* its event is waited for for two seconds (core/history/siteq.c) */
 /* After copies the ring is looked at again so often, until none have come for LINGER_NS. */
 #define LINGER_MS 10
 #define LINGER_NS (60 * NSEC_PER_MS)
 #define WANT_MS	  1000		     /* a file that has not come by then is not waited for */
+#define AGAIN_NS  (60 * NSEC_PER_SEC) /* one that could not be had is asked for again */
+#define START_MS  2000		     /* to fork */
 #define GONE_NS	  (3 * NSEC_PER_SEC) /* what a process had mapped is kept after its end */
 #define VDSO_MAX  (256u << 10)
 
@@ -49,8 +55,14 @@ struct known {
 
 struct table {
 	uint32_t object;	  /* 0: nothing is here */
-	struct ttmon_uw_table *t; /* NULL: it cannot be had */
-	uint64_t used;
+	struct ttmon_uw_table *t; /* NULL: it could not be had at since_ns */
+	uint64_t since_ns, used;
+};
+
+/* A file that somebody opens: it comes by this socket, or its end does. */
+struct coming {
+	uint32_t object;
+	int sock;
 };
 
 struct pending {
@@ -70,10 +82,14 @@ static struct {
 	struct ttmon_hmap by_tgid; /* place in procs */
 	struct table tables[TABLES_MAX];
 	uint64_t uses;
+	struct coming coming[COMING_MAX]; /* the oldest first */
+	size_t nr_coming;
 	struct pending *pending[PENDING_MAX];
 	size_t nr_pending;
 	const struct ttmon_stack_copy *now; /* that is unwound */
 	bool look, finish;
+	uint64_t *reads; /* as in unwinder.h */
+	uint32_t turns;
 	uint64_t last_ns; /* when a copy came last */
 	_Alignas(8) char msg[TTMON_UNWINDER_MAX];
 } u;
@@ -205,6 +221,12 @@ static void tell(enum ttmon_unwinder_kind kind, const void *entry, size_t size)
 		_exit(0);
 }
 
+/* Until it says another one, or 0, this process may hang in the file of this object. */
+static void reads(uint32_t object)
+{
+	__atomic_store_n(u.reads, (uint64_t)++u.turns << 32 | object, __ATOMIC_RELAXED);
+}
+
 static struct table *table_of(uint32_t object)
 {
 	for (size_t i = 0; i < TABLES_MAX; i++)
@@ -218,6 +240,12 @@ static void add_table(uint32_t object, int fd)
 {
 	struct table *to = table_of(object);
 
+	/* Asked for twice, as the first answer was late. */
+	if (to && to->t) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
 	for (size_t i = 0; !to && i < TABLES_MAX; i++)
 		if (!u.tables[i].object)
 			to = &u.tables[i];
@@ -227,10 +255,14 @@ static void add_table(uint32_t object, int fd)
 			if (u.tables[i].used < to->used)
 				to = &u.tables[i];
 	}
+	/* To close it is to ask its server. */
+	reads(to->object);
 	ttmon_uw_table_free(to->t);
-	*to = (struct table){ .object = object, .used = ++u.uses };
+	*to = (struct table){ .object = object, .since_ns = ttmon_mono_ns(), .used = ++u.uses };
+	reads(object);
 	if (fd >= 0 && ttmon_uw_table_open(fd, &to->t))
 		to->t = NULL;
+	reads(0);
 }
 
 static void set_up(const struct ttmon_unwinder_setup *s, int fd)
@@ -245,15 +277,75 @@ static void set_up(const struct ttmon_unwinder_setup *s, int fd)
 		_exit(1);
 }
 
-/* The fd that came with a message; -1: none. */
-static int fd_of(struct msghdr *msg)
+/*
+ * A message, if there is one, and the fd that came with it, which the caller closes; -1: none.
+ * -EAGAIN: there is none. 0: nobody is at the other end.
+ */
+static ssize_t receive(int sock, void *buf, size_t n, int *fd)
 {
-	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-	int fd = -1;
+	union {
+		struct cmsghdr align;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { buf, n };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	struct cmsghdr *c;
+	ssize_t got = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 
+	*fd = -1;
+	if (got < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	c = CMSG_FIRSTHDR(&msg);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-	return fd;
+		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	return got;
+}
+
+/* ---- files that are opened ---- */
+
+static bool is_coming(uint32_t object)
+{
+	for (size_t i = 0; i < u.nr_coming; i++)
+		if (u.coming[i].object == object)
+			return true;
+	return false;
+}
+
+/* It has come, or will not come any more: fd -1. */
+static void came(size_t i, int fd)
+{
+	struct coming c = u.coming[i];
+
+	memmove(&u.coming[i], &u.coming[i + 1], (--u.nr_coming - i) * sizeof(c));
+	close(c.sock);
+	add_table(c.object, fd);
+}
+
+/* sock -1: it cannot be had. The one that was asked for first makes room. */
+static void comes(uint32_t object, int sock)
+{
+	if (sock < 0) {
+		add_table(object, -1);
+		return;
+	}
+	if (u.nr_coming == COMING_MAX)
+		came(0, -1);
+	u.coming[u.nr_coming++] = (struct coming){ object, sock };
+}
+
+static void take_files(void)
+{
+	for (size_t i = 0; i < u.nr_coming;) {
+		char byte;
+		int fd;
+
+		if (receive(u.coming[i].sock, &byte, sizeof(byte), &fd) == -EAGAIN)
+			i++;
+		else
+			came(i, fd);
+	}
 }
 
 static void take(const struct ttmon_unwinder_head *head, const char *entries, int fd)
@@ -274,7 +366,7 @@ static void take(const struct ttmon_unwinder_head *head, const char *entries, in
 		return;
 	case TTMON_UNWINDER_FILE:
 		memcpy(&object, entries, sizeof(object));
-		add_table(object, fd);
+		comes(object, fd);
 		return;
 	case TTMON_UNWINDER_LOOK:
 		u.look = true;
@@ -285,46 +377,49 @@ static void take(const struct ttmon_unwinder_head *head, const char *entries, in
 	}
 }
 
-/* One message, if there is one within ms. */
+/* One message, if there is one within ms; files that come are taken too, and end the wait. */
 static bool hear(int ms)
 {
-	union {
-		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { u.msg, sizeof(u.msg) };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	struct pollfd p = { .fd = SOCK_FD, .events = POLLIN };
+	struct pollfd p[1 + COMING_MAX] = { { .fd = SOCK_FD, .events = POLLIN } };
 	ssize_t n;
+	int fd;
 
-	if (poll(&p, 1, ms) <= 0)
+	for (size_t i = 0; i < u.nr_coming; i++)
+		p[1 + i] = (struct pollfd){ .fd = u.coming[i].sock, .events = POLLIN };
+	if (poll(p, 1 + u.nr_coming, ms) <= 0)
 		return false;
-	n = recvmsg(SOCK_FD, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	take_files();
+	n = receive(SOCK_FD, u.msg, sizeof(u.msg), &fd);
+	if (n == -EAGAIN)
 		return false;
 	if (n < (ssize_t)sizeof(struct ttmon_unwinder_head))
 		_exit(0);
-	take((const void *)u.msg, u.msg + sizeof(struct ttmon_unwinder_head), fd_of(&msg));
+	take((const void *)u.msg, u.msg + sizeof(struct ttmon_unwinder_head), fd);
 	return true;
 }
 
 static struct ttmon_uw_table *table(void *ctx, uint32_t object)
 {
 	struct table *t = table_of(object);
-	uint64_t until;
+	uint64_t now = ttmon_mono_ns(), until = now + WANT_MS * NSEC_PER_MS;
 
 	(void)ctx;
-	if (!t) {
+	reads(0);
+	/* That it is late was waited for once. */
+	if (is_coming(object)) {
+		take_files();
+		t = table_of(object);
+	} else if (!t || (!t->t && now - t->since_ns >= AGAIN_NS)) {
 		tell(TTMON_UNWINDER_WANT, &object, sizeof(object));
-		until = ttmon_mono_ns() + WANT_MS * NSEC_PER_MS;
+		if (t)
+			t->object = 0;
 		while (!(t = table_of(object)) && ttmon_before(ttmon_mono_ns(), until))
 			(void)hear(WANT_MS / 10);
 	}
 	if (!t)
 		return NULL;
 	t->used = ++u.uses;
+	reads(object);
 	return t->t;
 }
 
@@ -364,6 +459,7 @@ static bool unwind(const struct ttmon_stack_copy *c, bool final)
 
 	u.now = c;
 	ttmon_uw_unwind(u.uw, c, &files, MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
+	reads(0);
 	if (r.end == TTMON_STACK_NO_MAP && !final)
 		return false;
 	answer(c, &r);
@@ -468,13 +564,69 @@ static void run(void)
 	}
 }
 
-int ttmon_unwinder_start(int *ret)
+/* ---- who starts them ---- */
+
+static void start_them(void)
+{
+	char byte;
+
+	ttmon_unwinder_starter_box();
+	/* Nobody waits for them. */
+	signal(SIGCHLD, SIG_IGN);
+	while (recv(SOCK_FD, &byte, 1, 0) == 1) {
+		_cleanup_close_ int ours = -1, theirs = -1;
+		pid_t pid = -1;
+		int pair[2];
+
+		if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+			theirs = pair[0];
+			ours = pair[1];
+			pid = fork();
+		}
+		if (!pid) {
+			dup3(ours, SOCK_FD, O_CLOEXEC);
+			close(TAKE_FD(ours));
+			close(TAKE_FD(theirs));
+			run();
+		}
+		if (ttmon_unwinder_send(SOCK_FD, &byte, 1, pid < 0 ? -1 : theirs, true))
+			break;
+	}
+}
+
+int ttmon_unwinder_start(int *ret, uint64_t **reads_ret)
 {
 #ifdef __x86_64__
-	return ttmon_detached_start("ttmond-unwind", 0, NULL, 0, run, ret);
+	void *shared = mmap(NULL, sizeof(*u.reads), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int err;
+
+	if (shared == MAP_FAILED)
+		return -errno;
+	u.reads = shared;
+	err = ttmon_detached_start("ttmond-unwind", 0, NULL, 0, start_them, ret);
+	if (err)
+		munmap(shared, sizeof(*u.reads));
+	else
+		*reads_ret = shared;
+	return err;
 #else
-	(void)run;
+	(void)start_them;
 	(void)ret;
+	(void)reads_ret;
 	return -EOPNOTSUPP;
 #endif
+}
+
+int ttmon_unwinder_new(int starter, int *ret)
+{
+	struct pollfd p = { .fd = starter, .events = POLLIN };
+	char byte = 0;
+	int fd = -1;
+
+	__atomic_store_n(u.reads, 0, __ATOMIC_RELAXED);
+	if (ttmon_unwinder_send(starter, &byte, 1, -1, false) || poll(&p, 1, START_MS) != 1 ||
+	    receive(starter, &byte, 1, &fd) != 1 || fd < 0)
+		return -EIO;
+	*ret = fd;
+	return 0;
 }

@@ -2,9 +2,10 @@
 /*
  * unwinder.h: the process that finds call stacks in copies of stacks, and how the daemon talks to it.
  *
- * Programs chose what is in these copies, and in the files that they are unwound with. So it is done in a process of its own that may
- * do nothing: it has no capability and no file but what is handed to it (io/unwind/box.c), and the daemon takes each of its answers for
- * that of a stranger. It takes the copies from their ring itself; a full ring is all that is noticed of one that hangs.
+ * Programs chose what is in these copies, and in the files that they are unwound with. So it is done
+ * in a process of its own that may do nothing: it has no capability and no file but what is handed to
+ * it (io/unwind/box.c), and the daemon takes each of its answers for that of a stranger. It takes the
+ * copies from their ring itself; a full ring is all that is noticed of one that hangs.
  *
  * A message is a head and n entries of its kind, of at most TTMON_UNWINDER_MAX bytes.
  */
@@ -23,7 +24,8 @@ enum ttmon_unwinder_kind {
 	TTMON_UNWINDER_SETUP,  /* struct ttmon_unwinder_setup, with the fd of the ring's map */
 	TTMON_UNWINDER_MAP,    /* struct ttmon_unwinder_map */
 	TTMON_UNWINDER_EXIT,   /* struct ttmon_unwinder_map, tgid alone: it is gone */
-	TTMON_UNWINDER_FILE,   /* u32: an object, with its fd; without: it cannot be had */
+	/* u32: an object, with a socket that its file comes by, or its end; without: it cannot be had */
+	TTMON_UNWINDER_FILE,
 	TTMON_UNWINDER_LOOK,   /* nothing: there are copies in the ring */
 	TTMON_UNWINDER_FINISH, /* nothing: answer all, with what is known */
 	/* From it. */
@@ -61,17 +63,32 @@ struct ttmon_unwinder_stack {
 	uint64_t frames[TTMON_MAX_FRAMES];
 };
 
-/* Start it, where there is a processor it knows; before the daemon has threads. *ret: our end. -EOPNOTSUPP, -errno. */
-int ttmon_unwinder_start(int *ret) _must_check;
-/* One message, a head and what follows; fd is lent, -1: none. wait: until there is room, else -EAGAIN. -EPIPE: it is gone. */
+/*
+ * Start what starts such processes, where there is a processor they know; before the daemon has
+ * threads. *ret: its socket. *reads: a word of memory that one of them has with us: the object whose
+ * file it reads in the lower half, 0: none, and another number each time above it. -EOPNOTSUPP,
+ * -errno.
+ */
+int ttmon_unwinder_start(int *ret, uint64_t **reads) _must_check;
+/* Start one, when the one before has been killed, if there was one. *ret: our end of its socket. */
+int ttmon_unwinder_new(int starter, int *ret) _must_check;
+/*
+ * One message, a head and what follows; fd is lent, -1: none. wait: until there is room, else -EAGAIN.
+ * -EPIPE: it is gone.
+ */
 int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wait) _must_check;
 /*
- * Is what came, size bytes, a whole message of it, with every number within its bounds? Its entries lie behind the head. Knows nothing
- * of what was asked.
+ * Is what came, size bytes, a whole message of it, with every number within its bounds? Its entries
+ * lie behind the head. Knows nothing of what was asked.
  */
 bool ttmon_unwinder_is_good(const void *msg, size_t size);
 
-/* box.c: give up all that the process can do but reading, answering and memory. False: it could not be. */
+/*
+ * box.c: give up all capabilities but those to be another user, which those that are started need, and
+ * to end these.
+ */
+void ttmon_unwinder_starter_box(void);
+/* Give up all that the process can do but reading, answering and memory. False: it could not be. */
 bool ttmon_unwinder_box(void);
 
 #endif

@@ -224,6 +224,44 @@ static void stripped_in_another_process_of_that_number(void **state)
 	ttmon_know_free(k);
 }
 
+/* A file that hangs: nobody knows what its process did; when it has been read, it was no gap. Others of the process stay. */
+static void a_file_that_is_read_late(void **state)
+{
+	struct ttmon_ev_blind ev = { .h.tgid = 7,
+				     .object = 3,
+				     .how = TTMON_BLIND_UNREAD,
+				     .families = TTMON_FAMILIES_CUDA,
+				     .mapped_ns = 500,
+				     .active_ns = UINT64_MAX };
+	const struct ttmon_gap *gaps;
+	struct ttmon_know *k;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	blind(k, 8, 1, 100, 200, 0);
+	ttmon_know_on_blind(k, &ev);
+	ev.object = 4;
+	ttmon_know_on_blind(k, &ev);
+	blind(k, 7, 2, 100, 200, 0);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 4);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 600, 700, NULL), TTMON_UNKNOWN);
+	assert_int_equal(ttmon_gap_why_reason(gaps[1].why), TTMON_INCOMPLETE_UNPROBED);
+	ev.active_ns = 0;
+	ttmon_know_on_blind(k, &ev);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 3);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 600, 700, NULL), TTMON_UNKNOWN);
+	ev.object = 3;
+	ttmon_know_on_blind(k, &ev);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 600, 700, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 150, 160, NULL), TTMON_UNKNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 8, 150, 160, NULL), TTMON_UNKNOWN);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
+	/* One that was told is told, not two. */
+	ttmon_know_on_blind(k, &ev);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 2);
+	ttmon_know_free(k);
+}
+
 static void a_family_goes_and_comes_back(void **state)
 {
 	struct ttmon_know *k;
@@ -376,6 +414,7 @@ int main(void)
 		cmocka_unit_test(stripped_beside_one_that_was_seen),
 		cmocka_unit_test(stripped_before_an_exec),
 		cmocka_unit_test(stripped_in_another_process_of_that_number),
+		cmocka_unit_test(a_file_that_is_read_late),
 		cmocka_unit_test(a_family_goes_and_comes_back),
 		cmocka_unit_test(sampled_is_not_missing),
 		cmocka_unit_test(losses_that_follow_are_one),

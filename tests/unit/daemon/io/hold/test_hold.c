@@ -24,6 +24,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "daemon/io/hold/heldfile.h"
 #include "daemon/io/hold/hold.h"
 #include "daemon/io/hold/keeper.h"
 #include "lib/os/log.h"
@@ -126,7 +127,7 @@ static int play_nested(void)
 		return 1;
 	if (ttmon_hold_error(h) != -EBUSY || ttmon_hold_fd(h) != -1)
 		return 2;
-	if (ttmon_hold_go(h))
+	if (ttmon_hold_go(h, NULL, NULL))
 		return 3;
 	if (waitpid(ttmon_hold_pid(h), &status, 0) < 0)
 		return 4;
@@ -185,6 +186,13 @@ static int play(char **argv)
 
 /* ---- the daemon's side ---- */
 
+static bool is_program(void *ctx _unused_, const struct seccomp_notif *notif)
+{
+	_cleanup_close_ int fd = -1;
+
+	return !ttmon_heldfile_open(notif, &fd) && ttmon_heldfile_is_program(fd);
+}
+
 static int run(char *const argv[], struct ttmon_hold **ret)
 {
 	int err = ttmon_hold_new(argv, ret);
@@ -192,7 +200,7 @@ static int run(char *const argv[], struct ttmon_hold **ret)
 	if (err)
 		return err;
 	assert_int_equal(ttmon_hold_error(*ret), 0);
-	return ttmon_hold_go(*ret);
+	return ttmon_hold_go(*ret, is_program, NULL);
 }
 
 static bool is_same_file(int fd, const char *path)
@@ -200,6 +208,13 @@ static bool is_same_file(int fd, const char *path)
 	struct stat a, b;
 
 	return fd >= 0 && fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+static bool is_file_of(const struct ttmon_hold_req *req, const char *path)
+{
+	_cleanup_close_ int fd = -1;
+
+	return !ttmon_heldfile_open(&req->notif, &fd) && is_same_file(fd, path);
 }
 
 /* Wait for the next request. 0, or -ENOENT at the end. */
@@ -240,9 +255,8 @@ static int serve(struct ttmon_hold *h, const char *look_for, struct seen *seen)
 		if (err)
 			continue;
 		*(req.exec ? &seen->execs : &seen->maps) += 1;
-		seen->files += is_same_file(req.fd, look_for);
+		seen->files += is_file_of(&req, look_for);
 		ttmon_hold_release(h, &req);
-		assert_int_equal(req.fd, -1);
 	}
 	if (status == -1)
 		assert_int_equal(waitpid(ttmon_hold_pid(h), &status, 0), ttmon_hold_pid(h));
@@ -307,7 +321,7 @@ static void test_requests_and_status(void **state)
 	assert_int_equal(next(h, &req), 0);
 	assert_true(req.exec);
 	assert_int_equal(req.pid, ttmon_hold_pid(h));
-	assert_true(is_same_file(req.fd, self));
+	assert_true(is_file_of(&req, self));
 	assert_true(ttmon_hold_release(h, &req));
 	status = serve(h, self, &seen);
 	assert_true(WIFEXITED(status));
@@ -353,7 +367,7 @@ static void test_script_means_interpreter(void **state)
 	snprintf(file, sizeof(file), "%s/script", dir);
 	assert_int_equal(run(argv, &h), 0);
 	assert_int_equal(next(h, &req), 0);
-	assert_true(is_same_file(req.fd, self));
+	assert_true(is_file_of(&req, self));
 	ttmon_hold_release(h, &req);
 	assert_int_equal(WEXITSTATUS(serve(h, self, &seen)), 3);
 	ttmon_hold_free(h);
@@ -677,7 +691,6 @@ static void test_free_lets_go(void **state)
 	pid = ttmon_hold_pid(h);
 	t0 = now_ms();
 	ttmon_hold_free(h);
-	close(req.fd);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(WEXITSTATUS(status), 42);
 	assert_true(now_ms() - t0 < 10000);

@@ -982,6 +982,16 @@ static void test_redirect(void **state)
 
 /* ---- meshes ---- */
 
+/* As a helper does it. */
+static void ask_mesh(const struct ttmon_ttmesh_ask *ask)
+{
+	struct ttmon_helper_out out = { .fd = -1 };
+	int err = ttmon_ttmesh_job(NULL, ask, sizeof(*ask), -1, &out);
+
+	ttmon_ttident_mesh(t, ask, (const void *)out.buf, err ? 0 : out.n / sizeof(struct ttmon_tt_mesh_dev));
+	free(out.buf);
+}
+
 static void test_mesh(void **state)
 {
 	static uint64_t vt[4], vt_mesh[4];
@@ -989,12 +999,12 @@ static void test_mesh(void **state)
 	uint64_t array[2] = { (uintptr_t)dev[1], (uintptr_t)dev[0] };
 	uint64_t impl[4] = { 0, (uintptr_t)array, (uintptr_t)(array + 2), (uintptr_t)(array + 2) };
 	uint64_t object[32] = { (uintptr_t)vt_mesh, 0, 0, (uintptr_t)impl };
-	struct ttmon_tt_want want = { .tgid = (uint32_t)getpid(),
-				      .mesh = (uintptr_t)object,
-				      .vt_device = (uintptr_t)vt };
+	struct ttmon_ttmesh_ask want = { .tgid = (uint32_t)getpid(),
+					 .mesh = (uintptr_t)object,
+					 .vt_device = (uintptr_t)vt };
 
 	(void)state;
-	ttmon_ttident_answer(t, &want);
+	ask_mesh(&want);
 	assert_int_equal(nr_meshes, 1);
 	assert_int_equal(mesh.e.h.tgid, getpid());
 	assert_int_equal(mesh.e.mesh, (uintptr_t)object);
@@ -1003,11 +1013,11 @@ static void test_mesh(void **state)
 	assert_int_equal(mesh.dev[0].logical, 9);
 	assert_int_equal(mesh.dev[1].logical, 3);
 	want.vt_device = 0; /* never seen one */
-	ttmon_ttident_answer(t, &want);
+	ask_mesh(&want);
 	assert_int_equal(mesh.e.count, 0);
 	want.tgid = 1u << 30;
 	want.vt_device = (uintptr_t)vt;
-	ttmon_ttident_answer(t, &want);
+	ask_mesh(&want);
 	assert_int_equal(nr_meshes, 3);
 	assert_int_equal(mesh.e.count, 0);
 	assert_int_equal(mesh.e.h.tgid, 1u << 30);

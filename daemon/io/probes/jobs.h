@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * jobs.h: what discover.c asks of helpers (lib/os/helpers.h): all that opens, reads or looks at files and memory of other people.
+ *
+ * The functions of the table run in a helper. What they answer is in the daemon's own structures, byte by byte: both sides are the same program.
+ * The daemon is handed O_PATH descriptors alone: an open file of a file system in user space can hang at its close, such a descriptor cannot.
+ */
+#ifndef TTMON_JOBS_H
+#define TTMON_JOBS_H
+
+#include <time.h>
+
+#include "daemon/core/history/history.h"
+#include "daemon/io/objects/objects.h"
+#include "lib/os/helpers.h"
+
+enum ttmon_job {
+	TTMON_JOB_LIST,	   /* names and mappings of a process */
+	TTMON_JOB_FILE,	   /* a file: opened, and what it has for us */
+	TTMON_JOB_CHECK,   /* files that are known: are they as they were? */
+	TTMON_JOB_SYMBOLS, /* names for offsets in a file */
+	TTMON_JOB_OPEN,	   /* a file that is known, for who may read it */
+	TTMON_JOB_MAPPED,  /* which of these files has a process mapped? */
+	TTMON_JOB_AHEAD,   /* libraries under the usual paths */
+	TTMON_JOB_PLACED,  /* where are breakpoints in a file? */
+	TTMON_JOBS
+};
+extern const ttmon_helper_fn ttmon_jobs[TTMON_JOBS];
+
+/* The context of these functions. */
+struct ttmon_jobs_cfg {
+	const struct ttmon_user_fn *user;
+	size_t nr_user;
+	char *const *ahead;
+	size_t nr_ahead;
+};
+
+/* Error of TTMON_JOB_FILE: the process is gone, or has something else mapped. */
+#define TTMON_JOB_EGONE (-ESRCH)
+
+/* ---- TTMON_JOB_LIST ---- */
+
+struct ttmon_list_ask {
+	uint32_t tgid;
+	uint32_t names; /* 1: its names too, as facts */
+};
+/* What a process had mapped at one moment. */
+struct ttmon_listing {
+	uint32_t tgid;
+	uint64_t from_ns, done_ns;
+	struct ttmon_mapping *maps; /* names owned */
+	size_t n;
+};
+void ttmon_listing_free(struct ttmon_listing *l);
+/* fact: for each of the names. */
+int ttmon_listing_unpack(const char *buf, size_t n, void (*fact)(void *ctx, const void *rec, size_t size), void *ctx,
+			 struct ttmon_listing **ret) _must_check;
+
+/* ---- TTMON_JOB_FILE ---- */
+
+/* A file as it was when it was looked at. */
+struct ttmon_file_stat {
+	uint64_t dev, ino, size, nlink;
+	uint32_t uid, pad;
+	struct timespec ctim, mtim;
+};
+bool ttmon_file_same(const struct ttmon_file_stat *a, const struct ttmon_file_stat *b);	       /* the same, as it was */
+bool ttmon_file_overwritten(const struct ttmon_file_stat *a, const struct ttmon_file_stat *b); /* of one file */
+/* Of an O_PATH descriptor, without asking a server: what it said last. */
+int ttmon_file_look(int fd, struct ttmon_file_stat *ret) _must_check;
+
+/*
+ * Which file: the descriptor that comes with the call; else path in root; else that of a mapping of tgid, if its inode number is ino. path: of the mapping,
+ * or what the file is called.
+ */
+struct ttmon_file_ask {
+	uint32_t tgid;
+	bool read; /* else it is only opened */
+	uint64_t start, end, ino;
+	struct ttmon_file_stat known; /* if it is still as it was then, it is not read; ino 0: it is not known */
+	const char *root, *path;      /* root "": none */
+};
+size_t ttmon_file_pack(const struct ttmon_file_ask *ask, char *buf, size_t n); /* 0: it does not fit */
+struct ttmon_file {
+	struct ttmon_file_stat st;
+	bool same;		   /* it is as it was known to be, and has not been read */
+	int err;		   /* of reading: -errno, as ttmon_elf_read(), or TTMON_PROBE_EUSERFS */
+	struct ttmon_elf_info elf; /* owned */
+};
+int ttmon_file_unpack(const char *buf, size_t n, struct ttmon_file *ret) _must_check;
+
+/* ---- TTMON_JOB_CHECK ---- */
+
+/* One file of many: the names by which it can be found, here or as the process sees it. */
+struct ttmon_check_ask {
+	struct ttmon_file_stat st;
+	uint32_t tgid;
+	uint32_t same; /* it is called so in our own root too */
+	const char *name;
+};
+size_t ttmon_check_pack(const struct ttmon_check_ask *ask, char *buf, size_t n); /* 0: it does not fit */
+/* The answer is a byte for each, 1: it is not as it was, or was not found. */
+
+/* ---- TTMON_JOB_SYMBOLS ---- */
+
+/* The file is the descriptor that comes with the call, or path, if that is still the file. Offsets ascend. */
+struct ttmon_symbols_ask {
+	struct ttmon_file_stat st;
+	const char *path;
+	const uint64_t *offsets;
+	size_t n;
+};
+size_t ttmon_symbols_pack(const struct ttmon_symbols_ask *ask, char *buf, size_t n); /* 0: it does not fit */
+void ttmon_symbols_unpack(const char *buf, size_t n, void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta),
+			  void *ctx);
+
+/* ---- TTMON_JOB_OPEN: as TTMON_JOB_SYMBOLS, without offsets; the answer is the file, open for reading ---- */
+
+/* ---- TTMON_JOB_MAPPED: uint64_t tgid, then inode numbers; the answer is a byte for each, 1: mapped executable ---- */
+
+/* ---- TTMON_JOB_AHEAD: root's path; the answer is files in it: struct ttmon_file_stat, then the path with its NUL ---- */
+
+/* Has it the name of one of the libraries that are probed? */
+bool ttmon_object_is_named(const char *path);
+
+/* ---- TTMON_JOB_PLACED: file offsets as uint64_t, ascending or not, of the file that comes with the call; a byte for each, 1: no breakpoint is there ---- */
+
+#endif
