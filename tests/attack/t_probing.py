@@ -100,6 +100,7 @@ def test_calls_on_the_threads_own_stacks(bench):
     eq("what is not known", db["completeness"]["knowledge"], [])
 
 
+@alone("without sessions the kernel puts its return probes into every process that runs this program: those of other tests would end")
 def test_coroutines_where_nobody_can_be_left_out(bench):
     """A kernel without uprobe sessions (before 6.13): it says what may happen, to a program that has not yielded yet."""
     daemon = bench.daemon("--quiet", *OWN, cmd=[standin("coro_ctx"), "higher", "0", "own"], wait=False, env={"TTMOND_NO_UPROBE_SESSION": "1"})
