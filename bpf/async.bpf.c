@@ -190,7 +190,10 @@ int cuda_batch(struct pt_regs *ctx)
 
 #define LAUNCH_DEVICES_MAX 1024 /* the argument may be anything */
 
-/* Launches are summed up per process and CPU; one record at the first of a later slot tells the sums so far. */
+/*
+ * Launches are summed up per process and CPU; one record at the first of a later slot tells the sums
+ * so far.
+ */
 static __always_inline void count_launch(u64 id, u32 cls, u32 n)
 {
 	u32 tgid = id >> 32;
@@ -229,8 +232,9 @@ static __always_inline void count_launch(u64 id, u32 cls, u32 n)
 }
 
 /*
- * Numbered over the process. From the first graph launch on nobody knows how many kernels a launch is, and from the first launch during
- * a capture on, whether a launch is captured, which does not run: its stream is not looked at.
+ * Numbered over the process. From the first graph launch on nobody knows how many kernels a launch is,
+ * and from the first launch during a capture on, whether a launch is captured, which does not run: its
+ * stream is not looked at.
  */
 static __always_inline void number_launch(struct proc_info *p, u32 cls, u32 n)
 {
@@ -271,8 +275,9 @@ int cuda_launch(struct pt_regs *ctx)
 }
 
 /*
- * Stream capture. A capture is named by the time it began. A stream belongs to it from the begin on, another joins by waiting for an
- * event recorded in one that belongs to it (CUDA's fork and join rule). Ending the capture makes all of that stale at once.
+ * Stream capture. A capture is named by the time it began. A stream belongs to it from the begin on,
+ * another joins by waiting for an event recorded in one that belongs to it (CUDA's fork and join
+ * rule). Ending the capture makes all of that stale at once.
  */
 static __always_inline void note_capture(struct proc_info *p, u32 cls, u64 a, u64 b)
 {

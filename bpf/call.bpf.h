@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * call.bpf.h: what every program at a CUDA function begins with, the rule for nested calls, and the records that more than one
- * program sends.
+ * call.bpf.h: what every program at a CUDA function begins with, the rule for nested calls, and the
+ * records that more than one program sends.
  */
 #ifndef TTMON_CALL_BPF_H
 #define TTMON_CALL_BPF_H
@@ -28,7 +28,10 @@ struct legacy_map {
 
 extern struct legacy_map legacy_cookies SEC(".maps");
 
-/* What the daemon gave this probe. A legacy event has one cookie for many: together with the place in the page it says which. */
+/*
+ * What the daemon gave this probe. A legacy event has one cookie for many: together with the place in
+ * the page it says which.
+ */
 static __always_inline u64 probe_cookie(struct pt_regs *ctx)
 {
 	u64 cookie = bpf_get_attach_cookie(ctx);
@@ -42,7 +45,10 @@ static __always_inline u64 probe_cookie(struct pt_regs *ctx)
 	return cookie;
 }
 
-/* The function that returns. At a legacy event that is the one in flight: leave() looks whether it was entered here. */
+/*
+ * The function that returns. At a legacy event that is the one in flight: leave() looks whether it was
+ * entered here.
+ */
 static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *c)
 {
 	return cfg_legacy ? c->fn : (u32)bpf_get_attach_cookie(ctx);
@@ -79,8 +85,9 @@ static __always_inline void count_nested(void)
 }
 
 /*
- * A call left by longjmp from further down: calls that come from deeper frames later are not inside it. While it is in flight the word
- * that its caller pushed is the kernel's trampoline. On arm64 the return address is in a register, and this is not told.
+ * A call left by longjmp from further down: calls that come from deeper frames later are not inside
+ * it. While it is in flight the word that its caller pushed is the kernel's trampoline. On arm64 the
+ * return address is in a register, and this is not told.
  */
 static __always_inline bool still_in(const struct call *c)
 {
@@ -108,17 +115,18 @@ enum place {
 	OUTERMOST,
 	NESTED, /* inside of it */
 	/*
-	 * On another stack, while that one waits on its own: a coroutine has yielded in the middle of a call. A return
-	 * probe here would have the kernel forget that one's (kernel/events/uprobes.c, cleanup_return_instances()), and
-	 * the program would get SIGILL when it returns.
+	 * On another stack, while that one waits on its own: a coroutine has yielded in the middle of a call.
+	 * A return probe here would have the kernel forget that one's (kernel/events/uprobes.c,
+	 * cleanup_return_instances()), and the program would get SIGILL when it returns.
 	 */
 	ELSEWHERE,
 };
 
 /*
- * Is the thread inside another probed call already? A call in flight that this one was entered above never returned, or, where
- * its return address is still the kernel's trampoline, waits on another stack. The same stack pointer with another function is
- * a tail call; with the same function it is the next round of a loop that was longjmp'ed.
+ * Is the thread inside another probed call already? A call in flight that this one was entered above
+ * never returned, or, where its return address is still the kernel's trampoline, waits on another
+ * stack. The same stack pointer with another function is a tail call; with the same function it is the
+ * next round of a loop that was longjmp'ed.
  */
 static __always_inline enum place place_of(struct call *c, u64 sp, u32 fn)
 {
@@ -159,10 +167,12 @@ static __always_inline bool is_switcher(u32 tgid)
 }
 
 /*
- * A C library keeps a descriptor of each thread, where the thread pointer points to: on x86 it begins there, on arm64 it ends
- * there. In it are the lower end and the length of the thread's stack, one after the other (glibc: stackblock in nptl/descr.h;
- * musl: map_base in src/internal/pthread_impl.h), at places that differ from version to version. The descriptor of a process's
- * first thread has none, and a thread without a descriptor of its own (clone()) has another one's pointer.
+ * A C library keeps a descriptor of each thread, where the thread pointer points to: on x86 it begins
+ * there, on arm64 it ends there. In it are the lower end and the length of the thread's stack, one
+ * after the other (glibc: stackblock in nptl/descr.h;
+ * musl: map_base in src/internal/pthread_impl.h), at places that differ from version to version. The
+ * descriptor of a process's first thread has none, and a thread without a descriptor of its own
+ * (clone()) has another one's pointer.
  */
 #define DESCRIPTOR_WORDS 320
 #define DESCRIPTOR_MAX	 (64UL << 10) /* from the thread pointer to the upper end of the stack */
@@ -189,9 +199,10 @@ SUBPROG int find_own_stack(struct task_state *t)
 }
 
 /*
- * Is this the stack that the thread was made with? The kernel knows where the first one of a process begins, and leaves what is
- * below it to it (mm/util.c, mmap_base()). What mapping an address lies in says nothing of the others: the kernel merges a
- * coroutine's stack with the thread's above it, where no guard page is between them.
+ * Is this the stack that the thread was made with? The kernel knows where the first one of a process
+ * begins, and leaves what is below it to it (mm/util.c, mmap_base()). What mapping an address lies in
+ * says nothing of the others: the kernel merges a coroutine's stack with the thread's above it, where
+ * no guard page is between them.
  */
 static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 {
@@ -203,8 +214,9 @@ static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 }
 
 /*
- * May a call of CUDA's return in another thread? Only what runs on a stack of its own, and not on a thread's, can go on in another
- * one. That a program can switch stacks, many can that never do where it matters: PyTorch's libraries among them.
+ * May a call of CUDA's return in another thread? Only what runs on a stack of its own, and not on a
+ * thread's, can go on in another one. That a program can switch stacks, many can that never do where
+ * it matters: PyTorch's libraries among them.
  */
 static __always_inline bool may_move(u64 id, struct task_state *t, u64 sp)
 {
@@ -212,9 +224,10 @@ static __always_inline bool may_move(u64 id, struct task_state *t, u64 sp)
 }
 
 /*
- * The two ends of a call. A session program (Linux 6.13) is run at both, and says at the entry whether it is to be run at the
- * return; if not, the kernel leaves the return address alone. enter() and leave() are functions of ctx; enter() says whether
- * there is something to wait for. Without sessions the return is a program and a link of its own, and always there.
+ * The two ends of a call. A session program (Linux 6.13) is run at both, and says at the entry whether
+ * it is to be run at the return; if not, the kernel leaves the return address alone. enter() and
+ * leave() are functions of ctx; enter() says whether there is something to wait for. Without sessions
+ * the return is a program and a link of its own, and always there.
  */
 #define BOTH_ENDS(ctx, enter, leave)                                  \
 	do {                                                          \
@@ -226,8 +239,9 @@ static __always_inline bool may_move(u64 id, struct task_state *t, u64 sp)
 	} while (0)
 
 /*
- * Calls without a return probe cannot say when they end. On x86 they still run while the word where their return address was
- * pushed holds it. On arm64 the return address comes in a register: it is looked for in the frame records of the callers.
+ * Calls without a return probe cannot say when they end. On x86 they still run while the word where
+ * their return address was pushed holds it. On arm64 the return address comes in a register: it is
+ * looked for in the frame records of the callers.
  */
 /* What lies where the marked call's return address does while it runs. */
 static __always_inline u64 marked(const struct marker *m)
@@ -240,8 +254,9 @@ static __always_inline u64 marked(const struct marker *m)
 #ifdef __TARGET_ARCH_x86
 #define NEIGHBOUR_DEPTH 8
 /*
- * Is there a call in flight whose return address was ra, at sp? Another tracer's return probe puts the kernel's trampoline there, and the
- * kernel keeps what was there before (kernel/events/uprobes.c, prepare_uretprobe()).
+ * Is there a call in flight whose return address was ra, at sp? Another tracer's return probe puts the
+ * kernel's trampoline there, and the kernel keeps what was there before (kernel/events/uprobes.c,
+ * prepare_uretprobe()).
  */
 SUBPROG int returns_to(u64 sp, u64 ra)
 {
@@ -296,8 +311,9 @@ static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u6
 }
 
 /*
- * A call within another one. Once it is seen that the runtime's calls enter the driver's probed functions, nothing that another copy of
- * the runtime does in this process, one without symbols, can be missed.
+ * A call within another one. Once it is seen that the runtime's calls enter the driver's probed
+ * functions, nothing that another copy of the runtime does in this process, one without symbols, can
+ * be missed.
  */
 static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 inner)
 {
@@ -324,8 +340,11 @@ static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t
 	return cuda_place(ctx, t, p, sp, fn) == NESTED;
 }
 
-/* An outermost call that has no return probe, or, where its family is not on, needs none: what it calls itself is not told or counted again.
- * False: nothing is to be told of it. */
+/*
+ * An outermost call that has no return probe, or, where its family is not on, needs none: what it
+ * calls itself is not told or counted again.
+ * False: nothing is to be told of it.
+ */
 static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 fn,
 				      u32 family, u32 kind)
 {
@@ -542,8 +561,9 @@ extern struct copy_sites_map copy_sites SEC(".maps");
 	} while (0)
 
 /*
- * After a copy from or to host memory: who does it, once for each caller and 2 MiB of memory, and again when something was unmapped there: a
- * loader of batches maps each at the place of the last one. One look-up for the rest.
+ * After a copy from or to host memory: who does it, once for each caller and 2 MiB of memory, and
+ * again when something was unmapped there: a loader of batches maps each at the place of the last one.
+ * One look-up for the rest.
  */
 static __always_inline void note_copy_site(struct pt_regs *ctx, struct task_state *t, struct proc_info *p,
 					   struct copy_args *c, u32 fn, u64 caller, bool at_entry)

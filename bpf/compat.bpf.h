@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* compat.bpf.h: every difference between architectures, kernels and libbpf versions, each with where it comes from. */
+/*
+ * compat.bpf.h: every difference between architectures, kernels and libbpf versions, each with where
+ * it comes from.
+ */
 #ifndef TTMON_COMPAT_BPF_H
 #define TTMON_COMPAT_BPF_H
 
@@ -9,7 +12,10 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-/* A function of its own to the verifier, which then looks at it once a call site less often; not every program uses each. */
+/*
+ * A function of its own to the verifier, which then looks at it once a call site less often; not every
+ * program uses each.
+ */
 #define SUBPROG static __noinline __attribute__((unused))
 /*
  * The same, and the verifier looks at it once for any arguments, no longer at each call: for what a
@@ -24,7 +30,10 @@
 #define ARG7(ctx)      0
 #define ARG8(ctx)      0
 #define STACK_ARGS(sp) ((sp) + 8)
-/* Where a class is returned by value, the first register holds where it goes; on arm64 x8 does, which is no argument. */
+/*
+ * Where a class is returned by value, the first register holds where it goes; on arm64 x8 does, which
+ * is no argument.
+ */
 #define SRET_REGS 1
 /* At a return probe the call's return address has been popped. */
 #define RETURN_SP(sp)	   ((sp) + 8)
@@ -59,8 +68,10 @@
 #define DESCRIPTOR(tp, size) ((tp) - (size))
 #endif
 
-/* Stores before it are seen before stores after it. x86 keeps their order by itself; elsewhere an atomic operation that returns a value is a
- * full barrier. word: any that is ours. */
+/*
+ * Stores before it are seen before stores after it. x86 keeps their order by itself; elsewhere an
+ * atomic operation that returns a value is a full barrier. word: any that is ours.
+ */
 #if defined(__TARGET_ARCH_x86)
 #define order_stores(word) barrier()
 #else

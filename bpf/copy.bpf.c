@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * copy.bpf.c: copies and hints whose result is waited for: synchronous ones, and with --copy-results all.
+ * copy.bpf.c: copies and hints whose result is waited for: synchronous ones, and with --copy-results
+ * all.
  *
  *   cuda_copy      entry: gathers the arguments into task storage
  *   cuda_copy_ret  return: one event, with entry time and result; where the kernel has sessions, cuda_copy does both

@@ -2,14 +2,16 @@
 /*
  * cuda.bpf.c: uprobes on the CUDA runtime and driver, and on the program's own allocator.
  *
- * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is its class. Programs:
+ * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is
+ * its class. Programs:
  *
  *   cuda_call    entry of calls about memory, contexts and captures whose result matters: the arguments go into task storage
  *   cuda_return  their return: one event, with entry time and result; where the kernel has sessions, cuda_call does both
  *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
  *
- * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch, cuda_note, in usdt.bpf.c usdt_point.
- * A program belongs to one family of probes (daemon/io/bpf/bpf.h).
+ * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch,
+ * cuda_note, in usdt.bpf.c usdt_point. A program belongs to one family of probes
+ * (daemon/io/bpf/bpf.h).
  */
 #include "call.bpf.h"
 
@@ -148,7 +150,9 @@ static __noinline int leave_reset(u32 fn, s32 device, s32 err)
 	return 0;
 }
 
-/* A capture is named by the time it began; its end and the streams that join it are seen by cuda_note. */
+/*
+ * A capture is named by the time it began; its end and the streams that join it are seen by cuda_note.
+ */
 static __always_inline void begin_capture(struct proc_info *p, u64 stream)
 {
 	u64 capture = bpf_ktime_get_ns();
@@ -252,7 +256,10 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 	return 0;
 }
 
-/* --no-return-probes: what can be said at entry. Out-pointer allocations are sent without their address. */
+/*
+ * --no-return-probes: what can be said at entry. Out-pointer allocations are sent without their
+ * address.
+ */
 static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
 				       u32 fn)
 {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dispatch.bpf.c: what a program hands to Tenstorrent devices: workloads, trace replays, transfers, and waits for their end.
+ * dispatch.bpf.c: what a program hands to Tenstorrent devices: workloads, trace replays, transfers,
+ * and waits for their end.
  *
- * A public function calls an inner one, which may be probed as well: the outermost probed call of a thread counts. There are no
- * return probes, so a call still runs while its return address is where it was (call.bpf.h). Every dispatch is summed up for its
- * (process, CPU, device); the first few of each millisecond are told one by one, with the sums so far.
+ * A public function calls an inner one, which may be probed as well: the outermost probed call of a
+ * thread counts. There are no return probes, so a call still runs while its return address is where it
+ * was (call.bpf.h). Every dispatch is summed up for its (process, CPU, device); the first few of each
+ * millisecond are told one by one, with the sums so far.
  */
 #include "tt.bpf.h"
 
@@ -23,7 +25,10 @@ struct dispatch_sums {
 	u64 sums[TTMON_TT_DISPATCH_MAX];
 };
 
-/* Never evicts, so that sums of a process only grow; the daemon takes those of processes that ended out. */
+/*
+ * Never evicts, so that sums of a process only grow; the daemon takes those of processes that ended
+ * out.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
@@ -34,7 +39,10 @@ struct {
 
 #define OBJECT_WORDS 8
 
-/* The device that an object leads to: itself, or the first of its words (a queue's second one is its mesh). */
+/*
+ * The device that an object leads to: itself, or the first of its words (a queue's second one is its
+ * mesh).
+ */
 SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
 {
 	u64 w[OBJECT_WORDS];
@@ -56,13 +64,19 @@ SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
 
 #define IS_INNER(d) ((d)->bits & TTMON_TTF_INNER)
 
-/* Can one function have called the other, however deep? No public function calls itself, or one of another kind. */
+/*
+ * Can one function have called the other, however deep? No public function calls itself, or one of
+ * another kind.
+ */
 static __always_inline bool may_call(u32 outer, u32 fn)
 {
 	return outer != fn && (IS_INNER(TT_DESC(fn)) || TT_DESC(outer)->aux == TT_DESC(fn)->aux);
 }
 
-/* Does a public function end in a jump to this one? What it hands on is of its kind; slow queues are chosen behind it. */
+/*
+ * Does a public function end in a jump to this one? What it hands on is of its kind; slow queues are
+ * chosen behind it.
+ */
 static __always_inline bool may_jump(u32 outer, u32 fn)
 {
 	const volatile struct ttmon_tt_desc *o = TT_DESC(outer), *d = TT_DESC(fn);
@@ -72,9 +86,10 @@ static __always_inline bool may_jump(u32 outer, u32 fn)
 }
 
 /*
- * Inside another dispatch of this thread? Its return address is where it was: deeper on the stack, or, after a jump, at the same place.
- * But so it is where a loop (a queue of tasks) first calls a function directly and then one that dispatches further down, from one
- * and the same place: hence the rules above, or nothing more would be counted in such a loop.
+ * Inside another dispatch of this thread? Its return address is where it was: deeper on the stack, or,
+ * after a jump, at the same place. But so it is where a loop (a queue of tasks) first calls a function
+ * directly and then one that dispatches further down, from one and the same place: hence the rules
+ * above, or nothing more would be counted in such a loop.
  */
 static __always_inline bool nested_dispatch(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * emit.bpf.h: the only code that reserves, stamps, submits and counts. A program gathers all it needs first, then
+ * emit.bpf.h: the only code that reserves, stamps, submits and counts. A program gathers all it needs
+ * first, then
  *
  *	struct ttmon_ev_free *e = emit_reserve(TTMON_EV_FREE, sizeof(*e), id);
  *	if (!e)
@@ -8,8 +9,9 @@
  *	... every field after the header ...
  *	emit_submit(e);
  *
- * The time is taken after the reservation: a record at or past a ring position read after T0 is then stamped after T0
- * (docs/ARCHITECTURE.md, watermark). Programs at uprobes can be preempted, hence the atomic adds to per-CPU counters.
+ * The time is taken after the reservation: a record at or past a ring position read after T0 is then
+ * stamped after T0 (docs/ARCHITECTURE.md, watermark). Programs at uprobes can be preempted, hence the
+ * atomic adds to per-CPU counters.
  */
 #ifndef TTMON_EMIT_BPF_H
 #define TTMON_EMIT_BPF_H
@@ -43,8 +45,10 @@ extern struct rings_map rings SEC(".maps");
 extern struct cpu_stat_map cpu_stat SEC(".maps");
 extern const volatile u64 cfg_wake_bytes;
 extern int active; /* the one switch: set by the daemon once everything is attached */
-/* enum ttmon_family_state of each family, set by the daemon. Looked at by the program that a hit begins with, never at a return: what was
- * entered before ends as it began. */
+/*
+ * enum ttmon_family_state of each family, set by the daemon. Looked at by the program that a hit
+ * begins with, never at a return: what was entered before ends as it began.
+ */
 extern u32 family_state[TTMON_FAMILY_MAX];
 extern u32 family_epoch
 	[TTMON_FAMILY_MAX]; /* how often it was switched off: what was entered before may have returned unseen */
@@ -94,8 +98,10 @@ static __always_inline void emit_refuse(u32 kind, u32 reason)
 	emit_refuse_many(kind, reason, 1);
 }
 
-/* Space for one record with the header filled in; NULL, counted, when the ring is full. kind and size are constants, id is
- * bpf_get_current_pid_tgid() or the identity of the task the event is about. */
+/*
+ * Space for one record with the header filled in; NULL, counted, when the ring is full. kind and size
+ * are constants, id is bpf_get_current_pid_tgid() or the identity of the task the event is about.
+ */
 static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -124,8 +130,10 @@ static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 	return e;
 }
 
-/* No wakeup (0.1 us an event instead of 1.8-10 us) unless the ring is filling up faster than the daemon's timer empties it;
- * looked at every 64th time or so. */
+/*
+ * No wakeup (0.1 us an event instead of 1.8-10 us) unless the ring is filling up faster than the
+ * daemon's timer empties it; looked at every 64th time or so.
+ */
 static __always_inline void emit_submit(void *rec)
 {
 	struct ttmon_event *e = rec;
@@ -147,8 +155,11 @@ static __always_inline void emit_submit_now(void *rec)
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
-/* A record that was gathered where it is, header but `lost` and all, in one copy. kind is a constant, size bounded by the caller. Once a
- * millisecond and CPU at most, so that the ring's fill is looked at each time. False, counted: it is lost. */
+/*
+ * A record that was gathered where it is, header but `lost` and all, in one copy. kind is a constant,
+ * size bounded by the caller. Once a millisecond and CPU at most, so that the ring's fill is looked at
+ * each time. False, counted: it is lost.
+ */
 static __always_inline bool emit_output(u32 kind, struct ttmon_event *e, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * gather.bpf.h: the arguments of a probed CUDA function, by the rows of include/ttmon/fns.h, and copies made of them. Everything here
- * may fault or loop and comes before a reservation.
+ * gather.bpf.h: the arguments of a probed CUDA function, by the rows of include/ttmon/fns.h, and
+ * copies made of them. Everything here may fault or loop and comes before a reservation.
  */
 #ifndef TTMON_GATHER_BPF_H
 #define TTMON_GATHER_BPF_H
@@ -90,7 +90,10 @@ static __always_inline u32 dir_of(u64 kind)
 	return k <= TTMON_DIR_DEFAULT ? k : TTMON_DIR_INVALID;
 }
 
-/* cudaMemcpy3DParms: positions count bytes, but elements where an array takes part; arrays have no address, so theirs are not used. */
+/*
+ * cudaMemcpy3DParms: positions count bytes, but elements where an array takes part; arrays have no
+ * address, so theirs are not used.
+ */
 static __always_inline int gather_rt_3d(struct task_state *t, struct copy_args *c, u64 ptr, bool peer)
 {
 	const u32 dst = peer ? TTMON_ABI_RT3DP_DST_ARRAY / 8 : TTMON_ABI_RT3D_DST_ARRAY / 8;
@@ -186,7 +189,10 @@ static __always_inline int gather_drv_3d(struct task_state *t, struct copy_args 
 	return 0;
 }
 
-/* An empty region moves nothing: one row of no bytes, as the record promises at least one row and slice. */
+/*
+ * An empty region moves nothing: one row of no bytes, as the record promises at least one row and
+ * slice.
+ */
 static __always_inline void normalize_copy(struct copy_args *c)
 {
 	if (!c->rows || !c->slices) {
@@ -265,7 +271,10 @@ static __always_inline bool is_transfer(u32 cls)
 	return is_copy(cls) || cls == TTMON_CLS_HINT;
 }
 
-/* Runtime calls use device 0 until told otherwise; a thread that we did not see from its start may have been told. */
+/*
+ * Runtime calls use device 0 until told otherwise; a thread that we did not see from its start may
+ * have been told.
+ */
 static __always_inline s16 device_of(const struct task_state *t, const struct proc_info *p, u32 fn)
 {
 	if (t->device)

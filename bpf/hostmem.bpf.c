@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hostmem.bpf.c: a traced process's own mappings, from system-call tracepoints. Any of these costs every system call of every
- * process on the host 10-65 ns (bench_syscall), whatever the program does: only --pid and -- CMD runs attach them (and --trace-mmap, and
- * `ttmon family mmap on`), and the family cannot be counted only.
+ * hostmem.bpf.c: a traced process's own mappings, from system-call tracepoints. Any of these costs
+ * every system call of every process on the host 10-65 ns (bench_syscall), whatever the program does:
+ * only --pid and -- CMD runs attach them (and --trace-mmap, and `ttmon family mmap on`), and the
+ * family cannot be counted only.
  */
 #include "task.bpf.h"
 
@@ -26,7 +27,10 @@ struct {
 	__type(value, struct mremap_args);
 } mremaps SEC(".maps");
 
-/* Is the caller traced? Never starts tracing a process: that is what the CUDA probes do. Memory is made or freed: tells after which launch. */
+/*
+ * Is the caller traced? Never starts tracing a process: that is what the CUDA probes do. Memory is
+ * made or freed: tells after which launch.
+ */
 static __always_inline struct proc_info *traced(u64 id)
 {
 	u32 tgid = id >> 32;

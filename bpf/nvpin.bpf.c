@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvpin.bpf.c: what NVIDIA's kernel module pins, allocates and maps, in sums by function (include/ttmon/nvpin.h); no events. Two programs at every
- * function of the table, which one is the cookie. Loaded and attached with --nvidia-pins alone.
+ * nvpin.bpf.c: what NVIDIA's kernel module pins, allocates and maps, in sums by function
+ * (include/ttmon/nvpin.h); no events. Two programs at every function of the table, which one is the
+ * cookie. Loaded and attached with --nvidia-pins alone.
  *
- * These functions call one another, by a jump too, and some run in interrupts: a call in flight is known by its function and its stack pointer.
+ * These functions call one another, by a jump too, and some run in interrupts: a call in flight is
+ * known by its function and its stack pointer.
  */
 #include "emit.bpf.h"
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid.bpf.c: processes as the scheduler knows them (TASK: all of the host, whether traced or not), and their RMIDs: given here in the
- * emulated backend, told by a kernel module's tracepoints in the module backend.
+ * rmid.bpf.c: processes as the scheduler knows them (TASK: all of the host, whether traced or not),
+ * and their RMIDs: given here in the emulated backend, told by a kernel module's tracepoints in the
+ * module backend.
  *
- * Threads are ignored: a process begins with its leader and ends with its last thread, which frees its RMID: a zombie holds none.
- * A process that ends in the middle of what the iterator does for it is seen by one of the two: the iterator shows what it does first,
- * and then looks whether threads are left; the end counts them down first, and then looks for an RMID.
+ * Threads are ignored: a process begins with its leader and ends with its last thread, which frees its
+ * RMID: a zombie holds none. A process that ends in the middle of what the iterator does for it is
+ * seen by one of the two: the iterator shows what it does first, and then looks whether threads are
+ * left; the end counts them down first, and then looks for an RMID.
  */
 #include "rmid.bpf.h"
 #include "task.bpf.h"
@@ -110,7 +112,10 @@ int BPF_PROG(task_exec, struct task_struct *task)
 	return 0;
 }
 
-/* As in ttmond.bpf.c, on_exit. Two threads that end at the same time may both find that none is left: it is told twice then. */
+/*
+ * As in ttmond.bpf.c, on_exit. Two threads that end at the same time may both find that none is left:
+ * it is told twice then.
+ */
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(task_exit, struct task_struct *task)
 {
@@ -166,7 +171,10 @@ static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none
 
 u64 first_session = 0;
 
-/* One byte of output for each process, so that a read() of n bytes does n of them and comes back; 1: it has no RMID, and should. */
+/*
+ * One byte of output for each process, so that a read() of n bytes does n of them and comes back; 1:
+ * it has no RMID, and should.
+ */
 SEC("?iter/task")
 int task_iter(struct bpf_iter__task *ctx)
 {
@@ -285,7 +293,9 @@ int BPF_PROG(rmid_mod_rdt, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 to
 	return rdt_by_module(rmid, timestamp, 0, &r);
 }
 
-/* With the L3 domain last: the kernel refuses to attach it where the tracepoint has eight arguments. */
+/*
+ * With the L3 domain last: the kernel refuses to attach it where the tracepoint has eight arguments.
+ */
 SEC("?raw_tp")
 int BPF_PROG(rmid_mod_rdt9, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 total, int total_err, u64 local,
 	     int local_err, u32 domain)

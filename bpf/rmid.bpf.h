@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid.bpf.h: which RMID a process has; what the scheduler's programs (sched.bpf.c) share with those about RMIDs (rmid.bpf.c).
+ * rmid.bpf.h: which RMID a process has; what the scheduler's programs (sched.bpf.c) share with those
+ * about RMIDs (rmid.bpf.c).
  *
- * Emulated: `rmid_pool` is the allocator under its spin lock, `rmid_procs` says which process has which id: who got an id from the pool
- * puts it there with BPF_NOEXIST, and gives it back if somebody else was faster; who takes it out (a delete succeeds once) frees it. So a
- * process has one id at most, whoever races. A record is reserved, and stamped, before its change can be seen by others: records of an
- * RMID are stamped in the order of the changes.
+ * Emulated: `rmid_pool` is the allocator under its spin lock, `rmid_procs` says which process has
+ * which id: who got an id from the pool puts it there with BPF_NOEXIST, and gives it back if somebody
+ * else was faster; who takes it out (a delete succeeds once) frees it. So a process has one id at
+ * most, whoever races. A record is reserved, and stamped, before its change can be seen by others:
+ * records of an RMID are stamped in the order of the changes.
  */
 #ifndef TTMON_RMID_BPF_H
 #define TTMON_RMID_BPF_H
@@ -57,8 +59,8 @@ static __always_inline void discard(void *e, u32 kind)
 }
 
 /*
- * An id of the pool for a process that has none, told as ALLOC. Where none is free: NONE is told, if say_none. 0: it has none now. Not for
- * a process that may be gone by now, but see rmid_tell().
+ * An id of the pool for a process that has none, told as ALLOC. Where none is free: NONE is told, if
+ * say_none. 0: it has none now. Not for a process that may be gone by now, but see rmid_tell().
  */
 SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 {
@@ -107,7 +109,10 @@ SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 	return 0;
 }
 
-/* Emulated: the table's; else what the kernel keeps for resctrl, and a module too. 0: none. Any kind of program. */
+/*
+ * Emulated: the table's; else what the kernel keeps for resctrl, and a module too. 0: none. Any kind
+ * of program.
+ */
 static __always_inline u32 rmid_of(struct task_struct *t, u32 tgid)
 {
 	if (cfg_rmid == TTMON_RMID_EMULATED) {
@@ -121,8 +126,9 @@ static __always_inline u32 rmid_of(struct task_struct *t, u32 tgid)
 }
 
 /*
- * The RMID of a process that leaves a CPU, with another try if it has none and one is free. Called once for each new row of a CPU's
- * table (not each switch), under the run queue's lock. Not in raw_tp: bpf_spin_lock is refused there, rmid_of() is what remains.
+ * The RMID of a process that leaves a CPU, with another try if it has none and one is free. Called
+ * once for each new row of a CPU's table (not each switch), under the run queue's lock. Not in raw_tp:
+ * bpf_spin_lock is refused there, rmid_of() is what remains.
  */
 static __always_inline u32 rmid_of_or_give(struct task_struct *t, u32 tgid)
 {

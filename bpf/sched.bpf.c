@@ -2,13 +2,17 @@
 /*
  * sched.bpf.c: who used each CPU, in slots of 1 ms (include/ttmon/ev_cpu.h is the specification).
  *
- * A switch reads the clock once (and the counters, where there are some) and adds the time since the last measurement to the row of who
- * leaves. Nothing is sent but the table, by the first switch in a later slot. Without counters nothing else runs: what a CPU is in the
- * middle of is read by the daemon from cpu_states. With counters a timer measures once a slot while a CPU is busy, so that the counts of
- * a long run come in the slots they are of; it is armed when a task comes in and dies when the CPU is idle, which it never wakes twice.
+ * A switch reads the clock once (and the counters, where there are some) and adds the time since the
+ * last measurement to the row of who leaves. Nothing is sent but the table, by the first switch in a
+ * later slot. Without counters nothing else runs: what a CPU is in the middle of is read by the daemon
+ * from cpu_states. With counters a timer measures once a slot while a CPU is busy, so that the counts
+ * of a long run come in the slots they are of; it is armed when a task comes in and dies when the CPU
+ * is idle, which it never wakes twice.
  *
- * Who writes cpu_states: the switch, with interrupts off; the timer, in a softirq, in the middle of which no switch is (not so with
- * PREEMPT_RT: no timer there); the RMID module's tick, in a hard interrupt, then there is no timer. They never nest.
+ * Who writes cpu_states: the switch, with interrupts off; the timer, in a softirq, in the middle of
+ * which no switch is (not so with
+ * PREEMPT_RT: no timer there); the RMID module's tick, in a hard interrupt, then there is no timer.
+ * They never nest.
  */
 #include "rmid.bpf.h"
 
@@ -43,8 +47,9 @@ struct {
 /* ---- counters ---- */
 
 /*
- * n * enabled / running in 64 bits. Below 2^32 the times leave room for the remainder's product (< running * enabled); longer intervals
- * lose the low bits of both, less than 2^-16 of a time that is as long as that.
+ * n * enabled / running in 64 bits. Below 2^32 the times leave room for the remainder's product (<
+ * running * enabled); longer intervals lose the low bits of both, less than 2^-16 of a time that is as
+ * long as that.
  */
 static __always_inline u64 scale(u64 n, u64 enabled, u64 running)
 {
@@ -61,8 +66,9 @@ static __always_inline u64 scale(u64 n, u64 enabled, u64 running)
 }
 
 /*
- * What was counted since the last time; its TTMON_WHO_* flags. Unknown where this reading or the last one is not there. All are enabled
- * for the same time, which of it each has run is looked at one by one: a group that the kernel cannot place runs in parts.
+ * What was counted since the last time; its TTMON_WHO_* flags. Unknown where this reading or the last
+ * one is not there. All are enabled for the same time, which of it each has run is looked at one by
+ * one: a group that the kernel cannot place runs in parts.
  */
 static __always_inline u32 count(struct ttmon_cpu_state *s, u32 cpu, u64 *delta)
 {
@@ -241,7 +247,10 @@ static __always_inline void begin(struct ttmon_cpu_state *s, u32 cpu, u64 now)
 	s->slot_end_ns = (now / SLOT_NS + 1) * SLOT_NS;
 }
 
-/* Who comes in. The leader of a thread that was reaped while it still ran may be gone: its memory is readable, its identity a phantom's. */
+/*
+ * Who comes in. The leader of a thread that was reaped while it still ran may be gone: its memory is
+ * readable, its identity a phantom's.
+ */
 static __always_inline void come_in(struct ttmon_cpu_who *who, struct task_struct *t, bool raw)
 {
 	u32 pid = raw ? BPF_CORE_READ(t, pid) : t->pid;
@@ -262,8 +271,9 @@ static __always_inline void come_in(struct ttmon_cpu_who *who, struct task_struc
 }
 
 /*
- * Some kernels keep switches from tracers (that of a hosted sandbox does, for the threads of its agent): who leaves is not who came in.
- * The kernel's own books say since when it has run; up to then it was the other one.
+ * Some kernels keep switches from tracers (that of a hosted sandbox does, for the threads of its
+ * agent): who leaves is not who came in. The kernel's own books say since when it has run; up to then
+ * it was the other one.
  */
 static __always_inline bool is_who(const struct ttmon_cpu_who *who, struct task_struct *t, bool raw)
 {
@@ -338,7 +348,10 @@ static __always_inline void start_timer(struct cpu_timer *ct, const struct ttmon
 	ct->armed = !err;
 }
 
-/* On another CPU (before 6.7, or the CPU went offline) it dies, and is armed again at the next switch of its own. */
+/*
+ * On another CPU (before 6.7, or the CPU went offline) it dies, and is armed again at the next switch
+ * of its own.
+ */
 static int on_timer(void *map, u32 *key, struct cpu_timer *ct)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -353,7 +366,10 @@ static int on_timer(void *map, u32 *key, struct cpu_timer *ct)
 	return 0;
 }
 
-/* The callback is set here, not by cpu_timer_init: it reads counters, which a program of type syscall may not. */
+/*
+ * The callback is set here, not by cpu_timer_init: it reads counters, which a program of type syscall
+ * may not.
+ */
 static __always_inline void arm(u32 cpu, const struct ttmon_cpu_state *s)
 {
 	struct cpu_timer *ct = bpf_map_lookup_elem(&cpu_timers, &cpu);
@@ -368,7 +384,10 @@ static __always_inline void arm(u32 cpu, const struct ttmon_cpu_state *s)
 	start_timer(ct, s);
 }
 
-/* Run once for each CPU: making a timer allocates memory, which must not be done under the run queue's lock. */
+/*
+ * Run once for each CPU: making a timer allocates memory, which must not be done under the run queue's
+ * lock.
+ */
 SEC("?syscall")
 int cpu_timer_init(u32 *cpu)
 {
@@ -392,7 +411,10 @@ static __always_inline void on_switch(struct task_struct *prev, struct task_stru
 	struct ttmon_cpu_state *s;
 	u64 now;
 
-	/* What the CPU is in the middle of is left as it is: the daemon makes it unseen before the family is on again. */
+	/*
+	 * What the CPU is in the middle of is left as it is: the daemon makes it unseen before the family is
+	 * on again.
+	 */
 	if (!active || family_gate(TTMON_FAMILY_CPU, TTMON_EV_CPU_SLOT))
 		return;
 	s = bpf_map_lookup_elem(&cpu_states, &cpu);

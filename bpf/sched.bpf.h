@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* sched.bpf.h: maps and configuration that the scheduler's programs (sched.bpf.c) share with those about RMIDs (rmid.bpf.c). */
+/*
+ * sched.bpf.h: maps and configuration that the scheduler's programs (sched.bpf.c) share with those
+ * about RMIDs (rmid.bpf.c).
+ */
 #ifndef TTMON_SCHED_BPF_H
 #define TTMON_SCHED_BPF_H
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stack.bpf.h: the call stack of an event: by frame pointers, and, where nobody knows whether the code has them, a copy of the top of
- * the stack for the process that unwinds (daemon/io/unwind), through a ring of its own.
+ * stack.bpf.h: the call stack of an event: by frame pointers, and, where nobody knows whether the code
+ * has them, a copy of the top of the stack for the process that unwinds (daemon/io/unwind), through a
+ * ring of its own.
  *
- * A copy is made of a stack whose chain of frames is new. Where unwind tables say that each step of a chain was by a frame pointer,
- * the daemon notes its hash in `chains`: such code finds its callers by them each time, so a stack with the same addresses is the same
- * stack. Programs with frame pointers are copied once for each of their stacks; of other programs each stack is copied.
+ * A copy is made of a stack whose chain of frames is new. Where unwind tables say that each step of a
+ * chain was by a frame pointer, the daemon notes its hash in `chains`: such code finds its callers by
+ * them each time, so a stack with the same addresses is the same stack. Programs with frame pointers
+ * are copied once for each of their stacks; of other programs each stack is copied.
  */
 #ifndef TTMON_STACK_BPF_H
 #define TTMON_STACK_BPF_H
@@ -42,10 +44,11 @@ static __always_inline u64 trampoline_of_current(void)
 #define FRAME_MAX (8UL << 20) /* bytes from one frame record to the next: the usual limit of a whole stack */
 
 /*
- * Follow the frame records { frame pointer of the caller, return address }, each above the one before, to at most max frames.
- * bpf_get_stack() does it too, but a chain that ends in nothing, as every one does at last, costs it a page fault (0.55 us, as much
- * as the rest of a probed allocation), and a frame pointer that code without frames uses for data gives it frames of data.
- * Returns the number of frames, or 0 where the kernel has put the address of its trampoline: a return probe further up.
+ * Follow the frame records { frame pointer of the caller, return address }, each above the one before,
+ * to at most max frames. bpf_get_stack() does it too, but a chain that ends in nothing, as every one
+ * does at last, costs it a page fault (0.55 us, as much as the rest of a probed allocation), and a
+ * frame pointer that code without frames uses for data gives it frames of data. Returns the number of
+ * frames, or 0 where the kernel has put the address of its trampoline: a return probe further up.
  */
 SUBPROG int walk_frames(struct pt_regs *ctx, struct task_state *t, u32 max)
 {
@@ -76,7 +79,10 @@ enum take {
 	TAKE_POINT,  /* at an instruction in the middle of a function */
 };
 
-/* What take_stack() returns: frames in the lower bits, bit 31: there were more; enum ttmon_stack_state. */
+/*
+ * What take_stack() returns: frames in the lower bits, bit 31: there were more; enum
+ * ttmon_stack_state.
+ */
 #define TAKEN_STATE(taken) ((taken) >> 29 & 3)
 /* Words in t->frames: behind the frames is the number of the copy. */
 #define TAKEN_WORDS(taken) (((taken)&63) + (TAKEN_STATE(taken) == TTMON_STACK_COPY))
@@ -113,8 +119,8 @@ static __always_inline u32 copy_returns(struct ttmon_stack_copy *s)
 }
 
 /*
- * Page by page: a read that fails in the middle leaves nothing, stacks end, and a page that was never touched is a hole in one. Behind
- * the first hole there may be more.
+ * Page by page: a read that fails in the middle leaves nothing, stacks end, and a page that was never
+ * touched is a hole in one. Behind the first hole there may be more.
  */
 static __always_inline u32 copy_pages(struct ttmon_stack_copy *s, u64 sp)
 {
@@ -146,8 +152,9 @@ static __always_inline bool has_its_share(struct proc_info *p, u64 now)
 }
 
 /*
- * Copy the stack, unless it is known that n frames by frame pointers are right. enum ttmon_stack_state. The record is written where it
- * is reserved: no watermark waits for this ring, and memory of the CPU's own might be overwritten by a probe that comes in between.
+ * Copy the stack, unless it is known that n frames by frame pointers are right. enum
+ * ttmon_stack_state. The record is written where it is reserved: no watermark waits for this ring, and
+ * memory of the CPU's own might be overwritten by a probe that comes in between.
  */
 SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 take, u32 cut)
 {

@@ -2,9 +2,10 @@
 /*
  * task.bpf.h: which processes are traced, and what a thread is in the middle of.
  *
- * A call in flight lives in task storage, so it dies with its thread. It is recognised by the stack pointer: the return probe
- * of the outermost probed call sees the stack pointer that the call was entered with (plus the popped return address), a
- * nested call is entered below it, and a call entered at or above it proves that the one in flight never returned (longjmp, exception).
+ * A call in flight lives in task storage, so it dies with its thread. It is recognised by the stack
+ * pointer: the return probe of the outermost probed call sees the stack pointer that the call was
+ * entered with (plus the popped return address), a nested call is entered below it, and a call entered
+ * at or above it proves that the one in flight never returned (longjmp, exception).
  */
 #ifndef TTMON_TASK_BPF_H
 #define TTMON_TASK_BPF_H
@@ -17,7 +18,10 @@
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
 #define PROC_DRIVER	(1 << 4) /* a call of CUDA's runtime was seen to enter a probed function of the driver */
 #define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
-/* Hits that are counted by process and by user: who causes the load is named, and can be reduced alone. */
+/*
+ * Hits that are counted by process and by user: who causes the load is named, and can be reduced
+ * alone.
+ */
 enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS };
 
 /* Slots of pieces of 1 << TTMON_COPY_SITE_SHIFT bytes. */
@@ -35,7 +39,8 @@ struct proc_info {
 	u32 image;	     /* how often it has become another program */
 	u32 stacks;	     /* copied in the 8 ms that the upper 24 bits tell: stack.bpf.h, has_its_share() */
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
-	u32 unmapped[PROC_PIECES]; /* how often memory was unmapped in a piece of this slot: what is there then is other memory */
+	/* how often memory was unmapped in a piece of this slot: what is there then is other memory */
+	u32 unmapped[PROC_PIECES];
 	u32 uid;	     /* its user when it was announced last */
 	u32 pad;
 };
@@ -64,13 +69,19 @@ struct call {
 	struct copy_args copy;
 };
 
-/* The last call that does not wait for its return: still running while the return address is where it was. */
+/*
+ * The last call that does not wait for its return: still running while the return address is where it
+ * was.
+ */
 struct marker {
 	u64 sp;
 	u64 ra;
 	u64 fn;
 };
-/* In ra: there is a return probe at it all the same, so that the kernel has put its own return address there. Below: the family's epoch. */
+/*
+ * In ra: there is a return probe at it all the same, so that the kernel has put its own return address
+ * there. Below: the family's epoch.
+ */
 #define MARKER_RETURNS (1ULL << 63)
 
 struct task_state {
@@ -129,8 +140,8 @@ struct user_hits_map {
 };
 
 /*
- * Processes that switch stacks in ways that are not seen here, by tgid: a call of theirs may return in another thread than it was
- * made in. 1: now, 2: from their next exec on.
+ * Processes that switch stacks in ways that are not seen here, by tgid: a call of theirs may return in
+ * another thread than it was made in. 1: now, 2: from their next exec on.
  */
 struct switchers_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -192,7 +203,10 @@ SUBPROG int first_seen(struct proc_info *p)
 	if (!p)
 		return 0;
 	note_user(p);
-	/* One of several threads does it; the others' events may overtake the announcement, which the daemon copes with. */
+	/*
+	 * One of several threads does it; the others' events may overtake the announcement, which the daemon
+	 * copes with.
+	 */
 	if (__sync_fetch_and_or(&p->flags, PROC_ANNOUNCED) & PROC_ANNOUNCED)
 		return 0;
 	t = (struct task_struct *)bpf_get_current_task();
@@ -234,7 +248,10 @@ static __always_inline void tell_launched_now(struct proc_info *p)
 	p->told = kernels;
 }
 
-/* Memory is about to be freed, or has been made: after which launch is that? Two threads that tell it at once do no harm. */
+/*
+ * Memory is about to be freed, or has been made: after which launch is that? Two threads that tell it
+ * at once do no harm.
+ */
 SUBPROG int tell_launched(struct proc_info *p)
 {
 	if (p && p->kernels != p->told)

@@ -6,7 +6,8 @@
  *   tt_call      the others whose arguments say something of memory, devices and clocks
  *   tt_program   the profiler's records: start and end of a program on a device, and its kernels once
  *
- * Nothing here knows what a word means beyond what is needed to find it: core/tt/layout.c and core/dispatch/record.c do.
+ * Nothing here knows what a word means beyond what is needed to find it: core/tt/layout.c and
+ * core/dispatch/record.c do.
  */
 #include "tt.bpf.h"
 
@@ -246,7 +247,8 @@ static __always_inline void note_closed(void)
 }
 
 /*
- * tt-metal tells a program's circular buffers for a device once in the program's life, also where the device was closed and opened in
+ * tt-metal tells a program's circular buffers for a device once in the program's life, also where the
+ * device was closed and opened in
  * between: only that the program runs there says that it has them again. Is this news?
  */
 static __always_inline bool is_rerun(u64 program, u64 device)
@@ -367,7 +369,10 @@ struct program_key {
 	u32 program;
 };
 
-/* Programs whose kernels were told: how many, and the length of the first name (ids wrap at 16 bits, and mean another program). */
+/*
+ * Programs whose kernels were told: how many, and the length of the first name (ids wrap at 16 bits,
+ * and mean another program).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -437,8 +442,8 @@ static __always_inline bool looks_like_strings(struct kernels *k, u64 begin, u64
 }
 
 /*
- * Where a record's kernels are, by what is there (realtime_profiler_receiver.hpp of tt-metal, 11790dfc).
- * Words past a record are the next one's, or nothing.
+ * Where a record's kernels are, by what is there (realtime_profiler_receiver.hpp of tt-metal,
+ * 11790dfc). Words past a record are the next one's, or nothing.
  */
 SUBPROG u32 find_kernels(const struct record *r, struct kernels *k, struct text *first)
 {
@@ -536,7 +541,10 @@ static long tell_record(u32 i, struct records *b)
 	return 0;
 }
 
-/* Does a record begin here? Its frequency says so: no other word of a record lies in that range. An end may be missing. */
+/*
+ * Does a record begin here? Its frequency says so: no other word of a record lies in that range. An
+ * end may be missing.
+ */
 GLOBAL_SUBPROG u32 is_record(u64 at)
 {
 	u64 w[4];
@@ -550,7 +558,10 @@ static __always_inline bool fits(u64 at, u64 n, u32 stride)
 	return is_record(at + stride) && is_record(at + (n - 1) * stride);
 }
 
-/* Is this where a batch lies? Takes what it finds: the second record and the last one say how long one is. */
+/*
+ * Is this where a batch lies? Takes what it finds: the second record and the last one say how long one
+ * is.
+ */
 GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 {
 	if (!b || !n || n > SANE_COUNT || !is_object(at))
@@ -574,8 +585,9 @@ GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 }
 
 /*
- * A batch is {records, count, dropped}, given by reference. Or by value, as a span in two registers or all of it on the stack:
- * mangled names of the consumers do not tell, what is there does. False: counted, or empty.
+ * A batch is {records, count, dropped}, given by reference. Or by value, as a span in two registers or
+ * all of it on the stack: mangled names of the consumers do not tell, what is there does. False:
+ * counted, or empty.
  */
 static __always_inline bool find_batch(struct pt_regs *ctx, const struct tt_hit *h, struct records *b, u32 n)
 {

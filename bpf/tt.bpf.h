@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt.bpf.h: what every program at a function of tt-metal begins with: which function of which library, its arguments, and how a
- * device is told from anything else. tt-metal has no C interface and its objects have no layout that lasts, so a pointer is only
- * believed to lead to a device when the word there is the address of one of the library's two vtables (include/ttmon/tt_fns.h).
- * Any pointer may be hostile: each read is one bounded attempt, and what does not match does not match.
+ * tt.bpf.h: what every program at a function of tt-metal begins with: which function of which library,
+ * its arguments, and how a device is told from anything else. tt-metal has no C interface and its
+ * objects have no layout that lasts, so a pointer is only believed to lead to a device when the word
+ * there is the address of one of the library's two vtables (include/ttmon/tt_fns.h). Any pointer may
+ * be hostile: each read is one bounded attempt, and what does not match does not match.
  *
- * Entry probes only. These functions throw, and a return probe's changed return address would end the program.
+ * Entry probes only. These functions throw, and a return probe's changed return address would end the
+ * program.
  */
 #ifndef TTMON_TT_BPF_H
 #define TTMON_TT_BPF_H
@@ -26,7 +28,10 @@ extern const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_
 
 #define TT_DESC(fn) (&tt_fns[((fn)-TTMON_TT_FN_FIRST) & (TTMON_TT_FN_END - TTMON_TT_FN_FIRST - 1)])
 
-/* A probe that was hit: what its cookie says, and where the vtables are in this process (0: not known). */
+/*
+ * A probe that was hit: what its cookie says, and where the vtables are in this process (0: not
+ * known).
+ */
 struct tt_hit {
 	u64 vt_device, vt_mesh;
 	u32 fn;
@@ -34,7 +39,10 @@ struct tt_hit {
 	u64 reg[8]; /* arguments by position; 0 and 7 are 0 */
 };
 
-/* Addresses of user space end below this (5-level paging); the first page is never mapped. Objects are aligned to words. */
+/*
+ * Addresses of user space end below this (5-level paging); the first page is never mapped. Objects are
+ * aligned to words.
+ */
 #define USER_END (1ULL << 56)
 
 static __always_inline bool is_user(u64 p)

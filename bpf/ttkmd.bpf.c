@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttkmd.bpf.c: host memory that tt-kmd pins or allocates for a traced process: ioctls PIN_PAGES, UNPIN_PAGES and ALLOCATE_DMA_BUF on
- * /dev/tenstorrent/N (numbers and layouts: ioctl.h of tt-kmd, 4af71921), and the end of the open file, which
- * lets go of all that it held.
+ * ttkmd.bpf.c: host memory that tt-kmd pins or allocates for a traced process: ioctls PIN_PAGES,
+ * UNPIN_PAGES and ALLOCATE_DMA_BUF on /dev/tenstorrent/N (numbers and layouts: ioctl.h of tt-kmd,
+ * 4af71921), and the end of the open file, which lets go of all that it held.
  *
  *   kmd_ioctl, kmd_ioctl_ret      kprobe and kretprobe on the driver's tt_cdev_ioctl: costs nobody else anything
  *   kmd_release                   kprobe on its tt_cdev_release
@@ -111,7 +111,9 @@ static __always_inline u32 file_id(struct file *file, u32 tgid, bool new)
 	if (f || !new)
 		return f ? f->id : 0;
 	fresh.id = __sync_fetch_and_add(&kmd_last_file, 1) + 1;
-	/* Another thread may have been faster; where the table is full, what it holds ends with the process. */
+	/*
+	 * Another thread may have been faster; where the table is full, what it holds ends with the process.
+	 */
 	bpf_map_update_elem(&kmd_files, &key, &fresh, BPF_NOEXIST);
 	f = bpf_map_lookup_elem(&kmd_files, &key);
 	return f ? f->id : 0;

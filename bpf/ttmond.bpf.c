@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttmond.bpf.c: the maps and the configuration that all programs share, and the life of processes. Linked first: bpftool's linker
- * (libbpf 1.1) loses the offset of a map that an earlier object only names.
+ * ttmond.bpf.c: the maps and the configuration that all programs share, and the life of processes.
+ * Linked first: bpftool's linker (libbpf 1.1) loses the offset of a map that an earlier object only
+ * names.
  */
 #include "call.bpf.h"
 #include "sched.bpf.h"
@@ -132,7 +133,10 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	return 0;
 }
 
-/* The count of live threads has already been taken down when the tracepoint fires (kernel/exit.c, do_exit). */
+/*
+ * The count of live threads has already been taken down when the tracepoint fires (kernel/exit.c,
+ * do_exit).
+ */
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {

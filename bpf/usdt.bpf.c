@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* usdt.bpf.c: the points ttmon:alloc, ttmon:free and ttmon:checkpoint of include/ttmon/usdt.h, placed by the program itself. */
+/*
+ * usdt.bpf.c: the points ttmon:alloc, ttmon:free and ttmon:checkpoint of include/ttmon/usdt.h, placed
+ * by the program itself.
+ */
 #include "call.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie says where the operands are: bits 0-15 the row, then for each
- * operand 8 bits: index of the register in struct pt_regs, in words, or 0xff: not there.
+ * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie says where
+ * the operands are: bits 0-15 the row, then for each operand 8 bits: index of the register in struct
+ * pt_regs, in words, or 0xff: not there.
  */
 static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 {

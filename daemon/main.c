@@ -15,7 +15,10 @@
 #include "daemon/run/ttrun.h"
 #include "daemon/run/unwind.h"
 
-/* All that a run consists of beside its spine, in the order in which it starts (run/daemon.h). Routes are listed in this order too. */
+/*
+ * All that a run consists of beside its spine, in the order in which it starts (run/daemon.h). Routes
+ * are listed in this order too.
+ */
 /* clang-format off */
 static const struct ttmon_part *const parts[] = {
 	&ttmon_part_metrics,

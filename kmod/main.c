@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.c: a kernel module that gives each process a resource monitoring ID (RMID) of Intel RDT, or a number where there is no RDT, and tells
- * by tracepoints who has which, when, and what the hardware counts for it. PROTOCOL.md says what consumers see.
+ * main.c: a kernel module that gives each process a resource monitoring ID (RMID) of Intel RDT, or a
+ * number where there is no RDT, and tells by tracepoints who has which, when, and what the hardware
+ * counts for it. PROTOCOL.md says what consumers see.
  *
- * Order of load: the scheduler's tracepoints and who is there (table.c), then the CPUs (tick.c), then the file. Unload is the reverse,
- * but that the tracepoints go first: nothing gives out RMIDs or arms timers while the CPUs let go.
+ * Order of load: the scheduler's tracepoints and who is there (table.c), then the CPUs (tick.c), then
+ * the file. Unload is the reverse, but that the tracepoints go first: nothing gives out RMIDs or arms
+ * timers while the CPUs let go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -55,7 +57,10 @@ struct ttmon_rmid_hw ttmon_rmid_hw;
 static u32 selftest_steps;
 static bool released;
 
-/* What resctrl would use, as the kernel found it at boot: it knows the machine's errata and what its command line turned off. */
+/*
+ * What resctrl would use, as the kernel found it at boot: it knows the machine's errata and what its
+ * command line turned off.
+ */
 static bool detect_kernel(struct ttmon_rmid_hw *hw)
 {
 	const struct cpuinfo_x86 *c = &boot_cpu_data;

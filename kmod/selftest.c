@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * selftest.c: the allocator against tests/rmid_script.h, compiled as the module compiles it. The host and BPF run the same steps.
+ * selftest.c: the allocator against tests/rmid_script.h, compiled as the module compiles it. The host
+ * and BPF run the same steps.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>

@@ -2,12 +2,15 @@
 /*
  * table.c: which process holds which RMID.
  *
- * A process is known by its signal_struct: all its threads point to it as long as any of their task_structs exists, it outlives the exec of
- * a thread that is not the leader, a fork makes a new one, and no field of task_struct is written (task->rmid is resctrl's, and inherited).
+ * A process is known by its signal_struct: all its threads point to it as long as any of their
+ * task_structs exists, it outlives the exec of a thread that is not the leader, a fork makes a new
+ * one, and no field of task_struct is written (task->rmid is resctrl's, and inherited).
  *
- * Given out at fork, when the module is loaded, and later by ttmon_rmid_of() to who got none. Taken back at the context switch that the last
- * thread does not come back from (TASK_DEAD), after the CPU has left the RMID: closing files on exit is still the process's own work, and
- * a zombie holds nothing. Both look at signal->live under the lock, so that nothing is given to a process after its last thread has gone.
+ * Given out at fork, when the module is loaded, and later by ttmon_rmid_of() to who got none. Taken
+ * back at the context switch that the last thread does not come back from (TASK_DEAD), after the CPU
+ * has left the RMID: closing files on exit is still the process's own work, and a zombie holds
+ * nothing. Both look at signal->live under the lock, so that nothing is given to a process after its
+ * last thread has gone.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,7 +30,10 @@
 
 #define HASH_BITS 11
 
-/* Element of the hash table, by RMID. Readers go without the lock and entries are used again: hence the nulls list. */
+/*
+ * Element of the hash table, by RMID. Readers go without the lock and entries are used again: hence
+ * the nulls list.
+ */
 struct owner {
 	struct hlist_nulls_node node;
 	const struct signal_struct *process;
@@ -149,7 +155,10 @@ u32 ttmon_rmid_next_used(u32 after)
 	return rmid < TTMON_RMID_POOL ? rmid : 0;
 }
 
-/* A thread does not come back from this switch. The last one to do so finds all others past exit_notify(), or off the list. */
+/*
+ * A thread does not come back from this switch. The last one to do so finds all others past
+ * exit_notify(), or off the list.
+ */
 static void dead(struct task_struct *task)
 {
 	struct signal_struct *process = task->signal;

@@ -2,12 +2,13 @@
 /*
  * tick.c: what each CPU runs under, the tick, and the readings of each L3 domain.
  *
- * The tick is armed by the switch to a task on a CPU whose timer is not, and not again by a tick that finds the CPU idle: no idle CPU is woken
- * more than once (idle_tick=Y: at each). Starting a hard, pinned timer under the run queue's lock is what hrtick and perf's cpu-clock events do:
- * such a timer raises no softirq and wakes nobody.
+ * The tick is armed by the switch to a task on a CPU whose timer is not, and not again by a tick that
+ * finds the CPU idle: no idle CPU is woken more than once (idle_tick=Y: at each). Starting a hard,
+ * pinned timer under the run queue's lock is what hrtick and perf's cpu-clock events do: such a timer
+ * raises no softirq and wakes nobody.
  *
- * A CPU's fields are changed on that CPU with interrupts off alone. The first CPU of a domain that ticks in a period reads for the
- * domain, so there is no reader to hand over when CPUs come and go.
+ * A CPU's fields are changed on that CPU with interrupts off alone. The first CPU of a domain that
+ * ticks in a period reads for the domain, so there is no reader to hand over when CPUs come and go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -150,7 +151,10 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 {
 	struct mon_cpu *c = container_of(timer, struct mon_cpu, timer);
 
-	/* Who ended or got an RMID while it ran: no CPU stays on a freed RMID longer than a tick, and limbo is longer. */
+	/*
+	 * Who ended or got an RMID while it ran: no CPU stays on a freed RMID longer than a tick, and limbo is
+	 * longer.
+	 */
 	run_under(c, ttmon_rmid_of(current));
 	trace_measure_perf_counters(false, c->rmid);
 	if (ttmon_rmid_hw.hardware || ttmon_rmid_hw.fake)
@@ -175,7 +179,10 @@ static u32 apic_id(void)
 	return cpuid_ebx(1) >> 24;
 }
 
-/* The id of this CPU's L3, as cacheinfo and resctrl number them; where there is none all CPUs are of domain 0. */
+/*
+ * The id of this CPU's L3, as cacheinfo and resctrl number them; where there is none all CPUs are of
+ * domain 0.
+ */
 static u32 l3_id(void)
 {
 	u32 leaf = boot_cpu_has(X86_FEATURE_TOPOEXT) ? 0x8000001d : 4;

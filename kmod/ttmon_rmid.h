@@ -45,9 +45,15 @@ void ttmon_rmid_table_stop(void);  /* no more tracepoints of the scheduler */
 void ttmon_rmid_table_clear(void); /* frees what is held; after the CPUs have let go */
 void ttmon_rmid_table_dump(void);
 void ttmon_rmid_table_counts(struct ttmon_rmid_counts *ret);
-/* The RMID this task runs under; one is given to its process if it has none and one is free. Interrupts or preemption are off. */
+/*
+ * The RMID this task runs under; one is given to its process if it has none and one is free.
+ * Interrupts or preemption are off.
+ */
 u32 ttmon_rmid_of(struct task_struct *task);
-/* The first RMID in use above this one, around the end; 0: none is. Without the lock: it may just have been freed. */
+/*
+ * The first RMID in use above this one, around the end; 0: none is. Without the lock: it may just have
+ * been freed.
+ */
 u32 ttmon_rmid_next_used(u32 after);
 
 /* tick.c */

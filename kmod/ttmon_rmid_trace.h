@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ttmon_rmid_trace.h: the tracepoints. Names, order of arguments and of fields are the predecessor's: see PROTOCOL.md. */
+/*
+ * ttmon_rmid_trace.h: the tracepoints. Names, order of arguments and of fields are the predecessor's:
+ * see PROTOCOL.md.
+ */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM memory_collector
 

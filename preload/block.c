@@ -19,7 +19,10 @@ static void unlock(void)
 	pthread_mutex_unlock(&S.lock);
 }
 
-/* A fork takes the locks along, in a state that means something. Where CUDA was used the child has none, and what it inherits it keeps. */
+/*
+ * A fork takes the locks along, in a state that means something. Where CUDA was used the child has
+ * none, and what it inherits it keeps.
+ */
 static void before_fork(void)
 {
 	ttmon_pin_regions_before_fork();
@@ -135,8 +138,8 @@ static void take_block(struct ttmon_pin_block *b, struct ttmon_pin_block *ret)
 /* ---- giving memory back ---- */
 
 /*
- * A block that is in no table any more; the lock is not held. The result is CUDA's. Its pages are counted off first: another thread may
- * be handed them before the call has returned.
+ * A block that is in no table any more; the lock is not held. The result is CUDA's. Its pages are
+ * counted off first: another thread may be handed them before the call has returned.
  */
 static int destroy(struct ttmon_pin_block *b)
 {
@@ -188,7 +191,10 @@ static uint64_t pinned_pages(void)
 	return S.pages.now + S.coming - MIN(S.pages.now, S.apart);
 }
 
-/* Make room for so many pages more, by the promise of the cache. all: empty it. The lock is not held. Returns how many blocks went. */
+/*
+ * Make room for so many pages more, by the promise of the cache. all: empty it. The lock is not held.
+ * Returns how many blocks went.
+ */
 static unsigned int cut(uint64_t extra, bool all)
 {
 	struct ttmon_pin_block b;
@@ -279,8 +285,9 @@ static bool any(void *ctx, uint32_t block)
 }
 
 /*
- * Where another block would have to go to CUDA, which waits for the device, before a new one can be pinned: waiting for the copies of
- * one that fits is less. It is out of the cache meanwhile, and in the table as freed: nobody else comes by it.
+ * Where another block would have to go to CUDA, which waits for the device, before a new one can be
+ * pinned: waiting for the copies of one that fits is less. It is out of the cache meanwhile, and in
+ * the table as freed: nobody else comes by it.
  */
 static bool take_busy(struct ttmon_pin_block *like)
 {
@@ -309,7 +316,10 @@ static bool take_busy(struct ttmon_pin_block *like)
 	return done;
 }
 
-/* Pinned memory: by registering where it is to be released again, else by CUDA's own call. CUDA's error. */
+/*
+ * Pinned memory: by registering where it is to be released again, else by CUDA's own call. CUDA's
+ * error.
+ */
 static int pin_new(struct ttmon_pin_block *b, bool releasable)
 {
 	void *p = NULL;
@@ -352,7 +362,10 @@ static int pin_with_room(struct ttmon_pin_block *b, bool releasable)
 	S.coming += pages;
 	unlock();
 	err = pin_new(b, releasable);
-	/* What is cached may be what is lacking. The error was ours, then, and the program's next cudaGetLastError() has none. */
+	/*
+	 * What is cached may be what is lacking. The error was ours, then, and the program's next
+	 * cudaGetLastError() has none.
+	 */
 	if (err == CUDA_MEMORY && cut(0, true) + ttmon_pin_regions_trim()) {
 		atomic_fetch_add(&S.retried, 1);
 		if (b->api->last_error)
@@ -393,7 +406,10 @@ static int give(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan, in
 	return 0;
 }
 
-/* Advised memory, from what is pinned already where that can be. True: it was given. The plan may be another one after it. */
+/*
+ * Advised memory, from what is pinned already where that can be. True: it was given. The plan may be
+ * another one after it.
+ */
 static bool reuse(struct ttmon_pin_block *b, struct ttmon_pin_plan *plan, void **p)
 {
 	const struct ttmon_pin_conf *conf = ttmon_pin_conf();
@@ -597,8 +613,9 @@ static const struct ttmon_pin_api *registered_by(void)
 }
 
 /*
- * What CUDA allocated is forgotten: it is CUDA's from here on, whether it goes or stays. A mapping becomes pageable, but where it is read in
- * place and may stay; events go with their device, and what they would have followed is not followed any more.
+ * What CUDA allocated is forgotten: it is CUDA's from here on, whether it goes or stays. A mapping
+ * becomes pageable, but where it is read in place and may stay; events go with their device, and what
+ * they would have followed is not followed any more.
  */
 void ttmon_pin_reset(bool sure)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * conf.c: what the environment says. Read at the first call that matters and not when the library is loaded: the environment is
- * inherited by every shell and helper that the program starts. A setting that is not understood takes nothing away from the program: it
- * is a line on stderr, and nothing is unpinned.
+ * conf.c: what the environment says. Read at the first call that matters and not when the library is
+ * loaded: the environment is inherited by every shell and helper that the program starts. A setting
+ * that is not understood takes nothing away from the program: it is a line on stderr, and nothing is
+ * unpinned.
  */
 #include <stdarg.h>
 
@@ -95,7 +96,10 @@ static bool nothing(void *ctx, const struct ttmon_run *run, const struct ttmon_r
 	return false;
 }
 
-/* The sites of a database that one of the functions is in the stack of. found[i] is set where names[i] was in one. */
+/*
+ * The sites of a database that one of the functions is in the stack of. found[i] is set where names[i]
+ * was in one.
+ */
 static int sites_of_names(const char *db, const struct list *names, bool *found, char *why, size_t n)
 {
 	const struct ttmon_run_opts opts = { .want = nothing };

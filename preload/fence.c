@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* fence.c: which copies of a block are under way: see pin.h. With the lock of the state held, but for blocks that are in no table. */
+/*
+ * fence.c: which copies of a block are under way: see pin.h. With the lock of the state held, but for
+ * blocks that are in no table.
+ */
 #include <stdatomic.h>
 
 #include "preload/pin.h"
@@ -26,7 +29,10 @@ bool ttmon_pin_ready(void *ctx, uint32_t block)
 	return ttmon_pin_fences_done(&S.blocks[block]);
 }
 
-/* Streams of one thread's default have one handle for all threads: a number instead, which no handle and no later thread has. */
+/*
+ * Streams of one thread's default have one handle for all threads: a number instead, which no handle
+ * and no later thread has.
+ */
 static uint64_t stream_key(void *stream)
 {
 	static _Atomic uint64_t threads;
@@ -46,7 +52,9 @@ static bool is_capturing(const struct ttmon_pin_api *api, void *stream)
 	return api->capturing(stream, &status) || status;
 }
 
-/* The place for a stream's event: its own, a fresh one, or that of a stream that is done. NULL: none. */
+/*
+ * The place for a stream's event: its own, a fresh one, or that of a stream that is done. NULL: none.
+ */
 static struct ttmon_pin_fence *fence_for(struct ttmon_pin_block *b, uint64_t key, uint64_t gone)
 {
 	struct ttmon_pin_fence *f;

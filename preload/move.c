@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * move.c: checkpoints. The daemon's live advice since the last one is gathered, the last word on each block counts, and blocks change
- * in place: the address stays, since the program holds it. The lock is held for each block in turn.
+ * move.c: checkpoints. The daemon's live advice since the last one is gathered, the last word on each
+ * block counts, and blocks change in place: the address stays, since the program holds it. The lock is
+ * held for each block in turn.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -14,7 +15,10 @@
 static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t wishes[MAX_WISHES]; /* addresses, guarded by it */
 
-/* libttmon's ttmon_checkpoint(), which has another name in here: the program's own calls come to the one below. */
+/*
+ * libttmon's ttmon_checkpoint(), which has another name in here: the program's own calls come to the
+ * one below.
+ */
 void ttmon_pin_tell(struct ttmon_advisor *adv, const char *label);
 
 bool ttmon_pin_release(struct ttmon_pin_block *b, bool idle)
@@ -127,8 +131,8 @@ void ttmon_pin_checkpoint(const char *label)
 }
 
 /*
- * The program's checkpoints, where it is linked with libttmon.so: this library stands before that one. Its advisor is that one's, and
- * is only handed on.
+ * The program's checkpoints, where it is linked with libttmon.so: this library stands before that one.
+ * Its advisor is that one's, and is only handed on.
  */
 TTMON_PIN_EXPORT void ttmon_checkpoint(struct ttmon_advisor *adv, const char *label)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pin.h: libttmon-pin.so, preloaded into a program that allocates pinned memory: between its files. What it is for and how it is told is in
- * libttmon-pin(7).
+ * pin.h: libttmon-pin.so, preloaded into a program that allocates pinned memory: between its files.
+ * What it is for and how it is told is in libttmon-pin(7).
  *
  *	wrap_rt.c wrap_drv.c   CUDA's names, as the program calls them
  *	block.c region.c       memory given out: pinned, pageable, cached; pieces of pinned regions
@@ -10,27 +10,33 @@
  *	conf.c advice.c        what it was told by the environment; what to do with an allocation
  *	real.c stats.c pool.c  CUDA's own functions; the report at exit; the pure part
  *
- * What is advised to be pinned is given out as pieces of few pinned regions (region.c). With live advice, which unpins single blocks, each is pinned by itself, and
- * the cache (pool.c) keeps freed ones.
+ * What is advised to be pinned is given out as pieces of few pinned regions (region.c). With live
+ * advice, which unpins single blocks, each is pinned by itself, and the cache (pool.c) keeps freed
+ * ones.
  *
- * When is a freed pinned block or piece given out again? cudaFreeHost waits for the device, so a program may free a buffer right after it
- * enqueued a copy of it, or a kernel that reads it. Here nothing waits at a free. Instead:
- *  - Only memory of sites that the user opted in is used again: by that he says that their memory is moved by copies and not read by
- *    kernels in place.
- *  - After each asynchronous copy of such a block an event is recorded in the copy's stream (at the copy, not at the free, when the
- *    stream may be gone). The block is given out when CUDA says that its events are done. Two streams are remembered per block; a
- *    stream that was destroyed is another one from then on, though its handle comes again.
- *  - What cannot be followed that way marks the block: a copy that was captured into a graph, a third stream, an event that failed. It
- *    goes back to CUDA at its free, which waits; for a piece the device is waited for, and where that cannot be it is never given out again, nor is memory of its
- *    call site cut from regions any more. A program that builds graphs by hand, or copies by batches, gets no memory a second time at all.
- *  - Memory that has to go for good goes through CUDA's own free, and pageable or registered memory after its events, or after the
- *    device was waited for.
- *  - Where as much is pinned as is to be and what fits is still being copied, its events are waited for: other memory would have to be
- *    freed, which waits for more.
- *  - A block is unpinned in place only while no asynchronous copy is being made anywhere and its own are known to be done; else it stays
- *    pinned, until live advice says so again.
+ * When is a freed pinned block or piece given out again? cudaFreeHost waits for the device, so a
+ * program may free a buffer right after it enqueued a copy of it, or a kernel that reads it. Here
+ * nothing waits at a free. Instead:
+ *  - Only memory of sites that the user opted in is used again: by that he says that their memory is
+ *    moved by copies and not read by kernels in place.
+ *  - After each asynchronous copy of such a block an event is recorded in the copy's stream (at the
+ *    copy, not at the free, when the stream may be gone). The block is given out when CUDA says that
+ *    its events are done. Two streams are remembered per block; a stream that was destroyed is another
+ *    one from then on, though its handle comes again.
+ *  - What cannot be followed that way marks the block: a copy that was captured into a graph, a third
+ *    stream, an event that failed. It goes back to CUDA at its free, which waits; for a piece the
+ *    device is waited for, and where that cannot be it is never given out again, nor is memory of its
+ *    call site cut from regions any more. A program that builds graphs by hand, or copies by batches,
+ *    gets no memory a second time at all.
+ *  - Memory that has to go for good goes through CUDA's own free, and pageable or registered memory
+ *    after its events, or after the device was waited for.
+ *  - Where as much is pinned as is to be and what fits is still being copied, its events are waited
+ *    for: other memory would have to be freed, which waits for more.
+ *  - A block is unpinned in place only while no asynchronous copy is being made anywhere and its own
+ *    are known to be done; else it stays pinned, until live advice says so again.
  *
- * One mutex guards everything; nothing is waited for under it. Blocks are registered and unregistered under it, where they are.
+ * One mutex guards everything; nothing is waited for under it. Blocks are registered and unregistered
+ * under it, where they are.
  */
 #ifndef TTMON_PIN_H
 #define TTMON_PIN_H
@@ -58,7 +64,9 @@
 
 /* ---- real.c ---- */
 
-/* The calls that both interfaces have, with the same arguments. Those behind `quiet` may be missing. */
+/*
+ * The calls that both interfaces have, with the same arguments. Those behind `quiet` may be missing.
+ */
 #define TTMON_PIN_CALLS(F)                                                                                     \
 	F(host_alloc, cudaHostAlloc, cuMemHostAlloc, (void **, size_t, unsigned int))                          \
 	F(host_free, cudaFreeHost, cuMemFreeHost, (void *))                                                    \
@@ -92,7 +100,10 @@ struct ttmon_pin_api {
 /* The runtime's or the driver's; looked for until it is found. Never NULL; check found. */
 const struct ttmon_pin_api *ttmon_pin_rt(void);
 const struct ttmon_pin_api *ttmon_pin_drv(void);
-/* What an allocation would fail with here and now, a machine without a driver above all; 0: it would not. */
+/*
+ * What an allocation would fail with here and now, a machine without a driver above all; 0: it would
+ * not.
+ */
 int ttmon_pin_usable(const struct ttmon_pin_api *api);
 /* A function of CUDA's by its name, NULL: nowhere. The answer is not kept. */
 void *ttmon_pin_real(const char *name);
@@ -100,8 +111,8 @@ void *ttmon_pin_real(const char *name);
 int ttmon_pin_missing(const char *name);
 
 /*
- * Around calls that the program knows nothing of: they neither end a capture that a thread of it has going, nor leave an error behind
- * for its next cudaGetLastError().
+ * Around calls that the program knows nothing of: they neither end a capture that a thread of it has
+ * going, nor leave an error behind for its next cudaGetLastError().
  */
 struct ttmon_pin_quiet {
 	const struct ttmon_pin_api *api;
@@ -135,7 +146,10 @@ struct ttmon_pin_conf {
 	uint64_t limit_pages;		       /* of the cache */
 };
 
-/* Reads the environment, once, at the first call that matters. What is wrong there is a line on stderr, and then nothing is unpinned. */
+/*
+ * Reads the environment, once, at the first call that matters. What is wrong there is a line on
+ * stderr, and then nothing is unpinned.
+ */
 const struct ttmon_pin_conf *ttmon_pin_conf(void);
 bool ttmon_pin_opted_in(const struct ttmon_pin_conf *conf, uint64_t site);
 _printf_(1, 2) void ttmon_pin_say(const char *fmt, ...);
@@ -247,15 +261,21 @@ int ttmon_pin_register(const struct ttmon_pin_api *api, void *p, size_t size, un
 int ttmon_pin_unregister(const struct ttmon_pin_api *api, void *p);
 int ttmon_pin_flags(const struct ttmon_pin_api *api, unsigned int *flags, void *p);
 int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, unsigned int flags);
-/* Around an asynchronous copy and what is said of it: no block changes in between. _begin: what _end wants to have. */
+/*
+ * Around an asynchronous copy and what is said of it: no block changes in between. _begin: what _end
+ * wants to have.
+ */
 bool ttmon_pin_copy_begin(void);
 void ttmon_pin_copy_end(bool begun);
-/* A copy of the memory at p was enqueued in the stream. stream (void *)-1: in a way that cannot be followed. */
+/*
+ * A copy of the memory at p was enqueued in the stream. stream (void *)-1: in a way that cannot be
+ * followed.
+ */
 void ttmon_pin_copied(const void *p, void *stream);
 #define TTMON_PIN_UNKNOWN_STREAM ((void *)-1)
 /*
- * A stream handle is no longer what it was. Copies are about to be made that cannot be followed, of whatever memory: no block is
- * reused any more.
+ * A stream handle is no longer what it was. Copies are about to be made that cannot be followed, of
+ * whatever memory: no block is reused any more.
  */
 void ttmon_pin_stream_destroyed(void);
 void ttmon_pin_unfollowed(void);
@@ -268,11 +288,17 @@ bool ttmon_pin_ready(void *ctx, uint32_t block);
 void ttmon_pin_drop_events(struct ttmon_pin_block *b);
 /* With the lock held. NULL: not ours, or freed. */
 struct ttmon_pin_block *ttmon_pin_find(uint64_t addr);
-/* Wait until no copy of the block is under way. False: that cannot be said. The lock is not held; the block is the caller's alone. */
+/*
+ * Wait until no copy of the block is under way. False: that cannot be said. The lock is not held; the
+ * block is the caller's alone.
+ */
 bool ttmon_pin_settle(struct ttmon_pin_block *b) _must_check;
 /* All copies of it that are followed are done. */
 bool ttmon_pin_fences_done(struct ttmon_pin_block *b);
-/* Wait for all work of the process. False: it cannot be, there are several devices and one alone is waited for. */
+/*
+ * Wait for all work of the process. False: it cannot be, there are several devices and one alone is
+ * waited for.
+ */
 bool ttmon_pin_wait_device(const struct ttmon_pin_api *api) _must_check;
 
 /* ---- region.c ---- */
@@ -295,9 +321,14 @@ enum ttmon_pin_piece_result {
 	TTMON_PIN_PIECE_NONE,	  /* nothing more can be pinned for regions */
 };
 enum ttmon_pin_piece_result ttmon_pin_piece(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan);
-/* A piece that was freed and is in no table any more. Waits only where its copies cannot be followed. The lock is not held. */
+/*
+ * A piece that was freed and is in no table any more. Waits only where its copies cannot be followed.
+ * The lock is not held.
+ */
 void ttmon_pin_piece_freed(struct ttmon_pin_block *b);
-/* Unpin all regions of which nothing is given out, after the copies of freed pieces. Returns how many. */
+/*
+ * Unpin all regions of which nothing is given out, after the copies of freed pieces. Returns how many.
+ */
 unsigned int ttmon_pin_regions_trim(void);
 /* As ttmon_pin_reset(), for regions: none is used again. */
 void ttmon_pin_regions_reset(bool sure);
@@ -305,12 +336,15 @@ void ttmon_pin_regions_reset(bool sure);
 /* ---- move.c ---- */
 
 /*
- * Take the pin of a mapping away, with the lock held; it stays where copies may be under way, which is not waited for. idle: all were waited
- * for, also those that are not followed. True: it is pageable.
+ * Take the pin of a mapping away, with the lock held; it stays where copies may be under way, which is
+ * not waited for. idle: all were waited for, also those that are not followed. True: it is pageable.
  */
 bool ttmon_pin_release(struct ttmon_pin_block *b, bool idle);
 
-/* Hot blocks in, cold ones out, by the live advice since the last one. label NULL: the daemon was told already. */
+/*
+ * Hot blocks in, cold ones out, by the live advice since the last one. label NULL: the daemon was told
+ * already.
+ */
 void ttmon_pin_checkpoint(const char *label);
 
 #endif

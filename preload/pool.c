@@ -15,8 +15,8 @@ static uint64_t last_page(uint64_t addr, uint64_t size)
 }
 
 /*
- * Pages of the range that no other range of the set touches: one at each end at most is shared. The range itself is not in the set.
- * -EEXIST: another overlaps it by more than that.
+ * Pages of the range that no other range of the set touches: one at each end at most is shared. The
+ * range itself is not in the set. -EEXIST: another overlaps it by more than that.
  */
 static int64_t own_pages(const struct ttmon_pin_pages *p, uint64_t addr, uint64_t pages)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pool.h: what of the process is pinned, counted in pages as the database counts them, and the cache of freed pinned blocks. Pure: no CUDA,
- * no clock, no lock (the caller has one); blocks are numbers of the caller's.
+ * pool.h: what of the process is pinned, counted in pages as the database counts them, and the cache
+ * of freed pinned blocks. Pure: no CUDA, no clock, no lock (the caller has one); blocks are numbers of
+ * the caller's.
  *
- * The cache keeps one promise: pinned pages, live and cached, never pass the larger of the limit and what is live. With limit 0 nothing
- * is ever kept. What is over goes oldest first.
+ * The cache keeps one promise: pinned pages, live and cached, never pass the larger of the limit and
+ * what is live. With limit 0 nothing is ever kept. What is over goes oldest first.
  */
 #ifndef TTMON_PIN_POOL_H
 #define TTMON_PIN_POOL_H
@@ -49,13 +50,14 @@ typedef bool (*ttmon_pin_ready_fn)(void *ctx, uint32_t block);
 /* False: there is no room in the table, and it stays the caller's. */
 bool ttmon_pin_pool_put(struct ttmon_pin_pool *p, uint32_t block, uint64_t size) _must_check;
 /*
- * A block for size bytes, taken out: large enough, of no more than half as many pages more (TTMON_POOL_FIT), and ready; the best fitting, then
- * the oldest. At most 8 are asked whether they are ready. TTMON_PIN_NONE: there is none.
+ * A block for size bytes, taken out: large enough, of no more than half as many pages more
+ * (TTMON_POOL_FIT), and ready; the best fitting, then the oldest. At most 8 are asked whether they are
+ * ready. TTMON_PIN_NONE: there is none.
  */
 uint32_t ttmon_pin_pool_take(struct ttmon_pin_pool *p, uint64_t size, ttmon_pin_ready_fn ready, void *ctx);
 /*
- * Would extra pages break the promise, unless blocks are given back? pinned is what is pinned now, cached blocks and pins under way
- * with it.
+ * Would extra pages break the promise, unless blocks are given back? pinned is what is pinned now,
+ * cached blocks and pins under way with it.
  */
 bool ttmon_pin_pool_full(const struct ttmon_pin_pool *p, uint64_t pinned, uint64_t extra);
 /* The oldest block, taken out, where that is so. Call until it is TTMON_PIN_NONE. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * real.c: CUDA's own functions behind the names that this library takes. The next definition after ours where the libraries were
- * linked; else in a library of that name that is loaded, however it was loaded: Python's packages open theirs where RTLD_NEXT does not
- * look.
+ * real.c: CUDA's own functions behind the names that this library takes. The next definition after
+ * ours where the libraries were linked; else in a library of that name that is loaded, however it was
+ * loaded: Python's packages open theirs where RTLD_NEXT does not look.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -35,7 +35,9 @@ void *ttmon_pin_real(const char *name)
 
 	if (fn || !dl_iterate_phdr(matches, &s))
 		return fn;
-	/* Loaded it is, so this only counts a reference, which stays: the functions are called until the end. */
+	/*
+	 * Loaded it is, so this only counts a reference, which stays: the functions are called until the end.
+	 */
 	lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD);
 	return lib ? dlsym(lib, name) : NULL;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * region.c: advised memory as pieces of few pinned regions (lib/pin/arena.h): see pin.h. A region is a mapping that is registered. Each piece that is given out is
- * announced to a tracer as an allocation of its own. The lock of the state is held where a function says so, and never while CUDA registers or is waited for.
+ * region.c: advised memory as pieces of few pinned regions (lib/pin/arena.h): see pin.h. A region is a
+ * mapping that is registered. Each piece that is given out is announced to a tracer as an allocation
+ * of its own. The lock of the state is held where a function says so, and never while CUDA registers
+ * or is waited for.
  */
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -97,7 +99,10 @@ static void drop_region(uint64_t addr, struct ttmon_pin_region *ret)
 
 /* ---- CUDA, without the lock ---- */
 
-/* Pinned for every context: pieces go to whichever asks. Shared with children, as CUDA's own host memory is: of private memory that is pinned fork() makes copies. CUDA's error. */
+/*
+ * Pinned for every context: pieces go to whichever asks. Shared with children, as CUDA's own host
+ * memory is: of private memory that is pinned fork() makes copies. CUDA's error.
+ */
 static int pin_region(struct ttmon_pin_region *r, uint64_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -132,8 +137,8 @@ static void unpin_region(const struct ttmon_pin_region *r)
 /* ---- freed pieces; with the lock held ---- */
 
 /*
- * A piece is no longer given out. done: no copy of it is under way. One of before a reset is in no arena any more, and its region goes with the last one. True: that
- * is in *ret, for unpin_region().
+ * A piece is no longer given out. done: no copy of it is under way. One of before a reset is in no
+ * arena any more, and its region goes with the last one. True: that is in *ret, for unpin_region().
  */
 static bool put(struct ttmon_pin_block *b, bool done, struct ttmon_pin_region *ret)
 {
@@ -203,8 +208,9 @@ static void ask_oldest(void)
 }
 
 /*
- * A freed piece whose copies may be under way, in no table; without the lock. Where they cannot be waited for it stays given out, and its call site is left alone
- * from now on, so that it is one of few.
+ * A freed piece whose copies may be under way, in no table; without the lock. Where they cannot be
+ * waited for it stays given out, and its call site is left alone from now on, so that it is one of
+ * few.
  */
 static void settle(struct ttmon_pin_block *b)
 {
@@ -300,7 +306,10 @@ static void give_back(uint64_t unit)
 	lock();
 }
 
-/* With the lock held, and *grower where this thread may change the regions. False: it has to have that first, or cannot go on. */
+/*
+ * With the lock held, and *grower where this thread may change the regions. False: it has to have that
+ * first, or cannot go on.
+ */
 static bool take_step(struct ttmon_pin_block *b, struct ttmon_arena_want *w, bool grower,
 		      enum ttmon_pin_piece_result *ret)
 {
@@ -394,8 +403,8 @@ unsigned int ttmon_pin_regions_trim(void)
 }
 
 /*
- * The mapping stays, and stays registered as far as CUDA is concerned, until the last piece of it is freed: copies may be under way. No piece of it is given out any
- * more. sure: CUDA's pins are gone.
+ * The mapping stays, and stays registered as far as CUDA is concerned, until the last piece of it is
+ * freed: copies may be under way. No piece of it is given out any more. sure: CUDA's pins are gone.
  */
 void ttmon_pin_regions_reset(bool sure)
 {

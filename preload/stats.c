@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stats.c: the report at exit: JSON into a file, or text on stderr, and beside it an earlier run's. Printed where a call was taken at
+ * stats.c: the report at exit: JSON into a file, or text on stderr, and beside it an earlier run's.
+ * Printed where a call was taken at
  * all: the environment is inherited by programs that never heard of CUDA. CUDA is not called any more.
  */
 #include <fcntl.h>

@@ -12,8 +12,9 @@
 #endif
 
 /*
- * A name of CUDA's for a function in here. It is exported without a type: tracers take a library that has CUDA's functions for CUDA,
- * and would count what is asked for here and not what CUDA was asked for.
+ * A name of CUDA's for a function in here. It is exported without a type: tracers take a library that
+ * has CUDA's functions for CUDA, and would count what is asked for here and not what CUDA was asked
+ * for.
  */
 #define TAKE_NAME(name)                                             \
 	__asm__(".pushsection .text." #name ", \"ax\", %progbits\n" \
@@ -49,7 +50,10 @@
 		return err;                                                       \
 	}
 
-/* An asynchronous copy between a and b, under both its names: to the second, stream 0 is the thread's own. */
+/*
+ * An asynchronous copy between a and b, under both its names: to the second, stream 0 is the thread's
+ * own.
+ */
 #define COPY(name, params, args, a, b)                    \
 	COPY_BY(name, params, args, copied(a, b, stream)) \
 	COPY_BY(name##_ptsz, params, args, copied(a, b, stream ? stream : STREAM_PER_THREAD))
@@ -57,7 +61,10 @@
 #define COPYING				   __attribute__((cleanup(copy_end), unused)) bool begun = ttmon_pin_copy_begin()
 #define COPY_BY(name, params, args, after) FORWARD(name, params, args, COPYING, after)
 
-/* A copy that is over when the call returns, under both its names: nothing is released under it. All have at most nine words. */
+/*
+ * A copy that is over when the call returns, under both its names: nothing is released under it. All
+ * have at most nine words.
+ */
 #define SYNC_COPY(name)    \
 	SYNC_COPY_BY(name) \
 	SYNC_COPY_BY(name##_ptds)
@@ -77,8 +84,8 @@ static inline void copied(const void *a, const void *b, void *stream)
 }
 
 /*
- * Batches are not followed. Some have an argument more in CUDA 12 than in 13: as many are passed on as the longest has, and the others
- * do not look at the last ones.
+ * Batches are not followed. Some have an argument more in CUDA 12 than in 13: as many are passed on as
+ * the longest has, and the others do not look at the last ones.
  */
 #define BATCH(name)                                                                                      \
 	FORWARD(name, (void *a, void *b, void *c, void *d, void *e, void *f, void *g, void *h, void *i), \

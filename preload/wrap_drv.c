@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wrap_drv.c: the driver's names, for programs that are linked with libcuda.so.1. See wrap_rt.c. What is asked for by cuGetProcAddress
- * is not seen.
+ * wrap_drv.c: the driver's names, for programs that are linked with libcuda.so.1. See wrap_rt.c. What
+ * is asked for by cuGetProcAddress is not seen.
  */
 #include "preload/wrap.h"
 
@@ -49,7 +49,10 @@ struct copy_3d {
 #define TYPE_HOST    1
 #define TYPE_UNIFIED 4
 
-/* The pointer of one end: the device field holds that of unified memory. It is 8 bytes behind the host's. */
+/*
+ * The pointer of one end: the device field holds that of unified memory. It is 8 bytes behind the
+ * host's.
+ */
 static const void *end_of(unsigned int type, void *const *host)
 {
 	return type == TYPE_HOST ? host[0] : type == TYPE_UNIFIED ? host[1] : NULL;

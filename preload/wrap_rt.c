@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wrap_rt.c: the runtime's names that the program's calls come to instead. Built without CUDA's headers: of enumerations and handles
- * only their size counts. cudaPointerGetAttributes is left alone: of pageable memory it says that it is that, and of pinned memory the device
- * pointer, which does not count as asked for: programs call it to learn whether memory is pinned.
+ * wrap_rt.c: the runtime's names that the program's calls come to instead. Built without CUDA's
+ * headers: of enumerations and handles only their size counts. cudaPointerGetAttributes is left alone:
+ * of pageable memory it says that it is that, and of pinned memory the device pointer, which does not
+ * count as asked for: programs call it to learn whether memory is pinned.
  */
 #include "preload/wrap.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid_script.h: what the allocator of RMIDs (include/ttmon/rmid_alloc.h) must answer, as a list of steps, and a long random run with
- * the digest of its answers. The same steps are run on the host (tests/unit/daemon/core/rmid/test_rmid_alloc.c, which also holds the random run against a
- * model), in BPF through BPF_PROG_RUN (tests/bpf) and in the kernel module (kmod, selftest=1). No calls, no includes but types.
+ * rmid_script.h: what the allocator of RMIDs (include/ttmon/rmid_alloc.h) must answer, as a list of
+ * steps, and a long random run with the digest of its answers. The same steps are run on the host
+ * (tests/unit/daemon/core/rmid/test_rmid_alloc.c, which also holds the random run against a model), in
+ * BPF through BPF_PROG_RUN (tests/bpf) and in the kernel module (kmod, selftest=1). No calls, no
+ * includes but types.
  */
 #ifndef TTMON_RMID_SCRIPT_H
 #define TTMON_RMID_SCRIPT_H
@@ -32,7 +34,10 @@ struct rmid_script_step {
 	__u64 at_ns;
 };
 
-/* One step. *who is scratch of the caller's (BPF: no struct on the stack is copied twice). INIT only sets max. */
+/*
+ * One step. *who is scratch of the caller's (BPF: no struct on the stack is copied twice). INIT only
+ * sets max.
+ */
 static __always_inline __u32 rmid_script_do(struct ttmon_rmid_pool *p, const struct rmid_script_step *s,
 					    const struct ttmon_rmid_holder *who)
 {
@@ -173,8 +178,9 @@ static const struct rmid_script_step rmid_script[] = {
 #define RMID_SCRIPT_STEPS (sizeof(rmid_script) / sizeof(rmid_script[0]))
 
 /*
- * The random run: RMID_RANDOM_STEPS steps from rmid_script_next(), on a pool of RMID_RANDOM_MAX ids; the digest is FNV-1a over the
- * answers. An allocation is by a new process; the frees are of an id by the process that got it last, now and then by another.
+ * The random run: RMID_RANDOM_STEPS steps from rmid_script_next(), on a pool of RMID_RANDOM_MAX ids;
+ * the digest is FNV-1a over the answers. An allocation is by a new process; the frees are of an id by
+ * the process that got it last, now and then by another.
  */
 #define RMID_RANDOM_STEPS  200000
 #define RMID_RANDOM_MAX	   300

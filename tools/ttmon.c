@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ttmon.c: the one client. Its options may stand before the command too: they are handed on behind its name, and read there. */
+/*
+ * ttmon.c: the one client. Its options may stand before the command too: they are handed on behind its
+ * name, and read there.
+ */
 #include "tools/cli/cmds.h"
 #include "version.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vmlinux.h, written by hand: the kernel types and fields that our BPF programs read, and nothing else. CO-RE finds the real
- * offsets at load time, so order and holes do not matter here; names and types do. Who reads what is said at each type.
+ * vmlinux.h, written by hand: the kernel types and fields that our BPF programs read, and nothing
+ * else. CO-RE finds the real offsets at load time, so order and holes do not matter here; names and
+ * types do. Who reads what is said at each type.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -67,7 +68,10 @@ struct bpf_timer {
 	__u64 __opaque[2];
 } __attribute__((aligned(8)));
 
-/* Registers of a probed function or of a system call: uapi layout, fixed per architecture, hence not relocated. */
+/*
+ * Registers of a probed function or of a system call: uapi layout, fixed per architecture, hence not
+ * relocated.
+ */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx;

@@ -2,10 +2,11 @@
 /*
  * alloc.c: /v1/allocations and /v1/allocations/ID. Cold thread.
  *
- * The list is a stream: each block of it is written as text in the hot thread, between two drains, some hundred rows at a time into memory
- * made here. It goes on where the block before ended, by the place in the order of allocations, which nothing changes, and ends with the
- * newest there was at its beginning: what lives all the while is in it exactly once, what comes or goes meanwhile at most once. A client
- * that takes its time holds no more memory than a row.
+ * The list is a stream: each block of it is written as text in the hot thread, between two drains,
+ * some hundred rows at a time into memory made here. It goes on where the block before ended, by the
+ * place in the order of allocations, which nothing changes, and ends with the newest there was at its
+ * beginning: what lives all the while is in it exactly once, what comes or goes meanwhile at most
+ * once. A client that takes its time holds no more memory than a row.
  */
 #include <limits.h>
 

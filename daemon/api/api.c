@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* api.c: what the local socket serves. Runs in the cold thread; sees the hot thread's figures through its snapshot alone. */
+/*
+ * api.c: what the local socket serves. Runs in the cold thread; sees the hot thread's figures through
+ * its snapshot alone.
+ */
 #include <jansson.h>
 
 #include "daemon/api/api.h"
@@ -59,9 +62,9 @@ static uint64_t ring_bytes_used(const struct ttmon_daemon *c)
 }
 
 /*
- * While events flow the identity can only be bounded: attempted - lost - decoded - malformed are in the rings now. They were counted
- * before (decoded) and after (attempted), so the difference is never negative, and at rest it is 0. A recording tells the kernel's counts
- * at its end.
+ * While events flow the identity can only be bounded: attempted - lost - decoded - malformed are in
+ * the rings now. They were counted before (decoded) and after (attempted), so the difference is never
+ * negative, and at rest it is 0. A recording tells the kernel's counts at its end.
  */
 static json_t *identity(const struct ttmon_daemon *c, const struct ttmon_snapshot *s)
 {

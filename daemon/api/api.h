@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * api.h: what the local socket serves (docs/ttmond-api.md): the parts of a run that have its routes, and what their handlers share. A
- * handler has the struct ttmon_daemon as its ctx. Cold thread.
+ * api.h: what the local socket serves (docs/ttmond-api.md): the parts of a run that have its routes,
+ * and what their handlers share. A handler has the struct ttmon_daemon as its ctx. Cold thread.
  */
 #ifndef TTMON_API_H
 #define TTMON_API_H
@@ -12,13 +12,16 @@
 #include "daemon/run/daemon.h"
 
 extern const struct ttmon_part ttmon_part_api;	/* the table of routes, api.c */
-/* Their state is a struct ttmon_follow: who follows live advice (live.c), runs of programs (programs.c). */
+/*
+ * Their state is a struct ttmon_follow: who follows live advice (live.c), runs of programs
+ * (programs.c).
+ */
 extern const struct ttmon_part ttmon_part_live, ttmon_part_programs;
 extern const struct ttmon_part ttmon_part_jobs; /* job.c: documents that forked children make */
 
 /*
- * Every route but /metrics: X(path, handler, flags, help). A row here and the handler are all that a new one takes. A path that ends in
- * "/" has one more segment. In the order in which "/" lists them.
+ * Every route but /metrics: X(path, handler, flags, help). A row here and the handler are all that a
+ * new one takes. A path that ends in "/" has one more segment. In the order in which "/" lists them.
  */
 #define TTMON_API_OPEN (1 << 0) /* on TCP too, for everybody: sums alone */
 #define TTMON_API_CTL  (1 << 1) /* PUT and DELETE too */
@@ -55,7 +58,10 @@ void ttmon_api_period(void *ctx, struct ttmon_http_reply *reply, bool cold);
 /* cpu.c. For /v1/status: null where CPU time is not measured. New references. */
 json_t *ttmon_api_cpu_status(const struct ttmon_daemon *c, const struct ttmon_snapshot *s);
 json_t *ttmon_api_rmid_status(const struct ttmon_daemon *c, const struct ttmon_snapshot *s);
-/* ctl.c: targets and families, read and changed. For /v1/status: families that are counted only or off; null without a budget. New references. */
+/*
+ * ctl.c: targets and families, read and changed. For /v1/status: families that are counted only or
+ * off; null without a budget. New references.
+ */
 json_t *ttmon_api_reduced(const struct ttmon_daemon *c);
 /* With the processes and users that the client may see. */
 json_t *ttmon_api_budget(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply);
@@ -66,7 +72,9 @@ json_t *ttmon_api_families_seen(const struct ttmon_seen_view *v);
 /* Are all these families on (bits)? Was everything that they had to tell since then seen? */
 bool ttmon_api_are_on(const struct ttmon_seen_view *v, uint32_t families);
 bool ttmon_api_are_whole(const struct ttmon_seen_view *v, uint32_t families, uint64_t since_ns);
-/* tt.c. A few figures for /v1/status, and what /v1/probes says of layouts and clocks. New references. */
+/*
+ * tt.c. A few figures for /v1/status, and what /v1/probes says of layouts and clocks. New references.
+ */
 json_t *ttmon_api_tt_status(const struct ttmon_daemon *c);
 json_t *ttmon_api_tt_processes(const struct ttmon_daemon *c, const struct ttmon_viewer *who);
 json_t *ttmon_api_tt_clocks(const struct ttmon_daemon *c, const struct ttmon_viewer *who);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cpu.c: /v1/processes, and what /v1/status says of CPU time and RMIDs. Runs in the cold thread. Processes are copied in the hot
- * thread, between two drains, into memory that was made here.
+ * cpu.c: /v1/processes, and what /v1/status says of CPU time and RMIDs. Runs in the cold thread.
+ * Processes are copied in the hot thread, between two drains, into memory that was made here.
  */
 #include <jansson.h>
 
@@ -11,7 +11,10 @@
 #include "daemon/api/viewer.h"
 
 #define INT(x) ((json_int_t)(x))
-/* Room for those that come between the count and the copy, and for what stands for no process; then again with room for all. */
+/*
+ * Room for those that come between the count and the copy, and for what stands for no process; then
+ * again with room for all.
+ */
 #define SPARE	     64
 #define TRIES	     4
 #define HAS_READINGS (TTMON_RMID_HAS_OCCUPANCY | TTMON_RMID_HAS_TOTAL | TTMON_RMID_HAS_LOCAL)
@@ -265,7 +268,10 @@ static bool lacks(const struct list *l)
 	return l->wanted > l->n || l->wanted_gaps > l->nr_gaps || l->wanted_workers > l->nr_workers;
 }
 
-/* All of one moment: a list that lacks some would have them counted twice later, by whoever takes the difference of two. */
+/*
+ * All of one moment: a list that lacks some would have them counted twice later, by whoever takes the
+ * difference of two.
+ */
 static int list_fill(const struct ttmon_daemon *c, struct list *l)
 {
 	struct ttmon_snapshot s;
@@ -299,7 +305,9 @@ static int list_fill(const struct ttmon_daemon *c, struct list *l)
 	return lacks(l) ? -EAGAIN : 0;
 }
 
-/* What stands for no process is the host's. One that has ended cannot be asked for its user any more. */
+/*
+ * What stands for no process is the host's. One that has ended cannot be asked for its user any more.
+ */
 static bool sees(const struct ttmon_viewer *v, const struct ttmon_cpu_proc *p)
 {
 	if (v->all || (p->cls != TTMON_ROW_USER && p->cls != TTMON_ROW_KERNEL))

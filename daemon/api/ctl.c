@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Only root may change them, and the log names the user: what
- * others do not want to be seen is not for them to switch off. A process that asks to be traced and is already is told so. The reply to
- * PUT is sent when the probes are at all that the process has mapped: what it calls after that is seen. Cold thread.
+ * ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Only root may change
+ * them, and the log names the user: what others do not want to be seen is not for them to switch off.
+ * A process that asks to be traced and is already is told so. The reply to PUT is sent when the probes
+ * are at all that the process has mapped: what it calls after that is seen. Cold thread.
  */
 #include "daemon/api/api.h"
 #include "daemon/run/families.h"
@@ -190,7 +191,10 @@ static void add_pid(void *ctx, uint32_t pid)
 		json_array_append_new(l->pids, json_integer(pid));
 }
 
-/* With ?self also the client as this daemon numbers processes: in a pid namespace that is another number than its own. */
+/*
+ * With ?self also the client as this daemon numbers processes: in a pid namespace that is another
+ * number than its own.
+ */
 static void send_targets(const struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
 	struct listing l = { .bpf = ttmon_daemon_bpf(c), .viewer = v, .pids = json_array() };
@@ -270,7 +274,10 @@ static bool is_traced(const struct ttmon_daemon *c, const struct ttmon_http_repl
 	       (ttmon_bpf_all(b) || ttmon_bpf_is_listed(b, (uint32_t)reply->pid));
 }
 
-/* From the reply on no call of it is missed, as with root's: the probes of what it has mapped are in place. */
+/*
+ * From the reply on no call of it is missed, as with root's: the probes of what it has mapped are in
+ * place.
+ */
 static void answer_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
 	ttmon_daemon_list(c, (uint32_t)reply->pid);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* db.c: /v1/db: the database of all that is kept, the same document that --dump-db writes. For root: everybody's processes are in it. */
+/*
+ * db.c: /v1/db: the database of all that is kept, the same document that --dump-db writes. For root:
+ * everybody's processes are in it.
+ */
 #include "daemon/api/job.h"
 #include "daemon/api/rows.h"
 #include "daemon/io/files/db.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * heat.c: /v1/heat, /v1/hotspots, /v1/coldspots, /v1/advice. Each looks at all there is, so a forked child does it (job.h). An
- * ordinary user gets what is left of the same lists without other people's processes.
+ * heat.c: /v1/heat, /v1/hotspots, /v1/coldspots, /v1/advice. Each looks at all there is, so a forked
+ * child does it (job.h). An ordinary user gets what is left of the same lists without other people's
+ * processes.
  */
 #include "daemon/api/job.h"
 #include "daemon/api/rows.h"
@@ -85,7 +86,9 @@ static bool hotter(const struct hot *x, const struct hot *y)
 	return x->bytes != y->bytes ? x->bytes > y->bytes : ttmon_alloc_seq(x->a) < ttmon_alloc_seq(y->a);
 }
 
-/* Hottest first; the n hottest of all allocations that the viewer may see. Returns how many there are. */
+/*
+ * Hottest first; the n hottest of all allocations that the viewer may see. Returns how many there are.
+ */
 static size_t find_hottest(const struct ttmon_api_job *job, const struct ttmon_history *h, uint64_t now_ns,
 			   struct hot *list)
 {

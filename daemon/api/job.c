@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * job.c: see job.h. Cold thread; the children are forked from the hot one (ttmon_daemon_dump()) and share nothing with it but the
- * file. They write at low priority, and end with the thread they come from.
+ * job.c: see job.h. Cold thread; the children are forked from the hot one (ttmon_daemon_dump()) and
+ * share nothing with it but the file. They write at low priority, and end with the thread they come
+ * from.
  */
 #include "daemon/api/job.h"
 
@@ -52,7 +53,10 @@ static int run_child(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpriority(PRIO_PROCESS, 0, 10);
-	/* Sockets above all: a client must see the end of its connection, and nobody a listener that outlives the daemon. */
+	/*
+	 * Sockets above all: a client must see the end of its connection, and nobody a listener that outlives
+	 * the daemon.
+	 */
 	if (it->fd > 3)
 		close_range(3, (unsigned int)it->fd - 1, 0);
 	close_range((unsigned int)it->fd + 1, ~0u, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * period.c: /v1/hotspots and /v1/coldspots with period=: what a process moved between two of its checkpoints, and how that is in its other
- * periods (core/history/period_view.h). Made by a forked child (job.h).
+ * period.c: /v1/hotspots and /v1/coldspots with period=: what a process moved between two of its
+ * checkpoints, and how that is in its other periods (core/history/period_view.h). Made by a forked
+ * child (job.h).
  */
 #include "daemon/api/job.h"
 #include "daemon/api/rows.h"
@@ -85,7 +86,9 @@ static void put_spot(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	ttmon_jsonw_close(w, '}');
 }
 
-/* The last process of that number that has told a checkpoint (with that label, if one is requested). */
+/*
+ * The last process of that number that has told a checkpoint (with that label, if one is requested).
+ */
 static bool find_proc(const struct ttmon_api_job *job, const struct ttmon_history *h, uint32_t *ret)
 {
 	const struct ttmon_period_end *c;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rows.c: parameters, and the members that rows of several routes have. The row_ functions touch memory alone: also in the hot thread. */
+/*
+ * rows.c: parameters, and the members that rows of several routes have. The row_ functions touch
+ * memory alone: also in the hot thread.
+ */
 #include "daemon/api/rows.h"
 
 bool ttmon_api_number(const char *text, uint64_t *ret)

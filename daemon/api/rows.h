@@ -8,8 +8,8 @@
 #include "lib/os/jsonw.h"
 
 /*
- * A parameter that is a number from min to max, *ret untouched where it is not given. False: it is something else, and the reply says so
- * (400).
+ * A parameter that is a number from min to max, *ret untouched where it is not given. False: it is
+ * something else, and the reply says so (400).
  */
 bool ttmon_api_arg_num(struct ttmon_http_reply *reply, const char *name, uint64_t min, uint64_t max, uint64_t *ret);
 /* The same for 0 and 1; ?name alone is 1. */
@@ -17,7 +17,10 @@ bool ttmon_api_arg_bool(struct ttmon_http_reply *reply, const char *name, bool *
 /* Digits and nothing else. */
 bool ttmon_api_number(const char *text, uint64_t *ret);
 
-/* Members "pid" (where with_pid), "start_ns" and "comm" of a process of the history. Hot thread, or a forked child. */
+/*
+ * Members "pid" (where with_pid), "start_ns" and "comm" of a process of the history. Hot thread, or a
+ * forked child.
+ */
 void ttmon_api_row_process(struct ttmon_jsonw *w, const struct ttmon_proc *p, bool with_pid);
 /* Member "call_site": "function+0x12", "libfoo.so+0x1234" where no function is known, null. */
 void ttmon_api_row_site(struct ttmon_jsonw *w, const struct ttmon_history *h, uint32_t site);

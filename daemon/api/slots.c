@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * slots.c: /v1/slots: the last slots, from the segment in /dev/shm, which the hot thread writes without waiting for anybody. Cold
- * thread. Rows of other people's processes are left out; the figures of the slot are the host's.
+ * slots.c: /v1/slots: the last slots, from the segment in /dev/shm, which the hot thread writes
+ * without waiting for anybody. Cold thread. Rows of other people's processes are left out; the figures
+ * of the slot are the host's.
  */
 #include <limits.h>
 #include <ttmon/shm.h>

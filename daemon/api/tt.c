@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* tt.c: /v1/devices and /v1/trace. Runs in the cold thread; figures are those of ttrun.c's last look, at most 200 ms old. */
+/*
+ * tt.c: /v1/devices and /v1/trace. Runs in the cold thread; figures are those of ttrun.c's last look,
+ * at most 200 ms old.
+ */
 #include <jansson.h>
 
 #include "daemon/run/ttrun.h"
@@ -99,7 +102,10 @@ static int take_clocks(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	return 0;
 }
 
-/* What the profiler has told of a device: null where it has told nothing. The error is null where a run has none. */
+/*
+ * What the profiler has told of a device: null where it has told nothing. The error is null where a
+ * run has none.
+ */
 static json_t *work_of(const struct clocks *cl, uint32_t tgid, uint32_t logical)
 {
 	for (size_t i = 0; i < cl->n; i++) {

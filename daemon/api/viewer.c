@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * viewer.c: who may see what. Its user is what the kernel said when the client connected; a process's is that of /proc/PID, which belongs
- * to its effective user whether or not it may be dumped (proc(5): only the files below go to root then).
+ * viewer.c: who may see what. Its user is what the kernel said when the client connected; a process's
+ * is that of /proc/PID, which belongs to its effective user whether or not it may be dumped (proc(5):
+ * only the files below go to root then).
  */
 #include "daemon/api/viewer.h"
 
@@ -21,8 +22,9 @@ bool ttmon_viewer_sees_uid(const struct ttmon_viewer *v, uint32_t uid)
 }
 
 /*
- * /proc counts from the boot and whole ticks, task->start_time leaves out the time the host was suspended. How much of that was before
- * the process started nobody knows: it is between none and all of it. On a host that never slept the match is to the tick.
+ * /proc counts from the boot and whole ticks, task->start_time leaves out the time the host was
+ * suspended. How much of that was before the process started nobody knows: it is between none and all
+ * of it. On a host that never slept the match is to the tick.
  */
 static bool started_at(uint64_t ticks, uint64_t start_ns)
 {

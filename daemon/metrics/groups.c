@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * groups.c: figures of processes, summed up by name, cgroup, unit, container or pod. Two tables choose who has series: one ranks by
- * memory and transfers, the other by CPU time.
+ * groups.c: figures of processes, summed up by name, cgroup, unit, container or pod. Two tables choose
+ * who has series: one ranks by memory and transfers, the other by CPU time.
  */
 #include "daemon/core/usage/cgname.h"
 #include "daemon/metrics/metrics_int.h"
@@ -42,7 +42,10 @@ int ttmon_metrics_groups_new(struct ttmon_metrics *m)
 	return err ? err : ttmon_topn_new(&cpu, &m->cpu);
 }
 
-/* An id means something on the host and in the boot that it is of: a recording says itself what it knows. */
+/*
+ * An id means something on the host and in the boot that it is of: a recording says itself what it
+ * knows.
+ */
 static const char *cgroup_path(const struct ttmon_metrics *m, uint64_t id)
 {
 	const struct ttmon_history *h;

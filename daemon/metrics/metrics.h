@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * metrics.h: /metrics, in the classic text format (0.0.4) or OpenMetrics 1.0.0 by the Accept header, from one table. Cold thread; figures
- * of the history are copied in the hot thread between two drains.
+ * metrics.h: /metrics, in the classic text format (0.0.4) or OpenMetrics 1.0.0 by the Accept header,
+ * from one table. Cold thread; figures of the history are copied in the hot thread between two drains.
  */
 #ifndef TTMON_METRICS_H
 #define TTMON_METRICS_H

@@ -67,7 +67,10 @@ struct ttmon_metrics {
 	unsigned int ticks;
 };
 
-/* A sample. The labels' values, in the order of the table, come last. Samples of a metric stand together. */
+/*
+ * A sample. The labels' values, in the order of the table, come last. Samples of a metric stand
+ * together.
+ */
 void ttmon_metrics_num(struct ttmon_metrics *m, enum ttmon_metric id, uint64_t value, const char *const *values);
 void ttmon_metrics_nano(struct ttmon_metrics *m, enum ttmon_metric id, uint64_t value, const char *const *values);
 void ttmon_metrics_histogram(struct ttmon_metrics *m, enum ttmon_metric id, const struct ttmon_prom_histogram *h,
@@ -104,7 +107,9 @@ uint64_t ttmon_metrics_start(void);
 /* tt.c: sums by chip that outlive the processes they are of. */
 int ttmon_metrics_tt_new(struct ttmon_metrics_tt **ret) _must_check;
 void ttmon_metrics_tt_free(struct ttmon_metrics_tt *t);
-/* Take what was gained since the last time: at least each second, since ended processes are forgotten. */
+/*
+ * Take what was gained since the last time: at least each second, since ended processes are forgotten.
+ */
 void ttmon_metrics_tt_take(struct ttmon_metrics *m);
 void ttmon_metrics_chips(struct ttmon_metrics *m);
 

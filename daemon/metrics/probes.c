@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* probes.c: objects and their probes, BPF programs, families of probes, what they cost. A replay has none. */
+/*
+ * probes.c: objects and their probes, BPF programs, families of probes, what they cost. A replay has
+ * none.
+ */
 #include "daemon/io/probes/discover.h"
 #include "daemon/metrics/metrics_int.h"
 #include "daemon/run/families.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * table.h: every metric there is. What is served, ttmond --help=metrics and ttmond-metrics(7) come from here.
+ * table.h: every metric there is. What is served, ttmond --help=metrics and ttmond-metrics(7) come
+ * from here.
  *
- * X(ID, name, type, unit, labels, need, help). need: the families of probes that have to be on (TTMON_NEED_*), for what stands still while nobody
- * looks is no figure: without them the series are absent, counters too. The label GROUP is called what --group-by says. Names and labels are what others' dashboards and
- * alerts are made of: they are added, not changed. A new one: a row here, a TTMON_METRIC_ID where its figure is written
- * (tests/e2e/t_metrics.py misses it otherwise).
+ * X(ID, name, type, unit, labels, need, help). need: the families of probes that have to be on
+ * (TTMON_NEED_*), for what stands still while nobody looks is no figure: without them the series are
+ * absent, counters too. The label GROUP is called what --group-by says. Names and labels are what
+ * others' dashboards and alerts are made of: they are added, not changed. A new one: a row here, a
+ * TTMON_METRIC_ID where its figure is written (tests/e2e/t_metrics.py misses it otherwise).
  */
 #ifndef TTMON_METRICS_TABLE_H
 #define TTMON_METRICS_TABLE_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* take.c: figures of the pipeline, all of one moment, copied in the hot thread into memory that was made here. */
+/*
+ * take.c: figures of the pipeline, all of one moment, copied in the hot thread into memory that was
+ * made here.
+ */
 #include "daemon/metrics/metrics_int.h"
 
 /* Room for groups that come between the count and the copy; then again with room for all. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt.c: Tenstorrent chips. Memory is that of the last look of the cold thread. Dispatches and device time are kept by process, and
- * processes that ended are forgotten: what each has gained since the last time is added to its chip here, each second while anything changes.
+ * tt.c: Tenstorrent chips. Memory is that of the last look of the cold thread. Dispatches and device
+ * time are kept by process, and processes that ended are forgotten: what each has gained since the
+ * last time is added to its chip here, each second while anything changes.
  */
 #include "daemon/api/api.h"
 #include "daemon/api/follow.h"
@@ -10,7 +11,10 @@
 
 #define CHIPS 256 /* further ones are counted as unknown */
 
-/* What is known of device time: how much, by how much that may be wrong, runs of which that is not known. */
+/*
+ * What is known of device time: how much, by how much that may be wrong, runs of which that is not
+ * known.
+ */
 enum { BUSY_NS, BUSY_ERROR_NS, BUSY_UNBOUNDED, BUSY_MAX };
 _Static_assert((int)BUSY_MAX <= (int)TTMON_TT_DISPATCH_MAX, "a row has room for them");
 

@@ -174,7 +174,9 @@ static void fact_of_objects(void *ctx, const void *rec, size_t size)
 
 /* ---- helpers: what opens and reads files of other people ---- */
 
-/* In each helper. Root's own files and folders, and other people's; nothing that changes any of them. */
+/*
+ * In each helper. Root's own files and folders, and other people's; nothing that changes any of them.
+ */
 static void begin_helper(void)
 {
 	static const int caps[] = { CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
@@ -249,7 +251,10 @@ static int add_child(void *ctx, uint32_t tgid)
 	return ttmon_bpf_add_pid(c->bpf, tgid, false);
 }
 
-/* Targets of --pid: known to the kernel first, then the switch, then what they have mapped: nothing falls in between. */
+/*
+ * Targets of --pid: known to the kernel first, then the switch, then what they have mapped: nothing
+ * falls in between.
+ */
 static int start_pids(struct ttmon_daemon *c)
 {
 	const struct ttmon_opts *o = c->opts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cpurun.c: the cold side of who used the machine: which backend gives RMIDs, CPUs that come and go, what is odd. The hot thread reads
- * the CPUs' states itself (hot.c).
+ * cpurun.c: the cold side of who used the machine: which backend gives RMIDs, CPUs that come and go,
+ * what is odd. The hot thread reads the CPUs' states itself (hot.c).
  */
 #include "daemon/run/cpurun.h"
 

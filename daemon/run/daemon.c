@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* daemon.c: what the parts of a run may ask it (daemon.h), and the walks over the table of parts. Cold thread. */
+/*
+ * daemon.c: what the parts of a run may ask it (daemon.h), and the walks over the table of parts. Cold
+ * thread.
+ */
 #include "daemon/run/daemon_int.h"
 
 #include <poll.h>

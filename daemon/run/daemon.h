@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * daemon.h: one run of the daemon, on live programs or on a recording, as its parts see it; and what a part is.
+ * daemon.h: one run of the daemon, on live programs or on a recording, as its parts see it; and what a
+ * part is.
  *
- * A run has a spine that knows its own pieces (daemon_int.h: BPF programs, hot thread, pipeline, discovery of objects, held command,
- * recording) and parts that it knows nothing of but a row in a table. main.c has the table. All functions of a part run in the cold
- * thread, but for those of its `hot` member.
+ * A run has a spine that knows its own pieces (daemon_int.h: BPF programs, hot thread, pipeline,
+ * discovery of objects, held command, recording) and parts that it knows nothing of but a row in a
+ * table. main.c has the table. All functions of a part run in the cold thread, but for those of its
+ * `hot` member.
  */
 #ifndef TTMON_DAEMON_H
 #define TTMON_DAEMON_H
@@ -20,9 +22,10 @@ struct ttmon_daemon;
 enum ttmon_capture_in { TTMON_IN_LIVE = 1, TTMON_IN_REPLAY = 2, TTMON_IN_BOTH = 3 };
 
 /*
- * A part. Its functions are called in the order in which they stand here; one that is NULL has nothing to do. Where *state is NULL after
- * start() the run has not asked for the part, and none of the others is called. Parts start in the order of the table and are
- * freed in the reverse order. What fails has logged why; any -errno ends the run.
+ * A part. Its functions are called in the order in which they stand here; one that is NULL has nothing
+ * to do. Where *state is NULL after start() the run has not asked for the part, and none of the others
+ * is called. Parts start in the order of the table and are freed in the reverse order. What fails has
+ * logged why; any -errno ends the run.
  */
 struct ttmon_part {
 	const char *name;
@@ -55,7 +58,10 @@ struct ttmon_part {
 	void (*turn)(void *state);
 
 	void (*leave)(void *state); /* the end begins; everything still runs */
-	/* The last facts of the part's threads, while the hot thread takes them. Called once more by free(). -errno: the run has failed. */
+	/*
+	 * The last facts of the part's threads, while the hot thread takes them. Called once more by free().
+	 * -errno: the run has failed.
+	 */
 	int (*stop)(void *state);
 	/* The hot thread is gone: facts go into the pipeline itself. */
 	void (*last_facts)(void *state);
@@ -96,9 +102,14 @@ void ttmon_daemon_set_cpus(struct ttmon_daemon *c, struct ttmon_cpustate *cpus);
 /* When a held command last asked for something; 0: never. */
 uint64_t ttmon_daemon_held_ns(const struct ttmon_daemon *c);
 
-/* A fact for the stream; ctx: the struct ttmon_daemon. Before the hot thread runs and after the pipeline is finished it goes nowhere. */
+/*
+ * A fact for the stream; ctx: the struct ttmon_daemon. Before the hot thread runs and after the
+ * pipeline is finished it goes nowhere.
+ */
 void ttmon_daemon_fact(void *ctx, const void *rec, size_t size);
-/* Run fn on the pipeline: in the hot thread, between two drains, or, in a replay, here. fn's result. */
+/*
+ * Run fn on the pipeline: in the hot thread, between two drains, or, in a replay, here. fn's result.
+ */
 int ttmon_daemon_call(const struct ttmon_daemon *c, ttmon_hot_fn fn, void *ctx);
 /* The same in a forked child, on its copy of the pipeline: see ttmon_hot_dump(). Its pid or -errno. */
 pid_t ttmon_daemon_dump(const struct ttmon_daemon *c, ttmon_hot_fn fn, void *ctx);
@@ -118,7 +129,10 @@ bool ttmon_daemon_is_alive(const struct ttmon_daemon *c);
 void ttmon_daemon_list(void *ctx, uint32_t tgid);
 /* The same; told, with c, once that has been told. */
 void ttmon_daemon_list_then(struct ttmon_daemon *c, uint32_t tgid, void (*told)(void *ctx, uint32_t tgid));
-/* A process is to be traced that was there before: known to the parts as if it had just been announced, when its mappings have been told. */
+/*
+ * A process is to be traced that was there before: known to the parts as if it had just been
+ * announced, when its mappings have been told.
+ */
 void ttmon_daemon_announce(struct ttmon_daemon *c, uint32_t tgid);
 /* Go on with what helpers and threads have done, until fd (-1: none) is readable, ms at most. */
 void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms);
@@ -126,8 +140,8 @@ void ttmon_daemon_work(struct ttmon_daemon *c, int fd, unsigned int ms);
 void ttmon_daemon_await_announced(struct ttmon_daemon *c);
 
 /*
- * What the run does without, though it was asked for: a service starts all the same, says so and takes it up when it can.
- * NAME, key in the API and the metric, what its user misses.
+ * What the run does without, though it was asked for: a service starts all the same, says so and takes
+ * it up when it can. NAME, key in the API and the metric, what its user misses.
  */
 #define TTMON_LACK_TABLE(X)                               \
 	X(SEGMENT, "segment", "shared-memory statistics") \
@@ -155,11 +169,16 @@ const struct ttmon_lack *ttmon_daemon_lacks(const struct ttmon_daemon *c, size_t
 /* Wait for fd in the loop; then the parts have their turn. */
 int ttmon_daemon_watch(struct ttmon_daemon *c, int fd) _must_check;
 
-/* Run to the end on live programs (capture.c), on a recording (replay.c). The process's exit status. */
+/*
+ * Run to the end on live programs (capture.c), on a recording (replay.c). The process's exit status.
+ */
 int ttmon_daemon_capture(const struct ttmon_opts *opts, const struct ttmon_part *const *parts, size_t nr_parts);
 int ttmon_daemon_replay(const struct ttmon_opts *opts, const struct ttmon_part *const *parts, size_t nr_parts);
 
-/* fetch.c: write what the service at opts->ask has kept. Returns the exit status, -ENOENT: no service is there. */
+/*
+ * fetch.c: write what the service at opts->ask has kept. Returns the exit status, -ENOENT: no service
+ * is there.
+ */
 int ttmon_fetch_db(const struct ttmon_opts *opts);
 
 #endif

@@ -31,7 +31,8 @@ struct ttmon_daemon {
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec;
 	struct ttmon_discover *discover;
-	struct ttmon_helpers *helpers; /* what may take long runs there: ttmon_jobs, then ttmon_heldfile_job; NULL in a replay */
+	/* what may take long runs there: ttmon_jobs, then ttmon_heldfile_job; NULL in a replay */
+	struct ttmon_helpers *helpers;
 	size_t announced;	       /* lists of targets that have not been told yet */
 	struct ttmon_mmap2 *mmap2;
 	struct ttmon_hot *hot;
@@ -93,7 +94,10 @@ int ttmon_daemon_segment(struct ttmon_daemon *c) _must_check;
 void ttmon_daemon_take_up(struct ttmon_daemon *c);
 /* What is waiting in the buffers of new mappings and requests, at the end. */
 void ttmon_loop_drain(struct ttmon_daemon *c);
-/* Wait for what helpers have to do, but for calls that take more than a second, ms at most. Whether all of that is done. */
+/*
+ * Wait for what helpers have to do, but for calls that take more than a second, ms at most. Whether
+ * all of that is done.
+ */
 bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms);
 /* For ttmon_hold_go(); ctx: struct ttmon_daemon. */
 bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * degraded.c: what a run lacks that it was asked for. A service is there to be started by others, at boot and after a crash:
- * what somebody else has put into a place where everybody may write, or a full file system, is no reason to end. It runs
- * without that part, says so in the log, in /v1/status, to systemd and as a metric, and tries again. Cold thread.
+ * degraded.c: what a run lacks that it was asked for. A service is there to be started by others, at
+ * boot and after a crash: what somebody else has put into a place where everybody may write, or a full
+ * file system, is no reason to end. It runs without that part, says so in the log, in /v1/status, to
+ * systemd and as a metric, and tries again. Cold thread.
  */
 #include "daemon/run/daemon_int.h"
 

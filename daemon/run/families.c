@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * families.c: families of probes at run time. The state of a family is its gate in the kernel (io/bpf/bpf.h); here is who changes it, in which
- * order, and how it is told: one line in the log, a FAMILY fact in the stream.
+ * families.c: families of probes at run time. The state of a family is its gate in the kernel
+ * (io/bpf/bpf.h); here is who changes it, in which order, and how it is told: one line in the log, a
+ * FAMILY fact in the stream.
  *
- * Off: the gate is closed first, so that all programs stop at the same time, then links are taken away. On: links first, then the gate. Without
- * multi links the probes at objects stay, for taking them away makes the whole host wait: the gate is all there is.
+ * Off: the gate is closed first, so that all programs stop at the same time, then links are taken
+ * away. On: links first, then the gate. Without multi links the probes at objects stay, for taking
+ * them away makes the whole host wait: the gate is all there is.
  */
 #include "daemon/run/families.h"
 #include "lib/base/grow.h"
@@ -25,7 +27,9 @@
 enum why { WHY_NONE, WHY_ASKED, WHY_BUDGET };
 static const char *const whys[] = { "", "asked for", "budget" };
 
-/* Hits of a process (id: its tgid) or a user (its uid): at the last sample, and since the one before. */
+/*
+ * Hits of a process (id: its tgid) or a user (its uid): at the last sample, and since the one before.
+ */
 struct hits {
 	uint32_t id, uid;
 	uint64_t was[TTMON_PROC_HITS], gained[TTMON_PROC_HITS];
@@ -96,7 +100,10 @@ static void free_part(void *state)
 	free(f);
 }
 
-/* The budget decides by what it has seen for ten seconds: tests that wait for that have it look more often. */
+/*
+ * The budget decides by what it has seen for ten seconds: tests that wait for that have it look more
+ * often.
+ */
 static unsigned int period_ticks(void)
 {
 	const char *env = getenv("TTMOND_BUDGET_MS");
@@ -458,8 +465,8 @@ static void sample_users(struct ttmon_families *f, struct ttmon_budget_sample *s
 }
 
 /*
- * Who makes the hits, and what those make that are reduced alone; asked only where that may matter soon, since it walks a table. Processes that
- * are not there any more are forgotten.
+ * Who makes the hits, and what those make that are reduced alone; asked only where that may matter
+ * soon, since it walks a table. Processes that are not there any more are forgotten.
  */
 static void sample_hits(struct ttmon_families *f, const struct ttmon_budget_view *v, struct ttmon_budget_sample *s)
 {
@@ -506,8 +513,8 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 		uint64_t counted;
 
 		/*
-		 * Calls are the same measure whether a family is on or counted, and runs where there is one for each hit: a call that is
-		 * counted has none at its return. Events are not: many launches, switches are one.
+		 * Calls are the same measure whether a family is on or counted, and runs where there is one for each
+		 * hit: a call that is counted has none at its return. Events are not: many launches, switches are one.
 		 */
 		if (f->run_times)
 			ttmon_bpf_family_runs(ttmon_daemon_bpf(f->c), i, &s->hits[i], &s->bpf_ns[i]);

@@ -20,9 +20,10 @@
 #include "lib/os/thread.h"
 
 /*
- * A drain each ROUND_MS: it is waking that costs, not events, and slots still come out within 20 ms of their end. Where somebody waits, each
- * PROMPT_MS, until nothing has come for PROMPT_NS: who follows live advice, and a command of ours, whose processes are held until we have
- * looked at them. A ring that fills up faster, or the first record of a process, ends the wait.
+ * A drain each ROUND_MS: it is waking that costs, not events, and slots still come out within 20 ms of
+ * their end. Where somebody waits, each PROMPT_MS, until nothing has come for PROMPT_NS: who follows
+ * live advice, and a command of ours, whose processes are held until we have looked at them. A ring
+ * that fills up faster, or the first record of a process, ends the wait.
  */
 #define ROUND_MS      15
 #define PROMPT_MS     1
@@ -298,8 +299,9 @@ static void advance(struct ttmon_hot *h)
 }
 
 /*
- * Of a round that took so long and closed so many slots: what is more than these slots take when they are emptiest is for the records. Slots are
- * closed, and written to the segment, whether anything was recorded or not.
+ * Of a round that took so long and closed so many slots: what is more than these slots take when they
+ * are emptiest is for the records. Slots are closed, and written to the segment, whether anything was
+ * recorded or not.
  */
 static void share_cost(struct ttmon_hot *h, uint64_t ns, uint64_t slots)
 {
@@ -327,7 +329,10 @@ static void tell_behind(struct ttmon_hot *h, uint32_t cpu, uint64_t t0)
 	feed(h, &e, sizeof(e));
 }
 
-/* One round: everything that was submitted before it began. CPUs' states before the positions: io/bpf/cpustate.h. */
+/*
+ * One round: everything that was submitted before it began. CPUs' states before the positions:
+ * io/bpf/cpustate.h.
+ */
 static void drain(struct ttmon_hot *h)
 {
 	uint64_t t0 = ttmon_mono_ns(), began_ns = ttmon_clock_ns(h->cost_clock), closed_ns = h->closed_ns;
@@ -380,7 +385,10 @@ static void ask_all(struct ttmon_hot *h)
 			h->cfg.parts[i]->ask(&(struct ttmon_asker){ h, i }, h->cfg.pipeline);
 }
 
-/* What events of these kinds were about is missing in the figures from now on, not from the end of the trace on. */
+/*
+ * What events of these kinds were about is missing in the figures from now on, not from the end of the
+ * trace on.
+ */
 static void tell_losses(struct ttmon_hot *h)
 {
 	/* Rounded up, and one more: what was lost just before it was looked at last may show only now. */
@@ -466,7 +474,9 @@ static void *run(void *arg)
 	struct rusage ru;
 
 	prctl(PR_SET_NAME, "ttmond-hot");
-	/* A system call twice a round is dearer than what it measures; who cannot be pushed aside needs none. */
+	/*
+	 * A system call twice a round is dearer than what it measures; who cannot be pushed aside needs none.
+	 */
 	h->cost_clock = ttmon_thread_soon() ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
 	/* The window begins here, not at the first event of whichever ring is read first. */
 	advance(h);
@@ -572,7 +582,10 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	err = watch(h);
 	if (err)
 		goto fail;
-	/* The socket is served before the first drain: figures of the time zero would read as a thread that hangs. */
+	/*
+	 * The socket is served before the first drain: figures of the time zero would read as a thread that
+	 * hangs.
+	 */
 	tell(h);
 	err = ttmon_thread_start(&h->thread, NULL, NULL, run, h);
 	if (err)
@@ -596,7 +609,10 @@ int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx)
 	return h->call.result;
 }
 
-/* What CPUs are in the middle of is no longer true once the programs have stopped: their time ends with their last record. */
+/*
+ * What CPUs are in the middle of is no longer true once the programs have stopped: their time ends
+ * with their last record.
+ */
 static int pause_cpus(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	struct ttmon_hot *h = ctx;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hot.h: the hot thread: rings -> pipeline, once a millisecond. It owns the pipeline while it runs, never takes a lock that a reader
- * may hold, opens no file and attaches nothing: what it needs from the I/O thread it asks the cold thread for (requests), and
- * what the cold thread learns comes to it as facts.
+ * hot.h: the hot thread: rings -> pipeline, once a millisecond. It owns the pipeline while it runs,
+ * never takes a lock that a reader may hold, opens no file and attaches nothing: what it needs from
+ * the I/O thread it asks the cold thread for (requests), and what the cold thread learns comes to it
+ * as facts.
  *
- *   T0 := clock; read every ring's producer position; drain each ring to its own position; then nothing stamped before
- *   T0 - guard is missing (docs/ARCHITECTURE.md draws the proof) and the slots before it are closed.
+ *   T0 := clock; read every ring's producer position; drain each ring to its own position; then
+ *   nothing stamped before T0 - guard is missing (docs/ARCHITECTURE.md draws the proof) and the slots
+ *   before it are closed.
  */
 #ifndef TTMON_HOT_H
 #define TTMON_HOT_H
@@ -20,9 +22,15 @@ struct ttmon_hot;
 
 struct ttmon_asker;
 
-/* What a part of the run (daemon.h) has in the hot thread. Short, no call that waits; pure functions of what they are given. */
+/*
+ * What a part of the run (daemon.h) has in the hot thread. Short, no call that waits; pure functions
+ * of what they are given.
+ */
 struct ttmon_hot_part {
-	/* An event of one of these kinds (1ull << TTMON_EV_X) as it comes out of a ring, whole, before it has its place in the slots. */
+	/*
+	 * An event of one of these kinds (1ull << TTMON_EV_X) as it comes out of a ring, whole, before it has
+	 * its place in the slots.
+	 */
 	uint64_t kinds;
 	void (*event)(struct ttmon_asker *a, const struct ttmon_event *e);
 	/* Each 20 ms: ask what the pipeline's side of the part wants to know. */
@@ -99,7 +107,10 @@ typedef int (*ttmon_hot_fn)(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns
 int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret) _must_check;
 /* Any thread. Facts are fed before the next drain, in the order given. */
 void ttmon_hot_fact(void *hot, const void *rec, size_t size);
-/* The answer to TTMON_REQ_PROC is complete (or the process is gone): its events need not wait any longer. */
+/*
+ * The answer to TTMON_REQ_PROC is complete (or the process is gone): its events need not wait any
+ * longer.
+ */
 void ttmon_hot_listed(struct ttmon_hot *h, uint32_t tgid);
 /* Readable while there are requests, or something new of what somebody follows. */
 int ttmon_hot_fd(const struct ttmon_hot *h);
@@ -112,22 +123,34 @@ void ttmon_hot_follow(struct ttmon_hot *h, enum ttmon_hot_news news, bool follow
 /* Take the waiting requests; the caller frees *ret. Returns how many. */
 size_t ttmon_hot_requests(struct ttmon_hot *h, struct ttmon_request **ret);
 void ttmon_hot_snapshot(struct ttmon_hot *h, struct ttmon_snapshot *ret);
-/* From functions of a part in the hot thread: a line for the log; a question, whose n bytes (TTMON_REQ_BODY at most) come back in the request. */
+/*
+ * From functions of a part in the hot thread: a line for the log; a question, whose n bytes
+ * (TTMON_REQ_BODY at most) come back in the request.
+ */
 void ttmon_hot_note(struct ttmon_asker *a, const char *text);
 void ttmon_hot_ask(struct ttmon_asker *a, uint32_t tgid, const void *body, size_t n);
 /* Have the hot thread run fn, at once when it waits; its result. One caller at a time. */
 int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
-/* Fork there and run fn in the child, on its copy of the pipeline, so that the trace goes on; the child's exit status is fn's result
- * (0 or 1). Returns the child's pid or -errno. */
+/*
+ * Fork there and run fn in the child, on its copy of the pipeline, so that the trace goes on; the
+ * child's exit status is fn's result (0 or 1). Returns the child's pid or -errno.
+ */
 pid_t ttmon_hot_dump(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx);
 /*
- * The scheduler's programs were stopped (family cpu): CPUs are reported as gone, so that slots say that nothing is known of them. Before the
- * programs go on, their states must be as never seen (ttmon_bpf_cpus_forget()), and then this is to be told, too (pause false).
+ * The scheduler's programs were stopped (family cpu): CPUs are reported as gone, so that slots say
+ * that nothing is known of them. Before the programs go on, their states must be as never seen
+ * (ttmon_bpf_cpus_forget()), and then this is to be told, too (pause false).
  */
 void ttmon_hot_pause_cpus(struct ttmon_hot *h, bool pause);
-/* Capture ends: the switch `active` off, in the hot thread, so that no CPU is told to go on with what it was doing then. */
+/*
+ * Capture ends: the switch `active` off, in the hot thread, so that no CPU is told to go on with what
+ * it was doing then.
+ */
 void ttmon_hot_end(struct ttmon_hot *h);
-/* Drain what is there, feed the kernel's counters, end the thread, free. *end_ns: the last watermark. The pipeline is the caller's again. */
+/*
+ * Drain what is there, feed the kernel's counters, end the thread, free. *end_ns: the last watermark.
+ * The pipeline is the caller's again.
+ */
 void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns);
 
 /* Kernel counters as LOST facts, and launch sums, to fn. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kpins.h: the kernel's view of pinned memory (io/host/vmpins.h), sampled by the cold thread: each second while something is pinned, and when more is
- * pinned than ever before. Of at most 64 processes, those that pin most.
+ * kpins.h: the kernel's view of pinned memory (io/host/vmpins.h), sampled by the cold thread: each
+ * second while something is pinned, and when more is pinned than ever before. Of at most 64 processes,
+ * those that pin most.
  */
 #ifndef TTMON_KPINS_H
 #define TTMON_KPINS_H

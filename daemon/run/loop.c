@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * loop.c: the cold thread's loop: signals, the tick, new mappings, held commands, the hot thread's requests, the socket. Everything
- * slow or blocking happens here; nothing here is waited for by a traced program, but for a held command's probes.
+ * loop.c: the cold thread's loop: signals, the tick, new mappings, held commands, the hot thread's
+ * requests, the socket. Everything slow or blocking happens here; nothing here is waited for by a
+ * traced program, but for a held command's probes.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -72,7 +73,10 @@ static void on_mappings(struct ttmon_daemon *c)
 	ttmon_mmap2_drain(c->mmap2, on_mapping, c);
 }
 
-/* A record knows since when something is mapped, a list does not: what both have is taken from the record. */
+/*
+ * A record knows since when something is mapped, a list does not: what both have is taken from the
+ * record.
+ */
 static void list_read(void *ctx, uint32_t tgid _unused_)
 {
 	on_mappings(ctx);
@@ -109,7 +113,10 @@ bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms)
 
 /* ---- held calls ---- */
 
-/* A thread that waits until the file that it maps or executes has its probes: opened, read, then what its process has mapped. */
+/*
+ * A thread that waits until the file that it maps or executes has its probes: opened, read, then what
+ * its process has mapped.
+ */
 struct held {
 	struct ttmon_daemon *c;
 	struct ttmon_hold_req req;
@@ -368,7 +375,9 @@ static void on_signal(struct ttmon_daemon *c)
 				c->stop = true;
 			break;
 		case SIGINT:
-			/* The terminal sent it to CMD too, whose end is ours; a second one ends the trace without it. */
+			/*
+			 * The terminal sent it to CMD too, whose end is ours; a second one ends the trace without it.
+			 */
 			if (c->child <= 0 || c->interrupts++)
 				c->stop = true;
 			break;
@@ -400,7 +409,10 @@ static size_t columns(void)
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
 }
 
-/* Of sums since the start, and of what is held now (*held, may be NULL): calls can have been missed, or nobody looks. */
+/*
+ * Of sums since the start, and of what is held now (*held, may be NULL): calls can have been missed,
+ * or nobody looks.
+ */
 static enum ttmon_knowledge sums_known(const struct ttmon_seen_view *seen, uint32_t families,
 				       enum ttmon_knowledge *held)
 {

@@ -23,7 +23,10 @@
 #define USE_PAGES 65536
 /* Memory that is freed sooner after its last use is not told of: it was given back. */
 #define TELL_EVERY_NS (5 * NSEC_PER_MS)
-/* The rings are looked at each so many ms while something comes, after 100 ms without, after a second without; and where there is no channel. */
+/*
+ * The rings are looked at each so many ms while something comes, after 100 ms without, after a second
+ * without; and where there is no channel.
+ */
 #define BUSY_MS	 1
 #define QUIET_MS 5
 #define STILL_MS 20
@@ -310,8 +313,8 @@ static void mtrun_free(void *state)
 }
 
 /*
- * Binds the socket of the options, or a private one for CMD, into whose environment the library then is put: this process's own
- * environment.
+ * Binds the socket of the options, or a private one for CMD, into whose environment the library then
+ * is put: this process's own environment.
  */
 static int mtrun_new(const struct ttmon_opts *opts, struct ttmon_mtrun **ret)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace.h: memory accesses of GPU kernels, from programs that have libttmon-memtrace.so in them: a thread that reads their channels (memtrace/channel/chan.h), writes the
- * records to a file where one is requested, and tells the pipeline every 5 ms what was accessed (GPU_USE facts): that is how the history knows that pinned
- * memory which nobody copies is used all the same.
+ * memtrace.h: memory accesses of GPU kernels, from programs that have libttmon-memtrace.so in them: a
+ * thread that reads their channels (memtrace/channel/chan.h), writes the records to a file where one
+ * is requested, and tells the pipeline every 5 ms what was accessed (GPU_USE facts): that is how the
+ * history knows that pinned memory which nobody copies is used all the same.
  */
 #ifndef TTMON_MEMTRACE_H
 #define TTMON_MEMTRACE_H
@@ -26,7 +27,10 @@ struct ttmon_mtrun_stats {
 
 /* False: the run does not read memory accesses. */
 bool ttmon_mtrun_get(const struct ttmon_daemon *c, struct ttmon_mtrun_stats *ret);
-/* For /v1/status: null where it is off. gone: uses that the history could book to nothing. New reference. */
+/*
+ * For /v1/status: null where it is off. gone: uses that the history could book to nothing. New
+ * reference.
+ */
 json_t *ttmon_mtrun_status(const struct ttmon_daemon *c, uint64_t gone);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* opts.c: see opts.h. Parsing, help, the manual page and completion come from one table (lib/os/cli.h). */
+/*
+ * opts.c: see opts.h. Parsing, help, the manual page and completion come from one table
+ * (lib/os/cli.h).
+ */
 #include "daemon/run/opts.h"
 
 #include <ctype.h>

@@ -67,7 +67,10 @@ struct ttmon_opts {
 	size_t nr_user;
 };
 
-/* Fill opts. metrics: writes what --help=metrics shows. 0: go on; 1: done (help or version printed), exit with 0; -EINVAL: said why on stderr, exit with 2. */
+/*
+ * Fill opts. metrics: writes what --help=metrics shows. 0: go on; 1: done (help or version printed),
+ * exit with 0; -EINVAL: said why on stderr, exit with 2.
+ */
 int ttmon_opts_parse(int argc, char **argv, void (*metrics)(FILE *f), struct ttmon_opts *opts) _must_check;
 /* What they say of live advice. */
 struct ttmon_live_cfg ttmon_opts_live(const struct ttmon_opts *opts);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* publish.h: where closed slots go: the segment in /dev/shm and the file of --slots-out. Made by the cold thread, fed by the hot one. */
+/*
+ * publish.h: where closed slots go: the segment in /dev/shm and the file of --slots-out. Made by the
+ * cold thread, fed by the hot one.
+ */
 #ifndef TTMON_PUBLISH_H
 #define TTMON_PUBLISH_H
 
@@ -18,8 +21,8 @@ struct ttmon_publish {
 };
 
 /*
- * What the options ask for; logs what went wrong. nr_cpus and clock: of this capture, or of the recording that is replayed.
- * The segment is no part of it.
+ * What the options ask for; logs what went wrong. nr_cpus and clock: of this capture, or of the
+ * recording that is replayed. The segment is no part of it.
  */
 int ttmon_publish_open(struct ttmon_publish *p, const struct ttmon_opts *opts, uint32_t nr_cpus) _must_check;
 /* The segment; NULL where the options want none. why: one clear line on failure. */

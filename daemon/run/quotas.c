@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * quotas.c: see quotas.h. Looked at once a second. The log names a user when it begins to pay for something, and again while that goes on, but not
- * more often than each ten minutes: what a user does must not fill the log.
+ * quotas.c: see quotas.h. Looked at once a second. The log names a user when it begins to pay for
+ * something, and again while that goes on, but not more often than each ten minutes: what a user does
+ * must not fill the log.
  */
 #include "daemon/run/quotas.h"
 

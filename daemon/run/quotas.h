@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* quotas.h: which users had to do with less, because a table that all share was full and they had most of it: for the log, status and metrics. Cold thread. */
+/*
+ * quotas.h: which users had to do with less, because a table that all share was full and they had most
+ * of it: for the log, status and metrics. Cold thread.
+ */
 #ifndef TTMON_QUOTAS_H
 #define TTMON_QUOTAS_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * replay.c: --replay: a recording through the same pipeline, without a hot thread: all of it at once, or, where it is served, at the pace it
- * was made, so that whoever scrapes it sees what was to be seen then. A served replay stays until it is interrupted.
+ * replay.c: --replay: a recording through the same pipeline, without a hot thread: all of it at once,
+ * or, where it is served, at the pace it was made, so that whoever scrapes it sees what was to be seen
+ * then. A served replay stays until it is interrupted.
  */
 #include "daemon/run/daemon_int.h"
 #include "daemon/run/summary.h"

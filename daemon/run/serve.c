@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* serve.c: see serve.h. Cold thread: the server has no thread of its own and runs when the loop does. */
+/*
+ * serve.c: see serve.h. Cold thread: the server has no thread of its own and runs when the loop does.
+ */
 #include "daemon/run/serve.h"
 
 #include <sys/socket.h>

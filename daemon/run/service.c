@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* service.c: what a service owes systemd: READY, a status line, the watchdog's sign of life, reload. Cold thread. */
+/*
+ * service.c: what a service owes systemd: READY, a status line, the watchdog's sign of life, reload.
+ * Cold thread.
+ */
 #include <linux/capability.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -142,7 +145,10 @@ static void ask_no_more(struct service *v)
 	v->ask = -1;
 }
 
-/* Connect to our own socket as anybody, and ask whether the hot thread lives. Where that fails it is tried at the next tick. */
+/*
+ * Connect to our own socket as anybody, and ask whether the hot thread lives. Where that fails it is
+ * tried at the next tick.
+ */
 static void ask(struct service *v, const char *path)
 {
 	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

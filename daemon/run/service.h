@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* service.h: what a service owes systemd: READY, a status line, the watchdog's sign of life, reload; and fewer capabilities. */
+/*
+ * service.h: what a service owes systemd: READY, a status line, the watchdog's sign of life, reload;
+ * and fewer capabilities.
+ */
 #ifndef TTMON_SERVICE_H
 #define TTMON_SERVICE_H
 

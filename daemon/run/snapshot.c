@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* snapshot.c: the figures that the pipeline has for struct ttmon_snapshot (hot.h). Hot thread, or whoever owns the pipeline. */
+/*
+ * snapshot.c: the figures that the pipeline has for struct ttmon_snapshot (hot.h). Hot thread, or
+ * whoever owns the pipeline.
+ */
 #include "daemon/run/hot.h"
 
 void ttmon_snapshot_fill(struct ttmon_snapshot *s, struct ttmon_pipeline *p)

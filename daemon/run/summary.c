@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* summary.c: what a run found, in tables of at most 80 columns. No colour: it goes to files as often as to terminals. */
+/*
+ * summary.c: what a run found, in tables of at most 80 columns. No colour: it goes to files as often
+ * as to terminals.
+ */
 #include "daemon/run/names.h"
 #include "daemon/run/summary.h"
 #include "lib/demangle/site.h"
@@ -119,7 +122,10 @@ static void not_seen(FILE *f, const struct ttmon_seen_view *v)
 	}
 }
 
-/* The symbols of the frames of a call site that have one, innermost first, borrowed: how many, TTMON_MAX_FRAMES at most. */
+/*
+ * The symbols of the frames of a call site that have one, innermost first, borrowed: how many,
+ * TTMON_MAX_FRAMES at most.
+ */
 static size_t symbols_of(const struct ttmon_history *h, const struct ttmon_spot *s, const char **ret)
 {
 	const struct ttmon_site *site = s->site ? ttmon_history_site(h, s->site) : NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* summary.h: the tables at the end of a run: summary.c all, summary_tt.c Tenstorrent, summary_cpu.c who used the CPUs. */
+/*
+ * summary.h: the tables at the end of a run: summary.c all, summary_tt.c Tenstorrent, summary_cpu.c
+ * who used the CPUs.
+ */
 #ifndef TTMON_SUMMARY_H
 #define TTMON_SUMMARY_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttrun.c: the Tenstorrent part of a run: chips and identity, the published files, spare probes, readings of the time stamp counter.
- * Nothing but a look into sysfs is done until a chip or a program with tt-metal is there.
+ * ttrun.c: the Tenstorrent part of a run: chips and identity, the published files, spare probes,
+ * readings of the time stamp counter. Nothing but a look into sysfs is done until a chip or a program
+ * with tt-metal is there.
  */
 #include <sys/stat.h>
 #ifdef __x86_64__
@@ -83,7 +84,9 @@ static void ask(struct ttmon_asker *a, struct ttmon_pipeline *p)
 
 /* ---- the time stamp counter ---- */
 
-/* Some versions of tt-metal tell host times as its ticks. On other machines there is nothing to tell. */
+/*
+ * Some versions of tt-metal tell host times as its ticks. On other machines there is nothing to tell.
+ */
 static void tell_tsc(struct ttmon_ttrun *t)
 {
 #ifdef __x86_64__
@@ -235,14 +238,20 @@ static uint64_t file_key(const struct ttmon_ev_tt_chip *chip, unsigned int versi
 	return version == 1 ? chip->key_v1 : chip->unique_id;
 }
 
-/* Of a partial process we do not know all chips, of one that is not calibrated none. What publishes by itself knows them. */
+/*
+ * Of a partial process we do not know all chips, of one that is not calibrated none. What publishes by
+ * itself knows them.
+ */
 static bool may_hide(const struct ttmon_tt_process *p)
 {
 	return !p->end_ns && !(p->flags & TTMON_TT_F_OWN_SHM) &&
 	       p->flags & (TTMON_TT_F_PARTIAL | TTMON_TT_F_UNCALIBRATED);
 }
 
-/* Flags of such processes for the chips that they have open; of one that is not calibrated, or where no driver says who has which, for all. */
+/*
+ * Flags of such processes for the chips that they have open; of one that is not calibrated, or where
+ * no driver says who has which, for all.
+ */
 static void find_hidden(struct ttmon_ttrun *t)
 {
 	const struct ttmon_tt_view *v = &t->view;
@@ -296,8 +305,8 @@ static void update_hidden(struct ttmon_ttrun *t)
 }
 
 /*
- * The users of a chip: processes that run and whose figures mean something. *own: one of them publishes by itself. *flags: of all that
- * are known to use it.
+ * The users of a chip: processes that run and whose figures mean something. *own: one of them
+ * publishes by itself. *flags: of all that are known to use it.
  */
 static size_t users_of(const struct ttmon_tt_view *v, uint32_t chip, struct ttmon_ttshm_user *users, int32_t *logical,
 		       bool *own, uint32_t *flags)
@@ -451,8 +460,8 @@ static int take_spares(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 }
 
 /*
- * Taking probes away waits for a grace period, 0.1 s, in which no held process is released, and the keeper's patience is 0.25 s: one
- * library a tick, and not while programs are being started.
+ * Taking probes away waits for a grace period, 0.1 s, in which no held process is released, and the
+ * keeper's patience is 0.25 s: one library a tick, and not while programs are being started.
  */
 static void move_spares(struct ttmon_ttrun *t)
 {

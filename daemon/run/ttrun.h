@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ttrun.h: the Tenstorrent part of a run: chips and identity, the published files, spare probes. Cold thread. */
+/*
+ * ttrun.h: the Tenstorrent part of a run: chips and identity, the published files, spare probes. Cold
+ * thread.
+ */
 #ifndef TTMON_TTRUN_H
 #define TTMON_TTRUN_H
 

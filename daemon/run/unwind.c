@@ -15,7 +15,10 @@
 #define MAPS_MAX  128 /* of one message */
 #define WANTS_MAX 64
 #define QUEUE_MAX (8u << 20) /* bytes that wait for room in the socket */
-/* It has copies and says nothing for so long: it hangs. What waits for a second in it is answered sooner. */
+/*
+ * It has copies and says nothing for so long: it hangs. What waits for a second in it is answered
+ * sooner.
+ */
 #define HANGS_NS  (10 * NSEC_PER_SEC)
 /* It reads one file for so long: that hangs. It is followed by another one, so many times. */
 #define FILE_HANGS_NS (5 * NSEC_PER_SEC)
@@ -172,8 +175,9 @@ static bool is_refused(const struct unwind *w, uint32_t object)
 }
 
 /*
- * A file that it has asked for: it is given one end of a socket, and a helper the other, which opens the
- * file. A file that can be read is never ours: opening it and closing it may wait for whoever serves it.
+ * A file that it has asked for: it is given one end of a socket, and a helper the other, which opens
+ * the file. A file that can be read is never ours: opening it and closing it may wait for whoever
+ * serves it.
  */
 static int answer_want(struct unwind *w, uint32_t object)
 {
@@ -357,7 +361,10 @@ static int start(struct ttmon_daemon *c, void **state)
 	return w && w->sock >= 0 ? ttmon_daemon_watch(c, w->sock) : 0;
 }
 
-/* Hot thread: a copy was made. Asked at once, and then for what comes in the next milliseconds too: it looks again by itself. */
+/*
+ * Hot thread: a copy was made. Asked at once, and then for what comes in the next milliseconds too: it
+ * looks again by itself.
+ */
 static void look_soon(struct ttmon_asker *a, const struct ttmon_event *e)
 {
 	static uint64_t asked_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * unwind.h: call stacks by unwind tables: the process that finds them (io/unwind), what it is told and asked, and what it answers,
- * which goes into the stream as UNWOUND facts. Cold thread. A run without that process has call stacks by frame pointers, and says so.
+ * unwind.h: call stacks by unwind tables: the process that finds them (io/unwind), what it is told and
+ * asked, and what it answers, which goes into the stream as UNWOUND facts. Cold thread. A run without
+ * that process has call stacks by frame pointers, and says so.
  */
 #ifndef TTMON_RUN_UNWIND_H
 #define TTMON_RUN_UNWIND_H

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttmon-slots.c: who used the CPUs, live, from the segment of a running ttmond: once a second the processes with most CPU time.
+ * ttmon-slots.c: who used the CPUs, live, from the segment of a running ttmond: once a second the
+ * processes with most CPU time.
  *
  *	cc -I include docs/examples/ttmon-slots.c -o ttmon-slots, then as root: ./ttmon-slots [SECONDS]
  *
- * It adds up a thousand slots of a millisecond. One that is missed is said, never guessed, and so is one without CPU time.
+ * It adds up a thousand slots of a millisecond. One that is missed is said, never guessed, and so is
+ * one without CPU time.
  */
 #include <stdio.h>
 #include <stdlib.h>

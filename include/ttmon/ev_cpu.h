@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ev_cpu.h: records about who used the CPUs, caches and memory bandwidth. Part of event.h, which includes it.
+ * ev_cpu.h: records about who used the CPUs, caches and memory bandwidth. Part of event.h, which
+ * includes it.
  *
- * The scheduler's switches are not sent one by one. Each CPU keeps a table of the slot (1 ms) it is in; the first switch in a later
- * slot sends it together with the measurement that crosses the boundary:
+ * The scheduler's switches are not sent one by one. Each CPU keeps a table of the slot (1 ms) it is
+ * in; the first switch in a later slot sends it together with the measurement that crosses the
+ * boundary:
  *
  *	slot:          S                          S+1         S+2
  *	        |begin ........ last|.................................to|
  *	         rows: whoever left  `who` ran all of this; its counters were read at last and at to
  *
- * So the records of a CPU are a chain: begin of each is `to` of the one before, and a lost record is a gap of known length. Nothing
- * is split in the kernel; core/cpu/cpu.c does it, with 128-bit products. What a CPU is in the middle of is read by the daemon from the
- * mapped state (struct ttmon_cpu_state) and goes into the stream as CPU_OPEN when a slot is to be closed that its records do not reach.
+ * So the records of a CPU are a chain: begin of each is `to` of the one before, and a lost record is a
+ * gap of known length. Nothing is split in the kernel; core/cpu/cpu.c does it, with 128-bit products.
+ * What a CPU is in the middle of is read by the daemon from the mapped state (struct ttmon_cpu_state)
+ * and goes into the stream as CPU_OPEN when a slot is to be closed that its records do not reach.
  */
 #ifndef TTMON_EV_CPU_H
 #define TTMON_EV_CPU_H
@@ -50,7 +53,10 @@ struct ttmon_cpu_who {
 	__u8 flags; /* TTMON_WHO_* */
 };
 
-/* What a process used of this CPU in the slot: one row of the table. Without counters a row ends before ctr. */
+/*
+ * What a process used of this CPU in the slot: one row of the table. Without counters a row ends
+ * before ctr.
+ */
 struct ttmon_cpu_row {
 	struct ttmon_cpu_who who;
 	__u32 ns;	/* at most 1 ms */
@@ -73,7 +79,9 @@ struct ttmon_cpu_table {
 	__u32 pad;
 };
 
-/* Sent when it is complete. Not placed in slots by its time, which is that of the switch: see above. */
+/*
+ * Sent when it is complete. Not placed in slots by its time, which is that of the switch: see above.
+ */
 struct ttmon_ev_cpu_slot {
 	struct ttmon_event h; /* cpu is the CPU it is about; tgid, tid: who left it */
 	struct ttmon_cpu_table t;
@@ -83,7 +91,8 @@ struct ttmon_ev_cpu_slot {
 enum ttmon_cpu_open_state {
 	TTMON_CPU_OPEN_KNOWN,	/* t is what the CPU is in the middle of: true until the next watermark at least */
 	TTMON_CPU_OPEN_UNKNOWN, /* it could not be read: nothing is known from the CPU's last record on */
-	TTMON_CPU_OPEN_OFFLINE, /* the CPU is not online: it has no time to be told from here on, until its next record */
+	/* the CPU is not online: it has no time to be told from here on, until its next record */
+	TTMON_CPU_OPEN_OFFLINE,
 	TTMON_CPU_OPEN_BEHIND, /* its ring is not waited for: records of before this may yet come out of it */
 	TTMON_CPU_OPEN_STATE_MAX
 };
@@ -97,8 +106,9 @@ struct ttmon_ev_cpu_open {
 };
 
 /*
- * State of one CPU, an element of the mapped array cpu_states. Written by BPF on that CPU with interrupts off, or by the tick's
- * softirq; read by the daemon under the sequence count: seq is made odd BEFORE the clock is read, even after the last store.
+ * State of one CPU, an element of the mapped array cpu_states. Written by BPF on that CPU with
+ * interrupts off, or by the tick's softirq; read by the daemon under the sequence count: seq is made
+ * odd BEFORE the clock is read, even after the last store.
  */
 struct ttmon_cpu_state {
 	__u64 seq;
@@ -119,7 +129,9 @@ struct ttmon_cpu_state {
 	__u64 pad[1];
 };
 
-/* A process as the scheduler knows it: names for rows, whether or not anything else of it is traced. */
+/*
+ * A process as the scheduler knows it: names for rows, whether or not anything else of it is traced.
+ */
 enum ttmon_task_reason { TTMON_TASK_SEEN, TTMON_TASK_FORK, TTMON_TASK_EXEC, TTMON_TASK_EXIT, TTMON_TASK_REASON_MAX };
 struct ttmon_ev_task {
 	struct ttmon_event h; /* tgid: the process it is about */
@@ -178,7 +190,10 @@ enum ttmon_rdt_state {
 };
 enum ttmon_rdt_value { TTMON_RDT_OCCUPANCY, TTMON_RDT_TOTAL, TTMON_RDT_LOCAL, TTMON_RDT_VALUES };
 
-/* RDT (from BPF) and RDT_READ (fact): one reading of one RMID in one L3 domain. Not placed in slots by its time: joined by interval. */
+/*
+ * RDT (from BPF) and RDT_READ (fact): one reading of one RMID in one L3 domain. Not placed in slots by
+ * its time: joined by interval.
+ */
 struct ttmon_ev_rdt {
 	struct ttmon_event h;
 	__u64 when_ns; /* time of the reading */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ev_tt.h: records about Tenstorrent's memory, dispatches and devices. Part of event.h, which includes it. */
+/*
+ * ev_tt.h: records about Tenstorrent's memory, dispatches and devices. Part of event.h, which includes
+ * it.
+ */
 #ifndef TTMON_EV_TT_H
 #define TTMON_EV_TT_H
 
 /*
- * Tenstorrent. The objects of tt-metal have no headers that fit every version, so the probes send words as they lie in memory, and
- * core/tt/layout.c finds out what they mean. What the pointers led to is told apart by the first word of a device, which is the
- * address of its vtable (the library's slot says where that lies, see struct ttmon_tt_slot in tt_fns.h).
+ * Tenstorrent. The objects of tt-metal have no headers that fit every version, so the probes send
+ * words as they lie in memory, and core/tt/layout.c finds out what they mean. What the pointers led to
+ * is told apart by the first word of a device, which is the address of its vtable (the library's slot
+ * says where that lies, see struct ttmon_tt_slot in tt_fns.h).
  */
 
 /* Where the fields of a Buffer were read from, by which pointer led to a device. */
@@ -14,7 +18,8 @@ enum ttmon_tt_base {
 	TTMON_TT_BASE_NONE, /* no vtable was recognised: w is the Buffer itself */
 	TTMON_TT_BASE_0,    /* the device is the Buffer's first word (tt-metal until mid-2025) */
 	TTMON_TT_BASE_16,   /* the device is the word at byte 16 (E2); w is the Buffer itself */
-	TTMON_TT_BASE_IMPL, /* the word at byte 16 leads to an impl whose first word is the device (E4); w is the impl */
+	/* the word at byte 16 leads to an impl whose first word is the device (E4); w is the impl */
+	TTMON_TT_BASE_IMPL,
 	TTMON_TT_BASE_MAX
 };
 
@@ -48,8 +53,8 @@ struct ttmon_ev_tt_call {
 };
 
 /*
- * TT_CALL of class CB is longer: the circular buffer's cores, and whose it is. The record ends behind the last range that counts, or
- * later. A record of an earlier version has neither.
+ * TT_CALL of class CB is longer: the circular buffer's cores, and whose it is. The record ends behind
+ * the last range that counts, or later. A record of an earlier version has neither.
  */
 struct ttmon_tt_core_range {
 	__u8 x0, y0, x1, y1; /* the last core belongs to it */
@@ -82,9 +87,10 @@ enum ttmon_tt_dispatch {
 };
 
 /*
- * Sent for at most TTMON_TT_DISPATCH_BURST dispatches of a process on a CPU to a device in a millisecond; sums count all of (process,
- * CPU, device), this one too, since the process was first seen. core takes the difference to the last record. Sums never go down, but
- * two threads that preempt each other on a CPU may send theirs in the other order: the larger one counts.
+ * Sent for at most TTMON_TT_DISPATCH_BURST dispatches of a process on a CPU to a device in a
+ * millisecond; sums count all of (process, CPU, device), this one too, since the process was first
+ * seen. core takes the difference to the last record. Sums never go down, but two threads that preempt
+ * each other on a CPU may send theirs in the other order: the larger one counts.
  */
 #define TTMON_TT_DISPATCH_BURST 16
 struct ttmon_ev_tt_dispatch {
@@ -100,7 +106,10 @@ struct ttmon_ev_tt_dispatch {
 	__u16 slot;
 };
 
-/* w: the first 8 words of the record as tt-metal holds it; several layouts, see core/dispatch/record.c. */
+/*
+ * w: the first 8 words of the record as tt-metal holds it; several layouts, see
+ * core/dispatch/record.c.
+ */
 struct ttmon_ev_tt_program {
 	struct ttmon_event h;
 	__u64 w[8];
@@ -114,7 +123,10 @@ struct ttmon_ev_tt_program {
 	__u16 pad2;
 };
 
-/* The nth kernel source of a program, once for each program id of a process as far as the kernel's table remembers. */
+/*
+ * The nth kernel source of a program, once for each program id of a process as far as the kernel's
+ * table remembers.
+ */
 struct ttmon_ev_tt_kernel {
 	struct ttmon_event h;
 	__u32 program; /* as in the record: 16 bits that wrap */
@@ -176,7 +188,10 @@ struct ttmon_ev_tt_chip {
 	char card[24]; /* tt_card_type, NUL-terminated ("galaxy-blackhole" has 16 letters) */
 };
 
-/* Bits of ttmon_ev_tt_object.has: which ways of seeing allocations this library offers (functions found and probed). */
+/*
+ * Bits of ttmon_ev_tt_object.has: which ways of seeing allocations this library offers (functions
+ * found and probed).
+ */
 #define TTMON_TT_HAS_PRIMARY  (1 << 0) /* track_allocate and track_deallocate, or their successors */
 #define TTMON_TT_HAS_FALLBACK (1 << 1) /* allocate_impl and what frees */
 #define TTMON_TT_HAS_CREATE   (1 << 2) /* Buffer::create: sizes and types to check layouts with */
@@ -197,7 +212,11 @@ struct ttmon_ev_tt_object {
 	__u32 object; /* id of its OBJECT fact */
 	__u32 has;    /* TTMON_TT_HAS_* */
 	__u32 slot;
-	__u32 unprobed; /* 1 << enum ttmon_tt_dispatch: kinds of which a function is there and not probed, so not all are counted */
+	/*
+	 * 1 << enum ttmon_tt_dispatch: kinds of which a function is there and not probed, so not all are
+	 * counted
+	 */
+	__u32 unprobed;
 };
 
 /* How a process's logical device id was led to a chip, best first. */
@@ -226,7 +245,10 @@ struct ttmon_ev_tt_proc {
 	__u32 flags;	      /* TTMON_TT_PROC_* of the process as a whole */
 };
 
-/* The kernel's sums of h.tgid on of_cpu for a device, read at h.ts_ns; same meaning as TT_DISPATCH from that CPU. */
+/*
+ * The kernel's sums of h.tgid on of_cpu for a device, read at h.ts_ns; same meaning as TT_DISPATCH
+ * from that CPU.
+ */
 struct ttmon_ev_tt_sums {
 	struct ttmon_event h;
 	__u64 device;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * event.h: the one event table. Shared by the BPF programs, the daemon and every reader of a recording.
+ * event.h: the one event table. Shared by the BPF programs, the daemon and every reader of a
+ * recording.
  *
- * A record is a struct ttmon_event (24 bytes) followed by the rest of the struct of its kind. All records are multiples
- * of 8 bytes, hold no implicit padding (tests/lint builds this header with -Werror=padded) and are written in host byte
- * order. Kinds below TTMON_EV_FACT come from BPF through the per-CPU rings; the others are facts that the daemon itself puts
- * into the stream (what a process has mapped, what an object is called), so that a recording holds all that a replay needs.
+ * A record is a struct ttmon_event (24 bytes) followed by the rest of the struct of its kind. All
+ * records are multiples of 8 bytes, hold no implicit padding (tests/lint builds this header with
+ * -Werror=padded) and are written in host byte order. Kinds below TTMON_EV_FACT come from BPF through
+ * the per-CPU rings; the others are facts that the daemon itself puts into the stream (what a process
+ * has mapped, what an object is called), so that a recording holds all that a replay needs.
  *
  * Ids are append-only: a kind is never renumbered and never reused.
  */
@@ -18,7 +20,9 @@
 #include <linux/types.h>
 #endif
 
-/* Frames of a call stack kept with an allocation, innermost (the caller of the CUDA function) first. */
+/*
+ * Frames of a call stack kept with an allocation, innermost (the caller of the CUDA function) first.
+ */
 #define TTMON_MAX_FRAMES 32
 #define TTMON_COMM_LEN	 16
 #define TTMON_LABEL_LEN	 64 /* of a checkpoint, with its NUL */
@@ -178,7 +182,10 @@ struct ttmon_event {
 	__u32 tid;
 };
 
-/* Why a process is announced. DRIVER: a call of CUDA's runtime was seen to enter a probed function of the driver; once a process. */
+/*
+ * Why a process is announced. DRIVER: a call of CUDA's runtime was seen to enter a probed function of
+ * the driver; once a process.
+ */
 enum ttmon_proc_reason { TTMON_PROC_SEEN, TTMON_PROC_FORK, TTMON_PROC_EXEC, TTMON_PROC_DRIVER };
 
 struct ttmon_ev_proc {
@@ -223,7 +230,8 @@ enum ttmon_method {
 };
 
 /*
- * In the flags of the call that pinned it, in records and databases: this memory is given out in pieces, which are records of their own. CUDA has no such bit.
+ * In the flags of the call that pinned it, in records and databases: this memory is given out in
+ * pieces, which are records of their own. CUDA has no such bit.
  */
 #define TTMON_API_BACKING (1u << 31)
 
@@ -247,9 +255,9 @@ enum ttmon_method {
 #define TTMON_B_STACK_SHIFT 12
 
 /*
- * The frames of an event were found by frame pointers, which code need not have. COPIED: the top of the stack was copied too;
- * frames[nframes] is its number, and UNWOUND says what it was. UNCHECKED: it could not be copied, so they may be wrong. CONFIRMED:
- * the same frames were found right before.
+ * The frames of an event were found by frame pointers, which code need not have. COPIED: the top of
+ * the stack was copied too; frames[nframes] is its number, and UNWOUND says what it was. UNCHECKED: it
+ * could not be copied, so they may be wrong. CONFIRMED: the same frames were found right before.
  */
 enum ttmon_stack_state {
 	TTMON_STACK_NOT_SAID, /* frame pointers, and nobody looks whether they are there */
@@ -314,7 +322,11 @@ struct ttmon_ev_free {
 	__u16 fn;
 	__u16 bits;
 	__s16 device;
-	__u8 method; /* what the function frees: HOST_ALLOC, REGISTERED, DEVICE (also managed and pool), CUSTOM, POOL (VMM unmap) */
+	/*
+	 * what the function frees: HOST_ALLOC, REGISTERED, DEVICE (also managed and pool), CUSTOM, POOL (VMM
+	 * unmap)
+	 */
+	__u8 method;
 	__u8 pad[5];
 };
 
@@ -344,7 +356,10 @@ struct ttmon_ev_copy {
 	__u8 pad[5];
 };
 
-/* rows * slices pieces of width bytes; addresses are those of the first byte moved, offsets already applied. */
+/*
+ * rows * slices pieces of width bytes; addresses are those of the first byte moved, offsets already
+ * applied.
+ */
 struct ttmon_ev_copy_rect {
 	struct ttmon_event h;
 	__u64 entry_ns;
@@ -388,17 +403,22 @@ struct ttmon_ev_reset {
 	__s16 device; /* -1: unknown, then everything of the process but registrations of other devices is doubtful */
 };
 
-/* Sent at the first launch in a slot later than the last record's; core takes the difference to the last one of (process, cpu). */
+/*
+ * Sent at the first launch in a slot later than the last record's; core takes the difference to the
+ * last one of (process, cpu).
+ */
 struct ttmon_ev_launches {
 	struct ttmon_event h;
 	__u64 kernels;	    /* launches of this process on this CPU since it was first seen */
 	__u64 graphs;	    /* graph launches */
-	__u64 graph_copies; /* copy nodes added to graphs or changed in them: a coverage gap, their transfers are not seen */
+	/* copy nodes added to graphs or changed in them: a coverage gap, their transfers are not seen */
+	__u64 graph_copies;
 };
 
 /*
- * Launches of a process, on all CPUs, up to here: sent at its first launch, at its first graph launch, and where there were launches since the last
- * record when memory is about to be freed or has been made. So each allocation's life time is known by numbers of launches too.
+ * Launches of a process, on all CPUs, up to here: sent at its first launch, at its first graph launch,
+ * and where there were launches since the last record when memory is about to be freed or has been
+ * made. So each allocation's life time is known by numbers of launches too.
  */
 struct ttmon_ev_launched {
 	struct ttmon_event h;
@@ -407,8 +427,10 @@ struct ttmon_ev_launched {
 	__u32 since; /* enum ttmon_launched */
 	__u32 pad;
 };
-/* Counted since the process was first seen, which is not long after its beginning where it is younger than the capture; since its fork or exec;
- * with a gap. */
+/*
+ * Counted since the process was first seen, which is not long after its beginning where it is younger
+ * than the capture; since its fork or exec; with a gap.
+ */
 enum ttmon_launched { TTMON_LAUNCHED_SEEN, TTMON_LAUNCHED_START, TTMON_LAUNCHED_GAP, TTMON_LAUNCHED_MAX };
 
 struct ttmon_ev_mmap {
@@ -457,8 +479,9 @@ struct ttmon_ev_checkpoint {
 };
 
 /*
- * Memory of malloc or mmap has no call of ours when it is made. It is named by who copies from it to the device: sent after the
- * first copy from a 2 MiB piece of memory by a calling function (return address), as far as the kernel's table remembers.
+ * Memory of malloc or mmap has no call of ours when it is made. It is named by who copies from it to
+ * the device: sent after the first copy from a 2 MiB piece of memory by a calling function (return
+ * address), as far as the kernel's table remembers.
  */
 struct ttmon_ev_copy_site {
 	struct ttmon_event h;
@@ -506,8 +529,10 @@ struct ttmon_ev_text {
 	char text[];
 };
 
-/* Left out of call sites, as their leading frames: CUDA runtime and driver, and our own libraries (base name libttmon*.so*), so that a
- * program has the same sites with and without them. */
+/*
+ * Left out of call sites, as their leading frames: CUDA runtime and driver, and our own libraries
+ * (base name libttmon*.so*), so that a program has the same sites with and without them.
+ */
 #define TTMON_OBJ_CUDA	 (1 << 0)
 #define TTMON_OBJ_PROBED (1 << 1)
 
@@ -537,7 +562,10 @@ struct ttmon_ev_map {
 	char name[];
 };
 
-/* The MAP facts of h.tgid since the last MAPS_DONE were the whole list, as read between from_ns and h.ts_ns. */
+/*
+ * The MAP facts of h.tgid since the last MAPS_DONE were the whole list, as read between from_ns and
+ * h.ts_ns.
+ */
 struct ttmon_ev_maps_done {
 	struct ttmon_event h;
 	__u64 from_ns;
@@ -545,7 +573,10 @@ struct ttmon_ev_maps_done {
 	__u32 pad;
 };
 
-/* The kernel's sums for h.tgid on of_cpu, read at h.ts_ns; same meaning as TTMON_EV_LAUNCHES from that CPU. */
+/*
+ * The kernel's sums for h.tgid on of_cpu, read at h.ts_ns; same meaning as TTMON_EV_LAUNCHES from that
+ * CPU.
+ */
 struct ttmon_ev_launch_sums {
 	struct ttmon_event h;
 	__u32 of_cpu;
@@ -578,11 +609,15 @@ struct ttmon_ev_blind {
 	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED, REFUSED, UNREAD: UINT64_MAX */
 };
 
-/* HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it without symbols, what it does is seen
- * in the driver alone, if there: TTMON_PROC_DRIVER. UNPROBED: it has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function of these
- * families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that was done. UNREAD: it has a file mapped that could not
- * be read, or not in time: nobody knows whether there are functions in it. The same process, object and mapped_ns with active_ns 0: it has been
- * read, this was no gap, and what there is to tell of it is told as of any file. */
+/*
+ * HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it
+ * without symbols, what it does is seen in the driver alone, if there: TTMON_PROC_DRIVER. UNPROBED: it
+ * has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function
+ * of these families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that
+ * was done. UNREAD: it has a file mapped that could not be read, or not in time: nobody knows whether
+ * there are functions in it. The same process, object and mapped_ns with active_ns 0: it has been
+ * read, this was no gap, and what there is to tell of it is told as of any file.
+ */
 enum ttmon_blind_how {
 	TTMON_BLIND_WINDOW,
 	TTMON_BLIND_HELD,
@@ -593,7 +628,10 @@ enum ttmon_blind_how {
 	TTMON_BLIND_UNREAD
 };
 
-/* From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is incomplete. */
+/*
+ * From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is
+ * incomplete.
+ */
 struct ttmon_ev_family {
 	struct ttmon_event h; /* tgid: of this process alone; 0: of all */
 	__u32 family;	      /* enum ttmon_family */
@@ -603,8 +641,8 @@ struct ttmon_ev_family {
 };
 
 /*
- * Accesses of kernels of process h.tgid, told once (memtrace/analyse/use.h). h.ts_ns: when the first of these kernels was launched, or, where that is not known, when the
- * accesses were read.
+ * Accesses of kernels of process h.tgid, told once (memtrace/analyse/use.h). h.ts_ns: when the first
+ * of these kernels was launched, or, where that is not known, when the accesses were read.
  */
 struct ttmon_ev_gpu_use {
 	struct ttmon_event h;
@@ -614,8 +652,8 @@ struct ttmon_ev_gpu_use {
 };
 
 /*
- * What a copy of the stack of h.tgid, h.tid was. stack 0: the copies that were not told of by now will not be, as nobody unwinds any
- * more.
+ * What a copy of the stack of h.tgid, h.tid was. stack 0: the copies that were not told of by now will
+ * not be, as nobody unwinds any more.
  */
 struct ttmon_ev_unwound {
 	struct ttmon_event h;
@@ -644,7 +682,10 @@ enum ttmon_loss {
 		TTMON_LOSS_MAX
 };
 
-/* Counters of one CPU as the kernel keeps them; written by BPF, read by the daemon through the mapped array. */
+/*
+ * Counters of one CPU as the kernel keeps them; written by BPF, read by the daemon through the mapped
+ * array.
+ */
 struct ttmon_cpu_stat {
 	__u64 attempted[TTMON_EV_FACT]; /* by kind: events a probe meant to send */
 	__u64 lost[TTMON_EV_FACT];	/* by kind: those that were not sent */
@@ -656,7 +697,10 @@ struct ttmon_cpu_stat {
 	__u64 counted[TTMON_EV_FACT]; /* by kind: hits of families that are counted only; not attempted */
 };
 
-/* The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows them; and where events were lost, at once. */
+/*
+ * The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows
+ * them; and where events were lost, at once.
+ */
 struct ttmon_ev_lost {
 	struct ttmon_event h; /* tid: milliseconds since these counters were looked at before, 0: not known */
 	__u32 stat_cpu;

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * family.h: families of probes, which can be taken away, or reduced to counting, one by one while the daemon runs. BPF, daemon, tools.
+ * family.h: families of probes, which can be taken away, or reduced to counting, one by one while the
+ * daemon runs. BPF, daemon, tools.
  */
 #ifndef TTMON_FAMILY_H
 #define TTMON_FAMILY_H
 
-/* id, name, can it be counted only? (those that cannot would leave the history wrong, not merely shorter), help. Append-only. */
+/*
+ * id, name, can it be counted only? (those that cannot would leave the history wrong, not merely
+ * shorter), help. Append-only.
+ */
 #define TTMON_FAMILY_TABLE(X)                                                                   \
 	X(0, PROCESS, "process", 0, "processes: forks, programs, exits")                        \
 	X(1, ALLOC, "alloc", 0, "CUDA allocations, frees, registrations; own allocators")       \

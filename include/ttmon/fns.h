@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fns.h: the functions that are probed, one row each, for both sides. Ids are append-only: recordings and databases hold them.
- * A new row takes the next id from 512 on: 200 to 255 are kept for what the command line names, 256 to 511 are those of tt_fns.h.
+ * fns.h: the functions that are probed, one row each, for both sides. Ids are append-only: recordings
+ * and databases hold them. A new row takes the next id from 512 on: 200 to 255 are kept for what the
+ * command line names, 256 to 511 are those of tt_fns.h.
  *
  * F(id, symbol, lib, versions, class, aux, bits, a0, a1, a2, a3, a4, a5, a6, a7)
  *
@@ -14,7 +15,8 @@
  *   bits      FN_*.
  *   a0..a7    argument positions, 1-based, 0: not there. What each means depends on the class.
  *
- * Sources: cuda.h, cuda_runtime_api.h, driver_types.h of CUDA 13.0, and the exported names of its libraries.
+ * Sources: cuda.h, cuda_runtime_api.h, driver_types.h of CUDA 13.0, and the exported names of its
+ * libraries.
  */
 #ifndef TTMON_FNS_H
 #define TTMON_FNS_H
@@ -35,7 +37,8 @@ enum ttmon_fn_class {
 	TTMON_CLS_DRV_3D,      /* CUDA_MEMCPY3D * or CUDA_MEMCPY3D_PEER *, stream */
 	TTMON_CLS_BATCH,       /* dsts[], srcs[], sizes[], count, stream */
 	TTMON_CLS_BATCH_3D,    /* count, ops[], stream */
-	TTMON_CLS_HINT_BATCH, /* pointers[], sizes[], count, locations[], index of the first range of each location[], locations */
+	/* pointers[], sizes[], count, locations[], index of the first range of each location[], locations */
+	TTMON_CLS_HINT_BATCH,
 	TTMON_CLS_HINT,	      /* pointer, bytes, advice, location (type | id << 32, or a device with FN_LOC_DEVICE) */
 	TTMON_CLS_HOST_PTR,   /* -, host pointer */
 	TTMON_CLS_SET_DEVICE, /* device */
@@ -71,7 +74,10 @@ enum ttmon_fn_class {
 #define TTMON_V3 (1 << 2)
 #define TTMON_V4 (1 << 3)
 
-/* Where a function lives. RT12/RT13: only in a runtime of that major version, whose argument layout differs. */
+/*
+ * Where a function lives. RT12/RT13: only in a runtime of that major version, whose argument layout
+ * differs.
+ */
 enum ttmon_fn_lib {
 	TTMON_LIB_NONE,
 	TTMON_LIB_RT,
@@ -266,7 +272,10 @@ enum ttmon_fn_lib {
 #define TTMON_FN_USDT_FREE	 217
 #define TTMON_FN_USDT_CHECKPOINT 218
 
-/* Every id of a function is below this, those of tt_fns.h too. A power of two: the BPF programs take an id modulo it. */
+/*
+ * Every id of a function is below this, those of tt_fns.h too. A power of two: the BPF programs take
+ * an id modulo it.
+ */
 #define TTMON_FN_IDS 1024
 
 /* One past the highest id here. */

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mtchan.h: the channel between a GPU, the program that uses it, and who reads the accesses (ttmond, `ttmon memtrace record`).
+ * mtchan.h: the channel between a GPU, the program that uses it, and who reads the accesses (ttmond,
+ * `ttmon memtrace record`).
  *
- * One channel for each CUDA context: a memfd, sealed against shrinking, made by libttmon-memtrace.so, mapped by the program and the consumer and registered
- * with CUDA, so that the GPU writes into it. The consumer calls nothing of CUDA and has no thread in the program. It is told by a message on a SOCK_SEQPACKET
- * socket (struct ttmon_mtc_hello with the fd as SCM_RIGHTS, answered by a ttmon_mtc_answer); the connection's end says that the program is gone.
+ * One channel for each CUDA context: a memfd, sealed against shrinking, made by libttmon-memtrace.so,
+ * mapped by the program and the consumer and registered with CUDA, so that the GPU writes into it. The
+ * consumer calls nothing of CUDA and has no thread in the program. It is told by a message on a
+ * SOCK_SEQPACKET socket (struct ttmon_mtc_hello with the fd as SCM_RIGHTS, answered by a
+ * ttmon_mtc_answer); the connection's end says that the program is gone.
  *
  *	struct ttmon_mtc_head, tails[nr_rings], dictionary ring, data rings; each begins at a multiple of 4096
  *
- * Data rings: one for each SM (ring %smid % nr_rings), of `units` units of 32 bytes, units a power of two. Positions count units from 0 and never wrap; the unit
- * of position p is p % units. A record is a header unit, for LIST followed by ceil(lanes / 4) units with the address of each active lane, lowest lane first.
+ * Data rings: one for each SM (ring %smid % nr_rings), of `units` units of 32 bytes, units a power of
+ * two. Positions count units from 0 and never wrap; the unit of position p is p % units. A record is a
+ * header unit, for LIST followed by ceil(lanes / 4) units with the address of each active lane, lowest
+ * lane first.
  *
- *   Producer (the recorder on the GPU, memtrace/ptx/recorder.ptx). head, seen, lost and stuck of each ring are in *device* memory (struct ttmon_mtc_ctl), where atomics
- *   are cheap; nothing in the shared memory is changed by more than one side at a time. n: units of the record, and one more where ring.lost was not 0.
+ *   Producer (the recorder on the GPU, memtrace/ptx/recorder.ptx). head, seen, lost and stuck of each
+ *   ring are in *device* memory (struct ttmon_mtc_ctl), where atomics are cheap; nothing in the shared
+ *   memory is changed by more than one side at a time. n: units of the record, and one more where
+ *   ring.lost was not 0.
  *	P1  h = ring.head. While (signed) h + n - ring.seen > units: t = tails[ring].tail (volatile); (signed) h + n - t <= units: ring.seen = t, go on. Else the
  *	    ring is full: if t + 1 == ring.stuck, or this is poll number ctl.spin: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep)
  *	    and P1 again. So one that stays full costs one wait, not one for each record. P4 comes after the read of tail: stores behind a branch on it (C: acquire;
@@ -26,15 +33,20 @@
  *	C2  copy the record's units.
  *	C3  write zeros over them; release; tails[ring].tail = t + n: after each record, or after several, but at the latest when nothing more is there or a quarter of
  *	    the ring is taken.
- *   So a unit is zero from C3 to P5: a tag is never taken from an older lap or from addresses, and the lap in it is a check, not the protocol.
- *   A record may run over the end of the ring: each unit is where its own position says.
+ *   So a unit is zero from C3 to P5: a tag is never taken from an older lap or from addresses, and the
+ *   lap in it is a check, not the protocol. A record may run over the end of the ring: each unit is
+ *   where its own position says.
  *
- * The dictionary ring is bytes: entries of struct ttmon_mtc_entry, written by the program under a lock of its own (one producer), read by the consumer.
- * dict_head and dict_tail are byte positions that never wrap; byte p is at p % dict_bytes, and an entry may run over the end. An entry is written, then
- * dict_head is stored with release; dict_tail is read with acquire before what is free is written. What a record names was written before the kernel was launched, so a
- * consumer reads data rings first, then the dictionary, then interprets. A full dictionary: the launch is not recorded, dict_lost counts it.
+ * The dictionary ring is bytes: entries of struct ttmon_mtc_entry, written by the program under a lock
+ * of its own (one producer), read by the consumer. dict_head and dict_tail are byte positions that
+ * never wrap; byte p is at p % dict_bytes, and an entry may run over the end. An entry is written,
+ * then dict_head is stored with release; dict_tail is read with acquire before what is free is
+ * written. What a record names was written before the kernel was launched, so a consumer reads data
+ * rings first, then the dictionary, then interprets. A full dictionary: the launch is not recorded,
+ * dict_lost counts it.
  *
- * Everything in the memory is input for the consumer: the program may write anything there at any time.
+ * Everything in the memory is input for the consumer: the program may write anything there at any
+ * time.
  */
 #ifndef TTMON_MTCHAN_H
 #define TTMON_MTCHAN_H
@@ -102,7 +114,10 @@ struct ttmon_mtc_rec {
 #define TTMON_MTC_MAX_SITES	    (1u << 20)	       /* as mt.h */
 #define TTMON_MTC_MAX_LAUNCHES	    (1u << 26)	       /* then launches are not recorded any more, and that is said */
 
-/* In device memory, one for each context; its address is the first of the two parameters that a recorded kernel has more than the program's. */
+/*
+ * In device memory, one for each context; its address is the first of the two parameters that a
+ * recorded kernel has more than the program's.
+ */
 struct ttmon_mtc_ring {
 	uint64_t head, seen, lost, stuck;
 };
@@ -123,9 +138,11 @@ struct ttmon_mtc_ctl {
 /* The second parameter: number of the launch (from 0) in the low 32 bits; the high 32 are 0. */
 
 /*
- * Aggregate mode: for each site (index: its process-wide number; a generic access has three, by space), all launches together. Changed by atomics on the GPU, zeroed
- * when it is made. A request is what one warp does with at least one lane; it counts once in lanes, in cost, in classes, and where it has lines in lines. Accesses are
- * aligned to their width, a power of two up to 32, as the hardware wants them: two lanes have the same bytes or none in common.
+ * Aggregate mode: for each site (index: its process-wide number; a generic access has three, by
+ * space), all launches together. Changed by atomics on the GPU, zeroed when it is made. A request is
+ * what one warp does with at least one lane; it counts once in lanes, in cost, in classes, and where
+ * it has lines in lines. Accesses are aligned to their width, a power of two up to 32, as the hardware
+ * wants them: two lanes have the same bytes or none in common.
  *
  *	cost		global memory: distinct sectors of 32 bytes. Local memory: distinct (word of 4 bytes, lane / 8), since the words of neighbouring lanes at
  *			one offset lie side by side. Shared memory: wavefronts (32 banks of 4 bytes; widths of 8 and 16 go by halves and quarters of a warp)
@@ -135,7 +152,8 @@ struct ttmon_mtc_ctl {
  *	classes		those of memtrace/model/shape.h, in that order: single, broadcast, sequential, reversed, strided, segmented, permuted, clustered, gather. Differences
  *			of addresses are modulo 2^64
  *
- * Sums follow: requests, full warps, lanes, bytes, sectors or wavefronts, and the CUPTI ideal are made of the distributions and the site's width.
+ * Sums follow: requests, full warps, lanes, bytes, sectors or wavefronts, and the CUPTI ideal are made
+ * of the distributions and the site's width.
  */
 #define TTMON_MTC_AGG_CLASSES 9
 #define TTMON_MTC_AGG_COSTS   33
@@ -165,7 +183,10 @@ struct ttmon_mtc_agg {
 	uint64_t lines[TTMON_MTC_AGG_COSTS];
 	/* Global memory: requests of 2^i + 1 to 2^(i + 1) distinct pages. */
 	uint64_t bins_4k[TTMON_MTC_AGG_PAGES], bins_2m[TTMON_MTC_AGG_PAGES];
-	/* Of strided and segmented requests by their stride, unless that is 0; of no more than the first three that come. strides: bytes a lane; 0: free. */
+	/*
+	 * Of strided and segmented requests by their stride, unless that is 0; of no more than the first three
+	 * that come. strides: bytes a lane; 0: free.
+	 */
 	uint64_t strides[TTMON_MTC_AGG_STRIDES], stride_requests[TTMON_MTC_AGG_STRIDES];
 	uint64_t pad;
 	uint64_t least, greatest; /* of the lanes' first bytes; least: all its bits turned round, so that 0 is none */
@@ -182,10 +203,14 @@ enum ttmon_mtc_kind {
 	TTMON_MTC_ENTRY_TOUCH,
 	TTMON_MTC_ENTRY_LOST, /* what the GPU dropped and had no room to say; at the end */
 	TTMON_MTC_ENTRY_NOTE, /* text for the user */
-	TTMON_MTC_ENTRY_OWN, /* struct ttmon_mtc_touch: the channel itself, pinned and in use; no access of the program's */
+	/* struct ttmon_mtc_touch: the channel itself, pinned and in use; no access of the program's */
+	TTMON_MTC_ENTRY_OWN,
 };
 
-/* bytes: of the whole entry with its texts, a multiple of 8, at most 16 KiB. Texts follow the struct one after the other, each with its NUL. */
+/*
+ * bytes: of the whole entry with its texts, a multiple of 8, at most 16 KiB. Texts follow the struct
+ * one after the other, each with its NUL.
+ */
 struct ttmon_mtc_entry {
 	uint32_t bytes;
 	uint16_t kind, pad;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * nvpin.h: functions of NVIDIA's kernel module that pin, allocate and map host memory, which --nvidia-pins counts. BPF and daemon.
+ * nvpin.h: functions of NVIDIA's kernel module that pin, allocate and map host memory, which
+ * --nvidia-pins counts. BPF and daemon.
  *
  * X(id, NAME, function, arg, unit)
  *
  *   arg    position of the argument that says how much, from 1; 0: it is not told
  *   unit   of that argument: "pages" (of the kernel), "bytes", "" without one
  *
- * All return an NV_STATUS, 0 where they succeeded. Prototypes: open-gpu-kernel-modules, kernel-open/nvidia/os-mlock.c, os-interface.c and nv-dma.c;
- * RmP2PDmaMapPagesCoherent is a static function of the resource manager, which a build may have inlined.
+ * All return an NV_STATUS, 0 where they succeeded. Prototypes: open-gpu-kernel-modules,
+ * kernel-open/nvidia/os-mlock.c, os-interface.c and nv-dma.c; RmP2PDmaMapPagesCoherent is a static
+ * function of the resource manager, which a build may have inlined.
  */
 #ifndef TTMON_NVPIN_H
 #define TTMON_NVPIN_H
@@ -36,7 +38,8 @@ enum ttmon_nvpin_fn {
 /* Of one function, whole host, since its probes were attached for the first time. */
 struct ttmon_nvpin_sums {
 	__u64 calls;
-	__u64 returned; /* fewer while some run, or where there were more at a time than the kernel or we have room for */
+	/* fewer while some run, or where there were more at a time than the kernel or we have room for */
+	__u64 returned;
 	__u64 failed;	/* of those returned */
 	__u64 amount;	/* by those that returned and did not fail */
 };

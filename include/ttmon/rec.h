@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rec.h: the recording file of `ttmond --record` / `--replay`: the raw stream, as it went into the pipeline.
+ * rec.h: the recording file of `ttmond --record` / `--replay`: the raw stream, as it went into the
+ * pipeline.
  *
  *   offset 0   struct ttmon_rec_file: magic "TTMONREC", version, byte-order mark, nr_cpus
  *   then       blocks, each a struct ttmon_rec_block followed by comp_len bytes: zlib (RFC 1950) of raw_len bytes of entries
  *   at the end one block of type END with the totals; a file without it was cut off (crash, full disk): what is
  *              there is replayed and the history is marked incomplete.
  *
- * An entry is a u32 head and, for records, the record itself: head = size of the record in bytes (a multiple of 8, never 0),
- * or 0 followed by u32 0 and u64 watermark: "advance to here". The order of entries is the order in which the pipeline got them.
- * All little-endian; a big-endian host refuses (the byte-order mark says so). crc32 (zlib) covers the compressed bytes.
+ * An entry is a u32 head and, for records, the record itself: head = size of the record in bytes (a
+ * multiple of 8, never 0), or 0 followed by u32 0 and u64 watermark: "advance to here". The order of
+ * entries is the order in which the pipeline got them. All little-endian; a big-endian host refuses
+ * (the byte-order mark says so). crc32 (zlib) covers the compressed bytes.
  */
 #ifndef TTMON_REC_H
 #define TTMON_REC_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid_alloc.h: the allocator of RMIDs: one text for the BPF programs (bpf/rmid.bpf.c), the kernel module (kmod/) and the host's tests.
+ * rmid_alloc.h: the allocator of RMIDs: one text for the BPF programs (bpf/rmid.bpf.c), the kernel
+ * module (kmod/) and the host's tests.
  *
  *	ids          1..max inclusive; 0 is no RMID
  *	order        never-used ids first, in order and at once; then FIFO: who has been free longest comes first
@@ -8,9 +9,9 @@
  *	             CPUs may be taken in the other order than the lock
  *	holder       a process: tgid and start time; only it can free; a free of what is not held is refused
  *
- * Everything is O(1), without loops and calls, every index is masked: the verifier takes it under bpf_spin_lock. The caller locks.
- * The pool is valid when it is all zeroes, but for max: 1..TTMON_RMID_POOL - 1, another one is
- * refused.
+ * Everything is O(1), without loops and calls, every index is masked: the verifier takes it under
+ * bpf_spin_lock. The caller locks. The pool is valid when it is all zeroes, but for max:
+ * 1..TTMON_RMID_POOL - 1, another one is refused.
  */
 #ifndef TTMON_RMID_ALLOC_H
 #define TTMON_RMID_ALLOC_H

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * shm.h: the segment /dev/shm/ttmon.v1: the last closed slots of a running ttmond with their rows, and a reader of it. C11 and C++,
- * nothing to link; wants POSIX.1-2008 (gcc's default, or -D_POSIX_C_SOURCE=200809L with -std=c11). docs/examples/ttmon-slots.c uses it.
+ * shm.h: the segment /dev/shm/ttmon.v1: the last closed slots of a running ttmond with their rows, and
+ * a reader of it. C11 and C++, nothing to link; wants POSIX.1-2008 (gcc's default, or
+ * -D_POSIX_C_SOURCE=200809L with -std=c11). docs/examples/ttmon-slots.c uses it.
  *
  *	offset 0            struct ttmon_shm_head
  *	head_size           entry 0: u64 sequence, struct ttmon_slot, then room for `rows` times struct ttmon_slot_row
  *	 + entry_size       entry 1 ...
  *
- * Slot number n since the start of ttmond (n = 0, 1, ...; not the slot's own number, which counts milliseconds of CLOCK_MONOTONIC) lies in
- * entry n % entries. Its sequence is 2n + 1 while it is written and 2n + 2 when it is whole. The writer waits for nobody: a reader that
- * is more than `entries` slots behind has missed some, and is told how many.
+ * Slot number n since the start of ttmond (n = 0, 1, ...; not the slot's own number, which counts
+ * milliseconds of CLOCK_MONOTONIC) lies in entry n % entries. Its sequence is 2n + 1 while it is
+ * written and 2n + 2 when it is whole. The writer waits for nobody: a reader that is more than
+ * `entries` slots behind has missed some, and is told how many.
  *
  *	writer   seq = 2n+1 | release fence | words, relaxed | seq = 2n+2, release | published = n+1, release
  *	reader   published, acquire | seq, acquire: 2n+2? | words, relaxed | acquire fence | seq, relaxed: still 2n+2?
  *
- * A reader that reads a word of a later slot has then synchronized with its release fence and sees that slot's sequence. Everything
- * is stored and read as aligned 8-byte words. Sizes are in the head, so that later versions of ttmond can append fields to the head,
- * to slots and to rows: a reader takes what it knows, and what the writer does not have is 0. `version` changes where that is not enough.
- * 0 copies can mean that nobody looked: ask ttmon_slot_knows() (slot.h), which knows an older writer's slots from those of this one.
+ * A reader that reads a word of a later slot has then synchronized with its release fence and sees
+ * that slot's sequence. Everything is stored and read as aligned 8-byte words. Sizes are in the head,
+ * so that later versions of ttmond can append fields to the head, to slots and to rows: a reader takes
+ * what it knows, and what the writer does not have is 0. `version` changes where that is not enough. 0
+ * copies can mean that nobody looked: ask ttmon_slot_knows() (slot.h), which knows an older writer's
+ * slots from those of this one.
  *
- * ttmond says in `state` that it has ended. A killed one cannot: its heartbeat stands still (ttmon_shm_age_ns()), until the next ttmond
- * takes the name and says it for it. Readers then open the path again.
+ * ttmond says in `state` that it has ended. A killed one cannot: its heartbeat stands still
+ * (ttmon_shm_age_ns()), until the next ttmond takes the name and says it for it. Readers then open the
+ * path again.
  */
 #ifndef TTMON_SHM_H
 #define TTMON_SHM_H
@@ -65,7 +70,8 @@ struct ttmon_shm_head {
 	__u64 state;	 /* enum ttmon_shm_state */
 	__u64 published; /* slots so far */
 	__u64 newest;	 /* the slot number of the last one */
-	__u64 heartbeat_ns; /* CLOCK_MONOTONIC: when that was; a running ttmond publishes every 20 ms at least, events or not */
+	/* CLOCK_MONOTONIC: when that was; a running ttmond publishes every 20 ms at least, events or not */
+	__u64 heartbeat_ns;
 	__u64 reserved2[4];
 };
 
@@ -99,7 +105,10 @@ static inline __u64 ttmon_shm_word(const struct ttmon_shm_reader *r, __u64 offse
 #define TTMON_SHM_HEAD(r, field) \
 	__atomic_load_n(&((const struct ttmon_shm_head *)(const void *)(r)->map)->field, __ATOMIC_ACQUIRE)
 
-/* `want` bytes of something of which there are `have`; what is not there is 0. Both are multiples of 8. */
+/*
+ * `want` bytes of something of which there are `have`; what is not there is 0. Both are multiples of
+ * 8.
+ */
 static inline void ttmon_shm_copy(const struct ttmon_shm_reader *r, __u64 offset, void *to, __u32 want, __u32 have)
 {
 	char *p = (char *)to;
@@ -145,9 +154,10 @@ static inline void ttmon_shm_close(struct ttmon_shm_reader *r)
 }
 
 /*
- * Open the segment of a running ttmond (path NULL: TTMON_SHM_PATH) and stand at its newest slot. -errno: -ENOENT no ttmond runs here,
- * -EACCES not for you (the group ttmon may read), -EPERM it belongs to neither root nor you (who could cut it short under a reader),
- * -EBADMSG something else or damaged, -EPROTONOSUPPORT another version.
+ * Open the segment of a running ttmond (path NULL: TTMON_SHM_PATH) and stand at its newest slot.
+ * -errno: -ENOENT no ttmond runs here, -EACCES not for you (the group ttmon may read), -EPERM it
+ * belongs to neither root nor you (who could cut it short under a reader), -EBADMSG something else or
+ * damaged, -EPROTONOSUPPORT another version.
  */
 static inline int ttmon_shm_open(const char *path, struct ttmon_shm_reader *ret)
 {
@@ -207,7 +217,10 @@ static inline __u64 ttmon_shm_age_ns(const struct ttmon_shm_reader *r)
 	return now > beat ? now - beat : 0;
 }
 
-/* The slot at r->next is no longer there. Goes on with one that will not be overwritten at once, always forwards. */
+/*
+ * The slot at r->next is no longer there. Goes on with one that will not be overwritten at once,
+ * always forwards.
+ */
 static inline int ttmon_shm_overrun(struct ttmon_shm_reader *r, __u64 published)
 {
 	__u64 keep = r->entries - r->entries / 4, next = published > keep ? published - keep : 0;
@@ -220,8 +233,9 @@ static inline int ttmon_shm_overrun(struct ttmon_shm_reader *r, __u64 published)
 }
 
 /*
- * The next slot. 1: *slot and its first max_rows rows are filled; slot->nr_rows may be more than max_rows. 0: there is nothing new yet.
- * -EOVERFLOW: r->missed slots were overwritten before they were read, call again. -EPIPE: ttmond has ended, and there is no more.
+ * The next slot. 1: *slot and its first max_rows rows are filled; slot->nr_rows may be more than
+ * max_rows. 0: there is nothing new yet. -EOVERFLOW: r->missed slots were overwritten before they were
+ * read, call again. -EPIPE: ttmond has ended, and there is no more.
  */
 static inline int ttmon_shm_next(struct ttmon_shm_reader *r, struct ttmon_slot *slot, struct ttmon_slot_row *rows,
 				 __u32 max_rows)

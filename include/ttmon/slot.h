@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slot.h: a closed slot: one millisecond of the host, and who used it. The same structures in the daemon, in the segment
- * /dev/shm/ttmon.v1 (shm.h) and in what reads a file of --slots-out. C11 and C++. Sizes are bytes, times ns of CLOCK_MONOTONIC.
+ * slot.h: a closed slot: one millisecond of the host, and who used it. The same structures in the
+ * daemon, in the segment /dev/shm/ttmon.v1 (shm.h) and in what reads a file of --slots-out. C11 and
+ * C++. Sizes are bytes, times ns of CLOCK_MONOTONIC.
  */
 #ifndef TTMON_SLOT_H
 #define TTMON_SLOT_H
@@ -23,7 +24,11 @@ struct ttmon_slot {
 	__u64 no; /* covers [no, no + 1) ms */
 	__u32 flags;
 	__u32 cpus; /* CPUs online in it; 0: CPU time is not measured */
-	__u64 user_ns; /* user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms, exactly, but where a CPU came or went in it */
+	/*
+	 * user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms, exactly, but where a CPU came or went in
+	 * it
+	 */
+	__u64 user_ns;
 	__u64 kernel_ns; /* of kernel threads */
 	__u64 idle_ns;
 	__u64 missing_ns;  /* CPU time nobody told: records were lost or not there in time */
@@ -37,12 +42,16 @@ struct ttmon_slot {
 	__u64 tt_dispatches;
 	__u64 tt_busy_ns; /* of all Tenstorrent chips */
 	__u32 nr_rows;
-	__u32 known; /* 1 << enum ttmon_family (family.h): it was on for every process in all of the slot, and nothing of it was lost */
+	/*
+	 * 1 << enum ttmon_family (family.h): it was on for every process in all of the slot, and nothing of it
+	 * was lost
+	 */
+	__u32 known;
 };
 
 /*
- * The families that figures depend on. One of them is not in `known`: what is there is a lower bound, 0 is not known. PINNED is what is held, not
- * what happened: it is not known at all then.
+ * The families that figures depend on. One of them is not in `known`: what is there is a lower bound,
+ * 0 is not known. PINNED is what is held, not what happened: it is not known at all then.
  */
 #define TTMON_SLOT_NEED_ALLOCS (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TENSTORRENT)) /* and frees */
 #define TTMON_SLOT_NEED_COPIES TTMON_FAMILY_BIT(TRANSFER) /* and their bytes, of rows too */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stack.h: the copy that a probe makes of the top of a thread's stack, with what is needed to find its callers. Shared by the BPF
- * programs and the process that unwinds (daemon/io/unwind). It goes through a ring of its own and is part of no recording: it holds
- * memory of the program. x86-64 alone.
+ * stack.h: the copy that a probe makes of the top of a thread's stack, with what is needed to find its
+ * callers. Shared by the BPF programs and the process that unwinds (daemon/io/unwind). It goes through
+ * a ring of its own and is part of no recording: it holds memory of the program. x86-64 alone.
  */
 #ifndef TTMON_STACK_H
 #define TTMON_STACK_H
@@ -39,7 +39,10 @@ struct ttmon_stack_copy {
 		__u64 sp, ra;
 	} ret[TTMON_STACK_RETURNS];
 	__u64 fp[TTMON_MAX_FRAMES];
-	/* Whole pages, so that an address lies at bytes[address - (sp & ~4095)]; those below sp are not copied. */
+	/*
+	 * Whole pages, so that an address lies at bytes[address - (sp & ~4095)]; those below sp are not
+	 * copied.
+	 */
 	__u8 bytes[TTMON_STACK_PAGES * TTMON_STACK_PAGE];
 };
 

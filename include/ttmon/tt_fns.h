@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt_fns.h: the functions of tt-metal that are probed, one row each, for both sides. Ids are append-only, as in fns.h; these are
- * 256 to 383, and may go on to 511. Entry probes only, always: these functions throw, and a return probe would end the program.
+ * tt_fns.h: the functions of tt-metal that are probed, one row each, for both sides. Ids are
+ * append-only, as in fns.h; these are 256 to 383, and may go on to 511. Entry probes only, always:
+ * these functions throw, and a return probe would end the program.
  *
  * T(id, NAME, pattern, class, aux, bits, a0, a1, a2, a3, a4, a5)
  *
@@ -15,8 +16,8 @@
  *   a0..a5   positions of the arguments that are reported, 1-based in the order of registers (a hidden return slot and "this" count);
  *            0: not there. What each means is said at the class.
  *
- * Which release of tt-metal has which function stands in docs/tt-metal-releases.md. A row of functions that no release of the
- * last eighteen months has goes; a lint holds the page to this table.
+ * Which release of tt-metal has which function stands in docs/tt-metal-releases.md. A row of functions
+ * that no release of the last eighteen months has goes; a lint holds the page to this table.
  */
 #ifndef TTMON_TT_FNS_H
 #define TTMON_TT_FNS_H
@@ -27,14 +28,19 @@
 enum ttmon_tt_class {
 	TTMON_TT_CLS_NONE,
 	TTMON_TT_CLS_BUFFER, /* a0: Buffer. aux: enum ttmon_tt_op. Event TT_BUFFER */
-	TTMON_TT_CLS_CREATE, /* TT_CALL: a0 device, a1 size, a2 page size, a3 BufferType, a4 address (shadows; else 0) */
+	/* TT_CALL: a0 device, a1 size, a2 page size, a3 BufferType, a4 address (shadows; else 0) */
+	TTMON_TT_CLS_CREATE,
 	TTMON_TT_CLS_BULK,   /* TT_CALL: a0 allocator: all its buffers are gone */
-	/* TT_CALL, as struct ttmon_ev_tt_cb: a0 device, a1 CoreRangeSet -> number of cores, a2 address, a3 size per core, a4 global */
+	/*
+	 * TT_CALL, as struct ttmon_ev_tt_cb: a0 device, a1 CoreRangeSet -> number of cores, a2 address, a3
+	 * size per core, a4 global
+	 */
 	TTMON_TT_CLS_CB,
 	TTMON_TT_CLS_CB_FREE, /* TT_CALL: a0 device; a1 the program that ends, 0: not known */
 	TTMON_TT_CLS_DEVICE_NEW, /* TT_CALL: a0 Device, a1 logical id */
 	TTMON_TT_CLS_DEVICE_END, /* TT_CALL: a0 Device */
-	TTMON_TT_CLS_PROVIDER, /* TT_CALL: a0 provider, a1 file key, a2 logical id, a3 disabled (0 where there is no such argument) */
+	/* TT_CALL: a0 provider, a1 file key, a2 logical id, a3 disabled (0 where there is no such argument) */
+	TTMON_TT_CLS_PROVIDER,
 	TTMON_TT_CLS_DISPATCH, /* TT_DISPATCH: a0 object that leads to the device, a1 what, a2 blocking. aux: enum ttmon_tt_dispatch */
 	TTMON_TT_CLS_PROGRAM,  /* TT_PROGRAM: a0 record */
 	TTMON_TT_CLS_PROGRAMS, /* TT_PROGRAM, several: a0 batch {records, count, dropped} */
@@ -43,8 +49,10 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_DEVICE_OPEN, /* TT_CALL: a0 Device, which may have been closed before */
 	TTMON_TT_CLS_MESH_ANEW,   /* TT_CALL: a0 MeshDevice that begins or ends there: nothing known of it holds */
 	/*
-	 * a0 device or mesh that it runs on, a1 ProgramImpl: what this thread tells of circular buffers next is about that one.
-	 * aux: OP_ENTER, OP_LEAVE (no a0). TT_CALL for OP_ENTER, where the process closed a device before, once for each program and device since
+	 * a0 device or mesh that it runs on, a1 ProgramImpl: what this thread tells of circular buffers next
+	 * is about that one.
+	 * aux: OP_ENTER, OP_LEAVE (no a0). TT_CALL for OP_ENTER, where the process closed a device before,
+	 * once for each program and device since
 	 */
 	TTMON_TT_CLS_CB_OF,
 	TTMON_TT_CLS_MAX
@@ -67,8 +75,8 @@ enum ttmon_tt_op {
 #define TTMON_TTF_REF	(1 << 1) /* DISPATCH: a1 is a reference to the 32-bit id that is meant */
 #define TTMON_TTF_MAIN	(1 << 2) /* part of the primary pair */
 /*
- * DISPATCH: called by the public function (one without this bit) of the same kind, which may end in a jump to it. Then both have the same
- * return address at the same place, and it is one dispatch.
+ * DISPATCH: called by the public function (one without this bit) of the same kind, which may end in a
+ * jump to it. Then both have the same return address at the same place, and it is one dispatch.
  */
 #define TTMON_TTF_INNER	    (1 << 3)
 #define TTMON_TTF_INNER_REF (TTMON_TTF_INNER | TTMON_TTF_REF)
@@ -160,7 +168,10 @@ enum ttmon_tt_op {
 	T(372, UNPIN_PAGES, "", KMD, OP_NONE, TTF_NONE, 0, 0, 0, 0, 0, 0)
 /* clang-format on */
 
-/* The vtables that tell a device from a mesh: patterns as above. An object's first word is the symbol's address + 16. */
+/*
+ * The vtables that tell a device from a mesh: patterns as above. An object's first word is the
+ * symbol's address + 16.
+ */
 #define TTMON_TT_VTABLE_DEVICE "_ZTVN2tt8tt_metal6DeviceE"
 #define TTMON_TT_VTABLE_MESH   "_ZTVN2tt8tt_metal11distributed10MeshDeviceE"
 
@@ -168,13 +179,17 @@ enum ttmon_tt_op {
 #define TTMON_TT_SLOTS 256
 
 /*
- * The attach cookie of a probe: bits 0-15 the function's id, 16-31 the library's slot, 32-63 the function's link-time address, 0
- * where that does not fit. The instruction pointer at the probe minus that is where the library was loaded.
+ * The attach cookie of a probe: bits 0-15 the function's id, 16-31 the library's slot, 32-63 the
+ * function's link-time address, 0 where that does not fit. The instruction pointer at the probe minus
+ * that is where the library was loaded.
  */
 #define TTMON_TT_COOKIE(fn, slot, addr) \
 	((unsigned long long)(fn) | (unsigned long long)(slot) << 16 | (unsigned long long)(addr) << 32)
 
-/* What the BPF programs know of a library (map tt_slots, by slot): link-time addresses, symbol + 16; 0: unknown. */
+/*
+ * What the BPF programs know of a library (map tt_slots, by slot): link-time addresses, symbol + 16;
+ * 0: unknown.
+ */
 struct ttmon_tt_slot {
 	unsigned long long vt_device;
 	unsigned long long vt_mesh;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt_shm.h: /dev/shm/tt_device_<key>_memory, the shared-memory statistics of Tenstorrent chips, versions 1 to 4. C11 and C++.
+ * tt_shm.h: /dev/shm/tt_device_<key>_memory, the shared-memory statistics of Tenstorrent chips,
+ * versions 1 to 4. C11 and C++.
  *
  * Sizes and offsets are those of tt-metal's memory_stats_shm.hpp at 6fd17329, 480e740f, 040a27c1 and 0dfca167,
  * little endian. key is decimal: version 1 (board_id << 8) | location, wrapping at 64 bits; from 2 on UMD's chip_unique_id.
  *
- * Every field lies in one aligned 8-byte word and is stored with it. There is no lock and no sequence number: a reader sees words of
- * different moments. In files that ttmond wrote, the last 32 bytes, which are padding in every version, hold its mark.
+ * Every field lies in one aligned 8-byte word and is stored with it. There is no lock and no sequence
+ * number: a reader sees words of different moments. In files that ttmond wrote, the last 32 bytes,
+ * which are padding in every version, hold its mark.
  */
 #ifndef TTMON_TT_SHM_H
 #define TTMON_TT_SHM_H
@@ -121,7 +123,10 @@ TTMON_TT_SHM_AT(v2, init_state, 8536);
 TTMON_TT_SHM_AT(v2, mark, TTMON_TT_SHM_SIZE_V2 - 32);
 #undef TTMON_TT_SHM_AT
 
-/* The same in numbers, for code that works on either: offsets, and how many of dram, l1, l1_small, trace, cb, kernel there are. */
+/*
+ * The same in numbers, for code that works on either: offsets, and how many of dram, l1, l1_small,
+ * trace, cb, kernel there are.
+ */
 struct ttmon_tt_shm_layout {
 	uint32_t size, types;
 	uint32_t totals;	       /* then 8 bytes a type */

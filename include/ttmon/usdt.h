@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usdt.h: for an allocator that wants its allocations seen by ttmond. C11 and C++11; needs nothing but this file.
+ * usdt.h: for an allocator that wants its allocations seen by ttmond. C11 and C++11; needs nothing but
+ * this file.
  *
  *	#include <ttmon/usdt.h>
  *
@@ -11,13 +12,16 @@
  *	...
  *	TTMON_CHECKPOINT("step");	a period of the program ends, the next one begins; the label says of which kind
  *
- * Each use is a nop and a note in the ELF file (.note.stapsdt, provider "ttmon", names "alloc", "free" and "checkpoint"; arguments are
- * pointer, size and tag; pointer; label: each 8 bytes in a register): a few instructions and no call as long as no tracer is attached. Any
- * tool that knows such notes can use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
+ * Each use is a nop and a note in the ELF file (.note.stapsdt, provider "ttmon", names "alloc", "free"
+ * and "checkpoint"; arguments are pointer, size and tag; pointer; label: each 8 bytes in a register):
+ * a few instructions and no call as long as no tracer is attached. Any tool that knows such notes can
+ * use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
  *
- * What is given out of pinned memory (cudaHostAlloc, cudaHostRegister) is shown as a piece of it, with the copies of its own, and pinned.
+ * What is given out of pinned memory (cudaHostAlloc, cudaHostRegister) is shown as a piece of it, with
+ * the copies of its own, and pinned.
  *
- * Of a tag 31 bytes are kept, of a label 63. A label is a string or NULL; where several threads say checkpoints, each kind has its label.
+ * Of a tag 31 bytes are kept, of a label 63. A label is a string or NULL; where several threads say
+ * checkpoints, each kind has its label.
  */
 #ifndef TTMON_USDT_H
 #define TTMON_USDT_H
@@ -29,17 +33,18 @@
 #define TTMON_CHECKPOINT(label)	    ttmon_usdt_checkpoint_((label))
 
 /*
- * One byte on x86, although Linux 6.18 makes a probe on a 5-byte nop cheaper by turning it into a call: what it calls is not mapped in a child after
- * fork(), and such a call ends the child.
+ * One byte on x86, although Linux 6.18 makes a probe on a 5-byte nop cheaper by turning it into a
+ * call: what it calls is not mapped in a child after fork(), and such a call ends the child.
  */
 #if (defined(__x86_64__) && defined(__LP64__)) || (defined(__aarch64__) && defined(__LP64__))
 #define TTMON_USDT_NOP_ "990: nop\n"
 #endif
 
 /*
- * The note: sizes of name and description, type 3, "stapsdt"; address of the nop, of a base symbol (by which readers undo prelink)
- * and of a semaphore (none); provider, name and arguments. Flag "?" puts it into the section group of the function around it, so
- * that it goes when the linker drops a duplicate of an inline function.
+ * The note: sizes of name and description, type 3, "stapsdt"; address of the nop, of a base symbol (by
+ * which readers undo prelink) and of a semaphore (none); provider, name and arguments. Flag "?" puts
+ * it into the section group of the function around it, so that it goes when the linker drops a
+ * duplicate of an inline function.
  */
 #define TTMON_USDT_NOTE_(name, args)                                                \
 	".pushsection .note.stapsdt, \"?\", \"note\"\n"                             \
@@ -96,7 +101,10 @@ static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_fre
 static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_checkpoint_(const char *label)
 {
 #ifdef TTMON_USDT_NOP_
-	/* As above, to the end of what is kept: a label in two pages is one that cannot be read if one of them is not there. */
+	/*
+	 * As above, to the end of what is kept: a label in two pages is one that cannot be read if one of them
+	 * is not there.
+	 */
 	if (label) {
 		const volatile char *p = label;
 		int i;

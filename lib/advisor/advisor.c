@@ -2,9 +2,10 @@
 /*
  * advisor.c: libttmon's advisor: open, ask, count, close. See <ttmon/client.h> for what is promised.
  *
- * The hot path is in the order of ask(): the caller's return addresses, a look into the table of stacks, the next ordinal of site and size, the profile's
- * answer. A stack that is not in the table is translated on the way, without allocating or locking; only the walk's first call in a thread, and one deeper
- * than any before it, asks the kernel (walk.c).
+ * The hot path is in the order of ask(): the caller's return addresses, a look into the table of
+ * stacks, the next ordinal of site and size, the profile's answer. A stack that is not in the table is
+ * translated on the way, without allocating or locking; only the walk's first call in a thread, and
+ * one deeper than any before it, asks the kernel (walk.c).
  */
 #include <sched.h>
 
@@ -62,7 +63,10 @@ int ttmon_advisor_refresh(struct ttmon_advisor *adv)
 
 /* ---- open and close ---- */
 
-/* What is given, else what the runs' own pins took, else the defaults: as in every other view of these databases. */
+/*
+ * What is given, else what the runs' own pins took, else the defaults: as in every other view of these
+ * databases.
+ */
 static struct ttmon_cost cost_of(const struct ttmon_run *const *runs, size_t n, const struct ttmon_cost *given)
 {
 	struct ttmon_cost c = TTMON_COST_DEFAULT;
@@ -243,8 +247,9 @@ static void where_of(struct ttmon_advisor *adv, const uint64_t *frames, unsigned
 }
 
 /*
- * As the tracer does it: frames that were found by frame pointers stand where unwind tables say that each step was by one. Such code finds its callers by them
- * each time, so the tables are asked once for each such stack, and for each of the others every time.
+ * As the tracer does it: frames that were found by frame pointers stand where unwind tables say that
+ * each step was by one. Such code finds its callers by them each time, so the tables are asked once
+ * for each such stack, and for each of the others every time.
  */
 static void where_here(struct ttmon_advisor *adv, const void *frame, uint64_t gen, struct ttmon_where *ret)
 {

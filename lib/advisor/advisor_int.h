@@ -11,8 +11,10 @@
  *	live.c   the daemon: live advice, checkpoints, ttmon_trace_self()
  *	programs.c  the daemon: runs of programs on Tenstorrent devices
  *
- * What is asked in the hot path was made at open and does not change, or is one of three things that threads and signal handlers share without
- * locks: the table of stacks, the counters of ordinals, the sums. The list of objects changes with dlopen(); the hot path reads only its number.
+ * What is asked in the hot path was made at open and does not change, or is one of three things that
+ * threads and signal handlers share without
+ * locks: the table of stacks, the counters of ordinals, the sums. The list of objects changes with
+ * dlopen(); the hot path reads only its number.
  */
 #ifndef TTMON_LIB_ADVISOR_INT_H
 #define TTMON_LIB_ADVISOR_INT_H
@@ -30,11 +32,15 @@
 /* ---- walk.c ---- */
 
 /*
- * Return addresses from a frame record on, innermost first. Never reads what is not there: a stack that is not the thread's own is checked by a
- * system call for each frame. Async-signal-safe. Returns how many.
+ * Return addresses from a frame record on, innermost first. Never reads what is not there: a stack
+ * that is not the thread's own is checked by a system call for each frame. Async-signal-safe. Returns
+ * how many.
  */
 unsigned int ttmon_walk(const void *frame, uint64_t *ret, unsigned int max);
-/* The top of the stack on which sp is: what lies between is there. 0: it is not known, and each word of it has to be asked for. */
+/*
+ * The top of the stack on which sp is: what lies between is there. 0: it is not known, and each word
+ * of it has to be asked for.
+ */
 uintptr_t ttmon_stack_top(uintptr_t sp);
 /* Are there 8 bytes at addr? Async-signal-safe; errno stays. */
 bool ttmon_stack_there(uintptr_t addr);
@@ -49,8 +55,9 @@ struct ttmon_rows {
 int ttmon_rows_init(struct ttmon_rows *r) _must_check;
 void ttmon_rows_fini(struct ttmon_rows *r);
 /*
- * The stack of the caller of the function that has this frame record, as far as the tracer's copy goes, at most TTMON_WALK_MAX + 2 frames, while the objects
- * are those of number gen. False: the tables of this library cannot be read. Async-signal-safe.
+ * The stack of the caller of the function that has this frame record, as far as the tracer's copy
+ * goes, at most TTMON_WALK_MAX + 2 frames, while the objects are those of number gen. False: the
+ * tables of this library cannot be read. Async-signal-safe.
  */
 bool ttmon_walk_tables(const struct ttmon_rows *rows, uint64_t gen, const void *frame,
 		       struct ttmon_uw_result *ret) _must_check;
@@ -100,8 +107,8 @@ struct ttmon_objs {
 struct ttmon_known;
 
 /*
- * The objects as they are now. before: the last ones, NULL: none; 0 with *ret NULL where nothing changed. funcs: list to which files that had to be read
- * are added. -ENOMEM.
+ * The objects as they are now. before: the last ones, NULL: none; 0 with *ret NULL where nothing
+ * changed. funcs: list to which files that had to be read are added. -ENOMEM.
  */
 int ttmon_objs_take(const struct ttmon_known *known, const struct ttmon_objs *before, struct ttmon_funcs **funcs,
 		    struct ttmon_objs **ret) _must_check;
@@ -114,7 +121,10 @@ const struct ttmon_func *ttmon_funcs_find(const struct ttmon_funcs *f, uint64_t 
 
 /* ---- sites.c ---- */
 
-/* What the runs know, for translating. Immutable once made. Keys are mixed with seed, so that no database can make them meet. */
+/*
+ * What the runs know, for translating. Immutable once made. Keys are mixed with seed, so that no
+ * database can make them meet.
+ */
 struct ttmon_known {
 	uint64_t seed;
 	const struct ttmon_profile *profile; /* NULL: no database */
@@ -152,8 +162,9 @@ void ttmon_where_of(const struct ttmon_known *k, const struct ttmon_objs *objs, 
 		    struct ttmon_where *ret);
 
 /*
- * Stacks that were seen. Sets of 8, whose keys lie together: a new one takes an empty place, else that of another one. key 0: empty, 1: being written. A
- * reader that finds the same key before and after it has read the rest has read what belongs to it.
+ * Stacks that were seen. Sets of 8, whose keys lie together: a new one takes an empty place, else that
+ * of another one. key 0: empty, 1: being written. A reader that finds the same key before and after it
+ * has read the rest has read what belongs to it.
  */
 #define TTMON_SEEN_WAYS 8u
 struct ttmon_advisor_seen {
@@ -193,7 +204,10 @@ struct ttmon_link_cfg {
 	const char *route;	 /* with "?" and an argument; must outlive the link */
 	const char *thread;	 /* name of 15 bytes at most */
 	void (*head)(void *ctx); /* the first line of a connection. May be NULL */
-	/* A line that is neither a head nor says what was missed. row: it as an object; NULL: it is an array, or no JSON. */
+	/*
+	 * A line that is neither a head nor says what was missed. row: it as an object; NULL: it is an array,
+	 * or no JSON.
+	 */
 	void (*line)(struct ttmon_link *l, const char *at, size_t n, const json_t *row);
 	void *ctx;
 };
@@ -249,7 +263,8 @@ struct ttmon_advisor {
 	_Atomic uint64_t order; /* of allocations without frames */
 	_Atomic uint64_t gen;	/* that of objs */
 	/*
-	 * Read by who has counted himself in readers; a refresh that finds none there after it has put the new list frees the old ones.
+	 * Read by who has counted himself in readers; a refresh that finds none there after it has put the new
+	 * list frees the old ones.
 	 */
 	struct ttmon_objs *_Atomic objs;
 	_Atomic uint32_t readers;
@@ -269,7 +284,9 @@ struct ttmon_advisor {
 struct ttmon_sub *ttmon_sub_of(const struct ttmon_advisor *adv);
 void ttmon_sub_free(struct ttmon_sub *sub);
 void ttmon_sub_stats(const struct ttmon_sub *sub, struct ttmon_advisor_stats *ret);
-/* A flag that one thread of one process holds: taken if nobody, or a process before a fork(), has it. */
+/*
+ * A flag that one thread of one process holds: taken if nobody, or a process before a fork(), has it.
+ */
 bool ttmon_flag_take(_Atomic int *flag);
 static inline void ttmon_flag_drop(_Atomic int *flag)
 {

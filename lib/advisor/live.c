@@ -3,8 +3,9 @@
  * live.c: libttmon and the daemon: live advice, checkpoints, ttmon_trace_self().
  *
  * A subscription is a link (link.c) to /v1/advice/live. Lines wait in a ring. The thread takes the
- * lock for the copy of one line, as does who takes one.
- * It belongs to the process that made it: a child after fork() has neither the thread nor, perhaps, the lock, so it never touches them and may subscribe itself.
+ * lock for the copy of one line, as does who takes one. It belongs to the process that made it: a
+ * child after fork() has neither the thread nor, perhaps, the lock, so it never touches them and may
+ * subscribe itself.
  */
 #include <sched.h>
 

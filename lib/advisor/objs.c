@@ -2,9 +2,11 @@
 /*
  * objs.c: which file, offset and function an address of this process is.
  *
- * The list comes from the dynamic linker (dl_iterate_phdr), build-ids from the notes as they are mapped, names from the file, which is read
- * by the bounded reader of the tracer and only where a run has an interest in it: the object is one that the runs had in another build, or the innermost frame
- * of a site is in it. At open and refresh; nothing here is in the hot path but the two searches at the end, when a stack is new.
+ * The list comes from the dynamic linker (dl_iterate_phdr), build-ids from the notes as they are
+ * mapped, names from the file, which is read by the bounded reader of the tracer and only where a run
+ * has an interest in it: the object is one that the runs had in another build, or the innermost frame
+ * of a site is in it. At open and refresh; nothing here is in the hot path but the two searches at the
+ * end, when a stack is new.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -63,7 +65,10 @@ static int func_seen(void *ctx, const Elf64_Sym *sym)
 		.name = known_name(r->known, r->strings + sym->st_name),
 	};
 	r->v[r->n].end = r->v[r->n].start + (sym->st_size ? MIN(sym->st_size, left) : left);
-	/* Of those at one address the global one is what it is called; the rank is in the low bits until they are sorted. */
+	/*
+	 * Of those at one address the global one is what it is called; the rank is in the low bits until they
+	 * are sorted.
+	 */
 	r->v[r->n].start = r->v[r->n].start << 2 | rank_of(sym);
 	r->n++;
 	return 0;
@@ -168,7 +173,10 @@ void ttmon_funcs_free(struct ttmon_funcs *f)
 	}
 }
 
-/* Is it worth reading? In the runs it had another build, or it is innermost in a site; the program itself may have another name too. */
+/*
+ * Is it worth reading? In the runs it had another build, or it is innermost in a site; the program
+ * itself may have another name too.
+ */
 static bool wants_funcs(const struct ttmon_known *k, const struct ttmon_obj *o, bool program)
 {
 	uint64_t build = ttmon_hmap_get(&k->builds, ttmon_hash_build(o->build_id, o->build_id_len) ^ k->seed);
@@ -182,7 +190,9 @@ static bool wants_funcs(const struct ttmon_known *k, const struct ttmon_obj *o, 
 	       ttmon_hmap_get(&k->bases, ttmon_site_hash_name(TTMON_FNV_BASIS, o->base) ^ k->seed) != TTMON_HMAP_NONE;
 }
 
-/* Reads them, or finds those that were read. A file that cannot be read is one without names. -ENOMEM. */
+/*
+ * Reads them, or finds those that were read. A file that cannot be read is one without names. -ENOMEM.
+ */
 static int give_funcs(const struct ttmon_known *k, struct ttmon_obj *o, bool program, struct ttmon_funcs **funcs)
 {
 	_cleanup_close_ int fd = -1;
@@ -329,7 +339,10 @@ static int object_seen(struct dl_phdr_info *info, size_t size, void *ctx)
 	return t->err != 0;
 }
 
-/* As the tracer marks them (io/probes/discover_obj.c), by their names; and what a run says was left out of its call sites. */
+/*
+ * As the tracer marks them (io/probes/discover_obj.c), by their names; and what a run says was left
+ * out of its call sites.
+ */
 static bool is_left_out(const struct ttmon_known *k, const struct ttmon_obj *o)
 {
 	uint64_t build = ttmon_hmap_get(&k->builds, ttmon_hash_build(o->build_id, o->build_id_len) ^ k->seed);

@@ -2,14 +2,16 @@
 /*
  * sites.c: return addresses of this process to call sites of another run.
  *
- * The frames are those that the tracer would have (core/history/sites.c): each looked up by the byte before the return address, left out where it is in
- * no file, leading ones in CUDA and libttmon left out too. Then three hashes:
+ * The frames are those that the tracer would have (core/history/sites.c): each looked up by the byte
+ * before the return address, left out where it is in no file, leading ones in CUDA and libttmon left
+ * out too. Then three hashes:
  *
  *	exact	of build-ids and offsets: the site's key in a database
  *	names	of the functions' names: it survives a rebuild
  *	inner	exact, but for the innermost frame, of which only the function counts: an allocator asks at another place than it allocates
  *
- * inner stands for an exact hash only where, with the size of the allocation, one single site of the runs has it.
+ * inner stands for an exact hash only where, with the size of the allocation, one single site of the
+ * runs has it.
  */
 #include <sys/random.h>
 

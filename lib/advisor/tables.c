@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tables.c: the caller's stack by unwind tables, as the tracer finds it in its copy (lib/unwind, daemon/io/unwind), from inside.
- * Neither allocates nor locks; no system call on a thread's own stack (walk.c).
+ * tables.c: the caller's stack by unwind tables, as the tracer finds it in its copy (lib/unwind,
+ * daemon/io/unwind), from inside. Neither allocates nor locks; no system call on a thread's own stack
+ * (walk.c).
  *
- * Nearly all code has simple rules: the caller's frame begins a fixed way above the stack pointer or the frame pointer, the return
- * address lies below its beginning, and the frame pointer is untouched or lies in the frame. Such rules are one word, and kept.
- * A stack that has others on it, a signal's frame for instance, is walked again by lib/unwind, with tables that are read each time.
+ * Nearly all code has simple rules: the caller's frame begins a fixed way above the stack pointer or
+ * the frame pointer, the return address lies below its beginning, and the frame pointer is untouched
+ * or lies in the frame. Such rules are one word, and kept. A stack that has others on it, a signal's
+ * frame for instance, is walked again by lib/unwind, with tables that are read each time.
  *
- * The dynamic linker says which object an address belongs to (_dl_find_object(), of glibc 2.35, made for unwinders: without locks,
- * in signal handlers too).
+ * The dynamic linker says which object an address belongs to (_dl_find_object(), of glibc 2.35, made
+ * for unwinders: without locks, in signal handlers too).
  */
 #include "lib/advisor/advisor_int.h"
 
@@ -148,7 +150,10 @@ __attribute__((no_sanitize_address)) static bool read_stack(void *ctx, uint64_t 
 
 /* ---- walks ---- */
 
-/* As ttmon_uw_walk(), where all rules are simple. False: they are not, or something is to be said of the end. */
+/*
+ * As ttmon_uw_walk(), where all rules are simple. False: they are not, or something is to be said of
+ * the end.
+ */
 static bool walk_simple(struct here *h, const uintptr_t *frame, unsigned int max, struct ttmon_uw_result *ret)
 {
 	uint64_t fp = frame[0], pc = frame[1], sp = (uint64_t)(uintptr_t)(frame + 2);

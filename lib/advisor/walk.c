@@ -2,11 +2,13 @@
 /*
  * walk.c: the caller's stack by frame pointers, as the tracer takes it (bpf/stack.bpf.h), from inside.
  *
- * Code without frame pointers uses the register for something else, so a frame pointer may be anything. What lies between the stack
- * pointer and the top of the thread's stack is there as long as the thread is. The top is known without asking: glibc puts a thread's control block,
- * to which the thread pointer points, at the top of its stack, and __libc_stack_end is the first thread's. That what lies between is one stack is seen
- * once for each page: the kernel reads from an address that it is given before it looks at what else is wrong with the call.
- * A stack that is none of these (a coroutine's, a signal handler's) is asked about at each frame.
+ * Code without frame pointers uses the register for something else, so a frame pointer may be
+ * anything. What lies between the stack pointer and the top of the thread's stack is there as long as
+ * the thread is. The top is known without asking: glibc puts a thread's control block, to which the
+ * thread pointer points, at the top of its stack, and __libc_stack_end is the first thread's. That
+ * what lies between is one stack is seen once for each page: the kernel reads from an address that it
+ * is given before it looks at what else is wrong with the call. A stack that is none of these (a
+ * coroutine's, a signal handler's) is asked about at each frame.
  */
 #include <signal.h>
 #include <sys/syscall.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* fifo.c: see fifo.h. Used by the history in the hot thread: freed allocations waiting to be folded, call sites to be resolved. */
+/*
+ * fifo.c: see fifo.h. Used by the history in the hot thread: freed allocations waiting to be folded,
+ * call sites to be resolved.
+ */
 #include "lib/base/fifo.h"
 
 #define FIFO_MIN 64

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* fifo.h: a queue of small elements of one size in a ring that grows, and is given back when it has become empty. */
+/*
+ * fifo.h: a queue of small elements of one size in a ring that grows, and is given back when it has
+ * become empty.
+ */
 #ifndef TTMON_FIFO_H
 #define TTMON_FIFO_H
 

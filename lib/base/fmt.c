@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fmt.c: figures for people (sizes, durations, counts). Pure; integer arithmetic only, so that no locale changes
- * the decimal point and the same number always gives the same text. Any thread.
+ * fmt.c: figures for people (sizes, durations, counts). Pure; integer arithmetic only, so that no
+ * locale changes the decimal point and the same number always gives the same text. Any thread.
  */
 #include "lib/base/fmt.h"
 
 #include <inttypes.h>
 
 /*
- * value / unit with one decimal, rounded to nearest: the tenths. Never overflows: the whole units are taken out
- * first.
+ * value / unit with one decimal, rounded to nearest: the tenths. Never overflows: the whole units are
+ * taken out first.
  */
 static uint64_t tenths(uint64_t value, uint64_t unit)
 {

@@ -10,7 +10,10 @@ uint64_t ttmon_site_hash_frame(uint64_t hash, const uint8_t *build_id, uint8_t b
 	return ttmon_fnv_u64(ttmon_fnv(hash, build_id, build_id_len), offset);
 }
 
-/* Without what a compiler appends to the name of a function that it has cloned: another build clones others. */
+/*
+ * Without what a compiler appends to the name of a function that it has cloned: another build clones
+ * others.
+ */
 static size_t plain_length(const char *name)
 {
 	static const char *const clones[] = { ".constprop.", ".isra.", ".part.",     ".cold",

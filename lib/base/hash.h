@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hash.h: FNV-1a with 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), and the hashes of call sites that are made of it. Pure.
- * Not for keys that a traced program may choose in a table without a seed.
+ * hash.h: FNV-1a with 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), and the hashes of call sites
+ * that are made of it. Pure. Not for keys that a traced program may choose in a table without a seed.
  */
 #ifndef TTMON_HASH_H
 #define TTMON_HASH_H
@@ -31,8 +31,9 @@ static inline uint64_t ttmon_fnv_u64(uint64_t hash, uint64_t v)
 }
 
 /*
- * The hashes of lib/read/run.h, one step at a time, innermost frame first, TTMON_RUN_KEY_FRAMES of them: begin with
- * TTMON_FNV_BASIS. A frame without a build-id (build_id_len 0) makes the hash 0, not known, and what is 0 stays so.
+ * The hashes of lib/read/run.h, one step at a time, innermost frame first, TTMON_RUN_KEY_FRAMES of
+ * them: begin with TTMON_FNV_BASIS. A frame without a build-id (build_id_len 0) makes the hash 0, not
+ * known, and what is 0 stays so.
  */
 uint64_t ttmon_site_hash_frame(uint64_t hash, const uint8_t *build_id, uint8_t build_id_len, uint64_t offset);
 /* name: the function, or the object's base name. */

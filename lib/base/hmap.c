@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hmap.c: see hmap.h. Used by the history in the hot thread. Deletion moves later entries of the run back, so that there are no
- * tombstones and a table that lives for months stays as fast as a new one.
+ * hmap.c: see hmap.h. Used by the history in the hot thread. Deletion moves later entries of the run
+ * back, so that there are no tombstones and a table that lives for months stays as fast as a new one.
  */
 #include "lib/base/hmap.h"
 

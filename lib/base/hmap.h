@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hmap.h: hash table from a 64-bit key to a 64-bit value, open addressing with linear probing. Grows, and shrinks when it has
- * become empty. The order inside is never shown to anybody: results must not depend on it.
+ * hmap.h: hash table from a 64-bit key to a 64-bit value, open addressing with linear probing. Grows,
+ * and shrinks when it has become empty. The order inside is never shown to anybody: results must not
+ * depend on it.
  */
 #ifndef TTMON_HMAP_H
 #define TTMON_HMAP_H

@@ -76,7 +76,10 @@ TTMON_FN_TABLE(F)
 #undef F
 _Static_assert(TTMON_FN_USDT_CHECKPOINT < TTMON_TT_FN_FIRST && TTMON_TT_FN_END <= 512, "ids that others have");
 
-/* Sorted by code. Codes that no call seen here returns (textures, surfaces, MPS, profiler) are left to be printed as numbers. */
+/*
+ * Sorted by code. Codes that no call seen here returns (textures, surfaces, MPS, profiler) are left to
+ * be printed as numbers.
+ */
 static const struct {
 	int16_t code;
 	const char *name;

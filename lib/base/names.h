@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * names.h: the words of the event table (<ttmon/event.h>, <ttmon/fns.h>, <ttmon/tt_fns.h>) and of the database: numbers to the
- * names that metrics, JSON and tables show. Pure, any thread. An unknown number is NULL.
+ * names.h: the words of the event table (<ttmon/event.h>, <ttmon/fns.h>, <ttmon/tt_fns.h>) and of the
+ * database: numbers to the names that metrics, JSON and tables show. Pure, any thread. An unknown
+ * number is NULL.
  */
 #ifndef TTMON_NAMES_H
 #define TTMON_NAMES_H
@@ -23,7 +24,10 @@ const char *ttmon_stack_end_name(unsigned int end);  /* enum ttmon_stack_end: "c
 /* A sentence's end on it, by its name: "by unwind tables", "it is whole"; NULL: no such name. */
 const char *ttmon_stack_by_help(const char *by);
 const char *ttmon_stack_end_help(const char *end);
-/* "cudaErrorMemoryAllocation" style name of an error code, or NULL; drv: a CUresult instead of a cudaError_t (equal numbers since CUDA 10.1). */
+/*
+ * "cudaErrorMemoryAllocation" style name of an error code, or NULL; drv: a CUresult instead of a
+ * cudaError_t (equal numbers since CUDA 10.1).
+ */
 const char *ttmon_cuda_error_name(int err);
 /* The same for the error of a function (tt-kmd: -errno). */
 const char *ttmon_error_name(unsigned int fn, int err);
@@ -62,7 +66,10 @@ enum ttmon_aev_kind {
 };
 const char *ttmon_aev_name(unsigned int kind);
 
-/* Why a run is not complete: name in completeness.reasons of a database, what it is in plain words. Append-only. */
+/*
+ * Why a run is not complete: name in completeness.reasons of a database, what it is in plain words.
+ * Append-only.
+ */
 #define TTMON_INCOMPLETE_TABLE(X)                                                         \
 	X(0, LOST, "lost", "events were lost")                                            \
 	X(1, MALFORMED, "malformed", "records were refused")                              \

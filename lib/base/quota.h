@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * quota.h: what users share, and who had to do with less. A table that is full takes from the user who has most of it; so one user's flood
- * costs that user, and others keep what is theirs. Who paid is told by row.
+ * quota.h: what users share, and who had to do with less. A table that is full takes from the user who
+ * has most of it; so one user's flood costs that user, and others keep what is theirs. Who paid is
+ * told by row.
  */
 #ifndef TTMON_QUOTA_H
 #define TTMON_QUOTA_H

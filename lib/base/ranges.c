@@ -2,8 +2,9 @@
 /*
  * ranges.c: see ranges.h. Runs in the hot thread; knows addresses and values only.
  *
- * A full block splits in the middle, but the last one just gets a successor when something is added after its end: addresses
- * mostly come in ascending order, and blocks filled that way stay full. Blocks that run low join a neighbour.
+ * A full block splits in the middle, but the last one just gets a successor when something is added
+ * after its end: addresses mostly come in ascending order, and blocks filled that way stay full.
+ * Blocks that run low join a neighbour.
  */
 #include "lib/base/search.h"
 #include "lib/base/grow.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ranges.h: an ordered set of address ranges, each with a 32-bit value, looked up by address. A sorted array in blocks of 128:
- * 12 bytes a range when filled in order, 17 when filled at random, and a lookup is two binary searches at any size.
+ * ranges.h: an ordered set of address ranges, each with a 32-bit value, looked up by address. A sorted
+ * array in blocks of 128: 12 bytes a range when filled in order, 17 when filled at random, and a
+ * lookup is two binary searches at any size.
  *
- * No two ranges begin at the same address. In a disjoint set the caller keeps them from overlapping; a set that may overlap says
- * so at init, and stepping back from an address stops where nothing before can reach it any more. The set does not hold the end
- * of each range (the caller's record has it), only bounds on them.
+ * No two ranges begin at the same address. In a disjoint set the caller keeps them from overlapping; a
+ * set that may overlap says so at init, and stepping back from an address stops where nothing before
+ * can reach it any more. The set does not hold the end of each range (the caller's record has it),
+ * only bounds on them.
  */
 #ifndef TTMON_RANGES_H
 #define TTMON_RANGES_H

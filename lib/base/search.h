@@ -4,8 +4,8 @@
 #define TTMON_SEARCH_H
 
 /*
- * The first i of from .. to - 1 of which `before`, an expression with i in it, is false; to if there is none. All of which it is
- * true come first. Of the type of from.
+ * The first i of from .. to - 1 of which `before`, an expression with i in it, is false; to if there
+ * is none. All of which it is true come first. Of the type of from.
  */
 #define TTMON_SEARCH(from, to, i, before)                               \
 	({                                                              \

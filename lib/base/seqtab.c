@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * seqtab.c: see seqtab.h. Holds where each allocation is, by its place in the order of allocations. Level 0 nodes hold values,
- * the others pointers; the tree is as high as the largest number it has seen needs.
+ * seqtab.c: see seqtab.h. Holds where each allocation is, by its place in the order of allocations.
+ * Level 0 nodes hold values, the others pointers; the tree is as high as the largest number it has
+ * seen needs.
  */
 #include "lib/base/seqtab.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * seqtab.h: a sparse array from an ever growing 64-bit number to a 32-bit value: a radix tree of 32-way nodes in which a node
- * that has become empty is freed. A million neighbours cost 4.5 bytes each; one that stays behind for months costs a path.
+ * seqtab.h: a sparse array from an ever growing 64-bit number to a 32-bit value: a radix tree of
+ * 32-way nodes in which a node that has become empty is freed. A million neighbours cost 4.5 bytes
+ * each; one that stays behind for months costs a path.
  */
 #ifndef TTMON_SEQTAB_H
 #define TTMON_SEQTAB_H

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * topn.c: each update builds the next table beside the one that is shown and then takes its place, so that a failed one changes nothing. What
- * is remembered is the items' sums and the names that have a series, never names or items that have gone.
+ * topn.c: each update builds the next table beside the one that is shown and then takes its place, so
+ * that a failed one changes nothing. What is remembered is the items' sums and the names that have a
+ * series, never names or items that have gone.
  */
 #include <assert.h>
 
@@ -168,7 +169,10 @@ static void find_names(const struct ttmon_topn *t, struct work *w, size_t n)
 	}
 }
 
-/* Those that have a series keep it, the rest is filled up by rank; then the largest without one against the smallest with one. */
+/*
+ * Those that have a series keep it, the rest is filled up by rank; then the largest without one
+ * against the smallest with one.
+ */
 static size_t choose(const struct ttmon_topn *t, struct work *w)
 {
 	size_t nr = 0, low = w->nr_names;
@@ -200,7 +204,10 @@ static size_t choose(const struct ttmon_topn *t, struct work *w)
 	return nr;
 }
 
-/* What the entry has gained goes to a row that was shown until now, or that is new like the entry itself; else to other. */
+/*
+ * What the entry has gained goes to a row that was shown until now, or that is new like the entry
+ * itself; else to other.
+ */
 static void add(const struct ttmon_topn *t, const struct entry *e, struct table *n, size_t row, bool had)
 {
 	uint64_t *sums = values(t, n, had || !e->before ? row : n->nr_rows - 1);

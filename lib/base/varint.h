@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* varint.h: LEB128: numbers of 64 bits, seven bits a byte, the low ones first; and differences, whose sign is bit 0. Pure. */
+/*
+ * varint.h: LEB128: numbers of 64 bits, seven bits a byte, the low ones first; and differences, whose
+ * sign is bit 0. Pure.
+ */
 #ifndef TTMON_VARINT_H
 #define TTMON_VARINT_H
 

@@ -168,7 +168,10 @@ static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const
 	return ttmon_cli_bad(cli, optopt >= LONG ? "takes no value: %s" : "no such option: %s", name);
 }
 
-/* scan: nothing is taken, to the first word. optind is then where the words begin. 0, 1 after --help, or what take() says. */
+/*
+ * scan: nothing is taken, to the first word. optind is then where the words begin. 0, 1 after --help,
+ * or what take() says.
+ */
 static int loop(struct ttmon_cli *cli, int argc, char **argv, bool scan)
 {
 	const struct ttmon_cli_opt *rows[MAX_ROWS], *row;
@@ -251,7 +254,10 @@ static int leaf(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
 	return err > 0 ? 0 : err ? err : cmd->run(&cli, opts);
 }
 
-/* The command of the group that the first word is, with the options before it behind its name; NULL: it is none. */
+/*
+ * The command of the group that the first word is, with the options before it behind its name; NULL:
+ * it is none.
+ */
 static int group(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
 {
 	struct ttmon_cli cli = { .cmd = cmd };

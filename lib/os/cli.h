@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cli.h: a command line from tables. A command is a struct ttmon_cli_cmd, an option of it a row. Parsing, --help, the option
- * list of the manual page (--help=man) and completion in the shell (--help=complete WORDS) come from the rows.
+ * cli.h: a command line from tables. A command is a struct ttmon_cli_cmd, an option of it a row.
+ * Parsing, --help, the option list of the manual page (--help=man) and completion in the shell
+ * (--help=complete WORDS) come from the rows.
  */
 #ifndef TTMON_CLI_H
 #define TTMON_CLI_H
@@ -92,21 +93,33 @@ struct ttmon_cli {
 };
 
 /*
- * The command and its commands: reads argv and runs. argv[0] is of no meaning. The exit status: of run(), 0 after --help,
- * TTMON_CLI_MISUSE where the command line is wrong, said why in one line.
+ * The command and its commands: reads argv and runs. argv[0] is of no meaning. The exit status: of
+ * run(), 0 after --help, TTMON_CLI_MISUSE where the command line is wrong, said why in one line.
  */
 int ttmon_cli_run(const struct ttmon_cli_cmd *cmd, int argc, char **argv) _must_check;
-/* One command's line alone, into opts, of cmd->size bytes. 0; 1: --help was shown; -EINVAL: it is wrong, said why. */
+/*
+ * One command's line alone, into opts, of cmd->size bytes. 0; 1: --help was shown; -EINVAL: it is
+ * wrong, said why.
+ */
 int ttmon_cli_parse(const struct ttmon_cli_cmd *cmd, int argc, char **argv, void *opts,
 		    struct ttmon_cli *ret) _must_check;
-/* Says on stderr, with the command's name before it and where help is behind it, what is wrong. -EINVAL. */
+/*
+ * Says on stderr, with the command's name before it and where help is behind it, what is wrong.
+ * -EINVAL.
+ */
 int ttmon_cli_bad(const struct ttmon_cli *cli, const char *fmt, ...) _printf_(2, 3);
 
 /* clidoc.c: --help=HOW, how NULL: --help. */
 void ttmon_cli_help(const struct ttmon_cli_cmd *cmd, const char *how, FILE *f);
-/* What the last of the words can become, a line each: WORD, a tab, what it is; or ":file", ":dir", ":command N": from word N on. */
+/*
+ * What the last of the words can become, a line each: WORD, a tab, what it is; or ":file", ":dir",
+ * ":command N": from word N on.
+ */
 void ttmon_cli_complete(const struct ttmon_cli_cmd *cmd, int n, char **words);
-/* Row i of a command, --help behind the others; NULL past the end. Rows of other commands are left out. */
+/*
+ * Row i of a command, --help behind the others; NULL past the end. Rows of other commands are left
+ * out.
+ */
 const struct ttmon_cli_opt *ttmon_cli_row(const struct ttmon_cli_cmd *cmd, size_t *i);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* clidoc.c: what else comes from the rows of lib/os/cli.h: help, the manual page's list, and completion. */
+/*
+ * clidoc.c: what else comes from the rows of lib/os/cli.h: help, the manual page's list, and
+ * completion.
+ */
 #include <ctype.h>
 #include <dirent.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* clock.h: the one clock that everything is stamped with, CLOCK_MONOTONIC, in ns. Not for core/, which is told the time. */
+/*
+ * clock.h: the one clock that everything is stamped with, CLOCK_MONOTONIC, in ns. Not for core/, which
+ * is told the time.
+ */
 #ifndef TTMON_CLOCK_H
 #define TTMON_CLOCK_H
 

@@ -13,8 +13,9 @@
 #define ABOVE 16
 
 /*
- * The command line too: pkill -f looks there. Where it lies is in fields 48 and 49 of proc_pid_stat(5). A name that
- * does not fit is cut, and what is left of the old text is zeros, which the kernel does not show.
+ * The command line too: pkill -f looks there. Where it lies is in fields 48 and 49 of
+ * proc_pid_stat(5). A name that does not fit is cut, and what is left of the old text is zeros, which
+ * the kernel does not show.
  */
 static void rename_command_line(const char *name)
 {
@@ -58,7 +59,10 @@ _Noreturn static void become(const char *name, const int *keep, size_t n, int so
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		_exit(1);
-	/* The terminal or pipe of the daemon must see its end when daemon and command are gone: keep none of it. */
+	/*
+	 * The terminal or pipe of the daemon must see its end when daemon and command are gone: keep none of
+	 * it.
+	 */
 	for (int fd = 0; fd < TTMON_DETACHED_FD; fd++)
 		dup2(null, fd);
 	for (size_t i = 0; i <= n; i++)

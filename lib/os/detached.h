@@ -10,14 +10,15 @@
 #define TTMON_DETACHED_FD 3
 
 /*
- * Fork twice, so that it is nobody's child and no waitpid() of ours meets it, and call run() there, which does not return. It has a session of
- * its own, all signals blocked, / as its folder, this name (15 characters;
- * also as its command line), /dev/null as descriptors 0 to 2, and no other than the n of keep
- * (TTMON_DETACHED_KEEP at most) and its end of a SOCK_SEQPACKET pair, all close-on-exec. Memory that is mapped shared at this time stays
- * referenced. Where there are threads already, run() must not allocate, log or lock.
+ * Fork twice, so that it is nobody's child and no waitpid() of ours meets it, and call run() there,
+ * which does not return. It has a session of its own, all signals blocked, / as its folder, this name
+ * (15 characters; also as its command line), /dev/null as descriptors 0 to 2, and no other than the n
+ * of keep (TTMON_DETACHED_KEEP at most) and its end of a SOCK_SEQPACKET pair, all close-on-exec.
+ * Memory that is mapped shared at this time stays referenced. Where there are threads already, run()
+ * must not allocate, log or lock.
  *
- * flags: of the socket pair, beside SOCK_CLOEXEC. *ret_sock: our end. -errno: it was not started; where SIGCHLD is ignored, a child that did
- * not start shows as end of file.
+ * flags: of the socket pair, beside SOCK_CLOEXEC. *ret_sock: our end. -errno: it was not started;
+ * where SIGCHLD is ignored, a child that did not start shows as end of file.
  */
 int ttmon_detached_start(const char *name, int flags, const int *keep, size_t n, void (*run)(void),
 			 int *ret_sock) _must_check;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * elf.c: headers, segments and streamed tables of one ELF file, read with distrust. See elf.h for why it is not libelf.
+ * elf.c: headers, segments and streamed tables of one ELF file, read with distrust. See elf.h for why
+ * it is not libelf.
  *
- * Runs in the cold thread. Promises: memory bounded by the constants below whatever the file says; every read is within the
- * file's size at open and within a budget of TTMON_ELF_MAX_BYTES; a file that shrinks meanwhile is -EBADMSG. 64-bit files of this
- * machine's byte order only. Knows nothing of CUDA, symbols' meanings or probes.
+ * Runs in the cold thread. Promises: memory bounded by the constants below whatever the file says;
+ * every read is within the file's size at open and within a budget of TTMON_ELF_MAX_BYTES; a file that
+ * shrinks meanwhile is -EBADMSG. 64-bit files of this machine's byte order only. Knows nothing of
+ * CUDA, symbols' meanings or probes.
  */
 #include <sys/stat.h>
 
@@ -82,7 +84,10 @@ static int read_sections(struct ttmon_elf *e, const Elf64_Ehdr *eh)
 
 	if (!eh->e_shoff)
 		return 0;
-	/* e_shnum 0 means "more than 65279, see section 0": no linker makes a program or library like that. Else 4 MiB at most. */
+	/*
+	 * e_shnum 0 means "more than 65279, see section 0": no linker makes a program or library like that.
+	 * Else 4 MiB at most.
+	 */
 	if (!eh->e_shnum || eh->e_shentsize != sizeof(*e->sh))
 		return -EBADMSG;
 	err = read_table(e, eh->e_shoff, eh->e_shnum, sizeof(*e->sh), &table);
@@ -174,8 +179,8 @@ void ttmon_elf_fini(struct ttmon_elf *e)
 }
 
 /*
- * Bytes of a hole from at on, len at most; 0: there is data, or nobody knows. A hole reads as zeros and costs its owner nothing: a file of 16 KiB can
- * have a string table of 512 MiB.
+ * Bytes of a hole from at on, len at most; 0: there is data, or nobody knows. A hole reads as zeros
+ * and costs its owner nothing: a file of 16 KiB can have a string table of 512 MiB.
  */
 static uint64_t hole_at(struct ttmon_elf *e, uint64_t at, uint64_t len)
 {

@@ -2,10 +2,11 @@
 /*
  * elf.h: the bounded ELF reader under io/objects and libttmon.
  *
- * Only headers are kept in memory, each read once; tables and strings are streamed through one small buffer with pread(2).
- * Not mmap: a file that shrinks under a mapping is a SIGBUS in a root daemon. Not elf_begin(3): it sizes its tables by the
- * file's own section count, so that a sparse file with 128 bytes of contents made it allocate 596 MiB (3 M sections,
- * libelf 0.188), and a check before the call does not help, because the file's owner may change it in between.
+ * Only headers are kept in memory, each read once; tables and strings are streamed through one small
+ * buffer with pread(2). Not mmap: a file that shrinks under a mapping is a SIGBUS in a root daemon.
+ * Not elf_begin(3): it sizes its tables by the file's own section count, so that a sparse file with
+ * 128 bytes of contents made it allocate 596 MiB (3 M sections, libelf 0.188), and a check before the
+ * call does not help, because the file's owner may change it in between.
  */
 #ifndef TTMON_ELF_H
 #define TTMON_ELF_H
@@ -40,7 +41,10 @@ struct ttmon_elf {
 	uint64_t data_end; /* in a walk: there is data up to here */
 };
 
-/* -ENOEXEC: not a regular file, not ELF, not for this machine. -EBADMSG: lying or truncated. fd must outlive e. */
+/*
+ * -ENOEXEC: not a regular file, not ELF, not for this machine. -EBADMSG: lying or truncated. fd must
+ * outlive e.
+ */
 int ttmon_elf_open(int fd, struct ttmon_elf *e) _must_check;
 void ttmon_elf_fini(struct ttmon_elf *e);
 
@@ -48,15 +52,19 @@ void ttmon_elf_fini(struct ttmon_elf *e);
 int ttmon_elf_pread(struct ttmon_elf *e, uint64_t off, void *buf, size_t n) _must_check;
 
 /*
- * Walk len bytes at off in pieces. cb sees n bytes at p, which lie pos bytes into the range; of these only the first `fresh`
- * have not been the start of anything yet: what begins there can be seen TTMON_ELF_OVERLAP bytes far, or up to the end of the
- * range. unit: fresh is a multiple of it. Stops early, and quietly, when the budget is used up. cb != 0 stops and is returned.
+ * Walk len bytes at off in pieces. cb sees n bytes at p, which lie pos bytes into the range; of these
+ * only the first `fresh` have not been the start of anything yet: what begins there can be seen
+ * TTMON_ELF_OVERLAP bytes far, or up to the end of the range. unit: fresh is a multiple of it. Stops
+ * early, and quietly, when the budget is used up. cb != 0 stops and is returned.
  */
 typedef int (*ttmon_elf_piece_fn)(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos);
 int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit, ttmon_elf_piece_fn cb,
 		   void *ctx) _must_check;
 
-/* Every defined function (STT_FUNC, in a section) of a symbol table, TTMON_ELF_MAX_SYMS entries at most. */
+/*
+ * Every defined function (STT_FUNC, in a section) of a symbol table, TTMON_ELF_MAX_SYMS entries at
+ * most.
+ */
 typedef int (*ttmon_elf_func_fn)(void *ctx, const Elf64_Sym *sym);
 int ttmon_elf_funcs(struct ttmon_elf *e, const Elf64_Shdr *symtab, ttmon_elf_func_fn cb, void *ctx) _must_check;
 /* The same for other types too: a bit for each, 1 << STT_FUNC | 1 << STT_OBJECT. */

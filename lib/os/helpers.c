@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * helpers.c: see helpers.h. The spawner and its helpers have one thread each and nothing but a socket; the rest runs in the caller's thread.
+ * helpers.c: see helpers.h. The spawner and its helpers have one thread each and nothing but a socket;
+ * the rest runs in the caller's thread.
  *
  *   daemon -> spawner   a byte: one more           spawner -> daemon   the helper's pid, with its socket and pidfd
  *   daemon -> helper    struct request, n bytes    helper -> daemon    struct answer, n bytes, over a stream; a descriptor goes with the head
  *
- * A helper has one call at a time. Its end of file, and the death of the spawner, end it; one that hangs in the kernel goes when it can.
+ * A helper has one call at a time. Its end of file, and the death of the spawner, end it; one that
+ * hangs in the kernel goes when it can.
  */
 #define _GNU_SOURCE
 #include "lib/os/helpers.h"
@@ -244,7 +246,9 @@ static void spawner_run(void)
 		fds[0] = pair[0];
 		who = (int32_t)pid;
 		fds[1] = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
-		/* One that died already has its end of file to tell that by, but without a pidfd nobody could kill it. */
+		/*
+		 * One that died already has its end of file to tell that by, but without a pidfd nobody could kill it.
+		 */
 		(void)!send_some(SOCK_FD, &who, sizeof(who), fds, fds[1] < 0 ? 0 : 2, 0);
 		close(fds[0]);
 		if (fds[1] >= 0)
@@ -526,7 +530,10 @@ static void put_back(struct ttmon_helpers *h, struct call *c)
 	u->queued++;
 }
 
-/* The socket is empty, and takes all of it: TTMON_HELPER_IN_MAX is less than half of what one holds by default. */
+/*
+ * The socket is empty, and takes all of it: TTMON_HELPER_IN_MAX is less than half of what one holds by
+ * default.
+ */
 static bool give(struct helper *p, struct call *c, uint64_t now)
 {
 	struct request req = { .n = c->of.n, .fn = c->of.fn, .has_fd = c->of.fd >= 0, .has_to = c->to >= 0 };

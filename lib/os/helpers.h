@@ -2,12 +2,15 @@
 /*
  * helpers.h: functions that may take long, or for ever, called in processes of their own.
  *
- * What reads other people's files and memory can wait for as long as their owner likes: a file system in user space or over a network that does
- * not answer, a process that holds its own memory map. Such a wait ends at best when the process is killed, and often not even then. So these
- * calls are made by helpers: small processes that were forked before the daemon had threads, rings or much memory, by a parent of their
- * own (the spawner), and that hold nothing of the daemon. A helper that does not answer is given up, not waited for.
+ * What reads other people's files and memory can wait for as long as their owner likes: a file system
+ * in user space or over a network that does not answer, a process that holds its own memory map. Such
+ * a wait ends at best when the process is killed, and often not even then. So these calls are made by
+ * helpers: small processes that were forked before the daemon had threads, rings or much memory, by a
+ * parent of their own (the spawner), and that hold nothing of the daemon. A helper that does not
+ * answer is given up, not waited for.
  *
- * Every call is made for somebody (`who`: a user) and at some place (`where`: a file system, a process). What bounds a user:
+ * Every call is made for somebody (`who`: a user) and at some place (`where`: a file system, a
+ * process). What bounds a user:
  *
  *   late_ms      a call that runs longer is late: another helper takes its place, so others do not wait for it
  *   two late calls at one place, four late calls of one user (root: eight): the user's next ones wait in the user's own queue
@@ -16,7 +19,8 @@
  *   queue        65,536 calls of a user; more are refused
  *
  * Users are served in turn. 32 helpers at most, of which three at a time have calls that are not late.
- * All functions run in one thread; answers are handed out by ttmon_helpers_turn() and ttmon_helpers_wait() alone, never by the call itself.
+ * All functions run in one thread; answers are handed out by ttmon_helpers_turn() and
+ * ttmon_helpers_wait() alone, never by the call itself.
  */
 #ifndef TTMON_HELPERS_H
 #define TTMON_HELPERS_H
@@ -37,13 +41,14 @@ struct ttmon_helper_out {
 void ttmon_helper_put(struct ttmon_helper_out *out, const void *p, size_t n);
 
 /*
- * Runs in a helper. ctx: of the configuration, as it was at ttmon_helpers_start(). in: n bytes, aligned for anything; fd: borrowed, -1: none.
- * 0 or -errno, with or without an answer.
+ * Runs in a helper. ctx: of the configuration, as it was at ttmon_helpers_start(). in: n bytes,
+ * aligned for anything; fd: borrowed, -1: none. 0 or -errno, with or without an answer.
  */
 typedef int (*ttmon_helper_fn)(const void *ctx, const void *in, size_t n, int fd, struct ttmon_helper_out *out);
 
 struct ttmon_helpers_cfg {
-	const ttmon_helper_fn *fns; /* all of it must stay as it is, and nothing point into argv, which helpers write over */
+	/* all of it must stay as it is, and nothing point into argv, which helpers write over */
+	const ttmon_helper_fn *fns;
 	size_t nr_fns;
 	const void *ctx;
 	void (*begin)(void);			  /* first thing in the process that all are forked from; may be NULL */
@@ -56,8 +61,8 @@ int ttmon_helpers_start(const struct ttmon_helpers_cfg *cfg, struct ttmon_helper
 void ttmon_helpers_free(struct ttmon_helpers *h);
 
 /*
- * err: of the function; -ETIMEDOUT: given up; -EIO: the helper died. buf: valid during the callback, aligned
- * for anything.
+ * err: of the function; -ETIMEDOUT: given up; -EIO: the helper died. buf: valid during the callback,
+ * aligned for anything.
  */
 struct ttmon_helper_reply {
 	int err;
@@ -80,7 +85,10 @@ struct ttmon_helper_call {
 	void (*done)(void *ctx, struct ttmon_helper_reply *reply);
 	void *ctx;
 };
-/* done is called exactly once, later, unless this fails. -EBUSY: the user has too many calls in the queue. -E2BIG, -ENOMEM. */
+/*
+ * done is called exactly once, later, unless this fails. -EBUSY: the user has too many calls in the
+ * queue. -E2BIG, -ENOMEM.
+ */
 int ttmon_helpers_call(struct ttmon_helpers *h, const struct ttmon_helper_call *call) _must_check;
 
 /* Readable when ttmon_helpers_turn() has something to do. */

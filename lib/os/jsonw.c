@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * jsonw.c: the JSON row writer. One buffer, numbers by hand (a printf per number is most of the time of a dump
- * otherwise), zlib for .gz. Used by one thread at a time, also in a forked child: nothing here but memory and
- * write(2).
+ * jsonw.c: the JSON row writer. One buffer, numbers by hand (a printf per number is most of the time
+ * of a dump otherwise), zlib for .gz. Used by one thread at a time, also in a forked child: nothing
+ * here but memory and write(2).
  */
 #include "lib/os/jsonw.h"
 
@@ -12,8 +12,8 @@
 
 #define BUF_SIZE (128u << 10)
 /*
- * The longest thing that is put in one piece: a number or an escape; text and names are put in pieces of at most
- * this.
+ * The longest thing that is put in one piece: a number or an escape; text and names are put in pieces
+ * of at most this.
  */
 #define PIECE 256u
 
@@ -297,8 +297,8 @@ void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name)
 }
 
 /*
- * Length of the valid UTF-8 sequence at p (of n > 0 bytes), 0 if there is none: no overlong forms, no surrogates,
- * nothing past U+10FFFF.
+ * Length of the valid UTF-8 sequence at p (of n > 0 bytes), 0 if there is none: no overlong forms, no
+ * surrogates, nothing past U+10FFFF.
  */
 static size_t utf8_len(const unsigned char *p, size_t n)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * jsonw.h: a JSON row writer: values one after the other into a buffer of fixed size, from there to a file,
- * compressed if asked.
+ * jsonw.h: a JSON row writer: values one after the other into a buffer of fixed size, from there to a
+ * file, compressed if asked.
  *
- * The caller says what to write in order (open, key, value, close); commas are put by the writer. It does not check
- * that keys and brackets fit together: the tests hold the output against a parser. The first error of the file is
- * kept, everything after it is dropped, ttmon_jsonw_finish() tells it: a caller need not look at each call. No
- * printf, no locale, no thread.
+ * The caller says what to write in order (open, key, value, close); commas are put by the writer. It
+ * does not check that keys and brackets fit together: the tests hold the output against a parser. The
+ * first error of the file is kept, everything after it is dropped, ttmon_jsonw_finish() tells it: a
+ * caller need not look at each call. No printf, no locale, no thread.
  */
 #ifndef TTMON_JSONW_H
 #define TTMON_JSONW_H
@@ -22,7 +22,9 @@ struct ttmon_jsonw {
 	struct ttmon_jsonw_gz *gz; /* NULL: plain */
 };
 
-/* Write to fd (the caller's, stays open). gzip: level 1, no name and no time in its header. -ENOMEM. */
+/*
+ * Write to fd (the caller's, stays open). gzip: level 1, no name and no time in its header. -ENOMEM.
+ */
 int ttmon_jsonw_init(struct ttmon_jsonw *w, int fd, bool gzip) _must_check;
 /* Flush what is left, end the gzip stream. The first error of all, -errno. */
 int ttmon_jsonw_finish(struct ttmon_jsonw *w) _must_check;
@@ -53,9 +55,9 @@ void ttmon_jsonw_us(struct ttmon_jsonw *w, uint64_t ns);
 /* "0x7f00" in quotes, without leading zeros. */
 void ttmon_jsonw_addr(struct ttmon_jsonw *w, uint64_t addr);
 /*
- * Text of at most n bytes, up to its first NUL; NULL is null. Chosen by whoever names a process or a file, hence:
- * quotes, backslashes and control characters (C0, DEL, C1) are escaped, each byte that is not part of valid UTF-8
- * becomes \ufffd.
+ * Text of at most n bytes, up to its first NUL; NULL is null. Chosen by whoever names a process or a
+ * file, hence: quotes, backslashes and control characters (C0, DEL, C1) are escaped, each byte that is
+ * not part of valid UTF-8 becomes \ufffd.
  */
 void ttmon_jsonw_text(struct ttmon_jsonw *w, const char *text, size_t n);
 /* The same for a NUL-terminated string. */
@@ -76,7 +78,10 @@ void ttmon_jsonw_key_str(struct ttmon_jsonw *w, const char *key, const char *tex
 void ttmon_jsonw_key_text(struct ttmon_jsonw *w, const char *key, const char *text, size_t n);
 void ttmon_jsonw_key_name(struct ttmon_jsonw *w, const char *key, const char *name);
 void ttmon_jsonw_key_bool(struct ttmon_jsonw *w, const char *key, bool value);
-/* A member of a kind (num, int, time, addr, str, name, bool), null where it is not known: value is not looked at then. */
+/*
+ * A member of a kind (num, int, time, addr, str, name, bool), null where it is not known: value is not
+ * looked at then.
+ */
 #define TTMON_JSONW_KEY_IF(w, key, known, kind, value) \
 	((known) ? ttmon_jsonw_key_##kind(w, key, value) : ttmon_jsonw_key_null(w, key))
 /* A line break between two values, so that a line of the file is one row of the table. */
@@ -84,7 +89,10 @@ void ttmon_jsonw_line(struct ttmon_jsonw *w);
 /* The line break at the end of the document. */
 void ttmon_jsonw_end(struct ttmon_jsonw *w);
 
-/* value in base 10, or in base 16 without prefix, into buf (not terminated, at least 20 bytes). Returns the length. */
+/*
+ * value in base 10, or in base 16 without prefix, into buf (not terminated, at least 20 bytes).
+ * Returns the length.
+ */
 size_t ttmon_jsonw_decimal(char *buf, uint64_t value);
 size_t ttmon_jsonw_hex(char *buf, uint64_t value, size_t min_digits);
 

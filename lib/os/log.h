@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* log.h: lines on stderr for people and the journal. Only main, loop and io/ log; core/ and util/ never do. */
+/*
+ * log.h: lines on stderr for people and the journal. Only main, loop and io/ log; core/ and util/
+ * never do.
+ */
 #ifndef TTMON_LOG_H
 #define TTMON_LOG_H
 
@@ -13,9 +16,15 @@ enum ttmon_log_level ttmon_log_get_level(void);
 /* "error", "warn", "info", "debug"; -EINVAL for anything else. */
 int ttmon_log_parse_level(const char *name, enum ttmon_log_level *ret) _must_check;
 
-/* One line "ttmond: text"; with a "<3>" style prefix when stderr is the journal. Keeps errno. Thread-safe. */
+/*
+ * One line "ttmond: text"; with a "<3>" style prefix when stderr is the journal. Keeps errno.
+ * Thread-safe.
+ */
 void ttmon_log(enum ttmon_log_level level, const char *fmt, ...) _printf_(2, 3);
-/* A line that is written over again and again, without a newline; a message takes its place. NULL: take it away. */
+/*
+ * A line that is written over again and again, without a newline; a message takes its place. NULL:
+ * take it away.
+ */
 void ttmon_log_live(const char *line);
 
 #define log_error(...) ttmon_log(TTMON_LOG_ERROR, __VA_ARGS__)

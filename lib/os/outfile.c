@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * outfile.c: written beside and renamed. The name ends in our own process id, so two writers of one path do not meet in one file, and
- * a file of that name can only be left over from a process of our number that died in here.
+ * outfile.c: written beside and renamed. The name ends in our own process id, so two writers of one
+ * path do not meet in one file, and a file of that name can only be left over from a process of our
+ * number that died in here.
  */
 #include "lib/os/outfile.h"
 

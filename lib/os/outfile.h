@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * outfile.h: a document into a file, whole or not at all: a file without a name beside PATH (mode 0600), fsync'ed, named PATH.tmp.PID and
- * renamed, so that at any time PATH is either the previous document or the whole new one, and a writer that is killed leaves nothing. (Where
- * a file system has no files without names it has that name from the beginning.) A symbolic link stays what it is: the file it leads to is replaced.
- * Only what is not a regular file (a pipe, /dev/stdout, "-") is written in place. No thread, no log: also for a forked child.
+ * outfile.h: a document into a file, whole or not at all: a file without a name beside PATH (mode
+ * 0600), fsync'ed, named PATH.tmp.PID and renamed, so that at any time PATH is either the previous
+ * document or the whole new one, and a writer that is killed leaves nothing. (Where a file system has
+ * no files without names it has that name from the beginning.) A symbolic link stays what it is: the
+ * file it leads to is replaced. Only what is not a regular file (a pipe, /dev/stdout, "-") is written
+ * in place. No thread, no log: also for a forked child.
  */
 #ifndef TTMON_OUTFILE_H
 #define TTMON_OUTFILE_H

@@ -22,7 +22,10 @@ const char *ttmon_prom_type_name(unsigned int type)
 
 /* ---- text ---- */
 
-/* Bytes of the character at p, its number in *code; 0: not valid UTF-8 (overlong, a surrogate, too large, cut off). */
+/*
+ * Bytes of the character at p, its number in *code; 0: not valid UTF-8 (overlong, a surrogate, too
+ * large, cut off).
+ */
 static size_t utf8(const unsigned char *p, uint32_t *code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -176,7 +179,10 @@ void ttmon_promw_nano(struct ttmon_promw *w, uint64_t value, const char *const *
 	put_sample(w, "", values, NULL, text);
 }
 
-/* A bound as OpenMetrics wants it: "1e-06", "0.0025", "1.0". The classic format takes any, so both have the same series. */
+/*
+ * A bound as OpenMetrics wants it: "1e-06", "0.0025", "1.0". The classic format takes any, so both
+ * have the same series.
+ */
 static void bound_text(char *buf, size_t n, uint64_t ns)
 {
 	snprintf(buf, n, "%.9g", (double)ns / (double)NSEC_PER_SEC);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* arena.c: see arena.h. Free pieces are in lists by class: each size up to 32 units has one, above that eight to each power of two. */
+/*
+ * arena.c: see arena.h. Free pieces are in lists by class: each size up to 32 units has one, above
+ * that eight to each power of two.
+ */
 #include "lib/pin/arena.h"
 #include "lib/base/grow.h"
 
@@ -145,7 +148,10 @@ static uint32_t next_fit(const struct ttmon_arena *a, uint64_t units)
 	return NONE;
 }
 
-/* Cut piece i behind so many units; what is behind is free. False: there is no memory for that, and it stays whole. */
+/*
+ * Cut piece i behind so many units; what is behind is free. False: there is no memory for that, and it
+ * stays whole.
+ */
 static bool cut(struct ttmon_arena *a, uint32_t i, uint64_t units)
 {
 	uint32_t rest = a->v[i].units > units ? new_piece(a) : NONE;
@@ -253,7 +259,10 @@ bool ttmon_arena_give_back(struct ttmon_arena *a, uint64_t at_least, uint64_t *u
 	return true;
 }
 
-/* Would with this request no more be used than a sixteenth over what is known, if what is free lay together? */
+/*
+ * Would with this request no more be used than a sixteenth over what is known, if what is free lay
+ * together?
+ */
 static bool has_room(const struct ttmon_arena *a, const struct ttmon_arena_want *w)
 {
 	return a->units && a->units >= w->known && a->used + w->units <= w->known + w->known / 16;

@@ -22,7 +22,10 @@ uint64_t ttmon_groups_pages(const struct ttmon_run_alloc *a)
 	return MIN(pages, touched / TTMON_VERDICT_PAGE + (touched % TTMON_VERDICT_PAGE != 0));
 }
 
-/* That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is what is mapped there. */
+/*
+ * That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is
+ * what is mapped there.
+ */
 static const char *name_of(const struct ttmon_run_alloc *a)
 {
 	return a->method == TTMON_METHOD_MMAP || ttmon_run_has_tag(a) ? a->name : NULL;
@@ -52,7 +55,10 @@ void ttmon_groups_add(struct ttmon_memory *m, const struct ttmon_run *run, const
 	m->at_least |= (a->flags & TTMON_RUN_AT_LEAST) != 0;
 }
 
-/* As in advice.c: device memory is no candidate for anything; a mapping that was never copied has nothing to say. */
+/*
+ * As in advice.c: device memory is no candidate for anything; a mapping that was never copied has
+ * nothing to say.
+ */
 static bool of_interest(const struct ttmon_run_alloc *a)
 {
 	if (a->method == TTMON_METHOD_MMAP)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * groups.h: the memory of a run in the groups that ttmond judges (daemon/core/history/advice.c), each with its verdict: what the tools show. The
- * same groups, figures and rule, so that a database says what the daemon said; what was folded is not in it.
+ * groups.h: the memory of a run in the groups that ttmond judges (daemon/core/history/advice.c), each
+ * with its verdict: what the tools show. The same groups, figures and rule, so that a database says
+ * what the daemon said; what was folded is not in it.
  */
 #ifndef TTMON_LIB_GROUPS_H
 #define TTMON_LIB_GROUPS_H
@@ -26,7 +27,10 @@ struct ttmon_pin_groups {
 	uint32_t *of; /* of each allocation of the run: its group; TTMON_RUN_NONE: nothing is to be said of it */
 };
 
-/* cost NULL: what the run's own pins took, else the defaults: that is what the daemon takes. -ENOMEM. Free with ttmon_pin_groups_free(). */
+/*
+ * cost NULL: what the run's own pins took, else the defaults: that is what the daemon takes. -ENOMEM.
+ * Free with ttmon_pin_groups_free().
+ */
 int ttmon_pin_groups_new(const struct ttmon_run *run, const struct ttmon_cost *cost,
 			 struct ttmon_pin_groups **ret) _must_check;
 void ttmon_pin_groups_free(struct ttmon_pin_groups *g);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * policy.c: what a way of pinning would have cost: a run made into lives, who of them is pinned, and the sums. The choice with hindsight is in
- * policy_best.c, PyTorch's cache in policy_pool.c, regions in policy_region.c.
+ * policy.c: what a way of pinning would have cost: a run made into lives, who of them is pinned, and
+ * the sums. The choice with hindsight is in policy_best.c, PyTorch's cache in policy_pool.c, regions
+ * in policy_region.c.
  */
 #include "lib/pin/groups.h"
 #include "lib/base/search.h"
@@ -173,7 +174,10 @@ static int sim_fill(struct ttmon_policy_sim *s, const struct ttmon_run *run, con
 	s->ends = malloc((run->nr_allocs + 1) * sizeof(*s->ends));
 	if (!at || !s->v || !s->ends)
 		return -ENOMEM;
-	/* Registrations of custom memory are told to it, which may stand anywhere in the table: it needs its life first. */
+	/*
+	 * Registrations of custom memory are told to it, which may stand anywhere in the table: it needs its
+	 * life first.
+	 */
 	for (size_t i = 0; i < run->nr_allocs; i++) {
 		const struct ttmon_run_alloc *a = &run->allocs[i];
 
@@ -257,7 +261,10 @@ static void while_it_lives(const struct ttmon_policy_sim *s, struct ttmon_policy
 	}
 }
 
-/* The same, but a page that was given back is always found again: as many are pinned as the peak has, each process by one call. */
+/*
+ * The same, but a page that was given back is always found again: as many are pinned as the peak has,
+ * each process by one call.
+ */
 static int pages_used_again(const struct ttmon_policy_sim *s, struct ttmon_policy_meter *m)
 {
 	_cleanup_free_ bool *has = calloc(s->run->nr_procs + 1, sizeof(*has));

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/pin/policy.h: what a way of pinning would have cost in a run that was traced. Pure: tables in, figures out.
+ * lib/pin/policy.h: what a way of pinning would have cost in a run that was traced. Pure: tables in,
+ * figures out.
  *
- * What is simulated: the host memory that the program asked for from CUDA or an announced allocator (host_alloc, registered, pool, custom), with the
- * life times and transfers that were seen. Mappings (mmap) are pageable under every policy but HINDSIGHT: they count in the transfers, not in the pages. A
- * registration of a custom allocation, at its address and while it lived, is the same memory: it is counted once.
- * Peaks are of whole 4 KiB pages, each allocation rounded up by itself, over all processes at one time; nothing is used again between processes.
+ * What is simulated: the host memory that the program asked for from CUDA or an announced allocator
+ * (host_alloc, registered, pool, custom), with the life times and transfers that were seen. Mappings
+ * (mmap) are pageable under every policy but HINDSIGHT: they count in the transfers, not in the pages.
+ * A registration of a custom allocation, at its address and while it lived, is the same memory: it is
+ * counted once. Peaks are of whole 4 KiB pages, each allocation rounded up by itself, over all
+ * processes at one time; nothing is used again between processes.
  *
- * HINDSIGHT. To pin a set of allocations while they live gains what their transfers save, and costs the pinning of as many pages as live at
- * one time, by one call for each process: with hindsight a page that was given back is always found again. Mappings that were moved are among them. Of the sets "all that save at least so much per page" the one is taken
- * that gains most; what also fits below its peak comes in for nothing, best first. Never in it: what was never copied. Always in
- * it, as in ADVICE: memory that a kernel may read in place.
+ * HINDSIGHT. To pin a set of allocations while they live gains what their transfers save, and costs
+ * the pinning of as many pages as live at one time, by one call for each process: with hindsight a
+ * page that was given back is always found again. Mappings that were moved are among them. Of the sets
+ * "all that save at least so much per page" the one is taken that gains most; what also fits below its
+ * peak comes in for nothing, best first. Never in it: what was never copied. Always in it, as in
+ * ADVICE: memory that a kernel may read in place.
  *
- * Is it the optimum? The best choice of whole allocations is a knapsack, which nobody solves for a million of them. So every result says `least_pages`
- * too: at least as many pages are pinned at one time under any choice that gives as many bytes from pinned memory (and keeps the in-place ones); how that
- * is known is in policy_best.c. peak_pages / least_pages bounds how far from the optimum a policy can be, at the share of pinned transfers that
+ * Is it the optimum? The best choice of whole allocations is a knapsack, which nobody solves for a
+ * million of them. So every result says `least_pages`
+ * too: at least as many pages are pinned at one time under any choice that gives as many bytes from
+ * pinned memory (and keeps the in-place ones); how that is known is in policy_best.c. peak_pages /
+ * least_pages bounds how far from the optimum a policy can be, at the share of pinned transfers that
  * it has itself.
  */
 #ifndef TTMON_LIB_POLICY_H
@@ -44,8 +51,9 @@ const char *ttmon_policy_help(unsigned int policy);
 struct ttmon_policy_cfg {
 	struct ttmon_cost cost;
 	/*
-	 * PyTorch, bytes, 0: no limit. Requests past either are not rounded up (pinned_max_round_threshold_mb), blocks past the second are
-	 * given back at once instead of cached (pinned_max_cached_size_mb).
+	 * PyTorch, bytes, 0: no limit. Requests past either are not rounded up
+	 * (pinned_max_round_threshold_mb), blocks past the second are given back at once instead of cached
+	 * (pinned_max_cached_size_mb).
 	 */
 	uint64_t torch_round_max, torch_cached_max;
 	const struct ttmon_profile *profile; /* for ADVICE */
@@ -76,7 +84,8 @@ int ttmon_policy_simulate(const struct ttmon_run *run, enum ttmon_policy policy,
 			  struct ttmon_policy_result *ret) _must_check;
 
 /*
- * What the advice says of an allocation of the run, and whether it is pinned by it. order: its place among those of its method in its process, from
+ * What the advice says of an allocation of the run, and whether it is pinned by it. order: its place
+ * among those of its method in its process, from
  * 0. False for memory that is not simulated.
  */
 bool ttmon_policy_advised(const struct ttmon_run *run, const struct ttmon_run_alloc *a, uint32_t order,

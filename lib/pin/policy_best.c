@@ -2,8 +2,9 @@
 /*
  * policy_best.c: the choice with hindsight, and how few pages any choice must have. See policy.h.
  *
- * The load (pages pinned at one time) can only rise where a life begins, so it is kept for those moments alone, numbered in their order: the leaves of
- * a tree whose inner nodes hold the highest load below them. A life adds its pages to the moments from its own to the last before its end. n log n.
+ * The load (pages pinned at one time) can only rise where a life begins, so it is kept for those
+ * moments alone, numbered in their order: the leaves of a tree whose inner nodes hold the highest load
+ * below them. A life adds its pages to the moments from its own to the last before its end. n log n.
  */
 #include "lib/pin/policy_int.h"
 #include "lib/base/search.h"
@@ -151,7 +152,10 @@ static void set_pinned(struct choice *c, uint32_t life, bool in)
 	load_add(&c->load, life, c->to[life], in ? l->pages : -l->pages);
 }
 
-/* How many of the best make the set that gains most. Those of one worth are taken together: nothing tells them apart. */
+/*
+ * How many of the best make the set that gains most. Those of one worth are taken together: nothing
+ * tells them apart.
+ */
 static uint32_t take_best(struct choice *c)
 {
 	double page_ns = ttmon_policy_page_ns(&c->s->cfg->cost), sum = 0, best = 0;
@@ -212,9 +216,11 @@ int ttmon_policy_hindsight(struct ttmon_policy_sim *s)
 /* ---- the bound ---- */
 
 /*
- * What a choice leaves pageable, `spare` bytes in all, has to bring the pages down to its peak at every moment. So for any set of moments: at each of them the
- * least worthy pages are left out until the peak is reached, a life that spans several moments paying an equal part of its bytes at each;
- * the peak is too low if that takes more than there is to spare. The lowest that is not is no higher than any choice's.
+ * What a choice leaves pageable, `spare` bytes in all, has to bring the pages down to its peak at
+ * every moment. So for any set of moments: at each of them the least worthy pages are left out until
+ * the peak is reached, a life that spans several moments paying an equal part of its bytes at each;
+ * the peak is too low if that takes more than there is to spare. The lowest that is not is no higher
+ * than any choice's.
  */
 
 struct left_out {
@@ -239,7 +245,10 @@ static int by_density(const void *pa, const void *pb)
 	return x < y ? -1 : x > y;
 }
 
-/* The moment of most pages in each of up to n stretches with as many births. Returns how many there are. */
+/*
+ * The moment of most pages in each of up to n stretches with as many births. Returns how many there
+ * are.
+ */
 static uint32_t find_moments(const struct ttmon_policy_sim *s, struct moment *v, uint32_t n)
 {
 	uint32_t wanted = 0, born = 0, found = 0, i;
@@ -278,7 +287,10 @@ static uint32_t moment_at(const struct moment *v, uint32_t n, uint64_t ns)
 	return lo;
 }
 
-/* Fills in pages and what can be left out. NULL: no memory, or (*n 0) more of it than a few times the lives. */
+/*
+ * Fills in pages and what can be left out. NULL: no memory, or (*n 0) more of it than a few times the
+ * lives.
+ */
 static struct left_out *fill_moments(const struct ttmon_policy_sim *s, struct moment *v, uint32_t *n)
 {
 	struct left_out *out;
@@ -333,7 +345,10 @@ static struct left_out *fill_moments(const struct ttmon_policy_sim *s, struct mo
 	return out;
 }
 
-/* The bytes that go with so many pages, a part of the last life with a part of its bytes; more than there are: infinite. */
+/*
+ * The bytes that go with so many pages, a part of the last life with a part of its bytes; more than
+ * there are: infinite.
+ */
 static double bytes_of(const struct left_out *v, uint32_t n, double pages)
 {
 	uint32_t lo = 0, hi = n;

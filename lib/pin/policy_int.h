@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* policy_int.h: the parts of lib/pin/policy share this: a run as lives with pages and transfers, and what they add up to. */
+/*
+ * policy_int.h: the parts of lib/pin/policy share this: a run as lives with pages and transfers, and
+ * what they add up to.
+ */
 #ifndef TTMON_LIB_POLICY_INT_H
 #define TTMON_LIB_POLICY_INT_H
 
@@ -69,7 +72,10 @@ int ttmon_policy_hindsight(struct ttmon_policy_sim *s) _must_check;
 /* The bound `least_pages`, for the choice that `pinned` is and its peak at peak_ns. -ENOMEM. */
 int ttmon_policy_least(const struct ttmon_policy_sim *s, uint64_t peak_ns, uint64_t *ret) _must_check;
 
-/* Those that are `pinned`: policy_pool.c, from PyTorch's cache; policy_region.c, as pieces of regions. -ENOMEM. */
+/*
+ * Those that are `pinned`: policy_pool.c, from PyTorch's cache; policy_region.c, as pieces of regions.
+ * -ENOMEM.
+ */
 int ttmon_policy_torch(const struct ttmon_policy_sim *s, struct ttmon_policy_meter *m) _must_check;
 int ttmon_policy_regions(struct ttmon_policy_sim *s, uint64_t known_pages, struct ttmon_policy_meter *m) _must_check;
 

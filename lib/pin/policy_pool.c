@@ -2,13 +2,15 @@
 /*
  * policy_pool.c: PyTorch's cache of freed blocks; each process has its own, which ends with it.
  *
- * PyTorch (aten/src/ATen/core/CachingHostAllocator.h): a request is rounded up to a power of two, unless it is past a threshold. A freed block with
- * asynchronous copies waits in a queue for its events; each allocation takes from the front of it what is done, and stops at the first
- * that is not. A request takes any block of its power of two that is large enough (here the smallest, there the last one freed: the same where all
- * are rounded), else pins a new one. Blocks are never split nor given back, but those past the cache threshold are, at once.
+ * PyTorch (aten/src/ATen/core/CachingHostAllocator.h): a request is rounded up to a power of two,
+ * unless it is past a threshold. A freed block with asynchronous copies waits in a queue for its
+ * events; each allocation takes from the front of it what is done, and stops at the first that is not.
+ * A request takes any block of its power of two that is large enough (here the smallest, there the
+ * last one freed: the same where all are rounded), else pins a new one. Blocks are never split nor
+ * given back, but those past the cache threshold are, at once.
  *
- * Blocks are kept by class: (process, size), numbered in that order, with the oldest first in each. A set of bits, in words of words, says which
- * have any, so that the next one is found in a few steps.
+ * Blocks are kept by class: (process, size), numbered in that order, with the oldest first in each. A
+ * set of bits, in words of words, says which have any, so that the next one is found in a few steps.
  */
 #include "lib/pin/policy_int.h"
 
@@ -375,7 +377,10 @@ static void play_run(struct pool *p)
 
 		if (!l->pinned)
 			continue;
-		/* Of what happens at one time, the ends of lives come first, then those of processes, then what begins. */
+		/*
+		 * Of what happens at one time, the ends of lives come first, then those of processes, then what
+		 * begins.
+		 */
 		for (; ended < p->nr_caches; ended++) {
 			struct cache *c = &p->caches[p->by_end[ended]];
 

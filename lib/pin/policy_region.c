@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * policy_region.c: advice, as an allocator can follow it: what is pinned lies in pieces of a few regions (arena.h), one set of them for each process, which ends
- * with it. A freed piece whose asynchronous copies are under way waits for them; the eight oldest are asked at each allocation. Memory that may be read in place
- * is apart from this: a pin by itself, which ends with it.
+ * policy_region.c: advice, as an allocator can follow it: what is pinned lies in pieces of a few
+ * regions (arena.h), one set of them for each process, which ends with it. A freed piece whose
+ * asynchronous copies are under way waits for them; the eight oldest are asked at each allocation.
+ * Memory that may be read in place is apart from this: a pin by itself, which ends with it.
  */
 #include "lib/pin/arena.h"
 #include "lib/base/grow.h"
@@ -212,7 +213,10 @@ static void play_regions(struct regions *r)
 
 		if (!l->pinned)
 			continue;
-		/* Of what happens at one time, the ends of lives come first, then those of processes, then what begins. */
+		/*
+		 * Of what happens at one time, the ends of lives come first, then those of processes, then what
+		 * begins.
+		 */
 		for (; ended < r->nr_owners; ended++) {
 			struct owner *o = &r->owners[r->by_end[ended]];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * profile.c: lookups in a profile. Any thread, any time, also in a signal handler: they read tables that do not change, and a table knows its
- * own size, so what is asked for cannot lead out of it.
+ * profile.c: lookups in a profile. Any thread, any time, also in a signal handler: they read tables
+ * that do not change, and a table knows its own size, so what is asked for cannot lead out of it.
  */
 #include "lib/pin/profile.h"
 
@@ -118,7 +118,10 @@ static const struct ttmon_profile_entry *try(const struct ttmon_profile *p, cons
 	return ttmon_profile_way_key(p, way, key, key->ordinal, &k) ? ttmon_profile_get(p, k) : NULL;
 }
 
-/* any_size: a call site's other sizes answer too; that is a verdict, and says of none of them that it is this one. */
+/*
+ * any_size: a call site's other sizes answer too; that is a verdict, and says of none of them that it
+ * is this one.
+ */
 static const struct ttmon_profile_entry *find(const struct ttmon_profile *p, const struct ttmon_profile_key *key,
 					      bool any_size, unsigned int *way)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* profile_int.h: what profile.c (lookups) and profile_make.c (how a profile comes to be) share. Nobody else includes it. */
+/*
+ * profile_int.h: what profile.c (lookups) and profile_make.c (how a profile comes to be) share. Nobody
+ * else includes it.
+ */
 #ifndef TTMON_LIB_PROFILE_INT_H
 #define TTMON_LIB_PROFILE_INT_H
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * profile_make.c: runs into a profile, and the frames of its call sites, each site and object once. For each way to find an allocation again all of them are put in the order of that way's key; each stretch of
- * one key is a group, and a group becomes an entry. Time is that of sorting, memory some 24 bytes an allocation and way.
+ * profile_make.c: runs into a profile, and the frames of its call sites, each site and object once.
+ * For each way to find an allocation again all of them are put in the order of that way's key; each
+ * stretch of one key is a group, and a group becomes an entry. Time is that of sorting, memory some 24
+ * bytes an allocation and way.
  *
- * Verdicts are those of homes: all that one call site (or name that the allocator gave) ever asked for, judged run by run (lib/verdict). What is known more
- * finely has a verdict of its own only where several runs say it and each by itself: that it was never moved, or that it pays alone.
+ * Verdicts are those of homes: all that one call site (or name that the allocator gave) ever asked
+ * for, judged run by run (lib/verdict). What is known more finely has a verdict of its own only where
+ * several runs say it and each by itself: that it was never moved, or that it pays alone.
  */
 #include "lib/pin/groups.h"
 #include "lib/base/grow.h"
@@ -342,7 +345,10 @@ static bool together(const struct maker *m, const struct row *v, size_t n)
 	return n == 1 || last < gone;
 }
 
-/* Do ordinals tell the allocations of this site and size apart? (profile.h) The rows are one group of NAME_SITE or SITE. */
+/*
+ * Do ordinals tell the allocations of this site and size apart? (profile.h) The rows are one group of
+ * NAME_SITE or SITE.
+ */
 static bool ordinals_hold(struct maker *m, enum ttmon_profile_way way, const struct row *v, size_t n, bool *sure)
 {
 	size_t count = 0;
@@ -507,7 +513,10 @@ static int gather(struct maker *m, enum ttmon_profile_way way, size_t *ret)
 	return 0;
 }
 
-/* Is the innermost function only ever reached through the same functions? One that all allocations go through says nothing. */
+/*
+ * Is the innermost function only ever reached through the same functions? One that all allocations go
+ * through says nothing.
+ */
 static bool one_way_there(const struct maker *m, const struct row *v, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
@@ -565,7 +574,10 @@ static int by_process(const struct ttmon_run *run, uint32_t **ret_at, uint32_t *
 	return 0;
 }
 
-/* Whether it is worth pinning, and nothing that would be pinned by itself, as what kernels may read in place is. 1, 0, -ENOMEM. */
+/*
+ * Whether it is worth pinning, and nothing that would be pinned by itself, as what kernels may read in
+ * place is. 1, 0, -ENOMEM.
+ */
 static int counts(const struct ttmon_profile *p, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
 		  struct ttmon_hmap *orders, const uint64_t *sites, size_t nr_sites)
 {

@@ -2,9 +2,10 @@
 /*
  * client.c: a minimal HTTP/1.1 client over AF_UNIX.
  *
- * One reader for everything: it takes bytes from memory or from a connection, which we ask the server to close, and gives the body to
- * memory, to a file or to a function. Of the headers only the two that say where the body ends are looked at. Single-threaded; lines on stderr come
- * from the functions for commands and from nowhere else.
+ * One reader for everything: it takes bytes from memory or from a connection, which we ask the server
+ * to close, and gives the body to memory, to a file or to a function. Of the headers only the two that
+ * say where the body ends are looked at. Single-threaded; lines on stderr come from the functions for
+ * commands and from nowhere else.
  */
 #include "lib/read/client.h"
 
@@ -50,7 +51,10 @@ static int wait_for(const struct source *s)
 	return n == 0 ? -ETIMEDOUT : p[0].revents ? -ECANCELED : 0;
 }
 
-/* More bytes behind those that are there; 0 at the end, and when there is no room for more: no line is that long. */
+/*
+ * More bytes behind those that are there; 0 at the end, and when there is no room for more: no line is
+ * that long.
+ */
 static ssize_t refill(struct source *s)
 {
 	size_t left = (size_t)(s->in.end - s->in.at);
@@ -137,7 +141,9 @@ static int put(struct sink *out, const char *at, size_t n)
 
 /* ---- parsing ---- */
 
-/* The next line without its CR LF; -EBADMSG when there is none. It is valid until the next is taken. */
+/*
+ * The next line without its CR LF; -EBADMSG when there is none. It is valid until the next is taken.
+ */
 static int take_line(struct source *s, struct view *line)
 {
 	const char *nl;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lib/read/db.c: the database reader. The document is a stream of bytes (zlib reads plain files too); a small scanner
- * that knows only strings and brackets cuts one value at a time out of it, and jansson parses what was cut. The
- * scanner bounds depth, size and number of values before jansson sees anything; jansson is the judge of what is JSON.
+ * lib/read/db.c: the database reader. The document is a stream of bytes (zlib reads plain files too);
+ * a small scanner that knows only strings and brackets cuts one value at a time out of it, and jansson
+ * parses what was cut. The scanner bounds depth, size and number of values before jansson sees
+ * anything; jansson is the judge of what is JSON.
  */
 #include "lib/read/db.h"
 
@@ -157,7 +158,10 @@ static const unsigned char class_of[256] = {
 	[':'] = BREAK, [' '] = BREAK, ['\n'] = BREAK, ['\t'] = BREAK, ['\r'] = BREAK, ['\\'] = BACKSLASH,
 };
 
-/* Run over the bytes at p until the value ends or they do; returns how many belong to it. -E2BIG: nested too deep. */
+/*
+ * Run over the bytes at p until the value ends or they do; returns how many belong to it. -E2BIG:
+ * nested too deep.
+ */
 static ssize_t scan_bytes(struct scan *s, const unsigned char *p, size_t n)
 {
 	size_t i;
@@ -372,7 +376,9 @@ static int read_tail(struct ttmon_db *db)
 	return r;
 }
 
-/* 1: an allocation begins here. 0: that was the last one, and the rest of the document has been read. */
+/*
+ * 1: an allocation begins here. 0: that was the last one, and the rest of the document has been read.
+ */
 static int at_alloc(struct ttmon_db *db)
 {
 	int r;

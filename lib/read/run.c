@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: a database into tables: the strings, and the allocations one by one out of lib/read/db.h. Each is checked, summed up and shown to
- * who asked for events; then its tree is released.
+ * run.c: a database into tables: the strings, and the allocations one by one out of lib/read/db.h.
+ * Each is checked, summed up and shown to who asked for events; then its tree is released.
  */
 #include "lib/read/run.h"
 
@@ -515,8 +515,8 @@ static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct tt
 }
 
 /*
- * A stack that may be wrong is no identity, and one that ends before its beginning may be that of several places. Without a word on it
- * it is as good as frame pointers are.
+ * A stack that may be wrong is no identity, and one that ends before its beginning may be that of
+ * several places. Without a word on it it is as good as frame pointers are.
  */
 static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
 {
@@ -528,7 +528,10 @@ static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
 		s->cut = true;
 }
 
-/* Deeper frames than those that make the key can differ: the file tells such sites apart, and who has the key alone does not. */
+/*
+ * Deeper frames than those that make the key can differ: the file tells such sites apart, and who has
+ * the key alone does not.
+ */
 static int find_shared(struct ttmon_run_loader *l)
 {
 	_cleanup_(ttmon_hmap_fini) struct ttmon_hmap seen = { 0 };
@@ -616,7 +619,9 @@ static const char *object_base(const struct ttmon_run_loader *l, uint64_t number
 	return at < l->run->nr_objects ? l->run->objects[at].base : NULL;
 }
 
-/* A row of `completeness.knowledge` that is about memory: what happened to which families, and when. */
+/*
+ * A row of `completeness.knowledge` that is about memory: what happened to which families, and when.
+ */
 static int read_gap(struct ttmon_run_loader *l, const json_t *row)
 {
 	static const char *const about[] = { "alloc", "transfer", "mmap" };
@@ -646,7 +651,10 @@ static int read_gap(struct ttmon_run_loader *l, const json_t *row)
 	return err;
 }
 
-/* A row of `completeness.blind`, in databases that have no knowledge: the length alone, put before the first event of the process. */
+/*
+ * A row of `completeness.blind`, in databases that have no knowledge: the length alone, put before the
+ * first event of the process.
+ */
 static int read_blind(struct ttmon_run_loader *l, const json_t *row, const struct ttmon_hmap *pids)
 {
 	struct ttmon_run *run = l->run;

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/read/run.h: one database in memory, as tables: what comparing, merging, simulating and drawing need. Events are not kept: sums and the first and
- * last transfer of each allocation are, and who wants the events sees each of them once while the file is read.
+ * lib/read/run.h: one database in memory, as tables: what comparing, merging, simulating and drawing
+ * need. Events are not kept: sums and the first and last transfer of each allocation are, and who
+ * wants the events sees each of them once while the file is read.
  *
- * Memory: some 200 bytes an allocation, whatever the number of events. Limits: those of lib/read/db.h, and the ones below (-E2BIG).
+ * Memory: some 200 bytes an allocation, whatever the number of events. Limits: those of lib/read/db.h,
+ * and the ones below (-E2BIG).
  *
- * The file is input. Once it is loaded, whatever was in it: every index is in range, no text is NULL unless it says so, times fit into 63 bits,
- * free_ns is not before alloc_ns, an allocation with transfers has a first and a last one. An index out of range is -EBADMSG; a member that is
- * missing or of the wrong kind, as in older databases, has its default.
+ * The file is input. Once it is loaded, whatever was in it: every index is in range, no text is NULL
+ * unless it says so, times fit into 63 bits, free_ns is not before alloc_ns, an allocation with
+ * transfers has a first and a last one. An index out of range is -EBADMSG; a member that is missing or
+ * of the wrong kind, as in older databases, has its default.
  */
 #ifndef TTMON_LIB_RUN_H
 #define TTMON_LIB_RUN_H
@@ -20,8 +23,9 @@
 #define TTMON_RUN_MAX_ALLOCS (16u << 20)
 #define TTMON_RUN_MAX_SITES  (1u << 20)
 /*
- * Innermost frames that make the identity of a site. ttmond takes 16 by default, of which those in CUDA and preloaded libraries are left out;
- * an allocator that walks its own stack sees more. What both have for certain is this.
+ * Innermost frames that make the identity of a site. ttmond takes 16 by default, of which those in
+ * CUDA and preloaded libraries are left out; an allocator that walks its own stack sees more. What
+ * both have for certain is this.
  */
 #define TTMON_RUN_KEY_FRAMES 12
 #define TTMON_RUN_MAX_FRAMES 128	  /* of a site */
@@ -82,7 +86,10 @@ struct ttmon_run_alloc {
 	uint64_t first_h2d_ns, last_h2d_ns; /* 0: never. Where events were dropped: from the heat, a bucket wide */
 	uint64_t last_copy_ns;		    /* any direction, 0: never */
 	uint64_t gpu_reads, gpu_writes, gpu_sectors; /* by kernels, in place; 0 where that was not recorded */
-	/* Kernel launches of the process before it was made and before it was freed; TTMON_RUN_NONE: not known; not freed. */
+	/*
+	 * Kernel launches of the process before it was made and before it was freed; TTMON_RUN_NONE: not
+	 * known; not freed.
+	 */
 	uint32_t made_nth, freed_nth;
 	uint64_t touched; /* bytes of the groups of pages that were copied; 0: not known, all of it */
 	uint32_t h2d_copies, d2h_copies, other_copies;
@@ -151,15 +158,23 @@ struct ttmon_run_opts {
 	void *ctx;
 };
 
-/* opts may be NULL. On failure -errno as ttmon_db_open(), one line in why. Free with ttmon_run_free(). */
+/*
+ * opts may be NULL. On failure -errno as ttmon_db_open(), one line in why. Free with ttmon_run_free().
+ */
 int ttmon_run_load(const char *path, const struct ttmon_run_opts *opts, struct ttmon_run **ret, char *why,
 		   size_t n) _must_check;
 void ttmon_run_free(struct ttmon_run *run);
 
-/* A number that is another one in each process: for hash tables of what files say, so that none can be written to make hashes meet. */
+/*
+ * A number that is another one in each process: for hash tables of what files say, so that none can be
+ * written to make hashes meet.
+ */
 uint64_t ttmon_run_seed(void);
 
-/* Kernels accessed it: adds requests and 32-byte sectors. Of one that is pinned the pin is of use then, whatever was copied. */
+/*
+ * Kernels accessed it: adds requests and 32-byte sectors. Of one that is pinned the pin is of use
+ * then, whatever was copied.
+ */
 void ttmon_run_gpu_use(struct ttmon_run_alloc *a, uint64_t reads, uint64_t writes, uint64_t sectors);
 
 /* Pinned by the API: host_alloc, registered, pool. */
@@ -182,11 +197,14 @@ bool ttmon_run_is_unknown(const struct ttmon_run_alloc *a);
 bool ttmon_run_is_host(const struct ttmon_run_alloc *a);
 /* Bytes moved between it and the device, both ways. */
 uint64_t ttmon_run_moved(const struct ttmon_run_alloc *a);
-/* Whole pages of 4 KiB that it touches where it lies; at most 2^38, so that sums over a run fit 64 bits. */
+/*
+ * Whole pages of 4 KiB that it touches where it lies; at most 2^38, so that sums over a run fit 64
+ * bits.
+ */
 uint64_t ttmon_run_pages(const struct ttmon_run_alloc *a);
 /*
- * "load_batch+0x41 < train < main", "train+0x2a41" where there is no function, "?" where no frames are known: the three innermost frames, as text, into
- * buf (cleaned for a terminal). Returns buf.
+ * "load_batch+0x41 < train < main", "train+0x2a41" where there is no function, "?" where no frames are
+ * known: the three innermost frames, as text, into buf (cleaned for a terminal). Returns buf.
  */
 const char *ttmon_run_site_text(const struct ttmon_run *run, uint32_t site, char *buf, size_t n);
 

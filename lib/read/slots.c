@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lib/read/slots.c: the encoder of the slot file (format: slots.h, tables: slots_int.h). Memory alone: no file, no clock, one thread at a time.
+ * lib/read/slots.c: the encoder of the slot file (format: slots.h, tables: slots_int.h). Memory alone:
+ * no file, no clock, one thread at a time.
  *
- * Which process a row is of is looked up in a small hash table that may forget: a process that is not found is reported again, and costs
- * its name once more. So nothing that a traced program can do makes it slow or large.
+ * Which process a row is of is looked up in a small hash table that may forget: a process that is not
+ * found is reported again, and costs its name once more. So nothing that a traced program can do makes
+ * it slow or large.
  */
 #include "lib/read/slots.h"
 #include "lib/base/hash.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lib/read/slots.h: the slot file of ttmond --slots-out: an encoder (a function of what is put in, no file) and the one reader.
+ * lib/read/slots.h: the slot file of ttmond --slots-out: an encoder (a function of what is put in, no
+ * file) and the one reader.
  *
  * The file, little-endian, or one gzip stream of it:
  *
@@ -10,9 +11,9 @@
  *	...
  *	end	a block of type 2: varints slots, rows, dropped. A file without it was cut off or is still being written.
  *
- * A block knows nothing of the one before it, so that a file is read up to where it is damaged and could be read from any block on. It
- * holds a second or 64 KiB, but at least one slot. Its payload is a table by columns, as varints (LEB128): the length of each of the 19
- * columns, then the columns:
+ * A block knows nothing of the one before it, so that a file is read up to where it is damaged and
+ * could be read from any block on. It holds a second or 64 KiB, but at least one slot. Its payload is
+ * a table by columns, as varints (LEB128): the length of each of the 19 columns, then the columns:
  *
  *	slots	for each: a mask of the fields that are not as predicted (bit i: field i of slot_fields[], slots.c), and those
  *	index	for each row: which process of the block; the first that is not known yet: it is the next in `procs`
@@ -20,13 +21,15 @@
  *	masks	for each row: the fields that are not as predicted (row_fields[])
  *	...	one column for each of row_fields
  *
- * What is predicted: counts 0; gauges (flags, rmid, pinned bytes, cache occupancy, the time of a reading) as in the process's last row of
- * the block; cycles as many a ns as there; local bandwidth the total; a slot's number one more than the last; its user, kernel and idle
- * time the sums of the rows; the idle row what the rows before it leave of the slot. A count is stored as it is, what is predicted as
- * the zigzag difference modulo 2^64. So all fields come back exactly, but for padding and bytes behind the NUL of a comm.
+ * What is predicted: counts 0; gauges (flags, rmid, pinned bytes, cache occupancy, the time of a
+ * reading) as in the process's last row of the block; cycles as many a ns as there; local bandwidth
+ * the total; a slot's number one more than the last; its user, kernel and idle time the sums of the
+ * rows; the idle row what the rows before it leave of the slot. A count is stored as it is, what is
+ * predicted as the zigzag difference modulo 2^64. So all fields come back exactly, but for padding and
+ * bytes behind the NUL of a comm.
  *
- * Version 1 has no slot.known: the reader gives such slots without TTMON_SLOT_HAS_KNOWN. A reader of version 1 refuses version 2, whose
- * zeros it would show as figures.
+ * Version 1 has no slot.known: the reader gives such slots without TTMON_SLOT_HAS_KNOWN. A reader of
+ * version 1 refuses version 2, whose zeros it would show as figures.
  */
 #ifndef TTMON_LIB_SLOTS_H
 #define TTMON_LIB_SLOTS_H
@@ -72,7 +75,10 @@ int ttmon_slots_enc_add(struct ttmon_slots_enc *e, const struct ttmon_slots_item
 bool ttmon_slots_enc_full(const struct ttmon_slots_enc *e);
 /* Slots in the block. */
 uint32_t ttmon_slots_enc_slots(const struct ttmon_slots_enc *e);
-/* The block of what was added, with its head; a new one begins. Valid until the next call. *len 0: nothing was added. -ENOMEM. */
+/*
+ * The block of what was added, with its head; a new one begins. Valid until the next call. *len 0:
+ * nothing was added. -ENOMEM.
+ */
 int ttmon_slots_enc_block(struct ttmon_slots_enc *e, const uint8_t **ret, size_t *len) _must_check;
 /* Returns how many bytes. */
 size_t ttmon_slots_enc_end(const struct ttmon_slots_end *end, uint8_t ret[TTMON_SLOTS_END_MAX]);
@@ -82,8 +88,8 @@ size_t ttmon_slots_enc_end(const struct ttmon_slots_end *end, uint8_t ret[TTMON_
 struct ttmon_slots_reader;
 
 /*
- * Plain or gzip; "-" is standard input. On failure -errno with the reason in why, file name included: -EBADMSG not a slot file or damaged,
- * -EPROTONOSUPPORT another version.
+ * Plain or gzip; "-" is standard input. On failure -errno with the reason in why, file name included:
+ * -EBADMSG not a slot file or damaged, -EPROTONOSUPPORT another version.
  */
 int ttmon_slots_open(const char *path, struct ttmon_slots_reader **ret, char *why, size_t n) _must_check;
 /* The same of an open file, which is the reader's from now on, failed or not. name: for messages. */
@@ -91,8 +97,9 @@ int ttmon_slots_open_fd(int fd, const char *name, struct ttmon_slots_reader **re
 void ttmon_slots_close(struct ttmon_slots_reader *s);
 const struct ttmon_slots_info *ttmon_slots_get_info(const struct ttmon_slots_reader *s);
 /*
- * 1: *ret is the next slot, its rows valid until the next call. 0: that was the last, ttmon_slots_get_end() tells the totals. -errno, also
- * from then on, ttmon_slots_why(): -ENODATA cut off (or still being written), -EBADMSG damaged, -ENOMEM, ...
+ * 1: *ret is the next slot, its rows valid until the next call. 0: that was the last,
+ * ttmon_slots_get_end() tells the totals. -errno, also from then on, ttmon_slots_why(): -ENODATA cut
+ * off (or still being written), -EBADMSG damaged, -ENOMEM, ...
  */
 int ttmon_slots_next(struct ttmon_slots_reader *s, struct ttmon_slots_item *ret) _must_check;
 const struct ttmon_slots_end *ttmon_slots_get_end(const struct ttmon_slots_reader *s);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slots_int.h: the tables of the slot file, the same for its encoder (slots.c) and its reader (slots_read.c). Only they use this.
+ * slots_int.h: the tables of the slot file, the same for its encoder (slots.c) and its reader
+ * (slots_read.c). Only they use this.
  *
- * Order of the fields = bits of the masks: what changes often comes first, so that most masks are one byte.
+ * Order of the fields = bits of the masks: what changes often comes first, so that most masks are one
+ * byte.
  */
 #ifndef TTMON_LIB_SLOTS_INT_H
 #define TTMON_LIB_SLOTS_INT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slots_json.h: a slot and its rows as JSON, for /v1/slots and `ttmon slots --json`. What is not known is null, never 0; what is a lower bound is
- * there, and the flags say so, or "at_least": true in the same object where a family of probes was not on.
+ * slots_json.h: a slot and its rows as JSON, for /v1/slots and `ttmon slots --json`. What is not known
+ * is null, never 0; what is a lower bound is there, and the flags say so, or "at_least": true in the
+ * same object where a family of probes was not on.
  */
 #ifndef TTMON_SLOTJSON_H
 #define TTMON_SLOTJSON_H
@@ -19,7 +20,10 @@ enum ttmon_slots_known {
 enum ttmon_slots_known ttmon_slots_known_ctr(uint32_t slot_flags, const struct ttmon_slot_row *row, unsigned int ctr);
 enum ttmon_slots_known ttmon_slots_known_llc(const struct ttmon_slot_row *row);
 enum ttmon_slots_known ttmon_slots_known_mbm(const struct ttmon_slot_row *row);
-/* Of something that is counted, and of something that is held, by the families that it needs (TTMON_SLOT_NEED_* of slot.h). */
+/*
+ * Of something that is counted, and of something that is held, by the families that it needs
+ * (TTMON_SLOT_NEED_* of slot.h).
+ */
 enum ttmon_slots_known ttmon_slots_known_sum(const struct ttmon_slot *slot, uint32_t need, uint64_t value);
 enum ttmon_slots_known ttmon_slots_known_held(const struct ttmon_slot *slot, uint32_t need);
 /* The name of family i; NULL: the slot does not know it. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lib/read/slots_read.c: the reader of the slot file (format: slots.h, tables: slots_int.h). One block is in memory at a time.
+ * lib/read/slots_read.c: the reader of the slot file (format: slots.h, tables: slots_int.h). One block
+ * is in memory at a time.
  *
- * The file is input. A CRC tells damage, not malice: every length is held against what is there, every value against the width of its
- * field, and a block has to come out even. No slot has more rows than its index column has bytes.
+ * The file is input. A CRC tells damage, not malice: every length is held against what is there, every
+ * value against the width of its field, and a block has to come out even. No slot has more rows than
+ * its index column has bytes.
  */
 #include "lib/read/slots.h"
 #include "lib/base/varint.h"

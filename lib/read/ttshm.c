@@ -2,11 +2,13 @@
 /*
  * daemon/io/tt/shm.c: see daemon/io/tt/shm.h. Any process.
  *
- * There is no lock in these files: a file is read again until two reads are the same, at most 8 times. One that is so busy that
- * they never are is still good if it makes sense: each figure is one aligned word, true at its moment, and those that changed are
- * read once more by themselves. Only what changes and makes no sense is called torn.
+ * There is no lock in these files: a file is read again until two reads are the same, at most 8 times.
+ * One that is so busy that they never are is still good if it makes sense: each figure is one aligned
+ * word, true at its moment, and those that changed are read once more by themselves. Only what changes
+ * and makes no sense is called torn.
  *
- * Sizes: version 1 was also compiled without padding or alignment, at 9184 to 9280 bytes; more than three pages is none of them.
+ * Sizes: version 1 was also compiled without padding or alignment, at 9184 to 9280 bytes; more than
+ * three pages is none of them.
  */
 #include "lib/read/ttshm.h"
 
@@ -63,7 +65,10 @@ enum ttmon_ttshm_status ttmon_ttshm_open(int dir_fd, const char *name, int flags
 {
 	_cleanup_close_ int fd = -1;
 
-	/* Before it is opened, because a device may do something then. A pipe that takes its place does not block. */
+	/*
+	 * Before it is opened, because a device may do something then. A pipe that takes its place does not
+	 * block.
+	 */
 	if (fstatat(dir_fd, name, st, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (!S_ISREG(st->st_mode))
 			return TTMON_TTSHM_NOT_A_FILE;
@@ -112,7 +117,10 @@ static ssize_t read_once(int fd, union ttmon_ttshm_words *ret)
 	return pread(fd, ret, sizeof(*ret), 0);
 }
 
-/* One word by itself. 8 bytes are copied at once; more than that may be copied byte by byte (seen: Linux 6.1 in QEMU). */
+/*
+ * One word by itself. 8 bytes are copied at once; more than that may be copied byte by byte (seen:
+ * Linux 6.1 in QEMU).
+ */
 static void settle(int fd, size_t word, uint64_t *ret)
 {
 	uint64_t value = *ret, again;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * daemon/io/tt/shm.h: reader of tt_device_<key>_memory files, whoever writes them. Any process; read only.
+ * daemon/io/tt/shm.h: reader of tt_device_<key>_memory files, whoever writes them. Any process; read
+ * only.
  *
- * A file is read with pread() into one normalized struct, never mapped: its owner may shrink it at any time. It is opened without
- * following links, must be a regular file, and nothing in it is believed beyond its layout: a figure that cannot be is unknown.
+ * A file is read with pread() into one normalized struct, never mapped: its owner may shrink it at any
+ * time. It is opened without following links, must be a regular file, and nothing in it is believed
+ * beyond its layout: a figure that cannot be is unknown.
  */
 #ifndef TTMON_LIB_TTSHM_H
 #define TTMON_LIB_TTSHM_H
@@ -58,15 +60,19 @@ struct ttmon_ttshm {
 
 /* The key in "tt_device_<key>_memory"; false: another name. */
 bool ttmon_ttshm_parse_name(const char *name, uint64_t *key);
-/* All such files in dir ("/dev/shm"), by name, 1024 at most; bad ones with their status. Frees with free(). 0 or -errno (the directory). */
+/*
+ * All such files in dir ("/dev/shm"), by name, 1024 at most; bad ones with their status. Frees with
+ * free(). 0 or -errno (the directory).
+ */
 int ttmon_ttshm_scan(const char *dir, struct ttmon_ttshm **ret, size_t *n);
 /* One file, by name in an open directory. Always fills *ret. */
 void ttmon_ttshm_read(int dir_fd, const char *name, struct ttmon_ttshm *ret);
 /*
- * Take dead processes out of a file (`smi -c`): their bytes off the totals, clamped at 0, entries kept compact where no program minds
- * (ttshm_clean.c). Where no process and nobody who could write is left, all figures go to 0. Returns how many were dead, or -errno:
- * -ELOOP (a link, not a file), -EMLINK, -EACCES, -EBUSY (somebody else is cleaning), -EAGAIN (being made, torn), -EPROTONOSUPPORT
- * (version), -ENODATA (too short), -EINVAL. Processes of other pid namespaces look dead.
+ * Take dead processes out of a file (`smi -c`): their bytes off the totals, clamped at 0, entries kept
+ * compact where no program minds (ttshm_clean.c). Where no process and nobody who could write is left,
+ * all figures go to 0. Returns how many were dead, or -errno: -ELOOP (a link, not a file), -EMLINK,
+ * -EACCES, -EBUSY (somebody else is cleaning), -EAGAIN (being made, torn), -EPROTONOSUPPORT (version),
+ * -ENODATA (too short), -EINVAL. Processes of other pid namespaces look dead.
  */
 int ttmon_ttshm_cleanup(int dir_fd, const char *name);
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttshm_clean.c: takes dead processes out of a tt_device_<key>_memory file (`ttmon smi -c`). See daemon/io/tt/shm.h.
+ * ttshm_clean.c: takes dead processes out of a tt_device_<key>_memory file (`ttmon smi -c`). See
+ * daemon/io/tt/shm.h.
  *
- * Programs go on writing while we do: every word is read again just before it is written, and all subtractions stop at 0. A program's
- * own change to the same total within that microsecond is lost, as with every tool that has no place in tt-metal's protocol.
+ * Programs go on writing while we do: every word is read again just before it is written, and all
+ * subtractions stop at 0. A program's own change to the same total within that microsecond is lost, as
+ * with every tool that has no place in tt-metal's protocol.
  *
- * Entries move only where nobody can mind: in version 1, whose readers look at the first num_active_processes alone, and in files
- * that nobody has open for writing. A program of version 4 remembers the index of its entry, and readers from 2 on look at all 64.
- * When nobody is attached and no process is left, what remains was of programs that were killed: the totals go to 0, and so does
+ * Entries move only where nobody can mind: in version 1, whose readers look at the first
+ * num_active_processes alone, and in files that nobody has open for writing. A program of version 4
+ * remembers the index of its entry, and readers from 2 on look at all 64. When nobody is attached and
+ * no process is left, what remains was of programs that were killed: the totals go to 0, and so does
  * reference_count, without which tt-metal would refuse the file after an upgrade.
  */
 #include <fcntl.h>
@@ -102,7 +105,9 @@ static void compact(struct edit *e)
 	}
 }
 
-/* A total that wrapped, by a clean-up that did not stop at 0: what the processes hold that are left. */
+/*
+ * A total that wrapped, by a clean-up that did not stop at 0: what the processes hold that are left.
+ */
 static void mend_totals(struct edit *e)
 {
 	for (size_t k = 0; k < e->l->types; k++) {
@@ -160,7 +165,10 @@ static int error_of(enum ttmon_ttshm_status status, int err)
 	}
 }
 
-/* As in io/tt/shm_file.c: a read lease is refused while somebody has the file open or mapped for writing. */
+/*
+ * As in io/tt/shm_file.c: a read lease is refused while somebody has the file open or mapped for
+ * writing.
+ */
 static bool is_held(int fd)
 {
 	if (fcntl(fd, F_SETSIG, SIGURG) || fcntl(fd, F_SETLEASE, F_RDLCK))

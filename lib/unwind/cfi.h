@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cfi.h: call frame information of one function (DWARF 5, section 6.4; Linux Standard Base, .eh_frame), interpreted up to one
+ * cfi.h: call frame information of one function (DWARF 5, section 6.4; Linux Standard Base,
+ * .eh_frame), interpreted up to one
  * instruction: where the caller's registers are. x86-64. Pure: bytes in, rules out.
  *
- * The bytes are from a file that a stranger may have written. Each read is within what was given, each loop has a limit, and
- * nothing is kept that points into it but expressions, which live as long as the bytes do.
+ * The bytes are from a file that a stranger may have written. Each read is within what was given, each
+ * loop has a limit, and nothing is kept that points into it but expressions, which live as long as the
+ * bytes do.
  */
 #ifndef TTMON_UNWIND_CFI_H
 #define TTMON_UNWIND_CFI_H
@@ -70,13 +72,13 @@ int64_t ttmon_uw_sleb(struct ttmon_uw_cursor *c);
 uint64_t ttmon_uw_fixed(struct ttmon_uw_cursor *c, size_t n); /* n bytes, little endian, n at most 8 */
 
 /*
- * A CIE's fields behind its id, from cie to end, into f. -EBADMSG: broken; -EOPNOTSUPP: a version or augmentation that nobody
- * knows. debug: it is from .debug_frame.
+ * A CIE's fields behind its id, from cie to end, into f. -EBADMSG: broken; -EOPNOTSUPP: a version or
+ * augmentation that nobody knows. debug: it is from .debug_frame.
  */
 int ttmon_uw_read_cie(const uint8_t *cie, const uint8_t *end, bool debug, struct ttmon_uw_fde *f) _must_check;
 /*
- * An FDE's fields behind its CIE pointer, from fde to end, after ttmon_uw_read_cie(). addr: the address as linked of the byte at fde,
- * for addresses relative to their place. -EBADMSG, -EOPNOTSUPP.
+ * An FDE's fields behind its CIE pointer, from fde to end, after ttmon_uw_read_cie(). addr: the
+ * address as linked of the byte at fde, for addresses relative to their place. -EBADMSG, -EOPNOTSUPP.
  */
 int ttmon_uw_read_fde(const uint8_t *fde, const uint8_t *end, uint64_t addr, struct ttmon_uw_fde *f) _must_check;
 /* The rules at pc, an address as linked in [f->start, f->start + f->len). -EBADMSG, -EOPNOTSUPP. */
@@ -90,7 +92,10 @@ struct ttmon_uw_regs {
 
 /* 8 bytes of the program's memory; false: not there. */
 typedef bool (*ttmon_uw_read_fn)(void *ctx, uint64_t addr, uint64_t *ret);
-/* The expression's value; start: what lies on its stack first, NULL: nothing. False: broken, or it needs what is not known. */
+/*
+ * The expression's value; start: what lies on its stack first, NULL: nothing. False: broken, or it
+ * needs what is not known.
+ */
 bool ttmon_uw_eval(const struct ttmon_uw_expr *e, const struct ttmon_uw_regs *regs, const uint64_t *start,
 		   ttmon_uw_read_fn read, void *ctx, uint64_t *ret);
 

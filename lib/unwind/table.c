@@ -122,8 +122,8 @@ bool ttmon_uw_table_any(const struct ttmon_uw_table *t)
 /* ---- entries ---- */
 
 /*
- * An entry, CIE or FDE, at this place of a section into buf (n bytes), without its length. Returns how long it is; 0: the section's
- * end; -EBADMSG, -EOPNOTSUPP: 64-bit DWARF.
+ * An entry, CIE or FDE, at this place of a section into buf (n bytes), without its length. Returns how
+ * long it is; 0: the section's end; -EBADMSG, -EOPNOTSUPP: 64-bit DWARF.
  */
 static ssize_t read_entry(struct ttmon_uw_table *t, const struct ttmon_uw_section *s, uint64_t at, uint8_t *buf,
 			  size_t n)
@@ -192,7 +192,9 @@ static int64_t hdr_start(const uint8_t *entry)
 	return (int32_t)get32(entry);
 }
 
-/* The place in .eh_frame of the FDE of the last function that begins at or before va. -ENOENT: none. */
+/*
+ * The place in .eh_frame of the FDE of the last function that begins at or before va. -ENOENT: none.
+ */
 static int search_hdr(struct ttmon_uw_table *t, uint64_t va, uint64_t *at)
 {
 	int64_t rel = (int64_t)(va - t->hdr_vaddr);
@@ -270,7 +272,10 @@ static int scan_entry(struct ttmon_uw_table *t, struct ttmon_uw_index *x, size_t
 	return add_entry(x, cap, f.start, at);
 }
 
-/* Every function that a section has something on. What is behind a broken entry is not found: its length would have said where. */
+/*
+ * Every function that a section has something on. What is behind a broken entry is not found: its
+ * length would have said where.
+ */
 static int make_index(struct ttmon_uw_table *t, struct ttmon_uw_index *x)
 {
 	uint64_t end = MIN(x->section.len, TTMON_UW_SCAN_MAX), from = 0, have = 0;

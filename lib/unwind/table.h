@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * table.h: the unwind tables of one ELF file: .eh_frame by its .eh_frame_hdr, or, where there is none, by an index that is made of
- * it; else .debug_frame. Read with pread(2) a few hundred bytes at a time, so that a file that is changed or cut meanwhile is an
- * error or a wrong row, never a fault, and memory does not depend on the file's size but for the index, which has a bound.
+ * table.h: the unwind tables of one ELF file: .eh_frame by its .eh_frame_hdr, or, where there is none,
+ * by an index that is made of it; else .debug_frame. Read with pread(2) a few hundred bytes at a time,
+ * so that a file that is changed or cut meanwhile is an error or a wrong row, never a fault, and
+ * memory does not depend on the file's size but for the index, which has a bound.
  */
 #ifndef TTMON_UNWIND_TABLE_H
 #define TTMON_UNWIND_TABLE_H
@@ -42,13 +43,14 @@ struct ttmon_uw_table {
 };
 
 /*
- * Takes fd, on failure too. -ENOEXEC: no ELF file of this machine; -EBADMSG: it lies; -ENOMEM. A file without tables is no error.
+ * Takes fd, on failure too. -ENOEXEC: no ELF file of this machine; -EBADMSG: it lies; -ENOMEM. A file
+ * without tables is no error.
  */
 int ttmon_uw_table_open(int fd, struct ttmon_uw_table **ret) _must_check;
 void ttmon_uw_table_free(struct ttmon_uw_table *t);
 /*
- * The rules at the instruction at this file offset. exprs points into t until the next call. -ENOENT: no table covers it;
- * -EBADMSG, -EOPNOTSUPP, -ENOMEM.
+ * The rules at the instruction at this file offset. exprs points into t until the next call. -ENOENT:
+ * no table covers it; -EBADMSG, -EOPNOTSUPP, -ENOMEM.
  */
 int ttmon_uw_table_row(struct ttmon_uw_table *t, uint64_t off, struct ttmon_uw_row *row,
 		       struct ttmon_uw_exprs *exprs) _must_check;

@@ -53,8 +53,8 @@ static bool read_copy(void *ctx, uint64_t addr, uint64_t *ret)
 }
 
 /*
- * A return probe, whoever has set it, puts the kernel's trampoline in the place of a return address. The kernel knows what was there:
- * the copy has its list.
+ * A return probe, whoever has set it, puts the kernel's trampoline in the place of a return address.
+ * The kernel knows what was there: the copy has its list.
  */
 static uint64_t repaired(void *ctx, uint64_t pc, uint64_t slot)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * unwind.h: the call stack of a thread out of its registers, a copy of the top of its stack, and the unwind tables of the files that
- * it has mapped (walk.h says what is promised of it). x86-64.
+ * unwind.h: the call stack of a thread out of its registers, a copy of the top of its stack, and the
+ * unwind tables of the files that it has mapped (walk.h says what is promised of it). x86-64.
  */
 #ifndef TTMON_UNWIND_H
 #define TTMON_UNWIND_H
@@ -25,7 +25,10 @@ struct ttmon_uw_files {
 
 struct ttmon_uw;
 
-/* Rows that are kept, a power of two: those of the instructions that were on stacks last, 112 bytes each. -ENOMEM. */
+/*
+ * Rows that are kept, a power of two: those of the instructions that were on stacks last, 112 bytes
+ * each. -ENOMEM.
+ */
 #define TTMON_UW_ROWS 32768u
 int ttmon_uw_new(size_t rows, struct ttmon_uw **ret) _must_check;
 void ttmon_uw_free(struct ttmon_uw *u);

@@ -28,7 +28,10 @@ static bool find_cfa(const struct walk *w, uint64_t *cfa)
 	return true;
 }
 
-/* The caller's value of a register that has a rule; false: not known. *slot: where it lay, if in memory. */
+/*
+ * The caller's value of a register that has a rule; false: not known. *slot: where it lay, if in
+ * memory.
+ */
 static bool caller_value(const struct walk *w, unsigned int reg, uint64_t cfa, uint64_t *ret, uint64_t *slot)
 {
 	const struct ttmon_uw_row *row = w->at.row;
@@ -106,7 +109,9 @@ static enum ttmon_stack_end step(struct walk *w)
 	return TTMON_STACK_UNKNOWN;
 }
 
-/* Where no table says anything, a frame record that leads to code may be believed. False: it does not. */
+/*
+ * Where no table says anything, a frame record that leads to code may be believed. False: it does not.
+ */
 static bool guess(struct walk *w)
 {
 	uint64_t fp = w->regs.r[TTMON_UW_RBP], up, pc;

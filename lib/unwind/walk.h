@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk.h: from frame to frame of a call stack, by the rules that the unwind tables have for the instructions on it. Where the rules
- * come from and where the stack is read is the caller's: a copy and files in the daemon (unwind.h), the thread's own memory in
- * libttmon. x86-64.
+ * walk.h: from frame to frame of a call stack, by the rules that the unwind tables have for the
+ * instructions on it. Where the rules come from and where the stack is read is the caller's: a copy
+ * and files in the daemon (unwind.h), the thread's own memory in libttmon. x86-64.
  *
- * Every frame in a result was found by a rule of a table, or by a frame pointer where there was no table, which the result says
- * (guessed). The walk ends at the first thing that is not known and says why: it leaves nothing out and makes nothing up.
+ * Every frame in a result was found by a rule of a table, or by a frame pointer where there was no
+ * table, which the result says (guessed). The walk ends at the first thing that is not known and says
+ * why: it leaves nothing out and makes nothing up.
  */
 #ifndef TTMON_UNWIND_WALK_H
 #define TTMON_UNWIND_WALK_H
@@ -39,7 +40,10 @@ struct ttmon_uw_ops {
 	bool (*is_code)(void *ctx, uint64_t pc);
 	/* 8 bytes of the stack; false: they are not to be had. */
 	ttmon_uw_read_fn read;
-	/* The return address that belongs where pc was found, at slot: a tracer may have put another one there. NULL: as found. */
+	/*
+	 * The return address that belongs where pc was found, at slot: a tracer may have put another one
+	 * there. NULL: as found.
+	 */
 	uint64_t (*repaired)(void *ctx, uint64_t pc, uint64_t slot);
 	void *ctx;
 };
@@ -54,8 +58,10 @@ struct ttmon_uw_result {
 	bool guessed;	     /* at some frame a frame pointer was believed, for want of a table */
 };
 
-/* regs: those of the innermost frame, its pc among them; exact: that is an instruction that is to run, no return address. max: 1 to
- * TTMON_UW_FRAMES frames. */
+/*
+ * regs: those of the innermost frame, its pc among them; exact: that is an instruction that is to run,
+ * no return address. max: 1 to TTMON_UW_FRAMES frames.
+ */
 void ttmon_uw_walk(const struct ttmon_uw_ops *ops, const struct ttmon_uw_regs *regs, bool exact, unsigned int max,
 		   struct ttmon_uw_result *ret);
 /* One frame up, of which nothing is kept. False: it cannot be found. */
@@ -64,9 +70,9 @@ bool ttmon_uw_up(const struct ttmon_uw_ops *ops, struct ttmon_uw_regs *regs, boo
 bool ttmon_uw_by_frame_pointer(const struct ttmon_uw_row *row);
 
 /*
- * Are the n frames at fp, which a walk by frame pointers has found (cut: it stopped at its limit), the same stack? They are where the
- * tables have each of them, and each step was by a frame pointer. What may be missing then are two frames of libc at the end, behind
- * main() or a thread's function.
+ * Are the n frames at fp, which a walk by frame pointers has found (cut: it stopped at its limit), the
+ * same stack? They are where the tables have each of them, and each step was by a frame pointer. What
+ * may be missing then are two frames of libc at the end, behind main() or a thread's function.
  */
 bool ttmon_uw_confirms(const struct ttmon_uw_result *r, const uint64_t *fp, unsigned int n, bool cut);
 

@@ -103,7 +103,10 @@ unsigned int ttmon_cost_measured(const struct ttmon_cost_seen *seen, struct ttmo
 	if (rate * (double)NSEC_PER_SEC > TTMON_COST_BELIEVABLE)
 		return TTMON_COST_UNREAL;
 	if (s->small >= TTMON_COST_CALLS) {
-		/* A small pin is nearly all call. What calls take is then no part of the rate; what is left is half of it at least. */
+		/*
+		 * A small pin is nearly all call. What calls take is then no part of the rate; what is left is half of
+		 * it at least.
+		 */
 		call = ((double)s->small_ns - (double)s->small_bytes / rate) / (double)s->small;
 		call = MAX(call, 0);
 		rate = bytes / MAX(ns - call * (double)s->pins, ns / 2);

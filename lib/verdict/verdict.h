@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * verdict.h: should this memory be pinned? The one rule: whoever shows or follows a verdict asks here. Pure.
+ * verdict.h: should this memory be pinned? The one rule: whoever shows or follows a verdict asks here.
+ * Pure.
  *
- * Judged is a group of allocations (ttmon: of one process, call site and method), by what was moved from and to it and by what having it
- * pinned costs:
+ * Judged is a group of allocations (ttmon: of one process, call site and method), by what was moved
+ * from and to it and by what having it pinned costs:
  *
  *	worth = bytes/pageable - bytes/pinned - pages/pinning - calls x (pin + unpin)	bytes: to the device and from it
  *
- * Pages and calls depend on who pins. Where each allocation is pinned by itself they are those of all of them together; an allocator that
- * pins a region once and gives its pieces out again and again (as libttmon-pin does) needs the pages that were there at one time, and one call.
- * These are the two ends of the range; the net gain that is said is the upper one.
+ * Pages and calls depend on who pins. Where each allocation is pinned by itself they are those of all
+ * of them together; an allocator that pins a region once and gives its pieces out again and again (as
+ * libttmon-pin does) needs the pages that were there at one time, and one call. These are the two ends
+ * of the range; the net gain that is said is the upper one.
  *
  *	pin		ordinary memory, and it pays to register each allocation as it is
  *	allocate pinned	ordinary memory for which that does not pay, but memory that is pinned from the start and given out again does
@@ -72,8 +74,9 @@ struct ttmon_cost {
 	uint64_t pin_call_ns, unpin_call_ns;
 };
 /*
- * Rates: a PCIe 4.0 link at its practical best, half of a staging copy's, and what pinning took on servers (1 to 2 GB/s, docs/ARCHITECTURE.md section 14). Calls:
- * no machine's figure, the middle of those that ways of pinning are compared at (0, 50, 200 us).
+ * Rates: a PCIe 4.0 link at its practical best, half of a staging copy's, and what pinning took on
+ * servers (1 to 2 GB/s, docs/ARCHITECTURE.md section 14). Calls: no machine's figure, the middle of
+ * those that ways of pinning are compared at (0, 50, 200 us).
  */
 #define TTMON_COST_DEFAULT                                \
 	((struct ttmon_cost){ .pageable_bps = 6000000000, \
@@ -83,7 +86,10 @@ struct ttmon_cost {
 			      .unpin_call_ns = 50000 })
 /* ns that bytes take at bps; saturates at INT64_MAX / 4. */
 int64_t ttmon_cost_ns(uint64_t bytes, uint64_t bps);
-/* ns that bytes take less from or to pinned memory; not whole ones: few bytes that are moved once save less than one. */
+/*
+ * ns that bytes take less from or to pinned memory; not whole ones: few bytes that are moved once save
+ * less than one.
+ */
 double ttmon_cost_saved(const struct ttmon_cost *c, uint64_t bytes);
 /* ns that so many pages of 4 KiB, pinned by so many calls that are all taken back, take. */
 double ttmon_cost_pinned(const struct ttmon_cost *c, uint64_t pages, uint64_t calls);
@@ -99,7 +105,10 @@ struct ttmon_cost_seen {
 #define TTMON_COST_SMALL  65536u
 #define TTMON_COST_CALLS  8u	     /* fewer small ones say nothing of calls */
 #define TTMON_COST_ENOUGH (1u << 20) /* fewer bytes say nothing of rates */
-/* No machine pins so fast: memory is not even cleared at this rate. A library that only pretends to pin does. */
+/*
+ * No machine pins so fast: memory is not even cleared at this rate. A library that only pretends to
+ * pin does.
+ */
 #define TTMON_COST_BELIEVABLE 20000000000.0
 /* An allocation that is pinned; 0: that call was not timed. */
 void ttmon_cost_see(struct ttmon_cost_seen *s, uint64_t size, uint64_t pin_ns, uint64_t unpin_ns);
@@ -107,7 +116,9 @@ void ttmon_cost_see(struct ttmon_cost_seen *s, uint64_t size, uint64_t pin_ns, u
 #define TTMON_COST_PINS	  (1u << 1)
 #define TTMON_COST_UNPINS (1u << 2)
 #define TTMON_COST_UNREAL (1u << 3) /* too fast to be pinning */
-/* Puts what they say into *c. Returns which of it was measured; 0, or UNREAL alone: *c is as it was. */
+/*
+ * Puts what they say into *c. Returns which of it was measured; 0, or UNREAL alone: *c is as it was.
+ */
 unsigned int ttmon_cost_measured(const struct ttmon_cost_seen *s, struct ttmon_cost *c);
 
 /* ---- a group of allocations ---- */
@@ -134,7 +145,11 @@ struct ttmon_memory {
 struct ttmon_said {
 	uint8_t advice; /* enum ttmon_advice */
 	uint8_t reason; /* enum ttmon_reason */
-	bool cold; /* pinned, and its transfers do not pay for that; also where it stays because of kernels that may read it */
+	/*
+	 * pinned, and its transfers do not pay for that; also where it stays because of kernels that may read
+	 * it
+	 */
+	bool cold;
 	bool known;	  /* gain_ns to worth_ns mean something: not of what is unknown, managed, or used in place */
 	bool at_least;	  /* there may have been more transfers: the upper end of worth is open */
 	int64_t worth_ns; /* net time that having it pinned saves, blocks given out again; negative: loses */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/analyse/an_int.h: between the parts of the analyses: an.c (the way in, results), one.c (one record), walk.c (what it touches), rows.c (sites, launches, kernels),
- * buf.c (buffers), pair.c (instructions of a buffer), heat.c (heat map), group.c (instructions that do the same), find.c and find_buf.c (sentences).
+ * memtrace/analyse/an_int.h: between the parts of the analyses: an.c (the way in, results), one.c (one
+ * record), walk.c (what it touches), rows.c (sites, launches, kernels), buf.c (buffers), pair.c
+ * (instructions of a buffer), heat.c (heat map), group.c (instructions that do the same), find.c and
+ * find_buf.c (sentences).
  *
- * A record is not added to the rows it belongs to one by one: neighbours mostly have the same site, launch and buffer, so they are summed up in a cell of
- * these three, and a cell goes to the rows when another takes its place, and at the end of a batch.
+ * A record is not added to the rows it belongs to one by one: neighbours mostly have the same site,
+ * launch and buffer, so they are summed up in a cell of these three, and a cell goes to the rows when
+ * another takes its place, and at the end of a batch.
  */
 #ifndef TTMON_MEMTRACE_AN_INT_H
 #define TTMON_MEMTRACE_AN_INT_H
@@ -27,7 +30,10 @@ struct ttmon_mt_key {
 	uint8_t space, kind, width;    /* of the record: a site's row may be the others' */
 };
 
-/* Where a buffer is, for one launch: sectors first to last; of these only inner_first to inner_last are in no other buffer. */
+/*
+ * Where a buffer is, for one launch: sectors first to last; of these only inner_first to inner_last
+ * are in no other buffer.
+ */
 struct ttmon_mt_part {
 	uint64_t first, last;
 	uint64_t inner_first, inner_last;
@@ -107,7 +113,10 @@ struct ttmon_mt_buf {
 	struct ttmon_mt_buffer_row row;
 };
 
-/* Chunks of 2 MiB of a buffer that no allocation is known for. Those from sure_first to sure_last were never one of the others'. */
+/*
+ * Chunks of 2 MiB of a buffer that no allocation is known for. Those from sure_first to sure_last were
+ * never one of the others'.
+ */
 struct ttmon_mt_range {
 	uint64_t first, last;
 	uint64_t sure_first, sure_last;
@@ -186,8 +195,9 @@ struct ttmon_mt_an {
 /* one.c */
 
 /*
- * The first of n records that were looked at: their sites, launches, spaces and masks are what they may be. With it those right after it that are the same elsewhere.
- * Returns how many were taken, or -ENOMEM.
+ * The first of n records that were looked at: their sites, launches, spaces and masks are what they
+ * may be. With it those right after it that are the same elsewhere. Returns how many were taken, or
+ * -ENOMEM.
  */
 int64_t ttmon_mt_an_some(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs,
 			 size_t n);
@@ -199,9 +209,15 @@ void ttmon_mt_an_finish(struct ttmon_mt_an *an,
 /* What a record of global memory that its cell has counted does beside that. -ENOMEM. */
 int ttmon_mt_an_walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec,
 		     struct ttmon_mt_cell *cell);
-/* n sectors in the cell's own buffer alone, its launch being open: they wait in the cell for what may join them. */
+/*
+ * n sectors in the cell's own buffer alone, its launch being open: they wait in the cell for what may
+ * join them.
+ */
 void ttmon_mt_an_walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell, uint64_t sector, uint32_t n);
-/* Where addr is in a launch: mostly in a piece of memory that was asked for before. *ret: until the next call. -ENOMEM. */
+/*
+ * Where addr is in a launch: mostly in a piece of memory that was asked for before. *ret: until the
+ * next call. -ENOMEM.
+ */
 int ttmon_mt_an_part_at(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint64_t addr,
 			const struct ttmon_mt_part **ret);
 void ttmon_mt_an_spill(struct ttmon_mt_an *an); /* what cells hold back goes to the sets: before a set is counted */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * buf.c: what is touched, by buffer. Where an allocation is known, that is a buffer. Elsewhere memory is taken in chunks of 2 MiB: a chunk beside one that
- * was touched before joins its range, and ranges that have met are put together when results are made, so that nothing has to be moved while records come.
+ * buf.c: what is touched, by buffer. Where an allocation is known, that is a buffer. Elsewhere memory
+ * is taken in chunks of 2 MiB: a chunk beside one that was touched before joins its range, and ranges
+ * that have met are put together when results are made, so that nothing has to be moved while records
+ * come.
  */
 #include "memtrace/analyse/an_int.h"
 #include "lib/base/search.h"
@@ -83,7 +85,8 @@ static uint32_t ranges_to(const struct ttmon_mt_an *an, uint64_t chunk)
 }
 
 /*
- * The range that has chunk; to: how far it may reach at once where it has to be made or stretched. A range that begins lower with every chunk keeps its
+ * The range that has chunk; to: how far it may reach at once where it has to be made or stretched. A
+ * range that begins lower with every chunk keeps its
  * buffer: only results ask for its address.
  */
 static int range_of(struct ttmon_mt_an *an, uint64_t chunk, uint64_t to, struct ttmon_mt_range *ret)

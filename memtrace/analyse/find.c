@@ -110,7 +110,10 @@ struct look {
 	double share;			 /* of all sectors */
 };
 
-/* Whether another site of the kernel walks through memory with the same stride: another field of the same structures. */
+/*
+ * Whether another site of the kernel walks through memory with the same stride: another field of the
+ * same structures.
+ */
 static bool has_sibling(const struct look *l, uint64_t stride)
 {
 	const char *kernel = l->dict->sites[l->site->site].kernel;

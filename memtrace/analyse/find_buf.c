@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* find_buf.c: what is odd about which buffer. What a trace cannot know, because something is missing in it, is not claimed. */
+/*
+ * find_buf.c: what is odd about which buffer. What a trace cannot know, because something is missing
+ * in it, is not claimed.
+ */
 #include "memtrace/analyse/an_int.h"
 
 #include "lib/demangle/site.h"
@@ -168,7 +171,10 @@ static size_t up_to(const struct launched *list, size_t n, uint32_t pid, uint64_
 	return lo;
 }
 
-/* Launches of its process (or of one that is not known) while it was live; UINT64_MAX: that is not known. */
+/*
+ * Launches of its process (or of one that is not known) while it was live; UINT64_MAX: that is not
+ * known.
+ */
 static uint64_t launches_of(const struct launched *list, size_t n, const struct ttmon_mt_alloc *a)
 {
 	uint64_t of_any = up_to(list, n, 0, a->free_ns) - up_to(list, n, 0, a->alloc_ns);

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * heat.c: the heat map. A buffer has bins of a power of two of sectors, at multiples of their size, so that two neighbours can be made one when the
- * buffer turns out larger; columns double in records the same way when the trace turns out longer. Rows of the result are cut out of the bins.
+ * heat.c: the heat map. A buffer has bins of a power of two of sectors, at multiples of their size, so
+ * that two neighbours can be made one when the buffer turns out larger; columns double in records the
+ * same way when the trace turns out longer. Rows of the result are cut out of the bins.
  */
 #include "memtrace/analyse/an_int.h"
 
-/* Room for sectors low to high. low and high of the map become what there is room for, so that a buffer that is walked through grows seldom. */
+/*
+ * Room for sectors low to high. low and high of the map become what there is room for, so that a
+ * buffer that is walked through grows seldom.
+ */
 static void grow(const struct ttmon_mt_an *an, struct ttmon_mt_heat_map *h, uint64_t low, uint64_t high)
 {
 	uint32_t rows = an->opts.heat_rows, tmp[1024];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * one.c: one record, in the cell it is summed up in. Requests that differ from the one before by whole lines cost the same and are counted as so many times
- * that one; of records in a row that do, as our own stream has them, only what differs is looked at.
+ * one.c: one record, in the cell it is summed up in. Requests that differ from the one before by whole
+ * lines cost the same and are counted as so many times that one; of records in a row that do, as our
+ * own stream has them, only what differs is looked at.
  */
 #include "memtrace/analyse/an_int.h"
 #include "memtrace/model/shape_parts.h"
@@ -19,7 +20,9 @@ static bool in_window(const struct ttmon_mt_rec *rec, uint64_t base)
 	return base != 0;
 }
 
-/* A generic access becomes one of the space that it turns out to be: *to, with addr for its addresses. */
+/*
+ * A generic access becomes one of the space that it turns out to be: *to, with addr for its addresses.
+ */
 static void resolve(const struct ttmon_mt_launch *l, const struct ttmon_mt_rec *rec, struct ttmon_mt_rec *to,
 		    uint64_t *addr)
 {
@@ -72,7 +75,10 @@ static void step(struct ttmon_mt_an *an, struct ttmon_mt_sums *s, const struct t
 	last->base = rec->base;
 }
 
-/* One more request of n pages. Of one, as most are, or none: what is left at the end, see ttmon_mt_an_finish(). */
+/*
+ * One more request of n pages. Of one, as most are, or none: what is left at the end, see
+ * ttmon_mt_an_finish().
+ */
 static void put_bin(uint64_t *bins, unsigned int n)
 {
 	if (n > 1)
@@ -166,7 +172,9 @@ static uint64_t mix(uint64_t h, uint64_t v)
 	return h ^ h >> 32;
 }
 
-/* The cell of these rows; if there is none, one of the four that it may be goes to its rows. -ENOMEM. */
+/*
+ * The cell of these rows; if there is none, one of the four that it may be goes to its rows. -ENOMEM.
+ */
 static int find_cell(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, const struct ttmon_mt_key *key,
 		     struct ttmon_mt_cell **ret)
 {
@@ -196,7 +204,10 @@ static int find_cell(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
 	return 0;
 }
 
-/* Does a request of the same lanes cost the same there? Whole lines away it does; where lanes are apart, wherever each of them stays in one sector. */
+/*
+ * Does a request of the same lanes cost the same there? Whole lines away it does; where lanes are
+ * apart, wherever each of them stays in one sector.
+ */
 static inline bool costs_the_same(const struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 {
 	return !((rec->base ^ c->base) % TTMON_MT_LINE) ||
@@ -277,7 +288,9 @@ static void other(struct ttmon_mt_cell *c, const struct ttmon_mt_rec *rec)
 
 /* ---- one record ---- */
 
-/* The cell that the site was in last, if this record belongs there too; NULL: it has to be looked for. */
+/*
+ * The cell that the site was in last, if this record belongs there too; NULL: it has to be looked for.
+ */
 static struct ttmon_mt_cell *same_cell(struct ttmon_mt_an *an, const struct ttmon_mt_rec *rec, unsigned int kind)
 {
 	size_t at = (size_t)rec->site * TTMON_MT_SPACE_MAX + rec->space;
@@ -324,8 +337,9 @@ static int cell_of(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, con
 }
 
 /*
- * Records after the first, which the cell has counted, that are the same request elsewhere and in one page each: at most n, and none past the column of the
- * heat map. Those that lie side by side are walked as one run. Returns how many.
+ * Records after the first, which the cell has counted, that are the same request elsewhere and in one
+ * page each: at most n, and none past the column of the heat map. Those that lie side by side are
+ * walked as one run. Returns how many.
  */
 static size_t more(struct ttmon_mt_an *an, const struct ttmon_mt_rec *recs, size_t n, struct ttmon_mt_cell *c)
 {

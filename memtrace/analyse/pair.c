@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pair.c: which instructions access which buffer: sums of each pair of them, in one hash table that grows up to MAX_PAIRS. What comes past that, or past
- * the memory there is, is counted for its buffer alone. Results are the same pairs by rows of buffers, those of ranges that met put together.
+ * pair.c: which instructions access which buffer: sums of each pair of them, in one hash table that
+ * grows up to MAX_PAIRS. What comes past that, or past the memory there is, is counted for its buffer
+ * alone. Results are the same pairs by rows of buffers, those of ranges that met put together.
  */
 #include "memtrace/analyse/an_int.h"
 #include "lib/base/search.h"

@@ -2,14 +2,18 @@
 /*
  * memtrace/analyse/reuse.c: reuse distances.
  *
- * A clock ticks with each touch of a followed sector. A hash table has the time of the last touch of each; a bitmap has a bit for each of these times, and a
- * Fenwick tree the sums of its words: a distance is the number of bits after a time. When the clock has reached the end of the bitmap, times are replaced by
- * their ranks, which costs as much as there are sectors, after at least as many touches.
+ * A clock ticks with each touch of a followed sector. A hash table has the time of the last touch of
+ * each; a bitmap has a bit for each of these times, and a Fenwick tree the sums of its words: a
+ * distance is the number of bits after a time. When the clock has reached the end of the bitmap, times
+ * are replaced by their ranks, which costs as much as there are sectors, after at least as many
+ * touches.
  *
- * Sectors are followed whose hash is below a threshold. When more than max are, the threshold halves, and those at or above it are forgotten (SHARDS with a
- * fixed size: C. Waldspurger and others, FAST 2015); from there on a touch counts for two, a distance is twice what is counted. Their number is between half of
- * max and max, so that results are those of at least that many. The touches in all are known, and those that the scaled histogram has too few or too many are put
- * right at its shortest distances, as the paper has it: a sector that is touched all the time is followed or is not.
+ * Sectors are followed whose hash is below a threshold. When more than max are, the threshold halves,
+ * and those at or above it are forgotten (SHARDS with a fixed size: C. Waldspurger and others, FAST
+ * 2015); from there on a touch counts for two, a distance is twice what is counted. Their number is
+ * between half of max and max, so that results are those of at least that many. The touches in all are
+ * known, and those that the scaled histogram has too few or too many are put right at its shortest
+ * distances, as the paper has it: a sector that is touched all the time is followed or is not.
  */
 #include "memtrace/analyse/an.h"
 #include "lib/base/util.h"
@@ -151,7 +155,10 @@ static bool grow(struct ttmon_mt_reuse_set *r)
 	return true;
 }
 
-/* Takes entry i out, and closes the gap: what is behind it moves up unless it would come before its place. */
+/*
+ * Takes entry i out, and closes the gap: what is behind it moves up unless it would come before its
+ * place.
+ */
 static void take_out(struct ttmon_mt_reuse_set *r, uint32_t i)
 {
 	uint32_t mask = 2 * r->cap - 1;

@@ -332,7 +332,10 @@ static void agg_costs(const struct ttmon_mt_agg *a, bool shared, struct ttmon_mt
 	memcpy(s->pages_2m_bins, a->pages_2m_bins, sizeof(a->pages_2m_bins));
 }
 
-/* An older file's has no distinct bytes: those requested, at most what was moved, and where a generic instruction accessed shared memory too, what was needed. */
+/*
+ * An older file's has no distinct bytes: those requested, at most what was moved, and where a generic
+ * instruction accessed shared memory too, what was needed.
+ */
 static void agg_plain(const struct ttmon_mt_agg *a, struct ttmon_mt_sums *s)
 {
 	uint64_t most = a->waves && a->ideal_lanes ? MIN(a->ideal_lanes, a->sectors) : a->sectors;
@@ -449,8 +452,8 @@ static int one_agg(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, con
 }
 
 /*
- * Launches of kernels with sums of all launches together are those that the program counted. A kernel whose accesses are all in functions that it calls has no
- * sums of its own, but launches.
+ * Launches of kernels with sums of all launches together are those that the program counted. A kernel
+ * whose accesses are all in functions that it calls has no sums of its own, but launches.
  */
 static int agg_launches(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict)
 {

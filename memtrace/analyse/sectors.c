@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * memtrace/analyse/sectors.c: a set of sectors. Pieces of 64 KiB in the order they came, each with a bit for its 2048 sectors; where they are is kept by regions of
- * 2 MiB, so that of a touch anywhere little more than the word of bits is not in a cache. At the first piece that does not fit, HyperLogLog registers get all
- * that is there, and from then on what is new; pieces that are in the table stay exact, so that only sectors that are not known are hashed.
+ * memtrace/analyse/sectors.c: a set of sectors. Pieces of 64 KiB in the order they came, each with a
+ * bit for its 2048 sectors; where they are is kept by regions of 2 MiB, so that of a touch anywhere
+ * little more than the word of bits is not in a cache. At the first piece that does not fit,
+ * HyperLogLog registers get all that is there, and from then on what is new; pieces that are in the
+ * table stay exact, so that only sectors that are not known are hashed.
  */
 #include "memtrace/analyse/an.h"
 #include "lib/base/util.h"
@@ -56,7 +58,10 @@ static unsigned int popcount(uint64_t x)
 	return (unsigned int)(((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0f) * 0x0101010101010101 >> 56);
 }
 
-/* The slot of a region, or the free one where it would be. The highest bits of this product spread neighbours evenly: they seldom meet. */
+/*
+ * The slot of a region, or the free one where it would be. The highest bits of this product spread
+ * neighbours evenly: they seldom meet.
+ */
 static inline struct slot *slot_of(const struct ttmon_mt_sectors *s, uint64_t nr)
 {
 	uint32_t i = (uint32_t)(nr * 0x9e3779b97f4a7c15 >> s->shift);
@@ -134,7 +139,10 @@ static void hll_pieces(uint8_t *hll, const struct ttmon_mt_sectors *s)
 			hll_bits(hll, (s->nrs[i] << PIECE) + 64 * k, s->pieces[i].bits[k]);
 }
 
-/* O. Ertl's improved estimator: no bias over the whole range, and no tables (arXiv 1702.01284, algorithm 6; ranks never reach the last register value). */
+/*
+ * O. Ertl's improved estimator: no bias over the whole range, and no tables (arXiv 1702.01284,
+ * algorithm 6; ranks never reach the last register value).
+ */
 static uint64_t hll_count(const uint8_t *hll)
 {
 	uint32_t hist[65] = { 0 };
@@ -264,7 +272,10 @@ bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t 
 	return n ? add_at(s, piece_of(s, sector, n), sector, n) : true;
 }
 
-/* Runs that lie far apart, in two passes: first where they are, which asks for the words, then the bits. */
+/*
+ * Runs that lie far apart, in two passes: first where they are, which asks for the words, then the
+ * bits.
+ */
 static bool add_far(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr)
 {
 	uint64_t word[TTMON_MT_MAX_RUNS], new = 0; /* word: of all pieces; UINT64_MAX: has to be looked for */

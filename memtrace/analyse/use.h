@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/analyse/use.h: which memory kernels accessed, summed up by process and page until it is told. What a daemon needs of a stream of records to know that pinned
- * memory which nobody copies is used all the same.
+ * memtrace/analyse/use.h: which memory kernels accessed, summed up by process and page until it is
+ * told. What a daemon needs of a stream of records to know that pinned memory which nobody copies is
+ * used all the same.
  */
 #ifndef TTMON_MEMTRACE_USE_H
 #define TTMON_MEMTRACE_USE_H
@@ -19,17 +20,24 @@ struct ttmon_mt_used {
 
 struct ttmon_mt_use;
 
-/* pages: 4 KiB pages that are kept apart, a power of two, and as many touches; 120 bytes each. Telling costs what was added, not what could be. */
+/*
+ * pages: 4 KiB pages that are kept apart, a power of two, and as many touches; 120 bytes each. Telling
+ * costs what was added, not what could be.
+ */
 int ttmon_mt_use_new(uint32_t pages, struct ttmon_mt_use **ret);
 /* Of records in global memory and of generic ones. ns: when. False: it is full, tell first. */
 bool ttmon_mt_use_add(struct ttmon_mt_use *u, uint32_t pid, const struct ttmon_mt_rec *rec, unsigned int kind,
 		      uint64_t ns);
 /*
- * Of a range that a program says its kernels touched, of any size: told in pieces of 256 KiB, at most 4096 of one, with their part of the counts. One that
- * goes on where the last one ended is joined to it. False: it is full, tell first.
+ * Of a range that a program says its kernels touched, of any size: told in pieces of 256 KiB, at most
+ * 4096 of one, with their part of the counts. One that goes on where the last one ended is joined to
+ * it. False: it is full, tell first.
  */
 bool ttmon_mt_use_touch(struct ttmon_mt_use *u, const struct ttmon_mt_touch *touch, uint64_t ns);
-/* Calls fn for each range, by process and address, first those of records, then those of touches, and forgets them. */
+/*
+ * Calls fn for each range, by process and address, first those of records, then those of touches, and
+ * forgets them.
+ */
 void ttmon_mt_use_tell(struct ttmon_mt_use *u, void (*fn)(void *ctx, const struct ttmon_mt_used *used), void *ctx);
 void ttmon_mt_use_free(struct ttmon_mt_use *u);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * walk.c: what a global access does to sets, heat and reuse. Runs of sectors that meet go to the sets as one run; columns (the same sectors in steps, as the
- * warps beside it have them) go to the sets once, as sets take no note of a second time; and a sector goes to the set of its launch alone: those of buffers get
- * theirs from there when launches are done with (ttmon_mt_an_share()).
+ * walk.c: what a global access does to sets, heat and reuse. Runs of sectors that meet go to the sets
+ * as one run; columns (the same sectors in steps, as the warps beside it have them) go to the sets
+ * once, as sets take no note of a second time; and a sector goes to the set of its launch alone: those
+ * of buffers get theirs from there when launches are done with (ttmon_mt_an_share()).
  */
 #include "memtrace/analyse/an_int.h"
 #include "memtrace/model/shape_parts.h"
@@ -10,7 +11,10 @@
 #define MAX_WAIT (1u << 24) /* sectors that wait for their set */
 #define GOLDEN	 0x9e3779b97f4a7c15
 
-/* What the launch's set has exactly comes to the buffer's from there: ttmon_mt_an_share(). What it has not, and what two buffers share, goes there at once. */
+/*
+ * What the launch's set has exactly comes to the buffer's from there: ttmon_mt_an_share(). What it has
+ * not, and what two buffers share, goes there at once.
+ */
 static void add_to_buffer(struct ttmon_mt_buf *b, uint64_t sector, uint32_t n)
 {
 	if (b->set)
@@ -81,7 +85,10 @@ void ttmon_mt_an_walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, uint6
 	}
 }
 
-/* Runs of per sectors each, in equal steps, all in the cell's own buffer alone. What was there before in this launch is in the sets. */
+/*
+ * Runs of per sectors each, in equal steps, all in the cell's own buffer alone. What was there before
+ * in this launch is in the sets.
+ */
 static void walk_steps(struct ttmon_mt_an *an, struct ttmon_mt_cell *c, struct ttmon_mt_sectors *set, uint64_t first,
 		       uint64_t by, uint32_t per)
 {

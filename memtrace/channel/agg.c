@@ -8,7 +8,10 @@ _Static_assert(TTMON_MTC_AGG_CLASSES == TTMON_MT_CLASSES && TTMON_MTC_AGG_COSTS 
 		       TTMON_MTC_AGG_PAGES + 2 == TTMON_MT_PAGES_BINS && TTMON_MTC_AGG_STRIDES == TTMON_MT_AGG_STRIDES,
 	       "the GPU's counters, and ours");
 
-/* A distribution of the GPU's, whose last place has more than all others: into ours, where n is at [n]. Returns its sum. */
+/*
+ * A distribution of the GPU's, whose last place has more than all others: into ours, where n is at
+ * [n]. Returns its sum.
+ */
 static uint64_t take_bins(uint64_t *to, const uint64_t *from, uint64_t more)
 {
 	uint64_t sum = more;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * chan.c: the rings of a channel. Every word of the shared memory is read once, into memory of our own, and checked there: the program may change it at
- * any time. Loads and stores are atomic, so that the compiler neither repeats nor splits them.
+ * chan.c: the rings of a channel. Every word of the shared memory is read once, into memory of our
+ * own, and checked there: the program may change it at any time. Loads and stores are atomic, so that
+ * the compiler neither repeats nor splits them.
  */
 #include "memtrace/channel/chan_int.h"
 

@@ -88,10 +88,15 @@ struct ttmon_mt_chan {
 
 /* Takes the entries that are there now. -EBADMSG, -ENOMEM. */
 int ttmon_mt_chan_read_dict(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, char *why, size_t n);
-/* Index of a launch by its number, one that is made up where it was not announced; negative: -errno. */
+/*
+ * Index of a launch by its number, one that is made up where it was not announced; negative: -errno.
+ */
 int64_t ttmon_mt_chan_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, uint32_t id);
 void ttmon_mt_chan_dict_free(struct ttmon_mt_chan *c);
-/* Counters of a site of the channel's, as those of the dictionary's site (agg.c). They may say anything: nothing is checked but what is added up here. */
+/*
+ * Counters of a site of the channel's, as those of the dictionary's site (agg.c). They may say
+ * anything: nothing is checked but what is added up here.
+ */
 void ttmon_mt_chan_agg(const struct ttmon_mtc_agg *g, const struct ttmon_mt_chan_site *s, struct ttmon_mt_agg *ret);
 
 #endif

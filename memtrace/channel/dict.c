@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* dict.c: the dictionary of a channel: what the program says once about its instructions, launches and kernels, and its sums. */
+/*
+ * dict.c: the dictionary of a channel: what the program says once about its instructions, launches and
+ * kernels, and its sums.
+ */
 #include "memtrace/channel/chan_int.h"
 #include "lib/base/grow.h"
 #include "lib/base/hash.h"
 
 #define MAX_ADDR (1ull << 57)
-/* What a program says of its numbers is not more than it can have done: one that lies spoils no sum for good. */
+/*
+ * What a program says of its numbers is not more than it can have done: one that lies spoils no sum
+ * for good.
+ */
 #define MAX_SAID    (1ull << 40)
 #define FLAGS_KNOWN (TTMON_MT_LAUNCH_MADE_UP | TTMON_MT_LAUNCH_GRAPH | TTMON_MT_LAUNCH_SAMPLED)
 
 /* ---- entries ---- */
 
-/* The texts behind an entry's struct, one after the other; "" where there is none any more. c->entry has a NUL behind it. */
+/*
+ * The texts behind an entry's struct, one after the other; "" where there is none any more. c->entry
+ * has a NUL behind it.
+ */
 struct texts {
 	const char *at, *end;
 };
@@ -52,7 +61,10 @@ static void leave_out(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 	sink->stats->malformed++;
 }
 
-/* A quarter of what the others have left, where channels are strangers to each other: nobody takes all. */
+/*
+ * A quarter of what the others have left, where channels are strangers to each other: nobody takes
+ * all.
+ */
 static bool within_share(const struct ttmon_mt_sink *sink, uint64_t limit, uint64_t used, uint64_t own)
 {
 	return !sink->shared || own < (limit - MIN(limit, used - MIN(used, own))) / 4;
@@ -127,7 +139,9 @@ static int64_t light_site(struct ttmon_mt_sink *sink, unsigned int kind)
 			.kernel = "", .opcode = "", .file = "", .module = "", .kind = (uint8_t)kind, .width = 1 });
 }
 
-/* Index of a site in the dictionary, of an equal one where there is one. -ENOSPC: past a limit, said. */
+/*
+ * Index of a site in the dictionary, of an equal one where there is one. -ENOSPC: past a limit, said.
+ */
 static int64_t keep_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const struct ttmon_mt_site *site)
 {
 	uint64_t key = c->names ? site_key(site) : 0;
@@ -465,7 +479,10 @@ static int give_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const s
 	return index < 0 ? past_limit(c, sink, index) : 0;
 }
 
-/* A kernel that has been told of, by this channel's program in another context or by another program: added up. */
+/*
+ * A kernel that has been told of, by this channel's program in another context or by another program:
+ * added up.
+ */
 static bool add_kernel(const struct ttmon_mt_chan *c, const struct ttmon_mt_sink *sink, uint64_t key,
 		       const struct ttmon_mt_kernel *k)
 {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * listen.c: the socket that channels come through. One epoll descriptor holds the listener, the connections and a pidfd of each program: a child that
- * it forked may hold its connection open, so its own end is looked for as well.
+ * listen.c: the socket that channels come through. One epoll descriptor holds the listener, the
+ * connections and a pidfd of each program: a child that it forked may hold its connection open, so its
+ * own end is looked for as well.
  *
- * A connection has HELLO_NS to send its hello; the one that has waited longest gives way to the next when there are too many. So who connects and says
- * nothing holds no place for long, and nobody else's. A user may have some of the channels, not all.
+ * A connection has HELLO_NS to send its hello; the one that has waited longest gives way to the next
+ * when there are too many. So who connects and says nothing holds no place for long, and nobody
+ * else's. A user may have some of the channels, not all.
  */
 #include "memtrace/channel/chan.h"
 #include "lib/os/clock.h"
@@ -88,7 +90,10 @@ static int watch(struct ttmon_mt_listen *l, int fd)
 	return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-/* Bound under a umask that lets nobody in; until listen(2) a connect(2) is refused, so nobody gets in by another mode than the last. */
+/*
+ * Bound under a umask that lets nobody in; until listen(2) a connect(2) is refused, so nobody gets in
+ * by another mode than the last.
+ */
 static int bind_path(struct ttmon_mt_listen *l, const struct sockaddr_un *addr, unsigned int mode)
 {
 	mode_t mask = umask(0777);
@@ -211,8 +216,8 @@ static int accept_one(struct ttmon_mt_listen *l)
 }
 
 /*
- * Whoever waits to be let in keeps the listener readable. Without a descriptor for him there is no point in looking at once again: the listener is
- * left out for a while.
+ * Whoever waits to be let in keeps the listener readable. Without a descriptor for him there is no
+ * point in looking at once again: the listener is left out for a while.
  */
 static void accept_all(struct ttmon_mt_listen *l, struct ttmon_mt_sink *sink)
 {

@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * TTMON_MEMTRACE_LIB, or beside our own program: the build tree, an installation, Debian's. A path that LD_PRELOAD can name: absolute, without blank or colon.
- * -ENOENT, -EINVAL, -ENAMETOOLONG: one line in why.
+ * TTMON_MEMTRACE_LIB, or beside our own program: the build tree, an installation, Debian's. A path
+ * that LD_PRELOAD can name: absolute, without blank or colon. -ENOENT, -EINVAL, -ENAMETOOLONG: one
+ * line in why.
  */
 int ttmon_mt_library(char *ret, size_t n, char *why, size_t n_why);
 

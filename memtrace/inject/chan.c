@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * chan.c: the program's side of <ttmon/mtchan.h>: one channel for each context. The shared memory and the connection are made at the first launch, so that the
- * reader hears of kernels that cannot be recorded too; what CUDA has to know of it, at the first launch that is recorded.
+ * chan.c: the program's side of <ttmon/mtchan.h>: one channel for each context. The shared memory and
+ * the connection are made at the first launch, so that the reader hears of kernels that cannot be
+ * recorded too; what CUDA has to know of it, at the first launch that is recorded.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -149,7 +150,10 @@ static int make(struct ttmon_inj_chan *c)
 
 static void at_exit(void);
 
-/* One more, of the current context; with list_lock held. Where it cannot be made the context goes without. */
+/*
+ * One more, of the current context; with list_lock held. Where it cannot be made the context goes
+ * without.
+ */
 static void add(struct ttmon_inj_chan *c, void *ctx)
 {
 	int err = make(c);
@@ -339,7 +343,10 @@ bool ttmon_inj_announce(struct ttmon_inj_chan *c, struct ttmon_inj_kernel *k, co
 
 /* ---- the end of one ---- */
 
-/* With its lock held. The control block and the memory stay where they are unless the context goes with all that may still use them. */
+/*
+ * With its lock held. The control block and the memory stay where they are unless the context goes
+ * with all that may still use them.
+ */
 static void end(struct ttmon_inj_chan *c, bool cuda, bool ctx_goes)
 {
 	struct ttmon_mtc_head *h = c->head;
@@ -414,7 +421,10 @@ void ttmon_inj_released(int device)
 
 	if (pid != getpid() || CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) || active)
 		return;
-	/* It was the last: the primary context is gone, and which channel was its own shows at those that no longer are contexts. */
+	/*
+	 * It was the last: the primary context is gone, and which channel was its own shows at those that no
+	 * longer are contexts.
+	 */
 	pthread_mutex_lock(&list_lock);
 	for (struct ttmon_inj_chan *c = chans; c; c = c->next) {
 		void *popped;

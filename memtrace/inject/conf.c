@@ -128,7 +128,10 @@ static bool parse(void)
 	if (!conf.socket || (text && *text && !conf.kernels))
 		return false;
 	conf.launch_end = UINT64_MAX;
-	/* By default what can be made better by moving memory; PTX's local accesses may be none in the machine code (docs). */
+	/*
+	 * By default what can be made better by moving memory; PTX's local accesses may be none in the machine
+	 * code (docs).
+	 */
 	conf.spaces = 1u << TTMON_MT_GLOBAL | 1u << TTMON_MT_SHARED;
 	conf.ring_bytes = 1u << 20;
 	if (!number("TOOL_VERBOSE", 0, 9, &verbose) || !number("TTMON_MEMTRACE_ALL", 0, 1, &all))

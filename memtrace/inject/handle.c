@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * handle.c: handles of kernels, learnt when the program asks for them, each with the handle of the kernel's copy; what the copies must not be seen in, and what they
- * share with their originals.
+ * handle.c: handles of kernels, learnt when the program asks for them, each with the handle of the
+ * kernel's copy; what the copies must not be seen in, and what they share with their originals.
  */
 #include <errno.h>
 #include <search.h>

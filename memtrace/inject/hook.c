@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hook.c: how a program comes to the driver's functions, and ours in their place. A program that is linked with libcuda.so.1 finds our names first; the
- * CUDA runtime asks dlsym() for cuGetProcAddress, and that for everything else. Loaded late, by CUDA_INJECTION64_PATH from cuInit(), we come after all that: then the
- * pointers that were found already are looked for in the writable memory of the loaded objects, and replaced there.
+ * hook.c: how a program comes to the driver's functions, and ours in their place. A program that is
+ * linked with libcuda.so.1 finds our names first; the CUDA runtime asks dlsym() for cuGetProcAddress,
+ * and that for everything else. Loaded late, by CUDA_INJECTION64_PATH from cuInit(), we come after all
+ * that: then the pointers that were found already are looked for in the writable memory of the loaded
+ * objects, and replaced there.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -50,7 +52,10 @@ static _Atomic uintptr_t reals[TTMON_INJ_FNS];
 /* What dlsym() is without us; read by the code below. */
 void *(*ttmon_inj_next_dlsym)(void *, const char *);
 
-/* By name: RTLD_NEXT leads nowhere from a library that was loaded late. Before glibc 2.34 it is in libdl. */
+/*
+ * By name: RTLD_NEXT leads nowhere from a library that was loaded late. Before glibc 2.34 it is in
+ * libdl.
+ */
 static void find_dlsym(void)
 {
 	static const char *const libs[] = { "libc.so.6", "libdl.so.2" };
@@ -66,7 +71,8 @@ static void find_dlsym(void)
 }
 
 /*
- * dlsym() looks at who calls it, for RTLD_NEXT: unless the answer is ours, the caller's frame and return address must be its own. So the way on is a jump.
+ * dlsym() looks at who calls it, for RTLD_NEXT: unless the answer is ours, the caller's frame and
+ * return address must be its own. So the way on is a jump.
  */
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
@@ -207,7 +213,10 @@ int cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags
 
 #define MAX_SEGMENT (64u << 20)
 
-/* Words that are addresses of the driver's functions, or dlsym()'s, become ours. Pages that were made read-only are made so again. */
+/*
+ * Words that are addresses of the driver's functions, or dlsym()'s, become ours. Pages that were made
+ * read-only are made so again.
+ */
 static size_t patch(uintptr_t from, uintptr_t to, bool relro)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = from & ~(page - 1),

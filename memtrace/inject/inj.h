@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * inj.h: libttmon-memtrace.so, which is put into a program by LD_PRELOAD (or CUDA_INJECTION64_PATH) and lets its GPU kernels say which memory they access. See
- * ttmon-memtrace(1) for what a user sees.
+ * inj.h: libttmon-memtrace.so, which is put into a program by LD_PRELOAD (or CUDA_INJECTION64_PATH)
+ * and lets its GPU kernels say which memory they access. See ttmon-memtrace(1) for what a user sees.
  *
  *	hook.c		dlsym() and cuGetProcAddress(): how a program comes to the driver's functions, and ours in their place; the functions behind them
  *	conf.c		what the environment says
@@ -13,8 +13,9 @@
  *	chan.c		one channel for each context: <ttmon/mtchan.h>, the program's side
  *	tell.c		what is written into its dictionary
  *
- * Rules: whatever goes wrong, the program gets what the driver gives without us. Nothing is written to its stdout. No lock is held over a launch; a channel's own is
- * while CUDA is asked for its memory, and the one of all channels while one is made or ended.
+ * Rules: whatever goes wrong, the program gets what the driver gives without us. Nothing is written to
+ * its stdout. No lock is held over a launch; a channel's own is while CUDA is asked for its memory,
+ * and the one of all channels while one is made or ended.
  */
 #ifndef TTMON_MEMTRACE_INJ_H
 #define TTMON_MEMTRACE_INJ_H
@@ -68,7 +69,10 @@ struct ttmon_inj_any_node {
 	(void *f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, \
 	 unsigned int bz, unsigned int shmem, void *stream, void **params)
 
-/* T(exported name, name asked for, least version it is given for, per-thread default stream, parameters): taken, there is a function of that name in here. */
+/*
+ * T(exported name, name asked for, least version it is given for, per-thread default stream,
+ * parameters): taken, there is a function of that name in here.
+ */
 #define TTMON_INJ_TAKEN(T)                                                                                             \
 	T(cuModuleLoad, cuModuleLoad, 0, 0, (void **mod, const char *path))                                            \
 	T(cuModuleLoadData, cuModuleLoadData, 0, 0, (void **mod, const void *image))                                   \
@@ -217,15 +221,24 @@ struct ttmon_inj_conf {
 const struct ttmon_inj_conf *ttmon_inj_conf(void);
 /* One line on stderr, "libttmon-memtrace: ..."; verbose ones only where TOOL_VERBOSE is set. */
 void ttmon_inj_say(bool verbose, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* From here on everything goes to the driver as it comes. In a child that was forked: it has its parent's channels and locks in its memory, and no CUDA. */
+/*
+ * From here on everything goes to the driver as it comes. In a child that was forked: it has its
+ * parent's channels and locks in its memory, and no CUDA.
+ */
 void ttmon_inj_give_up(void);
 bool ttmon_inj_kernel_wanted(const char *name);
-/* The base name of the object that p lies in, or "memory"; false: it is one of NVIDIA's libraries, which are left alone. */
+/*
+ * The base name of the object that p lies in, or "memory"; false: it is one of NVIDIA's libraries,
+ * which are left alone.
+ */
 bool ttmon_inj_module_name(const void *p, char *buf, size_t n);
 
 /* ---- modules (module.c) ---- */
 
-/* A kernel of the program, as one handle of it (CUfunction or CUkernel). Never freed while a launch may use it: entries live to the end. */
+/*
+ * A kernel of the program, as one handle of it (CUfunction or CUkernel). Never freed while a launch
+ * may use it: entries live to the end.
+ */
 struct ttmon_inj_kernel {
 	char *name, *module;
 	char *why;		     /* not recorded; NULL: it is */
@@ -234,7 +247,10 @@ struct ttmon_inj_kernel {
 	uint32_t counted; /* of its sites, those that can be recorded; of two copies in a link, the more */
 	uint32_t params, param_bytes;
 	atomic_bool loaded; /* in a module of the program; else its text was refused: not told of */
-	/* They have sites that its launches may name too: in functions of its text, in the same kernel of another input of a link. */
+	/*
+	 * They have sites that its launches may name too: in functions of its text, in the same kernel of
+	 * another input of a link.
+	 */
 	struct ttmon_inj_kernel **parts;
 	uint32_t nr_parts;
 	uint32_t number;	       /* of the kernel, from 0: for what a channel has announced */
@@ -259,11 +275,16 @@ struct ttmon_inj_kernel *ttmon_inj_kernels(uint32_t *count); /* all, newest firs
 
 struct ttmon_inj_chan;
 
-/* The channel of the current context, made at the first call in it. NULL: there is no context, or nobody reads. */
+/*
+ * The channel of the current context, made at the first call in it. NULL: there is no context, or
+ * nobody reads.
+ */
 struct ttmon_inj_chan *ttmon_inj_chan(void);
 /*
- * Launch `number` of the process, counted from 0, is about to be made: *ctl is the control block, the first of the two parameters more; the number is the other.
- * False: it cannot be recorded (nobody reads any more, no room, CUDA did not take the memory). flags: TTMON_MT_LAUNCH_*.
+ * Launch `number` of the process, counted from 0, is about to be made: *ctl is the control block, the
+ * first of the two parameters more; the number is the other.
+ * False: it cannot be recorded (nobody reads any more, no room, CUDA did not take the memory). flags:
+ * TTMON_MT_LAUNCH_*.
  */
 bool ttmon_inj_announce(struct ttmon_inj_chan *c, struct ttmon_inj_kernel *k, const unsigned int grid[3],
 			const unsigned int block[3], unsigned int shmem, const void *stream, uint32_t flags,
@@ -272,8 +293,9 @@ enum ttmon_inj_count { TTMON_INJ_LAUNCHED, TTMON_INJ_RECORDED, TTMON_INJ_REFUSED
 void ttmon_inj_count(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel *k, enum ttmon_inj_count what);
 
 /*
- * Contexts that go. Their kernels are waited for, what was counted and dropped is told. Destroyed or reset: the channel ends. Released: which release of a primary
- * context is the last shows only after it.
+ * Contexts that go. Their kernels are waited for, what was counted and dropped is told. Destroyed or
+ * reset: the channel ends. Released: which release of a primary context is the last shows only after
+ * it.
  */
 void ttmon_inj_destroying(void *ctx);
 void ttmon_inj_resetting(int device);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* inj_chan.h: a channel, between chan.c, which makes and ends it, and tell.c, which writes its dictionary. */
+/*
+ * inj_chan.h: a channel, between chan.c, which makes and ends it, and tell.c, which writes its
+ * dictionary.
+ */
 #ifndef TTMON_MEMTRACE_INJ_CHAN_H
 #define TTMON_MEMTRACE_INJ_CHAN_H
 
@@ -38,14 +41,17 @@ struct ttmon_inj_chan {
 };
 
 /*
- * From device memory to `to`, or, where that is NULL, to it; beside everything the program does: the legacy stream would wait for that, or break a capture. An error of
- * CUDA's.
+ * From device memory to `to`, or, where that is NULL, to it; beside everything the program does: the
+ * legacy stream would wait for that, or break a capture. An error of CUDA's.
  */
 int ttmon_inj_copy(void *to, uint64_t device, const void *from, size_t size);
 
 /* All with the channel's lock held. */
 bool ttmon_inj_reader_gone(struct ttmon_inj_chan *c);
-/* An entry with its texts, in one piece; entry->bytes is filled in. False: there was no room in time, counted, or nobody reads. */
+/*
+ * An entry with its texts, in one piece; entry->bytes is filled in. False: there was no room in time,
+ * counted, or nobody reads.
+ */
 bool ttmon_inj_put(struct ttmon_inj_chan *c, struct ttmon_mtc_entry *entry, size_t size, const char *const *texts,
 		   size_t nr_texts);
 #define TTMON_INJ_PUT(c, entry, ...)                                                      \

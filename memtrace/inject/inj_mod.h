@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* inj_mod.h: what text.c, module.c, link.c and handle.c share: texts, modules, and the kernels in them. */
+/*
+ * inj_mod.h: what text.c, module.c, link.c and handle.c share: texts, modules, and the kernels in
+ * them.
+ */
 #ifndef TTMON_MEMTRACE_INJ_MOD_H
 #define TTMON_MEMTRACE_INJ_MOD_H
 
 #include "memtrace/inject/inj.h"
 
-/* A text that was rewritten. Kernels live to the end of the process: what was launched must still be told when its module is gone. */
+/*
+ * A text that was rewritten. Kernels live to the end of the process: what was launched must still be
+ * told when its module is gone.
+ */
 struct ttmon_inj_text {
 	struct ttmon_inj_text *next;
 	uint64_t hash[2];
@@ -55,30 +61,45 @@ void ttmon_inj_hash(const void *data, size_t n, uint64_t ret[2]);
 struct ttmon_inj_kernel *ttmon_inj_kernel_new(const char *name, const char *module, const char *why);
 /* Lasts from here on. With the lock held for writing. */
 void ttmon_inj_kernel_list(struct ttmon_inj_kernel *k);
-/* One that is in no text, made when it is first asked for. With the lock held for writing; NULL: no memory. */
+/*
+ * One that is in no text, made when it is first asked for. With the lock held for writing; NULL: no
+ * memory.
+ */
 struct ttmon_inj_kernel *ttmon_inj_kernel_unknown(const char *name, const char *module, const char *why);
 
 /* ---- link.c ---- */
 
-/* Was the image (n as for ttmon_mt_image_ptx()) made by the program's linker? NULL: no, or it was not followed. */
+/*
+ * Was the image (n as for ttmon_mt_image_ptx()) made by the program's linker? NULL: no, or it was not
+ * followed.
+ */
 const struct ttmon_inj_linked *ttmon_inj_linked(const void *image, size_t n);
 
 /* ---- module.c ---- */
 
-/* A regular file that is not empty, of *n bytes, to be given back with munmap(); NULL: it cannot be read. */
+/*
+ * A regular file that is not empty, of *n bytes, to be given back with munmap(); NULL: it cannot be
+ * read.
+ */
 void *ttmon_inj_map(const char *path, size_t *n);
 
 /* 90: of the current context's device. */
 int ttmon_inj_max_arch(void);
 
-/* A module was loaded, with the lock free. lib: it is the module of that library; ctx: its context, NULL: it is a library. Copies name and why. */
+/*
+ * A module was loaded, with the lock free. lib: it is the module of that library; ctx: its context,
+ * NULL: it is a library. Copies name and why.
+ */
 void ttmon_inj_remember(void *handle, void *lib, void *ctx, const struct ttmon_inj_text *text, const char *name,
 			const char *why);
 void *ttmon_inj_current(void); /* context; NULL: none */
 
 /* With the lock held; NULL: not known. */
 struct ttmon_inj_module *ttmon_inj_module_of(const void *handle);
-/* The kernel of that name, with the lock held for writing; one that is not recorded is made when it is first seen. NULL: no memory. */
+/*
+ * The kernel of that name, with the lock held for writing; one that is not recorded is made when it is
+ * first seen. NULL: no memory.
+ */
 struct ttmon_inj_kernel *ttmon_inj_kernel_of(const struct ttmon_inj_module *m, const char *name);
 /* It was unloaded, and what is of it as a library. With the lock held for writing. */
 void ttmon_inj_forget_module(const void *owner);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * launch.c: launches and kernel nodes of graphs: which of a kernel's two copies runs. The recorded one has two parameters more. Whenever the driver does not take
- * that, the original is launched, with what the program gave.
+ * launch.c: launches and kernel nodes of graphs: which of a kernel's two copies runs. The recorded one
+ * has two parameters more. Whenever the driver does not take that, the original is launched, with what
+ * the program gave.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,10 @@ struct launch {
 	void *more; /* to be freed */
 };
 
-/* The parameters of k with ours behind them. False: they are none that the kernel can have, or there is no memory. */
+/*
+ * The parameters of k with ours behind them. False: they are none that the kernel can have, or there
+ * is no memory.
+ */
 static bool params_make(struct launch *l, const struct ttmon_inj_kernel *k, void **params, void **extra)
 {
 	size_t at = ((size_t)k->param_bytes + 7) & ~(size_t)7, given = 0;
@@ -108,7 +112,10 @@ static bool enter(void *ctx, bool *pushed)
 
 #define MAX_THREADS 0 /* CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK */
 
-/* A node fails only when its graph is made, where there is no going back to the original: a copy that needs more registers must fit. */
+/*
+ * A node fails only when its graph is made, where there is no going back to the original: a copy that
+ * needs more registers must fit.
+ */
 static bool fits(void *copy, const unsigned int block[3])
 {
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * link.c: programs that link at run time, cuLink*(). The linker gets rewritten texts in place of its inputs' PTX, and the cubin that comes out is known again by what is
- * in it when it is loaded, also from a copy. The inputs are kept as the program gave them until the link ends: if the driver refuses one of ours, or the link as a
- * whole, everything is done again with them, in a state of our own that the program's handle then stands for.
+ * link.c: programs that link at run time, cuLink*(). The linker gets rewritten texts in place of its
+ * inputs' PTX, and the cubin that comes out is known again by what is in it when it is loaded, also
+ * from a copy. The inputs are kept as the program gave them until the link ends: if the driver refuses
+ * one of ours, or the link as a whole, everything is done again with them, in a state of our own that
+ * the program's handle then stands for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +15,10 @@
 #include "memtrace/ptx/image.h"
 #include "memtrace/inject/inj_mod.h"
 
-/* CU_JIT_*: options that the driver writes to, buffers that it fills, and options that are pointers to what is the program's. */
+/*
+ * CU_JIT_*: options that the driver writes to, buffers that it fills, and options that are pointers to
+ * what is the program's.
+ */
 enum { OPT_THREADS = 1, OPT_INFO = 3, OPT_INFO_BYTES, OPT_ERROR, OPT_ERROR_BYTES, OPT_TARGET = 9 };
 #define OPT_IS_POINTER(o) ((o) == 17 || (o) == 18 || (o) == 25 || (o) == 27)
 /* CU_JIT_INPUT_* */
@@ -183,7 +188,10 @@ static int add(struct link *l, const struct input *in, int type, const void *dat
 		    in->o.vals);
 }
 
-/* From the beginning, with what the program gave, as l->why says. 0, or the error that the driver has for that; nothing is rewritten any more. */
+/*
+ * From the beginning, with what the program gave, as l->why says. 0, or the error that the driver has
+ * for that; nothing is rewritten any more.
+ */
 static int again(struct link *l)
 {
 	void *state = NULL;
@@ -221,7 +229,10 @@ static uint32_t target(const struct link *l)
 	return t ? t & 0xffff : (uint32_t)ttmon_inj_max_arch();
 }
 
-/* What an input is called: as the program or its file says, else as the object that it lies in. False: that is one of NVIDIA's libraries, which are left alone. */
+/*
+ * What an input is called: as the program or its file says, else as the object that it lies in. False:
+ * that is one of NVIDIA's libraries, which are left alone.
+ */
 static bool label(const char *name, const void *origin, char *ret, size_t n)
 {
 	if (!ttmon_inj_module_name(origin, ret, n))
@@ -246,7 +257,10 @@ static bool ptx_of(const struct link *l, const struct input *in, const void *ori
 	return false;
 }
 
-/* Adds the newest input, rewritten where it can be. 0: added; AS_IT_IS: it is to be added so; else the driver's error, and nothing was added. */
+/*
+ * Adds the newest input, rewritten where it can be. 0: added; AS_IT_IS: it is to be added so; else the
+ * driver's error, and nothing was added.
+ */
 static int add_rewritten(struct link *l, const void *origin)
 {
 	const struct input *in = &l->inputs[l->nr_inputs - 1];
@@ -306,7 +320,10 @@ static int add_input(struct link *l, int type, const void *data, size_t size, co
 
 /* ---- what comes out ---- */
 
-/* The same kernel in two inputs, .weak in both: which of its copies the linker takes is not known, so both count. NULL: no memory. */
+/*
+ * The same kernel in two inputs, .weak in both: which of its copies the linker takes is not known, so
+ * both count. NULL: no memory.
+ */
 static struct ttmon_inj_kernel *either(const struct ttmon_inj_kernel *a, const struct ttmon_inj_kernel *b)
 {
 	const struct ttmon_inj_kernel *both[] = { a, b };

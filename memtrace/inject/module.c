@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * module.c: modules and libraries of the program. When one is loaded its PTX is taken and rewritten (memtrace/ptx/ptx.h), and that text goes to the driver; whatever fails, the
- * image itself goes there, as it came.
+ * module.c: modules and libraries of the program. When one is loaded its PTX is taken and rewritten
+ * (memtrace/ptx/ptx.h), and that text goes to the driver; whatever fails, the image itself goes there,
+ * as it came.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -67,7 +68,8 @@ void ttmon_inj_remember(void *handle, void *lib, void *ctx, const struct ttmon_i
 typedef int (*load_fn)(void *ctx, void **handle, const void *image);
 
 /*
- * The module that ptx becomes with the recorder in it. False: why; then *text is what the text says of its kernels, where none of them is recorded.
+ * The module that ptx becomes with the recorder in it. False: why; then *text is what the text says of
+ * its kernels, where none of them is recorded.
  */
 static bool load_rewritten(void **handle, const struct ttmon_mt_image *ptx, const char *module, load_fn load, void *ctx,
 			   const struct ttmon_inj_text **text, char *why, size_t n)
@@ -103,7 +105,10 @@ static void loaded_new(void *handle, load_fn load, const struct ttmon_inj_text *
 	ttmon_inj_remember(handle, NULL, library ? NULL : ttmon_inj_current(), text, name, why);
 }
 
-/* load: the driver's function with everything but the image. text_load: the same, for text, where the program's own takes none; NULL: load. */
+/*
+ * load: the driver's function with everything but the image. text_load: the same, for text, where the
+ * program's own takes none; NULL: load.
+ */
 static int load_image(void **handle, const void *image, size_t size, const char *name, load_fn load, load_fn text_load,
 		      void *ctx)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* tell.c: what a program writes into the dictionary of a channel: its kernels, their instructions and launches, and at the end what the GPU summed up and dropped. */
+/*
+ * tell.c: what a program writes into the dictionary of a channel: its kernels, their instructions and
+ * launches, and at the end what the GPU summed up and dropped.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +112,10 @@ static uint32_t min32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Is it in the trace, and if not, why; as it stands in this context. first: its first recorded launch is about to be made. */
+/*
+ * Is it in the trace, and if not, why; as it stands in this context. first: its first recorded launch
+ * is about to be made.
+ */
 static bool tell_kernel(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel *k, bool first)
 {
 	const struct told *t = told_of(c, k);
@@ -266,7 +272,10 @@ static void *synchronize(void *arg)
 	return NULL;
 }
 
-/* Have all kernels of the context ended, within some time? A program that ends beside one that never does is not to wait for it. */
+/*
+ * Have all kernels of the context ended, within some time? A program that ends beside one that never
+ * does is not to wait for it.
+ */
 static bool kernels_ended(void *ctx)
 {
 	struct wait *w = calloc(1, sizeof(*w));
@@ -302,7 +311,9 @@ static bool kernels_ended(void *ctx)
 	return ended;
 }
 
-/* With its lock held; cuda: its context is current. Everything that kernels have done so far is told. */
+/*
+ * With its lock held; cuda: its context is current. Everything that kernels have done so far is told.
+ */
 void ttmon_inj_tell(struct ttmon_inj_chan *c, bool cuda)
 {
 	if (c->armed && cuda && kernels_ended(c->ctx)) {

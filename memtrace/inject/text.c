@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* text.c: PTX texts of the program, rewritten (memtrace/ptx/ptx.h), with their kernels and instructions; each text once. */
+/*
+ * text.c: PTX texts of the program, rewritten (memtrace/ptx/ptx.h), with their kernels and
+ * instructions; each text once.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +15,10 @@
 
 #define CACHE_MAX (256u << 20) /* bytes of rewritten text that are kept for the next load of the same */
 
-/* Only one text is rewritten at a time: numbers of sites are given in order, and JIT compilers are no better at it. */
+/*
+ * Only one text is rewritten at a time: numbers of sites are given in order, and JIT compilers are no
+ * better at it.
+ */
 pthread_mutex_t ttmon_inj_rewriting = PTHREAD_MUTEX_INITIALIZER;
 static struct ttmon_inj_text *texts;
 static struct ttmon_inj_kernel *kernels;
@@ -78,7 +84,10 @@ static uint32_t counted(const struct ttmon_inj_kernel *k)
 	return ttmon_inj_conf()->aggregate && k->nr_sites > left ? left : k->nr_sites;
 }
 
-/* Sites from..from + n - 1 of what was rewritten, with texts of their own; the first site of all has the number base. */
+/*
+ * Sites from..from + n - 1 of what was rewritten, with texts of their own; the first site of all has
+ * the number base.
+ */
 static int take_sites(struct ttmon_inj_kernel *k, const struct ttmon_ptx_result *r, size_t from, size_t n,
 		      uint32_t base)
 {

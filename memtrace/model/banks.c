@@ -6,7 +6,10 @@
 #define BANKS 32
 #define WORDS (UINT64_MAX >> 2) /* word numbers are taken modulo this + 1 */
 
-/* Distinct words by the bank they lie in. A lane's words are consecutive, so it has at most one in a bank, as no access is wider than 64 bytes. */
+/*
+ * Distinct words by the bank they lie in. A lane's words are consecutive, so it has at most one in a
+ * bank, as no access is wider than 64 bytes.
+ */
 struct words {
 	uint8_t n[BANKS];
 	uint64_t word[BANKS][TTMON_MT_LANES];
@@ -56,7 +59,10 @@ static unsigned int group_end(const struct ttmon_mt_lanes *l, unsigned int from,
 	return to;
 }
 
-/* Lanes that are aligned to their width, 16 bytes at most, in a window of 64 MiB: sorted by phase and place, without a look at what was there. */
+/*
+ * Lanes that are aligned to their width, 16 bytes at most, in a window of 64 MiB: sorted by phase and
+ * place, without a look at what was there.
+ */
 static bool banks_natural(const struct ttmon_mt_lanes *l, unsigned int width, struct ttmon_mt_shape *s)
 {
 	unsigned int size = MAX(4, width), shift = (unsigned int)__builtin_ctz(size), group = phase_lanes(width),
@@ -125,12 +131,18 @@ bool ttmon_mt_banks_affine(const struct ttmon_mt_rec *rec, unsigned int n, struc
 	unsigned int phases = 0, waves = 0, distinct, per_lane = ((unsigned int)(low & 3) + width + 3) >> 2, period;
 	bool dense = step < width + 4; /* no word lies between the bytes of two lanes */
 
-	/* Else all lanes lie alike in their words, and the words of two lanes in the same banks or in none the same. */
+	/*
+	 * Else all lanes lie alike in their words, and the words of two lanes in the same banks or in none the
+	 * same.
+	 */
 	if (!dense && (step & 3 || per_lane & (per_lane - 1) || q & (per_lane - 1)))
 		return false;
 	/* After so many lanes the banks come again. */
 	period = q & (BANKS - 1) ? BANKS / (unsigned int)(q & -q) : 1;
-	/* The span of a phase and how it lies in its words are the same seen from either end, so a negative stride counts from its last lane. */
+	/*
+	 * The span of a phase and how it lies in its words are the same seen from either end, so a negative
+	 * stride counts from its last lane.
+	 */
 	for (; lane < end; phases++) {
 		unsigned int next = MIN((lane / group + 1) * group, end), k = next - lane;
 

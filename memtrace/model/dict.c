@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* dict.c: a dictionary that grows. Texts lie in blocks that never move, each text once: the same few names come with millions of launches. */
+/*
+ * dict.c: a dictionary that grows. Texts lie in blocks that never move, each text once: the same few
+ * names come with millions of launches.
+ */
 #include "lib/read/run.h"
 #include "memtrace/model/mt.h"
 #include "lib/base/hash.h"
@@ -55,7 +58,10 @@ static int grow(struct ttmon_mt_words *w)
 	return 0;
 }
 
-/* ret: a copy of text, cut at TTMON_MT_MAX_TEXT, that lives as long as d; the one there is, if there is one. NULL is "". */
+/*
+ * ret: a copy of text, cut at TTMON_MT_MAX_TEXT, that lives as long as d; the one there is, if there
+ * is one. NULL is "".
+ */
 static int keep(struct ttmon_mt_dictw *d, const char *text, const char **ret)
 {
 	struct ttmon_mt_words *w = d->words;

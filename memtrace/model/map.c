@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * map.c: allocations by address and time. Each process has a segment tree over the ends of its allocations: an allocation is in the O(log n) nodes that make
- * up its range, so all that contain an address are in the nodes above that address's leaf. In a node they are in the order they were made, and each place
- * knows which of those up to it is freed last: whoever is live at a time is found by going back from that time, and no further than one was live.
+ * map.c: allocations by address and time. Each process has a segment tree over the ends of its
+ * allocations: an allocation is in the O(log n) nodes that make up its range, so all that contain an
+ * address are in the nodes above that address's leaf. In a node they are in the order they were made,
+ * and each place knows which of those up to it is freed last: whoever is live at a time is found by
+ * going back from that time, and no further than one was live.
  */
 #include "memtrace/model/map.h"
 
@@ -469,7 +471,10 @@ static void take(const struct ttmon_mt_map *map, struct found *f, uint32_t i, co
 	*f = (struct found){ better ? i : f->best, f->many || doubt };
 }
 
-/* Numbers of launches only grow with time, so that what is in order of the one is in order of the other. */
+/*
+ * Numbers of launches only grow with time, so that what is in order of the one is in order of the
+ * other.
+ */
 static void look_at(const struct ttmon_mt_map *map, const struct tree *t, uint32_t node, const struct query *q,
 		    struct found *f)
 {

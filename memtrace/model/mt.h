@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/model/mt.h: the model. One record for all sources: one warp-level memory instruction that was executed with at least one active lane (a
- * "request"), or one side of one that has two (LDGSTS, cp.async: shared destination and global source).
+ * memtrace/model/mt.h: the model. One record for all sources: one warp-level memory instruction that
+ * was executed with at least one active lane (a "request"), or one side of one that has two (LDGSTS,
+ * cp.async: shared destination and global source).
  *
- * What is said once is in a dictionary: sites (instructions, or kernel and opcode where a source has no finer name) and launches. Records hold
- * their indexes. Everything a source can say is input: an index in a record that a reader hands out is in range, a width is 1 to 64, a mask is
- * not 0, a text is never NULL but "" (and not clean: clean it before printing).
+ * What is said once is in a dictionary: sites (instructions, or kernel and opcode where a source has
+ * no finer name) and launches. Records hold their indexes. Everything a source can say is input: an
+ * index in a record that a reader hands out is in range, a width is 1 to 64, a mask is not 0, a text
+ * is never NULL but "" (and not clean: clean it before printing).
  */
 #ifndef TTMON_MEMTRACE_MT_H
 #define TTMON_MEMTRACE_MT_H
@@ -83,11 +85,17 @@ struct ttmon_mt_launch {
 #define TTMON_MT_LAUNCH_MADE_UP (1 << 0) /* records name it, the source does not */
 #define TTMON_MT_LAUNCH_GRAPH	(1 << 1) /* a node of a graph: all its replays are one launch here */
 #define TTMON_MT_LAUNCH_SAMPLED (1 << 2) /* only some of its blocks were recorded */
-/* id is its number among all launches of its process, in the order in which they were made: from 0; from 1. */
+/*
+ * id is its number among all launches of its process, in the order in which they were made: from 0;
+ * from 1.
+ */
 #define TTMON_MT_LAUNCH_NTH_0 (1 << 3)
 #define TTMON_MT_LAUNCH_NTH_1 (1 << 4)
 
-/* Lane i of mask accesses width bytes at base + stride * (i - first), first being the lowest lane of mask; or at addr[i]. */
+/*
+ * Lane i of mask accesses width bytes at base + stride * (i - first), first being the lowest lane of
+ * mask; or at addr[i].
+ */
 struct ttmon_mt_rec {
 	uint64_t base;	      /* address of the lowest active lane, in both shapes */
 	const uint64_t *addr; /* NULL: affine. Else 32 addresses; those of lanes that are not in mask are anything */
@@ -98,7 +106,10 @@ struct ttmon_mt_rec {
 	uint32_t cta[3];
 	uint16_t warp; /* within the block (rank), or hardware slot: TTMON_MT_SLOT */
 	uint16_t sm;   /* TTMON_MT_NO_SM: not known */
-	uint8_t space; /* of the site, or what a generic access turned out to be; GENERIC: still not known, take it as global */
+	/*
+	 * of the site, or what a generic access turned out to be; GENERIC: still not known, take it as global
+	 */
+	uint8_t space;
 	uint8_t width; /* bytes a lane */
 	uint8_t flags; /* TTMON_MT_* below */
 };
@@ -112,7 +123,10 @@ struct ttmon_mt_rec {
 #define TTMON_MT_PAGES_BINS  7			  /* 1, 2, 3-4, 5-8, 9-16, 17-32, more */
 #define TTMON_MT_AGG_STRIDES 3
 
-/* Counters of one site that were kept on the GPU: aggregate mode; there are no records of it. The sums are those that its records would have. */
+/*
+ * Counters of one site that were kept on the GPU: aggregate mode; there are no records of it. The sums
+ * are those that its records would have.
+ */
 struct ttmon_mt_agg {
 	uint32_t site;
 	uint32_t launch;	     /* TTMON_MT_NO_LAUNCH: all launches together */
@@ -123,8 +137,8 @@ struct ttmon_mt_agg {
 	uint64_t waves, ideal_waves; /* shared memory wavefronts; 0 elsewhere */
 	uint64_t min_addr, max_addr; /* of any lane, max_addr the last byte; min > max: none */
 	/*
-	 * What follows is 0 where shapes is: an older file has none of it. As memtrace/model/shape.h defines it for one request, added up; same and max_same of atomics and
-	 * reductions alone.
+	 * What follows is 0 where shapes is: an older file has none of it. As memtrace/model/shape.h defines
+	 * it for one request, added up; same and max_same of atomics and reductions alone.
 	 */
 	uint32_t shapes, max_same, max_waves, pad;
 	uint64_t unique, ideal, misaligned, pages_4k, pages_64k, pages_2m, phases, same;
@@ -133,7 +147,10 @@ struct ttmon_mt_agg {
 	uint64_t cost_hist[TTMON_MT_COST_BINS];	 /* of n sectors; in shared memory, wavefronts */
 	uint64_t lines_hist[TTMON_MT_COST_BINS];
 	uint64_t pages_4k_bins[TTMON_MT_PAGES_BINS], pages_2m_bins[TTMON_MT_PAGES_BINS]; /* global memory */
-	/* The first strides of STRIDED and SEGMENTED requests, bytes, and requests of each. 0: none; those of other strides, and of 0, are the rest of the classes. */
+	/*
+	 * The first strides of STRIDED and SEGMENTED requests, bytes, and requests of each. 0: none; those of
+	 * other strides, and of 0, are the rest of the classes.
+	 */
 	int64_t stride[TTMON_MT_AGG_STRIDES];
 	uint64_t stride_requests[TTMON_MT_AGG_STRIDES];
 };
@@ -192,9 +209,11 @@ struct ttmon_mt_stats {
 /* ---- opcodes (memtrace/model/opcode.c) ---- */
 
 /*
- * What a SASS opcode ("LDG.E.64.SYS", "ATOMS.ADD", "LDGSTS.E.BYPASS.LTC128B.128") does. len bytes of text. operand: which of its memory operands
- * (LDGSTS: 0 the shared destination, 1 the global source). Fills space, kind, width, flags of site (GUESSED where it is not known; then as a
- * generic load of 4 bytes). Rules: ../shared/facts/memtrace.md 3, NVIDIA's opcode lists. Returns whether it accesses memory at all.
+ * What a SASS opcode ("LDG.E.64.SYS", "ATOMS.ADD", "LDGSTS.E.BYPASS.LTC128B.128") does. len bytes of
+ * text. operand: which of its memory operands (LDGSTS: 0 the shared destination, 1 the global source).
+ * Fills space, kind, width, flags of site (GUESSED where it is not known; then as a generic load of 4
+ * bytes). Rules: ../shared/facts/memtrace.md 3, NVIDIA's opcode lists. Returns whether it accesses
+ * memory at all.
  */
 bool ttmon_mt_sass(const char *opcode, size_t len, unsigned int operand, struct ttmon_mt_site *site);
 
@@ -213,7 +232,10 @@ struct ttmon_mt_dictw {
 	struct ttmon_mt_words *words;
 };
 
-/* Each copies what it is given, with its texts (cut at TTMON_MT_MAX_TEXT). Returns the index, or -ENOMEM, -E2BIG past the limits above. */
+/*
+ * Each copies what it is given, with its texts (cut at TTMON_MT_MAX_TEXT). Returns the index, or
+ * -ENOMEM, -E2BIG past the limits above.
+ */
 int64_t ttmon_mt_dict_site(struct ttmon_mt_dictw *d, const struct ttmon_mt_site *site);
 int64_t ttmon_mt_dict_launch(struct ttmon_mt_dictw *d, const struct ttmon_mt_launch *launch);
 int64_t ttmon_mt_dict_agg(struct ttmon_mt_dictw *d, const struct ttmon_mt_agg *agg);

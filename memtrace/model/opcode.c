@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * opcode.c: what a SASS opcode does, from its name: the first component says space and kind, the last component that is a width and
- * nothing else the width. A name that is not in the table is a guess and says so.
+ * opcode.c: what a SASS opcode does, from its name: the first component says space and kind, the last
+ * component that is a width and nothing else the width. A name that is not in the table is a guess and
+ * says so.
  */
 #include "memtrace/model/mt.h"
 #include "lib/base/util.h"
@@ -63,7 +64,10 @@ static const struct op ops[] = {
 	{ "STTM", TTMON_MT_GENERIC, NOT_MEMORY, 0 },
 };
 
-/* Components that are a width. What only begins or ends like one is not: LTC128B is a hint to the cache, M88 a shape. */
+/*
+ * Components that are a width. What only begins or ends like one is not: LTC128B is a hint to the
+ * cache, M88 a shape.
+ */
 static const struct width {
 	const char *name;
 	uint8_t width;

@@ -27,7 +27,10 @@ void ttmon_mt_count_runs(struct ttmon_mt_shape *s)
 		uint64_t first = s->runs[i].sector, last = first + s->runs[i].n - 1,
 			 with = i ? first ^ before : UINT64_MAX;
 
-		/* with has a bit at or above a unit's, unless the run begins in the unit that the run before it ended in. */
+		/*
+		 * with has a bit at or above a unit's, unless the run begins in the unit that the run before it ended
+		 * in.
+		 */
 		sectors += s->runs[i].n;
 		lines += ttmon_mt_span(first, last, 2) - !(with >> 2);
 		p4k += ttmon_mt_span(first, last, 7) - !(with >> 7);
@@ -91,7 +94,10 @@ static uint32_t reversed(uint32_t m, unsigned int len)
 	return __builtin_bswap32(m) >> (32 - len);
 }
 
-/* Lanes of which bit i of m is at low + step * i; bit 0 is one, the highest is len - 1. Nothing comes round. */
+/*
+ * Lanes of which bit i of m is at low + step * i; bit 0 is one, the highest is len - 1. Nothing comes
+ * round.
+ */
 struct affine {
 	uint64_t low, step;
 	uint32_t m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/model/shape.h: what one request costs and looks like. Pure functions of one record; definitions: ../shared/facts/memtrace.md 3 and, as a user
- * reads them, ttmon-memtrace(7).
+ * memtrace/model/shape.h: what one request costs and looks like. Pure functions of one record;
+ * definitions: ../shared/facts/memtrace.md 3 and, as a user reads them, ttmon-memtrace(7).
  *
  *	sectors		32-byte sectors that any active lane's bytes touch. Addresses are taken modulo 2^64, so an access may begin at the top and end at 0
  *	lines		128-byte lines, the same way; pages of 4 KiB, 64 KiB and 2 MiB too
@@ -20,9 +20,10 @@
 #include "memtrace/model/mt.h"
 
 /*
- * First match wins. By the addresses alone: a list of lanes that is affine has the class of the affine record. "Lane i" is by the number of the lane, so that
- * holes in the mask leave holes in the addresses. Local memory, where the hardware interleaves: SINGLE; SEQUENTIAL where all lanes have one offset; STRIDED;
- * CLUSTERED; GATHER.
+ * First match wins. By the addresses alone: a list of lanes that is affine has the class of the affine
+ * record. "Lane i" is by the number of the lane, so that holes in the mask leave holes in the
+ * addresses. Local memory, where the hardware interleaves: SINGLE; SEQUENTIAL where all lanes have one
+ * offset; STRIDED; CLUSTERED; GATHER.
  */
 enum ttmon_mt_class {
 	TTMON_MT_SINGLE,     /* one lane */
@@ -31,8 +32,9 @@ enum ttmon_mt_class {
 	TTMON_MT_REVERSED,   /* at base - width * i */
 	TTMON_MT_STRIDED,    /* at base + stride * i, any other stride */
 	/*
-	 * Tiles: runs of the same stride (0 too) and as many lanes each; the first and the last may be shorter, two of them have at least two lanes. Rows of a
-	 * block that is narrower than a warp, rows looked up in a table, and a sequence that turns round in a ring buffer.
+	 * Tiles: runs of the same stride (0 too) and as many lanes each; the first and the last may be
+	 * shorter, two of them have at least two lanes. Rows of a block that is narrower than a warp, rows
+	 * looked up in a table, and a sequence that turns round in a ring buffer.
 	 */
 	TTMON_MT_SEGMENTED,
 	TTMON_MT_PERMUTED,  /* the bytes of a sequential access in another order, no lane on another's */
@@ -60,9 +62,17 @@ struct ttmon_mt_shape {
 	uint16_t
 		same; /* ATOM, RED: most lanes on one 4-byte word (8-byte for wider ones), 1 where none meet; 0 of other kinds */
 	uint8_t class; /* enum ttmon_mt_class */
-	uint8_t misaligned; /* sequential or reversed, not local, and takes more sectors than it would with its lowest byte at the start of one */
+	/*
+	 * sequential or reversed, not local, and takes more sectors than it would with its lowest byte at the
+	 * start of one
+	 */
+	uint8_t misaligned;
 	uint16_t run; /* SEGMENTED: lanes in a run, the longest; else 0 */
-	int64_t stride; /* STRIDED, SEGMENTED within a run, SEQUENTIAL, REVERSED: bytes; else 0. SEQUENTIAL in local memory: the width */
+	/*
+	 * STRIDED, SEGMENTED within a run, SEQUENTIAL, REVERSED: bytes; else 0. SEQUENTIAL in local memory:
+	 * the width
+	 */
+	int64_t stride;
 	int64_t pitch;	    /* SEGMENTED: from one run to the next, bytes; 0: differs */
 	uint64_t low, high; /* the lowest and the highest address of a lane */
 	/* Sectors as runs, ascending, none touching the next; 0 of them in shared and local memory. */
@@ -70,7 +80,10 @@ struct ttmon_mt_shape {
 	struct ttmon_mt_run runs[TTMON_MT_MAX_RUNS];
 };
 
-/* Fast where the record is affine: no loop over lanes for strides of up to a sector. Addresses may be any, also ones that wrap. runs past nr_runs are untouched. */
+/*
+ * Fast where the record is affine: no loop over lanes for strides of up to a sector. Addresses may be
+ * any, also ones that wrap. runs past nr_runs are untouched.
+ */
 void ttmon_mt_get_shape(const struct ttmon_mt_rec *rec, unsigned int kind, struct ttmon_mt_shape *ret);
 
 /* The address of a lane that is in the mask. */
@@ -80,7 +93,10 @@ static inline uint64_t ttmon_mt_lane(const struct ttmon_mt_rec *rec, unsigned in
 			 : rec->base + (uint64_t)rec->stride * (lane - (unsigned int)__builtin_ctz(rec->mask));
 }
 
-/* Turns 32 addresses into the affine form where the active lanes are: sets base, stride, addr of rec by its mask. addr must outlive rec. */
+/*
+ * Turns 32 addresses into the affine form where the active lanes are: sets base, stride, addr of rec
+ * by its mask. addr must outlive rec.
+ */
 void ttmon_mt_fit(struct ttmon_mt_rec *rec, const uint64_t *addr);
 
 #endif

@@ -110,7 +110,10 @@ static unsigned int most_alike(const int32_t *x, unsigned int n, unsigned int sh
 	return most;
 }
 
-/* Runs of lanes that lie in one sector each, by offsets from a sector's start that ascend; the last of n is repeated, up to x[LANES]. */
+/*
+ * Runs of lanes that lie in one sector each, by offsets from a sector's start that ascend; the last of
+ * n is repeated, up to x[LANES].
+ */
 static void add_near(const int32_t *x, unsigned int n, uint64_t sector, struct ttmon_mt_shape *s)
 {
 	int32_t start = x[0] >> 5, before = start;
@@ -141,7 +144,10 @@ static void add_near(const int32_t *x, unsigned int n, uint64_t sector, struct t
 
 enum { NO = 0, YES = 1, FAR = 2 };
 
-/* All lanes within 1 GiB of the first, and none comes round; else FAR. Otherwise: whether the bytes are those of a sequential access. */
+/*
+ * All lanes within 1 GiB of the first, and none comes round; else FAR. Otherwise: whether the bytes
+ * are those of a sequential access.
+ */
 static unsigned int sweep_near(const struct ttmon_mt_lanes *l, unsigned int width, bool atomic, bool runs,
 			       struct ttmon_mt_shape *s)
 {
@@ -162,7 +168,10 @@ static unsigned int sweep_near(const struct ttmon_mt_lanes *l, unsigned int widt
 	for (unsigned int i = l->n; i < LANES; i++)
 		x[i] = INT32_MAX;
 	ttmon_mt_sort32(x);
-	/* What is not a lane repeats the last: so all loops have the same length, and the compiler makes vectors of them. */
+	/*
+	 * What is not a lane repeats the last: so all loops have the same length, and the compiler makes
+	 * vectors of them.
+	 */
 	for (unsigned int i = l->n; i <= LANES; i++)
 		x[i] = x[l->n - 1];
 	if ((x[0] < 0 && origin < (uint64_t)-x[0]) ||
@@ -285,7 +294,10 @@ static bool sweep(const struct ttmon_mt_lanes *l, unsigned int width, bool atomi
 /* Are the lanes runs of this stride? Then SEGMENTED is filled. */
 static bool runs_of(const struct ttmon_mt_lanes *l, int64_t stride, struct ttmon_mt_shape *s)
 {
-	/* full: lanes of the runs that are neither first nor last; extent: from the first address of the longest run to its last; jump: from the end of one to the next. */
+	/*
+	 * full: lanes of the runs that are neither first nor last; extent: from the first address of the
+	 * longest run to its last; jump: from the end of one to the next.
+	 */
 	unsigned int nr = 0, full = 0, first = 0, len = 1, longest = 0, two = 0;
 	uint64_t extent = 0, jump = 0, start = l->addr[0];
 	bool varies = false;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* memtrace/model/shape_parts.h: between memtrace/model/shape.c (affine records, the way in), shape_list.c (lists of addresses) and banks.c (shared and local memory). */
+/*
+ * memtrace/model/shape_parts.h: between memtrace/model/shape.c (affine records, the way in),
+ * shape_list.c (lists of addresses) and banks.c (shared and local memory).
+ */
 #ifndef TTMON_MEMTRACE_SHAPE_PARTS_H
 #define TTMON_MEMTRACE_SHAPE_PARTS_H
 
 #include "memtrace/model/shape.h"
 
-/* Active lanes in ascending order: their numbers and addresses. 32 of them can be read: the last is repeated. They may point to elsewhere than the buffers. */
+/*
+ * Active lanes in ascending order: their numbers and addresses. 32 of them can be read: the last is
+ * repeated. They may point to elsewhere than the buffers.
+ */
 struct ttmon_mt_lanes {
 	unsigned int n;
 	const uint8_t *lane;
@@ -43,7 +49,10 @@ static inline void ttmon_mt_run_add(struct ttmon_mt_shape *s, uint64_t first, ui
 	s->nr_runs++;
 }
 
-/* Units of 2^shift bytes that len lanes of width bytes lie in, step bytes apart from low on; nothing comes round. */
+/*
+ * Units of 2^shift bytes that len lanes of width bytes lie in, step bytes apart from low on; nothing
+ * comes round.
+ */
 unsigned int ttmon_mt_units(uint64_t low, uint64_t step, unsigned int len, unsigned int width, unsigned int shift);
 /* Sectors, lines and pages from the runs. */
 void ttmon_mt_count_runs(struct ttmon_mt_shape *s);
@@ -64,7 +73,10 @@ void ttmon_mt_shape_list(const struct ttmon_mt_lanes *l, const struct ttmon_mt_r
 
 /* banks.c: phases, waves, ideal_waves (unique is there already); sectors and lines of local memory. */
 void ttmon_mt_banks(const struct ttmon_mt_lanes *l, unsigned int width, struct ttmon_mt_shape *s);
-/* The same where lane i of the mask, which has no holes, is at base + stride * (i - first) and nothing wraps. false: not one of the forms it knows. */
+/*
+ * The same where lane i of the mask, which has no holes, is at base + stride * (i - first) and nothing
+ * wraps. false: not one of the forms it knows.
+ */
 bool ttmon_mt_banks_affine(const struct ttmon_mt_rec *rec, unsigned int n, struct ttmon_mt_shape *s);
 void ttmon_mt_local(const struct ttmon_mt_lanes *l, unsigned int width, struct ttmon_mt_shape *s);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * body.c: one function, statement after statement: which instructions access memory, with which operands, and which functions it calls. Of registers
- * only their widths are known, by the scopes in which they are declared.
+ * body.c: one function, statement after statement: which instructions access memory, with which
+ * operands, and which functions it calls. Of registers only their widths are known, by the scopes in
+ * which they are declared.
  */
 #include "memtrace/ptx/ptx_int.h"
 #include "lib/base/util.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * emit.c: the text of a copy: the original's, with insertions at the offsets that body.c found. Registers and parameters of ours are declared in a
- * scope of their own at each place, so that their names are always free.
+ * emit.c: the text of a copy: the original's, with insertions at the offsets that body.c found.
+ * Registers and parameters of ours are declared in a scope of their own at each place, so that their
+ * names are always free.
  *
  *	%__ttmon_c	the control block, of the whole function		%__ttmon_l	the launch; in a kernel loaded where it is needed
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * image.c: PTX out of what a program loads. This runs in the program, before its driver has seen the bytes: nothing is read that the headers do not claim, and
- * what cannot be is refused.
+ * image.c: PTX out of what a program loads. This runs in the program, before its driver has seen the
+ * bytes: nothing is read that the headers do not claim, and what cannot be is refused.
  */
 #include "memtrace/ptx/image.h"
 #include "memtrace/ptx/ptx.h"
@@ -72,7 +72,10 @@ static uint64_t get64(const uint8_t *p)
 
 /* ---- text ---- */
 
-/* Where the first directive is, behind blanks and comments; n: not there. Ends at a NUL, whatever n says. */
+/*
+ * Where the first directive is, behind blanks and comments; n: not there. Ends at a NUL, whatever n
+ * says.
+ */
 static size_t first_word(const char *p, size_t n)
 {
 	size_t i = 0;
@@ -128,7 +131,10 @@ static bool fits(uint32_t arch, char letter, uint32_t max_arch)
 	return arch <= max_arch && (letter != 'f' || arch / 10 == max_arch / 10);
 }
 
-/* A copy of n bytes, up to their NUL; with lines, the NULs between them become the ends of lines. -EBADMSG: no PTX. */
+/*
+ * A copy of n bytes, up to their NUL; with lines, the NULs between them become the ends of lines.
+ * -EBADMSG: no PTX.
+ */
 static int take_text(struct bytes b, bool lines, uint32_t max_arch, const char *from, struct ttmon_mt_image *ret)
 {
 	_cleanup_free_ char *text = NULL;
@@ -201,7 +207,10 @@ static bool find_section(struct bytes elf, const char *name, struct bytes *ret)
 	return false;
 }
 
-/* Where an ELF ends that comes with no length, or one of n bytes: behind its sections and their table. 0: it cannot be. */
+/*
+ * Where an ELF ends that comes with no length, or one of n bytes: behind its sections and their table.
+ * 0: it cannot be.
+ */
 static size_t elf_bytes(const uint8_t *p, size_t n)
 {
 	uint64_t table = get64(p + offsetof(Elf64_Ehdr, e_shoff)), end;
@@ -271,7 +280,10 @@ static int from_elf(struct bytes b, uint32_t max_arch, struct ttmon_mt_image *re
 
 /* ---- fat binaries ---- */
 
-/* The entries of one container of n bytes behind its header; one that reaches past its end is the last. */
+/*
+ * The entries of one container of n bytes behind its header; one that reaches past its end is the
+ * last.
+ */
 static int add_entries(struct entries *e, const uint8_t *p, size_t n)
 {
 	while (n >= ENTRY_LEN) {
@@ -343,7 +355,9 @@ static int unpack(const struct entry *entry, struct bytes *ret, uint8_t **own)
 	}
 	if (entry->plain > TTMON_PTX_MAX || in->n > INT32_MAX)
 		return -E2BIG;
-	/* No more memory than the bytes can fill: LZ4 makes at most 255 of one, zstd says how many there are. */
+	/*
+	 * No more memory than the bytes can fill: LZ4 makes at most 255 of one, zstd says how many there are.
+	 */
 	says = entry->flags & FLAG_ZSTD	     ? ZSTD_getFrameContentSize(in->p, in->n)
 	       : entry->plain / 255 <= in->n ? entry->plain
 					     : 0;
@@ -388,7 +402,10 @@ static int try_entry(const struct entry *entry, uint32_t max_arch, struct ttmon_
 	return err;
 }
 
-/* In the order in which they are tried: PTX before cubins, the highest architecture first, then as they stand in the image. */
+/*
+ * In the order in which they are tried: PTX before cubins, the highest architecture first, then as
+ * they stand in the image.
+ */
 static int by_worth(const void *pa, const void *pb)
 {
 	const struct entry *a = pa, *b = pb;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* mod.c: what is in a module: its version and target, its source files, its kernels and functions with a body, and the size of their parameters. */
+/*
+ * mod.c: what is in a module: its version and target, its source files, its kernels and functions with
+ * a body, and the size of their parameters.
+ */
 #include "memtrace/ptx/ptx_int.h"
 #include "lib/base/hash.h"
 #include "lib/base/util.h"
@@ -121,7 +124,10 @@ static void param(struct ttmon_ptx_lex *l, struct ttmon_ptx_fn *fn)
 	fn->param_bytes = (uint32_t)(ROUND_UP(fn->param_bytes, align) + bytes * vector * count);
 }
 
-/* A list in parentheses; returns the offset of the ')', 0 where it does not end. fn NULL: only passed over. */
+/*
+ * A list in parentheses; returns the offset of the ')', 0 where it does not end. fn NULL: only passed
+ * over.
+ */
 static size_t params(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l, struct ttmon_ptx_fn *fn)
 {
 	struct ttmon_ptx_fn any = { 0 };
@@ -218,7 +224,9 @@ static int source(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l)
 	return 0;
 }
 
-/* .version 9.0 .target sm_90a, debug .address_size 64: what every module begins with, in this order. */
+/*
+ * .version 9.0 .target sm_90a, debug .address_size 64: what every module begins with, in this order.
+ */
 static int preamble(struct ttmon_ptx_mod *m, struct ttmon_ptx_lex *l, char *why, size_t n)
 {
 	struct ttmon_ptx_tok t = ttmon_ptx_next(l);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * op.c: what a PTX opcode accesses. Qualifiers stand in different orders in different versions of the language, so each is looked for by itself:
- * ".v4" and the type say the width, a state space says the space. Constants and parameters are no memory accesses here.
+ * op.c: what a PTX opcode accesses. Qualifiers stand in different orders in different versions of the
+ * language, so each is looked for by itself: ".v4" and the type say the width, a state space says the
+ * space. Constants and parameters are no memory accesses here.
  */
 #include "memtrace/ptx/ptx_int.h"
 #include "lib/base/util.h"

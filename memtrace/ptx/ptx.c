@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ptx.c: which kernels and functions of a module are copied, the text that comes of it, and what is said about it. */
+/*
+ * ptx.c: which kernels and functions of a module are copied, the text that comes of it, and what is
+ * said about it.
+ */
 #include "memtrace/ptx/ptx_int.h"
 #include "ttmon/mtchan.h"
 #include "lib/base/util.h"
@@ -254,7 +257,10 @@ static int describe(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const s
 	return 0;
 }
 
-/* The original with what is inserted: the recorder and the copies' declarations behind the preamble, each copy behind its original. */
+/*
+ * The original with what is inserted: the recorder and the copies' declarations behind the preamble,
+ * each copy behind its original.
+ */
 static int write_text(const struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const struct ttmon_ptx_opts *opts)
 {
 	_cleanup_fclose_ FILE *f = open_memstream(&r->text, &r->len);

@@ -2,13 +2,15 @@
 /*
  * memtrace/ptx/ptx.h: PTX text rewritten so that its kernels say which memory they access.
  *
- * Every kernel stays as it is. Beside each one that is selected stands a copy, "__ttmon_" + its name, with two parameters more (.u64 __ttmon_ctl, .u64
- * __ttmon_launch) and a call of the recorder before each instruction that accesses memory. The copy shares the module's variables; which of the two runs is decided at
- * each launch. Functions that a copy calls directly are copied in the same way, and get the two values handed on; indirect calls go to the originals (counted).
- * The recorder's text (memtrace/ptx/recorder.ptx) stands before the first function.
+ * Every kernel stays as it is. Beside each one that is selected stands a copy, "__ttmon_" + its name,
+ * with two parameters more (.u64 __ttmon_ctl, .u64 __ttmon_launch) and a call of the recorder before
+ * each instruction that accesses memory. The copy shares the module's variables; which of the two runs
+ * is decided at each launch. Functions that a copy calls directly are copied in the same way, and get
+ * the two values handed on; indirect calls go to the originals (counted). The recorder's text
+ * (memtrace/ptx/recorder.ptx) stands before the first function.
  *
- * The text is a program's: hostile, huge, or of a PTX version that does not exist yet. What is not understood is left as it is and said; nothing is dropped from
- * the text.
+ * The text is a program's: hostile, huge, or of a PTX version that does not exist yet. What is not
+ * understood is left as it is and said; nothing is dropped from the text.
  */
 #ifndef TTMON_MEMTRACE_PTX_H
 #define TTMON_MEMTRACE_PTX_H
@@ -54,13 +56,19 @@ struct ttmon_ptx_result {
 	struct ttmon_ptx_words *words;
 };
 
-/* text needs no NUL. -EBADMSG: not PTX; -EOPNOTSUPP: a target or version that cannot be rewritten (32-bit addresses, before sm_50 or PTX 6.3; no sm_70 for aggregate);
- * -E2BIG, -ENOMEM; one line in why. */
+/*
+ * text needs no NUL. -EBADMSG: not PTX; -EOPNOTSUPP: a target or version that cannot be rewritten
+ * (32-bit addresses, before sm_50 or PTX 6.3; no sm_70 for aggregate); -E2BIG, -ENOMEM; one line in
+ * why.
+ */
 int ttmon_ptx_rewrite(const char *text, size_t len, const struct ttmon_ptx_opts *opts, struct ttmon_ptx_result *ret,
 		      char *why, size_t n);
 void ttmon_ptx_fini(struct ttmon_ptx_result *r);
 
-/* The PTX opcode of an instruction ("ld.global.nc.v4.f32"): what it accesses. False: no memory access that can be recorded; *left_out: it accesses memory all the same. */
+/*
+ * The PTX opcode of an instruction ("ld.global.nc.v4.f32"): what it accesses. False: no memory access
+ * that can be recorded; *left_out: it accesses memory all the same.
+ */
 bool ttmon_ptx_op(const char *opcode, size_t len, unsigned int operand, struct ttmon_mt_site *site, bool *left_out);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ptx_int.h: between the files of the PTX rewriter: lex.c (words), mod.c (what is in a module), op.c (what an instruction accesses), body.c (what is
- * to be changed in a function), ptx.c (which functions, and the text that comes out), rec.c (the recorder).
+ * ptx_int.h: between the files of the PTX rewriter: lex.c (words), mod.c (what is in a module), op.c
+ * (what an instruction accesses), body.c (what is to be changed in a function), ptx.c (which
+ * functions, and the text that comes out), rec.c (the recorder).
  *
- * Nothing of the text is copied before the end: everything points into it. Changes are insertions at offsets, in the order of the text.
+ * Nothing of the text is copied before the end: everything points into it. Changes are insertions at
+ * offsets, in the order of the text.
  */
 #ifndef TTMON_MEMTRACE_PTX_INT_H
 #define TTMON_MEMTRACE_PTX_INT_H

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rec.c: the recorder's text, put into the program as it is (the compiler runs in the top folder; memtrace.mk names the file as a prerequisite). */
+/*
+ * rec.c: the recorder's text, put into the program as it is (the compiler runs in the top folder;
+ * memtrace.mk names the file as a prerequisite).
+ */
 #include "memtrace/ptx/ptx_int.h"
 #include "lib/base/util.h"
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * accel.c: traces of Accel-Sim's tracer, one kernel a file. First lines "-NAME = VALUE", then instructions:
+ * accel.c: traces of Accel-Sim's tracer, one kernel a file. First lines "-NAME = VALUE", then
+ * instructions:
  *
  *	[line] PC mask ndst dst.. OPCODE nsrc src.. width [mode address..] [immediate]
  *
- * .traceg (version 3 on) has them in groups, "thread block = x,y,z", "warp = n", "insts = k"; .trace (1, 2) has "x y z warp" before each.
- * Masks are known: of the lanes that were on and whose predicate held. mode 0: an address for each lane of the mask; 1: base and stride;
- * 2: base, then differences to the lane before. Only instructions with a width have addresses, the others are passed over. Line numbers
- * are there where the header says so.
+ * .traceg (version 3 on) has them in groups, "thread block = x,y,z", "warp = n", "insts = k"; .trace
+ * (1, 2) has "x y z warp" before each. Masks are known: of the lanes that were on and whose predicate
+ * held. mode 0: an address for each lane of the mask; 1: base and stride; 2: base, then differences to
+ * the lane before. Only instructions with a width have addresses, the others are passed over. Line
+ * numbers are there where the header says so.
  *
- * The tracer takes 4 bytes for opcodes whose width it does not know (S8, F16): what the opcode says counts, its width where the opcode is
- * not known.
+ * The tracer takes 4 bytes for opcodes whose width it does not know (S8, F16): what the opcode says
+ * counts, its width where the opcode is not known.
  */
 #include "memtrace/read/index.h"
 #include "memtrace/read/in_int.h"
@@ -58,7 +60,10 @@ static unsigned int digit(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a' + 10) : 16;
 }
 
-/* The whole of n bytes as a number of the base, "0x" allowed with 16, a sign with 10; the sign in *minus. */
+/*
+ * The whole of n bytes as a number of the base, "0x" allowed with 16, a sign with 10; the sign in
+ * *minus.
+ */
 static bool number(const char *p, size_t n, unsigned int base, uint64_t *ret, bool *minus)
 {
 	uint64_t v = 0;

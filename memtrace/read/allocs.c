@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * allocs.c: what a kernelslist.g says about memory. Accel-Sim's tracer writes a line for each copy to the device, in order with the kernels:
+ * allocs.c: what a kernelslist.g says about memory. Accel-Sim's tracer writes a line for each copy to
+ * the device, in order with the kernels:
  *
  *	MemcpyHtoD,0x00007efe7b500000,2052
  *	kernel-1.traceg
  *
- * so that memory is known from the kernel behind its first copy on, which is launch 1 - 1 of its context. Copies that overlap are of one buffer. Lines
- * of lists made otherwise, "cudaMalloc,ADDRESS,BYTES", "cudaFree,ADDRESS" and "MemcpyDtoH,ADDRESS,BYTES", are taken too.
+ * so that memory is known from the kernel behind its first copy on, which is launch 1 - 1 of its
+ * context. Copies that overlap are of one buffer. Lines of lists made otherwise,
+ * "cudaMalloc,ADDRESS,BYTES", "cudaFree,ADDRESS" and "MemcpyDtoH,ADDRESS,BYTES", are taken too.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -95,7 +97,10 @@ static void add_malloc(struct list *l, uint64_t addr, uint64_t size)
 	new_live(l, at, MALLOC, addr, size);
 }
 
-/* It grows to take in [addr, addr + size) and those behind it that reach into that. The oldest of them lives on: it was there before. */
+/*
+ * It grows to take in [addr, addr + size) and those behind it that reach into that. The oldest of them
+ * lives on: it was there before.
+ */
 static void stretch(struct list *l, uint32_t at, uint64_t addr, uint64_t size)
 {
 	struct buffer *b = &l->all[l->live[at]];
@@ -242,7 +247,10 @@ static int to_map(const struct list *l, struct ttmon_mt_map *map)
 	return err ?: nr;
 }
 
-/* All of a list, with a NUL behind it; NULL: it is none, or cannot be read: whoever reads its traces says why. */
+/*
+ * All of a list, with a NUL behind it; NULL: it is none, or cannot be read: whoever reads its traces
+ * says why.
+ */
 static char *read_list(const char *path, size_t *ret_n)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -253,7 +261,10 @@ static char *read_list(const char *path, size_t *ret_n)
 	size_t n = 0;
 	ssize_t got = 1;
 
-	/* A named pipe is not even opened: its writer would begin, and what it writes would be lost to the trace's reader. */
+	/*
+	 * A named pipe is not even opened: its writer would begin, and what it writes would be lost to the
+	 * trace's reader.
+	 */
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
 		return NULL;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * in.c: what a source is, and its bytes given to the reader that knows it. The reader is chosen as soon as one is sure, or when 64 KiB or
- * all there is do not make it surer: of a regular file when it is opened, of anything else when its bytes come. An error waits until the
- * records before it are handed out, and stays.
+ * in.c: what a source is, and its bytes given to the reader that knows it. The reader is chosen as
+ * soon as one is sure, or when 64 KiB or all there is do not make it surer: of a regular file when it
+ * is opened, of anything else when its bytes come. An error waits until the records before it are
+ * handed out, and stays.
  */
 #include <fcntl.h>
 #include <stdarg.h>
@@ -60,7 +61,10 @@ static int fill(struct ttmon_mt_in *in, int wait_ms)
 {
 	ssize_t got;
 
-	/* What is left is a piece of a line: moved to the front, so that the same memory, which is in the cache, is filled again. */
+	/*
+	 * What is left is a piece of a line: moved to the front, so that the same memory, which is in the
+	 * cache, is filled again.
+	 */
 	if (in->at >= in->len - in->at || BUF - in->len < CHUNK) {
 		memmove(in->buf, in->buf + in->at, in->len - in->at);
 		in->len -= in->at;
@@ -196,7 +200,10 @@ static int detect(struct ttmon_mt_in *in, int wait_ms)
 	return 0;
 }
 
-/* Records into the batch until it is full, the source ends or has no more for now. 1; 0: the end; -errno and why. */
+/*
+ * Records into the batch until it is full, the source ends or has no more for now. 1; 0: the end;
+ * -errno and why.
+ */
 static int advance(struct ttmon_mt_in *in)
 {
 	char why[400] = "";

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/read/in.h: traces of any kind, read. What it is, is detected by content, after decompression (gzip, zstd by their magic; xz: through a pipe):
+ * memtrace/read/in.h: traces of any kind, read. What it is, is detected by content, after
+ * decompression (gzip, zstd by their magic; xz: through a pipe):
  *
  *	NVBit mem_trace	the text of 1.0 to 1.3, 1.5 and 1.7 among a program's own output (text.c)
  *	raw		its records of 280 or 288 bytes, with a table of opcodes beside it (raw.c)
  *	Accel-Sim	.trace and .traceg, one kernel a file, or a kernelslist.g that names them (accel.c)
  *	ours		memtrace/stream/stream.h
  *
- * Pull: the caller asks for the next batch. Memory is that of the dictionary and one batch. A source may be a pipe that is still being written: a batch
- * ends, maybe empty, when nothing more is there (opts.live).
+ * Pull: the caller asks for the next batch. Memory is that of the dictionary and one batch. A source
+ * may be a pipe that is still being written: a batch ends, maybe empty, when nothing more is there
+ * (opts.live).
  *
- * Errors: -EBADMSG (not a trace at all; absurd beyond resynchronizing), -EIO and the like of read(2), -ENOMEM, -E2BIG (limits of mt.h). What was
- * read stays read: dict and stats hold.
+ * Errors: -EBADMSG (not a trace at all; absurd beyond resynchronizing), -EIO and the like of read(2),
+ * -ENOMEM, -E2BIG (limits of mt.h). What was read stays read: dict and stats hold.
  */
 #ifndef TTMON_MEMTRACE_IN_H
 #define TTMON_MEMTRACE_IN_H
@@ -26,12 +28,16 @@ struct ttmon_mt_in_opts {
 	bool live;	     /* return what there is when the source has no more for now */
 	int wait_ms;	     /* live: how long to wait for a first byte before returning an empty batch */
 	/*
-	 * Does addr lie in an allocation that may have been there? The answer is the same from *lo up to *hi (exclusive) around it. For records whose masks
-	 * are inferred: lanes elsewhere are off. NULL: nothing is known of allocations.
+	 * Does addr lie in an allocation that may have been there? The answer is the same from *lo up to *hi
+	 * (exclusive) around it. For records whose masks are inferred: lanes elsewhere are off. NULL: nothing
+	 * is known of allocations.
 	 */
 	bool (*known)(void *ctx, uint64_t addr, uint64_t *lo, uint64_t *hi);
 	void *known_ctx;
-	/* Lines that are not ours, without their newline, for who wants to hand them on; NULL: they are counted. */
+	/*
+	 * Lines that are not ours, without their newline, for who wants to hand them on; NULL: they are
+	 * counted.
+	 */
 	void (*foreign)(void *ctx, const char *line, size_t n);
 	void *ctx;
 };
@@ -44,7 +50,10 @@ int ttmon_mt_in_open(const char *path, const struct ttmon_mt_in_opts *opts, stru
 /* fd is not closed. */
 int ttmon_mt_in_open_fd(int fd, const char *name, const struct ttmon_mt_in_opts *opts, struct ttmon_mt_in **ret,
 			char *why, size_t n);
-/* Records, valid until the next call. 1: there may be more (nr can be 0); 0: the end; -errno with one line in why. */
+/*
+ * Records, valid until the next call. 1: there may be more (nr can be 0); 0: the end; -errno with one
+ * line in why.
+ */
 int ttmon_mt_in_next(struct ttmon_mt_in *in, const struct ttmon_mt_rec **recs, size_t *nr, char *why, size_t n);
 const struct ttmon_mt_dict *ttmon_mt_in_dict(
 	const struct ttmon_mt_in *in); /* grows between calls; pointers into it move */
@@ -55,8 +64,9 @@ void ttmon_mt_in_free(struct ttmon_mt_in *in);
 
 struct ttmon_mt_map;
 /*
- * The memory that a kernelslist.g tells of (copies to the device), with life times by launches: added to map, before ttmon_mt_map_done(). How many
- * allocations; 0: path is no list, or cannot be read; -ENOMEM. Past 65,536 of them the rest is left out: *left_out lines told of it.
+ * The memory that a kernelslist.g tells of (copies to the device), with life times by launches: added
+ * to map, before ttmon_mt_map_done(). How many allocations; 0: path is no list, or cannot be read;
+ * -ENOMEM. Past 65,536 of them the rest is left out: *left_out lines told of it.
  */
 int ttmon_mt_in_allocs(const char *path, struct ttmon_mt_map *map, uint64_t *left_out);
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* index.c: two hash tables over the dictionary, with the last finds before them, since traces say the same again and again; and the inference of masks. */
+/*
+ * index.c: two hash tables over the dictionary, with the last finds before them, since traces say the
+ * same again and again; and the inference of masks.
+ */
 #include "lib/read/run.h"
 #include "memtrace/read/index.h"
 #include "lib/base/grow.h"
@@ -381,7 +384,10 @@ uint32_t ttmon_mt_row_lanes(const char *op, size_t len)
 	return rows * matrices >= TTMON_MT_LANES ? UINT32_MAX : (1u << rows * matrices) - 1;
 }
 
-/* Offsets: 0 is one too. A lane at 0 was on where the others are a line that goes through it, or where it alone is 0 and its neighbour is close. */
+/*
+ * Offsets: 0 is one too. A lane at 0 was on where the others are a line that goes through it, or where
+ * it alone is 0 and its neighbour is close.
+ */
 static uint32_t infer_offsets(const uint64_t *addr, uint32_t mask)
 {
 	unsigned int first, second, lane;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* known.c: lanes told by allocations. A kernel works on a few buffers: the last answers are remembered with the ranges they hold in. */
+/*
+ * known.c: lanes told by allocations. A kernel works on a few buffers: the last answers are remembered
+ * with the ranges they hold in.
+ */
 #include "memtrace/read/known.h"
 #include "lib/base/util.h"
 
@@ -28,7 +31,10 @@ static const struct ttmon_mt_span *span_at(struct ttmon_mt_knows *k, uint64_t ad
 	return s;
 }
 
-/* Do all 32 addresses lie in it? Its last address is below 2^63: what is lower or higher has the highest bit in one of the differences. */
+/*
+ * Do all 32 addresses lie in it? Its last address is below 2^63: what is lower or higher has the
+ * highest bit in one of the differences.
+ */
 static bool all_in(const struct ttmon_mt_span *s, const uint64_t *addr)
 {
 	uint64_t wrong = 0, lo = s->lo, last = s->last;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/read/known.h: inactive lanes told by allocations. Where a source has no masks, lanes that were off have values of any kind: a value that lies in
- * no allocation that may have been there is one. Not where no lane of the record lies in one: then it is the allocations that are not complete.
+ * memtrace/read/known.h: inactive lanes told by allocations. Where a source has no masks, lanes that
+ * were off have values of any kind: a value that lies in no allocation that may have been there is
+ * one. Not where no lane of the record lies in one: then it is the allocations that are not complete.
  */
 #ifndef TTMON_MEMTRACE_IN_KNOWN_H
 #define TTMON_MEMTRACE_IN_KNOWN_H
@@ -24,8 +25,9 @@ struct ttmon_mt_knows {
 };
 
 /*
- * The lanes that were on, by the 32 addresses of a record of this space: of lanes, those in allocations. mask: what was inferred without them, which it is
- * where none is, and in shared and local memory.
+ * The lanes that were on, by the 32 addresses of a record of this space: of lanes, those in
+ * allocations. mask: what was inferred without them, which it is where none is, and in shared and
+ * local memory.
  */
 uint32_t ttmon_mt_known_lanes(struct ttmon_mt_knows *k, unsigned int space, const uint64_t *addr, uint32_t lanes,
 			      uint32_t mask);

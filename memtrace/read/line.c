@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * line.c: a line of NVBit's mem_trace of any version, with any blanks and hexadecimal numbers of any length. A kernel's name may hold
- * everything, also what stands between the fields: a launch is read from its right end.
+ * line.c: a line of NVBit's mem_trace of any version, with any blanks and hexadecimal numbers of any
+ * length. A kernel's name may hold everything, also what stands between the fields: a launch is read
+ * from its right end.
  */
 #include "memtrace/read/text.h"
 #include "lib/base/util.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * list.c: kernelslist.g of Accel-Sim's tracer: one line for each thing the program did, of which those that begin with "kernel" name a
- * trace beside the list. All files are looked for before the first is read, so that a list that is not whole says so at once.
+ * list.c: kernelslist.g of Accel-Sim's tracer: one line for each thing the program did, of which those
+ * that begin with "kernel" name a trace beside the list. All files are looked for before the first is
+ * read, so that a list that is not whole says so at once.
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * src.c: the bytes of one source, decompressed. gzip and zstd by their libraries, members and frames one behind the other; xz by a
- * child "xz -dc" that is fed and read in turns, so that pipes work as files do. Compressed data that is cut gives what it holds; damaged
- * data is an error behind the last good byte.
+ * src.c: the bytes of one source, decompressed. gzip and zstd by their libraries, members and frames
+ * one behind the other; xz by a child "xz -dc" that is fed and read in turns, so that pipes work as
+ * files do. Compressed data that is cut gives what it holds; damaged data is an error behind the last
+ * good byte.
  */
 #include <fcntl.h>
 #include <poll.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stream_in.c: memtrace/stream/stream.h, read. A chunk stays inflated here until its last record is handed out, and only then are its bytes used: so a caller that
- * has no more bytes still asks for the rest.
+ * stream_in.c: memtrace/stream/stream.h, read. A chunk stays inflated here until its last record is
+ * handed out, and only then are its bytes used: so a caller that has no more bytes still asks for the
+ * rest.
  */
 #include "memtrace/read/stream_rd.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/read/stream_rd.h: the parts of the reader of memtrace/stream/stream.h: its dictionary (stream_dict.c) and its chunks of records (stream_recs.c). What they are
- * given is a payload, inflated, with TTMON_MTS_SLACK bytes behind it that may be read. -EBADMSG: it makes no sense; -ENOMEM, -E2BIG.
+ * memtrace/read/stream_rd.h: the parts of the reader of memtrace/stream/stream.h: its dictionary
+ * (stream_dict.c) and its chunks of records (stream_recs.c). What they are given is a payload,
+ * inflated, with TTMON_MTS_SLACK bytes behind it that may be read. -EBADMSG: it makes no sense;
+ * -ENOMEM, -E2BIG.
  */
 #ifndef TTMON_MEMTRACE_STREAM_RD_H
 #define TTMON_MEMTRACE_STREAM_RD_H
@@ -33,7 +35,10 @@ static inline uint64_t ttmon_mts_number(struct ttmon_mts_cursor *c)
 /* buf: TTMON_MT_MAX_TEXT + 1 bytes. Returns it. */
 const char *ttmon_mts_text(struct ttmon_mts_cursor *c, char *buf);
 
-/* Where an index of the file is in the dictionary: that of what is lost is missing, so they need not be the same. */
+/*
+ * Where an index of the file is in the dictionary: that of what is lost is missing, so they need not
+ * be the same.
+ */
 struct ttmon_mts_index {
 	struct ttmon_mt_dictw *dict;
 	struct {
@@ -43,7 +48,10 @@ struct ttmon_mts_index {
 };
 
 int ttmon_mts_index_read(struct ttmon_mts_index *x, unsigned int kind, uint32_t items, const uint8_t *p, size_t n);
-/* What a record names. One that is not there is made up; space, width: of the record. Returns where it is in the dictionary. */
+/*
+ * What a record names. One that is not there is made up; space, width: of the record. Returns where it
+ * is in the dictionary.
+ */
 int64_t ttmon_mts_index_site(struct ttmon_mts_index *x, uint64_t index, unsigned int space, unsigned int width);
 int64_t ttmon_mts_index_launch(struct ttmon_mts_index *x, uint64_t index);
 void ttmon_mts_index_fini(struct ttmon_mts_index *x);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* stream_recs.c: the chunks of memtrace/stream/stream.h, read: as many records at once as have the same differences in all columns. */
+/*
+ * stream_recs.c: the chunks of memtrace/stream/stream.h, read: as many records at once as have the
+ * same differences in all columns.
+ */
 #include "memtrace/read/stream_rd.h"
 #include "lib/base/varint.h"
 #include "lib/base/grow.h"
@@ -34,7 +37,10 @@ static bool next_run(struct ttmon_mts_run *c)
 	return c->p <= c->end;
 }
 
-/* The fields that change seldom, of the record that comes now. Out of range: its record is counted and left out. */
+/*
+ * The fields that change seldom, of the record that comes now. Out of range: its record is counted and
+ * left out.
+ */
 static int check(struct ttmon_mts_chunk *r)
 {
 	struct ttmon_mt_rec *now = &r->now;
@@ -119,8 +125,9 @@ static void fill(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint32_t n)
 }
 
 /*
- * Up to max records of the chunk into to, their lists into addr. Returns how many; those that do not hold are counted and left out, except that with the order of
- * arrival, where they have a rank, they stay with mask 0. -EBADMSG: a column ends too soon.
+ * Up to max records of the chunk into to, their lists into addr. Returns how many; those that do not
+ * hold are counted and left out, except that with the order of arrival, where they have a rank, they
+ * stay with mask 0. -EBADMSG: a column ends too soon.
  */
 static int64_t decode(struct ttmon_mts_chunk *r, struct ttmon_mt_rec *to, uint64_t (*addr)[TTMON_MT_LANES], size_t max)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * text.c: the text of NVBit's mem_trace, among whatever else its program printed. Lines as the tool writes them go a fast way: an
- * address is 16 digits in 19 bytes, which are looked at all at once. All others are taken apart by line.c, where a line that begins in
- * the middle of another is found too.
+ * text.c: the text of NVBit's mem_trace, among whatever else its program printed. Lines as the tool
+ * writes them go a fast way: an address is 16 digits in 19 bytes, which are looked at all at once. All
+ * others are taken apart by line.c, where a line that begins in the middle of another is found too.
  *
- * 1.5 numbers launches from 1 in its launch lines and from 0 in its accesses. The banner tells; where there is none, accesses whose id is
- * the first launch's less one do, unless they are late ones of the launch before it: then one with the newest launch's own id, which 1.5 does
- * not have, comes before the next launch, or one with theirs came before the first. Accesses are right.
+ * 1.5 numbers launches from 1 in its launch lines and from 0 in its accesses. The banner tells; where
+ * there is none, accesses whose id is the first launch's less one do, unless they are late ones of the
+ * launch before it: then one with the newest launch's own id, which 1.5 does not have, comes before
+ * the next launch, or one with theirs came before the first. Accesses are right.
  */
 #include "memtrace/read/index.h"
 #include "memtrace/read/in_int.h"
@@ -99,7 +100,10 @@ static inline bool digits(const uint8_t **p, uint32_t *ret)
 	return true;
 }
 
-/* 32 addresses and the end of their line: behind it; NULL: they are something else. *doubt: one is 0, or of another 4 GiB than the first. */
+/*
+ * 32 addresses and the end of their line: behind it; NULL: they are something else. *doubt: one is 0,
+ * or of another 4 GiB than the first.
+ */
 static inline const uint8_t *addresses(const uint8_t *p, uint64_t *addr, bool *doubt)
 {
 	uint64_t zero = 0, far = 0, whole[2];
@@ -124,8 +128,8 @@ static inline const uint8_t *addresses(const uint8_t *p, uint64_t *addr, bool *d
 }
 
 /*
- * An access of id, the first launch's less one, of which r->launched: what the lines from it on say, up to the next launch. UNDECIDED: more of them are
- * needed.
+ * An access of id, the first launch's less one, of which r->launched: what the lines from it on say,
+ * up to the next launch. UNDECIDED: more of them are needed.
  */
 static enum skew look_ahead(const struct reader *r, uint64_t ctx, uint64_t id, const struct text *rest)
 {
@@ -193,8 +197,8 @@ static int set_launch(struct reader *r, uint64_t ctx, uint64_t id, const struct 
 }
 
 /*
- * A record of the batch out of an access: addr is its place for lists, which the next record gets where this one is affine. 1; 0: it is no
- * access after all; -errno.
+ * A record of the batch out of an access: addr is its place for lists, which the next record gets
+ * where this one is affine. 1; 0: it is no access after all; -errno.
  */
 static int put(struct reader *r, struct ttmon_mt_batch *b, const uint32_t *cta, uint32_t warp, const char *op,
 	       size_t len, const uint64_t *addr, bool doubt)
@@ -254,7 +258,10 @@ static const bool op_chars[256] = {
 	['A' ... 'Z'] = true, ['a' ... 'z'] = true, ['0' ... '9'] = true, ['.'] = true, ['_'] = true
 };
 
-/* A whole line as the tool writes it, of which FAST bytes are there. Behind it; NULL: it is not one; *err: -errno. */
+/*
+ * A whole line as the tool writes it, of which FAST bytes are there. Behind it; NULL: it is not one;
+ * *err: -errno.
+ */
 static const uint8_t *fast(struct reader *r, const uint8_t *line, struct ttmon_mt_batch *b, int *err)
 {
 	const uint8_t *p = line + r->head_len, *op, *end;
@@ -357,7 +364,10 @@ static int foreign(struct reader *r, const char *p, size_t n)
 	return 0;
 }
 
-/* A line without its end, or a piece of one, of n bytes at the beginning of rest. -EAGAIN: not before there is more behind it. */
+/*
+ * A line without its end, or a piece of one, of n bytes at the beginning of rest. -EAGAIN: not before
+ * there is more behind it.
+ */
 static int line(struct reader *r, const struct text *rest, size_t n, struct ttmon_mt_batch *b)
 {
 	const char *p = rest->p;
@@ -450,7 +460,10 @@ static int text_open(void **ret, const char *path, const struct ttmon_mt_in_opts
 	return 0;
 }
 
-/* One line, or its piece up to where another begins in its middle. How many bytes; 0: it is not whole yet; -errno. */
+/*
+ * One line, or its piece up to where another begins in its middle. How many bytes; 0: it is not whole
+ * yet; -errno.
+ */
 static int64_t slow(struct reader *r, const char *p, size_t n, bool end, struct ttmon_mt_batch *b)
 {
 	const char *nl = NULL, *next = NULL;

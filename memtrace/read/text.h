@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* memtrace/read/text.h: the lines of NVBit's mem_trace taken apart, of any spacing (line.c). The fast way for lines as the tool writes them is in text.c. */
+/*
+ * memtrace/read/text.h: the lines of NVBit's mem_trace taken apart, of any spacing (line.c). The fast
+ * way for lines as the tool writes them is in text.c.
+ */
 #ifndef TTMON_MEMTRACE_IN_TEXT_H
 #define TTMON_MEMTRACE_IN_TEXT_H
 
@@ -32,7 +35,10 @@ struct ttmon_mt_text_line {
 
 /* What a line of n bytes, without its end, is. ret: what its kind has; anything else is anything. */
 enum ttmon_mt_line ttmon_mt_parse_line(const char *p, size_t n, struct ttmon_mt_text_line *ret);
-/* Where the next line of ours may begin in the middle of p, not at its first byte and not before from; NULL: nowhere. old: lines of 1.3 too. */
+/*
+ * Where the next line of ours may begin in the middle of p, not at its first byte and not before from;
+ * NULL: nowhere. old: lines of 1.3 too.
+ */
 const char *ttmon_mt_line_next(const char *p, size_t from, size_t n, bool old);
 
 #endif

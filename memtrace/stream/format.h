@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* memtrace/stream/format.h: the numbers of memtrace/stream/stream.h that its writer and its reader share. */
+/*
+ * memtrace/stream/format.h: the numbers of memtrace/stream/stream.h that its writer and its reader
+ * share.
+ */
 #ifndef TTMON_MEMTRACE_STREAM_INT_H
 #define TTMON_MEMTRACE_STREAM_INT_H
 
@@ -34,7 +37,10 @@ enum ttmon_mts_kind {
 	TTMON_MTS_KIND_MAX
 };
 
-/* Numbers of an aggregate that lie one after the other: from requests on, those that AGGS have; from unique on, to its end. */
+/*
+ * Numbers of an aggregate that lie one after the other: from requests on, those that AGGS have; from
+ * unique on, to its end.
+ */
 #define TTMON_MTS_AGG_SUMS \
 	((offsetof(struct ttmon_mt_agg, shapes) - offsetof(struct ttmon_mt_agg, requests)) / sizeof(uint64_t))
 #define TTMON_MTS_AGG_SHAPES ((sizeof(struct ttmon_mt_agg) - offsetof(struct ttmon_mt_agg, unique)) / sizeof(uint64_t))
@@ -77,7 +83,10 @@ static inline uint32_t ttmon_mts_get32(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Reads up to 10 bytes whatever is in them: the buffer has so many behind its end, and the caller compares what is returned with that. */
+/*
+ * Reads up to 10 bytes whatever is in them: the buffer has so many behind its end, and the caller
+ * compares what is returned with that.
+ */
 static inline const uint8_t *ttmon_mts_get(const uint8_t *p, uint64_t *ret)
 {
 	uint64_t v, last;
@@ -87,7 +96,10 @@ static inline const uint8_t *ttmon_mts_get(const uint8_t *p, uint64_t *ret)
 		*ret = *p;
 		return p + 1;
 	}
-	/* Eight bytes at once: those behind the last one off, and then the gaps, of one bit a byte, closed pair by pair. */
+	/*
+	 * Eight bytes at once: those behind the last one off, and then the gaps, of one bit a byte, closed
+	 * pair by pair.
+	 */
 	memcpy(&v, p, sizeof(v));
 	v = le64toh(v);
 	last = ~v & 0x8080808080808080;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* out.c: memtrace/stream/stream.h, written. A block is made whole in memory and goes out in one write, which is taken back when it fails. */
+/*
+ * out.c: memtrace/stream/stream.h, written. A block is made whole in memory and goes out in one write,
+ * which is taken back when it fails.
+ */
 #include "memtrace/stream/stream.h"
 #include "memtrace/stream/format.h"
 #include "lib/base/varint.h"
@@ -129,7 +132,10 @@ static int write_all(struct ttmon_mt_out *out, const uint8_t *p, size_t n)
 			int err = k < 0 ? -errno : -EIO;
 			off_t at = done ? lseek(out->fd, 0, SEEK_CUR) : -1;
 
-			/* A reader copes with half a block; a pipe cannot be cut, and a file that cannot stays as it is. */
+			/*
+			 * A reader copes with half a block; a pipe cannot be cut, and a file that cannot stays as it
+			 * is.
+			 */
 			if (at >= (off_t)done && !ftruncate(out->fd, at - (off_t)done))
 				(void)lseek(out->fd, at - (off_t)done, SEEK_SET);
 			return err;
@@ -152,7 +158,10 @@ static int write_head(struct ttmon_mt_out *out)
 	return write_all(out, head, sizeof(head));
 }
 
-/* Random numbers, as the addresses of a real gather are: zlib spends most of all time on them, here and when they are read, for a few percent. */
+/*
+ * Random numbers, as the addresses of a real gather are: zlib spends most of all time on them, here
+ * and when they are read, for a few percent.
+ */
 static bool hardly_shrinks(const uint8_t *p, size_t n)
 {
 	uint8_t buf[PROBE];
@@ -161,7 +170,10 @@ static bool hardly_shrinks(const uint8_t *p, size_t n)
 	return n >= 2 * PROBE && compress2(buf, &room, p + (n - PROBE) / 2, PROBE, 1) == Z_BUF_ERROR;
 }
 
-/* The parts of out->plain, nr of them, into the n_body bytes of body: how many they are then; 0: no fewer. */
+/*
+ * The parts of out->plain, nr of them, into the n_body bytes of body: how many they are then; 0: no
+ * fewer.
+ */
 static size_t shrink(struct ttmon_mt_out *out, const struct part *parts, size_t nr, uint8_t *body, size_t n_body)
 {
 	size_t from = 0;
@@ -268,7 +280,10 @@ static uint8_t *put_entry(uint8_t *p, unsigned int kind, const void *entry)
 	}
 }
 
-/* The entries of one kind that are new, and with changed those that are not what they were when they were written. */
+/*
+ * The entries of one kind that are new, and with changed those that are not what they were when they
+ * were written.
+ */
 static int write_part(struct ttmon_mt_out *out, unsigned int kind, const void *entries, size_t nr, size_t size,
 		      bool changed)
 {

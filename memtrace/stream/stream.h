@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/stream/stream.h: our own file (NAME.ttmt). Written in one pass, readable while it grows and after a crash: what was cut off is lost, nothing before it. What
- * follows is its specification. Little endian; u: LEB128; s: zigzag LEB128; text: u bytes, the bytes.
+ * memtrace/stream/stream.h: our own file (NAME.ttmt). Written in one pass, readable while it grows and
+ * after a crash: what was cut off is lost, nothing before it. What follows is its specification.
+ * Little endian; u: LEB128; s: zigzag LEB128; text: u bytes, the bytes.
  *
  *	header	48 bytes: "TTMT", u16 version (1), u16 flags (0), u32 0, u32 CRC-32 (zlib's) of the 44 others, 32 bytes of tool and version, filled with NUL
  *	blocks	24 bytes: "TBLK", u16 kind, u16 0, u32 bytes stored (at most 1 MiB - 4096), u32 bytes inflated (at most 16 MiB), u32 items, u32 CRC-32 of the 20 bytes
  *		before it and of what is stored. Then what is stored: a zlib stream that is shorter than what is in it, or, where both lengths are equal, the bytes themselves.
  *
- * A reader skips blocks of kinds it does not know, and goes on at the next "TBLK" that holds where a CRC does not (counted as malformed; at END the records that were in it are, too). A header whose CRC does
- * not hold is taken as that of version 1.
+ * A reader skips blocks of kinds it does not know, and goes on at the next "TBLK" that holds where a
+ * CRC does not (counted as malformed; at END the records that were in it are, too). A header whose CRC
+ * does not hold is taken as that of version 1.
  *
  *  1 SITES	u first index, then items of: text kernel, opcode, file, module; u pc, line, text_line, space, kind, width, flags
  *  2 LAUNCHES	u first index, then: text kernel; u id, ctx, grid[3], block[3], regs, shmem, stream, time_ns, shared_base, local_base, pid, flags
@@ -48,11 +50,14 @@ struct ttmon_mt_out_opts {
 	uint64_t max; /* bytes of the file, then -EFBIG; 0: no limit */
 };
 
-/* fd is written from where it stands, and not closed. opts may be NULL. Some 20 MiB of memory. -errno. */
+/*
+ * fd is written from where it stands, and not closed. opts may be NULL. Some 20 MiB of memory. -errno.
+ */
 int ttmon_mt_out_new(int fd, const struct ttmon_mt_out_opts *opts, struct ttmon_mt_out **ret);
 /*
- * Records are taken as they are: indexes are those of dict, base of a list is the address of its lowest active lane. What dict has got since the last call goes
- * first. After an error every call returns it, and the file (where it is one) is as it was after the last whole block.
+ * Records are taken as they are: indexes are those of dict, base of a list is the address of its
+ * lowest active lane. What dict has got since the last call goes first. After an error every call
+ * returns it, and the file (where it is one) is as it was after the last whole block.
  */
 int ttmon_mt_out_put(struct ttmon_mt_out *out, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs,
 		     size_t n);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_advisor.c: what asking libttmon costs, ns a call, against malloc and free of 64 bytes and against an atomic addition with a hash of the same
- * stack, which is the least that any such question takes. 10,000 call sites of 8 frames and one size each, asked in random order.
+ * bench_advisor.c: what asking libttmon costs, ns a call, against malloc and free of 64 bytes and
+ * against an atomic addition with a hash of the same stack, which is the least that any such question
+ * takes. 10,000 call sites of 8 frames and one size each, asked in random order.
  *
  *	site      a stack that was seen before, of a site that the runs know
  *	unknown   the same, of one they do not know

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_db.c: a database of 1,000,000 events (10,000 allocations with 100 copies each): writing and reading it
- * against writing and reading the same bytes as they are. Rounds are interleaved, figures are medians of 5. Every
- * write ends with fsync, as the daemon's does. Memory is that of a process of its own that only reads ("bench_db
- * --read FILE"), and what the writer adds to ours.
+ * bench_db.c: a database of 1,000,000 events (10,000 allocations with 100 copies each): writing and
+ * reading it against writing and reading the same bytes as they are. Rounds are interleaved, figures
+ * are medians of 5. Every write ends with fsync, as the daemon's does. Memory is that of a process of
+ * its own that only reads ("bench_db --read FILE"), and what the writer adds to ours.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -154,7 +154,10 @@ static double read_db(const char *path)
 	return now() - start;
 }
 
-/* Peak memory of this program since its exec, KiB. (getrusage would tell that of the process before the exec too.) */
+/*
+ * Peak memory of this program since its exec, KiB. (getrusage would tell that of the process before
+ * the exec too.)
+ */
 static long peak_kib(void)
 {
 	FILE *f = fopen("/proc/self/status", "re");

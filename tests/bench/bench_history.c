@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_history.c: what the history costs in memory and time with 1,000,000 live allocations. One line per figure.
+ * bench_history.c: what the history costs in memory and time with 1,000,000 live allocations. One line
+ * per figure.
  *
- * Memory is what malloc has handed out, per live allocation and per kept event, against the goals of docs/ARCHITECTURE.md (128 and
- * 16 bytes). Time is per event, against the floor of the same run: the same addresses in the same order through a bare hash table
- * (one insertion, look-up or deletion per event). Rounds of both alternate; the median counts.
+ * Memory is what malloc has handed out, per live allocation and per kept event, against the goals of
+ * docs/ARCHITECTURE.md (128 and 16 bytes). Time is per event, against the floor of the same run: the
+ * same addresses in the same order through a bare hash table (one insertion, look-up or deletion per
+ * event). Rounds of both alternate; the median counts.
  */
 #include <malloc.h>
 #include <time.h>
@@ -197,7 +199,10 @@ static void event_bytes(void)
 	ttmon_history_free(h);
 }
 
-/* A service: what is in use after a million allocations that were freed, against what it was after the first 200,000. */
+/*
+ * A service: what is in use after a million allocations that were freed, against what it was after the
+ * first 200,000.
+ */
 static void flat(void)
 {
 	struct ttmon_history_cfg cfg = { .fold_ns = NSEC_PER_SEC };

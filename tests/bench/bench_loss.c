@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_loss.c: does every event arrive? One thread on each CPU makes traced copies; the daemon's own hot thread empties the rings
- * into the pipeline on the same CPUs, as it does in ttmond.
+ * bench_loss.c: does every event arrive? One thread on each CPU makes traced copies; the daemon's own
+ * hot thread empties the rings into the pipeline on the same CPUs, as it does in ttmond.
  *
- * Steady: RATE events a second together, in a burst each millisecond; none may be lost. Flood: as many as the CPUs can make, into
- * small rings, until some are lost: then made = attempted = decoded + lost must hold to the last one.
+ * Steady: RATE events a second together, in a burst each millisecond; none may be lost. Flood: as many
+ * as the CPUs can make, into small rings, until some are lost: then made = attempted = decoded + lost
+ * must hold to the last one.
  *
  *	bench_loss [SECONDS [RATE]]
  */
@@ -130,7 +131,10 @@ static int capture_start(struct capture *c, uint64_t ring_bytes)
 	return 0;
 }
 
-/* Lets the makers run until the time is over or, when they flood, something is lost. Questions of the history go unanswered. */
+/*
+ * Lets the makers run until the time is over or, when they flood, something is lost. Questions of the
+ * history go unanswered.
+ */
 static void watch(struct capture *c, uint64_t until_ns, bool flood)
 {
 	while (now_ns() < until_ns) {

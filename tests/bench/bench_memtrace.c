@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_memtrace.c: GPU memory traces. What the cost of a request costs, against a loop that only reads the records; NVBit's text with all analyses, against a
- * search for the ends of its lines, and beside a loop that prints such lines as NVBit's tool does; our own file with all analyses, against a loop over its
- * records; what a record takes in it; memory over a long trace. Traces are made up: 2048 warps at a time, in any order, as a GPU of some size has them.
- * Time is that of the CPU, as others run too; medians of rounds, interleaved.
+ * bench_memtrace.c: GPU memory traces. What the cost of a request costs, against a loop that only
+ * reads the records; NVBit's text with all analyses, against a search for the ends of its lines, and
+ * beside a loop that prints such lines as NVBit's tool does; our own file with all analyses, against a
+ * loop over its records; what a record takes in it; memory over a long trace. Traces are made up: 2048
+ * warps at a time, in any order, as a GPU of some size has them. Time is that of the CPU, as others
+ * run too; medians of rounds, interleaved.
  */
 #include <fcntl.h>
 #include <sys/resource.h>

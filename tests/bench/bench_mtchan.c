@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_mtchan.c: what the reading side of a channel takes on one core, records of one shape at a time, against a memcpy of the same bytes in the same run.
- * Rings are filled, then read empty; the reading alone is timed. The best of some rounds: the machine has others on it.
+ * bench_mtchan.c: what the reading side of a channel takes on one core, records of one shape at a
+ * time, against a memcpy of the same bytes in the same run. Rings are filled, then read empty; the
+ * reading alone is timed. The best of some rounds: the machine has others on it.
  *
  *	affine		one unit a record
  *	list 8		three units: eight lanes

@@ -2,10 +2,11 @@
 /*
  * bench_pipeline.c: what an event costs from the ring to the history, against sorting the same events.
  *
- * The load is that of a drain: 64 CPUs, each with its own stream in order, one CPU after the other, 20 ms at a time, then the
- * watermark. 2.5 million events a second: copies, one in 64 an allocation or its free (40,000 a second). The floor is qsort of the same 50,000
- * events of a drain by (ts, cpu), as 16-byte keys that are ready made: neither building them nor the copying of the events is
- * held against it. Rounds of all are interleaved; the median of each counts.
+ * The load is that of a drain: 64 CPUs, each with its own stream in order, one CPU after the other, 20
+ * ms at a time, then the watermark. 2.5 million events a second: copies, one in 64 an allocation or
+ * its free (40,000 a second). The floor is qsort of the same 50,000 events of a drain by (ts, cpu), as
+ * 16-byte keys that are ready made: neither building them nor the copying of the events is held
+ * against it. Rounds of all are interleaved; the median of each counts.
  */
 #include <time.h>
 
@@ -61,7 +62,10 @@ static union record records[PER_DRAIN];
 static size_t sizes[PER_DRAIN];
 static struct key keys[PER_DRAIN];
 
-/* A CPU's process has one block at any time, which it copies from, and gives back for a new one now and then. */
+/*
+ * A CPU's process has one block at any time, which it copies from, and gives back for a new one now
+ * and then.
+ */
 static size_t make_record(union record *r, uint64_t ts_ns, unsigned int cpu, uint64_t nr)
 {
 	uint64_t block = 0x100000000ULL * (cpu + 1) + nr / (2 * ALLOC_EACH) % 64 * 2 * BLOCK;
@@ -114,7 +118,10 @@ static void make_drain(uint64_t from_ns, uint64_t nr)
 	}
 }
 
-/* What the daemon tells of a process when it first sees it: an empty list of mappings, known to be complete. */
+/*
+ * What the daemon tells of a process when it first sees it: an empty list of mappings, known to be
+ * complete.
+ */
 static void feed_process(struct ttmon_pipeline *p, unsigned int cpu, uint64_t ts_ns)
 {
 	struct ttmon_ev_proc proc = {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_policy.c: what it takes to simulate a policy on a run of a million allocations, against sorting their times of birth and death, which each
- * of them has to do. One line per policy; the advice is made of the run itself, and so is the profile.
+ * bench_policy.c: what it takes to simulate a policy on a run of a million allocations, against
+ * sorting their times of birth and death, which each of them has to do. One line per policy; the
+ * advice is made of the run itself, and so is the profile.
  */
 #include <time.h>
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_probe.c: what a probed call costs the program that makes it, against the same call with empty BPF programs at it.
+ * bench_probe.c: what a probed call costs the program that makes it, against the same call with empty
+ * BPF programs at it.
  *
- * Every way of probing has a copy of the library of nothing.c to itself, so that all are attached at once and take turns, a block
- * of calls each, in an order that shifts from round to round. A ratio is the median over the rounds of the ratio within a round.
- * The rings are emptied between the blocks, and at the end every call must have been seen once.
+ * Every way of probing has a copy of the library of nothing.c to itself, so that all are attached at
+ * once and take turns, a block of calls each, in an order that shifts from round to round. A ratio is
+ * the median over the rounds of the ratio within a round. The rings are emptied between the blocks,
+ * and at the end every call must have been seen once.
  *
  *	bench_probe [--rounds N] [--peer LIBRARY [--pause MS]]
  *
- * With --peer, somebody else has probes at that library (bpftrace.sh): asynchronous and synchronous copies only.
+ * With --peer, somebody else has probes at that library (bpftrace.sh): asynchronous and synchronous
+ * copies only.
  */
 #include <getopt.h>
 
@@ -19,8 +22,9 @@
 #define CPUS_MAX   4096
 
 /*
- * OUTER: the driver's functions are not probed, as what calls them is. COPIED: the stack is copied each time, as of code without frame
- * pointers; CONFIRMED: once, as of code of which tables have said that it has them.
+ * OUTER: the driver's functions are not probed, as what calls them is. COPIED: the stack is copied
+ * each time, as of code without frame pointers; CONFIRMED: once, as of code of which tables have said
+ * that it has them.
  */
 enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, COPIED, CONFIRMED, PEER, WAYS };
 static const char *const way_names[WAYS] = { "no probe",       "empty programs",  "every process",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_profile.c: a database of 100,000 allocations from 10,000 call sites into tables (against reading the same bytes), tables into a profile, and
- * lookups there (against one lookup in a hash table with as many keys). Keys are asked for in random order, as an allocator's caches would be cold.
- * Time is that of the CPU, as others run too; medians of 5 rounds, interleaved.
+ * bench_profile.c: a database of 100,000 allocations from 10,000 call sites into tables (against
+ * reading the same bytes), tables into a profile, and lookups there (against one lookup in a hash
+ * table with as many keys). Keys are asked for in random order, as an allocator's caches would be
+ * cold. Time is that of the CPU, as others run too; medians of 5 rounds, interleaved.
  *
- * bench_profile --gb N: one database of N GB instead, in /var/tmp, most of it events: into tables and a profile as `ttmon advise` reads it (lib/read/run.h
- * without anybody who asks for events), in a process of its own, whose memory is told too; before and after it the same bytes are read alone.
+ * bench_profile --gb N: one database of N GB instead, in /var/tmp, most of it events: into tables and
+ * a profile as `ttmon advise` reads it (lib/read/run.h without anybody who asks for events), in a
+ * process of its own, whose memory is told too; before and after it the same bytes are read alone.
  */
 #include <fcntl.h>
 #include <sys/resource.h>

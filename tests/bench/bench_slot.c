@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_slot.c: what a closed slot costs the hot thread, warm, and with what others leave of the caches.
+ * bench_slot.c: what a closed slot costs the hot thread, warm, and with what others leave of the
+ * caches.
  *
  * The load is that of a quiet service: rounds of 15 slots on two CPUs, each with a switch now and
  * then, into a segment of a folder in memory (or, with a recording as argument, its records and
@@ -79,7 +80,10 @@ static int read_tape(struct tape *t, const char *path, uint32_t *nr_cpus)
 	return err;
 }
 
-/* One of eight programs runs for 50 us, then the CPU is idle until the next one, which comes 3 ms later. */
+/*
+ * One of eight programs runs for 50 us, then the CPU is idle until the next one, which comes 3 ms
+ * later.
+ */
 static void make_tape(struct tape *t)
 {
 	struct {
@@ -126,7 +130,10 @@ static bool publish(void *ctx, const struct ttmon_slot *slot, const struct ttmon
 static uint8_t evict[EVICT_BYTES];
 static void (*code)(void);
 
-/* A jump in each cache line, to the next one; the last returns. Elsewhere than on x86-64 instructions stay warm. */
+/*
+ * A jump in each cache line, to the next one; the last returns. Elsewhere than on x86-64 instructions
+ * stay warm.
+ */
 static void make_code(void)
 {
 #ifdef __x86_64__

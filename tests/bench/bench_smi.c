@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_smi.c: CPU time of one `ttmon smi` over a Galaxy of 32 chips: its sysfs, who has each chip open, a file in shared memory for
- * each with 8 processes in it. The floor is open(), read(), close() of the same files and nothing else. Medians of 21 interleaved
- * rounds, user and system time together; a real sysfs costs more per read than these plain files, for both. Then the program as a
- * whole, where it is built: with its start, which `ttmon --version` shows alone. More than 10 ms for that fails.
+ * bench_smi.c: CPU time of one `ttmon smi` over a Galaxy of 32 chips: its sysfs, who has each chip
+ * open, a file in shared memory for each with 8 processes in it. The floor is open(), read(), close()
+ * of the same files and nothing else. Medians of 21 interleaved rounds, user and system time together;
+ * a real sysfs costs more per read than these plain files, for both. Then the program as a whole,
+ * where it is built: with its start, which `ttmon --version` shows alone. More than 10 ms for that
+ * fails.
  */
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_switch.c: what the scheduler's program costs a context switch, against an empty one at the same tracepoint.
+ * bench_switch.c: what the scheduler's program costs a context switch, against an empty one at the
+ * same tracepoint.
  *
- * The load is a byte that goes round through pipes, 2 or 8 processes on one CPU, at the lowest real-time priority so that nobody else on a
- * busy machine takes part in it. Every program is loaded once, and is attached for its block alone; the ways take turns in an order that
- * shifts from round to round. What a program adds is its time less that of no program in the same round; a ratio is the median over the
- * rounds of what it adds to what the empty one adds. The kernel's own statistics (20 ns a run in themselves) are taken in a last round.
+ * The load is a byte that goes round through pipes, 2 or 8 processes on one CPU, at the lowest
+ * real-time priority so that nobody else on a busy machine takes part in it. Every program is loaded
+ * once, and is attached for its block alone; the ways take turns in an order that shifts from round to
+ * round. What a program adds is its time less that of no program in the same round; a ratio is the
+ * median over the rounds of what it adds to what the empty one adds. The kernel's own statistics (20
+ * ns a run in themselves) are taken in a last round.
  *
- * What comes out of the rings meanwhile must be chains without gaps whose tables add up, at most one a CPU and slot.
+ * What comes out of the rings meanwhile must be chains without gaps whose tables add up, at most one a
+ * CPU and slot.
  *
  *	bench_switch [--rounds N] [--ms LENGTH_OF_A_BLOCK]
  */

@@ -2,10 +2,12 @@
 /*
  * bench_tt.c: what the probes at tt-metal cost the program that calls it.
  *
- * Every way of probing has a copy of the stand-in library to itself, with 32 chips and a mesh of all of them open in it, so that all are
- * attached at once and take turns, a block of calls each, in an order that shifts from round to round. A ratio is the median over the
- * rounds of the ratio within a round. Single functions are held against empty programs at the same functions; an allocation and
- * its free also against none, because what they cost in all is what the program sees. At the end every call must have been seen once.
+ * Every way of probing has a copy of the stand-in library to itself, with 32 chips and a mesh of all
+ * of them open in it, so that all are attached at once and take turns, a block of calls each, in an
+ * order that shifts from round to round. A ratio is the median over the rounds of the ratio within a
+ * round. Single functions are held against empty programs at the same functions; an allocation and its
+ * free also against none, because what they cost in all is what the program sees. At the end every
+ * call must have been seen once.
  *
  *	bench_tt [--rounds N] [--lib LIBRARY]
  *

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_unwind.c: call stacks of 8, 16, 27 and 32 frames out of copies of this program's own stack, without frame pointers: warm, and
- * with nothing cached. The goal is 150,000 warm stacks of 27 frames a second on one core. Beside it what a walk by frame pointers of
- * the same copies takes.
+ * bench_unwind.c: call stacks of 8, 16, 27 and 32 frames out of copies of this program's own stack,
+ * without frame pointers: warm, and with nothing cached. The goal is 150,000 warm stacks of 27 frames
+ * a second on one core. Beside it what a walk by frame pointers of the same copies takes.
  */
 #include <pthread.h>
 #include <time.h>

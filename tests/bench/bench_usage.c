@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench_usage.c: what a sweep of core/usage costs with 10,000 processes, all known to the history and to core/cpu, in 200 groups, against a
- * look at each of them. One line per figure.
+ * bench_usage.c: what a sweep of core/usage costs with 10,000 processes, all known to the history and
+ * to core/cpu, in 200 groups, against a look at each of them. One line per figure.
  *
  *	idle      nobody did anything since the last one
  *	some      one in a hundred did

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* empty.bpf.c: the floor of every figure about probes: a program that does nothing, at the same functions. */
+/*
+ * empty.bpf.c: the floor of every figure about probes: a program that does nothing, at the same
+ * functions.
+ */
 #include "vmlinux.h"
 
 #include <bpf/bpf_helpers.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* empty.h: putting the empty program of empty.bpf.c at a function, through the kind of link that the daemon uses. */
+/*
+ * empty.h: putting the empty program of empty.bpf.c at a function, through the kind of link that the
+ * daemon uses.
+ */
 #ifndef TTMON_BENCH_EMPTY_H
 #define TTMON_BENCH_EMPTY_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* kern.h: what the benchmarks of the kernel side share: clock, CPU, medians, copies of the library of nothing.c, refusal. */
+/*
+ * kern.h: what the benchmarks of the kernel side share: clock, CPU, medians, copies of the library of
+ * nothing.c, refusal.
+ */
 #ifndef TTMON_BENCH_KERN_H
 #define TTMON_BENCH_KERN_H
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nothing.c: a library with names of the CUDA runtime and driver whose functions do nothing, and the loops that call them. Built
- * like the real ones: frame pointers, so that each function begins with push %rbp and stacks can be walked.
+ * nothing.c: a library with names of the CUDA runtime and driver whose functions do nothing, and the
+ * loops that call them. Built like the real ones: frame pointers, so that each function begins with
+ * push %rbp and stacks can be walked.
  *
- * The benchmarks open a copy of it for each way of probing, so that all of them are attached at once and take turns.
+ * The benchmarks open a copy of it for each way of probing, so that all of them are attached at once
+ * and take turns.
  */
 #include <stddef.h>
 
@@ -103,7 +105,10 @@ __attribute__((noinline, used)) static void alloc(unsigned int calls, unsigned i
 	}
 }
 
-/* With a stack of so many frames, this one and at least one of alloc(): the chain of frame pointers ends here with 0, as a thread's does. */
+/*
+ * With a stack of so many frames, this one and at least one of alloc(): the chain of frame pointers
+ * ends here with 0, as a thread's does.
+ */
 #if defined(__x86_64__)
 __asm__(".globl nothing_alloc\n.type nothing_alloc, @function\nnothing_alloc:\n"
 	"	push %rbp\n	xor %ebp, %ebp\n	call alloc\n	pop %rbp\n	ret\n"

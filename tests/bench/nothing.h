@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* nothing.h: the functions of the library of nothing.c, and the loops in it that call them so many times. */
+/*
+ * nothing.h: the functions of the library of nothing.c, and the loops in it that call them so many
+ * times.
+ */
 #ifndef TTMON_BENCH_NOTHING_H
 #define TTMON_BENCH_NOTHING_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid_alloc.bpf.c: the allocator of RMIDs as the verifier takes it and the kernel runs it: one step of tests/rmid_script.h a run, through
- * BPF_PROG_RUN. The pool lies behind a spin lock in a map, as in bpf/rmid.bpf.h. A classifier: it may lock, and needs nothing attached.
+ * rmid_alloc.bpf.c: the allocator of RMIDs as the verifier takes it and the kernel runs it: one step
+ * of tests/rmid_script.h a run, through BPF_PROG_RUN. The pool lies behind a spin lock in a map, as in
+ * bpf/rmid.bpf.h. A classifier: it may lock, and needs nothing attached.
  */
 #include "rmid.bpf.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid_alloc.c: runs tests/rmid_script.h in BPF, and on the host beside it: the answers must be those of the script, and after each part
- * and after the random run the two pools must be the same byte for byte. Prints "ok NAME" or "FAIL NAME: why". Needs root.
+ * rmid_alloc.c: runs tests/rmid_script.h in BPF, and on the host beside it: the answers must be those
+ * of the script, and after each part and after the random run the two pools must be the same byte for
+ * byte. Prints "ok NAME" or "FAIL NAME: why". Needs root.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

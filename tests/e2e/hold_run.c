@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hold_run.c: the smallest daemon that holds: run a command under io/hold/hold.c, probe nothing, and write down what it asked. For
- * tests/e2e/test_hold.py.
+ * hold_run.c: the smallest daemon that holds: run a command under io/hold/hold.c, probe nothing, and
+ * write down what it asked. For tests/e2e/test_hold.py.
  *
  *	hold_run REPORT CMD ARGS...
  *
- * Lines "exec INODE" and "map INODE" (0: not opened), at the end "missed N". Exit status: that of CMD, as a shell gives it; CMD's
- * children that outlive it are left to the keeper.
+ * Lines "exec INODE" and "map INODE" (0: not opened), at the end "missed N". Exit status: that of CMD,
+ * as a shell gives it; CMD's children that outlive it are left to the keeper.
  */
 #define _GNU_SOURCE
 #include <poll.h>

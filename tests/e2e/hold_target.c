@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* hold_target.c: linked statically, so that nothing but the execve tells of it. Exit status: its argument, 6 without one. */
+/*
+ * hold_target.c: linked statically, so that nothing but the execve tells of it. Exit status: its
+ * argument, 6 without one.
+ */
 #include <stdlib.h>
 
 int main(int argc, char **argv)

@@ -5,8 +5,8 @@
  *
  *	places LIBRARY
  *
- * Lines "NAME ADDRESS SKIP STEPPED WHY": SKIP in bytes from the entry at ADDRESS, STEPPED 0, 1, or 2 where the
- * kernel is thought to refuse it. To stderr: how long it took to find them.
+ * Lines "NAME ADDRESS SKIP STEPPED WHY": SKIP in bytes from the entry at ADDRESS, STEPPED 0, 1, or 2
+ * where the kernel is thought to refuse it. To stderr: how long it took to find them.
  */
 #include <fcntl.h>
 

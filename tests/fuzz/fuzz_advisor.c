@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_advisor.c: any bytes as a database that a program loads with libttmon and asks: by stacks of its own code, by its own stack, by names that the
- * bytes hold, by sizes that they hold. What is opened answers with a verdict, a match and a confidence that exist; what is refused says why.
+ * fuzz_advisor.c: any bytes as a database that a program loads with libttmon and asks: by stacks of
+ * its own code, by its own stack, by names that the bytes hold, by sizes that they hold. What is
+ * opened answers with a verdict, a match and a confidence that exist; what is refused says why.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_db.c: any bytes as a database, plain or gzip: read to the end, then again passing over the allocations. Both
- * ways must agree on whether the document is whole up to what only a parser of the allocations sees, and each error
- * must say something.
+ * fuzz_db.c: any bytes as a database, plain or gzip: read to the end, then again passing over the
+ * allocations. Both ways must agree on whether the document is whole up to what only a parser of the
+ * allocations sees, and each error must say something.
  */
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_decode.c: one record of any bytes. What the gate lets through is then used as the core uses it: every index, length,
- * frame and name is touched, so that a missing check is a report of a sanitizer.
+ * fuzz_decode.c: one record of any bytes. What the gate lets through is then used as the core uses it:
+ * every index, length, frame and name is touched, so that a missing check is a report of a sanitizer.
  */
 #include "daemon/core/stream/decode.h"
 

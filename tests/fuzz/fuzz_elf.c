@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* fuzz_elf.c: a hostile ELF file into the reader and the symbolizer. What they say must lie within the file and be in order. */
+/*
+ * fuzz_elf.c: a hostile ELF file into the reader and the symbolizer. What they say must lie within the
+ * file and be in order.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 

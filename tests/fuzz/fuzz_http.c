@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_http.c: what a client may send, on a Unix socket or on TCP, whole or in pieces, by one that stays or one that goes away. The first
- * byte says which; 0xff 0xff in the rest ends a piece. Whatever it was: what comes back begins as HTTP does, every stream is ended once,
- * and when the time is up nothing of the connection is left.
+ * fuzz_http.c: what a client may send, on a Unix socket or on TCP, whole or in pieces, by one that
+ * stays or one that goes away. The first byte says which; 0xff 0xff in the rest ends a piece. Whatever
+ * it was: what comes back begins as HTTP does, every stream is ended once, and when the time is up
+ * nothing of the connection is left.
  */
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* fuzz_maps.c: hostile text as /proc/PID/maps. Every line is a mapping or counted as bad, and the pieces are in range. */
+/*
+ * fuzz_maps.c: hostile text as /proc/PID/maps. Every line is a mapping or counted as bad, and the
+ * pieces are in range.
+ */
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/mman.h>

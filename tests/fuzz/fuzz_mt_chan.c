@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_mt_chan.c: a program that lies in its channel. The input is a sequence of pieces: two bytes of a place, two of a length, and what is written there, into the
- * header behind what is checked once, the dictionary or a ring; or a read. Whatever it is, what comes out is within the dictionary, and the books balance.
+ * fuzz_mt_chan.c: a program that lies in its channel. The input is a sequence of pieces: two bytes of
+ * a place, two of a length, and what is written there, into the header behind what is checked once,
+ * the dictionary or a ring; or a read. Whatever it is, what comes out is within the dictionary, and
+ * the books balance.
  *
  *	u8 where (0 header, 1 dictionary, 2 rings, 3 read, 4 the last dictionary entry made known), u16 offset, u8 length, bytes
  */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* fuzz_mt_image.c: any bytes as the content of a module that a program loads: an error with a reason, or PTX text. */
+/*
+ * fuzz_mt_image.c: any bytes as the content of a module that a program loads: an error with a reason,
+ * or PTX text.
+ */
 #include "memtrace/ptx/image.h"
 #include "lib/base/util.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_mt_in.c: any bytes as a trace, in all formats, at once and in pieces through a pipe. What is handed out is in range as mt.h says,
- * an error has its line, and what counts says no more than there is.
+ * fuzz_mt_in.c: any bytes as a trace, in all formats, at once and in pieces through a pipe. What is
+ * handed out is in range as mt.h says, an error has its line, and what counts says no more than there
+ * is.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -116,7 +117,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	pieces = read_all(pv[0], &opts, pv[1], data, size);
 	close(pv[0]);
-	/* Pieces may be taken for text before they are known for something else; what is a trace stays the one it is. */
+	/*
+	 * Pieces may be taken for text before they are known for something else; what is a trace stays the one
+	 * it is.
+	 */
 	if (whole > 0 && pieces > whole)
 		abort();
 	return 0;

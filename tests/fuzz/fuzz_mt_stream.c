@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_mt_stream.c: any bytes as our file of memory accesses, each block with a checksum that holds. What memtrace/model/mt.h promises of records and of the dictionary
- * does, and what was read can be written and read again, whole.
+ * fuzz_mt_stream.c: any bytes as our file of memory accesses, each block with a checksum that holds.
+ * What memtrace/model/mt.h promises of records and of the dictionary does, and what was read can be
+ * written and read again, whole.
  */
 #include <zlib.h>
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_pipeline.c: a stream of records and watermarks of any bytes, through slots and history, to the end.
+ * fuzz_pipeline.c: a stream of records and watermarks of any bytes, through slots and history, to the
+ * end.
  *
- * The input is a row of operations, a byte each: bit 0 clear: a record follows, n = the byte / 2 words long (as far as there
- * is input); bit 0 set: advance by (byte / 2) * 16 us. With the first word of a record a small number, it is an offset in us
- * from the last watermark, so that the fuzzer need not guess times. At the end the accounting identity has to hold, slot
- * numbers must have come one by one (but for the jump over a long gap), and their sums must be those of the accounting.
+ * The input is a row of operations, a byte each: bit 0 clear: a record follows, n = the byte / 2 words
+ * long (as far as there is input); bit 0 set: advance by (byte / 2) * 16 us. With the first word of a
+ * record a small number, it is an offset in us from the last watermark, so that the fuzzer need not
+ * guess times. At the end the accounting identity has to hold, slot numbers must have come one by one
+ * (but for the jump over a long gap), and their sums must be those of the accounting.
  */
 #include "daemon/core/history/live.h"
 #include "daemon/core/stream/pipeline.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_promw.c: hostile label values and Accept headers. What stands between the quotes is one line of valid UTF-8 without control
- * characters, and is the cleaned text again once the escapes are taken out.
+ * fuzz_promw.c: hostile label values and Accept headers. What stands between the quotes is one line of
+ * valid UTF-8 without control characters, and is the cleaned text again once the escapes are taken
+ * out.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_ptx.c: any bytes as a PTX text that is rewritten. What is taken keeps every kernel's text, and what is said of it holds together; what is refused is refused
- * with a reason.
+ * fuzz_ptx.c: any bytes as a PTX text that is rewritten. What is taken keeps every kernel's text, and
+ * what is said of it holds together; what is refused is refused with a reason.
  */
 #include "memtrace/ptx/ptx.h"
 #include "ttmon/mtchan.h"

@@ -2,9 +2,9 @@
 /*
  * fuzz_rec.c: a hostile recording into the reader and the real pipeline behind it.
  *
- * The first byte of the input chooses. 0: the rest is the file. Else the rest is the raw contents of one block, which
- * is compressed and given its checksum here: what mutation alone would hardly ever get past. What the pipeline
- * accepted must add up in either case.
+ * The first byte of the input chooses. 0: the rest is the file. Else the rest is the raw contents of
+ * one block, which is compressed and given its checksum here: what mutation alone would hardly ever
+ * get past. What the pipeline accepted must add up in either case.
  */
 #include <ttmon/rec.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_redact.c: names into pseudonyms, of any bytes: the first one says whether the rest is a record, a text, or metrics. What decodes
- * decodes afterwards, what does not does not, and nothing is written past the end.
+ * fuzz_redact.c: names into pseudonyms, of any bytes: the first one says whether the rest is a record,
+ * a text, or metrics. What decodes decodes afterwards, what does not does not, and nothing is written
+ * past the end.
  */
 #include "tools/bugreport/redact.c"
 #include "tools/bugreport/redact_rec.c"

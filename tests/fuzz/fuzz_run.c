@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_run.c: any bytes as a database, into tables, into a profile of it, and each of its allocations looked up there. What lib/read/run.h promises of
- * tables holds, an allocation that was learnt is found, and no figure is out of range.
+ * fuzz_run.c: any bytes as a database, into tables, into a profile of it, and each of its allocations
+ * looked up there. What lib/read/run.h promises of tables holds, an allocation that was learnt is
+ * found, and no figure is out of range.
  */
 #include <sys/mman.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_slots.c: any bytes as a slot file, plain or gzip, read to the end. The blocks are sealed again before a second reading, so that
- * what is behind the checksums is reached too. What comes out is put in again and must come out the same.
+ * fuzz_slots.c: any bytes as a slot file, plain or gzip, read to the end. The blocks are sealed again
+ * before a second reading, so that what is behind the checksums is reached too. What comes out is put
+ * in again and must come out the same.
  */
 #include <sys/mman.h>
 #include <zlib.h>

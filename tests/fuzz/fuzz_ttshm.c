@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_ttshm.c: hostile tt_device_<key>_memory files. Reading must say what is in the file and nothing wild; cleaning must take out
- * all dead processes, leave the living ones as they are, let no total grow past 2^50, and find nothing to do the second time.
+ * fuzz_ttshm.c: hostile tt_device_<key>_memory files. Reading must say what is in the file and nothing
+ * wild; cleaning must take out all dead processes, leave the living ones as they are, let no total
+ * grow past 2^50, and find nothing to do the second time.
  *
- * Input: the file. Pids in it are changed: even ones to our own, odd ones to one that is dead (the fuzzer's guesses would be both).
+ * Input: the file. Pids in it are changed: even ones to our own, odd ones to one that is dead (the
+ * fuzzer's guesses would be both).
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_unwind.c: a hostile file and a hostile copy of a stack into the unwinder. A walk has to end, within its limits, with frames that
- * lie where code is mapped; the same input has to give the same result from the cache of rows. The file is one that is mapped too.
+ * fuzz_unwind.c: a hostile file and a hostile copy of a stack into the unwinder. A walk has to end,
+ * within its limits, with frames that lie where code is mapped; the same input has to give the same
+ * result from the cache of rows. The file is one that is mapped too.
  *
  *	first 16 bytes: where the program counter is in the file, which pages were copied, registers, which byte of the file changes
  *	between the walks; then a copy of 256 bytes, repeated; then the file
@@ -79,7 +80,9 @@ static void fill(struct ttmon_stack_copy *s, const uint8_t *data, size_t size)
 		s->bytes[i] = data[HEAD + i % MIN(COPY, size - HEAD)];
 }
 
-/* As if it were an object of this process: wherever its table is said to be, nothing but it is read. */
+/*
+ * As if it were an object of this process: wherever its table is said to be, nothing but it is read.
+ */
 static void mapped(const uint8_t *file, size_t n, uint32_t where)
 {
 	uint64_t start = (uint64_t)(uintptr_t)file;

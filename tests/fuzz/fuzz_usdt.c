@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fuzz_usdt.c: hostile text as the arguments of a USDT note, for both machines. What is accepted stays within the registers, and
- * written down again in the plainest form it means the same; what is refused leaves nothing.
+ * fuzz_usdt.c: hostile text as the arguments of a USDT note, for both machines. What is accepted stays
+ * within the registers, and written down again in the plainest form it means the same; what is refused
+ * leaves nothing.
  */
 #include <elf.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cupti.c: a library for memtrace --cupti: what CUPTI counts in the machine code of each kernel, as "cupti KERNEL METRIC VALUE", by its SASS metrics, which need
- * no counter of the hardware. memtrace.py holds it against what was recorded. Where CUPTI refuses: a line with its reason.
+ * cupti.c: a library for memtrace --cupti: what CUPTI counts in the machine code of each kernel, as
+ * "cupti KERNEL METRIC VALUE", by its SASS metrics, which need no counter of the hardware. memtrace.py
+ * holds it against what was recorded. Where CUPTI refuses: a line with its reason.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -139,8 +140,9 @@ out:
 }
 
 /*
- * When all are done. The first kernel alone has records, with lazy patching or without, whether others are launched before the data is taken or
- * after another enable (CUDA 13.0 on an H100): a process for each.
+ * When all are done. The first kernel alone has records, with lazy patching or without, whether others
+ * are launched before the data is taken or after another enable (CUDA 13.0 on an H100): a process for
+ * each.
  */
 __attribute__((visibility("default"))) int memtrace_cupti_end(void)
 {

@@ -140,7 +140,10 @@ static int check(void)
 	prog = load_counter(map);
 	if (prog < 0)
 		return fail("a BPF program with an attach cookie", prog);
-	/* A kernel that knows such links has looked at the path when it refuses a folder with EBADF; others say EINVAL. */
+	/*
+	 * A kernel that knows such links has looked at the path when it refuses a folder with EBADF; others
+	 * say EINVAL.
+	 */
 	err = attach(prog, "/", &offset, NULL, 1, false);
 	if (err != -EBADF)
 		return fail("a uprobe_multi link", err < 0 ? err : -EINVAL);
@@ -152,7 +155,9 @@ static int check(void)
 static uint64_t offsets[OFFSETS_MAX], cookies[OFFSETS_MAX];
 static size_t attached;
 
-/* One link takes all or none: what it refuses is halved until the one that is at fault stands alone. */
+/*
+ * One link takes all or none: what it refuses is halved until the one that is at fault stands alone.
+ */
 static void attach_all(int prog, size_t first, size_t n)
 {
 	int link = n ? attach(prog, library, offsets + first, cookies + first, n, false) : 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * memtrace.c: runs the kernels of memtrace.cu with known inputs, holds what comes out against what the processor makes of the same, and prints "KERNEL CHECKSUM"
- * for each: the same lines however it is run, with a recorder or without. See usage() for what can be chosen. Status 1: wrong results.
+ * memtrace.c: runs the kernels of memtrace.cu with known inputs, holds what comes out against what the
+ * processor makes of the same, and prints "KERNEL CHECKSUM" for each: the same lines however it is
+ * run, with a recorder or without. See usage() for what can be chosen. Status 1: wrong results.
  */
 #define _GNU_SOURCE
 #include "memtrace.h"

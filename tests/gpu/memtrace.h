@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace.h: what memtrace.c needs of a GPU, by two ways: memtrace_rt.c is the runtime, with the kernels in the program; memtrace_drv.c is the driver, opened by
- * name, with the kernels in a file of PTX: the way that also goes on the stand-in GPU. Whatever fails ends the program with a line and status 2.
+ * memtrace.h: what memtrace.c needs of a GPU, by two ways: memtrace_rt.c is the runtime, with the
+ * kernels in the program; memtrace_drv.c is the driver, opened by name, with the kernels in a file of
+ * PTX: the way that also goes on the stand-in GPU. Whatever fails ends the program with a line and
+ * status 2.
  */
 #ifndef GPU_MEMTRACE_H
 #define GPU_MEMTRACE_H
@@ -27,7 +29,10 @@ enum { GPU_SMS = 16, GPU_CC_MAJOR = 75, GPU_CC_MINOR = 76, GPU_NATIVE_ATOMICS = 
 void gpu_init(const char *image);
 /* How many contexts there can be: devices for the runtime, MAX_CONTEXTS for the driver. */
 unsigned int gpu_contexts(void);
-/* From here on this thread uses context nr; it is made at the first time. *load_ms: how long its kernels took to load, 0: they were there. */
+/*
+ * From here on this thread uses context nr; it is made at the first time. *load_ms: how long its
+ * kernels took to load, 0: they were there.
+ */
 void gpu_use(unsigned int nr, double *load_ms);
 int gpu_attribute(int attr);
 void gpu_describe(char *name, size_t n, int *driver);
@@ -37,7 +42,10 @@ void gpu_free(uint64_t p);
 /* Pinned and mapped: *host is where the program has it. */
 uint64_t gpu_alloc_host(size_t n, void **host);
 void gpu_free_host(void *host);
-/* Registers memory of the program's own, as libttmon-memtrace.so does with its channel. Error code of CUDA. */
+/*
+ * Registers memory of the program's own, as libttmon-memtrace.so does with its channel. Error code of
+ * CUDA.
+ */
 int gpu_register(void *p, size_t n, uint64_t *dev);
 void gpu_unregister(void *p);
 void gpu_put(uint64_t dev, const void *host, size_t n);

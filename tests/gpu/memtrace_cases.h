@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace_cases.h: access patterns and what each costs, once for the kernels (memtrace.cu), for the program that checks their results (memtrace.c), and for
- * memtrace.py, to which the program prints what is to be expected. The figures are those of a request, that is of one warp: worked out by hand.
+ * memtrace_cases.h: access patterns and what each costs, once for the kernels (memtrace.cu), for the
+ * program that checks their results (memtrace.c), and for memtrace.py, to which the program prints
+ * what is to be expected. The figures are those of a request, that is of one warp: worked out by hand.
  */
 #ifndef GPU_MEMTRACE_CASES_H
 #define GPU_MEMTRACE_CASES_H
@@ -10,8 +11,9 @@
 #define PITCH	  256 /* elements of a row, where there are rows */
 
 /*
- * Global memory. C(name, type, span, expr, lanes, sectors, lines, ideal): thread i of those whose bit i % 32 is in lanes loads in[expr] and stores it to out[i];
- * the input has span elements for each thread. The figures are the load's; ideal is of distinct bytes. l is i % 32.
+ * Global memory. C(name, type, span, expr, lanes, sectors, lines, ideal): thread i of those whose bit
+ * i % 32 is in lanes loads in[expr] and stores it to out[i]; the input has span elements for each
+ * thread. The figures are the load's; ideal is of distinct bytes. l is i % 32.
  */
 #define GLOBAL_CASES(C)                                                                                                \
 	C(unit_u8, u8, 1, i, ALL_LANES, 1, 1, 1)                                                                       \
@@ -43,8 +45,9 @@
 	  4, 4, 4)
 
 /*
- * Shared memory. C(name, type, size, expr, stored, loaded): blocks of one warp fill size elements in order and load [expr] of them; wavefronts of a request when
- * they are stored and loaded. l is the lane.
+ * Shared memory. C(name, type, size, expr, stored, loaded): blocks of one warp fill size elements in
+ * order and load [expr] of them; wavefronts of a request when they are stored and loaded. l is the
+ * lane.
  */
 #define SHARED_CASES(C)                                    \
 	C(banks_unit, f32, 32, l, 1, 1)                    \

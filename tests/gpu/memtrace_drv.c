@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* memtrace_drv.c: the driver, opened by name; each context is a new one, on the devices by turns. No header of CUDA is needed. */
+/*
+ * memtrace_drv.c: the driver, opened by name; each context is a new one, on the devices by turns. No
+ * header of CUDA is needed.
+ */
 #include "memtrace.h"
 
 #include <dlfcn.h>
@@ -199,7 +202,10 @@ void gpu_unregister(void *p)
 
 void gpu_put(uint64_t dev, const void *host, size_t n)
 {
-	/* From pageable memory it may return before the GPU has all, and streams that do not wait for this one run on. */
+	/*
+	 * From pageable memory it may return before the GPU has all, and streams that do not wait for this one
+	 * run on.
+	 */
 	MUST(cuMemcpyHtoD_v2(dev, host, n));
 	MUST(cuStreamSynchronize(NULL));
 }

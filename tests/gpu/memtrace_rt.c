@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* memtrace_rt.c: the runtime; the kernels are in the program, memtrace.cu. A context is a device's primary one. */
+/*
+ * memtrace_rt.c: the runtime; the kernels are in the program, memtrace.cu. A context is a device's
+ * primary one.
+ */
 #include "memtrace.h"
 
 #include <stdbool.h>
@@ -148,7 +151,10 @@ void gpu_unregister(void *p)
 
 void gpu_put(uint64_t dev, const void *host, size_t n)
 {
-	/* From pageable memory it may return before the GPU has all, and streams that do not wait for this one run on. */
+	/*
+	 * From pageable memory it may return before the GPU has all, and streams that do not wait for this one
+	 * run on.
+	 */
 	MUST(cudaMemcpy((void *)(uintptr_t)dev, host, n, cudaMemcpyHostToDevice));
 	MUST(cudaStreamSynchronize(NULL));
 }

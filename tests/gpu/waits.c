@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * waits.c: how a thread waits in calls of the driver: `waits LIBCUDA FLAGS`, the way of scheduling that the context asks for (CU_CTX_SCHED_: 0 auto, 1 spin,
- * 2 yield, 4 blocking). Prints "ready TID", waits for a line, and prints a line of JSON for each call, of which there are REPEATS:
+ * waits.c: how a thread waits in calls of the driver: `waits LIBCUDA FLAGS`, the way of scheduling
+ * that the context asks for (CU_CTX_SCHED_: 0 auto, 1 spin, 2 yield, 4 blocking). Prints "ready TID",
+ * waits for a line, and prints a line of JSON for each call, of which there are REPEATS:
  *
  *	{"call": NAME, "ms": [...], "cpu_ms": [...], "queue_ms": [...], "switches": [...], "faults": [...], "seen": {"S poll_schedule_timeout 7": N, ...}}
  *
- * ms: by CLOCK_MONOTONIC; cpu: by CLOCK_THREAD_CPUTIME_ID; queue: of /proc/TID/schedstat (whose time on the CPU is that of the last tick); seen: how often another thread found it so, by state,
+ * ms: by CLOCK_MONOTONIC; cpu: by CLOCK_THREAD_CPUTIME_ID; queue: of /proc/TID/schedstat (whose time
+ * on the CPU is that of the last tick); seen: how often another thread found it so, by state,
  * /proc/TID/wchan and the number of the system call, once a SAMPLE_US.
  */
 #define _GNU_SOURCE
@@ -182,7 +184,10 @@ static int get_pinned(void)
 {
 	return cu.cuMemcpyDtoH_v2(pinned, device, BIG);
 }
-/* After a kernel in its stream: it is said to return at once from pinned memory, and to wait from ordinary memory. */
+/*
+ * After a kernel in its stream: it is said to return at once from pinned memory, and to wait from
+ * ordinary memory.
+ */
 static int get_async_pinned(void)
 {
 	return cu.cuMemcpyDtoHAsync_v2(pinned, device, 4096, stream);

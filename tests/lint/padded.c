@@ -2,8 +2,9 @@
 /*
  * padded.c: the gate on the layout of records. Compiling it is the test.
  *
- * No record has padding of its own (a byte that nobody writes would carry kernel memory to user space), every one is a multiple
- * of 8 bytes, and begins with the header of 24. Where a struct has to change, append to it and fill up by hand.
+ * No record has padding of its own (a byte that nobody writes would carry kernel memory to user
+ * space), every one is a multiple of 8 bytes, and begins with the header of 24. Where a struct has to
+ * change, append to it and fill up by hand.
  */
 #pragma GCC diagnostic error "-Wpadded"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mtprod.c: a program that has a GPU, as `ttmon memtrace record` sees it: it opens channels where TTMON_MEMTRACE_SOCKET says and writes what its argument says.
+ * mtprod.c: a program that has a GPU, as `ttmon memtrace record` sees it: it opens channels where
+ * TTMON_MEMTRACE_SOCKET says and writes what its argument says.
  *
  *	ok N STATUS	N accesses of a kernel "copy", each unit stride and stride 64 in turn; a kernel without PTX; ends with STATUS
  *	agg N		sums for N accesses of one instruction

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * producer.h: the program's side of <ttmon/mtchan.h> in C: warps are threads, what is in device memory there is in this struct. P1 to P5 as the header says them,
- * with C11's orders, and what is no tag is stored plainly: TSan sees what is missing, where both sides use one mapping.
+ * producer.h: the program's side of <ttmon/mtchan.h> in C: warps are threads, what is in device memory
+ * there is in this struct. P1 to P5 as the header says them, with C11's orders, and what is no tag is
+ * stored plainly: TSan sees what is missing, where both sides use one mapping.
  */
 #ifndef TTMON_TESTS_PRODUCER_H
 #define TTMON_TESTS_PRODUCER_H
@@ -195,7 +196,9 @@ static inline uint32_t mtp_tag(const struct mtp *p, unsigned int kind, unsigned 
 	return TTMON_MTC_COMMITTED | kind << 29 | space << 27 | (uint32_t)(pos / p->units & 31) << 22 | site;
 }
 
-/* One record of a warp: affine, or with list the addresses of its active lanes. False: it was dropped. */
+/*
+ * One record of a warp: affine, or with list the addresses of its active lanes. False: it was dropped.
+ */
 static inline bool mtp_put(struct mtp *p, uint32_t ring, struct ttmon_mtc_rec rec, unsigned int space, uint32_t site,
 			   const uint64_t *list)
 {

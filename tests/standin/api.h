@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * api.h: how an exported function is written once and exported under its names. Each name is a function of its own, at an
- * address of its own, as in the real libraries (built with -fno-ipa-icf).
+ * api.h: how an exported function is written once and exported under its names. Each name is a
+ * function of its own, at an address of its own, as in the real libraries (built with -fno-ipa-icf).
  *
  *	API(cudaFree, (void *p), (p)) { ... }           cudaFree
  *	API_PTSZ(cudaFreeAsync, (...), (...)) { ... }   cudaFreeAsync and cudaFreeAsync_ptsz

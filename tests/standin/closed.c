@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * closed.c: a library that holds a CUDA runtime without symbols, as NVIDIA's libcublas.so.13 does (CUDA 13.0: it imports dlopen, and has the names
- * of the driver's library and of cuGetProcAddress in its .rodata). For LD_PRELOAD: when it is loaded it pins SIZE bytes and copies them to the device COPIES times,
- * by functions that cuGetProcAddress gives.
+ * closed.c: a library that holds a CUDA runtime without symbols, as NVIDIA's libcublas.so.13 does
+ * (CUDA 13.0: it imports dlopen, and has the names of the driver's library and of cuGetProcAddress in
+ * its .rodata). For LD_PRELOAD: when it is loaded it pins SIZE bytes and copies them to the device
+ * COPIES times, by functions that cuGetProcAddress gives.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * control.c: results on demand for the stand-in libraries. Which call fails with what, how long it takes, and a hook that
- * runs inside it (to leave it by longjmp or pthread_exit, say).
+ * control.c: results on demand for the stand-in libraries. Which call fails with what, how long it
+ * takes, and a hook that runs inside it (to leave it by longjmp or pthread_exit, say).
  *
- * STANDIN_LINGER=500: the program stays for so many milliseconds after its end, so that a tracer can still read its mappings.
+ * STANDIN_LINGER=500: the program stays for so many milliseconds after its end, so that a tracer can
+ * still read its mappings.
  *
- * Set by exported functions (standin.h) or by the environment: STANDIN_FAIL="cudaMalloc=2:3,cudaFree=1" (error:count, without a
- * count for ever), STANDIN_DELAY="cudaHostAlloc=12000" (microseconds). Without any, a call pays one relaxed load.
+ * Set by exported functions (standin.h) or by the environment:
+ * STANDIN_FAIL="cudaMalloc=2:3,cudaFree=1" (error:count, without a count for ever),
+ * STANDIN_DELAY="cudaHostAlloc=12000" (microseconds). Without any, a call pays one relaxed load.
  */
 #include <pthread.h>
 #include <stdatomic.h>

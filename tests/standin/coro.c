@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro WAY N`; with `own` behind it, of an allocator of the program's
- * own, for --alloc-fn '*:coro_alloc,size=1,out=ret'. WAY:
+ * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro WAY N`; with `own` behind it,
+ * of an allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'. WAY:
  *
  *   higher  a coroutine yields in a copy to the main stack, which lies above its own, and which copies and allocates meanwhile
  *   lower   the main stack yields in a copy to a coroutine, which yields back in a copy of its own; they return in that order
@@ -10,8 +10,10 @@
  *   cloned  the same; what it yields to is a thread of clone(), which has the first thread's pointer
  *   threads  no coroutine: threads with large and small stacks allocate, and so does a child that a thread makes
  *
- * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by swapcontext(). Prints one line of
- * JSON: the copies to the device and their bytes, and the allocations; with `own` the calls of coro_alloc().
+ * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by
+ * swapcontext(). Prints one line of
+ * JSON: the copies to the device and their bytes, and the allocations; with `own` the calls of
+ * coro_alloc().
  */
 #define _GNU_SOURCE
 #include <pthread.h>

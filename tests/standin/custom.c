@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * custom.c: allocates with libmyalloc and copies from what it got: for --alloc-fn libmyalloc:my_alloc,size=2,out=ret
- * --alloc-fn libmyalloc:my_alloc_out,size=2,out=1 --free-fn libmyalloc:my_free,ptr=2. Prints one line of JSON.
+ * custom.c: allocates with libmyalloc and copies from what it got: for --alloc-fn
+ * libmyalloc:my_alloc,size=2,out=ret --alloc-fn libmyalloc:my_alloc_out,size=2,out=1 --free-fn
+ * libmyalloc:my_free,ptr=2. Prints one line of JSON.
  */
 #include <stdio.h>
 #include <string.h>

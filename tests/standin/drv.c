@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv.c: the stand-in libcuda.so.1: every driver function that ttmon probes (include/ttmon/fns.h), under its real names and
- * with its real argument list, over the model of model.h. Copies are in drv_copy.c.
+ * drv.c: the stand-in libcuda.so.1: every driver function that ttmon probes (include/ttmon/fns.h),
+ * under its real names and with its real argument list, over the model of model.h. Copies are in
+ * drv_copy.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,10 @@ API(cuCtxCreate_v4, (CUcontext * ctx, CUctxCreateParams *params, unsigned int fl
 	return new_context(ctx, dev);
 }
 
-/* Contexts are not told apart in the model: one destroyed takes all memory with it. Its structure stays: it may be current elsewhere. */
+/*
+ * Contexts are not told apart in the model: one destroyed takes all memory with it. Its structure
+ * stays: it may be current elsewhere.
+ */
 static int destroy_context(CUcontext ctx)
 {
 	if (!ctx)
@@ -332,7 +336,10 @@ API(cuMemPoolDestroy, (CUmemoryPool pool), (pool))
 	return 0;
 }
 
-/* A handle is a pointer to its size; what is mapped are device addresses, wherever the memory is said to be. */
+/*
+ * A handle is a pointer to its size; what is mapped are device addresses, wherever the memory is said
+ * to be.
+ */
 API(cuMemCreate,
     (CUmemGenericAllocationHandle * h, size_t size, const CUmemAllocationProp *prop, unsigned long long flags),
     (h, size, prop, flags))

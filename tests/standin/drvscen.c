@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drvscen.c: a program that uses the CUDA driver and no runtime: every class of driver call once or a few times, booked like
- * scen.c's scenarios and printed as one line of JSON. drvscen [--wait]
+ * drvscen.c: a program that uses the CUDA driver and no runtime: every class of driver call once or a
+ * few times, booked like scen.c's scenarios and printed as one line of JSON. drvscen [--wait]
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -139,7 +139,10 @@ int main(int argc, char **argv)
 	virtual_memory(&range);
 	MUST(cuLaunchKernel((CUfunction)(uintptr_t)&range, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	give_back();
-	/* pins: HostAlloc, AllocHost, Register, host pool, host VMM. allocs: those, managed, dev, dev2, pitched, device pool, device VMM. */
+	/*
+	 * pins: HostAlloc, AllocHost, Register, host pool, host VMM. allocs: those, managed, dev, dev2,
+	 * pitched, device pool, device VMM.
+	 */
 	printf("{\"pid\":%d,\"range\":\"0x%llx\",\"device\":1,\"pins\":5,\"allocs\":11,\"frees\":10,\"kernels\":1,\"transfers\":{"
 	       "\"h2d\":{\"pinned\":[4,%d]},\"d2h\":{\"pinned\":[4,%d]},\"d2d\":{\"none\":[2,10007]}}}\n",
 	       getpid(), range, 1 + 10 + 20000 + 16000, 100 + 1000 + 30000 + 3200);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * every.h: what everyrt.c and everydrv.c share: a call of a function under each of its names, and the book of what the calls did.
- * The arguments are written by the CUDA headers' parameter lists, not by ttmon's table of argument positions: that is what is tested.
+ * every.h: what everyrt.c and everydrv.c share: a call of a function under each of its names, and the
+ * book of what the calls did. The arguments are written by the CUDA headers' parameter lists, not by
+ * ttmon's table of argument positions: that is what is tested.
  */
 #ifndef EVERY_H
 #define EVERY_H
@@ -16,7 +17,10 @@
 #define EVERY_ROW 4096
 #define EVERY_BUF (4 * EVERY_ROW)
 
-/* The size of the call that is being made: another one each time, so that the database tells which call is which. */
+/*
+ * The size of the call that is being made: another one each time, so that the database tells which
+ * call is which.
+ */
 extern size_t n;
 
 /* A line of the book: the function called, the event that a database has to have for it, its bytes. */
@@ -26,7 +30,10 @@ struct every_book {
 };
 extern struct every_book every;
 
-/* name under its own name and with each suffix it is exported with; then effect, in which `fn` is the name called. */
+/*
+ * name under its own name and with each suffix it is exported with; then effect, in which `fn` is the
+ * name called.
+ */
 #define EVERY(name, args, effect)                                                                 \
 	do {                                                                                      \
 		static const char *const every_names[] = { #name, #name "_ptds", #name "_ptsz" }; \

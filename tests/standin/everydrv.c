@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* everydrv.c: the driver's part of everyfn.c. Streams, events and graphs are the runtime's: the driver's stand-in makes none. */
+/*
+ * everydrv.c: the driver's part of everyfn.c. Streams, events and graphs are the runtime's: the
+ * driver's stand-in makes none.
+ */
 #define _GNU_SOURCE
 #include "cu_api.h"
 #include "every.h"

@@ -49,7 +49,10 @@ static int hold(unsigned long n, unsigned long step)
 	return wait_for_line();
 }
 
-/* As if it had been called from `at`. up: a frame record of the caller's, for who walks the stack goes upwards alone. */
+/*
+ * As if it had been called from `at`. up: a frame record of the caller's, for who walks the stack goes
+ * upwards alone.
+ */
 __attribute__((noinline)) static int allocate(uint64_t at, uint64_t up[2])
 {
 	volatile uint64_t *frame = __builtin_frame_address(0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident.c: the program of ident.h. ident [BATCH [SEED [PART...]]]: sizes that depend on the batch are BATCH times as large; SEED decides which
- * thread comes when. PART: sites, loops, churn, threads, cache, modules; all without.
+ * ident.c: the program of ident.h. ident [BATCH [SEED [PART...]]]: sizes that depend on the batch are
+ * BATCH times as large; SEED decides which thread comes when. PART: sites, loops, churn, threads,
+ * cache, modules; all without.
  */
 #define _GNU_SOURCE
 #include "ident.h"
@@ -25,7 +26,10 @@ M_SITES(IDENT_SITE)
 #define M_NAME(module, n, kib, scale, copies) module##_##n,
 static void (*const sites[])(size_t) = { M_SITES(M_NAME) };
 
-/* Two buffers of one function, and one that is made of another batch's sizes: 64 and 128 KiB, then 128 and 256. */
+/*
+ * Two buffers of one function, and one that is made of another batch's sizes: 64 and 128 KiB, then 128
+ * and 256.
+ */
 static IDENT_HIDDEN void loops(size_t batch)
 {
 	static const char *const layers[] = { "layer.0", "layer.1", "layer.2", "layer.3", "layer.4", "layer.5" };
@@ -91,8 +95,9 @@ static IDENT_HIDDEN void threads(size_t batch, unsigned int seed)
 }
 
 /*
- * A caching allocator under an interpreter: all that the program allocates comes through one path of native frames, in powers of two, and only where
- * no block of that size is free. A block is what it was first made for.
+ * A caching allocator under an interpreter: all that the program allocates comes through one path of
+ * native frames, in powers of two, and only where no block of that size is free. A block is what it
+ * was first made for.
  */
 struct block {
 	void *p;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ident.h: a program whose allocations have names that the test knows, in three modules (the program, a library, a library that is loaded while it
- * runs), to count how many of them are found again in another run and whether rightly. What an allocation truly is, its label, goes to the file
+ * ident.h: a program whose allocations have names that the test knows, in three modules (the program,
+ * a library, a library that is loaded while it runs), to count how many of them are found again in
+ * another run and whether rightly. What an allocation truly is, its label, goes to the file
  * $IDENT_TRUTH in the order of the calls, one line each: address, size, label.
  *
- * IDENT_REBUILT: the same program after edits that have nothing to do with it: other functions before and between, other strings.
+ * IDENT_REBUILT: the same program after edits that have nothing to do with it: other functions before
+ * and between, other strings.
  */
 #ifndef IDENT_H
 #define IDENT_H
@@ -37,8 +39,8 @@ void ident_b_run(size_t batch);
 	})
 
 /*
- * A call site: n its number, kib its size, by the batch or fixed, copies how often it is moved. What a rebuilt program has in between is a function
- * that does nothing of interest.
+ * A call site: n its number, kib its size, by the batch or fixed, copies how often it is moved. What a
+ * rebuilt program has in between is a function that does nothing of interest.
  */
 #ifdef IDENT_REBUILT
 #define IDENT_BETWEEN(module, n)                                                \

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ident_a.c: the library of the ident programs (ident.h): the book of labels, and call sites in functions the compiler may inline as it likes. */
+/*
+ * ident_a.c: the library of the ident programs (ident.h): the book of labels, and call sites in
+ * functions the compiler may inline as it likes.
+ */
 #include "ident.h"
 
 #include <pthread.h>

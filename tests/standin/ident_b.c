@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* ident_b.c: the library that the ident programs load while they run (ident.h): stacks that are deep, and some that meet at their inner end. */
+/*
+ * ident_b.c: the library that the ident programs load while they run (ident.h): stacks that are deep,
+ * and some that meet at their inner end.
+ */
 #include "ident.h"
 
 #define B_SITES(X)                                                                                   \

@@ -4,8 +4,8 @@
  *
  *	late [--wait] [--calls N] [--gap US] LIBRARY...
  *
- * Each library gets one cudaHostAlloc, N cudaMemcpyAsync of 64 bytes and one cudaFreeHost, right after its dlopen. Prints one line
- * of JSON. --wait: prints "ready PID" and waits for a line on stdin first.
+ * Each library gets one cudaHostAlloc, N cudaMemcpyAsync of 64 bytes and one cudaFreeHost, right after
+ * its dlopen. Prints one line of JSON. --wait: prints "ready PID" and waits for a line on stdin first.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

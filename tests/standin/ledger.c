@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ledger.c: a workload that keeps its own books. Threads mix every kind of call on the stand-in runtime, hand allocations to each
- * other and reuse addresses at once; at the end the books go into a JSON file, against which tests/e2e/compare.py holds ttmond's
+ * ledger.c: a workload that keeps its own books. Threads mix every kind of call on the stand-in
+ * runtime, hand allocations to each other and reuse addresses at once; at the end the books go into a
+ * JSON file, against which tests/e2e/compare.py holds ttmond's
  * database: exactly.
  *
  *	ledger [--threads N] [--calls N] [--seed S] [--out FILE] [--wait] [--fail-async]
  *
- * --wait prints "ready PID" and waits for a line on stdin before the first call and for another before it ends. The buffers of
- * ordinary memory are mapped before, so that a tracer without mmap tracing can know them when it begins. --fail-async
- * lets asynchronous copies fail too (a tracer sees that only with --copy-results).
+ * --wait prints "ready PID" and waits for a line on stdin before the first call and for another before
+ * it ends. The buffers of ordinary memory are mapped before, so that a tracer without mmap tracing can
+ * know them when it begins. --fail-async lets asynchronous copies fail too (a tracer sees that only
+ * with --copy-results).
  *
- * What makes the books exact: a copy lies inside one allocation that its thread owns at that time; an allocation is handed over
- * under a lock; the order number is taken after the call returned and before anybody can free. The peak of pinned pages is
- * exact because at the end, alone, the program pins more than can ever have been pinned before.
+ * What makes the books exact: a copy lies inside one allocation that its thread owns at that time; an
+ * allocation is handed over under a lock; the order number is taken after the call returned and before
+ * anybody can free. The peak of pinned pages is exact because at the end, alone, the program pins more
+ * than can ever have been pinned before.
  */
 #define _GNU_SOURCE
 #include <getopt.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ledger.h: between the two halves of the ledger workload: ledger.c (books, threads) and ledger_ops.c (the calls). */
+/*
+ * ledger.h: between the two halves of the ledger workload: ledger.c (books, threads) and ledger_ops.c
+ * (the calls).
+ */
 #ifndef LEDGER_H
 #define LEDGER_H
 

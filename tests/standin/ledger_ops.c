@@ -17,7 +17,10 @@
 
 static char module_variable[MAX_BYTES]; /* stands for a __device__ variable */
 
-/* The program's own memory for cudaHostRegister, in slots; the last one given back is the next one used. */
+/*
+ * The program's own memory for cudaHostRegister, in slots; the last one given back is the next one
+ * used.
+ */
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 static char *slots;
 static uint32_t free_slots[SLOTS], nr_free_slots;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libttmon_live.c: asks the daemon to trace it (-t SOCKET), then runs steps: each copies from an unpinned buffer and ends with a checkpoint, where what
- * live advice says is done: the buffer is pinned in place. Prints one line of JSON.
+ * libttmon_live.c: asks the daemon to trace it (-t SOCKET), then runs steps: each copies from an
+ * unpinned buffer and ends with a checkpoint, where what live advice says is done: the buffer is
+ * pinned in place. Prints one line of JSON.
  *
  *	libttmon_live [-w] SOCKET	-w: "ready PID" first, then waits for a line; a new buffer every EPOCH steps, since of one that is older
  *					than the daemon's probes nobody says what it is

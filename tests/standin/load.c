@@ -4,8 +4,9 @@
  *
  *	load [--wait] MODE [SECONDS [N]]
  *
- * Runs child processes and prints, when all have ended, one line of JSON: for each its pid, the CPU time that wait4(2) tells (the
- * scheduler's sum_exec_runtime, in us) and its switches. --wait: prints "ready PID" and waits for a line first.
+ * Runs child processes and prints, when all have ended, one line of JSON: for each its pid, the CPU
+ * time that wait4(2) tells (the scheduler's sum_exec_runtime, in us) and its switches. --wait: prints
+ * "ready PID" and waits for a line first.
  *
  *	spin	N children, each pinned to a CPU of its own, that never sleep
  *	nice	two children pinned to CPU 0, at nice 0 and nice 5

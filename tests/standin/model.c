@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * model.c: memory of the stand-in libraries, see model.h. Called by any thread; one lock around the tables, none while bytes move.
- * Nothing is known here of CUDA's names and structures.
+ * model.c: memory of the stand-in libraries, see model.h. Called by any thread; one lock around the
+ * tables, none while bytes move. Nothing is known here of CUDA's names and structures.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -314,7 +314,10 @@ static bool is_host_block(const struct block *b)
 	return b && (b->kind == HOST || b->kind == REGISTERED);
 }
 
-/* Anywhere in it: cudaHostGetFlags() fails "if the input pointer does not reside in an address range allocated by cudaHostAlloc()" (CUDA Runtime API). */
+/*
+ * Anywhere in it: cudaHostGetFlags() fails "if the input pointer does not reside in an address range
+ * allocated by cudaHostAlloc()" (CUDA Runtime API).
+ */
 bool model_is_host(const void *p)
 {
 	uint64_t at = (uint64_t)p;

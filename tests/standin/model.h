@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * model.h: the machine behind the stand-in libraries: host memory, a device with memory of its own, streams, graphs.
+ * model.h: the machine behind the stand-in libraries: host memory, a device with memory of its own,
+ * streams, graphs.
  *
- * Device addresses lie in a reservation without access (PROT_NONE), as CUDA's do: nothing can be read there, and the bytes are
- * in a shadow mapping elsewhere. Host blocks up to 1 MiB come from arenas by page count, last freed first given out again, so
- * that addresses are reused at once; larger ones are mappings of their own. Every library has one model of its own.
+ * Device addresses lie in a reservation without access (PROT_NONE), as CUDA's do: nothing can be read
+ * there, and the bytes are in a shadow mapping elsewhere. Host blocks up to 1 MiB come from arenas by
+ * page count, last freed first given out again, so that addresses are reused at once; larger ones are
+ * mappings of their own. Every library has one model of its own.
  */
 #ifndef STANDIN_MODEL_H
 #define STANDIN_MODEL_H
@@ -41,7 +43,10 @@ bool model_is_device(const void *p);
 /* Page-locked by an allocation or a registration that begins there. */
 bool model_is_host(const void *p);
 
-/* A strided copy between any two places; arrays and symbols have been turned into device addresses before. */
+/*
+ * A strided copy between any two places; arrays and symbols have been turned into device addresses
+ * before.
+ */
 struct model_copy {
 	void *dst;
 	const void *src;
@@ -62,7 +67,10 @@ static inline struct model_copy model_rect(void *dst, size_t dpitch, const void 
 	return (struct model_copy){ dst, src, width, rows, 1, dpitch, spitch, 0, 0 };
 }
 
-/* Device address of a symbol (any host address stands for one) and of a CUDA array (handle made by model_array_new()). */
+/*
+ * Device address of a symbol (any host address stands for one) and of a CUDA array (handle made by
+ * model_array_new()).
+ */
 void *model_symbol(const void *symbol, size_t offset);
 int model_array_new(void **handle, size_t width, size_t height);
 int model_array_free(void *handle);
@@ -90,7 +98,10 @@ int model_graph_launch(void *exec);
 
 /* ---- control.c: results on demand ---- */
 
-/* At the head of every call: waits, runs hooks, and says with which error the call has to fail (0: go on). */
+/*
+ * At the head of every call: waits, runs hooks, and says with which error the call has to fail (0: go
+ * on).
+ */
 int model_enter(const char *fn);
 /* Of this thread: what failed last, by model_enter() or by this. The runtime's cudaGetLastError(). */
 void model_set_last_error(int err);

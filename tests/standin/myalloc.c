@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* myalloc.c: libmyalloc.so, an allocator that ttmond knows nothing about until --alloc-fn and --free-fn name it. */
+/*
+ * myalloc.c: libmyalloc.so, an allocator that ttmond knows nothing about until --alloc-fn and
+ * --free-fn name it.
+ */
 #include <stdlib.h>
 
 #include "myalloc.h"

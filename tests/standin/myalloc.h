@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* myalloc.h: the allocator of myalloc.c. Sizes are the second argument, the pointer comes back or goes to *out. */
+/*
+ * myalloc.h: the allocator of myalloc.c. Sizes are the second argument, the pointer comes back or goes
+ * to *out.
+ */
 #ifndef MYALLOC_H
 #define MYALLOC_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nodriver.c: calls nothing but CUDA's own names, so that it also runs on the real libcudart (LD_LIBRARY_PATH). Without a driver
- * every call there fails with 35, and this program counts them: one line of JSON, "errors" by function and code.
+ * nodriver.c: calls nothing but CUDA's own names, so that it also runs on the real libcudart
+ * (LD_LIBRARY_PATH). Without a driver every call there fails with 35, and this program counts them:
+ * one line of JSON, "errors" by function and code.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pin.c SCENARIO: a program with pinned memory, for libttmon-pin.so. It knows nothing of that; each scenario checks bytes, addresses
- * and results as it would find them without. Prints one line of JSON; 4: something was not as CUDA says.
+ * pin.c SCENARIO: a program with pinned memory, for libttmon-pin.so. It knows nothing of that; each
+ * scenario checks bytes, addresses and results as it would find them without. Prints one line of JSON;
+ * 4: something was not as CUDA says.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -82,7 +83,8 @@ static char *given[LAST];
 static int nr_given;
 
 /*
- * A training loop: two hot buffers, a large cold cache, short buffers that live for one step, and memory that a kernel may read in place.
+ * A training loop: two hot buffers, a large cold cache, short buffers that live for one step, and
+ * memory that a kernel may read in place.
  */
 static void train(void)
 {
@@ -113,8 +115,8 @@ static void train(void)
 }
 
 /*
- * CUDA is asked about a buffer that looks cold; in a first run (PIN_FIRST) not for its device pointer, then that too. The next ones
- * are from its site.
+ * CUDA is asked about a buffer that looks cold; in a first run (PIN_FIRST) not for its device pointer,
+ * then that too. The next ones are from its site.
  */
 static void devptr(void)
 {
@@ -141,8 +143,9 @@ static void devptr(void)
 }
 
 /*
- * Memory that kernels read where it is: one buffer was made mapped, of the other the device pointer is asked for later. At once comes the
- * wait, which may be a checkpoint: the tracer can only take back what it said of that buffer after it.
+ * Memory that kernels read where it is: one buffer was made mapped, of the other the device pointer is
+ * asked for later. At once comes the wait, which may be a checkpoint: the tracer can only take back
+ * what it said of that buffer after it.
  */
 static void in_place(const char *line, char *odd[2])
 {
@@ -337,7 +340,10 @@ static void threads(void)
 	printf("{\"pid\":%d}\n", getpid());
 }
 
-/* Buffers of any size, each filled with a pattern of its own for as long as it lives: nobody else may write there. */
+/*
+ * Buffers of any size, each filled with a pattern of its own for as long as it lives: nobody else may
+ * write there.
+ */
 static void *fill(void *arg)
 {
 	unsigned int seed = (unsigned int)(unsigned long)arg;
@@ -360,7 +366,10 @@ static void *fill(void *arg)
 		mine[k].n = 1 + (size_t)rand_r(&seed) % (i % 4 ? 9000 : 90000);
 		mine[k].with = (char)rand_r(&seed);
 		mine[k].p = short_alloc(mine[k].n);
-		/* What begins at a page without this library does with it, where it has one; programs read files into it past the page cache. */
+		/*
+		 * What begins at a page without this library does with it, where it has one; programs read files into
+		 * it past the page cache.
+		 */
 		MUST((unsigned long)mine[k].p % (mine[k].n < 4096 ? 512 : 4096));
 		memset(mine[k].p, mine[k].with, mine[k].n);
 		for (int c = 0; c < PAYS; c++)
@@ -371,7 +380,10 @@ static void *fill(void *arg)
 	return NULL;
 }
 
-/* Pieces in threads; then some that outlive a reset of the device, which the program may still read and free where this library gave them out. */
+/*
+ * Pieces in threads; then some that outlive a reset of the device, which the program may still read
+ * and free where this library gave them out.
+ */
 static void pieces(void)
 {
 	char *old[4], *p, *where = NULL, *base = NULL;

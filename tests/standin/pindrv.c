@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pindrv.c: a program of the driver's interface, for libttmon-pin.so: hot, cold and short-lived buffers, copies that wait. Prints a
- * line of JSON; 4: wrong.
+ * pindrv.c: a program of the driver's interface, for libttmon-pin.so: hot, cold and short-lived
+ * buffers, copies that wait. Prints a line of JSON; 4: wrong.
  */
 #include <stdio.h>
 #include <stdlib.h>

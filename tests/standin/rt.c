@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rt.c: the stand-in libcudart: devices, memory, hints, streams, graphs and launches of the CUDA runtime under their real
- * names. Copies are in rt_copy.c, calling the driver is in rt.h.
+ * rt.c: the stand-in libcudart: devices, memory, hints, streams, graphs and launches of the CUDA
+ * runtime under their real names. Copies are in rt_copy.c, calling the driver is in rt.h.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,8 +2,9 @@
 /*
  * rt.h: between the files of the stand-in runtime: the driver it calls with STANDIN_NESTED=1.
  *
- * Nested, the runtime loads libcuda.so.1 at its first call and passes every call on to the driver's exported function of the
- * same meaning, as the real one does; memory is then the driver's. Otherwise it works alone.
+ * Nested, the runtime loads libcuda.so.1 at its first call and passes every call on to the driver's
+ * exported function of the same meaning, as the real one does; memory is then the driver's. Otherwise
+ * it works alone.
  */
 #ifndef STANDIN_RT_H
 #define STANDIN_RT_H
@@ -57,7 +58,10 @@ struct rt_driver {
 
 /* NULL: not nested. */
 const struct rt_driver *rt_driver(void);
-/* Move bytes, now or in a stream, by the driver where nested; kind chooses its function and is checked. */
+/*
+ * Move bytes, now or in a stream, by the driver where nested; kind chooses its function and is
+ * checked.
+ */
 int rt_copy(const struct model_copy *c, int kind);
 int rt_copy_async(const struct model_copy *c, int kind, void *stream);
 /* Device address behind a symbol. Nested: in memory that the driver gave. */

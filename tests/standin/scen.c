@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * scen.c: one program, many small scenarios; each makes one thing happen and prints what it did as one line of JSON.
+ * scen.c: one program, many small scenarios; each makes one thing happen and prints what it did as one
+ * line of JSON.
  *
  *	scen [--wait] NAME [N]
  *
- * --wait: prints "ready PID" and waits for a line on stdin first. Ends with 0 when the scenario happened as meant. With
- * SCEN_LINGER=MS in the environment it stays that long after its report, so that a tracer can still read its mappings.
+ * --wait: prints "ready PID" and waits for a line on stdin first. Ends with 0 when the scenario
+ * happened as meant. With SCEN_LINGER=MS in the environment it stays that long after its report, so
+ * that a tracer can still read its mappings.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* scen.h: the scenarios of scen.c, and what they share: a small book of what was done, printed as one line of JSON. */
+/*
+ * scen.h: the scenarios of scen.c, and what they share: a small book of what was done, printed as one
+ * line of JSON.
+ */
 #ifndef SCEN_H
 #define SCEN_H
 

@@ -265,7 +265,10 @@ static void launch_graph(void)
 	book.graphs++;
 }
 
-/* n buffers, most of them at addresses of others before them, with launches of two threads between them; at the end captured ones. */
+/*
+ * n buffers, most of them at addresses of others before them, with launches of two threads between
+ * them; at the end captured ones.
+ */
 int scen_order(int n)
 {
 	char text[4096] = "";

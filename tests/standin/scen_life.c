@@ -30,7 +30,10 @@ static void pins(int n)
 		pin(SIZE);
 }
 
-/* Fork without exec while pins are live; the child copies from the inherited memory, allocates its own, and ends. */
+/*
+ * Fork without exec while pins are live; the child copies from the inherited memory, allocates its
+ * own, and ends.
+ */
 int scen_fork(int n)
 {
 	char *host = pin(SIZE), *dev = on_dev(SIZE);
@@ -128,7 +131,9 @@ static void jump_out(void *arg)
 	longjmp(back, 1);
 }
 
-/* A copy from further down the stack than the one that was jumped out of: it is not inside that one. */
+/*
+ * A copy from further down the stack than the one that was jumped out of: it is not inside that one.
+ */
 static __attribute__((noinline)) void copy_from_below(char *dev, const char *host)
 {
 	volatile char pad[8192];
@@ -138,7 +143,10 @@ static __attribute__((noinline)) void copy_from_below(char *dev, const char *hos
 	pad[1] = pad[0];
 }
 
-/* n times out of cudaMemcpy by longjmp, each followed by a whole copy, every other one from a deeper frame. */
+/*
+ * n times out of cudaMemcpy by longjmp, each followed by a whole copy, every other one from a deeper
+ * frame.
+ */
 int scen_longjmp(int n)
 {
 	char *host = pin(SIZE), *dev = on_dev(SIZE);

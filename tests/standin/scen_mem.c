@@ -45,8 +45,9 @@ int scen_unmap(int n)
 }
 
 /*
- * Each batch is a mapping of its own, at the place of the one before, as a PyTorch loader's workers give them. Of four the first is unmapped,
- * the second has the third mapped over it, the third is moved away.
+ * Each batch is a mapping of its own, at the place of the one before, as a PyTorch loader's workers
+ * give them. Of four the first is unmapped, the second has the third mapped over it, the third is
+ * moved away.
  */
 int scen_batches(int n)
 {
@@ -72,8 +73,9 @@ int scen_batches(int n)
 }
 
 /*
- * A mapping of 16 MiB: copies from it whole, after a hole was cut out of its middle from both parts, after the upper part was
- * moved and grown, and after another mapping was put into the hole. Then the same bytes by brk.
+ * A mapping of 16 MiB: copies from it whole, after a hole was cut out of its middle from both parts,
+ * after the upper part was moved and grown, and after another mapping was put into the hole. Then the
+ * same bytes by brk.
  */
 int scen_maps(int n)
 {
@@ -124,7 +126,10 @@ int scen_overlap(int n)
 	return 0;
 }
 
-/* Memory that was there before the trace began: a mapping, a heap block, a pin and a device allocation. */
+/*
+ * Memory that was there before the trace began: a mapping, a heap block, a pin and a device
+ * allocation.
+ */
 int scen_old(int n)
 {
 	char *m = map(4 * MIB + 8192), *big = malloc(8 * MIB), *host = pin(MIB), *dev = on_dev(MIB);
@@ -166,7 +171,9 @@ int scen_heap(int n)
 	return 0;
 }
 
-/* Registered memory, written by parent and child after a fork: the child's is a copy and not pinned. */
+/*
+ * Registered memory, written by parent and child after a fork: the child's is a copy and not pinned.
+ */
 int scen_cow(int n)
 {
 	char *mem = map(MIB), *dev = on_dev(MIB);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* selftest.c: do the stand-ins do what they say: addresses, bytes, errors, reuse, delays? Prints what fails; 0 when nothing does. */
+/*
+ * selftest.c: do the stand-ins do what they say: addresses, bytes, errors, reuse, delays? Prints what
+ * fails; 0 when nothing does.
+ */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +32,9 @@ static void memory(void)
 
 	CHECK(!cudaHostAlloc((void **)&host, N, 0) && !cudaMalloc((void **)&dev, N) && !cudaMalloc((void **)&dev2, N));
 	CHECK(!cudaMallocManaged((void **)&managed, N, 1) && !cudaMallocHost((void **)&big, 5 << 20));
-	/* Device addresses cannot be read: mincore() knows a reservation without pages, a fault would end us. */
+	/*
+	 * Device addresses cannot be read: mincore() knows a reservation without pages, a fault would end us.
+	 */
 	CHECK(!mincore((void *)((unsigned long)dev & ~4095ul), 4096, &vec));
 	for (int i = 0; i < N; i++)
 		host[i] = (char)(i * 7);
@@ -76,7 +81,10 @@ static void results(void)
 	standin_delay("cudaFree", 0);
 }
 
-/* The program itself is deterministic: copies in a capturing stream move nothing until the graph is launched. */
+/*
+ * The program itself is deterministic: copies in a capturing stream move nothing until the graph is
+ * launched.
+ */
 static void capture(void)
 {
 	char *dev = NULL, src[64], dst[64];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shim.c: libttmon-shim.so, loaded before the CUDA runtime (LD_PRELOAD): calls pass through it and are those of the program all the same.
- * With SHIM_KEEP set it hands out memory of its own and calls nobody.
+ * shim.c: libttmon-shim.so, loaded before the CUDA runtime (LD_PRELOAD): calls pass through it and are
+ * those of the program all the same. With SHIM_KEEP set it hands out memory of its own and calls
+ * nobody.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * standin.h: what the stand-in libraries export beside CUDA's names, for their test programs. The runtime's are called
- * standin_*, the driver's standin_cu_*. fn is the plain name ("cudaMemcpy", also for cudaMemcpy_ptds; "cuMemAlloc_v2").
+ * standin.h: what the stand-in libraries export beside CUDA's names, for their test programs. The
+ * runtime's are called standin_*, the driver's standin_cu_*. fn is the plain name ("cudaMemcpy", also
+ * for cudaMemcpy_ptds; "cuMemAlloc_v2").
  */
 #ifndef STANDIN_H
 #define STANDIN_H
 
-/* A function whose call stays a call: clang, which has no noipa, leaves a noinline one that does something. */
+/*
+ * A function whose call stays a call: clang, which has no noipa, leaves a noinline one that does
+ * something.
+ */
 #if __has_attribute(noipa)
 #define KEPT __attribute__((noipa))
 #else
 #define KEPT __attribute__((noinline))
 #endif
 
-/* The next count calls of fn return err; count -1: all of them, err 0: none any more. "*" is every function. */
+/*
+ * The next count calls of fn return err; count -1: all of them, err 0: none any more. "*" is every
+ * function.
+ */
 void standin_fail(const char *fn, int err, int count);
 /* Calls of fn take this long. */
 void standin_delay(const char *fn, unsigned int us);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * steps.c: a program with periods (TTMON_CHECKPOINT of <ttmon/usdt.h>). Prints one line of JSON. Modes:
+ * steps.c: a program with periods (TTMON_CHECKPOINT of <ttmon/usdt.h>). Prints one line of JSON.
+ * Modes:
  *
  *	steps train N		N steps of a training loop, each ended by "step": a batch in each, an evaluation buffer in each 10th, the
  *				weights in the first alone, a pinned buffer in none

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stream.c: streams, events, capture and graphs of the stand-in libraries. Work in a stream is done at once; in a stream that
- * is being captured it becomes a node of the graph, and moves its bytes at each launch. While the device is held (model_hold), copies
- * wait in one queue for all streams, and events recorded behind them are not done, until somebody waits or it is let go.
+ * stream.c: streams, events, capture and graphs of the stand-in libraries. Work in a stream is done at
+ * once; in a stream that is being captured it becomes a node of the graph, and moves its bytes at each
+ * launch. While the device is held (model_hold), copies wait in one queue for all streams, and events
+ * recorded behind them are not done, until somebody waits or it is let go.
  *
- * Streams and graphs are plain structures, so that the runtime's handles mean the same to the driver stand-in it calls.
+ * Streams and graphs are plain structures, so that the runtime's handles mean the same to the driver
+ * stand-in it calls.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +23,10 @@ struct graph {
 	int refs;
 };
 
-/* One capture, from begin to end. Never freed: streams that joined it and events keep pointing here, and find it over. */
+/*
+ * One capture, from begin to end. Never freed: streams that joined it and events keep pointing here,
+ * and find it over.
+ */
 struct capture {
 	struct graph *graph;
 	struct stream *origin;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * truth.c: a program with host memory of every sort that does what it is told, command by command, and keeps its own book of it. The
- * test of what ttmond may say under partial knowledge (tests/e2e/t_truth.py) attaches to it at any point and holds every view against
- * the book.
+ * truth.c: a program with host memory of every sort that does what it is told, command by command, and
+ * keeps its own book of it. The test of what ttmond may say under partial knowledge
+ * (tests/e2e/t_truth.py) attaches to it at any point and holds every view against the book.
  *
  *	truth COMMANDS REPLIES		two FIFOs; each line of COMMANDS is answered by one line of JSON
  *
@@ -42,8 +42,8 @@
 #define MIB (1024 * KIB)
 
 /*
- * name, what it is, size, when it is made, which copies it has. No two sizes are the same: what a view says of memory can be found by it.
- * OLD ones lie in this order, one beside the other.
+ * name, what it is, size, when it is made, which copies it has. No two sizes are the same: what a view
+ * says of memory can be found by it. OLD ones lie in this order, one beside the other.
  */
 #define BUFFERS(B)                                            \
 	B(pin_hot, PIN, 2 * MIB, MAKE, H2D)                   \
@@ -368,7 +368,10 @@ static KEPT struct block *pool_take(size_t size)
 	return b;
 }
 
-/* A batch is collated into a block, and copied without waiting; what is busy is not given out again before the stream is through. */
+/*
+ * A batch is collated into a block, and copied without waiting; what is busy is not given out again
+ * before the stream is through.
+ */
 static KEPT void torch_step(int step)
 {
 	static const size_t sizes[] = { 300 * KIB, 900 * KIB, 1900 * KIB, 900 * KIB, 40 * KIB };

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt_reader.c: reads tt_device_<key>_memory files the way other people's tools do, for tests: a second opinion on the layouts.
+ * tt_reader.c: reads tt_device_<key>_memory files the way other people's tools do, for tests: a second
+ * opinion on the layouts.
  *
  *     tt_reader FILE...        one line of JSON a file
  *
- * It includes nothing of ttmon. The structs below are written from the documented layouts of versions 1 and 3 (4 adds init_state),
- * with the alignment they are compiled with; the offsets are left to the compiler. Like tt_smi it maps the file and believes it: it is
- * for files of a test. "seen" is what tt_smi of version 1 shows: the first num_active_processes entries that kill(pid, 0) finds.
+ * It includes nothing of ttmon. The structs below are written from the documented layouts of versions
+ * 1 and 3 (4 adds init_state), with the alignment they are compiled with; the offsets are left to the
+ * compiler. Like tt_smi it maps the file and believes it: it is for files of a test. "seen" is what
+ * tt_smi of version 1 shows: the first num_active_processes entries that kill(pid, 0) finds.
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unwind.c: call stacks of C: recursion, alloca, callbacks of libc, tail calls, signal handlers, longjmp, 16 threads, a library that
- * is closed again; signals in the middle of the PLT, of a function's first and last instructions, of the vDSO; with UNWIND_JIT=1 code
- * that the program makes itself, which is in no book: nobody has a table of it. Built without frame pointers, with them, static, not position-independent, stripped: standin.mk.
+ * unwind.c: call stacks of C: recursion, alloca, callbacks of libc, tail calls, signal handlers,
+ * longjmp, 16 threads, a library that is closed again; signals in the middle of the PLT, of a
+ * function's first and last instructions, of the vDSO; with UNWIND_JIT=1 code that the program makes
+ * itself, which is in no book: nobody has a table of it. Built without frame pointers, with them,
+ * static, not position-independent, stripped: standin.mk.
  */
 #include "unwind.h"
 
@@ -109,7 +111,10 @@ static volatile int steps, at_steps;
 
 #define TRAP_FLAG 0x100
 
-/* After each instruction of the program's file; of what the dynamic linker does in between nothing is to be seen. */
+/*
+ * After each instruction of the program's file; of what the dynamic linker does in between nothing is
+ * to be seen.
+ */
 static void on_step(int sig, siginfo_t *info, void *uc)
 {
 	greg_t *regs = ((ucontext_t *)uc)->uc_mcontext.gregs;
@@ -161,7 +166,9 @@ static void on_fault(int sig)
 	siglongjmp(out_of_vdso, sig);
 }
 
-/* The vDSO writes the time to where it is told to; where it asks the kernel instead, nothing happens. */
+/*
+ * The vDSO writes the time to where it is told to; where it asks the kernel instead, nothing happens.
+ */
 __attribute__((noinline)) static int in_vdso(void)
 {
 	struct timespec *volatile nowhere = (struct timespec *)8;
@@ -183,7 +190,9 @@ __attribute__((noinline)) static void *from_made(size_t size)
 	return p;
 }
 
-/* push %rbp; mov %rdi, %rbp; call *%rsi; pop %rbp; ret. The other has mov %rsp, %rbp: a frame record. */
+/*
+ * push %rbp; mov %rdi, %rbp; call *%rsi; pop %rbp; ret. The other has mov %rsp, %rbp: a frame record.
+ */
 static const unsigned char plain_code[] = { 0x55, 0x48, 0x89, 0xfd, 0xff, 0xd6, 0x5d, 0xc3 };
 static const unsigned char framed_code[] = { 0x55, 0x48, 0x89, 0xe5, 0xff, 0xd6, 0x5d, 0xc3 };
 

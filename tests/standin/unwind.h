@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * unwind.h: a program's own book of its call stacks: each pinned block with the stack at its making, by the compiler's tables
- * (backtrace()), written to the file of UNWIND_BOOK. Innermost first, behind the function that pins: base name of the file and offset
- * in it of each return address.
+ * unwind.h: a program's own book of its call stacks: each pinned block with the stack at its making,
+ * by the compiler's tables (backtrace()), written to the file of UNWIND_BOOK. Innermost first, behind
+ * the function that pins: base name of the file and offset in it of each return address.
  */
 #ifndef TTMON_STANDIN_UNWIND_H
 #define TTMON_STANDIN_UNWIND_H

@@ -1,35 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * work.c: programs' ways with pinned memory, for the comparison of pinning policies (tests/bench/pinning.py, policies.py, e2e/pinning).
+ * work.c: programs' ways with pinned memory, for the comparison of pinning policies
+ * (tests/bench/pinning.py, policies.py, e2e/pinning).
  *
  *	work train|serve|offload|kvcache|churn|blocks|grow [--seed N] [--times N] [--shift K] [--step-us N]
  *
- * Each follows a pattern of PyTorch, vLLM or DeepSpeed that is documented in public; all figures are from there and were fixed before anything was
- * measured. --seed: another course of the same pattern (sizes, order of requests). Sizes of 64 KiB and more are divided by 2^K (default 6), in offload
- * and kvcache by 2^(K + 4): what a power-of-two allocator makes of them stays in proportion. Every pinned allocation the real program makes is one cudaHostAlloc() here, of the size
- * of the tensor: what a caching allocator makes of that is what is to be compared.
+ * Each follows a pattern of PyTorch, vLLM or DeepSpeed that is documented in public; all figures are
+ * from there and were fixed before anything was measured. --seed: another course of the same pattern
+ * (sizes, order of requests). Sizes of 64 KiB and more are divided by 2^K (default 6), in offload and
+ * kvcache by 2^(K + 4): what a power-of-two allocator makes of them stays in proportion. Every pinned
+ * allocation the real program makes is one cudaHostAlloc() here, of the size of the tensor: what a
+ * caching allocator makes of that is what is to be compared.
  *
  * train    PyTorch's DataLoader with pin_memory: batch_size 8, num_workers 16, prefetch_factor 8 (pytorch#97432), so that up to 128 batches lie pinned and
- *          wait; a batch is 8 images of 3 x 224 x 224 float32, as in PyTorch's ImageNet example, and 8 labels of 8 bytes.
+ *          wait; a batch is 8 images of 3 x 224 x 224 float32, as in PyTorch's ImageNet example, and 8
+ *          labels of 8 bytes.
  * serve    vLLM's model runner (0.x): in each step, tensors of a size that follows the batch are pinned and sent: tokens, positions and slots (8 bytes for each
- *          token), lengths (4 bytes for each sequence), block tables (4 bytes for each block of 16 tokens of the longest, for each sequence). Up
- *          to 128 sequences, 2048 tokens a step (max_num_seqs, max_num_batched_tokens), at most 4096 tokens a sequence; two steps are under way at a time.
+ *          token), lengths (4 bytes for each sequence), block tables (4 bytes for each block of 16
+ *          tokens of the longest, for each sequence). Up to 128 sequences, 2048 tokens a step
+ *          (max_num_seqs, max_num_batched_tokens), at most 4096 tokens a sequence; two steps are under
+ *          way at a time.
  * offload  DeepSpeed ZeRO-Offload with offload_optimizer.pin_memory, the tutorial's 10-billion-parameter GPT-2 (hidden size 4096, 50 layers, 12 h^2 parameters
- *          each). Per parameter: 2 bytes of gradient come from the device in each step, 2 bytes of fp16 parameter go back; 4 + 4 + 4 bytes of fp32 parameter, momentum and
- *          variance are used by the CPU alone, pinned as well: the large cold cache.
+ *          each). Per parameter: 2 bytes of gradient come from the device in each step, 2 bytes of
+ *          fp16 parameter go back; 4 + 4 + 4 bytes of fp32 parameter, momentum and variance are used
+ *          by the CPU alone, pinned as well: the large cold cache.
  * kvcache  vLLM's KV offloading (vllm#53042): 24 tensors of 2053 blocks of 1,089,536 bytes each, one for each layer; a request that hits loads one block of each.
  * churn    torchvision's detection reference, evaluating with pin_memory: batch_size 2, 4 workers, prefetch_factor 2: 8 batches wait. An image is 3 x 800 x W float32, W from
- *          800 to 1333; its target has N masks of 800 x W bytes, boxes and labels, N geometric with a mean of 7.7 (COCO). All are pinned,
- *          images alone go to the device.
+ *          800 to 1333; its target has N masks of 800 x W bytes, boxes and labels, N geometric with a
+ *          mean of 7.7 (COCO). All are pinned, images alone go to the device.
  *
  * blocks   a caching allocator seen from outside (PyTorch's): 64 blocks of powers of two, 64 KiB to 32 MiB, all from one call site; half of them are sent
  *          in each step, the others never, and which comes when is another order in each course.
  * grow     a warm-up of the sequence length: each step pins tokens, masks and targets of a batch for one step; the batch grows to sixteen times its first size
- *          over the first half of the run, by another path in each course, and stays there. The masks are never sent.
+ *          over the first half of the run, by another path in each course, and stays there. The masks
+ *          are never sent.
  *
  * --times N: sizes of 64 KiB and more are N times as large.
  *
- * One thread pins, as in the DataLoader, another one copies and frees; they take turns, so that a run with the same seed does the same.
+ * One thread pins, as in the DataLoader, another one copies and frees; they take turns, so that a run
+ * with the same seed does the same.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -159,7 +168,10 @@ static void run_loader(struct loader *l)
 	if (!l->queue || sem_init(&l->room, 0, l->depth) || sem_init(&l->ready, 0, 0) ||
 	    pthread_create(&thread, NULL, pin_memory_loop, l))
 		exit(1);
-	/* The queue is full before a batch is taken, as long as there are any: no race decides how much is pinned. */
+	/*
+	 * The queue is full before a batch is taken, as long as there are any: no race decides how much is
+	 * pinned.
+	 */
 	for (unsigned int i = 0; i < l->depth && i < l->batches; i++)
 		sem_wait(&l->ready);
 	for (unsigned int i = 0; i < l->batches; i++) {
@@ -263,7 +275,10 @@ static struct sequence {
 } seqs[SEQS];
 static unsigned int nr_seqs;
 
-/* Requests come in bursts; each is admitted as long as its prompt fits into the step. Returns the tokens of the step. */
+/*
+ * Requests come in bursts; each is admitted as long as its prompt fits into the step. Returns the
+ * tokens of the step.
+ */
 static unsigned int schedule(unsigned int *longest)
 {
 	unsigned int tokens = nr_seqs, arrivals = below(8) ? (unsigned int)below(3) : (unsigned int)below(24);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* advise.h: the parts of `ttmon advise`: what was asked for, the runs of one program, and what came out. */
+/*
+ * advise.h: the parts of `ttmon advise`: what was asked for, the runs of one program, and what came
+ * out.
+ */
 #ifndef TTMON_TOOLS_ADVISE_H
 #define TTMON_TOOLS_ADVISE_H
 
@@ -72,7 +75,8 @@ const char *ttmon_advise_row_name(unsigned int row);
 
 struct ttmon_advise_site {
 	char *text;					    /* call site or name, clean for a terminal */
-	char *shown;					    /* the same as people read it: function names and not symbols */
+	/* the same as people read it: function names and not symbols */
+	char *shown;
 	unsigned int advice, reason;			    /* enum ttmon_advice, ttmon_reason */
 	bool known;					    /* gain_ns and its range mean something */
 	uint64_t allocs, min_size, max_size, copies, bytes; /* of all runs together */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_advise.c: `ttmon advise`: databases of one program are merged, every policy is simulated on each of them, and the totals are shown with
- * what to do. Databases of several programs make several groups.
+ * cmd_advise.c: `ttmon advise`: databases of one program are merged, every policy is simulated on each
+ * of them, and the totals are shown with what to do. Databases of several programs make several
+ * groups.
  */
 #include <assert.h>
 

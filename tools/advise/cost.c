@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cost.c: the rates and prices that everything is judged by, and where each comes from: an option, a measurement, the pins in the databases, or the
- * default.
+ * cost.c: the rates and prices that everything is judged by, and where each comes from: an option, a
+ * measurement, the pins in the databases, or the default.
  *
- * Measured is with the CUDA runtime of this machine, loaded if there is one and a device to go with it. Without that the steps that a transfer has are
- * stood in for: a copy in pieces through a staging buffer for pageable memory, a copy straight from cold pages for pinned memory, mlock for
- * pinning. Those figures tell how the tool works, not how a GPU would do: they say so.
+ * Measured is with the CUDA runtime of this machine, loaded if there is one and a device to go with
+ * it. Without that the steps that a transfer has are stood in for: a copy in pieces through a staging
+ * buffer for pageable memory, a copy straight from cold pages for pinned memory, mlock for pinning.
+ * Those figures tell how the tool works, not how a GPU would do: they say so.
  */
 #include <dlfcn.h>
 #include <sys/mman.h>

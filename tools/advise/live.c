@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * live.c: `ttmon advise --live`: /v1/advice/live (docs/ttmond-api.md), a line of text for a line of advice. When the service goes away it is asked again
- * until it answers, and goes on after the last line heard, or with the first of another run of it.
+ * live.c: `ttmon advise --live`: /v1/advice/live (docs/ttmond-api.md), a line of text for a line of
+ * advice. When the service goes away it is asked again until it answers, and goes on after the last
+ * line heard, or with the first of another run of it.
  */
 #include <inttypes.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show.c: `ttmon advise` for a person, in 80 columns. Names that traced programs chose are cleaned before they get here, or here.
+ * show.c: `ttmon advise` for a person, in 80 columns. Names that traced programs chose are cleaned
+ * before they get here, or here.
  */
 #include <inttypes.h>
 

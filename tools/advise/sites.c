@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sites.c: the advice itself: what to do with the memory of each call site, over all runs of a program, with what following it gains. Verdicts and
- * gains are those of the groups that the daemon judges, of an average run. With --train they are the profile's, and the gains what following it has.
+ * sites.c: the advice itself: what to do with the memory of each call site, over all runs of a
+ * program, with what following it gains. Verdicts and gains are those of the groups that the daemon
+ * judges, of an average run. With --train they are the profile's, and the gains what following it has.
  */
 #include <assert.h>
 #include <jansson.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_bugreport.c: `ttmon bugreport`: one archive with what somebody needs who was not there. It is put together in a private folder beside
- * the archive and renamed when it is whole; the folder is removed in any case. What cannot be had is named in errors.txt of the archive.
+ * cmd_bugreport.c: `ttmon bugreport`: one archive with what somebody needs who was not there. It is
+ * put together in a private folder beside the archive and renamed when it is whole; the folder is
+ * removed in any case. What cannot be had is named in errors.txt of the archive.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -147,7 +148,10 @@ static int fail(const char *output, int err)
 	return TTMON_EXIT_ERROR;
 }
 
-/* The folder beside the archive in which everything is made, and the one in it that goes into the archive. */
+/*
+ * The folder beside the archive in which everything is made, and the one in it that goes into the
+ * archive.
+ */
 static int make_folders(const char *output, char **scratch, struct ttmon_report *b)
 {
 	_cleanup_free_ char *name = NULL;

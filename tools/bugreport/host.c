@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * host.c: what `ttmon bugreport` tells of the host: versions, settings of the kernel, modules, logs. Everything is read from files
- * and told as it is found; what cannot be read is not there.
+ * host.c: what `ttmon bugreport` tells of the host: versions, settings of the kernel, modules, logs.
+ * Everything is read from files and told as it is found; what cannot be read is not there.
  */
 #include <fcntl.h>
 #include <sys/klog.h>
@@ -55,8 +55,8 @@ static void output_of(FILE *out, char *const argv[], const char *env)
 }
 
 /*
- * The libraries of ttmond, with the versions that their file names have: the loader lists them ("libbpf.so.1 => /lib/libbpf.so.1 (0x7f..)"),
- * and the links lead to the files.
+ * The libraries of ttmond, with the versions that their file names have: the loader lists them
+ * ("libbpf.so.1 => /lib/libbpf.so.1 (0x7f..)"), and the links lead to the files.
  */
 static void libraries(FILE *out, char *ttmond)
 {

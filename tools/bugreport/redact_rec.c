@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * redact_rec.c: names in a recording. Each record is read, the names in it become pseudonyms, and it is written again: ids, addresses, sizes
- * and times are what they were, so that a replay gives the same sums. What does not decode holds nobody knows what: it is replaced by a
- * record that does not decode either.
+ * redact_rec.c: names in a recording. Each record is read, the names in it become pseudonyms, and it
+ * is written again: ids, addresses, sizes and times are what they were, so that a replay gives the
+ * same sums. What does not decode holds nobody knows what: it is replaced by a record that does not
+ * decode either.
  */
 #include "tools/bugreport/redact.h"
 
@@ -34,7 +35,10 @@ static void hide_text(const struct ttmon_redact *r, char *field, size_t size)
 	memcpy(field, buf, n);
 }
 
-/* A text of *len bytes at the end of a record, padded with zeros to a multiple of 8; the size of the record with it. */
+/*
+ * A text of *len bytes at the end of a record, padded with zeros to a multiple of 8; the size of the
+ * record with it.
+ */
 static size_t hide_tail(const struct ttmon_redact *r, void *out, size_t head, __u32 *len, bool function)
 {
 	char buf[TEXT_MAX], *text = (char *)out + head;
@@ -128,8 +132,9 @@ struct copy {
 };
 
 /*
- * The writer drops what its thread cannot write in time, and this reads faster than that compresses. So after each buffer's worth of entries,
- * by which at least one buffer has been handed to the thread, wait until the file has grown.
+ * The writer drops what its thread cannot write in time, and this reads faster than that compresses.
+ * So after each buffer's worth of entries, by which at least one buffer has been handed to the thread,
+ * wait until the file has grown.
  */
 static void wait_for_writer(struct copy *c)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * redact_text.c: names in JSON documents and in metrics. A string is a name unless its key or label is known to hold words out of ttmond's
- * own tables: what a later daemon adds is hidden until somebody says that it need not be.
+ * redact_text.c: names in JSON documents and in metrics. A string is a name unless its key or label is
+ * known to hold words out of ttmond's own tables: what a later daemon adds is hidden until somebody
+ * says that it need not be.
  */
 #include "tools/bugreport/redact.h"
 

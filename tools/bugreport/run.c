@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* run.c: other programs for `ttmon bugreport`, and the recording, which a ttmond makes. No shell anywhere. */
+/*
+ * run.c: other programs for `ttmon bugreport`, and the recording, which a ttmond makes. No shell
+ * anywhere.
+ */
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * show.h: what the commands that ask the daemon have in common: their options, values out of its JSON, text on a
- * terminal.
+ * show.h: what the commands that ask the daemon have in common: their options, values out of its JSON,
+ * text on a terminal.
  *
  * Fields that are missing are no error: a client must get along with a daemon that is older or newer.
  */
@@ -28,7 +28,10 @@ struct ttmon_show_opts {
 
 /* "a.b" in nested objects; NULL. */
 const json_t *ttmon_show_at(const json_t *root, const char *where);
-/* A non-negative integer, or a string of digits (times and addresses are strings); 0 if it is not there. */
+/*
+ * A non-negative integer, or a string of digits (times and addresses are strings); 0 if it is not
+ * there.
+ */
 uint64_t ttmon_show_u64(const json_t *root, const char *where);
 /* A string; "" if it is not there. */
 const char *ttmon_show_str(const json_t *root, const char *where);
@@ -39,8 +42,8 @@ bool ttmon_show_bool(const json_t *root, const char *where);
 const char *ttmon_show_time(uint64_t ns, int64_t real_offset_ns, char buf[TTMON_SHOW_TIME]);
 
 /*
- * A copy of text that traced programs may have chosen, to be freed; NULL when out of memory. Control characters, which a
- * terminal would obey, become '?'.
+ * A copy of text that traced programs may have chosen, to be freed; NULL when out of memory. Control
+ * characters, which a terminal would obey, become '?'.
  */
 char *ttmon_show_clean(const char *text);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * check.c: `ttmon db check`: is the database what it says it is? Reads all of it through lib/read/db and holds the
- * parts against each other: indexes, ids, times, counts and sums. It looks for what a schema cannot say; the form
- * of each member is the schema's business (tests/e2e/check_schema.py). Memory: 16 bytes an allocation, for the ids.
+ * check.c: `ttmon db check`: is the database what it says it is? Reads all of it through lib/read/db
+ * and holds the parts against each other: indexes, ids, times, counts and sums. It looks for what a
+ * schema cannot say; the form of each member is the schema's business (tests/e2e/check_schema.py).
+ * Memory: 16 bytes an allocation, for the ids.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -41,7 +42,10 @@ static void problem(struct check *c, const char *fmt, ...)
 	fprintf(stderr, "%s: %s\n", c->path, ttmon_fmt_text(safe, sizeof(safe), text));
 }
 
-/* FNV-1a, never 0. Two ids that are not equal meet by chance once in 10^7 databases of a million allocations. */
+/*
+ * FNV-1a, never 0. Two ids that are not equal meet by chance once in 10^7 databases of a million
+ * allocations.
+ */
 static uint64_t hash(const char *s)
 {
 	uint64_t h = ttmon_fnv(TTMON_FNV_BASIS, s, strlen(s));
@@ -292,8 +296,9 @@ static void check_events(struct check *c, const json_t *alloc, const char *id, s
 }
 
 /*
- * What an allocation says of its transfers, its events and its heat is the same three times. Not so where a limit
- * was hit, where the oldest events were released, and of the heat of a mapping that became part of another one.
+ * What an allocation says of its transfers, its events and its heat is the same three times. Not so
+ * where a limit was hit, where the oldest events were released, and of the heat of a mapping that
+ * became part of another one.
  */
 static void check_transfers(struct check *c, const json_t *alloc, const char *id, const struct sums *events)
 {
@@ -326,7 +331,10 @@ static void check_transfers(struct check *c, const json_t *alloc, const char *id
 
 static void check_id(struct check *c, const json_t *alloc, const char *id, uint64_t site, uint64_t process)
 {
-	/* The key without its 0x; where no site is known, and after mappings, whose size changes, "#number" follows. */
+	/*
+	 * The key without its 0x; where no site is known, and after mappings, whose size changes, "#number"
+	 * follows.
+	 */
 	bool numbered = !site || !strcmp(ttmon_db_str(alloc, "method", ""), "mmap");
 	const char *key = ttmon_db_str(json_array_get(c->sites, site), "key", "0x");
 	char want[128];

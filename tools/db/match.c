@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * match.c: `ttmon db match A B`: how much of what run B allocated would have been known from run A, and how surely. By the same lookups that
- * an allocator makes (lib/pin/profile.h), one for each pinned or announced allocation of B.
+ * match.c: `ttmon db match A B`: how much of what run B allocated would have been known from run A,
+ * and how surely. By the same lookups that an allocator makes (lib/pin/profile.h), one for each pinned
+ * or announced allocation of B.
  */
 #include "lib/base/hmap.h"
 #include "lib/os/jsonw.h"

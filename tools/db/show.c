@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show.c: `ttmon db show FILE`: what is in a database, for a person, in 80 columns: processes, transfers, the
- * hottest unpinned and the coldest pinned memory by call site, advice, and what is missing. Names in it were chosen
- * by the traced programs: control characters never reach the terminal. The allocations are read one at a time; what
- * is kept is a line per (process, site, method).
+ * show.c: `ttmon db show FILE`: what is in a database, for a person, in 80 columns: processes,
+ * transfers, the hottest unpinned and the coldest pinned memory by call site, advice, and what is
+ * missing. Names in it were chosen by the traced programs: control characters never reach the
+ * terminal. The allocations are read one at a time; what is kept is a line per (process, site,
+ * method).
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -428,7 +429,10 @@ static void print_doubt(const json_t *stack)
 		printf(" < ? (%s)", ttmon_fmt_text(text, sizeof(text), end));
 }
 
-/* A frame of a call site; the first alone says where in its function it is. To be freed; NULL: no memory. */
+/*
+ * A frame of a call site; the first alone says where in its function it is. To be freed; NULL: no
+ * memory.
+ */
 static char *site_frame(const struct ttmon_db *db, const json_t *frame, bool first)
 {
 	const char *symbol = json_string_value(json_array_get(frame, 2)), *plus = symbol ? strrchr(symbol, '+') : NULL;

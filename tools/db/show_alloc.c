@@ -101,7 +101,10 @@ static void print_transfers(const json_t *a)
 	}
 }
 
-/* A character a bucket: blank for none, then the darker the more, on a scale of tenths of the fullest bucket. */
+/*
+ * A character a bucket: blank for none, then the darker the more, on a scale of tenths of the fullest
+ * bucket.
+ */
 static void print_line(const json_t *counts, size_t n)
 {
 	static const char shades[] = " .:-=+*#%@";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show_period.c: `ttmon db show FILE --period WHICH`: what was moved in each period of a program (core/history/periods.h): which memory in all of
- * them, which now and then, which at the start alone. For a training loop: what its steady state is. In 80 columns, by process.
+ * show_period.c: `ttmon db show FILE --period WHICH`: what was moved in each period of a program
+ * (core/history/periods.h): which memory in all of them, which now and then, which at the start alone.
+ * For a training loop: what its steady state is. In 80 columns, by process.
  */
 #include <inttypes.h>
 
@@ -119,7 +120,10 @@ static void add_event(void *ctx, const struct ttmon_run *run, const struct ttmon
 				   ev->bytes);
 }
 
-/* Pinned memory that is never moved has no event and is a row all the same. Nothing is kept but groups. */
+/*
+ * Pinned memory that is never moved has no event and is a row all the same. Nothing is kept but
+ * groups.
+ */
 static bool add_alloc(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
 {
 	struct show *s = ctx;

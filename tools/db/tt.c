@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt.c: the Tenstorrent part of `ttmon db check` and `ttmon db show`. Sums are held against what they are sums of: chips
- * against the devices of processes, programs against their runs, dispatches against those told one by one, slots against both. What is said to be cut
- * short (dropped, limits, a trace that goes on) is not held against anything.
+ * tt.c: the Tenstorrent part of `ttmon db check` and `ttmon db show`. Sums are held against what they
+ * are sums of: chips against the devices of processes, programs against their runs, dispatches against
+ * those told one by one, slots against both. What is said to be cut short (dropped, limits, a trace
+ * that goes on) is not held against anything.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -192,7 +193,10 @@ static uint64_t address(const json_t *json)
 	return value;
 }
 
-/* Told one by one there are at most as many as in the sums: the last ones of a burst are in these alone. */
+/*
+ * Told one by one there are at most as many as in the sums: the last ones of a burst are in these
+ * alone.
+ */
 static void check_dispatches(const struct check *c, json_t *sums)
 {
 	const json_t *told = json_object_get(c->tt, "dispatched"), *list = json_object_get(c->tt, "dispatches");
@@ -239,7 +243,10 @@ static uint64_t all_kinds(const json_t *sum)
 	return n;
 }
 
-/* Slot by slot there are as many dispatches of a process, and as much device time of each device, as in all. */
+/*
+ * Slot by slot there are as many dispatches of a process, and as much device time of each device, as
+ * in all.
+ */
 static void check_slots(const struct check *c, json_t *sums)
 {
 	const json_t *slots = json_object_get(c->tt, "slots"), *rows = json_object_get(slots, "rows");

@@ -2,11 +2,13 @@
 /*
  * workload.c: what `make demo` traces: a training loop in small, with one mistake in each direction.
  *
- * In each step a large batch is copied to the device from ordinary memory (it should be pinned), and the weights from pinned
- * memory (as it should be). A third buffer is pinned at start and never used (it should not be pinned). Two more threads
- * allocate and free pinned memory all the while. The function names are what ttmond's summary names them by.
+ * In each step a large batch is copied to the device from ordinary memory (it should be pinned), and
+ * the weights from pinned memory (as it should be). A third buffer is pinned at start and never used
+ * (it should not be pinned). Two more threads allocate and free pinned memory all the while. The
+ * function names are what ttmond's summary names them by.
  *
- * Uses whichever CUDA runtime it finds: the stand-in it was linked with, or a real one through LD_LIBRARY_PATH. A few seconds.
+ * Uses whichever CUDA runtime it finds: the stand-in it was linked with, or a real one through
+ * LD_LIBRARY_PATH. A few seconds.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * group.c: rows of one call site, process and method become one: a loop that allocates a thousand times is a line and not a thousand. Pure.
+ * group.c: rows of one call site, process and method become one: a loop that allocates a thousand
+ * times is a line and not a thousand. Pure.
  */
 #include "tools/heat/heat.h"
 

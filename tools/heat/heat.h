@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * heat.h: `ttmon heat`: what was moved, as a map: a row for each allocation, or for each group of pages of one, a column for a piece of time.
+ * heat.h: `ttmon heat`: what was moved, as a map: a row for each allocation, or for each group of
+ * pages of one, a column for a piece of time.
  *
- * db.c and live.c make the map, of a database or of what the service says; map.c (pure) gives its cells at any zoom, text.c
- * (pure) its lines for a terminal of any width, json.c the same for programs, screen.c a screen to look around in.
+ * db.c and live.c make the map, of a database or of what the service says; map.c (pure) gives its
+ * cells at any zoom, text.c (pure) its lines for a terminal of any width, json.c the same for
+ * programs, screen.c a screen to look around in.
  *
- * Moved is what copies moved from or to the memory, in either direction. A cell that is empty says that nothing was moved; where something can be missing
- * the map says so: gaps, rows of which events were not kept, rows of which not all was seen.
+ * Moved is what copies moved from or to the memory, in either direction. A cell that is empty says
+ * that nothing was moved; where something can be missing the map says so: gaps, rows of which events
+ * were not kept, rows of which not all was seen.
  */
 #ifndef TTMON_HEAT_TOOL_H
 #define TTMON_HEAT_TOOL_H
@@ -84,7 +87,10 @@ struct ttmon_heatmap_span {
 	bool copies;
 };
 
-/* The scale is of powers: level 8 is more than high / step, 7 more than high / step^2, ..., 1 anything more than nothing. */
+/*
+ * The scale is of powers: level 8 is more than high / step, 7 more than high / step^2, ..., 1 anything
+ * more than nothing.
+ */
 struct ttmon_heatmap_scale {
 	uint64_t high;
 	unsigned int step; /* 2 or 4 */
@@ -113,7 +119,10 @@ void ttmon_heatmap_drop(struct ttmon_heatmap *map);
  * when there are too many. -ENOMEM.
  */
 int ttmon_heatmap_put(struct ttmon_heatmap *map, uint64_t ts_ns, uint32_t copies, uint64_t bytes) _must_check;
-/* Rows for the pages of an allocation of this size: kept, in order. group_bytes 0: chosen here. -ENOMEM. */
+/*
+ * Rows for the pages of an allocation of this size: kept, in order. group_bytes 0: chosen here.
+ * -ENOMEM.
+ */
 int ttmon_heatmap_make_pages(struct ttmon_heatmap *map, uint64_t size, uint64_t group_bytes, uint64_t page_size,
 			     uint64_t *ret_group) _must_check;
 /* A copy of bytes from offset on, shared out to the groups it touches, each of which counts it. */
@@ -124,9 +133,15 @@ int ttmon_heatmap_add_mark(struct ttmon_heatmap_mark **list, size_t *nr, uint64_
 			   const char *text) _must_check;
 /* Of the bins too: after the last one was put. Makes map->order. -ENOMEM. */
 int ttmon_heatmap_sort(struct ttmon_heatmap *map, enum ttmon_heat_sort by, bool reverse) _must_check;
-/* Rows of one call site, process and method become one, with the size of the largest. Before the sort. -ENOMEM. */
+/*
+ * Rows of one call site, process and method become one, with the size of the largest. Before the sort.
+ * -ENOMEM.
+ */
 int ttmon_heatmap_group(struct ttmon_heatmap *map) _must_check;
-/* Sums of each column; those of all columns together are those of the bins in the span, exactly where the span covers them. */
+/*
+ * Sums of each column; those of all columns together are those of the bins in the span, exactly where
+ * the span covers them.
+ */
 void ttmon_heatmap_cells(const struct ttmon_heatmap_row *r, const struct ttmon_heatmap_span *span, uint64_t *cells);
 /* By the cells of all rows. */
 void ttmon_heatmap_find_scale(const struct ttmon_heatmap *map, const struct ttmon_heatmap_span *span,
@@ -190,7 +205,10 @@ unsigned int ttmon_heat_colour(unsigned int level);
 #define TTMON_HEAT_GROUND 234
 /* UTF-8 of one character, NUL-terminated. */
 void ttmon_heat_utf8(uint32_t ch, char buf[5]);
-/* colour: with escape sequences for 256 colours. Blanks at the end are left out where they have no colour. */
+/*
+ * colour: with escape sequences for 256 colours. Blanks at the end are left out where they have no
+ * colour.
+ */
 void ttmon_heat_print(FILE *f, const struct ttmon_heat_line *line, bool colour);
 
 /* ---- the commands ---- */
@@ -202,17 +220,25 @@ struct ttmon_heat_ask {
 	bool has_sort, reverse, all, by_site;
 	uint64_t pid, lines, last_ms; /* 0: all */
 };
-/* Make the map, sorted. Errors are said on stderr unless quiet. -ENOENT: no such allocation; -EREMOTEIO, errors of the reader. ret: ttmon_heatmap_fini(). */
+/*
+ * Make the map, sorted. Errors are said on stderr unless quiet. -ENOENT: no such allocation;
+ * -EREMOTEIO, errors of the reader. ret: ttmon_heatmap_fini().
+ */
 int ttmon_heat_read(const struct ttmon_heat_ask *ask, bool quiet, struct ttmon_heatmap *ret) _must_check;
 /* db.c */
 int ttmon_heat_read_db(const struct ttmon_heat_ask *ask, struct ttmon_heatmap *map, char *why, size_t n) _must_check;
 /* live.c */
 int ttmon_heat_read_live(const struct ttmon_heat_ask *ask, struct ttmon_heatmap *map, char *why, size_t n) _must_check;
-/* The documents of /v1/heat, /v1/allocations and /v1/allocations/ID into the map. -EBADMSG, -ENOMEM. */
+/*
+ * The documents of /v1/heat, /v1/allocations and /v1/allocations/ID into the map. -EBADMSG, -ENOMEM.
+ */
 int ttmon_heat_take_allocs(struct ttmon_heatmap *map, const json_t *doc, const struct ttmon_heat_ask *ask) _must_check;
 int ttmon_heat_take_heat(struct ttmon_heatmap *map, const json_t *doc, const struct ttmon_heat_ask *ask) _must_check;
 int ttmon_heat_take_pages(struct ttmon_heatmap *map, const json_t *doc) _must_check;
-/* The lines of /v1/advice: the verdicts of the rows; where several call sites have one name and not one verdict, none. */
+/*
+ * The lines of /v1/advice: the verdicts of the rows; where several call sites have one name and not
+ * one verdict, none.
+ */
 void ttmon_heat_take_advice(struct ttmon_heatmap *map, const char *text);
 /* What a method is called in a row of six characters: state and API. */
 const char *ttmon_heat_how(const struct ttmon_heatmap_row *r);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * live.c: the heat map of a running service: the allocations that moved most (/v1/heat), and those that are pinned now whether they moved anything
- * or not (/v1/allocations); of one allocation its pages (/v1/allocations/ID). The reading is not of one moment; an allocation is in it once.
+ * live.c: the heat map of a running service: the allocations that moved most (/v1/heat), and those
+ * that are pinned now whether they moved anything or not (/v1/allocations); of one allocation its
+ * pages (/v1/allocations/ID). The reading is not of one moment; an allocation is in it once.
  */
 #include <inttypes.h>
 
@@ -281,7 +282,10 @@ int ttmon_heat_take_pages(struct ttmon_heatmap *map, const json_t *doc)
 		return err;
 	snprintf(map->missing, sizeof(map->missing), "The map is of the last %s events of %s.",
 		 ttmon_fmt_count(count, sizeof(count), told), ttmon_fmt_count(bytes, sizeof(bytes), told + gone));
-	/* How often each was touched in the whole life is counted all the same; how many bytes that were is not. */
+	/*
+	 * How often each was touched in the whole life is counted all the same; how many bytes that were is
+	 * not.
+	 */
 	for (size_t i = 0; i < map->nr; i++) {
 		json_int_t n = json_integer_value(json_array_get(copies, i));
 
@@ -458,7 +462,9 @@ static void find_bounds(struct ttmon_heatmap *map)
 
 static void count_procs(struct ttmon_heatmap *map)
 {
-	/* In the order of allocations many of a process follow each other; a thousand hottest at most do not. */
+	/*
+	 * In the order of allocations many of a process follow each other; a thousand hottest at most do not.
+	 */
 	for (size_t i = 0; i < map->nr; i++) {
 		size_t k = 0;
 

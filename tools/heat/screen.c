@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * screen.c: `ttmon heat` on a terminal, with ncurses: the map, and a way to look around in it. A database is read once; the service is asked again
- * each interval, and one that goes away is said in the first line and waited for, with the last map below it.
+ * screen.c: `ttmon heat` on a terminal, with ncurses: the map, and a way to look around in it. A
+ * database is read once; the service is asked again each interval, and one that goes away is said in
+ * the first line and waited for, with the last map below it.
  */
 #include <langinfo.h>
 #include <locale.h>
@@ -427,7 +428,10 @@ int ttmon_heat_screen(struct ttmon_heat_ask *ask)
 
 	setlocale(LC_CTYPE, "");
 	v.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	/* What is wrong with a database, or a service that is not there at all, is said before the screen is taken. */
+	/*
+	 * What is wrong with a database, or a service that is not there at all, is said before the screen is
+	 * taken.
+	 */
 	if (ttmon_heat_read(ask, false, &v.map))
 		return TTMON_EXIT_ERROR;
 	v.has_map = true;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* term.c: what the terminal on stdout can do, by terminfo. By itself and after all else: <term.h> makes macros of many a word. */
+/*
+ * term.c: what the terminal on stdout can do, by terminfo. By itself and after all else: <term.h>
+ * makes macros of many a word.
+ */
 #include "tools/heat/heat.h"
 #include "tools/cli/show.h"
 

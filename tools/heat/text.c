@@ -2,8 +2,10 @@
 /*
  * text.c: the lines of `ttmon heat`, as cells that a screen or a stream can show. Pure.
  *
- * Nothing is told by colour alone: a level is also a height (or a letter where there is no UTF-8), a state a letter. The colours are of a ramp whose
- * luminance only grows and that people without red or green can read; they stand on a ground of their own, so that the theme of the terminal does not matter.
+ * Nothing is told by colour alone: a level is also a height (or a letter where there is no UTF-8), a
+ * state a letter. The colours are of a ramp whose luminance only grows and that people without red or
+ * green can read; they stand on a ground of their own, so that the theme of the terminal does not
+ * matter.
  */
 #include "lib/base/names.h"
 #include "lib/demangle/site.h"
@@ -194,7 +196,9 @@ const char *ttmon_heat_how(const struct ttmon_heatmap_row *r)
 		[TTMON_METHOD_CUSTOM] = "- own",      [TTMON_METHOD_DEVICE] = "d dev",
 		[TTMON_METHOD_PIECE] = "P own",
 	};
-	/* Of which it is not known whether it is pinned; and what is pinned though its call does not say so. */
+	/*
+	 * Of which it is not known whether it is pinned; and what is pinned though its call does not say so.
+	 */
 	static const char *const unseen[TTMON_METHOD_MAX] = {
 		[TTMON_METHOD_HOST_ALLOC] = "? host", [TTMON_METHOD_REGISTERED] = "? reg",
 		[TTMON_METHOD_POOL] = "? pool",	      [TTMON_METHOD_MMAP] = "? mmap",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* allocs.c: the allocations that accesses are joined with: of a database, or of the running service. */
+/*
+ * allocs.c: the allocations that accesses are joined with: of a database, or of the running service.
+ */
 #include <inttypes.h>
 
 #include "lib/base/names.h"
@@ -72,8 +74,9 @@ static uint64_t nth(const json_t *a, size_t i)
 }
 
 /*
- * How many launches of each process are numbered: the least that one of its rows says. They are made one after the other, and what is allocated meanwhile is in none.
- * One that had the same pid before is another process.
+ * How many launches of each process are numbered: the least that one of its rows says. They are made
+ * one after the other, and what is allocated meanwhile is in none. One that had the same pid before is
+ * another process.
  */
 static int take_order(struct ttmon_mt_map *map, const json_t *list)
 {

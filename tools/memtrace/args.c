@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* args.c: the options of `ttmon memtrace`'s commands that read traces, in one table: which command takes which. */
+/*
+ * args.c: the options of `ttmon memtrace`'s commands that read traces, in one table: which command
+ * takes which.
+ */
 #include "tools/cli/cmds.h"
 #include "tools/memtrace/tool.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* buffers.c: the buffers that a trace touches, most sectors first, what kernels do to them, and which of them no kernel touched. */
+/*
+ * buffers.c: the buffers that a trace touches, most sectors first, what kernels do to them, and which
+ * of them no kernel touched.
+ */
 #include <inttypes.h>
 
 #include "lib/demangle/site.h"
@@ -33,7 +36,10 @@ const char *ttmon_mt_buffer_use(const struct ttmon_mt_buffer_row *b)
 
 /* ---- below the table ---- */
 
-/* An allocation's memory was allocated for kernels that ran, and none touched it: said by the findings; here as a sum. */
+/*
+ * An allocation's memory was allocated for kernels that ran, and none touched it: said by the
+ * findings; here as a sum.
+ */
 static void untouched(const struct ttmon_mt_report *r, FILE *out)
 {
 	uint64_t n = 0, bytes = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* cells.h: what goes into the cells of the report's tables: figures as texts, each in a buffer of its own. */
+/*
+ * cells.h: what goes into the cells of the report's tables: figures as texts, each in a buffer of its
+ * own.
+ */
 #ifndef TTMON_TOOLS_MT_CELLS_H
 #define TTMON_TOOLS_MT_CELLS_H
 

@@ -35,7 +35,10 @@ struct value {
 	const char *instead; /* text: where it is not known; NULL: "-" */
 };
 
-/* How a value is written below. Known: always; where k is; a number from 0 on; a pointer that is not NULL. */
+/*
+ * How a value is written below. Known: always; where k is; a number from 0 on; a pointer that is not
+ * NULL.
+ */
 /* clang-format off */
 #define V_NUM(v)	   { .kind = NUM, .known = true, .num = (v) }
 #define V_KNOWN(k, v)	   { .kind = NUM, .known = (k), .num = (v) }
@@ -308,7 +311,10 @@ static void launch_values(const struct ttmon_mt_report *r, const void *of, uint3
 
 static const char *const width_names[] = { "1", "2", "4", "8", "16", "32", "other" };
 
-/* What requests are: by spaces and kinds, bits of 1 << enum. What is in none of these is the last part. */
+/*
+ * What requests are: by spaces and kinds, bits of 1 << enum. What is in none of these is the last
+ * part.
+ */
 #define GLOBAL_BITS (1u << TTMON_MT_GENERIC | 1u << TTMON_MT_GLOBAL)
 static const struct {
 	unsigned int spaces, kinds;
@@ -581,7 +587,10 @@ static bool is_empty(const struct value *v)
 	return !v->known || (v->kind == NUM && !v->num) || (v->kind == REAL && !(v->real > 0));
 }
 
-/* The column of a name, of the row itself or of its sums; the sums' values stand behind those of the row. */
+/*
+ * The column of a name, of the row itself or of its sums; the sums' values stand behind those of the
+ * row.
+ */
 static size_t find(const struct table *t, const char *name)
 {
 	for (size_t i = 0; i < t->nr; i++)

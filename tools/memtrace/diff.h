@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* diff.h: between the parts of `ttmon memtrace diff`: diff.c (the command, reading), match.c (matching, comparing), diff_show.c (text, JSON). */
+/*
+ * diff.h: between the parts of `ttmon memtrace diff`: diff.c (the command, reading), match.c
+ * (matching, comparing), diff_show.c (text, JSON).
+ */
 #ifndef TTMON_TOOLS_MT_DIFF_H
 #define TTMON_TOOLS_MT_DIFF_H
 
@@ -51,7 +54,11 @@ struct ttmon_mt_diff_pair {
 	enum ttmon_mt_verdict verdict;
 	bool differs;
 	bool by_rates;	 /* a sample, sums of the GPU, or of_request: it differs where the figures of a request do */
-	bool of_request; /* the launches of one are not known (a device function has none), or not the same share of its blocks: the cost of a request was compared */
+	/*
+	 * the launches of one are not known (a device function has none), or not the same share of its blocks:
+	 * the cost of a request was compared
+	 */
+	bool of_request;
 	double change;	 /* of the cost of all launches of A (of B where it is new), to sort by */
 };
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* diff_show.c: what `ttmon memtrace diff` prints: the two traces, their sums, the sites that changed; the same as JSON. */
+/*
+ * diff_show.c: what `ttmon memtrace diff` prints: the two traces, their sums, the sites that changed;
+ * the same as JSON.
+ */
 #include <inttypes.h>
 
 #include "lib/os/jsonw.h"
@@ -9,7 +12,10 @@
 static const char *const how_names[TTMON_MT_HOWS] = { "exact", "line", "source", "opcode", "kind" };
 static const char *const verdict_names[TTMON_MT_VERDICTS] = { "same", "better", "worse", "new", "gone" };
 
-/* Both of the same: that of distinct bytes, unless another is requested, or one side has no such thing. */
+/*
+ * Both of the same: that of distinct bytes, unless another is requested, or one side has no such
+ * thing.
+ */
 static bool of_requested(const struct ttmon_mt_diff_side *sides, const struct ttmon_mt_args *args)
 {
 	return args->requested || sides[0].plain || sides[1].plain;

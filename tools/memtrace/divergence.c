@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* divergence.c: how far requests are spread: by lanes that take part, by sectors, lines and pages they lie in, by wavefronts; a line each. */
+/*
+ * divergence.c: how far requests are spread: by lanes that take part, by sectors, lines and pages they
+ * lie in, by wavefronts; a line each.
+ */
 #include "tools/memtrace/cells.h"
 
 #define BINS	7

@@ -15,8 +15,8 @@ struct ttmon_mt_joined {
 };
 
 /*
- * Tells the run's allocations what the trace's kernels did with them (ttmon_run_gpu_use()). -errno, and one line on stderr that begins with "ttmon:". A trace
- * that was cut counts as far as it goes.
+ * Tells the run's allocations what the trace's kernels did with them (ttmon_run_gpu_use()). -errno,
+ * and one line on stderr that begins with "ttmon:". A trace that was cut counts as far as it goes.
  */
 int ttmon_mt_join(const char *trace, struct ttmon_run *run, struct ttmon_mt_joined *ret);
 

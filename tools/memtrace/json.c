@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* json.c: `ttmon memtrace --json`: everything, as ttmon-memtrace(1) describes it. Members are only ever added. What is not known is null. */
+/*
+ * json.c: `ttmon memtrace --json`: everything, as ttmon-memtrace(1) describes it. Members are only
+ * ever added. What is not known is null.
+ */
 #include "tools/memtrace/columns.h"
 #include "tools/memtrace/json.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lines.c: records as NVBit's mem_trace prints them (1.7): no printf for a record, eight digits at a time, what did not change since the lane before is
- * copied.
+ * lines.c: records as NVBit's mem_trace prints them (1.7): no printf for a record, eight digits at a
+ * time, what did not change since the lane before is copied.
  *
- * A reader knows of an access what its opcode says. Where a site's own text says something else (PTX; a generic access of which the space is known), a SASS
- * opcode that says the same stands for it.
+ * A reader knows of an access what its opcode says. Where a site's own text says something else (PTX;
+ * a generic access of which the space is known), a SASS opcode that says the same stands for it.
  */
 #include <inttypes.h>
 

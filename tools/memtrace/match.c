@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * match.c: which site of one trace is which of another, and what became of it. A site of B is one of A that has the same kernel, space and kind of access, and,
- * surest first, the same opcode and place; the same opcode and source line; the same source line (an access that became wider); the same opcode alone; and of
- * those that are left, where there are as many on both sides, the same kind alone (an access that became wider, without source lines). Of several that are
- * alike the first one of B is the first one of A, and so on.
+ * match.c: which site of one trace is which of another, and what became of it. A site of B is one of A
+ * that has the same kernel, space and kind of access, and, surest first, the same opcode and place;
+ * the same opcode and source line; the same source line (an access that became wider); the same opcode
+ * alone; and of those that are left, where there are as many on both sides, the same kind alone (an
+ * access that became wider, without source lines). Of several that are alike the first one of B is the
+ * first one of A, and so on.
  */
 #include "tools/memtrace/diff.h"
 
@@ -125,8 +127,8 @@ static bool is_partial(const struct ttmon_mt_diff_item *i)
 }
 
 /*
- * What is no further apart is the same. Some blocks against all are a guess: the last block of many, of which not all lanes work, weighs more among few, and
- * n requests are about 1/sqrt(n) off.
+ * What is no further apart is the same. Some blocks against all are a guess: the last block of many,
+ * of which not all lanes work, weighs more among few, and n requests are about 1/sqrt(n) off.
  */
 static double slack_of(const struct ttmon_mt_diff_pair *p)
 {
@@ -145,7 +147,10 @@ static void judge(struct ttmon_mt_diff_pair *p)
 	const struct ttmon_mt_diff_item *any = p->a ? p->a : p->b;
 	double before, now, slack = slack_of(p);
 
-	/* Some blocks are not all of them divided by so many, and of few blocks far from it. Of device functions no launches are known. */
+	/*
+	 * Some blocks are not all of them divided by so many, and of few blocks far from it. Of device
+	 * functions no launches are known.
+	 */
 	p->of_request = p->a && p->b && (!p->a->launches || !p->b->launches || p->a->sample != p->b->sample);
 	p->by_rates = is_partial(p->a) || is_partial(p->b) || p->of_request;
 	before = p->a ? ttmon_mt_diff_compared(p, p->a) : 0;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* missing.c: kernels that a producer saw and that are not, or not in all launches, in its trace: one line for each reason. */
+/*
+ * missing.c: kernels that a producer saw and that are not, or not in all launches, in its trace: one
+ * line for each reason.
+ */
 #include <inttypes.h>
 
 #include "tools/memtrace/cells.h"

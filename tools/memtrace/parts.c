@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* parts.c: what a trace is and what is missing in it, findings, reuse distances and the heat map, as text. */
+/*
+ * parts.c: what a trace is and what is missing in it, findings, reuse distances and the heat map, as
+ * text.
+ */
 #include <inttypes.h>
 #include <langinfo.h>
 #include <stdarg.h>

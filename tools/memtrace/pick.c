@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* pick.c: --kernel, --launch, --site, --space: which records count. What is said of a launch and of a site is looked up once. */
+/*
+ * pick.c: --kernel, --launch, --site, --space: which records count. What is said of a launch and of a
+ * site is looked up once.
+ */
 #include <fnmatch.h>
 
 #include "tools/memtrace/tool.h"

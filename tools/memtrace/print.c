@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* print.c: `ttmon memtrace print` and `convert`: a trace in another form: NVBit's lines, our own file. */
+/*
+ * print.c: `ttmon memtrace print` and `convert`: a trace in another form: NVBit's lines, our own file.
+ */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -46,7 +48,10 @@ static int grow(struct print *p, const struct ttmon_mt_dict *dict)
 	return 0;
 }
 
-/* A launch's line stands before its first record: a reader that compares the ids of both sees that they are the same. */
+/*
+ * A launch's line stands before its first record: a reader that compares the ids of both sees that
+ * they are the same.
+ */
 static int print_recs(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n)
 {
 	struct print *p = ctx;
@@ -153,7 +158,10 @@ static int convert_recs(void *ctx, const struct ttmon_mt_dict *dict, const struc
 	} else {
 		nr = n;
 	}
-	/* Nothing came: what there is goes to the file, for who reads it while it grows. Sums are chosen at the end. */
+	/*
+	 * Nothing came: what there is goes to the file, for who reads it while it grows. Sums are chosen at
+	 * the end.
+	 */
 	if (c->picky)
 		some.nr_aggs = 0;
 	c->err = n ? ttmon_mt_out_put(c->out, &some, recs, nr) : ttmon_mt_out_flush(c->out, &some);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* record.h: `ttmon memtrace record`: between its files. Errors are one line on stderr, which begins with "ttmon memtrace record:". */
+/*
+ * record.h: `ttmon memtrace record`: between its files. Errors are one line on stderr, which begins
+ * with "ttmon memtrace record:".
+ */
 #ifndef TTMON_TOOLS_MT_RECORD_H
 #define TTMON_TOOLS_MT_RECORD_H
 
@@ -45,7 +48,10 @@ void _printf_(1, 2) ttmon_mt_record_say(const char *fmt, ...);
 
 /* ---- run.c: the command, and reading until it and all who write have ended ---- */
 
-/* 0: *status is the command's, 128 + a signal's number where one ended it. -errno: it was not started, said. */
+/*
+ * 0: *status is the command's, 128 + a signal's number where one ended it. -errno: it was not started,
+ * said.
+ */
 int ttmon_mt_record_run(struct ttmon_mt_record *r, int *status) _must_check;
 
 /* ---- record.c ---- */

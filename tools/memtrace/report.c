@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* report.c: `ttmon memtrace [report]`: a trace read, analysed and shown; standard input also while it comes. */
+/*
+ * report.c: `ttmon memtrace [report]`: a trace read, analysed and shown; standard input also while it
+ * comes.
+ */
 #include <locale.h>
 #include <sys/ioctl.h>
 

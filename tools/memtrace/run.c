@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: a command with libttmon-memtrace.so preloaded, and its channels read until all who write have ended.
+ * run.c: a command with libttmon-memtrace.so preloaded, and its channels read until all who write have
+ * ended.
  *
- * The socket is in a folder of our own, so nobody else can connect. Ctrl-C reaches the command by its terminal; a signal that was sent to us alone is handed on.
+ * The socket is in a folder of our own, so nobody else can connect. Ctrl-C reaches the command by its
+ * terminal; a signal that was sent to us alone is handed on.
  */
 #include <fcntl.h>
 #include <limits.h>

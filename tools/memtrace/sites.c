@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sites.c: the instructions of a trace, worst first: of global and local memory, of shared memory, atomics, and those of each buffer. */
+/*
+ * sites.c: the instructions of a trace, worst first: of global and local memory, of shared memory,
+ * atomics, and those of each buffer.
+ */
 #include "tools/memtrace/cells.h"
 #include "tools/memtrace/columns.h"
 #include "tools/cli/show.h"

@@ -61,7 +61,10 @@ static const char *head(const struct ttmon_mt_grid *t, size_t c)
 	return t->heads[c] + (*t->heads[c] == '<');
 }
 
-/* Columns from..to of a row (of the heads: NULL) as a line; the last column of all is cut where the terminal ends. */
+/*
+ * Columns from..to of a row (of the heads: NULL) as a line; the last column of all is cut where the
+ * terminal ends.
+ */
 static void put_line(const struct ttmon_mt_grid *t, FILE *out, const size_t *widths, char *const *cells, size_t from,
 		     size_t to, size_t width)
 {
@@ -172,7 +175,10 @@ size_t ttmon_mt_rows(const struct ttmon_mt_report *r, FILE *out, size_t width, c
 	return shown;
 }
 
-/* Where the parameters of a demangled name begin: at the '(' that belongs to a ')' at its end; n where there are none. */
+/*
+ * Where the parameters of a demangled name begin: at the '(' that belongs to a ')' at its end; n where
+ * there are none.
+ */
 static size_t before_parameters(const char *name, size_t n)
 {
 	unsigned int depth = 0;

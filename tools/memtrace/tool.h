@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tool.h: what the commands of `ttmon memtrace` that read traces have in common: their options (args.c), which records count (pick.c), reading with
- * progress until the end or a signal (read.c), allocations (allocs.c), text (table.c), and the forms of a report: tables.c and parts.c for people,
+ * tool.h: what the commands of `ttmon memtrace` that read traces have in common: their options
+ * (args.c), which records count (pick.c), reading with progress until the end or a signal (read.c),
+ * allocations (allocs.c), text (table.c), and the forms of a report: tables.c and parts.c for people,
  * json.c for programs; columns.c has the columns of all of them.
  *
- * All text of a trace is another process's: it is cleaned where it is printed. An error is one line on stderr, which begins with "ttmon memtrace:".
+ * All text of a trace is another process's: it is cleaned where it is printed. An error is one line on
+ * stderr, which begins with "ttmon memtrace:".
  */
 #ifndef TTMON_TOOLS_MT_TOOL_H
 #define TTMON_TOOLS_MT_TOOL_H
@@ -19,7 +21,10 @@
 
 /* ---- which records count (pick.c) ---- */
 
-/* Each launch or site of a dictionary is: 0 not looked at yet, 1 counted, 2 not, 3 (a launch) by its site's name. */
+/*
+ * Each launch or site of a dictionary is: 0 not looked at yet, 1 counted, 2 not, 3 (a launch) by its
+ * site's name.
+ */
 struct ttmon_mt_known {
 	uint8_t *of;
 	size_t nr;
@@ -46,11 +51,16 @@ bool ttmon_mt_pick_spaces(struct ttmon_mt_pick *p, const char *text);
 bool ttmon_mt_pick_is_all(const struct ttmon_mt_pick *p);
 /* Does a launch count, whatever its records? A launch without a name is one of any kernel. */
 bool ttmon_mt_pick_launch(struct ttmon_mt_pick *p, const struct ttmon_mt_launch *l);
-/* As struct ttmon_mt_an_opts wants it; ctx is the struct ttmon_mt_pick. One dictionary for each pick. */
+/*
+ * As struct ttmon_mt_an_opts wants it; ctx is the struct ttmon_mt_pick. One dictionary for each pick.
+ */
 bool ttmon_mt_pick_want(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec);
 /* The sums of the GPU that are wanted, into to, which has room for all. Returns how many. */
 size_t ttmon_mt_pick_aggs(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, struct ttmon_mt_agg *to);
-/* Says on stderr that no record was one of those that are to count, where there were any. name: of the command; path: of the trace. */
+/*
+ * Says on stderr that no record was one of those that are to count, where there were any. name: of the
+ * command; path: of the trace.
+ */
 void ttmon_mt_pick_say(const struct ttmon_mt_pick *p, const char *name, const char *path);
 void ttmon_mt_pick_fini(struct ttmon_mt_pick *p);
 
@@ -115,7 +125,9 @@ struct ttmon_mt_read {
 	const char *path;
 	struct ttmon_mt_map *map; /* lanes that were on lie in one of its allocations, where nothing else tells; NULL */
 	bool bare; /* what is printed has no place for what is missing in the trace: one line on stderr says it */
-	/* Some records, maybe none; -errno ends it and is returned; what is to be said about it has been said. */
+	/*
+	 * Some records, maybe none; -errno ends it and is returned; what is to be said about it has been said.
+	 */
 	int (*take)(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n);
 	/* About once a second, instead of a progress line; NULL. */
 	void (*tick)(void *ctx, const struct ttmon_mt_in *in);
@@ -124,17 +136,24 @@ struct ttmon_mt_read {
 	void *ctx;
 };
 /*
- * Reads all of it, or to the first SIGINT, SIGTERM or SIGHUP. On stderr, if that is a terminal, how far it is. 0, or -errno of what ended it (said), or of
- * take(). *ret: what was opened, for what is in it: NULL where that failed, or where an error came before anything else. *interrupted: by a signal.
+ * Reads all of it, or to the first SIGINT, SIGTERM or SIGHUP. On stderr, if that is a terminal, how
+ * far it is. 0, or -errno of what ended it (said), or of take(). *ret: what was opened, for what is in
+ * it: NULL where that failed, or where an error came before anything else. *interrupted: by a signal.
  */
 int ttmon_mt_read_trace(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret, bool *interrupted) _must_check;
 
 /* ---- allocations (allocs.c) ---- */
 
-/* Those of --db or --live, else of args->path[0] if that is a list of traces that tells of memory; NULL where there are none. -errno, said. */
+/*
+ * Those of --db or --live, else of args->path[0] if that is a list of traces that tells of memory;
+ * NULL where there are none. -errno, said.
+ */
 int ttmon_mt_allocs(const struct ttmon_mt_args *args, struct ttmon_mt_map **ret) _must_check;
 
-/* "database x.ttmon", "the running service", "copies in kernelslist.g": where they come from, clean, into buf. */
+/*
+ * "database x.ttmon", "the running service", "copies in kernelslist.g": where they come from, clean,
+ * into buf.
+ */
 const char *ttmon_mt_allocs_from(const struct ttmon_mt_args *args, char *buf, size_t n);
 
 /* ---- text (table.c) ---- */
@@ -150,13 +169,22 @@ struct ttmon_mt_grid {
 	bool failed; /* out of memory: it prints what it has, and says so */
 };
 void ttmon_mt_grid_put(struct ttmon_mt_grid *t, const char *fmt, ...) _printf_(2, 3);
-/* width: columns of the terminal, 0: nothing is cut. Columns that have no room take a second line. Frees the cells. */
+/*
+ * width: columns of the terminal, 0: nothing is cut. Columns that have no room take a second line.
+ * Frees the cells.
+ */
 void ttmon_mt_grid_print(struct ttmon_mt_grid *t, FILE *out, size_t width);
-/* Text with `indent` blanks before each line but the first; broken at blanks at width, 0: nowhere. at: where the first line stands. */
+/*
+ * Text with `indent` blanks before each line but the first; broken at blanks at width, 0: nowhere. at:
+ * where the first line stands.
+ */
 void ttmon_mt_wrap(FILE *out, const char *text, size_t at, size_t indent, size_t width);
 /* "SITES of global memory", the first word in colour, a line before it. */
 void ttmon_mt_title(FILE *out, const char *text, size_t width);
-/* A kernel's name without return type and parameters, cleaned; "?" where there is none. To be freed; NULL: out of memory. */
+/*
+ * A kernel's name without return type and parameters, cleaned; "?" where there is none. To be freed;
+ * NULL: out of memory.
+ */
 char *ttmon_mt_short_name(const char *kernel);
 /* Where an instruction is: "file.cu:12", "+0x120", "line 40 of the PTX", "": into buf, cleaned. */
 const char *ttmon_mt_place_text(const struct ttmon_mt_site *s, char *buf, size_t n);
@@ -194,8 +222,9 @@ int ttmon_mt_row_order(const struct ttmon_mt_site_row *a, const struct ttmon_mt_
 const struct ttmon_mt_site *ttmon_mt_row_site(const struct ttmon_mt_dict *dict, const struct ttmon_mt_site_row *row);
 
 /*
- * report.c: reads args->path[0], analyses it and has it shown: show says what went wrong there, and returns -errno; NULL: what `ttmon memtrace` prints. The
- * exit status: TTMON_EXIT_NO where the trace could not be read to its end.
+ * report.c: reads args->path[0], analyses it and has it shown: show says what went wrong there, and
+ * returns -errno; NULL: what `ttmon memtrace` prints. The exit status: TTMON_EXIT_NO where the trace
+ * could not be read to its end.
  */
 int ttmon_mt_report_run(struct ttmon_mt_args *args, int (*show)(const struct ttmon_mt_report *r)) _must_check;
 
@@ -212,7 +241,10 @@ void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *
 void ttmon_mt_launches(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_kernels(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width);
-/* tables.c: rows of one kind as a table with the columns of these names (columns.h). rows: n pointers to them. */
+/*
+ * tables.c: rows of one kind as a table with the columns of these names (columns.h). rows: n pointers
+ * to them.
+ */
 void ttmon_mt_put_table(const struct ttmon_mt_report *r, enum ttmon_mt_section what, const void *rows, size_t n,
 		    const char *const *names, FILE *out, size_t width);
 /* columns.c: "file.cu:12 x4  kernel": where an instruction is; nr: how many of that line. To be freed; NULL: no memory. */
@@ -229,7 +261,10 @@ const char *ttmon_mt_buffer_use(const struct ttmon_mt_buffer_row *b);
 void ttmon_mt_divergence(const struct ttmon_mt_report *r, FILE *out, size_t width);
 /* parts.c: sums of global and local memory; what it is, what is missing; findings; reuse; heat. */
 void ttmon_mt_memory(const struct ttmon_mt_an *an, struct ttmon_mt_sums *ret);
-/* Are there sums of the GPU without distinct bytes, as older files have them? An efficiency is of requested ones then. */
+/*
+ * Are there sums of the GPU without distinct bytes, as older files have them? An efficiency is of
+ * requested ones then.
+ */
 bool ttmon_mt_plain(const struct ttmon_mt_dict *d);
 void ttmon_mt_head(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_findings(const struct ttmon_mt_report *r, FILE *out, size_t width);
@@ -239,7 +274,10 @@ void ttmon_mt_show_heat(const struct ttmon_mt_report *r, FILE *out, size_t width
 int ttmon_mt_json(const struct ttmon_mt_report *r, int fd) _must_check;
 
 struct ttmon_jsonw;
-/* Members of the object that is open: a figure with three decimals, null below 0; what two documents say of a source and of sums. */
+/*
+ * Members of the object that is open: a figure with three decimals, null below 0; what two documents
+ * say of a source and of sums.
+ */
 void ttmon_mt_json_figure(struct ttmon_jsonw *w, const char *key, double value);
 void ttmon_mt_json_sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, bool requested);
 /* The sums of all; their efficiency is that of global and local memory. */
@@ -249,8 +287,9 @@ void ttmon_mt_json_source(struct ttmon_jsonw *w, const char *path, const struct 
 /* ---- kernels that are not in a trace (missing.c) ---- */
 
 /*
- * Kernels that are not in the trace, or not with all their launches; returns how many. Each reason is one line, clean, for out (NULL: none is said); what was
- * not selected is counted alone. each: a line for each kernel.
+ * Kernels that are not in the trace, or not with all their launches; returns how many. Each reason is
+ * one line, clean, for out (NULL: none is said); what was not selected is counted alone. each: a line
+ * for each kernel.
  */
 size_t ttmon_mt_missing(const struct ttmon_mt_dict *d, bool each, void (*out)(void *ctx, const char *text), void *ctx);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * view.c: `ttmon memtrace view`: a trace analysed, as one page for the browser. The page (tools/view/page/memtrace.html, memtrace.js) gets what
- * `ttmon memtrace --json` prints, nothing else.
+ * view.c: `ttmon memtrace view`: a trace analysed, as one page for the browser. The page
+ * (tools/view/page/memtrace.html, memtrace.js) gets what `ttmon memtrace --json` prints, nothing else.
  */
 #include <sys/mman.h>
 

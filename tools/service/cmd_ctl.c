@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_ctl.c: `ttmon family` and `ttmon target`: what the service traces, shown and changed while it runs (/v1/families, /v1/targets).
+ * cmd_ctl.c: `ttmon family` and `ttmon target`: what the service traces, shown and changed while it
+ * runs (/v1/families, /v1/targets).
  */
 #include <inttypes.h>
 

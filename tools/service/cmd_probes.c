@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is attached and what could
- * not be, what its version does not have, what is dear because it must be single-stepped, and how long calls could be
- * missed before the probes were active.
+ * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is
+ * attached and what could not be, what its version does not have, what is dear because it must be
+ * single-stepped, and how long calls could be missed before the probes were active.
  */
 #include <inttypes.h>
 
@@ -157,7 +157,10 @@ static void show_record_layout(const json_t *clock)
 	putchar('\n');
 }
 
-/* Of each process with tt-metal: how its buffers are read, and how its devices' cycles become host time. */
+/*
+ * Of each process with tt-metal: how its buffers are read, and how its devices' cycles become host
+ * time.
+ */
 static void show_tt(const json_t *tt)
 {
 	const json_t *list = ttmon_show_at(tt, "processes"), *one, *flag;

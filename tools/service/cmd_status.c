@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_status.c: `ttmon status`: GET /v1/status, for people. Exit status 1 when the accounting identity does not hold:
- * every event must be accounted for, and a figure of a daemon whose books do not balance is worth nothing.
+ * cmd_status.c: `ttmon status`: GET /v1/status, for people. Exit status 1 when the accounting identity
+ * does not hold: every event must be accounted for, and a figure of a daemon whose books do not
+ * balance is worth nothing.
  */
 #include "lib/os/clock.h"
 #include "lib/read/client.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_slots.c: `ttmon slots FILE`: options, reading, and what the outputs share. The table is made in two passes, the first for which
- * columns there is anything in, so standard input goes through a temporary file for it. CSV and JSON have all columns, and one pass.
+ * cmd_slots.c: `ttmon slots FILE`: options, reading, and what the outputs share. The table is made in
+ * two passes, the first for which columns there is anything in, so standard input goes through a
+ * temporary file for it. CSV and JSON have all columns, and one pass.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -98,7 +99,9 @@ static void look(struct ttmon_slots_seen *seen, const struct ttmon_slots_opts *o
 	}
 }
 
-/* One pass over the file. sum: NULL unless wanted. What is wrong with it comes out in the second pass. */
+/*
+ * One pass over the file. sum: NULL unless wanted. What is wrong with it comes out in the second pass.
+ */
 static int read_file(struct ttmon_slots_reader *s, struct ttmon_slots_view *v, const struct range *range,
 		     bool first_pass, struct ttmon_slots_sum *sum)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slots_tool.h: the parts of `ttmon slots`. cmd_slots.c has the options and reads the file; each output is a set of functions that get its
- * slots one after the other: table.c for people, text.c CSV and JSON, sum.c the sums per process (all three forms).
+ * slots_tool.h: the parts of `ttmon slots`. cmd_slots.c has the options and reads the file; each
+ * output is a set of functions that get its slots one after the other: table.c for people, text.c CSV
+ * and JSON, sum.c the sums per process (all three forms).
  */
 #ifndef TTMON_SLOTS_TOOL_H
 #define TTMON_SLOTS_TOOL_H
@@ -38,7 +39,10 @@ struct ttmon_slots_view {
 	struct ttmon_jsonw *json;
 };
 
-/* Rows that are wanted: each output walks its slot's rows with this. NULL: no more. *at begins at 0, *shown too. */
+/*
+ * Rows that are wanted: each output walks its slot's rows with this. NULL: no more. *at begins at 0,
+ * *shown too.
+ */
 const struct ttmon_slot_row *ttmon_slots_wanted(const struct ttmon_slots_opts *opts,
 						const struct ttmon_slots_item *item, uint32_t *at, uint64_t *shown);
 /* ms since the slot in which the file begins. */

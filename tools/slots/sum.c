@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sum.c: `ttmon slots --sum`: the processes of the file, each with what it used in all slots, most CPU time first. A process is known
- * by its pid and the time it started; past MAX_PROCS of them the others are one line.
+ * sum.c: `ttmon slots --sum`: the processes of the file, each with what it used in all slots, most CPU
+ * time first. A process is known by its pid and the time it started; past MAX_PROCS of them the others
+ * are one line.
  *
- * A count that a slot lacks because its process ran on comes with a later slot (flag ctr_late), so sums are whole where rows are not; a
- * sum is a lower bound only as far as a reading failed, which a row cannot tell from the other: it is shown as it is, with the flag.
+ * A count that a slot lacks because its process ran on comes with a later slot (flag ctr_late), so
+ * sums are whole where rows are not; a sum is a lower bound only as far as a reading failed, which a
+ * row cannot tell from the other: it is shown as it is, with the flag.
  */
 #include <inttypes.h>
 
@@ -179,7 +181,10 @@ int ttmon_slots_sum_slot(struct ttmon_slots_sum *s, const struct ttmon_slots_vie
 	s->slots++;
 	s->cpu_ns += item->slot.cpus * NSEC_PER_MS;
 	s->missing_ns += item->slot.missing_ns;
-	/* Also of who has no row there: a gap that is found later is told by a slot after it, in which that process may not have run. */
+	/*
+	 * Also of who has no row there: a gap that is found later is told by a slot after it, in which that
+	 * process may not have run.
+	 */
 	s->no_copies |= !ttmon_slot_knows(&item->slot, TTMON_SLOT_NEED_COPIES);
 	s->no_pinned |= !ttmon_slot_knows(&item->slot, TTMON_SLOT_NEED_PINNED);
 	while (!err && (row = ttmon_slots_wanted(&all, item, &at, &shown))) {

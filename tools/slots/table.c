@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * table.c: `ttmon slots` for people: a line for each slot and process, or for each slot. Every line stands by itself, for grep and sort.
- * Columns in which the file has nothing are left out.
+ * table.c: `ttmon slots` for people: a line for each slot and process, or for each slot. Every line
+ * stands by itself, for grep and sort. Columns in which the file has nothing are left out.
  */
 #include <inttypes.h>
 
@@ -106,7 +106,10 @@ static void head_of_rows(const struct ttmon_slots_seen *seen)
 	putchar('\n');
 }
 
-/* Closure: what is on the line adds up to CPUs x 1 ms; where it does not, the last column says by how much. */
+/*
+ * Closure: what is on the line adds up to CPUs x 1 ms; where it does not, the last column says by how
+ * much.
+ */
 static void put_slot(const struct ttmon_slots_view *v, const struct ttmon_slot *s)
 {
 	uint64_t sum = s->user_ns + s->kernel_ns + s->idle_ns + s->missing_ns;

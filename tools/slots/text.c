@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * text.c: `ttmon slots --csv` and `--json`: every field, for programs. A figure that is not known is empty or null, never 0; one that
- * is a lower bound is there, and the row's flags say so, or at_least.
+ * text.c: `ttmon slots --csv` and `--json`: every field, for programs. A figure that is not known is
+ * empty or null, never 0; one that is a lower bound is there, and the row's flags say so, or at_least.
  */
 #include <inttypes.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_smi.c: `ttmon smi`: the Tenstorrent chips of this host and who uses how much of their memory. Needs no service: it reads the
- * tt_device_*_memory files that ttmond or the programs write, and sysfs and procfs of tt-kmd. Writes to nothing without --cleanup.
+ * cmd_smi.c: `ttmon smi`: the Tenstorrent chips of this host and who uses how much of their memory.
+ * Needs no service: it reads the tt_device_*_memory files that ttmond or the programs write, and sysfs
+ * and procfs of tt-kmd. Writes to nothing without --cleanup.
  */
 #include "lib/read/client.h"
 #include "tools/cli/cmds.h"

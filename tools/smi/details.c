@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * details.c: `ttmon smi --details`: a block per chip: what it is called by whom, its memory by type, its files and who has them
- * mapped, who has it open. Pure but for the FILE.
+ * details.c: `ttmon smi --details`: a block per chip: what it is called by whom, its memory by type,
+ * its files and who has them mapped, who has it open. Pure but for the FILE.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -58,7 +58,10 @@ static void pids_text(char *buf, size_t n, const struct ttmon_smi_pids *pids)
 		snprintf(buf + len, n - len, " and %zu more", pids->n - PIDS_SHOWN);
 }
 
-/* Time stamps are of the real-time clock, in the first version 1 of the monotonic one: they are apart by their size. */
+/*
+ * Time stamps are of the real-time clock, in the first version 1 of the monotonic one: they are apart
+ * by their size.
+ */
 static void age_text(char *buf, size_t n, const struct ttmon_smi *v, uint64_t ts_ns)
 {
 	uint64_t now = ts_ns > 1000000000000000000u ? v->real_ns : v->mono_ns;

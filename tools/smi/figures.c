@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * figures.c: what of a chip's memory is in use, and by whom, out of the files that were led to it. Pure.
+ * figures.c: what of a chip's memory is in use, and by whom, out of the files that were led to it.
+ * Pure.
  *
- * A file's totals hold what its dead processes held until somebody cleans it: it is taken off here, as cleaning would. A chip can have
- * several files, one of ttmond and one that tt-metal writes by itself, or one that an older version left behind: those whose living
- * processes are different are added up, of those that tell of the same process the one that says more is taken.
+ * A file's totals hold what its dead processes held until somebody cleans it: it is taken off here, as
+ * cleaning would. A chip can have several files, one of ttmond and one that tt-metal writes by itself,
+ * or one that an older version left behind: those whose living processes are different are added up,
+ * of those that tell of the same process the one that says more is taken.
  *
- * A 0 is believed only where the files are known to hold everything: not while a process has the chip open that is in no file at all
- * (ttmond did not see it, or could not read its buffers), nor where ttmond marked the file as partial. A process that is in the
- * file of another chip is one that is followed: a program opens all chips of the host, also those that it does not use.
+ * A 0 is believed only where the files are known to hold everything: not while a process has the chip
+ * open that is in no file at all (ttmond did not see it, or could not read its buffers), nor where
+ * ttmond marked the file as partial. A process that is in the file of another chip is one that is
+ * followed: a program opens all chips of the host, also those that it does not use.
  */
 #include "tools/smi/smi.h"
 
@@ -49,7 +52,10 @@ static bool is_unseen_kernel(const struct ttmon_ttshm *shm, unsigned int type, u
 	return type == TTMON_TT_TYPE_KERNEL && shm->ours && !bytes;
 }
 
-/* What cleaning would leave. From version 2 on the sum of circular buffers is what one process stored last, not a sum. */
+/*
+ * What cleaning would leave. From version 2 on the sum of circular buffers is what one process stored
+ * last, not a sum.
+ */
 static uint64_t figure(const struct ttmon_smi_file *f, unsigned int type)
 {
 	uint64_t total = f->shm->bytes[type], dead = 0;
@@ -92,7 +98,10 @@ static struct ttmon_smi_process *new_process(struct ttmon_smi *v, size_t chip, u
 	return p;
 }
 
-/* The file's figures are the chip's: the first one that is good, and others whose living processes are not in it. */
+/*
+ * The file's figures are the chip's: the first one that is good, and others whose living processes are
+ * not in it.
+ */
 static int take_file(struct ttmon_smi *v, size_t chip, size_t file, size_t first_proc)
 {
 	struct ttmon_smi_file *f = &v->files[file];
@@ -141,7 +150,10 @@ static bool better(const struct ttmon_smi_file *a, const struct ttmon_smi_file *
 	return a->shm->version > b->shm->version;
 }
 
-/* A driver that does not list who has the chip open: by what processes have mapped, as far as that was looked at. */
+/*
+ * A driver that does not list who has the chip open: by what processes have mapped, as far as that was
+ * looked at.
+ */
 static int take_mapped(struct ttmon_smi *v, size_t chip, size_t first_proc)
 {
 	const struct ttmon_ttsys_chip *sys = v->chips[chip].sys;
@@ -266,7 +278,10 @@ static uint64_t not_nothing(uint64_t bytes)
 	return bytes ? bytes : TTMON_SMI_UNKNOWN;
 }
 
-/* What the files do not hold may be anything: a 0 is not known, other figures are what there is at least. */
+/*
+ * What the files do not hold may be anything: a 0 is not known, other figures are what there is at
+ * least.
+ */
 static void doubt(struct ttmon_smi_chip *chip)
 {
 	for (unsigned int t = 0; t < TTMON_TTSHM_TYPES; t++)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * json.c: `ttmon smi --json`, schema "ttmon-smi" version 1; docs and man page name its members. Members are only ever added.
+ * json.c: `ttmon smi --json`, schema "ttmon-smi" version 1; docs and man page name its members.
+ * Members are only ever added.
  *
- * Bytes, millidegrees, microwatts and pids are numbers; ids are "0x..." strings, keys of files and times decimal strings, as both
- * may be more than a double holds. null: not known, or not there.
+ * Bytes, millidegrees, microwatts and pids are numbers; ids are "0x..." strings, keys of files and
+ * times decimal strings, as both may be more than a double holds. null: not known, or not there.
  */
 #include <fcntl.h>
 

@@ -180,8 +180,9 @@ static bool match_by(struct ttmon_smi *v, struct ttmon_smi_file *f, enum ttmon_s
 }
 
 /*
- * The two halves of an N300 share the low word of the id. The near one's high word has been seen to be 2, the far one's 3: of two
- * files the lower is taken for the near half's, one alone only by those numbers.
+ * The two halves of an N300 share the low word of the id. The near one's high word has been seen to be
+ * 2, the far one's 3: of two files the lower is taken for the near half's, one alone only by those
+ * numbers.
  */
 static void match_halves(struct ttmon_smi *v, struct ttmon_smi_file *f)
 {
@@ -306,7 +307,9 @@ void ttmon_smi_match_openings(struct ttmon_smi *v)
 
 /* ---- chips that only a file tells of ---- */
 
-/* What the key says of the board. A board id that lost its upper byte to the shift has its type still. */
+/*
+ * What the key says of the board. A board id that lost its upper byte to the shift has its type still.
+ */
 static void board_of_key(struct ttmon_smi_chip *chip, const struct ttmon_ttshm *shm)
 {
 	uint64_t key = shm->key, board;
@@ -322,7 +325,10 @@ static void board_of_key(struct ttmon_smi_chip *chip, const struct ttmon_ttshm *
 	if (shm->status != TTMON_TTSHM_OK)
 		return;
 	chip->unique_id = key;
-	/* A lone Wormhole card's id is its board id, that of a Blackhole in a network the board id with the location. */
+	/*
+	 * A lone Wormhole card's id is its board id, that of a Blackhole in a network the board id with the
+	 * location.
+	 */
 	card = ttmon_ttsys_board(key);
 	if (card && !strncmp(card, "n150", 4)) {
 		chip->board_id = key;
@@ -383,7 +389,10 @@ static uint64_t id_of_near(const struct ttmon_smi *v, const struct ttmon_smi_chi
 	return 0;
 }
 
-/* As tt_smi shows them: the id of UMD in hexadecimal, a far half with an R. One without an id of its own has its board's. */
+/*
+ * As tt_smi shows them: the id of UMD in hexadecimal, a far half with an R. One without an id of its
+ * own has its board's.
+ */
 static void name_chip(const struct ttmon_smi *v, struct ttmon_smi_chip *chip)
 {
 	const struct ttmon_ev_tt_chip *fact = &chip->sys->fact;
@@ -428,7 +437,9 @@ static int by_rank(const void *a, const void *b)
 	return x->chip < y->chip ? -1 : x->chip > y->chip;
 }
 
-/* By bus address, the far half of a board behind its near one; a Galaxy by tray and chip; files last. */
+/*
+ * By bus address, the far half of a board behind its near one; a Galaxy by tray and chip; files last.
+ */
 static uint64_t rank(const struct ttmon_smi *v, size_t i)
 {
 	const struct ttmon_smi_chip *chip = &v->chips[i];

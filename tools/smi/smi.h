@@ -2,9 +2,9 @@
 /*
  * smi.h: `ttmon smi` inside: what is read, what is made of it, how it is shown.
  *
- * read.c reads (sysfs, procfs, the files in /dev/shm) and calls match.c, which is pure: it leads files to chips and names the
- * chips; figures.c sums up; busy.c asks the service. text.c, details.c and json.c show the result;
- * tools/term/table.c is columns and clean text; watch.c the terminal.
+ * read.c reads (sysfs, procfs, the files in /dev/shm) and calls match.c, which is pure: it leads files
+ * to chips and names the chips; figures.c sums up; busy.c asks the service. text.c, details.c and
+ * json.c show the result; tools/term/table.c is columns and clean text; watch.c the terminal.
  *
  * A figure that is not known is TTMON_TTSHM_UNKNOWN all the way, and is shown as n/a, never as 0.
  */
@@ -247,7 +247,10 @@ void ttmon_smi_text(const struct ttmon_smi *v, const struct ttmon_term_style *st
 int ttmon_smi_json(const struct ttmon_smi *v, bool lines, int fd) _must_check;
 
 /* ---- watch.c ---- */
-/* Show it again every refresh_ms until q, or a signal; on a terminal in place. Exit status of the command. */
+/*
+ * Show it again every refresh_ms until q, or a signal; on a terminal in place. Exit status of the
+ * command.
+ */
 int ttmon_smi_watch(const struct ttmon_smi_ask *asked, struct ttmon_term_style *style, unsigned int refresh_ms,
 		    bool json);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * text.c: `ttmon smi` for people: the table of chips, the table of processes, and what else is to be said. Each table comes in several forms, from roomy to dense; the first that fits the terminal is taken, the roomiest where
- * there is none. Pure but for the FILE and the time zone.
+ * text.c: `ttmon smi` for people: the table of chips, the table of processes, and what else is to be
+ * said. Each table comes in several forms, from roomy to dense; the first that fits the terminal is
+ * taken, the roomiest where there is none. Pure but for the FILE and the time zone.
  */
 #include <inttypes.h>
 #include <time.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * watch.c: `ttmon smi --watch`. On a terminal the picture is drawn over in place on the alternate screen, so that what was there
- * before comes back at the end; keys: q ends, arrows, page keys, j, k, g, G move where it is longer than the window. Elsewhere one block
- * after the other, an empty line between them. The terminal is set back on q, SIGINT, SIGTERM, SIGHUP, and while it is stopped.
+ * watch.c: `ttmon smi --watch`. On a terminal the picture is drawn over in place on the alternate
+ * screen, so that what was there before comes back at the end; keys: q ends, arrows, page keys, j, k,
+ * g, G move where it is longer than the window. Elsewhere one block after the other, an empty line
+ * between them. The terminal is set back on q, SIGINT, SIGTERM, SIGHUP, and while it is stopped.
  */
 #include <poll.h>
 #include <signal.h>
@@ -197,7 +198,10 @@ static int picture(const struct ttmon_smi_ask *ask, const struct ttmon_term_styl
 	return 0;
 }
 
-/* Waits until the time, a signal, or a key that ends the program (true). Moving and resizing draw the same picture again. */
+/*
+ * Waits until the time, a signal, or a key that ends the program (true). Moving and resizing draw the
+ * same picture again.
+ */
 static bool wait_until(struct screen *s, struct ttmon_term_style *style, uint64_t until_ns, const sigset_t *mask,
 		       const char *text, const char *keys)
 {

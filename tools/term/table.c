@@ -2,8 +2,9 @@
 /*
  * table.c: see table.h.
  *
- * Widths are counted here and not by wcwidth(), which depends on a locale that ttmon does not set: wide East Asian characters and
- * emoji are two columns, all else that is let through is one. Combining characters are not let through.
+ * Widths are counted here and not by wcwidth(), which depends on a locale that ttmon does not set:
+ * wide East Asian characters and emoji are two columns, all else that is let through is one. Combining
+ * characters are not let through.
  */
 #include "tools/term/table.h"
 #include "lib/base/grow.h"
@@ -48,7 +49,10 @@ static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
 	return len;
 }
 
-/* What a terminal obeys (C0, DEL, C1), what hides or turns text, what joins others, what is nobody's (private, not assigned). */
+/*
+ * What a terminal obeys (C0, DEL, C1), what hides or turns text, what joins others, what is nobody's
+ * (private, not assigned).
+ */
 static bool is_refused(uint32_t c)
 {
 	static const struct range refused[] = {
@@ -114,7 +118,10 @@ size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_
 	return used;
 }
 
-/* Bytes of the next thing in a line and its columns: an escape sequence (CSI ... letter), or a character. */
+/*
+ * Bytes of the next thing in a line and its columns: an escape sequence (CSI ... letter), or a
+ * character.
+ */
 static size_t next_in_line(const char *line, size_t len, size_t *width)
 {
 	uint32_t c = 0;

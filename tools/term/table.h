@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* table.h: columns, colours, and text that others chose made fit for a terminal. Pure but for the FILE it writes to. */
+/*
+ * table.h: columns, colours, and text that others chose made fit for a terminal. Pure but for the FILE
+ * it writes to.
+ */
 #ifndef TTMON_TERM_TABLE_H
 #define TTMON_TERM_TABLE_H
 
@@ -45,8 +48,9 @@ size_t ttmon_term_table_width(const struct ttmon_term_table *t);
 void ttmon_term_table_print(const struct ttmon_term_table *t, const struct ttmon_term_style *style, FILE *out);
 
 /*
- * Text that somebody else chose, of at most max bytes: what a terminal would obey, what turns the direction of writing or has no width,
- * and what is not UTF-8 becomes '?'. Cut to n bytes and to columns, between characters. Returns its columns.
+ * Text that somebody else chose, of at most max bytes: what a terminal would obey, what turns the
+ * direction of writing or has no width, and what is not UTF-8 becomes '?'. Cut to n bytes and to
+ * columns, between characters. Returns its columns.
  */
 size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_t columns, bool utf8);
 /* Columns of a line of our own; escape sequences have none. */
@@ -55,7 +59,10 @@ size_t ttmon_term_width(const char *text);
 size_t ttmon_term_put_line(FILE *out, const char *line, size_t len, size_t columns);
 #define TTMON_TERM_BLANK \
 	'\001' /* a blank that lines are not broken at; no text of others has it: see ttmon_term_clean() */
-/* Text and a line break, broken between words; start: where the first line stands already, indent: where the others begin. */
+/*
+ * Text and a line break, broken between words; start: where the first line stands already, indent:
+ * where the others begin.
+ */
 void ttmon_term_put_wrapped(FILE *out, const char *text, size_t columns, size_t start, size_t indent);
 const char *ttmon_term_escape(const struct ttmon_term_style *style, enum ttmon_term_colour colour);
 

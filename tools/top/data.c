@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* data.c: readings of the service's sums, their difference, order. No terminal here. What the service says is not trusted. */
+/*
+ * data.c: readings of the service's sums, their difference, order. No terminal here. What the service
+ * says is not trusted.
+ */
 #include "lib/os/clock.h"
 #include "lib/read/client.h"
 #include "tools/cli/show.h"
@@ -370,8 +373,8 @@ static void judge_all(struct ttmon_top *d, uint64_t from_ns)
 }
 
 /*
- * Processes that ended and went: their sums are in `gone` now, with what they had before the first reading. seen: those of the first
- * reading that are in the second.
+ * Processes that ended and went: their sums are in `gone` now, with what they had before the first
+ * reading. seen: those of the first reading that are in the second.
  */
 static void add_gone(const struct ttmon_top *from, const struct ttmon_top *to, const bool *seen, struct ttmon_top *d)
 {

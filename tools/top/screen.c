@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * screen.c: `ttmon top` on a terminal, with ncurses. A reading each interval; in between keys are obeyed on the figures that are
- * there. A service that goes away is said in the first line, and waited for. The terminal is given back whatever ends it; SIGTSTP and
- * SIGWINCH are ncurses's.
+ * screen.c: `ttmon top` on a terminal, with ncurses. A reading each interval; in between keys are
+ * obeyed on the figures that are there. A service that goes away is said in the first line, and waited
+ * for. The terminal is given back whatever ends it; SIGTSTP and SIGWINCH are ncurses's.
  */
 #include <locale.h>
 #include <ncurses.h>

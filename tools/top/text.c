@@ -169,7 +169,10 @@ static const char *cpu(char *buf, const struct ttmon_top *t, uint64_t v)
 	return buf;
 }
 
-/* An error that is there is not 0.0; one of all of a chip's time says that the share is as good as not known. */
+/*
+ * An error that is there is not 0.0; one of all of a chip's time says that the share is as good as not
+ * known.
+ */
 static const char *error(char *buf, const struct ttmon_top *t, uint64_t v)
 {
 	double x = percent(v, t->now_ns);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * top.h: `ttmon top`: who uses the CPUs, caches, memory bandwidth and pinned memory now. The service's sums (/v1/processes) are read
- * twice, what is shown is the difference. What the host does not measure is unknown ("-", null), never 0, and so is what a family of
- * probes did not tell; what it told in a part of the interval is a lower bound (">=", at_least).
+ * top.h: `ttmon top`: who uses the CPUs, caches, memory bandwidth and pinned memory now. The service's
+ * sums (/v1/processes) are read twice, what is shown is the difference. What the host does not measure
+ * is unknown ("-", null), never 0, and so is what a family of probes did not tell; what it told in a
+ * part of the interval is a lower bound (">=", at_least).
  *
- * Nothing is left out of the difference: what processes did that ended and are no longer kept is in a row of its own, so that the CPU
- * time of all rows together is that of the head, exactly.
+ * Nothing is left out of the difference: what processes did that ended and are no longer kept is in a
+ * row of its own, so that the CPU time of all rows together is that of the head, exactly.
  */
 #ifndef TTMON_TOP_H
 #define TTMON_TOP_H
@@ -76,7 +77,10 @@ struct ttmon_top_proc {
 	uint64_t v[TTMON_TOP_FIGURES]; /* TTMON_TOP_UNKNOWN: not measured */
 };
 
-/* What the service said at one time, or the difference of two such. Sorted by (pid, start_ns) until it is sorted otherwise. */
+/*
+ * What the service said at one time, or the difference of two such. Sorted by (pid, start_ns) until it
+ * is sorted otherwise.
+ */
 struct ttmon_top {
 	uint64_t since_ns; /* what the sums count from: another one is another daemon */
 	uint64_t now_ns;   /* of a difference: its length */
@@ -128,11 +132,13 @@ struct ttmon_top_ask {
 int ttmon_top_parse(const json_t *doc, struct ttmon_top *ret) _must_check;
 /* Ask the service; errors are said on stderr. */
 int ttmon_top_read(const char *socket, struct ttmon_top *ret) _must_check;
-/* The same and nothing said. -ENODATA: it does not measure CPU time; -EREMOTEIO: it refused otherwise. */
+/*
+ * The same and nothing said. -ENODATA: it does not measure CPU time; -EREMOTEIO: it refused otherwise.
+ */
 int ttmon_top_read_quietly(const char *socket, struct ttmon_top *ret) _must_check;
 /*
- * What happened between two readings. A process that is new counts from 0, and so does everything where the two are of different
- * daemons.
+ * What happened between two readings. A process that is new counts from 0, and so does everything
+ * where the two are of different daemons.
  */
 int ttmon_top_diff(const struct ttmon_top *from, const struct ttmon_top *to, struct ttmon_top *ret) _must_check;
 /* A copy with what was requested, sorted as asked. */

@@ -16,7 +16,9 @@
 #include "tools/trace/trace_db.h"
 #include "version.h"
 
-/* Of runs, dispatches and calls each: a tool may use more memory than the daemon, some 250 MB at most. */
+/*
+ * Of runs, dispatches and calls each: a tool may use more memory than the daemon, some 250 MB at most.
+ */
 #define MAX_ITEMS 1000000
 
 struct opts {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * trace_db.c: `ttmon trace DATABASE`: from the rows of a database to the events of a trace file. The database has no calls (who, from
- * when to when), so transfers have a time and no length here. The file is input: what is missing in it or of the wrong kind is left
- * out. Memory: the small members, as lib/read/db.h keeps them, and 110 bytes a program run.
+ * trace_db.c: `ttmon trace DATABASE`: from the rows of a database to the events of a trace file. The
+ * database has no calls (who, from when to when), so transfers have a time and no length here. The
+ * file is input: what is missing in it or of the wrong kind is left out. Memory: the small members, as
+ * lib/read/db.h keeps them, and 110 bytes a program run.
  */
 #include "tools/trace/trace_db.h"
 

@@ -6,8 +6,8 @@
 #include "lib/read/db.h"
 
 /*
- * The database's events to fd, which stays open. The allocations must not have been read yet. 0 or -errno; where the reader failed,
- * ttmon_db_why() says why.
+ * The database's events to fd, which stays open. The allocations must not have been read yet. 0 or
+ * -errno; where the reader failed, ttmon_db_why() says why.
  */
 int ttmon_trace_db(struct ttmon_db *db, int fd, bool gzip) _must_check;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bins.c: transfers in bins of time, sparse, in a bounded amount of memory. The bins of the allocation that is being read are at the end of the one
- * array, unsorted until it has been read or there are too many.
+ * bins.c: transfers in bins of time, sparse, in a bounded amount of memory. The bins of the allocation
+ * that is being read are at the end of the one array, unsorted until it has been read or there are too
+ * many.
  */
 #include <fcntl.h>
 
@@ -182,8 +183,9 @@ static void put_varint(FILE *f, uint64_t n)
 }
 
 /*
- * How many, then of each: the distance to the one before << 2, 2: copies follow (there is more than one), 1: bytes follow (not those of the one before).
- * Seven bits a byte, the lowest first, 0x80: more follows.
+ * How many, then of each: the distance to the one before << 2, 2: copies follow (there is more than
+ * one), 1: bytes follow (not those of the one before). Seven bits a byte, the lowest first, 0x80: more
+ * follows.
  */
 static void put_stream(FILE *f, const struct ttmon_view_bin *bins, size_t n)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_view.c: `ttmon view DB [-o OUT.html]`: a database as one page for the browser. The database is read once, its transfers go into bins of time
- * while it is read; the page is written beside its name and renamed.
+ * cmd_view.c: `ttmon view DB [-o OUT.html]`: a database as one page for the browser. The database is
+ * read once, its transfers go into bins of time while it is read; the page is written beside its name
+ * and renamed.
  */
 #include <sys/mman.h>
 
@@ -181,7 +182,10 @@ static char *default_name(const char *path)
 	return asprintf(&name, "%.*s.html", (int)(len - cut), path) < 0 ? NULL : name;
 }
 
-/* A name that nobody gave must not cost somebody a file: only a page of ours is replaced, by the line that each has at its beginning. */
+/*
+ * A name that nobody gave must not cost somebody a file: only a page of ours is replaced, by the line
+ * that each has at its beginning.
+ */
 static bool is_foreign(const char *path)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");

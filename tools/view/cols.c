@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* cols.c: the allocations of the page, one array a column: that packs better than a row each, and is read faster. */
+/*
+ * cols.c: the allocations of the page, one array a column: that packs better than a row each, and is
+ * read faster.
+ */
 #include "lib/base/names.h"
 #include "tools/view/view_int.h"
 

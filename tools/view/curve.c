@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* curve.c: steps up and down, sorted and added up. Curves of too many steps keep the most of each of equal pieces of time: a peak is never lost. */
+/*
+ * curve.c: steps up and down, sorted and added up. Curves of too many steps keep the most of each of
+ * equal pieces of time: a peak is never lost.
+ */
 #include "tools/view/curve.h"
 
 struct step {
@@ -32,7 +35,9 @@ static void sum(const struct ttmon_run *run, const struct step *steps, size_t n,
 	c->nr = 0;
 	c->peak = 0;
 	c->peak_ns = run->start_ns;
-	/* Steps at one time are one point, so that there may be fewer than steps; not worth a pass of its own. */
+	/*
+	 * Steps at one time are one point, so that there may be fewer than steps; not worth a pass of its own.
+	 */
 	c->width_ns = n > TTMON_VIEW_POINTS ? span / (TTMON_VIEW_POINTS - 2) + 1 : 0;
 	for (size_t i = 0; i < n; i++) {
 		const struct step *s = &steps[i];
@@ -73,7 +78,10 @@ int ttmon_view_curves(const struct ttmon_run *run, void (*fn)(void *ctx, const s
 		const struct ttmon_run_alloc *a = &run->allocs[i];
 		struct step s = { .pages = ttmon_run_pages(a), .proc = a->proc, .ns = a->alloc_ns };
 
-		/* One that was freed at the very time it was made would come back after its own end, by the order of the steps. */
+		/*
+		 * One that was freed at the very time it was made would come back after its own end, by the order of
+		 * the steps.
+		 */
 		if (!ttmon_run_pins_pages(a) || ttmon_run_is_unknown(a) || !s.pages ||
 		    (!(a->flags & TTMON_RUN_LIVE) && a->free_ns <= a->alloc_ns))
 			continue;

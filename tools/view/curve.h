@@ -18,8 +18,8 @@ struct ttmon_view_curve {
 };
 
 /*
- * Calls fn with each curve that is not empty: all together first (always, empty or not), then process by process. Whole pages, each allocation rounded up
- * by itself. -ENOMEM.
+ * Calls fn with each curve that is not empty: all together first (always, empty or not), then process
+ * by process. Whole pages, each allocation rounded up by itself. -ENOMEM.
  */
 int ttmon_view_curves(const struct ttmon_run *run, void (*fn)(void *ctx, const struct ttmon_view_curve *c),
 		      void *ctx) _must_check;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * data.c: what the page of `ttmon view` shows, as JSON: small tables, and of the allocations one array a column. Times are ns since the
- * beginning of the capture. Processes, sites and objects that no allocation shown refers to are left out, and numbered again.
+ * data.c: what the page of `ttmon view` shows, as JSON: small tables, and of the allocations one array
+ * a column. Times are ns since the beginning of the capture. Processes, sites and objects that no
+ * allocation shown refers to are left out, and numbered again.
  */
 #include "lib/demangle/demangle.h"
 #include "lib/demangle/runsite.h"
@@ -129,7 +130,10 @@ static int number(struct ttmon_view_out *o)
 	return 0;
 }
 
-/* What the profile says of each allocation shown. All are counted: the place in the order is part of the question. */
+/*
+ * What the profile says of each allocation shown. All are counted: the place in the order is part of
+ * the question.
+ */
 static int ask(struct ttmon_view_out *o)
 {
 	const struct ttmon_run *run = o->run;
@@ -266,7 +270,10 @@ static int procs(struct ttmon_view_out *o)
 		s->h2d_pinned += pinned ? a->h2d_bytes : 0;
 		s->d2h_bytes += a->d2h_bytes;
 	}
-	/* [pid, comm, exe, command line, first, last, then the sums over host memory, and whether they are lower bounds] */
+	/*
+	 * [pid, comm, exe, command line, first, last, then the sums over host memory, and whether they are
+	 * lower bounds]
+	 */
 	ttmon_jsonw_key_open(w, "procs", '[');
 	for (size_t i = 0; i < run->nr_procs; i++) {
 		const struct ttmon_run_proc *p = &run->procs[i];
@@ -375,7 +382,10 @@ static void policies(struct ttmon_view_out *o)
 {
 	struct ttmon_jsonw *w = &o->w;
 
-	/* [name, help, peak pages, pages pinned in all, bytes to the device, of that from pinned memory, transfer ns, pinning ns] */
+	/*
+	 * [name, help, peak pages, pages pinned in all, bytes to the device, of that from pinned memory,
+	 * transfer ns, pinning ns]
+	 */
 	ttmon_jsonw_key_open(w, "policies", '[');
 	for (unsigned int p = 0; o->v->policies && p < TTMON_POLICY_MAX; p++) {
 		const struct ttmon_policy_result *r = &o->v->policies[p];

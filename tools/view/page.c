@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * page.c: a page in one file: the frame out of tools/view/, put into the program as it is (the compiler runs in the top folder; the Makefile names
- * the files as prerequisites), and data as base64. Marks of the frame, @NAME@ each, are replaced.
+ * page.c: a page in one file: the frame out of tools/view/, put into the program as it is (the
+ * compiler runs in the top folder; the Makefile names the files as prerequisites), and data as base64.
+ * Marks of the frame, @NAME@ each, are replaced.
  *
- * The page may do nothing but run the one script and use the one style sheet in it: a Content-Security-Policy says so, which names both by a number
- * that was drawn by lot.
+ * The page may do nothing but run the one script and use the one style sheet in it: a
+ * Content-Security-Policy says so, which names both by a number that was drawn by lot.
  */
 #include <sys/random.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * view.h: the parts of `ttmon view`: transfers in bins of time (bins.c), what the page shows as JSON (data.c), and the page
- * around it (page.c), which knows nothing of allocations.
+ * view.h: the parts of `ttmon view`: transfers in bins of time (bins.c), what the page shows as JSON
+ * (data.c), and the page around it (page.c), which knows nothing of allocations.
  */
 #ifndef TTMON_VIEW_H
 #define TTMON_VIEW_H
@@ -25,8 +25,8 @@ struct ttmon_view_bin {
 };
 
 /*
- * Sparse bins of one width for all allocations: 1 << shift ns, as fine as the limits allow. Where one is passed, neighbours are added up and the
- * width doubles.
+ * Sparse bins of one width for all allocations: 1 << shift ns, as fine as the limits allow. Where one
+ * is passed, neighbours are added up and the width doubles.
  */
 struct ttmon_view_bins {
 	struct ttmon_view_bin *bins;
@@ -44,7 +44,10 @@ void ttmon_view_bins_fini(struct ttmon_view_bins *b);
 void ttmon_view_bins_add(struct ttmon_view_bins *b, uint64_t ns, bool other, uint64_t bytes);
 /* That allocation has been read: keep it as the next one, or forget its transfers. */
 void ttmon_view_bins_end(struct ttmon_view_bins *b, bool keep);
-/* Bins of an allocation that was kept: those to the device first, each kind by time, no two with one number. Valid until the next call. */
+/*
+ * Bins of an allocation that was kept: those to the device first, each kind by time, no two with one
+ * number. Valid until the next call.
+ */
 size_t ttmon_view_bins_get(const struct ttmon_view_bins *b, size_t alloc, const struct ttmon_view_bin **ret);
 
 /* ---- what the page shows ---- */
@@ -67,13 +70,17 @@ int ttmon_view_write_meta(const struct ttmon_view *v, int fd) _must_check;
 /* The bins of the allocations shown, one after the other, as view.js reads them. 0 or -errno. */
 int ttmon_view_write_bins(const struct ttmon_view *v, int fd) _must_check;
 /*
- * Which allocations fit into the page: all, or the max that moved the most bytes, then the largest. Indexes, ascending, to be freed. -ENOMEM.
+ * Which allocations fit into the page: all, or the max that moved the most bytes, then the largest.
+ * Indexes, ascending, to be freed. -ENOMEM.
  */
 int ttmon_view_choose(const struct ttmon_run *run, size_t max, uint32_t **ret, size_t *ret_nr) _must_check;
 
 /* ---- the page ---- */
 
-/* name_start to name_end: the bytes of a file, put into the program as they are; the Makefile names it as a prerequisite. */
+/*
+ * name_start to name_end: the bytes of a file, put into the program as they are; the Makefile names it
+ * as a prerequisite.
+ */
 #define TTMON_INCBIN(name, file)                            \
 	extern const char name##_start[], name##_end[];     \
 	__asm__(".pushsection .rodata\n"                    \
@@ -88,9 +95,10 @@ struct ttmon_page_part {
 };
 
 /*
- * A page that needs nothing but itself: the frame page.html with page.css and page.js, which any kind of page can use, and what makes it this
- * one: the body, the script, and its data. Each part is put in as base64, compressed unless plain. What traced programs chose is in the parts
- * alone, so that nothing of it can be taken for markup.
+ * A page that needs nothing but itself: the frame page.html with page.css and page.js, which any kind
+ * of page can use, and what makes it this
+ * one: the body, the script, and its data. Each part is put in as base64, compressed unless plain.
+ * What traced programs chose is in the parts alone, so that nothing of it can be taken for markup.
  */
 struct ttmon_page {
 	const char *body, *script;

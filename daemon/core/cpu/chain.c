@@ -2,15 +2,17 @@
 /*
  * chain.c: the records of one CPU, taken slot by slot. Part of core/cpu (hot thread, pure).
  *
- * Records wait in a queue of their CPU and are taken when a slot closes that they reach into. A record's rows go into their slot at
- * once; its cross, who ran [last, to), is given out slot by slot, at a cost that does not depend on how many slots that were:
+ * Records wait in a queue of their CPU and are taken when a slot closes that they reach into. A
+ * record's rows go into their slot at once; its cross, who ran [last, to), is given out slot by slot,
+ * at a cost that does not depend on how many slots that were:
  *
  *	           |   no - 1    |     no      |   no + 1    |
  *	record   begin..last|...........................to|          cross.given: counters up to the end of the slot closed last
  *	                           ^ known_ns                        time before known_ns was told, and is not taken again
  *
- * When a slot closes and the queue holds nothing for it, CPU_OPEN is taken instead: its rows, and the task on the CPU up to the slot's
- * end. The record that ends this comes later and begins where CPU_OPEN did: its rows are compared and not taken again.
+ * When a slot closes and the queue holds nothing for it, CPU_OPEN is taken instead: its rows, and the
+ * task on the CPU up to the slot's end. The record that ends this comes later and begins where
+ * CPU_OPEN did: its rows are compared and not taken again.
  */
 #include "daemon/core/cpu/cpu_int.h"
 
@@ -140,7 +142,10 @@ static void split_time(const struct ttmon_cpu *c, uint64_t from, uint64_t to, st
 	piece->ns = to - from - piece->late_ns;
 }
 
-/* Rows are not timed: those of a table lie in one slot, and what of them was reported before is cut off in their order. */
+/*
+ * Rows are not timed: those of a table lie in one slot, and what of them was reported before is cut
+ * off in their order.
+ */
 static void put_rows(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_cpu_table *t)
 {
 	uint64_t from = later_of(t->begin_ns, ch->known_ns), stop = t->last_ns, room;
@@ -288,8 +293,9 @@ static void open_hole(struct cpu_chain *ch, uint64_t from, uint64_t to, uint64_t
 }
 
 /*
- * A record of the time that was skipped when CPU_OPEN was taken with a begin past the chain's end: it was in the ring all along,
- * behind one that was not submitted. What is new in it is told now, most of it late.
+ * A record of the time that was skipped when CPU_OPEN was taken with a begin past the chain's end: it
+ * was in the ring all along, behind one that was not submitted. What is new in it is told now, most of
+ * it late.
  *
  *	records   |--- A ---|--- B ---|--- C ---|               (in the ring)
  *	told      |A rows...A|                  |D rows...D|    (by CPU_OPEN, with the slots closed)

@@ -2,12 +2,14 @@
 /*
  * cpu.c: the interface of core/cpu, and the closing of a slot. Hot thread, pure.
  *
- * Nothing is aggregated when a record comes: it waits in the queue of its CPU (chain.c) until a slot closes that it reaches into,
- * and the rows of that one slot are made then (rows.c). So there is no window of open slots here, and what a record says about
- * a slot is late exactly if the record came after that slot had closed.
+ * Nothing is aggregated when a record comes: it waits in the queue of its CPU (chain.c) until a slot
+ * closes that it reaches into, and the rows of that one slot are made then (rows.c). So there is no
+ * window of open slots here, and what a record says about a slot is late exactly if the record came
+ * after that slot had closed.
  *
- * Time. Each CPU's time is reported once: by a record or, where that has not come, by CPU_OPEN; what the record says of it again is
- * compared, not added. Time before the first slot that closes is nobody's. In each slot
+ * Time. Each CPU's time is reported once: by a record or, where that has not come, by CPU_OPEN; what
+ * the record says of it again is compared, not added. Time before the first slot that closes is
+ * nobody's. In each slot
  *
  *	user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms + the parts of CPUs whose chains began or ended in it
  *
@@ -18,16 +20,18 @@
  *	          = what the records taken say of [first slot, last slot closed), and extension where no record has told it yet
  *	sum over slots of rows' cpu_ns = T.told_ns - T.late_ns
  *
- * missing_ns is what the slots lacked when they closed: time that is told late stays in it (but a CPU that had not been heard of at all
- * lacked nothing). Counters and switches have no such part: what comes late goes into the slot that closes next, flagged, so that
+ * missing_ns is what the slots lacked when they closed: time that is told late stays in it (but a CPU
+ * that had not been heard of at all lacked nothing). Counters and switches have no such part: what
+ * comes late goes into the slot that closes next, flagged, so that
  *
  *	T.ctr = sum over slots of rows' ctr = sum over processes       of these late: T.late_ctr
  *
- * Idle, OTHER (no room for an entry) and UNASSIGNED (readings of RMIDs that nobody has) are entries of their own; ttmon_cpu_each()
- * shows idle and UNASSIGNED, ttmon_cpu_gone() holds OTHER.
+ * Idle, OTHER (no room for an entry) and UNASSIGNED (readings of RMIDs that nobody has) are entries of
+ * their own; ttmon_cpu_each() shows idle and UNASSIGNED, ttmon_cpu_gone() holds OTHER.
  *
- * Bounded: 4 MiB of waiting records a CPU, max_procs entries; what finds no room is counted. A slot costs what its rows and crosses
- * cost, whatever the length of the intervals. Steady state allocates nothing.
+ * Bounded: 4 MiB of waiting records a CPU, max_procs entries; what finds no room is counted. A slot
+ * costs what its rows and crosses cost, whatever the length of the intervals. Steady state allocates
+ * nothing.
  */
 #include "daemon/core/cpu/cpu_int.h"
 
@@ -112,7 +116,10 @@ void ttmon_cpu_rdt(struct ttmon_cpu *c, const struct ttmon_rdt_piece *piece)
 		r->flags |= TTMON_ROW_RDT_UNKNOWN;
 }
 
-/* Slots that nobody closed (suspend): what they lack is in no slot. What records tell of them comes late. */
+/*
+ * Slots that nobody closed (suspend): what they lack is in no slot. What records tell of them comes
+ * late.
+ */
 static void skip_slots(struct ttmon_cpu *c, uint64_t start_ns)
 {
 	uint64_t from = c->next_no * CPU_SLOT_NS;

@@ -2,15 +2,17 @@
 /*
  * cpu.h: who used the CPUs: records of the scheduler in, rows of closed slots out. Pure, hot thread.
  *
- * The records of a CPU are a chain of intervals (ev_cpu.h), put at once into the open slots they are of; one that spans slots is split
- * in proportion to time with 128-bit products, the remainder to the last piece, so that sums are conserved. When a slot closes, a CPU
- * whose chain does not reach its end is extended by what CPU_OPEN said; what nobody told is missing time, by name, never zero.
+ * The records of a CPU are a chain of intervals (ev_cpu.h), put at once into the open slots they are
+ * of; one that spans slots is split in proportion to time with 128-bit products, the remainder to the
+ * last piece, so that sums are conserved. When a slot closes, a CPU whose chain does not reach its end
+ * is extended by what CPU_OPEN said; what nobody told is missing time, by name, never zero.
  *
  *	sum over rows of cpu_ns + missing_ns = CPUs x 1 ms		(each full slot, exactly)
  *	told by records = put into slots + late + unplaced		(ttmon_cpu_totals, each of ns and the counters)
  *
- * Time of a slot that has closed is never added again: what comes too late is counted (late_ns). Counters that come late, as those
- * of a long run whose slots were closed by extension do, go into the oldest open slot of their process, with TTMON_ROW_CTR_LATE.
+ * Time of a slot that has closed is never added again: what comes too late is counted (late_ns).
+ * Counters that come late, as those of a long run whose slots were closed by extension do, go into the
+ * oldest open slot of their process, with TTMON_ROW_CTR_LATE.
  */
 #ifndef TTMON_CORE_CPU_H
 #define TTMON_CORE_CPU_H
@@ -73,7 +75,10 @@ struct ttmon_cpu_proc {
 	uint64_t pinned_bytes; /* now */
 };
 
-/* A piece of RDT readings that belongs to an interval (core/rmid/rmid.h). tgid 0: nobody owned the RMID. */
+/*
+ * A piece of RDT readings that belongs to an interval (core/rmid/rmid.h). tgid 0: nobody owned the
+ * RMID.
+ */
 struct ttmon_rdt_piece {
 	uint32_t tgid, rmid;
 	uint64_t start_ns;     /* of the process; 0: the source does not know, the process of that tgid then is meant */
@@ -99,8 +104,9 @@ int ttmon_cpu_new(const struct ttmon_cpu_cfg *cfg, struct ttmon_cpu **ret) _must
 void ttmon_cpu_free(struct ttmon_cpu *c);
 
 /*
- * ttmon_cpu_on_NAME(c, ev, size): a checked record. CPU_SLOT, CPU_OPEN and RMID_SET when they come; TASK and RMID (for the row's
- * rmid where the scheduler's record has none) in order of time, as their slot closes.
+ * ttmon_cpu_on_NAME(c, ev, size): a checked record. CPU_SLOT, CPU_OPEN and RMID_SET when they come;
+ * TASK and RMID (for the row's rmid where the scheduler's record has none) in order of time, as their
+ * slot closes.
  */
 #define X(id, NAME, name, type, way, family, check, stream, timeline, history, tt, dispatch, cpu, ...) \
 	TTMON_IF_##cpu(void ttmon_cpu_on_##name(struct ttmon_cpu *c, const struct type *ev, size_t size);)
@@ -110,9 +116,10 @@ TTMON_EVENT_TABLE(X)
 void ttmon_cpu_copy(struct ttmon_cpu *c, uint32_t tgid, uint64_t bytes);
 void ttmon_cpu_rdt(struct ttmon_cpu *c, const struct ttmon_rdt_piece *piece);
 /*
- * Slot `no` closes; slots close in order, none is skipped but for jumps (suspend). forced: not by the watermark, so that nothing may be
- * extended. Fills the CPU part of *slot, and *rows (valid until the next call), most CPU time first, idle last; returns how many.
- * Processes that did anything in the slot have a row, and those whose pinned memory is not 0 do not for that alone.
+ * Slot `no` closes; slots close in order, none is skipped but for jumps (suspend). forced: not by the
+ * watermark, so that nothing may be extended. Fills the CPU part of *slot, and *rows (valid until the
+ * next call), most CPU time first, idle last; returns how many. Processes that did anything in the
+ * slot have a row, and those whose pinned memory is not 0 do not for that alone.
  */
 size_t ttmon_cpu_close(struct ttmon_cpu *c, uint64_t no, bool forced, struct ttmon_slot *slot,
 		       const struct ttmon_slot_row **rows);
@@ -122,9 +129,15 @@ bool ttmon_cpu_behind(const struct ttmon_cpu *c, uint64_t end_ns);
 void ttmon_cpu_pinned(struct ttmon_cpu *c, uint32_t tgid, uint64_t bytes);
 
 void ttmon_cpu_get_totals(const struct ttmon_cpu *c, struct ttmon_cpu_totals *ret);
-/* Every process that is kept, in no order. Those that ended are kept for about two seconds of stream time. */
+/*
+ * Every process that is kept, in no order. Those that ended are kept for about two seconds of stream
+ * time.
+ */
 void ttmon_cpu_each(const struct ttmon_cpu *c, void (*fn)(void *ctx, const struct ttmon_cpu_proc *p), void *ctx);
-/* Sums of those that are no longer kept, and of what was never told apart: with those of ttmon_cpu_each(), everything. */
+/*
+ * Sums of those that are no longer kept, and of what was never told apart: with those of
+ * ttmon_cpu_each(), everything.
+ */
 void ttmon_cpu_gone(const struct ttmon_cpu *c, struct ttmon_cpu_proc *ret);
 
 /* Of these, what was never told apart for want of room (class OTHER). */

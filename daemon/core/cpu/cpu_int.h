@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cpu_int.h: what the parts of core/cpu share. cpu.c the interface and the closing of a slot, chain.c the records of a CPU,
- * procs.c who there is, rows.c the rows of the slot that is being closed. See cpu.c for the rules.
+ * cpu_int.h: what the parts of core/cpu share. cpu.c the interface and the closing of a slot, chain.c
+ * the records of a CPU, procs.c who there is, rows.c the rows of the slot that is being closed. See
+ * cpu.c for the rules.
  */
 #ifndef TTMON_CORE_CPU_INT_H
 #define TTMON_CORE_CPU_INT_H
@@ -81,7 +82,10 @@ struct cpu_chain {
 	uint64_t known_ns; /* told up to here, gaps apart: nothing before this is taken again */
 	uint64_t next_ns;  /* where the next record begins if none is lost */
 	uint64_t off_ns;   /* offline: since */
-	/* Skipped for a CPU_OPEN that was ahead of the CPU's ring; told of it already: up to hole_known_ns, and rows. */
+	/*
+	 * Skipped for a CPU_OPEN that was ahead of the CPU's ring; told of it already: up to hole_known_ns,
+	 * and rows.
+	 */
 	uint64_t hole_ns, hole_end_ns, hole_known_ns;
 	bool hole_applied;
 	bool begun, offline;
@@ -156,7 +160,9 @@ int ttmon_cpu_rows_init(struct cpu_rows *rs) _must_check;
 void ttmon_cpu_rows_fini(struct cpu_rows *rs);
 struct ttmon_slot_row *ttmon_cpu_rows_get(struct ttmon_cpu *c, uint32_t proc);
 void ttmon_cpu_rows_put(struct ttmon_cpu *c, const struct ttmon_cpu_who *who, const struct cpu_piece *piece);
-/* The slot's rows in order, added to their processes; the next slot's begin empty. Returns how many. */
+/*
+ * The slot's rows in order, added to their processes; the next slot's begin empty. Returns how many.
+ */
 size_t ttmon_cpu_rows_close(struct ttmon_cpu *c, bool *rdt, const struct ttmon_slot_row **ret);
 
 #endif

@@ -2,10 +2,11 @@
 /*
  * procs.c: the processes of the host, by (tgid, start). Part of core/cpu (hot thread, pure).
  *
- * A table of entries; those of one tgid form a list, the newest first, since a tgid is used again. Only the newest can be alive: the
- * others have ended, told or not. A process that is known by its tgid alone (a transfer came before anything else) has start 0
- * until its start is known. Entries go 2 s of stream time after the end; their sums go into `gone`. A process whose EXIT was lost goes
- * when its tgid comes again or, when the table is nearly full, after a minute of silence.
+ * A table of entries; those of one tgid form a list, the newest first, since a tgid is used again.
+ * Only the newest can be alive: the others have ended, told or not. A process that is known by its
+ * tgid alone (a transfer came before anything else) has start 0 until its start is known. Entries go 2
+ * s of stream time after the end; their sums go into `gone`. A process whose EXIT was lost goes when
+ * its tgid comes again or, when the table is nearly full, after a minute of silence.
  *
  * Bounded: max entries, OF_TGID of one tgid. What finds no room is PROC_OTHER.
  */
@@ -187,7 +188,10 @@ static bool make_room(struct ttmon_cpu *c, uint32_t tgid)
 	return true;
 }
 
-/* By start, the newest first. The one after it has ended by now, and so has it if another is before it. */
+/*
+ * By start, the newest first. The one after it has ended by now, and so has it if another is before
+ * it.
+ */
 static int link_entry(struct ttmon_cpu *c, uint32_t idx)
 {
 	struct cpu_procs *ps = &c->procs;

@@ -2,8 +2,9 @@
 /*
  * rows.c: the rows of the slot that is being closed. Part of core/cpu (hot thread, pure).
  *
- * A process knows its row of this slot, so that adding to it needs no search. There is always room for the rows that are not
- * about one process; what finds no room for a row of its own goes into the row of class OTHER.
+ * A process knows its row of this slot, so that adding to it needs no search. There is always room for
+ * the rows that are not about one process; what finds no room for a row of its own goes into the row
+ * of class OTHER.
  */
 #include "daemon/core/cpu/cpu_int.h"
 
@@ -52,7 +53,10 @@ static int grow(struct cpu_rows *rs)
 	return 0;
 }
 
-/* Member by member: a whole structure would be cleared by a string instruction, the dearest of all here. finish_row() sets the rest. */
+/*
+ * Member by member: a whole structure would be cleared by a string instruction, the dearest of all
+ * here. finish_row() sets the rest.
+ */
 static void clear(struct ttmon_slot_row *r)
 {
 	r->rmid = 0;
@@ -151,7 +155,10 @@ static int by_key(const void *va, const void *vb)
 	return a->row < b->row ? -1 : 1;
 }
 
-/* Rows are in the order in which their processes came up, which the same stream makes the same: ties need nothing else. */
+/*
+ * Rows are in the order in which their processes came up, which the same stream makes the same: ties
+ * need nothing else.
+ */
 static void sort(struct cpu_row_key *v, uint32_t n)
 {
 	if (n > 32) {

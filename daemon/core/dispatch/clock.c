@@ -2,11 +2,12 @@
 /*
  * clock.c: see clock.h. Hot thread. Pairs and cycles are what a traced program says.
  *
- * The host's side of a pair is not exact: the program reads its clock, writes to the device over PCIe, and the device takes its own
- * clock when it sees that. PAIR_NS is assumed for that; where the residuals say more, they count (clocksync.h).
+ * The host's side of a pair is not exact: the program reads its clock, writes to the device over PCIe,
+ * and the device takes its own clock when it sees that. PAIR_NS is assumed for that; where the
+ * residuals say more, they count (clocksync.h).
  *
- * A counter that was reset without new pairs shows in the runs: they are far before the ones seen so far. Until BACK_RUNS of them
- * agree they are reported by the envelope, then the pairs are forgotten.
+ * A counter that was reset without new pairs shows in the runs: they are far before the ones seen so
+ * far. Until BACK_RUNS of them agree they are reported by the envelope, then the pairs are forgotten.
  */
 #include "daemon/core/dispatch/clock.h"
 

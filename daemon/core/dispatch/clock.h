@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * clock.h: the clock of one device of one process: which of the ways to host time there are is used for a run. Pure.
+ * clock.h: the clock of one device of one process: which of the ways to host time there are is used
+ * for a run. Pure.
  *
- * Best first: the line through the pairs that tt-metal tells (PAIRS); a single such pair and the record's frequency (PAIRS, with
- * ONE_PAIR_PPM as the error of that frequency); the record's own clock_sync (RECORD); between enqueue and callback (ENVELOPE). What
- * leads to a time after the callback, or to one long before, is wrong whatever it says of itself, and the next way is taken.
+ * Best first: the line through the pairs that tt-metal tells (PAIRS); a single such pair and the
+ * record's frequency (PAIRS, with ONE_PAIR_PPM as the error of that frequency); the record's own
+ * clock_sync (RECORD); between enqueue and callback (ENVELOPE). What leads to a time after the
+ * callback, or to one long before, is wrong whatever it says of itself, and the next way is taken.
  */
 #ifndef TTMON_DISP_CLOCK_H
 #define TTMON_DISP_CLOCK_H
@@ -28,8 +30,8 @@ struct ttmon_disp_clock {
 void ttmon_disp_clock_fini(struct ttmon_disp_clock *c);
 
 /*
- * A pair told at ts_ns: ticks are CLOCK_MONOTONIC or TSC, whichever is near ts_ns. 1: there is a fit now, 0: taken or kept until the
- * TSC is known, -EINVAL: nonsense; -ENOMEM.
+ * A pair told at ts_ns: ticks are CLOCK_MONOTONIC or TSC, whichever is near ts_ns. 1: there is a fit
+ * now, 0: taken or kept until the TSC is known, -EINVAL: nonsense; -ENOMEM.
  */
 int ttmon_disp_clock_pair(struct ttmon_disp_clock *c, const struct ttmon_tsc *tsc, uint64_t ts_ns, uint64_t ticks,
 			  uint64_t cycles);
@@ -39,8 +41,9 @@ bool ttmon_disp_clock_tsc(struct ttmon_disp_clock *c, const struct ttmon_tsc *ts
 bool ttmon_disp_clock_waits(const struct ttmon_disp_clock *c);
 
 /*
- * Fill in start_ns, end_ns, error_ns, ghz and clock of a run whose cycles and seen_ns are set. ENVELOPE: it ends at seen_ns, and
- * error_ns is UINT64_MAX. Called once or more for each run, in order of arrival; account: this is the call that counts.
+ * Fill in start_ns, end_ns, error_ns, ghz and clock of a run whose cycles and seen_ns are set.
+ * ENVELOPE: it ends at seen_ns, and error_ns is UINT64_MAX. Called once or more for each run, in order
+ * of arrival; account: this is the call that counts.
  */
 void ttmon_disp_clock_place(struct ttmon_disp_clock *c, const struct ttmon_rec *rec, struct ttmon_tt_run *run,
 			    bool account);

@@ -2,17 +2,19 @@
 /*
  * clocksync.c: see clocksync.h. Hot thread.
  *
- * A pair is taken into the ring if it can follow the last one: cycles went on, at a plausible frequency, give or take a spike of
- * the host (SPIKE_NS). What cannot is kept aside; TTMON_SYNC_RESET such pairs in a row that can follow each other are a counter that
- * was reset. A single one (low and high half of the counter read apart) is an outlier.
+ * A pair is taken into the ring if it can follow the last one: cycles went on, at a plausible
+ * frequency, give or take a spike of the host (SPIKE_NS). What cannot is kept aside; TTMON_SYNC_RESET
+ * such pairs in a row that can follow each other are a counter that was reset. A single one (low and
+ * high half of the counter read apart) is an outlier.
  *
- * The fit: median of the slopes between pairs half a window apart, median of the offsets, then twice: leave out what lies further
- * from the line than twice its own uncertainty (or four times the spread, where the pairs are worse than they say), least squares
- * over the rest. Where the newest STEP pairs are all left out, the frequency has changed, and only they are kept; where no line goes
- * through the window (the frequency drifts), the older half is given up.
+ * The fit: median of the slopes between pairs half a window apart, median of the offsets, then twice:
+ * leave out what lies further from the line than twice its own uncertainty (or four times the spread,
+ * where the pairs are worse than they say), least squares over the rest. Where the newest STEP pairs
+ * are all left out, the frequency has changed, and only they are kept; where no line goes through the
+ * window (the frequency drifts), the older half is given up.
  *
- * All differences are taken as 64-bit integers first (cycle counts may pass 2^64) and only those become doubles: with 2^63 cycles on
- * the counter a nanosecond is still one.
+ * All differences are taken as 64-bit integers first (cycle counts may pass 2^64) and only those
+ * become doubles: with 2^63 cycles on the counter a nanosecond is still one.
  */
 #include "daemon/core/dispatch/clocksync.h"
 
@@ -22,7 +24,9 @@
 #define MIN_HALVE 64
 #define VAGUE	  8.0 /* times the median uncertainty: a pair that says nothing */
 #define OLD_NS	  NSEC_PER_SEC
-/* One pair in 20 may be an outlier too small to be told: it moves the line by at most an eighth of E. */
+/*
+ * One pair in 20 may be an outlier too small to be told: it moves the line by at most an eighth of E.
+ */
 #define SLACK		1.125
 #define ROUND_NS	2.0 /* host and cycles are whole numbers */
 #define MAX_SLOPE_ERROR 0.1
@@ -83,7 +87,10 @@ double ttmon_clocksync_ghz(const struct ttmon_clocksync *c)
 	return c->valid ? 1.0 / c->ns_per_cycle : 0;
 }
 
-/* k-th smallest of finite numbers; changes their order. Expected linear time, and the pivot of sorted ones is their middle. */
+/*
+ * k-th smallest of finite numbers; changes their order. Expected linear time, and the pivot of sorted
+ * ones is their middle.
+ */
 static double kth(double *v, uint32_t n, uint32_t k)
 {
 	int64_t lo = 0, hi = (int64_t)n - 1;
@@ -290,8 +297,9 @@ static void take(struct ttmon_clocksync *c, const struct window *w)
 }
 
 /*
- * No line goes through all of the window: a shorter one, if that makes a difference that chance does not make (the residuals of a
- * frequency that drifts fall with the square of the window, those of bad pairs do not).
+ * No line goes through all of the window: a shorter one, if that makes a difference that chance does
+ * not make (the residuals of a frequency that drifts fall with the square of the window, those of bad
+ * pairs do not).
  */
 static bool fit_newest(const struct ttmon_clocksync *c, struct window *w)
 {
@@ -383,7 +391,10 @@ bool ttmon_clocksync_add(struct ttmon_clocksync *c, const struct ttmon_sync_pair
 		const struct ttmon_sync_pair *last = pair_at(c, c->n - 1);
 
 		if (!follows(c, last, &p)) {
-			/* Told before, or overtaken: nothing to learn. One from far before says that the last was nonsense. */
+			/*
+			 * Told before, or overtaken: nothing to learn. One from far before says that the last was
+			 * nonsense.
+			 */
 			if (p.cycles == last->cycles || (last->host_ns - p.host_ns < OLD_NS && follows(c, &p, last)))
 				return false;
 			if (!take_odd(c, &p))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * clocksync.h: device cycles onto host nanoseconds, from (host, device) pairs. Pure; no allocation after init.
+ * clocksync.h: device cycles onto host nanoseconds, from (host, device) pairs. Pure; no allocation
+ * after init.
  *
- * Model: cycles = ghz * (host - host0) + cycles0, fitted by centered least squares over the pairs kept (a window of the newest), as
- * in the design notes; outliers (spikes of the host side: a pair that was delayed) are found against a robust first fit and left
- * out; a counter that went back or jumped begins again. Fitted again as pairs come.
+ * Model: cycles = ghz * (host - host0) + cycles0, fitted by centered least squares over the pairs kept
+ * (a window of the newest), as in the design notes; outliers (spikes of the host side: a pair that was
+ * delayed) are found against a robust first fit and left out; a counter that went back or jumped
+ * begins again. Fitted again as pairs come.
  *
  * The bound: if every pair used lies within E of the true line, a least-squares line lies within E at its centre, and moves away from
  * the true one by at most E * sum|x - mean| / sum (x - mean)^2 for every cycle. E is what the pair says of itself, or its residual
@@ -24,7 +26,10 @@ struct ttmon_sync_pair {
 };
 #define TTMON_SYNC_ERROR_NS 1000
 
-/* Pairs that contradict all others must agree among themselves this often before they are believed: the counter was reset. */
+/*
+ * Pairs that contradict all others must agree among themselves this often before they are believed:
+ * the counter was reset.
+ */
 #define TTMON_SYNC_RESET 3
 
 struct ttmon_clocksync {
@@ -54,7 +59,10 @@ void ttmon_clocksync_init(struct ttmon_clocksync *c);
 bool ttmon_clocksync_add(struct ttmon_clocksync *c, const struct ttmon_sync_pair *p);
 /* Forget all pairs: the counter is known to have been reset. */
 void ttmon_clocksync_drop(struct ttmon_clocksync *c);
-/* Host time of a cycle count, and a bound of the error (grows outside the span with the slope's error). False: no fit. */
+/*
+ * Host time of a cycle count, and a bound of the error (grows outside the span with the slope's
+ * error). False: no fit.
+ */
 bool ttmon_clocksync_map(const struct ttmon_clocksync *c, uint64_t cycles, uint64_t *host_ns, uint64_t *error_ns);
 /* Frequency of the fit, 0: none. */
 double ttmon_clocksync_ghz(const struct ttmon_clocksync *c);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dispatch.c: see dispatch.h. Hot thread. Processes, counts and views; what becomes of profiler records is in runs.c, what falls
- * into which slot in slots.c.
+ * dispatch.c: see dispatch.h. Hot thread. Processes, counts and views; what becomes of profiler
+ * records is in runs.c, what falls into which slot in slots.c.
  *
- * Counts are differences of sums that each record carries (sums.h), kept by (process, device, CPU). Facts come when they are
- * made, events when their slot closes, so TT_SUMS may run ahead of events that it has counted already: those add nothing and are
- * told one by one all the same.
+ * Counts are differences of sums that each record carries (sums.h), kept by (process, device, CPU).
+ * Facts come when they are made, events when their slot closes, so TT_SUMS may run ahead of events
+ * that it has counted already: those add nothing and are told one by one all the same.
  *
- * A process is (tgid, start time). Its entries stay when it has ended, so that sums read afterwards find what they are to be compared
- * with; of ended processes the last DISP_ENDED are kept, up to DISP_ENDED_MORE more until they are forgotten together.
+ * A process is (tgid, start time). Its entries stay when it has ended, so that sums read afterwards
+ * find what they are to be compared with; of ended processes the last DISP_ENDED are kept, up to
+ * DISP_ENDED_MORE more until they are forgotten together.
  *
- * Slots: ttmon_dispatch_slot() says what the slot that closes counted, all kinds of dispatch, and the device time told in it
- * (slots.c says how that is split). What ttmon_dispatch_finish() tells is in the sums of a slot asked for after it, if any is.
+ * Slots: ttmon_dispatch_slot() says what the slot that closes counted, all kinds of dispatch, and the
+ * device time told in it (slots.c says how that is split). What ttmon_dispatch_finish() tells is in
+ * the sums of a slot asked for after it, if any is.
  */
 #include <ttmon/family.h>
 
@@ -325,8 +327,9 @@ static void resolve_chip(const struct ttmon_dispatch *d, size_t idx)
 }
 
 /*
- * An event that stands for n dispatches, those before it that were not told too. Which run is of which dispatch is known only as long as
- * each is told. (Not by sums that the daemon read: these come before events of the same dispatches do.)
+ * An event that stands for n dispatches, those before it that were not told too. Which run is of which
+ * dispatch is known only as long as each is told. (Not by sums that the daemon read: these come before
+ * events of the same dispatches do.)
  */
 static void follow_enqueues(struct disp_proc *proc, uint64_t device, unsigned int kind, uint64_t n)
 {
@@ -357,7 +360,9 @@ static void add_counts(struct ttmon_dispatch *d, const struct disp_proc *proc, s
 	ttmon_disp_book_dispatches(d, &who, n);
 }
 
-/* Sums of a process for a device on a CPU. ev: the dispatch that told them, NULL if it was the daemon. */
+/*
+ * Sums of a process for a device on a CPU. ev: the dispatch that told them, NULL if it was the daemon.
+ */
 static void count(struct ttmon_dispatch *d, const struct ttmon_event *h, uint32_t cpu, uint64_t device,
 		  uint8_t dev_kind, const __u64 *sums, const struct ttmon_ev_tt_dispatch *ev)
 {

@@ -2,10 +2,11 @@
 /*
  * dispatch.h: what was dispatched to Tenstorrent devices, and when the device ran it.
  *
- * Part of the pipeline (hot thread, pure): events TT_DISPATCH, TT_PROGRAM, TT_KERNEL, TT_CALL of class PAIR, facts TT_SUMS and TSC, and
- * the ends of processes, in slot order. Counts are exact where nothing was lost: each record carries the sums so far of its (process,
- * CPU, device). Device intervals are mapped onto CLOCK_MONOTONIC by core/dispatch/clocksync.h, each with its error bound; one that cannot be is
- * kept with the envelope it must lie in (enqueued before, reported after).
+ * Part of the pipeline (hot thread, pure): events TT_DISPATCH, TT_PROGRAM, TT_KERNEL, TT_CALL of class
+ * PAIR, facts TT_SUMS and TSC, and the ends of processes, in slot order. Counts are exact where
+ * nothing was lost: each record carries the sums so far of its (process, CPU, device). Device
+ * intervals are mapped onto CLOCK_MONOTONIC by core/dispatch/clocksync.h, each with its error bound;
+ * one that cannot be is kept with the envelope it must lie in (enqueued before, reported after).
  */
 #ifndef TTMON_DISPATCH_H
 #define TTMON_DISPATCH_H
@@ -63,7 +64,10 @@ static inline uint64_t ttmon_tt_run_error(const struct ttmon_tt_run *run)
 	return run->error_ns < UINT64_MAX / 4 ? 2 * run->error_ns : UINT64_MAX;
 }
 
-/* A dispatch that was told one by one. count: dispatches since the one told before (1: none was left out). */
+/*
+ * A dispatch that was told one by one. count: dispatches since the one told before (1: none was left
+ * out).
+ */
 struct ttmon_tt_dispatched {
 	uint32_t tgid, tid;
 	uint64_t ts_ns, device, what;
@@ -74,9 +78,10 @@ struct ttmon_tt_dispatched {
 };
 
 /*
- * What a process had a device do in a slot: told when the slot closes, for each pair with anything in it. A dispatch to a mesh counts
- * for the mesh's first device alone; runs count for the device they ran on. Sums over all rows are those of the views: dispatches by
- * process, busy_ns by process and device. Where very many pairs are busy at once, one of them may have several rows of a slot.
+ * What a process had a device do in a slot: told when the slot closes, for each pair with anything in
+ * it. A dispatch to a mesh counts for the mesh's first device alone; runs count for the device they
+ * ran on. Sums over all rows are those of the views: dispatches by process, busy_ns by process and
+ * device. Where very many pairs are busy at once, one of them may have several rows of a slot.
  */
 struct ttmon_tt_slot_row {
 	uint64_t slot_no;
@@ -104,12 +109,16 @@ TTMON_EVENT_TABLE(X)
 #undef X
 /* Before each event that is no fact, also where another part handles it: the time of the stream. */
 void ttmon_dispatch_now(struct ttmon_dispatch *d, uint64_t ts_ns);
-/* End of the capture: runs that wait for a clock are reported as they are. Ask for one slot more: what it books lies in that. */
+/*
+ * End of the capture: runs that wait for a clock are reported as they are. Ask for one slot more: what
+ * it books lies in that.
+ */
 void ttmon_dispatch_finish(struct ttmon_dispatch *d);
 
 /*
- * The slot that closes: dispatches counted in it and device nanoseconds of runs reported in it (a run that spans slots is split by
- * time, sums conserved; what lies before the slot is booked in it). Tells its rows, the same split up. Resets the sums.
+ * The slot that closes: dispatches counted in it and device nanoseconds of runs reported in it (a run
+ * that spans slots is split by time, sums conserved; what lies before the slot is booked in it). Tells
+ * its rows, the same split up. Resets the sums.
  */
 void ttmon_dispatch_slot(struct ttmon_dispatch *d, uint64_t slot_no, uint64_t *dispatches, uint64_t *busy_ns);
 
@@ -148,8 +157,10 @@ struct ttmon_tt_clock {
 	double ghz;			    /* frequency in use */
 	double residual_ns;		    /* of the fit: largest of the pairs kept */
 	uint64_t span_from_ns, span_to_ns;  /* pairs kept */
-	const char *layout; /* of the newest record, as core/dispatch/record.h names it, static text; NULL: none was taken */
-	bool certain;	    /* no other layout fits the records as well; else they were taken where all that fit say the same */
+	/* of the newest record, as core/dispatch/record.h names it, static text; NULL: none was taken */
+	const char *layout;
+	/* no other layout fits the records as well; else they were taken where all that fit say the same */
+	bool certain;
 	uint64_t records, refused, dropped; /* dropped: as tt-metal says */
 	uint64_t refused_layout; /* of refused: no layout fitted, or two did and said different things */
 	uint64_t untimed;		    /* of the records: no end, or one before the start: no run */
@@ -158,7 +169,10 @@ struct ttmon_tt_clock {
 	uint64_t unbounded; /* runs in busy_ns that have none */
 };
 size_t ttmon_dispatch_clocks(const struct ttmon_dispatch *d, const struct ttmon_tt_clock **ret);
-/* Kinds of dispatch (1 << enum ttmon_tt_dispatch) of which some function was not probed: their counts are lower bounds. */
+/*
+ * Kinds of dispatch (1 << enum ttmon_tt_dispatch) of which some function was not probed: their counts
+ * are lower bounds.
+ */
 uint32_t ttmon_dispatch_unprobed(const struct ttmon_dispatch *d);
 uint64_t ttmon_dispatch_generation(const struct ttmon_dispatch *d);
 /* Events that were not taken for want of memory or because a table was full. */

@@ -6,8 +6,8 @@
  *   runs.c  profiler records: layout, clock, waiting, envelope
  *   slots.c device time by slot, and who did what in a slot
  *
- * Processes, devices and clocks have serial numbers that are never used again: tables are keyed by them, and places in the arrays
- * may change when ended processes are forgotten.
+ * Processes, devices and clocks have serial numbers that are never used again: tables are keyed by
+ * them, and places in the arrays may change when ended processes are forgotten.
  */
 #ifndef TTMON_DISP_INT_H
 #define TTMON_DISP_INT_H
@@ -54,7 +54,10 @@ struct disp_proc {
 	uint32_t serial, tgid;
 	uint64_t start_ns, end_ns;
 	bool ended, forget;
-	/* The nth run of a device belongs to the nth dispatch: no dispatch was missed, none was a trace, and they are for one device. */
+	/*
+	 * The nth run of a device belongs to the nth dispatch: no dispatch was missed, none was a trace, and
+	 * they are for one device.
+	 */
 	bool exact;
 	bool has_device;
 	uint64_t device;

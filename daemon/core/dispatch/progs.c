@@ -2,9 +2,10 @@
 /*
  * progs.c: see progs.h. Hot thread.
  *
- * The kernels of a program come one by one, the first with number 0, and may be told again later. What is told is held against the
- * text so far: as long as it goes along with it, nothing is new; where it ends earlier, the text grows; where it differs, the text is
- * another one and the id means another program. Texts are kept once however many ids share them.
+ * The kernels of a program come one by one, the first with number 0, and may be told again later. What
+ * is told is held against the text so far: as long as it goes along with it, nothing is new; where it
+ * ends earlier, the text grows; where it differs, the text is another one and the id means another
+ * program. Texts are kept once however many ids share them.
  */
 #include "daemon/core/dispatch/progs.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * progs.h: what each program ran for on each device, and of which kernels it is made. Pure; memory bounded.
+ * progs.h: what each program ran for on each device, and of which kernels it is made. Pure; memory
+ * bounded.
  *
- * Program ids wrap at 16 bits and are used again: when the kernels that are told for an id are others than before, its next run
- * begins a new entry. Past the limit, runs are summed up per device under program id 0, which no program has.
+ * Program ids wrap at 16 bits and are used again: when the kernels that are told for an id are others
+ * than before, its next run begins a new entry. Past the limit, runs are summed up per device under
+ * program id 0, which no program has.
  */
 #ifndef TTMON_DISP_PROGS_H
 #define TTMON_DISP_PROGS_H

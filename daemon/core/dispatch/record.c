@@ -2,12 +2,14 @@
 /*
  * record.c: see record.h. Hot thread. Words of a traced program's memory: any of them may be anything.
  *
- * Each layout has a score. What fits one layout alone counts for it (a vector of 32-byte strings, a pointer with a small count, a
- * chip that is not 0, a clock that leads to the callback's time), what cannot be counts against it. The judge settles when one is
- * well ahead, or after SETTLE_RECORDS or SETTLE_NS with the best there is; it goes on judging, so that a process whose first records
- * say nothing (chip 0, no kernels: all layouts give the same) is understood when a telling one comes.
+ * Each layout has a score. What fits one layout alone counts for it (a vector of 32-byte strings, a
+ * pointer with a small count, a chip that is not 0, a clock that leads to the callback's time), what
+ * cannot be counts against it. The judge settles when one is well ahead, or after SETTLE_RECORDS or
+ * SETTLE_NS with the best there is; it goes on judging, so that a process whose first records say
+ * nothing (chip 0, no kernels: all layouts give the same) is understood when a telling one comes.
  *
- * A clock_sync is believed record by record: the time that it gives must lie within NEAR_NS before the callback.
+ * A clock_sync is believed record by record: the time that it gives must lie within NEAR_NS before the
+ * callback.
  */
 #include "daemon/core/dispatch/record.h"
 
@@ -57,7 +59,10 @@ enum ttmon_rec_err ttmon_rec_check(const __u64 w[8])
 	/* Written so that a NaN is refused. */
 	if (!(ghz >= GHZ_LO && ghz <= GHZ_HI))
 		return TTMON_REC_BAD;
-	/* tt-metal's own handlers skip these: they come while the device's clock starts, and where a schema has no end. */
+	/*
+	 * tt-metal's own handlers skip these: they come while the device's clock starts, and where a schema
+	 * has no end.
+	 */
 	if (w[2] < w[1])
 		return TTMON_REC_UNTIMED;
 	if ((double)(w[2] - w[1]) / ghz > MAX_RUN_NS)
@@ -98,7 +103,9 @@ static void add_score(struct ttmon_rec_judge *j, unsigned int layout, int d)
 	j->score[layout] = (int16_t)(sum > SCORE_MAX ? SCORE_MAX : sum < -SCORE_MAX ? -SCORE_MAX : sum);
 }
 
-/* Distances of records that have no clock_sync: a fixed end, or queue and stream behind the kernels. */
+/*
+ * Distances of records that have no clock_sync: a fixed end, or queue and stream behind the kernels.
+ */
 static bool is_plain_stride(uint8_t stride)
 {
 	return stride == 48 || stride == 56 || stride == 72 || stride == 80;

@@ -13,12 +13,12 @@
  *   48                       kernels {ptr, count}    queue u32, stream u32, or the end
  *   56                                               in records of 72 and 80 bytes: sequence, schema, type, losses
  *
- * Source: tt-metal, experimental/realtime_profiler.hpp of 2026. No record says which it is, and what lies in a gap is whatever was
- * there, so each (process,
- * library) has a judge that looks at several: chips are small, pointers look like pointers and agree with their counts, a
- * clock_sync must lead to a time shortly before the callback, and the distance of records in a batch is that of a known layout. A layout
- * is certain when its score is ahead of all others' (ttmon_rec_is_certain()). Where it is not, a record is taken only if the others
- * would say the same of it.
+ * Source: tt-metal, experimental/realtime_profiler.hpp of 2026. No record says which it is, and what
+ * lies in a gap is whatever was there, so each (process, library) has a judge that looks at several:
+ * chips are small, pointers look like pointers and agree with their counts, a clock_sync must lead to
+ * a time shortly before the callback, and the distance of records in a batch is that of a known
+ * layout. A layout is certain when its score is ahead of all others' (ttmon_rec_is_certain()). Where
+ * it is not, a record is taken only if the others would say the same of it.
  */
 #ifndef TTMON_DISP_RECORD_H
 #define TTMON_DISP_RECORD_H
@@ -71,7 +71,10 @@ enum ttmon_rec_err {
 
 /* Is this a record at all? The words that every layout has: OK, SKIP, BAD or UNTIMED. */
 enum ttmon_rec_err ttmon_rec_check(const __u64 w[8]);
-/* A record that is OK, for the judge. batch: it came in one with others, which only the newer layouts do. */
+/*
+ * A record that is OK, for the judge. batch: it came in one with others, which only the newer layouts
+ * do.
+ */
 void ttmon_rec_judge_add(struct ttmon_rec_judge *j, const struct ttmon_ev_tt_program *ev, bool batch);
 /* Stream time went on: a judge that cannot tell goes by what it has. */
 void ttmon_rec_judge_tick(struct ttmon_rec_judge *j, uint64_t now_ns);

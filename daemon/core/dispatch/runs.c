@@ -2,12 +2,13 @@
 /*
  * runs.c: records of the real-time profiler become runs on the host's clock. Hot thread.
  *
- * A record waits as long as its layout is not settled (record.h), and for a clock during the first DISP_WAIT_NS of its device's
- * records, unless the library has nothing that tells pairs. At most DISP_WAITING wait: the oldest goes first, and what waited in vain
- * is told by its envelope.
+ * A record waits as long as its layout is not settled (record.h), and for a clock during the first
+ * DISP_WAIT_NS of its device's records, unless the library has nothing that tells pairs. At most
+ * DISP_WAITING wait: the oldest goes first, and what waited in vain is told by its envelope.
  *
- * The envelope: the run ended when the callback came, at the latest. It began after it was enqueued; which dispatch that was is known
- * only where the nth run of a device is the nth dispatch of its process (struct disp_proc.exact). Elsewhere error_ns is UINT64_MAX.
+ * The envelope: the run ended when the callback came, at the latest. It began after it was enqueued;
+ * which dispatch that was is known only where the nth run of a device is the nth dispatch of its
+ * process (struct disp_proc.exact). Elsewhere error_ns is UINT64_MAX.
  */
 #include "daemon/core/dispatch/dispatch_int.h"
 #include "lib/base/grow.h"

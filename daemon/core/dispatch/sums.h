@@ -2,9 +2,10 @@
 /*
  * sums.h: differences of what the kernel has summed up for one (process, device, CPU). Pure.
  *
- * Records carry sums since the beginning, so a lost one costs nothing. They may come twice, late, or (the sums as the daemon read
- * them) ahead of older events. They never fall: the kernel keeps an entry until the process has ended. Less than before is of a thread
- * that was preempted between counting and sending.
+ * Records carry sums since the beginning, so a lost one costs nothing. They may come twice, late, or
+ * (the sums as the daemon read them) ahead of older events. They never fall: the kernel keeps an entry
+ * until the process has ended. Less than before is of a thread that was preempted between counting and
+ * sending.
  */
 #ifndef TTMON_DISP_SUMS_H
 #define TTMON_DISP_SUMS_H
@@ -23,7 +24,10 @@ struct ttmon_disp_cpu {
 /* What these sums add to the counts: ret. Returns whether anything. */
 bool ttmon_disp_cpu_add(struct ttmon_disp_cpu *c, uint64_t ts_ns, const __u64 sums[TTMON_TT_DISPATCH_MAX],
 			uint64_t ret[TTMON_TT_DISPATCH_MAX]);
-/* Dispatches of a kind since the one told before; 0: this one was told. After ttmon_disp_cpu_add() of the same record. */
+/*
+ * Dispatches of a kind since the one told before; 0: this one was told. After ttmon_disp_cpu_add() of
+ * the same record.
+ */
 uint64_t ttmon_disp_cpu_tell(struct ttmon_disp_cpu *c, unsigned int kind, uint64_t sum);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tsc.c: see tsc.h. Hot thread. A reading lies between two readings of the clock: the middle, and half their distance as its error.
- * One that took longer than SLOW_NS was interrupted; it is taken while there is nothing better.
+ * tsc.c: see tsc.h. Hot thread. A reading lies between two readings of the clock: the middle, and half
+ * their distance as its error. One that took longer than SLOW_NS was interrupted; it is taken while
+ * there is nothing better.
  */
 #include "daemon/core/dispatch/tsc.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tsc.h: the host's time stamp counter onto CLOCK_MONOTONIC, from readings (TSC facts): some builds of tt-metal tell the host's side
- * of a clock pair in its ticks. Pure. The same line through pairs as for a device (clocksync.h), at other frequencies.
+ * tsc.h: the host's time stamp counter onto CLOCK_MONOTONIC, from readings (TSC facts): some builds of
+ * tt-metal tell the host's side of a clock pair in its ticks. Pure. The same line through pairs as for
+ * a device (clocksync.h), at other frequencies.
  */
 #ifndef TTMON_TSC_H
 #define TTMON_TSC_H

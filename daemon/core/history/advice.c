@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * advice.c: which memory should be pinned, which should not: allocations summed up by (process, call site, method), for lib/verdict to
- * judge. Read side of the history (hot thread, pure); also keeps the sums of folded allocations, so that a site whose buffers live for a
- * moment is not forgotten.
+ * advice.c: which memory should be pinned, which should not: allocations summed up by (process, call
+ * site, method), for lib/verdict to judge. Read side of the history (hot thread, pure); also keeps the
+ * sums of folded allocations, so that a site whose buffers live for a moment is not forgotten.
  *
- * Mappings are named by who copied from them first; without that, those of one name are one group, and one without a name is a group by
- * itself. Where allocations of a group are folded, what of it there was at one time is not known; then it is what its call site had.
- * Completeness is 0.7 where something of the process was lost or is older than the trace, half where the memory is a provisional mapping.
+ * Mappings are named by who copied from them first; without that, those of one name are one group, and
+ * one without a name is a group by itself. Where allocations of a group are folded, what of it there
+ * was at one time is not known; then it is what its call site had. Completeness is 0.7 where something
+ * of the process was lost or is older than the trace, half where the memory is a provisional mapping.
  */
 #include "daemon/core/history/heat.h"
 #include "lib/base/grow.h"
@@ -67,7 +68,10 @@ static void groups_fini(struct ttmon_groups *gs)
 	*gs = (struct ttmon_groups){ 0 };
 }
 
-/* That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is what is mapped there. */
+/*
+ * That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is
+ * what is mapped there.
+ */
 static const char *name_of(const struct ttmon_alloc *a)
 {
 	bool named =
@@ -178,7 +182,9 @@ static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const s
 	g->bytes += a->size;
 }
 
-/* Device memory is no candidate for anything; a mapping that was never transferred has nothing to say. */
+/*
+ * Device memory is no candidate for anything; a mapping that was never transferred has nothing to say.
+ */
 static bool of_interest(const struct ttmon_alloc *a)
 {
 	if (a->method == TTMON_METHOD_MMAP) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * calls.c: what allocation, free, hint and reset calls do to the records. Part of the history (hot thread, pure).
+ * calls.c: what allocation, free, hint and reset calls do to the records. Part of the history (hot
+ * thread, pure).
  *
- * Allocations take effect at their return, frees at their entry. Another thread may be given an address while the free of it is
- * still on its way back, so the stream shows the new allocation first: it supersedes the old one, which stays known for a while
- * as superseded, and a free that was entered before the new allocation goes to the old one.
+ * Allocations take effect at their return, frees at their entry. Another thread may be given an
+ * address while the free of it is still on its way back, so the stream shows the new allocation first:
+ * it supersedes the old one, which stays known for a while as superseded, and a free that was entered
+ * before the new allocation goes to the old one.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -88,8 +90,9 @@ void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum 
 }
 
 /*
- * The pinned memory that a custom allocation is a piece of: it lies in that, and is not all of it (a wrapper of one allocation tells the same memory twice). NULL:
- * there is none, or it is not known to be pinned still.
+ * The pinned memory that a custom allocation is a piece of: it lies in that, and is not all of it (a
+ * wrapper of one allocation tells the same memory twice). NULL: there is none, or it is not known to
+ * be pinned still.
  */
 static struct ttmon_alloc *backing_of(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				      const struct ttmon_ev_alloc *ev)
@@ -130,7 +133,9 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 		return;
 	}
 	ttmon_calls_supersede(h, p, layer, lo, hi, ev->h.ts_ns);
-	/* New host memory at a registered address: that memory was given back, and its registration with it. */
+	/*
+	 * New host memory at a registered address: that memory was given back, and its registration with it.
+	 */
 	if (layer == TTMON_LAYER_DEV && method != TTMON_METHOD_DEVICE)
 		ttmon_calls_supersede(h, p, TTMON_LAYER_REG, lo, hi, ev->h.ts_ns);
 }
@@ -330,7 +335,10 @@ void ttmon_history_on_free(struct ttmon_history *h, const struct ttmon_ev_free *
 	}
 }
 
-/* Who copies from a piece of memory. Only ordinary mappings have no name yet; the copy itself came just before. */
+/*
+ * Who copies from a piece of memory. Only ordinary mappings have no name yet; the copy itself came
+ * just before.
+ */
 void ttmon_history_on_copy_site(struct ttmon_history *h, const struct ttmon_ev_copy_site *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -370,7 +378,10 @@ void ttmon_history_on_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev
 	a->name = name;
 }
 
-/* What the program's own allocator gave out of pinned memory is what the device's pointer leads to, from the address asked for on. */
+/*
+ * What the program's own allocator gave out of pinned memory is what the device's pointer leads to,
+ * from the address asked for on.
+ */
 static void hint_custom(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer,
 			const struct ttmon_alloc *of, uint64_t from)
 {

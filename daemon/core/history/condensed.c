@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * condensed.c: live allocations whose records had to make room. Part of the history (hot thread, pure).
+ * condensed.c: live allocations whose records had to make room. Part of the history (hot thread,
+ * pure).
  *
- * Where no record can be kept an allocation has not ended: its bytes are still the process's. So what its end will need is kept: address, size,
- * method, call site, in 41 bytes instead of 121. Sums of bytes and pages stay right, and a copy from or to it is booked as one of the
- * kind of memory that it is, at the unknown site. What it is called, its heat and its events are gone; live advice and the groups that it was
- * in are told (a lower bound of what was moved, so nothing of them is called unused).
+ * Where no record can be kept an allocation has not ended: its bytes are still the process's. So what
+ * its end will need is kept: address, size, method, call site, in 41 bytes instead of 121. Sums of
+ * bytes and pages stay right, and a copy from or to it is booked as one of the kind of memory that it
+ * is, at the unknown site. What it is called, its heat and its events are gone; live advice and the
+ * groups that it was in are told (a lower bound of what was moved, so nothing of them is called
+ * unused).
  *
- * When there is no room for that either, it leaves the sums of its process, which are lower bounds from then on (ttmon_proc.forgotten).
+ * When there is no room for that either, it leaves the sums of its process, which are lower bounds
+ * from then on (ttmon_proc.forgotten).
  */
 #include "daemon/core/history/history_int.h"
 
@@ -108,7 +112,10 @@ static void give_place(struct ttmon_history *h, uint32_t id)
 static void forget(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	if (a->method == TTMON_METHOD_MMAP) {
-		/* It is in no sum of bytes. What is copied from there is of an unknown kind; nor are lists read any more that would only push out one another. */
+		/*
+		 * It is in no sum of bytes. What is copied from there is of an unknown kind; nor are lists read any
+		 * more that would only push out one another.
+		 */
 		if (ttmon_rec_layer(a) == TTMON_LAYER_MAP) {
 			p->maps_evicted = true;
 			p->pub.maps_known = false;

@@ -12,8 +12,10 @@
 _Static_assert(TTMON_AEV_MAX <= 16, "the kind has four bits");
 _Static_assert(TTMON_MEM_MAX <= 4, "the memory has two bits");
 
-/* Up to 10 bytes, of which up to 4 are written whatever the number. How long it is cannot be guessed, so that a loop would
- * make the processor wait for its end: short ones, which most are, do without. */
+/*
+ * Up to 10 bytes, of which up to 4 are written whatever the number. How long it is cannot be guessed,
+ * so that a loop would make the processor wait for its end: short ones, which most are, do without.
+ */
 static unsigned int put_varint(uint8_t *p, uint64_t v)
 {
 	if (v < 1 << 28) {
@@ -63,7 +65,10 @@ static unsigned int encode(uint8_t *p, const struct ttmon_evlog_last *prev, cons
 	return n + put_varint(p + n, ttmon_zigzag(ev->offset - prev->end));
 }
 
-/* Most allocations have few events; of the others the log soon has many, and growing it costs more than an event does. */
+/*
+ * Most allocations have few events; of the others the log soon has many, and growing it costs more
+ * than an event does.
+ */
 static int grow(struct ttmon_evlog *log)
 {
 	uint32_t cap = log->cap ? MAX(log->cap + log->cap / 2, BUF_SECOND) : BUF_FIRST;
@@ -120,7 +125,10 @@ uint32_t ttmon_evlog_drop(struct ttmon_evlog *log, uint32_t n)
 		ttmon_evlog_fini(log);
 		return dropped;
 	}
-	/* The first one left has no event before it any more: it is coded again, into the room of those that went. */
+	/*
+	 * The first one left has no event before it any more: it is coded again, into the room of those that
+	 * went.
+	 */
 	len = encode(head, &none, &ev);
 	if (len > rest)
 		return 0;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * extents.c: pieces of ordinary memory that are known by their copies alone. Part of the history (hot thread, pure).
+ * extents.c: pieces of ordinary memory that are known by their copies alone. Part of the history (hot
+ * thread, pure).
  *
- * Where the call that made a mapping was seen, that mapping is one allocation. Where it was not (the heap, what a list of mappings shows, what
- * no list has shown yet), the kernel may have merged the memory of many calls into it, so each piece that was copied from or to is a
- * record of its own: an extent. Copies that overlap are of one extent, which grows; neighbours stay apart. What is unmapped ends, whole,
- * and hands nothing on.
+ * Where the call that made a mapping was seen, that mapping is one allocation. Where it was not (the
+ * heap, what a list of mappings shows, what no list has shown yet), the kernel may have merged the
+ * memory of many calls into it, so each piece that was copied from or to is a record of its own: an
+ * extent. Copies that overlap are of one extent, which grows; neighbours stay apart. What is unmapped
+ * ends, whole, and hands nothing on.
  *
- * An extent in no known mapping is made up (TTMON_AL_PROVISIONAL) until a list of mappings shows what it lies in. Of one that a pin can have been
- * missed of, a free or unregister that nobody knows the beginning of is the proof that it was pinned.
+ * An extent in no known mapping is made up (TTMON_AL_PROVISIONAL) until a list of mappings shows what
+ * it lies in. Of one that a pin can have been missed of, a free or unregister that nobody knows the
+ * beginning of is the proof that it was pinned.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -16,8 +19,9 @@
 #define EXTENTS_MAX 65536u
 
 /*
- * What the driver of a GPU gives out may be mapped from one of its device files: write-combined memory from nvidiactl, managed memory from nvidia-uvm (driver 580.159.04
- * on an H100, tests/gpu/memory.py). Other pinned memory is mapped from /dev/zero, as anybody's.
+ * What the driver of a GPU gives out may be mapped from one of its device files: write-combined memory
+ * from nvidiactl, managed memory from nvidia-uvm (driver 580.159.04 on an H100, tests/gpu/memory.py).
+ * Other pinned memory is mapped from /dev/zero, as anybody's.
  */
 static unsigned int driver_gave(const char *name)
 {
@@ -58,7 +62,10 @@ static struct ttmon_alloc *extent_new(struct ttmon_history *h, struct ttmon_hpro
 	return e;
 }
 
-/* One extent of all that overlap [from, to): the first by address grows; before it a new one begins, for offsets count from the start. */
+/*
+ * One extent of all that overlap [from, to): the first by address grows; before it a new one begins,
+ * for offsets count from the start.
+ */
 static struct ttmon_alloc *unite(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_rec_init *in,
 				 const struct ttmon_alloc *m, uint64_t ts_ns)
 {
@@ -174,7 +181,10 @@ static bool may_be(const struct ttmon_alloc *a, const struct ttmon_ev_free *ev)
 	       ev->addr < ttmon_rec_limit(a);
 }
 
-/* Where what was freed begins: still there, or unmapped by the call itself. NULL: nothing was copied from or to it. */
+/*
+ * Where what was freed begins: still there, or unmapped by the call itself. NULL: nothing was copied
+ * from or to it.
+ */
 static struct ttmon_alloc *freed_piece(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				       const struct ttmon_ev_free *ev)
 {

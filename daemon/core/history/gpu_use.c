@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * gpu_use.c: what kernels of the GPU did with memory, as their accesses were recorded (--memtrace). Part of the history (hot
- * thread, pure).
+ * gpu_use.c: what kernels of the GPU did with memory, as their accesses were recorded (--memtrace).
+ * Part of the history (hot thread, pure).
  *
- * A fact is told some milliseconds after the launch. What had the memory at that time may have ended since, so each process
- * remembers the allocations that ended last.
+ * A fact is told some milliseconds after the launch. What had the memory at that time may have ended
+ * since, so each process remembers the allocations that ended last.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -32,7 +32,10 @@ struct used {
 	uint64_t from, to;
 };
 
-/* What held the first part of [lo, hi) that anything held at that time and has ended since; of several the one that ended last. */
+/*
+ * What held the first part of [lo, hi) that anything held at that time and has ended since; of several
+ * the one that ended last.
+ */
 static struct used was_there(const struct ttmon_history *h, const struct ttmon_hproc *p, unsigned int layer,
 			     uint64_t lo, uint64_t hi, uint64_t ts_ns)
 {
@@ -51,8 +54,9 @@ static struct used was_there(const struct ttmon_history *h, const struct ttmon_h
 }
 
 /*
- * The fact comes some milliseconds after the launch: what is there now may have been made since. Then it was what held the address at that time; where that was
- * nothing, the kernel still ran when the memory was made. This is the first part of [lo, hi) that this layer has.
+ * The fact comes some milliseconds after the launch: what is there now may have been made since. Then
+ * it was what held the address at that time; where that was nothing, the kernel still ran when the
+ * memory was made. This is the first part of [lo, hi) that this layer has.
  */
 static struct used first_used(const struct ttmon_history *h, const struct ttmon_hproc *p, unsigned int layer,
 			      uint64_t lo, uint64_t hi, uint64_t ts_ns)
@@ -75,14 +79,20 @@ static struct used first_used(const struct ttmon_history *h, const struct ttmon_
 	return is;
 }
 
-/* Each part is booked to what had it. A fact of which a page or more was nobody's, or all of it, is counted. */
+/*
+ * Each part is booked to what had it. A fact of which a page or more was nobody's, or all of it, is
+ * counted.
+ */
 void ttmon_history_on_gpu_use(struct ttmon_history *h, const struct ttmon_ev_gpu_use *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);
 	uint64_t at = ev->addr, end = ttmon_end_of(ev->addr, ev->size), unknown = 0;
 	unsigned int n;
 
-	/* Its channel may be read long after its end, or it is none of those that are looked at: neither has memory here, and neither is a new process. */
+	/*
+	 * Its channel may be read long after its end, or it is none of those that are looked at: neither has
+	 * memory here, and neither is a new process.
+	 */
 	if (!p || (p->pub.exit_ns && ev->h.ts_ns > p->pub.exit_ns))
 		return;
 	/* The time may be what the program says: the life of the process is not moved by it. */

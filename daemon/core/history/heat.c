@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * heat.c: see heat.h. Called by the history for each transfer. Time runs past the last bucket: pairs of buckets are added up and
- * the width doubles, so that sums are kept exactly and 64 buckets cover any life time.
+ * heat.c: see heat.h. Called by the history for each transfer. Time runs past the last bucket: pairs
+ * of buckets are added up and the width doubles, so that sums are kept exactly and 64 buckets cover
+ * any life time.
  */
 #include "daemon/core/history/heat.h"
 
@@ -27,7 +28,10 @@ static uint64_t since_origin(const struct ttmon_heat *h, uint64_t ts_ns)
 	return ttmon_before(ts_ns, h->origin_ns) ? 0 : ts_ns - h->origin_ns;
 }
 
-/* Times are compared by signed difference, so 2^63 ns is the longest there is: a width of 2^57 ns and more covers it. */
+/*
+ * Times are compared by signed difference, so 2^63 ns is the longest there is: a width of 2^57 ns and
+ * more covers it.
+ */
 static bool too_narrow(const struct ttmon_heat *h, uint64_t at)
 {
 	return at / TTMON_HEAT_BUCKETS >= h->width_ns;
@@ -40,7 +44,10 @@ void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)
 		h->width_ns *= 2;
 }
 
-/* The width is TTMON_HEAT_WIDTH_NS, doubled some times: dividing by a constant and shifting is a good deal faster. */
+/*
+ * The width is TTMON_HEAT_WIDTH_NS, doubled some times: dividing by a constant and shifting is a good
+ * deal faster.
+ */
 static unsigned int bucket_of(const struct ttmon_heat *h, uint64_t at)
 {
 	return (unsigned int)(at / TTMON_HEAT_WIDTH_NS >>
@@ -116,8 +123,9 @@ void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t
 }
 
 /*
- * The rows of one slice. Rows no further apart than a group leave out none between the first and the last; of rows further apart
- * each is in another group, so that more of them than there are groups lie past the end.
+ * The rows of one slice. Rows no further apart than a group leave out none between the first and the
+ * last; of rows further apart each is in another group, so that more of them than there are groups lie
+ * past the end.
  */
 static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect)
 {
@@ -136,7 +144,10 @@ void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, con
 {
 	uint64_t slices = rect->slice ? rect->slices : MIN(rect->slices, 1ULL), mask = 0, step = 1, s = 0;
 
-	/* Of slices closer than a group only so many are looked at that each step goes on by more than half a group. */
+	/*
+	 * Of slices closer than a group only so many are looked at that each step goes on by more than half a
+	 * group.
+	 */
 	if (rect->slice && rect->slice < ph->group_bytes)
 		step = ph->group_bytes / rect->slice;
 	for (unsigned int n = 0; s < slices && n <= 2 * TTMON_PAGE_GROUPS; n++, s = ttmon_add_sat(s, step))

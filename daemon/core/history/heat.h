@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* heat.h: how often and when an allocation was transferred, in a fixed amount of memory (struct ttmon_heat, history.h). */
+/*
+ * heat.h: how often and when an allocation was transferred, in a fixed amount of memory (struct
+ * ttmon_heat, history.h).
+ */
 #ifndef TTMON_HEAT_H
 #define TTMON_HEAT_H
 
@@ -17,8 +20,8 @@ void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src);
 /* Groups for an allocation of so many bytes: whole pages, 64 at most. */
 void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t page_size);
 /*
- * The memory has this size now: groups become larger until all of it lies in them. Of two that become one the larger count stays: a copy may have touched both, so
- * that is a lower bound.
+ * The memory has this size now: groups become larger until all of it lies in them. Of two that become
+ * one the larger count stays: a copy may have touched both, so that is a lower bound.
  */
 void ttmon_page_heat_grow(struct ttmon_page_heat *ph, uint64_t size);
 /* One copy touched `bytes` bytes from offset on. */

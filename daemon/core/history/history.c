@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * history.c: the allocation history (history.h): its life, who follows the end of a record, and the passing of time.
+ * history.c: the allocation history (history.h): its life, who follows the end of a record, and the
+ * passing of time.
  *
- * Runs in the hot thread, one record at a time. Pure: no clock, file, thread or log; the same records and ticks give the same
- * tables. Whatever does not fit or finds no memory is counted and marks the history incomplete; nothing is ever fatal.
+ * Runs in the hot thread, one record at a time. Pure: no clock, file, thread or log; the same records
+ * and ticks give the same tables. Whatever does not fit or finds no memory is counted and marks the
+ * history incomplete; nothing is ever fatal.
  */
 #include <ttmon/family.h>
 
@@ -19,7 +21,10 @@ void ttmon_history_no_memory(struct ttmon_history *h)
 	h->totals.incomplete = true;
 }
 
-/* Who follows what becomes of a record. In this order: the groups of advice.c want its site, which siteq.c may only find then. */
+/*
+ * Who follows what becomes of a record. In this order: the groups of advice.c want its site, which
+ * siteq.c may only find then.
+ */
 static const struct ttmon_rec_hooks hooks[] = {
 	{ .ended = ttmon_live_ended },
 	{ .ended = ttmon_siteq_ended, .folded = ttmon_siteq_folded },
@@ -167,7 +172,10 @@ void ttmon_history_on_family(struct ttmon_history *h, const struct ttmon_ev_fami
 		h->launches_on_ns = UINT64_MAX;
 	else if (ev->family == TTMON_FAMILY_LAUNCH && h->launches_on_ns == UINT64_MAX)
 		h->launches_on_ns = ev->h.ts_ns;
-	/* Whether an address in no mapping may be host memory after all. Lists of mappings come before the fact that it is on. */
+	/*
+	 * Whether an address in no mapping may be host memory after all. Lists of mappings come before the
+	 * fact that it is on.
+	 */
 	if (ev->family == TTMON_FAMILY_MMAP)
 		h->clock.options =
 			on ? h->clock.options | TTMON_OPT_MMAP : h->clock.options & ~(uint32_t)TTMON_OPT_MMAP;

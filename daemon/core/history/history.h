@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * history.h: the allocation history (the notes' MemHistory): who allocated what, what of it is pinned, what was moved.
+ * history.h: the allocation history (the notes' MemHistory): who allocated what, what of it is pinned,
+ * what was moved.
  *
- * Fed in slot order by the pipeline (hot thread). Pure: events and facts in, tables out. Nothing here allocates without a bound
- * (cfg), logs, or looks at a clock. A table that is full refuses, counts and marks the history incomplete.
+ * Fed in slot order by the pipeline (hot thread). Pure: events and facts in, tables out. Nothing here
+ * allocates without a bound (cfg), logs, or looks at a clock. A table that is full refuses, counts and
+ * marks the history incomplete.
  *
- * Ordering rules. Allocations take effect at ts_ns (return), frees at entry_ns: another thread may be handed the address between
- * the free's effect and its return, so an allocation over a live one supersedes it, and the free that comes later with an
- * entry_ns before that allocation is given to the superseded one. Nothing wraps below zero.
+ * Ordering rules. Allocations take effect at ts_ns (return), frees at entry_ns: another thread may be
+ * handed the address between the free's effect and its return, so an allocation over a live one
+ * supersedes it, and the free that comes later with an entry_ns before that allocation is given to the
+ * superseded one. Nothing wraps below zero.
  */
 #ifndef TTMON_HISTORY_H
 #define TTMON_HISTORY_H
@@ -24,7 +27,10 @@
 struct ttmon_history;
 struct ttmon_proc;
 
-/* When pageable memory is to be pinned: transfers pay for it; at the first; after so many of them, or bytes (core/history/live.h). */
+/*
+ * When pageable memory is to be pinned: transfers pay for it; at the first; after so many of them, or
+ * bytes (core/history/live.h).
+ */
 enum ttmon_live_pin { TTMON_PIN_GAIN, TTMON_PIN_FIRST, TTMON_PIN_COPIES, TTMON_PIN_BYTES };
 
 struct ttmon_live_cfg {
@@ -36,7 +42,8 @@ struct ttmon_live_cfg {
 };
 
 struct ttmon_history_cfg {
-	bool keep_all; /* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
+	/* a --dump-db run: keep freed allocations and their events; else fold into sites after fold_ns */
+	bool keep_all;
 	uint64_t
 		max_allocations; /* records of live ones (and kept ones with keep_all); 0: 1,000,000. Past it the user who has most pays: that
 				  * user's oldest freed ones go, then live ones lose their record (core/history/condensed.c): counted */
@@ -69,7 +76,10 @@ struct ttmon_history_cfg {
 	(1 << 5) /* a pin or free of it can have been missed: nobody knows what kind of memory it is now */
 #define TTMON_ST_EXTENT (1 << 6) /* a piece of a mapping, known by its copies (core/history/extents.c) */
 #define TTMON_ST_MERGED (1 << 7) /* a mapping that nobody was seen to make: it may hold the memory of many calls */
-/* api_flags of an extent: it is mapped from a device file of a GPU's driver, and so pinned; from that of unified memory, and so managed. */
+/*
+ * api_flags of an extent: it is mapped from a device file of a GPU's driver, and so pinned; from that
+ * of unified memory, and so managed.
+ */
 #define TTMON_EXTENT_DRIVER  1
 #define TTMON_EXTENT_MANAGED 2
 
@@ -109,9 +119,11 @@ struct ttmon_xfer {
 };
 
 /*
- * A copy from an address that lies in no known mapping is booked as unknown, and moved to pageable when the list of mappings shows that it
- * lies in one. unsettled[rdir] is what of xfer[rdir][TTMON_MEM_UNKNOWN] may still be moved. proven[rdir] is what was moved from unknown to pinned
- * when the memory was freed as such. Without the first, and with the second where it was at the time of the copy, the figures only grow.
+ * A copy from an address that lies in no known mapping is booked as unknown, and moved to pageable
+ * when the list of mappings shows that it lies in one. unsettled[rdir] is what of
+ * xfer[rdir][TTMON_MEM_UNKNOWN] may still be moved. proven[rdir] is what was moved from unknown to
+ * pinned when the memory was freed as such. Without the first, and with the second where it was at the
+ * time of the copy, the figures only grow.
  */
 static inline struct ttmon_xfer ttmon_xfer_settled(const struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX],
 						   const struct ttmon_xfer unsettled[TTMON_RDIR_MAX],
@@ -130,7 +142,10 @@ static inline struct ttmon_xfer ttmon_xfer_settled(const struct ttmon_xfer xfer[
 	return x;
 }
 
-/* Likewise of the transfers that lie in nothing known: those that may yet be shown to lie in a mapping are left out. */
+/*
+ * Likewise of the transfers that lie in nothing known: those that may yet be shown to lie in a mapping
+ * are left out.
+ */
 static inline uint64_t ttmon_unmatched_settled(uint64_t unmatched, const struct ttmon_xfer unsettled[TTMON_RDIR_MAX])
 {
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
@@ -139,7 +154,10 @@ static inline uint64_t ttmon_unmatched_settled(uint64_t unmatched, const struct 
 }
 
 #define TTMON_HEAT_BUCKETS 64
-/* Transfers over time in a fixed number of buckets; when time runs past the last one, pairs are added up and the width doubles. */
+/*
+ * Transfers over time in a fixed number of buckets; when time runs past the last one, pairs are added
+ * up and the width doubles.
+ */
 struct ttmon_heat {
 	uint64_t origin_ns;
 	uint64_t width_ns; /* starts at 1 ms */
@@ -166,15 +184,23 @@ struct ttmon_aev {
 #define TTMON_AB_STAGED	  (1 << 12) /* pageable: goes through the driver's pinned buffer */
 #define TTMON_AB_STRADDLE (1 << 13) /* the copy went on past the end of this allocation */
 
-/* API allocations of one method; mappings (METHOD_MMAP) are not counted. Only allocs, bytes and ends never fall. */
+/*
+ * API allocations of one method; mappings (METHOD_MMAP) are not counted. Only allocs, bytes and ends
+ * never fall.
+ */
 struct ttmon_proc_method {
 	uint64_t allocs, bytes;
 	uint64_t ends; /* however they end */
 	uint64_t live, live_bytes;
 };
 
-/* A process, one per (tgid, start time); exec keeps it and counts. Indexes are stable for the life of the history. */
-/* What a process had Tenstorrent chips run, as tt-metal's profiler reported it. Sums over its chips. */
+/*
+ * A process, one per (tgid, start time); exec keeps it and counts. Indexes are stable for the life of
+ * the history.
+ */
+/*
+ * What a process had Tenstorrent chips run, as tt-metal's profiler reported it. Sums over its chips.
+ */
 struct ttmon_work {
 	uint64_t runs;	    /* of programs; 0: nothing was reported, and the rest means nothing */
 	uint64_t busy_ns;   /* their lengths */
@@ -241,7 +267,10 @@ enum ttmon_finding {
 const char *ttmon_finding_name(unsigned int finding);
 const char *ttmon_finding_help(unsigned int finding);
 
-/* What only an allocation that was transferred (or hinted at) has: a block of its own, made by the first event. */
+/*
+ * What only an allocation that was transferred (or hinted at) has: a block of its own, made by the
+ * first event.
+ */
 struct ttmon_traffic {
 	uint64_t bytes[TTMON_RDIR_MAX];
 	uint32_t copies[TTMON_RDIR_MAX];    /* transfers this took part in */
@@ -260,8 +289,10 @@ struct ttmon_gpu_use {
 	uint64_t first_ns, last_ns;
 };
 
-/* One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight: what a transfer needs comes
- * first, then what only making and ending it do. */
+/*
+ * One record per live or kept allocation: 1,000,000 of them are the rule, so the layout is tight: what
+ * a transfer needs comes first, then what only making and ending it do.
+ */
 #define TTMON_HISTORY_ROW_EVENTS (512u << 10) /* events of one allocation, at most */
 
 struct ttmon_alloc {
@@ -282,8 +313,10 @@ struct ttmon_alloc {
 	uint32_t ordinal;  /* 0, 1, ...: within (process, site, size) */
 	uint32_t api_flags;
 	uint32_t gen; /* how often this address had been allocated before in the process */
-	/* Kernel launches of the process before it was made, and before it was freed: UINT32_MAX: it was not, or they are past counting. They mean
-	 * something below ttmon_history_numbered(). */
+	/*
+	 * Kernel launches of the process before it was made, and before it was freed: UINT32_MAX: it was not,
+	 * or they are past counting. They mean something below ttmon_history_numbered().
+	 */
 	uint32_t made_nth, freed_nth;
 	uint16_t fn;
 	int16_t device;
@@ -314,7 +347,10 @@ struct ttmon_frame {
 	uint64_t offset; /* file offset of the return address; the raw address where object is 0 */
 };
 
-/* A call site: frames outside CUDA and allocator objects, innermost first. Same key under ASLR and in another run. */
+/*
+ * A call site: frames outside CUDA and allocator objects, innermost first. Same key under ASLR and in
+ * another run.
+ */
 struct ttmon_site {
 	uint64_t
 		key; /* FNV-1a 64 over, per frame: build-id bytes (or the base name of the path) then the offset, little endian */
@@ -357,8 +393,10 @@ struct ttmon_spot {
 	uint64_t alloc_seq; /* one of them (ttmon_history_alloc) */
 };
 
-/* The whole host, since the start. pages: those that each allocation touches, overlaps counted each time, of pinned memory only. Peaks in
- * order of events. */
+/*
+ * The whole host, since the start. pages: those that each allocation touches, overlaps counted each
+ * time, of pinned memory only. Peaks in order of events.
+ */
 struct ttmon_method_totals {
 	uint64_t allocs, bytes, pages, ends;
 	uint64_t live, live_bytes, live_pages;
@@ -366,9 +404,10 @@ struct ttmon_method_totals {
 };
 
 /*
- * Counters here never fall, nor when the line of a process is used again, but for: allocs (a Tenstorrent buffer whose making failed is taken
- * back), superseded (its free came after all), xfer and unmatched (see ttmon_xfer_settled()). live, pinned_pages, pinned_bytes and events_kept are
- * what is there now.
+ * Counters here never fall, nor when the line of a process is used again, but for: allocs (a
+ * Tenstorrent buffer whose making failed is taken back), superseded (its free came after all), xfer
+ * and unmatched (see ttmon_xfer_settled()). live, pinned_pages, pinned_bytes and events_kept are what
+ * is there now.
  */
 struct ttmon_history_totals {
 	uint64_t pins, pinned_pages, pinned_peak_pages, pinned_bytes, pinned_peak_bytes, peak_ns; /* whole host */
@@ -406,7 +445,10 @@ struct ttmon_error_count {
 	uint64_t count;
 };
 
-/* How long calls that pin or unpin took. Bounds are upper ones, inclusive; the last count is of what was longer. */
+/*
+ * How long calls that pin or unpin took. Bounds are upper ones, inclusive; the last count is of what
+ * was longer.
+ */
 #define TTMON_PIN_BUCKETS 14
 extern const uint64_t ttmon_pin_bounds_ns[TTMON_PIN_BUCKETS];
 struct ttmon_pin_times {
@@ -439,7 +481,10 @@ struct ttmon_blind {
 int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history **ret) _must_check;
 void ttmon_history_free(struct ttmon_history *h);
 
-/* ttmon_history_on_NAME(h, ev): a record that ttmon_decode() has passed; events in slot order, facts whenever they come. */
+/*
+ * ttmon_history_on_NAME(h, ev): a record that ttmon_decode() has passed; events in slot order, facts
+ * whenever they come.
+ */
 #define X(id, NAME, name, type, way, family, check, stream, timeline, history, ...) \
 	TTMON_IF_##history(void ttmon_history_on_##name(struct ttmon_history *h, const struct type *ev);)
 TTMON_EVENT_TABLE(X)
@@ -452,11 +497,15 @@ void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late);
  * would change nothing but the time, which ttmon_history_now() does too.
  */
 uint64_t ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns);
-/* End of the capture: resolve what is still open (sites), take the last launches. Live allocations stay live. */
+/*
+ * End of the capture: resolve what is still open (sites), take the last launches. Live allocations
+ * stay live.
+ */
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns);
 /*
- * For a copy of the history that is looked at once: what still waits for its call site has it now. Where the mappings of the last
- * milliseconds are not known yet, it stays unknown. What comes after that may get other ordinals than it would have.
+ * For a copy of the history that is looked at once: what still waits for its call site has it now.
+ * Where the mappings of the last milliseconds are not known yet, it stays unknown. What comes after
+ * that may get other ordinals than it would have.
  */
 void ttmon_history_settle(struct ttmon_history *h);
 
@@ -475,13 +524,18 @@ void ttmon_history_tt_undo(struct ttmon_history *h, uint64_t seq);
 
 /* Has this process's list of mappings been seen (since its last exec)? */
 bool ttmon_history_maps_known(const struct ttmon_history *h, uint32_t tgid);
-/* Processes whose mappings are wanted (a copy came from an unknown address): fills at most max tgids, each told once
- * until its MAPS_DONE arrives. Returns how many. */
+/*
+ * Processes whose mappings are wanted (a copy came from an unknown address): fills at most max tgids,
+ * each told once until its MAPS_DONE arrives. Returns how many.
+ */
 size_t ttmon_history_want_maps(struct ttmon_history *h, uint32_t *tgids, size_t max);
 /* Frames that have no SYMBOL fact yet, each told once: (object id, file offset). Returns how many. */
 size_t ttmon_history_want_symbols(struct ttmon_history *h, struct ttmon_frame *frames, size_t max);
 
-/* Views, valid until the next apply/tick/finish. Index 0 of sites is the unknown site, index 0 of objects is unused. */
+/*
+ * Views, valid until the next apply/tick/finish. Index 0 of sites is the unknown site, index 0 of
+ * objects is unused.
+ */
 size_t ttmon_history_procs(const struct ttmon_history *h);
 const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_t idx);
 /*
@@ -489,60 +543,98 @@ const struct ttmon_proc *ttmon_history_proc(const struct ttmon_history *h, size_
  * UINT32_MAX: not known.
  */
 uint32_t ttmon_history_uid(const struct ttmon_history *h, uint32_t tgid, uint64_t at_ns);
-/* Add to the work of the process that had this id at that time. Nothing is added where another one has it by now. */
+/*
+ * Add to the work of the process that had this id at that time. Nothing is added where another one has
+ * it by now.
+ */
 void ttmon_history_work(struct ttmon_history *h, uint32_t tgid, uint64_t at_ns, const struct ttmon_work *more);
 size_t ttmon_history_sites(const struct ttmon_history *h);
 const struct ttmon_site *ttmon_history_site(const struct ttmon_history *h, size_t idx);
 size_t ttmon_history_objects(const struct ttmon_history *h);
 const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, size_t idx);
-/* How many of the process's kernel launches, from its first on, have a number: up to the first graph launch, which is nobody knows how many
- * kernels, or the first launch during a stream capture. 0: it is older than the capture, or launches of it may not have been seen. */
+/*
+ * How many of the process's kernel launches, from its first on, have a number: up to the first graph
+ * launch, which is nobody knows how many kernels, or the first launch during a stream capture. 0: it
+ * is older than the capture, or launches of it may not have been seen.
+ */
 uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* Function name at a frame, NULL if not known; *delta: offset into the function. */
 const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta);
-/* Allocations in the order they were made: seq runs from 0 to ttmon_history_allocs() - 1; NULL where folded or evicted. */
+/*
+ * Allocations in the order they were made: seq runs from 0 to ttmon_history_allocs() - 1; NULL where
+ * folded or evicted.
+ */
 uint64_t ttmon_history_allocs(const struct ttmon_history *h);
 const struct ttmon_alloc *ttmon_history_alloc(const struct ttmon_history *h, uint64_t seq);
-/* The first seq at or after this one that is not NULL; ttmon_history_allocs() if there is none. A service that has run for
- * months has billions of folded ones: loop with this. */
+/*
+ * The first seq at or after this one that is not NULL; ttmon_history_allocs() if there is none. A
+ * service that has run for months has billions of folded ones: loop with this.
+ */
 uint64_t ttmon_history_next(const struct ttmon_history *h, uint64_t seq);
 static inline uint64_t ttmon_alloc_seq(const struct ttmon_alloc *a)
 {
 	return (uint64_t)a->seq_high << 32 | a->seq_low;
 }
-/* Decode the next kept event: *pos starts at 0; ev must be the one filled by the call before. False at the end. */
+/*
+ * Decode the next kept event: *pos starts at 0; ev must be the one filled by the call before. False at
+ * the end.
+ */
 bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev);
-/* What its transfers (and where it was pinned before the trace its size) are. UNKNOWN: none of its life was seen. */
+/*
+ * What its transfers (and where it was pinned before the trace its size) are. UNKNOWN: none of its
+ * life was seen.
+ */
 enum ttmon_knowledge ttmon_history_alloc_known(const struct ttmon_history *h, const struct ttmon_alloc *a);
 /* What kind of memory it is, or was at its end. */
 enum ttmon_mem ttmon_history_mem(const struct ttmon_history *h, const struct ttmon_alloc *a);
-/* What the family's figures of a process are. UNKNOWN: nothing that it would have told of its life was seen. */
+/*
+ * What the family's figures of a process are. UNKNOWN: nothing that it would have told of its life was
+ * seen.
+ */
 enum ttmon_knowledge ttmon_history_known(const struct ttmon_history *h, const struct ttmon_proc *p,
 					 enum ttmon_family family);
 /* Are the sums of allocations and transfers of the process, or of all, lower bounds? */
 bool ttmon_history_at_least(const struct ttmon_history *h, const struct ttmon_proc *p);
 bool ttmon_history_all_at_least(const struct ttmon_history *h);
-/* Are the estimates of its sampled copies, too, lower bounds? Beside what was sampled, copies can have been missed. */
+/*
+ * Are the estimates of its sampled copies, too, lower bounds? Beside what was sampled, copies can have
+ * been missed.
+ */
 bool ttmon_history_sampled_at_least(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* When the last of its libraries got its probes; 0: they were there from its beginning. */
 uint64_t ttmon_history_probed_ns(const struct ttmon_history *h, const struct ttmon_proc *p);
-/* Is pinned_pages, pinned_bytes of the process what is pinned now? Not where a free can have been missed. */
+/*
+ * Is pinned_pages, pinned_bytes of the process what is pinned now? Not where a free can have been
+ * missed.
+ */
 bool ttmon_history_pinned_known(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* Live allocation that holds addr: pinned, managed or device first, else the mapping. NULL. */
 const struct ttmon_alloc *ttmon_history_find(const struct ttmon_history *h, uint32_t tgid, uint64_t addr);
 
-/* n unpinned (site, process) groups with the most bytes to and from the device, best first; 0 copies never listed. Returns how many. */
+/*
+ * n unpinned (site, process) groups with the most bytes to and from the device, best first; 0 copies
+ * never listed. Returns how many.
+ */
 size_t ttmon_history_hotspots(const struct ttmon_history *h, struct ttmon_spot *spots, size_t n);
-/* The n live allocations with the most transfers to and from the device, pinned ones too: numbers (ttmon_history_alloc), best first. */
+/*
+ * The n live allocations with the most transfers to and from the device, pinned ones too: numbers
+ * (ttmon_history_alloc), best first.
+ */
 size_t ttmon_history_hottest(const struct ttmon_history *h, uint64_t *seqs, size_t n);
 /* Pinned groups that are cold by the rule (ttmon_said.cold), most pinned bytes first. */
 size_t ttmon_history_coldspots(const struct ttmon_history *h, struct ttmon_spot *spots, size_t n);
 /* By which they are judged: what is given, else what was seen, else the defaults. */
 void ttmon_history_cost(const struct ttmon_history *h, struct ttmon_cost *ret);
-/* Advice for every (site, process, method) that has host memory, in site order. Free with free(). -ENOMEM. */
+/*
+ * Advice for every (site, process, method) that has host memory, in site order. Free with free().
+ * -ENOMEM.
+ */
 int ttmon_history_advice(const struct ttmon_history *h, struct ttmon_spot **ret, size_t *ret_n) _must_check;
 
-/* Who had less than wanted because a table was full; rows has room for TTMON_QUOTA_ROWS. Returns how many. */
+/*
+ * Who had less than wanted because a table was full; rows has room for TTMON_QUOTA_ROWS. Returns how
+ * many.
+ */
 uint32_t ttmon_history_quotas(const struct ttmon_history *h, struct ttmon_quota_row *rows);
 /* Of the totals, the host pages that are pinned now. */
 uint64_t ttmon_history_pinned_pages(const struct ttmon_history *h);
@@ -554,8 +646,10 @@ size_t ttmon_history_failures(const struct ttmon_history *h, const struct ttmon_
 void ttmon_history_pin_times(const struct ttmon_history *h, unsigned int method, bool unpin,
 			     struct ttmon_pin_times *ret);
 size_t ttmon_history_blinds(const struct ttmon_history *h, const struct ttmon_blind **ret);
-/* In the order they came; the newest TTMON_CHECKPOINTS_MAX of a service, the first ones of a --dump-db run (then: incomplete). Those of a
- * process go with its line. */
+/*
+ * In the order they came; the newest TTMON_CHECKPOINTS_MAX of a service, the first ones of a --dump-db
+ * run (then: incomplete). Those of a process go with its line.
+ */
 #define TTMON_CHECKPOINTS_MAX 65536u
 size_t ttmon_history_checkpoints(const struct ttmon_history *h, const struct ttmon_period_end **ret);
 const struct ttmon_ev_clock *ttmon_history_clock(const struct ttmon_history *h); /* NULL before the CLOCK fact */

@@ -614,8 +614,9 @@ void ttmon_procs_fini(struct ttmon_history *h);
 
 /* unwound.c: call stacks that were found in copies of the stack */
 /*
- * The stack of an event whose stack was copied: t becomes what is known of it. -EAGAIN: nothing is known yet and final is false;
- * with it the frames stay as they were found, unchecked. Asked again it is not known any more.
+ * The stack of an event whose stack was copied: t becomes what is known of it. -EAGAIN: nothing is
+ * known yet and final is false; with it the frames stay as they were found, unchecked. Asked again it
+ * is not known any more.
  */
 int ttmon_unwound_take(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_taken *t, bool final) _must_check;
 void ttmon_unwound_fini(struct ttmon_history *h);
@@ -701,7 +702,10 @@ void ttmon_maplist_forget(struct ttmon_hproc *p);
 void ttmon_advice_init(struct ttmon_history *h, const struct ttmon_history_cfg *cfg);
 /* A call that pins or unpins took so long; 0: not known. */
 void ttmon_advice_saw(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t pin_ns, uint64_t unpin_ns);
-/* The verdict on one allocation by itself, which its address tells from others: its call site need not be known. */
+/*
+ * The verdict on one allocation by itself, which its address tells from others: its call site need not
+ * be known.
+ */
 void ttmon_advice_judge(const struct ttmon_history *h, const struct ttmon_alloc *a, struct ttmon_said *ret);
 /* A hook: remember the sums of an allocation that is about to go. */
 void ttmon_advice_folded(struct ttmon_history *h, struct ttmon_alloc *a);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * known.c: what the history's figures are worth: known, a lower bound, or unknown, out of what was not seen (core/know). Part of the history
- * (hot thread, pure).
+ * known.c: what the history's figures are worth: known, a lower bound, or unknown, out of what was not
+ * seen (core/know). Part of the history (hot thread, pure).
  *
- * Memory has a kind only if no call about it can have been missed: what is older than the last time in which pins went unseen is of an
- * unknown kind, and so is pinned memory that is older than the last time in which frees did. That is decided when something happens to it,
- * and when somebody asks.
+ * Memory has a kind only if no call about it can have been missed: what is older than the last time in
+ * which pins went unseen is of an unknown kind, and so is pinned memory that is older than the last
+ * time in which frees did. That is decided when something happens to it, and when somebody asks.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -50,7 +50,9 @@ void ttmon_known_move_site(struct ttmon_history *h, const struct ttmon_alloc *a,
 	}
 }
 
-/* Pageable memory may have been pinned, pinned memory may have been freed, by a call that nobody saw. */
+/*
+ * Pageable memory may have been pinned, pinned memory may have been freed, by a call that nobody saw.
+ */
 static bool in_doubt(const struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a, uint64_t ts_ns)
 {
 	enum ttmon_mem mem = ttmon_rec_mem(a);
@@ -116,7 +118,9 @@ bool ttmon_history_pinned_known(const struct ttmon_history *h, const struct ttmo
 	return true;
 }
 
-/* The life of a process so far; of one that was not announced all before the trace may be part of it. */
+/*
+ * The life of a process so far; of one that was not announced all before the trace may be part of it.
+ */
 static void life(const struct ttmon_history *h, const struct ttmon_proc *p, uint64_t *from_ns, uint64_t *to_ns)
 {
 	*from_ns = p->start_ns;

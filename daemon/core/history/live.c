@@ -2,10 +2,11 @@
 /*
  * live.c: advice while the program runs (live.h). Part of the history (hot thread, pure).
  *
- * What is hot is found where it is moved, what is cold by time. For that nothing is scanned: allocations are met once, in the order they were
- * made, when they are cold_ns old; a pinned one that was moved since then waits in a wheel, by when it may be cold, and is looked at again
- * then. So one that lives for less costs nothing, and one that is in use a few bytes and a look every cold_ns. A tick does a bounded number
- * of looks; what is left is done by the next ones.
+ * What is hot is found where it is moved, what is cold by time. For that nothing is scanned:
+ * allocations are met once, in the order they were made, when they are cold_ns old; a pinned one that
+ * was moved since then waits in a wheel, by when it may be cold, and is looked at again then. So one
+ * that lives for less costs nothing, and one that is in use a few bytes and a look every cold_ns. A
+ * tick does a bounded number of looks; what is left is done by the next ones.
  */
 #include "daemon/core/history/heat.h"
 #include "daemon/core/history/history_int.h"
@@ -16,13 +17,19 @@
 #define LINES_SHARE   8u
 #define SPEAKER_NS    (60 * NSEC_PER_SEC)
 #define LEVEL_MAX     6u
-/* The wheel turns this often in cold_ns. It has room for the longest wait, and a little for looks that are behind. */
+/*
+ * The wheel turns this often in cold_ns. It has room for the longest wait, and a little for looks that
+ * are behind.
+ */
 #define TURNS 32u
 #define WHEEL ((TURNS << LEVEL_MAX) + 2 * TURNS)
 /* In one tick: looks, and allocations passed over. */
 #define LOOKS 256u
 #define STEPS 1024u
-/* An entry of the wheel: the number of an allocation, above that its level, and the user that it is counted for. */
+/*
+ * An entry of the wheel: the number of an allocation, above that its level, and the user that it is
+ * counted for.
+ */
 #define SEQ_BITS   40
 #define USER_SHIFT 48
 /* What is kept of one that is cold: its level, what was said, and that user. */
@@ -91,7 +98,10 @@ static uint64_t other_spoke_ns(struct ttmon_live *v, uint32_t user, uint64_t ts_
 	return v->spoke_ns[1];
 }
 
-/* Where several users say something, a user says so many lines a second that those of the others are read before they are pushed out. */
+/*
+ * Where several users say something, a user says so many lines a second that those of the others are
+ * read before they are pushed out.
+ */
 static bool says_too_much(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns)
 {
 	struct ttmon_user *u = &h->users[p->user];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * live.h: advice while the program runs, allocation by allocation. A part of the history (hot thread, pure): told of every transfer as it is applied,
- * and of time passing. Lines are numbered from 1 and kept in a ring: who reads says after which number to go on.
+ * live.h: advice while the program runs, allocation by allocation. A part of the history (hot thread,
+ * pure): told of every transfer as it is applied, and of time passing. Lines are numbered from 1 and
+ * kept in a ring: who reads says after which number to go on.
  *
  * What is said of an allocation:
  *	pin	pageable memory (custom, mmap) whose transfers, both ways, passed the threshold: by default that the rule (lib/verdict) says so
@@ -9,8 +10,9 @@
  *	cold	the same, but mapped, portable, write-combined, with a device pointer asked for, or of a process that makes copies in graphs,
  *		which are not seen: GPU use unknown
  *	keep	what was said last no longer holds
- * Hysteresis: a line is only said when it is another than the last of the allocation; `pin` is never taken back by time alone; after an `unpin` or `cold` that a
- * transfer proved wrong (`keep`), the next one takes twice as long, up to 64 times.
+ * Hysteresis: a line is only said when it is another than the last of the allocation; `pin` is never
+ * taken back by time alone; after an `unpin` or `cold` that a transfer proved wrong (`keep`), the next
+ * one takes twice as long, up to 64 times.
  */
 #ifndef TTMON_LIVE_H
 #define TTMON_LIVE_H

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mappings.c: ordinary mappings as mmap, munmap, mremap and brk change them, what the lists of /proc/PID/maps say about them, and the
- * provisional ones that stand in until a list comes. Part of the history (hot thread, pure).
+ * mappings.c: ordinary mappings as mmap, munmap, mremap and brk change them, what the lists of
+ * /proc/PID/maps say about them, and the provisional ones that stand in until a list comes. Part of
+ * the history (hot thread, pure).
  *
- * One record per mmap call, also where the kernel merges neighbours into one VMA: the call is the identity. Taking a piece out
- * of a mapping leaves the record and its history with the first piece that remains; a second piece becomes a record of its own.
- * A move keeps the record. What an event says about a time before the last list of mappings was read is in that list already.
+ * One record per mmap call, also where the kernel merges neighbours into one VMA: the call is the
+ * identity. Taking a piece out of a mapping leaves the record and its history with the first piece
+ * that remains; a second piece becomes a record of its own. A move keeps the record. What an event
+ * says about a time before the last list of mappings was read is in that list already.
  *
- * A list is read at some time (from_ns) and comes in at once, while events wait for their slot: changes by events at or before
- * from_ns are in the list and are skipped when they come; those after it that came first are kept in a ring, and the addresses
- * they touched are left as they are. Everywhere else the list wins: what it does not cover is gone, what nobody knew is new
- * (older than the trace, if it is the first list), a VMA that several records cover leaves them as they are.
+ * A list is read at some time (from_ns) and comes in at once, while events wait for their slot:
+ * changes by events at or before from_ns are in the list and are skipped when they come; those after
+ * it that came first are kept in a ring, and the addresses they touched are left as they are.
+ * Everywhere else the list wins: what it does not cover is gone, what nobody knew is new (older than
+ * the trace, if it is the first list), a VMA that several records cover leaves them as they are.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -50,7 +53,10 @@ static struct ttmon_alloc *map_new(struct ttmon_history *h, struct ttmon_hproc *
 	return a;
 }
 
-/* The part of a from `at` on becomes a record of its own, made now. The caller must look a up again: making it may evict. */
+/*
+ * The part of a from `at` on becomes a record of its own, made now. The caller must look a up again:
+ * making it may evict.
+ */
 static void split(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, uint64_t at, uint64_t ts_ns)
 {
 	uint64_t end = ttmon_rec_limit(a);
@@ -99,7 +105,10 @@ void ttmon_hostmem_carve(struct ttmon_history *h, struct ttmon_hproc *p, uint64_
 	}
 }
 
-/* Registered memory went away without being unregistered. An unregister that comes later still belongs to it. */
+/*
+ * Registered memory went away without being unregistered. An unregister that comes later still belongs
+ * to it.
+ */
 static void unmap_registered(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
 {
 	uint64_t at = lo;
@@ -185,7 +194,10 @@ static void resize(struct ttmon_history *h, struct ttmon_hproc *p, const struct 
 		map_new(h, p, old_end, new_end - old_end, ev->h.ts_ns, TTMON_MAP_PRIVATE, NULL);
 }
 
-/* Puts what lay in the old range at the new place, cut to the new length. Returns up to where the new range is filled. */
+/*
+ * Puts what lay in the old range at the new place, cut to the new length. Returns up to where the new
+ * range is filled.
+ */
 static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev,
 			    uint64_t old_end, uint64_t new_end)
 {
@@ -196,7 +208,9 @@ static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, cons
 		uint64_t to = ev->new_addr + (a->addr - ev->old_addr), end = MIN(to + a->size, new_end);
 
 		at = ttmon_rec_limit(a);
-		/* Another thread was given a part of the old range before this call returned: that is not what moved. */
+		/*
+		 * Another thread was given a part of the old range before this call returned: that is not what moved.
+		 */
 		if (a->alloc_ns >= ev->entry_ns)
 			continue;
 		if (to >= new_end) {
@@ -414,7 +428,10 @@ static bool no_allocation(const struct ttmon_vma *v)
 	       (v->name && !strncmp(v->name, "[v", 2));
 }
 
-/* The last `count` collected, sorted, without overlaps and without what is no allocation. Returns how many are left. */
+/*
+ * The last `count` collected, sorted, without overlaps and without what is no allocation. Returns how
+ * many are left.
+ */
 static uint32_t tidy(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t count)
 {
 	uint32_t skip = p->nr_vmas - count, n = 0;

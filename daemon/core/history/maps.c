@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * maps.c: see maps.h. A process has some hundreds of executable mappings and each distinct call stack is looked up once, so a
- * plain array that is searched from end to end does.
+ * maps.c: see maps.h. A process has some hundreds of executable mappings and each distinct call stack
+ * is looked up once, so a plain array that is searched from end to end does.
  */
 #include "daemon/core/history/maps.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * maps.h: the executable mappings of one process, with the time from which and until which each was valid, so that a return
- * address seen at some time can be told to be at some offset of some object. Facts come late and out of order with events.
+ * maps.h: the executable mappings of one process, with the time from which and until which each was
+ * valid, so that a return address seen at some time can be told to be at some offset of some object.
+ * Facts come late and out of order with events.
  */
 #ifndef TTMON_MAPS_H
 #define TTMON_MAPS_H
@@ -28,8 +29,10 @@ struct ttmon_maps {
 int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t ts_ns) _must_check;
 /* All that is older than ts_ns ends (exec). */
 void ttmon_maps_end(struct ttmon_maps *m, uint64_t ts_ns);
-/* What was there at ts_ns. A mapping first told of later counts as having been there, unless *barrier (an exec) lies between:
- * barriers are ascending. NULL if none. */
+/*
+ * What was there at ts_ns. A mapping first told of later counts as having been there, unless *barrier
+ * (an exec) lies between: barriers are ascending. NULL if none.
+ */
 const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t addr, uint64_t ts_ns,
 					 const uint64_t *barriers, uint32_t nr_barriers);
 /* A forked child has what its parent had. */

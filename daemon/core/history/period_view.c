@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* period_view.c: see period_view.h. Groups are those of core/history/advice.c, of one process and of what is still there. */
+/*
+ * period_view.c: see period_view.h. Groups are those of core/history/advice.c, of one process and of
+ * what is still there.
+ */
 #include "daemon/core/history/period_view.h"
 #include "lib/base/grow.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * period_view.h: the history by periods (core/history/periods.h): what one process moved in one of its periods, from the events that are kept. Pure;
- * for a forked child, as it looks at all there is.
+ * period_view.h: the history by periods (core/history/periods.h): what one process moved in one of its
+ * periods, from the events that are kept. Pure; for a forked child, as it looks at all there is.
  */
 #ifndef TTMON_PERIOD_VIEW_H
 #define TTMON_PERIOD_VIEW_H
@@ -41,7 +41,10 @@ struct ttmon_period_view {
 	uint32_t n;
 };
 
-/* -ENOENT: the process has no such label, or not that many periods (*ret untouched); -ENOMEM, -E2BIG. Free with ttmon_period_view_fini(). */
+/*
+ * -ENOENT: the process has no such label, or not that many periods (*ret untouched); -ENOMEM, -E2BIG.
+ * Free with ttmon_period_view_fini().
+ */
 int ttmon_history_period(const struct ttmon_history *h, const struct ttmon_period_query *q, uint64_t now_ns,
 			 struct ttmon_period_view *ret) _must_check;
 void ttmon_period_view_fini(struct ttmon_period_view *v);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * periods.c: transfers by period. Each allocation brings its cells, (group, period) with sums, in order of time; when there is no more room
- * they are sorted and those of one group and period become one, so that memory grows with what is told apart and not with the events.
+ * periods.c: transfers by period. Each allocation brings its cells, (group, period) with sums, in
+ * order of time; when there is no more room they are sorted and those of one group and period become
+ * one, so that memory grows with what is told apart and not with the events.
  */
 #include "daemon/core/history/periods.h"
 #include "lib/base/search.h"
@@ -39,8 +40,10 @@ static int by_label(const void *pa, const void *pb)
 	return order ? order : a->ts_ns < b->ts_ns ? -1 : a->ts_ns > b->ts_ns;
 }
 
-/* marks are sorted: runs of one process and label. The run of the process that starts at i which is to be taken, [*from, *to); returns where
- * the next process begins. */
+/*
+ * marks are sorted: runs of one process and label. The run of the process that starts at i which is to
+ * be taken, [*from, *to); returns where the next process begins.
+ */
 static size_t pick_run(const struct ttmon_period_mark *marks, size_t n, size_t i, const char *label, size_t *from,
 		       size_t *to)
 {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * periods.h: what was moved in which period of a program. A period is the time between two checkpoints of one label of a process:
+ * periods.h: what was moved in which period of a program. A period is the time between two checkpoints
+ * of one label of a process:
  *
  *	first heard of     checkpoint 0     checkpoint 1           checkpoint n - 1      end
  *	     |    period 0      |   period 1     |     ...     |  n - 1  |    period n    |
  *
- * Periods 0 to n - 1 are complete, and are what a share is of ("in 99 of 100 steps"). Period 0 has the program's start in it, period n what
- * comes after the last checkpoint. What happens at the time of a checkpoint belongs to the period that begins.
+ * Periods 0 to n - 1 are complete, and are what a share is of ("in 99 of 100 steps"). Period 0 has the
+ * program's start in it, period n what comes after the last checkpoint. What happens at the time of a
+ * checkpoint belongs to the period that begins.
  *
- * Pure; the service (of its history) and `ttmon db show --period` (of a database) go by the same sums. Memory: 40 bytes for each (group,
- * period) with transfers, at most TTMON_PERIODS_CELLS of them, and 12 a checkpoint.
+ * Pure; the service (of its history) and `ttmon db show --period` (of a database) go by the same sums.
+ * Memory: 40 bytes for each (group, period) with transfers, at most TTMON_PERIODS_CELLS of them, and
+ * 12 a checkpoint.
  */
 #ifndef TTMON_PERIODS_H
 #define TTMON_PERIODS_H
@@ -33,8 +36,8 @@ struct ttmon_period_ends {
 };
 
 /*
- * label NULL: of each process the one that it told most often, the first told of several. Marks of processes past nr_procs are ignored.
- * -ENOMEM. Free with ttmon_period_ends_fini().
+ * label NULL: of each process the one that it told most often, the first told of several. Marks of
+ * processes past nr_procs are ignored. -ENOMEM. Free with ttmon_period_ends_fini().
  */
 int ttmon_period_ends_init(struct ttmon_period_ends *e, const struct ttmon_period_mark *marks, size_t n,
 			   const char *label, uint32_t nr_procs) _must_check;
@@ -88,8 +91,10 @@ struct ttmon_period_ask {
 int ttmon_periods_rows(struct ttmon_periods *p, const struct ttmon_period_ask *ask, uint32_t n,
 		       struct ttmon_period_row *rows) _must_check;
 
-/* What pinning the group's memory would save in each period on average (0: it is not moved), and after how many periods that
- * has paid for pinning what one period uses. Rates in bytes per second, not 0. */
+/*
+ * What pinning the group's memory would save in each period on average (0: it is not moved), and after
+ * how many periods that has paid for pinning what one period uses. Rates in bytes per second, not 0.
+ */
 struct ttmon_period_gain {
 	uint64_t saved_ns, cost_ns;
 	uint64_t pays_after; /* periods, UINT64_MAX: never */
@@ -97,8 +102,11 @@ struct ttmon_period_gain {
 void ttmon_period_get_gain(const struct ttmon_period_row *row, uint64_t pageable_bps, uint64_t pinned_bps,
 			   uint64_t pinning_bps, struct ttmon_period_gain *ret);
 
-/* What to do about memory by what its periods were: pin what pays for it in the periods there were, unpin what was moved in none after the
- * first, unless a kernel may read it where it is. enum ttmon_advice of core/history/history.h. */
+/*
+ * What to do about memory by what its periods were: pin what pays for it in the periods there were,
+ * unpin what was moved in none after the first, unless a kernel may read it where it is. enum
+ * ttmon_advice of core/history/history.h.
+ */
 unsigned int ttmon_period_advice(const struct ttmon_period_row *row, const struct ttmon_period_gain *gain,
 				 unsigned int method, bool in_place);
 

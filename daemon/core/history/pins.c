@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pins.c: how much memory is pinned, per process and on the host, now and at the peak. Part of the history (hot thread, pure).
+ * pins.c: how much memory is pinned, per process and on the host, now and at the peak. Part of the
+ * history (hot thread, pure).
  *
- * A page is counted once per process however many registrations cover it: what a new one adds are those of its pages that no
- * other live pinned range touches, and that is also what its end takes away. The host's figures are the sums over processes.
+ * A page is counted once per process however many registrations cover it: what a new one adds are
+ * those of its pages that no other live pinned range touches, and that is also what its end takes
+ * away. The host's figures are the sums over processes.
  */
 #include "daemon/core/history/history_int.h"
 

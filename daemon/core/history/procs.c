@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * procs.c: the processes of the history: (tgid, start time), what they launched, what failed. Part of the history (hot thread, pure).
+ * procs.c: the processes of the history: (tgid, start time), what they launched, what failed. Part of
+ * the history (hot thread, pure).
  *
- * A process is made by the first thing heard of it and completed when it is announced: facts come at once, events some slots
- * later. After its end it is kept for 2 s of stream time with all it needs to resolve call sites, then as a line in the table.
- * A service reuses the line once 4096 younger ones have ended and no allocation refers to it (at once if it never did anything
- * that is shown); a --dump-db run keeps all. Until it is reused a line stays readable, so indexes never dangle.
+ * A process is made by the first thing heard of it and completed when it is announced: facts come at
+ * once, events some slots later. After its end it is kept for 2 s of stream time with all it needs to
+ * resolve call sites, then as a line in the table. A service reuses the line once 4096 younger ones
+ * have ended and no allocation refers to it (at once if it never did anything that is shown); a
+ * --dump-db run keeps all. Until it is reused a line stays readable, so indexes never dangle.
  */
 #include "daemon/core/history/history_int.h"
 #include "lib/base/search.h"
@@ -280,7 +282,10 @@ static void proc_fork(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t p
 	if (!parent || parent == p || parent->pub.exit_ns)
 		return;
 	ttmon_users_inherit(h, p, parent);
-	/* What CUDA gives out is a shared mapping, of /dev/zero or a device (docs/real-gpu.md): a child writes to the same pages. */
+	/*
+	 * What CUDA gives out is a shared mapping, of /dev/zero or a device (docs/real-gpu.md): a child writes
+	 * to the same pages.
+	 */
 	if (parent->layer[TTMON_LAYER_REG].n)
 		ttmon_count_finding(h, parent, TTMON_FINDING_FORK_PINNED);
 	if (ttmon_maps_inherit(&p->maps, &parent->maps, ts_ns) < 0)
@@ -426,7 +431,10 @@ void ttmon_history_on_launches(struct ttmon_history *h, const struct ttmon_ev_la
 		     ev->graph_copies);
 }
 
-/* Of libraries whose probes came late, before the process launched anything; those that come later are told by apply_blind(). */
+/*
+ * Of libraries whose probes came late, before the process launched anything; those that come later are
+ * told by apply_blind().
+ */
 static bool was_blind(const struct ttmon_history *h, uint32_t tgid)
 {
 	for (uint32_t i = 0; i < h->nr_blinds; i++)

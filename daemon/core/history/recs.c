@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * recs.c: the records of the history: one per allocation, live or kept. Part of the history (hot thread, pure).
+ * recs.c: the records of the history: one per allocation, live or kept. Part of the history (hot
+ * thread, pure).
  *
- * Records lie in chunks that are never given back but reused; the index of a layer holds record numbers, the sequence table says
- * where the n-th allocation is. A record is in its layer's index exactly while it is live. Over the limit the user with most records
- * pays (users.c): that user's oldest ended record goes, then a live one, whose bytes stay in the accounts (condensed.c). That is counted.
+ * Records lie in chunks that are never given back but reused; the index of a layer holds record
+ * numbers, the sequence table says where the n-th allocation is. A record is in its layer's index
+ * exactly while it is live. Over the limit the user with most records pays (users.c): that user's
+ * oldest ended record goes, then a live one, whose bytes stay in the accounts (condensed.c). That is
+ * counted.
  */
 #include "daemon/core/history/history_int.h"
 #include "lib/base/grow.h"
@@ -60,7 +63,10 @@ enum ttmon_layer ttmon_layer_of(unsigned int method)
 	}
 }
 
-/* Host and CUDA addresses are one space; a Tenstorrent address means nothing without its device, and is never looked up. */
+/*
+ * Host and CUDA addresses are one space; a Tenstorrent address means nothing without its device, and
+ * is never looked up.
+ */
 uint64_t ttmon_layer_key(const struct ttmon_alloc *a)
 {
 	return ttmon_rec_layer(a) == TTMON_LAYER_TT ? ttmon_alloc_seq(a) : a->addr;
@@ -245,7 +251,10 @@ static void make_room(struct ttmon_history *h)
 	}
 }
 
-/* Those of a user that have waited long enough; with any, the oldest too. Returns when there is more to do. */
+/*
+ * Those of a user that have waited long enough; with any, the oldest too. Returns when there is more
+ * to do.
+ */
 static uint64_t fold_user(struct ttmon_history *h, struct ttmon_user *u, bool any)
 {
 	const uint64_t *front;
@@ -279,7 +288,9 @@ uint64_t ttmon_rec_fold(struct ttmon_history *h)
 	return due;
 }
 
-/* Generations: addresses that are free are remembered with what comes next, live ones know their own. */
+/*
+ * Generations: addresses that are free are remembered with what comes next, live ones know their own.
+ */
 static uint32_t next_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t key)
 {
 	uint64_t gen = ttmon_hmap_del(&p->gens, key);

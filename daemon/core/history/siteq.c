@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * siteq.c: allocations and their ends on the way into the sums of their call sites. Part of the history (hot thread, pure).
+ * siteq.c: allocations and their ends on the way into the sums of their call sites. Part of the
+ * history (hot thread, pure).
  *
- * What a return address means is known only when the facts about the process's mappings are in, some milliseconds after the
- * event. So all site work goes through one queue, in event order, and is done when it has settled: 50 ms later, or up to 2 s where
- * a frame is in nothing known yet. Ordinals, peaks and the order of sites therefore depend on the stream alone, never on when
- * somebody looked.
+ * What a return address means is known only when the facts about the process's mappings are in, some
+ * milliseconds after the event. So all site work goes through one queue, in event order, and is done
+ * when it has settled: 50 ms later, or up to 2 s where a frame is in nothing known yet. Ordinals,
+ * peaks and the order of sites therefore depend on the stream alone, never on when somebody looked.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -38,8 +39,8 @@ void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, const str
 }
 
 /*
- * A mapping has no call of ours when it is made: it is named by the call that copied from it first. What it had moved until then was
- * counted for the unknown site.
+ * A mapping has no call of ours when it is made: it is named by the call that copied from it first.
+ * What it had moved until then was counted for the unknown site.
  */
 void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, const struct ttmon_taken *taken,
 		      uint64_t ts_ns)
@@ -175,8 +176,8 @@ static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
 }
 
 /*
- * Does the first operation. final: a frame that is in nothing known is left out of its site; else the operation waits (false), or
- * without `wait` its site stays unknown.
+ * Does the first operation. final: a frame that is in nothing known is left out of its site; else the
+ * operation waits (false), or without `wait` its site stays unknown.
  */
 static bool step(struct ttmon_history *h, bool final, bool wait)
 {
@@ -220,7 +221,10 @@ void ttmon_history_settle(struct ttmon_history *h)
 		step(h, h->now_ns > op->ts_ns && h->now_ns - op->ts_ns >= SETTLE_NS, false);
 }
 
-/* Those before it in the queue are not to be done with before they have settled: they may be another user's. */
+/*
+ * Those before it in the queue are not to be done with before they have settled: they may be another
+ * user's.
+ */
 void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	if (a->bits & TTMON_AL_SITE_QUEUED)

@@ -2,8 +2,9 @@
 /*
  * sites.c: see sites.h. Hot thread; the only user is the history.
  *
- * A site's key is FNV-1a over the build-ids and file offsets of its frames, so that it is the same in another process, under
- * ASLR, and in another run of the same binaries. Two stacks with one key are one site.
+ * A site's key is FNV-1a over the build-ids and file offsets of its frames, so that it is the same in
+ * another process, under ASLR, and in another run of the same binaries. Two stacks with one key are
+ * one site.
  */
 #include "daemon/core/history/sites.h"
 
@@ -108,7 +109,10 @@ static bool locate(const struct ttmon_symtab *symtab, const struct ttmon_site_qu
 	return all;
 }
 
-/* Leaves out what is in no object (unless all is) and then the leading frames inside CUDA. Returns how many are left. */
+/*
+ * Leaves out what is in no object (unless all is) and then the leading frames inside CUDA. Returns how
+ * many are left.
+ */
 static uint32_t reduce(const struct ttmon_symtab *symtab, struct ttmon_frame *f, uint32_t n)
 {
 	uint32_t known = 0, skip = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sites.h: call sites. Raw stacks are interned per process when they come; which objects and file offsets they are is found out
- * later, when the facts about the process's mappings had time to arrive.
+ * sites.h: call sites. Raw stacks are interned per process when they come; which objects and file
+ * offsets they are is found out later, when the facts about the process's mappings had time to arrive.
  */
 #ifndef TTMON_SITES_H
 #define TTMON_SITES_H
@@ -48,7 +48,10 @@ struct ttmon_site_query {
 };
 
 int ttmon_sites_init(struct ttmon_sites *s) _must_check;
-/* -EAGAIN: frames are in nothing known yet and the query is not final. -ENOSPC, -EDQUOT (refuse), -ENOMEM: the site stays unknown. */
+/*
+ * -EAGAIN: frames are in nothing known yet and the query is not final. -ENOSPC, -EDQUOT (refuse),
+ * -ENOMEM: the site stays unknown.
+ */
 int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_site_query *q,
 			uint32_t *ret) _must_check;
 void ttmon_sites_fini(struct ttmon_sites *s);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* symtab.c: see symtab.h. Facts are input: ids and offsets are checked, and both tables are bounded. */
+/*
+ * symtab.c: see symtab.h. Facts are input: ids and offsets are checked, and both tables are bounded.
+ */
 #include "daemon/core/history/symtab.h"
 #include "lib/base/grow.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* symtab.h: what OBJECT and SYMBOL facts told: ELF files by id and function names by (object, file offset). */
+/*
+ * symtab.h: what OBJECT and SYMBOL facts told: ELF files by id and function names by (object, file
+ * offset).
+ */
 #ifndef TTMON_SYMTAB_H
 #define TTMON_SYMTAB_H
 

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * transfers.c: which way each transfer went, what memory its host side was, and each allocation's share of it: sums, heat, kept events. Part of
- * the history (hot thread, pure).
+ * transfers.c: which way each transfer went, what memory its host side was, and each allocation's
+ * share of it: sums, heat, kept events. Part of the history (hot thread, pure).
  *
- * A direction that the call gives is believed. Default (and every cuMemcpy) is found by looking both pointers up; a pointer in
- * nothing known is on the device when every host mapping is known, which takes a list and traced mmap. Without tracing a list
- * grows old at once, so there the known side decides: what is not on the device's side is on the host's, and the other way round.
+ * A direction that the call gives is believed. Default (and every cuMemcpy) is found by looking both
+ * pointers up; a pointer in nothing known is on the device when every host mapping is known, which
+ * takes a list and traced mmap. Without tracing a list grows old at once, so there the known side
+ * decides: what is not on the device's side is on the host's, and the other way round.
  *
- * Only a record that was transferred has a block for its traffic. A transfer of a provisional mapping is booked as one of unknown memory, but not
+ * Only a record that was transferred has a block for its traffic. A transfer of a provisional mapping
+ * is booked as one of unknown memory, but not
  * settled: the list of mappings may still show that the memory was pageable.
  */
 #include "daemon/core/history/heat.h"
 #include "daemon/core/history/history_int.h"
 
-/* Who has most events is looked for again after so many that found no room; a record of that user among so many. */
+/*
+ * Who has most events is looked for again after so many that found no room; a record of that user
+ * among so many.
+ */
 #define EVENT_PAYMENTS 256u
 #define EVENT_LOOKS    1024u
 
@@ -62,7 +67,10 @@ static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_allo
 	return t;
 }
 
-/* Room for an event of p: a record of the user who has most gives its own up. False: that is the user of p, or none was found soon. */
+/*
+ * Room for an event of p: a record of the user who has most gives its own up. False: that is the user
+ * of p, or none was found soon.
+ */
 static bool make_event_room(struct ttmon_history *h, const struct ttmon_hproc *p)
 {
 	if (!h->events_payments) {
@@ -542,7 +550,10 @@ static enum ttmon_aev_kind kind_of(unsigned int rdir, bool src, const struct ttm
 	}
 }
 
-/* The extent for a piece of host memory that is in nothing known, or in a mapping that may hold many things. */
+/*
+ * The extent for a piece of host memory that is in nothing known, or in a mapping that may hold many
+ * things.
+ */
 static struct ttmon_alloc *piece_of(struct ttmon_history *h, struct transfer *t, struct ttmon_alloc *m, uint64_t at,
 				    uint64_t end, bool first)
 {
@@ -563,13 +574,19 @@ static struct ttmon_alloc *piece_of(struct ttmon_history *h, struct transfer *t,
 	return e ? e : m;
 }
 
-/* Host memory whose extents are what is booked to: it may be one VMA of what many calls made, or in no VMA that is known. */
+/*
+ * Host memory whose extents are what is booked to: it may be one VMA of what many calls made, or in no
+ * VMA that is known.
+ */
 static bool by_extent(const struct ttmon_alloc *a)
 {
 	return !a || a->states & (TTMON_ST_MERGED | TTMON_ST_EXTENT);
 }
 
-/* Up to where memory goes on whose extents are what is booked to: [at, to) is, the copy ends at end. The heap grows between two lists. */
+/*
+ * Up to where memory goes on whose extents are what is booked to: [at, to) is, the copy ends at end.
+ * The heap grows between two lists.
+ */
 static uint64_t run_of(struct ttmon_history *h, struct transfer *t, uint64_t at, uint64_t to, uint64_t end)
 {
 	while (to < end && to > at) {
@@ -585,7 +602,10 @@ static uint64_t run_of(struct ttmon_history *h, struct transfer *t, uint64_t at,
 	return MIN(to, end);
 }
 
-/* One side of the transfer: each allocation that it touches gets its share. A region goes to the one that holds its beginning. */
+/*
+ * One side of the transfer: each allocation that it touches gets its share. A region goes to the one
+ * that holds its beginning.
+ */
 static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 {
 	const struct end *e = src ? &t->src : &t->dst;
@@ -708,7 +728,10 @@ void ttmon_history_on_copy(struct ttmon_history *h, const struct ttmon_ev_copy *
 
 	if (!p || !counts(h, p, ev->err, ev->fn, ev->bits, ev->dir))
 		return;
-	/* Member by member: what an initializer leaves out would be cleared by a string instruction, the dearest of all here. */
+	/*
+	 * Member by member: what an initializer leaves out would be cleared by a string instruction, the
+	 * dearest of all here.
+	 */
 	t.p = p;
 	t.ts_ns = ev->h.ts_ns;
 	t.bytes = ev->bytes;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttmem.c: memory of Tenstorrent in the history: buffers of devices, and host memory that tt-kmd holds for a process. Part of the history (hot
- * thread, pure).
+ * ttmem.c: memory of Tenstorrent in the history: buffers of devices, and host memory that tt-kmd holds
+ * for a process. Part of the history (hot thread, pure).
  *
- * core/tt/tt.c knows what a buffer is and when it ends; here it gets its line. Device addresses repeat across chips, banks and kinds of
- * memory, so in the index such a record is known by its number; nobody looks it up by address.
+ * core/tt/tt.c knows what a buffer is and when it ends; here it gets its line. Device addresses repeat
+ * across chips, banks and kinds of memory, so in the index such a record is known by its number;
+ * nobody looks it up by address.
  *
- * PIN_PAGES is a registration: the program's own memory, pinned. The same range may be pinned for several devices, or through several
- * open files of one; it is one record that lives until the last of them lets go. A DMA buffer is the driver's memory, without an address
- * and without a call that frees it. Both belong to an open file and end with it at the latest. Where the end of a file is not seen
- * (--tt-ioctl), they end with the program; after an exec too, as tt-kmd's users open with O_CLOEXEC. The device reads this
- * memory in place, so it is never advised to be unpinned.
+ * PIN_PAGES is a registration: the program's own memory, pinned. The same range may be pinned for
+ * several devices, or through several open files of one; it is one record that lives until the last of
+ * them lets go. A DMA buffer is the driver's memory, without an address and without a call that frees
+ * it. Both belong to an open file and end with it at the latest. Where the end of a file is not seen
+ * (--tt-ioctl), they end with the program; after an exec too, as tt-kmd's users open with O_CLOEXEC.
+ * The device reads this memory in place, so it is never advised to be unpinned.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -19,8 +21,9 @@
 #define FN_UNPIN 372
 
 /*
- * What p->tt_pins holds. An open device (owner) has a list of the records that it holds: how many (COUNT), the i-th (NTH), and which
- * place a record has in it (PLACE); and a record is held by so many open devices (HELD). Of one that is condensed the address, by number (ADDR).
+ * What p->tt_pins holds. An open device (owner) has a list of the records that it holds: how many
+ * (COUNT), the i-th (NTH), and which place a record has in it (PLACE); and a record is held by so many
+ * open devices (HELD). Of one that is condensed the address, by number (ADDR).
  */
 enum { COUNT = 1, NTH, PLACE, HELD, ADDR };
 
@@ -177,7 +180,10 @@ static struct ttmon_alloc *same_range(const struct ttmon_history *h, const struc
 	return a->fn == FN_PIN && a->size == ev->size ? a : NULL;
 }
 
-/* Two sizes at one address, which the driver allows, are not kept apart: the later one stands for both. */
+/*
+ * Two sizes at one address, which the driver allows, are not kept apart: the later one stands for
+ * both.
+ */
 static void pin(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_tt_pin *ev)
 {
 	struct ttmon_alloc *a = same_range(h, p, ev);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * users.c: what each user has of the history's tables, and who pays when one is full: the user who has most, and of that user's processes the
- * one that has most. Part of the history (hot thread, pure).
+ * users.c: what each user has of the history's tables, and who pays when one is full: the user who has
+ * most, and of that user's processes the one that has most. Part of the history (hot thread, pure).
  *
- * A process belongs to the user that the daemon said it runs as, until then to its parent's. Users past TTMON_USERS_MAX, and processes of
- * which nothing is known, share the first line.
+ * A process belongs to the user that the daemon said it runs as, until then to its parent's. Users
+ * past TTMON_USERS_MAX, and processes of which nothing is known, share the first line.
  */
 #include "daemon/core/history/history_int.h"
 

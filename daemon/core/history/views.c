@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * views.c: the read side of the history: names, tables, lookups. Nothing here changes what the history knows, but for the two
- * questions that are each asked once (which lists, which names are wanted). Hot thread; pointers are good until the next record.
+ * views.c: the read side of the history: names, tables, lookups. Nothing here changes what the history
+ * knows, but for the two questions that are each asked once (which lists, which names are wanted). Hot
+ * thread; pointers are good until the next record.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -123,7 +124,10 @@ struct around {
 	bool several; /* registrations overlap here: only addr itself is known */
 };
 
-/* The one of this layer that holds addr, NULL; the range is narrowed to where this layer says the same. */
+/*
+ * The one of this layer that holds addr, NULL; the range is narrowed to where this layer says the
+ * same.
+ */
 static struct ttmon_alloc *look_in(const struct ttmon_history *h, const struct ttmon_ranges *r, uint64_t addr,
 				   struct around *at)
 {
@@ -174,7 +178,10 @@ static struct ttmon_alloc *look_up(const struct ttmon_history *h, struct ttmon_h
 		if (!a && p->remains)
 			a = ttmon_condensed_at(h, p, l, addr, &at.hi);
 	}
-	/* Of registrations that lie before addr more than those looked at may reach past the beginning of what was found. */
+	/*
+	 * Of registrations that lie before addr more than those looked at may reach past the beginning of what
+	 * was found.
+	 */
 	if (l > TTMON_LAYER_REG + 1 && ttmon_rec_overlapping(h, p, TTMON_LAYER_REG, at.lo, addr))
 		at.lo = addr;
 	/* Where there is more than these tables say, only addr itself is known. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * know.c: see know.h. A list of gaps in the order they were told; those of one process are chained from the newest on, and so are those of the
- * whole host, so that a question looks at few of them. Answers err to one side alone: what is in no gap was seen.
+ * know.c: see know.h. A list of gaps in the order they were told; those of one process are chained
+ * from the newest on, and so are those of the whole host, so that a question looks at few of them.
+ * Answers err to one side alone: what is in no gap was seen.
  */
 #include "daemon/core/know/know.h"
 
@@ -122,7 +123,10 @@ static void widen(struct ttmon_gap *g, const struct ttmon_gap *by)
 	g->families |= by->families;
 }
 
-/* Without room the newest gap of all processes says it too; where there is none it is made in the place that is kept for that. */
+/*
+ * Without room the newest gap of all processes says it too; where there is none it is made in the
+ * place that is kept for that.
+ */
 static void add(struct ttmon_know *k, const struct ttmon_gap *g)
 {
 	uint32_t before = newest(k, g->tgid), at = newest(k, 0);
@@ -402,9 +406,10 @@ size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret)
 }
 
 /*
- * The gaps of a process that began at or before before_ns go; if by why alone, those of that reason that last: what is over was of a
- * program that it executed before, or of another process of that number. The list stays in its order, so a replay that forgets
- * at the same events has the same one. Seldom.
+ * The gaps of a process that began at or before before_ns go; if by why alone, those of that reason
+ * that last: what is over was of a program that it executed before, or of another process of that
+ * number. The list stays in its order, so a replay that forgets at the same events has the same one.
+ * Seldom.
  */
 static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsigned int why)
 {

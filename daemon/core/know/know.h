@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * know.h: what was not seen: when which family of probes was not on, for whom, and why. Every figure that depends on probes asks here
- * whether it is known, a lower bound, or unknown; nobody else decides that.
+ * know.h: what was not seen: when which family of probes was not on, for whom, and why. Every figure
+ * that depends on probes asks here whether it is known, a lower bound, or unknown; nobody else decides
+ * that.
  *
- * A gap is an interval in which calls of one or more families can have been missed: a library's probes came after its mapping, a family
- * was only counted or off, records were lost, a program has CUDA's runtime in a form that cannot be probed. What is in no gap was seen.
- * Hot thread, pure. A table that is full merges gaps of one kind: what is said to be seen was seen, always.
+ * A gap is an interval in which calls of one or more families can have been missed: a library's probes
+ * came after its mapping, a family was only counted or off, records were lost, a program has CUDA's
+ * runtime in a form that cannot be probed. What is in no gap was seen. Hot thread, pure. A table that
+ * is full merges gaps of one kind: what is said to be seen was seen, always.
  */
 #ifndef TTMON_KNOW_H
 #define TTMON_KNOW_H
@@ -62,7 +64,9 @@ static inline bool ttmon_gap_is_partial(unsigned int why)
 enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why);
 const char *ttmon_gap_why_help(unsigned int why);
 
-/* [from_ns, to_ns) of CLOCK_MONOTONIC. from_ns 0: before the trace began. to_ns UINT64_MAX: it lasts. */
+/*
+ * [from_ns, to_ns) of CLOCK_MONOTONIC. from_ns 0: before the trace began. to_ns UINT64_MAX: it lasts.
+ */
 struct ttmon_gap {
 	uint64_t from_ns, to_ns;
 	uint32_t tgid;	   /* 0: all processes */
@@ -80,8 +84,9 @@ void ttmon_know_free(struct ttmon_know *k);
 
 void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev);
 /*
- * A process that is announced as TTMON_PROC_DRIVER, and its children, miss nothing by a runtime without symbols: what such a runtime
- * does goes the way that the other one was seen to go. Until it executes another program.
+ * A process that is announced as TTMON_PROC_DRIVER, and its children, miss nothing by a runtime
+ * without symbols: what such a runtime does goes the way that the other one was seen to go. Until it
+ * executes another program.
  */
 void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev);
 void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev);
@@ -95,7 +100,10 @@ void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
 
 /* ---- what is asked ---- */
 
-/* Were all events of the family that process tgid (0: any process) made in [from_ns, to_ns) seen? *why: the gap that says most, if not NULL. */
+/*
+ * Were all events of the family that process tgid (0: any process) made in [from_ns, to_ns) seen?
+ * *why: the gap that says most, if not NULL.
+ */
 enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid,
 				   uint64_t from_ns, uint64_t to_ns, const struct ttmon_gap **why);
 /*
@@ -106,21 +114,34 @@ enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family
 bool ttmon_know_missing(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t from_ns,
 			uint64_t to_ns);
 /*
- * When the last gap of the family ends that began at or before ts_ns: 0 if there is none, UINT64_MAX if one lasts. What was there
- * before this can have been part of a call that nobody saw. What a stripped runtime does is seen in the driver: that is no gap here.
+ * When the last gap of the family ends that began at or before ts_ns: 0 if there is none, UINT64_MAX
+ * if one lasts. What was there before this can have been part of a call that nobody saw. What a
+ * stripped runtime does is seen in the driver: that is no gap here.
  */
 uint64_t ttmon_know_unseen_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns);
-/* The same of gaps in which probes that had been there were not on, or records were lost: what was there before this may have ended since. */
+/*
+ * The same of gaps in which probes that had been there were not on, or records were lost: what was
+ * there before this may have ended since.
+ */
 uint64_t ttmon_know_doubt_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns);
-/* When the last library of the process got its probes after it had been mapped; 0: there is none of which that is so. */
+/*
+ * When the last library of the process got its probes after it had been mapped; 0: there is none of
+ * which that is so.
+ */
 uint64_t ttmon_know_probed_ns(const struct ttmon_know *k, uint32_t tgid);
-/* Families that were on for every process in all of [from_ns, to_ns), as bits. A stripped runtime is no gap here either. */
+/*
+ * Families that were on for every process in all of [from_ns, to_ns), as bits. A stripped runtime is
+ * no gap here either.
+ */
 uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint64_t to_ns);
 /* Grows with each change: who keeps an answer asks again when it is another one. */
 uint64_t ttmon_know_changes(const struct ttmon_know *k);
 /* All gaps, in the order they were told; an interval of a family that is over has its end. */
 size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret);
-/* The process has ended and nothing of it is kept: its gaps go. A gap that began after before_ns is of a later process of that tgid. */
+/*
+ * The process has ended and nothing of it is kept: its gaps go. A gap that began after before_ns is of
+ * a later process of that tgid.
+ */
 void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns);
 
 #endif

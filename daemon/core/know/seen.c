@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* seen.c: see seen.h. A slot closes each millisecond, and gaps are rare: what know.h said is kept until it has changed. */
+/*
+ * seen.c: see seen.h. A slot closes each millisecond, and gaps are rare: what know.h said is kept
+ * until it has changed.
+ */
 #include "daemon/core/know/seen.h"
 
 #define ALL ((1u << TTMON_FAMILY_MAX) - 1)
@@ -87,7 +90,10 @@ static void look(struct ttmon_seen_sums *s, const struct ttmon_know *k)
 	}
 }
 
-/* CPU time and RMIDs begin with their first measurement: the milliseconds before it are missing nowhere. */
+/*
+ * CPU time and RMIDs begin with their first measurement: the milliseconds before it are missing
+ * nowhere.
+ */
 static bool is_starting(const struct ttmon_seen_sums *s, unsigned int family)
 {
 	return (TTMON_SEEN_MEASURED & ~s->had & ~s->guessed) >> family & 1 && s->v.of[family].state == TTMON_FAMILY_ON;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * seen.h: which families of probes told everything in a slot, and for how long each has been so: what sums and rates of the whole host go by.
- * Since when a family is on does not depend on gaps of single processes. Two readings of the sums here say what is known of the time between them: all of it where neither
- * off_ns nor missed has grown, nothing where off_ns has grown by all of it. Hot thread, pure.
+ * seen.h: which families of probes told everything in a slot, and for how long each has been so: what
+ * sums and rates of the whole host go by. Since when a family is on does not depend on gaps of single
+ * processes. Two readings of the sums here say what is known of the time between them: all of it where
+ * neither off_ns nor missed has grown, nothing where off_ns has grown by all of it. Hot thread, pure.
  */
 #ifndef TTMON_SEEN_H
 #define TTMON_SEEN_H
@@ -43,11 +44,14 @@ void ttmon_seen_init(struct ttmon_seen_sums *s);
 void ttmon_seen_on_clock(struct ttmon_seen_sums *s, const struct ttmon_ev_clock *ev);
 void ttmon_seen_on_family(struct ttmon_seen_sums *s, const struct ttmon_ev_family *ev);
 void ttmon_seen_lost(struct ttmon_seen_sums *s, enum ttmon_family family, uint64_t records);
-/* A gap of these families began at from_ns, and is told now: where the slots of that time have closed the next one says it for them. */
+/*
+ * A gap of these families began at from_ns, and is told now: where the slots of that time have closed
+ * the next one says it for them.
+ */
 void ttmon_seen_late(struct ttmon_seen_sums *s, uint32_t families, uint64_t from_ns);
 /*
- * The slot [from_ns, to_ns) closes; has: bits of TTMON_SEEN_MEASURED that were measured in it. Returns the families that told everything in
- * all of it, as bits.
+ * The slot [from_ns, to_ns) closes; has: bits of TTMON_SEEN_MEASURED that were measured in it. Returns
+ * the families that told everything in all of it, as bits.
  */
 #define TTMON_SEEN_MEASURED (TTMON_FAMILY_BIT(CPU) | TTMON_FAMILY_BIT(RMID))
 uint32_t ttmon_seen_close(struct ttmon_seen_sums *s, const struct ttmon_know *k, uint64_t from_ns, uint64_t to_ns,

@@ -12,8 +12,8 @@
  *	            LOST_ALLOC
  *	FREE        DOUBLE_FREE              it was owned until now    ends now               ignored: SHARED
  *
- * The last is what the predecessor's module does when a child that inherited its parent's RMID exits: the parent runs on under it.
- * A FREE that names no process means whoever has it.
+ * The last is what the predecessor's module does when a child that inherited its parent's RMID exits:
+ * the parent runs on under it. A FREE that names no process means whoever has it.
  *
  * A record may come after newer ones of its RMID, when the ring that it lay in was not waited for.
  * It is put where it belongs in the row of events, and the row is read again: it changes what was
@@ -278,7 +278,10 @@ static void keep_fact(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e)
 	size_t i;
 
 	if (r->facts_nr == r->facts_cap && !grow_facts(r)) {
-		/* No room: the oldest is applied too early rather than not at all; intervals are by its own time anyway. */
+		/*
+		 * No room: the oldest is applied too early rather than not at all; intervals are by its own time
+		 * anyway.
+		 */
 		if (!r->facts_nr || ttmon_before(e->when_ns, fact_at(r, 0)->when_ns)) {
 			apply_at(r, e, e->when_ns);
 			return;
@@ -357,8 +360,9 @@ void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_
 	uint32_t other = 0;
 
 	/*
-	 * Our own allocator's ids are looked up when a row is made, and a span carries them back into slots before the ALLOC. In resctrl children
-	 * are in their parent's group until they are told themselves, and without debug files its ids are not the hardware's.
+	 * Our own allocator's ids are looked up when a row is made, and a span carries them back into slots
+	 * before the ALLOC. In resctrl children are in their parent's group until they are told themselves,
+	 * and without debug files its ids are not the hardware's.
 	 */
 	if (!rmid || rmid >= TTMON_RMID_LIMIT || !tgid || r->t.backend == TTMON_RMID_EMULATED ||
 	    r->t.backend == TTMON_RMID_RESCTRL)

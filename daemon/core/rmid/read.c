@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * read.c: readings of RDT: what lies between two of them, and what of that a closing slot gets. Hot thread, pure.
+ * read.c: readings of RDT: what lies between two of them, and what of that a closing slot gets. Hot
+ * thread, pure.
  *
- * Of a difference of D bytes over [a, b), floor(D * (x - a) / (b - a)) are reported at any time x in it. Slots, owners and allocations cut
- * [a, b) into pieces, each of which gets what is reported at its end less what was reported at its begin: the pieces add up to D exactly,
- * whatever the cuts, and who gets how much does not depend on when slots were closed.
+ * Of a difference of D bytes over [a, b), floor(D * (x - a) / (b - a)) are reported at any time x in
+ * it. Slots, owners and allocations cut [a, b) into pieces, each of which gets what is reported at its
+ * end less what was reported at its begin: the pieces add up to D exactly, whatever the cuts, and who
+ * gets how much does not depend on when slots were closed.
  *
  *	readings     a-----------------------------b
  *	owners       P P P P P|- - - - -|Q Q Q Q Q Q           P until its RMID was freed, then given to Q
  *	goes to      P        |nobody   |dropped               totals.assigned, .unassigned, .dropped
  *
- * What follows an allocation inside an interval is dropped: the counter may have begun again there, and the reading at b is the new
- * baseline. A difference that no memory can make (the counter was reset) is dropped before it is counted and is in none of the sums.
- * A reading at the very time of an allocation or a free comes after it; one at a slot's very end is of the next slot.
+ * What follows an allocation inside an interval is dropped: the counter may have begun again there,
+ * and the reading at b is the new baseline. A difference that no memory can make (the counter was
+ * reset) is dropped before it is counted and is in none of the sums. A reading at the very time of an
+ * allocation or a free comes after it; one at a slot's very end is of the next slot.
  *
  * A slot that is skipped takes nothing: whose the readings are is not certain yet. They wait for
  * the next slot that closes with everything there that was reported before its end, and are given to
@@ -290,8 +293,9 @@ static bool close_samples(struct ttmon_rmid *r, const struct rmid_book *book, ui
 }
 
 /*
- * Occupancy of whoever had the RMID in the slot. A domain last read in another owner's time says nothing of this one. For who has lost it
- * only a whole sum is told; for who has it what is known so far, as unknown while a domain that still gives readings is missing.
+ * Occupancy of whoever had the RMID in the slot. A domain last read in another owner's time says
+ * nothing of this one. For who has lost it only a whole sum is told; for who has it what is known so
+ * far, as unknown while a domain that still gives readings is missing.
  */
 static bool sum_occupancy(const struct ttmon_rmid *r, const struct rmid_one *one, unsigned int i, struct part *p)
 {

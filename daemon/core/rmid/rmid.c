@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* rmid.c: RMIDs and their readings: life of the object, units, totals, and what is told of odd things. Hot thread, pure. */
+/*
+ * rmid.c: RMIDs and their readings: life of the object, units, totals, and what is told of odd things.
+ * Hot thread, pure.
+ */
 #include "daemon/core/rmid/rmid_int.h"
 
 int ttmon_rmid_new(struct ttmon_rmid **ret)
@@ -61,7 +64,10 @@ void ttmon_rmid_on_rmid_info(struct ttmon_rmid *r, const struct ttmon_ev_rmid_in
 	r->t.has = e->flags;
 	r->scale = MAX(e->scale, 1);
 	r->width = e->width >= 24 && e->width <= 64 ? e->width : 64;
-	/* Readings before it are in other units, or of a counter that was set up again: no difference goes across. */
+	/*
+	 * Readings before it are in other units, or of a counter that was set up again: no difference goes
+	 * across.
+	 */
 	if (!++r->gen)
 		r->gen = 1;
 }

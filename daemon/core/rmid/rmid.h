@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid.h: which process had which RMID when, and what the RDT readings of an RMID mean for its owners. Pure, hot thread.
+ * rmid.h: which process had which RMID when, and what the RDT readings of an RMID mean for its owners.
+ * Pure, hot thread.
  *
  * Lifecycle (RMID, RMID_SET) is applied in order of time, as slots close; past owners are kept as
  * long as a reading may need them. What comes later than that changes the past, never who has an
@@ -12,10 +13,10 @@
  *	slots      |   S   |  S+1  |  S+2  |            S takes floor(bytes * (end(S) - a) / (b - a)) less what was taken,
  *	owners     P P P P - - Q Q Q Q Q Q              each part goes to who owned the RMID then, in proportion to time
  *
- * so that the parts add up to the whole exactly. What lies in slots that were closed before the reading came goes into the oldest open
- * one.
- * An interval never goes across an allocation: the first reading after one is the new baseline. Occupancy is a gauge: the last reading of
- * each domain, summed up over domains, from its time on, for the owner at that time.
+ * so that the parts add up to the whole exactly. What lies in slots that were closed before the
+ * reading came goes into the oldest open one. An interval never goes across an allocation: the first
+ * reading after one is the new baseline. Occupancy is a gauge: the last reading of each domain, summed
+ * up over domains, from its time on, for the owner at that time.
  */
 #ifndef TTMON_CORE_RMID_H
 #define TTMON_CORE_RMID_H
@@ -27,7 +28,10 @@
 
 struct ttmon_rmid;
 
-/* What a source of RMIDs must not do, and unvariance/collector's module does. Counted, and the first of each told by ttmon_rmid_note(). */
+/*
+ * What a source of RMIDs must not do, and unvariance/collector's module does. Counted, and the first
+ * of each told by ttmon_rmid_note().
+ */
 #define TTMON_RMID_ODD_TABLE(X)                                                                   \
 	X(SAMPLE_ON_FREE, "sample_on_free", "a reading of an RMID that nobody had")               \
 	X(DOUBLE_FREE, "double_free", "an RMID was freed that was free")                          \
@@ -50,7 +54,9 @@ struct ttmon_rmid_totals {
 	uint32_t max_rmid, in_use, peak;
 	uint64_t allocs, frees, readings;
 	uint64_t late; /* lifecycle records older than what was known of their RMID: they changed the past alone */
-	/* Total and local. bytes = assigned + unassigned + dropped + what slots that are still open will get. */
+	/*
+	 * Total and local. bytes = assigned + unassigned + dropped + what slots that are still open will get.
+	 */
 	uint64_t bytes[2];	/* differences of all readings */
 	uint64_t assigned[2];	/* to processes */
 	uint64_t unassigned[2]; /* while nobody owned the RMID */
@@ -74,16 +80,17 @@ int ttmon_rmid_new(struct ttmon_rmid **ret) _must_check;
 void ttmon_rmid_free(struct ttmon_rmid *r);
 
 /*
- * ttmon_rmid_on_NAME(r, ev): a checked record. RMID in order of time, as its slot closes; RMID_SET when it comes, kept until its
- * time; RDT, RDT_READ and RMID_INFO when they come.
+ * ttmon_rmid_on_NAME(r, ev): a checked record. RMID in order of time, as its slot closes; RMID_SET
+ * when it comes, kept until its time; RDT, RDT_READ and RMID_INFO when they come.
  */
 #define X(id, NAME, name, type, way, family, check, stream, timeline, history, tt, dispatch, cpu, rmid, ...) \
 	TTMON_IF_##rmid(void ttmon_rmid_on_##name(struct ttmon_rmid *r, const struct type *ev);)
 TTMON_EVENT_TABLE(X)
 #undef X
 /*
- * A process was seen on a CPU with this RMID in the slot being closed, that begins at slot_ns (core/cpu/cpu.c's rows): checks SHARED,
- * LOST_ALLOC. The same process on the same RMID is counted once, until another one is.
+ * A process was seen on a CPU with this RMID in the slot being closed, that begins at slot_ns
+ * (core/cpu/cpu.c's rows): checks SHARED, LOST_ALLOC. The same process on the same RMID is counted
+ * once, until another one is.
  */
 void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_t slot_ns);
 /* The slot that ends at end_ns closes: its pieces go to fn. */

@@ -6,9 +6,9 @@
  *   own.c   lifecycle: which process had which RMID when
  *   read.c  readings: differences, and what of them falls into a closing slot
  *
- * Memory is bounded: RMID_KEYS pairs of (RMID, domain) and TTMON_RMID_LIMIT RMIDs, made as they are seen, with arrays of fixed size in
- * them, and RMID_FACTS facts that wait: 31 MB at most, 1.4 kB an (RMID, domain) in use and 1.7 kB
- * an RMID.
+ * Memory is bounded: RMID_KEYS pairs of (RMID, domain) and TTMON_RMID_LIMIT RMIDs, made as they are
+ * seen, with arrays of fixed size in them, and RMID_FACTS facts that wait: 31 MB at most, 1.4 kB an
+ * (RMID, domain) in use and 1.7 kB an RMID.
  */
 #ifndef TTMON_RMID_INT_H
 #define TTMON_RMID_INT_H
@@ -23,13 +23,22 @@
 #define RMID_KEYS     16384
 #define RMID_FACTS    8192
 #define RMID_LIMBO_NS (2 * NSEC_PER_MS)
-/* Past the last slot that was closed: no source is that early, and its time would hold back all that come after it. */
+/*
+ * Past the last slot that was closed: no source is that early, and its time would hold back all that
+ * come after it.
+ */
 #define RMID_AHEAD_NS (60 * NSEC_PER_SEC)
-/* After the first word of the source: until then an RMID that nobody told of may be one that the dump will tell of. */
+/*
+ * After the first word of the source: until then an RMID that nobody told of may be one that the dump
+ * will tell of.
+ */
 #define RMID_SETTLE_NS NSEC_PER_SEC
 /* A domain that was not read for so long is not waited for. */
 #define RMID_QUIET_NS (2 * NSEC_PER_SEC)
-/* A difference above this is a counter that was reset: 16 TB/s is ten times any memory; two readings may be close together. */
+/*
+ * A difference above this is a counter that was reset: 16 TB/s is ten times any memory; two readings
+ * may be close together.
+ */
 #define RMID_BYTES_PER_NS 16384
 #define RMID_BYTES_SLACK  (64ULL << 20)
 

@@ -2,10 +2,11 @@
 /*
  * decode.c: the gate between bytes and the core.
  *
- * Any thread; no state. A record that comes through (TTMON_DECODE_OK) has a known kind, a CPU that may index a table, lengths
- * that end inside the record, and numbers within their enums, so that nothing behind looks at them again. A record longer than
- * its struct is let through: later versions append fields. What a program may well have passed to a call (sizes, addresses,
- * flags, device numbers, and ranges that wrap) is not judged here; ranges that the kernel or the daemon vouches for are.
+ * Any thread; no state. A record that comes through (TTMON_DECODE_OK) has a known kind, a CPU that may
+ * index a table, lengths that end inside the record, and numbers within their enums, so that nothing
+ * behind looks at them again. A record longer than its struct is let through: later versions append
+ * fields. What a program may well have passed to a call (sizes, addresses, flags, device numbers, and
+ * ranges that wrap) is not judged here; ranges that the kernel or the daemon vouches for are.
  *
  * The record must be aligned to 8 bytes; the ring and the pipeline see to that.
  */
@@ -61,7 +62,10 @@ static bool is_cuda_method(uint8_t method)
 	return method < TTMON_METHOD_MAX && (method < TTMON_METHOD_TT_DRAM || method == TTMON_METHOD_CUSTOM);
 }
 
-/* Judges the values of a kind whose row says so. The record e is at least as long as its struct, size bytes in all. */
+/*
+ * Judges the values of a kind whose row says so. The record e is at least as long as its struct, size
+ * bytes in all.
+ */
 #define CHECK(name, type) \
 	static enum ttmon_decode_err check_##name(const struct type *e, size_t size _unused_, uint32_t nr_cpus _unused_)
 

@@ -22,7 +22,10 @@ enum ttmon_decode_err {
 
 #define TTMON_RECORD_MAX 8192
 
-/* Check one record. Everything that later code indexes by (kind, fn, method, dir, nframes, lengths) is in range after OK. */
+/*
+ * Check one record. Everything that later code indexes by (kind, fn, method, dir, nframes, lengths) is
+ * in range after OK.
+ */
 enum ttmon_decode_err ttmon_decode(const void *rec, size_t size, uint32_t nr_cpus) _must_check;
 
 /* What the event table says of a kind; min_size 0: there is no such kind. */
@@ -45,7 +48,10 @@ static inline bool ttmon_event_is_fact(unsigned int kind)
 	return ttmon_event_way(kind) >= TTMON_WAY_FACT;
 }
 
-/* Who used the CPUs, caches and memory bandwidth, as BPF tells it: the memory parts do not see it. Any kind. */
+/*
+ * Who used the CPUs, caches and memory bandwidth, as BPF tells it: the memory parts do not see it. Any
+ * kind.
+ */
 static inline bool ttmon_event_is_cpu(unsigned int kind)
 {
 	return kind < TTMON_EV_MAX &&

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "daemon/core/stream/listq.h"
 
-/* When the list that this record belongs to was begun to be read, or the launch was made that it is about; false: it is neither. */
+/*
+ * When the list that this record belongs to was begun to be read, or the launch was made that it is
+ * about; false: it is neither.
+ */
 static bool read_at(const struct ttmon_event *ev, uint64_t *from_ns)
 {
 	if (ev->kind == TTMON_EV_MAPS_DONE) {

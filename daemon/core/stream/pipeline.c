@@ -2,13 +2,13 @@
 /*
  * pipeline.c: decode -> slots -> history, devices, dispatches; and the accounting identity over all of it.
  *
- * Hot thread only. The event table (<ttmon/event.h>) says when a record is handled, and which parts of the core handle it. An event
- * waits in the slots until its millisecond closes and is then handled in order; a fact of the daemon (what is mapped, what it is
- * called) has no place in that order and is handled when it comes. LOST facts are kept here: they are the kernel's side of the
- * identity.
+ * Hot thread only. The event table (<ttmon/event.h>) says when a record is handled, and which parts of
+ * the core handle it. An event waits in the slots until its millisecond closes and is then handled in
+ * order; a fact of the daemon (what is mapped, what it is called) has no place in that order and is
+ * handled when it comes. LOST facts are kept here: they are the kernel's side of the identity.
  *
- * Promises: every record that is fed ends in exactly one counter of struct ttmon_accounting, every closed slot is either
- * published or dropped. The same records and watermarks give the same result.
+ * Promises: every record that is fed ends in exactly one counter of struct ttmon_accounting, every
+ * closed slot is either published or dropped. The same records and watermarks give the same result.
  *
  * Must not know where records come from, nor the time.
  */
@@ -68,7 +68,10 @@ struct ttmon_pipeline {
 
 TTMON_FREEP(pipeline_freep, struct ttmon_pipeline, ttmon_pipeline_free);
 
-/* The program chooses these numbers: a product past 64 bits is shown as the largest number, not as a small one. */
+/*
+ * The program chooses these numbers: a product past 64 bits is shown as the largest number, not as a
+ * small one.
+ */
 static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)
 {
 	uint64_t bytes;
@@ -195,9 +198,10 @@ static void stream_on_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost 
 }
 
 /*
- * The one dispatch: a record goes straight to the parts that handle its kind, by the columns of the event table. The order
- * matters. The history comes first: what ends with its process ends there as such. The time of the dispatches goes on after
- * tt has handled the event: a run that waited long enough is reported with the devices that are known by then.
+ * The one dispatch: a record goes straight to the parts that handle its kind, by the columns of the
+ * event table. The order matters. The history comes first: what ends with its process ends there as
+ * such. The time of the dispatches goes on after tt has handled the event: a run that waited long
+ * enough is reported with the devices that are known by then.
  */
 static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_t size)
 {
@@ -224,8 +228,9 @@ static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_
 }
 
 /*
- * The running count starts at 0 when the programs are loaded, so the first record of a CPU says what was lost before it. An
- * event that comes in late or was stamped out of turn carries an older count: nothing new.
+ * The running count starts at 0 when the programs are loaded, so the first record of a CPU says what
+ * was lost before it. An event that comes in late or was stamped out of turn carries an older count:
+ * nothing new.
  */
 static void count_lost(struct ttmon_pipeline *p, const struct ttmon_event *ev)
 {
@@ -700,8 +705,9 @@ static _printf_(3, 4) bool refute(char *why, size_t n, const char *fmt, ...)
 }
 
 /*
- * A malformed record does not say reliably of which kind it is, hence: of no kind may more have come than was sent, and in all
- * what is missing is what was malformed. With none malformed that makes every kind exact.
+ * A malformed record does not say reliably of which kind it is, hence: of no kind may more have come
+ * than was sent, and in all what is missing is what was malformed. With none malformed that makes
+ * every kind exact.
  */
 static bool check_kernel(const struct ttmon_accounting *acct, const struct ttmon_kernel_counts *kernel, char *why,
 			 size_t n)

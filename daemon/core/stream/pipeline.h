@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pipeline.h: bytes in, closed slots and the history out. Everything behind the ring, in one object, with no clock, file,
- * thread or log call: feeding the same records and watermarks gives the same result, which is what --replay and the tests do.
+ * pipeline.h: bytes in, closed slots and the history out. Everything behind the ring, in one object,
+ * with no clock, file, thread or log call: feeding the same records and watermarks gives the same
+ * result, which is what --replay and the tests do.
  */
 #ifndef TTMON_PIPELINE_H
 #define TTMON_PIPELINE_H
@@ -40,7 +41,10 @@ struct ttmon_accounting {
 	uint64_t forced;
 };
 
-/* Called for each closed slot, with its rows; false: the hand-off queue was full, counted as dropped. May be NULL (all published). */
+/*
+ * Called for each closed slot, with its rows; false: the hand-off queue was full, counted as dropped.
+ * May be NULL (all published).
+ */
 typedef bool (*ttmon_slot_fn)(void *ctx, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows, size_t n);
 
 int ttmon_pipeline_new(const struct ttmon_pipeline_cfg *cfg, ttmon_slot_fn publish, void *ctx,
@@ -73,11 +77,16 @@ struct ttmon_kernel_counts {
 	uint64_t attempted[TTMON_EV_FACT], lost[TTMON_EV_FACT], reason[TTMON_LOSS_MAX], nested;
 	bool known;
 };
-/* Why what it has is not complete, as bits (1 << enum ttmon_incomplete); 0: nothing that matters can have been missed. cut: the trace goes on. */
+/*
+ * Why what it has is not complete, as bits (1 << enum ttmon_incomplete); 0: nothing that matters can
+ * have been missed. cut: the trace goes on.
+ */
 uint32_t ttmon_pipeline_incomplete(const struct ttmon_pipeline *p, bool cut);
 void ttmon_pipeline_kernel_counts(const struct ttmon_pipeline *p, struct ttmon_kernel_counts *ret);
-/* attempted == decoded + malformed + lost and the rest; false and one line of text in why (size n) on the first that fails.
- * Only meaningful when the rings are empty. */
+/*
+ * attempted == decoded + malformed + lost and the rest; false and one line of text in why (size n) on
+ * the first that fails. Only meaningful when the rings are empty.
+ */
 bool ttmon_pipeline_check(const struct ttmon_pipeline *p, char *why, size_t n);
 
 #endif

@@ -2,16 +2,19 @@
 /*
  * slots.c: bucket per millisecond, sort at close, deliver in order.
  *
- * Hot thread only. Adding an event is one copy into its bucket's chunk of the arena, nothing else. When the slot closes, its
- * chunks are walked in order of arrival and a small reference per event is put into order. Few or nearly sorted events are put
- * into place by insertion from the back; where one would have to move further than MAX_MOVES, a new run begins, and the runs
- * are merged. A drain goes ring by ring, so a full bucket is a row of many short streams: such a one is dealt out by its 20 bits
- * of time first, in two passes, and what insertion and merge then find is only equal times. Each step is stable, which makes
- * the order (ts_ns, cpu, arrival). The work is bounded by n log n whatever comes.
+ * Hot thread only. Adding an event is one copy into its bucket's chunk of the arena, nothing else.
+ * When the slot closes, its chunks are walked in order of arrival and a small reference per event is
+ * put into order. Few or nearly sorted events are put into place by insertion from the back; where one
+ * would have to move further than MAX_MOVES, a new run begins, and the runs are merged. A drain goes
+ * ring by ring, so a full bucket is a row of many short streams: such a one is dealt out by its 20
+ * bits of time first, in two passes, and what insertion and merge then find is only equal times. Each
+ * step is stable, which makes the order (ts_ns, cpu, arrival). The work is bounded by n log n whatever
+ * comes.
  *
- * Promises: arena, buckets and the references of one slot (about the size of the arena again) are allocated once and touched
- * only as far as they are needed. Slot numbers and times are kept modulo 2^64 and compared by signed difference, so that
- * start = no * 1 ms holds across the wrap too. The callbacks must not call back into the slots.
+ * Promises: arena, buckets and the references of one slot (about the size of the arena again) are
+ * allocated once and touched only as far as they are needed. Slot numbers and times are kept modulo
+ * 2^64 and compared by signed difference, so that start = no * 1 ms holds across the wrap too. The
+ * callbacks must not call back into the slots.
  *
  * Must not know what an event means: of a record it reads ts_ns and cpu.
  */
@@ -107,7 +110,10 @@ int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_
 	s->nr_chunks = (uint32_t)(bytes / CHUNK_BYTES);
 	s->free_chunk = NO_CHUNK;
 
-	/* All events of the window may lie in one slot, each with the least record. A run but the last is longer than MAX_MOVES. */
+	/*
+	 * All events of the window may lie in one slot, each with the least record. A run but the last is
+	 * longer than MAX_MOVES.
+	 */
 	max_refs = s->nr_chunks * (CHUNK_BYTES / (sizeof(uint64_t) + sizeof(struct ttmon_event)));
 	s->buckets = calloc(window, sizeof(*s->buckets));
 	s->arena = malloc((size_t)s->nr_chunks * CHUNK_BYTES);
@@ -142,7 +148,9 @@ static void start_at(struct ttmon_slots *s, uint64_t ts_ns)
 	s->started = true;
 }
 
-/* The last freed chunk is taken first: it is warm, and memory that was never needed stays untouched. */
+/*
+ * The last freed chunk is taken first: it is warm, and memory that was never needed stays untouched.
+ */
 static uint32_t take_chunk(struct ttmon_slots *s)
 {
 	uint32_t idx = s->free_chunk;
@@ -197,7 +205,10 @@ static inline bool ref_before(const struct ref *a, const struct ref *b)
 	return a->off_ns < b->off_ns || (a->off_ns == b->off_ns && a->cpu < b->cpu);
 }
 
-/* References to all events of the oldest slot, in order of arrival. Returns at how many places that is not their order. */
+/*
+ * References to all events of the oldest slot, in order of arrival. Returns at how many places that is
+ * not their order.
+ */
 static uint32_t gather(struct ttmon_slots *s, const struct bucket *b)
 {
 	struct ref *ref = s->refs;
@@ -358,7 +369,10 @@ static void close_oldest(struct ttmon_slots *s, bool forced)
 		s->extent--;
 }
 
-/* Move the window on by n slots. After GAP_MAX of them every bucket is empty, and the rest of the gap is passed at once. */
+/*
+ * Move the window on by n slots. After GAP_MAX of them every bucket is empty, and the rest of the gap
+ * is passed at once.
+ */
 static void move_on(struct ttmon_slots *s, uint64_t n, bool forced)
 {
 	uint64_t closing = MIN(n, (uint64_t)GAP_MAX);

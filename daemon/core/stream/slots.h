@@ -2,8 +2,9 @@
 /*
  * slots.h: events of all CPUs, in time order, one millisecond at a time.
  *
- * Runs in the hot thread. Knows nothing of clocks, rings or what an event means. Memory is bounded: the window and the arena
- * are allocated once. Times and slot numbers are compared by signed difference (they may wrap).
+ * Runs in the hot thread. Knows nothing of clocks, rings or what an event means. Memory is bounded:
+ * the window and the arena are allocated once. Times and slot numbers are compared by signed
+ * difference (they may wrap).
  *
  *   time -->   | retired ...      | oldest open | ... window ... | newest
  *                                 ^ watermark: no event before this will come any more (a late one is folded and counted)
@@ -16,7 +17,10 @@
 #include "lib/base/util.h"
 
 #define TTMON_SLOT_NS 1000000ULL
-/* design.md said 16; a drain was once 18.6 ms late and a busy record may hold the watermark back for 50 ms. */
+/*
+ * design.md said 16; a drain was once 18.6 ms late and a busy record may hold the watermark back for
+ * 50 ms.
+ */
 #define TTMON_SLOTS_WINDOW 64
 
 struct ttmon_slots;
@@ -55,14 +59,23 @@ int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_
 		    struct ttmon_slots **ret) _must_check;
 void ttmon_slots_free(struct ttmon_slots *s);
 
-/* Copy one record in. The first one (or the first advance) fixes where the window begins. Never fails: what does not fit is counted. */
+/*
+ * Copy one record in. The first one (or the first advance) fixes where the window begins. Never fails:
+ * what does not fit is counted.
+ */
 void ttmon_slots_add(struct ttmon_slots *s, const struct ttmon_event *ev, size_t size);
-/* Nothing before watermark_ns will come: close every slot that ends at or before it. Never moves back. A gap of more slots
- * than the window (suspend, a quiet start) is closed slot by slot up to 4096 empty slots, beyond that the window jumps. */
+/*
+ * Nothing before watermark_ns will come: close every slot that ends at or before it. Never moves back.
+ * A gap of more slots than the window (suspend, a quiet start) is closed slot by slot up to 4096 empty
+ * slots, beyond that the window jumps.
+ */
 void ttmon_slots_advance(struct ttmon_slots *s, uint64_t watermark_ns);
 /* End of the stream: close everything. */
 void ttmon_slots_finish(struct ttmon_slots *s);
-/* First time that is past the window: adding an event at or after it forces the oldest slot closed. 0 before the window is fixed. */
+/*
+ * First time that is past the window: adding an event at or after it forces the oldest slot closed. 0
+ * before the window is fixed.
+ */
 uint64_t ttmon_slots_limit_ns(const struct ttmon_slots *s);
 void ttmon_slots_get_stats(const struct ttmon_slots *s, struct ttmon_slots_stats *ret);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * timeline.c: four lists of fixed length. A list grows by doubling up to max_items, so that a run that dispatches nothing pays for
- * nothing. What comes when a ring is full takes the place of the oldest.
+ * timeline.c: four lists of fixed length. A list grows by doubling up to max_items, so that a run that
+ * dispatches nothing pays for nothing. What comes when a ring is full takes the place of the oldest.
  */
 #include "daemon/core/stream/timeline.h"
 

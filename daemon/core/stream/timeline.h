@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * timeline.h: the dispatches and device runs that are kept one by one, for the trace file, /v1/trace and the database; who had which
- * device do how much in each slot, for the database alone; and the calls (who called what from when to when), for the trace file
- * alone. Hot thread, pure. Fixed memory: past max items of a sort the oldest
- * goes (ring = true, a service) or what comes is not kept (counted).
+ * timeline.h: the dispatches and device runs that are kept one by one, for the trace file, /v1/trace
+ * and the database; who had which device do how much in each slot, for the database alone; and the
+ * calls (who called what from when to when), for the trace file alone. Hot thread, pure. Fixed memory:
+ * past max items of a sort the oldest goes (ring = true, a service) or what comes is not kept
+ * (counted).
  */
 #ifndef TTMON_TIMELINE_H
 #define TTMON_TIMELINE_H

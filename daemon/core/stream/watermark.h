@@ -6,9 +6,10 @@
  *   ---|-----------------|--------------------------|---------------------> time
  *      a record at or past a position was reserved after T0, so it is stamped after T0
  *
- * Neither side has a full barrier between position and clock, hence the guard. Two things hold the watermark back, each for
- * TTMON_STALL_NS at most: a ring whose next record is reserved but not submitted (its task was preempted in between), and a process
- * whose mappings are being read. After that the others go on, and what was waited for is folded late.
+ * Neither side has a full barrier between position and clock, hence the guard. Two things hold the
+ * watermark back, each for TTMON_STALL_NS at most: a ring whose next record is reserved but not
+ * submitted (its task was preempted in between), and a process whose mappings are being read. After
+ * that the others go on, and what was waited for is folded late.
  */
 #ifndef TTMON_WATERMARK_H
 #define TTMON_WATERMARK_H

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bufs.c: live buffers, and the sums and peaks that follow from them. Part of core/tt (hot thread, pure).
+ * bufs.c: live buffers, and the sums and peaks that follow from them. Part of core/tt (hot thread,
+ * pure).
  *
- * A buffer belongs to one device or mesh, whose sums it is in. What a use shows (a logical device of a process) is the sums of its
- * device plus those of each mesh that the device is a member of; it is kept up to date buffer by buffer, so that its peak is exact,
- * and so are the chips. A mesh whose members are not known has its sums to itself until they are.
+ * A buffer belongs to one device or mesh, whose sums it is in. What a use shows (a logical device of a
+ * process) is the sums of its device plus those of each mesh that the device is a member of; it is
+ * kept up to date buffer by buffer, so that its peak is exact, and so are the chips. A mesh whose
+ * members are not known has its sums to itself until they are.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
@@ -361,7 +363,9 @@ static void sweep(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmo
 		  uint16_t fn)
 {
 	while (l->head != TTMON_TT_NIL) {
-		/* One that is not remembered is taken for a buffer from before the trace: the process is partial then. */
+		/*
+		 * One that is not remembered is taken for a buffer from before the trace: the process is partial then.
+		 */
 		if (p->swept.n < TTMON_TT_SWEPT)
 			(void)!ttmon_hmap_put(&p->swept, t->bufs[l->head].key, ts_ns);
 		ttmon_tt_buf_end(t, l->head, ts_ns, fn, TTMON_TT_END_FREE);

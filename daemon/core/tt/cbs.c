@@ -388,7 +388,9 @@ bool ttmon_tt_cbs_pending(const struct ttmon_tt_proc *p)
 
 /* ---- events ---- */
 
-/* The one of the program that has these cores and this address, and with a size this size. NIL: none. */
+/*
+ * The one of the program that has these cores and this address, and with a size this size. NIL: none.
+ */
 static uint32_t cb_find(const struct ttmon_tt_prog *g, const struct ttmon_ev_tt_cb *ev, uint64_t size)
 {
 	for (uint32_t i = 0; i < g->nr_cbs; i++) {

@@ -171,7 +171,10 @@ int ttmon_tt_cores_add(struct ttmon_tt_cores *c, const struct ttmon_tt_core_rang
 void ttmon_tt_cores_sub(struct ttmon_tt_cores *c, const struct ttmon_tt_core_range *r, uint32_t nr, uint64_t from,
 			uint64_t to)
 {
-	/* Both ends may have been joined away: their neighbours were equal. Without memory what is covered stays so. */
+	/*
+	 * Both ends may have been joined away: their neighbours were equal. Without memory what is covered
+	 * stays so.
+	 */
 	if (split(c, from, UINT64_MAX) < 0 || split(c, to, UINT64_MAX) < 0)
 		return;
 	count_all(c, r, nr, from, to, false);

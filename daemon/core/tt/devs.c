@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * devs.c: the devices and meshes of a process, which is which, and which devices a mesh has. Part of core/tt (hot thread, pure).
+ * devs.c: the devices and meshes of a process, which is which, and which devices a mesh has. Part of
+ * core/tt (hot thread, pure).
  *
- * A device is known by its address. Its logical id comes from Device::Device, else from what the daemon read of a mesh, else from the
- * word that the 2026 header keeps it in (so does the daemon): neither is believed again in a process where it was wrong once. A use is
- * made for every logical id, and one for each device without: Devices that were made again with the same id share theirs.
+ * A device is known by its address. Its logical id comes from Device::Device, else from what the
+ * daemon read of a mesh, else from the word that the 2026 header keeps it in (so does the daemon):
+ * neither is believed again in a process where it was wrong once. A use is made for every logical id,
+ * and one for each device without: Devices that were made again with the same id share theirs.
  *
- * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in the same thread, a shadow of the same size
- * and address on each local device. Those are all once the thread does something else. Where it only
- * pauses it may have been kept from its CPU between two of them: a mesh gains devices by what has come after 20 ms, and loses those that the
- * walk told after 400 ms. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within 400 ms of
- * stream time and the daemon has looked in vain, or not at all in 5 s, all devices of the process are taken to be in it, and a later answer
- * corrects that. Until then its bytes are pending.
- * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory may be wrong. A process
- * whose figures ever stood on an assumption is flagged to its end.
+ * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in
+ * the same thread, a shadow of the same size and address on each local device. Those are all once the
+ * thread does something else. Where it only pauses it may have been kept from its CPU between two of
+ * them: a mesh gains devices by what has come after 20 ms, and loses those that the walk told after
+ * 400 ms. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within
+ * 400 ms of stream time and the daemon has looked in vain, or not at all in 5 s, all devices of the
+ * process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
+ * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory
+ * may be wrong. A process whose figures ever stood on an assumption is flagged to its end.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
@@ -21,7 +24,10 @@
 #define ID_AT	  3 /* word of a Device with id_ in its lower half, as the header of 2026 has it */
 #define ID_AT_OLD 1 /* the same before: right behind the vtable pointer, where later a pointer lies */
 
-/* Its id as its words say. An id 0 at the old place cannot be known from a null pointer, and is 0 at the new one too. */
+/*
+ * Its id as its words say. An id 0 at the old place cannot be known from a null pointer, and is 0 at
+ * the new one too.
+ */
 static uint32_t id_word(const __u64 *w)
 {
 	return w[ID_AT_OLD] && w[ID_AT_OLD] < TTMON_TT_LOGICALS ? (uint32_t)w[ID_AT_OLD] : (uint32_t)w[ID_AT];
@@ -549,7 +555,10 @@ bool ttmon_tt_mesh_is_open(const struct ttmon_tt *t, const struct ttmon_tt_devic
 
 	if (m->known != TTMON_TT_MESH_TOLD)
 		return m->known < TTMON_TT_MESH_TOLD;
-	/* What its memory said may be wrong; where the library has nothing that shows shadows, it is all there is. */
+	/*
+	 * What its memory said may be wrong; where the library has nothing that shows shadows, it is all there
+	 * is.
+	 */
 	return s->told && s->has & TTMON_TT_HAS_SHADOW && m->silent < TTMON_TT_SILENT;
 }
 
@@ -654,7 +663,10 @@ void ttmon_tt_group_open(struct ttmon_tt *t, const struct ttmon_tt_proc *p, stru
 	th->group_open = true;
 }
 
-/* Were the probes that show shadows there all the time, from the buffer on? They are taken away and put back one by one. */
+/*
+ * Were the probes that show shadows there all the time, from the buffer on? They are taken away and
+ * put back one by one.
+ */
 static bool is_watched(const struct ttmon_tt *t, const struct ttmon_tt_device *m, const struct ttmon_tt_group *g)
 {
 	const struct ttmon_tt_slotinfo *s = &t->slots[m->slot];
@@ -705,7 +717,10 @@ static struct ttmon_tt_proc *group_proc(struct ttmon_tt *t, const struct ttmon_t
 		       : NULL;
 }
 
-/* No other shadow for a while: the thread may be done, or it was kept from its CPU between two of them. */
+/*
+ * No other shadow for a while: the thread may be done, or it was kept from its CPU between two of
+ * them.
+ */
 static void group_pause(struct ttmon_tt *t, struct ttmon_tt_thread *th, bool over)
 {
 	struct ttmon_tt_group *g = th->group;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fallback.c: what is found out about a library in a process: the layout of its Buffers, and whether its primary pair fires at all
- * (it may have been inlined). Part of core/tt (hot thread, pure).
+ * fallback.c: what is found out about a library in a process: the layout of its Buffers, and whether
+ * its primary pair fires at all (it may have been inlined). Part of core/tt (hot thread, pure).
  *
- * Until both are known, events are held back, in order, and applied once they are. That takes one event as a rule: the first
- * track_allocate settles the mode, and only a device pointer in the first word leaves two layouts to choose from. What is not settled
- * after 50 ms of stream time or 64 events is decided as it stands; where no layout fits, events are refused, and when most of a process's
- * are, it is not calibrated and nothing of it is published.
+ * Until both are known, events are held back, in order, and applied once they are. That takes one
+ * event as a rule: the first track_allocate settles the mode, and only a device pointer in the first
+ * word leaves two layouts to choose from. What is not settled after 50 ms of stream time or 64 events
+ * is decided as it stands; where no layout fits, events are refused, and when most of a process's are,
+ * it is not calibrated and nothing of it is published.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
@@ -142,7 +143,10 @@ static enum outcome outcome_of(const struct ttmon_tt_cal *cal, const struct ttmo
 	}
 }
 
-/* The thread's allocation is over, and nothing was heard of the primary. One that threw says nothing about it. */
+/*
+ * The thread's allocation is over, and nothing was heard of the primary. One that threw says nothing
+ * about it.
+ */
 static void is_over(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th,
 		    enum outcome outcome)
 {
@@ -206,7 +210,10 @@ static bool must_wait(const struct ttmon_tt_proc *p, const struct ttmon_tt_cal *
 	return cal->layout == TTMON_TT_LAYOUT_NONE && is_base_0(p, ev);
 }
 
-/* Is there an allocation that may be one that the primary did not tell? Where all of them threw, nothing is known of it yet. */
+/*
+ * Is there an allocation that may be one that the primary did not tell? Where all of them threw,
+ * nothing is known of it yet.
+ */
 static bool is_in_doubt(const struct ttmon_tt_cal *cal)
 {
 	return cal->entering && cal->mode == TTMON_TT_MODE_UNDECIDED && (cal->open || cal->unclear || cal->passed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * layout.c: see layout.h. Offsets as measured with g++ and clang on x86-64, of buffer.hpp of tt-metal (4559357061, 00ef79b5,
- * 60519870766); all little-endian.
+ * layout.c: see layout.h. Offsets as measured with g++ and clang on x86-64, of buffer.hpp of tt-metal
+ * (4559357061, 00ef79b5, 60519870766); all little-endian.
  */
 #include "daemon/core/tt/layout.h"
 

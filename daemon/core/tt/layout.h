@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * layout.h: which words of a Buffer of tt-metal mean what (its buffer.hpp: 4559357061, 00ef79b5, 60519870766). Pure, without state.
+ * layout.h: which words of a Buffer of tt-metal mean what (its buffer.hpp: 4559357061, 00ef79b5,
+ * 60519870766). Pure, without state.
  *
- * The device pointer leads to the generation as far as it can: at byte 16 it is E2, behind the word at byte 16 it is E4. At byte 0 it
- * may be E0 or E1, and only the other words can tell which: ttmon_tt_layout_fits() says what one event allows for.
+ * The device pointer leads to the generation as far as it can: at byte 16 it is E2, behind the word at
+ * byte 16 it is E4. At byte 0 it may be E0 or E1, and only the other words can tell which:
+ * ttmon_tt_layout_fits() says what one event allows for.
  */
 #ifndef TTMON_TT_LAYOUT_H
 #define TTMON_TT_LAYOUT_H
@@ -66,8 +68,8 @@ bool ttmon_tt_layout_sane(const struct ttmon_tt_fields *f);
 /* Is this an owning Buffer that was allocated (the Buffer of an event at which it must be one)? */
 bool ttmon_tt_layout_allocated(const struct ttmon_tt_fields *f);
 /*
- * Bit 1 << layout for each of E0 and E1 that the words allow for. Of an owning Buffer they allow for one at most: what E1 has as
- * owns_data_ is the highest byte of E0's type.
+ * Bit 1 << layout for each of E0 and E1 that the words allow for. Of an owning Buffer they allow for
+ * one at most: what E1 has as owns_data_ is the highest byte of E0's type.
  */
 unsigned int ttmon_tt_layout_fits(const __u64 *w, bool owning);
 enum ttmon_tt_status ttmon_tt_layout_status(enum ttmon_tt_numbering numbering, uint8_t status);

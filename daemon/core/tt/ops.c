@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ops.c: what the events of a Buffer mean, once its layout and the library's mode are settled. Part of core/tt (hot thread, pure).
+ * ops.c: what the events of a Buffer mean, once its layout and the library's mode are settled. Part of
+ * core/tt (hot thread, pure).
  *
- * With the primary pair an allocation is reported after it succeeded and a free before it takes place. All other functions that free are
- * listened to as well: deallocate_impl of a buffer whose device is gone, mark_as_deallocated, the allocator's deallocate_buffer and the
- * destructor end a live buffer each, whichever comes first; what follows in the same thread for the same buffer is that free again.
+ * With the primary pair an allocation is reported after it succeeded and a free before it takes place.
+ * All other functions that free are listened to as well: deallocate_impl of a buffer whose device is
+ * gone, mark_as_deallocated, the allocator's deallocate_buffer and the destructor end a live buffer
+ * each, whichever comes first; what follows in the same thread for the same buffer is that free again.
  *
- * Degraded, an allocation counts when it is entered, or when the allocator's function inside it is (a NO_DISPATCH capture never gets
- * there). It may still throw: it is tentative until its thread does something else or 50 ms of stream time have passed, and one whose
- * end says that it never was allocated is taken back even then. That the allocator's function is called
- * at all shows with the first allocation that is no capture: what was entered before and never got there
- * is taken back then.
+ * Degraded, an allocation counts when it is entered, or when the allocator's function inside it is (a
+ * NO_DISPATCH capture never gets there). It may still throw: it is tentative until its thread does
+ * something else or 50 ms of stream time have passed, and one whose end says that it never was
+ * allocated is taken back even then. That the allocator's function is called at all shows with the
+ * first allocation that is no capture: what was entered before and never got there is taken back then.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/names.h"
@@ -85,7 +87,10 @@ static void learn_status(struct ttmon_tt_cal *cal, const struct ttmon_tt_fields 
 		cal->numbering = TTMON_TT_NUMBERS_THREE;
 }
 
-/* What was given to Buffer::create in this thread must be in the Buffer. False: not for the first time not. */
+/*
+ * What was given to Buffer::create in this thread must be in the Buffer. False: not for the first time
+ * not.
+ */
 static bool check_create(struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th, uint64_t device,
 			 const struct ttmon_tt_fields *f)
 {
@@ -111,7 +116,10 @@ void ttmon_tt_count(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 		ttmon_tt_group_open(t, p, th, b);
 }
 
-/* Was it entered in a library whose allocator's function is called, and did not get there? Then a hook took it away. */
+/*
+ * Was it entered in a library whose allocator's function is called, and did not get there? Then a hook
+ * took it away.
+ */
 static bool is_captured(const struct ttmon_tt_proc *p, const struct ttmon_tt_buf *b)
 {
 	if (!(b->bits & TTMON_TT_B_ENTERED) || b->bits & TTMON_TT_B_INNER)
@@ -166,7 +174,8 @@ void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_
 }
 
 /*
- * The fields of a Buffer that is being allocated. False: not one that counts, or refused. allocated: after success.
+ * The fields of a Buffer that is being allocated. False: not one that counts, or refused. allocated:
+ * after success.
  */
 static bool check(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th,
 		  const struct ttmon_ev_tt_buffer *ev, bool allocated, struct ttmon_tt_fields *f,
@@ -205,7 +214,10 @@ static bool check(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_c
 	return true;
 }
 
-/* Where two functions tell of an allocation (notify_buffer_allocated and then track_allocate), it is one. */
+/*
+ * Where two functions tell of an allocation (notify_buffer_allocated and then track_allocate), it is
+ * one.
+ */
 static bool is_told_again(struct ttmon_tt_thread *th, const struct ttmon_ev_tt_buffer *ev)
 {
 	bool again = th && th->made == ev->buffer && th->made_by != ev->fn;
@@ -306,7 +318,10 @@ static void on_enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_t
 		th->ended = 0;
 }
 
-/* A free of something that never was counted: of a buffer older than the trace, or whose allocation was lost? */
+/*
+ * A free of something that never was counted: of a buffer older than the trace, or whose allocation
+ * was lost?
+ */
 static bool is_unknown_free(const struct ttmon_tt_cal *cal, enum ttmon_tt_op op, enum ttmon_tt_status status,
 			    const struct ttmon_tt_fields *f)
 {

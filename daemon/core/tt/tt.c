@@ -104,7 +104,10 @@ static void proc_clear(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_
 	ttmon_tt_settle(t, p);
 	ttmon_tt_confirm_all(t, p);
 	ttmon_tt_mesh_finish(t, p);
-	/* There may be a million: nobody looks for one any more, and to take each out costs more than all the rest. */
+	/*
+	 * There may be a million: nobody looks for one any more, and to take each out costs more than all the
+	 * rest.
+	 */
 	ttmon_hmap_fini(&p->bufs);
 	ttmon_tt_buf_end_all(t, p, ts_ns, TTMON_TT_END_FREE);
 	p->pub.layout = ttmon_tt_layout_text(p);
@@ -234,7 +237,10 @@ static void on_create(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_
 	if (ev->dev_kind != TTMON_TT_DEV_UNKNOWN)
 		ttmon_tt_dev_get(t, p, ev->arg[0], ev->dev_kind, ev->slot);
 	else if (t->slots[ev->slot].told && !(t->slots[ev->slot].has & TTMON_TT_HAS_VTABLE) && ev->arg[0])
-		/* E0: no vtable to know a device by, but what a buffer is made on is one. Its making may lie before the trace. */
+		/*
+		 * E0: no vtable to know a device by, but what a buffer is made on is one. Its making may lie before
+		 * the trace.
+		 */
 		ttmon_tt_dev_get(t, p, ev->arg[0], TTMON_TT_DEV_DEVICE, ev->slot);
 	if (!th || shadow)
 		return;
@@ -381,7 +387,10 @@ void ttmon_tt_on_tt_proc(struct ttmon_tt *t, const struct ttmon_ev_tt_proc *ev, 
 			ttmon_tt_use_chip(t, &p->uses[i], ev->chip, ev->how);
 }
 
-/* It mapped a library with tt-metal before the probes there were active, and was not stopped: what it did then was not seen. */
+/*
+ * It mapped a library with tt-metal before the probes there were active, and was not stopped: what it
+ * did then was not seen.
+ */
 void ttmon_tt_on_blind(struct ttmon_tt *t, const struct ttmon_ev_blind *ev, size_t size _unused_)
 {
 	struct ttmon_tt_proc *p;
@@ -401,7 +410,10 @@ void ttmon_tt_on_blind(struct ttmon_tt *t, const struct ttmon_ev_blind *ev, size
 	t->generation++;
 }
 
-/* While the probes are away nothing of what programs do is seen, and what it was is not known afterwards either. */
+/*
+ * While the probes are away nothing of what programs do is seen, and what it was is not known
+ * afterwards either.
+ */
 void ttmon_tt_on_family(struct ttmon_tt *t, const struct ttmon_ev_family *ev, size_t size _unused_)
 {
 	if (ev->family != TTMON_FAMILY_TENSTORRENT || ev->h.tgid)

@@ -2,12 +2,14 @@
 /*
  * tt.h: memory of Tenstorrent chips: who holds how much of what, by process, device and chip.
  *
- * Part of the pipeline (hot thread, pure): events TT_BUFFER and TT_CALL in slot order, facts CLOCK (when the trace began), TT_CHIP,
- * TT_OBJECT, TT_PROC, TT_MESH, BLIND, and the lives of processes (PROC, EXIT, GONE). Every number comes out of a traced program's memory and is taken for hostile.
+ * Part of the pipeline (hot thread, pure): events TT_BUFFER and TT_CALL in slot order, facts CLOCK
+ * (when the trace began), TT_CHIP, TT_OBJECT, TT_PROC, TT_MESH, BLIND, and the lives of processes
+ * (PROC, EXIT, GONE). Every number comes out of a traced program's memory and is taken for hostile.
  *
- * A Buffer is counted by its address in its process. Which words of it mean what is found out for each process and library
- * (core/tt/layout.h): until that is settled, and where it fails, nothing of that process is published, and the view says why.
- * A buffer of a MeshDevice holds its size on every local device of the mesh; per-device shadows and views are not counted again.
+ * A Buffer is counted by its address in its process. Which words of it mean what is found out for each
+ * process and library (core/tt/layout.h): until that is settled, and where it fails, nothing of that
+ * process is published, and the view says why. A buffer of a MeshDevice holds its size on every local
+ * device of the mesh; per-device shadows and views are not counted again.
  */
 #ifndef TTMON_TT_H
 #define TTMON_TT_H
@@ -51,11 +53,17 @@ enum ttmon_tt_flag {
 #undef X
 };
 #define TTMON_TT_FLAGS 9
-/* With one of these a process may hold more than its figures say: they are lower bounds, and a 0 is unknown. */
+/*
+ * With one of these a process may hold more than its figures say: they are lower bounds, and a 0 is
+ * unknown.
+ */
 #define TTMON_TT_F_DOUBT \
 	(TTMON_TT_F_PARTIAL | TTMON_TT_F_LOST | TTMON_TT_F_UNCALIBRATED | TTMON_TT_F_MESH_PENDING | TTMON_TT_F_LIMIT | \
 	 TTMON_TT_F_CB_UNKNOWN)
-/* Is this type's figure known, of a process or chip with these flags? What kernels take up is in no call that is probed. */
+/*
+ * Is this type's figure known, of a process or chip with these flags? What kernels take up is in no
+ * call that is probed.
+ */
 static inline bool ttmon_tt_is_known(unsigned int type, uint64_t bytes, uint32_t flags)
 {
 	return type != TTMON_TT_TYPE_KERNEL && (bytes || !(flags & TTMON_TT_F_DOUBT));
@@ -71,8 +79,9 @@ struct ttmon_tt_cfg {
 };
 
 /*
- * Called for every buffer that comes to be and ends, so that the history can keep it as an allocation. seq: what the first returned.
- * NULL functions: nobody is told. method: TTMON_METHOD_TT_*; addr: device address, 0 unknown; bytes: on all its devices together.
+ * Called for every buffer that comes to be and ends, so that the history can keep it as an allocation.
+ * seq: what the first returned. NULL functions: nobody is told. method: TTMON_METHOD_TT_*; addr:
+ * device address, 0 unknown; bytes: on all its devices together.
  */
 struct ttmon_tt_ops {
 	uint64_t (*alloc)(void *ctx, uint32_t tgid, uint64_t ts_ns, unsigned int method, uint64_t addr, uint64_t bytes,
@@ -138,7 +147,10 @@ void ttmon_tt_free(struct ttmon_tt *t);
 	TTMON_IF_##tt(void ttmon_tt_on_##name(struct ttmon_tt *t, const struct type *ev, size_t size);)
 TTMON_EVENT_TABLE(X)
 #undef X
-/* Before each event that is no fact, also where another part handles it: the time of the stream. Facts come before it. */
+/*
+ * Before each event that is no fact, also where another part handles it: the time of the stream. Facts
+ * come before it.
+ */
 void ttmon_tt_now(struct ttmon_tt *t, uint64_t ts_ns);
 /*
  * Stream time went on: meshes that wait, fallback decisions, spare probes. Returns whether anything
@@ -147,14 +159,20 @@ void ttmon_tt_now(struct ttmon_tt *t, uint64_t ts_ns);
 bool ttmon_tt_tick(struct ttmon_tt *t, uint64_t now_ns);
 /* The end of the capture: what waits is decided as it stands. */
 void ttmon_tt_finish(struct ttmon_tt *t, uint64_t end_ns);
-/* Records of kind TT_BUFFER or TT_CALL were lost up to now: processes that run, or did a moment ago, are flagged. */
+/*
+ * Records of kind TT_BUFFER or TT_CALL were lost up to now: processes that run, or did a moment ago,
+ * are flagged.
+ */
 void ttmon_tt_lost(struct ttmon_tt *t);
 /* Everything, in arrays that one free(ret->...) each releases: for another thread. -ENOMEM. */
 int ttmon_tt_snapshot(const struct ttmon_tt *t, struct ttmon_tt_view *ret) _must_check;
 void ttmon_tt_view_fini(struct ttmon_tt_view *v);
 uint64_t ttmon_tt_generation(const struct ttmon_tt *t);
 
-/* Questions for the I/O thread, each told once until answered (or 100 ms of stream time later again, ten times at most). */
+/*
+ * Questions for the I/O thread, each told once until answered (or 100 ms of stream time later again,
+ * ten times at most).
+ */
 struct ttmon_tt_want {
 	uint32_t tgid;
 	uint16_t slot;
@@ -167,8 +185,9 @@ size_t ttmon_tt_wants(struct ttmon_tt *t, struct ttmon_tt_want *wants, size_t ma
 enum ttmon_tt_spare ttmon_tt_get_spare(const struct ttmon_tt *t, uint16_t slot);
 
 /*
- * Which devices a device pointer of a process stands for: itself, or the local devices of a mesh. Fills at most max logical ids and
- * chips (index of TT_CHIP, 0 unknown); returns how many, 0: not known. For the dispatch side.
+ * Which devices a device pointer of a process stands for: itself, or the local devices of a mesh.
+ * Fills at most max logical ids and chips (index of TT_CHIP, 0 unknown); returns how many, 0: not
+ * known. For the dispatch side.
  */
 size_t ttmon_tt_devices(const struct ttmon_tt *t, uint32_t tgid, uint64_t device, uint32_t *logical, uint32_t *chips,
 			size_t max);

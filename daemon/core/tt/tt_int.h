@@ -366,7 +366,10 @@ void ttmon_tt_do_op(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 void ttmon_tt_count(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint32_t idx);
 /* A tentative one did not throw: it counts, unless a hook took it away. */
 void ttmon_tt_entered_over(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_thread *th, uint32_t idx);
-/* The first call of an allocator's own function: what was entered before and never got there was captured. */
+/*
+ * The first call of an allocator's own function: what was entered before and never got there was
+ * captured.
+ */
 void ttmon_tt_inner_fires(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal,
 			  const struct ttmon_ev_tt_buffer *ev);
 /* The allocator's own function, which allocate_impl calls unless a hook took the allocation away. */

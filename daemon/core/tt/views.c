@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* views.c: the read side of core/tt (hot thread, pure): a copy of everything for another thread, names, devices to chips. */
+/*
+ * views.c: the read side of core/tt (hot thread, pure): a copy of everything for another thread,
+ * names, devices to chips.
+ */
 #include "daemon/core/tt/tt_int.h"
 
 static const char *const type_names[TTMON_TT_TYPES] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wants.c: what core/tt asks of the I/O thread: which devices a mesh has, which chip a logical id is, and whether a library's spare
- * probes are needed. Part of core/tt (hot thread, pure).
+ * wants.c: what core/tt asks of the I/O thread: which devices a mesh has, which chip a logical id is,
+ * and whether a library's spare probes are needed. Part of core/tt (hot thread, pure).
  */
 #include "daemon/core/tt/tt_int.h"
 
@@ -106,7 +106,10 @@ void ttmon_tt_spare_tick(struct ttmon_tt *t)
 	for (uint32_t i = 0; i < TTMON_TT_SLOTS; i++) {
 		struct ttmon_tt_slotinfo *s = &t->slots[i];
 
-		/* Once dropped they stay away until a mesh has not been seen for a while: its answer may be on the way. */
+		/*
+		 * Once dropped they stay away until a mesh has not been seen for a while: its answer may be on the
+		 * way.
+		 */
 		s->drop = !s->degraded && (s->drop ? !late[i] : s->good >= GOOD_MANY && s->freed && !waits[i]);
 	}
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * budget.c: the rule of --max-overhead, see budget.h. It has a clock of its own, which runs with the samples' but by two periods a sample at most: a
- * daemon that was stopped for an hour has not been under its budget for an hour.
+ * budget.c: the rule of --max-overhead, see budget.h. It has a clock of its own, which runs with the
+ * samples' but by two periods a sample at most: a daemon that was stopped for an hour has not been
+ * under its budget for an hour.
  */
 #include "daemon/core/usage/budget.h"
 
@@ -217,7 +218,10 @@ static unsigned int nr_told(const struct ttmon_budget_sample *s)
 	return MIN(s->nr_users, TTMON_BUDGET_USERS);
 }
 
-/* Of what a family costs, the share of the hits that are still told: each costs what one did when others were reduced. */
+/*
+ * Of what a family costs, the share of the hits that are still told: each costs what one did when
+ * others were reduced.
+ */
 static double told_part(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 			unsigned int f)
 {
@@ -269,7 +273,10 @@ static bool pays(const struct ttmon_budget *b, const struct ttmon_budget_sample 
 	return most || own > b->cfg.max_percent / s->nr_users;
 }
 
-/* What is told of a family for those who need not pay, as a share of its cost; *top: of those who pay the one with most, nr_told(): none. */
+/*
+ * What is told of a family for those who need not pay, as a share of its cost; *top: of those who pay
+ * the one with most, nr_told(): none.
+ */
 static double spared(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		     unsigned int f, unsigned int *top)
 {
@@ -294,7 +301,10 @@ static bool pays_uid(const struct ttmon_budget *b, const struct ttmon_budget_sam
 	return !s->nr_users;
 }
 
-/* What would bring most in a family: one process, one user, all. False: nothing may be reduced that brings so many percent. */
+/*
+ * What would bring most in a family: one process, one user, all. False: nothing may be reduced that
+ * brings so many percent.
+ */
 static bool find(const struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g,
 		 unsigned int f, double least, struct found *ret)
 {
@@ -344,7 +354,10 @@ static void reduce_one(struct ttmon_budget *b, const struct ttmon_budget_sample 
 		reduce(b, g, &best);
 }
 
-/* What a family would cost with the hits of now, in percent: as much a hit as before the last reduction. */
+/*
+ * What a family would cost with the hits of now, in percent: as much a hit as before the last
+ * reduction.
+ */
 static double expected(const struct ttmon_budget *b, const struct gain *g, unsigned int f)
 {
 	const struct gain *was = &b->before;
@@ -353,7 +366,10 @@ static double expected(const struct ttmon_budget *b, const struct gain *g, unsig
 	return cost(was, f) * hits / was->percent_ns;
 }
 
-/* The last reduction: has it brought half of what it promised? Held against what all would cost without it, with the hits of now. */
+/*
+ * The last reduction: has it brought half of what it promised? Held against what all would cost
+ * without it, with the hits of now.
+ */
 static void judge_trial(struct ttmon_budget *b, const struct gain *g)
 {
 	unsigned int i = b->view.nr - 1, family = b->view.reductions[i].family;
@@ -383,8 +399,8 @@ static double needs(const struct ttmon_budget *b, const struct ttmon_budget_samp
 }
 
 /*
- * Bring back one that its load does not hold any more: the one that needs the least, and with it all that need next to nothing. The others
- * begin to wait again, with it in the cost.
+ * Bring back one that its load does not hold any more: the one that needs the least, and with it all
+ * that need next to nothing. The others begin to wait again, with it in the cost.
  */
 static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s, const struct gain *g)
 {
@@ -417,7 +433,10 @@ static void restore(struct ttmon_budget *b, const struct ttmon_budget_sample *s,
 	}
 }
 
-/* Whatever somebody else has switched off, or keeps on, is no longer ours; nor is a process that is gone. */
+/*
+ * Whatever somebody else has switched off, or keeps on, is no longer ours; nor is a process that is
+ * gone.
+ */
 static void forget(struct ttmon_budget *b, const struct ttmon_budget_sample *s)
 {
 	for (unsigned int i = b->view.nr; i-- > 0;)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cgname.c: what the managers of cgroups call theirs, looked for from the innermost part of the path outwards.
+ * cgname.c: what the managers of cgroups call theirs, looked for from the innermost part of the path
+ * outwards.
  *
  *	containers	[RUNTIME-]ID[.scope], ID: 64 hexadecimal digits; RUNTIME docker, cri-containerd, crio, libpod, libpod-payload, nerdctl, ...
  *			SLICE:RUNTIME:ID (containerd that was told of systemd, runc that was not)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cgname.h: what a cgroup's path says: systemd unit, container, Kubernetes pod. Pure; the path is chosen by whoever may make cgroups.
+ * cgname.h: what a cgroup's path says: systemd unit, container, Kubernetes pod. Pure; the path is
+ * chosen by whoever may make cgroups.
  */
 #ifndef TTMON_CGNAME_H
 #define TTMON_CGNAME_H
@@ -27,9 +28,10 @@ const char *ttmon_group_by_name(unsigned int by); /* "comm", ... */
 
 /*
  * The innermost unit, container or pod of a path such as /system.slice/ssh.service or
- * /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0123_4567.slice/cri-containerd-89ab....scope. "" where the path has none;
- * CGROUP gives the path itself. Names are as systemd writes them, with its \xNN; pod uids have their '-'. Cut to TTMON_CGNAME_MAX - 1 bytes and
- * to n - 1, not within a UTF-8 sequence; bytes that are none stay. False: nothing of that kind.
+ * /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0123_4567.slice/cri-containerd-89ab....scope.
+ * "" where the path has none; CGROUP gives the path itself. Names are as systemd writes them, with its
+ * \xNN; pod uids have their '-'. Cut to TTMON_CGNAME_MAX - 1 bytes and to n - 1, not within a UTF-8
+ * sequence; bytes that are none stay. False: nothing of that kind.
  */
 bool ttmon_cgname(enum ttmon_group_by by, const char *path, char *buf, size_t n);
 

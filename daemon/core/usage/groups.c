@@ -2,8 +2,9 @@
 /*
  * groups.c: the groups of core/usage: made, found, given up. Part of core/usage (hot thread, pure).
  *
- * A group lives as long as a living process is in it and cfg.linger_ns more. What it has counted then goes into `gone`. Places in the array
- * are given out in order and become holes; holes are closed when the array is shown, and when it is full.
+ * A group lives as long as a living process is in it and cfg.linger_ns more. What it has counted then
+ * goes into `gone`. Places in the array are given out in order and become holes; holes are closed when
+ * the array is shown, and when it is full.
  */
 #include "daemon/core/usage/usage_int.h"
 
@@ -122,7 +123,9 @@ static int grow(struct ttmon_usage *u)
 	return 0;
 }
 
-/* Twice as many places as there may be groups, so that closing the holes is paid by as many that went. */
+/*
+ * Twice as many places as there may be groups, so that closing the holes is paid by as many that went.
+ */
 static int make_place(struct ttmon_usage *u)
 {
 	if (u->n < u->cap)

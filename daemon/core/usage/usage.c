@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * usage.c: what groups of processes did (usage.h): the processes of the history and of core/cpu, and the sweep over them. Hot thread,
- * pure.
+ * usage.c: what groups of processes did (usage.h): the processes of the history and of core/cpu, and
+ * the sweep over them. Hot thread, pure.
  *
- * Of each process its figures at the last sweep are kept, by the place that it has in its table: the difference is its group's. A table
- * says when a place is about to be given to another, and the last difference is taken then. So nothing is counted twice, and nothing that a
- * process did is lost when there is no memory for a group or for its figures: without a group it is counted in the nameless one, and
- * without figures at the next sweep. Processes of the history that have not changed cost a look.
+ * Of each process its figures at the last sweep are kept, by the place that it has in its table: the
+ * difference is its group's. A table says when a place is about to be given to another, and the last
+ * difference is taken then. So nothing is counted twice, and nothing that a process did is lost when
+ * there is no memory for a group or for its figures: without a group it is counted in the nameless
+ * one, and without figures at the next sweep. Processes of the history that have not changed cost a
+ * look.
  *
  * Figures of now are added up again in each sweep.
  */

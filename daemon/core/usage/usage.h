@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * usage.h: what groups of processes did, as counters that outlive the processes: the ground of every metric with a label. Pure, hot
- * thread, owned by the pipeline.
+ * usage.h: what groups of processes did, as counters that outlive the processes: the ground of every
+ * metric with a label. Pure, hot thread, owned by the pipeline.
  *
- * A group is all processes of one name in one cgroup. Processes keep cumulative figures (struct ttmon_proc, struct ttmon_cpu_proc); a sweep
- * adds what each has gained since the last sweep to its group (a process that has changed its name gains for the new one), and so does its
- * end, before its line is used again: a process that lived between two sweeps is counted like any other. Thus for every counter
+ * A group is all processes of one name in one cgroup. Processes keep cumulative figures (struct
+ * ttmon_proc, struct ttmon_cpu_proc); a sweep adds what each has gained since the last sweep to its
+ * group (a process that has changed its name gains for the new one), and so does its end, before its
+ * line is used again: a process that lived between two sweeps is counted like any other. Thus for
+ * every counter
  *
  *	sum over groups + gone = sum over all processes there ever were		(exactly)
  *
- * A group without a living process stays for cfg.linger_ns, so that a scraper sees its last figures, then its counters go into `gone`. When
- * there are cfg.max_groups the one that has been without a process for longest goes earlier; where all live, further ones are counted in the
- * one that is called "" in cgroup 0.
+ * A group without a living process stays for cfg.linger_ns, so that a scraper sees its last figures,
+ * then its counters go into `gone`. When there are cfg.max_groups the one that has been without a
+ * process for longest goes earlier; where all live, further ones are counted in the one that is called
+ * "" in cgroup 0.
  */
 #ifndef TTMON_USAGE_H
 #define TTMON_USAGE_H
@@ -66,11 +69,15 @@ void ttmon_usage_leaving(struct ttmon_usage *u, const struct ttmon_proc *p);
 void ttmon_usage_cpu_leaving(struct ttmon_usage *u, const struct ttmon_cpu_proc *p);
 
 /*
- * Bring all up to date. Takes about 50 ns for each process that is kept and 400 ns for one that has done something with memory since the
- * last sweep (tests/bench/bench_usage.c). h, c: may be NULL, where there is none. now_ns never goes back.
+ * Bring all up to date. Takes about 50 ns for each process that is kept and 400 ns for one that has
+ * done something with memory since the last sweep (tests/bench/bench_usage.c). h, c: may be NULL,
+ * where there is none. now_ns never goes back.
  */
 void ttmon_usage_sweep(struct ttmon_usage *u, struct ttmon_history *h, struct ttmon_cpu *c, uint64_t now_ns);
-/* By id, valid until the next call. The nameless group is the first, id 0, once it has counted anything; it never ends. */
+/*
+ * By id, valid until the next call. The nameless group is the first, id 0, once it has counted
+ * anything; it never ends.
+ */
 size_t ttmon_usage_groups(struct ttmon_usage *u, const struct ttmon_usage_group **ret);
 const struct ttmon_usage_sums *ttmon_usage_gone(const struct ttmon_usage *u);
 /* Processes counted in the nameless group for want of room, or of memory. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* usage_int.h: what the parts of core/usage share: usage.c processes and the sweep, groups.c the groups. */
+/*
+ * usage_int.h: what the parts of core/usage share: usage.c processes and the sweep, groups.c the
+ * groups.
+ */
 #ifndef TTMON_CORE_USAGE_INT_H
 #define TTMON_CORE_USAGE_INT_H
 
@@ -17,7 +20,10 @@ struct usage_name {
 	uint64_t cgroup_id;
 };
 
-/* A group's figures lie in the array that is shown and move there when others go; this stays where it is. */
+/*
+ * A group's figures lie in the array that is shown and move there when others go; this stays where it
+ * is.
+ */
 struct usage_node {
 	uint32_t at;			/* place in the array */
 	uint32_t living;		/* entries of both tables that are counted in it */
@@ -65,7 +71,10 @@ static inline struct ttmon_usage_group *ttmon_usage_at(struct ttmon_usage *u, co
 /* groups.c */
 int ttmon_usage_groups_init(struct ttmon_usage *u) _must_check;
 void ttmon_usage_groups_fini(struct ttmon_usage *u);
-/* The group of this name, made if need be; NULL: there is no room for it. Valid until the next call that may make one, unless it is entered. */
+/*
+ * The group of this name, made if need be; NULL: there is no room for it. Valid until the next call
+ * that may make one, unless it is entered.
+ */
 struct usage_node *ttmon_usage_get(struct ttmon_usage *u, const struct usage_name *name);
 bool ttmon_usage_is(const struct ttmon_usage *u, const struct usage_node *node, const struct usage_name *name);
 /* A living process goes from the group *of into another; either may be NULL. */

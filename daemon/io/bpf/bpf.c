@@ -202,7 +202,10 @@ _printf_(2, 0) static int print_libbpf(enum libbpf_print_level level, const char
 	return 0;
 }
 
-/* Capabilities that are missing, as text; empty when all are there. CAP_SYS_ADMIN stands for BPF and PERFMON. */
+/*
+ * Capabilities that are missing, as text; empty when all are there. CAP_SYS_ADMIN stands for BPF and
+ * PERFMON.
+ */
 static void missing_caps(char *buf, size_t n)
 {
 	static const struct {
@@ -422,7 +425,10 @@ static void configure(struct ttmon_bpf *b)
 	}
 }
 
-/* Why the kernel took no program. It names a lockdown in its own log alone; securityfs may not be mounted. */
+/*
+ * Why the kernel took no program. It names a lockdown in its own log alone; securityfs may not be
+ * mounted.
+ */
 static void say_refused(int err, char *why, size_t n)
 {
 	_cleanup_fclose_ FILE *f = fopen("/sys/kernel/security/lockdown", "re");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * bpf.h: the BPF object: what the kernel can do, load, maps, and the switch. Only io/bpf/bpf.c includes the skeleton.
+ * bpf.h: the BPF object: what the kernel can do, load, maps, and the switch. Only io/bpf/bpf.c
+ * includes the skeleton.
  *
- * Phases: probe features, open, choose programs, load (ttmon_bpf_new), attach (io/probes), then ttmon_bpf_activate().
+ * Phases: probe features, open, choose programs, load (ttmon_bpf_new), attach (io/probes), then
+ * ttmon_bpf_activate().
  */
 #ifndef TTMON_BPF_H
 #define TTMON_BPF_H
@@ -43,7 +45,8 @@ struct ttmon_bpf_cfg {
 };
 
 /*
- * The BPF programs, in the order they are listed by `ttmond --help` and `ttmon probes`. Those of objects come first.
+ * The BPF programs, in the order they are listed by `ttmond --help` and `ttmon probes`. Those of
+ * objects come first.
  *
  *	X(NAME, program, kind, FAMILY, attach, wanted)
  *
@@ -141,13 +144,16 @@ struct ttmon_prog_info {
 	uint64_t run_cnt, run_ns; /* where the kernel keeps statistics (kernel.bpf_stats_enabled) */
 };
 
-/* Load. On failure *ret is untouched and why (size n) says in one line what is missing and what to do. */
+/*
+ * Load. On failure *ret is untouched and why (size n) says in one line what is missing and what to do.
+ */
 int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char *why, size_t n) _must_check;
 /* Attach the tracepoint programs (not the uprobes, which belong to objects). */
 int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n) _must_check;
 /*
- * Copies of stacks: the fd of their ring's map, of TTMON_STACK_RING bytes; whether they are made (enum ttmon_stack_copying); how many were
- * made and how many found no room; and a chain of which frame pointers tell the truth, so that it is not copied again.
+ * Copies of stacks: the fd of their ring's map, of TTMON_STACK_RING bytes; whether they are made (enum
+ * ttmon_stack_copying); how many were made and how many found no room; and a chain of which frame
+ * pointers tell the truth, so that it is not copied again.
  */
 int ttmon_bpf_stack_ring(const struct ttmon_bpf *b);
 void ttmon_bpf_stacks(struct ttmon_bpf *b, enum ttmon_stack_copying on);
@@ -164,8 +170,9 @@ void ttmon_bpf_leave(struct ttmon_bpf *b, int closer);
 void ttmon_bpf_free(struct ttmon_bpf *b);
 
 /*
- * Families of probes (io/bpf/family.c). The gate is what programs look at: not ON, they do nothing, or count. Links at objects are those of
- * io/probes. A family that is not loaded has the gate ABSENT; RMIDs and processes cannot be taken away.
+ * Families of probes (io/bpf/family.c). The gate is what programs look at: not ON, they do nothing, or
+ * count. Links at objects are those of io/probes. A family that is not loaded has the gate ABSENT;
+ * RMIDs and processes cannot be taken away.
  */
 enum ttmon_family ttmon_bpf_family(enum ttmon_prog prog);
 enum ttmon_family_state ttmon_bpf_gate(const struct ttmon_bpf *b, enum ttmon_family family);
@@ -179,7 +186,8 @@ int ttmon_bpf_count_runs(struct ttmon_bpf *b);
 void ttmon_bpf_family_runs(const struct ttmon_bpf *b, enum ttmon_family family, uint64_t *cnt, uint64_t *ns);
 
 /*
- * Which processes are traced (io/bpf/procs.c): those listed and, from then on, their children; with all, every process that hits a probe.
+ * Which processes are traced (io/bpf/procs.c): those listed and, from then on, their children; with
+ * all, every process that hits a probe.
  * from_start: it is our own child before its exec, so it is seen from its start.
  */
 int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start) _must_check;
@@ -200,12 +208,16 @@ int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, 
 /* The same of all processes of a user, of those that begin later too. */
 int ttmon_bpf_reduce_user(struct ttmon_bpf *b, uint32_t uid, uint32_t families, unsigned int sample) _must_check;
 /*
- * Calls of each process so far, told or only counted; of several threads at once about so many. uid: its user when it was announced last.
+ * Calls of each process so far, told or only counted; of several threads at once about so many. uid:
+ * its user when it was announced last.
  */
 enum { TTMON_PROC_HITS_TRANSFER, TTMON_PROC_HITS_LAUNCH, TTMON_PROC_HITS_ALLOC, TTMON_PROC_HITS };
 void ttmon_bpf_each_hits(const struct ttmon_bpf *b,
 			 void (*cb)(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits), void *ctx);
-/* The same of each user, of processes that have ended too; it may begin anew with a user who was quiet. -ENOMEM. */
+/*
+ * The same of each user, of processes that have ended too; it may begin anew with a user who was
+ * quiet. -ENOMEM.
+ */
 int ttmon_bpf_each_user_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t uid, const uint64_t *hits),
 			     void *ctx);
 /* The user of a process that is traced; false: it is not. */
@@ -231,11 +243,14 @@ void ttmon_bpf_each_sum(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(v
 void ttmon_bpf_take_sums(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
 			 void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
 /*
- * Probe tt-kmd, if it is loaded (again); cheap where nothing changed. Called at start and every few seconds: the module may come
- * and go. What went wrong shows in the programs' reason. io/bpf/kmd.c
+ * Probe tt-kmd, if it is loaded (again); cheap where nothing changed. Called at start and every few
+ * seconds: the module may come and go. What went wrong shows in the programs' reason. io/bpf/kmd.c
  */
 void ttmon_bpf_kmd_refresh(struct ttmon_bpf *b);
-/* The same for NVIDIA's module, with cfg.nvidia_pins; says once in a line what keeps it from counting. io/bpf/nvpin.c */
+/*
+ * The same for NVIDIA's module, with cfg.nvidia_pins; says once in a line what keeps it from counting.
+ * io/bpf/nvpin.c
+ */
 void ttmon_bpf_nvpin_refresh(struct ttmon_bpf *b);
 struct ttmon_nvpin_info {
 	const char *function, *unit; /* "pages", "bytes", "" */
@@ -245,7 +260,10 @@ struct ttmon_nvpin_info {
 };
 /* false, and ret untouched: without cfg.nvidia_pins. */
 bool ttmon_bpf_nvpin_get(const struct ttmon_bpf *b, enum ttmon_nvpin_fn fn, struct ttmon_nvpin_info *ret);
-/* Where the vtables of the library in this slot (< TTMON_TT_SLOTS) lie; before its probes are attached. */
+/*
+ * Where the vtables of the library in this slot (< TTMON_TT_SLOTS) lie; before its probes are
+ * attached.
+ */
 int ttmon_bpf_tt_slot(struct ttmon_bpf *b, uint32_t slot, const struct ttmon_tt_slot *vt) _must_check;
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b);  /* possible CPUs */
@@ -257,19 +275,28 @@ const struct ttmon_cpu_stat *ttmon_bpf_stat(const struct ttmon_bpf *b, uint32_t 
 void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct ttmon_prog_info *ret);
 
 /*
- * Who used the CPUs. io/bpf/sched.c
- * Counters are opened before the programs are loaded: has_counters, and why not (one line, "" where they are there).
+ * Who used the CPUs. io/bpf/sched.c Counters are opened before the programs are loaded: has_counters,
+ * and why not (one line, "" where they are there).
  */
 bool ttmon_bpf_has_counters(const struct ttmon_bpf *b, const char **why);
 /* The mapped array cpu_states, NULL without cfg.cpu; stride is the bytes of an element. */
 const void *ttmon_bpf_cpu_states(const struct ttmon_bpf *b, size_t *stride);
-/* Have each online CPU switch once, so that it is known what runs there; open counters of CPUs that came online since. Called
- * after ttmon_bpf_activate() and each second. bits: CPUs online now, for ttmon_cpustate_online(). */
+/*
+ * Have each online CPU switch once, so that it is known what runs there; open counters of CPUs that
+ * came online since. Called after ttmon_bpf_activate() and each second. bits: CPUs online now, for
+ * ttmon_cpustate_online().
+ */
 void ttmon_bpf_cpus_refresh(struct ttmon_bpf *b, uint64_t *bits, size_t nr_words);
-/* The scheduler's programs were stopped, and are to go on: each CPU is as if never seen. Only while its gate is closed. */
+/*
+ * The scheduler's programs were stopped, and are to go on: each CPU is as if never seen. Only while
+ * its gate is closed.
+ */
 void ttmon_bpf_cpus_forget(struct ttmon_bpf *b);
 /* RMIDs. io/bpf/rmid.c */
-/* Emulated and names: tell all processes there are (SEEN, EXISTING), through the rings. How many have no RMID and should, or -errno. */
+/*
+ * Emulated and names: tell all processes there are (SEEN, EXISTING), through the rings. How many have
+ * no RMID and should, or -errno.
+ */
 int ttmon_bpf_each_task(struct ttmon_bpf *b);
 /* Emulated: the pool's counts, read without its lock. ready: an RMID could be given out now. */
 struct ttmon_rmid_counts {
@@ -278,7 +305,10 @@ struct ttmon_rmid_counts {
 	bool ready;
 };
 int ttmon_bpf_rmid_counts(struct ttmon_bpf *b, struct ttmon_rmid_counts *ret) _must_check;
-/* Attach the RMID module's tracepoints under this prefix ("", "memory_collector_"); -ENOENT: it is not loaded. Detach: it can be unloaded. */
+/*
+ * Attach the RMID module's tracepoints under this prefix ("", "memory_collector_"); -ENOENT: it is not
+ * loaded. Detach: it can be unloaded.
+ */
 int ttmon_bpf_module_attach(struct ttmon_bpf *b, const char *prefix);
 void ttmon_bpf_module_detach(struct ttmon_bpf *b);
 
@@ -289,7 +319,10 @@ struct ttmon_uprobe_set {
 	uint64_t *offsets;
 	uint64_t *cookies;
 };
-/* Attach; the object is named by an open fd. Returns the link (an fd, to be given to detach) or -errno. */
+/*
+ * Attach; the object is named by an open fd. Returns the link (an fd, to be given to detach) or
+ * -errno.
+ */
 int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct ttmon_uprobe_set *set);
 void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link);
 /*
@@ -297,16 +330,24 @@ void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link);
  * ttmon_bpf_leave() not at all.
  */
 void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n);
-/* Does the kernel turn a probed nop of five bytes into a call, which a forked child does not survive? */
+/*
+ * Does the kernel turn a probed nop of five bytes into a call, which a forked child does not survive?
+ */
 bool ttmon_bpf_optimizes_nop5(void);
-/* Without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is in the environment (for tests). */
+/*
+ * Without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is in the environment
+ * (for tests).
+ */
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b);
-/* Programs at calls are run at both ends, and decide at the entry (Linux 6.13): no links for returns. */
+/*
+ * Programs at calls are run at both ends, and decide at the entry (Linux 6.13): no links for returns.
+ */
 bool ttmon_bpf_session(const struct ttmon_bpf *b);
 /*
- * No call of this process gets a return probe from now on (NOW), or from its next exec on: what can be said at the entry is
- * told, as result not observed. Its children are the same. An exec ends it; 0: it has ended, or executes something else.
- * -EOPNOTSUPP: without sessions the kernel cannot leave one process out. -E2BIG: too many.
+ * No call of this process gets a return probe from now on (NOW), or from its next exec on: what can be
+ * said at the entry is told, as result not observed. Its children are the same. An exec ends it; 0: it
+ * has ended, or executes something else. -EOPNOTSUPP: without sessions the kernel cannot leave one
+ * process out. -E2BIG: too many.
  */
 enum { TTMON_SWITCHER_NOW = 1, TTMON_SWITCHER_EXEC = 2 };
 int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when) _must_check;

@@ -51,14 +51,20 @@ void ttmon_bpf_close_links(const int *fds, size_t n);
 /* kmd.c: the links on tt-kmd. */
 struct ttmon_kmd *ttmon_kmd_new(bool by_ioctl);
 void ttmon_kmd_free(struct ttmon_kmd *k);
-/* Take the probes away and keep them away, or let them come back; acted upon by ttmon_bpf_kmd_refresh(). */
+/*
+ * Take the probes away and keep them away, or let them come back; acted upon by
+ * ttmon_bpf_kmd_refresh().
+ */
 void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off);
 /* Of a program that is wanted: why it is not attached, else "". */
 const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog);
 /* Descriptors of its links, borrowed; fds has room for TTMON_KMD_LINKS. How many there are. */
 #define TTMON_KMD_LINKS 3
 size_t ttmon_kmd_links(const struct ttmon_kmd *k, int *fds);
-/* Is this kernel module loaded and ready? ret: the inode of its /sys/module, another one each time it is loaded. */
+/*
+ * Is this kernel module loaded and ready? ret: the inode of its /sys/module, another one each time it
+ * is loaded.
+ */
 bool ttmon_bpf_module_there(const char *name, ino_t *ret);
 
 /* nvpin.c: the links on NVIDIA's module, as those on tt-kmd. NULL unless they were requested. */
@@ -73,14 +79,20 @@ const char *ttmon_nvpin_reason(const struct ttmon_nvpin *v);
 struct ttmon_nvpin *ttmon_bpf_nvpin(const struct ttmon_bpf *b);
 int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b); /* borrowed */
 
-/* sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it has to set. */
+/*
+ * sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it
+ * has to set.
+ */
 struct ttmon_sched;
 struct ttmon_sched_setup {
 	bool counters, timer, tp_btf;
 };
 int ttmon_sched_new(const struct ttmon_bpf_cfg *cfg, uint32_t cpus, struct ttmon_sched **ret,
 		    struct ttmon_sched_setup *setup);
-/* The skeleton is loaded: map cpu_states, put the counters into cpu_counters (fd, -1: none), start what needs a start. */
+/*
+ * The skeleton is loaded: map cpu_states, put the counters into cpu_counters (fd, -1: none), start
+ * what needs a start.
+ */
 int ttmon_sched_loaded(struct ttmon_sched *s, int cpu_states_fd, int cpu_counters_fd, int init_prog_fd);
 void ttmon_sched_free(struct ttmon_sched *s);
 struct ttmon_sched *ttmon_bpf_sched(const struct ttmon_bpf *b);

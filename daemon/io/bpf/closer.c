@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * closer.c: see closer.h. ttmon_closer_start() and ttmon_closer_give() run in the cold thread; closer_run(), and what it calls, in a
- * process of its own (lib/os/detached.h), which is forked before the daemon has threads or much memory.
+ * closer.c: see closer.h. ttmon_closer_start() and ttmon_closer_give() run in the cold thread;
+ * closer_run(), and what it calls, in a process of its own (lib/os/detached.h), which is forked before
+ * the daemon has threads or much memory.
  */
 #define _GNU_SOURCE
 #include "daemon/io/bpf/closer.h"

@@ -7,10 +7,11 @@
  *	writer   seq odd | clock, stores ......... | seq even
  *	reader        a = seq   loads   fence   b = seq		kept where a == b, even
  *
- * Most CPUs cost two loads: one that is idle has not changed since it was told, one that is busy is in a slot that stays open.
+ * Most CPUs cost two loads: one that is idle has not changed since it was told, one that is busy is in
+ * a slot that stays open.
  *
- * A CPU whose record could not be sent (drops) has moved on from what was told of it, and nobody knows to what: it is reported as unknown
- * from its last record on, unless it is reported again just then.
+ * A CPU whose record could not be sent (drops) has moved on from what was told of it, and nobody knows
+ * to what: it is reported as unknown from its last record on, unless it is reported again just then.
  */
 #include "daemon/io/bpf/cpustate.h"
 
@@ -209,7 +210,9 @@ static void tell_cpu(struct ttmon_cpustate *s, uint32_t cpu, uint64_t generation
 		return;
 	}
 	c->told_drops = c->drops;
-	/* Once for each time that the cold thread has looked: a CPU that is back moves before that is known. */
+	/*
+	 * Once for each time that the cold thread has looked: a CPU that is back moves before that is known.
+	 */
 	if (c->asked != generation) {
 		c->asked = generation;
 		if (c->seq != c->offline_seq && !(load(&s->online[cpu / 64]) >> cpu % 64 & 1)) {
@@ -222,7 +225,10 @@ static void tell_cpu(struct ttmon_cpustate *s, uint32_t cpu, uint64_t generation
 		tell(s, cpu, TTMON_CPU_OPEN_KNOWN, out);
 		c->told_seq = c->seq;
 	} else if (dropped || (gave_up && c->seq != c->told_seq)) {
-		/* Its records are lost, or lie behind one that nobody waits for any longer: what was told is not true now. */
+		/*
+		 * Its records are lost, or lie behind one that nobody waits for any longer: what was told is not true
+		 * now.
+		 */
 		tell(s, cpu, TTMON_CPU_OPEN_UNKNOWN, out);
 	}
 }

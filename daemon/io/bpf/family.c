@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * family.c: families of probes in the kernel: the gate that each program looks at, the links that belong to no object, and what the
- * programs cost. Which program belongs to which family is a column of the table in bpf.h. Cold thread, but for the gate.
+ * family.c: families of probes in the kernel: the gate that each program looks at, the links that
+ * belong to no object, and what the programs cost. Which program belongs to which family is a column
+ * of the table in bpf.h. Cold thread, but for the gate.
  */
 #include <bpf/libbpf.h>
 

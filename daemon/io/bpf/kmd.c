@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kmd.c: the programs of bpf/ttkmd.bpf.c on tt-kmd, which may be loaded, unloaded and loaded again while we run. Cold thread.
+ * kmd.c: the programs of bpf/ttkmd.bpf.c on tt-kmd, which may be loaded, unloaded and loaded again
+ * while we run. Cold thread.
  *
- * By kprobe and kretprobe on the driver's ioctl function and by kprobe on the end of an open file, which cost nobody else anything;
- * the names are looked for only when the module has come again and is ready. With --tt-ioctl by the tracepoints of the ioctl system
- * call instead. Modules built by DKMS have no BTF, so fentry is no way. A module can be unloaded under its probes: the kernel disarms
+ * By kprobe and kretprobe on the driver's ioctl function and by kprobe on the end of an open file,
+ * which cost nobody else anything; the names are looked for only when the module has come again and is
+ * ready. With --tt-ioctl by the tracepoints of the ioctl system call instead. Modules built by DKMS
+ * have no BTF, so fentry is no way. A module can be unloaded under its probes: the kernel disarms
  * them, and we take them away when we notice.
  */
 #include <bpf/libbpf.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* launch.c: kernel and graph launches as summed up in the kernel, by process and CPU; and all that is summed up there. */
+/*
+ * launch.c: kernel and graph launches as summed up in the kernel, by process and CPU; and all that is
+ * summed up there.
+ */
 #include <bpf/bpf.h>
 
 #include "daemon/io/bpf/bpf_int.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvpin.c: the programs of bpf/nvpin.bpf.c on NVIDIA's kernel module, with --nvidia-pins. The module may be loaded, unloaded and loaded again
- * while we run, as tt-kmd may (kmd.c). A function that this module has not is left out. Cold thread.
+ * nvpin.c: the programs of bpf/nvpin.bpf.c on NVIDIA's kernel module, with --nvidia-pins. The module
+ * may be loaded, unloaded and loaded again while we run, as tt-kmd may (kmd.c). A function that this
+ * module has not is left out. Cold thread.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* procs.c: which processes are traced: the kernel's table of them, and whether all are. Cold thread. */
+/*
+ * procs.c: which processes are traced: the kernel's table of them, and whether all are. Cold thread.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
@@ -25,7 +27,10 @@ bool ttmon_bpf_all(const struct ttmon_bpf *b)
 	return __atomic_load_n(ttmon_bpf_trace_all(b), __ATOMIC_RELAXED);
 }
 
-/* An update may undo what the kernel noted in the flags at the same moment, that it was announced: then it is announced again. */
+/*
+ * An update may undo what the kernel noted in the flags at the same moment, that it was announced:
+ * then it is announced again.
+ */
 static int relist(const struct ttmon_bpf *b, uint32_t tgid, bool listed)
 {
 	int fd = ttmon_bpf_procs_fd(b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ring.h: our own reader of a BPF ring buffer. libbpf's (1.1) consumes until the ring is empty and cannot stop at a position, which
- * the watermark needs. Layout as in Linux Documentation/bpf/ringbuf.rst: a consumer page, a producer page, the data mapped twice.
+ * ring.h: our own reader of a BPF ring buffer. libbpf's (1.1) consumes until the ring is empty and
+ * cannot stop at a position, which the watermark needs. Layout as in Linux
+ * Documentation/bpf/ringbuf.rst: a consumer page, a producer page, the data mapped twice.
  *
  * Runs in the hot thread.
  */
@@ -32,8 +33,9 @@ static inline uint64_t ttmon_ring_used(const struct ttmon_ring *r)
 }
 
 /*
- * Hand every record before position upto to cb and give its space back. Returns true when upto was reached, false when it stopped at a
- * record that is reserved but not yet submitted (its task was preempted, or stopped, in between).
+ * Hand every record before position upto to cb and give its space back. Returns true when upto was
+ * reached, false when it stopped at a record that is reserved but not yet submitted (its task was
+ * preempted, or stopped, in between).
  */
 bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx, const void *rec, size_t size),
 		      void *ctx);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid.c: the programs of bpf/rmid.bpf.c that are run or attached by hand: the task iterator, and those on the tracepoints of an RMID
- * module, which may be loaded later and is to be unloaded under us: our links pin it, so they are released when it asks. Cold thread.
+ * rmid.c: the programs of bpf/rmid.bpf.c that are run or attached by hand: the task iterator, and
+ * those on the tracepoints of an RMID module, which may be loaded later and is to be unloaded under
+ * us: our links pin it, so they are released when it asks. Cold thread.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,7 +12,10 @@
 #include "daemon/io/bpf/bpf_int.h"
 #include "lib/os/clock.h"
 
-/* Processes told at a time: some 40 KiB of records in the ring of the CPU we run on, which the hot thread empties each millisecond. */
+/*
+ * Processes told at a time: some 40 KiB of records in the ring of the CPU we run on, which the hot
+ * thread empties each millisecond.
+ */
 #define CHUNK	 256
 #define PAUSE_US 100
 
@@ -122,7 +126,10 @@ static void show(struct ttmon_bpf *b, const struct ttmon_rmid_links *l)
 	ttmon_bpf_set_attached(b, TTMON_PROG_CPU_TICK, l->link[TICK]);
 }
 
-/* Frees first: an allocation that is seen is then freed in sight. Nine arguments are refused (EINVAL) where there are eight. */
+/*
+ * Frees first: an allocation that is seen is then freed in sight. Nine arguments are refused (EINVAL)
+ * where there are eight.
+ */
 static int attach_all(struct ttmon_bpf *b, struct ttmon_rmid_links *l, const char *prefix)
 {
 	const char *why;

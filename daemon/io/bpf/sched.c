@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sched.c: what the scheduler's programs need from user space: counters for each CPU, timers, the mapped state, and a first switch
- * on each CPU. Cold thread.
+ * sched.c: what the scheduler's programs need from user space: counters for each CPU, timers, the
+ * mapped state, and a first switch on each CPU. Cold thread.
  *
- * Counters are a group of four perf events a CPU, so that they run together. The map they are put into keeps them; their descriptors are
- * closed at once. A virtual machine's counters may be emulated, each reading an exit to the hypervisor (68 us a switch on an AMD EPYC
- * guest, 130 times the program itself): so one is timed first, and where it is dear there are no counters. TTMOND_COUNTERS=hardware has
- * them all the same, =off never; tests have software events in their place, =software.
+ * Counters are a group of four perf events a CPU, so that they run together. The map they are put into
+ * keeps them; their descriptors are closed at once. A virtual machine's counters may be emulated, each
+ * reading an exit to the hypervisor (68 us a switch on an AMD EPYC guest, 130 times the program
+ * itself): so one is timed first, and where it is dear there are no counters. TTMOND_COUNTERS=hardware
+ * has them all the same, =off never; tests have software events in their place, =software.
  *
- * A CPU on which nothing switches tells nothing: a thread that lives for that moment goes to each CPU not seen yet. It may wait there for
- * ever, behind a real-time task that never yields, and nobody waits for it longer than VISIT_NS.
+ * A CPU on which nothing switches tells nothing: a thread that lives for that moment goes to each CPU
+ * not seen yet. It may wait there for ever, behind a real-time task that never yields, and nobody
+ * waits for it longer than VISIT_NS.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -124,8 +126,10 @@ static int open_one(const struct counter *c, int cpu, int leader)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* They are let run together, at the end: one that joins a group which runs already may never do (Linux 6.18, cpu-clock's group). *bad: the
- * one that failed. */
+/*
+ * They are let run together, at the end: one that joins a group which runs already may never do (Linux
+ * 6.18, cpu-clock's group). *bad: the one that failed.
+ */
 static int open_fds(const struct counter *c, int cpu, int *fds, unsigned int *bad)
 {
 	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++) {
@@ -214,7 +218,10 @@ static void choose_counters(struct ttmon_sched *s)
 		snprintf(s->why, sizeof(s->why), "no hardware counter of %s: %s", c[bad].name, strerror(-err));
 }
 
-/* Those of CPUs that are online and have none. What fails is tried again: the rows of that CPU say that counters are unknown. */
+/*
+ * Those of CPUs that are online and have none. What fails is tried again: the rows of that CPU say
+ * that counters are unknown.
+ */
 static void open_counters(struct ttmon_sched *s)
 {
 	if (!s->counters || s->counters_fd < 0)

@@ -2,8 +2,9 @@
 /*
  * tt.c: the kernel's tables for tt-metal: vtables by slot, dispatch sums by (process, CPU, device).
  *
- * Runs in the cold thread, and at the end of a capture in whichever thread ends it. The table of sums changes while it is walked: an
- * entry made meanwhile may be told or not, one that is told twice says the same or more.
+ * Runs in the cold thread, and at the end of a capture in whichever thread ends it. The table of sums
+ * changes while it is walked: an entry made meanwhile may be told or not, one that is told twice says
+ * the same or more.
  */
 #include <bpf/bpf.h>
 
@@ -44,7 +45,10 @@ static void tell(int fd, const struct key *k, uint64_t now_ns, void (*cb)(void *
 	cb(ctx, &e, sizeof(e));
 }
 
-/* Entries of one process, or of all: all_of NULL. The keys first: a walk begins again where its place was deleted. */
+/*
+ * Entries of one process, or of all: all_of NULL. The keys first: a walk begins again where its place
+ * was deleted.
+ */
 static size_t keys(int fd, const uint32_t *of, struct key **ret)
 {
 	struct key k, *prev = NULL, *v = NULL;

@@ -54,7 +54,10 @@ bool ttmon_bpf_has_multi(void)
 	return has(TTMON_ATTACH_UPROBE_MULTI);
 }
 
-/* Since Linux 6.13 (d920179b3d4842) a program may say at the entry of a function whether it wants its return. */
+/*
+ * Since Linux 6.13 (d920179b3d4842) a program may say at the entry of a function whether it wants its
+ * return.
+ */
 bool ttmon_bpf_has_session(void)
 {
 	return has(TTMON_ATTACH_UPROBE_SESSION);

@@ -33,8 +33,8 @@ struct ttmon_uprobe_legacy {
 };
 
 /*
- * Numbers of events, for all instances of this process together: two that made events of the same name would put their probes into one
- * event, and each would take the other's away.
+ * Numbers of events, for all instances of this process together: two that made events of the same name
+ * would put their probes into one event, and each would take the other's away.
  */
 static uint32_t next_id(void)
 {
@@ -94,7 +94,9 @@ static int remove_event(int list_fd, const char *name)
 	return command(list_fd, line);
 }
 
-/* Events of daemons that are gone. They probe nothing any more, but hold the file and its file system. */
+/*
+ * Events of daemons that are gone. They probe nothing any more, but hold the file and its file system.
+ */
 static void remove_leftovers(struct ttmon_uprobe_legacy *l)
 {
 	_cleanup_free_ char *names = NULL;
@@ -112,7 +114,10 @@ static void remove_leftovers(struct ttmon_uprobe_legacy *l)
 		close(fd);
 		return;
 	}
-	/* An event has a line for each of its probes, one after the other. The list is read to its end before it is changed. */
+	/*
+	 * An event has a line for each of its probes, one after the other. The list is read to its end before
+	 * it is changed.
+	 */
 	while (fgets(line, sizeof(line), f)) {
 		char *more;
 
@@ -165,7 +170,10 @@ int ttmon_uprobe_legacy_new(int cookies_fd, struct ttmon_uprobe_legacy **ret)
 	return 0;
 }
 
-/* Everything of an event that is still there. The handle is left to whoever owns it; returns whether the event is gone. */
+/*
+ * Everything of an event that is still there. The handle is left to whoever owns it; returns whether
+ * the event is gone.
+ */
 static bool drop(struct ttmon_uprobe_legacy *l, struct event *e)
 {
 	char name[NAME_MAX_LEN + 1];

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * uprobe_legacy.h: uprobes where the kernel has no uprobe_multi links (before Linux 6.6). Runs in the cold thread.
+ * uprobe_legacy.h: uprobes where the kernel has no uprobe_multi links (before Linux 6.6). Runs in the
+ * cold thread.
  *
- * A perf link for each function takes 0.1 s to remove, host-wide and one after the other. So the offsets of a set are put together
- * under one tracefs uprobe event, which is one perf event and one link. A link has one cookie, which cannot tell its functions
- * apart, but the instruction pointer can: a mapping begins at a page boundary in the file as in memory, so its lower bits are
- * those of the file offset. BPF looks the cookie up by (event, lower bits). Offsets of one set that agree in them, up to three in
- * NVIDIA's runtime, go into different events. Return probes need no lookup: the call in flight is known.
+ * A perf link for each function takes 0.1 s to remove, host-wide and one after the other. So the
+ * offsets of a set are put together under one tracefs uprobe event, which is one perf event and one
+ * link. A link has one cookie, which cannot tell its functions apart, but the instruction pointer can:
+ * a mapping begins at a page boundary in the file as in memory, so its lower bits are those of the
+ * file offset. BPF looks the cookie up by (event, lower bits). Offsets of one set that agree in them,
+ * up to three in NVIDIA's runtime, go into different events. Return probes need no lookup: the call in
+ * flight is known.
  *
- * (bpf_find_vma() would tell the whole offset, but gives up while somebody holds the lock of the address space: with one or two
- * other threads that map memory, 0.3 to 15 of 100 calls on Linux 6.1.)
+ * (bpf_find_vma() would tell the whole offset, but gives up while somebody holds the lock of the
+ * address space: with one or two other threads that map memory, 0.3 to 15 of 100 calls on Linux 6.1.)
  *
- * The events are named after the process that made them. Those of a daemon that was killed are removed by the next one.
+ * The events are named after the process that made them. Those of a daemon that was killed are removed
+ * by the next one.
  */
 #ifndef TTMON_UPROBE_LEGACY_H
 #define TTMON_UPROBE_LEGACY_H
@@ -30,13 +34,19 @@ struct ttmon_uprobe_legacy_key {
 int ttmon_uprobe_legacy_new(int cookies_fd, struct ttmon_uprobe_legacy **ret) _must_check;
 /* Detaches and removes everything. */
 void ttmon_uprobe_legacy_free(struct ttmon_uprobe_legacy *l);
-/* Attach a program; the object is named by an open fd. Returns an fd that stands for all of it, or -errno. */
+/*
+ * Attach a program; the object is named by an open fd. Returns an fd that stands for all of it, or
+ * -errno.
+ */
 int ttmon_uprobe_legacy_attach(struct ttmon_uprobe_legacy *l, int prog_fd, bool on_return, int object_fd,
 			       const struct ttmon_uprobe_set *set) _must_check;
 /* Takes the fd that attach returned. */
 void ttmon_uprobe_legacy_detach(struct ttmon_uprobe_legacy *l, int fd);
 
-/* For the tests: sort offsets into groups in which no two agree in their lower bits. Returns the number of groups. */
+/*
+ * For the tests: sort offsets into groups in which no two agree in their lower bits. Returns the
+ * number of groups.
+ */
 uint32_t ttmon_uprobe_legacy_group(const uint64_t *offsets, size_t n, uint64_t page, uint32_t *group);
 /* For the tests: the name (size n) in a line of uprobe_events that is one of ours, and who made it. */
 bool ttmon_uprobe_legacy_parse(const char *line, char *name, size_t n, uint32_t *pid, uint64_t *start);

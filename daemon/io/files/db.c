@@ -2,11 +2,12 @@
 /*
  * db.c: the allocation database: the document around the tables of db_rows.c and db_tt.c.
  *
- * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log). lib/os/outfile.h is how it
- * gets its name; mode 0600: command lines and addresses of other people are in it.
+ * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log).
+ * lib/os/outfile.h is how it gets its name; mode 0600: command lines and addresses of other people are
+ * in it.
  *
- * What is in it comes from the pipeline and the meta alone, nothing from this host or this moment: a replayed
- * recording gives the same bytes anywhere.
+ * What is in it comes from the pipeline and the meta alone, nothing from this host or this moment: a
+ * replayed recording gives the same bytes anywhere.
  */
 #include "daemon/io/files/db.h"
 

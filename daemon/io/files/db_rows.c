@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * db_rows.c: the tables of the database, written row by row from the views of the history. Runs where
- * ttmon_db_write() runs. Memory does not grow with what is written, but for one copy of the error counts. Order is
- * that of the history's indexes, so the same history gives the same bytes.
+ * ttmon_db_write() runs. Memory does not grow with what is written, but for one copy of the error
+ * counts. Order is that of the history's indexes, so the same history gives the same bytes.
  *
- * The id of an allocation is "<site key, 16 hex digits>:<size>:<ordinal>@<process index>", unique in the file. Who
- * looks for the same allocation in another run compares site key, size and ordinal, which are there as fields of their
- * own; the process index counts processes in the order they were seen and need not be the same there. Where no call
- * site is known, "#<place in the order of allocations>" follows: mappings grow and shrink, so that two can end up with
- * the same size and ordinal, and while the capture goes on the site of the newest allocations may not be known yet.
+ * The id of an allocation is "<site key, 16 hex digits>:<size>:<ordinal>@<process index>", unique in
+ * the file. Who looks for the same allocation in another run compares site key, size and ordinal,
+ * which are there as fields of their own; the process index counts processes in the order they were
+ * seen and need not be the same there. Where no call site is known, "#<place in the order of
+ * allocations>" follows: mappings grow and shrink, so that two can end up with the same size and
+ * ordinal, and while the capture goes on the site of the newest allocations may not be known yet.
  */
 #include "daemon/io/files/db_rows.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * db_tt.c: the member "tenstorrent" of the database, from the views of the pipeline's Tenstorrent parts. Runs where ttmon_db_write()
- * runs. Order is that of the views, so the same run gives the same bytes. Long tables (runs, dispatched, slots) are arrays of arrays whose
- * columns are named once.
+ * db_tt.c: the member "tenstorrent" of the database, from the views of the pipeline's Tenstorrent
+ * parts. Runs where ttmon_db_write() runs. Order is that of the views, so the same run gives the same
+ * bytes. Long tables (runs, dispatched, slots) are arrays of arrays whose columns are named once.
  */
 #include "daemon/io/files/db_tt.h"
 
@@ -29,7 +29,10 @@ static const char *const dispatched_columns[] = { "pid",    "tid",  "ts_ns",	"ki
 						  "device", "what", "blocking", "count" };
 static const char *const slot_columns[] = { "slot", "pid", "device", "chip", "dispatches", "busy_ns" };
 
-/* Of runs, of dispatches and of slots: who reads a database has all of them in memory at once. A trace file (--trace-out) has no such limit. */
+/*
+ * Of runs, of dispatches and of slots: who reads a database has all of them in memory at once. A trace
+ * file (--trace-out) has no such limit.
+ */
 #define MAX_ROWS 250000
 
 /* A figure that is not known. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * db_tt.h: everything of Tenstorrent that a run has seen, as tables, and the member "tenstorrent" of the database made of them.
- * For the trace file too.
+ * db_tt.h: everything of Tenstorrent that a run has seen, as tables, and the member "tenstorrent" of
+ * the database made of them. For the trace file too.
  */
 #ifndef TTMON_DB_TT_H
 #define TTMON_DB_TT_H

@@ -2,16 +2,19 @@
 /*
  * rec.c: writes the recording file (format: <ttmon/rec.h>).
  *
- * The hot thread calls _record and _advance and fills one buffer; a thread of this module compresses and writes those
- * that are full, and does all file I/O up to the END block. The two share the `full` flag of each buffer, and whoever
- * does not own a buffer does not look into it, and the order in which buffers became full. Two buffers do while the
- * thread keeps up; where traced programs leave it no CPU others come into use, up to 16 of 4 MiB. When all are full the
- * record is dropped and counted, the hot thread never waits. A buffer is handed over when it is full or holds a second
- * of the stream, so that little is lost in a crash.
+ * The hot thread calls _record and _advance and fills one buffer; a thread of this module compresses
+ * and writes those that are full, and does all file I/O up to the END block. The two share the `full`
+ * flag of each buffer, and whoever does not own a buffer does not look into it, and the order in which
+ * buffers became full. Two buffers do while the thread keeps up; where traced programs leave it no CPU
+ * others come into use, up to 16 of 4 MiB. When all are full the record is dropped and counted, the
+ * hot thread never waits. A buffer is handed over when it is full or holds a second of the stream, so
+ * that little is lost in a crash.
  *
- * The first write error is kept: what comes after it is counted as dropped, the file is cut back to its last whole
- * block and still gets its END block where that can be written. A file with an END block gets its name; one without
- * stays PATH.tmp.PID until the next recording of that path begins: then the youngest of them becomes PATH.cut, and the others go. This module does not know what a record means; reading is rec_read.c.
+ * The first write error is kept: what comes after it is counted as dropped, the file is cut back to
+ * its last whole block and still gets its END block where that can be written. A file with an END
+ * block gets its name; one without stays PATH.tmp.PID until the next recording of that path begins:
+ * then the youngest of them becomes PATH.cut, and the others go. This module does not know what a
+ * record means; reading is rec_read.c.
  */
 #include "daemon/io/files/rec.h"
 #include "lib/os/thread.h"
@@ -65,7 +68,10 @@ struct ttmon_rec_writer {
 	bool ended;
 };
 
-/* Counters with one writing thread: no locked instruction needed, readers see a value that was true once. */
+/*
+ * Counters with one writing thread: no locked instruction needed, readers see a value that was true
+ * once.
+ */
 static void count(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
@@ -148,7 +154,10 @@ static void *writer_main(void *arg)
 {
 	struct ttmon_rec_writer *w = arg;
 
-	/* The programs that make the events take the CPUs that this needs to keep up with them. Refused: then at ordinary priority. */
+	/*
+	 * The programs that make the events take the CPUs that this needs to keep up with them. Refused: then
+	 * at ordinary priority.
+	 */
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
 	for (unsigned int next = 0;; next++) {
 		struct rec_buf *b;
@@ -304,8 +313,8 @@ static void writer_free(struct ttmon_rec_writer *w)
 TTMON_FREEP(writer_freep, struct ttmon_rec_writer, writer_free);
 
 /*
- * Where a symbolic link leads, since rename() would replace the link. A device or a pipe must not be replaced by a
- * file.
+ * Where a symbolic link leads, since rename() would replace the link. A device or a pipe must not be
+ * replaced by a file.
  */
 static int real_target(const char *path, char **ret)
 {
@@ -328,7 +337,10 @@ static int real_target(const char *path, char **ret)
 	return 0;
 }
 
-/* What runs that were killed have left of this path, which nobody writes any more: the youngest stays, as PATH.cut. */
+/*
+ * What runs that were killed have left of this path, which nobody writes any more: the youngest stays,
+ * as PATH.cut.
+ */
 static void keep_youngest(const char *path)
 {
 	_cleanup_free_ char *dir_name = strdup(path), *cut = NULL, *young = NULL;

@@ -2,9 +2,9 @@
 /*
  * rec_read.c: reads the recording file (format: <ttmon/rec.h>) into a pipeline.
  *
- * Runs in the thread that calls it. The file is hostile input: nothing in it is believed before it is checked, and
- * memory is bounded by TTMON_REC_RAW_MAX whatever it says. Of what a record means this module knows the time in its
- * first eight bytes, the rest is for the decoder to judge.
+ * Runs in the thread that calls it. The file is hostile input: nothing in it is believed before it is
+ * checked, and memory is bounded by TTMON_REC_RAW_MAX whatever it says. Of what a record means this
+ * module knows the time in its first eight bytes, the rest is for the decoder to judge.
  */
 #include "daemon/io/files/rec.h"
 

@@ -2,13 +2,15 @@
 /*
  * shm.c: writer of the segment (layout and protocol: <ttmon/shm.h>).
  *
- * Everybody may write to /dev/shm. So nothing is created under the name itself: a new file beside it gets its pages (all of them: a
- * writer or reader of a full file system must not get SIGBUS), owner, mode and head, and only then the name, and renameat2(NOREPLACE) fails
- * where something is. What is there is taken over if it is a segment of ours whose daemon is gone; it is never written to but for one word,
- * which tells its readers that it has ended, with pwrite(): whoever maps it keeps it.
+ * Everybody may write to /dev/shm. So nothing is created under the name itself: a new file beside it
+ * gets its pages (all of them: a writer or reader of a full file system must not get SIGBUS), owner,
+ * mode and head, and only then the name, and renameat2(NOREPLACE) fails where something is. What is
+ * there is taken over if it is a segment of ours whose daemon is gone; it is never written to but for
+ * one word, which tells its readers that it has ended, with pwrite(): whoever maps it keeps it.
  *
- * Between the look at an old segment and the rename over it another daemon could take it over too. Two daemons that start at once do
- * not get that far: the socket is locked (io/http/usock.c), and the loser's readers see that it ends.
+ * Between the look at an old segment and the rename over it another daemon could take it over too. Two
+ * daemons that start at once do not get that far: the socket is locked (io/http/usock.c), and the
+ * loser's readers see that it ends.
  */
 #define _GNU_SOURCE
 #include "daemon/io/files/shm.h"
@@ -153,7 +155,10 @@ static bool writer_lives(const struct ttmon_shm_head *old, const struct ttmon_sh
 	       old->pid_start && ttmon_proc_alive(old->pid) == old->pid_start;
 }
 
-/* What lies under the name: 0: nothing, or a segment that may be replaced (*st: which), and its readers have been told. */
+/*
+ * What lies under the name: 0: nothing, or a segment that may be replaced (*st: which), and its
+ * readers have been told.
+ */
 static int look_at_old(const char *path, const struct ttmon_shm_head *own, struct stat *st, char *why, size_t n)
 {
 	_cleanup_close_ int fd = -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * shm.h: the segment /dev/shm/ttmon.v1: the last closed slots with their rows, for local readers (include/ttmon/shm.h is their side).
- * Made by the cold thread, written by the hot one: stores alone, no call into the kernel.
+ * shm.h: the segment /dev/shm/ttmon.v1: the last closed slots with their rows, for local readers
+ * (include/ttmon/shm.h is their side). Made by the cold thread, written by the hot one: stores alone,
+ * no call into the kernel.
  */
 #ifndef TTMON_IO_SHM_H
 #define TTMON_IO_SHM_H
@@ -20,8 +21,9 @@ struct ttmon_shm_cfg {
 };
 
 /*
- * 0640. No symbolic link is followed; a file that is there is taken over only if it is a regular file of ours with our magic, never
- * truncated under a reader; another daemon that writes it is -EBUSY. why: one clear line on failure.
+ * 0640. No symbolic link is followed; a file that is there is taken over only if it is a regular file
+ * of ours with our magic, never truncated under a reader; another daemon that writes it is -EBUSY.
+ * why: one clear line on failure.
  */
 int ttmon_shm_new(const struct ttmon_shm_cfg *cfg, struct ttmon_shm **ret, char *why, size_t n) _must_check;
 /* Marks the segment as ended and leaves it to readers that have it mapped; the name goes. */

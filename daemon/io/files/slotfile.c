@@ -2,12 +2,14 @@
 /*
  * slotfile.c: see slotfile.h; the format is that of lib/read/slots.h.
  *
- * Between the hot thread and the writer's own thread lies a ring of 8 MiB with one producer and one consumer: no lock, and the hot thread
- * makes no system call but, when the ring gets half full, one sem_post(). Slots wait there as they are; the writer looks 10 times a second,
- * codes, and writes a block each second or 64 KiB. A slot that finds no room is counted, and the next one in the file says so.
+ * Between the hot thread and the writer's own thread lies a ring of 8 MiB with one producer and one
+ * consumer: no lock, and the hot thread makes no system call but, when the ring gets half full, one
+ * sem_post(). Slots wait there as they are; the writer looks 10 times a second, codes, and writes a
+ * block each second or 64 KiB. A slot that finds no room is counted, and the next one in the file says
+ * so.
  *
- * The first error of a write is kept and told by close. What comes after it is counted as dropped; a plain file is cut back to its last
- * whole block, and gets its end if there is room for that.
+ * The first error of a write is kept and told by close. What comes after it is counted as dropped; a
+ * plain file is cut back to its last whole block, and gets its end if there is room for that.
  */
 #include "daemon/io/files/slotfile.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slotfile.h: --slots-out: every closed slot with its rows into a file, by a thread of its own behind a bounded queue. lib/read/slots.h
- * has the format and reads it.
+ * slotfile.h: --slots-out: every closed slot with its rows into a file, by a thread of its own behind
+ * a bounded queue. lib/read/slots.h has the format and reads it.
  */
 #ifndef TTMON_SLOTFILE_H
 #define TTMON_SLOTFILE_H
@@ -18,10 +18,16 @@ struct ttmon_slotfile_info {
 	const char *hostname, *version;
 };
 
-/* A name that ends in .gz is compressed. The file is written in place, so that it can be read while it grows and after a crash. -errno. */
+/*
+ * A name that ends in .gz is compressed. The file is written in place, so that it can be read while it
+ * grows and after a crash. -errno.
+ */
 int ttmon_slotfile_new(const char *path, const struct ttmon_slotfile_info *info,
 		       struct ttmon_slotfile **ret) _must_check;
-/* Hot thread; copies. false: the queue is full, the slot is not written (the file says that slots are missing). */
+/*
+ * Hot thread; copies. false: the queue is full, the slot is not written (the file says that slots are
+ * missing).
+ */
 bool ttmon_slotfile_put(struct ttmon_slotfile *f, const struct ttmon_slot *slot, const struct ttmon_slot_row *rows,
 			size_t n);
 struct ttmon_slotfile_stats {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * traceev.h: a trace file, event by event: JSON in the Chrome trace event format (object form), which Perfetto and chrome://tracing
- * open. Private to what has the events: io/files/tracefile.c (a pipeline) and tools/trace/trace_db.c (a database).
+ * traceev.h: a trace file, event by event: JSON in the Chrome trace event format (object form), which
+ * Perfetto and chrome://tracing open. Private to what has the events: io/files/tracefile.c (a
+ * pipeline) and tools/trace/trace_db.c (a database).
  *
  * What is drawn:
  *
@@ -13,9 +14,9 @@
  *   Tenstorrent        each chip              X: program runs; a second track where runs overlap
  *   ttmon              each family            b, e: when it did not tell all, and why: counters stand still there; i: what is missing
  *
- * X slices of a track never overlap but by nesting: what would is drawn as b, e instead. Times are CLOCK_MONOTONIC in microseconds
- * with three decimals. Events come in no order: viewers sort. Memory: 24 bytes a process, 24 an allocation that is counted at a time,
- * 8 a run or a call.
+ * X slices of a track never overlap but by nesting: what would is drawn as b, e instead. Times are
+ * CLOCK_MONOTONIC in microseconds with three decimals. Events come in no order: viewers sort. Memory:
+ * 24 bytes a process, 24 an allocation that is counted at a time, 8 a run or a call.
  */
 #ifndef TTMON_TRACEEV_H
 #define TTMON_TRACEEV_H
@@ -82,7 +83,10 @@ void ttmon_traceev_free(struct ttmon_traceev *t);
 
 /* In the order in which they were made. Mappings that nothing was copied from or to are left out. */
 void ttmon_traceev_put_alloc(struct ttmon_traceev *t, const struct ttmon_traceev_alloc *a);
-/* An event of an allocation; those that are no transfer, or are told by another allocation as well, are ignored. */
+/*
+ * An event of an allocation; those that are no transfer, or are told by another allocation as well,
+ * are ignored.
+ */
 void ttmon_traceev_put_transfer(struct ttmon_traceev *t, const struct ttmon_traceev_transfer *x);
 /* An interval of which not all was seen. */
 void ttmon_traceev_gap(struct ttmon_traceev *t, const struct ttmon_gap *g);

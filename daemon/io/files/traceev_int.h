@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* traceev_int.h: what traceev.c (head, processes, host events) and traceev_tt.c (calls and device runs on tracks) share. */
+/*
+ * traceev_int.h: what traceev.c (head, processes, host events) and traceev_tt.c (calls and device runs
+ * on tracks) share.
+ */
 #ifndef TTMON_TRACEEV_INT_H
 #define TTMON_TRACEEV_INT_H
 
@@ -69,7 +72,10 @@ struct ttmon_traceev {
 	uint64_t strays;      /* of no process that is known */
 };
 
-/* An event up to its args: false, it is one too many. Name and cat need no escape; name NULL: the caller writes it next. */
+/*
+ * An event up to its args: false, it is one too many. Name and cat need no escape; name NULL: the
+ * caller writes it next.
+ */
 bool ttmon_traceev_open(struct ttmon_traceev *t, char ph, const char *cat, const char *name, uint32_t pid, uint32_t tid,
 			uint64_t ts_ns);
 void ttmon_traceev_args(struct ttmon_traceev *t);

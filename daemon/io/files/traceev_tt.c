@@ -2,10 +2,12 @@
 /*
  * traceev_tt.c: what has a length: calls on their threads, programs on their chips; and dispatches.
  *
- * Slices of a track must nest. Calls of a thread do by nature (a copy inside the program's own allocator); one that does not, because
- * a call in between never returned, is drawn beside the track (b, e). Runs of a chip follow one another or overlap (two queues, two
- * processes, the error of a clock): they are laid on up to MAX_LANES tracks, and what finds no place there is drawn beside them too. A
- * gap of 2 ns is kept between slices: viewers compute with doubles of microseconds and may round two ends apart by one each.
+ * Slices of a track must nest. Calls of a thread do by nature (a copy inside the program's own
+ * allocator); one that does not, because a call in between never returned, is drawn beside the track
+ * (b, e). Runs of a chip follow one another or overlap (two queues, two processes, the error of a
+ * clock): they are laid on up to MAX_LANES tracks, and what finds no place there is drawn beside them
+ * too. A gap of 2 ns is kept between slices: viewers compute with doubles of microseconds and may
+ * round two ends apart by one each.
  */
 #include "daemon/core/stream/decode.h"
 #include "lib/base/grow.h"
@@ -132,7 +134,10 @@ static int by_track(const void *pa, const void *pb)
 	return (a->program > b->program) - (a->program < b->program);
 }
 
-/* "reader_unary + 2" out of "a/reader_unary.cpp, b/x.cpp, c/y.cpp"; "program 7" where nothing is known. */
+/*
+ * "reader_unary + 2" out of "a/reader_unary.cpp, b/x.cpp, c/y.cpp"; "program 7" where nothing is
+ * known.
+ */
 static void run_name(const char *kernels, uint32_t program, char *buf, size_t n)
 {
 	const char *end = kernels ? strchr(kernels, ',') : NULL, *base = kernels, *dot;
@@ -322,7 +327,9 @@ static int by_thread(const void *pa, const void *pb)
 	return (a->fn > b->fn) - (a->fn < b->fn);
 }
 
-/* 'X' where it fits into what is open, 'i' where it has no length, 'b' where it cuts into another one. */
+/*
+ * 'X' where it fits into what is open, 'i' where it has no length, 'b' where it cuts into another one.
+ */
 static char form_of(const struct ttmon_timeline_call *c, uint64_t open[MAX_NEST], unsigned int *depth)
 {
 	if (c->end_ns <= c->entry_ns)

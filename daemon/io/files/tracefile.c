@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tracefile.c: from the views of a pipeline to the events of a trace file. Cold thread, or a forked child: memory and write, no
- * thread, no log. What is in it comes from the pipeline and the input alone: a replay gives the same bytes.
+ * tracefile.c: from the views of a pipeline to the events of a trace file. Cold thread, or a forked
+ * child: memory and write, no thread, no log. What is in it comes from the pipeline and the input
+ * alone: a replay gives the same bytes.
  */
 #include "daemon/io/files/tracefile.h"
 

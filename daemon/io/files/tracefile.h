@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tracefile.h: a pipeline's run as a trace file (io/files/traceev.h says what is drawn), for --trace-out, `ttmon trace RECORDING` and
- * /v1/trace. Written like a database (lib/os/outfile.h): whole or not at all, gzip where the name ends in .gz.
+ * tracefile.h: a pipeline's run as a trace file (io/files/traceev.h says what is drawn), for
+ * --trace-out, `ttmon trace RECORDING` and /v1/trace. Written like a database (lib/os/outfile.h):
+ * whole or not at all, gzip where the name ends in .gz.
  */
 #ifndef TTMON_TRACEFILE_H
 #define TTMON_TRACEFILE_H
@@ -17,7 +18,9 @@ struct ttmon_trace_in {
 	uint64_t max_events;		 /* 0: any number. Past it: left out, counted in the file */
 };
 
-/* What goes through memory has at most this many events, some 200 bytes each, unless told otherwise. */
+/*
+ * What goes through memory has at most this many events, some 200 bytes each, unless told otherwise.
+ */
 #define TTMON_TRACE_LIVE_EVENTS 400000
 
 /* 0, or -errno with one line of text in why (size n). */

@@ -2,9 +2,10 @@
 /*
  * heldfile.c: see heldfile.h. Runs in the cold thread and in tests.
  *
- * Paths are resolved as the command would: in its root directory (openat2 with RESOLVE_IN_ROOT, so that absolute symbolic links of a
- * container stay in the container), relative ones after the text of /proc/PID/cwd or of /proc/PID/fd/N. /proc/self is
- * rewritten, because it would name us. What cannot be resolved is an error and no more: the command runs, unheld for this call.
+ * Paths are resolved as the command would: in its root directory (openat2 with RESOLVE_IN_ROOT, so
+ * that absolute symbolic links of a container stay in the container), relative ones after the text of
+ * /proc/PID/cwd or of /proc/PID/fd/N. /proc/self is rewritten, because it would name us. What cannot
+ * be resolved is an error and no more: the command runs, unheld for this call.
  */
 #define _GNU_SOURCE
 #include "daemon/io/hold/heldfile.h"
@@ -19,7 +20,10 @@
 /* The kernel looks at this much of a script's first line (BINPRM_BUF_SIZE). */
 #define SCRIPT_BYTES 256
 
-/* From an O_PATH fd to one that can be read. Never blocks on a lease, never opens a device, pipe or directory. */
+/*
+ * From an O_PATH fd to one that can be read. Never blocks on a lease, never opens a device, pipe or
+ * directory.
+ */
 static int reopen(int path_fd, int *ret)
 {
 	char self[64];
@@ -45,7 +49,10 @@ static int open_link(const char *link, int *ret)
 	return fd < 0 ? -errno : reopen(fd, ret);
 }
 
-/* A string of the command's memory. Page by page, so that a string that ends just before a hole is read whole. */
+/*
+ * A string of the command's memory. Page by page, so that a string that ends just before a hole is
+ * read whole.
+ */
 static int read_string(uint32_t pid, uint64_t addr, char *buf, size_t n)
 {
 	_cleanup_close_ int fd = -1;
@@ -104,7 +111,10 @@ static int open_in_root(uint32_t pid, const char *base, const char *path, int *r
 			err = read_link(link, root, sizeof(root));
 		if (err)
 			return err;
-		/* After chroot both links show the way from our root: what is left after the command's root is its own view. */
+		/*
+		 * After chroot both links show the way from our root: what is left after the command's root is its own
+		 * view.
+		 */
 		n = strlen(root);
 		if (n > 1 && strncmp(dir, root, n) == 0 && (dir[n] == '/' || dir[n] == '\0'))
 			from += n;

@@ -2,14 +2,17 @@
 /*
  * hold.c: see hold.h. Runs in the cold thread.
  *
- * Three processes: the command, which installs the filter before its exec and passes the listener to us over a socket pair;
- * the keeper, which receives the requests and hands them on; and we, who have the file opened (io/hold/heldfile.c, in a helper) and answer on our own copy of
- * the listener, then tell the keeper that this one is done. The fd to poll is an epoll fd over the keeper's socket
- * and an eventfd for the exec that ttmon_hold_go() has already fetched.
+ * Three processes: the command, which installs the filter before its exec and passes the listener to
+ * us over a socket pair; the keeper, which receives the requests and hands them on; and we, who have
+ * the file opened (io/hold/heldfile.c, in a helper) and answer on our own copy of the listener, then
+ * tell the keeper that this one is done. The fd to poll is an epoll fd over the keeper's socket and an
+ * eventfd for the exec that ttmon_hold_go() has already fetched.
  *
- * A keeper that was killed is replaced; a request that it had received and not yet handed on (microseconds) is lost with it.
+ * A keeper that was killed is replaced; a request that it had received and not yet handed on
+ * (microseconds) is lost with it.
  *
- * The filter costs the command about 40 ns a system call. It lets other architectures, i386 and x32 calls among them, through.
+ * The filter costs the command about 40 ns a system call. It lets other architectures, i386 and x32
+ * calls among them, through.
  */
 #define _GNU_SOURCE
 #include "daemon/io/hold/hold.h"
@@ -60,7 +63,10 @@ struct ttmon_hold {
 	uint64_t missed;
 };
 
-/* What the command is to find as we found it. Taken before main(): later the daemon changes it for itself. */
+/*
+ * What the command is to find as we found it. Taken before main(): later the daemon changes it for
+ * itself.
+ */
 static struct {
 	sigset_t mask, ignored;
 	struct rlimit nofile, memlock;
@@ -96,7 +102,9 @@ static void restore_start(void)
 
 static int install_filter(void)
 {
-	/* The low word of an argument: both architectures are little-endian here (AUDIT_ARCH_AARCH64 says so). */
+	/*
+	 * The low word of an argument: both architectures are little-endian here (AUDIT_ARCH_AARCH64 says so).
+	 */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_AUDIT_ARCH, 0, 8),
@@ -112,11 +120,17 @@ static int install_filter(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
 	};
 	struct sock_fprog prog = { ARRAY_SIZE(code), code };
-	/* Kernels before 5.16 would switch the speculative store bypass mitigation on otherwise, and slow the command down. */
+	/*
+	 * Kernels before 5.16 would switch the speculative store bypass mitigation on otherwise, and slow the
+	 * command down.
+	 */
 	unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
 	long fd;
 
-	/* Killable: a signal handler of the command does not interrupt a call that is held, as it would not interrupt an mmap. */
+	/*
+	 * Killable: a signal handler of the command does not interrupt a call that is held, as it would not
+	 * interrupt an mmap.
+	 */
 	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog);
 	if (fd < 0 && errno == EINVAL)
 		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);
@@ -129,7 +143,9 @@ static int send_listener(int sock, int err, int listener)
 	return ttmon_send_fd(sock, &err, sizeof(err), err ? -1 : listener, 0);
 }
 
-/* 0 and *ret, or why the child has no listener (*unheld), or why it said nothing (the return value). */
+/*
+ * 0 and *ret, or why the child has no listener (*unheld), or why it said nothing (the return value).
+ */
 static int recv_listener(int sock, int *unheld, int *ret)
 {
 	union {
@@ -318,7 +334,10 @@ static int without_keeper(struct ttmon_hold *h)
 		close(TAKE_FD(h->keeper));
 		h->missed_before += h->missed;
 		h->missed = 0;
-		/* While there is no keeper, a request makes the epoll fd readable, and the next call tries again to start one. */
+		/*
+		 * While there is no keeper, a request makes the epoll fd readable, and the next call tries again to
+		 * start one.
+		 */
 		err = watch(h, h->listener);
 		if (err)
 			return err;
@@ -356,7 +375,10 @@ int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret)
 	if (h->keeper < 0)
 		return without_keeper(h);
 
-	/* ECONNRESET: the keeper died with messages of ours unread. It is reported once, and before what the keeper has left for us. */
+	/*
+	 * ECONNRESET: the keeper died with messages of ours unread. It is reported once, and before what the
+	 * keeper has left for us.
+	 */
 	do
 		n = recv(h->keeper, &msg, sizeof(msg), MSG_DONTWAIT);
 	while (n < 0 && errno == ECONNRESET);
@@ -393,7 +415,10 @@ bool ttmon_hold_release(struct ttmon_hold *h, const struct ttmon_hold_req *req)
 	return waited;
 }
 
-/* One message from the held side during go. True: the exec waits, will succeed as far as one can see, and is kept as the first request. */
+/*
+ * One message from the held side during go. True: the exec waits, will succeed as far as one can see,
+ * and is kept as the first request.
+ */
 static bool fetch_first(struct ttmon_hold *h, bool (*is_program)(void *ctx, const struct seccomp_notif *notif),
 			void *ctx)
 {

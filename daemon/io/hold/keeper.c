@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * keeper.c: see keeper.h. ttmon_keeper_start() runs in the cold thread; keeper_run(), and what it calls, in a process of its own
- * (lib/os/detached.h).
+ * keeper.c: see keeper.h. ttmon_keeper_start() runs in the cold thread; keeper_run(), and what it
+ * calls, in a process of its own (lib/os/detached.h).
  *
- * Promises: a request is answered at the latest 250 ms after it was received, whatever the daemon does; once one request
- * had to be answered so, the next ones are answered at once until the daemon speaks again, so that a daemon stuck for
- * seconds costs the command one delay and not one per mapping. Start holding before mapping rings: memory that is mapped shared stays
- * referenced.
+ * Promises: a request is answered at the latest 250 ms after it was received, whatever the daemon
+ * does; once one request had to be answered so, the next ones are answered at once until the daemon
+ * speaks again, so that a daemon stuck for seconds costs the command one delay and not one per
+ * mapping. Start holding before mapping rings: memory that is mapped shared stays referenced.
  *
- * The kernel has no way to take a filter away, and answers ENOSYS to every request once nobody holds its listener: the
- * command could not execute or map anything any more. So there are two of these processes. The second one, the guard,
- * waits until the first one is gone, takes its place, and starts a guard of its own. What the first one knew lies in
- * memory that both have mapped, and both have the same end of the daemon's socket: neither the daemon nor the command
- * sees the change. The kernel's out-of-memory killer leaves both alone, and neither has a name that `killall ttmond` or
- * `pkill ttmond` finds. Who kills both by their numbers within the microseconds that a fork takes has the ENOSYS.
+ * The kernel has no way to take a filter away, and answers ENOSYS to every request once nobody holds
+ * its listener: the command could not execute or map anything any more. So there are two of these
+ * processes. The second one, the guard, waits until the first one is gone, takes its place, and starts
+ * a guard of its own. What the first one knew lies in memory that both have mapped, and both have the
+ * same end of the daemon's socket: neither the daemon nor the command sees the change. The kernel's
+ * out-of-memory killer leaves both alone, and neither has a name that `killall ttmond` or `pkill
+ * ttmond` finds. Who kills both by their numbers within the microseconds that a fork takes has the
+ * ENOSYS.
  *
  * It must not allocate, log or lock: it is forked from a threaded program.
  */
@@ -221,7 +223,10 @@ static void take_over(struct keeper *k)
 		let_go(k, k->received.notif.id);
 }
 
-/* Returns in the one that is to answer requests: at once, and in the guard after the death of the one before it. */
+/*
+ * Returns in the one that is to answer requests: at once, and in the guard after the death of the one
+ * before it.
+ */
 static void stand_by(struct keeper *k)
 {
 	int pair[2];
@@ -261,7 +266,9 @@ static void without_guard(struct keeper *k)
 	stand_by(k);
 }
 
-/* What kills for want of memory leaves this process alone. Without CAP_SYS_RESOURCE it stays as it is. */
+/*
+ * What kills for want of memory leaves this process alone. Without CAP_SYS_RESOURCE it stays as it is.
+ */
 static void stay_alive(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -297,7 +304,10 @@ static void keeper_run(void)
 		if (pfd[1].revents)
 			hear_daemon(k);
 		expire(k);
-		/* RECV does not block after POLLIN: nobody else receives, and a request taken back by a signal gives ENOENT. */
+		/*
+		 * RECV does not block after POLLIN: nobody else receives, and a request taken back by a signal gives
+		 * ENOENT.
+		 */
 		if (pfd[0].revents & POLLIN)
 			take_request(k);
 		else if (pfd[0].revents)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * keeper.h: the small process that owns the receiving end of a seccomp listener, so that a held command always goes on.
+ * keeper.h: the small process that owns the receiving end of a seccomp listener, so that a held
+ * command always goes on.
  *
- * Protocol over one SOCK_SEQPACKET pair. Keeper to daemon: struct ttmon_keeper_msg. Daemon to keeper: one uint64_t, the id of a
- * request that the daemon is done with (it has answered it itself, on its own copy of the listener); any such message also
- * says that the daemon is alive. End of file from the daemon: it is gone or has given up, everything is answered
- * CONTINUE from then on. End of file from the keeper: no process is left under the filter (the listener shows POLLHUP),
- * or somebody killed the keeper and its guard (keeper.c), which takes the place of a keeper that was killed.
+ * Protocol over one SOCK_SEQPACKET pair. Keeper to daemon: struct ttmon_keeper_msg. Daemon to keeper:
+ * one uint64_t, the id of a request that the daemon is done with (it has answered it itself, on its
+ * own copy of the listener); any such message also says that the daemon is alive. End of file from the
+ * daemon: it is gone or has given up, everything is answered CONTINUE from then on. End of file from
+ * the keeper: no process is left under the filter (the listener shows POLLHUP), or somebody killed the
+ * keeper and its guard (keeper.c), which takes the place of a keeper that was killed.
  *
  * Only io/hold/hold.c uses this.
  */
@@ -34,7 +36,10 @@ struct ttmon_keeper_msg {
 	struct seccomp_notif notif;
 };
 
-/* Start a keeper for this listener. The fd returned is the daemon's end of the socket pair, non-blocking. */
+/*
+ * Start a keeper for this listener. The fd returned is the daemon's end of the socket pair,
+ * non-blocking.
+ */
 int ttmon_keeper_start(int listener, int *ret_sock) _must_check;
 /* Let the thread behind a request go on. -ENOENT: it is gone, or somebody else has answered. */
 int ttmon_keeper_continue(int listener, uint64_t id);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cgroups.c: see cgroups.h. Cold thread. The handle that finds a kernfs node is its id (FILEID_KERNFS, since Linux 5.5); what
- * /proc/self/fd then says of it begins with the mount point. In a mount of a part of the tree (a container's) paths are of that part, and a
- * cgroup outside of it has none.
+ * cgroups.c: see cgroups.h. Cold thread. The handle that finds a kernfs node is its id (FILEID_KERNFS,
+ * since Linux 5.5); what /proc/self/fd then says of it begins with the mount point. In a mount of a
+ * part of the tree (a container's) paths are of that part, and a cgroup outside of it has none.
  */
 #include "daemon/io/host/cgroups.h"
 #include "lib/base/search.h"
@@ -63,8 +63,9 @@ static void unescape(char *s)
 }
 
 /*
- * How much of the tree a mount of cgroup2 shows, by its root as this cgroup namespace sees it: 3: more than the namespace ("/.."), 2: all
- * of it, 1: a part, 0: it is another file system. The mount point, as it is written there, is in *at.
+ * How much of the tree a mount of cgroup2 shows, by its root as this cgroup namespace sees it: 3: more
+ * than the namespace ("/.."), 2: all of it, 1: a part, 0: it is another file system. The mount point,
+ * as it is written there, is in *at.
  */
 static int shows(char *line, char **at)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cgroups.h: the path of a cgroup v2 by its id (as in bpf_get_current_cgroup_id()), remembered after the cgroup has gone. Cold thread.
+ * cgroups.h: the path of a cgroup v2 by its id (as in bpf_get_current_cgroup_id()), remembered after
+ * the cgroup has gone. Cold thread.
  *
- * The id is the kernfs node's: open_by_handle_at() on the cgroup2 file system finds it (needs CAP_DAC_READ_SEARCH). Names are asked for soon
- * after they are first seen, since a cgroup that was removed has none any more.
+ * The id is the kernfs node's: open_by_handle_at() on the cgroup2 file system finds it (needs
+ * CAP_DAC_READ_SEARCH). Names are asked for soon after they are first seen, since a cgroup that was
+ * removed has none any more.
  */
 #ifndef TTMON_CGROUPS_H
 #define TTMON_CGROUPS_H
@@ -12,7 +14,10 @@
 
 struct ttmon_cgroups;
 
-/* root: where cgroup2 is mounted; NULL: look in /proc/self/mountinfo. A host without cgroup2 is no error: no id has a path. */
+/*
+ * root: where cgroup2 is mounted; NULL: look in /proc/self/mountinfo. A host without cgroup2 is no
+ * error: no id has a path.
+ */
 int ttmon_cgroups_new(const char *root, struct ttmon_cgroups **ret) _must_check;
 void ttmon_cgroups_free(struct ttmon_cgroups *c);
 /* "/system.slice/ssh.service"; "" where it is not known. Valid until the next call. */

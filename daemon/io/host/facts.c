@@ -10,7 +10,9 @@
 
 #define TEXT_MAX 4096
 
-/* A record with text at its end: text_off is where it begins, the rest up to a multiple of 8 is zero. */
+/*
+ * A record with text at its end: text_off is where it begins, the rest up to a multiple of 8 is zero.
+ */
 static void send_text(ttmon_fact_fn fn, void *ctx, void *rec, size_t text_off, const char *text, size_t len)
 {
 	char *buf = rec;

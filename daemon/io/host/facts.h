@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* facts.h: builds the records that the daemon puts into the stream (event.h, kinds past TTMON_EV_FACT), lengths cut to what a record may hold. */
+/*
+ * facts.h: builds the records that the daemon puts into the stream (event.h, kinds past
+ * TTMON_EV_FACT), lengths cut to what a record may hold.
+ */
 #ifndef TTMON_FACTS_H
 #define TTMON_FACTS_H
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sdnotify.c: what systemd says in the environment, and what it is told. Cold thread alone, init in main before anything else. */
+/*
+ * sdnotify.c: what systemd says in the environment, and what it is told. Cold thread alone, init in
+ * main before anything else.
+ */
 #include "daemon/io/host/sdnotify.h"
 
 #include <fcntl.h>

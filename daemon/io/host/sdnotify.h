@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sdnotify.h: the two protocols between a service and systemd: sd_notify(3) (a datagram to $NOTIFY_SOCKET) and sd_listen_fds(3) (sockets
- * from fd 3 on). Without systemd every call does nothing. libsystemd is not linked for these few lines: it would bring three compressors.
+ * sdnotify.h: the two protocols between a service and systemd: sd_notify(3) (a datagram to
+ * $NOTIFY_SOCKET) and sd_listen_fds(3) (sockets from fd 3 on). Without systemd every call does
+ * nothing. libsystemd is not linked for these few lines: it would bring three compressors.
  */
 #ifndef TTMON_SDNOTIFY_H
 #define TTMON_SDNOTIFY_H
@@ -9,18 +10,24 @@
 #include "lib/base/util.h"
 
 /*
- * Read and unset the environment ($NOTIFY_SOCKET, $WATCHDOG_USEC, $WATCHDOG_PID, $LISTEN_FDS, $LISTEN_PID, $LISTEN_FDNAMES), once, before
- * any fork: what is started later must neither speak for the service nor take its sockets, which become close-on-exec here.
+ * Read and unset the environment ($NOTIFY_SOCKET, $WATCHDOG_USEC, $WATCHDOG_PID, $LISTEN_FDS,
+ * $LISTEN_PID, $LISTEN_FDNAMES), once, before any fork: what is started later must neither speak for
+ * the service nor take its sockets, which become close-on-exec here.
  */
 void ttmon_sd_init(void);
-/* "READY=1\nSTATUS=...". Errors are not the service's problem: logged at debug level. Waits for a busy systemd, for 1 s at most. */
+/*
+ * "READY=1\nSTATUS=...". Errors are not the service's problem: logged at debug level. Waits for a busy
+ * systemd, for 1 s at most.
+ */
 void ttmon_sd_notify(const char *fmt, ...) _printf_(1, 2);
 /* Wanted interval of WATCHDOG=1 in ns (half of what systemd waits), 0: none. */
 uint64_t ttmon_sd_watchdog_ns(void);
 /* Sockets of systemd wait to be taken. */
 bool ttmon_sd_has_fds(void);
-/* Listening stream sockets that were handed over, close-on-exec and non-blocking; others are closed with a warning. Returns how many of
- * at most max; they are the caller's. A second call returns none. */
+/*
+ * Listening stream sockets that were handed over, close-on-exec and non-blocking; others are closed
+ * with a warning. Returns how many of at most max; they are the caller's. A second call returns none.
+ */
 size_t ttmon_sd_listen_fds(int *fds, size_t max);
 
 #endif

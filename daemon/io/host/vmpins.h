@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vmpins.h: what the kernel itself says of pinned memory, to be held against what the calls said. Two files of /proc, read on demand:
+ * vmpins.h: what the kernel itself says of pinned memory, to be held against what the calls said. Two
+ * files of /proc, read on demand:
  *
  *	vmstat		nr_foll_pin_acquired, nr_foll_pin_released: pages that drivers pinned with pin_user_pages() and let go, of the whole host since
  *			boot. Registered memory (cudaHostRegister) shows here. The kernel adds up its CPUs' shares about once a second, so the
@@ -8,8 +9,9 @@
  *	PID/status	RssShmem: memory that a driver allocates for a program (cudaHostAlloc) is shared memory and shows here, with all other shared
  *			memory of the process. VmPin: what io_uring, VFIO and RDMA book; CUDA's driver does not.
  *
- * So no figure of the kernel is that of the pinned memory: driver-allocated memory is in no count of pins, and every user of pin_user_pages() is in
- * the count of the host. What the figures can do is contradict.
+ * So no figure of the kernel is that of the pinned memory: driver-allocated memory is in no count of
+ * pins, and every user of pin_user_pages() is in the count of the host. What the figures can do is
+ * contradict.
  */
 #ifndef TTMON_VMPINS_H
 #define TTMON_VMPINS_H
@@ -19,7 +21,10 @@
 struct ttmon_vmpins_host {
 	uint64_t acquired, released; /* pages, since boot */
 };
-/* root: "/proc". -ENODATA: this kernel does not count (before 5.7, or no CONFIG_VM_EVENT_COUNTERS); else of open(2) and read(2). */
+/*
+ * root: "/proc". -ENODATA: this kernel does not count (before 5.7, or no CONFIG_VM_EVENT_COUNTERS);
+ * else of open(2) and read(2).
+ */
 int ttmon_vmpins_read_host(const char *root, struct ttmon_vmpins_host *ret) _must_check;
 
 struct ttmon_vmpins_proc {

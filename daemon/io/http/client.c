@@ -2,10 +2,12 @@
 /*
  * client.c: who a client is, and how much one may ask for.
  *
- * A client is a user: on the Unix socket and on this host's own addresses the one who opened the connection, whom the kernel tells (SO_PEERCRED,
- * sock_diag(7)); elsewhere an address, of IPv6 the first 64 bits. Over TCP a client other than root has TTMON_HTTP_BURST requests, and
- * TTMON_HTTP_PER_S more each second: a request that comes sooner waits, and is refused (429) where it would wait for more than
- * TTMON_HTTP_WAIT_S. Nothing is spent on one that waits. So a client's flood costs the others no time.
+ * A client is a user: on the Unix socket and on this host's own addresses the one who opened the
+ * connection, whom the kernel tells (SO_PEERCRED, sock_diag(7)); elsewhere an address, of IPv6 the
+ * first 64 bits. Over TCP a client other than root has TTMON_HTTP_BURST requests, and TTMON_HTTP_PER_S
+ * more each second: a request that comes sooner waits, and is refused (429) where it would wait for
+ * more than TTMON_HTTP_WAIT_S. Nothing is spent on one that waits. So a client's flood costs the
+ * others no time.
  */
 #include "daemon/io/http/http_int.h"
 

@@ -2,9 +2,10 @@
 /*
  * conn.c: how long a connection may take, and which one goes when there are too many.
  *
- * libmicrohttpd says when a connection comes and goes and when a request is through; the rest is read off the bytes
- * that it asks for and the socket still holds. Once a second all connections are looked over. A connection is ended by
- * shutdown(2) of its socket: libmicrohttpd finds it at its end and cleans up, in whatever state it was.
+ * libmicrohttpd says when a connection comes and goes and when a request is through; the rest is read
+ * off the bytes that it asks for and the socket still holds. Once a second all connections are looked
+ * over. A connection is ended by shutdown(2) of its socket: libmicrohttpd finds it at its end and
+ * cleans up, in whatever state it was.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -62,7 +63,10 @@ static bool can_go(const struct ttmon_http_conn *conn)
 	return conn->state != TTMON_HTTP_HELD && conn->state != TTMON_HTTP_LATER && conn->state != TTMON_HTTP_CUT;
 }
 
-/* Who of two is to go: of the client with more connections, who has been waited for longest, then who has taken nothing for longest. */
+/*
+ * Who of two is to go: of the client with more connections, who has been waited for longest, then who
+ * has taken nothing for longest.
+ */
 static bool is_worse(const struct ttmon_http_conn *a, const struct ttmon_http_conn *b)
 {
 	if (a->client != b->client && a->client->open != b->client->open)
@@ -71,8 +75,9 @@ static bool is_worse(const struct ttmon_http_conn *a, const struct ttmon_http_co
 }
 
 /*
- * Room for one more, of this client or (NULL) of the one that has most: who has been waited for longest goes; when all are being answered, who
- * has taken nothing for longest; then who has followed a stream in silence for longest. False: nobody can go.
+ * Room for one more, of this client or (NULL) of the one that has most: who has been waited for
+ * longest goes; when all are being answered, who has taken nothing for longest; then who has followed
+ * a stream in silence for longest. False: nobody can go.
  */
 static bool make_room(struct ttmon_http_listener *l, const struct ttmon_http_client *client)
 {
@@ -145,7 +150,10 @@ static void come(struct ttmon_http_listener *l, struct MHD_Connection *c, void *
 	ttmon_http_client_came(conn);
 	if (l->open >= l->limit)
 		make_room(l, NULL);
-	/* Of a client that has too many the oldest goes; where all of them wait for their turn, so does this one. */
+	/*
+	 * Of a client that has too many the oldest goes; where all of them wait for their turn, so does this
+	 * one.
+	 */
 	if (!ttmon_http_client_is_free(conn) && conn->client->open > TTMON_HTTP_OPEN && !make_room(l, conn->client))
 		shutdown(conn->fd, SHUT_RDWR);
 	conn->prev = h->last;
@@ -195,9 +203,10 @@ void ttmon_http_on_completed(void *cls, struct MHD_Connection *c, void **state, 
 }
 
 /*
- * What libmicrohttpd has asked for, less what the socket still holds, has left. A socket that sends big blocks, as Unix sockets do, becomes
- * writable only when most of its buffer is free again: by what is sent alone a steady slow reader would look dead. A Unix socket counts its
- * own overhead too, hence the most that was ever seen.
+ * What libmicrohttpd has asked for, less what the socket still holds, has left. A socket that sends
+ * big blocks, as Unix sockets do, becomes writable only when most of its buffer is free again: by what
+ * is sent alone a steady slow reader would look dead. A Unix socket counts its own overhead too, hence
+ * the most that was ever seen.
  */
 static void look(struct ttmon_http_conn *conn, uint64_t now)
 {

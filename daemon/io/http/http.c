@@ -2,11 +2,12 @@
 /*
  * http.c: the server as its caller sees it: listeners, the fd and the time to wait for.
  *
- * One libmicrohttpd daemon per listener, each with an epoll fd of its own; those are gathered in one epoll fd, which
- * is what the caller's loop sees. The cold thread runs all of it. This module knows paths, peers and limits, nothing
- * of what is served. A client that goes away is no signal: libmicrohttpd 0.9.75 sends with MSG_NOSIGNAL
- * (tests/unit/daemon/io/http/test_http.c holds it to that). Its own timeout is not used: it counts from the last byte, so that a byte
- * now and then holds a connection for ever (conn.c).
+ * One libmicrohttpd daemon per listener, each with an epoll fd of its own; those are gathered in one
+ * epoll fd, which is what the caller's loop sees. The cold thread runs all of it. This module knows
+ * paths, peers and limits, nothing of what is served. A client that goes away is no signal:
+ * libmicrohttpd 0.9.75 sends with MSG_NOSIGNAL (tests/unit/daemon/io/http/test_http.c holds it to
+ * that). Its own timeout is not used: it counts from the last byte, so that a byte now and then holds
+ * a connection for ever (conn.c).
  */
 #include "daemon/io/http/http_int.h"
 

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * http.h: the HTTP server: a table of paths on a Unix socket and on TCP, served by libmicrohttpd without a thread of its own.
+ * http.h: the HTTP server: a table of paths on a Unix socket and on TCP, served by libmicrohttpd
+ * without a thread of its own.
  *
- * Everything here runs in the thread that calls ttmon_http_run(), which is the cold thread: add ttmon_http_fd() to
- * the epoll set (EPOLLIN), wait no longer than ttmon_http_timeout_ms(), call ttmon_http_run() whenever the wait ends.
- * Handlers and the sources of streams are called from within it.
+ * Everything here runs in the thread that calls ttmon_http_run(), which is the cold thread: add
+ * ttmon_http_fd() to the epoll set (EPOLLIN), wait no longer than ttmon_http_timeout_ms(), call
+ * ttmon_http_run() whenever the wait ends. Handlers and the sources of streams are called from within
+ * it.
  *
- * Limits: TTMON_HTTP_CONNECTIONS at once for each listener (fewer where the limit of open files is low), when they are used up the one that
- * has been idle longest is closed for a new one; TTMON_HTTP_REQUEST_S from the connection, or from the end of the reply before, for a whole
- * request, however steadily it trickles in; TTMON_HTTP_TIMEOUT_S in which nothing of a reply was taken, and TTMON_HTTP_REPLY_S in which less
- * than TTMON_HTTP_RATE bytes a second were; TTMON_HTTP_MEMORY bytes for address line and headers. Over TCP a client (client.c) has
- * TTMON_HTTP_OPEN connections and a rate of requests; where there are too many connections, those go of the client who has most. A request with a body is refused (413),
- * on loopback one under a name other than localhost too (403). "/" is a page that links the routes (HTML where the client says it takes that,
- * else plain text). Replies made in memory are compressed where the client asks for gzip.
+ * Limits: TTMON_HTTP_CONNECTIONS at once for each listener (fewer where the limit of open files is
+ * low), when they are used up the one that has been idle longest is closed for a new one;
+ * TTMON_HTTP_REQUEST_S from the connection, or from the end of the reply before, for a whole request,
+ * however steadily it trickles in; TTMON_HTTP_TIMEOUT_S in which nothing of a reply was taken, and
+ * TTMON_HTTP_REPLY_S in which less than TTMON_HTTP_RATE bytes a second were; TTMON_HTTP_MEMORY bytes
+ * for address line and headers. Over TCP a client (client.c) has TTMON_HTTP_OPEN connections and a
+ * rate of requests; where there are too many connections, those go of the client who has most. A
+ * request with a body is refused (413), on loopback one under a name other than localhost too (403).
+ * "/" is a page that links the routes (HTML where the client says it takes that, else plain text).
+ * Replies made in memory are compressed where the client asks for gzip.
  */
 #ifndef TTMON_HTTP_H
 #define TTMON_HTTP_H
@@ -64,16 +69,21 @@ struct ttmon_http_reply {
 	void *priv;
 };
 
-/* The value of ?name=value, decoded, valid during the handler; NULL when it is not there, "" for ?name and ?name=. */
+/*
+ * The value of ?name=value, decoded, valid during the handler; NULL when it is not there, "" for ?name
+ * and ?name=.
+ */
 const char *ttmon_http_arg(const struct ttmon_http_reply *reply, const char *name);
 /* Make the reply an error: {"error": text}. What was written to the body before is gone. */
 void ttmon_http_error(struct ttmon_http_reply *reply, unsigned int status, const char *fmt, ...) _printf_(3, 4);
 
 /*
- * A reply that is made while it is sent, a block at a time, so that it takes no more memory however long it is. next fills up to max
- * (>= 32 KiB) bytes and returns how many, 0 at the end, -EAGAIN when there is nothing yet, another -errno to cut the connection off (the
- * client sees an incomplete reply). done is called once, also when the client goes away early; NULL: nothing to be done. Not for replies that a
- * body was written to. (A client of HTTP/1.0 cannot tell a reply that was cut off from a whole one.)
+ * A reply that is made while it is sent, a block at a time, so that it takes no more memory however
+ * long it is. next fills up to max (>= 32 KiB) bytes and returns how many, 0 at the end, -EAGAIN when
+ * there is nothing yet, another -errno to cut the connection off (the client sees an incomplete
+ * reply). done is called once, also when the client goes away early; NULL: nothing to be done. Not for
+ * replies that a body was written to. (A client of HTTP/1.0 cannot tell a reply that was cut off from
+ * a whole one.)
  */
 typedef ssize_t (*ttmon_http_next_fn)(void *ctx, char *buf, size_t max);
 struct ttmon_http_source;
@@ -81,14 +91,15 @@ struct ttmon_http_source;
 struct ttmon_http_source *ttmon_http_stream(struct ttmon_http_reply *reply, ttmon_http_next_fn next,
 					    void (*done)(void *ctx), void *ctx);
 /*
- * After -EAGAIN: ask next again. Nothing where it is not waited for. Meanwhile the connection is not judged, and that its client has gone shows
- * with the next bytes only: send some now and then. The limits are for a client that does not take what there is.
+ * After -EAGAIN: ask next again. Nothing where it is not waited for. Meanwhile the connection is not
+ * judged, and that its client has gone shows with the next bytes only: send some now and then. The
+ * limits are for a client that does not take what there is.
  */
 void ttmon_http_wake(struct ttmon_http_source *s);
 
 /*
- * Answer later: the connection waits. One of the two calls below must follow, from the same thread, or ttmon_http_free(). The client may
- * be gone by then: that is noticed there, and no error.
+ * Answer later: the connection waits. One of the two calls below must follow, from the same thread, or
+ * ttmon_http_free(). The client may be gone by then: that is noticed there, and no error.
  */
 struct ttmon_http_later;
 struct ttmon_http_later *ttmon_http_defer(
@@ -105,7 +116,8 @@ struct ttmon_http_route {
 	const char *help; /* for the index, one line */
 	ttmon_http_fn fn;
 	unsigned int methods; /* 0: TTMON_HTTP_GET */
-	bool everybody; /* on TCP too; other routes say 403 there: they are for the Unix socket, where it is known who asks */
+	/* on TCP too; other routes say 403 there: they are for the Unix socket, where it is known who asks */
+	bool everybody;
 };
 
 struct ttmon_http_cfg {
@@ -116,15 +128,25 @@ struct ttmon_http_cfg {
 	size_t nr_listen;
 	const int *fds; /* listening sockets that systemd handed over, Unix and TCP ones; taken, also on failure */
 	size_t nr_fds;
-	bool or_later; /* go on without a TCP address that cannot be had: ttmon_http_take_up() tries again. `listen` must outlive the server then */
+	/*
+	 * go on without a TCP address that cannot be had: ttmon_http_take_up() tries again. `listen` must
+	 * outlive the server then
+	 */
+	bool or_later;
 	const struct ttmon_http_route *routes; /* must outlive the server */
 	size_t nr_routes;
 	void *ctx; /* for the handlers */
 };
 
-/* Failures are logged here, in one line. See ttmon_usock_open() for the errors; -EADDRINUSE for a TCP port too. */
+/*
+ * Failures are logged here, in one line. See ttmon_usock_open() for the errors; -EADDRINUSE for a TCP
+ * port too.
+ */
 int ttmon_http_new(const struct ttmon_http_cfg *cfg, struct ttmon_http **ret) _must_check;
-/* Are all TCP addresses served now? Tries those that are not; why (TTMON_HTTP_WHY): one line about the first that cannot be had. */
+/*
+ * Are all TCP addresses served now? Tries those that are not; why (TTMON_HTTP_WHY): one line about the
+ * first that cannot be had.
+ */
 bool ttmon_http_take_up(struct ttmon_http *h, char *why, size_t n);
 #define TTMON_HTTP_WHY 256
 /* Closes all connections and removes the socket file (not one that systemd made). */

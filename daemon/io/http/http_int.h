@@ -20,9 +20,10 @@
 #define TTMON_HTTP_LISTENERS (1 + 2 * TTMON_HTTP_LISTEN_MAX)
 
 /*
- * WAITING: for a whole request, since the connection or the end of the reply before; REPLYING: the handler is through, bytes are on their
- * way; HELD: a whole request that waits for its client's turn, not looked at; LATER: it has yet to answer, libmicrohttpd does not look at the connection; IDLE: the same, for more of a stream; CUT: shut down by
- * us, libmicrohttpd is about to see it.
+ * WAITING: for a whole request, since the connection or the end of the reply before; REPLYING: the
+ * handler is through, bytes are on their way; HELD: a whole request that waits for its client's turn,
+ * not looked at; LATER: it has yet to answer, libmicrohttpd does not look at the connection; IDLE: the
+ * same, for more of a stream; CUT: shut down by us, libmicrohttpd is about to see it.
  */
 enum ttmon_http_state {
 	TTMON_HTTP_WAITING,
@@ -136,7 +137,10 @@ void ttmon_http_client_came(struct ttmon_http_conn *conn);
 void ttmon_http_client_went(struct ttmon_http_conn *conn);
 /* It may ask for as much as it likes. */
 bool ttmon_http_client_is_free(const struct ttmon_http_conn *conn);
-/* It asks for something: how long that has to wait, which is counted; UINT64_MAX: too long, it is refused. */
+/*
+ * It asks for something: how long that has to wait, which is counted; UINT64_MAX: too long, it is
+ * refused.
+ */
 uint64_t ttmon_http_client_wait_ns(struct ttmon_http_conn *conn);
 
 /* ---- request.c ---- */

@@ -2,7 +2,8 @@
 /*
  * listen.c: listening sockets on TCP, and those that systemd made.
  *
- * Addresses are numbers or localhost: nothing is looked up, so that a name server is no way to make the daemon listen somewhere else.
+ * Addresses are numbers or localhost: nothing is looked up, so that a name server is no way to make
+ * the daemon listen somewhere else.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -139,7 +140,9 @@ int ttmon_http_listen(const char *address, struct ttmon_http_listener *l, char *
 		fd = no_ipv6(&addr, &len);
 	if (fd < 0)
 		return tcp_error(address, -errno, why, n);
-	/* A port whose old connections are still dying away can be had; one that somebody listens on cannot. */
+	/*
+	 * A port whose old connections are still dying away can be had; one that somebody listens on cannot.
+	 */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	/* ":9843" is all addresses, of both kinds. */
 	if (addr.ss_family == AF_INET6)

@@ -2,8 +2,9 @@
 /*
  * reply.c: replies: a body in memory, a stream, a file that comes later.
  *
- * All three are sources that libmicrohttpd asks for a block at a time: so it is known how much of a reply a client has taken, whatever it
- * is made of (conn.c judges by that). Bodies in memory are compressed at the fastest level, which is most of what there is to gain.
+ * All three are sources that libmicrohttpd asks for a block at a time: so it is known how much of a
+ * reply a client has taken, whatever it is made of (conn.c judges by that). Bodies in memory are
+ * compressed at the fastest level, which is most of what there is to gain.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -228,7 +229,10 @@ static enum MHD_Result send_source(struct ttmon_http_source *s, uint64_t size, c
 		ttmon_http_source_free(s);
 		return MHD_NO;
 	}
-	/* libmicrohttpd 0.9.75 ends a HEAD's chunks that it never began: as to HTTP/1.0 there are none, and the connection ends. */
+	/*
+	 * libmicrohttpd 0.9.75 ends a HEAD's chunks that it never began: as to HTTP/1.0 there are none, and
+	 * the connection ends.
+	 */
 	if (head->only_head && size == MHD_SIZE_UNKNOWN)
 		MHD_set_response_options(r, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
 	ok = MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, head->content_type);

@@ -2,8 +2,9 @@
 /*
  * request.c: which route a request is for, whether who asks may, and the page that lists the routes.
  *
- * On TCP it is not known who asks: only routes for everybody are there. A browser on this host can be made to ask as well, under a name
- * that suddenly means 127.0.0.1; hence on loopback a Host that is neither a number nor localhost is refused.
+ * On TCP it is not known who asks: only routes for everybody are there. A browser on this host can be
+ * made to ask as well, under a name that suddenly means 127.0.0.1; hence on loopback a Host that is
+ * neither a number nor localhost is refused.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -29,7 +30,9 @@ const char *ttmon_http_arg(const struct ttmon_http_reply *reply, const char *nam
 	return value ? value : "";
 }
 
-/* A NUL would end the string before its end: such a path is none of ours, such an argument no number. */
+/*
+ * A NUL would end the string before its end: such a path is none of ours, such an argument no number.
+ */
 size_t ttmon_http_unescape(void *cls, struct MHD_Connection *c, char *s)
 {
 	(void)cls;
@@ -40,7 +43,10 @@ size_t ttmon_http_unescape(void *cls, struct MHD_Connection *c, char *s)
 char *ttmon_http_error_text(const char *text)
 {
 	_cleanup_free_ char *quoted = NULL;
-	/* No string for text that is not UTF-8, as a file name may be, or was cut in the middle of a character. */
+	/*
+	 * No string for text that is not UTF-8, as a file name may be, or was cut in the middle of a
+	 * character.
+	 */
 	json_t *string = json_string(text);
 	char *line = NULL;
 
@@ -179,7 +185,10 @@ static unsigned int method_bit(const char *method)
 	return strcmp(method, MHD_HTTP_METHOD_DELETE) ? 0 : TTMON_HTTP_DELETE;
 }
 
-/* What the headers say of the request's end, and of whom it is for; libmicrohttpd hands out the first of several alone. */
+/*
+ * What the headers say of the request's end, and of whom it is for; libmicrohttpd hands out the first
+ * of several alone.
+ */
 struct framing {
 	unsigned int lengths, codings, hosts;
 	bool body;
@@ -210,7 +219,10 @@ static struct framing framing_of(struct MHD_Connection *c)
 	return f;
 }
 
-/* Whoever passes the request on may see another end of it, or another host, than is seen here (RFC 9112, 6.3 and 3.2). */
+/*
+ * Whoever passes the request on may see another end of it, or another host, than is seen here (RFC
+ * 9112, 6.3 and 3.2).
+ */
 static bool is_ambiguous(const struct framing *f)
 {
 	return f->lengths > 1 || f->codings > 1 || (f->lengths && f->codings) || f->hosts > 1;
@@ -323,8 +335,9 @@ static enum MHD_Result answer_request(struct ttmon_http_conn *conn, const char *
 }
 
 /*
- * Called first with the headers, then, unless the request was answered at once, without a body; and again when a connection that had to wait
- * runs again. A request with a body is answered at once, or the body would be read to its end.
+ * Called first with the headers, then, unless the request was answered at once, without a body; and
+ * again when a connection that had to wait runs again. A request with a body is answered at once, or
+ * the body would be read to its end.
  */
 enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
 				      const char *version, const char *upload, size_t *upload_size, void **state)

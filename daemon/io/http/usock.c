@@ -2,10 +2,10 @@
 /*
  * usock.c: making and removing the socket file. Main thread, at start and end.
  *
- * Order: take a lock (two daemons that start at once would each take the other's socket for a stale one), look
- * what is at the path, bind under a umask that lets nobody in, set group and mode through a descriptor of the very
- * file that was bound, listen. Until listen() a connect() is refused, hence no client ever gets in by a mode that was
- * not the final one.
+ * Order: take a lock (two daemons that start at once would each take the other's socket for a stale
+ * one), look what is at the path, bind under a umask that lets nobody in, set group and mode through a
+ * descriptor of the very file that was bound, listen. Until listen() a connect() is refused, hence no
+ * client ever gets in by a mode that was not the final one.
  */
 #include "daemon/io/http/usock.h"
 
@@ -34,8 +34,9 @@ static gid_t find_group(const char *name)
 }
 
 /*
- * The lock is a file of ours that nobody else may open: whoever may open something can hold a lock on it, a member of the
- * group the directory of the socket. It stays: who removes such a file lets two others lock it, the old one and a new one.
+ * The lock is a file of ours that nobody else may open: whoever may open something can hold a lock on
+ * it, a member of the group the directory of the socket. It stays: who removes such a file lets two
+ * others lock it, the old one and a new one.
  */
 static int take_lock(int dir_fd, const char *path, int *ret)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fnnames.c: the names of fns.h as a table, and how a symbol is taken apart: base name, "_v2" to "_v4", "_ptds" or "_ptsz".
+ * fnnames.c: the names of fns.h as a table, and how a symbol is taken apart: base name, "_v2" to
+ * "_v4", "_ptds" or "_ptsz".
  *
- * Pure, any thread. CUDA 13 gave some functions other arguments under their old names, hence rows for runtimes before and
- * from 13. A static runtime says its version nowhere, but it is one object file, linked whole or not at all: names that 13
- * dropped tell.
+ * Pure, any thread. CUDA 13 gave some functions other arguments under their old names, hence rows for
+ * runtimes before and from 13. A static runtime says its version nowhere, but it is one object file,
+ * linked whole or not at all: names that 13 dropped tell.
  */
 #include "daemon/io/objects/fnnames.h"
 

@@ -2,14 +2,15 @@
 /*
  * mmap2.c: see mmap2.h. Runs in the cold thread.
  *
- * A buffer is a header page and 2^n data pages, shared with the kernel: it moves data_head (read with acquire), we move data_tail (written with
- * release), both count bytes for ever. Records are multiples of 8 bytes and wrap at the end. The records that we take:
+ * A buffer is a header page and 2^n data pages, shared with the kernel: it moves data_head (read with
+ * acquire), we move data_tail (written with release), both count bytes for ever. Records are multiples
+ * of 8 bytes and wrap at the end. The records that we take:
  *
  *	MMAP2	header(8) pid tid(4) addr len pgoff(8) maj min(4) ino generation(8) prot flags(4) name[] (8-aligned) time(8)
  *	LOST	header(8) id lost(8) time(8)
  *
- * Losses: read(2) of the event counts them at once where the kernel can (PERF_FORMAT_LOST, 6.0); a LOST record only comes with
- * the next record that found room. One of the two is used, never both.
+ * Losses: read(2) of the event counts them at once where the kernel can (PERF_FORMAT_LOST, 6.0); a
+ * LOST record only comes with the next record that found room. One of the two is used, never both.
  */
 #define _GNU_SOURCE
 #include "daemon/io/objects/mmap2.h"
@@ -90,7 +91,10 @@ uint64_t ttmon_mmap2_consume(const uint8_t *data, uint64_t size, uint64_t tail, 
 			     bool loss_records, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx,
 			     struct ttmon_mmap2_stats *stats)
 {
-	/* What the kernel wrote is well-formed; but all that follows trusts these sizes, and checking costs nothing. */
+	/*
+	 * What the kernel wrote is well-formed; but all that follows trusts these sizes, and checking costs
+	 * nothing.
+	 */
 	while (tail != head) {
 		uint64_t left = head - tail, at = tail & (size - 1), front = size - at;
 		const struct perf_event_header *h = (const void *)(data + at);

@@ -2,10 +2,12 @@
 /*
  * mmap2.h: every executable mapping on the host as it is made, from perf MMAP2 records.
  *
- * One software event of type dummy on each CPU that is online: no sample, no counter, and nothing is added to a system call
- * (a tracepoint on mmap would cost every system call of every process 10 to 65 ns). A record is written when a mapping gets PROT_EXEC, by mmap
- * (execve's own among them) or by mprotect. Names are as the mapping process sees them, in its own mount namespace; device and inode
- * number say which file it is. Anonymous executable memory comes too, with inode 0 and the name "//anon".
+ * One software event of type dummy on each CPU that is online: no sample, no counter, and nothing is
+ * added to a system call (a tracepoint on mmap would cost every system call of every process 10 to 65
+ * ns). A record is written when a mapping gets PROT_EXEC, by mmap (execve's own among them) or by
+ * mprotect. Names are as the mapping process sees them, in its own mount namespace; device and inode
+ * number say which file it is. Anonymous executable memory comes too, with inode 0 and the name
+ * "//anon".
  *
  * Runs in the cold thread. Needs CAP_PERFMON, or perf_event_paranoid below 0.
  */
@@ -46,7 +48,10 @@ int ttmon_mmap2_fd(const struct ttmon_mmap2 *m);
 void ttmon_mmap2_drain(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx);
 /* The same, and the records stay where they are. */
 void ttmon_mmap2_peek(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx);
-/* Follow CPUs that came or went. Records still unread of one that went are lost uncounted: drain first. */
+/*
+ * Follow CPUs that came or went. Records still unread of one that went are lost uncounted: drain
+ * first.
+ */
 int ttmon_mmap2_refresh(struct ttmon_mmap2 *m) _must_check;
 /* CPUs that are listened to. */
 uint32_t ttmon_mmap2_cpus(const struct ttmon_mmap2 *m);
@@ -59,13 +64,17 @@ void ttmon_mmap2_free(struct ttmon_mmap2 *m);
 #define TTMON_MMAP2_BOUNCE 65536
 
 /*
- * Read the records in [tail, head) of a buffer of size bytes (a power of two). Returns the new tail, which is head. loss_records: count
- * PERF_RECORD_LOST in stats->lost (else it is known from elsewhere).
+ * Read the records in [tail, head) of a buffer of size bytes (a power of two). Returns the new tail,
+ * which is head. loss_records: count PERF_RECORD_LOST in stats->lost (else it is known from
+ * elsewhere).
  */
 uint64_t ttmon_mmap2_consume(const uint8_t *data, uint64_t size, uint64_t tail, uint64_t head, uint8_t *bounce,
 			     bool loss_records, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx,
 			     struct ttmon_mmap2_stats *stats);
-/* A list of CPUs as in /sys/devices/system/cpu/online ("0-3,5"): bit by bit into set (n bits). -EBADMSG. */
+/*
+ * A list of CPUs as in /sys/devices/system/cpu/online ("0-3,5"): bit by bit into set (n bits).
+ * -EBADMSG.
+ */
 int ttmon_mmap2_parse_cpus(const char *text, bool *set, size_t n) _must_check;
 
 #endif

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * objects.c: what one ELF file has for us: functions of the table (fns.h), USDT points, build-id, and which CUDA library it is.
+ * objects.c: what one ELF file has for us: functions of the table (fns.h), USDT points, build-id, and
+ * which CUDA library it is.
  *
- * Runs in the cold thread. The names are searched before the symbols: one pass over a string table finds the strings that end
- * in a name we want, and only if there are any, a pass over its symbol table finds the functions that use them. Hence a
- * library that has nothing costs one pass over its strings, and nothing is kept that grows with the file. Symbol versions are
- * ignored, imports (undefined symbols) are never targets. Refuses rather than guesses; must not know how probes are attached.
+ * Runs in the cold thread. The names are searched before the symbols: one pass over a string table
+ * finds the strings that end in a name we want, and only if there are any, a pass over its symbol
+ * table finds the functions that use them. Hence a library that has nothing costs one pass over its
+ * strings, and nothing is kept that grows with the file. Symbol versions are ignored, imports
+ * (undefined symbols) are never targets. Refuses rather than guesses; must not know how probes are
+ * attached.
  */
 #include "daemon/io/objects/objects.h"
 
@@ -85,7 +88,9 @@ void ttmon_elf_info_fini(struct ttmon_elf_info *info)
 	*info = (struct ttmon_elf_info){ 0 };
 }
 
-/* Make room for one more element, up to max of them: past that the file is not what it pretends to be. */
+/*
+ * Make room for one more element, up to max of them: past that the file is not what it pretends to be.
+ */
 static int reserve(void **array, size_t nr, size_t *cap, size_t max, size_t size)
 {
 	size_t want = *cap ? *cap * 2 : 64;
@@ -108,7 +113,10 @@ static bool starts_with(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* Major version in "libcudart.so.12", "libcudart-d0da41ae.so.11.0" (as auditwheel renames it); 0: none. */
+/*
+ * Major version in "libcudart.so.12", "libcudart-d0da41ae.so.11.0" (as auditwheel renames it); 0:
+ * none.
+ */
 static uint32_t runtime_major(const char *soname)
 {
 	const char *so;
@@ -497,7 +505,10 @@ static int read_dynamic(struct reader *r)
 	return 0;
 }
 
-/* Is this the library that the user's pattern means? "*", the base name, or the base name up to ".so" or a version. */
+/*
+ * Is this the library that the user's pattern means? "*", the base name, or the base name up to ".so"
+ * or a version.
+ */
 static bool lib_matches(const char *lib, const char *base)
 {
 	size_t n = strlen(lib);
@@ -636,7 +647,10 @@ static int rodata_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64
 	return r->rodata_seen == (SEEN_GETPROC | SEEN_LIBCUDA); /* 1 ends the walk */
 }
 
-/* A runtime without symbols is known by how it finds the driver. Only what can dlopen() is worth reading its data. */
+/*
+ * A runtime without symbols is known by how it finds the driver. Only what can dlopen() is worth
+ * reading its data.
+ */
 static int find_stripped(struct reader *r)
 {
 	if ((r->info.kind & TTMON_OBJ_IS_RT) || r->is_driver || r->needs_rt || !r->imports_dlopen)

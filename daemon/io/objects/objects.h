@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * objects.h: ELF files and process mappings, read with distrust (all of it is chosen by the programs we trace).
+ * objects.h: ELF files and process mappings, read with distrust (all of it is chosen by the programs
+ * we trace).
  *
- * Runs in the cold thread and in tests. Reads files, never writes; no BPF, no attaching. Limits: at most
- * TTMON_ELF_MAX_SYMS symbols and TTMON_ELF_MAX_BYTES of section data are looked at; truncated or lying headers give -EBADMSG.
+ * Runs in the cold thread and in tests. Reads files, never writes; no BPF, no attaching. Limits: at
+ * most TTMON_ELF_MAX_SYMS symbols and TTMON_ELF_MAX_BYTES of section data are looked at; truncated or
+ * lying headers give -EBADMSG.
  */
 #ifndef TTMON_OBJECTS_H
 #define TTMON_OBJECTS_H
@@ -62,24 +64,33 @@ struct ttmon_elf_info {
 };
 void ttmon_elf_info_fini(struct ttmon_elf_info *info);
 
-/* A function asked for on the command line (--alloc-fn LIB:SYMBOL,...): matched when lib is the object's base name (or a
- * prefix of it up to ".so", or "*"), symbol exactly. */
+/*
+ * A function asked for on the command line (--alloc-fn LIB:SYMBOL,...): matched when lib is the
+ * object's base name (or a prefix of it up to ".so", or "*"), symbol exactly.
+ */
 struct ttmon_user_fn {
 	const char *lib, *symbol;
 	uint16_t fn; /* TTMON_FN_USER + i */
 };
 
 /*
- * Read one ELF file through an open fd (kept open, position not used). base: its base name, for library matching.
- * Non-ELF: -ENOEXEC. Damaged or hostile: -EBADMSG. Other machine than ours: -ENOEXEC. A file with nothing for us is 0 with
- * nr_targets 0. Cheap for the common case of a library that has nothing: only section headers and string tables of symbols are read.
+ * Read one ELF file through an open fd (kept open, position not used). base: its base name, for
+ * library matching. Non-ELF: -ENOEXEC. Damaged or hostile: -EBADMSG. Other machine than ours:
+ * -ENOEXEC. A file with nothing for us is 0 with nr_targets 0. Cheap for the common case of a library
+ * that has nothing: only section headers and string tables of symbols are read.
  */
 int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,
 		   struct ttmon_elf_info *ret) _must_check;
 
-/* Function that holds a file offset: name into buf, *delta from its start. -ENOENT: no symbol covers it. */
+/*
+ * Function that holds a file offset: name into buf, *delta from its start. -ENOENT: no symbol covers
+ * it.
+ */
 int ttmon_elf_symbol(int fd, uint64_t offset, char *buf, size_t n, uint64_t *delta) _must_check;
-/* Many at once, offsets sorted ascending: one pass over the symbol tables. cb with name NULL where there is none. */
+/*
+ * Many at once, offsets sorted ascending: one pass over the symbol tables. cb with name NULL where
+ * there is none.
+ */
 int ttmon_elf_symbols(int fd, const uint64_t *offsets, size_t n,
 		      void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta), void *ctx) _must_check;
 

@@ -21,7 +21,10 @@ bool ttmon_switches_file(const char *base)
 	return false;
 }
 
-/* Names that end in "context": the C library's, and Boost's with what others put before it (bthread_jump_fcontext). */
+/*
+ * Names that end in "context": the C library's, and Boost's with what others put before it
+ * (bthread_jump_fcontext).
+ */
 static bool is_switch(const char *name, size_t n)
 {
 	static const char c[] = "swapcontext", boost[] = "jump_fcontext";

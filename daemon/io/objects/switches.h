@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * switches.h: does an ELF file switch stacks in the middle of calls (coroutines, fibers, green threads)? By the names of what it
- * imports or defines, and by its own. Pure.
+ * switches.h: does an ELF file switch stacks in the middle of calls (coroutines, fibers, green
+ * threads)? By the names of what it imports or defines, and by its own. Pure.
  *
  * The kernel keeps what a return probe has put away by thread, in the order of the stack pointer
- * (kernel/events/uprobes.c, cleanup_return_instances()). A call that returns in another thread than it was made in, or
- * after its frame was copied elsewhere, gets SIGILL. What stays in one thread is seen by the BPF programs themselves
- * (bpf/call.bpf.h, place_of()).
+ * (kernel/events/uprobes.c, cleanup_return_instances()). A call that returns in another thread than it
+ * was made in, or after its frame was copied elsewhere, gets SIGILL. What stays in one thread is seen
+ * by the BPF programs themselves (bpf/call.bpf.h, place_of()).
  */
 #ifndef TTMON_SWITCHES_H
 #define TTMON_SWITCHES_H
@@ -16,9 +16,10 @@
 /* Is it a library that is known to? base: "libboost_context.so.1.74.0". */
 bool ttmon_switches_file(const char *base);
 /*
- * Is a symbol with such a name in this piece of a string table? Whole names alone; what ends with the piece is seen in the
- * next one. OpenSSL has makecontext() and setcontext(), in Ubuntu 24.04 swapcontext() too, for jobs that hardly anybody uses:
- * the first two say nothing, and libcrypto is left out.
+ * Is a symbol with such a name in this piece of a string table? Whole names alone; what ends with the
+ * piece is seen in the next one. OpenSSL has makecontext() and setcontext(), in Ubuntu 24.04
+ * swapcontext() too, for jobs that hardly anybody uses: the first two say nothing, and libcrypto is
+ * left out.
  */
 bool ttmon_switches_strings(const char *p, size_t n);
 

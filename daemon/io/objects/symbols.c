@@ -2,9 +2,10 @@
 /*
  * symbols.c: names for file offsets, from the symbol table of an ELF file (.symtab, else .dynsym).
  *
- * Runs in the cold thread. One pass over the table, whatever the number of offsets: each function is given to the first
- * offset at or after its start, the nearest one wins there, and what an offset has none of its own it takes from the one before
- * it. Costs a binary search a symbol and 32 bytes an offset. A name longer than 1023 bytes is cut.
+ * Runs in the cold thread. One pass over the table, whatever the number of offsets: each function is
+ * given to the first offset at or after its start, the nearest one wins there, and what an offset has
+ * none of its own it takes from the one before it. Costs a binary search a symbol and 32 bytes an
+ * offset. A name longer than 1023 bytes is cut.
  */
 #include "lib/os/elf.h"
 #include "daemon/io/objects/objects.h"

@@ -2,8 +2,9 @@
 /*
  * ttnames.c: mangled names of tt-metal against the patterns of tt_fns.h.
  *
- * Runs in the cold thread and in tests; pure. Names are whatever a file says, so the matcher is our own: fnmatch(3) wants a
- * terminated copy, and promises no bound for its time. A name that is not of tt-metal costs a comparison of its first bytes.
+ * Runs in the cold thread and in tests; pure. Names are whatever a file says, so the matcher is our
+ * own: fnmatch(3) wants a terminated copy, and promises no bound for its time. A name that is not of
+ * tt-metal costs a comparison of its first bytes.
  */
 #include "daemon/io/objects/ttnames.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * usdt.h: the argument string of a USDT note, as operands that a BPF program can fetch from struct pt_regs.
+ * usdt.h: the argument string of a USDT note, as operands that a BPF program can fetch from struct
+ * pt_regs.
  *
- * Pure: no file, no clock. The string comes from an ELF file of the traced program: whatever is not understood is refused.
- * Three forms are understood: a register, memory at a register plus a displacement, a constant. Not understood: an index
- * register, a symbol, %rip, the high byte registers (%ah).
+ * Pure: no file, no clock. The string comes from an ELF file of the traced program: whatever is not
+ * understood is refused. Three forms are understood: a register, memory at a register plus a
+ * displacement, a constant. Not understood: an index register, a symbol, %rip, the high byte registers
+ * (%ah).
  */
 #ifndef TTMON_IO_USDT_H
 #define TTMON_IO_USDT_H
@@ -31,7 +33,10 @@ struct ttmon_usdt_spec {
 	struct ttmon_usdt_arg args[TTMON_USDT_MAX_ARGS];
 };
 
-/* "8@%rdi -4@-16(%rbp) 8@$5". More than three operands: the first three. -EBADMSG: not understood. machine: EM_X86_64 or EM_AARCH64. */
+/*
+ * "8@%rdi -4@-16(%rbp) 8@$5". More than three operands: the first three. -EBADMSG: not understood.
+ * machine: EM_X86_64 or EM_AARCH64.
+ */
 int ttmon_usdt_parse_for(uint16_t machine, const char *args, struct ttmon_usdt_spec *ret) _must_check;
 /* For the machine that we run on. */
 int ttmon_usdt_parse(const char *args, struct ttmon_usdt_spec *ret) _must_check;

@@ -265,7 +265,9 @@ bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct ob
 	return o->id && is_settled(ttmon_discover_process(d, tgid, false), o->id);
 }
 
-/* Without memory it is told again, or told to be blind where it was not: too much, never too little. */
+/*
+ * Without memory it is told again, or told to be blind where it was not: too much, never too little.
+ */
 static void settle(struct ttmon_discover *d, uint32_t tgid, uint32_t object)
 {
 	struct process *p = ttmon_discover_process(d, tgid, true);
@@ -280,7 +282,10 @@ static void settle(struct ttmon_discover *d, uint32_t tgid, uint32_t object)
 	v[p->nr_settled++] = object;
 }
 
-/* Did the process begin when the probes of this object were active already? /proc knows its start to a clock tick, rounded down. */
+/*
+ * Did the process begin when the probes of this object were active already? /proc knows its start to a
+ * clock tick, rounded down.
+ */
 static bool is_younger(const struct process *p, uint32_t tgid, const struct object *o)
 {
 	uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -292,12 +297,18 @@ static bool is_younger(const struct process *p, uint32_t tgid, const struct obje
 	return start && start * tick_ns >= o->active_ns + asleep_ns;
 }
 
-/* A process has this object mapped, since mapped_ns (0: nobody saw since when): were its probes there in time? Told once, but for one thing. */
+/*
+ * A process has this object mapped, since mapped_ns (0: nobody saw since when): were its probes there
+ * in time? Told once, but for one thing.
+ */
 static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns)
 {
 	const struct process *p = ttmon_discover_process(d, tgid, false);
 
-	/* Each time: with an exec it has ended, and what the program before was seen to do says nothing of this one. */
+	/*
+	 * Each time: with an exec it has ended, and what the program before was seen to do says nothing of
+	 * this one.
+	 */
 	if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns ? mapped_ns : 1, TTMON_BLIND_STRIPPED);
 	if (is_settled(p, o->id))
@@ -314,8 +325,9 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 }
 
 /*
- * Return probes and coroutines do not go together (io/objects/switches.h). when: of enum TTMON_SWITCHER_. What follows is
- * said once of a process, and only where it has something with probes.
+ * Return probes and coroutines do not go together (io/objects/switches.h). when: of enum
+ * TTMON_SWITCHER_. What follows is said once of a process, and only where it has something with
+ * probes.
  */
 static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct object *o, unsigned int when)
 {
@@ -346,7 +358,9 @@ static bool is_of_interest(const struct object *o)
 	return o->id && (o->probed || o->unread || o->over_share || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
 }
 
-/* It uses a GPU by something that nobody knows: a runtime that was not recognized, or code of its own. */
+/*
+ * It uses a GPU by something that nobody knows: a runtime that was not recognized, or code of its own.
+ */
 static void tell_unprobed(struct ttmon_discover *d, uint32_t tgid, uint64_t ts_ns)
 {
 	struct process *p = ttmon_discover_process(d, tgid, true);
@@ -833,7 +847,10 @@ void ttmon_discover_refused(struct ttmon_discover *d, const struct object *o)
 	twalk(d->processes, tell_refused);
 }
 
-/* Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context argument. */
+/*
+ * Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context
+ * argument.
+ */
 static struct dead {
 	uint32_t tgids[256];
 	size_t n, alive;

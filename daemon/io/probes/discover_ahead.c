@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * discover_ahead.c: libraries that are probed before any process maps them (ttmon_discover_ahead()). A library that a service meets for the first time when
- * a program maps it misses the first 10 to 20 ms of that program and more where the host is busy; one that lies under the usual paths, of this host or of a container that
- * runs, misses nothing. Runs in the cold thread; helpers look and read (jobs_ahead.c).
+ * discover_ahead.c: libraries that are probed before any process maps them (ttmon_discover_ahead()). A
+ * library that a service meets for the first time when a program maps it misses the first 10 to 20 ms
+ * of that program and more where the host is busy; one that lies under the usual paths, of this host
+ * or of a container that runs, misses nothing. Runs in the cold thread; helpers look and read
+ * (jobs_ahead.c).
  *
- * A mount namespace that some user made by themselves (its processes are in another user namespace) is left alone.
+ * A mount namespace that some user made by themselves (its processes are in another user namespace) is
+ * left alone.
  */
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* discover_int.h: what discover.c (processes and their mappings) and discover_obj.c (files and their probes) share. */
+/*
+ * discover_int.h: what discover.c (processes and their mappings) and discover_obj.c (files and their
+ * probes) share.
+ */
 #ifndef TTMON_DISCOVER_INT_H
 #define TTMON_DISCOVER_INT_H
 
@@ -33,7 +36,8 @@ struct object {
 	bool probed;
 	struct attaching *attaching; /* its probes go in: it is not closed, forgotten or read anew */
 	struct then *then;	     /* while that lasts */
-	uint32_t closing;	     /* batches of its links that go: until then it gets no new ones, a call would be told twice */
+	/* batches of its links that go: until then it gets no new ones, a call would be told twice */
+	uint32_t closing;
 	bool opening;  /* it is being opened for its symbols */
 	bool unread;   /* nobody could read it: what is in it is not known */
 	bool ahead;    /* it was probed before a process had it mapped */
@@ -82,7 +86,10 @@ struct waiter {
 	struct waiter *next;
 };
 
-/* What the kernel calls a file in /proc/PID/maps and MMAP2 records: the superblock's device, which st_dev need not be (btrfs, overlayfs). */
+/*
+ * What the kernel calls a file in /proc/PID/maps and MMAP2 records: the superblock's device, which
+ * st_dev need not be (btrfs, overlayfs).
+ */
 struct alias {
 	struct ttmon_discover *d;
 	uint32_t major, minor;
@@ -149,7 +156,8 @@ void ttmon_discover_unpend(struct ttmon_discover *d, uint32_t tgid);
 /* The file of a waiter's mapping is known (o), or will not be (NULL). Frees w. */
 void ttmon_discover_waited(struct ttmon_discover *d, struct waiter *w, struct object *o);
 /*
- * The object behind a mapping, if it is known; NULL with *pending: it is being read, and w, a copy of which is made, waits for it; NULL
+ * The object behind a mapping, if it is known; NULL with *pending: it is being read, and w, a copy of
+ * which is made, waits for it; NULL
  * without: it cannot be read. w->m.name is borrowed.
  */
 struct object *ttmon_object_of_mapping(struct ttmon_discover *d, const struct waiter *w, bool *pending);
@@ -158,7 +166,8 @@ void ttmon_objects_send_check(struct ttmon_discover *d);
 /* Is this file known as it is? */
 bool ttmon_object_known(struct ttmon_discover *d, const struct ttmon_file_stat *st);
 /*
- * Open and read a file that nobody need have mapped. fd: borrowed, -1: path in root. done may be NULL; it gets the object, or NULL.
+ * Open and read a file that nobody need have mapped. fd: borrowed, -1: path in root. done may be NULL;
+ * it gets the object, or NULL.
  */
 struct ttmon_object_ask {
 	uint64_t who, where;
@@ -175,10 +184,16 @@ void ttmon_objects_unlist(struct ttmon_discover *d, const struct list *l);
 void ttmon_objects_late(struct ttmon_discover *d, bool all);
 /* A traced process maps it: its symbols are wanted later, when the process may be gone. */
 void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct ttmon_mapping *m);
-/* How long calls to an object went unseen in a process that mapped it at mapped_ns (0: before the trace). */
+/*
+ * How long calls to an object went unseen in a process that mapped it at mapped_ns (0: before the
+ * trace).
+ */
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns,
 			     enum ttmon_blind_how how);
-/* Files that were overwritten: their probes lie in the middle of other instructions by now. Detach, and read them anew. */
+/*
+ * Files that were overwritten: their probes lie in the middle of other instructions by now. Detach,
+ * and read them anew.
+ */
 void ttmon_objects_check(struct ttmon_discover *d);
 /* Was it seen to map this object, which has or should have probes? */
 bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct object *o);
@@ -188,13 +203,19 @@ void ttmon_discover_refused(struct ttmon_discover *d, const struct object *o);
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process);
 /* Its links are closed elsewhere; before it gets new ones in this thread, that is waited for. */
 void ttmon_object_wait_closed(struct ttmon_discover *d, const struct object *o);
-/* Slots of libraries with tt-metal (discover_tt.c). Take one before the probes are attached: -ENOSPC, or the slot. */
+/*
+ * Slots of libraries with tt-metal (discover_tt.c). Take one before the probes are attached: -ENOSPC,
+ * or the slot.
+ */
 int ttmon_object_tt_take(struct ttmon_discover *d, struct object *o);
 void ttmon_object_tt_give(struct ttmon_discover *d, struct object *o);
 /* The fact TT_OBJECT of an object whose OBJECT fact has been told. */
 void ttmon_object_tell_tt(struct ttmon_discover *d, const struct object *o);
 void ttmon_objects_free(struct ttmon_discover *d);
-/* discover_share.c: n probes for the owner of this file. False: that user has its share; the object says so. */
+/*
+ * discover_share.c: n probes for the owner of this file. False: that user has its share; the object
+ * says so.
+ */
 bool ttmon_share_take(struct ttmon_discover *d, struct object *o, uint32_t n);
 void ttmon_share_give(struct ttmon_discover *d, struct object *o);
 /* A process maps what was refused. */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * discover_obj.c: the files that processes map: one entry for each (device, inode), its probes, its names. Runs in the cold thread, and neither opens
- * nor reads nor looks at any of them: helpers do (jobs.h), and hand over O_PATH descriptors, of which the kernel is asked what it knows without asking a
- * server. A file without anything for us is read once and remembered, so that the next process that maps it costs a look-up.
+ * discover_obj.c: the files that processes map: one entry for each (device, inode), its probes, its
+ * names. Runs in the cold thread, and neither opens nor reads nor looks at any of them: helpers do
+ * (jobs.h), and hand over O_PATH descriptors, of which the kernel is asked what it knows without
+ * asking a server. A file without anything for us is read once and remembered, so that the next
+ * process that maps it costs a look-up.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -18,7 +20,10 @@
 #include "lib/os/clock.h"
 #include "lib/os/log.h"
 
-/* Objects of traced processes are kept open for their symbols; past this many they are opened again by path when asked for. */
+/*
+ * Objects of traced processes are kept open for their symbols; past this many they are opened again by
+ * path when asked for.
+ */
 #define MAX_OPEN    4096
 #define MAX_OBJECTS 32768
 /* A file that is not read by then is told to be unknown, and so is who has it mapped. */
@@ -64,8 +69,10 @@ static bool is_ours(const char *path)
 	return !strncmp(base, "libttmon", strlen("libttmon")) && strstr(base, ".so");
 }
 
-/* It is called by the names of CUDA's functions: what it hands on is seen there, and what it does not is no call of CUDA's. The points that
- * it has are probed. */
+/*
+ * It is called by the names of CUDA's functions: what it hands on is seen there, and what it does not
+ * is no call of CUDA's. The points that it has are probed.
+ */
 static void points_only(struct ttmon_elf_info *elf)
 {
 	for (size_t i = 0; i < elf->nr_targets; i++)
@@ -130,8 +137,8 @@ static void refuse(struct object *o)
 }
 
 /*
- * The unwinder finds the kernel's trampoline where a return probe has put it, and ends the program. NVIDIA's functions are C; an
- * allocator of the program's own may throw.
+ * The unwinder finds the kernel's trampoline where a return probe has put it, and ends the program.
+ * NVIDIA's functions are C; an allocator of the program's own may throw.
  */
 static void say_thrown(const struct ttmon_discover *d, const struct object *o)
 {
@@ -224,8 +231,9 @@ static void look_at_places(struct ttmon_discover *d, struct object *o)
 /* ---- probes go in and out, in threads ---- */
 
 /*
- * Both wait for the kernel: 10 ms for the first links after a quiet time, 30 to 60 ms for the last close of each. In a thread, so that nobody waits for
- * that but who needs those probes. Without multi links all is done at once: tracefs has one lock.
+ * Both wait for the kernel: 10 ms for the first links after a quiet time, 30 to 60 ms for the last
+ * close of each. In a thread, so that nobody waits for that but who needs those probes. Without multi
+ * links all is done at once: tracefs has one lock.
  */
 struct attaching {
 	struct ttmon_discover *d;
@@ -488,7 +496,10 @@ static void then_add(struct object *o, struct then *then)
 	*end = then;
 }
 
-/* A file that was read, by the descriptor: probed if it is new. Takes the fd. then: at once or later, when its probes are in; NULL: no memory. */
+/*
+ * A file that was read, by the descriptor: probed if it is new. Takes the fd. then: at once or later,
+ * when its probes are in; NULL: no memory.
+ */
 static void object_take(struct ttmon_discover *d, int fd_in, const struct found *f, struct then *then)
 {
 	_cleanup_close_ int fd = fd_in;
@@ -654,7 +665,10 @@ static int post_read(struct alias *a)
 		.ctx = a,
 	};
 
-	/* Most file systems have one number for it: a held call's file need not be read a second time when its record comes. */
+	/*
+	 * Most file systems have one number for it: a held call's file need not be read a second time when its
+	 * record comes.
+	 */
 	if (!known)
 		known = object_get(d, &(struct ttmon_file_stat){ .dev = call.where, .ino = a->ino }, false);
 	if (known && !known->unread)
@@ -1274,7 +1288,10 @@ static void alias_free(void *p)
 	free(a);
 }
 
-/* Files that had nothing for us and are not open: forgotten together, as the names of gone files would pile up over months. */
+/*
+ * Files that had nothing for us and are not open: forgotten together, as the names of gone files would
+ * pile up over months.
+ */
 static void forget_idle(struct ttmon_discover *d)
 {
 	struct object **link = &d->list;
@@ -1317,8 +1334,10 @@ void ttmon_objects_check(struct ttmon_discover *d)
 		next = o->next_probed;
 		if (ttmon_file_look(o->fd, &st) || !ttmon_file_overwritten(&o->st, &st))
 			continue;
-		/* Read anew at once, for those who have it mapped. While it is still being written it may be no ELF file: then
-		 * that is done when it is mapped again. */
+		/*
+		 * Read anew at once, for those who have it mapped. While it is still being written it may be no ELF
+		 * file: then that is done when it is mapped again.
+		 */
 		ask.path = path = strdup(o->path);
 		ask.fd = fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
 		drop_overwritten(d, o);
@@ -1353,9 +1372,10 @@ void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, b
 }
 
 /*
- * A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map it again. The lists of all processes are the only ones who know, so this is
- * asked for such files alone. Of a process whose list cannot be read nobody knows: then they stay. One whose list may not be
- * read has what it was seen to map, by its records.
+ * A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map
+ * it again. The lists of all processes are the only ones who know, so this is asked for such files
+ * alone. Of a process whose list cannot be read nobody knows: then they stay. One whose list may not
+ * be read has what it was seen to map, by its records.
  */
 struct sweep {
 	struct ttmon_discover *d;

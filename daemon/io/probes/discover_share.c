@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * discover_share.c: how many functions are probed for each user, by who owns the files they are in. Runs in the cold thread.
+ * discover_share.c: how many functions are probed for each user, by who owns the files they are in.
+ * Runs in the cold thread.
  *
- * A probe costs memory of the kernel and of the daemon for as long as its file has a name, and anybody may make a library with thousands of
- * functions of the right names. Past its share a user's next file gets no probes; what its processes do with that file is told to be unseen. When
- * probes of that user go, files that were refused are looked at again as they are mapped next.
+ * A probe costs memory of the kernel and of the daemon for as long as its file has a name, and anybody
+ * may make a library with thousands of functions of the right names. Past its share a user's next file
+ * gets no probes; what its processes do with that file is told to be unseen. When probes of that user
+ * go, files that were refused are looked at again as they are mapped next.
  */
 #include "daemon/io/probes/discover_int.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * discover_tt.c: libraries with tt-metal have a slot each while they have probes. It is part of the cookies, so that the BPF programs
- * know which library's vtables to look for, and events say which library they came from. Runs in the cold thread.
+ * discover_tt.c: libraries with tt-metal have a slot each while they have probes. It is part of the
+ * cookies, so that the BPF programs know which library's vtables to look for, and events say which
+ * library they came from. Runs in the cold thread.
  */
 #include "lib/base/names.h"
 #include "daemon/io/probes/discover_int.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * jobs.c: see jobs.h. Functions named job_*() run in a helper, where everything may wait; packing and unpacking in the cold thread.
+ * jobs.c: see jobs.h. Functions named job_*() run in a helper, where everything may wait; packing and
+ * unpacking in the cold thread.
  */
 #define _GNU_SOURCE
 #include "daemon/io/probes/jobs.h"
@@ -100,7 +101,10 @@ bool ttmon_file_same(const struct ttmon_file_stat *a, const struct ttmon_file_st
 	return a->dev == b->dev && a->ino == b->ino && same_time(&a->ctim, &b->ctim) && !ttmon_file_overwritten(a, b);
 }
 
-/* What a path leads to is looked at before it is opened: opening a device can be an act of its own, as with a watchdog, and a pipe would wait. */
+/*
+ * What a path leads to is looked at before it is opened: opening a device can be an act of its own, as
+ * with a watchdog, and a pipe would wait.
+ */
 static int open_regular(const char *path)
 {
 	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
@@ -126,7 +130,10 @@ static int open_mapping(const struct ttmon_file_ask *ask)
 	fd = open_regular(path);
 	if (fd >= 0)
 		return fd;
-	/* The process is gone: its path in our own mount namespace, if that is the same file (inodes are compared). */
+	/*
+	 * The process is gone: its path in our own mount namespace, if that is the same file (inodes are
+	 * compared).
+	 */
 	return open_regular(ask->path);
 }
 
@@ -160,7 +167,10 @@ static int reopen(int fd, int flags)
 	return open(self, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
-/* The user for whom a file system in user space was mounted: "... 12 ... - fuse.x y rw,user_id=1000,group_id=..". False: this mount is not there. */
+/*
+ * The user for whom a file system in user space was mounted: "... 12 ... - fuse.x y
+ * rw,user_id=1000,group_id=..". False: this mount is not there.
+ */
 static bool fuse_owner(const char *mountinfo, uint64_t mount, unsigned int *uid)
 {
 	_cleanup_fclose_ FILE *f = fopen(mountinfo, "re");
@@ -180,8 +190,9 @@ static bool fuse_owner(const char *mountinfo, uint64_t mount, unsigned int *uid)
 }
 
 /*
- * A probe makes the kernel read the file with a lock that every fork() of the host waits for. So no file is probed that is served by a program of a
- * user other than root: it could let that read wait. (A server of root's is trusted as any other file system.)
+ * A probe makes the kernel read the file with a lock that every fork() of the host waits for. So no
+ * file is probed that is served by a program of a user other than root: it could let that read wait.
+ * (A server of root's is trusted as any other file system.)
  */
 static bool is_of_user(int fd, uint32_t tgid)
 {
@@ -434,7 +445,10 @@ static bool is_there(const char *path, const struct ttmon_file_stat *as)
 	return ttmon_file_same(as, &now);
 }
 
-/* By name, here and as the process sees it: a tenth of what opening it takes, and every program that starts maps half a dozen such files. */
+/*
+ * By name, here and as the process sees it: a tenth of what opening it takes, and every program that
+ * starts maps half a dozen such files.
+ */
 static int job_check(const void *ctx _unused_, const void *in, size_t n, int fd _unused_, struct ttmon_helper_out *out)
 {
 	struct cursor c = { in, (const char *)in + n };
@@ -501,7 +515,10 @@ static int take_symbols_ask(struct cursor *c, struct ttmon_symbols_ask *ret)
 	return 0;
 }
 
-/* For reading, if it is as it was: what was found in another one is not there. fd: the file, -1: by its path. */
+/*
+ * For reading, if it is as it was: what was found in another one is not there. fd: the file, -1: by
+ * its path.
+ */
 static int open_known(const struct ttmon_symbols_ask *ask, int fd)
 {
 	_cleanup_close_ int path = fd < 0 ? open_regular(ask->path) : -1, file = -1;
@@ -586,7 +603,10 @@ static int job_mapped(const void *ctx _unused_, const void *in, size_t n, int fd
 	return err;
 }
 
-/* The file is mapped, which is what makes the kernel put its breakpoints there, and may be cut short by its owner meanwhile: that ends a helper. */
+/*
+ * The file is mapped, which is what makes the kernel put its breakpoints there, and may be cut short
+ * by its owner meanwhile: that ends a helper.
+ */
 static int job_placed(const void *ctx _unused_, const void *in, size_t n, int fd, struct ttmon_helper_out *out)
 {
 	uint64_t first = UINT64_MAX, end = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);

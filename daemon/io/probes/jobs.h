@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * jobs.h: what discover.c asks of helpers (lib/os/helpers.h): all that opens, reads or looks at files and memory of other people.
+ * jobs.h: what discover.c asks of helpers (lib/os/helpers.h): all that opens, reads or looks at files
+ * and memory of other people.
  *
- * The functions of the table run in a helper. What they answer is in the daemon's own structures, byte by byte: both sides are the same program.
- * The daemon is handed O_PATH descriptors alone: an open file of a file system in user space can hang at its close, such a descriptor cannot.
+ * The functions of the table run in a helper. What they answer is in the daemon's own structures, byte
+ * by byte: both sides are the same program. The daemon is handed O_PATH descriptors alone: an open
+ * file of a file system in user space can hang at its close, such a descriptor cannot.
  */
 #ifndef TTMON_JOBS_H
 #define TTMON_JOBS_H
@@ -70,8 +72,8 @@ bool ttmon_file_overwritten(const struct ttmon_file_stat *a, const struct ttmon_
 int ttmon_file_look(int fd, struct ttmon_file_stat *ret) _must_check;
 
 /*
- * Which file: the descriptor that comes with the call; else path in root; else that of a mapping of tgid, if its inode number is ino. path: of the mapping,
- * or what the file is called.
+ * Which file: the descriptor that comes with the call; else path in root; else that of a mapping of
+ * tgid, if its inode number is ino. path: of the mapping, or what the file is called.
  */
 struct ttmon_file_ask {
 	uint32_t tgid;
@@ -103,7 +105,10 @@ size_t ttmon_check_pack(const struct ttmon_check_ask *ask, char *buf, size_t n);
 
 /* ---- TTMON_JOB_SYMBOLS ---- */
 
-/* The file is the descriptor that comes with the call, or path, if that is still the file. Offsets ascend. */
+/*
+ * The file is the descriptor that comes with the call, or path, if that is still the file. Offsets
+ * ascend.
+ */
 struct ttmon_symbols_ask {
 	struct ttmon_file_stat st;
 	const char *path;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * jobs_ahead.c: which libraries lie under the usual paths of a root, for discover_ahead.c. Runs in a helper.
+ * jobs_ahead.c: which libraries lie under the usual paths of a root, for discover_ahead.c. Runs in a
+ * helper.
  *
- * Paths are resolved within the root they are looked for in (openat2, RESOLVE_IN_ROOT): a link in a container leads nowhere else. All is bounded;
- * what is not found here is found when it is mapped.
+ * Paths are resolved within the root they are looked for in (openat2, RESOLVE_IN_ROOT): a link in a
+ * container leads nowhere else. All is bounded; what is not found here is found when it is mapped.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,7 +18,10 @@
 #define MAX_DIRS    512	  /* of one root */
 #define MAX_ENTRIES 20000 /* of one folder */
 
-/* Names by which programs are linked with CUDA's runtime and driver (docs.nvidia.com, the soname of each), and tt-metal's library. */
+/*
+ * Names by which programs are linked with CUDA's runtime and driver (docs.nvidia.com, the soname of
+ * each), and tt-metal's library.
+ */
 static const char *const names[] = { "libcudart*.so*", "libcuda.so*", "libtt_metal*.so*" };
 
 /* Where distributions, NVIDIA's own packages, its container toolkit, WSL, conda and pip put them. */
@@ -83,7 +87,9 @@ bool ttmon_object_is_named(const char *path)
 	return false;
 }
 
-/* at: what is resolved already, "" or "usr/lib/"; rest: components, each a pattern, "" when all are. */
+/*
+ * at: what is resolved already, "" or "usr/lib/"; rest: components, each a pattern, "" when all are.
+ */
 static void walk(struct walk *w, const char *at, const char *rest)
 {
 	size_t len = strcspn(rest, "/");

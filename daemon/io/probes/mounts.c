@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mounts.c: see mounts.h. A mount is known by its id (statx(2), first field of /proc/PID/mountinfo), which is no other mount's as long as a
- * file is open through it. Cold thread.
+ * mounts.c: see mounts.h. A mount is known by its id (statx(2), first field of /proc/PID/mountinfo),
+ * which is no other mount's as long as a file is open through it. Cold thread.
  */
 #include "daemon/io/probes/mounts.h"
 

@@ -160,7 +160,9 @@ static void free_set(struct ttmon_uprobe_set *set)
 	free(set->cookies);
 }
 
-/* Cookie of a USDT point: the row, then the register of each operand (bpf/usdt.bpf.c, usdt_operand). */
+/*
+ * Cookie of a USDT point: the row, then the register of each operand (bpf/usdt.bpf.c, usdt_operand).
+ */
 static int usdt_cookie(const struct ttmon_usdt *u, uint64_t *ret)
 {
 	struct ttmon_usdt_spec spec;
@@ -196,7 +198,10 @@ static void refuse_nop5(struct ttmon_probe *q)
 static void describe_tt(struct ttmon_probe *q, const struct ttmon_target *t, const struct ttmon_probes_opts *opts)
 {
 	const struct ttmon_tt_desc *d = ttmon_tt_fn(q->fn);
-	/* From this and the instruction pointer follows where the library lies. Past 4 GiB there is no code: then nothing is known. */
+	/*
+	 * From this and the instruction pointer follows where the library lies. Past 4 GiB there is no code:
+	 * then nothing is known.
+	 */
 	uint64_t at = t->addr + t->skip, addr = at <= UINT32_MAX ? at : 0;
 
 	q->mangled = t->mangled ? strdup(t->mangled) : NULL;
@@ -277,8 +282,8 @@ static int add_link(struct ttmon_bpf *b, struct ttmon_probes *p, int link, enum 
 }
 
 /*
- * The return link first: a return without its entry is ignored, an entry without its return would stay in flight. Returns the last error;
- * every function of the set has its state.
+ * The return link first: a return without its entry is ignored, an entry without its return would stay
+ * in flight. Returns the last error; every function of the set has its state.
  */
 static int attach_set(struct ttmon_bpf *b, int fd, struct ttmon_probes *p, const struct ttmon_uprobe_set *set,
 		      const size_t *which)
@@ -522,7 +527,9 @@ int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon
 	return found_again(p, TTMON_PROBE_SPARE) ? attach_all(p, object_fd, info, true) : 0;
 }
 
-/* Links of entries are before those of their returns: what was entered can still return while they go. */
+/*
+ * Links of entries are before those of their returns: what was entered can still return while they go.
+ */
 static void detach_family(struct ttmon_probes *p, enum ttmon_family family)
 {
 	detach_links(p, is_of_family, family);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * probes.h: the uprobes of one object: which program each function needs, one link a program, and the state of each.
+ * probes.h: the uprobes of one object: which program each function needs, one link a program, and the
+ * state of each.
  *
- * Runs in the cold thread. Detaching is closing the links: one multi link costs one grace period, however many functions it has.
+ * Runs in the cold thread. Detaching is closing the links: one multi link costs one grace period,
+ * however many functions it has.
  */
 #ifndef TTMON_PROBES_H
 #define TTMON_PROBES_H
@@ -22,7 +24,10 @@ struct ttmon_probes_opts {
 	uint32_t off; /* families (1 << family) that get no probes now */
 };
 
-/* REFUSED: by us, before the kernel was asked. SPARE: taken away, as the other ones of the object do. OFF: its family is. */
+/*
+ * REFUSED: by us, before the kernel was asked. SPARE: taken away, as the other ones of the object do.
+ * OFF: its family is.
+ */
 enum ttmon_probe_state {
 	TTMON_PROBE_FOUND,
 	TTMON_PROBE_ATTACHED,
@@ -42,7 +47,9 @@ const char *ttmon_probe_state_name(enum ttmon_probe_state state);
 /* Why a file is not read. */
 #define TTMON_PROBE_EUSERFS (-5007)
 #define TTMON_PROBE_ELATE   (-5008)
-/* The kernel's own ENOTSUPP, which is no errno of user space: it can neither be emulated nor stepped. */
+/*
+ * The kernel's own ENOTSUPP, which is no errno of user space: it can neither be emulated nor stepped.
+ */
 #define TTMON_PROBE_EINSN (-524)
 /* What -errno, or one of the above, means for a probe. */
 const char *ttmon_probe_reason(int err);
@@ -77,7 +84,10 @@ struct ttmon_probes {
 	uint64_t active_ns; /* since when all of those are that could be attached at first */
 	uint32_t off;	    /* families (1 << family) whose probes are taken away */
 	bool returns;
-	/* Takes links to be closed, which waits for the kernel; all: of all there are, else in this order. NULL: they are closed at once. */
+	/*
+	 * Takes links to be closed, which waits for the kernel; all: of all there are, else in this order.
+	 * NULL: they are closed at once.
+	 */
 	void (*close)(void *ctx, const int *links, size_t n, bool all);
 	void *close_ctx;
 };
@@ -85,35 +95,47 @@ struct ttmon_probes {
 /* Whose probe it is; of one that belongs to no program: of allocations. */
 enum ttmon_family ttmon_probes_family_of(const struct ttmon_probe *q);
 
-/* Attach everything in info that has a program. A multi link is all or nothing: where the kernel refuses one, halves are tried, so that
- * only the functions it cannot probe are left in state FAILED, with the reason. -errno only when nothing could be attached. */
+/*
+ * Attach everything in info that has a program. A multi link is all or nothing: where the kernel
+ * refuses one, halves are tried, so that only the functions it cannot probe are left in state FAILED,
+ * with the reason. -errno only when nothing could be attached.
+ */
 int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_elf_info *info,
 			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret) _must_check;
 void ttmon_probes_detach(struct ttmon_probes *p);
 /*
- * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file mapped it takes any, and says nothing when it
- * refuses one later. So the file is mapped, in a helper, to see where breakpoints are. Places: file offsets of the functions' probes into
- * ret, which has room for info->nr_targets; how many. Misplaced: what was found there, 1: no breakpoint; these have failed, unless there is none
- * at all: then the file cannot be mapped to be executed. Whether any failed.
+ * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file
+ * mapped it takes any, and says nothing when it refuses one later. So the file is mapped, in a helper,
+ * to see where breakpoints are. Places: file offsets of the functions' probes into ret, which has room
+ * for info->nr_targets; how many. Misplaced: what was found there, 1: no breakpoint; these have
+ * failed, unless there is none at all: then the file cannot be mapped to be executed. Whether any
+ * failed.
  */
 size_t ttmon_probes_places(const struct ttmon_probes *p, const struct ttmon_elf_info *info, uint64_t *ret);
 bool ttmon_probes_misplaced(struct ttmon_probes *p, const char *missing, size_t n);
-/* Hand the links over (links has room for p->nr_links), for ttmon_bpf_detach_many(). Returns how many. */
+/*
+ * Hand the links over (links has room for p->nr_links), for ttmon_bpf_detach_many(). Returns how many.
+ */
 size_t ttmon_probes_give_links(struct ttmon_probes *p, int *links);
 
 /*
- * Take the spare probes of tt-metal away (on false), or put them back, as they were. Without multi links they stay, and -EOPNOTSUPP is
- * returned: removing one makes the whole host wait. With their family off they are put back when it is on again.
+ * Take the spare probes of tt-metal away (on false), or put them back, as they were. Without multi
+ * links they stay, and -EOPNOTSUPP is
+ * returned: removing one makes the whole host wait. With their family off they are put back when it is
+ * on again.
  */
 int ttmon_probes_spare(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info, bool on);
 /*
- * Take the probes of a family away, or put them back, as they were: spare ones stay away, failed ones are not tried again. Without multi
- * links they stay, and -EOPNOTSUPP is returned; the family's gate (io/bpf/bpf.h) does what can be done then.
+ * Take the probes of a family away, or put them back, as they were: spare ones stay away, failed ones
+ * are not tried again. Without multi links they stay, and -EOPNOTSUPP is returned; the family's gate
+ * (io/bpf/bpf.h) does what can be done then.
  */
 int ttmon_probes_family(struct ttmon_probes *p, int object_fd, const struct ttmon_elf_info *info,
 			enum ttmon_family family, bool on);
-/* TTMON_TT_HAS_*: what can be seen of tt-metal through these probes. Spare ones count whether they are attached now or not, and so do those
- * whose family is off. */
+/*
+ * TTMON_TT_HAS_*: what can be seen of tt-metal through these probes. Spare ones count whether they are
+ * attached now or not, and so do those whose family is off.
+ */
 uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_elf_info *info);
 
 #endif

@@ -6,11 +6,13 @@
  *			  ^           |
  *			  +-- lost ---+	   the mount went away, or somebody removed the group
  *
- * The queue is first come, first served, tried at most once a second: ENOSPC (no RMID is free) and EBUSY (all that are free are in limbo,
- * where the kernel looks once a second) will not be different sooner. The first failure ends the round.
+ * The queue is first come, first served, tried at most once a second: ENOSPC (no RMID is free) and
+ * EBUSY (all that are free are in limbo, where the kernel looks once a second) will not be different
+ * sooner. The first failure ends the round.
  *
- * By cgroup a group belongs to all traced processes that were in one cgroup when they were announced; its RMID is reported as that of the first
- * of them until the last one is gone: what each of them used cannot be told apart. A process that changes its cgroup is not followed.
+ * By cgroup a group belongs to all traced processes that were in one cgroup when they were announced;
+ * its RMID is reported as that of the first of them until the last one is gone: what each of them used
+ * cannot be told apart. A process that changes its cgroup is not followed.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 #include "lib/base/grow.h"
@@ -90,7 +92,10 @@ static int assign(struct ttmon_resctrl *r, int root, struct resctrl_proc *p)
 	}
 	g->members++;
 	p->group = g;
-	/* A process that has gone meanwhile is told so in time; threads that could not be listed are looked for again. */
+	/*
+	 * A process that has gone meanwhile is told so in time; threads that could not be listed are looked
+	 * for again.
+	 */
 	if (ttmon_resctrl_move(r, root, p) == -ENODEV)
 		ttmon_resctrl_group_lose(r, g);
 	return 0;
@@ -261,7 +266,9 @@ static bool check_mount(struct ttmon_resctrl *r, int root)
 	return true;
 }
 
-/* After a group was found gone: it may have been mounted again between two looks, with other options. */
+/*
+ * After a group was found gone: it may have been mounted again between two looks, with other options.
+ */
 static void recheck(struct ttmon_resctrl *r, int root)
 {
 	bool hw_ids = r->hw_ids;

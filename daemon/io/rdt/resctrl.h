@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * resctrl.h: monitoring groups of the kernel's resctrl file system (Documentation/filesystems/resctrl.rst). Cold thread; may block
- * for as long as the kernel takes (a kworker's round trip a file), hence rarely called.
+ * resctrl.h: monitoring groups of the kernel's resctrl file system
+ * (Documentation/filesystems/resctrl.rst). Cold thread; may block for as long as the kernel takes (a
+ * kworker's round trip a file), hence rarely called.
  *
- * Groups are mon_groups/ttmon-NAME under the root. Nobody else's group is touched, moved out of or removed: a task that is in one
- * already is left there and said.
+ * Groups are mon_groups/ttmon-NAME under the root. Nobody else's group is touched, moved out of or
+ * removed: a task that is in one already is left there and said.
  */
 #ifndef TTMON_RESCTRL_H
 #define TTMON_RESCTRL_H
@@ -31,16 +32,28 @@ struct ttmon_resctrl_cfg {
 	void *ctx;
 };
 
-/* Is it mounted there, with L3 monitoring? 0, or -ENODEV with a line that says what is missing and what to do. */
+/*
+ * Is it mounted there, with L3 monitoring? 0, or -ENODEV with a line that says what is missing and
+ * what to do.
+ */
 int ttmon_resctrl_check(const char *root, char *why, size_t n) _must_check;
-/* Removes groups that an earlier daemon left (ttmon-*, whose daemon is gone), reads limits. Tells RMID_INFO. */
+/*
+ * Removes groups that an earlier daemon left (ttmon-*, whose daemon is gone), reads limits. Tells
+ * RMID_INFO.
+ */
 int ttmon_resctrl_new(const struct ttmon_resctrl_cfg *cfg, struct ttmon_resctrl **ret) _must_check;
 /* Removes its own groups. */
 void ttmon_resctrl_free(struct ttmon_resctrl *r);
-/* A traced process: a group of its own (its threads and those to come, its children until they are told themselves). */
+/*
+ * A traced process: a group of its own (its threads and those to come, its children until they are
+ * told themselves).
+ */
 void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_ns);
 void ttmon_resctrl_exit(struct ttmon_resctrl *r, uint32_t tgid);
-/* Readings that are due, groups that wait for an RMID (ENOSPC, EBUSY: limbo), threads that came meanwhile. */
+/*
+ * Readings that are due, groups that wait for an RMID (ENOSPC, EBUSY: limbo), threads that came
+ * meanwhile.
+ */
 void ttmon_resctrl_tick(struct ttmon_resctrl *r, uint64_t now_ns);
 
 struct ttmon_resctrl_info {

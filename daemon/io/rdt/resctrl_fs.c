@@ -4,11 +4,13 @@
  *
  *	ROOT/[CONTROL GROUP/]mon_groups/ttmon-DAEMON.START-TGID.START
  *
- * DAEMON and its START (field 22 of /proc/PID/stat, clock ticks since boot) tell the groups of a daemon that is gone from those of one
- * that runs. A daemon in another pid namespace looks like one that is gone. Removing a folder gives its tasks back to the control
- * group and its RMID to the kernel's limbo.
+ * DAEMON and its START (field 22 of /proc/PID/stat, clock ticks since boot) tell the groups of a
+ * daemon that is gone from those of one that runs. A daemon in another pid namespace looks like one
+ * that is gone. Removing a folder gives its tasks back to the control group and its RMID to the
+ * kernel's limbo.
  *
- * Each path is resolved below the root by openat2(2) with no symbolic link in any place of it, whatever the root is.
+ * Each path is resolved below the root by openat2(2) with no symbolic link in any place of it,
+ * whatever the root is.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 #include "lib/os/proc.h"

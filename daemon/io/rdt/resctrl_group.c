@@ -2,11 +2,13 @@
 /*
  * resctrl_group.c: the life of a group. Cold thread.
  *
- * Told when a group is made, in this order: RMID_SET ALLOC, a reading (the baseline), and then tasks are put into it; when its last
- * process is gone: a last reading, RMID_SET FREE, and then the folder is removed. So all that the RMID counted lies between two readings,
- * and a task that was not traced before counts from its move on.
+ * Told when a group is made, in this order: RMID_SET ALLOC, a reading (the baseline), and then tasks
+ * are put into it; when its last process is gone: a last reading, RMID_SET FREE, and then the folder
+ * is removed. So all that the RMID counted lies between two readings, and a task that was not traced
+ * before counts from its move on.
  *
- * RMIDs are the hardware's where mon_hw_id can be read (-o debug), else numbers of our own in 1..max_rmid that stay with the group.
+ * RMIDs are the hardware's where mon_hw_id can be read (-o debug), else numbers of our own in
+ * 1..max_rmid that stay with the group.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 #include "lib/base/grow.h"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * resctrl_int.h: what the parts of io/rdt/resctrl share. resctrl.c: processes, queue, times; resctrl_group.c: the
- * life of a group; resctrl_fs.c: folders and files; resctrl_tasks.c: tasks, who is where;
- * resctrl_read.c: limits and readings; resctrl_counters.c: bandwidth counters that are assigned;
- * resctrl_energy.c: telemetry of packages.
+ * resctrl_int.h: what the parts of io/rdt/resctrl share. resctrl.c: processes, queue, times;
+ * resctrl_group.c: the life of a group; resctrl_fs.c: folders and files; resctrl_tasks.c: tasks, who
+ * is where; resctrl_read.c: limits and readings; resctrl_counters.c: bandwidth counters that are
+ * assigned; resctrl_energy.c: telemetry of packages.
  *
- * No file of resctrl stays open between two calls: one that is would keep the administrator from unmounting it.
+ * No file of resctrl stays open between two calls: one that is would keep the administrator from
+ * unmounting it.
  */
 #ifndef TTMON_RESCTRL_INT_H
 #define TTMON_RESCTRL_INT_H
@@ -118,7 +119,10 @@ void ttmon_resctrl_each_ctrl(const struct ttmon_resctrl *r, int root, ttmon_resc
 /* Where the main thread of a process is: -ESRCH if it is gone. */
 int ttmon_resctrl_place(const struct ttmon_resctrl *r, int root, uint32_t tgid, struct resctrl_place *ret) _must_check;
 bool ttmon_resctrl_is_foreign(const struct ttmon_resctrl *r, const struct resctrl_place *p);
-/* Puts the threads that were not looked at yet into the group of the process. -ENODEV: the group is gone, -ESRCH: the process is. */
+/*
+ * Puts the threads that were not looked at yet into the group of the process. -ENODEV: the group is
+ * gone, -ESRCH: the process is.
+ */
 int ttmon_resctrl_move(struct ttmon_resctrl *r, int root, struct resctrl_proc *p) _must_check;
 /* How many threads a process has. */
 size_t ttmon_resctrl_threads(const struct ttmon_resctrl *r, uint32_t tgid);

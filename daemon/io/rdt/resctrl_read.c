@@ -8,11 +8,12 @@
  *	GROUP/mon_hw_id			RMID, only when mounted with -o debug
  *	GROUP/mon_data/mon_L3_NN/EVENT	bytes, in decimal; or a word
  *
- * NN is the L3 domain. With sub-NUMA clusters there are mon_sub_L3_YY in it, and its own files have the sums: those are read. Values
- * are bytes since the group was made, 64 bits wide: the kernel has scaled them and taken care of counters that wrapped.
+ * NN is the L3 domain. With sub-NUMA clusters there are mon_sub_L3_YY in it, and its own files have
+ * the sums: those are read. Values are bytes since the group was made, 64 bits wide: the kernel has
+ * scaled them and taken care of counters that wrapped.
  *
- * A reading is stamped halfway between the clock before its first file and after its last: each file takes a round trip to a CPU
- * of that domain, so its three values are that far apart.
+ * A reading is stamped halfway between the clock before its first file and after its last: each file
+ * takes a round trip to a CPU of that domain, so its three values are that far apart.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 

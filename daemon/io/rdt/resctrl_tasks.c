@@ -2,18 +2,21 @@
 /*
  * resctrl_tasks.c: tasks of groups. Cold thread.
  *
- * A task can only be put into a monitoring group of the control group that it is in (EINVAL elsewhere), so a group is made beneath
- * that one: what the task may use of the cache does not change, and the sums of the control group include ours.
+ * A task can only be put into a monitoring group of the control group that it is in (EINVAL
+ * elsewhere), so a group is made beneath that one: what the task may use of the cache does not change,
+ * and the sums of the control group include ours.
  *
- * A task moves alone: threads are told one by one, those that they make from then on are born into the group. A thread that is being
- * born while its maker is moved may keep the old group: hence further passes, until one finds nobody new, and looks later on.
+ * A task moves alone: threads are told one by one, those that they make from then on are born into the
+ * group. A thread that is being born while its maker is moved may keep the old group: hence further
+ * passes, until one finds nobody new, and looks later on.
  *
  * Who is where says /proc/TID/cpu_resctrl_groups (CONFIG_PROC_CPU_RESCTRL, which x86 always has):
  *
  *	res:/		the default control group, or its name; empty: resctrl is not mounted
  *	mon:		the monitoring group, empty: none
  *
- * Where that file is not, the task lists of all groups are read. They are as old as the pass: good enough to leave others alone.
+ * Where that file is not, the task lists of all groups are read. They are as old as the pass: good
+ * enough to leave others alone.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 #include "lib/base/search.h"
@@ -253,7 +256,10 @@ size_t ttmon_resctrl_threads(const struct ttmon_resctrl *r, uint32_t tgid)
 	return list_threads(r, tgid, &tids, &n) ? 0 : n;
 }
 
-/* One thread into the group: 0 (also if it has gone, or is left where it is), -ENODEV: there is no group. */
+/*
+ * One thread into the group: 0 (also if it has gone, or is left where it is), -ENODEV: there is no
+ * group.
+ */
 static int move_one(struct ttmon_resctrl *r, int root, struct census *c, int tasks, const struct resctrl_proc *p,
 		    uint32_t tid)
 {

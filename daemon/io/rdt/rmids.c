@@ -2,8 +2,9 @@
 /*
  * rmids.c: which backend gives RMIDs, and what it needs from time to time. Cold thread.
  *
- * A module is known by its tracepoints: the formats in tracefs must have the fields that our programs take for their arguments (names,
- * sizes, order), or they are left alone. Ours tells its units in a procfs file (kmod/PROTOCOL.md), and asks there to be released:
+ * A module is known by its tracepoints: the formats in tracefs must have the fields that our programs
+ * take for their arguments (names, sizes, order), or they are left alone. Ours tells its units in a
+ * procfs file (kmod/PROTOCOL.md), and asks there to be released:
  *
  *	echo release > /proc/ttmon_rmid    ->    "released 1"    ->    our links go within a second    ->    rmmod works
  */
@@ -139,7 +140,10 @@ static void count_lost(const struct ttmon_rmids *r, uint64_t *tasks, uint64_t *r
 	}
 }
 
-/* All processes, once more. What was lost up to here is made good; what is lost meanwhile shows the next time. */
+/*
+ * All processes, once more. What was lost up to here is made good; what is lost meanwhile shows the
+ * next time.
+ */
 static void tell_tasks(struct ttmon_rmids *r)
 {
 	int n;
@@ -271,7 +275,10 @@ void ttmon_rmids_exit(struct ttmon_rmids *r, uint32_t tgid)
 		ttmon_resctrl_exit(r->resctrl, tgid);
 }
 
-/* Emulated: somebody was turned away since the last time, or is still without, and one is free. Less often while it is of no avail. */
+/*
+ * Emulated: somebody was turned away since the last time, or is still without, and one is free. Less
+ * often while it is of no avail.
+ */
 static bool can_give(struct ttmon_rmids *r, uint64_t now_ns)
 {
 	if (r->backend != TTMON_RMID_EMULATED || ttmon_bpf_rmid_counts(r->bpf, &r->counts))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmids.h: where RMIDs come from: one of three backends behind one interface, chosen at start. Cold thread.
+ * rmids.h: where RMIDs come from: one of three backends behind one interface, chosen at start. Cold
+ * thread.
  *
  * module    a kernel module (ours in kmod/, or its public predecessor) tells by tracepoints; dumped through its procfs file at start and
  *           after records were lost, attached when it is loaded and let go when it is to be unloaded
@@ -34,7 +35,10 @@ struct ttmon_rmids_cfg {
 	void *ctx;
 };
 
-/* Before the programs are loaded: which backend. -ENODEV with a line that says what to do: the one asked for is not there. */
+/*
+ * Before the programs are loaded: which backend. -ENODEV with a line that says what to do: the one
+ * asked for is not there.
+ */
 int ttmon_rmids_choose(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backend *ret, char *why,
 		       size_t n) _must_check;
 /* The largest valid id: CPUID 0xF.1:ECX, else 511. */
@@ -43,7 +47,10 @@ uint32_t ttmon_rmids_max(enum ttmon_rmid_backend backend);
 int ttmon_rmids_new(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backend backend, struct ttmon_bpf *bpf,
 		    struct ttmon_rmids **ret) _must_check;
 void ttmon_rmids_free(struct ttmon_rmids *r);
-/* The programs are attached and active: attach the module's tracepoints, dump or iterate, tell RMID_INFO. */
+/*
+ * The programs are attached and active: attach the module's tracepoints, dump or iterate, tell
+ * RMID_INFO.
+ */
 void ttmon_rmids_start(struct ttmon_rmids *r);
 /* A traced process was announced; it is gone. (resctrl) */
 void ttmon_rmids_proc(struct ttmon_rmids *r, uint32_t tgid, uint64_t start_ns);

@@ -17,7 +17,10 @@ struct ttmon_rmids_units {
 	char source[256];
 };
 
-/* Is one loaded whose tracepoints are as we know them? Sets the prefix of their names; -ENOENT, -EPROTO and why. */
+/*
+ * Is one loaded whose tracepoints are as we know them? Sets the prefix of their names; -ENOENT,
+ * -EPROTO and why.
+ */
 int ttmon_rmids_find_module(const struct ttmon_rmids_cfg *cfg, char *prefix, size_t prefix_n, char *why,
 			    size_t n) _must_check;
 void ttmon_rmids_cpuid(struct ttmon_rmids_units *u);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmids_module.c: what an RMID module is like: the layout of its tracepoints, as tracefs shows it, and its units, as its procfs file
- * (kmod/PROTOCOL.md) and CPUID say. All of it is input: bounded, and what is wrong changes nothing.
+ * rmids_module.c: what an RMID module is like: the layout of its tracepoints, as tracefs shows it, and
+ * its units, as its procfs file (kmod/PROTOCOL.md) and CPUID say. All of it is input: bounded, and
+ * what is wrong changes nothing.
  */
 #include <fcntl.h>
 
@@ -48,7 +49,10 @@ static const struct layout layouts[] = {
 	{ "measure_perf_counters", false, { { "is_context_switch", 1 }, { "rmid", 4 } } },
 };
 
-/* "<tab>field:TYPE NAME[N];<tab>offset:O;<tab>size:S;<tab>signed:B;": the name and size; common_ ones are everybody's. */
+/*
+ * "<tab>field:TYPE NAME[N];<tab>offset:O;<tab>size:S;<tab>signed:B;": the name and size; common_ ones
+ * are everybody's.
+ */
 static bool parse_field(const char *line, struct field *ret)
 {
 	const char *decl = strstr(line, "field:"), *end, *name, *size;
@@ -109,7 +113,10 @@ static int check_events(const char *folder, const char *prefix, char *why, size_
 			return -ENOENT;
 		if (len < 0 && layouts[i].required) {
 			snprintf(why, n, "%s cannot be read: %s", path, strerror((int)-len));
-			/* Without privileges nothing of tracefs can be read: that is said once, with those that are missing. */
+			/*
+			 * Without privileges nothing of tracefs can be read: that is said once, with those that are
+			 * missing.
+			 */
 			return len == -EACCES ? -EACCES : -EPROTO;
 		}
 		if (len < 0)
@@ -190,7 +197,10 @@ bool ttmon_rmids_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret
 	return true;
 }
 
-/* Lines "name value"; what is unknown or out of its range changes nothing. Returns how many were taken. */
+/*
+ * Lines "name value"; what is unknown or out of its range changes nothing. Returns how many were
+ * taken.
+ */
 static size_t parse_units(char *text, struct ttmon_rmids_units *u)
 {
 	char *save = NULL;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident.c: the chips of the host as facts, and which of them a process means by a logical id. Cold thread, no lock.
+ * ident.c: the chips of the host as facts, and which of them a process means by a logical id. Cold
+ * thread, no lock.
  *
- * A chip gets an index when it is first seen and keeps it; one that leaves sysfs is marked, not taken away. It is known again by its bus
- * address and board id (numbers of device nodes change over a reset), and what it does not say during a reset stays as it was. Facts
- * are told only for what changed.
+ * A chip gets an index when it is first seen and keeps it; one that leaves sysfs is marked, not taken
+ * away. It is known again by its bus address and board id (numbers of device nodes change over a
+ * reset), and what it does not say during a reset stays as it was. Facts are told only for what
+ * changed.
  *
- * An answer for (process, logical id) is kept, and only a better source replaces it: enum ttmon_tt_how, best first. A process id that
- * was given again is known by the start time.
+ * An answer for (process, logical id) is kept, and only a better source replaces it: enum
+ * ttmon_tt_how, best first. A process id that was given again is known by the start time.
  */
 #include "daemon/io/tt/ident_int.h"
 #include "lib/base/grow.h"
@@ -47,7 +49,10 @@ size_t ttmon_ttident_add(struct ttmon_ttident *t, const struct ttmon_ttsys_chip 
 
 /* ---- chips ---- */
 
-/* The chip we know that this one of sysfs is; near: index of its near half, for remote ones. SIZE_MAX: a new one. */
+/*
+ * The chip we know that this one of sysfs is; near: index of its near half, for remote ones. SIZE_MAX:
+ * a new one.
+ */
 static size_t find_chip(const struct ttmon_ttident *t, const struct ttmon_ev_tt_chip *f, uint32_t near)
 {
 	for (size_t i = 0; i < t->nr_chips; i++) {
@@ -201,7 +206,10 @@ void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid)
 {
 	struct ttident_info **slot = &t->noted[t->next_noted];
 
-	/* It may be another program, with another environment: what was found out of the old one is not requested again. */
+	/*
+	 * It may be another program, with another environment: what was found out of the old one is not
+	 * requested again.
+	 */
 	ttmon_ttident_exit(t, tgid);
 	/* Without chips there is nothing to be asked. */
 	if (!t->nr_chips)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ident.h: which chip a process means by a logical device id, and what the chips are. Cold thread. Answers the questions of
- * core/tt/tt.h with facts: TT_CHIP, TT_PROC, TT_MESH.
+ * ident.h: which chip a process means by a logical device id, and what the chips are. Cold thread.
+ * Answers the questions of core/tt/tt.h with facts: TT_CHIP, TT_PROC, TT_MESH.
  *
- * Sources for a logical id, best first: enum ttmon_tt_how. All of it is read from /proc/PID (maps, fd, environ) and sysfs, with distrust.
+ * Sources for a logical id, best first: enum ttmon_tt_how. All of it is read from /proc/PID (maps, fd,
+ * environ) and sysfs, with distrust.
  */
 #ifndef TTMON_TTIDENT_H
 #define TTMON_TTIDENT_H
@@ -24,35 +25,48 @@ int ttmon_ttident_new(const struct ttmon_ttident_cfg *cfg, struct ttmon_ttident 
 void ttmon_ttident_free(struct ttmon_ttident *t);
 /* Facts go here from now on. */
 void ttmon_ttident_redirect(struct ttmon_ttident *t, void (*fact)(void *ctx, const void *rec, size_t size), void *ctx);
-/* Read sysfs again: chips that came, went or learned something are told. Called at start and every few seconds once something is Tenstorrent. */
+/*
+ * Read sysfs again: chips that came, went or learned something are told. Called at start and every few
+ * seconds once something is Tenstorrent.
+ */
 void ttmon_ttident_refresh(struct ttmon_ttident *t);
-/* A process was announced: what it says of itself is read now, since it may have ended when the first question about it comes. */
+/*
+ * A process was announced: what it says of itself is read now, since it may have ended when the first
+ * question about it comes.
+ */
 void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid);
 /* Answer one question for a logical id. */
 void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *want);
-/* A question for a mesh is a helper's (ttmon_ttmesh_job()); n 0: it found nothing, or could not look. */
+/*
+ * A question for a mesh is a helper's (ttmon_ttmesh_job()); n 0: it found nothing, or could not look.
+ */
 struct ttmon_ttmesh_ask {
 	uint64_t mesh, vt_device;
 	uint32_t tgid, pad;
 };
 void ttmon_ttident_mesh(struct ttmon_ttident *t, const struct ttmon_ttmesh_ask *ask,
 			const struct ttmon_tt_mesh_dev *devs, size_t n);
-/* The program's SharedMemoryStatsProvider said: this logical id has this file key (TT_CALL of class PROVIDER, as the hot thread saw it). */
+/*
+ * The program's SharedMemoryStatsProvider said: this logical id has this file key (TT_CALL of class
+ * PROVIDER, as the hot thread saw it).
+ */
 void ttmon_ttident_provider(struct ttmon_ttident *t, uint32_t tgid, uint32_t logical, uint64_t key, bool disabled);
 void ttmon_ttident_exit(struct ttmon_ttident *t, uint32_t tgid);
 /* Chips as they are known now; valid until the next call. */
 const struct ttmon_ttsys_chip *ttmon_ttident_chips(const struct ttmon_ttident *t, size_t *n);
 
 /*
- * Find the local devices of a MeshDevice in the memory of a process: the nearest vector of pointers to objects whose first word is
- * vt_device, reached from the mesh object in few steps; a submesh gives its own devices, not those of its root. Bounded reads through
- * /proc/PID/mem. 0 and *n, or -errno: -ENOENT nothing found, -EBADMSG contradictory. io/tt/mesh.c
+ * Find the local devices of a MeshDevice in the memory of a process: the nearest vector of pointers to
+ * objects whose first word is vt_device, reached from the mesh object in few steps; a submesh gives
+ * its own devices, not those of its root. Bounded reads through /proc/PID/mem. 0 and *n, or -errno:
+ * -ENOENT nothing found, -EBADMSG contradictory. io/tt/mesh.c
  */
 int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint64_t vt_device,
 		      struct ttmon_tt_mesh_dev *devs, size_t max, size_t *n) _must_check;
 /*
- * The same as a function of a helper: in is a struct ttmon_ttmesh_ask, the answer the devices. A page of a file that nobody serves any more
- * lets who reads it through /proc/PID/mem wait as long as its owner likes.
+ * The same as a function of a helper: in is a struct ttmon_ttmesh_ask, the answer the devices. A page
+ * of a file that nobody serves any more lets who reads it through /proc/PID/mem wait as long as its
+ * owner likes.
  */
 int ttmon_ttmesh_job(const void *ctx, const void *in, size_t n, int fd, struct ttmon_helper_out *out);
 

@@ -72,20 +72,29 @@ bool ttmon_ttident_parse_key(const char *path, uint64_t *key);
 bool ttmon_ttident_maps(uint32_t tgid, uint64_t *keys, size_t max, size_t *n);
 
 /* ident_order.c */
-/* Chips by position in the order of their bus address: those that are there, neither remote nor learned, not hidden. */
+/*
+ * Chips by position in the order of their bus address: those that are there, neither remote nor
+ * learned, not hidden.
+ */
 size_t ttmon_ttident_order(const struct ttmon_ttident *t, const bool *hidden, uint32_t *ret);
 /*
- * TT_VISIBLE_DEVICES over the n chips of order: set[position] for those that are meant. Numbers count in order, or with by_ordinal are
- * N of /dev/tenstorrent/N. -EINVAL: UMD would not start with it.
+ * TT_VISIBLE_DEVICES over the n chips of order: set[position] for those that are meant. Numbers count
+ * in order, or with by_ordinal are N of /dev/tenstorrent/N. -EINVAL: UMD would not start with it.
  */
 int ttmon_ttident_parse_visible(const struct ttmon_ttident *t, const char *text, const uint32_t *order, size_t n,
 				bool by_ordinal, bool *set) _must_check;
-/* The chip (index, 0 unknown) of a logical id without any key. *locals: how many local chips the process has, 0 unknown. */
+/*
+ * The chip (index, 0 unknown) of a logical id without any key. *locals: how many local chips the
+ * process has, 0 unknown.
+ */
 uint32_t ttmon_ttident_resolve(const struct ttmon_ttident *t, const struct ttident_info *info, uint32_t logical,
 			       uint32_t *how, size_t *locals);
 
 /* ident_key.c */
-/* The chip of a file key that a process uses for a logical id, learned if need be. strict: nothing is learned by order alone. */
+/*
+ * The chip of a file key that a process uses for a logical id, learned if need be. strict: nothing is
+ * learned by order alone.
+ */
 uint32_t ttmon_ttident_by_key(struct ttmon_ttident *t, const struct ttident_info *info, uint32_t logical, uint64_t key,
 			      bool strict);
 

@@ -7,8 +7,8 @@
  * without links, and something of its own on a Galaxy; or, where UMD had none, the logical id itself. Which version a key is of, the file
  * says in its first word.
  *
- * A process is free to claim any key. Where the board id is in it, a wrong claim shows; else the first claim for a chip stands. What
- * fits no chip becomes a chip of its own, known by that key.
+ * A process is free to claim any key. Where the board id is in it, a wrong claim shows; else the first
+ * claim for a chip stands. What fits no chip becomes a chip of its own, known by that key.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -87,7 +87,10 @@ static bool key_is(const struct ttmon_ev_tt_chip *f, uint64_t key, unsigned int 
 	return of[what] && of[what] == key;
 }
 
-/* A chip that has this key already; one of sysfs before one that is known by key alone, one that is there before one that went. */
+/*
+ * A chip that has this key already; one of sysfs before one that is known by key alone, one that is
+ * there before one that went.
+ */
 static uint32_t known(struct ttmon_ttident *t, uint64_t key, uint32_t guess)
 {
 	for (unsigned int what = 0; what < 3; what++) {
@@ -209,7 +212,10 @@ uint32_t ttmon_ttident_by_key(struct ttmon_ttident *t, const struct ttident_info
 	if (any || (strict && there))
 		return 0;
 	f = guess ? &t->chips[guess - 1].fact : NULL;
-	/* A card without links has a key without a board id in it; where an older driver does not tell the ASIC id, it may be that. */
+	/*
+	 * A card without links has a key without a board id in it; where an older driver does not tell the
+	 * ASIC id, it may be that.
+	 */
 	if (f && (!checkable(f) || (f->arch == TTMON_TT_BLACKHOLE && !f->asic_id)) &&
 	    !t->extra[guess - 1].learned_unique && !v1) {
 		learn(t, guess, key, false);

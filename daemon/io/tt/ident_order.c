@@ -2,11 +2,13 @@
 /*
  * ident_order.c: logical device ids by counting. Cold thread; nothing is read here.
  *
- * UMD numbers the chips that a process sees: first those with a device node, by bus address (since early 2026, tt-umd #1915 and #2255;
- * older ones by ASIC id or by N), then the far halves of N300 cards in the same order. TT_VISIBLE_DEVICES is a set: commas between
- * numbers, which count in that order over all chips that are there (#2057; in older versions they are N of /dev/tenstorrent/N), and
- * parts of bus addresses ("0000:c" is a tray of a Galaxy). What the process has open decides between two readings of the variable, and
- * shows where it was changed after the start, which nobody else sees.
+ * UMD numbers the chips that a process sees: first those with a device node, by bus address (since
+ * early 2026, tt-umd #1915 and #2255; older ones by ASIC id or by N), then the far halves of N300
+ * cards in the same order. TT_VISIBLE_DEVICES is a set: commas between numbers, which count in that
+ * order over all chips that are there (#2057; in older versions they are N of /dev/tenstorrent/N), and
+ * parts of bus addresses ("0000:c" is a tray of a Galaxy). What the process has open decides between
+ * two readings of the variable, and shows where it was changed after the start, which nobody else
+ * sees.
  */
 #include "daemon/io/tt/ident_int.h"
 
@@ -136,7 +138,9 @@ static bool within(const bool *a, const bool *b, size_t n)
 	return true;
 }
 
-/* Set and empty: no chip for newer versions, which then have nothing to ask about; all for older ones. */
+/*
+ * Set and empty: no chip for newer versions, which then have nothing to ask about; all for older ones.
+ */
 static bool says_anything(const char *visible)
 {
 	return visible[strspn(visible, " \t,")] != '\0';

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident_proc.c: what /proc/PID says about a process and chips: TT_VISIBLE_DEVICES of its environment, device nodes it has open,
- * files of statistics it has mapped. Cold thread.
+ * ident_proc.c: what /proc/PID says about a process and chips: TT_VISIBLE_DEVICES of its environment,
+ * device nodes it has open, files of statistics it has mapped. Cold thread.
  *
- * All of it is chosen by the process. The environment is the one that it was started with (what it set later does not show); 2 MiB of
- * it are read, and a value past that or longer than TTIDENT_VISIBLE is as good as unreadable. Nodes and files are known by their names;
- * none is opened.
+ * All of it is chosen by the process. The environment is the one that it was started with (what it set
+ * later does not show); 2 MiB of it are read, and a value past that or longer than TTIDENT_VISIBLE is
+ * as good as unreadable. Nodes and files are known by their names; none is opened.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -149,7 +149,10 @@ bool ttmon_ttident_maps(uint32_t tgid, uint64_t *keys, size_t max, size_t *n)
 	return s.n > 0 && err != -ESRCH;
 }
 
-/* Chip of a link target: "/dev/tenstorrent/N", or by-id/NAME-ASICID where a container was given that node. Position, or -1. */
+/*
+ * Chip of a link target: "/dev/tenstorrent/N", or by-id/NAME-ASICID where a container was given that
+ * node. Position, or -1.
+ */
 static int chip_of_node(const struct ttmon_ttident *t, const char *path)
 {
 	static const char dir[] = "/dev/tenstorrent/";
@@ -233,7 +236,10 @@ static void look_at_driver(const struct ttmon_ttident *t, struct ttident_info *i
 	}
 }
 
-/* A container may have some of the nodes only; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No node at all: not reported. */
+/*
+ * A container may have some of the nodes only; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No
+ * node at all: not reported.
+ */
 static void look_at_nodes(const struct ttmon_ttident *t, struct ttident_info *info)
 {
 	bool there[TTIDENT_CHIPS] = { false };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mesh.c: the local devices of a MeshDevice, found in the memory of its process without knowing its layout. Cold thread.
+ * mesh.c: the local devices of a MeshDevice, found in the memory of its process without knowing its
+ * layout. Cold thread.
  *
  * A breadth-first walk from the mesh object along words that look like user addresses, at most DEPTH steps, READS reads of at most 512
  * bytes. What is looked for is an array of pointers to objects whose first word is Device's vtable. Best is one that a std::vector holds
@@ -8,21 +9,27 @@
  * in some with elements of 16 bytes (std::variant of a remote marker and a pointer: index 1 is local). Without such a vector, the
  * longest run of pointers at any place counts, and a single one only if the walk came to its end without meeting another device.
  *
- * Where an object ends is known by the size that glibc's malloc keeps before it; else its neighbours would be taken for parts of it. What
- * is not found that way is looked for once more without that bound, for other allocators. Behind its last member an object has
- * words of whatever was there before, so first only the pointer to the impl is followed from the mesh, where it has had its place since
- * 2025; if no vector lies behind an object there, the mesh is of another layout, and all of its words are followed.
+ * Where an object ends is known by the size that glibc's malloc keeps before it; else its neighbours
+ * would be taken for parts of it. What is not found that way is looked for once more without that
+ * bound, for other allocators. Behind its last member an object has words of whatever was there
+ * before, so first only the pointer to the impl is followed from the mesh, where it has had its place
+ * since 2025; if no vector lies behind an object there, the mesh is of another layout, and all of its
+ * words are followed.
  *
- * A submesh shares with its parent a list of all devices of the root (ScopedDevices), which lies as far away as its own. So among
- * vectors at the least distance that hold different devices, one that is part of the other is the mesh's own. Since 2026 the view is
- * a pointer and nothing else, and the mesh's own vector lies one step further than the root's: from that distance on only the first word of an
- * object is followed, once, and only a vector of variants counts there, which is part of what was found. Words behind an object's last
- * member may lead to another mesh's view: what is found through them gives way to what was found before, and a vector that lies as
- * near as the root's to one that lies one step further, but through a word of the impl before theirs. Other MeshDevices
- * (parent, submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be distinct and below 1024.
+ * A submesh shares with its parent a list of all devices of the root (ScopedDevices), which lies as
+ * far away as its own. So among vectors at the least distance that hold different devices, one that is
+ * part of the other is the mesh's own. Since 2026 the view is a pointer and nothing else, and the
+ * mesh's own vector lies one step further than the root's: from that distance on only the first word
+ * of an object is followed, once, and only a vector of variants counts there, which is part of what
+ * was found. Words behind an object's last member may lead to another mesh's view: what is found
+ * through them gives way to what was found before, and a vector that lies as near as the root's to one
+ * that lies one step further, but through a word of the impl before theirs. Other MeshDevices (parent,
+ * submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be
+ * distinct and below 1024.
  *
- * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp, maybe_remote.hpp; Device::id_ at 24 (device_impl.hpp, 01066d1c), 8 in older
- * releases without context and env before it.
+ * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp,
+ * maybe_remote.hpp; Device::id_ at 24 (device_impl.hpp, 01066d1c), 8 in older releases without context
+ * and env before it.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -107,7 +114,10 @@ static size_t chunk_bytes(uint64_t w)
 	return (w & ~7ULL) >= 32 && (w & ~7ULL) < 1 << 20 && !(w & 8) ? (size_t)(w & ~7ULL) - 8 : 0;
 }
 
-/* The words of an object, from its start to its end as far as that is known. Sets members, if there is any. */
+/*
+ * The words of an object, from its start to its end as far as that is known. Sets members, if there is
+ * any.
+ */
 static unsigned int read_object(struct walk *k, uint64_t addr, uint64_t *w, size_t bytes, unsigned int *members)
 {
 	uint64_t raw[WORDS];
@@ -163,7 +173,10 @@ static bool add_device(struct found *f, uint64_t addr, const uint64_t *head)
 	return true;
 }
 
-/* The elements of a vector, all of them: pointers, or variants whose second word's low byte is 1 for a pointer, 0 for a remote one. */
+/*
+ * The elements of a vector, all of them: pointers, or variants whose second word's low byte is 1 for a
+ * pointer, 0 for a remote one.
+ */
 static bool read_vector(struct walk *k, uint64_t begin, uint64_t end, bool variant, struct found *f)
 {
 	size_t n = (end - begin) / 8, step = variant ? 2 : 1;
@@ -231,7 +244,10 @@ static void take_vector(struct walk *k, const struct found *f, const struct bloc
 /* Behind a view that is a pointer: the mesh's own devices, of those that were found nearer. */
 static void take_deeper(struct walk *k, const struct found *f, const struct block *b)
 {
-	/* Before a word that leads to a view all words of the impl are members, and behind it there may be leftovers. */
+	/*
+	 * Before a word that leads to a view all words of the impl are members, and behind it there may be
+	 * leftovers.
+	 */
 	if (k->narrowed && b->via < k->narrow_via && part_of(f, &k->wide)) {
 		k->vec = k->wide;
 		k->narrowed = false;
@@ -337,7 +353,10 @@ static void look_for_runs(struct walk *k)
 	free(f);
 }
 
-/* Before there were context and env the id lay where a pointer lies since. A 0 there may be a null pointer. */
+/*
+ * Before there were context and env the id lay where a pointer lies since. A 0 there may be a null
+ * pointer.
+ */
 static bool ids_at_8(const struct found *f)
 {
 	for (size_t i = 0; i < f->n; i++)

@@ -2,23 +2,28 @@
 /*
  * shm.c: see shm.h. Cold thread; the clock is the caller's, and nothing is logged.
  *
- * Whose a file is. Ours carry struct ttmon_tt_shm_mark in their last 32 bytes, which are padding in every version, and the same in
- * the extended attribute trusted.ttmond, which only root can set. A file is ours
+ * Whose a file is. Ours carry struct ttmon_tt_shm_mark in their last 32 bytes, which are padding in
+ * every version, and the same in the extended attribute trusted.ttmond, which only root can set. A
+ * file is ours
  *   - if it has the attribute, or
  *   - if it has the mark, is owned by us, and nobody else may write to it, or
- *   - where such attributes do not work (not root, a tmpfs without them): if it has the mark and is owned by the user it is for. Who
- *     forges that has a file of his own overwritten with figures of his own programs.
+ *   - where such attributes do not work (not root, a tmpfs without them): if it has the mark and is
+ *     owned by the user it is for. Who forges that has a file of his own overwritten with figures of
+ *     his own programs.
  * Anything else is foreign and only read, also when it is stale: its program may come back to it.
  *
- * The mark names its daemon by pid and start time: a file of one that lives is left alone (-EBUSY), one that was killed is inherited.
+ * The mark names its daemon by pid and start time: a file of one that lives is left alone (-EBUSY),
+ * one that was killed is inherited.
  *
- * tt-metal attaches to an existing file of its version. That shows as a reference more than ours, another version or an entry that
- * we did not make, while somebody holds the file for writing (shm_file.c). We then take our figures out, as a
- * program that detaches does, and only read until nobody holds it. What readers do when they clean up (entries and totals that
- * shrink) is not that: the next publish puts it right.
+ * tt-metal attaches to an existing file of its version. That shows as a reference more than ours,
+ * another version or an entry that we did not make, while somebody holds the file for writing
+ * (shm_file.c). We then take our figures out, as a program that detaches does, and only read until
+ * nobody holds it. What readers do when they clean up (entries and totals that shrink) is not that:
+ * the next publish puts it right.
  *
- * reference_count is 1 while we have figures of somebody in the file and 0 otherwise: with 0, tt-metal may make a file of another
- * version its own. All times are CLOCK_REALTIME, in version 1 too (its first variant had CLOCK_MONOTONIC, its last one not).
+ * reference_count is 1 while we have figures of somebody in the file and 0 otherwise: with 0, tt-metal
+ * may make a file of another version its own. All times are CLOCK_REALTIME, in version 1 too (its
+ * first variant had CLOCK_MONOTONIC, its last one not).
  */
 #include "daemon/io/tt/shm.h"
 #include "lib/base/grow.h"
@@ -321,7 +326,10 @@ static int update(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, cons
 	}
 	if (err == TTMON_TTSHM_FOREIGN && !f->away && is_stale(&l))
 		report->err = -ESTALE;
-	/* Its zeros would be believed. What somebody has mapped stays, and its mark says what is wrong with it. */
+	/*
+	 * Its zeros would be believed. What somebody has mapped stays, and its mark says what is wrong with
+	 * it.
+	 */
 	if (!err && chip->unknown && !ttmon_ttshm_file_held(l.fd) && !unlinkat(dir_fd, f->name, 0)) {
 		f->known = false;
 		err = TTMON_TTSHM_UNKNOWN;
@@ -412,7 +420,9 @@ const struct ttmon_ttshm_report *ttmon_ttshm_reports(const struct ttmon_ttshm_wr
 
 /* ---- coming and going ---- */
 
-/* What a killed daemon left behind is ours; what of it no chip claims is cleared at the first publish. */
+/*
+ * What a killed daemon left behind is ours; what of it no chip claims is cleared at the first publish.
+ */
 static void adopt(struct ttmon_ttshm_writer *w, int dir_fd, const char *name)
 {
 	struct look l = { .fd = -1 };

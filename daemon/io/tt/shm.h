@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * shm.h: publishes the figures of chips as /dev/shm/tt_device_<key>_memory files (include/ttmon/tt_shm.h). Cold thread.
+ * shm.h: publishes the figures of chips as /dev/shm/tt_device_<key>_memory files
+ * (include/ttmon/tt_shm.h). Cold thread.
  *
- * One writer a file: ours are marked (how, is said in shm.c), so that a restarted daemon takes them over and sets every figure again
- * instead of adding to it. A file that a program made is never written to. No link is followed, no file is removed, nothing
- * shrinks; a file appears with its full size and its first content.
+ * One writer a file: ours are marked (how, is said in shm.c), so that a restarted daemon takes them
+ * over and sets every figure again instead of adding to it. A file that a program made is never
+ * written to. No link is followed, no file is removed, nothing shrinks; a file appears with its full
+ * size and its first content.
  *
- * What others do to our files is seen at the next publish: one that was removed is made again, what a reader's clean-up took out is
- * put right, and one that a program attached to is left to it until it is gone. So publish now and then even if no figure changes.
+ * What others do to our files is seen at the next publish: one that was removed is made again, what a
+ * reader's clean-up took out is put right, and one that a program attached to is left to it until it
+ * is gone. So publish now and then even if no figure changes.
  */
 #ifndef TTMON_TTSHM_H
 #define TTMON_TTSHM_H
@@ -53,14 +56,21 @@ struct ttmon_ttshm_report {
 	uint32_t index;
 	uint64_t key;
 	enum ttmon_ttshm_state state;
-	int err; /* REFUSED: -errno (-EBUSY: another daemon's). FOREIGN: -ESTALE when its program is gone and it could be removed, else 0 */
+	/*
+	 * REFUSED: -errno (-EBUSY: another daemon's). FOREIGN: -ESTALE when its program is gone and it could
+	 * be removed, else 0
+	 */
+	int err;
 	char path[128];
 	uint32_t left_out; /* users past the 64 entries: in the totals, without an entry */
 };
 
 /* version 1..4. dir: "/dev/shm"; it need not be there yet. */
 int ttmon_ttshm_writer_new(const char *dir, unsigned int version, struct ttmon_ttshm_writer **ret) _must_check;
-/* Set every file to these figures; a chip that is not among them any more gets zeros. Totals are the sums of the users. now: real time. */
+/*
+ * Set every file to these figures; a chip that is not among them any more gets zeros. Totals are the
+ * sums of the users. now: real time.
+ */
 void ttmon_ttshm_publish(struct ttmon_ttshm_writer *w, const struct ttmon_ttshm_chip *chips, size_t n, uint64_t now_ns);
 /* What became of the chips of the last publish. */
 const struct ttmon_ttshm_report *ttmon_ttshm_reports(const struct ttmon_ttshm_writer *w, size_t *n);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shm_file.c: opening, making and marking tt_device_<key>_memory files in a directory that everybody may write to. See shm_int.h.
+ * shm_file.c: opening, making and marking tt_device_<key>_memory files in a directory that everybody
+ * may write to. See shm_int.h.
  *
- * Nothing is created with O_CREAT under the name itself: a file without a name gets its owner, mode, pages and content, then
- * the name, and link(2) and renameat2(RENAME_NOREPLACE) fail where something is. An existing one is looked at before it is opened
- * (a pipe would wait, a device may do something) and again afterwards. All pages are there from the start: a reader that maps the file
- * of a full /dev/shm never gets SIGBUS.
+ * Nothing is created with O_CREAT under the name itself: a file without a name gets its owner, mode,
+ * pages and content, then the name, and link(2) and renameat2(RENAME_NOREPLACE) fail where something
+ * is. An existing one is looked at before it is opened (a pipe would wait, a device may do something)
+ * and again afterwards. All pages are there from the start: a reader that maps the file of a full
+ * /dev/shm never gets SIGBUS.
  *
- * "Does anybody hold it for writing" is asked of the kernel: a read lease is refused while there is a writable open file behind
- * the inode, and a mapping keeps its open file. tt-metal maps the file as long as it is attached; one that was killed does not.
+ * "Does anybody hold it for writing" is asked of the kernel: a read lease is refused while there is a
+ * writable open file behind the inode, and a mapping keeps its open file. tt-metal maps the file as
+ * long as it is attached; one that was killed does not.
  */
 #include "daemon/io/tt/shm_int.h"
 
@@ -83,7 +86,10 @@ static int fill(int fd, const union ttmon_ttshm_image *img, mode_t mode, uid_t u
 	return 0;
 }
 
-/* For file systems that have no files without a name (overlayfs before 6.3). Readers go by the beginning of a name. */
+/*
+ * For file systems that have no files without a name (overlayfs before 6.3). Readers go by the
+ * beginning of a name.
+ */
 static int create_named(int dir_fd, const char *name, const union ttmon_ttshm_image *img, mode_t mode, uid_t uid,
 			gid_t gid, const struct ttmon_tt_shm_mark *self, struct stat *st)
 {
@@ -141,7 +147,10 @@ int ttmon_ttshm_file_read(int fd, union ttmon_ttshm_image *ret)
 
 int ttmon_ttshm_file_held(int fd)
 {
-	/* Whoever opens it for writing in between waits for us, and the kernel sends a signal: one that is ignored. */
+	/*
+	 * Whoever opens it for writing in between waits for us, and the kernel sends a signal: one that is
+	 * ignored.
+	 */
 	if (fcntl(fd, F_SETSIG, SIGURG))
 		return -errno;
 	if (fcntl(fd, F_SETLEASE, F_RDLCK))

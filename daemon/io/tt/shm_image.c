@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shm_image.c: what a tt_device_<key>_memory file is to hold, and the order in which it is stored. See shm_int.h.
+ * shm_image.c: what a tt_device_<key>_memory file is to hold, and the order in which it is stored. See
+ * shm_int.h.
  *
- * Readers map the file and look whenever they like; there is nothing that tells them that we are in the middle. Every store is one
- * aligned word of 8 bytes, and the order keeps what they see possible:
+ * Readers map the file and look whenever they like; there is nothing that tells them that we are in
+ * the middle. Every store is one aligned word of 8 bytes, and the order keeps what they see possible:
  *
- *   num_active_processes if it shrinks, totals that grow, figures of processes that shrink and entries that go (their pid first),
- *   figures that grow and entries that come (their pid last), num_active_processes if it grows, totals that shrink
+ *   num_active_processes if it shrinks, totals that grow, figures of processes that shrink and entries
+ *   that go (their pid first), figures that grow and entries that come (their pid last),
+ *   num_active_processes if it grows, totals that shrink
  *
- * so that the processes never hold more than the chip does, num_active_processes never counts an entry that is not there, and a
- * process that moves to another entry is missing for a moment rather than there twice. Version 4's init_state leaves READY only
- * when a file of something else becomes one of ours, and is stored last.
+ * so that the processes never hold more than the chip does, num_active_processes never counts an entry
+ * that is not there, and a process that moves to another entry is missing for a moment rather than
+ * there twice. Version 4's init_state leaves READY only when a file of something else becomes one of
+ * ours, and is stored last.
  *
- * A word is stored through a mapping: that is one store. pwrite() of 8 aligned bytes is not on CPUs where the kernel copies by "rep movsb"
- * (FSRM): unit/test_ttshm_write saw half a word once in some thousand runs. A file whose owner cuts it short meanwhile, or whose folder
- * is full, is SIGBUS for who stores: this thread then goes on with pwrite(), which makes the file longer or says why not.
+ * A word is stored through a mapping: that is one store. pwrite() of 8 aligned bytes is not on CPUs
+ * where the kernel copies by "rep movsb" (FSRM): unit/test_ttshm_write saw half a word once in some
+ * thousand runs. A file whose owner cuts it short meanwhile, or whose folder is full, is SIGBUS for
+ * who stores: this thread then goes on with pwrite(), which makes the file longer or says why not.
  */
 #include "daemon/io/tt/shm_int.h"
 
@@ -74,7 +78,9 @@ static size_t find(const union ttmon_ttshm_image *img, const struct ttmon_tt_shm
 	return i;
 }
 
-/* Entries of processes that are no more go; the last ones fill the holes. Returns how many are left. */
+/*
+ * Entries of processes that are no more go; the last ones fill the holes. Returns how many are left.
+ */
 static size_t drop_ended(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l,
 			 const struct ttmon_ttshm_chip *chip)
 {
@@ -155,7 +161,10 @@ static void set_mark(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_lay
 	img->v1.reference_count = references;
 }
 
-/* The whole chip is its first entry: its id, and whether it is behind another one. An id that is not known leaves all unused. */
+/*
+ * The whole chip is its first entry: its id, and whether it is behind another one. An id that is not
+ * known leaves all unused.
+ */
 static void set_chip_stats(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l, int32_t device_id,
 			   bool remote)
 {
@@ -352,7 +361,10 @@ static void on_sigbus(int signo)
 	signal(signo, SIG_DFL);
 }
 
-/* False: the file has become shorter than it was, or there is no room for it. What was stored is in s->cur. */
+/*
+ * False: the file has become shorter than it was, or there is no room for it. What was stored is in
+ * s->cur.
+ */
 static bool store_mapped(struct store *s, const struct ttmon_tt_shm_layout *l)
 {
 	struct sigaction ours = { .sa_handler = on_sigbus }, before;

@@ -23,12 +23,18 @@ union ttmon_ttshm_image {
 /* ---- shm_image.c ---- */
 
 struct ttmon_tt_shm_mark *ttmon_ttshm_image_mark(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l);
-/* img: what it held last, or zeros. Processes keep their entries as far as they stay compact. Returns how many have none. */
+/*
+ * img: what it held last, or zeros. Processes keep their entries as far as they stay compact. Returns
+ * how many have none.
+ */
 uint32_t ttmon_ttshm_image_set(union ttmon_ttshm_image *img, unsigned int version, const struct ttmon_ttshm_chip *chip,
 			       const struct ttmon_tt_shm_mark *self, uint64_t now_ns);
 /* No processes, no figures; who the chip is stays. img: of a version that is known. */
 void ttmon_ttshm_image_clear(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_mark *self, uint64_t now_ns);
-/* Take out what we put in, as a program that detaches does: a program is attached to the file, and the rest is its. */
+/*
+ * Take out what we put in, as a program that detaches does: a program is attached to the file, and the
+ * rest is its.
+ */
 void ttmon_ttshm_image_withdraw(union ttmon_ttshm_image *img, const union ttmon_ttshm_image *mine);
 /* Does it name a process that is in none of mine's entries? alive: only such as live. */
 bool ttmon_ttshm_image_strangers(const union ttmon_ttshm_image *img, const union ttmon_ttshm_image *mine, bool alive);
@@ -37,7 +43,10 @@ int ttmon_ttshm_image_store(int fd, union ttmon_ttshm_image *cur, const union tt
 
 /* ---- shm_word.c ---- */
 
-/* Store a word: through the mapping, in one store (SIGBUS where the file is shorter), or by pwrite() where map is NULL. 0 or -errno. */
+/*
+ * Store a word: through the mapping, in one store (SIGBUS where the file is shorter), or by pwrite()
+ * where map is NULL. 0 or -errno.
+ */
 int ttmon_ttshm_word_store(int fd, uint64_t *map, size_t word, uint64_t value) _must_check;
 
 /* ---- shm_file.c ---- */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sys.c: what sysfs and procfs of tt-kmd say of the chips (tt-kmd 4af71921, tt-umd 3ed9cb6d). Cold thread and `ttmon smi`.
+ * sys.c: what sysfs and procfs of tt-kmd say of the chips (tt-kmd 4af71921, tt-umd 3ed9cb6d). Cold
+ * thread and `ttmon smi`.
  *
  *   SYSFS/class/tenstorrent/tenstorrent!N/          tt_serial tt_asic_id tt_card_type tt_aiclk tt_fw_bundle_ver
  *   SYSFS/class/tenstorrent/tenstorrent!N/device/   (link to the PCI function) device numa_node hwmon/hwmonM/
  *   PROC/driver/tenstorrent/N/pids                  one line for every open file
  *
- * An attribute is a regular file, read with one read; a link in its place is not followed, so that nothing here ever opens a device
- * node. ENODATA, ENODEV and an empty attribute mean that the chip is in reset: what it says is then unknown, not 0.
+ * An attribute is a regular file, read with one read; a link in its place is not followed, so that
+ * nothing here ever opens a device node. ENODATA, ENODEV and an empty attribute mean that the chip is
+ * in reset: what it says is then unknown, not 0.
  *
  * The location byte of key_v1: 0 for a card of one chip and the near half of an N300, 1 for its far half, tray << 4 | chip on a Galaxy.
  * The chips of a P300 share a board id and have no location in sysfs: they are numbered by bus address. A key that two chips would
@@ -31,7 +33,9 @@ struct reader {
 	bool resetting;
 };
 
-/* An attribute's text without the newline: its length, or -errno. Longer than the buffer is nonsense. */
+/*
+ * An attribute's text without the newline: its length, or -errno. Longer than the buffer is nonsense.
+ */
 static int read_attr(struct reader *r, int dir, const char *name, char *buf, size_t size)
 {
 	_cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -151,7 +155,10 @@ static bool parse_bdf(const char *s, uint32_t *ret)
 	return true;
 }
 
-/* The PCI function: where "device" leads, else the innermost folder on the way to the node that is named like one. */
+/*
+ * The PCI function: where "device" leads, else the innermost folder on the way to the node that is
+ * named like one.
+ */
 static uint32_t read_bdf(int class_dir, const char *node)
 {
 	char path[64 + 8], link[PATH_MAX], *s;
@@ -231,7 +238,9 @@ static unsigned int arch_of(struct reader *r, int dev, const char *hwmon, const 
 	return ttmon_ttsys_board_arch(board);
 }
 
-/* Tray and chip of a Galaxy by bus number (kmd enumerate.c); the trays' order differs by architecture. */
+/*
+ * Tray and chip of a Galaxy by bus number (kmd enumerate.c); the trays' order differs by architecture.
+ */
 static void galaxy(struct ttmon_ev_tt_chip *f)
 {
 	static const uint8_t wormhole[4] = { 0xc, 0x8, 0x0, 0x4 }, blackhole[4] = { 0x0, 0x4, 0xc, 0x8 };
@@ -397,9 +406,11 @@ static void set_keys(struct ttmon_ttsys_chip *chips, size_t n)
 }
 
 /*
- * UMD's unique id of a chip without trained Ethernet links is its board id (Wormhole) or its ASIC id (Blackhole); with links it is
- * another number (tt-umd's topology_discovery_wormhole.cpp, 3ed9cb6d). Links cannot be seen from outside; the only card of a host has none to another card of
- * it, and the other end in another host is rare. So it is set for that card alone, and a process that says otherwise is believed.
+ * UMD's unique id of a chip without trained Ethernet links is its board id (Wormhole) or its ASIC id
+ * (Blackhole); with links it is another number (tt-umd's topology_discovery_wormhole.cpp, 3ed9cb6d).
+ * Links cannot be seen from outside; the only card of a host has none to another card of it, and the
+ * other end in another host is rare. So it is set for that card alone, and a process that says
+ * otherwise is believed.
  */
 static void lone_unique(struct ttmon_ev_tt_chip *f)
 {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sys_board.c: what a board id says: type of board, and how much memory a chip of it has (cluster_descriptor_types.hpp and
- * the soc descriptors of tt-umd, 3ed9cb6d).
+ * sys_board.c: what a board id says: type of board, and how much memory a chip of it has
+ * (cluster_descriptor_types.hpp and the soc descriptors of tt-umd, 3ed9cb6d).
  *
- * A board id is 64 bits, bits 36 to 55 of it the type ("UPI"). The DRAM figure is channels x bank size, the L1 figure the Tensix
- * cores that are left after the harvesting of that board, times the L1 of one. Firmware may harvest otherwise than the board's type
- * promises; only the chip's own SoC descriptor knows, and that needs the device to be opened.
+ * A board id is 64 bits, bits 36 to 55 of it the type ("UPI"). The DRAM figure is channels x bank
+ * size, the L1 figure the Tensix cores that are left after the harvesting of that board, times the L1
+ * of one. Firmware may harvest otherwise than the board's type promises; only the chip's own SoC
+ * descriptor knows, and that needs the device to be opened.
  */
 #include "daemon/io/tt/sys.h"
 

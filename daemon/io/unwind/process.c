@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop. Started by
- * a process that ttmon_unwinder_start() has made in the cold thread, before the daemon has other
- * threads, and detached (lib/os/detached.h): one that hangs in a file is followed by another.
+ * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop.
+ * Started by a process that ttmon_unwinder_start() has made in the cold thread, before the daemon has
+ * other threads, and detached (lib/os/detached.h): one that hangs in a file is followed by another.
  *
- * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in nothing known is kept for a while:
- * what was mapped just before is often told just after. Files are asked for one by one, when a stack needs them.
+ * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in
+ * nothing known is kept for a while: what was mapped just before is often told just after. Files are
+ * asked for one by one, when a stack needs them.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -47,7 +48,9 @@ struct proc {
 	struct ttmon_maps maps;
 };
 
-/* Which mapping a page lies in: the at-th of the process with this serial, in this state of its list. */
+/*
+ * Which mapping a page lies in: the at-th of the process with this serial, in this state of its list.
+ */
 struct known {
 	uint64_t page;
 	uint32_t serial, gen, at; /* serial 0: nothing is here */

@@ -63,7 +63,10 @@ static void open_scope(struct gpu_parser *p)
 	p->scopes[p->nr_scopes++] = (struct gpu_scope){ p->nr_locals, p->nr_labels, p->nr_refs, p->regs, p->pmem };
 }
 
-/* Names end with their braces; so do the places of registers and parameters, since no lane is in two scopes. */
+/*
+ * Names end with their braces; so do the places of registers and parameters, since no lane is in two
+ * scopes.
+ */
 static void close_scope(struct gpu_parser *p)
 {
 	const struct gpu_scope *s = &p->scopes[--p->nr_scopes];
@@ -259,7 +262,10 @@ static void operand(struct gpu_parser *p, struct gpu_operand *o)
 	}
 }
 
-/* Labels are known at the end of their scope. Only branches name them; what else is not known is an error. */
+/*
+ * Labels are known at the end of their scope. Only branches name them; what else is not known is an
+ * error.
+ */
 static void refer(struct gpu_parser *p, struct gpu_operand *o, bool branch)
 {
 	if (o->kind == O_VEC)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * counters.c: the counters of the aggregate mode, made of the accesses: what each costs in the plainest way there is, and its class and the rest by
- * memtrace/model/shape.h, as a reader of a stream does it.
+ * counters.c: the counters of the aggregate mode, made of the accesses: what each costs in the
+ * plainest way there is, and its class and the rest by memtrace/model/shape.h, as a reader of a stream
+ * does it.
  */
 #include "memtrace/model/shape.h"
 #include "oracle.h"
@@ -28,7 +29,10 @@ static uint64_t distinct(const struct seen *s, unsigned int width, unsigned int 
 	return nr;
 }
 
-/* 8 bytes: half a warp at a time, 16: a quarter; as many passes as the bank with the most distinct words has. */
+/*
+ * 8 bytes: half a warp at a time, 16: a quarter; as many passes as the bank with the most distinct
+ * words has.
+ */
 static uint64_t waves(const struct seen *s, unsigned int width)
 {
 	unsigned int parts = width == 8 ? 2 : width == 16 ? 4 : 1, lanes = GPU_LANES / parts;

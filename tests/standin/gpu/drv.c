@@ -211,7 +211,10 @@ PUBLIC CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return CUDA_SUCCESS;
 }
 
-/* Contexts ------------------------------------------------------------------------------------------------------------ */
+/*
+ * Contexts
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 static CUcontext ctx_new(CUdevice dev, bool is_primary)
 {
@@ -453,7 +456,10 @@ CUcontext drv_contexts(void)
 	return contexts;
 }
 
-/* What it is told ------------------------------------------------------------------------------------------------------ */
+/*
+ * What it is told
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static const struct {
 	int code;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* drv.h: the stand-in driver's objects. Handles are pointers to them and begin with a number that says what they are. */
+/*
+ * drv.h: the stand-in driver's objects. Handles are pointers to them and begin with a number that says
+ * what they are.
+ */
 #ifndef STANDIN_GPU_DRV_H
 #define STANDIN_GPU_DRV_H
 
@@ -155,7 +158,10 @@ CUgraphNode drv_graph_add(CUgraph g, const struct drv_work *w);
 void drv_work_copy(struct drv_work *to, const struct drv_work *from);
 void drv_run_kernel(struct drv_work *w);
 
-/* The PTX of what a program hands over; NUL-terminated, to be freed. 0 or an error. is_text: it was text. */
+/*
+ * The PTX of what a program hands over; NUL-terminated, to be freed. 0 or an error. is_text: it was
+ * text.
+ */
 int drv_image(const void *image, char **text, bool *is_text);
 /* The texts of what cuLinkComplete() gave; NULL: it is none of that. */
 const char *drv_linked(const void *image);

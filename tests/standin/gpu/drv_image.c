@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* drv_image.c: PTX out of what programs hand over: text, a fat binary with entries of PTX, plain or compressed, or what drv_link.c linked. Machine code cannot be executed here. */
+/*
+ * drv_image.c: PTX out of what programs hand over: text, a fat binary with entries of PTX, plain or
+ * compressed, or what drv_link.c linked. Machine code cannot be executed here.
+ */
 #include "drv.h"
 
 #include <lz4.h>

@@ -176,7 +176,10 @@ static int launch(CUfunction f, const unsigned int *grid, const unsigned int *bl
 LAUNCH(, false)
 LAUNCH(_ptsz, true)
 
-/* Graphs --------------------------------------------------------------------------------------------------------------- */
+/*
+ * Graphs
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 CUgraphNode drv_graph_add(CUgraph g, const struct drv_work *w)
 {
@@ -460,7 +463,10 @@ PUBLIC CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream s)
 	return graph_launch(exec, s, true);
 }
 
-/* Captures ------------------------------------------------------------------------------------------------------------- */
+/*
+ * Captures
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 PUBLIC CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode)
 {

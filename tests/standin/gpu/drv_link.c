@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv_link.c: cuLink*(). A cubin is an ELF file for CUDA with one section, .gpusim_ptx, that has the texts of its inputs one behind the
- * other: gpu_parse() links them when it is loaded. What is wrong is said when it is wrong for the real one: syntax when an input is added, names at the end.
+ * drv_link.c: cuLink*(). A cubin is an ELF file for CUDA with one section, .gpusim_ptx, that has the
+ * texts of its inputs one behind the
+ * other: gpu_parse() links them when it is loaded. What is wrong is said when it is wrong for the real
+ * one: syntax when an input is added, names at the end.
  */
 #include "drv.h"
 
@@ -29,7 +31,10 @@ struct image {
 	char names[sizeof("\0.shstrtab\0" SECTION)];
 };
 
-/* More of a log, if the program wants it; how long it is goes where the program said how long it may be. */
+/*
+ * More of a log, if the program wants it; how long it is goes where the program said how long it may
+ * be.
+ */
 static void say(CUlinkState s, unsigned int which, const char *what, const char *text)
 {
 	static const int log_of[] = { 3, 5 }, size_of[] = { 4, 6 };

@@ -249,7 +249,10 @@ PUBLIC CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr, CUd
 	}
 }
 
-/* Copies --------------------------------------------------------------------------------------------------------------- */
+/*
+ * Copies
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 static int copy(void *dst, const void *src, size_t n, CUstream s, bool ptsz, bool wait)
 {

@@ -8,7 +8,10 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the code generator would have taken: more for longer functions, and no more than it was allowed. */
+/*
+ * What the code generator would have taken: more for longer functions, and no more than it was
+ * allowed.
+ */
 static uint32_t registers(const struct gpu_func *f, int max)
 {
 	uint32_t n = 10 + f->nr_regs / 3;
@@ -256,7 +259,10 @@ PUBLIC CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 	return CUDA_SUCCESS;
 }
 
-/* Libraries ------------------------------------------------------------------------------------------------------------ */
+/*
+ * Libraries
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 PUBLIC CUresult cuLibraryLoadData(CUlibrary *lib, const void *image, CUjit_option *jopts, void **jvals, unsigned int nj,
 				  CUlibraryOption *lopts, void **lvals, unsigned int nl)
@@ -437,7 +443,10 @@ PUBLIC CUresult cuKernelGetName(const char **name, CUkernel k)
 	return CUDA_SUCCESS;
 }
 
-/* Functions ------------------------------------------------------------------------------------------------------------ */
+/*
+ * Functions
+ * ------------------------------------------------------------------------------------------------------------
+ */
 
 CUfunction drv_function_in(CUcontext ctx, void *handle)
 {

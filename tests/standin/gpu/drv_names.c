@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* drv_names.c: cuGetProcAddress(): a name and a version of CUDA to a function. The table is here and not the dynamic linker's, which others may have taken. */
+/*
+ * drv_names.c: cuGetProcAddress(): a name and a version of CUDA to a function. The table is here and
+ * not the dynamic linker's, which others may have taken.
+ */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * drv_stream.c: streams, each a thread that does its work in order; what must wait for another stream's work says for how much of it. The default stream
- * waits for all others, and they for it, unless they are made not to.
+ * drv_stream.c: streams, each a thread that does its work in order; what must wait for another
+ * stream's work says for how much of it. The default stream waits for all others, and they for it,
+ * unless they are made not to.
  */
 #include "drv.h"
 
@@ -384,7 +385,10 @@ PUBLIC CUresult cuStreamAddCallback(CUstream s, CUstreamCallback fn, void *arg, 
 	return drv_submit(s, w, false);
 }
 
-/* Events --------------------------------------------------------------------------------------------------------------- */
+/*
+ * Events
+ * ---------------------------------------------------------------------------------------------------------------
+ */
 
 PUBLIC CUresult cuEventCreate(CUevent *ev, unsigned int flags)
 {

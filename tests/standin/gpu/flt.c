@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* flt.c: floating point: f64, f32, and halves by way of them. Roundings other than to nearest are those of the host's unit. */
+/*
+ * flt.c: floating point: f64, f32, and halves by way of them. Roundings other than to nearest are
+ * those of the host's unit.
+ */
 #include "exec.h"
 
 #include <fenv.h>
@@ -207,7 +210,9 @@ static bool tested(unsigned int what, double d, bool subnormal)
 	}
 }
 
-/* One rule for both widths; volatile, since the compiler must not compute before the rounding is set. */
+/*
+ * One rule for both widths; volatile, since the compiler must not compute before the rounding is set.
+ */
 #define ARITHMETIC(name, type, fma_, sqrt_)                       \
 	static bool name(unsigned int op, const type *s, type *r) \
 	{                                                         \

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * gpu.h: a stand-in GPU. It takes PTX text and executes it: warps of 32 lanes in lockstep, a program counter of its own for each lane, the group whose place
- * in the program is lowest runs first and meets the others where they wait (so lanes that parted come together at the end of an if or a loop). Blocks run on
- * a few host threads, the SMs. Slow, and says what it cannot do; it is there so that instrumented kernels can be run on a machine without a GPU.
+ * gpu.h: a stand-in GPU. It takes PTX text and executes it: warps of 32 lanes in lockstep, a program
+ * counter of its own for each lane, the group whose place in the program is lowest runs first and
+ * meets the others where they wait (so lanes that parted come together at the end of an if or a loop).
+ * Blocks run on a few host threads, the SMs. Slow, and says what it cannot do; it is there so that
+ * instrumented kernels can be run on a machine without a GPU.
  *
  *	lex.c parse.c insn.c	PTX text -> struct gpu_module
  *	exec.c sched.c alu.c flt.c ldst.c warp.c	a launch
  *	mem.c			which addresses there are
  *	drv*.c			libcuda.so.1 on top of it
  *
- * A device address of memory that only the GPU has is not readable by the host, as on a real one. Generic addresses of shared and local memory lie in two windows.
+ * A device address of memory that only the GPU has is not readable by the host, as on a real one.
+ * Generic addresses of shared and local memory lie in two windows.
  */
 #ifndef STANDIN_GPU_H
 #define STANDIN_GPU_H
@@ -186,8 +189,9 @@ struct gpu_module {
 };
 
 /*
- * text has a NUL at len. NULL where memory is out; else error says whether it is usable. Variables are placed and filled. Several texts one behind the other, each from
- * its .version on, are linked: they share what is .visible or .weak.
+ * text has a NUL at len. NULL where memory is out; else error says whether it is usable. Variables are
+ * placed and filled. Several texts one behind the other, each from its .version on, are linked: they
+ * share what is .visible or .weak.
  */
 struct gpu_module *gpu_parse(const char *text, size_t len);
 /* Only to see whether it can be: what is declared may be defined in another text. */
@@ -218,7 +222,10 @@ bool gpu_mem_find_host(const void *host, struct gpu_range *ret);
 bool gpu_mem_free(uint64_t dev, struct gpu_range *was);
 void gpu_mem_free_owner(void *owner);
 uint64_t gpu_mem_generation(void);
-/* Where [dev, dev + n) is in the host; NULL: no such memory. Host pointers that are not known are themselves (for copies only). */
+/*
+ * Where [dev, dev + n) is in the host; NULL: no such memory. Host pointers that are not known are
+ * themselves (for copies only).
+ */
 void *gpu_mem_host(uint64_t dev, uint64_t n);
 uint64_t gpu_mem_used(void);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* kernels.h: the kernels of tests/memtrace/kernels.cu with inputs, and what must come out. How they are launched is the caller's business. */
+/*
+ * kernels.h: the kernels of tests/memtrace/kernels.cu with inputs, and what must come out. How they
+ * are launched is the caller's business.
+ */
 #ifndef STANDIN_GPU_KERNELS_H
 #define STANDIN_GPU_KERNELS_H
 

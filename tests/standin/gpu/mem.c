@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mem.c: which device addresses there are, and where their bytes are in the host. Device addresses are taken from a part of the address space that the host
- * cannot read; pinned and registered memory has its host address on the device too (or a new one, if the test wants that).
+ * mem.c: which device addresses there are, and where their bytes are in the host. Device addresses are
+ * taken from a part of the address space that the host cannot read; pinned and registered memory has
+ * its host address on the device too (or a new one, if the test wants that).
  */
 #include "gpu.h"
 
@@ -82,7 +83,10 @@ static bool insert(const struct gpu_range *r)
 	return true;
 }
 
-/* A gap of that size in the area; 0: none. One free page is left between two, so that what runs over an end is seen. */
+/*
+ * A gap of that size in the area; 0: none. One free page is left between two, so that what runs over
+ * an end is seen.
+ */
 static uint64_t gap(uint64_t size)
 {
 	uint64_t from = area + 2ull * GPU_WINDOW;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * oracle.c: proves the recorders of memtrace/ptx/recorder.ptx. Rewrites the PTX given, runs the copies of its kernels in the interpreter with rings laid out as
- * <ttmon/mtchan.h> says, and holds every record against the accesses that the interpreter itself saw: site, launch, block, warp, lanes, each address, the
- * form. Likewise the counters of the aggregate mode, counted here by the rules' words. The kernels' results must be what they are without a recorder.
+ * oracle.c: proves the recorders of memtrace/ptx/recorder.ptx. Rewrites the PTX given, runs the copies
+ * of its kernels in the interpreter with rings laid out as <ttmon/mtchan.h> says, and holds every
+ * record against the accesses that the interpreter itself saw: site, launch, block, warp, lanes, each
+ * address, the form. Likewise the counters of the aggregate mode, counted here by the rules' words.
+ * The kernels' results must be what they are without a recorder.
  */
 #include "oracle.h"
 
@@ -49,7 +51,9 @@ static bool is_triple(const struct oracle *o, uint32_t site)
 	       !strcmp(s[0].opcode, s[2].opcode);
 }
 
-/* Which site an instruction of a copy is: the text of a function and its sites are in the same order. */
+/*
+ * Which site an instruction of a copy is: the text of a function and its sites are in the same order.
+ */
 static void map_sites(struct oracle *o)
 {
 	for (uint32_t i = 0; i < o->mod->nr_funcs; i++) {
@@ -131,7 +135,10 @@ static void on_access(void *ctx, const struct gpu_access *a)
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* The consumer's side of the protocol: C1 to C3. ------------------------------------------------------------------------ */
+/*
+ * The consumer's side of the protocol: C1 to C3.
+ * ------------------------------------------------------------------------
+ */
 
 static uint8_t *unit(struct oracle *o, uint32_t ring, uint64_t pos)
 {
@@ -245,7 +252,10 @@ static void print_seen(const char *what, const struct oracle *o, const struct se
 	       s->cta[2], s->warp, s->mask, (unsigned long long)(s->mask ? s->addr[__builtin_ctz(s->mask)] : 0));
 }
 
-/* Every record was an access. lossless: and every access has its record; else those that have none are counted as lost. */
+/*
+ * Every record was an access. lossless: and every access has its record; else those that have none are
+ * counted as lost.
+ */
 static void compare_records(struct oracle *o, const char *kernel)
 {
 	uint64_t missing = 0;
@@ -280,7 +290,10 @@ static void compare_records(struct oracle *o, const char *kernel)
 	o->lost = 0;
 }
 
-/* Launches ------------------------------------------------------------------------------------------------------------- */
+/*
+ * Launches
+ * -------------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t mem_alloc(void *ctx, size_t n)
 {

@@ -46,7 +46,9 @@ struct oracle {
 
 void oracle_push(struct seen_list *l, const struct seen *s);
 void oracle_fail(struct oracle *o, const char *text, const char *kernel, uint32_t site, uint64_t have, uint64_t want);
-/* The counters of the sites and the pages of the launches since the last call, which are in o->want. */
+/*
+ * The counters of the sites and the pages of the launches since the last call, which are in o->want.
+ */
 void oracle_counters(struct oracle *o, const char *kernel);
 
 #endif

@@ -279,7 +279,10 @@ static void module_var(struct gpu_parser *p, enum gpu_space space)
 	gpu_need(p, ";");
 }
 
-/* ( .param .u64 a, ... ): parameters of an entry lie one after the other in its block, those of a function in the caller's frame. */
+/*
+ * ( .param .u64 a, ... ): parameters of an entry lie one after the other in its block, those of a
+ * function in the caller's frame.
+ */
 static void parameters(struct gpu_parser *p, struct gpu_func *f, struct gpu_sym ***list, uint32_t *nr)
 {
 	*list = NULL;

@@ -67,7 +67,10 @@ enum gpu_type gpu_type_of(const char *text, size_t len);
 const struct gpu_local *gpu_local_find(struct gpu_parser *p, const char *name, size_t len, int32_t *reg);
 struct gpu_sym *gpu_sym_find(struct gpu_parser *p, const char *name, size_t len);
 void gpu_parse_body(struct gpu_parser *p);
-/* A variable's declaration from its state space on; fills sym and leaves the reader behind name and brackets. */
+/*
+ * A variable's declaration from its state space on; fills sym and leaves the reader behind name and
+ * brackets.
+ */
 struct gpu_sym *gpu_parse_var(struct gpu_parser *p, enum gpu_space space);
 uint64_t gpu_const(struct gpu_parser *p); /* an integer constant, with a sign */
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* patterns.c: the kernels of patterns.ptx: every form that the addresses of a warp may have, with all lanes or some. */
+/*
+ * patterns.c: the kernels of patterns.ptx: every form that the addresses of a warp may have, with all
+ * lanes or some.
+ */
 #include "kernels_int.h"
 
 #include <string.h>
@@ -10,7 +13,10 @@ static uint64_t next(uint64_t *seed)
 	return *seed >> 33;
 }
 
-/* Runs of lanes: all of one length but the first, and at times one more, with one distance from lane to lane, and another or any from run to run. */
+/*
+ * Runs of lanes: all of one length but the first, and at times one more, with one distance from lane
+ * to lane, and another or any from run to run.
+ */
 static void runs(uint64_t *t, uint64_t *seed, uint64_t unit)
 {
 	static const int64_t strides[] = { 0, 1, -1, 2 };
@@ -47,7 +53,10 @@ static void shuffled(uint64_t *t, uint64_t *seed, uint64_t unit)
 		t[next(seed) % 32] = t[0];
 }
 
-/* Addresses of the lanes: with one distance (nothing, forwards, backwards, more than 32 bits hold, just not), nearly so, in runs, and at random. */
+/*
+ * Addresses of the lanes: with one distance (nothing, forwards, backwards, more than 32 bits hold,
+ * just not), nearly so, in runs, and at random.
+ */
 static void pattern(uint64_t *t, unsigned int nr, uint64_t *seed, uint64_t unit, uint64_t range)
 {
 	static const int64_t strides[] = {

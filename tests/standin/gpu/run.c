@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: a program that uses a GPU by the driver's interface: loads tests/memtrace/kernels_80.ptx (or another image), runs its kernels with known inputs, checks
- * what comes out and prints a line "KERNEL CHECKSUM" for each. How it loads, launches and allocates is chosen by options, so that all ways a program may go are
- * gone; the lines are the same on each of them, with a recorder or without.
+ * run.c: a program that uses a GPU by the driver's interface: loads tests/memtrace/kernels_80.ptx (or
+ * another image), runs its kernels with known inputs, checks what comes out and prints a line "KERNEL
+ * CHECKSUM" for each. How it loads, launches and allocates is chosen by options, so that all ways a
+ * program may go are gone; the lines are the same on each of them, with a recorder or without.
  */
 #include "cu.h"
 #include "kernels.h"
@@ -382,7 +383,10 @@ static void link_input(CUlinkState s, const char *path)
 	free(text);
 }
 
-/* Loads what the linker made: from its own memory, or from a file's worth of a copy when the linker is gone. What the linker says goes to stderr. */
+/*
+ * Loads what the linker made: from its own memory, or from a file's worth of a copy when the linker is
+ * gone. What the linker says goes to stderr.
+ */
 static void load_linked(struct user *u)
 {
 	static char info[2][4096];
@@ -436,7 +440,10 @@ static void load(struct user *u)
 	check(err, "load");
 }
 
-/* As the runtime library comes to the driver: opened by name, one function by name, the others asked of that. */
+/*
+ * As the runtime library comes to the driver: opened by name, one function by name, the others asked
+ * of that.
+ */
 static void by_dlopen(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);

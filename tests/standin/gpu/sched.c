@@ -26,7 +26,10 @@ static uint32_t place_in(const struct gpu_lane *l, const struct gpu_frame *fr)
 	return f == fr ? pc : UINT32_MAX;
 }
 
-/* a's place in the program is before b's: compared from the outermost call on; deeper is earlier, for it must come back first. */
+/*
+ * a's place in the program is before b's: compared from the outermost call on; deeper is earlier, for
+ * it must come back first.
+ */
 static bool before(const struct gpu_lane *a, const struct gpu_lane *b)
 {
 	const struct gpu_frame *fa = a->fr, *fb = b->fr;
@@ -109,7 +112,10 @@ static void pass(struct gpu_warp *w, struct gpu_frame *caller, struct gpu_frame 
 	}
 }
 
-/* The lanes of mask that call the same function as the first of them; the others come back to the instruction. */
+/*
+ * The lanes of mask that call the same function as the first of them; the others come back to the
+ * instruction.
+ */
 static void call(struct gpu_warp *w, struct gpu_frame *fr, uint32_t pc, const struct gpu_insn *in, uint32_t mask)
 {
 	const struct gpu_operand *target = &in->ops[in->nrets];
@@ -180,7 +186,10 @@ static bool is_collective(const struct gpu_insn *in)
 	}
 }
 
-/* Whom a lane waits for: all that are alive in instructions of whole warps, and those that are here in the old ones without .sync. */
+/*
+ * Whom a lane waits for: all that are alive in instructions of whole warps, and those that are here in
+ * the old ones without .sync.
+ */
 static uint32_t members(const struct gpu_warp *w, const struct gpu_frame *fr, unsigned int lane,
 			const struct gpu_insn *in, uint32_t here)
 {
@@ -311,7 +320,10 @@ static void branch(struct gpu_warp *w, const struct gpu_insn *in, struct gpu_fra
 	}
 }
 
-/* Control flow for those of group whose guard is true (mask); the others go to the next instruction. True: the group is still together, at *pc. */
+/*
+ * Control flow for those of group whose guard is true (mask); the others go to the next instruction.
+ * True: the group is still together, at *pc.
+ */
 static bool control(struct gpu_warp *w, struct gpu_frame *fr, const struct gpu_insn *in, uint32_t group, uint32_t mask,
 		    uint32_t *pc)
 {
@@ -390,7 +402,9 @@ static bool polls(const struct gpu_insn *in)
 	return in->op == OP_ld && (has(in, M_volatile) || has(in, M_relaxed) || has(in, M_acquire));
 }
 
-/* Runs a group until it parts, waits, reaches where another one stands (limit), or has had its turn. */
+/*
+ * Runs a group until it parts, waits, reaches where another one stands (limit), or has had its turn.
+ */
 static uint32_t run_group(struct gpu_warp *w, struct gpu_frame *fr, uint32_t group, uint32_t pc, uint32_t limit,
 			  uint32_t budget)
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* warp.c: instructions in which lanes of a warp see each other. set: those that are here, each in its own frame. */
+/*
+ * warp.c: instructions in which lanes of a warp see each other. set: those that are here, each in its
+ * own frame.
+ */
 #include "exec.h"
 
 #include <string.h>
@@ -127,7 +130,10 @@ static void reduce(struct gpu_warp *w, const struct gpu_insn *in, uint32_t set)
 	out(w, lane, &in->ops[0], r, 0);
 }
 
-/* Rows of 16 bytes, given by lanes 0..7 for the first matrix and so on; lane t has elements 2t % 8 and the next of row t / 4. */
+/*
+ * Rows of 16 bytes, given by lanes 0..7 for the first matrix and so on; lane t has elements 2t % 8 and
+ * the next of row t / 4.
+ */
 static void matrix(struct gpu_warp *w, const struct gpu_insn *in, uint32_t set)
 {
 	bool trans = memchr(in->mods, M_trans, in->nmods) != NULL, st = in->op == OP_stmatrix;

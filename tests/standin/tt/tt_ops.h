@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt_ops.h: how the test programs use a stand-in libtt_metal.so, the same for every generation: one C++ program runs on all of them,
- * the library is chosen by LD_LIBRARY_PATH (or --lib). Functions may throw std::exception; the program catches.
+ * tt_ops.h: how the test programs use a stand-in libtt_metal.so, the same for every generation: one
+ * C++ program runs on all of them, the library is chosen by LD_LIBRARY_PATH (or --lib). Functions may
+ * throw std::exception; the program catches.
  */
 #ifndef STANDIN_TT_OPS_H
 #define STANDIN_TT_OPS_H
@@ -56,7 +57,10 @@ struct standin_tt_record {
 	size_t nr_kernels;
 };
 
-/* A call that dispatches: one outermost probed call. kind: as TTMON_TT_DISPATCH_TABLE names it. on: "mesh", "device". */
+/*
+ * A call that dispatches: one outermost probed call. kind: as TTMON_TT_DISPATCH_TABLE names it. on:
+ * "mesh", "device".
+ */
 struct standin_tt_dispatch {
 	const char *name, *kind, *on;
 	void (*call)(void);
@@ -94,7 +98,10 @@ struct standin_tt_ops {
 		   bool global);
 	void (*cb_free)(int dev);
 
-	/* track_allocate or track_deallocate with a pointer that leads anywhere: the library does not look at it. */
+	/*
+	 * track_allocate or track_deallocate with a pointer that leads anywhere: the library does not look at
+	 * it.
+	 */
 	void (*track)(const void *buffer, bool more);
 	const void *(*object)(const struct standin_tt_buf *buf, size_t *size); /* its Buffer */
 
@@ -110,7 +117,8 @@ struct standin_tt_ops {
 	struct standin_tt_program *(*program)(const struct standin_tt_cb *cbs, size_t n);
 	/* Runs on a device or mesh; its first run lays out the circular buffers, whose addresses are told. */
 	void (*run)(struct standin_tt_program *program, int dev, struct standin_tt_cb *cbs);
-	void (*resize)(struct standin_tt_program *program, size_t cb, uint64_t size); /* laid out anew at its next run */
+	/* laid out anew at its next run */
+	void (*resize)(struct standin_tt_program *program, size_t cb, uint64_t size);
 	void (*program_free)(struct standin_tt_program *program);
 	uint64_t (*cb_total)(int dev); /* Device::get_total_cb_allocated */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * advisor_feed.h: a database of allocations that this very program could make: its sites are addresses of functions of its own. For the tests, the
- * fuzz target and the benchmark of libttmon.
+ * advisor_feed.h: a database of allocations that this very program could make: its sites are addresses
+ * of functions of its own. For the tests, the fuzz target and the benchmark of libttmon.
  */
 #ifndef TTMON_ADVISOR_FEED_H
 #define TTMON_ADVISOR_FEED_H
@@ -28,7 +28,10 @@ static inline void feed_hex(FILE *f, const uint8_t *p, size_t n, uint8_t flip)
 		fprintf(f, "%02x", p[i] ^ flip);
 }
 
-/* flip: of the build-ids, as if all had been built again. Each allocation is a site of its own; ordinals are counted by the caller. */
+/*
+ * flip: of the build-ids, as if all had been built again. Each allocation is a site of its own;
+ * ordinals are counted by the caller.
+ */
 static inline void feed_write(const char *path, const struct feed_alloc *a, size_t n, uint8_t flip)
 {
 	struct ttmon_funcs *funcs = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * apply.h: feeds one part of the core with a record of any kind, as the pipeline does with all of them (core/stream/pipeline.c): the
- * time of the stream, then the function of that part, if the event table says that it has one for this kind.
+ * apply.h: feeds one part of the core with a record of any kind, as the pipeline does with all of them
+ * (core/stream/pipeline.c): the time of the stream, then the function of that part, if the event table
+ * says that it has one for this kind.
  */
 #ifndef TTMON_APPLY_H
 #define TTMON_APPLY_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* dispatch_feed.h: events for the dispatch side, as the kernel and the daemon send them. Stands in for core/tt/tt.h: two chips. */
+/*
+ * dispatch_feed.h: events for the dispatch side, as the kernel and the daemon send them. Stands in for
+ * core/tt/tt.h: two chips.
+ */
 #ifndef TTMON_TEST_DISPATCH_FEED_H
 #define TTMON_TEST_DISPATCH_FEED_H
 

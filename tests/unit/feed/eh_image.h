@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * eh_image.h: a small ELF file with one loaded segment and call frame information, as bytes in a memfd, for the unwinder's tests. The
- * code lies at file offset EH_TEXT, as linked at EH_BASE + EH_TEXT.
+ * eh_image.h: a small ELF file with one loaded segment and call frame information, as bytes in a
+ * memfd, for the unwinder's tests. The code lies at file offset EH_TEXT, as linked at EH_BASE +
+ * EH_TEXT.
  */
 #ifndef TTMON_TEST_EH_IMAGE_H
 #define TTMON_TEST_EH_IMAGE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * elf_image.h: small ELF files for x86-64, made byte by byte, for the tests of the ELF reader. Include after cmocka.h.
- * Segments are loaded elsewhere than they lie in the file, so that an address is never an offset.
+ * elf_image.h: small ELF files for x86-64, made byte by byte, for the tests of the ELF reader. Include
+ * after cmocka.h. Segments are loaded elsewhere than they lie in the file, so that an address is never
+ * an offset.
  */
 #ifndef TTMON_ELF_IMAGE_H
 #define TTMON_ELF_IMAGE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* history_feed.h: records for the history's tests, each made and applied in one line. Not a test itself. */
+/*
+ * history_feed.h: records for the history's tests, each made and applied in one line. Not a test
+ * itself.
+ */
 #ifndef TTMON_TEST_HISTORY_FEED_H
 #define TTMON_TEST_HISTORY_FEED_H
 

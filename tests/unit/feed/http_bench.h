@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * http_bench.h: what the tests of the HTTP server share: a server with some routes in a folder of its own, a clock that stands still, and
- * clients made of plain sockets in the same thread.
+ * http_bench.h: what the tests of the HTTP server share: a server with some routes in a folder of its
+ * own, a clock that stands still, and clients made of plain sockets in the same thread.
  */
 #ifndef TTMON_HTTP_BENCH_H
 #define TTMON_HTTP_BENCH_H
@@ -207,7 +207,9 @@ UNUSED static int count_fds(void)
 	return n;
 }
 
-/* Some tests make errors on purpose; their lines would only confuse: they go here and are looked at. */
+/*
+ * Some tests make errors on purpose; their lines would only confuse: they go here and are looked at.
+ */
 static char said[4096];
 static int quiet_saved;
 static FILE *quiet_file;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* mt_an_feed.h: small traces for the tests of memtrace/analyse/an.h: sites, launches and affine records in a line each. */
+/*
+ * mt_an_feed.h: small traces for the tests of memtrace/analyse/an.h: sites, launches and affine
+ * records in a line each.
+ */
 #ifndef TTMON_MT_AN_FEED_H
 #define TTMON_MT_AN_FEED_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* mt_shape_oracle.h: what one request costs and looks like, found by looking at each byte of each lane. */
+/*
+ * mt_shape_oracle.h: what one request costs and looks like, found by looking at each byte of each
+ * lane.
+ */
 #ifndef TTMON_TEST_MT_SHAPE_ORACLE_H
 #define TTMON_TEST_MT_SHAPE_ORACLE_H
 
@@ -67,7 +70,10 @@ static bool stride_of(const uint64_t *a, const unsigned int *lane, int64_t *ret)
 	return d % gap == 0;
 }
 
-/* Can the lanes be cut into runs of this stride, the inner ones of r lanes, none longer than r and cut as late as can be? */
+/*
+ * Can the lanes be cut into runs of this stride, the inner ones of r lanes, none longer than r and cut
+ * as late as can be?
+ */
 static bool is_tiles(const uint64_t *a, const unsigned int *lane, unsigned int n, int64_t stride,
 		     struct ttmon_mt_shape *want)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* mt_stream_feed.h: for tests of the stream file: bytes through its reader as memtrace/read/in.c gives them, and what came out, kept. */
+/*
+ * mt_stream_feed.h: for tests of the stream file: bytes through its reader as memtrace/read/in.c gives
+ * them, and what came out, kept.
+ */
 #ifndef TTMON_TESTS_MT_STREAM_FEED_H
 #define TTMON_TESTS_MT_STREAM_FEED_H
 
@@ -43,7 +46,9 @@ static inline void keep_batch(struct read_back *r, const struct ttmon_mt_batch *
 	}
 }
 
-/* n bytes, of which at most piece are there at a time beyond what is not used. keep: the records too. */
+/*
+ * n bytes, of which at most piece are there at a time beyond what is not used. keep: the records too.
+ */
 static inline void read_stream(const uint8_t *p, size_t n, size_t piece, bool keep, struct read_back *ret)
 {
 	static struct ttmon_mt_batch b;

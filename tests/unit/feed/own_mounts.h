@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* own_mounts.h: a mount namespace for one child of a test, so that nobody else sees what the child mounts. */
+/*
+ * own_mounts.h: a mount namespace for one child of a test, so that nobody else sees what the child
+ * mounts.
+ */
 #ifndef OWN_MOUNTS_H
 #define OWN_MOUNTS_H
 
@@ -11,8 +14,9 @@
 #define NO_OWN_MOUNTS 77 /* exit status of a child that cannot have it here */
 
 /*
- * Mount propagation is a property of mounts, so "/" must be one to become private. In a chroot to an ordinary folder it is none, and
- * mount(2) says EINVAL: there the child ends with NO_OWN_MOUNTS and the test is skipped.
+ * Mount propagation is a property of mounts, so "/" must be one to become private. In a chroot to an
+ * ordinary folder it is none, and mount(2) says EINVAL: there the child ends with NO_OWN_MOUNTS and
+ * the test is skipped.
  */
 static bool own_mounts(bool *not_here)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ownstack.h: the calling thread's own stack as the probes copy it (<ttmon/stack.h>), and what the process has mapped, for the
- * unwinder's tests and its benchmark. x86-64.
+ * ownstack.h: the calling thread's own stack as the probes copy it (<ttmon/stack.h>), and what the
+ * process has mapped, for the unwinder's tests and its benchmark. x86-64.
  */
 #ifndef TTMON_TEST_OWNSTACK_H
 #define TTMON_TEST_OWNSTACK_H
@@ -58,7 +58,10 @@ __attribute__((noinline, no_sanitize_address, unused)) static void own_copy_word
 		*(uint64_t *)(s->bytes + at + i) = *(const volatile uint64_t *)(s->sp + i);
 }
 
-/* The stack of whoever calls it, which ends below top. It has to stay in that function until the copy is used. */
+/*
+ * The stack of whoever calls it, which ends below top. It has to stay in that function until the copy
+ * is used.
+ */
 __attribute__((always_inline)) static inline void own_stack(struct ttmon_stack_copy *s, uint64_t top)
 {
 	uint64_t r[8], n;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* policy_feed.h: runs made by hand for the tests of lib/pin/policy, and each policy played on them. Included after cmocka. */
+/*
+ * policy_feed.h: runs made by hand for the tests of lib/pin/policy, and each policy played on them.
+ * Included after cmocka.
+ */
 #ifndef TTMON_POLICY_FEED_H
 #define TTMON_POLICY_FEED_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* resctrl_feed.h: io/rdt/resctrl at work on a tree (resctrl_tree.h), the facts it told, and what is expected of them. For its unit tests. */
+/*
+ * resctrl_feed.h: io/rdt/resctrl at work on a tree (resctrl_tree.h), the facts it told, and what is
+ * expected of them. For its unit tests.
+ */
 #ifndef TTMON_TEST_RESCTRL_FEED_H
 #define TTMON_TEST_RESCTRL_FEED_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * resctrl_tree.h: a resctrl file system and a /proc made of plain files, for unit tests, and what the kernel would do with them: mkdirat(2),
- * unlinkat(2) and write(2) of the program are ours. A folder made in mon_groups gets the files of a group and an RMID, or fails for want of
- * one; removing it takes its files along, as kernfs does; task lists keep what was written into them.
+ * resctrl_tree.h: a resctrl file system and a /proc made of plain files, for unit tests, and what the
+ * kernel would do with them: mkdirat(2), unlinkat(2) and write(2) of the program are ours. A folder
+ * made in mon_groups gets the files of a group and an RMID, or fails for want of one; removing it
+ * takes its files along, as kernfs does; task lists keep what was written into them.
  */
 #ifndef TTMON_TEST_RESCTRL_TREE_H
 #define TTMON_TEST_RESCTRL_TREE_H
@@ -133,7 +134,10 @@ static void tree_ctrl(const char *name)
 	tree_group(tree_path("r%s%s", *name ? "/" : "", name), 0);
 }
 
-/* A process and its threads, the last one 0, in a control group ("/": the default one) and a monitoring group. */
+/*
+ * A process and its threads, the last one 0, in a control group ("/": the default one) and a
+ * monitoring group.
+ */
 static void tree_proc(uint32_t tgid, const char *ctrl, const char *mon, ...)
 {
 	char text[600];

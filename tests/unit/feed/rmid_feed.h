@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* rmid_feed.h: records for core/rmid, and the pieces that it gives, by slot and process. Times are virtual. */
+/*
+ * rmid_feed.h: records for core/rmid, and the pieces that it gives, by slot and process. Times are
+ * virtual.
+ */
 #ifndef RMID_FEED_H
 #define RMID_FEED_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * torture.h: allocations of memory that fail when a test says so. Included after all other headers and before the sources under test,
- * which then call these in the place of malloc and friends; the test takes the names back behind them (#undef).
+ * torture.h: allocations of memory that fail when a test says so. Included after all other headers and
+ * before the sources under test, which then call these in the place of malloc and friends; the test
+ * takes the names back behind them (#undef).
  */
 #ifndef TTMON_TORTURE_H
 #define TTMON_TORTURE_H

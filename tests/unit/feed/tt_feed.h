@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* tt_feed.h: records for the tests of core/tt, each made and applied in one line, and questions about its view. Not a test itself. */
+/*
+ * tt_feed.h: records for the tests of core/tt, each made and applied in one line, and questions about
+ * its view. Not a test itself.
+ */
 #ifndef TTMON_TEST_TT_FEED_H
 #define TTMON_TEST_TT_FEED_H
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* tt_tree.h: small trees of tt-kmd's files for unit tests; tests/standin/tt_tree.py makes whole hosts. */
+/*
+ * tt_tree.h: small trees of tt-kmd's files for unit tests; tests/standin/tt_tree.py makes whole hosts.
+ */
 #ifndef TTMON_TEST_TT_TREE_H
 #define TTMON_TEST_TT_TREE_H
 

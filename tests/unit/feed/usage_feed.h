@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* usage_feed.h: a history, a core/cpu and a usage that belong together, for the tests of core/usage. Not a test itself. */
+/*
+ * usage_feed.h: a history, a core/cpu and a usage that belong together, for the tests of core/usage.
+ * Not a test itself.
+ */
 #ifndef TTMON_TEST_USAGE_FEED_H
 #define TTMON_TEST_USAGE_FEED_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_layout.c: the struct offsets that the BPF programs use (cuda_abi.h) against the CUDA headers of this machine.
- * Every row is compared, so that a wrong one is named. SKIP (77) where no CUDA headers were there at build time.
+ * test_layout.c: the struct offsets that the BPF programs use (cuda_abi.h) against the CUDA headers of
+ * this machine. Every row is compared, so that a wrong one is named. SKIP (77) where no CUDA headers
+ * were there at build time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

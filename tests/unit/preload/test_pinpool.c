@@ -150,7 +150,10 @@ static void asks_few_and_holds_few(void **state)
 	assert_int_equal(p.pages, 0);
 }
 
-/* Live and cached pages never pass the larger of the limit and what is live; and nothing goes that need not. */
+/*
+ * Live and cached pages never pass the larger of the limit and what is live; and nothing goes that
+ * need not.
+ */
 static void keeps_its_promise(void **state)
 {
 	enum { LIVE = 200 };

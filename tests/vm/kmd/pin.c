@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pin.c: pins, unpins, fails and allocates DMA buffers on /dev/tenstorrent/0 and 1, several threads at once too, and prints its book as
- * one line of JSON. With --closes it also lets an open file end that holds something. It keeps the pages' own counts, so that the peak
- * is known however ranges overlap.
+ * pin.c: pins, unpins, fails and allocates DMA buffers on /dev/tenstorrent/0 and 1, several threads at
+ * once too, and prints its book as one line of JSON. With --closes it also lets an open file end that
+ * holds something. It keeps the pages' own counts, so that the peak is known however ranges overlap.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tenstorrent.c: a stand-in for tt-kmd as a kernel module of that name: /dev/tenstorrent/0 and 1, the ioctls ALLOCATE_DMA_BUF, PIN_PAGES
- * and UNPIN_PAGES with tt-kmd's numbers, argument layouts and refusals (its ioctl.h, 4af71921), and /proc/driver/tenstorrent/N/pids.
- * Nothing is pinned: it only keeps the book. Names of functions are tt-kmd's where the daemon probes them.
+ * tenstorrent.c: a stand-in for tt-kmd as a kernel module of that name: /dev/tenstorrent/0 and 1, the
+ * ioctls ALLOCATE_DMA_BUF, PIN_PAGES and UNPIN_PAGES with tt-kmd's numbers, argument layouts and
+ * refusals (its ioctl.h, 4af71921), and /proc/driver/tenstorrent/N/pids. Nothing is pinned: it only
+ * keeps the book. Names of functions are tt-kmd's where the daemon probes them.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>

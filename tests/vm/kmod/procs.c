@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * procs.c: processes and threads that begin, run and end as the tests of kmod/ want it. Prints their numbers as one line of JSON, waits for a
- * line on its input where it holds something, and ends.
+ * procs.c: processes and threads that begin, run and end as the tests of kmod/ want it. Prints their
+ * numbers as one line of JSON, waits for a line on its input where it holds something, and ends.
  *
  *	forks N       N children one after the other, each waited for
  *	hold N        N children that wake up each 50 ms; the input names (by place) one to end, and so on to its end
@@ -173,7 +173,9 @@ static long long now_ns(void)
 	return t.tv_sec * 1000000000LL + t.tv_nsec;
 }
 
-/* ms: how many milliseconds it has seen: fewer than went by where the emulated processor was not run. */
+/*
+ * ms: how many milliseconds it has seen: fewer than went by where the emulated processor was not run.
+ */
 static void burn(long ms)
 {
 	long long from, t, last = 0;

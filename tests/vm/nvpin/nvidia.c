@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvidia.c: a stand-in for NVIDIA's kernel module under its name, with the functions that --nvidia-pins probes. Their arguments lie as NVIDIA's do,
- * and they call one another as NVIDIA's do; nothing is pinned, allocated or mapped. A line written to /proc/nvidia-standin, "FUNCTION TIMES AMOUNT
- * STATUS [IRQ]", calls one so many times for so many pages or bytes, and has it return that status; with a last word 1 in an interrupt. With LESS
- * the last of the functions is not there.
+ * nvidia.c: a stand-in for NVIDIA's kernel module under its name, with the functions that
+ * --nvidia-pins probes. Their arguments lie as NVIDIA's do, and they call one another as NVIDIA's do;
+ * nothing is pinned, allocated or mapped. A line written to /proc/nvidia-standin, "FUNCTION TIMES
+ * AMOUNT STATUS [IRQ]", calls one so many times for so many pages or bytes, and has it return that
+ * status; with a last word 1 in an interrupt. With LESS the last of the functions is not there.
  */
 #include <linux/irq_work.h>
 #include <linux/module.h>
@@ -50,7 +51,10 @@ OWN u32 nv_dma_map_alloc(void *dev, u64 page_count, u64 *va_array, u8 contig, vo
 }
 
 #ifndef LESS
-/* By a jump, where the compiler makes one: both functions then return to the same place with the same stack pointer. */
+/*
+ * By a jump, where the compiler makes one: both functions then return to the same place with the same
+ * stack pointer.
+ */
 OWN u32 RmP2PDmaMapPagesCoherent(void *peer, u64 page_size, u32 page_count, u64 *addresses, void **priv)
 {
 	return nv_dma_map_alloc(peer, page_count, addresses, 0, priv);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_daemon.c: the daemon's reader of channels: how many uses it tells, and what it puts into CMD's environment. Time stands still but where a test moves it. */
+/*
+ * test_mt_daemon.c: the daemon's reader of channels: how many uses it tells, and what it puts into
+ * CMD's environment. Time stands still but where a test moves it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

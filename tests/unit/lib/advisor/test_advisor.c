@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_advisor.c: libttmon's answers: call sites found again, what the hot path does not do, threads, fork, broken stacks. */
+/*
+ * test_advisor.c: libttmon's answers: call sites found again, what the hot path does not do, threads,
+ * fork, broken stacks.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,7 +206,10 @@ static void found_by_names_after_a_rebuild(void **state)
 	(void)state;
 	assert_int_equal(ttmon_advise_stack(adv, hot, 2, MB, &a), TTMON_VERDICT_PIN);
 	assert_int_equal(a.match, TTMON_MATCH_NAMES);
-	/* Functions further out have become others: less sure. Twice, as a stack that was seen is answered from what was kept. */
+	/*
+	 * Functions further out have become others: less sure. Twice, as a stack that was seen is answered
+	 * from what was kept.
+	 */
 	for (unsigned int i = 0; i < 2; i++) {
 		assert_int_equal(ttmon_advise_stack(adv, other_way, 2, MB, &leaf), TTMON_VERDICT_PIN);
 		assert_int_equal(leaf.match, TTMON_MATCH_NAMES);

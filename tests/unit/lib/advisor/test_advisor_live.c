@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_advisor_live.c: libttmon and a daemon that is there, is not, goes away, and says what it should not. */
+/*
+ * test_advisor_live.c: libttmon and a daemon that is there, is not, goes away, and says what it should
+ * not.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -386,7 +389,10 @@ static void programs_are_heard(void **state)
 		    last_run.program == 65535 && last_run.start_ns == 100 && last_run.end_ns == 200 &&
 		    last_run.error_ns == 30 && last_run.clock == TTMON_PROGRAM_CLOCK_PAIRS && last_run.seen_ns == 250);
 	assert_string_equal(last_kernels, "a/b.cpp, \xc3\xa9");
-	/* What is not known; names that were forgotten; in pieces; one that was heard before; and what is no row of ours. */
+	/*
+	 * What is not known; names that were forgotten; in pieces; one that was heard before; and what is no
+	 * row of ours.
+	 */
 	say(fd, "{\"forget\":true}\n[6,1,0,nu");
 	say(fd, "ll,1,null,null,null,0,9,7]\n[6,1,0,1,1,1,1,1,1,1,1]\n[7]\n[\n[]\n[-8,1,0,1,1,1,1,1,1,1,1]\n[1e3]\n");
 	say(fd, "[8,4294967296,0,1,1,1,1,1,1,1,1]\n[8,1,0,1,1,5,4,1,1,1,1]\n[0,1,0,1,1,1,1,1,1,1,1]\n[null]\n{}\n");

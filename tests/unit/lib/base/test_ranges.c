@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_ranges.c: the ordered set of address ranges, held against a plain array that is searched from end to end. */
+/*
+ * test_ranges.c: the ordered set of address ranges, held against a plain array that is searched from
+ * end to end.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_topn.c: names with a series of their own. The source is compiled in here once more, with malloc and calloc replaced, for the test in
- * which every allocation of memory fails.
+ * test_topn.c: names with a series of their own. The source is compiled in here once more, with malloc
+ * and calloc replaced, for the test in which every allocation of memory fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,10 @@ static void a_newcomer_needs_twice_the_rank(void **state)
 	assert_string_equal(shown(t), "a:100:0 c:0:0 *:23:0");
 	UPDATE(t, none, ITEM(1, "a", 100, 0), ITEM(2, "b", 12, 0), ITEM(3, "c", 25, 0));
 	assert_string_equal(shown(t), "a:100:0 c:3:0 *:24:0");
-	/* Two at once, the largest against the smallest first; the third is not twice as large as what is left. */
+	/*
+	 * Two at once, the largest against the smallest first; the third is not twice as large as what is
+	 * left.
+	 */
 	UPDATE(t, none, ITEM(1, "a", 100, 0), ITEM(3, "c", 25, 0), ITEM(4, "d", 190, 0), ITEM(5, "e", 200, 0));
 	assert_string_equal(shown(t), "a:100:0 e:200:0 *:202:0");
 	ttmon_topn_free(t);
@@ -258,7 +261,10 @@ static void model_take(struct model *m, struct ttmon_topn *t)
 	assert_int_equal(ttmon_topn_update(t, m->items, m->nr, m->gone), 0);
 }
 
-/* Each series is at or above its last value; those that have vanished, those that are there, and other are all that was ever done. */
+/*
+ * Each series is at or above its last value; those that have vanished, those that are there, and other
+ * are all that was ever done.
+ */
 static void model_check(struct model *m, const struct ttmon_topn *t, uint32_t n)
 {
 	const struct ttmon_topn_row *rows;

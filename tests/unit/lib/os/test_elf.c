@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_elf.c: the ELF reader on small files made by elf_image.h, on damaged ones, and on the real CUDA libraries where they
- * are (SKIP otherwise).
+ * test_elf.c: the ELF reader on small files made by elf_image.h, on damaged ones, and on the real CUDA
+ * libraries where they are (SKIP otherwise).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -367,7 +367,10 @@ static void test_pieces(void **state)
 	assert_non_null(sym);
 	for (size_t shift = 0; shift + 9 < PIECE_GAP; shift += 8)
 		read_in_pieces(str, sym, shift, "cudaFree");
-	/* What is searched for is not at the beginning of these; 5 and the distance of the borders have no factor in common. */
+	/*
+	 * What is searched for is not at the beginning of these; 5 and the distance of the borders have no
+	 * factor in common.
+	 */
 	for (size_t shift = 0; shift + sizeof(TT_NAME) < PIECE_GAP; shift += 5)
 		read_in_pieces(str, sym, shift, TT_NAME);
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_helpers.c: calls that answer, that die and that never end; nobody waits for those but who made them. */
+/*
+ * test_helpers.c: calls that answer, that die and that never end; nobody waits for those but who made
+ * them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -157,7 +160,10 @@ static void test_answers(void **state)
 	ttmon_helpers_free(h);
 }
 
-/* The descriptor of an answer goes to who is named, not to the caller; who gets none sees the end of the socket. */
+/*
+ * The descriptor of an answer goes to who is named, not to the caller; who gets none sees the end of
+ * the socket.
+ */
 static void test_answer_for_another(void **state)
 {
 	static const unsigned int nothing[] = { ECHO, DIE };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_jsonw.c: the JSON row writer: what jansson reads back is what was put in, at the edges of each kind of value. */
+/*
+ * test_jsonw.c: the JSON row writer: what jansson reads back is what was put in, at the edges of each
+ * kind of value.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_outfile.c: a document is there whole or not at all, and a writer that is killed leaves nothing. */
+/*
+ * test_outfile.c: a document is there whole or not at all, and a writer that is killed leaves nothing.
+ */
 #include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_promw.c: both text formats, hostile label values, exact numbers, the Accept header, and the table of metrics. */
+/*
+ * test_promw.c: both text formats, hostile label values, exact numbers, the Accept header, and the
+ * table of metrics.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

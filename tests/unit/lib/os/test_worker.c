@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_worker.c: work is done in order and elsewhere; who asked for it goes on meanwhile, and hears of its end. */
+/*
+ * test_worker.c: work is done in order and elsewhere; who asked for it goes on meanwhile, and hears of
+ * its end.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

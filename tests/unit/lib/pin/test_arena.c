@@ -53,7 +53,10 @@ static void paint(uint64_t unit, uint64_t units, uint8_t was, uint8_t now)
 	}
 }
 
-/* No unit is given out twice, what fits is found, what is given back grows together, regions stay apart. */
+/*
+ * No unit is given out twice, what fits is found, what is given back grows together, regions stay
+ * apart.
+ */
 static void units_are_given_out_once(void **state)
 {
 	struct ttmon_arena a;
@@ -132,7 +135,10 @@ static void regions_grow(void **state)
 	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 10, .call = 70 }, &units), TTMON_ARENA_ADD);
 	assert_int_equal(units, 16);
 	assert_int_equal(ttmon_arena_add(&a, 0, 1600), 0);
-	/* A sixteenth over what is known would be used: left pageable, but where it pays alone. Past that another region takes its place. */
+	/*
+	 * A sixteenth over what is known would be used: left pageable, but where it pays alone. Past that
+	 * another region takes its place.
+	 */
 	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 1700, .known = 1600 }, &units),
 			 TTMON_ARENA_LEAVE);
 	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 1701, .known = 1600, .call = 1601 }, &units),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_policy.c: ways of pinning: figures worked out by hand. The sources are compiled in here once more, with malloc and calloc replaced, for the test in
- * which every allocation of memory fails. Random runs are in test_policy_model.c.
+ * test_policy.c: ways of pinning: figures worked out by hand. The sources are compiled in here once
+ * more, with malloc and calloc replaced, for the test in which every allocation of memory fails.
+ * Random runs are in test_policy_model.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -306,7 +307,10 @@ static void calls_have_a_price(void **state)
 	IS(r, pins, 1);
 	IS(r, unpins, 0);
 	IS(r, pinning_ns, 4000 + 10000);
-	/* 15000 and 5000 saved by the transfers, 4000 of pages and one call: that pays, at a higher price it does not. */
+	/*
+	 * 15000 and 5000 saved by the transfers, 4000 of pages and one call: that pays, at a higher price it
+	 * does not.
+	 */
 	assert_int_equal(ttmon_policy_simulate(&m.run, TTMON_POLICY_HINDSIGHT, &cfg, &r), 0);
 	IS(r, pins, 1);
 	IS(r, pinning_ns, 4000 + 10000);

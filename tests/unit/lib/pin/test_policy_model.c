@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_policy_model.c: ways of pinning on random runs: against plain models of them, and the bound against all choices there are. */
+/*
+ * test_policy_model.c: ways of pinning on random runs: against plain models of them, and the bound
+ * against all choices there are.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -284,7 +287,10 @@ static void what_must_hold(void **state)
 		assert_true(torch.pins <= all.pins);
 		IS(torch, moved_pinned_bytes, bytes);
 		assert_true(best.peak_pages <= peak_of(&m, any));
-		/* Nothing has fewer pages than the least for its share; hindsight is as good as that where it gives no more. */
+		/*
+		 * Nothing has fewer pages than the least for its share; hindsight is as good as that where it gives no
+		 * more.
+		 */
 		assert_true(best.peak_pages >= best.least_pages);
 		assert_true(self.peak_pages >= self.least_pages);
 		assert_true(advice.peak_pages >= advice.least_pages);

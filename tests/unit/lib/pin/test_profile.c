@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_profile.c: runs merged (lib/pin/profile): what is found again at which level, what the rule says of it, and what is not claimed. */
+/*
+ * test_profile.c: runs merged (lib/pin/profile): what is found again at which level, what the rule
+ * says of it, and what is not claimed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,7 +158,10 @@ static void test_both_ways(void **state)
 	ttmon_profile_free(p);
 }
 
-/* Buffers of one call site, each of another size and moved once: worth it where the same pages can serve them one after another. */
+/*
+ * Buffers of one call site, each of another size and moved once: worth it where the same pages can
+ * serve them one after another.
+ */
 static void test_sizes_share_pages(void **state)
 {
 	struct ttmon_profile *p;
@@ -184,8 +190,9 @@ static void test_sizes_share_pages(void **state)
 }
 
 /*
- * Buffers of less than a page, two at a time, each of another size and moved once, as in an inference server: the site pays, and its smallest size
- * takes a page that is there anyway. 4 bytes moved save half a nanosecond.
+ * Buffers of less than a page, two at a time, each of another size and moved once, as in an inference
+ * server: the site pays, and its smallest size takes a page that is there anyway. 4 bytes moved save
+ * half a nanosecond.
  */
 static void test_small_sizes(void **state)
 {
@@ -242,7 +249,10 @@ static void test_rule(void **state)
 	ttmon_profile_free(NULL);
 }
 
-/* A hundred buffers, one at a time, each moved once: none pays by itself, and pages that are used again do. */
+/*
+ * A hundred buffers, one at a time, each moved once: none pays by itself, and pages that are used
+ * again do.
+ */
 static void test_churn(void **state)
 {
 	struct ttmon_profile_found found;
@@ -341,7 +351,10 @@ static void test_ordinals_that_do_not_hold(void **state)
 	ttmon_profile_free(p);
 }
 
-/* A place that asks for several sizes: what is known of a size holds, and is not claimed to be the same buffer. */
+/*
+ * A place that asks for several sizes: what is known of a size holds, and is not claimed to be the
+ * same buffer.
+ */
 static void test_two_sizes(void **state)
 {
 	struct ttmon_profile *p;
@@ -576,7 +589,10 @@ static void test_same_as_the_groups(void **state)
 	ttmon_pin_groups_free(groups);
 }
 
-/* Memory whose call site is not known: nothing is said of it, and the order of calls is no reason to. Its name is a reason. */
+/*
+ * Memory whose call site is not known: nothing is said of it, and the order of calls is no reason to.
+ * Its name is a reason.
+ */
 static void test_no_call_site(void **state)
 {
 	struct ttmon_cost cost = TTMON_COST_DEFAULT;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_client.c: the client's HTTP, against a server that runs in a thread of its own and against something that is none.
+ * test_client.c: the client's HTTP, against a server that runs in a thread of its own and against
+ * something that is none.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -227,7 +228,10 @@ static void test_request(void **state)
 	ttmon_client_reply_fini(&reply);
 }
 
-/* ttmon_client_download() into a file of its own: its result; the file's size and what was said in out and err_out. */
+/*
+ * ttmon_client_download() into a file of its own: its result; the file's size and what was said in out
+ * and err_out.
+ */
 static off_t file_size;
 
 static int download(const char *socket_path, const char *what, uint64_t max_bytes)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_db_read.c: the database reader (lib/read/db) and files that are not what they should be: foreign, cut off,
- * damaged, too large, too deep. Each is one clear error. That it reads what the daemon writes is in test_db.c.
+ * test_db_read.c: the database reader (lib/read/db) and files that are not what they should be:
+ * foreign, cut off, damaged, too large, too deep. Each is one clear error. That it reads what the
+ * daemon writes is in test_db.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,7 +148,10 @@ static void test_cut_off(void **state)
 	assert_int_equal(read_all(why, sizeof(why)), 0);
 }
 
-/* Compressed too, also where only the check sum at the end is missing; and a bit that has turned is noticed. */
+/*
+ * Compressed too, also where only the check sum at the end is missing; and a bit that has turned is
+ * noticed.
+ */
 static void test_cut_off_gzip(void **state)
 {
 	char text[8192], packed[8192], why[512];
@@ -177,8 +181,8 @@ static void test_cut_off_gzip(void **state)
 }
 
 /*
- * Tables before and after the allocations can be asked for when they have been read, with or without the
- * allocations.
+ * Tables before and after the allocations can be asked for when they have been read, with or without
+ * the allocations.
  */
 static void test_members(void **state)
 {
@@ -259,7 +263,8 @@ struct values {
 };
 
 /*
- * A tree takes far more memory than its text: values are counted before they are parsed. Commas without values stand for
+ * A tree takes far more memory than its text: values are counted before they are parsed. Commas
+ * without values stand for
  * them: within the limit they are damage, and beyond it nobody looks.
  */
 static void test_values(void **state)
@@ -272,7 +277,9 @@ static void test_values(void **state)
 		{ HEAD ",\"allocations\":[{\"a\":[", "{},", "", "x", "{}]}]}", most / 2, 0, -E2BIG, "values" },
 		/* Text is no value. */
 		{ HEAD ",\"allocations\":[{\"a\":\"", "[{,", "\\\"", ",", "\"}]}", most / 3, most / 2, 0, "" },
-		/* Every allocation has all of it, the members have it together, and those after the allocations too. */
+		/*
+		 * Every allocation has all of it, the members have it together, and those after the allocations too.
+		 */
 		{ HEAD ",\"allocations\":[{\"a\":[", "null,", "1]},{\"a\":[", ",", "]}]}", some, most - 2, -EBADMSG,
 		  "damaged before" },
 		{ HEAD ",\"a\":[", "null,", "1],\"b\":[", ",", "],\"allocations\":[]}", some, most - some - 2, -EBADMSG,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_run.c: a database as tables (lib/read/run): what is in them, and files whose rows are older, damaged or meant to hurt. */
+/*
+ * test_run.c: a database as tables (lib/read/run): what is in them, and files whose rows are older,
+ * damaged or meant to hurt.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -224,7 +227,10 @@ static void test_pages(void **state)
 	}
 }
 
-/* Rows that are older than members, or nonsense, but in which nothing points anywhere: they have defaults. */
+/*
+ * Rows that are older than members, or nonsense, but in which nothing points anywhere: they have
+ * defaults.
+ */
 static void test_defaults(void **state)
 {
 	struct ttmon_run *run;
@@ -456,8 +462,14 @@ static void test_events_and_choice(void **state)
 	ttmon_run_free(run);
 }
 
-/* Deeper than what makes the key: sites that only differ further out count their allocations together, as who asks does. */
-/* What may be wrong is no identity, and what ends before its beginning is that of several places perhaps. */
+/*
+ * Deeper than what makes the key: sites that only differ further out count their allocations together,
+ * as who asks does.
+ */
+/*
+ * What may be wrong is no identity, and what ends before its beginning is that of several places
+ * perhaps.
+ */
 static void test_stacks_that_are_doubtful(void **state)
 {
 	static const struct {
@@ -525,7 +537,9 @@ static void test_cut_sites(void **state)
 	ttmon_run_free(run);
 }
 
-/* Many processes and many blind windows: each is that of its process, of two with a pid the last one. */
+/*
+ * Many processes and many blind windows: each is that of its process, of two with a pid the last one.
+ */
 static void test_gaps(void **state)
 {
 	enum { N = 100000 };

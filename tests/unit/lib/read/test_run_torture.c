@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_run_torture.c: every allocation of memory that loading a database and making a profile of it takes fails once, and then all after it: an error,
- * no crash, no leak, nothing half done. The sources are compiled in here once more, with malloc and friends replaced; the linker then takes nothing
- * of them from the archive.
+ * test_run_torture.c: every allocation of memory that loading a database and making a profile of it
+ * takes fails once, and then all after it: an error, no crash, no leak, nothing half done. The sources
+ * are compiled in here once more, with malloc and friends replaced; the linker then takes nothing of
+ * them from the archive.
  */
 #include <setjmp.h>
 #include <stdarg.h>

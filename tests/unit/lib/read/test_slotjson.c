@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_slotjson.c: a slot and its rows as JSON: what is not known is null, a lower bound is there, flags have names, text is escaped. */
+/*
+ * test_slotjson.c: a slot and its rows as JSON: what is not known is null, a lower bound is there,
+ * flags have names, text is escaped.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,7 +187,10 @@ static void test_slot(void **state)
 	json_decref(o);
 }
 
-/* A family was not on: what it would have counted is a lower bound, or not known where nothing was seen; what is held is not known. */
+/*
+ * A family was not on: what it would have counted is a lower bound, or not known where nothing was
+ * seen; what is held is not known.
+ */
 static void test_families(void **state)
 {
 	struct ttmon_slot slot = { .flags = TTMON_SLOT_HAS_KNOWN, .allocs = 2, .copies = 3, .pinned_pages = 8 };

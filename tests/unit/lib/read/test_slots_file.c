@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_slots_file.c: lib/read/slots*.c, the format of the slot file, and io/files/slotfile.c, which writes it: what goes in comes out, field by
- * field; what is damaged, cut or full is said, and what is good before it is read.
+ * test_slots_file.c: lib/read/slots*.c, the format of the slot file, and io/files/slotfile.c, which
+ * writes it: what goes in comes out, field by field; what is damaged, cut or full is said, and what is
+ * good before it is read.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -789,7 +790,9 @@ static void test_growing_gz(void **state)
 	growing("growing.gz");
 }
 
-/* A slot that can never fit, and one that finds the ring full: the next one says how many are missing. */
+/*
+ * A slot that can never fit, and one that finds the ring full: the next one says how many are missing.
+ */
 static void test_queue_full(void **state)
 {
 	size_t big = (8u << 20) / sizeof(struct ttmon_slot_row) + 1;
@@ -844,7 +847,10 @@ static void *drain_main(void *arg)
 	return NULL;
 }
 
-/* Nobody takes what is written: the hot thread goes on, and the file says how many slots there was no room for. */
+/*
+ * Nobody takes what is written: the hot thread goes on, and the file says how many slots there was no
+ * room for.
+ */
 static void test_stuck(void **state)
 {
 	struct ttmon_slot_row *rows = calloc(4000, sizeof(*rows));

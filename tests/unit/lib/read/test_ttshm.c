@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ttshm.c: lib/read/ttshm*.c, the reader of tt_device_<key>_memory files and the clean-up of `ttmon smi -c`, in a directory of its
- * own. The files are made of bytes at the offsets of the fact sheet, not of our structs.
+ * test_ttshm.c: lib/read/ttshm*.c, the reader of tt_device_<key>_memory files and the clean-up of
+ * `ttmon smi -c`, in a directory of its own. The files are made of bytes at the offsets of the fact
+ * sheet, not of our structs.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -635,7 +636,10 @@ static void subtraction_stops_at_0(void **state)
 	}
 }
 
-/* Killed without an entry, as in version 1 without TT_METAL_SHM_STATS_PER_PID: nobody will ever take these bytes off. */
+/*
+ * Killed without an entry, as in version 1 without TT_METAL_SHM_STATS_PER_PID: nobody will ever take
+ * these bytes off.
+ */
 static void bytes_of_nobody(void **state)
 {
 	void *map;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cfi.c: call frame information made by hand: each kind of instruction and expression, what is broken, and tables found in the
- * three ways that files have them.
+ * test_cfi.c: call frame information made by hand: each kind of instruction and expression, what is
+ * broken, and tables found in the three ways that files have them.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_unwind.c: walks of this program's own stacks against backtrace() of libgcc, which reads the same tables in the process, and
- * what happens to copies with holes, return probes on the way, code without tables.
+ * test_unwind.c: walks of this program's own stacks against backtrace() of libgcc, which reads the
+ * same tables in the process, and what happens to copies with holes, return probes on the way, code
+ * without tables.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,7 +176,10 @@ static unsigned int hide_returns(const struct ttmon_uw_result *r, uint64_t *slot
 	return n;
 }
 
-/* What other tracers' return probes put into the stack is repaired from the kernel's list, and not without it. */
+/*
+ * What other tracers' return probes put into the stack is repaired from the kernel's list, and not
+ * without it.
+ */
 static void return_probes_on_the_way(void **state)
 {
 	struct ttmon_uw_result whole;
@@ -273,7 +277,10 @@ static struct ttmon_uw_table *of_image(void *ctx, uint32_t object)
 	return object == 1 ? ctx : NULL;
 }
 
-/* A signal came before the first instruction of a function: the byte before it is another one's, or nobody's. */
+/*
+ * A signal came before the first instruction of a function: the byte before it is another one's, or
+ * nobody's.
+ */
 static void interrupted_at_an_entry(void **state)
 {
 	static struct eh_image im = { .kind = EH_WITH_HDR };

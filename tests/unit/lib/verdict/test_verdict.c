@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_verdict.c: the one rule (lib/verdict): against programs that are played call by call, and by hand. */
+/*
+ * test_verdict.c: the one rule (lib/verdict): against programs that are played call by call, and by
+ * hand.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +53,10 @@ static void make_program(struct program *p)
 
 enum how { PAGEABLE, EACH, REGION };
 
-/* What the program takes, ns, told call by call: its copies, its pins and unpins. A region is pinned at once, and grows by the pages that are lacking. */
+/*
+ * What the program takes, ns, told call by call: its copies, its pins and unpins. A region is pinned
+ * at once, and grows by the pages that are lacking.
+ */
 static double play(const struct program *p, const struct ttmon_cost *c, enum how how)
 {
 	uint64_t bps = how == PAGEABLE ? c->pageable_bps : c->pinned_bps;

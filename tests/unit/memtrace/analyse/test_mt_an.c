@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_an.c: the analyses: figures worked out by hand, and random traces against sums and sets made one record at a time. */
+/*
+ * test_mt_an.c: the analyses: figures worked out by hand, and random traces against sums and sets made
+ * one record at a time.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -182,7 +185,9 @@ static void strides_and_steps(void **state)
 	ld = site(&f, "k", "ld", TTMON_MT_GLOBAL, TTMON_MT_LOAD, 4);
 	l = launch(&f, "k");
 	begin(&f, NULL);
-	/* Two warps in turn, each 1 KiB further every time: from one to the other it would be something else. */
+	/*
+	 * Two warps in turn, each 1 KiB further every time: from one to the other it would be something else.
+	 */
 	for (unsigned int i = 0; i < 40; i++) {
 		struct ttmon_mt_rec rec = affine(&f, ld, l, ALL, BASE + (i % 2) * MIB + i / 2 * KIB, i % 10 ? 12 : 20);
 
@@ -562,7 +567,10 @@ static void touch_plain(struct touched *t, const struct ttmon_mt_rec *rec)
 	}
 }
 
-/* Walks up and down by lines, halves of them and words; columns again and again, a word on, over both buffers; lists. */
+/*
+ * Walks up and down by lines, halves of them and words; columns again and again, a word on, over both
+ * buffers; lists.
+ */
 static void next_of(struct feed *f, unsigned int i, uint64_t *at, uint64_t *addr, struct ttmon_mt_rec *rec)
 {
 	static const int64_t by[] = { 128, 128, -128, 64, 4, 256, -512, 4 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_an_buf.c: the analyses by buffer: with and without a map, what comes without records, the heat map; what is not wanted and
- * what is absurd. Allocations that fail: the sources are
- * compiled in here once more, with malloc and friends replaced.
+ * test_mt_an_buf.c: the analyses by buffer: with and without a map, what comes without records, the
+ * heat map; what is not wanted and what is absurd. Allocations that fail: the sources are compiled in
+ * here once more, with malloc and friends replaced.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,9 @@ static void without_a_map(void **state)
 	put(&f, ld, l[1], ALL, BASE + 20 * MIB, 4);
 	/* Downwards, too: below what there is. */
 	put(&f, ld, l[1], ALL, BASE - 128, 4);
-	/* A request that goes into the next chunk: its sectors are there, itself is where its first lane is. */
+	/*
+	 * A request that goes into the next chunk: its sectors are there, itself is where its first lane is.
+	 */
 	put(&f, ld, l[1], ALL, BASE + 22 * MIB - 64, 4);
 	settle(&f);
 	ttmon_mt_an_buffers(f.an, &n);
@@ -175,9 +177,18 @@ static struct ttmon_mt_kernel_row kernel_named(const struct feed *f, const char 
 	return (struct ttmon_mt_kernel_row){ .kernel = NULL };
 }
 
-/* What the GPU counted is what records would have made; the stride only where most have it; launches as the program counted them. */
-/* Sectors come to a buffer by way of its launches: those that are open, done with, and late; and that two allocations have a part of. */
-/* A buffer that begins within a sector: of a request that another buffer's came before, too, that sector is its own. */
+/*
+ * What the GPU counted is what records would have made; the stride only where most have it; launches
+ * as the program counted them.
+ */
+/*
+ * Sectors come to a buffer by way of its launches: those that are open, done with, and late; and that
+ * two allocations have a part of.
+ */
+/*
+ * A buffer that begins within a sector: of a request that another buffer's came before, too, that
+ * sector is its own.
+ */
 static void begins_within_a_sector(void **state)
 {
 	_cleanup_feed_ struct feed f = { 0 };
@@ -216,7 +227,10 @@ static void sectors_of_buffers(void **state)
 	alloc(&f, TTMON_MT_MEM_DEVICE, BASE, 1000, NULL);
 	alloc(&f, TTMON_MT_MEM_DEVICE, BASE + 1000, MIB, NULL);
 	begin(&f, NULL);
-	/* Sector 31 has the end of one and the beginning of the other: it is of the one that the first lane is in. */
+	/*
+	 * Sector 31 has the end of one and the beginning of the other: it is of the one that the first lane is
+	 * in.
+	 */
 	put(&f, ld, l[0], 1, BASE + 1000, 0);
 	put(&f, ld, l[0], 1, BASE, 0);
 	settle(&f);
@@ -482,7 +496,9 @@ static void heat(void **state)
 	assert_int_equal(heat_sum(&h, 1, 6, 2) + heat_sum(&h, 1, 7, 2), 64); /* the bin reaches over both */
 }
 
-/* A range whose size is not known grows both ways; no sector is lost, and halves stay where they are. */
+/*
+ * A range whose size is not known grows both ways; no sector is lost, and halves stay where they are.
+ */
 static void heat_of_ranges(void **state)
 {
 	_cleanup_feed_ struct feed f = { 0 };

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_find.c: findings: each kind where it is to be, with its figures, and not where it is not; what is not claimed of a trace with gaps. */
+/*
+ * test_mt_find.c: findings: each kind where it is to be, with its figures, and not where it is not;
+ * what is not claimed of a trace with gaps.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +31,10 @@
 static const struct ttmon_mt_finding *found;
 static size_t nr_found;
 
-/* The findings of that kind; the last of them in ret. Also: the worst is first, weights are shares, texts are sentences that are not cut. */
+/*
+ * The findings of that kind; the last of them in ret. Also: the worst is first, weights are shares,
+ * texts are sentences that are not cut.
+ */
 static unsigned int findings(struct feed *f, unsigned int what, const struct ttmon_mt_finding **ret)
 {
 	/* Whose weight is a count of sectors or wavefronts; the others' only sorts. */
@@ -321,7 +327,10 @@ static void buffers(void **state)
 	uint32_t ld, st, l[2];
 
 	(void)state;
-	/* 0: read three times over; 1: written, never copied; 2: untouched; 3: gone before; 4: written; 5: written and copied back; 6: sparse; 7: pinned and copied */
+	/*
+	 * 0: read three times over; 1: written, never copied; 2: untouched; 3: gone before; 4: written; 5:
+	 * written and copied back; 6: sparse; 7: pinned and copied
+	 */
 	alloc(&f, TTMON_MT_MEM_PINNED, BASE, 64 * KIB,
 	      &(struct ttmon_mt_alloc){ .name = "batch", .site = "load_batch+0x41", .copies = 1, .pid = 7 });
 	alloc(&f, TTMON_MT_MEM_REGISTERED, BASE + MIB, 64 * KIB, &(struct ttmon_mt_alloc){ .id = "r1", .pid = 7 });

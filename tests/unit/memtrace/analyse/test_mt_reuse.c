@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_reuse.c: reuse distances against a stack that is searched and caches that are played; distinct sectors against a bitmap of all there are. */
+/*
+ * test_mt_reuse.c: reuse distances against a stack that is searched and caches that are played;
+ * distinct sectors against a bitmap of all there are.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -320,7 +323,9 @@ static void more_are_estimated(void **state)
 	ttmon_mt_sectors_free(exact);
 }
 
-/* Sectors below WHERE go to one set, those from WHERE + GAP on to another, the ones between nowhere. */
+/*
+ * Sectors below WHERE go to one set, those from WHERE + GAP on to another, the ones between nowhere.
+ */
 #define WHERE (0x3f800000000 + 70000)
 #define GAP   100
 

@@ -75,7 +75,10 @@ static void sums_by_page(void **state)
 	assert_int_equal(nr, 0);
 }
 
-/* The earliest use of a range is its time; pages that were first used at other times are not of one range. */
+/*
+ * The earliest use of a range is its time; pages that were first used at other times are not of one
+ * range.
+ */
 static void each_range_has_its_time(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_chan.c: a channel with simulated producers, threads as warps: what was committed arrives once, in the order of its ring, and what was dropped is counted to
- * the last one. And memory that lies: nothing of it may harm the reader.
+ * test_mt_chan.c: a channel with simulated producers, threads as warps: what was committed arrives
+ * once, in the order of its ring, and what was dropped is counted to the last one. And memory that
+ * lies: nothing of it may harm the reader.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -39,7 +40,10 @@ static uint64_t below(uint64_t n)
 	return rng % n;
 }
 
-/* Threads of the load below say in cta[1] who they are, in cta[2] their ring, in cta[0] a count of that, and base is a hash of these. */
+/*
+ * Threads of the load below say in cta[1] who they are, in cta[2] their ring, in cta[0] a count of
+ * that, and base is a hash of these.
+ */
 static uint64_t hash_of(uint64_t thread, uint64_t ring, uint64_t no)
 {
 	return ((thread << 40 | ring << 32 | no) + 1) * 0x9e3779b97f4a7c15u;
@@ -377,7 +381,10 @@ static void the_last_sums_hold(void **state)
 	mtp_free(&p);
 }
 
-/* What the GPU counts is what its records would add up to: a width of 8, three requests of 32, 32 and 2 lanes. */
+/*
+ * What the GPU counts is what its records would add up to: a width of 8, three requests of 32, 32 and
+ * 2 lanes.
+ */
 static void counters_become_sums(void **state)
 {
 	struct ttmon_mtc_agg g = { .misaligned = 1,
@@ -429,7 +436,10 @@ static void counters_become_sums(void **state)
 	assert_true(!a.sectors && !a.lines && !a.ideal_lanes && !a.same && !a.max_same && !a.pages_4k);
 }
 
-/* Many entries, over the end of the ring again and again; and what does not fit is counted by the program. */
+/*
+ * Many entries, over the end of the ring again and again; and what does not fit is counted by the
+ * program.
+ */
 static void a_dictionary_goes_round(void **state)
 {
 	struct ttmon_mt_chan *c;
@@ -510,7 +520,9 @@ static void touch(void *ctx, const struct ttmon_mt_touch *t)
 	g->addr_sum += t->addr;
 }
 
-/* A reader that runs for ever keeps no more than the kinds of sites, and no lie about a number stays. */
+/*
+ * A reader that runs for ever keeps no more than the kinds of sites, and no lie about a number stays.
+ */
 static void a_light_sink_does_not_grow(void **state)
 {
 	struct ttmon_mtc_agg_entry agg = { .e.kind = TTMON_MTC_ENTRY_AGG, .site = 7, .agg = { .lanes = { 1 } } };

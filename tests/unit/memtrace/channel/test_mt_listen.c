@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_listen.c: the socket that channels come through: who connects, who is refused, who dies, and that nobody takes the places of others. */
+/*
+ * test_mt_listen.c: the socket that channels come through: who connects, who is refused, who dies, and
+ * that nobody takes the places of others.
+ */
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -175,7 +178,10 @@ static pid_t spawn(const struct world *w, unsigned int n, bool forks, int *ready
 	return pid;
 }
 
-/* What was committed is there, the channel is closed, and that it was cut is said. Also where a child of it lives on with the connection. */
+/*
+ * What was committed is there, the channel is closed, and that it was cut is said. Also where a child
+ * of it lives on with the connection.
+ */
 static void who_is_killed_loses_nothing_that_was_committed(void **state)
 {
 	(void)state;
@@ -251,7 +257,9 @@ static int connect_to(const char *path)
 	return sock;
 }
 
-/* A flood of connections that say nothing, or rubbish: bounded, and who comes after them has a place. */
+/*
+ * A flood of connections that say nothing, or rubbish: bounded, and who comes after them has a place.
+ */
 static void a_flood_takes_no_places(void **state)
 {
 	int flood[500], sock;
@@ -348,7 +356,10 @@ static void a_user_has_some_of_them(void **state)
 	end(&w);
 }
 
-/* Without a descriptor for who waits, the listener is no cause to look again at once; later he is let in. */
+/*
+ * Without a descriptor for who waits, the listener is no cause to look again at once; later he is let
+ * in.
+ */
 static void it_does_not_spin_without_descriptors(void **state)
 {
 	struct rlimit old, none;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_dict.c: a dictionary that grows: what is put in comes out, each text is there once, and it ends where it should. */
+/*
+ * test_mt_dict.c: a dictionary that grows: what is put in comes out, each text is there once, and it
+ * ends where it should.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +38,10 @@ static size_t blocks(const struct ttmon_mt_dictw *d)
 	return n;
 }
 
-/* Kernels that take turns: the text of each is there once, whatever stands between two of its launches. */
+/*
+ * Kernels that take turns: the text of each is there once, whatever stands between two of its
+ * launches.
+ */
 static void takes_turns(void **state)
 {
 	_cleanup_dict_ struct ttmon_mt_dictw d = { 0 };
@@ -87,7 +93,9 @@ static void many(void **state)
 	}
 }
 
-/* Long texts are cut, and those that differ behind the cut are one; what begins another one is not it. */
+/*
+ * Long texts are cut, and those that differ behind the cut are one; what begins another one is not it.
+ */
 static void long_texts(void **state)
 {
 	_cleanup_dict_ struct ttmon_mt_dictw d = { 0 };

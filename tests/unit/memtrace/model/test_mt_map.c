@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_map.c: which allocation an address is in: by hand, against a plain model on random ones, out of a run, and when memory is short. */
+/*
+ * test_mt_map.c: which allocation an address is in: by hand, against a plain model on random ones, out
+ * of a run, and when memory is short.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,7 +113,10 @@ static void generations(void **state)
 	_cleanup_map_ struct ttmon_mt_map *map = new_map();
 
 	(void)state;
-	/* One place, given out a thousand times for 9 of every 10 ns, the 700th for longer; and half of it beside it. */
+	/*
+	 * One place, given out a thousand times for 9 of every 10 ns, the 700th for longer; and half of it
+	 * beside it.
+	 */
 	for (uint64_t i = 0; i < 1000; i++)
 		put(map, 7, TTMON_MT_MEM_DEVICE, 0x1000, i % 2 ? 0x800 : 0x1000, 100 + 10 * i,
 		    i == 700 ? 7110 : 109 + 10 * i);
@@ -364,7 +370,10 @@ static void random_maps(void **state)
 	}
 }
 
-/* A hundred thousand generations at one address, and as many neighbours: found in no time, or this test does not end. */
+/*
+ * A hundred thousand generations at one address, and as many neighbours: found in no time, or this
+ * test does not end.
+ */
 static void many(void **state)
 {
 	_cleanup_map_ struct ttmon_mt_map *map = new_map();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_model.c: the rings of <ttmon/mtchan.h> as a model, all schedules of it: two producers and the consumer on one ring of four units that goes round.
+ * test_mt_model.c: the rings of <ttmon/mtchan.h> as a model, all schedules of it: two producers and
+ * the consumer on one ring of four units that goes round.
  *
- * A step is one access of memory. What a thread stores into the shared memory goes into a buffer of its own and from there, in any order but that of one
- * word, into memory: weaker than any machine this runs on. A fence waits until the buffer is empty. Whether a full ring is waited for or the record
- * is dropped is left open too. What must hold: a record comes once, whole, in the order of its producer; what was dropped and what came are all there is; and at the
- * end the ring is empty.
+ * A step is one access of memory. What a thread stores into the shared memory goes into a buffer of
+ * its own and from there, in any order but that of one word, into memory: weaker than any machine this
+ * runs on. A fence waits until the buffer is empty. Whether a full ring is waited for or the record is
+ * dropped is left open too. What must hold: a record comes once, whole, in the order of its producer;
+ * what was dropped and what came are all there is; and at the end the ring is empty.
  *
- * The model is worth something only if it finds what is wrong: each rule of the protocol that is left out must show.
+ * The model is worth something only if it finds what is wrong: each rule of the protocol that is left
+ * out must show.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +40,10 @@ struct store {
 struct thread {
 	uint8_t pc, nr;
 	struct store buf[BUFFER];
-	/* Of a producer: its record, P1's position, units, is one a LOST, drops. Of the consumer: position, tag, first word. */
+	/*
+	 * Of a producer: its record, P1's position, units, is one a LOST, drops. Of the consumer: position,
+	 * tag, first word.
+	 */
 	uint8_t rec, h, n, lost, drops;
 };
 

@@ -70,7 +70,10 @@ static void test_no_memory(void **state)
 	}
 }
 
-/* Unknown ones access memory, since somebody recorded them; their width is taken from the name all the same. */
+/*
+ * Unknown ones access memory, since somebody recorded them; their width is taken from the name all the
+ * same.
+ */
 static void test_unknown(void **state)
 {
 	static const char *const ops[] = { "opcode 3", "LDGX.E", "", ".", "64", "LDG", "XLD.F16.E" };

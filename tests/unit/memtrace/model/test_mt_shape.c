@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_shape.c: what requests cost. The table of known patterns, and 100,000 random warps of every kind against an oracle that puts every byte of every
- * lane into a set and knows no formula.
+ * test_mt_shape.c: what requests cost. The table of known patterns, and 100,000 random warps of every
+ * kind against an oracle that puts every byte of every lane into a set and knows no formula.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -435,7 +435,10 @@ static void shared_strides(void **state)
 	assert_int_equal(affine(0, 0, UINT32_MAX, 16, TTMON_MT_SHARED).waves,
 			 4); /* one wavefront a phase, though one would carry it */
 	assert_int_equal(affine(0, 0, UINT32_MAX, 16, TTMON_MT_SHARED).ideal_waves, 1);
-	/* ldmatrix .x4 out of rows of 64 bytes: rows 0, 2, 4, 6 of a matrix in the same banks; of 80 bytes: none. */
+	/*
+	 * ldmatrix .x4 out of rows of 64 bytes: rows 0, 2, 4, 6 of a matrix in the same banks; of 80 bytes:
+	 * none.
+	 */
 	assert_int_equal(affine(0, 64, UINT32_MAX, 16, TTMON_MT_SHARED).waves, 16);
 	assert_int_equal(affine(0, 80, UINT32_MAX, 16, TTMON_MT_SHARED).waves, 4);
 	s = listed(scattered, 4, TTMON_MT_SHARED, TTMON_MT_LOAD);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_image.c: PTX out of what nvcc makes (tests/memtrace/images), and out of the same with anything wrong in it. */
+/*
+ * test_mt_image.c: PTX out of what nvcc makes (tests/memtrace/images), and out of the same with
+ * anything wrong in it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +114,10 @@ static void test_wrapper_and_rows(void **state)
 	expect_error(&wrapper, sizeof(wrapper), 0, -ENOENT, "elsewhere");
 	wrapper.data = NULL;
 	expect_error(&wrapper, SIZE_MAX, 0, -EBADMSG, "wrapper");
-	/* One behind the other, with room between them: that of the first alone where no length says that there are more. */
+	/*
+	 * One behind the other, with room between them: that of the first alone where no length says that
+	 * there are more.
+	 */
 	memcpy(row, a, n);
 	memcpy(row + n + 16, b, m);
 	expect(row, n + m + 24, 0, 120, "fat binary, zstd");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ptx.c: the rewriter of PTX over what nvcc makes of tests/memtrace/kernels.cu (every access has its call before it, originals are as they were, some copies
- * are as tests/memtrace/golden/ has them), and over modules that are odd or broken.
+ * test_ptx.c: the rewriter of PTX over what nvcc makes of tests/memtrace/kernels.cu (every access has
+ * its call before it, originals are as they were, some copies are as tests/memtrace/golden/ has them),
+ * and over modules that are odd or broken.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +56,10 @@ static const char *function(const char *text, const char *begin, size_t *len)
 	return p;
 }
 
-/* The next statement of an instruction, without its predicate; how: opcode. A scanner that knows no more of PTX than that statements end in ';'. */
+/*
+ * The next statement of an instruction, without its predicate; how: opcode. A scanner that knows no
+ * more of PTX than that statements end in ';'.
+ */
 static const char *statement(const char *p, const char *end, char *opcode, size_t size)
 {
 	size_t n;
@@ -180,7 +184,10 @@ static void check_module(const char *path, unsigned int kernels, bool aggregate)
 		p = function(r.text, begin, &n);
 		assert_int_equal(check_copy(p, n, aggregate), instructions(&r, k->first, k->sites, aggregate));
 	}
-	/* Behind those of kernels those of the three functions that are called directly (1, 5, 1); the one that only a pointer names has no copy. */
+	/*
+	 * Behind those of kernels those of the three functions that are called directly (1, 5, 1); the one
+	 * that only a pointer names has no copy.
+	 */
 	assert_int_equal(instructions(&r, in_kernels, r.nr_sites - in_kernels, aggregate), 7);
 	assert_null(strstr(r.text, "minus_atEPKii_param_0, .param .u64 __ttmon"));
 	for (size_t i = 0; i < r.nr_sites; i += is_triple(&r, i, aggregate) ? 3 : 1) {
@@ -266,7 +273,9 @@ static void check_golden(const char *module, const char *golden, const char *con
 	opts.select = in_list;
 	opts.ctx = (void *)(uintptr_t)names;
 	rewrite(text, &opts, &r);
-	/* All that has a body and a name of ours, but not the recorder's: as tests/e2e/t_ptx.py does it too. */
+	/*
+	 * All that has a body and a name of ours, but not the recorder's: as tests/e2e/t_ptx.py does it too.
+	 */
 	for (const char *p; (p = strstr(r.text + at, " __ttmon_")); at = (size_t)(p - r.text) + n) {
 		const char *line = p, *end = p + strcspn(p, ";{");
 
@@ -293,7 +302,10 @@ static void test_golden(void **state)
 		     (const char *const[]){ "matrix", "hopper", NULL });
 }
 
-/* Functions: handed on, also by those that access nothing themselves; those that cannot be copied are called as they are. */
+/*
+ * Functions: handed on, also by those that access nothing themselves; those that cannot be copied are
+ * called as they are.
+ */
 static void test_functions(void **state)
 {
 	struct ttmon_ptx_result r;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_ptx_forms.c: what the rewriter makes of each form of an instruction and of a parameter, and of what it does not understand. */
+/*
+ * test_ptx_forms.c: what the rewriter makes of each form of an instruction and of a parameter, and of
+ * what it does not understand.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

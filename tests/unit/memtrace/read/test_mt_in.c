@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_in.c: traces of all kinds as they come: the samples of tests/memtrace/make_traces.py field by field, bytes in pieces through a
- * pipe, compressed, cut, and what is no trace at all. Lines of text are in test_mt_text.c.
+ * test_mt_in.c: traces of all kinds as they come: the samples of tests/memtrace/make_traces.py field
+ * by field, bytes in pieces through a pipe, compressed, cut, and what is no trace at all. Lines of
+ * text are in test_mt_text.c.
  */
 #include <sys/stat.h>
 #include <zlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_in_known.c: lanes that were off told by allocations, allocations out of a kernelslist.g, launches by number, and the rows of ldmatrix in raw
- * records and in Accel-Sim's.
+ * test_mt_in_known.c: lanes that were off told by allocations, allocations out of a kernelslist.g,
+ * launches by number, and the rows of ldmatrix in raw records and in Accel-Sim's.
  */
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -36,7 +36,10 @@ static struct ttmon_mt_map *new_map(const uint64_t (*ranges)[2], size_t n)
 	return map;
 }
 
-/* A line of an access: the first `on` lanes go on from base, the others have the value of a lane that is off. */
+/*
+ * A line of an access: the first `on` lanes go on from base, the others have the value of a lane that
+ * is off.
+ */
 static size_t put_access(char *p, const char *op, uint64_t base, unsigned int on, uint64_t off)
 {
 	size_t n = (size_t)sprintf(
@@ -81,7 +84,10 @@ static void known_lanes(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
 		n += put_access(text + n, lines[i].op, lines[i].base, lines[i].on, lines[i].off);
-	/* The last line of all goes the slow way: more of them, so that all that are looked at go the fast one too. */
+	/*
+	 * The last line of all goes the slow way: more of them, so that all that are looked at go the fast one
+	 * too.
+	 */
 	for (size_t i = 0; i < 2; i++)
 		n += put_access(text + n, "LDG.E", A, 32, 0);
 	for (unsigned int blind = 0; blind < 2; blind++) {
@@ -333,7 +339,10 @@ static void list_of_copies(void **state)
 		want, ARRAY_SIZE(want));
 }
 
-/* A copy that joins two makes one of them, which was there when the older one was, though that is the one behind. */
+/*
+ * A copy that joins two makes one of them, which was there when the older one was, though that is the
+ * one behind.
+ */
 static void list_of_joined(void **state)
 {
 	static const struct want joined[] = { { "MemcpyHtoD 1", 0x1f000, 0x2000, 0, NEVER, 4, 0 } };
@@ -400,7 +409,10 @@ static void list_lines(void **state)
 	assert_int_equal(ttmon_mt_in_allocs("/dev/zero", map, &left_out), 0);
 }
 
-/* Its writer would begin, and what it writes would be gone: the trace's reader is the one that opens it. */
+/*
+ * Its writer would begin, and what it writes would be gone: the trace's reader is the one that opens
+ * it.
+ */
 static void pipe_is_not_opened(void **state)
 {
 	char dir[] = "/tmp/ttmon-test-mt-XXXXXX", path[64];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_text.c: the text of NVBit's mem_trace: the samples of its versions, lines of any spacing against the same as the tool writes
- * them, torn at every byte, ids that are one off, masks that have to be inferred.
+ * test_mt_text.c: the text of NVBit's mem_trace: the samples of its versions, lines of any spacing
+ * against the same as the tool writes them, torn at every byte, ids that are one off, masks that have
+ * to be inferred.
  */
 #include "tests/unit/feed/mt_feed.h"
 
@@ -214,7 +215,10 @@ static void test_fast_is_slow(void **state)
 	feed_free(&f[1]);
 }
 
-/* Every byte of a line as it is not: either it is still the line it was but for its numbers, or it is refused. Lines around it are read. */
+/*
+ * Every byte of a line as it is not: either it is still the line it was but for its numbers, or it is
+ * refused. Lines around it are read.
+ */
 static void test_every_byte(void **state)
 {
 	static const char bytes[] = {
@@ -250,7 +254,10 @@ static void test_every_byte(void **state)
 	}
 }
 
-/* No digit but digits, and what stands between the addresses is no less a part of the line than they are. */
+/*
+ * No digit but digits, and what stands between the addresses is no less a part of the line than they
+ * are.
+ */
 static void test_between(void **state)
 {
 	static const char bytes[] = { 'y', 'g', '-', (char)0xa0, 0, '/', ':', '`', '@' };
@@ -386,7 +393,10 @@ static void test_skew(void **state)
 	}
 }
 
-/* Late accesses of a launch of which one came before the first launch's line; nothing but theirs behind it. */
+/*
+ * Late accesses of a launch of which one came before the first launch's line; nothing but theirs
+ * behind it.
+ */
 static void test_late(void **state)
 {
 	static char text[8000];

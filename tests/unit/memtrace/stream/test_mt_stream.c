@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_mt_stream.c: our own file of memory accesses: what is written comes back, whatever is cut off or damaged, and it is small. */
+/*
+ * test_mt_stream.c: our own file of memory accesses: what is written comes back, whatever is cut off
+ * or damaged, and it is small.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -384,7 +387,9 @@ static void test_flips(void **unused)
 			assert_true(r.nr == N || r.nr == N - EACH);
 			assert_in_range(r.stats.malformed, 1 + (N - r.nr), 2 + (N - r.nr));
 			for (size_t i = 0; i < r.nr; i++) {
-				/* A site or a launch whose block is lost is made up, in the order in which it is named. */
+				/*
+				 * A site or a launch whose block is lost is made up, in the order in which it is named.
+				 */
 				r.recs[i].site = recs[r.recs[i].seq].site;
 				r.recs[i].launch = recs[r.recs[i].seq].launch;
 				same_record(&recs[r.recs[i].seq], &r.recs[i], true);
@@ -479,7 +484,10 @@ static void test_hostile(void **unused)
 	free(q);
 }
 
-/* What somebody else wrote who had but the specification: tests/fuzz/seed_mt_stream.py. Its blocks are as they are. buf: 4096 bytes. */
+/*
+ * What somebody else wrote who had but the specification: tests/fuzz/seed_mt_stream.py. Its blocks are
+ * as they are. buf: 4096 bytes.
+ */
 static size_t from_corpus(const char *name, uint8_t *buf)
 {
 	_cleanup_fclose_ FILE *f = NULL;

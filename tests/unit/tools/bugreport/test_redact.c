@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_redact.c: pseudonyms: the hash, what stays and what does not, JSON, metrics, and every record that can hold a name.
+ * test_redact.c: pseudonyms: the hash, what stays and what does not, JSON, metrics, and every record
+ * that can hold a name.
  *
  * The command's sources are not in the archive that unit tests are linked with: they are included.
  */
@@ -17,7 +18,10 @@
 #include "tools/bugreport/redact.c"
 #include "tools/bugreport/redact_text.c"
 
-/* What the writer says of itself: true, or for test_pace() that it writes nothing until it has been asked five times. */
+/*
+ * What the writer says of itself: true, or for test_pace() that it writes nothing until it has been
+ * asked five times.
+ */
 #define ASKED 5
 static unsigned int asked;
 static bool stuck;
@@ -49,7 +53,10 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The vectors of the paper's appendix and of its reference implementation: key 00 01 .. 0f, message 00 01 .. n-1. */
+/*
+ * The vectors of the paper's appendix and of its reference implementation: key 00 01 .. 0f, message 00
+ * 01 .. n-1.
+ */
 static void test_hash(void **state)
 {
 	static const struct {
@@ -518,7 +525,10 @@ static size_t make_record(uint64_t i)
 	return sizeof(in.alloc) + TTMON_MAX_FRAMES * sizeof(in.alloc.frames[0]);
 }
 
-/* The writer drops what it has no buffer for: a buffer's worth of entries later, it has to have written something. */
+/*
+ * The writer drops what it has no buffer for: a buffer's worth of entries later, it has to have
+ * written something.
+ */
 static void test_pace(void **state)
 {
 	char dir[] = "/tmp/ttmon-redact.XXXXXX", to[64];
@@ -545,7 +555,10 @@ static void test_pace(void **state)
 	rmdir(dir);
 }
 
-/* Nothing is lost, and nothing that was gets forgotten: the old one lacks 3 records, and so does the new one. */
+/*
+ * Nothing is lost, and nothing that was gets forgotten: the old one lacks 3 records, and so does the
+ * new one.
+ */
 static void test_recording(void **state)
 {
 	char dir[] = "/tmp/ttmon-redact.XXXXXX", from[64], to[64];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_heat_map.c: `ttmon heat` without a service and without a terminal: bins, cells at any zoom, groups, pages, lines of any width, and
- * what a service that lies can do.
+ * test_heat_map.c: `ttmon heat` without a service and without a terminal: bins, cells at any zoom,
+ * groups, pages, lines of any width, and what a service that lies can do.
  *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * The commands are part of a program, not of the archive that unit tests are linked with: their
+ * sources are included.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -391,7 +392,10 @@ static void lines_are_as_wide_as_the_terminal(void **state)
 	ttmon_heatmap_fini(&map);
 }
 
-/* What was not all seen is a lower bound or not known, in every form; and of what may be pinned nobody says that it is not. */
+/*
+ * What was not all seen is a lower bound or not known, in every form; and of what may be pinned nobody
+ * says that it is not.
+ */
 static void what_was_not_seen_is_not_told(void **state)
 {
 	struct ttmon_heatmap map = example();

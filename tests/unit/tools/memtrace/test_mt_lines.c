@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_lines.c: what `ttmon memtrace` prints, read again: random accesses of every space, kind and width, with opcodes that no reader knows; which launches
- * are chosen; tables of any width.
+ * test_mt_lines.c: what `ttmon memtrace` prints, read again: random accesses of every space, kind and
+ * width, with opcodes that no reader knows; which launches are chosen; tables of any width.
  *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * The commands are part of a program, not of the archive that unit tests are linked with: their
+ * sources are included.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -231,7 +232,10 @@ static void picks(void **state)
 	}
 }
 
-/* No line is longer than the terminal, and whatever has no room on the first line is on the second one. */
+/*
+ * No line is longer than the terminal, and whatever has no room on the first line is on the second
+ * one.
+ */
 static void tables(void **state)
 {
 	static const char *const heads[] = { "NUMBER", "<NAME", "COUNT", "<REST" };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_client_cmds.c: the commands that show what ttmond says of itself, against a server that runs in a thread of its own.
+ * test_client_cmds.c: the commands that show what ttmond says of itself, against a server that runs in
+ * a thread of its own.
  *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * The commands are part of a program, not of the archive that unit tests are linked with: their
+ * sources are included.
  */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_smi.c: the pure parts of `ttmon smi`: which file is about which chip, what a chip is called, what is in use, text that fits.
+ * test_smi.c: the pure parts of `ttmon smi`: which file is about which chip, what a chip is called,
+ * what is in use, text that fits.
  *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * The commands are part of a program, not of the archive that unit tests are linked with: their
+ * sources are included.
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -430,7 +432,10 @@ static void test_unattributed(void **state)
 	expect_text("memory of nobody");
 }
 
-/* From version 2 on the sum of circular buffers is one process's: a dead one's is not taken off while others live. */
+/*
+ * From version 2 on the sum of circular buffers is one process's: a dead one's is not taken off while
+ * others live.
+ */
 static void test_cb(void **state)
 {
 	struct ttmon_ttshm *f;
@@ -532,7 +537,10 @@ static void test_nothing(void **state)
 	expect_text("no Tenstorrent chip: tt-kmd is not here");
 }
 
-/* A chip whose serial is not known is not the one of key 0, where programs put what they know no name for. */
+/*
+ * A chip whose serial is not known is not the one of key 0, where programs put what they know no name
+ * for.
+ */
 static void test_zero(void **state)
 {
 	(void)state;

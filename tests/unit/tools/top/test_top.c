@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_top.c: `ttmon top` without a service and without a terminal: readings, some of them hostile, their difference, order, lines
- * of any width, JSON.
+ * test_top.c: `ttmon top` without a service and without a terminal: readings, some of them hostile,
+ * their difference, order, lines of any width, JSON.
  *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * The commands are part of a program, not of the archive that unit tests are linked with: their
+ * sources are included.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -224,7 +225,10 @@ static void test_pid_reused(void **state)
 	"\"work\":{\"busy_ns\":" #busy ",\"bounded_error_ns\":" #error ",\"unbounded_runs\":" #unbounded \
 	",\"missed_runs\":" #missed "}"
 
-/* What chips ran: of a process that nobody reported on it is not known, and so is an error that something has none of. */
+/*
+ * What chips ran: of a process that nobody reported on it is not known, and so is an error that
+ * something has none of.
+ */
 static void test_work(void **state)
 {
 	struct ttmon_top a = reading(
@@ -288,7 +292,10 @@ static void test_work(void **state)
 	ttmon_top_fini(&b);
 }
 
-/* The service did not know yet when it was started: it is the same process still. Only one can have been it. */
+/*
+ * The service did not know yet when it was started: it is the same process still. Only one can have
+ * been it.
+ */
 static void test_start_becomes_known(void **state)
 {
 	struct ttmon_top a = reading("{\"processes\":[{\"pid\":7,\"start_ns\":0,\"copies\":10},"
@@ -719,7 +726,10 @@ static void test_args(void **state)
 
 /* ---- what is known ---- */
 
-/* now_ns, off_ns and missed of cpu and of transfer, state and seen_since_ns of transfer, what the process did. */
+/*
+ * now_ns, off_ns and missed of cpu and of transfer, state and seen_since_ns of transfer, what the
+ * process did.
+ */
 #define SEEN                                                                                                                 \
 	"{\"now_ns\":%d,\"counters\":true,\"rdt\":false,\"sums\":{\"user_ns\":%d,\"idle_ns\":%d,\"cpus\":%s},\"families\":{" \
 	"\"cpu\":{\"state\":\"on\",\"why\":\"\",\"seen_since_ns\":1,\"off_ns\":%d,\"missed\":0},"                            \
@@ -785,7 +795,10 @@ static void test_not_seen(void **state)
 	ttmon_top_fini(&shown);
 	ttmon_top_fini(&d);
 	ttmon_top_fini(&a);
-	/* It was on all the while: 0 is 0, though sums since the start are lower bounds; but for whose probes came late. */
+	/*
+	 * It was on all the while: 0 is 0, though sums since the start are lower bounds; but for whose probes
+	 * came late.
+	 */
 	a = reading(SEEN, 1500, 9, 9, "2", 0, "on", "1400", 510, 1, "9", "3", "null", "null");
 	d = between_two(&a, &b);
 	assert_true(d.procs[0].v[TTMON_TOP_COPIES] == 0 && d.procs[0].v[TTMON_TOP_COPIED] == 0);

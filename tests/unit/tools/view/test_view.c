@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_view.c: the parts of `ttmon view` behind the page: bins against a plain sum, the curve of pinned pages against counting at each moment, which
- * allocations fit, the JSON of a run with hostile names, and the page as a file.
+ * test_view.c: the parts of `ttmon view` behind the page: bins against a plain sum, the curve of
+ * pinned pages against counting at each moment, which allocations fit, the JSON of a run with hostile
+ * names, and the page as a file.
  *
- * The commands are part of a program, not of the archive that unit tests are linked with: their sources are included.
+ * The commands are part of a program, not of the archive that unit tests are linked with: their
+ * sources are included.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +71,9 @@ static void test_bins_order(void **state)
 
 #define ALLOCS 40
 
-/* Whatever is added in whatever order: nothing is lost, nothing moves out of its bin, the limits hold. */
+/*
+ * Whatever is added in whatever order: nothing is lost, nothing moves out of its bin, the limits hold.
+ */
 static void test_bins_sums(void **state)
 {
 	(void)state;
@@ -400,7 +404,10 @@ static void test_meta(void **state)
 	assert_string_equal(json_string_value(json_object_get(meta, "host")), "<!--");
 	assert_int_equal(ttmon_view_write_bins(&v, bins_fd), 0);
 	packed = read_fd(bins_fd, &n);
-	/* Nothing of the first; of the second two to the device (0 bytes at 0, 0 at 10000) and one other (0 at 5000). */
+	/*
+	 * Nothing of the first; of the second two to the device (0 bytes at 0, 0 at 10000) and one other (0 at
+	 * 5000).
+	 */
 	assert_memory_equal(packed, "\x00\x00\x02\x00\x24\x01\x10", 7);
 	ttmon_profile_free(profile);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fakeqm: for guests whose kernel only believes to have RDT (../inject.py): what resctrl reads of its counters are the values written to
- * this module's parameters, by RMID. Tests only.
+ * fakeqm: for guests whose kernel only believes to have RDT (../inject.py): what resctrl reads of its
+ * counters are the values written to this module's parameters, by RMID. Tests only.
  *
  *	/sys/module/fakeqm/parameters/occ, mbm_total, mbm_local	bytes, "0,4096,..." from RMID 0
  *	.../unavailable						RMIDs whose reading fails as the register's Unavailable bit makes it fail
  *
- * A kretprobe on resctrl_arch_rmid_read(), which adds nothing to what comes back: the differences that the kernel forms of real registers,
- * their width and scale are not in what this tests.
+ * A kretprobe on resctrl_arch_rmid_read(), which adds nothing to what comes back: the differences that
+ * the kernel forms of real registers, their width and scale are not in what this tests.
  */
 #include <linux/kprobes.h>
 #include <linux/module.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpu.c: the rules of core/cpu for the CPUs one by one: what a chain of records, CPU_OPEN and the end of a slot make of each other.
- * test_cpu_procs.c has who the rows are of, test_cpu_model.c the sums, test_cpu_hostile.c what no kernel sends.
+ * test_cpu.c: the rules of core/cpu for the CPUs one by one: what a chain of records, CPU_OPEN and the
+ * end of a slot make of each other. test_cpu_procs.c has who the rows are of, test_cpu_model.c the
+ * sums, test_cpu_hostile.c what no kernel sends.
  */
 #include "tests/unit/feed/cpu_feed.h"
 

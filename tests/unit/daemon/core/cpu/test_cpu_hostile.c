@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_cpu_hostile.c: core/cpu and records that no kernel sends, or more of them than there is room for. */
+/*
+ * test_cpu_hostile.c: core/cpu and records that no kernel sends, or more of them than there is room
+ * for.
+ */
 #include "tests/unit/feed/cpu_feed.h"
 
 static void test_bad_records(void **state)
@@ -113,7 +116,9 @@ static struct feed_table noise(uint64_t *rnd, uint64_t now)
 	return f;
 }
 
-/* Records that no kernel sends: whatever they say, sums are kept and no slot has more time than CPUs. */
+/*
+ * Records that no kernel sends: whatever they say, sums are kept and no slot has more time than CPUs.
+ */
 static void test_noise(void **state)
 {
 	(void)state;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpu_model.c: core/cpu against a model. Random switches on 1 to 8 CPUs are turned into records as ev_cpu.h says the kernel does
- * and delivered in drains, CPUs shuffled, with what docs/ARCHITECTURE.md says of the watermark. The model knows who ran when, to the
- * nanosecond, from the switches alone; it splits nothing and takes no records.
+ * test_cpu_model.c: core/cpu against a model. Random switches on 1 to 8 CPUs are turned into records
+ * as ev_cpu.h says the kernel does and delivered in drains, CPUs shuffled, with what
+ * docs/ARCHITECTURE.md says of the watermark. The model knows who ran when, to the nanosecond, from
+ * the switches alone; it splits nothing and takes no records.
  *
  *	exact   nothing is lost, the state is read: every slot is exact, row by row
  *	silent  nothing is lost, CPU_OPEN is never told: what is missing at the close is told late, sums are exact
@@ -347,7 +348,10 @@ static void close_slot(struct model *m, bool forced)
 	assert_int_equal(!!(slot.flags & TTMON_SLOT_MISSING), slot.missing_ns != 0);
 	if (m->mode == EXACT)
 		assert_int_equal(slot.missing_ns, 0);
-	/* A CPU that nothing has been heard of yet is not counted: only while it may be stuck or lost from the beginning. */
+	/*
+	 * A CPU that nothing has been heard of yet is not counted: only while it may be stuck or lost from the
+	 * beginning.
+	 */
 	if (m->mode == EXACT || slot.cpus == m->cpus) {
 		assert_int_equal(slot.cpus, whole);
 		assert_int_equal(slot.user_ns + slot.kernel_ns + slot.idle_ns + slot.missing_ns, expected);
@@ -369,7 +373,9 @@ static void deliver(struct model *m, struct cpu *cpu, unsigned int i)
 	cpu->head = cpu->tail = 0;
 }
 
-/* io/bpf/cpustate.h. A CPU that has moved on since, and whose record has not come, is told as unknown. */
+/*
+ * io/bpf/cpustate.h. A CPU that has moved on since, and whose record has not come, is told as unknown.
+ */
 static void tell_open(struct model *m, struct cpu *cpu, unsigned int i, uint64_t now_ns)
 {
 	struct feed_table open = cpu->table;

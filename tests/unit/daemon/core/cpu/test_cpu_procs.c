@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpu_procs.c: who the rows of core/cpu are of: names, ends, tgids used again, RMIDs, and what comes by tgid alone.
+ * test_cpu_procs.c: who the rows of core/cpu are of: names, ends, tgids used again, RMIDs, and what
+ * comes by tgid alone.
  */
 #include "tests/unit/feed/cpu_feed.h"
 
@@ -358,7 +359,10 @@ static size_t make_world(uint64_t *seed, struct world_life *lives, struct world_
 	return n;
 }
 
-/* What runs in a slot, and the records that come in it. Returns whether one of its time, or before, does not. */
+/*
+ * What runs in a slot, and the records that come in it. Returns whether one of its time, or before,
+ * does not.
+ */
 static bool feed_world(struct ttmon_cpu *c, uint64_t no, const struct world_life *lives,
 		       const struct world_record *recs, size_t n)
 {

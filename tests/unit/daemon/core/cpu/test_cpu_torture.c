@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpu_torture.c: every allocation of memory that core/cpu makes fails once, and then all after it. Nothing may crash or leak, and
- * time that finds no process or no row of its own is still in its slot. The sources are compiled in here once more, with malloc
- * and friends replaced; the linker then takes nothing of them from the archive.
+ * test_cpu_torture.c: every allocation of memory that core/cpu makes fails once, and then all after
+ * it. Nothing may crash or leak, and time that finds no process or no row of its own is still in its
+ * slot. The sources are compiled in here once more, with malloc and friends replaced; the linker then
+ * takes nothing of them from the archive.
  */
 #include "tests/unit/feed/cpu_feed.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_clocksync.c: device cycles onto the host's clock: precision and the promised bound over many seeds, and what a counter and a
- * hostile program do to it. Virtual time. The truth is kept in long double, relative to where the counter began.
+ * test_clocksync.c: device cycles onto the host's clock: precision and the promised bound over many
+ * seeds, and what a counter and a hostile program do to it. Virtual time. The truth is kept in long
+ * double, relative to where the counter began.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -275,7 +276,10 @@ static void torn_reads_are_outliers(void **test)
 	assert_true(off(&d, cycles_at(&d, d.t0), host) < 3);
 }
 
-/* The device was closed and opened again, at another frequency: from the third pair on there is a new clock. */
+/*
+ * The device was closed and opened again, at another frequency: from the third pair on there is a new
+ * clock.
+ */
 static void reset_begins_anew(void **test)
 {
 	struct device d = { .t0 = 50 * MS, .c0 = 1ULL << 50, .ghz = 1.35L };
@@ -321,7 +325,10 @@ static void short_counter_wraps(void **test)
 	assert_int_equal(c.resets, wraps);
 }
 
-/* DVFS: what the old frequency said is given up after eight pairs, and until then the bound knows of the doubt from the third on. */
+/*
+ * DVFS: what the old frequency said is given up after eight pairs, and until then the bound knows of
+ * the doubt from the third on.
+ */
 static void frequency_steps(void **test)
 {
 	struct device d = { .t0 = 50 * MS, .c0 = 1000, .ghz = 1.0L };
@@ -348,7 +355,10 @@ static void frequency_steps(void **test)
 	assert_true(ttmon_clocksync_ghz(&c) > 0.8999 && ttmon_clocksync_ghz(&c) < 0.9001);
 }
 
-/* Frequency that drifts by 0.2 ppm a second, over a minute of bursts: the window is cut until a line goes through it. */
+/*
+ * Frequency that drifts by 0.2 ppm a second, over a minute of bursts: the window is cut until a line
+ * goes through it.
+ */
 static void drift_shortens_the_window(void **test)
 {
 	struct ttmon_clocksync c;
@@ -388,7 +398,9 @@ static void old_pairs_leave_the_window(void **test)
 	assert_true(c.to_ns > d.t0 + 950 * 5 * MS);
 }
 
-/* Whatever a program says: no crash, no endless loop, no bound that lies about a later honest clock. */
+/*
+ * Whatever a program says: no crash, no endless loop, no bound that lies about a later honest clock.
+ */
 static void nonsense(void **test)
 {
 	struct device d = { .t0 = 1ULL << 60, .c0 = 1ULL << 62, .ghz = 1.0L };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_disp_record.c: which layout a profiler record has, from what lies in it, and what is refused. */
+/*
+ * test_disp_record.c: which layout a profiler record has, from what lies in it, and what is refused.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -251,7 +253,10 @@ static void nonsense_is_no_record(void **test)
 	assert_int_equal(ttmon_rec_check(ev.w), TTMON_REC_SKIP);
 }
 
-/* A process with one chip and no kernel names: all layouts say the same, and it need not wait for ever. */
+/*
+ * A process with one chip and no kernel names: all layouts say the same, and it need not wait for
+ * ever.
+ */
 static void what_cannot_be_told_is_settled_by_time(void **test)
 {
 	struct ttmon_rec_judge j = { 0 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_dispatch.c: counts out of cumulative sums, runs onto the host's clock by each way there is, waiting, device time by slot,
- * programs and their kernels, ended processes, nonsense. Virtual time.
+ * test_dispatch.c: counts out of cumulative sums, runs onto the host's clock by each way there is,
+ * waiting, device time by slot, programs and their kernels, ended processes, nonsense. Virtual time.
  */
 #include <stdio.h>
 
@@ -455,7 +455,10 @@ static void a_clock_against_the_callback_is_not_used(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* The device was opened again and nobody calibrated: three runs from the past, and the old pairs are forgotten. */
+/*
+ * The device was opened again and nobody calibrated: three runs from the past, and the old pairs are
+ * forgotten.
+ */
 static void a_counter_that_was_reset_is_seen_by_its_runs(void **test)
 {
 	struct ttmon_dispatch *d = make();
@@ -624,7 +627,9 @@ static void names_of_the_gone_make_room(void **test)
 	ttmon_disp_progs_free(p);
 }
 
-/* The probes of its library became active after it had mapped it; told ahead of its exec, and after. */
+/*
+ * The probes of its library became active after it had mapped it; told ahead of its exec, and after.
+ */
 static void envelope_of_a_blind_process_is_open(void **test)
 {
 	struct ttmon_ev_blind blind = { .h.kind = TTMON_EV_BLIND, .object = 1 };
@@ -677,7 +682,10 @@ static void refused_records_are_counted(void **test)
 	ttmon_dispatch_free(d);
 }
 
-/* Which layout a device's records have is said, whether another one fits as well, and what was refused for it. */
+/*
+ * Which layout a device's records have is said, whether another one fits as well, and what was refused
+ * for it.
+ */
 static void record_layouts_are_told(void **test)
 {
 	struct ttmon_dispatch *d = make();
@@ -740,7 +748,10 @@ static void dropped_records_are_told(void **test)
 
 /* ---- device time by slot ---- */
 
-/* Runs of any length, some ahead of the newest event, some reported late: every nanosecond is in one slot. */
+/*
+ * Runs of any length, some ahead of the newest event, some reported late: every nanosecond is in one
+ * slot.
+ */
 static void device_time_is_conserved(void **test)
 {
 	(void)test;

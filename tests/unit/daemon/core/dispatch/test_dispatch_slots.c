@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_dispatch_slots.c: who had which device do how much in a slot. Rows are held against the sums of the slot and against the views;
- * what comes after the last slot, more pairs than there is room for, processes that are forgotten. Virtual time.
+ * test_dispatch_slots.c: who had which device do how much in a slot. Rows are held against the sums of
+ * the slot and against the views; what comes after the last slot, more pairs than there is room for,
+ * processes that are forgotten. Virtual time.
  */
 #include <stdio.h>
 
@@ -240,7 +241,10 @@ static void rows_are_the_sums(void **test)
 	}
 }
 
-/* More pairs in a slot than there is room for: more rows, nothing lost; also where they are forgotten in the middle. */
+/*
+ * More pairs in a slot than there is room for: more rows, nothing lost; also where they are forgotten
+ * in the middle.
+ */
 static void very_many_at_once(void **test)
 {
 	(void)test;

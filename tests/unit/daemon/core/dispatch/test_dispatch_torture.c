@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_dispatch_torture.c: every allocation of memory that the dispatch side makes fails once, and then all after it. Nothing may
- * crash or leak, and what was not taken is counted. The sources are compiled in here once more, with malloc and friends replaced;
- * the linker then takes nothing of them from the archive.
+ * test_dispatch_torture.c: every allocation of memory that the dispatch side makes fails once, and
+ * then all after it. Nothing may crash or leak, and what was not taken is counted. The sources are
+ * compiled in here once more, with malloc and friends replaced; the linker then takes nothing of them
+ * from the archive.
  */
 #include "tests/unit/feed/dispatch_feed.h"
 

@@ -585,7 +585,10 @@ static void sites_that_are_not_found_yet(void **state)
 	assert_int_equal(advice_for(TTMON_METHOD_HOST_ALLOC, 2).said.advice, TTMON_ADVICE_UNPIN);
 }
 
-/* A call without a stack has no call site, ever. The name that an allocator gave tells its memory from other memory all the same. */
+/*
+ * A call without a stack has no call site, ever. The name that an allocator gave tells its memory from
+ * other memory all the same.
+ */
 static void memory_without_a_call_site(void **state)
 {
 	struct ttmon_ev_tag tag = { .h = feed_head(TTMON_EV_TAG, T, 300), .addr = A + MB, .tag = "batch" };

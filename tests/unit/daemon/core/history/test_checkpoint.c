@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_checkpoint.c: checkpoints in the history, and what was moved in the periods between them (core/history/periods.h, core/history/period_view.h). */
+/*
+ * test_checkpoint.c: checkpoints in the history, and what was moved in the periods between them
+ * (core/history/periods.h, core/history/period_view.h).
+ */
 #include "tests/unit/feed/history_feed.h"
 
 #include "daemon/core/history/period_view.h"
@@ -88,7 +91,10 @@ static void a_service_keeps_the_newest(void **state)
 	many(false, MANY - TTMON_CHECKPOINTS_MAX);
 }
 
-/* A service gives the line of a process that ended to another one: what the first told must not be the second's. */
+/*
+ * A service gives the line of a process that ended to another one: what the first told must not be the
+ * second's.
+ */
 static void gone_with_the_line_of_the_process(void **state)
 {
 	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .keep_all = false });
@@ -164,7 +170,10 @@ static void rows_say_when(void **state)
 
 	(void)state;
 	assert_int_equal(ttmon_periods_new(&p), 0);
-	/* 0: each of 20 steps, two buffers taking turns, the last one larger; 1: all but the first, with one hole. */
+	/*
+	 * 0: each of 20 steps, two buffers taking turns, the last one larger; 1: all but the first, with one
+	 * hole.
+	 */
 	for (uint32_t i = 0; i < 20; i++) {
 		ttmon_periods_alloc(p, 0, 100 + i % 2);
 		add(p, i, true, 10);
@@ -284,7 +293,10 @@ static void pinning_pays_after_some_periods(void **state)
 
 /* ---- of a history ---- */
 
-/* A batch in each of 10 steps, weights in the first alone, a pinned buffer in none, results back each time. */
+/*
+ * A batch in each of 10 steps, weights in the first alone, a pinned buffer in none, results back each
+ * time.
+ */
 static struct ttmon_history *trained(bool keep_all)
 {
 	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .keep_all = keep_all, .fold_ns = 60 * SEC });
@@ -369,7 +381,10 @@ static void view_of_a_period(void **state)
 	ttmon_history_free(h);
 }
 
-/* A service lets go of what was freed long ago, and of the older events: the periods of that time are not whole any more. */
+/*
+ * A service lets go of what was freed long ago, and of the older events: the periods of that time are
+ * not whole any more.
+ */
 static void old_periods_are_not_whole(void **state)
 {
 	struct ttmon_history *h = trained(false);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_history.c: allocation, free, registration, hint and reset calls, and what is pinned meanwhile. */
+/*
+ * test_history.c: allocation, free, registration, hint and reset calls, and what is pinned meanwhile.
+ */
 #include "tests/unit/feed/history_feed.h"
 
 #define T 10 /* the process */
@@ -69,7 +71,9 @@ static void generations_tell_reuse_apart(void **state)
 		feed_free(h, T, 150 + i * 100, 160 + i * 100, TTMON_METHOD_DEVICE, A);
 		assert_int_equal(rec(i)->gen, i);
 	}
-	/* Live things at one address have different generations too: (process, address, generation) is a key. */
+	/*
+	 * Live things at one address have different generations too: (process, address, generation) is a key.
+	 */
 	feed_mmap(h, T, 500, A, 8192);
 	feed_alloc(h, T, 510, TTMON_METHOD_REGISTERED, A, 4096);
 	assert_int_equal(rec(3)->gen, 3);
@@ -80,7 +84,10 @@ static void generations_tell_reuse_apart(void **state)
 	assert_int_equal(rec(5)->gen, 5);
 }
 
-/* Another thread gets the address while the free is still returning: the stream shows the new allocation first. */
+/*
+ * Another thread gets the address while the free is still returning: the stream shows the new
+ * allocation first.
+ */
 static void late_free_goes_to_the_superseded_one(void **state)
 {
 	(void)state;
@@ -399,7 +406,10 @@ static void hints_reach_what_they_are_about(void **state)
 	assert_int_equal(rec(1)->traffic->copies[TTMON_RDIR_H2D], 0);
 }
 
-/* What an allocator registered and gave out in pieces: a kernel may read what lies behind the address asked for. */
+/*
+ * What an allocator registered and gave out in pieces: a kernel may read what lies behind the address
+ * asked for.
+ */
 static void device_ptr_of_registered(void **state)
 {
 	struct ttmon_ev_hint ev = {
@@ -439,7 +449,10 @@ static void copy_from(uint64_t ts, uint64_t addr, uint64_t bytes)
 	feed_copy(h, T, ts, TTMON_DIR_H2D, 0x300000000, addr, bytes);
 }
 
-/* What an allocator gives out of pinned memory has the copies of it; the pages are counted once, those of what it is of. */
+/*
+ * What an allocator gives out of pinned memory has the copies of it; the pages are counted once, those
+ * of what it is of.
+ */
 static void pieces_of_pinned_memory(void **state)
 {
 	static const uint8_t methods[] = { TTMON_METHOD_REGISTERED, TTMON_METHOD_HOST_ALLOC };
@@ -485,7 +498,10 @@ static void pieces_of_pinned_memory(void **state)
 	}
 }
 
-/* Memory told twice is no piece; an arena that is registered later frees what it gave out; a free that comes after the end is known. */
+/*
+ * Memory told twice is no piece; an arena that is registered later frees what it gave out; a free that
+ * comes after the end is known.
+ */
 static void what_is_a_piece(void **state)
 {
 	(void)state;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_history_copies.c: transfers: direction, memory of the host side, shares of straddled allocations, heat, kept events. */
+/*
+ * test_history_copies.c: transfers: direction, memory of the host side, shares of straddled
+ * allocations, heat, kept events.
+ */
 #include "tests/unit/feed/history_feed.h"
 
 #define T    10

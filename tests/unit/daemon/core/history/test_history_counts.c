@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_history_counts.c: the counters that only grow: by method, findings, failures, durations of pin calls. */
+/*
+ * test_history_counts.c: the counters that only grow: by method, findings, failures, durations of pin
+ * calls.
+ */
 #include "tests/unit/feed/history_feed.h"
 
 #define T   1000

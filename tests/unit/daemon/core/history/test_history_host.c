@@ -326,7 +326,10 @@ static void list_names_what_events_could_not(void **state)
 	assert_int_equal(ttmon_history_allocs(h), 1);
 }
 
-/* The list is applied at once, events wait for their slot: what they say of the time before it is in it already. */
+/*
+ * The list is applied at once, events wait for their slot: what they say of the time before it is in
+ * it already.
+ */
 static void events_before_the_list_are_in_it(void **state)
 {
 	(void)state;
@@ -528,7 +531,10 @@ static void forked_child_has_the_parents_mappings(void **state)
 	assert_string_equal(a->name, "/tmp/a");
 	assert_true(a->bits & TTMON_AL_OLD);
 	assert_true(ttmon_history_proc(h, 1)->maps_known);
-	/* But nothing of CUDA's; and a parent with registered memory is a hazard, one with memory of CUDA's own is none. */
+	/*
+	 * But nothing of CUDA's; and a parent with registered memory is a hazard, one with memory of CUDA's
+	 * own is none.
+	 */
 	assert_null(ttmon_history_find(h, T + 1, B));
 	assert_int_equal(ttmon_history_proc(h, 1)->pinned_pages, 0);
 	assert_int_equal(proc()->findings[TTMON_FINDING_FORK_PINNED], 0);

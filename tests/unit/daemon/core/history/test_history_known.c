@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_known.c: what is said of memory when not all was seen: kinds are right or unknown, never wrong. Random programs are held against a
- * plain model of pages that saw everything.
+ * test_history_known.c: what is said of memory when not all was seen: kinds are right or unknown,
+ * never wrong. Random programs are held against a plain model of pages that saw everything.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -155,7 +155,9 @@ static void copied_before_the_first_list(void **state)
 	assert_int_equal(moved(TTMON_MEM_PINNED).copies, 1);
 }
 
-/* The kernel merges what two calls made; one of them is unmapped: nothing of it is said of the other. */
+/*
+ * The kernel merges what two calls made; one of them is unmapped: nothing of it is said of the other.
+ */
 static void neighbours_in_one_mapping(void **state)
 {
 	const struct ttmon_alloc *a, *b;
@@ -400,7 +402,10 @@ static void copy_and_check(bool all_seen, uint64_t *unknown, uint64_t *copies)
 	assert_int_equal(moved(TTMON_MEM_UNKNOWN).copies, before[TTMON_MEM_UNKNOWN] + 1);
 }
 
-/* how: 0: all is seen; 1: attached late; 2: attached late, mmap is not traced; 3: alloc is off for a time. */
+/*
+ * how: 0: all is seen; 1: attached late; 2: attached late, mmap is not traced; 3: alloc is off for a
+ * time.
+ */
 static void random_program(unsigned int how, uint64_t *unknown, uint64_t *copies)
 {
 	struct ttmon_xfer pinned_then;

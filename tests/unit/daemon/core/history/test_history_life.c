@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_history_life.c: processes, launches, retention, limits, and that the same stream gives the same tables. */
+/*
+ * test_history_life.c: processes, launches, retention, limits, and that the same stream gives the same
+ * tables.
+ */
 #include "daemon/core/history/history_int.h"
 #include "tests/unit/feed/history_feed.h"
 
@@ -187,7 +190,10 @@ static void blind_windows_are_kept(void **state)
 	assert_true(b[0].held);
 }
 
-/* Its EXIT was lost: somebody noticed that it is no more. One that has exited is left as it is, one that was never seen is not made. */
+/*
+ * Its EXIT was lost: somebody noticed that it is no more. One that has exited is left as it is, one
+ * that was never seen is not made.
+ */
 static void found_to_be_gone(void **state)
 {
 	(void)state;
@@ -201,7 +207,10 @@ static void found_to_be_gone(void **state)
 	assert_int_equal(ttmon_history_procs(h), 1);
 }
 
-/* A minute of a busy program would fill the memory: past a number of freed ones the oldest are folded sooner. */
+/*
+ * A minute of a busy program would fill the memory: past a number of freed ones the oldest are folded
+ * sooner.
+ */
 static void service_folds_sooner_under_pressure(void **state)
 {
 	const uint64_t extra = 1000;
@@ -320,7 +329,10 @@ static void limit_while_mappings_are_split(void **state)
 	ttmon_history_free(s);
 }
 
-/* The oldest record, a made-up mapping, goes while the list that replaces it comes in: its successor has its address. */
+/*
+ * The oldest record, a made-up mapping, goes while the list that replaces it comes in: its successor
+ * has its address.
+ */
 static void limit_while_a_list_comes_in(void **state)
 {
 	struct ttmon_history *s = feed_new((struct ttmon_history_cfg){ .keep_all = true, .max_allocations = 2 });
@@ -441,7 +453,10 @@ static uint64_t digest(uint64_t d, const void *data, size_t n)
 	return d;
 }
 
-/* Live allocations that CUDA, the program or the kernel gave out do not overlap others of their kind, and are found by address. */
+/*
+ * Live allocations that CUDA, the program or the kernel gave out do not overlap others of their kind,
+ * and are found by address.
+ */
 static void check_live(const struct ttmon_history *r)
 {
 	for (uint64_t i = ttmon_history_next(r, 0); i < ttmon_history_allocs(r); i = ttmon_history_next(r, i + 1)) {
@@ -471,7 +486,10 @@ static void check_live(const struct ttmon_history *r)
  */
 enum ticks { NOW_AND_THEN, EACH, WHEN_DUE };
 
-/* Time passes: 10 ms at a time. *due_ns 0: it has been told of something. A digest of what waits for time. */
+/*
+ * Time passes: 10 ms at a time. *due_ns 0: it has been told of something. A digest of what waits for
+ * time.
+ */
 static uint64_t pass(struct ttmon_history *r, enum ticks ticks, uint64_t *ts, uint64_t to_ns, uint64_t *due_ns,
 		     uint64_t d)
 {

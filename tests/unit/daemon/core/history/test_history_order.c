@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_history_order.c: life times by numbers of launches: which launches are numbered, and which number an allocation's ends have. */
+/*
+ * test_history_order.c: life times by numbers of launches: which launches are numbered, and which
+ * number an allocation's ends have.
+ */
 #include "tests/unit/feed/history_feed.h"
 
 #include <ttmon/family.h>
@@ -181,7 +184,10 @@ static void not_numbered(void **state)
 		teardown(state);
 		setup(state);
 	}
-	/* Another program in the same process: its launches are counted anew, and its memory is not the other's. */
+	/*
+	 * Another program in the same process: its launches are counted anew, and its memory is not the
+	 * other's.
+	 */
 	feed_proc(h, T, 2000, 1990, 1, TTMON_PROC_FORK);
 	launched(2200, 4, 0, TTMON_LAUNCHED_START);
 	feed_proc(h, T, 2300, 1990, 1, TTMON_PROC_EXEC);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_quota.c: fair shares: one user's flood costs that user. The sums of a history with hardly any room are those of one that has room
- * for all, whatever the stream; records of others stay, and who paid is named.
+ * test_history_quota.c: fair shares: one user's flood costs that user. The sums of a history with
+ * hardly any room are those of one that has room for all, whatever the stream; records of others stay,
+ * and who paid is named.
  */
 #include "daemon/core/history/history_int.h"
 #include "tests/unit/feed/history_feed.h"
@@ -281,7 +282,10 @@ static void rows_of_errors_have_their_shares(void **state)
 	ttmon_history_free(h);
 }
 
-/* A line that was said while another floods the ring is still there when it is asked for a second later. */
+/*
+ * A line that was said while another floods the ring is still there when it is asked for a second
+ * later.
+ */
 static void live_advice_has_its_shares(void **state)
 {
 	struct ttmon_history *h = make(
@@ -314,7 +318,10 @@ static void live_advice_has_its_shares(void **state)
 	ttmon_history_free(h);
 }
 
-/* Mappings that made room are no reason to take host memory for the device's, nor to ask for the list for ever. */
+/*
+ * Mappings that made room are no reason to take host memory for the device's, nor to ask for the list
+ * for ever.
+ */
 static void mappings_that_made_room_are_not_known(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .max_allocations = 40 });
@@ -340,7 +347,10 @@ static void mappings_that_made_room_are_not_known(void **state)
 	ttmon_history_free(h);
 }
 
-/* When there is no room for their sizes either, the figures say that they are lower bounds, and others' are exact. */
+/*
+ * When there is no room for their sizes either, the figures say that they are lower bounds, and
+ * others' are exact.
+ */
 static void what_is_forgotten_is_said(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .max_allocations = 100 });
@@ -366,7 +376,10 @@ static void what_is_forgotten_is_said(void **state)
 	ttmon_history_free(h);
 }
 
-/* Nothing that was pinned and lost its record is called unused: what is moved from then on is not told apart. */
+/*
+ * Nothing that was pinned and lost its record is called unused: what is moved from then on is not told
+ * apart.
+ */
 static void condensed_memory_is_not_called_cold(void **state)
 {
 	struct ttmon_history *h = make((struct ttmon_history_cfg){ .max_allocations = 10 });
@@ -388,7 +401,10 @@ static void condensed_memory_is_not_called_cold(void **state)
 	ttmon_history_free(h);
 }
 
-/* All but frees that come late: which of those that ended last are remembered depends on what has been folded. */
+/*
+ * All but frees that come late: which of those that ended last are remembered depends on what has been
+ * folded.
+ */
 static void same_sums(const struct ttmon_history *small, const struct ttmon_history *big)
 {
 	struct ttmon_history_totals s = feed_totals(small), b = feed_totals(big);
@@ -431,7 +447,10 @@ static const unsigned int methods[] = { TTMON_METHOD_HOST_ALLOC, TTMON_METHOD_RE
 #define BUFFERS 32
 static uint64_t buffers[2][BUFFERS]; /* their numbers, in each */
 
-/* A random step for both. Addresses overlap, so that allocations supersede others and registrations share pages. */
+/*
+ * A random step for both. Addresses overlap, so that allocations supersede others and registrations
+ * share pages.
+ */
 static void step(struct ttmon_history *const *hs, uint64_t x, uint64_t ts)
 {
 	static const uint32_t tgids[] = { EVIL, VICTIM, 30 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_history_torture.c: every allocation of memory that the history makes fails once, and then all after it. Nothing may crash,
- * leak, or be lost without being counted. The sources are compiled in here once more, with malloc and friends replaced; the linker
- * then takes nothing of them from the archive.
+ * test_history_torture.c: every allocation of memory that the history makes fails once, and then all
+ * after it. Nothing may crash, leak, or be lost without being counted. The sources are compiled in
+ * here once more, with malloc and friends replaced; the linker then takes nothing of them from the
+ * archive.
  */
 #include "tests/unit/feed/history_feed.h"
 
@@ -142,7 +143,10 @@ static void each_allocation_fails_in_turn(void **state)
 			uncounted += totals.no_memory == 0;
 		}
 	}
-	/* Ghosts, names for symbols and the views' own scratch memory are missed by nobody but those who ask for them. */
+	/*
+	 * Ghosts, names for symbols and the views' own scratch memory are missed by nobody but those who ask
+	 * for them.
+	 */
 	assert_true(uncounted < (unsigned int)all / 10);
 	fail_at = -1;
 }

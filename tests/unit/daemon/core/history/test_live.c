@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_live.c: live advice: what is said when, what is not said twice, and lines that are read late. */
+/*
+ * test_live.c: live advice: what is said when, what is not said twice, and lines that are read late.
+ */
 #include <ttmon/family.h>
 
 #include "daemon/core/history/live.h"
@@ -521,7 +523,10 @@ static void lines_run_over(void **state)
 	assert_false(ttmon_history_live(h, UINT64_MAX, &l));
 }
 
-/* A process that tells nothing but checkpoints leaves room for what others are to hear; its periods are counted all the same. */
+/*
+ * A process that tells nothing but checkpoints leaves room for what others are to hear; its periods
+ * are counted all the same.
+ */
 static void a_loop_of_checkpoints(void **state)
 {
 	union feed_record rec = { 0 };

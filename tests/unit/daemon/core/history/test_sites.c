@@ -85,7 +85,10 @@ static const struct ttmon_alloc *last_alloc(const struct ttmon_history *h)
 	return ttmon_history_alloc(h, ttmon_history_allocs(h) - 1);
 }
 
-/* Program 1 at 0x400000, libcudart 2 at 0x700000, a library 3 at 0x800000; file offset = address - start + 0x1000. */
+/*
+ * Program 1 at 0x400000, libcudart 2 at 0x700000, a library 3 at 0x800000; file offset = address -
+ * start + 0x1000.
+ */
 static struct ttmon_history *program(uint32_t tgid, uint64_t slide, uint32_t first_object)
 {
 	struct ttmon_history *h = feed_new((struct ttmon_history_cfg){ .keep_all = true });
@@ -99,7 +102,10 @@ static struct ttmon_history *program(uint32_t tgid, uint64_t slide, uint32_t fir
 	return h;
 }
 
-/* A database that is written before the sites have settled has them all the same, but not what no mapping is known for yet. */
+/*
+ * A database that is written before the sites have settled has them all the same, but not what no
+ * mapping is known for yet.
+ */
 static void a_copy_is_settled(void **state)
 {
 	struct ttmon_history *h = program(10, 0, 1);
@@ -123,7 +129,10 @@ static void a_copy_is_settled(void **state)
 	ttmon_history_now(h, 260 * MS, false);
 	ttmon_history_settle(h);
 	assert_int_equal(ttmon_history_alloc(h, 2)->site, 1);
-	/* What was left out of this stack before is left out of the next one like it, until there are other mappings. */
+	/*
+	 * What was left out of this stack before is left out of the next one like it, until there are other
+	 * mappings.
+	 */
 	feed_alloc_at(h, 10, 300 * MS, TTMON_METHOD_HOST_ALLOC, 0x40000, PAGE, half);
 	ttmon_history_settle(h);
 	assert_int_equal(ttmon_history_alloc(h, 3)->site, 1);
@@ -145,7 +154,9 @@ static void cuda_and_unknown_frames_are_left_out(void **state)
 	ttmon_history_finish(h, SEC);
 	assert_int_equal(last_alloc(h)->site, 1);
 	s = ttmon_history_site(h, 1);
-	/* Leading CUDA frames go, also behind an unknown one; one that is called back from the program stays. */
+	/*
+	 * Leading CUDA frames go, also behind an unknown one; one that is called back from the program stays.
+	 */
 	assert_int_equal(s->nframes, 3);
 	assert_int_equal(s->frames[0].object, 1);
 	assert_int_equal(s->frames[0].offset, 0x1300);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Host memory that tt-kmd holds: one record a range however many devices hold it, pages once, ends, failures. */
+/*
+ * Host memory that tt-kmd holds: one record a range however many devices hold it, pages once, ends,
+ * failures.
+ */
 #include "tests/unit/feed/history_feed.h"
 
 #define T    77

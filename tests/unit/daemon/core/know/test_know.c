@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_know.c: what was not seen. Questions are held against a model that has every gap, told in any order, and looks at each moment. */
+/*
+ * test_know.c: what was not seen. Questions are held against a model that has every gap, told in any
+ * order, and looks at each moment.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,7 +140,10 @@ static enum ttmon_knowledge copies(struct ttmon_know *k, uint32_t tgid)
 	return ttmon_know_of(k, TTMON_FAMILY_TRANSFER, tgid, 50, 200, NULL);
 }
 
-/* A runtime without symbols hides nothing where another one was seen to call the driver's probed functions. */
+/*
+ * A runtime without symbols hides nothing where another one was seen to call the driver's probed
+ * functions.
+ */
 static void stripped_beside_one_that_was_seen(void **state)
 {
 	struct ttmon_know *k;
@@ -177,7 +183,10 @@ static void stripped_beside_one_that_was_seen(void **state)
 	ttmon_know_free(k);
 }
 
-/* What is seen of a program says nothing of the one that the process executed before, nor of another process of its number. */
+/*
+ * What is seen of a program says nothing of the one that the process executed before, nor of another
+ * process of its number.
+ */
 static void stripped_before_an_exec(void **state)
 {
 	struct ttmon_know *k;
@@ -212,7 +221,9 @@ static void stripped_in_another_process_of_that_number(void **state)
 	proc(k, 7, 1, 130, TTMON_PROC_FORK);
 	proc(k, 7, 1, 130, TTMON_PROC_DRIVER);
 	assert_int_equal(copies(k, 7), TTMON_AT_LEAST);
-	/* The first one had, and the library of the second is told before it is: a service sees its mapping. */
+	/*
+	 * The first one had, and the library of the second is told before it is: a service sees its mapping.
+	 */
 	proc(k, 8, 1, 10, TTMON_PROC_DRIVER);
 	ttmon_know_ended(k, 8, 90);
 	stripped(k, 8);
@@ -224,7 +235,10 @@ static void stripped_in_another_process_of_that_number(void **state)
 	ttmon_know_free(k);
 }
 
-/* A file that hangs: nobody knows what its process did; when it has been read, it was no gap. Others of the process stay. */
+/*
+ * A file that hangs: nobody knows what its process did; when it has been read, it was no gap. Others
+ * of the process stay.
+ */
 static void a_file_that_is_read_late(void **state)
 {
 	struct ttmon_ev_blind ev = { .h.tgid = 7,

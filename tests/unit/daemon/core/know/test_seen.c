@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_seen.c: what each slot knows, and for how long each family told nothing, held against a model that looks at every moment: changes and losses
- * at random times, told before, while and after their slots close.
+ * test_seen.c: what each slot knows, and for how long each family told nothing, held against a model
+ * that looks at every moment: changes and losses at random times, told before, while and after their
+ * slots close.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,10 @@ static void tell(struct ttmon_seen_sums *s, struct ttmon_know *k, unsigned int f
 	ttmon_seen_on_family(s, &ev);
 }
 
-/* Changes of two families at any moment; each is told before its slot closes, as the daemon's facts are. */
+/*
+ * Changes of two families at any moment; each is told before its slot closes, as the daemon's facts
+ * are.
+ */
 static void against_a_model(void **state)
 {
 	static const uint8_t families[] = { TTMON_FAMILY_TRANSFER, TTMON_FAMILY_ALLOC };

@@ -110,7 +110,10 @@ static void double_free(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The fork bug of unvariance/collector's module: a child that inherited the RMID exits and frees it, the parent runs on. */
+/*
+ * The fork bug of unvariance/collector's module: a child that inherited the RMID exits and frees it,
+ * the parent runs on.
+ */
 static void free_by_another_process(void **state)
 {
 	struct ttmon_rmid *r = fresh();

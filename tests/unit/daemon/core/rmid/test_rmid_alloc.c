@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_alloc.c: the allocator of RMIDs on the host: the steps of tests/rmid_script.h, and a random run against a model that keeps
- * a plain list. The same steps run in BPF (tests/bpf) and in the kernel module (selftest=1). And
- * the turns in which the module reads the ids in use.
+ * test_rmid_alloc.c: the allocator of RMIDs on the host: the steps of tests/rmid_script.h, and a
+ * random run against a model that keeps a plain list. The same steps run in BPF (tests/bpf) and in the
+ * kernel module (selftest=1). And the turns in which the module reads the ids in use.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,10 @@ static void test_script(void **state)
 	}
 }
 
-/* What the allocator promises, said the other way round: a list of free ids with times, and who holds which. */
+/*
+ * What the allocator promises, said the other way round: a list of free ids with times, and who holds
+ * which.
+ */
 struct model {
 	struct {
 		uint32_t id;

@@ -160,7 +160,10 @@ static void got_piece(void *ctx, const struct ttmon_rdt_piece *p)
 	}
 	assert_true(p->tgid > i * OWNERS && p->tgid <= (i + 1) * OWNERS);
 	w.got[i][p->tgid - 1 - i * OWNERS] += p->total;
-	/* Readings may be late by eight slots and far apart by thirty, and an interval is over when it is over. */
+	/*
+	 * Readings may be late by eight slots and far apart by thirty, and an interval is over when it is
+	 * over.
+	 */
 	assert_true(p->ns > 0 && p->ns <= 40 * MS);
 }
 

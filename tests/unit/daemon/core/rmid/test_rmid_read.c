@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_rmid_read.c: readings of RDT over time: splitting, owners, baselines, lateness, each by name. */
+/*
+ * test_rmid_read.c: readings of RDT over time: splitting, owners, baselines, lateness, each by name.
+ */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100
@@ -16,7 +18,10 @@ static struct ttmon_rmid *owned(void)
 	return r;
 }
 
-/* Readings each millisecond, a little after the boundary: the slot before it has all of it but those few us, in time. */
+/*
+ * Readings each millisecond, a little after the boundary: the slot before it has all of it but those
+ * few us, in time.
+ */
 static void each_millisecond(void **state)
 {
 	struct ttmon_rmid *r = fresh();
@@ -69,7 +74,10 @@ static void odd_bytes_over_odd_times(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* resctrl, 4 Hz: the reading comes when most of its slots are closed. What it says of them goes into the oldest open one, at once. */
+/*
+ * resctrl, 4 Hz: the reading comes when most of its slots are closed. What it says of them goes into
+ * the oldest open one, at once.
+ */
 static void four_readings_a_second(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -217,7 +225,10 @@ static void reused_before_a_late_reading(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* An allocation that is told after the slots it is of have closed: what was given out stays where it is. */
+/*
+ * An allocation that is told after the slots it is of have closed: what was given out stays where it
+ * is.
+ */
 static void late_allocation(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -235,7 +246,9 @@ static void late_allocation(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* Readings at the allocation and after it: the first one is Q's baseline, its own bytes count in full. */
+/*
+ * Readings at the allocation and after it: the first one is Q's baseline, its own bytes count in full.
+ */
 static void baseline_at_reallocation(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -323,7 +336,10 @@ static void old_readings_are_ignored(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* The watermark stands still for 50 ms while readings come each millisecond: all bytes are there, spread less finely. */
+/*
+ * The watermark stands still for 50 ms while readings come each millisecond: all bytes are there,
+ * spread less finely.
+ */
 static void slots_stall(void **state)
 {
 	struct ttmon_rmid *r = owned();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmid_torture.c: every allocation of memory that core/rmid makes fails once, and then all after it: nothing crashes or leaks, and
- * what was not taken is counted. And streams that want more memory than there may be. The sources are compiled in here once more, with
- * calloc replaced; the linker then takes nothing of them from the archive.
+ * test_rmid_torture.c: every allocation of memory that core/rmid makes fails once, and then all after
+ * it: nothing crashes or leaks, and what was not taken is counted. And streams that want more memory
+ * than there may be. The sources are compiled in here once more, with calloc replaced; the linker then
+ * takes nothing of them from the archive.
  */
 #include "tests/unit/feed/rmid_feed.h"
 
@@ -17,7 +18,10 @@
 #undef realloc
 #undef reallocarray
 
-/* Two processes, one after the other, on each of three RMIDs in two domains, told by facts; readings of both. 600 facts: their queue grows. */
+/*
+ * Two processes, one after the other, on each of three RMIDs in two domains, told by facts; readings
+ * of both. 600 facts: their queue grows.
+ */
 static void scenario(struct ttmon_rmid *r)
 {
 	uint8_t ok[] = ALL_OK;
@@ -142,7 +146,10 @@ static void hostile_stream(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* All there may be, then a minute of readings: not one byte more. And when nothing comes, there is nothing to do. */
+/*
+ * All there may be, then a minute of readings: not one byte more. And when nothing comes, there is
+ * nothing to do.
+ */
 static void memory_is_flat(void **state)
 {
 	struct ttmon_rmid *r = fresh();

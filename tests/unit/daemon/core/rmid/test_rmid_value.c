@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_rmid_value.c: what the values of RDT mean: width, scale, what is no value, gauges, each by name. */
+/*
+ * test_rmid_value.c: what the values of RDT mean: width, scale, what is no value, gauges, each by
+ * name.
+ */
 #include "tests/unit/feed/rmid_feed.h"
 
 #define P 100
@@ -61,7 +64,10 @@ static void counts_are_scaled(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* resctrl's values do not wrap: one that is smaller is of a group that was made anew. So is one that no memory could have moved. */
+/*
+ * resctrl's values do not wrap: one that is smaller is of a group that was made anew. So is one that
+ * no memory could have moved.
+ */
 static void reset_counters(void **state)
 {
 	struct ttmon_rmid *r = owned();
@@ -284,7 +290,10 @@ static void occupancy_of_a_domain_is_missing(void **state)
 	ttmon_rmid_free(r);
 }
 
-/* A reading that comes after its owner has gone and its slot was closed: bytes are its own, a gauge is of the past. */
+/*
+ * A reading that comes after its owner has gone and its slot was closed: bytes are its own, a gauge is
+ * of the past.
+ */
 static void late_occupancy(void **state)
 {
 	struct ttmon_rmid *r = fresh();

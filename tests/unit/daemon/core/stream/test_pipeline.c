@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_pipeline.c: records in, slots and sums out, and the accounting identity with each of its terms. */
+/*
+ * test_pipeline.c: records in, slots and sums out, and the accounting identity with each of its terms.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -489,7 +491,10 @@ static void feed_list(struct ttmon_pipeline *p, uint64_t from_ns, uint64_t start
 	ttmon_pipeline_feed(p, &done, sizeof(done));
 }
 
-/* The copy's memory is gone in a list that was read after it but comes while the copy lies in an open slot. */
+/*
+ * The copy's memory is gone in a list that was read after it but comes while the copy lies in an open
+ * slot.
+ */
 static void later_lists_wait_for_the_slots(void **state)
 {
 	struct ttmon_pipeline *p = make();
@@ -570,7 +575,10 @@ static void feed_family(struct ttmon_pipeline *p, uint64_t ts_ns, enum ttmon_fam
 	feed_family_of(p, 0, ts_ns, family, state);
 }
 
-/* Which families each slot knows, and for how long one was not on: slots that the change falls into are not known as a whole. */
+/*
+ * Which families each slot knows, and for how long one was not on: slots that the change falls into
+ * are not known as a whole.
+ */
 static void slots_say_what_is_known(void **state)
 {
 	const uint32_t transfer = TTMON_FAMILY_BIT(TRANSFER), mmap = TTMON_FAMILY_BIT(MMAP);
@@ -622,7 +630,10 @@ static void slots_say_what_is_known(void **state)
 	ttmon_pipeline_free(p);
 }
 
-/* Reduced in one process: the family is on for all, its slots are not known as a whole, and of others all is known. */
+/*
+ * Reduced in one process: the family is on for all, its slots are not known as a whole, and of others
+ * all is known.
+ */
 static void a_family_of_one_process(void **state)
 {
 	const uint32_t transfer = TTMON_FAMILY_BIT(TRANSFER);

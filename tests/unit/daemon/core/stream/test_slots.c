@@ -456,7 +456,10 @@ static void equals_a_sort_of(enum shape shape, size_t n)
 	free(model);
 }
 
-/* Any order of arrival gives the order of qsort with the same key, in thin slots (insertion, merge) and full ones (dealt out). */
+/*
+ * Any order of arrival gives the order of qsort with the same key, in thin slots (insertion, merge)
+ * and full ones (dealt out).
+ */
 static void equals_a_sort(void **state)
 {
 	(void)state;

@@ -98,7 +98,10 @@ static void test_one(void **state)
 	ttmon_timeline_free(t);
 }
 
-/* The number of each run and the oldest kept after one that is not: every number is told of once, in order, kept or not. */
+/*
+ * The number of each run and the oldest kept after one that is not: every number is told of once, in
+ * order, kept or not.
+ */
 static void test_numbers(void **state)
 {
 	(void)state;

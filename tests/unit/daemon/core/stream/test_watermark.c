@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_watermark.c: a drain that reaches everything moves it, a busy record and an unread process hold it, for 50 ms and no longer. */
+/*
+ * test_watermark.c: a drain that reaches everything moves it, a busy record and an unread process hold
+ * it, for 50 ms and no longer.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -86,7 +86,10 @@ static void what_takes_no_memory_is_not_counted(void **state)
 	ttmon_tt_free(t);
 }
 
-/* Early E2 has padding where later the flag is: an address says otherwise, and a byte that is neither 0 nor 1 is no flag. */
+/*
+ * Early E2 has padding where later the flag is: an address says otherwise, and a byte that is neither
+ * 0 nor 1 is no flag.
+ */
 static void padding_is_no_flag(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -288,7 +291,9 @@ static void partial_is_who_frees_what_nobody_saw(void **state)
 	ttmon_tt_free(t);
 }
 
-/* Losses are told up to 100 ms after they happened, and may be of the first thing that a process did. */
+/*
+ * Losses are told up to 100 ms after they happened, and may be of the first thing that a process did.
+ */
 static void losses_are_of_who_ran_then(void **state)
 {
 	struct ttmon_tt *t = feed_new();
@@ -311,7 +316,9 @@ static void losses_are_of_who_ran_then(void **state)
 	ttmon_tt_free(t);
 }
 
-/* Another environment, other chips: what was told of the old program is not believed of the new one. */
+/*
+ * Another environment, other chips: what was told of the old program is not believed of the new one.
+ */
 static void another_program_has_other_chips(void **state)
 {
 	struct ttmon_tt *t = started();

@@ -68,7 +68,10 @@ static void end(struct ttmon_tt *t, uint64_t program, unsigned int dev)
 	CALL(t, P, 30, FN_CB_FREE, TTMON_TT_DEV_DEVICE, DEV(dev), program);
 }
 
-/* All programs begin at the same address: on other cores that is other memory, on the same cores it is the same. */
+/*
+ * All programs begin at the same address: on other cores that is other memory, on the same cores it is
+ * the same.
+ */
 static void union_by_core(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -193,7 +196,10 @@ static void devices_from_before(void **state)
 	ttmon_tt_free(t);
 }
 
-/* A device is closed and opened again: what runs there again has its circular buffers again, and tells nothing else. */
+/*
+ * A device is closed and opened again: what runs there again has its circular buffers again, and tells
+ * nothing else.
+ */
 static void programs_run_again(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -216,7 +222,10 @@ static void programs_run_again(void **state)
 	assert_int_equal(CB(t, 0), 2 * 1024);
 	assert_int_equal(CB(t, 1), 0);
 	assert_int_equal(feed_process(t, P).flags, 0);
-	/* On a mesh that nobody has seen: its devices are asked for, and what they have is not known until then. */
+	/*
+	 * On a mesh that nobody has seen: its devices are asked for, and what they have is not known until
+	 * then.
+	 */
 	CALL(t, P, 70, FN_CB_RUN, TTMON_TT_DEV_MESH, MESH(0), PROG(1));
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);
 	for (n = ttmon_tt_wants(t, w, 8); n && w[n - 1].mesh != MESH(0); n--)
@@ -227,7 +236,10 @@ static void programs_run_again(void **state)
 	assert_int_equal(CB(t, 0), 2 * 1024);
 	assert_int_equal(CB(t, 1), 2 * 1024);
 	assert_int_equal(CB(t, 2), 0);
-	/* One that ends before: whether it had the device that is left is not known as long as the program is there. */
+	/*
+	 * One that ends before: whether it had the device that is left is not known as long as the program is
+	 * there.
+	 */
 	CALL(t, P, 72, FN_CB_RUN, TTMON_TT_DEV_MESH, MESH(1), PROG(1));
 	CALL(t, P, 73, FN_MESH_DTOR, TTMON_TT_DEV_MESH, MESH(1));
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_CB_UNKNOWN);

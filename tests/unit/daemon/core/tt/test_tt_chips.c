@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_tt_chips.c: circular buffers, which chip a device is, limits and lies, what the history is told. */
+/*
+ * test_tt_chips.c: circular buffers, which chip a device is, limits and lies, what the history is
+ * told.
+ */
 #include "tests/unit/feed/tt_feed.h"
 
 #define P 100
@@ -153,7 +156,10 @@ static void ids_change_only_where_nothing_is_held(void **state)
 	ttmon_tt_free(t);
 }
 
-/* A Buffer at the address of the one that this thread freed last: its free is missed here, and seen as unknown the second time. */
+/*
+ * A Buffer at the address of the one that this thread freed last: its free is missed here, and seen as
+ * unknown the second time.
+ */
 static void the_last_free_of_a_thread_is_not_remembered_too_long(void **state)
 {
 	struct ttmon_tt *t = started();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_tt_fallback.c: layouts that must be told apart, libraries whose primary pair never fires, and when spare probes may go. */
+/*
+ * test_tt_fallback.c: layouts that must be told apart, libraries whose primary pair never fires, and
+ * when spare probes may go.
+ */
 #include "tests/unit/feed/tt_feed.h"
 
 #define P 100
@@ -411,7 +414,10 @@ static void captures_take_nothing_degraded_either(void **state)
 	}
 }
 
-/* Nobody has seen the allocator's function yet: whether it is called at all shows with the first allocation that gets there. */
+/*
+ * Nobody has seen the allocator's function yet: whether it is called at all shows with the first
+ * allocation that gets there.
+ */
 static void a_capture_before_all_else_is_none_once_the_allocator_was_called(void **state)
 {
 	(void)state;
@@ -448,7 +454,10 @@ static void a_capture_before_all_else_is_none_once_the_allocator_was_called(void
 	}
 }
 
-/* One thread is between allocate_impl and the allocator when another one's allocation gets there first. */
+/*
+ * One thread is between allocate_impl and the allocator when another one's allocation gets there
+ * first.
+ */
 static void what_is_still_on_its_way_to_the_allocator_is_no_capture(void **state)
 {
 	(void)state;

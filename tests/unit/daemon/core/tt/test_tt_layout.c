@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_tt_layout.c: Buffers of every generation are read back, told apart, and nonsense is told from sense. */
+/*
+ * test_tt_layout.c: Buffers of every generation are read back, told apart, and nonsense is told from
+ * sense.
+ */
 #include "tests/unit/feed/tt_feed.h"
 
 static void every_layout_is_read(void **state)

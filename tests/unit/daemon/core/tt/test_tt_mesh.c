@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_tt_mesh.c: buffers of meshes: each byte once on each local device, however the devices become known, and when they change. */
+/*
+ * test_tt_mesh.c: buffers of meshes: each byte once on each local device, however the devices become
+ * known, and when they change.
+ */
 #include "tests/unit/feed/tt_feed.h"
 
 #define P 100
@@ -69,7 +72,10 @@ static void shadows_and_views_are_no_buffers(void **state)
 		feed_dev_new(t, P, 11, i, i);
 	feed_buffer(t, P, 20, FN_ALLOCATED, &m);
 	feed_shadows(t, P, 21, &m, 0, 1);
-	/* Not of this buffer: another size, another address, another thread, the same device again, the mesh itself. */
+	/*
+	 * Not of this buffer: another size, another address, another thread, the same device again, the mesh
+	 * itself.
+	 */
 	CALL(t, P, 22, FN_SHADOW, TTMON_TT_DEV_DEVICE, DEV(3), m.size + 1, 2048, m.type, m.addr);
 	assert_int_equal(feed_dram(t, P, 0), 100);
 	assert_int_equal(feed_dram(t, P, 1), 100);
@@ -177,7 +183,9 @@ static void all_devices_are_assumed_in_the_end(void **state)
 	ttmon_tt_tick(t, 504 * MS);
 	all_have(t, 0, 1, 101);
 	assert_int_equal(feed_use(t, P, 1).peak[0], 101);
-	/* It was only one of them: the other never had it. That it was shown with it once is said to the end. */
+	/*
+	 * It was only one of them: the other never had it. That it was shown with it once is said to the end.
+	 */
 	feed_mesh(t, P, 505 * MS, 0, 0, 1);
 	assert_int_equal(feed_process(t, P).flags, TTMON_TT_F_MESH_ASSUMED);
 	all_have(t, 0, 0, 101);
@@ -476,7 +484,10 @@ static void what_is_told_twice_counts_once(void **state)
 	assert_int_equal(feed_use(t, P, 1).frees, 5);
 	assert_int_equal(feed_process(t, P).hooked, 5);
 	assert_int_equal(feed_process(t, P).unknown_frees, 0);
-	/* The first of the two is lost once: the next allocation of the same Buffer is another one all the same. */
+	/*
+	 * The first of the two is lost once: the next allocation of the same Buffer is another one all the
+	 * same.
+	 */
 	feed_buffer(t, P, 30, FN_ALLOCATED, &m);
 	feed_buffer(t, P, 31, FN_FREEING, &m);
 	feed_buffer(t, P, 32, FN_NOTIFIED, &m);
@@ -484,7 +495,10 @@ static void what_is_told_twice_counts_once(void **state)
 	ttmon_tt_free(t);
 }
 
-/* What memory said was wrong: what buffers show counts, and the process says that it stood on something else. */
+/*
+ * What memory said was wrong: what buffers show counts, and the process says that it stood on
+ * something else.
+ */
 static void buffers_beat_the_walk(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -553,7 +567,10 @@ static void spare_probes(struct ttmon_tt *t, uint64_t ts, bool on)
 	FEED(t, ev);
 }
 
-/* While the probes that show shadows are taken away and put back, some are missing: what is shown then is not all. */
+/*
+ * While the probes that show shadows are taken away and put back, some are missing: what is shown then
+ * is not all.
+ */
 static void shadows_while_probes_come_and_go(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -678,7 +695,10 @@ static void an_exception_between_shadows(void **state)
 	ttmon_tt_free(t);
 }
 
-/* One that is destroyed takes its buffers along, and what was known of it: another one has the same address, and the same impl. */
+/*
+ * One that is destroyed takes its buffers along, and what was known of it: another one has the same
+ * address, and the same impl.
+ */
 static void a_mesh_that_is_destroyed(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -702,7 +722,10 @@ static void a_mesh_that_is_destroyed(void **state)
 	ttmon_tt_free(t);
 }
 
-/* One that takes the place of another, which was still waited for, is asked for anew, and assumed in its turn. */
+/*
+ * One that takes the place of another, which was still waited for, is asked for anew, and assumed in
+ * its turn.
+ */
 static void a_mesh_in_the_place_of_another(void **state)
 {
 	struct ttmon_tt *t = started();
@@ -735,7 +758,9 @@ static void a_mesh_in_the_place_of_another(void **state)
 	ttmon_tt_free(t);
 }
 
-/* Devices that were closed are opened again without a constructor, and another mesh is made on them. */
+/*
+ * Devices that were closed are opened again without a constructor, and another mesh is made on them.
+ */
 static void reopened_devices(void **state)
 {
 	for (unsigned int opened = 0; opened < 2; opened++) {

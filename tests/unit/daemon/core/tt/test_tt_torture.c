@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tt_torture.c: every allocation of memory that core/tt makes fails once, and then all after it. Nothing may crash or leak, no
- * figure may wrap, and what was not kept is flagged or counted. The sources are compiled in here once more, with malloc and friends
- * replaced; the linker then takes nothing of them from the archive.
+ * test_tt_torture.c: every allocation of memory that core/tt makes fails once, and then all after it.
+ * Nothing may crash or leak, no figure may wrap, and what was not kept is flagged or counted. The
+ * sources are compiled in here once more, with malloc and friends replaced; the linker then takes
+ * nothing of them from the archive.
  */
 #include "tests/unit/feed/tt_feed.h"
 

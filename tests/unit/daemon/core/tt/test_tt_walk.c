@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tt_walk.c: core/tt against a naive model on seeded random walks: eight processes with 32 devices each, meshes of 32 and 16,
- * every layout, frees of every kind, closed devices, kills, execs and captures. The model adds everything up anew after each step, so
- * totals, counts and peaks of every process, device and chip must be equal.
+ * test_tt_walk.c: core/tt against a naive model on seeded random walks: eight processes with 32
+ * devices each, meshes of 32 and 16, every layout, frees of every kind, closed devices, kills, execs
+ * and captures. The model adds everything up anew after each step, so totals, counts and peaks of
+ * every process, device and chip must be equal.
  */
 #include "tests/unit/feed/tt_feed.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_budget.c: the rule of --max-overhead, in a world with a clock of its own. Two CPUs, so that one percent is 20 ms a second.
+ * test_budget.c: the rule of --max-overhead, in a world with a clock of its own. Two CPUs, so that one
+ * percent is 20 ms a second.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -454,7 +455,10 @@ static void nobody_pays_for_what_another_does(void **state)
 	assert_true(is_user_reduced(T, 0));
 }
 
-/* Counting costs, too: of a user who makes so many calls that counting them is too much. The other one does not pay for that. */
+/*
+ * Counting costs, too: of a user who makes so many calls that counting them is too much. The other one
+ * does not pay for that.
+ */
 static void nobody_pays_for_what_is_counted(void **state)
 {
 	struct rates r = { .nr_users = 2 };

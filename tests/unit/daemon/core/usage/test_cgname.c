@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_cgname.c: units, containers and pods in paths of cgroups, as their managers write them, and in paths that somebody made up. */
+/*
+ * test_cgname.c: units, containers and pods in paths of cgroups, as their managers write them, and in
+ * paths that somebody made up.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,7 +183,10 @@ static void cut_to_what_there_is_room_for(void **state)
 	assert_string_equal(buf, "a.slice");
 }
 
-/* Pieces of all forms in any order, in a block of just the size: what is found is in the path, and is what it says it is. */
+/*
+ * Pieces of all forms in any order, in a block of just the size: what is found is in the path, and is
+ * what it says it is.
+ */
 static void made_up(void **state)
 {
 	static const char *const pieces[] = { "/",	     "/",	 ":",	 "-",	    "pod",	"pod" UID,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_usage.c: groups of processes. Single cases first, then random lives of thousands of processes, of which it is checked in every
- * sweep that for each counter groups and gone have exactly what all processes ever did, and that no group's counter ever falls.
+ * test_usage.c: groups of processes. Single cases first, then random lives of thousands of processes,
+ * of which it is checked in every sweep that for each counter groups and gone have exactly what all
+ * processes ever did, and that no group's counter ever falls.
  */
 #include "tests/unit/feed/usage_feed.h"
 
@@ -586,7 +587,10 @@ static void random_lives(void **state)
 	assert_true(l.born > 1000);
 }
 
-/* The pipeline tells its usage of those that leave: 9000 processes, of whose lines the history keeps 4096 and those of two seconds. */
+/*
+ * The pipeline tells its usage of those that leave: 9000 processes, of whose lines the history keeps
+ * 4096 and those of two seconds.
+ */
 static void the_pipeline_tells_who_leaves(void **state)
 {
 	struct ttmon_pipeline_cfg cfg = { .nr_cpus = 1, .history = { .fold_ns = SEC }, .usage = { .linger_ns = SEC } };

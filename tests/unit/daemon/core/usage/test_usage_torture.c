@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_usage_torture.c: every allocation of memory that core/usage makes fails once, and then all after it. Nothing may crash, leak, or be
- * counted twice; what could not be counted is counted when there is memory again, or without a name when its process leaves.
+ * test_usage_torture.c: every allocation of memory that core/usage makes fails once, and then all
+ * after it. Nothing may crash, leak, or be counted twice; what could not be counted is counted when
+ * there is memory again, or without a name when its process leaves.
  */
 #include "tests/unit/feed/usage_feed.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cpustate.c: what CPUs are in the middle of, read while it is written: no torn table, a state that is being written throughout is
- * said to be unreadable, and everything is told once.
+ * test_cpustate.c: what CPUs are in the middle of, read while it is written: no torn table, a state
+ * that is being written throughout is said to be unreadable, and everything is told once.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ring.c: the reader of a BPF ring, on memory laid out as the kernel does it: stops at the position asked for and at a record
- * that is reserved and not submitted, and gives space back while it goes.
+ * test_ring.c: the reader of a BPF ring, on memory laid out as the kernel does it: stops at the
+ * position asked for and at a record that is reserved and not submitted, and gives space back while it
+ * goes.
  *
- * The reader is part of the daemon, not of the archive that unit tests are linked with: its source is included.
+ * The reader is part of the daemon, not of the archive that unit tests are linked with: its source is
+ * included.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_uprobe_legacy.c: which offsets go into which event, and whose an event is. What needs a kernel is in tests/vm. */
+/*
+ * test_uprobe_legacy.c: which offsets go into which event, and whose an event is. What needs a kernel
+ * is in tests/vm.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

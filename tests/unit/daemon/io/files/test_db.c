@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_db.c: the database there and back: events by hand into a real pipeline, written, read with lib/read/db, compared;
- * and what happens when the file cannot be written, or is not what it should be.
+ * test_db.c: the database there and back: events by hand into a real pipeline, written, read with
+ * lib/read/db, compared; and what happens when the file cannot be written, or is not what it should
+ * be.
  *
- * With the name of a file as its argument it writes the database of the first test there: tests/e2e/check_schema.py
- * holds that against the schema.
+ * With the name of a file as its argument it writes the database of the first test there:
+ * tests/e2e/check_schema.py holds that against the schema.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_db_tt.c: the member "tenstorrent" of the database, from tables made by hand and from a pipeline, and read again. */
+/*
+ * test_db_tt.c: the member "tenstorrent" of the database, from tables made by hand and from a
+ * pipeline, and read again.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

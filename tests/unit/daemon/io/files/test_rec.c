@@ -2,8 +2,8 @@
 /*
  * test_rec.c: what goes into a recording comes out of it, and nothing else does.
  *
- * The two pipeline calls that the reader makes are defined here: they write down what they were given, in order. (The
- * real pipeline behind the reader is what tests/fuzz/fuzz_rec.c runs.)
+ * The two pipeline calls that the reader makes are defined here: they write down what they were given,
+ * in order. (The real pipeline behind the reader is what tests/fuzz/fuzz_rec.c runs.)
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -213,8 +213,8 @@ static void test_empty(void **state)
 }
 
 /*
- * More than all buffers hold, as fast as it goes: what was taken comes back, what was not is counted, in sum all
- * of it.
+ * More than all buffers hold, as fast as it goes: what was taken comes back, what was not is counted,
+ * in sum all of it.
  */
 static void test_overrun(void **state)
 {
@@ -242,7 +242,10 @@ static void test_overrun(void **state)
 	assert_int_equal(dropped, st.dropped);
 }
 
-/* A second of the stream goes to the file although the buffer is not full; a kill would lose no more than that. */
+/*
+ * A second of the stream goes to the file although the buffer is not full; a kill would lose no more
+ * than that.
+ */
 static void test_flush_by_time(void **state)
 {
 	struct ttmon_rec_writer *w = NULL;
@@ -302,8 +305,8 @@ static void test_odd_records(void **state)
 }
 
 /*
- * A full disk, played by the file size limit: the error is reported, the file is whole up to there and says what is
- * missing.
+ * A full disk, played by the file size limit: the error is reported, the file is whole up to there and
+ * says what is missing.
  */
 static void test_disk_full(void **state)
 {
@@ -561,8 +564,8 @@ static void test_forged(void **state)
 	assert_int_equal(seen.records, 1);
 
 	/*
-	 * Lengths: more told than there is, less, a bomb, a record past the end, not a multiple of 8, too long for a
-	 * record.
+	 * Lengths: more told than there is, less, a bomb, a record past the end, not a multiple of 8, too long
+	 * for a record.
 	 */
 	forge(&one, sizeof(one), sizeof(one) + 1, NULL);
 	assert_int_equal(replay(&seen, &end_ns, &dropped), -EBADMSG);
@@ -616,7 +619,10 @@ static void test_trailing(void **state)
 	assert_int_equal(end_ns, expect.last_advance);
 }
 
-/* Of what killed runs have left the youngest stays, under a name of its own; what somebody writes is not touched. */
+/*
+ * Of what killed runs have left the youngest stays, under a name of its own; what somebody writes is
+ * not touched.
+ */
 static void test_left_over(void **state)
 {
 	char old[160], young[160], busy[160], other[160], cut[160];

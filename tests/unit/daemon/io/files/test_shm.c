@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_shm.c: the segment of closed slots, io/files/shm.c against the reader of <ttmon/shm.h>: what is published is what is read, whole or
- * not at all, while a writer runs at full speed; who is behind is told how far; and no content of a file harms a reader.
+ * test_shm.c: the segment of closed slots, io/files/shm.c against the reader of <ttmon/shm.h>: what is
+ * published is what is read, whole or not at all, while a writer runs at full speed; who is behind is
+ * told how far; and no content of a file harms a reader.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -286,7 +287,10 @@ static void *reader_main(void *arg)
 	return NULL;
 }
 
-/* A writer that waits for nobody, and readers on its heels: no slot is a mixture, and read + missed is what was published. */
+/*
+ * A writer that waits for nobody, and readers on its heels: no slot is a mixture, and read + missed is
+ * what was published.
+ */
 static void test_race(void **state)
 {
 	struct race c[2] = { { .slow = false }, { .slow = true } };
@@ -387,7 +391,10 @@ static void test_taken(void **state)
 	}
 }
 
-/* A daemon that was killed: its readers are told when the next one comes, and keep what they have mapped. */
+/*
+ * A daemon that was killed: its readers are told when the next one comes, and keep what they have
+ * mapped.
+ */
 static void test_killed(void **state)
 {
 	struct ttmon_shm_reader r, second;
@@ -431,7 +438,10 @@ static void test_killed(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-/* One that has ended and that nobody has waited for yet: its number and its start time are still in /proc. */
+/*
+ * One that has ended and that nobody has waited for yet: its number and its start time are still in
+ * /proc.
+ */
 static void test_zombie(void **state)
 {
 	pid_t pid = fork();
@@ -490,7 +500,10 @@ static uint64_t rnd(void)
 	return seed ^= seed << 17;
 }
 
-/* Whatever the file says: the reader stays in its mapping (what it took from the head is within) and comes to an end. */
+/*
+ * Whatever the file says: the reader stays in its mapping (what it took from the head is within) and
+ * comes to an end.
+ */
 static void test_hostile(void **state)
 {
 	static uint8_t good[65536], bad[65536];

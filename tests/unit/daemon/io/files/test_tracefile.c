@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_tracefile.c: trace files, parsed again: what is drawn where, that it may be drawn there (slices of a track nest, begins have
- * ends, times are exact to the ns), that everything is drawn once, and what is said of what is missing.
+ * test_tracefile.c: trace files, parsed again: what is drawn where, that it may be drawn there (slices
+ * of a track nest, begins have ends, times are exact to the ns), that everything is drawn once, and
+ * what is said of what is missing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +160,10 @@ static const char *track_name(const json_t *trace, const char *what, json_int_t 
 	return "";
 }
 
-/* Every event has what its phase needs; each b has its e; X slices of a track nest, with 2 ns between what does not. */
+/*
+ * Every event has what its phase needs; each b has its e; X slices of a track nest, with 2 ns between
+ * what does not.
+ */
 static void check_form(const json_t *trace)
 {
 	const json_t *events = json_object_get(trace, "traceEvents"), *ev, *other;
@@ -521,7 +525,10 @@ static void test_counters(void **state)
 	json_decref(trace);
 }
 
-/* Late, older than the trace, of no bytes: the picture stays legal, and the counter ends where it began. */
+/*
+ * Late, older than the trace, of no bytes: the picture stays legal, and the counter ends where it
+ * began.
+ */
 static void test_odd_allocations(void **state)
 {
 	struct ttmon_traceev_alloc old = {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_hold.c: io/hold/hold.c, io/hold/keeper.c and io/hold/heldfile.c with real processes. Needs CAP_SYS_ADMIN and a kernel that grants a seccomp
- * listener; exit 77 otherwise. The program is its own target: an argument names the part to play.
+ * test_hold.c: io/hold/hold.c, io/hold/keeper.c and io/hold/heldfile.c with real processes. Needs
+ * CAP_SYS_ADMIN and a kernel that grants a seccomp listener; exit 77 otherwise. The program is its own
+ * target: an argument names the part to play.
  *
- * The test process is a child subreaper, so that it inherits the keepers and can see (and kill) its own ones only.
+ * The test process is a child subreaper, so that it inherits the keepers and can see (and kill) its
+ * own ones only.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -235,7 +237,10 @@ struct seen {
 	unsigned int execs, maps, files; /* files: requests for the file looked for */
 };
 
-/* Serve until nothing is left; the child is reaped as soon as it can be, since older kernels count zombies as users of the filter. */
+/*
+ * Serve until nothing is left; the child is reaped as soon as it can be, since older kernels count
+ * zombies as users of the filter.
+ */
 static int serve(struct ttmon_hold *h, const char *look_for, struct seen *seen)
 {
 	int status = -1;
@@ -374,8 +379,9 @@ static void test_script_means_interpreter(void **state)
 }
 
 /*
- * A relative script, execveat of a descriptor and /proc/self/exe all name the test program. The last way spells /proc/self so that
- * it is not recognised: it is not opened (it would be the daemon's own file), and the command runs all the same.
+ * A relative script, execveat of a descriptor and /proc/self/exe all name the test program. The last
+ * way spells /proc/self so that it is not recognised: it is not opened (it would be the daemon's own
+ * file), and the command runs all the same.
  */
 static void test_paths(void **state)
 {
@@ -490,7 +496,10 @@ static void test_daemon_comes_back(void **state)
 	ttmon_hold_free(h);
 }
 
-/* It gets as far as having a request in its hands, says whose, and dies; before it its keepers, by their numbers. */
+/*
+ * It gets as far as having a request in its hands, says whose, and dies; before it its keepers, by
+ * their numbers.
+ */
 static void be_killed(char *const argv[], int fd, int keepers)
 {
 	struct ttmon_hold_req req;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_cgroups.c: paths of cgroups by their ids, with real cgroups in the cgroup2 of this host. The source is compiled in here once more, with
- * malloc and its kin replaced, for the test in which allocations of memory fail.
+ * test_cgroups.c: paths of cgroups by their ids, with real cgroups in the cgroup2 of this host. The
+ * source is compiled in here once more, with malloc and its kin replaced, for the test in which
+ * allocations of memory fail.
  */
 #include <setjmp.h>
 #include <stdarg.h>

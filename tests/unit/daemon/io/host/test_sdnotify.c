@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_sdnotify.c: the datagrams to a socket of the test's own, and sockets handed over from fd 3 on (in a child, which has them free). */
+/*
+ * test_sdnotify.c: the datagrams to a socket of the test's own, and sockets handed over from fd 3 on
+ * (in a child, which has them free).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

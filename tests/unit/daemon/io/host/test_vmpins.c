@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_vmpins.c: the kernel's figures of pinned memory out of files that are as they should be and others, and what they are held against. */
+/*
+ * test_vmpins.c: the kernel's figures of pinned memory out of files that are as they should be and
+ * others, and what they are held against.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -203,8 +203,9 @@ static void test_bodies(void **state)
 }
 
 /*
- * A request that gives its length in two ways is refused and ends the connection: what comes behind is no request. From 1.0 on libmicrohttpd
- * refuses it before it asks us, when it is strict (RFC 9112, section 6.1).
+ * A request that gives its length in two ways is refused and ends the connection: what comes behind is
+ * no request. From 1.0 on libmicrohttpd refuses it before it asks us, when it is strict (RFC 9112,
+ * section 6.1).
  */
 static void test_two_lengths(void **state)
 {

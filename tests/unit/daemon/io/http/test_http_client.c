@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_http_client.c: who a client is, and that one that asks for too much costs the others nothing. */
+/*
+ * test_http_client.c: who a client is, and that one that asks for too much costs the others nothing.
+ */
 #include "tests/unit/feed/http_bench.h"
 
 #define GET_HELLO "GET /hello HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -19,7 +21,10 @@ static struct ttmon_http *start(void)
 	return start_on(routes, ARRAY_SIZE(routes), NULL, "127.0.0.1:0");
 }
 
-/* The kernel is not asked whose a connection is: then this host's addresses tell clients apart, and root is one like any. */
+/*
+ * The kernel is not asked whose a connection is: then this host's addresses tell clients apart, and
+ * root is one like any.
+ */
 static struct ttmon_http *start_by_address(void)
 {
 	struct ttmon_http *h = start();
@@ -169,7 +174,10 @@ static void too_many_connections_cost_their_own(void **state)
 	ttmon_http_free(h);
 }
 
-/* Where the listener is full, it is those of the client with most that go, though another has been silent for longer. */
+/*
+ * Where the listener is full, it is those of the client with most that go, though another has been
+ * silent for longer.
+ */
 static void a_crowd_pushes_out_its_own(void **state)
 {
 	struct ttmon_http *h = start_by_address();

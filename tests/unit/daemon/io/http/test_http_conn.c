@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_http_conn.c: limits: of a request's size, of the time it and its reply may take, of connections. Times are virtual.
+ * test_http_conn.c: limits: of a request's size, of the time it and its reply may take, of
+ * connections. Times are virtual.
  */
 #include "tests/unit/feed/http_bench.h"
 
@@ -206,7 +207,10 @@ static void test_rate(void **state)
 	struct ttmon_http *h = start();
 
 	(void)state;
-	/* 3640 bytes/s, 10 KiB/s: below and above the 4096 that are asked for, once what fits into the buffers is gone. */
+	/*
+	 * 3640 bytes/s, 10 KiB/s: below and above the 4096 that are asked for, once what fits into the buffers
+	 * is gone.
+	 */
 	assert_true(survives(h, dial(), ASK("/endless"), 32768, 59));
 	assert_false(survives(h, dial(), ASK("/endless"), 32768, 200));
 	assert_true(survives(h, dial(), ASK("/endless"), 92160, 300));

@@ -115,7 +115,10 @@ static void test_wakes(void **state)
 	fd = ask(h);
 	assert_has(heard(fd), "first\n");
 	asked = feed.asked;
-	/* Silence for an hour: not asked again, no turn of the loop wanted for it, not taken for a slow client. */
+	/*
+	 * Silence for an hour: not asked again, no turn of the loop wanted for it, not taken for a slow
+	 * client.
+	 */
 	turns(h, 100);
 	assert_int_equal(feed.asked, asked);
 	assert_true(ttmon_http_timeout_ms(h) > 0);
@@ -219,7 +222,10 @@ static void test_server_ends(void **state)
 	close(fd);
 }
 
-/* What was sent behind a stream that ends with the server is not begun any more: it could not be ended. */
+/*
+ * What was sent behind a stream that ends with the server is not begun any more: it could not be
+ * ended.
+ */
 static void test_pipelined_at_the_end(void **state)
 {
 	struct ttmon_http *h = start();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_http_listen.c: what the server listens on: addresses, sockets that are handed over, and what is said when it cannot.
+ * test_http_listen.c: what the server listens on: addresses, sockets that are handed over, and what is
+ * said when it cannot.
  */
 #include "tests/unit/feed/http_bench.h"
 
@@ -106,7 +107,9 @@ static void test_v6(void **state)
 	ttmon_http_free(h);
 }
 
-/* Everybody can read what is on more than the loopback: that is said, and a Host is no matter there. */
+/*
+ * Everybody can read what is on more than the loopback: that is said, and a Host is no matter there.
+ */
 static void test_all_addresses(void **state)
 {
 	static const char *const all[] = { ":0" };
@@ -123,7 +126,10 @@ static void test_all_addresses(void **state)
 	ttmon_http_free(h);
 }
 
-/* A server that is to be there in any case does without an address that another has, and takes it up when that one is gone. */
+/*
+ * A server that is to be there in any case does without an address that another has, and takes it up
+ * when that one is gone.
+ */
 static void test_had_later(void **state)
 {
 	const char *address[] = { "127.0.0.1:0", NULL, "127.0.0.1:0" };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_http_reply.c: replies: memory, compressed or not, streams, files that come later; to clients that stay and to others.
+ * test_http_reply.c: replies: memory, compressed or not, streams, files that come later; to clients
+ * that stay and to others.
  */
 #include "tests/unit/feed/http_bench.h"
 

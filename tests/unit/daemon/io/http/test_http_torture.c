@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_http_torture.c: no memory, at each allocation in turn: a request gets its reply, an error or the end of its connection, nothing is
- * lost, and the next one is served.
+ * test_http_torture.c: no memory, at each allocation in turn: a request gets its reply, an error or
+ * the end of its connection, nothing is lost, and the next one is served.
  */
 #include "tests/unit/feed/http_bench.h"
 

@@ -81,8 +81,8 @@ static void test_live_and_stale(void **state)
 }
 
 /*
- * Two that start at once are told apart by a lock. Whoever may open the directory can lock it, so it is a file that nobody
- * else may open.
+ * Two that start at once are told apart by a lock. Whoever may open the directory can lock it, so it
+ * is a file that nobody else may open.
  */
 static void test_lock(void **state)
 {

@@ -376,7 +376,10 @@ static void by_hand(struct ttmon_insn_span *spans, size_t nr, const uint8_t *cod
 	}
 }
 
-/* Code made of what jumps are made of, at any distance from few or many functions, against the definition. */
+/*
+ * Code made of what jumps are made of, at any distance from few or many functions, against the
+ * definition.
+ */
 static void test_random(void **state)
 {
 	static const uint8_t likely[] = { 0xe8, 0xe9, 0x0f, 0x84, 0x8f, 0x70, 0x7f, 0xeb,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mmap2.c: io/objects/mmap2.c. The record reader on made-up buffers, for anybody; with the right to open system-wide perf events also the real
- * thing: a child that dlopens a library, in our mount namespace and in another one. Exit 77 says that only the first part could run.
+ * test_mmap2.c: io/objects/mmap2.c. The record reader on made-up buffers, for anybody; with the right
+ * to open system-wide perf events also the real
+ * thing: a child that dlopens a library, in our mount namespace and in another one. Exit 77 says that
+ * only the first part could run.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -186,7 +188,10 @@ static void test_malformed(void **state)
 	assert_int_equal(f->stats.malformed, ++refused);
 	assert_int_equal(f->calls, 0);
 
-	/* Of a good size but without a name, with one that does not end, with a build id: only this one is refused. */
+	/*
+	 * Of a good size but without a name, with one that does not end, with a build id: only this one is
+	 * refused.
+	 */
 	f->head = f->tail = 0;
 	put_record(f, PERF_RECORD_MMAP2, 0, body, 72, 0);
 	put_record(f, PERF_RECORD_MMAP2, 0, body, 128, 0);
@@ -254,7 +259,10 @@ static void on_real(void *ctx, const struct ttmon_mmap2_rec *rec)
 	snprintf(w->name, sizeof(w->name), "%s", rec->filename);
 }
 
-/* The child maps a file executable, and once more without: n times each. In a mount namespace of its own if asked. */
+/*
+ * The child maps a file executable, and once more without: n times each. In a mount namespace of its
+ * own if asked.
+ */
 static int play(const char *file, const char *bind_to, int n)
 {
 	bool not_here;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* test_ttnames.c: mangled names of tt-metal (as g++ makes them) against the table, and names that are none of ours. */
+/*
+ * test_ttnames.c: mangled names of tt-metal (as g++ makes them) against the table, and names that are
+ * none of ours.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,7 +150,10 @@ static void test_names(void **state)
 	}
 }
 
-/* Each row is found by its own pattern with something in place of every '*', unless an earlier row takes it. */
+/*
+ * Each row is found by its own pattern with something in place of every '*', unless an earlier row
+ * takes it.
+ */
 static void test_rows(void **state)
 {
 	static const struct {

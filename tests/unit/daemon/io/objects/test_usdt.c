@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_usdt.c: io/objects/usdt.c, and the notes that include/ttmon/usdt.h leaves in this very program, read back with libelf and run
- * through the parser. The probes themselves must change nothing.
+ * test_usdt.c: io/objects/usdt.c, and the notes that include/ttmon/usdt.h leaves in this very program,
+ * read back with libelf and run through the parser. The probes themselves must change nothing.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -165,7 +165,10 @@ struct found {
 
 static void look_at_note(Elf *elf, const char *desc, size_t n, struct found *found)
 {
-	/* On x86 of one byte: a probe on a longer one is made a call by newer kernels, of which a forked child dies. */
+	/*
+	 * On x86 of one byte: a probe on a longer one is made a call by newer kernels, of which a forked child
+	 * dies.
+	 */
 	static const unsigned char nop_x86[] = { 0x90 }, nop_arm[] = { 0x1f, 0x20, 0x03, 0xd5 };
 	const void *nop = NATIVE == EM_X86_64 ? nop_x86 : nop_arm;
 	size_t nop_len = NATIVE == EM_X86_64 ? sizeof(nop_x86) : sizeof(nop_arm), raw_len, nr_phdrs;
@@ -218,7 +221,10 @@ static void test_notes_of_this_program(void **state)
 	assert_int_equal(pool(100, &out), 300 + (100 ^ 0x55) + 107);
 
 	elf_version(EV_CURRENT);
-	/* Read, not mapped: a tracer's breakpoints are in private mappings of the file, this one's too, and not in the file. */
+	/*
+	 * Read, not mapped: a tracer's breakpoints are in private mappings of the file, this one's too, and
+	 * not in the file.
+	 */
 	assert_int_equal(fstat(fd, &st), 0);
 	image = malloc((size_t)st.st_size);
 	assert_int_equal(read(fd, image, (size_t)st.st_size), st.st_size);

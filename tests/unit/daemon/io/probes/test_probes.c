@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_probes.c: which functions of an object are probed while families and spare probes come and go. The kernel's side is here: links that
- * are counted, so that what is attached can be held against what each probe says of itself.
+ * test_probes.c: which functions of an object are probed while families and spare probes come and go.
+ * The kernel's side is here: links that are counted, so that what is attached can be held against what
+ * each probe says of itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -150,7 +151,10 @@ static int fresh(void **state)
 	return 0;
 }
 
-/* Every function is attached once or not at all, by its own programs, and says so. off: families; away: the spare ones are. */
+/*
+ * Every function is attached once or not at all, by its own programs, and says so. off: families;
+ * away: the spare ones are.
+ */
 static void hold(const struct ttmon_probes *p, uint32_t off, bool away)
 {
 	size_t n = 0, steps = 0;
@@ -190,11 +194,17 @@ static void each_function_has_its_program(void **state)
 	nothing_left();
 }
 
-/* The kernel activates a link's functions one by one, while a program may call them: what begins must be seen to end. */
+/*
+ * The kernel activates a link's functions one by one, while a program may call them: what begins must
+ * be seen to end.
+ */
 static void ends_come_first(void **state)
 {
 	static const uint16_t ids[] = { 256, 257, 266, 290, 291, 292, 293 };
-	/* track_deallocate, mark_as_deallocated, track_allocate; track_deallocate_cb, deallocate_circular_buffers, then the others. */
+	/*
+	 * track_deallocate, mark_as_deallocated, track_allocate; track_deallocate_cb,
+	 * deallocate_circular_buffers, then the others.
+	 */
 	static const uint64_t buffers[] = { 1, 2, 0 }, calls[] = { 4, 6, 3, 5 };
 	struct ttmon_target some[ARRAY_SIZE(ids)] = { 0 };
 	struct ttmon_elf_info few = { .targets = some, .nr_targets = ARRAY_SIZE(ids) };
@@ -300,7 +310,10 @@ static void refused_function_stays_out(void **state)
 	nothing_left();
 }
 
-/* A probe behind the entry: entry and return at the same place, and what follows from the instruction pointer is told that place. */
+/*
+ * A probe behind the entry: entry and return at the same place, and what follows from the instruction
+ * pointer is told that place.
+ */
 static void placed_behind_the_entry(void **state)
 {
 	struct ttmon_probes p = { 0 };
@@ -330,7 +343,9 @@ static void placed_behind_the_entry(void **state)
 	nothing_left();
 }
 
-/* A nop of five bytes is refused where the kernel changes it, whatever the function is, and stays so. */
+/*
+ * A nop of five bytes is refused where the kernel changes it, whatever the function is, and stays so.
+ */
 static void nop5_is_refused(void **state)
 {
 	static const size_t odd[] = { 0, 3, 10, 13 };
@@ -377,7 +392,9 @@ static void legacy_links_stay(void **state)
 	nothing_left();
 }
 
-/* With --copy-results asynchronous copies wait for their return; without return probes nothing does. */
+/*
+ * With --copy-results asynchronous copies wait for their return; without return probes nothing does.
+ */
 static void options_choose_programs(void **state)
 {
 	struct ttmon_probes_opts opts = plain;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_resctrl.c: io/rdt/resctrl over a tree of files and a make-believe kernel: what is said where it cannot work, groups of processes and
- * cgroups, their threads, tasks of others, stale groups. test_resctrl_read.c has RMIDs and readings.
+ * test_resctrl.c: io/rdt/resctrl over a tree of files and a make-believe kernel: what is said where it
+ * cannot work, groups of processes and cgroups, their threads, tasks of others, stale groups.
+ * test_resctrl_read.c has RMIDs and readings.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

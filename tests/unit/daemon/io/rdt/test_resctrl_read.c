@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_resctrl_read.c: io/rdt/resctrl over a tree of files and a make-believe kernel: RMIDs that run out, limbo, readings of every kind and at
- * their time, mounts that go and come, symbolic links, and two thousand random things in a row.
+ * test_resctrl_read.c: io/rdt/resctrl over a tree of files and a make-believe kernel: RMIDs that run
+ * out, limbo, readings of every kind and at their time, mounts that go and come, symbolic links, and
+ * two thousand random things in a row.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -469,7 +470,10 @@ static void symbolic_links_are_not_followed(void **state)
 	assert_refused(r->root, "num_rmids cannot be read");
 }
 
-/* Any order of anything: RMIDs are told in pairs, never twice at a time, folders are those of the groups, and nothing stays. */
+/*
+ * Any order of anything: RMIDs are told in pairs, never twice at a time, folders are those of the
+ * groups, and nothing stays.
+ */
 static void torture(void **state)
 {
 	uint32_t owner[4096] = { 0 }, seed = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_rmids.c: the choice of the RMIDs' backend, the module's formats and units (hostile ones too), when it is let go and dumped again, when
- * processes are told again: on a made-up tracefs and /proc, with io/bpf/bpf.h played by this file.
+ * test_rmids.c: the choice of the RMIDs' backend, the module's formats and units (hostile ones too),
+ * when it is let go and dumped again, when processes are told again: on a made-up tracefs and /proc,
+ * with io/bpf/bpf.h played by this file.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -536,7 +537,9 @@ static void test_emulated(void **state)
 	ttmon_rmids_tick(r, later());
 	ttmon_rmids_tick(r, later());
 	assert_int_equal(bpf.each_task, 5);
-	/* Somebody gets none whatever is tried (there is always one more): less and less often, 16 s at most. */
+	/*
+	 * Somebody gets none whatever is tried (there is always one more): less and less often, 16 s at most.
+	 */
 	bpf.without = 1;
 	bpf.counts.exhausted++;
 	for (int i = 0; i < 100; i++)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ttident.c: io/tt/ident*.c over trees of sysfs files and real processes: this program, executed as "child" with the environment
- * under test, opens and maps what it is told on its standard input. Nodes of /dev/tenstorrent are ordinary files on a tmpfs over /dev
- * in a mount namespace of our own; where that is not allowed, those tests are skipped.
+ * test_ttident.c: io/tt/ident*.c over trees of sysfs files and real processes: this program, executed
+ * as "child" with the environment under test, opens and maps what it is told on its standard input.
+ * Nodes of /dev/tenstorrent are ordinary files on a tmpfs over /dev in a mount namespace of our own;
+ * where that is not allowed, those tests are skipped.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -297,7 +298,10 @@ static void test_visible(void **state)
 	visible(",1,", false, "b");
 }
 
-/* Every subset of the chips, in every order, by number and by bus address: a logical id means the chip it must mean. */
+/*
+ * Every subset of the chips, in every order, by number and by bus address: a logical id means the chip
+ * it must mean.
+ */
 static void test_every_subset(void **state)
 {
 	static const char *const bus[] = { "0000:01:00.0", "0000:41:00.0", "0000:c1:00.0" };
@@ -343,7 +347,9 @@ static void test_every_subset(void **state)
 	assert_int_equal(cases, 63 * 8);
 }
 
-/* Far halves are numbered in the order of their near ones, and only those whose near one is visible. */
+/*
+ * Far halves are numbered in the order of their near ones, and only those whose near one is visible.
+ */
 static void test_far_halves(void **state)
 {
 	struct ttident_info info = { .tgid = 1, .start = 1, .env_known = true, .visible = "0000:c1,1" };
@@ -364,7 +370,9 @@ static void test_far_halves(void **state)
 		assert_int_equal(ttmon_ttident_resolve(t, &info, i, &how, &locals), expected[i]);
 }
 
-/* What is open tells which reading of the variable is meant, and that it was changed after the start. */
+/*
+ * What is open tells which reading of the variable is meant, and that it was changed after the start.
+ */
 static void test_open_decides(void **state)
 {
 	struct ttident_info info = { .tgid = 1, .start = 1, .env_known = true };
@@ -734,7 +742,10 @@ static void test_provider_unique(void **state)
 	assert_int_equal(t->chips[3].fact.unique_id, 0);
 }
 
-/* An order that is not the bus order (older UMD): the board is in the key, and near halves come first whatever the order. */
+/*
+ * An order that is not the bus order (older UMD): the board is in the key, and near halves come first
+ * whatever the order.
+ */
 static void test_provider_other_order(void **state)
 {
 	uint32_t me = (uint32_t)getpid();

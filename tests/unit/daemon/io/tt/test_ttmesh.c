@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ttmesh.c: io/tt/mesh.c over objects in this process's own memory, laid out as the releases of tt-metal do: with and without an
- * impl, vectors of pointers and of variants, maps, submeshes that share their root's devices; and over memory that means harm.
+ * test_ttmesh.c: io/tt/mesh.c over objects in this process's own memory, laid out as the releases of
+ * tt-metal do: with and without an impl, vectors of pointers and of variants, maps, submeshes that
+ * share their root's devices; and over memory that means harm.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -155,7 +156,9 @@ static void test_impl(void **state)
 	}
 }
 
-/* A submesh: its own view, and the devices of the root, equally far away; the parent is another mesh. */
+/*
+ * A submesh: its own view, and the devices of the root, equally far away; the parent is another mesh.
+ */
 static void test_submesh(void **state)
 {
 	uint64_t *scoped = object(12), *root, *sub, *impl;
@@ -184,7 +187,10 @@ static void test_parent(void **state)
 	found(parent, d, 0, 4);
 }
 
-/* std::variant<RemoteDevice, IDevice *>: 16 bytes, index 1 is a pointer; devices of other hosts are left out. */
+/*
+ * std::variant<RemoteDevice, IDevice *>: 16 bytes, index 1 is a pointer; devices of other hosts are
+ * left out.
+ */
 static void test_variants(void **state)
 {
 	uint64_t *m = new_mesh(), *view = object(20), *v = object(16);
@@ -259,7 +265,10 @@ static void test_deep_submesh(void **state)
 	found(deep_mesh(deep_scoped(4, true), 3, 2, 0), d, 0, 4);
 }
 
-/* What an object had in its place before is behind its last member: it leads to another mesh's devices. */
+/*
+ * What an object had in its place before is behind its last member: it leads to another mesh's
+ * devices.
+ */
 static void test_leftovers(void **state)
 {
 	uint64_t *scoped = deep_scoped(8, true), *other = deep_mesh(scoped, 2, 1, 0), *m = deep_mesh(scoped, 5, 1, 0);
@@ -282,7 +291,10 @@ static void test_leftovers(void **state)
 		own[3] = A(impl);
 		found(own, d, 0, 4);
 	}
-	/* And what such a view points to, which is as near as the root's devices: the mesh has all of these, or some. */
+	/*
+	 * And what such a view points to, which is as near as the root's devices: the mesh has all of these,
+	 * or some.
+	 */
 	for (size_t i = 1; i < 8; i += 2) {
 		uint64_t *impl = object(8), *last = impl + 8, *own = deep_mesh(scoped, 0, i < 4 ? 8 : 6, 0);
 
@@ -293,7 +305,10 @@ static void test_leftovers(void **state)
 		own[3] = A(impl);
 		found(own, d, 0, i < 4 ? 8 : 6);
 	}
-	/* The same before 2026: the view holds the vector, which lies as near as the root's, and the root's is met twice. */
+	/*
+	 * The same before 2026: the view holds the vector, which lies as near as the root's, and the root's is
+	 * met twice.
+	 */
 	for (size_t i = 1; i < 8; i += 2) {
 		uint64_t *counts = object(6), *impl = object(8), *last = impl + 8, *view = object(5), *other_view = object(5), *own = new_mesh();
 
@@ -435,7 +450,10 @@ static void test_distance(void **state)
 	not_found(m, -ENOENT);
 }
 
-/* Neighbours on the heap: their vectors are not ours, whether the view is an allocation of its own or after a shared_ptr's counts. */
+/*
+ * Neighbours on the heap: their vectors are not ours, whether the view is an allocation of its own or
+ * after a shared_ptr's counts.
+ */
 static void test_neighbours(void **state)
 {
 	(void)state;
@@ -461,7 +479,10 @@ static void test_neighbours(void **state)
 	}
 }
 
-/* Another allocator: nothing is known about where objects end, or what stands before looks like a size and is none. */
+/*
+ * Another allocator: nothing is known about where objects end, or what stands before looks like a size
+ * and is none.
+ */
 static void test_other_allocator(void **state)
 {
 	uint64_t *scoped, *m, *view;

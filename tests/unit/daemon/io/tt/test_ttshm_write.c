@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ttshm_write.c: io/tt/shm*.c, the writer of tt_device_<key>_memory files, in a directory of its own. Offsets are those of the
- * fact sheet, by number. What needs root (another owner, trusted attributes, a small tmpfs) is skipped without.
+ * test_ttshm_write.c: io/tt/shm*.c, the writer of tt_device_<key>_memory files, in a directory of its
+ * own. Offsets are those of the fact sheet, by number. What needs root (another owner, trusted
+ * attributes, a small tmpfs) is skipped without.
  *
- * Storing a word is wrapped by the linker: every store of the code under test is looked at, and after each the file must be a state that readers may see.
+ * Storing a word is wrapped by the linker: every store of the code under test is looked at, and after
+ * each the file must be a state that readers may see.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -1146,7 +1148,10 @@ static void program_takes_an_idle_file(void **state)
 	ttmon_ttshm_writer_free(w);
 }
 
-/* Version 4 takes over what has no living process: nothing of ours is in it then, and nothing must be taken out. */
+/*
+ * Version 4 takes over what has no living process: nothing of ours is in it then, and nothing must be
+ * taken out.
+ */
 static void program_takes_a_used_file(void **state)
 {
 	const struct ttmon_ttshm_user u = user(dead_pid(), "a", 5000);
@@ -1170,7 +1175,10 @@ static void program_takes_a_used_file(void **state)
 	munmap(p.map, 8576);
 }
 
-/* tt_smi takes a process for dead (EPERM) and subtracts without stopping at 0; tt-mgmt keeps the file mapped while it does. */
+/*
+ * tt_smi takes a process for dead (EPERM) and subtracts without stopping at 0; tt-mgmt keeps the file
+ * mapped while it does.
+ */
 static void readers_cleanup_is_put_right(void **state)
 {
 	const struct ttmon_ttshm_user u[] = { user(11, "a", 5000), user(12, "b", 600) };
@@ -1311,7 +1319,10 @@ static void marks_without_xattrs(void **state)
 	assert_int_equal(in_child(without_xattrs), 0);
 }
 
-/* The owner cuts the file short between two stores: the mapped one that comes next is SIGBUS, and the rest goes by pwrite(). */
+/*
+ * The owner cuts the file short between two stores: the mapped one that comes next is SIGBUS, and the
+ * rest goes by pwrite().
+ */
 static void cut_short_while_storing(void **state)
 {
 	struct ttmon_ttshm_writer *w = writer(1);

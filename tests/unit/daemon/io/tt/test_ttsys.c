@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_ttsys.c: io/tt/sys.c over trees of sysfs and procfs files: order, identity, keys, memory, Galaxy trays, chips in reset, and
- * attributes that are wrong in every way. The whole hosts of tests/standin/tt_tree.py are read too.
+ * test_ttsys.c: io/tt/sys.c over trees of sysfs and procfs files: order, identity, keys, memory,
+ * Galaxy trays, chips in reset, and attributes that are wrong in every way. The whole hosts of
+ * tests/standin/tt_tree.py are read too.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -135,7 +136,9 @@ static void test_order(void **state)
 	assert_int_equal(chips[1].fact.arch, TTMON_TT_BLACKHOLE);
 }
 
-/* The unique id is known from outside for the only card of a host, if it is one without a second chip. */
+/*
+ * The unique id is known from outside for the only card of a host, if it is one without a second chip.
+ */
 static void test_unique(void **state)
 {
 	(void)state;
