@@ -10,7 +10,7 @@
 
 extern const volatile u32 cfg_no_returns;
 extern const volatile u32 cfg_session; /* programs at calls with a return are asked at the entry whether they want it */
-extern const volatile u32 cfg_legacy; /* no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
+extern const volatile u32 cfg_legacy;  /* no uprobe_multi links: daemon/io/bpf/uprobe_legacy.h */
 extern const volatile u64 cfg_page_mask;
 
 struct legacy_key {
@@ -229,13 +229,13 @@ static __always_inline bool may_move(u64 id, struct task_state *t, u64 sp)
  * leave() are functions of ctx; enter() says whether there is something to wait for. Without sessions
  * the return is a program and a link of its own, and always there.
  */
-#define BOTH_ENDS(ctx, enter, leave)                                  \
-	do {                                                          \
-		if (!cfg_session)                                     \
-			return (enter)(ctx), 0;                       \
-		if (PT_REGS_IP(ctx) != bpf_get_func_ip(ctx))          \
-			return (leave)(ctx), 0;                       \
-		return !(enter)(ctx);                                 \
+#define BOTH_ENDS(ctx, enter, leave)                         \
+	do {                                                 \
+		if (!cfg_session)                            \
+			return (enter)(ctx), 0;              \
+		if (PT_REGS_IP(ctx) != bpf_get_func_ip(ctx)) \
+			return (leave)(ctx), 0;              \
+		return !(enter)(ctx);                        \
 	} while (0)
 
 /*
@@ -429,22 +429,21 @@ struct alloc_out {
 };
 
 /* What the bits of an ALLOC say of its stack. */
-#define STACK_BITS(frames) \
-	((frames) >> 31 ? TTMON_B_STACK_CUT : 0) | TAKEN_STATE(frames) << TTMON_B_STACK_SHIFT
+#define STACK_BITS(frames) ((frames) >> 31 ? TTMON_B_STACK_CUT : 0) | TAKEN_STATE(frames) << TTMON_B_STACK_SHIFT
 
-#define FILL_ALLOC(e, o, t, count)                                                   \
-	do {                                                                         \
-		(e)->entry_ns = (o)->entry_ns ?: (e)->h.ts_ns;                       \
-		(e)->addr = (o)->addr;                                               \
-		(e)->size = (o)->size;                                               \
-		(e)->flags = (o)->flags;                                             \
-		(e)->err = (o)->err;                                                 \
-		(e)->fn = (o)->fn;                                                   \
-		(e)->method = (o)->method;                                           \
-		(e)->nframes = (o)->frames & 63;                                     \
-		(e)->device = (o)->device;                                           \
-		(e)->bits = (o)->bits | STACK_BITS((o)->frames);                     \
-		__builtin_memcpy((e)->frames, (t)->frames, (count)*8);               \
+#define FILL_ALLOC(e, o, t, count)                                     \
+	do {                                                           \
+		(e)->entry_ns = (o)->entry_ns ?: (e)->h.ts_ns;         \
+		(e)->addr = (o)->addr;                                 \
+		(e)->size = (o)->size;                                 \
+		(e)->flags = (o)->flags;                               \
+		(e)->err = (o)->err;                                   \
+		(e)->fn = (o)->fn;                                     \
+		(e)->method = (o)->method;                             \
+		(e)->nframes = (o)->frames & 63;                       \
+		(e)->device = (o)->device;                             \
+		(e)->bits = (o)->bits | STACK_BITS((o)->frames);       \
+		__builtin_memcpy((e)->frames, (t)->frames, (count)*8); \
 	} while (0)
 
 SUBPROG int emit_alloc(struct task_state *t, struct alloc_out *o)
@@ -550,14 +549,14 @@ struct copy_sites_map {
 
 extern struct copy_sites_map copy_sites SEC(".maps");
 
-#define FILL_COPY_SITE(e, host, t, f, n, count)                        \
-	do {                                                           \
-		(e)->addr = (host);                                    \
-		(e)->fn = (f);                                         \
-		(e)->nframes = (n) & 63;                               \
+#define FILL_COPY_SITE(e, host, t, f, n, count)                               \
+	do {                                                                  \
+		(e)->addr = (host);                                           \
+		(e)->fn = (f);                                                \
+		(e)->nframes = (n)&63;                                        \
 		(e)->stack = TAKEN_STATE(n) | ((n) >> 31 ? TTMON_CS_CUT : 0); \
-		__builtin_memset((e)->pad, 0, sizeof((e)->pad));       \
-		__builtin_memcpy((e)->frames, (t)->frames, (count)*8); \
+		__builtin_memset((e)->pad, 0, sizeof((e)->pad));              \
+		__builtin_memcpy((e)->frames, (t)->frames, (count)*8);        \
 	} while (0)
 
 /*

@@ -10,8 +10,8 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /* <linux/mman.h> */
-#define MAP_FIXED    0x10
-#define MREMAP_FIXED 2
+#define MAP_FIXED	0x10
+#define MREMAP_FIXED	2
 #define IS_ERR_VALUE(x) ((unsigned long)(x) >= (unsigned long)-4095)
 
 extern const volatile u64 cfg_page_mask;

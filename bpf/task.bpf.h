@@ -25,10 +25,10 @@
 enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS };
 
 /* Slots of pieces of 1 << TTMON_COPY_SITE_SHIFT bytes. */
-#define PROC_PIECES	     32
+#define PROC_PIECES	    32
 #define PROC_PIECE_SLOT(nr) ((nr) & (PROC_PIECES - 1))
 
-#define PROC_LISTED	(1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
+#define PROC_LISTED (1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
 
 struct proc_info {
 	u64 start_ns;
@@ -41,7 +41,7 @@ struct proc_info {
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
 	/* how often memory was unmapped in a piece of this slot: what is there then is other memory */
 	u32 unmapped[PROC_PIECES];
-	u32 uid;	     /* its user when it was announced last */
+	u32 uid; /* its user when it was announced last */
 	u32 pad;
 };
 
@@ -91,15 +91,15 @@ struct task_state {
 	struct marker marker;
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
 	u32 sample;		 /* of the copy that is told: TTMON_B_SAMPLE, in place */
-	s32 device; /* current device + 1; 0: not known */
-	u64 tt_cb_of;	 /* ProgramImpl whose circular buffers were laid out last */
-	u64 tt_cb_since; /* and when that began */
-	u64 tt_cb_end;	 /* ProgramImpl that ended last */
-	u64 own_low, own_end; /* of the thread's own stack; 0, 0: not looked for yet; 1, 1: not there */
-	u64 reg[16];  /* scratch: arguments by position, reg[0] is 0 */
-	u64 word[28]; /* scratch: a parameter struct */
+	s32 device;		 /* current device + 1; 0: not known */
+	u64 tt_cb_of;		 /* ProgramImpl whose circular buffers were laid out last */
+	u64 tt_cb_since;	 /* and when that began */
+	u64 tt_cb_end;		 /* ProgramImpl that ended last */
+	u64 own_low, own_end;	 /* of the thread's own stack; 0, 0: not looked for yet; 1, 1: not there */
+	u64 reg[16];		 /* scratch: arguments by position, reg[0] is 0 */
+	u64 word[28];		 /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];
-	u64 stack; /* number of the copy of the stack that was made last */
+	u64 stack;	/* number of the copy of the stack that was made last */
 	u64 trampoline; /* where functions with a return probe returned to when the last stack was taken */
 };
 
@@ -167,7 +167,7 @@ extern u32 nr_reduced_users;
 extern struct user_hits_map user_hits SEC(".maps");
 extern struct switchers_map switchers SEC(".maps");
 extern u32 any_switcher; /* 0: nobody has to look */
-extern u32 trace_all; /* trace every process that hits a probe, not only those in procs; the daemon may change it */
+extern u32 trace_all;	 /* trace every process that hits a probe, not only those in procs; the daemon may change it */
 
 static __always_inline u64 task_id(struct task_struct *t)
 {

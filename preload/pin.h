@@ -209,8 +209,8 @@ struct ttmon_pin_block {
 	unsigned int flags;
 	uint32_t next_free;
 	uint32_t piece, resets; /* of the arena; how many resets there were before it was given out */
-	uint8_t how;  /* enum ttmon_pin_how */
-	uint8_t wish; /* at a checkpoint: enum ttmon_live_kind, and 1 */
+	uint8_t how;		/* enum ttmon_pin_how */
+	uint8_t wish;		/* at a checkpoint: enum ttmon_live_kind, and 1 */
 	bool used;
 	bool pinned;	/* by itself: a piece is part of a pinned region */
 	bool managed;	/* opted in: cached, moved */

@@ -219,7 +219,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct css_set *cgroups;
 	struct uprobe_task *utask; /* NULL: no uprobe of the thread was hit yet */
-	__u32 rmid; /* with CONFIG_X86_CPU_RESCTRL alone */
+	__u32 rmid;		   /* with CONFIG_X86_CPU_RESCTRL alone */
 	char comm[16];
 	struct thread_struct thread;
 };

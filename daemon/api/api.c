@@ -343,7 +343,8 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 			  !!(o->kind & TTMON_OBJ_STRIPPED_RT), "runtime_major", (int)o->rt_major, "missing",
 			  INT(o->missing), "blind_us",
 			  INT(o->mapped_ns && o->active_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0),
-			  "held", o->held, "unread", o->unread, "error", o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
+			  "held", o->held, "unread", o->unread, "error", o->err ? ttmon_probe_reason(o->err) : "",
+			  "probes", probes));
 }
 
 void ttmon_api_probes(void *ctx, struct ttmon_http_reply *reply)

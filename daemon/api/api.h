@@ -11,7 +11,7 @@
 #include "daemon/api/viewer.h"
 #include "daemon/run/daemon.h"
 
-extern const struct ttmon_part ttmon_part_api;	/* the table of routes, api.c */
+extern const struct ttmon_part ttmon_part_api; /* the table of routes, api.c */
 /*
  * Their state is a struct ttmon_follow: who follows live advice (live.c), runs of programs
  * (programs.c).

@@ -142,8 +142,8 @@ static int by_gap_tgid(const void *a, const void *b)
 /* What is known of a process's sums. */
 struct known {
 	bool cpu, copies, pinned, work; /* all of it */
-	bool held;		  /* what it holds now is reported at all */
-	uint64_t probed_ns;	  /* when the last of its probes became active; 0: from its start */
+	bool held;			/* what it holds now is reported at all */
+	uint64_t probed_ns;		/* when the last of its probes became active; 0: from its start */
 };
 
 static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *l)

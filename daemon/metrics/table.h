@@ -137,54 +137,54 @@
 	  "Lines that were no longer kept when a client came to them")
 
 /* Processes, summed up by name, cgroup, unit, container or pod. */
-#define TTMON_METRICS_GROUPS(X)                                                                                 \
-	X(GROUP_PROCESSES, "ttmond_group_processes", GAUGE, "", "GROUP", NONE,                                  \
-	  "Living processes; groups that never allocated, moved or launched anything have no series")           \
-	X(GROUP_PINNED_BYTES, "ttmond_group_pinned_bytes", GAUGE, "bytes", "GROUP,vendor,method", VENDOR,       \
-	  "Bytes of host memory pinned now")                                                                    \
-	X(GROUP_PINNED_PAGES, "ttmond_group_pinned_pages", GAUGE, "", "GROUP", HELD,                            \
-	  "Pages of host memory pinned now, each counted once in its process")                                  \
-	X(GROUP_PINNED_PEAK_BYTES, "ttmond_group_pinned_peak_bytes", GAUGE, "bytes", "GROUP", HELD,             \
-	  "Most bytes any one process ever had pinned, sums where several programs are in one series")          \
-	X(GROUP_LIVE_BYTES, "ttmond_group_live_bytes", GAUGE, "bytes", "GROUP,vendor,method", VENDOR,           \
-	  "Bytes of the allocations that are there now, on the host and on devices")                            \
-	X(GROUP_ALLOCATIONS, "ttmond_group_allocations_total", COUNTER, "", "GROUP,vendor,method", VENDOR,      \
-	  "Allocations and registrations that succeeded")                                                       \
-	X(GROUP_ALLOCATED_BYTES, "ttmond_group_allocated_bytes_total", COUNTER, "bytes", "GROUP,vendor,method", \
-	  VENDOR, "Bytes they asked for")                                                                       \
-	X(GROUP_TRANSFERS, "ttmond_group_transfers_total", COUNTER, "", "GROUP,vendor,direction,host_memory",   \
-	  TRANSFER, "Transfers")                                                                                \
-	X(GROUP_TRANSFER_BYTES, "ttmond_group_transfer_bytes_total", COUNTER, "bytes",                          \
-	  "GROUP,vendor,direction,host_memory", TRANSFER, "Bytes they moved")                                   \
-	X(GROUP_LAUNCHES, "ttmond_group_launches_total", COUNTER, "", "GROUP,vendor,kind", LAUNCH,              \
-	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")     \
-	X(GROUP_FAILED_CALLS, "ttmond_group_failed_calls_total", COUNTER, "", "GROUP", CALLS,                   \
-	  "Calls that returned an error")                                                                       \
-	X(GROUP_TT_BUSY, "ttmond_group_tt_device_busy_seconds_total", COUNTER, "seconds", "GROUP", WORK,        \
-	  "Time Tenstorrent chips ran its programs, summed over chips, as the profiler of tt-metal tells it")   \
-	X(GROUP_TT_BUSY_ERROR, "ttmond_group_tt_device_busy_error_seconds_total", COUNTER, "seconds", "GROUP",  \
-	  WORK, "By how much that time may be wrong, either way, but for runs whose error is not known")        \
-	X(GROUP_TT_UNBOUNDED, "ttmond_group_tt_unbounded_runs_total", COUNTER, "", "GROUP", WORK,               \
-	  "Runs of programs whose error is not known")                                                          \
-	X(GROUP_TT_MISSED, "ttmond_group_tt_missed_runs_total", COUNTER, "", "GROUP", WORK,                     \
-	  "Records of runs that were dropped, or have no time: the busy time lacks them")                       \
-	X(GROUP_CPU_SECONDS, "ttmond_group_cpu_seconds_total", COUNTER, "seconds", "GROUP", CPU, "CPU time")    \
-	X(GROUP_SWITCHES, "ttmond_group_context_switches_total", COUNTER, "", "GROUP", CPU,                     \
-	  "Times a thread left a CPU")                                                                          \
-	X(GROUP_CYCLES, "ttmond_group_cpu_cycles_total", COUNTER, "", "GROUP", CPU,                             \
-	  "CPU cycles, where the host has counters")                                                            \
-	X(GROUP_INSTRUCTIONS, "ttmond_group_instructions_total", COUNTER, "", "GROUP", CPU,                     \
-	  "Instructions, where the host has counters")                                                          \
-	X(GROUP_LLC_MISSES, "ttmond_group_llc_misses_total", COUNTER, "", "GROUP", CPU,                         \
-	  "Misses of the last-level cache, where the host has counters")                                        \
-	X(GROUP_LLC_REFS, "ttmond_group_llc_references_total", COUNTER, "", "GROUP", CPU,                       \
-	  "References to the last-level cache, where the host has counters")                                    \
-	X(GROUP_LLC_BYTES, "ttmond_group_llc_occupancy_bytes", GAUGE, "bytes", "GROUP", NONE,                   \
-	  "Last-level cache occupied, where the host measures it")                                              \
-	X(GROUP_MBM, "ttmond_group_memory_traffic_bytes_total", COUNTER, "bytes", "GROUP,scope", NONE,          \
-	  "Bytes between last-level cache and memory, where the host measures them; local is a part of total")  \
-	X(GROUPS, "ttmond_groups", GAUGE, "", "", NONE, "Programs in cgroups that figures are kept of")         \
-	X(GROUPS_REFUSED, "ttmond_groups_refused_total", COUNTER, "", "", NONE,                                 \
+#define TTMON_METRICS_GROUPS(X)                                                                                      \
+	X(GROUP_PROCESSES, "ttmond_group_processes", GAUGE, "", "GROUP", NONE,                                       \
+	  "Living processes; groups that never allocated, moved or launched anything have no series")                \
+	X(GROUP_PINNED_BYTES, "ttmond_group_pinned_bytes", GAUGE, "bytes", "GROUP,vendor,method", VENDOR,            \
+	  "Bytes of host memory pinned now")                                                                         \
+	X(GROUP_PINNED_PAGES, "ttmond_group_pinned_pages", GAUGE, "", "GROUP", HELD,                                 \
+	  "Pages of host memory pinned now, each counted once in its process")                                       \
+	X(GROUP_PINNED_PEAK_BYTES, "ttmond_group_pinned_peak_bytes", GAUGE, "bytes", "GROUP", HELD,                  \
+	  "Most bytes any one process ever had pinned, sums where several programs are in one series")               \
+	X(GROUP_LIVE_BYTES, "ttmond_group_live_bytes", GAUGE, "bytes", "GROUP,vendor,method", VENDOR,                \
+	  "Bytes of the allocations that are there now, on the host and on devices")                                 \
+	X(GROUP_ALLOCATIONS, "ttmond_group_allocations_total", COUNTER, "", "GROUP,vendor,method", VENDOR,           \
+	  "Allocations and registrations that succeeded")                                                            \
+	X(GROUP_ALLOCATED_BYTES, "ttmond_group_allocated_bytes_total", COUNTER, "bytes", "GROUP,vendor,method",      \
+	  VENDOR, "Bytes they asked for")                                                                            \
+	X(GROUP_TRANSFERS, "ttmond_group_transfers_total", COUNTER, "", "GROUP,vendor,direction,host_memory",        \
+	  TRANSFER, "Transfers")                                                                                     \
+	X(GROUP_TRANSFER_BYTES, "ttmond_group_transfer_bytes_total", COUNTER, "bytes",                               \
+	  "GROUP,vendor,direction,host_memory", TRANSFER, "Bytes they moved")                                        \
+	X(GROUP_LAUNCHES, "ttmond_group_launches_total", COUNTER, "", "GROUP,vendor,kind", LAUNCH,                   \
+	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")          \
+	X(GROUP_FAILED_CALLS, "ttmond_group_failed_calls_total", COUNTER, "", "GROUP", CALLS,                        \
+	  "Calls that returned an error")                                                                            \
+	X(GROUP_TT_BUSY, "ttmond_group_tt_device_busy_seconds_total", COUNTER, "seconds", "GROUP", WORK,             \
+	  "Time Tenstorrent chips ran its programs, summed over chips, as the profiler of tt-metal tells it")        \
+	X(GROUP_TT_BUSY_ERROR, "ttmond_group_tt_device_busy_error_seconds_total", COUNTER, "seconds", "GROUP", WORK, \
+	  "By how much that time may be wrong, either way, but for runs whose error is not known")                   \
+	X(GROUP_TT_UNBOUNDED, "ttmond_group_tt_unbounded_runs_total", COUNTER, "", "GROUP", WORK,                    \
+	  "Runs of programs whose error is not known")                                                               \
+	X(GROUP_TT_MISSED, "ttmond_group_tt_missed_runs_total", COUNTER, "", "GROUP", WORK,                          \
+	  "Records of runs that were dropped, or have no time: the busy time lacks them")                            \
+	X(GROUP_CPU_SECONDS, "ttmond_group_cpu_seconds_total", COUNTER, "seconds", "GROUP", CPU, "CPU time")         \
+	X(GROUP_SWITCHES, "ttmond_group_context_switches_total", COUNTER, "", "GROUP", CPU,                          \
+	  "Times a thread left a CPU")                                                                               \
+	X(GROUP_CYCLES, "ttmond_group_cpu_cycles_total", COUNTER, "", "GROUP", CPU,                                  \
+	  "CPU cycles, where the host has counters")                                                                 \
+	X(GROUP_INSTRUCTIONS, "ttmond_group_instructions_total", COUNTER, "", "GROUP", CPU,                          \
+	  "Instructions, where the host has counters")                                                               \
+	X(GROUP_LLC_MISSES, "ttmond_group_llc_misses_total", COUNTER, "", "GROUP", CPU,                              \
+	  "Misses of the last-level cache, where the host has counters")                                             \
+	X(GROUP_LLC_REFS, "ttmond_group_llc_references_total", COUNTER, "", "GROUP", CPU,                            \
+	  "References to the last-level cache, where the host has counters")                                         \
+	X(GROUP_LLC_BYTES, "ttmond_group_llc_occupancy_bytes", GAUGE, "bytes", "GROUP", NONE,                        \
+	  "Last-level cache occupied, where the host measures it")                                                   \
+	X(GROUP_MBM, "ttmond_group_memory_traffic_bytes_total", COUNTER, "bytes", "GROUP,scope", NONE,               \
+	  "Bytes between last-level cache and memory, where the host measures them; local is a part of total")       \
+	X(GROUPS, "ttmond_groups", GAUGE, "", "", NONE, "Programs in cgroups that figures are kept of")              \
+	X(GROUPS_REFUSED, "ttmond_groups_refused_total", COUNTER, "", "", NONE,                                      \
 	  "Processes counted without a name because there are too many of those")
 
 /* Tenstorrent chips. */

@@ -201,10 +201,9 @@ static int make_helpers(struct ttmon_daemon *c)
 	memcpy(fns, ttmon_jobs, sizeof(ttmon_jobs));
 	fns[TTMON_JOBS + TTMON_HELP_HELD] = ttmon_heldfile_job;
 	fns[TTMON_JOBS + TTMON_HELP_MESH] = ttmon_ttmesh_job;
-	jobs = (struct ttmon_jobs_cfg){ .user = c->opts->user,
-					.nr_user = c->opts->nr_user,
-					.ahead = ahead,
-					.nr_ahead = c->opts->nr_ahead };
+	jobs = (struct ttmon_jobs_cfg){
+		.user = c->opts->user, .nr_user = c->opts->nr_user, .ahead = ahead, .nr_ahead = c->opts->nr_ahead
+	};
 	err = ttmon_helpers_start(&cfg, &c->helpers);
 	return err ? log_error_r(err, "cannot start the processes that read files: %s", strerror(-err)) : 0;
 }

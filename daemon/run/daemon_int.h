@@ -26,14 +26,14 @@ struct ttmon_daemon {
 	void *state[TTMON_PARTS_MAX]; /* beside parts */
 
 	struct ttmon_hold *hold;
-	int closer; /* socket of the process that closes links after us (io/bpf/closer.h); -1: we do */
+	int closer;	       /* socket of the process that closes links after us (io/bpf/closer.h); -1: we do */
 	struct ttmon_bpf *bpf; /* NULL in a replay */
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec;
 	struct ttmon_discover *discover;
 	/* what may take long runs there: ttmon_jobs, then ttmon_heldfile_job; NULL in a replay */
 	struct ttmon_helpers *helpers;
-	size_t announced;	       /* lists of targets that have not been told yet */
+	size_t announced; /* lists of targets that have not been told yet */
 	struct ttmon_mmap2 *mmap2;
 	struct ttmon_hot *hot;
 	struct ttmon_publish publish;
@@ -51,7 +51,7 @@ struct ttmon_daemon {
 	/* New mappings are waited for: 0; else not before mmap2_ns, and so long they were put off. */
 	unsigned int mmap2_pause_ms;
 	uint64_t mmap2_ns;
-	uint64_t mappings; /* taken since the start */
+	uint64_t mappings;	     /* taken since the start */
 	struct ttmon_replay *replay; /* NULL: live */
 	uint64_t replay_ns;	     /* how far a replay has come */
 	uint64_t held_ns;	     /* when a held command last asked */

@@ -109,8 +109,8 @@ static void take_up_mmap(struct ttmon_daemon *c)
 	_cleanup_close_ int fd = -1;
 	char why[256];
 
-	if (!ttmon_tracefs_open(&fd) && !ttmon_families_set(c, TTMON_FAMILY_MMAP, TTMON_FAMILY_ON, geteuid(), why,
-							 sizeof(why)))
+	if (!ttmon_tracefs_open(&fd) &&
+	    !ttmon_families_set(c, TTMON_FAMILY_MMAP, TTMON_FAMILY_ON, geteuid(), why, sizeof(why)))
 		ttmon_daemon_restore(c, TTMON_LACK_MMAP);
 }
 

@@ -20,9 +20,9 @@
 #include "lib/os/clock.h"
 #include "lib/os/proc.h"
 
-#define TICK_MS	     100 /* of the cold thread */
-#define PERIOD_MS    1000 /* of the budget's samples */
-#define CPU_PERCENT  5.0 /* of one CPU: the least that the default budget is */
+#define TICK_MS	    100	 /* of the cold thread */
+#define PERIOD_MS   1000 /* of the budget's samples */
+#define CPU_PERCENT 5.0	 /* of one CPU: the least that the default budget is */
 
 enum why { WHY_NONE, WHY_ASKED, WHY_BUDGET };
 static const char *const whys[] = { "", "asked for", "budget" };

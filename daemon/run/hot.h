@@ -46,7 +46,7 @@ struct ttmon_hot_cfg {
 	struct ttmon_cpustate *cpus;  /* NULL: CPU time is not measured */
 	const uint64_t
 		*unpublished; /* slots that went nowhere, as the pipeline's publish function counts them; NULL: none */
-	bool prompt; /* rounds of 1 ms while events come: processes are held until they have been looked at */
+	bool prompt;	      /* rounds of 1 ms while events come: processes are held until they have been looked at */
 	const struct ttmon_hot_part *parts[TTMON_PARTS_MAX];
 	size_t nr_parts;
 };

@@ -105,7 +105,8 @@ bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms)
 	do {
 		now = ttmon_mono_ns();
 		if (!ttmon_helpers_wait(c->helpers, is_idle, c->helpers,
-					ttmon_before(now, end_ns) ? (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1 : 0))
+					ttmon_before(now, end_ns) ? (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1
+								  : 0))
 			return false;
 	} while (ttmon_discover_drain(c->discover) || !is_idle(c->helpers));
 	return true;
@@ -241,9 +242,9 @@ bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif)
 static void listed(void *ctx, uint32_t tgid)
 {
 	struct ttmon_daemon *c = ctx;
-	struct ttmon_request req = {
-		.kind = TTMON_REQ_PROC, .tgid = tgid, .start_ns = ttmon_discover_start(c->discover, tgid)
-	};
+	struct ttmon_request req = { .kind = TTMON_REQ_PROC,
+				     .tgid = tgid,
+				     .start_ns = ttmon_discover_start(c->discover, tgid) };
 
 	if (c->hot)
 		ttmon_hot_listed(c->hot, tgid);

@@ -19,11 +19,11 @@
  * It has copies and says nothing for so long: it hangs. What waits for a second in it is answered
  * sooner.
  */
-#define HANGS_NS  (10 * NSEC_PER_SEC)
+#define HANGS_NS (10 * NSEC_PER_SEC)
 /* It reads one file for so long: that hangs. It is followed by another one, so many times. */
 #define FILE_HANGS_NS (5 * NSEC_PER_SEC)
 #define FOLLOWERS     8
-#define FINISH_MS 2000
+#define FINISH_MS     2000
 /* One question of the hot thread for all copies of so long. */
 #define LOOK_EVERY_NS (5 * NSEC_PER_MS)
 
@@ -33,10 +33,10 @@ struct unwind {
 	int sock;  /* -1: it is gone */
 	int pidfd; /* -1: not known */
 	pid_t pid;
-	bool met;		 /* it has said something */
-	uint64_t cpu_ns;	 /* of the process, when it was looked at last */
+	bool met;		/* it has said something */
+	uint64_t cpu_ns;	/* of the process, when it was looked at last */
 	uint64_t before_cpu_ns; /* of those before it */
-	const uint64_t *reads;	 /* what file it reads: its own word (unwinder.h) */
+	const uint64_t *reads;	/* what file it reads: its own word (unwinder.h) */
 	uint64_t reads_was, reads_ns;
 	uint32_t refused[FOLLOWERS]; /* objects whose files hung */
 	size_t nr_refused;

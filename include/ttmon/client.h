@@ -144,7 +144,7 @@ TTMON_API int ttmon_advisor_refresh(struct ttmon_advisor *adv);
 
 struct ttmon_advisor_stats {
 	uint64_t lookups, by_match[TTMON_MATCH_MAX];
-	uint64_t entries, sites;	/* loaded */
+	uint64_t entries, sites; /* loaded */
 	/* the most that was worth pinning at one time in one process of earlier runs: whole pages */
 	uint64_t peak_pin_bytes;
 	uint64_t live_lines;		/* lines of live advice taken */
@@ -205,9 +205,9 @@ TTMON_API void ttmon_checkpoint(struct ttmon_advisor *adv, const char *label);
 
 /* How a run's times were led to the host's clock. */
 enum ttmon_program_clock {
-	TTMON_PROGRAM_CLOCK_NONE,     /* not at all: start_ns and end_ns are 0 */
-	TTMON_PROGRAM_CLOCK_PAIRS,    /* by pairs (host time, device cycles) that tt-metal measures */
-	TTMON_PROGRAM_CLOCK_RECORD,   /* by what the profiler's record says itself */
+	TTMON_PROGRAM_CLOCK_NONE,   /* not at all: start_ns and end_ns are 0 */
+	TTMON_PROGRAM_CLOCK_PAIRS,  /* by pairs (host time, device cycles) that tt-metal measures */
+	TTMON_PROGRAM_CLOCK_RECORD, /* by what the profiler's record says itself */
 	/* its length by the device's frequency; of its place: it had ended when it was reported */
 	TTMON_PROGRAM_CLOCK_ENVELOPE,
 };
@@ -225,8 +225,8 @@ struct ttmon_program_run {
 	uint64_t start_ns, end_ns;
 	/* the true start lies within this of start_ns, the end likewise; UINT64_MAX: not known */
 	uint64_t error_ns;
-	uint64_t seen_ns;     /* when it was reported */
-	uint32_t clock;	      /* enum ttmon_program_clock */
+	uint64_t seen_ns; /* when it was reported */
+	uint32_t clock;	  /* enum ttmon_program_clock */
 	uint32_t reserved;
 	const char *kernels; /* paths of its kernels joined by ", ", good during the callback; NULL: not known */
 };
@@ -265,8 +265,8 @@ TTMON_API int ttmon_program_subscribe(const struct ttmon_program_opts *opts, ttm
 
 /* Of runs of all processes runs + missed + earlier is what the daemon has told so far. */
 struct ttmon_program_stats {
-	uint64_t runs;	 /* callbacks that ended */
-	uint64_t missed; /* runs, of any process, that the daemon no longer had */
+	uint64_t runs;	  /* callbacks that ended */
+	uint64_t missed;  /* runs, of any process, that the daemon no longer had */
 	uint64_t earlier; /* runs, of any process, that were gone before the first connection to that daemon */
 	uint64_t connects, disconnects;
 };

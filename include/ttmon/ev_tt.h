@@ -66,7 +66,7 @@ struct ttmon_ev_tt_cb {
 	__u64 program;	/* address of its ProgramImpl, 0: not known */
 	__u64 since_ns; /* when the layout of the program's circular buffers began that this one is part of */
 	__u64 dev[TTMON_TT_DEVICE_WORDS]; /* first words of the device; 0 where it is none that is known */
-	__u32 nr_ranges; /* 0: could not be read, or more than TTMON_TT_CORE_RANGES */
+	__u32 nr_ranges;		  /* 0: could not be read, or more than TTMON_TT_CORE_RANGES */
 	__u32 pad;
 	struct ttmon_tt_core_range range[TTMON_TT_CORE_RANGES];
 };

@@ -205,22 +205,22 @@ struct ttmon_ev_exit {
 };
 
 /* How an allocation came to be. The names are those of the database. Append-only. */
-#define TTMON_METHOD_TABLE(X)                                                                               \
-	X(0, NONE, "none")                                                                                  \
-	X(1, HOST_ALLOC, "host_alloc") /* cudaHostAlloc, cudaMallocHost, cuMemHostAlloc, ... : pinned */    \
-	X(2, REGISTERED, "registered") /* cudaHostRegister: the program's own memory, pinned */             \
-	X(3, MANAGED, "managed")                                                                            \
-	X(4, POOL, "pool") /* host memory pool or VMM allocation with a host location: pinned */            \
-	X(5, MMAP, "mmap") /* an ordinary mapping of the process, [heap] and [stack] too: pageable */       \
-	X(6, DEVICE, "device")                                                                              \
-	X(7, TT_DRAM, "tt_dram")                                                                            \
-	X(8, TT_L1, "tt_l1")                                                                                \
-	X(9, TT_L1_SMALL, "tt_l1_small")                                                                    \
-	X(10, TT_TRACE, "tt_trace")                                                                         \
-	X(11, TT_CB, "tt_cb")                                                                               \
-	X(12, CUSTOM, "custom") /* the program's own allocator: --alloc-fn or USDT ttmon:alloc: pageable */ \
-	X(13, TT_DMA, "tt_dma") /* host memory of tt-kmd for a process's transfers: pinned, without an address */   \
-	X(14, PIECE, "piece") /* what the program's own allocator gives out of pinned memory: pinned with that */
+#define TTMON_METHOD_TABLE(X)                                                                                     \
+	X(0, NONE, "none")                                                                                        \
+	X(1, HOST_ALLOC, "host_alloc") /* cudaHostAlloc, cudaMallocHost, cuMemHostAlloc, ... : pinned */          \
+	X(2, REGISTERED, "registered") /* cudaHostRegister: the program's own memory, pinned */                   \
+	X(3, MANAGED, "managed")                                                                                  \
+	X(4, POOL, "pool") /* host memory pool or VMM allocation with a host location: pinned */                  \
+	X(5, MMAP, "mmap") /* an ordinary mapping of the process, [heap] and [stack] too: pageable */             \
+	X(6, DEVICE, "device")                                                                                    \
+	X(7, TT_DRAM, "tt_dram")                                                                                  \
+	X(8, TT_L1, "tt_l1")                                                                                      \
+	X(9, TT_L1_SMALL, "tt_l1_small")                                                                          \
+	X(10, TT_TRACE, "tt_trace")                                                                               \
+	X(11, TT_CB, "tt_cb")                                                                                     \
+	X(12, CUSTOM, "custom") /* the program's own allocator: --alloc-fn or USDT ttmon:alloc: pageable */       \
+	X(13, TT_DMA, "tt_dma") /* host memory of tt-kmd for a process's transfers: pinned, without an address */ \
+	X(14, PIECE, "piece")	/* what the program's own allocator gives out of pinned memory: pinned with that */
 
 enum ttmon_method {
 #define X(id, NAME, name) TTMON_METHOD_##NAME = id,
@@ -267,13 +267,13 @@ enum ttmon_stack_state {
 };
 
 /* Where a call stack ends. Append-only. */
-#define TTMON_STACK_END_TABLE(X)                                                                         \
-	X(0, UNKNOWN, "unknown", "it is not known whether it is whole")                                  \
-	X(1, COMPLETE, "complete", "it is whole")                                                        \
-	X(2, DEPTH, "depth", "there are more frames than are kept")                                      \
-	X(3, COPIED, "copied", "the rest lies beyond the part of the stack that is copied")              \
-	X(4, NO_TABLE, "no_table", "the code of the last frame has no unwind table")                     \
-	X(5, NO_MAP, "no_map", "what would be the next frame is in no code that is known to be mapped")  \
+#define TTMON_STACK_END_TABLE(X)                                                                                     \
+	X(0, UNKNOWN, "unknown", "it is not known whether it is whole")                                              \
+	X(1, COMPLETE, "complete", "it is whole")                                                                    \
+	X(2, DEPTH, "depth", "there are more frames than are kept")                                                  \
+	X(3, COPIED, "copied", "the rest lies beyond the part of the stack that is copied")                          \
+	X(4, NO_TABLE, "no_table", "the code of the last frame has no unwind table")                                 \
+	X(5, NO_MAP, "no_map", "what would be the next frame is in no code that is known to be mapped")              \
 	X(6, BAD_TABLE, "bad_table", "the unwind table of the last frame is broken, or of a kind that is not known") \
 	X(7, LOST, "lost", "a register that is needed was not kept")
 
@@ -285,11 +285,11 @@ enum ttmon_stack_end {
 };
 
 /* How the frames of a call stack were found. Append-only. */
-#define TTMON_STACK_BY_TABLE(X)                                                                       \
-	X(0, NOT_SAID, "unknown", "by frame pointers; nobody has looked whether all code has them")   \
-	X(1, FRAMES, "frame_pointers", "by frame pointers; unwind tables say the same")               \
-	X(2, TABLES, "tables", "by unwind tables")                                                    \
-	X(3, GUESSED, "guessed", "by unwind tables, and by a frame pointer where code has no table")  \
+#define TTMON_STACK_BY_TABLE(X)                                                                      \
+	X(0, NOT_SAID, "unknown", "by frame pointers; nobody has looked whether all code has them")  \
+	X(1, FRAMES, "frame_pointers", "by frame pointers; unwind tables say the same")              \
+	X(2, TABLES, "tables", "by unwind tables")                                                   \
+	X(3, GUESSED, "guessed", "by unwind tables, and by a frame pointer where code has no table") \
 	X(4, UNCHECKED, "unchecked", "by frame pointers, where code may have none: it may be wrong")
 
 enum ttmon_stack_by {
@@ -409,8 +409,8 @@ struct ttmon_ev_reset {
  */
 struct ttmon_ev_launches {
 	struct ttmon_event h;
-	__u64 kernels;	    /* launches of this process on this CPU since it was first seen */
-	__u64 graphs;	    /* graph launches */
+	__u64 kernels; /* launches of this process on this CPU since it was first seen */
+	__u64 graphs;  /* graph launches */
 	/* copy nodes added to graphs or changed in them: a coverage gap, their transfers are not seen */
 	__u64 graph_copies;
 };
@@ -657,11 +657,11 @@ struct ttmon_ev_gpu_use {
  */
 struct ttmon_ev_unwound {
 	struct ttmon_event h;
-	__u64 stack;   /* number of the copy */
-	__u8 by;       /* enum ttmon_stack_by. FRAMES: the frames of the event stand, and none are here */
-	__u8 end;      /* enum ttmon_stack_end */
-	__u16 nframes; /* <= TTMON_MAX_FRAMES */
-	__u32 object;  /* NO_TABLE, BAD_TABLE: whose code it is, as in the OBJECT fact; 0: none */
+	__u64 stack;	/* number of the copy */
+	__u8 by;	/* enum ttmon_stack_by. FRAMES: the frames of the event stand, and none are here */
+	__u8 end;	/* enum ttmon_stack_end */
+	__u16 nframes;	/* <= TTMON_MAX_FRAMES */
+	__u32 object;	/* NO_TABLE, BAD_TABLE: whose code it is, as in the OBJECT fact; 0: none */
 	__u64 frames[]; /* return addresses, innermost first */
 };
 

@@ -40,8 +40,8 @@ struct ttmon_nvpin_sums {
 	__u64 calls;
 	/* fewer while some run, or where there were more at a time than the kernel or we have room for */
 	__u64 returned;
-	__u64 failed;	/* of those returned */
-	__u64 amount;	/* by those that returned and did not fail */
+	__u64 failed; /* of those returned */
+	__u64 amount; /* by those that returned and did not fail */
 };
 
 #endif

@@ -30,24 +30,24 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_BUFFER, /* a0: Buffer. aux: enum ttmon_tt_op. Event TT_BUFFER */
 	/* TT_CALL: a0 device, a1 size, a2 page size, a3 BufferType, a4 address (shadows; else 0) */
 	TTMON_TT_CLS_CREATE,
-	TTMON_TT_CLS_BULK,   /* TT_CALL: a0 allocator: all its buffers are gone */
+	TTMON_TT_CLS_BULK, /* TT_CALL: a0 allocator: all its buffers are gone */
 	/*
 	 * TT_CALL, as struct ttmon_ev_tt_cb: a0 device, a1 CoreRangeSet -> number of cores, a2 address, a3
 	 * size per core, a4 global
 	 */
 	TTMON_TT_CLS_CB,
-	TTMON_TT_CLS_CB_FREE, /* TT_CALL: a0 device; a1 the program that ends, 0: not known */
+	TTMON_TT_CLS_CB_FREE,	 /* TT_CALL: a0 device; a1 the program that ends, 0: not known */
 	TTMON_TT_CLS_DEVICE_NEW, /* TT_CALL: a0 Device, a1 logical id */
 	TTMON_TT_CLS_DEVICE_END, /* TT_CALL: a0 Device */
 	/* TT_CALL: a0 provider, a1 file key, a2 logical id, a3 disabled (0 where there is no such argument) */
 	TTMON_TT_CLS_PROVIDER,
 	TTMON_TT_CLS_DISPATCH, /* TT_DISPATCH: a0 object that leads to the device, a1 what, a2 blocking. aux: enum ttmon_tt_dispatch */
-	TTMON_TT_CLS_PROGRAM,  /* TT_PROGRAM: a0 record */
-	TTMON_TT_CLS_PROGRAMS, /* TT_PROGRAM, several: a0 batch {records, count, dropped} */
-	TTMON_TT_CLS_PAIR,     /* TT_CALL: a0 chip, a1 host ticks, a2 device cycles */
-	TTMON_TT_CLS_KMD,      /* no function of a library: an ioctl of tt-kmd */
+	TTMON_TT_CLS_PROGRAM,	  /* TT_PROGRAM: a0 record */
+	TTMON_TT_CLS_PROGRAMS,	  /* TT_PROGRAM, several: a0 batch {records, count, dropped} */
+	TTMON_TT_CLS_PAIR,	  /* TT_CALL: a0 chip, a1 host ticks, a2 device cycles */
+	TTMON_TT_CLS_KMD,	  /* no function of a library: an ioctl of tt-kmd */
 	TTMON_TT_CLS_DEVICE_OPEN, /* TT_CALL: a0 Device, which may have been closed before */
-	TTMON_TT_CLS_MESH_ANEW,   /* TT_CALL: a0 MeshDevice that begins or ends there: nothing known of it holds */
+	TTMON_TT_CLS_MESH_ANEW,	  /* TT_CALL: a0 MeshDevice that begins or ends there: nothing known of it holds */
 	/*
 	 * a0 device or mesh that it runs on, a1 ProgramImpl: what this thread tells of circular buffers next
 	 * is about that one.

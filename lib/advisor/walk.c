@@ -110,7 +110,8 @@ __attribute__((no_sanitize_address)) unsigned int ttmon_walk(const void *frame, 
 		if (fp - low >= FRAME_MAX || fp & 7)
 			break;
 		/* The first one is the caller's own. */
-		if (n && (top ? fp + 2 * sizeof(*record) > top : !ttmon_stack_there(fp) || !ttmon_stack_there(fp + sizeof(*record))))
+		if (n && (top ? fp + 2 * sizeof(*record) > top
+			      : !ttmon_stack_there(fp) || !ttmon_stack_there(fp + sizeof(*record))))
 			break;
 		ret[n] = plain(record[1]);
 		low = fp + 2 * sizeof(*record);

@@ -24,20 +24,20 @@ static inline int ttmon_grow_array(void **v, size_t *cap, size_t n, size_t first
  * first time, or n. v is a pointer, cap an integer, both are set. What is new is not zeroed. 0;
  * -ENOMEM: all is as it was.
  */
-#define TTMON_GROW(v, cap, n, first)                                                                                   \
-	({                                                                                                             \
-		size_t n_ = (n), cap_ = (cap);                                                                         \
-		int err_ = 0;                                                                                          \
-                                                                                                                       \
-		if (n_ > cap_) {                                                                                       \
-			void *v_ = (void *)(v);                                                                        \
-                                                                                                                       \
-			err_ = ttmon_grow_array(&v_, &cap_, n_, (first), sizeof(*(v)),                                 \
-						sizeof(cap) < sizeof(size_t) ? UINT32_MAX : SIZE_MAX);                 \
-			(v) = v_;                                                                                      \
-			(cap) = (__typeof__(cap))cap_;                                                                 \
-		}                                                                                                      \
-		err_;                                                                                                  \
+#define TTMON_GROW(v, cap, n, first)                                                                   \
+	({                                                                                             \
+		size_t n_ = (n), cap_ = (cap);                                                         \
+		int err_ = 0;                                                                          \
+                                                                                                       \
+		if (n_ > cap_) {                                                                       \
+			void *v_ = (void *)(v);                                                        \
+                                                                                                       \
+			err_ = ttmon_grow_array(&v_, &cap_, n_, (first), sizeof(*(v)),                 \
+						sizeof(cap) < sizeof(size_t) ? UINT32_MAX : SIZE_MAX); \
+			(v) = v_;                                                                      \
+			(cap) = (__typeof__(cap))cap_;                                                 \
+		}                                                                                      \
+		err_;                                                                                  \
 	})
 
 #endif

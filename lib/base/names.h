@@ -19,8 +19,8 @@ const char *ttmon_method_name(unsigned int method); /* "host_alloc"; NULL */
 const char *ttmon_dir_name(unsigned int dir);	    /* "h2d"; NULL */
 const char *ttmon_fn_name(unsigned int fn);	    /* "cudaHostAlloc", "user0".., "usdt:alloc"; NULL */
 const char *ttmon_loss_name(unsigned int reason);
-const char *ttmon_stack_by_name(unsigned int by);    /* enum ttmon_stack_by: "tables"; NULL */
-const char *ttmon_stack_end_name(unsigned int end);  /* enum ttmon_stack_end: "complete"; NULL */
+const char *ttmon_stack_by_name(unsigned int by);   /* enum ttmon_stack_by: "tables"; NULL */
+const char *ttmon_stack_end_name(unsigned int end); /* enum ttmon_stack_end: "complete"; NULL */
 /* A sentence's end on it, by its name: "by unwind tables", "it is whole"; NULL: no such name. */
 const char *ttmon_stack_by_help(const char *by);
 const char *ttmon_stack_end_help(const char *end);

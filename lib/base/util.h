@@ -72,11 +72,11 @@ static inline void ttmon_fclosep(FILE **f)
 }
 
 /* For _cleanup_(name): frees what a variable of that type points at. */
-#define TTMON_FREEP(name, type, free_it)            \
-	static inline void name(type **p)           \
-	{                                           \
-		free_it(*p);                        \
-	}                                           \
+#define TTMON_FREEP(name, type, free_it)  \
+	static inline void name(type **p) \
+	{                                 \
+		free_it(*p);              \
+	}                                 \
 	struct ttmon_freep_##name /* the semicolon */
 
 #define _cleanup_(fn)	 __attribute__((cleanup(fn)))

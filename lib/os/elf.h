@@ -37,7 +37,7 @@ struct ttmon_elf {
 	size_t nr_ph;
 	struct ttmon_elf_seg seg[TTMON_ELF_SEGS];
 	size_t nr_seg;
-	uint64_t budget; /* bytes that may still be read; holes are not */
+	uint64_t budget;   /* bytes that may still be read; holes are not */
 	uint64_t data_end; /* in a walk: there is data up to here */
 };
 

@@ -60,8 +60,8 @@ struct ttmon_arena_want {
 	bool alone;	/* it pays to pin this request by itself */
 };
 enum ttmon_arena_step {
-	TTMON_ARENA_TAKEN,     /* *piece */
-	TTMON_ARENA_WAIT,      /* wait for the copies of the piece that was freed first, put it, and ask again */
+	TTMON_ARENA_TAKEN, /* *piece */
+	TTMON_ARENA_WAIT,  /* wait for the copies of the piece that was freed first, put it, and ask again */
 	/* leave this request pageable: what is free would do, but lies in pieces that are too small */
 	TTMON_ARENA_LEAVE,
 	TTMON_ARENA_GIVE_BACK, /* the region [*unit, *unit + *units) is out of the arena: unpin it, and ask again */

@@ -43,7 +43,8 @@ enum ttmon_slots_known ttmon_slots_known_held(const struct ttmon_slot *slot, uin
 
 const char *ttmon_slots_family(const struct ttmon_slot *slot, unsigned int i)
 {
-	return i < TTMON_FAMILY_MAX && slot->flags & TTMON_SLOT_HAS_KNOWN && slot->known >> i & 1 ? ttmon_family_name(i) : NULL;
+	return i < TTMON_FAMILY_MAX && slot->flags & TTMON_SLOT_HAS_KNOWN && slot->known >> i & 1 ? ttmon_family_name(i)
+												  : NULL;
 }
 
 const char *ttmon_slots_class_name(unsigned int cls)

@@ -23,7 +23,9 @@
 #define ROUNDS 9
 
 enum { FLOOR_MALLOC, FLOOR_HASH, SITE, UNKNOWN, NEW, HERE, TABLES, NAME, FIGURES };
-static const char *const names[] = { "malloc+free 64", "atomic add + hash", "site", "unknown", "new", "here", "tables", "name" };
+static const char *const names[] = {
+	"malloc+free 64", "atomic add + hash", "site", "unknown", "new", "here", "tables", "name"
+};
 
 static struct feed_alloc db[SITES];
 static const void *stacks[SITES][DEPTH], *unknown[SITES][DEPTH];
@@ -71,17 +73,17 @@ static void make_stacks(void)
 }
 
 /* Each of these functions is of one sort, whatever the rest of the program is. */
-#define BELOW(name, option)                                                                    \
-	static __attribute__((noinline, optimize(option))) uint64_t name(unsigned int depth)   \
-	{                                                                                      \
-		volatile uint64_t room = 0;                                                    \
-		struct ttmon_answer a;                                                         \
-                                                                                               \
-		if (depth)                                                                     \
-			return name(depth - 1) + room;                                         \
-		for (uint32_t i = 0; i < ASKS; i++)                                            \
-			room += ttmon_advise_here(adv, 4096, &a);                              \
-		return room;                                                                   \
+#define BELOW(name, option)                                                                  \
+	static __attribute__((noinline, optimize(option))) uint64_t name(unsigned int depth) \
+	{                                                                                    \
+		volatile uint64_t room = 0;                                                  \
+		struct ttmon_answer a;                                                       \
+                                                                                             \
+		if (depth)                                                                   \
+			return name(depth - 1) + room;                                       \
+		for (uint32_t i = 0; i < ASKS; i++)                                          \
+			room += ttmon_advise_here(adv, 4096, &a);                            \
+		return room;                                                                 \
 	}
 
 BELOW(here, "no-omit-frame-pointer")

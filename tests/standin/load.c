@@ -208,9 +208,9 @@ static const struct mode {
 	int children; /* 0: N; -1: one a CPU */
 	int at_once;  /* 0: all */
 } modes[] = {
-	{ "spin", spin, 0, 0 },	      { "nice", niced, 2, 0 },	{ "sleep", sleeper, 0, 0 },
-	{ "switch", switches, 0, 0 }, { "forks", brief, 0, 8 }, { "threads", threads, 1, 0 },
-	{ "exec", exec_sleep, 1, 0 },  { "paced", paced, -1, 0 },
+	{ "spin", spin, 0, 0 },	      { "nice", niced, 2, 0 },	 { "sleep", sleeper, 0, 0 },
+	{ "switch", switches, 0, 0 }, { "forks", brief, 0, 8 },	 { "threads", threads, 1, 0 },
+	{ "exec", exec_sleep, 1, 0 }, { "paced", paced, -1, 0 },
 };
 
 static int reap(int first)

@@ -446,9 +446,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenarios[] = { { "train", train },	  { "devptr", devptr },	  { "live", live },  { "async", async },
-			  { "failing", failing }, { "threads", threads }, { "forks", forks },
-			  { "pieces", pieces } };
+	} scenarios[] = { { "train", train },	  { "devptr", devptr },	  { "live", live },   { "async", async },
+			  { "failing", failing }, { "threads", threads }, { "forks", forks }, { "pieces", pieces } };
 
 	MUST(cudaMalloc((void **)&dev, 64 * MIB) || cudaStreamCreate(&stream));
 	for (size_t i = 0; argc == 2 && i < sizeof(scenarios) / sizeof(scenarios[0]); i++)

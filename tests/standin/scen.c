@@ -34,10 +34,10 @@ static const struct {
 	{ "join", scen_join, 5 },	  { "graph", scen_graph, 5 },
 	{ "errors", scen_errors, 1 },	  { "launches", scen_launches, 1000 },
 	{ "hot", scen_hot, 2000 },	  { "unmap", scen_unmap, 1 },
-	{ "batches", scen_batches, 16 },
-	{ "maps", scen_maps, 1 },	  { "overlap", scen_overlap, 1 },
-	{ "old", scen_old, 1 },		  { "heap", scen_heap, 1 },
-	{ "cow", scen_cow, 1 },		  { "order", scen_order, 12 },
+	{ "batches", scen_batches, 16 },  { "maps", scen_maps, 1 },
+	{ "overlap", scen_overlap, 1 },	  { "old", scen_old, 1 },
+	{ "heap", scen_heap, 1 },	  { "cow", scen_cow, 1 },
+	{ "order", scen_order, 12 },
 };
 
 void *pin(size_t size)

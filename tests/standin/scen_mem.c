@@ -57,8 +57,8 @@ int scen_batches(int n)
 
 	for (int i = 0; i < n; i++) {
 		how = i % 4;
-		mem = mmap(first, 8 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (how == 2 ? MAP_FIXED : 0), -1,
-			   0);
+		mem = mmap(first, 8 * MIB, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | (how == 2 ? MAP_FIXED : 0), -1, 0);
 		elsewhere += first && mem != first;
 		first = mem;
 		memset(mem, i, 8 * MIB);

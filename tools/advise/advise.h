@@ -74,7 +74,7 @@ const char *ttmon_advise_row_name(unsigned int row);
 /* ---- sites.c: what to do with the memory of each call site: the groups of lib/pin/groups, those of one text together ---- */
 
 struct ttmon_advise_site {
-	char *text;					    /* call site or name, clean for a terminal */
+	char *text; /* call site or name, clean for a terminal */
 	/* the same as people read it: function names and not symbols */
 	char *shown;
 	unsigned int advice, reason;			    /* enum ttmon_advice, ttmon_reason */

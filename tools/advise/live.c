@@ -55,7 +55,8 @@ static void print_time(uint64_t mono_ns)
 static void show_advice(const json_t *line)
 {
 	const char *advice = ttmon_show_str(line, "advice"), *site = ttmon_show_str(line, "call_site");
-	char comm[20], said[16], where[TTMON_SITE_WHOLE], label[80], size[TTMON_FMT_LEN], bytes[TTMON_FMT_LEN], gain[TTMON_FMT_LEN];
+	char comm[20], said[16], where[TTMON_SITE_WHOLE], label[80], size[TTMON_FMT_LEN], bytes[TTMON_FMT_LEN],
+		gain[TTMON_FMT_LEN];
 	const json_t *gain_ns = ttmon_show_at(line, "gain_ns");
 	uint64_t copies = ttmon_show_u64(line, "copies") + ttmon_show_u64(line, "copies_back");
 	char reason[100];

@@ -18,10 +18,11 @@
 #define TTMON_EXIT_ERROR TTMON_CLI_MISUSE
 
 /* In the order of ttmon --help. */
-#define TTMON_COMMANDS(X)                                                                                           \
-	X(status)                                                                                                   \
-	X(probes)                                                                                                   \
-	X(top) X(family) X(target) X(smi) X(programs) X(db) X(advise) X(heat) X(view) X(memtrace) X(slots) X(trace) \
+#define TTMON_COMMANDS(X)                                                                                    \
+	X(status)                                                                                            \
+	X(probes)                                                                                            \
+	X(top)                                                                                               \
+	X(family) X(target) X(smi) X(programs) X(db) X(advise) X(heat) X(view) X(memtrace) X(slots) X(trace) \
 		X(bugreport)
 
 #define X(name) extern const struct ttmon_cli_cmd ttmon_cmd_##name;

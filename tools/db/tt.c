@@ -508,7 +508,8 @@ static void show_record_layouts(const json_t *clocks)
 		printf("RECORDS    %zu %s: another layout fits the profiler's records as well; where both say the same they are shown\n",
 		       unsure, unsure == 1 ? "device" : "devices");
 	if (refused)
-		printf("RECORDS    %" PRIu64 " of the profiler refused: their layout is not known, or two fit and say different things\n",
+		printf("RECORDS    %" PRIu64
+		       " of the profiler refused: their layout is not known, or two fit and say different things\n",
 		       refused);
 }
 

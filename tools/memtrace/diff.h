@@ -53,13 +53,13 @@ struct ttmon_mt_diff_pair {
 	const struct ttmon_mt_diff_item *a, *b; /* one may be NULL */
 	enum ttmon_mt_verdict verdict;
 	bool differs;
-	bool by_rates;	 /* a sample, sums of the GPU, or of_request: it differs where the figures of a request do */
+	bool by_rates; /* a sample, sums of the GPU, or of_request: it differs where the figures of a request do */
 	/*
 	 * the launches of one are not known (a device function has none), or not the same share of its blocks:
 	 * the cost of a request was compared
 	 */
 	bool of_request;
-	double change;	 /* of the cost of all launches of A (of B where it is new), to sort by */
+	double change; /* of the cost of all launches of A (of B where it is new), to sort by */
 };
 
 /* Of a site: sectors, or wavefronts of shared memory. */

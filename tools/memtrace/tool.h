@@ -246,7 +246,7 @@ void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width);
  * to them.
  */
 void ttmon_mt_put_table(const struct ttmon_mt_report *r, enum ttmon_mt_section what, const void *rows, size_t n,
-		    const char *const *names, FILE *out, size_t width);
+			const char *const *names, FILE *out, size_t width);
 /* columns.c: "file.cu:12 x4  kernel": where an instruction is; nr: how many of that line. To be freed; NULL: no memory. */
 char *ttmon_mt_where(const struct ttmon_mt_site *s, uint32_t nr);
 /* The allocation that a buffer is; NULL: not known. */

@@ -166,8 +166,8 @@ static uint64_t write_gaps(struct ttmon_traceev *t, const struct ttmon_db *db)
 
 		for (size_t f = 0; f < json_array_size(families); f++) {
 			const char *name = json_string_value(json_array_get(families, f));
-			unsigned int id = name ? number_of(name, ttmon_family_name, TTMON_FAMILY_MAX) :
-						 TTMON_FAMILY_MAX;
+			unsigned int id =
+				name ? number_of(name, ttmon_family_name, TTMON_FAMILY_MAX) : TTMON_FAMILY_MAX;
 
 			g.families |= id < TTMON_FAMILY_MAX ? 1u << id : 0;
 		}

@@ -20,9 +20,9 @@
 struct ttmon_dispatch;
 
 struct ttmon_dispatch_cfg {
-	struct ttmon_tt *tt; /* device pointers to chips; NULL: all unknown */
-	uint32_t max_programs;	   /* distinct (process, chip, program id); 0: 65,536 */
-	bool keep_all;		   /* ended processes stay in the views; else the last 256 */
+	struct ttmon_tt *tt;   /* device pointers to chips; NULL: all unknown */
+	uint32_t max_programs; /* distinct (process, chip, program id); 0: 65,536 */
+	bool keep_all;	       /* ended processes stay in the views; else the last 256 */
 };
 
 /* How a chip's cycles were led to host time, best first. */
@@ -154,15 +154,15 @@ struct ttmon_tt_clock {
 	uint32_t tgid, logical, chip;
 	uint8_t clock; /* enum ttmon_clock in use */
 	uint64_t pairs, outliers, resets;
-	double ghz;			    /* frequency in use */
-	double residual_ns;		    /* of the fit: largest of the pairs kept */
-	uint64_t span_from_ns, span_to_ns;  /* pairs kept */
+	double ghz;			   /* frequency in use */
+	double residual_ns;		   /* of the fit: largest of the pairs kept */
+	uint64_t span_from_ns, span_to_ns; /* pairs kept */
 	/* of the newest record, as core/dispatch/record.h names it, static text; NULL: none was taken */
 	const char *layout;
 	/* no other layout fits the records as well; else they were taken where all that fit say the same */
 	bool certain;
 	uint64_t records, refused, dropped; /* dropped: as tt-metal says */
-	uint64_t refused_layout; /* of refused: no layout fitted, or two did and said different things */
+	uint64_t refused_layout;	    /* of refused: no layout fitted, or two did and said different things */
 	uint64_t untimed;		    /* of the records: no end, or one before the start: no run */
 	uint64_t busy_ns;
 	uint64_t error_ns;  /* by how much busy_ns may be wrong: both ends of each run that has a bound */

@@ -227,8 +227,9 @@ struct ttmon_unwound {
 	uint32_t object;
 };
 
-#define TTMON_UNWOUND_RINGS 16u /* a process has one of them, by its tgid: one that fills it takes nothing of most others */
-#define TTMON_UNWOUND_MAX   8192u /* in each */
+#define TTMON_UNWOUND_RINGS \
+	16u /* a process has one of them, by its tgid: one that fills it takes nothing of most others */
+#define TTMON_UNWOUND_MAX 8192u /* in each */
 
 /* The last ones that were told of; unwound.c. */
 struct ttmon_unwounds {

@@ -31,9 +31,7 @@ static void take(struct ttmon_xfer *x, uint64_t copies, uint64_t bytes)
 
 void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, const struct ttmon_taken *taken)
 {
-	struct ttmon_site_op op = {
-		.ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .taken = *taken
-	};
+	struct ttmon_site_op op = { .ts_ns = a->alloc_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .taken = *taken };
 
 	push(h, a, &op, TTMON_AL_SITE_QUEUED);
 }
@@ -126,7 +124,7 @@ static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final
 static void say_how(struct ttmon_site *s, const struct ttmon_taken *t)
 {
 	static const uint8_t worth[TTMON_STACK_BY_MAX] = {
-		[TTMON_STACK_BY_FRAMES] = 4, [TTMON_STACK_BY_TABLES] = 4, [TTMON_STACK_BY_NOT_SAID] = 3,
+		[TTMON_STACK_BY_FRAMES] = 4,  [TTMON_STACK_BY_TABLES] = 4,    [TTMON_STACK_BY_NOT_SAID] = 3,
 		[TTMON_STACK_BY_GUESSED] = 2, [TTMON_STACK_BY_UNCHECKED] = 1,
 	};
 

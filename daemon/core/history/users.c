@@ -14,14 +14,14 @@
 #define USERS_SHARE 4u
 
 /* The line of the user whose figure is highest, of equals the first. */
-#define MOST(h, figure)                                                            \
-	({                                                                         \
-		uint32_t most_ = 0;                                                \
-                                                                                   \
-		for (uint32_t i_ = 1; i_ < (h)->nr_users; i_++)                    \
-			if ((h)->users[i_].figure > (h)->users[most_].figure)      \
-				most_ = i_;                                        \
-		most_;                                                             \
+#define MOST(h, figure)                                                       \
+	({                                                                    \
+		uint32_t most_ = 0;                                           \
+                                                                              \
+		for (uint32_t i_ = 1; i_ < (h)->nr_users; i_++)               \
+			if ((h)->users[i_].figure > (h)->users[most_].figure) \
+				most_ = i_;                                   \
+		most_;                                                        \
 	})
 
 int ttmon_users_init(struct ttmon_history *h)

@@ -41,12 +41,12 @@ enum ttmon_gap_state {
 	X(3, ASKED, "asked for", REDUCED, "somebody asked for that (ttmon family)")                                    \
 	X(4, LOST, "lost", LOST, "records were lost")                                                                  \
 	X(5, STRIPPED, "stripped runtime", UNPROBED,                                                                   \
-	  "CUDA's runtime is in it without symbols, and no other one was seen to call the driver's probed functions")                                  \
+	  "CUDA's runtime is in it without symbols, and no other one was seen to call the driver's probed functions")  \
 	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed") \
 	X(7, REFUSED, "function not probed", UNPROBED,                                                                 \
-	  "the kernel refuses to probe a function of a library that it has")                                            \
+	  "the kernel refuses to probe a function of a library that it has")                                           \
 	X(8, NO_ADDRESS, "address not seen", UNPROBED,                                                                 \
-	  "it allocated without a return probe: on a coroutine's stack, or under --no-return-probes")                   \
+	  "it allocated without a return probe: on a coroutine's stack, or under --no-return-probes")                  \
 	X(9, UNREAD, "file not read", UNPROBED, "it has a file mapped that could not be read, or not in time")
 enum ttmon_gap_why {
 #define X(id, NAME, name, reason, help) TTMON_GAP_##NAME = id,

@@ -142,7 +142,8 @@ CHECK(launched, ttmon_ev_launched)
 CHECK(copy_site, ttmon_ev_copy_site)
 {
 	return check_tail(TTMON_EV_COPY_SITE, size, frame_bytes(e->nframes, e->stack & 3),
-			  e->nframes > TTMON_MAX_FRAMES || e->stack > (TTMON_STACK_CONFIRMED | TTMON_CS_CUT) || !ttmon_fn_name(e->fn));
+			  e->nframes > TTMON_MAX_FRAMES || e->stack > (TTMON_STACK_CONFIRMED | TTMON_CS_CUT) ||
+				  !ttmon_fn_name(e->fn));
 }
 
 /* ---- events of Tenstorrent ---- */
@@ -172,8 +173,9 @@ CHECK(tt_call, ttmon_ev_tt_call)
 		return TTMON_DECODE_LENGTH;
 	if (cb->nr_ranges > TTMON_TT_CORE_RANGES)
 		return TTMON_DECODE_VALUE;
-	return cb->nr_ranges * sizeof(cb->range[0]) > size - offsetof(struct ttmon_ev_tt_cb, range) ? TTMON_DECODE_LENGTH
-												    : TTMON_DECODE_OK;
+	return cb->nr_ranges * sizeof(cb->range[0]) > size - offsetof(struct ttmon_ev_tt_cb, range)
+		       ? TTMON_DECODE_LENGTH
+		       : TTMON_DECODE_OK;
 }
 
 CHECK(tt_dispatch, ttmon_ev_tt_dispatch)
@@ -363,7 +365,8 @@ CHECK(tt_mesh, ttmon_ev_tt_mesh)
 CHECK(unwound, ttmon_ev_unwound)
 {
 	return check_tail(TTMON_EV_UNWOUND, size, e->nframes * sizeof(e->frames[0]),
-			  e->nframes > TTMON_MAX_FRAMES || e->by >= TTMON_STACK_BY_MAX || e->end >= TTMON_STACK_END_MAX);
+			  e->nframes > TTMON_MAX_FRAMES || e->by >= TTMON_STACK_BY_MAX ||
+				  e->end >= TTMON_STACK_END_MAX);
 }
 
 static enum ttmon_decode_err check(const struct ttmon_event *ev, size_t size, uint32_t nr_cpus)

@@ -57,7 +57,7 @@ enum ttmon_tt_flag {
  * With one of these a process may hold more than its figures say: they are lower bounds, and a 0 is
  * unknown.
  */
-#define TTMON_TT_F_DOUBT \
+#define TTMON_TT_F_DOUBT                                                                                               \
 	(TTMON_TT_F_PARTIAL | TTMON_TT_F_LOST | TTMON_TT_F_UNCALIBRATED | TTMON_TT_F_MESH_PENDING | TTMON_TT_F_LIMIT | \
 	 TTMON_TT_F_CB_UNKNOWN)
 /*

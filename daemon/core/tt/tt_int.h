@@ -33,16 +33,17 @@
 #define TTMON_TT_WANTS	  4096
 #define TTMON_TT_TOTAL	  (1ULL << 47) /* bytes of a process's buffers, each once: 65,536 such processes do not wrap */
 
-#define TTMON_TT_SETTLE_NS 50000000ULL	/* undecided events and entered allocations wait no longer */
-#define TTMON_TT_GROUP_NS  20000000ULL	/* after so long without another shadow a mesh's are shown as far as they came */
-#define TTMON_TT_MESH_NS   400000000ULL /* then all devices are taken to be in the mesh, if the cold thread looked in vain */
-#define TTMON_TT_LOOK_NS   5000000000ULL /* or if it has not come to look: the machine may be busy */
-#define TTMON_TT_KEEP_NS   50000000ULL	/* a mesh not seen for so long wants the spare probes back */
-#define TTMON_TT_SILENT	   4		/* so many buffers of a mesh without shadows, and it has none */
-#define TTMON_TT_ASK_NS	   100000000ULL
-#define TTMON_TT_ASKS	   10
-#define TTMON_TT_FACT_NS   100000000ULL /* facts about an ended process still come */
-#define TTMON_TT_LOSS_NS   200000000ULL /* losses are told this late */
+#define TTMON_TT_SETTLE_NS 50000000ULL /* undecided events and entered allocations wait no longer */
+#define TTMON_TT_GROUP_NS  20000000ULL /* after so long without another shadow a mesh's are shown as far as they came */
+#define TTMON_TT_MESH_NS \
+	400000000ULL /* then all devices are taken to be in the mesh, if the cold thread looked in vain */
+#define TTMON_TT_LOOK_NS 5000000000ULL /* or if it has not come to look: the machine may be busy */
+#define TTMON_TT_KEEP_NS 50000000ULL   /* a mesh not seen for so long wants the spare probes back */
+#define TTMON_TT_SILENT	 4	       /* so many buffers of a mesh without shadows, and it has none */
+#define TTMON_TT_ASK_NS	 100000000ULL
+#define TTMON_TT_ASKS	 10
+#define TTMON_TT_FACT_NS 100000000ULL /* facts about an ended process still come */
+#define TTMON_TT_LOSS_NS 200000000ULL /* losses are told this late */
 
 /* Bits of a buffer. */
 #define TTMON_TT_B_TENTATIVE (1 << 0) /* entered, may still throw: in the table, in no sum */
@@ -122,7 +123,7 @@ struct ttmon_tt_prog {
 	uint64_t since_ns; /* its layout */
 	struct ttmon_tt_cbuf **cbs;
 	uint32_t nr_cbs, cap_cbs;
-	struct ttmon_tt_set devs;  /* it has them on */
+	struct ttmon_tt_set devs; /* it has them on */
 	/* had, until they were closed: it has them again when it runs there, and nothing else says that */
 	struct ttmon_tt_set shut;
 	struct ttmon_tt_set meshes; /* that it ran on since, for the devices of theirs that are shut */
@@ -198,7 +199,7 @@ struct ttmon_tt_proc {
 	bool seen;	 /* something of tt-metal happened */
 	bool announced, own_call, own_fact, bad_ids;
 	uint32_t nr_cals, gen_devs, ends; /* ends: devices and meshes that did so far */
-	struct ttmon_tt_cal *cals; /* [TTMON_TT_CALS] */
+	struct ttmon_tt_cal *cals;	  /* [TTMON_TT_CALS] */
 	struct ttmon_hmap bufs, by_dev, by_alc, by_prog;
 	struct ttmon_tt_device *devs;
 	uint32_t nr_devs, cap_devs, nr_links;
@@ -236,7 +237,7 @@ struct ttmon_tt_slotinfo {
 	uint32_t object, has;
 	uint32_t degraded; /* processes that needed the fallback, sticky */
 	bool told, drop;
-	uint64_t good, freed; /* allocations and frees by the primary */
+	uint64_t good, freed;	/* allocations and frees by the primary */
 	uint64_t on_ns, off_ns; /* the spare probes are all there since; off_ns: and until then, 0: still */
 };
 

@@ -6,14 +6,14 @@
  */
 #include "daemon/core/usage/budget.h"
 
-#define WINDOW	    10 /* samples that are judged together */
-#define TRIAL	    3  /* after so many it is looked whether a reduction brought what it promised */
+#define WINDOW 10 /* samples that are judged together */
+#define TRIAL  3  /* after so many it is looked whether a reduction brought what it promised */
 /* Times, in periods of a sample. */
-#define STEP_MAX  2
-#define PAUSE_MIN 10
-#define PAUSE_MAX 600
-#define RELAPSE	  60 /* to go again within this is to have come back too early */
-#define USELESS	  60 /* not tried again for so long */
+#define STEP_MAX    2
+#define PAUSE_MIN   10
+#define PAUSE_MAX   600
+#define RELAPSE	    60 /* to go again within this is to have come back too early */
+#define USELESS	    60 /* not tried again for so long */
 #define CLOCK_NEVER UINT64_MAX
 
 /* Shares of what is too much that a reduction must bring. */

@@ -550,10 +550,11 @@ int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, 
 		b->attached[prog] = true;
 		return 0;
 	}
-	snprintf(why, n, "cannot attach %s: %s%s", rows[prog].name, strerror(-err),
-		 rows[prog].wanted == TTMON_WANTED_MMAP && err == -EPERM
-			 ? " (tracefs is not mounted, and to do without takes CAP_SYS_ADMIN: mount -t tracefs tracefs /sys/kernel/tracing, or --no-mmap)"
-			 : "");
+	snprintf(
+		why, n, "cannot attach %s: %s%s", rows[prog].name, strerror(-err),
+		rows[prog].wanted == TTMON_WANTED_MMAP && err == -EPERM
+			? " (tracefs is not mounted, and to do without takes CAP_SYS_ADMIN: mount -t tracefs tracefs /sys/kernel/tracing, or --no-mmap)"
+			: "");
 	return err;
 }
 

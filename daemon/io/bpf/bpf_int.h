@@ -35,7 +35,7 @@ void ttmon_bpf_set_kmd(struct ttmon_bpf *b, uint32_t major, bool closes);
 struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
 
 /* uprobe.c: has the kernel multi links, and one of them: its fd or -errno. */
-#define TTMON_ATTACH_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI of Linux 6.6, 89ae89f53d20 */
+#define TTMON_ATTACH_UPROBE_MULTI   48 /* BPF_TRACE_UPROBE_MULTI of Linux 6.6, 89ae89f53d20 */
 #define TTMON_ATTACH_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION of Linux 6.13, d920179b3d4842 */
 bool ttmon_bpf_has_multi(void);
 bool ttmon_bpf_has_session(void);

@@ -451,7 +451,8 @@ void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a
 
 /* Numbers of 20 digits, names of 16 letters: what is written of an allocation can be read again. */
 #define EVENT_TEXT 120
-_Static_assert((uint64_t)TTMON_HISTORY_ROW_EVENTS * EVENT_TEXT + (1 << 20) <= TTMON_DB_MAX_ALLOC, "a row that cannot be read");
+_Static_assert((uint64_t)TTMON_HISTORY_ROW_EVENTS *EVENT_TEXT + (1 << 20) <= TTMON_DB_MAX_ALLOC,
+	       "a row that cannot be read");
 
 /* The hot part: [t_rel_ns, kind, bytes, offset, mem, bits]. */
 void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a, uint32_t skip)
@@ -558,9 +559,8 @@ void ttmon_db_rows_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, c
 	key_bits(w, "states", a->states, state_names, ARRAY_SIZE(state_names));
 	ttmon_jsonw_key_num(w, "pin_ns", a->pin_ns);
 	ttmon_jsonw_key_num(w, "unpin_ns", a->unpin_ns);
-	key_bits(w, "flags",
-		 (a->bits & (FLAG_BACKING - 1)) | (a->api_flags & TTMON_API_BACKING ? FLAG_BACKING : 0), flag_names,
-		 ARRAY_SIZE(flag_names));
+	key_bits(w, "flags", (a->bits & (FLAG_BACKING - 1)) | (a->api_flags & TTMON_API_BACKING ? FLAG_BACKING : 0),
+		 flag_names, ARRAY_SIZE(flag_names));
 	ttmon_jsonw_key_num(w, "api_flags", a->api_flags & ~TTMON_API_BACKING);
 	ttmon_jsonw_key(w, "transfers");
 	if (ttmon_history_alloc_known(h, a) == TTMON_UNKNOWN) {

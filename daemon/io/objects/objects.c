@@ -52,7 +52,7 @@ struct reader {
 
 	bool is_driver, needs_rt;
 	bool imports_dlopen;
-	bool in_dynstr; /* the string table at hand is .dynstr */
+	bool in_dynstr;	 /* the string table at hand is .dynstr */
 	bool may_switch; /* it does not stand for others who do: the C library, sanitizers */
 	uint64_t strtab_at;
 	unsigned int rodata_seen;

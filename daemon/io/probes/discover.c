@@ -340,8 +340,9 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		err = ttmon_bpf_set_switcher(d->cfg.bpf, tgid, when);
 		if (err && err != -EOPNOTSUPP)
 			log_warn("process %u switches stacks, and cannot be left out: %s", tgid, strerror(-err));
-		log_debug("process %u can switch stacks: calls on other stacks than its threads' own get no return probe: %s", tgid,
-			  o->path);
+		log_debug(
+			"process %u can switch stacks: calls on other stacks than its threads' own get no return probe: %s",
+			tgid, o->path);
 	}
 	p = ttmon_discover_process(d, tgid, false);
 	if (!p || !p->switches || p->said || !o->probed)
@@ -800,9 +801,7 @@ void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool e
 		return;
 	}
 	path[n] = '\0';
-	*h = (struct held_file){
-		.d = d, .tgid = tgid, .next = d->next_id, .exec = exec, .done = done, .ctx = ctx
-	};
+	*h = (struct held_file){ .d = d, .tgid = tgid, .next = d->next_id, .exec = exec, .done = done, .ctx = ctx };
 	if (ttmon_object_read(d, &ask))
 		held_known(h, NULL);
 }

@@ -28,9 +28,9 @@ struct ttmon_discover_cfg {
 	struct ttmon_probes_opts probes;
 	const struct ttmon_user_fn *user;
 	size_t nr_user;
-	bool all;	 /* objects of every process; else only of those traced */
+	bool all;	  /* objects of every process; else only of those traced */
 	bool returns_all; /* processes that switch stacks are as others */
-	bool look_ahead; /* with all: libraries under the usual paths too, before a process maps them */
+	bool look_ahead;  /* with all: libraries under the usual paths too, before a process maps them */
 	char *const
 		*ahead; /* and in these folders of our own root: patterns, as fnmatch(3) has them for each component */
 	size_t nr_ahead;

@@ -128,7 +128,7 @@ struct ttmon_discover {
 	struct ttmon_helpers *helpers;
 	struct ttmon_worker *attacher, *closer; /* putting probes in, taking them out: both wait for the kernel */
 	int event_fd;				/* of both */
-	void *aliases; /* tsearch trees */
+	void *aliases;				/* tsearch trees */
 	void *objects;
 	void *processes;
 	struct object *list, *probed; /* all; those with probes, a few */

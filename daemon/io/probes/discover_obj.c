@@ -1470,8 +1470,7 @@ static void look_for_gone(struct ttmon_discover *d)
 	if (!s)
 		return;
 	for (struct object *o = d->list; o && s->n < SWEEP_MAX; o = o->next) {
-		if (o->fd < 0 || ttmon_file_look(o->fd, &st) ||
-		    (st.nlink && ttmon_mount_is_there(o->fd, &o->mount)))
+		if (o->fd < 0 || ttmon_file_look(o->fd, &st) || (st.nlink && ttmon_mount_is_there(o->fd, &o->mount)))
 			continue;
 		s->ask[1 + s->n] = o->st.ino;
 		s->of[s->n++] = o->st;

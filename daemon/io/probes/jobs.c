@@ -636,8 +636,7 @@ static int job_placed(const void *ctx _unused_, const void *in, size_t n, int fd
 }
 
 const ttmon_helper_fn ttmon_jobs[TTMON_JOBS] = {
-	[TTMON_JOB_LIST] = job_list,	   [TTMON_JOB_FILE] = job_file,	    [TTMON_JOB_CHECK] = job_check,
-	[TTMON_JOB_SYMBOLS] = job_symbols, [TTMON_JOB_OPEN] = job_open,	    [TTMON_JOB_MAPPED] = job_mapped,
-	[TTMON_JOB_AHEAD] = ttmon_job_ahead,
-	[TTMON_JOB_PLACED] = job_placed,
+	[TTMON_JOB_LIST] = job_list,	     [TTMON_JOB_FILE] = job_file,     [TTMON_JOB_CHECK] = job_check,
+	[TTMON_JOB_SYMBOLS] = job_symbols,   [TTMON_JOB_OPEN] = job_open,     [TTMON_JOB_MAPPED] = job_mapped,
+	[TTMON_JOB_AHEAD] = ttmon_job_ahead, [TTMON_JOB_PLACED] = job_placed,
 };

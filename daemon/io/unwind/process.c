@@ -35,10 +35,10 @@
 /* After copies the ring is looked at again so often, until none have come for LINGER_NS. */
 #define LINGER_MS 10
 #define LINGER_NS (60 * NSEC_PER_MS)
-#define WANT_MS	  1000		     /* a file that has not come by then is not waited for */
+#define WANT_MS	  1000		      /* a file that has not come by then is not waited for */
 #define AGAIN_NS  (60 * NSEC_PER_SEC) /* one that could not be had is asked for again */
-#define START_MS  2000		     /* to fork */
-#define GONE_NS	  (3 * NSEC_PER_SEC) /* what a process had mapped is kept after its end */
+#define START_MS  2000		      /* to fork */
+#define GONE_NS	  (3 * NSEC_PER_SEC)  /* what a process had mapped is kept after its end */
 #define VDSO_MAX  (256u << 10)
 
 struct proc {

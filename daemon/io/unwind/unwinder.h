@@ -21,9 +21,9 @@
 
 enum ttmon_unwinder_kind {
 	/* To it. */
-	TTMON_UNWINDER_SETUP,  /* struct ttmon_unwinder_setup, with the fd of the ring's map */
-	TTMON_UNWINDER_MAP,    /* struct ttmon_unwinder_map */
-	TTMON_UNWINDER_EXIT,   /* struct ttmon_unwinder_map, tgid alone: it is gone */
+	TTMON_UNWINDER_SETUP, /* struct ttmon_unwinder_setup, with the fd of the ring's map */
+	TTMON_UNWINDER_MAP,   /* struct ttmon_unwinder_map */
+	TTMON_UNWINDER_EXIT,  /* struct ttmon_unwinder_map, tgid alone: it is gone */
 	/* u32: an object, with a socket that its file comes by, or its end; without: it cannot be had */
 	TTMON_UNWINDER_FILE,
 	TTMON_UNWINDER_LOOK,   /* nothing: there are copies in the ring */

@@ -110,8 +110,8 @@ struct standin_tt_ops {
 	void (*callback)(void (*fn)(void)); /* runs inside every profiler callback; may throw */
 	void (*pair)(uint32_t chip, int64_t host, uint64_t cycles, double ghz);
 
-	void (*reopen)(int dev); /* Device::initialize of one that was closed */
-	void (*mesh)(bool open); /* the MeshDevice is destroyed, or made anew over all devices */
+	void (*reopen)(int dev);		/* Device::initialize of one that was closed */
+	void (*mesh)(bool open);		/* the MeshDevice is destroyed, or made anew over all devices */
 	int (*submesh)(const int *devs, int n); /* returns what it is called as a device */
 	void (*submesh_free)(int submesh);
 	struct standin_tt_program *(*program)(const struct standin_tt_cb *cbs, size_t n);

@@ -196,7 +196,8 @@ static inline void feed_call(struct ttmon_tt *t, uint32_t tgid, uint32_t tid, ui
 
 /* A circular buffer of a program, on these cores. */
 static inline void feed_cb_of(struct ttmon_tt *t, uint32_t tgid, uint64_t ts, uint64_t program, uint64_t since,
-			      uint64_t dev, uint64_t addr, uint64_t size, const struct ttmon_tt_core_range *r, uint32_t nr)
+			      uint64_t dev, uint64_t addr, uint64_t size, const struct ttmon_tt_core_range *r,
+			      uint32_t nr)
 {
 	struct ttmon_ev_tt_cb ev = { .call = { .h = feed_head(TTMON_EV_TT_CALL, tgid, tgid, ts),
 					       .arg = { dev, 0, addr, size },

@@ -95,10 +95,16 @@ static void test_text(void **state)
 	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "a\x1b[2J\n"), "a?[2J?");
 	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "\xc2\x9b\x7f\xc3\xa4"), "??\xc3\xa4");
 	/* C1 by itself is none of UTF-8; as a part of a character it is that. */
-	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "\x9b" "2J"), "?2J");
+	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf),
+					   "\x9b"
+					   "2J"),
+			    "?2J");
 	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "\xe9\x9b\xa8"), "\xe9\x9b\xa8");
 	/* Right to left, isolates, marks, lines. */
-	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "a\xe2\x80\xae" "b"), "a?b");
+	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf),
+					   "a\xe2\x80\xae"
+					   "b"),
+			    "a?b");
 	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "\xe2\x81\xa6\xe2\x81\xa9\xd8\x9c"), "???");
 	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "\xe2\x80\xa8\xe2\x80\x8f"), "??");
 	assert_string_equal(ttmon_fmt_text(buf, sizeof(buf), "\xe2\x80"), "\xe2?");

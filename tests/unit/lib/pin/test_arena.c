@@ -169,7 +169,8 @@ static void regions_grow(void **state)
 	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 200, .known = 1600 }, &units), TTMON_ARENA_ADD);
 	assert_int_equal(units, 400);
 	ttmon_arena_put(&a, all);
-	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 200, .known = 1600 }, &units), TTMON_ARENA_TAKEN);
+	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 200, .known = 1600 }, &units),
+			 TTMON_ARENA_TAKEN);
 	ttmon_arena_fini(&a);
 }
 

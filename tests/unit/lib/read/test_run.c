@@ -491,10 +491,11 @@ static void test_stacks_that_are_doubtful(void **state)
 		struct ttmon_run *run = NULL;
 		char text[4096], err[256] = "";
 
-		snprintf(text, sizeof(text),
-			 "{\"schema\":\"ttmon-db\",\"version\":1," OBJECTS "," PROCS
-			 ",\"sites\":[{\"id\":0,\"frames\":[]},{\"id\":1,\"frames\":[[1,\"0x1\",\"f+0x1\"]]%s}],\"allocations\":[]}",
-			 cases[i].stack);
+		snprintf(
+			text, sizeof(text),
+			"{\"schema\":\"ttmon-db\",\"version\":1," OBJECTS "," PROCS
+			",\"sites\":[{\"id\":0,\"frames\":[]},{\"id\":1,\"frames\":[[1,\"0x1\",\"f+0x1\"]]%s}],\"allocations\":[]}",
+			cases[i].stack);
 		put_file(text, strlen(text));
 		assert_int_equal(ttmon_run_load(path, NULL, &run, err, sizeof(err)), 0);
 		assert_int_equal(run->sites[1].exact != 0, cases[i].known);

@@ -203,11 +203,11 @@ static void pages_of_memory_that_grows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_in_the_right_bucket),
-		cmocka_unit_test(pages_of_memory_that_grows), cmocka_unit_test(doubles_and_conserves),
-		cmocka_unit_test(survives_any_time),	      cmocka_unit_test(merges_and_conserves),
-		cmocka_unit_test(groups_are_whole_pages),     cmocka_unit_test(touches_what_it_covers),
-		cmocka_unit_test(rect_touches_its_rows),      cmocka_unit_test(rect_of_any_shape_ends),
+		cmocka_unit_test(counts_in_the_right_bucket), cmocka_unit_test(pages_of_memory_that_grows),
+		cmocka_unit_test(doubles_and_conserves),      cmocka_unit_test(survives_any_time),
+		cmocka_unit_test(merges_and_conserves),	      cmocka_unit_test(groups_are_whole_pages),
+		cmocka_unit_test(touches_what_it_covers),     cmocka_unit_test(rect_touches_its_rows),
+		cmocka_unit_test(rect_of_any_shape_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

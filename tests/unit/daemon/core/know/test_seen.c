@@ -189,10 +189,8 @@ static void told_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(against_a_model),
-		cmocka_unit_test(not_there_from_the_start),
-		cmocka_unit_test(cpu_time_begins),
-		cmocka_unit_test(late_processes),
+		cmocka_unit_test(against_a_model), cmocka_unit_test(not_there_from_the_start),
+		cmocka_unit_test(cpu_time_begins), cmocka_unit_test(late_processes),
 		cmocka_unit_test(told_late),
 	};
 

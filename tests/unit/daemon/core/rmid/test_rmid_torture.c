@@ -135,9 +135,8 @@ static void hostile_stream(void **state)
 	/* 64 domains of few RMIDs, or few of many: all there may be. */
 	assert_true(r->nr_keys > RMID_KEYS / 2 && r->nr_keys <= RMID_KEYS);
 	for (unsigned int i = 0; i < TTMON_RMID_LIMIT; i++)
-		assert_true(!r->ids[i] ||
-			    (r->ids[i]->nr_keys <= RMID_DOMAINS && r->ids[i]->now.nr <= RMID_OWNERS &&
-			     r->ids[i]->nr_events <= RMID_EVENTS));
+		assert_true(!r->ids[i] || (r->ids[i]->nr_keys <= RMID_DOMAINS && r->ids[i]->now.nr <= RMID_OWNERS &&
+					   r->ids[i]->nr_events <= RMID_EVENTS));
 	assert_true(asked <= 1 + TTMON_RMID_LIMIT + RMID_KEYS + 8);
 	assert_true(r->facts_cap <= RMID_FACTS && r->facts_nr <= r->facts_cap);
 	t = totals(r);

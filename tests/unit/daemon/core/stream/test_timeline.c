@@ -243,8 +243,7 @@ int main(void)
 		cmocka_unit_test(test_keeps_in_order), cmocka_unit_test(test_full),
 		cmocka_unit_test(test_ring),	       cmocka_unit_test(test_one),
 		cmocka_unit_test(test_calls),	       cmocka_unit_test(test_limit_is_checked),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_numbers),	       cmocka_unit_test(test_slots),
 	};
 
 	return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);

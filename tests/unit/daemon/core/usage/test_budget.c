@@ -12,14 +12,14 @@
 
 #include "daemon/core/usage/budget.h"
 
-#define PERCENT (20 * NSEC_PER_MS)
-#define T	TTMON_FAMILY_TRANSFER
-#define L	TTMON_FAMILY_LAUNCH
-#define D	TTMON_FAMILY_DISPATCH
-#define C	TTMON_FAMILY_CPU
-#define BIT(f)	(1U << (f))
+#define PERCENT	  (20 * NSEC_PER_MS)
+#define T	  TTMON_FAMILY_TRANSFER
+#define L	  TTMON_FAMILY_LAUNCH
+#define D	  TTMON_FAMILY_DISPATCH
+#define C	  TTMON_FAMILY_CPU
+#define BIT(f)	  (1U << (f))
 #define A	  TTMON_FAMILY_ALLOC
-#define HOG	4711
+#define HOG	  4711
 #define USERS	  20
 #define FIRST_UID 1000
 

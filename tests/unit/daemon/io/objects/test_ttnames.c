@@ -72,7 +72,8 @@ static const struct expect names[] = {
 	{ "_ZN2tt8tt_metal2v06DeviceC1EjhmmRKSt6vectorIjSaIjEEbj", 296 },
 	{ "_ZN2tt8tt_metal6DeviceC2Eihmm", 297 },
 	{ "_ZN2tt8tt_metal6Device5closeEv", 298 },
-	{ "_ZN2tt8tt_metal11distributed10MeshDeviceC1ESt10unique_ptrINS1_14MeshDeviceImplESt14default_deleteIS3_EE", 302 },
+	{ "_ZN2tt8tt_metal11distributed10MeshDeviceC1ESt10unique_ptrINS1_14MeshDeviceImplESt14default_deleteIS3_EE",
+	  302 },
 	{ "_ZN2tt8tt_metal11distributed10MeshDeviceD2Ev", 303 },
 	{ "_ZN2tt8tt_metal6Device10initializeEhmmmN4ttsl4SpanIKjLm18446744073709551615EEEb", 299 },
 	/* dispatch */
@@ -92,7 +93,8 @@ static const struct expect names[] = {
 	  321 },
 	{ "_ZN2tt8tt_metal11distributed6FinishERNS1_16MeshCommandQueueEN4ttsl4SpanIKhLm1EEE", 322 },
 	{ "_ZN2tt8tt_metal6FinishERNS0_12CommandQueueE", 323 },
-	{ "_ZN2tt8tt_metal11distributed10MeshDevice17replay_mesh_traceEhRKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb", 331 },
+	{ "_ZN2tt8tt_metal11distributed10MeshDevice17replay_mesh_traceEhRKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
+	  331 },
 	{ "_ZN2tt8tt_metal11distributed14MeshDeviceImpl17replay_mesh_traceEhRKN4ttsl10StrongTypeIjNS1_14MeshTraceIdTagEEEb",
 	  332 },
 	{ "_ZN2tt8tt_metal11distributed18SDMeshCommandQueue6finishEN4ttsl4SpanIKNS3_10StrongTypeIhNS0_14SubDeviceIdTagEEELm18446744073709551615EEE",
@@ -116,8 +118,10 @@ static const struct expect names[] = {
 	{ "_ZTVN2tt8tt_metal2v06DeviceE", TTMON_TTNAME_VT_DEVICE },
 	{ "_ZTVN2tt8tt_metal11distributed10MeshDeviceE", TTMON_TTNAME_VT_MESH },
 	/* in no release of the last eighteen months: docs/tt-metal-releases.md */
-	{ "_ZN2tt8tt_metal11distributed16MeshCommandQueue21enqueue_mesh_workloadERNS1_12MeshWorkloadEb", TTMON_TTNAME_NONE },
-	{ "_ZN2tt30InvokeProgramRealtimeCallbacksERKNS_8tt_metal12experimental21ProgramRealtimeRecordE", TTMON_TTNAME_NONE },
+	{ "_ZN2tt8tt_metal11distributed16MeshCommandQueue21enqueue_mesh_workloadERNS1_12MeshWorkloadEb",
+	  TTMON_TTNAME_NONE },
+	{ "_ZN2tt30InvokeProgramRealtimeCallbacksERKNS_8tt_metal12experimental21ProgramRealtimeRecordE",
+	  TTMON_TTNAME_NONE },
 	/* none of ours */
 	{ "_ZTVN2tt8tt_metal6DeviceE.local", 0 },
 	{ "_ZTVN2tt8tt_metal7IDeviceE", 0 },

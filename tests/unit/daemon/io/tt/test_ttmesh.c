@@ -310,7 +310,8 @@ static void test_leftovers(void **state)
 	 * met twice.
 	 */
 	for (size_t i = 1; i < 8; i += 2) {
-		uint64_t *counts = object(6), *impl = object(8), *last = impl + 8, *view = object(5), *other_view = object(5), *own = new_mesh();
+		uint64_t *counts = object(6), *impl = object(8), *last = impl + 8, *view = object(5),
+			 *other_view = object(5), *own = new_mesh();
 
 		vector(view + 2, array(d, 0, 4), 4, 4);
 		vector(other_view + 2, array(d, i, 1), 1, 1);
@@ -575,14 +576,10 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
-		T(test_no_impl),      T(test_impl),
-		T(test_submesh),      T(test_parent),
-		T(test_variants),     T(test_raw_array),
-		T(test_deep_submesh), T(test_leftovers),
-		T(test_not_a_vector), T(test_duplicates),
-		T(test_ids),	      T(test_max),
-		T(test_ambiguous),    T(test_distance),
-		T(test_neighbours),   T(test_other_allocator),
+		T(test_no_impl),      T(test_impl),	     T(test_submesh),	   T(test_parent),
+		T(test_variants),     T(test_raw_array),     T(test_deep_submesh), T(test_leftovers),
+		T(test_not_a_vector), T(test_duplicates),    T(test_ids),	   T(test_max),
+		T(test_ambiguous),    T(test_distance),	     T(test_neighbours),   T(test_other_allocator),
 		T(test_hostile),      T(test_other_process),
 	};
 
