@@ -341,7 +341,7 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		if (err && err != -EOPNOTSUPP)
 			log_warn("process %u switches stacks, and cannot be left out: %s", tgid, strerror(-err));
 		log_debug(
-			"process %u can switch stacks: calls on other stacks than its threads' own get no return probe: %s",
+			"process %u can switch stacks: calls on stacks other than its threads' get no return probe: %s",
 			tgid, o->path);
 	}
 	p = ttmon_discover_process(d, tgid, false);
