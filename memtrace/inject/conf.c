@@ -134,6 +134,7 @@ static bool parse(void)
 	 */
 	conf.spaces = 1u << TTMON_MT_GLOBAL | 1u << TTMON_MT_SHARED;
 	conf.ring_bytes = 1u << 20;
+	conf.compile_ms = 60000;
 	if (!number("TOOL_VERBOSE", 0, 9, &verbose) || !number("TTMON_MEMTRACE_ALL", 0, 1, &all))
 		return false;
 	conf.verbose = verbose;
@@ -154,6 +155,7 @@ static bool parse(void)
 	conf.instr_end = (uint32_t)end;
 	if (!number("TTMON_MEMTRACE_SAMPLE", 1, 1u << 24, &sample) ||
 	    !number("TTMON_MEMTRACE_SPIN", 1, UINT32_MAX, &spin) ||
+	    !number("TTMON_MEMTRACE_COMPILE_MS", 1, 3600000, &conf.compile_ms) ||
 	    !number("TTMON_MEMTRACE_RING", 4096, (uint64_t)TTMON_MTC_MAX_UNITS * TTMON_MTC_UNIT, &conf.ring_bytes) ||
 	    !spaces(&conf.spaces))
 		return false;

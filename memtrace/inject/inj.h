@@ -205,6 +205,7 @@ TTMON_INJ_CALLED(C)
 /* Calls it; 500, CUDA_ERROR_NOT_FOUND, where it is not there. */
 #define CALL(name, ...)	    (REAL(name) ? REAL(name)(__VA_ARGS__) : TTMON_INJ_NOT_FOUND)
 #define TTMON_INJ_NOT_FOUND 500
+#define TTMON_INJ_NO_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
 
 /* ---- what the environment says (conf.c) ---- */
 
@@ -217,6 +218,7 @@ struct ttmon_inj_conf {
 	uint32_t instr_begin, instr_end;
 	uint32_t spaces, sample, spin;
 	uint64_t ring_bytes;
+	uint64_t compile_ms; /* so long a text may be compiled, all tries together */
 };
 const struct ttmon_inj_conf *ttmon_inj_conf(void);
 /* One line on stderr, "libttmon-memtrace: ..."; verbose ones only where TOOL_VERBOSE is set. */

@@ -15,9 +15,11 @@
 struct ttmon_inj_text {
 	struct ttmon_inj_text *next;
 	uint64_t hash[2];
-	size_t len; /* of the original */
-	char *ptx;  /* rewritten; NULL: not kept, or there is none */
-	bool none;  /* nothing in it is recorded */
+	size_t len;  /* of the original */
+	char *ptx;   /* rewritten; NULL: not kept, or there is none */
+	void *cubin; /* what was compiled from it; NULL: nothing was, or it is not kept */
+	size_t cubin_bytes;
+	bool none; /* nothing in it is recorded */
 	bool kept;
 	struct ttmon_inj_kernel **kernels;
 	size_t nr_kernels;
@@ -45,15 +47,48 @@ struct ttmon_inj_linked {
 /* Of modules, kernels, handles and what was linked. */
 extern pthread_rwlock_t ttmon_inj_lock;
 
+/* ---- compile.c ---- */
+
+#define TTMON_INJ_JIT_MAX 16
+#define TTMON_INJ_LOG	  8192
+/* What a program's options (CU_JIT_*) say of machine code. */
+struct ttmon_inj_jit {
+	unsigned int n;
+	int opts[TTMON_INJ_JIT_MAX];
+	void *vals[TTMON_INJ_JIT_MAX];
+	bool symbols; /* it gives addresses of symbols: only the program's own load can do that */
+};
+
+struct ttmon_inj_code {
+	int err;     /* the driver's */
+	void *cubin; /* the caller's, for free() */
+	size_t size;
+	char log[TTMON_INJ_LOG]; /* the compiler's errors */
+};
+
+void ttmon_inj_jit_take(struct ttmon_inj_jit *j, unsigned int n, const int *opts, void *const *vals);
+/*
+ * Compiles a text (NUL-terminated) for the current context until until_ns (CLOCK_MONOTONIC). recorder:
+ * the recorder's module, linked to it; NULL: it is in the text, which is then loaded and unloaded for
+ * a trial, with the functions of these names (separated by newlines), and gives no cubin. 0. -ENOSYS:
+ * there is no context or no linker, or the options give symbols; -EBADMSG: the driver refused it, ret
+ * has its error and the log; -ETIMEDOUT; -ENOMEM.
+ */
+int ttmon_inj_compile(const char *ptx, const char *recorder, const char *names, const struct ttmon_inj_jit *jit,
+		      uint64_t until_ns, struct ttmon_inj_code *ret);
+
 /* ---- text.c ---- */
 
 struct ttmon_mt_image;
 
 /* Held over the two below, and while the driver compiles: one text at a time. */
 extern pthread_mutex_t ttmon_inj_rewriting;
-/* The rewritten text, or (none) what it says of its kernels. NULL: why. */
-const struct ttmon_inj_text *ttmon_inj_rewrite(const struct ttmon_mt_image *image, const char *module, char *why,
-					       size_t n);
+/*
+ * The rewritten text, or (none) what it says of its kernels. jit: it is compiled, without the kernels
+ * that the compiler refuses (compile.c); NULL: it is an input of a link. NULL: why.
+ */
+const struct ttmon_inj_text *ttmon_inj_rewrite(const struct ttmon_mt_image *image, const char *module,
+					       const struct ttmon_inj_jit *jit, char *why, size_t n);
 /* The driver has compiled it, or will not: a text that is too much to keep goes. */
 void ttmon_inj_settle(const struct ttmon_inj_text *text);
 void ttmon_inj_hash(const void *data, size_t n, uint64_t ret[2]);

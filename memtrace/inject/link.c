@@ -271,7 +271,7 @@ static int add_rewritten(struct link *l, const void *origin)
 
 	if (ptx_of(l, in, origin, &ptx, module, sizeof(module), why, sizeof(why))) {
 		pthread_mutex_lock(&ttmon_inj_rewriting);
-		text = ttmon_inj_rewrite(&ptx, module, why, sizeof(why));
+		text = ttmon_inj_rewrite(&ptx, module, NULL, why, sizeof(why));
 		more = text ? reallocarray(l->texts, l->nr_texts + 1, sizeof(*more)) : NULL;
 		if (more) {
 			l->texts = more;

@@ -65,24 +65,33 @@ void ttmon_inj_remember(void *handle, void *lib, void *ctx, const struct ttmon_i
 	pthread_rwlock_unlock(&ttmon_inj_lock);
 }
 
+/* The ctx, NULL where there are none: options of the compiler, of a library, and a file. */
+struct jit {
+	unsigned int n, nl;
+	int *opts, *lopts;
+	void **vals, **lvals;
+	const char *path;
+};
+
 typedef int (*load_fn)(void *ctx, void **handle, const void *image);
 
 /*
  * The module that ptx becomes with the recorder in it. False: why; then *text is what the text says of
  * its kernels, where none of them is recorded.
  */
-static bool load_rewritten(void **handle, const struct ttmon_mt_image *ptx, const char *module, load_fn load, void *ctx,
-			   const struct ttmon_inj_text **text, char *why, size_t n)
+static bool load_rewritten(void **handle, const struct ttmon_mt_image *ptx, const char *module,
+			   const struct ttmon_inj_jit *jit, load_fn load, void *ctx, const struct ttmon_inj_text **text,
+			   char *why, size_t n)
 {
 	bool loaded = false;
 	int err;
 
 	pthread_mutex_lock(&ttmon_inj_rewriting);
-	*text = ttmon_inj_rewrite(ptx, module, why, n);
+	*text = ttmon_inj_rewrite(ptx, module, jit, why, n);
 	if (*text && (*text)->none) {
 		snprintf(why, n, "not selected");
 	} else if (*text) {
-		err = load(ctx, handle, (*text)->ptx);
+		err = load(ctx, handle, (*text)->cubin ? (*text)->cubin : (*text)->ptx);
 		ttmon_inj_settle(*text);
 		loaded = !err;
 		if (err) {
@@ -115,6 +124,8 @@ static int load_image(void **handle, const void *image, size_t size, const char 
 	struct ttmon_mt_image ptx = { 0 };
 	const struct ttmon_inj_text *text = NULL;
 	const struct ttmon_inj_linked *linked;
+	const struct jit *given = ctx;
+	struct ttmon_inj_jit jit;
 	char why[160] = "", module[128];
 	bool loaded = false;
 	int err;
@@ -133,7 +144,8 @@ static int load_image(void **handle, const void *image, size_t size, const char 
 	if (!name && !ttmon_inj_module_name(image, module, sizeof(module))) {
 		snprintf(why, sizeof(why), "one of NVIDIA's libraries");
 	} else if (!ttmon_mt_image_ptx(image, size, (uint32_t)ttmon_inj_max_arch(), &ptx, why, sizeof(why))) {
-		loaded = load_rewritten(handle, &ptx, module, text_load ? text_load : load, ctx, &text, why,
+		ttmon_inj_jit_take(&jit, given ? given->n : 0, given ? given->opts : NULL, given ? given->vals : NULL);
+		loaded = load_rewritten(handle, &ptx, module, &jit, text_load ? text_load : load, ctx, &text, why,
 					sizeof(why));
 		free(ptx.text);
 	}
@@ -167,13 +179,6 @@ int cuModuleLoadFatBinary(void **mod, const void *image)
 	return load_image(mod, image, SIZE_MAX, NULL, fat_load, plain_load, NULL);
 }
 
-struct jit {
-	unsigned int n, nl;
-	int *opts, *lopts;
-	void **vals, **lvals;
-	const char *path;
-};
-
 static int jit_load(void *ctx, void **handle, const void *image)
 {
 	const struct jit *j = ctx;
@@ -195,12 +200,37 @@ static int lib_load(void *ctx, void **handle, const void *image)
 	return CALL(cuLibraryLoadData, handle, image, j->opts, j->vals, j->n, j->lopts, j->lvals, j->nl);
 }
 
+#define LIBRARY_PRESERVED 1 /* CU_LIBRARY_BINARY_IS_PRESERVED: the driver may go on using the caller's bytes */
+
+/* What is ours and not the caller's goes when it is loaded: the driver is to copy it. */
+static int lib_text_load(void *ctx, void **handle, const void *image)
+{
+	const struct jit *j = ctx;
+	int *lopts = j->nl ? malloc(j->nl * sizeof(*lopts)) : NULL;
+	void **lvals = j->nl ? malloc(j->nl * sizeof(*lvals)) : NULL;
+	unsigned int nl = 0;
+	int err = TTMON_INJ_NO_MEMORY;
+
+	if (!j->nl || (lopts && lvals)) {
+		for (unsigned int i = 0; i < j->nl; i++) {
+			if (j->lopts[i] == LIBRARY_PRESERVED)
+				continue;
+			lopts[nl] = j->lopts[i];
+			lvals[nl++] = j->lvals ? j->lvals[i] : NULL;
+		}
+		err = CALL(cuLibraryLoadData, handle, image, j->opts, j->vals, j->n, lopts, lvals, nl);
+	}
+	free(lopts);
+	free(lvals);
+	return err;
+}
+
 int cuLibraryLoadData(void **lib, const void *image, int *jopts, void **jvals, unsigned int nj, int *lopts,
 		      void **lvals, unsigned int nl)
 {
 	struct jit j = { .n = nj, .nl = nl, .opts = jopts, .vals = jvals, .lopts = lopts, .lvals = lvals };
 
-	return load_image(lib, image, SIZE_MAX, NULL, lib_load, NULL, &j);
+	return load_image(lib, image, SIZE_MAX, NULL, lib_load, lib_text_load, &j);
 }
 
 static int file_load(void *ctx, void **handle, const void *image)
@@ -260,7 +290,7 @@ int cuLibraryLoadFromFile(void **lib, const char *path, int *jopts, void **jvals
 		.n = nj, .nl = nl, .opts = jopts, .vals = jvals, .lopts = lopts, .lvals = lvals, .path = path
 	};
 
-	return load_file(lib, path, lib_file_load, lib_load, &j);
+	return load_file(lib, path, lib_file_load, lib_text_load, &j);
 }
 
 /* ---- what is asked of them ---- */

@@ -367,6 +367,12 @@ static void instruction(struct body *b, struct ttmon_ptx_tok t)
 		give_up(b, "no instruction as PTX has them", t.line);
 		return;
 	}
+	/*
+	 * Its warps give registers away that the recorder would need, and its budget has no room for the
+	 * recorder's.
+	 */
+	if (ttmon_ptx_begins(&t, "setmaxnreg."))
+		give_up(b, "it sets the number of its registers (setmaxnreg)", t.line);
 	if (ttmon_ptx_is(&t, "call") || ttmon_ptx_begins(&t, "call."))
 		called(b);
 	else

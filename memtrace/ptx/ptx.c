@@ -35,6 +35,7 @@ void ttmon_ptx_fini(struct ttmon_ptx_result *r)
 		free(w);
 	}
 	free(r->text);
+	free(r->recorder);
 	free(r->kernels);
 	free(r->sites);
 	*r = (struct ttmon_ptx_result){ 0 };
@@ -257,6 +258,22 @@ static int describe(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const s
 	return 0;
 }
 
+/* The recorder as a module like the program's. */
+static int write_recorder(const struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const struct ttmon_ptx_opts *opts)
+{
+	size_t len;
+	FILE *f = open_memstream(&r->recorder, &len);
+	bool fine;
+
+	if (!f)
+		return -ENOMEM;
+	fwrite(m->text, 1, m->preamble, f);
+	fputc('\n', f);
+	ttmon_ptx_recorder(f, opts->aggregate, m->target, TTMON_PTX_VISIBLE);
+	fine = !ferror(f);
+	return fclose(f) || !fine ? -ENOMEM : 0;
+}
+
 /*
  * The original with what is inserted: the recorder and the copies' declarations behind the preamble,
  * each copy behind its original.
@@ -264,14 +281,19 @@ static int describe(struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const s
 static int write_text(const struct ttmon_ptx_mod *m, struct ttmon_ptx_result *r, const struct ttmon_ptx_opts *opts)
 {
 	_cleanup_fclose_ FILE *f = open_memstream(&r->text, &r->len);
+	bool apart = opts->apart;
 	size_t at = m->preamble;
 	int err;
 
 	if (!f)
 		return -ENOMEM;
+	for (size_t i = 0; i < m->nr_fns; i++)
+		apart &= m->fns[i].entry;
+	if (apart && write_recorder(m, r, opts))
+		return -ENOMEM;
 	fwrite(m->text, 1, at, f);
 	fputc('\n', f);
-	ttmon_ptx_recorder(f, opts->aggregate, m->target);
+	ttmon_ptx_recorder(f, opts->aggregate, m->target, apart ? TTMON_PTX_EXTERN : TTMON_PTX_WHOLE);
 	for (size_t i = 0; i < m->nr_fns; i++) {
 		if (m->fns[i].copied && !m->fns[i].entry)
 			ttmon_ptx_emit(f, m, &m->fns[i], opts, true);

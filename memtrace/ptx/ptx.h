@@ -22,6 +22,12 @@
 
 struct ttmon_ptx_opts {
 	bool aggregate; /* the recorder that counts (needs sm_70), not the one that streams */
+	/*
+	 * The recorder becomes a module of its own, which is compiled once and linked, instead of once for
+	 * each kernel. Only where the program's text has no functions with a body: those get more registers
+	 * where they are compiled for a linker, and the original kernels that call them with them.
+	 */
+	bool apart;
 	uint32_t
 		spaces; /* 1 << enum ttmon_mt_space; generic ones are always in where any of global, shared, local is */
 	uint32_t first_site; /* number of the first site */
@@ -47,6 +53,7 @@ struct ttmon_ptx_kernel {
 struct ttmon_ptx_result {
 	char *text; /* NUL-terminated; NULL: nothing was selected */
 	size_t len;
+	char *recorder;			  /* the recorder's module, NUL-terminated; NULL: it is in the text */
 	struct ttmon_ptx_kernel *kernels; /* all of the text */
 	size_t nr_kernels;
 	struct ttmon_mt_site

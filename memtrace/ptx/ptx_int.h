@@ -118,7 +118,12 @@ bool ttmon_ptx_classify(const char *op, size_t len, unsigned int operand, struct
 int ttmon_ptx_body(struct ttmon_ptx_mod *m, struct ttmon_ptx_fn *fn, const struct ttmon_ptx_opts *opts);
 
 /* rec.c: the recorder's text for a target, to f. */
-void ttmon_ptx_recorder(FILE *f, bool aggregate, uint32_t target);
+enum ttmon_ptx_part {
+	TTMON_PTX_WHOLE,   /* for the text that calls it */
+	TTMON_PTX_VISIBLE, /* for a module of its own */
+	TTMON_PTX_EXTERN,  /* the declarations for a text that is linked with that */
+};
+void ttmon_ptx_recorder(FILE *f, bool aggregate, uint32_t target, enum ttmon_ptx_part part);
 
 /* emit.c: the copy of a function (fn->copied), or only what declares it. */
 void ttmon_ptx_emit(FILE *f, const struct ttmon_ptx_mod *m, const struct ttmon_ptx_fn *fn,

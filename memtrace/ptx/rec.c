@@ -24,7 +24,7 @@ static bool holds(const char *s, size_t len, const char *which, uint32_t target)
 	return memmem(s, len, which, strlen(which)) || memmem(s, len, "all", 3);
 }
 
-void ttmon_ptx_recorder(FILE *f, bool aggregate, uint32_t target)
+void ttmon_ptx_recorder(FILE *f, bool aggregate, uint32_t target, enum ttmon_ptx_part how)
 {
 	const char *which = aggregate ? "aggregate" : "stream";
 	bool part = false;
@@ -32,6 +32,7 @@ void ttmon_ptx_recorder(FILE *f, bool aggregate, uint32_t target)
 	for (const char *p = ttmon_ptx_text, *eol; p < ttmon_ptx_text_end; p = eol + 1) {
 		const char *mark;
 		size_t len;
+		bool head;
 
 		eol = memchr(p, '\n', (size_t)(ttmon_ptx_text_end - p)); /* the file's last line has one */
 		mark = memmem(p, (size_t)(eol - p), "//", 2);
@@ -45,7 +46,13 @@ void ttmon_ptx_recorder(FILE *f, bool aggregate, uint32_t target)
 			len--;
 		if (!len || !part || (mark && !holds(mark + 3, (size_t)(eol - mark) - 3, which, target)))
 			continue;
+		/* The head of a function is one line. */
+		head = len > 6 && !memcmp(p, ".func ", 6);
+		if (how == TTMON_PTX_EXTERN && !head)
+			continue;
+		if (head && how != TTMON_PTX_WHOLE)
+			fputs(how == TTMON_PTX_EXTERN ? ".extern " : ".visible ", f);
 		fwrite(p, 1, len, f);
-		fputc('\n', f);
+		fputs(how == TTMON_PTX_EXTERN ? ";\n" : "\n", f);
 	}
 }

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The recorder in programs that use a GPU: the stand-in driver of tests/standin/gpu runs the kernels' PTX for real, so what is recorded and what the programs give can be held against each other."""
+"""
+The recorder in programs that use a GPU: the stand-in driver of tests/standin/gpu runs the kernels' PTX for real, so
+what is recorded and what the programs give can be held against each other.
+"""
 import json
 import os
 import re
@@ -8,12 +11,15 @@ import subprocess
 import tempfile
 import zlib
 
+from ptxtext import kernels_only
+
 from e2e import PATIENCE, SLOW, TTMON, Skip, eq, fast, kernel, last_json, standin, timeout, true
 
 KERNEL = False
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PTX = {arch: os.path.join(TOP, "tests", "memtrace", f"kernels_{arch}.ptx") for arch in (75, 80, 90)}
 LINKED = [os.path.join(TOP, "tests", "memtrace", f"link_{name}.ptx") for name in "ab"]
+OF_V = "v(add|add4|add64|olume)"
 LIB = os.path.join(os.path.dirname(os.path.dirname(TTMON)), "libttmon", "libttmon-memtrace.so")
 
 
@@ -400,15 +406,77 @@ def test_falls_back(bench):
     plain = gpu()
     r = Recorded(bench, env={"GPUSIM_FAIL_LOAD": "1"})
     eq("output", r.out, plain)
-    true(r.err, "did not take the rewritten PTX" in r.err)
+    true(r.err, "did not compile the rewritten PTX" in r.err)
     coverage = r.report()["coverage"]
-    true(f"coverage {coverage}", coverage and all("driver did not take" in k["why_not"] for k in coverage))
+    true(f"coverage {coverage}", coverage and all("driver did not compile" in k["why_not"] for k in coverage))
     r = Recorded(bench, env={"GPUSIM_FAIL_LAUNCH": "__ttmon_vadd*"})
     eq("output", r.out, plain)
     d = r.report()
     for k in d["coverage"]:
         refused = k["kernel"].startswith("vadd")
         eq(k["kernel"], (k["recorded"] == 0, "did not launch it recorded" in (k["why_not"] or "")), (refused, refused))
+
+
+def variants(bench):
+    """Commands that run the stand-in GPU on a text that is linked with the recorder, and on one that is not."""
+    path = bench.path("alone.ptx")
+    eq("kernels", kernels_only(path, 80, OF_V), ["vadd", "vadd64", "vadd4", "volume"])
+    for text, kernels in ((path, ("--kernel", "v*")), (PTX[80], ())):
+        for load in ((), ("--library",)):
+            command = [standin("gpu/run"), *kernels, *load, text]
+            yield f"{os.path.basename(text)} {load}", command, unrecorded(command)[1]
+
+
+@timeout(120)
+def test_a_kernel_that_is_refused(bench):
+    """
+    The compiler refuses the copies of two kernels, with and without their names: the program's output is the same,
+    and all other kernels are recorded. Also where modules are loaded lazily, so that the text itself would be refused
+    when the program gets a function of it, or launches it.
+    """
+    wanted = ("too much shared data", "Register allocation failed")
+    for what, command, plain in variants(bench):
+        for quietly, lazy in ((0, ""), (0, "1"), (1, ""), (1, "1")):
+            env = {"GPUSIM_REFUSE": "__ttmon_vadd[46]*", "GPUSIM_REFUSE_QUIETLY": str(quietly or ""), "GPUSIM_LAZY": lazy}
+            r = Recorded(bench, program=command, env=env)
+            eq(f"{env} {what}", r.out, plain)
+            coverage = {k["kernel"]: k for k in r.report()["coverage"]}
+            refused = {name for name, k in coverage.items() if not k["recorded"]}
+            eq(f"{env} {what}: not recorded", refused, {"vadd4", "vadd64"})
+            for name in refused:
+                why = coverage[name]["why_not"]
+                true(why, wanted[quietly] in why and f"{name} is not recorded" in r.err)
+
+
+@timeout(60)
+def test_a_compiler_that_takes_too_long(bench):
+    """The program goes on with its own kernels, and ends when the compiler has ended."""
+    for what, command, plain in variants(bench):
+        r = Recorded(bench, program=command, env={"GPUSIM_SLOW_COMPILER": "1000", "TTMON_MEMTRACE_COMPILE_MS": "50"})
+        eq(what, r.out, plain)
+        coverage = r.report()["coverage"]
+        true(f"{what}: {r.err}", coverage)
+        for k in coverage:
+            true(f"{what}: {k}", "took more than 50 ms" in (k["why_not"] or "") and not k["recorded"])
+
+
+@timeout(60)
+def test_linked_with_the_recorder(bench):
+    """
+    A text without functions is linked with the recorder as a module of its own: what is recorded is what the same
+    kernels give with the recorder in the text.
+    """
+    seen = []
+    for what, command, plain in variants(bench):
+        with tempfile.TemporaryDirectory() as texts:
+            r = Recorded(bench, program=command, env={"GPUSIM_PTX_LOG": texts})
+            loaded = [open(os.path.join(texts, name), encoding="utf-8").read() for name in os.listdir(texts)]
+        eq(what, r.out, plain)
+        apart = any(".visible .func __ttmon$rec" in text for text in loaded)
+        eq(f"{what}: the recorder is a module of its own", apart, "alone" in what)
+        sites = [s for s in r.report()["sites"] if re.fullmatch(OF_V, s["kernel"])]
+        seen.append(sorted((s["kernel"], s["opcode"], s["requests"], s["sectors"]) for s in sites))
+    eq("records", [s == seen[0] and len(s) > 8 for s in seen], [True] * 4)
 
 
 @timeout(60)

@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 
+from ptxtext import kernels_only, registers
+
 from e2e import OUT, TOP, Skip, eq, timeout, true
 
 KERNEL = False
@@ -75,9 +77,42 @@ def test_nvlink(bench):
             eq(f"sm_{chip} {how}: {done.stdout + done.stderr}", done.returncode, 0)
 
 
+@timeout(120)
+def test_apart(bench):
+    """
+    The recorder as a module of its own, as nvlink links it: copies can be launched with 1,024 threads, and the
+    program's kernels have the registers that they have without a linker, or a few more.
+    """
+    nvlink = os.path.join(os.path.dirname(PTXAS), "nvlink")
+    if not os.path.exists(nvlink):
+        raise Skip("no nvlink")
+    known = chips()
+    for text, targets in PAIRS:
+        source = bench.path(f"only_{text}.ptx")
+        names = kernels_only(source, text)
+        for chip in known.intersection(targets) - {"75", "100"}:
+            plain, linked = bench.path("plain.cubin"), bench.path("linked.cubin")
+            subprocess.run([PTXAS, f"-arch=sm_{chip}", source, "-o", plain], check=True)
+            for how in ("stream", "aggregate"):
+                out = bench.path("apart.ptx")
+                subprocess.run([PTXRW, source, out, f"{how}+apart"], check=True, stdout=subprocess.DEVNULL)
+                objects = bench.path("kernels.o"), bench.path("recorder.o")
+                for part, obj, options in ((out, objects[0], ()), (f"{out}.recorder", objects[1], ("-maxrregcount=40",))):
+                    subprocess.run([PTXAS, "-c", *options, f"-arch=sm_{chip}", part, "-o", obj], check=True)
+                subprocess.run([nvlink, f"-arch=sm_{chip}", *objects, "-o", linked], check=True)
+                before, after = registers(plain), registers(linked)
+                for name in names:
+                    was, now, copy = before[name], after[name], after[f"__ttmon_{name}"]
+                    true(f"sm_{chip} {how}: {name} takes {was}, then {now} registers", now <= was + 4)
+                    true(f"sm_{chip} {how}: a copy of {name} takes {copy} registers", copy <= MOST_REGISTERS)
+
+
 @timeout(60)
 def test_old_targets(bench):
-    """The recorder that streams is PTX 6.3 for sm_50, the one that counts 6.3 for sm_70: a ptxas that no longer makes code for them still checks them."""
+    """
+    The recorder that streams is PTX 6.3 for sm_50, the one that counts 6.3 for sm_70: a ptxas that no longer makes code
+    for them still checks them.
+    """
     if not os.path.exists(PTXAS):
         raise Skip("no ptxas")
     for target, how in (("50", "stream"), ("61", "stream"), ("70", "stream"), ("70", "aggregate")):

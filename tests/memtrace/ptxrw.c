@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ptxrw.c: ptxrw IN OUT stream|aggregate [KERNEL...]: a PTX text rewritten as libttmon-memtrace.so does it, for tests that look at what ptxas or a stand-in GPU
- * makes of it. OUT "-": standard output has the text. Else it has a line for each kernel and site.
+ * ptxrw.c: ptxrw IN OUT stream|aggregate[+apart] [KERNEL...]: a PTX text rewritten as
+ * libttmon-memtrace.so does it, for tests that look at what ptxas or a stand-in GPU makes of it. OUT
+ * "-": standard output has the text. Else it has a line for each kernel and site. +apart: the
+ * recorder's own module goes to OUT.recorder.
  */
 #include "memtrace/ptx/ptx.h"
 #include "lib/base/util.h"
@@ -39,6 +41,20 @@ static char *slurp(const char *path, size_t *len)
 	return text;
 }
 
+/* Into path.recorder. */
+static bool spill(const char *path, const char *text)
+{
+	char name[4096];
+	FILE *f;
+
+	snprintf(name, sizeof(name), "%s.recorder", path);
+	f = fopen(name, "we");
+	if (!f)
+		return false;
+	fputs(text, f);
+	return !fclose(f);
+}
+
 int main(int argc, char **argv)
 {
 	struct ttmon_ptx_opts opts = { .spaces = ~0u, .instr_end = UINT32_MAX };
@@ -50,7 +66,8 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 2;
-	opts.aggregate = !strcmp(argv[3], "aggregate");
+	opts.aggregate = !strncmp(argv[3], "aggregate", 9);
+	opts.apart = strstr(argv[3], "+apart");
 	if (argc > 4) {
 		opts.select = named;
 		opts.ctx = argv + 4;
@@ -60,6 +77,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[1], text ? why : "cannot be read");
 		return 1;
 	}
+	if (opts.apart && (!r.recorder || !spill(argv[2], r.recorder)))
+		return 1;
 	out = strcmp(argv[2], "-") ? fopen(argv[2], "we") : stdout;
 	if (!out)
 		return 1;

@@ -7,6 +7,10 @@
  *	GPUSIM_FAIL_LOAD=N	the N-th load of PTX text fails, also as an input of a link
  *	GPUSIM_FAIL_INPUT=218	what such an input of a link fails with
  *	GPUSIM_FAIL_LINK=N	the N-th cuLinkComplete() fails
+ *	GPUSIM_REFUSE=GLOB	the compiler refuses texts with such a kernel; its log names it,
+ *	GPUSIM_REFUSE_QUIETLY=1	or does not
+ *	GPUSIM_LAZY=1	a text that is refused fails when a function is got from its module
+ *	GPUSIM_SLOW_COMPILER=MS	how long texts and links take
  *	GPUSIM_FAIL_LAUNCH=GLOB	launches of kernels with such a name have no resources
  *	GPUSIM_MAX_REGS=65536	registers of an SM: a block that needs more has no resources
  *	GPUSIM_PTX_LOG=DIR	every text that is loaded is written there

@@ -45,6 +45,7 @@ struct CUmod_st {
 	struct CUctx_st *ctx;
 	struct CUfunc_st *funcs; /* as m->funcs */
 	struct CUlib_st *lib;
+	bool refused; /* GPUSIM_LAZY: its text does not compile */
 	struct CUmod_st *next;
 };
 
@@ -169,6 +170,8 @@ const char *drv_linked(const void *image);
 char *drv_slurp(const char *path);
 void drv_keep_text(const char *text); /* GPUSIM_PTX_LOG */
 bool drv_text_fails(void);	      /* GPUSIM_FAIL_LOAD; counts */
+/* GPUSIM_REFUSE: what the compiler says of the text; false: it takes it. */
+bool drv_text_refused(const struct gpu_module *m, char *log, size_t n);
 /* A function, or a kernel in its place, in that context. NULL: neither. */
 CUfunction drv_function_in(CUcontext ctx, void *handle);
 int drv_module_new(CUcontext ctx, const char *text, bool is_text, int max_regs, char *log, size_t log_n, CUmodule *ret);

@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SECTION ".gpusim_ptx"
 
@@ -83,7 +84,7 @@ PUBLIC CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *opts, void **vals,
 static int add(CUlinkState s, const char *text, const char *name)
 {
 	struct gpu_module *m = gpu_parse_part(text, strlen(text));
-	char *more;
+	char *more, log[256];
 	int err = 0;
 
 	drv_keep_text(text);
@@ -93,6 +94,9 @@ static int add(CUlinkState s, const char *text, const char *name)
 		err = (int)drv_env_long("GPUSIM_FAIL_INPUT", CUDA_ERROR_INVALID_PTX);
 	} else if (m->error || m->target > (uint32_t)drv_arch()) {
 		say(s, 1, name, m->error ? m->error : "the text is for a newer GPU");
+		err = CUDA_ERROR_INVALID_PTX;
+	} else if (drv_text_refused(m, log, sizeof(log))) {
+		say(s, 1, name, log);
 		err = CUDA_ERROR_INVALID_PTX;
 	} else {
 		say(s, 0, name, "added");
@@ -195,6 +199,7 @@ PUBLIC CUresult cuLinkComplete(CUlinkState s, void **cubin, size_t *size)
 		say(s, 1, "link", "GPUSIM_FAIL_LINK says that this one fails");
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
+	usleep((unsigned int)drv_env_long("GPUSIM_SLOW_COMPILER", 0) * 1000);
 	m = gpu_parse(s->texts, s->len);
 	if (m->error) {
 		say(s, 1, "link", m->error);

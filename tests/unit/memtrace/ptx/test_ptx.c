@@ -337,6 +337,30 @@ static void test_functions(void **state)
 	ttmon_ptx_fini(&r);
 }
 
+/* The recorder as a module of its own: not beside functions of the program. */
+static void test_apart(void **state)
+{
+	struct ttmon_ptx_opts opts = everything;
+	struct ttmon_ptx_result r;
+
+	(void)state;
+	opts.apart = true;
+	rewrite(KERNEL("st.global.u32 [%rd1], %r1;"), &opts, &r);
+	assert_non_null(strstr(r.text, "\n.extern .func __ttmon$rec("));
+	assert_null(strstr(r.text, "\n.func __ttmon$rec("));
+	assert_non_null(r.recorder);
+	assert_non_null(strstr(r.recorder, "\n.visible .func __ttmon$rec("));
+	assert_null(strstr(r.recorder, ".entry"));
+	assert_memory_equal(r.recorder, HEAD, strlen(HEAD) - 1);
+	ttmon_ptx_fini(&r);
+	rewrite(HEAD ".func leaf(.param .b64 a) { .reg .b64 %a; ld.param.u64 %a, [a]; st.u8 [%a], 1; ret; }\n"
+		     ".entry k() { .reg .b64 %x; call leaf, (%x); ret; }\n",
+		&opts, &r);
+	assert_null(r.recorder);
+	assert_non_null(strstr(r.text, "\n.func __ttmon$rec("));
+	ttmon_ptx_fini(&r);
+}
+
 static void test_selection(void **state)
 {
 	static const char text[] = KERNEL(
@@ -366,6 +390,15 @@ static void test_selection(void **state)
 	assert_null(r.text);
 	assert_int_equal(r.nr_kernels, 1);
 	assert_string_equal(r.kernels[0].why, "not selected");
+	ttmon_ptx_fini(&r);
+	/* A kernel that sets the number of its registers is left alone, the one beside it is not. */
+	rewrite(HEAD ".entry a() { .reg .b64 %a; setmaxnreg.dec.sync.aligned.u32 40; ld.u8 %a, [%a]; ret; }\n"
+		     ".entry b() { .reg .b64 %a; ld.u8 %a, [%a]; ret; }\n",
+		&everything, &r);
+	assert_int_equal(r.nr_kernels, 2);
+	assert_non_null(strstr(r.kernels[0].why, "setmaxnreg"));
+	assert_string_equal(r.kernels[1].why, "");
+	assert_null(strstr(r.text, "__ttmon_a("));
 	ttmon_ptx_fini(&r);
 	opts = everything;
 	opts.first_site = TTMON_MTC_MAX_SITES - 3;
@@ -428,8 +461,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nvcc),	  cmocka_unit_test(test_what_is_said), cmocka_unit_test(test_golden),
-		cmocka_unit_test(test_functions), cmocka_unit_test(test_selection),    cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_functions), cmocka_unit_test(test_apart),	       cmocka_unit_test(test_selection),
+		cmocka_unit_test(test_refused),	  cmocka_unit_test(test_targets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
