@@ -21,7 +21,7 @@
  *   memory is changed by more than one side at a time. n: units of the record, and one more where
  *   ring.lost was not 0.
  *	P1  h = ring.head. While (signed) h + n - ring.seen > units: t = tails[ring].tail (volatile); (signed) h + n - t <= units: ring.seen = t, go on. Else the
- *	    ring is full: if t + 1 == ring.stuck, or this is poll number ctl.spin: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep)
+ *	    ring is full: if t + 1 == ring.stuck, or ctl.wait_ns by %globaltimer_lo have passed since the first poll: ring.stuck = t + 1, ring.lost += 1, nothing is written. Else wait (nanosleep)
  *	    and P1 again. So one that stays full costs one wait, not one for each record. P4 comes after the read of tail: stores behind a branch on it (C: acquire;
  *	    then seen is stored with release and read with acquire).
  *	P2  compare-and-swap ring.head from h to h + n; failed: P1. The units h .. h + n - 1 are this warp's now, and they are all zero.
@@ -127,7 +127,7 @@ struct ttmon_mtc_ctl {
 	uint64_t aggs;	/* struct ttmon_mtc_agg[agg_sites] in device memory; 0: none */
 	uint64_t touch; /* uint64_t[touch_slots] in device memory; 0: none */
 	uint32_t nr_rings, units;
-	uint32_t spin;	 /* polls of a full ring */
+	uint32_t wait_ns; /* so long a warp waits at a full ring, by the device's clock (%globaltimer_lo) */
 	uint32_t sample; /* blocks whose linear number % sample == 0 are recorded; 0 and 1: all */
 	uint32_t agg_sites;
 	uint32_t touch_slots; /* power of two */

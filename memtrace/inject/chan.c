@@ -288,7 +288,7 @@ static bool arm(struct ttmon_inj_chan *c)
 		ctl->touch = c->touch;
 		ctl->nr_rings = c->nr_rings;
 		ctl->units = c->units;
-		ctl->spin = conf->spin;
+		ctl->wait_ns = conf->wait_us * 1000;
 		ctl->sample = conf->sample;
 		ctl->agg_sites = conf->aggregate ? TTMON_INJ_AGG_SITES : 0;
 		ctl->touch_slots = conf->aggregate ? TTMON_INJ_TOUCH_SLOTS : 0;

@@ -118,7 +118,7 @@ static bool spaces(uint32_t *ret)
 static bool parse(void)
 {
 	const char *mode = getenv("TTMON_MEMTRACE_MODE"), *text;
-	uint64_t verbose = 0, all = 0, sample = 1, spin = 1u << 20, begin = 0, end = UINT32_MAX;
+	uint64_t verbose = 0, all = 0, sample = 1, wait_us = 500000, begin = 0, end = UINT32_MAX;
 
 	/* Copies: a program may use the memory of its environment for something else. */
 	text = getenv("TTMON_MEMTRACE_SOCKET");
@@ -154,13 +154,13 @@ static bool parse(void)
 	conf.instr_begin = (uint32_t)begin;
 	conf.instr_end = (uint32_t)end;
 	if (!number("TTMON_MEMTRACE_SAMPLE", 1, 1u << 24, &sample) ||
-	    !number("TTMON_MEMTRACE_SPIN", 1, UINT32_MAX, &spin) ||
+	    !number("TTMON_MEMTRACE_WAIT_US", 1, 4000000, &wait_us) ||
 	    !number("TTMON_MEMTRACE_COMPILE_MS", 1, 3600000, &conf.compile_ms) ||
 	    !number("TTMON_MEMTRACE_RING", 4096, (uint64_t)TTMON_MTC_MAX_UNITS * TTMON_MTC_UNIT, &conf.ring_bytes) ||
 	    !spaces(&conf.spaces))
 		return false;
 	conf.sample = (uint32_t)sample;
-	conf.spin = (uint32_t)spin;
+	conf.wait_us = (uint32_t)wait_us;
 	text = getenv("NOBANNER");
 	if (conf.verbose && !(text && *text == '1'))
 		ttmon_inj_say(true, "%s mode, socket %s", conf.aggregate ? "aggregate" : "stream", conf.socket);

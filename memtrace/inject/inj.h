@@ -216,7 +216,7 @@ struct ttmon_inj_conf {
 	const char *kernels;		   /* globs, separated by commas; NULL: all */
 	uint64_t launch_begin, launch_end; /* [begin, end) */
 	uint32_t instr_begin, instr_end;
-	uint32_t spaces, sample, spin;
+	uint32_t spaces, sample, wait_us; /* wait_us: at most 4,000,000, nanoseconds fit in 32 bits */
 	uint64_t ring_bytes;
 	uint64_t compile_ms; /* so long a text may be compiled, all tries together */
 };

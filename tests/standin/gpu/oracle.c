@@ -389,7 +389,7 @@ static void channel(struct oracle *o)
 				       .touch = o->touch,
 				       .nr_rings = o->nr_rings,
 				       .units = o->units,
-				       .spin = o->spin,
+				       .wait_ns = o->wait_ns,
 				       .sample = o->sample,
 				       .agg_sites = FIRST_SITE + (uint32_t)o->rw.nr_sites,
 				       .touch_slots = TOUCH_SLOTS };
@@ -470,19 +470,19 @@ void oracle_fail(struct oracle *o, const char *text, const char *kernel, uint32_
 int main(int argc, char **argv)
 {
 	static const struct oracle ways[] = {
-		{ .what = "stream", .units = 1 << 15, .nr_rings = 2, .sms = 2, .spin = 1 },
+		{ .what = "stream", .units = 1 << 15, .nr_rings = 2, .sms = 2, .wait_ns = 1 },
 		{ .what = "stream, 4 SMs on 2 small rings",
 		  .units = 128,
 		  .nr_rings = 2,
 		  .sms = 4,
-		  .spin = 1u << 30,
+		  .wait_ns = 1u << 30,
 		  .consumer = true },
-		{ .what = "stream, nobody reads", .units = 128, .nr_rings = 3, .sms = 2, .spin = 0, .lossy = true },
+		{ .what = "stream, nobody reads", .units = 128, .nr_rings = 3, .sms = 2, .wait_ns = 0, .lossy = true },
 		{ .what = "stream, one block in three",
 		  .units = 1 << 15,
 		  .nr_rings = 2,
 		  .sms = 2,
-		  .spin = 1,
+		  .wait_ns = 1,
 		  .sample = 3 },
 		{ .what = "aggregate", .units = 128, .nr_rings = 2, .sms = 3, .aggregate = true },
 	};

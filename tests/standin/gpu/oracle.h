@@ -27,7 +27,7 @@ struct seen_list {
 
 struct oracle {
 	const char *what;
-	uint32_t units, nr_rings, sms, spin, sample;
+	uint32_t units, nr_rings, sms, wait_ns, sample;
 	bool consumer, lossy, aggregate;
 	/* state */
 	struct ttmon_ptx_result rw;
