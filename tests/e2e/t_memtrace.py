@@ -395,6 +395,10 @@ def test_options(bench):
     with open(bench.path("cut.ttmt"), "wb") as f:
         f.write(whole[:-40])
     true("cut", "was cut" in memtrace(bench.path("cut.ttmt")))
+    # In its first chunk there is nothing to show.
+    with open(bench.path("cut.ttmt"), "rb+") as f:
+        f.truncate(30)
+    true("cut", "cut before its first record" in memtrace(bench.path("cut.ttmt"), status=2)[1])
     full = subprocess.run([TTMON, "memtrace", "print", path], stdout=os.open("/dev/full", os.O_WRONLY), stderr=subprocess.PIPE, text=True, check=False)
     eq(full.stderr, (full.returncode, full.stderr.count("\n")), (2, 1))
     with subprocess.Popen([TTMON, "memtrace", "print", path], stdout=subprocess.PIPE) as head:

@@ -76,6 +76,13 @@ static void say_missing(const struct ttmon_mt_read *r, const struct ttmon_mt_sta
 			whole && st->cut ? "the trace ends in the middle: it was cut" : "", text);
 }
 
+static bool is_without_records(const struct ttmon_mt_in *in)
+{
+	const struct ttmon_mt_dict *dict = ttmon_mt_in_dict(in);
+
+	return ttmon_mt_in_stats(in)->cut && !ttmon_mt_in_stats(in)->records && !dict->nr_aggs && !dict->nr_touches;
+}
+
 static int read_on(const struct ttmon_mt_read *r, struct ttmon_mt_in *in, bool *interrupted)
 {
 	bool told = false, tell = !r->tick && isatty(STDERR_FILENO);
@@ -145,6 +152,11 @@ int ttmon_mt_read_trace(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret,
 		    ttmon_mt_in_dict(in)->nr_launches || ttmon_mt_in_dict(in)->nr_kernels ||
 		    ttmon_mt_in_dict(in)->nr_touches)
 			*ret = TAKE_PTR(in);
+	}
+	/* No figure of it says anything of the program. */
+	if (!err && !*interrupted && is_without_records(*ret)) {
+		err = -EBADMSG;
+		say(r, "the trace was cut before its first record", err);
 	}
 	/* A second one ends the program while it prints. */
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
