@@ -34,7 +34,7 @@ int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t 
 	struct ttmon_xmap next = *map;
 	int err;
 
-	next.from_ns = ts_ns;
+	next.from_ns = next.told_ns = ts_ns;
 	next.to_ns = TTMON_MAPS_OPEN;
 	for (uint32_t i = 0; i < m->n; i++) {
 		struct ttmon_xmap *x = &m->v[i];
@@ -47,6 +47,7 @@ int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t 
 			m->gen++;
 		}
 		x->from_ns = MIN(x->from_ns, ts_ns);
+		x->told_ns = MAX(x->told_ns, ts_ns);
 		return 0;
 	}
 	err = reserve(m, m->n + 1);
@@ -75,7 +76,11 @@ void ttmon_maps_end(struct ttmon_maps *m, uint64_t ts_ns)
 	for (uint32_t i = 0; i < m->n; i++) {
 		struct ttmon_xmap *x = &m->v[i];
 
-		if (x->to_ns != TTMON_MAPS_OPEN || x->from_ns >= ts_ns)
+		/*
+		 * The kernel maps a program before it tells the exec, and a list of what is mapped may come in before
+		 * that is delivered.
+		 */
+		if (x->to_ns != TTMON_MAPS_OPEN || x->told_ns >= ts_ns)
 			continue;
 		x->to_ns = ts_ns;
 		m->ended++;

@@ -393,6 +393,11 @@ static void list_tell(struct list *list)
 	struct process *p = ttmon_discover_process(d, l->tgid, false);
 	bool gpu = false, probed = false;
 
+	/* Helpers answer in any order: what it had mapped before, or before it executed another program. */
+	if (p && ttmon_before(l->from_ns, p->told_ns))
+		return;
+	if (p && list->tell)
+		p->told_ns = l->from_ns;
 	/* Found again where it is still so: it may have executed another program. */
 	if (p)
 		p->switches = false;
