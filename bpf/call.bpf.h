@@ -123,42 +123,8 @@ enum place {
 };
 
 /*
- * Is the thread inside another probed call already? A call in flight that this one was entered above
- * never returned, or, where its return address is still the kernel's trampoline, waits on another
- * stack. The same stack pointer with another function is a tail call; with the same function it is the
- * next round of a loop that was longjmp'ed.
+ * This process switches stacks in ways that a stack pointer does not show: the daemon says so.
  */
-static __always_inline enum place place_of(struct call *c, u64 sp, u32 fn)
-{
-	bool still;
-
-	if (!c->fn)
-		return OUTERMOST;
-	still = still_in(c);
-	/* Further down than a stack is deep: another one. */
-	if (still && (sp < c->sp || (sp == c->sp && fn != c->fn)) && !outlived(c) &&
-	    !(cfg_session && c->sp - sp >= FRAME_MAX))
-		return NESTED;
-#ifdef __TARGET_ARCH_x86
-	if (still && cfg_session)
-		return ELSEWHERE;
-#endif
-	c->fn = 0;
-	emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_UNPAIRED);
-	return OUTERMOST;
-}
-
-/* Is a call of the other sort, the program's allocator beside CUDA, in flight on another stack? */
-static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
-{
-#ifdef __TARGET_ARCH_x86
-	return cfg_session && other->fn && sp > other->sp && still_in(other);
-#else
-	return false;
-#endif
-}
-
-/* This process switches stacks: the daemon says so. */
 static __always_inline bool is_switcher(u32 tgid)
 {
 	u32 *when = cfg_session && any_switcher ? bpf_map_lookup_elem(&switchers, &tgid) : NULL;
@@ -206,21 +172,63 @@ SUBPROG int find_own_stack(struct task_state *t)
  */
 static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 {
-	if ((u32)id == id >> 32 && BPF_CORE_READ(bpf_get_current_task_btf(), mm, start_stack) - sp < FRAME_MAX)
-		return true;
+	if ((u32)id == id >> 32) {
+		struct mm_struct *mm = BPF_CORE_READ(bpf_get_current_task_btf(), mm);
+		u64 deep = BPF_CORE_READ(mm, start_stack) - sp;
+
+		/* Stacks of 8 MiB and less are what nearly all have; this one has been as deep as its mapping is long. */
+		if (deep < FRAME_MAX || deep < BPF_CORE_READ(mm, stack_vm) * (cfg_page_mask + 1))
+			return true;
+	}
 	if (!t->own_end)
 		find_own_stack(t);
 	return sp - t->own_low < t->own_end - t->own_low;
 }
 
 /*
- * May a call of CUDA's return in another thread? Only what runs on a stack of its own, and not on a
- * thread's, can go on in another one. That a program can switch stacks, many can that never do where
- * it matters: PyTorch's libraries among them.
+ * May a call return in another thread? What runs on a stack of its own, and not on a thread's, can go
+ * on in any: coroutines, fibers, green threads. Without sessions nobody can be left out.
  */
-static __always_inline bool may_move(u64 id, struct task_state *t, u64 sp)
+static __always_inline bool may_move(struct task_state *t, u64 id, u64 sp)
 {
-	return is_switcher(id >> 32) && !on_own_stack(t, id, sp);
+	return cfg_session && !on_own_stack(t, id, sp);
+}
+
+/*
+ * Is the thread inside another probed call already? One in flight has a return probe, so it was made
+ * on the thread's own stack. A call in flight that this one was entered above never returned, or, where
+ * its return address is still the kernel's trampoline, waits on another stack: a coroutine's may be an
+ * array on the thread's. The same stack pointer with another function is a tail call; with the same
+ * function it is the next round of a loop that was longjmp'ed.
+ */
+static __always_inline enum place place_of(struct task_state *t, struct call *c, u64 id, u64 sp, u32 fn)
+{
+	bool still;
+
+	if (!c->fn)
+		return OUTERMOST;
+	if (may_move(t, id, sp))
+		return ELSEWHERE;
+	still = still_in(c);
+	if (still && (sp < c->sp || (sp == c->sp && fn != c->fn)) && !outlived(c))
+		return NESTED;
+#ifdef __TARGET_ARCH_x86
+	if (still && cfg_session)
+		return ELSEWHERE;
+#endif
+	c->fn = 0;
+	emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_UNPAIRED);
+	return OUTERMOST;
+}
+
+/* Is a call of the other sort, the program's allocator beside CUDA, in flight on another stack? */
+static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
+{
+#ifdef __TARGET_ARCH_x86
+	return cfg_session && other->fn && sp > other->sp && still_in(other);
+#else
+	return false;
+#endif
 }
 
 /*
@@ -326,7 +334,7 @@ static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 inne
 static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp,
 					     u32 fn)
 {
-	enum place place = place_of(&t->cuda, sp, fn);
+	enum place place = place_of(t, &t->cuda, bpf_get_current_pid_tgid(), sp, fn);
 
 	if (place == NESTED || nested_in_marker(ctx, &t->marker, sp)) {
 		note_nested(p, place == NESTED ? t->cuda.fn : t->marker.fn, fn);

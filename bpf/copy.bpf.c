@@ -75,7 +75,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 		return 0;
 	}
 	c->copy.bits |= t->sample;
-	if (cfg_no_returns || place == ELSEWHERE || may_move(id, t, sp)) {
+	if (cfg_no_returns || place == ELSEWHERE || may_move(t, id, sp)) {
 		set_marker(ctx, &t->marker, sp, fn);
 		c->copy.bits |= TTMON_B_UNOBSERVED;
 		tell(t, p, fn, 0, 0);

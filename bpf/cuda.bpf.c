@@ -309,7 +309,7 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 		t->kept = *in_flight;
 	/* The program's own allocator may do anything, also copy its frames elsewhere and back (greenlet). */
 	if (!told)
-		told = in_flight == &t->user ? is_switcher(id >> 32) : may_move(id, t, PT_REGS_SP(ctx));
+		told = may_move(t, id, PT_REGS_SP(ctx)) || (in_flight == &t->user && is_switcher(id >> 32));
 	if (enter(ctx, t, in_flight, p, fn)) {
 		if (!told)
 			return true;
@@ -361,7 +361,7 @@ static __always_inline int enter_user(struct pt_regs *ctx)
 
 	if (family_gate(TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
 		return 0;
-	place = place_of(&t->user, sp, fn);
+	place = place_of(t, &t->user, id, sp, fn);
 	if (place == NESTED) {
 		count_nested();
 		return 0;

@@ -141,6 +141,7 @@ struct mm_struct {
 	unsigned long start_brk;
 	unsigned long brk;
 	unsigned long start_stack;
+	unsigned long stack_vm; /* pages of mappings that grow down */
 };
 
 /* call.bpf.h: where the thread pointer points. Each architecture has its own field. */

@@ -8,7 +8,7 @@
  *   thread  a coroutine yields in a copy, and another thread goes on with it
  *   below   the same; the stack that it yields to is a thread's, and right above its own, in the same mapping
  *   cloned  the same; what it yields to is a thread of clone(), which has the first thread's pointer
- *   threads  no coroutine: threads with large and small stacks allocate, and so does a child that a thread makes
+ *   threads  no coroutine: threads with large, small and own stacks allocate, the first one far down its stack, and so does a child that a thread makes
  *
  * Two programs: coro switches stacks by instructions of its own, coro_ctx (-DWITH_UCONTEXT) by
  * swapcontext(). Prints one line of
@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -244,8 +245,29 @@ static void *fork_and_allocate(void *arg)
 	return NULL;
 }
 
+#define DEEP (12u << 20)
+
+/* As programs do that have large arrays on their stacks. */
+__attribute__((noinline)) static void allocate_far_down(void)
+{
+	struct rlimit limit = { .rlim_cur = 2 * DEEP, .rlim_max = RLIM_INFINITY };
+	volatile char *room;
+
+	getrlimit(RLIMIT_STACK, &limit);
+	if (limit.rlim_cur < 2 * DEEP)
+		limit.rlim_cur = 2 * DEEP;
+	if (setrlimit(RLIMIT_STACK, &limit))
+		exit(3);
+	room = __builtin_alloca(DEEP);
+	for (size_t i = DEEP; i; i -= 4096)
+		room[i - 1] = 1;
+	allocate(NULL);
+	room[0] = 1;
+}
+
 static void threads(void)
 {
+	static char stack[STACK];
 	size_t sizes[] = { 8u << 20, 64u << 10 };
 	pthread_attr_t attr;
 	pthread_t t;
@@ -255,9 +277,13 @@ static void threads(void)
 		if (pthread_attr_setstacksize(&attr, sizes[i]) || pthread_create(&t, &attr, allocate, NULL) ||
 		    pthread_join(t, NULL))
 			exit(5);
+	if (pthread_attr_setstack(&attr, stack, sizeof(stack)) || pthread_create(&t, &attr, allocate, NULL) ||
+	    pthread_join(t, NULL))
+		exit(5);
 	if (pthread_create(&t, NULL, fork_and_allocate, NULL) || pthread_join(t, NULL))
 		exit(5);
-	allocs += 2;
+	allocate_far_down();
+	allocs += 4;
 }
 
 int main(int argc, char **argv)
