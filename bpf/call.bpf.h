@@ -87,7 +87,7 @@ static __always_inline void count_nested(void)
 /*
  * A call left by longjmp from further down: calls that come from deeper frames later are not inside
  * it. While it is in flight the word that its caller pushed is the kernel's trampoline. On arm64 the
- * return address is in a register, and this is not told.
+ * return address is in a register, and this is not known.
  */
 static __always_inline bool still_in(const struct call *c)
 {
@@ -176,7 +176,7 @@ static __always_inline bool on_own_stack(struct task_state *t, u64 id, u64 sp)
 		struct mm_struct *mm = BPF_CORE_READ(bpf_get_current_task_btf(), mm);
 		u64 deep = BPF_CORE_READ(mm, start_stack) - sp;
 
-		/* Stacks of 8 MiB and less are what nearly all have; this one has been as deep as its mapping is long. */
+		/* Nearly all are 8 MiB or less; a deeper one has grown its mapping. */
 		if (deep < FRAME_MAX || deep < BPF_CORE_READ(mm, stack_vm) * (cfg_page_mask + 1))
 			return true;
 	}

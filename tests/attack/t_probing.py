@@ -39,13 +39,14 @@ def own_calls(bench, program, way, *options, rounds=20):
 
 
 def test_coroutines(bench):
-    """Of a program that nobody knows to have any: only calls on a thread's own stack get a return probe, so that the others may also return in another thread."""
+    """Of a program of unknown means: only calls on a thread's own stack get a return probe, the others may return in another thread."""
     asm()
     for way, on_own in (("higher", 20), ("lower", 20), ("thread", 0), ("below", 0), ("cloned", 0)):
         db, rows, daemon = own_calls(bench, "coro", way)
         seen = [r for r in rows if "unobserved" not in r["flags"]]
         eq(f"{way}: calls whose return was seen", len(seen), on_own)
-        eq(f"{way}: what is not known", [(g["why"], g["families"]) for g in db["completeness"]["knowledge"]], [("address not seen", ["alloc"])])
+        gaps = [(g["why"], g["families"]) for g in db["completeness"]["knowledge"]]
+        eq(f"{way}: what is not known", gaps, [("address not seen", ["alloc"])])
         true(f"it is taken for one that is known: {daemon.stderr()}", "can switch stacks" not in daemon.stderr())
         print(f"attack: coroutines that yield to a {way} stack in the middle of a call: lost of an innocent program beside it 0", file=sys.stderr)
 

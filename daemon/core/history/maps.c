@@ -34,7 +34,7 @@ int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t 
 	struct ttmon_xmap next = *map;
 	int err;
 
-	next.from_ns = next.told_ns = ts_ns;
+	next.from_ns = next.seen_ns = ts_ns;
 	next.to_ns = TTMON_MAPS_OPEN;
 	for (uint32_t i = 0; i < m->n; i++) {
 		struct ttmon_xmap *x = &m->v[i];
@@ -47,7 +47,7 @@ int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t 
 			m->gen++;
 		}
 		x->from_ns = MIN(x->from_ns, ts_ns);
-		x->told_ns = MAX(x->told_ns, ts_ns);
+		x->seen_ns = MAX(x->seen_ns, ts_ns);
 		return 0;
 	}
 	err = reserve(m, m->n + 1);
@@ -77,10 +77,10 @@ void ttmon_maps_end(struct ttmon_maps *m, uint64_t ts_ns)
 		struct ttmon_xmap *x = &m->v[i];
 
 		/*
-		 * The kernel maps a program before it tells the exec, and a list of what is mapped may come in before
-		 * that is delivered.
+		 * The kernel maps a program before it reports the exec, and a list of what is mapped may come in
+		 * before that is delivered.
 		 */
-		if (x->to_ns != TTMON_MAPS_OPEN || x->told_ns >= ts_ns)
+		if (x->to_ns != TTMON_MAPS_OPEN || x->seen_ns >= ts_ns)
 			continue;
 		x->to_ns = ts_ns;
 		m->ended++;

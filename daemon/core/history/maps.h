@@ -15,7 +15,7 @@
 struct ttmon_xmap {
 	uint64_t start, end, pgoff;
 	uint64_t from_ns, to_ns; /* TTMON_MAPS_OPEN: still there */
-	uint64_t told_ns;	 /* when it was told last */
+	uint64_t seen_ns;	 /* as of when it was reported last */
 	uint32_t object;	 /* id of an OBJECT fact, 0: none */
 };
 
@@ -28,7 +28,7 @@ struct ttmon_maps {
 
 /* As of ts_ns. What it covers ended then. -ENOSPC: too many; -ENOMEM. */
 int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t ts_ns) _must_check;
-/* All that was told last of a time before ts_ns ends (exec). */
+/* All that was reported last as of a time before ts_ns ends (exec). */
 void ttmon_maps_end(struct ttmon_maps *m, uint64_t ts_ns);
 /*
  * What was there at ts_ns. A mapping first told of later counts as having been there, unless *barrier

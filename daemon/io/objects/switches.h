@@ -5,8 +5,9 @@
  *
  * The kernel keeps what a return probe has put away by thread, in the order of the stack pointer
  * (kernel/events/uprobes.c, cleanup_return_instances()). A call that returns in another thread than it
- * was made in, or after its frame was copied elsewhere, gets SIGILL. What stays in one thread is seen
- * by the BPF programs themselves (bpf/call.bpf.h, place_of()).
+ * was made in, or after its frame was copied elsewhere, gets SIGILL. Calls on other stacks than their
+ * threads' own are known to the BPF programs (bpf/call.bpf.h, on_own_stack()), copies of frames are
+ * not; and before Linux 6.13 no call can be left out.
  */
 #ifndef TTMON_SWITCHES_H
 #define TTMON_SWITCHES_H

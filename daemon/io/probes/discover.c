@@ -341,7 +341,7 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		if (err && err != -EOPNOTSUPP)
 			log_warn("process %u switches stacks, and cannot be left out: %s", tgid, strerror(-err));
 		log_debug(
-			"process %u can switch stacks: calls on stacks other than its threads' get no return probe: %s",
+			"process %u can switch stacks: calls of its own allocator get no return probe: %s",
 			tgid, o->path);
 	}
 	p = ttmon_discover_process(d, tgid, false);
@@ -394,10 +394,10 @@ static void list_tell(struct list *list)
 	bool gpu = false, probed = false;
 
 	/* Helpers answer in any order: what it had mapped before, or before it executed another program. */
-	if (p && ttmon_before(l->from_ns, p->told_ns))
+	if (p && ttmon_before(l->from_ns, p->list_ns))
 		return;
 	if (p && list->tell)
-		p->told_ns = l->from_ns;
+		p->list_ns = l->from_ns;
 	/* Found again where it is still so: it may have executed another program. */
 	if (p)
 		p->switches = false;

@@ -110,7 +110,7 @@ struct alias {
 struct process {
 	uint32_t tgid;
 	uint64_t start_ns; /* 0: not known */
-	uint64_t told_ns;  /* when the newest list of its mappings that was told was begun to be read; 0: none was */
+	uint64_t list_ns;  /* the newest list of its mappings that was reported was read then; 0: none yet */
 	bool listed;	   /* its mappings were told: later ones are told one by one */
 	bool switches;	   /* it has a file that switches stacks */
 	bool said;	   /* and it was said what follows */

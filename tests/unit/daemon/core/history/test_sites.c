@@ -51,13 +51,13 @@ static void maps_know_what_was_there_then(void **state)
 	ttmon_maps_fini(&m);
 }
 
-static void what_is_told_again_after_an_exec_is_the_new_programs(void **state)
+static void a_mapping_listed_after_an_exec_is_the_new_programs(void **state)
 {
 	struct ttmon_maps m = { 0 };
 
 	(void)state;
 	add(&m, 0x1000, 0x2000, 0, 1, 100);
-	add(&m, 0x3000, 0x4000, 0, 2, 240); /* by the exec, just before it is told */
+	add(&m, 0x3000, 0x4000, 0, 2, 240); /* by the exec, just before its event */
 	add(&m, 0x3000, 0x4000, 0, 2, 300); /* by a list that was read after it */
 	ttmon_maps_end(&m, 250);
 	assert_int_equal(object_at(&m, 0x1000, 260), 0);
@@ -510,7 +510,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(maps_know_what_was_there_then),
-		cmocka_unit_test(what_is_told_again_after_an_exec_is_the_new_programs),
+		cmocka_unit_test(a_mapping_listed_after_an_exec_is_the_new_programs),
 		cmocka_unit_test(maps_told_twice_are_one),
 		cmocka_unit_test(maps_are_bounded),
 		cmocka_unit_test(a_copy_is_settled),
