@@ -145,10 +145,11 @@ int tt_dispatch(struct pt_regs *ctx)
 	const volatile struct ttmon_tt_desc *d;
 	struct ttmon_ev_tt_dispatch *e;
 	struct dispatch_sums *s;
+	struct proc_info *p;
 	struct task_state *t;
 	struct tt_hit h;
 	u64 sp = PT_REGS_SP(ctx), what;
-	u32 kind = TTMON_TT_DEV_UNKNOWN, aux, blocking;
+	u32 kind = TTMON_TT_DEV_UNKNOWN, aux, blocking, sample;
 
 	if (!tt_enter(ctx, &h))
 		return 0;
@@ -162,6 +163,14 @@ int tt_dispatch(struct pt_regs *ctx)
 		return 0;
 	}
 	set_marker(ctx, &t->tt_marker, sp, h.fn);
+	p = bpf_map_lookup_elem(&procs, &k.tgid);
+	if (p) {
+		count_hit(p, PROC_HITS_DISPATCH);
+		if (is_reduced(p, k.tgid, TTMON_FAMILY_DISPATCH, &sample)) {
+			count_only(TTMON_EV_TT_DISPATCH);
+			return 0;
+		}
+	}
 	if (family_gate(TTMON_FAMILY_DISPATCH, TTMON_EV_TT_DISPATCH))
 		return 0;
 	d = TT_DESC(h.fn);

@@ -22,7 +22,7 @@
  * Hits that are counted by process and by user: who causes the load is named, and can be reduced
  * alone.
  */
-enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS };
+enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS_DISPATCH, PROC_HITS };
 
 /* Slots of pieces of 1 << TTMON_COPY_SITE_SHIFT bytes. */
 #define PROC_PIECES	    32

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* main.c: ttmond. Options, limits, the table of parts; then a capture or a replay. */
-#include <malloc.h>
 #include <sys/resource.h>
 
 #include "daemon/api/api.h"
@@ -54,19 +53,11 @@ static void raise_limits(void)
 	setrlimit(RLIMIT_MEMLOCK, &rl);
 }
 
-/*
- * Tables that grow are moved. From this size on each is a mapping of its own: it moves without a copy,
- * and what it leaves goes back to the kernel. The C library would raise the limit, up to 32 MiB, at
- * the first one that is freed, and keep what later ones leave.
- */
-#define OWN_MAPPING (256 << 10)
-
 int main(int argc, char **argv)
 {
 	struct ttmon_opts opts;
 	int err, status = -ENOENT;
 
-	(void)!mallopt(M_MMAP_THRESHOLD, OWN_MAPPING);
 	ttmon_sd_init();
 	err = ttmon_opts_parse(argc, argv, ttmon_metrics_man, &opts);
 	if (err) {

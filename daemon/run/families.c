@@ -355,6 +355,8 @@ static unsigned int hits_index(unsigned int family)
 		return TTMON_PROC_HITS_LAUNCH;
 	case TTMON_FAMILY_ALLOC:
 		return TTMON_PROC_HITS_ALLOC;
+	case TTMON_FAMILY_DISPATCH:
+		return TTMON_PROC_HITS_DISPATCH;
 	default:
 		return TTMON_PROC_HITS;
 	}

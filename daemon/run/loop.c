@@ -4,6 +4,7 @@
  * requests, the socket. Everything slow or blocking happens here; nothing here is waited for by a
  * traced program, but for a held command's probes.
  */
+#include <malloc.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -23,6 +24,7 @@
 #define SWEEP_TICKS   100
 #define REFRESH_TICKS 50
 #define AHEAD_TICKS   300
+#define TRIM_TICKS    300
 #define TAKE_UP_TICKS 20
 /*
  * A program that starts maps half a dozen files in a few milliseconds: what follows the first is
@@ -472,6 +474,19 @@ static void live_line(struct ttmon_daemon *c)
 	ttmon_log_live(line);
 }
 
+/*
+ * What the records of ended processes leave lies between what stays, and the C library keeps it: of
+ * 82 MiB that the hot thread had after a minute of 56 execs a second 66 were free. Who allocates
+ * meanwhile waits.
+ */
+static void trim(void)
+{
+	uint64_t began_ns = ttmon_mono_ns();
+
+	malloc_trim(0);
+	log_debug("free memory returned in %llu us", (unsigned long long)(ttmon_mono_ns() - began_ns) / NSEC_PER_US);
+}
+
 static void on_tick(struct ttmon_daemon *c)
 {
 	uint64_t expirations;
@@ -515,6 +530,8 @@ static void on_tick(struct ttmon_daemon *c)
 	}
 	if (!(c->ticks % AHEAD_TICKS))
 		ttmon_discover_ahead(c->discover);
+	if (!(c->ticks % TRIM_TICKS))
+		trim();
 }
 
 /* ---- the loop ---- */

@@ -211,7 +211,13 @@ int ttmon_bpf_reduce_user(struct ttmon_bpf *b, uint32_t uid, uint32_t families, 
  * Calls of each process so far, told or only counted; of several threads at once about so many. uid:
  * its user when it was announced last.
  */
-enum { TTMON_PROC_HITS_TRANSFER, TTMON_PROC_HITS_LAUNCH, TTMON_PROC_HITS_ALLOC, TTMON_PROC_HITS };
+enum {
+	TTMON_PROC_HITS_TRANSFER,
+	TTMON_PROC_HITS_LAUNCH,
+	TTMON_PROC_HITS_ALLOC,
+	TTMON_PROC_HITS_DISPATCH,
+	TTMON_PROC_HITS
+};
 void ttmon_bpf_each_hits(const struct ttmon_bpf *b,
 			 void (*cb)(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits), void *ctx);
 /*
