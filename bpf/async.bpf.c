@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * async.bpf.c: CUDA functions that get no return probe.
+ * async.bpf.c: CUDA functions of which nothing is told at their return.
  *
  *   cuda_enqueue asynchronous copies: the event at once, result not observed
  *   cuda_batch   batched copies: one event an element
@@ -23,27 +23,39 @@ struct {
 	__type(value, struct launch_sums);
 } launches SEC(".maps");
 
-SEC("?uprobe")
-int cuda_enqueue(struct pt_regs *ctx)
+static __always_inline int enter_enqueue(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
-	u64 sp = PT_REGS_SP(ctx);
+	u64 sp = PT_REGS_SP(ctx), caller = 0;
 	struct copy_args *c = &t->cuda.copy;
+	enum place place;
+	bool waits;
 
-	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+	place = cuda_place(ctx, t, p, sp, fn);
+	if (place == NESTED)
 		return 0;
+	waits = mark_call(ctx, t, p, id, sp, fn, TTMON_FAMILY_TRANSFER, place);
+	if (!note_call(t, p, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+		return waits;
 	fetch_args(ctx, t, &FN(fn));
 	if (gather_copy(t, c, fn)) {
 		emit_refuse(TTMON_EV_COPY_RECT, TTMON_LOSS_READ_FAILED);
-		return 0;
+		return waits;
 	}
 	c->bits |= TTMON_B_UNOBSERVED | t->sample;
 	if (stream_captured(p, id >> 32, c->stream))
 		c->bits |= TTMON_B_CAPTURED;
 	t->word[27] = 0;
 	emit_copy(t, c, 0, PACK_FN(fn, device_of(t, p, fn)));
-	note_copy_site(ctx, t, p, c, fn, t->marker.ra, true);
-	return 0;
+	CALLER(ctx, &caller);
+	note_copy_site(ctx, t, p, c, fn, caller, true);
+	return waits;
+}
+
+SEC("?uprobe")
+int cuda_enqueue(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_enqueue, leave_marked);
 }
 
 struct batch {
@@ -144,17 +156,22 @@ static long batch_hint(u32 i, struct batch *b)
 }
 
 /* A batch has no return probe even with --copy-results: its elements share one result. */
-SEC("?uprobe")
-int cuda_batch(struct pt_regs *ctx)
+static __always_inline int enter_batch(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
 	const volatile struct ttmon_fn_desc *d = &FN(fn);
 	u64 sp = PT_REGS_SP(ctx);
 	struct batch b = { .t = t, .packed = PACK_FN(fn, device_of(t, p, fn)) };
 	struct copy_args *c = &t->cuda.copy;
+	enum place place;
+	bool waits;
 
-	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+	place = cuda_place(ctx, t, p, sp, fn);
+	if (place == NESTED)
 		return 0;
+	waits = mark_call(ctx, t, p, id, sp, fn, TTMON_FAMILY_TRANSFER, place);
+	if (!note_call(t, p, TTMON_FAMILY_TRANSFER, TTMON_EV_COPY))
+		return waits;
 	fetch_args(ctx, t, d);
 	clear_copy(c);
 	t->word[27] = 0;
@@ -185,7 +202,13 @@ int cuda_batch(struct pt_regs *ctx)
 		bpf_loop(TTMON_BATCH_MAX, batch_hint, &b, 0);
 	else
 		bpf_loop(TTMON_BATCH_MAX, batch_3d_element, &b, 0);
-	return 0;
+	return waits;
+}
+
+SEC("?uprobe")
+int cuda_batch(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_batch, leave_marked);
 }
 
 #define LAUNCH_DEVICES_MAX 1024 /* the argument may be anything */
@@ -257,21 +280,32 @@ static __always_inline u32 kernels_of(struct pt_regs *ctx, u32 fn)
 	return n < LAUNCH_DEVICES_MAX ? n : LAUNCH_DEVICES_MAX;
 }
 
-SEC("?uprobe")
-int cuda_launch(struct pt_regs *ctx)
+static __always_inline int enter_launch(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
 	u64 sp = PT_REGS_SP(ctx);
+	enum place place;
+	bool waits;
 	u32 n;
 
-	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
+	place = cuda_place(ctx, t, p, sp, fn);
+	if (place == NESTED)
 		return 0;
+	waits = mark_call(ctx, t, p, id, sp, fn, TTMON_FAMILY_LAUNCH, place);
+	if (!note_call(t, p, TTMON_FAMILY_LAUNCH, TTMON_EV_LAUNCHES))
+		return waits;
 	n = kernels_of(ctx, fn);
-	if (!n)
-		return 0;
-	count_launch(id, FN(fn).cls, n);
-	number_launch(p, FN(fn).cls, n);
-	return 0;
+	if (n) {
+		count_launch(id, FN(fn).cls, n);
+		number_launch(p, FN(fn).cls, n);
+	}
+	return waits;
+}
+
+SEC("?uprobe")
+int cuda_launch(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_launch, leave_marked);
 }
 
 /*
@@ -302,18 +336,28 @@ static __always_inline void note_capture(struct proc_info *p, u32 cls, u64 a, u6
 	}
 }
 
-SEC("?uprobe")
-int cuda_note(struct pt_regs *ctx)
+static __always_inline int enter_note(struct pt_regs *ctx)
 {
 	PROLOGUE(probe_cookie(ctx));
 	u32 cls = FN(fn).cls;
 	u64 sp = PT_REGS_SP(ctx);
+	enum place place;
+	bool waits;
 
 	/* Event records and waits matter only while something is being captured. */
 	if ((cls == TTMON_CLS_EVENT_RECORD || cls == TTMON_CLS_STREAM_WAIT) && !p->capturing)
 		return 0;
-	if (nested_any(ctx, t, p, sp, fn) || !note_call(ctx, t, p, sp, fn, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+	place = cuda_place(ctx, t, p, sp, fn);
+	if (place == NESTED)
 		return 0;
-	note_capture(p, cls, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
-	return 0;
+	waits = mark_call(ctx, t, p, id, sp, fn, TTMON_FAMILY_ALLOC, place);
+	if (note_call(t, p, TTMON_FAMILY_ALLOC, TTMON_EV_ALLOC))
+		note_capture(p, cls, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx));
+	return waits;
+}
+
+SEC("?uprobe")
+int cuda_note(struct pt_regs *ctx)
+{
+	BOTH_ENDS(ctx, enter_note, leave_marked);
 }

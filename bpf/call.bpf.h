@@ -198,8 +198,9 @@ static __always_inline bool may_move(struct task_state *t, u64 id, u64 sp)
  * Is the thread inside another probed call already? One in flight has a return probe, so it was made
  * on the thread's own stack. A call in flight that this one was entered above never returned, or, where
  * its return address is still the kernel's trampoline, waits on another stack: a coroutine's may be an
- * array on the thread's. The same stack pointer with another function is a tail call; with the same
- * function it is the next round of a loop that was longjmp'ed.
+ * array on the thread's. At the same stack pointer the trampoline says that it was jumped to (a library
+ * that hands the call on to the one of the same name), as a call would have put its return address
+ * there; arm64 goes by the function: the same one is the next round of a loop that was longjmp'ed.
  */
 static __always_inline enum place place_of(struct task_state *t, struct call *c, u64 id, u64 sp, u32 fn)
 {
@@ -210,7 +211,7 @@ static __always_inline enum place place_of(struct task_state *t, struct call *c,
 	if (may_move(t, id, sp))
 		return ELSEWHERE;
 	still = still_in(c);
-	if (still && (sp < c->sp || (sp == c->sp && fn != c->fn)) && !outlived(c))
+	if (still && (sp < c->sp || (sp == c->sp && (IS_X86 || fn != c->fn))) && !outlived(c))
 		return NESTED;
 #ifdef __TARGET_ARCH_x86
 	if (still && cfg_session)
@@ -247,17 +248,23 @@ static __always_inline bool waits_elsewhere(const struct call *other, u64 sp)
 	} while (0)
 
 /*
- * Calls without a return probe cannot say when they end. On x86 they still run while the word where
- * their return address was pushed holds it. On arm64 the return address comes in a register: it is
- * looked for in the frame records of the callers.
+ * Calls without a return probe cannot say when they end. On x86 they do not run any more when the word
+ * where their return address was pushed is another one. On arm64 the return address comes in a
+ * register: it is looked for in the frame records of the callers.
  */
 /* What lies where the marked call's return address does while it runs. */
 static __always_inline u64 marked(const struct marker *m)
 {
+	u32 family = MARKER_FAMILY(m->ra);
+
 	if (!(m->ra & MARKER_RETURNS))
 		return m->ra;
-	return (u32)m->ra == family_epoch[TTMON_FAMILY_TRANSFER] ? trampoline_of_current() : MARKER_RETURNS;
+	return family < TTMON_FAMILY_MAX && (u32)m->ra == family_epoch[family] ? trampoline_of_current()
+									       : MARKER_RETURNS;
 }
+
+/* Is a call inside a marked one? */
+enum inside { OUTSIDE, INSIDE, PERHAPS };
 
 #ifdef __TARGET_ARCH_x86
 #define NEIGHBOUR_DEPTH 8
@@ -278,20 +285,104 @@ SUBPROG int returns_to(u64 sp, u64 ra)
 	return false;
 }
 
-static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
+/*
+ * May the marked call still run? At the same stack pointer the kernel's return address says that it
+ * has jumped here: a call would have put its own there.
+ */
+static __always_inline bool may_run(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
 	u64 ra = 0;
 
-	if (m->sp <= sp || m->sp - sp >= FRAME_MAX)
+	if (m->sp < sp || m->sp - sp >= FRAME_MAX || (m->sp == sp && !(m->ra & MARKER_RETURNS)))
 		return false;
 	bpf_probe_read_user(&ra, sizeof(ra), (void *)m->sp);
 	if (ra == marked(m))
 		return true;
-	return ra && !(m->ra & MARKER_RETURNS) && ra == trampoline_of_current() && returns_to(m->sp, m->ra);
+	return ra && m->sp != sp && !(m->ra & MARKER_RETURNS) && ra == trampoline_of_current() &&
+	       returns_to(m->sp, m->ra);
+}
+
+/* Was a call of this function seen from its entry to its return? */
+static __always_inline bool was_tried(const struct proc_info *p, u32 fn)
+{
+	return p->tried[TRIED_WORD(fn)] >> (fn & 63) & 1;
+}
+
+#define CHAIN_FRAMES 12
+#define PIECE_WORDS  16
+#define PIECES	     64 /* 8 KiB of stack */
+/* Return addresses into a function lie behind a call in it, perhaps behind its last instruction. */
+#define RETURNS_INTO(ra, ip, size) ((ra) - (ip)-1 < (size))
+
+/*
+ * Is the call at sp inside the one that was made at end, of the function at ip? The word at end says
+ * little: it stays when the call has returned and the frames of others come to lie over it, and one
+ * instruction that calls several functions (libffi, a dispatcher) puts the same word there for each.
+ * While the function runs there is a return address into it below end. The one at sp belongs to a call
+ * that runs now, and so do those in frame records, which CUDA's runtime has, also the static one. One
+ * that merely lies there may be left over: PERHAPS. fp: the frame pointer.
+ */
+__weak GLOBAL_SUBPROG int inside_of(u64 sp, u64 fp, u64 end, u64 ip, u64 size)
+{
+	u64 record[2], word[PIECE_WORDS], low = sp, trampoline;
+
+	if (!size || bpf_probe_read_user(record, sizeof(u64), (void *)sp))
+		return PERHAPS;
+	if (RETURNS_INTO(record[0], ip, size))
+		return INSIDE;
+	for (int i = 0; i < CHAIN_FRAMES; i++) {
+		if (fp <= low || fp >= end || fp & 7 || bpf_probe_read_user(record, sizeof(record), (void *)fp))
+			break;
+		/* The frame of the caller begins below what is at end, and the return into it is here. */
+		if (record[0] + sizeof(u64) == end && RETURNS_INTO(record[1], ip, size))
+			return INSIDE;
+		low = fp;
+		fp = record[0];
+	}
+	trampoline = trampoline_of_current();
+	for (int i = 0; i < PIECES; i++) {
+		if (bpf_probe_read_user(word, sizeof(word), (void *)sp))
+			return PERHAPS;
+		for (int k = 0; k < PIECE_WORDS; k++) {
+			if (sp >= end)
+				return OUTSIDE;
+			/* Another one's return probe hides where a call returns to. */
+			if (RETURNS_INTO(word[k], ip, size) || (word[k] == trampoline && trampoline))
+				return PERHAPS;
+			sp += sizeof(u64);
+		}
+	}
+	return PERHAPS;
+}
+
+/*
+ * A return probe at the marked call makes it certain, and shows whether the stack would have told. What
+ * is left over there says nothing of a function of the runtime, where the first call of the marked one
+ * was seen to its end and no function of the runtime was ever seen to call another one.
+ */
+static __always_inline enum inside inside_marker(struct pt_regs *ctx, const struct marker *m, struct proc_info *p,
+						 u64 sp, u32 fn)
+{
+	bool returns = m->ra & MARKER_RETURNS;
+	u32 outer = m->fn;
+	enum inside in;
+
+	if (!may_run(ctx, m, sp))
+		return OUTSIDE;
+	if (returns && (!cfg_session || p->flags & PROC_RETURNS))
+		return INSIDE;
+	in = m->sp == sp ? OUTSIDE : inside_of(sp, PT_REGS_FP(ctx), m->sp, m->ip, m->size);
+	if (in == INSIDE || (in == OUTSIDE && !returns))
+		return in;
+	if (!returns && TTMON_LIB_IS_RT(FN(outer).lib) && TTMON_LIB_IS_RT(FN(fn).lib) && was_tried(p, outer) &&
+	    !(p->flags & PROC_RT_NESTS))
+		return OUTSIDE;
+	__sync_fetch_and_or(&p->flags, PROC_RETURNS);
+	return returns ? INSIDE : PERHAPS;
 }
 #else
 #define MARKER_FRAMES 8
-static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct marker *m, u64 sp)
+static __always_inline bool may_run(struct pt_regs *ctx, const struct marker *m, u64 sp)
 {
 	u64 record[2] = { ctx->regs[29], 0 }, ra = marked(m);
 
@@ -306,6 +397,12 @@ static __always_inline bool nested_in_marker(struct pt_regs *ctx, const struct m
 	}
 	return false;
 }
+
+static __always_inline enum inside inside_marker(struct pt_regs *ctx, const struct marker *m, struct proc_info *p,
+						 u64 sp, u32 fn)
+{
+	return may_run(ctx, m, sp) ? INSIDE : OUTSIDE;
+}
 #endif
 
 static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u64 sp, u32 fn)
@@ -315,7 +412,97 @@ static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u6
 	CALLER(ctx, &ra);
 	m->sp = sp;
 	m->ra = ra;
+	m->ip = PT_REGS_IP(ctx);
 	m->fn = fn;
+	m->size = TTMON_COOKIE_SIZE(probe_cookie(ctx));
+}
+
+/* Does a marked call that has a return probe wait on another stack? As place_of() says ELSEWHERE. */
+static __always_inline bool marked_waits(const struct marker *m, u64 sp)
+{
+#ifdef __TARGET_ARCH_x86
+	u64 word = 0;
+
+	if (!cfg_session || !(m->ra & MARKER_RETURNS) || m->sp - sp < FRAME_MAX)
+		return false;
+	bpf_probe_read_user(&word, sizeof(word), (void *)m->sp);
+	return word == marked(m);
+#else
+	return false;
+#endif
+}
+
+static __always_inline bool any_marked_waits(const struct task_state *t, u64 sp)
+{
+	return marked_waits(&t->marker, sp) || marked_waits(&t->waiting, sp);
+}
+
+/* Of a call of CUDA's. */
+static __always_inline void set_cuda_marker(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
+{
+	if (marked_waits(&t->marker, sp))
+		t->waiting = t->marker;
+	set_marker(ctx, &t->marker, sp, fn);
+}
+
+/*
+ * Is this call to have a return probe though nothing is told at its return? The first one of each
+ * function in a process has, where a program can ask for it: with it is seen whether the stack tells
+ * what is inside of such calls. Where it does not (a library without frame pointers between the
+ * runtime and the driver), all have.
+ */
+static __always_inline bool wants_return(struct task_state *t, struct proc_info *p, u64 id, u64 sp, u32 fn,
+					 enum place place)
+{
+#ifdef __TARGET_ARCH_x86
+	if (!cfg_session || (!(p->flags & PROC_RETURNS) && was_tried(p, fn)))
+		return false;
+	return place != ELSEWHERE && !may_move(t, id, sp);
+#else
+	return false;
+#endif
+}
+
+/* Nothing is told at this call's return. True: it is waited for all the same. */
+static __always_inline bool mark_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 id, u64 sp,
+				      u32 fn, u32 family, enum place place)
+{
+	set_cuda_marker(ctx, t, sp, fn);
+	if (!wants_return(t, p, id, sp, fn, place))
+		return false;
+	t->marker.ra = MARKER_OF(family);
+	return true;
+}
+
+static __always_inline bool end_marker(struct pt_regs *ctx, struct marker *m)
+{
+	u32 fn = m->fn, tgid;
+	struct proc_info *p;
+
+	if (!(m->ra & MARKER_RETURNS) || PT_REGS_SP(ctx) != RETURN_SP(m->sp))
+		return false;
+	m->sp = m->ra = 0;
+	tgid = bpf_get_current_pid_tgid() >> 32;
+	p = cfg_session ? bpf_map_lookup_elem(&procs, &tgid) : NULL;
+	if (p)
+		__sync_fetch_and_or(&p->tried[TRIED_WORD(fn)], 1ULL << (fn & 63));
+	return true;
+}
+
+/* Has a marked call returned? What comes from further down now is not inside it. */
+static __always_inline bool end_marked(struct pt_regs *ctx, struct task_state *t)
+{
+	return end_marker(ctx, &t->marker) || end_marker(ctx, &t->waiting);
+}
+
+/* The return of a function of which nothing is told there. */
+static __always_inline int leave_marked(struct pt_regs *ctx)
+{
+	struct task_state *t = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (t)
+		end_marked(ctx, t);
+	return 0;
 }
 
 /*
@@ -326,8 +513,19 @@ static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u6
 static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 inner)
 {
 	count_nested();
+	if (!(p->flags & PROC_RT_NESTS) && TTMON_LIB_IS_RT(FN(inner).lib) && TTMON_LIB_IS_RT(FN(outer).lib))
+		__sync_fetch_and_or(&p->flags, PROC_RT_NESTS);
 	if (!(p->flags & PROC_DRIVER) && FN(inner).lib == TTMON_LIB_DRV && TTMON_LIB_IS_RT(FN(outer).lib))
 		tell_driver(p);
+}
+
+static __always_inline enum doubt doubt_of(u32 fn)
+{
+	u32 cls = FN(fn).cls;
+
+	if (cls >= TTMON_CLS_LAUNCH)
+		return DOUBT_LAUNCH;
+	return cls >= TTMON_CLS_COPY && cls <= TTMON_CLS_HINT ? DOUBT_TRANSFER : DOUBT_ALLOC;
 }
 
 /* Of a call of CUDA's. */
@@ -335,17 +533,28 @@ static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_st
 					     u32 fn)
 {
 	enum place place = place_of(t, &t->cuda, bpf_get_current_pid_tgid(), sp, fn);
+	enum inside in;
 
-	if (place == NESTED || nested_in_marker(ctx, &t->marker, sp)) {
-		note_nested(p, place == NESTED ? t->cuda.fn : t->marker.fn, fn);
+	if (place == NESTED) {
+		note_nested(p, t->cuda.fn, fn);
 		return NESTED;
 	}
-	return place == OUTERMOST && waits_elsewhere(&t->user, sp) ? ELSEWHERE : place;
-}
-
-static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 fn)
-{
-	return cuda_place(ctx, t, p, sp, fn) == NESTED;
+	in = inside_marker(ctx, &t->marker, p, sp, fn);
+	if (in == INSIDE) {
+		note_nested(p, t->marker.fn, fn);
+		return NESTED;
+	}
+	if ((t->waiting.ra & MARKER_RETURNS) && may_run(ctx, &t->waiting, sp)) {
+		note_nested(p, t->waiting.fn, fn);
+		return NESTED;
+	}
+	if (in == PERHAPS) {
+		/* Twice would be wrong, once too few is a lower bound. */
+		count_nested();
+		tell_doubt(p, doubt_of(fn));
+		return NESTED;
+	}
+	return place == OUTERMOST && (waits_elsewhere(&t->user, sp) || any_marked_waits(t, sp)) ? ELSEWHERE : place;
 }
 
 /*
@@ -353,10 +562,8 @@ static __always_inline bool nested_any(struct pt_regs *ctx, struct task_state *t
  * calls itself is not told or counted again.
  * False: nothing is to be told of it.
  */
-static __always_inline bool note_call(struct pt_regs *ctx, struct task_state *t, struct proc_info *p, u64 sp, u32 fn,
-				      u32 family, u32 kind)
+static __always_inline bool note_call(struct task_state *t, struct proc_info *p, u32 family, u32 kind)
 {
-	set_marker(ctx, &t->marker, sp, fn);
 	if (family == TTMON_FAMILY_ALLOC) {
 		count_hit(p, PROC_HITS_ALLOC);
 	} else {

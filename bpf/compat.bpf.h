@@ -25,6 +25,7 @@
 
 /* libbpf 1.1 (Debian 12) ends at PT_REGS_PARM5; the later ones came with libbpf 1.2. */
 #if defined(__TARGET_ARCH_x86)
+#define IS_X86	       1
 #define ARG_REGS       6 /* System V ABI; the rest is on the stack above the return address */
 #define ARG6(ctx)      ((ctx)->r9)
 #define ARG7(ctx)      0
@@ -48,6 +49,7 @@
 #define THREAD_POINTER(task) BPF_CORE_READ((task), thread.fsbase)
 #define DESCRIPTOR(tp, size) (tp)
 #elif defined(__TARGET_ARCH_arm64)
+#define IS_X86		     0
 #define ARG_REGS	     8 /* AAPCS64 */
 #define ARG6(ctx)	     ((ctx)->regs[5])
 #define ARG7(ctx)	     ((ctx)->regs[6])

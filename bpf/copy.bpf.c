@@ -53,19 +53,19 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	struct call *c = &t->cuda;
 	u64 sp = PT_REGS_SP(ctx);
 	enum place place = cuda_place(ctx, t, p, sp, fn);
-	bool keep = place == ELSEWHERE && c->fn;
+	bool keep = place == ELSEWHERE && c->fn, waits;
 
 	if (place == NESTED)
 		return 0;
 	count_hit(p, PROC_HITS_TRANSFER);
 	if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_ON ||
 	    is_reduced(p, id >> 32, TTMON_FAMILY_TRANSFER, &t->sample)) {
-		set_marker(ctx, &t->marker, sp, fn);
+		waits = mark_call(ctx, t, p, id, sp, fn, TTMON_FAMILY_TRANSFER, place);
 		if (family_state[TTMON_FAMILY_TRANSFER] != TTMON_FAMILY_OFF)
 			count_only(kind);
 		if (!cfg_no_returns && !cfg_session)
-			t->marker.ra = MARKER_RETURNS | family_epoch[TTMON_FAMILY_TRANSFER];
-		return 0;
+			t->marker.ra = MARKER_OF(TTMON_FAMILY_TRANSFER);
+		return waits;
 	}
 	if (keep)
 		t->kept = *c;
@@ -76,7 +76,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	}
 	c->copy.bits |= t->sample;
 	if (cfg_no_returns || place == ELSEWHERE || may_move(t, id, sp)) {
-		set_marker(ctx, &t->marker, sp, fn);
+		set_cuda_marker(ctx, t, sp, fn);
 		c->copy.bits |= TTMON_B_UNOBSERVED;
 		tell(t, p, fn, 0, 0);
 		if (keep)
@@ -90,18 +90,9 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	return 1;
 }
 
-/* A call that was only counted has returned: what comes from further down now is not inside it. */
-static __always_inline bool end_counted(struct pt_regs *ctx, struct marker *m)
-{
-	if (!(m->ra & MARKER_RETURNS) || PT_REGS_SP(ctx) != RETURN_SP(m->sp))
-		return false;
-	m->sp = m->ra = 0;
-	return true;
-}
-
 static __always_inline int leave_copy(struct pt_regs *ctx)
 {
-	PROLOGUE(end_counted(ctx, &t->marker) ? 0 : returning_fn(ctx, &t->cuda));
+	PROLOGUE(end_marked(ctx, t) ? 0 : returning_fn(ctx, &t->cuda));
 	s32 err = (s32)PT_REGS_RC(ctx);
 	struct call *c = &t->cuda;
 

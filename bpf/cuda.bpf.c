@@ -314,7 +314,7 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 		if (!told)
 			return true;
 		/* What it calls itself is found by where it returns to: it has no end. */
-		set_marker(ctx, &t->marker, PT_REGS_SP(ctx), fn);
+		set_cuda_marker(ctx, t, PT_REGS_SP(ctx), fn);
 		enter_only(ctx, t, in_flight, p, fn);
 	}
 	if (keep)
@@ -366,7 +366,7 @@ static __always_inline int enter_user(struct pt_regs *ctx)
 		count_nested();
 		return 0;
 	}
-	if (place == OUTERMOST && waits_elsewhere(&t->cuda, sp))
+	if (place == OUTERMOST && (waits_elsewhere(&t->cuda, sp) || any_marked_waits(t, sp)))
 		place = ELSEWHERE;
 	return begin(ctx, t, &t->user, p, fn, place, id);
 }

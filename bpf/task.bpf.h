@@ -17,6 +17,12 @@
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
 #define PROC_DRIVER	(1 << 4) /* a call of CUDA's runtime was seen to enter a probed function of the driver */
+/*
+ * What lies on its stacks does not tell whether a call is inside another: functions that need no return
+ * probe otherwise get one.
+ */
+#define PROC_RETURNS	(1 << 5)
+#define PROC_RT_NESTS	(1 << 6) /* a function of the runtime was called from within another one */
 #define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
 /*
  * Hits that are counted by process and by user: who causes the load is named, and can be reduced
@@ -30,6 +36,13 @@ enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS_DISPATCH
 
 #define PROC_LISTED (1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
 
+/* By the function's number: below 256 four, and from 512 on others. */
+#define PROC_TRIED_WORDS 8
+#define TRIED_WORD(fn)	 (((fn) >> 6 ^ (fn) >> 7) & (PROC_TRIED_WORDS - 1))
+
+/* Calls that may have been missed: TTMON_PROC_DOUBT and what follows it. */
+enum doubt { DOUBT_TRANSFER, DOUBT_ALLOC, DOUBT_LAUNCH, DOUBT_MAX };
+
 struct proc_info {
 	u64 start_ns;
 	u32 flags;
@@ -42,7 +55,8 @@ struct proc_info {
 	/* how often memory was unmapped in a piece of this slot: what is there then is other memory */
 	u32 unmapped[PROC_PIECES];
 	u32 uid; /* its user when it was announced last */
-	u32 pad;
+	u32 doubt[DOUBT_MAX];	     /* when it was told last that a call may have been missed, 0: never */
+	u64 tried[PROC_TRIED_WORDS]; /* see wants_return() */
 };
 
 struct user_hits {
@@ -70,25 +84,30 @@ struct call {
 };
 
 /*
- * The last call that does not wait for its return: still running while the return address is where it
- * was.
+ * The last call of which nothing is told at its return. It does not run any more when the word at sp
+ * is no longer ra.
  */
 struct marker {
 	u64 sp;
 	u64 ra;
-	u64 fn;
+	u64 ip; /* where the probe stands in the function that was called */
+	u32 fn;
+	u32 size; /* bytes of that function; 0: not known */
 };
 /*
  * In ra: there is a return probe at it all the same, so that the kernel has put its own return address
- * there. Below: the family's epoch.
+ * there. Below: the family, and the family's epoch.
  */
-#define MARKER_RETURNS (1ULL << 63)
+#define MARKER_RETURNS	    (1ULL << 63)
+#define MARKER_FAMILY(ra)   ((u32)((ra) >> 32) & 15)
+#define MARKER_OF(family)   (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
 
 struct task_state {
 	struct call cuda;
 	struct call user; /* the program's own allocator: calls CUDA inside, both count */
 	struct call kept; /* the one in flight, while another is told that is made on another stack */
 	struct marker marker;
+	struct marker waiting; /* the one before, with a return probe, while it waits on another stack */
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
 	u32 sample;		 /* of the copy that is told: TTMON_B_SAMPLE, in place */
 	s32 device;		 /* current device + 1; 0: not known */
@@ -229,6 +248,20 @@ SUBPROG int tell_driver(struct proc_info *p)
 	return 0;
 }
 
+/* Once for a while; two threads that do it at once do no harm. */
+SUBPROG int tell_doubt(struct proc_info *p, u32 what)
+{
+	u32 now = (u32)(bpf_ktime_get_ns() >> TTMON_DOUBT_SHIFT) + 1;
+	struct task_struct *leader;
+
+	if (!p || what >= DOUBT_MAX || p->doubt[what] == now)
+		return 0;
+	p->doubt[what] = now;
+	leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader);
+	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_DOUBT + what, bpf_get_current_cgroup_id());
+	return 0;
+}
+
 static __always_inline void tell_launched_now(struct proc_info *p)
 {
 	struct ttmon_ev_launched *e = emit_reserve(TTMON_EV_LAUNCHED, sizeof(*e), bpf_get_current_pid_tgid());
@@ -300,8 +333,9 @@ static __always_inline struct proc_info *wanted(u32 tgid)
 	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
 
 	if (!p) {
+		/* Not on the stack, which is too small. */
+		static const struct proc_info fresh = {};
 		struct ttmon_cpu_stat *st;
-		struct proc_info fresh = {};
 
 		if (!trace_all) {
 			st = emit_stat();

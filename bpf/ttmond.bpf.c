@@ -122,7 +122,9 @@ int BPF_PROG(on_exec, struct task_struct *task)
 		forget_switcher(tgid);
 	if (!active || !p)
 		return 0;
-	p->flags = (p->flags & ~PROC_DRIVER) | PROC_ANNOUNCED | PROC_FROM_START;
+	p->flags = (p->flags & ~(PROC_DRIVER | PROC_RETURNS | PROC_RT_NESTS)) | PROC_ANNOUNCED | PROC_FROM_START;
+	__builtin_memset(p->tried, 0, sizeof(p->tried));
+	__builtin_memset(p->doubt, 0, sizeof(p->doubt));
 	note_user(p);
 	p->capturing = 0;
 	p->image++;

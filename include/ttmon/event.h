@@ -184,9 +184,20 @@ struct ttmon_event {
 
 /*
  * Why a process is announced. DRIVER: a call of CUDA's runtime was seen to enter a probed function of
- * the driver; once a process.
+ * the driver; once a process. DOUBT: a call of that family, or several in the next 1 <<
+ * TTMON_DOUBT_SHIFT ns, counted as parts of another call, and perhaps were not.
  */
-enum ttmon_proc_reason { TTMON_PROC_SEEN, TTMON_PROC_FORK, TTMON_PROC_EXEC, TTMON_PROC_DRIVER };
+enum ttmon_proc_reason {
+	TTMON_PROC_SEEN,
+	TTMON_PROC_FORK,
+	TTMON_PROC_EXEC,
+	TTMON_PROC_DRIVER,
+	TTMON_PROC_DOUBT, /* transfers */
+	TTMON_PROC_DOUBT_ALLOC,
+	TTMON_PROC_DOUBT_LAUNCH,
+	TTMON_PROC_REASON_MAX
+};
+#define TTMON_DOUBT_SHIFT 27
 
 struct ttmon_ev_proc {
 	struct ttmon_event h;

@@ -89,6 +89,13 @@ enum ttmon_fn_lib {
 };
 #define TTMON_LIB_IS_RT(lib) ((lib) >= TTMON_LIB_RT && (lib) <= TTMON_LIB_RT13)
 
+/*
+ * The cookie of a probe at one of these functions: its row, and the length of the function in bytes,
+ * as its symbol says (0: it does not).
+ */
+#define TTMON_COOKIE(fn, size)	  ((unsigned long long)(size) << 32 | (fn))
+#define TTMON_COOKIE_SIZE(cookie) ((unsigned int)((cookie) >> 32))
+
 /* Elements of a batched copy that are looked at; a longer batch ends with TTMON_B_TRUNCATED. */
 #define TTMON_BATCH_MAX 256
 

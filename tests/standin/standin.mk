@@ -146,6 +146,8 @@ $(S)/steps: $(S)/obj/prog/steps.o $(RT13)
 $(S)/work: $(S)/obj/prog/work.o $(RT13)
 $(S)/pace: $(S)/obj/prog/pace.o $(RT13)
 $(S)/hoard: $(S)/obj/prog/hoard.o $(RT13)
+$(S)/again: $(S)/obj/prog/again.o $(RT13)
+$(S)/again_static: $(S)/obj/prog/again.o $(RTS)
 $(S)/truth: $(S)/obj/prog/truth.o
 $(S)/caller: $(S)/obj/prog/caller.o
 $(S)/caller_static: $(S)/obj/prog/caller_static.o $(RTS)
@@ -172,7 +174,7 @@ $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt coro coro_ctx threads sealed work pace hoard steps truth caller caller_static)
+		      late load custom usdt coro coro_ctx threads sealed work pace hoard again again_static steps truth caller caller_static)
 
 CXX ?= g++
 $(S)/throws: $(SD)/throws.cpp $(S)/flags
@@ -188,6 +190,20 @@ $(S)/lib/libclosed.so: $(SD)/closed.c $(S)/flags
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(STANDIN_LIB_CFLAGS)) -shared -s -Wl,--build-id -o $@ $< -ldl $(note_warnings)
+
+# A library between the runtime and the driver, in four forms.
+define standin_between
+$(S)/$(1)/libcuda.so.1: $(SD)/between.c $(S)/flags
+	$$(call msg,LINK,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $(filter-out -MMD -MP -fno-omit-frame-pointer -fno-optimize-sibling-calls,$(STANDIN_LIB_CFLAGS)) -fomit-frame-pointer -foptimize-sibling-calls \
+		$(2) -shared -Wl,--build-id -Wl,-soname,libcuda.so.1 -o $$@ $$< -ldl $$(note_warnings)
+endef
+$(eval $(call standin_between,between,))
+$(eval $(call standin_between,between_jumps,-DJUMPS))
+$(eval $(call standin_between,between_known,-DKNOWN))
+$(eval $(call standin_between,between_known_jumps,-DKNOWN -DJUMPS))
+STANDIN_BETWEEN := $(foreach d,between between_jumps between_known between_known_jumps,$(S)/$(d)/libcuda.so.1)
 
 $(S)/%_stripped: $(S)/%
 	$(call msg,STRIP,$@)
@@ -218,7 +234,7 @@ include $(SD)/tt.mk
 include $(SD)/unwind.mk
 STANDIN_IDENT := $(S)/ident/ident $(S)/ident2/ident
 STANDIN := $(S)/throws $(STANDIN_IDENT) $(RT13) $(RT12) $(DRV) $(S)/stripped/libcudart.so.13 $(S)/stripped/libcuda.so.1 $(S)/copy/libcudart.so.13 $(S)/lib/libttmon-shim.so \
-	   $(S)/lib/libclosed.so \
+	   $(S)/lib/libclosed.so $(STANDIN_BETWEEN) \
 	   $(STANDIN_PROGRAMS) $(S)/ledger_static_stripped $(S)/scen_static_stripped $(S)/headers-checked $(O)/demo/workload $(STANDIN_TT) \
 	   $(UNWIND)
 include $(SD)/tt_reader.mk

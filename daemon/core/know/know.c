@@ -434,11 +434,39 @@ void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns)
 	drop(k, tgid, before_ns, TTMON_GAP_WHY_MAX);
 }
 
+static void on_doubt(struct ttmon_know *k, const struct ttmon_ev_proc *ev)
+{
+	struct ttmon_gap g = {
+		.from_ns = ev->h.ts_ns,
+		.to_ns = ev->h.ts_ns + (1ULL << TTMON_DOUBT_SHIFT),
+		.tgid = ev->h.tgid,
+		.families = ev->reason == TTMON_PROC_DOUBT	   ? TTMON_FAMILY_BIT(TRANSFER)
+			    : ev->reason == TTMON_PROC_DOUBT_ALLOC ? TTMON_FAMILY_BIT(ALLOC)
+								   : TTMON_FAMILY_BIT(LAUNCH),
+		.state = TTMON_GAP_LOSING,
+		.why = TTMON_GAP_DOUBT,
+	};
+	uint32_t last = newest(k, g.tgid);
+
+	/* One that goes on is one gap. */
+	if (last != NOBODY && k->gaps[last].why == g.why && k->gaps[last].families == g.families &&
+	    g.from_ns <= k->gaps[last].to_ns + LOST_TOGETHER_NS) {
+		widen(&k->gaps[last], &g);
+		k->changes++;
+	} else if (g.tgid) {
+		add(k, &g);
+	}
+}
+
 void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev)
 {
 	uint32_t tgid = ev->h.tgid;
 	bool now = ev->reason == TTMON_PROC_DRIVER || (ev->reason == TTMON_PROC_FORK && has_driver(k, ev->ppid));
 
+	if (ev->reason >= TTMON_PROC_DOUBT) {
+		on_doubt(k, ev);
+		return;
+	}
 	if (ev->reason == TTMON_PROC_EXEC)
 		end(k, tgid, ev->h.ts_ns, TTMON_GAP_STRIPPED);
 	/* Without room the gap stays: what is said to be seen was seen. */

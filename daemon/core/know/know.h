@@ -45,9 +45,11 @@ enum ttmon_gap_state {
 	X(6, UNPROBED, "no probed library", UNPROBED, "it has a GPU's device file open and no library that is probed") \
 	X(7, REFUSED, "function not probed", UNPROBED,                                                                 \
 	  "the kernel refuses to probe a function of a library that it has")                                           \
-	X(8, NO_ADDRESS, "address not seen", UNPROBED,                                                                 \
+	X(8, NO_ADDRESS, "address not seen", ADDRESS_NOT_SEEN,                                                         \
 	  "it allocated without a return probe: on a coroutine's stack, or under --no-return-probes")                  \
-	X(9, UNREAD, "file not read", UNPROBED, "it has a file mapped that could not be read, or not in time")
+	X(9, UNREAD, "file not read", UNPROBED, "it has a file mapped that could not be read, or not in time")         \
+	X(10, DOUBT, "not told apart", NOT_TOLD_APART,                                                                 \
+	  "a call of it counted as a part of another one, and perhaps was none")
 enum ttmon_gap_why {
 #define X(id, NAME, name, reason, help) TTMON_GAP_##NAME = id,
 	TTMON_GAP_WHY_TABLE(X)
@@ -59,7 +61,8 @@ const char *ttmon_gap_why_name(unsigned int why);
 /* Does it hide some calls of its families, and never all? */
 static inline bool ttmon_gap_is_partial(unsigned int why)
 {
-	return why == TTMON_GAP_STRIPPED || why == TTMON_GAP_REFUSED || why == TTMON_GAP_NO_ADDRESS;
+	return why == TTMON_GAP_STRIPPED || why == TTMON_GAP_REFUSED || why == TTMON_GAP_NO_ADDRESS ||
+	       why == TTMON_GAP_DOUBT;
 }
 enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why);
 const char *ttmon_gap_why_help(unsigned int why);
@@ -86,7 +89,7 @@ void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev);
 /*
  * A process that is announced as TTMON_PROC_DRIVER, and its children, miss nothing by a runtime
  * without symbols: what such a runtime does goes the way that the other one was seen to go. Until it
- * executes another program.
+ * executes another program. TTMON_PROC_DOUBT and its like are a gap of that family.
  */
 void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev);
 void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev);

@@ -73,7 +73,7 @@ static bool is_cuda_method(uint8_t method)
 
 CHECK(proc, ttmon_ev_proc)
 {
-	return value_if(e->reason > TTMON_PROC_DRIVER);
+	return value_if(e->reason >= TTMON_PROC_REASON_MAX);
 }
 
 CHECK(alloc, ttmon_ev_alloc)

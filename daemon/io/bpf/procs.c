@@ -15,7 +15,8 @@ struct proc_value {
 	uint32_t image, stacks;
 	uint64_t hits[TTMON_PROC_HITS];
 	uint32_t unmapped[32];
-	uint32_t uid, pad;
+	uint32_t uid, doubt[3];
+	uint64_t tried[8];
 };
 #define PROC_FROM_START	     (1 << 1)
 #define PROC_LISTED	     (1 << 2)

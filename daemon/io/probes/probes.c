@@ -224,6 +224,7 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 {
 	for (size_t i = 0; i < info->nr_targets; i++) {
 		struct ttmon_probe *q = &p->probes[i];
+		uint64_t size;
 
 		memcpy(q->symbol, info->targets[i].symbol, sizeof(q->symbol));
 		q->fn = info->targets[i].fn;
@@ -237,7 +238,8 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 			continue;
 		}
 		q->prog = entry_program(q->fn, opts);
-		q->cookie = q->fn;
+		size = info->targets[i].size;
+		q->cookie = TTMON_COOKIE(q->fn, size > q->skip && size <= UINT32_MAX ? size - q->skip : 0);
 	}
 	for (size_t k = 0; k < info->nr_usdts; k++) {
 		struct ttmon_probe *q = &p->probes[info->nr_targets + k];

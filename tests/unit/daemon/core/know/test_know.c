@@ -73,6 +73,7 @@ static void without_address(void **state)
 	ttmon_know_unaddressed(k, 7, 200);
 	assert_int_equal(ttmon_know_gaps(k, &gaps), 1);
 	assert_string_equal(ttmon_gap_why_name(gaps[0].why), "address not seen");
+	assert_int_equal(ttmon_gap_why_reason(gaps[0].why), TTMON_INCOMPLETE_ADDRESS_NOT_SEEN);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, 50, NULL), TTMON_KNOWN);
 	assert_int_not_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, 150, NULL), TTMON_KNOWN);
 	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, 0, 150, NULL), TTMON_KNOWN);
@@ -205,6 +206,39 @@ static void stripped_before_an_exec(void **state)
 	proc(k, 8, 1, 10, TTMON_PROC_EXEC);
 	stripped(k, 8);
 	assert_int_equal(copies(k, 8), TTMON_AT_LEAST);
+	ttmon_know_free(k);
+}
+
+/* A call that was perhaps no part of another one: of its family alone, and for as long as it stands. */
+static void not_told_apart(void **state)
+{
+	const uint64_t lasts = 1ULL << TTMON_DOUBT_SHIFT;
+	const struct ttmon_gap *gaps;
+	struct ttmon_know *k;
+
+	(void)state;
+	assert_int_equal(ttmon_know_new(&k), 0);
+	proc(k, 7, 1, 10, TTMON_PROC_DRIVER);
+	proc(k, 7, 1, 10, TTMON_PROC_DOUBT);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 1);
+	assert_string_equal(ttmon_gap_why_name(gaps[0].why), "not told apart");
+	assert_int_equal(ttmon_gap_why_reason(gaps[0].why), TTMON_INCOMPLETE_NOT_TOLD_APART);
+	assert_int_equal(gaps[0].to_ns - gaps[0].from_ns, lasts);
+	/* It hides some calls, never all. */
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 7, gaps[0].from_ns + 1, gaps[0].from_ns + 2, NULL),
+			 TTMON_AT_LEAST);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_ALLOC, 7, 0, UINT64_MAX, NULL), TTMON_KNOWN);
+	assert_int_equal(ttmon_know_of(k, TTMON_FAMILY_TRANSFER, 8, 0, UINT64_MAX, NULL), TTMON_KNOWN);
+	proc(k, 7, 1, 10, TTMON_PROC_DOUBT);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 1);
+	proc(k, 7, 1, 10, TTMON_PROC_DOUBT_ALLOC);
+	proc(k, 7, 1, 10, TTMON_PROC_DOUBT_LAUNCH);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 3);
+	assert_int_equal(gaps[1].families, TTMON_FAMILY_BIT(ALLOC));
+	assert_int_equal(gaps[2].families, TTMON_FAMILY_BIT(LAUNCH));
+	/* It says nothing of a runtime without symbols. */
+	stripped(k, 7);
+	assert_int_equal(ttmon_know_gaps(k, &gaps), 3);
 	ttmon_know_free(k);
 }
 
@@ -424,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(late_attach),
 		cmocka_unit_test(without_address),
+		cmocka_unit_test(not_told_apart),
 		cmocka_unit_test(what_ends_with_its_process),
 		cmocka_unit_test(stripped_beside_one_that_was_seen),
 		cmocka_unit_test(stripped_before_an_exec),

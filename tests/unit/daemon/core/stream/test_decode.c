@@ -214,7 +214,7 @@ static void checks_the_cpu(void **state)
 static void checks_values(void **state)
 {
 	(void)state;
-	BREAK(TTMON_EV_PROC, proc.reason = TTMON_PROC_DRIVER + 1, VALUE);
+	BREAK(TTMON_EV_PROC, proc.reason = TTMON_PROC_REASON_MAX, VALUE);
 	BREAK(TTMON_EV_ALLOC, alloc.method = TTMON_METHOD_MAX, VALUE);
 	BREAK(TTMON_EV_COPY_SITE, copy_site.fn = 0, VALUE);
 	BREAK(TTMON_EV_COPY_SITE, copy_site.nframes = 1, LENGTH);
