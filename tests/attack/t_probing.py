@@ -58,6 +58,9 @@ def test_coroutines_by_swapcontext(bench):
         eq(f"{way}: calls whose return was seen", [r for r in rows if "unobserved" not in r["flags"]], [])
         gaps = [(g["why"], g["families"]) for g in db["completeness"]["knowledge"]]
         eq(f"{way}: what is not known", gaps, [("address not seen", ["alloc"])])
+        eq(f"{way}: reasons", db["completeness"]["reasons"], ["address_not_seen"])
+        true(f"{way}: it says {daemon.stderr()}", "memory was allocated whose address was not seen" in daemon.stderr()
+             and "could not be probed" not in daemon.stderr())
 
 
 def test_coroutines_with_return_probes_all_the_same(bench):
@@ -80,12 +83,14 @@ def test_coroutines_of_a_running_program(bench):
 
 @alone("a return probe of another test's service on the same library would end the program")
 def test_coroutines_in_calls_of_cuda(bench):
-    """The same in a copy."""
+    """The same in a copy; in an asynchronous one, of which the first has a return probe."""
     for program in ("coro", "coro_ctx"):
-        for way in ("higher", "lower", "thread", "below", "cloned"):
+        ways = [(way,) for way in ("higher", "lower", "thread", "below", "cloned")]
+        for way in ways + ([("higher", "async"), ("lower", "async")] if program == "coro" else []):
             asm()
-            alone_is_well(standin(program), way, "20")
-            out, db, _ = bench.trace([standin(program), way, "20"])
+            args = [standin(program), way[0], "20", *way[1:]]
+            alone_is_well(*args)
+            out, db, _ = bench.trace(args)
             book = last_json(out)
             eq(f"{program} {way}: copies", pair(process(db, book["pid"])["transfers"], "h2d"), [book["copies"], book["bytes"]])
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * coro.c: coroutines that yield in the middle of a call of CUDA's: `coro WAY N`; with `own` behind it,
- * of an allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'. WAY:
+ * of an allocator of the program's own, for --alloc-fn '*:coro_alloc,size=1,out=ret'; with `async`, of
+ * asynchronous copies. WAY:
  *
  *   higher  a coroutine yields in a copy to the main stack, which lies above its own, and which copies and allocates meanwhile
  *   lower   the main stack yields in a copy to a coroutine, which yields back in a copy of its own; they return in that order
@@ -84,7 +85,7 @@ static void make(struct context *c, char *stack, void (*body)(void))
 static struct context outside, inside;
 static char *host, *dev, *coroutine; /* its stack, and as much above it */
 static unsigned long copies, allocs, calls;
-static bool own;
+static bool own, async;
 static void (*on_copy)(void); /* done once, in the middle of the next copy */
 
 static void hook(void *arg)
@@ -114,7 +115,8 @@ static void copy(void)
 		calls++;
 		return;
 	}
-	if (cudaMemcpy(dev, host, SIZE, cudaMemcpyHostToDevice))
+	if (async ? cudaMemcpyAsync(dev, host, SIZE, cudaMemcpyHostToDevice, NULL)
+		  : cudaMemcpy(dev, host, SIZE, cudaMemcpyHostToDevice))
 		exit(5);
 	copies++;
 }
@@ -308,6 +310,7 @@ int main(int argc, char **argv)
 	if (!round || coroutine == MAP_FAILED)
 		return 2;
 	own = argc > 3 && !strcmp(argv[3], "own");
+	async = argc > 3 && !strcmp(argv[3], "async");
 	if (argc > 4 && !strcmp(argv[4], "--wait")) {
 		printf("ready %d\n", getpid());
 		fflush(stdout);
@@ -318,7 +321,7 @@ int main(int argc, char **argv)
 		if (cudaHostAlloc((void **)&host, SIZE, 0) || cudaMalloc((void **)&dev, SIZE))
 			return 5;
 		allocs += 2;
-		standin_hook("cudaMemcpy", hook, NULL);
+		standin_hook(async ? "cudaMemcpyAsync" : "cudaMemcpy", hook, NULL);
 	}
 	make(&inside, coroutine, body);
 	for (int i = 0; i < n; i++)
