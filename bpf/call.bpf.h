@@ -6,6 +6,7 @@
 #ifndef TTMON_CALL_BPF_H
 #define TTMON_CALL_BPF_H
 
+#include "ledger.bpf.h"
 #include "stack.bpf.h"
 
 extern const volatile u32 cfg_no_returns;
@@ -105,7 +106,10 @@ static __always_inline bool still_in(const struct call *c)
 /* Its family was switched off since: nobody knows whether it still runs. */
 static __always_inline bool outlived(const struct call *c)
 {
-	u32 family = is_transfer(FN(c->fn).cls) ? TTMON_FAMILY_TRANSFER : TTMON_FAMILY_ALLOC;
+	u32 cls = FN(c->fn).cls;
+	u32 family = is_transfer(cls)	     ? TTMON_FAMILY_TRANSFER
+		     : cls == TTMON_CLS_SYNC ? TTMON_FAMILY_WAIT
+					     : TTMON_FAMILY_ALLOC;
 
 	return c->epoch != family_epoch[family];
 }

@@ -45,6 +45,12 @@ static __always_inline void tell(struct task_state *t, struct proc_info *p, u32 
 	emit_copy(t, &c->copy, entry_ns, PACK_FN(fn, device_of(t, p, fn)));
 }
 
+/* Of a copy that returns when it is done. */
+static __always_inline bool has_ledger(u32 fn)
+{
+	return is_copy(FN(fn).cls) && !(FN(fn).bits & TTMON_FN_ASYNC);
+}
+
 /* True: its return is waited for. */
 static __always_inline int enter_copy(struct pt_regs *ctx)
 {
@@ -86,7 +92,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	c->sp = sp;
 	c->epoch = family_epoch[TTMON_FAMILY_TRANSFER];
 	c->fn = fn;
-	c->entry_ns = bpf_ktime_get_ns();
+	c->entry_ns = has_ledger(fn) ? ledger_enter(t) : bpf_ktime_get_ns();
 	return 1;
 }
 
@@ -99,6 +105,8 @@ static __always_inline int leave_copy(struct pt_regs *ctx)
 	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || !is_transfer(FN(fn).cls))
 		return 0;
 	c->fn = 0;
+	if (has_ledger(fn))
+		ledger_leave(t, LEDGER_FN(fn, 0), PT_REGS_IP(ctx), err);
 	tell(t, p, fn, c->entry_ns, err);
 	if (!err && is_copy(FN(fn).cls))
 		note_copy_site(ctx, t, p, &c->copy, fn, PT_REGS_IP(ctx), false);

@@ -78,6 +78,17 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 	return 1;
 }
 
+static __always_inline bool makes_memory(u32 cls)
+{
+	return (cls >= TTMON_CLS_ALLOC && cls <= TTMON_CLS_REGISTER) || cls == TTMON_CLS_MAP_VMM;
+}
+
+/* Calls that can take long: those that make or free memory, and resets. */
+static __always_inline bool has_ledger(u32 cls)
+{
+	return makes_memory(cls) || cls == TTMON_CLS_FREE || (cls >= TTMON_CLS_RESET && cls <= TTMON_CLS_RESET_DEV);
+}
+
 static __always_inline bool is_host_location(u64 props)
 {
 	u32 type = 0;
@@ -130,11 +141,6 @@ static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t
 	if (c->a[3] && recall(&host_pools, c->a[3]))
 		o->method = TTMON_METHOD_POOL;
 	return 1;
-}
-
-static __always_inline bool makes_memory(u32 cls)
-{
-	return (cls >= TTMON_CLS_ALLOC && cls <= TTMON_CLS_REGISTER) || cls == TTMON_CLS_MAP_VMM;
 }
 
 static __noinline int leave_reset(u32 fn, s32 device, s32 err)
@@ -224,9 +230,11 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 	u32 cls = FN(fn).cls;
 	s32 err = (s32)PT_REGS_RC(ctx);
 
-	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || is_transfer(cls))
+	if (c->fn != fn || PT_REGS_SP(ctx) != RETURN_SP(c->sp) || is_transfer(cls) || cls == TTMON_CLS_SYNC)
 		return 0;
 	c->fn = 0;
+	if (c == &t->cuda && has_ledger(cls))
+		ledger_leave(t, LEDGER_FN(fn, 0), PT_REGS_IP(ctx), err);
 	if (makes_memory(cls)) {
 		struct alloc_out o = {
 			.entry_ns = c->entry_ns,
@@ -311,8 +319,11 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 	if (!told)
 		told = may_move(t, id, PT_REGS_SP(ctx)) || (in_flight == &t->user && is_switcher(id >> 32));
 	if (enter(ctx, t, in_flight, p, fn)) {
-		if (!told)
+		if (!told) {
+			if (in_flight == &t->cuda && has_ledger(FN(fn).cls))
+				in_flight->entry_ns = ledger_enter(t);
 			return true;
+		}
 		/* What it calls itself is found by where it returns to: it has no end. */
 		set_cuda_marker(ctx, t, PT_REGS_SP(ctx), fn);
 		enter_only(ctx, t, in_flight, p, fn);

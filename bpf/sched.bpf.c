@@ -14,6 +14,7 @@
  * PREEMPT_RT: no timer there); the RMID module's tick, in a hard interrupt, then there is no timer.
  * They never nest.
  */
+#include "ledger.bpf.h"
 #include "rmid.bpf.h"
 
 #define SLOT_NS	    1000000ULL
@@ -439,6 +440,7 @@ static __always_inline void on_switch(struct task_struct *prev, struct task_stru
 SEC("?tp_btf/sched_switch")
 int BPF_PROG(cpu_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
+	ledger_out(prev);
 	on_switch(prev, next, false);
 	return 0;
 }

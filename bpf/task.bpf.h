@@ -102,10 +102,24 @@ struct marker {
 #define MARKER_FAMILY(ra)   ((u32)((ra) >> 32) & 15)
 #define MARKER_OF(family)   (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
 
+/* What the kernel had counted of the thread when the call in flight was entered: ledger.bpf.h. */
+struct ledger {
+	u64 on; /* such a call is in flight */
+	u64 entry_ns;
+	u64 run_delay;
+	u64 voluntary, involuntary, minor, major;
+	u64 delay[TTMON_DELAY_MAX];
+	/* written when the thread leaves its CPU */
+	u64 switches; /* so often since the entry */
+	u64 off_ns;   /* not on a CPU, but for the last time: */
+	u64 out_ns;   /* that began then, by the run queue's clock; 0: none */
+};
+
 struct task_state {
 	struct call cuda;
-	struct call user; /* the program's own allocator: calls CUDA inside, both count */
-	struct call kept; /* the one in flight, while another is told that is made on another stack */
+	struct call user;     /* the program's own allocator: calls CUDA inside, both count */
+	struct call kept;     /* the one in flight, while another is told that is made on another stack */
+	struct ledger ledger; /* of cuda */
 	struct marker marker;
 	struct marker waiting; /* the one before, with a return probe, while it waits on another stack */
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */

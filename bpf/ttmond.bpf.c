@@ -112,6 +112,15 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+/* The calling thread goes, and a call of its with it. */
+static __always_inline void end_inside(u32 bits)
+{
+	struct task_state *t = bpf_task_storage_get(&tasks, bpf_get_current_task_btf(), 0, 0);
+
+	if (t && t->ledger.on && t->cuda.fn)
+		ledger_leave(t, LEDGER_FN(t->cuda.fn, bits), 0, 0);
+}
+
 SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task)
 {
@@ -130,6 +139,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	p->image++;
 	p->kernels = p->graphs = p->told = 0;
 	p->start_ns = BPF_CORE_READ(task, group_leader, start_time);
+	end_inside(TTMON_W_EXEC);
 	bpf_task_storage_delete(&tasks, bpf_get_current_task_btf());
 	announce(task, task_id(task), TTMON_PROC_EXEC, bpf_get_current_cgroup_id());
 	return 0;
@@ -145,7 +155,10 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	u32 tgid = BPF_CORE_READ(task, tgid);
 	struct ttmon_ev_exit *e;
 
-	if (!active || !bpf_map_lookup_elem(&procs, &tgid) || BPF_CORE_READ(task, signal, live.counter) > 0)
+	if (!active || !bpf_map_lookup_elem(&procs, &tgid))
+		return 0;
+	end_inside(TTMON_W_UNENDED);
+	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
 	bpf_map_delete_elem(&procs, &tgid);
 	e = emit_reserve(TTMON_EV_EXIT, sizeof(*e), task_id(task));

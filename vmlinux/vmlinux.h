@@ -199,10 +199,35 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+/* ledger.bpf.h: the clock of a run queue, ns: what the kernel's counters of a task go by */
+struct rq {
+	__u64 clock;
+};
+
+struct cfs_rq {
+	struct rq *rq; /* with CONFIG_FAIR_GROUP_SCHED alone */
+};
+
 /* sched.bpf.c: how long a task has run since it came in */
 struct sched_entity {
 	__u64 sum_exec_runtime;
 	__u64 prev_sum_exec_runtime; /* at the time it came in */
+	struct cfs_rq *cfs_rq;	     /* with CONFIG_FAIR_GROUP_SCHED alone */
+};
+
+/* ledger.bpf.h: with CONFIG_SCHED_INFO alone; ns of the run queue's clock */
+struct sched_info {
+	unsigned long long run_delay;	 /* spent waiting for a CPU */
+	unsigned long long last_arrival; /* when it came onto its CPU last */
+};
+
+/* ledger.bpf.h: with kernel.task_delayacct=1 alone; ns */
+struct task_delay_info {
+	__u64 blkio_delay;
+	__u64 swapin_delay;
+	__u64 freepages_delay;
+	__u64 thrashing_delay;
+	__u64 compact_delay; /* since 5.18 */
 };
 
 /* task.bpf.h, proc.bpf.c: identity of a process */
@@ -211,8 +236,14 @@ struct task_struct {
 	int pid;
 	int tgid;
 	int exit_code;
-	unsigned int flags; /* PF_*: sched.bpf.c */
-	__u64 start_time;   /* CLOCK_MONOTONIC ns */
+	unsigned int flags;   /* PF_*: sched.bpf.c */
+	__u64 start_time;     /* CLOCK_MONOTONIC ns */
+	unsigned long nvcsw;  /* switches: it waited, yielded */
+	unsigned long nivcsw; /* switches: it was preempted */
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	struct sched_info sched_info;
+	struct task_delay_info *delays; /* NULL: kernel.task_delayacct was 0 when the task was made */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;

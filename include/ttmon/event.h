@@ -103,6 +103,8 @@
 	  "end of a period, as the program says (USDT ttmon:checkpoint)") \
 	X(27, LAUNCHED,    launched,    ttmon_ev_launched,    EVENT,  LAUNCH,      Y,   _,  _,  Y,  _,  _,  _,  _, \
 	  "launches of a process so far, told before memory is made or freed") \
+	X(28, WAIT,        wait,        ttmon_ev_wait,        EVENT,  WAIT,        Y,   _,  _,  Y,  _,  _,  _,  _, \
+	  "a synchronous call returned: where its time went") \
 	X(64, CLOCK,       clock,       ttmon_ev_clock,       FACT,   NONE,        Y,   Y,  _,  Y,  Y,  Y,  _,  _, \
 	  "clock triple, host and configuration of the capture") \
 	X(65, PROC_NAME,   proc_name,   ttmon_ev_text,        FACT,   PROCESS,     Y,   _,  _,  Y,  _,  _,  _,  _, \
@@ -505,6 +507,51 @@ struct ttmon_ev_copy_site {
 };
 #define TTMON_CS_CUT	      (1 << 2) /* the call stack was longer than what is kept */
 #define TTMON_COPY_SITE_SHIFT 21
+
+/*
+ * What the kernel counts of a thread's delays (Documentation/accounting/delay-accounting.rst).
+ * Append-only.
+ */
+#define TTMON_DELAY_TABLE(X)                                                             \
+	X(0, BLKIO, "block_io", "waiting for block I/O")                                 \
+	X(1, SWAPIN, "swap_in", "waiting for pages to be swapped in")                    \
+	X(2, RECLAIM, "reclaim", "reclaiming memory for its own allocation")             \
+	X(3, THRASHING, "thrashing", "waiting for pages that were evicted a moment ago") \
+	X(4, COMPACT, "compaction", "compacting memory for its own allocation")
+enum ttmon_delay {
+#define X(id, NAME, name, help) TTMON_DELAY_##NAME = id,
+	TTMON_DELAY_TABLE(X)
+#undef X
+		TTMON_DELAY_MAX
+};
+
+/*
+ * Where the time of a synchronous call went, by the kernel's own counters of its thread. off_ns and
+ * runq_ns are by the clock of the run queue, ns by CLOCK_MONOTONIC. What of ns is not off_ns the
+ * thread was on its CPU; what of off_ns is not runq_ns it was blocked: core/history/waits.h divides.
+ * Calls that this one made itself are part of it.
+ */
+struct ttmon_ev_wait {
+	struct ttmon_event h;
+	__u64 entry_ns;
+	__u64 ns;      /* from entry to return */
+	__u64 off_ns;  /* not on a CPU */
+	__u64 runq_ns; /* ready to run, and waiting for a CPU; being throttled by its own cgroup included */
+	__u64 caller;  /* return address; 0: not known */
+	__u64 delay[TTMON_DELAY_MAX]; /* ns, TTMON_W_DELAYS */
+	__u32 voluntary, involuntary; /* switches, by the kernel's count */
+	__u32 minor, major;	      /* page faults */
+	__s32 err;
+	__u16 fn;
+	__u16 bits; /* TTMON_W_* */
+};
+#define TTMON_W_UNOBSERVED (1 << 0) /* recorded at its entry: nothing but fn and caller is known of it */
+#define TTMON_W_NO_BOOKS   (1 << 1) /* this kernel does not count run_delay: runq_ns means nothing */
+#define TTMON_W_HIDDEN	   (1 << 2) /* it switched, and not each switch was seen: off_ns is a lower bound */
+#define TTMON_W_DELAYS	   (1 << 3) /* delay[] is counted for this thread */
+#define TTMON_W_UNENDED	   (1 << 4) /* the thread ended inside of it, or has left it by longjmp and ended */
+#define TTMON_W_EXEC	   (1 << 5) /* the thread became another program inside of it */
+#define TTMON_W_BITS	   ((1 << 6) - 1)
 
 /* ---- facts: made by the daemon, cpu is TTMON_CPU_DAEMON ---- */
 #define TTMON_CPU_DAEMON 0xffff

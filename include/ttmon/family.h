@@ -19,7 +19,8 @@
 	X(5, DISPATCH, "dispatch", 1, "Tenstorrent dispatches and program events")              \
 	X(6, MMAP, "mmap", 0, "mmap, munmap, mremap, brk: costs every system call of the host") \
 	X(7, CPU, "cpu", 1, "context switches: who used the CPUs")                              \
-	X(8, RMID, "rmid", 0, "RMID life and readings")
+	X(8, RMID, "rmid", 0, "RMID life and readings")                                         \
+	X(9, WAIT, "wait", 1, "CUDA synchronizing calls; where the time of synchronous calls went")
 
 enum ttmon_family {
 #define X(id, NAME, name, countable, help) TTMON_FAMILY_##NAME = id,
@@ -31,7 +32,8 @@ enum ttmon_family {
 
 #define TTMON_FAMILY_BIT(family) (1u << TTMON_FAMILY_##family)
 /* Those whose probes are at objects of CUDA. */
-#define TTMON_FAMILIES_CUDA (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TRANSFER) | TTMON_FAMILY_BIT(LAUNCH))
+#define TTMON_FAMILIES_CUDA \
+	(TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TRANSFER) | TTMON_FAMILY_BIT(LAUNCH) | TTMON_FAMILY_BIT(WAIT))
 
 /* ABSENT: not requested at the start (--no-mmap, --cpu off), or this kernel has it not. */
 #define TTMON_FAMILY_STATE_TABLE(X)                                  \

@@ -11,7 +11,8 @@
  *   lib       RT: the CUDA runtime (dynamic or static), DRV: the driver, USER: named by --alloc-fn / --free-fn / USDT.
  *   versions  which of "", "_v2", "_v3", "_v4" are meant (V1 | TTMON_V2: users paste TTMON_ before it): other versions have other arguments.
  *   class     what the call does and how its arguments are read, see enum ttmon_fn_class.
- *   aux       ttmon_method for allocations and frees, ttmon_dir for copies, ttmon_hint for hints.
+ *   aux       ttmon_method for allocations and frees, ttmon_dir for copies, ttmon_hint for hints,
+ *             ttmon_sync for SYNC.
  *   bits      FN_*.
  *   a0..a7    argument positions, 1-based, 0: not there. What each means depends on the class.
  *
@@ -55,6 +56,7 @@ enum ttmon_fn_class {
 	TTMON_CLS_CAPTURE_END,	 /* stream */
 	TTMON_CLS_EVENT_RECORD,	 /* event, stream */
 	TTMON_CLS_STREAM_WAIT,	 /* stream, event */
+	TTMON_CLS_SYNC,		 /* - */
 	TTMON_CLS_LAUNCH,
 	TTMON_CLS_GRAPH_LAUNCH,
 	TTMON_CLS_GRAPH_COPY, /* a copy node is added to a graph or changed in one */
@@ -67,6 +69,12 @@ enum ttmon_fn_class {
 #define TTMON_FN_ENTRY	    (1 << 3) /* entry probe only, always */
 #define TTMON_FN_CURRENT    (1 << 4) /* the new context becomes the thread's current one */
 #define TTMON_0		    0	     /* a row without bits: users paste TTMON_ before aux and bits */
+
+/* What a SYNC call does: it takes locks of the driver, and does nothing else that we record. */
+enum ttmon_sync {
+	TTMON_SYNC_WAIT, /* for work on the device */
+	TTMON_SYNC_ASK,	 /* how much memory the device has */
+};
 
 /* Which versions of a driver symbol a row means. */
 #define TTMON_V1 (1 << 0)
@@ -270,7 +278,16 @@ enum ttmon_fn_lib {
 	/* prefetches of memory whose contents are of no interest any more */                                          \
 	F(517, cudaMemDiscardAndPrefetchBatchAsync, RT13, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6,   \
 	  0, 0)                                                                                                        \
-	F(518, cuMemDiscardAndPrefetchBatchAsync, DRV, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0, 0)
+	F(518, cuMemDiscardAndPrefetchBatchAsync, DRV, V1, HINT_BATCH, HINT_PREFETCH, FN_ENTRY, 1, 2, 3, 4, 5, 6, 0,   \
+	  0)                                                                                                           \
+	F(519, cudaDeviceSynchronize, RT, V1, SYNC, SYNC_WAIT, 0, 0, 0, 0, 0, 0, 0, 0, 0)                              \
+	F(520, cudaStreamSynchronize, RT, V1, SYNC, SYNC_WAIT, 0, 0, 0, 0, 0, 0, 0, 0, 0)                              \
+	F(521, cudaEventSynchronize, RT, V1, SYNC, SYNC_WAIT, 0, 0, 0, 0, 0, 0, 0, 0, 0)                               \
+	F(522, cudaMemGetInfo, RT, V1, SYNC, SYNC_ASK, 0, 0, 0, 0, 0, 0, 0, 0, 0)                                      \
+	F(523, cuCtxSynchronize, DRV, V1 | TTMON_V2, SYNC, SYNC_WAIT, 0, 0, 0, 0, 0, 0, 0, 0, 0)                       \
+	F(524, cuStreamSynchronize, DRV, V1, SYNC, SYNC_WAIT, 0, 0, 0, 0, 0, 0, 0, 0, 0)                               \
+	F(525, cuEventSynchronize, DRV, V1, SYNC, SYNC_WAIT, 0, 0, 0, 0, 0, 0, 0, 0, 0)                                \
+	F(526, cuMemGetInfo, DRV, V1 | TTMON_V2, SYNC, SYNC_ASK, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 /* Rows whose symbol comes from the command line: --alloc-fn and --free-fn, then the USDT points. */
 #define TTMON_FN_USER		 200

@@ -166,7 +166,7 @@ def every_function(bench, program):
     mine = [a for a in allocations(db, book["pid"]) if a["method"] != "mmap"]
     host = [a for a in mine if a["method"] != "device"]
     seen = Counter((e[1], e[2]) for a in host for e in a["events"] if e[1] not in ("register", "unregister"))
-    wanted = Counter()
+    wanted, syncs = Counter(), Counter()
     for fn, event, size in book["calls"]:
         found = [a for a in mine if a["size"] == size and a["fn"] == re.sub(r"(_v\d)?(_pt[ds][sz])?$", "", fn)]
         if event in ("host_alloc", "registered", "pool", "device"):
@@ -175,11 +175,17 @@ def every_function(bench, program):
             eq(f"device of {size} bytes after {fn}", [a["device"] for a in mine if a["size"] == size], [None if event == "dev:?" else int(event[4:])])
         elif event == "reset":
             eq(f"end of {size} bytes after {fn}", [a["end"] for a in mine if a["size"] == size], ["reset"])
+        elif event in ("sync", "ask"):
+            syncs[re.sub(r"(_v\d)?(_pt[ds][sz])?$", "", fn), event] += 1
         else:
             wanted[event, size] += 1
     names = {(event, size): fn for fn, event, size in book["calls"]}
     eq("not seen", [(names[k], *k) for k in wanted - seen], [])
     eq("seen too often", list(seen - wanted), [])
+    ledgers = Counter()
+    for row in db["waits"]["sites"]:
+        ledgers[row["fn"], row["kind"]] += row["calls"]
+    eq("waits", {k: v for k, v in ledgers.items() if k[1] in ("sync", "ask")}, dict(syncs))
     eq("d2d", pair(proc["transfers"], "d2d"), book["d2d"])
     for key in ("graph_copies", "captured"):
         eq(key, proc[key], book[key])

@@ -66,6 +66,9 @@ static void use_event(const struct ttmon_event *ev)
 	case TTMON_EV_RESET:
 		touch_name(ttmon_fn_name(((const struct ttmon_ev_reset *)ev)->fn));
 		break;
+	case TTMON_EV_WAIT:
+		touch_name(ttmon_fn_name(((const struct ttmon_ev_wait *)ev)->fn));
+		break;
 	case TTMON_EV_TAG:
 		touch_name(((const struct ttmon_ev_tag *)ev)->tag);
 		break;

@@ -104,6 +104,9 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgra
 				     const CUgraphEdgeData *edges, size_t ndeps, CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 CUresult cuCtxSynchronize(void);
+CUresult cuCtxSynchronize_v2(CUcontext ctx);
+CUresult cuStreamSynchronize(CUstream stream);
+CUresult cuMemGetInfo_v2(size_t *left, size_t *total);
 CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuEventQuery(CUevent event);

@@ -340,6 +340,7 @@ cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceReset(void);
 cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaMemGetInfo(size_t *left, size_t *total);
 cudaError_t cudaHostAlloc(void **p, size_t size, unsigned int flags);
 cudaError_t cudaMallocHost(void **p, size_t size);
 cudaError_t cudaFreeHost(void *p);

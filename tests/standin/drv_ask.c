@@ -16,6 +16,31 @@ API(cuCtxSynchronize, (void), ())
 	return 0;
 }
 
+API(cuCtxSynchronize_v2, (CUcontext ctx), (ctx))
+{
+	ENTER("cuCtxSynchronize_v2");
+	(void)ctx;
+	model_wait();
+	return 0;
+}
+
+API_PTSZ(cuStreamSynchronize, (CUstream stream), (stream))
+{
+	ENTER("cuStreamSynchronize");
+	(void)stream;
+	model_wait();
+	return 0;
+}
+
+API(cuMemGetInfo_v2, (size_t * left, size_t *total), (left, total))
+{
+	ENTER("cuMemGetInfo_v2");
+	if (!left || !total)
+		return E_VALUE;
+	*left = *total = STANDIN_DEVICE_BYTES;
+	return 0;
+}
+
 API(cuEventCreate, (CUevent * event, unsigned int flags), (event, flags))
 {
 	void *made = NULL;

@@ -221,6 +221,19 @@ static void graphs(void)
 	COUNTED(graphs, cuGraphLaunch, (exec, NULL));
 }
 
+static void syncs(void)
+{
+	CUevent event;
+	size_t left, total;
+
+	MUST(cuEventCreate(&event, 0));
+	EVERY(cuCtxSynchronize, (), did(fn, "sync", 0));
+	EVERY(cuCtxSynchronize_v2, (NULL), did(fn, "sync", 0));
+	EVERY(cuStreamSynchronize, (NULL), did(fn, "sync", 0));
+	EVERY(cuEventSynchronize, (event), did(fn, "sync", 0));
+	EVERY(cuMemGetInfo_v2, (&left, &total), did(fn, "ask", 0));
+}
+
 void every_driver(void)
 {
 	CUfunction f = (CUfunction)(void *)registered;
@@ -235,6 +248,7 @@ void every_driver(void)
 	batches();
 	capture();
 	graphs();
+	syncs();
 	COUNTED(kernels, cuLaunchKernel, (f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 	COUNTED(kernels, cuLaunchKernelEx, (&config, f, NULL, NULL));
 	COUNTED(kernels, cuLaunchCooperativeKernel, (f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));

@@ -184,6 +184,18 @@ static void graphs(void)
 	COUNTED(graphs, cudaGraphLaunch, (exec, NULL));
 }
 
+static void syncs(void)
+{
+	cudaEvent_t event;
+	size_t left, total;
+
+	MUST(cudaEventCreate(&event));
+	EVERY(cudaDeviceSynchronize, (), did(fn, "sync", 0));
+	EVERY(cudaStreamSynchronize, (NULL), did(fn, "sync", 0));
+	EVERY(cudaEventSynchronize, (event), did(fn, "sync", 0));
+	EVERY(cudaMemGetInfo, (&left, &total), did(fn, "ask", 0));
+}
+
 void every_runtime(void)
 {
 	cudaLaunchConfig_t config = { .gridDim = { 1, 1, 1 }, .blockDim = { 1, 1, 1 } };
@@ -195,6 +207,7 @@ void every_runtime(void)
 	batches();
 	capture();
 	graphs();
+	syncs();
 	COUNTED(kernels, cudaLaunchKernel, (symbol, one, one, NULL, 0, NULL));
 	COUNTED(kernels, cudaLaunchCooperativeKernel, (symbol, one, one, NULL, 0, NULL));
 	COUNTED(kernels, cudaLaunchKernelExC, (&config, symbol, NULL));

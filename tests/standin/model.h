@@ -26,7 +26,8 @@
 #define E_NOT_REGISTERED 713
 #define E_NOT_SUPPORTED	 801
 
-#define STANDIN_DEVICES 2
+#define STANDIN_DEVICES	     2
+#define STANDIN_DEVICE_BYTES ((size_t)16 << 30) /* of each, as cudaMemGetInfo says */
 
 int model_host_alloc(void **p, size_t size);
 int model_host_free(void *p); /* NULL is fine */

@@ -432,7 +432,7 @@ API(cudaStreamDestroy, (cudaStream_t stream), (stream))
 	return model_stream_free(stream);
 }
 
-API(cudaStreamSynchronize, (cudaStream_t stream), (stream))
+API_PTSZ(cudaStreamSynchronize, (cudaStream_t stream), (stream))
 {
 	ENTER("cudaStreamSynchronize");
 	(void)stream;

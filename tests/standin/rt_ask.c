@@ -44,6 +44,15 @@ API(cudaEventQuery, (cudaEvent_t event), (event))
 	return E_NOT_READY;
 }
 
+API(cudaMemGetInfo, (size_t * left, size_t *total), (left, total))
+{
+	ENTER("cudaMemGetInfo");
+	if (!left || !total)
+		return E_VALUE;
+	*left = *total = STANDIN_DEVICE_BYTES;
+	return 0;
+}
+
 API(cudaEventSynchronize, (cudaEvent_t event), (event))
 {
 	ENTER("cudaEventSynchronize");

@@ -139,6 +139,7 @@ $(S)/load: $(S)/obj/prog/load.o
 $(S)/custom: $(S)/obj/prog/custom.o $(RT13) $(S)/lib/libmyalloc.so
 $(S)/usdt: $(S)/obj/prog/usdt.o $(RT13)
 $(S)/threads: $(S)/obj/prog/threads.o $(RT13)
+$(S)/waits: $(S)/obj/prog/waits.o $(RT13)
 $(S)/sealed: $(S)/obj/prog/sealed.o $(RT13)
 $(S)/coro: $(S)/obj/prog/coro.o $(RT13)
 $(S)/coro_ctx: $(S)/obj/progctx/coro.o $(RT13)
@@ -174,7 +175,7 @@ $(eval $(call ident_program,ident,,))
 $(eval $(call ident_program,ident2,-DIDENT_REBUILT,-O1))
 
 STANDIN_PROGRAMS := $(addprefix $(S)/,ledger ledger12 ledger_ptds ledger_static scen scen_static drvscen everyfn everyfn12 selftest nodriver \
-		      late load custom usdt coro coro_ctx threads sealed work pace hoard again again_static steps truth caller caller_static)
+		      late load custom usdt coro coro_ctx threads waits sealed work pace hoard again again_static steps truth caller caller_static)
 
 CXX ?= g++
 $(S)/throws: $(SD)/throws.cpp $(S)/flags

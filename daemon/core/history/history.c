@@ -62,6 +62,7 @@ int ttmon_history_new(const struct ttmon_history_cfg *cfg, struct ttmon_history 
 	h->reusable.elem = sizeof(uint32_t);
 	h->siteq.elem = sizeof(struct ttmon_site_op);
 	ttmon_live_init(h);
+	ttmon_waits_init(h);
 	ttmon_symtab_init(&h->symtab);
 	ttmon_advice_init(h, cfg);
 	if (ttmon_sites_init(&h->sites) < 0 || ttmon_users_init(h) < 0) {
@@ -85,6 +86,7 @@ void ttmon_history_free(struct ttmon_history *h)
 	ttmon_advice_fini(h);
 	ttmon_live_fini(h);
 	ttmon_checkpoints_fini(h);
+	ttmon_waits_fini(h);
 	ttmon_users_fini(h);
 	free(h->condensed);
 	ttmon_hmap_fini(&h->tt_condensed);
@@ -199,18 +201,20 @@ void ttmon_history_now(struct ttmon_history *h, uint64_t ts_ns, bool late)
 
 uint64_t ttmon_history_tick(struct ttmon_history *h, uint64_t now_ns)
 {
-	uint64_t due[4];
+	uint64_t due[5];
 
 	h->now_ns = MAX(h->now_ns, now_ns);
 	due[0] = ttmon_siteq_run(h, false);
 	due[1] = ttmon_live_tick(h);
 	due[2] = ttmon_rec_fold(h);
-	due[3] = ttmon_procs_tick(h);
-	return MIN(MIN(due[0], due[1]), MIN(due[2], due[3]));
+	due[3] = ttmon_waits_run(h, false);
+	due[4] = ttmon_procs_tick(h);
+	return MIN(MIN(MIN(due[0], due[1]), MIN(due[2], due[3])), due[4]);
 }
 
 void ttmon_history_finish(struct ttmon_history *h, uint64_t end_ns)
 {
 	h->now_ns = MAX(h->now_ns, end_ns);
 	ttmon_siteq_run(h, true);
+	(void)ttmon_waits_run(h, true);
 }

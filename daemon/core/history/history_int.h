@@ -26,6 +26,7 @@
 #include "lib/base/seqtab.h"
 #include "daemon/core/history/sites.h"
 #include "daemon/core/history/symtab.h"
+#include "daemon/core/history/waits.h"
 
 #define TTMON_PROCS_MAX (1u << 20)
 #define TTMON_USERS_MAX 4096u /* others share a line */
@@ -173,7 +174,8 @@ struct ttmon_hproc {
 	struct ttmon_launch *launches; /* by cpu */
 	uint32_t nr_launches;
 	struct ttmon_numbers numbers;
-	struct ttmon_vma *vmas; /* the list that is coming in */
+	struct ttmon_wait_sums *waits; /* [TTMON_WAIT_MAX] by kind; NULL: none */
+	struct ttmon_vma *vmas;	       /* the list that is coming in */
 	uint32_t nr_vmas, cap_vmas;
 	bool vmas_bad;
 	struct ttmon_unseen unseen; /* ttmon_rec_unseen(), and for which state of what is known */
@@ -373,6 +375,7 @@ struct ttmon_history {
 	struct ttmon_cost cost, cost_given; /* 0: not given */
 	struct ttmon_live live;
 	struct ttmon_checkpoints checkpoints;
+	struct ttmon_waits waits;
 };
 
 static inline uint64_t ttmon_page_down(const struct ttmon_history *h, uint64_t addr)
@@ -646,6 +649,13 @@ void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum 
 
 /* gpu_use.c */
 void ttmon_gpu_use_ended(struct ttmon_history *h, struct ttmon_alloc *a); /* a hook: uses of it may still be told */
+
+/* waits.c */
+void ttmon_waits_init(struct ttmon_history *h);
+void ttmon_waits_fini(struct ttmon_history *h);
+/* Call sites that have settled; with all, everything. Returns when the next one may have. */
+uint64_t ttmon_waits_run(struct ttmon_history *h, bool all);
+void ttmon_waits_drop_proc(struct ttmon_history *h, uint32_t proc);
 
 /* checkpoints.c */
 void ttmon_checkpoints_drop_proc(struct ttmon_history *h, uint32_t proc);

@@ -89,6 +89,7 @@ static struct ttmon_hproc *reuse(struct ttmon_history *h)
 	drop_errors(h, idx);
 	ttmon_advice_drop_proc(h, idx);
 	ttmon_checkpoints_drop_proc(h, idx);
+	ttmon_waits_drop_proc(h, idx);
 	free_strings(p);
 	release(h, p);
 	*p = (struct ttmon_hproc){ .pub.idx = idx, .gen = p->gen };
@@ -547,7 +548,7 @@ static bool idle(const struct ttmon_hproc *p)
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		for (unsigned int m = 0; m < TTMON_MEM_MAX; m++)
 			seen |= p->pub.xfer[d][m].copies;
-	return !seen && !p->records;
+	return !seen && !p->records && !p->waits;
 }
 
 /* Its line may be used for another, later. */
@@ -585,6 +586,7 @@ void ttmon_procs_fini(struct ttmon_history *h)
 	for (uint32_t i = 0; i < h->nr_procs; i++) {
 		free_strings(h->procs[i]);
 		release(h, h->procs[i]);
+		free(h->procs[i]->waits);
 		free(h->procs[i]);
 	}
 	free(h->procs);

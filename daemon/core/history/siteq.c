@@ -217,6 +217,7 @@ void ttmon_history_settle(struct ttmon_history *h)
 
 	while ((op = ttmon_fifo_front(&h->siteq)))
 		step(h, h->now_ns > op->ts_ns && h->now_ns - op->ts_ns >= SETTLE_NS, false);
+	(void)ttmon_waits_run(h, true);
 }
 
 /*

@@ -134,6 +134,11 @@ CHECK(checkpoint, ttmon_ev_checkpoint)
 	return value_if(!is_terminated(e->label, sizeof(e->label)));
 }
 
+CHECK(wait, ttmon_ev_wait)
+{
+	return value_if(!ttmon_fn_name(e->fn) || e->bits & ~TTMON_W_BITS);
+}
+
 CHECK(launched, ttmon_ev_launched)
 {
 	return value_if(e->since >= TTMON_LAUNCHED_MAX);

@@ -160,6 +160,8 @@ static bool wanted(const struct ttmon_bpf *b, enum ttmon_prog prog)
 		return cfg->cpu && b->setup.tp_btf;
 	case TTMON_WANTED_CPU_RAW:
 		return cfg->cpu && !b->setup.tp_btf;
+	case TTMON_WANTED_WAIT_SWITCH:
+		return !cfg->cpu && !cfg->no_returns;
 	case TTMON_WANTED_CPU_MODULE:
 		return cfg->cpu && cfg->rmid == TTMON_RMID_MODULE;
 	case TTMON_WANTED_KMD_PROBE:
@@ -376,7 +378,8 @@ static int map_stats(struct ttmon_bpf *b)
 /* How a program is attached to objects. */
 static uint32_t attach_type(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
-	bool both_ends = prog == TTMON_PROG_CALL || prog == TTMON_PROG_COPY || prog == TTMON_PROG_USER_CALL ||
+	bool both_ends = prog == TTMON_PROG_CALL || prog == TTMON_PROG_COPY || prog == TTMON_PROG_SYNC ||
+			 prog == TTMON_PROG_USER_CALL ||
 			 prog == TTMON_PROG_ENQUEUE || prog == TTMON_PROG_BATCH || prog == TTMON_PROG_LAUNCH ||
 			 prog == TTMON_PROG_NOTE;
 

@@ -65,6 +65,8 @@ struct ttmon_bpf_cfg {
 	X(BATCH,          cuda_batch,        "uprobe",     TRANSFER,    OBJECT, ALWAYS)     \
 	X(LAUNCH,         cuda_launch,       "uprobe",     LAUNCH,      OBJECT, ALWAYS)     \
 	X(NOTE,           cuda_note,         "uprobe",     ALLOC,       OBJECT, ALWAYS)     \
+	X(SYNC,           cuda_sync,         "uprobe",     WAIT,        OBJECT, ALWAYS)     \
+	X(SYNC_RET,       cuda_sync_ret,     "uretprobe",  WAIT,        OBJECT, RETURNS)    \
 	X(USER_CALL,      user_call,         "uprobe",     ALLOC,       OBJECT, USER)       \
 	X(USER_RETURN,    user_return,       "uretprobe",  ALLOC,       OBJECT, USER_RET)   \
 	X(USDT,           usdt_point,        "uprobe",     ALLOC,       OBJECT, ALWAYS)     \
@@ -77,6 +79,7 @@ struct ttmon_bpf_cfg {
 	X(EXIT,           on_exit,           "tp_btf",     PROCESS,     START,  ALWAYS)     \
 	X(CPU_SWITCH,     cpu_switch,        "tp_btf",     CPU,         START,  CPU_BTF)    \
 	X(CPU_SWITCH_RAW, cpu_switch_raw,    "raw_tp",     CPU,         START,  CPU_RAW)    \
+	X(WAIT_SWITCH,    wait_switch,       "tp_btf",     WAIT,        START,  WAIT_SWITCH) \
 	X(TASK_FORK,      task_fork,         "tp_btf",     PROCESS,     START,  CPU)        \
 	X(TASK_EXEC,      task_exec,         "tp_btf",     PROCESS,     START,  CPU)        \
 	X(TASK_EXIT,      task_exit,         "tp_btf",     PROCESS,     START,  CPU)        \
@@ -118,6 +121,7 @@ enum ttmon_prog_wanted {
 	TTMON_WANTED_CPU,	  /* cfg.cpu */
 	TTMON_WANTED_CPU_BTF,	  /* cfg.cpu, where tp_btf can be had */
 	TTMON_WANTED_CPU_RAW,	  /* cfg.cpu, where it cannot */
+	TTMON_WANTED_WAIT_SWITCH, /* unless cfg.cpu or cfg.no_returns */
 	TTMON_WANTED_CPU_MODULE,  /* cfg.cpu, with RMIDs of the module */
 	TTMON_WANTED_KMD_PROBE,	  /* unless cfg.tt_ioctl */
 	TTMON_WANTED_KMD_IOCTL,	  /* cfg.tt_ioctl */

@@ -14,6 +14,7 @@
 #include "daemon/core/stream/decode.h"
 #include "daemon/io/files/db_rows.h"
 #include "daemon/io/files/db_tt.h"
+#include "daemon/io/files/db_waits.h"
 #include "lib/os/jsonw.h"
 #include "lib/os/outfile.h"
 
@@ -236,6 +237,10 @@ static int write_document(struct ttmon_jsonw *w, struct ttmon_pipeline *p, const
 	ttmon_db_rows_sites(w, h);
 	ttmon_jsonw_line(w);
 	ttmon_db_rows_checkpoints(w, h);
+	ttmon_jsonw_line(w);
+	err = ttmon_db_waits(w, h);
+	if (err)
+		return err;
 	ttmon_jsonw_line(w);
 	ttmon_db_rows_allocations(w, h);
 	ttmon_jsonw_line(w);

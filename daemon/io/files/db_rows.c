@@ -14,6 +14,7 @@
 #include "daemon/io/files/db_rows.h"
 
 #include "daemon/core/stream/decode.h"
+#include "daemon/io/files/db_waits.h"
 #include "lib/read/db.h"
 
 static const char *const state_names[] = { "created", "populated", "pinned", "transferred",
@@ -290,6 +291,7 @@ int ttmon_db_rows_processes(struct ttmon_jsonw *w, const struct ttmon_history *h
 		process_figures(w, h, p);
 		next = process_errors(w, errors, next, n, p->idx);
 		process_findings(w, p);
+		ttmon_db_waits_process(w, h, p);
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');

@@ -77,6 +77,8 @@ static enum ttmon_prog entry_program(uint16_t fn, const struct ttmon_probes_opts
 		return TTMON_PROG_USER_CALL;
 	if (d->cls >= TTMON_CLS_LAUNCH)
 		return TTMON_PROG_LAUNCH;
+	if (d->cls == TTMON_CLS_SYNC)
+		return TTMON_PROG_SYNC;
 	if (d->cls == TTMON_CLS_BATCH || d->cls == TTMON_CLS_BATCH_3D || d->cls == TTMON_CLS_HINT_BATCH)
 		return TTMON_PROG_BATCH;
 	if (d->bits & TTMON_FN_ENTRY)
@@ -96,6 +98,8 @@ static enum ttmon_prog return_program(enum ttmon_prog entry)
 		return TTMON_PROG_RETURN;
 	case TTMON_PROG_COPY:
 		return TTMON_PROG_COPY_RET;
+	case TTMON_PROG_SYNC:
+		return TTMON_PROG_SYNC_RET;
 	case TTMON_PROG_USER_CALL:
 		return TTMON_PROG_USER_RETURN;
 	default:

@@ -31,6 +31,7 @@ union record {
 	struct ttmon_ev_checkpoint checkpoint;
 	struct ttmon_ev_launched launched;
 	struct ttmon_ev_copy_site copy_site;
+	struct ttmon_ev_wait wait;
 	struct ttmon_ev_clock clock;
 	struct ttmon_ev_text text;
 	struct ttmon_ev_object object;
@@ -95,6 +96,9 @@ static size_t good(unsigned int kind)
 		break;
 	case TTMON_EV_RESET:
 		r.reset.fn = 51;
+		break;
+	case TTMON_EV_WAIT:
+		r.wait.fn = 520;
 		break;
 	case TTMON_EV_COPY_SITE:
 		r.copy_site.fn = 17;
@@ -246,6 +250,8 @@ static void checks_values(void **state)
 	BREAK(TTMON_EV_COPY_RECT, rect.fn = 0, VALUE);
 	BREAK(TTMON_EV_HINT, hint.hint = TTMON_HINT_DEVICE_PTR + 1, VALUE);
 	BREAK(TTMON_EV_HINT, hint.fn = 0, VALUE);
+	BREAK(TTMON_EV_WAIT, wait.fn = 0, VALUE);
+	BREAK(TTMON_EV_WAIT, wait.bits = TTMON_W_BITS + 1, VALUE);
 	BREAK(TTMON_EV_RESET, reset.fn = 0, VALUE);
 	BREAK(TTMON_EV_MMAP, mmap.addr = r.mmap.len = UINT64_MAX / 2 + 1, VALUE);
 	BREAK(TTMON_EV_MREMAP, mremap.new_addr = r.mremap.new_len = UINT64_MAX / 2 + 1, VALUE);

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * waits.c: see waits.h. Call sites are resolved some milliseconds after the first call from them, as
+ * those of allocations are (siteq.c): by then it is known what was mapped.
+ */
+#include <ttmon/fns.h>
+
+#include "daemon/core/history/history_int.h"
+#include "lib/base/grow.h"
+
+#define SETTLE_NS     50000000ULL
+#define SETTLE_MAX_NS 2000000000ULL
+#define NO_PROC	      UINT32_MAX
+
+static const char *const kind_names[] = {
+#define X(id, NAME, name, help) [id] = name,
+	TTMON_WAIT_TABLE(X)
+#undef X
+};
+
+static const char *const delay_names[] = {
+#define X(id, NAME, name, help) [id] = name,
+	TTMON_DELAY_TABLE(X)
+#undef X
+};
+
+static const struct ttmon_fn_desc fns[TTMON_FN_COUNT] = { TTMON_FN_TABLE(TTMON_FN_DESC) };
+
+const char *ttmon_wait_name(unsigned int kind)
+{
+	return kind < TTMON_WAIT_MAX ? kind_names[kind] : NULL;
+}
+
+const char *ttmon_delay_name(unsigned int delay)
+{
+	return delay < TTMON_DELAY_MAX ? delay_names[delay] : NULL;
+}
+
+static bool pins(unsigned int method)
+{
+	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED;
+}
+
+unsigned int ttmon_wait_kind_of(uint16_t fn)
+{
+	const struct ttmon_fn_desc *d = fn < TTMON_FN_COUNT ? &fns[fn] : &fns[0];
+
+	switch (d->cls) {
+	case TTMON_CLS_SYNC:
+		return d->aux == TTMON_SYNC_ASK ? TTMON_WAIT_ASK : TTMON_WAIT_SYNC;
+	case TTMON_CLS_ALLOC:
+	case TTMON_CLS_ALLOC_PITCH:
+	case TTMON_CLS_ALLOC_3D:
+	case TTMON_CLS_REGISTER:
+	case TTMON_CLS_MAP_VMM:
+		return pins(d->aux) ? TTMON_WAIT_PIN : TTMON_WAIT_ALLOC;
+	case TTMON_CLS_FREE:
+		return pins(d->aux) ? TTMON_WAIT_UNPIN : TTMON_WAIT_FREE;
+	case TTMON_CLS_RESET:
+	case TTMON_CLS_RESET_CTX:
+	case TTMON_CLS_RESET_DEV:
+		return TTMON_WAIT_RESET;
+	default:
+		return d->cls >= TTMON_CLS_COPY && d->cls <= TTMON_CLS_DRV_3D ? TTMON_WAIT_COPY : TTMON_WAIT_MAX;
+	}
+}
+
+/*
+ * Two clocks: ns is by CLOCK_MONOTONIC, which NTP may let run 0.05 % slower or faster than the run
+ * queue's. And that one stands still from a wake-up that preempts to the switch (kernel/sched/core.c,
+ * rq_clock_skip_update()), up to 15 us here: where a call begins in between, its thread was off from
+ * before the beginning. So a call that hardly ran can have been off, or queued, for a little longer
+ * than it took; by more than that it is no figure.
+ */
+#define STANDS_STILL_NS 20000
+
+struct ttmon_wait_parts ttmon_wait_divide(const struct ttmon_ev_wait *ev)
+{
+	struct ttmon_wait_parts w = { .ns = ev->ns };
+	uint64_t off_ns = ev->off_ns, runq_ns = ev->runq_ns, slack = ev->ns / 1000 + STANDS_STILL_NS;
+
+	if (ev->bits & (TTMON_W_UNOBSERVED | TTMON_W_NO_BOOKS | TTMON_W_HIDDEN))
+		return w;
+	if (off_ns > ev->ns && off_ns - ev->ns <= slack)
+		off_ns = ev->ns;
+	if (runq_ns > off_ns && runq_ns - off_ns <= slack)
+		runq_ns = off_ns;
+	if (off_ns > ev->ns || runq_ns > off_ns)
+		return w;
+	w.on_ns = ev->ns - off_ns;
+	w.runq_ns = runq_ns;
+	w.blocked_ns = off_ns - runq_ns;
+	w.known = true;
+	return w;
+}
+
+static unsigned int bucket_of(uint64_t ns)
+{
+	unsigned int b = ns ? 63 - (unsigned int)__builtin_clzll(ns) : 0;
+
+	return MIN(b, TTMON_WAIT_BUCKETS - 1U);
+}
+
+static void add(struct ttmon_wait_sums *s, const struct ttmon_ev_wait *ev, const struct ttmon_wait_parts *w)
+{
+	s->calls++;
+	if (ev->bits & TTMON_W_UNOBSERVED) {
+		s->unobserved++;
+		return;
+	}
+	s->ns += w->ns;
+	s->on_ns += w->on_ns;
+	s->runq_ns += w->runq_ns;
+	s->blocked_ns += w->blocked_ns;
+	s->unknown_ns += w->known ? 0 : w->ns;
+	s->unknown += !w->known;
+	s->hidden += (ev->bits & TTMON_W_HIDDEN) != 0;
+	s->unended += (ev->bits & (TTMON_W_UNENDED | TTMON_W_EXEC)) != 0;
+	s->minor += ev->minor;
+	s->major += ev->major;
+	s->voluntary += ev->voluntary;
+	s->involuntary += ev->involuntary;
+	s->bucket[bucket_of(w->ns)]++;
+	if (!(ev->bits & TTMON_W_DELAYS))
+		return;
+	s->delays++;
+	for (unsigned int i = 0; i < TTMON_DELAY_MAX; i++)
+		s->delay[i] += ev->delay[i];
+}
+
+/* ---- call sites ---- */
+
+static uint64_t hash(uint32_t proc, uint16_t fn, uint64_t caller)
+{
+	return ttmon_mix64(ttmon_mix64(caller) ^ ((uint64_t)proc << 16 | fn));
+}
+
+static struct ttmon_wait_site *find_site(const struct ttmon_waits *w, uint32_t proc, uint16_t fn, uint64_t caller)
+{
+	uint64_t at = ttmon_hmap_get(&w->by_call, hash(proc, fn, caller));
+	struct ttmon_wait_site *s = at == TTMON_HMAP_NONE ? NULL : &w->sites[at];
+
+	return s && s->proc == proc && s->fn == fn && s->caller == caller ? s : NULL;
+}
+
+/* NULL: no memory, or no room. */
+static struct ttmon_wait_site *append(struct ttmon_history *h, const struct ttmon_wait_site *row)
+{
+	struct ttmon_waits *w = &h->waits;
+
+	if (w->nr_sites >= TTMON_WAIT_SITES_MAX)
+		return NULL;
+	if (TTMON_GROW(w->sites, w->cap_sites, w->nr_sites + 1, 16)) {
+		ttmon_history_no_memory(h);
+		return NULL;
+	}
+	if (row->proc != NO_PROC &&
+	    ttmon_hmap_put(&w->by_call, hash(row->proc, row->fn, row->caller), w->nr_sites) < 0) {
+		ttmon_history_no_memory(h);
+		return NULL;
+	}
+	w->sites[w->nr_sites] = *row;
+	return &w->sites[w->nr_sites++];
+}
+
+static struct ttmon_wait_site *site_for(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_wait *ev)
+{
+	struct ttmon_wait_site row = {
+		.proc = p->pub.idx, .fn = ev->fn, .caller = ev->caller, .ts_ns = ev->h.ts_ns, .stack = TTMON_STACK_NONE
+	};
+	struct ttmon_waits *w = &h->waits;
+	struct ttmon_wait_site *s;
+	uint64_t frame = ev->caller;
+
+	if (!w->nr_sites && !append(h, &(struct ttmon_wait_site){ .proc = NO_PROC }))
+		return NULL;
+	s = find_site(w, row.proc, row.fn, row.caller);
+	if (s)
+		return s;
+	row.pending = frame && !ttmon_stacks_intern(&p->stacks, &frame, 1, &row.stack);
+	s = append(h, &row);
+	if (!s)
+		return &w->sites[0];
+	if (s->pending) {
+		p->queued++;
+		w->due_ns = MIN(w->due_ns, ttmon_end_of(s->ts_ns, SETTLE_NS));
+	}
+	return s;
+}
+
+/* False: what is at the caller's address is not known yet. */
+static bool resolve(struct ttmon_history *h, struct ttmon_wait_site *s, bool final)
+{
+	struct ttmon_hproc *p = h->procs[s->proc];
+	uint32_t before = h->sites.n;
+	struct ttmon_site_query q = {
+		.stacks = &p->stacks,
+		.stack = s->stack,
+		.maps = &p->maps,
+		.ts_ns = s->ts_ns,
+		.execs = p->execs,
+		.nr_execs = p->nr_execs,
+		.final = final,
+		.refuse = h->users[p->user].sites >= TTMON_SITES_MAX / 4,
+	};
+	int err = ttmon_sites_resolve(&h->sites, &h->symtab, &q, &s->site);
+
+	if (err == -EAGAIN)
+		return false;
+	h->users[p->user].sites += h->sites.n - before;
+	if (err == -ENOMEM)
+		ttmon_history_no_memory(h);
+	s->pending = false;
+	p->queued--;
+	return true;
+}
+
+uint64_t ttmon_waits_run(struct ttmon_history *h, bool all)
+{
+	struct ttmon_waits *w = &h->waits;
+	uint64_t due_ns = UINT64_MAX;
+
+	if (w->due_ns == UINT64_MAX || (!all && h->now_ns < w->due_ns))
+		return w->due_ns;
+	for (uint32_t i = 0; i < w->nr_sites; i++) {
+		struct ttmon_wait_site *s = &w->sites[i];
+		uint64_t age = h->now_ns > s->ts_ns ? h->now_ns - s->ts_ns : 0;
+
+		if (!s->pending)
+			continue;
+		if (!all && age < SETTLE_NS)
+			due_ns = MIN(due_ns, ttmon_end_of(s->ts_ns, SETTLE_NS));
+		else if (!resolve(h, s, all || age >= SETTLE_MAX_NS))
+			due_ns = MIN(due_ns, ttmon_end_of(h->now_ns, SETTLE_NS));
+	}
+	w->due_ns = due_ns;
+	return due_ns;
+}
+
+/* ---- the longest calls ---- */
+
+static void sink(struct ttmon_waits *w, uint32_t i)
+{
+	for (;;) {
+		uint32_t least = i, left = 2 * i + 1, right = left + 1;
+		struct ttmon_wait_call c;
+
+		if (left < w->nr_calls && w->calls[left].parts.ns < w->calls[least].parts.ns)
+			least = left;
+		if (right < w->nr_calls && w->calls[right].parts.ns < w->calls[least].parts.ns)
+			least = right;
+		if (least == i)
+			return;
+		c = w->calls[i];
+		w->calls[i] = w->calls[least];
+		w->calls[least] = c;
+		i = least;
+	}
+}
+
+static void keep(struct ttmon_history *h, const struct ttmon_hproc *p, const struct ttmon_ev_wait *ev,
+		 const struct ttmon_wait_parts *parts)
+{
+	struct ttmon_waits *w = &h->waits;
+	struct ttmon_wait_call c = {
+		.entry_ns = ev->entry_ns,
+		.parts = *parts,
+		.caller = ev->caller,
+		.proc = p->pub.idx,
+		.tid = ev->h.tid,
+		.minor = ev->minor,
+		.major = ev->major,
+		.voluntary = ev->voluntary,
+		.involuntary = ev->involuntary,
+		.err = ev->err,
+		.fn = ev->fn,
+		.bits = ev->bits,
+	};
+
+	for (unsigned int i = 0; i < TTMON_DELAY_MAX; i++)
+		c.delay[i] = ev->delay[i];
+	if (w->nr_calls == TTMON_WAIT_CALLS_MAX) {
+		if (c.parts.ns <= w->calls[0].parts.ns)
+			return;
+		w->calls[0] = c;
+		sink(w, 0);
+		return;
+	}
+	if (!w->calls)
+		w->calls = calloc(TTMON_WAIT_CALLS_MAX, sizeof(*w->calls));
+	if (!w->calls) {
+		ttmon_history_no_memory(h);
+		return;
+	}
+	w->calls[w->nr_calls++] = c;
+	if (w->nr_calls == TTMON_WAIT_CALLS_MAX)
+		for (uint32_t i = TTMON_WAIT_CALLS_MAX / 2; i-- > 0;)
+			sink(w, i);
+}
+
+/* ---- events ---- */
+
+void ttmon_history_on_wait(struct ttmon_history *h, const struct ttmon_ev_wait *ev)
+{
+	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
+	unsigned int kind = ttmon_wait_kind_of(ev->fn);
+	struct ttmon_wait_parts parts = ttmon_wait_divide(ev);
+	struct ttmon_wait_site *s;
+
+	if (!p || kind == TTMON_WAIT_MAX)
+		return;
+	/* Other calls have records of their own, which tell it. */
+	if (ev->err && (kind == TTMON_WAIT_SYNC || kind == TTMON_WAIT_ASK))
+		ttmon_procs_error(h, p, ev->fn, ev->err);
+	add(&h->waits.all[kind], ev, &parts);
+	if (!p->waits)
+		p->waits = calloc(TTMON_WAIT_MAX, sizeof(*p->waits));
+	if (p->waits)
+		add(&p->waits[kind], ev, &parts);
+	else
+		ttmon_history_no_memory(h);
+	s = site_for(h, p, ev);
+	if (s)
+		add(&s->sums, ev, &parts);
+	if (!(ev->bits & TTMON_W_UNOBSERVED))
+		keep(h, p, ev, &parts);
+}
+
+/* ---- life ---- */
+
+void ttmon_waits_init(struct ttmon_history *h)
+{
+	h->waits.due_ns = UINT64_MAX;
+}
+
+void ttmon_waits_fini(struct ttmon_history *h)
+{
+	ttmon_hmap_fini(&h->waits.by_call);
+	free(h->waits.sites);
+	free(h->waits.calls);
+}
+
+/* The line of the process is used again: its sums stay in those of all. */
+void ttmon_waits_drop_proc(struct ttmon_history *h, uint32_t proc)
+{
+	struct ttmon_waits *w = &h->waits;
+	uint32_t n = 0;
+
+	if (!h->procs[proc]->waits)
+		return;
+	free(h->procs[proc]->waits);
+	h->procs[proc]->waits = NULL;
+	ttmon_hmap_fini(&w->by_call);
+	for (uint32_t i = 0; i < w->nr_sites; i++) {
+		if (w->sites[i].proc == proc)
+			continue;
+		w->sites[n] = w->sites[i];
+		if (n && ttmon_hmap_put(&w->by_call, hash(w->sites[n].proc, w->sites[n].fn, w->sites[n].caller), n) < 0)
+			ttmon_history_no_memory(h);
+		n++;
+	}
+	w->nr_sites = n;
+	n = 0;
+	for (uint32_t i = 0; i < w->nr_calls; i++)
+		if (w->calls[i].proc != proc)
+			w->calls[n++] = w->calls[i];
+	w->nr_calls = n;
+}
+
+/* ---- views ---- */
+
+const struct ttmon_wait_sums *ttmon_history_waits(const struct ttmon_history *h, const struct ttmon_proc *p)
+{
+	return h->procs[p->idx]->waits;
+}
+
+const struct ttmon_wait_sums *ttmon_history_waits_all(const struct ttmon_history *h)
+{
+	return h->waits.all;
+}
+
+size_t ttmon_history_wait_sites(const struct ttmon_history *h, const struct ttmon_wait_site **ret)
+{
+	*ret = h->waits.sites;
+	return h->waits.nr_sites;
+}
+
+size_t ttmon_history_wait_calls(const struct ttmon_history *h, const struct ttmon_wait_call **ret)
+{
+	*ret = h->waits.calls;
+	return h->waits.nr_calls;
+}
+
+uint32_t ttmon_history_wait_site_of(const struct ttmon_history *h, const struct ttmon_wait_call *c)
+{
+	const struct ttmon_wait_site *s = find_site(&h->waits, c->proc, c->fn, c->caller);
+
+	return s ? s->site : 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * waits.h: where the time of synchronous calls went: sums by process, by call site and of all, and the
+ * calls that took longest. Part of the history (hot thread, pure). All times are ns.
+ *
+ * A call's time is divided into on its CPU, waiting in a run queue and blocked; the three add up to
+ * it, always. Where they cannot be known, all of its time is unknown. So of any sums
+ *
+ *	ns = on_ns + runq_ns + blocked_ns + unknown_ns		(exactly)
+ */
+#ifndef TTMON_WAITS_H
+#define TTMON_WAITS_H
+
+#include <ttmon/event.h>
+
+#include "lib/base/hmap.h"
+
+struct ttmon_history;
+struct ttmon_proc;
+
+/* What a call does. Append-only: the names are those of the database and the metrics. */
+#define TTMON_WAIT_TABLE(X)                                                       \
+	X(0, SYNC, "sync", "waits for a stream, an event, a device or a context") \
+	X(1, COPY, "copy", "synchronous copies")                                  \
+	X(2, ALLOC, "alloc", "allocations of device and managed memory")          \
+	X(3, FREE, "free", "frees of device, managed and pool memory")            \
+	X(4, PIN, "pin", "allocations and registrations of pinned host memory")   \
+	X(5, UNPIN, "unpin", "frees and unregistrations of pinned host memory")   \
+	X(6, ASK, "ask", "questions to the driver: cudaMemGetInfo")               \
+	X(7, RESET, "reset", "resets of devices, destructions of contexts")
+enum ttmon_wait_kind {
+#define X(id, NAME, name, help) TTMON_WAIT_##NAME = id,
+	TTMON_WAIT_TABLE(X)
+#undef X
+		TTMON_WAIT_MAX
+};
+const char *ttmon_wait_name(unsigned int kind);
+const char *ttmon_delay_name(unsigned int delay);
+/* TTMON_WAIT_MAX: it has no ledger. */
+unsigned int ttmon_wait_kind_of(uint16_t fn);
+
+struct ttmon_wait_parts {
+	uint64_t ns;
+	uint64_t on_ns, runq_ns, blocked_ns; /* add up to ns; all 0 unless known */
+	bool known;
+};
+/* The time of a call that was observed. */
+struct ttmon_wait_parts ttmon_wait_divide(const struct ttmon_ev_wait *ev);
+
+/*
+ * Bucket b: calls that took at least 2^b ns, and less than twice that; the last one: all that took
+ * longer.
+ */
+#define TTMON_WAIT_BUCKETS 40
+
+struct ttmon_wait_sums {
+	uint64_t calls;	     /* all below too */
+	uint64_t unobserved; /* only their entry was seen: in no other figure */
+	uint64_t unknown;    /* whose parts are not known */
+	uint64_t hidden;     /* of these: a context switch was not seen */
+	uint64_t unended;    /* the thread ended or became another program inside */
+	uint64_t ns, on_ns, runq_ns, blocked_ns, unknown_ns;
+	uint64_t minor, major, voluntary, involuntary;
+	uint64_t delays; /* calls of which delay[] is known: 0: this kernel does not count them now */
+	uint64_t delay[TTMON_DELAY_MAX];
+	uint64_t bucket[TTMON_WAIT_BUCKETS];
+};
+
+/* Calls of one function from one place in a process. */
+struct ttmon_wait_site {
+	uint32_t proc; /* index; UINT32_MAX: the first row, of calls for which there was no row left */
+	uint32_t site; /* index of the call site: the caller alone, not its callers; 0: not known */
+	uint64_t caller;
+	uint64_t ts_ns; /* of its first call */
+	uint32_t stack; /* of the process, until the site is known */
+	uint16_t fn;
+	bool pending; /* the site is looked for */
+	struct ttmon_wait_sums sums;
+};
+
+/* One of the calls that took longest. */
+struct ttmon_wait_call {
+	uint64_t entry_ns;
+	struct ttmon_wait_parts parts;
+	uint64_t caller;
+	uint64_t delay[TTMON_DELAY_MAX];
+	uint32_t proc, tid;
+	uint32_t minor, major, voluntary, involuntary;
+	int32_t err;
+	uint16_t fn, bits; /* TTMON_W_* */
+};
+
+#define TTMON_WAIT_SITES_MAX 8192u
+#define TTMON_WAIT_CALLS_MAX 1000u
+
+struct ttmon_waits {
+	struct ttmon_wait_sums all[TTMON_WAIT_MAX];
+	struct ttmon_wait_site *sites; /* owned */
+	uint32_t nr_sites, cap_sites;
+	struct ttmon_hmap by_call;     /* hash of process, function, caller: place in sites */
+	uint64_t due_ns;	       /* when a pending site may be known; UINT64_MAX: none is pending */
+	struct ttmon_wait_call *calls; /* [TTMON_WAIT_CALLS_MAX] a heap, the shortest first; owned */
+	uint32_t nr_calls;
+};
+
+/* By kind, [TTMON_WAIT_MAX]; NULL: the process has made no such call. */
+const struct ttmon_wait_sums *ttmon_history_waits(const struct ttmon_history *h, const struct ttmon_proc *p);
+/* Of all processes there ever were. */
+const struct ttmon_wait_sums *ttmon_history_waits_all(const struct ttmon_history *h);
+/* In the order they were seen; the first row is of calls for which there was no row left. */
+size_t ttmon_history_wait_sites(const struct ttmon_history *h, const struct ttmon_wait_site **ret);
+/* The calls that took longest, in no order. */
+size_t ttmon_history_wait_calls(const struct ttmon_history *h, const struct ttmon_wait_call **ret);
+/* The call site of one of them, as of ttmon_wait_site. */
+uint32_t ttmon_history_wait_site_of(const struct ttmon_history *h, const struct ttmon_wait_call *c);
+
+#endif

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the time of synchronous calls went, against the kernel's counters as tests/standin/waits.c read them."""
+import contextlib
+import os
+import subprocess
+import sys
+
+from e2e import SLOW, eq, last_json, load_db, long, process, standin, timeout, true, whole
+
+PARTS = ("on_cpu_ns", "run_queue_ns", "blocked_ns")
+STATE_OF_ERROR = 20000  # ns a wait for a CPU may be off, for the run queue's clock stands still at some wake-ups
+
+
+def stolen():
+    """Time that a hypervisor took from all CPUs so far, ns."""
+    with open("/proc/stat", encoding="utf-8") as f:
+        return int(f.readline().split()[8]) * 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def hogs(*cpus):
+    """A process on each of these CPUs that never gives it away."""
+    def pin(cpu):
+        return lambda: os.sched_setaffinity(0, {cpu})
+    cmd = [sys.executable, "-c", "while True: pass"]
+    # pylint: disable-next=subprocess-popen-preexec-fn,consider-using-with
+    running = [subprocess.Popen(cmd, preexec_fn=pin(cpu)) for cpu in cpus]
+    try:
+        yield running
+    finally:
+        for p in running:
+            p.kill()
+            p.wait()
+
+
+def adds_up(what, s):
+    eq(f"{what}: sum of the parts less the time", sum(s[k] or 0 for k in PARTS) + s["unknown_ns"] - (s["ns"] or 0), 0)
+    true(f"{what}: a part is negative: {s}", all((s[k] or 0) >= 0 for k in PARTS))
+    eq(f"{what}: calls in the histogram", sum(s["histogram"]), s["calls"] - s["unobserved"])
+
+
+def all_add_up(db):
+    for p in db["processes"]:
+        for kind, s in (p["waits"] or {}).items():
+            adds_up(f"process {p['pid']}, {kind}", s)
+    for row in db["waits"]["sites"]:
+        adds_up(f"{row['fn']} of process {row['process']}", row)
+    for c in db["waits"]["calls"]:
+        if c["on_cpu_ns"] is not None:
+            eq(f"parts of {c}", sum(c[k] for k in PARTS), c["ns"])
+    for p in db["processes"]:
+        by_site = sum(r["ns"] or 0 for r in db["waits"]["sites"] if r["process"] == p["index"])
+        eq("time by site", by_site, sum(s["ns"] or 0 for s in (p["waits"] or {}).values()))
+
+
+def held(bench, mode, count, us, cpu=-1, seed=1, args=()):
+    """Runs the program and holds the sums against its books."""
+    before = stolen()
+    out, db, _ = bench.trace([standin("waits"), mode, str(count), str(us), str(cpu), str(seed)], *args)
+    steal = stolen() - before
+    book = last_json(out)
+    whole(db)
+    all_add_up(db)
+    s = process(db, book["pid"])["waits"]["sync"]
+    inner, outer = book["inner"], book["outer"]
+    print(f"{mode}: {s['calls']} calls, on {s['on_cpu_ns']} in [{inner['cpu']}, {outer['cpu']}] + steal {steal}, "
+          f"run queue {s['run_queue_ns']} in [{inner['runq']}, {outer['runq']}], "
+          f"unknown {s['unknown']} of {s['unknown_ns']} ns")
+    eq("calls", s["calls"], count)
+    eq("unobserved, unended", (s["unobserved"], s["unended"]), (0, 0))
+    # A kernel that keeps switches from tracers: those calls are told apart, and not wrong.
+    true(f"too many calls with hidden switches: {s}", s["unknown"] <= max(2, count // 100))
+    unknown = s["unknown_ns"]
+    true("time", inner["ns"] <= s["ns"] <= outer["ns"])
+    true("CPU time", inner["cpu"] * 0.998 - unknown <= (s["on_cpu_ns"] or 0) <= outer["cpu"] * 1.002 + steal)
+    slack = max(inner["runq"] // 100, STATE_OF_ERROR)
+    true("run queue", inner["runq"] - slack - unknown <= (s["run_queue_ns"] or 0) <= outer["runq"] + slack)
+    return s, book, db
+
+
+def test_spinning(bench):
+    """A context that spins: all of it is on the CPU, and no thread of the driver's is involved."""
+    s, _, db = held(bench, "spin", 300, 1000)
+    true(f"blocked though it only spun: {s}", s["blocked_ns"] == 0 or s["voluntary_switches"])
+    rows = [r for r in db["waits"]["sites"] if r["fn"] == "cudaStreamSynchronize"]
+    eq("one call site", (len(rows), rows[0]["kind"], rows[0]["calls"]), (1, "sync", 300))
+    frames = db["sites"][rows[0]["site"]]["frames"]
+    true(f"its caller is the program's own function: {frames}", frames and frames[0][2] and "run" in frames[0][2])
+
+
+def test_blocked(bench):
+    """A blocking context: its time is blocked, but for the few microseconds to fall asleep and to wake."""
+    for mode in ("futex", "pipe"):
+        s, _, _ = held(bench, mode, 300, 2000)
+        true(f"{mode}: {s}", s["blocked_ns"] > 0.9 * (s["ns"] - s["unknown_ns"] - s["run_queue_ns"]))
+        true("it slept once a call at least", s["voluntary_switches"] >= 300)
+
+
+def test_beside_a_hog(bench):
+    """Preempted by others on its CPU: they have their part, and it is not called blocked."""
+    cpu = max(os.sched_getaffinity(0))
+    with hogs(cpu):
+        s, _, _ = held(bench, "spin", 40, 20000, cpu)
+        true(f"nobody waited: {s}", s["run_queue_ns"] > s["on_cpu_ns"] // 4)
+        slept = s["voluntary_switches"]
+        true(f"blocked though only preempted: {s}", s["blocked_ns"] <= 2000 * s["involuntary_switches"] or slept)
+        held(bench, "yield", 40, 5000, cpu)
+        held(bench, "mix", 300, 1000, cpu, 5)
+
+
+def test_with_cpu_time(bench):
+    """Where CPU time is measured the same program sees the switches."""
+    held(bench, "mix", 1000, 300, -1, 3, ("--slots-out", bench.path("slots")))
+
+
+def test_faults(bench):
+    s, book, _ = held(bench, "fault", 500, 1)
+    true(f"faults {s['minor_faults']} of {book['minor']}", 500 <= s["minor_faults"] <= book["minor"])
+
+
+def test_thread_ends_inside(bench):
+    """The call is told, with the parts up to the end of its thread; the other thread's are not mixed up with it."""
+    out, db, _ = bench.trace([standin("waits"), "die", "3", "2000"])
+    book = last_json(out)
+    whole(db)
+    all_add_up(db)
+    s = process(db, book["pid"])["waits"]["sync"]
+    eq("calls, unended", (s["calls"], s["unended"]), (4, 1))
+    lost = [c for c in db["waits"]["calls"] if "unended" in c["flags"]]
+    eq("one", len(lost), 1)
+    true(f"not this thread's: {lost}", lost[0]["tid"] != book["tid"])
+    true(f"it took 1 ms at least: {lost}", lost[0]["ns"] >= 10**6)
+
+
+def test_exec_inside(bench):
+    out, db, _ = bench.trace([standin("waits"), "exec", "3", "2000"])
+    book = last_json(out)
+    whole(db)
+    all_add_up(db)
+    s = process(db, book["pid"])["waits"]["sync"]
+    eq("calls, unended", (s["calls"], s["unended"]), (4, 1))
+    eq("flags", [c["flags"] for c in db["waits"]["calls"] if c["flags"]], [["exec"]])
+
+
+def test_never_returns(bench):
+    """Killed inside: the time up to then is told, blocked."""
+    daemon = bench.daemon("--dump-db", bench.path("db.json"), cmd=[standin("waits"), "stay", "1", "1000"], wait=False)
+    daemon.wait_tracing()
+    pid = None
+    while pid is None:
+        for child in os.listdir("/proc"):
+            if not child.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{child}/stat", encoding="utf-8") as f:
+                    name, rest = f.read().rsplit(")", 1)
+                with open(f"/proc/{child}/syscall", encoding="utf-8") as f:
+                    paused = f.read().split()[0] == "34"  # pause(), x86-64
+                if int(rest.split()[1]) == daemon.proc.pid and name.endswith("(waits") and paused:
+                    pid = int(child)
+    os.kill(pid, 9)
+    daemon.wait(137)
+    db = load_db(bench.path("db.json"))
+    all_add_up(db)
+    calls = db["waits"]["calls"]
+    eq("calls", [(c["fn"], c["flags"]) for c in calls], [("cudaStreamSynchronize", ["unended"])])
+    true(f"blocked: {calls}", calls[0]["blocked_ns"] is not None and calls[0]["blocked_ns"] > calls[0]["on_cpu_ns"])
+
+
+def test_nested_calls(bench):
+    """What the runtime's calls do in the driver is part of them."""
+    for env in ({}, {"STANDIN_NESTED": "1"}):
+        out, db, _ = bench.trace([standin("scen"), "copies"], env=env)
+        book = last_json(out)
+        whole(db)
+        all_add_up(db)
+        waits = process(db, book["pid"])["waits"]
+        copies = sum(r["calls"] for r in db["waits"]["sites"] if r["kind"] == "copy")
+        eq("copies", waits["copy"]["calls"], copies)
+        true("only the runtime's functions", all(r["fn"].startswith("cuda") for r in db["waits"]["sites"] if r["fn"]))
+
+
+def test_without_return_probes(bench):
+    """Calls are counted, and nothing is said of their time."""
+    out, db, _ = bench.trace([standin("waits"), "spin", "5", "100"], "--no-return-probes")
+    s = process(db, last_json(out)["pid"])["waits"]["sync"]
+    eq("calls", (s["calls"], s["unobserved"]), (5, 5))
+    eq("time", [s[k] for k in ("ns", *PARTS, "unknown_ns")], [None, None, None, None, 0])
+    eq("no call is in the list", db["waits"]["calls"], [])
+
+
+def test_without_sessions(bench):
+    """Kernels before 6.13 have a link for returns; before 6.6 tracefs events."""
+    for env in ({"TTMOND_NO_UPROBE_SESSION": "1"}, {"TTMOND_NO_UPROBE_MULTI": "1"}):
+        out, db, _ = bench.trace([standin("waits"), "futex", "50", "300"], env=env)
+        whole(db)
+        all_add_up(db)
+        s = process(db, last_json(out)["pid"])["waits"]["sync"]
+        eq(f"calls with {env}", (s["calls"], s["unobserved"]), (50, 0))
+        true(f"blocked with {env}: {s}", s["blocked_ns"] > s["ns"] // 4)
+
+
+@long
+@timeout(900)
+def test_a_million(bench):
+    """The protocol's number of calls, beside a hog that has their CPU for half of the time."""
+    cpu = max(os.sched_getaffinity(0))
+    with hogs(cpu):
+        held(bench, "mix", int(1000000 / SLOW), 20, cpu, 11)
+
+
+@long
+@timeout(300)
+def test_hundred_thousand(bench):
+    held(bench, "mix", int(100000 / SLOW), 20, -1, 13)
