@@ -196,6 +196,22 @@ static void transfers(struct ttmon_metrics *m, const struct table *t, enum ttmon
 	}
 }
 
+/* Kinds of calls that a group never made have no series. */
+static void sync_calls(struct ttmon_metrics *m, const struct ttmon_topn_row *row)
+{
+	const struct ttmon_usage_sums *s = mem_sums(row);
+
+	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++) {
+		uint64_t any = 0;
+
+		for (unsigned int part = 0; part < TTMON_WAIT_PARTS; part++)
+			any |= s->wait_ns[k][part];
+		for (unsigned int part = 0; any && part < TTMON_WAIT_PARTS; part++)
+			TTMON_SECONDS(m, GROUP_WAIT_SECONDS, s->wait_ns[k][part], label(row), ttmon_wait_name(k),
+				      ttmon_wait_part_name(part));
+	}
+}
+
 /* A group whose chips nobody reported on has no series: its busy time is not known. */
 static void work(struct ttmon_metrics *m, const struct table *t, enum ttmon_metric id)
 {
@@ -236,6 +252,8 @@ static void memory(struct ttmon_metrics *m)
 		TTMON_NUM(m, GROUP_LAUNCHES, mem_sums(&t.rows[i])->kernels, label(&t.rows[i]), "nvidia", "kernel");
 		TTMON_NUM(m, GROUP_LAUNCHES, mem_sums(&t.rows[i])->graphs, label(&t.rows[i]), "nvidia", "graph");
 	}
+	for (size_t i = 0; i < t.n; i++)
+		sync_calls(m, &t.rows[i]);
 	for (size_t i = 0; i < t.n; i++)
 		TTMON_NUM(m, GROUP_FAILED_CALLS, mem_sums(&t.rows[i])->failed, label(&t.rows[i]));
 	for (size_t i = 0; i < ARRAY_SIZE(work_ids); i++)

@@ -124,6 +124,21 @@ static void memory_accesses(struct ttmon_metrics *m)
 	TTMON_NUM(m, MEMTRACE_DROPPED, s.dropped);
 }
 
+/* Metric by metric, as the format has them. */
+static void sync_calls(struct ttmon_metrics *m)
+{
+	const struct ttmon_wait_sums *s = m->v.waits;
+
+	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++)
+		TTMON_NUM(m, WAIT_CALLS, s[k].calls, ttmon_wait_name(k));
+	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++)
+		for (unsigned int part = 0; part < TTMON_WAIT_PARTS; part++)
+			TTMON_SECONDS(m, WAIT_SECONDS, ttmon_wait_part(&s[k], part), ttmon_wait_name(k),
+				      ttmon_wait_part_name(part));
+	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++)
+		TTMON_NUM(m, WAIT_UNKNOWN, s[k].unknown + s[k].unobserved, ttmon_wait_name(k));
+}
+
 static void nvidia_driver(struct ttmon_metrics *m)
 {
 	static const struct {
@@ -175,6 +190,7 @@ static void pins(struct ttmon_metrics *m)
 		TTMON_NUM(m, PIN_UNOBSERVED, m->v.pin[i].unobserved, vendor, method, "pin");
 		TTMON_NUM(m, PIN_UNOBSERVED, m->v.unpin[i].unobserved, vendor, method, "unpin");
 	}
+	sync_calls(m);
 }
 
 /* As io/probes chooses the programs. */
@@ -182,6 +198,8 @@ static uint32_t class_need(unsigned int cls)
 {
 	if (cls >= TTMON_CLS_LAUNCH)
 		return TTMON_NEED_LAUNCH;
+	if (cls == TTMON_CLS_SYNC)
+		return TTMON_NEED_WAIT;
 	return cls >= TTMON_CLS_COPY && cls <= TTMON_CLS_HINT ? TTMON_NEED_TRANSFER : TTMON_NEED_ALLOC;
 }
 

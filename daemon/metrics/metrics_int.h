@@ -16,6 +16,7 @@
 
 #include "daemon/metrics/metrics.h"
 #include "daemon/core/history/live.h"
+#include "daemon/core/history/waits.h"
 #include "daemon/io/host/cgroups.h"
 #include "lib/base/topn.h"
 #include "lib/os/promw.h"
@@ -28,6 +29,7 @@ struct ttmon_metrics_view {
 	struct ttmon_history_totals totals;
 	struct ttmon_live_totals live;
 	struct ttmon_pin_times pin[TTMON_METHOD_MAX], unpin[TTMON_METHOD_MAX];
+	struct ttmon_wait_sums waits[TTMON_WAIT_MAX];
 	struct ttmon_accounting acc;
 	uint64_t unpublished; /* of acc.published */
 	struct ttmon_cpu_totals cpu;

@@ -20,6 +20,7 @@
 #define TTMON_NEED_LAUNCH      TTMON_FAMILY_BIT(LAUNCH)
 #define TTMON_NEED_TENSTORRENT TTMON_FAMILY_BIT(TENSTORRENT)
 #define TTMON_NEED_CPU	       TTMON_FAMILY_BIT(CPU)
+#define TTMON_NEED_WAIT	       TTMON_FAMILY_BIT(WAIT)
 #define TTMON_NEED_HELD	       (TTMON_NEED_ALLOC | TTMON_NEED_TENSTORRENT)
 #define TTMON_NEED_CALLS       (TTMON_NEED_ALLOC | TTMON_NEED_TRANSFER)
 #define TTMON_NEED_WORK	       (TTMON_NEED_TENSTORRENT | TTMON_FAMILY_BIT(DISPATCH))
@@ -87,6 +88,12 @@
 	  "Duration of the calls that freed or unregistered pinned memory")                                                 \
 	X(PIN_UNOBSERVED, "ttmond_pin_unobserved_total", COUNTER, "", "vendor,method,call", VENDOR,                         \
 	  "Calls of pin and unpin whose duration was not observed, which are in no histogram")                              \
+	X(WAIT_CALLS, "ttmond_sync_calls_total", COUNTER, "", "call", WAIT,                                                 \
+	  "Synchronous calls that returned, by what they do")                                                               \
+	X(WAIT_SECONDS, "ttmond_sync_call_seconds_total", COUNTER, "seconds", "call,part", WAIT,                            \
+	  "Their time: on a CPU, in a run queue, blocked, and of calls whose parts are not known")                          \
+	X(WAIT_UNKNOWN, "ttmond_sync_calls_unknown_total", COUNTER, "", "call", WAIT,                                       \
+	  "Of these calls, those whose parts are not known, and those of which only the entry was seen")                    \
 	X(CALL_FAILURES, "ttmond_call_failures_total", COUNTER, "", "function,error", FUNCTION,                             \
 	  "Calls that returned an error, by function and name of the error, or its number")                                 \
 	X(TRANSFERS, "ttmond_transfers_total", COUNTER, "", "vendor,direction,host_memory", TRANSFER,                       \
@@ -158,6 +165,8 @@
 	  "GROUP,vendor,direction,host_memory", TRANSFER, "Bytes they moved")                                        \
 	X(GROUP_LAUNCHES, "ttmond_group_launches_total", COUNTER, "", "GROUP,vendor,kind", LAUNCH,                   \
 	  "Launches of kernels and graphs; the last ones of a process show with its next, or when it ends")          \
+	X(GROUP_WAIT_SECONDS, "ttmond_group_sync_call_seconds_total", COUNTER, "seconds", "GROUP,call,part", WAIT,   \
+	  "Time of synchronous calls: on a CPU, in a run queue, blocked, and of calls whose parts are not known")    \
 	X(GROUP_FAILED_CALLS, "ttmond_group_failed_calls_total", COUNTER, "", "GROUP", CALLS,                        \
 	  "Calls that returned an error")                                                                            \
 	X(GROUP_TT_BUSY, "ttmond_group_tt_device_busy_seconds_total", COUNTER, "seconds", "GROUP", WORK,             \

@@ -26,6 +26,7 @@ static void copy_history(struct ttmon_metrics_view *v, const struct ttmon_histor
 		ttmon_history_pin_times(h, i, false, &v->pin[i]);
 		ttmon_history_pin_times(h, i, true, &v->unpin[i]);
 	}
+	memcpy(v->waits, ttmon_history_waits_all(h), sizeof(v->waits));
 	v->nr_failures = MIN(ttmon_history_failures(h, &failures), (size_t)TTMON_METRICS_FAILURES);
 	if (v->nr_failures)
 		memcpy(v->failures, failures, v->nr_failures * sizeof(*failures));

@@ -510,6 +510,9 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 	s->daemon_ns = f->daemon_ns = MAX(f->daemon_ns, s->daemon_ns - MIN(s->daemon_ns, served_ns));
 	s->records_ns = hot.records_ns;
 	memcpy(s->records, hot.records, sizeof(s->records));
+	/* The record of where a copy's time went goes with the copy's own, where that is only counted. */
+	s->records[TTMON_FAMILY_TRANSFER] += s->records[TTMON_FAMILY_WAIT];
+	s->records[TTMON_FAMILY_WAIT] = 0;
 	take_users(f);
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++) {
 		uint64_t counted;
@@ -524,7 +527,8 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 			s->hits[i] = sum_kinds(f, i, &counted);
 		if (hits_index(i) < TTMON_PROC_HITS)
 			s->hits[i] = calls_of(f, hits_index(i));
-		if (table[i].countable && f->of[i].why != WHY_ASKED && state_of(f, i) <= TTMON_FAMILY_COUNTING)
+		if (table[i].countable && i != TTMON_FAMILY_WAIT && f->of[i].why != WHY_ASKED &&
+		    state_of(f, i) <= TTMON_FAMILY_COUNTING)
 			s->countable |= 1u << i;
 	}
 	ttmon_budget_get(f->budget, &v);

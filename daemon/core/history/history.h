@@ -26,6 +26,7 @@
 
 struct ttmon_history;
 struct ttmon_proc;
+struct ttmon_wait_sums;
 
 /*
  * When pageable memory is to be pinned: transfers pay for it; at the first; after so many of them, or
@@ -245,8 +246,9 @@ struct ttmon_proc {
 	uint64_t checkpoints;	/* ever */
 	uint64_t condensed;	/* live allocations without a record: in all sums here, and nowhere else */
 	uint64_t condensed_ever;
-	uint64_t forgotten;    /* live ones that are in no sum any more: live, pinned and by_method are lower bounds */
-	bool limited;	       /* something of it was not kept, for its user had most */
+	uint64_t forgotten; /* live ones that are in no sum any more: live, pinned and by_method are lower bounds */
+	bool limited;	    /* something of it was not kept, for its user had most */
+	struct ttmon_wait_sums *waits; /* [TTMON_WAIT_MAX] by kind of call (core/history/waits.h); NULL: none; owned */
 	uint64_t folded_to_ns; /* what ended, or lost its record, up to then need not have one any more; 0: all have */
 	struct ttmon_work work;
 };

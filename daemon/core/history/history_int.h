@@ -174,8 +174,7 @@ struct ttmon_hproc {
 	struct ttmon_launch *launches; /* by cpu */
 	uint32_t nr_launches;
 	struct ttmon_numbers numbers;
-	struct ttmon_wait_sums *waits; /* [TTMON_WAIT_MAX] by kind; NULL: none */
-	struct ttmon_vma *vmas;	       /* the list that is coming in */
+	struct ttmon_vma *vmas; /* the list that is coming in */
 	uint32_t nr_vmas, cap_vmas;
 	bool vmas_bad;
 	struct ttmon_unseen unseen; /* ttmon_rec_unseen(), and for which state of what is known */

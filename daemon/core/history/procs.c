@@ -548,7 +548,7 @@ static bool idle(const struct ttmon_hproc *p)
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		for (unsigned int m = 0; m < TTMON_MEM_MAX; m++)
 			seen |= p->pub.xfer[d][m].copies;
-	return !seen && !p->records && !p->waits;
+	return !seen && !p->records && !p->pub.waits;
 }
 
 /* Its line may be used for another, later. */
@@ -586,7 +586,7 @@ void ttmon_procs_fini(struct ttmon_history *h)
 	for (uint32_t i = 0; i < h->nr_procs; i++) {
 		free_strings(h->procs[i]);
 		release(h, h->procs[i]);
-		free(h->procs[i]->waits);
+		free(h->procs[i]->pub.waits);
 		free(h->procs[i]);
 	}
 	free(h->procs);

@@ -36,6 +36,30 @@ const char *ttmon_delay_name(unsigned int delay)
 	return delay < TTMON_DELAY_MAX ? delay_names[delay] : NULL;
 }
 
+const char *ttmon_wait_part_name(unsigned int part)
+{
+	static const char *const names[] = {
+#define X(id, NAME, field, name) [id] = name,
+		TTMON_WAIT_PART_TABLE(X)
+#undef X
+	};
+
+	return part < TTMON_WAIT_PARTS ? names[part] : NULL;
+}
+
+uint64_t ttmon_wait_part(const struct ttmon_wait_sums *s, unsigned int part)
+{
+	switch (part) {
+#define X(id, NAME, field, name) \
+	case id:                 \
+		return s->field;
+		TTMON_WAIT_PART_TABLE(X)
+#undef X
+	default:
+		return 0;
+	}
+}
+
 static bool pins(unsigned int method)
 {
 	return method == TTMON_METHOD_HOST_ALLOC || method == TTMON_METHOD_REGISTERED;
@@ -313,10 +337,10 @@ void ttmon_history_on_wait(struct ttmon_history *h, const struct ttmon_ev_wait *
 	if (ev->err && (kind == TTMON_WAIT_SYNC || kind == TTMON_WAIT_ASK))
 		ttmon_procs_error(h, p, ev->fn, ev->err);
 	add(&h->waits.all[kind], ev, &parts);
-	if (!p->waits)
-		p->waits = calloc(TTMON_WAIT_MAX, sizeof(*p->waits));
-	if (p->waits)
-		add(&p->waits[kind], ev, &parts);
+	if (!p->pub.waits)
+		p->pub.waits = calloc(TTMON_WAIT_MAX, sizeof(*p->pub.waits));
+	if (p->pub.waits)
+		add(&p->pub.waits[kind], ev, &parts);
 	else
 		ttmon_history_no_memory(h);
 	s = site_for(h, p, ev);
@@ -346,10 +370,10 @@ void ttmon_waits_drop_proc(struct ttmon_history *h, uint32_t proc)
 	struct ttmon_waits *w = &h->waits;
 	uint32_t n = 0;
 
-	if (!h->procs[proc]->waits)
+	if (!h->procs[proc]->pub.waits)
 		return;
-	free(h->procs[proc]->waits);
-	h->procs[proc]->waits = NULL;
+	free(h->procs[proc]->pub.waits);
+	h->procs[proc]->pub.waits = NULL;
 	ttmon_hmap_fini(&w->by_call);
 	for (uint32_t i = 0; i < w->nr_sites; i++) {
 		if (w->sites[i].proc == proc)
@@ -371,7 +395,7 @@ void ttmon_waits_drop_proc(struct ttmon_history *h, uint32_t proc)
 
 const struct ttmon_wait_sums *ttmon_history_waits(const struct ttmon_history *h, const struct ttmon_proc *p)
 {
-	return h->procs[p->idx]->waits;
+	return h->procs[p->idx]->pub.waits;
 }
 
 const struct ttmon_wait_sums *ttmon_history_waits_all(const struct ttmon_history *h)

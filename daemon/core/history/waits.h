@@ -66,6 +66,21 @@ struct ttmon_wait_sums {
 	uint64_t bucket[TTMON_WAIT_BUCKETS];
 };
 
+/* The parts of the time of calls, as the metrics name them. */
+#define TTMON_WAIT_PART_TABLE(X)             \
+	X(0, ON, on_ns, "on_cpu")            \
+	X(1, RUNQ, runq_ns, "run_queue")     \
+	X(2, BLOCKED, blocked_ns, "blocked") \
+	X(3, UNKNOWN, unknown_ns, "unknown")
+enum ttmon_wait_part {
+#define X(id, NAME, field, name) TTMON_WAIT_PART_##NAME = id,
+	TTMON_WAIT_PART_TABLE(X)
+#undef X
+		TTMON_WAIT_PARTS
+};
+const char *ttmon_wait_part_name(unsigned int part);
+uint64_t ttmon_wait_part(const struct ttmon_wait_sums *s, unsigned int part);
+
 /* Calls of one function from one place in a process. */
 struct ttmon_wait_site {
 	uint32_t proc; /* index; UINT32_MAX: the first row, of calls for which there was no row left */

@@ -21,6 +21,7 @@
 
 #include "daemon/core/cpu/cpu.h"
 #include "daemon/core/history/history.h"
+#include "daemon/core/history/waits.h"
 
 struct ttmon_usage;
 
@@ -35,6 +36,7 @@ struct ttmon_usage_sums {
 	struct ttmon_xfer xfer[TTMON_RDIR_MAX][TTMON_MEM_MAX];
 	uint64_t kernels, graphs, failed, unknown_frees, unmatched;
 	struct ttmon_work work;
+	uint64_t wait_ns[TTMON_WAIT_MAX][TTMON_WAIT_PARTS]; /* of synchronous calls, by kind */
 	/* of the scheduler */
 	uint64_t cpu_ns, switches, ctr[TTMON_CTR_MAX], mbm_total, mbm_local;
 };
