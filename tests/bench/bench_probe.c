@@ -24,13 +24,15 @@
 /*
  * OUTER: the driver's functions are not probed, as what calls them is. COPIED: the stack is copied
  * each time, as of code without frame pointers; CONFIRMED: once, as of code of which tables have said
- * that it has them.
+ * that it has them. NO_LEDGER: as ALL, without where the time of synchronous calls goes.
  */
-enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, COPIED, CONFIRMED, PEER, WAYS };
-static const char *const way_names[WAYS] = { "no probe",       "empty programs",  "every process",
-					     "chosen process", "other process",	  "no driver probe",
-					     "stack copied",   "stack confirmed", "peer" };
-#define COPY_NS 1000 /* the copy of 8 KiB of stack may cost so much on top */
+enum way { BARE, EMPTY, ALL, PID, MISS, OUTER, COPIED, CONFIRMED, NO_LEDGER, PEER, WAYS };
+static const char *const way_names[WAYS] = {
+	"no probe",	   "empty programs", "every process",	"chosen process", "other process",
+	"no driver probe", "stack copied",   "stack confirmed", "no ledger",	  "peer"
+};
+#define LEDGER_GOAL 1.10 /* of a pair with it to one without */
+#define COPY_NS	    1000 /* the copy of 8 KiB of stack may cost so much on top */
 
 struct load {
 	const char *name;
@@ -177,6 +179,8 @@ static int set_up_ours(struct contestant *c)
 		fprintf(stderr, "%s\n", why);
 		return err;
 	}
+	if (c->way == NO_LEDGER)
+		ttmon_bpf_set_gate(c->bpf, TTMON_FAMILY_WAIT, TTMON_FAMILY_OFF);
 	if (c->way == PID) {
 		err = ttmon_bpf_add_pid(c->bpf, (uint32_t)getpid(), false);
 		if (err)
@@ -252,6 +256,8 @@ static bool takes_part(enum way way, size_t load, bool peer)
 		return (way == BARE || way == ALL || way == PID || way == PEER) && load < 2;
 	if (way == COPIED || way == CONFIRMED)
 		return loads[load].run == run_alloc;
+	if (way == NO_LEDGER)
+		return loads[load].ret;
 	return way != PEER && (way != OUTER || loads[load].run == run_nested);
 }
 
@@ -330,6 +336,13 @@ static void report(size_t load, size_t rounds)
 			printf(" %.0f frames", frames);
 		printf("\n");
 	}
+	if (loads[load].ret) {
+		double r = ratio(load, ALL, NO_LEDGER, rounds);
+
+		printf("  with the ledger %.0f ns, without %.0f ns, ratio %.2f (goal %.2f%s); least %+.0f ns\n",
+		       typical(load, ALL, rounds), typical(load, NO_LEDGER, rounds), r, LEDGER_GOAL,
+		       r > LEDGER_GOAL ? ", MISSED" : "", least(load, ALL, rounds) - least(load, NO_LEDGER, rounds));
+	}
 }
 
 static void report_peer(size_t load, size_t rounds)
@@ -352,13 +365,12 @@ static int set_up(const char *peer)
 		int err;
 
 		c->way = way;
-		if (way == OUTER || way == COPIED || way == CONFIRMED ? peer != NULL : !takes_part(way, 0, peer))
+		if (way >= OUTER && way < PEER ? peer != NULL : !takes_part(way, 0, peer))
 			continue;
 		err = way == PEER ? nothing_open(peer, &c->lib) : nothing_copy(&c->lib);
 		if (!err && way == EMPTY)
 			err = set_up_empty(c);
-		if (!err &&
-		    (way == ALL || way == PID || way == MISS || way == OUTER || way == COPIED || way == CONFIRMED))
+		if (!err && way >= ALL && way < PEER)
 			err = set_up_ours(c);
 		if (err) {
 			fprintf(stderr, "bench_probe: cannot set up %s: %s\n", way_names[way], strerror(-err));
