@@ -184,6 +184,15 @@ static void begin_helper(void)
 	(void)!ttmon_caps_keep(caps, ARRAY_SIZE(caps));
 }
 
+/* The file of a held call (its seccomp_notif): opened, and what it has for us. Runs in a helper. */
+static int job_held(const void *ctx, const void *in, size_t n, int given _unused_, struct ttmon_helper_out *out)
+{
+	_cleanup_close_ int fd = -1;
+	int err = n == sizeof(struct seccomp_notif) ? ttmon_heldfile_open(in, &fd) : -EINVAL;
+
+	return err ? err : ttmon_job_held(ctx, fd, out);
+}
+
 static int make_helpers(struct ttmon_daemon *c)
 {
 	static ttmon_helper_fn fns[TTMON_JOBS + TTMON_HELPS];
@@ -199,7 +208,8 @@ static int make_helpers(struct ttmon_daemon *c)
 			return log_error_r(-ENOMEM, "out of memory");
 	}
 	memcpy(fns, ttmon_jobs, sizeof(ttmon_jobs));
-	fns[TTMON_JOBS + TTMON_HELP_HELD] = ttmon_heldfile_job;
+	fns[TTMON_JOBS + TTMON_HELP_PROGRAM] = ttmon_heldfile_job;
+	fns[TTMON_JOBS + TTMON_HELP_HELD] = job_held;
 	fns[TTMON_JOBS + TTMON_HELP_MESH] = ttmon_ttmesh_job;
 	jobs = (struct ttmon_jobs_cfg){
 		.user = c->opts->user, .nr_user = c->opts->nr_user, .ahead = ahead, .nr_ahead = c->opts->nr_ahead

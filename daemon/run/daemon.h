@@ -119,7 +119,7 @@ void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *
 /* The processes that read files; false: there are none (replay). */
 bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_counts *ret);
 /* What helpers do for runs, beside ttmon_jobs (io/probes/jobs.h): after those in their table. */
-enum ttmon_help { TTMON_HELP_HELD, TTMON_HELP_MESH, TTMON_HELPS };
+enum ttmon_help { TTMON_HELP_PROGRAM, TTMON_HELP_HELD, TTMON_HELP_MESH, TTMON_HELPS };
 /* Ask one of these for a process; as ttmon_helpers_call(). */
 int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgid, const void *in, size_t n,
 		      void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx) _must_check;

@@ -51,10 +51,12 @@ struct ttmon_daemon {
 	/* New mappings are waited for: 0; else not before mmap2_ns, and so long they were put off. */
 	unsigned int mmap2_pause_ms;
 	uint64_t mmap2_ns;
-	uint64_t mappings;	     /* taken since the start */
-	struct ttmon_replay *replay; /* NULL: live */
-	uint64_t replay_ns;	     /* how far a replay has come */
-	uint64_t held_ns;	     /* when a held command last asked */
+	uint64_t mappings;	      /* taken since the start */
+	struct ttmon_replay *replay;  /* NULL: live */
+	uint64_t replay_ns;	      /* how far a replay has come */
+	uint64_t held_ns;	      /* when a held command last asked */
+	uint32_t held_tid, held_tgid; /* the thread of the last request, its process, */
+	uint64_t held_tgid_ns;	      /* as of then */
 	unsigned int ticks;
 	struct ttmon_lack lacks[TTMON_LACK_MAX];
 	size_t nr_lacks;

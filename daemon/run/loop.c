@@ -37,6 +37,7 @@
 #define FIRST_MS	10000 /* for the program itself to be opened */
 #define LAST_MS		2000  /* for what is under way at the end */
 #define PATIENCE_MS	1000  /* with one call of a helper */
+#define HELD_TGID_NS	(10 * NSEC_PER_MS)
 
 /* In the forked child of SIGUSR1. */
 static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
@@ -175,9 +176,20 @@ static void held_opened(void *ctx, struct ttmon_helper_reply *reply)
 
 	/* What cannot be opened goes on unprobed. */
 	if (!reply->err && reply->fd >= 0 && q->c->hold && ttmon_hold_waits(q->c->hold, &q->req))
-		ttmon_discover_held(q->c->discover, q->tgid, reply->fd, q->req.exec, held_probed, q);
+		ttmon_discover_held(q->c->discover, q->tgid, reply, q->req.exec, held_probed, q);
 	else
 		held_probed(q, &(struct ttmon_held_object){ 0 });
+}
+
+/* A thread that loads libraries makes many requests: its status is not read for each. */
+static uint32_t held_tgid(struct ttmon_daemon *c, uint32_t tid)
+{
+	if (c->held_tid != tid || ttmon_mono_ns() - c->held_tgid_ns > HELD_TGID_NS) {
+		c->held_tid = tid;
+		c->held_tgid_ns = ttmon_mono_ns();
+		c->held_tgid = ttmon_proc_tgid(tid);
+	}
+	return c->held_tgid;
 }
 
 static void on_hold(struct ttmon_daemon *c)
@@ -193,7 +205,7 @@ static void on_hold(struct ttmon_daemon *c)
 			ttmon_hold_release(c->hold, &req);
 			continue;
 		}
-		*q = (struct held){ .c = c, .req = req, .tgid = ttmon_proc_tgid(req.pid), .begun_ns = c->held_ns };
+		*q = (struct held){ .c = c, .req = req, .tgid = held_tgid(c, req.pid), .begun_ns = c->held_ns };
 		if (ttmon_daemon_help(c, TTMON_HELP_HELD, q->tgid, &req.notif, sizeof(req.notif), held_opened, q))
 			held_probed(q, &(struct ttmon_held_object){ 0 });
 	}
@@ -227,7 +239,7 @@ bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif)
 	struct first *f = calloc(1, sizeof(*f));
 	bool program = false;
 
-	if (!f || ttmon_daemon_help(c, TTMON_HELP_HELD, notif->pid, notif, sizeof(*notif), first_opened, f)) {
+	if (!f || ttmon_daemon_help(c, TTMON_HELP_PROGRAM, notif->pid, notif, sizeof(*notif), first_opened, f)) {
 		free(f);
 		return false;
 	}

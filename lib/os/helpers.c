@@ -59,12 +59,16 @@ union control {
 	char room[CMSG_SPACE(2 * sizeof(int))];
 };
 
-/* nr_fds: 0 to 2 of them, with the first byte. */
-static ssize_t send_some(int sock, const void *p, size_t n, const int *fds, size_t nr_fds, int flags)
+/*
+ * A head and n bytes in one piece, so that the reader is woken once. nr_fds: 0 to 2 descriptors, with
+ * the first byte.
+ */
+static ssize_t send_pair(int sock, const void *head, size_t len, const void *p, size_t n, const int *fds, size_t nr_fds,
+			 int flags)
 {
 	union control control;
-	struct iovec iov = { (void *)p, n };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct iovec iov[2] = { { (void *)head, len }, { (void *)p, n } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 	ssize_t done;
 
 	if (nr_fds) {
@@ -85,12 +89,19 @@ static ssize_t send_some(int sock, const void *p, size_t n, const int *fds, size
 	return done < 0 ? -errno : done;
 }
 
-static int send_all(int sock, const void *p, size_t n, int fd)
+static ssize_t send_some(int sock, const void *p, size_t n, const int *fds, size_t nr_fds, int flags)
+{
+	return send_pair(sock, p, n, NULL, 0, fds, nr_fds, flags);
+}
+
+static int send_all(int sock, const void *head, size_t len, const void *p, size_t n, int fd)
 {
 	size_t done = 0;
 
-	while (done < n) {
-		ssize_t r = send_some(sock, (const char *)p + done, n - done, &fd, fd >= 0 && !done, 0);
+	while (done < len + n) {
+		size_t of_head = MIN(done, len), of_p = done - of_head;
+		ssize_t r = send_pair(sock, (const char *)head + of_head, len - of_head, (const char *)p + of_p,
+				      n - of_p, &fd, fd >= 0 && !done, 0);
 
 		if (r < 0)
 			return (int)r;
@@ -126,10 +137,15 @@ static ssize_t recv_some(int sock, void *p, size_t n, int fds[2], int flags)
 
 static bool recv_all(int sock, void *p, size_t n, int fds[2])
 {
+	struct pollfd pfd = { .fd = sock, .events = POLLIN };
 	size_t done = 0;
 
 	while (done < n) {
-		ssize_t r = recv_some(sock, (char *)p + done, n - done, fds, 0);
+		ssize_t r;
+
+		/* A process that waits in recvmsg() is woken also when the other end reads what it was sent. */
+		(void)!poll(&pfd, 1, -1);
+		r = recv_some(sock, (char *)p + done, n - done, fds, 0);
 
 		if (r <= 0)
 			return false;
@@ -202,7 +218,7 @@ static bool serve_one(int sock)
 	answer.n = out.n;
 	answer.cpu_ns = cpu_ns() - begun_ns;
 	answer.has_fd = out.fd >= 0;
-	alive = !send_all(sock, &answer, sizeof(answer), out.fd) && !send_all(sock, out.buf, out.n, -1);
+	alive = !send_all(sock, &answer, sizeof(answer), out.buf, out.n, out.fd);
 	if (out.fd >= 0)
 		close(out.fd);
 	free(out.buf);
@@ -539,8 +555,8 @@ static bool give(struct helper *p, struct call *c, uint64_t now)
 	struct request req = { .n = c->of.n, .fn = c->of.fn, .has_fd = c->of.fd >= 0, .has_to = c->to >= 0 };
 	int fds[2] = { req.has_fd ? c->of.fd : c->to, c->to };
 
-	if (send_some(p->sock, &req, sizeof(req), fds, req.has_fd + req.has_to, MSG_DONTWAIT) != sizeof(req) ||
-	    (c->of.n && send_some(p->sock, c->of.in, c->of.n, NULL, 0, MSG_DONTWAIT) != (ssize_t)c->of.n))
+	if (send_pair(p->sock, &req, sizeof(req), c->of.in, c->of.n, fds, req.has_fd + req.has_to, MSG_DONTWAIT) !=
+	    (ssize_t)(sizeof(req) + c->of.n))
 		return false;
 	p->call = c;
 	p->user = c->user;

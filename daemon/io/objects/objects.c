@@ -12,6 +12,7 @@
  */
 #include "daemon/io/objects/objects.h"
 
+#include "daemon/io/objects/find.h"
 #include "daemon/io/objects/fnnames.h"
 #include "daemon/io/objects/insn.h"
 #include "daemon/io/objects/place.h"
@@ -168,8 +169,8 @@ static void look_at_dynstr(struct reader *r, const char *p, size_t n)
 	const char *s = memmem(p, n, rt, sizeof(rt) - 1);
 	char name[32] = "";
 
-	if (memmem(p, n, dl, sizeof(dl)))
-		r->imports_dlopen = true;
+	for (const char *d = p; !r->imports_dlopen && (d = ttmon_find_pair(d, p + n, 'd', 'l')); d++)
+		r->imports_dlopen = (size_t)(p + n - d) >= sizeof(dl) && !memcmp(d, dl, sizeof(dl));
 	if (!s || r->info.rt_major)
 		return;
 	memcpy(name, s, MIN((size_t)(p + n - s), sizeof(name) - 1));
@@ -180,16 +181,16 @@ static void look_at_dynstr(struct reader *r, const char *p, size_t n)
 static int tt_strings(struct reader *r, const char *p, size_t fresh, size_t n, uint64_t pos)
 {
 	static const char mark[] = TTMON_TTNAME_MARK;
-	const char *m = p, *end = p + MIN(fresh + 8, n);
+	const char *end = p + MIN(fresh + 8, n);
 	int err;
 
-	while ((m = memmem(m, (size_t)(end - m), mark, sizeof(mark) - 1))) {
-		const char *s = m - p >= 4 && !memcmp(m - 4, "_ZTV", 4) ? m - 4 : m - p >= 2 ? m - 2 : m;
+	/* By the middle of the mark: "N2" is in most names of C++. */
+	for (const char *m = p; (m = ttmon_find_pair(m + 1, end, mark[1], mark[2]));) {
+		const char *s = m - p >= 5 && !memcmp(m - 5, "_ZTV", 4) ? m - 5 : m - p >= 3 ? m - 3 : m - 1;
 		size_t left = (size_t)(p + n - s), len;
 		unsigned int name;
 
-		m += sizeof(mark) - 1;
-		if (s >= p + fresh || *s != '_')
+		if (s >= p + fresh || *s != '_' || end - m < 3 || memcmp(m - 1, mark, sizeof(mark) - 1))
 			continue;
 		len = name_len(s, MIN(left, TTMON_TTNAME_MAX + 1));
 		name = len < left ? ttmon_ttname_find(s, len) : TTMON_TTNAME_NONE;
@@ -209,11 +210,11 @@ static int strings_piece(void *ctx, const char *p, size_t fresh, size_t n, uint6
 
 	if (r->in_dynstr)
 		look_at_dynstr(r, p, n);
-	if (memmem(p, n, cxa_throw, sizeof(cxa_throw) - 1))
+	if (!r->info.throws && memmem(p, n, cxa_throw, sizeof(cxa_throw) - 1))
 		r->info.throws = true;
 	if (r->may_switch && !r->info.switches)
 		r->info.switches = ttmon_switches_strings(p, n);
-	while (s < end && (s = memmem(s, (size_t)(MIN(end + 1, p + n) - s), "cu", 2))) {
+	while (s < end && (s = ttmon_find_pair(s, MIN(end + 1, p + n), 'c', 'u'))) {
 		size_t left = (size_t)(p + n - s), len, row;
 		uint8_t version;
 
@@ -640,10 +641,13 @@ static int rodata_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64
 
 	(void)fresh;
 	(void)pos;
-	if (memmem(p, n, getproc, sizeof(getproc) - 1))
-		r->rodata_seen |= SEEN_GETPROC;
-	if (memmem(p, n, libcuda, sizeof(libcuda)))
-		r->rodata_seen |= SEEN_LIBCUDA;
+	for (const char *s = p, *end = p + n; (s = ttmon_find_pair(s, end, 'c', 'u')); s++) {
+		if ((size_t)(end - s) >= sizeof(getproc) - 1 && !memcmp(s, getproc, sizeof(getproc) - 1))
+			r->rodata_seen |= SEEN_GETPROC;
+		/* "cu" is in the middle of it. */
+		if (s - p >= 3 && (size_t)(end - s) >= sizeof(libcuda) - 3 && !memcmp(s - 3, libcuda, sizeof(libcuda)))
+			r->rodata_seen |= SEEN_LIBCUDA;
+	}
 	return r->rodata_seen == (SEEN_GETPROC | SEEN_LIBCUDA); /* 1 ends the walk */
 }
 

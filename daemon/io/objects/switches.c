@@ -2,6 +2,8 @@
 /* switches.c: see switches.h. */
 #include "daemon/io/objects/switches.h"
 
+#include "daemon/io/objects/find.h"
+
 static bool begins(const char *s, const char *with)
 {
 	return !strncmp(s, with, strlen(with));
@@ -38,12 +40,14 @@ bool ttmon_switches_strings(const char *p, size_t n)
 	static const char mark[] = "context";
 	const char *s = p, *end = p + n;
 
-	while ((s = memmem(s, (size_t)(end - s), mark, sizeof(mark) - 1))) {
+	/* By its last two bytes, which are rarer than the first two. */
+	while ((s = ttmon_find_pair(s, end, 'x', 't'))) {
 		const char *first = s;
 
-		s += sizeof(mark) - 1;
+		s += 2;
 		/* Its end: NUL, or '@' and a version. */
-		if (s == end || (*s && *s != '@'))
+		if (s == end || (*s && *s != '@') || (size_t)(s - p) < sizeof(mark) - 1 ||
+		    memcmp(s - (sizeof(mark) - 1), mark, sizeof(mark) - 1))
 			continue;
 		while (first > p && first[-1])
 			first--;

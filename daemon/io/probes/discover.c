@@ -784,13 +784,14 @@ static void held_known(void *ctx, struct object *o)
 	h.done(h.ctx, &held);
 }
 
-void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec,
+void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_helper_reply *reply, bool exec,
 			 void (*done)(void *ctx, const struct ttmon_held_object *held), void *ctx)
 {
 	struct held_file *h = malloc(sizeof(*h));
+	struct ttmon_file file = { 0 };
 	char link[64], path[4096];
 	struct ttmon_object_ask ask = { .who = ttmon_discover_who(d, tgid),
-					.fd = fd,
+					.fd = reply->fd,
 					.root = "",
 					.path = path,
 					.held = true,
@@ -798,17 +799,19 @@ void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool e
 					.ctx = h };
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", reply->fd);
 	n = readlink(link, path, sizeof(path) - 1);
-	if (!h || n < 0) {
+	if (!h || n < 0 || ttmon_file_unpack(reply->buf, reply->n, &file)) {
 		free(h);
 		done(ctx, &(struct ttmon_held_object){ 0 });
 		return;
 	}
 	path[n] = '\0';
+	ask.file = file.same ? NULL : &file;
 	*h = (struct held_file){ .d = d, .tgid = tgid, .next = d->next_id, .exec = exec, .done = done, .ctx = ctx };
 	if (ttmon_object_read(d, &ask))
 		held_known(h, NULL);
+	ttmon_elf_info_fini(&file.elf);
 }
 
 void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_held_object *held,

@@ -22,6 +22,7 @@
 #include "daemon/io/probes/probes.h"
 
 struct ttmon_discover;
+struct ttmon_helper_reply;
 
 struct ttmon_discover_cfg {
 	struct ttmon_bpf *bpf;
@@ -100,8 +101,8 @@ struct ttmon_held_object {
 	uint32_t id;
 	bool is_new;
 };
-/* fd: the file, an O_PATH descriptor (borrowed). done is called at once or later. */
-void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, int fd, bool exec,
+/* reply: of ttmon_job_held(), with its file (borrowed). done is called at once or later. */
+void ttmon_discover_held(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_helper_reply *reply, bool exec,
 			 void (*done)(void *ctx, const struct ttmon_held_object *held), void *ctx);
 /* It has been let go; waited: not before that was done, which was begun at begun_ns. */
 void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, const struct ttmon_held_object *held,

@@ -174,6 +174,7 @@ struct ttmon_object_ask {
 	uint64_t who, where;
 	int fd;
 	const char *root, *path;
+	struct ttmon_file *file; /* fd has been read, and has this; what is taken of it is zeroed. NULL: it is read */
 	bool held;
 	void (*done)(void *ctx, struct object *o);
 	void *ctx;

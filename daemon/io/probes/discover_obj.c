@@ -468,9 +468,13 @@ static void object_ready(struct ttmon_discover *d, struct object *o)
 	struct then *then = TAKE_PTR(o->then);
 
 	if (!o->probed) {
-		/* Opened again if a traced process needs its symbols. */
-		close(o->fd);
-		o->fd = -1;
+		/* What a held process maps is kept for its symbols; others are opened again if they are needed. */
+		if (o->held && !o->unread && d->nr_open < MAX_OPEN) {
+			d->nr_open++;
+		} else {
+			close(o->fd);
+			o->fd = -1;
+		}
 		if (o->unread || o->elf.kind & TTMON_OBJ_STRIPPED_RT || o->over_share)
 			tell_object(d, o);
 	} else {
@@ -951,12 +955,26 @@ static bool is_usable(struct ttmon_discover *d, struct alias *a, const struct wa
 	return true;
 }
 
+/*
+ * One that is kept open has its numbers to itself, and no two file systems have one number: where the
+ * kernel's are those of stat(), as on most file systems, it is this file.
+ */
+static struct object *open_object(struct ttmon_discover *d, const struct ttmon_mapping *m)
+{
+	struct ttmon_file_stat st = { .dev = makedev(m->dev_major, m->dev_minor), .ino = m->ino };
+	struct object *o = object_get(d, &st, false);
+
+	return o && o->fd >= 0 && !o->unread ? o : NULL;
+}
+
 struct object *ttmon_object_of_mapping(struct ttmon_discover *d, const struct waiter *w, bool *pending)
 {
 	struct alias *a = alias_get(d, &w->m, true);
 
 	if (!a)
 		return NULL;
+	if (!a->object && !a->reading)
+		a->object = open_object(d, &w->m);
 	/* Read anew below. */
 	if (a->object && ttmon_share_has_room_again(d, a->object))
 		a->object->st.ctim = (struct timespec){ 0 };
@@ -987,6 +1005,20 @@ static void read_end(void *ctx, struct object *o)
 	free(r->path);
 }
 
+static void is_read(struct reading *r, int fd, struct ttmon_file *file)
+{
+	struct found f = {
+		.file = file,
+		.path = r->path,
+		.who = r->ask.who,
+		.mapped_ns = r->ask.held ? r->begun_ns : 0,
+		.begun_ns = r->begun_ns,
+		.held = r->ask.held,
+	};
+
+	object_take(r->d, fd, &f, &r->then);
+}
+
 static void on_read(void *ctx, struct ttmon_helper_reply *reply)
 {
 	struct ttmon_file file = { 0 };
@@ -1003,16 +1035,7 @@ static void on_read(void *ctx, struct ttmon_helper_reply *reply)
 			r->d->nr_open++;
 		}
 	} else if (!err) {
-		struct found f = {
-			.file = &file,
-			.path = r->path,
-			.who = r->ask.who,
-			.mapped_ns = r->ask.held ? r->begun_ns : 0,
-			.begun_ns = r->begun_ns,
-			.held = r->ask.held,
-		};
-
-		object_take(r->d, TAKE_FD(reply->fd), &f, &r->then);
+		is_read(r, TAKE_FD(reply->fd), &file);
 		ttmon_elf_info_fini(&file.elf);
 		return;
 	}
@@ -1071,7 +1094,13 @@ int ttmon_object_read(struct ttmon_discover *d, const struct ttmon_object_ask *a
 			       .then = { .fn = read_end, .ctx = r } };
 	if (ask->fd >= 0 && !r->ask.where)
 		r->ask.where = st.dev;
-	err = r->path ? post_file(r, &file) : -ENOMEM;
+	err = r->path ? 0 : -ENOMEM;
+	if (!err && ask->file) {
+		is_read(r, fcntl(ask->fd, F_DUPFD_CLOEXEC, 0), ask->file);
+		return 0;
+	}
+	if (!err)
+		err = post_file(r, &file);
 	if (err) {
 		free(r->path);
 		free(r);

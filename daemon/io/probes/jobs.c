@@ -245,6 +245,54 @@ static void put_file(struct ttmon_helper_out *out, const struct file_head *head)
 			ttmon_helper_put(out, elf->targets[i].mangled, strlen(elf->targets[i].mangled) + 1);
 }
 
+/*
+ * A file on one of these is read from a disk or from memory, without a server. Others are read by a
+ * call of their own, which is late at their place and not at the process that maps them.
+ */
+static bool is_local(int fd)
+{
+	static const uint32_t types[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
+					  OVERLAYFS_SUPER_MAGIC };
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if ((uint32_t)fs.f_type == types[i])
+			return true;
+	return false;
+}
+
+int ttmon_job_held(const struct ttmon_jobs_cfg *cfg, int fd, struct ttmon_helper_out *out)
+{
+	/* What this helper has read last: the daemon knows what was in it. */
+	static struct ttmon_file_stat seen[256];
+	struct file_head head = { .same = true };
+	struct ttmon_file_stat *last;
+	char self[64], path[PATH_MAX];
+	const char *base;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st))
+		return -errno;
+	stat_of(&st, &head.st);
+	last = &seen[st.st_ino % ARRAY_SIZE(seen)];
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	n = readlink(self, path, sizeof(path) - 1);
+	if (n > 0 && is_local(fd) && !ttmon_file_same(last, &head.st)) {
+		path[n] = '\0';
+		base = strrchr(path, '/');
+		head.same = false;
+		head.err = ttmon_elf_read(fd, base ? base + 1 : path, cfg->user, cfg->nr_user, &head.elf);
+		*last = head.st;
+	}
+	put_file(out, &head);
+	ttmon_elf_info_fini(&head.elf);
+	out->fd = open(self, O_PATH | O_CLOEXEC);
+	return out->fd < 0 ? -errno : 0;
+}
+
 static int job_file(const void *ctx, const void *in, size_t n, int given, struct ttmon_helper_out *out)
 {
 	const struct ttmon_jobs_cfg *cfg = ctx;

@@ -90,6 +90,12 @@ struct ttmon_file {
 	struct ttmon_elf_info elf; /* owned */
 };
 int ttmon_file_unpack(const char *buf, size_t n, struct ttmon_file *ret) _must_check;
+/*
+ * Part of a helper's function: fd is the file of a held call, open for reading (borrowed). The answer
+ * is that of TTMON_JOB_FILE. same: it has not been read, because its file system may be slow, or
+ * because this helper has read it before.
+ */
+int ttmon_job_held(const struct ttmon_jobs_cfg *cfg, int fd, struct ttmon_helper_out *out);
 
 /* ---- TTMON_JOB_CHECK ---- */
 
