@@ -351,9 +351,8 @@ check-vm-short: ## a handful of them, under ten minutes
 check-kmod: ## kmod/ against every kernel headers package of Debian 12, 13 and backports, and DKMS: 20 minutes; as root
 	$(Q)tests/vm/kmod/every.sh
 
-bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run
-	@for b in $(BENCH_BIN); do echo "$${b##*/}:"; $$b || exit 1; done; echo bpftrace.sh:; O='$(O)' tests/bench/bpftrace.sh; \
-	for s in quiet start sched attribution scrape api live view pinning; do echo $$s.py:; O='$(O)' $(PYTHON) tests/bench/$$s.py || exit 1; done
+bench: bench-build e2e-build ## the figures, each as a ratio against a floor of the same run, into docs/performance.md; as root
+	$(Q)O='$(O)' $(PYTHON) tests/bench/page.py
 
 .PHONY: tidy format
 C_FILES = $(shell git ls-files -co --exclude-standard '*.c' '*.h' 2>/dev/null)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """import.py [--rounds N] [--libraries N] [--daemon PATH]...: a program that maps many libraries, under `ttmond -- CMD`.
 
-CMD maps 400 libraries of its own, as a large program does while it starts, and says how long that
+It maps 400 libraries of its own, as a large program does while it starts, and says how long that
 took: the start of ttmond itself, which start.py measures, is not in it. In turns: bare; under ttmond.
 The libraries are made here, a file each, of two sizes; they are in the page cache. --daemon: another
 ttmond, to compare with, in the same turns. As root, after `make all`.
@@ -78,7 +78,8 @@ def main():
         for name, took in seen.items():
             ratio = statistics.median(took) / floor
             print(f"{name}: {statistics.median(took):.0f} ms ({min(took):.0f} to {max(took):.0f}), "
-                  f"floor {floor:.0f} ms (bare), RATIO {ratio:.2f}, GOAL {GOAL:.2f}: {'met' if ratio <= GOAL else 'MISSED'}", flush=True)
+                  f"floor {floor:.0f} ms (bare), RATIO {ratio:.2f}, GOAL {GOAL:.2f}: "
+                  + ("met" if ratio <= GOAL else "MISSED"), flush=True)
     print(f"import_host: load average {os.getloadavg()[0]:.1f}")
 
 
