@@ -315,6 +315,7 @@ static void add_use(void *ctx, uint32_t tgid, uint64_t start_ns, const uint32_t 
 static void add_object(void *ctx, const struct ttmon_object_state *o)
 {
 	const struct listing *l = ctx;
+	int64_t gap_us = ttmon_probes_gap_us(o->mapped_ns, o->active_ns, o->held);
 	json_t *probes;
 
 	if (!l->who->all && (o->id >= l->nr_seen || !l->seen[o->id]))
@@ -336,15 +337,13 @@ static void add_object(void *ctx, const struct ttmon_object_state *o)
 	}
 	json_array_append_new(
 		l->objects,
-		json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:b, s:s, s:o}", "path",
+		json_pack("{s:o, s:I, s:I, s:o, s:b, s:b, s:b, s:b, s:i, s:I, s:o, s:b, s:b, s:s, s:o}", "path",
 			  text(o->path), "dev", INT(o->dev), "ino", INT(o->ino), "build_id",
 			  hex(o->build_id, o->build_id_len), "runtime", !!(o->kind & TTMON_OBJ_IS_RT), "driver",
 			  !!(o->kind & TTMON_OBJ_IS_DRV), "static", !!(o->kind & TTMON_OBJ_STATIC_RT), "stripped",
 			  !!(o->kind & TTMON_OBJ_STRIPPED_RT), "runtime_major", (int)o->rt_major, "missing",
-			  INT(o->missing), "blind_us",
-			  INT(o->mapped_ns && o->active_ns && !o->held ? (o->active_ns - o->mapped_ns) / 1000 : 0),
-			  "held", o->held, "unread", o->unread, "error", o->err ? ttmon_probe_reason(o->err) : "",
-			  "probes", probes));
+			  INT(o->missing), "blind_us", gap_us < 0 ? json_null() : json_integer(gap_us), "held", o->held,
+			  "unread", o->unread, "error", o->err ? ttmon_probe_reason(o->err) : "", "probes", probes));
 }
 
 void ttmon_api_probes(void *ctx, struct ttmon_http_reply *reply)

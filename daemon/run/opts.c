@@ -247,8 +247,8 @@ static const struct ttmon_cli_opt
 		{ "memtrace-out", 0, "FILE", "and write them to FILE, for ttmon memtrace",
 		  "Each access of a warp, in the format of ttmon memtrace convert (.ttmt). Means --memtrace. For bounded runs: names are kept until the end, a program's at most a quarter of the room that others have left.",
 		  TEXT(memtrace_out, ":file"), GIVEN(memtrace) },
-		{ "memtrace-socket", 0, "PATH", "programs come here (/run/ttmond/memtrace.sock)",
-		  "TTMON_MEMTRACE_SOCKET says the same to the library. With -- CMD a private one is made unless this is given. Means --memtrace.",
+		{ "memtrace-socket", 0, "PATH", "programs come here (/run/ttmond/memtrace.sock), or none",
+		  "TTMON_MEMTRACE_SOCKET says the same to the library. With -- CMD a private one is made unless this is given. Means --memtrace; none means that no memory accesses are read.",
 		  TEXT(memtrace_socket, ":file"), GIVEN(memtrace), .rare = true },
 		{ "cpu", 0, "on|off", "measure who uses the CPUs, system-wide",
 		  "At every context switch: time, and cycles, instructions and misses of the last-level cache where the host has counters. On by default for the service and with --slots-out or --rmid; off for runs with a target.",
@@ -321,6 +321,13 @@ static int consistent(const struct ttmon_cli *cli, struct ttmon_opts *o)
 		o->rmid = TTMON_RMID_AUTO;
 	if (o->socket && !strcmp(o->socket, "none"))
 		o->socket = NULL;
+	if (o->memtrace_socket && !strcmp(o->memtrace_socket, "none")) {
+		if (o->memtrace_out)
+			return ttmon_cli_bad(
+				cli, "--memtrace-out needs a socket: --memtrace-socket none and it do not go together");
+		o->memtrace_socket = NULL;
+		o->memtrace = false;
+	}
 	run = o->nr_pids || o->cmd || o->dump_db || o->replay || o->trace_out || o->slots_out;
 
 	if (o->cmd && o->nr_pids)

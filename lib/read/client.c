@@ -15,6 +15,8 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "lib/os/proc.h"
+
 #define HEADERS_MAX 100
 
 void ttmon_client_reply_fini(struct ttmon_client_reply *reply)
@@ -368,6 +370,21 @@ static int dial(const char *socket_path, unsigned int timeout_s, int flags)
 	return TAKE_FD(fd);
 }
 
+/* The process that listens, where it is stopped (SIGSTOP) and will not answer; 0: it is not. */
+static uint32_t stopped_peer(int fd)
+{
+	struct ttmon_proc_stat stat;
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+
+	/* 0: it is in another namespace of processes. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) || peer.pid <= 0)
+		return 0;
+	if (ttmon_proc_read_stat(NULL, (uint32_t)peer.pid, &stat))
+		return 0;
+	return stat.state == 'T' || stat.state == 't' ? (uint32_t)peer.pid : 0;
+}
+
 static int send_all(int fd, const char *data, size_t n)
 {
 	while (n) {
@@ -401,6 +418,8 @@ static int ask(const char *socket_path, const char *method, const char *path, st
 	fd = dial(socket_path, s->timeout_s, s->cancel >= 0 ? SOCK_NONBLOCK : 0);
 	if (fd < 0)
 		return fd;
+	if (s->cancel < 0 && stopped_peer(fd))
+		return -EHOSTDOWN;
 	err = send_all(fd, request, strlen(request));
 	if (err)
 		return err;
@@ -471,6 +490,13 @@ int ttmon_client_get(const char *socket_path, const char *path, struct ttmon_cli
 
 #define ME program_invocation_short_name
 
+static unsigned int peer_of(const char *socket_path)
+{
+	_cleanup_close_ int fd = dial(socket_path, 1, SOCK_NONBLOCK);
+
+	return fd < 0 ? 0 : stopped_peer(fd);
+}
+
 static int complain(const char *socket_path, int err, unsigned int timeout_s)
 {
 	switch (-err) {
@@ -481,6 +507,10 @@ static int complain(const char *socket_path, int err, unsigned int timeout_s)
 	case EACCES:
 		fprintf(stderr, "%s: may not ask ttmond on %s: %s (root and the socket's group may)\n", ME, socket_path,
 			strerror(-err));
+		break;
+	case EHOSTDOWN:
+		fprintf(stderr, "%s: ttmond on %s is stopped: kill -CONT %u lets it go on\n", ME, socket_path,
+			peer_of(socket_path));
 		break;
 	case ETIMEDOUT:
 		fprintf(stderr, "%s: ttmond on %s does not answer: no byte in %u s\n", ME, socket_path, timeout_s);

@@ -27,8 +27,8 @@ void ttmon_client_reply_fini(struct ttmon_client_reply *reply);
 int ttmon_client_parse(const char *raw, size_t n, struct ttmon_client_reply *ret) _must_check;
 /*
  * method: "GET", "PUT", "DELETE"; path: encoded, with the arguments. -ETIMEDOUT: no byte for
- * TTMON_CLIENT_TIMEOUT_S; -EFBIG: a body longer than TTMON_CLIENT_REPLY_MAX; -EBADMSG; the errors of
- * connect(2).
+ * TTMON_CLIENT_TIMEOUT_S; -EHOSTDOWN: the process that listens is stopped; -EFBIG: a body longer than
+ * TTMON_CLIENT_REPLY_MAX; -EBADMSG; the errors of connect(2).
  */
 int ttmon_client_request(const char *socket, const char *method, const char *path,
 			 struct ttmon_client_reply *ret) _must_check;

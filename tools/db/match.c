@@ -138,34 +138,42 @@ static int run_match(struct match *m, struct ttmon_jsonw *w)
 	return 0;
 }
 
-static double percent(uint64_t part, uint64_t all)
+/* Of nothing no share is known. */
+static const char *percent(char *buf, size_t n, uint64_t part, uint64_t all)
 {
-	return all ? 100.0 * (double)part / (double)all : 100;
-}
-
-static double found_percent(const struct match *m)
-{
-	return percent(m->total - m->allocs[TTMON_MATCH_NONE], m->total);
+	if (all)
+		snprintf(buf, n, "%.1f %%", 100.0 * (double)part / (double)all);
+	else
+		snprintf(buf, n, "-");
+	return buf;
 }
 
 static void print_text(const struct match *m)
 {
-	char bytes[TTMON_FMT_LEN], text[TTMON_SITE_WHOLE], name[128];
+	char bytes[TTMON_FMT_LEN], count[TTMON_FMT_LEN], text[TTMON_SITE_WHOLE], name[128];
+	char share[TTMON_FMT_LEN], byte_share[TTMON_FMT_LEN];
 
-	printf("of %llu allocations (%s) of %s\n", (unsigned long long)m->total,
+	if (!m->total) {
+		printf("%s has no allocation from CUDA or an announced allocator: there is nothing to find in ",
+		       ttmon_fmt_text(name, sizeof(name), m->b->path));
+		printf("%s\n", ttmon_fmt_text(name, sizeof(name), m->a->path));
+		return;
+	}
+	printf("of %s allocations (%s) of %s\n", ttmon_fmt_count(count, sizeof(count), m->total),
 	       ttmon_fmt_bytes(bytes, sizeof(bytes), m->total_bytes), ttmon_fmt_text(name, sizeof(name), m->b->path));
-	printf("found in %s: %.1f %%\n\n", ttmon_fmt_text(name, sizeof(name), m->a->path), found_percent(m));
+	printf("found in %s: %s\n\n", ttmon_fmt_text(name, sizeof(name), m->a->path),
+	       percent(share, sizeof(share), m->total - m->allocs[TTMON_MATCH_NONE], m->total));
 	printf("%-12s %12s %21s\n", "LEVEL", "ALLOCATIONS", "BYTES");
 	for (int i = TTMON_MATCH_MAX - 1; i >= 0; i--)
-		printf("%-12s %12llu %6.1f %% %12s %6.1f %%\n", level_names[i], (unsigned long long)m->allocs[i],
-		       m->total ? percent(m->allocs[i], m->total) : 0,
+		printf("%-12s %12s %8s %12s %8s\n", level_names[i], ttmon_fmt_count(count, sizeof(count), m->allocs[i]),
+		       percent(share, sizeof(share), m->allocs[i], m->total),
 		       ttmon_fmt_bytes(bytes, sizeof(bytes), m->bytes[i]),
-		       m->total_bytes ? percent(m->bytes[i], m->total_bytes) : 0);
+		       percent(byte_share, sizeof(byte_share), m->bytes[i], m->total_bytes));
 	if (!m->allocs[TTMON_MATCH_NONE])
 		return;
 	printf("\n%12s %12s  %s\n", "NOT FOUND", "BYTES", "WHERE");
 	for (size_t i = 0; i < m->b->nr_sites && i < MAX_UNMATCHED && m->unmatched[i].allocs; i++)
-		printf("%12llu %12s  %s\n", (unsigned long long)m->unmatched[i].allocs,
+		printf("%12s %12s  %s\n", ttmon_fmt_count(count, sizeof(count), m->unmatched[i].allocs),
 		       ttmon_fmt_bytes(bytes, sizeof(bytes), m->unmatched[i].bytes),
 		       ttmon_site_show_run(text, sizeof(text), m->b, m->unmatched[i].site, 0));
 }
@@ -241,7 +249,11 @@ static int compare(struct match *m, const char *a, const char *b)
 		fprintf(stderr, "ttmon: %s\n", strerror(-err));
 		return TTMON_EXIT_ERROR;
 	}
-	return m->min > 0 && found_percent(m) < m->min ? TTMON_EXIT_NO : 0;
+	/* Of nothing no share was found: that is no success either. */
+	if (m->min > 0 &&
+	    (!m->total || 100.0 * (double)(m->total - m->allocs[TTMON_MATCH_NONE]) < m->min * (double)m->total))
+		return TTMON_EXIT_NO;
+	return 0;
 }
 
 static int run(const struct ttmon_cli *cli, void *ctx)

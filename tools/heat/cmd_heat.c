@@ -20,14 +20,10 @@ struct opts {
 void ttmon_heat_span(const struct ttmon_heatmap *map, const struct ttmon_heat_ask *ask, unsigned int columns,
 		     struct ttmon_heatmap_span *ret)
 {
-	uint64_t last_ns = ask->last_ms * NSEC_PER_MS;
-
 	*ret = (struct ttmon_heatmap_span){ .from_ns = map->start_ns,
 					    .to_ns = map->end_ns,
 					    .columns = columns,
 					    .copies = ask->sort == TTMON_HEAT_BY_COPIES };
-	if (last_ns && last_ns < map->end_ns - map->start_ns)
-		ret->from_ns = map->end_ns - last_ns;
 }
 
 int ttmon_heat_read(const struct ttmon_heat_ask *ask, bool quiet, struct ttmon_heatmap *ret)
@@ -37,6 +33,8 @@ int ttmon_heat_read(const struct ttmon_heat_ask *ask, bool quiet, struct ttmon_h
 	int err = ask->db ? ttmon_heat_read_db(ask, &map, why, sizeof(why))
 			  : ttmon_heat_read_live(ask, &map, why, sizeof(why));
 
+	if (!err && ask->last_ms)
+		ttmon_heatmap_keep_last(&map, ask->last_ms * NSEC_PER_MS);
 	if (!err && ask->by_site && !map.pages)
 		err = ttmon_heatmap_group(&map);
 	/* Pages lie in a row: so they are shown unless another order was requested. */
@@ -154,7 +152,7 @@ static const struct ttmon_cli_opt options[] = {
 	{ "pid", 'p', "PID", "of this process alone", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
 	{ "all", 'a', NULL, "also device memory, and mappings that moved nothing", NULL,
 	  TTMON_CLI_FLAG(struct opts, ask.all) },
-	{ "last", 0, "S", "of the last S seconds alone", NULL,
+	{ "last", 0, "S", "of the last S seconds alone: map, rows and sums; the peak is that of the whole run", NULL,
 	  TTMON_CLI_FRACTION(struct opts, ask.last_ms, 1000, 1, 10000000000) },
 	{ "width", 'w', "N", "columns of the table or of the map in JSON, 60-512 (the terminal's, else 120)", NULL,
 	  TTMON_CLI_NUMBER(struct opts, ask.width, TTMON_HEAT_WIDTH_MIN, TTMON_HEAT_WIDTH_MAX) },

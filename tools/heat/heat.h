@@ -64,6 +64,7 @@ struct ttmon_heatmap_mark {
 struct ttmon_heatmap {
 	bool live, pages, sites;		   /* sites: rows are groups */
 	bool complete, not_said;		   /* not_said: whether it is complete */
+	bool last;				   /* of the end of the run alone: ttmon_heatmap_keep_last() */
 	char *title;				   /* owned: what it is of */
 	char missing[200];			   /* what is not in it, "" where nothing is known to be missing */
 	uint64_t start_ns, end_ns;		   /* of the map */
@@ -134,6 +135,12 @@ int ttmon_heatmap_add_mark(struct ttmon_heatmap_mark **list, size_t *nr, uint64_
 /* Of the bins too: after the last one was put. Makes map->order. -ENOMEM. */
 int ttmon_heatmap_sort(struct ttmon_heatmap *map, enum ttmon_heat_sort by, bool reverse) _must_check;
 /*
+ * What was before the last last_ns goes: rows that had ended, and what the others moved until then. A
+ * piece of time that begins before is left out whole; the sums of such a row are lower bounds, as are
+ * those of rows of which events were not kept. Before the sort.
+ */
+void ttmon_heatmap_keep_last(struct ttmon_heatmap *map, uint64_t last_ns);
+/*
  * Rows of one call site, process and method become one, with the size of the largest. Before the sort.
  * -ENOMEM.
  */
@@ -169,9 +176,11 @@ struct ttmon_heat_cell {
 	uint32_t ch; /* Unicode */
 	uint8_t style;
 };
+#define TTMON_HEAT_BEHIND_WIDE 0 /* the second column of a wide character: nothing is written there */
 /* A line of a terminal; what is past n is blank. */
 struct ttmon_heat_line {
 	unsigned int n;
+	bool utf8; /* the terminal shows it; else what is not ASCII becomes '?' */
 	struct ttmon_heat_cell cells[TTMON_HEAT_WIDTH_MAX];
 };
 struct ttmon_heat_layout {

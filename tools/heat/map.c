@@ -308,6 +308,54 @@ static uint64_t share(uint64_t v, uint64_t at, uint64_t width_ns)
 	return at >= width_ns ? v : (uint64_t)((unsigned __int128)v * at / width_ns);
 }
 
+/* ---- the end of a run ---- */
+
+static void keep_last_of(struct ttmon_heatmap_row *r, uint64_t from_ns)
+{
+	uint32_t n = 0;
+
+	if (r->bytes != UINT64_MAX || r->nr_bins)
+		r->bytes = 0;
+	r->copies = 0;
+	for (uint32_t i = 0; i < r->nr_bins; i++) {
+		uint64_t begin_ns = r->origin_ns + r->bins[i].at * r->width_ns;
+
+		if (ttmon_before(begin_ns, from_ns)) {
+			r->at_least |= ttmon_before(from_ns, begin_ns + r->width_ns);
+			continue;
+		}
+		r->bytes += r->bins[i].bytes;
+		r->copies += r->bins[i].copies;
+		r->bins[n++] = r->bins[i];
+	}
+	r->nr_bins = n;
+	r->at_least |= r->more;
+}
+
+void ttmon_heatmap_keep_last(struct ttmon_heatmap *map, uint64_t last_ns)
+{
+	size_t n = 0;
+
+	if (last_ns >= map->end_ns - map->start_ns)
+		return;
+	map->last = true;
+	map->start_ns = map->end_ns - last_ns;
+	for (size_t i = 0; i < map->nr; i++) {
+		struct ttmon_heatmap_row *r = &map->rows[i];
+
+		map->nr_bins -= r->nr_bins;
+		if (!map->pages && !r->live && !ttmon_before(map->start_ns, r->free_ns)) {
+			row_fini(r);
+			map->hidden++;
+			continue;
+		}
+		keep_last_of(r, map->start_ns);
+		map->nr_bins += r->nr_bins;
+		map->rows[n++] = *r;
+	}
+	map->nr = n;
+}
+
 /* Shared out over the columns it lies in, the remainder to the last: nothing is lost to rounding. */
 static void spread(const struct ttmon_heatmap_span *span, uint64_t from_ns, uint64_t width_ns, uint64_t v,
 		   uint64_t *cells)

@@ -107,6 +107,8 @@ static void put_line(const struct view *v, int y, const struct ttmon_heat_line *
 	for (unsigned int i = 0; i < MIN(line->n, (unsigned int)MAX(COLS, 0)); i++) {
 		attrset(i < reverse ? A_REVERSE : attr_of(v, line->cells[i].style));
 		ttmon_heat_utf8(line->cells[i].ch, text);
+		if (!*text)
+			continue;
 		mvaddstr(y, (int)i, text);
 	}
 	attrset(A_NORMAL);

@@ -11,6 +11,7 @@
 #include "lib/demangle/site.h"
 #include "daemon/core/history/history.h"
 #include "tools/heat/heat.h"
+#include "tools/term/table.h"
 
 #define COL_SIZE 6
 #define COL_HOW	 6
@@ -39,45 +40,69 @@ static void put_ch(struct ttmon_heat_line *l, unsigned int at, unsigned int widt
 	l->cells[at] = (struct ttmon_heat_cell){ ch, (uint8_t)style };
 }
 
-/* Text, cut at `width`; what is not ASCII has no width that is known here. Returns where it ended. */
+/* Text, cut at `width`, between characters. Returns where it ended. */
 static unsigned int put_text(struct ttmon_heat_line *l, unsigned int at, unsigned int width, const char *text,
 			     unsigned int style)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	for (size_t left = strlen(text), n; left; left -= n, text += n) {
+		unsigned int columns;
+		uint32_t ch;
 
-		/* One sign for a sequence of UTF-8. */
-		if ((c & 0xc0) == 0x80)
-			continue;
-		put_ch(l, at++, width, c < 0x20 || c >= 0x7f ? '?' : c, style);
+		n = ttmon_term_char(text, left, l->utf8, &ch, &columns);
+		if (at + columns > width)
+			break;
+		put_ch(l, at, width, ch, style);
+		if (columns == 2)
+			put_ch(l, at + 1, width, TTMON_HEAT_BEHIND_WIDE, style);
+		at += columns;
 	}
 	return at;
+}
+
+static unsigned int text_columns(const struct ttmon_heat_line *l, const char *text)
+{
+	unsigned int all = 0, columns;
+	uint32_t ch;
+
+	for (size_t left = strlen(text), n; left; left -= n, text += n) {
+		n = ttmon_term_char(text, left, l->utf8, &ch, &columns);
+		all += columns;
+	}
+	return all;
 }
 
 /* Within [at, at + n): cut with a '~', left or right. */
 static void put_field(struct ttmon_heat_line *l, unsigned int at, unsigned int n, const char *text, bool right,
 		      unsigned int style)
 {
-	unsigned int len = (unsigned int)strlen(text);
+	unsigned int len = text_columns(l, text);
 
 	if (right && len < n)
 		at += n - len, n = len;
 	put_text(l, at, at + n, text, style);
-	if (len > n)
+	if (len > n) {
+		/* Not half of a wide character before it. */
+		if (n > 1 && l->n > at + n - 1 && l->cells[at + n - 1].ch == TTMON_HEAT_BEHIND_WIDE)
+			put_ch(l, at + n - 2, at + n, ' ', style);
 		put_ch(l, at + n - 1, at + n, '~', style);
+	}
 }
 
 void ttmon_heat_utf8(uint32_t ch, char buf[5])
 {
 	unsigned int n = 0;
 
-	if (ch < 0x80) {
+	if (ch == TTMON_HEAT_BEHIND_WIDE) {
+		n = 0;
+	} else if (ch < 0x80) {
 		buf[n++] = (char)ch;
 	} else if (ch < 0x800) {
 		buf[n++] = (char)(0xc0 | ch >> 6);
 		buf[n++] = (char)(0x80 | (ch & 0x3f));
 	} else {
-		buf[n++] = (char)(0xe0 | ch >> 12);
+		if (ch >= 0x10000)
+			buf[n++] = (char)(0xf0 | ch >> 18);
+		buf[n++] = (char)(ch >= 0x10000 ? 0x80 | (ch >> 12 & 0x3f) : 0xe0 | ch >> 12);
 		buf[n++] = (char)(0x80 | (ch >> 6 & 0x3f));
 		buf[n++] = (char)(0x80 | (ch & 0x3f));
 	}
@@ -227,6 +252,7 @@ void ttmon_heat_head(const struct ttmon_heatmap *map, const struct ttmon_heat_la
 	unsigned int at;
 
 	ret->n = 0;
+	ret->utf8 = l->utf8;
 	if (line == 2) {
 		put_text(ret, 0, l->width, map->missing, TTMON_HEAT_WARN);
 		return;
@@ -236,7 +262,7 @@ void ttmon_heat_head(const struct ttmon_heatmap *map, const struct ttmon_heat_la
 		if (map->pages)
 			snprintf(text, sizeof(text), ": %s", ttmon_fmt_ns(a, sizeof(a), map->end_ns - map->start_ns));
 		else
-			snprintf(text, sizeof(text), ": %s, %s %s of %s process%s",
+			snprintf(text, sizeof(text), ": %s%s, %s %s of %s process%s", map->last ? "the last " : "",
 				 ttmon_fmt_ns(a, sizeof(a), map->end_ns - map->start_ns),
 				 ttmon_fmt_count(b, sizeof(b), map->nr),
 				 map->sites	? map->nr == 1 ? "call site" : "call sites"
@@ -353,6 +379,7 @@ void ttmon_heat_columns(const struct ttmon_heatmap *map, const struct ttmon_heat
 	unsigned int at = l->map_at + l->map + 1;
 
 	ret->n = 0;
+	ret->utf8 = l->utf8;
 	put_field(ret, 0, l->site, map->pages ? "OFFSET" : "CALL SITE", false, TTMON_HEAT_HEAD);
 	if (l->pid)
 		put_field(ret, l->site + 1, COL_PID - 1, "PID", true, TTMON_HEAT_HEAD);
@@ -376,6 +403,7 @@ bool ttmon_heat_marks(const struct ttmon_heatmap *map, const struct ttmon_heat_l
 	bool any = false;
 
 	ret->n = 0;
+	ret->utf8 = l->utf8;
 	for (size_t i = 0; i < map->nr_gaps; i++) {
 		if (!overlaps(span, &map->gaps[i]))
 			continue;
@@ -465,6 +493,7 @@ void ttmon_heat_row(const struct ttmon_heatmap *map, const struct ttmon_heat_lay
 	char buf[TTMON_FMT_LEN + 8];
 
 	ret->n = 0;
+	ret->utf8 = l->utf8;
 	put_site(ret, l, r);
 	if (l->pid) {
 		snprintf(buf, sizeof(buf), "%u", r->pid);
@@ -493,6 +522,7 @@ void ttmon_heat_legend(const struct ttmon_heatmap *map, const struct ttmon_heat_
 	bool more = false;
 
 	ret->n = 0;
+	ret->utf8 = l->utf8;
 	if (line == 1) {
 		put_ch(ret, 0, l->width, l->utf8 ? 0xb7 : '.', TTMON_HEAT_IDLE);
 		at = put_text(ret, 1, l->width, " idle  ", TTMON_HEAT_PLAIN);
@@ -568,6 +598,7 @@ void ttmon_heat_details(const struct ttmon_heatmap *map, const struct ttmon_heat
 	uint64_t end_ns = MIN(r->free_ns, map->end_ns);
 
 	ret->n = 0;
+	ret->utf8 = l->utf8;
 	ttmon_fmt_ns(at, sizeof(at), old ? 0 : r->alloc_ns - map->start_ns);
 	ttmon_fmt_ns(life, sizeof(life), ttmon_before(end_ns, r->alloc_ns) ? 0 : end_ns - r->alloc_ns);
 	if (map->pages)

@@ -129,7 +129,12 @@ static void show_targets(const json_t *root)
 	const json_t *pids = ttmon_show_at(root, "pids"), *pid;
 	size_t i;
 
-	printf("%s\n", ttmon_show_bool(root, "all") ? "every process is traced" : "only these are traced:");
+	if (ttmon_show_bool(root, "all"))
+		printf("every process is traced\n");
+	else if (!json_array_size(pids))
+		printf("no process is traced: ttmon target add PID, or ttmon target all on\n");
+	else
+		printf("only these are traced:\n");
 	json_array_foreach(pids, i, pid) printf("%" PRIu64 "\n", (uint64_t)json_integer_value(pid));
 }
 

@@ -50,15 +50,17 @@ static void put_path(const char *path, size_t used, size_t columns)
 
 static void put_blind(const json_t *object)
 {
-	uint64_t us = ttmon_show_u64(object, "blind_us");
+	const json_t *gap = ttmon_show_at(object, "blind_us");
 	char buf[TTMON_FMT_LEN];
 
 	if (ttmon_show_bool(object, "held"))
 		printf("%10s", "held");
-	else if (us)
-		printf("%10s", ttmon_fmt_ns(buf, sizeof(buf), us * NSEC_PER_US));
-	else
+	else if (!json_is_integer(gap))
 		printf("%10s", "before");
+	else if (!json_integer_value(gap))
+		printf("%10s", "none");
+	else
+		printf("%10s", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(object, "blind_us") * NSEC_PER_US));
 }
 
 /* A number that should be 0. */
@@ -246,8 +248,9 @@ const struct ttmon_cli_cmd ttmon_cmd_probes = {
 		 "          single-stepped: about ten times the cost of a probe; -v shows\n"
 		 "          where a probe is not at the function's entry (cuMemAlloc_v2+10)\n"
 		 "BLIND     time from the mapping of the object to active probes, in which calls\n"
-		 "          could be missed; 'held': the process waited, none was; 'before':\n"
-		 "          it was mapped when the trace began\n"
+		 "          could be missed; 'held': the process waited, none was; 'none': the\n"
+		 "          probes were active first; 'before': it was mapped when the trace\n"
+		 "          began, so that the time is not known\n"
 		 "Of programs with tt-metal also: how the layout of their buffers was told (E0 to\n"
 		 "E4: generations; checked: against Buffer::create), what their figures are worth,\n"
 		 "and by which CLOCK cycles of a device become host time: pairs (fitted; RESIDUAL\n"

@@ -234,6 +234,11 @@ static int show(struct ttmon_slots_view *v, struct range *range, const bool is_s
 	first = ttmon_slots_get_info(s)->start_ns / NSEC_PER_MS;
 	range->from += is_slot[0] ? 0 : first;
 	range->to += is_slot[1] ? 0 : first;
+	if (range->has_from && range->has_to && !ttmon_before(range->from, range->to)) {
+		fprintf(stderr,
+			"ttmon slots: --to is not behind --from: no slot lies between them, see ttmon slots --help\n");
+		return TTMON_EXIT_ERROR;
+	}
 	if (table) {
 		v->info = ttmon_slots_get_info(s);
 		r = read_file(s, v, range, true, NULL);

@@ -255,8 +255,7 @@ static void table_proc(const struct ttmon_slots_sum *s, const struct ttmon_slots
 		printf("  %6.2f", 100.0 * (double)r->cpu_ns / (double)s->cpu_ns);
 	else
 		printf("  %6s", "-");
-	snprintf(text, sizeof(text), "%" PRIu64, p->switches);
-	cell(10, known_cpu(p), text);
+	cell(10, known_cpu(p), ttmon_fmt_count(text, sizeof(text), p->switches));
 	if (seen->ctr) {
 		if (r->ctr[TTMON_CTR_CYCLES])
 			printf("  %5.2f", (double)r->ctr[TTMON_CTR_INSTRUCTIONS] / (double)r->ctr[TTMON_CTR_CYCLES]);
@@ -271,8 +270,7 @@ static void table_proc(const struct ttmon_slots_sum *s, const struct ttmon_slots
 	if (seen->mbm)
 		printf("  %10s", p->mbm ? ttmon_fmt_bytes(text, sizeof(text), r->mbm_total) : "-");
 	if (seen->copies) {
-		snprintf(text, sizeof(text), "%llu", r->copies);
-		cell(9, known_copies(s, r->copies), text);
+		cell(9, known_copies(s, r->copies), ttmon_fmt_count(text, sizeof(text), r->copies));
 		cell(12, known_copies(s, r->copy_bytes), ttmon_fmt_bytes(text, sizeof(text), r->copy_bytes));
 	}
 	if (seen->pinned)

@@ -35,8 +35,8 @@ static void put_copies(const struct ttmon_slot *s, uint64_t copies, uint64_t byt
 {
 	char text[TTMON_FMT_LEN];
 
-	snprintf(text, sizeof(text), "%" PRIu64, copies);
-	put_figure(7, ttmon_slots_known_sum(s, TTMON_SLOT_NEED_COPIES, copies), text);
+	put_figure(7, ttmon_slots_known_sum(s, TTMON_SLOT_NEED_COPIES, copies),
+		   ttmon_fmt_count(text, sizeof(text), copies));
 	put_figure(12, ttmon_slots_known_sum(s, TTMON_SLOT_NEED_COPIES, bytes),
 		   ttmon_fmt_bytes(text, sizeof(text), bytes));
 }
@@ -146,8 +146,10 @@ void ttmon_slots_table_slot(const struct ttmon_slots_view *v, const struct ttmon
 	uint64_t shown = 0;
 	uint32_t at = 0;
 
+	char text[TTMON_FMT_LEN];
+
 	if (item->missed)
-		printf("%8s  %" PRIu64 " slots are not in the file\n", "...", item->missed);
+		printf("%8s  %s slots are not in the file\n", "...", ttmon_fmt_count(text, sizeof(text), item->missed));
 	if (v->opts->by_slot) {
 		put_slot(v, &item->slot);
 		return;

@@ -88,29 +88,37 @@ static size_t columns_of(uint32_t c)
 	return in_ranges(c, wide, ARRAY_SIZE(wide)) ? 2 : 1;
 }
 
+size_t ttmon_term_char(const char *text, size_t n, bool utf8, uint32_t *ret, unsigned int *ret_columns)
+{
+	size_t bytes = decode((const unsigned char *)text, n, ret);
+
+	if (!bytes || is_refused(*ret) || (!utf8 && *ret >= 0x80)) {
+		*ret = '?';
+		bytes = bytes ? bytes : 1;
+	}
+	*ret_columns = (unsigned int)columns_of(*ret);
+	return bytes;
+}
+
 size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_t columns, bool utf8)
 {
-	const unsigned char *p = (const unsigned char *)text;
 	size_t used = 0, len = 0;
 
 	max = strnlen(text, max);
 	while (max) {
 		uint32_t c = 0;
-		size_t bytes = decode(p, max, &c), width;
-		bool bad = !bytes || is_refused(c) || (!utf8 && c >= 0x80);
-		size_t out = bad ? 1 : bytes;
+		unsigned int width;
+		size_t bytes = ttmon_term_char(text, max, utf8, &c, &width), out = c == '?' ? 1 : bytes;
 
-		width = bad ? 1 : columns_of(c);
 		if (len + out >= n || used + width > columns)
 			break;
-		if (bad)
+		if (c == '?')
 			buf[len] = '?';
 		else
-			memcpy(buf + len, p, bytes);
+			memcpy(buf + len, text, bytes);
 		len += out;
 		used += width;
-		bytes = bytes ? bytes : 1;
-		p += bytes;
+		text += bytes;
 		max -= bytes;
 	}
 	if (n)

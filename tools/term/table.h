@@ -53,6 +53,11 @@ void ttmon_term_table_print(const struct ttmon_term_table *t, const struct ttmon
  * columns, between characters. Returns its columns.
  */
 size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_t columns, bool utf8);
+/*
+ * The character at p, of at most n > 0 bytes: '?' where ttmon_term_clean() writes one; *ret_columns: 1
+ * or 2. Returns its bytes.
+ */
+size_t ttmon_term_char(const char *p, size_t n, bool utf8, uint32_t *ret, unsigned int *ret_columns);
 /* Columns of a line of our own; escape sequences have none. */
 size_t ttmon_term_width(const char *text);
 /* Write a line cut to columns (0: whole), with its escape sequences. Returns the columns it takes. */

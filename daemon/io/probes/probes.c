@@ -620,3 +620,12 @@ uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_el
 		has |= TTMON_TT_HAS_FALLBACK;
 	return has;
 }
+
+int64_t ttmon_probes_gap_us(uint64_t mapped_ns, uint64_t active_ns, bool held)
+{
+	if (held)
+		return 0;
+	if (!mapped_ns || !active_ns)
+		return -1;
+	return ttmon_before(mapped_ns, active_ns) ? (int64_t)((active_ns - mapped_ns) / NSEC_PER_US) : 0;
+}

@@ -138,4 +138,11 @@ int ttmon_probes_family(struct ttmon_probes *p, int object_fd, const struct ttmo
  */
 uint32_t ttmon_probes_tt_has(const struct ttmon_probes *p, const struct ttmon_elf_info *info);
 
+/*
+ * For how many microseconds a process could call functions of a file that it mapped at mapped_ns (0:
+ * when the trace began) and whose probes were active from active_ns on (0: never): 0 where it waited,
+ * held, or where they were active first; -1: not known.
+ */
+int64_t ttmon_probes_gap_us(uint64_t mapped_ns, uint64_t active_ns, bool held);
+
 #endif

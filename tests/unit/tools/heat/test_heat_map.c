@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tools/cli/show.c"
+#include "tools/term/table.c"
 #include "tools/heat/map.c"
 #include "tools/heat/group.c"
 #include "tools/heat/text.c"
@@ -812,6 +813,70 @@ static void json_has_the_same_cells(void **state)
 	ttmon_heatmap_fini(&map);
 }
 
+static void names_keep_their_characters(void **state)
+{
+	struct ttmon_heat_line l = { .utf8 = true };
+	char text[5];
+
+	(void)state;
+	assert_int_equal(put_text(&l, 0, 20,
+				  "gr\xc3\xb6\xc3\x9f"
+				  "e \xe6\x97\xa5\x1b\xf0\x9f\x98\x80",
+				  0),
+			 11);
+	assert_int_equal(l.cells[2].ch, 0xf6);
+	assert_int_equal(l.cells[6].ch, 0x65e5);
+	assert_int_equal(l.cells[7].ch, TTMON_HEAT_BEHIND_WIDE);
+	assert_int_equal(l.cells[8].ch, '?');
+	assert_int_equal(l.cells[9].ch, 0x1f600);
+	ttmon_heat_utf8(l.cells[9].ch, text);
+	assert_string_equal(text, "\xf0\x9f\x98\x80");
+	ttmon_heat_utf8(l.cells[7].ch, text);
+	assert_string_equal(text, "");
+	/* Half of a wide character is not left before the sign that says where it was cut. */
+	l.n = 0;
+	put_field(&l, 0, 4, "a\xe6\x97\xa5\xe6\x97\xa5", false, 0);
+	assert_int_equal(l.cells[2].ch, TTMON_HEAT_BEHIND_WIDE);
+	assert_int_equal(l.cells[3].ch, '~');
+	l.n = 0;
+	put_field(&l, 0, 3, "\xe6\x97\xa5\xe6\x97\xa5", false, 0);
+	assert_int_equal(l.cells[2].ch, '~');
+	l = (struct ttmon_heat_line){ .utf8 = false };
+	assert_int_equal(put_text(&l, 0, 20, "\xc3\xb6", 0), 1);
+	assert_int_equal(l.cells[0].ch, '?');
+}
+
+/* What moved before is in no figure; a piece of time that begins before is not shared out. */
+static void the_last_part_has_its_own_sums(void **state)
+{
+	struct ttmon_heatmap map = { .start_ns = 0, .end_ns = 100, .width_ns = 10 };
+	struct ttmon_heatmap_row *r;
+
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		r = ttmon_heatmap_begin(&map);
+		assert_non_null(r);
+		r->live = !i;
+		r->free_ns = i ? 50 : UINT64_MAX;
+		assert_int_equal(ttmon_heatmap_put(&map, 15, 1, 100), 0);
+		assert_int_equal(ttmon_heatmap_put(&map, 55, 2, 40), 0);
+		assert_int_equal(ttmon_heatmap_put(&map, 95, 1, 8), 0);
+		r->bytes = 148;
+		r->copies = 4;
+		ttmon_heatmap_keep(&map);
+	}
+	ttmon_heatmap_keep_last(&map, 50);
+	assert_int_equal(map.nr, 1);
+	assert_int_equal(map.hidden, 1);
+	assert_int_equal(map.rows[0].bytes, 48);
+	assert_int_equal(map.rows[0].copies, 3);
+	assert_false(map.rows[0].at_least);
+	ttmon_heatmap_keep_last(&map, 45);
+	assert_int_equal(map.rows[0].bytes, 8);
+	assert_true(map.rows[0].at_least);
+	ttmon_heatmap_fini(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -835,6 +900,8 @@ int main(void)
 		cmocka_unit_test(documents_are_input),
 		cmocka_unit_test(more_buckets_than_there_are_is_a_lie),
 		cmocka_unit_test(json_has_the_same_cells),
+		cmocka_unit_test(names_keep_their_characters),
+		cmocka_unit_test(the_last_part_has_its_own_sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,7 +182,9 @@ static void test_probes(void **state)
 		"{\"symbol\": \"cudaFree\", \"program\": \"cuda_call\", \"state\": \"attached\", \"reason\": \"\", \"skip\": 10, \"single_step\": false},"
 		"{\"symbol\": \"cudaNew\", \"program\": \"cuda_note\", \"state\": \"failed\", \"reason\": \"Invalid argument\"}]},"
 		"{\"path\": \"/bin/a\\nb\", \"held\": true, \"blind_us\": 0, \"stripped\": true, \"missing\": 0, \"error\": \"\", \"probes\": []},"
-		"{\"path\": \"/lib/c\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"No\\u001bt\", \"probes\": []}],"
+		"{\"path\": \"/lib/c\", \"held\": false, \"blind_us\": null, \"missing\": 0, "
+		"\"error\": \"No\\u001bt\", \"probes\": []},"
+		"{\"path\": \"/lib/d\", \"held\": false, \"blind_us\": 0, \"missing\": 0, \"error\": \"\", \"probes\": []}],"
 		"\"programs\": [{\"name\": \"cuda_call\", \"loaded\": true, \"attached\": true}, {\"name\": \"x\"}]}";
 	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", NULL, path), 0);
 	assert_width(out);
@@ -192,6 +194,7 @@ static void test_probes(void **state)
 				 "    holds a CUDA runtime without symbols: seen at driver level only\n"
 				 "       0      0       0       0     before  /lib/c\n"
 				 "    not probed: No?t\n"
+				 "       0      0       0       0       none  /lib/d\n"
 				 "2 BPF programs, 1 loaded, 1 attached\n");
 	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", "-v", path), 0);
 	assert_width(out);

@@ -437,6 +437,17 @@ static void sessions_have_no_return_links(void **state)
 	nothing_left();
 }
 
+static void a_gap_is_never_negative(void **state)
+{
+	(void)state;
+	assert_int_equal(ttmon_probes_gap_us(1000000, 1112000, false), 112);
+	assert_int_equal(ttmon_probes_gap_us(1000000, 1112000, true), 0);
+	/* A file that was probed ahead of the process that maps it. */
+	assert_int_equal(ttmon_probes_gap_us(1112000, 1000000, false), 0);
+	assert_int_equal(ttmon_probes_gap_us(0, 1000000, false), -1);
+	assert_int_equal(ttmon_probes_gap_us(1000000, 0, false), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup(legacy_links_stay, fresh),
 		cmocka_unit_test_setup(options_choose_programs, fresh),
 		cmocka_unit_test_setup(sessions_have_no_return_links, fresh),
+		cmocka_unit_test(a_gap_is_never_negative),
 	};
 
 	return cmocka_run_group_tests_name("probes", tests, NULL, NULL);
