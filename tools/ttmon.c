@@ -13,6 +13,16 @@ static const struct ttmon_cli_cmd *const commands[] = {
 		NULL
 };
 
+static int help(const struct ttmon_cli *cli, void *opts);
+const struct ttmon_cli_cmd ttmon_cmd_help = {
+	.name = "ttmon help",
+	.summary = "what a command does and takes: ttmon help COMMAND",
+	.args = "[COMMAND [COMMAND]]",
+	.about = "Shows what a command does and which options it takes, as COMMAND --help does.",
+	.max_words = 2,
+	.run = help,
+};
+
 static int version(struct ttmon_cli *cli, const char *arg)
 {
 	(void)cli;
@@ -35,6 +45,18 @@ static const struct ttmon_cli_cmd ttmon = {
 	TTMON_CLI_OPTS(options),
 	.subs = commands,
 };
+
+static int help(const struct ttmon_cli *cli, void *opts)
+{
+	char name[] = "ttmon", option[] = "--help", *argv[5] = { name };
+	int n = 1;
+
+	(void)opts;
+	for (int i = 0; i < cli->nr_words; i++)
+		argv[n++] = cli->words[i];
+	argv[n++] = option;
+	return ttmon_cli_run(&ttmon, n, argv);
+}
 
 int main(int argc, char **argv)
 {

@@ -131,3 +131,30 @@ char *ttmon_fmt_known(char *buf, size_t n, const char *text, uint64_t v, bool kn
 	snprintf(buf, n, "%s%s", known && at_least ? ">= " : "", known ? copy : "-");
 	return buf;
 }
+
+char *ttmon_fmt_quote(char *buf, size_t n, const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-:@%,=";
+	size_t at = 0;
+
+	if (*path && !path[strspn(path, plain)]) {
+		snprintf(buf, n, "%s", path);
+		return buf;
+	}
+	for (const char *p = path; n > 8 && at < n - 8 && *p; p++) {
+		if (p == path)
+			buf[at++] = '\'';
+		if (*p == '\'') {
+			memcpy(buf + at, "'\\''", 4);
+			at += 4;
+		} else {
+			/* A terminal would obey it. */
+			buf[at++] = (unsigned char)*p < ' ' || *p == 0x7f ? '?' : *p;
+		}
+	}
+	if (!*path)
+		buf[at++] = '\'';
+	buf[at++] = '\'';
+	buf[at] = '\0';
+	return buf;
+}

@@ -34,5 +34,10 @@ size_t ttmon_fmt_control(const char *p);
  * NULL: "".
  */
 char *ttmon_fmt_text(char *buf, size_t n, const char *text);
+/*
+ * A file's name for a command line that people copy: as it is, or in quotes where a shell would take
+ * it apart; control characters become '?'. Cut to what fits in n > 8 bytes.
+ */
+char *ttmon_fmt_quote(char *buf, size_t n, const char *path);
 
 #endif

@@ -35,17 +35,97 @@ const struct ttmon_cli_opt *ttmon_cli_row(const struct ttmon_cli_cmd *cmd, size_
 int ttmon_cli_bad(const struct ttmon_cli *cli, const char *fmt, ...)
 {
 	char text[1024], clean[1024];
+	const char *see;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	ttmon_fmt_text(clean, sizeof(clean), text);
+	see = *clean && clean[strlen(clean) - 1] == '?' ? " See" : ", see";
 	if (cli->cmd->logs)
-		log_error("%s, see %s --help", clean, cli->cmd->name);
+		log_error("%s%s %s --help", clean, see, cli->cmd->name);
 	else
-		fprintf(stderr, "%s: %s, see %s --help\n", cli->cmd->name, clean, cli->cmd->name);
+		fprintf(stderr, "%s: %s%s %s --help\n", cli->cmd->name, clean, see, cli->cmd->name);
 	return -EINVAL;
+}
+
+/* ---- what was meant ---- */
+
+/* Letters to insert, to leave out, to replace or to exchange with the next, until a is b. */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int rows[3][33], *before = rows[0], *last = rows[1], *row = rows[2];
+	size_t na = strlen(a), nb = strlen(b);
+
+	if (na > 32 || nb > 32)
+		return UINT32_MAX;
+	for (size_t k = 0; k <= nb; k++)
+		last[k] = before[k] = (unsigned int)k;
+	for (size_t i = 1; i <= na; i++) {
+		unsigned int *free_row = before;
+
+		row[0] = (unsigned int)i;
+		for (size_t k = 1; k <= nb; k++) {
+			row[k] = MIN(MIN(last[k], row[k - 1]) + 1, last[k - 1] + (a[i - 1] != b[k - 1]));
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+				row[k] = MIN(row[k], before[k - 2] + 1);
+		}
+		before = last;
+		last = row;
+		row = free_row;
+	}
+	return last[nb];
+}
+
+struct near {
+	const char *word, *best;
+	unsigned int least;
+	char all[640]; /* "a, b, c" */
+	bool cut;
+};
+
+/* One that would be right; it lives as long as the search. */
+static void near_try(struct near *n, const char *dashes, const char *name)
+{
+	size_t at = strlen(n->all), word = strlen(n->word);
+	unsigned int d = distance(n->word, name);
+
+	/* A third of its letters may be wrong; what it begins is meant sooner. */
+	if (word > 1 && !strncmp(n->word, name, word))
+		d = MIN(d, 1);
+	if (d <= MAX(word / 3, (size_t)1) && d < n->least) {
+		n->least = d;
+		n->best = name;
+	}
+	if (at + strlen(dashes) + strlen(name) + 3 < sizeof(n->all))
+		snprintf(n->all + at, sizeof(n->all) - at, "%s%s%s", at ? ", " : "", dashes, name);
+	else
+		n->cut = true;
+}
+
+/* "; did you mean --socket?" or "; there are --socket, --json"; where there are none "". */
+static const char *near_text(const struct near *n, const char *dashes, char *buf, size_t size)
+{
+	if (n->best)
+		snprintf(buf, size, "; did you mean %s%s?", dashes, n->best);
+	else if (*n->all)
+		snprintf(buf, size, "; there are %s%s", n->all, n->cut ? " and more" : "");
+	else
+		*buf = '\0';
+	return buf;
+}
+
+int ttmon_cli_bad_word(const struct ttmon_cli *cli, const char *what, const char *word, const char *words)
+{
+	struct near n = { .word = word, .least = UINT32_MAX };
+	_cleanup_free_ char *copy = strdup(words);
+	char text[700], *save = NULL;
+
+	for (char *w = copy ? strtok_r(copy, " ", &save) : NULL; w; w = strtok_r(NULL, " ", &save))
+		if (*w != ':')
+			near_try(&n, "", w);
+	return ttmon_cli_bad(cli, "no such %s: %s%s", what, word, near_text(&n, "", text, sizeof(text)));
 }
 
 /* ---- values ---- */
@@ -105,8 +185,9 @@ static int take_fraction(const struct ttmon_cli *cli, const char *arg)
 
 static int take_word(const struct ttmon_cli *cli, const char *arg)
 {
+	struct near near = { .word = arg, .least = UINT32_MAX };
 	const char *p = cli->opt->words;
-	char all[256] = "";
+	char all[256] = "", word[64], meant[96] = "";
 
 	for (uint64_t i = cli->opt->min; *p; i++) {
 		size_t n = strcspn(p, " ");
@@ -120,9 +201,14 @@ static int take_word(const struct ttmon_cli *cli, const char *arg)
 			 : p[n] && p[n + 1] ? ", "
 					    : " or ",
 			 (int)n, p);
+		snprintf(word, sizeof(word), "%.*s", (int)n, p);
+		near.best = NULL;
+		near_try(&near, "", word);
+		if (near.best)
+			snprintf(meant, sizeof(meant), "; did you mean %s?", word);
 		p += n + (p[n] == ' ');
 	}
-	return ttmon_cli_bad(cli, "--%s wants %s, not \"%s\"", cli->opt->name, all, arg);
+	return ttmon_cli_bad(cli, "--%s wants %s, not \"%s\"%s", cli->opt->name, all, arg, meant);
 }
 
 static int take(struct ttmon_cli *cli, const char *arg)
@@ -161,11 +247,24 @@ static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const
 {
 	char letter[] = { '-', (char)optopt, '\0' };
 	const char *name = optopt > 0 && optopt < LONG ? letter : word;
+	struct near near = { .least = UINT32_MAX };
+	const struct ttmon_cli_opt *row;
+	char given[64], text[700];
 
-	if (c == ':')
-		return ttmon_cli_bad(cli, "a value is missing after %s%s", optopt >= LONG ? "--" : "",
-				     optopt >= LONG ? rows[optopt - LONG]->name : name);
-	return ttmon_cli_bad(cli, optopt >= LONG ? "takes no value: %s" : "no such option: %s", name);
+	for (size_t i = 0; c == ':' && (row = ttmon_cli_row(cli->cmd, &i));)
+		if (optopt >= LONG ? row == rows[optopt - LONG] : row->letter == optopt)
+			return ttmon_cli_bad(cli, "a value is missing after %s%s: %s", optopt >= LONG ? "--" : "",
+					     optopt >= LONG ? row->name : name, row->arg);
+	if (optopt >= LONG)
+		return ttmon_cli_bad(cli, "takes no value: %s", name);
+	snprintf(given, sizeof(given), "%.*s", (int)strcspn(name + strspn(name, "-"), "="), name + strspn(name, "-"));
+	near.word = given;
+	for (size_t i = 0; (row = ttmon_cli_row(cli->cmd, &i));)
+		near_try(&near, "--", row->name);
+	/* One letter is near to everything. */
+	if (!given[1])
+		near.best = NULL;
+	return ttmon_cli_bad(cli, "no such option: %s%s", name, near_text(&near, "--", text, sizeof(text)));
 }
 
 /*
@@ -231,8 +330,10 @@ int ttmon_cli_parse(const struct ttmon_cli_cmd *cmd, int argc, char **argv, void
 	cli.nr_words = argc - optind;
 	cli.dashes = optind > 1 && !strcmp(argv[optind - 1], "--");
 	if (cmd->max_words >= 0 && cli.nr_words > cmd->max_words)
-		return ttmon_cli_bad(&cli, "takes no %s: %s", cmd->max_words ? "more" : "argument",
-				     cli.words[cmd->max_words]);
+		return cmd->max_words
+			       ? ttmon_cli_bad(&cli, "takes no more than %.*s: %s is too much",
+					       (int)strcspn(cmd->args, "\n"), cmd->args, cli.words[cmd->max_words])
+			       : ttmon_cli_bad(&cli, "takes no argument: %s", cli.words[0]);
 	if (cli.nr_words < cmd->min_words)
 		return ttmon_cli_bad(&cli, "an argument is missing: %s %.*s", cmd->name, (int)strcspn(cmd->args, "\n"),
 				     cmd->args);
@@ -252,6 +353,28 @@ static int leaf(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
 	}
 	err = ttmon_cli_parse(cmd, argc, argv, opts, &cli);
 	return err > 0 ? 0 : err ? err : cmd->run(&cli, opts);
+}
+
+/* word NULL: none was given. */
+static int no_command(const struct ttmon_cli *cli, const char *word)
+{
+	struct near near = { .word = word ? word : "", .least = UINT32_MAX };
+	char text[700];
+
+	for (size_t i = 0; cli->cmd->subs[i]; i++)
+		near_try(&near, "", strrchr(cli->cmd->subs[i]->name, ' ') + 1);
+	if (!word) {
+		near.best = NULL;
+		/* The front door: a newcomer is shown what the commands do. */
+		if (!strchr(cli->cmd->name, ' ')) {
+			fprintf(stderr, "%s: a command is missing\n\n", cli->cmd->name);
+			ttmon_cli_help(cli->cmd, NULL, stderr);
+			return -EINVAL;
+		}
+	}
+	near_text(&near, "", text, sizeof(text));
+	return word ? ttmon_cli_bad(cli, "no such command: %s%s", word, text)
+		    : ttmon_cli_bad(cli, "a command is missing%s", text);
 }
 
 /*
@@ -278,10 +401,7 @@ static int group(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
 	}
 	if (cmd->run)
 		return leaf(cmd, argc, argv);
-	if (at < argc)
-		return ttmon_cli_bad(&cli, "no such command: %s", argv[at]);
-	ttmon_cli_help(cmd, NULL, stderr);
-	return TTMON_CLI_MISUSE;
+	return no_command(&cli, at < argc ? argv[at] : NULL);
 }
 
 int ttmon_cli_run(const struct ttmon_cli_cmd *cmd, int argc, char **argv)

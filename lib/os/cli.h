@@ -109,6 +109,12 @@ int ttmon_cli_parse(const struct ttmon_cli_cmd *cmd, int argc, char **argv, void
  */
 int ttmon_cli_bad(const struct ttmon_cli *cli, const char *fmt, ...) _printf_(2, 3);
 
+/*
+ * The same of a word that is none of words (separated by a space; ":file" and the like are left out):
+ * "no such WHAT: word", with the one that it is near to, or all of them. -EINVAL.
+ */
+int ttmon_cli_bad_word(const struct ttmon_cli *cli, const char *what, const char *word, const char *words);
+
 /* clidoc.c: --help=HOW, how NULL: --help. */
 void ttmon_cli_help(const struct ttmon_cli_cmd *cmd, const char *how, FILE *f);
 /*

@@ -49,7 +49,7 @@ class Apart:
         true(f"degraded: {lacks}", word in lacks.get("segment", ""))
         self.daemon.wait_line(f"DEGRADED: .*{word}")
         wait_for("slots are closed", lambda: self.status()["slots"]["unpublished"])
-        done = subprocess.run([TTMON, "status", "--socket", self.sock], capture_output=True, text=True, check=False)
+        done = subprocess.run([TTMON, "status", "-vs", self.sock], capture_output=True, text=True, check=False)
         true(f"ttmon status says {done.stdout[:300]!r}", "without shared-memory statistics since" in done.stdout and word in done.stdout)
         true(f"ttmon status says {done.stdout[:800]!r}", re.search(r"closed, 0 published, [\d,]+ not published", done.stdout))
 

@@ -91,6 +91,7 @@ FOLDERS = {
     "tools/advise": ["lib/", "tools/cli", "tools/memtrace"],
     "tools/bugreport": ["lib/", "tools/cli", "daemon/core/stream", "daemon/io/files"],
     "tools/db": ["lib/", "tools/cli", "daemon/core/history"],
+    "tools/door": ["lib/", "tools/cli", "tools/db", "tools/slots"],
     "tools/heat": ["lib/", "tools/cli", "tools/term", "daemon/core/history"],
     "tools/memtrace": ["lib/", "tools/cli", "tools/slots", "tools/view", "memtrace/"],
     "tools/programs": ["lib/", "tools/cli", "tools/term"],

@@ -104,6 +104,9 @@ const char *ttmon_advise_match_name(unsigned int match); /* "exact" */
 /* ---- show.c, json.c, live.c ---- */
 
 void ttmon_advise_show_cost(const struct ttmon_advise_opts *o, const struct ttmon_advise_cost *cost);
+/* What to type after the advice of one run of the program exe, whose database is path. */
+void ttmon_advise_show_next(const char *path, const struct ttmon_run *run, const char *exe,
+			    const struct ttmon_advise_sites *sites);
 void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_advise_group *g,
 		       const struct ttmon_advise_cost *cost, const struct ttmon_advise_sites *sites);
 

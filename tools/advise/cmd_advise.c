@@ -264,6 +264,12 @@ static int report(struct work *w, struct ttmon_advise_group *g, const struct ttm
 		ttmon_advise_json_group(w->json, g, &sites);
 	else
 		ttmon_advise_show(w->o, g, &w->cost, &sites);
+	/* Of several runs it is not known which one is to be repeated. */
+	if (!err && !w->json && w->runs.n == 1) {
+		ttmon_advise_show_cost(w->o, &w->cost);
+		if (strcmp(w->o->dbs[0], "-") != 0)
+			ttmon_advise_show_next(w->o->dbs[0], w->runs.v[0], g->exe, &sites);
+	}
 	ttmon_advise_sites_fini(&sites);
 	return err;
 }
@@ -323,8 +329,10 @@ static int advise(struct work *w)
 	int err, written;
 
 	if (!w->o->json) {
-		ttmon_advise_show_cost(w->o, &w->cost);
-		return all_groups(w);
+		err = all_groups(w);
+		if (!err && w->runs.n > 1)
+			ttmon_advise_show_cost(w->o, &w->cost);
+		return err;
 	}
 	err = ttmon_jsonw_init(&json, STDOUT_FILENO, false);
 	if (err) {

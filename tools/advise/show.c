@@ -246,6 +246,37 @@ static void show_sites(const struct ttmon_advise_opts *o, const struct ttmon_adv
 		printf("\nNo host memory that could be pinned, and none that is.\n");
 }
 
+/* What all of it saves, in one line. */
+static void show_verdict(const struct ttmon_advise_sites *sites)
+{
+	static const unsigned int acts[] = { TTMON_ADVICE_PIN, TTMON_ADVICE_ALLOCATE, TTMON_ADVICE_UNPIN };
+	static const char *const verbs[] = { "to pin", "to allocate pinned", "to unpin" };
+	char text[TTMON_FMT_LEN];
+	size_t n[3] = { 0 }, shown = 0;
+	bool unknown = false;
+	int64_t gain = 0;
+
+	for (size_t i = 0; i < sites->n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(acts); k++)
+			if (sites->v[i].advice == acts[k]) {
+				n[k]++;
+				unknown |= !sites->v[i].known;
+				gain += sites->v[i].known ? sites->v[i].gain_ns : 0;
+			}
+	if (!(n[0] + n[1] + n[2])) {
+		printf("\nNothing to pin or to unpin is known.\n");
+		return;
+	}
+	printf("\nCall sites ");
+	for (size_t k = 0; k < ARRAY_SIZE(acts); k++)
+		if (n[k])
+			printf("%s%s: %zu", shown++ ? ", " : "", verbs[k], n[k]);
+	if (gain > 0)
+		printf("; together that saves %s%s a run", unknown ? ">= " : "",
+		       ttmon_fmt_ns(text, sizeof(text), (uint64_t)gain));
+	printf(".\n");
+}
+
 void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_advise_group *g,
 		       const struct ttmon_advise_cost *cost, const struct ttmon_advise_sites *sites)
 {
@@ -254,11 +285,14 @@ void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_adv
 	char count[TTMON_FMT_LEN], count2[TTMON_FMT_LEN];
 
 	(void)cost;
-	printf("\nPROGRAM %s\n", exe ? exe : "?");
+	printf("PROGRAM %s\n", exe ? exe : "?");
 	for (size_t i = 0; i < g->nr_runs; i++) {
 		printf("  ");
 		show_run_name(g->runs[i].run);
 	}
+	show_verdict(sites);
+	show_sites(o, sites, g->nr_runs, g->trained);
+	printf("\nWHAT EACH WAY OF PINNING COSTS");
 	if (g->nr_runs > 1)
 		printf("\nAll %zu runs together: sums; peaks are the highest of one run, means those of all.",
 		       g->nr_runs);
@@ -277,5 +311,52 @@ void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_adv
 		show_run_name(g->runs[i].run);
 		show_rows(g, g->runs[i].rows);
 	}
-	show_sites(o, sites, g->nr_runs, g->trained);
+	putchar('\n');
+}
+
+/* ---- what to type next ---- */
+
+/* The command line of the program, if a shell takes it as it is; else "CMD". */
+static const char *command_of(const struct ttmon_run *run, const char *exe)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-:@%,= ";
+
+	for (size_t i = 0; i < run->nr_procs; i++) {
+		const char *line = run->procs[i].cmdline;
+
+		if (run->procs[i].exe && !strcmp(run->procs[i].exe, exe) && line && *line && strlen(line) < 200 &&
+		    !line[strspn(line, plain)])
+			return line;
+	}
+	return "CMD";
+}
+
+/* Functions whose memory is to be unpinned, "a,b"; "": none has a name that stands for itself. */
+static const char *unpin_names(char *buf, size_t n, const struct ttmon_advise_sites *sites)
+{
+	size_t at = 0;
+
+	*buf = '\0';
+	for (size_t i = 0; i < sites->n; i++) {
+		const char *text = sites->v[i].text;
+		size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+		if (sites->v[i].advice == TTMON_ADVICE_UNPIN && len && text[len] == '+' && at + len + 2 < n)
+			at += (size_t)snprintf(buf + at, n - at, "%s%.*s", at ? "," : "", (int)len, text);
+	}
+	return buf;
+}
+
+void ttmon_advise_show_next(const char *path, const struct ttmon_run *run, const char *exe,
+			    const struct ttmon_advise_sites *sites)
+{
+	char name[600], unpin[400];
+
+	ttmon_fmt_quote(name, sizeof(name), path);
+	unpin_names(unpin, sizeof(unpin), sites);
+	printf("\nnext: sudo ttmon run --pin %s%s%s -- %s\n", name, *unpin ? " --unpin " : "", unpin,
+	       command_of(run, exe));
+	if (*unpin)
+		printf("      (--unpin is right where no kernel uses that memory in place: libttmon-pin(7))\n");
+	printf("      ttmon view %s\n", name);
 }

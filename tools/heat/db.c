@@ -3,6 +3,7 @@
 #include "daemon/core/history/history.h"
 #include "lib/demangle/runsite.h"
 #include "lib/demangle/site.h"
+#include "lib/read/run_pinned.h"
 #include "lib/pin/groups.h"
 #include "tools/heat/heat.h"
 
@@ -221,55 +222,18 @@ static void fill_missing(const struct ttmon_run *run, const struct load *l)
 		add_reasons(map, run->reasons);
 }
 
-struct step {
-	uint64_t ts_ns;
-	int64_t pages;
-};
-
-static int by_time(const void *a, const void *b)
-{
-	const struct step *x = a, *y = b;
-
-	if (x->ts_ns != y->ts_ns)
-		return x->ts_ns < y->ts_ns ? -1 : 1;
-	/* What is released at the same moment goes first. */
-	return x->pages < y->pages ? -1 : x->pages > y->pages;
-}
-
-/* Of pinned allocations, overlaps counted each time. */
 static int count_pinned(const struct ttmon_run *run, struct ttmon_heatmap *map)
 {
-	_cleanup_free_ struct step *steps = calloc(run->nr_allocs ? run->nr_allocs : 1, 2 * sizeof(*steps));
-	int64_t now = 0, peak = 0;
-	size_t n = 0;
+	struct ttmon_run_pinned pinned;
+	int err = ttmon_run_count_pinned(run, &pinned);
 
-	if (!steps)
-		return -ENOMEM;
-	for (size_t i = 0; i < run->nr_allocs; i++) {
-		const struct ttmon_run_alloc *a = &run->allocs[i];
-		int64_t pages = (int64_t)MIN(ttmon_run_pages(a), 1ULL << 40);
-
-		if (!ttmon_run_pins_pages(a))
-			continue;
-		/* It may have been released, nobody knows when. */
-		if (ttmon_run_is_unknown(a)) {
-			map->pages_least = true;
-			map->now_unknown |= a->flags & TTMON_RUN_LIVE;
-			continue;
-		}
-		steps[n++] = (struct step){ a->alloc_ns, pages };
-		if (!(a->flags & TTMON_RUN_LIVE))
-			steps[n++] = (struct step){ MAX(a->free_ns, a->alloc_ns + 1), -pages };
-	}
-	qsort(steps, n, sizeof(*steps), by_time);
-	for (size_t i = 0; i < n; i++) {
-		now += steps[i].pages;
-		peak = MAX(peak, now);
-	}
-	map->now_pages = (uint64_t)MAX(now, 0);
-	map->peak_pages = (uint64_t)peak;
+	if (err)
+		return err;
+	map->now_pages = pinned.end_pages;
+	map->peak_pages = pinned.peak_pages;
 	map->page_size = PAGE;
-	map->pages_least |= run->at_least;
+	map->pages_least = pinned.at_least;
+	map->now_unknown = pinned.end_unknown;
 	return 0;
 }
 

@@ -90,9 +90,12 @@ static int run_family(const struct ttmon_cli *cli, void *opts)
 	const char *method = "GET";
 
 	if (cli->nr_words) {
-		if (cli->nr_words != 2 || !is_word(words[0]) || !is_word(words[1]) || strlen(words[0]) > 32 ||
-		    strlen(words[1]) > 32)
-			return ttmon_cli_bad(cli, "NAME on|off|counting");
+		if (!is_word(words[0]) || strlen(words[0]) > 32)
+			return ttmon_cli_bad(cli, "no such family: %s", words[0]);
+		if (cli->nr_words == 1)
+			return ttmon_cli_bad(cli, "what %s is to be is missing: on, off or counting", words[0]);
+		if (strcmp(words[1], "on") != 0 && strcmp(words[1], "off") != 0 && strcmp(words[1], "counting") != 0)
+			return ttmon_cli_bad_word(cli, "state", words[1], "on off counting");
 		method = "PUT";
 		snprintf(path, sizeof(path), "/v1/families?name=%s&state=%s", words[0], words[1]);
 	}
@@ -118,7 +121,7 @@ const struct ttmon_cli_cmd ttmon_cmd_family = {
 		 "Exit status: 0; 1 when the service refuses; 2 when there is no answer.",
 	TTMON_CLI_OPTS(options),
 	TTMON_SHOW_DEFAULTS,
-	.max_words = -1,
+	.max_words = 2,
 	.run = run_family,
 };
 
@@ -167,8 +170,15 @@ static int run_target(const struct ttmon_cli *cli, void *opts)
 	const char *method = "GET";
 	char path[64] = "/v1/targets";
 
+	static const char verbs[] = "add remove all";
+	const char *first = cli->nr_words ? cli->words[0] : "";
+
+	if (*first && strcmp(first, "add") != 0 && strcmp(first, "remove") != 0 && strcmp(first, "all") != 0)
+		return ttmon_cli_bad_word(cli, "verb", first, verbs);
 	if (!target_request(cli->words, cli->nr_words, &method, path, sizeof(path)))
-		return ttmon_cli_bad(cli, "add PID, remove PID or all on|off");
+		return ttmon_cli_bad(cli, "%s wants %s%s%s", first,
+				     !strcmp(first, "all") ? "on or off" : "the number of a process",
+				     cli->nr_words > 1 ? ", not " : "", cli->nr_words > 1 ? cli->words[1] : "");
 	return ask(opts, method, path, show_targets);
 }
 
@@ -185,7 +195,7 @@ const struct ttmon_cli_cmd ttmon_cmd_target = {
 		 "Exit status: 0; 1 when the service refuses; 2 when there is no answer.",
 	TTMON_CLI_OPTS(options),
 	TTMON_SHOW_DEFAULTS,
-	.max_words = -1,
+	.max_words = 2,
 	.words = "add remove all",
 	.run = run_target,
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_status.c: `ttmon status`: GET /v1/status, for people. Exit status 1 when the accounting identity
- * does not hold: every event must be accounted for, and a figure of a daemon whose books do not
- * balance is worth nothing.
+ * cmd_status.c: `ttmon status`: GET /v1/status, for people: one line that says whether all is well,
+ * which the exit status follows, then what people look for; the rest with -v. FAILED is an accounting
+ * that does not add up: every event must be accounted for, and the figures of a daemon that lost count
+ * are worth nothing.
  */
 #include "lib/os/clock.h"
 #include "lib/read/client.h"
@@ -241,6 +242,19 @@ static void show_kernel_pins(const json_t *k)
 	printf("%s\n", odd ? ttmon_show_escape(TTMON_SHOW_PLAIN) : "");
 }
 
+/* What the kernel says, where that and the figures of the trace cannot both be true. */
+static void show_kernel_contradiction(const json_t *k)
+{
+	const char *verdict = ttmon_show_str(k, "verdict");
+
+	if (!*verdict || !strcmp(verdict, "agrees") || !strcmp(verdict, "nothing"))
+		return;
+	label("kernel");
+	printf("%s", ttmon_show_escape(TTMON_SHOW_WARN));
+	clean(ttmon_show_str(k, "note"));
+	printf("%s\n", ttmon_show_escape(TTMON_SHOW_PLAIN));
+}
+
 /* Memory accesses of GPU kernels. */
 static void show_memtrace(const json_t *m)
 {
@@ -268,7 +282,7 @@ static void show_files(const json_t *f)
 	       (unsigned long long)unread, (unsigned long long)late, (unsigned long long)ttmon_show_u64(f, "helpers"));
 }
 
-static void show_memory(const json_t *root)
+static void show_memory(const json_t *root, bool verbose)
 {
 	/* Who tells of memory that is held. */
 	static const char *const tell[] = { "alloc", "tenstorrent" };
@@ -291,7 +305,10 @@ static void show_memory(const json_t *root)
 		why_not(tell[i], not_on(root, tell[i]));
 	}
 	putchar('\n');
-	show_kernel_pins(ttmon_show_at(root, "kernel_pins"));
+	if (verbose)
+		show_kernel_pins(ttmon_show_at(root, "kernel_pins"));
+	else
+		show_kernel_contradiction(ttmon_show_at(root, "kernel_pins"));
 	show_memtrace(ttmon_show_at(root, "memtrace"));
 	show_files(ttmon_show_at(root, "files"));
 	label("known");
@@ -300,6 +317,8 @@ static void show_memory(const json_t *root)
 		printf("- allocations\n");
 	else
 		counted(root, "allocations", "allocations\n");
+	if (!verbose)
+		return;
 	label("rings");
 	printf("%s, ", ttmon_fmt_bytes(buf, sizeof(buf), ttmon_show_u64(root, "rings.bytes")));
 	counted(root, "rings.cpus", "CPUs\n");
@@ -453,7 +472,7 @@ static void show_exact(const json_t *cpu, const char *until)
 	       missing ? ttmon_show_escape(TTMON_SHOW_PLAIN) : "");
 }
 
-static void show_cpu(const json_t *root)
+static void show_cpu(const json_t *root, bool verbose)
 {
 	const json_t *cpu = ttmon_show_at(root, "cpu"), *off = not_on(root, "cpu");
 
@@ -479,6 +498,8 @@ static void show_cpu(const json_t *root)
 			counted(cpu, "cpus", "CPUs, ");
 		show_exact(cpu, "slots add up exactly");
 	}
+	if (!verbose)
+		return;
 	label("");
 	counted(cpu, "switches", "switches, ");
 	counted(cpu, "processes", "processes; ");
@@ -612,7 +633,7 @@ static void show_call_stacks(const json_t *root)
 }
 
 /* Does the accounting identity hold? */
-static bool show_identity(const json_t *root)
+static void show_identity(const json_t *root)
 {
 	bool ok = ttmon_show_bool(root, "identity.ok");
 
@@ -624,7 +645,113 @@ static bool show_identity(const json_t *root)
 		clean(ttmon_show_str(root, "identity.why"));
 	}
 	putchar('\n');
-	return ok;
+}
+
+/* ---- the answer ---- */
+
+enum answer { OK, DEGRADED, FAILED };
+
+static uint64_t sum_of_lost(const json_t *root)
+{
+	json_t *lost = (json_t *)ttmon_show_at(root, "events.lost"), *value;
+	uint64_t sum = ttmon_show_u64(root, "slots.dropped");
+	const char *reason;
+
+	json_object_foreach(lost, reason, value) if (json_is_integer(value) && json_integer_value(value) > 0) sum +=
+		(uint64_t)json_integer_value(value);
+	return sum;
+}
+
+/* The first family that the budget has reduced; NULL. What a person turned off is as it should be. */
+static const char *reduced_by_budget(const json_t *root)
+{
+	json_t *reduced = (json_t *)ttmon_show_at(root, "reduced"), *one;
+	const char *name;
+
+	json_object_foreach(reduced, name, one) if (!strcmp(ttmon_show_str(one, "why"), "budget")) return name;
+	return NULL;
+}
+
+static enum answer answer_of(const json_t *root)
+{
+	if (!ttmon_show_bool(root, "identity.ok"))
+		return FAILED;
+	return json_array_size(ttmon_show_at(root, "degraded")) || sum_of_lost(root) || reduced_by_budget(root) ||
+			       ttmon_show_bool(root, "budget.over")
+		       ? DEGRADED
+		       : OK;
+}
+
+static void first_reason(const json_t *root)
+{
+	const json_t *first = json_array_get(ttmon_show_at(root, "degraded"), 0);
+	const char *family = reduced_by_budget(root);
+	char buf[TTMON_FMT_LEN];
+
+	if (first) {
+		printf("without ");
+		clean(ttmon_show_str(first, "what"));
+		since(first, "since_ns");
+		printf(": ");
+		clean(ttmon_show_str(first, "why"));
+	} else if (sum_of_lost(root)) {
+		printf("%s events or slots were lost: figures are lower bounds",
+		       ttmon_fmt_count(buf, sizeof(buf), sum_of_lost(root)));
+	} else if (family) {
+		why_not(family, not_on(root, family) ? not_on(root, family)
+						     : ttmon_show_at(ttmon_show_at(root, "reduced"), family));
+	} else {
+		printf("tracing costs more than the budget, and nothing that could be reduced would help");
+	}
+}
+
+static void show_answer(const json_t *root, enum answer answer)
+{
+	static const struct {
+		const char *word;
+		enum ttmon_show_colour colour;
+	} words[] = { [OK] = { "OK", TTMON_SHOW_GOOD },
+		      [DEGRADED] = { "DEGRADED", TTMON_SHOW_WARN },
+		      [FAILED] = { "FAILED", TTMON_SHOW_BAD } };
+
+	printf("%s%s%s", ttmon_show_escape(words[answer].colour), words[answer].word,
+	       ttmon_show_escape(TTMON_SHOW_PLAIN));
+	if (answer == FAILED) {
+		printf(": the accounting does not add up, believe no figure");
+		if (*ttmon_show_str(root, "identity.why")) {
+			printf(": ");
+			clean(ttmon_show_str(root, "identity.why"));
+		}
+	} else if (answer == DEGRADED) {
+		printf(": ");
+		first_reason(root);
+	}
+	putchar('\n');
+}
+
+static void show_text(const json_t *root, enum answer answer, bool verbose)
+{
+	show_answer(root, answer);
+	show_head(root);
+	show_degraded(root);
+	if (verbose)
+		show_events(root);
+	else
+		show_lost(root);
+	show_memory(root, verbose);
+	show_cpu(root, verbose);
+	if (verbose) {
+		show_cpu_odd(root);
+		show_rmids(root);
+	}
+	show_tenstorrent(root);
+	show_families(root);
+	show_quotas(root);
+	show_recording(root);
+	if (verbose) {
+		show_call_stacks(root);
+		show_identity(root);
+	}
 }
 
 static int run_status(const struct ttmon_cli *cli, void *ctx)
@@ -632,40 +759,32 @@ static int run_status(const struct ttmon_cli *cli, void *ctx)
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
 	const struct ttmon_show_opts *opts = ctx;
 	json_t *root = NULL;
-	bool ok;
+	enum answer answer;
 
 	(void)cli;
 	if (ttmon_client_fetch(opts->socket, "/v1/status", &reply) || ttmon_client_json(&reply, &root))
 		return TTMON_EXIT_ERROR;
-	if (opts->json) {
+	answer = answer_of(root);
+	if (opts->json)
 		fwrite(reply.body, 1, reply.len, stdout);
-		ok = ttmon_show_bool(root, "identity.ok");
-	} else {
-		show_head(root);
-		show_degraded(root);
-		show_events(root);
-		show_memory(root);
-		show_cpu(root);
-		show_cpu_odd(root);
-		show_rmids(root);
-		show_tenstorrent(root);
-		show_families(root);
-		show_quotas(root);
-		show_recording(root);
-		show_call_stacks(root);
-		ok = show_identity(root);
-	}
+	else
+		show_text(root, answer, opts->verbose);
 	json_decref(root);
-	return ok ? 0 : TTMON_EXIT_NO;
+	return answer == OK ? 0 : TTMON_EXIT_NO;
 }
 
-static const struct ttmon_cli_opt status_options[] = { TTMON_SHOW_ROWS };
+static const struct ttmon_cli_opt status_options[] = {
+	TTMON_SHOW_ROWS,
+	{ "verbose", 'v', NULL, "also how the service works: slots, window, rings, RMIDs, the kernel's figures", NULL,
+	  TTMON_CLI_FLAG(struct ttmon_show_opts, verbose) },
+};
 const struct ttmon_cli_cmd ttmon_cmd_status = {
 	.name = "ttmon status",
-	.summary = "what the service traces, has lost, and whether its accounting holds",
-	.args = "[--socket PATH] [--json]",
-	.about = "Shows what the service traces, what it has lost, and whether every event is accounted for.",
-	.notes = "Exit status: 0 all is well, 1 the accounting does not add up, 2 no answer.",
+	.summary = "is the service well? what it traces, what it has lost, what is pinned",
+	.args = "[--socket PATH] [--json] [-v]",
+	.about = "Says in one line whether the service is well: OK; DEGRADED, what it lacks, since when and why;\n"
+		 "FAILED, where its accounting does not add up. Then what it traces, has lost, and what is pinned.",
+	.notes = "Exit status: 0 OK, 1 DEGRADED or FAILED, 2 no answer.",
 	TTMON_CLI_OPTS(status_options),
 	TTMON_SHOW_DEFAULTS,
 	.run = run_status,

@@ -122,7 +122,13 @@ static void test_status(void **state)
 {
 	(void)state;
 	status_json = STATUS("true");
-	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), 0);
+	/* It has lost something: the first line says so, and the exit status. */
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_memory_equal(out, "DEGRADED: 4 events or slots were lost: figures are lower bounds\n", 63);
+	assert_width(out);
+	assert_null(strstr(out, "watermark"));
+	assert_non_null(strstr(out, "  lost         3 ring_full\n"));
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "-v", path), TTMON_EXIT_NO);
 	assert_string_equal(err_out, "");
 	assert_width(out);
 	assert_non_null(strstr(out, "ttmond 1.2?[2J, up "));
@@ -140,12 +146,29 @@ static void test_status(void **state)
 
 	status_json = STATUS("false");
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_memory_equal(out, "FAILED: the accounting does not add up, believe no figure: decoded 5, slotted 4\n",
+			    79);
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "-v", path), TTMON_EXIT_NO);
 	assert_non_null(strstr(out, "DOES NOT ADD UP: decoded 5, slotted 4\n"));
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "--json", path), TTMON_EXIT_NO);
 	assert_string_equal(out, status_json);
 	/* A daemon that says nothing of it is not one that is in order. */
 	status_json = "{}";
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_memory_equal(out, "FAILED: ", 8);
+	/* What was requested and is not there; what a person turned off is as it should be. */
+	status_json = "{\"identity\": {\"ok\": true}, "
+		      "\"degraded\": [{\"what\": \"a\", \"why\": \"b\"}]}";
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_memory_equal(out, "DEGRADED: without a: b\n", 23);
+	status_json = "{\"identity\": {\"ok\": true}, "
+		      "\"reduced\": {\"cpu\": {\"state\": \"off\", \"why\": \"asked for\"}}}";
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), 0);
+	assert_memory_equal(out, "OK\n", 3);
+	status_json = "{\"identity\": {\"ok\": true}, "
+		      "\"reduced\": {\"cpu\": {\"state\": \"off\", \"why\": \"budget\"}}}";
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_NO);
+	assert_memory_equal(out, "DEGRADED: cpu is off (budget)\n", 30);
 	status_json = "[]";
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, path), TTMON_EXIT_ERROR);
 	assert_string_equal(err_out, "ttmon: the answer is not a JSON object: something else\n");
@@ -227,12 +250,15 @@ static void test_errors(void **state)
 	none[sizeof(none) - 1] = '\0';
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", NULL, none), TTMON_EXIT_ERROR);
 
-	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "-v", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: no such option: -v, see ttmon status --help\n");
+	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "-Q", path), TTMON_EXIT_ERROR);
+	assert_string_equal(err_out, "ttmon status: no such option: -Q; there are --socket, --json, --verbose, --help, "
+				     "see ttmon status --help\n");
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "--frob", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: no such option: --frob, see ttmon status --help\n");
+	assert_string_equal(err_out, "ttmon status: no such option: --frob; there are --socket, --json, --verbose, "
+				     "--help, see ttmon status --help\n");
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "--socket", path), TTMON_EXIT_ERROR);
-	assert_string_equal(err_out, "ttmon status: a value is missing after --socket, see ttmon status --help\n");
+	assert_string_equal(err_out,
+			    "ttmon status: a value is missing after --socket: PATH, see ttmon status --help\n");
 	assert_int_equal(run_cmd(&ttmon_cmd_status, "status", "now", path), TTMON_EXIT_ERROR);
 	assert_string_equal(err_out, "ttmon status: takes no argument: now, see ttmon status --help\n");
 	assert_int_equal(run_cmd(&ttmon_cmd_probes, "probes", "--help", path), 0);
