@@ -12,9 +12,7 @@
 #ifndef TTMON_STACK_BPF_H
 #define TTMON_STACK_BPF_H
 
-#include "gather.bpf.h"
-
-#include <ttmon/stack.h>
+#include "python.bpf.h"
 
 extern const volatile u32 cfg_stack_frames;
 extern u32 stacks_on; /* enum ttmon_stack_copying, set by the daemon */
@@ -43,34 +41,9 @@ static __always_inline u64 trampoline_of_current(void)
 
 #define FRAME_MAX (8UL << 20) /* bytes from one frame record to the next: the usual limit of a whole stack */
 
-/*
- * Follow the frame records { frame pointer of the caller, return address }, each above the one before,
- * to at most max frames. bpf_get_stack() does it too, but a chain that ends in nothing, as every one
- * does at last, costs it a page fault (0.55 us, as much as the rest of a probed allocation), and a
- * frame pointer that code without frames uses for data gives it frames of data. Returns the number of
- * frames, or 0 where the kernel has put the address of its trampoline: a return probe further up.
- */
-SUBPROG int walk_frames(struct pt_regs *ctx, struct task_state *t, u32 max)
-{
-	u64 trampoline = trampoline_of_current();
-	u64 fp = PT_REGS_FP(ctx), low = PT_REGS_SP(ctx);
-	u64 record[2]; /* on the stack: a read into a map's memory is checked longer */
-	u32 n;
-
-	if (!t)
-		return 0;
-	t->trampoline = trampoline;
-	for (n = 1; n < TTMON_MAX_FRAMES && n < max; n++) {
-		if (fp - low >= FRAME_MAX || fp & 7 || bpf_probe_read_user(record, sizeof(record), (void *)fp))
-			break;
-		if (record[1] == trampoline)
-			return 0;
-		t->frames[n] = RETURN_ADDRESS(record[1]);
-		low = fp + sizeof(record);
-		fp = record[0];
-	}
-	return n;
-}
+/* stack.bpf.c: the verifier looks at them once, not for each number of frames. */
+u32 walk_frames(struct task_state *t, u64 fp, u64 low, u32 max);
+u64 chain_of(struct task_state *t, u32 n, u64 seed);
 
 /* Where the probe stands whose stack is taken. */
 enum take {
@@ -90,18 +63,6 @@ enum take {
 #ifdef __TARGET_ARCH_x86
 #define WAKE_EVERY (TTMON_STACK_RING / 4) /* a wake-up is several copies of the stack dear */
 #define USER_CS	   0x33			  /* of 64-bit programs (arch/x86/include/asm/segment.h) */
-
-/* A hash of the frames, and of whose they are. */
-static __always_inline u64 chain_of(struct task_state *t, u32 n, u64 seed)
-{
-	u64 h = seed;
-
-	for (u32 i = 0; i < TTMON_MAX_FRAMES && i < n; i++) {
-		h = (h ^ t->frames[i]) * 0x9e3779b97f4a7c15ULL;
-		h ^= h >> 29;
-	}
-	return h;
-}
 
 /* Who has return probes on the way, newest first: what lay where the trampoline is now. */
 static __always_inline u32 copy_returns(struct ttmon_stack_copy *s)
@@ -152,6 +113,21 @@ static __always_inline bool has_its_share(struct proc_info *p, u64 now)
 }
 
 /*
+ * The Python frames, where the process has an interpreter that is known. enum ttmon_py_state. They are
+ * at t->py; *layout is whose they are. Nobody else pays for it.
+ */
+static __always_inline u32 take_python(struct task_state *t, const struct proc_info *p, u32 tgid, u64 sp,
+				       const struct ttmon_py_layout **layout)
+{
+	t->npy = 0;
+	*layout = any_python ? bpf_map_lookup_elem(&pythons, &tgid) : NULL;
+	if (!*layout)
+		return TTMON_PY_NOT_LOOKED;
+	t->py_start = p->start_ns;
+	return walk_python(t, *layout, sp);
+}
+
+/*
  * Copy the stack, unless it is known that n frames by frame pointers are right. enum
  * ttmon_stack_state. The record is written where it is reserved: no watermark waits for this ring, and
  * memory of the CPU's own might be overwritten by a probe that comes in between.
@@ -161,12 +137,18 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 	u64 id = bpf_get_current_pid_tgid(), sp = PT_REGS_SP(ctx), flags = BPF_RB_NO_WAKEUP, chain, now, used;
 	u32 tgid = id >> 32;
 	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);
+	const struct ttmon_py_layout *py;
 	struct ttmon_stack_copy *s;
+	u32 py_state;
 
 	if (!t || !p || ctx->cs != USER_CS)
 		return TTMON_STACK_NOT_SAID;
+	if (take == TAKE_ENTRY)
+		sp += sizeof(u64); /* as if it had returned */
+	py_state = stacks_on == TTMON_STACKS_ON ? take_python(t, p, tgid, sp, &py) : TTMON_PY_NOT_LOOKED;
 	chain = chain_of(t, n, id ^ (u32)id ^ p->start_ns << 8 ^ p->image);
-	if (bpf_map_lookup_elem(&chains, &chain))
+	/* The same native frames stand for other lines. */
+	if (!t->npy && py_state != TTMON_PY_FAILED && bpf_map_lookup_elem(&chains, &chain))
 		return TTMON_STACK_CONFIRMED;
 	if (stacks_on == TTMON_STACKS_OVER)
 		return TTMON_STACK_UNCHECKED;
@@ -184,8 +166,6 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 	s->chain = chain;
 	s->tgid = tgid;
 	s->tid = id;
-	if (take == TAKE_ENTRY)
-		sp += sizeof(u64); /* as if it had returned */
 	s->ip = t->frames[0];
 	s->sp = sp;
 	s->bp = ctx->bp;
@@ -198,6 +178,14 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 	s->flags = (take == TAKE_POINT ? TTMON_STACK_EXACT : 0) | (cut ? TTMON_STACK_FP_CUT : 0);
 	s->nfp = n;
 	__builtin_memcpy(s->fp, t->frames, sizeof(s->fp));
+	s->npy = t->npy;
+	s->py_state = py_state;
+	s->py_start = s->py_end = 0;
+	if (py_state != TTMON_PY_NOT_LOOKED && py) {
+		s->py_start = py->text_start;
+		s->py_end = py->text_end;
+		__builtin_memcpy(s->py, t->py, sizeof(s->py));
+	}
 	s->nret = t->trampoline ? copy_returns(s) : 0;
 	s->pages = copy_pages(s, sp);
 	/* The ring is looked at now and then; one that fills up faster says so, at each quarter of it. */
@@ -212,7 +200,7 @@ SUBPROG int copy_stack(struct pt_regs *ctx, struct task_state *t, u32 n, u32 tak
 static __always_inline u32 take_stack(struct pt_regs *ctx, struct task_state *t, enum take take)
 {
 	u32 max = cfg_stack_frames > TTMON_MAX_FRAMES ? TTMON_MAX_FRAMES : cfg_stack_frames;
-	u32 frames = walk_frames(ctx, t, max + 1), cut = 0, state = TTMON_STACK_NOT_SAID;
+	u32 frames = walk_frames(t, PT_REGS_FP(ctx), PT_REGS_SP(ctx), max + 1), cut = 0, state = TTMON_STACK_NOT_SAID;
 
 	if (!frames) {
 		long n = bpf_get_stack(ctx, t->frames, sizeof(t->frames), BPF_F_USER_STACK);

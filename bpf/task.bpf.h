@@ -13,6 +13,7 @@
 #include "emit.bpf.h"
 
 #include <ttmon/fns.h>
+#include <ttmon/python.h>
 
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
 #define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
@@ -134,6 +135,13 @@ struct task_state {
 	u64 frames[TTMON_MAX_FRAMES];
 	u64 stack;	/* number of the copy of the stack that was made last */
 	u64 trampoline; /* where functions with a return probe returned to when the last stack was taken */
+	/* python.bpf.c */
+	u64 py_thread;		    /* the thread's state in the interpreter, as it was found last */
+	u64 py_start;		    /* when its process began */
+	u64 py_file, py_file_print; /* of the code object before this one: mostly it is the same file */
+	u64 py_buf[16];		    /* scratch */
+	u32 npy, pad;
+	struct ttmon_py_frame py[TTMON_PY_FRAMES];
 };
 
 struct procs_map {

@@ -50,6 +50,8 @@ struct handle_map live_captures SEC(".maps"); /* id of a capture that has not en
 struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */
 struct stack_ring_map stack_ring SEC(".maps"); /* copies of stacks */
+struct pythons_map pythons SEC(".maps");       /* processes with a Python whose frames are known */
+struct codes_map codes SEC(".maps");	       /* code objects of Python that were told */
 struct chains_map chains SEC(".maps");	       /* stacks of which frame pointers tell the truth */
 struct cpu_states_map cpu_states
 	SEC(".maps");			   /* what each CPU is in the middle of: read by the daemon through a mapping */
@@ -65,6 +67,8 @@ u32 family_epoch[TTMON_FAMILY_MAX] = {};
 u32 stacks_on = 0;
 u64 stacks_copied = 0;
 u64 stacks_lost = 0;
+u32 any_python = 0;
+u64 codes_since = 0;
 u32 kmd_major = 0;
 u32 kmd_closes = 0;
 
@@ -73,8 +77,12 @@ static __always_inline void inherit(u32 parent, u32 child)
 {
 	u32 *when = any_switcher ? bpf_map_lookup_elem(&switchers, &parent) : NULL, now = 1;
 
+	struct ttmon_py_layout *python = any_python ? bpf_map_lookup_elem(&pythons, &parent) : NULL;
+
 	if (when && *when & 1)
 		bpf_map_update_elem(&switchers, &child, &now, BPF_ANY);
+	if (python)
+		bpf_map_update_elem(&pythons, &child, python, BPF_ANY);
 }
 
 /* It executes another program. */
@@ -129,6 +137,8 @@ int BPF_PROG(on_exec, struct task_struct *task)
 
 	if (any_switcher)
 		forget_switcher(tgid);
+	if (any_python)
+		bpf_map_delete_elem(&pythons, &tgid);
 	if (!active || !p)
 		return 0;
 	p->flags = (p->flags & ~(PROC_DRIVER | PROC_RETURNS | PROC_RT_NESTS)) | PROC_ANNOUNCED | PROC_FROM_START;
@@ -161,6 +171,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if (BPF_CORE_READ(task, signal, live.counter) > 0)
 		return 0;
 	bpf_map_delete_elem(&procs, &tgid);
+	if (any_python)
+		bpf_map_delete_elem(&pythons, &tgid);
 	e = emit_reserve(TTMON_EV_EXIT, sizeof(*e), task_id(task));
 	if (!e)
 		return 0;

@@ -65,6 +65,13 @@ static const char *object_path(const struct ttmon_history *h, const struct ttmon
 	return o ? o->path : NULL;
 }
 
+static bool is_python(const struct ttmon_history *h, const struct ttmon_frame *f)
+{
+	const struct ttmon_object *o = f->object ? ttmon_history_object(h, f->object) : NULL;
+
+	return o && o->flags & TTMON_OBJ_PYTHON;
+}
+
 /* Which of its frames a call site is called by: the innermost with a name, else the innermost. */
 static const struct ttmon_frame *best_frame(const struct ttmon_history *h, const struct ttmon_site *s)
 {
@@ -90,6 +97,10 @@ void ttmon_api_row_site(struct ttmon_jsonw *w, const struct ttmon_history *h, ui
 		return;
 	}
 	name = ttmon_history_symbol(h, f, &delta);
+	if (name && is_python(h, f)) {
+		ttmon_jsonw_str(w, ttmon_history_frame_name(h, f, text, sizeof(text)));
+		return;
+	}
 	if (name) {
 		ttmon_jsonw_symbol(w, name, delta);
 		return;
@@ -116,6 +127,13 @@ void ttmon_api_row_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, 
 
 		ttmon_jsonw_open(w, '{');
 		ttmon_jsonw_key(w, "function");
+		if (is_python(h, f)) {
+			ttmon_jsonw_str(w, name);
+			ttmon_jsonw_key_str(w, "file", object_path(h, f));
+			ttmon_jsonw_key_num(w, "line", f->offset);
+			ttmon_jsonw_close(w, '}');
+			continue;
+		}
 		ttmon_jsonw_symbol(w, name, delta);
 		ttmon_jsonw_key_str(w, "object", object_path(h, f));
 		ttmon_jsonw_key_addr(w, "offset", f->offset);

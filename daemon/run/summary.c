@@ -12,6 +12,7 @@
 #define SPOTS	     5
 #define PROCS	     10
 #define SITE_COLUMNS 77
+#define LINE_ROOM    256 /* of a line of Python */
 
 static char *bytes(char *buf, uint64_t v)
 {
@@ -123,16 +124,17 @@ static void not_seen(FILE *f, const struct ttmon_seen_view *v)
 }
 
 /*
- * The symbols of the frames of a call site that have one, innermost first, borrowed: how many,
- * TTMON_MAX_FRAMES at most.
+ * The names of the frames of a call site that have one, innermost first, borrowed, or made in rooms:
+ * how many, TTMON_MAX_FRAMES at most.
  */
-static size_t symbols_of(const struct ttmon_history *h, const struct ttmon_spot *s, const char **ret)
+static size_t symbols_of(const struct ttmon_history *h, const struct ttmon_spot *s, const char **ret,
+			 char (*rooms)[LINE_ROOM])
 {
 	const struct ttmon_site *site = s->site ? ttmon_history_site(h, s->site) : NULL;
 	size_t n = 0;
 
 	for (uint32_t i = 0; site && i < MIN(site->nframes, (uint32_t)TTMON_MAX_FRAMES); i++) {
-		const char *symbol = ttmon_history_symbol(h, &site->frames[i], &(uint64_t){ 0 });
+		const char *symbol = ttmon_history_frame_name(h, &site->frames[i], rooms[n], LINE_ROOM);
 
 		if (symbol)
 			ret[n++] = symbol;
@@ -164,6 +166,7 @@ static void spots(FILE *f, const struct ttmon_history *h, bool hot)
 	char size[TTMON_FMT_LEN], copies[TTMON_FMT_LEN], gain[2 * TTMON_FMT_LEN], where[SITE_COLUMNS + 1];
 	const char *symbols[SPOTS * TTMON_MAX_FRAMES];
 	char *names[SPOTS * TTMON_MAX_FRAMES];
+	static char rooms[SPOTS * TTMON_MAX_FRAMES][LINE_ROOM];
 	struct ttmon_spot s[SPOTS];
 	size_t n = hot ? ttmon_history_hotspots(h, s, SPOTS) : ttmon_history_coldspots(h, s, SPOTS);
 	size_t nr[SPOTS], all = 0, at = 0;
@@ -171,7 +174,7 @@ static void spots(FILE *f, const struct ttmon_history *h, bool hot)
 	if (!n)
 		return;
 	for (size_t i = 0; i < n; i++)
-		all += nr[i] = symbols_of(h, &s[i], symbols + all);
+		all += nr[i] = symbols_of(h, &s[i], symbols + all, rooms + all);
 	ttmon_names_show(symbols, all, names);
 	fprintf(f, "\n%s\n%-15s %-19s %10s %10s  %s\n", hot ? "HOTTEST UNPINNED" : "COLDEST PINNED", "ADVICE", "TIME",
 		"SIZE", "COPIES", "MEMORY");

@@ -10,6 +10,7 @@
 
 #include "daemon/io/probes/discover.h"
 #include "daemon/io/unwind/unwinder.h"
+#include "daemon/run/pynames.h"
 #include "lib/os/clock.h"
 
 #define MAPS_MAX  128 /* of one message */
@@ -40,6 +41,7 @@ struct unwind {
 	uint64_t reads_was, reads_ns;
 	uint32_t refused[FOLLOWERS]; /* objects whose files hung */
 	size_t nr_refused;
+	struct ttmon_pynames *pynames;
 	uint64_t left; /* copies that those before it left without an answer, or more */
 	struct {
 		struct ttmon_unwinder_head head;
@@ -238,7 +240,15 @@ static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
 		return;
 	w->answered++;
 	w->answered_ns = ttmon_mono_ns();
-	memcpy(fact.e.frames, s->frames, s->nframes * sizeof(s->frames[0]));
+	for (uint32_t i = 0; i < s->nframes; i++) {
+		bool known = true;
+
+		fact.e.frames[i] = s->frames[i] & TTMON_FRAME_PYTHON
+					   ? ttmon_pynames_frame(w->pynames, s->frames[i], &known)
+					   : s->frames[i];
+		if (!known)
+			fact.e.by = TTMON_STACK_BY_NO_PYTHON;
+	}
 	if (s->by == TTMON_STACK_BY_FRAMES)
 		ttmon_bpf_confirm_chain(ttmon_daemon_bpf(w->c), s->chain);
 	ttmon_daemon_fact(w->c, &fact, sizeof(fact.e) + s->nframes * sizeof(s->frames[0]));
@@ -272,12 +282,21 @@ static void take(struct unwind *w, const void *msg)
 	case TTMON_UNWINDER_DONE:
 		w->done = true;
 		return;
+	case TTMON_UNWINDER_FN: {
+		const struct ttmon_unwinder_fn *fn = (const void *)(head + 1);
+
+		/* Its numbers begin anew, and what it was told before it knows no longer. */
+		if (!fn->no)
+			ttmon_bpf_codes_again(ttmon_daemon_bpf(w->c));
+		ttmon_pynames_add(w->pynames, fn);
+		return;
+	}
 	}
 }
 
 static void receive(struct unwind *w)
 {
-	_Alignas(8) char msg[sizeof(struct ttmon_unwinder_head) + sizeof(struct ttmon_unwinder_stack) + 8];
+	_Alignas(8) char msg[sizeof(struct ttmon_unwinder_head) + sizeof(struct ttmon_unwinder_fn) + 8];
 
 	while (w->sock >= 0) {
 		ssize_t n = recv(w->sock, msg, sizeof(msg), MSG_DONTWAIT);
@@ -322,6 +341,10 @@ static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg 
 	if (!w)
 		return log_error_r(-ENOMEM, "out of memory");
 	w->c = c;
+	if (ttmon_pynames_new(c, &w->pynames)) {
+		free(w);
+		return log_error_r(-ENOMEM, "out of memory");
+	}
 	w->reads = reads;
 	w->starter = TAKE_FD(starter);
 	w->sock = TAKE_FD(sock);
@@ -524,6 +547,7 @@ static void unwind_free(void *state)
 		close(w->pidfd);
 	close(w->starter);
 	free(w->queue);
+	ttmon_pynames_free(w->pynames);
 	free(w);
 }
 

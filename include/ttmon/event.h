@@ -303,7 +303,8 @@ enum ttmon_stack_end {
 	X(1, FRAMES, "frame_pointers", "by frame pointers; unwind tables say the same")              \
 	X(2, TABLES, "tables", "by unwind tables")                                                   \
 	X(3, GUESSED, "guessed", "by unwind tables, and by a frame pointer where code has no table") \
-	X(4, UNCHECKED, "unchecked", "by frame pointers, where code may have none: it may be wrong")
+	X(4, UNCHECKED, "unchecked", "by frame pointers, where code may have none: it may be wrong")     \
+	X(5, NO_PYTHON, "python_unknown", "it has Python frames, and some of their lines, or which there are, is not known")
 
 enum ttmon_stack_by {
 #define X(id, NAME, name, help) TTMON_STACK_BY_##NAME = id,
@@ -593,6 +594,12 @@ struct ttmon_ev_text {
  */
 #define TTMON_OBJ_CUDA	 (1 << 0)
 #define TTMON_OBJ_PROBED (1 << 1)
+/*
+ * A function of Python: path is its source file as its code object names it, and the build-id, of
+ * TTMON_PY_ID bytes, a hash of that and of its qualified name: in another run it is the same.
+ */
+#define TTMON_OBJ_PYTHON (1 << 2)
+#define TTMON_PY_ID	 8
 
 struct ttmon_ev_object {
 	struct ttmon_event h;
@@ -713,6 +720,16 @@ struct ttmon_ev_gpu_use {
  * What a copy of the stack of h.tgid, h.tid was. stack 0: the copies that were not told of by now will
  * not be, as nobody unwinds any more.
  */
+/*
+ * A frame that is a line of Python: the OBJECT of its function, which has TTMON_OBJ_PYTHON, and the
+ * line, 0: not known. In a site the line is its offset, and the SYMBOL there, told before, is the
+ * function's qualified name.
+ */
+#define TTMON_FRAME_PYTHON	  (1ULL << 63)
+#define TTMON_FRAME_OBJECT_SHIFT  32
+#define TTMON_FRAME_LINE(frame)	  ((frame) & 0xffffffffULL)
+#define TTMON_FRAME_OBJECT(frame) (__u32)(((frame) & ~TTMON_FRAME_PYTHON) >> TTMON_FRAME_OBJECT_SHIFT)
+
 struct ttmon_ev_unwound {
 	struct ttmon_event h;
 	__u64 stack;	/* number of the copy */
@@ -720,7 +737,7 @@ struct ttmon_ev_unwound {
 	__u8 end;	/* enum ttmon_stack_end */
 	__u16 nframes;	/* <= TTMON_MAX_FRAMES */
 	__u32 object;	/* NO_TABLE, BAD_TABLE: whose code it is, as in the OBJECT fact; 0: none */
-	__u64 frames[]; /* return addresses, innermost first */
+	__u64 frames[]; /* return addresses and lines of Python, innermost first */
 };
 
 #include <ttmon/ev_cpu.h>

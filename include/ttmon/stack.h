@@ -8,12 +8,13 @@
 #define TTMON_STACK_H
 
 #include <ttmon/event.h>
+#include <ttmon/python.h>
 
 #define TTMON_STACK_PAGE    4096UL
 #define TTMON_STACK_BYTES   8192UL     /* that are copied, from the stack pointer up */
 #define TTMON_STACK_PAGES   3	       /* that these can lie on */
 #define TTMON_STACK_RETURNS 32	       /* return probes on the way that can be repaired */
-#define TTMON_STACK_RING    (8U << 20) /* bytes of the ring: more than 600 copies */
+#define TTMON_STACK_RING    (8U << 20) /* bytes of the ring: more than 580 copies */
 
 /* Stacks are not copied; they are; they were, and nobody unwinds any more. */
 enum ttmon_stack_copying { TTMON_STACKS_OFF, TTMON_STACKS_ON, TTMON_STACKS_OVER };
@@ -39,6 +40,11 @@ struct ttmon_stack_copy {
 		__u64 sp, ra;
 	} ret[TTMON_STACK_RETURNS];
 	__u64 fp[TTMON_MAX_FRAMES];
+	/* Python frames, innermost first; of those whose code was told print is not 0. */
+	__u32 npy;
+	__u32 py_state;		    /* enum ttmon_py_state */
+	__u64 py_start, py_end;	    /* addresses of the interpreter's code */
+	struct ttmon_py_frame py[TTMON_PY_FRAMES];
 	/*
 	 * Whole pages, so that an address lies at bytes[address - (sp & ~4095)]; those below sp are not
 	 * copied.

@@ -158,3 +158,14 @@ char *ttmon_fmt_quote(char *buf, size_t n, const char *path)
 	buf[at] = '\0';
 	return buf;
 }
+
+char *ttmon_python_line(char *buf, size_t n, const char *path, uint64_t line, const char *function)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	if (line)
+		snprintf(buf, n, "%s:%llu in %s", base, (unsigned long long)line, function);
+	else
+		snprintf(buf, n, "%s in %s", base, function);
+	return buf;
+}

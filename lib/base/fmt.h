@@ -40,4 +40,7 @@ char *ttmon_fmt_text(char *buf, size_t n, const char *text);
  */
 char *ttmon_fmt_quote(char *buf, size_t n, const char *path);
 
+/* "train.py:42 in forward", of line 0, which is not known, "train.py in forward". Returns buf. */
+char *ttmon_python_line(char *buf, size_t n, const char *path, uint64_t line, const char *function);
+
 #endif

@@ -9,11 +9,12 @@
 static char *frame_text(const struct ttmon_run *run, const struct ttmon_run_frame *f, bool first)
 {
 	const char *base = f->object == TTMON_RUN_NONE ? "?" : run->objects[f->object].base;
-	char *text = NULL;
+	char *text = NULL, line[512];
+	const char *fn = ttmon_run_frame_name(run, f, line, sizeof(line));
 	int len;
 
-	if (f->fn && !first)
-		return strdup(f->fn);
+	if (fn && (!first || fn == line))
+		return strdup(fn);
 	len = asprintf(&text, "%s+0x%" PRIx64, f->fn ?: base, f->fn ? f->delta : f->offset);
 	return len < 0 ? NULL : text;
 }

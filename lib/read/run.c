@@ -408,6 +408,7 @@ static int read_objects(struct ttmon_run_loader *l)
 		o->base = slash ? slash + 1 : o->path;
 		o->build_id_len = read_build_id(ttmon_db_str(row, "build_id", ""), o->build_id);
 		o->cuda = json_is_true(json_object_get(row, "cuda"));
+		o->python = !strcmp(ttmon_db_str(row, "kind", ""), "python");
 		run->nr_objects = i + 1;
 		if (ttmon_db_u64(row, "id", &id) && id && ttmon_hmap_put(&l->objects, hash_of(run, id), i) < 0)
 			return -ENOMEM;
@@ -522,7 +523,7 @@ static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
 {
 	const char *by = ttmon_db_str(stack, "by", ""), *end = ttmon_db_str(stack, "end", "");
 
-	if (!strcmp(by, "unchecked") || !strcmp(by, "guessed"))
+	if (!strcmp(by, "unchecked") || !strcmp(by, "guessed") || !strcmp(by, "python_unknown"))
 		s->exact = s->names = 0;
 	if (*end && strcmp(end, "complete") != 0 && strcmp(end, "depth") != 0)
 		s->cut = true;
@@ -1046,6 +1047,13 @@ uint64_t ttmon_run_pages(const struct ttmon_run_alloc *a)
 	return MIN(a->size / PAGE + (a->size % PAGE + into + PAGE - 1) / PAGE, MAX_PAGES);
 }
 
+const char *ttmon_run_frame_name(const struct ttmon_run *run, const struct ttmon_run_frame *f, char *buf, size_t n)
+{
+	const struct ttmon_run_object *o = f->object == TTMON_RUN_NONE ? NULL : &run->objects[f->object];
+
+	return f->fn && o && o->python ? ttmon_python_line(buf, n, o->path, f->offset, f->fn) : f->fn;
+}
+
 const char *ttmon_run_site_text(const struct ttmon_run *run, uint32_t site, char *buf, size_t n)
 {
 	const struct ttmon_run_site *s = &run->sites[site];
@@ -1057,9 +1065,11 @@ const char *ttmon_run_site_text(const struct ttmon_run *run, uint32_t site, char
 	for (uint32_t i = 0; i < MIN(s->nframes, SITE_TEXT_FRAMES) && len < sizeof(text); i++) {
 		const struct ttmon_run_frame *f = &run->frames[s->frame + i];
 		const char *base = f->object == TTMON_RUN_NONE ? "?" : run->objects[f->object].base;
+		char line[256];
+		const char *fn = ttmon_run_frame_name(run, f, line, sizeof(line));
 
-		if (i)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, " < %s", f->fn ?: base);
+		if (i || fn == line)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? " < " : "", fn ?: base);
 		else
 			len += (size_t)snprintf(text, sizeof(text), "%s+0x%llx", f->fn ?: base,
 						(unsigned long long)(f->fn ? f->delta : f->offset));

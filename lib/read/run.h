@@ -37,6 +37,7 @@ struct ttmon_run_object {
 	uint8_t build_id[20];
 	uint8_t build_id_len; /* 0: none */
 	bool cuda;	      /* CUDA or an allocator: not in call sites */
+	bool python;	      /* a function of Python in the source file at path: offsets are lines */
 };
 
 struct ttmon_run_frame {
@@ -202,6 +203,10 @@ uint64_t ttmon_run_moved(const struct ttmon_run_alloc *a);
  * bits.
  */
 uint64_t ttmon_run_pages(const struct ttmon_run_alloc *a);
+/*
+ * A frame's function; of Python "train.py:42 in forward", made in buf. NULL: it has none.
+ */
+const char *ttmon_run_frame_name(const struct ttmon_run *run, const struct ttmon_run_frame *f, char *buf, size_t n);
 /*
  * "load_batch+0x41 < train < main", "train+0x2a41" where there is no function, "?" where no frames are
  * known: the three innermost frames, as text, into buf (cleaned for a terminal). Returns buf.

@@ -158,6 +158,7 @@ void ttmon_uw_walk(const struct ttmon_uw_ops *ops, const struct ttmon_uw_regs *r
 			ret->end = TTMON_STACK_DEPTH;
 			return;
 		}
+		ret->sp[ret->n] = w.regs.r[TTMON_UW_RSP];
 		ret->pc[ret->n++] = pc;
 		if (found == TTMON_UW_ROW) {
 			bool by_fp = ttmon_uw_by_frame_pointer(w.at.row);

@@ -310,7 +310,9 @@ static void frame(struct ttmon_view_out *o, const struct ttmon_run_frame *f)
 	ttmon_jsonw_open(w, '[');
 	ttmon_jsonw_int(w, f->object == TTMON_RUN_NONE ? -1 : (int64_t)o->objects[f->object]);
 	ttmon_jsonw_addr(w, f->offset);
-	if (f->fn)
+	if (f->fn && f->object != TTMON_RUN_NONE && o->run->objects[f->object].python)
+		ttmon_jsonw_str(w, ttmon_run_frame_name(o->run, f, name, sizeof(name)));
+	else if (f->fn)
 		ttmon_jsonw_symbol(w, ttmon_demangle(name, sizeof(name), f->fn), f->delta);
 	else
 		ttmon_jsonw_null(w);

@@ -562,6 +562,8 @@ const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, s
 uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmon_proc *p);
 /* Function name at a frame, NULL if not known; *delta: offset into the function. */
 const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta);
+/* The same for people: of Python "train.py:42 in forward", made in buf. NULL: it has no name. */
+const char *ttmon_history_frame_name(const struct ttmon_history *h, const struct ttmon_frame *f, char *buf, size_t n);
 /*
  * Allocations in the order they were made: seq runs from 0 to ttmon_history_allocs() - 1; NULL where
  * folded or evicted.

@@ -125,7 +125,7 @@ static void say_how(struct ttmon_site *s, const struct ttmon_taken *t)
 {
 	static const uint8_t worth[TTMON_STACK_BY_MAX] = {
 		[TTMON_STACK_BY_FRAMES] = 4,  [TTMON_STACK_BY_TABLES] = 4,    [TTMON_STACK_BY_NOT_SAID] = 3,
-		[TTMON_STACK_BY_GUESSED] = 2, [TTMON_STACK_BY_UNCHECKED] = 1,
+		[TTMON_STACK_BY_GUESSED] = 2, [TTMON_STACK_BY_NO_PYTHON] = 2, [TTMON_STACK_BY_UNCHECKED] = 1,
 	};
 
 	if (s->allocs && worth[t->by] <= worth[s->by])

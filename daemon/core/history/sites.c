@@ -97,6 +97,11 @@ static bool locate(const struct ttmon_symtab *symtab, const struct ttmon_site_qu
 
 	for (uint32_t i = 0; i < st->nframes; i++) {
 		uint64_t addr = st->frames[i];
+
+		if (addr & TTMON_FRAME_PYTHON && ttmon_symtab_get_object(symtab, TTMON_FRAME_OBJECT(addr))) {
+			out[i] = (struct ttmon_frame){ TTMON_FRAME_OBJECT(addr), TTMON_FRAME_LINE(addr) };
+			continue;
+		}
 		/* A return address may be the first byte after the code it belongs to. */
 		const struct ttmon_xmap *x = ttmon_maps_find(q->maps, addr - 1, q->ts_ns, q->execs, q->nr_execs);
 

@@ -6,6 +6,8 @@
  */
 #include "daemon/core/history/history_int.h"
 
+#include "lib/base/fmt.h"
+
 static const char *const finding_names[] = {
 #define X(id, NAME, name, help) [id] = name,
 	TTMON_FINDING_TABLE(X)
@@ -93,6 +95,17 @@ const struct ttmon_object *ttmon_history_object(const struct ttmon_history *h, s
 const char *ttmon_history_symbol(const struct ttmon_history *h, const struct ttmon_frame *f, uint64_t *delta)
 {
 	return ttmon_symtab_get_symbol(&h->symtab, f, delta);
+}
+
+const char *ttmon_history_frame_name(const struct ttmon_history *h, const struct ttmon_frame *f, char *buf, size_t n)
+{
+	const struct ttmon_object *o = ttmon_symtab_get_object(&h->symtab, f->object);
+	uint64_t delta;
+	const char *name = ttmon_symtab_get_symbol(&h->symtab, f, &delta);
+
+	if (!name || !o || !(o->flags & TTMON_OBJ_PYTHON))
+		return name;
+	return ttmon_python_line(buf, n, o->path, f->offset, name);
 }
 
 uint64_t ttmon_history_allocs(const struct ttmon_history *h)

@@ -13,6 +13,7 @@
 #include "daemon/io/bpf/closer.h"
 #include "daemon/io/host/caps.h"
 #include "daemon/io/bpf/uprobe_legacy.h"
+#include "lib/os/clock.h"
 #include "lib/os/proc.h"
 #include "lib/os/log.h"
 
@@ -757,6 +758,23 @@ int ttmon_bpf_switchers_fd(const struct ttmon_bpf *b)
 uint32_t *ttmon_bpf_any_switcher(const struct ttmon_bpf *b)
 {
 	return &b->skel->bss->any_switcher;
+}
+
+int ttmon_bpf_set_python(struct ttmon_bpf *b, uint32_t tgid, const struct ttmon_py_layout *layout)
+{
+	int fd = bpf_map__fd(b->skel->maps.pythons);
+
+	if (!layout)
+		return bpf_map_delete_elem(fd, &tgid) && errno != ENOENT ? -errno : 0;
+	if (bpf_map_update_elem(fd, &tgid, layout, BPF_ANY))
+		return -errno;
+	__atomic_store_n(&b->skel->bss->any_python, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void ttmon_bpf_codes_again(struct ttmon_bpf *b)
+{
+	__atomic_store_n(&b->skel->bss->codes_since, ttmon_mono_ns(), __ATOMIC_RELEASE);
 }
 
 int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b)

@@ -362,4 +362,13 @@ bool ttmon_bpf_session(const struct ttmon_bpf *b);
 enum { TTMON_SWITCHER_NOW = 1, TTMON_SWITCHER_EXEC = 2 };
 int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when) _must_check;
 
+struct ttmon_py_layout;
+/*
+ * The Python frames of this process are found so from now on; NULL: not any more. Its children are the
+ * same, an exec ends it. -E2BIG: too many.
+ */
+int ttmon_bpf_set_python(struct ttmon_bpf *b, uint32_t tgid, const struct ttmon_py_layout *layout) _must_check;
+/* Code objects that were told are told again: who knew them is gone. */
+void ttmon_bpf_codes_again(struct ttmon_bpf *b);
+
 #endif

@@ -161,6 +161,8 @@ void ttmon_db_rows_objects(struct ttmon_jsonw *w, const struct ttmon_history *h)
 		ttmon_jsonw_key_str(w, "path", o->path);
 		ttmon_jsonw_key_name(w, "build_id", hex);
 		ttmon_jsonw_key_bool(w, "cuda", o->flags & TTMON_OBJ_CUDA);
+		if (o->flags & TTMON_OBJ_PYTHON)
+			ttmon_jsonw_key_name(w, "kind", "python");
 		ttmon_jsonw_close(w, '}');
 	}
 	ttmon_jsonw_close(w, ']');

@@ -58,6 +58,10 @@ struct reader {
 	uint64_t strtab_at;
 	unsigned int rodata_seen;
 
+	/* Link-time addresses, 0: none. */
+	uint64_t py_runtime, py_version;
+	bool py_debug; /* it has what debug builds of Python have */
+
 	uint64_t stapsdt_base; /* address of .stapsdt.base, 0: none */
 	size_t cap_usdts;
 };
@@ -68,6 +72,7 @@ struct reader {
 #define MAX_DYNAMIC    4096u
 #define USER_ROW       0x8000u /* candidate.row: USER_ROW + index of the user's function */
 #define TT_ROW	       0x4000u /* candidate.row: TT_ROW + what ttmon_ttname_find() says */
+#define PY_ROW	       0x2000u /* candidate.row: PY_ROW + enum py_name */
 #define TO_FIRST_WORD  16      /* from a vtable's symbol to what an object's first word holds (Itanium C++ ABI 2.5.2) */
 
 static void reader_fini(struct reader *r)
@@ -201,6 +206,23 @@ static int tt_strings(struct reader *r, const char *p, size_t fresh, size_t n, u
 	return 0;
 }
 
+/* Names of the Python interpreter's. */
+enum py_name { PY_RUNTIME, PY_VERSION, PY_DEBUG, PY_NAMES };
+
+static int py_strings(struct reader *r, const char *p, size_t fresh, size_t n, uint64_t pos)
+{
+	static const char *const names[PY_NAMES] = { "_PyRuntime", "Py_Version", "_Py_NegativeRefcount" };
+
+	for (unsigned int i = 0; i < PY_NAMES; i++) {
+		const char *s = memmem(p, n, names[i], strlen(names[i]) + 1);
+		int err = s && s < p + fresh ? add_candidate(r, pos + (size_t)(s - p), PY_ROW + i, 0, s, 0) : 0;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int strings_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_t pos)
 {
 	static const char cxa_throw[] = "__cxa_throw";
@@ -239,7 +261,8 @@ static int strings_piece(void *ctx, const char *p, size_t fresh, size_t n, uint6
 				return err;
 		}
 	}
-	return tt_strings(r, p, fresh, n, pos);
+	err = py_strings(r, p, fresh, n, pos);
+	return err ?: tt_strings(r, p, fresh, n, pos);
 }
 
 /* ---- symbol tables ---- */
@@ -267,6 +290,14 @@ static bool is_tt_function(struct reader *r, const struct candidate *c, const El
 	return false;
 }
 
+static void py_symbol(struct reader *r, unsigned int name, const Elf64_Sym *sym)
+{
+	if (name == PY_DEBUG)
+		r->py_debug = true;
+	else if (ELF64_ST_TYPE(sym->st_info) == STT_OBJECT)
+		*(name == PY_RUNTIME ? &r->py_runtime : &r->py_version) = sym->st_value;
+}
+
 static int symbol_found(void *ctx, const Elf64_Sym *sym)
 {
 	struct reader *r = ctx;
@@ -289,6 +320,10 @@ static int symbol_found(void *ctx, const Elf64_Sym *sym)
 		struct hit *h;
 		int err;
 
+		if (!(r->cand[lo].row & (USER_ROW | TT_ROW)) && r->cand[lo].row & PY_ROW) {
+			py_symbol(r, r->cand[lo].row & ~PY_ROW, sym);
+			continue;
+		}
 		if ((r->cand[lo].row & TT_ROW) && !is_tt_function(r, &r->cand[lo], sym))
 			continue;
 		if (!seg || ELF64_ST_TYPE(sym->st_info) != STT_FUNC)
@@ -676,6 +711,40 @@ static int find_stripped(struct reader *r)
 	return 0;
 }
 
+/* Bytes of the file that lie at a link-time address. */
+static bool read_at(struct reader *r, uint64_t vaddr, void *buf, size_t n)
+{
+	const struct ttmon_elf_seg *seg = vaddr ? ttmon_elf_seg_of(&r->elf, vaddr, false) : NULL;
+
+	return seg && seg->len - (vaddr - seg->vaddr) >= n &&
+	       !ttmon_elf_pread(&r->elf, vaddr - seg->vaddr + seg->off, buf, n);
+}
+
+/* An interpreter, known by its one variable, which has a section of its own too. */
+static void find_python(struct reader *r)
+{
+	uint64_t words[TTMON_PYTHON_WORDS] = { 0 }, version = 0;
+
+	for (size_t i = 0; i < r->elf.nr_sh && !r->py_runtime; i++) {
+		const Elf64_Shdr *sh = &r->elf.sh[i];
+
+		if (sh->sh_type == SHT_PROGBITS && sh->sh_flags == (SHF_ALLOC | SHF_WRITE) &&
+		    sh->sh_size > sizeof(words) && ttmon_elf_named(&r->elf, sh, ".PyRuntime"))
+			r->py_runtime = sh->sh_addr;
+	}
+	for (size_t i = 0; i < r->elf.nr_seg && r->py_runtime; i++) {
+		const struct ttmon_elf_seg *seg = &r->elf.seg[i];
+
+		if (!seg->exec)
+			continue;
+		(void)!read_at(r, r->py_runtime, words, sizeof(words));
+		(void)!read_at(r, r->py_version, &version, sizeof(version));
+		r->info.python.from_text = r->py_runtime - seg->vaddr + seg->off;
+		ttmon_python_of((uint32_t)version, words, r->py_debug, &r->info.python);
+		return;
+	}
+}
+
 /* It has those functions for whoever calls them. */
 static bool is_of_others(const char *base)
 {
@@ -721,6 +790,7 @@ int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, s
 		err = find_stripped(&r);
 	if (err)
 		return err;
+	find_python(&r);
 	*ret = r.info;
 	r.info = (struct ttmon_elf_info){ 0 };
 	return 0;

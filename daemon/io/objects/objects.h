@@ -14,6 +14,7 @@
 #include <ttmon/fns.h>
 #include <ttmon/tt_fns.h>
 
+#include "daemon/io/objects/python.h"
 #include "lib/base/util.h"
 #include "lib/os/maps.h"
 
@@ -61,6 +62,7 @@ struct ttmon_elf_info {
 	bool throws;		 /* it throws C++ exceptions */
 	size_t missing;		 /* table rows of a lib that is here that had no symbol */
 	struct ttmon_tt_slot tt; /* tt-metal's vtables */
+	struct ttmon_python python;
 };
 void ttmon_elf_info_fini(struct ttmon_elf_info *info);
 

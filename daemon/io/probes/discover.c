@@ -158,6 +158,8 @@ static void forget(struct ttmon_discover *d, struct process *p)
 {
 	if (p->switches)
 		(void)!ttmon_bpf_set_switcher(d->cfg.bpf, p->tgid, 0);
+	if (p->python)
+		(void)!ttmon_bpf_set_python(d->cfg.bpf, p->tgid, NULL);
 	tdelete(p, &d->processes, cmp_process);
 	process_free(p);
 }
@@ -354,6 +356,36 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 			tgid);
 }
 
+/*
+ * The interpreter that it has mapped there, if it is one. A second one would have frames of its own: then
+ * neither's are told. Each time: an exec has ended it in the kernel.
+ */
+static void look_at_python(struct ttmon_discover *d, uint32_t tgid, const struct object *o,
+			   const struct ttmon_mapping *m)
+{
+	const struct ttmon_python *py = &o->elf.python;
+	struct ttmon_py_layout layout = py->layout;
+	struct process *p = py->build && m->prot & PROT_EXEC ? ttmon_discover_process(d, tgid, true) : NULL;
+	const char *why = p ? ttmon_python_refused(py) : NULL;
+	int err = 0;
+
+	if (!p)
+		return;
+	if (!why && p->python_of && p->python_of != o->id)
+		why = "a second interpreter in one process";
+	p->python = !why;
+	layout.runtime = m->start - m->pgoff + py->from_text;
+	layout.text_start = m->start;
+	layout.text_end = m->end;
+	err = ttmon_bpf_set_python(d->cfg.bpf, tgid, why ? NULL : &layout);
+	if (err)
+		why = strerror(-err);
+	if (why && p->python_of != o->id)
+		log_warn("process %u: its Python lines are not known: %s is %s (version %x)", tgid, o->path, why,
+			 py->version >> 16);
+	p->python_of = o->id;
+}
+
 static bool is_of_interest(const struct object *o)
 {
 	return o->id && (o->probed || o->unread || o->over_share || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
@@ -399,8 +431,10 @@ static void list_tell(struct list *list)
 	if (p && list->tell)
 		p->list_ns = l->from_ns;
 	/* Found again where it is still so: it may have executed another program. */
-	if (p)
-		p->switches = false;
+	if (p) {
+		p->switches = p->python = false;
+		p->python_of = 0;
+	}
 	for (size_t i = 0; i < l->n; i++) {
 		const struct ttmon_mapping *m = &l->maps[i];
 		struct object *o = list->objects[i];
@@ -409,6 +443,8 @@ static void list_tell(struct list *list)
 			ttmon_object_keep(d, o, l->tgid, m);
 		if (o)
 			look_at_stacks(d, l->tgid, o, TTMON_SWITCHER_NOW);
+		if (o)
+			look_at_python(d, l->tgid, o, m);
 		if (o && is_of_interest(o))
 			look_back(d, l->tgid, o, 0);
 		probed |= o && o->probed;
@@ -564,7 +600,8 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 	if (start_ns && p->start_ns && p->start_ns != start_ns) {
 		/* Another one by now, whose forerunner's end was not told. */
 		p->nr_settled = 0;
-		p->unprobed = p->switches = p->said = false;
+		p->unprobed = p->switches = p->said = p->python = false;
+		p->python_of = 0;
 	}
 	if (start_ns)
 		p->start_ns = start_ns;
@@ -684,6 +721,7 @@ static void mapping_known(struct ttmon_discover *d, const struct waiter *w, stru
 	if (w->was == o && w->was_id == o->id)
 		return;
 	look_at_stacks(d, w->tgid, o, TTMON_SWITCHER_NOW);
+	look_at_python(d, w->tgid, o, &w->m);
 	if (listed)
 		ttmon_object_keep(d, o, w->tgid, &w->m);
 	/* At once: slots are closed that say what was seen in them. */

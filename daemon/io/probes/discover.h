@@ -62,6 +62,8 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 /* Each process whose mappings are told. */
 void ttmon_discover_each_followed(struct ttmon_discover *d, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* What a file is called, by the id that its fact has; NULL: it is not known any more. */
+/* A number for an OBJECT fact that is somebody else's. */
+uint32_t ttmon_discover_number(struct ttmon_discover *d);
 const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id);
 /* When a process that is followed began; 0: not known. */
 uint64_t ttmon_discover_start(struct ttmon_discover *d, uint32_t tgid);

@@ -114,6 +114,8 @@ struct process {
 	bool listed;	   /* its mappings were told: later ones are told one by one */
 	bool switches;	   /* it has a file that switches stacks */
 	bool said;	   /* and it was said what follows */
+	bool python;	   /* its Python frames are found */
+	uint32_t python_of; /* in the object with this id; refused: no other is looked at */
 	bool unprobed;	   /* told to have a GPU's device file mapped, and nothing with probes */
 	uint32_t *
 		settled; /* ids of objects: it mapped them when their probes were active, or how blind it was is told */

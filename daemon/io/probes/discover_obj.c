@@ -1211,6 +1211,11 @@ static const struct object *object_of(const struct ttmon_discover *d, uint32_t i
 	return id ? o : NULL;
 }
 
+uint32_t ttmon_discover_number(struct ttmon_discover *d)
+{
+	return d->next_id++;
+}
+
 const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id)
 {
 	const struct object *o = object_of(d, id);

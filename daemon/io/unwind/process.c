@@ -22,6 +22,7 @@
 #include "lib/base/hmap.h"
 #include "lib/os/clock.h"
 #include "lib/os/detached.h"
+#include "lib/unwind/python.h"
 #include "lib/unwind/unwind.h"
 
 #define SOCK_FD TTMON_DETACHED_FD
@@ -215,7 +216,7 @@ static void tell(enum ttmon_unwinder_kind kind, const void *entry, size_t size)
 {
 	struct {
 		struct ttmon_unwinder_head head;
-		char entry[sizeof(struct ttmon_unwinder_stack)];
+		char entry[sizeof(struct ttmon_unwinder_fn)];
 	} msg = { .head = { .kind = kind, .n = size != 0 } };
 
 	memcpy(msg.entry, entry, size);
@@ -428,6 +429,33 @@ static struct ttmon_uw_table *table(void *ctx, uint32_t object)
 
 /* ---- stacks ---- */
 
+static void tell_fn(const struct ttmon_unwinder_fn *fn)
+{
+	tell(TTMON_UNWINDER_FN, fn, sizeof(*fn));
+}
+
+/* A stack with Python's frames among the native ones. */
+static void answer_python(const struct ttmon_stack_copy *c, const struct ttmon_uw_result *r,
+			  struct ttmon_unwinder_stack *s)
+{
+	uint64_t lines[TTMON_PY_FRAMES];
+	enum ttmon_stack_end end;
+	bool all = true;
+
+	for (uint32_t i = 0; i < MIN(c->npy, (uint32_t)TTMON_PY_FRAMES); i++) {
+		bool known;
+
+		lines[i] = ttmon_codes_line(c->tgid, &c->py[i], &known);
+		all &= known;
+	}
+	s->nframes = (uint16_t)ttmon_py_merge(c, r, lines, u.depth, s->frames, &end);
+	s->end = (uint8_t)end;
+	if (end == TTMON_STACK_DEPTH)
+		s->object = 0;
+	/* The frames that say where it is from are there, even where the interpreter has no tables. */
+	s->by = all ? TTMON_STACK_BY_TABLES : TTMON_STACK_BY_NO_PYTHON;
+}
+
 static void answer(const struct ttmon_stack_copy *c, const struct ttmon_uw_result *r)
 {
 	struct ttmon_unwinder_stack s = { .id = c->id,
@@ -438,13 +466,17 @@ static void answer(const struct ttmon_stack_copy *c, const struct ttmon_uw_resul
 					  .end = (uint8_t)r->end };
 	uint32_t nfp = MIN(c->nfp, (uint32_t)TTMON_MAX_FRAMES);
 
-	if (ttmon_uw_confirms(r, (const uint64_t *)c->fp, nfp, c->flags & TTMON_STACK_FP_CUT)) {
+	if (c->npy && c->py_state != TTMON_PY_FAILED) {
+		answer_python(c, r, &s);
+	} else if (c->py_state != TTMON_PY_FAILED && ttmon_uw_confirms(r, (const uint64_t *)c->fp, nfp, c->flags & TTMON_STACK_FP_CUT)) {
 		s.by = TTMON_STACK_BY_FRAMES;
 		s.end = c->flags & TTMON_STACK_FP_CUT ? TTMON_STACK_DEPTH : TTMON_STACK_COMPLETE;
 		s.object = 0;
 	} else {
 		s.by = r->guessed ? TTMON_STACK_BY_GUESSED : TTMON_STACK_BY_TABLES;
 		s.nframes = (uint16_t)MIN(r->n, u.depth);
+		if (c->py_state == TTMON_PY_FAILED)
+			s.by = TTMON_STACK_BY_NO_PYTHON;
 		if (r->n > u.depth)
 			s.end = TTMON_STACK_DEPTH;
 		memcpy(s.frames, r->pc, s.nframes * sizeof(s.frames[0]));
@@ -461,7 +493,8 @@ static bool unwind(const struct ttmon_stack_copy *c, bool final)
 	struct ttmon_uw_result r;
 
 	u.now = c;
-	ttmon_uw_unwind(u.uw, c, &files, MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
+	/* Of Python's most native frames are left out. */
+	ttmon_uw_unwind(u.uw, c, &files, c->npy ? TTMON_UW_FRAMES : MIN(u.depth + 2, TTMON_UW_FRAMES), &r);
 	reads(0);
 	if (r.end == TTMON_STACK_NO_MAP && !final)
 		return false;
@@ -501,9 +534,15 @@ static void keep(const struct ttmon_stack_copy *c)
 
 static void on_copy(void *ctx, const void *rec, size_t size)
 {
+	uint64_t id = 0;
+
 	(void)ctx;
 	u.last_ns = ttmon_mono_ns();
-	if (size >= sizeof(struct ttmon_stack_copy) && !unwind(rec, u.finish))
+	if (size >= sizeof(struct ttmon_py_code))
+		memcpy(&id, rec, sizeof(id));
+	if (!id)
+		ttmon_codes_take(rec, size, tell_fn);
+	else if (size >= sizeof(struct ttmon_stack_copy) && !unwind(rec, u.finish))
 		keep(rec);
 }
 

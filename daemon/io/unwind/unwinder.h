@@ -33,6 +33,7 @@ enum ttmon_unwinder_kind {
 	TTMON_UNWINDER_WANT,  /* u32: an object whose file is needed */
 	TTMON_UNWINDER_STACK, /* struct ttmon_unwinder_stack, one */
 	TTMON_UNWINDER_DONE,  /* nothing: all is answered */
+	TTMON_UNWINDER_FN,    /* struct ttmon_unwinder_fn, one: before the first stack that has it */
 	TTMON_UNWINDER_KINDS,
 };
 
@@ -64,6 +65,19 @@ struct ttmon_unwinder_stack {
 };
 
 /*
+ * A function of Python's. In frames of a stack it is TTMON_FRAME_PYTHON | no << TTMON_FRAME_OBJECT_SHIFT
+ * | line. Numbers begin with 0, and do so again when there were too many: then all before are void.
+ */
+struct ttmon_unwinder_fn {
+	uint32_t no; /* < TTMON_UNWINDER_FNS */
+	uint32_t tgid;
+	char file[TTMON_PY_FILE]; /* with NUL, not empty */
+	char name[TTMON_PY_NAME];
+};
+#define TTMON_UNWINDER_FNS     32768u
+#define TTMON_UNWINDER_NO_FN   ((1u << 20) - 1) /* its code is not known */
+
+/*
  * Start what starts such processes, where there is a processor they know; before the daemon has
  * threads. *ret: its socket. *reads: a word of memory that one of them has with us: the object whose
  * file it reads in the lower half, 0: none, and another number each time above it. -EOPNOTSUPP,
@@ -82,6 +96,15 @@ int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wai
  * lie behind the head. Knows nothing of what was asked.
  */
 bool ttmon_unwinder_is_good(const void *msg, size_t size);
+
+/*
+ * codes.c: code objects of Python that were told, the last 16,384, and the names of their functions.
+ * tell: says a function before it is in an answer.
+ */
+typedef void (*ttmon_codes_tell_fn)(const struct ttmon_unwinder_fn *fn);
+void ttmon_codes_take(const struct ttmon_py_code *c, size_t size, ttmon_codes_tell_fn tell);
+/* What stands for a frame in an answer; *known: function and line are. */
+uint64_t ttmon_codes_line(uint32_t tgid, const struct ttmon_py_frame *f, bool *known);
 
 /*
  * box.c: give up all capabilities but those to be another user, which those that are started need, and

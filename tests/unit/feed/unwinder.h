@@ -26,6 +26,7 @@ static int open_or_hang(int fd, struct ttmon_uw_table **ret);
 #include "daemon/io/unwind/box.c"
 #define ttmon_ring_map	    map_shared
 #define ttmon_uw_table_open open_or_hang
+#include "daemon/io/unwind/codes.c"
 #include "daemon/io/unwind/process.c"
 #undef ttmon_uw_table_open
 #undef ttmon_ring_map

@@ -19,6 +19,7 @@ static uint64_t fake_ns(void)
 #define take	      part_take
 #define receive	      part_receive
 #define set_up	      part_set_up
+#include "daemon/run/pynames.c"
 #include "daemon/run/unwind.c"
 #undef ttmon_mono_ns
 
@@ -78,6 +79,17 @@ int ttmon_bpf_stack_ring(const struct ttmon_bpf *b _unused_)
 
 void ttmon_bpf_confirm_chain(struct ttmon_bpf *b _unused_, uint64_t chain _unused_)
 {
+}
+
+void ttmon_bpf_codes_again(struct ttmon_bpf *b _unused_)
+{
+}
+
+uint32_t ttmon_discover_number(struct ttmon_discover *d _unused_)
+{
+	static uint32_t n;
+
+	return ++n;
 }
 
 void ttmon_hot_ask(struct ttmon_asker *a _unused_, uint32_t tgid _unused_, const void *body _unused_, size_t n _unused_)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * python.bpf.h: the Python frames of the thread in the probe (include/ttmon/python.h).
+ */
+#ifndef TTMON_PYTHON_BPF_H
+#define TTMON_PYTHON_BPF_H
+
+#include "gather.bpf.h"
+
+#include <ttmon/python.h>
+#include <ttmon/stack.h>
+
+/* Processes that have an interpreter whose layout is known, by tgid. fork() inherits it, exec ends it. */
+struct pythons_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct ttmon_py_layout);
+};
+
+/* When a code object was told last, by a hash of whose it is and what. */
+struct codes_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, u64);
+};
+
+extern struct pythons_map pythons SEC(".maps");
+extern struct codes_map codes SEC(".maps");
+extern u32 any_python;	/* 0: nobody has to look */
+extern u64 codes_since; /* what was told before has to be told again */
+
+/*
+ * The frames into t->py. enum ttmon_py_state. sp: as in the copy of the stack, which entry counts
+ * from. In python.bpf.c: the verifier looks at it once, not for each of its callers.
+ */
+int walk_python(struct task_state *t, const struct ttmon_py_layout *o, u64 sp);
+
+#endif
