@@ -26,7 +26,7 @@ static __always_inline int enter_sync(struct pt_regs *ctx)
 	place = cuda_place(ctx, t, p, sp, fn);
 	if (place == NESTED)
 		return 0;
-	if (cfg_no_returns || place == ELSEWHERE || may_move(id, t, sp)) {
+	if (cfg_no_returns || place == ELSEWHERE || may_move(t, id, sp)) {
 		set_marker(ctx, &t->marker, sp, fn);
 		CALLER(ctx, &caller);
 		ledger_unobserved(fn, RETURN_ADDRESS(caller));
