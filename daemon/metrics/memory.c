@@ -133,7 +133,7 @@ static void sync_calls(struct ttmon_metrics *m)
 		TTMON_NUM(m, WAIT_CALLS, s[k].calls, ttmon_wait_name(k));
 	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++)
 		for (unsigned int part = 0; part < TTMON_WAIT_PARTS; part++)
-			TTMON_SECONDS(m, WAIT_SECONDS, ttmon_wait_part(&s[k], part), ttmon_wait_name(k),
+			TTMON_SECONDS(m, WAIT_SECONDS, ttmon_wait_part_ns(&s[k], part), ttmon_wait_name(k),
 				      ttmon_wait_part_name(part));
 	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++)
 		TTMON_NUM(m, WAIT_UNKNOWN, s[k].unknown + s[k].unobserved, ttmon_wait_name(k));

@@ -259,6 +259,7 @@ void ttmon_metrics_man(FILE *f)
 		man_rows(f, title, ids, ARRAY_SIZE(ids));            \
 	}
 	PART("Memory and transfers of the whole host", TTMON_METRICS_MEMORY)
+	PART("Time of synchronous calls of the whole host", TTMON_METRICS_CALLS)
 	PART("Groups of processes", TTMON_METRICS_GROUPS)
 	PART("Tenstorrent chips", TTMON_METRICS_TT)
 	PART("The trace", TTMON_METRICS_TRACE)

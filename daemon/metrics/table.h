@@ -88,12 +88,6 @@
 	  "Duration of the calls that freed or unregistered pinned memory")                                                 \
 	X(PIN_UNOBSERVED, "ttmond_pin_unobserved_total", COUNTER, "", "vendor,method,call", VENDOR,                         \
 	  "Calls of pin and unpin whose duration was not observed, which are in no histogram")                              \
-	X(WAIT_CALLS, "ttmond_sync_calls_total", COUNTER, "", "call", WAIT,                                                 \
-	  "Synchronous calls that returned, by what they do")                                                               \
-	X(WAIT_SECONDS, "ttmond_sync_call_seconds_total", COUNTER, "seconds", "call,part", WAIT,                            \
-	  "Their time: on a CPU, in a run queue, blocked, and of calls whose parts are not known")                          \
-	X(WAIT_UNKNOWN, "ttmond_sync_calls_unknown_total", COUNTER, "", "call", WAIT,                                       \
-	  "Of these calls, those whose parts are not known, and those of which only the entry was seen")                    \
 	X(CALL_FAILURES, "ttmond_call_failures_total", COUNTER, "", "function,error", FUNCTION,                             \
 	  "Calls that returned an error, by function and name of the error, or its number")                                 \
 	X(TRANSFERS, "ttmond_transfers_total", COUNTER, "", "vendor,direction,host_memory", TRANSFER,                       \
@@ -142,6 +136,15 @@
 	X(LIVE_FOLLOWERS, "ttmond_live_advice_followers", GAUGE, "", "", NONE, "Clients that follow live advice")           \
 	X(LIVE_MISSED, "ttmond_live_advice_missed_lines_total", COUNTER, "", "", NONE,                                      \
 	  "Lines that were no longer kept when a client came to them")
+
+/* Where the time of synchronous calls went. */
+#define TTMON_METRICS_CALLS(X)                                                                     \
+	X(WAIT_CALLS, "ttmond_sync_calls_total", COUNTER, "", "call", WAIT,                        \
+	  "Synchronous calls that returned, by what they do")                                      \
+	X(WAIT_SECONDS, "ttmond_sync_call_seconds_total", COUNTER, "seconds", "call,part", WAIT,   \
+	  "Their time: on a CPU, in a run queue, blocked, and of calls whose parts are not known") \
+	X(WAIT_UNKNOWN, "ttmond_sync_calls_unknown_total", COUNTER, "", "call", WAIT,              \
+	  "Of these calls, those whose parts are not known, and those of which only the entry was seen")
 
 /* Processes, summed up by name, cgroup, unit, container or pod. */
 #define TTMON_METRICS_GROUPS(X)                                                                                      \
@@ -340,9 +343,11 @@
 	X(SELF_MAX_FDS, "process_max_fds", GAUGE, "", "", NONE, "File descriptors it may have")                      \
 	X(SELF_START, "process_start_time_seconds", GAUGE, "seconds", "", NONE, "When it was started, since the epoch")
 
-#define TTMON_METRICS_TABLE(X)  \
-	TTMON_METRICS_MEMORY(X) \
-	TTMON_METRICS_GROUPS(X) TTMON_METRICS_TT(X) TTMON_METRICS_TRACE(X) TTMON_METRICS_PROBES(X) TTMON_METRICS_SELF(X)
+#define TTMON_METRICS_TABLE(X)                                                                     \
+	TTMON_METRICS_MEMORY(X)                                                                    \
+	TTMON_METRICS_CALLS(X)                                                                     \
+	TTMON_METRICS_GROUPS(X) TTMON_METRICS_TT(X) TTMON_METRICS_TRACE(X) TTMON_METRICS_PROBES(X) \
+		TTMON_METRICS_SELF(X)
 
 enum ttmon_metric {
 #define X(ID, name, type, unit, labels, need, help) TTMON_METRIC_##ID,

@@ -47,7 +47,7 @@ const char *ttmon_wait_part_name(unsigned int part)
 	return part < TTMON_WAIT_PARTS ? names[part] : NULL;
 }
 
-uint64_t ttmon_wait_part(const struct ttmon_wait_sums *s, unsigned int part)
+uint64_t ttmon_wait_part_ns(const struct ttmon_wait_sums *s, unsigned int part)
 {
 	switch (part) {
 #define X(id, NAME, field, name) \

@@ -79,7 +79,7 @@ enum ttmon_wait_part {
 		TTMON_WAIT_PARTS
 };
 const char *ttmon_wait_part_name(unsigned int part);
-uint64_t ttmon_wait_part(const struct ttmon_wait_sums *s, unsigned int part);
+uint64_t ttmon_wait_part_ns(const struct ttmon_wait_sums *s, unsigned int part);
 
 /* Calls of one function from one place in a process. */
 struct ttmon_wait_site {

@@ -113,7 +113,7 @@ static bool figures_of(const struct ttmon_proc *p, struct ttmon_usage_sums *s)
 	s->work = p->work;
 	for (unsigned int k = 0; k < TTMON_WAIT_MAX; k++)
 		for (unsigned int part = 0; part < TTMON_WAIT_PARTS; part++)
-			s->wait_ns[k][part] = p->waits ? ttmon_wait_part(&p->waits[k], part) : 0;
+			s->wait_ns[k][part] = p->waits ? ttmon_wait_part_ns(&p->waits[k], part) : 0;
 	for (size_t i = 0; i < MEM_SUMS; i++)
 		any |= v[i];
 	return any;
