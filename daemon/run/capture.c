@@ -211,6 +211,7 @@ static int make_helpers(struct ttmon_daemon *c)
 	fns[TTMON_JOBS + TTMON_HELP_PROGRAM] = ttmon_heldfile_job;
 	fns[TTMON_JOBS + TTMON_HELP_HELD] = job_held;
 	fns[TTMON_JOBS + TTMON_HELP_MESH] = ttmon_ttmesh_job;
+	fns[TTMON_JOBS + TTMON_HELP_IDENT] = ttmon_ttident_job;
 	jobs = (struct ttmon_jobs_cfg){
 		.user = c->opts->user, .nr_user = c->opts->nr_user, .ahead = ahead, .nr_ahead = c->opts->nr_ahead
 	};

@@ -119,10 +119,15 @@ void ttmon_daemon_snapshot(const struct ttmon_daemon *c, struct ttmon_snapshot *
 /* The processes that read files; false: there are none (replay). */
 bool ttmon_daemon_helpers(const struct ttmon_daemon *c, struct ttmon_helpers_counts *ret);
 /* What helpers do for runs, beside ttmon_jobs (io/probes/jobs.h): after those in their table. */
-enum ttmon_help { TTMON_HELP_PROGRAM, TTMON_HELP_HELD, TTMON_HELP_MESH, TTMON_HELPS };
+enum ttmon_help { TTMON_HELP_PROGRAM, TTMON_HELP_HELD, TTMON_HELP_MESH, TTMON_HELP_IDENT, TTMON_HELPS };
 /* Ask one of these for a process; as ttmon_helpers_call(). */
 int ttmon_daemon_help(struct ttmon_daemon *c, enum ttmon_help what, uint32_t tgid, const void *in, size_t n,
 		      void (*done)(void *ctx, struct ttmon_helper_reply *reply), void *ctx) _must_check;
+/*
+ * Wait for what helpers have to do, but for calls that take more than a second, ms at most. Whether
+ * all of that is done.
+ */
+bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms);
 /* Does the hot thread drain? */
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c);
 /* List a process's mappings and probe its objects. ctx: struct ttmon_daemon. */

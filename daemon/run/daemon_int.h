@@ -96,11 +96,6 @@ int ttmon_daemon_segment(struct ttmon_daemon *c) _must_check;
 void ttmon_daemon_take_up(struct ttmon_daemon *c);
 /* What is waiting in the buffers of new mappings and requests, at the end. */
 void ttmon_loop_drain(struct ttmon_daemon *c);
-/*
- * Wait for what helpers have to do, but for calls that take more than a second, ms at most. Whether
- * all of that is done.
- */
-bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms);
 /* For ttmon_hold_go(); ctx: struct ttmon_daemon. */
 bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif);
 

@@ -488,8 +488,8 @@ static void live_line(struct ttmon_daemon *c)
 
 /*
  * What the records of ended processes leave lies between what stays, and the C library keeps it: of
- * 82 MiB that the hot thread had after a minute of 56 execs a second 66 were free. Who allocates
- * meanwhile waits.
+ * 82 MiB that the hot thread had after a minute of 56 execs a second 66 were free. Allocations of
+ * other threads wait meanwhile.
  */
 static void trim(void)
 {

@@ -25,6 +25,7 @@
 #define TSC_TICKS	100
 #define PIDS_MAX	4096 /* processes that have a chip open */
 #define WANTS_MAX	64
+#define LAST_LOOKS_MS	2000 /* for helpers, at the end */
 
 struct ttmon_ttrun {
 	struct ttmon_daemon *run;
@@ -193,6 +194,79 @@ static void answer_mesh(struct ttmon_ttrun *t, const struct ttmon_tt_want *w)
 	ttmon_ttident_mesh(t->ident, &ask, NULL, 0);
 }
 
+/* A process is looked at by a helper, then what is asked is done with what it read. */
+struct looking {
+	struct ttmon_ttrun *t;
+	uint32_t tgid;
+	void (*then)(struct ttmon_ttrun *t, uint32_t tgid, const struct question *q);
+	struct question q;
+};
+
+static void on_look(void *ctx, struct ttmon_helper_reply *reply)
+{
+	_cleanup_free_ struct looking *l = ctx;
+
+	ttmon_ttident_read(l->t->ident, l->tgid, reply->buf, reply->err ? 0 : reply->n);
+	l->then(l->t, l->tgid, &l->q);
+}
+
+static void on_note(void *ctx, struct ttmon_helper_reply *reply)
+{
+	_cleanup_free_ struct looking *l = ctx;
+
+	ttmon_ttident_noted(l->t->ident, l->tgid, reply->buf, reply->err ? 0 : reply->n);
+}
+
+static int look(struct ttmon_ttrun *t, uint32_t tgid, void (*done)(void *ctx, struct ttmon_helper_reply *reply),
+		const struct looking *what)
+{
+	struct ttmon_ttident_ask ask = ttmon_ttident_question(t->ident, tgid);
+	struct looking *l = malloc(sizeof(*l));
+	int err = -ENOMEM;
+
+	if (l) {
+		*l = *what;
+		err = ttmon_daemon_help(t->run, TTMON_HELP_IDENT, tgid, &ask, sizeof(ask), done, l);
+	}
+	if (err)
+		free(l);
+	return err;
+}
+
+static void note(struct ttmon_ttrun *t, uint32_t tgid)
+{
+	if (ttmon_ttident_note(t->ident, tgid))
+		(void)!look(t, tgid, on_note, &(struct looking){ .t = t, .tgid = tgid });
+}
+
+static void do_again(struct ttmon_ttrun *t, uint32_t tgid, const struct question *q _unused_)
+{
+	ttmon_ttident_again(t->ident, tgid);
+}
+
+/* Without a helper it is done at the next refresh. */
+static void look_again(void *ctx, uint32_t tgid)
+{
+	(void)!look(ctx, tgid, on_look, &(struct looking){ .t = ctx, .tgid = tgid, .then = do_again });
+}
+
+static void do_answer(struct ttmon_ttrun *t, uint32_t tgid, const struct question *q)
+{
+	if (q->provider)
+		ttmon_ttident_provider(t->ident, tgid, q->said.logical, q->said.key, q->said.disabled);
+	else
+		ttmon_ttident_answer(t->ident, &q->want);
+}
+
+/* By what a helper reads of the process, or, where none can, by what is known. */
+static void look_then_answer(struct ttmon_ttrun *t, uint32_t tgid, const struct question *q)
+{
+	struct looking what = { .t = t, .tgid = tgid, .then = do_answer, .q = *q };
+
+	if (!ttmon_ttident_is_old(t->ident, tgid) || look(t, tgid, on_look, &what))
+		do_answer(t, tgid, q);
+}
+
 /* A process that only used meshes so far has shown no Device: its vtable lies in the same library. */
 static void answer(struct ttmon_ttrun *t, struct ttmon_tt_want *w)
 {
@@ -204,7 +278,7 @@ static void answer(struct ttmon_ttrun *t, struct ttmon_tt_want *w)
 	if (w->mesh)
 		answer_mesh(t, w);
 	else
-		ttmon_ttident_answer(t->ident, w);
+		look_then_answer(t, w->tgid, &(struct question){ .want = *w });
 }
 
 static void request(void *state, const struct ttmon_request *req)
@@ -216,12 +290,12 @@ static void request(void *state, const struct ttmon_request *req)
 	case TTMON_REQ_PART:
 		memcpy(&q, req->body, sizeof(q));
 		if (q.provider)
-			ttmon_ttident_provider(t->ident, req->tgid, q.said.logical, q.said.key, q.said.disabled);
+			look_then_answer(t, req->tgid, &q);
 		else
 			answer(t, &q.want);
 		break;
 	case TTMON_REQ_PROC:
-		ttmon_ttident_note(t->ident, req->tgid);
+		note(t, req->tgid);
 		break;
 	case TTMON_REQ_EXIT:
 		ttmon_ttident_exit(t->ident, req->tgid);
@@ -488,6 +562,7 @@ static void tick(void *state)
 	t->ticks++;
 	if (t->ident && !(t->ticks % REFRESH_TICKS)) {
 		ttmon_ttident_refresh(t->ident);
+		ttmon_ttident_each_again(t->ident, look_again, t);
 		ttmon_bpf_kmd_refresh(ttmon_daemon_bpf(t->run));
 	}
 	ttmon_daemon_snapshot(t->run, &s);
@@ -532,6 +607,7 @@ static void finish(void *state)
 	for (int round = 0; round < 64 && (n = ttmon_tt_wants(ttmon_pipeline_tt(p), wants, WANTS_MAX)); round++)
 		for (size_t i = 0; i < n; i++)
 			answer(t, &wants[i]);
+	(void)ttmon_daemon_settle(t->run, LAST_LOOKS_MS);
 	if (!ttmon_tt_snapshot(ttmon_pipeline_tt(p), &fresh))
 		show(t, &fresh);
 }

@@ -269,15 +269,16 @@ def test_budget(bench):
 @e2e.alone("it loads the machine up to the budget")
 @timeout(120)
 def test_budget_of_dispatches(bench):
-    """A user's dispatches to Tenstorrent chips cost more than the daemon may use: that user's are only counted, those of another are all there."""
+    """Dispatches of a user cost more than the daemon may use: that user's are only counted, another's are all there."""
     service = Service(bench, "--max-overhead", "1", "--tt-dispatch", "on", env=e2e.BUDGET)
     if service.request("GET", "/v1/families")["budget"] is None:
         raise e2e.Skip("no budget in this run")
     ttrun = bench.for_everybody(standin("ttrun"), standin("tt"))
-    env = {"LD_LIBRARY_PATH": os.path.join(os.path.dirname(ttrun), "tt", "e2b")}
+    libs = os.path.join(os.path.dirname(ttrun), "tt", "e2b")
 
     def run(uid, n):
-        return bench.target(*as_user(uid, "env", *(f"{k}={v}" for k, v in env.items()), ttrun, "--pairs", "0", "--programs", "0", "--dispatches", str(n), "--wait"))
+        args = ["--pairs", "0", "--programs", "0", "--dispatches", str(n), "--wait"]
+        return bench.target(*as_user(uid, "env", f"LD_LIBRARY_PATH={libs}", ttrun, *args))
 
     quiet = run(VICTIM, 50)
     service.wait_probed()
@@ -285,15 +286,18 @@ def test_budget_of_dispatches(bench):
     evil = [run(EVIL, 1 << 30) for _ in range(4)]
     for one in evil:
         one.go()
-    service.daemon.wait_line(rf"over budget \(.*\): dispatch of user {EVIL}, who makes most of it, is only counted", 60)
+    over = rf"over budget \(.*\): dispatch of user {EVIL}, who makes most of it, is only counted"
+    service.daemon.wait_line(over, 60)
     quiet.go()
     made = json.loads(quiet.line(60))["dispatches"]
     status = service.status()
     eq("who pays", [(u["uid"], u["family"]) for u in status["budget"]["users"]], [(int(EVIL), "dispatch")])
-    eq("families that are reduced for all", [f["name"] for f in service.families().values() if f["state"] == "counting"], [])
+    counting = [f["name"] for f in service.families().values() if f["state"] == "counting"]
+    eq("families that are reduced for all", counting, [])
     true("the quota names the user", paying(service, "budget", EVIL))
     told = {}
-    for row in (r for r in service.request("GET", "/v1/db")["tenstorrent"]["dispatches"] if r["pid"] == quiet.pid):
+    rows = service.request("GET", "/v1/db")["tenstorrent"]["dispatches"]
+    for row in (r for r in rows if r["pid"] == quiet.pid):
         for kind, n in ((k, n) for k, n in row["count"].items() if n):
             name = f"{row['device_kind']} {kind}"
             told[name] = told.get(name, 0) + n

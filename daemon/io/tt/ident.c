@@ -185,7 +185,8 @@ static struct ttident_proc *proc_get(struct ttmon_ttident *t, uint32_t tgid)
 			p = &t->procs[i];
 	if (p && start && p->start != start) {
 		proc_fini(p);
-		t->info.tgid = 0;
+		if (t->info.tgid == tgid && t->info.start != start)
+			t->info.tgid = 0;
 	} else if (p) {
 		return p;
 	}
@@ -202,18 +203,27 @@ static struct ttident_proc *proc_get(struct ttmon_ttident *t, uint32_t tgid)
 	return p;
 }
 
-void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid)
+struct ttmon_ttident_ask ttmon_ttident_question(const struct ttmon_ttident *t, uint32_t tgid)
 {
-	struct ttident_info **slot = &t->noted[t->next_noted];
+	/* Chips of a tree of files are not the ones that a process has nodes of. */
+	return (struct ttmon_ttident_ask){ .tgid = tgid, .nodes = !t->cfg.roots.sysfs };
+}
 
+bool ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid)
+{
 	/*
 	 * It may be another program, with another environment: what was found out of the old one is not
 	 * requested again.
 	 */
 	ttmon_ttident_exit(t, tgid);
 	/* Without chips there is nothing to be asked. */
-	if (!t->nr_chips)
-		return;
+	return t->nr_chips > 0;
+}
+
+void ttmon_ttident_noted(struct ttmon_ttident *t, uint32_t tgid, const char *buf, size_t n)
+{
+	struct ttident_info **slot = &t->noted[t->next_noted];
+
 	for (size_t i = 0; i < TTIDENT_NOTED; i++)
 		if (t->noted[i] && t->noted[i]->tgid == tgid)
 			slot = &t->noted[i];
@@ -223,7 +233,7 @@ void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid)
 		return;
 	if (slot == &t->noted[t->next_noted])
 		t->next_noted = (t->next_noted + 1) % TTIDENT_NOTED;
-	ttmon_ttident_look(t, tgid, *slot);
+	ttmon_ttident_unpack(t, tgid, buf, n, *slot);
 }
 
 static const struct ttident_info *noted(const struct ttmon_ttident *t, uint32_t tgid)
@@ -234,18 +244,27 @@ static const struct ttident_info *noted(const struct ttmon_ttident *t, uint32_t 
 	return NULL;
 }
 
-static const struct ttident_info *info_get(struct ttmon_ttident *t, uint32_t tgid)
+bool ttmon_ttident_is_old(const struct ttmon_ttident *t, uint32_t tgid)
+{
+	return t->info.tgid != tgid || !t->info.start || ttmon_mono_ns() - t->info.at_ns >= INFO_NS;
+}
+
+void ttmon_ttident_read(struct ttmon_ttident *t, uint32_t tgid, const char *buf, size_t n)
 {
 	struct ttident_info info;
 
-	if (t->info.tgid == tgid && ttmon_mono_ns() - t->info.at_ns < INFO_NS)
-		return &t->info;
-	ttmon_ttident_look(t, tgid, &info);
+	ttmon_ttident_unpack(t, tgid, buf, n, &info);
 	/* It has ended: what it said before is the best there is. */
 	if (!info.start && t->info.tgid != tgid && noted(t, tgid))
 		t->info = *noted(t, tgid);
 	else if (info.start || t->info.tgid != tgid)
 		t->info = info;
+}
+
+static const struct ttident_info *info_get(struct ttmon_ttident *t, uint32_t tgid)
+{
+	if (t->info.tgid != tgid)
+		ttmon_ttident_read(t, tgid, NULL, 0);
 	return &t->info;
 }
 
@@ -300,23 +319,43 @@ static void resolve(struct ttmon_ttident *t, struct ttident_proc *p, struct ttid
 	}
 }
 
-/* Files that were mapped after the first question; answers that chips now there make possible. */
-static void look_again(struct ttmon_ttident *t, struct ttident_proc *p, bool new_chips)
+static bool lacks_chips(const struct ttident_proc *p)
 {
-	uint64_t keys[TTIDENT_KEYS];
-	bool own = p->own;
-	size_t n;
+	for (size_t i = 0; i < p->n; i++)
+		if (!p->v[i].chip)
+			return true;
+	return false;
+}
 
-	if (p->checks && !p->own) {
-		p->checks--;
-		if (ttmon_proc_alive(p->tgid) == p->start)
-			p->own = ttmon_ttident_maps(p->tgid, keys, ARRAY_SIZE(keys), &n);
-	}
+void ttmon_ttident_each_again(struct ttmon_ttident *t, void (*cb)(void *ctx, uint32_t tgid), void *ctx)
+{
+	for (size_t i = 0; i < t->nr_procs; i++)
+		if ((t->procs[i].checks && !t->procs[i].own) || (t->procs[i].again && lacks_chips(&t->procs[i])))
+			cb(ctx, t->procs[i].tgid);
+}
+
+/* Files that were mapped after the first question; answers that chips now there make possible. */
+void ttmon_ttident_again(struct ttmon_ttident *t, uint32_t tgid)
+{
+	const struct ttident_info *info = info_get(t, tgid);
+	struct ttident_proc *p = NULL;
+	bool own, again;
+
+	for (size_t i = 0; i < t->nr_procs && !p; i++)
+		if (t->procs[i].tgid == tgid)
+			p = &t->procs[i];
+	if (!p)
+		return;
+	own = p->own;
+	again = p->again;
+	p->checks -= p->checks > 0;
+	p->again = false;
+	p->own |= info->start == p->start && info->own;
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttident_logical *l = &p->v[i];
 		bool unknown = !l->chip;
 
-		if (new_chips && unknown)
+		if (again && unknown)
 			resolve(t, p, l);
 		if (own != p->own || (unknown && l->chip))
 			tell_proc(t, p, l);
@@ -332,8 +371,6 @@ int ttmon_ttident_new(const struct ttmon_ttident_cfg *cfg, struct ttmon_ttident 
 	if (!t)
 		return -ENOMEM;
 	t->cfg = *cfg;
-	/* Chips of a tree of files are not the ones that a process has nodes of. */
-	t->nodes = cfg->roots.sysfs ? NULL : "/proc/%u/root/dev/tenstorrent";
 	*ret = t;
 	return 0;
 }
@@ -378,7 +415,7 @@ void ttmon_ttident_refresh(struct ttmon_ttident *t)
 	if (news)
 		t->info.tgid = 0; /* it holds positions */
 	for (size_t i = 0; i < t->nr_procs; i++)
-		look_again(t, &t->procs[i], news);
+		t->procs[i].again |= news;
 }
 
 void ttmon_ttident_mesh(struct ttmon_ttident *t, const struct ttmon_ttmesh_ask *ask,

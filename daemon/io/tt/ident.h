@@ -31,10 +31,28 @@ void ttmon_ttident_redirect(struct ttmon_ttident *t, void (*fact)(void *ctx, con
  */
 void ttmon_ttident_refresh(struct ttmon_ttident *t);
 /*
- * A process was announced: what it says of itself is read now, since it may have ended when the first
- * question about it comes.
+ * What a process says of itself is read by a helper: its /dev can be on a file system that does not
+ * answer, and it can hold its own memory map. in is a struct ttmon_ttident_ask.
  */
-void ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid);
+struct ttmon_ttident_ask {
+	uint32_t tgid;
+	uint32_t nodes; /* 1: which chips' nodes its /dev has; 0: the chips are not the host's */
+};
+struct ttmon_ttident_ask ttmon_ttident_question(const struct ttmon_ttident *t, uint32_t tgid);
+int ttmon_ttident_job(const void *ctx, const void *in, size_t n, int fd, struct ttmon_helper_out *out);
+/*
+ * A process was announced: it may be another program, and it may have ended when the first question
+ * about it comes. True: what it says of itself is to be read now, for ttmon_ttident_noted().
+ */
+bool ttmon_ttident_note(struct ttmon_ttident *t, uint32_t tgid);
+void ttmon_ttident_noted(struct ttmon_ttident *t, uint32_t tgid, const char *buf, size_t n);
+/* Is it to be read before the next question about the process? Questions come in bunches. */
+bool ttmon_ttident_is_old(const struct ttmon_ttident *t, uint32_t tgid);
+/* What was read of a process; n 0: nothing. Questions about it are answered by this. */
+void ttmon_ttident_read(struct ttmon_ttident *t, uint32_t tgid, const char *buf, size_t n);
+/* Processes that are to be looked at again after a refresh: read, then ttmon_ttident_again(). */
+void ttmon_ttident_each_again(struct ttmon_ttident *t, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
+void ttmon_ttident_again(struct ttmon_ttident *t, uint32_t tgid);
 /* Answer one question for a logical id. */
 void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *want);
 /*

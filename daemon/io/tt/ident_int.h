@@ -37,6 +37,7 @@ struct ttident_logical {
 struct ttident_proc {
 	uint32_t tgid;
 	uint32_t checks; /* looks that are left at whether it has mapped a file of its own by now */
+	bool again;	 /* chips came that may be what was not known */
 	uint64_t start;
 	bool own;
 	struct ttident_logical *v;
@@ -52,8 +53,6 @@ struct ttident_extra {
 
 struct ttmon_ttident {
 	struct ttmon_ttident_cfg cfg;
-	const char *
-		nodes; /* "/proc/%u/root/dev/tenstorrent"; NULL: nodes are not looked at, the chips are not the host's */
 	struct ttmon_ttsys_chip chips[TTIDENT_CHIPS]; /* chip of index i is at i - 1 */
 	struct ttident_extra extra[TTIDENT_CHIPS];
 	size_t nr_chips, nr_learned;
@@ -65,11 +64,11 @@ struct ttmon_ttident {
 };
 
 /* ident_proc.c */
-void ttmon_ttident_look(const struct ttmon_ttident *t, uint32_t tgid, struct ttident_info *ret);
+/* What a helper read of this process. n 0: it could not look. */
+void ttmon_ttident_unpack(const struct ttmon_ttident *t, uint32_t tgid, const char *buf, size_t n,
+			  struct ttident_info *ret);
 /* "/dev/shm/tt_device_KEY_memory": the key. */
 bool ttmon_ttident_parse_key(const char *path, uint64_t *key);
-/* Has it a file of its own statistics mapped? Keys as in struct ttident_info. */
-bool ttmon_ttident_maps(uint32_t tgid, uint64_t *keys, size_t max, size_t *n);
 
 /* ident_order.c */
 /*

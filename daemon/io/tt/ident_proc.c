@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ident_proc.c: what /proc/PID says about a process and chips: TT_VISIBLE_DEVICES of its environment,
- * device nodes it has open, files of statistics it has mapped. Cold thread.
+ * device nodes it has open, files of statistics it has mapped. Read by a helper; what it read is
+ * understood in the cold thread.
  *
  * All of it is chosen by the process. The environment is the one that it was started with (what it set
  * later does not show); 2 MiB of it are read, and a value past that or longer than TTIDENT_VISIBLE is
@@ -139,7 +140,7 @@ static int on_mapping(void *ctx, const struct ttmon_mapping *m)
 	return 0;
 }
 
-bool ttmon_ttident_maps(uint32_t tgid, uint64_t *keys, size_t max, size_t *n)
+static bool read_maps(uint32_t tgid, uint64_t *keys, size_t max, size_t *n)
 {
 	struct maps_scan s = { .keys = keys, .max = max };
 
@@ -195,17 +196,30 @@ static void set_open(struct ttident_info *info, int pos)
 	info->nr_open++;
 }
 
-static void look_at_fds(const struct ttmon_ttident *t, struct ttident_info *info)
+/* What a helper answers: this, then names of nodes with their NULs, the open ones first. */
+struct answer {
+	uint64_t start, at_ns;
+	uint32_t env_known, own;
+	uint32_t nr_open, nr_nodes;
+	char visible[TTIDENT_VISIBLE];
+	uint64_t keys[TTIDENT_KEYS];
+	uint64_t nr_keys;
+};
+
+#define NODES "/dev/tenstorrent/"
+
+static uint32_t put_open(uint32_t tgid, struct ttmon_helper_out *out)
 {
-	int fd = open_proc(info->tgid, "fd", O_DIRECTORY);
+	int fd = open_proc(tgid, "fd", O_DIRECTORY);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char link[128];
 	struct dirent *e;
+	uint32_t nr = 0;
 
 	if (!d) {
 		if (fd >= 0)
 			close(fd);
-		return;
+		return 0;
 	}
 	for (int i = 0; i < FDS_MAX && (e = readdir(d)); i++) {
 		ssize_t n = readlinkat(fd, e->d_name, link, sizeof(link) - 1);
@@ -213,9 +227,55 @@ static void look_at_fds(const struct ttmon_ttident *t, struct ttident_info *info
 		if (n <= 0)
 			continue;
 		link[n] = '\0';
-		set_open(info, chip_of_node(t, link));
+		if (strncmp(link, NODES, sizeof(NODES) - 1))
+			continue;
+		ttmon_helper_put(out, link, (size_t)n + 1);
+		nr++;
 	}
 	closedir(d);
+	return nr;
+}
+
+static uint32_t put_nodes(uint32_t tgid, struct ttmon_helper_out *out)
+{
+	char path[64], node[320];
+	struct dirent *e;
+	uint32_t nr = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%u/root" NODES, tgid);
+	d = opendir(path);
+	for (int i = 0; d && i < FDS_MAX && (e = readdir(d)); i++) {
+		snprintf(node, sizeof(node), NODES "%s", e->d_name);
+		ttmon_helper_put(out, node, strlen(node) + 1);
+		nr++;
+	}
+	if (d)
+		closedir(d);
+	return nr;
+}
+
+int ttmon_ttident_job(const void *ctx _unused_, const void *in, size_t n, int fd _unused_, struct ttmon_helper_out *out)
+{
+	const struct ttmon_ttident_ask *ask = in;
+	struct answer a = { .at_ns = ttmon_mono_ns() };
+	size_t nr_keys = 0;
+
+	if (n != sizeof(*ask))
+		return -EINVAL;
+	a.start = ttmon_proc_alive(ask->tgid);
+	if (!a.start)
+		return -ESRCH;
+	a.env_known = read_visible(ask->tgid, a.visible);
+	a.own = read_maps(ask->tgid, a.keys, ARRAY_SIZE(a.keys), &nr_keys);
+	a.nr_keys = nr_keys;
+	ttmon_helper_put(out, &a, sizeof(a));
+	a.nr_open = put_open(ask->tgid, out);
+	a.nr_nodes = ask->nodes ? put_nodes(ask->tgid, out) : 0;
+	if (!out->no_memory)
+		memcpy(out->buf, &a, sizeof(a));
+	/* It may have ended meanwhile, and what was read be that of no process, or of another. */
+	return ttmon_proc_alive(ask->tgid) == a.start ? 0 : -ESRCH;
 }
 
 /* The driver knows too: for processes whose descriptors cannot be read. */
@@ -240,55 +300,65 @@ static void look_at_driver(const struct ttmon_ttident *t, struct ttident_info *i
  * A container may have some of the nodes only; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No
  * node at all: not reported.
  */
-static void look_at_nodes(const struct ttmon_ttident *t, struct ttident_info *info)
+static void take_nodes(const struct ttmon_ttident *t, const char *const *nodes, uint32_t nr, struct ttident_info *info)
 {
-	bool there[TTIDENT_CHIPS] = { false };
-	char path[PATH_MAX] = "";
-	size_t n = 0;
-	struct dirent *e;
-	const char *pid = strstr(t->nodes, "%u");
-	DIR *d;
+	bool there[TTIDENT_CHIPS] = { false }, any = false;
 
-	if (pid)
-		snprintf(path, sizeof(path), "%.*s%u%s", (int)(pid - t->nodes), t->nodes, info->tgid, pid + 2);
-	d = opendir(pid ? path : t->nodes);
-	if (!d)
-		return;
-	for (int i = 0; i < FDS_MAX && (e = readdir(d)); i++) {
-		char node[320];
-		int pos;
+	for (uint32_t i = 0; i < nr; i++) {
+		int pos = chip_of_node(t, nodes[i]);
 
-		snprintf(node, sizeof(node), "/dev/tenstorrent/%s", e->d_name);
-		pos = chip_of_node(t, node);
-		if (pos >= 0 && !there[pos]) {
-			there[pos] = true;
-			n++;
-		}
+		if (pos >= 0)
+			there[pos] = any = true;
 	}
-	closedir(d);
-	for (size_t i = 0; n && i < t->nr_chips; i++)
+	for (size_t i = 0; any && i < t->nr_chips; i++)
 		info->hidden[i] = !there[i];
 }
 
-void ttmon_ttident_look(const struct ttmon_ttident *t, uint32_t tgid, struct ttident_info *ret)
+/* The names that follow an answer, in place. NULL: there are not as many, or no memory. */
+static const char **names_of(const char *p, const char *end, size_t nr)
 {
+	const char **v = nr <= 2 * FDS_MAX ? calloc(nr + 1, sizeof(*v)) : NULL;
+
+	for (size_t i = 0; v && i < nr; i++) {
+		const char *nul = memchr(p, '\0', (size_t)(end - p));
+
+		if (!nul) {
+			free(v);
+			return NULL;
+		}
+		v[i] = p;
+		p = nul + 1;
+	}
+	return v;
+}
+
+void ttmon_ttident_unpack(const struct ttmon_ttident *t, uint32_t tgid, const char *buf, size_t n,
+			  struct ttident_info *ret)
+{
+	const char **names;
+	struct answer a;
+
 	memset(ret, 0, sizeof(*ret));
 	ret->tgid = tgid;
 	ret->at_ns = ttmon_mono_ns();
-	ret->start = ttmon_proc_alive(tgid);
-	if (!ret->start)
+	if (n < sizeof(a))
 		return;
-	ret->env_known = read_visible(tgid, ret->visible);
-	ret->own = ttmon_ttident_maps(tgid, ret->keys, ARRAY_SIZE(ret->keys), &ret->nr_keys);
-	look_at_fds(t, ret);
+	memcpy(&a, buf, sizeof(a));
+	names = names_of(buf + sizeof(a), buf + n, (size_t)a.nr_open + a.nr_nodes);
+	if (!names)
+		return;
+	ret->start = a.start;
+	ret->at_ns = a.at_ns;
+	ret->env_known = a.env_known != 0;
+	ret->own = a.own != 0;
+	memcpy(ret->visible, a.visible, sizeof(ret->visible));
+	ret->visible[sizeof(ret->visible) - 1] = '\0';
+	memcpy(ret->keys, a.keys, sizeof(ret->keys));
+	ret->nr_keys = MIN(a.nr_keys, (uint64_t)TTIDENT_KEYS);
+	for (uint32_t i = 0; i < a.nr_open; i++)
+		set_open(ret, chip_of_node(t, names[i]));
 	if (!ret->nr_open)
 		look_at_driver(t, ret);
-	if (t->nodes)
-		look_at_nodes(t, ret);
-	/* It may have ended meanwhile, and what was read be that of no process, or of another. */
-	if (ttmon_proc_alive(tgid) != ret->start) {
-		memset(ret, 0, sizeof(*ret));
-		ret->tgid = tgid;
-		ret->at_ns = ttmon_mono_ns();
-	}
+	take_nodes(t, names + a.nr_open, a.nr_nodes, ret);
+	free(names);
 }
