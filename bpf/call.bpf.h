@@ -52,7 +52,7 @@ static __always_inline u64 probe_cookie(struct pt_regs *ctx)
  */
 static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *c)
 {
-	return cfg_legacy ? c->fn : (u32)bpf_get_attach_cookie(ctx);
+	return cfg_legacy ? c->fn : TTMON_COOKIE_FN(bpf_get_attach_cookie(ctx));
 }
 
 /* which_fn may use t. No function has number 0. */
@@ -73,7 +73,7 @@ static __always_inline u32 returning_fn(struct pt_regs *ctx, const struct call *
 		emit_refuse(TTMON_EV_ALLOC, TTMON_LOSS_MAP_FULL); \
 		return 0;                                         \
 	}                                                         \
-	fn = (which_fn);                                          \
+	fn = TTMON_COOKIE_FN(which_fn);                           \
 	if (!fn)                                                  \
 		return 0;
 
@@ -412,13 +412,15 @@ static __always_inline enum inside inside_marker(struct pt_regs *ctx, const stru
 static __always_inline void set_marker(struct pt_regs *ctx, struct marker *m, u64 sp, u32 fn)
 {
 	u64 ra = 0; /* to the stack: a read into a map's memory is checked longer */
+	u64 cookie = probe_cookie(ctx);
 
 	CALLER(ctx, &ra);
 	m->sp = sp;
 	m->ra = ra;
 	m->ip = PT_REGS_IP(ctx);
 	m->fn = fn;
-	m->size = TTMON_COOKIE_SIZE(probe_cookie(ctx));
+	m->size = TTMON_COOKIE_SIZE(cookie);
+	m->whole = cookie & TTMON_COOKIE_WHOLE;
 }
 
 /* Does a marked call that has a return probe wait on another stack? As place_of() says ELSEWHERE. */
@@ -512,14 +514,16 @@ static __always_inline int leave_marked(struct pt_regs *ctx)
 /*
  * A call within another one. Once it is seen that the runtime's calls enter the driver's probed
  * functions, nothing that another copy of the runtime does in this process, one without symbols, can
- * be missed.
+ * be missed. A library that has a few functions of the runtime's names, and calls the driver itself,
+ * shows nothing of the kind. outer_whole: TTMON_COOKIE_WHOLE of the outer one.
  */
-static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 inner)
+static __always_inline void note_nested(struct proc_info *p, u32 outer, u32 outer_whole, u32 inner)
 {
 	count_nested();
 	if (!(p->flags & PROC_RT_NESTS) && TTMON_LIB_IS_RT(FN(inner).lib) && TTMON_LIB_IS_RT(FN(outer).lib))
 		__sync_fetch_and_or(&p->flags, PROC_RT_NESTS);
-	if (!(p->flags & PROC_DRIVER) && FN(inner).lib == TTMON_LIB_DRV && TTMON_LIB_IS_RT(FN(outer).lib))
+	if (!(p->flags & PROC_DRIVER) && FN(inner).lib == TTMON_LIB_DRV && TTMON_LIB_IS_RT(FN(outer).lib) &&
+	    outer_whole)
 		tell_driver(p);
 }
 
@@ -540,16 +544,16 @@ static __always_inline enum place cuda_place(struct pt_regs *ctx, struct task_st
 	enum inside in;
 
 	if (place == NESTED) {
-		note_nested(p, t->cuda.fn, fn);
+		note_nested(p, t->cuda.fn, t->cuda.whole, fn);
 		return NESTED;
 	}
 	in = inside_marker(ctx, &t->marker, p, sp, fn);
 	if (in == INSIDE) {
-		note_nested(p, t->marker.fn, fn);
+		note_nested(p, t->marker.fn, t->marker.whole, fn);
 		return NESTED;
 	}
 	if ((t->waiting.ra & MARKER_RETURNS) && may_run(ctx, &t->waiting, sp)) {
-		note_nested(p, t->waiting.fn, fn);
+		note_nested(p, t->waiting.fn, t->waiting.whole, fn);
 		return NESTED;
 	}
 	if (in == PERHAPS) {

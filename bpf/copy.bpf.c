@@ -92,6 +92,7 @@ static __always_inline int enter_copy(struct pt_regs *ctx)
 	c->sp = sp;
 	c->epoch = family_epoch[TTMON_FAMILY_TRANSFER];
 	c->fn = fn;
+	c->whole = probe_cookie(ctx) & TTMON_COOKIE_WHOLE;
 	c->entry_ns = has_ledger(fn) ? ledger_enter(t) : bpf_ktime_get_ns();
 	return 1;
 }

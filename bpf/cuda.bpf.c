@@ -74,6 +74,7 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 	c->sp = PT_REGS_SP(ctx);
 	c->epoch = family_epoch[TTMON_FAMILY_ALLOC];
 	c->fn = fn;
+	c->whole = probe_cookie(ctx) & TTMON_COOKIE_WHOLE;
 	c->entry_ns = bpf_ktime_get_ns();
 	return 1;
 }

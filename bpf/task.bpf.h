@@ -79,7 +79,7 @@ struct call {
 	u32 fn; /* 0: none in flight */
 	u32 bits;
 	u32 epoch; /* of its family, at its entry */
-	u32 pad;
+	u32 whole; /* TTMON_COOKIE_WHOLE, if it is of a whole runtime */
 	u64 a[4]; /* as the class's entry program leaves them for its return */
 	struct copy_args copy;
 };
@@ -94,6 +94,8 @@ struct marker {
 	u64 ip; /* where the probe stands in the function that was called */
 	u32 fn;
 	u32 size; /* bytes of that function; 0: not known */
+	u32 whole; /* as in struct call */
+	u32 pad;
 };
 /*
  * In ra: there is a return probe at it all the same, so that the kernel has put its own return address
@@ -215,7 +217,12 @@ static __always_inline u64 task_id(struct task_struct *t)
 	return ((u64)BPF_CORE_READ(t, tgid) << 32) | (u32)BPF_CORE_READ(t, pid);
 }
 
-static __always_inline void announce(struct task_struct *leader, u64 id, u32 reason, u64 cgroup)
+static __always_inline u32 parent_of(struct task_struct *leader)
+{
+	return BPF_CORE_READ(leader, real_parent, tgid);
+}
+
+static __always_inline void announce(struct task_struct *leader, u64 id, u32 ppid, u32 reason, u64 cgroup)
 {
 	struct ttmon_ev_proc *e = emit_reserve(TTMON_EV_PROC, sizeof(*e), id);
 
@@ -223,7 +230,7 @@ static __always_inline void announce(struct task_struct *leader, u64 id, u32 rea
 		return;
 	e->start_ns = BPF_CORE_READ(leader, start_time);
 	e->cgroup_id = cgroup;
-	e->ppid = BPF_CORE_READ(leader, real_parent, tgid);
+	e->ppid = ppid;
 	e->reason = reason;
 	__builtin_memset(e->comm, 0, sizeof(e->comm));
 	BPF_CORE_READ_STR_INTO(&e->comm, leader, comm);
@@ -253,7 +260,7 @@ SUBPROG int first_seen(struct proc_info *p)
 	t = (struct task_struct *)bpf_get_current_task();
 	leader = BPF_CORE_READ(t, group_leader);
 	p->start_ns = BPF_CORE_READ(leader, start_time);
-	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_SEEN, bpf_get_current_cgroup_id());
+	announce(leader, bpf_get_current_pid_tgid(), parent_of(leader), TTMON_PROC_SEEN, bpf_get_current_cgroup_id());
 	return 0;
 }
 
@@ -266,7 +273,7 @@ SUBPROG int tell_driver(struct proc_info *p)
 		return 0;
 	leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader);
 	__sync_fetch_and_or(&p->flags, PROC_DRIVER);
-	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_DRIVER, bpf_get_current_cgroup_id());
+	announce(leader, bpf_get_current_pid_tgid(), parent_of(leader), TTMON_PROC_DRIVER, bpf_get_current_cgroup_id());
 	return 0;
 }
 
@@ -280,7 +287,7 @@ SUBPROG int tell_doubt(struct proc_info *p, u32 what)
 		return 0;
 	p->doubt[what] = now;
 	leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader);
-	announce(leader, bpf_get_current_pid_tgid(), TTMON_PROC_DOUBT + what, bpf_get_current_cgroup_id());
+	announce(leader, bpf_get_current_pid_tgid(), parent_of(leader), TTMON_PROC_DOUBT + what, bpf_get_current_cgroup_id());
 	return 0;
 }
 

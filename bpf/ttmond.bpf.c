@@ -116,7 +116,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 		emit_refuse(TTMON_EV_PROC, TTMON_LOSS_MAP_FULL);
 		return 0;
 	}
-	announce(child, task_id(child), TTMON_PROC_FORK, bpf_get_current_cgroup_id());
+	/* Whose copy it is; with CLONE_PARENT its parent is another one. */
+	announce(child, task_id(child), ptgid, TTMON_PROC_FORK, bpf_get_current_cgroup_id());
 	return 0;
 }
 
@@ -151,7 +152,7 @@ int BPF_PROG(on_exec, struct task_struct *task)
 	p->start_ns = BPF_CORE_READ(task, group_leader, start_time);
 	end_inside(TTMON_W_EXEC);
 	bpf_task_storage_delete(&tasks, bpf_get_current_task_btf());
-	announce(task, task_id(task), TTMON_PROC_EXEC, bpf_get_current_cgroup_id());
+	announce(task, task_id(task), parent_of(task), TTMON_PROC_EXEC, bpf_get_current_cgroup_id());
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Finding programs: libraries loaded late, copies at other inodes, other mount namespaces, static runtimes; start and stop."""
+import json
 import os
 import re
 import shutil
@@ -250,6 +251,65 @@ def test_runtime_in_a_closed_library_after_an_exec(bench):
     whole(db)
     _, db, _ = closed(bench, [sys.executable, "-c", uses + "; os.execvp('true', ['true'])"], STANDIN_NESTED="1")
     whole(db, ("unprobed",))
+
+
+def compiled(bench, name, text, *more):
+    """A library of this text."""
+    path = bench.path(name)
+    with open(path + ".c", "w", encoding="ascii") as f:
+        f.write(text)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", path, path + ".c", *more], check=True)
+    return path
+
+
+def test_runtime_in_a_closed_library_beside_a_few_functions(bench):
+    """A library that has one function of the runtime's names and calls the driver's itself does not show where a whole runtime goes."""
+    libs = os.path.join(STANDIN, "lib")
+    mine = compiled(bench, "libmine.so", """
+int cuMemcpyHtoDAsync_v2(unsigned long dst, const void *src, unsigned long n, void *stream);
+int cudaMemcpyAsync(void *dst, const void *src, unsigned long n, int kind, void *stream);
+int cudaMemcpyAsync(void *dst, const void *src, unsigned long n, int kind, void *stream)
+{
+	(void)kind;
+	return cuMemcpyHtoDAsync_v2((unsigned long)dst, src, 0 * n, stream);
+}
+""", os.path.join(libs, "libcuda.so.1"), f"-Wl,-rpath,{libs}")
+    env = {"LD_PRELOAD": f"{mine} {os.path.join(libs, 'libclosed.so')}"}
+    out, db, _ = closed(bench, [standin("again"), "none", "10"], **env)
+    # The memory is the stand-in runtime's, which the driver does not know: so it copies nothing of it.
+    true(f"{out!r}: no nested call", json.loads(out.splitlines()[-1])["copies"])
+    whole(db, ("unprobed",))
+
+
+CLONE = """
+import ctypes, os, time
+pid = ctypes.CDLL(None).syscall(56, 0x8000 | 17, 0, 0, 0, 0)  # CLONE_PARENT | SIGCHLD
+if pid == 0:
+    print("clone", os.getpid(), flush=True)
+    time.sleep(2)  # its mappings are read meanwhile
+    os._exit(0)
+"""
+
+CLONES = f"""
+import ctypes, os, sys
+rt = ctypes.CDLL(sys.argv[1])
+p = ctypes.c_void_p()
+assert rt.cudaHostAlloc(ctypes.byref(p), ctypes.c_size_t(4096), 0) == 0
+if os.fork() == 0:
+    os.execvp(sys.executable, [sys.executable, "-c", {CLONE!r}])
+os.wait()
+os.wait()
+"""
+
+
+def test_runtime_in_a_closed_library_and_a_sibling(bench):
+    """clone(CLONE_PARENT): the new process's parent is another one than that whose copy it is, and which was not seen to call the driver."""
+    rt = os.path.join(STANDIN, "lib", "libcudart.so.13")
+    out, db, _ = closed(bench, [sys.executable, "-c", CLONES, rt], STANDIN_NESTED="1")
+    clone = int(re.search(r"^clone (\d+)$", out, re.M)[1])
+    whole(db, ("unprobed",))
+    stripped = {g["pid"] for g in db["completeness"]["knowledge"] if g["why"] == "stripped runtime"}
+    true(f"the copy {clone} has what it is a copy of: {stripped}", clone in stripped)
 
 
 def test_library_without_symbols(bench):

@@ -456,6 +456,7 @@ static int collect_targets(struct reader *r)
 {
 	_cleanup_free_ bool *found = calloc(ttmon_nr_fnnames, sizeof(*found));
 	bool before_13 = is_before_13(r);
+	size_t fit = 0, has = 0; /* rows of a runtime */
 
 	if (!found)
 		return -ENOMEM;
@@ -495,11 +496,18 @@ static int collect_targets(struct reader *r)
 	if (r->is_driver)
 		r->info.kind |= TTMON_OBJ_IS_DRV;
 	for (size_t i = 0; i < ttmon_nr_fnnames; i++) {
-		uint32_t need = ttmon_fnname_is_rt(&ttmon_fnnames[i]) ? TTMON_OBJ_IS_RT : TTMON_OBJ_IS_DRV;
+		bool rt = ttmon_fnname_is_rt(&ttmon_fnnames[i]);
+		uint32_t need = rt ? TTMON_OBJ_IS_RT : TTMON_OBJ_IS_DRV;
 
-		if (!found[i] && ttmon_fnname_fits(&ttmon_fnnames[i], before_13) && (r->info.kind & need))
+		if (!ttmon_fnname_fits(&ttmon_fnnames[i], before_13))
+			continue;
+		fit += rt;
+		has += rt && found[i];
+		if (!found[i] && (r->info.kind & need))
 			r->info.missing++;
 	}
+	/* Each release lacks some. */
+	r->info.whole_rt = has * 2 > fit;
 	return finish_targets(r);
 }
 

@@ -61,6 +61,7 @@ struct ttmon_elf_info {
 	bool switches;		 /* it switches stacks: switches.h */
 	bool throws;		 /* it throws C++ exceptions */
 	size_t missing;		 /* table rows of a lib that is here that had no symbol */
+	bool whole_rt;		 /* it has most functions of a runtime, not a few that are handed on */
 	struct ttmon_tt_slot tt; /* tt-metal's vtables */
 	struct ttmon_python python;
 };

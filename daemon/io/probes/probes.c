@@ -243,7 +243,8 @@ static void describe(struct ttmon_probes *p, const struct ttmon_elf_info *info, 
 		}
 		q->prog = entry_program(q->fn, opts);
 		size = info->targets[i].size;
-		q->cookie = TTMON_COOKIE(q->fn, size > q->skip && size <= UINT32_MAX ? size - q->skip : 0);
+		q->cookie = TTMON_COOKIE(q->fn, TTMON_LIB_IS_RT(fns[q->fn].lib) && info->whole_rt,
+					 size > q->skip && size <= UINT32_MAX ? size - q->skip : 0);
 	}
 	for (size_t k = 0; k < info->nr_usdts; k++) {
 		struct ttmon_probe *q = &p->probes[info->nr_targets + k];
