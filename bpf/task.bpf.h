@@ -22,9 +22,9 @@
  * What lies on its stacks does not tell whether a call is inside another: functions that need no return
  * probe otherwise get one.
  */
-#define PROC_RETURNS	(1 << 5)
-#define PROC_RT_NESTS	(1 << 6) /* a function of the runtime was called from within another one */
-#define PROC_GAP	(1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
+#define PROC_RETURNS  (1 << 5)
+#define PROC_RT_NESTS (1 << 6) /* a function of the runtime was called from within another one */
+#define PROC_GAP      (1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
 /*
  * Hits that are counted by process and by user: who causes the load is named, and can be reduced
  * alone.
@@ -55,7 +55,7 @@ struct proc_info {
 	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
 	/* how often memory was unmapped in a piece of this slot: what is there then is other memory */
 	u32 unmapped[PROC_PIECES];
-	u32 uid; /* its user when it was announced last */
+	u32 uid;		     /* its user when it was announced last */
 	u32 doubt[DOUBT_MAX];	     /* when it was told last that a call may have been missed, 0: never */
 	u64 tried[PROC_TRIED_WORDS]; /* see wants_return() */
 };
@@ -80,7 +80,7 @@ struct call {
 	u32 bits;
 	u32 epoch; /* of its family, at its entry */
 	u32 whole; /* TTMON_COOKIE_WHOLE, if it is of a whole runtime */
-	u64 a[4]; /* as the class's entry program leaves them for its return */
+	u64 a[4];  /* as the class's entry program leaves them for its return */
 	struct copy_args copy;
 };
 
@@ -93,7 +93,7 @@ struct marker {
 	u64 ra;
 	u64 ip; /* where the probe stands in the function that was called */
 	u32 fn;
-	u32 size; /* bytes of that function; 0: not known */
+	u32 size;  /* bytes of that function; 0: not known */
 	u32 whole; /* as in struct call */
 	u32 pad;
 };
@@ -101,9 +101,9 @@ struct marker {
  * In ra: there is a return probe at it all the same, so that the kernel has put its own return address
  * there. Below: the family, and the family's epoch.
  */
-#define MARKER_RETURNS	    (1ULL << 63)
-#define MARKER_FAMILY(ra)   ((u32)((ra) >> 32) & 15)
-#define MARKER_OF(family)   (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
+#define MARKER_RETURNS	  (1ULL << 63)
+#define MARKER_FAMILY(ra) ((u32)((ra) >> 32) & 15)
+#define MARKER_OF(family) (MARKER_RETURNS | (u64)(family) << 32 | family_epoch[family])
 
 /* What the kernel had counted of the thread when the call in flight was entered: ledger.bpf.h. */
 struct ledger {
@@ -124,7 +124,7 @@ struct task_state {
 	struct call kept;     /* the one in flight, while another is told that is made on another stack */
 	struct ledger ledger; /* of cuda */
 	struct marker marker;
-	struct marker waiting; /* the one before, with a return probe, while it waits on another stack */
+	struct marker waiting;	 /* the one before, with a return probe, while it waits on another stack */
 	struct marker tt_marker; /* dispatches of tt-metal: nested in one another, not in CUDA's calls */
 	u32 sample;		 /* of the copy that is told: TTMON_B_SAMPLE, in place */
 	s32 device;		 /* current device + 1; 0: not known */
@@ -287,7 +287,8 @@ SUBPROG int tell_doubt(struct proc_info *p, u32 what)
 		return 0;
 	p->doubt[what] = now;
 	leader = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader);
-	announce(leader, bpf_get_current_pid_tgid(), parent_of(leader), TTMON_PROC_DOUBT + what, bpf_get_current_cgroup_id());
+	announce(leader, bpf_get_current_pid_tgid(), parent_of(leader), TTMON_PROC_DOUBT + what,
+		 bpf_get_current_cgroup_id());
 	return 0;
 }
 

@@ -70,20 +70,20 @@ const char *ttmon_aev_name(unsigned int kind);
  * Why a run is not complete: name in completeness.reasons of a database, what it is in plain words.
  * Append-only.
  */
-#define TTMON_INCOMPLETE_TABLE(X)                                                         \
-	X(0, LOST, "lost", "events were lost")                                            \
-	X(1, MALFORMED, "malformed", "records were refused")                              \
-	X(2, ARENA_FULL, "arena_full", "too many events came at one time")                \
-	X(3, LIMIT, "limit", "a limit was reached")                                       \
-	X(4, REDUCED, "reduced", "probes were off, or only counting, for a time")         \
-	X(5, CUT, "cut", "it was written while the trace went on")                        \
-	X(6, IDENTITY, "identity", "the counts do not balance")                           \
-	X(7, ATTACHED_LATE, "attached_late", "a process ran before the trace")            \
-	X(8, COVERAGE_GAP, "coverage_gap", "a library ran before its probes were active") \
-	X(9, UNPROBED, "unprobed", "a CUDA runtime could not be probed")                  \
-	X(10, TRUNCATED, "truncated", "a batch was longer than what is looked at")        \
-	X(11, UNKNOWN_FREES, "unknown_frees", "memory was freed that nobody was seen allocating")                  \
-	X(12, ADDRESS_NOT_SEEN, "address_not_seen", "memory was allocated whose address was not seen")             \
+#define TTMON_INCOMPLETE_TABLE(X)                                                                      \
+	X(0, LOST, "lost", "events were lost")                                                         \
+	X(1, MALFORMED, "malformed", "records were refused")                                           \
+	X(2, ARENA_FULL, "arena_full", "too many events came at one time")                             \
+	X(3, LIMIT, "limit", "a limit was reached")                                                    \
+	X(4, REDUCED, "reduced", "probes were off, or only counting, for a time")                      \
+	X(5, CUT, "cut", "it was written while the trace went on")                                     \
+	X(6, IDENTITY, "identity", "the counts do not balance")                                        \
+	X(7, ATTACHED_LATE, "attached_late", "a process ran before the trace")                         \
+	X(8, COVERAGE_GAP, "coverage_gap", "a library ran before its probes were active")              \
+	X(9, UNPROBED, "unprobed", "a CUDA runtime could not be probed")                               \
+	X(10, TRUNCATED, "truncated", "a batch was longer than what is looked at")                     \
+	X(11, UNKNOWN_FREES, "unknown_frees", "memory was freed that nobody was seen allocating")      \
+	X(12, ADDRESS_NOT_SEEN, "address_not_seen", "memory was allocated whose address was not seen") \
 	X(13, NOT_TOLD_APART, "not_told_apart", "calls counted as parts of others that perhaps were none")
 enum ttmon_incomplete {
 #define X(id, NAME, name, help) TTMON_INCOMPLETE_##NAME = id,

@@ -103,7 +103,8 @@ int main(int argc, char **argv)
 	if (argc < 3 || how == 6)
 		return 2;
 	*(void **)&driver_copy = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyHtoD_v2");
-	if ((hows[how].then == inside_driver && !driver_copy) || cudaHostAlloc(&host, BYTES, 0) || cudaMalloc(&device, BYTES))
+	if ((hows[how].then == inside_driver && !driver_copy) || cudaHostAlloc(&host, BYTES, 0) ||
+	    cudaMalloc(&device, BYTES))
 		return 3;
 	for (unsigned int i = 0; i < rounds && !err; i++) {
 		err = call(hows[how].first, device, host);
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
 		}
 	}
 	cudaDeviceSynchronize();
-	printf("{\"pid\":%d,\"async\":%d,\"sync\":%d,\"copies\":%d,\"bytes\":%d}\n", getpid(), async, sync, async + sync,
-	       (async + sync) * BYTES);
+	printf("{\"pid\":%d,\"async\":%d,\"sync\":%d,\"copies\":%d,\"bytes\":%d}\n", getpid(), async, sync,
+	       async + sync, (async + sync) * BYTES);
 	return err;
 }

@@ -23,14 +23,14 @@
 #define HAND_ON(call) return call
 #else
 /* As those that write a log: an array that nobody fills, and something to do afterwards. */
-#define HAND_ON(call)                                        \
-	do {                                                 \
-		char line[200];                              \
-		int err;                                     \
+#define HAND_ON(call)                                          \
+	do {                                                   \
+		char line[200];                                \
+		int err;                                       \
 		__asm__ volatile("" : : "r"(line) : "memory"); \
-		err = call;                                  \
+		err = call;                                    \
 		__asm__ volatile("" : : "r"(line) : "memory"); \
-		return err;                                  \
+		return err;                                    \
 	} while (0)
 #endif
 
