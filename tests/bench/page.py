@@ -66,27 +66,8 @@ def busy():
     return "%.1f, %.1f, %.1f" % os.getloadavg()
 
 
-def main():
-    known = commands()
-    names = sys.argv[1:] or list(known)
-    unknown = [n for n in names if n not in known]
-    if unknown:
-        sys.exit(f"page.py: no such benchmark: {', '.join(unknown)}; there are {', '.join(known)}")
-    commit = said(["git", "rev-parse", "--short=12", "HEAD"])
-    if said(["git", "status", "--porcelain", "--untracked-files=no"]):
-        commit += ", with changes that are not committed"
-    begun, load, failed, sections = datetime.datetime.now(datetime.timezone.utc), busy(), [], []
-    for name in names:
-        print(f"{name}:", flush=True)
-        args, source = known[name]
-        done = subprocess.run(args, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        print(done.stdout, end="", flush=True)
-        text = done.stdout.rstrip()
-        if done.returncode:
-            failed.append(name)
-            text += f"\nFAILED: status {done.returncode}"
-        sections.append(f"## {name}\n\nMeasures: {subject(source)}.\n\n```\n{text}\n```\n")
-    left = [n for n in known if n not in names]
+def write(known, sections, begun, commit, load):
+    left = [n for n in known if n not in sections]
     page = [
         "# Performance\n",
         "This page is written by `make bench` (tests/bench/page.py): do not edit it. Each figure is a median, and a",
@@ -100,10 +81,35 @@ def main():
         f"| load average (1, 5, 15 minutes), before | {load} |",
         f"| and after | {busy()} |",
         f"| not run here | {', '.join(left) or 'none'} |\n",
-        *sections,
+        *sections.values(),
     ]
     with open(PAGE, "w", encoding="utf-8") as f:
         f.write("\n".join(page))
+
+
+def main():
+    known = commands()
+    names = sys.argv[1:] or list(known)
+    unknown = [n for n in names if n not in known]
+    if unknown:
+        sys.exit(f"page.py: no such benchmark: {', '.join(unknown)}; there are {', '.join(known)}")
+    commit = said(["git", "rev-parse", "--short=12", "HEAD"])
+    if said(["git", "status", "--porcelain", "--untracked-files=no"]):
+        commit += ", with changes that are not committed"
+    begun, load, sections = datetime.datetime.now(datetime.timezone.utc), busy(), {}
+    failed = []
+    for name in names:
+        print(f"{name}:", flush=True)
+        args, source = known[name]
+        done = subprocess.run(args, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        print(done.stdout, end="", flush=True)
+        text = done.stdout.rstrip()
+        if done.returncode:
+            failed.append(name)
+            text += f"\nFAILED: status {done.returncode}"
+        sections[name] = f"## {name}\n\nMeasures: {subject(source)}.\n\n```\n{text}\n```\n"
+        # After each: what was measured is there, also where the rest is cut off.
+        write(known, sections, begun, commit, load)
     if failed:
         sys.exit(f"page.py: failed: {', '.join(failed)}")
 
