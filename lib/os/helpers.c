@@ -172,7 +172,8 @@ void ttmon_helper_put(struct ttmon_helper_out *out, const void *p, size_t n)
 		out->buf = buf;
 		out->cap = cap;
 	}
-	memcpy(out->buf + out->n, p, n);
+	if (n)
+		memcpy(out->buf + out->n, p, n);
 	out->n += n;
 }
 

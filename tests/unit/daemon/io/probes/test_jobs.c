@@ -127,15 +127,51 @@ static void one_that_was_overwritten(void **state)
 	assert_int_equal(opened(-1), -ESTALE);
 }
 
+/* The file of a held call; the answer as the daemon has it. */
+static struct ttmon_file held(void)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct ttmon_helper_out out = { .fd = -1 };
+	struct ttmon_jobs_cfg cfg = { 0 };
+	struct ttmon_file_stat st;
+	struct ttmon_file file;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ttmon_job_held(&cfg, fd, &out), 0);
+	assert_int_equal(ttmon_file_unpack(out.buf, out.n, &file), 0);
+	/* Its descriptor is that of the file, and cannot be read. */
+	assert_int_equal(ttmon_file_look(out.fd, &st), 0);
+	assert_true(ttmon_file_same(&st, &file.st));
+	assert_int_equal(fcntl(out.fd, F_GETFL) & O_PATH, O_PATH);
+	ttmon_elf_info_fini(&file.elf);
+	close(out.fd);
+	free(out.buf);
+	return file;
+}
+
+static void test_held_is_read_once(void **state)
+{
+	struct ttmon_file file;
+
+	(void)state;
+	file = held();
+	assert_false(file.same);
+	assert_int_equal(file.err, -ENOEXEC);
+	/* The daemon knows by now what is in it. */
+	assert_true(held().same);
+	/* Not what is in it since. */
+	write_file("something else");
+	assert_false(held().same);
+	assert_true(held().same);
+}
+
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(by_its_descriptor),
-		TEST(by_its_path),
-		TEST(another_file),
-		TEST(one_that_was_overwritten),
+		TEST(test_held_is_read_once), TEST(by_its_descriptor),	      TEST(by_its_path),
+		TEST(another_file),	      TEST(one_that_was_overwritten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
