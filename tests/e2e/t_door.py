@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The front door: what a newcomer types, rightly and wrongly, and what is then printed."""
+import contextlib
+import csv
 import gzip
 import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -302,3 +305,45 @@ def test_newcomer(bench):
     eq("commands", commands, ["run", "advise", "run", "diff"])
     true(text, "to pin: 1, to unpin: 1; together that saves" in text and text.index("UNPIN") < text.index("POLICY"))
     true("\n".join(lines), re.search(r"^pinned at the peak .*better$", "\n".join(lines), re.M))
+
+
+# ---- data that leaves ----
+
+
+def test_export(bench):
+    """Tables as CSV and as SQLite: the same rows, typed, all figures of the database; hostile names stay one field."""
+    m = made_db.workload(60)
+    m.alloc(0, 4096, 1, 2, [(1.5, "d2h", 7)], name='a "quoted", name\nof two lines')
+    db = m.write(bench.path("db.json.gz"))
+    doc = load_db(db)
+    out, _ = ttmon("export", "-o", bench.path("csv"), db)
+    names = ["run", "processes", "sites", "allocations", "transfers", "events"]
+    eq("files", out.splitlines(), [bench.path(f"csv/{n}.csv") for n in names])
+    out, _ = ttmon("export", "-f", "sqlite", "-o", bench.path("sql"), db)
+    eq("SQLite", out, bench.path("sql/ttmon.sqlite") + "\n")
+    eq("nothing else", (sorted(os.listdir(bench.path("csv"))), os.listdir(bench.path("sql"))),
+       (sorted(n + ".csv" for n in names), ["ttmon.sqlite"]))
+    with contextlib.closing(sqlite3.connect(bench.path("sql/ttmon.sqlite"))) as sql:
+        for name in names:
+            with open(bench.path(f"csv/{name}.csv"), newline="", encoding="utf-8") as f:
+                rows = list(csv.reader(f))
+            cursor = sql.execute(f"select * from {name}")
+            eq(f"columns of {name}", [c[0] for c in cursor.description], rows[0])
+            eq(name, [["" if v is None else str(v) for v in r] for r in cursor.fetchall()], rows[1:])
+        got = sql.execute("select allocation, size_bytes, alloc_ns, free_ns, name from allocations").fetchall()
+        want = [(a["id"], a["size"], int(a["alloc_ns"]), a["free_ns"], a.get("name")) for a in doc["allocations"]]
+        eq("allocations", [(*g[:3], g[3] and str(g[3]), g[4]) for g in got], want)
+        moved = sum(pair[1] for a in doc["allocations"] for pair in a["transfers"].values())
+        eq("moved", sql.execute("select sum(copied_bytes) from transfers").fetchone()[0], moved)
+        eq("events", sql.execute("select count(*), sum(moved_bytes) from events").fetchone()[0],
+           sum(len(a["events"]) for a in doc["allocations"]))
+        eq("complete", sql.execute("select value from run where key = 'complete'").fetchall(), [("1",)])
+    # Of a database that was cut off nothing is left, and what was there before stays.
+    with open(bench.path("cut.json"), "w", encoding="utf-8") as f:
+        f.write(json.dumps(doc)[:len(json.dumps(doc)) * 2 // 3])
+    for form in ("csv", "sqlite"):
+        out, err = ttmon("export", "-f", form, "-o", bench.path("cut"), bench.path("cut.json"), status=2)
+        true(err, out == "" and err.startswith("ttmon export: ") and err.count("\n") == 1)
+    eq("left", os.listdir(bench.path("cut")), [])
+    true("no folder", "the folder to write to is missing" in ttmon("export", db, status=2)[1])
+    ttmon("export", "-o", "/proc/self/no", db, status=2)
