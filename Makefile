@@ -373,7 +373,7 @@ deps: ## install what is missing to build and test (Debian, Ubuntu; as root)
 demo: ## run the bundled workload under ttmond and show what it found; as root
 	@tools/setup.sh
 	@+$(MAKE) --no-print-directory $(PROGRAMS) $(O)/demo/workload
-	$(O)/bin/ttmond --dump-db $(O)/demo.json -- $(O)/demo/workload
+	$(O)/bin/ttmon run -o $(O)/demo.json -- $(O)/demo/workload
 	$(O)/bin/ttmon db show $(O)/demo.json
 	$(O)/bin/ttmon heat -1 --by site $(O)/demo.json
 	$(O)/bin/ttmon advise $(O)/demo.json
