@@ -250,6 +250,7 @@ static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const
 	struct near near = { .least = UINT32_MAX };
 	const struct ttmon_cli_opt *row;
 	char given[64], text[700];
+	size_t n = 0;
 
 	for (size_t i = 0; c == ':' && (row = ttmon_cli_row(cli->cmd, &i));)
 		if (optopt >= LONG ? row == rows[optopt - LONG] : row->letter == optopt)
@@ -259,8 +260,11 @@ static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const
 		return ttmon_cli_bad(cli, "takes no value: %s", name);
 	snprintf(given, sizeof(given), "%.*s", (int)strcspn(name + strspn(name, "-"), "="), name + strspn(name, "-"));
 	near.word = given;
-	for (size_t i = 0; (row = ttmon_cli_row(cli->cmd, &i));)
+	for (size_t i = 0; (row = ttmon_cli_row(cli->cmd, &i)); n++)
 		near_try(&near, "--", row->name);
+	/* A list that long is what --help is for. */
+	if (n > 16)
+		*near.all = '\0';
 	/* One letter is near to everything. */
 	if (!given[1])
 		near.best = NULL;
