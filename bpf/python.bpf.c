@@ -3,20 +3,20 @@
  * python.bpf.c: the Python frames of the thread in the probe (include/ttmon/python.h), found by its
  * thread state in the interpreter's list.
  *
- * The interpreter's running thread is not asked for: who calls into C may have let go of the lock. Of a
- * thread that the interpreter does not know there are no Python frames; where anything cannot be read,
- * or there are several interpreters, it is not known whether there are, and the copy says so.
+ * The variable that names the running thread is no use: a thread that calls into C may have released
+ * the lock. A thread that is not in the list has no Python frames. Where memory cannot be read, or
+ * there are several interpreters, it is unknown whether there are any, and the copy says so.
  */
 #include "stack.bpf.h"
 
 #ifdef __TARGET_ARCH_x86
-#define CODE_AGAIN_NS 30000000000ULL /* who takes them may have forgotten one */
+#define CODE_AGAIN_NS 30000000000ULL /* the reader may have dropped one */
 
-#define CO_HEAD	    64 /* bytes of a code object from here on do not change: counts, names, tables */
-#define CO_WORDS    10
-#define CO_FILE	    6 /* of these words */
-#define CO_NAME	    8
-#define CO_LINES    9
+#define CO_HEAD	     64 /* bytes of a code object from here on do not change: counts, names, tables */
+#define CO_WORDS     10
+#define CO_FILE	     6 /* of these words */
+#define CO_NAME	     8
+#define CO_LINES     9
 #define OWNER_CSTACK 3 /* FRAME_OWNED_BY_CSTACK: no frame of Python's */
 
 static __always_inline u64 mix(u64 h, u64 v)
@@ -97,8 +97,7 @@ static __always_inline u64 print_of_code(struct task_state *t, const struct ttmo
 	return mix(mix(mix(print, file), name), lines) | 1;
 }
 
-static __always_inline int copy_str(const struct ttmon_py_layout *o, u64 at, struct ttmon_py_str *s, u8 *text,
-				    u32 room)
+static __always_inline int copy_str(const struct ttmon_py_layout *o, u64 at, struct ttmon_py_str *s, u8 *text, u32 room)
 {
 	struct py_head h = {};
 	u32 kind, n;
@@ -134,20 +133,20 @@ static __always_inline int fill_code(struct ttmon_py_code *c, const struct ttmon
 	       (n && bpf_probe_read_user(c->lines, n, (void *)(co->w[CO_LINES] + 32)));
 }
 
-#define TELL(room)                                                        \
-	({                                                                \
+#define TELL(room)                                                            \
+	({                                                                    \
 		c = bpf_ringbuf_reserve(&stack_ring, sizeof(*c) + (room), 0); \
-		if (!c)                                                   \
-			return -1;                                        \
-		c->zero = 0;                                              \
-		c->code = code;                                           \
-		c->print = print;                                         \
-		c->tgid = id >> 32;                                       \
-		if (fill_code(c, o, co, len, room)) {                     \
-			bpf_ringbuf_discard(c, BPF_RB_NO_WAKEUP);         \
-			return -1;                                        \
-		}                                                         \
-		bpf_ringbuf_submit(c, BPF_RB_NO_WAKEUP);                  \
+		if (!c)                                                       \
+			return -1;                                            \
+		c->zero = 0;                                                  \
+		c->code = code;                                               \
+		c->print = print;                                             \
+		c->tgid = id >> 32;                                           \
+		if (fill_code(c, o, co, len, room)) {                         \
+			bpf_ringbuf_discard(c, BPF_RB_NO_WAKEUP);             \
+			return -1;                                            \
+		}                                                             \
+		bpf_ringbuf_submit(c, BPF_RB_NO_WAKEUP);                      \
 	})
 
 /* Tell what a code object is, unless that was done. -1: it could not be. */

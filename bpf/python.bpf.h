@@ -10,7 +10,9 @@
 #include <ttmon/python.h>
 #include <ttmon/stack.h>
 
-/* Processes that have an interpreter whose layout is known, by tgid. fork() inherits it, exec ends it. */
+/*
+ * Processes that have an interpreter whose layout is known, by tgid. fork() inherits it, exec ends it.
+ */
 struct pythons_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -19,7 +21,7 @@ struct pythons_map {
 	__type(value, struct ttmon_py_layout);
 };
 
-/* When a code object was told last, by a hash of whose it is and what. */
+/* When a code object was sent last, by a hash of its process, address and contents. */
 struct codes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -29,8 +31,8 @@ struct codes_map {
 
 extern struct pythons_map pythons SEC(".maps");
 extern struct codes_map codes SEC(".maps");
-extern u32 any_python;	/* 0: nobody has to look */
-extern u64 codes_since; /* what was told before has to be told again */
+extern u32 any_python;	/* 0: no process has one */
+extern u64 codes_since; /* code objects sent before have to be sent again */
 
 /*
  * The frames into t->py. enum ttmon_py_state. sp: as in the copy of the stack, which entry counts

@@ -4,10 +4,11 @@
 
 /*
  * From fp on, with the stack pointer at low, follow the frame records { frame pointer of the caller,
- * return address }, each above the one before, to at most max frames. bpf_get_stack() does it too, but a chain that ends in nothing, as every one
- * does at last, costs it a page fault (0.55 us, as much as the rest of a probed allocation), and a
- * frame pointer that code without frames uses for data gives it frames of data. Returns the number of
- * frames, or 0 where the kernel has put the address of its trampoline: a return probe further up.
+ * return address }, each above the one before, to at most max frames. bpf_get_stack() does it too, but
+ * a chain that ends in nothing, as every one does at last, costs it a page fault (0.55 us, as much as
+ * the rest of a probed allocation), and a frame pointer that code without frames uses for data gives
+ * it frames of data. Returns the number of frames, or 0 where the kernel has put the address of its
+ * trampoline: a return probe further up.
  */
 GLOBAL_SUBPROG u32 walk_frames(struct task_state *t, u64 fp, u64 low, u32 max)
 {

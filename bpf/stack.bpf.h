@@ -114,7 +114,7 @@ static __always_inline bool has_its_share(struct proc_info *p, u64 now)
 
 /*
  * The Python frames, where the process has an interpreter that is known. enum ttmon_py_state. They are
- * at t->py; *layout is whose they are. Nobody else pays for it.
+ * at t->py; *layout is whose they are. Other processes do not pay for it.
  */
 static __always_inline u32 take_python(struct task_state *t, const struct proc_info *p, u32 tgid, u64 sp,
 				       const struct ttmon_py_layout **layout)

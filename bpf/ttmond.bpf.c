@@ -51,7 +51,7 @@ struct legacy_map legacy_cookies SEC(".maps");
 struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */
 struct stack_ring_map stack_ring SEC(".maps"); /* copies of stacks */
 struct pythons_map pythons SEC(".maps");       /* processes with a Python whose frames are known */
-struct codes_map codes SEC(".maps");	       /* code objects of Python that were told */
+struct codes_map codes SEC(".maps");	       /* code objects of Python that were sent */
 struct chains_map chains SEC(".maps");	       /* stacks of which frame pointers tell the truth */
 struct cpu_states_map cpu_states
 	SEC(".maps");			   /* what each CPU is in the middle of: read by the daemon through a mapping */

@@ -33,6 +33,7 @@ static __always_inline int enter_sync(struct pt_regs *ctx)
 		return 0;
 	}
 	c->sp = sp;
+	c->whole = probe_cookie(ctx) & TTMON_COOKIE_WHOLE;
 	c->epoch = family_epoch[TTMON_FAMILY_WAIT];
 	c->fn = fn;
 	c->entry_ns = ledger_enter(t);

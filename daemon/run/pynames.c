@@ -2,7 +2,7 @@
 /*
  * pynames.c: see pynames.h.
  *
- * Functions and lines stay for the run, as what is told of an object does: 131,072 functions, 1,048,576
+ * Functions and lines stay for the run, as all facts about objects do: 131,072 functions, 1,048,576
  * lines. What comes after that is not known.
  */
 #include "daemon/run/pynames.h"
@@ -27,9 +27,9 @@ struct ttmon_pynames {
 	struct ttmon_daemon *c;
 	struct fn *v;
 	uint32_t n;
-	struct ttmon_hmap by_name;			/* place in v, by a hash of file and name */
-	struct ttmon_hmap lines;			/* frames of which the SYMBOL was told */
-	uint32_t of_number[TTMON_UNWINDER_FNS];		/* place in v + 1 */
+	struct ttmon_hmap by_name;		/* place in v, by a hash of file and name */
+	struct ttmon_hmap lines;		/* frames whose SYMBOL is in the stream */
+	uint32_t of_number[TTMON_UNWINDER_FNS]; /* place in v + 1 */
 	bool said;
 };
 
@@ -72,12 +72,11 @@ static void tell_object(struct ttmon_pynames *p, struct fn *f)
 	for (size_t i = 0; i < sizeof(id); i++)
 		id[i] = (uint8_t)(h >> (8 * i));
 	f->object = ttmon_discover_number(ttmon_daemon_discover(p->c));
-	ttmon_fact_object(ttmon_daemon_fact, p->c,
-			  &(struct ttmon_object){ .id = f->object,
-						  .flags = TTMON_OBJ_PYTHON,
-						  .build_id_len = sizeof(id),
-						  .path = f->file },
-			  id, 0, 0);
+	ttmon_fact_object(
+		ttmon_daemon_fact, p->c,
+		&(struct ttmon_object){
+			.id = f->object, .flags = TTMON_OBJ_PYTHON, .build_id_len = sizeof(id), .path = f->file },
+		id, 0, 0);
 }
 
 /* Place in v; FNS_MAX: there is no room. A hash that is taken by another one: the next is tried. */

@@ -285,7 +285,7 @@ static void take(struct unwind *w, const void *msg)
 	case TTMON_UNWINDER_FN: {
 		const struct ttmon_unwinder_fn *fn = (const void *)(head + 1);
 
-		/* Its numbers begin anew, and what it was told before it knows no longer. */
+		/* Its numbers begin again, and it has dropped all code objects. */
 		if (!fn->no)
 			ttmon_bpf_codes_again(ttmon_daemon_bpf(w->c));
 		ttmon_pynames_add(w->pynames, fn);

@@ -303,8 +303,9 @@ enum ttmon_stack_end {
 	X(1, FRAMES, "frame_pointers", "by frame pointers; unwind tables say the same")              \
 	X(2, TABLES, "tables", "by unwind tables")                                                   \
 	X(3, GUESSED, "guessed", "by unwind tables, and by a frame pointer where code has no table") \
-	X(4, UNCHECKED, "unchecked", "by frame pointers, where code may have none: it may be wrong")     \
-	X(5, NO_PYTHON, "python_unknown", "it has Python frames, and some of their lines, or which there are, is not known")
+	X(4, UNCHECKED, "unchecked", "by frame pointers, where code may have none: it may be wrong") \
+	X(5, NO_PYTHON, "python_unknown",                                                            \
+	  "it has Python frames, and some of their lines, or which there are, is not known")
 
 enum ttmon_stack_by {
 #define X(id, NAME, name, help) TTMON_STACK_BY_##NAME = id,
@@ -722,12 +723,12 @@ struct ttmon_ev_gpu_use {
  */
 /*
  * A frame that is a line of Python: the OBJECT of its function, which has TTMON_OBJ_PYTHON, and the
- * line, 0: not known. In a site the line is its offset, and the SYMBOL there, told before, is the
- * function's qualified name.
+ * line, 0: not known. In a site the line is its offset, and the SYMBOL there, which comes first, is
+ * the function's qualified name.
  */
 #define TTMON_FRAME_PYTHON	  (1ULL << 63)
 #define TTMON_FRAME_OBJECT_SHIFT  32
-#define TTMON_FRAME_LINE(frame)	  ((frame) & 0xffffffffULL)
+#define TTMON_FRAME_LINE(frame)	  ((frame)&0xffffffffULL)
 #define TTMON_FRAME_OBJECT(frame) (__u32)(((frame) & ~TTMON_FRAME_PYTHON) >> TTMON_FRAME_OBJECT_SHIFT)
 
 struct ttmon_ev_unwound {

@@ -15,7 +15,9 @@
 #define TTMON_PY_FRAMES	 32  /* of a thread that are read, at most */
 #define TTMON_PY_THREADS 256 /* of a process that are looked at to find one */
 
-/* How an interpreter's frames are laid out: what differs by version and cannot be said by an offset. */
+/*
+ * How an interpreter's frames are laid out: what differs by version and cannot be said by an offset.
+ */
 enum ttmon_py_shape {
 	TTMON_PY_NONE,
 	TTMON_PY_3_11, /* a frame says that it was entered from C; struct _PyCFrame says where */
@@ -57,7 +59,11 @@ struct ttmon_py_frame {
 	__u64 code;  /* address of the code object */
 	__u64 print; /* of what it is made of: another one at this address has another one */
 	__u32 off;   /* of the instruction, from the first one; beyond INT32_MAX: before it */
-	__u32 entry; /* the C frame that runs it and those inside lies here, in bytes from the stack pointer; 0: not the outermost of these */
+	/*
+	 * the C frame that runs it and those inside lies here, in bytes from the stack pointer; 0: not the
+	 * outermost of these
+	 */
+	__u32 entry;
 };
 
 #define TTMON_PY_FILE 1024 /* bytes, of one to four a character */

@@ -40,10 +40,10 @@ struct ttmon_stack_copy {
 		__u64 sp, ra;
 	} ret[TTMON_STACK_RETURNS];
 	__u64 fp[TTMON_MAX_FRAMES];
-	/* Python frames, innermost first; of those whose code was told print is not 0. */
+	/* Python frames, innermost first; print is not 0 where the code object was sent. */
 	__u32 npy;
-	__u32 py_state;		    /* enum ttmon_py_state */
-	__u64 py_start, py_end;	    /* addresses of the interpreter's code */
+	__u32 py_state;		/* enum ttmon_py_state */
+	__u64 py_start, py_end; /* addresses of the interpreter's code */
 	struct ttmon_py_frame py[TTMON_PY_FRAMES];
 	/*
 	 * Whole pages, so that an address lies at bytes[address - (sp & ~4095)]; those below sp are not

@@ -144,6 +144,8 @@ struct merge {
 
 static void put(struct merge *m, uint64_t frame)
 {
+	if (!frame)
+		return;
 	if (m->n < m->max)
 		m->out[m->n++] = frame;
 	else

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A traced program of Python: pins memory from many lines in many ways, and writes for each pin what sys._getframe() says to the book.
-py_host.py RUNTIME BOOK ROUNDS"""
+"""
+A traced program of Python: pins memory from many lines in many ways, and writes for each pin what
+sys._getframe() says to the book. py_host.py RUNTIME BOOK ROUNDS
+"""
 import contextlib
 import ctypes
 import functools
@@ -108,7 +110,8 @@ def función(ñ):
 
 
 def comprehensions():
-    return [alloc() for _ in range(2)], {i: alloc() for i in range(2)}, {alloc() for _ in range(2)}, list(alloc() for _ in range(2))
+    return ([alloc() for _ in range(2)], {i: alloc() for i in range(2)}, {alloc() for _ in range(2)},
+            list(alloc() for _ in range(2)))
 
 
 def called_back():
@@ -133,7 +136,8 @@ def raising():
 def executed(i):
     """Code that is freed at once: the next one takes its place in memory."""
     exec(compile("\n" * (i % 7) + "alloc()", f"<made {i:05}>", "exec"))
-    exec(compile(f"def f{i:05}():\n" + "\n" * (i % 5) + " alloc()\n" + f"f{i:05}()", f"<made {i % 3:05}>", "exec"), {"alloc": alloc})
+    text = f"def f{i:05}():\n" + "\n" * (i % 5) + " alloc()\n" + f"f{i:05}()"
+    exec(compile(text, f"<made {i % 3:05}>", "exec"), {"alloc": alloc})
     exec(compile("alloc()", f"<файл {i % 11}>", "exec"))
     eval(f"alloc() or {i}")
 
@@ -156,7 +160,7 @@ def child():
 
 
 def long_function():
-    """So long that its line table is longer than what is copied of most, and one that is longer than what is copied of any."""
+    """One has a line table longer than what is copied of most, and one longer than what is copied of any."""
     for n in (1500, 20000):
         text = "def f(x):\n" + " x = x + 1 - x * 2\n" * n + " alloc()\n"
         names = {"alloc": alloc}
@@ -178,8 +182,9 @@ def thing():
     gc.collect()
 
 
-WAYS = [lambda i: recurse(i % 9), lambda i: recurse(60), on_many_lines, lambda i: list(generator(2)), lambda i: run(coroutine(i % 4)), lambda i: thing(),
-        lambda i: función(i), lambda i: comprehensions(), lambda i: called_back(), lambda i: raising(), executed, lambda i: threads(), lambda i: child()]
+WAYS = [lambda i: recurse(i % 9), lambda i: recurse(60), on_many_lines, lambda i: list(generator(2)),
+        lambda i: run(coroutine(i % 4)), lambda i: thing(), lambda i: función(i), lambda i: comprehensions(),
+        lambda i: called_back(), lambda i: raising(), executed, lambda i: threads(), lambda i: child()]
 
 if __name__ == "__main__":
     random.seed(1)

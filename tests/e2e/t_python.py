@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lines of Python in call sites: a program of Python against its own book, sys._getframe()."""
+import glob
 import json
 import os
-import shutil
+import subprocess
 import sys
 
-from e2e import LINGER, TOP, Skip, eq, long, standin, true
+from e2e import LINGER, TOP, Skip, eq, long, true
 
 PATIENT = {"TTMOND_HOLD_MS": "10000", **LINGER}
 RUNTIME = f"{TOP}/.output/tests/standin/lib/libcudart.so.12"
@@ -13,9 +14,15 @@ RUNTIME = f"{TOP}/.output/tests/standin/lib/libcudart.so.12"
 
 def interpreters():
     """Those of this machine whose frames are known, once each."""
-    found = {os.path.realpath(p) for p in (sys.executable, shutil.which("python3.11"), "/usr/bin/python3.11", "/usr/bin/python3.13") if p and os.path.exists(p)}
+    names = [f"python3.{minor}" for minor in (11, 12, 13)]
+    here = [sys.executable, *(f"/usr/bin/{name}" for name in names)]
+    # Those of pyenv.
+    here += [p for minor in (11, 12, 13) for p in glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))]
+    found = {os.path.realpath(p) for p in here if p and os.path.exists(p)}
+    # Others, by programs that start them: TTMON_PYTHONS=/root13/run:/root12/run
+    found |= set(filter(None, os.environ.get("TTMON_PYTHONS", "").split(":")))
     if not found:
-        raise Skip("no CPython 3.11 or 3.13")
+        raise Skip("no CPython 3.11 to 3.13")
     return sorted(found)
 
 
@@ -29,8 +36,14 @@ class Site:
         for o, off, symbol in s["frames"]:
             obj = objects.get(o, {})
             line = obj.get("kind") == "python"
-            self.frames.append([obj["path"], int(off, 16), symbol.rsplit("+0x", 1)[0]] if line else os.path.basename(obj.get("path", "?")))
+            path = obj.get("path", "?")
+            self.frames.append([path, int(off, 16), symbol.rsplit("+0x", 1)[0]] if line else os.path.basename(path))
         self.python = [f for f in self.frames if isinstance(f, list)]
+
+    def is_as(self, want):
+        if self.stack["end"] == "depth" and self.python:
+            want = want[:len(self.python)]
+        return self.python == want
 
 
 def compare(db, book):
@@ -51,7 +64,7 @@ def compare(db, book):
         site = sites[a["site"]]
         if site.stack.get("by") != "tables":
             unknown += 1
-        elif site.python == want or (site.stack["end"] == "depth" and site.python and site.python == want[:len(site.python)]):
+        elif site.is_as(want):
             equal += 1
         else:
             wrong.append((site.stack, site.frames, want[:8]))
@@ -62,7 +75,8 @@ def compare(db, book):
 def against_the_book(bench, python, rounds):
     book = bench.path("book")
     open(book, "w", encoding="utf-8").close()
-    _, db, daemon = bench.trace([python, f"{TOP}/tests/e2e/py_host.py", RUNTIME, book, str(rounds)], "--stack-depth", "32", env=PATIENT)
+    program = [python, f"{TOP}/tests/e2e/py_host.py", RUNTIME, book, str(rounds)]
+    _, db, daemon = bench.trace(program, "--stack-depth", "32", env=PATIENT)
     with open(book, encoding="utf-8") as f:
         equal, unknown, wrong = compare(db, f)
     print(f"    {python}: {equal} stacks as in the book, {unknown} unknown, {len(wrong)} wrong")
@@ -71,11 +85,70 @@ def against_the_book(bench, python, rounds):
 
 
 def test_lines(bench):
-    """Recursion, generators, coroutines, comprehensions, properties, destructors, callbacks from C, threads, children, code that is freed at once."""
+    """Recursion, generators, coroutines, destructors, callbacks from C, threads, children, code that is freed at once."""
     for python in interpreters():
         equal, unknown, _, _ = against_the_book(bench, python, 4)
         true(f"{unknown} are unknown", unknown <= 2)
         true(f"{equal} are as in the book", equal > 200)
+
+
+def test_one_line_is_one_site(bench):
+    """Two lines that pin through one function are two sites; in another run, at other addresses, each has its key."""
+    program = bench.path("two.py")
+    with open(program, "w", encoding="utf-8") as f:
+        f.write("import ctypes, sys\nrt = ctypes.CDLL(sys.argv[1])\n"
+                "def pin(n):\n    rt.cudaHostAlloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(n), 0)\n"
+                "def one():\n    pin(4096)\ndef two():\n    pin(4096)\n"
+                "for i in range(3):\n    one()\n    two()\n")
+    runs = []
+    for _ in range(2):
+        _, db, _ = bench.trace([interpreters()[0], program, RUNTIME], env=PATIENT)
+        names = {a["site"]: db["sites"][a["site"]] for a in db["allocations"] if a["method"] == "host_alloc"}
+        runs.append({s["key"]: [f[2] for f in s["frames"] if f[2] in ("one+0x0", "two+0x0")] for s in names.values()})
+        eq("allocations of each", sorted(s["allocs"] for s in names.values()), [3, 3])
+    eq("sites", sorted(runs[0].values()), [["one+0x0"], ["two+0x0"]])
+    eq("keys in another run", runs[1], runs[0])
+
+
+FAKE = r"""
+#include <stdint.h>
+#include <stdlib.h>
+extern int cudaHostAlloc(void **, size_t, unsigned);
+const unsigned long Py_Version = 0x030b02f0;
+struct { uint64_t w[64]; } _PyRuntime, interp, thread, cframe, frame, code;
+int main(int argc, char **argv)
+{
+    void *p;
+    _PyRuntime.w[5] = (uint64_t)&interp;   /* interpreters.head */
+    interp.w[2] = (uint64_t)&thread;       /* threads.head */
+    thread.w[1] = (uint64_t)&thread;       /* next: itself */
+    if (argc > 1) {                        /* and one whose frames have no end, of code that is none */
+        thread.w[19] = (uint64_t)__builtin_thread_pointer();
+        thread.w[7] = (uint64_t)&cframe;
+        cframe.w[1] = (uint64_t)&frame;
+        frame.w[4] = (uint64_t)&code;
+        frame.w[6] = (uint64_t)&frame;
+    }
+    for (int i = 0; i < 20; i++)
+        cudaHostAlloc(&p, 4096, 0);
+    return 0;
+}
+"""
+
+
+def test_fake_interpreter(bench):
+    """Lists without an end, frames that are none: bounded, and never a line."""
+    with open(bench.path("fake.c"), "w", encoding="utf-8") as f:
+        f.write(FAKE)
+    fake = bench.path("fake")
+    subprocess.run(["cc", "-O1", "-rdynamic", "-o", fake, fake + ".c", RUNTIME, f"-Wl,-rpath,{os.path.dirname(RUNTIME)}"], check=True)
+    for args in ([], ["frames"]):
+        _, db, _ = bench.trace([fake, *args], env=PATIENT)
+        pins = [db["sites"][a["site"]] for a in db["allocations"] if a["method"] == "host_alloc"]
+        eq("pins", len(pins), 20)
+        eq("found by", {s["stack"]["by"] for s in pins}, {"python_unknown"})
+        functions = {o["path"] for o in db["objects"] if o.get("kind") == "python"}
+        true(f"functions: {functions}", functions <= {"<unknown>"})
 
 
 @long

@@ -368,7 +368,7 @@ struct ttmon_py_layout;
  * same, an exec ends it. -E2BIG: too many.
  */
 int ttmon_bpf_set_python(struct ttmon_bpf *b, uint32_t tgid, const struct ttmon_py_layout *layout) _must_check;
-/* Code objects that were told are told again: who knew them is gone. */
+/* Code objects that were sent are sent again: the process that had them is gone. */
 void ttmon_bpf_codes_again(struct ttmon_bpf *b);
 
 #endif

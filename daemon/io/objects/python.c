@@ -2,13 +2,13 @@
 /* python.c: see python.h. */
 #include "daemon/io/objects/python.h"
 
-#define MINOR(version) ((version) >> 16)
+#define MINOR(version)	  ((version) >> 16)
 #define IS_FINAL(version) (((version)&0xf0) == 0xf0)
-#define COOKIE 0x7970677562656478ULL /* "xdebugpy" */
+#define COOKIE		  0x7970677562656478ULL /* "xdebugpy" */
 
 /*
- * From the headers of 3.11.2 and 3.12.1 (Include/cpython, Include/internal), by offsetof(); the same in
- * all of 3.11 and of 3.12 that were looked at. They have no table of their own.
+ * From the headers of 3.11.2 and 3.11.7 (Include/cpython, Include/internal), by offsetof(). 3.11 and
+ * 3.12 have no table of their own.
  */
 static const struct ttmon_py_layout layout_3_11 = {
 	.shape = TTMON_PY_3_11,
@@ -26,6 +26,7 @@ static const struct ttmon_py_layout layout_3_11 = {
 	.text_other = 72,
 };
 
+/* The same of 3.12.1. */
 static const struct ttmon_py_layout layout_3_12 = {
 	.shape = TTMON_PY_3_12,
 	.interp_head = 40,
@@ -67,14 +68,14 @@ enum {
 	W_CO_CODE = 43,
 };
 
-/* What the probe takes for granted is so, and what it is told lies within its structs. */
+/* The probe relies on the first ones; the others have to lie within their structs. */
 static bool is_3_13(const uint64_t *w)
 {
 	return w[W_F_PREVIOUS] == 8 && w[W_F_CODE] == 0 && w[W_F_IP] == 56 && w[W_F_OWNER] == 70 &&
-	       w[W_FRAME_SIZE] >= 72 && w[W_CO_FILE] == 112 && w[W_CO_QUALNAME] == 128 && w[W_CO_LINES] == 136 &&
-	       w[W_CO_FIRSTLINENO] == 68 && w[W_CO_CODE] >= 144 && w[W_CO_CODE] <= w[W_CODE_SIZE] &&
-	       w[W_CODE_SIZE] <= 4096 && w[W_TS_NEXT] < w[W_THREAD_SIZE] && w[W_TS_FRAME] < w[W_THREAD_SIZE] &&
-	       w[W_TS_THREAD] < w[W_THREAD_SIZE] && w[W_THREAD_SIZE] <= 65536 &&
+	       w[W_FRAME_SIZE] >= 72 && w[W_FRAME_SIZE] <= 4096 && w[W_CO_FILE] == 112 && w[W_CO_QUALNAME] == 128 &&
+	       w[W_CO_LINES] == 136 && w[W_CO_FIRSTLINENO] == 68 && w[W_CO_CODE] >= 144 &&
+	       w[W_CO_CODE] <= w[W_CODE_SIZE] && w[W_CODE_SIZE] <= 4096 && w[W_TS_NEXT] < w[W_THREAD_SIZE] &&
+	       w[W_TS_FRAME] < w[W_THREAD_SIZE] && w[W_TS_THREAD] < w[W_THREAD_SIZE] && w[W_THREAD_SIZE] <= 65536 &&
 	       w[W_INTERPRETERS_HEAD] <= 65536 && w[W_INTERP_NEXT] <= 1u << 20 && w[W_THREADS_HEAD] <= 1u << 20;
 }
 

@@ -21,9 +21,9 @@ enum ttmon_python_build {
 };
 
 struct ttmon_python {
-	uint32_t build;		       /* enum ttmon_python_build */
-	uint32_t version;	       /* PY_VERSION_HEX; 0: not known */
-	uint64_t from_text;	       /* address of _PyRuntime minus that of the file's first byte where its code is mapped */
+	uint32_t build;	    /* enum ttmon_python_build */
+	uint32_t version;   /* PY_VERSION_HEX; 0: not known */
+	uint64_t from_text; /* address of _PyRuntime minus that of the file's first byte where its code is mapped */
 	struct ttmon_py_layout layout; /* KNOWN; without addresses */
 };
 

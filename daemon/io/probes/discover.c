@@ -357,8 +357,8 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 }
 
 /*
- * The interpreter that it has mapped there, if it is one. A second one would have frames of its own: then
- * neither's are told. Each time: an exec has ended it in the kernel.
+ * The interpreter that it has mapped there, if it is one. A second one would have frames of its own:
+ * then neither's are shown. Each time: an exec has ended it in the kernel.
  */
 static void look_at_python(struct ttmon_discover *d, uint32_t tgid, const struct object *o,
 			   const struct ttmon_mapping *m)

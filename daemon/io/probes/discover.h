@@ -62,7 +62,7 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 /* Each process whose mappings are told. */
 void ttmon_discover_each_followed(struct ttmon_discover *d, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* What a file is called, by the id that its fact has; NULL: it is not known any more. */
-/* A number for an OBJECT fact that is somebody else's. */
+/* A number for an OBJECT fact of another part. */
 uint32_t ttmon_discover_number(struct ttmon_discover *d);
 const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id);
 /* When a process that is followed began; 0: not known. */

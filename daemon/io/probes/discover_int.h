@@ -116,7 +116,7 @@ struct process {
 	bool said;	   /* and it was said what follows */
 	bool python;	   /* its Python frames are found */
 	uint32_t python_of; /* in the object with this id; refused: no other is looked at */
-	bool unprobed;	   /* told to have a GPU's device file mapped, and nothing with probes */
+	bool unprobed;	    /* told to have a GPU's device file mapped, and nothing with probes */
 	uint32_t *
 		settled; /* ids of objects: it mapped them when their probes were active, or how blind it was is told */
 	uint32_t nr_settled;

@@ -3,7 +3,7 @@
  * codes.c: see unwinder.h. In the unwinding process.
  *
  * Memory: at most 16,384 code objects with 32 KiB of line table each, of which those that were not
- * asked for lately make room, and 64 MiB of tables; 32,768 functions.
+ * used lately make room, and 64 MiB of tables; 32,768 functions.
  */
 #include <sys/random.h>
 
@@ -12,7 +12,7 @@
 #include "lib/base/hmap.h"
 #include "lib/unwind/python.h"
 
-#define CODES_MAX  16384u
+#define CODES_MAX   16384u
 #define LINES_BYTES (64u << 20) /* bytes of all line tables */
 
 struct code {
@@ -20,7 +20,8 @@ struct code {
 	uint32_t tgid, firstlineno;
 	uint32_t fn; /* number; TTMON_UNWINDER_NO_FN: nothing is here */
 	uint32_t nlines;
-	bool cut;  /* the table has more */
+	bool cut;    /* the table has more */
+	bool hidden; /* no frame of the program's */
 	bool used; /* since the hand of the clock was here */
 	uint8_t *lines;
 };
@@ -60,7 +61,7 @@ static void drop(struct code *c)
 	*c = (struct code){ .fn = TTMON_UNWINDER_NO_FN };
 }
 
-/* The next one that was not asked for in the last turn of the clock's hand makes room. */
+/* The next one that was not used in the last turn of the clock's hand makes room. */
 static struct code *room(uint32_t nlines)
 {
 	struct code *c = NULL;
@@ -86,7 +87,7 @@ static void start_anew(void)
 	codes.n = codes.hand = codes.nr_fns = 0;
 }
 
-/* Two names of one hash of 64 bits, which nobody can choose, would be one. */
+/* Two names of one hash of 64 bits, which no program can choose, would be one. */
 static uint32_t fn_of(const struct ttmon_unwinder_fn *names, ttmon_codes_tell_fn tell)
 {
 	struct ttmon_unwinder_fn fn = *names;
@@ -138,6 +139,8 @@ void ttmon_codes_take(const struct ttmon_py_code *c, size_t size, ttmon_codes_te
 	to->fn = fn;
 	to->nlines = c->nlines;
 	to->cut = c->cut;
+	/* What 3.12 and 3.13 put below a class's __init__(): sys._getframe() leaves it out too. */
+	to->hidden = !strcmp(names.file, "__init__") && !strcmp(names.name, "__init__");
 	to->used = true;
 	codes.bytes += c->nlines;
 }
@@ -153,5 +156,7 @@ uint64_t ttmon_codes_line(uint32_t tgid, const struct ttmon_py_frame *f, bool *k
 	c->used = true;
 	line = ttmon_py_line(c->lines, c->nlines, c->firstlineno, f->off);
 	*known = line || !c->cut;
+	if (c->hidden && !line)
+		return 0;
 	return TTMON_FRAME_PYTHON | (uint64_t)c->fn << TTMON_FRAME_OBJECT_SHIFT | line;
 }

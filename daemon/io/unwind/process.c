@@ -468,7 +468,8 @@ static void answer(const struct ttmon_stack_copy *c, const struct ttmon_uw_resul
 
 	if (c->npy && c->py_state != TTMON_PY_FAILED) {
 		answer_python(c, r, &s);
-	} else if (c->py_state != TTMON_PY_FAILED && ttmon_uw_confirms(r, (const uint64_t *)c->fp, nfp, c->flags & TTMON_STACK_FP_CUT)) {
+	} else if (c->py_state != TTMON_PY_FAILED &&
+		   ttmon_uw_confirms(r, (const uint64_t *)c->fp, nfp, c->flags & TTMON_STACK_FP_CUT)) {
 		s.by = TTMON_STACK_BY_FRAMES;
 		s.end = c->flags & TTMON_STACK_FP_CUT ? TTMON_STACK_DEPTH : TTMON_STACK_COMPLETE;
 		s.object = 0;

@@ -74,8 +74,8 @@ struct ttmon_unwinder_fn {
 	char file[TTMON_PY_FILE]; /* with NUL, not empty */
 	char name[TTMON_PY_NAME];
 };
-#define TTMON_UNWINDER_FNS     32768u
-#define TTMON_UNWINDER_NO_FN   ((1u << 20) - 1) /* its code is not known */
+#define TTMON_UNWINDER_FNS   32768u
+#define TTMON_UNWINDER_NO_FN ((1u << 20) - 1) /* its code is not known */
 
 /*
  * Start what starts such processes, where there is a processor they know; before the daemon has
@@ -98,12 +98,12 @@ int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wai
 bool ttmon_unwinder_is_good(const void *msg, size_t size);
 
 /*
- * codes.c: code objects of Python that were told, the last 16,384, and the names of their functions.
- * tell: says a function before it is in an answer.
+ * codes.c: the last 16,384 code objects of Python, and the names of their functions.
+ * tell: sends a function before the first answer that has it.
  */
 typedef void (*ttmon_codes_tell_fn)(const struct ttmon_unwinder_fn *fn);
 void ttmon_codes_take(const struct ttmon_py_code *c, size_t size, ttmon_codes_tell_fn tell);
-/* What stands for a frame in an answer; *known: function and line are. */
+/* What stands for a frame in an answer, 0: nothing; *known: function and line are. */
 uint64_t ttmon_codes_line(uint32_t tgid, const struct ttmon_py_frame *f, bool *known);
 
 /*
