@@ -25,7 +25,8 @@ uint32_t ttmon_py_line(const uint8_t *table, size_t n, uint32_t firstlineno, uin
 /*
  * The Python frames of a copy among the native ones that r has: those that one C frame of the
  * interpreter runs stand where it is, and native frames of the interpreter's own code are left out.
- * lines: what stands for each of c->py, 0: nothing. At most max frames into out, how many is returned. *end: where
+ * lines: what stands for each of c->py, 0: nothing. At most max frames into out, how many is
+ * returned. *end: where
  * they end.
  */
 unsigned int ttmon_py_merge(const struct ttmon_stack_copy *c, const struct ttmon_uw_result *r, const uint64_t *lines,

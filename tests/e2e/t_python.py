@@ -17,7 +17,8 @@ def interpreters():
     names = [f"python3.{minor}" for minor in (11, 12, 13)]
     here = [sys.executable, *(f"/usr/bin/{name}" for name in names)]
     # Those of pyenv.
-    here += [p for minor in (11, 12, 13) for p in glob.glob(os.path.expanduser(f"~/.pyenv/versions/3.{minor}.*/bin/python3"))]
+    home = os.path.expanduser("~/.pyenv/versions")
+    here += [p for minor in (11, 12, 13) for p in glob.glob(f"{home}/3.{minor}.*/bin/python3")]
     found = {os.path.realpath(p) for p in here if p and os.path.exists(p)}
     # Others, by programs that start them: TTMON_PYTHONS=/root13/run:/root12/run
     found |= set(filter(None, os.environ.get("TTMON_PYTHONS", "").split(":")))
@@ -85,7 +86,7 @@ def against_the_book(bench, python, rounds):
 
 
 def test_lines(bench):
-    """Recursion, generators, coroutines, destructors, callbacks from C, threads, children, code that is freed at once."""
+    """Recursion, generators, coroutines, destructors, callbacks from C, threads, children, code freed at once."""
     for python in interpreters():
         equal, unknown, _, _ = against_the_book(bench, python, 4)
         true(f"{unknown} are unknown", unknown <= 2)
@@ -141,7 +142,8 @@ def test_fake_interpreter(bench):
     with open(bench.path("fake.c"), "w", encoding="utf-8") as f:
         f.write(FAKE)
     fake = bench.path("fake")
-    subprocess.run(["cc", "-O1", "-rdynamic", "-o", fake, fake + ".c", RUNTIME, f"-Wl,-rpath,{os.path.dirname(RUNTIME)}"], check=True)
+    rpath = f"-Wl,-rpath,{os.path.dirname(RUNTIME)}"
+    subprocess.run(["cc", "-O1", "-rdynamic", "-o", fake, fake + ".c", RUNTIME, rpath], check=True)
     for args in ([], ["frames"]):
         _, db, _ = bench.trace([fake, *args], env=PATIENT)
         pins = [db["sites"][a["site"]] for a in db["allocations"] if a["method"] == "host_alloc"]

@@ -22,7 +22,7 @@ struct code {
 	uint32_t nlines;
 	bool cut;    /* the table has more */
 	bool hidden; /* no frame of the program's */
-	bool used; /* since the hand of the clock was here */
+	bool used;   /* since the hand of the clock was here */
 	uint8_t *lines;
 };
 
