@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * ttmon.c: the one client. Its options may stand before the command too: they are handed on behind its
- * name, and read there.
- */
+/* ttmon.c: the client program. Options that stand before the command are passed on to the command. */
 #include "tools/cli/cmds.h"
 #include "version.h"
 

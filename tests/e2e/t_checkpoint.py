@@ -122,7 +122,7 @@ def test_old_databases(bench):
     tool("db", "show", path)
     true("no checkpoints", "has no checkpoints" in tool("db", "show", path, "--period", "step", status=1))
     write(lambda d: d.update(checkpoints=d.pop("checkpoints")))
-    true("at the end", "has its checkpoints behind its allocations" in tool("db", "show", path, "--period", "step", status=1))
+    true("at the end", "has its checkpoints after its allocations" in tool("db", "show", path, "--period", "step", status=1))
     for bad in (["1", 0, 1], ["1", 99, 1, "step"], [[], 0, 1, "step"], ["1", 0, 1, None], "step"):
         write(lambda d, bad=bad: d["checkpoints"].append(bad))
         true(f"{bad}", "checkpoint 3" in tool("db", "check", path, status=1))

@@ -65,7 +65,7 @@ def test_batches_one_after_another(bench):
     mine = [s for s in advised if "scen_batches" in s["call_site"]]
     eq("advice", [(s["advice"], s["allocs"]) for s in mine], [("allocate pinned", 16)])
     text = subprocess.run([TTMON, "advise", bench.path("db.json")], capture_output=True, text=True, check=True).stdout
-    said = re.search(r"to pin it saves ([\d.]+) ms a run more", text)
+    said = re.search(r"pinning them saves another ([\d.]+) ms in each run", text)
     true(text, said and abs(float(said[1]) - mine[0]["gain_ns"] / 1e6) < 0.1)
 
 

@@ -236,7 +236,7 @@ def test_families(bench):
     eq("what is known", [k["known"] for k in doc["knowledge"]], ["at least"])
     lines = text.splitlines()
     true(lines[1], re.search(r"; >=[\d.]+[BkMGT]?/s copied", lines[1]))
-    true(lines[2], re.fullmatch(r"transfer: all is seen again since \d\d:\d\d:\d\d", lines[2]))
+    true(lines[2], re.fullmatch(r"transfer: everything is seen again since \d\d:\d\d:\d\d", lines[2]))
     line = [x for x in lines[4:] if x.split()[0] == str(target.pid)][0]
     true(line, re.match(r" *>=\d+[BkMGT]", line[at - 1:]))
     doc = once(service.sock, "-i", "0.3")
@@ -492,7 +492,7 @@ def test_screen(bench):
     screen.key("r")
     screen.until("reversed", lambda s: "sorted by pid, reversed" in s[-1])
     screen.key("r>")
-    screen.until("the column beside it", lambda s: s[-1].startswith("sorted by cpu,"))
+    screen.until("the next column", lambda s: s[-1].startswith("sorted by cpu,"))
     screen.key("k")
     screen.until("kernel threads", lambda s: "with kernel threads" in s[-1])
     screen.key("n")

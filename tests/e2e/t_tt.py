@@ -554,7 +554,7 @@ def test_clock_pairs(bench):
     with open(bench.path("doubt.json"), "w", encoding="utf-8") as f:
         json.dump(db, f)
     shown = subprocess.run([TTMON, "db", "show", bench.path("doubt.json")], capture_output=True, text=True, check=True).stdout
-    true(f"layouts that are not certain: {shown}", "RECORDS    1 device: another layout" in shown and "RECORDS    3 of the profiler refused" in shown)
+    true(f"layouts that are not certain: {shown}", "RECORDS    1 device: another layout" in shown and "RECORDS    3 of the profiler not used" in shown)
 
 
 def test_clock_of_the_record(bench):

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_advise.c: `ttmon advise`: databases of one program are merged, every policy is simulated on each
- * of them, and the totals are shown with what to do. Databases of several programs make several
- * groups.
+ * cmd_advise.c: `ttmon advise`: groups the databases by program, simulates every policy on each
+ * database of a group, and prints the totals with the advice.
  */
 #include <assert.h>
 
@@ -96,7 +95,7 @@ static int load(struct runs *runs, const char *path)
 	if (!runs->v[runs->n]->complete) {
 		char reasons[128];
 
-		fprintf(stderr, "ttmon: %s is incomplete (%s): what is missing in it is missing here\n", path,
+		fprintf(stderr, "ttmon: %s is incomplete (%s), so the results do not cover everything\n", path,
 			ttmon_fmt_text(reasons, sizeof(reasons), runs->v[runs->n]->reasons));
 		runs->incomplete = true;
 	}
@@ -111,7 +110,8 @@ static int join(struct ttmon_run *run, const char *trace, bool quiet)
 	int err = ttmon_mt_join(trace, run, &j);
 
 	if (!err && !quiet)
-		printf("%s: %s accesses of kernels, to %s allocations of %s; %s of those are pinned and never copied\n",
+		printf("%s: %s accesses of kernels to %s allocations of %s; %s of these allocations are pinned and "
+		       "never copied\n",
 		       trace, ttmon_fmt_count(records, sizeof(records), j.records),
 		       ttmon_fmt_count(allocs, sizeof(allocs), j.allocs), run->path,
 		       ttmon_fmt_count(idle, sizeof(idle), j.idle));
@@ -133,7 +133,10 @@ static int load_all(struct runs *runs, const struct ttmon_advise_opts *o)
 	return err;
 }
 
-/* The program that a run is of: of the process with the most host memory and transfers. */
+/*
+ * The name of the program of a run: the executable of the process with the most host memory and
+ * transfers.
+ */
 static const char *program(const struct ttmon_run *run)
 {
 	_cleanup_free_ double *weight = NULL;
@@ -175,7 +178,7 @@ static int make_profile(struct ttmon_run *const *runs, size_t n, const struct tt
 	return ttmon_profile_new((const struct ttmon_run *const *)runs, n, cost, ret);
 }
 
-/* By the profile of all other runs of the group. */
+/* Simulates a run with a profile that is made from all other runs of the group. */
 static int simulate_others(struct ttmon_advise_group *g, size_t left_out, struct ttmon_policy_cfg *cfg)
 {
 	_cleanup_free_ struct ttmon_run **others = malloc(g->nr_runs * sizeof(*others));
@@ -250,7 +253,7 @@ struct work {
 	const struct ttmon_advise_opts *o;
 	struct ttmon_advise_cost cost;
 	struct runs runs;
-	struct ttmon_jsonw *json; /* NULL: text */
+	struct ttmon_jsonw *json; /* NULL: the output is text */
 };
 
 static int report(struct work *w, struct ttmon_advise_group *g, const struct ttmon_policy_cfg *cfg)
@@ -299,7 +302,7 @@ static int one_group(struct work *w, struct ttmon_run **runs, size_t n)
 	return err;
 }
 
-/* Runs of one program at a time, in the order of the first of each. */
+/* Handles the runs of one program at a time, in the order of the first run of each program. */
 static int all_groups(struct work *w)
 {
 	struct ttmon_run *left[TTMON_ADVISE_MAX_DBS] = { NULL }, *group[TTMON_ADVISE_MAX_DBS] = { NULL };
@@ -374,47 +377,53 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 #define RATE(m)	     TTMON_CLI_FRACTION(T, cost.m, 1e9, 1000000, 100000000000000)
 #define CALL(m, has) TTMON_CLI_FRACTION(T, cost.m, 1e3, 0, 1000000000), TTMON_CLI_GIVEN(T, has)
 static const struct ttmon_cli_opt options[] = {
-	{ "train", 't', "DB", "the advice comes from this database (again for more), and is tried on the others", NULL,
+	{ "train", 't', "DB", "make the advice from this database (repeatable), and test it on the others", NULL,
 	  TTMON_CLI_CALL(take_train), .words = ":file" },
 	{ "memtrace", 'M', "TRACE",
-	  "what this run's kernels accessed (ttmon memtrace); the first is of the first DB, and so on",
-	  "A trace that ttmon\\-memtrace(1) reads, of the same run. A line says how many allocations that is about, and how many of them are pinned and were never copied: these are of use, and stay pinned. Databases of ttmond \\-\\-memtrace have it in them and need none.",
+	  "a trace of this run's kernel accesses (ttmon memtrace); the first one belongs to the first DB, and so on",
+	  "A trace that ttmon\\-memtrace(1) reads, of the same run. The output says how many allocations the kernels "
+	  "accessed, and how many of these are pinned and were never copied: they are in use, so they stay pinned. A "
+	  "database of ttmond \\-\\-memtrace includes this and needs no trace.",
 	  TTMON_CLI_CALL(take_trace), .words = ":file" },
-	{ "min-match", 'm', "LEVEL", "weakest recognition that counts: exact, site, names (default) or order", NULL,
-	  TTMON_CLI_WORD(T, min_match, "order names site exact"), .min = TTMON_MATCH_ORDER },
-	{ "runs", 'r', NULL, "each run's table too, not the merged one alone", NULL, TTMON_CLI_FLAG(T, runs) },
+	{ "min-match", 'm', "LEVEL", "weakest match of allocations that counts: exact, site, names (default) or order",
+	  NULL, TTMON_CLI_WORD(T, min_match, "order names site exact"), .min = TTMON_MATCH_ORDER },
+	{ "runs", 'r', NULL, "also print the table of each run", NULL, TTMON_CLI_FLAG(T, runs) },
 	{ "top", 0, "N", "lines of advice of each kind (default 10)", NULL, TTMON_CLI_NUMBER(T, top, 0, 1000000) },
 	{ "pageable-gbps", 0, "X", "cost model: GB/s from pageable memory to the device (default 6),", NULL,
 	  RATE(pageable_bps) },
 	{ "pinned-gbps", 0, "X", "from pinned memory (default 24),", NULL, RATE(pinned_bps) },
-	{ "pinning-gbps", 0, "X", "and of pinning (default: what the databases say, else 1.5)",
-	  "What they say counts where it can be true.", RATE(pinning_bps) },
-	{ "pin-call-us", 0, "X", "what a call that pins takes beside the bytes (default: the databases, else 50)",
+	{ "pinning-gbps", 0, "X", "and of pinning (default: measured in the databases, else 1.5)",
+	  "Values from the databases are used if they are plausible.", RATE(pinning_bps) },
+	{ "pin-call-us", 0, "X",
+	  "fixed cost of a call that pins, besides the cost of its bytes (default: from the databases, else 50)",
 	  "In microseconds.", CALL(pin_call_ns, has_pin_call) },
-	{ "unpin-call-us", 0, "X", "the same of a call that unpins", NULL, CALL(unpin_call_ns, has_unpin_call) },
+	{ "unpin-call-us", 0, "X", "the same for a call that unpins", NULL, CALL(unpin_call_ns, has_unpin_call) },
 	{ "measure", 0, NULL, "measure these on this machine",
-	  "With the CUDA runtime where there is one and a device, else by memory copies and mlock, which tells nothing of a GPU, as the output says.",
+	  "Uses the CUDA runtime if there is one with a device. Otherwise it measures memory copies and mlock on the "
+	  "host, which says nothing about a GPU; the output then says so.",
 	  TTMON_CLI_FLAG(T, measure) },
 	{ "torch-round-max-mb", 0, "N", "PyTorch's pinned_max_round_threshold_mb (default: no limit)", NULL,
 	  TTMON_CLI_NUMBER(T, round_max, 1, 1 << 24) },
 	{ "torch-cached-max-mb", 0, "N", "PyTorch's pinned_max_cached_size_mb (default: no limit)", NULL,
 	  TTMON_CLI_NUMBER(T, cached_max, 1, 1 << 24) },
 	{ "live", 'l', NULL, "follow the service until interrupted",
-	  "A line for each advice while programs run; it waits for a service that was stopped.",
+	  "Prints a line for each new advice while programs run. If the service is stopped, it waits for it.",
 	  TTMON_CLI_FLAG(T, live) },
-	{ "pid", 'p', "PID", "--live: of this process alone", NULL, TTMON_CLI_PID(T, pid) },
+	{ "pid", 'p', "PID", "--live: only for this process", NULL, TTMON_CLI_PID(T, pid) },
 	TTMON_ROW_SOCKET(T, socket),
 	TTMON_ROW_JSON(
-		T, json, "for programs; --live: the lines as the service sent them",
-		"One object: cost, and for each of programs the policies of all runs together, runs with those of each, and advice. Times are in nanoseconds; least_pages is the bound."),
+		T, json, "print JSON; with --live, the lines as the service sends them",
+		"One object with the members cost and programs. Each program has policies (all runs together), runs "
+		"(the policies of each run) and advice. Times are in nanoseconds; least_pages is the lower bound."),
 };
 const struct ttmon_cli_cmd ttmon_cmd_advise = {
 	.name = "ttmon advise",
-	.summary = "what to pin the next time, and what other ways of pinning would have cost",
-	.args = "[OPTIONS] DB [DB...]       what each way of pinning would have cost, and what to pin\n"
-		"--live [--pid PID]         what the service advises, as it says it",
-	.about = "DB is an allocation database of ttmond, plain or .gz. Those of one program are merged.",
-	.notes = "Exit status: 0, 1 where a database is incomplete (said on stderr), 2 no answer.",
+	.summary = "what to pin in the next run, and what other pinning policies would have cost",
+	.args = "[OPTIONS] DB [DB...]       what each pinning policy would have cost, and what to pin\n"
+		"--live [--pid PID]         the advice of the running service, as it comes",
+	.about = "DB is an allocation database of ttmond, plain or .gz. Databases of the same program are merged.",
+	.notes =
+		"Exit status: 0; 1 if a database is incomplete (a message on stderr says so); 2 if there is no answer.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const T){ .socket = TTMON_SOCKET_DEFAULT, .top = 10 },
 	.size = sizeof(T),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cost.c: the rates and prices that everything is judged by, and where each comes from: an option, a
+ * cost.c: the rates and prices of the cost model, and where each of them comes from: an option, a
  * measurement, the pins in the databases, or the default.
  *
- * Measured is with the CUDA runtime of this machine, loaded if there is one and a device to go with
- * it. Without that the steps that a transfer has are stood in for: a copy in pieces through a staging
- * buffer for pageable memory, a copy straight from cold pages for pinned memory, mlock for pinning.
- * Those figures tell how the tool works, not how a GPU would do: they say so.
+ * A measurement uses the CUDA runtime of this machine if it can be loaded and finds a device. Without
+ * one, the steps of a transfer are imitated on the host: a copy in pieces through a staging buffer for
+ * pageable memory, a copy straight from cold pages for pinned memory, mlock for pinning. Such figures
+ * show that the tool works. They say nothing about a GPU, and the output says so.
  */
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -18,10 +18,11 @@
 #define MEASURE_BYTES (64u << 20)
 #define MEASURE_TIMES 5
 #define STAGING_BYTES (4u << 20)
-/* Pins of a page, to see what a call takes. */
+/* Number of one-page pins from which the cost of one call is measured. */
 #define MEASURE_CALLS 64
 
-static const char tells_nothing[] = "Measured without a GPU: rates of memory copies and mlock, not of transfers.";
+static const char tells_nothing[] =
+	"Measured without a GPU: these are rates of memory copies and mlock, not of transfers.";
 
 static uint64_t now_ns(void)
 {
@@ -31,7 +32,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- what the databases say of pinning ---- */
+/* ---- from the pins in the databases ---- */
 
 static void from_databases(struct ttmon_run *const *runs, size_t n, struct ttmon_advise_cost *c)
 {
@@ -64,7 +65,7 @@ static uint64_t rate_of(uint64_t best_ns)
 	return MEASURE_BYTES * NSEC_PER_SEC / MAX(best_ns, 1u);
 }
 
-/* Fresh pages, written to once. MAP_FAILED. */
+/* Newly mapped memory, each page written once. Returns MAP_FAILED on failure. */
 static char *fresh(void)
 {
 	char *p = mmap(NULL, MEASURE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -84,7 +85,9 @@ struct cuda {
 	int (*copy)(void *to, const void *from, size_t size, int kind);
 };
 
-/* A function out of an object: ISO C has no conversion to it. */
+/*
+ * Looks up a function of an object. ISO C has no conversion from a data pointer to a function pointer.
+ */
 static void symbol(void *lib, const char *name, void *to)
 {
 	void *at = dlsym(lib, name);
@@ -112,7 +115,10 @@ static bool cuda_open(struct cuda *c)
 	       !c->count(&n) && n > 0;
 }
 
-/* The fastest of some times, ns; 0: it failed. The first is for what is made on first use. */
+/*
+ * Returns the shortest time of several copies in ns, or 0 on failure. The first copy is not counted:
+ * it includes what the runtime sets up on first use.
+ */
 static uint64_t time_copies(const struct cuda *c, void *device, const void *host)
 {
 	uint64_t best = UINT64_MAX;
@@ -135,7 +141,10 @@ static int by_ns(const void *pa, const void *pb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* The median of pins of one page, and of their ends: nearly all of it is the call. */
+/*
+ * Measures the median time of pinning and of unpinning one page. Nearly all of it is the cost of the
+ * call itself.
+ */
 static void time_calls(const struct cuda *c, struct ttmon_cost *ret)
 {
 	uint64_t pins[MEASURE_CALLS], unpins[MEASURE_CALLS];
@@ -191,13 +200,13 @@ static void staged_copy(char *to, char *staging, const char *from)
 {
 	for (size_t at = 0; at < MEASURE_BYTES; at += STAGING_BYTES) {
 		memcpy(staging, from + at, STAGING_BYTES);
-		/* The staging buffer is what the device reads: the compiler must not copy past it. */
+		/* The staging buffer is what a device would read: the compiler must not skip the copy into it. */
 		__asm__ volatile("" ::: "memory");
 		memcpy(to + at, staging, STAGING_BYTES);
 	}
 }
 
-/* Rates that could not be measured stay. */
+/* Leaves a rate that could not be measured as it was. */
 static void standin_rates(struct ttmon_cost *ret)
 {
 	char *from = fresh(), *to = fresh(), *staging = malloc(STAGING_BYTES), *fresh_pages;
@@ -254,7 +263,7 @@ static void measure(struct ttmon_advise_cost *c)
 				 : i >= TTMON_ADVISE_PIN_CALL ? "measured: %s of a page"
 							      : "measured: %s of 64 MiB",
 				 real ? cuda_fn[i] : stood_in[i]);
-	/* Unloading it would leave its threads without code. */
+	/* The library stays loaded: unloading it would remove the code that its threads run. */
 }
 
 /* ---- put together ---- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* json.c: `ttmon advise --json`: one object; its members are in ttmon(1). */
+/* json.c: `ttmon advise --json` prints one object. ttmon(1) lists its members. */
 #include "lib/os/jsonw.h"
 #include "tools/advise/advise.h"
 #include "version.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * live.c: `ttmon advise --live`: /v1/advice/live (docs/ttmond-api.md), a line of text for a line of
- * advice. When the service goes away it is asked again until it answers, and goes on after the last
- * line heard, or with the first of another run of it.
+ * live.c: `ttmon advise --live` follows /v1/advice/live (docs/ttmond-api.md) and prints one line of
+ * text for each line of advice. When the connection breaks, it reconnects until the service answers,
+ * and continues after the last line received. If the service was restarted, it begins with the first
+ * line of the new run.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -18,7 +19,7 @@
 
 #define MAX_LINE  65536
 #define RETRY_MS  500
-#define TIMEOUT_S 10 /* the service says something every 3 */
+#define TIMEOUT_S 10 /* the service sends at least one line every 3 s */
 
 struct live {
 	const struct ttmon_advise_opts *o;
@@ -26,8 +27,8 @@ struct live {
 	char start_id[40]; /* "": not known yet */
 	char line[MAX_LINE];
 	size_t len;
-	bool too_long; /* the rest of this line is passed over */
-	bool lost;     /* it has been said that the service is away */
+	bool too_long; /* the current line is too long: skip the rest of it */
+	bool lost;     /* a message has said that the service is away */
 };
 
 static int64_t clock_ns(clockid_t id)
@@ -38,7 +39,7 @@ static int64_t clock_ns(clockid_t id)
 	return (int64_t)ts.tv_sec * (int64_t)NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* The time of day of a monotonic time, to the millisecond. */
+/* Prints the time of day that belongs to a monotonic time, to the millisecond. */
 static void print_time(uint64_t mono_ns)
 {
 	int64_t real =
@@ -86,7 +87,7 @@ static void show_advice(const json_t *line)
 	printf(" (%.0f%%)\n", 100 * json_number_value(ttmon_show_at(line, "confidence")));
 }
 
-/* Whatever comes: what is no line of ours is passed over. */
+/* Handles a received line. A line of an unknown form is ignored. */
 static void take_line(struct live *l)
 {
 	json_t *line = json_loadb(l->line, l->len, JSON_REJECT_DUPLICATES, NULL);
@@ -174,7 +175,7 @@ static int follow(struct live *l, int cancel)
 			return 0;
 		if (!*l->start_id) {
 			fprintf(stderr, "ttmon: no answer from %s: %s\n", l->o->socket,
-				err ? strerror(-err) : "it ended at once");
+				err ? strerror(-err) : "the connection ended at once");
 			return TTMON_EXIT_ERROR;
 		}
 		if (!l->lost)

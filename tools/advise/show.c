@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show.c: `ttmon advise` for a person, in 80 columns. Names that traced programs chose are cleaned
- * before they get here, or here.
+ * show.c: the text output of `ttmon advise`, in 80 columns. Names chosen by traced programs are
+ * stripped of control characters, by the caller or here.
  */
 #include <inttypes.h>
 
@@ -63,7 +63,7 @@ static const char *percent(char *buf, size_t n, uint64_t part, uint64_t whole)
 	if (!whole)
 		snprintf(buf, n, "-");
 	else
-		/* All of it and none of it are not what rounding makes. */
+		/* Rounding must not show a part as 100 % unless it is all, nor as 0 % unless it is nothing. */
 		snprintf(buf, n, "%.1f%%", part < whole && share > 99.9 ? 99.9 : part && share < 0.1 ? 0.1 : share);
 	return buf;
 }
@@ -102,7 +102,7 @@ static void show_bound(const struct ttmon_policy_result *r, const char *whose)
 
 	if (!r->least_pages)
 		return;
-	printf("No choice with %s of the bytes from pinned memory has fewer than %s pages\n"
+	printf("No selection that moves %s of the bytes from pinned memory has fewer than %s pages\n"
 	       "at its peak: %s has %s times as many.\n",
 	       percent(share, sizeof(share), r->moved_pinned_bytes, r->moved_bytes),
 	       ttmon_fmt_count(least, sizeof(least), r->least_pages), whose,
@@ -146,15 +146,15 @@ static void show_source(const struct ttmon_advise_group *g)
 	if (g->trained)
 		printf("This advice was made from the databases of --train alone.\n");
 	else if (g->nr_runs == 1)
-		printf("This advice was made from the run that it is tried on: the next run will do\n"
-		       "worse where it differs. Two databases or more show by how much.\n");
+		printf("This advice was made from the same run that it is tested on: the next run will do\n"
+		       "worse where it differs. With two or more databases, this command shows by how much.\n");
 	else
-		printf("This advice was made from all %zu runs; \"advice of others\" tries on each run\n"
-		       "what the others alone say: what a run that was not traced can expect.\n",
+		printf("This advice was made from all %zu runs; \"advice of others\" tests on each run\n"
+		       "the advice of the other runs: what a run that was not traced can expect.\n",
 		       g->nr_runs);
 }
 
-/* No policy but hindsight pins mappings: what the advice says of them is in none of the other rows. */
+/* Only the policy "hindsight" pins mappings, so the advice about mappings is in no other row. */
 static void show_mapped(const struct ttmon_advise_sites *sites)
 {
 	char text[TTMON_FMT_LEN];
@@ -164,8 +164,8 @@ static void show_mapped(const struct ttmon_advise_sites *sites)
 		if (sites->v[i].mapped && sites->v[i].known && ttmon_advice_pins(sites->v[i].advice, false))
 			gain += sites->v[i].gain_ns;
 	if (gain > 0)
-		printf("Ordinary memory that is to be pinned (below) is in \"this advice\" as it was:\n"
-		       "to pin it saves %s a run more.\n",
+		printf("\"this advice\" leaves pageable mappings that should be pinned (below) as they were:\n"
+		       "pinning them saves another %s in each run.\n",
 		       ttmon_fmt_ns(text, sizeof(text), (uint64_t)gain));
 }
 
@@ -243,7 +243,7 @@ static void show_sites(const struct ttmon_advise_opts *o, const struct ttmon_adv
 			printf("  and %zu more, see --top\n", i - first - shown);
 	}
 	if (!sites->n)
-		printf("\nNo host memory that could be pinned, and none that is.\n");
+		printf("\nThere is no pinned host memory, and none that could be pinned.\n");
 }
 
 /* What all of it saves, in one line. */
@@ -300,10 +300,11 @@ void ttmon_advise_show(const struct ttmon_advise_opts *o, const struct ttmon_adv
 	show_source(g);
 	show_mapped(sites);
 	if (unknown)
-		printf("%s allocations are not in it, and stay as they were.\n",
+		printf("%s allocations are in no group, and stay as they were.\n",
 		       ttmon_fmt_count(count, sizeof(count), unknown));
 	if (kept)
-		printf("%s allocations without a copy stay pinned: %s a kernel was seen to read or write in place, the others one may.\n",
+		printf("%s allocations without a copy stay pinned: kernels accessed %s of them in place, and may "
+		       "access the others.\n",
 		       ttmon_fmt_count(count, sizeof(count), kept),
 		       ttmon_fmt_count(count2, sizeof(count2), g->total[TTMON_POLICY_ADVICE].in_place_seen));
 	for (size_t i = 0; o->runs && g->nr_runs > 1 && i < g->nr_runs; i++) {

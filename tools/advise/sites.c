@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sites.c: the advice itself: what to do with the memory of each call site, over all runs of a
- * program, with what following it gains. Verdicts and gains are those of the groups that the daemon
- * judges, of an average run. With --train they are the profile's, and the gains what following it has.
+ * sites.c: the advice for the memory of each call site over all runs of a program, and the time that
+ * following it saves. Verdicts and gains come from the groups of lib/pin/groups, the same that the
+ * daemon judges, as the mean over the runs. With --train the advice comes from the profile, and the
+ * gain is that of following it in the other runs.
  */
 #include <assert.h>
 #include <jansson.h>
@@ -16,12 +17,13 @@
 
 struct table {
 	struct ttmon_advise_site *v;
-	uint64_t *now, *seen; /* of each row: pages in this run; number of the last run that had it, and 1 */
+	/* for each row: pages in use in this run; 1 + the number of the last run that has the row */
+	uint64_t *now, *seen;
 	size_t n, cap;
-	json_t *index;	    /* "kind text": row */
-	uint32_t *of_site;  /* (site, kind) of this run: row; but for the unknown site */
-	uint32_t *of_alloc; /* of this run */
-	bool *counted;	    /* groups of this run whose gains are in a row */
+	json_t *index;	    /* from the text "kind text" to the row */
+	uint32_t *of_site;  /* row for each (site, kind) of this run; the unknown site has none */
+	uint32_t *of_alloc; /* row of each allocation of this run */
+	bool *counted;	    /* groups of this run whose gain is already in a row */
 	bool trained;
 	struct ttmon_policy_cfg cfg;
 };
@@ -88,7 +90,10 @@ static int row_of_text(struct table *t, unsigned int advice, const char *text, c
 	return 0;
 }
 
-/* The allocator's own name says more than the site, which is the allocator's. */
+/*
+ * A name that the program gave comes before the call site: with a custom allocator, the site is only a
+ * place in the allocator.
+ */
 static int row_of(struct table *t, const struct ttmon_run *run, const struct ttmon_run_alloc *a, unsigned int advice,
 		  uint32_t *ret)
 {
@@ -112,7 +117,7 @@ static int row_of(struct table *t, const struct ttmon_run *run, const struct ttm
 	return err;
 }
 
-/* What the profile of --train says of it, in the words of the rule. */
+/* The advice of the profile of --train, as a value of enum ttmon_advice. */
 static unsigned int trained_advice(const struct ttmon_run_alloc *a, const struct ttmon_answer *answer)
 {
 	bool pinned = ttmon_run_is_pinned(a);
@@ -124,7 +129,7 @@ static unsigned int trained_advice(const struct ttmon_run_alloc *a, const struct
 	return pinned && !answer->in_place && !(a->flags & TTMON_RUN_IN_PLACE) ? TTMON_ADVICE_UNPIN : TTMON_ADVICE_KEEP;
 }
 
-/* Memory that nothing is to be said of: NO_ROW. */
+/* Finds the row of an allocation; NO_ROW if there is no advice for such memory. */
 static int classify(struct table *t, const struct ttmon_run *run, const struct ttmon_run_alloc *a, uint32_t order,
 		    const struct ttmon_said *said, struct ttmon_answer *answer, uint32_t *ret)
 {
@@ -149,7 +154,7 @@ static int classify(struct table *t, const struct ttmon_run *run, const struct t
 	return row_of(t, run, a, advice, ret);
 }
 
-/* Of a group that is met for the first time. */
+/* Adds the gain of a group to its row. Called once for each group. */
 static void add_gain(struct table *t, const struct ttmon_said *said, uint32_t row)
 {
 	struct ttmon_advise_site *s = &t->v[row];
@@ -195,7 +200,7 @@ static int by_ns(const void *pa, const void *pb)
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
-/* The most pages of each row at one time. */
+/* Finds the most pages of each row at one time. */
 static int find_peaks(struct table *t, const struct ttmon_run *run)
 {
 	_cleanup_free_ struct end *ends = malloc((run->nr_allocs + 1) * sizeof(*ends));
@@ -263,7 +268,7 @@ static int add_run(struct table *t, size_t nr_run, const struct ttmon_run *run)
 	return find_peaks(t, run);
 }
 
-/* What is to be changed first, and of that what gains most. */
+/* Sorts rows that need a change first, and among these the largest gain. */
 static int by_gain(const void *pa, const void *pb)
 {
 	static const uint8_t rank[TTMON_ADVICE_MAX] = { [TTMON_ADVICE_PIN] = 0,

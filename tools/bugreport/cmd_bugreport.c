@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_bugreport.c: `ttmon bugreport`: one archive with what somebody needs who was not there. It is
- * put together in a private folder beside the archive and renamed when it is whole; the folder is
- * removed in any case. What cannot be had is named in errors.txt of the archive.
+ * cmd_bugreport.c: `ttmon bugreport` collects what a developer needs to look at a problem on another
+ * machine, in one archive. The archive is built in a private folder beside its final place and renamed
+ * when it is complete. The folder is always removed. errors.txt in the archive names what could not be
+ * collected.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -19,7 +20,7 @@
 
 #define RECORD_MAX_S 600
 #define TAR_MS	     600000
-#define FOLDER	     "ttmon-bugreport" /* in the archive */
+#define FOLDER	     "ttmon-bugreport" /* top folder in the archive */
 
 struct args {
 	const char *output, *socket;
@@ -47,7 +48,7 @@ void ttmon_report_lacks(struct ttmon_report *b, const char *what, const char *wh
 	fprintf(b->errors, "%s: %s\n", what, why);
 }
 
-/* ---- what the service says ---- */
+/* ---- the answers of the service ---- */
 
 static const struct {
 	const char *path, *name;
@@ -105,7 +106,7 @@ static void ask_service(struct ttmon_report *b, const char *socket)
 			ttmon_report_lacks(b, routes[i].name, why);
 			continue;
 		}
-		/* Once is enough to wait for one that hangs. */
+		/* After one time-out the service is not asked again: it may hang. */
 		silent = err == -ETIMEDOUT;
 		if (!err)
 			err = put_reply(b, routes[i].name, &reply);
@@ -148,10 +149,7 @@ static int fail(const char *output, int err)
 	return TTMON_EXIT_ERROR;
 }
 
-/*
- * The folder beside the archive in which everything is made, and the one in it that goes into the
- * archive.
- */
+/* Makes the scratch folder beside the archive, and in it the folder that becomes the archive. */
 static int make_folders(const char *output, char **scratch, struct ttmon_report *b)
 {
 	_cleanup_free_ char *name = NULL;
@@ -180,7 +178,7 @@ static int make_folders(const char *output, char **scratch, struct ttmon_report 
 	return b->errors ? 0 : -errno;
 }
 
-/* tar's complaint, if it has one, is on stderr. */
+/* An error message of tar goes to stderr. */
 static int pack(const char *scratch, const char *output)
 {
 	_cleanup_free_ char *archive = NULL;
@@ -223,7 +221,7 @@ static int make_report(const struct args *a)
 	int err;
 
 	if (!lstat(a->output, &st) && !S_ISREG(st.st_mode)) {
-		fprintf(stderr, "ttmon: %s is there and is not a regular file\n", a->output);
+		fprintf(stderr, "ttmon: %s exists and is not a regular file\n", a->output);
 		return TTMON_EXIT_ERROR;
 	}
 	if (getrandom(key, sizeof(key), 0) != sizeof(key))
@@ -232,7 +230,7 @@ static int make_report(const struct args *a)
 	err = make_folders(a->output, &scratch, &b);
 	if (err)
 		return fail(a->output, err);
-	/* First, so that the service's figures are of the time recorded as well. */
+	/* The recording comes first, so that the service's figures cover the recorded time too. */
 	if (a->record_s)
 		ttmon_report_recording(&b, scratch, a->record_s);
 	ask_service(&b, a->socket);
@@ -263,7 +261,7 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	struct tm tm;
 
 	if (a->output && !*a->output)
-		return ttmon_cli_bad(cli, "a file is wanted after --output");
+		return ttmon_cli_bad(cli, "--output needs a file name");
 	if (!a->output) {
 		strftime(name, sizeof(name), "ttmon-bugreport-%Y%m%d-%H%M%S.tar.gz", localtime_r(&now, &tm));
 		a->output = name;
@@ -278,23 +276,24 @@ static const struct ttmon_cli_opt options[] = {
 	{ "output", 'o', "FILE", "where to (ttmon-bugreport-DATE.tar.gz)", NULL,
 	  TTMON_CLI_TEXT(struct args, output, ":file") },
 	{ "redact", 'r', NULL,
-	  "names become pseudonyms, the same all over the archive, and logs are left out; numbers,\n"
-	  "ids and build-ids stay, and the names of CUDA's functions",
+	  "replace names with pseudonyms, the same throughout the archive, and leave out logs; numbers,\n"
+	  "ids, build-ids and names of CUDA functions stay",
 	  NULL, TTMON_CLI_FLAG(struct args, redact) },
-	{ "record", 0, "SECONDS",
-	  "with a recording of the whole host, 1-600 s, made by a ttmond beside the service (as root)", NULL,
-	  TTMON_CLI_NUMBER(struct args, record_s, 1, RECORD_MAX_S) },
+	{ "record", 0, "SECONDS", "add a recording of the whole host, 1-600 s, made by a second ttmond (needs root)",
+	  NULL, TTMON_CLI_NUMBER(struct args, record_s, 1, RECORD_MAX_S) },
 	TTMON_ROW_SOCKET(struct args, socket),
 };
 const struct ttmon_cli_cmd ttmon_cmd_bugreport = {
 	.name = "ttmon bugreport",
-	.summary = "one archive with what somebody needs who was not there; names redactable",
+	.summary = "collect what a bug report needs in one archive, with names redacted on request",
 	.args = "[-o FILE.tar.gz] [--redact] [--record SECONDS] [--socket PATH]",
-	.about =
-		"Writes one archive with what the service says of itself (status, probes, families, devices, metrics), versions,\n"
-		"settings of the kernel and, where they can be read, its log and the service's. What cannot be had is named in\n"
-		"errors.txt in it. Names of programs, paths, command lines and cgroups are in it unless --redact is given.",
-	.notes = "Exit status: 0 written, 1 written without something that was asked for, 2 not written.",
+	.about = "Writes one archive with the service's own reports (status, probes, families, devices, metrics), "
+		 "versions,\n"
+		 "kernel settings and, if they can be read, the logs of the kernel and the service. errors.txt in the "
+		 "archive\n"
+		 "lists what is missing. Without --redact, it contains names of programs, paths, command lines and "
+		 "cgroups.",
+	.notes = "Exit status: 0 written, 1 written without a requested part, 2 not written.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct args){ .socket = TTMON_SOCKET_DEFAULT },
 	.size = sizeof(struct args),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * host.c: what `ttmon bugreport` tells of the host: versions, settings of the kernel, modules, logs.
- * Everything is read from files and told as it is found; what cannot be read is not there.
+ * host.c: the part of `ttmon bugreport` about the host: versions, kernel settings, modules, logs.
+ * Everything is copied from files as it is. What cannot be read is left out.
  */
 #include <fcntl.h>
 #include <sys/klog.h>
@@ -17,7 +17,7 @@
 
 /* ---- small files ---- */
 
-/* The first line of a file; false: it cannot be read. */
+/* Reads the first line of a file. Returns false if the file cannot be read. */
 static bool first_line(const char *path, char *buf, size_t size)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -28,7 +28,7 @@ static bool first_line(const char *path, char *buf, size_t size)
 	return true;
 }
 
-/* Lines of a file that begin with key, at most n of them. */
+/* Copies the lines of a file that begin with key, at most n of them. */
 static void lines_of(FILE *out, const char *path, const char *key, unsigned int n)
 {
 	_cleanup_fclose_ FILE *f = fopen(path, "re");
@@ -44,19 +44,20 @@ static void lines_of(FILE *out, const char *path, const char *key, unsigned int 
 
 /* ---- versions ---- */
 
-/* What a program prints, into the file; nothing where it cannot be run. */
+/* Writes the output of a program to the file; nothing if it cannot be run. */
 static void output_of(FILE *out, char *const argv[], const char *env)
 {
 	fflush(out);
 	if (ttmon_child_run(argv, fileno(out), env, RUN_MS))
 		fprintf(out, "%s: cannot be run\n", env ? "libraries" : "ttmond");
-	/* It wrote to the same file. */
+	/* The program wrote to the same file, so the position has moved. */
 	fseek(out, 0, SEEK_END);
 }
 
 /*
- * The libraries of ttmond, with the versions that their file names have: the loader lists them
- * ("libbpf.so.1 => /lib/libbpf.so.1 (0x7f..)"), and the links lead to the files.
+ * Lists the libraries of ttmond with their versions. The loader prints where each library is
+ * ("libbpf.so.1 => /lib/libbpf.so.1 (0x7f..)"); the version is in the name of the file that the link
+ * leads to.
  */
 static void libraries(FILE *out, char *ttmond)
 {
@@ -93,7 +94,7 @@ static void versions(struct ttmon_report *b)
 	ttmon_report_ttmond(ttmond, sizeof(ttmond));
 	output_of(out, (char *[]){ ttmond, "--version", NULL }, NULL);
 	libraries(out, ttmond);
-	/* Without the name of the host. */
+	/* The host name is left out. */
 	if (!uname(&u))
 		fprintf(out, "%s %s %s %s\n", u.sysname, u.release, u.version, u.machine);
 	lines_of(out, "/etc/os-release", "PRETTY_NAME=", 1);
@@ -246,7 +247,7 @@ static bool log_counts(const char *line)
 	return false;
 }
 
-/* The last lines of the text that count. */
+/* Copies the last lines of a text. */
 static void put_last(FILE *out, char *text)
 {
 	const char *keep[LOG_LINES];

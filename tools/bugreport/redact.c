@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* redact.c: names into pseudonyms; see redact.h. Pure: bytes in, bytes out. */
+/* redact.c: replaces names with pseudonyms; see redact.h. Pure: bytes in, bytes out. */
 #include "tools/bugreport/redact.h"
 
 #include <ttmon/fns.h>
@@ -62,9 +62,12 @@ uint64_t ttmon_redact_hash(const struct ttmon_redact *r, const void *data, size_
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* ---- what stays ---- */
+/* ---- names that stay ---- */
 
-/* Parts of paths and cgroups that tell nothing, and words that metrics put in the place of a name. */
+/*
+ * Common parts of paths and cgroups, which identify no one, and words that metrics have in place of a
+ * name.
+ */
 static const char *const common[] = {
 	".",
 	"..",
@@ -129,14 +132,14 @@ static const char *const common[] = {
 	"[uprobes]",
 };
 
-/* Libraries, without ".so" and what follows. */
+/* Names of libraries, without ".so" and the version after it. */
 static const char *const libraries[] = {
 	"libcudart", "libcuda",	     "libtt_metal",	"_ttnncpp",	   "_ttnn", "libdevice",
 	"libc",	     "libm",	     "libpthread",	"libdl",	   "librt", "libstdc++",
 	"libgcc_s",  "libnvidia-ml", "ld-linux-x86-64", "ld-linux-aarch64"
 };
 
-/* What a unit's or a container's name ends in. */
+/* Common endings of units, containers and libraries. */
 static const char *const suffixes[] = { ".service", ".scope", ".slice", ".socket", ".mount", ".timer", ".so" };
 
 static bool is(const char *text, size_t n, const char *word)
@@ -152,7 +155,7 @@ static bool all_of(const char *text, size_t n, const char *set)
 	return true;
 }
 
-/* "-12", "3.5", "0x7f00": nothing that somebody called something. */
+/* Numbers, versions and addresses, such as "-12", "3.5", "0x7f00", are not names. */
 static bool is_number(const char *text, size_t n)
 {
 	if (n > 2 && text[0] == '0' && text[1] == 'x')
@@ -225,7 +228,7 @@ void ttmon_redact_word(const struct ttmon_redact *r, const char *text, size_t n,
 
 #define DELETED " (deleted)"
 
-/* What the kernel puts before a name that a program chose. */
+/* Length of a prefix that the kernel puts before a name chosen by a program. */
 static size_t prefix_len(const char *text, size_t n)
 {
 	static const char *const prefixes[] = { "/memfd:", "[anon:", "[anon_shmem:" };
@@ -289,7 +292,7 @@ size_t ttmon_redact_text(const struct ttmon_redact *r, const char *text, size_t 
 	put_words(r, text + start, end - start, &o);
 	put(&o, after, strlen(after));
 	if (o.full) {
-		/* A path stays one. */
+		/* An absolute path stays absolute. */
 		buf[0] = '/';
 		o.len = text[0] == '/';
 		ttmon_redact_word(r, text, n, buf + o.len, size - o.len);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * redact_rec.c: names in a recording. Each record is read, the names in it become pseudonyms, and it
- * is written again: ids, addresses, sizes and times are what they were, so that a replay gives the
- * same sums. What does not decode holds nobody knows what: it is replaced by a record that does not
- * decode either.
+ * redact_rec.c: redacts a recording. It decodes each record, replaces the names in it with pseudonyms
+ * and writes it again. Ids, addresses, sizes and times stay, so a replay gives the same sums. A record
+ * that does not decode could hold anything, so it is replaced by an empty record that does not decode
+ * either.
  */
 #include "tools/bugreport/redact.h"
 
@@ -12,10 +12,10 @@
 #include "daemon/core/stream/decode.h"
 #include "daemon/io/files/rec.h"
 
-/* Text of a record is at most this long; what would get longer is one pseudonym. */
+/* Longest text of a redacted record, in bytes. A longer one becomes one pseudonym. */
 #define TEXT_MAX 4096
 
-/* A NUL-terminated name in a field of fixed size; what stood behind the NUL goes. */
+/* Redacts a NUL-terminated name in a field of fixed size, and clears the bytes behind the NUL. */
 static void hide_word(const struct ttmon_redact *r, char *field, size_t size)
 {
 	char buf[64];
@@ -25,7 +25,7 @@ static void hide_word(const struct ttmon_redact *r, char *field, size_t size)
 	memcpy(field, buf, strlen(buf));
 }
 
-/* The same with parts, as in a path. */
+/* The same for a text of several words, such as a path. */
 static void hide_text(const struct ttmon_redact *r, char *field, size_t size)
 {
 	char buf[256];
@@ -36,8 +36,8 @@ static void hide_text(const struct ttmon_redact *r, char *field, size_t size)
 }
 
 /*
- * A text of *len bytes at the end of a record, padded with zeros to a multiple of 8; the size of the
- * record with it.
+ * Redacts a text of *len bytes at the end of a record. The text is padded with zeros to a multiple of
+ * 8. Returns the size of the record with it.
  */
 static size_t hide_tail(const struct ttmon_redact *r, void *out, size_t head, __u32 *len, bool function)
 {
@@ -46,7 +46,7 @@ static size_t hide_tail(const struct ttmon_redact *r, void *out, size_t head, __
 
 	if (function && ttmon_redact_is_cuda(text, *len))
 		return ROUND_UP(head + *len, 8);
-	/* The name of a function has no parts. */
+	/* A function name is one word. */
 	if (function) {
 		ttmon_redact_word(r, text, *len, buf, sizeof(buf));
 		n = strlen(buf);
@@ -59,7 +59,7 @@ static size_t hide_tail(const struct ttmon_redact *r, void *out, size_t head, __
 	return ROUND_UP(head + n, 8);
 }
 
-/* Nothing of a record that does not decode can be trusted to be a number. */
+/* Replaces a record that does not decode: none of its bytes are known to be harmless. */
 static size_t unknown(const void *rec, void *out)
 {
 	struct ttmon_event h = { .kind = TTMON_EV_MAX };
@@ -73,7 +73,7 @@ size_t ttmon_redact_record(const struct ttmon_redact *r, const void *rec, size_t
 {
 	struct ttmon_event *h = out;
 
-	/* Which CPUs there are is for the replay to judge: any is good enough here. */
+	/* Whether a CPU exists is checked by the replay, so any CPU number is accepted here. */
 	if (ttmon_decode(rec, size, TTMON_CPU_DAEMON))
 		return unknown(rec, out);
 	memcpy(out, rec, size);
@@ -82,7 +82,7 @@ size_t ttmon_redact_record(const struct ttmon_redact *r, const void *rec, size_t
 		hide_word(r, ((struct ttmon_ev_proc *)out)->comm, TTMON_COMM_LEN);
 		break;
 	case TTMON_EV_TASK:
-		/* Threads of the kernel are called the same everywhere. */
+		/* Kernel threads have the same names on every host. */
 		if (((struct ttmon_ev_task *)out)->cls == TTMON_CPU_USER)
 			hide_word(r, ((struct ttmon_ev_task *)out)->comm, TTMON_COMM_LEN);
 		break;
@@ -125,16 +125,16 @@ size_t ttmon_redact_record(const struct ttmon_redact *r, const void *rec, size_t
 struct copy {
 	const struct ttmon_redact *redact;
 	struct ttmon_rec_writer *w;
-	uint64_t put;	     /* bytes given to the writer since file_bytes was looked at */
-	uint64_t file_bytes; /* of the new file at that time */
+	uint64_t put;	     /* bytes given to the writer since file_bytes was read */
+	uint64_t file_bytes; /* size of the new file at that time */
 	uint64_t watermark_ns;
 	uint64_t out[TTMON_RECORD_MAX / 8];
 };
 
 /*
- * The writer drops what its thread cannot write in time, and this reads faster than that compresses.
- * So after each buffer's worth of entries, by which at least one buffer has been handed to the thread,
- * wait until the file has grown.
+ * The writer drops data when its thread falls behind, and this program reads faster than the thread
+ * compresses. So after each buffer's worth of entries, when at least one buffer has gone to the
+ * thread, wait until the file has grown.
  */
 static void wait_for_writer(struct copy *c)
 {
@@ -191,7 +191,10 @@ int ttmon_redact_recording(const struct ttmon_redact *r, const char *from, const
 		return err;
 	fed = ttmon_rec_read(reader, &sink, UINT64_MAX, &end_ns, &dropped);
 	ttmon_rec_writer_stats(c.w, &s);
-	/* What is missing in the old one is missing in the new one too: the writer counts what it refuses. */
+	/*
+	 * A record lost from the old recording has to be counted as lost in the new one: give the writer a
+	 * record that it refuses and counts.
+	 */
 	for (uint64_t i = dropped + (fed != 0); i; i--)
 		ttmon_rec_writer_record(c.w, NULL, 0);
 	err = ttmon_rec_writer_close(c.w, end_ns);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * redact_text.c: names in JSON documents and in metrics. A string is a name unless its key or label is
- * known to hold words out of ttmond's own tables: what a later daemon adds is hidden until somebody
- * says that it need not be.
+ * redact_text.c: redacts JSON documents and metrics. A string is taken to be a name unless its key or
+ * label is known to hold only words of ttmond itself. So what a newer daemon adds is hidden until it
+ * is listed here.
  */
 #include "tools/bugreport/redact.h"
 
 #include <ttmon/event.h>
 
-/* Members of JSON and labels of metrics. */
+/* JSON members and metric labels whose values stay readable. */
 static const char *const open_keys[] = {
 	"arch",	     "backend",	 "build_id", "call",	    "card",  "class",  "counters_reason",
 	"direction", "error",	 "family",   "finding",	    "flag",  "flags",  "fn",
@@ -28,7 +28,7 @@ bool ttmon_redact_key_stays(const char *key)
 
 #define SHOWN_MAX 4096
 
-/* The value of this member or label, as it may be seen. */
+/* Writes the value of this member or label, redacted if necessary. */
 static void hide_value(const struct ttmon_redact *r, const char *key, const char *text, size_t n, char *buf,
 		       size_t size)
 {
@@ -48,7 +48,7 @@ static int hide_string(const struct ttmon_redact *r, const char *key, json_t *va
 	return json_string_set(value, buf) ? -ENOMEM : 0;
 }
 
-/* The symbol of a function that ttmond knows is no secret; one that --alloc-fn named is. */
+/* The symbol of a known function may stay; one given by --alloc-fn is a name. */
 static bool own_symbol(const json_t *object, const char *key)
 {
 	const char *fn = json_string_value(json_object_get(object, "fn"));
@@ -56,13 +56,16 @@ static bool own_symbol(const json_t *object, const char *key)
 	return !strcmp(key, "symbol") && fn && fn[0] && strncmp(fn, "user", 4) != 0;
 }
 
-/* BPF programs: {"name": ..., "run_count": ...} */
+/* Recognizes a BPF program of ttmond: {"name": ..., "run_count": ...} */
 static bool own_program(const json_t *object, const char *key)
 {
 	return !strcmp(key, "name") && json_object_get(object, "run_count");
 }
 
-/* key: of the member that value is, or is in; the strings of an array are all of one kind. */
+/*
+ * key: the key of the member that value belongs to. All strings of an array belong to the key of the
+ * array.
+ */
 static int hide(const struct ttmon_redact *r, const char *key, json_t *value)
 {
 	const char *name;
@@ -120,7 +123,7 @@ static size_t name_len(const struct line *l)
 	return n;
 }
 
-/* The value behind the opening quote, its escapes undone, up to and with the closing one. */
+/* Reads a label value after its opening quote, undoes its escapes, and skips the closing quote. */
 static bool take_value(struct line *l, char *buf, size_t size, size_t *n)
 {
 	for (*n = 0; l->at < l->end && *n < size; l->at++) {
@@ -151,7 +154,7 @@ static void put_value(FILE *out, const char *text)
 	}
 }
 
-/* name="value" with the value as it may be seen. */
+/* Writes name="value", the value redacted if necessary. */
 static bool hide_label(const struct ttmon_redact *r, struct line *l, FILE *out)
 {
 	char key[64], value[SHOWN_MAX], shown[SHOWN_MAX];
@@ -173,7 +176,7 @@ static bool hide_label(const struct ttmon_redact *r, struct line *l, FILE *out)
 	return true;
 }
 
-/* What stands behind the labels is numbers; an exemplar (" # {") would have labels again. */
+/* Behind the labels there are only numbers. An exemplar (" # {") would have labels again. */
 static bool hide_sample(const struct ttmon_redact *r, struct line *l, FILE *out)
 {
 	size_t n = name_len(l);
@@ -215,7 +218,7 @@ int ttmon_redact_metrics(const struct ttmon_redact *r, const char *text, size_t 
 			fprintf(out, "%.*s\n", (int)(l.end - l.at), l.at);
 			continue;
 		}
-		/* A line goes out whole or not at all. */
+		/* A line is written whole or not at all. */
 		free(TAKE_PTR(shown));
 		one = open_memstream(&shown, &size);
 		if (!one)

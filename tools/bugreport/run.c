@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: other programs for `ttmon bugreport`, and the recording, which a ttmond makes. No shell
- * anywhere.
+ * run.c: runs other programs for `ttmon bugreport`, and has a ttmond make the recording. No shell is
+ * involved.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -12,8 +12,8 @@
 #include "tools/bugreport/bugreport.h"
 
 #define TICK_MS	 20
-#define START_MS 60000 /* until a ttmond traces: it reads the symbols of all that runs */
-#define END_MS	 60000 /* until it has written the rest */
+#define START_MS 60000 /* limit for ttmond to begin tracing: it first reads the symbols of all running programs */
+#define END_MS	 60000 /* limit for ttmond to write the rest */
 
 extern char **environ;
 
@@ -24,7 +24,7 @@ static void freepp(char ***p)
 	free(*p);
 }
 
-/* The environment with one more; its strings are borrowed. NULL: out of memory. */
+/* Returns the environment with one more entry; the strings are borrowed. NULL: out of memory. */
 static char **environ_with(const char *more)
 {
 	size_t n = 0;
@@ -155,7 +155,7 @@ void ttmon_report_ttmond(char *buf, size_t size)
 
 /* ---- the recording ---- */
 
-/* Has it said that it traces? */
+/* Returns whether the log says that ttmond is tracing. */
 static bool says_tracing(int log)
 {
 	char buf[16384];
@@ -165,7 +165,7 @@ static bool says_tracing(int log)
 	return strstr(buf, "tracing ") != NULL;
 }
 
-/* Its last line, without what comes before the last ": ". */
+/* Copies the last line of the log, from behind its last ": ". */
 static void last_line(int log, char *buf, size_t size)
 {
 	char text[4096];
@@ -181,7 +181,7 @@ static void last_line(int log, char *buf, size_t size)
 	snprintf(buf, size, "%.*s", (int)size - 1, line ? line + 1 : text);
 }
 
-/* 0: it wrote the file. Else why says why not. */
+/* Returns 0 if ttmond wrote the file. Otherwise why has the reason. */
 static int record(char *const argv[], int log, unsigned int seconds, char *why, size_t size)
 {
 	int status = 0, err;
@@ -234,7 +234,7 @@ void ttmon_report_recording(struct ttmon_report *b, const char *scratch, unsigne
 			     sizeof(why));
 	if (err) {
 		b->missing++;
-		/* What it says may have names in it. */
+		/* A message of ttmond may contain names. */
 		ttmon_report_lacks(b, "recording.rec", b->hide || !why[0] ? "ttmond made none" : why);
 		return;
 	}

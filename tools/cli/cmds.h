@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cmds.h: the commands of ttmon, and rows of options that several of them have. A command NAME is a
- * struct ttmon_cli_cmd, ttmon_cmd_NAME, in a file of its own; errors are one line on stderr, starting
- * with "ttmon".
+ * cmds.h: the commands of ttmon, and option rows that several of them share. A command NAME is a
+ * struct ttmon_cli_cmd called ttmon_cmd_NAME in a file of its own. Each error is one line on stderr
+ * that begins with "ttmon".
  */
 #ifndef TTMON_CMDS_H
 #define TTMON_CMDS_H
@@ -11,7 +11,7 @@
 #include "lib/read/client.h"
 
 /*
- * Exit statuses. 0: all is well, 1: the answer is no (what was asked for is not in order), 2: there is
+ * Exit statuses. 0: all is well; 1: the answer is no (the checked thing is not in order); 2: there is
  * no answer.
  */
 #define TTMON_EXIT_NO	 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* show.c: see show.h. Pure but for the questions to the terminal. */
+/* show.c: see show.h. Pure except for the functions that look at the terminal. */
 #include "tools/cli/show.h"
 
 #include <time.h>

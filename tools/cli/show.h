@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * show.h: what the commands that ask the daemon have in common: their options, values out of its JSON,
- * text on a terminal.
+ * show.h: what the commands that query the daemon share: options, reading values from its JSON,
+ * printing text on a terminal.
  *
- * Fields that are missing are no error: a client must get along with a daemon that is older or newer.
+ * A missing field is not an error: a client must work with a daemon that is older or newer.
  */
 #ifndef TTMON_SHOW_H
 #define TTMON_SHOW_H
@@ -13,7 +13,7 @@
 #include "lib/base/fmt.h"
 #include "lib/base/util.h"
 
-/* Of commands that show an answer of the daemon. */
+/* Options of a command that shows an answer of the daemon. */
 struct ttmon_show_opts {
 	const char *socket;
 	bool json, verbose;
@@ -26,31 +26,36 @@ struct ttmon_show_opts {
 	.defaults = &(const struct ttmon_show_opts){ .socket = TTMON_SOCKET_DEFAULT }, \
 	.size = sizeof(struct ttmon_show_opts)
 
-/* "a.b" in nested objects; NULL. */
+/* Returns the member at a path such as "a.b"; NULL if there is none. */
 const json_t *ttmon_show_at(const json_t *root, const char *where);
 /*
- * A non-negative integer, or a string of digits (times and addresses are strings); 0 if it is not
- * there.
+ * Returns a non-negative integer or a string of digits (times and addresses are strings); 0 if the
+ * member is missing.
  */
 uint64_t ttmon_show_u64(const json_t *root, const char *where);
-/* A string; "" if it is not there. */
+/* Returns a string (borrowed); "" if the member is missing. */
 const char *ttmon_show_str(const json_t *root, const char *where);
 bool ttmon_show_bool(const json_t *root, const char *where);
 
-/* "12:03:11" by the clock on the wall: a time of CLOCK_MONOTONIC, and how much later that clock is. */
+/*
+ * Formats a time of CLOCK_MONOTONIC as wall-clock time, "12:03:11". The offset is real time minus
+ * monotonic time.
+ */
 #define TTMON_SHOW_TIME 16
 const char *ttmon_show_time(uint64_t ns, int64_t real_offset_ns, char buf[TTMON_SHOW_TIME]);
 
 /*
- * A copy of text that traced programs may have chosen, to be freed; NULL when out of memory. Control
- * characters, which a terminal would obey, become '?'.
+ * Returns a copy of text that traced programs may have chosen; the caller frees it. NULL: out of
+ * memory. Control characters, which would change the terminal, become '?'.
  */
 char *ttmon_show_clean(const char *text);
 
 enum ttmon_show_colour { TTMON_SHOW_PLAIN, TTMON_SHOW_GOOD, TTMON_SHOW_BAD, TTMON_SHOW_WARN };
-/* The escape sequence; "" unless stdout is a terminal that wants it (NO_COLOR, TERM=dumb). */
+/*
+ * Returns the escape sequence; "" if stdout is no terminal, or NO_COLOR or TERM=dumb disable colours.
+ */
 const char *ttmon_show_escape(enum ttmon_show_colour colour);
-/* Columns of the terminal on stdout; 0 when it is none: then nothing is cut. */
+/* Returns the columns of the terminal on stdout; 0 if stdout is no terminal: nothing is cut then. */
 size_t ttmon_show_columns(void);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * check.c: `ttmon db check`: is the database what it says it is? Reads all of it through lib/read/db
- * and holds the parts against each other: indexes, ids, times, counts and sums. It looks for what a
- * schema cannot say; the form of each member is the schema's business (tests/e2e/check_schema.py).
- * Memory: 16 bytes an allocation, for the ids.
+ * check.c: `ttmon db check` verifies that a database is consistent. It reads all of it through
+ * lib/read/db and compares the parts with each other: indexes, ids, times, counts and sums. The form
+ * of each member is not checked here; the JSON schema covers that (tests/e2e/check_schema.py). Memory:
+ * 16 bytes for each allocation, for the ids.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -23,9 +23,9 @@ struct check {
 	size_t nprocs, nsites;
 	const json_t *procs, *sites;
 	uint64_t allocs, events;
-	uint64_t *ids; /* hashes of the ids seen: open addressing, 0 is empty */
+	uint64_t *ids; /* hashes of the ids seen: open addressing, 0 is an empty place */
 	size_t nids, ids_cap;
-	bool limited; /* the history hit a bound: not everything that was seen is in here */
+	bool limited; /* the daemon reached a limit of the history: the database does not have all that was seen */
 };
 
 static void problem(struct check *c, const char *fmt, ...) _printf_(2, 3);
@@ -43,7 +43,7 @@ static void problem(struct check *c, const char *fmt, ...)
 }
 
 /*
- * FNV-1a, never 0. Two ids that are not equal meet by chance once in 10^7 databases of a million
+ * FNV-1a, never 0. Two different ids have the same hash once in 10^7 databases of a million
  * allocations.
  */
 static uint64_t hash(const char *s)
@@ -62,7 +62,9 @@ static void ids_put(uint64_t *ids, size_t cap, uint64_t h)
 	ids[i] = h;
 }
 
-/* False: it was there already. -ENOMEM is fatal: *err. */
+/*
+ * Returns false if the id was there already. *err is -ENOMEM if memory ran out, which ends the check.
+ */
 static bool ids_add(struct check *c, const char *id, int *err)
 {
 	uint64_t h = hash(id);
@@ -116,7 +118,7 @@ static void check_indexes(struct check *c, const json_t *array, const char *what
 			problem(c, "%s %zu: %s is not its place in the list", what, i, key);
 }
 
-/* Ids are given one after the other by the daemon: a list that goes past this is not one of its. */
+/* The daemon numbers objects one after the other: a list that is longer was not written by it. */
 #define MAX_OBJECT_ID (1u << 20)
 
 static void check_frames(struct check *c, const json_t *objects)
@@ -127,7 +129,7 @@ static void check_frames(struct check *c, const json_t *objects)
 		problem(c, "out of memory");
 		return;
 	}
-	/* 0: in no object that is known. */
+	/* Object 0 stands for "in no known object". */
 	known[0] = true;
 	for (size_t i = 0; i < json_array_size(objects); i++) {
 		uint64_t id = ttmon_db_get(json_array_get(objects, i), "id", 0);
@@ -163,7 +165,10 @@ static void check_checkpoints(struct check *c, const json_t *rows)
 	}
 }
 
-/* attempted = decoded + malformed + lost, and "complete" is what the reasons say. */
+/*
+ * Checks that attempted = decoded + malformed + lost, and that "complete" agrees with the listed
+ * reasons.
+ */
 static void check_completeness(struct check *c, const json_t *comp)
 {
 	const json_t *reasons = json_object_get(comp, "reasons");
@@ -187,7 +192,7 @@ static void check_completeness(struct check *c, const json_t *comp)
 		problem(c, "completeness: complete contradicts the reasons");
 }
 
-/* [copies, bytes] */
+/* Reads an array of two numbers: [copies, bytes]. */
 static bool pair(const json_t *json, uint64_t *copies, uint64_t *bytes)
 {
 	const json_t *a = json_array_get(json, 0), *b = json_array_get(json, 1);
@@ -237,12 +242,12 @@ static void check_summary(struct check *c, const json_t *sum)
 	}
 }
 
-/* Transfers of one allocation by direction, summed up in different ways. */
+/* Transfers of one allocation by direction, each summed up in a different way. */
 struct sums {
 	uint64_t copies[TTMON_RDIR_MAX], bytes[TTMON_RDIR_MAX];
 };
 
-/* Direction of a transfer by the name of its event, -1: not a transfer. */
+/* Returns the direction of a transfer by the name of its event, -1 if it is no transfer. */
 static int dir_of(const char *kind)
 {
 	static const int dirs[TTMON_AEV_MAX] = {
@@ -296,9 +301,8 @@ static void check_events(struct check *c, const json_t *alloc, const char *id, s
 }
 
 /*
- * What an allocation says of its transfers, its events and its heat is the same three times. Not so
- * where a limit was hit, where the oldest events were released, and of the heat of a mapping that
- * became part of another one.
+ * An allocation's transfers, events and heat must have the same sums. Exceptions: a limit was reached,
+ * the oldest events were released, and the heat of a mapping that became part of another one.
  */
 static void check_transfers(struct check *c, const json_t *alloc, const char *id, const struct sums *events)
 {
@@ -332,8 +336,8 @@ static void check_transfers(struct check *c, const json_t *alloc, const char *id
 static void check_id(struct check *c, const json_t *alloc, const char *id, uint64_t site, uint64_t process)
 {
 	/*
-	 * The key without its 0x; where no site is known, and after mappings, whose size changes, "#number"
-	 * follows.
+	 * An id is the key without its 0x. If no site is known, and after mappings, whose size changes,
+	 * "#number" follows.
 	 */
 	bool numbered = !site || !strcmp(ttmon_db_str(alloc, "method", ""), "mmap");
 	const char *key = ttmon_db_str(json_array_get(c->sites, site), "key", "0x");
@@ -356,9 +360,9 @@ static int check_alloc(struct check *c, const json_t *alloc)
 	int err = 0;
 
 	c->allocs++;
-	/* Where a limit was hit ordinals may have been cut short too. */
+	/* When a limit was reached, ordinals may have been reset too, so ids may repeat. */
 	if (!ids_add(c, id, &err) && !c->limited)
-		problem(c, "allocation %s: the id is there twice", id);
+		problem(c, "allocation %s: another allocation has the same id", id);
 	if (err)
 		return err;
 	if (process >= c->nprocs || site >= c->nsites) {
@@ -408,9 +412,9 @@ static void check_totals(struct check *c, const struct ttmon_db *db)
 		return;
 	}
 	if (trace_only == json_is_array(ttmon_db_member(db, "advice")))
-		problem(c, "advice is there in a trace-only database, or missing in another");
+		problem(c, "a trace-only database has advice, or another database has none");
 	check_summary(c, sum);
-	/* What was folded into its site, or evicted, took its events along. */
+	/* The events of an allocation that was folded into its site or evicted are gone. */
 	if (!ttmon_db_get(comp, "folded", 0) && !ttmon_db_get(comp, "evicted", 0) &&
 	    c->events != ttmon_db_get(sum, "events", 0))
 		problem(c, "summary: %" PRIu64 " events, but the allocations have %" PRIu64,

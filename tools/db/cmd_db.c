@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_db.c: `ttmon db check|match|schema|show`: the commands, and the schema itself, which is
- * docs/ttmon-db.schema.json put into the program as it is (the compiler runs in the top folder; the Makefile names
- * the file as a prerequisite).
+ * cmd_db.c: `ttmon db check|match|schema|show`: the commands, and the schema itself: the program
+ * contains docs/ttmon-db.schema.json (the compiler runs in the top folder; the Makefile names the file
+ * as a prerequisite).
  */
 #include "tools/cli/cmds.h"
 #include "tools/db/db_tool.h"
@@ -27,9 +27,9 @@ static int check(const struct ttmon_cli *cli, void *opts)
 
 static const struct ttmon_cli_cmd cmd_check = {
 	.name = "ttmon db check",
-	.summary = "is the database whole and consistent? exit status 0 or 1",
+	.summary = "check that the database is complete and consistent: exit status 0 or 1",
 	.args = "FILE",
-	.about = "Is the database whole and consistent? Exit status 0 or 1.\n" FILE_IS,
+	.about = "Checks that the database is complete and consistent: exit status 0 or 1.\n" FILE_IS,
 	.min_words = 1,
 	.max_words = 1,
 	.words = ":file",
@@ -53,8 +53,8 @@ static int show(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt show_options[] = {
-	{ "period", 0, "LABEL|N|LABEL:N", "what is moved in each period between checkpoints, or in one", NULL,
-	  TTMON_CLI_TEXT(struct show_opts, period, NULL) },
+	{ "period", 0, "LABEL|N|LABEL:N", "show what is moved in each period between checkpoints, or in one period",
+	  NULL, TTMON_CLI_TEXT(struct show_opts, period, NULL) },
 };
 static const struct ttmon_cli_cmd cmd_show = {
 	.name = "ttmon db show",

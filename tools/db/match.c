@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * match.c: `ttmon db match A B`: how much of what run B allocated would have been known from run A,
- * and how surely. By the same lookups that an allocator makes (lib/pin/profile.h), one for each pinned
- * or announced allocation of B.
+ * match.c: `ttmon db match A B` shows how many of run B's allocations could have been recognized with
+ * a profile of run A, and how reliably. It makes the same lookups as an allocator (lib/pin/profile.h),
+ * one for each pinned or announced allocation of B.
  */
 #include "lib/base/hmap.h"
 #include "lib/os/jsonw.h"
@@ -13,8 +13,8 @@
 #include "tools/db/db_tool.h"
 #include "lib/base/fmt.h"
 
-#define MAX_UNMATCHED  10 /* call sites printed */
-#define MAX_CANDIDATES 64 /* ids printed for one allocation */
+#define MAX_UNMATCHED  10 /* the most call sites printed */
+#define MAX_CANDIDATES 64 /* the most ids printed for one allocation */
 
 static const char *const level_names[TTMON_MATCH_MAX] = { "not found", "order", "names", "site", "exact" };
 static const char *const level_keys[TTMON_MATCH_MAX] = { "none", "order", "names", "site", "exact" };
@@ -33,10 +33,10 @@ struct match {
 	struct ttmon_run *a, *b;
 	struct ttmon_profile *profile;
 	uint64_t allocs[TTMON_MATCH_MAX], bytes[TTMON_MATCH_MAX], total, total_bytes;
-	struct unmatched *unmatched; /* one per call site of B, by size once counted */
+	struct unmatched *unmatched; /* one for each call site of B; sorted by size at the end */
 	struct ttmon_hmap orders;
 	bool json;
-	double min; /* percent, negative: none */
+	double min; /* percent; negative: no minimum */
 };
 
 static void match_fini(struct match *m)
@@ -58,7 +58,7 @@ static int load(const char *path, struct ttmon_run **ret)
 	return -EINVAL;
 }
 
-/* Bytes are for a person to weigh by: they stop at the end of their range. */
+/* Adds bytes and stops at the largest value: the sum is only used to compare. */
 static void count(uint64_t *sum, uint64_t n)
 {
 	*sum = n > UINT64_MAX - *sum ? UINT64_MAX : *sum + n;
@@ -77,7 +77,10 @@ static int find(struct match *m, const struct ttmon_run_alloc *a, struct ttmon_p
 	return 0;
 }
 
-/* Neither mappings nor what is not on the host: nobody asks whether to pin them. */
+/*
+ * Returns whether an allocation counts. Mappings and device memory do not: no allocator looks up
+ * whether to pin them.
+ */
 static bool wanted(const struct ttmon_run_alloc *a)
 {
 	return ttmon_run_is_pinned(a) || a->method == TTMON_METHOD_CUSTOM;
@@ -265,15 +268,16 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "min", 'm', "PERCENT", "exit status 1 where less of B's allocations was found", NULL,
+	{ "min", 'm', "PERCENT", "exit status 1 if a smaller share of B's allocations was found", NULL,
 	  TTMON_CLI_FRACTION(struct opts, min, 0, 0, 100) },
-	TTMON_ROW_JSON(struct opts, json, "with each allocation of B and the ids of those in A that it can be", NULL),
+	TTMON_ROW_JSON(struct opts, json, "list each allocation of B and the ids of the allocations of A that match",
+		       NULL),
 };
 const struct ttmon_cli_cmd ttmon_db_cmd_match = {
 	.name = "ttmon db match",
-	.summary = "how much of what run B allocated is found again in run A, and how surely",
+	.summary = "how many of run B's allocations can be matched to run A, and how reliably",
 	.args = "[OPTIONS] A B",
-	.about = "How much of what run B allocated is found again in run A, and how surely.",
+	.about = "Shows how many of run B's allocations can be matched to run A, and how reliably.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .min = -1 },
 	.size = sizeof(struct opts),

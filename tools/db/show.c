@@ -21,11 +21,12 @@
 #define MAX_SPOTS     5
 #define SITE_COLUMNS  72
 
-/* Allocations of one process, call site (or mapping, where none is known) and method. */
+/* The allocations of one process, call site (or mapping, if no site is known) and method. */
 struct spot {
-	uint64_t process, site, allocs, bytes, max_size, copies, copied; /* copies: to the device and from it */
-	bool at_least, unknown; /* copies are a lower bound; of what kind it is is not known */
-	bool cold;		/* by the advice in the file */
+	/* copies, copied: both directions together */
+	uint64_t process, site, allocs, bytes, max_size, copies, copied;
+	bool at_least, unknown; /* copies is a lower bound; the kind of memory is not known */
+	bool cold;		/* the advice in the file says that it is cold */
 	char method[16];
 	char name[64]; /* mappings: what is mapped */
 };
@@ -43,7 +44,7 @@ static const json_t *process_at(const struct ttmon_db *db, uint64_t i)
 	return json_array_get(ttmon_db_member(db, "processes"), i);
 }
 
-/* What a reason is in plain words; those of a newer version as they are. */
+/* Returns the plain text of a reason; a reason of a newer version is returned as it is. */
 static const char *reason_text(const json_t *reason)
 {
 	const char *name = json_is_string(reason) ? json_string_value(reason) : "?";
@@ -54,7 +55,7 @@ static const char *reason_text(const json_t *reason)
 	return name;
 }
 
-/* On the first line: may somebody rely on this? */
+/* Prints the first line: whether the database is complete. */
 static void show_known(const struct ttmon_db *db)
 {
 	const json_t *comp = ttmon_db_member(db, "completeness"), *reasons = json_object_get(comp, "reasons");
@@ -72,7 +73,7 @@ static void show_known(const struct ttmon_db *db)
 		puts("  \">=\" stands before a lower bound, \"~\" before an estimate, \"-\" for what is not known");
 }
 
-/* A count of an object, as a text that says what it is worth. */
+/* Formats a count of an object; the text says if it is a lower bound or not known. */
 static char *cell(char *buf, const json_t *o, const char *key, bool bytes, uint64_t unit)
 {
 	bool known = json_is_integer(json_object_get(o, key));
@@ -132,7 +133,10 @@ static uint64_t moved(const json_t *transfers, const char *dir)
 	return sum;
 }
 
-/* "~12.3 GiB": an estimate, where copies in this direction were sampled. */
+/*
+ * Formats bytes as "~12.3 GiB" if copies in this direction were sampled, so that the sum is an
+ * estimate.
+ */
 static const char *sampled_bytes(char buf[TTMON_FMT_LEN], const json_t *process, const char *dir, const char *else_text)
 {
 	const json_t *s = json_object_get(json_object_get(process, "sampled"), dir);
@@ -177,7 +181,7 @@ static void show_process(const json_t *p)
 			     ttmon_fmt_known(d2h, sizeof(d2h), d2h, moved(t, "d2h"), seen, at_least)));
 }
 
-/* Those that did something, the one that pinned most first. */
+/* Shows the processes that used memory or copied, the one with the most pinned memory first. */
 static int show_processes(const struct ttmon_db *db)
 {
 	size_t n = json_array_size(ttmon_db_member(db, "processes")), used = 0;
@@ -204,7 +208,7 @@ static int show_processes(const struct ttmon_db *db)
 	return 0;
 }
 
-/* What looks wrong, once per kind. */
+/* Shows the findings, one line for each kind. */
 static void show_findings(const struct ttmon_db *db)
 {
 	const json_t *procs = ttmon_db_member(db, "processes");
@@ -279,7 +283,7 @@ static void show_totals(const struct ttmon_db *db)
 		       ttmon_fmt_count(now, sizeof(now), ttmon_db_get(sum, "graph_copies", 0)));
 }
 
-/* Add one allocation to the line of its group. */
+/* Adds one allocation to the line of its group. */
 static int add(struct show *s, const json_t *alloc)
 {
 	struct spot spot = { .process = ttmon_db_get(alloc, "process", 0), .site = ttmon_db_get(alloc, "site", 0) },
@@ -327,7 +331,10 @@ static int add(struct show *s, const json_t *alloc)
 	return 0;
 }
 
-/* Cold is what the file's advice says is: to be unpinned, or kept for kernels that may read it. */
+/*
+ * Marks groups as cold where the advice in the file says so: to be unpinned, or kept because kernels
+ * may read them in place.
+ */
 static void mark_cold(struct show *s)
 {
 	const json_t *advice = ttmon_db_member(s->db, "advice");
@@ -417,7 +424,7 @@ char *ttmon_db_tool_frame_long(char *buf, size_t n, const struct ttmon_db *db, c
 	return ttmon_fmt_text(buf, n, text);
 }
 
-/* That frames may be wrong, or that more are not known. */
+/* Prints that frames of a stack may be wrong, or that the stack is cut off. */
 static void print_doubt(const json_t *stack)
 {
 	const char *by = ttmon_db_str(stack, "by", ""), *end = ttmon_db_str(stack, "end", "");
@@ -430,8 +437,8 @@ static void print_doubt(const json_t *stack)
 }
 
 /*
- * A frame of a call site; the first alone says where in its function it is. To be freed; NULL: no
- * memory.
+ * Returns the text of a frame of a call site, to be freed; only the first frame shows the offset in
+ * its function. NULL: out of memory.
  */
 static char *site_frame(const struct ttmon_db *db, const json_t *frame, bool first)
 {
@@ -443,7 +450,7 @@ static char *site_frame(const struct ttmon_db *db, const json_t *frame, bool fir
 	return first || !plus || plus == symbol ? strdup(symbol) : strndup(symbol, (size_t)(plus - symbol));
 }
 
-/* "inner < caller < caller's caller", as much as fits. */
+/* Prints "inner < caller < caller's caller", as much as fits on the line. */
 static void print_site(const struct ttmon_db *db, uint64_t site, const char *name)
 {
 	const json_t *frames = json_object_get(json_array_get(ttmon_db_member(db, "sites"), site), "frames");
@@ -537,7 +544,7 @@ static const char *gain_of(const json_t *a, char *buf, size_t n)
 	return ttmon_gain_text(buf, n, advice, json_is_integer(gain), json_integer_value(gain));
 }
 
-/* What to change, the most useful first, and what is not known. */
+/* Shows the advice, the largest gain first, and what is not known. */
 static int show_advice(const struct ttmon_db *db)
 {
 	const json_t *advice = ttmon_db_member(db, "advice");
@@ -569,11 +576,12 @@ static int show_advice(const struct ttmon_db *db)
 		older |= !*reason;
 	}
 	if (older)
-		printf("  said by an older ttmond, by another rule: ttmon advise says what this one does\n");
+		printf("  This advice is by an older ttmond, whose rule differs; ttmon advise uses the current "
+		       "rule.\n");
 	return 0;
 }
 
-/* One more thing in a list that is broken at 80 columns. */
+/* Prints one item of a list that is wrapped at 80 columns. */
 static void item(int *column, const char *what, uint64_t count)
 {
 	char text[TTMON_FMT_LEN], line[80];
@@ -648,9 +656,9 @@ static int show_all(struct show *s, const char *path)
 	       ttmon_fmt_count(events, sizeof(events), s->events));
 	mark_cold(s);
 	show_spots(s, "HOTTEST UNPINNED (by bytes to and from the device)", is_hot, by_copied, print_hot);
-	show_spots(s, "HOTTEST OF AN UNKNOWN KIND (may be pinned: nobody saw it being made)", is_hot_unknown, by_copied,
-		   print_hot);
-	show_spots(s, "COLDEST PINNED (transfers do not pay for that, by size)", is_cold, by_bytes, print_cold);
+	show_spots(s, "HOTTEST OF AN UNKNOWN KIND (may be pinned: its allocation was not seen)", is_hot_unknown,
+		   by_copied, print_hot);
+	show_spots(s, "COLDEST PINNED (its transfers do not pay for pinning; by size)", is_cold, by_bytes, print_cold);
 	r = show_advice(s->db);
 	if (r)
 		return r;

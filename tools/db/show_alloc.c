@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show_alloc.c: `ttmon db show FILE ID`: one allocation with its call site, heat and events. ID is the
- * allocation's id, or as much of its beginning as is needed: the first that fits is shown.
+ * show_alloc.c: `ttmon db show FILE ID` shows one allocation with its call site, heat and events. ID
+ * is the allocation's id or the beginning of it: the first allocation that fits is shown.
  */
 #include <inttypes.h>
 
@@ -102,8 +102,8 @@ static void print_transfers(const json_t *a)
 }
 
 /*
- * A character a bucket: blank for none, then the darker the more, on a scale of tenths of the fullest
- * bucket.
+ * Prints one character for each bucket: blank for 0, and darker the higher the count, in tenths of the
+ * fullest bucket.
  */
 static void print_line(const json_t *counts, size_t n)
 {
@@ -168,7 +168,7 @@ static void print_events(const json_t *a)
 	}
 }
 
-/* What kernels did with it where it lies. */
+/* Prints how kernels accessed the memory in place. */
 static void print_gpu(const json_t *use)
 {
 	uint64_t reads = 0, writes = 0, sectors = 0;

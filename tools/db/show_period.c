@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * show_period.c: `ttmon db show FILE --period WHICH`: what was moved in each period of a program
- * (core/history/periods.h): which memory in all of them, which now and then, which at the start alone.
- * For a training loop: what its steady state is. In 80 columns, by process.
+ * show_period.c: `ttmon db show FILE --period WHICH` shows what was moved in each period of a program
+ * (daemon/core/history/periods.h): which memory in all periods, which in some, which only at the
+ * start. For a training loop this shows the steady state. In 80 columns, one process after the other.
  */
 #include <inttypes.h>
 
@@ -22,12 +22,12 @@
 #define MAX_LABELS    8
 #define SITE_COLUMNS  72
 
-/* Memory of one process, call site (or name, where none is known) and method. */
+/* The memory of one process, call site (or name, if no site is known) and method. */
 struct group {
 	uint32_t proc, site;
 	uint8_t method;
 	bool in_place;
-	const char *name; /* of the run */
+	const char *name; /* borrowed from the run */
 	struct ttmon_period_row row;
 };
 
@@ -40,14 +40,14 @@ struct which {
 struct show {
 	struct which which;
 	bool begun;
-	size_t nr_marks;	       /* known when it was begun */
-	struct ttmon_period_ends ends; /* labels are the run's */
+	size_t nr_marks;	       /* number of marks when the groups were begun */
+	struct ttmon_period_ends ends; /* the labels are borrowed from the run */
 	struct ttmon_periods *sums;
 	struct group *groups;
 	uint32_t n, cap;
 	struct ttmon_hmap by_key;
 	uint64_t seed;
-	const char *id; /* of the allocation at hand */
+	const char *id; /* id of the current allocation */
 	int err;
 };
 
@@ -58,7 +58,10 @@ static bool same_group(const struct group *g, const struct ttmon_run_alloc *a)
 	return g->proc == a->proc && g->site == a->site && g->method == a->method && (a->site || g->name == a->name);
 }
 
-/* The group of this allocation, made if need be. Names of a run are the same where their text is. */
+/*
+ * Returns the group of this allocation; makes it if there is none. Two names are equal if their texts
+ * are.
+ */
 static struct group *group_of(struct show *s, const struct ttmon_run_alloc *a)
 {
 	uint64_t key = ttmon_mix64(((uint64_t)a->proc << 32 | a->site) ^ s->seed) ^ ttmon_mix64(a->method + 1), at;
@@ -78,7 +81,9 @@ static struct group *group_of(struct show *s, const struct ttmon_run_alloc *a)
 	return &s->groups[s->n++];
 }
 
-/* Before the first event: whoever sees it has to know where its period ends. */
+/*
+ * Called before the first event, because assigning an event to a period takes the end of the period.
+ */
 static int read_ends(struct show *s, const struct ttmon_run *run)
 {
 	_cleanup_free_ struct ttmon_period_mark *marks = malloc((run->nr_checkpoints + 1) * sizeof(*marks));
@@ -121,8 +126,8 @@ static void add_event(void *ctx, const struct ttmon_run *run, const struct ttmon
 }
 
 /*
- * Pinned memory that is never moved has no event and is a row all the same. Nothing is kept but
- * groups.
+ * Adds an allocation to its group. Pinned memory that is never moved has no event but still gets a
+ * row. Only groups are kept.
  */
 static bool add_alloc(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
 {
@@ -234,7 +239,7 @@ static int by_bytes(const void *pa, const void *pb)
 	return x < y ? 1 : x > y ? -1 : a->group < b->group ? -1 : 1;
 }
 
-/* Rows of one process that belong together, below a title. */
+/* Prints the rows of one process that belong under a title. */
 static void print_rows(const struct ttmon_run *run, const struct group **list, uint32_t n, const char *title,
 		       unsigned int when)
 {
@@ -259,7 +264,10 @@ static int by_length(const void *pa, const void *pb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* Of the complete ones after the first, where there are any: that has the program's start in it. */
+/*
+ * Computes the median length of the complete periods after the first (which includes the program's
+ * start); of all complete ones if there are no others.
+ */
 static int median_length(const struct ttmon_run *run, const struct show *s, uint32_t proc, uint64_t *ret)
 {
 	const uint64_t *ts = s->ends.ts + s->ends.from[proc];
@@ -362,7 +370,7 @@ static int show_all(const struct ttmon_run *run, const struct show *s)
 	return 0;
 }
 
-/* Why there is nothing to show. */
+/* Writes why there is nothing to show. */
 static void no_periods(const struct show *s, const struct ttmon_run *run, char *why, size_t n)
 {
 	const char *seen[MAX_LABELS];
@@ -371,11 +379,11 @@ static void no_periods(const struct show *s, const struct ttmon_run *run, char *
 
 	ttmon_fmt_text(name, sizeof(name), run->path);
 	if (!run->nr_checkpoints) {
-		snprintf(why, n, "%s has no checkpoints: no program told where its periods end", name);
+		snprintf(why, n, "%s has no checkpoints: no program marked the ends of its periods", name);
 		return;
 	}
 	if (!s->nr_marks) {
-		snprintf(why, n, "%s has its checkpoints behind its allocations, where no ttmond puts them", name);
+		snprintf(why, n, "%s has its checkpoints after its allocations, which ttmond never writes", name);
 		return;
 	}
 	at = (size_t)snprintf(why, n, "%s has no checkpoint \"%s\"; there are", name,
@@ -406,7 +414,7 @@ static bool parse_number(const char *text, int64_t *ret)
 	return !errno && !*end && end != text && *ret >= -(int64_t)UINT32_MAX && *ret <= UINT32_MAX;
 }
 
-/* "LABEL", "N", "LABEL:N"; "LABEL:" for a label that is a number. */
+/* Parses "LABEL", "N" or "LABEL:N". "LABEL:" is for a label that is a number. */
 static void parse_which(const char *text, struct which *w)
 {
 	const char *colon = strrchr(text, ':');

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt.c: the Tenstorrent part of `ttmon db check` and `ttmon db show`. Sums are held against what they
- * are sums of: chips against the devices of processes, programs against their runs, dispatches against
- * those told one by one, slots against both. What is said to be cut short (dropped, limits, a trace
- * that goes on) is not held against anything.
+ * tt.c: the Tenstorrent part of `ttmon db check` and `ttmon db show`. Each sum is compared with its
+ * parts: chips with the devices of processes, programs with their runs, counts of dispatches with the
+ * list of single dispatches, slots with both. A list that is marked as incomplete (dropped, limits, a
+ * recording that goes on) is not compared.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "tools/db/db_tool.h"
 #include "lib/base/fmt.h"
 
-#define MAX_ROWS 8 /* of each table that is shown */
+#define MAX_ROWS 8 /* rows shown of each table */
 
 static const char *const types[] = { "dram", "l1", "l1_small", "trace", "cb", "kernel" };
 static const char *const kinds[] = { "workload", "trace", "slow", "write", "read", "finish" };
@@ -34,7 +34,7 @@ static void problem(const struct check *c, const char *fmt, ...)
 	c->problem(c->ctx, text);
 }
 
-/* A cell of a table whose columns are named once. */
+/* Returns a cell of a table; the names of the columns stand once, at the head of the table. */
 static const json_t *cell(const json_t *table, size_t row, const char *column)
 {
 	const json_t *columns = json_object_get(table, "columns");
@@ -56,7 +56,7 @@ static uint64_t cell_u64(const json_t *table, size_t row, const char *column)
 	return value;
 }
 
-/* Sums by a name made of two numbers and a word. */
+/* Adds a value to the sum whose key is two numbers and a word. */
 static bool add(json_t *sums, uint64_t a, uint64_t b, const char *what, uint64_t value)
 {
 	char key[80];
@@ -105,7 +105,7 @@ static const json_t *chip_by_index(const struct check *c, uint64_t index)
 	return NULL;
 }
 
-/* What a chip holds is what processes hold on it. */
+/* Checks that the memory in use on a chip is the sum over the processes. */
 static void check_memory(const struct check *c, json_t *sums)
 {
 	bool ok = true;
@@ -143,7 +143,10 @@ static void check_memory(const struct check *c, json_t *sums)
 		problem(c, "out of memory");
 }
 
-/* Runs and busy time of a device of a process, by its programs, its clock and run by run. */
+/*
+ * Checks the runs and the busy time of each device of a process in three ways: by program, by clock,
+ * and run by run.
+ */
 static void check_runs(const struct check *c, json_t *sums)
 {
 	const json_t *runs = json_object_get(c->tt, "runs"), *programs = json_object_get(c->tt, "programs");
@@ -194,8 +197,8 @@ static uint64_t address(const json_t *json)
 }
 
 /*
- * Told one by one there are at most as many as in the sums: the last ones of a burst are in these
- * alone.
+ * Checks that the list of dispatches is not longer than their count. It may be shorter: the last
+ * dispatches of a burst are only counted.
  */
 static void check_dispatches(const struct check *c, json_t *sums)
 {
@@ -226,7 +229,7 @@ static void check_dispatches(const struct check *c, json_t *sums)
 		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
 			snprintf(key, sizeof(key), "sum %s", kinds[k]);
 			if (sum_of(sums, pid, device, kinds[k]) > sum_of(sums, pid, device, key))
-				problem(c, "dispatches of %" PRIu64 ": more of %s were told than there were", pid,
+				problem(c, "dispatches of %" PRIu64 ": the list has more %s than their count", pid,
 					kinds[k]);
 		}
 	}
@@ -244,8 +247,7 @@ static uint64_t all_kinds(const json_t *sum)
 }
 
 /*
- * Slot by slot there are as many dispatches of a process, and as much device time of each device, as
- * in all.
+ * Checks that the slots add up to all dispatches of a process and to all device time of each device.
  */
 static void check_slots(const struct check *c, json_t *sums)
 {
@@ -301,13 +303,13 @@ static void check_slots(const struct check *c, json_t *sums)
 			return;
 		}
 	}
-	/* Rows of somebody who is in neither list. */
+	/* The slots have rows of a process or device that is in neither list. */
 	if (all[0] != slotted[0] || all[1] != slotted[1])
 		problem(c, "slots: %" PRIu64 " dispatches of %" PRIu64 ", %" PRIu64 " ns of %" PRIu64, slotted[0],
 			all[0], slotted[1], all[1]);
 }
 
-/* Nothing to hold it against: what is not there, or not whole. */
+/* Returns whether a table is missing or incomplete, so that there is nothing to compare with. */
 static bool is_short(const struct check *c, bool of_slots)
 {
 	const json_t *slots = json_object_get(c->tt, "slots");
@@ -330,7 +332,10 @@ void ttmon_db_tool_check_tt(const struct ttmon_db *db, bool limited, void (*repo
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
 		_cleanup_(ttmon_json_decrefp) json_t *sums = NULL;
 
-		/* A service forgets the programs and dispatches of ended processes before it forgets their runs. */
+		/*
+		 * The service forgets the programs and dispatches of ended processes before their runs, so these
+		 * tables may be shorter.
+		 */
 		if (checks[i] != check_memory && (limited || cut || is_short(&c, checks[i] == check_slots)))
 			continue;
 		sums = json_object();
@@ -378,7 +383,7 @@ static void show_chips(const json_t *tt)
 		const json_t *chip = json_array_get(chips, i), *peak = json_object_get(chip, "peak");
 		char card[17], arch[13];
 
-		/* Of one of which nothing is known it is not said that it was idle. */
+		/* A chip of which nothing is known must not be shown as idle. */
 		if (!total(peak, false) && !total(peak, true) && !json_is_true(json_object_get(chip, "at_least"))) {
 			idle++;
 			continue;
@@ -492,7 +497,7 @@ static int show_programs(const json_t *tt)
 	return 0;
 }
 
-/* How the words of profiler records lie, and how sure that is. */
+/* Shows the layout of profiler records, and how certain it is. */
 static void show_record_layouts(const json_t *clocks)
 {
 	size_t unsure = 0;
@@ -505,11 +510,13 @@ static void show_record_layouts(const json_t *clocks)
 		refused += ttmon_db_get(k, "refused_layout", 0);
 	}
 	if (unsure)
-		printf("RECORDS    %zu %s: another layout fits the profiler's records as well; where both say the same they are shown\n",
+		printf("RECORDS    %zu %s: another layout fits the profiler's records too; only records that are the "
+		       "same in both are shown\n",
 		       unsure, unsure == 1 ? "device" : "devices");
 	if (refused)
 		printf("RECORDS    %" PRIu64
-		       " of the profiler refused: their layout is not known, or two fit and say different things\n",
+		       " of the profiler not used: their layout is not known, or two layouts fit with different "
+		       "results\n",
 		       refused);
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * workload.c: what `make demo` traces: a training loop in small, with one mistake in each direction.
+ * workload.c: the program that `make demo` traces: a small training loop with one mistake of each
+ * kind.
  *
- * In each step a large batch is copied to the device from ordinary memory (it should be pinned), and
- * the weights from pinned memory (as it should be). A third buffer is pinned at start and never used
- * (it should not be pinned). Two more threads allocate and free pinned memory all the while. The
- * function names are what ttmond's summary names them by.
+ * In each step a large batch is copied to the device from pageable memory (it should be pinned), and
+ * the weights from pinned memory (correct). A third buffer is pinned at start and never used (it
+ * should not be pinned). Two more threads allocate and free pinned memory all the time. ttmond's
+ * summary shows the function names of this file.
  *
  * Uses whichever CUDA runtime it finds: the stand-in it was linked with, or a real one through
- * LD_LIBRARY_PATH. A few seconds.
+ * LD_LIBRARY_PATH. Runs for a few seconds.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -29,7 +30,7 @@
 #define STEP_NS	     10000000
 #define CHURN_BLOCKS 4
 
-/* Kept out of line, and not as the last call: they are to be seen in the call stacks. */
+/* These functions must appear in call stacks: they are not inlined, and not called as a tail call. */
 #define NAMED static __attribute__((noinline))
 
 static atomic_bool stop;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* cmd_heat.c: `ttmon heat`: options, the one-shot forms. */
+/* cmd_heat.c: `ttmon heat`: the options, and the forms that print once. */
 #include <langinfo.h>
 #include <locale.h>
 
@@ -37,7 +37,7 @@ int ttmon_heat_read(const struct ttmon_heat_ask *ask, bool quiet, struct ttmon_h
 		ttmon_heatmap_keep_last(&map, ask->last_ms * NSEC_PER_MS);
 	if (!err && ask->by_site && !map.pages)
 		err = ttmon_heatmap_group(&map);
-	/* Pages lie in a row: so they are shown unless another order was requested. */
+	/* Pages are shown by address unless another order was requested. */
 	if (!err)
 		err = ttmon_heatmap_sort(&map, map.pages && !ask->has_sort ? TTMON_HEAT_BY_SITE : ask->sort,
 					 ask->reverse);
@@ -114,12 +114,11 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	if (cli->nr_words)
 		o->ask.db = strcmp(cli->words[0], "live") ? cli->words[0] : NULL;
 	if (o->ask.id && !*o->ask.id)
-		return ttmon_cli_bad(cli, "an id is wanted after --id");
+		return ttmon_cli_bad(cli, "--id needs an id");
 	if ((o->by == BY_PAGE) != (o->ask.id != NULL))
 		return ttmon_cli_bad(cli, "%s--id",
-				     o->by == BY_PAGE
-					     ? "pages are those of one allocation: its "
-					     : "an allocation's pages are meant: --by page is missing before ");
+				     o->by == BY_PAGE ? "pages are those of one allocation: its "
+						      : "to show an allocation's pages, add --by page before ");
 	o->ask.by_site = o->by == BY_SITE;
 	if (!o->once && !o->json && ttmon_heat_has_screen())
 		return ttmon_heat_screen(&o->ask);
@@ -134,10 +133,11 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "once", '1', NULL, "print the map and end, also on a terminal", NULL, TTMON_CLI_FLAG(struct opts, once) },
+	{ "once", '1', NULL, "print the map once and end, even on a terminal", NULL,
+	  TTMON_CLI_FLAG(struct opts, once) },
 	TTMON_ROW_JSON(struct opts, json, "JSON: the cells as numbers", "Bytes and copies."),
 	{ "by", 0, "WHAT",
-	  "allocation; site: those of one call site, process and API together; page: pages of one (allocation)",
+	  "one row per allocation, site (all of a call site, process and API) or page (of one allocation) (allocation)",
 	  "The row of a site has the size of its largest allocation; the pages of one are in at most 64 groups.",
 	  TTMON_CLI_WORD(struct opts, by, "allocation site page") },
 	{ "id", 0, "ID", "of that allocation, as much of its beginning as is needed in a DB",
@@ -149,7 +149,7 @@ static const struct ttmon_cli_opt options[] = {
 	{ "reverse", 'r', NULL, "the other way round", NULL, TTMON_CLI_FLAG(struct opts, ask.reverse) },
 	{ "lines", 'n', "N", "at most so many rows, 0: all (of a table 50, of JSON all)", NULL,
 	  TTMON_CLI_NUMBER(struct opts, ask.lines, 0, 1000000000), TTMON_CLI_GIVEN(struct opts, has_lines) },
-	{ "pid", 'p', "PID", "of this process alone", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
+	{ "pid", 'p', "PID", "only of this process", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
 	{ "all", 'a', NULL, "also device memory, and mappings that moved nothing", NULL,
 	  TTMON_CLI_FLAG(struct opts, ask.all) },
 	{ "last", 0, "S", "of the last S seconds alone: map, rows and sums; the peak is that of the whole run", NULL,
@@ -164,14 +164,17 @@ const struct ttmon_cli_cmd ttmon_cmd_heat = {
 	.name = "ttmon heat",
 	.summary = "transfers over time, or over the pages of an allocation, as a heat map in the terminal",
 	.args = "[OPTIONS] [DB|live]",
-	.about =
-		"What was moved to and from the device, as a map: a row for each allocation, time from left to right. DB is a database\n"
-		"(ttmond --dump-db), live the service, which is meant where neither is given.",
-	.notes =
-		"Keys: arrows and page keys move, Enter the pages of an allocation, Backspace back, g by call site, + - zoom, < > to earlier and later,\n"
-		"= all of it, s sort, r the other way round, p or space pause, h help, q quit.\n"
-		"HOW: P pinned, - pageable, ? not known which of both, m managed, d on the device, and by which call. A middle dot: alive and nothing moved;\n"
-		"?: calls can be missing there; + behind the map: events of this allocation were not kept; >=: a lower bound, -: not known. The live map of a long life is coarse: 64 pieces.",
+	.about = "Shows what was moved to and from the device as a map: a row for each allocation, time from left to "
+		 "right. DB is a\n"
+		 "database (ttmond --dump-db), live the running service, which is the default.",
+	.notes = "Keys: arrows and page keys move, Enter shows the pages of an allocation, Backspace goes back, g "
+		 "groups by call site, + - zoom,\n"
+		 "< > go to earlier and later times, = shows all, s sorts, r reverses the order, p or space pauses, h "
+		 "help, q quits.\n"
+		 "HOW: P pinned, - pageable, ? not known which of both, m managed, d on the device, then the call. A "
+		 "middle dot: live, nothing moved;\n"
+		 "?: calls may be missing there; + behind the map: events of this allocation were not kept; >=: a "
+		 "lower bound, -: not known. In the live map the life of an allocation has 64 parts at most.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .ask = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 2000 } },
 	.size = sizeof(struct opts),

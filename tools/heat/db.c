@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* db.c: the heat map of a database. Events are put into bins while the file is read; none is kept. */
+/*
+ * db.c: the heat map of a database. Events are added to bins while the file is read; no event is kept.
+ */
 #include "daemon/core/history/history.h"
 #include "lib/demangle/runsite.h"
 #include "lib/demangle/site.h"
@@ -7,16 +9,16 @@
 #include "lib/pin/groups.h"
 #include "tools/heat/heat.h"
 
-#define PAGE	  4096 /* as ttmon_run_pages() counts */
+#define PAGE	  4096 /* the unit of ttmon_run_pages() */
 #define LATEST_NS (1ULL << 62)
 
 struct load {
 	const struct ttmon_heat_ask *ask;
 	struct ttmon_heatmap *map;
 	int err;
-	bool begun;    /* the times of the map are known */
-	uint64_t over; /* allocations for which there is no room */
-	/* of the one whose pages are wanted, or might be */
+	bool begun;    /* the times of the map are set */
+	uint64_t over; /* number of allocations beyond the limit */
+	/* events of the allocation whose pages are shown, or that may be it */
 	struct ttmon_run_event *events;
 	size_t nr, max;
 	bool found;
@@ -30,7 +32,7 @@ static uint64_t width_of(uint64_t from_ns, uint64_t to_ns)
 static void begin(struct load *l, const struct ttmon_run *run)
 {
 	l->begun = true;
-	/* Whatever the file says: times that can be reckoned with. */
+	/* Whatever the file says, limit the times to values that cannot overflow in sums. */
 	l->map->start_ns = MIN(run->start_ns, LATEST_NS);
 	l->map->end_ns = MIN(MAX(run->end_ns, l->map->start_ns + 1), l->map->start_ns + TTMON_HEATMAP_MAX_NS);
 	l->map->width_ns = width_of(l->map->start_ns, l->map->end_ns);
@@ -114,7 +116,10 @@ static bool want_alloc(struct load *l, const struct ttmon_run *run, const struct
 	return false;
 }
 
-/* As much of the id's beginning as is needed: the first that fits. */
+/*
+ * Returns whether the pages of this allocation were requested. The beginning of an id is enough; the
+ * first allocation that fits is taken.
+ */
 static bool want_pages(struct load *l, const struct ttmon_run_alloc *a)
 {
 	if (l->found || strncmp(a->id, l->ask->id, strlen(l->ask->id)) != 0) {
@@ -136,7 +141,7 @@ static bool on_want(void *ctx, const struct ttmon_run *run, const struct ttmon_r
 	return l->ask->id ? want_pages(l, a) : want_alloc(l, run, a);
 }
 
-/* ---- what is known once the file has been read ---- */
+/* ---- after the file has been read ---- */
 
 static int fill_row(const struct ttmon_run *run, const struct ttmon_run_alloc *a, size_t seq,
 		    struct ttmon_heatmap_row *r)
@@ -193,7 +198,7 @@ static void add_missing(struct ttmon_heatmap *map, uint64_t n, const char *what)
 			 ttmon_fmt_count(count, sizeof(count), n), what);
 }
 
-/* Are the numbers all that there is to say? */
+/* Returns whether the reasons are only those that the counts in the map already show. */
 static bool is_told(const char *reasons)
 {
 	return !*reasons || !strcmp(reasons, "lost") || !strcmp(reasons, "limit") || !strcmp(reasons, "lost, limit");

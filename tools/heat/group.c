@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * group.c: rows of one call site, process and method become one: a loop that allocates a thousand
- * times is a line and not a thousand. Pure.
+ * group.c: merges the rows of one call site, process and method, so that a loop that allocates a
+ * thousand times is one line. Pure.
  */
 #include "tools/heat/heat.h"
 
-#define PIECES TTMON_HEAT_WIDTH_MAX /* of the map's time, where the bins of rows are of different widths */
+/* parts that the time of the map is divided into if rows have bins of different widths */
+#define PIECES TTMON_HEAT_WIDTH_MAX
 
 static int by_site(const void *a, const void *b)
 {
@@ -32,7 +33,7 @@ static int add_bins(struct ttmon_heatmap *map, struct ttmon_heatmap_row *to, con
 	struct ttmon_heatmap_bin *more;
 
 	if (to->nr_bins + (uint64_t)n > to->max_bins) {
-		/* Twice what is needed: a group grows row by row. */
+		/* Allocate twice what is needed, because a group grows row by row. */
 		more = reallocarray(to->bins, (to->nr_bins + (size_t)n) * 2, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
@@ -46,7 +47,7 @@ static int add_bins(struct ttmon_heatmap *map, struct ttmon_heatmap_row *to, con
 	return 0;
 }
 
-/* The bins of a row in pieces that are the same for all rows. */
+/* Redistributes the bins of a row to parts that are the same for all rows. */
 static int divide(struct ttmon_heatmap *map, struct ttmon_heatmap_row *r)
 {
 	struct ttmon_heatmap_span span = { .from_ns = map->start_ns, .columns = PIECES };
@@ -120,7 +121,7 @@ int ttmon_heatmap_group(struct ttmon_heatmap *map)
 		n++;
 	}
 	map->sites = true;
-	/* After an error the rows behind are still owned. */
+	/* After an error the rows not yet merged are still owned by the map. */
 	map->nr = err ? all : n;
 	return err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* json.c: the heat map for programs: the cells of each row as numbers. Pure. */
+/* json.c: the heat map as JSON: the cells of each row as numbers. Pure. */
 #include "lib/base/names.h"
 #include "daemon/core/history/history.h"
 #include "tools/heat/heat.h"
@@ -23,7 +23,7 @@ static json_t *text_of(const char *s)
 {
 	json_t *v = s ? json_string(s) : json_null();
 
-	/* Not UTF-8. */
+	/* The text is not UTF-8. */
 	return v ? v : json_string("?");
 }
 

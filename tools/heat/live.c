@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * live.c: the heat map of a running service: the allocations that moved most (/v1/heat), and those
- * that are pinned now whether they moved anything or not (/v1/allocations); of one allocation its
- * pages (/v1/allocations/ID). The reading is not of one moment; an allocation is in it once.
+ * live.c: the heat map of a running service. The rows are the allocations that moved most (/v1/heat)
+ * and all that are pinned now (/v1/allocations); or the pages of one allocation (/v1/allocations/ID).
+ * The documents are not of exactly the same moment; an allocation that is in both gets one row.
  */
 #include <inttypes.h>
 
@@ -13,8 +13,8 @@
 #include "tools/heat/heat.h"
 #include "tools/cli/show.h"
 
-#define HOTTEST	   1000 /* of /v1/heat */
-#define PINNED_MAX 5000 /* of each method */
+#define HOTTEST	   1000 /* rows requested from /v1/heat */
+#define PINNED_MAX 5000 /* the most pinned allocations of each method */
 #define LATEST_NS  (1ULL << 62)
 
 static unsigned int method_of(const char *name)
@@ -25,7 +25,7 @@ static unsigned int method_of(const char *name)
 	return TTMON_METHOD_NONE;
 }
 
-/* A time that sums with TTMON_HEATMAP_MAX_NS do not wrap. */
+/* Reads a time and limits it, so that adding TTMON_HEATMAP_MAX_NS cannot overflow. */
 static uint64_t time_at(const json_t *o, const char *key)
 {
 	return MIN(ttmon_show_u64(o, key), LATEST_NS);
@@ -46,7 +46,7 @@ static char *clean_copy(const char *text)
 	return strdup(ttmon_fmt_text(buf, sizeof(buf), text));
 }
 
-/* What kind of memory it is, and whether all of its copies were seen. */
+/* Sets the kind of memory, and whether all of its copies were seen. */
 static void take_known(struct ttmon_heatmap_row *r, const json_t *a)
 {
 	const char *kind = ttmon_show_str(a, "kind");
@@ -56,7 +56,7 @@ static void take_known(struct ttmon_heatmap_row *r, const json_t *a)
 	r->at_least |= ttmon_show_bool(a, "at_least");
 }
 
-/* Begins a row with what both documents say of an allocation. */
+/* Begins a row with the members that both documents have of an allocation. */
 static struct ttmon_heatmap_row *begin(struct ttmon_heatmap *map, const json_t *a, unsigned int method)
 {
 	struct ttmon_heatmap_row *r = ttmon_heatmap_begin(map);
@@ -83,7 +83,7 @@ static struct ttmon_heatmap_row *begin(struct ttmon_heatmap *map, const json_t *
 	return r;
 }
 
-/* copies[] and bytes[] from origin_ns on, one for each width_ns. */
+/* Adds copies[] and bytes[], one entry for each width_ns from origin_ns on. */
 static int take_buckets(struct ttmon_heatmap *map, struct ttmon_heatmap_row *r, const json_t *heat)
 {
 	const json_t *copies = json_object_get(heat, "copies"), *bytes = json_object_get(heat, "bytes");
@@ -135,7 +135,7 @@ int ttmon_heat_take_heat(struct ttmon_heatmap *map, const json_t *doc, const str
 			return err;
 		r->alloc_ns = r->origin_ns;
 		r->live = ttmon_show_bool(a, "live");
-		/* When it ended this document does not say: not before its last transfer. */
+		/* This document does not have the time of the release. It was not before the last transfer. */
 		if (!r->live)
 			r->free_ns = r->origin_ns + (r->nr_bins ? r->bins[r->nr_bins - 1].at + 1 : 1) * r->width_ns;
 		ttmon_heatmap_keep(map);
@@ -213,7 +213,7 @@ int ttmon_heat_take_allocs(struct ttmon_heatmap *map, const json_t *doc, const s
 			return -ENOMEM;
 		take_life(r, a);
 		take_sums(r, json_object_get(a, "transfers"));
-		/* It moved something, and was not among the hottest: when is not known. */
+		/* It was copied but is not among the hottest allocations, so the times of its copies are not known. */
 		r->more = r->copies != 0;
 		ttmon_heatmap_keep(map);
 	}
@@ -283,8 +283,8 @@ int ttmon_heat_take_pages(struct ttmon_heatmap *map, const json_t *doc)
 	snprintf(map->missing, sizeof(map->missing), "The map is of the last %s events of %s.",
 		 ttmon_fmt_count(count, sizeof(count), told), ttmon_fmt_count(bytes, sizeof(bytes), told + gone));
 	/*
-	 * How often each was touched in the whole life is counted all the same; how many bytes that were is
-	 * not.
+	 * The document counts how often each page was touched in its whole life, but not how many bytes that
+	 * moved.
 	 */
 	for (size_t i = 0; i < map->nr; i++) {
 		json_int_t n = json_integer_value(json_array_get(copies, i));
@@ -347,7 +347,7 @@ void ttmon_heat_take_advice(struct ttmon_heatmap *map, const char *text)
 	}
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static int ask_for(const struct ttmon_heat_ask *ask, const char *path, json_t **ret, char *why, size_t n)
 {
@@ -432,7 +432,7 @@ static int read_pages(const struct ttmon_heat_ask *ask, struct ttmon_heatmap *ma
 	json_t *doc = NULL;
 	int err;
 
-	/* As the path wants it: all but digits, letters and what ids are made of. */
+	/* Escape all characters but digits, letters and those of ids, as a URL needs it. */
 	for (const char *p = ask->id; *p && len + 4 < sizeof(path); p++) {
 		if (strchr("0123456789abcdefghijklmnopqrstuvwxyz:@", *p))
 			path[len++] = *p;
@@ -463,7 +463,8 @@ static void find_bounds(struct ttmon_heatmap *map)
 static void count_procs(struct ttmon_heatmap *map)
 {
 	/*
-	 * In the order of allocations many of a process follow each other; a thousand hottest at most do not.
+	 * Allocations come sorted by process, so many of one process follow each other; of the hottest there
+	 * are at most a thousand.
 	 */
 	for (size_t i = 0; i < map->nr; i++) {
 		size_t k = 0;
@@ -474,7 +475,7 @@ static void count_procs(struct ttmon_heatmap *map)
 	}
 }
 
-/* Without it (--trace-only) there are no verdicts. */
+/* A service with --trace-only does not have this route: then there are no verdicts. */
 static void read_advice(const struct ttmon_heat_ask *ask, struct ttmon_heatmap *map)
 {
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };

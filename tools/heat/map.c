@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* map.c: the rows of a heat map, their bins, and what is in a cell. Pure. */
+/* map.c: the rows of a heat map, their bins, and the values of cells. Pure. */
 #include "tools/heat/heat.h"
 
 const char *ttmon_heat_sort_name(unsigned int sort)
@@ -30,7 +30,7 @@ void ttmon_heatmap_fini(struct ttmon_heatmap *map)
 	*map = (struct ttmon_heatmap){ 0 };
 }
 
-/* ---- making it ---- */
+/* ---- building the map ---- */
 
 struct ttmon_heatmap_row *ttmon_heatmap_begin(struct ttmon_heatmap *map)
 {
@@ -71,7 +71,7 @@ static uint32_t add_sat(uint32_t a, uint32_t b)
 	return a > UINT32_MAX - b ? UINT32_MAX : a + b;
 }
 
-/* Neighbours at the same place become one. */
+/* Merges neighbouring bins with the same position. */
 static void unite(struct ttmon_heatmap *map, struct ttmon_heatmap_row *r)
 {
 	uint32_t n = 0;
@@ -133,7 +133,7 @@ int ttmon_heatmap_put(struct ttmon_heatmap *map, uint64_t ts_ns, uint32_t copies
 	return put(map, &map->rows[map->nr], ts_ns, copies, bytes);
 }
 
-/* The smallest power of two of pages with which there are no more than TTMON_HEATMAP_GROUPS. */
+/* Returns the smallest power of two of pages that gives at most TTMON_HEATMAP_GROUPS groups. */
 static uint64_t choose_group(uint64_t size, uint64_t page_size)
 {
 	uint64_t group = page_size;
@@ -194,7 +194,7 @@ int ttmon_heatmap_add_mark(struct ttmon_heatmap_mark **list, size_t *nr, uint64_
 {
 	struct ttmon_heatmap_mark *more;
 
-	/* Grown by the half whenever the number is a power of two. */
+	/* Whenever the number is a power of two, grow the array by half. */
 	if (!(*nr & (*nr - 1))) {
 		more = reallocarray(*list, *nr ? *nr * 2 : 1, sizeof(*more));
 		if (!more)
@@ -302,7 +302,7 @@ unsigned int ttmon_heatmap_column(const struct ttmon_heatmap_span *span, uint64_
 	return (unsigned int)MIN(MIN(at, len) * span->columns / len, (uint64_t)span->columns - 1);
 }
 
-/* How much of v, which is spread over width_ns, lies before at. */
+/* Returns how much of v, which is spread evenly over width_ns, lies before at. */
 static uint64_t share(uint64_t v, uint64_t at, uint64_t width_ns)
 {
 	return at >= width_ns ? v : (uint64_t)((unsigned __int128)v * at / width_ns);
@@ -376,7 +376,7 @@ static void spread(const struct ttmon_heatmap_span *span, uint64_t from_ns, uint
 
 void ttmon_heatmap_cells(const struct ttmon_heatmap_row *r, const struct ttmon_heatmap_span *span, uint64_t *cells)
 {
-	uint64_t begin_ns = 0, end_ns = 0; /* of the column that the last bin lay in */
+	uint64_t begin_ns = 0, end_ns = 0; /* the column of the last bin */
 	unsigned int c = 0;
 
 	memset(cells, 0, span->columns * sizeof(*cells));

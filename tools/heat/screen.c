@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * screen.c: `ttmon heat` on a terminal, with ncurses: the map, and a way to look around in it. A
- * database is read once; the service is asked again each interval, and one that goes away is said in
- * the first line and waited for, with the last map below it.
+ * screen.c: `ttmon heat` on a terminal, with ncurses. A database is read once. A service is read again
+ * each interval; when it is away, the first line says so and the last map stays until it answers
+ * again.
  */
 #include <langinfo.h>
 #include <locale.h>
@@ -14,8 +14,8 @@
 #include "tools/term/screen.h"
 #include "lib/os/clock.h"
 
-#define WAIT_MS	   250	/* no wait is longer: a signal that comes just before it is obeyed then */
-#define ZOOM_LEAST 1000 /* ns of the whole map */
+#define WAIT_MS	   250	/* the longest wait: a signal that arrives just before a wait is handled after this time */
+#define ZOOM_LEAST 1000 /* shortest zoom: ns of the whole map */
 #define KEY_ESC	   27
 
 struct view {
@@ -24,15 +24,15 @@ struct view {
 	struct ttmon_heat_layout layout;
 	struct ttmon_heatmap_span span;
 	struct ttmon_heatmap_scale scale;
-	struct ttmon_heatmap_span scaled; /* what the scale is of; columns 0: of another map */
+	struct ttmon_heatmap_span scaled; /* the span of the current scale; columns 0: the scale is of another map */
 	bool has_map, paused, help, utf8, colour;
-	bool zoomed;	   /* span.from_ns and to_ns are the user's */
-	int err;	   /* of the last reading */
-	char *id;	   /* of the allocation whose pages are shown */
-	char *selected_id; /* stays selected when the order changes */
+	bool zoomed;	   /* span.from_ns and to_ns were set by the user */
+	int err;	   /* result of the last reading */
+	char *id;	   /* id of the allocation whose pages are shown */
+	char *selected_id; /* the selection stays on this id when the order changes */
 	uint64_t next_ns, good_ns;
 	size_t top, selected, page;
-	size_t back; /* what was selected among the allocations */
+	size_t back; /* the selected row among the allocations, to return to */
 };
 
 /* ---- reading ---- */
@@ -97,7 +97,7 @@ static attr_t attr_of(const struct view *v, unsigned int style)
 								    : A_NORMAL;
 }
 
-/* reverse: its first so many cells are those of what is selected. */
+/* reverse: number of cells at the start that are highlighted, for the selected row. */
 static void put_line(const struct view *v, int y, const struct ttmon_heat_line *line, unsigned int reverse)
 {
 	char text[5];
@@ -134,7 +134,7 @@ static void draw_help(int y)
 		"p space                       pause;  h this text away;  q quit",
 		"",
 		"HOW: P pinned, - pageable, ? not known which, m managed, d on the device, and by which call.",
-		"A dot: alive and nothing moved. ?: calls can be missing there. +: events were not kept.",
+		"A dot: live, nothing moved. ?: calls may be missing there. +: events were not kept.",
 		"Sums: >= a lower bound, - not known.",
 		"The live map of a long life is coarse: 64 pieces for each allocation.",
 	};
@@ -154,7 +154,7 @@ static void arrange(struct view *v)
 
 	ttmon_heat_fit(&v->map, (unsigned int)MAX(COLS, 1), v->utf8, &v->layout);
 	ttmon_heat_span(&v->map, v->ask, v->layout.map, &v->span);
-	/* A new reading may begin later, and another allocation's life is another time. */
+	/* A new reading may begin later, and another allocation has other times, so clamp the zoom. */
 	if (v->zoomed) {
 		v->span.from_ns = MAX(was.from_ns, v->map.start_ns);
 		v->span.to_ns = MIN(was.to_ns, v->map.end_ns);
@@ -163,7 +163,7 @@ static void arrange(struct view *v)
 			ttmon_heat_span(&v->map, v->ask, v->layout.map, &v->span);
 		}
 	}
-	/* All cells of all rows: not for each key. */
+	/* The scale needs all cells of all rows, so it is not computed for each key. */
 	if (!same_span(&v->scaled, &v->span)) {
 		ttmon_heatmap_find_scale(&v->map, &v->span, &v->scale);
 		v->scaled = v->span;
@@ -293,7 +293,7 @@ static void show_pages(struct view *v)
 
 static void show_allocations(struct view *v)
 {
-	/* Where pages were requested on the command line there is nothing to go back to. */
+	/* If the pages were requested on the command line there is no list to return to. */
 	if (!v->id)
 		return;
 	free(v->id);
@@ -311,7 +311,7 @@ static void next_sort(struct view *v)
 	sort_again(v);
 }
 
-/* Whether it is to end. */
+/* Handles a key. Returns whether to end. */
 static bool obey(struct view *v, int key)
 {
 	if (key == KEY_RESIZE)
@@ -373,7 +373,7 @@ static bool obey(struct view *v, int key)
 	return false;
 }
 
-/* Is it time to read? A database is read when another view of it is wanted alone. */
+/* Returns whether to read again. A database is read only when another view of it is requested. */
 static bool is_due(const struct view *v, uint64_t now_ns)
 {
 	if (!v->next_ns)
@@ -390,7 +390,7 @@ static void watch(struct view *v)
 		uint64_t now_ns = ttmon_mono_ns();
 
 		if (is_due(v, now_ns)) {
-			/* A large database takes its time. */
+			/* Reading a large database takes a while. */
 			if (v->ask->db) {
 				put_text(LINES - 1, "reading ...", A_BOLD);
 				clrtoeol();
@@ -430,10 +430,7 @@ int ttmon_heat_screen(struct ttmon_heat_ask *ask)
 
 	setlocale(LC_CTYPE, "");
 	v.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	/*
-	 * What is wrong with a database, or a service that is not there at all, is said before the screen is
-	 * taken.
-	 */
+	/* An unreadable database, or a missing service, is reported before the screen is set up. */
 	if (ttmon_heat_read(ask, false, &v.map))
 		return TTMON_EXIT_ERROR;
 	v.has_map = true;

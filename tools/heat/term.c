@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * term.c: what the terminal on stdout can do, by terminfo. By itself and after all else: <term.h>
- * makes macros of many a word.
+ * term.c: the abilities of the terminal on stdout, by terminfo. In a file of its own, with the header
+ * last: <term.h> defines macros with many common names.
  */
 #include "tools/heat/heat.h"
 #include "tools/cli/show.h"

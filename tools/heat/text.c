@@ -2,10 +2,10 @@
 /*
  * text.c: the lines of `ttmon heat`, as cells that a screen or a stream can show. Pure.
  *
- * Nothing is told by colour alone: a level is also a height (or a letter where there is no UTF-8), a
- * state a letter. The colours are of a ramp whose luminance only grows and that people without red or
- * green can read; they stand on a ground of their own, so that the theme of the terminal does not
- * matter.
+ * Nothing is shown by colour alone: a level is also a height (or a letter without UTF-8), a state is a
+ * letter. The luminance of the colours only grows with the level, and people with colour blindness can
+ * distinguish them. They have a background of their own, so they do not depend on the theme
+ * of the terminal.
  */
 #include "lib/base/names.h"
 #include "lib/demangle/site.h"
@@ -15,7 +15,7 @@
 
 #define COL_SIZE 6
 #define COL_HOW	 6
-#define COL_SUM	 7 /* and one where there are lower bounds */
+#define COL_SUM	 7 /* and one more column for the sign of a lower bound */
 #define COL_PID	 8
 #define SITE_MIN 10
 
@@ -187,7 +187,7 @@ static const char *bytes(char buf[TTMON_FMT_LEN], uint64_t v)
 		return "0";
 	unit = strchr(ttmon_fmt_bytes(buf, TTMON_FMT_LEN, v), ' ');
 	if (unit) {
-		/* Not "1023.9M": no room, and nobody wants the tenth. */
+		/* Avoids "1023.9M", which is too long and more exact than needed. */
 		if (unit - buf > 5)
 			unit = strchr(buf, '.'), memmove(unit, unit + 2, strlen(unit + 2) + 1);
 		unit[0] = unit[1];
@@ -222,7 +222,8 @@ const char *ttmon_heat_how(const struct ttmon_heatmap_row *r)
 		[TTMON_METHOD_PIECE] = "P own",
 	};
 	/*
-	 * Of which it is not known whether it is pinned; and what is pinned though its call does not say so.
+	 * Words for memory of which it is not known whether it is pinned, and for memory that is pinned
+	 * although its call does not say so.
 	 */
 	static const char *const unseen[TTMON_METHOD_MAX] = {
 		[TTMON_METHOD_HOST_ALLOC] = "? host", [TTMON_METHOD_REGISTERED] = "? reg",
@@ -295,9 +296,12 @@ void ttmon_heat_head(const struct ttmon_heatmap *map, const struct ttmon_heat_la
 		put_text(ret, at, l->width, "Complete.", TTMON_HEAT_PLAIN);
 }
 
-/* ---- times over the map ---- */
+/* ---- times above the map ---- */
 
-/* The smallest of 1, 2, 5 x 10^k ns, then of minutes and hours, that is no less than ns. */
+/*
+ * Returns the smallest of 1, 2, 5 x 10^k ns, then of round minutes and hours, that is not less than
+ * ns.
+ */
 static uint64_t nice_step(uint64_t ns)
 {
 	static const uint64_t slow[] = { 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400 };
@@ -313,7 +317,7 @@ static uint64_t nice_step(uint64_t ns)
 	return (ns / (86400 * NSEC_PER_SEC) + 1) * 86400 * NSEC_PER_SEC;
 }
 
-/* "0", "250ms", "1.25s", "3m", "27h03m": with as many digits as the step wants. */
+/* Formats "0", "250ms", "1.25s", "3m", "27h03m", with as many digits as the step needs. */
 static void time_text(char buf[TTMON_FMT_LEN], uint64_t ns, uint64_t step)
 {
 	static const struct {
@@ -351,7 +355,7 @@ static void put_times(const struct ttmon_heatmap *map, const struct ttmon_heat_l
 	unsigned int free_from = 0;
 	size_t longest = 0;
 
-	/* As near to each other as their texts allow. */
+	/* Place the times as close to each other as their texts allow. */
 	for (wide = 6; wide < span->columns; wide = longest + 3) {
 		step = nice_step((to - from) / span->columns * wide + 1);
 		time_text(text, (to - 1) / step * step, step);
@@ -449,7 +453,7 @@ static void put_cells(const struct ttmon_heatmap *map, const struct ttmon_heat_l
 		if (level)
 			put_ch(ret, l->map_at + c, l->width, l->utf8 ? blocks[level - 1] : (uint32_t)letters[level - 1],
 			       TTMON_HEAT_LEVEL1 + level - 1);
-		/* Which of its pieces it is that was not seen nobody says. */
+		/* Which groups of pages the missed copies touched is not known, so every one is marked. */
 		else if (alive && (r->at_least || in_gap(map, MAX(from, r->alloc_ns), MIN(to, r->free_ns))))
 			put_ch(ret, l->map_at + c, l->width, '?', TTMON_HEAT_UNKNOWN);
 		else if (alive)
@@ -457,7 +461,7 @@ static void put_cells(const struct ttmon_heatmap *map, const struct ttmon_heat_l
 	}
 }
 
-/* A lower bound, or not known: so it says. */
+/* Puts a sum, with its sign if it is a lower bound or not known. */
 static void put_sum(struct ttmon_heat_line *ret, unsigned int at, unsigned int n, const struct ttmon_heatmap_row *r,
 		    const char *figure)
 {
@@ -472,7 +476,10 @@ static const char *shown(const struct ttmon_heatmap_row *r)
 	return r->shown ? r->shown : r->site ? r->site : "?";
 }
 
-/* The call site and, of several allocations, how many, which stays readable where the name is long. */
+/*
+ * Puts the call site, and for a group the number of its allocations, which stays readable if the name
+ * is long.
+ */
 static void put_site(struct ttmon_heat_line *ret, const struct ttmon_heat_layout *l, const struct ttmon_heatmap_row *r)
 {
 	char buf[TTMON_FMT_LEN + 8] = "", count[TTMON_FMT_LEN], fit[TTMON_HEAT_WIDTH_MAX];
@@ -511,7 +518,7 @@ void ttmon_heat_row(const struct ttmon_heatmap *map, const struct ttmon_heat_lay
 		put_ch(ret, l->map_at + l->map, l->width, '+', TTMON_HEAT_WARN);
 }
 
-/* ---- what the signs mean ---- */
+/* ---- the legend ---- */
 
 void ttmon_heat_legend(const struct ttmon_heatmap *map, const struct ttmon_heat_layout *l,
 		       const struct ttmon_heatmap_span *span, const struct ttmon_heatmap_scale *scale,
@@ -577,7 +584,7 @@ static const char *not_seen(const struct ttmon_heatmap_row *r)
 					: "";
 }
 
-/* ", unpin: saves 1.2 ms": of all of its call site; nothing where nothing is known. */
+/* Formats ", unpin: saves 1.2 ms"; the gain is that of the whole call site. "" if nothing is known. */
 static const char *verdict(const struct ttmon_heatmap_row *r, char *buf, size_t n)
 {
 	char gain[2 * TTMON_FMT_LEN];

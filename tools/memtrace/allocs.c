@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * allocs.c: the allocations that accesses are joined with: of a database, or of the running service.
+ * allocs.c: reads the allocations that accesses are joined with, from a database or the running
+ * service.
  */
 #include <inttypes.h>
 
@@ -30,7 +31,10 @@ static int of_db(const struct ttmon_mt_args *args, struct ttmon_mt_map *map)
 	return err;
 }
 
-/* What a method of the service is to a GPU; TTMON_MT_MEM_UNKNOWN: memory that no GPU of CUDA sees. */
+/*
+ * Returns the kind of memory of a method of the service; TTMON_MT_MEM_UNKNOWN: memory that a CUDA GPU
+ * does not access.
+ */
 static unsigned int mem_of(const char *method)
 {
 	static const struct {
@@ -65,7 +69,7 @@ static void take_copies(const json_t *a, struct ttmon_mt_alloc *ret)
 	}
 }
 
-/* "launches": [before it was made, before it was freed or null] */
+/* "launches": [launches before the allocation, launches before the free or null] */
 static uint64_t nth(const json_t *a, size_t i)
 {
 	const json_t *n = json_array_get(json_object_get(a, "launches"), i);
@@ -74,9 +78,9 @@ static uint64_t nth(const json_t *a, size_t i)
 }
 
 /*
- * How many launches of each process are numbered: the least that one of its rows says. They are made
- * one after the other, and what is allocated meanwhile is in none. One that had the same pid before is
- * another process.
+ * Finds the number of launches of each process: the lowest value in the rows of the answer. The rows
+ * are written one after the other, so launches after that number may have come during the answer. A
+ * process that had the same pid earlier is another process.
  */
 static int take_order(struct ttmon_mt_map *map, const json_t *list)
 {
@@ -171,7 +175,7 @@ static int of_service(const struct ttmon_mt_args *args, struct ttmon_mt_map *map
 	return err;
 }
 
-/* How many there are, 0: it is no list. */
+/* Returns the number of allocations in a list of traces; 0: it is not a list. */
 static int of_list(const struct ttmon_mt_args *args, struct ttmon_mt_map *map)
 {
 	char lines[32], kept[32];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * buffers.c: the buffers that a trace touches, most sectors first, what kernels do to them, and which
- * of them no kernel touched.
+ * buffers.c: the table of the buffers that a trace touches, most sectors first: how kernels use them,
+ * and which buffers no kernel touched.
  */
 #include <inttypes.h>
 
 #include "lib/demangle/site.h"
 #include "tools/memtrace/cells.h"
 
-#define SOME  5 /* buffers whose instructions are named where nothing more is requested */
-#define NAMED 3 /* of those that kernels only read */
+#define SOME  5 /* number of buffers whose instructions are shown by default */
+#define NAMED 3 /* number of read-only buffers that are named */
 
 const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,
 				  size_t n)
@@ -37,8 +37,8 @@ const char *ttmon_mt_buffer_use(const struct ttmon_mt_buffer_row *b)
 /* ---- below the table ---- */
 
 /*
- * An allocation's memory was allocated for kernels that ran, and none touched it: said by the
- * findings; here as a sum.
+ * Prints the sum of memory that was allocated before kernels ran and that none of them touched. The
+ * findings name the single allocations.
  */
 static void untouched(const struct ttmon_mt_report *r, FILE *out)
 {
@@ -58,7 +58,7 @@ static void untouched(const struct ttmon_mt_report *r, FILE *out)
 			BYTES(y, bytes));
 }
 
-/* Memory that the host filled, and that kernels only read. */
+/* Returns whether the host filled this memory and kernels only read it. */
 static bool is_input(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
 {
 	const struct ttmon_mt_alloc *a = ttmon_mt_buffer_alloc(r, b);
@@ -75,7 +75,7 @@ static void only_read(const struct ttmon_mt_report *r, FILE *out, size_t width)
 	size_t n = 0, len;
 
 	len = (size_t)snprintf(text, sizeof(text), "Kernels only read, in %s:",
-			       ttmon_mt_pick_is_all(&r->args->pick) ? "this trace" : "what was chosen of this trace");
+			       ttmon_mt_pick_is_all(&r->args->pick) ? "this trace" : "the selected part of this trace");
 	for (size_t i = 0; i < r->nr_buffers; i++) {
 		const struct ttmon_mt_buffer_row *b = r->buffers[i];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cells.h: what goes into the cells of the report's tables: figures as texts, each in a buffer of its
+ * cells.h: helpers for the cells of the report's tables: figures as texts, each in a buffer of its
  * own.
  */
 #ifndef TTMON_TOOLS_MT_CELLS_H
@@ -13,7 +13,7 @@
 #define PERCENT(buf, v)	   ttmon_mt_percent(buf, sizeof(buf), v)
 #define PER(buf, num, den) ttmon_mt_per(buf, sizeof(buf), num, den)
 
-/* For PERCENT: less than 0 where there is nothing to have a share of. */
+/* Returns a share for PERCENT; negative if the whole is 0. */
 static inline double share_of(uint64_t part, uint64_t all)
 {
 	return all ? (double)part / (double)all : -1;

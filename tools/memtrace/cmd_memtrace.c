@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* cmd_memtrace.c: `ttmon memtrace`: its commands; without the name of one it is report. */
+/* cmd_memtrace.c: `ttmon memtrace` and its commands; the default command is report. */
 #include "tools/cli/cmds.h"
 #include "tools/memtrace/mt.h"
 #include "tools/memtrace/tool.h"

@@ -15,7 +15,7 @@
 /* clang-format off */
 enum kind {
 	NUM, ID, INT, ADDR, REAL, TEXT, OWNED, NAME, BOOL, TIME,
-	DIMS, SUMS, HIST, CLASSES, MIX, WIDTHS, ALLOC, WORST, /* of several parts, at value.of */
+	DIMS, SUMS, HIST, CLASSES, MIX, WIDTHS, ALLOC, WORST, /* kinds with several parts, in value.of */
 };
 /* clang-format on */
 
@@ -28,16 +28,16 @@ struct value {
 		double real;
 		const char *text;
 		char *owned;
-		const void *of; /* what a value of several parts is made of */
+		const void *of; /* the parts of a value of several parts */
 	};
-	size_t n;	     /* parts of a HIST */
-	const char *mark;    /* text: behind it; one that begins with '~' stands before it */
-	const char *instead; /* text: where it is not known; NULL: "-" */
+	size_t n;	     /* number of parts of a HIST */
+	const char *mark;    /* text output: a mark behind the value; a mark that begins with '~' goes before it */
+	const char *instead; /* text output: what stands for an unknown value; NULL: "-" */
 };
 
 /*
- * How a value is written below. Known: always; where k is; a number from 0 on; a pointer that is not
- * NULL.
+ * Constructors of values, for the table below. The suffix says when the value is known: always; if k
+ * is true; if the number is not negative; if the pointer is not NULL.
  */
 /* clang-format off */
 #define V_NUM(v)	   { .kind = NUM, .known = true, .num = (v) }
@@ -63,21 +63,22 @@ struct value {
 enum unit {
 	PLAIN,	 /* a count or a word */
 	SIZE,	 /* bytes */
-	SECTORS, /* of 32 bytes: the text says how many bytes these are */
-	SHARE,	 /* 0 to 1: the text says percent */
+	SECTORS, /* number of 32-byte sectors: the text output shows bytes */
+	SHARE,	 /* 0 to 1: the text output shows percent */
 };
 
-#define T 1  /* in the text */
+#define T 1  /* in the text output */
 #define C 2  /* in CSV */
 #define J 4  /* in JSON */
-#define O 8  /* optional: left out of a text in which no row has it */
-#define A 16 /* left out of JSON, rather than null, where it is not known */
+#define O 8  /* optional: not in the text output if no row has a value */
+#define A 16 /* if not known, the JSON member is left out rather than null */
 
 struct column {
-	const char *name, *title; /* title NULL: not in the text; one that begins with '<' is aligned to the left */
+	/* title NULL: not in the text output; a title that begins with '<' is aligned to the left */
+	const char *name, *title;
 	enum unit unit;
 	unsigned int in;
-	const char *help; /* for the manual page; NULL: the name says it */
+	const char *help; /* text for the manual page; NULL: the name is enough */
 };
 #define MOST_COLUMNS 48
 
@@ -86,12 +87,12 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : -1;
 }
 
-/* ---- sums, which all rows have; s: these, of: those whose efficiency it is ---- */
+/* ---- sums, which all rows have; s: the sums, of: the sums whose efficiency is shown ---- */
 
 /* clang-format off */
 #define SUMS_COLUMNS(X) \
 	X("requests", "REQUESTS", PLAIN, T | C | J, NULL, V_NUM(s->requests)) \
-	X("records", NULL, PLAIN, C | J, "of these, seen one by one", V_NUM(s->records)) \
+	X("records", NULL, PLAIN, C | J, "of these, recorded one by one", V_NUM(s->records)) \
 	X("inferred", NULL, PLAIN, C | J, "records whose lanes are inferred", V_NUM(s->inferred)) \
 	X("lanes", NULL, PLAIN, C | J, NULL, V_NUM(s->lanes)) \
 	X("full", NULL, PLAIN, C | J, "requests of all 32 lanes", V_NUM(s->full)) \
@@ -111,7 +112,7 @@ static double ratio(uint64_t a, uint64_t b)
 	X("phases", NULL, PLAIN, J, "wavefronts that the width needs", V_NUM(s->phases)) \
 	X("ideal_wavefronts", NULL, PLAIN, C | J, NULL, V_NUM(s->ideal_waves)) \
 	X("max_wavefronts", NULL, PLAIN, C | J, "of one request", V_NUM(s->max_waves)) \
-	X("same_word", NULL, PLAIN, J, "atomics: lanes that meet on one word", V_NUM(s->same)) \
+	X("same_word", NULL, PLAIN, J, "atomics: lanes that access the same word", V_NUM(s->same)) \
 	X("max_same_word", "MOST", PLAIN, T | J, "of one request", V_NUM(s->max_same)) \
 	X("efficiency", "EFF", SHARE, T | C | J, "as asked for", V_REAL(ttmon_mt_efficiency(of, requested))) \
 	X("efficiency_unique", NULL, SHARE, J, "of distinct bytes", V_REAL(ttmon_mt_efficiency(of, false))) \
@@ -232,7 +233,7 @@ static void site_values(const struct ttmon_mt_report *r, const void *of, uint32_
 
 /* ---- launches ---- */
 
-/* Launches of several contexts, whose ids may be the same. */
+/* Returns whether the launches are of several contexts, so that their ids may repeat. */
 static bool has_contexts(const struct ttmon_mt_dict *d)
 {
 	for (size_t i = 1; i < d->nr_launches; i++)
@@ -241,7 +242,7 @@ static bool has_contexts(const struct ttmon_mt_dict *d)
 	return false;
 }
 
-/* "0x7f12" or, where the process is known, "1234:0x7f12". */
+/* Formats "0x7f12" or, if the process is known, "1234:0x7f12". */
 static char *context(const struct ttmon_mt_launch *l)
 {
 	char pid[16] = "", *text = NULL;
@@ -312,8 +313,8 @@ static void launch_values(const struct ttmon_mt_report *r, const void *of, uint3
 static const char *const width_names[] = { "1", "2", "4", "8", "16", "32", "other" };
 
 /*
- * What requests are: by spaces and kinds, bits of 1 << enum. What is in none of these is the last
- * part.
+ * The parts of the requests, by space and kind, as bits 1 << enum. Requests in none of them are the
+ * last part.
  */
 #define GLOBAL_BITS (1u << TTMON_MT_GENERIC | 1u << TTMON_MT_GLOBAL)
 static const struct {
@@ -328,7 +329,7 @@ static const struct {
 };
 #define PARTS (ARRAY_SIZE(mix) + 1)
 
-/* Requests of each part; returns their sum. */
+/* Counts the requests of each part; returns their sum. */
 static uint64_t parts_of(const struct ttmon_mt_kernel_row *k, uint64_t *parts)
 {
 	uint64_t all = 0;
@@ -347,7 +348,7 @@ static uint64_t parts_of(const struct ttmon_mt_kernel_row *k, uint64_t *parts)
 	return all;
 }
 
-/* "4:67% 16:33%": bytes a lane. */
+/* Formats "4:67% 16:33%": the shares of the bytes per lane. */
 static char *widths_text(const struct ttmon_mt_kernel_row *k, uint64_t all)
 {
 	char text[160] = "";
@@ -415,7 +416,7 @@ static uint64_t launch_id(const struct ttmon_mt_report *r, uint32_t launch)
 	return launch < r->dict->nr_launches ? r->dict->launches[launch].id : 0;
 }
 
-/* "3-17": the launches that touched it first and last. */
+/* Formats "3-17": the first and the last launch that touched it. */
 static char *launches_text(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b)
 {
 	uint64_t first = launch_id(r, b->first_launch), last = launch_id(r, b->last_launch);
@@ -439,7 +440,7 @@ static char *buffer_text(const struct ttmon_mt_buffer_row *b, const struct ttmon
 	return asprintf(&text, "0x%" PRIx64 "%s%s", b->addr, a ? "  " : "", what) < 0 ? NULL : text;
 }
 
-/* What kernels do to it; NULL: not all of that is known. */
+/* Returns how kernels use it; NULL: not completely known. */
 static const char *use_of(const struct ttmon_mt_buffer_row *b)
 {
 	const char *use = ttmon_mt_buffer_use(b);
@@ -473,9 +474,9 @@ static const char *use_of(const struct ttmon_mt_buffer_row *b)
 	X("use", NULL, PLAIN, J, "read, write, both", V_NAME(use_of(b))) \
 	X("access", "<USE", PLAIN, T, "RO, WO, RW: only read, only written, both", V_NAME(ttmon_mt_buffer_use(b))) \
 	X("ambiguous", NULL, PLAIN, J, "another allocation had these addresses too", V_BOOL(b->ambiguous)) \
-	X("by_order", NULL, PLAIN, J, "so too, and the number of the launch said which one it was", V_BOOL(b->by_order)) \
+	X("by_order", NULL, PLAIN, J, "several allocations had these addresses, and the number of the launch decided", V_BOOL(b->by_order)) \
 	X("worst_sites", NULL, PLAIN, J, \
-	  "eight at most of the sites that access it, those with most to save; sites: how many there are", \
+	  "at most eight of the sites that access it, those with the largest possible savings; sites: their number", \
 	  V_WORST(row)) \
 	X("first_launch", NULL, PLAIN, J, NULL, \
 	  V_KNOWN(b->first_launch < r->dict->nr_launches, launch_id(r, b->first_launch))) \
@@ -509,7 +510,7 @@ static const struct table {
 	const char *name;
 	const struct column *columns;
 	size_t nr;
-	size_t rows, nr_rows; /* where the report has the sorted rows and their number */
+	size_t rows, nr_rows; /* offsets in the report of the sorted rows and of their number */
 	void (*values)(const struct ttmon_mt_report *r, const void *row, uint32_t nr, bool text, struct value *to);
 } tables[] = {
 #define TABLE(WHAT, list, one)                                                                               \
@@ -540,7 +541,7 @@ static const struct table *table_of(enum ttmon_mt_section what)
 	return &tables[i];
 }
 
-/* How many rows --lines leaves for programs: all where it is not given. */
+/* Returns how many rows CSV and JSON show: all unless --lines is given. */
 static size_t rows_of(const struct ttmon_mt_report *r, const struct table *t, const void *const **ret)
 {
 	size_t n;
@@ -588,7 +589,7 @@ static bool is_empty(const struct value *v)
 }
 
 /*
- * The column of a name, of the row itself or of its sums; the sums' values stand behind those of the
+ * Finds a column by name, among those of the row or of its sums; in the values, the sums follow the
  * row.
  */
 static size_t find(const struct table *t, const char *name)
@@ -654,7 +655,7 @@ void ttmon_mt_columns_text(const struct ttmon_mt_report *r, const struct ttmon_m
 
 /* ---- CSV ---- */
 
-/* "global_copy_from" */
+/* Formats "global_copy_from". */
 static void mix_name(const char *space, const char *kind)
 {
 	printf(",%s_", space);
@@ -761,7 +762,7 @@ void ttmon_mt_columns_csv(const struct ttmon_mt_report *r)
 
 /* ---- JSON ---- */
 
-#define OF_BUFFER 8 /* sites of each buffer, those with most to save */
+#define OF_BUFFER 8 /* number of sites of each buffer, those with the largest savings */
 
 static void json_worst(struct ttmon_jsonw *w, const struct ttmon_mt_report *r, uint32_t buffer)
 {
@@ -793,7 +794,7 @@ static void json_mix(struct ttmon_jsonw *w, const struct ttmon_mt_kernel_row *k)
 	}
 }
 
-/* The members of an object: those that are not 0. */
+/* Writes the parts of a value as members of an object, without those that are 0. */
 static void json_parts(struct ttmon_jsonw *w, const struct value *v)
 {
 	const uint64_t *classes = v->of;

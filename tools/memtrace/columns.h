@@ -11,26 +11,24 @@
 #include "lib/os/jsonw.h"
 #include "tools/memtrace/tool.h"
 
-/* One row. what: of which kind; the others are for the text alone. */
+/* One row. what: the kind of the row; the other members are only for the text output. */
 struct ttmon_mt_shown {
 	enum ttmon_mt_section what; /* SITES, LAUNCHES, KERNELS or BUFFERS */
 	const void *row;	    /* struct ttmon_mt_site_row, _launch_row, _kernel_row or _buffer_row */
-	uint32_t nr;		    /* instructions that a row of a site stands for */
+	uint32_t nr;		    /* number of instructions that a row of a site stands for */
 };
 
 /*
- * The text: a table of n rows with the columns of these names, up to a NULL. A column that may be left
- * out is, where none of the rows has a value for it. width 0: nothing is cut.
+ * Prints a text table of n rows with the columns named up to a NULL. An optional column is left out if
+ * no row has a value for it. width 0: nothing is cut.
  */
 void ttmon_mt_columns_text(const struct ttmon_mt_report *r, const struct ttmon_mt_shown *rows, size_t n,
 			   const char *const *names, FILE *out, size_t width);
-/* The rows of args->csv as CSV, to stdout. A value that is not known is empty. */
+/* Prints the rows that args->csv selects as CSV to stdout. An unknown value is empty. */
 void ttmon_mt_columns_csv(const struct ttmon_mt_report *r);
-/*
- * All four kinds as JSON, a member each of the object that is open. A value that is not known is null.
- */
+/* Writes all four kinds as JSON, each as a member of the open object. An unknown value is null. */
 void ttmon_mt_columns_json(struct ttmon_jsonw *w, const struct ttmon_mt_report *r);
-/* The list of all columns, as text of a manual page. */
+/* Prints the list of all columns in the format of a manual page. */
 void ttmon_mt_columns_man(FILE *f);
 
 #endif

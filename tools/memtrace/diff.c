@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* diff.c: `ttmon memtrace diff A B`: two runs site by site: options, reading, the exit status. */
+/*
+ * diff.c: `ttmon memtrace diff A B` compares two runs site by site. This file has the options, the
+ * reading, and the exit status.
+ */
 #include <locale.h>
 
 #include "tools/cli/cmds.h"
@@ -138,10 +141,10 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 
 const struct ttmon_cli_cmd ttmon_mt_cmd_diff = {
 	.name = "ttmon memtrace diff",
-	.summary = "what two traces say of the same instructions",
+	.summary = "compare two traces instruction by instruction",
 	.args = "[OPTIONS] A B",
-	.about =
-		"What two traces say of the same instructions: what became better, what worse, what is new and what is gone.",
+	.about = "Compares two traces instruction by instruction: what became better or worse, what is new and what is "
+		 "gone.",
 	TTMON_MT_ARGS(TTMON_MT_DIFF),
 	.run = run,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * diff_show.c: what `ttmon memtrace diff` prints: the two traces, their sums, the sites that changed;
- * the same as JSON.
+ * diff_show.c: the output of `ttmon memtrace diff` as text and JSON: the two traces, their sums, the
+ * sites that changed.
  */
 #include <inttypes.h>
 
@@ -13,8 +13,8 @@ static const char *const how_names[TTMON_MT_HOWS] = { "exact", "line", "source",
 static const char *const verdict_names[TTMON_MT_VERDICTS] = { "same", "better", "worse", "new", "gone" };
 
 /*
- * Both of the same: that of distinct bytes, unless another is requested, or one side has no such
- * thing.
+ * Returns whether the efficiency is that of requested bytes: on request, or if one side has no
+ * distinct bytes. Otherwise it is that of distinct bytes. Both sides use the same.
  */
 static bool of_requested(const struct ttmon_mt_diff_side *sides, const struct ttmon_mt_args *args)
 {
@@ -58,7 +58,10 @@ static void say_side(const struct ttmon_mt_diff_side *s, const char *name, size_
 	ttmon_mt_wrap(stdout, text, 0, 3, width);
 }
 
-/* Launches with records; of sums of the GPU, those that were recorded; 0: not known. */
+/*
+ * Returns the number of launches with records; for sums of the GPU the launches that were recorded; 0:
+ * not known.
+ */
 static uint64_t launches_of(const struct ttmon_mt_diff_side *s)
 {
 	const struct ttmon_mt_dict *dict = ttmon_mt_in_dict(s->in);
@@ -72,7 +75,7 @@ static uint64_t launches_of(const struct ttmon_mt_diff_side *s)
 	return n ? n : sum;
 }
 
-/* a, b: less than 0 where not known. */
+/* a, b: negative if not known. */
 static void put_total(struct ttmon_mt_grid *t, const char *what, double a, double b, bool share)
 {
 	char x[TTMON_FMT_LEN];
@@ -181,19 +184,24 @@ static void say_pairs(const struct ttmon_mt_diff_pair *pairs, size_t n, const st
 	if (rates)
 		ttmon_mt_wrap(
 			stdout,
-			"A sample, sums of the GPU, and what has no launches of its own (a device function), are compared by the figures of a request: within 1% is the same (within 10%, of few requests more, where only one had all its blocks recorded), for --exit-code too.",
+			"Sampled traces, sums of the GPU, and device functions, which have no launches of their own, "
+			"are compared by the figures of a request. A difference within 1% counts as equal (within "
+			"10%, or more for few requests, if only one side has all its blocks recorded), for "
+			"--exit-code too.",
 			0, 0, width);
 	if (!shown)
 		return;
-	ttmon_mt_wrap(
-		stdout,
-		"Cost: 32-byte sectors, or wavefronts of shared memory, of a launch on average; of a request; efficiency, of shared memory the ideal wavefronts "
-		"over those taken. Within 1% is the same.",
-		0, 0, width);
+	ttmon_mt_wrap(stdout,
+		      "Cost: 32-byte sectors, or wavefronts of shared memory, of a launch on average; of a request; "
+		      "efficiency, of shared memory the ideal wavefronts "
+		      "over those taken. Within 1% is the same.",
+		      0, 0, width);
 	if (requests)
 		ttmon_mt_wrap(
 			stdout,
-			"(of a request): the launches are not known (those of a device function never are), or only one had all its blocks recorded, so that CHANGE compares the cost of a request; of some blocks against all, within 10% is the same, of few requests more.",
+			"(of a request): CHANGE compares the cost of a request, because the launches are not known "
+			"(those of a device function never are), or only one side has all its blocks recorded; in the "
+			"latter case a difference within 10%, or more for few requests, counts as equal.",
 			0, 0, width);
 	ttmon_mt_grid_print(&t, stdout, width);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * divergence.c: how far requests are spread: by lanes that take part, by sectors, lines and pages they
- * lie in, by wavefronts; a line each.
+ * divergence.c: prints how far requests are spread, one line each for active lanes, sectors, lines,
+ * pages, and wavefronts.
  */
 #include "tools/memtrace/cells.h"
 
 #define BINS	7
-#define LABELS	18 /* columns before the averages */
-#define AVERAGE 28 /* before the bins */
+#define LABELS	18 /* width of the labels */
+#define AVERAGE 28 /* column where the bins begin */
 
-/* A histogram of 0 to 32 and more, in bins of powers of two: 1, 2, 3-4, 5-8, 9-16, 17-32, more. */
+/* Groups a histogram of 0 to 32 and above into bins: 1, 2, 3-4, 5-8, 9-16, 17-32, more. */
 static void fold(const uint64_t *hist, uint64_t *bins)
 {
 	memset(bins, 0, BINS * sizeof(*bins));
@@ -18,7 +18,7 @@ static void fold(const uint64_t *hist, uint64_t *bins)
 	bins[BINS - 1] = hist[TTMON_MT_LANES + 1];
 }
 
-/* sum: of what is counted, over all requests that are in bins. */
+/* sum: of the counted value over all requests in the bins. */
 static void line(FILE *out, size_t width, const char *what, uint64_t sum, const uint64_t *bins,
 		 const char *const *names, unsigned int n)
 {
@@ -33,7 +33,7 @@ static void line(FILE *out, size_t width, const char *what, uint64_t sum, const 
 	for (unsigned int i = 0; i < n && len < sizeof(text); i++) {
 		if (!bins[i])
 			continue;
-		/* The blank between a bin and its share is no place to break a line. */
+		/* Lines are not broken at the space between a bin and its share. */
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s:%s", len ? " " : "", names[i],
 					bins[i] * 2000 < all ? "<0.1%" : PERCENT(x, share_of(bins[i], all)));
 	}

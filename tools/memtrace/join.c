@@ -43,7 +43,7 @@ static void tell(const struct ttmon_mt_an *an, const struct ttmon_mt_map *map, s
 		if (b->alloc >= nr_allocs || allocs[b->alloc].user >= run->nr_allocs)
 			continue;
 		a = &run->allocs[allocs[b->alloc].user];
-		/* Pages of which only that they were touched is known count as read. */
+		/* If it is only known that a page was touched, the page counts as read. */
 		ttmon_run_gpu_use(a, b->sums.reads + (b->sums.requests ? 0 : b->touches), b->sums.writes,
 				  b->sums.sectors);
 		ret->allocs++;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * json.c: `ttmon memtrace --json`: everything, as ttmon-memtrace(1) describes it. Members are only
- * ever added. What is not known is null.
+ * json.c: `ttmon memtrace --json`: everything, in the form that ttmon-memtrace(1) describes. Members
+ * may be added, never removed or changed. An unknown value is null.
  */
 #include "tools/memtrace/columns.h"
 #include "tools/memtrace/json.h"
@@ -71,7 +71,7 @@ static void selection(struct ttmon_jsonw *w, const struct ttmon_mt_args *a)
 	ttmon_jsonw_close(w, '}');
 }
 
-/* How many there are, whatever --lines leaves. */
+/* Writes the numbers of rows, independent of --lines. */
 static void rows(struct ttmon_jsonw *w, const struct ttmon_mt_report *r)
 {
 	ttmon_jsonw_key_open(w, "rows", '{');

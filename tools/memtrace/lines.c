@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lines.c: records as NVBit's mem_trace prints them (1.7): no printf for a record, eight digits at a
- * time, what did not change since the lane before is copied.
+ * lines.c: prints records in the format of NVBit's mem_trace (1.7). For speed it does not use printf
+ * for each record, converts eight digits at a time, and copies what is the same as for the lane
+ * before.
  *
- * A reader knows of an access what its opcode says. Where a site's own text says something else (PTX;
- * a generic access of which the space is known), a SASS opcode that says the same stands for it.
+ * A reader of this format learns space, kind and width of an access from its opcode only. If the text
+ * of a site says something else (PTX; a generic access whose space is known), a SASS opcode of the
+ * same meaning is printed instead.
  */
 #include <inttypes.h>
 
@@ -12,8 +14,9 @@
 #include "memtrace/model/shape.h"
 #include "tools/memtrace/tool.h"
 
-#define BUFFER	   (1u << 20)
-#define RECORD_MAX 1400 /* of a record: 32 times 19 bytes, an opcode of at most OPCODE and numbers */
+#define BUFFER (1u << 20)
+/* bytes of the longest record: 32 times 19 bytes, an opcode of at most OPCODE bytes, and numbers */
+#define RECORD_MAX 1400
 #define OPCODE	   64
 #define WIDTHS	   7 /* 1, 2, 4, ... 64 bytes */
 
@@ -45,7 +48,7 @@ int ttmon_mt_lines_flush(struct ttmon_mt_lines *l)
 	return l->err;
 }
 
-/* Room for n bytes, at most BUFFER; NULL after an error. */
+/* Makes room for n bytes, at most BUFFER; NULL after an error. */
 static char *room(struct ttmon_mt_lines *l, size_t n)
 {
 	if (BUFFER - l->len < n && ttmon_mt_lines_flush(l))
@@ -70,7 +73,7 @@ void ttmon_mt_lines_launch(struct ttmon_mt_lines *l, const struct ttmon_mt_launc
 
 /* ---- opcodes ---- */
 
-/* LDG, STS, ...; GENERIC has no letter. */
+/* Makes LDG, STS and so on; the generic space has no letter. */
 static int make_opcode(unsigned int space, unsigned int kind, unsigned int width, const char *matrices, char *buf,
 		       size_t n)
 {
@@ -115,7 +118,7 @@ static bool says(const char *opcode, unsigned int space, unsigned int kind, unsi
 	       got.space == space && got.kind == kind && got.width == width;
 }
 
-/* What is printed for a record of this site, made at the first one. */
+/* Returns the opcode that is printed for a record of this site; it is made for the first record. */
 static const char *opcode_of(struct ttmon_mt_lines *l, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec)
 {
 	const struct ttmon_mt_site *s = &dict->sites[rec->site];
@@ -124,7 +127,7 @@ static const char *opcode_of(struct ttmon_mt_lines *l, const struct ttmon_mt_dic
 	unsigned int log = (unsigned int)__builtin_ctz(rec->width | 64u), rows = !(rec->mask >> 8)    ? 0
 										 : !(rec->mask >> 16) ? 1
 												      : 2;
-	/* A row of a matrix is always 16 bytes: how many there are tells them apart. */
+	/* A row of a matrix is always 16 bytes, so the index is the number of rows instead of the width. */
 	size_t at = ((size_t)rec->site * TTMON_MT_SPACE_MAX + rec->space) * WIDTHS + (matrix ? rows : log);
 	char text[OPCODE];
 
@@ -140,7 +143,7 @@ static const char *opcode_of(struct ttmon_mt_lines *l, const struct ttmon_mt_dic
 	}
 	if (l->opcodes[at])
 		return l->opcodes[at];
-	/* A blank would end it, and one that is cut says something else. */
+	/* A space would end the opcode, and a text that is cut off would have another meaning. */
 	if (strlen(s->opcode) >= OPCODE || !*s->opcode || strchr(s->opcode, ' ') ||
 	    !says(s->opcode, rec->space, s->kind, rec->width) ||
 	    (matrix && 8u << rows > (unsigned int)__builtin_popcount(ttmon_mt_row_lanes(s->opcode, strlen(s->opcode)))))
@@ -153,7 +156,7 @@ static const char *opcode_of(struct ttmon_mt_lines *l, const struct ttmon_mt_dic
 
 /* ---- records ---- */
 
-/* Eight hexadecimal digits: a nibble in each byte, then its letter. */
+/* Converts to eight hexadecimal digits: first one nibble in each byte, then its character. */
 static uint64_t digits(uint32_t v)
 {
 	uint64_t x = v, tens;
@@ -161,7 +164,7 @@ static uint64_t digits(uint32_t v)
 	x = (x << 32 | x >> 16) & 0x0000ffff0000ffffULL;
 	x = (x << 16 | x >> 8) & 0x00ff00ff00ff00ffULL;
 	x = (x << 8 | x >> 4) & 0x0f0f0f0f0f0f0f0fULL;
-	/* 1 in each byte that is ten or more. */
+	/* Sets 1 in each byte that is ten or more. */
 	tens = (x + 0x0606060606060606ULL) >> 4 & 0x0101010101010101ULL;
 	return x + 0x3030303030303030ULL + tens * ('a' - '0' - 10);
 }
@@ -170,7 +173,7 @@ static char *put_hex(char *p, uint32_t v)
 {
 	uint64_t x = digits(v);
 
-	/* The first digit is the lowest byte then. */
+	/* This makes the first digit the lowest byte. */
 	memcpy(p, &x, 8);
 	return p + 8;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * match.c: which site of one trace is which of another, and what became of it. A site of B is one of A
- * that has the same kernel, space and kind of access, and, surest first, the same opcode and place;
- * the same opcode and source line; the same source line (an access that became wider); the same opcode
- * alone; and of those that are left, where there are as many on both sides, the same kind alone (an
- * access that became wider, without source lines). Of several that are alike the first one of B is the
- * first one of A, and so on.
+ * match.c: matches the sites of two traces, and compares each pair. A site of B matches a site of A
+ * with the same kernel, space and kind of access. The rules are tried in this order, the most certain
+ * first: the same opcode and place; the same opcode and source line; the same source line (the width
+ * of an access changed); the same opcode; and, if the same number is left on both sides, only the kind
+ * (the width changed and there are no source lines). If several sites are alike, they are paired in
+ * their order.
  */
 #include "tools/memtrace/diff.h"
 
@@ -26,7 +26,7 @@ static int compare(const struct ttmon_mt_diff_item *a, const struct ttmon_mt_dif
 	return c;
 }
 
-/* Equal ones in the order of the trace. */
+/* Sorts by key; sites with equal keys stay in the order of the trace. */
 static int by_key(const void *pa, const void *pb, void *how)
 {
 	const struct ttmon_mt_diff_item *a = *(const struct ttmon_mt_diff_item *const *)pa,
@@ -35,7 +35,10 @@ static int by_key(const void *pa, const void *pb, void *how)
 	return compare(a, b, *(const enum ttmon_mt_how_matched *)how) ?: (a > b) - (a < b);
 }
 
-/* Those that have no partner yet, in order; a source line only where there is one. */
+/*
+ * Collects the sites without a partner, in order; for rules that use source lines only sites that have
+ * one.
+ */
 static size_t gather(struct ttmon_mt_diff_side *s, enum ttmon_mt_how_matched how, struct ttmon_mt_diff_item **to)
 {
 	size_t n = 0;
@@ -48,7 +51,7 @@ static size_t gather(struct ttmon_mt_diff_side *s, enum ttmon_mt_how_matched how
 	return n;
 }
 
-/* How many of n, from the first on, have its key. */
+/* Returns how many of n sites, beginning with the first, have the key of the first. */
 static size_t alike(struct ttmon_mt_diff_item *const *of, size_t n, enum ttmon_mt_how_matched how)
 {
 	size_t k = 1;
@@ -101,7 +104,7 @@ static bool sums_differ(const struct ttmon_mt_sums *a, const struct ttmon_mt_sum
 	       a->ideal_waves != b->ideal_waves || a->same != b->same || a->reads != b->reads || a->writes != b->writes;
 }
 
-/* More than so much of the larger one apart, of a request. */
+/* Returns whether two figures of a request differ by more than slack, relative to the larger one. */
 static bool apart(uint64_t x, uint64_t of_x, uint64_t y, uint64_t of_y, double slack)
 {
 	double a = (double)x / (double)MAX(of_x, 1u), b = (double)y / (double)MAX(of_y, 1u);
@@ -109,7 +112,10 @@ static bool apart(uint64_t x, uint64_t of_x, uint64_t y, uint64_t of_y, double s
 	return MAX(a, b) - MIN(a, b) > slack * MAX(a, b);
 }
 
-/* Do the figures of a request differ? Distinct bytes are left out: older sums of the GPU have none. */
+/*
+ * Returns whether the figures of a request differ. Distinct bytes are not compared: older sums of the
+ * GPU do not have them.
+ */
 static bool rates_differ(const struct ttmon_mt_sums *a, const struct ttmon_mt_sums *b, double slack)
 {
 	const uint64_t x[] = { a->lanes, a->bytes, a->sectors, a->lines, a->waves, a->reads, a->writes },
@@ -127,8 +133,9 @@ static bool is_partial(const struct ttmon_mt_diff_item *i)
 }
 
 /*
- * What is no further apart is the same. Some blocks against all are a guess: the last block of many,
- * of which not all lanes work, weighs more among few, and n requests are about 1/sqrt(n) off.
+ * Returns the difference that still counts as equal. A comparison of sampled blocks with all blocks is
+ * less exact: the last block, in which not all lanes work, has a higher weight among few blocks, and n
+ * requests have an error of about 1/sqrt(n).
  */
 static double slack_of(const struct ttmon_mt_diff_pair *p)
 {
@@ -148,8 +155,8 @@ static void judge(struct ttmon_mt_diff_pair *p)
 	double before, now, slack = slack_of(p);
 
 	/*
-	 * Some blocks are not all of them divided by so many, and of few blocks far from it. Of device
-	 * functions no launches are known.
+	 * Sampled figures are not exactly a fraction of all, least with few blocks. The launches of device
+	 * functions are not known.
 	 */
 	p->of_request = p->a && p->b && (!p->a->launches || !p->b->launches || p->a->sample != p->b->sample);
 	p->by_rates = is_partial(p->a) || is_partial(p->b) || p->of_request;
@@ -170,7 +177,7 @@ static void judge(struct ttmon_mt_diff_pair *p)
 							    : sums_differ(&p->a->row->sums, &p->b->row->sums));
 }
 
-/* What changed most first; what is alike keeps its order. */
+/* Sorts by change, the largest first; equal ones keep their order. */
 static int by_change(const void *pa, const void *pb)
 {
 	const struct ttmon_mt_diff_pair *a = pa, *b = pb;

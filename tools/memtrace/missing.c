@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * missing.c: kernels that a producer saw and that are not, or not in all launches, in its trace: one
- * line for each reason.
+ * missing.c: lists kernels that the recorder saw but that are missing in its trace, or in some
+ * launches; one line for each reason.
  */
 #include <inttypes.h>
 
 #include "tools/memtrace/cells.h"
 
-#define NAMES 4 /* kernels that are named for each reason */
+#define NAMES 4 /* number of kernels that are named for each reason */
 
-static const char not_selected[] = "not selected"; /* as the library says it */
+static const char not_selected[] = "not selected"; /* the text that the library uses */
 
 static bool is_missing(const struct ttmon_mt_kernel *k)
 {
 	return *k->why || k->recorded < k->launches;
 }
 
-/* What was asked for comes last: nothing is wrong there. */
+/* Kernels that the user excluded come last: nothing is wrong with them. */
 static int rank(const char *why)
 {
 	return !*why ? 2 : !strcmp(why, not_selected) ? 1 : 0;
@@ -30,7 +30,7 @@ static int by_reason(const void *pa, const void *pb)
 	return rank(a->why) - rank(b->why) ?: strcmp(a->why, b->why) ?: (a > b) - (a < b);
 }
 
-/* "gemm, copy, ..." */
+/* Formats "gemm, copy, ...". */
 static void names_of(const struct ttmon_mt_kernel *const *of, size_t n, char *buf, size_t size)
 {
 	size_t len = 0;
@@ -62,10 +62,10 @@ static void say(const struct ttmon_mt_kernel *const *of, size_t n, void (*out)(v
 	ttmon_fmt_text(why, sizeof(why), of[0]->why);
 	names_of(of, n, names, sizeof(names));
 	if (!*of[0]->why)
-		snprintf(
-			text, sizeof(text),
-			"launches that were not selected, or could not be recorded: %s kernel%s, %s of %s launch%s recorded",
-			a, n == 1 ? "" : "s", c, b, es);
+		snprintf(text, sizeof(text),
+			 "launches that were not selected, or could not be recorded: %s kernel%s, %s of %s launch%s "
+			 "recorded",
+			 a, n == 1 ? "" : "s", c, b, es);
 	else if (!strcmp(of[0]->why, not_selected))
 		snprintf(text, sizeof(text), "not recorded, not selected: %s kernel%s (%s launch%s)", a,
 			 n == 1 ? "" : "s", b, es);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * parts.c: what a trace is and what is missing in it, findings, reuse distances and the heat map, as
- * text.
+ * parts.c: prints what a trace contains and what is missing in it, findings, reuse distances and the
+ * heat map.
  */
 #include <inttypes.h>
 #include <langinfo.h>
@@ -12,7 +12,7 @@
 #include "tools/cli/show.h"
 
 #define LEVELS 8
-#define NAMED  4 /* kernels */
+#define NAMED  4 /* number of kernels that are named */
 
 static const char *plural(uint64_t n)
 {
@@ -21,7 +21,10 @@ static const char *plural(uint64_t n)
 
 /* ---- head ---- */
 
-/* Of sums of the GPU a kernel may have none of its own: all is in functions that it calls. */
+/*
+ * Counts kernels. Sums of the GPU may have no kernels: then all instructions are in functions that
+ * kernels call.
+ */
 static size_t nr_kernels(const struct ttmon_mt_report *r)
 {
 	bool sums = r->dict->nr_aggs && ttmon_mt_pick_is_all(&r->args->pick);
@@ -91,7 +94,7 @@ static void lack_of(void *l, const char *text)
 	lack(l, "- %s", text);
 }
 
-/* Some of the kernels with instructions that are not recorded. */
+/* Names some kernels with instructions that are not recorded. */
 static const char *left_out(const struct ttmon_mt_dict *d, char *buf, size_t size)
 {
 	size_t len = 0, n = 0;
@@ -108,7 +111,7 @@ static const char *left_out(const struct ttmon_mt_dict *d, char *buf, size_t siz
 	return buf;
 }
 
-/* Kernels that were seen and are not in the trace. */
+/* Lists kernels that were seen but are not in the trace. */
 static void not_covered(const struct ttmon_mt_report *r, struct lacks *l)
 {
 	const struct ttmon_mt_dict *d = r->dict;
@@ -126,7 +129,8 @@ static void not_covered(const struct ttmon_mt_report *r, struct lacks *l)
 	if (out_of_reach)
 		lack(l,
 		     "%" PRIu64
-		     " instruction%s may access memory in ways that are not recorded (bulk and tensor copies, textures, multimem, calls by pointer): of %s",
+		     " instruction%s may access memory in ways that are not recorded (bulk and tensor copies, "
+		     "textures, multimem, calls by pointer): of %s",
 		     out_of_reach, plural(out_of_reach), left_out(d, names, sizeof(names)));
 }
 
@@ -152,7 +156,8 @@ static void missing(const struct ttmon_mt_report *r, FILE *out, size_t width)
 		     ttmon_fmt_count(a, sizeof(a), st->malformed), plural(st->malformed), plural(st->malformed));
 	if (st->inferred)
 		lack(&l,
-		     "the lanes of %s record%s (%.0f%%) are inferred, the format does not tell them: their sectors are upper bounds, LANES has a ?",
+		     "the lanes of %s record%s (%.0f%%) are inferred, the format does not tell them: their sectors "
+		     "are upper bounds, LANES has a ?",
 		     ttmon_fmt_count(a, sizeof(a), st->inferred), plural(st->inferred),
 		     100.0 * (double)st->inferred / (double)MAX(st->records, 1));
 	if (st->outside)
@@ -216,7 +221,9 @@ static void totals(const struct ttmon_mt_report *r, FILE *out, size_t width)
 	}
 }
 
-/* Where the allocations come from, and how it is known which one it was of several at one address. */
+/*
+ * Prints where the allocations come from, and how allocations at the same address are distinguished.
+ */
 static void allocations(const struct ttmon_mt_report *r, FILE *out, size_t width)
 {
 	char from[300], text[600], count[TTMON_FMT_LEN];
@@ -291,17 +298,18 @@ void ttmon_mt_show_reuse(const struct ttmon_mt_report *r, FILE *out, size_t widt
 
 	if (!got || !got->touches)
 		return;
-	snprintf(
-		text, sizeof(text),
-		"REUSE: of %s%s touches of sectors %.1f%% are first ones. Misses of a cache with least-recently-used replacement, in the order of the trace%s%s:",
-		got->exact ? "" : "about ", ttmon_fmt_count(a, sizeof(a), got->touches),
-		100.0 * (double)got->cold / (double)got->touches, got->exact ? "" : " (sampled)",
-		got->lost ? ", from some place on sampled: too many sectors" : "");
+	snprintf(text, sizeof(text),
+		 "REUSE: of %s%s touches of sectors %.1f%% are first ones. Misses of a cache with least-recently-used "
+		 "replacement, in the order of the trace%s%s:",
+		 got->exact ? "" : "about ", ttmon_fmt_count(a, sizeof(a), got->touches),
+		 100.0 * (double)got->cold / (double)got->touches, got->exact ? "" : " (sampled)",
+		 got->lost ? ", from some place on sampled: too many sectors" : "");
 	ttmon_mt_title(out, text, width);
 	if (r->stats->grouped)
 		ttmon_mt_wrap(
 			out,
-			"In doubt: records of this trace come grouped by instruction, not in the order in which they arrived, and so do these figures (--order of record "
+			"In doubt: records of this trace come grouped by instruction, not in the order in which they "
+			"arrived, and so do these figures (--order of record "
 			"and convert keeps it).",
 			0, 0, width);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -317,12 +325,12 @@ void ttmon_mt_show_reuse(const struct ttmon_mt_report *r, FILE *out, size_t widt
 
 struct canvas {
 	const struct ttmon_mt_heat *heat;
-	unsigned int cols, parts; /* of the picture */
+	unsigned int cols, parts; /* size of the picture */
 	uint64_t high;
 	bool utf8;
 };
 
-/* Sectors of a cell of the picture: several of the heat map's. */
+/* Returns the sectors of a cell of the picture, which combines several cells of the heat map. */
 static uint64_t cell(const struct canvas *c, size_t buffer, unsigned int part, unsigned int col)
 {
 	const struct ttmon_mt_heat *h = c->heat;
@@ -338,7 +346,7 @@ static uint64_t cell(const struct canvas *c, size_t buffer, unsigned int part, u
 	return sum;
 }
 
-/* By powers of two or four, the highest cell being the highest level. */
+/* The levels are exponential, by powers of two or four; the highest cell has the highest level. */
 static unsigned int level(uint64_t v, uint64_t high)
 {
 	unsigned int shift = high >> 16 ? 2 : 1, n = LEVELS;
@@ -386,7 +394,10 @@ void ttmon_mt_show_heat(const struct ttmon_mt_report *r, FILE *out, size_t width
 				c.high = MAX(c.high, cell(&c, i, y, x));
 			}
 		}
-		/* Most first: those behind it have none either, pages that were touched or sums of the GPU. */
+		/*
+		 * The list is sorted, so all buffers from here on have no cells: only touched pages, or sums of the
+		 * GPU.
+		 */
 		if (!sum)
 			shown = i;
 	}

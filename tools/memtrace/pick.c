@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pick.c: --kernel, --launch, --site, --space: which records count. What is said of a launch and of a
- * site is looked up once.
+ * pick.c: --kernel, --launch, --site, --space: selects the records that count. The result for each
+ * launch and site is remembered.
  */
 #include <fnmatch.h>
 
 #include "tools/memtrace/tool.h"
 
-#define ASK_SITE 3 /* of a launch without a name: its sites have one */
+#define ASK_SITE 3 /* for a launch without a name: use the kernel name of the site */
 
 static bool parse_id(const char **p, uint64_t *ret)
 {
@@ -88,7 +88,7 @@ bool ttmon_mt_pick_launch(struct ttmon_mt_pick *p, const struct ttmon_mt_launch 
 	return !*l->kernel || has_name(p, l->kernel);
 }
 
-/* Keeps what is known of one; when out of memory it is looked at each time. */
+/* Remembers a result; if memory runs out, it is computed each time. */
 static uint8_t keep(struct ttmon_mt_known *k, uint32_t i, uint8_t what)
 {
 	if (i >= k->nr) {
@@ -117,7 +117,7 @@ static uint8_t look_up(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict
 	return keep(&p->launch_is, i, !ttmon_mt_pick_launch(p, l) ? 2 : p->kernel && !*l->kernel ? ASK_SITE : 1);
 }
 
-/* Is it the instruction that is meant: by its place, or by its opcode? */
+/* Returns whether --site selects this instruction, by its place or its opcode. */
 static bool is_site(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, uint32_t i)
 {
 	const struct ttmon_mt_site *s = &dict->sites[i];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * print.c: `ttmon memtrace print` and `convert`: a trace in another form: NVBit's lines, our own file.
+ * print.c: `ttmon memtrace print` and `convert`: write a trace in another form: NVBit's lines, or
+ * ttmon's own format.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,11 +15,14 @@ struct print {
 	struct ttmon_mt_args *args;
 	struct ttmon_mt_lines lines;
 	bool picky;
-	bool *known; /* of each launch: its line is printed, or not wanted */
+	bool *known; /* for each launch: its line is printed or not selected */
 	size_t nr_known;
 };
 
-/* Its line, unless it is printed, is not wanted, or is one that the source did not describe. */
+/*
+ * Prints the line of a launch, unless that was done, or the launch is not selected, or the source does
+ * not describe it.
+ */
 static void print_launch(struct print *p, const struct ttmon_mt_dict *dict, size_t i)
 {
 	const struct ttmon_mt_launch *l = &dict->launches[i];
@@ -48,10 +52,7 @@ static int grow(struct print *p, const struct ttmon_mt_dict *dict)
 	return 0;
 }
 
-/*
- * A launch's line stands before its first record: a reader that compares the ids of both sees that
- * they are the same.
- */
+/* A launch's line comes before its first record, so that a reader can match their ids. */
 static int print_recs(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n)
 {
 	struct print *p = ctx;
@@ -65,7 +66,7 @@ static int print_recs(void *ctx, const struct ttmon_mt_dict *dict, const struct 
 		ttmon_mt_lines_rec(&p->lines, dict, &recs[i]);
 		err = p->lines.err;
 	}
-	/* Nothing came: who reads our lines while they come wants what there is. */
+	/* No records came for a while: flush, for a reader that reads the lines as they come. */
 	return err || n ? err : ttmon_mt_lines_flush(&p->lines);
 }
 
@@ -85,14 +86,14 @@ static int print(struct ttmon_mt_args *args)
 		return TTMON_EXIT_ERROR;
 	}
 	end = ttmon_mt_read_trace(&read, &in, &interrupted);
-	/* Launches without a record. */
+	/* Print the launches without records. */
 	if (in && !p.lines.err && !grow(&p, ttmon_mt_in_dict(in)))
 		for (size_t i = 0; i < ttmon_mt_in_dict(in)->nr_launches; i++)
 			print_launch(&p, ttmon_mt_in_dict(in), i);
 	err = p.lines.err ? p.lines.err : ttmon_mt_lines_flush(&p.lines);
 	ttmon_mt_lines_fini(&p.lines);
 	free(p.known);
-	/* Who read our lines has had enough. */
+	/* The reader of the output has closed it. */
 	if (err == -EPIPE)
 		return 0;
 	if (err) {
@@ -124,9 +125,9 @@ const struct ttmon_cli_cmd ttmon_mt_cmd_print = {
 	.name = "ttmon memtrace print",
 	.summary = "the records as lines of NVBit's form",
 	.args = "[OPTIONS] FILE|-",
-	.about =
-		"A trace of any kind as lines of NVBit's mem_trace, one for each access of a warp:\n"
-		"MEMTRACE: CTX 0x... - grid_launch_id N - CTA x,y,z - warp W - OPCODE - 32 addresses, 0 of lanes that do not take part.",
+	.about = "A trace of any kind as lines of NVBit's mem_trace, one for each access of a warp:\n"
+		 "MEMTRACE: CTX 0x... - grid_launch_id N - CTA x,y,z - warp W - OPCODE - 32 addresses, 0 of lanes that "
+		 "do not take part.",
 	TTMON_MT_ARGS(TTMON_MT_PRINT),
 	.run = run_print,
 };
@@ -139,7 +140,7 @@ struct convert {
 	struct ttmon_mt_rec picked[TTMON_MT_BATCH];
 	uint64_t records;
 	bool picky;
-	int err; /* of writing */
+	int err; /* error of writing */
 };
 
 TTMON_FREEP(out_freep, struct ttmon_mt_out, ttmon_mt_out_free);
@@ -159,8 +160,8 @@ static int convert_recs(void *ctx, const struct ttmon_mt_dict *dict, const struc
 		nr = n;
 	}
 	/*
-	 * Nothing came: what there is goes to the file, for who reads it while it grows. Sums are chosen at
-	 * the end.
+	 * No records came for a while: write what there is, for a reader of the growing file. Sums are
+	 * selected at the end.
 	 */
 	if (c->picky)
 		some.nr_aggs = 0;
@@ -170,7 +171,10 @@ static int convert_recs(void *ctx, const struct ttmon_mt_dict *dict, const struc
 	return c->err;
 }
 
-/* All has been read: the rest of the file, of the sums of the GPU those that are wanted. */
+/*
+ * Everything was read: writes the rest of the file, and of the sums of the GPU those that are
+ * selected.
+ */
 static int convert_end(struct convert *c, const struct ttmon_mt_in *in)
 {
 	struct ttmon_mt_dict some = *ttmon_mt_in_dict(in);
@@ -184,12 +188,13 @@ static int convert_end(struct convert *c, const struct ttmon_mt_in *in)
 	}
 	if (c->picky && some.nr_touches)
 		fprintf(stderr,
-			"ttmon %s: %s: has pages that the GPU touched, which are of no instruction: all are kept: %zu\n",
+			"ttmon %s: %s: has pages that the GPU touched, which are of no instruction: all are kept: "
+			"%zu\n",
 			c->args->name, c->args->path[0], some.nr_touches);
 	return ttmon_mt_out_end(c->out, &some, ttmon_mt_in_stats(in));
 }
 
-/* The file that is written must not be the one that is read. -1: said why. */
+/* Opens the output, which must not be the input file. Returns -1 after an error message. */
 static int open_out(const struct ttmon_mt_args *args)
 {
 	struct stat from, to;
@@ -265,7 +270,7 @@ static int run_convert(const struct ttmon_cli *cli, void *ctx)
 	if (status)
 		return status;
 	if (args->pass && !strcmp(args->out, "-"))
-		return ttmon_cli_bad(cli, "--pass and -o - both want standard output");
+		return ttmon_cli_bad(cli, "--pass and -o - both use standard output");
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		fprintf(stderr, "ttmon %s: out of memory\n", args->name);
@@ -280,9 +285,10 @@ static int run_convert(const struct ttmon_cli *cli, void *ctx)
 
 const struct ttmon_cli_cmd ttmon_mt_cmd_convert = {
 	.name = "ttmon memtrace convert",
-	.summary = "to ttmon's own file, a hundredth of NVBit's text or less",
+	.summary = "convert to ttmon's own format, a hundredth of the size of NVBit's text or less",
 	.args = "[OPTIONS] -o OUT.ttmt FILE|-",
-	.about = "A trace of any kind as ttmon's own file, which is a hundredth of NVBit's text, or less.",
+	.about = "Converts a trace of any kind to ttmon's own format, which takes a hundredth of the size of NVBit's "
+		 "text, or less.",
 	TTMON_MT_ARGS(TTMON_MT_CONVERT),
 	.run = run_convert,
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* read.c: a trace read to its end or to the first signal, and on a terminal how far it is. */
+/* read.c: reads a trace to its end or to the first signal, and shows the progress on a terminal. */
 #include <signal.h>
 #include <time.h>
 
 #include "tools/memtrace/tool.h"
 
-#define WAIT_MS 200 /* for more of a pipe: how late a signal or a tick may be */
+#define WAIT_MS 200 /* longest wait for more data of a pipe: the delay of a signal or tick */
 #define TICK_NS (1000 * NSEC_PER_MS)
 
 static volatile sig_atomic_t ended;
@@ -30,7 +30,7 @@ static void hand_on(void *ctx, const char *line, size_t n)
 	putchar('\n');
 }
 
-/* One line that the next one, or ttmon_mt_read_trace() at the end, writes over. */
+/* Prints a progress line, which the next one, or ttmon_mt_read_trace() at the end, overwrites. */
 static void progress(const struct ttmon_mt_in *in, uint64_t since_ns)
 {
 	const struct ttmon_mt_stats *st = ttmon_mt_in_stats(in);
@@ -46,7 +46,10 @@ static void progress(const struct ttmon_mt_in *in, uint64_t since_ns)
 		ttmon_fmt_bytes(rate, sizeof(rate), (uint64_t)((double)at * 1e9 / (double)ns)));
 }
 
-/* Some reasons begin with the name already, those of a list of traces with the name of one of them. */
+/*
+ * Some error texts begin with the file name already; those of a list of traces with the name of one of
+ * its files.
+ */
 static void say(const struct ttmon_mt_read *r, const char *why, int err)
 {
 	const char *path = strcmp(r->path, "-") ? r->path : "standard input";
@@ -60,7 +63,7 @@ static void say(const struct ttmon_mt_read *r, const char *why, int err)
 	fprintf(stderr, "ttmon %s: %s%s%s\n", r->args->name, named ? "" : path, named ? "" : ": ", clean);
 }
 
-/* What was read is not all that there was. whole: to the end. */
+/* Reports that the trace is not complete. whole: it was read to its end. */
 static void say_missing(const struct ttmon_mt_read *r, const struct ttmon_mt_stats *st, bool whole)
 {
 	const char *path = strcmp(r->path, "-") ? r->path : "standard input";
@@ -147,7 +150,7 @@ int ttmon_mt_read_trace(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret,
 		err = read_on(r, in, interrupted);
 		if (r->bare)
 			say_missing(r, ttmon_mt_in_stats(in), !err && !*interrupted);
-		/* It has been said that this is no trace: there is nothing to show. */
+		/* The file is no trace, which an error message has said: there is nothing to show. */
 		if (!err || ttmon_mt_in_stats(in)->records || ttmon_mt_in_dict(in)->nr_sites ||
 		    ttmon_mt_in_dict(in)->nr_launches || ttmon_mt_in_dict(in)->nr_kernels ||
 		    ttmon_mt_in_dict(in)->nr_touches)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* record.c: `ttmon memtrace record`: options, where records go, and what is said at the end. */
+/*
+ * record.c: `ttmon memtrace record`: the options, the destination of the records, and the summary at
+ * the end.
+ */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -12,7 +15,7 @@
 #include "lib/base/fmt.h"
 #include "version.h"
 
-#define SEVERAL 1024 /* so far back one is looked for again */
+#define SEVERAL 1024 /* number of earlier kernels that are searched for duplicates */
 
 void ttmon_mt_record_say(const char *fmt, ...)
 {
@@ -41,7 +44,7 @@ static void set_number(struct ttmon_mt_record *r, const char *name, uint64_t n, 
 	set(r, name, n ? text : NULL);
 }
 
-/* "A-B", "A-", "-B", "A". */
+/* Parses "A-B", "A-", "-B" or "A". */
 static int take_range(struct ttmon_cli *cli, const char *arg)
 {
 	const char *dash = strchr(arg, '-');
@@ -51,7 +54,7 @@ static int take_range(struct ttmon_cli *cli, const char *arg)
 
 	if (!fine || digits > 18 || more > 18 ||
 	    (digits && more && strtoull(arg, NULL, 10) > strtoull(dash + 1, NULL, 10)))
-		return ttmon_cli_bad(cli, "--%s wants a range such as 0-9, not \"%s\"", cli->opt->name, arg);
+		return ttmon_cli_bad(cli, "--%s needs a range such as 0-9, not \"%s\"", cli->opt->name, arg);
 	*(strcmp(cli->opt->name, "instr") ? &r->launches : &r->instrs) = arg;
 	return 0;
 }
@@ -67,7 +70,7 @@ static int take_spaces(struct ttmon_cli *cli, const char *arg)
 		for (i = 0; i < ARRAY_SIZE(names) && (strlen(names[i]) != n || memcmp(p, names[i], n)); i++)
 			;
 		if (i == ARRAY_SIZE(names))
-			return ttmon_cli_bad(cli, "--space wants global, shared and local, with commas, not \"%s\"",
+			return ttmon_cli_bad(cli, "--space needs global, shared and local, with commas, not \"%s\"",
 					     arg);
 		p += n;
 		if (*p)
@@ -82,9 +85,9 @@ static int take_kernel(struct ttmon_cli *cli, const char *arg)
 	struct ttmon_mt_record *r = cli->opts;
 	size_t used = strlen(r->kernels);
 
-	/* The library takes them with commas between. */
+	/* The library takes a list with commas between. */
 	if (!*arg || strchr(arg, ','))
-		return ttmon_cli_bad(cli, "--kernel wants a name without a comma (a ? matches it), not \"%s\"", arg);
+		return ttmon_cli_bad(cli, "--kernel needs a name without a comma (a ? matches it), not \"%s\"", arg);
 	if (used + 1 + strlen(arg) >= sizeof(r->kernels))
 		return ttmon_cli_bad(cli, "too many kernels with %s", arg);
 	snprintf(r->kernels + used, sizeof(r->kernels) - used, "%s%s", used ? "," : "", arg);
@@ -94,7 +97,7 @@ static int take_kernel(struct ttmon_cli *cli, const char *arg)
 static int check(const struct ttmon_cli *cli, struct ttmon_mt_record *r)
 {
 	if (r->path && (!*r->path || !strcmp(r->path, "-")))
-		return ttmon_cli_bad(cli, "a file is wanted after -o: standard output is the command's");
+		return ttmon_cli_bad(cli, "-o needs a file name: standard output belongs to the command");
 	if (!cli->nr_words)
 		return ttmon_cli_bad(cli, "which program?");
 	if (!r->path && (r->file.order || r->file.max))
@@ -115,7 +118,7 @@ static int check(const struct ttmon_cli *cli, struct ttmon_mt_record *r)
 
 /* ---- records ---- */
 
-/* The first error of the file ends the writing, not the command. */
+/* The first write error ends the writing of the file; the command goes on. */
 static void file_failed(struct ttmon_mt_record *r, int err)
 {
 	char buf[TTMON_FMT_LEN];
@@ -170,13 +173,19 @@ static bool recorded(const struct ttmon_mt_kernel *k)
 	return k->recorded;
 }
 
-/* Was there something to record? Without a reason and without a launch it was only loaded. */
+/*
+ * Returns whether the kernel should have been recorded. A kernel with neither a reason nor a launch
+ * was only loaded.
+ */
 static bool wanted(const struct ttmon_mt_kernel *k)
 {
 	return k->recorded || k->launches || *k->why;
 }
 
-/* Kernels that are such: each context and process tells of its own, one is counted once. */
+/*
+ * Counts the kernels for which is() is true. Each context and process reports its own kernels; a
+ * kernel that appears several times counts once.
+ */
 static size_t count_kernels(const struct ttmon_mt_dict *d, bool (*is)(const struct ttmon_mt_kernel *))
 {
 	size_t ret = 0, k;
@@ -218,10 +227,10 @@ static void say_what_there_is(const struct ttmon_mt_record *r)
 	ttmon_mt_record_say("%s accesses recorded%s%s, %s dropped%s, %zu of %zu kernel%s%s%s",
 			    ttmon_fmt_count(a, sizeof(a), r->stats.records), agg,
 			    r->stats.sample > 1 ? " (a sample)" : "", ttmon_fmt_count(b, sizeof(b), r->stats.dropped),
-			    r->stats.dropped ? " for want of room" : "", count_kernels(dict, recorded), ran,
+			    r->stats.dropped ? " because the buffer was full" : "", count_kernels(dict, recorded), ran,
 			    ran == 1 ? "" : "s", idle, file);
 	if (r->stats.malformed)
-		ttmon_mt_record_say("%s records or names were of no use",
+		ttmon_mt_record_say("%s records or names could not be used",
 				    ttmon_fmt_count(c, sizeof(c), r->stats.malformed));
 	ttmon_mt_missing(dict, false, say_one, NULL);
 }
@@ -232,13 +241,13 @@ static int end_file(struct ttmon_mt_record *r)
 		return 0;
 	if (!r->out_err)
 		file_failed(r, ttmon_mt_out_end(r->out, &r->dict.dict, &r->stats));
-	/* Quotas and network file systems tell of a full disk only here. */
+	/* With quotas and network file systems, a full disk may be reported only by close(). */
 	if (close(TAKE_FD(r->fd)) && !r->out_err)
 		file_failed(r, -errno);
 	return r->out_err == -EFBIG && r->file.max ? 0 : r->out_err;
 }
 
-/* Can it be written? What it holds stays until the command has been started. */
+/* Opens the file for writing. Its old content stays until the command has been started. */
 static int open_file(struct ttmon_mt_record *r)
 {
 	r->fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -263,7 +272,7 @@ void ttmon_mt_record_begin(struct ttmon_mt_record *r)
 		file_failed(r, ttmon_mt_out_new(r->fd, &r->file, &r->out));
 }
 
-/* As `ttmon memtrace FILE` prints it without options. */
+/* Prints what `ttmon memtrace FILE` prints without options. */
 static int show(struct ttmon_mt_record *r)
 {
 	const struct ttmon_mt_args args = { .name = "memtrace record", .lines = 20, .reuse = TTMON_MT_REUSE_SAMPLED };
@@ -328,45 +337,49 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 
 #define R struct ttmon_mt_record
 static const struct ttmon_cli_opt options[] = {
-	{ "output", 'o', "FILE", "all of it into FILE, for ttmon memtrace FILE",
-	  "NAME.ttmt, which can be read while it grows; made with mode 0600. An existing one keeps what it has until the command has been started.",
+	{ "output", 'o', "FILE", "write all accesses to FILE, for ttmon memtrace FILE",
+	  "By convention NAME.ttmt. It is made with mode 0600, and can be read while it grows. An existing file keeps "
+	  "its contents until the command has been started.",
 	  TTMON_CLI_TEXT(R, path, ":file") },
-	{ "report", 0, NULL, "print the report at the end (without -o that is what is done)", NULL,
-	  TTMON_CLI_FLAG(R, report) },
+	{ "report", 0, NULL, "print the report at the end (the default without -o)", NULL, TTMON_CLI_FLAG(R, report) },
 	{ "mode", 0, "MODE",
 	  "stream: every access; aggregate: sums for each instruction, kept on the GPU, far cheaper (stream)",
-	  "aggregate is just as exact where it counts: classes, sectors, lines, pages, wavefronts, lanes. Nothing of single launches, no reuse distances, no heat map, no steps between requests; of strides the one that more than half have. Instructions past the first 65,536 of a process (one with generic addresses counts three times) are left out, and counted as such.",
+	  "aggregate is as exact as stream for classes, sectors, lines, pages, wavefronts and lanes. It has no single "
+	  "launches, reuse distances, heat map or steps between requests, and a stride only if more than half of the "
+	  "requests have it. Instructions after the first 65,536 of a process (one with generic addresses counts "
+	  "three times) are left out, and their number is reported.",
 	  TTMON_CLI_WORD(R, aggregate, "stream aggregate"), TTMON_CLI_GIVEN(R, has_mode) },
 	{ "kernel", 0, "GLOB", "kernels whose name matches; may be given again (all)",
 	  "A name with a comma in it is matched with a ? in its place.", TTMON_CLI_CALL(take_kernel) },
 	{ "launches", 0, "A-B", "launches by number, from 0; A- and -B are fine (all)",
-	  "By their number in the process, with nodes of graphs counted when they are made.",
+	  "Launches are numbered in each process; nodes of graphs are counted when they are made.",
 	  TTMON_CLI_CALL(take_range) },
 	{ "instr", 0, "A-B", "instructions of a kernel by number, from 0 (all)",
-	  "By their number in its PTX; all instructions count, not those alone that access memory.",
+	  "Instructions are numbered in the kernel's PTX, including those that do not access memory.",
 	  TTMON_CLI_CALL(take_range) },
 	{ "sample", 0, "N", "one block in N (1)", NULL, TTMON_CLI_NUMBER(R, sample, 1, 1 << 24) },
 	{ "space", 0, "LIST", "of global,shared,local (global,shared)",
 	  "PTX's local memory may be registers in the machine code. Generic accesses are recorded with any of them.",
 	  TTMON_CLI_CALL(take_spaces), .words = "global shared local" },
-	{ "all-modules", 0, NULL, "NVIDIA's own libraries too", "Where they have PTX that fits the device.",
-	  TTMON_CLI_FLAG(R, all_modules) },
-	{ "ring", 0, "BYTES", "of the buffer of each SM, with K or M behind it (1M)",
-	  "4K to 128M, rounded down to a power of two. They are pinned memory of the program, with 4 MiB more for each context. A bigger one drops less where kernels are faster than the reader for a while.",
+	{ "all-modules", 0, NULL, "record NVIDIA's own libraries too",
+	  "Only possible if they have PTX that fits the device.", TTMON_CLI_FLAG(R, all_modules) },
+	{ "ring", 0, "BYTES", "size of the buffer of each SM, with K or M (1M)",
+	  "4K to 128M, rounded down to a power of two. The buffers are pinned memory of the program, with 4 MiB more "
+	  "for each context. A larger buffer drops fewer accesses when kernels are faster than the reader for a while.",
 	  TTMON_CLI_SIZE(R, ring, 4096, (uint64_t)TTMON_MTC_MAX_UNITS *TTMON_MTC_UNIT) },
-	{ "order", 0, NULL, "keep the order of arrival in FILE: reuse distances need it", NULL,
+	{ "order", 0, NULL, "keep the order of arrival in FILE, which reuse distances need", NULL,
 	  TTMON_CLI_FLAG(R, file.order) },
-	{ "max-bytes", 0, "N", "of FILE, with K, M or G behind it; then nothing more is written",
+	{ "max-bytes", 0, "N", "maximum size of FILE, with K, M or G; then nothing more is written",
 	  "The command goes on.", TTMON_CLI_SIZE(R, file.max, 1, INT64_MAX) },
 };
 const struct ttmon_cli_cmd ttmon_mt_cmd_record = {
 	.name = "ttmon memtrace record",
-	.summary = "runs a program and records which memory its kernels access",
+	.summary = "run a program and record which memory its kernels access",
 	.args = "[OPTIONS] [--] COMMAND [ARGUMENTS]",
-	.about =
-		"Runs a program that uses CUDA and records which memory its kernels access: libttmon-memtrace.so is loaded into it and rewrites\n"
-		"the kernels whose PTX is there. The exit status is the command's.",
-	.notes = "TTMON_MEMTRACE_LIB says where libttmon-memtrace.so is, where it is not beside ttmon.",
+	.about = "Runs a program that uses CUDA and records which memory its kernels access: libttmon-memtrace.so is "
+		 "loaded into it and rewrites\n"
+		 "the kernels whose PTX is available. The exit status is that of the command.",
+	.notes = "TTMON_MEMTRACE_LIB is the path of libttmon-memtrace.so, if it is not beside ttmon.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const R){ .fd = -1 },
 	.size = sizeof(R),

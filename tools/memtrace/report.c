@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * report.c: `ttmon memtrace [report]`: a trace read, analysed and shown; standard input also while it
- * comes.
+ * report.c: `ttmon memtrace [report]`: reads a trace, analyses it and shows the result; for standard
+ * input also while data arrives.
  */
 #include <locale.h>
 #include <sys/ioctl.h>
@@ -81,7 +81,7 @@ static int by_traffic(const void *pa, const void *pb)
 	return descending(a->sums.sectors, b->sums.sectors) ?: descending(a->touches, b->touches) ?: (a > b) - (a < b);
 }
 
-/* r->FIELD: pointers to the rows, in order. */
+/* Makes r->FIELD: pointers to the rows, sorted. */
 #define SORT(r, field, get, order)                                                              \
 	({                                                                                      \
 		size_t n_ = 0;                                                                  \
@@ -145,7 +145,8 @@ void ttmon_mt_report_print(const struct ttmon_mt_report *r, FILE *out, size_t wi
 		putc('\n', out);
 		ttmon_mt_wrap(
 			out,
-			"This trace has sums of the GPU, of all launches together: no launches, reuse distances or heat.",
+			"This trace has sums of the GPU, of all launches together: no launches, reuse distances or "
+			"heat.",
 			0, 0, width);
 	}
 }
@@ -155,7 +156,7 @@ struct live {
 	bool screen, on_screen;
 };
 
-/* As many lines as the terminal has, over what stands there. */
+/* Redraws the screen: as many lines as the terminal has. */
 static void redraw(struct live *l)
 {
 	_cleanup_free_ char *text = NULL;
@@ -172,7 +173,7 @@ static void redraw(struct live *l)
 	ttmon_mt_report_print(&l->report, out, ttmon_show_columns());
 	if (fclose(out))
 		return;
-	/* Another screen, so that what stood there comes back; no cursor. */
+	/* The alternate screen without cursor, so that the old contents come back at the end. */
 	fputs(l->on_screen ? "\033[H" : "\033[?1049h\033[?25l\033[H", stdout);
 	l->on_screen = true;
 	line = text;
@@ -283,7 +284,7 @@ int ttmon_mt_report_run(struct ttmon_mt_args *args, int (*show)(const struct ttm
 	if (!in)
 		return TTMON_EXIT_ERROR;
 	l.report.err = end;
-	/* It has been said that this is no trace: there is nothing to show. */
+	/* The file is no trace, which an error message has said: there is nothing to show. */
 	if (!end || ttmon_mt_in_stats(in)->records || ttmon_mt_in_dict(in)->nr_aggs ||
 	    ttmon_mt_in_dict(in)->nr_touches) {
 		err = look(&l, in);
@@ -312,7 +313,7 @@ int ttmon_mt_run_report(const struct ttmon_cli *cli, void *args)
 
 const struct ttmon_cli_cmd ttmon_mt_cmd_report = {
 	.name = "ttmon memtrace report",
-	.summary = "what the accesses cost; meant where no command is named",
+	.summary = "what the accesses cost; the default command",
 	.args = "[OPTIONS] FILE|-",
 	.about = TTMON_MT_REPORT_ABOUT,
 	.notes = "What the figures mean: ttmon-memtrace(1).",

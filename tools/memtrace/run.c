@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: a command with libttmon-memtrace.so preloaded, and its channels read until all who write have
- * ended.
+ * run.c: runs a command with libttmon-memtrace.so preloaded, and reads its channels until all writers
+ * have ended.
  *
- * The socket is in a folder of our own, so nobody else can connect. Ctrl-C reaches the command by its
- * terminal; a signal that was sent to us alone is handed on.
+ * The socket is in a private folder, so no other user can connect. Ctrl-C reaches the command through
+ * its terminal; a signal sent only to this process is forwarded to the command.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -17,10 +17,11 @@
 #include "tools/memtrace/record.h"
 #include "lib/os/clock.h"
 
-#define BUSY_NS	    (100 * NSEC_PER_MS) /* after records, so long every millisecond is looked for more */
-#define IDLE_MS	    5
-#define FLUSH_NS    NSEC_PER_SEC
-#define LINGER_NS   (200 * NSEC_PER_MS) /* after the command's end: who still writes then is another */
+#define BUSY_NS	 (100 * NSEC_PER_MS) /* for this long after records, poll for more every millisecond */
+#define IDLE_MS	 5
+#define FLUSH_NS NSEC_PER_SEC
+/* time after the command's end; a process that still writes then is not waited for */
+#define LINGER_NS   (200 * NSEC_PER_MS)
 #define SIGNAL_BASE 128
 
 struct run {
@@ -30,8 +31,8 @@ struct run {
 	sigset_t old;
 	int signals;
 	pid_t pid;
-	int status;	  /* of the command, once it has ended */
-	bool ended, stop; /* stop: a signal came after the command's end */
+	int status;	  /* exit status of the command, once it has ended */
+	bool ended, stop; /* stop: a signal came after the command had ended */
 };
 
 static void note(void *ctx, uint32_t pid, const char *text)
@@ -40,7 +41,7 @@ static void note(void *ctx, uint32_t pid, const char *text)
 	ttmon_mt_record_say("process %u: %s", pid, text);
 }
 
-/* ---- before ---- */
+/* ---- before the command ---- */
 
 static int make_dir(struct run *run)
 {
@@ -128,7 +129,7 @@ static int start(struct run *run, const char *lib, const char *path)
 	return -err;
 }
 
-/* ---- while it runs ---- */
+/* ---- while the command runs ---- */
 
 static int status_of(int status)
 {
@@ -143,7 +144,7 @@ static void read_signals(struct run *run)
 	while (read(run->signals, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD)
 			continue;
-		/* From the terminal the command has it too. */
+		/* A signal from the terminal reaches the command directly. */
 		if (run->ended)
 			run->stop = true;
 		else if (si.ssi_code <= 0)
@@ -180,7 +181,8 @@ static int pump(struct run *run, struct ttmon_mt_sink *sink)
 		if (run->ended && !told && now - ended_ns >= LINGER_NS) {
 			told = true;
 			ttmon_mt_record_say(
-				"%s has ended; what it started goes on and is recorded until its end or Ctrl-C",
+				"%s has ended; processes that it started go on and are recorded until they end, or "
+				"Ctrl-C",
 				run->r->cmd[0]);
 		}
 		if (now - run->r->flushed_ns >= FLUSH_NS) {
@@ -195,13 +197,13 @@ static int pump(struct run *run, struct ttmon_mt_sink *sink)
 	}
 }
 
-/* Where nothing can be taken any more the command goes on all the same: it sees that nobody reads. */
+/* After an error the command goes on: the library notices that the channel is not read any more. */
 static void give_up(struct run *run, int err)
 {
 	int status;
 
 	run->r->read_err = err;
-	ttmon_mt_record_say("what the GPU sends cannot be taken any more: %s", strerror(-err));
+	ttmon_mt_record_say("records of the GPU cannot be received any more: %s", strerror(-err));
 	ttmon_mt_listen_free(TAKE_PTR(run->listen));
 	if (run->ended || waitpid(run->pid, &status, 0) != run->pid)
 		return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sites.c: the instructions of a trace, worst first: of global and local memory, of shared memory,
- * atomics, and those of each buffer.
+ * sites.c: the tables of instructions, worst first: global and local memory, shared memory, atomics,
+ * and the instructions of each buffer.
  */
 #include "tools/memtrace/cells.h"
 #include "tools/memtrace/columns.h"
@@ -22,9 +22,12 @@ static bool is_shared(const struct ttmon_mt_site_row *row)
 	return row->space == TTMON_MT_SHARED;
 }
 
-/* Instructions, worst first; those of a line that do the same are one, unless all are requested. */
+/*
+ * Instructions, worst first. Those of one source line that do the same are one row, unless all are
+ * requested.
+ */
 struct sites {
-	struct ttmon_mt_site_group *all, *of; /* of: those of the table that is printed */
+	struct ttmon_mt_site_group *all, *of; /* of: the rows of the table that is printed */
 	size_t nr;
 };
 
@@ -61,7 +64,7 @@ static void sites_fini(struct sites *s)
 	free(s->of);
 }
 
-/* Those of a kind, into s->of; returns how many. */
+/* Copies the rows of a kind to s->of; returns their number. */
 static size_t choose(struct sites *s, bool (*want)(const struct ttmon_mt_site_row *))
 {
 	size_t n = 0;
@@ -77,7 +80,7 @@ static bool is_several(const struct ttmon_mt_site_group *g)
 	return g->nr > 1;
 }
 
-/* Counters of the GPU of a file that has no more than these. */
+/* Returns whether the row has only the counters of the GPU, as older files do. */
 static bool is_plain(const struct ttmon_mt_site_group *g)
 {
 	double part;
@@ -94,7 +97,7 @@ static bool any(const struct sites *s, size_t n, bool (*is)(const struct ttmon_m
 	return false;
 }
 
-/* Below a title: text, and what xN and (sums) are where one of n rows has it. */
+/* Prints below a title a text, and what xN and (sums) mean if one of n rows has it. */
 static void explain(const struct sites *s, size_t n, const char *text, FILE *out, size_t width)
 {
 	char all[800];
@@ -108,7 +111,7 @@ static void explain(const struct sites *s, size_t n, const char *text, FILE *out
 		ttmon_mt_wrap(out, all + (*all == ' '), 0, 0, width);
 }
 
-/* A table of those of a kind. */
+/* Prints the table of the rows of a kind. */
 static void show_sites(const struct ttmon_mt_report *r, struct sites *sites,
 		       bool (*want)(const struct ttmon_mt_site_row *), const char *title, const char *order,
 		       const char *text, const char *const *names, FILE *out, size_t width)
@@ -127,12 +130,12 @@ static void show_sites(const struct ttmon_mt_report *r, struct sites *sites,
 
 /* ---- instructions of a buffer ---- */
 
-#define OF_BUFFER 3 /* of each buffer */
+#define OF_BUFFER 3 /* number of instructions of each buffer */
 
 struct of_buffer {
 	struct ttmon_mt_pair sums;
 	const struct ttmon_mt_site *site;
-	uint32_t nr; /* instructions */
+	uint32_t nr; /* number of instructions in the row */
 };
 
 static int by_line(const void *pa, const void *pb)
@@ -143,7 +146,7 @@ static int by_line(const void *pa, const void *pb)
 
 	d = d ?: (x->line > y->line) - (x->line < y->line);
 	d = d ?: strcmp(x->opcode, y->opcode);
-	/* Without a line each stands for itself. */
+	/* Instructions without a source line are rows of their own. */
 	return d || (*x->file && x->line) ? d : (a->sums.site > b->sums.site) - (a->sums.site < b->sums.site);
 }
 
@@ -164,7 +167,10 @@ static int by_saves(const void *pa, const void *pb)
 	return (a->sums.site > b->sums.site) - (a->sums.site < b->sums.site);
 }
 
-/* Those of one line are one, unless all are requested; what can save most first. Returns how many. */
+/*
+ * Makes the rows of a buffer, the largest savings first; instructions of one line are one row, unless
+ * all are requested. Returns their number.
+ */
 static size_t get_of_buffer(const struct ttmon_mt_report *r, const struct ttmon_mt_pair *pairs, size_t n,
 			    struct of_buffer *to)
 {
@@ -228,10 +234,11 @@ void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *
 		put_of_buffer(&t, r, r->buffers[i]);
 	if (!t.nr)
 		return;
-	ttmon_mt_title(out,
-		       n > 1 ? "SITES of these buffers, three of each at most, those with most sectors to save first"
-			     : "SITES of this buffer, three at most, those with most sectors to save first",
-		       width);
+	ttmon_mt_title(
+		out,
+		n > 1 ? "SITES of these buffers, at most three each, the largest possible savings of sectors first"
+		      : "SITES of this buffer, at most three, the largest possible savings of sectors first",
+		width);
 	ttmon_mt_grid_print(&t, out, width);
 }
 
@@ -268,19 +275,21 @@ void ttmon_mt_sites(const struct ttmon_mt_report *r, FILE *out, size_t width)
 		fputs("\nout of memory for the sites\n", out);
 		return;
 	}
-	show_sites(
-		r, &sites, has_sectors, "SITES of global and local memory", "most sectors that could be saved",
-		r->args->requested
-			? "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its lanes x width), "
-			  "128-byte lines, lanes. EFF: bytes requested / (32 x sectors), more than 100% where lanes overlap."
-			: "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its distinct bytes), "
-			  "128-byte lines, lanes. EFF: distinct bytes / (32 x sectors).",
-		memory, out, width);
+	show_sites(r, &sites, has_sectors, "SITES of global and local memory", "most sectors that could be saved",
+		   r->args->requested
+			   ? "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its lanes x "
+			     "width), "
+			     "128-byte lines, lanes. EFF: bytes requested / (32 x sectors), more than 100% where lanes "
+			     "overlap."
+			   : "SHARE: of all sectors. Of a request: 32-byte sectors, the ideal number (of its distinct "
+			     "bytes), "
+			     "128-byte lines, lanes. EFF: distinct bytes / (32 x sectors).",
+		   memory, out, width);
 	show_sites(r, &sites, is_shared, "SITES of shared memory", "most wavefronts that could be saved",
 		   "SHARE: of all wavefronts. Of a request: wavefronts, the ideal number, the most that one took, bank "
 		   "conflicts (wavefronts more than its width needs), lanes.",
 		   shared, out, width);
 	show_sites(r, &sites, is_atomic,
-		   "ATOMICS and reductions: lanes of a request that meet on one word, on average and at most",
+		   "ATOMICS and reductions: lanes of a request that access the same word, on average and at most",
 		   "most sectors that could be saved", "", atomics, out, width);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* table.c: tables whose columns are as wide as what is in them, and texts for them. */
+/* table.c: tables whose columns are as wide as their contents, and texts for their cells. */
 #include <inttypes.h>
 #include <stdarg.h>
 
@@ -9,10 +9,10 @@
 #include "tools/cli/show.h"
 
 #define GAP	 2
-#define REST_MIN 34 /* less than this for the last column: it takes a line of its own */
+#define REST_MIN 34 /* if the last column has less room than this, it takes a line of its own */
 #define INDENT	 4
 
-/* Signs on a terminal: bytes that begin a sequence of UTF-8. */
+/* Counts characters: the bytes that begin a UTF-8 sequence. */
 static size_t signs(const char *text)
 {
 	size_t n = 0;
@@ -62,8 +62,8 @@ static const char *head(const struct ttmon_mt_grid *t, size_t c)
 }
 
 /*
- * Columns from..to of a row (of the heads: NULL) as a line; the last column of all is cut where the
- * terminal ends.
+ * Prints the columns from..to of a row (NULL: of the heads) as a line; the last column is cut at the
+ * edge of the terminal.
  */
 static void put_line(const struct ttmon_mt_grid *t, FILE *out, const size_t *widths, char *const *cells, size_t from,
 		     size_t to, size_t width)
@@ -80,7 +80,7 @@ static void put_line(const struct ttmon_mt_grid *t, FILE *out, const size_t *wid
 			put_cut(out, text, width > at ? width - at : 0);
 			break;
 		}
-		/* No blanks at the end of a line. */
+		/* No spaces at the end of a line. */
 		fprintf(out, "%*s%s%*s", left ? 0 : (int)pad, "", text, c + 1 < to ? (int)(left ? pad + GAP : GAP) : 0,
 			"");
 		at += widths[c] + GAP;
@@ -88,7 +88,7 @@ static void put_line(const struct ttmon_mt_grid *t, FILE *out, const size_t *wid
 	putc('\n', out);
 }
 
-/* How many columns have room on the first line; what is left goes to a second one. */
+/* Returns how many columns fit on the first line; the others go on a second line. */
 static size_t first_line(const struct ttmon_mt_grid *t, const size_t *widths, size_t width)
 {
 	size_t all = 0, n = 0;
@@ -176,7 +176,7 @@ size_t ttmon_mt_rows(const struct ttmon_mt_report *r, FILE *out, size_t width, c
 }
 
 /*
- * Where the parameters of a demangled name begin: at the '(' that belongs to a ')' at its end; n where
+ * Returns where the parameters of a demangled name begin: the '(' that matches a ')' at its end; n if
  * there are none.
  */
 static size_t before_parameters(const char *name, size_t n)

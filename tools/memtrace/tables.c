@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* tables.c: launches and kernels of a trace, biggest first. */
+/* tables.c: the tables of launches and kernels of a trace, the most costly first. */
 #include "tools/memtrace/columns.h"
 
-/* The rows that are shown, for columns.c; NULL: out of memory, said. */
+/* Makes the rows for columns.c; NULL: out of memory, which is printed. */
 static struct ttmon_mt_shown *shown_of(enum ttmon_mt_section what, const void *rows, size_t n, FILE *out)
 {
 	struct ttmon_mt_shown *shown = calloc(n + 1, sizeof(*shown));

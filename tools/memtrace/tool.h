@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tool.h: what the commands of `ttmon memtrace` that read traces have in common: their options
- * (args.c), which records count (pick.c), reading with progress until the end or a signal (read.c),
- * allocations (allocs.c), text (table.c), and the forms of a report: tables.c and parts.c for people,
- * json.c for programs; columns.c has the columns of all of them.
+ * tool.h: shared by the commands of `ttmon memtrace` that read traces: options (args.c), selection of
+ * records (pick.c), reading with progress until the end or a signal (read.c), allocations (allocs.c),
+ * text tables (table.c), and the outputs of a report: tables.c and parts.c as text, json.c as JSON;
+ * columns.c defines the columns of all of them.
  *
- * All text of a trace is another process's: it is cleaned where it is printed. An error is one line on
- * stderr, which begins with "ttmon memtrace:".
+ * All text of a trace comes from another process, so it is cleaned where it is printed. Each error is
+ * one line on stderr that begins with "ttmon memtrace:".
  */
 #ifndef TTMON_TOOLS_MT_TOOL_H
 #define TTMON_TOOLS_MT_TOOL_H
@@ -19,11 +19,11 @@
 #include "lib/base/util.h"
 #include "lib/os/cli.h"
 
-/* ---- which records count (pick.c) ---- */
+/* ---- selection of records (pick.c) ---- */
 
 /*
- * Each launch or site of a dictionary is: 0 not looked at yet, 1 counted, 2 not, 3 (a launch) by its
- * site's name.
+ * State of each launch or site of a dictionary: 0: not checked yet, 1: counts, 2: does not count, 3 (a
+ * launch): depends on the site's name.
  */
 struct ttmon_mt_known {
 	uint8_t *of;
@@ -31,35 +31,41 @@ struct ttmon_mt_known {
 };
 
 struct ttmon_mt_pick {
-	const char *kernel;   /* fnmatch(3) on the name, or on what ttmon_mt_short_name() makes of it; NULL: all */
-	const char *launches; /* as it was given, for who wants to say it */
-	uint64_t first, last; /* ids of launches, where launches is given */
-	const char *site; /* fnmatch(3) on the place as ttmon_mt_place_text() prints it, or on the opcode; NULL: all */
-	unsigned int
-		spaces; /* 1 << enum ttmon_mt_space; 0: all. Global ones: also generic ones of which it is not known where they are */
+	/* fnmatch(3) pattern for the name, or for the result of ttmon_mt_short_name(); NULL: all */
+	const char *kernel;
+	const char *launches; /* as it was given, for messages */
+	uint64_t first, last; /* ids of launches, if launches is given */
+	/* fnmatch(3) pattern for the place as ttmon_mt_place_text() prints it, or for the opcode; NULL: all */
+	const char *site;
+	unsigned int spaces; /* 1 << enum ttmon_mt_space; 0: all. Global includes generic accesses of unknown space */
 	struct ttmon_mt_known launch_is, site_is;
-	const char *name; /* the last one that was compared, of the dictionary, and how that ended */
+	const char *name; /* the last name compared, borrowed from the dictionary, and the result */
 	bool has_name;
-	uint64_t asked, taken;	  /* records that were looked at, and of these those that count */
-	uint64_t of_all_launches; /* sums that no launch is known of, where launches are chosen: they do not count */
+	uint64_t asked, taken; /* number of records checked, and of those that count */
+	/* number of sums without a known launch: they do not count if launches are selected */
+	uint64_t of_all_launches;
 };
 
-/* "A-B", "A-", "-B" or "A". */
+/* Parses "A-B", "A-", "-B" or "A". Returns false if it is not valid. */
 bool ttmon_mt_pick_launches(struct ttmon_mt_pick *p, const char *text);
-/* "global,shared". */
+/* Parses "global,shared". Returns false if it is not valid. */
 bool ttmon_mt_pick_spaces(struct ttmon_mt_pick *p, const char *text);
 bool ttmon_mt_pick_is_all(const struct ttmon_mt_pick *p);
-/* Does a launch count, whatever its records? A launch without a name is one of any kernel. */
+/*
+ * Returns whether a launch is selected, independent of its records. A launch without a name matches
+ * any kernel.
+ */
 bool ttmon_mt_pick_launch(struct ttmon_mt_pick *p, const struct ttmon_mt_launch *l);
 /*
- * As struct ttmon_mt_an_opts wants it; ctx is the struct ttmon_mt_pick. One dictionary for each pick.
+ * A callback for struct ttmon_mt_an_opts; ctx is the struct ttmon_mt_pick. Use each pick with one
+ * dictionary only.
  */
 bool ttmon_mt_pick_want(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec);
-/* The sums of the GPU that are wanted, into to, which has room for all. Returns how many. */
+/* Copies the selected sums of the GPU to `to`, which has room for all. Returns their number. */
 size_t ttmon_mt_pick_aggs(struct ttmon_mt_pick *p, const struct ttmon_mt_dict *dict, struct ttmon_mt_agg *to);
 /*
- * Says on stderr that no record was one of those that are to count, where there were any. name: of the
- * command; path: of the trace.
+ * Prints on stderr that no record was selected, if the trace had any. name: of the command; path: of
+ * the trace.
  */
 void ttmon_mt_pick_say(const struct ttmon_mt_pick *p, const char *name, const char *path);
 void ttmon_mt_pick_fini(struct ttmon_mt_pick *p);
@@ -76,7 +82,7 @@ enum ttmon_mt_section {
 	TTMON_MT_SHOW_DIVERGENCE = 1 << 6,
 };
 
-/* Which command: each takes some of the options. */
+/* The commands: each takes some of the options. */
 enum ttmon_mt_command {
 	TTMON_MT_REPORT = 1 << 0,
 	TTMON_MT_PRINT = 1 << 1,
@@ -87,12 +93,12 @@ enum ttmon_mt_command {
 
 struct ttmon_mt_args {
 	const char *name;    /* "memtrace", "memtrace diff" */
-	const char *path[2]; /* traces; "-": standard input; [1]: of diff alone */
+	const char *path[2]; /* traces; "-": standard input; [1] is only for diff */
 	struct ttmon_mt_pick pick;
 	const char *opcodes;
 	bool json, requested, all, pass;
-	unsigned int csv;      /* one of enum ttmon_mt_section, 0: none */
-	unsigned int sections; /* 0: the usual ones */
+	unsigned int csv;      /* a value of enum ttmon_mt_section, 0: no CSV */
+	unsigned int sections; /* 0: the default sections */
 	uint64_t lines;	       /* rows of a table; UINT64_MAX: all */
 	bool has_lines;
 	enum ttmon_mt_reuse reuse;
@@ -109,13 +115,13 @@ struct ttmon_mt_args {
 #define TTMON_MT_OPTIONS 27
 extern const struct ttmon_cli_opt ttmon_mt_options[TTMON_MT_OPTIONS]; /* .of: enum ttmon_mt_command */
 extern const struct ttmon_mt_args ttmon_mt_defaults;
-/* Of a struct ttmon_cli_cmd: the options of that command. */
+/* Members of a struct ttmon_cli_cmd: the options of a command. */
 #define TTMON_MT_ARGS(command)                                                                                    \
 	TTMON_CLI_OPTS(ttmon_mt_options),                                                                         \
 		.is = (command), .defaults = &ttmon_mt_defaults, .size = sizeof(struct ttmon_mt_args),            \
 		.min_words = (command) == TTMON_MT_DIFF ? 2 : 1, .max_words = (command) == TTMON_MT_DIFF ? 2 : 1, \
 		.words = ":file"
-/* Name, paths, and what does not go together. -EINVAL: said why. */
+/* Checks the paths and the combination of options. Returns 0, or -EINVAL after an error message. */
 int ttmon_mt_args_check(const struct ttmon_cli *cli, struct ttmon_mt_args *a) _must_check;
 
 /* ---- reading (read.c) ---- */
@@ -123,74 +129,81 @@ int ttmon_mt_args_check(const struct ttmon_cli *cli, struct ttmon_mt_args *a) _m
 struct ttmon_mt_read {
 	const struct ttmon_mt_args *args;
 	const char *path;
-	struct ttmon_mt_map *map; /* lanes that were on lie in one of its allocations, where nothing else tells; NULL */
-	bool bare; /* what is printed has no place for what is missing in the trace: one line on stderr says it */
-	/*
-	 * Some records, maybe none; -errno ends it and is returned; what is to be said about it has been said.
-	 */
+	/* finds the space of a generic access from the allocation that its lanes lie in; may be NULL */
+	struct ttmon_mt_map *map;
+	bool bare; /* the output has no place to say what is missing in the trace: print one line on stderr */
+	/* Takes some records, maybe none. -errno ends the reading and is returned; take() has reported it. */
 	int (*take)(void *ctx, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *recs, size_t n);
-	/* About once a second, instead of a progress line; NULL. */
+	/* Called about once a second in place of the progress line; may be NULL. */
 	void (*tick)(void *ctx, const struct ttmon_mt_in *in);
-	/* Before an error is said: gives back a screen; NULL. */
+	/* Called before an error is printed, to leave the screen; may be NULL. */
 	void (*leave)(void *ctx);
 	void *ctx;
 };
 /*
- * Reads all of it, or to the first SIGINT, SIGTERM or SIGHUP. On stderr, if that is a terminal, how
- * far it is. 0, or -errno of what ended it (said), or of take(). *ret: what was opened, for what is in
- * it: NULL where that failed, or where an error came before anything else. *interrupted: by a signal.
+ * Reads the trace to its end, or to the first SIGINT, SIGTERM or SIGHUP. Shows the progress if stderr
+ * is a terminal. Returns 0, or -errno of what ended the reading (reported), or of take(). *ret: the
+ * reader, for the contents read; NULL if opening failed, or if an error came before anything else.
+ * *interrupted: a signal ended the reading.
  */
 int ttmon_mt_read_trace(const struct ttmon_mt_read *r, struct ttmon_mt_in **ret, bool *interrupted) _must_check;
 
 /* ---- allocations (allocs.c) ---- */
 
 /*
- * Those of --db or --live, else of args->path[0] if that is a list of traces that tells of memory;
- * NULL where there are none. -errno, said.
+ * Reads the allocations of --db or --live, or of args->path[0] if that is a list of traces that has
+ * allocations; *ret is NULL if there are none. Returns 0, or -errno after an error message.
  */
 int ttmon_mt_allocs(const struct ttmon_mt_args *args, struct ttmon_mt_map **ret) _must_check;
 
 /*
- * "database x.ttmon", "the running service", "copies in kernelslist.g": where they come from, clean,
- * into buf.
+ * Writes the source of the allocations to buf, cleaned: "database x.ttmon", "the running service",
+ * "copies in kernelslist.g".
  */
 const char *ttmon_mt_allocs_from(const struct ttmon_mt_args *args, char *buf, size_t n);
 
 /* ---- text (table.c) ---- */
 
-#define TTMON_MT_GRID_COLS 16 /* at most */
+#define TTMON_MT_GRID_COLS 16 /* the most columns */
 
 struct ttmon_mt_grid {
 	const char *const *
-		heads; /* of the columns; one that begins with '<' is left-aligned; the last one takes the rest of the line */
+		/*
+		 * titles of the columns; '<' at the start aligns to the left; the last column takes the rest of the
+		 * line
+		 */
+		heads;
 	unsigned int cols;
 	char **cells; /* owned */
 	size_t nr, cap;
-	bool failed; /* out of memory: it prints what it has, and says so */
+	bool failed; /* memory ran out: the output says so after what there is */
 };
 void ttmon_mt_grid_put(struct ttmon_mt_grid *t, const char *fmt, ...) _printf_(2, 3);
 /*
- * width: columns of the terminal, 0: nothing is cut. Columns that have no room take a second line.
- * Frees the cells.
+ * Prints the table and frees its cells. width: columns of the terminal, 0: nothing is cut. Columns
+ * that do not fit take a second line.
  */
 void ttmon_mt_grid_print(struct ttmon_mt_grid *t, FILE *out, size_t width);
 /*
- * Text with `indent` blanks before each line but the first; broken at blanks at width, 0: nowhere. at:
- * where the first line stands.
+ * Prints text wrapped at spaces to width (0: not wrapped), with `indent` spaces before each line but
+ * the first. at: the column where the first line begins.
  */
 void ttmon_mt_wrap(FILE *out, const char *text, size_t at, size_t indent, size_t width);
-/* "SITES of global memory", the first word in colour, a line before it. */
+/* Prints a title such as "SITES of global memory" after an empty line, its first word in colour. */
 void ttmon_mt_title(FILE *out, const char *text, size_t width);
 /*
- * A kernel's name without return type and parameters, cleaned; "?" where there is none. To be freed;
- * NULL: out of memory.
+ * Returns a kernel's name without return type and parameters, cleaned; "?" if there is none. The
+ * caller frees it; NULL: out of memory.
  */
 char *ttmon_mt_short_name(const char *kernel);
-/* Where an instruction is: "file.cu:12", "+0x120", "line 40 of the PTX", "": into buf, cleaned. */
+/*
+ * Writes the place of an instruction to buf, cleaned: "file.cu:12", "+0x120", "line 40 of the PTX", or
+ * "".
+ */
 const char *ttmon_mt_place_text(const struct ttmon_mt_site *s, char *buf, size_t n);
-/* "12.5%", "-" where it is not known (less than 0). */
+/* Formats "12.5%"; "-" if it is not known (negative). */
 const char *ttmon_mt_percent(char *buf, size_t n, double share);
-/* a / b with two decimals, "-" where b is 0. */
+/* Formats a / b with two decimals; "-" if b is 0. */
 const char *ttmon_mt_per(char *buf, size_t n, uint64_t a, uint64_t b);
 
 /* ---- a report ---- */
@@ -200,11 +213,11 @@ struct ttmon_mt_report {
 	const char *path;
 	const struct ttmon_mt_dict *dict;
 	const struct ttmon_mt_stats *stats;
-	const struct ttmon_mt_map *map; /* NULL */
+	const struct ttmon_mt_map *map; /* may be NULL */
 	struct ttmon_mt_an *an;
 	bool interrupted;
-	int err; /* what ended the reading; 0 */
-	/* Rows, worst or biggest first. */
+	int err; /* error that ended the reading, or 0 */
+	/* Sorted rows, the worst or most costly first. */
 	const struct ttmon_mt_site_row **sites;
 	const struct ttmon_mt_launch_row **launches;
 	const struct ttmon_mt_kernel_row **kernels;
@@ -213,97 +226,100 @@ struct ttmon_mt_report {
 	const struct ttmon_mt_finding *findings;
 	size_t nr_findings;
 };
-/* Fills in the rows from an, dict; -ENOMEM. _fini frees these alone. */
+/* Makes the sorted rows from an and dict. Returns 0 or -ENOMEM. Only the rows are freed by _fini. */
 int ttmon_mt_report_sort(struct ttmon_mt_report *r) _must_check;
 void ttmon_mt_report_fini(struct ttmon_mt_report *r);
-/* Less than 0: more could be saved at a than at b. */
+/* Compares rows: negative if a has larger possible savings than b. */
 int ttmon_mt_row_order(const struct ttmon_mt_site_row *a, const struct ttmon_mt_site_row *b);
-/* The site of a row; of "others" one that says so. */
+/* Returns the site of a row; for the row "others" a site that says so. */
 const struct ttmon_mt_site *ttmon_mt_row_site(const struct ttmon_mt_dict *dict, const struct ttmon_mt_site_row *row);
 
 /*
- * report.c: reads args->path[0], analyses it and has it shown: show says what went wrong there, and
- * returns -errno; NULL: what `ttmon memtrace` prints. The exit status: TTMON_EXIT_NO where the trace
- * could not be read to its end.
+ * report.c: reads args->path[0], analyses it and calls show, which returns 0, or -errno after an error
+ * message; NULL: prints what `ttmon memtrace` prints. Returns the exit status: TTMON_EXIT_NO if the
+ * trace could not be read to its end.
  */
 int ttmon_mt_report_run(struct ttmon_mt_args *args, int (*show)(const struct ttmon_mt_report *r)) _must_check;
 
-/* What `ttmon memtrace` prints, of rows that are sorted. */
+/* Prints what `ttmon memtrace` prints. The rows must be sorted. */
 void ttmon_mt_report_print(const struct ttmon_mt_report *r, FILE *out, size_t width);
 
-/* table.c: title of a table of n rows, worst first by `order`; how many of them are shown. */
+/* table.c: prints the title of a table of n rows, sorted by `order`; returns how many rows to show. */
 size_t ttmon_mt_rows(const struct ttmon_mt_report *r, FILE *out, size_t width, const char *title, const char *order,
 		     size_t n);
-/* sites.c, tables.c, buffers.c: tables; width 0: nothing is cut. */
+/* sites.c, tables.c, buffers.c: print tables; width 0: nothing is cut. */
 void ttmon_mt_sites(const struct ttmon_mt_report *r, FILE *out, size_t width);
-/* The worst instructions of each of the first n buffers. */
+/* Prints the worst instructions of each of the first n buffers. */
 void ttmon_mt_sites_of_buffers(const struct ttmon_mt_report *r, size_t n, FILE *out, size_t width);
 void ttmon_mt_launches(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_kernels(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_buffers(const struct ttmon_mt_report *r, FILE *out, size_t width);
 /*
- * tables.c: rows of one kind as a table with the columns of these names (columns.h). rows: n pointers
- * to them.
+ * tables.c: prints a table of rows of one kind with the columns of these names (columns.h). rows: n
+ * pointers to them.
  */
 void ttmon_mt_put_table(const struct ttmon_mt_report *r, enum ttmon_mt_section what, const void *rows, size_t n,
 			const char *const *names, FILE *out, size_t width);
-/* columns.c: "file.cu:12 x4  kernel": where an instruction is; nr: how many of that line. To be freed; NULL: no memory. */
+/*
+ * columns.c: formats the place of an instruction: "file.cu:12 x4  kernel"; nr: number of instructions
+ * of that line. The caller frees it; NULL: out of memory.
+ */
 char *ttmon_mt_where(const struct ttmon_mt_site *s, uint32_t nr);
-/* The allocation that a buffer is; NULL: not known. */
+/* Returns the allocation of a buffer; NULL: not known. */
 const struct ttmon_mt_alloc *ttmon_mt_buffer_alloc(const struct ttmon_mt_report *r,
 						   const struct ttmon_mt_buffer_row *b);
-/* The name of a buffer, or its address: into buf, clean. */
+/* Writes the name of a buffer, or its address, to buf, cleaned. */
 const char *ttmon_mt_buffer_label(const struct ttmon_mt_report *r, const struct ttmon_mt_buffer_row *b, char *buf,
 				  size_t n);
-/* What kernels do to it: "RO", "WO", "RW"; "?": not all of that is known. */
+/* Returns how kernels use it: "RO", "WO", "RW"; "?": not completely known. */
 const char *ttmon_mt_buffer_use(const struct ttmon_mt_buffer_row *b);
-/* divergence.c: requests by lanes, sectors, lines, pages and wavefronts. */
+/* divergence.c: prints requests by lanes, sectors, lines, pages and wavefronts. */
 void ttmon_mt_divergence(const struct ttmon_mt_report *r, FILE *out, size_t width);
-/* parts.c: sums of global and local memory; what it is, what is missing; findings; reuse; heat. */
+/* parts.c: sums of global and local memory; the source and what is missing; findings; reuse; heat. */
 void ttmon_mt_memory(const struct ttmon_mt_an *an, struct ttmon_mt_sums *ret);
 /*
- * Are there sums of the GPU without distinct bytes, as older files have them? An efficiency is of
- * requested ones then.
+ * Returns whether there are sums of the GPU without distinct bytes, as in older files. The efficiency
+ * is that of requested bytes then.
  */
 bool ttmon_mt_plain(const struct ttmon_mt_dict *d);
 void ttmon_mt_head(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_findings(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_show_reuse(const struct ttmon_mt_report *r, FILE *out, size_t width);
 void ttmon_mt_show_heat(const struct ttmon_mt_report *r, FILE *out, size_t width);
-/* json.c. -errno of writing. */
+/* json.c. Returns 0 or -errno of the write. */
 int ttmon_mt_json(const struct ttmon_mt_report *r, int fd) _must_check;
 
 struct ttmon_jsonw;
 /*
- * Members of the object that is open: a figure with three decimals, null below 0; what two documents
- * say of a source and of sums.
+ * These write members of the open object: a figure with three decimals (null if negative); the source
+ * and sums, in the form that two documents share.
  */
 void ttmon_mt_json_figure(struct ttmon_jsonw *w, const char *key, double value);
 void ttmon_mt_json_sums(struct ttmon_jsonw *w, const struct ttmon_mt_sums *s, bool requested);
-/* The sums of all; their efficiency is that of global and local memory. */
+/* Writes the total sums; their efficiency is that of global and local memory. */
 void ttmon_mt_json_total(struct ttmon_jsonw *w, const struct ttmon_mt_an *an, bool requested);
 void ttmon_mt_json_source(struct ttmon_jsonw *w, const char *path, const struct ttmon_mt_stats *st);
 
 /* ---- kernels that are not in a trace (missing.c) ---- */
 
 /*
- * Kernels that are not in the trace, or not with all their launches; returns how many. Each reason is
- * one line, clean, for out (NULL: none is said); what was not selected is counted alone. each: a line
- * for each kernel.
+ * Reports kernels that are missing in the trace, or in some of its launches; returns their number.
+ * Calls out with one cleaned line for each reason (NULL: no output); kernels that were not selected
+ * are only counted. each: a line for each kernel.
  */
 size_t ttmon_mt_missing(const struct ttmon_mt_dict *d, bool each, void (*out)(void *ctx, const char *text), void *ctx);
 
-/* ---- lines of NVBit's form (lines.c) ---- */
+/* ---- lines of NVBit's format (lines.c) ---- */
 
 struct ttmon_mt_lines {
 	int fd;
-	int err; /* the first one of write(2), -errno: from then on nothing is written */
+	int err; /* first error of write(2), as -errno: nothing is written after it */
 	size_t len;
-	char **opcodes; /* [site * spaces * widths]: what is printed, where that is not the site's own text */
+	char **opcodes; /* [site * spaces * widths]: opcodes printed in place of the site's own text */
 	size_t nr_opcodes;
 	char *buf;
 };
-int ttmon_mt_lines_init(struct ttmon_mt_lines *l, int fd) _must_check; /* -ENOMEM */
+int ttmon_mt_lines_init(struct ttmon_mt_lines *l, int fd) _must_check; /* returns 0 or -ENOMEM */
 void ttmon_mt_lines_launch(struct ttmon_mt_lines *l, const struct ttmon_mt_launch *launch);
 void ttmon_mt_lines_rec(struct ttmon_mt_lines *l, const struct ttmon_mt_dict *dict, const struct ttmon_mt_rec *rec);
 int ttmon_mt_lines_flush(struct ttmon_mt_lines *l) _must_check;

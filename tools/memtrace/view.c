@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * view.c: `ttmon memtrace view`: a trace analysed, as one page for the browser. The page
- * (tools/view/page/memtrace.html, memtrace.js) gets what `ttmon memtrace --json` prints, nothing else.
+ * view.c: `ttmon memtrace view` analyses a trace and makes one HTML page. The page
+ * (tools/view/page/memtrace.html, memtrace.js) only gets what `ttmon memtrace --json` prints.
  */
 #include <sys/mman.h>
 
@@ -15,7 +15,7 @@
 #include "tools/memtrace/tool.h"
 #include "tools/view/view.h"
 
-#define MAX_ROWS 4096 /* of each table, the worst: a browser reads 6 KiB of JSON for a launch */
+#define MAX_ROWS 4096 /* the most rows of each table, the worst first: a browser reads 6 KiB of JSON for a launch */
 
 TTMON_INCBIN(ttmon_mt_html, "tools/view/page/memtrace.html");
 TTMON_INCBIN(ttmon_mt_js, "tools/view/page/memtrace.js");
@@ -34,7 +34,10 @@ static void name(json_t *names, const char *symbol, bool is_site)
 		json_object_set_new(names, symbol, json_string(text));
 }
 
-/* What the page shows for symbols: {"_Z4vaddPKfS0_Pfi": "vadd"}. The report has the symbols alone. */
+/*
+ * Writes the demangled names that the page shows: {"_Z4vaddPKfS0_Pfi": "vadd"}. The report only has
+ * the symbols.
+ */
 static int write_names(const struct ttmon_mt_report *r, int fd)
 {
 	json_t *names = json_object();
@@ -73,7 +76,7 @@ static int write_page(int fd, bool gzip, void *ctx)
 	};
 	int err;
 
-	(void)gzip; /* what is in it is compressed already */
+	(void)gzip; /* the parts are compressed already */
 	if (data < 0 || names < 0)
 		return -errno;
 	err = ttmon_mt_json(r, data);
@@ -101,7 +104,7 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	if (status)
 		return status;
 	if (strlen(args->out) > 3 && !strcmp(args->out + strlen(args->out) - 3, ".gz")) {
-		fprintf(stderr, "ttmon %s: %s: a page is not written as .gz, what is in it is compressed already\n",
+		fprintf(stderr, "ttmon %s: %s: a page is not written as .gz: its data is compressed already\n",
 			args->name, args->out);
 		status = TTMON_EXIT_ERROR;
 	} else {
@@ -115,10 +118,10 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 
 const struct ttmon_cli_cmd ttmon_mt_cmd_view = {
 	.name = "ttmon memtrace view",
-	.summary = "the report as one page for the browser",
+	.summary = "write the report as one page for the browser",
 	.args = "[OPTIONS] -o OUT.html FILE|-",
-	.about =
-		"A trace of memory accesses of GPU kernels, analysed, as one page that needs nothing but itself and opens in any browser.",
+	.about = "Analyses a trace of the memory accesses of GPU kernels and writes one self-contained page that opens "
+		 "in any browser.",
 	TTMON_MT_ARGS(TTMON_MT_VIEW),
 	.run = run,
 };

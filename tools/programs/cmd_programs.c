@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_programs.c: `ttmon programs`: options; all that the service has kept (--once), or what it
- * tells, an interval after the other.
+ * cmd_programs.c: `ttmon programs`: the options; prints all that the service has kept (--once), or
+ * what it reports, one interval after the other.
  */
 #include <langinfo.h>
 #include <locale.h>
@@ -19,11 +19,11 @@
 struct opts {
 	const char *socket;
 	unsigned int interval_ms;
-	uint32_t pid; /* 0: all */
+	uint32_t pid; /* 0: all processes */
 	bool once, json;
 };
 
-/* ---- showing ---- */
+/* ---- output ---- */
 
 static int show(struct ttmon_programs *p, const struct opts *o)
 {
@@ -48,7 +48,7 @@ static int show(struct ttmon_programs *p, const struct opts *o)
 	return fflush(stdout) ? -EPIPE : 0;
 }
 
-/* ---- what is kept ---- */
+/* ---- what the service has kept ---- */
 
 static void take_line(struct ttmon_programs *p, struct ttmon_program_names *names, const char *at, size_t n)
 {
@@ -109,11 +109,11 @@ static int once(const struct opts *o)
 	return err;
 }
 
-/* ---- what is told ---- */
+/* ---- following the service ---- */
 
 struct live {
 	struct ttmon_program_sub *sub;
-	uint64_t begin_ns; /* runs that were seen before it are those that were kept */
+	uint64_t begin_ns; /* runs that began before this time are those that the service had kept */
 	uint64_t taken_ns;
 	uint64_t missed, disconnects;
 	pthread_mutex_t lock;
@@ -131,7 +131,7 @@ static void on_run(void *ctx, const struct ttmon_program_run *run)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* What came since the last time, sorted. */
+/* Takes the runs that arrived since the last call, sorted. */
 static bool take(void *ctx, struct ttmon_programs *ret)
 {
 	struct ttmon_program_stats stats;
@@ -143,7 +143,7 @@ static bool take(void *ctx, struct ttmon_programs *ret)
 	now = ttmon_mono_ns();
 	*ret = l->now;
 	l->now = (struct ttmon_programs){ 0 };
-	/* The next gap on a chip is from the last end of this interval. */
+	/* The next gap on a chip counts from the last end of this interval. */
 	l->now.chips = ret->chips;
 	l->now.ends = ret->ends;
 	l->now.nr_ends = ret->nr_ends;
@@ -170,7 +170,7 @@ static int loop(struct live *l, const struct opts *o)
 
 		nanosleep(&wait, NULL);
 		if (!take(l, &p))
-			fprintf(stderr, "ttmon programs: no ttmond on %s: waiting for it\n", o->socket);
+			fprintf(stderr, "ttmon programs: no ttmond at %s: waiting for it\n", o->socket);
 		err = show(&p, o);
 		ttmon_programs_fini(&p);
 		if (!o->json && !err)
@@ -184,7 +184,7 @@ static int follow(const struct opts *o)
 	const struct ttmon_program_opts opts = { .size = sizeof(opts), .socket = o->socket, .pid = (int32_t)o->pid };
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
 	struct live l = { .begin_ns = ttmon_mono_ns(), .lock = PTHREAD_MUTEX_INITIALIZER };
-	/* Says why where there is none, or none that has the route. */
+	/* Fails with a message if there is no service, or if it does not have the route. */
 	int err = ttmon_client_fetch(o->socket, "/v1/tt/programs?after=4000000000000000000&pid=1", &reply);
 
 	if (err)
@@ -214,14 +214,14 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "once", '1', NULL, "one table, of all runs that the service has kept, and end",
-	  "They are 262,144 at most; shares are of the time from the first start to the last end.",
+	{ "once", '1', NULL, "print one table of all runs that the service has kept, and end",
+	  "The service keeps 262,144 runs at most. Shares are of the time from the first start to the last end.",
 	  TTMON_CLI_FLAG(struct opts, once) },
-	TTMON_ROW_JSON(struct opts, json, "JSON, a document an interval (with -1 one)",
-		       "With whole paths of kernels, times in nanoseconds."),
+	TTMON_ROW_JSON(struct opts, json, "JSON, one document for each interval (with -1: one)",
+		       "It has the full paths of kernels, and times in nanoseconds."),
 	{ "interval", 'i', "S", "seconds, 0.1-60 (1)", NULL,
 	  TTMON_CLI_FRACTION(struct opts, interval_ms, 1000, 100, 60000) },
-	{ "pid", 'p', "PID", "of this process alone", NULL, TTMON_CLI_PID(struct opts, pid) },
+	{ "pid", 'p', "PID", "only runs of this process", NULL, TTMON_CLI_PID(struct opts, pid) },
 	TTMON_ROW_SOCKET(struct opts, socket),
 };
 const struct ttmon_cli_cmd ttmon_cmd_programs = {
@@ -229,10 +229,11 @@ const struct ttmon_cli_cmd ttmon_cmd_programs = {
 	.summary = "programs that run on Tenstorrent chips, live",
 	.args = "[OPTIONS]",
 	.about = "Programs that run on Tenstorrent chips, live, as tt-metal's real-time profiler reports them.",
-	.notes =
-		"BUSY is the share of the time in which the chip ran the program, ERROR by how much it may be wrong; with -1 of the\n"
-		"time from the first start to the last end. GAP is the median time from the end of the run before on that chip.\n"
-		"- is: not known. Keys: space pause, arrows move, q quit.",
+	.notes = "BUSY is the share of the time in which the chip ran the program, ERROR how much it may be wrong; "
+		 "with -1 the time is\n"
+		 "from the first start to the last end. GAP is the median time since the end of the previous run on "
+		 "that chip.\n"
+		 "- means not known. Keys: space pause, arrows move, q quit.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 },
 	.size = sizeof(struct opts),

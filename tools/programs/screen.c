@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* screen.c: `ttmon programs` on a terminal: the table of the last interval, again and again. */
+/* screen.c: `ttmon programs` on a terminal: shows the table of the last interval. */
 #include <langinfo.h>
 #include <locale.h>
 #include <ncurses.h>
@@ -9,7 +9,7 @@
 #include "tools/programs/programs.h"
 #include "tools/term/screen.h"
 
-#define WAIT_MS 250 /* no wait is longer: a signal that comes just before it is obeyed then */
+#define WAIT_MS 250 /* the longest wait: a signal that arrives just before a wait is handled after this time */
 
 struct view {
 	const char *socket;
@@ -50,7 +50,7 @@ static void draw(struct view *v)
 	for (size_t i = 0; *at; i++) {
 		size_t len = strcspn(at, "\n");
 
-		/* The titles stay. */
+		/* The titles do not scroll. */
 		if ((i < 2 || i > v->top + 1) && y < LINES - 1)
 			mvaddnstr(y++, 0, at, (int)len);
 		v->lines += i > 1;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* sums.c: runs of programs summed up. No clock, no terminal. */
+/* sums.c: sums up runs of programs. No clock, no terminal. */
 #include "tools/programs/programs.h"
 
 #include "lib/base/grow.h"
 #include "lib/base/hash.h"
 
-/* Of one row; past it the oldest go. */
+/* The most times kept of one row; beyond it the oldest are dropped. */
 #define TIMES_MAX 1048576u
 
 static void add_time(struct ttmon_programs_times *t, uint64_t ns)
@@ -49,7 +49,10 @@ static struct ttmon_programs_row *row_of(struct ttmon_programs *p, const struct 
 	return row;
 }
 
-/* Where the run before on the same chip ended; NULL: no memory. *is_first: there is none. */
+/*
+ * Returns where the end of the previous run on the same chip is stored; NULL: out of memory.
+ * *is_first: there was no previous run.
+ */
 static uint64_t *end_of(struct ttmon_programs *p, const struct ttmon_program_run *run, bool *is_first)
 {
 	uint64_t key = run->chip ? run->chip : (uint64_t)run->pid << 32 | run->device | 1ull << 31;
@@ -70,7 +73,7 @@ static void add_gap(struct ttmon_programs *p, struct ttmon_programs_row *row, co
 
 	if (!end)
 		return;
-	/* Of two that overlap the gap is 0. */
+	/* The gap between two runs that overlap is 0. */
 	if (!is_first)
 		add_time(&row->gaps, run->start_ns > *end ? run->start_ns - *end : 0);
 	*end = is_first ? run->end_ns : MAX(*end, run->end_ns);
@@ -92,7 +95,7 @@ void ttmon_programs_add(struct ttmon_programs *p, const struct ttmon_program_run
 		return;
 	row->timed++;
 	row->busy_ns += run->end_ns - run->start_ns;
-	/* Each of its two ends. */
+	/* Each of the two ends of a run has this error. */
 	if (error > UINT64_MAX / 4 || row->error_ns > UINT64_MAX / 2)
 		row->error_ns = TTMON_PROGRAMS_UNKNOWN;
 	else
@@ -127,7 +130,7 @@ void ttmon_programs_sort(struct ttmon_programs *p)
 {
 	if (p->n)
 		qsort(p->v, p->n, sizeof(*p->v), by_busy);
-	/* Places have changed. */
+	/* Sorting moved the rows, so the index is not valid any more. */
 	ttmon_hmap_fini(&p->rows);
 	for (size_t i = 0; i < p->n; i++) {
 		struct ttmon_programs_row *row = &p->v[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* text.c: sums of runs as a table and as JSON. What is not known is "-" or null. */
+/* text.c: the sums as a table and as JSON. An unknown value is "-" or null. */
 #include <inttypes.h>
 
 #include "lib/base/fmt.h"
@@ -18,7 +18,7 @@ static void put_time(struct ttmon_term_cell *cell, uint64_t ns)
 		ttmon_fmt_ns(cell->text, sizeof(cell->text), ns);
 }
 
-/* A part of the window. */
+/* Puts a share of the window. */
 static void put_share(struct ttmon_term_cell *cell, const char *sign, uint64_t ns, uint64_t window_ns)
 {
 	if (ns == TTMON_PROGRAMS_UNKNOWN || !window_ns)
@@ -29,7 +29,7 @@ static void put_share(struct ttmon_term_cell *cell, const char *sign, uint64_t n
 
 static uint64_t busy_of(const struct ttmon_programs_row *r)
 {
-	/* Runs without a time did something, too. */
+	/* If some runs have no time, the busy time of the row is not known. */
 	return r->timed == r->runs ? r->busy_ns : TTMON_PROGRAMS_UNKNOWN;
 }
 
@@ -38,7 +38,7 @@ static uint64_t error_of(const struct ttmon_programs_row *r)
 	return r->timed == r->runs ? r->error_ns : TTMON_PROGRAMS_UNKNOWN;
 }
 
-/* The files' own names: "bmm.cpp, reader_bmm.cpp". */
+/* Shortens paths to file names: "bmm.cpp, reader_bmm.cpp". */
 static void short_names(char *buf, size_t n, const char *kernels)
 {
 	size_t len = 0;

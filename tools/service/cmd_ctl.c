@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_ctl.c: `ttmon family` and `ttmon target`: what the service traces, shown and changed while it
- * runs (/v1/families, /v1/targets).
+ * cmd_ctl.c: `ttmon family` and `ttmon target` show what the service traces and change it at run time
+ * (/v1/families, /v1/targets).
  */
 #include <inttypes.h>
 
@@ -9,7 +9,7 @@
 #include "tools/cli/cmds.h"
 #include "tools/cli/show.h"
 
-/* Ask, and show what came: the command's exit status. */
+/* Sends a request and shows the answer. Returns the exit status of the command. */
 static int ask(const struct ttmon_show_opts *opts, const char *method, const char *path,
 	       void (*show)(const json_t *root))
 {
@@ -60,25 +60,26 @@ static void show_families(const json_t *root)
 	json_array_foreach(list, i, f) show_family(f);
 	if (!json_is_object(budget))
 		return;
-	printf("\noverhead %.2f %% of the host (BPF programs %.2f %%, ttmond %.2f %%, of which %.2f %% not for records), budget %g %%%s\n",
+	printf("\noverhead %.2f %% of the host (BPF programs %.2f %%, ttmond %.2f %%, of which %.2f %% not for "
+	       "records), budget %g %%%s\n",
 	       json_real_value(ttmon_show_at(budget, "percent")), json_real_value(ttmon_show_at(budget, "bpf_percent")),
 	       json_real_value(ttmon_show_at(budget, "daemon_percent")),
 	       json_real_value(ttmon_show_at(budget, "base_percent")),
 	       json_number_value(ttmon_show_at(budget, "max_percent")),
-	       ttmon_show_bool(budget, "over") ? ": exceeded, and nothing that could be reduced would help" : "");
+	       ttmon_show_bool(budget, "over") ? ": exceeded, but nothing is left that could be reduced" : "");
 	json_array_foreach(ttmon_show_at(budget, "processes"), i, f)
 	{
 		_cleanup_free_ char *comm = ttmon_show_clean(ttmon_show_str(f, "comm"));
 
-		printf("%s of process %llu (%s) is only counted: it makes most of it\n", ttmon_show_str(f, "family"),
+		printf("%s of process %llu (%s) is only counted: it causes most of it\n", ttmon_show_str(f, "family"),
 		       (unsigned long long)ttmon_show_u64(f, "pid"), comm ? comm : "");
 	}
 	json_array_foreach(ttmon_show_at(budget, "users"), i, f)
-		printf("%s of user %llu is only counted: the user makes most of it\n", ttmon_show_str(f, "family"),
+		printf("%s of user %llu is only counted: the user causes most of it\n", ttmon_show_str(f, "family"),
 		       (unsigned long long)ttmon_show_u64(f, "uid"));
 }
 
-/* Words of our tables alone: nothing in them needs to be escaped in an address. */
+/* Returns whether a text has only characters of known names: these need no escape in a URL. */
 static bool is_word(const char *text)
 {
 	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")];
@@ -108,15 +109,15 @@ const struct ttmon_cli_cmd ttmon_cmd_family = {
 	.summary = "families of probes: on, off, counted only",
 	.args = "[--socket PATH] [--json] [NAME on|off|counting]",
 	.about = "Shows families of probes, or changes one.",
-	.notes = "STATE    on; counting: hits are counted, nothing is told of them; off: the probes\n"
-		 "         are taken away; absent: not loaded when the service started\n"
-		 "WHY      asked for: here or over the socket, the budget leaves it alone then;\n"
+	.notes = "STATE    on; counting: hits are only counted, not reported; off: the probes\n"
+		 "         are removed; absent: not loaded when the service started\n"
+		 "WHY      asked for: set here or over the socket; the budget leaves it alone;\n"
 		 "         budget: --max-overhead was exceeded\n"
-		 "EVENTS   events and counted hits; COUNTED: of these, those only counted\n"
+		 "EVENTS   events and counted hits; COUNTED: hits that were only counted\n"
 		 "RUNS     of the BPF programs, and the TIME they took (with a budget)\n"
 		 "\n"
-		 "Memory that is given out or freed while alloc or tenstorrent is off is not known\n"
-		 "afterwards either: what was freed then is shown until its process ends.\n"
+		 "Memory that is allocated or freed while alloc or tenstorrent is off is not known\n"
+		 "later either: what was freed then is shown until its process ends.\n"
 		 "\n"
 		 "Exit status: 0; 1 when the service refuses; 2 when there is no answer.",
 	TTMON_CLI_OPTS(options),
@@ -141,7 +142,7 @@ static void show_targets(const json_t *root)
 	json_array_foreach(pids, i, pid) printf("%" PRIu64 "\n", (uint64_t)json_integer_value(pid));
 }
 
-/* The request that the words mean; false: they mean none. */
+/* Makes the request for the words of the command line; false: they are not valid. */
 static bool target_request(char **words, int n, const char **method, char *path, size_t size)
 {
 	bool add, on;
@@ -187,10 +188,10 @@ const struct ttmon_cli_cmd ttmon_cmd_target = {
 	.summary = "which processes are traced",
 	.args = "[--socket PATH] [--json] [add PID | remove PID | all on|off]",
 	.about = "Shows which processes are traced, or changes that.",
-	.notes = "add PID     trace it, and its children from now on\n"
-		 "remove PID  trace it and its children no longer, unless all are; what it held is\n"
+	.notes = "add PID     trace the process, and its children from now on\n"
+		 "remove PID  stop tracing it and its children (unless all are); what it held is\n"
 		 "            shown as it was until it ends\n"
-		 "all on|off  every process, or only those added (root alone)\n"
+		 "all on|off  every process, or only those added (only root)\n"
 		 "\n"
 		 "Exit status: 0; 1 when the service refuses; 2 when there is no answer.",
 	TTMON_CLI_OPTS(options),

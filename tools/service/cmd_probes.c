@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_probes.c: `ttmon probes`: GET /v1/probes, a line for each object that is probed: what is
- * attached and what could not be, what its version does not have, what is dear because it must be
- * single-stepped, and how long calls could be missed before the probes were active.
+ * cmd_probes.c: `ttmon probes`: GET /v1/probes. One line for each probed object: the probes that are
+ * attached, those that failed, those that its version does not have, those that are slow because the
+ * instruction must be single-stepped, and how long calls could be missed before the probes were
+ * active.
  */
 #include <inttypes.h>
 
@@ -33,7 +34,7 @@ static void count_probes(const json_t *probes, struct counts *ret)
 	}
 }
 
-/* The end of a path says more than its beginning. columns 0: whole. */
+/* A path that is too long is cut at its beginning. columns 0: not cut. */
 static void put_path(const char *path, size_t used, size_t columns)
 {
 	_cleanup_free_ char *copy = ttmon_show_clean(path);
@@ -63,7 +64,7 @@ static void put_blind(const json_t *object)
 		printf("%10s", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(object, "blind_us") * NSEC_PER_US));
 }
 
-/* A number that should be 0. */
+/* Prints a number that should be 0; coloured if it is not. */
 static void put_count(int width, uint64_t n, enum ttmon_show_colour colour)
 {
 	printf("%s%*" PRIu64 "%s ", n ? ttmon_show_escape(colour) : "", width, n,
@@ -81,7 +82,7 @@ static void put_probe(const json_t *probe)
 
 	ttmon_demangle(symbol, sizeof(symbol), ttmon_show_str(probe, "symbol"));
 	snprintf(place, sizeof(place), "%s", *symbol ? symbol : "?");
-	if (skip) /* behind the function's entry: as a debugger writes it */
+	if (skip) /* the offset in the function, as a debugger writes it */
 		snprintf(place, sizeof(place), "%s+%" PRIu64, *symbol ? symbol : "?", skip);
 	printf("    %s%-9s%s %-32s %s", ttmon_show_escape(bad ? TTMON_SHOW_BAD : TTMON_SHOW_PLAIN), state,
 	       ttmon_show_escape(TTMON_SHOW_PLAIN), place, program ? program : "?");
@@ -142,7 +143,7 @@ static void show_programs(const json_t *programs, bool verbose)
 	}
 }
 
-/* How the words of its profiler records lie, and how sure that is. */
+/* Shows the layout of profiler records, and how certain it is. */
 static void show_record_layout(const json_t *clock)
 {
 	const json_t *layout = ttmon_show_at(clock, "record_layout");
@@ -152,7 +153,7 @@ static void show_record_layout(const json_t *clock)
 		printf("%s", refused ? "not known" : "-");
 	else
 		printf("%s, %s", json_string_value(layout),
-		       json_is_true(ttmon_show_at(clock, "layout_certain")) ? "certain" : "others fit as well");
+		       json_is_true(ttmon_show_at(clock, "layout_certain")) ? "certain" : "others fit too");
 	if (refused)
 		printf("; %s%" PRIu64 " refused%s", ttmon_show_escape(TTMON_SHOW_WARN), refused,
 		       ttmon_show_escape(TTMON_SHOW_PLAIN));
@@ -160,8 +161,8 @@ static void show_record_layout(const json_t *clock)
 }
 
 /*
- * Of each process with tt-metal: how its buffers are read, and how its devices' cycles become host
- * time.
+ * Shows each process with tt-metal: how its buffers are read, and how device cycles are converted to
+ * host time.
  */
 static void show_tt(const json_t *tt)
 {
@@ -242,7 +243,7 @@ const struct ttmon_cli_cmd ttmon_cmd_probes = {
 	.args = "[--socket PATH] [--json] [-v]",
 	.about = "Shows the objects (libraries, programs) that are probed.",
 	.notes = "ATTACHED  functions whose probe is active\n"
-		 "FAILED    functions that are there and could not be probed; -v says why\n"
+		 "FAILED    functions that exist but could not be probed; -v says why\n"
 		 "MISSING   functions that ttmond knows and the object does not have\n"
 		 "STEPPED   of those attached, the ones whose instruction at the probe has to be\n"
 		 "          single-stepped: about ten times the cost of a probe; -v shows\n"
@@ -255,7 +256,7 @@ const struct ttmon_cli_cmd ttmon_cmd_probes = {
 		 "E4: generations; checked: against Buffer::create), what their figures are worth,\n"
 		 "and by which CLOCK cycles of a device become host time: pairs (fitted; RESIDUAL\n"
 		 "is the largest of the fit), record (the program's own), envelope (bounds only).\n"
-		 "With -v: refused (by --tt-dispatch auto), spare (taken away, not needed now).\n"
+		 "With -v: refused (by --tt-dispatch auto), spare (removed, not needed now).\n"
 		 "\n"
 		 "Exit status: 0, or 2 when there is no answer.",
 	TTMON_CLI_OPTS(probes_options),

@@ -15,7 +15,7 @@ static void label(const char *name)
 	printf("  %-12s ", name);
 }
 
-/* "1,234 decoded": the value at where, and what it is. */
+/* Prints a count with its name, such as "1,234 decoded". */
 static void counted(const json_t *root, const char *where, const char *what)
 {
 	char buf[TTMON_FMT_LEN];
@@ -30,7 +30,7 @@ static void clean(const char *text)
 	fputs(copy ? copy : "?", stdout);
 }
 
-/* The family as the service sees it, NULL: it is on, or the service does not say. */
+/* Returns the state of a family that is not on; NULL: it is on, or the service does not report it. */
 static const json_t *not_on(const json_t *root, const char *family)
 {
 	const json_t *f = json_object_get(ttmon_show_at(root, "families"), family);
@@ -40,7 +40,7 @@ static const json_t *not_on(const json_t *root, const char *family)
 
 static void since(const json_t *family, const char *where)
 {
-	/* The socket is a local one: the service's clock is ours. */
+	/* The socket is a local one, so the service has the same clock. */
 	int64_t offset = (int64_t)(ttmon_clock_ns(CLOCK_REALTIME) - ttmon_mono_ns());
 	char buf[TTMON_SHOW_TIME];
 
@@ -48,7 +48,7 @@ static void since(const json_t *family, const char *where)
 		printf(" since %s", ttmon_show_time(ttmon_show_u64(family, where), offset, buf));
 }
 
-/* "transfer is counting since 12:03:11 (budget)" */
+/* Prints "transfer is counting since 12:03:11 (budget)". */
 static void why_not(const char *name, const json_t *family)
 {
 	clean(name);
@@ -62,7 +62,7 @@ static void why_not(const char *name, const json_t *family)
 	}
 }
 
-/* A name or a number, as in the list of targets. */
+/* Prints a name or a number from the list of targets. */
 static void scalar(const json_t *value)
 {
 	if (json_is_integer(value))
@@ -97,7 +97,7 @@ static void show_head(const json_t *root)
 	putchar('\n');
 }
 
-/* What was requested and could not be had. */
+/* Shows what was requested and is not available. */
 static void show_degraded(const json_t *root)
 {
 	const json_t *one;
@@ -167,13 +167,13 @@ static void pages(const json_t *root, const char *where, const char *what, bool 
 		return;
 	}
 
-	/* The socket is a local one: the service has the pages of this host. */
+	/* The socket is a local one, so the service has the same page size. */
 	printf("%s%s (%s pages) %s, ", least ? ">=" : "",
 	       ttmon_fmt_bytes(bytes_buf, sizeof(bytes_buf), n * (uint64_t)sysconf(_SC_PAGESIZE)),
 	       ttmon_fmt_count(count_buf, sizeof(count_buf), n), what);
 }
 
-/* What the functions of NVIDIA's module did (--nvidia-pins), a line each. */
+/* Shows what the functions of NVIDIA's module did (--nvidia-pins), one line each. */
 static void show_nvidia(const json_t *functions)
 {
 	bool counted_ever = false;
@@ -212,7 +212,7 @@ static void show_nvidia(const json_t *functions)
 	}
 }
 
-/* What the kernel says, and whether it can be true together with the line above. */
+/* Shows the kernel's count of pinned pages, and whether it is consistent with the line above. */
 static void show_kernel_pins(const json_t *k)
 {
 	const char *verdict = ttmon_show_str(k, "verdict");
@@ -270,7 +270,7 @@ static void show_memtrace(const json_t *m)
 	putchar('\n');
 }
 
-/* Only where something hangs: what nobody could read is known to nobody. */
+/* Shows files only if some could not be read because their filesystem hangs. */
 static void show_files(const json_t *f)
 {
 	uint64_t unread = ttmon_show_u64(f, "unread"), late = ttmon_show_u64(f, "late");
@@ -278,13 +278,13 @@ static void show_files(const json_t *f)
 	if (!unread && !late)
 		return;
 	label("files");
-	printf("%llu could not be read, %llu of %llu processes that read them wait: ttmon probes\n",
+	printf("%llu could not be read, and %llu of %llu processes that read them are blocked: see ttmon probes\n",
 	       (unsigned long long)unread, (unsigned long long)late, (unsigned long long)ttmon_show_u64(f, "helpers"));
 }
 
 static void show_memory(const json_t *root, bool verbose)
 {
-	/* Who tells of memory that is held. */
+	/* The families that report memory in use. */
 	static const char *const tell[] = { "alloc", "tenstorrent" };
 	bool least = ttmon_show_bool(root, "pinned.at_least");
 	char buf[TTMON_FMT_LEN];
@@ -346,7 +346,7 @@ static void show_tenstorrent(const json_t *root)
 	}
 }
 
-/* "sample_on_free" as words. */
+/* Prints "sample_on_free" as words. */
 static void odd_name(const char *name)
 {
 	_cleanup_free_ char *copy = ttmon_show_clean(name);
@@ -357,7 +357,7 @@ static void odd_name(const char *name)
 	fputs(copy ? copy : "?", stdout);
 }
 
-/* Families that are on, and were not all the time. */
+/* Shows families that are on now but were not on all the time. */
 static void show_gaps(const json_t *root)
 {
 	json_t *families = (json_t *)ttmon_show_at(root, "families"), *f;
@@ -370,7 +370,7 @@ static void show_gaps(const json_t *root)
 			continue;
 		label("not all");
 		clean(name);
-		printf(": all is seen");
+		printf(": everything is seen");
 		since(f, "seen_since_ns");
 		if (ttmon_show_u64(f, "off_ns"))
 			printf("; nothing was for %s", ttmon_fmt_ns(buf, sizeof(buf), ttmon_show_u64(f, "off_ns")));
@@ -378,7 +378,7 @@ static void show_gaps(const json_t *root)
 	}
 }
 
-/* Users for whom less was kept, because they had most. */
+/* Shows users of whose data less was kept because they had the most. */
 static void show_quotas(const json_t *root)
 {
 	const json_t *q;
@@ -399,7 +399,7 @@ static void show_quotas(const json_t *root)
 	}
 }
 
-/* One process, or one user, that the budget has reduced alone. */
+/* Shows one process or one user that the budget has reduced individually. */
 static void show_reduced(const json_t *one, bool first)
 {
 	label(first ? "reduced alone" : "");
@@ -413,11 +413,11 @@ static void show_reduced(const json_t *one, bool first)
 	}
 	printf(" is only counted (budget)");
 	if (ttmon_show_u64(one, "sampled"))
-		printf(", one in %llu is told", (unsigned long long)ttmon_show_u64(one, "sampled"));
+		printf(", one in %llu is reported", (unsigned long long)ttmon_show_u64(one, "sampled"));
 	putchar('\n');
 }
 
-/* What is told less than it could be, and why. */
+/* Shows the families that report less than they could, and why. */
 static void show_families(const json_t *root)
 {
 	json_t *reduced = (json_t *)ttmon_show_at(root, "reduced"), *one;
@@ -451,12 +451,12 @@ static void show_families(const json_t *root)
 	printf("%s%.2f %%%s of %g %% of the host's CPU time%s\n", over ? ttmon_show_escape(TTMON_SHOW_BAD) : "",
 	       json_number_value(ttmon_show_at(budget, "percent")), over ? ttmon_show_escape(TTMON_SHOW_PLAIN) : "",
 	       json_number_value(ttmon_show_at(budget, "max_percent")),
-	       over ? ", and nothing that could be reduced would help" : "");
+	       over ? ", but nothing is left that could be reduced" : "");
 	json_array_foreach(ttmon_show_at(budget, "processes"), i, p) show_reduced(p, !i);
 	json_array_foreach(ttmon_show_at(budget, "users"), i, p) show_reduced(p, !i);
 }
 
-/* Does each slot's CPU time add up to CPUs x 1 ms, and what is missing? */
+/* Shows whether the CPU time of each slot adds up to CPUs x 1 ms, and how much is missing. */
 static void show_exact(const json_t *cpu, const char *until)
 {
 	uint64_t slots = ttmon_show_u64(cpu, "slots"), exact = ttmon_show_u64(cpu, "exact");
@@ -518,18 +518,18 @@ static void show_cpu(const json_t *root, bool verbose)
 	putchar('\n');
 }
 
-/* What should be 0 and is not. */
+/* Shows counts that should be 0 and are not. */
 static void show_cpu_odd(const json_t *root)
 {
 	static const struct {
 		const char *name, *help;
 		bool is_time;
 	} odd[] = {
-		{ "gaps", "gaps in what a CPU told", false },
-		{ "overlaps", "overlaps in what a CPU told", false },
+		{ "gaps", "gaps in the reports of a CPU", false },
+		{ "overlaps", "overlaps in the reports of a CPU", false },
 		{ "clock_backwards", "times a clock went back", false },
-		{ "switches_unseen", "switches that the kernel keeps from tracers, placed by its own books", false },
-		{ "mismatch_ns", "contradict what was told before", true },
+		{ "switches_unseen", "switches that the kernel hides from tracers, placed by its own accounts", false },
+		{ "mismatch_ns", "contradict earlier reports", true },
 		{ "late_ns", "came too late for their slot", true },
 		{ "processes_dropped", "processes found no room", false },
 		{ "records_dropped", "records made no sense or found no room", false },
@@ -615,7 +615,7 @@ static void show_call_stacks(const json_t *root)
 	const json_t *stacks = ttmon_show_at(root, "call_stacks");
 	bool on = json_is_true(json_object_get(stacks, "unwinding"));
 
-	/* Where frame pointers do there is nothing to be said. */
+	/* Where stacks are walked by frame pointers there is nothing to show. */
 	if (!json_is_object(stacks) || (on && !ttmon_show_u64(stacks, "copied")))
 		return;
 	label("call stacks");

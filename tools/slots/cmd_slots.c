@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_slots.c: `ttmon slots FILE`: options, reading, and what the outputs share. The table is made in
- * two passes, the first for which columns there is anything in, so standard input goes through a
- * temporary file for it. CSV and JSON have all columns, and one pass.
+ * cmd_slots.c: `ttmon slots FILE`: the options, reading the file, and what the outputs share. The
+ * table takes two passes, because the first one finds which columns have any value; so standard input
+ * is first copied to a temporary file. CSV and JSON have all columns and take one pass.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "tools/slots/slots_tool.h"
 #include "lib/base/fmt.h"
 
-/* ---- what the outputs share ---- */
+/* ---- shared by the outputs ---- */
 
 char *ttmon_slots_row_name(char buf[TTMON_SLOTS_NAME], const struct ttmon_slot_row *row)
 {
@@ -54,7 +54,7 @@ struct range {
 	uint64_t from, to; /* slot numbers */
 };
 
-/* "250" or "@123456". */
+/* Parses "250" (ms) or "@123456" (a slot number). */
 static bool parse_when(const char *text, bool *is_slot, uint64_t *ret)
 {
 	char *end;
@@ -88,7 +88,7 @@ static void look(struct ttmon_slots_seen *seen, const struct ttmon_slots_opts *o
 	seen->no_cpu += !(item->slot.flags & TTMON_SLOT_HAS_CPU);
 	seen->no_copies += !ttmon_slot_knows(&item->slot, TTMON_SLOT_NEED_COPIES);
 	seen->no_pinned += !ttmon_slot_knows(&item->slot, TTMON_SLOT_NEED_PINNED);
-	/* A column without figures says that nobody looked. */
+	/* A column is shown too if its values were not measured: its "-" says so. */
 	seen->copies |= seen->no_copies != 0;
 	seen->pinned |= seen->no_pinned != 0;
 	while ((row = ttmon_slots_wanted(&all, item, &at, &shown))) {
@@ -99,9 +99,7 @@ static void look(struct ttmon_slots_seen *seen, const struct ttmon_slots_opts *o
 	}
 }
 
-/*
- * One pass over the file. sum: NULL unless wanted. What is wrong with it comes out in the second pass.
- */
+/* Reads the file once. sum: NULL without --sum. Errors are reported in the second pass only. */
 static int read_file(struct ttmon_slots_reader *s, struct ttmon_slots_view *v, const struct range *range,
 		     bool first_pass, struct ttmon_slots_sum *sum)
 {
@@ -114,7 +112,7 @@ static int read_file(struct ttmon_slots_reader *s, struct ttmon_slots_view *v, c
 		missed += item.missed;
 		if (!in_range(range, item.slot.no))
 			continue;
-		/* Of those before the range nothing is told. */
+		/* Missing slots before the range are not reported. */
 		item.missed = missed;
 		missed = 0;
 		if (first_pass)
@@ -154,7 +152,7 @@ static int spool(int *ret)
 	return 0;
 }
 
-/* fd: of what standard input was put into, -1: the file itself. */
+/* fd: the temporary copy of standard input, or -1 for the file itself. */
 static struct ttmon_slots_reader *open_file(const char *path, int fd)
 {
 	struct ttmon_slots_reader *s = NULL;
@@ -172,7 +170,7 @@ static struct ttmon_slots_reader *open_file(const char *path, int fd)
 	return s;
 }
 
-/* Why there are - and >= in the table. */
+/* Explains the "-" and ">=" in the table. */
 static void say_unknown(const struct ttmon_slots_view *v)
 {
 	const struct {
@@ -279,7 +277,7 @@ static int take_when(struct ttmon_cli *cli, const char *arg)
 
 	if (parse_when(arg, &o->is_slot[to], to ? &o->range.to : &o->range.from))
 		return 0;
-	return ttmon_cli_bad(cli, "--%s wants a number of ms, or @N for a slot, not \"%s\"", cli->opt->name, arg);
+	return ttmon_cli_bad(cli, "--%s needs a number of ms, or @N for a slot, not \"%s\"", cli->opt->name, arg);
 }
 
 static int run(const struct ttmon_cli *cli, void *ctx)
@@ -288,40 +286,42 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	struct ttmon_slots_view view = { .opts = &o->o };
 
 	if (o->o.sum && o->o.by_slot)
-		return ttmon_cli_bad(cli, "--sum and --slots do not go together");
+		return ttmon_cli_bad(cli, "--sum and --slots cannot be used together");
 	o->o.path = cli->words[0];
 	return show(&view, &o->range, o->is_slot);
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "sum", 0, NULL, "one line for each process, over all slots, most CPU time first", NULL,
+	{ "sum", 0, NULL, "one line for each process over all slots, sorted by CPU time", NULL,
 	  TTMON_CLI_FLAG(struct opts, o.sum) },
-	{ "slots", 0, NULL, "one line for each slot: user, kernel and idle time, and what nobody told", NULL,
+	{ "slots", 0, NULL, "one line for each slot: user, kernel and idle time, and the time not accounted for", NULL,
 	  TTMON_CLI_FLAG(struct opts, o.by_slot) },
 	{ "pid", 'p', "PID", "this process alone", NULL, TTMON_CLI_NUMBER(struct opts, o.pid, 0, UINT32_MAX),
 	  .words = ":pid", TTMON_CLI_GIVEN(struct opts, o.has_pid) },
-	{ "from", 0, "WHEN", "from here on: ms since the start of the file, or @N: the slot of that number", NULL,
+	{ "from", 0, "WHEN", "first slot: ms since the start of the file, or @N for slot number N", NULL,
 	  TTMON_CLI_CALL(take_when), TTMON_CLI_GIVEN(struct opts, range.has_from) },
-	{ "to", 0, "WHEN", "up to here, and not this one", NULL, TTMON_CLI_CALL(take_when),
+	{ "to", 0, "WHEN", "end: up to this slot, not included", NULL, TTMON_CLI_CALL(take_when),
 	  TTMON_CLI_GIVEN(struct opts, range.has_to) },
-	{ "top", 0, "N", "at most N processes a slot (with --sum: in all), most CPU time first, idle not counted", NULL,
-	  TTMON_CLI_NUMBER(struct opts, o.top, 1, UINT64_MAX) },
+	{ "top", 0, "N", "at most N processes in each slot (with --sum: in all), sorted by CPU time, idle not counted",
+	  NULL, TTMON_CLI_NUMBER(struct opts, o.top, 1, UINT64_MAX) },
 	{ "csv", 0, NULL, "all fields as CSV; a figure that is not known is empty", NULL,
 	  TTMON_CLI_SET(struct opts, o.form, TTMON_SLOTS_CSV) },
-	{ "json", 'j', NULL, "all fields as JSON, an object a line; a figure that is not known is null",
-	  "With at_least where one is a lower bound, and the families that each slot knows.",
+	{ "json", 'j', NULL, "all fields as JSON, one object in each line; a figure that is not known is null",
+	  "at_least marks lower bounds; each slot lists the families of probes that were on.",
 	  TTMON_CLI_SET(struct opts, o.form, TTMON_SLOTS_JSON) },
 };
 const struct ttmon_cli_cmd ttmon_cmd_slots = {
 	.name = "ttmon slots",
-	.summary = "who used the machine, a millisecond each, out of a slot file (ttmond --slots-out)",
+	.summary = "what each process used in each millisecond, from a slot file (ttmond --slots-out)",
 	.args = "[OPTIONS] FILE",
-	.about =
-		"Shows a slot file (ttmond --slots-out), plain or gzip; - is standard input. A slot is a millisecond of the host.\n"
-		"One line for each slot and process: CPU time on all CPUs, counters, cache and memory bandwidth, transfers.",
-	.notes =
-		"In the table - is not known, and >= before a figure: at least this, a reading is missing or a family of probes was not on.\n"
-		"Exit status: 0, 1 the file is damaged or cut off (what is good was shown), 2 it cannot be read.",
+	.about = "Shows a slot file (ttmond --slots-out), plain or gzip; - is standard input. A slot is a millisecond "
+		 "of the host.\n"
+		 "One line for each slot and process: CPU time on all CPUs, counters, cache and memory bandwidth, "
+		 "transfers.",
+	.notes = "In the table, - means not known, and >= marks a lower bound: a reading is missing or a family of "
+		 "probes was not on.\n"
+		 "Exit status: 0; 1 if the file is damaged or ends early (the good part was shown); 2 if it cannot be "
+		 "read.",
 	TTMON_CLI_OPTS(options),
 	.size = sizeof(struct opts),
 	.min_words = 1,

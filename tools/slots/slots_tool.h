@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slots_tool.h: the parts of `ttmon slots`. cmd_slots.c has the options and reads the file; each
- * output is a set of functions that get its slots one after the other: table.c for people, text.c CSV
- * and JSON, sum.c the sums per process (all three forms).
+ * slots_tool.h: the parts of `ttmon slots`. cmd_slots.c has the options and reads the file. Each
+ * output is a set of functions that get one slot after the other: table.c prints a table, text.c CSV
+ * and JSON, sum.c the sums per process in all three forms.
  */
 #ifndef TTMON_SLOTS_TOOL_H
 #define TTMON_SLOTS_TOOL_H
@@ -14,10 +14,11 @@
 #include "lib/read/slots.h"
 #include "lib/base/util.h"
 
-/* What some slot of the file has: the table leaves out what none has. */
+/* Which values occur in some slot of the file: the table leaves out the other columns. */
 struct ttmon_slots_seen {
 	bool ctr, llc, mbm, copies, pinned, missing;
-	uint64_t slots, no_copies, no_pinned, no_cpu; /* how many there are, and in how many those are not known */
+	/* number of slots, and of slots in which these values are not known */
+	uint64_t slots, no_copies, no_pinned, no_cpu;
 };
 
 struct ttmon_slots_opts {
@@ -26,10 +27,10 @@ struct ttmon_slots_opts {
 	bool sum, by_slot;
 	bool has_pid;
 	uint32_t pid;
-	uint64_t top; /* rows a slot (--sum: in all), 0: all */
+	uint64_t top; /* the most rows of a slot (with --sum: of the output); 0: all */
 };
 
-/* Name of a row for people: cleaned, kernel threads in brackets; buf of TTMON_SLOTS_NAME bytes. */
+/* Name of a row for people: cleaned, kernel threads in brackets. buf has TTMON_SLOTS_NAME bytes. */
 #define TTMON_SLOTS_NAME 32
 char *ttmon_slots_row_name(char buf[TTMON_SLOTS_NAME], const struct ttmon_slot_row *row);
 struct ttmon_slots_view {
@@ -40,12 +41,12 @@ struct ttmon_slots_view {
 };
 
 /*
- * Rows that are wanted: each output walks its slot's rows with this. NULL: no more. *at begins at 0,
- * *shown too.
+ * Returns the next row of a slot that the options select; NULL: there are no more. *at and *shown
+ * begin at 0.
  */
 const struct ttmon_slot_row *ttmon_slots_wanted(const struct ttmon_slots_opts *opts,
 						const struct ttmon_slots_item *item, uint32_t *at, uint64_t *shown);
-/* ms since the slot in which the file begins. */
+/* Returns the ms since the first slot of the file. */
 int64_t ttmon_slots_ms(const struct ttmon_slots_info *info, uint64_t no);
 
 /* table.c */
@@ -55,7 +56,7 @@ void ttmon_slots_table_slot(const struct ttmon_slots_view *v, const struct ttmon
 void ttmon_slots_csv_head(const struct ttmon_slots_view *v);
 void ttmon_slots_csv_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item);
 void ttmon_slots_json_slot(const struct ttmon_slots_view *v, const struct ttmon_slots_item *item);
-/* A value between commas. */
+/* Writes one value of a CSV line, quoted if necessary. */
 void ttmon_slots_put_csv(const char *text, size_t n);
 
 /* sum.c */

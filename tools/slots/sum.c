@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sum.c: `ttmon slots --sum`: the processes of the file, each with what it used in all slots, most CPU
- * time first. A process is known by its pid and the time it started; past MAX_PROCS of them the others
- * are one line.
+ * sum.c: `ttmon slots --sum`: for each process of the file, what it used in all slots together, sorted
+ * by CPU time. A process is identified by its pid and start time. Beyond MAX_PROCS processes, the
+ * others share one line.
  *
- * A count that a slot lacks because its process ran on comes with a later slot (flag ctr_late), so
- * sums are whole where rows are not; a sum is a lower bound only as far as a reading failed, which a
- * row cannot tell from the other: it is shown as it is, with the flag.
+ * A count that is missing from a slot because its process went on running is added to a later slot
+ * (flag ctr_late), so sums are complete where single rows are not. A sum is a lower bound only if a
+ * reading failed, which a row cannot distinguish: the sum is shown as it is, with the flag.
  */
 #include <inttypes.h>
 
@@ -16,18 +16,18 @@
 #define MAX_PROCS (256u << 10)
 
 struct proc {
-	struct ttmon_slot_row sum; /* comm: the last one; llc and pinned: the most */
-	uint64_t switches;	   /* more than the row's own field may hold */
+	struct ttmon_slot_row sum; /* comm: the last one; llc and pinned: the highest */
+	uint64_t switches;	   /* wider than the field of a row */
 	uint64_t slots, first, last;
 	bool ctr, mbm, llc;
-	bool cpu;    /* CPU time was measured in some slot of it */
-	bool no_cpu; /* in some slot of it this was not known */
+	bool cpu;    /* CPU time was measured in at least one of its slots */
+	bool no_cpu; /* in at least one of its slots this was not known */
 };
 
 struct ttmon_slots_sum {
 	struct proc *procs;
 	size_t nr, cap;
-	uint32_t *hash; /* index into procs + 1; as many as cap * 2 */
+	uint32_t *hash; /* index into procs + 1; cap * 2 entries */
 	struct proc others;
 	uint64_t slots, cpu_ns, missing_ns;
 	/* In some slot these were not known. */
@@ -182,8 +182,8 @@ int ttmon_slots_sum_slot(struct ttmon_slots_sum *s, const struct ttmon_slots_vie
 	s->cpu_ns += item->slot.cpus * NSEC_PER_MS;
 	s->missing_ns += item->slot.missing_ns;
 	/*
-	 * Also of who has no row there: a gap that is found later is told by a slot after it, in which that
-	 * process may not have run.
+	 * This counts for processes without a row in this slot too: a gap is reported by a later slot, in
+	 * which that process may not have run.
 	 */
 	s->no_copies |= !ttmon_slot_knows(&item->slot, TTMON_SLOT_NEED_COPIES);
 	s->no_pinned |= !ttmon_slot_knows(&item->slot, TTMON_SLOT_NEED_PINNED);
@@ -206,14 +206,14 @@ static int by_time(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* ---- forms ---- */
+/* ---- output forms ---- */
 
 static bool known_ctr(const struct proc *p, unsigned int ctr)
 {
 	return p->ctr && (p->sum.ctr[ctr] || !(p->sum.flags & TTMON_ROW_CTR_UNKNOWN));
 }
 
-/* "-", ">=12": as in the other table. */
+/* Prints a value, "-" or ">=12", as the other table does. */
 static void cell(int width, enum ttmon_slots_known known, const char *text)
 {
 	char buf[TTMON_FMT_LEN + 2];

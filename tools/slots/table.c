@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * table.c: `ttmon slots` for people: a line for each slot and process, or for each slot. Every line
- * stands by itself, for grep and sort. Columns in which the file has nothing are left out.
+ * table.c: the table of `ttmon slots`: a line for each slot and process, or for each slot. Every line
+ * is complete by itself, so that grep and sort can be used. Columns without any value in the file are
+ * left out.
  */
 #include <inttypes.h>
 
@@ -13,7 +14,7 @@ static double ms(uint64_t ns)
 	return (double)ns / (double)NSEC_PER_MS;
 }
 
-/* Right-aligned, "-" where nothing is known, ">=" before what is a lower bound. */
+/* Right-aligned, "-" for an unknown value, ">=" before a lower bound. */
 static void put_figure(int width, enum ttmon_slots_known known, const char *text)
 {
 	char cell[TTMON_FMT_LEN + 2];
@@ -46,7 +47,7 @@ static void put_ipc(const struct ttmon_slots_item *item, const struct ttmon_slot
 	enum ttmon_slots_known known = ttmon_slots_known_ctr(item->slot.flags, row, TTMON_CTR_CYCLES);
 	char text[TTMON_FMT_LEN];
 
-	/* Of two incomplete counts neither more nor less is known of the ratio. */
+	/* If both counts are lower bounds, their ratio is not a bound of any kind. */
 	if (known != TTMON_SLOTS_EXACT || !row->ctr[TTMON_CTR_CYCLES])
 		known = TTMON_SLOTS_UNKNOWN;
 	else
@@ -107,8 +108,7 @@ static void head_of_rows(const struct ttmon_slots_seen *seen)
 }
 
 /*
- * Closure: what is on the line adds up to CPUs x 1 ms; where it does not, the last column says by how
- * much.
+ * The times on the line add up to CPUs x 1 ms; if they do not, the last column shows the difference.
  */
 static void put_slot(const struct ttmon_slots_view *v, const struct ttmon_slot *s)
 {

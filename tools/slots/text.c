@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * text.c: `ttmon slots --csv` and `--json`: every field, for programs. A figure that is not known is
- * empty or null, never 0; one that is a lower bound is there, and the row's flags say so, or at_least.
+ * text.c: `ttmon slots --csv` and `--json`: every field. An unknown figure is empty or null, never 0.
+ * A lower bound is printed, and the flags of the row, or at_least, say so.
  */
 #include <inttypes.h>
 
@@ -31,7 +31,7 @@ static void put_known(bool known, uint64_t value)
 		putchar(',');
 }
 
-/* Something counted; *least: it is a lower bound. */
+/* Writes a sum; *least: set if it is a lower bound. */
 static void put_sum(const struct ttmon_slot *s, uint32_t need, uint64_t value, bool *least)
 {
 	enum ttmon_slots_known known = ttmon_slots_known_sum(s, need, value);

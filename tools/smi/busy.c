@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * busy.c: `ttmon smi --busy`: which share of the time each process had a chip run programs. From
- * two readings of the service's sums: /v1/devices. What it has no records of is not known.
+ * busy.c: `ttmon smi --busy`: the share of the time in which each process had a chip run programs,
+ * from two readings of the service's sums (/v1/devices). A chip without records is shown as not known.
  */
 #include <time.h>
 
@@ -10,12 +10,12 @@
 #include "tools/cli/show.h"
 #include "tools/smi/smi.h"
 
-#define WAIT_NS NSEC_PER_SEC /* between the two readings of one picture */
+#define WAIT_NS NSEC_PER_SEC /* time between the two readings of one picture */
 
 struct sums {
-	uint32_t pid, device, chip; /* chip: the service's number, 0: not known */
+	uint32_t pid, device, chip; /* chip: the number of the chip in the service, 0: not known */
 	char name[TTMON_TT_SHM_NAME];
-	uint64_t busy_ns, error_ns; /* UNKNOWN */
+	uint64_t busy_ns, error_ns; /* UNKNOWN if not known */
 	bool running;
 };
 
@@ -74,7 +74,7 @@ static int parse(const json_t *doc, struct ttmon_smi_reading *r)
 	return err;
 }
 
-/* *text: why there is none. */
+/* Returns NULL on failure; text then has the reason. */
 static struct ttmon_smi_reading *read_sums(const char *socket, char *text, size_t n)
 {
 	_cleanup_(ttmon_client_reply_fini) struct ttmon_client_reply reply = { 0 };
@@ -97,7 +97,7 @@ static struct ttmon_smi_reading *read_sums(const char *socket, char *text, size_
 	return NULL;
 }
 
-/* The ID that the chip has in the table. */
+/* Finds the ID that the chip has in the table. */
 static void find_id(const struct ttmon_smi *v, const struct ttmon_smi_reading *r, uint32_t chip, char *ret, size_t n)
 {
 	const json_t *c;
@@ -123,7 +123,7 @@ static void find_id(const struct ttmon_smi *v, const struct ttmon_smi_reading *r
 	}
 }
 
-/* What was before it was known is 0. */
+/* Returns the growth of a sum. A sum that was not known before counts from 0. */
 static uint64_t since(const struct ttmon_smi_reading *before, const struct sums *now, bool error)
 {
 	uint64_t value = error ? now->error_ns : now->busy_ns;
@@ -148,11 +148,11 @@ static int by_id(const void *a, const void *b)
 
 	if (order || x->busy_ns == y->busy_ns)
 		return order;
-	/* What is not known last. */
+	/* Unknown values come last. */
 	return (x->busy_ns + 1 > y->busy_ns + 1) ? -1 : 1;
 }
 
-/* One of whom nothing is known leaves what the others did a lower bound. */
+/* If the time of one process is not known, the sum of the chip is a lower bound. */
 static void add_to_chip(struct ttmon_smi_chip *chip, const struct ttmon_smi_busy *b)
 {
 	if (b->busy_ns == TTMON_SMI_UNKNOWN) {
@@ -178,7 +178,7 @@ static int compare(struct ttmon_smi *v, const struct ttmon_smi_reading *before, 
 		struct ttmon_smi_busy *b = &v->busy[v->nr_busy];
 		uint64_t gained = since(before, &now->v[i], false);
 
-		/* It ended, and nothing more was reported of it. */
+		/* The process ended before the interval, and nothing more was reported of it. */
 		if (!now->v[i].running && (!gained || gained == TTMON_SMI_UNKNOWN))
 			continue;
 		v->nr_busy++;
@@ -217,7 +217,7 @@ int ttmon_smi_read_busy(const struct ttmon_smi_ask *ask, struct ttmon_smi *v)
 		ttmon_smi_add_problem(v, true, ask->socket, why);
 		return 0;
 	}
-	/* The first picture of many has nothing to compare with. */
+	/* The first of several pictures has no earlier reading to compare with. */
 	err = *last ? compare(v, *last, now) : 0;
 	ttmon_smi_reading_free(*last);
 	*last = now;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_smi.c: `ttmon smi`: the Tenstorrent chips of this host and who uses how much of their memory.
- * Needs no service: it reads the tt_device_*_memory files that ttmond or the programs write, and sysfs
- * and procfs of tt-kmd. Writes to nothing without --cleanup.
+ * cmd_smi.c: `ttmon smi` shows the Tenstorrent chips of this host and the memory that each process
+ * uses on them. It needs no service: it reads the tt_device_*_memory files that ttmond or the programs
+ * write, and sysfs and procfs of tt-kmd. Without --cleanup it writes nothing.
  */
 #include "lib/read/client.h"
 #include "tools/cli/cmds.h"
@@ -31,7 +31,7 @@ static bool wants_colour(enum when when)
 	return isatty(STDOUT_FILENO) && !(no && *no) && term && *term && strcmp(term, "dumb") != 0;
 }
 
-/* As setlocale() would find it; ttmon itself stays in the C locale. */
+/* Looks up the character set as setlocale() would; ttmon itself stays in the C locale. */
 static bool shows_utf8(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
@@ -62,7 +62,7 @@ static int once(const struct opts *o, const struct ttmon_term_style *style)
 		fprintf(stderr, "ttmon smi: %s\n", strerror(-err));
 		return TTMON_EXIT_ERROR;
 	}
-	/* On the terminal they stand below the table already. */
+	/* On a terminal the problems are shown below the table already. */
 	for (size_t i = 0; i < v.nr_problems && !isatty(STDOUT_FILENO); i++)
 		fprintf(stderr, "ttmon smi: %s: %s\n", v.problems[i].what, v.problems[i].text);
 	return v.failed ? TTMON_EXIT_NO : 0;
@@ -80,26 +80,31 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "watch", 'w', NULL, "again and again; q quits",
-	  "On a terminal in place, with the arrow and page keys to move; else one block after the other, with an empty line between them.",
+	{ "watch", 'w', NULL, "repeat; q quits",
+	  "On a terminal it redraws in place, and the arrow and page keys scroll. Otherwise it prints one block after "
+	  "the other, with an empty line between them.",
 	  TTMON_CLI_FLAG(struct opts, watch) },
 	{ "refresh", 'r', "MS", "how often with --watch (default 1000)", "50 to 3600000 milliseconds.",
 	  TTMON_CLI_NUMBER(struct opts, refresh_ms, REFRESH_MIN_MS, REFRESH_MAX_MS) },
-	{ "details", 'd', NULL, "ids, file, who has it mapped; dead entries too",
-	  "For each chip its bus address, ids and location, its memory by type, its files and who has them mapped, who has it open.",
+	{ "details", 'd', NULL, "ids, files, processes that map them, dead entries",
+	  "For each chip it shows bus address, ids, location, memory by type, the files with the processes that have "
+	  "them mapped, and the processes that have the chip open.",
 	  TTMON_CLI_FLAG(struct opts, ask.details) },
-	{ "cleanup", 'c', NULL, "take entries of dead processes out of the files",
-	  "A process that may not be signalled is alive.", TTMON_CLI_FLAG(struct opts, ask.cleanup) },
+	{ "cleanup", 'c', NULL, "remove entries of dead processes from the files",
+	  "A process that ttmon is not allowed to signal counts as alive.", TTMON_CLI_FLAG(struct opts, ask.cleanup) },
 	{ "busy", 'b', NULL,
-	  "share of the last second in which each process had a chip run\nprograms, and its error; asks the service",
-	  "With \\-w of the time since the picture before. \\- where tt\\-metal's real\\-time profiler has told nothing. A run counts when it is reported. "
-	  "The table of chips has the sum over the processes of each chip, with >= where the profiler has told nothing of one of them. "
-	  "This needs an option because it needs the service, and a second between two readings, while everything else here is "
+	  "share of the last second in which a process had a chip run\nprograms, and its error; needs the service",
+	  "With \\-w the share is of the time since the last picture. \\- means that tt\\-metal's real\\-time "
+	  "profiler has reported nothing. A run counts when it is reported. "
+	  "The table of chips has the sum over the processes of each chip, with >= if the profiler has reported "
+	  "nothing for one of them. "
+	  "This is an option because it needs the service, and a second between two readings, while everything else is "
 	  "read at once and without a service.",
 	  TTMON_CLI_FLAG(struct opts, ask.busy) },
 	TTMON_ROW_SOCKET(struct opts, ask.socket),
-	TTMON_ROW_JSON(struct opts, json, "for programs; with --watch a line each time", NULL),
-	{ "color", 0, "WHEN", "auto, always, never (default auto)", "Colour; auto is a terminal and no NO_COLOR.",
+	TTMON_ROW_JSON(struct opts, json, "JSON; with --watch one line each time", NULL),
+	{ "color", 0, "WHEN", "auto, always, never (default auto)",
+	  "Whether to use colour; auto: if stdout is a terminal and NO_COLOR is not set.",
 	  TTMON_CLI_WORD(struct opts, colour, "auto always never") },
 	{ "sysfs-root", 0, "DIR", "instead of /sys", NULL, TTMON_CLI_TEXT(struct opts, ask.roots.sysfs, ":dir") },
 	{ "proc-root", 0, "DIR", "instead of /proc", "Its driver/tenstorrent.",
@@ -108,9 +113,9 @@ static const struct ttmon_cli_opt options[] = {
 };
 const struct ttmon_cli_cmd ttmon_cmd_smi = {
 	.name = "ttmon smi",
-	.summary = "the Tenstorrent chips of this host, their memory and who uses it",
+	.summary = "the Tenstorrent chips of this host, and which processes use their memory",
 	.args = "[OPTIONS]",
-	.about = "Shows the Tenstorrent chips of this host, their memory and who uses it, from the\n"
+	.about = "Shows the Tenstorrent chips of this host, and which processes use their memory, from the\n"
 		 "files in /dev/shm (of ttmond or of tt-metal itself) and from tt-kmd. Needs no\n"
 		 "service, opens no device.",
 	.notes = "ID      unique id, tt_asic_id, or board:location; R: remote half of a board;\n"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * details.c: `ttmon smi --details`: a block per chip: what it is called by whom, its memory by type,
- * its files and who has them mapped, who has it open. Pure but for the FILE.
+ * details.c: `ttmon smi --details`: a block for each chip: its names in each system, its memory by
+ * type, its files with the processes that have them mapped, and the processes that have it open. Pure
+ * except for the FILE.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,12 +23,12 @@ _printf_(4, 5) static void detail(const struct ttmon_term_style *style, FILE *ou
 	va_start(args, fmt);
 	vsnprintf(line + len, sizeof(line) - len, fmt, args);
 	va_end(args);
-	/* The label keeps its blanks; what follows is wrapped. */
+	/* The label keeps its spaces; the text after it is wrapped. */
 	fprintf(out, "%.*s", (int)len, line);
 	ttmon_term_put_wrapped(out, line + len, style->columns, INDENT, INDENT);
 }
 
-/* "3.0 GiB" is one word: no line ends within a figure. */
+/* Replaces spaces so that a figure such as "3.0 GiB" is never broken across lines. */
 static char *unbroken(char *text)
 {
 	for (char *p = strchr(text, ' '); p; p = strchr(p, ' '))
@@ -59,8 +60,8 @@ static void pids_text(char *buf, size_t n, const struct ttmon_smi_pids *pids)
 }
 
 /*
- * Time stamps are of the real-time clock, in the first version 1 of the monotonic one: they are apart
- * by their size.
+ * Time stamps are of the real-time clock, in the first version 1 of the monotonic clock. The size of
+ * the number distinguishes them.
  */
 static void age_text(char *buf, size_t n, const struct ttmon_smi *v, uint64_t ts_ns)
 {
@@ -89,7 +90,7 @@ static void detail_file(const struct ttmon_smi *v, const struct ttmon_term_style
 	detail(style, out, "file", "%s: version %" PRIu32 "%s, user %u, mode %04o, %" PRIu32 " attached, %s",
 	       f->shm->name, f->shm->version, f->shm->ours ? " by ttmond" : "", (unsigned int)f->shm->uid,
 	       f->shm->mode & 07777, f->shm->reference_count, age);
-	detail(style, out, "", "%zu process%s, %zu dead; logical device %" PRId64 "; led here by %s%s",
+	detail(style, out, "", "%zu process%s, %zu dead; logical device %" PRId64 "; matched by %s%s",
 	       f->live + f->dead, f->live + f->dead == 1 ? "" : "es", f->dead, f->shm->device_id,
 	       f->match == TTMON_SMI_MATCH_NONE ? "nothing" : ttmon_smi_match_name(f->match),
 	       f->counted ? "" : "; not in the figures above");
@@ -97,7 +98,7 @@ static void detail_file(const struct ttmon_smi *v, const struct ttmon_term_style
 	detail(style, out, "", "mapped by %s", pids);
 }
 
-/* On a Galaxy "tray 4, chip 8, ": its location is both in one number. */
+/* On a Galaxy it writes "tray 4, chip 8, ": the location has both in one number. */
 static void place_text(char *buf, size_t n, const struct ttmon_smi_chip *chip)
 {
 	const struct ttmon_ev_tt_chip *fact = chip->sys ? &chip->sys->fact : NULL;
@@ -109,7 +110,7 @@ static void place_text(char *buf, size_t n, const struct ttmon_smi_chip *chip)
 		snprintf(buf, n, "tray\1%u, chip\1%u, ", chip->location >> 4, chip->location & 15);
 }
 
-/* What it is called, by everybody. */
+/* Shows the ids of the chip in each system. */
 static void detail_ids(const struct ttmon_term_style *style, FILE *out, const struct ttmon_smi_chip *chip)
 {
 	const struct ttmon_ev_tt_chip *fact = chip->sys ? &chip->sys->fact : NULL;

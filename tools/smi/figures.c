@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * figures.c: what of a chip's memory is in use, and by whom, out of the files that were led to it.
- * Pure.
+ * figures.c: computes the memory in use of a chip, and of each process, from the files that were
+ * matched to it. Pure.
  *
- * A file's totals hold what its dead processes held until somebody cleans it: it is taken off here, as
- * cleaning would. A chip can have several files, one of ttmond and one that tt-metal writes by itself,
- * or one that an older version left behind: those whose living processes are different are added up,
- * of those that tell of the same process the one that says more is taken.
+ * The totals of a file include what dead processes held until the file is cleaned; that part is
+ * subtracted here, as cleaning would. A chip can have several files: one of ttmond, one that tt-metal
+ * writes itself, one that an older version left. Files with different living processes are added up.
+ * Of files with the same process, the one with more information is taken.
  *
- * A 0 is believed only where the files are known to hold everything: not while a process has the chip
- * open that is in no file at all (ttmond did not see it, or could not read its buffers), nor where
- * ttmond marked the file as partial. A process that is in the file of another chip is one that is
- * followed: a program opens all chips of the host, also those that it does not use.
+ * A 0 is shown only if the files are known to have everything. That is not so if a process that is in
+ * no file has the chip open (ttmond did not see it, or could not read its buffers), or if ttmond
+ * marked the file as partial. A process that is in the file of another chip is not counted as missing:
+ * a program opens all chips of the host, even those that it does not use.
  */
 #include "tools/smi/smi.h"
 
@@ -25,13 +25,14 @@ const char *ttmon_smi_why_text(enum ttmon_smi_why why)
 			"(TT_METAL_SHM_TRACKING_DISABLED), and no ttmond traces it",
 		[TTMON_SMI_WHY_NO_FILE] = "no program has published its memory (no tt_device_*_memory file)",
 		[TTMON_SMI_WHY_UNMATCHED] =
-			"one of the files that no chip could be found for may be its own: what tt-metal calls it is not known here",
-		[TTMON_SMI_WHY_FILE] = "its file tells nothing",
+			"one of the files that no chip was found for may belong to it: its name in tt-metal is not "
+			"known here",
+		[TTMON_SMI_WHY_FILE] = "its file has no usable figures",
 		[TTMON_SMI_WHY_NO_DIR] = "the folder of the tt_device_*_memory files could not be read",
 		[TTMON_SMI_WHY_UNLISTED] =
-			"open in a program that is in no file: it ran before ttmond did and nothing of it was seen yet, the "
+			"open in a program that is in no file: it started before ttmond and was not seen yet, the "
 			"layout of its buffers is not known, or it publishes nothing",
-		[TTMON_SMI_WHY_UNSEEN] = "its file holds nothing yet, and does not hold everything",
+		[TTMON_SMI_WHY_UNSEEN] = "its file shows no memory, and is marked as incomplete",
 	};
 
 	return texts[why];
@@ -46,15 +47,17 @@ uint64_t ttmon_smi_add(uint64_t a, uint64_t b)
 	return a + b;
 }
 
-/* ttmond sees no kernels: the field is there in version 1 alone, and holds what could be seen. */
+/*
+ * ttmond does not see kernel memory. The field exists only in version 1, and has what could be seen.
+ */
 static bool is_unseen_kernel(const struct ttmon_ttshm *shm, unsigned int type, uint64_t bytes)
 {
 	return type == TTMON_TT_TYPE_KERNEL && shm->ours && !bytes;
 }
 
 /*
- * What cleaning would leave. From version 2 on the sum of circular buffers is what one process stored
- * last, not a sum.
+ * Returns what cleaning would leave. From version 2 on, the sum of circular buffers is the value that
+ * one process stored last, not a sum.
  */
 static uint64_t figure(const struct ttmon_smi_file *f, unsigned int type)
 {
@@ -99,8 +102,8 @@ static struct ttmon_smi_process *new_process(struct ttmon_smi *v, size_t chip, u
 }
 
 /*
- * The file's figures are the chip's: the first one that is good, and others whose living processes are
- * not in it.
+ * Takes the first good file for the figures of the chip, and adds other files that have none of its
+ * living processes.
  */
 static int take_file(struct ttmon_smi *v, size_t chip, size_t file, size_t first_proc)
 {
@@ -140,7 +143,7 @@ static int take_file(struct ttmon_smi *v, size_t chip, size_t file, size_t first
 	return 0;
 }
 
-/* Which of two files of a chip says more. */
+/* Returns whether file a has more information than file b of the same chip. */
 static bool better(const struct ttmon_smi_file *a, const struct ttmon_smi_file *b)
 {
 	if (!a->live != !b->live)
@@ -151,8 +154,8 @@ static bool better(const struct ttmon_smi_file *a, const struct ttmon_smi_file *
 }
 
 /*
- * A driver that does not list who has the chip open: by what processes have mapped, as far as that was
- * looked at.
+ * A driver that does not list the openers of the chip: the mappings of processes are used instead, as
+ * far as they were read.
  */
 static int take_mapped(struct ttmon_smi *v, size_t chip, size_t first_proc)
 {
@@ -218,7 +221,7 @@ static enum ttmon_smi_why why_none(const struct ttmon_smi *v, const struct ttmon
 	for (size_t i = 0; !chip->told && i < v->nr_shm; i++) {
 		const struct ttmon_smi_file *f = &v->files[i];
 
-		/* A file nobody could be found for; its row has no chip of sysfs. */
+		/* The row of a file that no chip was found for; it has no chip of sysfs. */
 		if (f->match == TTMON_SMI_MATCH_NONE && f->shm->status != TTMON_TTSHM_NOT_A_FILE &&
 		    (f->shm->status != TTMON_TTSHM_OK || f->shm->version != 1))
 			return TTMON_SMI_WHY_UNMATCHED;
@@ -261,7 +264,7 @@ bool ttmon_smi_is_listed(const struct ttmon_smi *v, uint32_t pid)
 	return bsearch(&pid, v->listed, v->nr_listed, sizeof(pid), by_pid);
 }
 
-/* The remote half of a board has no node: it is used through the near one's. */
+/* The remote chip of a board has no device node: programs use it through the near chip's node. */
 static bool has_unlisted(const struct ttmon_smi *v, const struct ttmon_smi_chip *chip)
 {
 	for (size_t i = 0; i < chip->open.n; i++)
@@ -279,8 +282,7 @@ static uint64_t not_nothing(uint64_t bytes)
 }
 
 /*
- * What the files do not hold may be anything: a 0 is not known, other figures are what there is at
- * least.
+ * What the files do not have may be anything: a 0 becomes unknown, other figures become lower bounds.
  */
 static void doubt(struct ttmon_smi_chip *chip)
 {
@@ -300,7 +302,7 @@ int ttmon_smi_fill(struct ttmon_smi *v, size_t i)
 	if (take_files(v, i, &bad))
 		return -ENOMEM;
 	if (chip->sys && chip->sys->resetting) {
-		/* Whatever the files say was so before. */
+		/* The chip is being reset: the figures of the files are from before. */
 		for (unsigned int t = 0; t < TTMON_TTSHM_TYPES; t++)
 			chip->bytes[t] = TTMON_SMI_UNKNOWN;
 		chip->status = TTMON_SMI_RESETTING;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * json.c: `ttmon smi --json`, schema "ttmon-smi" version 1; docs and man page name its members.
- * Members are only ever added.
+ * json.c: `ttmon smi --json`, schema "ttmon-smi" version 1; ttmon(1) lists its members. Members may be
+ * added, never removed or changed.
  *
  * Bytes, millidegrees, microwatts and pids are numbers; ids are "0x..." strings, keys of files and
- * times decimal strings, as both may be more than a double holds. null: not known, or not there.
+ * times are decimal strings, because a double cannot hold all their values. null: not known, or not
+ * present.
  */
 #include <fcntl.h>
 
@@ -16,7 +17,7 @@ static void key_bytes(struct ttmon_jsonw *w, const char *key, uint64_t bytes)
 	ttmon_jsonw_key_known(w, key, bytes != TTMON_SMI_UNKNOWN, bytes);
 }
 
-/* An id; 0 is none. */
+/* Writes an id; 0 stands for none. */
 static void key_id(struct ttmon_jsonw *w, const char *key, uint64_t id)
 {
 	TTMON_JSONW_KEY_IF(w, key, id, addr, id);
@@ -148,7 +149,7 @@ static void put_file(struct ttmon_jsonw *w, const struct ttmon_smi *v, size_t i)
 	const struct ttmon_smi_file *f = &v->files[i];
 	const struct ttmon_ttshm *shm = f->shm;
 	bool ok = shm->status == TTMON_TTSHM_OK;
-	/* Zeros of a file that could not be read are not what it says. */
+	/* The zeros of a file that could not be read are not its figures. */
 	static const uint64_t unknown[TTMON_TTSHM_TYPES] = { UINT64_MAX, UINT64_MAX, UINT64_MAX,
 							     UINT64_MAX, UINT64_MAX, UINT64_MAX };
 

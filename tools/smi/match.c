@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * match.c: which file is about which chip, what the chips are called, and their order. Pure.
+ * match.c: matches files to chips, names the chips, and sorts them. Pure.
  *
- * Version 1 names its file after (board id << 8) | location, which sysfs tells. From version 2 on the name is UMD's chip_unique_id,
- * which an observer can compute for some cards only (tt-umd's topology_discovery*.cpp, 3ed9cb6d): what one of its rules gives exactly is taken, then
- * the board's low word in a Wormhole's id, then who has open what. A rule that fits two chips decides nothing. A file that is left
- * over is a row of its own: without tt-kmd all of them are.
+ * A file of version 1 is named after (board id << 8) | location, which sysfs has. From version 2 on
+ * the name is UMD's chip_unique_id, which an observer can compute for some cards only (tt-umd's
+ * topology_discovery*.cpp, 3ed9cb6d). The rules are tried in this order: an exact id; the low word of
+ * a Wormhole's id, which is the board's; the chips that the processes of the file have open. A rule
+ * that fits two chips decides nothing. A file that is left over becomes a row of its own; without
+ * tt-kmd all files are.
  */
 #include <inttypes.h>
 
@@ -105,20 +107,20 @@ int ttmon_smi_begin(struct ttmon_smi *v)
 	return 0;
 }
 
-/* ---- which file is about which chip ---- */
+/* ---- matching files to chips ---- */
 
 static bool is_remote(const struct ttmon_smi_chip *chip)
 {
 	return chip->sys && chip->sys->fact.flags & TTMON_TT_CHIP_REMOTE;
 }
 
-/* Version 1 does not use UMD's id. Of a file whose version could not be read all rules are tried. */
+/* Version 1 does not use UMD's id. For a file whose version could not be read all rules are tried. */
 static bool by_unique(const struct ttmon_ttshm *shm)
 {
 	return shm->status != TTMON_TTSHM_OK || shm->version != 1;
 }
 
-/* The board id as a Wormhole's unique id has it in its low word. */
+/* Returns the board id in the form that the low word of a Wormhole's unique id has. */
 static uint32_t mangled(uint64_t board_id)
 {
 	return (uint32_t)((board_id >> 4 & 0xf0000000) | (board_id & 0x0fffffff));
@@ -140,7 +142,7 @@ static bool fits(const struct ttmon_smi_chip *chip, const struct ttmon_ttshm *sh
 			return false;
 		if (chip->arch == TTMON_TT_BLACKHOLE)
 			return key == (board << 5 | (chip->location & 0x1f));
-		return key == board; /* a lone card; two chips of that board are none */
+		return key == board; /* only for a single card; if two chips have this board id, none matches */
 	case TTMON_SMI_MATCH_BOARD:
 		return by_unique(shm) && board && chip->arch == TTMON_TT_WORMHOLE &&
 		       !(chip->sys->fact.flags & TTMON_TT_CHIP_GALAXY) && key >> 32 && mangled(board) &&
@@ -157,7 +159,7 @@ static void lead(struct ttmon_smi *v, struct ttmon_smi_file *f, size_t chip, enu
 	if (!by_unique(f->shm))
 		return;
 	v->chips[chip].told = true;
-	/* What a program calls it is worth more than what sysfs let us suppose. */
+	/* The id that a program uses is more reliable than the one derived from sysfs. */
 	if (rule != TTMON_SMI_MATCH_KEY_V1)
 		v->chips[chip].unique_id = f->shm->key;
 }
@@ -180,9 +182,9 @@ static bool match_by(struct ttmon_smi *v, struct ttmon_smi_file *f, enum ttmon_s
 }
 
 /*
- * The two halves of an N300 share the low word of the id. The near one's high word has been seen to be
- * 2, the far one's 3: of two files the lower is taken for the near half's, one alone only by those
- * numbers.
+ * The two chips of an N300 share the low word of the id. The high word was observed to be 2 for the
+ * near chip and 3 for the far one. Of two files, the lower one is taken for the near chip; a single
+ * file is matched only if it has one of these numbers.
  */
 static void match_halves(struct ttmon_smi *v, struct ttmon_smi_file *f)
 {
@@ -245,7 +247,7 @@ bool ttmon_smi_wants_openings(const struct ttmon_smi *v, const struct ttmon_smi_
 	return false;
 }
 
-/* Nothing speaks against it, and something for it: -1 where nothing is known. */
+/* Returns 1 if the process may use this chip, 0 if it has other chips open only, -1 if not known. */
 static int may_use(const struct ttmon_smi *v, uint32_t pid, uint32_t ordinal)
 {
 	int answer = -1;
@@ -283,7 +285,7 @@ void ttmon_smi_match_openings(struct ttmon_smi *v)
 {
 	bool again = true;
 
-	/* What is found for one file is taken from the others. */
+	/* A chip that is found for one file is not available to the others, which can decide these: repeat. */
 	while (again) {
 		again = false;
 		for (size_t i = 0; i < v->nr_shm; i++) {
@@ -305,11 +307,9 @@ void ttmon_smi_match_openings(struct ttmon_smi *v)
 	}
 }
 
-/* ---- chips that only a file tells of ---- */
+/* ---- chips that are known from a file only ---- */
 
-/*
- * What the key says of the board. A board id that lost its upper byte to the shift has its type still.
- */
+/* Derives the board from the key. A board id whose upper byte was shifted out still has its type. */
 static void board_of_key(struct ttmon_smi_chip *chip, const struct ttmon_ttshm *shm)
 {
 	uint64_t key = shm->key, board;
@@ -326,8 +326,8 @@ static void board_of_key(struct ttmon_smi_chip *chip, const struct ttmon_ttshm *
 		return;
 	chip->unique_id = key;
 	/*
-	 * A lone Wormhole card's id is its board id, that of a Blackhole in a network the board id with the
-	 * location.
+	 * The id of a single Wormhole card is its board id; of a Blackhole in a network it is the board id
+	 * with the location.
 	 */
 	card = ttmon_ttsys_board(key);
 	if (card && !strncmp(card, "n150", 4)) {
@@ -377,7 +377,7 @@ static void name_file_chip(struct ttmon_smi_chip *chip, const struct ttmon_ttshm
 		snprintf(chip->id, sizeof(chip->id), "%" PRIx64 ":%u", chip->board_id, chip->location);
 }
 
-/* The unique id of the half of the board that has a node; 0: not known. */
+/* Returns the unique id of the board's chip that has a device node; 0: not known. */
 static uint64_t id_of_near(const struct ttmon_smi *v, const struct ttmon_smi_chip *far)
 {
 	for (size_t i = 0; i < v->nr_chips; i++) {
@@ -390,8 +390,8 @@ static uint64_t id_of_near(const struct ttmon_smi *v, const struct ttmon_smi_chi
 }
 
 /*
- * As tt_smi shows them: the id of UMD in hexadecimal, a far half with an R. One without an id of its
- * own has its board's.
+ * Names chips as tt_smi does: UMD's id in hexadecimal, with an R for a remote chip. A chip without an
+ * id of its own has its board's.
  */
 static void name_chip(const struct ttmon_smi *v, struct ttmon_smi_chip *chip)
 {
@@ -438,7 +438,8 @@ static int by_rank(const void *a, const void *b)
 }
 
 /*
- * By bus address, the far half of a board behind its near one; a Galaxy by tray and chip; files last.
+ * Sorts by bus address, a remote chip behind its near one; on a Galaxy by tray and chip; chips known
+ * from a file only come last.
  */
 static uint64_t rank(const struct ttmon_smi *v, size_t i)
 {
@@ -483,7 +484,7 @@ static int sort_chips(struct ttmon_smi *v)
 	return 0;
 }
 
-/* Entries of dead processes last; a chip's largest first. */
+/* Entries of dead processes come last; within a chip the largest first. */
 static int by_chip(const void *a, const void *b)
 {
 	const struct ttmon_smi_process *x = a, *y = b;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * read.c: gathers what `ttmon smi` shows. Opens no device node: that would raise the chip's power
+ * read.c: gathers what `ttmon smi` shows. It opens no device node: that would raise the chip's power
  * state and block resets.
  *
- * Chips and who has them open come below the roots that were requested; what the processes themselves
- * have mapped always from /proc. The maps of all processes are read with details only; without, at
- * most those of the processes in a file that no chip was found for.
+ * Chips and their openers are read below the roots that were given, mappings of processes always from
+ * /proc. With --details the maps of all processes are read; without, at most those of the processes in
+ * a file that no chip was found for.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -82,7 +82,7 @@ static bool same_place(const struct ttmon_ev_tt_chip *a, const struct ttmon_ev_t
 	return a->ordinal == b->ordinal && a->bdf == b->bdf && !((a->flags ^ b->flags) & TTMON_TT_CHIP_REMOTE);
 }
 
-/* A far half that is not there because its near half does not say what it is. */
+/* Remembers a remote chip that is missing while its near chip does not report its type. */
 static int remember_far(struct ttmon_smi *v, const struct ttmon_ttsys_chip *near, const struct ttmon_smi_memory *m)
 {
 	for (size_t i = 0; i < m->n; i++) {
@@ -104,7 +104,10 @@ static int remember_far(struct ttmon_smi *v, const struct ttmon_ttsys_chip *near
 	return 0;
 }
 
-/* What a chip in reset is, from before; then all chips for the next time. */
+/*
+ * Restores the type of a chip in reset from the last reading; then remembers all chips for the next
+ * one.
+ */
 static int remember(struct ttmon_smi *v, struct ttmon_smi_memory *m)
 {
 	struct ttmon_ttsys_chip *copy;
@@ -173,7 +176,7 @@ static int read_open(struct ttmon_smi *v, const struct ttmon_ttsys_roots *roots)
 			return -ENOMEM;
 		for (size_t p = 0; p < n; p++) {
 			if (!pids[p])
-				continue; /* of another namespace */
+				continue; /* a process of another pid namespace */
 			open->pids[open->n++] = pids[p];
 			if (ttmon_smi_add_opening(v, pids[p], fact->ordinal))
 				break;
@@ -243,8 +246,8 @@ struct cleaned {
 };
 
 /*
- * Entries of dead processes are taken out, then everything is read again. Returns what was done, one
- * per file.
+ * Removes the entries of dead processes, then reads everything again. Returns the result for each
+ * file.
  */
 static int clean(struct ttmon_smi *v, struct cleaned **ret, size_t *n)
 {
@@ -324,13 +327,13 @@ static bool is_device(const struct ttmon_mapping *m, uint32_t *ret)
 
 struct mapped {
 	struct ttmon_smi *v;
-	const struct stat *stats; /* of the files; NULL: they are not looked for */
+	const struct stat *stats; /* the files to look for; NULL: none */
 	uint32_t pid;
 };
 
 /*
- * Which chips a process has mapped: drivers that list no processes still show that. A chip is mapped
- * in hundreds of pieces.
+ * Notes which chips a process has mapped: this works with drivers that do not list processes too. A
+ * chip is mapped in hundreds of pieces.
  */
 static int note_mapping(void *ctx, const struct ttmon_mapping *m)
 {
@@ -341,7 +344,7 @@ static int note_mapping(void *ctx, const struct ttmon_mapping *m)
 
 	if (is_device(m, &ordinal) && !(last && last->pid == at->pid && last->ordinal == ordinal) &&
 	    ttmon_smi_add_opening(v, at->pid, ordinal) && !at->stats)
-		return -ENOMEM; /* else: too many, what is known so far is used */
+		return -ENOMEM; /* else: there are too many; what was found so far is used */
 	for (size_t i = 0; at->stats && i < v->nr_shm; i++)
 		if (at->stats[i].st_ino == m->ino && at->stats[i].st_dev == makedev(m->dev_major, m->dev_minor) &&
 		    m->ino && add_mapped(&v->files[i].mapped, at->pid))
@@ -349,7 +352,7 @@ static int note_mapping(void *ctx, const struct ttmon_mapping *m)
 	return 0;
 }
 
-/* A process whose list cannot be read, or that is gone, has none. */
+/* A process that has ended, or whose maps cannot be read, has none. */
 static int look_at_mappings(struct ttmon_smi *v, const struct stat *stats, uint32_t pid)
 {
 	struct mapped at = { v, stats, pid };
@@ -372,14 +375,14 @@ static int learn(struct ttmon_smi *v)
 			for (size_t o = 0; o < v->nr_openings && !known; o++)
 				known = v->openings[o].pid == (uint32_t)shm->processes[p].pid;
 			if (!known && look_at_mappings(v, NULL, (uint32_t)shm->processes[p].pid))
-				return 0; /* too many: what is known so far is used */
+				return 0; /* there are too many: what was found so far is used */
 		}
 	}
 	ttmon_smi_match_openings(v);
 	return 0;
 }
 
-/* Who has the files mapped: whose maps can be read, that is. */
+/* Finds the processes that have the files mapped, as far as their maps can be read. */
 static int read_mapped(struct ttmon_smi *v)
 {
 	_cleanup_free_ struct stat *stats = calloc(v->nr_shm + 1, sizeof(*stats));
@@ -410,7 +413,7 @@ static int read_mapped(struct ttmon_smi *v)
 	return err;
 }
 
-/* Names of those that only tt-kmd tells of. */
+/* Reads the names of processes that only tt-kmd lists. */
 static void read_names(struct ttmon_smi *v)
 {
 	for (size_t i = 0; i < v->nr_procs; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * text.c: `ttmon smi` for people: the table of chips, the table of processes, and what else is to be
- * said. Each table comes in several forms, from roomy to dense; the first that fits the terminal is
- * taken, the roomiest where there is none. Pure but for the FILE and the time zone.
+ * text.c: the tables of chips and processes of `ttmon smi`, and the notes below them. Each table has
+ * several forms, from wide to dense; the first that fits the terminal is taken, the widest if there is
+ * no terminal. Pure except for the FILE and the time zone.
  */
 #include <inttypes.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 
 #define IDS_MAX 6
 
-/* "2.8 GiB", or "2.8G". */
+/* Formats "2.8 GiB", or "2.8G" if dense. */
 const char *ttmon_smi_bytes(char *buf, size_t n, uint64_t bytes, bool dense)
 {
 	char *unit;
@@ -30,7 +30,7 @@ const char *ttmon_smi_bytes(char *buf, size_t n, uint64_t bytes, bool dense)
 	return buf;
 }
 
-/* How much of the total is in use: colour, and "12.3%" or "". */
+/* Computes how much of the total is in use: the colour, and "12.3%" or "". */
 static enum ttmon_term_colour usage_colour(uint64_t used, uint64_t total, char *percent, size_t n)
 {
 	double part;
@@ -56,12 +56,12 @@ static void put_usage(struct ttmon_term_cell *cell, uint64_t used, uint64_t tota
 	if (with_percent) {
 		size_t len = strlen(cell->text);
 
-		/* Blanks where there is none, so that the figures stand below each other. */
+		/* Spaces in place of a missing percentage keep the figures aligned. */
 		snprintf(cell->text + len, sizeof(cell->text) - len, " %6s", percent);
 	}
 }
 
-/* A number with its unit; negative: not known. */
+/* Puts a number with its unit; a negative number is not known. */
 static void put_number(struct ttmon_term_cell *cell, int64_t value, const char *unit, bool dense)
 {
 	if (value < 0)
@@ -114,7 +114,7 @@ static void put_share(char *buf, size_t n, uint64_t ns, uint64_t window_ns, bool
 		snprintf(buf, n, "%s%.1f %%", least ? ">=" : "", 100.0 * (double)ns / (double)window_ns);
 }
 
-/* A share that may be wrong by all of a chip's time is as good as not known. */
+/* A share whose error is the whole window is shown as not known. */
 static void put_error(char *buf, size_t n, uint64_t ns, uint64_t window_ns)
 {
 	if (ns != TTMON_SMI_UNKNOWN && window_ns && ns >= window_ns)
@@ -131,7 +131,7 @@ static struct ttmon_term_cell *add_column(struct ttmon_term_table *t, size_t i, 
 	return row ? &row[i] : NULL;
 }
 
-/* Columns of a form; with chip, its cells too. Returns how many. */
+/* Sets up the columns of a form; with chip, fills its cells too. Returns the number of columns. */
 static size_t chip_row(struct ttmon_term_table *t, struct ttmon_term_cell *row, const struct ttmon_smi *v,
 		       const struct ttmon_smi_chip *chip, enum form form)
 {
@@ -252,7 +252,7 @@ static int process_table(const struct ttmon_smi *v, const struct ttmon_term_styl
 			return -ENOMEM;
 		snprintf(row[0].text, sizeof(row[0].text), "%s", v->chips[p->chip].id);
 		snprintf(row[1].text, sizeof(row[1].text), "%" PRIu32, p->pid);
-		/* Names of threads that are not cut to 15 bytes are possible: the field has 64. */
+		/* The field has 64 bytes, so the name may be longer than the kernel's 15. */
 		ttmon_term_clean(row[2].text, sizeof(row[2].text), p->name[0] ? p->name : "n/a", sizeof(p->name),
 				 p->alive ? 40 : 33, style->utf8);
 		len = strlen(row[2].text);
@@ -316,7 +316,7 @@ static void show_busy(const struct ttmon_smi *v, const struct ttmon_term_style *
 
 typedef bool (*chip_test)(const struct ttmon_smi *v, const struct ttmon_smi_chip *chip, unsigned int what);
 
-/* "251732099, 2517320d4 and 3 more: text", of the chips for which it is so. */
+/* Prints "251732099, 2517320d4 and 3 more: text" for the chips that a note is about. */
 static void note_chips(const struct ttmon_smi *v, const struct ttmon_term_style *style, FILE *out, const char *head,
 		       const char *text, chip_test test, unsigned int what)
 {
@@ -370,7 +370,10 @@ static bool is_incomplete(const struct ttmon_smi *v, const struct ttmon_smi_chip
 	return chip->unlisted && chip->why != TTMON_SMI_WHY_UNLISTED;
 }
 
-/* Who has a chip open and is in no file; for how many chips, the table says. */
+/*
+ * Lists the processes that have a chip open but are in no file. The table shows how many chips are
+ * concerned.
+ */
 static void note_unlisted(const struct ttmon_smi *v, const struct ttmon_term_style *style, FILE *out)
 {
 	uint32_t shown[IDS_MAX];
@@ -402,7 +405,10 @@ static void note_unlisted(const struct ttmon_smi *v, const struct ttmon_term_sty
 	ttmon_term_put_wrapped(out, line, style->columns, 0, 4);
 }
 
-/* What ttmond says of its own figures. That a program publishes by itself is no flaw. */
+/*
+ * Prints what ttmond reports about its own figures. A file that a program publishes itself gets no
+ * note.
+ */
 static void note_flags(const struct ttmon_smi *v, const struct ttmon_term_style *style, FILE *out)
 {
 	static const char *const names[TTMON_TT_FLAGS] = {
@@ -439,7 +445,7 @@ static void note_dead(const struct ttmon_smi *v, const struct ttmon_term_style *
 		removed += (size_t)v->files[i].removed;
 	}
 	if (removed) {
-		snprintf(line, sizeof(line), "taken out: %zu entr%s of dead processes", removed,
+		snprintf(line, sizeof(line), "removed: %zu entr%s of dead processes", removed,
 			 removed == 1 ? "y" : "ies");
 		ttmon_term_put_wrapped(out, line, style->columns, 0, 4);
 	}
@@ -447,7 +453,7 @@ static void note_dead(const struct ttmon_smi *v, const struct ttmon_term_style *
 		return;
 	snprintf(line, sizeof(line), "left out: %zu entr%s of dead processes, %s%s", dead, dead == 1 ? "y" : "ies",
 		 ttmon_smi_bytes(text, sizeof(text), bytes, false),
-		 v->cleanup ? "" : "; ttmon smi -c takes them out of the files");
+		 v->cleanup ? "" : "; ttmon smi -c removes them from the files");
 	ttmon_term_put_wrapped(out, line, style->columns, 0, 4);
 }
 
@@ -457,18 +463,19 @@ static void show_notes(const struct ttmon_smi *v, const struct ttmon_term_style 
 		note_chips(v, style, out, why == TTMON_SMI_WHY_FILE ? "bad file" : "no tracking",
 			   ttmon_smi_why_text(why), is_why, why);
 	note_chips(v, style, out, "memory of nobody",
-		   "in use, and no process is named: its per-process statistics are off", is_unattributed, 0);
+		   "in use, but no process is listed: its per-process statistics are off", is_unattributed, 0);
 	note_chips(v, style, out, "not everything",
-		   "also open in a program that is in no file: the figures are what there is at least", is_incomplete,
-		   0);
+		   "also open in a program that is in no file: the figures are lower bounds", is_incomplete, 0);
 	note_unlisted(v, style, out);
 	note_flags(v, style, out);
 	note_chips(v, style, out, "no chip matches the file of",
-		   "what it holds is shown, but not which of this host's chips it is about", has_no_driver, 0);
+		   "its figures are shown, but which of this host's chips they belong to is not known", has_no_driver,
+		   0);
 	if (v->no_driver && v->nr_chips)
 		ttmon_term_put_wrapped(
 			out,
-			"no tt-kmd here: temperature, power, clock and which chip is which are not known, chips are "
+			"tt-kmd is not loaded: temperature, power, clock and the bus addresses are not known, chips "
+			"are "
 			"named by their files",
 			style->columns, 0, 4);
 	note_dead(v, style, out);
@@ -491,7 +498,7 @@ static int by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* A process with buffers on 32 chips is one process. */
+/* Counts each process once, also if it has buffers on 32 chips. */
 static size_t count_processes(const struct ttmon_smi *v)
 {
 	_cleanup_free_ uint32_t *pids = malloc((v->nr_procs + 1) * sizeof(*pids));

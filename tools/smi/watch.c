@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * watch.c: `ttmon smi --watch`. On a terminal the picture is drawn over in place on the alternate
- * screen, so that what was there before comes back at the end; keys: q ends, arrows, page keys, j, k,
- * g, G move where it is longer than the window. Elsewhere one block after the other, an empty line
- * between them. The terminal is set back on q, SIGINT, SIGTERM, SIGHUP, and while it is stopped.
+ * watch.c: `ttmon smi --watch`. On a terminal it redraws the picture in place on the alternate screen,
+ * so the old screen contents come back at the end. Keys: q ends; arrows, page keys, j, k, g, G scroll.
+ * Without a terminal it prints one block after the other with an empty line between. The terminal is
+ * restored on q, SIGINT, SIGTERM, SIGHUP, and while the program is stopped.
  */
 #include <poll.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "tools/smi/smi.h"
 #include "lib/os/clock.h"
 
-/* Alternate screen without cursor and line wrap, and back. */
+/* Enters and leaves the alternate screen without cursor and line wrap. */
 #define ENTER "\033[?1049h\033[?25l\033[?7l"
 #define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
 
@@ -24,7 +24,7 @@ struct screen {
 	bool on_terminal, keys;
 	struct termios saved;
 	size_t rows, columns;
-	size_t top, lines; /* first line shown; lines of the picture */
+	size_t top, lines; /* first line shown; number of lines of the picture */
 };
 
 static void on_signal(int nr)
@@ -37,7 +37,10 @@ static void on_signal(int nr)
 		got_signal = nr;
 }
 
-/* Only ppoll() lets them in, so that none comes between the look at a flag and the wait. */
+/*
+ * The signals are blocked except during ppoll(), so none is lost between the check of a flag and the
+ * wait.
+ */
 static void catch_signals(sigset_t *during_wait)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP };
@@ -69,7 +72,7 @@ static void enter(struct screen *s)
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	raw.c_cc[VMIN] = 0;
 	raw.c_cc[VTIME] = 0;
-	/* In the background this would stop us: SIGTTOU. Then the keys stay as they are. */
+	/* In the background, setting the terminal would stop the process (SIGTTOU), so it is left as it is. */
 	if (tcgetpgrp(STDIN_FILENO) != getpgrp() || tcsetattr(STDIN_FILENO, TCSANOW, &raw))
 		s->keys = false;
 }
@@ -104,7 +107,10 @@ static void scroll_to(struct screen *s, long long top)
 	s->top = top < 0 ? 0 : MIN((size_t)top, last);
 }
 
-/* The part of the picture that fits, each line to its end, what was below wiped: nothing flickers. */
+/*
+ * Draws the part of the picture that fits. Each line overwrites the old one and only the rest is
+ * cleared, so nothing flickers.
+ */
 static void draw(struct screen *s, const char *picture, const char *keys)
 {
 	size_t shown = 0, nr = 0, page = s->rows > 1 ? s->rows - 1 : 1;
@@ -119,7 +125,10 @@ static void draw(struct screen *s, const char *picture, const char *keys)
 		size_t len = strcspn(p, "\n");
 
 		if (nr >= s->top) {
-			/* Behind the last column the cursor stands on it still, and would wipe it. */
+			/*
+			 * After a line of full width the cursor is still in the last column, and clearing would erase
+			 * that column.
+			 */
 			if (ttmon_term_put_line(stdout, p, len, s->columns) < s->columns)
 				fputs("\033[K", stdout);
 			fputs("\r\n", stdout);
@@ -137,7 +146,7 @@ static void draw(struct screen *s, const char *picture, const char *keys)
 	fflush(stdout);
 }
 
-/* Whether it is to end. */
+/* Handles the keys. Returns whether to end. */
 static bool obey(struct screen *s, const char *keys, ssize_t n)
 {
 	size_t page = s->rows > 2 ? s->rows - 2 : 1;
@@ -169,7 +178,7 @@ static bool obey(struct screen *s, const char *keys, ssize_t n)
 	return false;
 }
 
-/* Read it and make the picture; *failed as the exit status wants it. */
+/* Reads the state and makes the picture; *failed: for the exit status. */
 static int picture(const struct ttmon_smi_ask *ask, const struct ttmon_term_style *style, bool json, char **ret,
 		   bool *failed)
 {
@@ -199,8 +208,8 @@ static int picture(const struct ttmon_smi_ask *ask, const struct ttmon_term_styl
 }
 
 /*
- * Waits until the time, a signal, or a key that ends the program (true). Moving and resizing draw the
- * same picture again.
+ * Waits until a time, a signal, or a key that ends the program (returns true). Scrolling and resizing
+ * draw the same picture again.
  */
 static bool wait_until(struct screen *s, struct ttmon_term_style *style, uint64_t until_ns, const sigset_t *mask,
 		       const char *text, const char *keys)
@@ -231,7 +240,7 @@ static bool wait_until(struct screen *s, struct ttmon_term_style *style, uint64_
 	return false;
 }
 
-/* Ctrl-Z: the terminal is the shell's until we go on. */
+/* Ctrl-Z: restores the terminal for the shell until the program continues. */
 static void stop_here(struct screen *s)
 {
 	leave(s);
@@ -272,7 +281,7 @@ int ttmon_smi_watch(const struct ttmon_smi_ask *asked, struct ttmon_term_style *
 		} else if (!json) {
 			printf("%s%s", first ? "" : "\n", text);
 			if (fflush(stdout))
-				break; /* main() says so */
+				break; /* main() reports the write error */
 		}
 		first = false;
 		end = wait_until(&s, style, until, &mask, text, keys);

@@ -2,9 +2,9 @@
 /*
  * table.c: see table.h.
  *
- * Widths are counted here and not by wcwidth(), which depends on a locale that ttmon does not set:
- * wide East Asian characters and emoji are two columns, all else that is let through is one. Combining
- * characters are not let through.
+ * Column widths are computed here, because wcwidth() depends on the locale, which ttmon does not set.
+ * Wide East Asian characters and emoji take two columns, all other allowed characters one. Combining
+ * characters are not allowed.
  */
 #include "tools/term/table.h"
 #include "lib/base/grow.h"
@@ -25,7 +25,7 @@ static bool in_ranges(uint32_t c, const struct range *ranges, size_t n)
 	return false;
 }
 
-/* Length of the sequence at p and its character; 0: no UTF-8 (overlong, surrogate, cut off). */
+/* Decodes the UTF-8 sequence at p. Returns its length; 0: not valid (overlong, surrogate, cut off). */
 static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -50,8 +50,8 @@ static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
 }
 
 /*
- * What a terminal obeys (C0, DEL, C1), what hides or turns text, what joins others, what is nobody's
- * (private, not assigned).
+ * Returns whether a character is not allowed: control characters (C0, DEL, C1), invisible ones and
+ * those that change the direction of writing, combining ones, and private or unassigned ones.
  */
 static bool is_refused(uint32_t c)
 {
@@ -127,7 +127,7 @@ size_t ttmon_term_clean(char *buf, size_t n, const char *text, size_t max, size_
 }
 
 /*
- * Bytes of the next thing in a line and its columns: an escape sequence (CSI ... letter), or a
+ * Returns the bytes and columns of the next item of a line: an escape sequence (CSI ... letter) or a
  * character.
  */
 static size_t next_in_line(const char *line, size_t len, size_t *width)
@@ -150,7 +150,7 @@ size_t ttmon_term_width(const char *text)
 {
 	size_t used = 0, len;
 
-	/* Most are ASCII from one end to the other. */
+	/* A fast path: most texts are only ASCII. */
 	for (; *text >= ' ' && *text <= '~'; text++)
 		used++;
 	len = strlen(text);
@@ -171,7 +171,10 @@ size_t ttmon_term_put_line(FILE *out, const char *line, size_t len, size_t colum
 	while (len) {
 		size_t width, n = next_in_line(line, len, &width);
 
-		/* What has no width is written still: a colour that was begun must end. */
+		/*
+		 * Items without width are written even past the end: a colour that was switched on must be switched
+		 * off.
+		 */
 		if (columns && width && used + width > columns) {
 			used = columns;
 		} else {
@@ -187,7 +190,7 @@ size_t ttmon_term_put_line(FILE *out, const char *line, size_t len, size_t colum
 
 void ttmon_term_put_wrapped(FILE *out, const char *text, size_t columns, size_t start, size_t indent)
 {
-	bool begins = true; /* a line */
+	bool begins = true; /* at the start of a line */
 	size_t used = start;
 
 	while (*text) {
@@ -285,12 +288,12 @@ static void put_cell(FILE *out, const char *text, size_t width, bool right, bool
 	for (size_t i = used; right && i < width; i++)
 		fputc(' ', out);
 	fputs(text, out);
-	/* No blanks at the end of lines. */
+	/* No spaces at the end of lines. */
 	for (size_t i = used; !right && !last && i < width; i++)
 		fputc(' ', out);
 }
 
-/* Row r, 0: the titles. */
+/* Prints row r; row 0 is the titles. */
 static void put_row(const struct ttmon_term_table *t, const struct ttmon_term_style *style, const size_t *widths,
 		    size_t r, FILE *out)
 {
@@ -308,7 +311,7 @@ static void put_row(const struct ttmon_term_table *t, const struct ttmon_term_st
 	}
 }
 
-/* A row that is wider than the terminal: what sticks out is cut off. */
+/* Prints a row that is wider than the terminal, cut at its right edge. */
 static void put_cut_row(const struct ttmon_term_table *t, const struct ttmon_term_style *style, const size_t *widths,
 			size_t r, FILE *out)
 {

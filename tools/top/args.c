@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* args.c: command lines, from /proc: on a host with ten python3 the name says little. */
+/*
+ * args.c: command lines from /proc, because the name alone does not distinguish ten processes called
+ * python3.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* cmd_top.c: `ttmon top`: options, the one-shot forms. */
+/* cmd_top.c: `ttmon top`: the options, and the forms that print once. */
 #include <time.h>
 
 #include "lib/read/client.h"
@@ -50,7 +50,7 @@ static int print_json(const struct ttmon_top *t, const struct opts *o)
 	return 0;
 }
 
-/* What happened since the last reading, which the one made here takes the place of. */
+/* Prints the difference to the last reading, and replaces the last reading with the new one. */
 static int print_next(const struct opts *o, struct ttmon_top *last)
 {
 	struct ttmon_top now = { 0 }, diff = { 0 }, shown = { 0 };
@@ -67,7 +67,7 @@ static int print_next(const struct opts *o, struct ttmon_top *last)
 		err = print_json(&shown, o);
 	else
 		print(&shown, o);
-	/* main() says so. */
+	/* main() reports the write error. */
 	if (!err && fflush(stdout))
 		err = -EPIPE;
 	ttmon_top_fini(&shown);
@@ -107,32 +107,37 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "once", '1', NULL, "one table, of the next interval, and end", NULL, TTMON_CLI_FLAG(struct opts, once) },
-	TTMON_ROW_JSON(struct opts, json, "JSON, a document an interval (with -1 one); sums over interval_ns", NULL),
+	{ "once", '1', NULL, "print one table of the next interval, and end", NULL, TTMON_CLI_FLAG(struct opts, once) },
+	TTMON_ROW_JSON(struct opts, json, "JSON, one document for each interval (with -1: one); sums over interval_ns",
+		       NULL),
 	{ "interval", 'i', "S", "seconds, 0.1-60 (1)", NULL,
 	  TTMON_CLI_FRACTION(struct opts, ask.interval_ms, 1000, 100, 60000) },
 	/* In the order of enum ttmon_top_sort. */
 	{ "sort", 'o', "KEY", "cpu, ipc, misses, bandwidth, llc, pinned, chip, copied, switches or pid (cpu)", NULL,
 	  TTMON_CLI_WORD(struct opts, ask.sort, "cpu ipc misses bandwidth llc pinned chip copied switches pid") },
-	{ "reverse", 'r', NULL, "the other way round", NULL, TTMON_CLI_FLAG(struct opts, ask.reverse) },
-	{ "lines", 'n', "N", "at most so many processes", NULL, TTMON_CLI_NUMBER(struct opts, ask.lines, 1, 1000000) },
+	{ "reverse", 'r', NULL, "reverse the order", NULL, TTMON_CLI_FLAG(struct opts, ask.reverse) },
+	{ "lines", 'n', "N", "show at most N processes", NULL, TTMON_CLI_NUMBER(struct opts, ask.lines, 1, 1000000) },
 	{ "pid", 'p', "PID", "this one alone", NULL, TTMON_CLI_PID(struct opts, ask.pid) },
 	{ "kernel", 'k', NULL, "kernel threads too", NULL, TTMON_CLI_FLAG(struct opts, ask.kernel) },
-	{ "args", 'a', NULL, "command lines in the place of names", NULL, TTMON_CLI_FLAG(struct opts, ask.args) },
+	{ "args", 'a', NULL, "show command lines instead of names", NULL, TTMON_CLI_FLAG(struct opts, ask.args) },
 	TTMON_ROW_SOCKET(struct opts, ask.socket),
 };
 const struct ttmon_cli_cmd ttmon_cmd_top = {
 	.name = "ttmon top",
-	.summary = "who uses the CPUs, caches, memory bandwidth and pinned memory, live",
+	.summary = "which processes use CPUs, caches, memory bandwidth and pinned memory, live",
 	.args = "[OPTIONS]",
-	.about = "Who uses the CPUs, the caches, memory bandwidth and pinned memory: the processes of this host, live.",
-	.notes =
-		"Keys: c i m b l p d t s n sort, < > by the column beside it, r the other way round, k kernel threads, a command\n"
-		"lines, + - interval, arrows and page keys move, space pause, h help, q quit.\n"
-		"CPU% is of one CPU, CHIP% of one Tenstorrent chip, where tt-metal's profiler reports runs, ERROR by how much that\n"
-		"may be wrong. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - is: not known here,\n"
-		">= a lower bound: a family of probes (ttmon family) was not on in all of the interval, and the third line says which.\n"
-		"(ended) is the sum of processes that came and went, (unassigned) the bandwidth of RMIDs that nobody owned.",
+	.about = "Shows live which processes of this host use the CPUs, caches, memory bandwidth and pinned memory.",
+	.notes = "Keys: c i m b l p d t s n sort, < > by the next column, r reverse the order, k kernel threads, a "
+		 "command\n"
+		 "lines, + - interval, arrows and page keys move, space pause, h help, q quit.\n"
+		 "CPU% is of one CPU, CHIP% of one Tenstorrent chip, if tt-metal's profiler reports runs, ERROR how "
+		 "much that\n"
+		 "may be wrong. LLC and MBM need RDT (ttmond --rmid), IPC and MISS hardware counters; - means not "
+		 "known,\n"
+		 ">= a lower bound: a family of probes (ttmon family) was not on during the whole interval; the third "
+		 "line says which.\n"
+		 "(ended) is the sum of processes that have ended, (unassigned) the bandwidth of RMIDs that no process "
+		 "owned.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .ask = { .socket = TTMON_SOCKET_DEFAULT, .interval_ms = 1000 } },
 	.size = sizeof(struct opts),

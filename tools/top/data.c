@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * data.c: readings of the service's sums, their difference, order. No terminal here. What the service
- * says is not trusted.
+ * data.c: reads the service's sums, computes their difference, and sorts. No terminal here. The data
+ * of the service is validated.
  */
 #include "lib/os/clock.h"
 #include "lib/read/client.h"
@@ -76,7 +76,7 @@ static int by_identity(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* Unknown: null, not there, or nothing that a sum can be. */
+/* Returns UNKNOWN if the member is null, missing, or not a valid sum. */
 static uint64_t figure(const json_t *o, const char *member)
 {
 	const json_t *value = json_object_get(o, member);
@@ -94,12 +94,15 @@ static void no_process(struct ttmon_top_proc *p, enum ttmon_top_class cls, const
 	snprintf(p->comm, sizeof(p->comm), "%s", name);
 }
 
-/* A sum of which nothing was seen, as far as it is one: the difference says what is known of it. */
+/*
+ * Reads the sums. A sum that missed a part is read as it is: the difference determines whether it is a
+ * lower bound.
+ */
 static void begin_sums(const json_t *o, const struct ttmon_top *t, struct ttmon_top_proc *p)
 {
 	bool traced = ttmon_show_bool(o, "traced");
 
-	/* An older service leaves nothing out because it was not seen. */
+	/* An older service does not have this member, and always sends all figures. */
 	if (!json_object_get(o, "traced"))
 		return;
 
@@ -114,7 +117,10 @@ static void begin_sums(const json_t *o, const struct ttmon_top *t, struct ttmon_
 	}
 }
 
-/* Pinned memory that was there before its calls were seen, or that was released when nobody looked. */
+/*
+ * Some pinned memory may be missing: it was there before its calls were traced, or was released in a
+ * coverage gap.
+ */
 static bool is_least_pinned(const struct ttmon_top *t, const struct ttmon_top_proc *p)
 {
 	for (unsigned int f = TTMON_TOP_FAMILY_ALLOC; f <= TTMON_TOP_FAMILY_TENSTORRENT; f++)
@@ -151,7 +157,7 @@ static void parse_proc(const json_t *o, const struct ttmon_top *t, struct ttmon_
 		no_process(p, p->cls, "(unassigned)");
 }
 
-/* A service that does not tell of families sees everything, as far as anybody knows. */
+/* A service without families in its answer is taken to trace everything. */
 static void parse_family(const json_t *doc, unsigned int family, struct ttmon_top_seen *f)
 {
 	const json_t *o = json_object_get(json_object_get(doc, "families"), families[family]);
@@ -197,13 +203,13 @@ int ttmon_top_parse(const json_t *doc, struct ttmon_top *ret)
 			continue;
 		parse_proc(o, &t, p);
 		t.has_work |= p->v[TTMON_TOP_CHIP] != TTMON_TOP_UNKNOWN;
-		/* The idle task is in the head. */
+		/* The idle task is shown in the head. */
 		if (p->cls == TTMON_TOP_OTHER || (!p->pid && p->cls != TTMON_TOP_UNASSIGNED))
 			continue;
 		t.n++;
 	}
 	qsort(t.procs, t.n, sizeof(*t.procs), by_identity);
-	/* One row for each identity: the difference relies on it. */
+	/* There must be one row for each identity: the difference relies on it. */
 	for (i = 0; i < t.n; i++)
 		if (!n || by_identity(&t.procs[n - 1], &t.procs[i]))
 			t.procs[n++] = t.procs[i];
@@ -214,7 +220,7 @@ int ttmon_top_parse(const json_t *doc, struct ttmon_top *ret)
 	return 0;
 }
 
-/* The socket is a local one: the service's clock is ours. */
+/* The socket is a local one, so the service has the same clock. */
 static void find_clock(struct ttmon_top *t)
 {
 	t->real_offset_ns = (int64_t)(ttmon_clock_ns(CLOCK_REALTIME) - ttmon_mono_ns());
@@ -261,13 +267,13 @@ int ttmon_top_read_quietly(const char *socket, struct ttmon_top *ret)
 
 /* ---- the difference ---- */
 
-/* Sums only grow; one that does not was begun again. */
+/* Sums only grow; a smaller one was started again from 0. */
 static uint64_t since(uint64_t from, uint64_t to)
 {
 	return to >= from ? to - from : to;
 }
 
-/* One that did something before anybody knew when it was started is under start 0. */
+/* A process that did something before its start time was known is listed with start 0. */
 static size_t find(const struct ttmon_top *t, const bool *seen, const struct ttmon_top_proc *p)
 {
 	struct ttmon_top_proc key = { .pid = p->pid, .start_ns = p->start_ns };
@@ -308,7 +314,7 @@ static bool did_anything(const struct ttmon_top_proc *p)
 	return false;
 }
 
-/* What the service saw of a family between two readings. */
+/* Returns how much the service saw of a family between two readings. */
 static enum ttmon_top_known between(const struct ttmon_top *from, const struct ttmon_top *to, unsigned int family)
 {
 	const struct ttmon_top_seen *a = &from->seen[family], *b = &to->seen[family];
@@ -319,7 +325,7 @@ static enum ttmon_top_known between(const struct ttmon_top *from, const struct t
 											: TTMON_TOP_AT_LEAST;
 }
 
-/* Of a lower bound 0 says nothing. */
+/* A lower bound of 0 says nothing, so it becomes unknown. */
 static void lower(struct ttmon_top_proc *p, unsigned int figure, enum ttmon_top_known known)
 {
 	if (known == TTMON_TOP_ALL || p->v[figure] == TTMON_TOP_UNKNOWN)
@@ -330,7 +336,7 @@ static void lower(struct ttmon_top_proc *p, unsigned int figure, enum ttmon_top_
 		p->least[figure] = true;
 }
 
-/* A run that was dropped, or whose time nobody knows, leaves the rest a lower bound. */
+/* If a run was dropped, or its time is not known, the sum of the others is a lower bound. */
 static void judge_work(const struct ttmon_top *d, struct ttmon_top_proc *p)
 {
 	enum ttmon_top_known known = MAX(d->known[TTMON_TOP_FAMILY_TENSTORRENT], d->known[TTMON_TOP_FAMILY_DISPATCH]);
@@ -344,14 +350,14 @@ static void judge_work(const struct ttmon_top *d, struct ttmon_top_proc *p)
 		p->v[TTMON_TOP_CHIP_ERROR] = TTMON_TOP_UNKNOWN;
 }
 
-/* from_ns: when the interval began. */
+/* Determines what is known of each figure of a process. from_ns: start of the interval. */
 static void judge(const struct ttmon_top *d, struct ttmon_top_proc *p, uint64_t from_ns)
 {
 	static const enum ttmon_top_figure cpu[] = { TTMON_TOP_CPU,	     TTMON_TOP_SWITCHES, TTMON_TOP_CYCLES,
 						     TTMON_TOP_INSTRUCTIONS, TTMON_TOP_MISSES,	 TTMON_TOP_REFS };
 	enum ttmon_top_known copies = d->known[TTMON_TOP_FAMILY_TRANSFER];
 
-	/* Its own probes came within the interval. */
+	/* The probes of this process became active within the interval. */
 	if (p->probed_ns > from_ns)
 		copies = MAX(copies, TTMON_TOP_AT_LEAST);
 	for (size_t i = 0; i < ARRAY_SIZE(cpu); i++)
@@ -373,8 +379,8 @@ static void judge_all(struct ttmon_top *d, uint64_t from_ns)
 }
 
 /*
- * Processes that ended and went: their sums are in `gone` now, with what they had before the first
- * reading. seen: those of the first reading that are in the second.
+ * Adds the processes that ended and are no longer kept: their sums are now part of `gone`, including
+ * what they had before the first reading. seen: the rows of the first reading that are in the second.
  */
 static void add_gone(const struct ttmon_top *from, const struct ttmon_top *to, const bool *seen, struct ttmon_top *d)
 {
@@ -407,7 +413,7 @@ static void sum_up(struct ttmon_top *d)
 		d->known_procs += !p->ended || ran;
 		d->running += ran;
 	}
-	/* Those that may have run and are not told of. */
+	/* Counts processes that may have run without being reported. */
 	if (cpu == TTMON_TOP_NOTHING)
 		d->running = TTMON_TOP_UNKNOWN;
 	lower(&d->all, TTMON_TOP_SWITCHES, cpu);
@@ -459,7 +465,7 @@ int ttmon_top_diff(const struct ttmon_top *from, const struct ttmon_top *to, str
 
 /* ---- order ---- */
 
-/* Larger comes first; what is not known last. */
+/* A larger value comes first, an unknown one last. */
 static double value(const struct ttmon_top_proc *p, unsigned int sort)
 {
 	static const enum ttmon_top_figure figures[TTMON_SORT_MAX] = {
@@ -487,7 +493,7 @@ static int by_value(const void *a, const void *b, void *ctx)
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && !order && ask->sort != TTMON_SORT_PID; i++) {
 		double x = value(a, keys[i]), y = value(b, keys[i]);
 
-		/* What is not known stays at the end the other way round too. */
+		/* Unknown values come last in reverse order too. */
 		if ((x < 0) != (y < 0))
 			return x < 0 ? 1 : -1;
 		order = x > y ? -1 : x < y;
@@ -503,7 +509,7 @@ static bool is_wanted(const struct ttmon_top_proc *p, const struct ttmon_top_ask
 		return p->pid == ask->pid;
 	if (p->cls == TTMON_TOP_KERNEL && !ask->kernel)
 		return false;
-	/* Gone, and did nothing since. */
+	/* Leaves out a process that has ended and did nothing in the interval. */
 	return (!p->ended && p->pid) || did_anything(p);
 }
 

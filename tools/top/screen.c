@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * screen.c: `ttmon top` on a terminal, with ncurses. A reading each interval; in between keys are
- * obeyed on the figures that are there. A service that goes away is said in the first line, and waited
- * for. The terminal is given back whatever ends it; SIGTSTP and SIGWINCH are ncurses's.
+ * screen.c: `ttmon top` on a terminal, with ncurses. It reads the service each interval; keys in
+ * between work on the last figures. When the service is away, the first line says so until it answers
+ * again. The terminal is restored however the program ends; ncurses handles SIGTSTP and SIGWINCH.
  */
 #include <locale.h>
 #include <ncurses.h>
@@ -14,18 +14,18 @@
 #include "tools/top/top.h"
 #include "lib/os/clock.h"
 
-#define FIRST_MS 200 /* the second reading comes soon, so that there is something to see */
-#define WAIT_MS	 250 /* no wait is longer: a signal that comes just before it is obeyed then */
+#define FIRST_MS 200 /* the second reading comes early, so that figures appear soon */
+#define WAIT_MS	 250 /* the longest wait: a signal that arrives just before a wait is handled after this time */
 
 static const unsigned int intervals[] = { 100, 200, 500, 1000, 2000, 5000, 10000, 30000, 60000 };
 
 struct view {
-	struct ttmon_top last, all, shown; /* the last reading; the last difference; of it, what is on the screen */
+	struct ttmon_top last, all, shown; /* the last reading; the last difference; the part of it that is shown */
 	struct ttmon_top_ask *ask;
 	bool paused, help;
-	int err;	  /* of the last reading */
-	uint64_t good_ns; /* when all was made; 0: never */
-	uint64_t next_ns; /* when to read again */
+	int err;	  /* result of the last reading */
+	uint64_t good_ns; /* time of the last successful reading; 0: none yet */
+	uint64_t next_ns; /* time of the next reading */
 	size_t top, page;
 };
 
@@ -49,7 +49,7 @@ static void read_again(struct view *v, uint64_t now_ns)
 	v->last = now;
 }
 
-/* On the same figures: a key need not wait for the next ones. */
+/* Selects and sorts the last figures, so a key takes effect at once. */
 static void arrange(struct view *v)
 {
 	struct ttmon_top again = { 0 };
@@ -68,7 +68,7 @@ static void put_line(int y, const char *text)
 		mvaddnstr(y, 0, text, -1);
 }
 
-/* Cut to the width of the screen. */
+/* Prints text, cut to the width of the screen. */
 static void put_cut(int y, const char *text)
 {
 	char line[TTMON_TOP_LINE];
@@ -81,13 +81,13 @@ static void draw_help(int y)
 {
 	static const char *const lines[] = {
 		"Sort: c CPU   i instructions a cycle   m cache misses   l cache occupied   b bandwidth   p pinned",
-		"      t copied   s switches   n pid   < > the column beside it   r the other way round",
+		"      t copied   s switches   n pid   < > the next column   r reverse",
 		"Show: k kernel threads   a command lines   arrows, Page keys, Home, End move   space pause",
 		"      + - longer, shorter interval   h, Esc this text away   q quit",
 		"",
 		"CPU% is of one CPU. IPC and MISS/s need hardware counters, LLC and MBM/s RDT (ttmond --rmid).",
 		"-: not known here. >=: at least, probes were not on all the time (the third line says which).",
-		"(ended): processes that came and went. (unassigned): RMIDs nobody owned.",
+		"(ended): processes that have ended. (unassigned): RMIDs that no process owned.",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
@@ -129,7 +129,7 @@ static void draw_columns(const struct view *v, const struct ttmon_top_layout *l,
 
 static void draw(struct view *v, uint64_t now_ns)
 {
-	/* What is left of a screen that is hardly one: the table. */
+	/* On a very small screen only the table is shown. */
 	int heads = LINES >= 8 ? 2 : LINES >= 3 ? 1 : 0, foot = LINES >= 5, y;
 	struct ttmon_top_layout l;
 	char line[TTMON_TOP_LINE], args[512];
@@ -189,12 +189,15 @@ static void pause_or_go_on(struct view *v)
 	v->paused = !v->paused;
 	if (v->paused)
 		return;
-	/* The difference over the whole pause would be no answer to: what happens now? */
+	/*
+	 * After a pause, start with a new reading: a difference over the whole pause would not show what
+	 * happens now.
+	 */
 	ttmon_top_fini(&v->last);
 	v->next_ns = 0;
 }
 
-/* To the next column that is on the screen; without one the key stays. */
+/* Sorts by the next column on the screen; if there is none, the order stays. */
 static void sort_beside(struct view *v, bool right)
 {
 	size_t at, width, here, best = right ? SIZE_MAX : 0;
@@ -215,10 +218,10 @@ static void sort_beside(struct view *v, bool right)
 	v->ask->sort = found;
 }
 
-/* Whether it is to end. */
+/* Handles a key. Returns whether to end. */
 static bool obey(struct view *v, int key)
 {
-	/* A screen of another size is no key, and help that is open stays. */
+	/* A change of the screen size is not a key press: open help stays. */
 	if (key == KEY_RESIZE)
 		return false;
 	for (unsigned int i = 0; i < TTMON_SORT_MAX; i++)
@@ -277,7 +280,7 @@ static void watch(struct view *v)
 					  ? (int)MIN((v->next_ns - now_ns) / NSEC_PER_MS + 1, (uint64_t)WAIT_MS)
 					  : 0;
 		timeout(wait_ms);
-		/* All that is waiting, so that a key held down is not obeyed for seconds. */
+		/* Handle all keys that are waiting, so that a key held down does not keep acting for seconds. */
 		while (!end && !ttmon_screen_ended && (key = getch()) != ERR) {
 			end = obey(v, key);
 			timeout(0);

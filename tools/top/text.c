@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* text.c: lines and JSON of `ttmon top`. Pure. */
+/* text.c: the lines and the JSON of `ttmon top`. Pure. */
 #include <inttypes.h>
 
 #include "tools/cli/show.h"
@@ -7,12 +7,12 @@
 #include "tools/top/top.h"
 
 #define NAME_MIN  8
-#define NAME_PIPE 120 /* of a command line where there is no terminal */
+#define NAME_PIPE 120 /* longest command line if stdout is no terminal */
 
 static const struct {
 	const char *title;
 	size_t width;
-	unsigned int sort; /* key that sorts by it */
+	unsigned int sort; /* sort key of the column */
 	bool left;
 } columns[TTMON_COL_MAX] = {
 	[TTMON_COL_PID] = { "PID", 7, TTMON_SORT_PID, false },
@@ -30,7 +30,7 @@ static const struct {
 	[TTMON_COL_RMID] = { "RMID", 4, TTMON_SORT_MAX, false },
 };
 
-/* ---- which columns ---- */
+/* ---- selection of columns ---- */
 
 static size_t total(const struct ttmon_top_layout *l)
 {
@@ -52,7 +52,7 @@ void ttmon_top_fit(const struct ttmon_top *t, size_t width, bool args, struct tt
 {
 	static const enum ttmon_top_column no_rdt[] = { TTMON_COL_LLC, TTMON_COL_MBM };
 	static const enum ttmon_top_column no_counters[] = { TTMON_COL_MISSES, TTMON_COL_IPC };
-	/* The least missed first. */
+	/* The order in which columns are left out, the least useful first. */
 	static const enum ttmon_top_column order[] = { TTMON_COL_RMID, TTMON_COL_SWITCHES,   TTMON_COL_MISSES,
 						       TTMON_COL_LLC,  TTMON_COL_COPIED,     TTMON_COL_MBM,
 						       TTMON_COL_IPC,  TTMON_COL_CHIP_ERROR, TTMON_COL_PINNED,
@@ -109,7 +109,7 @@ static double seconds(const struct ttmon_top *t)
 	return t->now_ns ? (double)t->now_ns / NSEC_PER_SEC : 1;
 }
 
-/* "12.3M", "985": at most 6 characters. */
+/* Formats "12.3M", "985": at most 6 characters. */
 static const char *rate(char *buf, const struct ttmon_top *t, uint64_t v)
 {
 	static const char units[] = " kMGTPE";
@@ -127,14 +127,14 @@ static const char *rate(char *buf, const struct ttmon_top *t, uint64_t v)
 	return buf;
 }
 
-/* "1023.9M", "512B": at most 7 characters. */
+/* Formats "1023.9M", "512B": at most 7 characters. */
 static const char *bytes(char *buf, uint64_t v)
 {
 	char *unit;
 
 	if (v == TTMON_TOP_UNKNOWN)
 		return "-";
-	/* No figure to look for. */
+	/* A column without a figure. */
 	if (!v)
 		return "0";
 	unit = strchr(ttmon_fmt_bytes(buf, TTMON_FMT_LEN, v), ' ');
@@ -170,7 +170,7 @@ static const char *cpu(char *buf, const struct ttmon_top *t, uint64_t v)
 }
 
 /*
- * An error that is there is not 0.0; one of all of a chip's time says that the share is as good as not
+ * A small error must not be shown as 0.0. An error of a chip's whole time means that the share is not
  * known.
  */
 static const char *error(char *buf, const struct ttmon_top *t, uint64_t v)
@@ -205,7 +205,7 @@ static const char *number(char *buf, uint64_t v)
 	return buf;
 }
 
-/* ">=12.3M" of "12.3M"; in a column without its last digits, for which there is no room. */
+/* Formats ">=12.3M" from "12.3M". In a column there is no room, so the last digits are dropped. */
 static const char *at_least(char *buf, bool least, bool column)
 {
 	char text[TTMON_FMT_LEN];
@@ -225,7 +225,7 @@ static const char *at_least(char *buf, bool least, bool column)
 
 /* ---- lines ---- */
 
-/* "transfer: only counted since 12:03:11 (budget)" */
+/* Formats "transfer: only counted since 12:03:11 (budget)". */
 static int family_text(const struct ttmon_top *t, unsigned int f, char *buf, size_t n)
 {
 	const struct ttmon_top_seen *seen = &t->seen[f];
@@ -242,7 +242,7 @@ static int family_text(const struct ttmon_top *t, unsigned int f, char *buf, siz
 	return snprintf(buf, n, "%s: %s since %s%s", ttmon_top_family_name(f),
 			!strcmp(seen->state, "counting") ? "only counted"
 			: !strcmp(seen->state, "off")	 ? "off"
-							 : "all is seen again",
+							 : "everything is seen again",
 			at, why);
 }
 
@@ -259,7 +259,7 @@ static void why_line(const struct ttmon_top *t, char *buf, size_t n)
 	for (unsigned int f = 0; f < TTMON_TOP_FAMILIES; f++) {
 		char text[TTMON_TOP_LINE / TTMON_TOP_FAMILIES];
 
-		/* What is held now is told by those that are on now. */
+		/* The figures of what is held now depend only on whether the family is on now. */
 		if (f == TTMON_TOP_FAMILY_DISPATCH && !t->has_work)
 			continue;
 		if (is_state_of_alloc(f) ? t->seen[f].since_ns != TTMON_TOP_UNKNOWN : t->known[f] == TTMON_TOP_ALL)
@@ -450,7 +450,7 @@ static json_t *sum(uint64_t v)
 	return v == TTMON_TOP_UNKNOWN ? json_null() : json_integer((json_int_t)v);
 }
 
-/* What was not seen, and why: the families that are not known in all of the interval. */
+/* Lists the families that were not traced during the whole interval, and why. */
 static json_t *knowledge(const struct ttmon_top *t)
 {
 	static const char *const names[] = { "known", "at least", "unknown" };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_trace.c: `ttmon trace RECORDING|DATABASE|live -o OUT`: a timeline in the Chrome trace event format. A recording is told from a
- * database by its first bytes. What it comes from is written as far as it goes: where that is cut off, the file says so, and so does
- * a line on stderr.
+ * cmd_trace.c: `ttmon trace RECORDING|DATABASE|live -o OUT` writes a timeline in the Chrome trace
+ * event format. The first bytes of the input tell a recording from a database. An input that ends
+ * early is written as far as it goes; the output and a line on stderr say so.
  */
 #include <fcntl.h>
 
@@ -17,7 +17,8 @@
 #include "version.h"
 
 /*
- * Of runs, dispatches and calls each: a tool may use more memory than the daemon, some 250 MB at most.
+ * The most runs, dispatches and calls, each. The tool may use more memory than the daemon: some 250 MB
+ * at most.
  */
 #define MAX_ITEMS 1000000
 
@@ -60,10 +61,10 @@ static int from_recording(const char *path, struct ttmon_rec_reader *r, const ch
 	}
 	fed = ttmon_rec_replay(r, p, UINT64_MAX, &in.end_ns, &dropped);
 	if (fed)
-		fprintf(stderr, "ttmon: %s %s: the trace goes up to there\n", path,
+		fprintf(stderr, "ttmon: %s %s: the trace ends there\n", path,
 			fed == -ENODATA ? "was cut off" : "is damaged");
 	if (dropped)
-		fprintf(stderr, "ttmon: %llu records are missing in %s\n", (unsigned long long)dropped, path);
+		fprintf(stderr, "ttmon: %llu records are missing from %s\n", (unsigned long long)dropped, path);
 	ttmon_pipeline_finish(p, in.end_ns);
 	in.pipeline = p;
 	in.cut = fed || dropped;
@@ -110,7 +111,7 @@ static int body_fd(int fd, bool gzip, void *ctx)
 
 	if (copy < 0)
 		return -errno;
-	/* "T": no compression. */
+	/* Mode "T" writes without compression. */
 	gz = gzdopen(copy, gzip ? "w1" : "wT");
 	if (!gz) {
 		close(copy);
@@ -164,12 +165,12 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	const struct opts *o = ctx;
 
 	if (!o->out)
-		return ttmon_cli_bad(cli, "where to is missing: -o OUT.json");
+		return ttmon_cli_bad(cli, "the output file is missing: -o OUT.json");
 	return strcmp(cli->words[0], "live") == 0 ? from_service(o->socket, o->out) : from_file(cli->words[0], o->out);
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "output", 'o', "OUT", "where to; gzip where it ends in .gz; - is standard output", NULL,
+	{ "output", 'o', "OUT", "output file; compressed if it ends in .gz; - is standard output", NULL,
 	  TTMON_CLI_TEXT(struct opts, out, ":file") },
 	TTMON_ROW_SOCKET(struct opts, socket),
 };
@@ -177,10 +178,11 @@ const struct ttmon_cli_cmd ttmon_cmd_trace = {
 	.name = "ttmon trace",
 	.summary = "a timeline for Perfetto of a recording, a database or the service",
 	.args = "FILE -o OUT.json\nlive -o OUT.json [--socket PATH]",
-	.about =
-		"Writes a timeline that Perfetto (ui.perfetto.dev) and chrome://tracing open: allocations, transfers, calls,\n"
-		"dispatches and what ran on Tenstorrent chips, on one clock. FILE is a recording (ttmond --record) or a database\n"
-		"(ttmond --dump-db; no calls in it). With \"live\" the running service is asked for what it has.",
+	.about = "Writes a timeline that Perfetto (ui.perfetto.dev) and chrome://tracing open: allocations, transfers, "
+		 "calls,\n"
+		 "dispatches and what ran on Tenstorrent chips, on one clock. FILE is a recording (ttmond --record) or "
+		 "a database\n"
+		 "(ttmond --dump-db; no calls in it). With \"live\", the trace has what the running service keeps.",
 	.notes = "Exit status: 0 written, 1 written as far as the recording goes, 2 not written.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .socket = TTMON_SOCKET_DEFAULT },

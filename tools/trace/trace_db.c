@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * trace_db.c: `ttmon trace DATABASE`: from the rows of a database to the events of a trace file. The
- * database has no calls (who, from when to when), so transfers have a time and no length here. The
- * file is input: what is missing in it or of the wrong kind is left out. Memory: the small members, as
- * lib/read/db.h keeps them, and 110 bytes a program run.
+ * trace_db.c: `ttmon trace DATABASE`: makes the events of a trace file from the rows of a database. A
+ * database does not have the single calls with their threads and times, so a transfer has a time but
+ * no length here. The file is not trusted: a member that is missing or of the wrong type is left out.
+ * Memory: the small members, as lib/read/db.h keeps them, and 110 bytes for each program run.
  */
 #include "tools/trace/trace_db.h"
 
@@ -30,7 +30,7 @@ static void source_fini(struct source *s)
 	free(s->clocks);
 }
 
-/* A figure that has to fit 32 bits. */
+/* Reads a number that must fit 32 bits. */
 static uint32_t get_u32(const json_t *obj, const char *key, uint32_t def)
 {
 	uint64_t value = ttmon_db_get(obj, key, def);
@@ -38,7 +38,7 @@ static uint32_t get_u32(const json_t *obj, const char *key, uint32_t def)
 	return value <= UINT32_MAX ? (uint32_t)value : def;
 }
 
-/* Its number in a table of names, n: not in there. */
+/* Returns the index of a name in a table of names; n if it is not there. */
 static unsigned int number_of(const char *name, const char *(*names)(unsigned int), unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -138,7 +138,7 @@ static void write_checkpoints(struct ttmon_traceev *t, const struct ttmon_db *db
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		struct ttmon_db_checkpoint c;
 
-		/* Its label stays the reader's, and is not written to. */
+		/* The label is borrowed from the reader. */
 		if (ttmon_db_get_checkpoint(json_array_get(rows, i), &c))
 			ttmon_traceev_checkpoint(t, &(struct ttmon_period_end){ .ts_ns = c.ts_ns,
 										.proc = c.process,
@@ -147,7 +147,7 @@ static void write_checkpoints(struct ttmon_traceev *t, const struct ttmon_db *db
 	}
 }
 
-/* What was not seen, and when. Returns how many. */
+/* Writes the coverage gaps with their times. Returns their number. */
 static uint64_t write_gaps(struct ttmon_traceev *t, const struct ttmon_db *db)
 {
 	const json_t *rows = json_object_get(ttmon_db_member(db, "completeness"), "knowledge");
@@ -233,7 +233,7 @@ static int write_chips(struct source *s, struct ttmon_traceev *t, const json_t *
 	return 0;
 }
 
-/* A long table: rows whose columns are named once. */
+/* A large table whose column names stand once at its head. */
 struct table {
 	const json_t *columns, *rows;
 };
@@ -377,7 +377,7 @@ static int write_tt(struct source *s, struct ttmon_traceev *t, const json_t *tt)
 	return err;
 }
 
-/* ---- the whole ---- */
+/* ---- all of it ---- */
 
 static void fill_head(const struct ttmon_db *db, struct ttmon_traceev_head *head)
 {
@@ -425,7 +425,7 @@ int ttmon_trace_db(struct ttmon_db *db, int fd, bool gzip)
 	int r;
 
 	fill_head(db, &head);
-	/* Each takes more than a byte of a text that is bounded: it fits. */
+	/* Each process takes more than one byte of a text of limited size, so the number fits. */
 	head.nr_procs = (uint32_t)json_array_size(s.procs);
 	r = ttmon_traceev_new(fd, gzip, &head, &t);
 	if (r)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bins.c: transfers in bins of time, sparse, in a bounded amount of memory. The bins of the allocation
- * that is being read are at the end of the one array, unsorted until it has been read or there are too
- * many.
+ * bins.c: counts transfers in bins of time in a bounded amount of memory; empty bins take none. The
+ * bins of the allocation that is being read are at the end of the single array. They stay unsorted
+ * until the allocation is complete or there are too many bins.
  */
 #include <fcntl.h>
 
 #include "tools/view/view.h"
 
 #define FIRST_SHIFT 10 /* a microsecond */
-#define MAX_SHIFT   50 /* 13 days: what is not together by then belongs to different allocations */
+#define MAX_SHIFT   50 /* 13 days: by then all bins of an allocation are one */
 
 void ttmon_view_bins_init(struct ttmon_view_bins *b, size_t max)
 {
@@ -35,7 +35,9 @@ static int by_at(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-/* Adds up neighbours with one number in [from, to), writing them from *to_nr on. */
+/*
+ * Merges neighbouring bins with the same number in [from, to), and writes the result from *to_nr on.
+ */
 static void merge(struct ttmon_view_bin *bins, size_t from, size_t to, size_t *to_nr)
 {
 	size_t start = *to_nr;
@@ -67,7 +69,7 @@ static void sort_open(struct ttmon_view_bins *b)
 	b->nr = to;
 }
 
-/* Twice the width. */
+/* Doubles the width of all bins. */
 static void coarsen(struct ttmon_view_bins *b)
 {
 	size_t to = 0;
@@ -92,7 +94,7 @@ static void coarsen(struct ttmon_view_bins *b)
 	b->shift++;
 }
 
-/* Room for one more. */
+/* Makes room for one more bin. */
 static bool grow(struct ttmon_view_bins *b)
 {
 	size_t cap = MIN(MAX(b->cap * 2, (size_t)1024), b->max);
@@ -100,7 +102,7 @@ static bool grow(struct ttmon_view_bins *b)
 
 	if (b->nr == b->max) {
 		sort_open(b);
-		/* With less than a quarter free it would be done over and over again. */
+		/* Coarsen until a quarter is free, otherwise it would be repeated for almost every bin. */
 		while (b->nr > b->max / 4 * 3 && b->shift < MAX_SHIFT)
 			coarsen(b);
 		return b->nr < b->max;
@@ -183,9 +185,9 @@ static void put_varint(FILE *f, uint64_t n)
 }
 
 /*
- * How many, then of each: the distance to the one before << 2, 2: copies follow (there is more than
- * one), 1: bytes follow (not those of the one before). Seven bits a byte, the lowest first, 0x80: more
- * follows.
+ * Writes the number of bins. Then, for each bin: the distance to the bin before << 2, plus 2 if a
+ * number of copies follows (there is more than one), plus 1 if bytes follow (they differ from those of
+ * the bin before). Numbers have seven bits in each byte, the lowest first; 0x80: more follows.
  */
 static void put_stream(FILE *f, const struct ttmon_view_bin *bins, size_t n)
 {

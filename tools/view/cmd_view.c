@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cmd_view.c: `ttmon view DB [-o OUT.html]`: a database as one page for the browser. The database is
- * read once, its transfers go into bins of time while it is read; the page is written beside its name
- * and renamed.
+ * cmd_view.c: `ttmon view DB [-o OUT.html]` makes one HTML page from a database. The database is read
+ * once, and its transfers are added to bins of time meanwhile. The page is written to a temporary
+ * file, which is then renamed.
  */
 #include <sys/mman.h>
 
@@ -46,14 +46,14 @@ static void event(void *ctx, const struct ttmon_run *run, const struct ttmon_run
 	struct job *job = ctx;
 
 	(void)a;
-	/* Prefetches and advice move nothing that is known of; a node of a graph is no transfer. */
+	/* Prefetches and advice move no known amount, and a node of a graph is not a transfer. */
 	if (ev->kind >= TTMON_AEV_PREFETCH || ev->bits & TTMON_B_CAPTURED)
 		return;
 	ttmon_view_bins_add(&job->bins, ev->ts_ns > run->start_ns ? ev->ts_ns - run->start_ns : 0,
 			    ev->kind != TTMON_AEV_H2D, ev->bytes);
 }
 
-/* Mappings are many, and most have nothing to do with the device. */
+/* There are many mappings, and most have nothing to do with the device. */
 static bool want(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a)
 {
 	struct job *job = ctx;
@@ -166,7 +166,7 @@ static int view(const char *path, const char *out, size_t max, bool plain)
 	return err ? fail(out, err) : 0;
 }
 
-/* "runs/db.json.gz": "runs/db.html". To be freed. */
+/* Makes "runs/db.html" of "runs/db.json.gz". The caller frees it. */
 static char *default_name(const char *path)
 {
 	static const char *const ends[] = { ".json.gz", ".json", ".gz" };
@@ -183,8 +183,8 @@ static char *default_name(const char *path)
 }
 
 /*
- * A name that nobody gave must not cost somebody a file: only a page of ours is replaced, by the line
- * that each has at its beginning.
+ * With the default name, an existing file is only overwritten if it is a page of ttmon, which its
+ * first line shows: the user did not choose the name.
  */
 static bool is_foreign(const char *path)
 {
@@ -210,7 +210,8 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 	int status;
 
 	if (!o->out && strcmp(path, "-") == 0) {
-		fputs("ttmon: the database comes from standard input: where to write the page? -o OUT.html\n", stderr);
+		fputs("ttmon: the database comes from standard input, so the output file is needed: -o OUT.html\n",
+		      stderr);
 		return TTMON_EXIT_ERROR;
 	}
 	if (!o->out) {
@@ -220,14 +221,15 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 			return TTMON_EXIT_ERROR;
 		}
 		if (is_foreign(name)) {
-			fprintf(stderr, "ttmon: %s is there and is no page of ttmon view: say where with -o\n", name);
+			fprintf(stderr,
+				"ttmon: %s exists and is no page of ttmon view: choose the output file with -o\n",
+				name);
 			return TTMON_EXIT_ERROR;
 		}
 		o->out = name;
 	}
 	if (strlen(o->out) > 3 && strcmp(o->out + strlen(o->out) - 3, ".gz") == 0) {
-		fprintf(stderr, "ttmon: %s: a page is not written as .gz, what is in it is compressed already\n",
-			o->out);
+		fprintf(stderr, "ttmon: %s: a page is not written as .gz: its data is compressed already\n", o->out);
 		return TTMON_EXIT_ERROR;
 	}
 	status = view(path, o->out, o->max, o->plain);
@@ -237,22 +239,26 @@ static int run(const struct ttmon_cli *cli, void *ctx)
 }
 
 static const struct ttmon_cli_opt options[] = {
-	{ "output", 'o', "OUT", "where to; - is standard output. The default is the name of the database with .html",
-	  "That is instead of .json or .json.gz; it is printed, and a file that is no page of ttmon is not replaced.",
+	{ "output", 'o', "OUT", "output file; - is standard output (default: the name of the database with .html)",
+	  ".html takes the place of .json or .json.gz. The name is printed, and a file that is no page of ttmon is "
+	  "not replaced.",
 	  TTMON_CLI_TEXT(struct opts, out, ":file") },
-	{ "max", 'n', "N", "allocations in the page, the hottest (default 50000)",
-	  "Those that moved the most bytes; the sums and the pinned pages are those of all.",
+	{ "max", 'n', "N", "number of allocations in the page, the hottest ones (default 50000)",
+	  "The hottest are those that moved the most bytes. The sums and the pinned pages always cover all "
+	  "allocations.",
 	  TTMON_CLI_NUMBER(struct opts, max, 1, TTMON_RUN_MAX_ALLOCS) },
-	{ "plain", 0, NULL, "do not compress what is in it: for browsers older than 2023; about three times as large",
-	  NULL, TTMON_CLI_FLAG(struct opts, plain) },
+	{ "plain", 0, NULL,
+	  "do not compress the data in the page: for browsers older than 2023; about three times as large", NULL,
+	  TTMON_CLI_FLAG(struct opts, plain) },
 };
 const struct ttmon_cli_cmd ttmon_cmd_view = {
 	.name = "ttmon view",
-	.summary = "a database as one page for the browser",
+	.summary = "write a database as one page for the browser",
 	.args = "DATABASE [-o OUT.html]",
-	.about =
-		"Writes a database (ttmond --dump-db, plain or .gz; - is standard input) as one page that any browser opens and that\n"
-		"needs no network: a heat map of the transfers over time, life lines, pinned pages, call sites and what the advice is.",
+	.about = "Writes a database (ttmond --dump-db, plain or .gz; - is standard input) as one page that any browser "
+		 "opens and that\n"
+		 "needs no network: a heat map of the transfers over time, lifetimes, pinned pages, call sites and the "
+		 "advice.",
 	.notes = "Exit status: 0 written, 2 not written.",
 	TTMON_CLI_OPTS(options),
 	.defaults = &(const struct opts){ .max = MAX_SHOWN },

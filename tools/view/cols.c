@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cols.c: the allocations of the page, one array a column: that packs better than a row each, and is
- * read faster.
+ * cols.c: the allocations of the page, as one array for each column: this compresses better than rows
+ * and loads faster.
  */
 #include "lib/base/names.h"
 #include "tools/view/view_int.h"
 
-/* What stands in a column, of one allocation. */
+/* The columns; each has one value for an allocation. */
 enum column {
-	COL_T0, /* difference to the one before, for it makes short numbers */
+	COL_T0, /* as the difference to the allocation before, which makes short numbers */
 	COL_LIFE,
 	COL_PROC,
 	COL_SITE,
@@ -31,14 +31,14 @@ enum column {
 	COL_MATCH,
 	COL_IN_PLACE,
 	COL_CONFIDENCE, /* percent */
-	COL_GAIN,	/* 0: nothing is to be said */
+	COL_GAIN,	/* 0: there is no advice */
 	COL_REASON,
 	COL_COLD,
 	COL_KIND,     /* enum kind */
-	COL_AT_LEAST, /* not all of its copies were seen: the counts above are lower bounds, null where nothing was */
+	COL_AT_LEAST, /* some copies were missed: the counts above are lower bounds, null if none was seen */
 	COL_MAX
 };
-/* Numbers that view.js has too. */
+/* view.js has the same numbers. */
 enum kind { KIND_METHOD, KIND_UNKNOWN, KIND_PINNED };
 static const char *const column_names[COL_MAX] = {
 	[COL_T0] = "t0",
@@ -142,7 +142,7 @@ static int64_t value(const struct ttmon_view_out *o, enum column col, const stru
 	return 0;
 }
 
-/* Of memory that is in no group: nothing is to be changed about it, as far as all was seen. */
+/* The verdict for memory that is in no group: keep it, or unknown if some copies were missed. */
 static const struct ttmon_said *no_verdict(const struct ttmon_run_alloc *a)
 {
 	static const struct ttmon_said not_moved = { .advice = TTMON_ADVICE_KEEP, .reason = TTMON_REASON_NOT_MOVED };
@@ -152,7 +152,10 @@ static const struct ttmon_said *no_verdict(const struct ttmon_run_alloc *a)
 	return a->flags & TTMON_RUN_UNSEEN ? &kind : a->flags & TTMON_RUN_AT_LEAST ? &unseen : &not_moved;
 }
 
-/* A count of copies or bytes of which none was seen, and some can have been missed. */
+/*
+ * Returns whether a count of copies or bytes is not known: none was seen, and some can have been
+ * missed.
+ */
 static bool is_null(enum column col, const struct ttmon_run_alloc *a, int64_t n)
 {
 	return col >= COL_H2D && col <= COL_ASYNC && !n && a->flags & TTMON_RUN_AT_LEAST;
@@ -183,7 +186,7 @@ static void columns(struct ttmon_view_out *o)
 	}
 }
 
-/* The id that follows from the other columns: only one that does not is written. */
+/* Returns whether the id can be computed from the other columns: only ids that cannot are written. */
 static bool id_follows(const struct ttmon_view_out *o, const struct ttmon_run_alloc *a)
 {
 	char id[96];
@@ -202,7 +205,7 @@ static void texts(struct ttmon_view_out *o)
 	for (size_t i = 0; i < v->nr_shown; i++)
 		ttmon_jsonw_addr(w, o->run->allocs[v->shown[i]].addr);
 	ttmon_jsonw_close(w, ']');
-	/* number of the allocation: text */
+	/* an array of: number of the allocation, text */
 	for (unsigned int names = 0; names < 2; names++) {
 		ttmon_jsonw_key_open(w, names ? "names" : "ids", '[');
 		for (size_t i = 0; i < v->nr_shown; i++) {
@@ -215,13 +218,13 @@ static void texts(struct ttmon_view_out *o)
 		}
 		ttmon_jsonw_close(w, ']');
 	}
-	/* As in the database: the number in an id is that of all processes. */
+	/* As in the database: the number in an id counts over all processes. */
 	ttmon_jsonw_key_open(w, "proc_index", '[');
 	for (size_t i = 0; i < o->run->nr_procs; i++)
 		if (o->procs[i] != TTMON_RUN_NONE)
 			ttmon_jsonw_num(w, i);
 	ttmon_jsonw_close(w, ']');
-	/* number, name, ... */
+	/* pairs of number and name */
 	ttmon_jsonw_key_open(w, "fns", '[');
 	for (size_t i = 0; i < v->nr_shown; i++) {
 		uint16_t fn = o->run->allocs[v->shown[i]].fn;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * curve.c: steps up and down, sorted and added up. Curves of too many steps keep the most of each of
- * equal pieces of time: a peak is never lost.
+ * curve.c: sorts the steps up and down of the pinned pages and adds them up. A curve with too many
+ * steps keeps the maximum of each of many equal intervals, so peaks are kept.
  */
 #include "tools/view/curve.h"
 
@@ -17,7 +17,7 @@ static int by_time(const void *x, const void *y)
 
 	if (a->ns != b->ns)
 		return a->ns < b->ns ? -1 : 1;
-	/* What is freed makes room for what comes at the same time. */
+	/* At equal times, steps down come first: freed memory makes room for what is allocated then. */
 	return b->down - a->down;
 }
 
@@ -36,7 +36,8 @@ static void sum(const struct ttmon_run *run, const struct step *steps, size_t n,
 	c->peak = 0;
 	c->peak_ns = run->start_ns;
 	/*
-	 * Steps at one time are one point, so that there may be fewer than steps; not worth a pass of its own.
+	 * Steps at the same time become one point, so there may be fewer points than steps. Counting them
+	 * first is not worth a pass.
 	 */
 	c->width_ns = n > TTMON_VIEW_POINTS ? span / (TTMON_VIEW_POINTS - 2) + 1 : 0;
 	for (size_t i = 0; i < n; i++) {
@@ -59,7 +60,7 @@ static void sum(const struct ttmon_run *run, const struct step *steps, size_t n,
 			c->points[c->nr - 1].pages = c->width_ns ? MAX(c->points[c->nr - 1].pages, now) : now;
 		}
 	}
-	/* The last piece ends with what is left, not with the most there was in it. */
+	/* The last interval ends with the value at the end, not with its maximum. */
 	if (c->width_ns && c->nr && c->nr < TTMON_VIEW_POINTS) {
 		c->points[c->nr].ns = MIN(c->points[c->nr - 1].ns + c->width_ns, run->start_ns + span);
 		c->points[c->nr++].pages = now;
@@ -79,8 +80,8 @@ int ttmon_view_curves(const struct ttmon_run *run, void (*fn)(void *ctx, const s
 		struct step s = { .pages = ttmon_run_pages(a), .proc = a->proc, .ns = a->alloc_ns };
 
 		/*
-		 * One that was freed at the very time it was made would come back after its own end, by the order of
-		 * the steps.
+		 * Leaves out an allocation that was freed at the time it was made: its step down would be sorted
+		 * before its step up.
 		 */
 		if (!ttmon_run_pins_pages(a) || ttmon_run_is_unknown(a) || !s.pages ||
 		    (!(a->flags & TTMON_RUN_LIVE) && a->free_ns <= a->alloc_ns))

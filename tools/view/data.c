@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * data.c: what the page of `ttmon view` shows, as JSON: small tables, and of the allocations one array
- * a column. Times are ns since the beginning of the capture. Processes, sites and objects that no
- * allocation shown refers to are left out, and numbered again.
+ * data.c: the data of the page of `ttmon view`, as JSON: small tables, and one array for each column
+ * of the allocations. Times are ns since the beginning of the capture. Processes, sites and objects
+ * that no shown allocation refers to are left out, and the others are renumbered.
  */
 #include "lib/demangle/demangle.h"
 #include "lib/demangle/runsite.h"
@@ -12,7 +12,7 @@
 #define MAX_GAPS	1000
 #define MAX_CHECKPOINTS 20000
 #define MAX_FRAMES	64
-#define SITE_COLUMNS	120 /* as many as the page shows of one */
+#define SITE_COLUMNS	120 /* longest text of a site, which is what the page shows */
 
 static void fini(struct ttmon_view_out *o)
 {
@@ -23,7 +23,7 @@ static void fini(struct ttmon_view_out *o)
 	ttmon_jsonw_fini(&o->w);
 }
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
 static uint64_t moved(const struct ttmon_run_alloc *a)
 {
@@ -79,7 +79,7 @@ int ttmon_view_choose(const struct ttmon_run *run, size_t max, uint32_t **ret, s
 
 /* ---- numbers ---- */
 
-/* 0, 1, ... for what is marked, in its order. */
+/* Numbers the marked entries 0, 1, ... in their order. */
 static void renumber(uint32_t *map, size_t n)
 {
 	uint32_t next = 0;
@@ -112,7 +112,7 @@ static int number(struct ttmon_view_out *o)
 	o->objects = new_map(run->nr_objects);
 	if (!o->procs || !o->sites || !o->objects)
 		return -ENOMEM;
-	/* Of all allocations: the sums of a process are there too where its allocations did not fit. */
+	/* Counts all allocations: the sums of a process include those that were left out. */
 	for (size_t i = 0; i < run->nr_allocs; i++)
 		o->procs[run->allocs[i].proc] = 0;
 	for (size_t i = 0; i < o->v->nr_shown; i++)
@@ -131,8 +131,8 @@ static int number(struct ttmon_view_out *o)
 }
 
 /*
- * What the profile says of each allocation shown. All are counted: the place in the order is part of
- * the question.
+ * Looks up what the profile says of each shown allocation. All allocations are counted, because the
+ * lookup depends on their order.
  */
 static int ask(struct ttmon_view_out *o)
 {
@@ -182,7 +182,7 @@ static void header(struct ttmon_view_out *o)
 	ttmon_jsonw_key_str(w, "ttmond", run->ttmond);
 	ttmon_jsonw_key_num(w, "span", ttmon_view_since(run, run->end_ns));
 	ttmon_jsonw_key_time(w, "start_ns", run->start_ns);
-	/* Milliseconds: what Date takes. */
+	/* In ms, as JavaScript's Date takes it. */
 	ttmon_jsonw_key_known(w, "real_ms", run->real_ns != 0, run->real_ns / NSEC_PER_MS);
 	ttmon_jsonw_key_bool(w, "complete", run->complete);
 	ttmon_jsonw_key_str(w, "reasons", run->reasons);
@@ -228,7 +228,7 @@ static void methods(struct ttmon_view_out *o)
 	ttmon_jsonw_close(w, ']');
 }
 
-/* The words of the verdicts, by their numbers. */
+/* Writes the texts of the verdicts, in the order of their numbers. */
 static void words(struct ttmon_view_out *o)
 {
 	struct ttmon_jsonw *w = &o->w;
@@ -271,8 +271,8 @@ static int procs(struct ttmon_view_out *o)
 		s->d2h_bytes += a->d2h_bytes;
 	}
 	/*
-	 * [pid, comm, exe, command line, first, last, then the sums over host memory, and whether they are
-	 * lower bounds]
+	 * [pid, comm, exe, command line, first and last time, then the sums over host memory, and whether they
+	 * are lower bounds]
 	 */
 	ttmon_jsonw_key_open(w, "procs", '[');
 	for (size_t i = 0; i < run->nr_procs; i++) {
@@ -330,7 +330,7 @@ static void sites(struct ttmon_view_out *o)
 		if (o->objects[i] != TTMON_RUN_NONE)
 			ttmon_jsonw_str(w, run->objects[i].path);
 	ttmon_jsonw_close(w, ']');
-	/* [key, text, frames, how many frames it has] */
+	/* [key, text, frames, number of frames] */
 	ttmon_jsonw_key_open(w, "sites", '[');
 	for (size_t i = 0; i < run->nr_sites; i++) {
 		const struct ttmon_run_site *s = &run->sites[i];
@@ -385,7 +385,7 @@ static void policies(struct ttmon_view_out *o)
 	struct ttmon_jsonw *w = &o->w;
 
 	/*
-	 * [name, help, peak pages, pages pinned in all, bytes to the device, of that from pinned memory,
+	 * [name, help, peak pages, sum of pages pinned, bytes to the device, of these from pinned memory,
 	 * transfer ns, pinning ns]
 	 */
 	ttmon_jsonw_key_open(w, "policies", '[');
@@ -412,7 +412,10 @@ static void curve(void *ctx, const struct ttmon_view_curve *c)
 	struct ttmon_jsonw *w = &o->w;
 	uint64_t at = 0;
 
-	/* [process, peak pages, when, [ns since the one before, pages]...]; process -1: all together */
+	/*
+	 * [process, peak pages, time of the peak, [ns since the point before, pages]...]; process -1: all
+	 * processes together
+	 */
 	ttmon_jsonw_open(w, '[');
 	ttmon_jsonw_int(w, c->proc == TTMON_RUN_NONE ? -1 : (int64_t)o->procs[c->proc]);
 	ttmon_jsonw_num(w, c->peak);

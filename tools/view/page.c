@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * page.c: a page in one file: the frame out of tools/view/, put into the program as it is (the
- * compiler runs in the top folder; the Makefile names the files as prerequisites), and data as base64.
- * Marks of the frame, @NAME@ each, are replaced.
+ * page.c: writes a page as one file: the frame from tools/view/page/, which is embedded in the program
+ * (the compiler runs in the top folder; the Makefile names the files as prerequisites), and the data
+ * as base64. Marks of the form @NAME@ in the frame are replaced.
  *
- * The page may do nothing but run the one script and use the one style sheet in it: a
- * Content-Security-Policy says so, which names both by a number that was drawn by lot.
+ * The page may only run its one script and use its one style sheet: a Content-Security-Policy names
+ * both by a random number.
  */
 #include <sys/random.h>
 
@@ -17,13 +17,13 @@ TTMON_INCBIN(ttmon_page_html, "tools/view/page/page.html");
 TTMON_INCBIN(ttmon_page_css, "tools/view/page/page.css");
 TTMON_INCBIN(ttmon_page_js, "tools/view/page/page.js");
 
-#define LINE 57 /* bytes of a line of base64, a multiple of 3 */
+#define LINE 57 /* bytes in a line of base64, a multiple of 3 */
 
 struct page {
 	int fd, err;
 	size_t len;
 	char buf[65536];
-	unsigned char rest[LINE]; /* not yet encoded */
+	unsigned char rest[LINE]; /* bytes not yet encoded */
 	size_t nr_rest;
 	char nonce[33];
 };
@@ -155,7 +155,7 @@ static int put_part(struct page *p, const struct ttmon_page_part *part, bool pla
 	if (plain) {
 		err = put_bytes(p, part->fd, NULL);
 	} else {
-		/* 15 + 16: gzip, which is what browsers unpack. */
+		/* 15 + 16: the gzip format, which browsers can decompress. */
 		if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 			return -ENOMEM;
 		err = put_bytes(p, part->fd, &z);

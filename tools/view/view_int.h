@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* view_int.h: what data.c and cols.c share: the JSON under way. */
+/* view_int.h: shared by data.c and cols.c: the state of the JSON output. */
 #ifndef TTMON_VIEW_INT_H
 #define TTMON_VIEW_INT_H
 
@@ -10,12 +10,12 @@ struct ttmon_view_out {
 	const struct ttmon_view *v;
 	const struct ttmon_run *run;
 	struct ttmon_jsonw w;
-	uint32_t *procs, *sites, *objects; /* new numbers, TTMON_RUN_NONE: left out */
-	struct ttmon_answer *answers;	   /* of those shown */
-	bool fns[UINT16_MAX + 1];	   /* named already */
+	uint32_t *procs, *sites, *objects; /* new numbers; TTMON_RUN_NONE: left out */
+	struct ttmon_answer *answers;	   /* one for each shown allocation */
+	bool fns[UINT16_MAX + 1];	   /* its name has been written */
 };
 
-/* Members of the open object: a column each, of the allocations shown. */
+/* Writes the members of the open object, one for each column of the shown allocations. */
 void ttmon_view_columns(struct ttmon_view_out *o);
 
 static inline uint64_t ttmon_view_since(const struct ttmon_run *run, uint64_t ns)

@@ -406,7 +406,7 @@ static void test_dead(void **state)
 	assert_int_equal(v.chips[0].dead, 1);
 	assert_int_equal(v.nr_procs, 2);
 	assert_true(v.procs[0].alive);
-	expect_text("left out: 1 entry of dead processes, 2.0 GiB; ttmon smi -c takes them out");
+	expect_text("left out: 1 entry of dead processes, 2.0 GiB; ttmon smi -c removes them");
 	expect_text("4.0 GiB / 12.0 GiB  33.3%");
 }
 
@@ -855,7 +855,7 @@ static void test_details(void **state)
 	expect_text("tray 4, chip 8, location 72\n"); /* by its key alone */
 	expect_text("tray 1, chip 5, location 21\n"); /* by sysfs */
 	expect_text("  board         id 0x18000000001, location 0\n");
-	expect_text("no chip matches the file of T4:N8, 5: what it holds is shown");
+	expect_text("no chip matches the file of T4:N8, 5: its figures are shown");
 }
 
 static void test_json(void **state)

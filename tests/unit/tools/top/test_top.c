@@ -782,7 +782,7 @@ static void test_not_seen(void **state)
 	assert_true(d.procs[0].v[TTMON_TOP_COPIES] == 3 && d.procs[0].least[TTMON_TOP_COPIES]);
 	assert_true(d.procs[0].v[TTMON_TOP_COPIED] == U);
 	ttmon_top_head(&d, 2, line, sizeof(line));
-	assert_string_equal(line, "transfer: all is seen again since 01:01:00");
+	assert_string_equal(line, "transfer: everything is seen again since 01:01:00");
 	d.procs[0].v[TTMON_TOP_COPIED] = 1536;
 	d.procs[0].least[TTMON_TOP_COPIED] = true;
 	assert_int_equal(ttmon_top_arrange(&d, &ask, &shown), 0);
