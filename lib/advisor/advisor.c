@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * advisor.c: libttmon's advisor: open, ask, count, close. See <ttmon/client.h> for what is promised.
+ * advisor.c: libttmon's advisor: open, ask, count, close. <ttmon/client.h> is its specification.
  *
- * The hot path is in the order of ask(): the caller's return addresses, a look into the table of
- * stacks, the next ordinal of site and size, the profile's answer. A stack that is not in the table is
- * translated on the way, without allocating or locking; only the walk's first call in a thread, and
- * one deeper than any before it, asks the kernel (walk.c).
+ * The hot path is ask(), in this order: the return addresses of the caller, a lookup in the table of
+ * known stacks, the next ordinal of (site, size), the lookup in the profile. A stack that is not in
+ * the table is translated then, without allocating or locking. The only system calls are those of the
+ * first walk in a thread, and of a walk deeper than any before (walk.c).
  */
 #include <sched.h>
 
@@ -13,7 +13,7 @@
 #include "lib/advisor/advisor_int.h"
 
 #define DATABASES_MAX 1024u
-#define TAG_MAX	      32u /* bytes that the tracer keeps of a name, with the NUL */
+#define TAG_MAX	      32u /* bytes that the tracer keeps of a name, with its NUL */
 
 /* ---- objects ---- */
 
@@ -21,7 +21,9 @@ bool ttmon_flag_take(_Atomic int *flag)
 {
 	int me = getpid(), was = 0;
 
-	/* Another process's: it was taken over with a fork(), and who held it is not here. */
+	/*
+	 * The flag is held by another process: it was inherited by fork(), and its owner does not exist here.
+	 */
 	return atomic_compare_exchange_strong(flag, &was, me) ||
 	       (was != me && atomic_compare_exchange_strong(flag, &was, me));
 }
@@ -39,7 +41,10 @@ static int refresh(struct ttmon_advisor *adv)
 		now->next = adv->retired;
 		adv->retired = now;
 	}
-	/* Who counts himself from now on sees the new list. */
+	/*
+	 * A thread that enters from now on uses the new list, so if no reader is inside, the old lists can be
+	 * freed.
+	 */
 	while (adv->retired && !atomic_load(&adv->readers)) {
 		struct ttmon_objs *old = adv->retired;
 
@@ -53,7 +58,7 @@ int ttmon_advisor_refresh(struct ttmon_advisor *adv)
 {
 	int err;
 
-	/* Where another thread is at it, it is being done. */
+	/* If another thread is refreshing, there is nothing to do. */
 	if (!adv || !adv->profile || !ttmon_flag_take(&adv->refreshing))
 		return 0;
 	err = refresh(adv);
@@ -64,8 +69,8 @@ int ttmon_advisor_refresh(struct ttmon_advisor *adv)
 /* ---- open and close ---- */
 
 /*
- * What is given, else what the runs' own pins took, else the defaults: as in every other view of these
- * databases.
+ * Uses the given costs, else those of the pins in the runs, else the defaults: the same as every other
+ * tool does with these databases.
  */
 static struct ttmon_cost cost_of(const struct ttmon_run *const *runs, size_t n, const struct ttmon_cost *given)
 {
@@ -191,9 +196,9 @@ void ttmon_advisor_close(struct ttmon_advisor *adv)
 	free(adv);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* Threads have stacks far from one another. */
+/* Stacks of different threads are far apart, so their shards differ. */
 static struct ttmon_shard *shard_of(struct ttmon_advisor *adv, const void *stack)
 {
 	return &adv->shards[ttmon_mix64((uint64_t)(uintptr_t)stack >> 16) % TTMON_SHARDS];
@@ -212,7 +217,7 @@ static enum ttmon_verdict answer(struct ttmon_advisor *adv, const struct ttmon_p
 	return (enum ttmon_verdict)ret->verdict;
 }
 
-/* No database: nothing is known of anything. */
+/* Without a database there are no answers but the live ones. */
 static bool knows_nothing(struct ttmon_advisor *adv, struct ttmon_answer *ret)
 {
 	*ret = (struct ttmon_answer){ .ordinal = TTMON_RUN_NONE };
@@ -223,7 +228,7 @@ static bool knows_nothing(struct ttmon_advisor *adv, struct ttmon_answer *ret)
 	return true;
 }
 
-/* What a stack is, that is known by key while the objects are those of number gen. */
+/* Translates a stack to its hashes and stores it under key. gen: number of the list of objects. */
 static void translate(struct ttmon_advisor *adv, const uint64_t *frames, unsigned int n, uint64_t gen, uint64_t key,
 		      struct ttmon_where *ret)
 {
@@ -247,9 +252,9 @@ static void where_of(struct ttmon_advisor *adv, const uint64_t *frames, unsigned
 }
 
 /*
- * As the tracer does it: frames that were found by frame pointers stand where unwind tables say that
- * each step was by one. Such code finds its callers by them each time, so the tables are asked once
- * for each such stack, and for each of the others every time.
+ * Finds the call site in the same way as the tracer: frames found by frame pointers are used if the
+ * unwind tables confirm that each step was by frame pointer. Such stacks are confirmed once and then
+ * found by frame pointers; the other stacks are unwound by the tables every time.
  */
 static void where_here(struct ttmon_advisor *adv, const void *frame, uint64_t gen, struct ttmon_where *ret)
 {
@@ -267,7 +272,7 @@ static void where_here(struct ttmon_advisor *adv, const void *frame, uint64_t ge
 		translate(adv, frames, n, gen, key, ret);
 	else
 		where_of(adv, r.pc, r.guessed ? 1 : MIN(r.n, TTMON_WALK_MAX), gen, ret);
-	/* A stack that may be wrong is no identity. */
+	/* A stack that may be wrong does not identify a call site. */
 	if (r.guessed)
 		*ret = (struct ttmon_where){ .leaf = ret->leaf };
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * link.c: a thread that follows one route of the daemon. All of its signals are blocked. When the
- * reply ends it connects again, after 0.2 s at first and 5 s at most, and goes on behind the last
- * line it has had.
+ * link.c: a thread that follows one route of the daemon. It blocks all signals. When the reply ends,
+ * it connects again, after 0.2 s at first and up to 5 s later, and continues after the last line it
+ * received.
  */
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "lib/read/client.h"
 #include "lib/read/db.h"
 
-#define IDLE_S	     15 /* the daemon says something every 3 s */
+#define IDLE_S	     15 /* the daemon sends something at least every 3 s */
 #define RETRY_MIN_MS 200
 #define RETRY_MAX_MS 5000
 #define STACK_SIZE   (1u << 20)
@@ -45,7 +45,7 @@ static void head_line(struct ttmon_link *l, const json_t *row)
 	bool fits = strlen(id) < sizeof(l->start_id) && id[strspn(id, "0123456789abcdef")] == '\0';
 	uint64_t first = ttmon_db_get(row, "first", 1);
 
-	/* Of another daemon, whose lines begin again. */
+	/* The daemon was restarted, so line numbers begin again. */
 	if (!fits || strcmp(id, l->start_id)) {
 		snprintf(l->start_id, sizeof(l->start_id), "%s", fits ? id : "");
 		l->after = l->gone = 0;
@@ -79,7 +79,7 @@ static void take_line(struct ttmon_link *l, const char *at, size_t n)
 	json_decref(row);
 }
 
-/* What of a line has come; the rest of one that is too long is passed over. */
+/* Adds received bytes to the current line; the rest of a line that is too long is skipped. */
 static void add_part(struct ttmon_link *l, const char *at, size_t n)
 {
 	if (n > sizeof(l->part) - l->len) {
@@ -124,12 +124,12 @@ static void *follow(void *arg)
 	int wait_ms = RETRY_MIN_MS, status;
 
 	do {
-		/* Who was told of missed ones and then cut off is not to be told of them twice. */
+		/* The number of missed lines already reported is sent back, so they are not reported twice. */
 		snprintf(path, sizeof(path), "%s&after=%llu%s%s", l->cfg.route,
 			 (unsigned long long)(l->after + l->gone), l->start_id[0] ? "&start=" : "", l->start_id);
 		l->len = 0;
 		l->too_long = false;
-		/* However it ends, it is tried again. */
+		/* However the stream ends, the loop connects again. */
 		if (ttmon_client_open_stream(l->socket, path, &to, &status) == -ECANCELED)
 			break;
 		wait_ms = l->connected ? RETRY_MIN_MS : MIN(2 * wait_ms, RETRY_MAX_MS);

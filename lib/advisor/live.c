@@ -2,10 +2,10 @@
 /*
  * live.c: libttmon and the daemon: live advice, checkpoints, ttmon_trace_self().
  *
- * A subscription is a link (link.c) to /v1/advice/live. Lines wait in a ring. The thread takes the
- * lock for the copy of one line, as does who takes one. It belongs to the process that made it: a
- * child after fork() has neither the thread nor, perhaps, the lock, so it never touches them and may
- * subscribe itself.
+ * A subscription is a link (link.c) to /v1/advice/live. Lines wait in a ring, whose lock is held only
+ * while one line is copied in or out. A subscription belongs to the process that made it: a child
+ * after fork() does not have the thread, and the lock may be held for ever there, so it never uses
+ * them; it can make its own subscription.
  */
 #include <sched.h>
 
@@ -18,12 +18,12 @@
 
 struct ttmon_sub {
 	struct ttmon_link link;
-	struct ttmon_sub *parents; /* that of the process which forked this one */
-	pthread_mutex_t lock;	   /* what follows */
+	struct ttmon_sub *parents; /* subscription of the process that forked this one */
+	pthread_mutex_t lock;	   /* protects the fields below */
 	struct ttmon_live_advice ring[LINES];
 	size_t head, n;
 	uint64_t lines, dropped;
-	/* Of who is in the callback. */
+	/* Only used by the thread that is in the callback. */
 	struct ttmon_live_advice held[LINES];
 	struct {
 		uint64_t alloc;
@@ -70,7 +70,7 @@ static bool kind_of(const char *text, uint32_t *ret)
 	return false;
 }
 
-/* A line of advice; false: of another kind, which also has a number. */
+/* Parses a line of advice; false: it is a numbered line of another kind. */
 static bool advice_of(const json_t *row, struct ttmon_live_advice *ret)
 {
 	*ret = (struct ttmon_live_advice){
@@ -139,7 +139,7 @@ int ttmon_advisor_subscribe(struct ttmon_advisor *adv)
 		free(sub);
 		return err;
 	}
-	/* Two at once: the first one counts. */
+	/* If two threads subscribe at once, the first one succeeds. */
 	if (!atomic_compare_exchange_strong(&adv->sub, &before, sub)) {
 		ttmon_sub_free(sub);
 		return -EALREADY;
@@ -205,7 +205,7 @@ void ttmon_advisor_on_checkpoint(struct ttmon_advisor *adv, ttmon_move_fn fn, vo
 	ttmon_flag_drop(&adv->setting);
 }
 
-/* Was this allocation not among those seen before? There is always a free slot. */
+/* Returns whether this allocation was not seen before. There is always a free slot. */
 static bool first_of(struct ttmon_sub *sub, uint64_t alloc)
 {
 	size_t i = ttmon_mix64(alloc) % SLOTS;
@@ -219,7 +219,7 @@ static bool first_of(struct ttmon_sub *sub, uint64_t alloc)
 	return true;
 }
 
-/* What was said since the last time, the last line of each allocation, in order. */
+/* Delivers what arrived since the last call: the last line of each allocation, in order. */
 static void move_hotspots(struct ttmon_sub *sub, ttmon_move_fn fn, void *ctx)
 {
 	size_t n = 0;
@@ -244,7 +244,7 @@ void ttmon_checkpoint(struct ttmon_advisor *adv, const char *label)
 	TTMON_CHECKPOINT(label);
 	if (!adv)
 		return;
-	/* Objects that cannot be looked at again are as they were. */
+	/* If it fails, the old list of objects stays in use. */
 	(void)ttmon_advisor_refresh(adv);
 	sub = ttmon_sub_of(adv);
 	get_move(adv, &fn, &ctx);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * objs.c: which file, offset and function an address of this process is.
+ * objs.c: finds the file, offset and function of an address of this process.
  *
- * The list comes from the dynamic linker (dl_iterate_phdr), build-ids from the notes as they are
- * mapped, names from the file, which is read by the bounded reader of the tracer and only where a run
- * has an interest in it: the object is one that the runs had in another build, or the innermost frame
- * of a site is in it. At open and refresh; nothing here is in the hot path but the two searches at the
- * end, when a stack is new.
+ * The list of objects comes from the dynamic linker (dl_iterate_phdr), build-ids from the mapped
+ * notes, and function names from the file. A file is read, with the tracer's bounded reader, only if
+ * names are useful: the runs had another build of the object, or the innermost frame of a site is in
+ * it. All this is done at open and refresh. Only the two searches at the end of this file are in the
+ * hot path, when a stack is new.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -17,8 +17,8 @@
 #include "lib/base/grow.h"
 #include "lib/advisor/advisor_int.h"
 
-#define FUNCS_MAX   (1u << 20)	 /* of one file; what has more is known by its frames alone */
-#define STRINGS_MAX (256u << 20) /* bytes of names that are looked at, of one file */
+#define FUNCS_MAX   (1u << 20)	 /* the most functions of one file; a larger file is known by its frames only */
+#define STRINGS_MAX (256u << 20) /* the most bytes of names read of one file */
 #define OBJS_MAX    4096u
 #define SEGS_MAX    16384u
 
@@ -174,8 +174,8 @@ void ttmon_funcs_free(struct ttmon_funcs *f)
 }
 
 /*
- * Is it worth reading? In the runs it had another build, or it is innermost in a site; the program
- * itself may have another name too.
+ * Returns whether reading the names is useful: the runs had another build, or it has the innermost
+ * frame of a site. The program itself may have another name, too.
  */
 static bool wants_funcs(const struct ttmon_known *k, const struct ttmon_obj *o, bool program)
 {
@@ -191,7 +191,8 @@ static bool wants_funcs(const struct ttmon_known *k, const struct ttmon_obj *o, 
 }
 
 /*
- * Reads them, or finds those that were read. A file that cannot be read is one without names. -ENOMEM.
+ * Reads the functions of a file, or finds those already read. A file that cannot be read has no names.
+ * Returns 0 or -ENOMEM.
  */
 static int give_funcs(const struct ttmon_known *k, struct ttmon_obj *o, bool program, struct ttmon_funcs **funcs)
 {
@@ -235,7 +236,7 @@ struct taking {
 	int err;
 };
 
-/* A note of the build-id, in memory that the object's own headers say is loaded. */
+/* Finds the build-id note in memory that is mapped according to the object's program headers. */
 static void mapped_build_id(const struct dl_phdr_info *info, struct ttmon_obj *o)
 {
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -251,7 +252,7 @@ static void mapped_build_id(const struct dl_phdr_info *info, struct ttmon_obj *o
 			loaded = in->p_type == PT_LOAD && in->p_flags & PF_R && ph->p_vaddr >= in->p_vaddr &&
 				 ph->p_memsz <= in->p_filesz && ph->p_vaddr - in->p_vaddr <= in->p_filesz - ph->p_memsz;
 		}
-		/* Names and descriptions are padded to 4 bytes, in segments of 8 to 8. */
+		/* Names and descriptions are padded to 4 bytes, or to 8 in segments with that alignment. */
 		while (loaded && (size_t)(end - p) >= sizeof(Elf64_Nhdr)) {
 			size_t pad = ph->p_align == 8 ? 8 : 4, left = (size_t)(end - p) - sizeof(Elf64_Nhdr);
 			const Elf64_Nhdr *nh = (const Elf64_Nhdr *)p;
@@ -340,8 +341,8 @@ static int object_seen(struct dl_phdr_info *info, size_t size, void *ctx)
 }
 
 /*
- * As the tracer marks them (io/probes/discover_obj.c), by their names; and what a run says was left
- * out of its call sites.
+ * Marks the same objects as the tracer (daemon/io/probes/discover_obj.c), by their names, and those
+ * that a run left out of its call sites.
  */
 static bool is_left_out(const struct ttmon_known *k, const struct ttmon_obj *o)
 {
@@ -353,7 +354,7 @@ static bool is_left_out(const struct ttmon_known *k, const struct ttmon_obj *o)
 	       (!strncmp(o->base, "libttmon", 8) && strstr(o->base, ".so"));
 }
 
-/* The path as the kernel says it: the tracer knows the object by that. */
+/* Resolves the path as the kernel reports it: the tracer knows the object by that name. */
 static int name_object(struct ttmon_obj *o, bool program)
 {
 	char real[PATH_MAX];
@@ -413,7 +414,7 @@ int ttmon_objs_take(const struct ttmon_known *known, const struct ttmon_objs *be
 		*ret = NULL;
 		return 0;
 	}
-	/* Of more objects than that the first ones are known. */
+	/* If there are too many objects, only the first ones are known. */
 	if (t.err && t.err != -E2BIG)
 		return t.err;
 	for (size_t i = 0; i < o->nr_objs; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * programs.c: ttmon_program_subscribe(): runs of programs on Tenstorrent devices, as the daemon
- * tells them. A subscription belongs to the process that made it: a child after fork() has not got
- * the thread, and only frees what it has a copy of.
+ * reports them. A subscription belongs to the process that made it: a child after fork() does not have
+ * the thread, and only frees its copy.
  */
 #include "lib/advisor/advisor_int.h"
 #include "lib/read/programs.h"
@@ -12,7 +12,7 @@ struct ttmon_program_sub {
 	char route[64];
 	ttmon_program_fn fn;
 	void *ctx;
-	struct ttmon_program_names names; /* the thread's */
+	struct ttmon_program_names names; /* used only by the thread */
 	_Atomic uint64_t runs;
 };
 
@@ -20,7 +20,7 @@ static void on_head(void *ctx)
 {
 	struct ttmon_program_sub *sub = ctx;
 
-	/* Told anew on each connection. */
+	/* The daemon sends the names again on each connection. */
 	ttmon_program_names_fini(&sub->names);
 }
 
@@ -30,7 +30,7 @@ static void on_line(struct ttmon_link *l, const char *at, size_t n, const json_t
 	struct ttmon_program_row row;
 
 	if (line) {
-		/* Without memory the names are not known. */
+		/* If memory runs out the names are not known. */
 		(void)!ttmon_program_names_take(&sub->names, line);
 		return;
 	}
@@ -49,7 +49,7 @@ static void on_line(struct ttmon_link *l, const char *at, size_t n, const json_t
 				  .clock = row.clock,
 				  .kernels = ttmon_program_names_get(&sub->names, row.kernels),
 			  });
-	/* Once its callback has ended. */
+	/* Count the run after its callback has returned. */
 	sub->runs++;
 }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sites.c: return addresses of this process to call sites of another run.
+ * sites.c: translates return addresses of this process to call sites of another run.
  *
- * The frames are those that the tracer would have (core/history/sites.c): each looked up by the byte
- * before the return address, left out where it is in no file, leading ones in CUDA and libttmon left
- * out too. Then three hashes:
+ * The frames are the same that the tracer would have (daemon/core/history/sites.c): each is looked up
+ * by the byte before the return address; frames outside any file, and leading frames in CUDA and
+ * libttmon, are left out. Three hashes are made of them:
  *
  *	exact	of build-ids and offsets: the site's key in a database
  *	names	of the functions' names: it survives a rebuild
- *	inner	exact, but for the innermost frame, of which only the function counts: an allocator asks at another place than it allocates
+ *	inner	exact, but for the innermost frame, of which only the function counts: an allocator
+ *		asks at another place than it allocates
  *
- * inner stands for an exact hash only where, with the size of the allocation, one single site of the
- * runs has it.
+ * inner is used only if, together with the size of the allocation, exactly one site of the runs has
+ * it.
  */
 #include <sys/random.h>
 
@@ -19,7 +20,7 @@
 
 #define SEEN_EMPTY 0u
 #define SEEN_BUSY  1u
-#define SEENS_MIN  (1u << 9) /* sets */
+#define SEENS_MIN  (1u << 9) /* smallest number of sets */
 #define SEENS_MAX  (1u << 15)
 
 /* ---- what the runs know ---- */
@@ -88,7 +89,7 @@ int ttmon_known_init(struct ttmon_known *k, const struct ttmon_profile *profile)
 	return 0;
 }
 
-/* The hash of a site by its innermost function, 0: it has none with a name. */
+/* Returns the hash of a site by its innermost function; 0: that function has no name. */
 static uint64_t inner_of(const struct ttmon_run *run, const struct ttmon_run_site *site)
 {
 	uint32_t n = MIN(site->nframes, TTMON_RUN_KEY_FRAMES);
@@ -104,7 +105,7 @@ static uint64_t inner_of(const struct ttmon_run *run, const struct ttmon_run_sit
 	return n ? hash : 0;
 }
 
-/* Another site with the same is no site. */
+/* If a second site has the same hash, it identifies neither. */
 static int know_inner(struct ttmon_known *k, uint64_t inner, uint64_t size, uint64_t exact)
 {
 	uint64_t key = inner_key(k, inner, size), was = ttmon_hmap_get(&k->inner, key);
@@ -119,7 +120,7 @@ int ttmon_known_run(struct ttmon_known *k, const struct ttmon_run *run, struct t
 	_cleanup_free_ uint64_t *inner = calloc(run->nr_sites ? run->nr_sites : 1, sizeof(*inner));
 	int err = inner ? 0 : -ENOMEM;
 
-	/* These are in no site: they are left out of all. */
+	/* Objects that the runs left out of all sites. */
 	for (size_t i = 0; i < run->nr_objects && !err; i++)
 		err = run->objects[i].cuda ? know_object(k, &run->objects[i], false) : 0;
 	for (size_t i = 0; i < run->nr_sites && !err; i++)
@@ -164,7 +165,7 @@ struct place {
 	uint64_t offset;
 };
 
-/* As core/history/sites.c does it. Returns how many are left. */
+/* The same selection as in daemon/core/history/sites.c. Returns the number of frames left. */
 static unsigned int locate(const struct ttmon_objs *objs, const uint64_t *frames, unsigned int n, struct place *out)
 {
 	unsigned int known = 0, skip = 0;
@@ -186,7 +187,7 @@ static uint64_t hash_place(uint64_t hash, const struct place *p, uint64_t offset
 	return ttmon_site_hash_frame(hash, p->obj->build_id, p->obj->build_id_len, offset);
 }
 
-/* What a frame is called in a run; false: no run has it. *name NULL: it has no name. */
+/* Finds the name of a frame in a run; false: no run has the frame. *name NULL: it has no name. */
 static bool name_of(const struct ttmon_known *k, const struct place *p, const char **name)
 {
 	uint64_t frame = hash_place(TTMON_FNV_BASIS, p, p->offset);
@@ -204,7 +205,7 @@ static bool name_of(const struct ttmon_known *k, const struct place *p, const ch
 	return !f || f->name;
 }
 
-/* The hash of the innermost frame's function, 0: it is not known. */
+/* Returns the hash of the innermost frame's function; 0: not known. */
 static uint64_t inner_begin(const struct place *p)
 {
 	const struct ttmon_func *f = p->obj->funcs ? ttmon_funcs_find(p->obj->funcs, p->offset) : NULL;
@@ -307,7 +308,7 @@ void ttmon_seens_put(struct ttmon_seens *s, uint64_t key, const struct ttmon_whe
 		}
 	}
 	was = atomic_load_explicit(&set->key[at], memory_order_relaxed);
-	/* Who comes second has it computed again the next time. */
+	/* Another thread is writing here: this stack is computed again the next time. */
 	if (was == SEEN_BUSY || !atomic_compare_exchange_strong(&set->key[at], &was, SEEN_BUSY))
 		return;
 	atomic_store_explicit(&set->v[at].exact, where->exact, memory_order_release);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tables.c: the caller's stack by unwind tables, as the tracer finds it in its copy (lib/unwind,
- * daemon/io/unwind), from inside. Neither allocates nor locks; no system call on a thread's own stack
- * (walk.c).
+ * tables.c: the caller's stack by unwind tables, with the same result as the tracer, which unwinds a
+ * copy of the stack (lib/unwind, daemon/io/unwind). Neither allocates nor locks, and makes no system
+ * call on the thread's own stack (walk.c).
  *
- * Nearly all code has simple rules: the caller's frame begins a fixed way above the stack pointer or
- * the frame pointer, the return address lies below its beginning, and the frame pointer is untouched
- * or lies in the frame. Such rules are one word, and kept. A stack that has others on it, a signal's
- * frame for instance, is walked again by lib/unwind, with tables that are read each time.
+ * Nearly all code has simple rules: the caller's frame begins a fixed distance above the stack pointer
+ * or the frame pointer, the return address is directly below that beginning, and the frame pointer is
+ * unchanged or saved in the frame. Such a rule fits one word, and is cached. A stack with a frame of
+ * another kind, for instance a signal frame, is unwound by lib/unwind, which reads the tables each
+ * time.
  *
- * The dynamic linker says which object an address belongs to (_dl_find_object(), of glibc 2.35, made
- * for unwinders: without locks, in signal handlers too).
+ * The dynamic linker finds the object of an address: _dl_find_object() of glibc 2.35 was made for
+ * unwinders and works without locks, in signal handlers too.
  */
 #include "lib/advisor/advisor_int.h"
 
@@ -21,10 +22,10 @@
 #if defined(__x86_64__) && defined(DLFO_STRUCT_HAS_EH_DBASE)
 
 #define ROWS	 8192u /* a power of two */
-#define ROW_BUSY 1u    /* a key that is being written; 0: nothing is here */
-#define OWN_MAX	 4u    /* frames of this library between the question and the walk */
+#define ROW_BUSY 1u    /* a key that is being written; 0: the row is empty */
+#define OWN_MAX	 4u    /* the most frames of this library between its caller and the walk */
 
-/* A reader that finds the same key before and after the word has the word that belongs to it. */
+/* A reader that finds the same key before and after reading the word has read a consistent row. */
 struct ttmon_kept_row {
 	_Atomic uint64_t key;
 	_Atomic uint64_t simple;
@@ -33,8 +34,8 @@ struct ttmon_kept_row {
 struct here {
 	const struct ttmon_rows *rows;
 	uint64_t gen;
-	uintptr_t lo, hi; /* of the stack, what may be read */
-	bool sure;	  /* it is there; else each word is asked for */
+	uintptr_t lo, hi; /* bounds of the stack that may be read */
+	bool sure;	  /* all of it can be read; otherwise each word has to be checked */
 };
 
 int ttmon_rows_init(struct ttmon_rows *r)
@@ -61,14 +62,15 @@ static int read_row(uint64_t pc, struct ttmon_uw_row *row, struct ttmon_uw_exprs
 				   (uint64_t)(uintptr_t)o.dlfo_map_end, pc, row, exprs);
 }
 
-/* Simple rules, in words of 8 bytes. 0: they are not simple. */
+/* A simple rule; distances are in words of 8 bytes. 0: the rule is not simple. */
 #define SIMPLE_KNOWN (1ull << 63)
-#define SIMPLE_LAST  (1ull << 62) /* it has no caller */
+#define SIMPLE_LAST  (1ull << 62) /* the function has no caller */
 #define SIMPLE_BY_FP (1ull << 61) /* ttmon_uw_by_frame_pointer() */
-#define SIMPLE_RBP   (1ull << 60) /* the caller's frame begins above the frame pointer; else above the stack pointer */
-#define SAVED_SHIFT  32		  /* how far below the beginning the frame pointer lies, 0: it is untouched */
-#define SAVED_MAX    0xffffffu
-#define UP_MAX	     UINT32_MAX /* how far above the beginning is */
+/* the caller's frame begins above the frame pointer; otherwise above the stack pointer */
+#define SIMPLE_RBP  (1ull << 60)
+#define SAVED_SHIFT 32 /* distance of the saved frame pointer below the beginning; 0: it is unchanged */
+#define SAVED_MAX   0xffffffu
+#define UP_MAX	    UINT32_MAX /* largest distance up to the beginning */
 
 static uint64_t simplify(const struct ttmon_uw_row *row)
 {
@@ -94,7 +96,10 @@ static uint64_t simplify(const struct ttmon_uw_row *row)
 	return s | (uint64_t)up / 8;
 }
 
-/* The simple rules at the instruction that has the byte at pc; 0: they are not, or it has none. */
+/*
+ * Returns the simple rule of the instruction that contains the byte at pc; 0: the rule is not simple,
+ * or there is none.
+ */
 static uint64_t simple_at(const struct here *h, uint64_t pc)
 {
 	uint64_t key = ttmon_mix64(pc ^ h->gen << 48), was, simple;
@@ -110,7 +115,7 @@ static uint64_t simple_at(const struct here *h, uint64_t pc)
 			return simple;
 	}
 	simple = read_row(pc, &row, &exprs) ? 0 : simplify(&row);
-	/* Who comes second has it computed again the next time. */
+	/* Another thread is writing here: this rule is computed again the next time. */
 	if (was == ROW_BUSY || !atomic_compare_exchange_strong(&k->key, &was, ROW_BUSY))
 		return simple;
 	atomic_store_explicit(&k->simple, simple, memory_order_release);
@@ -137,7 +142,7 @@ static bool is_code(void *ctx, uint64_t pc)
 
 /* ---- the stack ---- */
 
-/* Of frames that are other functions'. */
+/* Reads frames of other functions, which the address sanitizer would report. */
 __attribute__((no_sanitize_address)) static bool read_stack(void *ctx, uint64_t addr, uint64_t *ret)
 {
 	const struct here *h = ctx;
@@ -151,8 +156,8 @@ __attribute__((no_sanitize_address)) static bool read_stack(void *ctx, uint64_t 
 /* ---- walks ---- */
 
 /*
- * As ttmon_uw_walk(), where all rules are simple. False: they are not, or something is to be said of
- * the end.
+ * As ttmon_uw_walk() for stacks on which all rules are simple. False: some are not, or the end of the
+ * stack needs a closer look.
  */
 static bool walk_simple(struct here *h, const uintptr_t *frame, unsigned int max, struct ttmon_uw_result *ret)
 {
@@ -189,7 +194,7 @@ static bool walk_simple(struct here *h, const uintptr_t *frame, unsigned int max
 	}
 }
 
-/* The registers at this place, its address among them. */
+/* Takes the registers at this place, including the instruction pointer. */
 static inline __attribute__((always_inline)) void own_registers(struct ttmon_uw_regs *regs)
 {
 	uint64_t *r = regs->r;
@@ -211,7 +216,7 @@ static inline __attribute__((always_inline)) void own_registers(struct ttmon_uw_
 _Static_assert(TTMON_UW_RBX == 3 && TTMON_UW_RBP == 6 && TTMON_UW_RSP == 7 && TTMON_UW_R12 == 12 && TTMON_UW_RA == 16,
 	       "the places of registers");
 
-/* False: it does not come to where the frame record is. */
+/* Returns false if the walk does not reach the frame record. */
 static __attribute__((noinline)) bool walk_all(struct here *h, unsigned int max, struct ttmon_uw_result *ret)
 {
 	const struct ttmon_uw_ops ops = { .find = find, .is_code = is_code, .read = read_stack, .ctx = h };
@@ -234,7 +239,7 @@ bool ttmon_walk_tables(const struct ttmon_rows *rows, uint64_t gen, const void *
 	uintptr_t top = ttmon_stack_top((uintptr_t)frame);
 
 	h.sure = top != 0;
-	/* No more than the tracer copies. */
+	/* Read no more than the tracer copies. */
 	h.hi = h.lo + TTMON_STACK_BYTES;
 	if (h.sure && h.hi > top)
 		h.hi = top;
@@ -243,7 +248,7 @@ bool ttmon_walk_tables(const struct ttmon_rows *rows, uint64_t gen, const void *
 
 #else
 
-/* arm64 has frame pointers; an older libc has nobody to ask. */
+/* arm64 has frame pointers; an older glibc has no _dl_find_object(). */
 int ttmon_rows_init(struct ttmon_rows *r)
 {
 	r->v = NULL;

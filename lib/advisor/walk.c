@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * walk.c: the caller's stack by frame pointers, as the tracer takes it (bpf/stack.bpf.h), from inside.
+ * walk.c: the caller's stack by frame pointers, in the same way as the tracer (bpf/stack.bpf.h), from
+ * inside the process.
  *
- * Code without frame pointers uses the register for something else, so a frame pointer may be
- * anything. What lies between the stack pointer and the top of the thread's stack is there as long as
- * the thread is. The top is known without asking: glibc puts a thread's control block, to which the
- * thread pointer points, at the top of its stack, and __libc_stack_end is the first thread's. That
- * what lies between is one stack is seen once for each page: the kernel reads from an address that it
- * is given before it looks at what else is wrong with the call. A stack that is none of these (a
- * coroutine's, a signal handler's) is asked about at each frame.
+ * Code that is compiled without frame pointers uses the register for other values, so a frame pointer
+ * may be anything and must be checked. The memory between the stack pointer and the top of the
+ * thread's stack is mapped as long as the thread exists. The top is found without a system call: glibc
+ * puts a thread's control block, to which the thread pointer points, at the top of its stack; for the
+ * first thread it is __libc_stack_end. Once for each page, a system call checks that the memory
+ * between is mapped: the kernel reads from the address before it finds that the rest of the call is
+ * not valid. On a stack of another kind (of a coroutine or a signal handler) each frame is checked by
+ * a system call.
  */
 #include <signal.h>
 #include <sys/syscall.h>
 
 #include "lib/advisor/advisor_int.h"
 
-#define FRAME_MAX (8UL << 20)  /* bytes from one frame record to the next, as in the tracer */
-#define STACK_MAX (64UL << 20) /* a stack of which more is in use is asked about at each frame */
-#define PAGE	  4096UL       /* the smallest there is */
+#define FRAME_MAX (8UL << 20)  /* largest distance between two frame records in bytes, as in the tracer */
+#define STACK_MAX (64UL << 20) /* on a stack with more than this in use, each frame is checked by a system call */
+#define PAGE	  4096UL       /* the smallest page size */
 
-extern void *__libc_stack_end; /* of the dynamic linker */
+extern void *__libc_stack_end; /* defined by the dynamic linker */
 
-/* Of this thread's stack, this much is known to be there. hi 0: nothing. */
+/* Part of this thread's stack that is known to be mapped. hi 0: none. */
 static __thread struct {
 	volatile uintptr_t lo, hi;
 } sure __attribute__((tls_model("initial-exec")));
@@ -50,7 +52,9 @@ static uint64_t plain(uint64_t address)
 bool ttmon_stack_there(uintptr_t addr)
 {
 	int saved = errno;
-	/* No such way of setting a mask: nothing is set. The mask is read before that is noticed. */
+	/*
+	 * The first argument is not valid, so no mask is set, but the kernel reads the mask before it notices.
+	 */
 	long r = syscall(SYS_rt_sigprocmask, ~0, (const void *)addr, NULL, 8);
 	bool ok = r == 0 || errno == EINVAL;
 
@@ -66,7 +70,10 @@ static bool all_there(uintptr_t from, uintptr_t to)
 	return true;
 }
 
-/* A signal handler may do the same in the middle of it: bounds that it sees hold together. */
+/*
+ * A signal handler may change the bounds in between, so they are written in an order in which it
+ * always sees a valid pair.
+ */
 static void set_sure(uintptr_t lo, uintptr_t hi)
 {
 	sure.hi = 0;
@@ -80,7 +87,7 @@ uintptr_t ttmon_stack_top(uintptr_t sp)
 
 	if (sp >= lo && sp < hi)
 		return hi;
-	/* Deeper than before. */
+	/* The walk is deeper than any before. */
 	if (hi && sp < lo && hi - sp < STACK_MAX) {
 		if (!all_there(sp, lo))
 			return 0;
@@ -109,7 +116,7 @@ __attribute__((no_sanitize_address)) unsigned int ttmon_walk(const void *frame, 
 
 		if (fp - low >= FRAME_MAX || fp & 7)
 			break;
-		/* The first one is the caller's own. */
+		/* The first frame record is the caller's own. */
 		if (n && (top ? fp + 2 * sizeof(*record) > top
 			      : !ttmon_stack_there(fp) || !ttmon_stack_there(fp + sizeof(*record))))
 			break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fifo.c: see fifo.h. Used by the history in the hot thread: freed allocations waiting to be folded,
- * call sites to be resolved.
+ * fifo.c: see fifo.h. Used by the history in the hot thread, for freed allocations that wait to be
+ * folded and for call sites that wait to be resolved.
  */
 #include "lib/base/fifo.h"
 

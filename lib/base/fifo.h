@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fifo.h: a queue of small elements of one size in a ring that grows, and is given back when it has
- * become empty.
+ * fifo.h: a queue of small elements of equal size, in a ring that grows. Its memory is freed when it
+ * becomes empty.
  */
 #ifndef TTMON_FIFO_H
 #define TTMON_FIFO_H
@@ -15,9 +15,9 @@ struct ttmon_fifo {
 };
 
 int ttmon_fifo_push(struct ttmon_fifo *f, const void *el) _must_check;
-/* The oldest one; NULL when empty. Valid until the next push or pop. */
+/* Returns the oldest element; NULL: empty. Valid until the next push or pop. */
 const void *ttmon_fifo_front(const struct ttmon_fifo *f);
-/* The i-th oldest, 0 is the front; i < n. */
+/* Returns the i-th oldest element; 0 is the front; i < n. */
 static inline void *ttmon_fifo_at(const struct ttmon_fifo *f, size_t i)
 {
 	return f->v + ((f->head + i) & (f->cap - 1)) * f->elem;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fmt.c: figures for people (sizes, durations, counts). Pure; integer arithmetic only, so that no
- * locale changes the decimal point and the same number always gives the same text. Any thread.
+ * fmt.c: formats figures for people (sizes, durations, counts). Pure. It only uses integer arithmetic,
+ * so the locale does not change the decimal point, and a number always gives the same text. Any
+ * thread.
  */
 #include "lib/base/fmt.h"
 
 #include <inttypes.h>
 
 /*
- * value / unit with one decimal, rounded to nearest: the tenths. Never overflows: the whole units are
- * taken out first.
+ * Returns value / unit in tenths, rounded to nearest. It cannot overflow, because the whole units are
+ * computed first.
  */
 static uint64_t tenths(uint64_t value, uint64_t unit)
 {
@@ -29,7 +30,7 @@ char *ttmon_fmt_bytes(char *buf, size_t n, uint64_t bytes)
 		snprintf(buf, n, "%" PRIu64 " B", bytes);
 		return buf;
 	}
-	/* 1023.96 KiB is 1.0 MiB, not 1024.0 KiB: the rounded figure decides on the unit. */
+	/* 1023.96 KiB becomes 1.0 MiB, not 1024.0 KiB: the unit is chosen after rounding. */
 	for (t = tenths(bytes, unit); t >= 10240 && i + 1 < ARRAY_SIZE(units); i++) {
 		unit *= 1024;
 		t = tenths(bytes, unit);
@@ -77,7 +78,7 @@ char *ttmon_fmt_count(char *buf, size_t n, uint64_t count)
 	return buf;
 }
 
-/* Bytes of the UTF-8 sequence at p by its first one and those that follow; 1 where it is none. */
+/* Returns the bytes of the UTF-8 sequence at p; 1 if it is not valid. */
 static size_t sequence(const unsigned char *p)
 {
 	size_t len = p[0] < 0xc2 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fmt.h: figures for people. Each writes a short text into buf (TTMON_FMT_LEN bytes are always enough;
- * a smaller buffer is cut) and gives buf back, so that it can stand in the argument list of a printf.
- * Same in every locale.
+ * fmt.h: formats figures for people. Each function writes a short text to buf (TTMON_FMT_LEN bytes are
+ * always enough; in a smaller buffer the text is cut) and returns buf, so that it can be an argument
+ * of printf. The result does not depend on the locale.
  */
 #ifndef TTMON_FMT_H
 #define TTMON_FMT_H
@@ -18,20 +18,20 @@ char *ttmon_fmt_ns(char *buf, size_t n, uint64_t ns);
 /* "1,234,567" */
 char *ttmon_fmt_count(char *buf, size_t n, uint64_t count);
 /*
- * The text of the figure v with what it is worth: "-" where it is not known, ">= text" where it is a
- * lower bound that says something, else the text. buf may be text.
+ * Marks the text of a figure v: "-" if it is not known, ">= text" if it is a lower bound above 0, else
+ * the text itself. buf may be the same as text.
  */
 char *ttmon_fmt_known(char *buf, size_t n, const char *text, uint64_t v, bool known, bool at_least);
 /*
- * The length of what begins at p if a terminal obeys it, or turns or breaks the line it is in: control
- * characters (C0, DEL, C1, as UTF-8 or as a byte by itself), and those of Unicode for direction and
- * lines (061C, 200E, 200F, 2028-202E, 2066-2069). 0: it is neither. p ends with a NUL.
+ * Returns the length of a character at p that must not reach a terminal: control characters (C0, DEL,
+ * C1, as UTF-8 or as a single byte), and Unicode characters that change the direction of writing or
+ * break lines (061C, 200E, 200F, 2028-202E, 2066-2069). 0: the character is harmless. p ends with a
+ * NUL.
  */
 size_t ttmon_fmt_control(const char *p);
 /*
- * Text that somebody else chose, for a terminal or the log: each of these becomes '?'; cut to what
- * fits, not within a UTF-8 sequence. text
- * NULL: "".
+ * Copies text of another program for a terminal or log: each such character becomes '?'. The text is
+ * cut to the buffer between UTF-8 sequences. text NULL: "".
  */
 char *ttmon_fmt_text(char *buf, size_t n, const char *text);
 /*

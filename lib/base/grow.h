@@ -20,9 +20,9 @@ static inline int ttmon_grow_array(void **v, size_t *cap, size_t n, size_t first
 }
 
 /*
- * Room for n elements in the array v, which has room for cap: twice as many as before, `first` the
- * first time, or n. v is a pointer, cap an integer, both are set. What is new is not zeroed. 0;
- * -ENOMEM: all is as it was.
+ * Makes room for n elements in the array v, which has room for cap elements: doubles it, or allocates
+ * `first` the first time, or n if that is more. v is a pointer, cap an integer; the macro sets both.
+ * New elements are not zeroed. 0; -ENOMEM: nothing has changed.
  */
 #define TTMON_GROW(v, cap, n, first)                                                                   \
 	({                                                                                             \

@@ -4,15 +4,15 @@
 
 uint64_t ttmon_site_hash_frame(uint64_t hash, const uint8_t *build_id, uint8_t build_id_len, uint64_t offset)
 {
-	/* Without a build-id another build of the file looks the same. */
+	/* Without a build-id, another build of the file could not be distinguished. */
 	if (!hash || !build_id_len)
 		return 0;
 	return ttmon_fnv_u64(ttmon_fnv(hash, build_id, build_id_len), offset);
 }
 
 /*
- * Without what a compiler appends to the name of a function that it has cloned: another build clones
- * others.
+ * Leaves out the suffix that a compiler adds to a cloned function: another build may clone other
+ * functions.
  */
 static size_t plain_length(const char *name)
 {
@@ -28,6 +28,6 @@ static size_t plain_length(const char *name)
 
 uint64_t ttmon_site_hash_name(uint64_t hash, const char *name)
 {
-	/* With a zero at its end: "ab", "c" is not "a", "bc". */
+	/* The hash includes a NUL at the end: "ab", "c" must differ from "a", "bc". */
 	return ttmon_fnv(ttmon_fnv(hash, name, plain_length(name)), "", 1);
 }

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hash.h: FNV-1a with 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), and the hashes of call sites
- * that are made of it. Pure. Not for keys that a traced program may choose in a table without a seed.
+ * hash.h: the 64-bit FNV-1a hash (Fowler, Noll, Vo; draft-eastlake-fnv), and the hashes of call sites
+ * that are made with it. Pure. Do not use it without a seed for a table whose keys a traced program
+ * can choose.
  */
 #ifndef TTMON_HASH_H
 #define TTMON_HASH_H
 
 #include "lib/base/util.h"
 
-/* What a hash begins with. */
+/* Initial value of a hash. */
 #define TTMON_FNV_BASIS 0xcbf29ce484222325ULL
 #define TTMON_FNV_PRIME 0x100000001b3ULL
 
-/* The hash with the n bytes at data after what is in it already. */
+/* Returns the hash continued with the n bytes at data. */
 static inline uint64_t ttmon_fnv(uint64_t hash, const void *data, size_t n)
 {
 	const uint8_t *p = data;
@@ -22,7 +23,7 @@ static inline uint64_t ttmon_fnv(uint64_t hash, const void *data, size_t n)
 	return hash;
 }
 
-/* The same with a number, as its 8 bytes in little-endian order. */
+/* The same with a number, as 8 bytes in little-endian order. */
 static inline uint64_t ttmon_fnv_u64(uint64_t hash, uint64_t v)
 {
 	for (unsigned int i = 0; i < 8; i++)
@@ -31,12 +32,12 @@ static inline uint64_t ttmon_fnv_u64(uint64_t hash, uint64_t v)
 }
 
 /*
- * The hashes of lib/read/run.h, one step at a time, innermost frame first, TTMON_RUN_KEY_FRAMES of
- * them: begin with TTMON_FNV_BASIS. A frame without a build-id (build_id_len 0) makes the hash 0, not
- * known, and what is 0 stays so.
+ * Computes the hashes of lib/read/run.h one frame at a time, innermost first, TTMON_RUN_KEY_FRAMES
+ * frames. Begin with TTMON_FNV_BASIS. A frame without a build-id (build_id_len 0) makes the hash 0
+ * (not known), and it stays 0.
  */
 uint64_t ttmon_site_hash_frame(uint64_t hash, const uint8_t *build_id, uint8_t build_id_len, uint64_t offset);
-/* name: the function, or the object's base name. */
+/* name: the function, or the base name of the object. */
 uint64_t ttmon_site_hash_name(uint64_t hash, const char *name);
 
 #endif

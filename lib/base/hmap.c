@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * hmap.c: see hmap.h. Used by the history in the hot thread. Deletion moves later entries of the run
- * back, so that there are no tombstones and a table that lives for months stays as fast as a new one.
+ * back, so there are no tombstones, and a table that is used for months stays as fast as a new one.
  */
 #include "lib/base/hmap.h"
 
@@ -54,7 +54,7 @@ uint64_t ttmon_hmap_del(struct ttmon_hmap *m, uint64_t key)
 	for (i = (hole + 1) & mask; m->v[i].val != TTMON_HMAP_NONE; i = (i + 1) & mask) {
 		size_t home = ttmon_mix64(m->v[i].key) & mask;
 
-		/* An entry whose home lies after the hole (cyclically) must stay. */
+		/* An entry whose home is after the hole (cyclically) must stay. */
 		if (((i - home) & mask) < ((i - hole) & mask))
 			continue;
 		m->v[hole] = m->v[i];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hmap.h: hash table from a 64-bit key to a 64-bit value, open addressing with linear probing. Grows,
- * and shrinks when it has become empty. The order inside is never shown to anybody: results must not
- * depend on it.
+ * hmap.h: a hash table from 64-bit keys to 64-bit values, with open addressing and linear probing. It
+ * grows as needed; a large table is freed when it becomes empty. Results must not depend on the order
+ * of the entries inside.
  */
 #ifndef TTMON_HMAP_H
 #define TTMON_HMAP_H
 
 #include "lib/base/util.h"
 
-#define TTMON_HMAP_NONE UINT64_MAX /* not a value */
+#define TTMON_HMAP_NONE UINT64_MAX /* means "no value"; cannot be stored */
 
 struct ttmon_hmap_entry {
 	uint64_t key, val;
@@ -28,7 +28,7 @@ static inline uint64_t ttmon_mix64(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Where this key is, or would be; there is always a free place. */
+/* Returns the place of this key, or the free place where it would go; there always is one. */
 static inline size_t ttmon_hmap_slot(const struct ttmon_hmap *m, uint64_t key)
 {
 	size_t i = ttmon_mix64(key) & (m->cap - 1);
@@ -38,13 +38,13 @@ static inline size_t ttmon_hmap_slot(const struct ttmon_hmap *m, uint64_t key)
 	return i;
 }
 
-/* Sets or replaces. -ENOMEM leaves the table as it was. */
+/* Sets or replaces a value. -ENOMEM: the table has not changed. */
 int ttmon_hmap_put(struct ttmon_hmap *m, uint64_t key, uint64_t val) _must_check;
 static inline uint64_t ttmon_hmap_get(const struct ttmon_hmap *m, uint64_t key)
 {
 	return m->n ? m->v[ttmon_hmap_slot(m, key)].val : TTMON_HMAP_NONE;
 }
-/* Returns the value that was there. */
+/* Deletes a key. Returns its value, or TTMON_HMAP_NONE. */
 uint64_t ttmon_hmap_del(struct ttmon_hmap *m, uint64_t key);
 void ttmon_hmap_fini(struct ttmon_hmap *m);
 

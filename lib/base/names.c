@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* names.c: see names.h. Each list comes from the table that defines its numbers. */
+/* names.c: see names.h. Each list is generated from the table that defines its numbers. */
 #include "lib/base/search.h"
 #include "lib/base/names.h"
 
@@ -31,7 +31,7 @@ static const char *const loss_names[TTMON_LOSS_MAX] = {
 #undef X
 };
 
-/* Names and what they mean. */
+/* A name and its meaning. */
 struct word {
 	const char *name, *help;
 };
@@ -53,7 +53,7 @@ static const char *const dir_names[TTMON_DIR_MAX] = {
 	[TTMON_DIR_D2D] = "d2d", [TTMON_DIR_DEFAULT] = "default", [TTMON_DIR_INVALID] = "invalid",
 };
 
-/* Left alone by clang-format, which would put each name on a line of its own. */
+/* Without clang-format, which would put each name on a line of its own. */
 /* clang-format off */
 #define USER(n) [TTMON_FN_USER + (n)] = "user" #n
 static const char *const fn_names[TTMON_FN_COUNT] = {
@@ -77,8 +77,8 @@ TTMON_FN_TABLE(F)
 _Static_assert(TTMON_FN_USDT_CHECKPOINT < TTMON_TT_FN_FIRST && TTMON_TT_FN_END <= 512, "ids that others have");
 
 /*
- * Sorted by code. Codes that no call seen here returns (textures, surfaces, MPS, profiler) are left to
- * be printed as numbers.
+ * Sorted by code. Codes that no probed call returns (textures, surfaces, MPS, profiler) have no name
+ * here and are printed as numbers.
  */
 static const struct {
 	int16_t code;

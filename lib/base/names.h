@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * names.h: the words of the event table (<ttmon/event.h>, <ttmon/fns.h>, <ttmon/tt_fns.h>) and of the
- * database: numbers to the names that metrics, JSON and tables show. Pure, any thread. An unknown
- * number is NULL.
+ * names.h: names for the numbers of the event table (<ttmon/event.h>, <ttmon/fns.h>, <ttmon/tt_fns.h>)
+ * and of the database, as metrics, JSON and tables show them. Pure, any thread. An unknown number
+ * gives NULL.
  */
 #ifndef TTMON_NAMES_H
 #define TTMON_NAMES_H
@@ -21,42 +21,48 @@ const char *ttmon_fn_name(unsigned int fn);	    /* "cudaHostAlloc", "user0".., "
 const char *ttmon_loss_name(unsigned int reason);
 const char *ttmon_stack_by_name(unsigned int by);   /* enum ttmon_stack_by: "tables"; NULL */
 const char *ttmon_stack_end_name(unsigned int end); /* enum ttmon_stack_end: "complete"; NULL */
-/* A sentence's end on it, by its name: "by unwind tables", "it is whole"; NULL: no such name. */
+/*
+ * Returns the end of a sentence that explains the name: "by unwind tables", "it is whole"; NULL: no
+ * such name.
+ */
 const char *ttmon_stack_by_help(const char *by);
 const char *ttmon_stack_end_help(const char *end);
 /*
- * "cudaErrorMemoryAllocation" style name of an error code, or NULL; drv: a CUresult instead of a
- * cudaError_t (equal numbers since CUDA 10.1).
+ * Returns the name of an error code, such as "cudaErrorMemoryAllocation", or NULL; drv: err is a
+ * CUresult instead of a cudaError_t (the numbers are equal since CUDA 10.1).
  */
 const char *ttmon_cuda_error_name(int err);
-/* The same for the error of a function (tt-kmd: -errno). */
+/* The same for the error of a function; for tt-kmd err is -errno. */
 const char *ttmon_error_name(unsigned int fn, int err);
 
-/* What a probed function of tt-metal is, by id. NULL: no such function. */
+/* Returns the description of a probed function of tt-metal, by id. NULL: no such function. */
 const struct ttmon_tt_desc *ttmon_tt_fn(uint16_t fn);
 const char *ttmon_tt_fn_name(uint16_t fn);
 
-/* What kind of host memory a transfer's host side was. */
+/* Kind of the host memory of a transfer. */
 enum ttmon_mem { TTMON_MEM_PINNED, TTMON_MEM_PAGEABLE, TTMON_MEM_MANAGED, TTMON_MEM_UNKNOWN, TTMON_MEM_MAX };
 const char *ttmon_mem_name(unsigned int mem); /* "pinned", ... */
 
-/* Directions after resolution. UNKNOWN: Default, and neither pointer could be told. */
+/*
+ * Directions of transfers, after cudaMemcpyDefault was resolved. UNKNOWN: Default, and the kind of
+ * neither pointer is known.
+ */
 enum ttmon_rdir { TTMON_RDIR_H2H, TTMON_RDIR_H2D, TTMON_RDIR_D2H, TTMON_RDIR_D2D, TTMON_RDIR_UNKNOWN, TTMON_RDIR_MAX };
 const char *ttmon_rdir_name(unsigned int rdir); /* "h2h", ..., "unknown" */
 
-/* What happened to an allocation: the events that are kept of it. */
-#define TTMON_AEV_TABLE(X)                                                         \
-	X(0, H2D, "h2d")                                                           \
-	X(1, D2H, "d2h")                                                           \
-	X(2, TO_PINNED, "to_pinned") /* h2h, this one is the pinned destination */ \
-	X(3, FROM_HOST, "h2h_src")                                                 \
-	X(4, TO_HOST, "h2h_dst")                                                   \
-	X(5, D2D_SRC, "d2d_src")                                                   \
-	X(6, D2D_DST, "d2d_dst")                                                   \
-	X(7, UNKNOWN_SRC, "unknown_src")                                           \
-	X(8, UNKNOWN_DST, "unknown_dst")                                           \
-	X(9, PREFETCH, "prefetch")                                                 \
-	X(10, ADVISE, "advise")                                                    \
+/* Kinds of events that are kept of an allocation. */
+#define TTMON_AEV_TABLE(X)                                                                \
+	X(0, H2D, "h2d")                                                                  \
+	X(1, D2H, "d2h")                                                                  \
+	X(2, TO_PINNED, "to_pinned") /* h2h; this allocation is the pinned destination */ \
+	X(3, FROM_HOST, "h2h_src")                                                        \
+	X(4, TO_HOST, "h2h_dst")                                                          \
+	X(5, D2D_SRC, "d2d_src")                                                          \
+	X(6, D2D_DST, "d2d_dst")                                                          \
+	X(7, UNKNOWN_SRC, "unknown_src")                                                  \
+	X(8, UNKNOWN_DST, "unknown_dst")                                                  \
+	X(9, PREFETCH, "prefetch")                                                        \
+	X(10, ADVISE, "advise")                                                           \
 	X(11, DEVICE_PTR, "device_ptr") X(12, REGISTER, "register") X(13, UNREGISTER, "unregister")
 enum ttmon_aev_kind {
 #define X(id, NAME, name) TTMON_AEV_##NAME = id,
@@ -67,7 +73,7 @@ enum ttmon_aev_kind {
 const char *ttmon_aev_name(unsigned int kind);
 
 /*
- * Why a run is not complete: name in completeness.reasons of a database, what it is in plain words.
+ * Why a run is not complete: the name in completeness.reasons of a database, and its meaning.
  * Append-only.
  */
 #define TTMON_INCOMPLETE_TABLE(X)                                                                      \

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * quota.h: what users share, and who had to do with less. A table that is full takes from the user who
- * has most of it; so one user's flood costs that user, and others keep what is theirs. Who paid is
- * told by row.
+ * quota.h: resources that users share, and the users that got less. When a table is full, entries are
+ * taken from the user with the most. So a user that floods a table loses own entries, and other
+ * users keep theirs. Each row reports one user that lost entries.
  */
 #ifndef TTMON_QUOTA_H
 #define TTMON_QUOTA_H
 
 #include "lib/base/util.h"
 
-/* X(id, NAME, name, what was not kept). Append-only: names of metrics. */
+/* X(id, NAME, name, what was not kept). Append-only, because the names are used in metrics. */
 #define TTMON_QUOTA_TABLE(X)                                                       \
 	X(0, RECORDS, "records", "allocations")                                    \
 	X(1, EVENTS, "events", "events of allocations")                            \
@@ -27,15 +27,15 @@ enum ttmon_quota {
 		TTMON_QUOTA_MAX
 };
 
-/* One user who paid. */
+/* A user that lost entries. */
 struct ttmon_quota_row {
-	uint64_t paid; /* so often, since the start */
-	uint32_t uid;  /* UINT32_MAX: of processes whose user is not known */
-	uint32_t tgid; /* of the process that paid last */
+	uint64_t paid; /* number of losses since the start */
+	uint32_t uid;  /* UINT32_MAX: processes whose user is not known */
+	uint32_t tgid; /* the process of the last loss */
 	uint8_t what;  /* enum ttmon_quota */
 };
 
-#define TTMON_QUOTA_ROWS 16 /* told at once, those who paid most */
+#define TTMON_QUOTA_ROWS 16 /* the most rows that are reported: the users with the most losses */
 
 static inline const char *ttmon_quota_name(unsigned int what)
 {
@@ -59,7 +59,10 @@ static inline const char *ttmon_quota_help(unsigned int what)
 	return what < ARRAY_SIZE(helps) ? helps[what] : NULL;
 }
 
-/* Puts a row among those who paid most: v has *n of TTMON_QUOTA_ROWS, in descending order. */
+/*
+ * Inserts a row into the rows with the most losses: v has *n of TTMON_QUOTA_ROWS rows, in descending
+ * order.
+ */
 static inline void ttmon_quota_add(struct ttmon_quota_row *v, uint32_t *n, const struct ttmon_quota_row *row)
 {
 	uint32_t at = *n;

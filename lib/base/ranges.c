@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ranges.c: see ranges.h. Runs in the hot thread; knows addresses and values only.
+ * ranges.c: see ranges.h. Runs in the hot thread; knows only addresses and values.
  *
- * A full block splits in the middle, but the last one just gets a successor when something is added
- * after its end: addresses mostly come in ascending order, and blocks filled that way stay full.
- * Blocks that run low join a neighbour.
+ * A full block is split in the middle. The last block is an exception: if something is added behind
+ * its end, a new block follows it. Addresses mostly come in ascending order, and blocks filled that
+ * way stay full. A block with few ranges is joined with a neighbour.
  */
 #include "lib/base/search.h"
 #include "lib/base/grow.h"
@@ -14,19 +14,19 @@
 
 struct ttmon_ranges_block {
 	uint32_t n;
-	uint64_t max_end; /* no range of this block ends after it */
+	uint64_t max_end; /* upper bound of the ends of the block's ranges */
 	uint64_t start[BLOCK];
 	uint32_t val[BLOCK];
 };
 
-/* Index of the last block that begins at or before addr; -1 if none. */
+/* Returns the index of the last block that begins at or before addr; -1 if none. */
 static int64_t block_floor(const struct ttmon_ranges *r, uint64_t addr)
 {
 	uint32_t lo = TTMON_SEARCH((uint32_t)0, r->blocks, mid, r->dir[mid].first <= addr);
 	return (int64_t)lo - 1;
 }
 
-/* How many ranges of the block begin at or before addr. */
+/* Returns how many ranges of the block begin at or before addr. */
 static uint32_t block_rank(const struct ttmon_ranges_block *b, uint64_t addr)
 {
 	uint32_t lo = TTMON_SEARCH((uint32_t)0, b->n, mid, b->start[mid] <= addr);
@@ -211,7 +211,7 @@ bool ttmon_ranges_back(const struct ttmon_ranges *r, uint64_t addr, struct ttmon
 	if (!r->overlap)
 		return false;
 	if (idx == 0) {
-		/* Whole blocks that end before addr are skipped by their bound. */
+		/* Blocks whose ranges all end before addr are skipped. */
 		do {
 			if (block-- == 0)
 				return false;

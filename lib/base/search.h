@@ -4,8 +4,9 @@
 #define TTMON_SEARCH_H
 
 /*
- * The first i of from .. to - 1 of which `before`, an expression with i in it, is false; to if there
- * is none. All of which it is true come first. Of the type of from.
+ * Returns the first i in from .. to - 1 for which the expression `before` is false; to if there is
+ * none. `before` must be true for a number of leading elements and false for the others. The result
+ * has the type of from.
  */
 #define TTMON_SEARCH(from, to, i, before)                               \
 	({                                                              \

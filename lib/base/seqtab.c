@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * seqtab.c: see seqtab.h. Holds where each allocation is, by its place in the order of allocations.
- * Level 0 nodes hold values, the others pointers; the tree is as high as the largest number it has
- * seen needs.
+ * seqtab.c: see seqtab.h. Maps the number of each allocation, in the order of allocations, to its
+ * place. Nodes of level 0 have values, the others pointers; the height of the tree depends on the
+ * largest number it has had.
  */
 #include "lib/base/seqtab.h"
 
@@ -25,7 +25,7 @@ static unsigned int digit(uint64_t seq, unsigned int level)
 	return (seq >> (level * FAN_BITS)) & (FAN - 1);
 }
 
-/* How many levels a number needs. */
+/* Returns how many levels a number needs. */
 static unsigned int levels_of(uint64_t seq)
 {
 	unsigned int n = 1;
@@ -52,7 +52,7 @@ static bool in_reach(const struct ttmon_seqtab *t, uint64_t seq)
 	return t->height && levels_of(seq) <= t->height;
 }
 
-/* Frees what is empty on the way to seq; used after a deletion and after a failed insertion. */
+/* Frees empty nodes on the path to seq, after a deletion or a failed insertion. */
 static void prune(struct ttmon_seqtab *t, uint64_t seq)
 {
 	void *path[LEVELS] = { 0 };
@@ -80,7 +80,7 @@ static void prune(struct ttmon_seqtab *t, uint64_t seq)
 	}
 }
 
-/* Makes the tree at least so high. */
+/* Raises the tree to at least this height. */
 static int raise_to(struct ttmon_seqtab *t, unsigned int height)
 {
 	if (!t->height) {
@@ -159,7 +159,10 @@ void ttmon_seqtab_del(struct ttmon_seqtab *t, uint64_t seq)
 	prune(t, seq);
 }
 
-/* First number >= seq below this node, whose first number is base; seq may be before base. */
+/*
+ * Returns the first number >= seq with a value below this node, whose first number is base; seq may be
+ * less than base.
+ */
 static uint64_t next_below(const void *node, unsigned int level, uint64_t base, uint64_t seq)
 {
 	unsigned int i = seq > base ? (seq - base) >> (level * FAN_BITS) : 0;

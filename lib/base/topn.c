@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * topn.c: each update builds the next table beside the one that is shown and then takes its place, so
- * that a failed one changes nothing. What is remembered is the items' sums and the names that have a
- * series, never names or items that have gone.
+ * topn.c: see topn.h. An update builds the next table beside the current one and then replaces it, so
+ * a failed update changes nothing. What is kept between updates is the sums of the items and the names
+ * that have a series.
  */
 #include <assert.h>
 
 #include "lib/base/topn.h"
 
-/* What is shown, and what the items had done by then. */
+/* A published table, and the sums of the items at that time. */
 struct table {
 	size_t nr_items, nr_rows;
-	uint64_t *ids;	/* of the items, ascending */
-	uint64_t *seen; /* their sums */
+	uint64_t *ids;	/* ids of the items, ascending */
+	uint64_t *seen; /* sums of the items */
 	struct ttmon_topn_row *rows;
-	uint64_t *values; /* of the rows: sums, then gauges */
-	char *text;	  /* names of the rows */
+	uint64_t *values; /* values of the rows: sums, then gauges */
+	char *text;	  /* text of the names of the rows */
 };
 
 struct ttmon_topn {
@@ -26,7 +26,7 @@ struct ttmon_topn {
 
 struct entry {
 	const struct ttmon_topn_item *item;
-	const uint64_t *before; /* its sums at the last update, NULL: it is new */
+	const uint64_t *before; /* its sums at the last update; NULL: it is new */
 };
 
 struct name {
@@ -34,14 +34,14 @@ struct name {
 	struct entry *entries;
 	size_t nr;
 	uint64_t rank;
-	const struct ttmon_topn_row *had; /* its series until now */
+	const struct ttmon_topn_row *had; /* the series of its name in the last table */
 	bool chosen;
 };
 
 struct work {
-	struct entry *entries; /* by name */
-	struct name *names;    /* by name */
-	struct name **order;   /* by rank, the highest first */
+	struct entry *entries; /* sorted by name */
+	struct name *names;    /* sorted by name */
+	struct name **order;   /* sorted by rank, the highest first */
 	size_t nr_names;
 };
 
@@ -71,7 +71,7 @@ static uint64_t *values(const struct ttmon_topn *t, const struct table *n, size_
 	return n->values + row * width(t);
 }
 
-/* Rows for these many names and other, all zero. */
+/* Allocates rows for this number of names and for `other`, all zero. */
 static int rows_alloc(const struct ttmon_topn *t, struct table *n, size_t names, size_t text)
 {
 	n->nr_rows = names + 1;
@@ -126,7 +126,10 @@ static int by_rank(const void *a, const void *b)
 	return x->rank != y->rank ? (x->rank < y->rank ? 1 : -1) : strcmp(x->name, y->name);
 }
 
-/* The items of now beside those of the last time. What an item that has gone had done is in *ended. */
+/*
+ * Matches the current items with those of the last update. The sums of items that are gone are added
+ * to *ended.
+ */
 static void match_items(const struct ttmon_topn *t, const struct ttmon_topn_item *items, size_t n,
 			struct entry *entries, uint64_t *ended)
 {
@@ -145,7 +148,7 @@ static void match_items(const struct ttmon_topn *t, const struct ttmon_topn_item
 	}
 }
 
-/* Makes the names out of the entries, which are in their order. */
+/* Makes the names from the entries, which are sorted by name. */
 static void find_names(const struct ttmon_topn *t, struct work *w, size_t n)
 {
 	size_t row = 0;
@@ -170,8 +173,8 @@ static void find_names(const struct ttmon_topn *t, struct work *w, size_t n)
 }
 
 /*
- * Those that have a series keep it, the rest is filled up by rank; then the largest without one
- * against the smallest with one.
+ * Names with a series keep it; free series go to the next names by rank; then the largest name without
+ * a series is compared with the smallest with one.
  */
 static size_t choose(const struct ttmon_topn *t, struct work *w)
 {
@@ -205,8 +208,8 @@ static size_t choose(const struct ttmon_topn *t, struct work *w)
 }
 
 /*
- * What the entry has gained goes to a row that was shown until now, or that is new like the entry
- * itself; else to other.
+ * Adds the growth of an entry to the row of its name, if the row was there before or the entry is new;
+ * else to `other`.
  */
 static void add(const struct ttmon_topn *t, const struct entry *e, struct table *n, size_t row, bool had)
 {
@@ -240,7 +243,7 @@ static void fill(const struct ttmon_topn *t, const struct work *w, struct table 
 	}
 }
 
-/* The next table, in *n, of items that are in *w already. ended: see match_items(). */
+/* Builds the next table in *n from the items in *w. ended: see match_items(). */
 static int build(const struct ttmon_topn *t, struct work *w, size_t nr, const uint64_t *gone, const uint64_t *ended,
 		 struct table *n)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define _must_check	   __attribute__((warn_unused_result))
-#define _unused_	   __attribute__((unused)) /* may be */
+#define _unused_	   __attribute__((unused)) /* may be unused */
 #define _printf_(fmt, arg) __attribute__((format(printf, fmt, arg)))
 #define ARRAY_SIZE(a)	   (sizeof(a) / sizeof((a)[0]))
 #define MIN(a, b)	   ((a) < (b) ? (a) : (b))
@@ -24,19 +24,19 @@
 #define NSEC_PER_MS  1000000ULL
 #define NSEC_PER_US  1000ULL
 
-/* Times and slot numbers are compared by signed difference: both may wrap. */
+/* Compares times or slot numbers by their signed difference, because they may wrap. */
 static inline bool ttmon_before(uint64_t a, uint64_t b)
 {
 	return (int64_t)(a - b) < 0;
 }
 
-/* The sum, at most the largest number. */
+/* Returns the sum, limited to the largest number. */
 static inline uint64_t ttmon_add_sat(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Hand an owned pointer or fd on, so that the cleanup attribute leaves it alone. */
+/* Pass on the ownership of a pointer or fd, so that the cleanup attribute does not free it. */
 #define TAKE_PTR(p)                         \
 	({                                  \
 		__typeof__(p) taken_ = (p); \
@@ -71,13 +71,13 @@ static inline void ttmon_fclosep(FILE **f)
 		fclose(*f);
 }
 
-/* For _cleanup_(name): frees what a variable of that type points at. */
+/* Defines the function for _cleanup_(name), which frees what a variable of that type points to. */
 #define TTMON_FREEP(name, type, free_it)  \
 	static inline void name(type **p) \
 	{                                 \
 		free_it(*p);              \
 	}                                 \
-	struct ttmon_freep_##name /* the semicolon */
+	struct ttmon_freep_##name /* takes the semicolon */
 
 #define _cleanup_(fn)	 __attribute__((cleanup(fn)))
 #define _cleanup_free_	 _cleanup_(ttmon_freep)

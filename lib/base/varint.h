@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * varint.h: LEB128: numbers of 64 bits, seven bits a byte, the low ones first; and differences, whose
- * sign is bit 0. Pure.
+ * varint.h: LEB128: 64-bit numbers in bytes of seven bits, the lowest first; and differences, whose
+ * sign is in bit 0. Pure.
  */
 #ifndef TTMON_VARINT_H
 #define TTMON_VARINT_H
 
 #include "lib/base/util.h"
 
-#define TTMON_VARINT_MAX 10 /* bytes */
+#define TTMON_VARINT_MAX 10 /* the most bytes of a number */
 
 static inline uint64_t ttmon_zigzag(uint64_t diff)
 {
@@ -20,7 +20,7 @@ static inline uint64_t ttmon_unzigzag(uint64_t z)
 	return z >> 1 ^ -(z & 1);
 }
 
-/* Returns the byte behind it. */
+/* Returns the byte after the number. */
 static inline uint8_t *ttmon_varint_put(uint8_t *p, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
@@ -29,7 +29,10 @@ static inline uint8_t *ttmon_varint_put(uint8_t *p, uint64_t v)
 	return p;
 }
 
-/* *p moves behind it. false: it is cut off at end (*p stays), or is no number of 64 bits. */
+/*
+ * Reads a number and moves *p behind it. Returns false if it is cut off at end (*p does not move) or
+ * exceeds 64 bits.
+ */
 static inline bool ttmon_varint_get(const uint8_t **p, const uint8_t *end, uint64_t *ret)
 {
 	const uint8_t *at = *p;
@@ -43,7 +46,7 @@ static inline bool ttmon_varint_get(const uint8_t **p, const uint8_t *end, uint6
 			continue;
 		*p = at;
 		*ret = v;
-		/* The tenth byte has room for one bit. */
+		/* The tenth byte has only one bit left. */
 		return shift < 63 || byte < 2;
 	}
 	return false;

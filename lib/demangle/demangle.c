@@ -3,15 +3,15 @@
 #include <setjmp.h>
 
 #include <libiberty/demangle.h>
-/* It has its own, of the same meaning. */
+/* libiberty has its own macro with the same meaning. */
 #undef ARRAY_SIZE
 
 #include "lib/base/fmt.h"
 #include "lib/demangle/demangle.h"
 
-#define MAX_DEPTH 64 /* brackets in brackets; libiberty itself goes deeper */
+#define MAX_DEPTH 64 /* nesting of brackets; libiberty allows more */
 
-/* ---- what libiberty makes of a symbol ---- */
+/* ---- demangling with libiberty ---- */
 
 struct whole {
 	jmp_buf too_long;
@@ -67,7 +67,7 @@ static bool read_symbol(const char *symbol, struct whole *w)
 	return true;
 }
 
-/* ---- what is shown of it ---- */
+/* ---- shortening ---- */
 
 static bool is_word(char c)
 {
@@ -81,8 +81,8 @@ static bool begins(const char *p, const char *with)
 }
 
 /*
- * Bytes of "operator" and its sign at p, whose brackets are none; 0: p is not at one. first: where
- * the whole text begins.
+ * Returns the length of "operator" with its sign at p, whose brackets do not count; 0: there is none
+ * at p. first: start of the whole text.
  */
 static size_t operator_at(const char *first, const char *p)
 {
@@ -98,7 +98,7 @@ static size_t operator_at(const char *first, const char *p)
 	return n;
 }
 
-/* The bracket that closes the one at p, which is within first; NULL: none does. */
+/* Returns the bracket that closes the one at p, searched in first; NULL: none. */
 static const char *closing(const char *first, const char *p)
 {
 	char open[MAX_DEPTH];
@@ -113,7 +113,7 @@ static const char *closing(const char *first, const char *p)
 				return NULL;
 			open[depth++] = *p;
 		} else if (*p == '>' ? p[-1] != '-' && open[depth - 1] == '<' : strchr(")]}", *p) != NULL) {
-			/* A '<' that is open within is a sign: "(a<b)". */
+			/* A '<' that is still open inside is an operator: "(a<b)". */
 			while (depth && *p != '>' && open[depth - 1] == '<')
 				depth--;
 			if (!depth || open[depth - 1] != (*p == '>' ? '<' : *p == ')' ? '(' : *p == ']' ? '[' : '{'))
@@ -125,7 +125,7 @@ static const char *closing(const char *first, const char *p)
 	return NULL;
 }
 
-/* After the parameters of a function that something is in: "foo(int) const::x". */
+/* Skips the qualifiers behind the parameters of an enclosing function: "foo(int) const::x". */
 static const char *skip_qualifiers(const char *p)
 {
 	static const char *const words[] = { " const", " volatile", " &&", " &" };
@@ -140,15 +140,15 @@ static const char *skip_qualifiers(const char *p)
 	return *q && !begins(q, "::") ? p : q;
 }
 
-/* A '<' that begins a part of a path: "<T as Trait>::f", "a::<impl T>::f" of Rust. */
+/* Returns whether a '<' begins a part of a Rust path: "<T as Trait>::f", "a::<impl T>::f". */
 static bool is_self(const char *out, size_t len, const char *p)
 {
 	return !len || (len > 1 && !memcmp(out + len - 2, "::", 2) && begins(p, "<impl "));
 }
 
 /*
- * Makes w->text short, in place, for what is written is never longer than what was read. False:
- * its brackets do not fit each other, which libiberty does not write.
+ * Shortens w->text in place; the result is never longer than the input. Returns false if brackets do
+ * not match, which does not occur in libiberty's output.
  */
 static bool shorten(struct whole *w)
 {
@@ -176,7 +176,7 @@ static bool shorten(struct whole *w)
 			end = closing(first, p);
 			if (!end)
 				return false;
-			/* Rust has "f::<T>". */
+			/* Rust writes "f::<T>". */
 			if (len > 1 && !memcmp(out + len - 2, "::", 2))
 				len -= 2;
 			n = (size_t)(end + 1 - p);

@@ -7,7 +7,7 @@
 #define BEFORE " < "
 #define DOTS   "..."
 
-/* ---- which frames are whose ---- */
+/* ---- kinds of frames ---- */
 
 static bool is_one_of(const char *name, const char *const *list, size_t n)
 {
@@ -20,8 +20,8 @@ static bool is_one_of(const char *name, const char *const *list, size_t n)
 }
 
 /*
- * What the C and C++ libraries run a program and its threads by; without symbols it has their
- * files' names.
+ * Returns whether this is start-up code of the C and C++ libraries. Without symbols the name is that
+ * of the file.
  */
 static bool is_start_up(const char *name)
 {
@@ -42,7 +42,7 @@ static bool is_start_up(const char *name)
 	return is_one_of(name, names, ARRAY_SIZE(names));
 }
 
-/* A frame of the Python interpreter, by the names that CPython gives its functions. */
+/* Returns whether this is a frame of the Python interpreter, by CPython's names of functions. */
 static bool is_python(const char *name)
 {
 	static const char *const starts[] = { "_Py", "cfunction_", "method_vectorcall" };
@@ -53,17 +53,14 @@ static bool is_python(const char *name)
 	return name[0] == 'P' && name[1] == 'y' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-/* ---- what fits ---- */
+/* ---- fitting into columns ---- */
 
 static size_t part(size_t i, const char *name)
 {
 	return (i ? strlen(BEFORE) : 0) + strlen(name);
 }
 
-/*
- * The name without its leading namespaces, as many as must go for it to take columns: at least its
- * last part.
- */
+/* Removes leading namespaces until the name fits into columns; at least its last part stays. */
 static const char *without_scopes(const char *name, size_t columns)
 {
 	const char *next;
@@ -81,8 +78,8 @@ static void put(char *buf, size_t n, size_t *len, const char *name)
 }
 
 /*
- * Bytes of names [0, inner) and kept, the first and last of them as they are given, with the dots
- * that say what is missing.
+ * Returns the bytes that the names [0, inner) and kept take, the first and the last of them as given,
+ * with the dots for what is left out.
  */
 static size_t taken(const char *const *names, size_t nr, size_t inner, size_t kept)
 {
@@ -111,7 +108,10 @@ static char *join(char *buf, size_t n, const char *const *names, size_t nr, size
 	return buf;
 }
 
-/* The first and the kept one do not fit: both without namespaces, then the first alone, cut. */
+/*
+ * If the first and the kept name do not fit: first removes the namespaces of both, then shows only the
+ * first, cut.
+ */
 static char *squeeze(char *buf, size_t n, const char *first, const char *kept, bool between, bool after, size_t columns)
 {
 	const char *two[] = { first, kept };
@@ -167,7 +167,7 @@ char *ttmon_site_join(char *buf, size_t n, const char *const *names, size_t nr, 
 
 /* ---- symbols ---- */
 
-/* "symbol+0x12": where the +0x12 begins; the end where there is none. */
+/* Returns where "+0x12" begins in "symbol+0x12"; the end if there is none. */
 static const char *offset_of(const char *frame)
 {
 	const char *plus = strrchr(frame, '+');

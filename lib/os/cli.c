@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* cli.c: see cli.h. The one loop over getopt_long(3). */
+/* cli.c: see cli.h. The only loop over getopt_long(3). */
 #include "lib/os/cli.h"
 
 #include <getopt.h>
@@ -8,7 +8,7 @@
 #include "lib/base/fmt.h"
 #include "lib/os/log.h"
 
-#define LONG	 256 /* getopt's value of row i is LONG + i */
+#define LONG	 256 /* the getopt value of row i is LONG + i */
 #define MAX_ROWS 128
 
 static const struct ttmon_cli_opt help_row = { "help", 'h', "=", "this text", .man = NULL };
@@ -242,7 +242,7 @@ static int take(struct ttmon_cli *cli, const char *arg)
 
 /* ---- the loop ---- */
 
-/* What getopt did not like. */
+/* Reports an error of getopt. */
 static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const *rows, int c, const char *word)
 {
 	char letter[] = { '-', (char)optopt, '\0' };
@@ -272,8 +272,8 @@ static int refuse(const struct ttmon_cli *cli, const struct ttmon_cli_opt *const
 }
 
 /*
- * scan: nothing is taken, to the first word. optind is then where the words begin. 0, 1 after --help,
- * or what take() says.
+ * Reads the options. scan: takes no option, and stops at the first word; optind is then where the
+ * words begin. Returns 0; 1 after --help; or the error of take().
  */
 static int loop(struct ttmon_cli *cli, int argc, char **argv, bool scan)
 {
@@ -295,7 +295,7 @@ static int loop(struct ttmon_cli *cli, int argc, char **argv, bool scan)
 			snprintf(shorts + strlen(shorts), sizeof(shorts) - strlen(shorts), "%c%s", row->letter,
 				 row->arg && !maybe ? ":" : "");
 	}
-	/* 0, not 1: glibc then forgets what it knew of another argv. */
+	/* 0, not 1: glibc then resets its state from an earlier argv. */
 	optind = 0;
 	opterr = 0;
 	while (!err && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
@@ -304,7 +304,7 @@ static int loop(struct ttmon_cli *cli, int argc, char **argv, bool scan)
 			if (rows[i]->letter == c)
 				cli->opt = rows[i];
 		if (!cli->opt || c == ':' || c == '?')
-			/* A group that is a command too reads its options again, and says it then. */
+			/* A group that is also a command reads its options again later, and reports the error then. */
 			return scan && cli->cmd->run ? -EINVAL : refuse(cli, rows, c, argv[optind - 1]);
 		if (cli->opt == &help_row || cli->opt == &help_all_row) {
 			if (optarg && !strcmp(optarg, "complete"))
@@ -313,7 +313,7 @@ static int loop(struct ttmon_cli *cli, int argc, char **argv, bool scan)
 				ttmon_cli_help(cli->cmd, optarg, stdout);
 			return 1;
 		}
-		/* Those that stand before a command are read by it. */
+		/* Options before a command belong to the command. */
 		if (!scan || (cli->opt->take && !cli->cmd->run))
 			err = take(cli, optarg);
 	}
@@ -382,8 +382,8 @@ static int no_command(const struct ttmon_cli *cli, const char *word)
 }
 
 /*
- * The command of the group that the first word is, with the options before it behind its name; NULL:
- * it is none.
+ * Returns the command of the group that the first word names, and moves the options before the word
+ * behind it; NULL: no such command.
  */
 static int group(const struct ttmon_cli_cmd *cmd, int argc, char **argv)
 {

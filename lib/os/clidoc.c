@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * clidoc.c: what else comes from the rows of lib/os/cli.h: help, the manual page's list, and
- * completion.
+ * clidoc.c: generates help, the option list of manual pages, and shell completion from the rows of
+ * lib/os/cli.h.
  */
 #include <ctype.h>
 #include <dirent.h>
 
 #include "lib/os/cli.h"
 
-#define MAX_LEFT 26 /* a longer option has its help on the next line */
+#define MAX_LEFT 26 /* if the option is longer, its help is on the next line */
 
 static bool maybe(const struct ttmon_cli_opt *o)
 {
@@ -17,7 +17,7 @@ static bool maybe(const struct ttmon_cli_opt *o)
 
 /* ---- help ---- */
 
-/* "-o, --output FILE" */
+/* Formats "-o, --output FILE". */
 static int left_of(const struct ttmon_cli_opt *o, char *buf, size_t n)
 {
 	const char letter[] = { '-', o->letter, ',', '\0' };
@@ -30,7 +30,7 @@ static int left_of(const struct ttmon_cli_opt *o, char *buf, size_t n)
 			o->arg && strcmp(o->arg, "=") ? o->arg : "", maybe(o) && o->arg[1] ? "]" : "");
 }
 
-/* Text with newlines in it, from column at on. */
+/* Prints text with newlines, each line from column at on. */
 static void put_lines(FILE *f, const char *text, int at)
 {
 	for (const char *nl; (nl = strchr(text, '\n')); text = nl + 1)
@@ -87,7 +87,7 @@ static void put_roff(FILE *f, const char *text)
 		fprintf(f, "%s%c", *text == '-' ? "\\" : "", *text);
 }
 
-/* own: without those that all commands that share the rows have. */
+/* own: leave out the options that all commands with shared rows have. */
 static void put_man(const struct ttmon_cli_cmd *cmd, bool own, FILE *f)
 {
 	const struct ttmon_cli_opt *o;
@@ -120,7 +120,7 @@ void ttmon_cli_help(const struct ttmon_cli_cmd *cmd, const char *how, FILE *f)
 
 /* ---- completion ---- */
 
-/* The row that a word names; NULL. */
+/* Returns the row of the option that a word is; NULL: none. */
 static const struct ttmon_cli_opt *row_of(const struct ttmon_cli_cmd *cmd, const char *word)
 {
 	const struct ttmon_cli_opt *o;
@@ -153,7 +153,7 @@ static void pids(const char *begun, const char *before)
 		closedir(d);
 }
 
-/* before: what stands in the same word already, as "--option=". */
+/* before: the beginning of the word, such as "--option=". */
 static void words_of(const char *words, const char *begun, const char *before)
 {
 	for (size_t n; words && *words; words += n + (words[n] == ' ')) {
@@ -170,15 +170,15 @@ static void words_of(const char *words, const char *begun, const char *before)
 void ttmon_cli_complete(const struct ttmon_cli_cmd *cmd, int n, char **words)
 {
 	const char *last = n > 0 ? words[n - 1] : "";
-	const struct ttmon_cli_opt *value = NULL, *o; /* value: what the next word belongs to */
-	bool seen = false;			      /* a word that is no option */
+	const struct ttmon_cli_opt *value = NULL, *o; /* value: the option whose argument is the next word */
+	bool seen = false;			      /* there was a word that is not an option */
 	const char *eq;
 	char name[64];
 
 	for (int i = 0; i < n - 1; i++) {
 		const char *w = words[i];
 
-		/* bash hands --option=word on as three words. */
+		/* bash passes --option=word as three words. */
 		if (!strcmp(w, "=")) {
 			value = i ? row_of(cmd, words[i - 1]) : NULL;
 		} else if (value) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * clock.h: the one clock that everything is stamped with, CLOCK_MONOTONIC, in ns. Not for core/, which
- * is told the time.
+ * clock.h: the clock of all time stamps, CLOCK_MONOTONIC, in ns. daemon/core must not read it: it gets
+ * the time as an argument.
  */
 #ifndef TTMON_CLOCK_H
 #define TTMON_CLOCK_H

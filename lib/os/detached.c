@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* The numbers that they are to get lie below. */
+/* Descriptors are first moved above the numbers that they get in the end. */
 #define ABOVE 16
 
 /*
- * The command line too: pkill -f looks there. Where it lies is in fields 48 and 49 of
- * proc_pid_stat(5). A name that does not fit is cut, and what is left of the old text is zeros, which
- * the kernel does not show.
+ * Changes the command line too, because pkill -f matches it. Fields 48 and 49 of proc_pid_stat(5) have
+ * its address. A name that is too long is cut. The rest of the old text becomes zeros, which the
+ * kernel does not show.
  */
 static void rename_command_line(const char *name)
 {
@@ -43,7 +43,9 @@ _Noreturn static void become(const char *name, const int *keep, size_t n, int so
 	int fds[TTMON_DETACHED_KEEP + 1], null;
 	sigset_t all;
 
-	/* Blocked, not ignored: one call, and nothing is delivered either way. */
+	/*
+	 * Signals are blocked rather than ignored, because one call is enough for all; the effect is the same.
+	 */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
@@ -60,8 +62,8 @@ _Noreturn static void become(const char *name, const int *keep, size_t n, int so
 	if (null < 0)
 		_exit(1);
 	/*
-	 * The terminal or pipe of the daemon must see its end when daemon and command are gone: keep none of
-	 * it.
+	 * Close the inherited descriptors: a reader of the daemon's terminal or pipe has to see its end when
+	 * the daemon has ended.
 	 */
 	for (int fd = 0; fd < TTMON_DETACHED_FD; fd++)
 		dup2(null, fd);
@@ -94,7 +96,7 @@ int ttmon_detached_start(const char *name, int flags, const int *keep, size_t n,
 			become(name, keep, n, theirs, run);
 		_exit(pid < 0 ? errno : 0);
 	}
-	/* ECHILD: a SIGCHLD handler was faster or SIGCHLD is ignored. */
+	/* ECHILD: a SIGCHLD handler was faster, or SIGCHLD is ignored. */
 	while (waitpid(pid, &status, 0) < 0) {
 		if (errno != EINTR)
 			break;

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* detached.h: small processes of ours that may outlive us, with a socket between us and each. */
+/* detached.h: starts small helper processes that may outlive the daemon, with a socket to each. */
 #ifndef TTMON_DETACHED_H
 #define TTMON_DETACHED_H
 
 #include "lib/base/util.h"
 
 #define TTMON_DETACHED_KEEP 4
-/* Where the child finds what it keeps: keep[0], keep[1] .., then its end of the socket pair. */
+/* First descriptor in the child: keep[0], keep[1] and so on, then its end of the socket pair. */
 #define TTMON_DETACHED_FD 3
 
 /*
- * Fork twice, so that it is nobody's child and no waitpid() of ours meets it, and call run() there,
- * which does not return. It has a session of its own, all signals blocked, / as its folder, this name
- * (15 characters; also as its command line), /dev/null as descriptors 0 to 2, and no other than the n
- * of keep (TTMON_DETACHED_KEEP at most) and its end of a SOCK_SEQPACKET pair, all close-on-exec.
- * Memory that is mapped shared at this time stays referenced. Where there are threads already, run()
- * must not allocate, log or lock.
+ * Starts a helper process and calls run() in it, which must not return. It forks twice, so that the
+ * process is not a child of the caller and does not disturb its waitpid(). The process has a session
+ * of its own, all signals blocked, / as working directory, the given name (15 characters; also as its
+ * command line), /dev/null as descriptors 0 to 2, and only the n descriptors of keep
+ * (TTMON_DETACHED_KEEP at most) and its end of a SOCK_SEQPACKET pair, all close-on-exec. Memory that
+ * is mapped shared at this time stays referenced. If the caller already has threads, run() must not
+ * allocate, log or lock.
  *
- * flags: of the socket pair, beside SOCK_CLOEXEC. *ret_sock: our end. -errno: it was not started;
- * where SIGCHLD is ignored, a child that did not start shows as end of file.
+ * flags: for the socket pair, besides SOCK_CLOEXEC. *ret_sock: the caller's end. Returns 0, or -errno:
+ * the process was not started. If SIGCHLD is ignored, a failure to start is only seen as end of file
+ * on the socket.
  */
 int ttmon_detached_start(const char *name, int flags, const int *keep, size_t n, void (*run)(void),
 			 int *ret_sock) _must_check;

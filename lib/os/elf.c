@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * elf.c: headers, segments and streamed tables of one ELF file, read with distrust. See elf.h for why
- * it is not libelf.
+ * elf.c: headers, segments and streamed tables of one ELF file, which is not trusted. elf.h explains
+ * why this is not libelf.
  *
- * Runs in the cold thread. Promises: memory bounded by the constants below whatever the file says;
- * every read is within the file's size at open and within a budget of TTMON_ELF_MAX_BYTES; a file that
- * shrinks meanwhile is -EBADMSG. 64-bit files of this machine's byte order only. Knows nothing of
- * CUDA, symbols' meanings or probes.
+ * Runs in the cold thread. The constants below bound the memory, whatever the file contains. Every
+ * read is within the size that the file had at open, and the sum of reads is at most
+ * TTMON_ELF_MAX_BYTES. A file that shrinks meanwhile gives -EBADMSG. 64-bit files of this machine's
+ * byte order only. Knows nothing of CUDA, symbols' meanings or probes.
  */
 #include <sys/stat.h>
 
@@ -14,10 +14,10 @@
 
 #define MAX_SEGMENTS 4096u
 #define MAX_NOTES    64u
-#define NOTES_MAX    (1u << 20) /* bytes of a note segment or section that are looked at */
+#define NOTES_MAX    (1u << 20) /* the most bytes read of a note segment or section */
 #define PIECE	     (256u << 10)
-#define HOLE	     (16u << 10) /* not worth a thought below */
-#define RESERVE	     (16u << 20) /* of the budget, kept from the walks for the small reads that come after them */
+#define HOLE	     (16u << 10) /* a smaller hole is not skipped */
+#define RESERVE	     (16u << 20) /* part of the budget that walks leave for the small reads after them */
 
 #if defined(__x86_64__)
 #define OUR_MACHINE EM_X86_64
@@ -32,7 +32,7 @@
 #define OUR_DATA ELFDATA2MSB
 #endif
 
-/* Do len bytes at off lie within size? */
+/* Returns whether len bytes at off lie within size. */
 static bool within(uint64_t off, uint64_t len, uint64_t size)
 {
 	return off <= size && len <= size - off;
@@ -52,14 +52,14 @@ int ttmon_elf_pread(struct ttmon_elf *e, uint64_t off, void *buf, size_t n)
 		if (r < 0)
 			return -errno;
 		if (r == 0)
-			return -EBADMSG; /* it shrank */
+			return -EBADMSG; /* the file has shrunk */
 		done += (size_t)r;
 	}
 	e->budget -= n;
 	return 0;
 }
 
-/* A header table into memory of our own. */
+/* Reads a table of headers into allocated memory. */
 static int read_table(struct ttmon_elf *e, uint64_t off, size_t n, size_t entry, void **ret)
 {
 	_cleanup_free_ void *table = NULL;
@@ -85,8 +85,8 @@ static int read_sections(struct ttmon_elf *e, const Elf64_Ehdr *eh)
 	if (!eh->e_shoff)
 		return 0;
 	/*
-	 * e_shnum 0 means "more than 65279, see section 0": no linker makes a program or library like that.
-	 * Else 4 MiB at most.
+	 * e_shnum 0 means "more than 65279, see section 0", which no linker produces for a program or library.
+	 * Otherwise the table takes at most 4 MiB.
 	 */
 	if (!eh->e_shnum || eh->e_shentsize != sizeof(*e->sh))
 		return -EBADMSG;
@@ -179,8 +179,8 @@ void ttmon_elf_fini(struct ttmon_elf *e)
 }
 
 /*
- * Bytes of a hole from at on, len at most; 0: there is data, or nobody knows. A hole reads as zeros
- * and costs its owner nothing: a file of 16 KiB can have a string table of 512 MiB.
+ * Returns the bytes of a hole that begins at `at`, len at most; 0: there is data, or it is not known.
+ * A hole reads as zeros and takes no disk space: a file of 16 KiB can have a string table of 512 MiB.
  */
 static uint64_t hole_at(struct ttmon_elf *e, uint64_t at, uint64_t len)
 {
@@ -201,9 +201,9 @@ static uint64_t hole_at(struct ttmon_elf *e, uint64_t at, uint64_t len)
 int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit, ttmon_elf_piece_fn cb, void *ctx)
 {
 	_cleanup_free_ char *buf = NULL;
-	uint64_t pos = 0; /* of buf[0] in the range */
+	uint64_t pos = 0; /* position of buf[0] in the range */
 	size_t have = 0;
-	bool zeros = true; /* all that is in buf */
+	bool zeros = true; /* everything in buf is zero */
 
 	if (!within(off, len, e->size))
 		return -EBADMSG;
@@ -218,7 +218,7 @@ int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit,
 		int err;
 
 		if (hole >= HOLE && zeros) {
-			/* What begins in a hole is nothing. */
+			/* A symbol or string that begins in a hole is empty. */
 			pos += have + hole;
 			pos -= pos % unit;
 			have = 0;
@@ -227,12 +227,12 @@ int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit,
 			continue;
 		}
 		if (hole >= HOLE) {
-			/* What began before it ends in it, or is too long. */
+			/* What began before the hole ends in it, or is too long. */
 			more = 2 * TTMON_ELF_OVERLAP;
 			memset(buf + have, 0, more);
 			zeros = true;
 		} else {
-			/* Up to the next hole, or through one that is small. */
+			/* Read up to the next hole, or through a small one. */
 			if (hole)
 				more = MIN(more, hole);
 			else if (at < e->data_end)
@@ -250,7 +250,7 @@ int ttmon_elf_walk(struct ttmon_elf *e, uint64_t off, uint64_t len, size_t unit,
 			fresh -= MIN(fresh, TTMON_ELF_OVERLAP);
 		fresh -= fresh % unit;
 		if (!fresh && pos + have >= len)
-			return 0; /* the end of a range that is not a multiple of its unit */
+			return 0; /* an incomplete unit at the end of the range */
 		if (!fresh)
 			continue;
 		err = cb(ctx, buf, fresh, have, pos);
@@ -345,7 +345,7 @@ bool ttmon_elf_named(struct ttmon_elf *e, const Elf64_Shdr *sh, const char *name
 	return !ttmon_elf_string(e, &e->sh[e->shstrndx], sh->sh_name, buf, sizeof(buf)) && !strcmp(buf, name);
 }
 
-/* Notes of one segment or section; a note that runs past the end ends the list. */
+/* Lists the notes of one segment or section; a note that exceeds the end ends the list. */
 static int notes_in(struct ttmon_elf *e, uint64_t off, uint64_t len, uint64_t align, ttmon_elf_note_fn cb, void *ctx)
 {
 	_cleanup_free_ char *buf = NULL;
@@ -400,7 +400,7 @@ int ttmon_elf_notes(struct ttmon_elf *e, ttmon_elf_note_fn cb, void *ctx)
 	for (size_t i = 0; i < e->nr_sh && left && !err; i++) {
 		const Elf64_Shdr *sh = &e->sh[i];
 
-		/* Loaded notes are in a segment and were seen above. */
+		/* Notes that are loaded are in a segment, so they were listed above. */
 		if (sh->sh_type != SHT_NOTE || ((sh->sh_flags & SHF_ALLOC) && e->nr_ph))
 			continue;
 		err = notes_in(e, sh->sh_offset, sh->sh_size, sh->sh_addralign, cb, ctx);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * helpers.c: see helpers.h. The spawner and its helpers have one thread each and nothing but a socket;
- * the rest runs in the caller's thread.
+ * helpers.c: see helpers.h. The spawner and its helpers have one thread each and only a socket; the
+ * rest runs in the caller's thread.
  *
- *   daemon -> spawner   a byte: one more           spawner -> daemon   the helper's pid, with its socket and pidfd
- *   daemon -> helper    struct request, n bytes    helper -> daemon    struct answer, n bytes, over a stream; a descriptor goes with the head
+ *   daemon -> spawner   a byte: start one more helper
+ *   spawner -> daemon   the helper's pid, with its socket and pidfd
+ *   daemon -> helper    struct request, n bytes
+ *   helper -> daemon    struct answer, n bytes, over a stream; a descriptor comes with the head
  *
- * A helper has one call at a time. Its end of file, and the death of the spawner, end it; one that
- * hangs in the kernel goes when it can.
+ * A helper handles one call at a time. It ends when it reads end of file or the spawner dies; if it
+ * hangs in the kernel, it ends when it returns.
  */
 #define _GNU_SOURCE
 #include "lib/os/helpers.h"
@@ -28,22 +30,25 @@
 
 #define SOCK_FD	     TTMON_DETACHED_FD
 #define HELPERS_MAX  32
-#define PROMPT_MAX   3 /* at work on calls that are not late */
+#define PROMPT_MAX   3 /* the most helpers working on calls that are not late */
 #define LATE_AT_ONE  2
 #define LATE_OF_ONE  4
 #define LATE_OF_ROOT 8
-/* Held programs and first calls wait for a prompt one, nobody for one that is late. */
+/*
+ * Held programs and first calls wait for a helper that is not late, so it gets priority; nothing waits
+ * for a late one.
+ */
 #define NICE_PROMPT (-10)
 #define NICE_LATE   10
 #define QUEUE_MAX   65536u
 #define USERS_KEPT  256
 #define ANSWER_MAX  (64u << 20)
-#define CPU_SHARE   20 /* one in so many */
+#define CPU_SHARE   20 /* a user may use one part in this many of the CPU time */
 
 struct request {
 	uint64_t n;
 	uint32_t fn;
-	uint16_t has_fd, has_to; /* in this order */
+	uint16_t has_fd, has_to; /* descriptors that come with it, in this order */
 };
 
 struct answer {
@@ -110,7 +115,7 @@ static int send_all(int sock, const void *head, size_t len, const void *p, size_
 	return 0;
 }
 
-/* fds[0] and fds[1]: what came with it, -1: nothing. 0: end of file. */
+/* fds[0] and fds[1]: descriptors that came with it, or -1. Returns 0 at end of file. */
 static ssize_t recv_some(int sock, void *p, size_t n, int fds[2], int flags)
 {
 	union control control;
@@ -156,7 +161,7 @@ static bool recv_all(int sock, void *p, size_t n, int fds[2])
 
 /* ---- spawner and helper ---- */
 
-/* What they are forked with. */
+/* The configuration that they are forked with. */
 static struct ttmon_helpers_cfg made_for;
 
 void ttmon_helper_put(struct ttmon_helper_out *out, const void *p, size_t n)
@@ -182,7 +187,7 @@ static uint64_t cpu_ns(void)
 	return ttmon_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* False: the daemon is gone. */
+/* Returns false if the daemon is gone. */
 static bool serve_one(int sock)
 {
 	struct ttmon_helper_out out = { .fd = -1 };
@@ -209,7 +214,10 @@ static bool serve_one(int sock)
 		out.n = 0;
 	}
 	if (to >= 0) {
-		/* Who waits at its other end sees the end of it, with the file or without. */
+		/*
+		 * The process that waits at the other end of the socket sees end of file, whether it got the file or
+		 * not.
+		 */
 		if (out.fd >= 0) {
 			(void)!send_some(to, "", 1, &out.fd, 1, MSG_DONTWAIT);
 			close(TAKE_FD(out.fd));
@@ -242,7 +250,7 @@ static void spawner_run(void)
 
 	if (made_for.begin)
 		made_for.begin();
-	/* Nobody waits for them. */
+	/* The spawner does not wait for its children. */
 	signal(SIGCHLD, SIG_IGN);
 	while (recv(SOCK_FD, &byte, 1, 0) == 1) {
 		int pair[2] = { -1, -1 }, fds[2];
@@ -264,7 +272,8 @@ static void spawner_run(void)
 		who = (int32_t)pid;
 		fds[1] = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
 		/*
-		 * One that died already has its end of file to tell that by, but without a pidfd nobody could kill it.
+		 * A helper that died already is noticed by its end of file. But without a pidfd it could not be
+		 * killed, so then it is not passed on.
 		 */
 		(void)!send_some(SOCK_FD, &who, sizeof(who), fds, fds[1] < 0 ? 0 : 2, 0);
 		close(fds[0]);
@@ -279,31 +288,31 @@ struct user;
 
 struct call {
 	struct ttmon_helper_call of;
-	int to; /* as of.to; -1: none */
+	int to; /* copy of of.to; -1: none */
 	struct user *user;
 	uint64_t asked_ns;
 	struct call *next;
 };
 
-/* Whoever calls are made for. */
+/* A user that calls are made for. */
 struct user {
 	uint64_t who;
 	struct call *first, **last;
-	uint32_t queued, running, late; /* late: helpers that hang, or hung, for this user */
-	int64_t cpu_ns;			/* that it may still use */
+	uint32_t queued, running, late; /* late: number of helpers that hang, or were hanging, for this user */
+	int64_t cpu_ns;			/* CPU time that the user may still use */
 	uint64_t cpu_as_of_ns;
 	struct user *next;
 };
 
 struct helper {
 	pid_t pid;
-	int sock, pidfd; /* sock -1: there is none, or it has been given up and is not gone yet (pidfd) */
+	int sock, pidfd; /* sock -1: there is no helper, or it was given up but has not ended yet (pidfd) */
 	struct call *call;
-	struct user *user; /* of the call, also of one that was given up */
+	struct user *user; /* user of the call, also of one that was given up */
 	uint64_t where;
 	uint64_t begun_ns;
 	bool late;
-	/* The answer, as far as it has come. */
+	/* The part of the answer that has arrived. */
 	struct answer head;
 	size_t have;
 	int fd;
@@ -316,7 +325,7 @@ struct ttmon_helpers {
 	int64_t burst_ns;
 	bool spawning, armed;
 	struct helper helpers[HELPERS_MAX];
-	struct user *users; /* the one that is served next is first */
+	struct user *users; /* list of users, the next to be served first */
 	uint32_t nr_users;
 	struct ttmon_helpers_counts counts;
 };
@@ -371,7 +380,7 @@ int ttmon_helpers_start(const struct ttmon_helpers_cfg *cfg, struct ttmon_helper
 		ttmon_helpers_free(h);
 		return err;
 	}
-	/* The first is there when it is needed. */
+	/* The first helper is started now so that it is ready when needed. */
 	ask_for_helper(h);
 	*ret = h;
 	return 0;
@@ -414,7 +423,7 @@ void ttmon_helpers_free(struct ttmon_helpers *h)
 	for (size_t i = 0; i < HELPERS_MAX; i++) {
 		struct helper *p = &h->helpers[i];
 
-		/* The others see the end of their sockets. */
+		/* The other helpers see end of file on their sockets. */
 		if (p->call) {
 			kill_helper(p);
 			call_free(p->call);
@@ -482,7 +491,7 @@ static struct user *user_get(struct ttmon_helpers *h, uint64_t who, uint64_t now
 	return u;
 }
 
-/* May this user have one more call under way, at this place? */
+/* Returns whether this user may have one more call running, at this place. */
 static bool may_run(const struct ttmon_helpers *h, const struct user *u, uint64_t where)
 {
 	uint32_t there = 0;
@@ -492,7 +501,7 @@ static bool may_run(const struct ttmon_helpers *h, const struct user *u, uint64_
 	return there < LATE_AT_ONE;
 }
 
-/* The user's first call that may run, taken out of the queue. */
+/* Takes the user's first call that may run out of the queue. */
 static struct call *take_call(const struct ttmon_helpers *h, struct user *u, uint64_t now)
 {
 	struct call **link = &u->first;
@@ -516,7 +525,7 @@ static struct call *take_call(const struct ttmon_helpers *h, struct user *u, uin
 	return NULL;
 }
 
-/* Users by turns: the one that had its turn goes to the end. */
+/* Serves users in turn: one that had its turn goes to the end of the list. */
 static struct call *next_call(struct ttmon_helpers *h, uint64_t now)
 {
 	for (struct user **link = &h->users; *link; link = &(*link)->next) {
@@ -548,8 +557,8 @@ static void put_back(struct ttmon_helpers *h, struct call *c)
 }
 
 /*
- * The socket is empty, and takes all of it: TTMON_HELPER_IN_MAX is less than half of what one holds by
- * default.
+ * The socket is empty, so it takes the whole request: TTMON_HELPER_IN_MAX is less than half of the
+ * default socket buffer.
  */
 static bool give(struct helper *p, struct call *c, uint64_t now)
 {
@@ -568,7 +577,7 @@ static bool give(struct helper *p, struct call *c, uint64_t now)
 	return true;
 }
 
-/* Given up, or dead: its place is free when the process is gone. */
+/* Closes a helper that was given up or has died: its slot is free when the process has ended. */
 static void retire(struct ttmon_helpers *h, struct helper *p)
 {
 	(void)h;
@@ -600,7 +609,7 @@ static void pump(struct ttmon_helpers *h)
 			prompt++;
 			arm(h);
 		} else {
-			/* It died. */
+			/* The helper has died. */
 			put_back(h, c);
 			retire(h, p);
 		}
@@ -651,7 +660,7 @@ int ttmon_helpers_call(struct ttmon_helpers *h, const struct ttmon_helper_call *
 	return 0;
 }
 
-/* The call's answer; the helper may have gone on by then. */
+/* Delivers the answer of the call; the helper may work on another call by then. */
 static void finish(struct call *c, struct ttmon_helper_reply *reply)
 {
 	c->of.done(c->of.ctx, reply);
@@ -670,7 +679,7 @@ static void set_late(struct ttmon_helpers *h, struct helper *p, bool late)
 	h->counts.lates += late;
 }
 
-/* The helper's call is over for the daemon. */
+/* Ends the call of the helper for the daemon. */
 static struct call *take_back(struct helper *p)
 {
 	struct call *c = TAKE_PTR(p->call);
@@ -699,13 +708,13 @@ static void answered(struct ttmon_helpers *h, struct helper *p)
 	set_late(h, p, false);
 	c->user->cpu_ns -= (int64_t)p->head.cpu_ns;
 	h->counts.cpu_ns += p->head.cpu_ns;
-	/* It is to have work while its answer is looked into. */
+	/* Give the helper new work while the callback handles the answer. */
 	pump(h);
 	finish(c, &reply);
 	free(buf);
 }
 
-/* Of an answer or an end of file. */
+/* Handles an answer or end of file. */
 static void on_helper(struct ttmon_helpers *h, struct helper *p)
 {
 	int fds[2] = { -1, -1 };
@@ -750,7 +759,7 @@ static void on_death(struct ttmon_helpers *h, struct helper *p)
 {
 	if (p->pidfd < 0)
 		return;
-	/* What it said last is still in the socket. */
+	/* The last answer may still be in the socket. */
 	if (p->sock >= 0)
 		on_helper(h, p);
 	if (p->call)
@@ -772,7 +781,7 @@ static void on_spawner(struct ttmon_helpers *h)
 	if (n == -EAGAIN)
 		return;
 	h->spawning = false;
-	/* Killed. What there is of helpers has to do. */
+	/* The spawner was killed: only the existing helpers remain. */
 	if (n <= 0)
 		close_fd(&h->spawner);
 	for (size_t i = 0; i < HELPERS_MAX && !p; i++)
@@ -789,7 +798,7 @@ static void on_spawner(struct ttmon_helpers *h)
 	close_fd(&fds[1]);
 }
 
-/* Calls that were not begun in time. */
+/* Ends calls that were not begun in time. */
 static void give_up_queued(struct ttmon_helpers *h, uint64_t now)
 {
 	struct call *old = NULL, **end = &old;

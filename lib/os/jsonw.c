@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * jsonw.c: the JSON row writer. One buffer, numbers by hand (a printf per number is most of the time
- * of a dump otherwise), zlib for .gz. Used by one thread at a time, also in a forked child: nothing
- * here but memory and write(2).
+ * jsonw.c: see jsonw.h. It has one buffer, formats numbers itself (printf for each number would take
+ * most of the time of a dump), and uses zlib for .gz. One thread at a time may use a writer, also in a
+ * forked child: it only needs memory and write(2).
  */
 #include "lib/os/jsonw.h"
 
@@ -12,8 +12,8 @@
 
 #define BUF_SIZE (128u << 10)
 /*
- * The longest thing that is put in one piece: a number or an escape; text and names are put in pieces
- * of at most this.
+ * The longest piece that is added at once: a number or an escape sequence. Text and names are added in
+ * pieces of this size.
  */
 #define PIECE 256u
 
@@ -75,7 +75,7 @@ static int write_all(int fd, const void *data, size_t n)
 	return 0;
 }
 
-/* Hand the buffer to zlib, and what comes out of it to the file. */
+/* Compresses the buffer and writes the result to the file. */
 static int deflate_out(struct ttmon_jsonw *w, int flush)
 {
 	struct ttmon_jsonw_gz *gz = w->gz;
@@ -112,7 +112,7 @@ int ttmon_jsonw_init(struct ttmon_jsonw *w, int fd, bool gzip)
 		return -ENOMEM;
 	if (gzip) {
 		gz = calloc(1, sizeof(*gz));
-		/* 15 + 16: the largest window, in a gzip wrapper. */
+		/* 15 + 16: the largest window, in the gzip format. */
 		if (!gz || deflateInit2(&gz->z, 1, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
 			return -ENOMEM;
 	}
@@ -135,7 +135,7 @@ void ttmon_jsonw_fini(struct ttmon_jsonw *w)
 	*w = (struct ttmon_jsonw){ .fd = -1 };
 }
 
-/* Room for one piece. */
+/* Returns room for one piece. */
 static inline char *room(struct ttmon_jsonw *w)
 {
 	if (w->len > BUF_SIZE - PIECE)
@@ -143,7 +143,7 @@ static inline char *room(struct ttmon_jsonw *w)
 	return w->buf + w->len;
 }
 
-/* Room for one piece, with the comma in front of a value already there. */
+/* Returns room for one piece, after writing the comma before a value. */
 static inline char *value_room(struct ttmon_jsonw *w)
 {
 	char *p = room(w);
@@ -212,7 +212,7 @@ void ttmon_jsonw_ratio(struct ttmon_jsonw *w, double value)
 	char *p = value_room(w);
 	unsigned int milli = 0;
 
-	/* Written so that a NaN falls through to 0. */
+	/* This form of the comparison turns a NaN into 0. */
 	if (value > 0)
 		milli = value < 1 ? (unsigned int)(value * 1000 + 0.5) : 1000;
 	p[0] = (char)('0' + milli / 1000);
@@ -297,8 +297,8 @@ void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name)
 }
 
 /*
- * Length of the valid UTF-8 sequence at p (of n > 0 bytes), 0 if there is none: no overlong forms, no
- * surrogates, nothing past U+10FFFF.
+ * Returns the length of the valid UTF-8 sequence at p (of n > 0 bytes); 0 if it is not valid:
+ * overlong, a surrogate, or above U+10FFFF.
  */
 static size_t utf8_len(const unsigned char *p, size_t n)
 {
@@ -350,8 +350,8 @@ static void put_escaped(struct ttmon_jsonw *w, unsigned int c)
 	}
 }
 
-/* The body of a string: clean stretches are copied whole. */
-/* A terminal that shows the document does not obey it. */
+/* The text of a string: parts without special characters are copied at once. */
+/* Control characters are escaped so that a terminal that shows the document is safe. */
 static bool is_control(const unsigned char *p, size_t len)
 {
 	char text[5] = "";
@@ -360,7 +360,7 @@ static bool is_control(const unsigned char *p, size_t len)
 	return !*text || ttmon_fmt_control(text);
 }
 
-/* Of at most three bytes, as all that are escaped are. */
+/* Decodes at most three bytes: no escaped character has more. */
 static unsigned int code_of(const unsigned char *p, size_t len)
 {
 	if (len == 3)

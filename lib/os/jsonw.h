@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * jsonw.h: a JSON row writer: values one after the other into a buffer of fixed size, from there to a
- * file, compressed if asked.
+ * jsonw.h: writes a JSON document value by value through a buffer of fixed size to a file, optionally
+ * compressed.
  *
- * The caller says what to write in order (open, key, value, close); commas are put by the writer. It
- * does not check that keys and brackets fit together: the tests hold the output against a parser. The
- * first error of the file is kept, everything after it is dropped, ttmon_jsonw_finish() tells it: a
- * caller need not look at each call. No printf, no locale, no thread.
+ * The caller writes in document order (open, key, value, close); the writer adds the commas. It does
+ * not check that keys and brackets match: the tests parse the output. After the first write error
+ * everything is dropped, and ttmon_jsonw_finish() returns the error, so a caller need not check each
+ * call. It uses no printf, no locale and no thread.
  */
 #ifndef TTMON_JSONW_H
 #define TTMON_JSONW_H
@@ -16,60 +16,64 @@
 struct ttmon_jsonw {
 	int fd; /* borrowed */
 	int err;
-	bool comma; /* a value stands before the place we are at */
+	bool comma; /* there is a value before the current position */
 	char *buf;
 	size_t len;
 	struct ttmon_jsonw_gz *gz; /* NULL: plain */
 };
 
 /*
- * Write to fd (the caller's, stays open). gzip: level 1, no name and no time in its header. -ENOMEM.
+ * Prepares writing to fd, which the caller owns and closes. gzip: level 1, without name and time in
+ * the header. Returns 0 or -ENOMEM.
  */
 int ttmon_jsonw_init(struct ttmon_jsonw *w, int fd, bool gzip) _must_check;
-/* Flush what is left, end the gzip stream. The first error of all, -errno. */
+/* Writes what is left and ends the gzip stream. Returns 0 or the first error as -errno. */
 int ttmon_jsonw_finish(struct ttmon_jsonw *w) _must_check;
-/* Free; no-op on a zeroed struct. */
+/* Frees the writer; does nothing on a zeroed struct. */
 void ttmon_jsonw_fini(struct ttmon_jsonw *w);
 
-/* bracket: one of { [ and } ] */
+/* bracket: one of { and [, or of } and ] */
 void ttmon_jsonw_open(struct ttmon_jsonw *w, char bracket);
 void ttmon_jsonw_close(struct ttmon_jsonw *w, char bracket);
-/* Member name: written as it is, it must need no escape. */
+/* Writes a member name as it is: it must not need an escape. */
 void ttmon_jsonw_key(struct ttmon_jsonw *w, const char *name);
-/* A member that is an object or an array. */
+/* Begins a member that is an object or an array. */
 void ttmon_jsonw_key_open(struct ttmon_jsonw *w, const char *name, char bracket);
-/* A row of a table, on a line of its own: an object or an array. */
+/* Begins an object or array on a line of its own, as a row of a table. */
 void ttmon_jsonw_row(struct ttmon_jsonw *w, char bracket);
 
-/* Numbers saturate at 2^63 - 1, what a signed 64-bit reader can take. */
+/* Values are limited to 2^63 - 1, which a signed 64-bit reader can take. */
 void ttmon_jsonw_num(struct ttmon_jsonw *w, uint64_t value);
 void ttmon_jsonw_int(struct ttmon_jsonw *w, int64_t value);
-/* Three decimals, 0..1. */
+/* Writes a number from 0 to 1 with three decimals. */
 void ttmon_jsonw_ratio(struct ttmon_jsonw *w, double value);
 void ttmon_jsonw_bool(struct ttmon_jsonw *w, bool value);
 void ttmon_jsonw_null(struct ttmon_jsonw *w);
-/* Decimal in quotes. */
+/* Writes a decimal number in quotes. */
 void ttmon_jsonw_time(struct ttmon_jsonw *w, uint64_t ns);
-/* Microseconds with three decimals: the times of a trace file. */
+/* Writes microseconds with three decimals, as trace files have times. */
 void ttmon_jsonw_us(struct ttmon_jsonw *w, uint64_t ns);
-/* "0x7f00" in quotes, without leading zeros. */
+/* Writes "0x7f00" in quotes, without leading zeros. */
 void ttmon_jsonw_addr(struct ttmon_jsonw *w, uint64_t addr);
 /*
- * Text of at most n bytes, up to its first NUL; NULL is null. Chosen by whoever names a process or a
- * file, hence: quotes, backslashes and control characters (C0, DEL, C1) are escaped, each byte that is
- * not part of valid UTF-8 becomes \ufffd.
+ * Writes text of at most n bytes, up to its first NUL; NULL becomes null. The text may come from the
+ * name of a process or file: quotes, backslashes and control characters (C0, DEL, C1) are escaped, and
+ * each byte that is not part of valid UTF-8 becomes \ufffd.
  */
 void ttmon_jsonw_text(struct ttmon_jsonw *w, const char *text, size_t n);
 /* The same for a NUL-terminated string. */
 void ttmon_jsonw_str(struct ttmon_jsonw *w, const char *text);
-/* "function+0x12"; NULL is null. */
+/* Writes "function+0x12"; NULL becomes null. */
 void ttmon_jsonw_symbol(struct ttmon_jsonw *w, const char *name, uint64_t delta);
-/* A name out of one of our own tables: must need no escape; NULL is null. For the hot part. */
+/*
+ * Writes a name of ttmon's own tables, which must not need an escape; NULL becomes null. Faster than
+ * ttmon_jsonw_str().
+ */
 void ttmon_jsonw_name(struct ttmon_jsonw *w, const char *name);
-/* A member: the name, then the value, as above. */
+/* These write a member: its name, then the value as above. */
 void ttmon_jsonw_key_num(struct ttmon_jsonw *w, const char *key, uint64_t value);
 void ttmon_jsonw_key_null(struct ttmon_jsonw *w, const char *key);
-/* null where it is not known. */
+/* Writes null if the value is not known. */
 void ttmon_jsonw_key_known(struct ttmon_jsonw *w, const char *key, bool known, uint64_t value);
 void ttmon_jsonw_key_int(struct ttmon_jsonw *w, const char *key, int64_t value);
 void ttmon_jsonw_key_time(struct ttmon_jsonw *w, const char *key, uint64_t ns);
@@ -79,18 +83,18 @@ void ttmon_jsonw_key_text(struct ttmon_jsonw *w, const char *key, const char *te
 void ttmon_jsonw_key_name(struct ttmon_jsonw *w, const char *key, const char *name);
 void ttmon_jsonw_key_bool(struct ttmon_jsonw *w, const char *key, bool value);
 /*
- * A member of a kind (num, int, time, addr, str, name, bool), null where it is not known: value is not
- * looked at then.
+ * Writes a member of a kind (num, int, time, addr, str, name, bool), or null if it is not known; value
+ * is not evaluated then.
  */
 #define TTMON_JSONW_KEY_IF(w, key, known, kind, value) \
 	((known) ? ttmon_jsonw_key_##kind(w, key, value) : ttmon_jsonw_key_null(w, key))
-/* A line break between two values, so that a line of the file is one row of the table. */
+/* Writes a line break between two values, so that each row of a table is one line of the file. */
 void ttmon_jsonw_line(struct ttmon_jsonw *w);
-/* The line break at the end of the document. */
+/* Writes the line break at the end of the document. */
 void ttmon_jsonw_end(struct ttmon_jsonw *w);
 
 /*
- * value in base 10, or in base 16 without prefix, into buf (not terminated, at least 20 bytes).
+ * Writes value in base 10, or in base 16 without prefix, to buf (not terminated, at least 20 bytes).
  * Returns the length.
  */
 size_t ttmon_jsonw_decimal(char *buf, uint64_t value);

@@ -7,7 +7,7 @@
 #include "lib/base/fmt.h"
 
 static enum ttmon_log_level max_level = TTMON_LOG_INFO;
-static bool live; /* atomic: a live line is on the terminal */
+static bool live; /* atomic: a live line is shown on the terminal */
 
 void ttmon_log_set_level(enum ttmon_log_level level)
 {
@@ -32,7 +32,7 @@ int ttmon_log_parse_level(const char *name, enum ttmon_log_level *ret)
 	return -EINVAL;
 }
 
-/* systemd tells a service in JOURNAL_STREAM which device and inode its stderr is (systemd.exec(5)). */
+/* systemd sets JOURNAL_STREAM to the device and inode of a service's stderr (systemd.exec(5)). */
 static bool to_journal(void)
 {
 	static int known = -1;
@@ -73,7 +73,10 @@ void ttmon_log(enum ttmon_log_level level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	/* Paths and names of programs are in it: they begin no line of their own, and steer no terminal. */
+	/*
+	 * The message may contain paths and names of programs: these must not begin a new line or control the
+	 * terminal.
+	 */
 	ttmon_fmt_text(line, sizeof(line), text);
 	if (to_journal())
 		fprintf(stderr, "<%d>%s\n", priority[level], line);

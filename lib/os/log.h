@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * log.h: lines on stderr for people and the journal. Only main, loop and io/ log; core/ and util/
- * never do.
+ * log.h: messages on stderr for people and the journal. Code below daemon/core and lib/base never
+ * logs.
  */
 #ifndef TTMON_LOG_H
 #define TTMON_LOG_H
@@ -10,20 +10,20 @@
 
 enum ttmon_log_level { TTMON_LOG_ERROR, TTMON_LOG_WARN, TTMON_LOG_INFO, TTMON_LOG_DEBUG };
 
-/* Lines above this level are dropped. Default TTMON_LOG_INFO. */
+/* Sets the level above which messages are dropped. Default TTMON_LOG_INFO. */
 void ttmon_log_set_level(enum ttmon_log_level level);
 enum ttmon_log_level ttmon_log_get_level(void);
 /* "error", "warn", "info", "debug"; -EINVAL for anything else. */
 int ttmon_log_parse_level(const char *name, enum ttmon_log_level *ret) _must_check;
 
 /*
- * One line "ttmond: text"; with a "<3>" style prefix when stderr is the journal. Keeps errno.
+ * Writes one line "ttmond: text"; with a prefix such as "<3>" if stderr is the journal. Keeps errno.
  * Thread-safe.
  */
 void ttmon_log(enum ttmon_log_level level, const char *fmt, ...) _printf_(2, 3);
 /*
- * A line that is written over again and again, without a newline; a message takes its place. NULL:
- * take it away.
+ * Shows a line without a newline, which is overwritten each time; a message replaces it. NULL: removes
+ * it.
  */
 void ttmon_log_live(const char *line);
 
@@ -32,7 +32,7 @@ void ttmon_log_live(const char *line);
 #define log_info(...)  ttmon_log(TTMON_LOG_INFO, __VA_ARGS__)
 #define log_debug(...) ttmon_log(TTMON_LOG_DEBUG, __VA_ARGS__)
 
-/* Log an error and give its number back: return log_error_r(-ENOMEM, "cannot ..."). */
+/* Logs an error and returns its number: return log_error_r(-ENOMEM, "cannot ..."). */
 #define log_error_r(err, ...)           \
 	({                              \
 		int err_ = (err);       \

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * maps.c: the list of a process's mappings, /proc/PID/maps (proc_pid_maps(5)).
+ * maps.c: reads the mappings of a process from /proc/PID/maps (proc_pid_maps(5)).
  *
  *   start-end perms offset major:minor inode   name
  *
- * Runs in the cold thread; the parser is pure. File names in it are chosen by the traced program: a
- * newline comes as \012 (the only character the kernel escapes, and it does not escape the backslash),
- * anything else as it is. A line that is not of this form is counted and skipped, never repaired.
- * Memory: one buffer, whatever the number of mappings.
+ * Runs in the cold thread; the parser is pure. The traced program chooses the file names: a newline
+ * appears as \012 (the only character that the kernel escapes; it does not escape the backslash), all
+ * others as they are. A line of another form is counted and skipped. Memory: one buffer, whatever the
+ * number of mappings.
  */
 #include "lib/os/maps.h"
 
@@ -22,8 +22,8 @@ struct cursor {
 };
 
 /*
- * A number of 1 to 16 hex digits, or 1 to 19 decimal ones, and the character after it (0: a space or
- * the end of the line).
+ * Parses a number of 1 to 16 hexadecimal digits, or 1 to 19 decimal digits, and the character after it
+ * (0: a space or the end of the line).
  */
 static bool number(struct cursor *c, unsigned int base, char after, uint64_t *ret)
 {
@@ -59,7 +59,7 @@ static bool flag(struct cursor *c, char set, char unset, bool *ret)
 	return true;
 }
 
-/* The rest of the line into name: \012 undone, " (deleted)" taken off. */
+/* Copies the rest of the line to name, with \012 converted back and " (deleted)" removed. */
 static bool parse_name(struct cursor *c, char *name, size_t size, bool *deleted)
 {
 	static const char suffix[] = " (deleted)";
@@ -133,7 +133,7 @@ int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const stru
 	return 0;
 }
 
-/* Parse what is there of whole lines and move the rest to the front. */
+/* Parses the complete lines in buf and moves the rest to the front. */
 static int parse_lines(char *buf, size_t *have, bool *skip, int (*cb)(void *ctx, const struct ttmon_mapping *m),
 		       void *ctx)
 {
@@ -143,14 +143,14 @@ static int parse_lines(char *buf, size_t *have, bool *skip, int (*cb)(void *ctx,
 	int err;
 
 	if (!last) {
-		if (*have == BUF_SIZE) { /* no mapping has such a line */
+		if (*have == BUF_SIZE) { /* the line is longer than any valid one */
 			*have = 0;
 			*skip = true;
 		}
 		return 0;
 	}
 	done = (size_t)(last - buf) + 1;
-	if (*skip) { /* the end of the line that was too long */
+	if (*skip) { /* this is the rest of a line that was too long */
 		from = (size_t)((char *)memchr(buf, '\n', done) - buf) + 1;
 		*skip = false;
 	}

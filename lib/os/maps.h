@@ -12,19 +12,19 @@
 struct ttmon_mapping {
 	uint64_t start, end, pgoff;
 	uint32_t prot;	      /* PROT_* */
-	bool shared, deleted; /* "(deleted)" taken off the name */
+	bool shared, deleted; /* deleted: " (deleted)" was removed from the name */
 	uint32_t dev_major, dev_minor;
 	uint64_t ino;
-	const char *name; /* "" when anonymous; valid during the callback; octal escapes (\012) undone */
+	const char *name; /* "" if anonymous; valid during the callback; the octal escape \012 is converted back */
 };
 /*
- * Parses text in the format of /proc/PID/maps. Lines that are not of this form are counted in *bad and
- * skipped. A cb that returns anything but 0 ends it, and that is returned.
+ * Parses text in the format of /proc/PID/maps. Lines of another form are counted in *bad and skipped.
+ * If cb returns a value other than 0, the function ends and returns it.
  */
 int ttmon_maps_parse(const char *text, size_t n, int (*cb)(void *ctx, const struct ttmon_mapping *m), void *ctx,
 		     uint64_t *bad);
 /*
- * Reads and parses the file of a process. proc_root: "/proc", or a copy of it. -ESRCH: there is no
+ * Reads and parses the maps of a process. proc_root: "/proc", or a copy of it. -ESRCH: there is no
  * such process.
  */
 int ttmon_maps_read(const char *proc_root, uint32_t pid, int (*cb)(void *ctx, const struct ttmon_mapping *m),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * outfile.c: written beside and renamed. The name ends in our own process id, so two writers of one
- * path do not meet in one file, and a file of that name can only be left over from a process of our
- * number that died in here.
+ * outfile.c: see outfile.h. The name of the temporary file ends in the process id, so two writers of
+ * one path use different files. A file of that name can only be left from an earlier process with the
+ * same id that was killed here.
  */
 #include "lib/os/outfile.h"
 
@@ -20,7 +20,7 @@ static void unlink_tmp(char (*tmp)[PATH_MAX + 32])
 	}
 }
 
-/* In the folder of path, without a name. */
+/* Opens a file without a name in the folder of path. */
 static int open_nameless(const char *path)
 {
 	char dir[PATH_MAX + 32];
@@ -30,7 +30,7 @@ static int open_nameless(const char *path)
 	slash = strrchr(dir, '/');
 	if (slash)
 		slash[slash == dir] = '\0';
-	/* It gets its name by way of /proc. */
+	/* The file gets its name through /proc later, so /proc has to be there. */
 	return access("/proc/self/fd", X_OK) ? -1 : open(slash ? dir : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 }
 
@@ -71,7 +71,7 @@ static int write_beside(const char *path, bool gzip, ttmon_outfile_fn fn, void *
 	if (err)
 		return err;
 	memcpy(tmp, name, sizeof(tmp));
-	/* NFS and quotas tell of a full disk only here. */
+	/* With NFS and quotas, a full disk may be reported only by close(). */
 	if (close(TAKE_FD(fd)))
 		return -errno;
 	if (rename(tmp, path))

@@ -76,7 +76,7 @@ int ttmon_proc_read_stat(const char *root, uint32_t pid, struct ttmon_proc_stat 
 
 	if (ttmon_proc_read(root, pid, "stat", buf, sizeof(buf)) <= 0)
 		return -ESRCH;
-	/* The name in parentheses may hold anything; it ends at the last one. Fields 3, 9 and 22. */
+	/* The name in parentheses may contain parentheses, so it ends at the last one. Fields 3, 9 and 22. */
 	p = strrchr(buf, ')');
 	if (!p ||
 	    sscanf(p + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &st.state,

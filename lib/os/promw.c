@@ -11,7 +11,7 @@
 #define SUFFIX_TOTAL "_total"
 #define SUFFIX_INFO  "_info"
 #define REPLACEMENT  "\xef\xbf\xbd" /* U+FFFD */
-#define VALUE_MAX    64		    /* 20 digits, a point, an exponent */
+#define VALUE_MAX    64		    /* room for 20 digits, a point, an exponent */
 
 static const char *const type_names[TTMON_PROM_TYPES] = { "counter", "gauge", "histogram", "info" };
 
@@ -23,8 +23,8 @@ const char *ttmon_prom_type_name(unsigned int type)
 /* ---- text ---- */
 
 /*
- * Bytes of the character at p, its number in *code; 0: not valid UTF-8 (overlong, a surrogate, too
- * large, cut off).
+ * Returns the bytes of the character at p, and its number in *code; 0: not valid UTF-8 (overlong, a
+ * surrogate, too large, cut off).
  */
 static size_t utf8(const unsigned char *p, uint32_t *code)
 {
@@ -37,7 +37,7 @@ static size_t utf8(const unsigned char *p, uint32_t *code)
 	}
 	*code = p[0] & (0x7fu >> len);
 	for (size_t i = 1; i < len; i++) {
-		/* The end of the string is no such byte. */
+		/* This check also stops at the end of the string. */
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
 		*code = *code << 6 | (p[i] & 0x3f);
@@ -45,7 +45,7 @@ static size_t utf8(const unsigned char *p, uint32_t *code)
 	return *code < least[len] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : len;
 }
 
-/* The next piece of text: its length in the text, and what to show for it. */
+/* Finds the next piece of a text: its length in the text, and what to show for it. */
 static size_t next_piece(const char *text, const char **show, size_t *show_len)
 {
 	uint32_t code;
@@ -102,7 +102,7 @@ static size_t base_len(const struct ttmon_promw *w)
 	const struct ttmon_prom_metric *m = w->metric;
 	size_t n = strlen(m->name);
 
-	/* In OpenMetrics the metric is what is counted, its sample has the suffix. */
+	/* In OpenMetrics the name of a metric has no suffix; its samples do. */
 	if (w->openmetrics && m->type == TTMON_PROM_COUNTER)
 		n -= strlen(SUFFIX_TOTAL);
 	if (w->openmetrics && m->type == TTMON_PROM_INFO)
@@ -127,7 +127,7 @@ void ttmon_promw_metric(struct ttmon_promw *w, const struct ttmon_prom_metric *m
 	w->begun = false;
 }
 
-/* le: of a bucket, NULL: none. */
+/* le: upper bound of a bucket; NULL: none. */
 static void put_sample(struct ttmon_promw *w, const char *suffix, const char *const *values, const char *le,
 		       const char *value)
 {
@@ -152,7 +152,7 @@ static void put_sample(struct ttmon_promw *w, const char *suffix, const char *co
 	fprintf(w->f, "%s %s\n", le || sep == ',' ? "}" : "", value);
 }
 
-/* Digits after the point as far as they are not zero. */
+/* Appends the digits after the point, without trailing zeros. */
 static void nano_text(char *buf, size_t n, uint64_t value)
 {
 	uint64_t whole = value / NSEC_PER_SEC, rest = value % NSEC_PER_SEC;
@@ -180,8 +180,8 @@ void ttmon_promw_nano(struct ttmon_promw *w, uint64_t value, const char *const *
 }
 
 /*
- * A bound as OpenMetrics wants it: "1e-06", "0.0025", "1.0". The classic format takes any, so both
- * have the same series.
+ * Formats a bound as OpenMetrics requires it: "1e-06", "0.0025", "1.0". The classic format accepts any
+ * form, so both formats have the same series.
  */
 static void bound_text(char *buf, size_t n, uint64_t ns)
 {
@@ -215,7 +215,7 @@ void ttmon_promw_end(struct ttmon_promw *w)
 
 /* ---- Accept ---- */
 
-/* A quality in thousandths: "1", "0.5"; 1000 for what is no number. */
+/* Parses a quality in thousandths: "1", "0.5"; 1000 if it is not a number. */
 static unsigned int quality(const char *text)
 {
 	unsigned int milli = 0, unit = 1000;
@@ -235,10 +235,10 @@ struct range {
 	const char *type; /* "application/openmetrics-text" */
 	size_t len;
 	unsigned int q;
-	bool other; /* a version that is not ours */
+	bool other; /* a version that this writer does not support */
 };
 
-/* One element of the list: a type and its parameters. */
+/* Parses one element of the list: a type and its parameters. */
 static struct range parse_range(const char *p, const char *end)
 {
 	struct range r = { .type = p, .q = 1000 };
@@ -251,7 +251,7 @@ static struct range parse_range(const char *p, const char *end)
 			p++;
 		if (!strncasecmp(p, "q=", 2))
 			r.q = quality(p + 2);
-		/* An older version of OpenMetrics is asked for beside 1.0.0, which comes first. */
+		/* Prometheus requests an older version of OpenMetrics besides 1.0.0, which comes first. */
 		if (!strncasecmp(p, "version=", 8))
 			r.other = strncmp(p + 8, "1.0.0", 5) && strncmp(p + 8, "\"1.0.0\"", 7);
 		while (p < end && *p != ';')
@@ -285,6 +285,6 @@ bool ttmon_prom_wants_openmetrics(const char *accept)
 		}
 		accept += n + (accept[n] == ',');
 	}
-	/* Who takes anything is given the classic one, unless it asks for OpenMetrics as well. */
+	/* A client that accepts any type gets the classic format, unless it names OpenMetrics as well. */
 	return open && open >= (named ? classic : any);
 }

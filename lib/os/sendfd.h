@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* sendfd.h: a message with a descriptor, over a Unix socket (unix(7), SCM_RIGHTS). */
+/* sendfd.h: sends a message with a descriptor over a Unix socket (unix(7), SCM_RIGHTS). */
 #ifndef TTMON_SENDFD_H
 #define TTMON_SENDFD_H
 
@@ -7,7 +7,7 @@
 
 #include "lib/base/util.h"
 
-/* fd: borrowed; -1: none. flags: of sendmsg(2), beside MSG_NOSIGNAL. 0 or -errno. */
+/* fd: borrowed; -1: none. flags: for sendmsg(2), besides MSG_NOSIGNAL. Returns 0 or -errno. */
 static inline int ttmon_send_fd(int sock, const void *msg, size_t size, int fd, int flags)
 {
 	union {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * soon.h: threads that need little of a CPU, but soon: where both CPUs of a host are kept busy by a
- * dozen ordinary threads, one of them may wait for seconds.
+ * soon.h: for threads that need little CPU time but must run soon: on a host whose CPUs are kept busy
+ * by a dozen ordinary threads, an ordinary thread may wait for seconds.
  */
 #ifndef TTMON_SOON_H
 #define TTMON_SOON_H
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 
 /*
- * The calling thread gets the lowest real-time priority where that is allowed (the kernel still
- * keeps 5 % for everybody else), else the best nice value. Threads of one priority take turns of
- * 100 ms: who works for longer than a millisecond calls sched_yield() now and then. What it forks
- * has ordinary priority again. Returns whether it has a real-time priority: then nothing but the
- * kernel and its like takes its CPU from it.
+ * Gives the calling thread the lowest real-time priority if that is permitted (the kernel still
+ * reserves 5 % for other threads), else the best nice value. Threads of equal priority take turns of
+ * 100 ms, so a thread that works longer than a millisecond should call sched_yield() now and then.
+ * Processes that it forks have ordinary priority. Returns whether it has a real-time priority: then
+ * only other real-time threads and the kernel run before it.
  */
 bool ttmon_thread_soon(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* thread.h: threads that no signal reaches: those are for the threads that wait for them. */
+/* thread.h: starts threads with all signals blocked; signals go to the threads that wait for them. */
 #ifndef TTMON_THREAD_H
 #define TTMON_THREAD_H
 
@@ -8,14 +8,17 @@
 
 #include "lib/base/util.h"
 
-/* name: 15 characters at most; NULL: it keeps that of who starts it. attr: NULL. -errno. */
+/*
+ * name: 15 characters at most; NULL: the name of the starting thread. attr: may be NULL. Returns 0 or
+ * -errno.
+ */
 static inline int ttmon_thread_start(pthread_t *ret, const pthread_attr_t *attr, const char *name, void *(*fn)(void *),
 				     void *ctx)
 {
 	sigset_t all, before;
 	int err;
 
-	/* It is born with the mask of who makes it: no signal ever finds it open. */
+	/* The new thread inherits the mask, so no signal can reach it even at its start. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = -pthread_create(ret, attr, fn, ctx);

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-/* linux/mount.h, which does not go together with sys/mount.h of glibc before 2.36. */
+/* Values of linux/mount.h, which conflicts with sys/mount.h of glibc before 2.36. */
 #define CONFIG_CMD_CREATE 6
 
 static int open_mounted(const char *path, int *ret)
@@ -19,7 +19,7 @@ static int open_mounted(const char *path, int *ret)
 
 	if (fd < 0)
 		return -errno;
-	/* The folder is there, and empty, where nothing is mounted on it. */
+	/* The folder also exists, empty, if nothing is mounted on it. */
 	if (fstatfs(fd, &st) || (unsigned long)st.f_type != TRACEFS_MAGIC)
 		return -ENOENT;
 	*ret = TAKE_FD(fd);

@@ -21,10 +21,10 @@ struct ttmon_worker {
 	int event_fd;
 	pthread_t thread;
 	bool started;
-	size_t out; /* asked for, and done() not called yet; of the asking thread alone */
+	size_t out; /* requests whose done() was not called yet; only used by the requesting thread */
 	pthread_mutex_t lock;
-	pthread_cond_t more, less; /* there is work; some is done */
-	bool stop;		   /* these are under the lock */
+	pthread_cond_t more, less; /* signalled when there is work; when some is done */
+	bool stop;		   /* the fields below are protected by the lock */
 	struct jobs asked, over;
 };
 
@@ -81,7 +81,7 @@ int ttmon_worker_new(const char *name, int event_fd, struct ttmon_worker **ret)
 	w->event_fd = event_fd;
 	w->asked.last = &w->asked.first;
 	w->over.last = &w->over.first;
-	/* Who asks may be in more of a hurry than the thread. */
+	/* The requesting thread may have a higher priority than the worker. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&w->lock, &attr);
@@ -117,7 +117,7 @@ int ttmon_worker_do(struct ttmon_worker *w, void (*work)(void *ctx), void (*done
 
 	if (!j)
 		return -ENOMEM;
-	/* With the first work: most have none. */
+	/* The thread is started with the first work, because most workers never get any. */
 	err = w->started ? 0 : ttmon_thread_start(&w->thread, NULL, w->name, run, w);
 	if (err) {
 		free(j);
@@ -133,7 +133,7 @@ int ttmon_worker_do(struct ttmon_worker *w, void (*work)(void *ctx), void (*done
 	return 0;
 }
 
-/* wait: for the next one, if any is out. False: there is none. */
+/* wait: wait for the next finished work, if any is pending. Returns false if there is none. */
 static bool end_one(struct ttmon_worker *w, bool wait)
 {
 	struct job *j;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * arena.c: see arena.h. Free pieces are in lists by class: each size up to 32 units has one, above
- * that eight to each power of two.
+ * arena.c: see arena.h. Free pieces are in lists by size class: one class for each size up to 32
+ * units, above that eight classes for each power of two.
  */
 #include "lib/pin/arena.h"
 #include "lib/base/grow.h"
@@ -94,7 +94,7 @@ int ttmon_arena_add(struct ttmon_arena *a, uint64_t unit, uint64_t units)
 	return 0;
 }
 
-/* What is left free before a request that takes from this piece. */
+/* Returns the units that alignment leaves free before a request that is placed in this piece. */
 static uint64_t gap_of(const struct ttmon_arena_piece *p, uint64_t units)
 {
 	return units < TTMON_ARENA_PAGE ? 0 : ROUND_UP(p->unit, TTMON_ARENA_PAGE) - p->unit;
@@ -105,7 +105,10 @@ static bool fits(const struct ttmon_arena_piece *p, uint64_t units)
 	return p->units >= units && p->units - units >= gap_of(p, units);
 }
 
-/* The smallest of a class that will do, the lowest of several; NONE. */
+/*
+ * Returns the smallest piece of a class that is large enough, the one with the lowest address if
+ * several are; NONE.
+ */
 static uint32_t best_of(const struct ttmon_arena *a, unsigned int class, uint64_t units)
 {
 	uint32_t best = NONE, i = a->first[class];
@@ -131,7 +134,7 @@ static unsigned int next_class(const struct ttmon_arena *a, unsigned int from)
 	return TTMON_ARENA_CLASSES;
 }
 
-/* The next piece behind the rover in its region that will do, around its end. */
+/* Returns the next large enough piece behind the rover in its region, continuing from its start. */
 static uint32_t next_fit(const struct ttmon_arena *a, uint64_t units)
 {
 	uint32_t i = a->rover;
@@ -149,8 +152,8 @@ static uint32_t next_fit(const struct ttmon_arena *a, uint64_t units)
 }
 
 /*
- * Cut piece i behind so many units; what is behind is free. False: there is no memory for that, and it
- * stays whole.
+ * Cuts piece i after so many units; the rest becomes free. Returns false if there is no memory for
+ * that; the piece stays whole then.
  */
 static bool cut(struct ttmon_arena *a, uint32_t i, uint64_t units)
 {
@@ -175,7 +178,10 @@ uint32_t ttmon_arena_take(struct ttmon_arena *a, uint64_t units)
 	uint32_t i = next_fit(a, units);
 	uint64_t gap;
 
-	/* Its own class has smaller ones too. */
+	/*
+	 * The class of this size also has smaller pieces, so it was searched separately; all pieces of higher
+	 * classes are large enough.
+	 */
 	for (unsigned int c = next_class(a, class_of(units)); i == NONE && c < TTMON_ARENA_CLASSES;
 	     c = next_class(a, c + 1))
 		i = best_of(a, c, units);
@@ -200,7 +206,7 @@ uint32_t ttmon_arena_take(struct ttmon_arena *a, uint64_t units)
 	return i;
 }
 
-/* The piece after i becomes part of it. */
+/* Merges the piece after i into it. */
 static void join_after(struct ttmon_arena *a, uint32_t i)
 {
 	uint32_t after = a->v[i].after;
@@ -260,15 +266,15 @@ bool ttmon_arena_give_back(struct ttmon_arena *a, uint64_t at_least, uint64_t *u
 }
 
 /*
- * Would with this request no more be used than a sixteenth over what is known, if what is free lay
- * together?
+ * Returns whether the request would fit if the free memory were contiguous, while at most a sixteenth
+ * more than the known need is used.
  */
 static bool has_room(const struct ttmon_arena *a, const struct ttmon_arena_want *w)
 {
 	return a->units && a->units >= w->known && a->used + w->units <= w->known + w->known / 16;
 }
 
-/* Units of the next region: whole pages. */
+/* Returns the units of the next region: whole pages. */
 static uint64_t more(const struct ttmon_arena *a, const struct ttmon_arena_want *w)
 {
 	uint64_t units = w->units < TTMON_ARENA_PAGE ? w->units : ROUND_UP(w->units, TTMON_ARENA_PAGE);
@@ -276,7 +282,7 @@ static uint64_t more(const struct ttmon_arena *a, const struct ttmon_arena_want 
 
 	if (!a->units)
 		return ROUND_UP(MAX(w->known, units), TTMON_ARENA_PAGE);
-	/* More than was ever needed: this is another run than those, the more so the more it is. */
+	/* More is used than ever before, so this run differs from the earlier ones, and may need even more. */
 	if (a->used + units > w->known && a->units > w->known)
 		step = MAX(step, (a->units - w->known) / 2);
 	return ROUND_UP(units >= step ? units : step / units * units, TTMON_ARENA_PAGE);
@@ -293,7 +299,9 @@ enum ttmon_arena_step ttmon_arena_serve(struct ttmon_arena *a, const struct ttmo
 	if (has_room(a, w) && !w->alone)
 		return TTMON_ARENA_LEAVE;
 	*units = more(a, w);
-	/* Rather than more than was ever needed, unless a call costs more than the pages. */
+	/*
+	 * Before exceeding the known need, unpin an unused region, unless the call costs more than its pages.
+	 */
 	if (a->units + *units > MAX(w->known, a->used + *units) && ttmon_arena_give_back(a, w->call, unit, units))
 		return TTMON_ARENA_GIVE_BACK;
 	return TTMON_ARENA_ADD;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * arena.h: pinned memory given out in pieces: few regions, each pinned by one call, whose pages are
- * used again for whatever size comes next. Pure; the simulation of advice (policy_region.c) and the
- * preloaded allocator (preload/region.c) keep their memory in one, and both do what
- * ttmon_arena_serve() says. Addresses and sizes are numbers of units of TTMON_ARENA_UNIT bytes, so
- * that small pieces share a page; a piece of a page or more begins at a page.
+ * arena.h: an allocator for pinned memory: a few regions, each pinned by one call, whose pages are
+ * reused for allocations of any size. Pure. The simulation of advice (policy_region.c) and the
+ * preloaded allocator (preload/region.c) both use it, and both follow ttmon_arena_serve(). Addresses
+ * and sizes are in units of TTMON_ARENA_UNIT bytes, so that small pieces can share a page; a piece of
+ * a page or more begins at a page boundary.
  *
- * Pieces of a region that lie beside each other and are free become one. A request takes the next
- * piece behind the last one that will do (buffers of a loop are freed in the order they were made, so
- * what is free stays together); if none of 64 does, the smallest that will; and leaves the rest free.
+ * Adjacent free pieces of a region are merged. A request takes the next large enough piece behind the
+ * last one used (a loop frees its buffers in the order of allocation, so free memory stays
+ * contiguous); if none of the next 64 is large enough, the smallest one that is. The rest of the piece
+ * stays free.
  */
 #ifndef TTMON_LIB_ARENA_H
 #define TTMON_LIB_ARENA_H
@@ -16,14 +17,14 @@
 #include "lib/base/util.h"
 
 #define TTMON_ARENA_NONE    UINT32_MAX
-#define TTMON_ARENA_UNIT    512u /* bytes: what pieces are aligned to */
-#define TTMON_ARENA_PAGE    8u	 /* units */
+#define TTMON_ARENA_UNIT    512u /* bytes: alignment of pieces */
+#define TTMON_ARENA_PAGE    8u	 /* units in a page */
 #define TTMON_ARENA_CLASSES 288
 
 struct ttmon_arena_piece {
 	uint64_t unit, units;
-	uint32_t before, after; /* in its region; TTMON_ARENA_NONE: its ends */
-	uint32_t prev, next;	/* of its class while it is free; next: of those that are in no use */
+	uint32_t before, after; /* neighbours in its region; TTMON_ARENA_NONE: the end of the region */
+	uint32_t prev, next;	/* list of its class while it is free; next: also links unused entries */
 	bool free;
 };
 
@@ -32,56 +33,54 @@ struct ttmon_arena {
 	uint32_t n, cap, unused;
 	uint32_t first[TTMON_ARENA_CLASSES];
 	uint64_t has[(TTMON_ARENA_CLASSES + 63) / 64];
-	uint64_t units, used;	 /* of all regions; given out */
-	uint32_t regions, rover; /* rover: where the last request was served */
+	uint64_t units, used;	 /* units of all regions; units in use */
+	uint32_t regions, rover; /* rover: the piece of the last request */
 };
 
 void ttmon_arena_init(struct ttmon_arena *a);
 void ttmon_arena_fini(struct ttmon_arena *a);
-/* One more region: whole pages, from the start of one. -ENOMEM. */
+/* Adds a region of whole pages that begins at a page. Returns 0 or -ENOMEM. */
 int ttmon_arena_add(struct ttmon_arena *a, uint64_t unit, uint64_t units) _must_check;
-/* What a request of so many bytes takes. */
+/* Returns the units that a request of this many bytes takes. */
 static inline uint64_t ttmon_arena_units(uint64_t bytes)
 {
 	return MAX(bytes / TTMON_ARENA_UNIT + (bytes % TTMON_ARENA_UNIT != 0), 1u);
 }
 /*
- * A piece of at least so many units (not 0), of as many unless memory runs out. TTMON_ARENA_NONE: none
- * is large enough.
+ * Takes a piece of at least so many units (not 0); exactly so many unless memory runs out.
+ * TTMON_ARENA_NONE: no piece is large enough.
  */
 uint32_t ttmon_arena_take(struct ttmon_arena *a, uint64_t units);
 void ttmon_arena_put(struct ttmon_arena *a, uint32_t piece);
 
 struct ttmon_arena_want {
 	uint64_t units;
-	uint64_t known; /* units that earlier runs were worth at one time */
-	uint64_t call;	/* units that could be pinned in the time that a call takes beside its pages */
-	bool waiting;	/* there are freed pieces whose copies are under way */
-	bool alone;	/* it pays to pin this request by itself */
+	uint64_t known; /* units that were worth pinning at one time in earlier runs */
+	uint64_t call;	/* units that could be pinned in the time of the fixed cost of a call */
+	bool waiting;	/* some freed pieces have copies in progress */
+	bool alone;	/* it pays to pin this request individually */
 };
 enum ttmon_arena_step {
-	TTMON_ARENA_TAKEN, /* *piece */
-	TTMON_ARENA_WAIT,  /* wait for the copies of the piece that was freed first, put it, and ask again */
-	/* leave this request pageable: what is free would do, but lies in pieces that are too small */
+	TTMON_ARENA_TAKEN, /* success: the piece is *piece */
+	TTMON_ARENA_WAIT,  /* wait for the copies of the piece that was freed first, free it here, and call again */
+	/* leave this request pageable: enough is free, but in pieces that are too small */
 	TTMON_ARENA_LEAVE,
-	TTMON_ARENA_GIVE_BACK, /* the region [*unit, *unit + *units) is out of the arena: unpin it, and ask again */
-	TTMON_ARENA_ADD,       /* pin a region of *units, add it, and ask again */
+	/* the region [*unit, *unit + *units) was removed from the arena: unpin it, and call again */
+	TTMON_ARENA_GIVE_BACK,
+	TTMON_ARENA_ADD, /* pin a region of *units, add it, and call again */
 };
 /*
- * What to do for a request. As long as no more was pinned than was known to be needed, a region is
- * added: the first has all that is known. After that pieces that were freed are waited for; then the
- * request is left pageable, if at most a sixteenth more than what is known would be used with it and
- * it does not pay for a pin by itself. Else regions that nothing of is used go, unless a call costs
- * more than their pages, and one is added: a thirty-second of what there is at a time, or as many
- * pages as a call is worth up to a sixteenth, or half of what there is already beyond what was known;
- * whole requests of this size.
+ * Decides how to serve a request. While no more is pinned than the known need, a region is added: the
+ * first one has the whole known need. After that, the caller waits for freed pieces with copies in
+ * progress. Then the request is left pageable, if with it at most a sixteenth more than the known need
+ * would be used and it does not pay to pin it individually. Otherwise unused regions are removed,
+ * unless a call costs more than their pages, and a region is added. Its size is a thirty-second of all
+ * regions, or as many pages as a call is worth (up to a sixteenth of all), or half of what was pinned
+ * beyond the known need; in whole requests of this size.
  */
 enum ttmon_arena_step ttmon_arena_serve(struct ttmon_arena *a, const struct ttmon_arena_want *w, uint32_t *piece,
 					uint64_t *unit, uint64_t *units);
-/*
- * A region of which nothing is given out, taken out of it: the largest of at least so many units.
- * False: there is none.
- */
+/* Removes the largest unused region of at least so many units. Returns false if there is none. */
 bool ttmon_arena_give_back(struct ttmon_arena *a, uint64_t at_least, uint64_t *unit, uint64_t *units);
 
 #endif

@@ -23,8 +23,7 @@ uint64_t ttmon_groups_pages(const struct ttmon_run_alloc *a)
 }
 
 /*
- * That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is
- * what is mapped there.
+ * Returns the name that distinguishes the memory: the name that the allocator gave, or what is mapped.
  */
 static const char *name_of(const struct ttmon_run_alloc *a)
 {
@@ -50,14 +49,14 @@ void ttmon_groups_add(struct ttmon_memory *m, const struct ttmon_run *run, const
 	m->in_place |= (a->flags & TTMON_RUN_IN_PLACE) != 0;
 	m->gpu |= (a->flags & TTMON_RUN_GPU) != 0;
 	m->unknown_kind |= (a->flags & TTMON_RUN_UNSEEN) != 0;
-	/* No call of the program's asks for a driver's DMA buffer. */
+	/* A driver's DMA buffer is not requested by a call of the program, so it has no call site. */
 	m->unknown_site |= !a->site && !name_of(a) && a->method != TTMON_METHOD_TT_DMA;
 	m->at_least |= (a->flags & TTMON_RUN_AT_LEAST) != 0;
 }
 
 /*
- * As in advice.c: device memory is no candidate for anything; a mapping that was never copied has
- * nothing to say.
+ * As in daemon/core/history/advice.c: device memory cannot be pinned, and there is no advice for a
+ * mapping that was never copied.
  */
 static bool of_interest(const struct ttmon_run_alloc *a)
 {
@@ -74,7 +73,7 @@ struct maker {
 	uint64_t seed;
 };
 
-/* Mappings are told apart by their names, other memory where its call site is not known. */
+/* Mappings are distinguished by their names, other memory only if its call site is not known. */
 static const char *group_name(const struct ttmon_run_alloc *a)
 {
 	return a->method == TTMON_METHOD_MMAP || !a->site ? name_of(a) : NULL;
@@ -84,12 +83,15 @@ static bool is_same(const struct ttmon_pin_group *x, const struct ttmon_run_allo
 {
 	bool map = a->method == TTMON_METHOD_MMAP;
 
-	/* Names of a run are the same where their text is. A mapping without name and site is by itself. */
+	/*
+	 * Two names of a run are equal if they are the same pointer. A mapping without name and site is a
+	 * group of its own.
+	 */
 	return x->proc == a->proc && x->site == a->site && x->method == a->method && x->name == group_name(a) &&
 	       (!map || a->name || a->site);
 }
 
-/* NULL: no memory. */
+/* Returns NULL if memory runs out. */
 static struct ttmon_pin_group *group_of(struct maker *m, uint32_t i)
 {
 	const struct ttmon_run_alloc *a = &m->run->allocs[i];
@@ -132,7 +134,7 @@ static int gather(struct maker *m)
 	return 0;
 }
 
-/* Edges of one group after the other, in one table. */
+/* The edges of the groups share one table, which is filled one group at a time. */
 static int judge(struct maker *m)
 {
 	struct ttmon_pin_groups *g = m->g;

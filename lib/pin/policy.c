@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * policy.c: what a way of pinning would have cost: a run made into lives, who of them is pinned, and
- * the sums. The choice with hindsight is in policy_best.c, PyTorch's cache in policy_pool.c, regions
- * in policy_region.c.
+ * policy.c: computes what a pinning policy would have cost: makes lives from a run, selects those that
+ * are pinned, and computes the sums. policy_best.c selects with hindsight, policy_pool.c models
+ * PyTorch's cache, policy_region.c regions.
  */
 #include "lib/pin/groups.h"
 #include "lib/base/search.h"
@@ -32,14 +32,17 @@ const char *ttmon_policy_help(unsigned int policy)
 	return policy < ARRAY_SIZE(helps) ? helps[policy] : "?";
 }
 
-/* ---- a run as lives ---- */
+/* ---- from a run to lives ---- */
 
 static bool is_simulated(const struct ttmon_run_alloc *a)
 {
 	return ttmon_run_is_pinned(a) || a->method == TTMON_METHOD_CUSTOM;
 }
 
-/* A mapping that was moved: ordinary memory that could be pinned, and that no allocator handed out. */
+/*
+ * Returns whether this is a mapping that was copied: pageable memory that no allocator returned, but
+ * that could be pinned.
+ */
 static bool is_moved_map(const struct ttmon_run_alloc *a)
 {
 	return a->method == TTMON_METHOD_MMAP && ttmon_run_moved(a);
@@ -56,7 +59,7 @@ static int by_place(const void *pa, const void *pb)
 	return a->alloc_ns < b->alloc_ns ? -1 : a->alloc_ns > b->alloc_ns;
 }
 
-/* Custom allocations by address: what a registration can be of. */
+/* Custom allocations sorted by address, to find the one that a registration belongs to. */
 struct customs {
 	const struct ttmon_run_alloc **v;
 	size_t n;
@@ -79,7 +82,9 @@ static void customs_fini(struct customs *c)
 	free(c->v);
 }
 
-/* The one that was live where and when this registration was made; NULL. */
+/*
+ * Returns the custom allocation that was live where and when this registration was made; NULL: none.
+ */
 static const struct ttmon_run_alloc *custom_below(const struct customs *c, const struct ttmon_run_alloc *reg)
 {
 	size_t lo = 0, hi = c->n;
@@ -109,7 +114,9 @@ static void life_of(struct ttmon_policy_life *l, const struct ttmon_run *run, si
 	l->at_end = (a->flags & TTMON_RUN_LIVE) != 0;
 }
 
-/* What was copied from or to it: the last copy ends when an average one has been transferred. */
+/*
+ * Adds the copies of an allocation. The last copy is taken to end after the time of an average copy.
+ */
 static void add_copies(struct ttmon_policy_life *l, const struct ttmon_run_alloc *a, const struct ttmon_cost *cost)
 {
 	uint64_t copies = (uint64_t)a->h2d_copies + a->d2h_copies + a->other_copies, ready;
@@ -175,8 +182,8 @@ static int sim_fill(struct ttmon_policy_sim *s, const struct ttmon_run *run, con
 	if (!at || !s->v || !s->ends)
 		return -ENOMEM;
 	/*
-	 * Registrations of custom memory are told to it, which may stand anywhere in the table: it needs its
-	 * life first.
+	 * A registration of custom memory is added to that memory's life, which may come later in the table,
+	 * so all lives are made first.
 	 */
 	for (size_t i = 0; i < run->nr_allocs; i++) {
 		const struct ttmon_run_alloc *a = &run->allocs[i];
@@ -240,7 +247,7 @@ void ttmon_policy_meter_add(struct ttmon_policy_meter *m, uint64_t now_ns, int64
 	r->requested_peak = MAX(r->requested_peak, m->requested);
 }
 
-/* Each is pinned while it lives. */
+/* Each allocation is pinned while it lives. */
 static void while_it_lives(const struct ttmon_policy_sim *s, struct ttmon_policy_meter *m)
 {
 	struct ttmon_policy_walk w = { 0 };
@@ -262,8 +269,8 @@ static void while_it_lives(const struct ttmon_policy_sim *s, struct ttmon_policy
 }
 
 /*
- * The same, but a page that was given back is always found again: as many are pinned as the peak has,
- * each process by one call.
+ * The same, but freed pages are always reused: as many pages are pinned as the peak has, by one call
+ * for each process.
  */
 static int pages_used_again(const struct ttmon_policy_sim *s, struct ttmon_policy_meter *m)
 {

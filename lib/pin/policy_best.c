@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * policy_best.c: the choice with hindsight, and how few pages any choice must have. See policy.h.
+ * policy_best.c: the choice with hindsight, and the lower bound on the pages of any choice. See
+ * policy.h.
  *
- * The load (pages pinned at one time) can only rise where a life begins, so it is kept for those
- * moments alone, numbered in their order: the leaves of a tree whose inner nodes hold the highest load
- * below them. A life adds its pages to the moments from its own to the last before its end. n log n.
+ * The load (pages pinned at one time) only rises when a life begins, so it is computed for these
+ * moments only, numbered in order. They are the leaves of a tree whose inner nodes have the highest
+ * load below them. A life adds its pages to the moments from its own to the last before its end. The
+ * time is n log n.
  */
 #include "lib/pin/policy_int.h"
 #include "lib/base/search.h"
@@ -12,8 +14,8 @@
 /* ---- the load over time ---- */
 
 struct load {
-	uint64_t *max;	 /* of the subtree, with what was added to all of it at it or below */
-	uint64_t *add;	 /* to all of the subtree */
+	uint64_t *max;	 /* highest load of the subtree, including what was added to it as a whole */
+	uint64_t *add;	 /* added to the whole subtree */
 	uint32_t leaves; /* a power of two */
 };
 
@@ -41,7 +43,7 @@ static void load_pull(struct load *t, uint32_t node)
 		t->max[node] = MAX(t->max[2 * node], t->max[2 * node + 1]) + t->add[node];
 }
 
-/* To the moments from..to - 1. Taking away is adding what wraps around to it. */
+/* Adds pages to the moments from..to - 1. To subtract, add the two's complement. */
 static void load_add(struct load *t, uint32_t from, uint32_t to, uint64_t pages)
 {
 	uint32_t lo = from + t->leaves, hi = to + t->leaves;
@@ -65,13 +67,13 @@ static uint64_t load_peak(const struct load *t)
 	return t->max[1];
 }
 
-/* The highest of the moments from..to - 1. */
+/* Returns the highest load of the moments from..to - 1. */
 static uint64_t load_max(const struct load *t, uint32_t from, uint32_t to)
 {
 	uint32_t l = from + t->leaves, h = to - 1 + t->leaves;
 	uint64_t left = t->max[l], right = t->max[h];
 
-	/* Upwards on both sides: what lies between them, and what is added above. */
+	/* Go up on both sides: take what lies between them, and what was added above. */
 	while (l / 2 != h / 2) {
 		if (!(l & 1))
 			left = MAX(left, t->max[l + 1]);
@@ -91,7 +93,7 @@ static uint64_t load_max(const struct load *t, uint32_t from, uint32_t to)
 /* ---- the choice ---- */
 
 struct worth {
-	double per_page; /* ns saved */
+	double per_page; /* ns saved for each page */
 	uint32_t life;
 };
 
@@ -107,8 +109,8 @@ static int by_worth(const void *pa, const void *pb)
 struct choice {
 	struct ttmon_policy_sim *s;
 	struct load load;
-	uint32_t *to;	 /* of each life: the moment before which it ended */
-	struct worth *v; /* lives that transfers save something for, best first */
+	uint32_t *to;	 /* for each life: the moment before which it ended */
+	struct worth *v; /* lives whose transfers save something, best first */
 	uint32_t n;
 };
 
@@ -153,8 +155,8 @@ static void set_pinned(struct choice *c, uint32_t life, bool in)
 }
 
 /*
- * How many of the best make the set that gains most. Those of one worth are taken together: nothing
- * tells them apart.
+ * Returns how many of the best lives make the set with the highest gain. Lives of equal worth are
+ * taken together, as nothing distinguishes them.
  */
 static uint32_t take_best(struct choice *c)
 {
@@ -213,23 +215,23 @@ int ttmon_policy_hindsight(struct ttmon_policy_sim *s)
 	return err;
 }
 
-/* ---- the bound ---- */
+/* ---- the lower bound ---- */
 
 /*
- * What a choice leaves pageable, `spare` bytes in all, has to bring the pages down to its peak at
- * every moment. So for any set of moments: at each of them the least worthy pages are left out until
- * the peak is reached, a life that spans several moments paying an equal part of its bytes at each;
- * the peak is too low if that takes more than there is to spare. The lowest that is not is no higher
- * than any choice's.
+ * What a choice leaves pageable, `spare` bytes in all, must reduce the pages to its peak at every
+ * moment. So, for any set of moments: at each moment the least worthy pages are left out until the
+ * peak is reached, where a life that spans several moments contributes an equal part of its bytes to
+ * each. If that takes more than `spare` bytes, the peak is too low. The lowest peak that is not too
+ * low is a lower bound for every choice.
  */
 
 struct left_out {
-	double bytes, pages; /* of this one; then of all up to it */
+	double bytes, pages; /* of this life; then the sums up to it */
 };
 
 struct moment {
-	uint64_t ns, pages; /* of what was copied or is kept */
-	uint32_t first, n;  /* what can be left out, least worthy first */
+	uint64_t ns, pages; /* pages of lives that were copied or are kept */
+	uint32_t first, n;  /* lives that can be left out, least worthy first */
 };
 
 static bool is_wanted(const struct ttmon_policy_life *l)
@@ -246,8 +248,8 @@ static int by_density(const void *pa, const void *pb)
 }
 
 /*
- * The moment of most pages in each of up to n stretches with as many births. Returns how many there
- * are.
+ * Finds the moment with the most pages in each of up to n intervals with equal numbers of births.
+ * Returns their number.
  */
 static uint32_t find_moments(const struct ttmon_policy_sim *s, struct moment *v, uint32_t n)
 {
@@ -278,7 +280,7 @@ static uint32_t find_moments(const struct ttmon_policy_sim *s, struct moment *v,
 	return found;
 }
 
-/* The first of the moments at or after ns. */
+/* Returns the first of the moments at or after ns. */
 static uint32_t moment_at(const struct moment *v, uint32_t n, uint64_t ns)
 {
 	uint32_t lo = 0;
@@ -288,8 +290,8 @@ static uint32_t moment_at(const struct moment *v, uint32_t n, uint64_t ns)
 }
 
 /*
- * Fills in pages and what can be left out. NULL: no memory, or (*n 0) more of it than a few times the
- * lives.
+ * Fills in the pages and the lives that can be left out. NULL: out of memory, or (*n 0) they would
+ * take more memory than a few times the lives.
  */
 static struct left_out *fill_moments(const struct ttmon_policy_sim *s, struct moment *v, uint32_t *n)
 {
@@ -346,8 +348,8 @@ static struct left_out *fill_moments(const struct ttmon_policy_sim *s, struct mo
 }
 
 /*
- * The bytes that go with so many pages, a part of the last life with a part of its bytes; more than
- * there are: infinite.
+ * Returns the bytes that belong to so many pages, with a proportional part of the last life; infinite
+ * if there are fewer pages.
  */
 static double bytes_of(const struct left_out *v, uint32_t n, double pages)
 {
@@ -369,7 +371,7 @@ static bool is_enough(const struct moment *v, uint32_t n, const struct left_out 
 	for (uint32_t k = 0; k < n; k++)
 		if (v[k].pages > peak)
 			bytes += bytes_of(out + v[k].first, v[k].n, (double)(v[k].pages - peak));
-	/* Rounding must not make a bound of what is none. */
+	/* Allow for rounding, so that the bound stays valid. */
 	return bytes <= spare * (1 + 1e-9) + 1e-3;
 }
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * policy_pool.c: PyTorch's cache of freed blocks; each process has its own, which ends with it.
+ * policy_pool.c: models PyTorch's cache of freed blocks; each process has its own cache, which ends
+ * with it.
  *
- * PyTorch (aten/src/ATen/core/CachingHostAllocator.h): a request is rounded up to a power of two,
- * unless it is past a threshold. A freed block with asynchronous copies waits in a queue for its
- * events; each allocation takes from the front of it what is done, and stops at the first that is not.
- * A request takes any block of its power of two that is large enough (here the smallest, there the
- * last one freed: the same where all are rounded), else pins a new one. Blocks are never split nor
- * given back, but those past the cache threshold are, at once.
+ * PyTorch (aten/src/ATen/core/CachingHostAllocator.h) rounds a request up to a power of two, unless it
+ * is above a threshold. A freed block with asynchronous copies waits in a queue for its events; each
+ * allocation removes finished ones from the front, up to the first that is not finished. A request
+ * takes any cached block of its power of two that is large enough (the smallest here, the last one
+ * freed there: these are the same if all are rounded), else it pins a new one. Blocks are never split,
+ * and never freed unless they are above the cache threshold, which are freed at once.
  *
- * Blocks are kept by class: (process, size), numbered in that order, with the oldest first in each. A
- * set of bits, in words of words, says which have any, so that the next one is found in a few steps.
+ * Blocks are kept by class (process, size), numbered in that order, the oldest first in each class. A
+ * set of bits, organized as a tree of words, says which classes have blocks, so that the next one is
+ * found in a few steps.
  */
 #include "lib/pin/policy_int.h"
 
 #define NIL    UINT32_MAX
-#define LEVELS 6 /* 64^6 is more than there are 32-bit numbers */
+#define LEVELS 6 /* 64^6 exceeds the range of 32-bit numbers */
 
 /* ---- a set of numbers ---- */
 
@@ -59,7 +61,7 @@ static void bits_clear(struct bits *b, uint32_t i)
 	}
 }
 
-/* The first at or after i; NIL. */
+/* Returns the first number at or after i; NIL: none. */
 static uint32_t bits_next(const struct bits *b, uint32_t i)
 {
 	unsigned int l = 0;
@@ -71,7 +73,7 @@ static uint32_t bits_next(const struct bits *b, uint32_t i)
 			break;
 		if (++l == b->levels)
 			return NIL;
-		/* The word behind this one, in the level above. */
+		/* Continue with the next word, in the level above. */
 		i = i / 64 + 1;
 	}
 	for (i = i / 64 * 64 + (uint32_t)__builtin_ctzll(word); l--;)
@@ -84,8 +86,8 @@ static uint32_t bits_next(const struct bits *b, uint32_t i)
 struct block {
 	uint64_t ready_ns, size, pages;
 	uint32_t class, proc;
-	uint32_t next, prev;   /* of its class, or in the queue of its process */
-	uint32_t newer, older; /* of its process */
+	uint32_t next, prev;   /* links in its class, or in the queue of its process */
+	uint32_t newer, older; /* links in its process */
 };
 
 struct queue {
@@ -93,7 +95,7 @@ struct queue {
 };
 
 struct cache {
-	struct queue waiting; /* for their copies, in the order they were freed */
+	struct queue waiting; /* freed blocks that wait for their copies, in the order of the frees */
 	struct queue age;
 	uint64_t end_ns;
 };
@@ -110,17 +112,17 @@ struct pool {
 	struct ttmon_policy_meter *m;
 	struct cache *caches;
 	uint32_t nr_caches;
-	uint32_t *by_end; /* processes */
+	uint32_t *by_end; /* processes sorted by their end */
 	struct class *classes;
 	uint32_t nr_classes;
 	struct bits full;   /* classes that have blocks */
-	uint32_t *class_of; /* lives */
+	uint32_t *class_of; /* class of each life */
 	uint32_t *block_of;
 	struct block *blocks;
 	uint32_t nr_blocks;
 };
 
-/* Of the block that this life gets if it is pinned again. */
+/* Returns the size of the block that this life gets if a new one is pinned. */
 static uint64_t block_size(const struct pool *p, const struct ttmon_policy_life *l)
 {
 	const struct ttmon_policy_cfg *cfg = p->s->cfg;
@@ -134,7 +136,7 @@ static uint64_t block_size(const struct pool *p, const struct ttmon_policy_life 
 	return size;
 }
 
-/* The largest that will do for this size. */
+/* Returns the largest block that may serve this size. */
 static uint64_t size_limit(uint64_t size)
 {
 	uint64_t limit = 1;
@@ -237,7 +239,7 @@ static int pool_init(struct pool *p)
 	return err ? err : make_caches(p);
 }
 
-/* ---- in and out ---- */
+/* ---- taking and returning blocks ---- */
 
 static void put_back(struct pool *p, uint32_t i)
 {
@@ -266,7 +268,7 @@ static void take(struct pool *p, uint32_t i)
 		bits_clear(&p->full, b->class);
 }
 
-/* A block that will do, out of the cache; NIL. */
+/* Removes a suitable block from the cache; NIL: none. */
 static uint32_t find(struct pool *p, uint32_t class)
 {
 	uint64_t limit = size_limit(p->classes[class].size);
@@ -299,7 +301,7 @@ static uint32_t pin(struct pool *p, uint32_t class, uint64_t now_ns)
 	return p->nr_blocks++;
 }
 
-/* A freed block whose copies are done is cached, or given back. */
+/* Caches a freed block whose copies are done, or frees it. */
 static void settle(struct pool *p, uint32_t i, uint64_t now_ns)
 {
 	uint64_t max = p->s->cfg->torch_cached_max;
@@ -357,7 +359,7 @@ static void life_ends(struct pool *p, uint32_t life)
 		settle(p, i, l->to_ns);
 }
 
-/* A process is gone, and what it had cached. */
+/* Handles the end of a process and of its cache. */
 static void gone(struct pool *p, struct cache *c)
 {
 	for (uint32_t i = c->waiting.first; i != NIL; i = p->blocks[i].next)
@@ -377,10 +379,7 @@ static void play_run(struct pool *p)
 
 		if (!l->pinned)
 			continue;
-		/*
-		 * Of what happens at one time, the ends of lives come first, then those of processes, then what
-		 * begins.
-		 */
+		/* At equal times: first the ends of lives, then ends of processes, then beginnings. */
 		for (; ended < p->nr_caches; ended++) {
 			struct cache *c = &p->caches[p->by_end[ended]];
 

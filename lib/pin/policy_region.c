@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * policy_region.c: advice, as an allocator can follow it: what is pinned lies in pieces of a few
- * regions (arena.h), one set of them for each process, which ends with it. A freed piece whose
- * asynchronous copies are under way waits for them; the eight oldest are asked at each allocation.
- * Memory that may be read in place is apart from this: a pin by itself, which ends with it.
+ * policy_region.c: models how an allocator can follow the advice: pinned allocations are pieces of a
+ * few regions (arena.h); each process has its own regions, which end with it. A freed piece whose
+ * asynchronous copies are in progress waits for them; each allocation checks the eight oldest. Memory
+ * that may be read in place is pinned individually instead.
  */
 #include "lib/pin/arena.h"
 #include "lib/base/grow.h"
@@ -19,9 +19,9 @@ struct waiting {
 
 struct owner {
 	struct ttmon_arena arena;
-	struct waiting *v; /* freed, in this order: v[from] to v[n - 1] */
+	struct waiting *v; /* freed pieces in the order of the frees: v[from] to v[n - 1] */
 	uint32_t from, n, cap;
-	uint64_t apart; /* pages */
+	uint64_t apart; /* pages pinned individually */
 	uint64_t end_ns;
 	bool over;
 };
@@ -32,7 +32,7 @@ struct regions {
 	uint64_t known_pages, call_pages;
 	struct owner *owners;
 	uint32_t nr_owners;
-	uint32_t *by_end; /* owners */
+	uint32_t *by_end; /* owners sorted by their end */
 	uint32_t *piece_of;
 	int err;
 };
@@ -94,7 +94,7 @@ static void count_pages(struct regions *r, uint64_t now_ns, uint64_t pages, bool
 	r->m->r->pages_pinned += pinned ? pages : 0;
 }
 
-/* Those of the oldest that are done by then are free. */
+/* Frees those of the oldest pieces whose copies are done. */
 static void settle_oldest(struct owner *o, uint64_t now_ns, uint32_t looks)
 {
 	uint32_t kept = o->from, at = o->from;
@@ -105,7 +105,7 @@ static void settle_oldest(struct owner *o, uint64_t now_ns, uint32_t looks)
 		else
 			o->v[kept++] = o->v[at];
 	}
-	/* What was kept moves up to those that were not asked. */
+	/* Move the pieces that are still waiting next to those that were not checked. */
 	while (kept > o->from)
 		o->v[--at] = o->v[--kept];
 	o->from = at;
@@ -194,7 +194,7 @@ static void end_life(struct regions *r, uint32_t life)
 	}
 }
 
-/* A process is gone, and what it had: no calls of its own. */
+/* Handles the end of a process: its memory ends without calls. */
 static void end_owner(struct regions *r, struct owner *o)
 {
 	ttmon_policy_meter_add(r->m, o->end_ns, -(int64_t)(o->arena.units / UNITS),
@@ -213,10 +213,7 @@ static void play_regions(struct regions *r)
 
 		if (!l->pinned)
 			continue;
-		/*
-		 * Of what happens at one time, the ends of lives come first, then those of processes, then what
-		 * begins.
-		 */
+		/* At equal times: first the ends of lives, then ends of processes, then beginnings. */
 		for (; ended < r->nr_owners; ended++) {
 			struct owner *o = &r->owners[r->by_end[ended]];
 

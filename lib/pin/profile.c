@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * profile.c: lookups in a profile. Any thread, any time, also in a signal handler: they read tables
- * that do not change, and a table knows its own size, so what is asked for cannot lead out of it.
+ * profile.c: lookups in a profile. They may be made in any thread at any time, even in a signal
+ * handler: they only read tables that do not change, and every index is checked against the size of
+ * its table.
  */
 #include "lib/pin/profile.h"
 
 #include "lib/pin/profile_int.h"
 
-/* The power of two at or above the size. */
+/* Returns the exponent of the power of two at or above the size. */
 static unsigned int size_class(uint64_t size)
 {
 	return size < 2 ? 0 : 64 - (unsigned int)__builtin_clzll(size - 1);
@@ -106,21 +107,21 @@ int ttmon_profile_make_slots(struct ttmon_profile *p, const uint64_t *keys)
 	return 0;
 }
 
-/* The entry of this way, NULL. */
+/* Returns the entry of this way of lookup, or NULL. */
 static const struct ttmon_profile_entry *try(const struct ttmon_profile *p, const struct ttmon_profile_key *key,
 					     unsigned int way)
 {
 	uint64_t k;
 
-	/* The ordinal is that within the name where there is one. */
+	/* If there is a name, the ordinal counts within the name. */
 	if (way == TTMON_WAY_EXACT && key->name)
 		return NULL;
 	return ttmon_profile_way_key(p, way, key, key->ordinal, &k) ? ttmon_profile_get(p, k) : NULL;
 }
 
 /*
- * any_size: a call site's other sizes answer too; that is a verdict, and says of none of them that it
- * is this one.
+ * any_size: other sizes of the call site are used too; that gives a verdict, but does not claim that
+ * the allocation is the same one.
  */
 static const struct ttmon_profile_entry *find(const struct ttmon_profile *p, const struct ttmon_profile_key *key,
 					      bool any_size, unsigned int *way)
@@ -162,7 +163,9 @@ void ttmon_profile_find(const struct ttmon_profile *p, const struct ttmon_profil
 	if (!e)
 		return;
 	ret->match = e->match;
-	/* What claims less than its way could means all that the lesser way does. */
+	/*
+	 * An entry that claims less than its way of lookup could must not hide a better entry of a lesser way.
+	 */
 	while (way < TTMON_WAY_MAX && (ttmon_profile_way_match(way) > e->match || way == TTMON_WAY_SITE_ANY))
 		way++;
 	wider = way < TTMON_WAY_MAX ? try(p, key, way) : NULL;
@@ -184,7 +187,7 @@ void ttmon_profile_key_of(const struct ttmon_run *run, const struct ttmon_run_al
 			  struct ttmon_profile_key *ret)
 {
 	const struct ttmon_run_site *s = &run->sites[a->site];
-	/* Of other allocations it is what is mapped there. */
+	/* For other memory the name is what is mapped there. */
 	const char *name = ttmon_run_has_tag(a) ? a->name : NULL;
 
 	*ret = (struct ttmon_profile_key){

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * profile_make.c: runs into a profile, and the frames of its call sites, each site and object once.
- * For each way to find an allocation again all of them are put in the order of that way's key; each
- * stretch of one key is a group, and a group becomes an entry. Time is that of sorting, memory some 24
- * bytes an allocation and way.
+ * profile_make.c: makes a profile from runs, and collects the frames of its call sites, each site and
+ * object once. For each way of lookup, all allocations are sorted by that way's key; allocations with
+ * the same key are a group, and a group becomes an entry. The time is that of sorting; the memory is
+ * some 24 bytes for each allocation and way.
  *
- * Verdicts are those of homes: all that one call site (or name that the allocator gave) ever asked
- * for, judged run by run (lib/verdict). What is known more finely has a verdict of its own only where
- * several runs say it and each by itself: that it was never moved, or that it pays alone.
+ * Verdicts are those of homes: all allocations of one call site (or of one name that the allocator
+ * gave), judged run by run (lib/verdict). A finer group has a verdict of its own only if several runs
+ * agree, each by itself: that it was never moved, or that it pays alone.
  */
 #include "lib/pin/groups.h"
 #include "lib/base/grow.h"
 #include "lib/pin/profile_int.h"
 
-/* Of a site that asked for several sizes. */
+/* The site requested several sizes. */
 #define MANY (UINT64_MAX - 1)
 
-/* Ordinals of an allocation mean something; they are also sure to. Of its site, of its name. */
+/*
+ * Whether the ordinals of an allocation distinguish allocations (HOLDS), and whether that is certain
+ * (SURE): within its site, within its name.
+ */
 enum { SITE_HOLDS = 1, SITE_SURE = 2, NAME_HOLDS = 4, NAME_SURE = 8 };
 
 struct row {
@@ -24,30 +27,31 @@ struct row {
 	uint32_t run, proc, alloc;
 };
 
-/* All of one call site, name, or API without either. */
+/* All allocations of one call site, name, or API without either. */
 struct home {
-	double gain, weight; /* ns, over the runs that have it, by their weights */
-	double each;	     /* the same where each is pinned by itself */
-	bool unknown;	     /* it is not known whether it pays: what was seen does not, and not all was */
+	double gain, weight; /* ns, weighted mean over the runs that have it */
+	double each;	     /* the same if each allocation is pinned individually */
+	/* it is not known whether pinning pays: the seen transfers do not pay for it, and some were missed */
+	bool unknown;
 };
 
 struct maker {
 	struct ttmon_profile *p;
 	const struct ttmon_run *const *runs;
-	size_t nr_runs, nr_allocs; /* of interest, of all runs */
+	size_t nr_runs, nr_allocs; /* allocations that belong in the profile, of all runs */
 	struct ttmon_cost cost;
-	uint8_t *holds; /* SITE_HOLDS, ...: of all allocations, run after run */
-	size_t *first;	/* where those of a run begin */
-	uint32_t *home; /* of all, run after run: index of its home */
+	uint8_t *holds; /* SITE_HOLDS and so on, for all allocations, run after run */
+	size_t *first;	/* index of the first allocation of each run */
+	uint32_t *home; /* home of each allocation, run after run */
 	struct home *homes;
-	uint32_t nr_homes, *stamp; /* of each: the entry that it was added to last, and 1 */
-	double *weight;		   /* of the runs */
-	double *ran;		   /* sum of the weights of the runs in which a program ran */
-	uint32_t *last;		   /* run it was seen in last, and one */
-	int8_t *signs;		   /* scratch of ordinals_hold() */
+	uint32_t nr_homes, *stamp; /* for each: 1 + the entry that it was last added to */
+	double *weight;		   /* weight of each run */
+	double *ran;		   /* sum of the weights of the runs in which each program ran */
+	uint32_t *last;		   /* 1 + the run in which it was last seen */
+	int8_t *signs;		   /* temporary memory of ordinals_hold() */
 	struct row *rows;
 	struct ttmon_edge *edges;
-	uint64_t *keys; /* of the entries */
+	uint64_t *keys; /* keys of the entries */
 	size_t cap_keys;
 	struct ttmon_hmap programs, sizes, orders;
 };
@@ -86,7 +90,7 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* ---- programs: in how many runs was there one? ---- */
+/* ---- programs: number of runs of each ---- */
 
 static uint64_t program_key(const struct maker *m, const struct ttmon_run_proc *p)
 {
@@ -119,7 +123,7 @@ static int count_programs(struct maker *m)
 
 /* ---- one group ---- */
 
-/* The verdict on rows of one run. */
+/* Judges the rows of one run. */
 static void judge_rows(struct maker *m, const struct row *v, size_t n, struct ttmon_said *ret)
 {
 	struct ttmon_memory mem = { 0 };
@@ -133,20 +137,20 @@ static void judge_rows(struct maker *m, const struct row *v, size_t n, struct tt
 		ttmon_edges_of(m->edges + 2 * i, a->alloc_ns, a->free_ns, ttmon_groups_pages(a));
 	}
 	mem.peak_pages = ttmon_edges_peak(m->edges, 2 * n);
-	/* Asked is what pinned memory is worth the next time, whatever it was in this run. */
+	/* The question is what pinning is worth in the next run, whether or not it was pinned in this one. */
 	mem.pinned = true;
 	mem.in_place = mem.gpu = mem.managed = false;
 	mem.unknown_kind = unknown;
 	ttmon_verdict_of(&mem, &m->cost, ret);
 }
 
-/* What it saves to pin each by itself: the lower end of what pinned memory is worth. */
+/* Returns what pinning each individually saves: the lower end of the range. */
 static int64_t each_ns(const struct ttmon_said *s)
 {
 	return s->advice == TTMON_ADVICE_UNPIN ? -s->high_ns : s->low_ns;
 }
 
-/* Would it get this verdict by itself, with its share of the pages? */
+/* Returns whether the allocation alone, with its share of the pages, would get this verdict. */
 static bool pays_alone(const struct maker *m, const struct row *r, double share)
 {
 	const struct ttmon_run_alloc *a = alloc_of(m, r);
@@ -155,16 +159,16 @@ static bool pays_alone(const struct maker *m, const struct row *r, double share)
 	       share * ttmon_cost_pinned(&m->cost, ttmon_run_pages(a), 0);
 }
 
-/* What is known of the rows of one group. */
+/* Sums over the rows of one group. */
 struct sums {
-	double gain, weight; /* of the homes, or its own; weight: of the runs that have it */
+	double gain, weight; /* of the homes, or its own; weight: sum over the runs that have it */
 	double complete;     /* sum over the allocations */
 	uint64_t bytes, copies;
 	uint64_t age_ns;
 	uint32_t runs;
 	bool in_place, unknown;
-	double each;		  /* ns that pinning each of them by itself saves */
-	unsigned int never, pays; /* runs in which no row was moved; in which they pay by themselves */
+	double each;		  /* ns saved by pinning each of them individually */
+	unsigned int never, pays; /* number of runs in which no row was moved; in which they pay by themselves */
 };
 
 static void add_run(struct maker *m, const struct row *v, size_t n, struct sums *s)
@@ -195,7 +199,7 @@ static void add_run(struct maker *m, const struct row *v, size_t n, struct sums 
 	s->runs++;
 }
 
-/* Its own figures stand where several runs have it and all say the same of it alone. */
+/* The group's own figures are used if several runs have it and all agree. */
 static bool stands_alone(const struct sums *s)
 {
 	return s->runs > 1 && (s->never == s->runs || s->pays == s->runs);
@@ -228,7 +232,7 @@ static void add_up(struct maker *m, const struct row *v, size_t n, struct sums *
 	*ret = s;
 }
 
-/* How many would get this verdict each by itself? */
+/* Returns the share of allocations that would get this verdict individually. */
 static double agreement(const struct maker *m, const struct row *v, size_t n, bool pin)
 {
 	size_t same = 0;
@@ -254,7 +258,7 @@ static uint8_t holds(const struct maker *m, const struct row *r)
 	return m->holds[m->first[r->run] + r->alloc];
 }
 
-/* What an entry claims to be, and how sure that is. */
+/* Returns the match that an entry claims, and its confidence. */
 static uint8_t match_of(const struct maker *m, enum ttmon_profile_way way, const struct row *r, double *confidence)
 {
 	static const double sure[TTMON_MATCH_MAX] = { 0, 0.4, 0.7, 0.9, 1 };
@@ -307,7 +311,7 @@ static int add_entry(struct maker *m, enum ttmon_profile_way way, const struct r
 	return 0;
 }
 
-/* ---- which of the strictest claims hold ---- */
+/* ---- conditions of the strictest levels ---- */
 
 static uint64_t sizes_key(const struct maker *m, enum ttmon_profile_way way, const struct row *r)
 {
@@ -333,7 +337,7 @@ static int note_size(struct maker *m, enum ttmon_profile_way way, const struct r
 	return ttmon_hmap_put(&m->sizes, key, at == TTMON_HMAP_NONE ? size : MANY) < 0 ? -ENOMEM : 0;
 }
 
-/* Were they all there at one time? The rows are those of one process. */
+/* Returns whether all were live at one time. The rows are those of one process. */
 static bool together(const struct maker *m, const struct row *v, size_t n)
 {
 	uint64_t last = 0, gone = UINT64_MAX;
@@ -346,8 +350,8 @@ static bool together(const struct maker *m, const struct row *v, size_t n)
 }
 
 /*
- * Do ordinals tell the allocations of this site and size apart? (profile.h) The rows are one group of
- * NAME_SITE or SITE.
+ * Returns whether ordinals distinguish the allocations of this site and size (see profile.h). The rows
+ * are one group of NAME_SITE or SITE.
  */
 static bool ordinals_hold(struct maker *m, enum ttmon_profile_way way, const struct row *v, size_t n, bool *sure)
 {
@@ -461,7 +465,7 @@ static int by_key(const void *pa, const void *pb)
 	return (a->alloc > b->alloc) - (a->alloc < b->alloc);
 }
 
-/* The place of the next allocation of this method in its process. */
+/* Gets the position of the next allocation of this method in its process. */
 static int next_order(struct ttmon_hmap *orders, const struct ttmon_run_alloc *a, uint32_t *ret)
 {
 	uint64_t key = (uint64_t)a->proc << 8 | a->method, at = ttmon_hmap_get(orders, key);
@@ -514,8 +518,8 @@ static int gather(struct maker *m, enum ttmon_profile_way way, size_t *ret)
 }
 
 /*
- * Is the innermost function only ever reached through the same functions? One that all allocations go
- * through says nothing.
+ * Returns whether the innermost function is always reached through the same functions. If all
+ * allocations go through it, it distinguishes nothing.
  */
 static bool one_way_there(const struct maker *m, const struct row *v, size_t n)
 {
@@ -553,7 +557,7 @@ static bool is_one_of(const struct ttmon_run *run, const struct ttmon_run_alloc 
 	return !sites;
 }
 
-/* Of one process: where its allocations begin in `at`, which has their indexes. */
+/* Sorts allocation indexes by process; ret_first: where each process begins in ret_at. */
 static int by_process(const struct ttmon_run *run, uint32_t **ret_at, uint32_t **ret_first)
 {
 	_cleanup_free_ uint32_t *at = malloc((run->nr_allocs + 1) * sizeof(*at));
@@ -575,8 +579,8 @@ static int by_process(const struct ttmon_run *run, uint32_t **ret_at, uint32_t *
 }
 
 /*
- * Whether it is worth pinning, and nothing that would be pinned by itself, as what kernels may read in
- * place is. 1, 0, -ENOMEM.
+ * Returns 1 if it is worth pinning and not pinned individually (as memory that kernels may read in
+ * place is), 0, or -ENOMEM.
  */
 static int counts(const struct ttmon_profile *p, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
 		  struct ttmon_hmap *orders, const uint64_t *sites, size_t nr_sites)
@@ -604,7 +608,7 @@ static int peak_of_run(const struct ttmon_profile *p, const struct ttmon_run *ru
 	_cleanup_free_ uint32_t *at = NULL, *first = NULL;
 	int err = edges && pays ? by_process(run, &at, &first) : -ENOMEM;
 
-	/* In the order of the run: that is what orders are counted in. */
+	/* In the order of the run, in which positions are counted. */
 	for (size_t i = 0; i < run->nr_allocs && !err; i++) {
 		int is = counts(p, run, &run->allocs[i], &orders, sites, nr_sites);
 
@@ -675,10 +679,10 @@ static int maker_init(struct maker *m)
 	return count_programs(m);
 }
 
-/* Space that is counted first and then filled: the second time round there is text to write to. */
+/* Text is copied in two passes: the first computes the size, the second fills the memory. */
 struct copy {
 	struct ttmon_profile *p;
-	struct ttmon_hmap sites, objects, names; /* seen; names by address in the run */
+	struct ttmon_hmap sites, objects, names; /* entries already seen; names by their address in the run */
 	size_t nr_sites, nr_frames, nr_objects, text;
 };
 
@@ -689,7 +693,7 @@ static void copy_fini(struct copy *c)
 	ttmon_hmap_fini(&c->names);
 }
 
-/* Where a text of the runs is in p->text. TTMON_HMAP_NONE: no memory. */
+/* Returns the offset of a text in p->text. TTMON_HMAP_NONE: out of memory. */
 static uint64_t put_text(struct copy *c, const char *s)
 {
 	uint64_t key = ttmon_mix64((uintptr_t)s), at = ttmon_hmap_get(&c->names, key);
@@ -808,7 +812,7 @@ static int copy_sites(struct ttmon_profile *p, const struct ttmon_run *const *ru
 int ttmon_profile_new(const struct ttmon_run *const *runs, size_t n, const struct ttmon_cost *cost,
 		      struct ttmon_profile **ret)
 {
-	/* What is known of ordinals and sizes has to be there before the stricter ways. */
+	/* The ways that find out about ordinals and sizes come before the stricter ways that use this. */
 	static const enum ttmon_profile_way order[] = { TTMON_WAY_NAME_SITE, TTMON_WAY_SITE,	  TTMON_WAY_NAME_EXACT,
 							TTMON_WAY_EXACT,     TTMON_WAY_SITE_ANY,  TTMON_WAY_NAMES,
 							TTMON_WAY_LEAF,	     TTMON_WAY_NAMES_ANY, TTMON_WAY_ORDER };

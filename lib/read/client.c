@@ -2,10 +2,10 @@
 /*
  * client.c: a minimal HTTP/1.1 client over AF_UNIX.
  *
- * One reader for everything: it takes bytes from memory or from a connection, which we ask the server
- * to close, and gives the body to memory, to a file or to a function. Of the headers only the two that
- * say where the body ends are looked at. Single-threaded; lines on stderr come from the functions for
- * commands and from nowhere else.
+ * One reader serves all uses: it takes bytes from memory or from a connection, which the server is
+ * asked to close, and passes the body to memory, a file or a function. Only the two headers that
+ * determine the end of the body are used. Single-threaded. Only the functions for commands print to
+ * stderr.
  */
 #include "lib/read/client.h"
 
@@ -25,7 +25,7 @@ void ttmon_client_reply_fini(struct ttmon_client_reply *reply)
 	*reply = (struct ttmon_client_reply){ 0 };
 }
 
-/* ---- where bytes come from and go to ---- */
+/* ---- sources and sinks ---- */
 
 struct view {
 	const char *at, *end;
@@ -33,13 +33,17 @@ struct view {
 
 struct source {
 	struct view in;
-	int fd;	    /* -1: what is in `in` is all */
-	int cancel; /* ends it when it becomes readable; -1: none, and fd itself has the time limit */
+	int fd; /* -1: all data is in `in` */
+	/*
+	 * a descriptor that ends the reading when it becomes readable; -1: none, and fd itself has the time
+	 * limit
+	 */
+	int cancel;
 	unsigned int timeout_s;
 	char buf[65536];
 };
 
-/* Until there is something to read. */
+/* Waits until there is something to read. */
 static int wait_for(const struct source *s)
 {
 	struct pollfd p[] = { { .fd = s->cancel, .events = POLLIN }, { .fd = s->fd, .events = POLLIN } };
@@ -54,8 +58,8 @@ static int wait_for(const struct source *s)
 }
 
 /*
- * More bytes behind those that are there; 0 at the end, and when there is no room for more: no line is
- * that long.
+ * Reads more bytes behind those in the buffer. Returns 0 at the end, and if the buffer is full: no
+ * valid line is that long.
  */
 static ssize_t refill(struct source *s)
 {
@@ -80,7 +84,7 @@ static ssize_t refill(struct source *s)
 
 struct sink {
 	int fd;	     /* -1: into memory, or to a function */
-	bool failed; /* the file did */
+	bool failed; /* the file was written to without an error */
 	uint64_t len, max;
 	char *data;
 	size_t room;
@@ -92,7 +96,7 @@ static int grow(struct sink *out, size_t n)
 	size_t want = out->room ? out->room : 65536;
 	char *data;
 
-	/* One for the NUL. */
+	/* One byte for the NUL. */
 	while (want < out->len + n + 1)
 		want *= 2;
 	if (want == out->room)
@@ -144,7 +148,8 @@ static int put(struct sink *out, const char *at, size_t n)
 /* ---- parsing ---- */
 
 /*
- * The next line without its CR LF; -EBADMSG when there is none. It is valid until the next is taken.
+ * Takes the next line, without its CR LF; valid until the next one is taken. -EBADMSG if there is
+ * none.
  */
 static int take_line(struct source *s, struct view *line)
 {
@@ -154,7 +159,7 @@ static int take_line(struct source *s, struct view *line)
 	for (;;) {
 		size_t left = (size_t)(s->in.end - s->in.at);
 
-		/* An answer of no bytes has no address either. */
+		/* An empty answer may have no buffer. */
 		nl = left ? memchr(s->in.at, '\n', left) : NULL;
 		if (nl)
 			break;
@@ -169,7 +174,7 @@ static int take_line(struct source *s, struct view *line)
 	return 0;
 }
 
-/* All digits, or nothing at all. */
+/* Parses a size that is all digits. */
 static bool parse_size(const char *at, const char *end, unsigned int base, size_t *ret)
 {
 	size_t value = 0;
@@ -190,7 +195,7 @@ static bool parse_size(const char *at, const char *end, unsigned int base, size_
 	return true;
 }
 
-/* "Name: value" of this name: the value without the blanks around it. */
+/* Returns whether a line is the header of this name; value: without the spaces around it. */
 static bool header_value(const struct view *line, const char *name, struct view *value)
 {
 	size_t n = strlen(name);
@@ -223,7 +228,7 @@ static bool parse_status(const struct view *line, int *status)
 	return true;
 }
 
-/* n bytes, or what there is until the end when n is SIZE_MAX. */
+/* Takes n bytes, or everything to the end if n is SIZE_MAX. */
 static int take_bytes(struct source *s, size_t n, struct sink *out)
 {
 	bool to_end = n == SIZE_MAX;
@@ -248,7 +253,7 @@ static int take_bytes(struct source *s, size_t n, struct sink *out)
 	return 0;
 }
 
-/* Sizes in hex, each with its bytes and a line end, a size of 0 at the end. */
+/* Takes chunks: each is its size in hexadecimal, its bytes and a line end; size 0 ends the body. */
 static int take_chunks(struct source *s, struct sink *out)
 {
 	struct view line;
@@ -292,7 +297,7 @@ static int take_head(struct source *s, struct head *h)
 		err = take_line(s, &line);
 		if (err)
 			return err;
-		/* Two ways to say where it ends: whoever sends both wants to be read in two ways. */
+		/* A reply with both headers is refused: it could be read in two ways. */
 		if (line.at == line.end)
 			return h->have_length && h->chunked ? -EBADMSG : 0;
 		if (header_value(&line, "Content-Length", &value)) {
@@ -315,7 +320,7 @@ static int take_body(struct source *s, const struct head *h, struct sink *out)
 	return take_bytes(s, h->have_length ? h->length : SIZE_MAX, out);
 }
 
-/* The body into memory; what the head of it said is h. */
+/* Reads the body into memory; h: the parsed head. */
 static int take_reply(struct source *s, const struct head *h, struct ttmon_client_reply *ret)
 {
 	struct sink out = { .fd = -1, .max = TTMON_CLIENT_REPLY_MAX };
@@ -348,7 +353,7 @@ int ttmon_client_parse(const char *raw, size_t n, struct ttmon_client_reply *ret
 
 /* ---- the connection ---- */
 
-/* flags: SOCK_NONBLOCK, else the time limit is the socket's own. */
+/* flags: SOCK_NONBLOCK; without it the socket has the time limit. */
 static int dial(const char *socket_path, unsigned int timeout_s, int flags)
 {
 	const struct timeval limit = { .tv_sec = timeout_s };
@@ -361,7 +366,7 @@ static int dial(const char *socket_path, unsigned int timeout_s, int flags)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0)
 		return -errno;
-	/* The send timeout is also that of connect() while the backlog is full. */
+	/* The send timeout also limits connect() while the backlog is full. */
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)))
 		return -errno;
@@ -400,14 +405,14 @@ static int send_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
-/* A request on its way, its answer not read yet. Closes fd itself on failure only. */
+/* Sends a request without reading the answer. Closes the socket only on failure. */
 static int ask(const char *socket_path, const char *method, const char *path, struct source *s)
 {
 	_cleanup_free_ char *request = NULL;
 	_cleanup_close_ int fd = -1;
 	int err;
 
-	/* Would end the request's line, and begin another. */
+	/* These characters would end the request line and begin another. */
 	if (strpbrk(path, " \r\n"))
 		return -EINVAL;
 	if (asprintf(&request, "%s %s HTTP/1.1\r\nHost: ttmond\r\nConnection: close\r\n%s\r\n", method, path,
@@ -486,7 +491,7 @@ int ttmon_client_get(const char *socket_path, const char *path, struct ttmon_cli
 	return ttmon_client_request(socket_path, "GET", path, ret);
 }
 
-/* ---- for the commands ---- */
+/* ---- functions for commands ---- */
 
 #define ME program_invocation_short_name
 
@@ -571,7 +576,7 @@ int ttmon_client_download(const char *socket_path, const char *path, int fd, uin
 	if (!err)
 		err = take_head(s, &h);
 	if (!err && h.status == 200) {
-		/* Without either there is no telling a whole one from one that was cut off. */
+		/* Without length or chunks, a complete body looks like one that was cut off. */
 		err = h.have_length || h.chunked ? take_body(s, &h, &out) : -EBADMSG;
 		if (!out.failed)
 			return err ? complain(socket_path, err, timeout_s) : 0;

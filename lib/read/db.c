@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lib/read/db.c: the database reader. The document is a stream of bytes (zlib reads plain files too);
- * a small scanner that knows only strings and brackets cuts one value at a time out of it, and jansson
- * parses what was cut. The scanner bounds depth, size and number of values before jansson sees
- * anything; jansson is the judge of what is JSON.
+ * lib/read/db.c: the database reader. The document is a stream of bytes (zlib reads uncompressed files
+ * too). A small scanner that only knows strings and brackets cuts out one value at a time, and jansson
+ * parses it. The scanner limits depth, size and number of values before jansson gets anything; jansson
+ * decides what is valid JSON.
  */
 #include "lib/read/db.h"
 
@@ -14,7 +14,7 @@
 
 #define IN_SIZE (128u << 10)
 
-/* Where in the document we are. */
+/* Current position in the document. */
 enum place { IN_HEAD, IN_ALLOCS, IN_TAIL, AT_END };
 
 struct ttmon_db {
@@ -22,15 +22,15 @@ struct ttmon_db {
 	char *path;
 	unsigned char *in;
 	size_t pos, len;
-	uint64_t offset; /* of in[0] in the uncompressed document */
-	char *val;	 /* text of the value cut last */
+	uint64_t offset; /* position of in[0] in the uncompressed document */
+	char *val;	 /* text of the value cut out last */
 	size_t val_len, val_cap;
-	size_t val_nr;	    /* values in it */
-	size_t members_len; /* text of members so far */
-	size_t members_nr;  /* values of members so far */
+	size_t val_nr;	    /* number of values in it */
+	size_t members_len; /* bytes of text of the members so far */
+	size_t members_nr;  /* number of values of the members so far */
 	json_t *members;
 	enum place place;
-	bool first; /* no member (or allocation) was read yet at this place */
+	bool first; /* nothing was read yet in the current object or array */
 	uint64_t allocs;
 	int err;
 	char why[512];
@@ -42,7 +42,7 @@ static int fail(struct ttmon_db *db, int err, const char *fmt, ...)
 	char text[256];
 	va_list ap;
 
-	/* The first error stays: what comes after it is its consequence. */
+	/* Only the first error is kept; later ones follow from it. */
 	if (db->err)
 		return db->err;
 	va_start(ap, fmt);
@@ -66,7 +66,7 @@ static int fail_cut(struct ttmon_db *db)
 		    (unsigned long long)(db->offset + db->pos), (unsigned long long)db->allocs);
 }
 
-/* Get more bytes. 1: there are some, 0: end of the file, -errno. */
+/* Reads more bytes. Returns 1, 0 at the end of the file, or -errno. */
 static int refill(struct ttmon_db *db)
 {
 	int n, zerr = Z_OK;
@@ -91,7 +91,10 @@ static int refill(struct ttmon_db *db)
 	return 0;
 }
 
-/* The next byte that is not white space, left in place. -EBADMSG at the end of the file. */
+/*
+ * Returns the next byte that is not white space, without consuming it. -EBADMSG at the end of the
+ * file.
+ */
 static int peek(struct ttmon_db *db)
 {
 	for (;;) {
@@ -110,7 +113,7 @@ static int peek(struct ttmon_db *db)
 	}
 }
 
-/* Take the byte c. */
+/* Consumes the byte c. */
 static int expect(struct ttmon_db *db, char c, const char *what)
 {
 	int r = peek(db);
@@ -151,7 +154,7 @@ struct scan {
 	bool string, escape, done;
 };
 
-/* Which bytes the scanner has to look at. */
+/* Classes of bytes that matter to the scanner. */
 enum { PLAIN, QUOTE, OPEN, CLOSE, COMMA, BREAK, BACKSLASH };
 static const unsigned char class_of[256] = {
 	['"'] = QUOTE, ['{'] = OPEN,  ['['] = OPEN,   ['}'] = CLOSE,  [']'] = CLOSE,  [','] = COMMA,
@@ -159,8 +162,8 @@ static const unsigned char class_of[256] = {
 };
 
 /*
- * Run over the bytes at p until the value ends or they do; returns how many belong to it. -E2BIG:
- * nested too deep.
+ * Scans bytes at p until the value or the bytes end; returns how many belong to the value. -E2BIG:
+ * nested too deeply.
  */
 static ssize_t scan_bytes(struct scan *s, const unsigned char *p, size_t n)
 {
@@ -188,7 +191,7 @@ static ssize_t scan_bytes(struct scan *s, const unsigned char *p, size_t n)
 		} else if (cls == CLOSE && s->depth) {
 			s->done = --s->depth == 0;
 		} else if (!s->depth) {
-			/* A number or a word ends before what follows it. */
+			/* A number or word ends before the byte that follows it. */
 			s->done = true;
 			break;
 		} else {
@@ -198,7 +201,10 @@ static ssize_t scan_bytes(struct scan *s, const unsigned char *p, size_t n)
 	return (ssize_t)i;
 }
 
-/* Cut one value out of the stream, into db->val if it is wanted; nr: values that may be in it then. */
+/*
+ * Cuts one value out of the stream, into db->val if want is set; nr: the most values that it may
+ * contain then.
+ */
 static int cut(struct ttmon_db *db, size_t limit, size_t nr, bool want)
 {
 	struct scan s = { 0 };
@@ -229,14 +235,14 @@ static int cut(struct ttmon_db *db, size_t limit, size_t nr, bool want)
 	return len ? 0 : fail_here(db, "a value is missing");
 }
 
-/* The value just cut, as a tree. */
+/* Parses the value that was cut out. */
 static json_t *parse(struct ttmon_db *db)
 {
 	json_error_t error;
 	json_t *json = json_loadb(db->val, db->val_len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 
 	if (!json) {
-		/* jansson quotes the file's bytes at us: a message is for a terminal. */
+		/* jansson's message may quote bytes of the file, which must not control a terminal. */
 		for (char *p = error.text; *p; p++)
 			if ((unsigned char)*p < ' ' || (unsigned char)*p > '~')
 				*p = '?';
@@ -246,7 +252,7 @@ static json_t *parse(struct ttmon_db *db)
 	return json;
 }
 
-/* The name of the next member and its colon. 1, or 0 at the end of the document. */
+/* Reads the name of the next member and its colon. Returns 1, or 0 at the end of the document. */
 static int next_key(struct ttmon_db *db, char key[TTMON_DB_MAX_KEY + 1])
 {
 	_cleanup_(ttmon_json_decrefp) json_t *json = NULL;
@@ -302,7 +308,7 @@ static int read_member(struct ttmon_db *db, const char *key)
 	return json_object_set_new(db->members, key, json) ? fail(db, -ENOMEM, "out of memory") : 0;
 }
 
-/* Schema and version come first, so that a foreign file is told from a damaged one. */
+/* Schema and version come first, to distinguish a file of another kind from a damaged one. */
 static int check_head(struct ttmon_db *db)
 {
 	const json_t *schema = json_object_get(db->members, "schema"),
@@ -365,7 +371,7 @@ static int read_tail(struct ttmon_db *db)
 	}
 	if (r)
 		return r;
-	/* Nothing but white space may follow. */
+	/* Only white space may follow. */
 	while ((r = refill(db)) == 1) {
 		for (; db->pos < db->len; db->pos++)
 			if (!strchr(" \n\t\r", db->in[db->pos]) || !db->in[db->pos])
@@ -377,7 +383,7 @@ static int read_tail(struct ttmon_db *db)
 }
 
 /*
- * 1: an allocation begins here. 0: that was the last one, and the rest of the document has been read.
+ * Returns 1 if an allocation begins here; 0: there are no more, and the rest of the document was read.
  */
 static int at_alloc(struct ttmon_db *db)
 {
@@ -522,7 +528,7 @@ bool ttmon_db_value(const json_t *json, uint64_t *ret)
 		*ret = (uint64_t)json_integer_value(json);
 		return true;
 	}
-	/* strtoull would take a sign, white space and octal. */
+	/* strtoull would accept a sign, white space and octal numbers. */
 	if (!text || text[0] < '0' || text[0] > '9')
 		return false;
 	errno = 0;

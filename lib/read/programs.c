@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* programs.c: see programs.h. Rows are read by hand: there may be 100,000 a second. */
+/*
+ * programs.c: see programs.h. Rows have a parser of their own for speed: there may be 100,000 a
+ * second.
+ */
 #include "lib/read/programs.h"
 
 #include "lib/read/db.h"
@@ -10,7 +13,7 @@ struct cursor {
 	const char *at, *end;
 };
 
-/* "null", or a whole number of 64 bits; missing is what null is. */
+/* Parses "null" or a 64-bit integer; missing: the value for null. */
 static bool take_number(struct cursor *c, uint64_t missing, uint64_t *ret)
 {
 	const char *begin = c->at;
@@ -39,7 +42,7 @@ bool ttmon_program_row_parse(const char *at, size_t n, struct ttmon_program_row 
 	for (unsigned int i = 0; i < COLUMNS; i++) {
 		if (!take_number(&c, i == 7 ? UINT64_MAX : 0, &v[i]) || c.at == c.end)
 			return false;
-		/* A later daemon may have more of them. */
+		/* A later daemon may add columns. */
 		if (*c.at != ',' && (*c.at != ']' || i + 1 < COLUMNS))
 			return false;
 		c.at++;

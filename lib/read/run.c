@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * run.c: a database into tables: the strings, and the allocations one by one out of lib/read/db.h.
- * Each is checked, summed up and shown to who asked for events; then its tree is released.
+ * run.c: reads a database into tables: the strings, and the allocations one by one from lib/read/db.h.
+ * Each allocation is checked, summed up and passed to the caller's callback for events; then its tree
+ * is freed.
  */
 #include "lib/read/run.h"
 
@@ -13,29 +14,34 @@
 #include "lib/base/names.h"
 #include "lib/read/db.h"
 
-/* All times: far from wrapping, so that they can be compared and added to. */
+/* Upper limit of all times: far from overflow, so that times can be compared and added to. */
 #define TTMON_RUN_MAX_TIME ((uint64_t)INT64_MAX)
 
 struct ttmon_run_chunk;
 
-/* What owns the strings. Names come often and are there once; ids come once and are not looked up. */
+/*
+ * Owner of the strings. A name that occurs often is stored once; ids occur once and are not looked up.
+ */
 struct ttmon_run_store {
 	struct ttmon_run_chunk *chunks;
-	size_t used, room; /* of the newest */
+	size_t used, room; /* bytes used and allocated of the newest block */
 	size_t total;
-	uint64_t seed;		 /* of all hashes made of what the file says: it cannot be written to make them meet */
-	struct ttmon_hmap names; /* hash -> address */
+	/*
+	 * seed of all hashes of data from the file, so that a file cannot be written that makes them collide
+	 */
+	uint64_t seed;
+	struct ttmon_hmap names; /* from the hash to the address */
 };
 
 struct ttmon_run_loader {
 	struct ttmon_run *run;
 	struct ttmon_db *db;
 	const struct ttmon_run_opts *opts;
-	struct ttmon_hmap objects;  /* id in the file -> index */
-	struct ttmon_hmap ordinals; /* of names, and of sites that cannot be told apart */
-	bool *shared;		    /* sites: another one of this run has the same exact frames */
-	size_t cap;		    /* allocations there is room for */
-	const char *fn_name;	    /* looked up last */
+	struct ttmon_hmap objects;  /* from the id in the file to the index */
+	struct ttmon_hmap ordinals; /* of names, and of sites that look the same */
+	bool *shared;		    /* for sites: another site of this run has the same exact frames */
+	size_t cap;		    /* number of allocations there is room for */
+	const char *fn_name;	    /* name looked up last */
 	uint16_t fn;
 	char why[256];
 };
@@ -46,7 +52,7 @@ struct ttmon_run_loader {
 #define CHUNK	  (64u << 10)
 #define PAGE	  4096u
 #define MAX_PAGES (1ULL << 38)
-#define MAX_ID	  128 /* the longest that ttmond writes is 80 bytes */
+#define MAX_ID	  128 /* the longest id that ttmond writes has 80 bytes */
 
 /* cudaHostAlloc and cudaHostRegister: portable, mapped, write-combined or I/O memory. */
 #define IN_PLACE_FLAGS 7
@@ -64,13 +70,13 @@ uint64_t ttmon_run_seed(void)
 	return ttmon_mix64(random[0] ^ ttmon_mix64(random[1]));
 }
 
-/* A number out of the file as a key of a hash table. */
+/* Makes a key of a hash table from a number of the file. */
 static uint64_t hash_of(const struct ttmon_run *run, uint64_t v)
 {
 	return ttmon_mix64(v ^ run->store->seed);
 }
 
-/* Sets the line of the error, and gives err back. */
+/* Sets the error text, and returns err. */
 static _printf_(3, 4) int fail_with(struct ttmon_run_loader *l, int err, const char *fmt, ...)
 {
 	va_list ap;
@@ -81,7 +87,7 @@ static _printf_(3, 4) int fail_with(struct ttmon_run_loader *l, int err, const c
 	return err;
 }
 
-/* Text into the store. -E2BIG, -ENOMEM. */
+/* Stores text. Returns 0, -E2BIG or -ENOMEM. */
 static int store_text(struct ttmon_run *run, const char *text, size_t n, const char **ret)
 {
 	struct ttmon_run_store *st = run->store;
@@ -116,7 +122,7 @@ static int intern_text(struct ttmon_run *run, const char *text, const char **ret
 	const char *copy;
 	int err;
 
-	/* A hash that another text has: the next number is tried. */
+	/* If another text has this hash, the next number is tried. */
 	for (; (at = ttmon_hmap_get(&st->names, hash)) != TTMON_HMAP_NONE; hash++) {
 		if (strcmp((const char *)(uintptr_t)at, text) == 0) {
 			*ret = (const char *)(uintptr_t)at;
@@ -145,7 +151,7 @@ static uint8_t method_of(const char *name)
 	return TTMON_METHOD_NONE;
 }
 
-/* One after the other calls the same: most come out of the first comparison. */
+/* Consecutive events mostly have the same function, so the first comparison usually succeeds. */
 static uint16_t fn_of(struct ttmon_run_loader *l, const char *name)
 {
 	if (l->fn_name && !strcmp(name, l->fn_name))
@@ -224,7 +230,7 @@ static void read_pair(const json_t *obj, const char *key, uint32_t *copies, uint
 	*bytes += b;
 }
 
-/* False: not one of a kind that is known. */
+/* Returns false if the event is not of a known kind. */
 static bool read_event(const json_t *row, const struct ttmon_run_alloc *a, struct ttmon_run_event *ev)
 {
 	static const char *const mems[] = { "pinned", "pageable", "managed", "unknown" };
@@ -287,13 +293,16 @@ static void read_events(struct ttmon_run_loader *l, const json_t *row, struct tt
 #define MAX_PROCS   (1u << 20)
 #define MAX_OBJECTS (1u << 20)
 
-/* n elements of size bytes, zeroed; one even for n 0, so that NULL means out of memory alone. */
+/*
+ * Returns n elements of size bytes, zeroed; one element for n 0, so that NULL always means out of
+ * memory.
+ */
 static void *table(size_t n, size_t size)
 {
 	return calloc(n ? n : 1, size);
 }
 
-/* A time of an object; def where there is none. */
+/* Returns a time of an object, def if there is none. */
 static uint64_t time_of(const json_t *obj, const char *key, uint64_t def)
 {
 	return MIN(ttmon_db_get(obj, key, def), TTMON_RUN_MAX_TIME);
@@ -367,7 +376,7 @@ static unsigned int digit(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10 : 16;
 }
 
-/* Anything that is not whole bytes in hexadecimal is no build-id. */
+/* A text that is not whole bytes in hexadecimal is not a build-id. */
 static uint8_t read_build_id(const char *hex, uint8_t out[20])
 {
 	size_t n = strlen(hex);
@@ -448,7 +457,7 @@ static int read_procs(struct ttmon_run_loader *l)
 	return 0;
 }
 
-/* "function+0x12". Operators have a + of their own: the last one counts. */
+/* Parses "function+0x12". Names of operators may contain a +, so the last one counts. */
 static int read_symbol(struct ttmon_run_loader *l, const char *symbol, struct ttmon_run_frame *f)
 {
 	const char *plus = symbol ? strrchr(symbol, '+') : NULL;
@@ -468,7 +477,7 @@ static int read_symbol(struct ttmon_run_loader *l, const char *symbol, struct tt
 		name[plus - symbol] = '\0';
 		return intern_text(l->run, name, &f->fn);
 	}
-	/* Too long for the stack: templates can be. */
+	/* Names of templates can be too long for the stack. */
 	_cleanup_free_ char *copy = strndup(symbol, (size_t)(plus - symbol));
 
 	return copy ? intern_text(l->run, copy, &f->fn) : -ENOMEM;
@@ -516,8 +525,8 @@ static int read_frames(struct ttmon_run_loader *l, const json_t *list, struct tt
 }
 
 /*
- * A stack that may be wrong is no identity, and one that ends before its beginning may be that of
- * several places. Without a word on it it is as good as frame pointers are.
+ * A stack that may be wrong does not identify a site, and one that was cut may belong to several. A
+ * stack without this information is taken to be as reliable as frame pointers are.
  */
 static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
 {
@@ -530,8 +539,8 @@ static void judge_stack(const json_t *stack, struct ttmon_run_site *s)
 }
 
 /*
- * Deeper frames than those that make the key can differ: the file tells such sites apart, and who has
- * the key alone does not.
+ * Sites can differ in deeper frames than those of the key: the file distinguishes them, but a lookup
+ * by the key cannot.
  */
 static int find_shared(struct ttmon_run_loader *l)
 {
@@ -604,7 +613,7 @@ static int read_sites(struct ttmon_run_loader *l)
 	return find_shared(l);
 }
 
-/* The last process of a pid is the one that counts. */
+/* If several processes had the same pid, the last one is used. */
 static int index_pids(const struct ttmon_run *run, struct ttmon_hmap *pids)
 {
 	for (size_t p = 0; p < run->nr_procs; p++)
@@ -621,7 +630,7 @@ static const char *object_base(const struct ttmon_run_loader *l, uint64_t number
 }
 
 /*
- * A row of `completeness.knowledge` that is about memory: what happened to which families, and when.
+ * Reads a row of `completeness.knowledge` about memory: which families missed something, when and why.
  */
 static int read_gap(struct ttmon_run_loader *l, const json_t *row)
 {
@@ -653,8 +662,8 @@ static int read_gap(struct ttmon_run_loader *l, const json_t *row)
 }
 
 /*
- * A row of `completeness.blind`, in databases that have no knowledge: the length alone, put before the
- * first event of the process.
+ * Reads a row of `completeness.blind` of databases without knowledge: it only has the length of the
+ * gap, which is placed before the first event of the process.
  */
 static int read_blind(struct ttmon_run_loader *l, const json_t *row, const struct ttmon_hmap *pids)
 {
@@ -728,7 +737,7 @@ static int read_checkpoints(struct ttmon_run_loader *l)
 	return 0;
 }
 
-/* All members but the allocations. _head before them, _tail after them. */
+/* Read all members except the allocations: _head before them, _tail after them. */
 static int read_head(struct ttmon_run_loader *l)
 {
 	int err = read_capture(l);
@@ -747,7 +756,7 @@ static int read_tail(struct ttmon_run_loader *l)
 	return err || l->run->checkpoints ? err : read_checkpoints(l);
 }
 
-/* Where events are missing the buckets tell more, all directions together. */
+/* If events are missing, the buckets have more; they count all directions together. */
 static void read_heat(const json_t *row, struct ttmon_run_alloc *a)
 {
 	const json_t *heat = json_object_get(row, "heat"), *copies = json_object_get(heat, "copies");
@@ -765,7 +774,7 @@ static void read_heat(const json_t *row, struct ttmon_run_alloc *a)
 	}
 }
 
-/* As the daemon says it (core/history/heat): groups of pages that any copy touched. */
+/* As in daemon/core/history/heat: groups of pages that some copy touched. */
 static void read_page_heat(const json_t *row, struct ttmon_run_alloc *a)
 {
 	const json_t *heat = json_object_get(row, "page_heat"), *copies = json_object_get(heat, "copies");
@@ -791,7 +800,7 @@ static void read_traffic(struct ttmon_run_loader *l, const json_t *row, struct t
 	read_page_heat(row, a);
 	if (a->events_dropped || (a->h2d_copies && !a->first_h2d_ns))
 		read_heat(row, a);
-	/* It was transferred; nothing says when. */
+	/* It was transferred, at an unknown time. */
 	if (a->h2d_copies && !a->first_h2d_ns) {
 		seen(&a->first_h2d_ns, &a->last_h2d_ns, a->alloc_ns);
 		seen(&a->first_h2d_ns, &a->last_h2d_ns, a->free_ns);
@@ -803,7 +812,10 @@ static void read_traffic(struct ttmon_run_loader *l, const json_t *row, struct t
 		a->last_copy_ns = MAX(a->free_ns, 1);
 }
 
-/* "launches": [before it was made, before it was freed or null]; not there where that is not known. */
+/*
+ * "launches": [launches before the allocation, launches before the free or null]; missing if not
+ * known.
+ */
 static uint64_t nth(const json_t *row, size_t i)
 {
 	const json_t *n = json_array_get(json_object_get(row, "launches"), i);
@@ -827,7 +839,7 @@ static void read_life(const struct ttmon_run_loader *l, const json_t *row, struc
 	a->unpin_ns = time_of(row, "unpin_ns", 0);
 }
 
-/* The next number of this process, size and site or name. */
+/* Gets the next ordinal of this process, size and site or name. */
 static int count_ordinal(struct ttmon_run_loader *l, const struct ttmon_run_alloc *a, uint64_t what, uint32_t *ret)
 {
 	uint64_t key = hash_of(l->run, what), at;

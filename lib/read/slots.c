@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * lib/read/slots.c: the encoder of the slot file (format: slots.h, tables: slots_int.h). Memory alone:
- * no file, no clock, one thread at a time.
+ * lib/read/slots.c: the encoder of the slot file (format: slots.h, tables: slots_int.h). It works in
+ * memory only: no file, no clock, one thread at a time.
  *
- * Which process a row is of is looked up in a small hash table that may forget: a process that is not
- * found is reported again, and costs its name once more. So nothing that a traced program can do makes
- * it slow or large.
+ * The process of a row is looked up in a small hash table that may forget entries: a process that is
+ * not found is written again, which costs the bytes of its name. So a traced program cannot make it
+ * slow or large.
  */
 #include "lib/read/slots.h"
 #include "lib/base/hash.h"
@@ -19,7 +19,7 @@
 #define BLOCK_BYTES (64u << 10)
 #define BLOCK_SLOTS 1000u
 #define BLOCK_PROCS (16u << 10)
-/* tgid, class, start, length of comm, comm */
+/* the most bytes of a process: tgid, class, start, length of comm, comm */
 #define MAX_PROC (5u + 1u + 10u + 1u + 16u)
 #define HASH	 8192u /* a power of two */
 #define PROBES	 8u
@@ -31,7 +31,7 @@ struct column {
 
 struct ttmon_slots_enc {
 	struct column cols[TTMON_SLOTS_COLS];
-	struct ttmon_slot_row *procs; /* of the block: the last row of each */
+	struct ttmon_slot_row *procs; /* processes of the block: the last row of each */
 	size_t nr_procs, cap_procs;
 	uint32_t hash[HASH]; /* index into procs + 1 */
 	struct ttmon_slots_item last;
@@ -52,7 +52,7 @@ static uint8_t *put_u64(uint8_t *p, uint64_t v)
 	return put_u32(put_u32(p, (uint32_t)v), (uint32_t)(v >> 32));
 }
 
-/* There is room: see reserve_all(). */
+/* The caller has reserved room with reserve_all(). */
 static void col_put(struct column *c, uint64_t v)
 {
 	c->len = (size_t)(ttmon_varint_put(c->p + c->len, v) - c->p);
@@ -63,7 +63,7 @@ static int reserve(struct column *c, size_t n)
 	return TTMON_GROW(c->p, c->cap, c->len + n, 4096);
 }
 
-/* All that a slot of n rows can need, so that no slot is left half done. */
+/* Reserves all that a slot of n rows can need, so that no slot is written in part. */
 static int reserve_all(struct ttmon_slots_enc *e, size_t n)
 {
 	int err = reserve(&e->cols[TTMON_SLOTS_COL_SLOTS], (1 + TTMON_SLOTS_SLOT_FIELDS) * TTMON_VARINT_MAX);
@@ -197,7 +197,7 @@ static void reset(struct ttmon_slots_enc *e)
 	e->slots = 0;
 }
 
-/* p: where the head of the block goes, len bytes of payload behind it. */
+/* p: where the head of the block goes; len bytes of payload follow it. */
 static void put_block_head(uint8_t *p, uint32_t type, size_t len, uint32_t slots)
 {
 	uLong crc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slots_int.h: the tables of the slot file, the same for its encoder (slots.c) and its reader
- * (slots_read.c). Only they use this.
+ * slots_int.h: the tables of the slot file, shared by its encoder (slots.c) and its reader
+ * (slots_read.c), and used only there.
  *
- * Order of the fields = bits of the masks: what changes often comes first, so that most masks are one
- * byte.
+ * The order of the fields is that of the bits of the masks: fields that change often come first, so
+ * that most masks are one byte.
  */
 #ifndef TTMON_LIB_SLOTS_INT_H
 #define TTMON_LIB_SLOTS_INT_H
@@ -12,21 +12,21 @@
 #include "lib/read/slots.h"
 
 #define TTMON_SLOTS_MAGIC "ttmonsl1"
-/* type, length, slots, CRC */
+/* Bytes of a block's head: type, length, slots, CRC. */
 #define TTMON_SLOTS_BLOCK_HEAD 16
 
 enum ttmon_slots_block { TTMON_SLOTS_DATA = 1, TTMON_SLOTS_END = 2 };
 
 /* How a field is predicted. */
 enum ttmon_slots_pred {
-	TTMON_SLOTS_ZERO, /* stored as it is; all others as a difference */
-	TTMON_SLOTS_LAST, /* as in the slot, or the row of the process, before */
-	TTMON_SLOTS_NEXT, /* one more than that */
-	TTMON_SLOTS_USER, /* sums of cpu_ns over rows of a class */
+	TTMON_SLOTS_ZERO, /* stored as it is; all others are stored as a difference */
+	TTMON_SLOTS_LAST, /* the same as in the last slot, or in the last row of the process */
+	TTMON_SLOTS_NEXT, /* that plus one */
+	TTMON_SLOTS_USER, /* sum of cpu_ns over the rows of a class */
 	TTMON_SLOTS_KERNEL,
 	TTMON_SLOTS_IDLE,
-	TTMON_SLOTS_TIME,   /* row of class IDLE: what is left of cpus * 1 ms; else 0 */
-	TTMON_SLOTS_CYCLES, /* as many a ns as in the process's last row */
+	TTMON_SLOTS_TIME,   /* for a row of class IDLE: the rest of cpus * 1 ms; else 0 */
+	TTMON_SLOTS_CYCLES, /* proportional to CPU time, as in the process's last row */
 	TTMON_SLOTS_TOTAL,  /* mbm_total of the same row: the host has one socket */
 };
 
@@ -77,7 +77,7 @@ static const struct ttmon_slots_field ttmon_slots_row_fields[] = {
 };
 
 #define TTMON_SLOTS_SLOT_FIELDS ARRAY_SIZE(ttmon_slots_slot_fields)
-/* Of these, those of version 1. */
+/* Number of these fields that version 1 has. */
 #define TTMON_SLOTS_SLOT_FIELDS_1 20
 #define TTMON_SLOTS_ROW_FIELDS	  ARRAY_SIZE(ttmon_slots_row_fields)
 
@@ -87,14 +87,14 @@ enum {
 	TTMON_SLOTS_COL_INDEX,
 	TTMON_SLOTS_COL_PROCS,
 	TTMON_SLOTS_COL_MASKS,
-	TTMON_SLOTS_COL_FIELDS, /* one each */
+	TTMON_SLOTS_COL_FIELDS, /* one column for each field */
 	TTMON_SLOTS_COLS = TTMON_SLOTS_COL_FIELDS + TTMON_SLOTS_ROW_FIELDS
 };
 
-/* What predictions go by: of the slot being coded. */
+/* Sums of the current slot that predictions use. */
 struct ttmon_slots_sums {
 	uint64_t user, kernel, idle; /* cpu_ns of the rows so far */
-	uint64_t left;		     /* of cpus * 1 ms, less missing_ns and the rows so far */
+	uint64_t left;		     /* cpus * 1 ms, minus missing_ns and the rows so far */
 };
 
 static inline void ttmon_slots_sum(struct ttmon_slots_sums *s, const struct ttmon_slot_row *row)
@@ -135,7 +135,7 @@ static inline uint64_t ttmon_slots_cycles(const struct ttmon_slot_row *last, con
 	return last->cpu_ns ? (uint64_t)((unsigned __int128)last->ctr[0] * row->cpu_ns / last->cpu_ns) : 0;
 }
 
-/* last: the row before of the same process; row: the fields before f are known. */
+/* last: the last row of the same process; row: its fields before f are known. */
 static inline uint64_t ttmon_slots_predict_row(const struct ttmon_slots_field *f, const struct ttmon_slot_row *last,
 					       const struct ttmon_slot_row *row, const struct ttmon_slots_sums *sums)
 {
@@ -172,7 +172,7 @@ static inline uint64_t ttmon_slots_predict_slot(const struct ttmon_slots_field *
 	}
 }
 
-/* Time may be predicted, and is stored as it is where the prediction is 0. */
+/* A predicted time is stored as it is if the prediction is 0. */
 static inline bool ttmon_slots_is_plain(const struct ttmon_slots_field *f, uint8_t cls)
 {
 	return f->pred == TTMON_SLOTS_ZERO || (f->pred == TTMON_SLOTS_TIME && cls != TTMON_ROW_IDLE);

@@ -74,7 +74,7 @@ const char *ttmon_slots_slot_flag(uint32_t flags, unsigned int i)
 	return flags >> i & 1 ? names[i] : NULL;
 }
 
-/* Something counted. True: it is a lower bound. */
+/* Writes a sum. Returns true if it is a lower bound. */
 static bool put_sum(struct ttmon_jsonw *w, const struct ttmon_slot *s, const char *name, uint32_t need, uint64_t value)
 {
 	enum ttmon_slots_known known = ttmon_slots_known_sum(s, need, value);

@@ -3,9 +3,9 @@
  * lib/read/slots_read.c: the reader of the slot file (format: slots.h, tables: slots_int.h). One block
  * is in memory at a time.
  *
- * The file is input. A CRC tells damage, not malice: every length is held against what is there, every
- * value against the width of its field, and a block has to come out even. No slot has more rows than
- * its index column has bytes.
+ * The file is not trusted. A CRC detects damage, not malice: every length is checked against the
+ * available bytes, every value against the width of its field, and every byte of a block must be used.
+ * No slot has more rows than its index column has bytes.
  */
 #include "lib/read/slots.h"
 #include "lib/base/varint.h"
@@ -29,15 +29,15 @@ struct ttmon_slots_reader {
 	struct ttmon_slots_info info;
 	struct ttmon_slots_end end;
 	bool ended;
-	size_t slot_fields;   /* of the version */
+	size_t slot_fields;   /* number of slot fields in this version */
 	uint64_t slots, rows; /* read so far */
 
-	/* the block */
+	/* The current block. */
 	uint8_t *block;
 	size_t cap_block;
-	uint32_t left; /* slots */
+	uint32_t left; /* slots not yet read */
 	struct cursor cols[TTMON_SLOTS_COLS];
-	struct ttmon_slot_row *procs; /* the last row of each */
+	struct ttmon_slot_row *procs; /* the last row of each process */
 	size_t nr_procs, cap_procs;
 	struct ttmon_slots_item last;
 
@@ -55,7 +55,7 @@ static int fail(struct ttmon_slots_reader *s, int err, const char *fmt, ...)
 	char text[256];
 	va_list ap;
 
-	/* The first error stays: what comes after it is its consequence. */
+	/* Only the first error is kept; later ones follow from it. */
 	if (s->err)
 		return s->err;
 	va_start(ap, fmt);
@@ -79,7 +79,7 @@ static int fail_cut(struct ttmon_slots_reader *s)
 
 /* ---- bytes ---- */
 
-/* Up to n bytes: less only at the end of the file. Returns how many, or -errno. */
+/* Reads n bytes; fewer only at the end of the file. Returns the number, or -errno. */
 static ssize_t get_bytes(struct ttmon_slots_reader *s, void *to, size_t n)
 {
 	size_t got = 0;
@@ -95,7 +95,7 @@ static ssize_t get_bytes(struct ttmon_slots_reader *s, void *to, size_t n)
 		gzerror(s->gz, &zerr);
 		if (zerr == Z_ERRNO)
 			return fail(s, errno ? -errno : -EIO, "cannot read: %s", strerror(errno));
-		/* Z_BUF_ERROR: the gzip stream has no end. */
+		/* Z_BUF_ERROR: the gzip stream is cut off. */
 		if (r < 0 && zerr != Z_BUF_ERROR)
 			return fail_damaged(s, "gzip data");
 		break;
@@ -118,7 +118,7 @@ static bool varint(struct cursor *c, uint64_t *ret)
 	return ttmon_varint_get(&c->p, c->end, ret);
 }
 
-/* False: it does not fit. */
+/* Returns false if the value does not fit the field. */
 static bool set(void *base, const struct ttmon_slots_field *f, uint64_t v)
 {
 	uint8_t *p = (uint8_t *)base + f->offset;
@@ -186,7 +186,7 @@ static int begin_block(struct ttmon_slots_reader *s, size_t len, uint32_t slots)
 	return 0;
 }
 
-/* 1: there is a block with slots. 0: that was the end. */
+/* Returns 1: a block with slots was read; 0: the end. */
 static int read_block(struct ttmon_slots_reader *s)
 {
 	uint8_t head[TTMON_SLOTS_BLOCK_HEAD];
@@ -226,7 +226,7 @@ static int read_block(struct ttmon_slots_reader *s)
 
 /* ---- slots ---- */
 
-/* The next process of the block. False: damaged. */
+/* Reads the next process of the block. Returns false if it is damaged. */
 static bool get_process(struct ttmon_slots_reader *s, struct ttmon_slot_row *ret)
 {
 	struct cursor *c = &s->cols[TTMON_SLOTS_COL_PROCS];
@@ -242,7 +242,7 @@ static bool get_process(struct ttmon_slots_reader *s, struct ttmon_slot_row *ret
 	return true;
 }
 
-/* 0, -EBADMSG without text, -ENOMEM. */
+/* Returns 0, -EBADMSG without a text, or -ENOMEM. */
 static int get_row(struct ttmon_slots_reader *s, struct ttmon_slot_row *ret, struct ttmon_slots_sums *sums)
 {
 	uint64_t index, mask, diff;
@@ -304,7 +304,10 @@ static bool set_slot(struct ttmon_slots_reader *s, struct ttmon_slots_item *item
 		bool summed =
 			f->pred == TTMON_SLOTS_USER || f->pred == TTMON_SLOTS_KERNEL || f->pred == TTMON_SLOTS_IDLE;
 
-		/* Once without the rows, for what their predictions go by; once with their sums. */
+		/*
+		 * Called twice: first without the rows, for the fields that the rows' predictions need; then with the
+		 * sums of the rows.
+		 */
 		if (summed == !!sums && !set(item, f, ttmon_slots_predict_slot(f, &s->last, sums) + diffs[i]))
 			return false;
 	}
@@ -337,7 +340,7 @@ static int get_slot(struct ttmon_slots_reader *s, struct ttmon_slots_item *ret)
 	return 0;
 }
 
-/* The slots have been read: nothing may be left of any column. */
+/* Called after the last slot: returns whether all bytes of all columns were used. */
 static bool came_out_even(const struct ttmon_slots_reader *s)
 {
 	for (size_t i = 0; i < TTMON_SLOTS_COLS; i++)

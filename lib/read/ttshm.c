@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * daemon/io/tt/shm.c: see daemon/io/tt/shm.h. Any process.
+ * lib/read/ttshm.c: see ttshm.h. Any process.
  *
- * There is no lock in these files: a file is read again until two reads are the same, at most 8 times.
- * One that is so busy that they never are is still good if it makes sense: each figure is one aligned
- * word, true at its moment, and those that changed are read once more by themselves. Only what changes
- * and makes no sense is called torn.
+ * These files have no lock: a file is read again until two reads are equal, at most 8 times. If a file
+ * changes so often that they never are, it is still good if its contents are plausible: each figure is
+ * one aligned word that was valid at its moment, and the words that changed are read once more
+ * individually. A file is called torn only if it changes and is not plausible.
  *
- * Sizes: version 1 was also compiled without padding or alignment, at 9184 to 9280 bytes; more than
- * three pages is none of them.
+ * Sizes: version 1 was also compiled without padding or alignment, with 9184 to 9280 bytes; a file of
+ * more than three pages is of no known version.
  */
 #include "lib/read/ttshm.h"
 
@@ -26,7 +26,7 @@
 #define MAX_SIZE  (3 * 4096)
 #define MIN_V1	  9184
 #define MAX_READS 8
-/* What scan() gives at most: 10 MB. */
+/* The most files that scan() returns: 10 MB. */
 #define MAX_FILES   1024
 #define NAME_FORMAT "tt_device_%" PRIu64 "_memory"
 
@@ -51,7 +51,7 @@ bool ttmon_ttshm_parse_name(const char *name, uint64_t *key)
 	char canonical[64];
 	uint64_t k;
 
-	/* Written back: no sign, space, leading zero, and nothing past 2^64. */
+	/* The number must be in canonical form: no sign, space or leading zero, below 2^64. */
 	if (sscanf(name, "tt_device_%20" SCNu64, &k) != 1)
 		return false;
 	snprintf(canonical, sizeof(canonical), NAME_FORMAT, k);
@@ -66,8 +66,8 @@ enum ttmon_ttshm_status ttmon_ttshm_open(int dir_fd, const char *name, int flags
 	_cleanup_close_ int fd = -1;
 
 	/*
-	 * Before it is opened, because a device may do something then. A pipe that takes its place does not
-	 * block.
+	 * Check the type before opening, because opening a device may have effects. If a pipe takes its place
+	 * meanwhile, opening does not block.
 	 */
 	if (fstatat(dir_fd, name, st, AT_SYMLINK_NOFOLLOW) == 0) {
 		if (!S_ISREG(st->st_mode))
@@ -85,14 +85,14 @@ enum ttmon_ttshm_status ttmon_ttshm_open(int dir_fd, const char *name, int flags
 	return TTMON_TTSHM_OK;
 }
 
-/* Of what kind is it, and does it make sense? got: how much of it was read. */
+/* Determines the version and checks the contents. got: number of bytes read. */
 static enum ttmon_ttshm_status check(const union ttmon_ttshm_words *img, size_t got, off_t size)
 {
 	const struct ttmon_tt_shm_layout *l;
 
 	if (got < sizeof(img->v1.version))
 		return TTMON_TTSHM_TRUNCATED;
-	/* Versions 1 to 3 have no init_state: their file is made, grows, and is filled. */
+	/* Versions 1 to 3 have no init_state: the file is created, then extended, then filled. */
 	if (!img->v1.version)
 		return TTMON_TTSHM_NOT_READY;
 	l = ttmon_tt_shm_layout(img->v1.version);
@@ -118,8 +118,8 @@ static ssize_t read_once(int fd, union ttmon_ttshm_words *ret)
 }
 
 /*
- * One word by itself. 8 bytes are copied at once; more than that may be copied byte by byte (seen:
- * Linux 6.1 in QEMU).
+ * Reads one word. A copy of 8 bytes is atomic; a larger one may be made byte by byte (seen on Linux
+ * 6.1 in QEMU).
  */
 static void settle(int fd, size_t word, uint64_t *ret)
 {
@@ -167,7 +167,7 @@ static uint64_t figure(uint64_t value)
 
 bool ttmon_ttshm_alive(int32_t pid)
 {
-	/* Another process's process answers EPERM. */
+	/* EPERM: the process exists, but belongs to another user. */
 	return !kill(pid, 0) || errno == EPERM;
 }
 
@@ -204,7 +204,7 @@ static void fill(const union ttmon_ttshm_words *img, off_t size, struct ttmon_tt
 	ret->board_serial = img->v1.board_serial;
 	ret->asic_id = img->v1.asic_id;
 	ret->last_update_ns = img->v1.last_update_ns;
-	/* Unsigned from version 3 on: what would be an id of 2^31 and more is none. */
+	/* Unsigned from version 3 on: an id of 2^31 or more is not valid. */
 	ret->device_id = img->v1.device_id;
 	ret->ours = is_ours(img, l, size);
 	if (ret->ours)
@@ -239,7 +239,7 @@ void ttmon_ttshm_read(int dir_fd, const char *name, struct ttmon_ttshm *ret)
 		fill(&img, st.st_size, ret);
 }
 
-/* ---- a directory ---- */
+/* ---- directories ---- */
 
 struct names {
 	char (*name)[64];

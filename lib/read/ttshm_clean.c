@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttshm_clean.c: takes dead processes out of a tt_device_<key>_memory file (`ttmon smi -c`). See
- * daemon/io/tt/shm.h.
+ * ttshm_clean.c: removes dead processes from a tt_device_<key>_memory file (`ttmon smi -c`). See
+ * ttshm.h.
  *
- * Programs go on writing while we do: every word is read again just before it is written, and all
- * subtractions stop at 0. A program's own change to the same total within that microsecond is lost, as
- * with every tool that has no place in tt-metal's protocol.
+ * Programs may write the file at the same time: every word is read again just before it is written,
+ * and all subtractions stop at 0. If a program changes the same total within that microsecond, its
+ * change is lost; a tool outside of tt-metal's protocol cannot avoid this.
  *
- * Entries move only where nobody can mind: in version 1, whose readers look at the first
- * num_active_processes alone, and in files that nobody has open for writing. A program of version 4
- * remembers the index of its entry, and readers from 2 on look at all 64. When nobody is attached and
- * no process is left, what remains was of programs that were killed: the totals go to 0, and so does
- * reference_count, without which tt-metal would refuse the file after an upgrade.
+ * Entries are moved only if no program depends on their places: in version 1, whose readers only look
+ * at the first num_active_processes entries, and in files that no process has open for writing. A
+ * program of version 4 remembers the index of its entry, and readers from version 2 on look at all 64.
+ * If no process has the file open and none is left in it, the rest belongs to programs that were
+ * killed: the totals become 0, and so does reference_count, without which tt-metal would refuse the
+ * file after an upgrade.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -21,12 +22,12 @@
 #include "lib/base/util.h"
 
 #define MAX_BYTES (1ull << 50)
-#define FIGURES	  1 /* word of an entry, of a chip or a process, where they begin */
+#define FIGURES	  1 /* first word of figures in an entry of a chip or a process */
 
 struct edit {
 	int fd, err;
 	const struct ttmon_tt_shm_layout *l;
-	bool held; /* somebody has the file open or mapped for writing, or it cannot be told */
+	bool held; /* a process has the file open or mapped for writing, or this could not be checked */
 	uint32_t live, dead;
 };
 
@@ -87,7 +88,7 @@ static void remove_entry(struct edit *e, size_t i)
 	}
 }
 
-/* The last entries into the holes. */
+/* Moves the last entries into the gaps. */
 static void compact(struct edit *e)
 {
 	size_t n = TTMON_TT_SHM_PROCESSES;
@@ -106,7 +107,8 @@ static void compact(struct edit *e)
 }
 
 /*
- * A total that wrapped, by a clean-up that did not stop at 0: what the processes hold that are left.
+ * Repairs a total that wrapped because of a clean-up that did not stop at 0: it becomes the sum of the
+ * processes that are left.
  */
 static void mend_totals(struct edit *e)
 {
@@ -133,7 +135,7 @@ static void mend_header(struct edit *e)
 	put(e, 0, (uint32_t)head | (uint64_t)e->live << 32);
 	if (e->live || e->held) {
 		mend_totals(e);
-		/* One for each process, but one for all of ttmond's. */
+		/* One reference for each process, but only one for all of ttmond's. */
 		put(e, 2, (references & ~(uint64_t)UINT32_MAX) | MAX(left, MIN(refs, e->live)));
 		return;
 	}
@@ -166,8 +168,8 @@ static int error_of(enum ttmon_ttshm_status status, int err)
 }
 
 /*
- * As in io/tt/shm_file.c: a read lease is refused while somebody has the file open or mapped for
- * writing.
+ * As in daemon/io/tt/shm_file.c: the kernel refuses a read lease while a process has the file open or
+ * mapped for writing.
  */
 static bool is_held(int fd)
 {
@@ -235,11 +237,11 @@ int ttmon_ttshm_cleanup(int dir_fd, const char *name)
 		return error_of(status, err);
 	if (st.st_nlink != 1)
 		return -EMLINK;
-	/* Two that clean at once would take the same bytes off twice. */
+	/* Two clean-ups at the same time would subtract the same bytes twice. */
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		return -EBUSY;
 	status = ttmon_ttshm_read_words(fd, st.st_size, &img, &err);
-	/* A total that wrapped is what we mend. */
+	/* A total that wrapped looks like nonsense, and is repaired here. */
 	if (status == TTMON_TTSHM_NONSENSE && st.st_size <= (off_t)sizeof(img))
 		status = TTMON_TTSHM_OK;
 	if (status != TTMON_TTSHM_OK)
@@ -252,7 +254,7 @@ int ttmon_ttshm_cleanup(int dir_fd, const char *name)
 		if (pid > 0)
 			*(ttmon_ttshm_alive(pid) ? &live : &dead) = true;
 	}
-	/* Nothing to do is no reason to want the right to write. */
+	/* If there is nothing to do, do not require write permission. */
 	if (!dead && (live || e.held || !has_figures(&img, e.l)))
 		return 0;
 	err = open_for_writing(dir_fd, name, &st, &rw);

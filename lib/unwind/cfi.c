@@ -4,7 +4,7 @@
 
 #include "lib/base/varint.h"
 
-#define MAX_STEPS      100000 /* instructions of one FDE that are interpreted */
+#define MAX_STEPS      100000 /* limit of instructions interpreted for one FDE */
 #define MAX_EXPR_STEPS 256
 #define MAX_EXPR_STACK 32
 #define MAX_REMEMBERED 8
@@ -68,7 +68,7 @@ static void skip(struct ttmon_uw_cursor *c, uint64_t n)
 #define PE_PCREL    0x10
 #define PE_INDIRECT 0x80
 
-/* Bytes of an address of this format, 0: a format that nobody knows. */
+/* Returns the bytes of an address in this format, 0: the format is not known. */
 static size_t pe_size(uint8_t encoding)
 {
 	switch (encoding & 0xf) {
@@ -111,7 +111,7 @@ int ttmon_uw_read_cie(const uint8_t *cie, const uint8_t *end, bool debug, struct
 	if (!nul)
 		return -EBADMSG;
 	c.p = nul + 1;
-	/* Size of an address and of a segment selector. */
+	/* Sizes of an address and of a segment selector. */
 	if (four && ttmon_uw_fixed(&c, 2) != 8)
 		return -EOPNOTSUPP;
 	f->code_align = ttmon_uw_uleb(&c);
@@ -141,7 +141,7 @@ int ttmon_uw_read_cie(const uint8_t *cie, const uint8_t *end, bool debug, struct
 		case 'R':
 			f->encoding = (uint8_t)ttmon_uw_fixed(&c, 1);
 			break;
-		case 'P': /* what handles exceptions */
+		case 'P': /* address of the exception handler */
 			encoding = (uint8_t)ttmon_uw_fixed(&c, 1);
 			skip(&c, pe_size(encoding));
 			break;
@@ -151,7 +151,7 @@ int ttmon_uw_read_cie(const uint8_t *cie, const uint8_t *end, bool debug, struct
 		case 'S':
 			f->signal = true;
 			break;
-		default: /* the length says where the instructions are, but not what it changes */
+		default: /* the effect of this augmentation is not known, although its length is */
 			return -EOPNOTSUPP;
 		}
 	}
@@ -182,7 +182,7 @@ struct state {
 
 struct machine {
 	struct state now;
-	const struct state *initial; /* of the CIE; NULL while that is interpreted */
+	const struct state *initial; /* row of the CIE; NULL while the CIE is interpreted */
 	const struct ttmon_uw_fde *f;
 	struct state saved[MAX_REMEMBERED];
 	unsigned int nr_saved;
@@ -193,7 +193,7 @@ static void set(struct machine *m, uint64_t reg, enum ttmon_uw_rule rule, int64_
 {
 	if (value != (int32_t)value)
 		m->err = -EBADMSG;
-	/* Of vector registers and the like nothing is needed. */
+	/* Vector registers and the like are not needed. */
 	if (reg >= TTMON_UW_REGS)
 		return;
 	m->now.row.rule[reg] = (uint8_t)rule;
@@ -275,7 +275,7 @@ static void recall(struct machine *m)
 	m->now.row.has_expr |= has_expr;
 }
 
-/* Those that do not move on. */
+/* Interprets the instructions that do not advance the location. */
 static void other(struct machine *m, uint8_t op, struct ttmon_uw_cursor *c)
 {
 	uint64_t reg;
@@ -362,7 +362,7 @@ static void other(struct machine *m, uint8_t op, struct ttmon_uw_cursor *c)
 	m->err = -EOPNOTSUPP;
 }
 
-/* How far an instruction moves on, in units of code_align; UINT64_MAX: it does not. */
+/* Returns how far an instruction advances, in units of code_align; UINT64_MAX: it does not. */
 static uint64_t advances(uint8_t op, struct ttmon_uw_cursor *c)
 {
 	if (op >> 6 == 1)
@@ -378,7 +378,7 @@ static uint64_t advances(uint8_t op, struct ttmon_uw_cursor *c)
 	return UINT64_MAX;
 }
 
-/* Instructions up to the one that is past pc. */
+/* Interprets instructions up to the one whose location is after pc. */
 static int interpret(struct machine *m, const uint8_t *p, const uint8_t *end, uint64_t loc, uint64_t pc)
 {
 	struct ttmon_uw_cursor c = { .p = p, .end = end };
@@ -394,7 +394,7 @@ static int interpret(struct machine *m, const uint8_t *p, const uint8_t *end, ui
 		} else if (op >> 6 == 3) {
 			restore(m, op & 0x3f);
 		} else if (op == 0x01) {
-			/* set_loc: no compiler for x86-64 writes it. */
+			/* set_loc: no compiler for x86-64 emits it. */
 			return -EOPNOTSUPP;
 		} else if ((more = advances(op, &c)) != UINT64_MAX) {
 			if (__builtin_mul_overflow(more, m->f->code_align, &more) ||
@@ -423,7 +423,7 @@ int ttmon_uw_rules(const struct ttmon_uw_fde *f, uint64_t pc, struct ttmon_uw_ro
 	m.nr_saved = 0;
 	m.err = 0;
 	m.initial = NULL;
-	/* What nothing is said of is as it was, but the stack pointer, which is the CFA then. */
+	/* A register without a rule is unchanged, except the stack pointer, which is the CFA. */
 	m.now = (struct state){ .row = { .cfa_reg = TTMON_UW_RSP, .signal = f->signal } };
 	err = interpret(&m, f->cie_insns, f->cie_end, 0, UINT64_MAX);
 	if (err)
@@ -467,7 +467,7 @@ static uint64_t pop(struct stack *s)
 	return s->v[--s->n];
 }
 
-/* The operations of two numbers that compilers and libc's write; false: another one. */
+/* Evaluates the binary operations that compilers and libc use; false: another operation. */
 static bool of_two(uint8_t op, uint64_t a, uint64_t b, uint64_t *ret)
 {
 	switch (op) {
@@ -517,7 +517,7 @@ static bool of_two(uint8_t op, uint64_t a, uint64_t b, uint64_t *ret)
 	return false;
 }
 
-/* A constant; false: another operation. */
+/* Evaluates a constant; false: another operation. */
 static bool constant(uint8_t op, struct ttmon_uw_cursor *c, uint64_t *ret)
 {
 	if (op >= 0x30 && op <= 0x4f) { /* lit0 ... lit31 */

@@ -34,7 +34,7 @@ static uint64_t relative(uint64_t to, uint64_t at)
 	return to + (uint64_t)(int64_t)(int32_t)get32(at);
 }
 
-/* A CIE or FDE: *n bytes behind its length. */
+/* Finds a CIE or FDE: *n bytes follow its length. */
 static int entry_at(const struct range *in, uint64_t at, uint64_t *n)
 {
 	if (!holds(in, at, 4))
@@ -74,7 +74,7 @@ int ttmon_uw_mapped_row(uint64_t hdr, uint64_t start, uint64_t end, uint64_t pc,
 	struct ttmon_uw_fde f;
 	int err;
 
-	/* pcrel sdata4, udata4, datarel sdata4: what ld, gold, lld and mold write. */
+	/* pcrel sdata4, udata4, datarel sdata4: the encodings that ld, gold, lld and mold use. */
 	if (!holds(&in, hdr, HDR_SIZE) || get32(hdr) != 0x3b031b01u)
 		return -ENOENT;
 	count = get32(hdr + 8);

@@ -2,16 +2,16 @@
 /* table.c: see table.h. */
 #include "lib/unwind/table.h"
 
-#define FIRST_READ 512u	       /* of a CIE or FDE: nearly all are shorter */
-#define PIECE	   (64u << 10) /* of a table that is scanned */
+#define FIRST_READ 512u	       /* bytes read at first for a CIE or FDE: nearly all are shorter */
+#define PIECE	   (64u << 10) /* bytes read at once when a table is scanned */
 #define BLOCK	   64u	       /* entries of .eh_frame_hdr that are read at once */
 #define HDR_ENTRY  8u
 #define CIE_MAX	   4096u
-#define LOOKED_MAX (1u << 20) /* entries that are looked at for an index */
+#define LOOKED_MAX (1u << 20) /* limit of entries scanned for an index */
 
 static int read_at(struct ttmon_uw_table *t, uint64_t off, void *buf, size_t n)
 {
-	/* The reader's own bound is one for all that is ever read of a file. */
+	/* The reader's budget is for all reads of a file, so it is renewed for each lookup. */
 	t->elf.budget = TTMON_ELF_MAX_BYTES;
 	return ttmon_elf_pread(&t->elf, off, buf, n);
 }
@@ -24,15 +24,15 @@ static uint32_t get32(const uint8_t *p)
 	return v;
 }
 
-/* ---- what the file has ---- */
+/* ---- sections of the file ---- */
 
-/* pcrel sdata4, udata4, datarel sdata4: what ld, gold, lld and mold write. */
+/* pcrel sdata4, udata4, datarel sdata4: the encodings that ld, gold, lld and mold use. */
 static bool is_known_hdr(const uint8_t *hdr)
 {
 	return hdr[0] == 1 && hdr[1] == 0x1b && hdr[2] == 0x03 && hdr[3] == 0x3b;
 }
 
-/* .eh_frame_hdr, by the program headers: those are there in every stripped file. */
+/* Finds .eh_frame_hdr by the program headers, which every stripped file still has. */
 static void find_hdr(struct ttmon_uw_table *t)
 {
 	const Elf64_Phdr *ph = NULL;
@@ -64,7 +64,7 @@ static void find_sections(struct ttmon_uw_table *t)
 		struct ttmon_uw_section s = { .off = sh->sh_offset, .len = sh->sh_size, .vaddr = sh->sh_addr };
 		bool loaded = sh->sh_flags & SHF_ALLOC;
 
-		/* SHT_X86_64_UNWIND is what .eh_frame may be too. */
+		/* .eh_frame may also have the type SHT_X86_64_UNWIND. */
 		if ((sh->sh_type != SHT_PROGBITS && sh->sh_type != 0x70000001) || sh->sh_flags & SHF_COMPRESSED)
 			continue;
 		t->elf.budget = TTMON_ELF_MAX_BYTES;
@@ -94,7 +94,7 @@ int ttmon_uw_table_open(int fd_in, struct ttmon_uw_table **ret)
 	}
 	find_hdr(t);
 	find_sections(t);
-	/* Of the headers the loaded segments alone are needed from now on. */
+	/* From now on only the loaded segments are needed. */
 	free(TAKE_PTR(t->elf.sh));
 	free(TAKE_PTR(t->elf.ph));
 	t->elf.nr_sh = t->elf.nr_ph = 0;
@@ -122,8 +122,8 @@ bool ttmon_uw_table_any(const struct ttmon_uw_table *t)
 /* ---- entries ---- */
 
 /*
- * An entry, CIE or FDE, at this place of a section into buf (n bytes), without its length. Returns how
- * long it is; 0: the section's end; -EBADMSG, -EOPNOTSUPP: 64-bit DWARF.
+ * Reads the CIE or FDE at this place of a section into buf (n bytes), without its length. Returns its
+ * length; 0: the end of the section; -EBADMSG; -EOPNOTSUPP: 64-bit DWARF.
  */
 static ssize_t read_entry(struct ttmon_uw_table *t, const struct ttmon_uw_section *s, uint64_t at, uint8_t *buf,
 			  size_t n)
@@ -155,7 +155,7 @@ static bool is_cie(const struct ttmon_uw_section *s, uint32_t id)
 	return id == (s->debug ? UINT32_MAX : 0);
 }
 
-/* The CIE of an FDE at this place, whose CIE pointer is id, into f. */
+/* Reads the CIE of the FDE at this place, whose CIE pointer is id, into f. */
 static int read_cie(struct ttmon_uw_table *t, const struct ttmon_uw_section *s, uint64_t at, uint32_t id,
 		    struct ttmon_uw_fde *f)
 {
@@ -173,7 +173,7 @@ static int read_cie(struct ttmon_uw_table *t, const struct ttmon_uw_section *s, 
 	return ttmon_uw_read_cie(buf + 4, buf + n, s->debug, f);
 }
 
-/* The FDE at this place, with its CIE. */
+/* Reads the FDE at this place, with its CIE. */
 static int read_fde(struct ttmon_uw_table *t, const struct ttmon_uw_section *s, uint64_t at, struct ttmon_uw_fde *f)
 {
 	ssize_t n = read_entry(t, s, at, t->bytes, TTMON_UW_FDE_MAX);
@@ -193,7 +193,8 @@ static int64_t hdr_start(const uint8_t *entry)
 }
 
 /*
- * The place in .eh_frame of the FDE of the last function that begins at or before va. -ENOENT: none.
+ * Finds the place in .eh_frame of the FDE of the last function that begins at or before va. -ENOENT:
+ * none.
  */
 static int search_hdr(struct ttmon_uw_table *t, uint64_t va, uint64_t *at)
 {
@@ -203,7 +204,7 @@ static int search_hdr(struct ttmon_uw_table *t, uint64_t va, uint64_t *at)
 	size_t i = 0;
 	int err;
 
-	/* Those before lo begin at or before va, those from hi on behind it. */
+	/* Invariant: entries before lo begin at or before va, entries from hi on after it. */
 	while (hi - lo > BLOCK - 1) {
 		uint64_t mid = lo + (hi - lo) / 2;
 
@@ -215,7 +216,7 @@ static int search_hdr(struct ttmon_uw_table *t, uint64_t va, uint64_t *at)
 		else
 			hi = mid;
 	}
-	/* With the one before, which is the answer if none of these is. */
+	/* Include the entry before, which is the answer if none of these is. */
 	lo -= lo != 0;
 	n = MIN(hi - lo, (uint64_t)BLOCK);
 	err = read_at(t, t->entries_off + lo * HDR_ENTRY, block, n * HDR_ENTRY);
@@ -232,7 +233,7 @@ static int search_hdr(struct ttmon_uw_table *t, uint64_t va, uint64_t *at)
 	return 0;
 }
 
-/* ---- an index of our own ---- */
+/* ---- our own index ---- */
 
 static int by_start(const void *a, const void *b)
 {
@@ -258,14 +259,14 @@ static int add_entry(struct ttmon_uw_index *x, size_t *cap, uint64_t start, uint
 	return 0;
 }
 
-/* The entry at this place of a section, len bytes at p, of which only the first may be there. */
+/* Handles the entry at this place of a section; p has its first len bytes, perhaps not all of it. */
 static int scan_entry(struct ttmon_uw_table *t, struct ttmon_uw_index *x, size_t *cap, uint64_t at, const uint8_t *p,
 		      size_t len)
 {
 	uint32_t id = get32(p);
 	struct ttmon_uw_fde f;
 
-	/* One that cannot be read is one function less. */
+	/* An entry that cannot be read is skipped. */
 	if (is_cie(&x->section, id) || read_cie(t, &x->section, at, id, &f) ||
 	    ttmon_uw_read_fde(p + 4, p + len, x->section.vaddr + at + 8, &f) || !f.len)
 		return 0;
@@ -273,8 +274,8 @@ static int scan_entry(struct ttmon_uw_table *t, struct ttmon_uw_index *x, size_t
 }
 
 /*
- * Every function that a section has something on. What is behind a broken entry is not found: its
- * length would have said where.
+ * Indexes all functions of a section. Functions behind a damaged entry are not found, because its
+ * length is not known.
  */
 static int make_index(struct ttmon_uw_table *t, struct ttmon_uw_index *x)
 {
@@ -300,7 +301,7 @@ static int make_index(struct ttmon_uw_table *t, struct ttmon_uw_index *x)
 		}
 		p = buf + (at - from);
 		len = get32(p);
-		if (len == 0) { /* the end, or, of several tables in a row, of one of them */
+		if (len == 0) { /* the end of the section, or of one of several tables in a row */
 			at += 4;
 			continue;
 		}
@@ -341,7 +342,7 @@ static int search_index(struct ttmon_uw_table *t, struct ttmon_uw_index *x, uint
 
 /* ---- rows ---- */
 
-/* In the section, at the place that a search has found. */
+/* Gets the row from the section, at the place that a search has found. */
 static int row_in(struct ttmon_uw_table *t, const struct ttmon_uw_section *s, int found, uint64_t at, uint64_t va,
 		  struct ttmon_uw_row *row, struct ttmon_uw_exprs *exprs)
 {

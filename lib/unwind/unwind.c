@@ -6,7 +6,7 @@
 
 struct cached {
 	uint64_t off;
-	uint32_t object; /* 0: nothing is here */
+	uint32_t object; /* 0: empty */
 	struct ttmon_uw_row row;
 };
 
@@ -53,8 +53,8 @@ static bool read_copy(void *ctx, uint64_t addr, uint64_t *ret)
 }
 
 /*
- * A return probe, whoever has set it, puts the kernel's trampoline in the place of a return address.
- * The kernel knows what was there: the copy has its list.
+ * Undoes the effect of a return probe, which replaces a return address with the kernel's trampoline.
+ * The copy includes the kernel's list of the original addresses.
  */
 static uint64_t repaired(void *ctx, uint64_t pc, uint64_t slot)
 {
@@ -101,7 +101,7 @@ static enum ttmon_uw_found find(void *ctx, uint64_t pc, struct ttmon_uw_at *at)
 	if (err)
 		return err == -ENOENT ? TTMON_UW_NO_ROW : TTMON_UW_BAD_ROW;
 	at->row = &at->room;
-	/* Expressions are rare, and of bytes that do not stay. */
+	/* Rows with expressions are rare and not cached, because the bytes of the expressions do not stay. */
 	if (!at->room.has_expr)
 		*c = (struct cached){ .off = off, .object = at->object, .row = at->room };
 	return TTMON_UW_ROW;

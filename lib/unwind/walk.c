@@ -2,12 +2,12 @@
 /* walk.c: see walk.h. */
 #include "lib/unwind/walk.h"
 
-#define TRIM_FRAME 2 /* what libc has behind a thread's first function: start_thread(), clone3() */
+#define TRIM_FRAME 2 /* number of libc frames behind the first function of a thread: start_thread(), clone3() */
 
 struct walk {
 	const struct ttmon_uw_ops *ops;
 	struct ttmon_uw_regs regs;
-	bool exact; /* the pc is that of an instruction that is to run, no return address */
+	bool exact; /* the pc is that of the next instruction, not a return address */
 	struct ttmon_uw_at at;
 };
 
@@ -29,8 +29,8 @@ static bool find_cfa(const struct walk *w, uint64_t *cfa)
 }
 
 /*
- * The caller's value of a register that has a rule; false: not known. *slot: where it lay, if in
- * memory.
+ * Computes the caller's value of a register that has a rule; false: not known. *slot: its place, if it
+ * is in memory.
  */
 static bool caller_value(const struct walk *w, unsigned int reg, uint64_t cfa, uint64_t *ret, uint64_t *slot)
 {
@@ -65,7 +65,7 @@ bool ttmon_uw_by_frame_pointer(const struct ttmon_uw_row *row)
 	       row->rule[TTMON_UW_RA] == TTMON_UW_OFFSET && row->value[TTMON_UW_RA] == -8;
 }
 
-/* To the caller, by the rules in w->at.row. UNKNOWN: done. */
+/* Steps to the caller by the rules in w->at.row. Returns UNKNOWN to continue. */
 static enum ttmon_stack_end step(struct walk *w)
 {
 	const struct ttmon_uw_row *row = w->at.row;
@@ -77,10 +77,10 @@ static enum ttmon_stack_end step(struct walk *w)
 		return TTMON_STACK_COMPLETE;
 	if (!find_cfa(w, &cfa))
 		return TTMON_STACK_LOST;
-	/* Stacks grow downwards; that of a signal handler may lie anywhere. */
+	/* Stacks grow downwards; the stack of a signal handler may be anywhere. */
 	if (!row->signal && cfa <= w->regs.r[TTMON_UW_RSP])
 		return TTMON_STACK_BAD_TABLE;
-	/* What no rule says anything of is as it was, if a call may not change it. */
+	/* A register without a rule is unchanged if a call must preserve it. */
 	next.known &= (row->signal ? UINT32_MAX : TTMON_UW_KEPT) & ~row->ruled & ~(1u << TTMON_UW_RA);
 	for (left = row->ruled & ~(1u << TTMON_UW_RA); left; left &= left - 1) {
 		unsigned int reg = (unsigned int)__builtin_ctz(left);
@@ -88,7 +88,7 @@ static enum ttmon_stack_end step(struct walk *w)
 		if (caller_value(w, reg, cfa, &next.r[reg], &slot))
 			next.known |= 1u << reg;
 	}
-	/* The stack pointer's rule is the CFA, unless a table says more (that of a signal frame). */
+	/* The stack pointer is the CFA, unless the table has a rule for it (in signal frames). */
 	if (row->rule[TTMON_UW_RSP] == TTMON_UW_SAME)
 		next.r[TTMON_UW_RSP] = cfa;
 	else if (!known(&next, TTMON_UW_RSP))
@@ -110,7 +110,8 @@ static enum ttmon_stack_end step(struct walk *w)
 }
 
 /*
- * Where no table says anything, a frame record that leads to code may be believed. False: it does not.
+ * If no table covers the code, a frame record that leads to code is used. Returns false if it does
+ * not.
  */
 static bool guess(struct walk *w)
 {
@@ -149,7 +150,7 @@ void ttmon_uw_walk(const struct ttmon_uw_ops *ops, const struct ttmon_uw_regs *r
 
 		w.at.object = 0;
 		found = ops->find(ops->ctx, pc - !w.exact, &w.at);
-		/* A return address that is in no code is none. */
+		/* An address that is not in code is not a return address. */
 		if (found == TTMON_UW_NO_CODE && ret->n) {
 			ret->end = TTMON_STACK_NO_MAP;
 			return;

@@ -74,7 +74,7 @@ void ttmon_cost_see(struct ttmon_cost_seen *s, uint64_t size, uint64_t pin_ns, u
 	}
 }
 
-/* Without the slowest pin, where there are enough others. */
+/* Leaves out the slowest pin if there are enough others. */
 static struct ttmon_cost_seen typical(const struct ttmon_cost_seen *seen)
 {
 	bool small = seen->slowest_bytes <= TTMON_COST_SMALL;
@@ -104,8 +104,8 @@ unsigned int ttmon_cost_measured(const struct ttmon_cost_seen *seen, struct ttmo
 		return TTMON_COST_UNREAL;
 	if (s->small >= TTMON_COST_CALLS) {
 		/*
-		 * A small pin is nearly all call. What calls take is then no part of the rate; what is left is half of
-		 * it at least.
+		 * The time of a small pin is nearly all for the call. The cost of calls is subtracted from the time of
+		 * all pins before the rate is computed; at least half of the time is left.
 		 */
 		call = ((double)s->small_ns - (double)s->small_bytes / rate) / (double)s->small;
 		call = MAX(call, 0);
@@ -179,7 +179,7 @@ static void judge_ordinary(const struct ttmon_memory *m, int64_t low, struct ttm
 	}
 }
 
-/* n / (n + 2) for n transfers, age / (age + 1 s) for the lack of them. */
+/* n / (n + 2) for n transfers, age / (age + 1 s) for their absence. */
 static double evidence(const struct ttmon_memory *m, const struct ttmon_said *s)
 {
 	double n = (double)sum(m->to_copies, m->from_copies), age = (double)m->ages_ns;

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * verdict.h: should this memory be pinned? The one rule: whoever shows or follows a verdict asks here.
- * Pure.
+ * verdict.h: the rule that decides whether memory should be pinned. Every program that shows or
+ * follows a verdict uses this code. Pure.
  *
- * Judged is a group of allocations (ttmon: of one process, call site and method), by what was moved
- * from and to it and by what having it pinned costs:
+ * A verdict is about a group of allocations (in ttmon those of one process, call site and method). It
+ * compares the time that its transfers save with the cost of pinning it:
  *
- *	worth = bytes/pageable - bytes/pinned - pages/pinning - calls x (pin + unpin)	bytes: to the device and from it
+ *	worth = bytes/pageable - bytes/pinned - pages/pinning - calls x (pin + unpin)
  *
- * Pages and calls depend on who pins. Where each allocation is pinned by itself they are those of all
- * of them together; an allocator that pins a region once and gives its pieces out again and again (as
- * libttmon-pin does) needs the pages that were there at one time, and one call. These are the two ends
- * of the range; the net gain that is said is the upper one.
+ * Bytes are those to the device and from it.
  *
- *	pin		ordinary memory, and it pays to register each allocation as it is
- *	allocate pinned	ordinary memory for which that does not pay, but memory that is pinned from the start and given out again does
- *	unpin		pinned memory whose transfers do not pay for it even so: it is cold. Not what a kernel may read in place, nor what
- *			is all younger than cold_ns and still there
- *	keep		the rest
- *	unknown		it is not known whether it is pinned, or where in the program it is asked for: then nobody knows which memory is meant; or not
- *			all of its transfers were seen, and those that were do not pay
+ * Pages and calls depend on how the memory is pinned. If each allocation is pinned individually, they
+ * are the sums over all allocations. An allocator that pins a region once and reuses its pieces (as
+ * libttmon-pin does) needs only the most pages that were live at one time, and one call. These are the
+ * two ends of the range; the reported net gain is the upper one.
+ *
+ *	pin		pageable memory, if registering each allocation as it is pays
+ *	allocate pinned	pageable memory, if that does not pay, but a pool of pinned memory does
+ *	unpin		pinned memory whose transfers do not pay even for a pool: it is cold. Not memory
+ *			that a kernel may read in place, nor a group that is all live and younger than
+ *			cold_ns
+ *	keep		everything else
+ *	unknown		it is not known whether the memory is pinned, or what code requests it, so that
+ *			the advice could not be followed; or some of its transfers were missed, and the
+ *			others do not pay
  */
 #ifndef TTMON_VERDICT_H
 #define TTMON_VERDICT_H
@@ -28,7 +32,7 @@
 
 #define TTMON_VERDICT_PAGE 4096u
 
-/* number, NAME, word. Append-only: files and the page of `ttmon view` have the numbers. */
+/* number, NAME, word. Append-only: files and the page of `ttmon view` contain the numbers. */
 #define TTMON_ADVICE_TABLE(X)             \
 	X(0, KEEP, "keep")                \
 	X(1, PIN, "pin")                  \
@@ -68,15 +72,15 @@ const char *ttmon_reason_text(unsigned int reason);
 
 /* ---- prices ---- */
 
-/* Bytes per second, not 0; and what each call takes beside the bytes. */
+/* Bytes per second, not 0; and the fixed costs of calls, in ns. */
 struct ttmon_cost {
 	uint64_t pageable_bps, pinned_bps, pinning_bps;
 	uint64_t pin_call_ns, unpin_call_ns;
 };
 /*
- * Rates: a PCIe 4.0 link at its practical best, half of a staging copy's, and what pinning took on
- * servers (1 to 2 GB/s, docs/ARCHITECTURE.md section 14). Calls: no machine's figure, the middle of
- * those that ways of pinning are compared at (0, 50, 200 us).
+ * Rates: a PCIe 4.0 link at its practical best; half of a staging copy's; and pinning as measured on
+ * servers (1 to 2 GB/s, docs/ARCHITECTURE.md section 14). The costs of calls are not measured: they
+ * are the middle of the values at which policies are compared (0, 50, 200 us).
  */
 #define TTMON_COST_DEFAULT                                \
 	((struct ttmon_cost){ .pageable_bps = 6000000000, \
@@ -84,100 +88,100 @@ struct ttmon_cost {
 			      .pinning_bps = 1500000000,  \
 			      .pin_call_ns = 50000,       \
 			      .unpin_call_ns = 50000 })
-/* ns that bytes take at bps; saturates at INT64_MAX / 4. */
+/* Returns the ns that bytes take at bps; at most INT64_MAX / 4. */
 int64_t ttmon_cost_ns(uint64_t bytes, uint64_t bps);
 /*
- * ns that bytes take less from or to pinned memory; not whole ones: few bytes that are moved once save
- * less than one.
+ * Returns the ns that a transfer from or to pinned memory saves; a fraction, because few bytes save
+ * less than one ns.
  */
 double ttmon_cost_saved(const struct ttmon_cost *c, uint64_t bytes);
-/* ns that so many pages of 4 KiB, pinned by so many calls that are all taken back, take. */
+/* Returns the ns to pin so many 4 KiB pages by so many calls, and to unpin them. */
 double ttmon_cost_pinned(const struct ttmon_cost *c, uint64_t pages, uint64_t calls);
 
-/* What calls were seen to take. */
+/* Measured times of calls. */
 struct ttmon_cost_seen {
 	uint64_t pins, bytes, ns; /* all pins whose time is known */
 	uint64_t small, small_bytes,
-		small_ns;	    /* of these, of TTMON_COST_SMALL bytes at most: what the call itself takes */
-	uint64_t unpins, unpins_ns; /* of small ones */
-	uint64_t slowest_ns, slowest_bytes; /* the slowest pin: as a rule the first, which CUDA makes its context in */
+		small_ns; /* of these, pins of at most TTMON_COST_SMALL bytes: they show the cost of the call */
+	uint64_t unpins, unpins_ns; /* unpins of small allocations */
+	/* the slowest pin: usually the first, during which CUDA makes its context */
+	uint64_t slowest_ns, slowest_bytes;
 };
 #define TTMON_COST_SMALL  65536u
-#define TTMON_COST_CALLS  8u	     /* fewer small ones say nothing of calls */
-#define TTMON_COST_ENOUGH (1u << 20) /* fewer bytes say nothing of rates */
+#define TTMON_COST_CALLS  8u	     /* fewer small pins do not show the cost of calls */
+#define TTMON_COST_ENOUGH (1u << 20) /* fewer bytes do not show the rate */
 /*
- * No machine pins so fast: memory is not even cleared at this rate. A library that only pretends to
- * pin does.
+ * No machine pins faster than this: memory cannot even be cleared at this rate. A library that only
+ * pretends to pin does.
  */
 #define TTMON_COST_BELIEVABLE 20000000000.0
-/* An allocation that is pinned; 0: that call was not timed. */
+/* Adds a pinned allocation; a time of 0 was not measured. */
 void ttmon_cost_see(struct ttmon_cost_seen *s, uint64_t size, uint64_t pin_ns, uint64_t unpin_ns);
 #define TTMON_COST_RATE	  (1u << 0)
 #define TTMON_COST_PINS	  (1u << 1)
 #define TTMON_COST_UNPINS (1u << 2)
-#define TTMON_COST_UNREAL (1u << 3) /* too fast to be pinning */
-/*
- * Puts what they say into *c. Returns which of it was measured; 0, or UNREAL alone: *c is as it was.
- */
+#define TTMON_COST_UNREAL (1u << 3) /* too fast for real pinning */
+/* Sets in *c what was measured. Returns which parts; 0, or only UNREAL: *c has not changed. */
 unsigned int ttmon_cost_measured(const struct ttmon_cost_seen *s, struct ttmon_cost *c);
 
 /* ---- a group of allocations ---- */
 
-/* Pinned memory that is younger than this, and still there, is not judged cold. */
+/* Pinned memory that is younger than this, and still live, is not judged cold. */
 #define TTMON_VERDICT_COLD_NS (100 * NSEC_PER_MS)
 
 struct ttmon_memory {
 	uint64_t allocs;
-	uint64_t done; /* of these: freed, or older than cold_ns; without any of them pinned memory is too young */
-	uint64_t to_bytes, from_bytes; /* to the device, from the device */
+	/* of these, freed or older than cold_ns; if there are none, pinned memory is too young to judge */
+	uint64_t done;
+	uint64_t to_bytes, from_bytes; /* bytes to the device, from the device */
 	uint64_t to_copies, from_copies;
-	uint64_t pages;		  /* that would have to be pinned, or are: 4 KiB, of each allocation by itself */
-	uint64_t peak_pages;	  /* of them at one time */
-	uint64_t age_ns, ages_ns; /* of the oldest; of all together */
+	uint64_t pages;	     /* sum over the allocations of their 4 KiB pages that are, or would have to be, pinned */
+	uint64_t peak_pages; /* the most of these at one time */
+	uint64_t age_ns, ages_ns; /* age of the oldest; sum of the ages */
 	bool pinned, managed;
-	bool in_place, gpu; /* a kernel may read it where it is; was seen to access it */
-	bool unknown_kind;  /* it may be pinned */
-	bool unknown_site;  /* neither its call site nor a name that tells it from other memory is known */
-	bool at_least;	    /* not all of its transfers were seen */
-	double complete;    /* 0..1: of what it is known from; 0 counts as 1 */
+	bool in_place, gpu; /* a kernel may access it in place; was seen to access it */
+	bool unknown_kind;  /* it is not known whether it is pinned */
+	bool unknown_site;  /* neither its call site nor a distinguishing name is known */
+	bool at_least;	    /* some of its transfers were missed */
+	double complete;    /* 0..1: completeness of the data; 0 counts as 1 */
 };
 
 struct ttmon_said {
 	uint8_t advice; /* enum ttmon_advice */
 	uint8_t reason; /* enum ttmon_reason */
 	/*
-	 * pinned, and its transfers do not pay for that; also where it stays because of kernels that may read
-	 * it
+	 * Pinned, and its transfers do not pay for that; set also if it stays pinned because kernels may read
+	 * it.
 	 */
 	bool cold;
-	bool known;	  /* gain_ns to worth_ns mean something: not of what is unknown, managed, or used in place */
-	bool at_least;	  /* there may have been more transfers: the upper end of worth is open */
-	int64_t worth_ns; /* net time that having it pinned saves, blocks given out again; negative: loses */
-	int64_t gain_ns;  /* what following the advice saves; of `keep`: worth_ns */
-	int64_t low_ns, high_ns; /* its range */
+	bool known;	  /* gain_ns to worth_ns are valid: not for memory that is unknown, managed, or used in place */
+	bool at_least;	  /* there may have been more transfers: worth has no upper end */
+	int64_t worth_ns; /* net time that pinning saves if blocks are reused; negative: it loses */
+	int64_t gain_ns;  /* time that following the advice saves; for `keep`: worth_ns */
+	int64_t low_ns, high_ns; /* range of the gain */
 	double confidence;	 /* 0..1 */
 };
 void ttmon_verdict_of(const struct ttmon_memory *m, const struct ttmon_cost *c, struct ttmon_said *ret);
-/* Does the advice mean that it is pinned, now or from the next time on? */
+/* Returns whether the memory is pinned if the advice is followed, now or from the next run on. */
 static inline bool ttmon_advice_pins(unsigned int advice, bool pinned)
 {
 	return advice == TTMON_ADVICE_PIN || advice == TTMON_ADVICE_ALLOCATE ||
 	       (pinned && advice != TTMON_ADVICE_UNPIN);
 }
-/* "saves 41.9 ms", "would lose 3.1 us", "-": what every view says of it. Returns buf. */
+/* Formats "saves 41.9 ms", "would lose 3.1 us", "-", as all views show it. Returns buf. */
 char *ttmon_said_text(char *buf, size_t n, const struct ttmon_said *s);
-/* The same of figures that were read back. */
+/* The same for figures read from a file. */
 char *ttmon_gain_text(char *buf, size_t n, unsigned int advice, bool known, int64_t gain_ns);
 
 /* ---- peaks ---- */
 
 struct ttmon_edge {
 	uint64_t ns;
-	int64_t pages; /* more, or less */
+	int64_t pages; /* pages that are added or removed */
 };
-/* The most pages at one time; of what happens at one time ends come first. Sorts e. */
+/* Returns the most pages at one time; at equal times, ends come first. Sorts e. */
 uint64_t ttmon_edges_peak(struct ttmon_edge *e, size_t n);
-/* The two edges of an allocation. */
+/* Makes the two edges of an allocation. */
 static inline void ttmon_edges_of(struct ttmon_edge e[2], uint64_t from_ns, uint64_t to_ns, uint64_t pages)
 {
 	e[0] = (struct ttmon_edge){ from_ns, (int64_t)pages };
