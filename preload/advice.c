@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* advice.c: what to do with an allocation: see enum ttmon_pin_why. Any thread, no lock. */
+/* advice.c: decides what to do with an allocation: see enum ttmon_pin_why. Any thread, no lock. */
 #include <stdatomic.h>
 
 #include "preload/pin.h"
 
-#define CLOSED 1024 /* sites closed, at most: then all are */
+#define CLOSED 1024 /* the most closed sites; beyond that all sites are closed */
 
 /* Keys are only ever added; 0 is a free place. */
 static _Atomic uint64_t closed[CLOSED];
@@ -26,7 +26,7 @@ static bool is_closed(uint64_t site)
 
 void ttmon_pin_close_site(uint64_t site)
 {
-	/* An allocation without a site may be any. */
+	/* An allocation without a known site may belong to any. */
 	if (!site) {
 		atomic_store(&all_closed, true);
 		return;
@@ -53,7 +53,7 @@ void ttmon_pin_decide(uint64_t size, unsigned int flags, struct ttmon_pin_plan *
 	struct ttmon_answer a = { 0 };
 	enum ttmon_pin_why why;
 
-	/* Asked in any case: an allocation that is left alone has its ordinal too. */
+	/* Always look up the advice: an allocation that is left alone counts an ordinal too. */
 	if (conf->adv)
 		ttmon_advise_here(conf->adv, size, &a);
 	if (flags & (HOST_PORTABLE | HOST_MAPPED | HOST_WRITE_COMBINED))

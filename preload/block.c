@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* block.c: the memory that was given out, and when it can be given out again: see pin.h. */
+/* block.c: the table of allocated memory, and when memory can be reused: see pin.h. */
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -20,8 +20,8 @@ static void unlock(void)
 }
 
 /*
- * A fork takes the locks along, in a state that means something. Where CUDA was used the child has
- * none, and what it inherits it keeps.
+ * A fork copies the locks in a consistent state. If CUDA was used, the child has no CUDA, and keeps
+ * what it inherits.
  */
 static void before_fork(void)
 {
@@ -48,7 +48,7 @@ static __attribute__((constructor)) void at_load(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* ---- the table; all with the lock held ---- */
+/* ---- the table; all functions with the lock held ---- */
 
 struct ttmon_pin_block *ttmon_pin_find(uint64_t addr)
 {
@@ -77,7 +77,7 @@ static struct ttmon_pin_block *new_block(void)
 		S.free_list = S.blocks[i].next_free;
 		return &S.blocks[i];
 	}
-	/* Number 0 is used by nobody, so that an empty list is 0. */
+	/* Number 0 is not used, so that an empty list is 0. */
 	if (S.n + 1 >= S.cap) {
 		uint32_t cap = S.cap ? 2 * S.cap : 256;
 		struct ttmon_pin_block *blocks = realloc(S.blocks, cap * sizeof(*blocks));
@@ -123,7 +123,7 @@ static int add_block(const struct ttmon_pin_block *like)
 	return 0;
 }
 
-/* Out of the table, into *ret. */
+/* Removes the block from the table, into *ret. */
 static void take_block(struct ttmon_pin_block *b, struct ttmon_pin_block *ret)
 {
 	ttmon_ranges_del(&S.ranges, b->addr);
@@ -135,11 +135,11 @@ static void take_block(struct ttmon_pin_block *b, struct ttmon_pin_block *ret)
 	release_index(b);
 }
 
-/* ---- giving memory back ---- */
+/* ---- freeing memory ---- */
 
 /*
- * A block that is in no table any more; the lock is not held. The result is CUDA's. Its pages are
- * counted off first: another thread may be handed them before the call has returned.
+ * Frees a block that is not in the table any more; the lock is not held. Returns CUDA's result. Its
+ * pages are subtracted first, because another thread may get them before the call returns.
  */
 static int destroy(struct ttmon_pin_block *b)
 {
@@ -160,7 +160,7 @@ static int destroy(struct ttmon_pin_block *b)
 			ttmon_pin_piece_freed(b);
 		return 0;
 	} else {
-		/* A child has nothing under way, and no CUDA to ask. */
+		/* A child has no copies in progress, and no CUDA. */
 		if (!S.child) {
 			gone = ttmon_pin_settle(b);
 			if (gone && b->pinned) {
@@ -185,15 +185,15 @@ static int destroy(struct ttmon_pin_block *b)
 	return err;
 }
 
-/* Pinned pages that the cache's limit speaks of. */
+/* Returns the pinned pages that the cache's limit applies to. */
 static uint64_t pinned_pages(void)
 {
 	return S.pages.now + S.coming - MIN(S.pages.now, S.apart);
 }
 
 /*
- * Make room for so many pages more, by the promise of the cache. all: empty it. The lock is not held.
- * Returns how many blocks went.
+ * Frees cached blocks until so many more pages respect the limit. all: empty the cache. The lock is
+ * not held. Returns the number of freed blocks.
  */
 static unsigned int cut(uint64_t extra, bool all)
 {
@@ -237,7 +237,7 @@ static bool can_manage(const struct ttmon_pin_api *api)
 	return api->events && api->reg && api->unreg && api->device_ptr;
 }
 
-/* A mapping as the block. False: there is no memory. */
+/* Makes a mapping for the block. Returns false if memory runs out. */
 static bool map(struct ttmon_pin_block *b)
 {
 	void *p;
@@ -252,7 +252,7 @@ static bool map(struct ttmon_pin_block *b)
 	return true;
 }
 
-/* A cached block is the program's again; with the lock held. */
+/* Returns a cached block to the program; with the lock held. */
 static void adopt(uint32_t i, struct ttmon_pin_block *like)
 {
 	struct ttmon_pin_block *b = &S.blocks[i];
@@ -285,9 +285,9 @@ static bool any(void *ctx, uint32_t block)
 }
 
 /*
- * Where another block would have to go to CUDA, which waits for the device, before a new one can be
- * pinned: waiting for the copies of one that fits is less. It is out of the cache meanwhile, and in
- * the table as freed: nobody else comes by it.
+ * If another block would have to be freed by CUDA, which waits for the device, before a new one can be
+ * pinned, it is faster to wait for the copies of one that fits. Meanwhile the block is not in the
+ * cache and is marked as freed in the table, so that no other thread takes it.
  */
 static bool take_busy(struct ttmon_pin_block *like)
 {
@@ -317,8 +317,8 @@ static bool take_busy(struct ttmon_pin_block *like)
 }
 
 /*
- * Pinned memory: by registering where it is to be released again, else by CUDA's own call. CUDA's
- * error.
+ * Makes pinned memory: by registering a mapping if it may be unpinned later, else by CUDA's own call.
+ * Returns CUDA's error.
  */
 static int pin_new(struct ttmon_pin_block *b, bool releasable)
 {
@@ -341,7 +341,7 @@ static int pin_new(struct ttmon_pin_block *b, bool releasable)
 	return err;
 }
 
-/* A mapping that nobody was given. */
+/* Frees a mapping that was not returned to the program. */
 static void discard(const struct ttmon_pin_block *b)
 {
 	QUIET(b->api);
@@ -363,8 +363,8 @@ static int pin_with_room(struct ttmon_pin_block *b, bool releasable)
 	unlock();
 	err = pin_new(b, releasable);
 	/*
-	 * What is cached may be what is lacking. The error was ours, then, and the program's next
-	 * cudaGetLastError() has none.
+	 * The cached memory may be what is missing. The error was caused by this library, so the program's
+	 * next cudaGetLastError() must not return it.
 	 */
 	if (err == CUDA_MEMORY && cut(0, true) + ttmon_pin_regions_trim()) {
 		atomic_fetch_add(&S.retried, 1);
@@ -378,7 +378,9 @@ static int pin_with_room(struct ttmon_pin_block *b, bool releasable)
 	return err;
 }
 
-/* Into the table, counted and announced; err is CUDA's, and the result. */
+/*
+ * Adds the block to the table, counts and announces it; err: CUDA's error, which is also the result.
+ */
 static int give(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan, int err, void **p)
 {
 	int lost;
@@ -393,7 +395,7 @@ static int give(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan, in
 	unlock();
 	if (err)
 		return err;
-	/* Without a place in the table nobody could free it. */
+	/* A block that is not in the table could never be freed. */
 	if (lost && b->how == TTMON_PIN_PIECE)
 		ttmon_pin_piece_freed(b);
 	if (lost && b->how == TTMON_PIN_MAPPING)
@@ -407,8 +409,8 @@ static int give(struct ttmon_pin_block *b, const struct ttmon_pin_plan *plan, in
 }
 
 /*
- * Advised memory, from what is pinned already where that can be. True: it was given. The plan may be
- * another one after it.
+ * Serves an advised allocation from memory that is pinned already, if possible. Returns whether it
+ * did. It may change the plan.
  */
 static bool reuse(struct ttmon_pin_block *b, struct ttmon_pin_plan *plan, void **p)
 {
@@ -416,7 +418,7 @@ static bool reuse(struct ttmon_pin_block *b, struct ttmon_pin_plan *plan, void *
 
 	if (plan->why != TTMON_PIN_PINNED)
 		return false;
-	/* Live advice takes the pin of single blocks away: each is pinned by itself, and kept as it is. */
+	/* Live advice unpins single blocks, so each block is pinned individually, and keeps its size. */
 	if (conf->live) {
 		if (!take_ready(b) && !take_busy(b))
 			return false;
@@ -516,7 +518,7 @@ int ttmon_pin_register(const struct ttmon_pin_api *api, void *p, size_t size, un
 	if (!ours && size && ttmon_ranges_floor(&S.ranges, addr + size - 1, &pos) && pos.start > addr)
 		ours = S.blocks[pos.val].how != TTMON_PIN_CUDA && !S.blocks[pos.val].cached;
 	unlock();
-	/* What the program takes for pinned memory: CUDA says of that what is said here. */
+	/* For memory that the program believes to be pinned, answer as CUDA would. */
 	if (ours)
 		return CUDA_REGISTERED;
 	err = api->reg(p, size, flags);
@@ -591,7 +593,7 @@ int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, u
 	unlock();
 	if (!err)
 		err = api->device_ptr(dev, p, flags);
-	/* Of a piece, should CUDA know the beginning of registered memory alone. */
+	/* Handles a piece if CUDA only knows the beginning of registered memory. */
 	if (err && dev && base != (uintptr_t)p && !api->device_ptr(dev, (void *)base, flags)) {
 		*dev = (char *)*dev + ((uintptr_t)p - base);
 		err = 0;
@@ -599,7 +601,7 @@ int ttmon_pin_device_ptr(const struct ttmon_pin_api *api, void **dev, void *p, u
 	return err;
 }
 
-/* The interface that memory of this library was registered by; NULL: there is none. */
+/* Returns the interface that this library registers memory with; NULL: none. */
 static const struct ttmon_pin_api *registered_by(void)
 {
 	const struct ttmon_pin_api *api = NULL;
@@ -613,9 +615,9 @@ static const struct ttmon_pin_api *registered_by(void)
 }
 
 /*
- * What CUDA allocated is forgotten: it is CUDA's from here on, whether it goes or stays. A mapping
- * becomes pageable, but where it is read in place and may stay; events go with their device, and what
- * they would have followed is not followed any more.
+ * Memory that CUDA allocated is removed from the table: CUDA owns it from now on. A mapping becomes
+ * pageable, unless it is read in place and may stay; events end with their device, and the copies that
+ * they would have followed are not followed any more.
  */
 void ttmon_pin_reset(bool sure)
 {

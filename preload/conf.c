@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * conf.c: what the environment says. Read at the first call that matters and not when the library is
- * loaded: the environment is inherited by every shell and helper that the program starts. A setting
- * that is not understood takes nothing away from the program: it is a line on stderr, and nothing is
- * unpinned.
+ * conf.c: reads the settings from the environment, at the first call that matters rather than when the
+ * library is loaded, because every shell and helper that the program starts inherits the environment.
+ * An invalid setting does not harm the program: it causes one line on stderr, and nothing is unpinned.
  */
 #include <stdarg.h>
 
@@ -29,7 +28,10 @@ void ttmon_pin_say(const char *fmt, ...)
 	dprintf(STDERR_FILENO, "%s\n", line);
 }
 
-/* A variable that is set and not empty; a copy that stays: the program may set it again. */
+/*
+ * Returns a copy of a variable that is set and not empty, because the program may change the
+ * environment.
+ */
 static const char *get(const char *name)
 {
 	const char *text = secure_getenv(name);
@@ -38,7 +40,7 @@ static const char *get(const char *name)
 }
 
 struct list {
-	char *text; /* cut up */
+	char *text; /* the text, split into items */
 	const char **item;
 	size_t n;
 };
@@ -97,8 +99,8 @@ static bool nothing(void *ctx, const struct ttmon_run *run, const struct ttmon_r
 }
 
 /*
- * The sites of a database that one of the functions is in the stack of. found[i] is set where names[i]
- * was in one.
+ * Collects the sites of a database whose stacks contain one of the functions. found[i] is set if
+ * names[i] is in one.
  */
 static int sites_of_names(const char *db, const struct list *names, bool *found, char *why, size_t n)
 {
@@ -142,7 +144,10 @@ bool ttmon_pin_opted_in(const struct ttmon_pin_conf *c, uint64_t site)
 	return site && c->nr_sites && bsearch(&site, c->sites, c->nr_sites, sizeof(site), by_value);
 }
 
-/* Sixteen hexadecimal digits, with or without 0x: the key as databases and `ttmon db show` have it. */
+/*
+ * Parses a key as databases and `ttmon db show` print it: sixteen hexadecimal digits, with or without
+ * 0x.
+ */
 static bool parse_key(const char *text, uint64_t *ret)
 {
 	char *end;
@@ -169,7 +174,7 @@ static int read_sites(const char *text, const struct list *dbs)
 		return 0;
 	}
 	err = list_split(text, ",", MAX_NAMES, &items);
-	/* What is no key is a name, and stays. */
+	/* An item that is not a key is a name, and stays in the list. */
 	for (size_t i = 0; !err && i < items.n; i++) {
 		if (parse_key(items.item[i], &key))
 			err = add_site(key);
@@ -277,7 +282,7 @@ static int read_all(void)
 	conf.known_pages = ttmon_pin_pages_of(s.peak_pin_bytes);
 	conf.limit_pages = ttmon_pool_pages(conf.known_pages);
 	if (conf.live) {
-		/* Where no daemon is there yet the subscription goes on looking for one. */
+		/* If no daemon is running yet, the subscription waits for one. */
 		conf.traced = ttmon_trace_self(NULL);
 		err = ttmon_advisor_subscribe(conf.adv);
 		if (err)
@@ -290,7 +295,7 @@ static void read_once(void)
 {
 	if (!read_all())
 		return;
-	/* Whatever was read by then. */
+	/* Use what was read until the error. */
 	conf.mode = TTMON_PIN_MODE_ALL;
 	conf.live = conf.all_sites = conf.at_device_sync = conf.at_stream_sync = false;
 	conf.nr_sites = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fence.c: which copies of a block are under way: see pin.h. With the lock of the state held, but for
+ * fence.c: tracks which copies of a block are in progress: see pin.h. The lock is held, except for
  * blocks that are in no table.
  */
 #include <stdatomic.h>
@@ -30,7 +30,7 @@ bool ttmon_pin_ready(void *ctx, uint32_t block)
 }
 
 /*
- * Streams of one thread's default have one handle for all threads: a number instead, which no handle
+ * The default streams of all threads have the same handle, so a number identifies them that no handle
  * and no later thread has.
  */
 static uint64_t stream_key(void *stream)
@@ -53,7 +53,8 @@ static bool is_capturing(const struct ttmon_pin_api *api, void *stream)
 }
 
 /*
- * The place for a stream's event: its own, a fresh one, or that of a stream that is done. NULL: none.
+ * Returns the fence for a stream: the stream's own, a free one, or that of a stream whose copies are
+ * done. NULL: none.
  */
 static struct ttmon_pin_fence *fence_for(struct ttmon_pin_block *b, uint64_t key, uint64_t gone)
 {
@@ -91,7 +92,7 @@ static void follow(struct ttmon_pin_block *b, void *stream)
 
 bool ttmon_pin_copy_begin(void)
 {
-	/* Only live advice unpins what is in use. */
+	/* Only live advice unpins memory that is in use. */
 	if (!atomic_load_explicit(&S.managed, memory_order_relaxed) || !ttmon_pin_conf()->live)
 		return false;
 	pthread_mutex_lock(&S.lock);
@@ -151,7 +152,7 @@ bool ttmon_pin_settle(struct ttmon_pin_block *b)
 			done = false;
 		f->pending = false;
 	}
-	/* Whatever was not followed: the device as a whole. */
+	/* For copies that could not be followed, wait for the whole device. */
 	if (b->unfenced || !done || atomic_load(&S.no_reuse)) {
 		waited = true;
 		done = ttmon_pin_wait_device(b->api);

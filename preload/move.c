@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * move.c: checkpoints. The daemon's live advice since the last one is gathered, the last word on each
- * block counts, and blocks change in place: the address stays, since the program holds it. The lock is
- * held for each block in turn.
+ * move.c: checkpoints. It collects the daemon's live advice since the last checkpoint; the last line
+ * for each block counts. Blocks are changed in place: the address stays, because the program holds it.
+ * The lock is taken for each block separately.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -10,15 +10,12 @@
 #include "preload/pin.h"
 
 #define S	   ttmon_pin
-#define MAX_WISHES 4096 /* as many lines as the library keeps */
+#define MAX_WISHES 4096 /* the number of lines that the library keeps */
 
 static pthread_mutex_t moving = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t wishes[MAX_WISHES]; /* addresses, guarded by it */
+static uint64_t wishes[MAX_WISHES]; /* addresses, protected by that lock */
 
-/*
- * libttmon's ttmon_checkpoint(), which has another name in here: the program's own calls come to the
- * one below.
- */
+/* ttmon_checkpoint() of libttmon, renamed: the program's own calls go to the function below. */
 void ttmon_pin_tell(struct ttmon_advisor *adv, const char *label);
 
 bool ttmon_pin_release(struct ttmon_pin_block *b, bool idle)
@@ -64,7 +61,7 @@ static void unpin(struct ttmon_pin_block *b)
 		S.count.move_failed++;
 }
 
-/* The block that a line is about, not one that got its address later. */
+/* Returns the block that a line is about, unless another block got its address later. */
 static struct ttmon_pin_block *block_of(const struct ttmon_live_advice *a)
 {
 	struct ttmon_pin_block *b = ttmon_pin_find(a->addr);
@@ -115,7 +112,7 @@ void ttmon_pin_checkpoint(const char *label)
 
 	if (label)
 		ttmon_pin_tell(NULL, label);
-	/* Whoever comes while another thread is at it has nothing to do. */
+	/* If another thread is doing this, there is nothing to do. */
 	if (S.child || pthread_mutex_trylock(&moving))
 		return;
 	pthread_mutex_lock(&S.lock);
@@ -131,8 +128,8 @@ void ttmon_pin_checkpoint(const char *label)
 }
 
 /*
- * The program's checkpoints, where it is linked with libttmon.so: this library stands before that one.
- * Its advisor is that one's, and is only handed on.
+ * Takes the program's checkpoints if it is linked with libttmon.so, because this library is loaded
+ * before it. The advisor belongs to libttmon.so and is only passed on.
  */
 TTMON_PIN_EXPORT void ttmon_checkpoint(struct ttmon_advisor *adv, const char *label)
 {

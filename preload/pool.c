@@ -2,7 +2,7 @@
 /* pool.c: see pool.h. */
 #include "preload/pool.h"
 
-#define ASKED 8 /* blocks asked whether they are ready, for one allocation */
+#define ASKED 8 /* the most blocks checked for readiness in one allocation */
 
 static uint64_t first_page(uint64_t addr)
 {
@@ -15,8 +15,8 @@ static uint64_t last_page(uint64_t addr, uint64_t size)
 }
 
 /*
- * Pages of the range that no other range of the set touches: one at each end at most is shared. The
- * range itself is not in the set. -EEXIST: another overlaps it by more than that.
+ * Returns the pages of the range that no other range of the set touches: at most one at each end is
+ * shared. The range itself is not in the set. -EEXIST: another range overlaps it by more than that.
  */
 static int64_t own_pages(const struct ttmon_pin_pages *p, uint64_t addr, uint64_t pages)
 {
@@ -44,7 +44,7 @@ static int64_t own_pages(const struct ttmon_pin_pages *p, uint64_t addr, uint64_
 	return (int64_t)(pages - MIN(pages, shared));
 }
 
-/* Pages of the range; 0: not counted. */
+/* Returns the pages of the range; 0: it was not counted. */
 static uint64_t insert(struct ttmon_pin_pages *p, uint64_t addr, uint64_t size)
 {
 	uint64_t pages;
@@ -113,7 +113,7 @@ bool ttmon_pin_pool_put(struct ttmon_pin_pool *p, uint32_t block, uint64_t size)
 	return true;
 }
 
-/* The place of the best fitting block behind this (pages, place); p->n: there is none. */
+/* Returns the position of the next best fitting block behind (pages, position); p->n: none. */
 static uint32_t next_fit(const struct ttmon_pin_pool *p, uint64_t size, uint64_t pages, uint32_t at)
 {
 	uint64_t max = TTMON_POOL_FIT(ttmon_pin_pages_of(size));

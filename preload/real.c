@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * real.c: CUDA's own functions behind the names that this library takes. The next definition after
- * ours where the libraries were linked; else in a library of that name that is loaded, however it was
- * loaded: Python's packages open theirs where RTLD_NEXT does not look.
+ * real.c: finds CUDA's own functions behind the names that this library defines. If the program was
+ * linked with the libraries, the next definition is used; otherwise a loaded library of that name,
+ * however it was loaded: Python's packages open theirs in a way that RTLD_NEXT does not search.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -36,7 +36,8 @@ void *ttmon_pin_real(const char *name)
 	if (fn || !dl_iterate_phdr(matches, &s))
 		return fn;
 	/*
-	 * Loaded it is, so this only counts a reference, which stays: the functions are called until the end.
+	 * The library is loaded already, so this only adds a reference, which is kept because its functions
+	 * are called until the end.
 	 */
 	lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD);
 	return lib ? dlsym(lib, name) : NULL;
@@ -63,7 +64,7 @@ static void find(struct ttmon_pin_api *api, bool rt)
 	*api = a;
 }
 
-/* Found once, it is never written again; until then each call looks. */
+/* Once found, it is never written again; until then each call looks it up. */
 static const struct ttmon_pin_api *api_of(bool rt)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -114,7 +115,7 @@ int ttmon_pin_usable(const struct ttmon_pin_api *api)
 
 	if (api->ctx_device)
 		return api->ctx_device(&device);
-	/* Freeing nothing makes the runtime begin, as an allocation would. */
+	/* Freeing NULL initializes the runtime, as an allocation would. */
 	if (!api->free || atomic_load_explicit(&runtime, memory_order_relaxed))
 		return 0;
 	err = api->free(NULL);

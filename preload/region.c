@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * region.c: advised memory as pieces of few pinned regions (lib/pin/arena.h): see pin.h. A region is a
- * mapping that is registered. Each piece that is given out is announced to a tracer as an allocation
- * of its own. The lock of the state is held where a function says so, and never while CUDA registers
- * or is waited for.
+ * region.c: serves advised memory as pieces of a few pinned regions (lib/pin/arena.h): see pin.h. A
+ * region is a registered mapping. Each piece is announced to a tracer as an allocation of its own. The
+ * lock of the state is held where a comment says so, and never while CUDA registers memory or while
+ * waiting.
  */
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -11,20 +11,21 @@
 #include "preload/pin.h"
 
 #define S     ttmon_pin
-#define ASKED 8 /* freed pieces asked whether their copies are done, for one allocation */
+#define ASKED 8 /* the most freed pieces checked for finished copies in one allocation */
 
 struct waiting {
-	struct ttmon_pin_block *v; /* freed, in this order: v[from] to v[n - 1]; copies of them are under way */
+	/* freed pieces in the order of the frees, v[from] to v[n - 1], with copies in progress */
+	struct ttmon_pin_block *v;
 	uint32_t from, n, cap;
 };
 
 static struct ttmon_arena arena;
 static struct waiting waiting;
-static struct ttmon_ranges regions; /* addr -> index in the list below */
+static struct ttmon_ranges regions; /* from addr to the index in the list below */
 static struct ttmon_pin_region *list;
 static uint32_t nr_list, resets;
 static bool ready, modest; /* modest: no more could be pinned than a request needed */
-/* Held by the thread that adds or gives back a region, taken before the lock of the state. */
+/* Held by the thread that adds or frees a region; taken before the lock of the state. */
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 
 static void lock(void)
@@ -100,8 +101,8 @@ static void drop_region(uint64_t addr, struct ttmon_pin_region *ret)
 /* ---- CUDA, without the lock ---- */
 
 /*
- * Pinned for every context: pieces go to whichever asks. Shared with children, as CUDA's own host
- * memory is: of private memory that is pinned fork() makes copies. CUDA's error.
+ * Pins memory for every context, because pieces go to any of them. It is shared with children, as
+ * CUDA's own host memory is: fork() would copy private pinned memory. Returns CUDA's error.
  */
 static int pin_region(struct ttmon_pin_region *r, uint64_t bytes)
 {
@@ -127,7 +128,7 @@ static void unpin_region(const struct ttmon_pin_region *r)
 
 	int err = r->api->unreg((void *)r->addr);
 
-	/* After a reset it is not registered any more. Memory that CUDA does not let go stays mapped. */
+	/* After a reset it is not registered any more. Memory that CUDA does not release stays mapped. */
 	if (err && err != CUDA_NOT_REGISTERED && !r->retired)
 		atomic_fetch_add(&S.leaked, r->bytes);
 	else
@@ -137,15 +138,16 @@ static void unpin_region(const struct ttmon_pin_region *r)
 /* ---- freed pieces; with the lock held ---- */
 
 /*
- * A piece is no longer given out. done: no copy of it is under way. One of before a reset is in no
- * arena any more, and its region goes with the last one. True: that is in *ret, for unpin_region().
+ * Frees a piece. done: none of its copies are in progress. A piece from before a reset is in no arena
+ * any more, and its region is freed with the last one. Returns true if that region is in *ret, for
+ * unpin_region().
  */
 static bool put(struct ttmon_pin_block *b, bool done, struct ttmon_pin_region *ret)
 {
 	struct ttmon_pin_region *r = ttmon_pin_region_of(b->addr);
 
 	ttmon_pin_drop_events(b);
-	/* What cannot be waited for stays given out, and its region with it. */
+	/* If it is not possible to wait for the copies, the piece and its region are never freed. */
 	if (!done || !r)
 		return false;
 	r->given--;
@@ -184,7 +186,7 @@ static int wait_for(const struct ttmon_pin_block *b)
 	return 0;
 }
 
-/* Those of the oldest that are done are free. */
+/* Frees those of the oldest pieces whose copies are done. */
 static void ask_oldest(void)
 {
 	uint32_t kept = waiting.from, at = waiting.from;
@@ -192,14 +194,14 @@ static void ask_oldest(void)
 
 	for (uint32_t looks = ASKED; at < waiting.n && looks; at++, looks--) {
 		if (is_done(&waiting.v[at])) {
-			/* Nothing waits behind a reset. */
+			/* After a reset nothing waits. */
 			(void)put(&waiting.v[at], true, &none);
 		} else {
 			S.count.busy++;
 			waiting.v[kept++] = waiting.v[at];
 		}
 	}
-	/* What was kept moves up to those that were not asked. */
+	/* Move the pieces that are still waiting next to those that were not checked. */
 	while (kept > waiting.from)
 		waiting.v[--at] = waiting.v[--kept];
 	waiting.from = at;
@@ -208,9 +210,9 @@ static void ask_oldest(void)
 }
 
 /*
- * A freed piece whose copies may be under way, in no table; without the lock. Where they cannot be
- * waited for it stays given out, and its call site is left alone from now on, so that it is one of
- * few.
+ * Handles a freed piece that is in no table and may have copies in progress; without the lock. If it
+ * is not possible to wait for them, it is never reused, and its call site gets no more pieces, so that
+ * this stays rare.
  */
 static void settle(struct ttmon_pin_block *b)
 {
@@ -234,7 +236,7 @@ void ttmon_pin_piece_freed(struct ttmon_pin_block *b)
 	struct ttmon_pin_region r;
 
 	lock();
-	/* What is read in place has no event: the device is waited for. */
+	/* Memory that is read in place has no event, so wait for the device. */
 	b->unfenced |= b->in_place;
 	if (is_done(b))
 		last = put(b, true, &r);
@@ -245,7 +247,7 @@ void ttmon_pin_piece_freed(struct ttmon_pin_block *b)
 		unpin_region(&r);
 	if (must_wait)
 		settle(b);
-	/* No piece is given out any more: what is free goes. */
+	/* No piece is allocated any more, so free what is unused. */
 	if (atomic_load(&S.no_reuse))
 		ttmon_pin_regions_trim();
 }
@@ -262,7 +264,7 @@ static void fill(struct ttmon_pin_block *b, uint32_t piece)
 	ttmon_pin_region_of(b->addr)->given++;
 }
 
-/* The lock is held before and after, and not meanwhile. */
+/* The lock is held on entry and on return, but not meanwhile. */
 static void wait_for_oldest(void)
 {
 	struct ttmon_pin_block b = waiting.v[waiting.from++];
@@ -272,7 +274,7 @@ static void wait_for_oldest(void)
 	lock();
 }
 
-/* The same. CUDA's error: not even what the request needs can be pinned. */
+/* The same. Returns CUDA's error: not even the request's own need could be pinned. */
 static int grow(const struct ttmon_pin_block *b, uint64_t need, uint64_t units)
 {
 	struct ttmon_pin_region r = { .api = b->api };
@@ -307,8 +309,8 @@ static void give_back(uint64_t unit)
 }
 
 /*
- * With the lock held, and *grower where this thread may change the regions. False: it has to have that
- * first, or cannot go on.
+ * With the lock held, and *grower if this thread may change the regions. Returns false if it needs
+ * that right first, or cannot go on.
  */
 static bool take_step(struct ttmon_pin_block *b, struct ttmon_arena_want *w, bool grower,
 		      enum ttmon_pin_piece_result *ret)
@@ -318,7 +320,7 @@ static bool take_step(struct ttmon_pin_block *b, struct ttmon_arena_want *w, boo
 	uint32_t piece;
 
 	w->waiting = waiting.from < waiting.n;
-	/* Without the right to change regions nothing is asked that would change them. */
+	/* Without the right to change regions, no step may be requested that would change them. */
 	if (!grower) {
 		piece = ttmon_arena_take(&arena, w->units);
 		if (piece == TTMON_ARENA_NONE)
@@ -382,7 +384,7 @@ enum ttmon_pin_piece_result ttmon_pin_piece(struct ttmon_pin_block *b, const str
 	return ret;
 }
 
-/* ---- lack of memory, and resets ---- */
+/* ---- shortage of memory, and resets ---- */
 
 unsigned int ttmon_pin_regions_trim(void)
 {
@@ -403,8 +405,8 @@ unsigned int ttmon_pin_regions_trim(void)
 }
 
 /*
- * The mapping stays, and stays registered as far as CUDA is concerned, until the last piece of it is
- * freed: copies may be under way. No piece of it is given out any more. sure: CUDA's pins are gone.
+ * The mapping stays, and stays registered as far as CUDA keeps it, until its last piece is freed:
+ * copies may be in progress. No piece of it is allocated any more. sure: CUDA's pins are gone.
  */
 void ttmon_pin_regions_reset(bool sure)
 {
@@ -421,7 +423,7 @@ void ttmon_pin_regions_reset(bool sure)
 		list[i].retired = true;
 		if (sure)
 			ttmon_pin_pages_del(&S.pages, list[i].addr);
-		/* Its last piece was freed since. */
+		/* Its last piece was freed meanwhile. */
 		if (!list[i].given) {
 			drop_region(list[i].addr, &gone);
 			unlock();

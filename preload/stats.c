@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stats.c: the report at exit: JSON into a file, or text on stderr, and beside it an earlier run's.
- * Printed where a call was taken at
- * all: the environment is inherited by programs that never heard of CUDA. CUDA is not called any more.
+ * stats.c: the report at exit: JSON to a file, or text on stderr, with the figures of an earlier run
+ * beside it. It is only printed if some call was intercepted, because programs without CUDA inherit
+ * the environment too. CUDA is not called any more at this time.
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -102,7 +102,7 @@ static json_t *report(const struct ttmon_pin_conf *conf)
 	return o;
 }
 
-/* A figure of a report, by its path of at most two names. */
+/* Returns a figure of a report by its path of at most two names. */
 static uint64_t figure(const json_t *o, const char *a, const char *b, size_t index)
 {
 	const json_t *v = json_object_get(o, a);
@@ -183,7 +183,7 @@ static void print(const json_t *now, const json_t *base, const struct ttmon_pin_
 		const struct row *r = &rows[i];
 		uint64_t n = figure(now, r->a, r->b, r->index), was = figure(base, r->a, r->b, r->index);
 
-		/* The first two say what it is all for; of the others those that happened. */
+		/* The first two lines are always printed; the others only if they are not 0. */
 		if (!n && !was && i > 1)
 			continue;
 		if (!conf->adv && !both && (!strcmp(r->a, "verdict") || !strcmp(r->a, "match")))
@@ -199,7 +199,7 @@ static void print(const json_t *now, const json_t *base, const struct ttmon_pin_
 	}
 }
 
-/* %p in the name is the process, %% a percent sign. */
+/* %p in the name stands for the process id, %% for a percent sign. */
 static bool file_name(const char *pattern, char *buf, size_t n)
 {
 	size_t at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* wrap.h: how the names of wrap_rt.c and wrap_drv.c are made. */
+/* wrap.h: macros that define the functions of wrap_rt.c and wrap_drv.c. */
 #ifndef TTMON_PIN_WRAP_H
 #define TTMON_PIN_WRAP_H
 
@@ -12,9 +12,8 @@
 #endif
 
 /*
- * A name of CUDA's for a function in here. It is exported without a type: tracers take a library that
- * has CUDA's functions for CUDA, and would count what is asked for here and not what CUDA was asked
- * for.
+ * Exports a function under a name of CUDA, without a type: tracers take a library with CUDA's
+ * functions for CUDA, and would count the calls to this library instead of those to CUDA.
  */
 #define TAKE_NAME(name)                                             \
 	__asm__(".pushsection .text." #name ", \"ax\", %progbits\n" \
@@ -23,7 +22,7 @@
 		".popsection\n");                                   \
 	static __attribute__((used)) int ttmon_pin_##name
 
-/* A call that block.c answers; api is the interface's, with `field` found. */
+/* A call that block.c serves; api is the interface, and `field` is the function it needs. */
 #define WRAP(name, params, api_of, field, call)                                    \
 	TAKE_NAME(name) params                                                     \
 	{                                                                          \
@@ -32,7 +31,7 @@
 		return api->found && api->field ? call : ttmon_pin_missing(#name); \
 	}
 
-/* A function that is passed on: `before`, the call, and `after` where it succeeded. */
+/* A function that is passed on: `before`, the call, and `after` if it succeeded. */
 #define FORWARD(name, params, args, before, after)                                \
 	TAKE_NAME(name) params                                                    \
 	{                                                                         \
@@ -51,7 +50,7 @@
 	}
 
 /*
- * An asynchronous copy between a and b, under both its names: to the second, stream 0 is the thread's
+ * An asynchronous copy between a and b, under both its names: for the second, stream 0 is the thread's
  * own.
  */
 #define COPY(name, params, args, a, b)                    \
@@ -62,8 +61,8 @@
 #define COPY_BY(name, params, args, after) FORWARD(name, params, args, COPYING, after)
 
 /*
- * A copy that is over when the call returns, under both its names: nothing is released under it. All
- * have at most nine words.
+ * A copy that is finished when the call returns, under both its names: no memory is unpinned during
+ * it. All have at most nine argument words.
  */
 #define SYNC_COPY(name)    \
 	SYNC_COPY_BY(name) \
@@ -84,8 +83,8 @@ static inline void copied(const void *a, const void *b, void *stream)
 }
 
 /*
- * Batches are not followed. Some have an argument more in CUDA 12 than in 13: as many are passed on as
- * the longest has, and the others do not look at the last ones.
+ * Batches are not followed. Some have one more argument in CUDA 12 than in 13: the macro passes on as
+ * many as the longest has, and the others ignore the last ones.
  */
 #define BATCH(name)                                                                                      \
 	FORWARD(name, (void *a, void *b, void *c, void *d, void *e, void *f, void *g, void *h, void *i), \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wrap_drv.c: the driver's names, for programs that are linked with libcuda.so.1. See wrap_rt.c. What
- * is asked for by cuGetProcAddress is not seen.
+ * wrap_drv.c: the driver's names, for programs that are linked with libcuda.so.1. See wrap_rt.c.
+ * Functions that a program gets from cuGetProcAddress are not intercepted.
  */
 #include "preload/wrap.h"
 
@@ -18,14 +18,14 @@ WRAP(cuMemHostGetFlags, (unsigned int *flags, void *p), ttmon_pin_drv, flags, tt
 
 FORWARD(cuDevicePrimaryCtxReset, (int dev), (dev), ttmon_pin_reset(true), )
 FORWARD(cuDevicePrimaryCtxReset_v2, (int dev), (dev), ttmon_pin_reset(true), )
-/* The last release frees what the context has; which one is the last is not known. */
+/* The last release frees all memory of the context; which one is the last is not known. */
 FORWARD(cuDevicePrimaryCtxRelease, (int dev), (dev), ttmon_pin_reset(false), )
 FORWARD(cuDevicePrimaryCtxRelease_v2, (int dev), (dev), ttmon_pin_reset(false), )
 FORWARD(cuCtxDestroy, (void *ctx), (ctx), ttmon_pin_reset(true), )
 FORWARD(cuCtxDestroy_v2, (void *ctx), (ctx), ttmon_pin_reset(true), )
 FORWARD(cuStreamDestroy_v2, (void *stream), (stream), ttmon_pin_stream_destroyed(), )
 
-/* CUDA_MEMCPY2D and CUDA_MEMCPY3D: the host's ends of them. */
+/* CUDA_MEMCPY2D and CUDA_MEMCPY3D: the members with the host's pointers. */
 struct copy_2d {
 	size_t src_pos[2];
 	unsigned int src_type;
@@ -50,7 +50,7 @@ struct copy_3d {
 #define TYPE_UNIFIED 4
 
 /*
- * The pointer of one end: the device field holds that of unified memory. It is 8 bytes behind the
+ * Returns the pointer of one side: for unified memory the device field has it, 8 bytes behind the
  * host's.
  */
 static const void *end_of(unsigned int type, void *const *host)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wrap_rt.c: the runtime's names that the program's calls come to instead. Built without CUDA's
- * headers: of enumerations and handles only their size counts. cudaPointerGetAttributes is left alone:
- * of pageable memory it says that it is that, and of pinned memory the device pointer, which does not
- * count as asked for: programs call it to learn whether memory is pinned.
+ * wrap_rt.c: the names of the runtime that this library intercepts. Built without CUDA's headers: only
+ * the sizes of enumerations and handles matter. cudaPointerGetAttributes is not intercepted. For
+ * pageable memory it says so; for pinned memory it returns the device pointer, which does not count as
+ * requesting it, because programs call it to check whether memory is pinned.
  */
 #include "preload/wrap.h"
 
@@ -30,7 +30,7 @@ FORWARD(cudaDeviceSynchronize, (void), (), ,
 STREAM_SYNC(cudaStreamSynchronize)
 STREAM_SYNC(cudaStreamSynchronize_ptsz)
 
-/* ---- copies that are under way when the call returns ---- */
+/* ---- copies that are in progress when the call returns ---- */
 
 struct pitched {
 	void *ptr;

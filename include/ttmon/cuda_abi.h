@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cuda_abi.h: where the members of CUDA's parameter structs lie, in bytes, on 64-bit hosts. For the
- * BPF programs, which read these structs from the traced program's memory; usable from C too. Includes
+ * cuda_abi.h: the byte offsets of the members of CUDA's parameter structs on 64-bit hosts. For the BPF
+ * programs, which read these structs from the traced program's memory; usable from C too. Includes
  * nothing.
  *
  * X(NAME, type, member, offset) gives the constant TTMON_ABI_NAME; S(NAME, type, size) gives
  * TTMON_ABI_NAME_SIZE. The types are named so that tests/unit/include/test_layout.c can compare every
  * row with the headers of the CUDA that is installed. Numbers are those of CUDA 13.0; the structs are
- * public ABI and have only ever grown by reserved members. What older headers do not have stands in a
- * table of its own. The _v1 driver structs (32-bit sizes, before CUDA 3.2) are other types and not
- * meant here.
+ * public ABI and have only ever grown by reserved members. Members that older headers do not have are
+ * in a table of their own. The _v1 driver structs (32-bit sizes, before CUDA 3.2) are different types
+ * and not described here.
  */
 #ifndef TTMON_CUDA_ABI_H
 #define TTMON_CUDA_ABI_H
@@ -142,9 +142,9 @@ enum ttmon_abi_location {
 	X(VMM_LOC_ID, CUmemAllocationProp, location.id, 12)
 
 /*
- * One operation of cudaMemcpy3DBatchAsync, since CUDA 12.8; the driver's is laid out alike. Lengths
- * and heights count elements of one byte unless an array takes part; 0 means: as wide, as high as the
- * extent.
+ * One operation of cudaMemcpy3DBatchAsync, since CUDA 12.8; the driver's has the same layout. Lengths
+ * and heights count elements of one byte unless an array is involved; 0 means the width and height of
+ * the extent.
  */
 #define TTMON_ABI_BATCH_OFFSETS(X)                                                  \
 	X(OPERAND_TYPE, struct cudaMemcpy3DOperand, type, 0)                        \

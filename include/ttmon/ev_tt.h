@@ -7,13 +7,13 @@
 #define TTMON_EV_TT_H
 
 /*
- * Tenstorrent. The objects of tt-metal have no headers that fit every version, so the probes send
- * words as they lie in memory, and core/tt/layout.c finds out what they mean. What the pointers led to
- * is told apart by the first word of a device, which is the address of its vtable (the library's slot
- * says where that lies, see struct ttmon_tt_slot in tt_fns.h).
+ * Tenstorrent. The layout of tt-metal's objects differs between versions and no header describes them
+ * all, so the probes send words of memory as they are, and daemon/core/tt/layout.c finds their
+ * meaning. Objects behind pointers are recognized by the first word of a device, the address of its
+ * vtable (the library's slot has its place, see struct ttmon_tt_slot in tt_fns.h).
  */
 
-/* Where the fields of a Buffer were read from, by which pointer led to a device. */
+/* Which pointer led to a device, and so where the fields of a Buffer were read. */
 enum ttmon_tt_base {
 	TTMON_TT_BASE_NONE, /* no vtable was recognised: w is the Buffer itself */
 	TTMON_TT_BASE_0,    /* the device is the Buffer's first word (tt-metal until mid-2025) */
@@ -32,7 +32,7 @@ struct ttmon_ev_tt_buffer {
 	struct ttmon_event h;
 	__u64 buffer;			  /* address of the Buffer object */
 	__u64 device;			  /* address of its IDevice, 0 with TTMON_TT_BASE_NONE */
-	__u64 w[TTMON_TT_BUFFER_WORDS];	  /* what base says */
+	__u64 w[TTMON_TT_BUFFER_WORDS];	  /* words, see base */
 	__u64 dev[TTMON_TT_DEVICE_WORDS]; /* first words of the device; 0 with TTMON_TT_BASE_NONE */
 	__u16 fn;			  /* tt_fns.h */
 	__u8 base;			  /* enum ttmon_tt_base */
@@ -41,7 +41,7 @@ struct ttmon_ev_tt_buffer {
 	__u16 pad;
 };
 
-/* Arguments by the function's class (tt_fns.h); those that are not there are 0. */
+/* Arguments by the function's class (tt_fns.h); arguments that do not exist are 0. */
 struct ttmon_ev_tt_call {
 	struct ttmon_event h;
 	__u64 arg[6];
@@ -53,31 +53,32 @@ struct ttmon_ev_tt_call {
 };
 
 /*
- * TT_CALL of class CB is longer: the circular buffer's cores, and whose it is. The record ends behind
- * the last range that counts, or later. A record of an earlier version has neither.
+ * A TT_CALL of class CB is longer: it has the cores of the circular buffer, and the program it belongs
+ * to. The record ends behind the last valid range, or later. A record of an earlier version has
+ * neither.
  */
 struct ttmon_tt_core_range {
-	__u8 x0, y0, x1, y1; /* the last core belongs to it */
+	__u8 x0, y0, x1, y1; /* inclusive: the last core belongs to it */
 };
 #define TTMON_TT_CORE_RANGES	 64
-#define TTMON_TT_CORE_RANGES_FEW 8 /* most records have no more */
+#define TTMON_TT_CORE_RANGES_FEW 8 /* most records have no more ranges */
 struct ttmon_ev_tt_cb {
 	struct ttmon_ev_tt_call call;
 	__u64 program;	/* address of its ProgramImpl, 0: not known */
-	__u64 since_ns; /* when the layout of the program's circular buffers began that this one is part of */
-	__u64 dev[TTMON_TT_DEVICE_WORDS]; /* first words of the device; 0 where it is none that is known */
+	__u64 since_ns; /* when the layout of the program's circular buffers that includes this one began */
+	__u64 dev[TTMON_TT_DEVICE_WORDS]; /* first words of the device; 0 if it is not a known device */
 	__u32 nr_ranges;		  /* 0: could not be read, or more than TTMON_TT_CORE_RANGES */
 	__u32 pad;
 	struct ttmon_tt_core_range range[TTMON_TT_CORE_RANGES];
 };
 
-/* What a dispatch was; indexes of sums. Append-only. */
-#define TTMON_TT_DISPATCH_TABLE(X)                                                              \
-	X(0, WORKLOAD, "workload") /* a program or mesh workload enqueued */                    \
-	X(1, TRACE, "trace")	   /* a captured trace replayed: its programs do not enqueue */ \
-	X(2, SLOW, "slow")	   /* slow dispatch: the host launches it core by core */       \
-	X(3, WRITE, "write")	   /* buffer write enqueued */                                  \
-	X(4, READ, "read")                                                                      \
+/* Kinds of dispatches; indexes of sums. Append-only. */
+#define TTMON_TT_DISPATCH_TABLE(X)                                                                \
+	X(0, WORKLOAD, "workload") /* a program or mesh workload enqueued */                      \
+	X(1, TRACE, "trace")	   /* a captured trace replayed: its programs are not enqueued */ \
+	X(2, SLOW, "slow")	   /* slow dispatch: the host launches it core by core */         \
+	X(3, WRITE, "write")	   /* buffer write enqueued */                                    \
+	X(4, READ, "read")                                                                        \
 	X(5, FINISH, "finish")
 enum ttmon_tt_dispatch {
 #define X(id, NAME, name) TTMON_TT_##NAME = id,
@@ -88,9 +89,10 @@ enum ttmon_tt_dispatch {
 
 /*
  * Sent for at most TTMON_TT_DISPATCH_BURST dispatches of a process on a CPU to a device in a
- * millisecond; sums count all of (process, CPU, device), this one too, since the process was first
- * seen. core takes the difference to the last record. Sums never go down, but two threads that preempt
- * each other on a CPU may send theirs in the other order: the larger one counts.
+ * millisecond. The sums count all dispatches of (process, CPU, device) since the process was first
+ * seen, including this one; daemon/core computes the difference to the last record. Sums never go
+ * down, but two threads that preempt each other on a CPU may send theirs in the other order: the
+ * larger one counts.
  */
 #define TTMON_TT_DISPATCH_BURST 16
 struct ttmon_ev_tt_dispatch {
@@ -107,51 +109,52 @@ struct ttmon_ev_tt_dispatch {
 };
 
 /*
- * w: the first 8 words of the record as tt-metal holds it; several layouts, see
- * core/dispatch/record.c.
+ * w: the first 8 words of the record as tt-metal stores it; there are several layouts, see
+ * daemon/core/dispatch/record.c.
  */
 struct ttmon_ev_tt_program {
 	struct ttmon_event h;
 	__u64 w[8];
-	__u64 dropped; /* records that tt-metal says it lost before this batch */
-	__u32 nth;     /* in its batch, 0 first */
-	__u32 count;   /* of the batch; 1 where the function gets one record */
+	__u64 dropped; /* records that tt-metal reports as lost before this batch */
+	__u32 nth;     /* position in its batch, from 0 */
+	__u32 count;   /* size of the batch; 1 if the function gets one record */
 	__u16 fn;
-	__u8 stride; /* bytes from record to record as found out, 0: one record */
+	__u8 stride; /* bytes from one record to the next, as found at run time; 0: one record */
 	__u8 pad;
 	__u16 slot;
 	__u16 pad2;
 };
 
 /*
- * The nth kernel source of a program, once for each program id of a process as far as the kernel's
- * table remembers.
+ * The nth kernel source of a program, sent once for each program id of a process as far as the
+ * kernel's table remembers.
  */
 struct ttmon_ev_tt_kernel {
 	struct ttmon_event h;
 	__u32 program; /* as in the record: 16 bits that wrap */
 	__u32 nth;
-	char name[192]; /* NUL-terminated; a longer path loses its beginning */
+	char name[192]; /* NUL-terminated; a longer path is cut at its beginning */
 };
 
-/* Host memory that tt-kmd holds for a process (its ioctl.h, 4af71921). */
+/* Host memory that tt-kmd holds for a process (tt-kmd's ioctl.h, 4af71921). */
 enum ttmon_tt_pin_op {
 	TTMON_TT_PIN,
 	TTMON_TT_UNPIN,
 	TTMON_TT_DMA_BUF,
-	TTMON_TT_CLOSE, /* the last reference to the open device has gone, and what it held; of its pinner's process */
+	/* the last reference to the open device is gone, and with it all it held; of its pinner's process */
+	TTMON_TT_CLOSE,
 	TTMON_TT_PIN_OP_MAX
 };
 struct ttmon_ev_tt_pin {
 	struct ttmon_event h;
 	__u64 entry_ns;
-	__u64 addr; /* PIN, UNPIN: user address; DMA_BUF: 0, the buffer is the driver's until it is mapped */
+	__u64 addr; /* PIN, UNPIN: user address; DMA_BUF: 0, the buffer belongs to the driver until it is mapped */
 	__u64 size;
 	__s32 err;     /* 0 or -errno */
 	__u32 ordinal; /* N of /dev/tenstorrent/N */
 	__u32 flags;   /* as passed */
 	__u32 op;      /* enum ttmon_tt_pin_op */
-	__u32 file;    /* which open device holds it; 0: not known, its end is not seen */
+	__u32 file;    /* the open device that holds it; 0: not known, its end is not seen */
 	__u32 pad;
 };
 
@@ -164,15 +167,16 @@ enum ttmon_tt_arch {
 	TTMON_TT_BLACKHOLE,
 	TTMON_TT_ARCH_MAX
 };
-#define TTMON_TT_CHIP_REMOTE  (1 << 0) /* the far half of an N300: no node of its own */
-#define TTMON_TT_CHIP_GALAXY  (1 << 1) /* tray and chip are known */
-#define TTMON_TT_CHIP_GONE    (1 << 2) /* no longer in sysfs */
-#define TTMON_TT_CHIP_LEARNED (1 << 3) /* not in sysfs at all: a process told its key (or nothing but a logical id) */
+#define TTMON_TT_CHIP_REMOTE (1 << 0) /* the remote chip of an N300: it has no node */
+#define TTMON_TT_CHIP_GALAXY (1 << 1) /* tray and chip are known */
+#define TTMON_TT_CHIP_GONE   (1 << 2) /* no longer in sysfs */
+/* not in sysfs at all: known from a process's key (or only from a logical id) */
+#define TTMON_TT_CHIP_LEARNED (1 << 3)
 
-/* A chip; told again whenever something of it is learned. Numbers that are not known are 0. */
+/* A chip; sent again whenever something about it is learned. Unknown numbers are 0. */
 struct ttmon_ev_tt_chip {
 	struct ttmon_event h;
-	__u32 index; /* 1, 2, ...: given by the daemon */
+	__u32 index; /* 1, 2, ...: assigned by the daemon */
 	__u32 flags; /* TTMON_TT_CHIP_* */
 	__u64 board_id;
 	__u64 asic_id;	 /* tt_asic_id */
@@ -189,8 +193,8 @@ struct ttmon_ev_tt_chip {
 };
 
 /*
- * Bits of ttmon_ev_tt_object.has: which ways of seeing allocations this library offers (functions
- * found and probed).
+ * Bits of ttmon_ev_tt_object.has: the ways to see allocations in this library (functions found and
+ * probed).
  */
 #define TTMON_TT_HAS_PRIMARY  (1 << 0) /* track_allocate and track_deallocate, or their successors */
 #define TTMON_TT_HAS_FALLBACK (1 << 1) /* allocate_impl and what frees */
@@ -204,8 +208,9 @@ struct ttmon_ev_tt_chip {
 #define TTMON_TT_HAS_DISPATCH (1 << 9)
 #define TTMON_TT_HAS_PROGRAMS (1 << 10)
 #define TTMON_TT_HAS_SYNC     (1 << 11)
-#define TTMON_TT_HAS_CB_OF    (1 << 13) /* which program a circular buffer is of, from its beginning to its end */
-#define TTMON_TT_HAS_SPARE    (1 << 12) /* the probes that a working primary pair makes superfluous are attached now */
+#define TTMON_TT_HAS_CB_OF    (1 << 13) /* the program of a circular buffer, from its beginning to its end */
+/* the probes that a working primary pair makes unnecessary are attached now */
+#define TTMON_TT_HAS_SPARE (1 << 12)
 
 struct ttmon_ev_tt_object {
 	struct ttmon_event h;
@@ -213,16 +218,15 @@ struct ttmon_ev_tt_object {
 	__u32 has;    /* TTMON_TT_HAS_* */
 	__u32 slot;
 	/*
-	 * 1 << enum ttmon_tt_dispatch: kinds of which a function is there and not probed, so not all are
-	 * counted
+	 * 1 << enum ttmon_tt_dispatch: kinds with a function that is not probed, so that not all are counted
 	 */
 	__u32 unprobed;
 };
 
-/* How a process's logical device id was led to a chip, best first. */
+/* How a process's logical device id was mapped to a chip, best first. */
 #define TTMON_TT_HOW_TABLE(X)                                                                                  \
 	X(0, NONE, "unknown")                                                                                  \
-	X(1, PROVIDER, "provider")	 /* the program's own SharedMemoryStatsProvider said its key */        \
+	X(1, PROVIDER, "provider")	 /* the program's own SharedMemoryStatsProvider gave its key */        \
 	X(2, MAPPED, "mapped file")	 /* the only tt_device file it has mapped */                           \
 	X(3, VISIBLE, "visible devices") /* TT_VISIBLE_DEVICES over the chips in order of their bus address */ \
 	X(4, OPEN, "open device")	 /* the only chip it has open */                                       \
@@ -235,7 +239,7 @@ enum ttmon_tt_how {
 		TTMON_TT_HOW_MAX
 };
 
-#define TTMON_TT_PROC_OWN_SHM (1 << 0) /* it has a tt_device_*_memory file mapped: it publishes by itself */
+#define TTMON_TT_PROC_OWN_SHM (1 << 0) /* it has a tt_device_*_memory file mapped: it publishes its memory itself */
 
 struct ttmon_ev_tt_proc {
 	struct ttmon_event h; /* tgid */
@@ -246,7 +250,7 @@ struct ttmon_ev_tt_proc {
 };
 
 /*
- * The kernel's sums of h.tgid on of_cpu for a device, read at h.ts_ns; same meaning as TT_DISPATCH
+ * The kernel's sums of h.tgid on of_cpu for a device, read at h.ts_ns; same meaning as in TT_DISPATCH
  * from that CPU.
  */
 struct ttmon_ev_tt_sums {
@@ -274,7 +278,7 @@ struct ttmon_tt_mesh_dev {
 struct ttmon_ev_tt_mesh {
 	struct ttmon_event h; /* tgid */
 	__u64 mesh;	      /* address of the MeshDevice */
-	__u32 count;	      /* <= TTMON_TT_MESH_MAX; 0: looked, and found nothing */
+	__u32 count;	      /* <= TTMON_TT_MESH_MAX; 0: looked for chips and found none */
 	__u32 pad;
 	struct ttmon_tt_mesh_dev dev[];
 };

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * event.h: the one event table. Shared by the BPF programs, the daemon and every reader of a
- * recording.
+ * event.h: the event table, shared by the BPF programs, the daemon and every reader of a recording.
  *
  * A record is a struct ttmon_event (24 bytes) followed by the rest of the struct of its kind. All
- * records are multiples of 8 bytes, hold no implicit padding (tests/lint builds this header with
+ * records are multiples of 8 bytes, have no implicit padding (tests/lint builds this header with
  * -Werror=padded) and are written in host byte order. Kinds below TTMON_EV_FACT come from BPF through
- * the per-CPU rings; the others are facts that the daemon itself puts into the stream (what a process
- * has mapped, what an object is called), so that a recording holds all that a replay needs.
+ * the per-CPU rings. The others are facts that the daemon itself adds to the stream (mappings of a
+ * process, names of objects), so that a recording has all that a replay needs.
  *
  * Ids are append-only: a kind is never renumbered and never reused.
  */
@@ -15,7 +14,7 @@
 #define TTMON_EVENT_H
 
 #ifdef __bpf__
-/* vmlinux.h has the types */
+/* vmlinux.h defines these types */
 #else
 #include <linux/types.h>
 #endif
@@ -25,23 +24,29 @@
  */
 #define TTMON_MAX_FRAMES 32
 #define TTMON_COMM_LEN	 16
-#define TTMON_LABEL_LEN	 64 /* of a checkpoint, with its NUL */
+#define TTMON_LABEL_LEN	 64 /* bytes of a checkpoint's label, with its NUL */
 #define TTMON_BUILD_ID	 20
 
 /*
  * The event table. One row for each kind of record:
  *
- *	X(id, NAME, name, struct, way, family, check, stream, timeline, history, tt, dispatch, cpu, rmid, help)
+ *	X(id, NAME, name, struct, way, family, check, stream, timeline, history, tt, dispatch, cpu,
+ *	rmid, help)
  *
- *   name      lower case: what metrics and JSON show, and the end of the names of the functions that handle it
- *   struct    the whole record. A record that ends in a flexible array says itself how long it is
+ *   name      lower case: what metrics and JSON show, and the end of the names of the functions that
+ *             handle it
+ *   struct    the whole record. A record that ends in a flexible array has its own length
  *             (ttmon_event_min_size()).
  *   way       enum ttmon_way: where it comes from, and when it is handled
- *   family    enum ttmon_family: the probes that send it; for a fact, the probes that it adds to; or NONE
- *   check     Y: check_NAME() in daemon/core/stream/decode.c judges its values; _: every value is good
+ *   family    enum ttmon_family: the probes that send it; for a fact, the probes that it adds to; or
+ *             NONE
+ *   check     Y: check_NAME() in daemon/core/stream/decode.c checks its values; _: every value is
+ *             valid
  *   stream, timeline, history, tt, dispatch, cpu, rmid
- *             the parts of daemon/core. Y: this part handles the kind, in a function of its own: for history that
- *             is ttmon_history_on_NAME(). Several parts are called in this order. The headers of the parts declare
+ *             the parts of daemon/core. Y: this part handles the kind, in a function of its own: for
+ *             history that
+ *             is ttmon_history_on_NAME(). Several parts are called in this order. The headers of the
+ *             parts declare
  *             these functions, and core/stream/pipeline.c calls them, by these columns.
  *
  * The last row has the highest id.
@@ -153,22 +158,26 @@
 	  "call stack that was found in a copy of the stack, by unwind tables")
 /* clang-format on */
 
-/* Where a kind comes from, and when it is handled. */
+/* Origin of a kind, and when it is handled. */
 enum ttmon_way {
-	TTMON_WAY_EVENT,  /* from BPF: waits until the slot of its time closes; in order of time */
-	TTMON_WAY_SCHED,  /* the same, about the scheduler: the memory parts do not see it */
-	TTMON_WAY_DIRECT, /* from BPF, at once: it says itself which time it is of, and is needed before that closes */
-	TTMON_WAY_FACT,	  /* from the daemon, at once */
-	TTMON_WAY_LISTED, /* from the daemon, after the events of its time where it has one (core/stream/listq.h) */
+	TTMON_WAY_EVENT, /* from BPF: waits until the slot of its time closes; handled in order of time */
+	TTMON_WAY_SCHED, /* the same, about the scheduler: the memory parts do not get it */
+	/*
+	 * from BPF, handled at once: it contains the time it is about, and is needed before that slot closes
+	 */
+	TTMON_WAY_DIRECT,
+	TTMON_WAY_FACT, /* from the daemon, at once */
+	/* from the daemon, after the events of its time if it has one (daemon/core/stream/listq.h) */
+	TTMON_WAY_LISTED,
 };
 
-/* TTMON_IF_##column(code): the code where that column of the row is Y. */
+/* TTMON_IF_##column(code): the code if that column of the row is Y. */
 #define TTMON_IF_Y(...) __VA_ARGS__
 #define TTMON_IF__(...)
 
 enum ttmon_event_kind {
 	TTMON_EV_NONE = 0,
-	TTMON_EV_FACT = 64, /* facts have ids from here on: the kernel's counters are kept for the kinds below */
+	TTMON_EV_FACT = 64, /* facts have ids from here on: the kernel only has counters for the kinds below */
 #define X(id, NAME, ...) TTMON_EV_##NAME = id,
 	TTMON_EVENT_TABLE(X)
 #undef X
@@ -179,7 +188,7 @@ struct ttmon_event {
 	__u64 ts_ns; /* CLOCK_MONOTONIC, taken after the ring space was reserved */
 	__u16 kind;  /* enum ttmon_event_kind */
 	__u16 cpu;
-	__u32 lost; /* records this CPU had lost up to here (running count, wraps) */
+	__u32 lost; /* number of records this CPU has lost so far (wraps) */
 	__u32 tgid; /* in the initial pid namespace */
 	__u32 tid;
 };
@@ -217,14 +226,14 @@ struct ttmon_ev_exit {
 	__u32 pad;
 };
 
-/* How an allocation came to be. The names are those of the database. Append-only. */
+/* Origin of an allocation. The names are those of the database. Append-only. */
 #define TTMON_METHOD_TABLE(X)                                                                                     \
 	X(0, NONE, "none")                                                                                        \
 	X(1, HOST_ALLOC, "host_alloc") /* cudaHostAlloc, cudaMallocHost, cuMemHostAlloc, ... : pinned */          \
 	X(2, REGISTERED, "registered") /* cudaHostRegister: the program's own memory, pinned */                   \
 	X(3, MANAGED, "managed")                                                                                  \
 	X(4, POOL, "pool") /* host memory pool or VMM allocation with a host location: pinned */                  \
-	X(5, MMAP, "mmap") /* an ordinary mapping of the process, [heap] and [stack] too: pageable */             \
+	X(5, MMAP, "mmap") /* an ordinary mapping of the process, including [heap] and [stack]: pageable */       \
 	X(6, DEVICE, "device")                                                                                    \
 	X(7, TT_DRAM, "tt_dram")                                                                                  \
 	X(8, TT_L1, "tt_l1")                                                                                      \
@@ -233,7 +242,7 @@ struct ttmon_ev_exit {
 	X(11, TT_CB, "tt_cb")                                                                                     \
 	X(12, CUSTOM, "custom") /* the program's own allocator: --alloc-fn or USDT ttmon:alloc: pageable */       \
 	X(13, TT_DMA, "tt_dma") /* host memory of tt-kmd for a process's transfers: pinned, without an address */ \
-	X(14, PIECE, "piece")	/* what the program's own allocator gives out of pinned memory: pinned with that */
+	X(14, PIECE, "piece")	/* piece of pinned memory from the program's own allocator */
 
 enum ttmon_method {
 #define X(id, NAME, name) TTMON_METHOD_##NAME = id,
@@ -243,8 +252,8 @@ enum ttmon_method {
 };
 
 /*
- * In the flags of the call that pinned it, in records and databases: this memory is given out in
- * pieces, which are records of their own. CUDA has no such bit.
+ * In the flags of the call that pinned it, in records and databases: pieces of this memory are given
+ * out and have records of their own. CUDA does not use this bit.
  */
 #define TTMON_API_BACKING (1u << 31)
 
@@ -258,22 +267,23 @@ enum ttmon_method {
 #define TTMON_B_DST_ARRAY  (1 << 6) /* same for the destination */
 #define TTMON_B_STACK_CUT  (1 << 7) /* the call stack was longer than what is kept */
 /*
- * Four bits, n: it is one of 2^n copies of the process, taken by chance; the others were only
- * counted. 0: each is told.
+ * Four bits, n: it stands for 2^n copies of the process, chosen at random; the others were only
+ * counted. 0: each copy is sent.
  */
 #define TTMON_B_SAMPLE	     (15 << TTMON_B_SAMPLE_SHIFT)
 #define TTMON_B_SAMPLE_SHIFT 8
-/* Two bits, enum ttmon_stack_state: what is known of the frames. */
+/* Two bits, enum ttmon_stack_state: how the frames were found. */
 #define TTMON_B_STACK	    (3 << TTMON_B_STACK_SHIFT)
 #define TTMON_B_STACK_SHIFT 12
 
 /*
- * The frames of an event were found by frame pointers, which code need not have. COPIED: the top of
- * the stack was copied too; frames[nframes] is its number, and UNWOUND says what it was. UNCHECKED: it
- * could not be copied, so they may be wrong. CONFIRMED: the same frames were found right before.
+ * The frames of an event were found by frame pointers, which code may lack. COPIED: the top of the
+ * stack was copied too; frames[nframes] is its number, and an UNWOUND record has the result.
+ * UNCHECKED: it could not be copied, so the frames may be wrong. CONFIRMED: the same frames were
+ * checked shortly before.
  */
 enum ttmon_stack_state {
-	TTMON_STACK_NOT_SAID, /* frame pointers, and nobody looks whether they are there */
+	TTMON_STACK_NOT_SAID, /* by frame pointers, without a check */
 	TTMON_STACK_COPY,
 	TTMON_STACK_UNCHECKED,
 	TTMON_STACK_CONFIRMED,
@@ -317,8 +327,8 @@ enum ttmon_stack_by {
 struct ttmon_ev_alloc {
 	struct ttmon_event h;
 	__u64 entry_ns; /* CLOCK_MONOTONIC at function entry; ts_ns is at return */
-	__u64 addr;	/* 0 where err != 0 or the address was not observed */
-	__u64 size;	/* bytes asked for */
+	__u64 addr;	/* 0 if err != 0 or the address was not observed */
+	__u64 size;	/* bytes requested */
 	__u32 flags;	/* API flags as passed: cudaHostAlloc / cudaHostRegister / managed attach */
 	__s32 err;	/* cudaError_t or CUresult; 0 is success */
 	__u16 fn;	/* enum ttmon_fn: the outermost function called */
@@ -326,12 +336,13 @@ struct ttmon_ev_alloc {
 	__u8 nframes;	/* <= TTMON_MAX_FRAMES; the record may be longer than they need */
 	__s16 device;	/* current device of the thread, -1 if unknown */
 	__u16 bits;	/* TTMON_B_* */
-	__u64 frames[]; /* return addresses, the caller of fn first; TTMON_STACK_COPY: then the number of the copy */
+	/* return addresses, the caller of fn first; with TTMON_STACK_COPY then the number of the copy */
+	__u64 frames[];
 };
 
 struct ttmon_ev_free {
 	struct ttmon_event h;
-	__u64 entry_ns; /* a free takes effect at its entry: the address may be given out again before it returns */
+	__u64 entry_ns; /* a free takes effect at its entry: the address may be reused before it returns */
 	__u64 addr;
 	__s32 err;
 	__u16 fn;
@@ -367,12 +378,12 @@ struct ttmon_ev_copy {
 	__u16 fn;
 	__u16 bits;
 	__s16 device;
-	__u8 dir; /* enum ttmon_dir, as the call says */
+	__u8 dir; /* enum ttmon_dir, from the arguments */
 	__u8 pad[5];
 };
 
 /*
- * rows * slices pieces of width bytes; addresses are those of the first byte moved, offsets already
+ * rows * slices pieces of width bytes; the addresses are those of the first byte moved, with offsets
  * applied.
  */
 struct ttmon_ev_copy_rect {
@@ -415,25 +426,28 @@ struct ttmon_ev_reset {
 	struct ttmon_event h;
 	__s32 err;
 	__u16 fn;
-	__s16 device; /* -1: unknown, then everything of the process but registrations of other devices is doubtful */
+	/* -1: not known; then all memory of the process is in doubt, except registrations of other devices */
+	__s16 device;
 };
 
 /*
- * Sent at the first launch in a slot later than the last record's; core takes the difference to the
- * last one of (process, cpu).
+ * Sent at the first launch in a slot later than the last record's; daemon/core computes the difference
+ * to the last record of (process, cpu).
  */
 struct ttmon_ev_launches {
 	struct ttmon_event h;
 	__u64 kernels; /* launches of this process on this CPU since it was first seen */
 	__u64 graphs;  /* graph launches */
-	/* copy nodes added to graphs or changed in them: a coverage gap, their transfers are not seen */
+	/*
+	 * copy nodes added to graphs or changed in them: a coverage gap, because their transfers are not seen
+	 */
 	__u64 graph_copies;
 };
 
 /*
- * Launches of a process, on all CPUs, up to here: sent at its first launch, at its first graph launch,
- * and where there were launches since the last record when memory is about to be freed or has been
- * made. So each allocation's life time is known by numbers of launches too.
+ * Number of launches of a process on all CPUs so far. Sent at its first launch, at its first graph
+ * launch, and, if there were launches since the last record, before memory is freed and after it is
+ * allocated. So the lifetime of each allocation is known in numbers of launches too.
  */
 struct ttmon_ev_launched {
 	struct ttmon_event h;
@@ -443,8 +457,8 @@ struct ttmon_ev_launched {
 	__u32 pad;
 };
 /*
- * Counted since the process was first seen, which is not long after its beginning where it is younger
- * than the capture; since its fork or exec; with a gap.
+ * Counted since the process was first seen, which is shortly after its beginning if it is younger than
+ * the capture; since its fork or exec; with a gap.
  */
 enum ttmon_launched { TTMON_LAUNCHED_SEEN, TTMON_LAUNCHED_START, TTMON_LAUNCHED_GAP, TTMON_LAUNCHED_MAX };
 
@@ -466,7 +480,7 @@ struct ttmon_ev_munmap {
 
 struct ttmon_ev_mremap {
 	struct ttmon_event h;
-	__u64 entry_ns; /* the old range is given up at entry */
+	__u64 entry_ns; /* the old range is released at entry */
 	__u64 old_addr;
 	__u64 old_len;
 	__u64 new_addr;
@@ -480,23 +494,23 @@ struct ttmon_ev_brk {
 	__u64 brk;   /* its end from now on */
 };
 
-/* Follows the ALLOC it names. */
+/* Follows the ALLOC that it belongs to. */
 struct ttmon_ev_tag {
 	struct ttmon_event h;
 	__u64 addr;
 	char tag[32]; /* NUL-terminated */
 };
 
-/* A batch, a step, ... of the program ends here, and the next one begins. */
+/* A period of the program (a batch, a step) ends here, and the next one begins. */
 struct ttmon_ev_checkpoint {
 	struct ttmon_event h;
-	char label[TTMON_LABEL_LEN]; /* which kind of period; NUL-terminated, cut, may be empty */
+	char label[TTMON_LABEL_LEN]; /* kind of period; NUL-terminated, cut, may be empty */
 };
 
 /*
- * Memory of malloc or mmap has no call of ours when it is made. It is named by who copies from it to
- * the device: sent after the first copy from a 2 MiB piece of memory by a calling function (return
- * address), as far as the kernel's table remembers.
+ * Memory from malloc or mmap is not allocated by a probed call. Its call site is that of the code that
+ * copies from it to the device: sent after the first copy from a 2 MiB piece of memory by a calling
+ * function (return address), as far as the kernel's table remembers.
  */
 struct ttmon_ev_copy_site {
 	struct ttmon_event h;
@@ -505,7 +519,8 @@ struct ttmon_ev_copy_site {
 	__u8 nframes; /* <= TTMON_MAX_FRAMES; the record may be longer than they need */
 	__u8 stack;   /* enum ttmon_stack_state, TTMON_CS_CUT */
 	__u8 pad[4];
-	__u64 frames[]; /* return addresses, the caller of fn first; TTMON_STACK_COPY: then the number of the copy */
+	/* return addresses, the caller of fn first; with TTMON_STACK_COPY then the number of the copy */
+	__u64 frames[];
 };
 #define TTMON_CS_CUT	      (1 << 2) /* the call stack was longer than what is kept */
 #define TTMON_COPY_SITE_SHIFT 21
@@ -573,15 +588,19 @@ struct ttmon_ev_clock {
 };
 
 enum ttmon_capture { TTMON_CAPTURE_SYSTEM, TTMON_CAPTURE_PIDS, TTMON_CAPTURE_COMMAND };
-#define TTMON_OPT_MMAP	       (1 << 0) /* mmap and friends are traced */
+#define TTMON_OPT_MMAP	       (1 << 0) /* mmap and related calls are traced */
 #define TTMON_OPT_COPY_RESULTS (1 << 1)
 #define TTMON_OPT_NO_RETURNS   (1 << 2)
-#define TTMON_OPT_FAMILIES     (1 << 3) /* the upper half tells families of probes that were on: 1 << enum ttmon_family */
+/* the upper half has the families of probes that were on: 1 << enum ttmon_family */
+#define TTMON_OPT_FAMILIES     (1 << 3)
 #define TTMON_OPT_FAMILY_SHIFT 16
 
 enum ttmon_text { TTMON_TEXT_EXE, TTMON_TEXT_CMDLINE, TTMON_TEXT_CGROUP, TTMON_TEXT_UID /* decimal */ };
 
-/* len bytes of text, not NUL-terminated, padded with zeros to a multiple of 8. h.tgid says whose. */
+/*
+ * len bytes of text, not NUL-terminated, padded with zeros to a multiple of 8. h.tgid: the process it
+ * belongs to.
+ */
 struct ttmon_ev_text {
 	struct ttmon_event h;
 	__u32 what; /* enum ttmon_text */
@@ -590,8 +609,8 @@ struct ttmon_ev_text {
 };
 
 /*
- * Left out of call sites, as their leading frames: CUDA runtime and driver, and our own libraries
- * (base name libttmon*.so*), so that a program has the same sites with and without them.
+ * Not part of call sites, as leading frames: CUDA runtime and driver, and ttmon's libraries (base name
+ * libttmon*.so*), so that a program has the same sites with and without them.
  */
 #define TTMON_OBJ_CUDA	 (1 << 0)
 #define TTMON_OBJ_PROBED (1 << 1)
@@ -604,7 +623,7 @@ struct ttmon_ev_text {
 
 struct ttmon_ev_object {
 	struct ttmon_event h;
-	__u32 id;    /* 1, 2, ...: given by the daemon, once per (device, inode) */
+	__u32 id;    /* 1, 2, ...: assigned by the daemon, one for each (device, inode) */
 	__u32 flags; /* TTMON_OBJ_* */
 	__u64 dev;   /* st_dev */
 	__u64 ino;
@@ -612,7 +631,7 @@ struct ttmon_ev_object {
 	__u8 build_id_len;	       /* 0: none */
 	__u8 pad[3];
 	__u32 text_end_pad;
-	__u32 len; /* of the path that follows, not NUL-terminated, padded to 8 */
+	__u32 len; /* length of the path that follows, not NUL-terminated, padded to 8 */
 	char path[];
 };
 
@@ -621,15 +640,15 @@ struct ttmon_ev_map {
 	__u64 start;
 	__u64 end;
 	__u64 pgoff;  /* bytes */
-	__u32 object; /* id of an OBJECT fact, 0: none (anonymous, or a file nobody looked at) */
+	__u32 object; /* id of an OBJECT fact, 0: none (anonymous, or a file that was not read) */
 	__u32 prot;   /* PROT_READ | PROT_WRITE | PROT_EXEC */
 	__u32 shared; /* 1: MAP_SHARED */
-	__u32 len;    /* of the name in /proc/PID/maps that follows ("[heap]", a path, or empty), padded to 8 */
+	__u32 len; /* length of the name from /proc/PID/maps that follows ("[heap]", a path, or empty), padded to 8 */
 	char name[];
 };
 
 /*
- * The MAP facts of h.tgid since the last MAPS_DONE were the whole list, as read between from_ns and
+ * The MAP facts of h.tgid since the last MAPS_DONE were the complete list, read between from_ns and
  * h.ts_ns.
  */
 struct ttmon_ev_maps_done {
@@ -652,7 +671,7 @@ struct ttmon_ev_launch_sums {
 	__u64 graph_copies;
 };
 
-/* h.tgid is no more, as seen at h.ts_ns. Changes nothing for a process whose EXIT came. */
+/* h.tgid has ended, as seen at h.ts_ns. No effect on a process whose EXIT was received. */
 struct ttmon_ev_gone {
 	struct ttmon_event h;
 };
@@ -660,8 +679,8 @@ struct ttmon_ev_gone {
 struct ttmon_ev_symbol {
 	struct ttmon_event h;
 	__u32 object;
-	__u32 len;    /* of the name that follows, padded to 8; 0: looked up, no name */
-	__u64 offset; /* file offset asked about */
+	__u32 len;    /* length of the name that follows, padded to 8; 0: there is no name */
+	__u64 offset; /* file offset that was looked up */
 	__u64 delta;  /* offset minus the function's start */
 	char name[];
 };
@@ -670,19 +689,20 @@ struct ttmon_ev_blind {
 	struct ttmon_event h; /* tgid: the process that mapped it */
 	__u32 object;
 	__u16 how;	 /* enum ttmon_blind_how */
-	__u16 families;	 /* 1 << enum ttmon_family: what the object has probes of; 0: those of CUDA */
+	__u16 families;	 /* 1 << enum ttmon_family: families that the object has probes of; 0: those of CUDA */
 	__u64 mapped_ns; /* when the mapping appeared, 0: before the trace began */
 	__u64 active_ns; /* when the probes were active; STRIPPED, UNPROBED, REFUSED, UNREAD: UINT64_MAX */
 };
 
 /*
- * HELD: the process waited meanwhile, no call can have been missed. STRIPPED: CUDA's runtime is in it
- * without symbols, what it does is seen in the driver alone, if there: TTMON_PROC_DRIVER. UNPROBED: it
- * has a device file of a GPU mapped, and nothing that has probes; object is 0. REFUSED: some function
- * of these families cannot be probed. LET_GO: as WINDOW; the process was held, and let go before that
- * was done. UNREAD: it has a file mapped that could not be read, or not in time: nobody knows whether
- * there are functions in it. The same process, object and mapped_ns with active_ns 0: it has been
- * read, this was no gap, and what there is to tell of it is told as of any file.
+ * HELD: the process was stopped meanwhile, so no call was missed. STRIPPED: it contains a CUDA runtime
+ * without symbols, whose calls are only seen in the driver, if at all: TTMON_PROC_DRIVER. UNPROBED: it
+ * has a device file of a GPU mapped, but no object with probes; object is 0. REFUSED: some function of
+ * these families cannot be probed. LET_GO: as WINDOW; the process was held, and released before the
+ * probes were active. UNREAD: it has a file mapped that could not be read, or not in time, so it is
+ * not known whether there are functions to probe in it. The same process, object and mapped_ns with
+ * active_ns 0 means: the file has been read since and this was no gap; its contents are reported as
+ * for any file.
  */
 enum ttmon_blind_how {
 	TTMON_BLIND_WINDOW,
@@ -695,20 +715,20 @@ enum ttmon_blind_how {
 };
 
 /*
- * From h.ts_ns on. What a family that is not on would have told is missing, by intent: the history is
+ * Valid from h.ts_ns on. Events of a family that is not on are missing by intent: the history is
  * incomplete.
  */
 struct ttmon_ev_family {
-	struct ttmon_event h; /* tgid: of this process alone; 0: of all */
+	struct ttmon_event h; /* tgid: only this process; 0: all */
 	__u32 family;	      /* enum ttmon_family */
 	__u32 state;	      /* enum ttmon_family_state */
-	__u32 why;	      /* 0: asked for, 1: budget */
+	__u32 why;	      /* 0: requested, 1: budget */
 	__u32 pad;
 };
 
 /*
- * Accesses of kernels of process h.tgid, told once (memtrace/analyse/use.h). h.ts_ns: when the first
- * of these kernels was launched, or, where that is not known, when the accesses were read.
+ * Accesses of kernels of process h.tgid, each reported once (memtrace/analyse/use.h). h.ts_ns: when
+ * the first of these kernels was launched, or, if not known, when the accesses were read.
  */
 struct ttmon_ev_gpu_use {
 	struct ttmon_event h;
@@ -718,8 +738,8 @@ struct ttmon_ev_gpu_use {
 };
 
 /*
- * What a copy of the stack of h.tgid, h.tid was. stack 0: the copies that were not told of by now will
- * not be, as nobody unwinds any more.
+ * Result of unwinding a copy of the stack of h.tgid, h.tid. stack 0: copies without a result so far
+ * will not get one, because unwinding has stopped.
  */
 /*
  * A frame that is a line of Python: the OBJECT of its function, which has TTMON_OBJ_PYTHON, and the
@@ -734,7 +754,7 @@ struct ttmon_ev_gpu_use {
 struct ttmon_ev_unwound {
 	struct ttmon_event h;
 	__u64 stack;	/* number of the copy */
-	__u8 by;	/* enum ttmon_stack_by. FRAMES: the frames of the event stand, and none are here */
+	__u8 by;	/* enum ttmon_stack_by. FRAMES: the frames of the event are right, and none follow here */
 	__u8 end;	/* enum ttmon_stack_end */
 	__u16 nframes;	/* <= TTMON_MAX_FRAMES */
 	__u32 object;	/* NO_TABLE, BAD_TABLE: whose code it is, as in the OBJECT fact; 0: none */
@@ -744,7 +764,7 @@ struct ttmon_ev_unwound {
 #include <ttmon/ev_cpu.h>
 #include <ttmon/ev_tt.h>
 
-/* Losses and refusals, counted per CPU in the kernel. Append-only. */
+/* Losses and refusals, counted for each CPU in the kernel. Append-only. */
 #define TTMON_LOSS_TABLE(X)                                                                            \
 	X(0, RING_FULL, "ring_full", "no space in the ring")                                           \
 	X(1, MAP_FULL, "map_full", "a kernel table was full or out of memory")                         \
@@ -763,24 +783,24 @@ enum ttmon_loss {
  * array.
  */
 struct ttmon_cpu_stat {
-	__u64 attempted[TTMON_EV_FACT]; /* by kind: events a probe meant to send */
+	__u64 attempted[TTMON_EV_FACT]; /* by kind: events that a probe tried to send */
 	__u64 lost[TTMON_EV_FACT];	/* by kind: those that were not sent */
-	__u64 reason[TTMON_LOSS_MAX];	/* why; the sum over reasons is the sum over lost[] */
-	__u64 nested;			/* probed calls inside another probed call: seen, not counted twice */
-	__u64 filtered;			/* hits of processes nobody asked for */
-	__u64 running_lost;		/* what ttmon_event.lost shows */
+	__u64 reason[TTMON_LOSS_MAX];	/* the reasons; their sum is the sum over lost[] */
+	__u64 nested;			/* probed calls inside another probed call: not counted twice */
+	__u64 filtered;			/* hits of processes that are not traced */
+	__u64 running_lost;		/* value for ttmon_event.lost */
 	__u64 pad;
-	__u64 counted[TTMON_EV_FACT]; /* by kind: hits of families that are counted only; not attempted */
+	__u64 counted[TTMON_EV_FACT]; /* by kind: hits of families that are only counted; not attempted */
 };
 
 /*
- * The counters of one CPU and kind at the end of a capture (or when asked), so that a replay knows
- * them; and where events were lost, at once.
+ * The counters of one CPU and kind, at the end of a capture (or on request), so that a replay has
+ * them; and at once when events were lost.
  */
 struct ttmon_ev_lost {
-	struct ttmon_event h; /* tid: milliseconds since these counters were looked at before, 0: not known */
+	struct ttmon_event h; /* tid: milliseconds since these counters were read last, 0: not known */
 	__u32 stat_cpu;
-	__u32 stat_kind; /* kind; 0: reason[] and nested are meant, attempted/lost are 0 */
+	__u32 stat_kind; /* kind; 0: only reason[] and nested are valid, attempted and lost are 0 */
 	__u64 attempted;
 	__u64 lost;
 	__u64 reason[TTMON_LOSS_MAX];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * family.h: families of probes, which can be taken away, or reduced to counting, one by one while the
+ * family.h: families of probes, which can be removed or reduced to counting individually while the
  * daemon runs. BPF, daemon, tools.
  */
 #ifndef TTMON_FAMILY_H
 #define TTMON_FAMILY_H
 
 /*
- * id, name, can it be counted only? (those that cannot would leave the history wrong, not merely
- * shorter), help. Append-only.
+ * id, name, whether it can be only counted (a family without whose events the history would be wrong
+ * cannot), help. Append-only.
  */
 #define TTMON_FAMILY_TABLE(X)                                                                   \
 	X(0, PROCESS, "process", 0, "processes: forks, programs, exits")                        \
@@ -27,7 +27,7 @@ enum ttmon_family {
 	TTMON_FAMILY_TABLE(X)
 #undef X
 		TTMON_FAMILY_MAX,
-	TTMON_FAMILY_NONE = TTMON_FAMILY_MAX /* in the event table: no family's */
+	TTMON_FAMILY_NONE = TTMON_FAMILY_MAX /* in the event table: belongs to no family */
 };
 
 #define TTMON_FAMILY_BIT(family) (1u << TTMON_FAMILY_##family)
@@ -35,7 +35,7 @@ enum ttmon_family {
 #define TTMON_FAMILIES_CUDA \
 	(TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TRANSFER) | TTMON_FAMILY_BIT(LAUNCH) | TTMON_FAMILY_BIT(WAIT))
 
-/* ABSENT: not requested at the start (--no-mmap, --cpu off), or this kernel has it not. */
+/* ABSENT: not requested at the start (--no-mmap, --cpu off), or not available on this kernel. */
 #define TTMON_FAMILY_STATE_TABLE(X)                                  \
 	X(0, ON, "on")                                               \
 	X(1, COUNTING, "counting") /* hits are counted, no events */ \

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fns.h: the functions that are probed, one row each, for both sides. Ids are append-only: recordings
- * and databases hold them. A new row takes the next id from 512 on: 200 to 255 are kept for what the
- * command line names, 256 to 511 are those of tt_fns.h.
+ * fns.h: the probed functions, one row each, for BPF and daemon. Ids are append-only, because
+ * recordings and databases contain them. A new row takes the next id from 512 on: 200 to 255 are for
+ * functions named on the command line, 256 to 511 belong to tt_fns.h.
  *
  * F(id, symbol, lib, versions, class, aux, bits, a0, a1, a2, a3, a4, a5, a6, a7)
  *
- *   symbol    base name. Every exported or local symbol made of it, one of the versions asked for, and nothing or "_ptds" or
- *             "_ptsz" is probed (runtime: cudaMemcpy, cudaMemcpy_ptds; driver: cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds).
- *   lib       RT: the CUDA runtime (dynamic or static), DRV: the driver, USER: named by --alloc-fn / --free-fn / USDT.
- *   versions  which of "", "_v2", "_v3", "_v4" are meant (V1 | TTMON_V2: users paste TTMON_ before it): other versions have other arguments.
+ *   symbol    base name. Every exported or local symbol made of it, one of the selected versions, and
+ *             nothing or "_ptds" or
+ *             "_ptsz" is probed (runtime: cudaMemcpy, cudaMemcpy_ptds; driver: cuMemcpyHtoD_v2,
+ *             cuMemcpyHtoD_v2_ptds).
+ *   lib       RT: the CUDA runtime (dynamic or static), DRV: the driver, USER: named by --alloc-fn /
+ *             --free-fn / USDT.
+ *   versions  which of "", "_v2", "_v3", "_v4" are meant (V1 | TTMON_V2: users paste TTMON_ before
+ *             it): other versions have other arguments.
  *   class     what the call does and how its arguments are read, see enum ttmon_fn_class.
  *   aux       ttmon_method for allocations and frees, ttmon_dir for copies, ttmon_hint for hints,
  *             ttmon_sync for SYNC.
  *   bits      FN_*.
- *   a0..a7    argument positions, 1-based, 0: not there. What each means depends on the class.
+ *   a0..a7    argument positions, 1-based, 0: not there. Their meaning depends on the class.
  *
  * Sources: cuda.h, cuda_runtime_api.h, driver_types.h of CUDA 13.0, and the exported names of its
  * libraries.
@@ -63,7 +67,7 @@ enum ttmon_fn_class {
 	TTMON_CLS_MAX,
 };
 
-#define TTMON_FN_ASYNC	    (1 << 0) /* returns before the work is done: entry probe only, unless results are requested */
+#define TTMON_FN_ASYNC	    (1 << 0) /* returns before the work is done: entry probe only by default */
 #define TTMON_FN_SIZE32	    (1 << 1) /* the size is a 32-bit argument */
 #define TTMON_FN_LOC_DEVICE (1 << 2) /* the location is a device number (int, -1: host) */
 #define TTMON_FN_ENTRY	    (1 << 3) /* entry probe only, always */
@@ -301,7 +305,7 @@ enum ttmon_fn_lib {
 #define TTMON_FN_USDT_CHECKPOINT 218
 
 /*
- * Every id of a function is below this, those of tt_fns.h too. A power of two: the BPF programs take
+ * All function ids are below this, including those of tt_fns.h. A power of two: the BPF programs take
  * an id modulo it.
  */
 #define TTMON_FN_IDS 1024
@@ -315,7 +319,7 @@ union ttmon_fn_ids {
 };
 enum { TTMON_FN_COUNT = sizeof(union ttmon_fn_ids) };
 
-/* What the BPF programs know of a function, by its id (the attach cookie). */
+/* What the BPF programs know about a function, by its id (the attach cookie). */
 struct ttmon_fn_desc {
 	unsigned char cls; /* enum ttmon_fn_class; 0: no such function */
 	unsigned char aux;

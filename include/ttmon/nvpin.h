@@ -5,10 +5,10 @@
  *
  * X(id, NAME, function, arg, unit)
  *
- *   arg    position of the argument that says how much, from 1; 0: it is not told
+ *   arg    position of the argument with the amount, from 1; 0: there is none
  *   unit   of that argument: "pages" (of the kernel), "bytes", "" without one
  *
- * All return an NV_STATUS, 0 where they succeeded. Prototypes: open-gpu-kernel-modules,
+ * All return an NV_STATUS, 0 on success. Prototypes: open-gpu-kernel-modules,
  * kernel-open/nvidia/os-mlock.c, os-interface.c and nv-dma.c; RmP2PDmaMapPagesCoherent is a static
  * function of the resource manager, which a build may have inlined.
  */
@@ -16,7 +16,7 @@
 #define TTMON_NVPIN_H
 
 #ifdef __bpf__
-/* vmlinux.h has the types */
+/* vmlinux.h defines these types */
 #else
 #include <linux/types.h>
 #endif
@@ -35,13 +35,16 @@ enum ttmon_nvpin_fn {
 		TTMON_NVPIN_MAX
 };
 
-/* Of one function, whole host, since its probes were attached for the first time. */
+/* Sums of one function for the whole host, since its probes were first attached. */
 struct ttmon_nvpin_sums {
 	__u64 calls;
-	/* fewer while some run, or where there were more at a time than the kernel or we have room for */
+	/*
+	 * lower than the number of calls while some run, or if more ran at a time than the kernel or ttmond
+	 * has room for
+	 */
 	__u64 returned;
 	__u64 failed; /* of those returned */
-	__u64 amount; /* by those that returned and did not fail */
+	__u64 amount; /* sum over the calls that returned without an error */
 };
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rec.h: the recording file of `ttmond --record` / `--replay`: the raw stream, as it went into the
+ * rec.h: the recording file of `ttmond --record` / `--replay`: the raw stream, as it entered the
  * pipeline.
  *
  *   offset 0   struct ttmon_rec_file: magic "TTMONREC", version, byte-order mark, nr_cpus
- *   then       blocks, each a struct ttmon_rec_block followed by comp_len bytes: zlib (RFC 1950) of raw_len bytes of entries
- *   at the end one block of type END with the totals; a file without it was cut off (crash, full disk): what is
+ *   then       blocks, each a struct ttmon_rec_block followed by comp_len bytes: zlib (RFC 1950) of
+ *              raw_len bytes of entries
+ *   at the end one block of type END with the totals; a file without it was cut off (crash, full
+ *   disk): what is
  *              there is replayed and the history is marked incomplete.
  *
  * An entry is a u32 head and, for records, the record itself: head = size of the record in bytes (a
@@ -21,7 +23,7 @@
 #define TTMON_REC_MAGIC	  "TTMONREC"
 #define TTMON_REC_VERSION 1
 #define TTMON_REC_BOM	  0x01020304u
-#define TTMON_REC_RAW_MAX (4u << 20) /* raw bytes in a block at most */
+#define TTMON_REC_RAW_MAX (4u << 20) /* the most raw bytes in a block */
 
 struct ttmon_rec_file {
 	char magic[8];
@@ -44,7 +46,7 @@ struct ttmon_rec_block {
 /* Raw contents of the END block. */
 struct ttmon_rec_end {
 	__u64 records;
-	__u64 dropped; /* records that did not make it into the file because writing was too slow or failed */
+	__u64 dropped; /* records that are not in the file because writing was too slow or failed */
 	__u64 end_ns;
 };
 

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * shm.h: the segment /dev/shm/ttmon.v1: the last closed slots of a running ttmond with their rows, and
- * a reader of it. C11 and C++, nothing to link; wants POSIX.1-2008 (gcc's default, or
+ * a reader of it. C11 and C++, nothing to link; needs POSIX.1-2008 (gcc's default, or
  * -D_POSIX_C_SOURCE=200809L with -std=c11). docs/examples/ttmon-slots.c uses it.
  *
  *	offset 0            struct ttmon_shm_head
- *	head_size           entry 0: u64 sequence, struct ttmon_slot, then room for `rows` times struct ttmon_slot_row
+ *	head_size           entry 0: u64 sequence, struct ttmon_slot, then room for `rows` times
+ *			struct ttmon_slot_row
  *	 + entry_size       entry 1 ...
  *
  * Slot number n since the start of ttmond (n = 0, 1, ...; not the slot's own number, which counts
- * milliseconds of CLOCK_MONOTONIC) lies in entry n % entries. Its sequence is 2n + 1 while it is
- * written and 2n + 2 when it is whole. The writer waits for nobody: a reader that is more than
- * `entries` slots behind has missed some, and is told how many.
+ * milliseconds of CLOCK_MONOTONIC) is in entry n % entries. Its sequence is 2n + 1 while it is written
+ * and 2n + 2 when it is complete. The writer does not wait for readers: a reader that is more than
+ * `entries` slots behind has missed some, and gets their number.
  *
- *	writer   seq = 2n+1 | release fence | words, relaxed | seq = 2n+2, release | published = n+1, release
- *	reader   published, acquire | seq, acquire: 2n+2? | words, relaxed | acquire fence | seq, relaxed: still 2n+2?
+ *	writer   seq = 2n+1 | release fence | words, relaxed | seq = 2n+2, release | published =
+ *		n+1, release
+ *	reader   published, acquire | seq, acquire: 2n+2? | words, relaxed | acquire fence | seq,
+ *		relaxed: still 2n+2?
  *
  * A reader that reads a word of a later slot has then synchronized with its release fence and sees
  * that slot's sequence. Everything is stored and read as aligned 8-byte words. Sizes are in the head,
  * so that later versions of ttmond can append fields to the head, to slots and to rows: a reader takes
- * what it knows, and what the writer does not have is 0. `version` changes where that is not enough. 0
- * copies can mean that nobody looked: ask ttmon_slot_knows() (slot.h), which knows an older writer's
- * slots from those of this one.
+ * the fields that it knows, and fields that the writer does not have are 0. `version` changes if that
+ * is not enough. 0 copies can mean that they were not traced: check with ttmon_slot_knows() (slot.h),
+ * which also recognizes slots of an older writer.
  *
- * ttmond says in `state` that it has ended. A killed one cannot: its heartbeat stands still
- * (ttmon_shm_age_ns()), until the next ttmond takes the name and says it for it. Readers then open the
+ * When ttmond ends, it sets `state`. If it is killed, its heartbeat stops (ttmon_shm_age_ns()), until
+ * the next ttmond takes over the name and sets the state of the old segment. Readers then open the
  * path again.
  */
 #ifndef TTMON_SHM_H
@@ -45,7 +48,7 @@
 #endif
 #define TTMON_SHM_MAGIC	  0x6d68736e6f6d7474ull /* "ttmonshm" */
 #define TTMON_SHM_VERSION 1
-/* What version 1 has at least. */
+/* Minimum sizes in version 1. */
 #define TTMON_SHM_MIN_SLOT 120
 #define TTMON_SHM_MIN_ROW  136
 
@@ -54,23 +57,23 @@ enum ttmon_shm_state { TTMON_SHM_RUNNING = 1, TTMON_SHM_ENDED = 2 };
 struct ttmon_shm_head {
 	__u64 magic;
 	__u32 version;
-	__u32 head_size; /* bytes: the first entry begins there */
-	__u64 size;	 /* of the segment */
+	__u32 head_size; /* bytes: offset of the first entry */
+	__u64 size;	 /* size of the segment */
 	__u32 entries;
 	__u32 entry_size;
-	__u32 slot_size; /* of struct ttmon_slot as the writer has it */
+	__u32 slot_size; /* size of struct ttmon_slot in the writer */
 	__u32 row_size;
-	__u32 rows;	  /* an entry has room for */
+	__u32 rows;	  /* rows for which an entry has room */
 	__u32 pid;	  /* of ttmond */
-	__u64 pid_start;  /* field 22 of its /proc/PID/stat: tells a reused pid */
+	__u64 pid_start;  /* field 22 of its /proc/PID/stat, to detect a reused pid */
 	__u64 created_ns; /* CLOCK_MONOTONIC */
 	char boot_id[40]; /* /proc/sys/kernel/random/boot_id */
 	__u64 reserved[3];
-	/* What changes, from byte 128 on. */
+	/* The fields from byte 128 on change. */
 	__u64 state;	 /* enum ttmon_shm_state */
-	__u64 published; /* slots so far */
-	__u64 newest;	 /* the slot number of the last one */
-	/* CLOCK_MONOTONIC: when that was; a running ttmond publishes every 20 ms at least, events or not */
+	__u64 published; /* number of slots so far */
+	__u64 newest;	 /* slot number of the last one */
+	/* CLOCK_MONOTONIC of that; a running ttmond publishes at least every 20 ms, even without events */
 	__u64 heartbeat_ns;
 	__u64 reserved2[4];
 };
@@ -87,13 +90,13 @@ TTMON_SHM_ASSERT(sizeof(struct ttmon_slot_row) % 8 == 0 && sizeof(struct ttmon_s
 		 "rows are words");
 #undef TTMON_SHM_ASSERT
 
-/* A reader. One thread at a time. `next` and `missed` are for the user too. */
+/* A reader. One thread at a time. The user may read `next` and `missed`. */
 struct ttmon_shm_reader {
 	const __u64 *map;
 	__u64 size;
 	__u32 head_size, entries, entry_size, slot_size, row_size, rows;
-	__u64 next;   /* which slot, since the start of ttmond, comes next */
-	__u64 missed; /* by the last -EOVERFLOW */
+	__u64 next;   /* number of the next slot, since the start of ttmond */
+	__u64 missed; /* set by the last -EOVERFLOW */
 };
 
 static inline __u64 ttmon_shm_word(const struct ttmon_shm_reader *r, __u64 offset)
@@ -101,13 +104,13 @@ static inline __u64 ttmon_shm_word(const struct ttmon_shm_reader *r, __u64 offse
 	return __atomic_load_n(r->map + offset / 8, __ATOMIC_RELAXED);
 }
 
-/* One word of the head, with what was written before it. */
+/* Reads one word of the head with acquire ordering. */
 #define TTMON_SHM_HEAD(r, field) \
 	__atomic_load_n(&((const struct ttmon_shm_head *)(const void *)(r)->map)->field, __ATOMIC_ACQUIRE)
 
 /*
- * `want` bytes of something of which there are `have`; what is not there is 0. Both are multiples of
- * 8.
+ * Copies `want` bytes of a struct that has `have` bytes in the writer; the rest becomes 0. Both are
+ * multiples of 8.
  */
 static inline void ttmon_shm_copy(const struct ttmon_shm_reader *r, __u64 offset, void *to, __u32 want, __u32 have)
 {
@@ -121,7 +124,7 @@ static inline void ttmon_shm_copy(const struct ttmon_shm_reader *r, __u64 offset
 	}
 }
 
-/* Nothing in the file is believed: what follows never leaves the mapping, whatever the head said. */
+/* Checks the head, which is not trusted: afterwards no access leaves the mapping. */
 static inline int ttmon_shm_check(struct ttmon_shm_reader *r)
 {
 	const struct ttmon_shm_head *h = (const struct ttmon_shm_head *)(const void *)r->map;
@@ -154,10 +157,10 @@ static inline void ttmon_shm_close(struct ttmon_shm_reader *r)
 }
 
 /*
- * Open the segment of a running ttmond (path NULL: TTMON_SHM_PATH) and stand at its newest slot.
- * -errno: -ENOENT no ttmond runs here, -EACCES not for you (the group ttmon may read), -EPERM it
- * belongs to neither root nor you (who could cut it short under a reader), -EBADMSG something else or
- * damaged, -EPROTONOSUPPORT another version.
+ * Opens the segment of a running ttmond (path NULL: TTMON_SHM_PATH), positioned at its newest slot.
+ * Returns 0 or -errno: -ENOENT: no ttmond is running; -EACCES: no permission (the group ttmon may
+ * read); -EPERM: it belongs neither to root nor to this user, so that its owner could truncate it
+ * under a reader; -EBADMSG: another file, or damaged; -EPROTONOSUPPORT: another version.
  */
 static inline int ttmon_shm_open(const char *path, struct ttmon_shm_reader *ret)
 {
@@ -198,7 +201,7 @@ static inline int ttmon_shm_open(const char *path, struct ttmon_shm_reader *ret)
 	return 0;
 }
 
-/* Stand at the oldest slot that is kept, so that what was before the opening is read too. */
+/* Moves to the oldest slot that is kept, to read the slots before the opening too. */
 static inline void ttmon_shm_rewind(struct ttmon_shm_reader *r)
 {
 	__u64 published = TTMON_SHM_HEAD(r, published);
@@ -206,7 +209,9 @@ static inline void ttmon_shm_rewind(struct ttmon_shm_reader *r)
 	r->next = published > r->entries ? published - r->entries : 0;
 }
 
-/* How long ago the newest slot was published; a running ttmond does it every 20 ms at least. */
+/*
+ * Returns the ns since the newest slot was published; a running ttmond publishes at least every 20 ms.
+ */
 static inline __u64 ttmon_shm_age_ns(const struct ttmon_shm_reader *r)
 {
 	__u64 beat = TTMON_SHM_HEAD(r, heartbeat_ns), now;
@@ -218,7 +223,7 @@ static inline __u64 ttmon_shm_age_ns(const struct ttmon_shm_reader *r)
 }
 
 /*
- * The slot at r->next is no longer there. Goes on with one that will not be overwritten at once,
+ * The slot at r->next was overwritten. Continues with a slot that will not be overwritten at once,
  * always forwards.
  */
 static inline int ttmon_shm_overrun(struct ttmon_shm_reader *r, __u64 published)
@@ -233,14 +238,14 @@ static inline int ttmon_shm_overrun(struct ttmon_shm_reader *r, __u64 published)
 }
 
 /*
- * The next slot. 1: *slot and its first max_rows rows are filled; slot->nr_rows may be more than
- * max_rows. 0: there is nothing new yet. -EOVERFLOW: r->missed slots were overwritten before they were
- * read, call again. -EPIPE: ttmond has ended, and there is no more.
+ * Reads the next slot. Returns 1: *slot and its first max_rows rows are filled; slot->nr_rows may be
+ * more than max_rows; 0: there is no new slot yet; -EOVERFLOW: r->missed slots were overwritten before
+ * they were read, call again; -EPIPE: ttmond has ended, and there are no more.
  */
 static inline int ttmon_shm_next(struct ttmon_shm_reader *r, struct ttmon_slot *slot, struct ttmon_slot_row *rows,
 				 __u32 max_rows)
 {
-	/* State first: what was published before the end is then seen too. */
+	/* Read the state first: then all that was published before the end is seen. */
 	__u64 state = TTMON_SHM_HEAD(r, state), published = TTMON_SHM_HEAD(r, published);
 	__u64 at = r->head_size + r->next % r->entries * r->entry_size, whole = 2 * r->next + 2;
 	__u32 i, n;

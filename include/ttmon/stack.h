@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stack.h: the copy that a probe makes of the top of a thread's stack, with what is needed to find its
- * callers. Shared by the BPF programs and the process that unwinds (daemon/io/unwind). It goes through
- * a ring of its own and is part of no recording: it holds memory of the program. x86-64 alone.
+ * stack.h: the copy that a probe makes of the top of a thread's stack, with the data that unwinding
+ * needs. Shared by the BPF programs and the process that unwinds (daemon/io/unwind). It goes through a
+ * ring of its own and is never recorded, because it contains memory of the program. Only x86-64.
  */
 #ifndef TTMON_STACK_H
 #define TTMON_STACK_H
@@ -16,7 +16,7 @@
 #define TTMON_STACK_RETURNS 32	       /* return probes on the way that can be repaired */
 #define TTMON_STACK_RING    (8U << 20) /* bytes of the ring: more than 580 copies */
 
-/* Stacks are not copied; they are; they were, and nobody unwinds any more. */
+/* Stacks are not copied; are copied; were copied, but unwinding has stopped. */
 enum ttmon_stack_copying { TTMON_STACKS_OFF, TTMON_STACKS_ON, TTMON_STACKS_OVER };
 
 /* Bits of flags. */
@@ -24,18 +24,18 @@ enum ttmon_stack_copying { TTMON_STACKS_OFF, TTMON_STACKS_ON, TTMON_STACKS_OVER 
 #define TTMON_STACK_FP_CUT (1 << 1) /* there are more frames than fp has */
 
 struct ttmon_stack_copy {
-	__u64 id;    /* what the event that it belongs to says */
+	__u64 id;    /* number that the event refers to */
 	__u64 ts_ns; /* CLOCK_MONOTONIC, before it was copied */
-	__u64 chain; /* hash of the frames at fp and of whose they are: what `chains` knows it by */
+	__u64 chain; /* hash of the frames at fp and of the process: the key in `chains` */
 	__u32 tgid;
 	__u32 tid;
 	__u64 ip, sp, bp, bx, r12, r13, r14, r15;
-	__u64 trampoline; /* where functions with a return probe return to; 0: there is none */
+	__u64 trampoline; /* address to which functions with a return probe return; 0: there is none */
 	__u32 flags;
-	__u32 pages; /* bit i: page i was copied, that of sp is 0 */
+	__u32 pages; /* bit i: page i was copied; page 0 is that of sp */
 	__u32 nret;
 	__u32 nfp; /* frames found by frame pointers */
-	/* Calls that have a return probe, newest first: where the return address was, and which. */
+	/* Calls with a return probe, newest first: place of the return address, and its original value. */
 	struct {
 		__u64 sp, ra;
 	} ret[TTMON_STACK_RETURNS];

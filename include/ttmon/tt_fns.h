@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt_fns.h: the functions of tt-metal that are probed, one row each, for both sides. Ids are
- * append-only, as in fns.h; these are 256 to 383, and may go on to 511. Entry probes only, always:
- * these functions throw, and a return probe would end the program.
+ * tt_fns.h: the probed functions of tt-metal, one row each, for BPF and daemon. Ids are append-only,
+ * as in fns.h; these are 256 to 383, and may go on to 511. Entry probes only, always: these functions
+ * throw, and a return probe would end the program.
  *
  * T(id, NAME, pattern, class, aux, bits, a0, a1, a2, a3, a4, a5)
  *
  *   NAME     for people and databases; several rows may mean the same function of different versions
- *   pattern  of the mangled name, from its start: '*' is any run of characters; a pattern without a '*' at its end must end with
- *            the name. "2v0" after "_ZN2tt8tt_metal" (an inline namespace of old releases) is taken out of the name before. Names
+ *   pattern  of the mangled name, from its start: '*' is any run of characters; a pattern without a
+ *            '*' at its end must end with
+ *            the name. "2v0" after "_ZN2tt8tt_metal" (an inline namespace of old releases) is taken
+ *            out of the name before. Names
  *            with a '.' (clones, cold parts) never match. The first row that matches counts.
  *   class    enum ttmon_tt_class
  *   aux      by class: enum ttmon_tt_op or ttmon_tt_dispatch; users paste TTMON_TT_ before it
  *   bits     TTMON_TTF_*; users paste TTMON_ before it
- *   a0..a5   positions of the arguments that are reported, 1-based in the order of registers (a hidden return slot and "this" count);
+ *   a0..a5   positions of the arguments that are reported, 1-based in the order of registers (a hidden
+ *            return slot and "this" count);
  *            0: not there. What each means is said at the class.
  *
- * Which release of tt-metal has which function stands in docs/tt-metal-releases.md. A row of functions
- * that no release of the last eighteen months has goes; a lint holds the page to this table.
+ * docs/tt-metal-releases.md shows which release of tt-metal has which function. A row is removed when
+ * no release of the last eighteen months has its functions; a lint compares the page with this table.
  */
 #ifndef TTMON_TT_FNS_H
 #define TTMON_TT_FNS_H
@@ -41,18 +44,22 @@ enum ttmon_tt_class {
 	TTMON_TT_CLS_DEVICE_END, /* TT_CALL: a0 Device */
 	/* TT_CALL: a0 provider, a1 file key, a2 logical id, a3 disabled (0 where there is no such argument) */
 	TTMON_TT_CLS_PROVIDER,
-	TTMON_TT_CLS_DISPATCH, /* TT_DISPATCH: a0 object that leads to the device, a1 what, a2 blocking. aux: enum ttmon_tt_dispatch */
+	/* TT_DISPATCH: a0 object that leads to the device, a1 what, a2 blocking. aux: enum ttmon_tt_dispatch */
+	TTMON_TT_CLS_DISPATCH,
 	TTMON_TT_CLS_PROGRAM,	  /* TT_PROGRAM: a0 record */
 	TTMON_TT_CLS_PROGRAMS,	  /* TT_PROGRAM, several: a0 batch {records, count, dropped} */
 	TTMON_TT_CLS_PAIR,	  /* TT_CALL: a0 chip, a1 host ticks, a2 device cycles */
 	TTMON_TT_CLS_KMD,	  /* no function of a library: an ioctl of tt-kmd */
 	TTMON_TT_CLS_DEVICE_OPEN, /* TT_CALL: a0 Device, which may have been closed before */
-	TTMON_TT_CLS_MESH_ANEW,	  /* TT_CALL: a0 MeshDevice that begins or ends there: nothing known of it holds */
 	/*
-	 * a0 device or mesh that it runs on, a1 ProgramImpl: what this thread tells of circular buffers next
-	 * is about that one.
-	 * aux: OP_ENTER, OP_LEAVE (no a0). TT_CALL for OP_ENTER, where the process closed a device before,
-	 * once for each program and device since
+	 * TT_CALL: a0 MeshDevice that is made or destroyed there: earlier knowledge of that address is not
+	 * valid
+	 */
+	TTMON_TT_CLS_MESH_ANEW,
+	/*
+	 * a0 device or mesh that it runs on, a1 ProgramImpl: the next circular buffers of this thread belong
+	 * to this program. aux: OP_ENTER, OP_LEAVE (no a0). TT_CALL for OP_ENTER if the process closed a
+	 * device before, once for each program and device since
 	 */
 	TTMON_TT_CLS_CB_OF,
 	TTMON_TT_CLS_MAX
@@ -71,12 +78,12 @@ enum ttmon_tt_op {
 };
 
 #define TTMON_TTF_NONE	0
-#define TTMON_TTF_SPARE (1 << 0) /* superfluous where the primary pair works: can be taken away */
+#define TTMON_TTF_SPARE (1 << 0) /* unnecessary if the primary pair works: can be removed */
 #define TTMON_TTF_REF	(1 << 1) /* DISPATCH: a1 is a reference to the 32-bit id that is meant */
 #define TTMON_TTF_MAIN	(1 << 2) /* part of the primary pair */
 /*
- * DISPATCH: called by the public function (one without this bit) of the same kind, which may end in a
- * jump to it. Then both have the same return address at the same place, and it is one dispatch.
+ * DISPATCH: called by the public function (a row without this bit) of the same kind, which may end in
+ * a jump to it. Then both have the same return address at the same place, and count as one dispatch.
  */
 #define TTMON_TTF_INNER	    (1 << 3)
 #define TTMON_TTF_INNER_REF (TTMON_TTF_INNER | TTMON_TTF_REF)
@@ -169,33 +176,33 @@ enum ttmon_tt_op {
 /* clang-format on */
 
 /*
- * The vtables that tell a device from a mesh: patterns as above. An object's first word is the
+ * The vtables that distinguish a device from a mesh: patterns as above. An object's first word is the
  * symbol's address + 16.
  */
 #define TTMON_TT_VTABLE_DEVICE "_ZTVN2tt8tt_metal6DeviceE"
 #define TTMON_TT_VTABLE_MESH   "_ZTVN2tt8tt_metal11distributed10MeshDeviceE"
 
-/* Libraries with tt-metal that are known at a time; cookies hold a slot. */
+/* The most libraries with tt-metal at a time; cookies contain a slot. */
 #define TTMON_TT_SLOTS 256
 
 /*
  * The attach cookie of a probe: bits 0-15 the function's id, 16-31 the library's slot, 32-63 the
- * function's link-time address, 0 where that does not fit. The instruction pointer at the probe minus
- * that is where the library was loaded.
+ * function's link-time address, 0 if that does not fit. The instruction pointer at the probe minus
+ * this address is the load address of the library.
  */
 #define TTMON_TT_COOKIE(fn, slot, addr) \
 	((unsigned long long)(fn) | (unsigned long long)(slot) << 16 | (unsigned long long)(addr) << 32)
 
 /*
- * What the BPF programs know of a library (map tt_slots, by slot): link-time addresses, symbol + 16;
- * 0: unknown.
+ * What the BPF programs know about a library (map tt_slots, by slot): link-time addresses, symbol +
+ * 16; 0: not known.
  */
 struct ttmon_tt_slot {
 	unsigned long long vt_device;
 	unsigned long long vt_mesh;
 };
 
-/* What the BPF programs know of a function, by id - TTMON_TT_FN_FIRST. */
+/* What the BPF programs know about a function, by id - TTMON_TT_FN_FIRST. */
 struct ttmon_tt_desc {
 	unsigned char cls, aux, bits, pad;
 	unsigned char arg[6];

@@ -3,12 +3,14 @@
  * tt_shm.h: /dev/shm/tt_device_<key>_memory, the shared-memory statistics of Tenstorrent chips,
  * versions 1 to 4. C11 and C++.
  *
- * Sizes and offsets are those of tt-metal's memory_stats_shm.hpp at 6fd17329, 480e740f, 040a27c1 and 0dfca167,
- * little endian. key is decimal: version 1 (board_id << 8) | location, wrapping at 64 bits; from 2 on UMD's chip_unique_id.
+ * Sizes and offsets are those of tt-metal's memory_stats_shm.hpp at 6fd17329, 480e740f, 040a27c1 and
+ * 0dfca167,
+ * little endian. key is decimal: version 1 (board_id << 8) | location, wrapping at 64 bits; from
+ * version 2 on UMD's chip_unique_id.
  *
- * Every field lies in one aligned 8-byte word and is stored with it. There is no lock and no sequence
- * number: a reader sees words of different moments. In files that ttmond wrote, the last 32 bytes,
- * which are padding in every version, hold its mark.
+ * Every field is within one aligned 8-byte word, which is stored at once. There is no lock and no
+ * sequence number: a reader may see words of different moments. In files that ttmond wrote, the last
+ * 32 bytes, which are padding in every version, have its mark.
  */
 #ifndef TTMON_TT_SHM_H
 #define TTMON_TT_SHM_H
@@ -25,16 +27,18 @@
 #define TTMON_TT_SHM_NO_CHIP   0xffffffffu /* versions 2 and up: chip_id of an unused entry (version 1: 0) */
 #define TTMON_TT_SHM_MAGIC     0x3130646e6f6d7474ull /* "ttmond01" */
 #define TTMON_TT_SHM_XATTR \
-	"trusted.ttmond" /* the mark once more, where nobody but root can make it (daemon/io/tt/shm.h) */
+	"trusted.ttmond" /* a second copy of the mark that only root can write (daemon/io/tt/shm.h) */
 
-/* Where nothing of tt-metal's is and no reader looks. */
+/* Placed where tt-metal has no data and no reader looks. */
 struct ttmon_tt_shm_mark {
 	uint64_t magic;
-	uint32_t pid;	     /* of the daemon that writes here, 0: it has left */
-	uint32_t references; /* how many of reference_count are its own */
-	uint64_t start;	     /* field 22 of its /proc/PID/stat: tells a reused pid */
-	uint32_t
-		flags; /* TTMON_TT_F_* (daemon/core/tt/tt.h) of all running processes on the chip, those without an entry too */
+	uint32_t pid;	     /* pid of the daemon that writes the file, 0: it has ended */
+	uint32_t references; /* its own part of reference_count */
+	uint64_t start;	     /* field 22 of its /proc/PID/stat, to detect a reused pid */
+	/*
+	 * TTMON_TT_F_* (daemon/core/tt/tt.h) of all running processes on the chip, also those without an entry
+	 */
+	uint32_t flags;
 	uint32_t reserved;
 };
 
@@ -44,7 +48,7 @@ struct ttmon_tt_shm_chip_v1 {
 };
 
 struct ttmon_tt_shm_process_v1 {
-	int32_t pid; /* 0: unused; used entries are compact from the first on */
+	int32_t pid; /* 0: unused; used entries have no gaps between them */
 	uint32_t pad;
 	uint64_t dram, l1, l1_small, trace, cb, kernel;
 	uint64_t last_update_ns;
@@ -124,19 +128,19 @@ TTMON_TT_SHM_AT(v2, mark, TTMON_TT_SHM_SIZE_V2 - 32);
 #undef TTMON_TT_SHM_AT
 
 /*
- * The same in numbers, for code that works on either: offsets, and how many of dram, l1, l1_small,
- * trace, cb, kernel there are.
+ * The layout in numbers, for code that handles both: offsets, and how many of dram, l1, l1_small,
+ * trace, cb, kernel exist.
  */
 struct ttmon_tt_shm_layout {
 	uint32_t size, types;
-	uint32_t totals;	       /* then 8 bytes a type */
+	uint32_t totals;	       /* then 8 bytes for each type */
 	uint32_t chips, chip_size;     /* figures at byte 8 of an entry */
 	uint32_t procs, proc_size;     /* figures at byte 8 of an entry */
 	uint32_t proc_time, proc_name; /* in an entry */
 	uint32_t init_state;	       /* versions 2 to 4; 0: none */
 };
 
-/* NULL: no version that is known. */
+/* NULL: not a known version. */
 static inline const struct ttmon_tt_shm_layout *ttmon_tt_shm_layout(uint32_t version)
 {
 	static const struct ttmon_tt_shm_layout v1 = { TTMON_TT_SHM_SIZE_V1, 6, 48, 96, 56, 992, 128, 56, 64, 0 };

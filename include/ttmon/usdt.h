@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usdt.h: for an allocator that wants its allocations seen by ttmond. C11 and C++11; needs nothing but
- * this file.
+ * usdt.h: for an allocator whose allocations ttmond should see. C11 and C++11; only this file is
+ * needed.
  *
  *	#include <ttmon/usdt.h>
  *
  *	p = my_pool_alloc(pool, n);
- *	TTMON_ALLOC(p, n, "pool A");	after the memory was handed out; the tag is a string or NULL
+ *	TTMON_ALLOC(p, n, "pool A");	after the memory was allocated; the tag is a string or NULL
  *	...
- *	TTMON_FREE(p);			before the memory can be handed out again
+ *	TTMON_FREE(p);			before the memory can be reused
  *	...
- *	TTMON_CHECKPOINT("step");	a period of the program ends, the next one begins; the label says of which kind
+ *	TTMON_CHECKPOINT("step");	a period of the program ends, the next one begins; label:
+ *					kind of period
  *
  * Each use is a nop and a note in the ELF file (.note.stapsdt, provider "ttmon", names "alloc", "free"
  * and "checkpoint"; arguments are pointer, size and tag; pointer; label: each 8 bytes in a register):
- * a few instructions and no call as long as no tracer is attached. Any tool that knows such notes can
- * use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
+ * a few instructions and no call as long as no tracer is attached. Any tool that supports such notes
+ * can use them. On other machines than x86-64 and 64-bit ARM the macros only evaluate their arguments.
  *
- * What is given out of pinned memory (cudaHostAlloc, cudaHostRegister) is shown as a piece of it, with
- * the copies of its own, and pinned.
+ * A part of pinned memory (cudaHostAlloc, cudaHostRegister) is shown as a piece of it, pinned, with
+ * its own copies.
  *
- * Of a tag 31 bytes are kept, of a label 63. A label is a string or NULL; where several threads say
- * checkpoints, each kind has its label.
+ * 31 bytes of a tag are kept, and 63 of a label. A label is a string or NULL; if several threads mark
+ * checkpoints, use a label for each kind.
  */
 #ifndef TTMON_USDT_H
 #define TTMON_USDT_H
@@ -33,18 +34,19 @@
 #define TTMON_CHECKPOINT(label)	    ttmon_usdt_checkpoint_((label))
 
 /*
- * One byte on x86, although Linux 6.18 makes a probe on a 5-byte nop cheaper by turning it into a
- * call: what it calls is not mapped in a child after fork(), and such a call ends the child.
+ * A one-byte nop on x86, although Linux 6.18 makes a probe on a 5-byte nop cheaper by turning it into
+ * a call: the target of that call is not mapped in a child after fork(), so the call would end the
+ * child.
  */
 #if (defined(__x86_64__) && defined(__LP64__)) || (defined(__aarch64__) && defined(__LP64__))
 #define TTMON_USDT_NOP_ "990: nop\n"
 #endif
 
 /*
- * The note: sizes of name and description, type 3, "stapsdt"; address of the nop, of a base symbol (by
- * which readers undo prelink) and of a semaphore (none); provider, name and arguments. Flag "?" puts
- * it into the section group of the function around it, so that it goes when the linker drops a
- * duplicate of an inline function.
+ * The note: sizes of name and description, type 3, "stapsdt"; address of the nop, of a base symbol
+ * (with which readers undo prelink) and of a semaphore (none); provider, name and arguments. Flag "?"
+ * puts it into the section group of the surrounding function, so that it is removed when the linker
+ * drops a duplicate of an inline function.
  */
 #define TTMON_USDT_NOTE_(name, args)                                                \
 	".pushsection .note.stapsdt, \"?\", \"note\"\n"                             \
@@ -71,7 +73,7 @@ static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_all
 										    const char *tag)
 {
 #ifdef TTMON_USDT_NOP_
-	/* A tracer cannot read a page that was never touched, and a string constant may stand on one. */
+	/* A tracer cannot read a page that was never touched, and a string constant may be on one. */
 	if (tag) {
 		const volatile char *p = tag;
 		char first = *p;
@@ -102,8 +104,8 @@ static inline __attribute__((__always_inline__, __unused__)) void ttmon_usdt_che
 {
 #ifdef TTMON_USDT_NOP_
 	/*
-	 * As above, to the end of what is kept: a label in two pages is one that cannot be read if one of them
-	 * is not there.
+	 * As above, up to the end of the part that is kept: a label on two pages cannot be read if one of them
+	 * is not present.
 	 */
 	if (label) {
 		const volatile char *p = label;
