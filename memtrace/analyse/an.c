@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* an.c: the way in, and the results. */
+/* an.c: the entry points of the analysis, and its results. */
 #include "memtrace/analyse/an_int.h"
 
 #define ROWS	    16384u
 #define HEAT_ROWS   64u
 #define HEAT_COLS   128u
 #define HEAT_MAX    1024u
-#define EXACT_PAGES (1u << 20) /* of all buffers */
+#define EXACT_PAGES (1u << 20) /* shared by all buffers */
 
 int ttmon_mt_an_new(const struct ttmon_mt_an_opts *opts, struct ttmon_mt_an **ret)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/analyse/an_int.h: between the parts of the analyses: an.c (the way in, results), one.c (one
- * record), walk.c (what it touches), rows.c (sites, launches, kernels), buf.c (buffers), pair.c
+ * memtrace/analyse/an_int.h: shared by the parts of the analysis: an.c (entry points, results), one.c
+ * (one record), walk.c (what it touches), rows.c (sites, launches, kernels), buf.c (buffers), pair.c
  * (instructions of a buffer), heat.c (heat map), group.c (instructions that do the same), find.c and
  * find_buf.c (sentences).
  *
@@ -22,7 +22,7 @@
 #define TTMON_MT_AN_STEPS   4096 /* the same: warps whose last address at a site is remembered */
 #define TTMON_MT_AN_OPEN    3	 /* launches whose working set is at hand: two open, and the one before */
 #define TTMON_MT_AN_HEATS   256
-#define TTMON_MT_AN_PLACES  512	 /* a power of two: chunks of 2 MiB of which it is remembered where they are */
+#define TTMON_MT_AN_PLACES  512	 /* a power of two: 2 MiB chunks whose place is remembered */
 #define TTMON_MT_AN_COLUMNS 1024 /* the same: columns that are in the sets */
 
 struct ttmon_mt_key {
@@ -44,8 +44,8 @@ struct ttmon_mt_cell {
 	struct ttmon_mt_key key;
 	uint32_t kernel;
 	uint32_t launch;	   /* of the dictionary, of the record that came last */
-	struct ttmon_mt_part part; /* of the buffer, where that began */
-	/* The request that came last: of so many that cost the same, only pages and extent are in the sums. */
+	struct ttmon_mt_part part; /* part of the buffer */
+	/* The last request: if several cost the same, the sums only have its pages and extent. */
 	uint32_t times, mask;
 	uint8_t flags;
 	bool like, whole; /* like: what follows says what another costs; whole: its mask has no holes */
@@ -63,7 +63,7 @@ struct ttmon_mt_last {
 	uint64_t key, base;
 };
 
-/* One that was asked for lately. */
+/* A place that was looked up recently. */
 struct ttmon_mt_place {
 	struct ttmon_mt_part part;
 	uint32_t launch; /* of the dictionary, + 1; 0: free */
@@ -87,7 +87,7 @@ struct ttmon_mt_site_more {
 /* What a launch's row has beside it. */
 struct ttmon_mt_launch_more {
 	uint32_t kernel; /* NONE: by the sites */
-	bool late;	 /* its working set is done with */
+	bool late;	 /* its working set is closed */
 };
 
 struct ttmon_mt_open {
@@ -107,7 +107,7 @@ struct ttmon_mt_buf {
 	/* First what each sector needs, so that it is in few lines of a cache. */
 	struct ttmon_mt_heat_map heat;
 	struct ttmon_mt_sectors *set; /* NULL: not counted */
-	/* Of requests whose first lane is elsewhere; in no row before results are made. */
+	/* For requests whose first lane is elsewhere; added to rows only when results are made. */
 	uint64_t touches, reads, writes, low, high;
 	bool range; /* not of the map */
 	struct ttmon_mt_buffer_row row;
@@ -215,8 +215,8 @@ int ttmon_mt_an_walk(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, c
  */
 void ttmon_mt_an_walk_run(struct ttmon_mt_an *an, struct ttmon_mt_cell *cell, uint64_t sector, uint32_t n);
 /*
- * Where addr is in a launch: mostly in a piece of memory that was asked for before. *ret: until the
- * next call. -ENOMEM.
+ * Finds the part that addr is in during a launch, mostly from the cache of recent lookups. *ret: valid
+ * until the next call. Returns 0 or -ENOMEM.
  */
 int ttmon_mt_an_part_at(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint64_t addr,
 			const struct ttmon_mt_part **ret);
@@ -234,12 +234,12 @@ static inline bool ttmon_mt_an_is_inner(const struct ttmon_mt_part *p, uint64_t 
 /* rows.c */
 
 void ttmon_mt_an_empty(struct ttmon_mt_sums *sums);
-/* Rows, made if they are not there: the index, or -ENOMEM. */
+/* Return the index of a row, which is made if necessary, or -ENOMEM. */
 int64_t ttmon_mt_an_site(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t site, unsigned int space,
 			 unsigned int width);
 int64_t ttmon_mt_an_launch(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch);
 int64_t ttmon_mt_an_kernel_of(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch, uint32_t site);
-/* The set of sectors of this launch; NULL: it is done with. -ENOMEM in *err. */
+/* Returns the set of sectors of this launch; NULL: it is closed. *err: -ENOMEM. */
 struct ttmon_mt_sectors *ttmon_mt_an_open(struct ttmon_mt_an *an, const struct ttmon_mt_dict *dict, uint32_t launch,
 					  int *err);
 struct ttmon_mt_sectors *ttmon_mt_an_is_open(const struct ttmon_mt_an *an, uint32_t launch); /* NULL: it is not */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * group.c: instructions of one source line that do the same: the copies that unrolling and inlining
- * made, and fields of one structure. They are told of as one, unless they behave differently: a line
- * that reads x[i] and y[32 * i] has two instructions of one name, and one of them is well.
+ * group.c: groups instructions of one source line that do the same: copies by unrolling and inlining,
+ * and fields of one structure. A group is reported as one, unless its members behave differently: a
+ * line that reads x[i] and y[32 * i] has two instructions with the same name, of which only one is a
+ * problem.
  */
 #include "memtrace/analyse/an_int.h"
 

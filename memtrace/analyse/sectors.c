@@ -273,8 +273,8 @@ bool ttmon_mt_sectors_add(struct ttmon_mt_sectors *s, uint64_t sector, uint32_t 
 }
 
 /*
- * Runs that lie far apart, in two passes: first where they are, which asks for the words, then the
- * bits.
+ * Adds runs that are far apart in two passes: the first finds and prefetches their words, the second
+ * sets the bits.
  */
 static bool add_far(struct ttmon_mt_sectors *s, const struct ttmon_mt_run *runs, unsigned int nr)
 {

@@ -8,8 +8,11 @@
 #define RANGE_PAGES  64u /* of a range that is reported: few allocations lie in one */
 #define RANGE_BYTES  ((uint64_t)RANGE_PAGES * PAGE_SECTORS * TTMON_MT_SECTOR)
 #define MAX_PIECES   4096u
-#define JOIN_NS \
-	1000000u /* pages that were used at times further apart are told apart: the memory may have changed hands */
+/*
+ * Pages whose uses are further apart in time are reported separately: the memory may have been reused by
+ * another allocation.
+ */
+#define JOIN_NS 1000000u
 
 struct page {
 	uint64_t number;
@@ -73,7 +76,7 @@ static uint32_t *slot_of(const struct ttmon_mt_use *u, uint32_t pid, uint64_t nu
 	return &u->slots[at];
 }
 
-/* Made if need be. There is room: who adds has looked. */
+/* Returns a page, made if necessary. The caller has ensured that there is room. */
 static struct page *page_of(struct ttmon_mt_use *u, uint32_t pid, uint64_t number, uint64_t ns)
 {
 	uint32_t *slot;

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dict.c: the dictionary of a channel: what the program says once about its instructions, launches and
- * kernels, and its sums.
+ * dict.c: the dictionary of a channel: what the program reports once about its instructions, launches
+ * and kernels, and its sums.
  */
 #include "memtrace/channel/chan_int.h"
 #include "lib/base/grow.h"
 #include "lib/base/hash.h"
 
 #define MAX_ADDR (1ull << 57)
-/*
- * What a program says of its numbers is not more than it can have done: one that lies spoils no sum
- * for good.
- */
+/* Limits of counts that a program reports: higher ones are impossible, and would spoil the sums. */
 #define MAX_SAID    (1ull << 40)
 #define FLAGS_KNOWN (TTMON_MT_LAUNCH_MADE_UP | TTMON_MT_LAUNCH_GRAPH | TTMON_MT_LAUNCH_SAMPLED)
 
 /* ---- entries ---- */
 
 /*
- * The texts behind an entry's struct, one after the other; "" where there is none any more. c->entry
- * has a NUL behind it.
+ * The texts behind an entry's struct, one after the other; "" if there are no more. c->entry is
+ * followed by a NUL.
  */
 struct texts {
 	const char *at, *end;
@@ -49,7 +46,7 @@ static void note(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const char
 	sink->note(sink->ctx, c->pid, clean);
 }
 
-/* Past the limits, of the channel or of the dictionary: left out and counted. */
+/* An entry beyond a limit of the channel or the dictionary is left out and counted. */
 static void leave_out(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 {
 	if (!c->full)
@@ -62,15 +59,15 @@ static void leave_out(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 }
 
 /*
- * A quarter of what the others have left, where channels are strangers to each other: nobody takes
- * all.
+ * If the channels belong to different users, each may use a quarter of what the others have left, so
+ * that none takes everything.
  */
 static bool within_share(const struct ttmon_mt_sink *sink, uint64_t limit, uint64_t used, uint64_t own)
 {
 	return !sink->shared || own < (limit - MIN(limit, used - MIN(used, own))) / 4;
 }
 
-/* May the entry's texts be kept? */
+/* Returns whether the entry's texts may be kept. */
 static bool may_keep(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 {
 	uint64_t all = c->names ? c->names->texts : 0;
@@ -87,7 +84,7 @@ static bool may_keep(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 	return true;
 }
 
-/* err of a ttmon_mt_dict_*(): only running out of memory is one. */
+/* err of a ttmon_mt_dict_*() function: only -ENOMEM is an error here. */
 static int past_limit(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, int64_t err)
 {
 	if (err != -E2BIG)
@@ -125,7 +122,7 @@ static bool same_site(const struct ttmon_mt_site *kept, const struct ttmon_mt_si
 	       same_text(kept->module, s->module);
 }
 
-/* One for each kind, whoever announces it: a reader that runs for ever keeps no texts. */
+/* One site for each kind, shared by all channels: a reader that runs for ever keeps no texts. */
 static int64_t light_site(struct ttmon_mt_sink *sink, unsigned int kind)
 {
 	const struct ttmon_mt_dict *d = &sink->dict->dict;
@@ -140,7 +137,8 @@ static int64_t light_site(struct ttmon_mt_sink *sink, unsigned int kind)
 }
 
 /*
- * Index of a site in the dictionary, of an equal one where there is one. -ENOSPC: past a limit, said.
+ * Returns the index of a site in the dictionary, or of an equal one. -ENOSPC: beyond a limit, which
+ * was noted.
  */
 static int64_t keep_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const struct ttmon_mt_site *site)
 {
@@ -201,7 +199,7 @@ static int take_site(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, struct
 		return 0;
 	}
 	err = grow_sites(c, e->id);
-	/* Announced again: the first holds. */
+	/* If a site is announced twice, the first one is valid. */
 	if (err || c->sites[e->id].index)
 		return err;
 	site.kernel = next_text(&t);
@@ -265,7 +263,10 @@ int64_t ttmon_mt_chan_launch(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink
 			return 0;
 		launch = (struct ttmon_mt_launch){ .kernel = "", .flags = TTMON_MT_LAUNCH_MADE_UP };
 	}
-	/* One for all of a channel: who invents numbers fills nothing. */
+	/*
+	 * One placeholder for the whole channel, so that a program with invented numbers cannot fill the
+	 * memory.
+	 */
 	if (!c->made_up) {
 		made = ttmon_mt_dict_launch(sink->dict, &launch);
 		if (made < 0)
@@ -286,7 +287,7 @@ static int take_kernel(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, stru
 		return 0;
 	key = hash_text(key, next_text(&t));
 	at = ttmon_hmap_get(&c->kernels, key);
-	/* Its size is counted each time: a later one may be longer. */
+	/* The size is counted each time, because a later entry may be longer. */
 	if (at != TTMON_HMAP_NONE && c->kernel[at]->e.bytes >= c->entry.e.bytes) {
 		memcpy(c->kernel[at], c->entry.bytes, c->entry.e.bytes + 1);
 		return 0;
@@ -441,7 +442,7 @@ int ttmon_mt_chan_read_dict(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink,
 			 (unsigned long long)c->dict_tail);
 		return -EBADMSG;
 	}
-	/* A launch that was not known may be now. */
+	/* A launch that was not known before may be known now. */
 	c->has_last = false;
 	while (!err && c->dict_tail != head) {
 		uint64_t left = head - c->dict_tail;
@@ -480,8 +481,7 @@ static int give_agg(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink, const s
 }
 
 /*
- * A kernel that has been told of, by this channel's program in another context or by another program:
- * added up.
+ * Adds up a kernel that was reported before, by this program in another context or by another program.
  */
 static bool add_kernel(const struct ttmon_mt_chan *c, const struct ttmon_mt_sink *sink, uint64_t key,
 		       const struct ttmon_mt_kernel *k)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * listen.c: the socket that channels come through. One epoll descriptor holds the listener, the
- * connections and a pidfd of each program: a child that it forked may hold its connection open, so its
- * own end is looked for as well.
+ * listen.c: the socket that channels arrive on. One epoll descriptor has the listener, the connections
+ * and a pidfd of each program: a child process may keep its connection open, so the end of the program
+ * is watched too.
  *
- * A connection has HELLO_NS to send its hello; the one that has waited longest gives way to the next
- * when there are too many. So who connects and says nothing holds no place for long, and nobody
- * else's. A user may have some of the channels, not all.
+ * A connection has HELLO_NS to send its hello; when there are too many, the one that has waited
+ * longest is closed. So a client that connects and sends nothing cannot block others. A user may have
+ * a part of the channels, not all.
  */
 #include "memtrace/channel/chan.h"
 #include "lib/os/clock.h"
@@ -22,17 +22,17 @@
 #define MAX_WAITING	  16
 #define HELLO_NS	  (2 * NSEC_PER_SEC)
 #define AT_ONCE		  (64u << 10) /* records of a channel before the next has its turn */
-#define AT_THE_END	  (16u << 20) /* of one whose program goes on; a second or so */
+#define AT_THE_END	  (16u << 20) /* limit for a program that goes on; about a second */
 #define MAX_REFUSED_NOTES 16
 #define DEAF_NS		  NSEC_PER_SEC
-/* After the program's end its GPU may still finish a write that was on its way. */
+/* After the program's end, its GPU may still finish a write. */
 #define GRACE_NS (20 * NSEC_PER_MS)
 
 struct conn {
 	int fd, pidfd;
 	uint32_t pid, uid;
 	struct ttmon_mt_chan *chan; /* NULL: no hello yet */
-	uint64_t since_ns;	    /* waiting: accepted; gone: when that was seen */
+	uint64_t since_ns;	    /* waiting: time of accept; gone: time when that was seen */
 	bool gone;
 };
 
@@ -45,12 +45,12 @@ struct ttmon_mt_listen {
 	size_t nr, nr_chans;
 	struct ttmon_mt_names *names;
 	uint64_t seen, refused, notes;
-	uint64_t deaf_ns; /* nobody is let in since then: no descriptors; 0: all are */
+	uint64_t deaf_ns; /* no connection is accepted since then, for lack of descriptors; 0: all are */
 	bool said_full;
-	uint32_t full_uid; /* of the last line about a user who has too many */
+	uint32_t full_uid; /* user of the last note about too many channels */
 };
 
-/* Is the path free? A socket that nobody listens on is removed. */
+/* Returns whether the path is free. A socket without a listener is removed. */
 static int clear_path(const struct sockaddr_un *addr, char *why, size_t n)
 {
 	_cleanup_close_ int fd = -1;
@@ -70,7 +70,7 @@ static int clear_path(const struct sockaddr_un *addr, char *why, size_t n)
 	}
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	err = fd < 0 || connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
-	/* EAGAIN: a full backlog, so there is a listener. EPROTOTYPE: one of another type. */
+	/* EAGAIN: the backlog is full, so there is a listener. EPROTOTYPE: a socket of another type. */
 	if (fd < 0 || (err != ECONNREFUSED && err != ENOENT)) {
 		snprintf(why, n, "%s: somebody listens there already", addr->sun_path);
 		return -EADDRINUSE;
@@ -91,8 +91,8 @@ static int watch(struct ttmon_mt_listen *l, int fd)
 }
 
 /*
- * Bound under a umask that lets nobody in; until listen(2) a connect(2) is refused, so nobody gets in
- * by another mode than the last.
+ * Binds under a umask without any permission. Until listen(2), connect(2) is refused, so no client
+ * connects before the final mode is set.
  */
 static int bind_path(struct ttmon_mt_listen *l, const struct sockaddr_un *addr, unsigned int mode)
 {
@@ -166,7 +166,7 @@ static void answer(int fd, int status)
 {
 	struct ttmon_mtc_answer a = { .magic = TTMON_MTC_MAGIC, .status = status };
 
-	/* Who is not there any more needs none. */
+	/* If the client is gone it does not need the answer. */
 	(void)!send(fd, &a, sizeof(a), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -179,7 +179,7 @@ static void drop(struct ttmon_mt_listen *l, size_t i)
 	close(c->fd);
 	if (c->pidfd >= 0)
 		close(c->pidfd);
-	/* In their order: the first that waits has waited longest. */
+	/* Keep the order: the first waiting connection has waited longest. */
 	memmove(c, c + 1, (--l->nr - i) * sizeof(*c));
 }
 
@@ -216,8 +216,8 @@ static int accept_one(struct ttmon_mt_listen *l)
 }
 
 /*
- * Whoever waits to be let in keeps the listener readable. Without a descriptor for him there is no
- * point in looking at once again: the listener is left out for a while.
+ * A waiting connection keeps the listener readable. If there is no descriptor for it, trying again at
+ * once is useless, so the listener is not polled for a while.
  */
 static void accept_all(struct ttmon_mt_listen *l, struct ttmon_mt_sink *sink)
 {
@@ -244,7 +244,7 @@ static void listen_again(struct ttmon_mt_listen *l)
 		l->deaf_ns = 0;
 }
 
-/* Root's own affair, and that of who reads. */
+/* Root and the reader's own user have no limit. */
 static bool has_too_many(const struct ttmon_mt_listen *l, uint32_t uid)
 {
 	unsigned int n = 0;
@@ -254,7 +254,7 @@ static bool has_too_many(const struct ttmon_mt_listen *l, uint32_t uid)
 	return n >= TTMON_MT_USER_CHANNELS && uid && uid != geteuid();
 }
 
-/* The one descriptor of a message; -1: none. Others that came with it are closed. */
+/* Returns the descriptor of a message; -1: none. Further descriptors are closed. */
 static int take_fd(struct msghdr *msg)
 {
 	int ret = -1, fd;
@@ -273,7 +273,10 @@ static int take_fd(struct msghdr *msg)
 	return ret;
 }
 
-/* Its hello. 0: it has a channel now, or there is nothing yet; -errno with why: it is of no use. */
+/*
+ * Reads the hello. Returns 0: it has a channel now, or nothing arrived yet; -errno with why: the
+ * connection is not usable.
+ */
 static int greet(struct ttmon_mt_listen *l, struct conn *c, char *why, size_t n)
 {
 	union {
@@ -291,7 +294,7 @@ static int greet(struct ttmon_mt_listen *l, struct conn *c, char *why, size_t n)
 
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	/* Who only looked whether somebody listens is no news. */
+	/* A client that only checks for a listener is not reported. */
 	why[0] = '\0';
 	if (got <= 0)
 		return -ECONNRESET;
@@ -316,7 +319,7 @@ static int greet(struct ttmon_mt_listen *l, struct conn *c, char *why, size_t n)
 	err = ttmon_mt_chan_open(TAKE_FD(fd), &c->chan, why, n);
 	if (err)
 		return err;
-	/* 0: it lives in a pid namespace of its own, out of our sight. */
+	/* 0: it is in a pid namespace that is not visible here. */
 	if (c->pid)
 		ttmon_mt_chan_set_pid(c->chan, c->pid);
 	ttmon_mt_chan_set_names(c->chan, l->names);
@@ -329,7 +332,10 @@ static int greet(struct ttmon_mt_listen *l, struct conn *c, char *why, size_t n)
 	return 0;
 }
 
-/* Has the other side closed, or the program ended? What it says after its hello is nothing to us. */
+/*
+ * Returns whether the other side has closed the connection or the program has ended. Data after the
+ * hello is ignored.
+ */
 static bool has_gone(const struct conn *c, const struct pollfd *p)
 {
 	char buf[64];
@@ -343,7 +349,7 @@ static bool has_gone(const struct conn *c, const struct pollfd *p)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-/* Notes about connections that are of no use: the first few, a flood of them says nothing more. */
+/* Notes about unusable connections are limited to the first few. */
 static void refuse(struct ttmon_mt_listen *l, size_t i, int err, const char *why, struct ttmon_mt_sink *sink)
 {
 	char text[256];
@@ -357,7 +363,7 @@ static void refuse(struct ttmon_mt_listen *l, size_t i, int err, const char *why
 	drop(l, i);
 }
 
-/* Nothing more is read of it. */
+/* Ends a channel: nothing more is read from it. */
 static int end_channel(struct ttmon_mt_listen *l, size_t i, struct ttmon_mt_sink *sink, const char *why)
 {
 	int err = ttmon_mt_chan_end(l->conns[i].chan, sink);
@@ -370,7 +376,10 @@ static int end_channel(struct ttmon_mt_listen *l, size_t i, struct ttmon_mt_sink
 	return err;
 }
 
-/* One round of a channel. 1: more is there; 0; -errno. *dropped: it is not in the table any more. */
+/*
+ * Reads one round of a channel. Returns 1: there is more; 0; -errno. *dropped: it was removed from the
+ * table.
+ */
 static int read_one(struct ttmon_mt_listen *l, size_t i, struct ttmon_mt_sink *sink, size_t max, bool *dropped)
 {
 	struct conn *c = &l->conns[i];
@@ -384,7 +393,7 @@ static int read_one(struct ttmon_mt_listen *l, size_t i, struct ttmon_mt_sink *s
 		return end_channel(l, i, sink, text);
 	}
 	if (err == -ENOMEM) {
-		/* The others are read all the same. */
+		/* Reading of the other channels continues. */
 		*dropped = true;
 		(void)end_channel(l, i, sink, "there is no memory to read its channel with: it is not read any more");
 		return 0;
@@ -410,7 +419,7 @@ int ttmon_mt_listen_work(struct ttmon_mt_listen *l, struct ttmon_mt_sink *sink)
 	int ret = 0, err;
 
 	listen_again(l);
-	/* The usual case costs one call. */
+	/* In the usual case this costs one system call. */
 	if (epoll_wait(l->epoll, &any, 1, 0) > 0) {
 		accept_all(l, sink);
 		for (size_t i = 0; i < l->nr; i++) {
@@ -495,7 +504,7 @@ void ttmon_mt_listen_free(struct ttmon_mt_listen *l)
 		return;
 	while (l->nr)
 		drop(l, l->nr - 1);
-	/* Another may be there by now. */
+	/* Another socket may be at the path by now. */
 	if (l->path && !lstat(l->path, &st) && st.st_dev == l->dev && st.st_ino == l->ino)
 		unlink(l->path);
 	ttmon_mt_names_free(l->names);

@@ -13,7 +13,7 @@
 #define MULTIARCH "x86_64-linux-gnu"
 #endif
 
-/* Beside the program own; "": nowhere there. */
+/* Returns the path beside the program itself; "": it is not there. */
 static void beside(const char *own, char *path, size_t n)
 {
 	static const char *const places[] = { "../libttmon", "../lib", ("../lib/" MULTIARCH), "../lib64" };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * chan.c: the program's side of <ttmon/mtchan.h>: one channel for each context. The shared memory and
- * the connection are made at the first launch, so that the reader hears of kernels that cannot be
- * recorded too; what CUDA has to know of it, at the first launch that is recorded.
+ * the connection are made at the first launch, so that kernels that cannot be recorded are reported
+ * too. The memory is registered with CUDA at the first launch that is recorded.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +22,10 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ttmon_inj_chan *chans; /* never freed: a launch may hold one */
-static _Atomic bool nobody;	     /* there is no reader: not asked for again at each launch */
-static pid_t pid; /* whose channels they are: a child that is forked has them in its memory, and no CUDA */
+static _Atomic bool nobody;	     /* there is no reader: do not try again at each launch */
+static pid_t pid; /* process of the channels: a forked child has a copy of them in its memory, but no CUDA */
 
-/* What the driver is asked here is no part of a capture the program makes. */
+/* Calls to the driver here must not become part of a capture by the program. */
 static int relax(int mode)
 {
 	CALL(cuThreadExchangeStreamCaptureMode, &mode);
@@ -70,7 +70,7 @@ static int connect_reader(int memfd, uint64_t bytes)
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) || sendmsg(fd, &msg, MSG_NOSIGNAL) < 0) {
 		int err = errno;
 
-		/* The usual case of a program that has the library in its environment for good. */
+		/* The usual case for a program that always has the library in its environment. */
 		ttmon_inj_say(err == ENOENT || err == ECONNREFUSED, "%s: nobody reads: %s; nothing is recorded", path,
 			      strerror(err));
 		close(fd);
@@ -151,8 +151,8 @@ static int make(struct ttmon_inj_chan *c)
 static void at_exit(void);
 
 /*
- * One more, of the current context; with list_lock held. Where it cannot be made the context goes
- * without.
+ * Adds a channel for the current context; with list_lock held. If it cannot be made, the context has
+ * none.
  */
 static void add(struct ttmon_inj_chan *c, void *ctx)
 {
@@ -161,7 +161,7 @@ static void add(struct ttmon_inj_chan *c, void *ctx)
 	pthread_mutex_init(&c->lock, NULL);
 	c->ctx = ctx;
 	c->gone = err;
-	/* Not there, or nobody listens: that will be so in the next context, too. */
+	/* No socket, or no listener: the next context would find the same. */
 	if ((err == -ENOENT || err == -ECONNREFUSED) && !chans)
 		atomic_store(&nobody, true);
 	c->next = chans;
@@ -251,7 +251,7 @@ static void disarm(struct ttmon_inj_chan *c)
 	c->armed = false;
 }
 
-/* The channel is pinned memory too, and used. */
+/* The channel itself is pinned memory in use. */
 static void tell_own(struct ttmon_inj_chan *c)
 {
 	struct ttmon_mtc_touch e = {
@@ -263,7 +263,7 @@ static void tell_own(struct ttmon_inj_chan *c)
 
 #define REGISTER_FLAGS 3 /* portable, mapped into the device's addresses */
 
-/* Makes CUDA know of the memory, in the current context, and the control block. */
+/* Registers the memory with CUDA in the current context, and makes the control block. */
 static bool arm(struct ttmon_inj_chan *c)
 {
 	const struct ttmon_inj_conf *conf = ttmon_inj_conf();
@@ -344,8 +344,8 @@ bool ttmon_inj_announce(struct ttmon_inj_chan *c, struct ttmon_inj_kernel *k, co
 /* ---- the end of one ---- */
 
 /*
- * With its lock held. The control block and the memory stay where they are unless the context goes
- * with all that may still use them.
+ * With the channel's lock held. The control block and the memory stay, unless the context ends with
+ * all that may still use them.
  */
 static void end(struct ttmon_inj_chan *c, bool cuda, bool ctx_goes)
 {
@@ -368,7 +368,7 @@ enum how { TELL, END_CTX, END_PROCESS };
 /* ctx NULL: any; device -1: any. */
 static void each(void *ctx, int device, enum how how)
 {
-	/* Before the lock, which a thread of the parent's may have held. */
+	/* Checked before taking the lock, which a thread of the parent may have held. */
 	if (pid != getpid())
 		return;
 	pthread_mutex_lock(&list_lock);
@@ -422,8 +422,8 @@ void ttmon_inj_released(int device)
 	if (pid != getpid() || CALL(cuDevicePrimaryCtxGetState, device, &flags, &active) || active)
 		return;
 	/*
-	 * It was the last: the primary context is gone, and which channel was its own shows at those that no
-	 * longer are contexts.
+	 * If it was the last release, the primary context is gone: its channels are those whose contexts are
+	 * not valid any more.
 	 */
 	pthread_mutex_lock(&list_lock);
 	for (struct ttmon_inj_chan *c = chans; c; c = c->next) {

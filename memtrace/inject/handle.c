@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * handle.c: handles of kernels, learnt when the program asks for them, each with the handle of the
- * kernel's copy; what the copies must not be seen in, and what they share with their originals.
+ * handle.c: the handles of kernels, learned when the program requests them, each with the handle of
+ * the recorded copy. It hides the copies from the program, and mirrors attributes from the originals.
  */
 #include <errno.h>
 #include <search.h>
@@ -38,7 +38,7 @@ static void put_handle(struct ttmon_inj_handle *h)
 	const struct ttmon_inj_handle as_copy = { .copy = h->handle };
 	struct ttmon_inj_handle **p = tfind(&as_copy, &copies, by_copy), *stale = p ? *p : NULL;
 
-	/* The number of a copy whose context is gone: it is the program's now. */
+	/* The context of that copy is gone, and the number now belongs to a handle of the program. */
 	if (stale) {
 		tdelete(stale, &copies, by_copy);
 		stale->copy = NULL;
@@ -49,7 +49,7 @@ static void put_handle(struct ttmon_inj_handle *h)
 		return;
 	}
 	if (*p != h) {
-		/* Asked for again, or the number of one that is gone. */
+		/* Requested again, or a reused number. */
 		if ((*p)->copy)
 			tdelete(*p, &copies, by_copy);
 		(*p)->copy = h->copy;
@@ -156,7 +156,7 @@ int cuKernelGetFunction(void **f, void *k)
 	return 0;
 }
 
-/* A handle that was never asked for by name: what the driver says of it. */
+/* Looks up a handle that was never requested by name, by querying the driver. */
 static void look_up(void *f)
 {
 	const char *name = NULL;
@@ -198,7 +198,7 @@ void *ttmon_inj_original(void *f)
 	return original;
 }
 
-/* ---- what the copies must not be seen in ---- */
+/* ---- hiding the copies ---- */
 
 int cuModuleGetFunctionCount(unsigned int *count, void *mod)
 {
@@ -220,7 +220,7 @@ int cuLibraryGetKernelCount(unsigned int *count, void *lib)
 	return err;
 }
 
-/* Of all that there are, the first n that are the program's. */
+/* Lists the first n functions that belong to the program. */
 static int enumerate(void **ret, unsigned int n, void *owner, int (*all)(void **, unsigned int, void *),
 		     int (*name_of)(const char **, void *))
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hook.c: how a program comes to the driver's functions, and ours in their place. A program that is
- * linked with libcuda.so.1 finds our names first; the CUDA runtime asks dlsym() for cuGetProcAddress,
- * and that for everything else. Loaded late, by CUDA_INJECTION64_PATH from cuInit(), we come after all
- * that: then the pointers that were found already are looked for in the writable memory of the loaded
- * objects, and replaced there.
+ * hook.c: intercepts the driver's functions. A program that is linked with libcuda.so.1 finds this
+ * library's names first. The CUDA runtime gets cuGetProcAddress from dlsym(), and everything else from
+ * that. When loaded late, by CUDA_INJECTION64_PATH from cuInit(), the library comes after all that:
+ * then it searches the writable memory of the loaded objects for pointers that were found already, and
+ * replaces them.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static const struct row {
 #undef C
 };
 
-/* Our function of a row; 0: one that is called and not taken. */
+/* Our function of a row; 0: the function is only called, not intercepted. */
 static uintptr_t ours_of(size_t i)
 {
 	static int (*const ours[])(void) = {
@@ -71,8 +71,8 @@ static void find_dlsym(void)
 }
 
 /*
- * dlsym() looks at who calls it, for RTLD_NEXT: unless the answer is ours, the caller's frame and
- * return address must be its own. So the way on is a jump.
+ * dlsym() examines its caller for RTLD_NEXT, so unless the answer is our function, the caller's frame
+ * and return address must be its own. That is why the original is reached by a jump.
  */
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"
@@ -107,7 +107,7 @@ static int row_of(const char *name)
 	return -1;
 }
 
-/* Ours for what the program asks for, NULL: let it have what it gets. */
+/* Returns our function for what the program looks up; NULL: the program gets the original result. */
 __attribute__((used)) void *ttmon_inj_dlsym(void *handle, const char *name)
 {
 	void *fn;
@@ -154,7 +154,7 @@ void *ttmon_inj_real(enum ttmon_inj_fn i)
 	if (!ttmon_inj_next_dlsym)
 		find_dlsym();
 	if (dl_iterate_phdr(is_driver, &s)) {
-		/* Loaded it is, so this only counts a reference, which stays. */
+		/* The library is loaded already, so this only adds a reference, which is kept. */
 		lib = dlopen(s.path, RTLD_LAZY | RTLD_NOLOAD);
 		fn = lib ? (uintptr_t)ttmon_inj_next_dlsym(lib, rows[i].name) : 0;
 	}
@@ -163,7 +163,7 @@ void *ttmon_inj_real(enum ttmon_inj_fn i)
 	return (void *)fn;
 }
 
-/* The program has got *fn for name: give it ours, if there is one. */
+/* The program got *fn for name: replace it with our function, if there is one. */
 static void replace(const char *name, int version, bool ptsz, void **fn)
 {
 	int best = -1;

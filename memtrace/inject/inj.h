@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * inj.h: libttmon-memtrace.so, which is put into a program by LD_PRELOAD (or CUDA_INJECTION64_PATH)
- * and lets its GPU kernels say which memory they access. See ttmon-memtrace(1) for what a user sees.
+ * inj.h: libttmon-memtrace.so, which is loaded into a program by LD_PRELOAD (or CUDA_INJECTION64_PATH)
+ * and makes its GPU kernels record which memory they access. ttmon-memtrace(1) is the user's
+ * documentation.
  *
- *	hook.c		dlsym() and cuGetProcAddress(): how a program comes to the driver's functions, and ours in their place; the functions behind them
- *	conf.c		what the environment says
+ *	hook.c	        dlsym() and cuGetProcAddress(): how a program comes to the driver's
+ *		functions, and ours in their place; the functions behind them
+ *	conf.c		settings from the environment
  *	text.c		PTX texts, rewritten, with their kernels
  *	module.c	modules: their PTX is rewritten when they are loaded
  *	link.c		what the program links at run time, by cuLink*()
@@ -13,9 +15,9 @@
  *	chan.c		one channel for each context: <ttmon/mtchan.h>, the program's side
  *	tell.c		what is written into its dictionary
  *
- * Rules: whatever goes wrong, the program gets what the driver gives without us. Nothing is written to
- * its stdout. No lock is held over a launch; a channel's own is while CUDA is asked for its memory,
- * and the one of all channels while one is made or ended.
+ * Rules: whatever goes wrong, the program gets what the driver would return without this library.
+ * Nothing is written to its stdout. No lock is held during a launch. A channel's lock is held while
+ * CUDA allocates its memory, and the lock of all channels while one is made or ended.
  */
 #ifndef TTMON_MEMTRACE_INJ_H
 #define TTMON_MEMTRACE_INJ_H
@@ -70,8 +72,8 @@ struct ttmon_inj_any_node {
 	 unsigned int bz, unsigned int shmem, void *stream, void **params)
 
 /*
- * T(exported name, name asked for, least version it is given for, per-thread default stream,
- * parameters): taken, there is a function of that name in here.
+ * T(exported name, requested name, first version it is for, per-thread default stream, parameters):
+ * intercepted by a function of that name here.
  */
 #define TTMON_INJ_TAKEN(T)                                                                                             \
 	T(cuModuleLoad, cuModuleLoad, 0, 0, (void **mod, const char *path))                                            \
@@ -151,7 +153,7 @@ struct ttmon_inj_any_node {
 	T(cuGetProcAddress_v2, cuGetProcAddress, 12000, 0,                                                             \
 	  (const char *name, void **fn, int version, uint64_t flags, int *status))
 
-/* C(name, parameters): called and not taken. */
+/* C(name, parameters): called but not intercepted. */
 #define TTMON_INJ_CALLED(C)                                                            \
 	C(cuCtxGetCurrent, (void **ctx))                                               \
 	C(cuCtxPushCurrent_v2, (void *ctx))                                            \
@@ -193,7 +195,7 @@ enum ttmon_inj_fn {
 TTMON_INJ_TAKEN(T)
 #undef T
 
-/* The driver's function, NULL where there is none. */
+/* Returns the driver's function, NULL if there is none. */
 void *ttmon_inj_real(enum ttmon_inj_fn fn);
 #define T(name, base, version, ptsz, params) typedef int(*ttmon_inj_##name##_t) params;
 #define C(name, params)			     typedef int(*ttmon_inj_##name##_t) params;
@@ -202,7 +204,7 @@ TTMON_INJ_CALLED(C)
 #undef T
 #undef C
 #define REAL(name) ((ttmon_inj_##name##_t)ttmon_inj_real(TTMON_INJ_##name))
-/* Calls it; 500, CUDA_ERROR_NOT_FOUND, where it is not there. */
+/* Calls it; 500, CUDA_ERROR_NOT_FOUND, if it does not exist. */
 #define CALL(name, ...)	    (REAL(name) ? REAL(name)(__VA_ARGS__) : TTMON_INJ_NOT_FOUND)
 #define TTMON_INJ_NOT_FOUND 500
 #define TTMON_INJ_NO_MEMORY 2 /* CUDA_ERROR_OUT_OF_MEMORY */
@@ -210,7 +212,7 @@ TTMON_INJ_CALLED(C)
 /* ---- what the environment says (conf.c) ---- */
 
 struct ttmon_inj_conf {
-	bool off; /* no consumer, or a value that is wrong: nothing is recorded */
+	bool off; /* no consumer, or an invalid setting: nothing is recorded */
 	bool verbose, all_modules, aggregate;
 	const char *socket;
 	const char *kernels;		   /* globs, separated by commas; NULL: all */
@@ -221,55 +223,53 @@ struct ttmon_inj_conf {
 	uint64_t compile_ms; /* so long a text may be compiled, all tries together */
 };
 const struct ttmon_inj_conf *ttmon_inj_conf(void);
-/* One line on stderr, "libttmon-memtrace: ..."; verbose ones only where TOOL_VERBOSE is set. */
+/* Prints one line on stderr, "libttmon-memtrace: ..."; verbose ones only if TOOL_VERBOSE is set. */
 void ttmon_inj_say(bool verbose, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
- * From here on everything goes to the driver as it comes. In a child that was forked: it has its
- * parent's channels and locks in its memory, and no CUDA.
+ * From now on all calls go unchanged to the driver. For a forked child: it has copies of its parent's
+ * channels and locks, and no CUDA.
  */
 void ttmon_inj_give_up(void);
 bool ttmon_inj_kernel_wanted(const char *name);
 /*
- * The base name of the object that p lies in, or "memory"; false: it is one of NVIDIA's libraries,
- * which are left alone.
+ * Gets the base name of the object that contains p, or "memory"; false: it is one of NVIDIA's
+ * libraries, which are not recorded.
  */
 bool ttmon_inj_module_name(const void *p, char *buf, size_t n);
 
 /* ---- modules (module.c) ---- */
 
-/*
- * A kernel of the program, as one handle of it (CUfunction or CUkernel). Never freed while a launch
- * may use it: entries live to the end.
- */
+/* A kernel of the program. Never freed: a launch may use it at any time. */
 struct ttmon_inj_kernel {
 	char *name, *module;
-	char *why;		     /* not recorded; NULL: it is */
+	char *why;		     /* reason why it is not recorded; NULL: it is recorded */
 	struct ttmon_mt_site *sites; /* of its own copies of the texts; numbers from first */
 	uint32_t nr_sites, first, left_out;
-	uint32_t counted; /* of its sites, those that can be recorded; of two copies in a link, the more */
+	uint32_t counted; /* number of its sites that can be recorded; for two copies in a link, the higher one */
 	uint32_t params, param_bytes;
-	atomic_bool loaded; /* in a module of the program; else its text was refused: not told of */
+	/* it is in a module of the program; otherwise its text was refused, and it is not reported */
+	atomic_bool loaded;
 	/*
-	 * They have sites that its launches may name too: in functions of its text, in the same kernel of
+	 * Kernels with sites that its launches may name too: functions of its text, and the same kernel of
 	 * another input of a link.
 	 */
 	struct ttmon_inj_kernel **parts;
 	uint32_t nr_parts;
-	uint32_t number;	       /* of the kernel, from 0: for what a channel has announced */
-	struct ttmon_inj_kernel *next; /* of all */
+	uint32_t number;	       /* number of the kernel, from 0, for what a channel has announced */
+	struct ttmon_inj_kernel *next; /* list of all kernels */
 };
 
 struct ttmon_inj_handle {
-	void *handle, *copy; /* copy: of the recorded one, the same kind of handle; NULL: none */
+	void *handle, *copy; /* copy: handle of the recorded kernel, of the same kind; NULL: none */
 	struct ttmon_inj_kernel *kernel;
 	void *owner; /* CUmodule or CUlibrary */
-	void *ctx;   /* the context that a CUfunction is of; NULL: a CUkernel, or it is not known */
-	bool broken; /* the copy did not take an attribute */
+	void *ctx;   /* context of a CUfunction; NULL: a CUkernel, or not known */
+	bool broken; /* the copy refused an attribute */
 };
 
-/* False: nothing is known of it. */
+/* Returns false if the handle is not known. */
 bool ttmon_inj_find(void *f, struct ttmon_inj_handle *ret);
-/* The handle whose copy f is; NULL: none. */
+/* Returns the handle whose copy f is; NULL: none. */
 void *ttmon_inj_original(void *f);
 struct ttmon_inj_kernel *ttmon_inj_kernels(uint32_t *count); /* all, newest first */
 
@@ -278,15 +278,14 @@ struct ttmon_inj_kernel *ttmon_inj_kernels(uint32_t *count); /* all, newest firs
 struct ttmon_inj_chan;
 
 /*
- * The channel of the current context, made at the first call in it. NULL: there is no context, or
- * nobody reads.
+ * Returns the channel of the current context, made at the first call in it. NULL: there is no context,
+ * or no reader.
  */
 struct ttmon_inj_chan *ttmon_inj_chan(void);
 /*
- * Launch `number` of the process, counted from 0, is about to be made: *ctl is the control block, the
- * first of the two parameters more; the number is the other.
- * False: it cannot be recorded (nobody reads any more, no room, CUDA did not take the memory). flags:
- * TTMON_MT_LAUNCH_*.
+ * Announces launch `number` of the process, counted from 0. *ctl is the control block, the first of
+ * the two additional parameters; the number is the second. Returns false if it cannot be recorded (no
+ * reader any more, no room, CUDA did not accept the memory). flags: TTMON_MT_LAUNCH_*.
  */
 bool ttmon_inj_announce(struct ttmon_inj_chan *c, struct ttmon_inj_kernel *k, const unsigned int grid[3],
 			const unsigned int block[3], unsigned int shmem, const void *stream, uint32_t flags,
@@ -295,9 +294,9 @@ enum ttmon_inj_count { TTMON_INJ_LAUNCHED, TTMON_INJ_RECORDED, TTMON_INJ_REFUSED
 void ttmon_inj_count(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel *k, enum ttmon_inj_count what);
 
 /*
- * Contexts that go. Their kernels are waited for, what was counted and dropped is told. Destroyed or
- * reset: the channel ends. Released: which release of a primary context is the last shows only after
- * it.
+ * Contexts that end. The library waits for their kernels and reports counts and losses. Destroyed or
+ * reset: the channel ends. Released: whether it was the last release of a primary context is known
+ * only afterwards.
  */
 void ttmon_inj_destroying(void *ctx);
 void ttmon_inj_resetting(int device);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * inj_mod.h: what text.c, module.c, link.c and handle.c share: texts, modules, and the kernels in
- * them.
+ * inj_mod.h: shared by text.c, module.c, link.c and handle.c: texts, modules, and the kernels in them.
  */
 #ifndef TTMON_MEMTRACE_INJ_MOD_H
 #define TTMON_MEMTRACE_INJ_MOD_H
@@ -9,8 +8,8 @@
 #include "memtrace/inject/inj.h"
 
 /*
- * A text that was rewritten. Kernels live to the end of the process: what was launched must still be
- * told when its module is gone.
+ * A rewritten text. Its kernels are never freed: a launch must still be reported when its module is
+ * gone.
  */
 struct ttmon_inj_text {
 	struct ttmon_inj_text *next;
@@ -33,18 +32,19 @@ struct ttmon_inj_module {
 	void *lib;			   /* a module of a library: that */
 	void *ctx;			   /* a module's; NULL: a library */
 	const struct ttmon_inj_text *text; /* NULL: as the program gave it */
-	const char *why; /* why kernels that are not in text are not recorded; NULL, "": they should be */
+	/* reason why kernels that are not in text are not recorded; NULL, "": they should be recorded */
+	const char *why;
 	char name[128];
 };
 
-/* What the program made with cuLink*(). */
+/* A cubin that the program made with cuLink*(). */
 struct ttmon_inj_linked {
 	const struct ttmon_inj_text *text; /* the kernels of all inputs; NULL: none is recorded */
-	const char *why; /* kernels that are in none of its texts are not recorded; NULL: there should be none */
+	const char *why; /* reason why kernels in none of its texts are not recorded; NULL: there should be none */
 	const char *name;
 };
 
-/* Of modules, kernels, handles and what was linked. */
+/* Protects modules, kernels, handles and linked cubins. */
 extern pthread_rwlock_t ttmon_inj_lock;
 
 /* ---- compile.c ---- */
@@ -81,7 +81,7 @@ int ttmon_inj_compile(const char *ptx, const char *recorder, const char *names, 
 
 struct ttmon_mt_image;
 
-/* Held over the two below, and while the driver compiles: one text at a time. */
+/* Held during the two calls below, and while the driver compiles: one text at a time. */
 extern pthread_mutex_t ttmon_inj_rewriting;
 /*
  * The rewritten text, or (none) what it says of its kernels. jit: it is compiled, without the kernels
@@ -92,33 +92,33 @@ const struct ttmon_inj_text *ttmon_inj_rewrite(const struct ttmon_mt_image *imag
 /* The driver has compiled it, or will not: a text that is too much to keep goes. */
 void ttmon_inj_settle(const struct ttmon_inj_text *text);
 void ttmon_inj_hash(const void *data, size_t n, uint64_t ret[2]);
-/* NULL: no memory. why "", NULL: it is recorded. */
+/* NULL: out of memory. why "" or NULL: it is recorded. */
 struct ttmon_inj_kernel *ttmon_inj_kernel_new(const char *name, const char *module, const char *why);
-/* Lasts from here on. With the lock held for writing. */
+/* Adds it to the list for good. With the lock held for writing. */
 void ttmon_inj_kernel_list(struct ttmon_inj_kernel *k);
 /*
- * One that is in no text, made when it is first asked for. With the lock held for writing; NULL: no
- * memory.
+ * Returns a kernel that is in no text, made when it is first requested. With the lock held for
+ * writing; NULL: out of memory.
  */
 struct ttmon_inj_kernel *ttmon_inj_kernel_unknown(const char *name, const char *module, const char *why);
 
 /* ---- link.c ---- */
 
 /*
- * Was the image (n as for ttmon_mt_image_ptx()) made by the program's linker? NULL: no, or it was not
- * followed.
+ * Returns the link whose result the image (n as for ttmon_mt_image_ptx()) is. NULL: none, or it was
+ * not followed.
  */
 const struct ttmon_inj_linked *ttmon_inj_linked(const void *image, size_t n);
 
 /* ---- module.c ---- */
 
 /*
- * A regular file that is not empty, of *n bytes, to be given back with munmap(); NULL: it cannot be
+ * Maps a regular file that is not empty, of *n bytes, to be freed with munmap(); NULL: it cannot be
  * read.
  */
 void *ttmon_inj_map(const char *path, size_t *n);
 
-/* 90: of the current context's device. */
+/* 90: architecture of the current context's device. */
 int ttmon_inj_max_arch(void);
 
 /*
@@ -132,15 +132,15 @@ void *ttmon_inj_current(void); /* context; NULL: none */
 /* With the lock held; NULL: not known. */
 struct ttmon_inj_module *ttmon_inj_module_of(const void *handle);
 /*
- * The kernel of that name, with the lock held for writing; one that is not recorded is made when it is
- * first seen. NULL: no memory.
+ * Returns the kernel of that name, with the lock held for writing; a kernel that is not recorded is
+ * made when it is first seen. NULL: out of memory.
  */
 struct ttmon_inj_kernel *ttmon_inj_kernel_of(const struct ttmon_inj_module *m, const char *name);
-/* It was unloaded, and what is of it as a library. With the lock held for writing. */
+/* Removes an unloaded module, or library with its modules. With the lock held for writing. */
 void ttmon_inj_forget_module(const void *owner);
 /* A module of a library; NULL: none is left. With the lock free. */
 void *ttmon_inj_module_in(const void *lib);
-/* How many copies of kernels are in it, which the program must not see. With the lock free. */
+/* Returns the number of kernel copies in it, which the program must not see. With the lock free. */
 unsigned int ttmon_inj_copies(const void *owner);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * launch.c: launches and kernel nodes of graphs: which of a kernel's two copies runs. The recorded one
- * has two parameters more. Whenever the driver does not take that, the original is launched, with what
- * the program gave.
+ * launch.c: launches and kernel nodes of graphs: decides which of a kernel's two copies runs. The
+ * recorded copy has two additional parameters. If the driver refuses it, the original is launched with
+ * the program's arguments.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static bool params_make(struct launch *l, const struct ttmon_inj_kernel *k, void
 	return true;
 }
 
-/* Is launch n of the process asked for? */
+/* Returns whether launch n of the process is selected. */
 static bool selected(uint64_t n)
 {
 	const struct ttmon_inj_conf *conf = ttmon_inj_conf();
@@ -148,7 +148,7 @@ static bool prepare_here(struct launch *l, const struct ttmon_inj_handle *h, con
 {
 	uint32_t flags = a->flags;
 
-	/* Also for a kernel that cannot be recorded: the reader is to hear of it. */
+	/* Called even for a kernel that cannot be recorded, so that the reader gets to know of it. */
 	l->chan = ttmon_inj_chan();
 	if (l->chan)
 		ttmon_inj_count(l->chan, h->kernel, TTMON_INJ_LAUNCHED);
@@ -196,7 +196,10 @@ static bool prepare(struct launch *l, void *f, const struct asked *a, struct ttm
 	return ok;
 }
 
-/* The driver has answered err; true: it has not taken it, the original's turn. */
+/*
+ * err: result of the driver; returns true if it refused the copy, so that the original has to be
+ * launched.
+ */
 static bool refused(struct launch *l, struct ttmon_inj_kernel *k, int err)
 {
 	free(l->more);
@@ -258,7 +261,7 @@ LAUNCH_COOP(cuLaunchCooperativeKernel_ptsz)
 
 /* ---- graphs: a node is one launch here, however often it is replayed ---- */
 
-/* What a program read out of a node may be ours: back to its own. */
+/* A handle that a program reads from a node may be our copy: give it the original. */
 static void original(void **f)
 {
 	void *own = ttmon_inj_original(*f);

@@ -76,8 +76,8 @@ struct jit {
 typedef int (*load_fn)(void *ctx, void **handle, const void *image);
 
 /*
- * The module that ptx becomes with the recorder in it. False: why; then *text is what the text says of
- * its kernels, where none of them is recorded.
+ * Loads the module that ptx becomes with the recorder in it. Returns false with why; *text then has
+ * the information about its kernels, none of which is recorded.
  */
 static bool load_rewritten(void **handle, const struct ttmon_mt_image *ptx, const char *module,
 			   const struct ttmon_inj_jit *jit, load_fn load, void *ctx, const struct ttmon_inj_text **text,
@@ -262,7 +262,7 @@ void *ttmon_inj_map(const char *path, size_t *n)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* The file as an image; one that cannot be read is the driver's to refuse. */
+/* Loads the file as an image; if it cannot be read, the driver is left to refuse it. */
 static int load_file(void **handle, const char *path, load_fn load, load_fn text_load, struct jit *j)
 {
 	size_t n;
@@ -293,7 +293,7 @@ int cuLibraryLoadFromFile(void **lib, const char *path, int *jopts, void **jvals
 	return load_file(lib, path, lib_file_load, lib_text_load, &j);
 }
 
-/* ---- what is asked of them ---- */
+/* ---- queries about modules ---- */
 
 struct ttmon_inj_module *ttmon_inj_module_of(const void *handle)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tell.c: what a program writes into the dictionary of a channel: its kernels, their instructions and
- * launches, and at the end what the GPU summed up and dropped.
+ * tell.c: writes the dictionary of a channel: the program's kernels, their instructions and launches,
+ * and at the end the sums and losses of the GPU.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 
 #include "memtrace/inject/inj_chan.h"
 
-#define ROOM_WAIT   1000 /* ms for the reader to make room in the dictionary */
-#define KERNEL_WAIT 2	 /* s for kernels to end */
+#define ROOM_WAIT   1000 /* ms that the reader has to make room in the dictionary */
+#define KERNEL_WAIT 2	 /* s that kernels have to end */
 
 bool ttmon_inj_reader_gone(struct ttmon_inj_chan *c)
 {
@@ -45,7 +45,7 @@ static bool room(struct ttmon_inj_chan *c, uint64_t n)
 	return false;
 }
 
-/* An entry with its texts, in one piece. entry->bytes is filled in. */
+/* Writes an entry with its texts as a whole. entry->bytes is filled in. */
 bool ttmon_inj_put(struct ttmon_inj_chan *c, struct ttmon_mtc_entry *entry, size_t size, const char *const *texts,
 		   size_t nr_texts)
 {
@@ -113,8 +113,8 @@ static uint32_t min32(uint32_t a, uint32_t b)
 }
 
 /*
- * Is it in the trace, and if not, why; as it stands in this context. first: its first recorded launch
- * is about to be made.
+ * Reports whether the kernel is in the trace, and if not, why, as it stands in this context. first:
+ * its first recorded launch is about to be made.
  */
 static bool tell_kernel(struct ttmon_inj_chan *c, const struct ttmon_inj_kernel *k, bool first)
 {
@@ -159,11 +159,11 @@ bool ttmon_inj_announce_kernel(struct ttmon_inj_chan *c, const struct ttmon_inj_
 	t->announced = true;
 	if (k->nr_sites && c->agg_sites < k->first + k->nr_sites)
 		c->agg_sites = min32(k->first + k->nr_sites, TTMON_INJ_AGG_SITES);
-	/* Should the program end without a word, it is known at least that there was one launch. */
+	/* If the program ends without closing the channel, it is at least known that there was one launch. */
 	return !atomic_load(&k->loaded) || tell_kernel(c, k, true);
 }
 
-/* ---- what the GPU has ---- */
+/* ---- data on the GPU ---- */
 
 static int by_page(const void *a, const void *b)
 {
@@ -215,7 +215,7 @@ static void tell_aggregates(struct ttmon_inj_chan *c)
 	free(a);
 }
 
-/* What the recorder counted and could not say, since the last time. */
+/* Reports the losses that the recorder counted since the last time and had no record for. */
 static void tell_lost(struct ttmon_inj_chan *c)
 {
 	size_t size = sizeof(struct ttmon_mtc_ctl) + c->nr_rings * sizeof(struct ttmon_mtc_ring);
@@ -251,7 +251,7 @@ struct wait {
 	pthread_cond_t done;
 	void *ctx;
 	int err;
-	bool over, left; /* left: nobody waits for it any more, it frees this */
+	bool over, left; /* left: no thread waits for it any more, so it frees this itself */
 };
 
 static void *synchronize(void *arg)
@@ -273,8 +273,8 @@ static void *synchronize(void *arg)
 }
 
 /*
- * Have all kernels of the context ended, within some time? A program that ends beside one that never
- * does is not to wait for it.
+ * Returns whether all kernels of the context end within some time. A program must not be kept from
+ * ending by a kernel that never ends.
  */
 static bool kernels_ended(void *ctx)
 {
@@ -305,14 +305,14 @@ static bool kernels_ended(void *ctx)
 	ended = w->over && !w->err;
 	w->left = !w->over;
 	pthread_mutex_unlock(&w->lock);
-	/* The thread has signalled under the lock, and is done with it. */
+	/* The thread has signalled under the lock, and does not use this any more. */
 	if (!w->left)
 		free(w);
 	return ended;
 }
 
 /*
- * With its lock held; cuda: its context is current. Everything that kernels have done so far is told.
+ * With its lock held; cuda: its context is current. Reports everything that kernels have done so far.
  */
 void ttmon_inj_tell(struct ttmon_inj_chan *c, bool cuda)
 {

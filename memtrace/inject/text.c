@@ -17,8 +17,8 @@
 #define CACHE_MAX (256u << 20) /* bytes of rewritten text that are kept for the next load of the same */
 
 /*
- * Only one text is rewritten at a time: numbers of sites are given in order, and JIT compilers are no
- * better at it.
+ * Only one text is rewritten at a time: numbers of sites are assigned in order, and the driver
+ * compiles one text at a time anyway.
  */
 pthread_mutex_t ttmon_inj_rewriting = PTHREAD_MUTEX_INITIALIZER;
 static struct ttmon_inj_text *texts;
@@ -77,7 +77,7 @@ struct ttmon_inj_kernel *ttmon_inj_kernel_new(const char *name, const char *modu
 	return k;
 }
 
-/* Of its sites, those that have counters on the GPU; where every access is recorded, all. */
+/* Returns how many of its sites have counters on the GPU; if every access is recorded, all of them. */
 static uint32_t counted(const struct ttmon_inj_kernel *k)
 {
 	uint32_t left = k->first < TTMON_INJ_AGG_SITES ? TTMON_INJ_AGG_SITES - k->first : 0;
@@ -128,7 +128,7 @@ static int take_kernels(struct ttmon_inj_text *t, const struct ttmon_ptx_result 
 			return -ENOMEM;
 		k->params = p->params;
 		k->param_bytes = p->param_bytes;
-		/* What it calls by pointer, or in another input of a link, is not recorded either. */
+		/* Code that it calls by pointer, or in another input of a link, is not recorded either. */
 		k->left_out = p->left_out + p->indirect + p->beyond;
 		of_kernels = of_kernels > (size_t)p->first + p->sites ? of_kernels : (size_t)p->first + p->sites;
 	}

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * map.c: allocations by address and time. Each process has a segment tree over the ends of its
- * allocations: an allocation is in the O(log n) nodes that make up its range, so all that contain an
- * address are in the nodes above that address's leaf. In a node they are in the order they were made,
- * and each place knows which of those up to it is freed last: whoever is live at a time is found by
- * going back from that time, and no further than one was live.
+ * allocations. An allocation is in the O(log n) nodes that make up its range, so all allocations that
+ * contain an address are in the nodes above that address's leaf. In a node they are sorted by time,
+ * and each entry knows which of the entries up to it is freed last. So the allocation that was live at
+ * a time is found by going back from that time, no further than to the earliest one that was live.
  */
 #include "memtrace/model/map.h"
 
@@ -16,7 +16,11 @@
 
 #define MAX_PIECES (128u << 20)
 #define BLOCK	   (64u << 10)
-#define MAX_BACK   256 /* live at one time in one node: more of them are made up, or of no use to tell apart */
+/*
+ * limit of allocations live at one time in one node: more of them are not plausible, or cannot be
+ * distinguished
+ */
+#define MAX_BACK 256
 
 struct block {
 	struct block *next;
@@ -144,7 +148,7 @@ static const char *keep(struct ttmon_mt_map *map, const char *text)
 	return p;
 }
 
-/* Neighbours often have the same. */
+/* Neighbouring allocations often have the same text. */
 static const char *keep_again(struct ttmon_mt_map *map, unsigned int place, const char *text)
 {
 	const char *kept = map->last[place];
@@ -358,7 +362,9 @@ static int fill(const struct ttmon_mt_map *map, struct tree *t, const uint32_t *
 	return 0;
 }
 
-/* Two processes that had the same number one after the other are not numbered in one row. */
+/*
+ * Two processes that had the same pid one after the other do not have one sequence of launch numbers.
+ */
 static uint64_t order_of(const struct ttmon_mt_map *map, uint32_t pid)
 {
 	uint64_t to = 0;
@@ -431,7 +437,7 @@ int ttmon_mt_map_done(struct ttmon_mt_map *map)
 
 /* ---- looking up ---- */
 
-/* By what life times are compared. */
+/* The key by which lifetimes are compared. */
 enum by { BY_NOTHING, BY_TIME, BY_NUMBER };
 
 struct query {
@@ -454,7 +460,7 @@ static bool is_there(const struct ttmon_mt_alloc *a, const struct query *q)
 	return (q->by == BY_TIME ? a->free_ns : a->freed_nth) > q->at;
 }
 
-/* a becomes what is found, if it is better than what was. doubt: two of one kind are a doubt. */
+/* Replaces what was found if a is better. doubt: two of equal rank are ambiguous. */
 static void take(const struct ttmon_mt_map *map, struct found *f, uint32_t i, const struct query *q, bool doubt)
 {
 	const struct ttmon_mt_alloc *a = &map->allocs[i], *b = f->best == UINT32_MAX ? NULL : &map->allocs[f->best];
@@ -471,10 +477,7 @@ static void take(const struct ttmon_mt_map *map, struct found *f, uint32_t i, co
 	*f = (struct found){ better ? i : f->best, f->many || doubt };
 }
 
-/*
- * Numbers of launches only grow with time, so that what is in order of the one is in order of the
- * other.
- */
+/* Numbers of launches only grow with time, so both keys have the same order. */
 static void look_at(const struct ttmon_mt_map *map, const struct tree *t, uint32_t node, const struct query *q,
 		    struct found *f)
 {
@@ -520,7 +523,7 @@ static enum ttmon_mt_how find_one(const struct ttmon_mt_map *map, const struct t
 	if (f->best == UINT32_MAX || when->nth >= t->order)
 		return f->many ? TTMON_MT_AMBIGUOUS : TTMON_MT_SURE;
 	find_in(map, t, addr, &(struct query){ BY_NUMBER, when->nth }, &by_number, lo, hi);
-	/* None was there, and yet it was accessed. */
+	/* No allocation was live by its number, although the address was accessed. */
 	if (by_number.best == UINT32_MAX)
 		return TTMON_MT_AMBIGUOUS;
 	if (by_number.best == f->best && !f->many)

@@ -4,10 +4,10 @@
  * was executed with at least one active lane (a "request"), or one side of one that has two (LDGSTS,
  * cp.async: shared destination and global source).
  *
- * What is said once is in a dictionary: sites (instructions, or kernel and opcode where a source has
- * no finer name) and launches. Records hold their indexes. Everything a source can say is input: an
- * index in a record that a reader hands out is in range, a width is 1 to 64, a mask is not 0, a text
- * is never NULL but "" (and not clean: clean it before printing).
+ * Data that many records share is in a dictionary: sites (instructions, or kernel and opcode if a
+ * source has no finer name) and launches. Records have their indexes. Sources are not trusted, but
+ * readers guarantee: an index in a record is in range, a width is 1 to 64, a mask is not 0, a text is
+ * "" rather than NULL. Texts are not cleaned: clean them before printing.
  */
 #ifndef TTMON_MEMTRACE_MT_H
 #define TTMON_MEMTRACE_MT_H
@@ -72,7 +72,7 @@ struct ttmon_mt_site {
 
 struct ttmon_mt_launch {
 	uint64_t id;  /* as the source numbers them; of one context */
-	uint64_t ctx; /* which context; 0 */
+	uint64_t ctx; /* number of the context; 0: not known */
 	const char *kernel;
 	uint32_t grid[3], block[3]; /* 0: not known */
 	uint32_t regs, shmem;	    /* registers a thread, bytes of shared memory; 0 */
@@ -82,7 +82,7 @@ struct ttmon_mt_launch {
 	uint32_t pid;			  /* of the program; 0 */
 	uint8_t flags;			  /* TTMON_MT_LAUNCH_* */
 };
-#define TTMON_MT_LAUNCH_MADE_UP (1 << 0) /* records name it, the source does not */
+#define TTMON_MT_LAUNCH_MADE_UP (1 << 0) /* records name it, but the source does not describe it */
 #define TTMON_MT_LAUNCH_GRAPH	(1 << 1) /* a node of a graph: all its replays are one launch here */
 #define TTMON_MT_LAUNCH_SAMPLED (1 << 2) /* only some of its blocks were recorded */
 /*
@@ -106,16 +106,14 @@ struct ttmon_mt_rec {
 	uint32_t cta[3];
 	uint16_t warp; /* within the block (rank), or hardware slot: TTMON_MT_SLOT */
 	uint16_t sm;   /* TTMON_MT_NO_SM: not known */
-	/*
-	 * of the site, or what a generic access turned out to be; GENERIC: still not known, take it as global
-	 */
+	/* of the site, or found for a generic access; GENERIC: still not known, treat it as global */
 	uint8_t space;
 	uint8_t width; /* bytes a lane */
 	uint8_t flags; /* TTMON_MT_* below */
 };
 #define TTMON_MT_NO_SM 0xffff
 #define TTMON_MT_INFERRED \
-	(1 << 0) /* the mask is inferred: inactive lanes may be counted, or active ones at address 0 not */
+	(1 << 0) /* the mask is inferred: inactive lanes may be counted, and active ones at address 0 not counted */
 #define TTMON_MT_SLOT (1 << 1) /* warp is a hardware slot (%warpid), not the rank in the block */
 
 #define TTMON_MT_CLASSES     9			  /* enum ttmon_mt_class of memtrace/model/shape.h */
@@ -124,8 +122,8 @@ struct ttmon_mt_rec {
 #define TTMON_MT_AGG_STRIDES 3
 
 /*
- * Counters of one site that were kept on the GPU: aggregate mode; there are no records of it. The sums
- * are those that its records would have.
+ * Counters of one site that were kept on the GPU (aggregate mode), in place of records. The sums are
+ * those that its records would have.
  */
 struct ttmon_mt_agg {
 	uint32_t site;
@@ -156,7 +154,7 @@ struct ttmon_mt_agg {
 };
 #define TTMON_MT_NO_LAUNCH UINT32_MAX
 
-/* A range the GPU touched, where a producer keeps that instead of records: pages, merged. */
+/* A range that the GPU touched, reported by a producer in place of records: merged pages. */
 struct ttmon_mt_touch {
 	uint64_t addr, size;	/* bytes */
 	uint64_t reads, writes; /* requests; 0 and 0: not known which */
@@ -164,7 +162,7 @@ struct ttmon_mt_touch {
 	uint32_t pid;		/* of the program; 0: not known */
 };
 
-/* A kernel that a producer saw: is it in the trace, and if not, why. */
+/* A kernel that a producer saw: whether it is in the trace, and if not, why. */
 struct ttmon_mt_kernel {
 	const char *name, *module;
 	const char *why; /* "" where it is recorded; else "no PTX", "not selected", "the driver did not take it: ..." */
@@ -187,20 +185,23 @@ struct ttmon_mt_dict {
 	size_t nr_kernels;
 };
 
-/* What is not in it, or is there with a doubt. Shown with every result. */
+/* Data that is missing or in doubt. Shown with every result. */
 struct ttmon_mt_stats {
-	uint64_t bytes;		    /* read from the source */
-	uint64_t records;	    /* handed out */
-	uint64_t inferred;	    /* of these, with an inferred mask */
-	uint64_t foreign;	    /* lines that are another process's: the program's own output, banners */
-	uint64_t malformed;	    /* lines or records that begin as ours and do not parse: torn, cut, absurd */
-	uint64_t unknown_op;	    /* records whose opcode is not known */
-	uint64_t no_launch;	    /* records whose launch the source does not describe */
+	uint64_t bytes;	     /* read from the source */
+	uint64_t records;    /* passed to the caller */
+	uint64_t inferred;   /* of these, with an inferred mask */
+	uint64_t foreign;    /* lines of another process: the program's own output, banners */
+	uint64_t malformed;  /* lines or records that begin like a record but cannot be parsed: torn, cut, or absurd */
+	uint64_t unknown_op; /* records whose opcode is not known */
+	uint64_t no_launch;  /* records whose launch the source does not describe */
 	uint64_t produced, dropped; /* by the producer's count; 0 and 0 where it has none */
 	uint64_t skewed;	    /* launch ids corrected by one (NVBit 1.5) */
-	/* Records of which lanes are off because their addresses are in no known allocation; those lanes. */
+	/*
+	 * Records with lanes counted as inactive because their addresses are in no known allocation; number of
+	 * these lanes.
+	 */
 	uint64_t outside, outside_lanes;
-	uint32_t sample; /* one block in so many was recorded; 0 or 1: all */
+	uint32_t sample; /* one of this many blocks was recorded; 0 or 1: all */
 	bool cut;	 /* the source ends in the middle */
 	bool grouped;	 /* some records come grouped by site, not in the order in which they arrived */
 	char tool[64];	 /* "NVBit 1.5.5 mem_trace", "Accel-Sim tracer 5", "ttmon" */
@@ -233,8 +234,8 @@ struct ttmon_mt_dictw {
 };
 
 /*
- * Each copies what it is given, with its texts (cut at TTMON_MT_MAX_TEXT). Returns the index, or
- * -ENOMEM, -E2BIG past the limits above.
+ * These copy their argument with its texts (cut at TTMON_MT_MAX_TEXT). Return the index, or -ENOMEM,
+ * or -E2BIG beyond the limits above.
  */
 int64_t ttmon_mt_dict_site(struct ttmon_mt_dictw *d, const struct ttmon_mt_site *site);
 int64_t ttmon_mt_dict_launch(struct ttmon_mt_dictw *d, const struct ttmon_mt_launch *launch);

@@ -129,7 +129,7 @@ void ttmon_ptx_skip(struct ttmon_ptx_lex *l)
 	uint32_t depth = 0;
 
 	for (;;) {
-		/* A brace that closes what was open before belongs to somebody else. */
+		/* A brace that closes an earlier block does not belong to this text. */
 		struct ttmon_ptx_lex at = *l;
 		struct ttmon_ptx_tok t = ttmon_ptx_next(l);
 

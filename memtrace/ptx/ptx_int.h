@@ -110,7 +110,7 @@ void ttmon_ptx_mod_fini(struct ttmon_ptx_mod *m);
 /* Room for one more of *nr things of that size in *p; NULL where there is none. */
 void *ttmon_ptx_more(void *p, size_t *nr, size_t *cap, size_t size);
 
-/* op.c: as ttmon_ptx_op(); limit: of ldmatrix, the first lane that gives no row. NULL: not wanted. */
+/* op.c: as ttmon_ptx_op(); limit: of ldmatrix, the first lane that gives no row. NULL: not needed. */
 bool ttmon_ptx_classify(const char *op, size_t len, unsigned int operand, struct ttmon_mt_site *site,
 			unsigned int *limit, bool *left_out);
 

@@ -236,7 +236,7 @@ static int to_map(const struct list *l, struct ttmon_mt_map *map)
 					       .copies = b->copies,
 					       .bytes = b->bytes,
 					       .d2h_bytes = b->d2h_bytes,
-					       /* The tracer tells no copies back: whatever is written may be read. */
+					       /* The tracer does not list copies to the host: any written memory may be read. */
 					       .others = !l->lines[D2H],
 					       .id = b->name,
 					       .name = b->name,
@@ -248,8 +248,8 @@ static int to_map(const struct list *l, struct ttmon_mt_map *map)
 }
 
 /*
- * All of a list, with a NUL behind it; NULL: it is none, or cannot be read: whoever reads its traces
- * says why.
+ * Reads a list, with a NUL behind it; NULL: it is not a list, or cannot be read: the reader of its
+ * traces reports why.
  */
 static char *read_list(const char *path, size_t *ret_n)
 {

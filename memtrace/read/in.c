@@ -209,7 +209,7 @@ static int advance(struct ttmon_mt_in *in)
 	char why[400] = "";
 
 	for (;;) {
-		/* Somebody may wait for what is in the batch already. */
+		/* The caller may be waiting for what is in the batch already. */
 		int wait_ms = !in->opts.live ? -1 : in->batch.nr ? 0 : MAX(in->opts.wait_ms, 0), r;
 		int64_t used;
 

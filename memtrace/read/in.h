@@ -8,7 +8,7 @@
  *	Accel-Sim	.trace and .traceg, one kernel a file, or a kernelslist.g that names them (accel.c)
  *	ours		memtrace/stream/stream.h
  *
- * Pull: the caller asks for the next batch. Memory is that of the dictionary and one batch. A source
+ * The caller requests the next batch. The memory is that of the dictionary and one batch. A source
  * may be a pipe that is still being written: a batch ends, maybe empty, when nothing more is there
  * (opts.live).
  *
@@ -35,7 +35,7 @@ struct ttmon_mt_in_opts {
 	bool (*known)(void *ctx, uint64_t addr, uint64_t *lo, uint64_t *hi);
 	void *known_ctx;
 	/*
-	 * Lines that are not ours, without their newline, for who wants to hand them on; NULL: they are
+	 * Gets lines that are not of the trace, without their newline; NULL: they are only
 	 * counted.
 	 */
 	void (*foreign)(void *ctx, const char *line, size_t n);
@@ -64,9 +64,9 @@ void ttmon_mt_in_free(struct ttmon_mt_in *in);
 
 struct ttmon_mt_map;
 /*
- * The memory that a kernelslist.g tells of (copies to the device), with life times by launches: added
- * to map, before ttmon_mt_map_done(). How many allocations; 0: path is no list, or cannot be read;
- * -ENOMEM. Past 65,536 of them the rest is left out: *left_out lines told of it.
+ * Adds the memory that a kernelslist.g lists (copies to the device) to map, with lifetimes by launches.
+ * Call it before ttmon_mt_map_done(). Returns the number of allocations; 0: path is not a list, or cannot
+ * be read; -ENOMEM. Beyond 65,536 the rest is left out: *left_out is the number of its lines.
  */
 int ttmon_mt_in_allocs(const char *path, struct ttmon_mt_map *map, uint64_t *left_out);
 

@@ -30,7 +30,7 @@ struct ttmon_mt_format {
 	/*
 	 * Takes bytes from p (n of them; end: no more will come) until the batch is full or it needs more.
 	 * Returns how many it used; what it did not use is there again at the next call, with more behind it:
-	 * a reader keeps no bytes. -errno and why ends the source. It asks for no more than 1 MiB at a time:
+	 * a reader keeps no bytes. -errno and why ends the source. It requests at most 1 MiB at a time:
 	 * with so much there and nothing used, the source is malformed.
 	 */
 	int64_t (*parse)(void *r, const uint8_t *p, size_t n, bool end, struct ttmon_mt_batch *batch, char *why,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * known.c: lanes told by allocations. A kernel works on a few buffers: the last answers are remembered
+ * known.c: finds inactive lanes by known allocations. A kernel works on a few buffers: the last answers are remembered
  * with the ranges they hold in.
  */
 #include "memtrace/read/known.h"

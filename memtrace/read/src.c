@@ -285,7 +285,7 @@ static ssize_t xz_end(struct ttmon_mt_src *s, char *why, size_t n_why)
 	s->child = 0;
 	if (!status)
 		return 0;
-	/* It had all there is and wanted more, or it stopped before. */
+	/* The decoder used all data and needs more, or it stopped earlier. */
 	if (!fed)
 		return fail(why, n_why, -EBADMSG, "%s: damaged xz data", s->name);
 	s->cut = true;

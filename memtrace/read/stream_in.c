@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * stream_in.c: memtrace/stream/stream.h, read. A chunk stays inflated here until its last record is
- * handed out, and only then are its bytes used: so a caller that has no more bytes still asks for the
+ * stream_in.c: reads memtrace/stream/stream.h. A chunk stays inflated here until its last record was
+ * returned, and only then are its bytes consumed: so a caller that has no more bytes still gets the
  * rest.
  */
 #include "memtrace/read/stream_rd.h"

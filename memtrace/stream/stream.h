@@ -19,7 +19,7 @@
  *  4 TOUCHES	u first index, then: u addr, size, reads, writes, launch, pid
  *  5 KERNELS	u first index, then: text name, module, why; u launches, recorded, sites, left_out
  *	What the dictionary grew by, before the first record that needs it. An entry that comes again, at a flush or at the end, replaces the one of its index.
- *	An index that records name and no block has, since its block was lost, is made up.
+ *	An index that records name but no block has, because its block was lost, gets a placeholder.
  *  6 RECORDS	up to 64 Ki records, sorted by (site, launch, cta.z, .y, .x, warp) as far as 48 bits for the ranges of these go, else in the order of arrival.
  *	u flags (1: with the order of arrival), then u bytes of each of the 14 columns below, then the columns:
  *	 0 site, 1 launch, 2 bits, 3 mask, 4-6 cta.x .y .z, 7 warp, 8 sm, 9 base, 10 stride, 11 seq: runs. Each value is the one of the record before it (of the first
