@@ -6,8 +6,8 @@
  * task_structs exists, it outlives the exec of a thread that is not the leader, a fork makes a new
  * one, and no field of task_struct is written (task->rmid is resctrl's, and inherited).
  *
- * Given out at fork, when the module is loaded, and later by ttmon_rmid_of() to who got none. Taken
- * back at the context switch that the last thread does not come back from (TASK_DEAD), after the CPU
+ * Assigned at fork, when the module is loaded, and later by ttmon_rmid_of() to a process without one.
+ * Taken back at the context switch that the last thread does not come back from (TASK_DEAD), after the CPU
  * has left the RMID: closing files on exit is still the process's own work, and a zombie holds
  * nothing. Both look at signal->live under the lock, so that nothing is given to a process after its
  * last thread has gone.
@@ -47,7 +47,7 @@ static struct hlist_nulls_head buckets[1 << HASH_BITS];
 static DECLARE_BITMAP(used, TTMON_RMID_POOL);
 static u64 failed, retried;
 
-/* What the log has not been told yet; under the lock. */
+/* Events that are not in the log yet; under the lock. */
 static struct ttmon_rmid_holder failed_last;
 static u32 failed_untold;
 
@@ -247,7 +247,7 @@ int ttmon_rmid_table_start(void)
 		}
 		hooks[i].on = true;
 	}
-	/* Whoever is not on the list yet comes by on_fork(); whoever has begun to end is refused. */
+	/* A process that is not on the list yet comes by on_fork(); one that has begun to end is refused. */
 	rcu_read_lock();
 	for_each_process(p) {
 		if (!(p->flags & PF_KTHREAD))

@@ -5,7 +5,7 @@
  * The tick is armed by the switch to a task on a CPU whose timer is not, and not again by a tick that
  * finds the CPU idle: no idle CPU is woken more than once (idle_tick=Y: at each). Starting a hard,
  * pinned timer under the run queue's lock is what hrtick and perf's cpu-clock events do: such a timer
- * raises no softirq and wakes nobody.
+ * raises no softirq and wakes no process.
  *
  * A CPU's fields are changed on that CPU with interrupts off alone. The first CPU of a domain that
  * ticks in a period reads for the domain, so there is no reader to hand over when CPUs come and go.
@@ -31,7 +31,7 @@
 #define DOMAINS	   64
 
 struct domain {
-	raw_spinlock_t lock; /* held while the domain is read: who does not get it goes on */
+	raw_spinlock_t lock; /* held while the domain is read: a CPU that does not get it goes on */
 	u32 id;
 	unsigned int cpus; /* online; changed by hot-plug alone, which is serialized */
 	u64 period;	   /* number of the last that was read in */
@@ -152,8 +152,8 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	struct mon_cpu *c = container_of(timer, struct mon_cpu, timer);
 
 	/*
-	 * Who ended or got an RMID while it ran: no CPU stays on a freed RMID longer than a tick, and limbo is
-	 * longer.
+	 * The process may have ended or got an RMID while it ran: no CPU stays on a freed RMID longer than a tick,
+	 * and limbo is longer.
 	 */
 	run_under(c, ttmon_rmid_of(current));
 	trace_measure_perf_counters(false, c->rmid);

@@ -42,7 +42,7 @@ struct ttmon_rmid_counts {
 };
 int ttmon_rmid_table_start(void);
 void ttmon_rmid_table_stop(void);  /* no more tracepoints of the scheduler */
-void ttmon_rmid_table_clear(void); /* frees what is held; after the CPUs have let go */
+void ttmon_rmid_table_clear(void); /* frees what is held; after the CPUs have released them */
 void ttmon_rmid_table_dump(void);
 void ttmon_rmid_table_counts(struct ttmon_rmid_counts *ret);
 /*

@@ -2,7 +2,7 @@
 /*
  * vmlinux.h, written by hand: the kernel types and fields that our BPF programs read, and nothing
  * else. CO-RE finds the real offsets at load time, so order and holes do not matter here; names and
- * types do. Who reads what is said at each type.
+ * types do. The comment at each type names its users.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__

@@ -103,7 +103,7 @@ struct ttmon_ev_cpu_open {
 	struct ttmon_event h;
 	__u32 of_cpu;
 	__u32 state;		  /* enum ttmon_cpu_open_state */
-	struct ttmon_cpu_table t; /* only KNOWN; who: the task on the CPU */
+	struct ttmon_cpu_table t; /* only KNOWN; `who`: the task on the CPU */
 				  /* rows */
 };
 
@@ -116,7 +116,7 @@ struct ttmon_cpu_state {
 	__u64 seq;
 	__u64 slot_end_ns; /* end of the slot of rec's table */
 	/*
-	 * as it will be sent: begin, last, who (now on the CPU) and rows are current. begin 0: CPU not seen
+	 * as it will be sent: begin, last, `who` (now on the CPU) and rows are current. begin 0: CPU not seen
 	 * yet
 	 */
 	struct ttmon_ev_cpu_slot rec;

@@ -147,7 +147,7 @@ struct ttmon_mtc_ctl {
  * space), all launches together. Changed by atomics on the GPU, zeroed when it is made. A request is
  * what one warp does with at least one lane; it counts once in lanes, in cost, in classes, and where
  * it has lines in lines. Accesses are aligned to their width, a power of two up to 32, as the hardware
- * wants them: two lanes have the same bytes or none in common.
+ * requires: two lanes have the same bytes or none in common.
  *
  *	cost		global memory: distinct sectors of 32 bytes. Local memory: distinct (word of 4 bytes,
  *			lane / 8), since the words of neighbouring lanes at one offset lie side by side.

@@ -9,7 +9,7 @@
  *	exact	of build-ids and offsets: the site's key in a database
  *	names	of the functions' names: it survives a rebuild
  *	inner	exact, but for the innermost frame, of which only the function counts: an allocator
- *		asks at another place than it allocates
+ *		looks up the advice at another place than it allocates
  *
  * inner is used only if, together with the size of the allocation, exactly one site of the runs has
  * it.
