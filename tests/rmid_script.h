@@ -16,7 +16,7 @@ enum rmid_script_op {
 	RMID_DO_ALLOC,	/* Answer: the id */
 	RMID_DO_FREE,	/* Answer: enum ttmon_rmid_freed */
 	RMID_DO_READY,	/* Answer: 0 or 1 */
-	RMID_DO_HOLDER, /* Answer: tgid of who holds id, 0 nobody */
+	RMID_DO_HOLDER, /* Answer: tgid of the holder of id, 0: none */
 	RMID_DO_GEN,	/* Answer: how often id was given out */
 	RMID_DO_IN_USE, /* Answers: the pool's counts */
 	RMID_DO_PEAK,
@@ -147,7 +147,7 @@ static const struct rmid_script_step rmid_script[] = {
 	RMID_ALLOC(2, 1, 2),
 	RMID_ALLOC(3, 9000, 3),
 	RMID_ALLOC(4, 9000, 1),
-	/* The clock of the one who frees is ahead of the one who asks; the clock is near its wrap. */
+	/* The clock of the freeing CPU is ahead of that of the allocating CPU; the clock is near its wrap. */
 	RMID_INIT(1, 1),
 	RMID_ALLOC(1, 0, 1),
 	RMID_FREE(1, 1, 500, TTMON_RMID_FREED),

@@ -119,7 +119,7 @@ static void make_drain(uint64_t from_ns, uint64_t nr)
 }
 
 /*
- * What the daemon tells of a process when it first sees it: an empty list of mappings, known to be
+ * What the daemon reports of a process when it first sees it: an empty list of mappings, known to be
  * complete.
  */
 static void feed_process(struct ttmon_pipeline *p, unsigned int cpu, uint64_t ts_ns)

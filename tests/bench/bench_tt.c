@@ -21,7 +21,7 @@
 
 #define CHIPS	   32
 #define CALLS	   500 /* in a block */
-#define BURSTS	   10  /* in a block of calls that are all told */
+#define BURSTS	   10  /* in a block of calls that are all reported */
 #define ROUNDS_MAX 2001
 
 /* Rows of tt_fns.h. */
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
 	}
 	if (skipped("bench_tt"))
 		return 0;
-	/* Which chips there are, and who publishes: as the stand-in has it without them. */
+	/* The chips and the publishing programs, as the stand-in has them without these variables. */
 	unsetenv("STANDIN_TT_CHIPS");
 	unsetenv("STANDIN_TT_SHM");
 	unsetenv("TT_VISIBLE_DEVICES");

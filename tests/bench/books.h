@@ -7,10 +7,13 @@ enum books_group { BOOKS_LOAD, BOOKS_OTHERS, BOOKS_IDLE, BOOKS_GROUPS };
 
 struct books {
 	__u64 stays;
-	__u64 unseen;	  /* who leaves did not come in: a switch that was not shown */
-	__u64 wall_ns;	  /* between the two switches */
-	__u64 clock_ns;	  /* of that the run queue's clock */
-	__u64 task_ns;	  /* of that what was not stolen, nor interrupts' where the kernel tells them apart */
+	__u64 unseen;	/* the task that leaves did not come in: a switch that was not shown */
+	__u64 wall_ns;	/* between the two switches */
+	__u64 clock_ns; /* of that the run queue's clock */
+	/*
+	 * of that the part that was neither stolen nor used by interrupts, if the kernel distinguishes these
+	 */
+	__u64 task_ns;
 	__u64 charged_ns; /* sum_exec_runtime */
 };
 

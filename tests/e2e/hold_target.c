@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hold_target.c: linked statically, so that nothing but the execve tells of it. Exit status: its
+ * hold_target.c: linked statically, so that only the execve shows that it starts. Exit status: its
  * argument, 6 without one.
  */
 #include <stdlib.h>

@@ -85,7 +85,7 @@ static void start(void)
 		abort();
 	snprintf(path, sizeof(path), "%s/t.sock", dir);
 	snprintf(lock, sizeof(lock), "%s/.t.sock.lock", dir);
-	/* Nobody connects by the path: it can go at once, with the lock beside it. */
+	/* No client connects by the path: it can be removed at once, with the lock beside it. */
 	if (ttmon_http_new(&cfg, &http) || unlink(path) || unlink(lock) || rmdir(dir))
 		abort();
 	http->now = fake_clock;

@@ -60,7 +60,7 @@ unsigned int gpu_contexts(void)
 	return n < MAX_CONTEXTS ? (unsigned int)n : MAX_CONTEXTS;
 }
 
-/* Modules are loaded when a kernel of theirs is first asked for. */
+/* A module is loaded when one of its kernels is first requested. */
 void gpu_use(unsigned int nr, double *load_ms)
 {
 	struct cudaFuncAttributes attr;

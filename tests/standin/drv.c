@@ -112,8 +112,8 @@ API(cuCtxCreate_v4, (CUcontext * ctx, CUctxCreateParams *params, unsigned int fl
 }
 
 /*
- * Contexts are not told apart in the model: one destroyed takes all memory with it. Its structure
- * stays: it may be current elsewhere.
+ * The model has one set of memory for all contexts: destroying one frees all. Its structure stays,
+ * because it may be current elsewhere.
  */
 static int destroy_context(CUcontext ctx)
 {

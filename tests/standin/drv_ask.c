@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * drv_ask.c: what a program asks the stand-in libcuda about: events, captures, host memory. See drv.c.
- */
+/* drv_ask.c: queries of the stand-in libcuda: events, captures, host memory. See drv.c. */
 #include <stdlib.h>
 
 #include "cu_api.h"

@@ -18,8 +18,8 @@
 #define EVERY_BUF (4 * EVERY_ROW)
 
 /*
- * The size of the call that is being made: another one each time, so that the database tells which
- * call is which.
+ * The size of the current call: each call has another one, so that the calls can be found in the
+ * database.
  */
 extern size_t n;
 

@@ -20,7 +20,7 @@
 #include "cuda_api.h"
 
 #define SIZE 64
-#define SITE 8 /* bytes from one made-up call to the next */
+#define SITE 8 /* bytes from one invented call to the next */
 
 static int wait_for_line(void)
 {
@@ -50,8 +50,7 @@ static int hold(unsigned long n, unsigned long step)
 }
 
 /*
- * As if it had been called from `at`. up: a frame record of the caller's, for who walks the stack goes
- * upwards alone.
+ * Allocates as if called from `at`. up: a frame record for the caller; a stack walk only goes upwards.
  */
 __attribute__((noinline)) static int allocate(uint64_t at, uint64_t up[2])
 {

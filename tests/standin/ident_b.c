@@ -26,7 +26,7 @@ static IDENT_HIDDEN void descend(int depth, void (*fn)(size_t), size_t batch)
 	IDENT_HERE(200);
 }
 
-/* Recursion: what lies more than a few frames outwards is all that tells these apart. */
+/* Recursion: only the outer frames distinguish these. */
 static IDENT_HIDDEN void recurse(int depth, const char *label)
 {
 	if (depth) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ledger.c: a workload that keeps its own books. Threads mix every kind of call on the stand-in
- * runtime, hand allocations to each other and reuse addresses at once; at the end the books go into a
- * JSON file, against which tests/e2e/compare.py holds ttmond's
- * database: exactly.
+ * ledger.c: a workload that keeps its own accounts. Threads mix every kind of call on the stand-in
+ * runtime, hand allocations to each other and reuse addresses at once; at the end it writes its
+ * accounts to a JSON file, and tests/e2e/compare.py checks that ttmond's database agrees exactly.
  *
  *	ledger [--threads N] [--calls N] [--seed S] [--out FILE] [--wait] [--fail-async]
  *
@@ -12,10 +11,10 @@
  * know them when it begins. --fail-async lets asynchronous copies fail too (a tracer sees that only
  * with --copy-results).
  *
- * What makes the books exact: a copy lies inside one allocation that its thread owns at that time; an
- * allocation is handed over under a lock; the order number is taken after the call returned and before
- * anybody can free. The peak of pinned pages is exact because at the end, alone, the program pins more
- * than can ever have been pinned before.
+ * The accounts are exact because a copy lies inside one allocation that its thread owns at that time;
+ * an allocation is handed over under a lock; the order number is taken after the call returned and
+ * before any thread can free. The peak of pinned pages is exact because at the end, alone, the program
+ * pins more than can ever have been pinned before.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -180,7 +179,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- the books ---- */
+/* ---- the accounts ---- */
 static const char *const fn_names[] = {
 #define F(name) #name,
 	LEDGER_FUNCTIONS(F)

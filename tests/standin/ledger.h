@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ledger.h: between the two halves of the ledger workload: ledger.c (books, threads) and ledger_ops.c
- * (the calls).
+ * ledger.h: shared by the two parts of the ledger workload: ledger.c (accounts, threads) and
+ * ledger_ops.c (the calls).
  */
 #ifndef LEDGER_H
 #define LEDGER_H

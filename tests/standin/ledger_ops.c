@@ -307,7 +307,7 @@ static bool has_managed(const struct part *a, const struct part *b)
 	return (a->r && a->r->method == M_MANAGED) || (b->r && b->r->method == M_MANAGED);
 }
 
-/* What the call says: the direction, or cudaMemcpyDefault where that can be told from the pointers. */
+/* The direction argument of the call, or cudaMemcpyDefault if the pointers determine it. */
 static enum cudaMemcpyKind said(struct thread *t, enum dir dir, const struct part *a, const struct part *b)
 {
 	return rnd(t, 3) || has_managed(a, b) ? (enum cudaMemcpyKind)dir : cudaMemcpyDefault;

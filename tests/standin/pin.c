@@ -143,9 +143,9 @@ static void devptr(void)
 }
 
 /*
- * Memory that kernels read where it is: one buffer was made mapped, of the other the device pointer is
- * asked for later. At once comes the wait, which may be a checkpoint: the tracer can only take back
- * what it said of that buffer after it.
+ * Memory that kernels read in place: one buffer is allocated as mapped; of the other the device
+ * pointer is requested later. The wait, which may be a checkpoint, follows at once: the tracer can
+ * only withdraw its advice for that buffer afterwards.
  */
 static void in_place(const char *line, char *odd[2])
 {
@@ -264,7 +264,7 @@ static void async(void)
 			MUST(cudaMemcpy(dev, again, MIB / 2, cudaMemcpyHostToDevice));
 		MUST(cudaFreeHost(again));
 	}
-	/* A captured copy reads its buffer at each launch: freed, that one is nobody's. */
+	/* A captured copy reads its buffer at each launch, but this one has been freed. */
 	first = short_alloc(MIB / 4);
 	memset(first, 77, MIB / 4);
 	MUST(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
@@ -341,7 +341,7 @@ static void threads(void)
 }
 
 /*
- * Buffers of any size, each filled with a pattern of its own for as long as it lives: nobody else may
+ * Buffers of any size, each filled with its own pattern for as long as it lives: no other thread may
  * write there.
  */
 static void *fill(void *arg)

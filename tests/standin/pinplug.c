@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pinplug.c: a library that is linked with libcudart, as an extension module of Python is, and loaded
- * where nobody else sees the runtime.
+ * pinplug.c: a library that is linked with libcudart, as a Python extension module is, and loaded so
+ * that no other object sees the runtime.
  */
 #include <string.h>
 

@@ -19,7 +19,7 @@ static bool driver_loaded;
 static void *driver_symbols; /* stands for the module's variables */
 #define SYMBOLS (1u << 20)
 
-/* A test that asked for nested calls must not pass without them. */
+/* A test that requested nested calls must not pass without them. */
 static void not_nested(const char *why)
 {
 	fprintf(stderr, "standin: STANDIN_NESTED: %s\n", why);

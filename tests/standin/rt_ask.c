@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * rt_ask.c: what a program asks the stand-in libcudart about: events, captures, errors, host memory.
- * See rt.c.
- */
+/* rt_ask.c: queries of the stand-in libcudart: events, captures, errors, host memory. See rt.c. */
 #include "rt.h"
 
 #define API_RESULT cudaError_t

@@ -6,7 +6,7 @@
 
 #define API_RESULT cudaError_t
 
-/* The structured copy that the driver is asked for: unified addresses, positions already applied. */
+/* Makes the structured copy that the driver gets: unified addresses, positions already applied. */
 static CUDA_MEMCPY3D driver_3d(const struct model_copy *c)
 {
 	CUDA_MEMCPY3D p;

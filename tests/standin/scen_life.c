@@ -216,7 +216,7 @@ int scen_child(int n)
 	return 0;
 }
 
-/* n pins and a copy, then stay until told; half of the pins go at the end. */
+/* n pins and a copy, then stay until a line arrives; half of the pins are freed at the end. */
 int scen_live(int n)
 {
 	char *dev = on_dev(SIZE), *host = NULL;
@@ -231,7 +231,7 @@ int scen_live(int n)
 	return 0;
 }
 
-/* Everything goes with cudaDeviceReset; then the addresses are used anew. */
+/* cudaDeviceReset frees everything; then the addresses are reused. */
 int scen_reset(int n)
 {
 	void *mem = paged(SIZE);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * sealed.c: a program that may make the system calls it needs and no other, as a sandbox does: the
- * kernel kills it at any other. `sealed N`: pins, copies and lets go N times under such a filter.
- * `sealed listener`: asks for a listener of its own, and prints the error it gets, 0 for none. Prints
+ * kernel kills it at any other. `sealed N`: pins, copies and frees N times under such a filter.
+ * `sealed listener`: tries to install a listener of its own, and prints the error, 0 for none. Prints
  * one line of JSON.
  */
 #include <errno.h>

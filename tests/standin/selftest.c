@@ -106,7 +106,7 @@ static void capture(void)
 	CHECK(!cudaGraphExecDestroy(exec) && !cudaGraphDestroy(graph) && !cudaFree(dev));
 }
 
-/* Held copies are made when somebody waits, and their events are done then. */
+/* Held copies are made when a thread waits, and their events are done then. */
 static void held(void)
 {
 	char *dev = NULL, src[64], dst[64];

@@ -28,7 +28,7 @@ void standin_delay(const char *fn, unsigned int us);
 void standin_hook(const char *fn, void (*hook)(void *arg), void *arg);
 /* The calling thread's next call, whichever it is, returns err. */
 void standin_fail_next(int err);
-/* on: asynchronous copies are made when somebody waits for the device, or when it is let go (0). */
+/* on: asynchronous copies are made when a thread waits for the device, or when it is released (0). */
 void standin_hold(int on);
 
 void standin_cu_fail(const char *fn, int err, int count);

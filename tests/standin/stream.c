@@ -3,7 +3,7 @@
  * stream.c: streams, events, capture and graphs of the stand-in libraries. Work in a stream is done at
  * once; in a stream that is being captured it becomes a node of the graph, and moves its bytes at each
  * launch. While the device is held (model_hold), copies wait in one queue for all streams, and events
- * recorded behind them are not done, until somebody waits or it is let go.
+ * recorded behind them are not done, until a thread waits or the device is released.
  *
  * Streams and graphs are plain structures, so that the runtime's handles mean the same to the driver
  * stand-in it calls.

@@ -166,9 +166,7 @@ static void on_fault(int sig)
 	siglongjmp(out_of_vdso, sig);
 }
 
-/*
- * The vDSO writes the time to where it is told to; where it asks the kernel instead, nothing happens.
- */
+/* The vDSO writes the time to the given address; if it calls the kernel instead, nothing happens. */
 __attribute__((noinline)) static int in_vdso(void)
 {
 	struct timespec *volatile nowhere = (struct timespec *)8;
@@ -243,7 +241,7 @@ __attribute__((noinline)) static void threads(void)
 int cudaMalloc(void **p, size_t size);
 int cudaMemcpy(void *to, const void *from, size_t size, int kind);
 
-/* Ordinary memory is named by who copies from it. */
+/* Ordinary memory is named after the code that copies from it. */
 __attribute__((noinline)) static int copy_inner(void *device, const void *host, size_t size)
 {
 	volatile char room[48];
@@ -273,7 +271,7 @@ __attribute__((noinline)) static void library(void)
 		if (!calls)
 			exit(5);
 		sink += calls(unwind_pin, 32768);
-		/* Before its mapping is read, if nobody has waited for it. */
+		/* Before its mapping is read, unless a thread has waited for it. */
 		dlclose(lib);
 	}
 }

@@ -94,7 +94,7 @@ __attribute__((noinline)) static void *unwind_pin(size_t size)
 		exit(3);
 	if (unwind_slow)
 		usleep(4000);
-	/* Without a book nobody in the program needs its tables, and they may be broken. */
+	/* Without a book the program does not need its tables, and they may be broken. */
 	if (!unwind_book)
 		return p;
 	n = backtrace(frames, UNWIND_FRAMES);

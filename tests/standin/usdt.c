@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * usdt.c: a program that tells ttmond about its own allocator through the points of <ttmon/usdt.h>, as
- * does a child that it forks. Prints one line of JSON, "child": as waitpid() says it.
+ * usdt.c: a program that announces its own allocations to ttmond through the points of <ttmon/usdt.h>,
+ * as does a child that it forks. Prints one line of JSON; "child" is the status from waitpid().
  */
 #include <stdio.h>
 #include <stdlib.h>

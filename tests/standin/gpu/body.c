@@ -480,7 +480,7 @@ void gpu_parse_body(struct gpu_parser *p)
 	if (p->nr_refs)
 		gpu_fail(p, "label %s is not there", p->refs[0]->label);
 	p->nr_refs = 0;
-	/* Whoever runs past the end returns. */
+	/* A thread that runs past the end returns. */
 	end = gpu_get(p, sizeof(*end) * (p->f->nr_code + 1));
 	if (p->f->nr_code)
 		memcpy(end, p->f->code, sizeof(*end) * p->f->nr_code);

@@ -77,7 +77,7 @@ int drv_enter(CUcontext *ctx)
 	return __atomic_load_n(&(*ctx)->sticky, __ATOMIC_ACQUIRE);
 }
 
-/* As the real one: the library named there is loaded and told. */
+/* As the real driver does: loads the library named there and calls it. */
 static void inject(void)
 {
 	const char *path = drv_env("CUDA_INJECTION64_PATH");
@@ -234,7 +234,7 @@ static CUcontext ctx_new(CUdevice dev, bool is_primary)
 	return ctx;
 }
 
-/* The handle stays, so that who uses a destroyed context gets an error. */
+/* The handle stays, so that using a destroyed context returns an error. */
 static void ctx_end(CUcontext ctx)
 {
 	drv_ctx_wait(ctx);

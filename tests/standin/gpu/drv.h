@@ -122,7 +122,7 @@ struct CUevent_st {
 struct CUgraphNode_st {
 	struct CUgraphNode_st *next;
 	struct drv_work w;
-	void **pointers;	       /* to the parameters, for who asks for them */
+	void **pointers;	       /* pointers to the parameters, for callers that need them */
 	struct CUgraphNode_st *source; /* in an executable graph: the node it was made from */
 };
 struct CUgraph_st {
@@ -133,7 +133,7 @@ struct CUgraphExec_st {
 	struct CUgraph_st g;
 };
 
-/* One lock for all queues; cond is told when work is queued or done. */
+/* One lock for all queues; cond is signalled when work is queued or done. */
 extern pthread_mutex_t drv_lock;
 extern pthread_cond_t drv_cond;
 

@@ -33,8 +33,8 @@ struct image {
 };
 
 /*
- * More of a log, if the program wants it; how long it is goes where the program said how long it may
- * be.
+ * Appends to a log, if the program requested one; its length goes to where the program gave the
+ * maximum length.
  */
 static void say(CUlinkState s, unsigned int which, const char *what, const char *text)
 {
@@ -220,7 +220,7 @@ PUBLIC CUresult cuLinkDestroy(CUlinkState s)
 {
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* So that whoever still reads it is seen. */
+	/* So that a later read of it is noticed. */
 	if (s->image)
 		memset(s->image, 0xdd, sizeof(struct image) + s->len);
 	free(s->image);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* drv_mod.c: modules, and libraries, which are modules of no context until one is asked for. */
+/* drv_mod.c: modules, and libraries. A library becomes a module of a context when one is requested. */
 #include "drv.h"
 
 #include <fnmatch.h>

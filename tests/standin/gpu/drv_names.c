@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Only their addresses are wanted. */
+/* Only their addresses are needed. */
 #define X(name) extern void name(void);
 #include "drv_names.inc"
 #undef X
@@ -29,7 +29,7 @@ static const struct {
 	{ "cuGetProcAddress_v2", (void (*)(void))cuGetProcAddress_v2 },
 };
 
-/* Newer forms are given only to who asks for a version that has them. */
+/* Newer forms are only returned if the caller requests a version that has them. */
 static const struct {
 	const char *name;
 	int version;

@@ -81,7 +81,7 @@ static uint64_t barrier_value(const struct gpu_insn *in, uint32_t yes, uint32_t 
 	return memchr(in->mods, M_and, in->nmods) ? yes == all : yes != 0;
 }
 
-/* Barriers whose threads have all come let them go. Threads that are gone are waited for by nobody. */
+/* Releases barriers that all threads have reached. Threads that have ended are not waited for. */
 static bool barriers(struct gpu_block *b)
 {
 	bool any = false;

@@ -36,7 +36,7 @@ static const struct name mod_names[] = {
 #include "mods.inc"
 #undef X
 };
-/* What says where data is kept or who sees it, and changes no result here. */
+/* Modifiers of caching and scope, which change no result here. */
 static const char *const ignored[] = { "ca",	"cg",	 "cs",	  "lu",		"cv",		"wb",
 				       "wt",	"nc",	 "cta",	  "gpu",	"sys",		"mmio",
 				       "noftz", "proxy", "alias", "generic",	"fractional",	"m8n16",

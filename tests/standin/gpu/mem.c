@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * mem.c: which device addresses there are, and where their bytes are in the host. Device addresses are
- * taken from a part of the address space that the host cannot read; pinned and registered memory has
- * its host address on the device too (or a new one, if the test wants that).
+ * mem.c: allocates device addresses, and knows where their bytes are in the host. Device addresses
+ * come from a part of the address space that the host cannot read. Pinned and registered memory has
+ * its host address on the device too (or a new one, if the test requests that).
  */
 #include "gpu.h"
 

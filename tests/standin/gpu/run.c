@@ -391,7 +391,7 @@ static void load_linked(struct user *u)
 {
 	static char info[2][4096];
 	CUjit_option opts[] = { 3, 4, 5, 6 };
-	/* A size is an unsigned int: what is above it is nobody's. */
+	/* A size is an unsigned int: the bits above it must be ignored. */
 	void *size = (void *)(sizeof(info[0]) | 7ull << 40), *vals[] = { info[0], size, info[1], size };
 	void *cubin = NULL, *copy;
 	CUlinkState s;

@@ -83,7 +83,7 @@ static void leave(struct gpu_warp *w, uint32_t mask)
 	b->alive -= (uint32_t)__builtin_popcount(mask);
 }
 
-/* One value from where the caller has it to where the callee wants it, or back. */
+/* Copies one value between caller and callee. */
 static void pass(struct gpu_warp *w, struct gpu_frame *caller, struct gpu_frame *callee, const struct gpu_operand *o,
 		 const struct gpu_sym *s, unsigned int lane, bool back)
 {
@@ -464,7 +464,7 @@ bool gpu_run_warp(struct gpu_warp *w, uint32_t budget)
 				limit = at;
 		}
 		n = run_group(w, first->fr, group, first->pc, limit, budget);
-		/* Whoever spins for what another lane of the warp will do must not run for ever. */
+		/* A lane that spins until another lane of its warp acts must not run for ever. */
 		w->streak = group == w->last ? w->streak + n : n;
 		if (w->streak > TURN || w->polls >= POLLS) {
 			w->later = group;

@@ -78,7 +78,7 @@ struct standin_tt_ops {
 	const char *gen;
 	unsigned int has;
 
-	/* Opens the first chips that are visible, at most as many as asked for; how many. */
+	/* Opens the first visible chips, at most the requested number; returns how many. */
 	int (*open)(int chips, bool mesh);
 	void (*open_close)(void);   /* a device more, closed and destroyed at once */
 	void (*close_one)(int dev); /* Device::close, the object stays */
@@ -111,13 +111,15 @@ struct standin_tt_ops {
 	void (*pair)(uint32_t chip, int64_t host, uint64_t cycles, double ghz);
 
 	void (*reopen)(int dev);		/* Device::initialize of one that was closed */
-	void (*mesh)(bool open);		/* the MeshDevice is destroyed, or made anew over all devices */
+	void (*mesh)(bool open);		/* destroys the MeshDevice, or makes it again over all devices */
 	int (*submesh)(const int *devs, int n); /* returns what it is called as a device */
 	void (*submesh_free)(int submesh);
 	struct standin_tt_program *(*program)(const struct standin_tt_cb *cbs, size_t n);
-	/* Runs on a device or mesh; its first run lays out the circular buffers, whose addresses are told. */
+	/*
+	 * Runs on a device or mesh; the first run lays out the circular buffers and reports their addresses.
+	 */
 	void (*run)(struct standin_tt_program *program, int dev, struct standin_tt_cb *cbs);
-	/* laid out anew at its next run */
+	/* laid out again at its next run */
 	void (*resize)(struct standin_tt_program *program, size_t cb, uint64_t size);
 	void (*program_free)(struct standin_tt_program *program);
 	uint64_t (*cb_total)(int dev); /* Device::get_total_cb_allocated */

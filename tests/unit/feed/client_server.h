@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * client_server.h: for the tests of what asks ttmond: a server in a thread of its own that serves
- * `routes`, which the test defines before it includes this, and files to which output goes.
+ * client_server.h: for the tests of programs that query ttmond: a server in a thread of its own that
+ * serves `routes`, which the test defines before it includes this, and files for output.
  */
 #ifndef TTMON_CLIENT_SERVER_H
 #define TTMON_CLIENT_SERVER_H

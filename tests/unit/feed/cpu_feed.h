@@ -195,7 +195,7 @@ static inline uint64_t idle_ns(const struct closed *r)
 	return row ? row->cpu_ns : 0;
 }
 
-/* A record without rows: who ran [begin, to). */
+/* A record without rows: `who` ran in [begin, to). */
 static inline struct feed_table cross(uint64_t begin, uint64_t to, struct ttmon_cpu_who who)
 {
 	return (struct feed_table){ .t = { .begin_ns = begin,

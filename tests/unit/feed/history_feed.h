@@ -217,7 +217,7 @@ static inline void feed_map(struct ttmon_history *h, uint32_t tgid, uint64_t ts,
 	feed_map_full(h, ev, name);
 }
 
-/* An executable mapping as a MMAP2 record tells it. */
+/* An executable mapping as an MMAP2 record reports it. */
 static inline void feed_text(struct ttmon_history *h, uint32_t tgid, uint64_t ts, uint64_t start, uint64_t end,
 			     uint64_t pgoff, uint32_t object)
 {

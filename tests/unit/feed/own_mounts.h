@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * own_mounts.h: a mount namespace for one child of a test, so that nobody else sees what the child
- * mounts.
+ * own_mounts.h: a mount namespace for one child of a test, so that no other process sees what the
+ * child mounts.
  */
 #ifndef OWN_MOUNTS_H
 #define OWN_MOUNTS_H

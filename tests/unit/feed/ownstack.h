@@ -59,8 +59,8 @@ __attribute__((noinline, no_sanitize_address, unused)) static void own_copy_word
 }
 
 /*
- * The stack of whoever calls it, which ends below top. It has to stay in that function until the copy
- * is used.
+ * Copies the stack of the caller, which ends below top. The caller must not return until the copy is
+ * used.
  */
 __attribute__((always_inline)) static inline void own_stack(struct ttmon_stack_copy *s, uint64_t top)
 {

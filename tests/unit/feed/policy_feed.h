@@ -48,7 +48,7 @@ static void begin(struct model *m, uint64_t end_ns)
 		m->procs[i] = (struct ttmon_run_proc){ .pid = i + 1, .last_ns = end_ns, .comm = "p" };
 }
 
-/* Each at a site of its own, unless it is told another. */
+/* Each allocation has a site of its own, unless another is given. */
 static struct ttmon_run_alloc *made(struct model *m, uint8_t method, uint64_t size, uint64_t from, uint64_t to,
 				    uint64_t bytes)
 {

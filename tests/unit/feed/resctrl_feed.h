@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * resctrl_feed.h: io/rdt/resctrl at work on a tree (resctrl_tree.h), the facts it told, and what is
- * expected of them. For its unit tests.
+ * resctrl_feed.h: runs daemon/io/rdt/resctrl on a tree (resctrl_tree.h) and checks the facts that it
+ * reports. For its unit tests.
  */
 #ifndef TTMON_TEST_RESCTRL_FEED_H
 #define TTMON_TEST_RESCTRL_FEED_H
@@ -14,7 +14,7 @@
 #define MS NSEC_PER_MS
 #define S  NSEC_PER_SEC
 
-/* What was told, in order. */
+/* The reported facts, in order. */
 static union {
 	struct ttmon_event h;
 	struct ttmon_ev_rmid rmid;
@@ -107,7 +107,7 @@ static inline void assert_rmid(size_t i, enum ttmon_rmid_op op, uint32_t rmid, u
 	assert_int_equal(told[i].rmid.when_ns, told[i].h.ts_ns);
 }
 
-/* The reading of a domain among the last two told. */
+/* The reading of a domain among the last two facts. */
 static inline const struct ttmon_ev_rdt *last_rdt(uint16_t domain)
 {
 	for (size_t i = nr_told - 2; i < nr_told; i++)

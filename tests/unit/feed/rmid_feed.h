@@ -170,7 +170,7 @@ static inline uint32_t owner_at(const struct ttmon_rmid *r, uint32_t rmid, uint6
 	return o.tgid;
 }
 
-/* Exactly this odd kind was counted so often, and none other; the line that tells it. */
+/* Checks that only this odd kind was counted, n times; line: the text that reports it. */
 static inline void only_odd(struct ttmon_rmid *r, unsigned int odd, uint64_t n, const char *line)
 {
 	struct ttmon_rmid_totals t = totals(r);

@@ -58,7 +58,7 @@ static int make_ring(void)
 	return 0;
 }
 
-/* A file of nobody's hangs. */
+/* Opening a file of user "nobody" hangs. */
 static int open_or_hang(int fd, struct ttmon_uw_table **ret)
 {
 	struct stat st;
@@ -68,7 +68,7 @@ static int open_or_hang(int fd, struct ttmon_uw_table **ret)
 	return ttmon_uw_table_open(fd, ret);
 }
 
-/* A stack of one frame, whose caller is nobody. */
+/* A stack of one frame without a caller. */
 static void put_copy(uint32_t tgid, uint64_t id)
 {
 	struct ttmon_stack_copy c = { .id = id,

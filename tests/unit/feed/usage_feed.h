@@ -12,7 +12,7 @@
 #include "daemon/core/usage/usage.h"
 #include "tests/unit/feed/apply.h"
 
-#define TO_MEM 1 /* whom a process is told to */
+#define TO_MEM 1 /* which parts a process is reported to */
 #define TO_CPU 2
 
 struct world {

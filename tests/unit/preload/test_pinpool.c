@@ -33,7 +33,7 @@ static void pages_are_distinct(void **state)
 	assert_int_equal(p.now, 5); /* the small one still holds the last page */
 	assert_int_equal(ttmon_pin_pages_del(&p, 19 * PAGE), 0);
 	assert_int_equal(p.peak, 7);
-	/* What cannot be told apart is left out. */
+	/* Ranges that cannot be distinguished are left out. */
 	ttmon_pin_pages_add(&p, 17 * PAGE, 8 * PAGE);
 	ttmon_pin_pages_add(&p, 16 * PAGE, PAGE);
 	ttmon_pin_pages_add(&p, 15 * PAGE, 3 * PAGE);
@@ -214,7 +214,7 @@ static void oldest_goes_first(void **state)
 	assert_int_equal(ttmon_pin_pool_excess(&p, 10, 0), TTMON_PIN_NONE);
 	assert_int_equal(ttmon_pin_pool_excess(&p, 10, 1), 0);
 	assert_int_equal(ttmon_pin_pool_excess(&p, 7, 1), TTMON_PIN_NONE);
-	/* More than the limit is asked for: nothing stays beside it. */
+	/* More than the limit is requested: nothing else stays cached. */
 	assert_int_equal(ttmon_pin_pool_excess(&p, 7, 11), 1);
 	assert_int_equal(ttmon_pin_pool_excess(&p, 4, 11), 2);
 	assert_int_equal(ttmon_pin_pool_excess(&p, 1, 11), TTMON_PIN_NONE);

@@ -70,7 +70,7 @@ static void add_pages(unsigned long n)
 		peak = pages;
 }
 
-/* fresh: nobody has this range pinned now, so it is a registration of its own. */
+/* fresh: no process has this range pinned now, so it is a new registration. */
 static void pin(int fd, unsigned int first, unsigned int n, int fresh, struct pin_pages *arg)
 {
 	struct pin_pages own;

@@ -168,7 +168,7 @@ static void weak_matches_do_not_count_if_told_so(void **state)
 	ttmon_advisor_close(adv);
 }
 
-/* An allocator asks a few bytes before it allocates. */
+/* An allocator looks up the advice a few bytes before it allocates. */
 static void found_by_the_innermost_function(void **state)
 {
 	static const struct feed_alloc twice[] = {

@@ -175,7 +175,7 @@ static void hears_and_goes_on_behind_the_last_line(void **state)
 	assert_int_equal(a.seq, 6);
 	close(fd);
 	daemon_down();
-	/* Nobody there for a while; then another daemon, whose lines begin again. */
+	/* No daemon for a while; then another one, whose lines begin again. */
 	nap();
 	daemon_up();
 	fd = next_request();
@@ -231,7 +231,7 @@ static void callback_has_the_last_line_of_each(void **state)
 	assert_true(moved_alloc[1] == 1 && moved[1] == TTMON_LIVE_UNPIN);
 	ttmon_checkpoint(adv, "step");
 	assert_int_equal(moves, 2);
-	/* Without a callback lines stay for who asks. */
+	/* Without a callback lines wait until they are taken. */
 	ttmon_advisor_on_checkpoint(adv, NULL, NULL);
 	advice(fd, 6, "pin", 7);
 	wait_until(stats_of(adv).live_lines == 6);
@@ -323,7 +323,7 @@ static void thread_takes_no_signals(void **state)
 	ttmon_advisor_close(adv);
 }
 
-/* A daemon that takes connections and says nothing holds nobody up. */
+/* A daemon that accepts connections and sends nothing delays no caller. */
 static void close_is_quick(void **state)
 {
 	struct timespec a, b;
@@ -406,7 +406,7 @@ static void programs_are_heard(void **state)
 	say(fd, "{\"kernels\":7,\"names\":\"b\"}\n[9,1,0,1,1,1,1,1,1,1,7,\"more\",[2]]\n");
 	wait_until(heard(sub).runs == 3);
 	assert_string_equal(last_kernels, "b");
-	/* Told of what it missed and cut off: not told again. */
+	/* Notified of missed lines and cut off: not notified again. */
 	say(fd, "{\"missed\":40}\n");
 	wait_until(heard(sub).missed == 40);
 	close(fd);
@@ -415,7 +415,7 @@ static void programs_are_heard(void **state)
 	head(fd, "00000000000000aa");
 	say(fd, "{\"missed\":2}\n[52,1,0,1,1,1,1,1,1,1,7]\n");
 	wait_until(heard(sub).runs == 4);
-	/* Names are told anew on each connection. */
+	/* The daemon sends the names again on each connection. */
 	assert_string_equal(last_kernels, "-");
 	assert_true(heard(sub).missed == 42 && heard(sub).connects == 2 && heard(sub).disconnects == 1);
 	ttmon_program_unsubscribe(sub);
@@ -423,7 +423,7 @@ static void programs_are_heard(void **state)
 	daemon_down();
 }
 
-/* A daemon that has told more than it keeps. */
+/* A daemon that has sent more than it keeps. */
 static void programs_of_before_are_counted(void **state)
 {
 	static const char http[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -145,7 +145,7 @@ static void a_name_takes_its_series_with_it(void **state)
 
 	(void)state;
 	UPDATE(t, none, ITEM(1, "a", 5, 1), ITEM(2, "b", 7, 1));
-	/* a gained 2 more that nobody saw, and one that came and went in between did 4. */
+	/* a gained 2 more between the updates, and an item that existed only in between did 4. */
 	UPDATE(t, ((const uint64_t[SUMS]){ 11, 110 }), ITEM(2, "b", 7, 1));
 	assert_string_equal(shown(t), "b:7:1 *:6:0");
 	/* Another item of the same name: a new series. */

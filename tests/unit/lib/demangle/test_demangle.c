@@ -185,7 +185,7 @@ static void call_sites_are_cut_by_whole_frames(void **state)
 static void the_frame_next_to_the_program_stays(void **state)
 {
 	(void)state;
-	/* Start-up code is nobody's. */
+	/* Start-up code belongs to no program. */
 	check_site("load+0x1 < main < __libc_start_call_main < __libc_start_main@@GLIBC_2.34 < _start", 0,
 		   "load+0x1 < main");
 	check_site("load+0x1 < worker < libstdc++.so.6+0xd44a3 < libc.so.6+0x89144 < libc.so.6+0x1098ec", 0,

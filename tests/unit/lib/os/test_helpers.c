@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_helpers.c: calls that answer, that die and that never end; nobody waits for those but who made
- * them.
+ * test_helpers.c: calls that answer, that die and that never end; only their own callers wait for
+ * these.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -161,8 +161,8 @@ static void test_answers(void **state)
 }
 
 /*
- * The descriptor of an answer goes to who is named, not to the caller; who gets none sees the end of
- * the socket.
+ * The descriptor of an answer goes to the named socket, not to the caller; without a descriptor the
+ * socket ends.
  */
 static void test_answer_for_another(void **state)
 {

@@ -226,7 +226,7 @@ static void test_long(void **state)
 	free(in);
 }
 
-/* The first error is kept and told; writing goes on without effect. */
+/* The first error is kept and returned; writing continues without effect. */
 static void test_error(void **state)
 {
 	struct ttmon_jsonw full;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_worker.c: work is done in order and elsewhere; who asked for it goes on meanwhile, and hears of
- * its end.
+ * test_worker.c: work is done in order in another thread; the requesting thread goes on meanwhile, and
+ * is notified of its end.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static void test_order(void **state)
 	w = begin(&fd);
 	assert_true(ttmon_worker_is_idle(w));
 	for (int i = 0; i < JOBS; i++) {
-		/* Each second one asks again from its end. */
+		/* Each second one makes another request from its done(). */
 		ones[i] = (struct one){ .number = i, .again = i % 2 ? w : NULL };
 		assert_int_equal(ttmon_worker_do(w, work, done, &ones[i]), 0);
 	}
@@ -94,7 +94,7 @@ static void test_order(void **state)
 	close(fd);
 }
 
-/* The work waits, who asked for it does not, and the descriptor says when it is over. */
+/* The work blocks, the requesting thread does not, and the descriptor shows when it is done. */
 static void test_nobody_waits(void **state)
 {
 	struct one o = { .number = 7 };
@@ -119,7 +119,7 @@ static void test_nobody_waits(void **state)
 	close(fd);
 }
 
-/* What is under way at the end is done, and told. */
+/* Work in progress at the end is finished and reported. */
 static void test_end(void **state)
 {
 	struct one ones[JOBS];

@@ -127,7 +127,7 @@ static void regions_grow(void **state)
 
 	(void)state;
 	ttmon_arena_init(&a);
-	/* At first what is known, or what is wanted, in whole pages. */
+	/* At first what is known, or what is requested, in whole pages. */
 	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 10, .known = 1600 }, &units), TTMON_ARENA_ADD);
 	assert_int_equal(units, 1600);
 	assert_int_equal(serve(&a, (struct ttmon_arena_want){ .units = 2000, .known = 1600 }, &units), TTMON_ARENA_ADD);

@@ -241,7 +241,9 @@ static void advice_reuses_blocks(void **state)
 	IS(r, pinned_allocs, 4);
 	IS(r, requested_peak, 18 * PAGE);
 	IS(r, wait_ns, 0);
-	/* Copies of the second have to be done: they end at 299 + 500,000, and the third is wanted at 400. */
+	/*
+	 * Copies of the second have to be done: they end at 299 + 500,000, and the third is requested at 400.
+	 */
 	m.allocs[1].async_copies = 1;
 	m.allocs[1].last_copy_ns = 299;
 	r = play_advice(&m, &m);
@@ -261,7 +263,7 @@ static void advice_reuses_blocks(void **state)
 	IS(r, peak_pages, 36);
 }
 
-/* Free pieces of two pages, three of them apart, and four are wanted. */
+/* There are free pieces of two pages, three of them not adjacent, and four pages are requested. */
 static void what_does_not_fit_is_left_out(void **state)
 {
 	static struct model m;

@@ -304,7 +304,7 @@ static void test_ordinals(void **state)
 	/* Perhaps several threads, or a stack that was cut: all together. */
 	for (size_t i = 4; i < 12; i++)
 		assert_answer(ask_alloc(p, &a, i), PIN, TTMON_MATCH_SITE);
-	/* Half of them would be told something else. */
+	/* Half of them would get another verdict. */
 	assert_true(ask_alloc(p, &a, 4).confidence < 0.5);
 	ttmon_profile_free(p);
 
@@ -352,8 +352,8 @@ static void test_ordinals_that_do_not_hold(void **state)
 }
 
 /*
- * A place that asks for several sizes: what is known of a size holds, and is not claimed to be the
- * same buffer.
+ * A site with several sizes: the history of a size is used, but does not claim that it is the same
+ * buffer.
  */
 static void test_two_sizes(void **state)
 {
@@ -561,7 +561,9 @@ static void test_totals(void **state)
 	ttmon_profile_free(p);
 }
 
-/* What an allocator is told of a site is what every other view says of its memory, to the ns. */
+/*
+ * The answer of an allocator for a site equals, to the ns, what every other view shows for its memory.
+ */
 static void test_same_as_the_groups(void **state)
 {
 	struct ttmon_pin_groups *groups = NULL;

@@ -268,7 +268,7 @@ static void test_download(void **state)
 	assert_true(file_size < BIG);
 	snprintf(want, sizeof(want), "ttmon: ttmond on %s sends more than may be kept\n", path);
 	assert_string_equal(err_out, want);
-	/* What an error says is not what was asked for. */
+	/* The body of an error is not the requested document. */
 	assert_int_equal(download(path, "/v1/control?name=bad", 0), -EREMOTEIO);
 	assert_int_equal(file_size, 0);
 	snprintf(want, sizeof(want), "ttmon: ttmond on %s answers /v1/control?name=bad with 400: bad name\n", path);

@@ -181,8 +181,8 @@ static void test_cut_off_gzip(void **state)
 }
 
 /*
- * Tables before and after the allocations can be asked for when they have been read, with or without
- * the allocations.
+ * Tables before and after the allocations are available once they have been read, with or without the
+ * allocations.
  */
 static void test_members(void **state)
 {
@@ -263,9 +263,8 @@ struct values {
 };
 
 /*
- * A tree takes far more memory than its text: values are counted before they are parsed. Commas
- * without values stand for
- * them: within the limit they are damage, and beyond it nobody looks.
+ * A tree takes far more memory than its text, so values are counted before they are parsed. Commas
+ * without values count as values: within the limit they are damage, and beyond it they are not parsed.
  */
 static void test_values(void **state)
 {
@@ -311,7 +310,7 @@ static void test_values(void **state)
 	}
 }
 
-/* Who passes over an allocation makes no tree of it: any number of values. */
+/* Skipping an allocation makes no tree of it, so it may have any number of values. */
 static void test_values_skipped(void **state)
 {
 	gzFile gz = gzopen(path, "w1");

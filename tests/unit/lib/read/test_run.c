@@ -81,7 +81,7 @@ static int load(const char *allocs, const char *tail, const struct ttmon_run_opt
 	return err;
 }
 
-/* As ttmond writes it, before the allocations: who sees an event knows the checkpoints. */
+/* As ttmond writes it, before the allocations: when an event is read, the checkpoints are known. */
 static void see_checkpoints(void *ctx, const struct ttmon_run *run, const struct ttmon_run_alloc *a,
 			    const struct ttmon_run_event *ev)
 {
@@ -463,8 +463,8 @@ static void test_events_and_choice(void **state)
 }
 
 /*
- * Deeper than what makes the key: sites that only differ further out count their allocations together,
- * as who asks does.
+ * Frames deeper than those of the key: sites that only differ there count their allocations together,
+ * as a lookup does.
  */
 /*
  * What may be wrong is no identity, and what ends before its beginning is that of several places

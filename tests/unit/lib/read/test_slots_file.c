@@ -509,14 +509,14 @@ static void test_nonsense(void **state)
 		{ -EBADMSG, { ONE_ROW, BYTES(0), PROCESS_9, BYTES(2), [5] = BYTES(0xff, 0xff, 0xff, 0xff, 0x1f) } },
 		/* a gauge below 0 */
 		{ -EBADMSG, { ONE_ROW, BYTES(0), PROCESS_9, BYTES(0x80, 0x10), [15] = BYTES(1) } },
-		/* a process that was not told, and one too many */
+		/* a process that was not listed, and one too many */
 		{ -EBADMSG, { ONE_ROW, BYTES(1), PROCESS_9, BYTES(0) } },
 		{ -EBADMSG, { ONE_ROW, BYTES(0), BYTES(9, 0, 1, 1, 'x', 9), BYTES(0) } },
 		{ -EBADMSG, { ONE_ROW, BYTES(0), BYTES(9, 0, 1, 2, 'x'), BYTES(0) } },
 		{ -EBADMSG, { ONE_ROW, BYTES(0), BYTES(9, 5, 1, 1, 'x'), BYTES(0) } },
 		{ -EBADMSG, { ONE_ROW, BYTES(0), BYTES(9, 0, 1, 1, 0), BYTES(0) } },
 		{ -EBADMSG, { ONE_ROW, BYTES(0), BYTES(0xff, 0xff, 0xff, 0xff, 0x1f, 0, 1, 1, 'x'), BYTES(0) } },
-		/* more rows than indexes, fewer, none told */
+		/* more rows than indexes, fewer, none listed */
 		{ -EBADMSG, { BYTES(2, 4), BYTES(0), PROCESS_9, BYTES(0, 0) } },
 		{ -EBADMSG, { BYTES(0), BYTES(0), PROCESS_9, BYTES(0) } },
 		{ -EBADMSG, { ONE_ROW, BYTES(0), PROCESS_9, { NULL, 0 } } },
@@ -710,7 +710,7 @@ static void put_and_read(const char *name, size_t slots, size_t procs, uint32_t 
 	assert_int_equal(st.st_mode & 07777, 0600);
 	print_message("# %s: %zu slots, %.1f rows a slot, %.2f bytes a row\n", name, slots,
 		      (double)rows / (double)slots, (double)st.st_size / (double)rows);
-	/* What the issue asks for, with everything of a slot counted in. */
+	/* The required size, with everything of a slot counted. */
 	if (strstr(name, ".gz"))
 		assert_true((double)st.st_size / (double)rows <= 20);
 	free(in);
@@ -848,8 +848,8 @@ static void *drain_main(void *arg)
 }
 
 /*
- * Nobody takes what is written: the hot thread goes on, and the file says how many slots there was no
- * room for.
+ * The file is not written: the hot thread goes on, and the file says how many slots there was no room
+ * for.
  */
 static void test_stuck(void **state)
 {
@@ -897,7 +897,10 @@ static void test_stuck(void **state)
 	free(rows);
 }
 
-/* The file may not grow past a limit: told once, the rest is counted, what is there is whole. */
+/*
+ * The file may not grow past a limit: reported once, the rest is counted, and what is there is
+ * complete.
+ */
 static void test_no_room(void **state)
 {
 	struct rlimit old, limit;

@@ -71,7 +71,7 @@ static uint32_t at32(size_t off)
 	return v;
 }
 
-/* pwrite() and pread() are ours: between the two reads of the reader somebody may write. */
+/* The test replaces pwrite() and pread(): between the reader's two reads the file may be written. */
 static struct {
 	int reads;  /* reads during which the file changes, -1: all */
 	size_t off; /* which word changes, and by what */
@@ -169,7 +169,7 @@ static int setup(void **state)
 	snprintf(path, sizeof(path), "%s/" NAME, dir);
 	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	memset(&busy, 0, sizeof(busy));
-	/* Pids that are nobody's. */
+	/* Pids that no process has. */
 	for (size_t i = 0; i < ARRAY_SIZE(dead); i++) {
 		pid_t pid = fork();
 
@@ -285,7 +285,7 @@ static void every_version_is_read(void **state)
 		get(&r);
 		assert_true(r.ours);
 		assert_int_equal(r.flags, 0);
-		/* Flags stand in the mark, and nobody else's bytes there are flags. */
+		/* Flags are in the mark; the same bytes in a file of another writer are not flags. */
 		set32(offs[version].size - 8, 0x89);
 		save(offs[version].size);
 		get(&r);
@@ -637,8 +637,8 @@ static void subtraction_stops_at_0(void **state)
 }
 
 /*
- * Killed without an entry, as in version 1 without TT_METAL_SHM_STATS_PER_PID: nobody will ever take
- * these bytes off.
+ * Killed without an entry, as in version 1 without TT_METAL_SHM_STATS_PER_PID: no process will ever
+ * subtract these bytes.
  */
 static void bytes_of_nobody(void **state)
 {
@@ -650,7 +650,7 @@ static void bytes_of_nobody(void **state)
 		fresh(version);
 		set_total(version, 500);
 		save(offs[version].size);
-		/* While somebody has the file mapped for writing they may be his. */
+		/* While a process has the file mapped for writing, they may belong to it. */
 		fd = open(path, O_RDWR | O_CLOEXEC);
 		map = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		close(fd);

@@ -167,7 +167,7 @@ static void broken_instructions(void **state)
 	assert_int_equal(AT(50, "\x0e\xff\xff\xff\xff\xff\x01"), -EBADMSG); /* more than a stack has */
 	assert_int_equal(AT(50, "\x0b"), -EBADMSG);
 	assert_int_equal(AT(50, "\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a"), -EBADMSG);
-	assert_int_equal(AT(50, "\x0c\x20\x08"), -EBADMSG); /* a CFA on a register that nobody has */
+	assert_int_equal(AT(50, "\x0c\x20\x08"), -EBADMSG); /* a CFA on a register that does not exist */
 	assert_int_equal(AT(50, "\x10\x06\x20\x77"), -EBADMSG);
 	assert_int_equal(AT(50, "\x3f"), -EOPNOTSUPP);
 	assert_int_equal(AT(50, "\x01\0\0\0\0\0\0\0\0"), -EOPNOTSUPP);

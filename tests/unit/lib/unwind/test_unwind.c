@@ -208,7 +208,7 @@ static void return_probes_on_the_way(void **state)
 	assert_int_equal(got.end, TTMON_STACK_NO_MAP);
 }
 
-/* As if it were made at run time: the linker tells where its section is. */
+/* As if it were generated at run time: the linker provides the place of its section. */
 extern const char __start_made_code[], __stop_made_code[];
 
 __attribute__((noinline, section("made_code"))) static int made(int n)
@@ -278,8 +278,8 @@ static struct ttmon_uw_table *of_image(void *ctx, uint32_t object)
 }
 
 /*
- * A signal came before the first instruction of a function: the byte before it is another one's, or
- * nobody's.
+ * A signal came before the first instruction of a function: the byte before it belongs to another
+ * function, or to none.
  */
 static void interrupted_at_an_entry(void **state)
 {

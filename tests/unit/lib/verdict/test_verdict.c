@@ -54,8 +54,8 @@ static void make_program(struct program *p)
 enum how { PAGEABLE, EACH, REGION };
 
 /*
- * What the program takes, ns, told call by call: its copies, its pins and unpins. A region is pinned
- * at once, and grows by the pages that are lacking.
+ * The time in ns that the program takes, added up call by call: its copies, pins and unpins. A region
+ * is pinned at once, and grows by the missing pages.
  */
 static double play(const struct program *p, const struct ttmon_cost *c, enum how how)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_an_buf.c: the analyses by buffer: with and without a map, what comes without records, the
- * heat map; what is not wanted and what is absurd. Allocations that fail: the sources are compiled in
- * here once more, with malloc and friends replaced.
+ * test_mt_an_buf.c: the analysis by buffer: with and without a map, data without records, the heat
+ * map; excluded records and absurd ones. Allocations that fail: the sources are compiled in here once
+ * more, with malloc and related functions replaced.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -238,7 +238,7 @@ static void sectors_of_buffers(void **state)
 	assert_int_equal(b->sectors, 1);
 	assert_int_equal(buffer_row(&f, BASE + 1000)->sectors, 1);
 	put(&f, ld, l[0], 1, BASE + 996, 0);
-	/* Each launch has its own four; the first ones are done with before results are asked for. */
+	/* Each launch has its own four; the first ones are closed before results are requested. */
 	for (unsigned int i = 0; i < ARRAY_SIZE(l); i++)
 		put(&f, ld, l[i], ALL, BASE + 4096 * (i + 1), 4);
 	put(&f, ld, l[0], ALL, BASE + 65536, 4);

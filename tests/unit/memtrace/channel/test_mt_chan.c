@@ -41,8 +41,8 @@ static uint64_t below(uint64_t n)
 }
 
 /*
- * Threads of the load below say in cta[1] who they are, in cta[2] their ring, in cta[0] a count of
- * that, and base is a hash of these.
+ * Threads of the load below put their number in cta[1], their ring in cta[2], and a count in cta[0];
+ * base is a hash of these.
  */
 static uint64_t hash_of(uint64_t thread, uint64_t ring, uint64_t no)
 {
@@ -354,7 +354,7 @@ static void the_last_sums_hold(void **state)
 	agg.site = 6; /* not announced */
 	assert_true(mtp_entry(&p, &agg, sizeof(agg), NULL));
 	assert_true(mtp_entry(&p, &touch, sizeof(touch), NULL));
-	touch.e.kind = TTMON_MTC_ENTRY_OWN; /* is told, and is nothing of the trace's */
+	touch.e.kind = TTMON_MTC_ENTRY_OWN; /* is reported, but is not part of the trace */
 	touch.addr = 16384;
 	assert_true(mtp_entry(&p, &touch, sizeof(touch), NULL));
 	assert_true(mtp_entry(&p, &lost, sizeof(lost), NULL));

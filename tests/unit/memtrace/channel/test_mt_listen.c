@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_listen.c: the socket that channels come through: who connects, who is refused, who dies, and
- * that nobody takes the places of others.
+ * test_mt_listen.c: the socket that channels arrive on: clients that connect, are refused or die, and
+ * that no client takes the places of others.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -195,7 +195,7 @@ static void who_is_killed_loses_nothing_that_was_committed(void **state)
 		assert_int_equal(read(ready, &child, sizeof(child)), sizeof(child));
 		if (forks)
 			assert_int_equal(read(ready, &other, sizeof(other)), sizeof(other));
-		/* Both say what fork() told them, in any order. */
+		/* Both report the result of fork(), in any order. */
 		child = MAX(child, other);
 		work(&w);
 		assert_int_equal(ttmon_mt_listen_channels(w.l), 1);
@@ -258,7 +258,7 @@ static int connect_to(const char *path)
 }
 
 /*
- * A flood of connections that say nothing, or rubbish: bounded, and who comes after them has a place.
+ * A flood of connections that send nothing, or garbage: bounded, and later clients still get a place.
  */
 static void a_flood_takes_no_places(void **state)
 {
@@ -321,7 +321,7 @@ static void there_is_room_for_64(void **state)
 	end(&w);
 }
 
-/* One user may not have all places; whoever else comes has one. */
+/* One user may not have all places; another user still gets one. */
 static void a_user_has_some_of_them(void **state)
 {
 	int socks[TTMON_MT_USER_CHANNELS + 4], other;
@@ -357,8 +357,8 @@ static void a_user_has_some_of_them(void **state)
 }
 
 /*
- * Without a descriptor for who waits, the listener is no cause to look again at once; later he is let
- * in.
+ * If there is no descriptor for a waiting client, the listener is not polled at once; the client is
+ * accepted later.
  */
 static void it_does_not_spin_without_descriptors(void **state)
 {

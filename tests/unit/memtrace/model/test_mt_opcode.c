@@ -71,8 +71,8 @@ static void test_no_memory(void **state)
 }
 
 /*
- * Unknown ones access memory, since somebody recorded them; their width is taken from the name all the
- * same.
+ * Unknown opcodes are taken to access memory, since they were recorded; their width still comes from
+ * the name.
  */
 static void test_unknown(void **state)
 {

@@ -237,7 +237,7 @@ static void test_accel_list(void **state)
 	f = feed_text("MemcpyHtoD,0x00007f6ed2000000,4096\n");
 	assert_int_equal(f.err, -EBADMSG);
 	feed_free(&f);
-	/* Through a pipe nobody knows where its files are. */
+	/* For a pipe, the folder of its files is not known. */
 	assert_int_equal(pipe2(pv, O_CLOEXEC), 0);
 	assert_int_equal(write(pv[1], "kernel-1.traceg\n", 16), 16);
 	close(pv[1]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * test_mt_in_known.c: lanes that were off told by allocations, allocations out of a kernelslist.g,
+ * test_mt_in_known.c: inactive lanes found by known allocations, allocations from a kernelslist.g,
  * launches by number, and the rows of ldmatrix in raw records and in Accel-Sim's.
  */
 #include <sys/inotify.h>
@@ -67,7 +67,7 @@ static const struct {
 	{ "STG.E", A, 12, B + 4, UINT32_MAX, UINT32_MAX },     /* far, but in another one */
 	{ "STG.E", A, 24, B + 4, UINT32_MAX, 0xffffff },
 	{ "LDG.E", A, 5, 0, 0x1f, 0x1f },
-	{ "LDG.E", A + 32 * MIB, 32, 0, UINT32_MAX, UINT32_MAX }, /* in none with any lane: nobody knows */
+	{ "LDG.E", A + 32 * MIB, 32, 0, UINT32_MAX, UINT32_MAX }, /* no lane is in any allocation: not known */
 	{ "LDG.E", A + 32 * MIB, 3, 0, 7, 7 },
 	{ "LD.E", A, 31, 0x7f6ef4000100, 0x7fffffff, 0x7fffffff },
 	{ "LDS", 0x100, 32, 0, UINT32_MAX, UINT32_MAX }, /* offsets */
@@ -352,7 +352,7 @@ static void list_of_joined(void **state)
 	check_list("MemcpyHtoD,0x20000,4096\nkernel-1.traceg\nMemcpyHtoD,0x1f000,4096\nkernel-2.traceg\n"
 		   "MemcpyHtoD,0x1f800,4096\nMemcpyHtoD,0x20800,16\nkernel-3.traceg\n",
 		   joined, 1);
-	/* Before the kernel that tells when. */
+	/* Before the kernel that determines the time. */
 	check_list("kernel-1.traceg\nMemcpyHtoD,0x20000,4096\nMemcpyHtoD,0x1f000,4096\nMemcpyHtoD,0x1f800,4096\n"
 		   "MemcpyHtoD,0x20800,16\nkernel-2.traceg\n",
 		   late, 1);

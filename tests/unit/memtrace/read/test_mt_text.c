@@ -303,7 +303,7 @@ static void test_torn(void **state)
 		struct feed f = feed_bytes(text, k, NULL);
 
 		assert_int_equal(f.err, 0);
-		/* With its first byte gone, or the blank before its end, it is nobody's. */
+		/* Without its first byte, or the space before its end, it is a foreign line. */
 		assert_int_equal(f.nr, 3);
 		assert_true(f.stats.malformed + f.stats.foreign >= 1);
 		for (size_t i = 0; i < 3; i++)
@@ -347,7 +347,7 @@ static void test_skew(void **state)
 		{ BANNER("") LAUNCH(1) LAUNCH(2), { "", "k1", "k2" }, { 0, 1, 2 }, 0, 1 },
 		{ LAUNCH(5), { "", "", "k5" }, { 4, 4, 5 }, 0, 2 },
 		{ "", { "", "", "" }, { 0, 1, 2 }, 0, 3 },
-		/* A second program in the same stream begins anew. */
+		/* A second program in the same stream begins again. */
 		{ BANNER(" v1.7") LAUNCH(0) BANNER(" v1.5.5") LAUNCH(1) LAUNCH(2),
 		  { "k1", "k2", "k1" },
 		  { 0, 1, 0 },

@@ -388,7 +388,8 @@ static void test_flips(void **unused)
 			assert_in_range(r.stats.malformed, 1 + (N - r.nr), 2 + (N - r.nr));
 			for (size_t i = 0; i < r.nr; i++) {
 				/*
-				 * A site or a launch whose block is lost is made up, in the order in which it is named.
+				 * A site or launch whose block is lost gets a placeholder, in the order in which it is
+				 * named.
 				 */
 				r.recs[i].site = recs[r.recs[i].seq].site;
 				r.recs[i].launch = recs[r.recs[i].seq].launch;
@@ -452,7 +453,10 @@ static void test_hostile(void **unused)
 			}
 		}
 	}
-	/* A kind that does not exist yet is no fault. Its sites are lost: they are made up, and marked. */
+	/*
+	 * A kind that does not exist yet is not an error. Its sites are lost: they get placeholders, which are
+	 * marked.
+	 */
 	block = find_block(p, TTMON_MTS_SITES);
 	block[4] = 77;
 	seal(block);
@@ -464,7 +468,7 @@ static void test_hostile(void **unused)
 	read_back_fini(&r);
 	block[4] = TTMON_MTS_SITES;
 	seal(block);
-	/* A file behind the end begins anew, with its own indexes; anything else there is not ours. */
+	/* A file behind the end begins again, with its own indexes; any other data there is foreign. */
 	q = realloc(p, bytes * 2);
 	assert_non_null(q);
 	memcpy(q + bytes, q, bytes);
@@ -485,8 +489,8 @@ static void test_hostile(void **unused)
 }
 
 /*
- * What somebody else wrote who had but the specification: tests/fuzz/seed_mt_stream.py. Its blocks are
- * as they are. buf: 4096 bytes.
+ * A file that was written from the specification alone, by tests/fuzz/seed_mt_stream.py, with its
+ * blocks unchanged. buf: 4096 bytes.
  */
 static size_t from_corpus(const char *name, uint8_t *buf)
 {

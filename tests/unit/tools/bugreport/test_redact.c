@@ -508,7 +508,7 @@ static int read_back(const char *path, struct seen *s, uint64_t *end_ns, uint64_
 	return ttmon_rec_read(reader, &sink, UINT64_MAX, end_ns, dropped);
 }
 
-/* An allocation whose stack nobody can compress, and every thousandth time a command line. */
+/* An allocation whose stack cannot be compressed, and every thousandth time a command line. */
 static size_t make_record(uint64_t i)
 {
 	if (i % 1000 == 0) {

@@ -394,8 +394,8 @@ static void lines_are_as_wide_as_the_terminal(void **state)
 }
 
 /*
- * What was not all seen is a lower bound or not known, in every form; and of what may be pinned nobody
- * says that it is not.
+ * Figures of which a part was missed are lower bounds or not known, in every form; and memory that may
+ * be pinned is not shown as unpinned.
  */
 static void what_was_not_seen_is_not_told(void **state)
 {

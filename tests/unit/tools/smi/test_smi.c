@@ -208,7 +208,7 @@ static void test_match_exact(void **state)
 static void test_match_twice(void **state)
 {
 	(void)state;
-	/* A driver that tells one serial for two chips: a file of it is nobody's. */
+	/* A driver that reports one serial for two chips: its file belongs to neither. */
 	add_chip(N150 | 1, 0, 0);
 	add_chip(N150 | 1, 0, 0);
 	add_file(1, (N150 | 1) << 8);
@@ -567,7 +567,7 @@ static void test_not_a_file(void **state)
 
 /* ---- zeros that are not known ---- */
 
-/* Has it open, and no file tells of it: its chip is not at 0, the others are. */
+/* A process has it open but is in no file: a 0 of its chip is not known, the others are. */
 static void test_unlisted(void **state)
 {
 	struct ttmon_ttshm *f;

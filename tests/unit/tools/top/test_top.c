@@ -226,8 +226,8 @@ static void test_pid_reused(void **state)
 	",\"missed_runs\":" #missed "}"
 
 /*
- * What chips ran: of a process that nobody reported on it is not known, and so is an error that
- * something has none of.
+ * Time that chips ran: of a process without reports it is not known, nor is the error if a part has
+ * none.
  */
 static void test_work(void **state)
 {
@@ -372,7 +372,7 @@ static void test_gone(void **state)
 	assert_int_equal(sum, d.user_ns);
 	/* It is no process that runs. */
 	assert_int_equal(d.running, 1);
-	/* Nobody went: no row of nothing. */
+	/* No process ended: there is no empty row. */
 	assert_int_equal(ttmon_top_diff(&b, &b, &none), 0);
 	assert_int_equal(none.n, 1);
 	ttmon_top_fini(&a);
@@ -580,7 +580,7 @@ static void test_column_at(void **state)
 	ttmon_top_fit(&t, 0, false, &l);
 	ttmon_top_columns(&l, line, sizeof(line));
 	for (unsigned int i = 0; i < TTMON_SORT_MAX; i++) {
-		/* Nobody has chips run anything. */
+		/* No process uses a chip. */
 		assert_true(ttmon_top_column_at(&l, i, &at, &width) == (i != TTMON_SORT_CHIP));
 		assert_true(at == 0 || line[at - 1] == ' ');
 		assert_true(line[at + width - 1] != ' ' && (line[at + width] == ' ' || !line[at + width]));
@@ -618,7 +618,7 @@ static void test_large(void **state)
 	}
 }
 
-/* What cannot be told from what is known is not known; a process on 512 CPUs. */
+/* Figures that cannot be computed from known ones are not known; a process on 512 CPUs. */
 static void test_figures(void **state)
 {
 	struct ttmon_top t = reading("{\"now_ns\":1000,\"processes\":["

@@ -395,7 +395,7 @@ static void test_meta(void **state)
 		assert_int_equal(json_is_true(json_array_get(json_array_get(json_object_get(meta, "procs"), i), 13)),
 				 i == 0);
 	procs_[0].at_least = false;
-	/* The third process has no allocation: left out, and its checkpoint is nobody's. */
+	/* The third process has no allocation: it is left out, and its checkpoint belongs to none. */
 	assert_int_equal(json_array_size(json_object_get(meta, "procs")), 2);
 	assert_int_equal(json_integer_value(json_array_get(json_array_get(json_object_get(meta, "checkpoints"), 0), 1)),
 			 -1);
