@@ -151,7 +151,8 @@ static void coalescing(const struct look *l)
 	    s->sectors > s->ideal && (stride & (stride - 1) || has_sibling(l, stride))) {
 		ttmon_mt_find_add(
 			l->f, TTMON_MT_FIND_AOS, l->row, weight,
-			"%s: %.1f sectors a request where %.1f would do: it takes %u bytes of every %llu, a field of an array of structures; keep each "
+			"%s: %.1f sectors a request where %.1f would do: it takes %u bytes of every %llu, a field of "
+			"an array of structures; keep each "
 			"field in an array of its own, or take whole structures with vector accesses",
 			l->at, has, least, l->site->width, (unsigned long long)stride);
 		return;
@@ -161,7 +162,8 @@ static void coalescing(const struct look *l)
 	if (class == TTMON_MT_GATHER && share > 0.5) {
 		ttmon_mt_find_add(
 			l->f, TTMON_MT_FIND_GATHER, l->row, weight,
-			"%s: %.1f sectors a request where %.1f would do, at addresses without order: %.1f %% of what it moves is not used; sort or group "
+			"%s: %.1f sectors a request where %.1f would do, at addresses without order: %.1f %% of what "
+			"it moves is not used; sort or group "
 			"the indices, or go through shared memory",
 			l->at, has, least, waste);
 		return;
@@ -170,10 +172,10 @@ static void coalescing(const struct look *l)
 		snprintf(how, sizeof(how), " (stride %llu bytes)", (unsigned long long)stride);
 	else if (share > 0)
 		snprintf(how, sizeof(how), " (%.0f %% %s)", 100 * share, ttmon_mt_class_name(class));
-	ttmon_mt_find_add(
-		l->f, TTMON_MT_FIND_UNCOALESCED, l->row, weight,
-		"%s: %.1f sectors a request where %.1f would do%s: %.1f %% of what it moves is not used; let neighbouring threads %s neighbouring elements",
-		l->at, has, least, how, waste, writes ? "write" : "read");
+	ttmon_mt_find_add(l->f, TTMON_MT_FIND_UNCOALESCED, l->row, weight,
+			  "%s: %.1f sectors a request where %.1f would do%s: %.1f %% of what it moves is not used; let "
+			  "neighbouring threads %s neighbouring elements",
+			  l->at, has, least, how, waste, writes ? "write" : "read");
 }
 
 static void misaligned(const struct look *l)
@@ -185,7 +187,8 @@ static void misaligned(const struct look *l)
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_MISALIGNED, l->row, (double)s->misaligned / l->sectors,
-		"%s: %.1f sectors a request where %.1f would do: %.0f %% of its rows do not begin at a multiple of 32 bytes; align the first element, and "
+		"%s: %.1f sectors a request where %.1f would do: %.0f %% of its rows do not begin at a multiple of 32 "
+		"bytes; align the first element, and "
 		"pad rows to it (cudaMallocPitch)",
 		l->at, ratio(s->sectors, s->requests), ratio(s->ideal, s->requests), 100 * ratio(s->misaligned, rows));
 }
@@ -200,7 +203,8 @@ static void diverged(const struct look *l)
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_DIVERGED, l->row, share * (1 - lanes / TTMON_MT_LANES) / 2,
-		"%s: %.1f of 32 lanes take part on average: neighbouring threads go different ways, or blocks are no multiple of 32 threads; let whole "
+		"%s: %.1f of 32 lanes take part on average: neighbouring threads go different ways, or blocks are no "
+		"multiple of 32 threads; let whole "
 		"warps take the same branch",
 		l->at, lanes);
 }
@@ -220,7 +224,8 @@ static void banks(const struct look *l)
 			 (long long)s->stride);
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_BANKS, l->row, (double)(s->waves - least) / l->waves,
-		"%s: %.1f wavefronts a request where %.1f would do%s%s: lanes want different words of one bank of shared memory; pad rows by "
+		"%s: %.1f wavefronts a request where %.1f would do%s%s: lanes want different words of one bank of "
+		"shared memory; pad rows by "
 		"one element ([32][33]) or swizzle the index",
 		l->at, ratio(s->waves, s->requests), ratio(least, s->requests), worst, *worst ? ")" : "");
 }
@@ -234,7 +239,8 @@ static void contention(const struct look *l)
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_CONTENTION, l->row, share * (1 - 1 / meet),
-		"%s: %.1f of %.1f lanes meet on one word on average (at worst %u), and take turns; combine them in the warp or in shared memory first, then "
+		"%s: %.1f of %.1f lanes meet on one word on average (at worst %u), and take turns; combine them in "
+		"the warp or in shared memory first, then "
 		"one atomic a warp or block",
 		l->at, meet, ratio(s->lanes, s->requests), s->max_same);
 }
@@ -249,7 +255,8 @@ static void narrow(const struct look *l)
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_NARROW, l->row, of_all * (1 - width / 4.0) / 2,
-		"%s: %u byte%s a lane in sequence: %u bytes a request where 512 fit; let each thread take 4 to 16 bytes at once (%s, uint4)",
+		"%s: %u byte%s a lane in sequence: %u bytes a request where 512 fit; let each thread take 4 to 16 "
+		"bytes at once (%s, uint4)",
 		l->at, width, width == 1 ? "" : "s", width * TTMON_MT_LANES, width == 1 ? "uchar4" : "half2");
 }
 
@@ -261,7 +268,8 @@ static void local(const struct look *l)
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_LOCAL, l->row, l->share,
-		"%s: %s requests of local memory, %.1f %% of all sectors: spilled registers, or an array of a thread's own with an index that is not known when "
+		"%s: %s requests of local memory, %.1f %% of all sectors: spilled registers, or an array of a "
+		"thread's own with an index that is not known when "
 		"it is compiled; unroll, or keep it in shared memory",
 		l->at, ttmon_fmt_count(requests, sizeof(requests), l->s->requests), 100 * l->share);
 }
@@ -275,7 +283,8 @@ static void pages(const struct look *l)
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_PAGES, l->row, l->share * (each - 1) / TTMON_MT_LANES / 2,
-		"%s: %.1f pages of 2 MiB a request, each of which may miss in the TLB; order the work so that a warp stays within a few pages (tiles, sorted "
+		"%s: %.1f pages of 2 MiB a request, each of which may miss in the TLB; order the work so that a warp "
+		"stays within a few pages (tiles, sorted "
 		"indices)",
 		l->at, each);
 }

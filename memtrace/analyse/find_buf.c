@@ -93,7 +93,8 @@ static void zero_copy(const struct view *l, uint32_t row, const struct ttmon_mt_
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_ZERO_COPY, row, BUS * (read - (double)b->sectors) / l->sectors,
-		"%s: the GPU reads it in place, %s over the bus for %s that differ (%.1f times over); copy it to the device once",
+		"%s: the GPU reads it in place, %s over the bus for %s that differ (%.1f times over); copy it to the "
+		"device once",
 		buffer_name(a, name), ttmon_fmt_bytes(moved, sizeof(moved), (uint64_t)(read * TTMON_MT_SECTOR)),
 		ttmon_fmt_bytes(once, sizeof(once), b->sectors * TTMON_MT_SECTOR), read / (double)b->sectors);
 }
@@ -125,7 +126,8 @@ static void write_only(const struct view *l, uint32_t row, const struct ttmon_mt
 		return;
 	ttmon_mt_find_add(
 		l->f, TTMON_MT_FIND_WRITE_ONLY, row, (double)b->sums.sectors / l->sectors / 2,
-		"%s: kernels write it (%s requests), no kernel reads it%s, and it is never copied back; leave it out, or find out who is to read it",
+		"%s: kernels write it (%s requests), no kernel reads it%s, and it is never copied back; leave it out, "
+		"or find out who is to read it",
 		buffer_name(a, name), ttmon_fmt_count(n, sizeof(n), b->sums.writes), but(l, where, sizeof(where)));
 }
 

@@ -51,9 +51,10 @@ static void leave_out(struct ttmon_mt_chan *c, struct ttmon_mt_sink *sink)
 {
 	if (!c->full)
 		note(c, sink,
-		     sink->shared
-			     ? "it names more instructions, launches and kernels than a channel's share: the rest goes without names"
-			     : "it names more instructions, launches and kernels than can be kept: the rest goes without names");
+		     sink->shared ? "it names more instructions, launches and kernels than a channel's share: the rest "
+				    "goes without names"
+				  : "it names more instructions, launches and kernels than can be kept: the rest goes "
+				    "without names");
 	c->full = true;
 	sink->stats->malformed++;
 }

@@ -296,10 +296,10 @@ static bool arm(struct ttmon_inj_chan *c)
 		c->armed = true;
 	}
 	if (err) {
-		ttmon_inj_say(
-			false,
-			"CUDA did not give or take the memory of the channel (%.1f MiB of the host's): error %d; nothing is recorded in this context",
-			(double)c->bytes / (1 << 20), err);
+		ttmon_inj_say(false,
+			      "CUDA did not give or take the memory of the channel (%.1f MiB of the host's): error %d; "
+			      "nothing is recorded in this context",
+			      (double)c->bytes / (1 << 20), err);
 		disarm(c);
 		c->cannot_arm = true;
 	}

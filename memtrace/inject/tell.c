@@ -327,7 +327,8 @@ void ttmon_inj_tell(struct ttmon_inj_chan *c, bool cuda)
 
 		TTMON_INJ_PUT(
 			c, e,
-			"the context had failed or was gone when its channel ended, or a kernel went on: what the GPU had not written is missing");
+			"the context had failed or was gone when its channel ended, or a kernel went on: what the GPU "
+			"had not written is missing");
 	}
 	tell_kernels(c);
 }

@@ -194,7 +194,7 @@ struct ttmon_mt_stats {
 	uint64_t malformed;  /* lines or records that begin like a record but cannot be parsed: torn, cut, or absurd */
 	uint64_t unknown_op; /* records whose opcode is not known */
 	uint64_t no_launch;  /* records whose launch the source does not describe */
-	uint64_t produced, dropped; /* by the producer's count; 0 and 0 where it has none */
+	uint64_t produced, dropped; /* by the producer's count; both 0 if it has none */
 	uint64_t skewed;	    /* launch ids corrected by one (NVBit 1.5) */
 	/*
 	 * Records with lanes counted as inactive because their addresses are in no known allocation; number of

@@ -20,10 +20,10 @@
 #include "memtrace/model/mt.h"
 
 /*
- * First match wins. By the addresses alone: a list of lanes that is affine has the class of the affine
- * record. "Lane i" is by the number of the lane, so that holes in the mask leave holes in the
- * addresses. Local memory, where the hardware interleaves: SINGLE; SEQUENTIAL where all lanes have one
- * offset; STRIDED; CLUSTERED; GATHER.
+ * The classes, in the order of the checks: the first that matches is used. Only the addresses count: a
+ * list of lanes that is affine has the class of the affine record. "Lane i" is the lane's number, so
+ * holes in the mask leave holes in the addresses. In local memory, where the hardware interleaves:
+ * SINGLE; SEQUENTIAL if all lanes have one offset; STRIDED; CLUSTERED; GATHER.
  */
 enum ttmon_mt_class {
 	TTMON_MT_SINGLE,     /* one lane */
@@ -32,12 +32,13 @@ enum ttmon_mt_class {
 	TTMON_MT_REVERSED,   /* at base - width * i */
 	TTMON_MT_STRIDED,    /* at base + stride * i, any other stride */
 	/*
-	 * Tiles: runs of the same stride (0 too) and as many lanes each; the first and the last may be
-	 * shorter, two of them have at least two lanes. Rows of a block that is narrower than a warp, rows
-	 * looked up in a table, and a sequence that turns round in a ring buffer.
+	 * Tiles: runs with the same stride (which may be 0) and the same number of lanes; the first and the
+	 * last may be shorter, and at least two have two lanes or more. Rows of a block that is narrower than
+	 * a warp, rows looked up in a table, and a sequence that wraps around in a ring buffer have this
+	 * class.
 	 */
 	TTMON_MT_SEGMENTED,
-	TTMON_MT_PERMUTED,  /* the bytes of a sequential access in another order, no lane on another's */
+	TTMON_MT_PERMUTED,  /* the bytes of a sequential access in another order, without overlap */
 	TTMON_MT_CLUSTERED, /* no order, at most twice the ideal sectors; in shared memory, the ideal wavefronts */
 	TTMON_MT_GATHER,    /* the rest */
 	TTMON_MT_CLASS_MAX
@@ -60,11 +61,15 @@ struct ttmon_mt_shape {
 	uint16_t pages_4k, pages_64k, pages_2m; /* distinct; 0 in shared and local memory */
 	uint16_t phases, waves, ideal_waves;	/* shared memory; else 0 */
 	uint16_t
-		same; /* ATOM, RED: most lanes on one 4-byte word (8-byte for wider ones), 1 where none meet; 0 of other kinds */
+		/*
+		 * ATOM, RED: most lanes on one 4-byte word (8-byte for wider ones), 1 if all words differ; 0 for other
+		 * kinds
+		 */
+		same;
 	uint8_t class; /* enum ttmon_mt_class */
 	/*
-	 * sequential or reversed, not local, and takes more sectors than it would with its lowest byte at the
-	 * start of one
+	 * sequential or reversed, not local, and takes more sectors than if its lowest byte were the first of
+	 * a sector
 	 */
 	uint8_t misaligned;
 	uint16_t run; /* SEGMENTED: lanes in a run, the longest; else 0 */

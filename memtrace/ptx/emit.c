@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * emit.c: the text of a copy: the original's, with insertions at the offsets that body.c found.
- * Registers and parameters of ours are declared in a scope of their own at each place, so that their
- * names are always free.
+ * emit.c: makes the text of a copy: the original text with insertions at the offsets that body.c
+ * found. The additional registers and parameters are declared in a scope of their own at each place,
+ * so that their names are always free.
  *
- *	%__ttmon_c	the control block, of the whole function		%__ttmon_l	the launch; in a kernel loaded where it is needed
+ *	%__ttmon_c	the control block, for the whole function
+ *	%__ttmon_l	the launch; in a kernel loaded where it is needed
  */
 #include "memtrace/ptx/ptx_int.h"
 #include "lib/base/util.h"
@@ -90,7 +91,8 @@ static void predicate(struct out *o, const struct ttmon_ptx_access *a)
 		fputs("mov.u32 %__ttmon_q, 1;\n", o->f);
 	if (a->limit < TTMON_MT_LANES)
 		fprintf(o->f,
-			"mov.u32 %%__ttmon_x, %%laneid;\nsetp.lt.u32 %%__ttmon_p, %%__ttmon_x, %u;\nselp.b32 %%__ttmon_q, %%__ttmon_q, 0, %%__ttmon_p;\n",
+			"mov.u32 %%__ttmon_x, %%laneid;\nsetp.lt.u32 %%__ttmon_p, %%__ttmon_x, %u;\nselp.b32 "
+			"%%__ttmon_q, %%__ttmon_q, 0, %%__ttmon_p;\n",
 			a->limit);
 	if (!a->skip.len)
 		return;
@@ -98,7 +100,8 @@ static void predicate(struct out *o, const struct ttmon_ptx_access *a)
 		fprintf(o->f, "selp.b32 %%__ttmon_q, 0, %%__ttmon_q, %.*s;\n", TOK(a->skip));
 	else
 		fprintf(o->f,
-			"mov.u32 %%__ttmon_x, %.*s;\nsetp.ne.u32 %%__ttmon_p, %%__ttmon_x, 0;\nselp.b32 %%__ttmon_q, %%__ttmon_q, 0, %%__ttmon_p;\n",
+			"mov.u32 %%__ttmon_x, %.*s;\nsetp.ne.u32 %%__ttmon_p, %%__ttmon_x, 0;\nselp.b32 %%__ttmon_q, "
+			"%%__ttmon_q, 0, %%__ttmon_p;\n",
 			TOK(a->skip));
 }
 
@@ -107,8 +110,10 @@ static void call_recorder(struct out *o, const struct ttmon_ptx_access *a, uint3
 	bool generic = a->site.space == TTMON_MT_GENERIC;
 	uint32_t how = (uint32_t)ttmon_mt_reads(a->site.kind) | (uint32_t)ttmon_mt_writes(a->site.kind) << 1;
 
-	fputs("{\n.reg .b64 %__ttmon_a, %__ttmon_h;\n.reg .b32 %__ttmon_q, %__ttmon_w, %__ttmon_x;\n.reg .pred %__ttmon_p;\n"
-	      ".param .b64 __ttmon_0;\n.param .b32 __ttmon_1;\n.param .b32 __ttmon_2;\n.param .b64 __ttmon_3;\n.param .b64 __ttmon_4;\n",
+	fputs("{\n.reg .b64 %__ttmon_a, %__ttmon_h;\n.reg .b32 %__ttmon_q, %__ttmon_w, %__ttmon_x;\n.reg .pred "
+	      "%__ttmon_p;\n"
+	      ".param .b64 __ttmon_0;\n.param .b32 __ttmon_1;\n.param .b32 __ttmon_2;\n.param .b64 __ttmon_3;\n.param "
+	      ".b64 __ttmon_4;\n",
 	      o->f);
 	address(o, a);
 	predicate(o, a);
@@ -118,7 +123,8 @@ static void call_recorder(struct out *o, const struct ttmon_ptx_access *a, uint3
 	else
 		launch(o);
 	fprintf(o->f,
-		"st.param.b64 [__ttmon_0], %%__ttmon_a;\nst.param.b32 [__ttmon_1], %%__ttmon_w;\nst.param.b32 [__ttmon_2], %%__ttmon_q;\n"
+		"st.param.b64 [__ttmon_0], %%__ttmon_a;\nst.param.b32 [__ttmon_1], %%__ttmon_w;\nst.param.b32 "
+		"[__ttmon_2], %%__ttmon_q;\n"
 		"st.param.b64 [__ttmon_3], %%__ttmon_c;\nst.param.b64 [__ttmon_4], %%__ttmon_%s;\n"
 		"call.uni __ttmon$%s, (__ttmon_0, __ttmon_1, __ttmon_2, __ttmon_3, __ttmon_4);\n}\n",
 		o->opts->aggregate ? "h" : "l",
@@ -135,7 +141,8 @@ static void call_copy(struct out *o, const struct ttmon_ptx_call *c, size_t nr)
 	upto(o, c->at);
 	launch(o);
 	fprintf(o->f,
-		".param .b64 __ttmon_c%zu;\n.param .b64 __ttmon_l%zu;\nst.param.b64 [__ttmon_c%zu], %%__ttmon_c;\nst.param.b64 [__ttmon_l%zu], %%__ttmon_l;\n",
+		".param .b64 __ttmon_c%zu;\n.param .b64 __ttmon_l%zu;\nst.param.b64 [__ttmon_c%zu], "
+		"%%__ttmon_c;\nst.param.b64 [__ttmon_l%zu], %%__ttmon_l;\n",
 		nr, nr, nr, nr);
 	snprintf(args, sizeof(args), "__ttmon_c%zu, __ttmon_l%zu", nr, nr);
 	upto(o, c->name);

@@ -187,10 +187,10 @@ static int detect(struct ttmon_mt_in *in, int wait_ms)
 		return fail(in, -EBADMSG, "%s: %s", in->file,
 			    in->stats.cut ? "cut before its first byte of data" : "empty");
 	if (!best)
-		return fail(
-			in, -EBADMSG,
-			"%s: not a memory trace: neither text nor records of NVBit's mem_trace, nor of Accel-Sim's tracer, nor of ttmon",
-			in->name);
+		return fail(in, -EBADMSG,
+			    "%s: not a memory trace: neither text nor records of NVBit's mem_trace, nor of Accel-Sim's "
+			    "tracer, nor of ttmon",
+			    in->name);
 	if (in->list && best != &ttmon_mt_accel)
 		return fail(in, -EBADMSG, "%s: not a trace of Accel-Sim", in->file);
 	err = best->open(&in->reader, in->name, &in->opts, &in->dict, &in->stats, why, sizeof(why));
