@@ -3,16 +3,20 @@
  * memtrace/model/shape.h: what one request costs and looks like. Pure functions of one record;
  * definitions: ../shared/facts/memtrace.md 3 and, as a user reads them, ttmon-memtrace(7).
  *
- *	sectors		32-byte sectors that any active lane's bytes touch. Addresses are taken modulo 2^64, so an access may begin at the top and end at 0
+ *	sectors		32-byte sectors that any active lane's bytes touch. Addresses are taken modulo 2^64,
+ *			so an access may begin at the top and end at 0
  *	lines		128-byte lines, the same way; pages of 4 KiB, 64 KiB and 2 MiB too
  *	unique		distinct bytes
  *	ideal		ceil(unique / 32); 0 in shared memory
  *	ideal_lanes	ceil(active lanes x width / 32), as CUPTI counts it: differs where lanes overlap
- *	local memory	is interleaved by hardware so that the same word offset of neighbouring lanes is contiguous: sectors are distinct (word, lane / 8), lines
- *			distinct words, and no two lanes share a byte
- *	shared memory	32 banks of 4 bytes. A warp goes in phases of up to 128 bytes, so many neighbouring lanes each: width to 4 all 32, to 8 two half warps, to
- *			16 four quarters (and so on: no instruction is wider); a phase takes as many wavefronts as its worst bank has distinct words.
- *			conflicts = waves - phases with a lane in them; ideal_waves = ceil(distinct words / 32)
+ *	local memory	is interleaved by hardware so that the same word offset of neighbouring lanes is
+ *			contiguous: sectors are distinct (word, lane / 8), lines distinct words, and no two
+ *			lanes share a byte
+ *	shared memory	32 banks of 4 bytes. A warp goes in phases of up to 128 bytes, with as many
+ *			neighbouring lanes each: a width up to 4 takes all 32 at once, 8 takes two half
+ *			warps, 16 four quarters (and so on: no instruction is wider). A phase takes as many
+ *			wavefronts as its worst bank has distinct words. conflicts = waves - phases with a
+ *			lane in them; ideal_waves = ceil(distinct words / 32)
  */
 #ifndef TTMON_MEMTRACE_SHAPE_H
 #define TTMON_MEMTRACE_SHAPE_H
@@ -60,12 +64,11 @@ struct ttmon_mt_shape {
 	uint16_t bytes, unique;			/* bytes: lanes x width */
 	uint16_t pages_4k, pages_64k, pages_2m; /* distinct; 0 in shared and local memory */
 	uint16_t phases, waves, ideal_waves;	/* shared memory; else 0 */
-	uint16_t
-		/*
-		 * ATOM, RED: most lanes on one 4-byte word (8-byte for wider ones), 1 if all words differ; 0 for other
-		 * kinds
-		 */
-		same;
+	/*
+	 * ATOM, RED: most lanes on one 4-byte word (8-byte for wider ones), 1 if all words differ; 0 for other
+	 * kinds
+	 */
+	uint16_t same;
 	uint8_t class; /* enum ttmon_mt_class */
 	/*
 	 * sequential or reversed, not local, and takes more sectors than if its lowest byte were the first of
