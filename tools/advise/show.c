@@ -102,7 +102,7 @@ static void show_bound(const struct ttmon_policy_result *r, const char *whose)
 
 	if (!r->least_pages)
 		return;
-	printf("No selection that moves %s of the bytes from pinned memory has fewer than %s pages\n"
+	printf("No choice with %s of the bytes from pinned memory has fewer than %s pages\n"
 	       "at its peak: %s has %s times as many.\n",
 	       percent(share, sizeof(share), r->moved_pinned_bytes, r->moved_bytes),
 	       ttmon_fmt_count(least, sizeof(least), r->least_pages), whose,
@@ -146,8 +146,8 @@ static void show_source(const struct ttmon_advise_group *g)
 	if (g->trained)
 		printf("This advice was made from the databases of --train alone.\n");
 	else if (g->nr_runs == 1)
-		printf("This advice was made from the same run that it is tested on: the next run will do\n"
-		       "worse where it differs. With two or more databases, this command shows by how much.\n");
+		printf("This advice was made from the run that it is tested on: the next run will do\n"
+		       "worse where it differs. Two or more databases show by how much.\n");
 	else
 		printf("This advice was made from all %zu runs; \"advice of others\" tests on each run\n"
 		       "the advice of the other runs: what a run that was not traced can expect.\n",
@@ -164,7 +164,7 @@ static void show_mapped(const struct ttmon_advise_sites *sites)
 		if (sites->v[i].mapped && sites->v[i].known && ttmon_advice_pins(sites->v[i].advice, false))
 			gain += sites->v[i].gain_ns;
 	if (gain > 0)
-		printf("\"this advice\" leaves pageable mappings that should be pinned (below) as they were:\n"
+		printf("\"this advice\" leaves mappings that should be pinned (below) pageable:\n"
 		       "pinning them saves another %s in each run.\n",
 		       ttmon_fmt_ns(text, sizeof(text), (uint64_t)gain));
 }
