@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * main.c: a kernel module that gives each process a resource monitoring ID (RMID) of Intel RDT, or a
- * number if there is no RDT, and reports by tracepoints which process has which RMID, when, and what the
- * hardware counts for it. PROTOCOL.md specifies what consumers see.
+ * number if there is no RDT, and reports by tracepoints which process has which RMID, when, and what
+ * the hardware counts for it. PROTOCOL.md specifies what consumers see.
  *
- * Order of load: the scheduler's tracepoints and the existing processes (table.c), then the CPUs (tick.c), then
- * the file. Unload is the reverse, except that the tracepoints go first: no RMID is assigned and no timer armed
- * while the CPUs release theirs.
+ * Order of load: the scheduler's tracepoints and the existing processes (table.c), then the CPUs
+ * (tick.c), then the file. Unload is the reverse, except that the tracepoints go first: no RMID is
+ * assigned and no timer armed while the CPUs release theirs.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

@@ -7,8 +7,8 @@
  * one, and no field of task_struct is written (task->rmid is resctrl's, and inherited).
  *
  * Assigned at fork, when the module is loaded, and later by ttmon_rmid_of() to a process without one.
- * Taken back at the context switch that the last thread does not come back from (TASK_DEAD), after the CPU
- * has left the RMID: closing files on exit is still the process's own work, and a zombie holds
+ * Taken back at the context switch that the last thread does not come back from (TASK_DEAD), after the
+ * CPU has left the RMID: closing files on exit is still the process's own work, and a zombie holds
  * nothing. Both look at signal->live under the lock, so that nothing is given to a process after its
  * last thread has gone.
  */

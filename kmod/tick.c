@@ -152,8 +152,8 @@ static enum hrtimer_restart tick(struct hrtimer *timer)
 	struct mon_cpu *c = container_of(timer, struct mon_cpu, timer);
 
 	/*
-	 * The process may have ended or got an RMID while it ran: no CPU stays on a freed RMID longer than a tick,
-	 * and limbo is longer.
+	 * The process may have ended or got an RMID while it ran: no CPU stays on a freed RMID longer than a
+	 * tick, and limbo is longer.
 	 */
 	run_under(c, ttmon_rmid_of(current));
 	trace_measure_perf_counters(false, c->rmid);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ttmon-slots.c: shows live which processes used the CPUs, from the segment of a running ttmond: once a
- * second the processes with the most CPU time.
+ * ttmon-slots.c: shows live which processes used the CPUs, from the segment of a running ttmond: once
+ * a second the processes with the most CPU time.
  *
  *	cc -I include docs/examples/ttmon-slots.c -o ttmon-slots, then as root: ./ttmon-slots [SECONDS]
  *

@@ -9,8 +9,8 @@
 #define RANGE_BYTES  ((uint64_t)RANGE_PAGES * PAGE_SECTORS * TTMON_MT_SECTOR)
 #define MAX_PIECES   4096u
 /*
- * Pages whose uses are further apart in time are reported separately: the memory may have been reused by
- * another allocation.
+ * Pages whose uses are further apart in time are reported separately: the memory may have been reused
+ * by another allocation.
  */
 #define JOIN_NS 1000000u
 

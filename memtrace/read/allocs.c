@@ -225,23 +225,23 @@ static int to_map(const struct list *l, struct ttmon_mt_map *map)
 
 		if (!b->size)
 			continue;
-		err = ttmon_mt_map_add(map,
-				       &(struct ttmon_mt_alloc){
-					       .addr = b->addr,
-					       .size = b->size,
-					       .alloc_ns = b->made + 1,
-					       .free_ns = b->freed == TTMON_MT_NO_NTH ? UINT64_MAX : b->freed + 1,
-					       .made_nth = b->made,
-					       .freed_nth = b->freed,
-					       .copies = b->copies,
-					       .bytes = b->bytes,
-					       .d2h_bytes = b->d2h_bytes,
-					       /* The tracer does not list copies to the host: any written memory may be read. */
-					       .others = !l->lines[D2H],
-					       .id = b->name,
-					       .name = b->name,
-					       .mem = TTMON_MT_MEM_DEVICE,
-				       });
+		err = ttmon_mt_map_add(
+			map, &(struct ttmon_mt_alloc){
+				     .addr = b->addr,
+				     .size = b->size,
+				     .alloc_ns = b->made + 1,
+				     .free_ns = b->freed == TTMON_MT_NO_NTH ? UINT64_MAX : b->freed + 1,
+				     .made_nth = b->made,
+				     .freed_nth = b->freed,
+				     .copies = b->copies,
+				     .bytes = b->bytes,
+				     .d2h_bytes = b->d2h_bytes,
+				     /* The tracer does not list copies to the host: any written memory may be read. */
+				     .others = !l->lines[D2H],
+				     .id = b->name,
+				     .name = b->name,
+				     .mem = TTMON_MT_MEM_DEVICE,
+			     });
 		nr++;
 	}
 	return err ?: nr;

@@ -64,9 +64,10 @@ void ttmon_mt_in_free(struct ttmon_mt_in *in);
 
 struct ttmon_mt_map;
 /*
- * Adds the memory that a kernelslist.g lists (copies to the device) to map, with lifetimes by launches.
- * Call it before ttmon_mt_map_done(). Returns the number of allocations; 0: path is not a list, or cannot
- * be read; -ENOMEM. Beyond 65,536 the rest is left out: *left_out is the number of its lines.
+ * Adds the memory that a kernelslist.g lists (copies to the device) to map, with lifetimes by
+ * launches. Call it before ttmon_mt_map_done(). Returns the number of allocations; 0: path is not a
+ * list, or cannot be read; -ENOMEM. Beyond 65,536 the rest is left out: *left_out is the number of its
+ * lines.
  */
 int ttmon_mt_in_allocs(const char *path, struct ttmon_mt_map *map, uint64_t *left_out);
 

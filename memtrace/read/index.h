@@ -26,7 +26,10 @@ void ttmon_mt_index_free(struct ttmon_mt_index *ix);
  * index; -errno as ttmon_mt_dict_launch().
  */
 int64_t ttmon_mt_index_add(struct ttmon_mt_index *ix, const struct ttmon_mt_launch *launch);
-/* Returns the index of the launch that a record names, a placeholder if it is not described; or -errno. */
+/*
+ * Returns the index of the launch that a record names, a placeholder if it is not described; or
+ * -errno.
+ */
 int64_t ttmon_mt_index_launch(struct ttmon_mt_index *ix, uint64_t ctx, uint64_t id);
 bool ttmon_mt_index_has(const struct ttmon_mt_index *ix, uint64_t ctx, uint64_t id); /* described */
 /* Every launch that is described so far gets its id less one. -ENOMEM. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * known.c: finds inactive lanes by known allocations. A kernel works on a few buffers: the last answers are remembered
- * with the ranges they hold in.
+ * known.c: finds inactive lanes by known allocations. A kernel works on a few buffers: the last
+ * answers are remembered with the ranges they hold in.
  */
 #include "memtrace/read/known.h"
 #include "lib/base/util.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * memtrace/read/known.h: finds inactive lanes by known allocations. Where a source has no masks, lanes that
- * were off have values of any kind: a value that lies in no allocation that may have been there is
- * one. Not where no lane of the record lies in one: then it is the allocations that are not complete.
+ * memtrace/read/known.h: finds inactive lanes by known allocations. Where a source has no masks, lanes
+ * that were off have values of any kind: a value that lies in no allocation that may have been there
+ * is one. Not where no lane of the record lies in one: then it is the allocations that are not
+ * complete.
  */
 #ifndef TTMON_MEMTRACE_IN_KNOWN_H
 #define TTMON_MEMTRACE_IN_KNOWN_H

@@ -49,8 +49,8 @@ struct ttmon_mts_index {
 
 int ttmon_mts_index_read(struct ttmon_mts_index *x, unsigned int kind, uint32_t items, const uint8_t *p, size_t n);
 /*
- * Return the dictionary's index of what a record names, a placeholder if it is missing; space, width: of
- * the record.
+ * Return the dictionary's index of what a record names, a placeholder if it is missing; space, width:
+ * of the record.
  */
 int64_t ttmon_mts_index_site(struct ttmon_mts_index *x, uint64_t index, unsigned int space, unsigned int width);
 int64_t ttmon_mts_index_launch(struct ttmon_mts_index *x, uint64_t index);

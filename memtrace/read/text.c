@@ -4,10 +4,10 @@
  * writes them go a fast way: an address is 16 digits in 19 bytes, which are looked at all at once. All
  * others are taken apart by line.c, where a line that begins in the middle of another is found too.
  *
- * 1.5 numbers launches from 1 in its launch lines and from 0 in its accesses. The banner has the version;
- * without it, accesses whose id is one less than the first launch's show it, unless they are late ones of the
- * launch before it: then one with the newest launch's own id, which 1.5 does not have, comes before
- * the next launch, or one with theirs came before the first. Accesses are right.
+ * 1.5 numbers launches from 1 in its launch lines and from 0 in its accesses. The banner has the
+ * version; without it, accesses whose id is one less than the first launch's show it, unless they are
+ * late ones of the launch before it: then one with the newest launch's own id, which 1.5 does not
+ * have, comes before the next launch, or one with theirs came before the first. Accesses are right.
  */
 #include "memtrace/read/index.h"
 #include "memtrace/read/in_int.h"
