@@ -3,12 +3,12 @@
  * chain.c: the records of one CPU, taken slot by slot. Part of core/cpu (hot thread, pure).
  *
  * Records wait in a queue of their CPU and are taken when a slot closes that they reach into. A
- * record's rows go into their slot at once; its cross, who ran [last, to), is given out slot by slot,
- * at a cost that does not depend on how many slots that were:
+ * record's rows go into their slot at once; its cross (the task that ran in [last, to)) is split over
+ * the slots as they close. The cost of a close does not depend on how many slots the cross spans:
  *
  *	           |   no - 1    |     no      |   no + 1    |
- *	record   begin..last|...........................to|          cross.given: counters up to the end of the slot closed last
- *	                           ^ known_ns                        time before known_ns was told, and is not taken again
+ *	record   begin..last|...........................to|          cross.given: counted up to the last closed slot
+ *	                           ^ known_ns                        time before known_ns is not taken again
  *
  * When a slot closes and the queue holds nothing for it, CPU_OPEN is taken instead: its rows, and the
  * task on the CPU up to the slot's end. The record that ends this comes later and begins where
@@ -17,9 +17,12 @@
 #include "daemon/core/cpu/cpu_int.h"
 
 #define QUEUE_MIN  4096u
-#define QUEUE_MAX  (4u << 20)  /* bytes; of usual records those of ten seconds and more */
-#define QUEUE_IDLE (64u << 10) /* more is given back when it is empty */
-/* Of a CPU that CPU_OPEN made known: records of this time before it may yet come out of its ring. */
+#define QUEUE_MAX  (4u << 20)  /* bytes; the usual records of at least ten seconds */
+#define QUEUE_IDLE (64u << 10) /* bytes; a larger empty queue is freed */
+/*
+ * Where CPU_OPEN was the first to mention a CPU: records up to this much older may still come out of
+ * its ring.
+ */
 #define BEFORE_NS NSEC_PER_SEC
 
 static size_t table_size(const struct ttmon_cpu_table *t)
@@ -27,7 +30,7 @@ static size_t table_size(const struct ttmon_cpu_table *t)
 	return sizeof(*t) + (size_t)t->nr_rows * t->row_size;
 }
 
-/* What decode.c has checked too: from here on nothing is asserted. */
+/* Repeats what decode.c has checked, so that the code after it needs no assertion. */
 static bool table_ok(const struct ttmon_cpu_table *t, size_t size)
 {
 	if (size < sizeof(*t) || t->nr_rows > TTMON_CPU_ROWS)
@@ -48,7 +51,7 @@ static int push(struct cpu_chain *ch, const struct ttmon_cpu_table *t)
 
 	if (ch->head == ch->tail)
 		ch->head = ch->tail = 0;
-	/* Twice the room that is in use, so that moving it costs each byte once. */
+	/* Moved only when the used part is half the buffer, so that moving costs each byte once. */
 	if (ch->tail + size > ch->cap && ch->head > ch->cap / 2) {
 		memmove(ch->queue, ch->queue + ch->head, ch->tail - ch->head);
 		ch->tail -= ch->head;
@@ -96,7 +99,7 @@ void ttmon_cpu_on_cpu_slot(struct ttmon_cpu *c, const struct ttmon_ev_cpu_slot *
 	c->totals.records++;
 	c->totals.has_ctr |= ev->t.row_size == TTMON_CPU_ROW_FULL;
 	if (push(ch, &ev->t) < 0) {
-		/* What CPU_OPEN said is no longer so, and when it ended is lost. */
+		/* What CPU_OPEN said is no longer true, and the record that says when it ended is lost. */
 		ch->in_hand = false;
 		c->totals.records_dropped++;
 	}
@@ -131,7 +134,7 @@ void ttmon_cpu_on_cpu_open(struct ttmon_cpu *c, const struct ttmon_ev_cpu_open *
 	}
 }
 
-/* Time that somebody ran, into the slot that is being closed, and what of it lies in those before. */
+/* Splits CPU time between the slot that is being closed and the slots that have closed already. */
 static void split_time(const struct ttmon_cpu *c, uint64_t from, uint64_t to, struct cpu_piece *piece)
 {
 	from = later_of(from, c->first_ns);
@@ -143,8 +146,8 @@ static void split_time(const struct ttmon_cpu *c, uint64_t from, uint64_t to, st
 }
 
 /*
- * Rows are not timed: those of a table lie in one slot, and what of them was reported before is cut
- * off in their order.
+ * Rows carry no times: all rows of a table lie in one slot. The part of them that was accounted before
+ * is cut off in their order.
  */
 static void put_rows(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_cpu_table *t)
 {
@@ -176,7 +179,10 @@ static void put_rows(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttm
 	c->totals.mismatch_ns += room;
 }
 
-/* What counter i had counted of the cross at that time, in proportion; all of it at the end. */
+/*
+ * How much of the cross counter i had counted at that time, in proportion to time; at the end, all of
+ * it.
+ */
 static uint64_t counted(const struct cpu_cross *x, unsigned int i, uint64_t at_ns)
 {
 	uint64_t span = x->to_ns - x->last_ns, done = at_ns - x->last_ns, product;
@@ -207,7 +213,7 @@ static void begin_cross(struct ttmon_cpu *c, struct cpu_chain *ch, const struct 
 	}
 	if (!x->has_ctr || !ttmon_before(x->last_ns, c->first_ns))
 		return;
-	/* What was before the first slot is nobody's. */
+	/* Time before the first slot is not accounted to any process. */
 	x->given_ns = earlier_of(c->first_ns, x->to_ns);
 	for (unsigned int i = 0; i < TTMON_CTR_MAX; i++)
 		x->given[i] = counted(x, i, x->given_ns);
@@ -235,7 +241,7 @@ static void give_cross(struct ttmon_cpu *c, struct cpu_chain *ch)
 
 	split_time(c, later_of(ch->known_ns, x->last_ns), upto, &piece);
 	if (x->has_ctr) {
-		/* Began in a slot that has closed, and not all of that was given there. */
+		/* The cross began in a slot that has closed, and that slot did not get all of its share. */
 		bool is_late = ttmon_before(x->given_ns, c->at.start_ns);
 
 		give_ctr(c, x, upto, ctr, is_late ? late : NULL);
@@ -248,7 +254,7 @@ static void give_cross(struct ttmon_cpu *c, struct cpu_chain *ch)
 	x->active = !done;
 }
 
-/* The record that CPU_OPEN was the beginning of must say the same. */
+/* The record of which CPU_OPEN was the beginning must say the same as CPU_OPEN did. */
 static void compare(struct ttmon_cpu *c, const struct cpu_chain *ch, const struct ttmon_cpu_table *t)
 {
 	const struct ttmon_cpu_table *o = &ch->told.t;
@@ -262,7 +268,7 @@ static void compare(struct ttmon_cpu *c, const struct cpu_chain *ch, const struc
 		c->totals.mismatch_ns += ch->known_ns - t->to_ns;
 }
 
-/* The CPU has time to be told from here on. */
+/* From here on the CPU's time is accounted. */
 static void start_chain(struct ttmon_cpu *c, struct cpu_chain *ch, uint64_t at_ns)
 {
 	if (ch->begun) {
@@ -270,7 +276,7 @@ static void start_chain(struct ttmon_cpu *c, struct cpu_chain *ch, uint64_t at_n
 
 		c->at.expected_ns += ttmon_before(from, to) ? to - from : 0;
 	}
-	/* What was told stays told, even of a CPU that was said to be off. */
+	/* Time that was accounted stays accounted, even where the CPU was said to be offline. */
 	ch->known_ns = ch->begun ? later_of(ch->known_ns, at_ns) : at_ns;
 	ch->begin_ns = ch->known_ns;
 	ch->begun = true;
@@ -293,12 +299,12 @@ static void open_hole(struct cpu_chain *ch, uint64_t from, uint64_t to, uint64_t
 }
 
 /*
- * A record of the time that was skipped when CPU_OPEN was taken with a begin past the chain's end: it
- * was in the ring all along, behind one that was not submitted. What is new in it is told now, most of
- * it late.
+ * A record of the time that was skipped because a CPU_OPEN began past the chain's end. The record was
+ * in the ring all along, behind one that was not yet submitted. What is new in it is accounted now,
+ * most of it as late.
  *
  *	records   |--- A ---|--- B ---|--- C ---|               (in the ring)
- *	told      |A rows...A|                  |D rows...D|    (by CPU_OPEN, with the slots closed)
+ *	taken     |A rows...A|                  |D rows...D|    (by CPU_OPEN, with the slots closed)
  *	          hole_ns    hole_known_ns      hole_end_ns
  */
 static bool fill_hole(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_cpu_table *t)
@@ -324,7 +330,7 @@ static void take(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_c
 	bool same = ch->applied && t->begin_ns == ch->next_ns;
 
 	if (ch->offline && ttmon_before(ch->off_ns, t->to_ns)) {
-		/* Of its time nothing can be said but that the CPU is back. */
+		/* All that is known of this time is that the CPU is back online. */
 		start_chain(c, ch, t->to_ns);
 		return;
 	}
@@ -346,13 +352,13 @@ static void take(struct ttmon_cpu *c, struct cpu_chain *ch, const struct ttmon_c
 	else
 		compare(c, ch, t);
 	ch->applied = ch->open_taken = false;
-	/* Records of a ring come in order: nothing comes into the hole after this. */
+	/* Records of a ring come in order, so no further record falls into the hole. */
 	ch->hole_ns = ch->hole_end_ns;
 	begin_cross(c, ch, t);
 	ch->next_ns = t->to_ns;
 }
 
-/* CPU_OPEN instead of records: true if it says something about this slot. */
+/* Uses CPU_OPEN where records are missing: true if it says something about this slot. */
 static bool take_open(struct ttmon_cpu *c, struct cpu_chain *ch)
 {
 	const struct ttmon_cpu_table *t = &ch->open.t;
@@ -360,7 +366,7 @@ static bool take_open(struct ttmon_cpu *c, struct cpu_chain *ch)
 	if (ch->open_taken)
 		return true;
 	if (ch->begun && ttmon_before(t->begin_ns, ch->next_ns)) {
-		/* The record that it was the beginning of has come. */
+		/* The record of which it was the beginning has come. */
 		ch->in_hand = false;
 		return false;
 	}
@@ -372,7 +378,7 @@ static bool take_open(struct ttmon_cpu *c, struct cpu_chain *ch)
 		start_chain(c, ch, t->begin_ns);
 		open_hole(ch, t->begin_ns - BEFORE_NS, t->begin_ns, t->begin_ns - BEFORE_NS);
 	} else if (t->begin_ns != ch->next_ns) {
-		/* One hole can be kept in mind. With another one what is missing is left to the records. */
+		/* Only one hole is remembered. With a second one, the missing time waits for the records. */
 		if (has_hole(ch))
 			return false;
 		c->totals.gaps++;
@@ -426,7 +432,7 @@ void ttmon_cpu_chain_close(struct ttmon_cpu *c, struct cpu_chain *ch, bool force
 		extend(c, ch);
 	if (!ch->begun)
 		return;
-	/* A CPU that has gone owes what it has told, and no more. */
+	/* A CPU that went offline owes the time that it accounted, and no more. */
 	from = later_of(ch->begin_ns, c->at.start_ns);
 	to = ch->offline ? earlier_of(ch->known_ns, c->at.end_ns) : c->at.end_ns;
 	c->at.expected_ns += ttmon_before(from, to) ? to - from : 0;

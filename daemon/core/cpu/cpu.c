@@ -2,14 +2,13 @@
 /*
  * cpu.c: the interface of core/cpu, and the closing of a slot. Hot thread, pure.
  *
- * Nothing is aggregated when a record comes: it waits in the queue of its CPU (chain.c) until a slot
- * closes that it reaches into, and the rows of that one slot are made then (rows.c). So there is no
- * window of open slots here, and what a record says about a slot is late exactly if the record came
- * after that slot had closed.
+ * Nothing is aggregated when a record comes. It waits in the queue of its CPU (chain.c) until a slot
+ * closes that it reaches into; the rows of that one slot are made then (rows.c). So there is no window
+ * of open slots here, and a record is late for a slot exactly if it came after that slot had closed.
  *
  * Time. Each CPU's time is reported once: by a record or, where that has not come, by CPU_OPEN; what
- * the record says of it again is compared, not added. Time before the first slot that closes is
- * nobody's. In each slot
+ * the record says of it again is compared, not added. Time before the first slot that closes is not
+ * accounted. In each slot
  *
  *	user_ns + kernel_ns + idle_ns + missing_ns = cpus * 1 ms + the parts of CPUs whose chains began or ended in it
  *
@@ -17,19 +16,19 @@
  *
  *	T.told_ns = T.user_ns + T.kernel_ns + T.idle_ns + T.late_ns
  *	          = sum of cpu_ns over ttmon_cpu_each() and ttmon_cpu_gone()
- *	          = what the records taken say of [first slot, last slot closed), and extension where no record has told it yet
+ *	          = what records (extension where none came) say of [first slot, last slot closed)
  *	sum over slots of rows' cpu_ns = T.told_ns - T.late_ns
  *
- * missing_ns is what the slots lacked when they closed: time that is told late stays in it (but a CPU
- * that had not been heard of at all lacked nothing). Counters and switches have no such part: what
- * comes late goes into the slot that closes next, flagged, so that
+ * missing_ns is what the slots lacked when they closed: time that comes late stays in it (a CPU of
+ * which no record had come at all lacks nothing). Counters and switches have no such part: what comes
+ * late goes into the slot that closes next, flagged, so that
  *
  *	T.ctr = sum over slots of rows' ctr = sum over processes       of these late: T.late_ctr
  *
- * Idle, OTHER (no room for an entry) and UNASSIGNED (readings of RMIDs that nobody has) are entries of
- * their own; ttmon_cpu_each() shows idle and UNASSIGNED, ttmon_cpu_gone() holds OTHER.
+ * Idle, OTHER (no room for an entry) and UNASSIGNED (readings of RMIDs that no process has) are
+ * entries of their own; ttmon_cpu_each() shows idle and UNASSIGNED, ttmon_cpu_gone() holds OTHER.
  *
- * Bounded: 4 MiB of waiting records a CPU, max_procs entries; what finds no room is counted. A slot
+ * Bounded: 4 MiB of waiting records a CPU, max_procs entries; what does not fit is counted. A slot
  * costs what its rows and crosses cost, whatever the length of the intervals. Steady state allocates
  * nothing.
  */
@@ -90,7 +89,7 @@ void ttmon_cpu_pinned(struct ttmon_cpu *c, uint32_t tgid, uint64_t bytes)
 {
 	uint32_t idx;
 
-	/* Letting go is no reason to know somebody. */
+	/* Memory that is released is no reason to make an entry for a process. */
 	if (!bytes && ttmon_hmap_get(&c->procs.by_tgid, tgid) == TTMON_HMAP_NONE)
 		return;
 	idx = ttmon_cpu_procs_get(c, tgid, 0, TTMON_ROW_USER);
@@ -108,7 +107,7 @@ void ttmon_cpu_rdt(struct ttmon_cpu *c, const struct ttmon_rdt_piece *piece)
 	r->mbm_local = ttmon_add_sat(r->mbm_local, piece->local);
 	r->rdt_ns = ttmon_add_sat(r->rdt_ns, piece->ns);
 	if (piece->has_occupancy) {
-		/* A process that got another RMID has lines under both. */
+		/* A process whose RMID changed has cache lines under both. */
 		r->llc_bytes = ttmon_add_sat(r->llc_bytes, piece->occupancy);
 		r->flags |= TTMON_ROW_LLC_VALID;
 	}
@@ -117,8 +116,8 @@ void ttmon_cpu_rdt(struct ttmon_cpu *c, const struct ttmon_rdt_piece *piece)
 }
 
 /*
- * Slots that nobody closed (suspend): what they lack is in no slot. What records tell of them comes
- * late.
+ * Slots that were never closed (suspend): the time they lack is in no slot. Records of that time count
+ * as late.
  */
 static void skip_slots(struct ttmon_cpu *c, uint64_t start_ns)
 {
@@ -145,7 +144,7 @@ static void close_cpus(struct ttmon_cpu *c, bool forced, struct ttmon_slot *slot
 			continue;
 		c->at.covered_ns = c->at.expected_ns = 0;
 		ttmon_cpu_chain_close(c, ch, forced);
-		/* Every ns that is covered is expected: a chain tells nothing before its begin and nothing twice. */
+		/* Every covered ns was expected: a chain accounts nothing before its begin and nothing twice. */
 		missing += c->at.expected_ns - MIN(c->at.covered_ns, c->at.expected_ns);
 		whole += c->at.expected_ns == CPU_SLOT_NS;
 		parts += c->at.expected_ns > 0 && c->at.expected_ns != CPU_SLOT_NS;
@@ -259,6 +258,6 @@ bool ttmon_cpu_runs(const struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns)
 	uint64_t i = ttmon_hmap_get(&ps->by_tgid, tgid);
 	const struct cpu_proc *p = i == TTMON_HMAP_NONE ? NULL : &ps->v[i];
 
-	/* Only the newest can be alive. */
+	/* Only the newest process of a tgid can be alive. */
 	return p && !p->ended && p->pub.comm[0] && (!start_ns || !p->pub.start_ns || p->pub.start_ns == start_ns);
 }

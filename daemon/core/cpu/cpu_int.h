@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cpu_int.h: what the parts of core/cpu share. cpu.c the interface and the closing of a slot, chain.c
- * the records of a CPU, procs.c who there is, rows.c the rows of the slot that is being closed. See
- * cpu.c for the rules.
+ * cpu_int.h: shared by the files of core/cpu. cpu.c has the interface and closes slots, chain.c takes
+ * the records of a CPU, procs.c keeps the processes, rows.c the rows of the slot that is being closed.
+ * See cpu.c for the rules.
  */
 #ifndef TTMON_CORE_CPU_INT_H
 #define TTMON_CORE_CPU_INT_H
@@ -14,33 +14,35 @@
 #define NO_PROC	    UINT32_MAX
 #define CPU_RECENT  16
 
-/* Entries of the table of processes that are always there. */
+/* Fixed entries of the table of processes. */
 enum { PROC_IDLE, PROC_OTHER, PROC_UNASSIGNED, PROC_FIXED };
 
 struct cpu_proc {
 	struct ttmon_cpu_proc pub;
-	uint64_t heard_ns; /* stream time when it last did anything */
-	uint64_t leave_ns; /* ended: when its entry goes */
-	uint64_t row_gen;  /* row is that of the slot with this number of order */
-	uint64_t rmid_gen; /* rmid_freed: in that slot */
-	uint64_t rmid_ns;  /* of the record that its RMID is by; 0: none */
+	uint64_t heard_ns; /* stream time of its last activity */
+	uint64_t leave_ns; /* ended: when its entry is removed */
+	uint64_t row_gen;  /* row is valid for the slot whose gen is this */
+	uint64_t rmid_gen; /* rmid_freed is valid for the slot whose gen is this */
+	uint64_t rmid_ns;  /* time of the record that gave its RMID; 0: none */
 	uint32_t row;
-	uint32_t older;	     /* process with the same tgid that started before */
-	uint32_t prev, next; /* of those that ended; next: also of the free entries */
+	uint32_t older;	     /* entry with the same tgid that started before this one */
+	uint32_t prev, next; /* list of ended entries; next: also of free entries */
 	bool used, ended, rmid_freed;
 };
 
 struct cpu_procs {
 	struct cpu_proc *v;
-	uint32_t nr, cap, max; /* entries that were ever used; allocated; allowed, with the fixed ones */
-	uint32_t live;	       /* used now, without the fixed ones */
+	uint32_t nr, cap, max; /* entries ever used; allocated; allowed, with the fixed ones */
+	uint32_t live;	       /* entries in use, without the fixed ones */
 	uint32_t free;
-	uint32_t ended_first, ended_last; /* in the order in which they go */
+	uint32_t ended_first, ended_last; /* in the order in which they are removed */
 	uint32_t hand;
-	struct ttmon_hmap by_tgid;	       /* the newest of each tgid */
-	uint32_t recent[CPU_RECENT];	       /* found last, by tgid: who runs now runs in the next slot too */
-	uint32_t rmid_owner[TTMON_RMID_LIMIT]; /* entry, for sources that do not say whose RMID is freed */
-	uint64_t rmid_ns[TTMON_RMID_LIMIT];    /* of the newest record of that RMID; 0: none */
+	struct ttmon_hmap by_tgid; /* newest entry of each tgid */
+	/* cache by tgid: a process that runs now likely runs in the next slot too */
+	uint32_t recent[CPU_RECENT];
+	/* entry, for sources that do not say which process an RMID is freed from */
+	uint32_t rmid_owner[TTMON_RMID_LIMIT];
+	uint64_t rmid_ns[TTMON_RMID_LIMIT]; /* time of the newest record of that RMID; 0: none */
 	struct ttmon_cpu_proc gone;
 };
 
@@ -50,24 +52,26 @@ struct cpu_row {
 };
 
 struct cpu_row_key {
-	uint64_t key; /* the smallest first: rank, then the most CPU time */
+	uint64_t key; /* sort key, smallest first: rank, then most CPU time */
 	uint32_t row;
 };
 
-/* Rows of the slot that is being closed; what transfers and readings add before that too. */
+/*
+ * Rows of the slot that is being closed, and what transfers and readings add to it before it closes.
+ */
 struct cpu_rows {
 	struct cpu_row *v;
 	struct cpu_row_key *keys;
 	struct ttmon_slot_row *out;
 	uint32_t n, cap;
-	uint64_t gen; /* number of order of the slot, from 1 */
+	uint64_t gen; /* number of the slot, counted from 1 */
 };
 
-/* The end of a record, given out slot by slot: who ran [last_ns, to_ns). */
+/* The end of a record, split over slots as they close: the task that ran in [last_ns, to_ns). */
 struct cpu_cross {
 	struct ttmon_cpu_who who;
 	uint64_t last_ns, to_ns;
-	uint64_t given_ns; /* given: up to here */
+	uint64_t given_ns; /* given[] is valid up to here */
 	__u64 ctr[TTMON_CTR_MAX], given[TTMON_CTR_MAX];
 	bool active, switched, has_ctr;
 };
@@ -78,31 +82,32 @@ union cpu_open {
 };
 
 struct cpu_chain {
-	uint64_t begin_ns; /* of the chain: from here on the CPU's time is to be told */
-	uint64_t known_ns; /* told up to here, gaps apart: nothing before this is taken again */
+	uint64_t begin_ns; /* begin of the chain: from here on the CPU's time is accounted */
+	uint64_t known_ns; /* accounted up to here, holes apart: nothing before this is taken again */
 	uint64_t next_ns;  /* where the next record begins if none is lost */
-	uint64_t off_ns;   /* offline: since */
+	uint64_t off_ns;   /* offline since this time */
 	/*
-	 * Skipped for a CPU_OPEN that was ahead of the CPU's ring; told of it already: up to hole_known_ns,
-	 * and rows.
+	 * A hole left by a CPU_OPEN that was ahead of the CPU's ring. Of the hole, time up to hole_known_ns is
+	 * accounted, and so are its rows (hole_applied).
 	 */
 	uint64_t hole_ns, hole_end_ns, hole_known_ns;
 	bool hole_applied;
 	bool begun, offline;
-	bool in_hand;	 /* open says what the CPU is in the middle of */
-	bool applied;	 /* the rows of the record that begins at next_ns were put into a slot as CPU_OPEN told them */
-	bool open_taken; /* and open is what told them */
+	bool in_hand;	 /* open says what the CPU is doing now */
+	bool applied;	 /* the rows of the record that begins at next_ns were put into a slot as CPU_OPEN said */
+	bool open_taken; /* and open is the CPU_OPEN that said them */
 	struct cpu_cross cross;
-	uint8_t *queue; /* records (struct ttmon_cpu_table and rows) whose time has not come */
+	uint8_t *queue; /* records (struct ttmon_cpu_table and rows) of slots that have not closed */
 	size_t head, tail, cap;
 	union cpu_open open;
-	union cpu_open told; /* the one that was taken last: open may be a later one by the time its record comes */
+	union cpu_open told; /* the CPU_OPEN taken last; open may be a later one by the time the record comes */
 };
 
 /* The slot that is being closed. */
 struct cpu_closing {
 	uint64_t start_ns, end_ns;
-	uint64_t covered_ns, expected_ns; /* of the CPU in hand: put into the slot; told and missing together */
+	/* of the CPU at hand: ns put into the slot; ns accounted and missing together */
+	uint64_t covered_ns, expected_ns;
 	uint64_t ns[TTMON_CPU_CLASS_MAX];
 };
 
@@ -111,10 +116,10 @@ struct ttmon_cpu {
 	void (*leaving)(void *ctx, const struct ttmon_cpu_proc *p);
 	void *ctx;
 	bool started;
-	uint64_t first_ns;  /* start of the first slot that closed: what was before is nobody's */
-	uint64_t next_no;   /* slot to be closed next */
+	uint64_t first_ns;  /* start of the first slot that closed: time before it is not accounted */
+	uint64_t next_no;   /* number of the slot to be closed next */
 	uint64_t now_ns;    /* end of the slot that closed last */
-	uint64_t behind_ns; /* records of before this may yet come; 0: none */
+	uint64_t behind_ns; /* records of before this may still come; 0: none */
 	struct cpu_chain *chains;
 	struct cpu_closing at;
 	struct cpu_procs procs;
@@ -122,7 +127,10 @@ struct ttmon_cpu {
 	struct ttmon_cpu_totals totals;
 };
 
-/* What somebody did; late_ns: in slots that have closed, as is late_ctr of ctr. NULL: no counters. */
+/*
+ * What a process did. late_ns: the part of ns in slots that have closed; late_ctr: likewise of ctr.
+ * NULL: no counters.
+ */
 struct cpu_piece {
 	uint64_t ns, late_ns;
 	const __u64 *ctr, *late_ctr;
@@ -141,16 +149,25 @@ static inline uint64_t earlier_of(uint64_t a, uint64_t b)
 }
 
 /* chain.c */
-/* Puts what the CPU did before the end of c->at into its rows, and fills c->at.covered_ns and expected_ns. */
+/*
+ * Puts what the CPU did before the end of c->at into its rows, and sets c->at.covered_ns and
+ * expected_ns.
+ */
 void ttmon_cpu_chain_close(struct ttmon_cpu *c, struct cpu_chain *ch, bool forced);
 
-/* procs.c: entries by number, since the table moves; PROC_OTHER where there is no room. */
+/*
+ * procs.c: entries are referred to by number, since the table moves; PROC_OTHER where there is no
+ * room.
+ */
 int ttmon_cpu_procs_init(struct cpu_procs *ps, uint32_t max) _must_check;
 void ttmon_cpu_procs_fini(struct cpu_procs *ps);
 uint32_t ttmon_cpu_procs_get(struct ttmon_cpu *c, uint32_t tgid, uint64_t start_ns, uint8_t cls);
-/* Stream time has come to c->now_ns: entries whose time is over go. */
+/* Stream time has advanced to c->now_ns: removes the entries that are due. */
 void ttmon_cpu_procs_tick(struct ttmon_cpu *c);
-/* The scheduler said so: better than the events, unless it was freed in this slot. */
+/*
+ * The scheduler's record has the RMID: this is better than the RMID events, unless the RMID was freed
+ * in this slot.
+ */
 void ttmon_cpu_procs_ran_under(struct ttmon_cpu *c, uint32_t idx, uint16_t rmid);
 uint16_t ttmon_cpu_procs_rmid(const struct ttmon_cpu *c, const struct cpu_proc *p);
 void ttmon_cpu_procs_sum(struct ttmon_cpu_proc *to, const struct ttmon_cpu_proc *from);
@@ -161,7 +178,8 @@ void ttmon_cpu_rows_fini(struct cpu_rows *rs);
 struct ttmon_slot_row *ttmon_cpu_rows_get(struct ttmon_cpu *c, uint32_t proc);
 void ttmon_cpu_rows_put(struct ttmon_cpu *c, const struct ttmon_cpu_who *who, const struct cpu_piece *piece);
 /*
- * The slot's rows in order, added to their processes; the next slot's begin empty. Returns how many.
+ * Sorts the slot's rows and adds them to their processes; the next slot begins without rows. Returns
+ * the number of rows.
  */
 size_t ttmon_cpu_rows_close(struct ttmon_cpu *c, bool *rdt, const struct ttmon_slot_row **ret);
 

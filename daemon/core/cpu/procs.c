@@ -3,12 +3,12 @@
  * procs.c: the processes of the host, by (tgid, start). Part of core/cpu (hot thread, pure).
  *
  * A table of entries; those of one tgid form a list, the newest first, since a tgid is used again.
- * Only the newest can be alive: the others have ended, told or not. A process that is known by its
- * tgid alone (a transfer came before anything else) has start 0 until its start is known. Entries go 2
- * s of stream time after the end; their sums go into `gone`. A process whose EXIT was lost goes when
- * its tgid comes again or, when the table is nearly full, after a minute of silence.
+ * Only the newest can be alive: the others have ended, whether an EXIT said so or not. A process of
+ * which only the tgid is known (its first event was a transfer) has start 0 until its start is known.
+ * Entries go 2 s of stream time after the end; their sums go into `gone`. A process whose EXIT was
+ * lost goes when its tgid comes again or, when the table is nearly full, after a minute of silence.
  *
- * Bounded: max entries, OF_TGID of one tgid. What finds no room is PROC_OTHER.
+ * Bounded: max entries, OF_TGID of one tgid. A process without room is counted in PROC_OTHER.
  */
 #include "daemon/core/cpu/cpu_int.h"
 
@@ -16,7 +16,7 @@
 #define SILENCE_NS (60 * NSEC_PER_SEC)
 #define AHEAD_NS   (60 * NSEC_PER_SEC)
 #define OF_TGID	   8u
-#define SWEEP	   8u /* entries looked at each slot */
+#define SWEEP	   8u /* entries examined each slot */
 #define PROCS_MIN  64u
 
 int ttmon_cpu_procs_init(struct cpu_procs *ps, uint32_t max)
@@ -103,7 +103,7 @@ static void unlink_ended(struct cpu_procs *ps, const struct cpu_proc *p)
 		ps->v[p->next].prev = p->prev;
 }
 
-/* The entry goes. Not while it has a row in the slot that is being filled. */
+/* Removes the entry. The caller makes sure that it has no row in the slot that is being filled. */
 static void retire(struct ttmon_cpu *c, uint32_t idx)
 {
 	struct cpu_procs *ps = &c->procs;
@@ -115,7 +115,7 @@ static void retire(struct ttmon_cpu *c, uint32_t idx)
 	if (head == idx && p->older == NO_PROC) {
 		ttmon_hmap_del(&ps->by_tgid, p->pub.tgid);
 	} else if (head == idx) {
-		/* In place: putting might want to grow the table. */
+		/* Changed in place: a put could have to grow the table, and that can fail. */
 		ps->by_tgid.v[ttmon_hmap_slot(&ps->by_tgid, p->pub.tgid)].val = p->older;
 	} else {
 		for (at = head; ps->v[at].older != idx; at = ps->v[at].older)
@@ -170,7 +170,7 @@ static void give_entry(struct cpu_procs *ps, uint32_t idx)
 	ps->free = idx;
 }
 
-/* Room for one more of this tgid: the oldest goes if there are too many. */
+/* Makes room for one more entry of this tgid: the oldest is removed if there are too many. */
 static bool make_room(struct ttmon_cpu *c, uint32_t tgid)
 {
 	struct cpu_procs *ps = &c->procs;
@@ -189,8 +189,8 @@ static bool make_room(struct ttmon_cpu *c, uint32_t tgid)
 }
 
 /*
- * By start, the newest first. The one after it has ended by now, and so has it if another is before
- * it.
+ * Inserts by start, the newest first. The older entry after it must have ended; so must this one if a
+ * newer one is before it.
  */
 static int link_entry(struct ttmon_cpu *c, uint32_t idx)
 {
@@ -261,13 +261,13 @@ uint32_t ttmon_cpu_procs_get(struct ttmon_cpu *c, uint32_t tgid, uint64_t start_
 	return make(c, tgid, start_ns, cls);
 }
 
-/* A freed RMID is that of the process in the slot of the free, and no longer. */
+/* A freed RMID counts for the process in the slot of the free, not after it. */
 uint16_t ttmon_cpu_procs_rmid(const struct ttmon_cpu *c, const struct cpu_proc *p)
 {
 	return p->rmid_freed && p->rmid_gen != c->rows.gen ? 0 : p->pub.rmid;
 }
 
-/* In the slot that is being filled, unless the record is of an earlier one. */
+/* The free counts in the slot that is being filled, unless the record is of an earlier one. */
 static void free_rmid(struct ttmon_cpu *c, uint32_t idx, uint64_t ns)
 {
 	struct cpu_proc *p = &c->procs.v[idx];
@@ -296,7 +296,7 @@ static void set_comm(struct cpu_proc *p, const char *comm)
 	p->pub.comm[TTMON_COMM_LEN - 1] = '\0';
 }
 
-/* Before the first slot has closed, stream time is that of the events. */
+/* Before the first slot has closed, stream time is the time of the events. */
 static void now(struct ttmon_cpu *c, uint64_t ts_ns)
 {
 	if (!c->started)
@@ -335,7 +335,10 @@ static void apply_free(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev, uint
 	ps->rmid_owner[ev->rmid] = NO_PROC;
 	if (idx == NO_PROC || !ps->v[idx].used || ps->v[idx].pub.rmid != ev->rmid)
 		return;
-	/* The public module's fork bug: a child's exit frees its parent's. */
+	/*
+	 * A bug of the public module: when a forked child exits, the RMID of its parent is freed. It is
+	 * ignored.
+	 */
 	if (ev->h.tgid && ev->h.tgid != ps->v[idx].pub.tgid) {
 		ps->rmid_owner[ev->rmid] = idx;
 		return;
@@ -343,7 +346,7 @@ static void apply_free(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev, uint
 	free_rmid(c, idx, ns);
 }
 
-/* Something newer is known of it: what this record says is over. */
+/* A newer record of it is known, so this record no longer holds. */
 static bool is_over(uint64_t known_ns, uint64_t ns)
 {
 	return known_ns && ttmon_before(ns, known_ns);
@@ -377,7 +380,7 @@ static void apply_rmid(struct ttmon_cpu *c, const struct ttmon_ev_rmid *ev)
 {
 	uint64_t ns = ttmon_rmid_when(ev), *newest;
 
-	/* As core/rmid: so far ahead is no time, and would make all that follow old. */
+	/* As in core/rmid: a time this far ahead is invalid, and would make all that follow look old. */
 	if (ev->rmid >= TTMON_RMID_LIMIT || (c->started && ttmon_before(c->now_ns + AHEAD_NS, ns)))
 		return;
 	newest = &c->procs.rmid_ns[ev->rmid];

@@ -2,13 +2,12 @@
 /*
  * rows.c: the rows of the slot that is being closed. Part of core/cpu (hot thread, pure).
  *
- * A process knows its row of this slot, so that adding to it needs no search. There is always room for
- * the rows that are not about one process; what finds no room for a row of its own goes into the row
- * of class OTHER.
+ * An entry holds the number of its row in this slot, so that adding needs no search. The fixed rows
+ * always have room; a process without room for a row is added to the row of class OTHER.
  */
 #include "daemon/core/cpu/cpu_int.h"
 
-#define ROWS_MIN 64u /* and a power of two */
+#define ROWS_MIN 64u /* a power of two */
 #define MOST_NS	 ((1ULL << 62) - 1)
 
 int ttmon_cpu_rows_init(struct cpu_rows *rs)
@@ -30,7 +29,7 @@ void ttmon_cpu_rows_fini(struct cpu_rows *rs)
 	free(rs->out);
 }
 
-/* What is needed when the slot closes is allocated here, where there is a way out. */
+/* Memory that the close needs is allocated here, where a failure can still be handled. */
 static int grow(struct cpu_rows *rs)
 {
 	uint32_t cap = rs->cap * 2;
@@ -54,8 +53,8 @@ static int grow(struct cpu_rows *rs)
 }
 
 /*
- * Member by member: a whole structure would be cleared by a string instruction, the dearest of all
- * here. finish_row() sets the rest.
+ * Member by member: the compiler would clear a whole structure with a string instruction, the slowest
+ * step of this function. finish_row() sets the rest.
  */
 static void clear(struct ttmon_slot_row *r)
 {
@@ -137,7 +136,7 @@ void ttmon_cpu_rows_put(struct ttmon_cpu *c, const struct ttmon_cpu_who *who, co
 		r->flags |= TTMON_ROW_CTR_UNKNOWN;
 	if (who->flags & TTMON_WHO_SCALED)
 		r->flags |= TTMON_ROW_CTR_SCALED;
-	/* Not of a row that is late: another may have that RMID now. */
+	/* Not from a late piece: another process may have that RMID now. */
 	if (who->rmid && proc >= PROC_FIXED && (piece->ns || !piece->late_ns))
 		r->rmid = who->rmid;
 	for (unsigned int i = 0; piece->ctr && i < TTMON_CTR_MAX; i++)
@@ -156,8 +155,8 @@ static int by_key(const void *va, const void *vb)
 }
 
 /*
- * Rows are in the order in which their processes came up, which the same stream makes the same: ties
- * need nothing else.
+ * Rows lie in the order in which their processes first appeared, which is the same for the same
+ * stream: equal keys need no further rule.
  */
 static void sort(struct cpu_row_key *v, uint32_t n)
 {
@@ -204,7 +203,7 @@ static void finish_rdt(struct cpu_proc *p, const struct ttmon_slot_row *r)
 		p->pub.llc_bytes = r->llc_bytes;
 }
 
-/* Who it is, as of the slot's end, and what of it the process's sums get. */
+/* Identity of the process as of the slot's end, and what the process's sums get from the row. */
 static void finish_row(struct ttmon_cpu *c, struct cpu_row *row)
 {
 	struct cpu_proc *p = &c->procs.v[row->proc];

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * clock.c: see clock.h. Hot thread. Pairs and cycles are what a traced program says.
+ * clock.c: see clock.h. Hot thread. Pairs and cycles come from the traced program and are not trusted.
  *
  * The host's side of a pair is not exact: the program reads its clock, writes to the device over PCIe,
  * and the device takes its own clock when it sees that. PAIR_NS is assumed for that; where the
- * residuals say more, they count (clocksync.h).
+ * residuals are larger, they count (clocksync.h).
  *
  * A counter that was reset without new pairs shows in the runs: they are far before the ones seen so
- * far. Until BACK_RUNS of them agree they are reported by the envelope, then the pairs are forgotten.
+ * far. Until BACK_RUNS of them agree, such runs are placed by the envelope; then the pairs are
+ * dropped.
  */
 #include "daemon/core/dispatch/clock.h"
 
@@ -48,7 +49,10 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return ttmon_before(a, b) ? b - a : a - b;
 }
 
-/* 1 ticks were understood and taken, 0 they may be TSC, which is not known, -EINVAL neither. */
+/*
+ * 1: ticks were understood and the pair taken; 0: they may be TSC ticks, whose rate is not known yet;
+ * -EINVAL: neither.
+ */
 static int take_pair(struct ttmon_clocksync *sync, const struct ttmon_tsc *tsc, const struct raw_pair *raw)
 {
 	struct ttmon_sync_pair p = { .host_ns = raw->ticks, .cycles = raw->cycles, .error_ns = PAIR_NS };
@@ -108,7 +112,7 @@ bool ttmon_disp_clock_tsc(struct ttmon_disp_clock *c, const struct ttmon_tsc *ts
 	return pairs->sync.n > 0;
 }
 
-/* Did it end before the callback, and not long before? */
+/* True if the run ended before the callback, and not long before. */
 static bool can_be(const struct ttmon_tt_run *run)
 {
 	int64_t before = (int64_t)(run->seen_ns - run->end_ns);
@@ -129,7 +133,7 @@ static bool by_pairs(const struct ttmon_clocksync *sync, struct ttmon_tt_run *ru
 	return can_be(run);
 }
 
-/* The newest pair says where, the record how fast. */
+/* The newest pair gives the offset, the record the frequency. */
 static bool by_one_pair(const struct ttmon_clocksync *sync, struct ttmon_tt_run *run)
 {
 	const struct ttmon_sync_pair *p = &sync->pairs[(sync->head + sync->n - 1) % TTMON_SYNC_PAIRS];
@@ -154,7 +158,7 @@ static bool by_record(const struct ttmon_rec *rec, struct ttmon_tt_run *run)
 	return can_be(run);
 }
 
-/* Do the pairs speak of the counter that this run was timed with? */
+/* True if the pairs are of the counter that this run was timed with. */
 static bool same_counter(struct ttmon_disp_clock *c, const struct ttmon_rec *rec, bool account)
 {
 	struct ttmon_clocksync *sync = &c->pairs->sync;

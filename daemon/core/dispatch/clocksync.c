@@ -3,32 +3,34 @@
  * clocksync.c: see clocksync.h. Hot thread.
  *
  * A pair is taken into the ring if it can follow the last one: cycles went on, at a plausible
- * frequency, give or take a spike of the host (SPIKE_NS). What cannot is kept aside; TTMON_SYNC_RESET
- * such pairs in a row that can follow each other are a counter that was reset. A single one (low and
- * high half of the counter read apart) is an outlier.
+ * frequency, give or take a spike of the host (SPIKE_NS). One that cannot is kept aside;
+ * TTMON_SYNC_RESET such pairs in a row that can follow each other mean that the counter was reset. A
+ * single one is an outlier (for instance the low and high half of the counter were read at different
+ * times).
  *
  * The fit: median of the slopes between pairs half a window apart, median of the offsets, then twice:
- * leave out what lies further from the line than twice its own uncertainty (or four times the spread,
- * where the pairs are worse than they say), least squares over the rest. Where the newest STEP pairs
- * are all left out, the frequency has changed, and only they are kept; where no line goes through the
- * window (the frequency drifts), the older half is given up.
+ * leave out pairs further from the line than twice their own uncertainty (or four times the spread,
+ * where the pairs are worse than they claim), then least squares over the rest. Where the newest STEP
+ * pairs are all left out, the frequency has changed, and only they are kept; where no line goes
+ * through the window (the frequency drifts), the older half is dropped.
  *
  * All differences are taken as 64-bit integers first (cycle counts may pass 2^64) and only those
- * become doubles: with 2^63 cycles on the counter a nanosecond is still one.
+ * become doubles: with 2^63 cycles on the counter a nanosecond is still resolved.
  */
 #include "daemon/core/dispatch/clocksync.h"
 
-#define SPIKE_NS  2000000.0 /* what a host that was interrupted may be late */
+#define SPIKE_NS  2000000.0 /* how late a host that was interrupted may be */
 #define STEP	  8	    /* 5 % outliers make 8 in a row once in 2.5e10 pairs */
-#define TAIL	  3	    /* as many make the fit doubtful for what comes after */
+#define TAIL	  3	    /* as many make the fit doubtful for later times */
 #define MIN_HALVE 64
-#define VAGUE	  8.0 /* times the median uncertainty: a pair that says nothing */
+#define VAGUE	  8.0 /* times the median uncertainty: such a pair says nothing */
 #define OLD_NS	  NSEC_PER_SEC
 /*
- * One pair in 20 may be an outlier too small to be told: it moves the line by at most an eighth of E.
+ * One pair in 20 may be an outlier too small to be detected: it moves the line by at most an eighth of
+ * E.
  */
 #define SLACK		1.125
-#define ROUND_NS	2.0 /* host and cycles are whole numbers */
+#define ROUND_NS	2.0 /* host time and cycles are whole numbers */
 #define MAX_SLOPE_ERROR 0.1
 #define MAX_SPAN_NS	9.0e18
 
@@ -40,7 +42,7 @@ struct window {
 	uint32_t n, used;
 	/* y = slope * (x - mean_x) + mean_y */
 	double slope, mean_x, mean_y;
-	double spread; /* standard deviation as the median residual tells it */
+	double spread; /* standard deviation, estimated from the median residual */
 };
 
 static double absd(double x)
@@ -88,8 +90,8 @@ double ttmon_clocksync_ghz(const struct ttmon_clocksync *c)
 }
 
 /*
- * k-th smallest of finite numbers; changes their order. Expected linear time, and the pivot of sorted
- * ones is their middle.
+ * k-th smallest of finite numbers; changes their order. Expected linear time; the pivot of sorted
+ * numbers is their middle.
  */
 static double kth(double *v, uint32_t n, uint32_t k)
 {
@@ -121,7 +123,7 @@ static double kth(double *v, uint32_t n, uint32_t k)
 	return v[k];
 }
 
-/* The newest m pairs of the ring. */
+/* Loads the newest m pairs of the ring. */
 static void load(const struct ttmon_clocksync *c, struct window *w, uint32_t m)
 {
 	const struct ttmon_sync_pair *last = pair_at(c, c->n - 1);
@@ -226,7 +228,7 @@ static bool fit_window(const struct ttmon_clocksync *c, struct window *w, uint32
 	return true;
 }
 
-/* Give up all but the newest m pairs. */
+/* Drops all but the newest m pairs. */
 static void forget(struct ttmon_clocksync *c, uint32_t m)
 {
 	while (c->n > m) {
@@ -248,7 +250,7 @@ static uint32_t trailing(const struct window *w)
 	return k;
 }
 
-/* The line is w's from now on. */
+/* Takes w's line as the fit. */
 static void take(struct ttmon_clocksync *c, const struct window *w)
 {
 	const struct ttmon_sync_pair *last = pair_at(c, c->n - 1);
@@ -297,8 +299,8 @@ static void take(struct ttmon_clocksync *c, const struct window *w)
 }
 
 /*
- * No line goes through all of the window: a shorter one, if that makes a difference that chance does
- * not make (the residuals of a frequency that drifts fall with the square of the window, those of bad
+ * Where no line goes through the whole window, tries a shorter one and takes it if the gain is more
+ * than chance (the residuals of a drifting frequency fall with the square of the window, those of bad
  * pairs do not).
  */
 static bool fit_newest(const struct ttmon_clocksync *c, struct window *w)
@@ -334,7 +336,7 @@ static void fit(struct ttmon_clocksync *c)
 	take(c, &w);
 }
 
-/* May a be followed by b? */
+/* True if b may follow a. */
 static bool follows(const struct ttmon_clocksync *c, const struct ttmon_sync_pair *a, const struct ttmon_sync_pair *b)
 {
 	double dh = (double)(int64_t)(b->host_ns - a->host_ns), dc = (double)(int64_t)(b->cycles - a->cycles);
@@ -350,7 +352,10 @@ static void push(struct ttmon_clocksync *c, const struct ttmon_sync_pair *p)
 	c->fresh++;
 }
 
-/* A pair that does not go with the last one. True: it and those before it are the new ring. */
+/*
+ * Takes a pair that does not follow the last one. True: it and the odd ones before it are the new
+ * ring.
+ */
 static bool take_odd(struct ttmon_clocksync *c, const struct ttmon_sync_pair *p)
 {
 	struct ttmon_sync_pair odd[TTMON_SYNC_RESET];
@@ -371,7 +376,7 @@ static bool take_odd(struct ttmon_clocksync *c, const struct ttmon_sync_pair *p)
 	return true;
 }
 
-/* Not what the fit says: do not wait for more before the next one. */
+/* The pair contradicts the fit: the next fit does not wait for more pairs. */
 static bool surprising(const struct ttmon_clocksync *c, const struct ttmon_sync_pair *p)
 {
 	uint64_t host_ns, error_ns;
@@ -392,8 +397,8 @@ bool ttmon_clocksync_add(struct ttmon_clocksync *c, const struct ttmon_sync_pair
 
 		if (!follows(c, last, &p)) {
 			/*
-			 * Told before, or overtaken: nothing to learn. One from far before says that the last was
-			 * nonsense.
+			 * Reported before, or overtaken: nothing to learn. One from far before shows that the last pair
+			 * was invalid.
 			 */
 			if (p.cycles == last->cycles || (last->host_ns - p.host_ns < OLD_NS && follows(c, &p, last)))
 				return false;

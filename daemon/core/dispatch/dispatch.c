@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dispatch.c: see dispatch.h. Hot thread. Processes, counts and views; what becomes of profiler
- * records is in runs.c, what falls into which slot in slots.c.
+ * dispatch.c: see dispatch.h. Hot thread. Processes, counts and views; runs.c handles profiler
+ * records, slots.c splits work over slots.
  *
  * Counts are differences of sums that each record carries (sums.h), kept by (process, device, CPU).
- * Facts come when they are made, events when their slot closes, so TT_SUMS may run ahead of events
- * that it has counted already: those add nothing and are told one by one all the same.
+ * Facts come when they are made, events when their slot closes, so TT_SUMS may include events that
+ * come later: those add nothing to the counts and are still reported one by one.
  *
  * A process is (tgid, start time). Its entries stay when it has ended, so that sums read afterwards
- * find what they are to be compared with; of ended processes the last DISP_ENDED are kept, up to
- * DISP_ENDED_MORE more until they are forgotten together.
+ * can be compared with the earlier ones. The last DISP_ENDED ended processes are kept; DISP_ENDED_MORE
+ * more may accumulate before they are removed together.
  *
- * Slots: ttmon_dispatch_slot() says what the slot that closes counted, all kinds of dispatch, and the
- * device time told in it (slots.c says how that is split). What ttmon_dispatch_finish() tells is in
- * the sums of a slot asked for after it, if any is.
+ * Slots: ttmon_dispatch_slot() returns the dispatches of all kinds counted in the slot that closes,
+ * and the device time reported in it (see slots.c for the split). What ttmon_dispatch_finish() reports
+ * is in the sums of the slot that is requested after it, if any is.
  */
 #include <ttmon/family.h>
 
@@ -80,8 +80,8 @@ void ttmon_dispatch_free(struct ttmon_dispatch *d)
 	free(d);
 }
 
-/* Room for one more of size bytes. */
-/* The key is there. */
+/* Makes room for one more element of size bytes. */
+/* The caller knows that the key is in the map. */
 static void move_to(struct ttmon_hmap *m, uint64_t key, uint64_t idx)
 {
 	m->v[ttmon_hmap_slot(m, key)].val = idx;
@@ -99,7 +99,7 @@ static void set_start(const struct ttmon_dispatch *d, struct disp_proc *proc)
 	if (val == TTMON_HMAP_NONE)
 		return;
 	proc->start_ns = val >> 1;
-	/* What it dispatched before its probes were active was not counted. */
+	/* Dispatches made before its probes were active were not counted. */
 	proc->exact = val & 1 && (blind == TTMON_HMAP_NONE || ttmon_before(blind, proc->start_ns));
 }
 
@@ -142,7 +142,7 @@ static bool is_gone(void *ctx, uint32_t serial)
 	return !ttmon_disp_proc_by_serial(ctx, serial);
 }
 
-/* Entries of processes that are no more go, the others move together. */
+/* Removes the entries of processes that are gone and closes the gaps between the others. */
 static void compact(struct ttmon_dispatch *d)
 {
 	size_t k = 0;
@@ -184,7 +184,7 @@ static void compact(struct ttmon_dispatch *d)
 	ttmon_disp_progs_drop(d->progs, is_gone, d);
 }
 
-/* Forget the ended processes that are too many. */
+/* Removes the oldest ended processes where there are too many. */
 static void forget(struct ttmon_dispatch *d)
 {
 	size_t k = 0, too_many = d->nr_ended - DISP_ENDED;
@@ -254,7 +254,7 @@ void ttmon_dispatch_on_proc(struct ttmon_dispatch *d, const struct ttmon_ev_proc
 	}
 	if (d->starts.n >= DISP_STARTS)
 		ttmon_hmap_fini(&d->starts);
-	/* Without it the start of a process is not known. */
+	/* If this fails, the start of the process stays unknown. */
 	if (ttmon_hmap_put(&d->starts, ev->h.tgid, start_ns << 1 | whole))
 		d->refused++;
 }
@@ -275,7 +275,7 @@ void ttmon_dispatch_on_blind(struct ttmon_dispatch *d, const struct ttmon_ev_bli
 
 /* ---- counts ---- */
 
-/* -1: there cannot be another one. */
+/* -1: no room for another one. */
 static int64_t sum_get(struct ttmon_dispatch *d, const struct disp_proc *proc, uint64_t device)
 {
 	uint64_t key = ttmon_mix64(device ^ ttmon_mix64(proc->serial)), idx;
@@ -327,9 +327,9 @@ static void resolve_chip(const struct ttmon_dispatch *d, size_t idx)
 }
 
 /*
- * An event that stands for n dispatches, those before it that were not told too. Which run is of which
- * dispatch is known only as long as each is told. (Not by sums that the daemon read: these come before
- * events of the same dispatches do.)
+ * An event that stands for n dispatches: itself and those before it that were not reported one by one.
+ * Runs can be matched with dispatches only while each dispatch is reported. (Sums that the daemon read
+ * are not used here: they come before the events of the same dispatches.)
  */
 static void follow_enqueues(struct disp_proc *proc, uint64_t device, unsigned int kind, uint64_t n)
 {
@@ -361,7 +361,8 @@ static void add_counts(struct ttmon_dispatch *d, const struct disp_proc *proc, s
 }
 
 /*
- * Sums of a process for a device on a CPU. ev: the dispatch that told them, NULL if it was the daemon.
+ * Counts the sums of a process for a device on a CPU. ev: the dispatch that carried them, NULL if the
+ * daemon read them.
  */
 static void count(struct ttmon_dispatch *d, const struct ttmon_event *h, uint32_t cpu, uint64_t device,
 		  uint8_t dev_kind, const __u64 *sums, const struct ttmon_ev_tt_dispatch *ev)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * dispatch_int.h: what the parts of the dispatch side share. Not for others.
+ * dispatch_int.h: shared by the files of core/dispatch; not included elsewhere.
  *
- *   dispatch.c   processes, counts, views, what each event is for
+ *   dispatch.c   processes, counts, views, handlers of events
  *   runs.c  profiler records: layout, clock, waiting, envelope
- *   slots.c device time by slot, and who did what in a slot
+ *   slots.c device time by slot, and rows of a slot
  *
  * Processes, devices and clocks have serial numbers that are never used again: tables are keyed by
- * them, and places in the arrays may change when ended processes are forgotten.
+ * them, and places in the arrays may change when ended processes are removed.
  */
 #ifndef TTMON_DISP_INT_H
 #define TTMON_DISP_INT_H
@@ -28,14 +28,14 @@
 #define DISP_CLOCKS	4096
 #define DISP_PROGRAMS	65536
 #define DISP_ENDED	256
-#define DISP_ENDED_MORE 32 /* ended processes are forgotten this many at a time */
-#define DISP_JUDGES	4  /* libraries of a process */
+#define DISP_ENDED_MORE 32 /* ended processes are removed this many at a time */
+#define DISP_JUDGES	4  /* libraries of a process with a judge */
 #define DISP_ENQUEUED	64
 #define DISP_WAITING	4096
-#define DISP_PAIRS_MS	64 /* of a process in a millisecond: each may cost a fit */
+#define DISP_PAIRS_MS	64 /* pairs of a process in a millisecond: each may cost a fit */
 #define DISP_WAIT_NS	(2 * NSEC_PER_SEC)
 #define DISP_OPEN	1024 /* runs that end after the newest event */
-#define DISP_ROWS	512  /* (process, device) of a slot, before they are told */
+#define DISP_ROWS	512  /* rows (process, device) of a slot, before they are reported */
 #define DISP_PLACES	(2 * DISP_ROWS)
 
 struct disp_judge {
@@ -43,11 +43,11 @@ struct disp_judge {
 	struct ttmon_rec_judge j;
 };
 
-/* A dispatch that brings a program to a device, one by one. */
+/* A dispatch that brings a program to a device, kept one by one. */
 struct disp_enqueued {
 	uint64_t ts_ns;
 	uint64_t device;
-	uint64_t nth; /* how many of the process there were, this one too */
+	uint64_t nth; /* number of the dispatch within the process, from 1 */
 };
 
 struct disp_proc {
@@ -55,23 +55,23 @@ struct disp_proc {
 	uint64_t start_ns, end_ns;
 	bool ended, forget;
 	/*
-	 * The nth run of a device belongs to the nth dispatch: no dispatch was missed, none was a trace, and
-	 * they are for one device.
+	 * True while the nth run of a device belongs to the nth dispatch: no dispatch was missed, none was a
+	 * trace, and all are for one device.
 	 */
 	bool exact;
 	bool has_device;
 	uint64_t device;
 	uint64_t enqueues;
-	struct disp_enqueued enq[DISP_ENQUEUED]; /* ring: the newest nr_enq */
+	struct disp_enqueued enq[DISP_ENQUEUED]; /* ring of the newest nr_enq */
 	uint64_t nr_enq;
 	struct disp_judge judges[DISP_JUDGES];
 	uint32_t nr_judges;
 	uint32_t waiting;
 	uint64_t ms, ms_pairs; /* pairs in this millisecond */
-	uint64_t dropped;      /* told with a record that led to no clock */
+	uint64_t dropped;      /* reported with a record that led to no clock */
 };
 
-/* Beside struct ttmon_tt_dispatch_sum. */
+/* Parallel to struct ttmon_tt_dispatch_sum. */
 struct disp_sum_extra {
 	uint32_t proc, serial;
 	uint32_t logical; /* of the first device */
@@ -84,10 +84,10 @@ struct disp_cpu {
 	struct ttmon_disp_cpu c;
 };
 
-/* Beside struct ttmon_tt_clock. */
+/* Parallel to struct ttmon_tt_clock. */
 struct disp_clock_extra {
 	uint32_t proc, serial;
-	uint64_t first_ns; /* first record */
+	uint64_t first_ns; /* time of the first record */
 	uint32_t waiting;
 	struct ttmon_disp_clock c;
 };
@@ -98,11 +98,11 @@ struct disp_waiting {
 	uint32_t proc; /* serial */
 	uint8_t what;  /* enum disp_wait */
 	bool accounted;
-	uint64_t nth; /* of its clock's runs */
+	uint64_t nth; /* number of the run within its clock */
 	struct ttmon_ev_tt_program ev;
 };
 
-/* Whom something is booked for. */
+/* The process and device that work is counted for. */
 struct disp_who {
 	uint32_t proc; /* serial */
 	uint32_t tgid, logical, chip;
@@ -123,9 +123,9 @@ struct ttmon_dispatch {
 	struct ttmon_dispatch_cfg cfg;
 	struct ttmon_dispatch_ops ops;
 	void *ctx;
-	uint32_t unprobed; /* of all libraries */
-	uint64_t now_ns;   /* newest event */
-	bool begun;	   /* now_ns means something */
+	uint32_t unprobed; /* of all libraries, bits as ttmon_dispatch_unprobed() */
+	uint64_t now_ns;   /* time of the newest event */
+	bool begun;	   /* now_ns is valid */
 	uint64_t clock_ns; /* begin of the capture, 0: unknown */
 	uint64_t generation, refused;
 	uint32_t serial;
@@ -133,8 +133,8 @@ struct ttmon_dispatch {
 	struct disp_proc **procs; /* in order of appearance */
 	size_t nr_procs, cap_procs, nr_ended;
 	struct ttmon_hmap by_tgid, by_serial;
-	struct ttmon_hmap starts; /* tgid: start_ns, as announced */
-	struct ttmon_hmap blind;  /* tgid: when the probes of something that it had mapped before became active */
+	struct ttmon_hmap starts; /* by tgid: start_ns, as announced */
+	struct ttmon_hmap blind;  /* by tgid: when the probes of a library that was mapped earlier became active */
 
 	struct ttmon_tt_dispatch_sum *sums;
 	struct disp_sum_extra *sums_x;
@@ -151,7 +151,8 @@ struct ttmon_dispatch {
 
 	struct ttmon_tsc tsc;
 	struct ttmon_disp_progs *progs;
-	uint8_t slot_sync[TTMON_TT_SLOTS]; /* 0: unknown whether pairs can come, 1: yes, 2: no */
+	/* by library: 0: unknown whether pairs can come, 1: they can, 2: they cannot */
+	uint8_t slot_sync[TTMON_TT_SLOTS];
 
 	struct disp_waiting *waiting; /* ring */
 	uint32_t wait_head, nr_waiting;
@@ -162,7 +163,7 @@ struct ttmon_dispatch {
 	struct disp_row rows[DISP_ROWS]; /* of this slot */
 	uint32_t nr_rows;
 	uint16_t row_at[DISP_PLACES]; /* 1 + index in rows, by hash; 0: none */
-	uint64_t next_slot;	      /* after the one that closed last */
+	uint64_t next_slot;	      /* number of the slot after the one that closed last */
 };
 
 static inline uint64_t ttmon_disp_key(uint32_t a, uint32_t b)
@@ -174,15 +175,15 @@ struct disp_proc *ttmon_disp_proc_get(struct ttmon_dispatch *d, uint32_t tgid);
 struct disp_proc *ttmon_disp_proc_by_serial(const struct ttmon_dispatch *d, uint32_t serial);
 
 /* runs.c */
-/* Records that waited too long by now_ns; all: every one that waits. */
+/* Handles records that have waited too long by now_ns; all: every waiting record. */
 void ttmon_disp_expire(struct ttmon_dispatch *d, bool all);
-/* Those of processes that gone() says, as they are. */
+/* Reports the waiting records of an ended process as they are. */
 void ttmon_disp_flush(struct ttmon_dispatch *d, const struct disp_proc *proc);
 
 /* slots.c */
 void ttmon_disp_book(struct ttmon_dispatch *d, const struct disp_who *who, uint64_t from_ns, uint64_t to_ns);
 void ttmon_disp_book_dispatches(struct ttmon_dispatch *d, const struct disp_who *who, uint64_t n);
-/* Device time up to end_ns leaves the runs that are open. */
+/* Device time up to end_ns is counted and leaves the open runs. */
 void ttmon_disp_close_open(struct ttmon_dispatch *d, uint64_t end_ns, bool all);
 void ttmon_disp_tell_rows(struct ttmon_dispatch *d, uint64_t slot_no);
 

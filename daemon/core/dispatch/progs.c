@@ -2,10 +2,10 @@
 /*
  * progs.c: see progs.h. Hot thread.
  *
- * The kernels of a program come one by one, the first with number 0, and may be told again later. What
- * is told is held against the text so far: as long as it goes along with it, nothing is new; where it
- * ends earlier, the text grows; where it differs, the text is another one and the id means another
- * program. Texts are kept once however many ids share them.
+ * The kernels of a program are reported one by one, the first with number 0, and may be reported again
+ * later. Each name is compared with the text so far: where it matches, nothing changes; where the text
+ * ends, it grows; where it differs, the id now means another program with a new text. A text that
+ * several ids share is kept once.
  */
 #include "daemon/core/dispatch/progs.h"
 
@@ -15,17 +15,17 @@
 #include "lib/base/hash.h"
 #include "lib/base/hmap.h"
 
-#define TEXT_MAX  512 /* with its NUL */
+#define TEXT_MAX  512 /* with the NUL */
 #define MAX_TEXTS 16384
 #define MAX_NAMES 65536
 #define NO_TEXT	  UINT32_MAX
 #define SEPARATOR ", "
 
-/* What an id of a process is made of. */
+/* The kernels that an id of a process stands for. */
 struct named {
 	uint64_t key; /* process, program */
 	uint32_t text;
-	uint32_t told; /* bytes of it that the last telling has gone along with */
+	uint32_t told; /* bytes of the text that the current reports have matched so far */
 };
 
 struct extra {
@@ -34,7 +34,7 @@ struct extra {
 	uint32_t text;
 };
 
-/* serial: grows from one to the next, never used again. */
+/* serial: increases from one text to the next, never reused. */
 struct text {
 	char *s;
 	uint32_t serial;
@@ -43,7 +43,7 @@ struct text {
 struct ttmon_disp_progs {
 	uint32_t max;
 	struct ttmon_tt_program *v;
-	struct extra *x; /* beside v */
+	struct extra *x; /* parallel to v */
 	size_t n, cap;
 	struct ttmon_hmap by_key; /* newest entry */
 
@@ -54,7 +54,7 @@ struct ttmon_disp_progs {
 	struct text *texts;
 	uint32_t serial;
 	size_t nr_texts, cap_texts;
-	struct ttmon_hmap by_text; /* hash */
+	struct ttmon_hmap by_text; /* by hash of the text */
 };
 
 static uint64_t make_key(uint32_t a, uint32_t b)
@@ -123,7 +123,7 @@ static int intern(struct ttmon_disp_progs *p, const char *text, uint32_t *ret)
 	return 0;
 }
 
-/* Does text begin with these len bytes, as whole names? */
+/* True if text begins with these len bytes, as whole names. */
 static bool begins(const char *text, const char *with, size_t len)
 {
 	return strncmp(text, with, len) == 0 && (text[len] == 0 || strncmp(text + len, SEPARATOR, 2) == 0);
@@ -163,7 +163,7 @@ int ttmon_disp_progs_kernel(struct ttmon_disp_progs *p, uint32_t proc, const str
 	if (err)
 		return err;
 	if (ev->nth > 0) {
-		/* What came before it was lost. */
+		/* The kernels before it were lost. */
 		if (n->text == NO_TEXT)
 			return 0;
 		len = n->told;
@@ -289,7 +289,7 @@ int ttmon_disp_progs_run(struct ttmon_disp_progs *p, uint32_t proc, uint32_t clo
 	return 0;
 }
 
-/* The key is there. */
+/* The caller knows that the key is in the map. */
 static void move_to(struct ttmon_hmap *m, uint64_t key, uint64_t idx)
 {
 	m->v[ttmon_hmap_slot(m, key)].val = idx;
@@ -302,11 +302,14 @@ static void keep_text(struct ttmon_disp_progs *p, uint32_t at, uint32_t to)
 	p->texts[to] = p->texts[at];
 	while (ttmon_hmap_get(&p->by_text, hash) != TTMON_HMAP_NONE)
 		hash++;
-	/* No memory: the same text may be kept twice, nothing else. */
+	/* Out of memory: the same text may be kept twice, which does no other harm. */
 	(void)!ttmon_hmap_put(&p->by_text, hash, to);
 }
 
-/* Texts that nobody has any more go, or a service would have no room for new ones some day. */
+/*
+ * Removes texts that no id uses any more; otherwise a service would some day have no room for new
+ * ones.
+ */
 static void drop_texts(struct ttmon_disp_progs *p)
 {
 	_cleanup_free_ uint32_t *to = calloc(p->nr_texts + 1, sizeof(*to));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * record.c: see record.h. Hot thread. Words of a traced program's memory: any of them may be anything.
+ * record.c: see record.h. Hot thread. The words are memory of a traced program and may hold any value.
  *
- * Each layout has a score. What fits one layout alone counts for it (a vector of 32-byte strings, a
- * pointer with a small count, a chip that is not 0, a clock that leads to the callback's time), what
- * cannot be counts against it. The judge settles when one is well ahead, or after SETTLE_RECORDS or
- * SETTLE_NS with the best there is; it goes on judging, so that a process whose first records say
- * nothing (chip 0, no kernels: all layouts give the same) is understood when a telling one comes.
+ * Each layout has a score. A value that fits only one layout counts for it (a vector of 32-byte
+ * strings, a pointer with a small count, a chip that is not 0, a clock that leads to the callback's
+ * time), an impossible value counts against it. The judge settles when one is well ahead, or after
+ * SETTLE_RECORDS or SETTLE_NS with the best score so far. It keeps scoring, so that a process whose
+ * first records fit all layouts alike (chip 0, no kernels) is understood when a record comes that fits
+ * only one of them.
  *
  * A clock_sync is believed record by record: the time that it gives must lie within NEAR_NS before the
  * callback.
@@ -21,8 +22,8 @@
 #define SETTLE_NS      NSEC_PER_SEC
 #define AHEAD	       4
 #define SCORE_MAX      64
-#define NEAR_NS	       60e9 /* a receiver thread that was not run */
-#define AFTER_NS       10e6 /* clocks do not agree better than this */
+#define NEAR_NS	       60e9 /* the receiver thread may not have run for so long */
+#define AFTER_NS       10e6 /* clocks agree no better than this */
 #define MAX_KERNELS    4096
 #define STRING_BYTES   32
 
@@ -44,7 +45,7 @@ static double as_double(uint64_t w)
 	return d;
 }
 
-/* A pointer of user space to things that hold pointers. */
+/* A user-space pointer to objects that hold pointers. */
 static bool is_pointer(uint64_t w)
 {
 	return w >= 0x1000 && w < 1ULL << 56 && w % 8 == 0;
@@ -60,8 +61,8 @@ enum ttmon_rec_err ttmon_rec_check(const __u64 w[8])
 	if (!(ghz >= GHZ_LO && ghz <= GHZ_HI))
 		return TTMON_REC_BAD;
 	/*
-	 * tt-metal's own handlers skip these: they come while the device's clock starts, and where a schema
-	 * has no end.
+	 * tt-metal's own handlers skip these: they come while the device's clock starts, and from a schema
+	 * without an end.
 	 */
 	if (w[2] < w[1])
 		return TTMON_REC_UNTIMED;
@@ -70,7 +71,7 @@ enum ttmon_rec_err ttmon_rec_check(const __u64 w[8])
 	return TTMON_REC_OK;
 }
 
-/* {pointer, count}: 1 yes, 0 empty, -1 cannot be */
+/* {pointer, count}: 1 plausible, 0 empty, -1 impossible */
 static int span(uint64_t ptr, uint64_t count)
 {
 	if (count == 0)
@@ -78,7 +79,7 @@ static int span(uint64_t ptr, uint64_t count)
 	return count <= MAX_KERNELS && is_pointer(ptr) ? 1 : -1;
 }
 
-/* {begin, end, end of storage} of strings */
+/* {begin, end, end of storage} of strings, likewise */
 static int vector(uint64_t begin, uint64_t end, uint64_t storage)
 {
 	if (!begin)
@@ -103,15 +104,13 @@ static void add_score(struct ttmon_rec_judge *j, unsigned int layout, int d)
 	j->score[layout] = (int16_t)(sum > SCORE_MAX ? SCORE_MAX : sum < -SCORE_MAX ? -SCORE_MAX : sum);
 }
 
-/*
- * Distances of records that have no clock_sync: a fixed end, or queue and stream behind the kernels.
- */
+/* Sizes of records that have no clock_sync: a fixed end, or queue and stream behind the kernels. */
 static bool is_plain_stride(uint8_t stride)
 {
 	return stride == 48 || stride == 56 || stride == 72 || stride == 80;
 }
 
-/* How well a record goes with a layout, -1 and below: it does not. */
+/* How well a record fits a layout; -1 and below: not at all. */
 static int judge_chip32(const __u64 w[8], bool batch)
 {
 	int v = vector(w[5], w[6], w[7]);
@@ -139,7 +138,7 @@ static int judge_sync32(const __u64 w[8], uint8_t stride, uint64_t seen_ns)
 	score = (high(w[0]) ? 1 : 0) + (s ? 2 : 0);
 	if (sync_near(w[2], w[4], as_double(w[3]), seen_ns) && (int64_t)w[5] >= 0)
 		return score + 8;
-	/* Not synchronized yet is a reason, another number is none. */
+	/* A record that is not synchronized yet has zeros here; any other number contradicts the layout. */
 	return w[4] || w[5] ? -2 : score;
 }
 
@@ -155,7 +154,7 @@ static void settle(struct ttmon_rec_judge *j, bool force)
 			second = i;
 		}
 	}
-	/* All of it contradicts all layouts: one that is not known. */
+	/* The records contradict all layouts, so theirs is not known. */
 	if (j->score[best] < 0) {
 		j->settled = false;
 		return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * record.h: what the words of a real-time profiler record mean. Pure; no allocation.
+ * record.h: decodes the words of a real-time profiler record. Pure; no allocation.
  *
  *   byte   CHIP32            SYNC32                  KERNELS32
  *   0      program id u32    program id u32          program id u32
@@ -13,12 +13,12 @@
  *   48                       kernels {ptr, count}    queue u32, stream u32, or the end
  *   56                                               in records of 72 and 80 bytes: sequence, schema, type, losses
  *
- * Source: tt-metal, experimental/realtime_profiler.hpp of 2026. No record says which it is, and what
- * lies in a gap is whatever was there, so each (process, library) has a judge that looks at several:
- * chips are small, pointers look like pointers and agree with their counts, a clock_sync must lead to
- * a time shortly before the callback, and the distance of records in a batch is that of a known
- * layout. A layout is certain when its score is ahead of all others' (ttmon_rec_is_certain()). Where
- * it is not, a record is taken only if the others would say the same of it.
+ * Source: tt-metal, experimental/realtime_profiler.hpp of 2026. No record names its layout, and gaps
+ * hold arbitrary bytes. So each (process, library) has a judge that examines several records: chips
+ * are small, pointers look like pointers and agree with their counts, a clock_sync must lead to a time
+ * shortly before the callback, and the distance of records in a batch is that of a known layout. A
+ * layout is certain when its score is ahead of all others' (ttmon_rec_is_certain()). Where it is not,
+ * a record is taken only if the other fitting layouts give the same values.
  */
 #ifndef TTMON_DISP_RECORD_H
 #define TTMON_DISP_RECORD_H
@@ -38,15 +38,15 @@ enum ttmon_rec_layout {
 		TTMON_REC_LAYOUTS
 };
 
-/* Chips of a process: more is not a chip. */
+/* Most chips of a process: a larger number is no chip. */
 #define TTMON_REC_CHIPS 256
 
 struct ttmon_rec_judge {
 	int16_t score[TTMON_REC_LAYOUTS];
-	uint32_t seen;	  /* records looked at */
-	uint64_t from_ns; /* of the first */
+	uint32_t seen;	  /* records examined */
+	uint64_t from_ns; /* time of the first */
 	bool settled;
-	uint8_t layout; /* enum ttmon_rec_layout, once settled; may change if later records say otherwise */
+	uint8_t layout; /* enum ttmon_rec_layout, once settled; later records may change it */
 };
 
 struct ttmon_rec {
@@ -54,7 +54,7 @@ struct ttmon_rec {
 	uint32_t chip;
 	uint64_t start, end; /* cycles, end >= start unless it is UNTIMED */
 	double ghz;
-	/* clock_sync, where the record has one that can be believed: host time = (cycles - offset) / ghz */
+	/* clock_sync, where the record has a credible one: host time = (cycles - offset) / ghz */
 	bool has_sync;
 	int64_t offset;
 	uint64_t error_ns;
@@ -63,29 +63,29 @@ struct ttmon_rec {
 enum ttmon_rec_err {
 	TTMON_REC_OK,
 	TTMON_REC_SKIP,	    /* program id 0: no program */
-	TTMON_REC_BAD,	    /* numbers that make no sense */
-	TTMON_REC_UNTIMED,  /* it ran, and when is not known: no end (0), or one before its start */
-	TTMON_REC_DOUBTFUL, /* another layout fits as well, and would say something else of it */
+	TTMON_REC_BAD,	    /* impossible values */
+	TTMON_REC_UNTIMED,  /* it ran, but when is unknown: no end (0), or an end before its start */
+	TTMON_REC_DOUBTFUL, /* another layout fits as well and gives other values */
 	TTMON_REC_UNKNOWN   /* layout not settled yet */
 };
 
-/* Is this a record at all? The words that every layout has: OK, SKIP, BAD or UNTIMED. */
+/* Checks the words that every layout has: OK, SKIP, BAD or UNTIMED. */
 enum ttmon_rec_err ttmon_rec_check(const __u64 w[8]);
 /*
- * A record that is OK, for the judge. batch: it came in one with others, which only the newer layouts
- * do.
+ * Adds an OK record to the judge's scores. batch: it came together with others, which only the newer
+ * layouts do.
  */
 void ttmon_rec_judge_add(struct ttmon_rec_judge *j, const struct ttmon_ev_tt_program *ev, bool batch);
-/* Stream time went on: a judge that cannot tell goes by what it has. */
+/* Stream time has advanced: an undecided judge settles for the best score when the time is up. */
 void ttmon_rec_judge_tick(struct ttmon_rec_judge *j, uint64_t now_ns);
-/* Is the layout that was settled on ahead of all others? */
+/* True if the score of the settled layout is ahead of all others. */
 bool ttmon_rec_is_certain(const struct ttmon_rec_judge *j);
-/* "chip32", ...: as the table above; NULL: none was settled on. */
+/* "chip32" and so on, the layouts of the table above; NULL: none is settled. */
 const char *ttmon_rec_layout_name(const struct ttmon_rec_judge *j);
 /* OK, BAD, DOUBTFUL or UNKNOWN. seen_ns: time of the callback. */
 enum ttmon_rec_err ttmon_rec_parse(const struct ttmon_rec_judge *j, const __u64 w[8], uint64_t seen_ns,
 				   struct ttmon_rec *ret);
-/* Host time of a cycle count by a record's clock_sync; false: none. */
+/* Host time of a cycle count by a record's clock_sync; false: the record has none. */
 bool ttmon_rec_host_ns(const struct ttmon_rec *r, uint64_t cycles, uint64_t *host_ns);
 
 #endif

@@ -2,20 +2,21 @@
 /*
  * runs.c: records of the real-time profiler become runs on the host's clock. Hot thread.
  *
- * A record waits as long as its layout is not settled (record.h), and for a clock during the first
- * DISP_WAIT_NS of its device's records, unless the library has nothing that tells pairs. At most
- * DISP_WAITING wait: the oldest goes first, and what waited in vain is told by its envelope.
+ * A record waits until its layout is settled (record.h). It also waits for a clock during the first
+ * DISP_WAIT_NS of its device's records, unless the library has no function that reports pairs. At most
+ * DISP_WAITING records wait: the oldest leaves first, and a record that waited in vain is placed by
+ * its envelope.
  *
- * The envelope: the run ended when the callback came, at the latest. It began after it was enqueued;
- * which dispatch that was is known only where the nth run of a device is the nth dispatch of its
- * process (struct disp_proc.exact). Elsewhere error_ns is UINT64_MAX.
+ * The envelope: the run ended before the callback came. It began after it was enqueued; which dispatch
+ * that was is known only where the nth run of a device is the nth dispatch of its process (struct
+ * disp_proc.exact). Elsewhere error_ns is UINT64_MAX.
  */
 #include "daemon/core/dispatch/dispatch_int.h"
 #include "lib/base/grow.h"
 
 #define DEVICES TTMON_TT_MESH_MAX
 
-/* -1: there cannot be another one. */
+/* -1: no room for another one. */
 static int64_t clock_get(struct ttmon_dispatch *d, const struct disp_proc *proc, uint32_t logical)
 {
 	uint64_t key = ttmon_disp_key(proc->serial, logical), idx = ttmon_hmap_get(&d->by_clock, key);
@@ -45,7 +46,7 @@ static void missed(struct ttmon_dispatch *d, const struct disp_proc *proc, uint6
 
 static void refuse(struct ttmon_dispatch *d, const struct disp_proc *proc, enum ttmon_rec_err why)
 {
-	/* Whose it is cannot be known. */
+	/* The device that the dropped records are of is unknown. */
 	int64_t idx = clock_get(d, proc, TTMON_TT_NO_LOGICAL);
 
 	if (idx < 0) {
@@ -83,7 +84,7 @@ static bool is_for(const struct ttmon_dispatch *d, const struct disp_proc *proc,
 	return n == 0;
 }
 
-/* When the nth dispatch of the process was enqueued, at the earliest. 0: unknown. */
+/* Earliest time at which the nth dispatch of the process can have been enqueued. 0: unknown. */
 static uint64_t enqueued_after(const struct disp_proc *proc, uint64_t nth)
 {
 	uint64_t at = 0;
@@ -160,7 +161,9 @@ static bool may_wait(const struct ttmon_dispatch *d, const struct disp_clock_ext
 	       ttmon_before(d->now_ns, x->first_ns + DISP_WAIT_NS) && (!x->c.pairs || ttmon_disp_clock_waits(&x->c));
 }
 
-/* Tell it, or say what it has to wait for. force: it has waited long enough. */
+/*
+ * Reports the record as a run, or returns what it has to wait for. force: it has waited long enough.
+ */
 static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *w, bool force)
 {
 	const struct ttmon_ev_tt_program *ev = &w->ev;
@@ -199,7 +202,7 @@ static enum disp_wait try_record(struct ttmon_dispatch *d, struct disp_waiting *
 	if (ttmon_rec_check(ev->w) == TTMON_REC_UNTIMED) {
 		d->clocks[idx].untimed++;
 		missed(d, proc, 1);
-		proc->exact = false; /* whether a dispatch belongs to it is not known */
+		proc->exact = false; /* from now on a run can no longer be matched with its dispatch */
 		d->generation++;
 		return DISP_DONE;
 	}
@@ -238,7 +241,7 @@ static void retry(struct ttmon_dispatch *d, struct disp_waiting *w, bool force)
 		proc->waiting--;
 }
 
-/* Something has come that records of this process may have waited for. */
+/* Tries the records of this process again, since something came that they may have waited for. */
 static void pump(struct ttmon_dispatch *d, const struct disp_proc *proc, bool force)
 {
 	for (uint32_t i = 0; proc->waiting && i < d->nr_waiting; i++) {
@@ -285,7 +288,7 @@ void ttmon_disp_expire(struct ttmon_dispatch *d, bool all)
 			ttmon_rec_judge_tick(j, d->now_ns + (all ? DISP_WAIT_NS : 0));
 			if (j->settled && !over) {
 				pump(d, proc, false);
-				/* It waits for something else from now on, or is gone. */
+				/* The record now waits for something else, or is gone. */
 				if (d->nr_waiting && waiting_at(d, 0)->what == DISP_FOR_LAYOUT)
 					break;
 				continue;
@@ -343,7 +346,7 @@ void ttmon_dispatch_on_tt_program(struct ttmon_dispatch *d, const struct ttmon_e
 static void on_pair(struct ttmon_dispatch *d, const struct ttmon_ev_tt_call *ev)
 {
 	struct disp_proc *proc = ttmon_disp_proc_get(d, ev->h.tgid);
-	uint32_t chip = (uint32_t)ev->arg[0]; /* the upper half of the register is anything */
+	uint32_t chip = (uint32_t)ev->arg[0]; /* the upper half of the register is undefined */
 	int64_t idx;
 	int err;
 

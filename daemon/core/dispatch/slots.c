@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * slots.c: what was done in a slot, in all and by whom. Hot thread; fixed memory, nothing here can
- * fail.
+ * slots.c: dispatches and device time of a slot, in total and by process. Hot thread; fixed memory, no
+ * call can fail.
  *
- * Device time by slot: a run's nanoseconds up to the newest event are booked at once, into the slot
- * being delivered, wherever they lie; those after it (a clock that is a little ahead) stay open and go
- * into the slots they lie in. Every nanosecond is booked once: the parts are differences of whole
- * numbers. When too many are open, a run is booked as a whole.
+ * Device time by slot: a run's nanoseconds up to the newest event are counted at once, in the slot
+ * being delivered, wherever they lie. Those after it (a clock that is a little ahead) stay open and
+ * are counted in the slots they lie in. Every nanosecond is counted once: the parts are differences of
+ * whole numbers. When too many runs are open, a run is counted as a whole.
  *
- * Rows: one for each (process, device) that anything is booked for, found by hash. A slot without any
- * costs nothing. When there is no room for another one, all are reported before the slot has closed,
- * and the slot goes on with none.
+ * Rows: one for each (process, device) with a count, found by hash. A slot without rows costs nothing.
+ * When the table is full, all rows are reported before the slot has closed, and the table starts empty
+ * again.
  */
 #include "daemon/core/dispatch/dispatch_int.h"
 

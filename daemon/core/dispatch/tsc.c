@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tsc.c: see tsc.h. Hot thread. A reading lies between two readings of the clock: the middle, and half
- * their distance as its error. One that took longer than SLOW_NS was interrupted; it is taken while
- * there is nothing better.
+ * tsc.c: see tsc.h. Hot thread. A reading of the TSC lies between two readings of the clock: its time
+ * is their middle, its error half their distance. A reading that took longer than SLOW_NS was
+ * interrupted; it is used until there is a better one.
  */
 #include "daemon/core/dispatch/tsc.h"
 
@@ -11,7 +11,7 @@
 void ttmon_tsc_init(struct ttmon_tsc *t)
 {
 	ttmon_clocksync_init(&t->sync);
-	/* 25 MHz timers of arm64 and virtual machines up to the fastest of today. */
+	/* From the 25 MHz timers of arm64 and virtual machines to the fastest of today. */
 	t->sync.ghz_lo = 0.01;
 	t->sync.ghz_hi = 10.0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * know.c: see know.h. A list of gaps in the order they were told; those of one process are chained
- * from the newest on, and so are those of the whole host, so that a question looks at few of them.
- * Answers err to one side alone: what is in no gap was seen.
+ * know.c: see know.h. A list of gaps in the order of their reports. The gaps of one process are
+ * chained from the newest on, and so are those of the whole host, so that a lookup visits few of them.
+ * Errors go one way only: time outside every gap was certainly seen.
  */
 #include "daemon/core/know/know.h"
 
@@ -10,15 +10,18 @@
 
 #define GAPS_MAX 65536u
 #define NOBODY	 UINT32_MAX
-/* Two losses that are no further apart are one gap: under overload there would be one a slot. */
+/*
+ * Two losses no further apart than this are one gap: under overload there would otherwise be one per
+ * slot.
+ */
 #define LOST_TOGETHER_NS 100000000ULL
 
 struct ttmon_know {
 	struct ttmon_gap *gaps;
-	uint32_t *older; /* of the same process */
+	uint32_t *older; /* next older gap of the same process */
 	uint32_t n, cap;
-	struct ttmon_hmap newest; /* by tgid */
-	struct ttmon_hmap driver; /* of which TTMON_PROC_DRIVER was told: start_ns by tgid */
+	struct ttmon_hmap newest; /* newest gap by tgid */
+	struct ttmon_hmap driver; /* processes announced as TTMON_PROC_DRIVER: start_ns by tgid */
 	uint64_t changes;
 };
 
@@ -64,7 +67,7 @@ int ttmon_know_new(struct ttmon_know **ret)
 
 	if (!k)
 		return -ENOMEM;
-	/* The last place is always there: what finds no room otherwise makes it a gap of the whole host. */
+	/* The last place is reserved: a gap that finds no other room becomes a gap of the whole host there. */
 	k->cap = 16;
 	k->gaps = calloc(k->cap, sizeof(*k->gaps));
 	k->older = calloc(k->cap, sizeof(*k->older));
@@ -87,7 +90,7 @@ void ttmon_know_free(struct ttmon_know *k)
 	free(k);
 }
 
-/* The newest gap of a process, or of all (0). */
+/* The newest gap of a process, or of the whole host (0). */
 static uint32_t newest(const struct ttmon_know *k, uint32_t tgid)
 {
 	uint64_t at = ttmon_hmap_get(&k->newest, tgid);
@@ -95,7 +98,7 @@ static uint32_t newest(const struct ttmon_know *k, uint32_t tgid)
 	return at == TTMON_HMAP_NONE ? NOBODY : (uint32_t)at;
 }
 
-/* Room for one more beside the one that is kept for what finds none. */
+/* Makes room for one more gap, beside the reserved place. */
 static bool has_room(struct ttmon_know *k)
 {
 	uint32_t cap = k->cap * 2, *older;
@@ -124,8 +127,8 @@ static void widen(struct ttmon_gap *g, const struct ttmon_gap *by)
 }
 
 /*
- * Without room the newest gap of all processes says it too; where there is none it is made in the
- * place that is kept for that.
+ * Without room, the newest gap of the whole host is extended to cover it; where there is none, it is
+ * made in the reserved place.
  */
 static void add(struct ttmon_know *k, const struct ttmon_gap *g)
 {
@@ -142,7 +145,7 @@ static void add(struct ttmon_know *k, const struct ttmon_gap *g)
 	if (!room) {
 		k->older[k->n] = NOBODY;
 		k->gaps[k->n].tgid = 0;
-		/* The key has been there from the beginning: this needs no memory. */
+		/* The key has been there from the beginning, so this needs no memory. */
 		(void)!ttmon_hmap_put(&k->newest, 0, k->n);
 	}
 	k->n++;
@@ -153,15 +156,15 @@ static bool has_driver(const struct ttmon_know *k, uint32_t tgid)
 	return ttmon_hmap_get(&k->driver, tgid) != TTMON_HMAP_NONE;
 }
 
-/* A stripped runtime that the process still has. */
+/* A gap of a stripped runtime that the process still has mapped. */
 static bool lasts(const struct ttmon_gap *g, unsigned int why)
 {
 	return why == TTMON_GAP_STRIPPED && g->why == why && g->to_ns == UINT64_MAX;
 }
 
 /*
- * The chains are made again from the oldest on, as gaps of tgid went. Each key is there; that of
- * tgid goes if it has no gap left.
+ * Builds the chains again from the oldest gap on, since gaps of tgid were removed. Every key exists;
+ * that of tgid is removed if it has no gap left.
  */
 static void rechain(struct ttmon_know *k, uint32_t tgid)
 {
@@ -178,7 +181,7 @@ static void rechain(struct ttmon_know *k, uint32_t tgid)
 		(void)!ttmon_hmap_del(&k->newest, tgid);
 }
 
-/* The file has been read: it was no gap. */
+/* The file has been read by now and holds nothing to probe, so the gap is removed. */
 static void not_unread(struct ttmon_know *k, const struct ttmon_ev_blind *ev)
 {
 	for (uint32_t i = newest(k, ev->h.tgid); i != NOBODY; i = k->older[i]) {
@@ -298,7 +301,7 @@ enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family
 	enum ttmon_knowledge known = TTMON_KNOWN;
 	const struct ttmon_gap *most = NULL;
 
-	/* Those of the process, then those of all. */
+	/* First the gaps of the process, then those of the whole host. */
 	for (unsigned int pass = tgid ? 0 : 1; pass < 2; pass++) {
 		for (uint32_t i = newest(k, pass ? 0 : tgid); i != NOBODY; i = k->older[i]) {
 			const struct ttmon_gap *g = &k->gaps[i];
@@ -375,7 +378,7 @@ uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint6
 	return on;
 }
 
-/* Its gaps that last end; if by why alone, those of that reason. */
+/* Ends the process's gaps that still last. why: only gaps of that reason; TTMON_GAP_WHY_MAX: all. */
 static void end(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns, unsigned int why)
 {
 	for (uint32_t i = newest(k, tgid); tgid && i != NOBODY; i = k->older[i]) {
@@ -389,7 +392,7 @@ static void end(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns, unsigned in
 
 void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns)
 {
-	/* What is told next of this number is of another process. */
+	/* Later facts about this number are about another process. */
 	(void)!ttmon_hmap_del(&k->driver, tgid);
 	end(k, tgid, ts_ns, TTMON_GAP_WHY_MAX);
 }
@@ -406,10 +409,10 @@ size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret)
 }
 
 /*
- * The gaps of a process that began at or before before_ns go; if by why alone, those of that reason
- * that last: what is over was of a program that it executed before, or of another process of that
- * number. The list stays in its order, so a replay that forgets at the same events has the same one.
- * Seldom.
+ * Removes the gaps of a process that began at or before before_ns. why: only gaps of that reason that
+ * still last (TTMON_GAP_WHY_MAX: all), since ended ones belong to a program that it executed before,
+ * or to another process of that number. The list keeps its order, so that a replay with the same
+ * events has the same list. Rare.
  */
 static void drop(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns, unsigned int why)
 {
@@ -469,7 +472,7 @@ void ttmon_know_on_proc(struct ttmon_know *k, const struct ttmon_ev_proc *ev)
 	}
 	if (ev->reason == TTMON_PROC_EXEC)
 		end(k, tgid, ev->h.ts_ns, TTMON_GAP_STRIPPED);
-	/* Without room the gap stays: what is said to be seen was seen. */
+	/* Without room the gap stays: the error is on the safe side. */
 	if (now && ttmon_hmap_put(&k->driver, tgid, ev->start_ns) >= 0)
 		drop(k, tgid, UINT64_MAX, TTMON_GAP_STRIPPED);
 	else if (!now && (ev->reason != TTMON_PROC_SEEN || ttmon_hmap_get(&k->driver, tgid) != ev->start_ns))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * know.h: what was not seen: when which family of probes was not on, for whom, and why. Every figure
- * that depends on probes asks here whether it is known, a lower bound, or unknown; nobody else decides
- * that.
+ * know.h: what was not seen: when a family of probes was not on, for which processes, and why. Every
+ * figure that depends on probes looks up here whether it is known, a lower bound, or unknown; no other
+ * code decides that.
  *
  * A gap is an interval in which calls of one or more families can have been missed: a library's probes
  * came after its mapping, a family was only counted or off, records were lost, a program has CUDA's
- * runtime in a form that cannot be probed. What is in no gap was seen. Hot thread, pure. A table that
- * is full merges gaps of one kind: what is said to be seen was seen, always.
+ * runtime in a form that cannot be probed. What is in no gap was seen. Hot thread, pure. A full table
+ * merges gaps of one kind, so errors go one way only: time outside every gap was seen.
  */
 #ifndef TTMON_KNOW_H
 #define TTMON_KNOW_H
@@ -58,7 +58,7 @@ enum ttmon_gap_why {
 };
 const char *ttmon_gap_state_name(unsigned int state);
 const char *ttmon_gap_why_name(unsigned int why);
-/* Does it hide some calls of its families, and never all? */
+/* True if such a gap hides some calls of its families, but never all. */
 static inline bool ttmon_gap_is_partial(unsigned int why)
 {
 	return why == TTMON_GAP_STRIPPED || why == TTMON_GAP_REFUSED || why == TTMON_GAP_NO_ADDRESS ||
@@ -68,13 +68,14 @@ enum ttmon_incomplete ttmon_gap_why_reason(unsigned int why);
 const char *ttmon_gap_why_help(unsigned int why);
 
 /*
- * [from_ns, to_ns) of CLOCK_MONOTONIC. from_ns 0: before the trace began. to_ns UINT64_MAX: it lasts.
+ * [from_ns, to_ns) of CLOCK_MONOTONIC. from_ns 0: it began before the trace. to_ns UINT64_MAX: it
+ * still lasts.
  */
 struct ttmon_gap {
 	uint64_t from_ns, to_ns;
 	uint32_t tgid;	   /* 0: all processes */
-	uint32_t object;   /* as in the OBJECT fact; 0: of no object */
-	uint32_t families; /* 1 << enum ttmon_family */
+	uint32_t object;   /* number as in the OBJECT fact; 0: not about an object */
+	uint32_t families; /* bits 1 << enum ttmon_family */
 	uint8_t state, why;
 };
 
@@ -83,7 +84,7 @@ struct ttmon_know;
 int ttmon_know_new(struct ttmon_know **ret) _must_check; /* -ENOMEM */
 void ttmon_know_free(struct ttmon_know *k);
 
-/* ---- what is told ---- */
+/* ---- input ---- */
 
 void ttmon_know_on_blind(struct ttmon_know *k, const struct ttmon_ev_blind *ev);
 /*
@@ -96,40 +97,42 @@ void ttmon_know_on_family(struct ttmon_know *k, const struct ttmon_ev_family *ev
 /* Records of these families were lost in [from_ns, to_ns). */
 void ttmon_know_lost(struct ttmon_know *k, uint32_t families, uint64_t from_ns, uint64_t to_ns);
 
-/* It made memory, and nobody saw where: what lies at any address later can be that. */
+/*
+ * The process got memory at an unknown address: whatever lies at any address later can be that memory.
+ */
 void ttmon_know_unaddressed(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
-/* The process has ended: what it could do unseen has too. */
+/* The process has ended, and so have its gaps. */
 void ttmon_know_ended(struct ttmon_know *k, uint32_t tgid, uint64_t ts_ns);
 
-/* ---- what is asked ---- */
+/* ---- queries ---- */
 
 /*
- * Were all events of the family that process tgid (0: any process) made in [from_ns, to_ns) seen?
- * *why: the gap that says most, if not NULL.
+ * Were all events of the family that process tgid (0: any process) made in [from_ns, to_ns) seen? Sets
+ * *why, if not NULL, to the gap that hides most.
  */
 enum ttmon_knowledge ttmon_know_of(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid,
 				   uint64_t from_ns, uint64_t to_ns, const struct ttmon_gap **why);
 /*
- * Can the process (not 0) have made anything of the family in [from_ns, to_ns) that was neither
- * seen nor sampled? What the budget reduced in one process alone was sampled, where records say so
- * (TTMON_B_SAMPLE).
+ * True if the process (not 0) can have made an event of the family in [from_ns, to_ns) that was
+ * neither seen nor sampled. A family that the budget reduced in one process alone was sampled where
+ * records say so (TTMON_B_SAMPLE).
  */
 bool ttmon_know_missing(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t from_ns,
 			uint64_t to_ns);
 /*
- * When the last gap of the family ends that began at or before ts_ns: 0 if there is none, UINT64_MAX
- * if one lasts. What was there before this can have been part of a call that nobody saw. What a
- * stripped runtime does is seen in the driver: that is no gap here.
+ * End of the last gap of the family that began at or before ts_ns: 0 if there is none, UINT64_MAX if
+ * one still lasts. What was there before this time can have been part of a call that was not seen. A
+ * stripped runtime is no gap here: its calls are seen in the driver.
  */
 uint64_t ttmon_know_unseen_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns);
 /*
- * The same of gaps in which probes that had been there were not on, or records were lost: what was
- * there before this may have ended since.
+ * The same for gaps in which active probes were turned off, or records were lost: what was there
+ * before this time may have ended since.
  */
 uint64_t ttmon_know_doubt_to(const struct ttmon_know *k, enum ttmon_family family, uint32_t tgid, uint64_t ts_ns);
 /*
- * When the last library of the process got its probes after it had been mapped; 0: there is none of
- * which that is so.
+ * When the last library of the process that was mapped before its probes were active got them; 0:
+ * there is no such library.
  */
 uint64_t ttmon_know_probed_ns(const struct ttmon_know *k, uint32_t tgid);
 /*
@@ -137,13 +140,13 @@ uint64_t ttmon_know_probed_ns(const struct ttmon_know *k, uint32_t tgid);
  * no gap here either.
  */
 uint32_t ttmon_know_families(const struct ttmon_know *k, uint64_t from_ns, uint64_t to_ns);
-/* Grows with each change: who keeps an answer asks again when it is another one. */
+/* A number that grows with each change: an answer stays valid while it is the same. */
 uint64_t ttmon_know_changes(const struct ttmon_know *k);
-/* All gaps, in the order they were told; an interval of a family that is over has its end. */
+/* All gaps, in the order of their reports; an ended gap of a family has its end set. */
 size_t ttmon_know_gaps(const struct ttmon_know *k, const struct ttmon_gap **ret);
 /*
- * The process has ended and nothing of it is kept: its gaps go. A gap that began after before_ns is of
- * a later process of that tgid.
+ * The process has ended and nothing of it is kept: removes its gaps. A gap that began after before_ns
+ * belongs to a later process of that tgid.
  */
 void ttmon_know_forget(struct ttmon_know *k, uint32_t tgid, uint64_t before_ns);
 

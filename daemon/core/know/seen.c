@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * seen.c: see seen.h. A slot closes each millisecond, and gaps are rare: what know.h said is kept
- * until it has changed.
+ * seen.c: see seen.h. A slot closes each millisecond, and gaps are rare: the answer of know.h is
+ * cached until it changes.
  */
 #include "daemon/core/know/seen.h"
 
@@ -61,7 +61,10 @@ void ttmon_seen_late(struct ttmon_seen_sums *s, uint32_t families, uint64_t from
 		s->owed |= families;
 }
 
-/* When the gaps end that are over, and which are not. */
+/*
+ * Looks up since when each family sees all its events, the families of the gaps that still last, and
+ * when the last change of a gap was.
+ */
 static void look(struct ttmon_seen_sums *s, const struct ttmon_know *k)
 {
 	const struct ttmon_gap *gaps;
@@ -91,7 +94,7 @@ static void look(struct ttmon_seen_sums *s, const struct ttmon_know *k)
 }
 
 /*
- * CPU time and RMIDs begin with their first measurement: the milliseconds before it are missing
+ * CPU time and RMIDs begin with their first measurement: the milliseconds before it count as missing
  * nowhere.
  */
 static bool is_starting(const struct ttmon_seen_sums *s, unsigned int family)
@@ -102,14 +105,14 @@ static bool is_starting(const struct ttmon_seen_sums *s, unsigned int family)
 uint32_t ttmon_seen_close(struct ttmon_seen_sums *s, const struct ttmon_know *k, uint64_t from_ns, uint64_t to_ns,
 			  uint32_t has)
 {
-	/* Time without slots counts as well. */
+	/* Time without slots counts too. */
 	uint64_t before_ns = s->v.now_ns && s->v.now_ns < from_ns ? s->v.now_ns : from_ns;
 	bool quiet;
 	uint32_t on;
 
 	if (s->changes != ttmon_know_changes(k))
 		look(s, k);
-	/* All gaps that are over ended before this, and all others began: nothing has to be looked for. */
+	/* All ended gaps ended before this, and all others had begun: nothing has to be looked up. */
 	quiet = before_ns >= s->quiet_ns;
 	on = quiet ? ALL & ~s->open : ttmon_know_families(k, from_ns, to_ns);
 	s->had |= has;

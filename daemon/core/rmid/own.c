@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * own.c: which process had which RMID when. Hot thread, pure.
+ * own.c: the history of owners of each RMID. Hot thread, pure.
  *
  * An RMID's owners are intervals [since, until) in order of time, by the source's own stamps, which
- * never go back for an RMID. What the source tells is believed, as long as it does not contradict
- * itself:
+ * never go back for an RMID. The source is believed as long as it does not contradict itself:
  *
- *	            free, as told            free, never told of       owned by the same      owned by another
- *	ALLOC       owner from now on        owner from now on         ignored (repeated)     the other ends now: LOST_FREE
- *	EXISTING    owner since the free:    owner since ever          ignored                the other ends now: LOST_FREE
- *	            LOST_ALLOC
- *	FREE        DOUBLE_FREE              it was owned until now    ends now               ignored: SHARED
+ *	          free, reported so     free, never reported  owned by the same   owned by another
+ *	ALLOC     owner from now on     owner from now on     ignored (repeated)  the other ends: LOST_FREE
+ *	EXISTING  owner since the free: owner since start     ignored             the other ends: LOST_FREE
+ *	          LOST_ALLOC
+ *	FREE      DOUBLE_FREE           was owned until now   ends now            ignored: SHARED
  *
- * The last is what the predecessor's module does when a child that inherited its parent's RMID exits:
- * the parent runs on under it. A FREE that names no process means whoever has it.
+ * The last case occurs with the predecessor's module: when a child that inherited its parent's RMID
+ * exits, the RMID is freed while the parent still runs under it. A FREE that names no process means
+ * the process that has the RMID.
  *
- * A record may come after newer ones of its RMID, when the ring that it lay in was not waited for.
- * It is put where it belongs in the row of events, and the row is read again: it changes what was
- * before the newer events, never who has the RMID now.
+ * A record may come after newer ones of its RMID, when the ring that it lay in was not waited for. It
+ * is inserted at its place among the events, and all events are applied again. It changes the past
+ * before the newer events, never the present owner.
  *
  *	in order     ALLOC P . . . . . . . . . . ALLOC Q              P until ALLOC Q, Q from then on
- *	then late    ALLOC P . . . FREE . . . . .ALLOC Q              P until FREE, nobody, Q from ALLOC Q on
+ *	then late    ALLOC P . . . FREE . . . . .ALLOC Q              P until FREE, then none, Q from ALLOC Q on
  *
  * Names are those at the allocation; a process that execs has its new name in core/cpu.
  */
 #include "daemon/core/rmid/rmid_int.h"
 
-/* What an event did to a book. */
+/* What an event changed in a book. */
 struct effect {
-	bool gave, freed; /* somebody has it now; somebody has it no more, or it is known to be free */
-	bool repeated;	  /* who has it has it */
+	bool gave, freed; /* a process has it now; a process lost it, or it is known to be free */
+	bool repeated;	  /* the process that has it had it before */
 	bool odd;
 	enum ttmon_rmid_odd what;
-	uint32_t other;		/* of what is odd: the other process */
-	uint64_t ns;		/* and the time */
-	struct rmid_own forgot; /* for want of room; until_ns 0: none */
+	uint32_t other;		/* of an odd event: the other process */
+	uint64_t ns;		/* and its time */
+	struct rmid_own forgot; /* owner dropped for want of room; until_ns 0: none */
 };
 
 static struct rmid_own *open_own(struct rmid_book *b)
@@ -130,7 +130,7 @@ static void fold_freed(struct rmid_book *b, const struct rmid_life *e, struct ef
 	f->freed = true;
 }
 
-/* The next event in the row. */
+/* Applies the next event to the book. */
 static struct effect fold(struct rmid_book *b, const struct rmid_life *e)
 {
 	struct effect f = { 0 };
@@ -143,7 +143,7 @@ static struct effect fold(struct rmid_book *b, const struct rmid_life *e)
 	return f;
 }
 
-/* Of too many events the oldest is kept in what it says alone. */
+/* Where there are too many events, the oldest is merged into the book of old events. */
 static void retire(struct rmid_one *one)
 {
 	if (one->nr_events <= RMID_EVENTS)
@@ -154,7 +154,7 @@ static void retire(struct rmid_one *one)
 	memmove(one->events, one->events + 1, one->nr_events * sizeof(one->events[0]));
 }
 
-/* Puts it in its place; returns which. */
+/* Inserts the event at its place in time; returns the index. */
 static uint32_t insert(struct rmid_one *one, const struct rmid_life *e)
 {
 	uint32_t i;
@@ -170,7 +170,7 @@ static struct effect apply_in_order(struct rmid_one *one, const struct rmid_life
 	struct rmid_life *last = one->nr_events ? &one->events[one->nr_events - 1] : NULL;
 	struct effect f = fold(&one->now, e);
 
-	/* One after the other of a dump says no more than the last. */
+	/* Of consecutive EXISTING events of a dump only the last is kept. */
 	if (f.repeated && last && last->op == TTMON_RMID_EXISTING && e->op == TTMON_RMID_EXISTING)
 		last->ns = e->ns;
 	else
@@ -179,7 +179,7 @@ static struct effect apply_in_order(struct rmid_one *one, const struct rmid_life
 	return f;
 }
 
-/* The row is read again from its begin, with the late event in it. */
+/* Inserts the late event and applies all events again from the first. */
 static struct effect apply_late(struct ttmon_rmid *r, struct rmid_one *one, const struct rmid_life *e)
 {
 	struct effect f = { 0 };
@@ -187,7 +187,7 @@ static struct effect apply_late(struct ttmon_rmid *r, struct rmid_one *one, cons
 
 	r->t.late++;
 	if (one->old.known && ttmon_before(e->ns, one->old_ns)) {
-		/* What was before is not remembered, and what is now does not depend on it. */
+		/* The time before is not kept, and the present does not depend on it. */
 		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DROPPED, 0, e->tgid, 0, 0);
 		return f;
 	}
@@ -207,7 +207,7 @@ static void count(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e, const str
 {
 	if (f->odd)
 		ttmon_rmid_note_odd(r, f->what, e->rmid, e->h.tgid, f->other, f->ns);
-	/* Those of slots that are closed are kept for late readings alone. */
+	/* Owners of closed slots are kept for late readings only, so dropping one is no error. */
 	if (f->forgot.until_ns && r->has_closed && ttmon_before(r->closed_ns, f->forgot.until_ns))
 		ttmon_rmid_note_odd(r, TTMON_RMID_ODD_DROPPED, e->rmid, f->forgot.tgid, 0, 0);
 	r->t.allocs += f->gave && e->op == TTMON_RMID_ALLOC;
@@ -242,7 +242,7 @@ static void apply_at(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e, uint64
 	r->t.peak = MAX(r->t.peak, r->t.in_use);
 }
 
-/* The i-th fact that waits, in order of time. */
+/* The i-th waiting fact, in order of time. */
 static struct ttmon_ev_rmid *fact_at(struct ttmon_rmid *r, size_t i)
 {
 	return &r->facts[(r->facts_first + i) & (r->facts_cap - 1)];
@@ -279,8 +279,8 @@ static void keep_fact(struct ttmon_rmid *r, const struct ttmon_ev_rmid *e)
 
 	if (r->facts_nr == r->facts_cap && !grow_facts(r)) {
 		/*
-		 * No room: the oldest is applied too early rather than not at all; intervals are by its own time
-		 * anyway.
+		 * No room: the oldest fact is applied early instead of being lost; intervals use its own time in any
+		 * case.
 		 */
 		if (!r->facts_nr || ttmon_before(e->when_ns, fact_at(r, 0)->when_ns)) {
 			apply_at(r, e, e->when_ns);
@@ -360,9 +360,9 @@ void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_
 	uint32_t other = 0;
 
 	/*
-	 * Our own allocator's ids are looked up when a row is made, and a span carries them back into slots
-	 * before the ALLOC. In resctrl children are in their parent's group until they are told themselves,
-	 * and without debug files its ids are not the hardware's.
+	 * With our own allocator, ids are looked up when a row is made, and a span carries them back into
+	 * slots before the ALLOC. With resctrl, children are in their parent's group before they are reported
+	 * themselves, and without debug files its ids are not the hardware's.
 	 */
 	if (!rmid || rmid >= TTMON_RMID_LIMIT || !tgid || r->t.backend == TTMON_RMID_EMULATED ||
 	    r->t.backend == TTMON_RMID_RESCTRL)
@@ -385,7 +385,7 @@ void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_
 			other = o->tgid;
 		}
 	}
-	/* A process that exits runs on for a while after its RMID was freed. */
+	/* A process that exits runs for a while after its RMID was freed. */
 	if (!owned && former)
 		return;
 	ttmon_rmid_note_odd(r, owned ? TTMON_RMID_ODD_SHARED : TTMON_RMID_ODD_LOST_ALLOC, rmid, tgid, other, 0);

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * read.c: readings of RDT: what lies between two of them, and what of that a closing slot gets. Hot
- * thread, pure.
+ * read.c: RDT readings: the difference of two readings, and the share of it that a closing slot gets.
+ * Hot thread, pure.
  *
- * Of a difference of D bytes over [a, b), floor(D * (x - a) / (b - a)) are reported at any time x in
- * it. Slots, owners and allocations cut [a, b) into pieces, each of which gets what is reported at its
- * end less what was reported at its begin: the pieces add up to D exactly, whatever the cuts, and who
- * gets how much does not depend on when slots were closed.
+ * Of a difference of D bytes over [a, b), floor(D * (x - a) / (b - a)) lie before a time x in it.
+ * Slots, owners and allocations cut [a, b) into pieces; each gets the value at its end minus the value
+ * at its begin. So the pieces add up to D exactly, whatever the cuts, and no share depends on when
+ * slots were closed.
  *
  *	readings     a-----------------------------b
  *	owners       P P P P P|- - - - -|Q Q Q Q Q Q           P until its RMID was freed, then given to Q
- *	goes to      P        |nobody   |dropped               totals.assigned, .unassigned, .dropped
+ *	goes to      P        |no owner |dropped               totals.assigned, .unassigned, .dropped
  *
- * What follows an allocation inside an interval is dropped: the counter may have begun again there,
- * and the reading at b is the new baseline. A difference that no memory can make (the counter was
- * reset) is dropped before it is counted and is in none of the sums. A reading at the very time of an
- * allocation or a free comes after it; one at a slot's very end is of the next slot.
+ * The part after an allocation inside an interval is dropped: the counter may have been reset there,
+ * and the reading at b is the new baseline. A difference larger than any memory can transfer (the
+ * counter was reset) is dropped before it is counted and is in none of the sums. A reading at the
+ * exact time of an allocation or a free counts as after it; one at the exact end of a slot belongs to
+ * the next slot.
  *
- * A slot that is skipped takes nothing: whose the readings are is not certain yet. They wait for
- * the next slot that closes with everything there that was reported before its end, and are given to
- * the right ones then.
+ * A skipped slot takes nothing, since the owners of the readings are not certain yet. The readings
+ * wait for the next slot that closes with all records of before its end present, and go to the right
+ * owners then.
  */
 #include "daemon/core/rmid/rmid_int.h"
 
 typedef unsigned __int128 u128;
 typedef void (*piece_fn)(void *ctx, const struct ttmon_rdt_piece *piece);
 
-/* What a closing slot gets of an RMID, by owner. */
+/* The share of an RMID's readings that a closing slot gets, by owner. */
 struct part {
 	uint64_t ns, bytes[2], occ;
 	bool has_occ, unknown;
@@ -87,7 +88,10 @@ static void push_ival(struct ttmon_rmid *r, struct rmid_counter *c, const struct
 		c->merged &= (uint16_t) ~(1U << at);
 		return;
 	}
-	/* Slots are not being closed. Its bytes are kept, not where in the two intervals they were. */
+	/*
+	 * Slots are not being closed in time. The bytes are kept, but not where in the two intervals they
+	 * were.
+	 */
 	if (last->b_ns == iv->a_ns && last->bytes + iv->bytes >= iv->bytes) {
 		last->b_ns = iv->b_ns;
 		last->bytes += iv->bytes;
@@ -99,7 +103,7 @@ static void push_ival(struct ttmon_rmid *r, struct rmid_counter *c, const struct
 	}
 }
 
-/* A good reading of a bandwidth counter. Returns false where it was reset. */
+/* Takes a valid reading of a bandwidth counter. Returns false where the counter was reset. */
 static bool count_up(struct ttmon_rmid *r, struct rmid_counter *c, uint64_t ns, uint64_t value, unsigned int v)
 {
 	unsigned int shift = 64 - r->width;
@@ -183,20 +187,20 @@ void ttmon_rmid_read(struct ttmon_rmid *r, const struct ttmon_ev_rdt *e)
 	}
 }
 
-/* Bytes of the interval told at x. */
+/* Bytes of the interval that lie before x. */
 static uint64_t told_at(const struct rmid_ival *iv, uint64_t x)
 {
 	uint64_t product;
 
 	if (x == iv->b_ns)
 		return iv->bytes;
-	/* Division of 128 bits costs many times that of 64, and is hardly ever needed. */
+	/* A 128-bit division is many times slower than a 64-bit one, and hardly ever needed. */
 	if (!__builtin_mul_overflow(iv->bytes, x - iv->a_ns, &product))
 		return product / (iv->b_ns - iv->a_ns);
 	return (u128)iv->bytes * (x - iv->a_ns) / (iv->b_ns - iv->a_ns);
 }
 
-/* [from, to) of the interval to its owners. */
+/* Splits [from, to) of the interval over its owners. */
 static void share_out(const struct rmid_book *book, const struct rmid_ival *iv, uint64_t from, uint64_t to,
 		      unsigned int v, struct part *parts, uint64_t *ns)
 {
@@ -204,7 +208,7 @@ static void share_out(const struct rmid_book *book, const struct rmid_ival *iv, 
 
 	for (unsigned int i = 0; i <= book->nr && ttmon_before(from, to); i++) {
 		const struct rmid_own *o = &book->own[i];
-		uint64_t cut[2] = { to, to }; /* ends of the time nobody had it, and of the owner's */
+		uint64_t cut[2] = { to, to }; /* end of the time without owner, and of the owner's */
 
 		if (i < book->nr) {
 			if (!o->open && !ttmon_before(from, o->until_ns))
@@ -220,7 +224,7 @@ static void share_out(const struct rmid_book *book, const struct rmid_ival *iv, 
 			unsigned int who = j ? i : RMID_NOBODY;
 			uint64_t x = told_at(iv, cut[j]);
 
-			/* Nobody's time, or an owner without process, which has the same end. */
+			/* Time without owner, or an owner without process, which ends at the same time. */
 			if (cut[j] == from)
 				continue;
 			parts[who].bytes[v] += x - told;
@@ -231,7 +235,7 @@ static void share_out(const struct rmid_book *book, const struct rmid_ival *iv, 
 	}
 }
 
-/* What of a counter's intervals lies before end; true: nothing is left of them. */
+/* Takes the part of a counter's intervals before end; true: nothing is left of them. */
 static bool close_counter(struct ttmon_rmid *r, const struct rmid_book *book, struct rmid_counter *c, unsigned int v,
 			  uint64_t end, struct part *parts)
 {
@@ -245,10 +249,10 @@ static bool close_counter(struct ttmon_rmid *r, const struct rmid_book *book, st
 		if (!ttmon_before(from, end))
 			break;
 		if (c->merged >> c->head & 1 && !ttmon_rmid_own_alone(book, iv->a_ns, iv->b_ns)) {
-			/* Which of its owners the bytes are of is not known. */
+			/* It is unknown which of its owners caused the bytes. */
 			r->t.dropped[v] += iv->bytes - told_at(iv, from);
 		} else if (ttmon_rmid_own_alloc(book, iv->a_ns, iv->b_ns, &cut) && !ttmon_before(to, cut)) {
-			/* An allocation that was told late finds its time given out already. */
+			/* For an allocation reported late, part of the time after it is already given out. */
 			to = ttmon_before(cut, from) ? from : cut;
 			r->t.dropped[v] += iv->bytes - told_at(iv, to);
 			share_out(book, iv, from, to, v, parts, ns);
@@ -263,7 +267,7 @@ static bool close_counter(struct ttmon_rmid *r, const struct rmid_book *book, st
 		c->head = (c->head + 1) % RMID_IVALS;
 		c->n--;
 	}
-	/* Domains are read side by side: their time is the same time. */
+	/* Domains are read in parallel: their times overlap and are not added. */
 	for (unsigned int i = 0; i <= RMID_NOBODY; i++)
 		parts[i].ns = MAX(parts[i].ns, ns[i]);
 	return !c->n;
@@ -293,9 +297,9 @@ static bool close_samples(struct ttmon_rmid *r, const struct rmid_book *book, ui
 }
 
 /*
- * Occupancy of whoever had the RMID in the slot. A domain last read in another owner's time says
- * nothing of this one. For who has lost it only a whole sum is told; for who has it what is known so
- * far, as unknown while a domain that still gives readings is missing.
+ * Occupancy of a process that had the RMID in the slot. A domain last read during another owner's time
+ * says nothing about this one. For a past owner only a complete sum is reported; for the present one
+ * the sum so far, marked unknown while a domain that still gives readings is missing.
  */
 static bool sum_occupancy(const struct ttmon_rmid *r, const struct rmid_one *one, unsigned int i, struct part *p)
 {
@@ -327,7 +331,7 @@ static void add_piece(struct ttmon_rdt_piece *to, const struct part *p)
 	to->occupancy = p->has_occ ? p->occ : to->occupancy;
 }
 
-/* One piece for each process that had it in the slot. */
+/* Reports one piece for each process that had the RMID in the slot. */
 static void tell(struct ttmon_rmid *r, struct rmid_one *one, uint32_t rmid, struct part *parts, piece_fn fn, void *ctx)
 {
 	struct ttmon_rdt_piece piece, nobody = { .rmid = rmid };
@@ -363,7 +367,7 @@ static void tell(struct ttmon_rmid *r, struct rmid_one *one, uint32_t rmid, stru
 		fn(ctx, &nobody);
 }
 
-/* What of the readings of an RMID lies before end; true: nothing is left. */
+/* Takes the part of an RMID's readings before end; true: nothing is left. */
 static bool close_one(struct ttmon_rmid *r, uint32_t rmid, uint64_t end, piece_fn fn, void *ctx)
 {
 	struct part parts[RMID_NOBODY + 1] = { 0 };

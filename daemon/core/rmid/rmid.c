@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid.c: RMIDs and their readings: life of the object, units, totals, and what is told of odd things.
+ * rmid.c: RMIDs and their readings: creation and removal, units, totals, and the notes on odd events.
  * Hot thread, pure.
  */
 #include "daemon/core/rmid/rmid_int.h"
@@ -65,7 +65,7 @@ void ttmon_rmid_on_rmid_info(struct ttmon_rmid *r, const struct ttmon_ev_rmid_in
 	r->scale = MAX(e->scale, 1);
 	r->width = e->width >= 24 && e->width <= 64 ? e->width : 64;
 	/*
-	 * Readings before it are in other units, or of a counter that was set up again: no difference goes
+	 * Earlier readings are in other units, or of a counter that was set up again: no difference is taken
 	 * across.
 	 */
 	if (!++r->gen)
@@ -98,7 +98,7 @@ void ttmon_rmid_note_odd(struct ttmon_rmid *r, enum ttmon_rmid_odd odd, uint32_t
 	r->said[odd] = (struct rmid_said){ .rmid = rmid, .tgid = tgid, .other = other, .ns = ns };
 }
 
-/* The process in brackets, where it is known. */
+/* Appends the process in brackets, where it is known. */
 static void add_process(char *buf, size_t n, uint32_t tgid)
 {
 	size_t len = strnlen(buf, n);

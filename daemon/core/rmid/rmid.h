@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid.h: which process had which RMID when, and what the RDT readings of an RMID mean for its owners.
- * Pure, hot thread.
+ * rmid.h: the owners of each RMID over time, and their shares of the RMID's RDT readings. Pure, hot
+ * thread.
  *
- * Lifecycle (RMID, RMID_SET) is applied in order of time, as slots close; past owners are kept as
- * long as a reading may need them. What comes later than that changes the past, never who has an
- * RMID now (own.c). Readings (RDT, RDT_READ) come as they are read, usually after the slot they are
- * of has ended and before it is closed: they are queued, and a slot that closes takes its part of
- * each interval between two readings of an RMID in a domain:
+ * Lifecycle (RMID, RMID_SET) is applied in order of time, as slots close; past owners are kept as long
+ * as a reading may need them. A later record changes the past, never the present owner of an RMID
+ * (own.c). Readings (RDT, RDT_READ) are taken when they come, usually after the end of their slot and
+ * before it is closed. They are queued, and a slot that closes takes its part of each interval between
+ * two readings of an RMID in a domain:
  *
  *	readings   a----------------------b            bytes of [a, b) = difference of the counters (width, scale)
- *	slots      |   S   |  S+1  |  S+2  |            S takes floor(bytes * (end(S) - a) / (b - a)) less what was taken,
- *	owners     P P P P - - Q Q Q Q Q Q              each part goes to who owned the RMID then, in proportion to time
+ *	slots      |   S   |  S+1  |  S+2  |            S takes floor(bytes * (end(S) - a) / (b - a)) - taken so far,
+ *	owners     P P P P - - Q Q Q Q Q Q              each part goes to the RMID's owners then, in proportion to time
  *
  * so that the parts add up to the whole exactly. What lies in slots that were closed before the
  * reading came goes into the oldest open one. An interval never goes across an allocation: the first
@@ -29,8 +29,8 @@
 struct ttmon_rmid;
 
 /*
- * What a source of RMIDs must not do, and unvariance/collector's module does. Counted, and the first
- * of each told by ttmon_rmid_note().
+ * What a source of RMIDs must not do, and the module of unvariance/collector does. Each case is
+ * counted, and the first of each is reported by ttmon_rmid_note().
  */
 #define TTMON_RMID_ODD_TABLE(X)                                                                   \
 	X(SAMPLE_ON_FREE, "sample_on_free", "a reading of an RMID that nobody had")               \
@@ -53,26 +53,27 @@ struct ttmon_rmid_totals {
 	enum ttmon_rmid_backend backend;
 	uint32_t max_rmid, in_use, peak;
 	uint64_t allocs, frees, readings;
-	uint64_t late; /* lifecycle records older than what was known of their RMID: they changed the past alone */
+	uint64_t late; /* lifecycle records older than the newest of their RMID: they changed the past only */
 	/*
 	 * Total and local. bytes = assigned + unassigned + dropped + what slots that are still open will get.
 	 */
 	uint64_t bytes[2];	/* differences of all readings */
 	uint64_t assigned[2];	/* to processes */
-	uint64_t unassigned[2]; /* while nobody owned the RMID */
+	uint64_t unassigned[2]; /* while no process owned the RMID */
 	uint64_t dropped[2];	/* after an allocation, up to the first reading that follows it; or for want of room */
-	uint64_t merged;	/* differences joined to the one before: slots were not closed in time */
-	uint64_t stale;		/* readings not newer than the one before: ignored */
-	uint64_t resets;	/* differences that no memory can make, so that a counter was reset: not in bytes */
-	uint64_t saturated;	/* values too large once they are bytes */
+	uint64_t merged;	/* differences merged with the one before, because slots were not closed in time */
+	uint64_t stale;		/* readings not newer than the one before, ignored */
+	/* differences larger than any memory can transfer, so that the counter was reset: not in bytes */
+	uint64_t resets;
+	uint64_t saturated; /* values that overflow when converted to bytes */
 	uint64_t odd[TTMON_RMID_ODD_MAX];
 	uint32_t has; /* TTMON_RMID_HAS_* */
 };
 
 struct ttmon_rmid_owner {
-	uint32_t tgid;		     /* 0: nobody */
+	uint32_t tgid;		     /* 0: no owner */
 	uint64_t start_ns;	     /* of the process, 0 unknown */
-	uint64_t since_ns, until_ns; /* since: or before, if it was found in a dump; until 0: still */
+	uint64_t since_ns, until_ns; /* since_ns: it may be earlier if it comes from a dump; until_ns 0: still owned */
 	char comm[TTMON_COMM_LEN];
 };
 
@@ -88,23 +89,23 @@ void ttmon_rmid_free(struct ttmon_rmid *r);
 TTMON_EVENT_TABLE(X)
 #undef X
 /*
- * A process was seen on a CPU with this RMID in the slot being closed, that begins at slot_ns
- * (core/cpu/cpu.c's rows): checks SHARED, LOST_ALLOC. The same process on the same RMID is counted
- * once, until another one is.
+ * A process was seen on a CPU with this RMID in the slot being closed, which begins at slot_ns (from
+ * the rows of core/cpu/cpu.c). Checks for SHARED and LOST_ALLOC; repeated sightings of one process on
+ * one RMID count once, until another process is seen.
  */
 void ttmon_rmid_seen(struct ttmon_rmid *r, uint32_t rmid, uint32_t tgid, uint64_t slot_ns);
-/* The slot that ends at end_ns closes: its pieces go to fn. */
+/* Closes the slot that ends at end_ns: fn gets its pieces. */
 void ttmon_rmid_close(struct ttmon_rmid *r, uint64_t end_ns, void (*fn)(void *ctx, const struct ttmon_rdt_piece *piece),
 		      void *ctx);
 /*
- * It closes, and lifecycle records of before end_ns may yet come: its readings wait, for a slot
- * that closes when they are there.
+ * The slot closes, but lifecycle records of before end_ns may still come: its readings wait for a
+ * later slot.
  */
 void ttmon_rmid_skip(struct ttmon_rmid *r, uint64_t end_ns);
-/* Who had it at that time, among those remembered. */
+/* The owner at that time, among those kept. */
 void ttmon_rmid_get_owner(const struct ttmon_rmid *r, uint32_t rmid, uint64_t at_ns, struct ttmon_rmid_owner *ret);
 void ttmon_rmid_get_totals(const struct ttmon_rmid *r, struct ttmon_rmid_totals *ret);
-/* The first of each odd thing, as a line of text, once; false: nothing new. */
+/* Writes the first occurrence of each odd event as a line of text, once; false: nothing new. */
 bool ttmon_rmid_note(struct ttmon_rmid *r, char *buf, size_t n);
 const char *ttmon_rmid_odd_name(unsigned int odd);
 const char *ttmon_rmid_backend_name(unsigned int backend);

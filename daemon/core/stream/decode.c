@@ -2,11 +2,11 @@
 /*
  * decode.c: the gate between bytes and the core.
  *
- * Any thread; no state. A record that comes through (TTMON_DECODE_OK) has a known kind, a CPU that may
- * index a table, lengths that end inside the record, and numbers within their enums, so that nothing
- * behind looks at them again. A record longer than its struct is let through: later versions append
- * fields. What a program may well have passed to a call (sizes, addresses, flags, device numbers, and
- * ranges that wrap) is not judged here; ranges that the kernel or the daemon vouches for are.
+ * Any thread; no state. A record that passes (TTMON_DECODE_OK) has a known kind, a CPU that may index
+ * a table, lengths that end inside the record, and numbers within their enums, so that later code need
+ * not check them again. A record longer than its struct passes: later versions append fields. Values
+ * that a program may have passed to a call (sizes, addresses, flags, device numbers, ranges that wrap)
+ * are not checked here; ranges that come from the kernel or the daemon are.
  *
  * The record must be aligned to 8 bytes; the ring and the pipeline see to that.
  */
@@ -42,7 +42,7 @@ static enum ttmon_decode_err value_if(bool bad)
 	return bad ? TTMON_DECODE_VALUE : TTMON_DECODE_OK;
 }
 
-/* A text of len bytes must end within what follows the fixed part. */
+/* A text of len bytes must end within the bytes after the fixed part. */
 static enum ttmon_decode_err check_tail(uint16_t kind, size_t size, uint64_t len, bool bad_value)
 {
 	if (len > size - ttmon_kinds[kind].min_size)
@@ -50,21 +50,21 @@ static enum ttmon_decode_err check_tail(uint16_t kind, size_t size, uint64_t len
 	return value_if(bad_value);
 }
 
-/* Behind the frames of an event whose stack was copied is the number of the copy. */
+/* The frames of an event whose stack was copied are followed by the number of the copy. */
 static uint64_t frame_bytes(unsigned int nframes, unsigned int state)
 {
 	return (nframes + (state == TTMON_STACK_COPY)) * sizeof(uint64_t);
 }
 
-/* Those of Tenstorrent come with events of their own. */
+/* The methods of Tenstorrent have events of their own. */
 static bool is_cuda_method(uint8_t method)
 {
 	return method < TTMON_METHOD_MAX && (method < TTMON_METHOD_TT_DRAM || method == TTMON_METHOD_CUSTOM);
 }
 
 /*
- * Judges the values of a kind whose row says so. The record e is at least as long as its struct, size
- * bytes in all.
+ * Checks the values of a kind whose row in the event table says so. The record e is at least as long
+ * as its struct; size is its whole length in bytes.
  */
 #define CHECK(name, type) \
 	static enum ttmon_decode_err check_##name(const struct type *e, size_t size _unused_, uint32_t nr_cpus _unused_)
@@ -204,14 +204,14 @@ CHECK(tt_pin, ttmon_ev_tt_pin)
 	return value_if(e->op >= TTMON_TT_PIN_OP_MAX);
 }
 
-/* ---- who used the CPUs ---- */
+/* ---- CPU time ---- */
 
 static bool bad_who(const struct ttmon_cpu_who *who)
 {
 	return who->cls >= TTMON_CPU_CLASS_MAX || who->flags & ~TTMON_WHO_FLAGS || who->rmid >= TTMON_RMID_LIMIT;
 }
 
-/* The rows lie behind the record's fixed part. */
+/* The rows follow the record's fixed part. */
 static enum ttmon_decode_err check_table(const struct ttmon_event *ev, size_t size, const struct ttmon_cpu_table *t)
 {
 	size_t fixed = ttmon_kinds[ev->kind].min_size;

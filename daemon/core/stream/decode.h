@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* decode.h: is this record what it claims to be? Pure; ring bytes and recordings are input. */
+/*
+ * decode.h: checks that a record is what it claims to be. Pure; ring bytes and recordings are
+ * untrusted input.
+ */
 #ifndef TTMON_DECODE_H
 #define TTMON_DECODE_H
 
@@ -23,12 +26,12 @@ enum ttmon_decode_err {
 #define TTMON_RECORD_MAX 8192
 
 /*
- * Check one record. Everything that later code indexes by (kind, fn, method, dir, nframes, lengths) is
- * in range after OK.
+ * Checks one record. After OK, everything that later code indexes by (kind, fn, method, dir, nframes,
+ * lengths) is in range.
  */
 enum ttmon_decode_err ttmon_decode(const void *rec, size_t size, uint32_t nr_cpus) _must_check;
 
-/* What the event table says of a kind; min_size 0: there is no such kind. */
+/* The event table's row of a kind; min_size 0: there is no such kind. */
 struct ttmon_kind {
 	uint16_t min_size; /* fixed part of its record in bytes */
 	uint8_t way;	   /* enum ttmon_way */
@@ -36,21 +39,24 @@ struct ttmon_kind {
 };
 extern const struct ttmon_kind ttmon_kinds[TTMON_EV_MAX];
 
-/* Where it comes from, and when it is handled. kind: one that ttmon_decode() has passed. */
+/*
+ * Where records of this kind come from, and when they are handled. kind: one that ttmon_decode() has
+ * passed.
+ */
 static inline enum ttmon_way ttmon_event_way(unsigned int kind)
 {
 	return ttmon_kinds[kind].way;
 }
 
-/* Put into the stream by the daemon. kind: as above. */
+/* True if the daemon puts this kind into the stream. kind: as above. */
 static inline bool ttmon_event_is_fact(unsigned int kind)
 {
 	return ttmon_event_way(kind) >= TTMON_WAY_FACT;
 }
 
 /*
- * Who used the CPUs, caches and memory bandwidth, as BPF tells it: the memory parts do not see it. Any
- * kind.
+ * True for the kinds about CPUs, caches and memory bandwidth that BPF sends; the parts for memory do
+ * not get them. Any kind.
  */
 static inline bool ttmon_event_is_cpu(unsigned int kind)
 {
@@ -58,13 +64,16 @@ static inline bool ttmon_event_is_cpu(unsigned int kind)
 	       (ttmon_event_way(kind) == TTMON_WAY_SCHED || ttmon_event_way(kind) == TTMON_WAY_DIRECT);
 }
 
-/* The probes that send it, or that a fact adds to. Any kind; NONE also where there is no such kind. */
+/*
+ * The family of probes that sends this kind, or that a fact belongs to. Any kind; NONE also where
+ * there is no such kind.
+ */
 static inline enum ttmon_family ttmon_event_family(unsigned int kind)
 {
 	return kind < TTMON_EV_MAX && ttmon_kinds[kind].min_size ? ttmon_kinds[kind].family : TTMON_FAMILY_NONE;
 }
 
-/* Fixed part of a kind's record in bytes, 0 for no such kind. */
+/* Fixed part of a kind's record in bytes, 0: no such kind. */
 size_t ttmon_event_min_size(unsigned int kind);
 
 #endif

@@ -2,8 +2,8 @@
 #include "daemon/core/stream/listq.h"
 
 /*
- * When the list that this record belongs to was begun to be read, or the launch was made that it is
- * about; false: it is neither.
+ * Sets when the reading of the record's list began, or when the launch that it is about was made;
+ * false: it is neither kind of record.
  */
 static bool read_at(const struct ttmon_event *ev, uint64_t *from_ns)
 {
@@ -58,7 +58,7 @@ bool ttmon_listq_put(struct ttmon_listq *q, const struct ttmon_event *ev, size_t
 
 	if (!read_at(ev, &from_ns))
 		return false;
-	/* The rest of a list goes the way of its beginning. */
+	/* The rest of a list is treated as its beginning was. */
 	i = find(q, ev->tgid);
 	if (list && i == q->nr_procs && (!known || i == TTMON_LISTQ_PROCS))
 		return false;

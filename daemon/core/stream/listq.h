@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * listq.h: lists of mappings, and accesses of kernels, that wait for the slots. A list tells a
- * process's mappings as of the moment it was read, while events of up to then may still lie in open
- * slots: a mapping that was unmapped just before the list was read must not be taken away from a copy
- * that came earlier. So a list of a process whose mappings are known already is applied in its place
- * among the events; the first list of a process is not waited for, as it tells best what the earliest
- * events meant.
+ * listq.h: lists of mappings, and accesses of GPU kernels, that wait for the slots. A list holds a
+ * process's mappings as of the moment it was read, while earlier events may still lie in open slots: a
+ * mapping that was unmapped just before the list was read must not be taken away from a copy that came
+ * earlier. So a list of a process whose mappings are known already is applied in its place among the
+ * events. The first list of a process is applied at once, as it explains the earliest events best.
  *
- * Accesses (GPU_USE) wait until the slots have come to the launch: the memory may have been made just
- * before it.
+ * Accesses (GPU_USE) wait until the slots have come to the launch: the memory may have been allocated
+ * just before it.
  *
  * Pure, hot thread. Bounded: what does not fit is applied at once.
  */
@@ -33,12 +32,12 @@ struct ttmon_listq {
 };
 
 /*
- * Take this record if it is a GPU_USE, or part of a list that has to wait. known: its process has had
- * a list. False: apply it now.
+ * Takes the record if it is a GPU_USE, or part of a list that has to wait. known: its process has had
+ * a list before. False: apply it now.
  */
 bool ttmon_listq_put(struct ttmon_listq *q, const struct ttmon_event *ev, size_t size, bool known);
 /*
- * Take the oldest record out, if its list was read, or its launch made, at or before *before_ns (NULL:
+ * Takes the oldest record out if its list was read, or its launch made, at or before *before_ns (NULL:
  * in any case); else NULL. Valid until the next put.
  */
 const struct ttmon_event *ttmon_listq_next(struct ttmon_listq *q, const uint64_t *before_ns, size_t *size);

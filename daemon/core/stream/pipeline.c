@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * pipeline.c: decode -> slots -> history, devices, dispatches; and the accounting identity over all of it.
+ * pipeline.c: decode -> slots -> history, devices, dispatches; and the accounting identity over all of
+ * it.
  *
  * Hot thread only. The event table (<ttmon/event.h>) says when a record is handled, and which parts of
  * the core handle it. An event waits in the slots until its millisecond closes and is then handled in
- * order; a fact of the daemon (what is mapped, what it is called) has no place in that order and is
- * handled when it comes. LOST facts are kept here: they are the kernel's side of the identity.
+ * order; a fact of the daemon (mappings, names) has no place in that order and is handled when it
+ * comes. LOST facts are kept here: they are the kernel's side of the identity.
  *
  * Promises: every record that is fed ends in exactly one counter of struct ttmon_accounting, every
  * closed slot is either published or dropped. The same records and watermarks give the same result.
  *
- * Must not know where records come from, nor the time.
+ * Must not know where records come from, nor read a clock.
  */
 #include "daemon/core/stream/pipeline.h"
 
@@ -18,14 +19,14 @@
 
 #include "daemon/core/stream/listq.h"
 
-/* What the newest LOST fact of a CPU and kind said. */
+/* The newest LOST fact of a CPU and kind. */
 struct kernel_stat {
 	uint64_t ts_ns;
 	uint64_t attempted, lost;
 	bool known;
 };
 
-/* What each event looks at; apart from the rest, which is large and seldom needed. */
+/* The part that every event reads; kept apart from the rest, which is large and rarely needed. */
 struct cpu_lost {
 	uint32_t lost; /* running count in the newest header */
 	bool seen;
@@ -52,16 +53,16 @@ struct ttmon_pipeline {
 	struct ttmon_rmid *rmid;
 	struct ttmon_listq lists;
 	struct cpu_state *cpus;
-	struct cpu_lost *lost; /* by cpu too */
+	struct cpu_lost *lost; /* by CPU too */
 
 	uint64_t decoded[TTMON_EV_MAX];
 	uint64_t malformed[TTMON_DECODE_MAX], malformed_facts[TTMON_DECODE_MAX];
 	uint64_t published, dropped, direct;
 
-	uint64_t last_slot;	    /* newest that closed */
-	bool history_told, tt_told; /* of anything since their last tick */
-	bool tt_waits;		    /* for time alone */
-	uint64_t history_due_ns;    /* when its next one has something to do, if it is told of nothing until then */
+	uint64_t last_slot;	    /* number of the newest slot that closed */
+	bool history_told, tt_told; /* it got an event since its last tick */
+	bool tt_waits;		    /* it waits for time to pass */
+	uint64_t history_due_ns;    /* when the history's next tick is due if it gets no event until then */
 	struct ttmon_slot slot;	    /* sums of the slot being closed */
 	uint64_t bounce[TTMON_RECORD_MAX / sizeof(uint64_t)];
 };
@@ -156,7 +157,10 @@ static void stream_on_family(struct ttmon_pipeline *p, const struct ttmon_ev_fam
 	ttmon_seen_on_family(&p->seen, ev);
 }
 
-/* When these counters were looked at before; 0: nobody knows, it can have been lost at any time. */
+/*
+ * Start of the interval in which the loss happened: when these counters were read before; 0: unknown,
+ * it can have been at any time.
+ */
 static uint64_t looked_at(const struct ttmon_ev_lost *ev, const struct kernel_stat *before)
 {
 	uint64_t ms = ev->h.tid;
@@ -172,7 +176,9 @@ static void tt_lost(struct ttmon_pipeline *p)
 	ttmon_tt_lost(p->tt);
 }
 
-/* Kernel counters only grow: of two facts about the same counters the later one holds both. */
+/*
+ * Kernel counters only grow: of two facts about the same counters the later one includes the earlier.
+ */
 static void stream_on_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost *ev)
 {
 	struct cpu_state *cpu = &p->cpus[ev->stat_cpu];
@@ -198,10 +204,10 @@ static void stream_on_lost(struct ttmon_pipeline *p, const struct ttmon_ev_lost 
 }
 
 /*
- * The one dispatch: a record goes straight to the parts that handle its kind, by the columns of the
- * event table. The order matters. The history comes first: what ends with its process ends there as
- * such. The time of the dispatches goes on after tt has handled the event: a run that waited long
- * enough is reported with the devices that are known by then.
+ * The only dispatch: a record goes straight to the parts that handle its kind, by the columns of the
+ * event table. The order matters. The history comes first: memory that ends with its process is
+ * recorded there as such. The time of the dispatches advances after tt has handled the event: a run
+ * that waited long enough is reported with the devices that are known by then.
  */
 static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_t size)
 {
@@ -228,9 +234,9 @@ static void handle(struct ttmon_pipeline *p, const struct ttmon_event *ev, size_
 }
 
 /*
- * The running count starts at 0 when the programs are loaded, so the first record of a CPU says what
- * was lost before it. An event that comes in late or was stamped out of turn carries an older count:
- * nothing new.
+ * The running count starts at 0 when the programs are loaded, so the first record of a CPU shows what
+ * was lost before it. An event that is late or was stamped out of order carries an older count, which
+ * adds nothing.
  */
 static void count_lost(struct ttmon_pipeline *p, const struct ttmon_event *ev)
 {
@@ -277,7 +283,7 @@ static void on_tt_free(void *ctx, uint64_t seq, uint64_t ts_ns, uint16_t fn)
 {
 	struct ttmon_pipeline *p = ctx;
 
-	/* What ends with its device or process is no call. */
+	/* Memory that ends with its device or process ends without a call. */
 	p->slot.frees += fn != 0;
 	p->history_told = true;
 	ttmon_history_tt_free(p->history, seq, ts_ns);
@@ -361,8 +367,8 @@ static void on_cpu_leaving(void *ctx, const struct ttmon_cpu_proc *proc)
 }
 
 /*
- * behind: records of RMIDs that are of this slot may yet come. What the kernel lost at about this
- * time can have been of any family: the LOST facts, which tell of which, come after the slot.
+ * behind: RMID records of this slot may still come. Whatever the kernel lost at about this time can
+ * have been of any family: the LOST facts, which say of which, come after the slot.
  */
 static void say_known(struct ttmon_pipeline *p, uint64_t no, bool behind)
 {
@@ -378,7 +384,7 @@ static void say_known(struct ttmon_pipeline *p, uint64_t no, bool behind)
 	p->slot.flags |= TTMON_SLOT_HAS_KNOWN;
 }
 
-/* In most slots nothing happens to memory, and nothing of the history's and tt's is looked at. */
+/* In most slots nothing happens to memory, and the history and tt need not be visited. */
 static void tick(struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	if (p->history_told || now_ns >= p->history_due_ns)
@@ -413,7 +419,7 @@ static void on_close(void *ctx, const struct ttmon_slot_view *view)
 	p->slot.pinned_pages = ttmon_history_pinned_pages(p->history);
 	p->slot.tt_dispatches = dispatches;
 	p->slot.tt_busy_ns = busy_ns;
-	/* Whose RMIDs are is not certain while a ring is not waited for. */
+	/* The owners of RMIDs are not certain while a ring is not waited for. */
 	behind = view->forced || ttmon_cpu_behind(p->cpu, (view->no + 1) * TTMON_SLOT_NS);
 	if (behind)
 		ttmon_rmid_skip(p->rmid, (view->no + 1) * TTMON_SLOT_NS);
@@ -525,14 +531,14 @@ void ttmon_pipeline_feed(struct ttmon_pipeline *p, const void *rec, size_t size)
 	const struct ttmon_event *ev = rec;
 	enum ttmon_decode_err bad;
 
-	/* In a recording a record follows a 4-byte head. */
+	/* In a recording a record follows a 4-byte header, so it may be misaligned. */
 	if ((uintptr_t)rec % sizeof(uint64_t)) {
 		memcpy(p->bounce, rec, MIN(size, sizeof(p->bounce)));
 		ev = (const void *)p->bounce;
 	}
 	bad = ttmon_decode(ev, size, p->nr_cpus);
 	if (bad) {
-		/* The rings carry no facts, so a kind that could be one did not come from there. */
+		/* The rings carry no facts, so a record of a fact's kind did not come from a ring. */
 		if (size >= sizeof(*ev) && ev->kind >= TTMON_EV_FACT)
 			p->malformed_facts[bad]++;
 		else
@@ -587,7 +593,7 @@ void ttmon_pipeline_finish(struct ttmon_pipeline *p, uint64_t end_ns)
 	ttmon_tt_finish(p->tt, end_ns);
 	ttmon_history_finish(p->history, end_ns);
 	ttmon_dispatch_finish(p->dispatch);
-	/* No slot is left to be published: its rows are what counts. */
+	/* No slot is left to be published; the call is made for the rows. */
 	ttmon_dispatch_slot(p->dispatch, MAX(p->last_slot, end_ns / TTMON_SLOT_NS), &dispatches, &busy_ns);
 }
 
@@ -705,9 +711,9 @@ static _printf_(3, 4) bool refute(char *why, size_t n, const char *fmt, ...)
 }
 
 /*
- * A malformed record does not say reliably of which kind it is, hence: of no kind may more have come
- * than was sent, and in all what is missing is what was malformed. With none malformed that makes
- * every kind exact.
+ * The kind of a malformed record is unreliable. Hence: of no kind may more have come than was sent,
+ * and in total the difference must be what was malformed. Without malformed records every kind is
+ * exact.
  */
 static bool check_kernel(const struct ttmon_accounting *acct, const struct ttmon_kernel_counts *kernel, char *why,
 			 size_t n)
@@ -776,7 +782,7 @@ uint32_t ttmon_pipeline_incomplete(const struct ttmon_pipeline *p, bool cut)
 	why |= t.reduced ? 1u << TTMON_INCOMPLETE_REDUCED : 0;
 	why |= t.findings[TTMON_FINDING_TRUNCATED_BATCH] ? 1u << TTMON_INCOMPLETE_TRUNCATED : 0;
 	why |= t.unknown_frees ? 1u << TTMON_INCOMPLETE_UNKNOWN_FREES : 0;
-	/* While events are still under way the books cannot balance. */
+	/* While events are still under way the accounting cannot hold. */
 	why |= !cut && !ttmon_pipeline_check(p, ignored, sizeof(ignored)) ? 1u << TTMON_INCOMPLETE_IDENTITY : 0;
 	for (size_t i = 0; i < n; i++)
 		why |= 1u << ttmon_gap_why_reason(gaps[i].why);

@@ -4,12 +4,11 @@
  *
  * Hot thread only. Adding an event is one copy into its bucket's chunk of the arena, nothing else.
  * When the slot closes, its chunks are walked in order of arrival and a small reference per event is
- * put into order. Few or nearly sorted events are put into place by insertion from the back; where one
- * would have to move further than MAX_MOVES, a new run begins, and the runs are merged. A drain goes
- * ring by ring, so a full bucket is a row of many short streams: such a one is dealt out by its 20
- * bits of time first, in two passes, and what insertion and merge then find is only equal times. Each
- * step is stable, which makes the order (ts_ns, cpu, arrival). The work is bounded by n log n whatever
- * comes.
+ * sorted. Few or nearly sorted events are sorted by insertion from the back; where an event would have
+ * to move further than MAX_MOVES, a new run begins, and the runs are merged. A drain goes ring by
+ * ring, so a full bucket is a sequence of many short sorted streams: it first gets a radix sort by its
+ * 20 bits of time, in two passes, which leaves only equal times to insertion and merge. Each step is
+ * stable, which makes the order (ts_ns, cpu, arrival). The work is bounded by n log n for any input.
  *
  * Promises: arena, buckets and the references of one slot (about the size of the arena again) are
  * allocated once and touched only as far as they are needed. Slot numbers and times are kept modulo
@@ -26,21 +25,21 @@
 #define CHUNK_WORDS (CHUNK_BYTES / sizeof(uint64_t))
 #define NO_CHUNK    UINT32_MAX
 #define WINDOW_MAX  4096u
-#define GAP_MAX	    4096u /* slots closed one by one; never less than WINDOW_MAX */
+#define GAP_MAX	    4096u /* most slots closed one by one; never less than WINDOW_MAX */
 #define ARENA_BYTES (16u << 20)
 #define MAX_MOVES   16u
 #define DIGIT_BITS  10
 #define DIGITS	    (1u << DIGIT_BITS)
-#define DEAL_MIN    256u /* events; below, the counters cost more than a merge */
-#define DEAL_BREAKS 8u	 /* places where time goes back */
-#define PREFETCH    6	 /* events ahead, at delivery */
+#define DEAL_MIN    256u /* events; for fewer, the radix sort's counters cost more than a merge */
+#define DEAL_BREAKS 8u	 /* places where time goes back, from which the radix sort pays */
+#define PREFETCH    6	 /* events prefetched ahead at delivery */
 
 _Static_assert(TTMON_SLOT_NS <= 1ULL << (2 * DIGIT_BITS), "two passes must do");
 _Static_assert(GAP_MAX >= WINDOW_MAX, "a jump must not leave events behind");
 
-/* 64 KiB of the arena. An entry is one word, the size of the record, and then the record. */
+/* 64 KiB of the arena. An entry is one word with the size of the record, then the record. */
 struct chunk {
-	uint32_t next; /* of the same bucket, or of the free list */
+	uint32_t next; /* next chunk of the same bucket, or of the free list */
 	uint32_t used; /* words */
 	uint64_t words[CHUNK_WORDS - 1];
 };
@@ -48,12 +47,12 @@ struct chunk {
 _Static_assert(sizeof(struct chunk) == CHUNK_BYTES, "positions are computed from it");
 
 struct bucket {
-	uint32_t first, last; /* chunks, in order of arrival */
+	uint32_t first, last; /* chunks in order of arrival */
 	uint32_t events, late, lost;
 };
 
 struct ref {
-	int64_t off_ns; /* from the slot's start; below 0: late */
+	int64_t off_ns; /* relative to the slot's start; negative: late */
 	uint32_t pos;	/* word of the arena where the record begins */
 	uint32_t cpu;
 };
@@ -65,19 +64,19 @@ struct ttmon_slots {
 	bool started;
 	uint64_t oldest_no; /* oldest open slot */
 	uint64_t oldest_ns; /* its start: oldest_no * 1 ms modulo 2^64 */
-	uint64_t span_ns;   /* of the window */
+	uint64_t span_ns;   /* length of the window in ns */
 	uint32_t window;
 	uint32_t head;	 /* bucket of the oldest open slot */
-	uint32_t extent; /* slots from the oldest on that have been used */
+	uint32_t extent; /* slots used, counted from the oldest */
 	struct bucket *buckets;
 
 	struct chunk *arena;
 	uint32_t nr_chunks;
-	uint32_t fresh;	     /* chunks from here on were never touched */
-	uint32_t free_chunk; /* list */
+	uint32_t fresh;	     /* chunks from here on were never used */
+	uint32_t free_chunk; /* head of the free list */
 
 	struct ref *refs, *spare; /* of the slot being closed */
-	uint32_t *runs;		  /* index of the first reference of each */
+	uint32_t *runs;		  /* index of the first reference of each run */
 
 	struct ttmon_slots_stats stats;
 };
@@ -88,7 +87,7 @@ int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_
 		    struct ttmon_slots **ret)
 {
 	uint32_t window = cfg->window ? cfg->window : TTMON_SLOTS_WINDOW;
-	/* With fewer chunks than slots, a thin stream would fill the arena. */
+	/* With fewer chunks than slots, a few events in each slot would fill the arena. */
 	uint64_t bytes =
 		cfg->arena_bytes ? cfg->arena_bytes : MAX((uint64_t)ARENA_BYTES, (uint64_t)window * CHUNK_BYTES);
 	_cleanup_(slots_freep) struct ttmon_slots *s = NULL;
@@ -96,7 +95,7 @@ int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_
 
 	if (window < 2 || window > WINDOW_MAX)
 		return -EINVAL;
-	/* A position is 32 bits of words. */
+	/* A position is a 32-bit number of words. */
 	if (bytes < CHUNK_BYTES || bytes / sizeof(uint64_t) > UINT32_MAX)
 		return -EINVAL;
 
@@ -111,7 +110,7 @@ int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_
 	s->free_chunk = NO_CHUNK;
 
 	/*
-	 * All events of the window may lie in one slot, each with the least record. A run but the last is
+	 * All events of the window may lie in one slot, each of the smallest size. Every run but the last is
 	 * longer than MAX_MOVES.
 	 */
 	max_refs = s->nr_chunks * (CHUNK_BYTES / (sizeof(uint64_t) + sizeof(struct ttmon_event)));
@@ -149,7 +148,8 @@ static void start_at(struct ttmon_slots *s, uint64_t ts_ns)
 }
 
 /*
- * The last freed chunk is taken first: it is warm, and memory that was never needed stays untouched.
+ * The chunk freed last is used first: it is in the cache, and memory that was never needed stays
+ * untouched.
  */
 static uint32_t take_chunk(struct ttmon_slots *s)
 {
@@ -206,8 +206,8 @@ static inline bool ref_before(const struct ref *a, const struct ref *b)
 }
 
 /*
- * References to all events of the oldest slot, in order of arrival. Returns at how many places that is
- * not their order.
+ * Collects references to all events of the oldest slot, in order of arrival. Returns the number of
+ * places where that is not their order of time.
  */
 static uint32_t gather(struct ttmon_slots *s, const struct bucket *b)
 {
@@ -233,7 +233,7 @@ static uint32_t gather(struct ttmon_slots *s, const struct bucket *b)
 	return breaks;
 }
 
-/* Late events all get the least time; their own order is left to the insertion. */
+/* Late events all get the smallest key; insertion sorts them among themselves. */
 static inline uint32_t digit(const struct ref *ref, unsigned int pass)
 {
 	uint32_t off = ref->off_ns < 0 ? 0 : (uint32_t)ref->off_ns;
@@ -257,7 +257,7 @@ static void deal(struct ref *dst, const struct ref *src, uint32_t n, unsigned in
 		dst[at[digit(&src[i], pass)]++] = src[i];
 }
 
-/* Sort by insertion into runs. Returns how many. */
+/* Sorts by insertion into runs. Returns the number of runs. */
 static uint32_t form_runs(struct ref *refs, uint32_t n, uint32_t *runs)
 {
 	uint32_t nr_runs = 0, run = 0;
@@ -281,7 +281,7 @@ static uint32_t form_runs(struct ref *refs, uint32_t n, uint32_t *runs)
 	return nr_runs;
 }
 
-/* Equal ones from a first: a arrived earlier. */
+/* Of equal elements the one in a comes first: it arrived earlier. */
 static void merge_two(struct ref *dst, const struct ref *a, size_t na, const struct ref *b, size_t nb)
 {
 	const struct ref *a_end = a + na, *b_end = b + nb;
@@ -292,7 +292,7 @@ static void merge_two(struct ref *dst, const struct ref *a, size_t na, const str
 	memcpy(dst + (a_end - a), b, (size_t)(b_end - b) * sizeof(*dst));
 }
 
-/* Merge neighbouring runs, pass by pass, until one is left. */
+/* Merges neighbouring runs, pass by pass, until one is left. */
 static const struct ref *merge_runs(struct ttmon_slots *s, uint32_t n, uint32_t nr_runs)
 {
 	struct ref *src = s->refs, *dst = s->spare;
@@ -316,7 +316,7 @@ static const struct ref *merge_runs(struct ttmon_slots *s, uint32_t n, uint32_t 
 	return src;
 }
 
-/* The events of the oldest slot in order. */
+/* Returns the events of the oldest slot in order. */
 static const struct ref *sort_bucket(struct ttmon_slots *s, const struct bucket *b)
 {
 	uint32_t n = b->events, breaks = gather(s, b), nr_runs;
@@ -370,7 +370,7 @@ static void close_oldest(struct ttmon_slots *s, bool forced)
 }
 
 /*
- * Move the window on by n slots. After GAP_MAX of them every bucket is empty, and the rest of the gap
+ * Moves the window on by n slots. After GAP_MAX of them every bucket is empty, and the rest of the gap
  * is passed at once.
  */
 static void move_on(struct ttmon_slots *s, uint64_t n, bool forced)

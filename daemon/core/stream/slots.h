@@ -7,7 +7,7 @@
  * difference (they may wrap).
  *
  *   time -->   | retired ...      | oldest open | ... window ... | newest
- *                                 ^ watermark: no event before this will come any more (a late one is folded and counted)
+ *                                 ^ watermark: no event before this will come any more
  */
 #ifndef TTMON_SLOTS_H
 #define TTMON_SLOTS_H
@@ -17,10 +17,7 @@
 #include "lib/base/util.h"
 
 #define TTMON_SLOT_NS 1000000ULL
-/*
- * design.md said 16; a drain was once 18.6 ms late and a busy record may hold the watermark back for
- * 50 ms.
- */
+/* A drain was once 18.6 ms late, and an unsubmitted record may hold the watermark back for 50 ms. */
 #define TTMON_SLOTS_WINDOW 64
 
 struct ttmon_slots;
@@ -30,29 +27,32 @@ struct ttmon_slots_cfg {
 	uint64_t arena_bytes; /* memory for the events of open slots; 0: 16 MiB. Touched only as needed */
 };
 
-/* A closed slot, valid during the callback. Covers [no * 1 ms, (no + 1) * 1 ms). */
+/* A closed slot, valid during the callback. It covers [no * 1 ms, (no + 1) * 1 ms). */
 struct ttmon_slot_view {
 	uint64_t no;
 	uint32_t events;
-	uint32_t late; /* of these, folded in late: their ts_ns is before the slot */
-	uint32_t lost; /* arena full: events of this slot that were dropped */
-	bool forced;   /* closed because the window moved on, before the watermark had passed it */
+	uint32_t late; /* of these, late ones added to this slot: their ts_ns is before it */
+	uint32_t lost; /* events of this slot that were dropped because the arena was full */
+	bool forced;   /* closed because the window moved on before the watermark had passed the slot */
 };
 
 struct ttmon_slots_ops {
-	/* Every event of a closing slot, in order of (ts_ns, cpu, arrival). late: folded into this slot. */
+	/*
+	 * Called for every event of a closing slot, in order of (ts_ns, cpu, arrival). late: the event is
+	 * older than the slot.
+	 */
 	void (*event)(void *ctx, const struct ttmon_event *ev, size_t size, bool late);
-	/* Once per slot, after its events; empty slots too, none skipped. */
+	/* Called once per slot, after its events; for empty slots too, none is skipped. */
 	void (*close)(void *ctx, const struct ttmon_slot_view *slot);
 };
 
 struct ttmon_slots_stats {
-	uint64_t slotted;    /* into their own slot */
-	uint64_t late;	     /* folded into the oldest open slot */
+	uint64_t slotted;    /* added to their own slot */
+	uint64_t late;	     /* added to the oldest open slot instead of their own, which had closed */
 	uint64_t arena_full; /* dropped */
 	uint64_t closed;     /* slots */
 	uint64_t forced;
-	uint64_t sorted; /* slots that needed more than insertion */
+	uint64_t sorted; /* slots that needed more than insertion sort */
 };
 
 int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_ops *ops, void *ctx,
@@ -60,21 +60,21 @@ int ttmon_slots_new(const struct ttmon_slots_cfg *cfg, const struct ttmon_slots_
 void ttmon_slots_free(struct ttmon_slots *s);
 
 /*
- * Copy one record in. The first one (or the first advance) fixes where the window begins. Never fails:
- * what does not fit is counted.
+ * Copies one record in. The first record (or the first advance) fixes where the window begins. Never
+ * fails: a record that does not fit is counted.
  */
 void ttmon_slots_add(struct ttmon_slots *s, const struct ttmon_event *ev, size_t size);
 /*
- * Nothing before watermark_ns will come: close every slot that ends at or before it. Never moves back.
- * A gap of more slots than the window (suspend, a quiet start) is closed slot by slot up to 4096 empty
- * slots, beyond that the window jumps.
+ * No event before watermark_ns will come: closes every slot that ends at or before it. Never moves
+ * back. A gap of more slots than the window (suspend, a quiet start) is closed slot by slot up to 4096
+ * empty slots; beyond that the window jumps.
  */
 void ttmon_slots_advance(struct ttmon_slots *s, uint64_t watermark_ns);
-/* End of the stream: close everything. */
+/* End of the stream: closes all slots. */
 void ttmon_slots_finish(struct ttmon_slots *s);
 /*
- * First time that is past the window: adding an event at or after it forces the oldest slot closed. 0
- * before the window is fixed.
+ * First time past the window: adding an event at or after it forces the oldest slot closed. 0 before
+ * the window is fixed.
  */
 uint64_t ttmon_slots_limit_ns(const struct ttmon_slots *s);
 void ttmon_slots_get_stats(const struct ttmon_slots *s, struct ttmon_slots_stats *ret);

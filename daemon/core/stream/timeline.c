@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * timeline.c: four lists of fixed length. A list grows by doubling up to max_items, so that a run that
- * dispatches nothing pays for nothing. What comes when a ring is full takes the place of the oldest.
+ * dispatches nothing pays for nothing. In a full ring a new item replaces the oldest.
  */
 #include "daemon/core/stream/timeline.h"
 
@@ -11,7 +11,7 @@
 struct list {
 	void *v;
 	size_t n, cap, max, elem; /* elem: bytes of an item */
-	size_t head;		  /* the oldest; 0 unless n == cap */
+	size_t head;		  /* index of the oldest; 0 unless n == cap */
 	uint64_t dropped;
 };
 
@@ -26,7 +26,7 @@ int ttmon_timeline_new(const struct ttmon_timeline_cfg *cfg, struct ttmon_timeli
 	uint64_t max_runs = cfg->max_runs ? cfg->max_runs : max;
 	struct ttmon_timeline *t;
 
-	/* So that no product below can overflow. */
+	/* Ensures that no product below can overflow. */
 	if (MAX(max, max_runs) > SIZE_MAX / 2 / sizeof(struct ttmon_tt_run))
 		return -EINVAL;
 	t = calloc(1, sizeof(*t));
@@ -68,7 +68,7 @@ static void keep(const struct ttmon_timeline *t, struct list *l, const void *ite
 {
 	size_t at = l->n;
 
-	/* One that has gone round stays as long as it is: its oldest is in its middle. */
+	/* A ring that has wrapped no longer grows: its oldest item is in the middle. */
 	if (l->n == l->cap && (l->head || !grow(l))) {
 		l->dropped++;
 		if (!t->ring || !l->cap)
@@ -103,7 +103,7 @@ void ttmon_timeline_slot(struct ttmon_timeline *t, const struct ttmon_tt_slot_ro
 	keep(t, &t->slots, row);
 }
 
-/* The product saturates: sizes are the program's word. */
+/* The product saturates: the sizes come from the program and may be anything. */
 static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)
 {
 	uint64_t bytes;
@@ -113,7 +113,7 @@ static uint64_t rect_bytes(const struct ttmon_ev_copy_rect *ev)
 	return bytes;
 }
 
-/* What ALLOC, FREE, COPY and COPY_RECT have in common. */
+/* The members that ALLOC, FREE, COPY and COPY_RECT share. */
 #define KEEP_CALL(t, k, e, ...)                                        \
 	keep(t, &(t)->calls,                                           \
 	     &(struct ttmon_timeline_call){ .tgid = (e)->h.tgid,       \

@@ -33,7 +33,7 @@ bool ttmon_watermark_ring(struct ttmon_watermark *w, uint32_t ring, bool reached
 		*since = 0;
 		return true;
 	}
-	/* It stopped at another record than last time: that one gets its own time. */
+	/* The ring stopped at another record than last time: this record's wait begins now. */
 	if (!*since || moved)
 		*since = w->t0_ns;
 	if (w->t0_ns - *since <= TTMON_STALL_NS) {

@@ -3,10 +3,10 @@
  * bufs.c: live buffers, and the sums and peaks that follow from them. Part of core/tt (hot thread,
  * pure).
  *
- * A buffer belongs to one device or mesh, whose sums it is in. What a use shows (a logical device of a
- * process) is the sums of its device plus those of each mesh that the device is a member of; it is
- * kept up to date buffer by buffer, so that its peak is exact, and so are the chips. A mesh whose
- * members are not known has its sums to itself until they are.
+ * A buffer belongs to one device or mesh and is counted in its sums. A use (a logical device of a
+ * process) shows the sums of its device plus those of each mesh that the device is a member of; it is
+ * updated buffer by buffer, so that its peak is exact, and so are the chips. The sums of a mesh whose
+ * members are unknown count for no use until they are known.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
@@ -20,7 +20,10 @@ static const uint8_t methods[TTMON_TT_TYPES] = {
 	[TTMON_TT_TYPE_KERNEL] = TTMON_METHOD_TT_DRAM,
 };
 
-/* Lists: of a device or of the tentative ones by prev and next, of an allocator by aprev and anext. */
+/*
+ * Lists: by prev and next the buffers of a device, or the tentative ones; by aprev and anext those of
+ * an allocator.
+ */
 static void list_add(struct ttmon_tt *t, struct ttmon_tt_list *l, uint32_t idx)
 {
 	struct ttmon_tt_buf *b = &t->bufs[idx];
@@ -117,7 +120,7 @@ void ttmon_tt_use_add(struct ttmon_tt *t, struct ttmon_tt_usage *u, const struct
 		if (u->chip == TTMON_TT_NIL)
 			continue;
 		grow(&t->chips[u->chip].bytes[i], &t->chips[u->chip].peak[i], d->bytes[i], raise);
-		/* What the process alone had there is what the chip had at least. */
+		/* The chip's peak is at least what this process alone had there. */
 		if (raise)
 			t->chips[u->chip].peak[i] = MAX(t->chips[u->chip].peak[i], *peak);
 	}
@@ -194,7 +197,10 @@ static uint32_t alc_get(struct ttmon_tt_proc *p, uint64_t addr)
 		return TTMON_TT_NIL;
 	if (idx != TTMON_HMAP_NONE)
 		return (uint32_t)idx;
-	/* Without its allocator a buffer is only missed by the frees of all of one. */
+	/*
+	 * A buffer without a known allocator is not ended by a call that frees all buffers of an allocator;
+	 * nothing else is missed.
+	 */
 	if (p->nr_alcs >= TTMON_TT_DEVS || TTMON_GROW(p->alcs, p->cap_alcs, p->nr_alcs + 1, 8) ||
 	    ttmon_hmap_put(&p->by_alc, addr, p->nr_alcs) < 0)
 		return TTMON_TT_NIL;
@@ -358,13 +364,14 @@ void ttmon_tt_buf_end_list(struct ttmon_tt *t, const struct ttmon_tt_list *l, ui
 		ttmon_tt_buf_end(t, l->head, ts_ns, fn, how);
 }
 
-/* The first of the list until there is none: of a device, or of an allocator. */
+/* Ends the first buffer of a list (of a device or an allocator) until the list is empty. */
 static void sweep(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_list *l, uint64_t ts_ns,
 		  uint16_t fn)
 {
 	while (l->head != TTMON_TT_NIL) {
 		/*
-		 * One that is not remembered is taken for a buffer from before the trace: the process is partial then.
+		 * Without memory to remember it, its later free looks like one of a buffer from before the trace: the
+		 * process is then partial.
 		 */
 		if (p->swept.n < TTMON_TT_SWEPT)
 			(void)!ttmon_hmap_put(&p->swept, t->bufs[l->head].key, ts_ns);
@@ -406,7 +413,7 @@ void ttmon_tt_buf_end_all(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t 
 		ttmon_tt_buf_end_dev(t, p, i, ts_ns, 0, how);
 }
 
-/* Device and allocator that all of the process's buffers have; false if they differ. */
+/* The device and allocator that all of the process's buffers share; false if they differ. */
 static bool only_device(const struct ttmon_tt_proc *p, uint32_t *dev)
 {
 	uint32_t n = 0;
@@ -424,7 +431,7 @@ void ttmon_tt_buf_bulk(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t all
 	uint64_t alc = ttmon_hmap_get(&p->by_alc, allocator);
 	uint32_t dev;
 
-	/* E0's Buffers do not say whose they are: with one device there is no doubt. */
+	/* E0's Buffers do not name their allocator: with a single device there is no doubt. */
 	if (alc != TTMON_HMAP_NONE)
 		sweep(t, p, &p->alcs[alc].bufs, ts_ns, fn);
 	else if (!p->nr_alcs && only_device(p, &dev))

@@ -4,20 +4,19 @@
  *
  * A program lays its circular buffers out once for all its devices, from the same base address as
  * every other program. So a device's figure is the union, core by core, of what its live programs
- * cover (cores.h), as Device::get_total_cb_allocated of tt-metal has it. A layout that begins again
- * replaces the program's old one. A global circular buffer lies in an L1 buffer and is counted
- * there.
+ * cover (cores.h), as Device::get_total_cb_allocated of tt-metal computes it. A new layout replaces
+ * the program's old one. A global circular buffer lies in an L1 buffer and is counted there.
  *
- * What is told without a program counts as one program of its device. When a program ends whose
- * name is not known, it is the device's only one, or all of the device's go and the process is
- * flagged: what is left is then a lower bound.
+ * Circular buffers reported without a program count as one program of their device. When an unnamed
+ * program ends, it is the device's only one, or all programs of the device are removed and the process
+ * is flagged: the rest is then a lower bound.
  *
- * A device that is closed has none any more, but its programs may outlive that, and run on it
- * again when it is opened. They tell nothing then, so that each run in a process that closed a
- * device is reported once (class CB_OF).
+ * A closed device has no circular buffers, but its programs may outlive that and run on it again when
+ * it is opened. They report no layout then, so each run in a process that closed a device is reported
+ * once (class CB_OF).
  *
- * The history has no allocation for each circular buffer, which would count a byte twice. It has
- * layers: the union's growth is an allocation, and what it shrinks by is freed from the newest on.
+ * The history gets no allocation per circular buffer, which would count bytes twice. It gets layers:
+ * growth of the union is an allocation, and shrinking frees layers from the newest on.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
@@ -173,7 +172,7 @@ static void prog_fini(struct ttmon_tt_prog *g)
 	free(g->meshes.v);
 }
 
-/* The last one takes its place. */
+/* Removes the program; the last one takes its place. */
 static void prog_drop(struct ttmon_tt_proc *p, uint32_t idx)
 {
 	p->nr_cbs -= p->progs[idx].nr_cbs;
@@ -182,7 +181,7 @@ static void prog_drop(struct ttmon_tt_proc *p, uint32_t idx)
 	ttmon_hmap_del(&p->by_prog, p->progs[idx].key);
 	prog_fini(&p->progs[idx]);
 	p->progs[idx] = p->progs[--p->nr_progs];
-	/* The table just lost an entry: there is room. */
+	/* The table just lost an entry, so there is room. */
 	if (idx < p->nr_progs)
 		(void)!ttmon_hmap_put(&p->by_prog, p->progs[idx].key, idx);
 }
@@ -235,7 +234,10 @@ static void cb_drop(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 /* Why a program is no longer on a device. */
 enum leave { LEAVE_END, LEAVE_SHUT };
 
-/* Returns whether the program was dropped, having nothing on any other, nor coming back to one. */
+/*
+ * Returns whether the program was dropped because it has nothing on any other device, and cannot run
+ * again on one.
+ */
 static bool leave(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t idx, uint32_t dev, enum leave how,
 		  uint64_t ts_ns, uint16_t fn)
 {
@@ -329,7 +331,8 @@ void ttmon_tt_cb_run(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct t
 	if (idx == TTMON_TT_NIL || !p->progs[idx].shut.n)
 		return;
 	dev = ttmon_tt_dev_get(t, p, ev->arg[0], ev->dev_kind, ev->slot);
-	idx = prog_find(p, ev->arg[1]); /* what lay there before may have ended, and programs with it */
+	/* do this after dev_get: whatever lay at that address before may have ended, and programs with it */
+	idx = prog_find(p, ev->arg[1]);
 	if (dev == TTMON_TT_NIL)
 		limit(t, p);
 	if (dev == TTMON_TT_NIL || idx == TTMON_TT_NIL)
@@ -339,7 +342,7 @@ void ttmon_tt_cb_run(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct t
 		come_back(t, p, g, dev, ev->h.ts_ns, ev->fn);
 		return;
 	}
-	/* It may turn out to have other devices than are known by now. */
+	/* The mesh may turn out to have other devices than are known now. */
 	p->nr_runs += !has(&g->meshes, dev);
 	if (!set_add(&g->meshes, dev)) {
 		p->nr_runs--;
@@ -389,7 +392,8 @@ bool ttmon_tt_cbs_pending(const struct ttmon_tt_proc *p)
 /* ---- events ---- */
 
 /*
- * The one of the program that has these cores and this address, and with a size this size. NIL: none.
+ * The program's circular buffer with these cores, this address and, if size is not 0, this size. NIL:
+ * none.
  */
 static uint32_t cb_find(const struct ttmon_tt_prog *g, const struct ttmon_ev_tt_cb *ev, uint64_t size)
 {
@@ -430,7 +434,7 @@ void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon
 	const struct ttmon_ev_tt_call *call = &ev->call;
 	uint64_t addr = call->arg[2], bytes = call->arg[3];
 	bool has_cores = size > sizeof(*call) && ttmon_tt_cores_sane(ev->range, ev->nr_ranges);
-	/* In user memory, as a program has it. */
+	/* A program's address lies in user memory. */
 	uint64_t program = has_cores && !(ev->program & TTMON_TT_CB_KEY) ? ev->program : 0;
 	uint32_t idx, at, dev = TTMON_TT_NIL;
 	struct ttmon_tt_prog *g;
@@ -445,7 +449,7 @@ void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon
 		t->generation++;
 		return;
 	}
-	/* Of one that the process has had since before the trace nothing else says which it is. */
+	/* For a device that the process has had since before the trace, nothing else says which one it is. */
 	if (call->dev_kind != TTMON_TT_DEV_UNKNOWN && ev->dev[0])
 		ttmon_tt_dev_words(t, p, dev, ev->dev);
 	if (p->devs[dev].kind == TTMON_TT_DEV_MESH)
@@ -470,7 +474,7 @@ void ttmon_tt_cb(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon
 		limit(t, p);
 }
 
-/* A program ended, and which is not known. */
+/* A program ended, but it is unknown which. */
 static void free_unnamed(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, const struct ttmon_ev_tt_call *ev)
 {
 	const struct ttmon_tt_slotinfo *s = &t->slots[ev->slot];
@@ -481,7 +485,7 @@ static void free_unnamed(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t d
 			n++;
 			buffers += p->progs[i].nr_cbs;
 		}
-	/* Where programs are never told, one may be several. */
+	/* Where programs are never named, one entry may stand for several. */
 	if (n > 1 || (unnamed != TTMON_TT_NIL && buffers > 1 && s->told && !(s->has & TTMON_TT_HAS_CB_OF)))
 		p->pub.flags |= TTMON_TT_F_CB_UNKNOWN;
 	ttmon_tt_cbs_end_dev(t, p, dev, ev->h.ts_ns, ev->fn);

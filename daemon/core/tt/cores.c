@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cores.c: see cores.h. The addresses are cut where a buffer begins or ends; each segment has a
- * counter for each core. Segments that have become equal are joined again, so that their number
- * follows from the buffers that are there.
+ * cores.c: see cores.h. Addresses are split into segments where a buffer begins or ends; each segment
+ * has a counter for each core. Segments that have become equal are joined again, so that their number
+ * depends only on the buffers present.
  */
 #include "daemon/core/tt/cores.h"
 #include "lib/base/search.h"
@@ -63,7 +63,7 @@ static uint32_t find(const struct ttmon_tt_cores *c, uint64_t addr)
 	return lo;
 }
 
-/* A segment begins at addr. */
+/* Makes a segment begin at addr. */
 static int split(struct ttmon_tt_cores *c, uint64_t addr, uint64_t cells_max)
 {
 	uint32_t i = find(c, addr);
@@ -88,7 +88,7 @@ static int split(struct ttmon_tt_cores *c, uint64_t addr, uint64_t cells_max)
 	return 0;
 }
 
-/* Is segment i as the one before it? */
+/* True if segment i equals the one before it. */
 static bool is_same(const struct ttmon_tt_cores *c, uint32_t i)
 {
 	const struct ttmon_tt_segment *b = &c->v[i], *a = i ? b - 1 : NULL;
@@ -98,7 +98,7 @@ static bool is_same(const struct ttmon_tt_cores *c, uint32_t i)
 	return a->covered == b->covered && !memcmp(a->n, b->n, cells(c) * sizeof(*a->n));
 }
 
-/* Joins what has become equal at the segments from the one at from to the one at to. */
+/* Joins equal neighbours among the segments from `from` to `to`. */
 static void join(struct ttmon_tt_cores *c, uint64_t from, uint64_t to)
 {
 	uint32_t first = find(c, from), keep = first, i;
@@ -172,8 +172,8 @@ void ttmon_tt_cores_sub(struct ttmon_tt_cores *c, const struct ttmon_tt_core_ran
 			uint64_t to)
 {
 	/*
-	 * Both ends may have been joined away: their neighbours were equal. Without memory what is covered
-	 * stays so.
+	 * Both boundaries may have been joined away because their neighbours were equal. Without memory to
+	 * split again, the range stays covered.
 	 */
 	if (split(c, from, UINT64_MAX) < 0 || split(c, to, UINT64_MAX) < 0)
 		return;

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * devs.c: the devices and meshes of a process, which is which, and which devices a mesh has. Part of
+ * devs.c: the devices and meshes of a process, their identities, and the members of each mesh. Part of
  * core/tt (hot thread, pure).
  *
  * A device is known by its address. Its logical id comes from Device::Device, else from what the
- * daemon read of a mesh, else from the word that the 2026 header keeps it in (so does the daemon):
- * neither is believed again in a process where it was wrong once. A use is made for every logical id,
- * and one for each device without: Devices that were made again with the same id share theirs.
+ * daemon read of a mesh, else from the word that holds it in the header of 2026 (the daemon uses the
+ * same word). In a process where one of these was wrong once, neither is believed again. Every logical
+ * id has a use, and so has each device without an id: Devices that are created again with the same id
+ * share one.
  *
- * Of a mesh the best is what was seen: tt-metal makes one owning Buffer on the MeshDevice and then, in
- * the same thread, a shadow of the same size and address on each local device. Those are all once the
- * thread does something else. Where it only pauses it may have been kept from its CPU between two of
- * them: a mesh gains devices by what has come after 20 ms, and loses those that the walk told after
- * 400 ms. Next is what the daemon found in the process's memory (TT_MESH). Where neither comes within
- * 400 ms of stream time and the daemon has looked in vain, or not at all in 5 s, all devices of the
- * process are taken to be in it, and a later answer corrects that. Until then its bytes are pending.
- * The probes of shadows are wanted until each mesh in use has been seen once: what was found in memory
- * may be wrong. A process whose figures ever stood on an assumption is flagged to its end.
+ * The members of a mesh come, at best, from events: tt-metal makes one owning Buffer on the MeshDevice
+ * and then, in the same thread, a shadow of the same size and address on each local device. The list
+ * is complete once the thread does something else. A thread that only pauses may have been preempted
+ * between two shadows: so a mesh gains devices from the shadows seen within 20 ms, but loses devices
+ * that were found in memory only after 400 ms. Second best is what the daemon found in the process's
+ * memory (TT_MESH). Where neither comes within 400 ms of stream time and the daemon's search failed,
+ * or did not happen within 5 s, all devices of the process are assumed to be members, and a later
+ * answer corrects that. Until then its bytes are pending. The probes for shadows stay active until
+ * each mesh in use was seen once, since what was found in memory may be wrong. A process whose figures
+ * ever relied on an assumption is flagged to its end.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
 
-#define ID_AT	  3 /* word of a Device with id_ in its lower half, as the header of 2026 has it */
-#define ID_AT_OLD 1 /* the same before: right behind the vtable pointer, where later a pointer lies */
+#define ID_AT	  3 /* word of a Device with id_ in its lower half, in the header of 2026 */
+#define ID_AT_OLD 1 /* the same in earlier headers: right after the vtable pointer, where newer ones have a pointer */
 
 /*
- * Its id as its words say. An id 0 at the old place cannot be known from a null pointer, and is 0 at
- * the new one too.
+ * The id as the words hold it. An id 0 at the old place looks like a null pointer; the word at the new
+ * place is then 0 too.
  */
 static uint32_t id_word(const __u64 *w)
 {
@@ -65,7 +67,7 @@ static uint32_t use_of(const struct ttmon_tt_proc *p, uint32_t logical)
 	return TTMON_TT_NIL;
 }
 
-/* It has a logical id now: which chip is that? */
+/* The use has a logical id now: finds its chip. */
 static void use_named(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t use)
 {
 	struct ttmon_tt_usage *u = &p->uses[use];
@@ -113,7 +115,7 @@ static void each_part(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct 
 	}
 }
 
-/* All that device d holds counts for this logical id from now on. */
+/* Everything that device d holds counts for this logical id from now on. */
 static void move(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_device *d, uint32_t logical)
 {
 	uint32_t from = d->use, to = logical == TTMON_TT_NO_LOGICAL ? TTMON_TT_NIL : use_of(p, logical);
@@ -130,14 +132,14 @@ static void move(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_de
 		return;
 	each_part(t, p, d, from, false);
 	if (lone) {
-		/* What it had alone it had there, whatever else was there. */
+		/* The peak of its own use is a lower bound for the use that it joins. */
 		for (unsigned int i = 0; i < TTMON_TT_TYPES; i++)
 			p->uses[to].pub.peak[i] = MAX(p->uses[to].pub.peak[i], p->uses[from].pub.peak[i]);
 		p->uses[from].dead = true;
 	}
 	each_part(t, p, d, to, true);
 	d->use = to;
-	/* After an exec the place is unknown, and the chip may be another one. */
+	/* After an exec the position is unknown, and the chip may be another one. */
 	if (logical != TTMON_TT_NO_LOGICAL)
 		use_named(t, p, to);
 }
@@ -164,7 +166,7 @@ void ttmon_tt_dev_distrust(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 		use = d->use;
 		move(t, p, d, TTMON_TT_NO_LOGICAL);
 		d->id = TTMON_TT_ID_NONE;
-		/* That logical id was never there. */
+		/* That logical id never existed. */
 		if (!p->uses[use].pub.allocs)
 			p->uses[use].dead = !has_device(p, use);
 	}
@@ -183,7 +185,7 @@ void ttmon_tt_dev_id(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, 
 		if (how != TTMON_TT_ID_CALL)
 			return;
 	}
-	/* Two that were read: the object may be another one by now, unless it holds something. */
+	/* Both ids were read from memory: the object may be another one by now, unless it holds something. */
 	if (!same && how <= d->id && how != TTMON_TT_ID_CALL && (d->live || d->nr_links))
 		return;
 	if (!same)
@@ -209,7 +211,7 @@ void ttmon_tt_dev_words(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t de
 
 	if (d->kind == TTMON_TT_DEV_MESH) {
 		p->vt_mesh = w[0];
-		/* Another mesh in the same place has another impl. */
+		/* Another mesh at the same address has another impl pointer. */
 		if (d->ident && d->ident != w[ID_AT] && !d->live)
 			ttmon_tt_mesh_forget(p, dev);
 		d->ident = w[ID_AT];
@@ -218,13 +220,13 @@ void ttmon_tt_dev_words(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t de
 	p->vt_device = w[0];
 	if (d->id && id_word(w) == p->uses[d->use].pub.logical)
 		return;
-	/* Two devices of one id: then it is not the id that lies there. */
+	/* Two devices with one id: so the word is not the id. */
 	if (id_is_taken(p, dev, id_word(w)))
 		ttmon_tt_dev_distrust(t, p);
 	ttmon_tt_dev_id(t, p, dev, id_word(w), TTMON_TT_ID_WORD);
 }
 
-/* A place whose device is gone and holds nothing, and that nobody refers to. */
+/* An entry whose device is gone, holds nothing, and is not referred to. */
 static uint32_t recycle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 {
 	if (t->tentative.head != TTMON_TT_NIL || t->nr_groups)
@@ -267,7 +269,10 @@ static uint32_t dev_make(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t a
 			goto full;
 		idx = p->nr_devs;
 	}
-	/* A table that just lost an entry (recycle) has room for one: the place cannot be left half made. */
+	/*
+	 * A table that just lost an entry (recycle) has room for one; this keeps the entry from being half
+	 * made.
+	 */
 	if (ttmon_hmap_put(&p->by_dev, addr, idx) < 0)
 		goto full;
 	if (idx == p->nr_devs)
@@ -291,7 +296,7 @@ full:
 	return TTMON_TT_NIL;
 }
 
-/* Everything of it ends; it may come again. */
+/* Everything on the device ends; the device may be opened again. */
 static void shut(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, uint64_t ts_ns, uint16_t fn)
 {
 	struct ttmon_tt_device *d = &p->devs[dev];
@@ -332,13 +337,13 @@ uint32_t ttmon_tt_dev_get(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t 
 		if (d->closed) {
 			d->closed = false;
 			p->gen_devs++;
-			/* Programs that had something there may run again. */
+			/* Programs that had circular buffers there may run again. */
 			if (d->cbs_lost)
 				p->pub.flags |= TTMON_TT_F_CB_UNKNOWN;
 		}
 		return idx;
 	}
-	/* Something else lies there now. */
+	/* Another object lies at that address now. */
 	shut(t, p, idx, t->now_ns, 0);
 	ttmon_tt_cbs_end_dev(t, p, idx, t->now_ns, 0);
 	if (kind == TTMON_TT_DEV_DEVICE) {
@@ -366,14 +371,14 @@ void ttmon_tt_dev_new(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct 
 
 	if (idx != TTMON_TT_NIL) {
 		shut(t, p, idx, ev->h.ts_ns, ev->fn);
-		/* Programs that had something on the old one are gone, for their destructors look at it. */
+		/* Programs that had circular buffers on the old device are gone, since their destructors use it. */
 		ttmon_tt_cbs_end_dev(t, p, idx, ev->h.ts_ns, ev->fn);
 		p->devs[idx].cbs_lost = false;
 	}
 	idx = ttmon_tt_dev_get(t, p, ev->arg[0], TTMON_TT_DEV_DEVICE, ev->slot);
 	if (idx == TTMON_TT_NIL)
 		return;
-	/* It is a new object: what the old one's id was says nothing. */
+	/* It is a new object: the old one's id does not apply. */
 	if (p->uses[p->devs[idx].use].pub.logical != (uint32_t)ev->arg[1])
 		p->devs[idx].id = TTMON_TT_ID_NONE;
 	ttmon_tt_dev_id(t, p, idx, (uint32_t)ev->arg[1], TTMON_TT_ID_CALL);
@@ -405,7 +410,7 @@ void ttmon_tt_devs_fini(struct ttmon_tt_proc *p)
 	ttmon_hmap_fini(&p->by_dev);
 }
 
-#define ASSUMED_AT_ONCE 64 /* meshes in a tick, in turn */
+#define ASSUMED_AT_ONCE 64 /* meshes handled per tick, in turn */
 
 static bool link_add(struct ttmon_tt_device *d, uint32_t idx)
 {
@@ -457,7 +462,7 @@ static bool is_member(const struct ttmon_tt_device *m, uint32_t dev)
 	return false;
 }
 
-/* Is every member among these? */
+/* True if every member is among these. */
 static bool covers(const struct ttmon_tt_device *m, const uint32_t *devs, uint32_t n)
 {
 	uint32_t common = 0;
@@ -496,7 +501,7 @@ static bool link_both(struct ttmon_tt_proc *p, uint32_t mesh, uint32_t dev)
 	return true;
 }
 
-/* These are its devices, without duplicates. False: no memory, nothing is known of it now. */
+/* Sets the mesh's members, without duplicates. False: out of memory, the members are now unknown. */
 static bool mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, const uint32_t *devs, uint32_t n,
 		     enum ttmon_tt_known known, bool raise)
 {
@@ -532,7 +537,10 @@ static bool mesh_set(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh,
 	m->known = (uint8_t)known;
 	m->gen = p->gen_devs;
 	check_ids(t, p, m);
-	/* Those that came since it was known have been told: the list may be long. */
+	/*
+	 * Buffers that came since the members were known have been reported already; the list may be long, so
+	 * it is not walked again.
+	 */
 	if (!was_known)
 		ttmon_tt_buf_tell(t, p, mesh);
 	ttmon_tt_cbs_mesh_set(t, p, mesh);
@@ -556,8 +564,8 @@ bool ttmon_tt_mesh_is_open(const struct ttmon_tt *t, const struct ttmon_tt_devic
 	if (m->known != TTMON_TT_MESH_TOLD)
 		return m->known < TTMON_TT_MESH_TOLD;
 	/*
-	 * What its memory said may be wrong; where the library has nothing that shows shadows, it is all there
-	 * is.
+	 * What was found in memory may be wrong, but where the library has no function that shows shadows, it
+	 * is all there is.
 	 */
 	return s->told && s->has & TTMON_TT_HAS_SHADOW && m->silent < TTMON_TT_SILENT;
 }
@@ -571,7 +579,7 @@ void ttmon_tt_mesh_used(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t me
 	m->event_ns = ts_ns;
 	if (!ttmon_tt_mesh_is_open(t, m) || (m->waits && !first))
 		return;
-	/* One that is in its place since may still be waited for: what comes is this one's. */
+	/* A mesh already in this entry may still be waited for: the answer is then this one's. */
 	if (!m->waits) {
 		if (TTMON_GROW(t->unknown, t->cap_unknown, t->nr_unknown + 1, 8))
 			return;
@@ -590,13 +598,16 @@ void ttmon_tt_mesh_fact(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struc
 
 	if (mesh == TTMON_TT_NIL || p->devs[mesh].kind != TTMON_TT_DEV_MESH || count > TTMON_TT_MESH_MAX)
 		return;
-	/* It is gone by now, and what was read there may be anything. */
+	/* The mesh is gone by now, and its memory may hold anything. */
 	if (!p->devs[mesh].used)
 		return;
 	p->devs[mesh].looked = true;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t dev = ttmon_tt_dev_find(p, ev->dev[i].device), k;
-		/* Something was allocated on the mesh since: the device is open again, whoever opened it. */
+		/*
+		 * A later allocation on the mesh shows that the device is open again, even if its opening was not
+		 * seen.
+		 */
 		bool closed = dev != TTMON_TT_NIL && p->devs[dev].closed &&
 			      !ttmon_before(p->devs[dev].event_ns, p->devs[mesh].event_ns);
 
@@ -664,8 +675,8 @@ void ttmon_tt_group_open(struct ttmon_tt *t, const struct ttmon_tt_proc *p, stru
 }
 
 /*
- * Were the probes that show shadows there all the time, from the buffer on? They are taken away and
- * put back one by one.
+ * True if the probes that show shadows were active all the time since the buffer. They are removed and
+ * attached one by one.
  */
 static bool is_watched(const struct ttmon_tt *t, const struct ttmon_tt_device *m, const struct ttmon_tt_group *g)
 {
@@ -675,10 +686,13 @@ static bool is_watched(const struct ttmon_tt *t, const struct ttmon_tt_device *m
 			    (!s->off_ns || ttmon_before(t->now_ns, s->off_ns)));
 }
 
-/* How sure it is that no more shadows of a group will come. */
+/* How certain it is that no more shadows of a group will come. */
 enum sure { SURE_NOT, SURE_ENOUGH, SURE };
 
-/* The devices that it shows are in the mesh. Others may be as well, if that is not sure. */
+/*
+ * The devices that the group shows are in the mesh. If the group may be incomplete, others may be as
+ * well.
+ */
 static void group_show(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct ttmon_tt_group *g, enum sure sure)
 {
 	struct ttmon_tt_device *m = &p->devs[g->mesh];
@@ -695,18 +709,21 @@ static void group_show(struct ttmon_tt *t, struct ttmon_tt_proc *p, const struct
 			m->known = TTMON_TT_MESH_SEEN;
 			return;
 		}
-		/* One that lacks some is another mesh in the same place, or some were lost, or are still to come. */
+		/*
+		 * A group without some members means another mesh at the same address, or lost shadows, or shadows
+		 * still to come.
+		 */
 		if (!more &&
 		    (p->pub.flags & TTMON_TT_F_LOST || sure < (seen ? SURE : SURE_ENOUGH) || (seen && m->live > 1)))
 			return;
 	}
-	/* What was shown until now, and the peaks, stood on something that is not so. */
+	/* The figures and peaks published so far relied on a wrong list of members. */
 	if (m->known == TTMON_TT_MESH_TOLD)
 		p->pub.flags |= TTMON_TT_F_MESH_ASSUMED;
 	mesh_set(t, p, g->mesh, g->devs, g->n, TTMON_TT_MESH_SEEN, true);
 }
 
-/* Whose group it is, if what it speaks of is still there. */
+/* The process of a thread's group, if the mesh of the group still exists. */
 static struct ttmon_tt_proc *group_proc(struct ttmon_tt *t, const struct ttmon_tt_thread *th)
 {
 	struct ttmon_tt_proc *p = ttmon_tt_proc_at(t, th->proc, th->serial);
@@ -718,8 +735,7 @@ static struct ttmon_tt_proc *group_proc(struct ttmon_tt *t, const struct ttmon_t
 }
 
 /*
- * No other shadow for a while: the thread may be done, or it was kept from its CPU between two of
- * them.
+ * No other shadow came for a while: the thread may be done, or it was preempted between two of them.
  */
 static void group_pause(struct ttmon_tt *t, struct ttmon_tt_thread *th, bool over)
 {
@@ -774,7 +790,7 @@ bool ttmon_tt_group_add(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmo
 			return false;
 	g->devs[g->n++] = dev;
 	g->last_ns = ev->h.ts_ns;
-	(void)is_waited_for(t, th); /* no memory: it is shown when the thread goes on */
+	(void)is_waited_for(t, th); /* out of memory: it is shown when the thread goes on */
 	return true;
 }
 
@@ -800,7 +816,7 @@ void ttmon_tt_mesh_finish(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 			assume(t, p, i, true);
 }
 
-/* Assumed once, and again when the process has other devices than then. */
+/* Assumes the members once, and again when the process has other devices than then. */
 static void tick_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t mesh, unsigned int *budget)
 {
 	struct ttmon_tt_device *m = &p->devs[mesh];

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fallback.c: what is found out about a library in a process: the layout of its Buffers, and whether
- * its primary pair fires at all (it may have been inlined). Part of core/tt (hot thread, pure).
+ * fallback.c: calibration of a library in a process: the layout of its Buffers, and whether its
+ * primary pair of functions is called at all (it may have been inlined). Part of core/tt (hot thread,
+ * pure).
  *
- * Until both are known, events are held back, in order, and applied once they are. That takes one
- * event as a rule: the first track_allocate settles the mode, and only a device pointer in the first
- * word leaves two layouts to choose from. What is not settled after 50 ms of stream time or 64 events
- * is decided as it stands; where no layout fits, events are refused, and when most of a process's are,
- * it is not calibrated and nothing of it is published.
+ * Until both are known, events are held back, in order, and applied once they are. Usually that takes
+ * one event: the first track_allocate settles the mode, and only a device pointer in the first word
+ * leaves a choice of two layouts. What is not settled after 50 ms of stream time or 64 events is
+ * decided by the evidence so far. Where no layout fits, events are refused; when most events of a
+ * process are refused, it is not calibrated and nothing of it is published.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/grow.h"
 #include "lib/base/names.h"
 
-#define VOTES	     2 /* by how much one layout must lead */
-#define PASSED	     3 /* so many entered allocations without the primary, and it never fires */
+#define VOTES	     2 /* votes by which one layout must lead */
+#define PASSED	     3 /* after so many entered allocations without the primary, it is taken to be never called */
 #define REFUSED_MANY 4
 
 static void set_mode(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, enum ttmon_tt_mode mode)
@@ -79,7 +80,7 @@ static void set_layout(struct ttmon_tt_cal *cal, enum ttmon_tt_layout layout)
 		cal->numbering = layout == TTMON_TT_LAYOUT_E1 ? TTMON_TT_NUMBERS_FOUR : TTMON_TT_NUMBERS_THREE;
 }
 
-/* Is the device at the Buffer's beginning, so that it is E0 or E1? */
+/* True if the device pointer is at the Buffer's beginning, so that the layout is E0 or E1. */
 static bool is_base_0(const struct ttmon_tt_proc *p, const struct ttmon_ev_tt_buffer *ev)
 {
 	return ev->base == TTMON_TT_BASE_0 ||
@@ -105,7 +106,10 @@ static void vote(struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, const struct
 			continue;
 		ttmon_tt_layout_read(layout, ev->w, &f);
 		cal->votes[i]++;
-		/* Buffer::create said so before: while nothing is held, it is this buffer's. */
+		/*
+		 * Buffer::create reported the same size and type just before: while nothing is held, that call made
+		 * this buffer.
+		 */
 		if (th && th->create.valid && !p->held.n && th->create.size == f.size && th->create.type == f.type)
 			cal->votes[i]++;
 	}
@@ -115,7 +119,7 @@ static void vote(struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, const struct
 		set_layout(cal, TTMON_TT_LAYOUT_E1);
 }
 
-/* Did the allocation go well that this buffer's end ends? */
+/* Whether the allocation that this event ends succeeded. */
 enum outcome { OUTCOME_UNKNOWN, OUTCOME_WORKED, OUTCOME_FAILED };
 
 static enum outcome outcome_of(const struct ttmon_tt_cal *cal, const struct ttmon_ev_tt_buffer *ev, enum ttmon_tt_op op)
@@ -144,8 +148,8 @@ static enum outcome outcome_of(const struct ttmon_tt_cal *cal, const struct ttmo
 }
 
 /*
- * The thread's allocation is over, and nothing was heard of the primary. One that threw says nothing
- * about it.
+ * The thread's allocation has ended, and the primary was not called. An allocation that threw says
+ * nothing about the primary.
  */
 static void is_over(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th,
 		    enum outcome outcome)
@@ -159,13 +163,13 @@ static void is_over(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 		set_mode(t, p, cal, TTMON_TT_MODE_DEGRADED);
 }
 
-/* What an event says about its library, whether it is held or not. */
+/* What an event shows about its library, whether it is held or not. */
 static void learn(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal,
 		  const struct ttmon_ev_tt_buffer *ev, enum ttmon_tt_op op)
 {
 	struct ttmon_tt_thread *th;
 
-	/* Known before what is held is applied, so that a capture among it does not count for a moment. */
+	/* Set before held events are applied, so that a capture among them never counts. */
 	if (op == TTMON_TT_OP_ENTER && !cal->inner && ttmon_tt_is_inner(ev->fn))
 		ttmon_tt_inner_fires(t, p, cal, ev);
 	if (cal->layout != TTMON_TT_LAYOUT_NONE && cal->mode == TTMON_TT_MODE_PRIMARY)
@@ -190,7 +194,7 @@ static void learn(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_c
 		return;
 	if (th->undecided && th->undecided != ev->buffer)
 		is_over(t, p, cal, th,
-			OUTCOME_WORKED); /* the thread does something else: it would have ended otherwise */
+			OUTCOME_WORKED); /* the thread does something else, so the allocation did not throw */
 	else if (th->undecided && op != TTMON_TT_OP_ENTER)
 		is_over(t, p, cal, th, outcome_of(cal, ev, op));
 	if (op == TTMON_TT_OP_ENTER && !th->undecided) {
@@ -211,8 +215,8 @@ static bool must_wait(const struct ttmon_tt_proc *p, const struct ttmon_tt_cal *
 }
 
 /*
- * Is there an allocation that may be one that the primary did not tell? Where all of them threw,
- * nothing is known of it yet.
+ * True if there is an allocation that the primary may have failed to report. If all of them threw,
+ * nothing is known yet.
  */
 static bool is_in_doubt(const struct ttmon_tt_cal *cal)
 {
@@ -265,7 +269,7 @@ void ttmon_tt_settle(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 		drain(t, p);
 }
 
-/* False: no memory to keep it. */
+/* False: out of memory. */
 static bool hold(struct ttmon_tt *t, struct ttmon_tt_proc *p, const void *ev, size_t size)
 {
 	union ttmon_tt_rec r = { 0 };

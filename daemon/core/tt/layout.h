@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * layout.h: which words of a Buffer of tt-metal mean what (its buffer.hpp: 4559357061, 00ef79b5,
+ * layout.h: the fields of a Buffer of tt-metal (its buffer.hpp at commits 4559357061, 00ef79b5,
  * 60519870766). Pure, without state.
  *
- * The device pointer leads to the generation as far as it can: at byte 16 it is E2, behind the word at
- * byte 16 it is E4. At byte 0 it may be E0 or E1, and only the other words can tell which:
- * ttmon_tt_layout_fits() says what one event allows for.
+ * The place of the device pointer shows the generation: at byte 16 it is E2, behind the pointer at
+ * byte 16 it is E4. At byte 0 it may be E0 or E1, and only the other words show which:
+ * ttmon_tt_layout_fits() returns what one event allows.
  */
 #ifndef TTMON_TT_LAYOUT_H
 #define TTMON_TT_LAYOUT_H
@@ -23,10 +23,10 @@ enum ttmon_tt_layout {
 	TTMON_TT_LAYOUTS
 };
 
-/* What a layout has. */
+/* Fields that a layout has. */
 #define TTMON_TT_FIELD_OWNS	 (1 << 0)
 #define TTMON_TT_FIELD_STATUS	 (1 << 1)
-#define TTMON_TT_FIELD_HOOKED	 (1 << 2) /* in part of E2: what is there may be padding */
+#define TTMON_TT_FIELD_HOOKED	 (1 << 2) /* only in part of E2; elsewhere the byte may be padding */
 #define TTMON_TT_FIELD_ALLOCATOR (1 << 3)
 
 struct ttmon_tt_fields {
@@ -46,12 +46,15 @@ enum {
 	TTMON_TT_BUFFER_TRACE
 };
 
-/* Ours for tt-metal's; false: SYSTEM_MEMORY, which is counted nowhere, or no type. */
+/*
+ * Converts tt-metal's BufferType to ours; false: SYSTEM_MEMORY, which is not counted, or no valid
+ * type.
+ */
 bool ttmon_tt_layout_type(uint32_t buffer_type, uint8_t *type);
 
-#define TTMON_TT_SIZE_MAX (1ULL << 46) /* of a buffer: more than any device has */
+#define TTMON_TT_SIZE_MAX (1ULL << 46) /* of a buffer in bytes: more than any device has */
 
-/* How allocation_status_ is numbered: with "failed" between (E1) or without (E2). */
+/* How allocation_status_ is numbered: with "failed" in between (E1) or without (E2). */
 enum ttmon_tt_numbering { TTMON_TT_NUMBERS_UNKNOWN, TTMON_TT_NUMBERS_FOUR, TTMON_TT_NUMBERS_THREE };
 enum ttmon_tt_status {
 	TTMON_TT_STATUS_UNKNOWN,
@@ -61,19 +64,22 @@ enum ttmon_tt_status {
 	TTMON_TT_STATUS_DEALLOCATED
 };
 
-/* w: TTMON_TT_BUFFER_WORDS words, of the Buffer or of its impl. The layout is one that is there. */
+/*
+ * Reads the fields. w: TTMON_TT_BUFFER_WORDS words of the Buffer or of its impl. The layout must not
+ * be NONE.
+ */
 void ttmon_tt_layout_read(enum ttmon_tt_layout layout, const __u64 *w, struct ttmon_tt_fields *f);
-/* Could such a Buffer be? */
+/* True if such a Buffer is possible. */
 bool ttmon_tt_layout_sane(const struct ttmon_tt_fields *f);
-/* Is this an owning Buffer that was allocated (the Buffer of an event at which it must be one)? */
+/* True if this is an owning Buffer that was allocated (for events at which it must be one). */
 bool ttmon_tt_layout_allocated(const struct ttmon_tt_fields *f);
 /*
- * Bit 1 << layout for each of E0 and E1 that the words allow for. Of an owning Buffer they allow for
- * one at most: what E1 has as owns_data_ is the highest byte of E0's type.
+ * Bits 1 << layout of those of E0 and E1 that the words allow. For an owning Buffer they allow one at
+ * most: the byte that E1 has as owns_data_ is the highest byte of E0's type.
  */
 unsigned int ttmon_tt_layout_fits(const __u64 *w, bool owning);
 enum ttmon_tt_status ttmon_tt_layout_status(enum ttmon_tt_numbering numbering, uint8_t status);
-/* "E2", "E2 checked". */
+/* "E2", or "E2 checked". */
 const char *ttmon_tt_layout_name(enum ttmon_tt_layout layout, bool checked);
 
 #endif

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ops.c: what the events of a Buffer mean, once its layout and the library's mode are settled. Part of
+ * ops.c: applies the events of a Buffer, once its layout and the library's mode are settled. Part of
  * core/tt (hot thread, pure).
  *
  * With the primary pair an allocation is reported after it succeeded and a free before it takes place.
- * All other functions that free are listened to as well: deallocate_impl of a buffer whose device is
- * gone, mark_as_deallocated, the allocator's deallocate_buffer and the destructor end a live buffer
- * each, whichever comes first; what follows in the same thread for the same buffer is that free again.
+ * All other functions that free are probed as well: deallocate_impl of a buffer whose device is gone,
+ * mark_as_deallocated, the allocator's deallocate_buffer and the destructor end a live buffer each,
+ * whichever comes first; a later one in the same thread for the same buffer is the same free.
  *
- * Degraded, an allocation counts when it is entered, or when the allocator's function inside it is (a
- * NO_DISPATCH capture never gets there). It may still throw: it is tentative until its thread does
- * something else or 50 ms of stream time have passed, and one whose end says that it never was
- * allocated is taken back even then. That the allocator's function is called at all shows with the
- * first allocation that is no capture: what was entered before and never got there is taken back then.
+ * In degraded mode (without the primary pair) an allocation counts when it is entered, or when the
+ * allocator's function inside it is (a NO_DISPATCH capture never gets there). It may still throw: it
+ * is tentative until its thread does something else or 50 ms of stream time have passed, and it is
+ * undone even later if its end shows that it never was allocated. The first allocation that is no
+ * capture shows that the allocator's function is called at all: allocations entered before that never
+ * got there are undone then.
  */
 #include "daemon/core/tt/tt_int.h"
 #include "lib/base/names.h"
@@ -31,7 +32,7 @@ bool ttmon_tt_is_inner(uint16_t fn)
 	return name && strcmp(name, "allocate_buffer") == 0;
 }
 
-/* Do the words of this event have this layout? */
+/* True if the words of this event fit this layout. */
 static bool has_fields(const struct ttmon_tt_cal *cal, const struct ttmon_ev_tt_buffer *ev)
 {
 	switch (cal->layout) {
@@ -54,11 +55,11 @@ uint64_t ttmon_tt_op_device(const struct ttmon_tt_proc *p, const struct ttmon_tt
 
 	if (ev->base != TTMON_TT_BASE_NONE)
 		return ev->device;
-	/* E0's Device has no vtable: only those whose making was seen are known. */
+	/* E0's Device has no vtable: only Devices whose construction was seen are known. */
 	return cal->layout != TTMON_TT_LAYOUT_E4 && ttmon_tt_dev_find(p, device) != TTMON_TT_NIL ? device : 0;
 }
 
-/* A capture that dispatches nothing: tt-metal goes through the motions, and no memory is taken. */
+/* A capture without dispatch: tt-metal runs through the allocation, but takes no memory. */
 static bool is_hooked(const struct ttmon_tt_cal *cal, const struct ttmon_tt_fields *f)
 {
 	if (f->address == 0)
@@ -76,7 +77,7 @@ static void learn_hook(struct ttmon_tt_cal *cal, const struct ttmon_tt_fields *f
 		cal->hooks++;
 }
 
-/* The status of a Buffer that is allocated for certain says how it is numbered. */
+/* The status of a Buffer that is certainly allocated shows how the status is numbered. */
 static void learn_status(struct ttmon_tt_cal *cal, const struct ttmon_tt_fields *f)
 {
 	if (!(f->have & TTMON_TT_FIELD_STATUS))
@@ -88,8 +89,8 @@ static void learn_status(struct ttmon_tt_cal *cal, const struct ttmon_tt_fields 
 }
 
 /*
- * What was given to Buffer::create in this thread must be in the Buffer. False: not for the first time
- * not.
+ * The arguments of Buffer::create in this thread must be in the Buffer. False: they are not, and not
+ * for the first time.
  */
 static bool check_create(struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th, uint64_t device,
 			 const struct ttmon_tt_fields *f)
@@ -117,8 +118,8 @@ void ttmon_tt_count(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt
 }
 
 /*
- * Was it entered in a library whose allocator's function is called, and did not get there? Then a hook
- * took it away.
+ * True if the allocation was entered in a library whose allocator's function is called, and did not
+ * get there: a hook captured it.
  */
 static bool is_captured(const struct ttmon_tt_proc *p, const struct ttmon_tt_buf *b)
 {
@@ -154,7 +155,7 @@ void ttmon_tt_inner_fires(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct tt
 	for (uint32_t i = 0; i < p->nr_devs; i++) {
 		for (uint32_t idx = p->devs[i].bufs.head; idx != TTMON_TT_NIL; idx = next) {
 			next = t->bufs[idx].next;
-			/* This event's own buffer has got there now. */
+			/* The buffer of this event itself did get there. */
 			if (t->bufs[idx].key != ev->buffer && is_captured(p, &t->bufs[idx]))
 				undo_captured(t, p, idx, ev->h.ts_ns, ev->fn);
 		}
@@ -174,8 +175,8 @@ void ttmon_tt_confirm(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_
 }
 
 /*
- * The fields of a Buffer that is being allocated. False: not one that counts, or refused. allocated:
- * after success.
+ * Checks the fields of a Buffer that is being allocated. False: it does not count, or was refused.
+ * allocated: the event comes after success.
  */
 static bool check(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_cal *cal, struct ttmon_tt_thread *th,
 		  const struct ttmon_ev_tt_buffer *ev, bool allocated, struct ttmon_tt_fields *f,
@@ -215,8 +216,8 @@ static bool check(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_c
 }
 
 /*
- * Where two functions tell of an allocation (notify_buffer_allocated and then track_allocate), it is
- * one.
+ * Where two functions report an allocation (notify_buffer_allocated and then track_allocate), it is
+ * counted once.
  */
 static bool is_told_again(struct ttmon_tt_thread *th, const struct ttmon_ev_tt_buffer *ev)
 {
@@ -265,7 +266,7 @@ static void on_allocated(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttm
 	if (idx != TTMON_TT_NIL) {
 		struct ttmon_tt_buf *old = &t->bufs[idx];
 
-		/* Seen by the fallback already. */
+		/* Counted by the fallback already. */
 		if (old->bits & TTMON_TT_B_ENTERED && old->size == b.size && old->type == b.type && old->dev == b.dev) {
 			old->bits &= (uint8_t)~TTMON_TT_B_ENTERED;
 			old->addr = b.addr;
@@ -291,7 +292,7 @@ static void on_enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_t
 
 	if (cal->mode != TTMON_TT_MODE_DEGRADED)
 		return;
-	/* allocate_impl's own call of the allocator: once is enough. */
+	/* allocate_impl's own call of the allocator: counted once. */
 	if (inner && th && th->entered == ev->buffer && idx != TTMON_TT_NIL &&
 	    !(t->bufs[idx].bits & TTMON_TT_B_INNER)) {
 		t->bufs[idx].bits |= TTMON_TT_B_INNER;
@@ -305,7 +306,7 @@ static void on_enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_t
 		ttmon_tt_buf_end(t, idx, ev->h.ts_ns, ev->fn,
 				 t->bufs[idx].bits & TTMON_TT_B_TENTATIVE ? TTMON_TT_END_UNDO : TTMON_TT_END_FREE);
 	b.bits = TTMON_TT_B_ENTERED | (inner ? TTMON_TT_B_INNER : 0);
-	b.addr = 0; /* what is there is what was there before */
+	b.addr = 0; /* the field still holds the previous value */
 	idx = ttmon_tt_buf_new(t, p, &b, f.allocator);
 	if (idx == TTMON_TT_NIL)
 		return;
@@ -319,8 +320,8 @@ static void on_enter(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_t
 }
 
 /*
- * A free of something that never was counted: of a buffer older than the trace, or whose allocation
- * was lost?
+ * True if this frees something that never was counted: a buffer older than the trace, or one whose
+ * allocation was lost.
  */
 static bool is_unknown_free(const struct ttmon_tt_cal *cal, enum ttmon_tt_op op, enum ttmon_tt_status status,
 			    const struct ttmon_tt_fields *f)
@@ -387,7 +388,7 @@ static void on_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_
 		was = true; /* it ended with its device or allocator */
 	} else if (!again && have && is_unknown_free(cal, op, status, &f)) {
 		p->pub.unknown_frees++;
-		/* Nobody saw it allocated: how many more there are like it is not known. */
+		/* Its allocation was not seen, so it is unknown how many more such buffers there are. */
 		if (!(p->pub.flags & (TTMON_TT_F_LIMIT | TTMON_TT_F_LOST)))
 			p->pub.flags |= TTMON_TT_F_PARTIAL;
 		was = true;
@@ -401,7 +402,7 @@ static void on_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_tt_
 		th->entered = 0;
 	if (th->made == ev->buffer)
 		th->made = 0;
-	/* A destructor frees too, and the functions that it calls for that come after it. */
+	/* A destructor frees, and then so do the functions that it calls for that. */
 	if (was)
 		th->ended = ev->buffer;
 }

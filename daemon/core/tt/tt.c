@@ -20,7 +20,7 @@ struct ttmon_tt_proc *ttmon_tt_proc_at(const struct ttmon_tt *t, uint32_t proc, 
 	return p && p->serial == serial && !p->pub.end_ns ? p : NULL;
 }
 
-/* What only a running process needs. */
+/* Releases what only a running process needs. */
 static void release(struct ttmon_tt *t, struct ttmon_tt_proc *p)
 {
 	ttmon_tt_cbs_fini(p);
@@ -49,7 +49,7 @@ static void drop(struct ttmon_tt *t, uint32_t idx)
 	free(p->places);
 	free(p);
 	t->procs[idx] = NULL;
-	/* No memory: the place is lost, nothing else. */
+	/* Out of memory: the entry is never reused, which does no other harm. */
 	if (ttmon_fifo_push(&t->free_procs, &idx) < 0 && idx == t->nr_procs - 1)
 		t->nr_procs--;
 }
@@ -78,12 +78,12 @@ static struct ttmon_tt_proc *proc_new(struct ttmon_tt *t, uint32_t tgid)
 	p->serial = p->born = ++t->serial;
 	p->held.elem = sizeof(union ttmon_tt_rec);
 	p->pub.tgid = tgid;
-	/* Until it is announced, nobody knows since when it runs. */
+	/* Until the process is announced, it is unknown since when it runs. */
 	p->pub.flags = TTMON_TT_F_PARTIAL;
 	return p;
 }
 
-/* Whose event this is, or with grace_ns whose fact. NULL: of nobody, or of one that has ended. */
+/* The process of an event or, with grace_ns, of a fact. NULL: none, or it has ended. */
 static struct ttmon_tt_proc *proc_get(struct ttmon_tt *t, uint32_t tgid, uint64_t ts_ns, uint64_t grace_ns)
 {
 	struct ttmon_tt_proc *p = ttmon_tt_find(t, tgid);
@@ -94,19 +94,19 @@ static struct ttmon_tt_proc *proc_get(struct ttmon_tt *t, uint32_t tgid, uint64_
 		return p;
 	if (ts_ns <= p->pub.end_ns + grace_ns)
 		return grace_ns ? p : NULL;
-	/* A fact of long after would make a process that never ends. */
+	/* A fact that comes long after the end would create a process that never ends. */
 	return grace_ns ? NULL : proc_new(t, tgid);
 }
 
-/* All it holds goes, as it does at exit and exec. */
+/* Removes everything it holds, as exit and exec do. */
 static void proc_clear(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_ns)
 {
 	ttmon_tt_settle(t, p);
 	ttmon_tt_confirm_all(t, p);
 	ttmon_tt_mesh_finish(t, p);
 	/*
-	 * There may be a million: nobody looks for one any more, and to take each out costs more than all the
-	 * rest.
+	 * There may be a million buffers: the map is no longer needed, and removing each from it would cost
+	 * more than all the rest.
 	 */
 	ttmon_hmap_fini(&p->bufs);
 	ttmon_tt_buf_end_all(t, p, ts_ns, TTMON_TT_END_FREE);
@@ -138,12 +138,15 @@ static void proc_end(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_ns
 	}
 }
 
-/* Another program in the same process: it holds nothing, and nothing that was found out holds. */
+/*
+ * Another program in the same process: it holds nothing, and nothing found out about the old one
+ * applies.
+ */
 static void proc_exec(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint64_t ts_ns)
 {
 	proc_clear(t, p, ts_ns);
 	p->serial = ++t->serial;
-	/* Facts come ahead of events: what was reported after the exec is of the new program. */
+	/* Facts come ahead of events: a fact after the exec is about the new program. */
 	p->pub.flags = t->off || (p->blind_ns && !ttmon_before(p->blind_ns, ts_ns)) ? TTMON_TT_F_PARTIAL : 0;
 	p->own_fact = p->own_fact && !ttmon_before(p->own_ns, ts_ns);
 	for (uint32_t i = 0; i < p->nr_places;)
@@ -211,7 +214,7 @@ struct ttmon_tt_thread *ttmon_tt_get_thread(struct ttmon_tt *t, struct ttmon_tt_
 			at = t->next_thread++ % TTMON_TT_THREADS;
 			ttmon_tt_group_close(t, &t->threads[at]);
 			ttmon_hmap_del(&t->by_tid, t->threads[at].tid);
-			/* One less than before, so that there is room. */
+			/* The table has one entry fewer than before, so there is room. */
 			if (ttmon_hmap_put(&t->by_tid, tid, at) < 0)
 				return NULL;
 		}
@@ -238,8 +241,8 @@ static void on_create(struct ttmon_tt *t, struct ttmon_tt_proc *p, struct ttmon_
 		ttmon_tt_dev_get(t, p, ev->arg[0], ev->dev_kind, ev->slot);
 	else if (t->slots[ev->slot].told && !(t->slots[ev->slot].has & TTMON_TT_HAS_VTABLE) && ev->arg[0])
 		/*
-		 * E0: no vtable to know a device by, but what a buffer is made on is one. Its making may lie before
-		 * the trace.
+		 * E0: devices have no vtable to recognise them by, but a buffer is created on one. The device may be
+		 * older than the trace.
 		 */
 		ttmon_tt_dev_get(t, p, ev->arg[0], TTMON_TT_DEV_DEVICE, ev->slot);
 	if (!th || shadow)
@@ -388,8 +391,8 @@ void ttmon_tt_on_tt_proc(struct ttmon_tt *t, const struct ttmon_ev_tt_proc *ev, 
 }
 
 /*
- * It mapped a library with tt-metal before the probes there were active, and was not stopped: what it
- * did then was not seen.
+ * The process mapped a library with tt-metal before the probes there were active, and was not stopped:
+ * its calls until then were not seen.
  */
 void ttmon_tt_on_blind(struct ttmon_tt *t, const struct ttmon_ev_blind *ev, size_t size _unused_)
 {
@@ -405,15 +408,12 @@ void ttmon_tt_on_blind(struct ttmon_tt *t, const struct ttmon_ev_blind *ev, size
 		return;
 	p->blind_ns = MAX(ev->active_ns, 1ULL);
 	p->pub.flags |= TTMON_TT_F_PARTIAL;
-	/* It may hold memory already, whether it does something again or not. */
+	/* It may hold memory already, whether it makes further calls or not. */
 	p->seen = true;
 	t->generation++;
 }
 
-/*
- * While the probes are away nothing of what programs do is seen, and what it was is not known
- * afterwards either.
- */
+/* While the family is off, calls of programs are not seen, and what they did then stays unknown. */
 void ttmon_tt_on_family(struct ttmon_tt *t, const struct ttmon_ev_family *ev, size_t size _unused_)
 {
 	if (ev->family != TTMON_FAMILY_TENSTORRENT || ev->h.tgid)
@@ -500,7 +500,7 @@ void ttmon_tt_lost(struct ttmon_tt *t)
 	for (uint32_t i = 0; i < t->nr_procs; i++) {
 		struct ttmon_tt_proc *p = t->procs[i];
 
-		/* Also where nothing of it was seen so far: that may be what was lost. */
+		/* Also where nothing of the process was seen so far: that may be what was lost. */
 		if (p && (!p->pub.end_ns || ttmon_before(t->now_ns, p->pub.end_ns + TTMON_TT_LOSS_NS)))
 			p->pub.flags |= TTMON_TT_F_LOST;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * views.c: the read side of core/tt (hot thread, pure): a copy of everything for another thread,
- * names, devices to chips.
+ * names, the chips of devices.
  */
 #include "daemon/core/tt/tt_int.h"
 
@@ -62,7 +62,7 @@ static bool is_shown(const struct ttmon_tt_usage *u)
 	return !u->dead && (u->pub.allocs || u->pub.logical != TTMON_TT_NO_LOGICAL);
 }
 
-/* Peaks that stand on assumed members are raised only here. */
+/* Peaks that rely on assumed members are raised only here. */
 static void assumed_peaks(const struct ttmon_tt_proc *p, uint32_t use, struct ttmon_tt_use *out)
 {
 	for (uint32_t i = 0; i < TTMON_TT_TYPES; i++)
@@ -146,7 +146,7 @@ static size_t copy_chips(const struct ttmon_tt *t, struct ttmon_tt_chip *out)
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < t->nr_chips; i++) {
-		if (!t->chips[i].fact.index) /* named by a process, and not told yet */
+		if (!t->chips[i].fact.index) /* a process named it, but its fact has not come yet */
 			continue;
 		out[n] = t->chips[i];
 		for (unsigned int y = 0; y < TTMON_TT_TYPES; y++)
@@ -158,7 +158,7 @@ static size_t copy_chips(const struct ttmon_tt *t, struct ttmon_tt_chip *out)
 
 static void add_flags(struct ttmon_tt_chip *chip, const struct ttmon_tt_process *p)
 {
-	/* What publishes by itself knows all of its own. */
+	/* A process that publishes its own figures knows all of its memory. */
 	uint32_t flags = p->flags & TTMON_TT_F_OWN_SHM ? 0 : p->flags;
 
 	chip->ever |= flags;
@@ -172,7 +172,7 @@ static void flag_chips(const struct ttmon_tt_view *v)
 		for (size_t u = 0; u < v->nr_uses; u++)
 			if (v->uses[u].chip == v->chips[i].fact.index)
 				add_flags(&v->chips[i], &v->procs[v->uses[u].proc]);
-		/* Which chips it uses is not known either. */
+		/* The chips that it uses are unknown, so it may use any. */
 		for (size_t p = 0; p < v->nr_procs; p++)
 			if (v->procs[p].flags & TTMON_TT_F_UNCALIBRATED)
 				add_flags(&v->chips[i], &v->procs[p]);

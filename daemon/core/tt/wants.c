@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wants.c: what core/tt asks of the I/O thread: which devices a mesh has, which chip a logical id is,
- * and whether a library's spare probes are needed. Part of core/tt (hot thread, pure).
+ * wants.c: requests of core/tt to the I/O thread: the members of a mesh, the chip of a logical id, and
+ * whether a library's spare probes are needed. Part of core/tt (hot thread, pure).
  */
 #include "daemon/core/tt/tt_int.h"
 
@@ -47,7 +47,7 @@ static bool is_answered(const struct ttmon_tt_proc *p, const struct ttmon_tt_ask
 		return true;
 	m = &p->devs[w->dev];
 	if (m->kind != TTMON_TT_DEV_MESH || !m->used)
-		return true; /* there is no such mesh any more */
+		return true; /* the mesh no longer exists */
 	if (m->known < TTMON_TT_MESH_TOLD)
 		return false;
 	for (uint32_t i = 0; i < m->nr_links; i++)
@@ -107,8 +107,8 @@ void ttmon_tt_spare_tick(struct ttmon_tt *t)
 		struct ttmon_tt_slotinfo *s = &t->slots[i];
 
 		/*
-		 * Once dropped they stay away until a mesh has not been seen for a while: its answer may be on the
-		 * way.
+		 * Once removed, they stay so until a mesh was not seen for a while: the answer to a request may be on
+		 * the way.
 		 */
 		s->drop = !s->degraded && (s->drop ? !late[i] : s->good >= GOOD_MANY && s->freed && !waits[i]);
 	}
