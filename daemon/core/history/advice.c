@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * advice.c: which memory should be pinned, which should not: allocations summed up by (process, call
- * site, method), for lib/verdict to judge. Read side of the history (hot thread, pure); also keeps the
- * sums of folded allocations, so that a site whose buffers live for a moment is not forgotten.
+ * advice.c: which memory should be pinned and which should not: sums of allocations by (process, call
+ * site, method), on which lib/verdict gives its verdict. Read side of the history (hot thread, pure);
+ * also keeps the sums of folded allocations, so that a site with short-lived buffers still gets a
+ * verdict.
  *
- * Mappings are named by who copied from them first; without that, those of one name are one group, and
- * one without a name is a group by itself. Where allocations of a group are folded, what of it there
- * was at one time is not known; then it is what its call site had. Completeness is 0.7 where something
+ * A mapping has the call site of the first copy from it; mappings without a copy form one group per
+ * name, and one without a name is a group by itself. Where allocations of a group are folded, its size
+ * at one time is unknown; then the size of its call site is taken. Completeness is 0.7 where something
  * of the process was lost or is older than the trace, half where the memory is a provisional mapping.
  */
 #include "daemon/core/history/heat.h"
@@ -38,7 +39,7 @@ static bool same_group(const struct ttmon_group *a, const struct ttmon_group *b)
 	       a->name == b->name;
 }
 
-/* The group of this identity, made if need be; NULL: no room. */
+/* The group of this identity, made if there is none; NULL: no room. */
 static struct ttmon_group *group_of(struct ttmon_groups *gs, const struct ttmon_group *id, uint32_t max)
 {
 	uint64_t key = key_of(id), at;
@@ -69,8 +70,8 @@ static void groups_fini(struct ttmon_groups *gs)
 }
 
 /*
- * That tells it from other memory: an allocator's own, or of what is mapped. Of other memory it is
- * what is mapped there.
+ * The name that identifies an allocation: the one that its allocator gave, or that of the mapped file.
+ * NULL for other memory: its name is only what happens to be mapped there.
  */
 static const char *name_of(const struct ttmon_alloc *a)
 {
@@ -119,14 +120,14 @@ void ttmon_history_cost(const struct ttmon_history *h, struct ttmon_cost *ret)
 
 void ttmon_advice_saw(struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t pin_ns, uint64_t unpin_ns)
 {
-	/* What a driver pins for itself is no call of the program's. */
+	/* Memory that a driver pins for itself is not pinned by a call of the program. */
 	if (a->method == TTMON_METHOD_TT_DMA || (!pin_ns && !unpin_ns))
 		return;
 	ttmon_cost_see(&h->cost_seen, a->size, pin_ns, unpin_ns);
 	ttmon_history_cost(h, &h->cost);
 }
 
-/* That have to be pinned: of a large mapping those that were touched. */
+/* Pages that pinning would cover: of a large mapping only those that were touched. */
 static uint64_t pages_to_pin(const struct ttmon_alloc *a)
 {
 	uint64_t first = a->addr / TTMON_VERDICT_PAGE, end = ttmon_end_of(a->addr, a->size);
@@ -142,7 +143,10 @@ static uint64_t pages_to_pin(const struct ttmon_alloc *a)
 	return pages;
 }
 
-/* Of what a driver mapped by itself nobody knows how it was made either. */
+/*
+ * True if the kind of memory is unknown, or if a driver mapped it by itself, so that the allocating
+ * call is unknown.
+ */
 static bool is_unknown(const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	enum ttmon_mem mem = ttmon_history_mem(h, a);
@@ -176,15 +180,13 @@ static void add_to_memory(const struct ttmon_history *h, struct ttmon_memory *m,
 static void sum_up(const struct ttmon_history *h, struct ttmon_group *g, const struct ttmon_alloc *a)
 {
 	add_to_memory(h, &g->m, a);
-	/* No call of the program's asks for a driver's DMA buffer. */
+	/* A driver's DMA buffer has no allocating call in the program. */
 	g->m.unknown_site |= !a->site && !name_of(a) && a->method != TTMON_METHOD_TT_DMA;
 	g->size = MAX(g->size, a->size);
 	g->bytes += a->size;
 }
 
-/*
- * Device memory is no candidate for anything; a mapping that was never transferred has nothing to say.
- */
+/* Device memory gets no verdict; a mapping without transfers has no evidence. */
 static bool of_interest(const struct ttmon_alloc *a)
 {
 	if (a->method == TTMON_METHOD_MMAP) {
@@ -204,7 +206,7 @@ static bool is_stale(const struct ttmon_history *h, const struct ttmon_group *g)
 	return g->gen != h->procs[g->proc]->gen;
 }
 
-/* Without the groups of processes whose place another one has. Without memory they stay. */
+/* Removes the groups of processes whose place was reused. Without memory they stay. */
 static void sweep(struct ttmon_history *h)
 {
 	struct ttmon_groups kept = { 0 };
@@ -225,7 +227,7 @@ static void sweep(struct ttmon_history *h)
 	h->folded = kept;
 }
 
-/* NULL: it is in none, or there is no room for it. */
+/* NULL: the allocation belongs to no group, or there is no room for one. */
 static struct ttmon_group *folded_into(struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	struct ttmon_group id = identity(h, a, true), *g;
@@ -272,7 +274,7 @@ void ttmon_advice_drop_proc(struct ttmon_history *h, uint32_t proc)
 	h->folded.stale += p->nr_folded;
 	h->users[p->user].groups -= MIN(h->users[p->user].groups, p->nr_folded);
 	p->nr_folded = 0;
-	/* Each group is moved about once, however many processes come and go. */
+	/* The amortised cost is one move of each group, however many processes come and go. */
 	if (h->folded.stale > SWEEP_MIN && h->folded.stale > h->folded.n / 2)
 		sweep(h);
 }
@@ -327,7 +329,7 @@ static struct ttmon_spot spot_of(const struct ttmon_history *h, const struct ttm
 	return s;
 }
 
-/* ---- what there was at one time ---- */
+/* ---- live memory at one time ---- */
 
 struct edge {
 	uint32_t group;
@@ -341,7 +343,7 @@ static int by_group(const void *pa, const void *pb)
 	return a->group < b->group ? -1 : a->group > b->group;
 }
 
-/* Of what is gone it is not known: at most what all of the call site had. */
+/* For folded allocations this is unknown: at most what the whole call site had. */
 static void add_folded(const struct ttmon_history *h, struct ttmon_group *g)
 {
 	const struct ttmon_site *site = &h->sites.v[g->site];
@@ -372,7 +374,7 @@ static int find_peaks(const struct ttmon_history *h, struct ttmon_groups *gs, st
 	return 0;
 }
 
-/* All groups, of folded, kept and live allocations. */
+/* Collects all groups: of folded, kept and live allocations. */
 static int gather(const struct ttmon_history *h, struct ttmon_groups *gs)
 {
 	_cleanup_free_ struct edge *edges = malloc((2 * h->records + 1) * sizeof(*edges));
@@ -416,7 +418,7 @@ static int compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* A total order, so that what does not differ by its figures is always in the same order. */
+/* A total order, so that groups with equal figures always come in the same order. */
 static int by_identity(const void *a, const void *b)
 {
 	const struct ttmon_group *x = a, *y = b;
@@ -468,7 +470,7 @@ static bool any_group(const struct ttmon_history *h, const struct ttmon_group *g
 
 typedef bool (*wanted_fn)(const struct ttmon_history *h, const struct ttmon_group *g);
 
-/* Those of the groups that `wanted` picks, in this order. */
+/* Keeps the groups that `wanted` accepts, sorted by `order`. */
 static int select_groups(const struct ttmon_history *h, wanted_fn wanted, int (*order)(const void *, const void *),
 			 struct ttmon_groups *gs)
 {
@@ -504,7 +506,7 @@ size_t ttmon_history_hotspots(const struct ttmon_history *h, struct ttmon_spot *
 	return spots_of(h, hot, hottest, spots, n);
 }
 
-/* Transfers of one allocation, both ways. */
+/* Transfers of one allocation in both directions. */
 static uint64_t moves_of(const struct ttmon_alloc *a)
 {
 	return (uint64_t)a->traffic->copies[TTMON_RDIR_H2D] + a->traffic->copies[TTMON_RDIR_D2H];
@@ -523,7 +525,7 @@ size_t ttmon_history_hottest(const struct ttmon_history *h, uint64_t *seqs, size
 		    (n == max && moves_of(ttmon_rec_by_seq(h, seqs[n - 1])) >= moves_of(a)))
 			continue;
 		n += n < max;
-		/* Of as many transfers the older one stays before the younger. */
+		/* With equally many transfers the older allocation comes first. */
 		for (at = n - 1; at && moves_of(ttmon_rec_by_seq(h, seqs[at - 1])) < moves_of(a); at--)
 			seqs[at] = seqs[at - 1];
 		seqs[at] = seq;

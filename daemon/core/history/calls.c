@@ -3,22 +3,22 @@
  * calls.c: what allocation, free, hint and reset calls do to the records. Part of the history (hot
  * thread, pure).
  *
- * Allocations take effect at their return, frees at their entry. Another thread may be given an
- * address while the free of it is still on its way back, so the stream shows the new allocation first:
- * it supersedes the old one, which stays known for a while as superseded, and a free that was entered
+ * Allocations take effect at their return, frees at their entry. Another thread may get the address
+ * before the call that freed it has returned, so the stream shows the new allocation first: it
+ * supersedes the old one, which stays known for a while as superseded, and a free that was entered
  * before the new allocation goes to the old one.
  */
 #include "daemon/core/history/history_int.h"
 
 #define SLOW_PIN_NS 10000000ULL
-#define UNDER_MAX   64 /* pieces of ordinary memory that are told of a registration */
+#define UNDER_MAX   64 /* pieces of ordinary memory that are marked when a range over them is registered */
 
 static uint64_t duration(uint64_t from_ns, uint64_t to_ns)
 {
 	return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* How long a call took; UINT64_MAX: its return was not seen. */
+/* Duration of a call in ns; UINT64_MAX: its return was not seen. */
 static uint64_t took(uint16_t bits, uint64_t entry_ns, uint64_t ts_ns)
 {
 	return bits & TTMON_B_UNOBSERVED ? UINT64_MAX : duration(entry_ns, ts_ns);
@@ -28,7 +28,7 @@ void ttmon_calls_ghost(struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	if (!p->ghosts)
 		p->ghosts = malloc(TTMON_GHOSTS * sizeof(*p->ghosts));
-	/* Without memory for superseded allocations such a free is counted as unknown. */
+	/* Without memory for superseded allocations such a free is counted as one of an unknown address. */
 	if (!p->ghosts)
 		return;
 	if (p->nr_ghosts == TTMON_GHOSTS)
@@ -51,7 +51,10 @@ static bool frees(unsigned int method, const struct ttmon_alloc *a)
 	}
 }
 
-/* The newest superseded allocation at this address that was allocated before the free was entered. */
+/*
+ * Finds the newest superseded allocation at this address that was allocated before the free was
+ * entered, and ends it with that free.
+ */
 static bool free_ghost(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev)
 {
 	for (uint32_t i = p->nr_ghosts; i-- > 0;) {
@@ -90,9 +93,9 @@ void ttmon_calls_supersede(struct ttmon_history *h, struct ttmon_hproc *p, enum 
 }
 
 /*
- * The pinned memory that a custom allocation is a piece of: it lies in that, and is not all of it (a
- * wrapper of one allocation tells the same memory twice). NULL: there is none, or it is not known to
- * be pinned still.
+ * The pinned memory of which a custom allocation is a piece: the piece lies in it and is smaller (an
+ * allocator that wraps one allocation reports the same memory twice). NULL: there is none, or it may
+ * no longer be pinned.
  */
 static struct ttmon_alloc *backing_of(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				      const struct ttmon_ev_alloc *ev)
@@ -110,7 +113,7 @@ static struct ttmon_alloc *backing_of(const struct ttmon_history *h, const struc
 	return NULL;
 }
 
-/* What must be gone when this address range is given out by such a method. */
+/* Ends the allocations that must be gone when this address range is allocated by such a method. */
 static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_alloc *ev,
 		      unsigned int method)
 {
@@ -118,14 +121,17 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 	uint64_t lo = ttmon_layer_key(&shape), hi = ttmon_end_of(lo, ev->size ? ev->size : 1);
 	enum ttmon_layer layer = ttmon_layer_of(method);
 
-	/* New memory at the place of old pieces: they, or what they were of, are gone. */
+	/* New memory at the address of old pieces: the pieces, or the memory they were part of, are gone. */
 	if (layer == TTMON_LAYER_DEV || layer == TTMON_LAYER_REG || layer == TTMON_LAYER_CUSTOM)
 		ttmon_calls_supersede(h, p, TTMON_LAYER_PIECE, lo, hi, ev->h.ts_ns);
 
 	if (layer == TTMON_LAYER_REG) {
 		uint32_t id;
 
-		/* CUDA refuses a range that is registered: same start means that the end of the old one was missed. */
+		/*
+		 * CUDA refuses to register a range twice: the same start means that the end of the old registration
+		 * was missed.
+		 */
 		if (ttmon_ranges_get(&p->layer[layer], lo, &id) || ttmon_condensed_get(h, p, layer, lo))
 			ttmon_calls_supersede(h, p, layer, lo, lo + 1 > lo ? lo + 1 : lo, ev->h.ts_ns);
 		if (ttmon_rec_overlapping(h, p, layer, lo, hi) || ttmon_condensed_any(h, p, layer, lo, hi))
@@ -133,14 +139,12 @@ static void clear_way(struct ttmon_history *h, struct ttmon_hproc *p, const stru
 		return;
 	}
 	ttmon_calls_supersede(h, p, layer, lo, hi, ev->h.ts_ns);
-	/*
-	 * New host memory at a registered address: that memory was given back, and its registration with it.
-	 */
+	/* New host memory at a registered address: the old memory was freed, and its registration with it. */
 	if (layer == TTMON_LAYER_DEV && method != TTMON_METHOD_DEVICE)
 		ttmon_calls_supersede(h, p, TTMON_LAYER_REG, lo, hi, ev->h.ts_ns);
 }
 
-/* Tells the ordinary memory below a registration of it. */
+/* Adds an event about a registration to the ordinary memory that it covers. */
 static void tell_under(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *reg, uint64_t ts_ns,
 		       enum ttmon_aev_kind kind)
 {
@@ -182,7 +186,10 @@ static uint32_t intern(struct ttmon_history *h, struct ttmon_hproc *p, const __u
 	return TTMON_STACK_NONE;
 }
 
-/* The stack of an event: its frames, and what state says of them. cut: there are more. */
+/*
+ * The stack of an event: its frames, and how they were found according to state. cut: there are more
+ * frames.
+ */
 static struct ttmon_taken taken(struct ttmon_history *h, struct ttmon_hproc *p, const __u64 *frames, unsigned int n,
 				unsigned int state, bool cut)
 {
@@ -243,7 +250,7 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 	a = ttmon_rec_new(h, p, &in);
 	if (!a)
 		return;
-	/* A piece of memory without a record is pinned as that is, and is not told apart from it. */
+	/* A piece of pinned memory that has no record cannot be recognised as a piece. */
 	if (a->method == TTMON_METHOD_CUSTOM && ttmon_condensed_pinned_at(h, p, a->addr))
 		a->states |= TTMON_ST_UNSEEN;
 	t = taken(h, p, ev->frames, ev->nframes, (ev->bits & TTMON_B_STACK) >> TTMON_B_STACK_SHIFT,
@@ -251,17 +258,19 @@ void ttmon_history_on_alloc(struct ttmon_history *h, const struct ttmon_ev_alloc
 	ttmon_siteq_alloc(h, a, &t);
 	if (a->method == TTMON_METHOD_REGISTERED)
 		tell_under(h, p, a, ev->h.ts_ns, TTMON_AEV_REGISTER);
-	/* What it is of may have gone to make room for it. */
+	/* The backing record may have been evicted to make room for the piece. */
 	if (backing)
 		backing = ttmon_rec_by_seq(h, of);
-	/* Without an address nothing can be told of its life; after its process has ended it has none. */
+	/*
+	 * An allocation without an address cannot be followed; one after the end of its process has no life.
+	 */
 	if (!a->addr || (a->method == TTMON_METHOD_PIECE && (!backing || !ttmon_rec_live(backing))))
 		ttmon_recs_end(h, a, ev->h.ts_ns, TTMON_END_FREE, 0);
 	else if (p->pub.exit_ns)
 		ttmon_recs_end(h, a, p->pub.exit_ns, TTMON_END_EXIT, 0);
 }
 
-/* The live record that a free means; *other: there is one, but this function does not free it. */
+/* The live record that a free refers to; *other: there is one, but this function does not free it. */
 static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				    const struct ttmon_ev_free *ev, bool *other)
 {
@@ -286,7 +295,7 @@ static struct ttmon_alloc *freed_by(const struct ttmon_history *h, const struct 
 	return found;
 }
 
-/* The same of one without a record. */
+/* The same for an allocation without a record. */
 static bool free_condensed(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_free *ev, bool *other)
 {
 	struct ttmon_alloc shape = { .addr = ev->addr, .method = ev->method & 0xf, .device = ev->device };
@@ -336,8 +345,8 @@ void ttmon_history_on_free(struct ttmon_history *h, const struct ttmon_ev_free *
 }
 
 /*
- * Who copies from a piece of memory. Only ordinary mappings have no name yet; the copy itself came
- * just before.
+ * The call site of a copy from a piece of memory. Only ordinary mappings have no name yet; the copy
+ * event came just before.
  */
 void ttmon_history_on_copy_site(struct ttmon_history *h, const struct ttmon_ev_copy_site *ev)
 {
@@ -354,7 +363,7 @@ void ttmon_history_on_copy_site(struct ttmon_history *h, const struct ttmon_ev_c
 	}
 }
 
-/* The name that the program gave to what it has just allocated. */
+/* The name that the program gave to its latest allocation. */
 void ttmon_history_on_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -379,8 +388,8 @@ void ttmon_history_on_tag(struct ttmon_history *h, const struct ttmon_ev_tag *ev
 }
 
 /*
- * What the program's own allocator gave out of pinned memory is what the device's pointer leads to,
- * from the address asked for on.
+ * The device pointer of pinned memory reaches every piece that the program's own allocator gave out of
+ * it, from the requested address on.
  */
 static void hint_custom(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer,
 			const struct ttmon_alloc *of, uint64_t from)
@@ -423,7 +432,7 @@ void ttmon_history_on_hint(struct ttmon_history *h, const struct ttmon_ev_hint *
 								   : TTMON_AEV_DEVICE_PTR;
 			if (ev->hint == TTMON_HINT_DEVICE_PTR)
 				a->bits |= TTMON_AL_DEVICE_PTR;
-			/* The pointer of a piece leads to that alone. */
+			/* The device pointer of a piece reaches that piece only. */
 			if (ev->hint == TTMON_HINT_DEVICE_PTR && ttmon_rec_backing(a) &&
 			    !ttmon_rec_holding(h, p, TTMON_LAYER_PIECE, ev->addr))
 				hint_custom(h, p, TTMON_LAYER_PIECE, a, ev->addr);
@@ -435,7 +444,7 @@ void ttmon_history_on_hint(struct ttmon_history *h, const struct ttmon_ev_hint *
 	}
 }
 
-/* Of a device that is -1 everything goes; what was made on an unknown device goes with any. */
+/* Device -1: everything ends. Memory made on an unknown device ends with any device. */
 void ttmon_history_on_reset(struct ttmon_history *h, const struct ttmon_ev_reset *ev)
 {
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
@@ -458,7 +467,7 @@ void ttmon_history_on_reset(struct ttmon_history *h, const struct ttmon_ev_reset
 				at = ttmon_ranges_next(&p->layer[l], &pos);
 				continue;
 			}
-			/* Ending it moves the others: go on from the one that follows by address. */
+			/* Ending a record moves the others in the index: continue with the next one by address. */
 			at = ttmon_ranges_next(&p->layer[l], &pos);
 			next = pos.start;
 			ttmon_recs_end(h, a, ev->h.ts_ns, TTMON_END_RESET, 0);

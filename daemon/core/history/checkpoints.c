@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * checkpoints.c: where the periods of programs end, as they say (USDT ttmon:checkpoint). Part of the
- * history (hot thread, pure).
+ * checkpoints.c: the ends of periods that programs mark (USDT ttmon:checkpoint). Part of the history
+ * (hot thread, pure).
  *
  * One list, in the order they came, of at most TTMON_CHECKPOINTS_MAX. A --dump-db run keeps the first
  * ones and is incomplete past that; a service keeps the newest, at the end of an array of twice the

@@ -3,12 +3,11 @@
  * condensed.c: live allocations whose records had to make room. Part of the history (hot thread,
  * pure).
  *
- * Where no record can be kept an allocation has not ended: its bytes are still the process's. So what
+ * An allocation that loses its record has not ended: its bytes still belong to the process. So what
  * its end will need is kept: address, size, method, call site, in 41 bytes instead of 121. Sums of
- * bytes and pages stay right, and a copy from or to it is booked as one of the kind of memory that it
- * is, at the unknown site. What it is called, its heat and its events are gone; live advice and the
- * groups that it was in are told (a lower bound of what was moved, so nothing of them is called
- * unused).
+ * bytes and pages stay right, and a copy from or to it counts for its kind of memory, at the unknown
+ * site. Its name, heat and events are gone; live advice and its groups are notified (their transfers
+ * are then lower bounds, so that nothing of them is called unused).
  *
  * When there is no room for that either, it leaves the sums of its process, which are lower bounds
  * from then on (ttmon_proc.forgotten).
@@ -16,14 +15,17 @@
 #include "daemon/core/history/history_int.h"
 
 #define NO_ID UINT32_MAX
-/* For one record that may be kept. */
+/* condensed allocations for each record that may be kept */
 #define CONDENSED_FACTOR 2
 
 struct ttmon_remains {
-	struct ttmon_ranges layer[TTMON_LAYER_MAX]; /* of h->condensed */
-	uint64_t oldest_ns;			    /* when the oldest of them was made, or earlier */
+	struct ttmon_ranges layer[TTMON_LAYER_MAX]; /* indexes into h->condensed */
+	uint64_t oldest_ns;			    /* no condensed allocation is older than this */
 	struct ttmon_alloc stand_in[TTMON_METHOD_MAX];
-	/* Ended without a free, which may still come: the last ones, as of those with a record. */
+	/*
+	 * Allocations that ended without a free which may still come: the last ones, as for those with a
+	 * record.
+	 */
 	struct {
 		uint64_t addr;
 		uint8_t method;
@@ -62,7 +64,7 @@ void ttmon_condensed_release(struct ttmon_history *h, struct ttmon_hproc *p)
 
 	if (!r)
 		return;
-	/* The history itself ends: nobody asks for sums any more. */
+	/* The history itself ends: sums are no longer needed. */
 	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++) {
 		h->nr_condensed -= r->layer[l].n;
 		ttmon_ranges_fini(&r->layer[l]);
@@ -99,7 +101,7 @@ static void give_place(struct ttmon_history *h, uint32_t id)
 	h->condensed_free = id;
 	if (h->nr_condensed)
 		return;
-	/* After a flood its memory is given back. */
+	/* The memory is freed after a burst. */
 	free(h->condensed);
 	h->condensed = NULL;
 	h->condensed_cap = h->condensed_used = 0;
@@ -108,13 +110,13 @@ static void give_place(struct ttmon_history *h, uint32_t id)
 
 /* ---- making room ---- */
 
-/* It leaves the sums without having ended. */
+/* The allocation leaves the sums without having ended. */
 static void forget(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a)
 {
 	if (a->method == TTMON_METHOD_MMAP) {
 		/*
-		 * It is in no sum of bytes. What is copied from there is of an unknown kind; nor are lists read any
-		 * more that would only push out one another.
+		 * A mapping is in no sum of bytes. Copies from it are of an unknown kind from now on, and no more
+		 * lists are read that would only evict each other.
 		 */
 		if (ttmon_rec_layer(a) == TTMON_LAYER_MAP) {
 			p->maps_evicted = true;
@@ -151,7 +153,7 @@ static bool keep(struct ttmon_history *h, struct ttmon_hproc *p, const struct tt
 		give_place(h, id);
 		return false;
 	}
-	/* Without memory for that its end will be its process's. */
+	/* Without memory for this, it ends with its process. */
 	if (layer == TTMON_LAYER_TT && ttmon_hmap_put(&h->tt_condensed, key, p->pub.idx) < 0)
 		ttmon_history_no_memory(h);
 	r->oldest_ns = MIN(r->oldest_ns, a->alloc_ns);
@@ -179,7 +181,10 @@ void ttmon_condensed_add(struct ttmon_history *h, struct ttmon_alloc *a)
 
 /* ---- looking for them ---- */
 
-/* Of this layer that holds addr, or NULL; [*lo, *hi) is narrowed to where the answer is the same. */
+/*
+ * The condensed allocation of this layer that holds addr, or NULL; [*lo, *hi) is narrowed to the range
+ * with the same answer.
+ */
 static struct ttmon_condensed *holding(const struct ttmon_history *h, const struct ttmon_remains *r, unsigned int layer,
 				       uint64_t addr, uint64_t *start, uint64_t *hi)
 {
@@ -223,7 +228,9 @@ struct ttmon_alloc *ttmon_condensed_at(const struct ttmon_history *h, const stru
 	c = holding(h, r, layer, addr, &start, hi);
 	if (!c)
 		return NULL;
-	/* As old as the oldest: what may have happened to one of them may have happened to this one. */
+	/*
+	 * It gets the age of the oldest one: what may have happened to that one may have happened to this one.
+	 */
 	r->stand_in[c->method].alloc_ns = r->oldest_ns;
 	return &r->stand_in[c->method];
 }
@@ -371,7 +378,7 @@ void ttmon_condensed_end_in(struct ttmon_history *h, struct ttmon_hproc *p, enum
 			ttmon_count_finding(h, p, TTMON_FINDING_UNMAP_REGISTERED);
 		add_ghost(p->remains, start, h->condensed[pos.val].method, end == TTMON_END_SUPERSEDED);
 		ttmon_condensed_end(h, p, layer, start, ts_ns, end);
-		/* Taking it out has moved the others. */
+		/* The removal has moved the other entries. */
 		at = ttmon_ranges_seek(&p->remains->layer[layer], lo, &pos);
 	}
 }
@@ -391,7 +398,7 @@ void ttmon_condensed_end_of_device(struct ttmon_history *h, struct ttmon_hproc *
 			if (device != -1 && of != -1 && of != device)
 				continue;
 			ttmon_condensed_end(h, p, l, start, ts_ns, TTMON_END_RESET);
-			/* Go on behind it. */
+			/* Continue after it. */
 			at = at && ttmon_ranges_floor(r, pos.start, &pos);
 		}
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * counts.c: the history's counters that only grow: by method, failures, findings, durations of pin
- * calls. Part of the history (hot thread, pure). They are of fixed size, so that counting needs no
- * memory and cannot fail.
+ * calls. Part of the history (hot thread, pure). Their size is fixed, so that counting needs no memory
+ * and cannot fail.
  */
 #include "daemon/core/history/history_int.h"
 #include "lib/base/search.h"

@@ -13,8 +13,8 @@ _Static_assert(TTMON_AEV_MAX <= 16, "the kind has four bits");
 _Static_assert(TTMON_MEM_MAX <= 4, "the memory has two bits");
 
 /*
- * Up to 10 bytes, of which up to 4 are written whatever the number. How long it is cannot be guessed,
- * so that a loop would make the processor wait for its end: short ones, which most are, do without.
+ * Writes up to 10 bytes; the first 4 are written for every number. The length is unpredictable, so a
+ * loop would stall the processor at its end: short numbers, which are most, need no loop.
  */
 static unsigned int put_varint(uint8_t *p, uint64_t v)
 {
@@ -33,7 +33,7 @@ static unsigned int put_varint(uint8_t *p, uint64_t v)
 	return (unsigned int)(ttmon_varint_put(p, v) - p);
 }
 
-/* ttmon_varint_get() for bytes of ours: without its checks a tenth faster. */
+/* ttmon_varint_get() without its checks, for bytes that we wrote: a tenth faster. */
 static uint64_t get_varint(const struct ttmon_evlog *log, uint32_t *pos)
 {
 	uint64_t v = 0;
@@ -66,8 +66,8 @@ static unsigned int encode(uint8_t *p, const struct ttmon_evlog_last *prev, cons
 }
 
 /*
- * Most allocations have few events; of the others the log soon has many, and growing it costs more
- * than an event does.
+ * Most allocations have few events; a log with more soon has many, and growing it costs more than
+ * adding an event.
  */
 static int grow(struct ttmon_evlog *log)
 {
@@ -126,8 +126,8 @@ uint32_t ttmon_evlog_drop(struct ttmon_evlog *log, uint32_t n)
 		return dropped;
 	}
 	/*
-	 * The first one left has no event before it any more: it is coded again, into the room of those that
-	 * went.
+	 * The first event left has no predecessor any more: it is encoded again, into the space of those
+	 * dropped.
 	 */
 	len = encode(head, &none, &ev);
 	if (len > rest)

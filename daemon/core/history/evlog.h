@@ -15,7 +15,7 @@
 
 #include "daemon/core/history/history.h"
 
-/* What of an event the next one is told by. */
+/* The event before, against which the next one is encoded. */
 struct ttmon_evlog_last {
 	uint64_t ts_ns, bytes;
 	uint64_t end; /* offset + bytes */
@@ -29,9 +29,11 @@ struct ttmon_evlog {
 };
 
 int ttmon_evlog_add(struct ttmon_evlog *log, const struct ttmon_aev *ev) _must_check;
-/* The next event at *pos; ev holds the one before (zeroed where *pos is 0). False at the end. */
+/*
+ * Decodes the next event at *pos; ev holds the one before (zeroed where *pos is 0). False at the end.
+ */
 bool ttmon_evlog_next(const struct ttmon_evlog *log, uint32_t *pos, struct ttmon_aev *ev);
-/* Drops the first n events; returns how many were there to drop. */
+/* Drops the first n events; returns how many there were to drop. */
 uint32_t ttmon_evlog_drop(struct ttmon_evlog *log, uint32_t n);
 void ttmon_evlog_fini(struct ttmon_evlog *log);
 

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * extents.c: pieces of ordinary memory that are known by their copies alone. Part of the history (hot
- * thread, pure).
+ * extents.c: pieces of ordinary memory that are known only by copies from or to them. Part of the
+ * history (hot thread, pure).
  *
  * Where the call that made a mapping was seen, that mapping is one allocation. Where it was not (the
  * heap, what a list of mappings shows, what no list has shown yet), the kernel may have merged the
  * memory of many calls into it, so each piece that was copied from or to is a record of its own: an
- * extent. Copies that overlap are of one extent, which grows; neighbours stay apart. What is unmapped
- * ends, whole, and hands nothing on.
+ * extent. Copies that overlap belong to one extent, which grows; neighbours stay apart. An unmapped
+ * extent ends as a whole, and nothing of it passes to others.
  *
- * An extent in no known mapping is made up (TTMON_AL_PROVISIONAL) until a list of mappings shows what
- * it lies in. Of one that a pin can have been missed of, a free or unregister that nobody knows the
- * beginning of is the proof that it was pinned.
+ * An extent in no known mapping is provisional (TTMON_AL_PROVISIONAL) until a list of mappings shows
+ * what it lies in. Where the pin of an extent can have been missed, a free or unregister without a
+ * known beginning proves that it was pinned.
  */
 #include "daemon/core/history/history_int.h"
 
-/* Of one process; past this many a copy is booked to the mapping. */
+/* per process; beyond this a copy is counted for the whole mapping */
 #define EXTENTS_MAX 65536u
 
 /*
- * What the driver of a GPU gives out may be mapped from one of its device files: write-combined memory
- * from nvidiactl, managed memory from nvidia-uvm (driver 580.159.04 on an H100, tests/gpu/memory.py).
- * Other pinned memory is mapped from /dev/zero, as anybody's.
+ * Memory from a GPU's driver may be mapped from one of its device files: write-combined memory from
+ * nvidiactl, managed memory from nvidia-uvm (driver 580.159.04 on an H100, tests/gpu/memory.py). Other
+ * pinned memory is mapped from /dev/zero, which any program may do.
  */
 static unsigned int driver_gave(const char *name)
 {
@@ -32,7 +32,7 @@ static unsigned int driver_gave(const char *name)
 	return strncmp(name, other, sizeof(other) - 1) ? 0 : TTMON_EXTENT_DRIVER;
 }
 
-/* Name and properties of the mapping that it lies in. */
+/* Takes over the name and properties of the mapping around the extent. */
 static void take_over(struct ttmon_history *h, struct ttmon_alloc *e, const struct ttmon_alloc *m)
 {
 	e->bits |= m->bits & (TTMON_AL_OLD | TTMON_AL_SHARED | TTMON_AL_READONLY);
@@ -55,7 +55,7 @@ static struct ttmon_alloc *extent_new(struct ttmon_history *h, struct ttmon_hpro
 	uint64_t seq = m ? ttmon_alloc_seq(m) : 0;
 	struct ttmon_alloc *e = ttmon_rec_new(h, p, in);
 
-	/* Making it may evict. */
+	/* Making it may evict the mapping. */
 	m = m && e ? ttmon_rec_by_seq(h, seq) : NULL;
 	if (m)
 		take_over(h, e, m);
@@ -63,8 +63,8 @@ static struct ttmon_alloc *extent_new(struct ttmon_history *h, struct ttmon_hpro
 }
 
 /*
- * One extent of all that overlap [from, to): the first by address grows; before it a new one begins,
- * for offsets count from the start.
+ * Unites all extents that overlap [from, to): the first by address grows. If the range begins before
+ * it, a new extent is made, since offsets count from the start.
  */
 static struct ttmon_alloc *unite(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_rec_init *in,
 				 const struct ttmon_alloc *m, uint64_t ts_ns)
@@ -123,7 +123,7 @@ void ttmon_extents_end(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t 
 
 	while ((e = ttmon_rec_overlapping(h, p, TTMON_LAYER_EXTENT, lo, hi))) {
 		lo = ttmon_rec_limit(e);
-		/* What was copied from after that is of another mapping. */
+		/* A copy before that time was of another mapping. */
 		if (e->alloc_ns > ts_ns)
 			continue;
 		ttmon_extent_unmapped(p, e);
@@ -137,7 +137,7 @@ void ttmon_extent_unmapped(struct ttmon_hproc *p, const struct ttmon_alloc *a)
 		p->unmapped[p->nr_unmapped++ % TTMON_UNMAPPED] = ttmon_alloc_seq(a);
 }
 
-/* It was made up, and lies in the mapping m: its copies are booked as what m is. */
+/* The provisional extent lies in the mapping m: its copies are counted as copies of m's kind. */
 static void settle(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *e, struct ttmon_alloc *m,
 		   uint64_t from_ns)
 {
@@ -174,7 +174,7 @@ void ttmon_extents_settle(struct ttmon_history *h, struct ttmon_hproc *p, uint64
 	}
 }
 
-/* What was freed may have been known as this: memory that a pin can have been missed of. */
+/* True if the freed memory may be this allocation: its pin may have been missed. */
 static bool may_be(const struct ttmon_alloc *a, const struct ttmon_ev_free *ev)
 {
 	return a && a->states & TTMON_ST_UNSEEN && !(a->states & TTMON_ST_MERGED) && a->addr <= ev->addr &&
@@ -182,8 +182,8 @@ static bool may_be(const struct ttmon_alloc *a, const struct ttmon_ev_free *ev)
 }
 
 /*
- * Where what was freed begins: still there, or unmapped by the call itself. NULL: nothing was copied
- * from or to it.
+ * The extent where the freed memory begins: still there, or unmapped by the call itself. NULL: nothing
+ * was copied from or to it.
  */
 static struct ttmon_alloc *freed_piece(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				       const struct ttmon_ev_free *ev)
@@ -211,7 +211,7 @@ void ttmon_extents_prove(struct ttmon_history *h, struct ttmon_hproc *p, const s
 	struct ttmon_alloc *e = freed_piece(h, p, ev), *a;
 	struct ttmon_rec_init in = {
 		.addr = ev->addr,
-		/* Nobody saw how large it was: what the call unmapped, or at least what was copied, or a page. */
+		/* The size was not seen: it is what the call unmapped, or at least what was copied, or a page. */
 		.size = h->page_size,
 		.ts_ns = MIN(since, ev->entry_ns),
 		.device = ev->device,
@@ -226,20 +226,20 @@ void ttmon_extents_prove(struct ttmon_history *h, struct ttmon_hproc *p, const s
 	if (p->unmap.lo == ev->addr && p->unmap.ts_ns >= ev->entry_ns && p->unmap.ts_ns <= ev->h.ts_ns)
 		in.size = MAX(in.size, p->unmap.hi - p->unmap.lo);
 	seq = e ? ttmon_alloc_seq(e) : 0;
-	/* It began where nobody looked; what else was there had ended before. */
+	/* The allocation was not seen; whatever else was there had ended before. */
 	if (ttmon_layer_of(ev->method) == TTMON_LAYER_DEV)
 		ttmon_calls_supersede(h, p, TTMON_LAYER_DEV, in.addr, ttmon_end_of(in.addr, in.size), in.ts_ns);
 	a = ttmon_rec_new(h, p, &in);
-	/* Making it may evict. */
+	/* Making it may evict the extent. */
 	e = e ? ttmon_rec_by_seq(h, seq) : NULL;
 	if (a && e) {
 		ttmon_copies_prove(h, p, e);
 		ttmon_known_move_site(h, e, TTMON_MEM_UNKNOWN, TTMON_MEM_PINNED);
 		ttmon_rec_merge(h, a, e);
 		a->alloc_ns = in.ts_ns;
-		/* Who copied is its call site; who made it was not seen. */
+		/* Its call site is that of the copy; the call that made it was not seen. */
 		a->fn = 0;
-		/* Of a mapping that was only registered the rest of its life is its own. */
+		/* Where a mapping was only registered, it lives on by itself. */
 		if (!ttmon_rec_live(e))
 			e->end = TTMON_END_MERGED;
 		else if (e->states & TTMON_ST_EXTENT)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * gpu_use.c: what kernels of the GPU did with memory, as their accesses were recorded (--memtrace).
- * Part of the history (hot thread, pure).
+ * gpu_use.c: accesses of GPU kernels to memory, from recorded accesses (--memtrace). Part of the
+ * history (hot thread, pure).
  *
- * A fact is told some milliseconds after the launch. What had the memory at that time may have ended
- * since, so each process remembers the allocations that ended last.
+ * The fact comes some milliseconds after the launch. The allocation that held the memory then may have
+ * ended since, so each process remembers the allocations that ended last.
  */
 #include "daemon/core/history/history_int.h"
 
-#define USED_MAX  4096 /* pieces that are told of one use by a kernel */
-#define USED_PAGE 4096 /* memory between two allocations of a page is in a use of both */
+#define USED_MAX  4096 /* pieces to which one fact is attributed, at most */
+#define USED_PAGE 4096 /* memory between two allocations on one page belongs to uses of both */
 
 void ttmon_gpu_use_ended(struct ttmon_history *h, struct ttmon_alloc *a)
 {
@@ -33,7 +33,7 @@ struct used {
 };
 
 /*
- * What held the first part of [lo, hi) that anything held at that time and has ended since; of several
+ * The first part of [lo, hi) that any allocation held at that time that has ended since; of several,
  * the one that ended last.
  */
 static struct used was_there(const struct ttmon_history *h, const struct ttmon_hproc *p, unsigned int layer,
@@ -55,8 +55,8 @@ static struct used was_there(const struct ttmon_history *h, const struct ttmon_h
 
 /*
  * The fact comes some milliseconds after the launch: what is there now may have been made since. Then
- * it was what held the address at that time; where that was nothing, the kernel still ran when the
- * memory was made. This is the first part of [lo, hi) that this layer has.
+ * the use is of the allocation that held the address at that time; if there was none, the kernel was
+ * still running when the memory was made. Returns the first part of [lo, hi) in this layer.
  */
 static struct used first_used(const struct ttmon_history *h, const struct ttmon_hproc *p, unsigned int layer,
 			      uint64_t lo, uint64_t hi, uint64_t ts_ns)
@@ -80,8 +80,8 @@ static struct used first_used(const struct ttmon_history *h, const struct ttmon_
 }
 
 /*
- * Each part is booked to what had it. A fact of which a page or more was nobody's, or all of it, is
- * counted.
+ * Each part is attributed to the allocation that held it. A fact of which a page or more, or all,
+ * belonged to no allocation is counted.
  */
 void ttmon_history_on_gpu_use(struct ttmon_history *h, const struct ttmon_ev_gpu_use *ev)
 {
@@ -90,12 +90,12 @@ void ttmon_history_on_gpu_use(struct ttmon_history *h, const struct ttmon_ev_gpu
 	unsigned int n;
 
 	/*
-	 * Its channel may be read long after its end, or it is none of those that are looked at: neither has
-	 * memory here, and neither is a new process.
+	 * The channel may be read long after the end of the process, or the process is not traced: neither has
+	 * memory here, and no process is made.
 	 */
 	if (!p || (p->pub.exit_ns && ev->h.ts_ns > p->pub.exit_ns))
 		return;
-	/* The time may be what the program says: the life of the process is not moved by it. */
+	/* The time may come from the program: it does not change the life of the process. */
 	p->pub.changes++;
 	for (n = 0; n < USED_MAX && at < end; n++) {
 		struct used first = { NULL, end, end };

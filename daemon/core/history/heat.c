@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * heat.c: see heat.h. Called by the history for each transfer. Time runs past the last bucket: pairs
+ * heat.c: see heat.h. Called by the history for each transfer. When time passes the last bucket, pairs
  * of buckets are added up and the width doubles, so that sums are kept exactly and 64 buckets cover
  * any life time.
  */
@@ -29,8 +29,8 @@ static uint64_t since_origin(const struct ttmon_heat *h, uint64_t ts_ns)
 }
 
 /*
- * Times are compared by signed difference, so 2^63 ns is the longest there is: a width of 2^57 ns and
- * more covers it.
+ * Times are compared by signed difference, so 2^63 ns is the longest span; a width of 2^57 ns covers
+ * it.
  */
 static bool too_narrow(const struct ttmon_heat *h, uint64_t at)
 {
@@ -45,8 +45,8 @@ void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns)
 }
 
 /*
- * The width is TTMON_HEAT_WIDTH_NS, doubled some times: dividing by a constant and shifting is a good
- * deal faster.
+ * The width is TTMON_HEAT_WIDTH_NS times a power of two: dividing by a constant and shifting is much
+ * faster than dividing.
  */
 static unsigned int bucket_of(const struct ttmon_heat *h, uint64_t at)
 {
@@ -123,9 +123,9 @@ void ttmon_page_heat_touch(struct ttmon_page_heat *ph, uint64_t offset, uint64_t
 }
 
 /*
- * The rows of one slice. Rows no further apart than a group leave out none between the first and the
- * last; of rows further apart each is in another group, so that more of them than there are groups lie
- * past the end.
+ * The groups touched by the rows of one slice. Rows no further apart than a group leave out no group
+ * between the first and the last. Rows further apart each lie in another group, so that more rows than
+ * there are groups lie past the end.
  */
 static uint64_t mask_of_rows(const struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect)
 {
@@ -145,7 +145,7 @@ void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, con
 	uint64_t slices = rect->slice ? rect->slices : MIN(rect->slices, 1ULL), mask = 0, step = 1, s = 0;
 
 	/*
-	 * Of slices closer than a group only so many are looked at that each step goes on by more than half a
+	 * Of slices closer than a group only some are visited, so that each step advances by more than half a
 	 * group.
 	 */
 	if (rect->slice && rect->slice < ph->group_bytes)

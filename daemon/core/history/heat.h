@@ -8,20 +8,20 @@
 
 #include "daemon/core/history/history.h"
 
-#define TTMON_HEAT_WIDTH_NS 1000000ULL /* of a bucket in the beginning */
+#define TTMON_HEAT_WIDTH_NS 1000000ULL /* of a bucket at the start */
 
-/* Empty, buckets from origin_ns on, as wide as ts_ns needs. */
+/* Makes it empty, with buckets from origin_ns on, as wide as ts_ns needs. */
 void ttmon_heat_init(struct ttmon_heat *h, uint64_t origin_ns, uint64_t ts_ns);
-/* One transfer of so many bytes at ts_ns. A time before the origin counts in the first bucket. */
+/* Adds one transfer of so many bytes at ts_ns. A time before the origin counts in the first bucket. */
 void ttmon_heat_add(struct ttmon_heat *h, uint64_t ts_ns, uint64_t bytes);
-/* Adds what src holds; buckets are placed by the middle of their time. */
+/* Adds what src holds; its buckets are placed by the middle of their time. */
 void ttmon_heat_merge(struct ttmon_heat *h, const struct ttmon_heat *src);
 
-/* Groups for an allocation of so many bytes: whole pages, 64 at most. */
+/* Sets up groups for an allocation of so many bytes: whole pages, at most 64 groups. */
 void ttmon_page_heat_init(struct ttmon_page_heat *ph, uint64_t size, uint64_t page_size);
 /*
- * The memory has this size now: groups become larger until all of it lies in them. Of two that become
- * one the larger count stays: a copy may have touched both, so that is a lower bound.
+ * The memory has a new size: groups double until all of it is covered. Of two groups that become one
+ * the larger count stays: a copy may have touched both, so that this is a lower bound.
  */
 void ttmon_page_heat_grow(struct ttmon_page_heat *ph, uint64_t size);
 /* One copy touched `bytes` bytes from offset on. */
@@ -35,9 +35,12 @@ static inline uint64_t ttmon_mul_sat(uint64_t a, uint64_t b)
 }
 
 struct ttmon_rect {
-	uint64_t width, rows, slices, pitch, slice; /* bytes, counts, bytes from row to row and from slice to slice */
+	/* width, pitch (row to row) and slice (slice to slice) in bytes; rows and slices are counts */
+	uint64_t width, rows, slices, pitch, slice;
 };
-/* One copy of a region: each group is counted once, the work is bounded by the number of groups. */
+/*
+ * One copy of a region: each group is counted once, and the work is bounded by the number of groups.
+ */
 void ttmon_page_heat_touch_rect(struct ttmon_page_heat *ph, uint64_t offset, const struct ttmon_rect *rect);
 /* Bytes of the groups that were touched at least once. */
 uint64_t ttmon_page_heat_bytes(const struct ttmon_page_heat *ph);

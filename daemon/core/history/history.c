@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * history.c: the allocation history (history.h): its life, who follows the end of a record, and the
- * passing of time.
+ * history.c: the allocation history (history.h): creation and removal, hooks at the end of records,
+ * and the passing of time.
  *
  * Runs in the hot thread, one record at a time. Pure: no clock, file, thread or log; the same records
- * and ticks give the same tables. Whatever does not fit or finds no memory is counted and marks the
- * history incomplete; nothing is ever fatal.
+ * and ticks give the same tables. What does not fit, or finds no memory, is counted and marks the
+ * history incomplete; nothing is fatal.
  */
 #include <ttmon/family.h>
 
@@ -22,8 +22,8 @@ void ttmon_history_no_memory(struct ttmon_history *h)
 }
 
 /*
- * Who follows what becomes of a record. In this order: the groups of advice.c want its site, which
- * siteq.c may only find then.
+ * Hooks for the end of records, in this order: the groups of advice.c need the site, which siteq.c may
+ * only find in its hook.
  */
 static const struct ttmon_rec_hooks hooks[] = {
 	{ .ended = ttmon_live_ended },
@@ -104,7 +104,7 @@ void ttmon_history_on_clock(struct ttmon_history *h, const struct ttmon_ev_clock
 	h->clock.hostname[sizeof(h->clock.hostname) - 1] = '\0';
 	h->clock.release[sizeof(h->clock.release) - 1] = '\0';
 	h->has_clock = true;
-	/* Pages that are counted already were counted with the old size. */
+	/* Pages counted before would have been counted with the old size. */
 	if (page >= 4096 && page <= 1 << 20 && !(page & (page - 1)) && !h->totals.pins)
 		h->page_size = page;
 	else if (page != h->page_size)
@@ -115,7 +115,7 @@ void ttmon_history_on_blind(struct ttmon_history *h, const struct ttmon_ev_blind
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, ev->h.tgid);
 
-	/* Told to be unread, and read by now. */
+	/* The file was reported as unread, and has been read since. */
 	if (ev->how == TTMON_BLIND_UNREAD && !ev->active_ns) {
 		uint32_t i = h->nr_blinds;
 
@@ -175,8 +175,8 @@ void ttmon_history_on_family(struct ttmon_history *h, const struct ttmon_ev_fami
 	else if (ev->family == TTMON_FAMILY_LAUNCH && h->launches_on_ns == UINT64_MAX)
 		h->launches_on_ns = ev->h.ts_ns;
 	/*
-	 * Whether an address in no mapping may be host memory after all. Lists of mappings come before the
-	 * fact that it is on.
+	 * Whether an address outside every known mapping may still be host memory. Lists of mappings come
+	 * before the fact that turns the family on.
 	 */
 	if (ev->family == TTMON_FAMILY_MMAP)
 		h->clock.options =

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * known.c: what the history's figures are worth: known, a lower bound, or unknown, out of what was not
- * seen (core/know). Part of the history (hot thread, pure).
+ * known.c: whether the history's figures are known, a lower bound, or unknown, from the gaps in
+ * core/know. Part of the history (hot thread, pure).
  *
- * Memory has a kind only if no call about it can have been missed: what is older than the last time in
- * which pins went unseen is of an unknown kind, and so is pinned memory that is older than the last
- * time in which frees did. That is decided when something happens to it, and when somebody asks.
+ * Memory has a known kind only if no call about it can have been missed: memory older than the end of
+ * the last gap for pins is of an unknown kind, and so is pinned memory older than the end of the last
+ * gap for frees. This is decided when an event of the memory comes, and when a reader queries it.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -22,7 +22,7 @@ struct ttmon_unseen ttmon_rec_unseen(const struct ttmon_history *h, struct ttmon
 		return p->unseen;
 	u.pins_to_ns = ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, p->pub.tgid, ts_ns);
 	u.frees_to_ns = ttmon_know_doubt_to(k, TTMON_FAMILY_ALLOC, p->pub.tgid, ts_ns);
-	/* A gap that begins later makes it another answer later. */
+	/* The answer is cached only if no later gap can change it. */
 	if (u.pins_to_ns == ttmon_know_unseen_to(k, TTMON_FAMILY_ALLOC, p->pub.tgid, UINT64_MAX) &&
 	    u.frees_to_ns == ttmon_know_doubt_to(k, TTMON_FAMILY_ALLOC, p->pub.tgid, UINT64_MAX)) {
 		p->unseen_as_of = changes;
@@ -31,7 +31,7 @@ struct ttmon_unseen ttmon_rec_unseen(const struct ttmon_history *h, struct ttmon
 	return u;
 }
 
-/* What it moved so far is of memory that nobody knows the kind of, as far as its site is concerned. */
+/* Moves its transfers so far to memory of unknown kind in the sums of its site. */
 void ttmon_known_move_site(struct ttmon_history *h, const struct ttmon_alloc *a, enum ttmon_mem from, enum ttmon_mem to)
 {
 	struct ttmon_site *s = &h->sites.v[a->site];
@@ -50,9 +50,7 @@ void ttmon_known_move_site(struct ttmon_history *h, const struct ttmon_alloc *a,
 	}
 }
 
-/*
- * Pageable memory may have been pinned, pinned memory may have been freed, by a call that nobody saw.
- */
+/* Pageable memory may have been pinned, or pinned memory freed, by a call that was not seen. */
 static bool in_doubt(const struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_alloc *a, uint64_t ts_ns)
 {
 	enum ttmon_mem mem = ttmon_rec_mem(a);
@@ -88,7 +86,7 @@ enum ttmon_mem ttmon_history_mem(const struct ttmon_history *h, const struct ttm
 {
 	struct ttmon_hproc *p = h->procs[a->proc];
 
-	/* What its free has shown to be pinned was. */
+	/* Its free proves that it was pinned. */
 	if (a->free_ns && a->end == TTMON_END_FREE && ttmon_method_pins(a->method))
 		return TTMON_MEM_PINNED;
 	return in_doubt(h, p, a, a->free_ns ? a->free_ns : h->now_ns) ? TTMON_MEM_UNKNOWN : ttmon_rec_mem(a);
@@ -119,7 +117,8 @@ bool ttmon_history_pinned_known(const struct ttmon_history *h, const struct ttmo
 }
 
 /*
- * The life of a process so far; of one that was not announced all before the trace may be part of it.
+ * The life of a process so far; for one that was not announced, all time before the trace may belong
+ * to it.
  */
 static void life(const struct ttmon_history *h, const struct ttmon_proc *p, uint64_t *from_ns, uint64_t *to_ns)
 {
@@ -172,7 +171,7 @@ uint64_t ttmon_history_probed_ns(const struct ttmon_history *h, const struct ttm
 	return h->cfg.know ? ttmon_know_probed_ns(h->cfg.know, p->tgid) : 0;
 }
 
-/* What nobody was seen to make may be as old as its program. */
+/* Memory whose allocation was not seen may be as old as its program. */
 static uint64_t born_ns(const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	const struct ttmon_hproc *p = h->procs[a->proc];
@@ -194,7 +193,7 @@ enum ttmon_knowledge ttmon_history_alloc_known(const struct ttmon_history *h, co
 	known = ttmon_know_of(h->cfg.know, TTMON_FAMILY_TRANSFER, p->tgid, born_ns(h, a), end_ns, NULL);
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++)
 		copies |= a->traffic->copies[d] != 0;
-	/* It was there before anything could be seen. */
+	/* It existed before anything could be seen. */
 	if (known == TTMON_KNOWN &&
 	    (a->states & TTMON_ST_UNSEEN || (a->bits & TTMON_AL_OLD && a->method != TTMON_METHOD_MMAP)))
 		known = TTMON_AT_LEAST;

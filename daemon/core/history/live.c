@@ -2,11 +2,11 @@
 /*
  * live.c: advice while the program runs (live.h). Part of the history (hot thread, pure).
  *
- * What is hot is found where it is moved, what is cold by time. For that nothing is scanned:
- * allocations are met once, in the order they were made, when they are cold_ns old; a pinned one that
- * was moved since then waits in a wheel, by when it may be cold, and is looked at again then. So one
- * that lives for less costs nothing, and one that is in use a few bytes and a look every cold_ns. A
- * tick does a bounded number of looks; what is left is done by the next ones.
+ * Hot memory is found at its transfers, cold memory by time. No table is scanned for that: each
+ * allocation is visited once, in order of creation, when it is cold_ns old; a pinned one with
+ * transfers since then waits in a timer wheel until it may be cold, and is visited again. So an
+ * allocation that lives for less costs nothing, and one in use costs a few bytes and a visit every
+ * cold_ns. A tick makes a bounded number of visits; the next ticks do the rest.
  */
 #include "daemon/core/history/heat.h"
 #include "daemon/core/history/history_int.h"
@@ -18,21 +18,21 @@
 #define SPEAKER_NS    (60 * NSEC_PER_SEC)
 #define LEVEL_MAX     6u
 /*
- * The wheel turns this often in cold_ns. It has room for the longest wait, and a little for looks that
- * are behind.
+ * Turns of the wheel per cold_ns. It has room for the longest wait, and a little for visits that are
+ * late.
  */
 #define TURNS 32u
 #define WHEEL ((TURNS << LEVEL_MAX) + 2 * TURNS)
-/* In one tick: looks, and allocations passed over. */
+/* In one tick: visits, and allocations skipped. */
 #define LOOKS 256u
 #define STEPS 1024u
 /*
- * An entry of the wheel: the number of an allocation, above that its level, and the user that it is
- * counted for.
+ * An entry of the wheel: the number of an allocation, above that its level, and the user that it
+ * counts for.
  */
 #define SEQ_BITS   40
 #define USER_SHIFT 48
-/* What is kept of one that is cold: its level, what was said, and that user. */
+/* What is kept of a cold allocation: its level, what was said, and that user. */
 #define COLD_SAID(was) ((was) >> 8 & 0xff)
 #define COLD_USER(was) ((was) >> 16)
 
@@ -86,7 +86,7 @@ static bool more_room(struct ttmon_history *h)
 	return true;
 }
 
-/* When another user said something last; 0: never. */
+/* When another user wrote a line last; 0: never. */
 static uint64_t other_spoke_ns(struct ttmon_live *v, uint32_t user, uint64_t ts_ns)
 {
 	if (v->speaker[0] != user) {
@@ -99,8 +99,8 @@ static uint64_t other_spoke_ns(struct ttmon_live *v, uint32_t user, uint64_t ts_
 }
 
 /*
- * Where several users say something, a user says so many lines a second that those of the others are
- * read before they are pushed out.
+ * Where several users write lines, each may write only so many per second that the lines of the others
+ * can be read before they are overwritten.
  */
 static bool says_too_much(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns)
 {
@@ -127,7 +127,7 @@ static void add_line(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmo
 		v->unheard++;
 		return;
 	}
-	/* It grows while the first line is still there; what it could not grow to then it stays without. */
+	/* The ring grows while its first line is still there; once it cannot grow, it never does. */
 	if (!v->full && v->next_seq > v->cap)
 		v->full = v->cap == h->cfg.live.lines || !more_room(h);
 	if (!v->cap) {
@@ -181,7 +181,7 @@ void ttmon_live_checkpoint(struct ttmon_history *h, uint32_t proc, uint64_t ts_n
 	memcpy(p->period_label, label, strnlen(label, sizeof(p->period_label) - 1));
 	if (h->cfg.live.off)
 		return;
-	/* A loop of them must not push out what others are to hear. */
+	/* A loop of checkpoints must not push out the lines of others. */
 	if (!p->told || ttmon_before(p->told_ns + NSEC_PER_SEC, ts_ns)) {
 		p->told_ns = ts_ns;
 		p->told = 0;
@@ -205,7 +205,7 @@ static double evidence_of(const struct ttmon_alloc *a)
 	return n / (n + 2);
 }
 
-/* Both ways: what the device writes back is slowed as much. */
+/* Both directions: copies back from the device are slowed as much. */
 static uint64_t copies_of(const struct ttmon_alloc *a)
 {
 	return (uint64_t)a->traffic->copies[TTMON_RDIR_H2D] + a->traffic->copies[TTMON_RDIR_D2H];
@@ -216,19 +216,19 @@ static uint64_t bytes_of(const struct ttmon_alloc *a)
 	return a->traffic->bytes[TTMON_RDIR_H2D] + a->traffic->bytes[TTMON_RDIR_D2H];
 }
 
-/* Have so many bytes, moved since it was last unpinned, paid for pinning it so often? */
+/* True if so many bytes, moved since it was last unpinned, pay for pinning it that often. */
 static bool pays(const struct ttmon_history *h, const struct ttmon_alloc *a, uint64_t bytes, uint64_t factor)
 {
 	double saved = ttmon_cost_saved(&h->cost, bytes);
 	struct ttmon_said said;
 
-	/* Most are far from it: the rule itself is asked by those that may be there. */
+	/* Most allocations are far from it: the full rule is evaluated only for those close to it. */
 	if (saved <= (double)factor * (double)(h->cost.pin_call_ns + h->cost.unpin_call_ns))
 		return false;
 	ttmon_advice_judge(h, a, &said);
 	if (said.advice != TTMON_ADVICE_PIN)
 		return false;
-	/* What it took to pin it is what all of its transfers save less what is gained. */
+	/* The cost of pinning is what all its transfers save minus the gain. */
 	return saved > (double)factor * (ttmon_cost_saved(&h->cost, bytes_of(a)) - (double)said.worth_ns);
 }
 
@@ -275,13 +275,13 @@ void ttmon_live_unregistered(const struct ttmon_alloc *a, struct ttmon_live_hot 
 
 /* ---- cold ---- */
 
-/* A driver's DMA buffer is moved by the driver. */
+/* A driver's DMA buffer is used by the driver. */
 static bool can_cool(const struct ttmon_alloc *a)
 {
 	return ttmon_rec_live(a) && ttmon_rec_pinned(a) && !ttmon_rec_backing(a) && a->method != TTMON_METHOD_TT_DMA;
 }
 
-/* A user has as many as there may be records, all have twice that. */
+/* A user may have as many entries as there may be records; all users together twice that. */
 static bool too_many(struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	struct ttmon_hproc *p = h->procs[a->proc];
@@ -318,7 +318,7 @@ static int make_wheel(struct ttmon_history *h)
 	return 0;
 }
 
-/* Look at it again in wait_ns. */
+/* Visit it again in wait_ns. */
 static void watch(struct ttmon_history *h, const struct ttmon_alloc *a, unsigned int level, uint64_t wait_ns)
 {
 	uint64_t user = h->procs[a->proc]->user;
@@ -350,7 +350,7 @@ static bool use_unknown(const struct ttmon_history *h, const struct ttmon_alloc 
 	return ttmon_advice_in_place(a) || p->graph_copies || p->captured;
 }
 
-/* It has been quiet long enough, and by the rule it is cold. */
+/* It has been quiet long enough, and is cold by the rule. */
 static void say_cold(struct ttmon_history *h, struct ttmon_alloc *a, unsigned int level, uint64_t quiet,
 		     const struct ttmon_said *why)
 {
@@ -407,7 +407,7 @@ void ttmon_live_in_place(struct ttmon_history *h, const struct ttmon_alloc *a, u
 
 	if (was == TTMON_HMAP_NONE || COLD_SAID(was) != TTMON_SAID_UNPIN)
 		return;
-	/* In its place: that takes no memory. */
+	/* Replaces a value, which takes no memory. */
 	if (ttmon_hmap_put(&h->live.cold, ttmon_alloc_seq(a),
 			   COLD_USER(was) << 16 | TTMON_SAID_COLD << 8 | (was & 0xff)) < 0)
 		h->live.unheard++;

@@ -6,18 +6,19 @@
  *
  * One record per mmap call, also where the kernel merges neighbours into one VMA: the call is the
  * identity. Taking a piece out of a mapping leaves the record and its history with the first piece
- * that remains; a second piece becomes a record of its own. A move keeps the record. What an event
- * says about a time before the last list of mappings was read is in that list already.
+ * that remains; a second piece becomes a record of its own. A move keeps the record. Changes by events
+ * before the time of the last list are in that list already.
  *
  * A list is read at some time (from_ns) and comes in at once, while events wait for their slot:
- * changes by events at or before from_ns are in the list and are skipped when they come; those after
- * it that came first are kept in a ring, and the addresses they touched are left as they are.
- * Everywhere else the list wins: what it does not cover is gone, what nobody knew is new (older than
- * the trace, if it is the first list), a VMA that several records cover leaves them as they are.
+ * changes by events at or before from_ns are in the list and are skipped when they come. Later changes
+ * that were applied first are kept in a ring, and the list does not alter the addresses they touched.
+ * Everywhere else the list wins: a mapping that it does not cover is gone, an unknown one is new
+ * (older than the trace, if it is the first list), and a VMA that several records cover leaves them as
+ * they are.
  */
 #include "daemon/core/history/history_int.h"
 
-/* Remembered for a list that was read before this but comes in after it. */
+/* Logged for a list that was read before this change but comes in after it. */
 static void log_change(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
 {
 	if (!p->changes)
@@ -55,7 +56,7 @@ static struct ttmon_alloc *map_new(struct ttmon_history *h, struct ttmon_hproc *
 
 /*
  * The part of a from `at` on becomes a record of its own, made now. The caller must look a up again:
- * making it may evict.
+ * making a record may evict.
  */
 static void split(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon_alloc *a, uint64_t at, uint64_t ts_ns)
 {
@@ -106,8 +107,8 @@ void ttmon_hostmem_carve(struct ttmon_history *h, struct ttmon_hproc *p, uint64_
 }
 
 /*
- * Registered memory went away without being unregistered. An unregister that comes later still belongs
- * to it.
+ * Registered memory was unmapped without unregister. An unregister that comes later still belongs to
+ * it.
  */
 static void unmap_registered(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t lo, uint64_t hi, uint64_t ts_ns)
 {
@@ -126,7 +127,7 @@ static void unmap_registered(struct ttmon_history *h, struct ttmon_hproc *p, uin
 	ttmon_condensed_end_in(h, p, TTMON_LAYER_REG, lo, hi, ts_ns, TTMON_END_UNMAPPED);
 }
 
-/* A mapping that the last list has already: only what the list could not know is added. */
+/* A mapping that the last list has already: only what a list cannot contain is added. */
 static void told_by_list(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mmap *ev, uint64_t len)
 {
 	struct ttmon_alloc *a = ttmon_rec_holding(h, p, TTMON_LAYER_MAP, ev->addr);
@@ -154,7 +155,7 @@ void ttmon_history_on_mmap(struct ttmon_history *h, const struct ttmon_ev_mmap *
 	log_change(h, p, ev->addr, hi, ev->h.ts_ns);
 	unmap_registered(h, p, ev->addr, hi, ev->h.ts_ns);
 	ttmon_hostmem_carve(h, p, ev->addr, hi, ev->h.ts_ns);
-	/* The text of a program or library is no allocation. */
+	/* The code of a program or library is no allocation. */
 	if (ev->fd >= 0 && ev->prot & TTMON_PROT_EXEC && !(ev->prot & TTMON_PROT_WRITE))
 		return;
 	map_new(h, p, ev->addr, hi - ev->addr, ev->h.ts_ns, ev->flags, NULL);
@@ -175,7 +176,7 @@ void ttmon_history_on_munmap(struct ttmon_history *h, const struct ttmon_ev_munm
 	ttmon_hostmem_carve(h, p, ev->addr, hi, ev->h.ts_ns);
 }
 
-/* In place: the old range shrinks, or what ends it grows. */
+/* Resized in place: the old range shrinks, or its last mapping grows. */
 static void resize(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev, uint64_t old_end,
 		   uint64_t new_end)
 {
@@ -195,8 +196,8 @@ static void resize(struct ttmon_history *h, struct ttmon_hproc *p, const struct 
 }
 
 /*
- * Puts what lay in the old range at the new place, cut to the new length. Returns up to where the new
- * range is filled.
+ * Moves the records of the old range to the new place, cut to the new length. Returns the address up
+ * to which the new range is filled.
  */
 static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_mremap *ev,
 			    uint64_t old_end, uint64_t new_end)
@@ -208,9 +209,7 @@ static uint64_t move_pieces(struct ttmon_history *h, struct ttmon_hproc *p, cons
 		uint64_t to = ev->new_addr + (a->addr - ev->old_addr), end = MIN(to + a->size, new_end);
 
 		at = ttmon_rec_limit(a);
-		/*
-		 * Another thread was given a part of the old range before this call returned: that is not what moved.
-		 */
+		/* Another thread got this part of the old range before this call returned: it did not move. */
 		if (a->alloc_ns >= ev->entry_ns)
 			continue;
 		if (to >= new_end) {
@@ -230,7 +229,7 @@ void ttmon_history_on_mremap(struct ttmon_history *h, const struct ttmon_ev_mrem
 	struct ttmon_hproc *p = ttmon_procs_get(h, ev->h.tgid, ev->h.ts_ns);
 	uint64_t old_end = ttmon_end_of(ev->old_addr, ttmon_page_up(h, ev->old_len));
 	uint64_t new_end = ttmon_end_of(ev->new_addr, ttmon_page_up(h, ev->new_len)), filled;
-	bool apart = new_end <= ev->old_addr || ev->new_addr >= old_end; /* the kernel allows nothing else */
+	bool apart = new_end <= ev->old_addr || ev->new_addr >= old_end; /* the kernel allows no overlap */
 	struct ttmon_alloc *at_new;
 
 	if (!p || new_end <= ev->new_addr || (p->maps_from_ns && ev->h.ts_ns < p->maps_from_ns))
@@ -245,7 +244,7 @@ void ttmon_history_on_mremap(struct ttmon_history *h, const struct ttmon_ev_mrem
 	ttmon_hostmem_carve(h, p, ev->new_addr, new_end, ev->h.ts_ns);
 	filled = ev->new_addr;
 	if (old_end > ev->old_addr && apart && !(ev->flags & TTMON_MREMAP_DONTUNMAP)) {
-		/* Cut at both ends, so that whole records move; a cut is younger than what was there at entry. */
+		/* Cut at both ends, so that whole records move; the cut is made just before the entry of the call. */
 		uint64_t cut_ns = ev->entry_ns ? ev->entry_ns - 1 : 0;
 
 		unmap_registered(h, p, ev->old_addr, old_end, ev->entry_ns);
@@ -284,7 +283,7 @@ void ttmon_history_on_brk(struct ttmon_history *h, const struct ttmon_ev_brk *ev
 		return;
 	heap = heap_of(h, p);
 	if (!heap && !p->brk_first) {
-		/* The first one asks where the heap begins. */
+		/* The first brk reads where the heap begins. */
 		p->brk_first = end;
 		return;
 	}
@@ -406,7 +405,7 @@ void ttmon_history_on_map(struct ttmon_history *h, const struct ttmon_ev_map *ev
 	}
 	if (ev->prot & TTMON_PROT_EXEC && ttmon_maps_add(&p->maps, &x, ev->h.ts_ns) < 0)
 		ttmon_history_no_memory(h);
-	/* A record of one new executable mapping is part of no list. */
+	/* A record of one new executable mapping is not part of a list. */
 	if (ev->h.tid == 0 && !p->pub.exit_ns)
 		collect(h, p, ev);
 }
@@ -418,7 +417,9 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* No memory of the program's own: text, what cannot be touched, and the kernel's pages. */
+/*
+ * True for what is no memory of the program's own: code, inaccessible ranges, and the kernel's pages.
+ */
 static bool no_allocation(const struct ttmon_vma *v)
 {
 	bool file = v->name && v->name[0] == '/';
@@ -429,8 +430,8 @@ static bool no_allocation(const struct ttmon_vma *v)
 }
 
 /*
- * The last `count` collected, sorted, without overlaps and without what is no allocation. Returns how
- * many are left.
+ * Sorts the last `count` collected lines, removes overlaps and what is no allocation. Returns how many
+ * are left.
  */
 static uint32_t tidy(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t count)
 {
@@ -455,7 +456,7 @@ static uint32_t tidy(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t co
 	return n;
 }
 
-/* The next piece of [*at, hi) that no event after the list has touched; false if there is none. */
+/* The next piece of [*at, hi) that no event after the list has changed; false: there is none. */
 static bool untouched(const struct ttmon_hproc *p, uint64_t from_ns, uint64_t *at, uint64_t hi, uint64_t *end)
 {
 	uint32_t n = MIN(p->nr_changes, (uint32_t)TTMON_CHANGES);
@@ -492,7 +493,7 @@ static void drop_between(struct ttmon_history *h, struct ttmon_hproc *p, uint64_
 
 static bool same_thing(const struct ttmon_alloc *a, const struct ttmon_vma *v)
 {
-	/* An mmap event does not say which file: a record without a name takes that of the list. */
+	/* An mmap event carries no file name: a record without a name takes the list's. */
 	return !a->name || (v->name && !strcmp(a->name, v->name));
 }
 
@@ -519,7 +520,7 @@ static void fill(struct ttmon_history *h, struct ttmon_hproc *p, const struct tt
 {
 	bool old = !p->pub.maps_known && !p->pub.execs &&
 		   (!p->pub.start_ns || !h->cfg.start_ns || p->pub.start_ns < h->cfg.start_ns);
-	/* It is younger than the list before, else than the program. */
+	/* It is younger than the list before, or else than the program. */
 	uint64_t born_ns = p->maps_from_ns ? p->maps_from_ns
 			   : p->nr_execs   ? p->execs[p->nr_execs - 1]
 					   : p->pub.start_ns;
@@ -573,7 +574,7 @@ static void reconcile(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t n
 	ttmon_extents_settle(h, p, from_ns);
 }
 
-/* Changes that the ring has lost may be after the list. */
+/* True if the ring may have dropped changes that are after the list. */
 static bool ring_too_short(const struct ttmon_hproc *p, uint64_t from_ns)
 {
 	return p->nr_changes > TTMON_CHANGES && p->changes[p->nr_changes % TTMON_CHANGES].ts_ns > from_ns;

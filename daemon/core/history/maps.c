@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * maps.c: see maps.h. A process has some hundreds of executable mappings and each distinct call stack
- * is looked up once, so a plain array that is searched from end to end does.
+ * is looked up once, so a linear search of a plain array is enough.
  */
 #include "daemon/core/history/maps.h"
 
@@ -41,7 +41,7 @@ int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t 
 
 		if (x->to_ns != TTMON_MAPS_OPEN || !same(x, &next))
 			continue;
-		/* Told again, perhaps with what file it is. */
+		/* Reported again, perhaps now with its file. */
 		if (x->object != next.object && next.object) {
 			x->object = next.object;
 			m->gen++;

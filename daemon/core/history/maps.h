@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * maps.h: the executable mappings of one process, with the time from which and until which each was
- * valid, so that a return address seen at some time can be told to be at some offset of some object.
- * Facts come late and out of order with events.
+ * maps.h: the executable mappings of one process, each with the times between which it was valid, so
+ * that a return address seen at some time can be mapped to an object and an offset. Facts come late
+ * and out of order with events.
  */
 #ifndef TTMON_MAPS_H
 #define TTMON_MAPS_H
@@ -22,23 +22,24 @@ struct ttmon_xmap {
 struct ttmon_maps {
 	struct ttmon_xmap *v;
 	uint32_t n, cap;
-	uint32_t ended; /* how many are not open: while there are any, what an address means depends on when */
-	uint32_t gen;	/* changes whenever an answer may change */
+	/* entries that are not open: while there are any, the meaning of an address depends on the time */
+	uint32_t ended;
+	uint32_t gen; /* changes whenever an answer may change */
 };
 
-/* As of ts_ns. What it covers ended then. -ENOSPC: too many; -ENOMEM. */
+/* Adds a mapping as of ts_ns; what it covers ended then. -ENOSPC: too many; -ENOMEM. */
 int ttmon_maps_add(struct ttmon_maps *m, const struct ttmon_xmap *map, uint64_t ts_ns) _must_check;
 /* All that was reported last as of a time before ts_ns ends (exec). */
 void ttmon_maps_end(struct ttmon_maps *m, uint64_t ts_ns);
 /*
- * What was there at ts_ns. A mapping first told of later counts as having been there, unless *barrier
- * (an exec) lies between: barriers are ascending. NULL if none.
+ * The mapping at addr at ts_ns, NULL: none. A mapping first reported later counts as present, unless a
+ * barrier (an exec) lies between; barriers are ascending.
  */
 const struct ttmon_xmap *ttmon_maps_find(const struct ttmon_maps *m, uint64_t addr, uint64_t ts_ns,
 					 const uint64_t *barriers, uint32_t nr_barriers);
-/* A forked child has what its parent had. */
+/* A forked child has its parent's mappings. */
 int ttmon_maps_inherit(struct ttmon_maps *m, const struct ttmon_maps *parent, uint64_t ts_ns) _must_check;
-/* Forget what ended before ts_ns. */
+/* Drops what ended before ts_ns. */
 void ttmon_maps_prune(struct ttmon_maps *m, uint64_t ts_ns);
 void ttmon_maps_fini(struct ttmon_maps *m);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * period_view.c: see period_view.h. Groups are those of core/history/advice.c, of one process and of
- * what is still there.
+ * period_view.c: see period_view.h. Groups are those of core/history/advice.c, for one process and its
+ * remaining allocations.
  */
 #include "daemon/core/history/period_view.h"
 #include "lib/base/grow.h"
 
 #include "daemon/core/history/history_int.h"
 
-/* Freed allocations stay so long in a service, where none that is kept tells better. */
+/* How long a service keeps freed allocations, where no kept one gives a better figure. */
 
 struct build {
 	const struct ttmon_history *h;
@@ -28,7 +28,7 @@ static bool is_host(const struct ttmon_alloc *a)
 	return ttmon_method_pinned(a->method) || a->method == TTMON_METHOD_MANAGED || a->method == TTMON_METHOD_CUSTOM;
 }
 
-/* Mappings that no copy has named are known by what is mapped, or are each its own. */
+/* Mappings without a copy are grouped by the name of what is mapped, or each by itself. */
 static bool same_group(const struct ttmon_period_spot *s, const struct ttmon_alloc *a)
 {
 	if (s->site != a->site || s->method != a->method)
@@ -78,7 +78,7 @@ static int add_events(struct build *b, const struct ttmon_alloc *a)
 	while (ttmon_history_event(a, &pos, &ev)) {
 		int err;
 
-		/* Without the older ones the period is whole if it began after the first that is left. */
+		/* With older events missing, the period is still whole if it began after the first event left. */
 		if (!any && a->traffic->events_dropped && ev.ts_ns > b->v.from_ns)
 			b->v.whole = false;
 		any = true;
@@ -129,7 +129,7 @@ static int find_period(struct build *b, const struct ttmon_period_query *q, uint
 	v->period = (uint32_t)at;
 	v->from_ns = at ? ts[at - 1] : p->first_ns;
 	v->to_ns = at < v->of ? ts[at] : p->exit_ns ? p->exit_ns : now_ns;
-	/* Which one was the first is forgotten with it. */
+	/* If checkpoints were dropped, the first period is unknown. */
 	v->whole = at || !v->dropped;
 	return 0;
 }
@@ -182,7 +182,7 @@ static int build(struct build *b, const struct ttmon_period_query *q, uint64_t n
 		err = add_alloc(b, ttmon_history_alloc(b->h, seq));
 	if (err)
 		return err;
-	/* They are folded in the order they ended. */
+	/* Allocations are folded in the order they ended. */
 	if (b->h->totals.incomplete || b->v.from_ns < ttmon_history_proc(b->h, q->proc)->folded_to_ns)
 		b->v.whole = false;
 	return fill(b);

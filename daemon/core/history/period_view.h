@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * period_view.h: the history by periods (core/history/periods.h): what one process moved in one of its
- * periods, from the events that are kept. Pure; for a forked child, as it looks at all there is.
+ * periods, from the events that are kept. Pure. It reads the whole history, so it is meant for a
+ * forked child.
  */
 #ifndef TTMON_PERIOD_VIEW_H
 #define TTMON_PERIOD_VIEW_H
@@ -11,8 +12,8 @@
 
 struct ttmon_period_query {
 	uint32_t proc;	   /* index */
-	const char *label; /* NULL: the one that the process told most often */
-	int64_t period;	   /* negative: so many before the last checkpoint, -1 is the last complete one */
+	const char *label; /* NULL: the label that the process used most */
+	int64_t period;	   /* negative: counted back from the last checkpoint, -1 is the last complete period */
 };
 
 /* Host memory of one call site and method (mappings without one: of one name, or one mapping). */
@@ -20,7 +21,7 @@ struct ttmon_period_spot {
 	uint32_t site;
 	uint8_t method, advice; /* of all periods; enum ttmon_advice */
 	bool in_place;
-	uint32_t allocs;    /* of the group that were there in the period */
+	uint32_t allocs;    /* allocations of the group that existed in the period */
 	uint64_t size;	    /* of the largest of them */
 	uint64_t bytes;	    /* of all of them */
 	uint64_t alloc_seq; /* the first of the group */
@@ -34,10 +35,12 @@ struct ttmon_period_view {
 	uint32_t of;	   /* complete periods: `period` is one of these, or the time after them */
 	uint32_t period;
 	uint64_t from_ns, to_ns;
-	uint64_t
-		dropped; /* checkpoints of the process, of any label, that are kept no longer: counted is from the first that is */
-	bool whole;			 /* all that was seen in the period is still kept */
-	struct ttmon_period_spot *spots; /* in the order of their first allocation */
+	/*
+		 * checkpoints of the process, of any label, that were dropped: periods count from the first one kept
+		 */
+	uint64_t dropped;
+	bool whole;			 /* everything seen in the period is still kept */
+	struct ttmon_period_spot *spots; /* in order of their first allocation */
 	uint32_t n;
 };
 

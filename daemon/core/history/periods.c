@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * periods.c: transfers by period. Each allocation brings its cells, (group, period) with sums, in
- * order of time; when there is no more room they are sorted and those of one group and period become
- * one, so that memory grows with what is told apart and not with the events.
+ * periods.c: transfers by period. Each allocation adds cells, (group, period) with sums, in order of
+ * time. When there is no more room, cells are sorted and those of one group and period are merged, so
+ * that memory grows with the number of distinct cells and not with the events.
  */
 #include "daemon/core/history/periods.h"
 #include "lib/base/search.h"
 
 #include "daemon/core/history/history.h"
 
-/* 9 of 10. */
+/* 9 of 10 periods. */
 #define STEADY_NUM 9
 #define STEADY_DEN 10
 
@@ -17,15 +17,15 @@ struct cell {
 	uint32_t group, period;
 	uint32_t copies[2]; /* to the host, to the device */
 	uint64_t bytes[2];
-	uint64_t in_use; /* of allocations */
+	uint64_t in_use; /* bytes of the allocations that were used */
 };
 
 struct ttmon_periods {
 	struct cell *v;
 	size_t n, cap;
-	uint32_t group; /* of the allocation at hand */
+	uint32_t group; /* group of the current allocation */
 	uint64_t size;
-	bool fresh; /* nothing of it yet */
+	bool fresh; /* the current allocation has no cell yet */
 };
 
 /* ---- where periods end ---- */
@@ -41,8 +41,8 @@ static int by_label(const void *pa, const void *pb)
 }
 
 /*
- * marks are sorted: runs of one process and label. The run of the process that starts at i which is to
- * be taken, [*from, *to); returns where the next process begins.
+ * marks are sorted, so that those of one process and label form a run. Picks the run [*from, *to) of
+ * the process that starts at i; returns where the next process begins.
  */
 static size_t pick_run(const struct ttmon_period_mark *marks, size_t n, size_t i, const char *label, size_t *from,
 		       size_t *to)
@@ -176,7 +176,7 @@ static int make_room(struct ttmon_periods *p)
 	if (p->n < p->cap)
 		return 0;
 	merge(p);
-	/* Half of it at least, or the next time would come soon. */
+	/* At least half of it must be free, or the next merge would come soon. */
 	if (p->n < p->cap / 2)
 		return 0;
 	if (p->cap >= TTMON_PERIODS_CELLS)
@@ -245,7 +245,7 @@ static enum ttmon_period_when when(const struct ttmon_period_row *r, bool any)
 										  : TTMON_WHEN_SOMETIMES;
 }
 
-/* cells: n of one group; scratch has room for n figures. */
+/* cells: n cells of one group; scratch has room for n figures. */
 static void fill_row(struct ttmon_period_row *r, const struct cell *cells, size_t n, uint64_t *scratch)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -332,7 +332,7 @@ unsigned int ttmon_period_advice(const struct ttmon_period_row *row, const struc
 
 	if (pageable && gain->pays_after <= row->of)
 		return TTMON_ADVICE_PIN;
-	/* One period is all start. */
+	/* If there is only one period, all of it is the start. */
 	if (ttmon_method_pinned(method) && !in_place && row->of > 1 &&
 	    (row->when == TTMON_WHEN_START || row->when == TTMON_WHEN_NEVER))
 		return TTMON_ADVICE_UNPIN;

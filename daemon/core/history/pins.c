@@ -3,9 +3,9 @@
  * pins.c: how much memory is pinned, per process and on the host, now and at the peak. Part of the
  * history (hot thread, pure).
  *
- * A page is counted once per process however many registrations cover it: what a new one adds are
- * those of its pages that no other live pinned range touches, and that is also what its end takes
- * away. The host's figures are the sums over processes.
+ * A page is counted once per process however many registrations cover it: a new registration adds
+ * those of its pages that no other live pinned range touches, and its end subtracts the same way. The
+ * host's figures are the sums over processes.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -13,7 +13,7 @@
 struct walk {
 	const struct ttmon_ranges *r;
 	struct ttmon_ranges_pos pos;
-	bool condensed; /* of those without a record */
+	bool condensed; /* walks those without a record */
 	bool at;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * procs.c: the processes of the history: (tgid, start time), what they launched, what failed. Part of
- * the history (hot thread, pure).
+ * procs.c: the processes of the history, by (tgid, start time), with their launches and failed calls.
+ * Part of the history (hot thread, pure).
  *
- * A process is made by the first thing heard of it and completed when it is announced: facts come at
- * once, events some slots later. After its end it is kept for 2 s of stream time with all it needs to
- * resolve call sites, then as a line in the table. A service reuses the line once 4096 younger ones
- * have ended and no allocation refers to it (at once if it never did anything that is shown); a
- * --dump-db run keeps all. Until it is reused a line stays readable, so indexes never dangle.
+ * An entry is made by the first record of a process and completed when the process is announced: facts
+ * come at once, events some slots later. After the end of the process it is kept for 2 s of stream
+ * time with everything that call sites need, then as a line in the table. A service reuses the line
+ * once 4096 younger ones have ended and no allocation refers to it (at once if it has nothing to
+ * show); a --dump-db run keeps all. Until it is reused a line stays readable, so indexes never dangle.
  */
 #include "daemon/core/history/history_int.h"
 #include "lib/base/search.h"
@@ -23,7 +23,7 @@ static void free_strings(struct ttmon_hproc *p)
 	p->pub.exe = p->pub.cmdline = p->pub.cgroup = NULL;
 }
 
-/* What only a running process needs. */
+/* Releases what only a running process needs. */
 static void release(struct ttmon_history *h, struct ttmon_hproc *p)
 {
 	ttmon_condensed_release(h, p);
@@ -176,7 +176,7 @@ struct ttmon_hproc *ttmon_procs_get(struct ttmon_history *h, uint32_t tgid, uint
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
 
-	/* Something after its end: the id was given to another process whose announcement was lost. */
+	/* A record after its end: the id belongs to another process, whose announcement was lost. */
 	if (!p || (p->pub.exit_ns && ts_ns > p->pub.exit_ns)) {
 		p = proc_new(h, tgid, ts_ns);
 		if (p)
@@ -216,7 +216,7 @@ struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uin
 {
 	struct ttmon_hproc *p = ttmon_procs_find(h, tgid);
 
-	/* What was read while the process ended is about it; ids do not come round within this time. */
+	/* A fact read while the process ended is about that process; ids are not reused within this time. */
 	if (p && p->pub.exit_ns && ts_ns > p->pub.exit_ns && ts_ns - p->pub.exit_ns < FACT_DELAY_NS) {
 		p->pub.changes++;
 		return p;
@@ -224,7 +224,7 @@ struct ttmon_hproc *ttmon_procs_fact(struct ttmon_history *h, uint32_t tgid, uin
 	return ttmon_procs_get(h, tgid, ts_ns);
 }
 
-/* All records of a layer end; in order of address, so that replays agree. */
+/* Ends all records of a layer, in order of address, so that replays agree. */
 static void end_layer(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_layer layer, uint64_t ts_ns,
 		      enum ttmon_end end)
 {
@@ -255,7 +255,7 @@ static void proc_end(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts
 static void proc_exec(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ts_ns)
 {
 	for (unsigned int l = 0; l < TTMON_LAYER_MAX; l++) {
-		/* A list read after the exec came in before it: those are the new program's. */
+		/* A list read after the exec came in before it: its mappings are the new program's. */
 		if ((l != TTMON_LAYER_MAP && l != TTMON_LAYER_EXTENT) || p->maps_from_ns < ts_ns)
 			end_layer(h, p, l, ts_ns, TTMON_END_EXEC);
 	}
@@ -266,7 +266,7 @@ static void proc_exec(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t t
 	p->maps_evicted = false;
 	p->brk_first = 0;
 	p->nr_ghosts = p->nr_unmapped = 0;
-	/* The new program's launches are counted again. */
+	/* The new program's launches are counted from 0. */
 	p->numbers = (struct ttmon_numbers){ .gap = p->numbers.told || p->numbers.gap, .exec_ns = ts_ns };
 	ttmon_hmap_fini(&p->tt_pins);
 	ttmon_maps_end(&p->maps, ts_ns);
@@ -284,8 +284,8 @@ static void proc_fork(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t p
 		return;
 	ttmon_users_inherit(h, p, parent);
 	/*
-	 * What CUDA gives out is a shared mapping, of /dev/zero or a device (docs/real-gpu.md): a child writes
-	 * to the same pages.
+	 * CUDA's memory is a shared mapping of /dev/zero or a device (docs/real-gpu.md): a child writes to the
+	 * same pages.
 	 */
 	if (parent->layer[TTMON_LAYER_REG].n)
 		ttmon_count_finding(h, parent, TTMON_FINDING_FORK_PINNED);
@@ -399,7 +399,7 @@ static struct ttmon_launch *launch_of(struct ttmon_history *h, struct ttmon_hpro
 	return &v[p->nr_launches++];
 }
 
-/* Counts of a CPU only grow: what came later and says less is old news. */
+/* Counts of a CPU only grow: a smaller count is an older one. */
 static uint64_t grown(uint64_t *known, uint64_t now)
 {
 	uint64_t diff = now > *known ? now - *known : 0;
@@ -433,8 +433,8 @@ void ttmon_history_on_launches(struct ttmon_history *h, const struct ttmon_ev_la
 }
 
 /*
- * Of libraries whose probes came late, before the process launched anything; those that come later are
- * told by apply_blind().
+ * True if a library got its probes late, before the process launched anything; later ones are handled
+ * by apply_blind().
  */
 static bool was_blind(const struct ttmon_history *h, uint32_t tgid)
 {
@@ -475,7 +475,7 @@ uint32_t ttmon_procs_nth(const struct ttmon_hproc *p, uint64_t ts_ns)
 		if (k->ts_ns[(i - 1) % TTMON_NUMBERS] <= ts_ns)
 			return (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
 	}
-	/* Before all that are kept. */
+	/* The time is before all kept reports. */
 	return kept < TTMON_NUMBERS ? 0 : (uint32_t)MIN(n, (uint64_t)UINT32_MAX);
 }
 
@@ -488,7 +488,7 @@ uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmo
 
 	if (!k->told || k->gap || k->since == TTMON_LAUNCHED_GAP || began < h->launches_on_ns)
 		return 0;
-	/* The record of the first graph launch, with which they end, was lost. */
+	/* The record of the first graph launch, where numbering ends, was lost. */
 	if (pub->graphs && k->to == UINT64_MAX)
 		return 0;
 	if (!from_start && (!h->has_clock || began < h->clock.mono_ns))
@@ -496,7 +496,7 @@ uint64_t ttmon_history_numbered(const struct ttmon_history *h, const struct ttmo
 	return MIN(k->to, MAX(pub->kernels, k->n[(k->told - 1) % TTMON_NUMBERS]));
 }
 
-/* Read by the daemon: at the end of the process, or of the capture. */
+/* Sums read by the daemon: at the end of the process, or of the capture. */
 void ttmon_history_on_launch_sums(struct ttmon_history *h, const struct ttmon_ev_launch_sums *ev)
 {
 	add_launches(h, ttmon_procs_fact(h, ev->h.tgid, ev->h.ts_ns), ev->of_cpu, ev->kernels, ev->graphs,
@@ -539,7 +539,7 @@ void ttmon_procs_error(struct ttmon_history *h, struct ttmon_hproc *p, uint16_t 
 	h->users[p->user].errors++;
 }
 
-/* Nothing of it is shown but its name. */
+/* True if nothing but its name would be shown. */
 static bool idle(const struct ttmon_hproc *p)
 {
 	uint64_t seen = p->pub.allocs | p->pub.frees | p->pub.failed | p->pub.captured | p->pub.kernels |
@@ -551,7 +551,7 @@ static bool idle(const struct ttmon_hproc *p)
 	return !seen && !p->records && !p->pub.waits;
 }
 
-/* Its line may be used for another, later. */
+/* Marks its line for reuse later. */
 static void lay_aside(struct ttmon_history *h, const struct ttmon_hproc *p)
 {
 	bool is_idle = idle(p);

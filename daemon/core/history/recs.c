@@ -3,11 +3,11 @@
  * recs.c: the records of the history: one per allocation, live or kept. Part of the history (hot
  * thread, pure).
  *
- * Records lie in chunks that are never given back but reused; the index of a layer holds record
- * numbers, the sequence table says where the n-th allocation is. A record is in its layer's index
- * exactly while it is live. Over the limit the user with most records pays (users.c): that user's
- * oldest ended record goes, then a live one, whose bytes stay in the accounts (condensed.c). That is
- * counted.
+ * Records lie in chunks that are reused but never freed; the index of a layer holds record numbers,
+ * and the sequence table maps the n-th allocation to its record. A record is in its layer's index
+ * exactly while it is live. Over the limit the user with the most records makes room (users.c): that
+ * user's oldest ended record goes, then a live one, whose bytes stay in the sums (condensed.c). Both
+ * are counted.
  */
 #include "daemon/core/history/history_int.h"
 #include "lib/base/grow.h"
@@ -38,7 +38,7 @@ struct ttmon_alloc *ttmon_rec_next(const struct ttmon_history *h, uint32_t *hand
 		return NULL;
 	*hand = *hand < h->nr_chunks * CHUNK ? *hand : 0;
 	a = ttmon_rec_at(h, (*hand)++);
-	/* A free place has no traffic, not even none. */
+	/* In a free place traffic is NULL; a record without transfers has ttmon_no_traffic. */
 	return a->traffic ? a : NULL;
 }
 
@@ -64,7 +64,7 @@ enum ttmon_layer ttmon_layer_of(unsigned int method)
 }
 
 /*
- * Host and CUDA addresses are one space; a Tenstorrent address means nothing without its device, and
+ * Host and CUDA addresses share one space; a Tenstorrent address means nothing without its device, and
  * is never looked up.
  */
 uint64_t ttmon_layer_key(const struct ttmon_alloc *a)
@@ -125,7 +125,7 @@ static int add_chunk(struct ttmon_history *h)
 	return 0;
 }
 
-/* Out of the tables; ended, and its site has it in its sums. */
+/* Removes a record that has ended and whose site has it in its sums. */
 static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	uint64_t seq = ttmon_alloc_seq(a);
@@ -142,7 +142,7 @@ static void drop(struct ttmon_history *h, struct ttmon_alloc *a)
 	h->free_id = id;
 }
 
-/* Its sums live on elsewhere: in its site, in the groups that advice is made of. */
+/* Removes a record whose sums are kept elsewhere: in its site, and in the groups for advice. */
 static void fold(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	struct ttmon_proc *p = &h->procs[a->proc]->pub;
@@ -155,7 +155,10 @@ static void fold(struct ttmon_history *h, struct ttmon_alloc *a)
 	drop(h, a);
 }
 
-/* What ended before its user was known is in another's list: it goes to its own when it comes up. */
+/*
+ * A record that ended before its user was known is in another user's list: it moves to the right one
+ * when it comes up.
+ */
 static void go_home(struct ttmon_history *h, uint32_t user)
 {
 	const uint64_t *front;
@@ -171,7 +174,7 @@ static void go_home(struct ttmon_history *h, uint32_t user)
 	}
 }
 
-/* The one of this user that ended first. False: none has. */
+/* Folds the record of this user that ended first. False: there is none. */
 static bool fold_oldest(struct ttmon_history *h, uint32_t user)
 {
 	struct ttmon_alloc *a;
@@ -190,7 +193,7 @@ static bool fold_oldest(struct ttmon_history *h, uint32_t user)
 	return true;
 }
 
-/* The same, of those that are in others' lists still. */
+/* The same for records that are still in other users' lists. */
 static bool fold_elsewhere(struct ttmon_history *h, uint32_t user)
 {
 	for (uint32_t i = 0; i < h->nr_users && !h->users[user].freed.n; i++)
@@ -198,7 +201,7 @@ static bool fold_elsewhere(struct ttmon_history *h, uint32_t user)
 	return fold_oldest(h, user);
 }
 
-/* The next one by address of the layer that has most, from where the last one was taken on. */
+/* The next live record by address in the largest layer, after the one taken last. */
 static struct ttmon_alloc *next_live(const struct ttmon_history *h, struct ttmon_hproc *p)
 {
 	const struct ttmon_ranges *r = &p->layer[0];
@@ -208,7 +211,7 @@ static struct ttmon_alloc *next_live(const struct ttmon_history *h, struct ttmon
 	for (unsigned int l = 1; l < TTMON_LAYER_MAX; l++)
 		if (p->layer[l].n > r->n)
 			r = &p->layer[l];
-	/* What was made up of mappings before they are not all known any more. */
+	/* Extents go before mappings, which are then not all known any more. */
 	if (r == &p->layer[TTMON_LAYER_MAP] && p->layer[TTMON_LAYER_EXTENT].n)
 		r = &p->layer[TTMON_LAYER_EXTENT];
 	if (p->hand)
@@ -219,7 +222,7 @@ static struct ttmon_alloc *next_live(const struct ttmon_history *h, struct ttmon
 	return ttmon_rec_at(h, pos.val);
 }
 
-/* Some that were made just now are passed over: their call site is not known yet. */
+/* Records made just now are skipped: their call site is not known yet. */
 static bool condense_one(struct ttmon_history *h, struct ttmon_hproc *p)
 {
 	struct ttmon_alloc *a = next_live(h, p);
@@ -252,8 +255,8 @@ static void make_room(struct ttmon_history *h)
 }
 
 /*
- * Those of a user that have waited long enough; with any, the oldest too. Returns when there is more
- * to do.
+ * Folds a user's records that have waited long enough; with any, the oldest too. Returns when there is
+ * more to do.
  */
 static uint64_t fold_user(struct ttmon_history *h, struct ttmon_user *u, bool any)
 {
@@ -282,15 +285,13 @@ uint64_t ttmon_rec_fold(struct ttmon_history *h)
 		return due;
 	for (uint32_t i = 0; i < h->nr_users; i++)
 		due = MIN(due, fold_user(h, &h->users[i], false));
-	/* A program that frees a thousand times a millisecond does not get a minute of memory for it. */
+	/* A program that frees a thousand times per millisecond must not fill memory for a minute. */
 	if (h->nr_freed > TTMON_FREED_KEPT)
 		due = MIN(due, fold_user(h, &h->users[ttmon_users_most_freed(h)], true));
 	return due;
 }
 
-/*
- * Generations: addresses that are free are remembered with what comes next, live ones know their own.
- */
+/* Generations: for free addresses the next one is remembered, live records have their own. */
 static uint32_t next_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t key)
 {
 	uint64_t gen = ttmon_hmap_del(&p->gens, key);
@@ -310,7 +311,7 @@ static void keep_gen(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t ke
 	uint64_t max = h->cfg.keep_all ? h->cfg.max_allocations : TTMON_GENS_SERVICE;
 
 	if (p->gens.n >= max) {
-		/* Forget them all, and count on from where no (address, generation) can come twice. */
+		/* Forgets all and continues with a number with which no (address, generation) can occur twice. */
 		ttmon_hmap_fini(&p->gens);
 		p->gen_floor = p->gen_max + 1;
 		return;
@@ -432,7 +433,7 @@ void ttmon_rec_unindex(struct ttmon_history *h, const struct ttmon_alloc *a)
 	uint64_t key = ttmon_layer_key(a);
 	uint32_t id;
 
-	/* A record that was taken out before may have a successor at its address. */
+	/* A record taken out earlier may have a successor at its address. */
 	if (!ttmon_ranges_get(r, key, &id) || ttmon_rec_at(h, id) != a)
 		return;
 	ttmon_ranges_del(r, key);
@@ -449,11 +450,11 @@ void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_
 	uint64_t seq = ttmon_alloc_seq(a);
 	struct ttmon_alloc *piece;
 
-	/* Pieces end with what they are of. */
+	/* Pieces end with the memory that they are part of. */
 	while (ttmon_rec_backing(a) &&
 	       (piece = ttmon_rec_overlapping(h, p, TTMON_LAYER_PIECE, a->addr, ttmon_rec_limit(a)))) {
 		ttmon_recs_end(h, piece, ts_ns, end, 0);
-		/* The allocator's own free of it may still come. */
+		/* The allocator's own free of the piece may still come. */
 		ttmon_calls_ghost(p, piece);
 	}
 
@@ -461,7 +462,7 @@ void ttmon_recs_end(struct ttmon_history *h, struct ttmon_alloc *a, uint64_t ts_
 	a->free_ns = MAX(MAX(ts_ns, a->alloc_ns), 1ULL);
 	a->unpin_ns = unpin_ns;
 	a->end = end;
-	/* Whoever has ended launches no more. */
+	/* An ended process launches nothing more. */
 	if (end != TTMON_END_EXIT && end != TTMON_END_EXEC)
 		a->freed_nth = MAX(ttmon_procs_nth(p, ts_ns), a->made_nth);
 	a->states |= TTMON_ST_FREED;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * siteq.c: allocations and their ends on the way into the sums of their call sites. Part of the
- * history (hot thread, pure).
+ * siteq.c: the queue through which allocations and their ends enter the sums of their call sites. Part
+ * of the history (hot thread, pure).
  *
- * What a return address means is known only when the facts about the process's mappings are in, some
+ * A return address can be resolved only when the facts about the process's mappings are in, some
  * milliseconds after the event. So all site work goes through one queue, in event order, and is done
- * when it has settled: 50 ms later, or up to 2 s where a frame is in nothing known yet. Ordinals,
- * peaks and the order of sites therefore depend on the stream alone, never on when somebody looked.
+ * when it has settled: 50 ms later, or up to 2 s where a frame is in no known mapping yet. Ordinals,
+ * peaks and the order of sites therefore depend on the stream alone, never on when they are read.
  */
 #include "daemon/core/history/history_int.h"
 
@@ -37,8 +37,8 @@ void ttmon_siteq_alloc(struct ttmon_history *h, struct ttmon_alloc *a, const str
 }
 
 /*
- * A mapping has no call of ours when it is made: it is named by the call that copied from it first.
- * What it had moved until then was counted for the unknown site.
+ * A mapping is made without a probed call: its call site is that of the first copy from it. Its
+ * transfers until then counted for the unknown site.
  */
 void ttmon_siteq_name(struct ttmon_history *h, struct ttmon_alloc *a, uint16_t fn, const struct ttmon_taken *taken,
 		      uint64_t ts_ns)
@@ -76,7 +76,7 @@ void ttmon_siteq_inherit(struct ttmon_history *h, struct ttmon_alloc *dst, struc
 	}
 }
 
-/* A mapping that no call has named has no site. */
+/* A mapping without a copy has no site. */
 void ttmon_siteq_ended(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	struct ttmon_site_op op = { .ts_ns = a->free_ns, .seq = ttmon_alloc_seq(a), .proc = a->proc, .end = true };
@@ -106,7 +106,7 @@ static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final
 	q.stack = op->taken.stack;
 	if (q.stack == TTMON_STACK_NONE)
 		return 0;
-	/* What ended long before this allocation is of no use to those that come after it either. */
+	/* Mappings that ended long before this allocation are of no use to later ones either. */
 	if (op->ts_ns > SETTLE_MAX_NS)
 		ttmon_maps_prune(&p->maps, op->ts_ns - SETTLE_MAX_NS);
 	err = ttmon_sites_resolve(&h->sites, &h->symtab, &q, site);
@@ -120,7 +120,7 @@ static int resolve(struct ttmon_history *h, struct ttmon_site_op *op, bool final
 	return err == -EAGAIN ? err : 0;
 }
 
-/* The same frames that were found in several ways are as good as the best of these. */
+/* Frames found in several ways count as found in the best of these ways. */
 static void say_how(struct ttmon_site *s, const struct ttmon_taken *t)
 {
 	static const uint8_t worth[TTMON_STACK_BY_MAX] = {
@@ -166,7 +166,7 @@ static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	struct ttmon_site *s = &h->sites.v[a->site];
 
-	/* Where memory ran out its beginning may have never been counted. */
+	/* Where memory ran out, its beginning may never have been counted. */
 	s->live -= s->live != 0;
 	s->live_bytes -= MIN(s->live_bytes, a->size);
 	s->pin_ns += a->unpin_ns;
@@ -174,7 +174,7 @@ static void count_end(struct ttmon_history *h, struct ttmon_alloc *a)
 }
 
 /*
- * Does the first operation. final: a frame that is in nothing known is left out of its site; else the
+ * Does the first operation. final: a frame in no known mapping is left out of its site; otherwise the
  * operation waits (false), or without `wait` its site stays unknown.
  */
 static bool step(struct ttmon_history *h, bool final, bool wait)
@@ -210,7 +210,7 @@ uint64_t ttmon_siteq_run(struct ttmon_history *h, bool all)
 	return UINT64_MAX;
 }
 
-/* Of what is younger than SETTLE_NS the facts about a mapping may be on the way. */
+/* For operations younger than SETTLE_NS the facts about mappings may still be on the way. */
 void ttmon_history_settle(struct ttmon_history *h)
 {
 	const struct ttmon_site_op *op;
@@ -221,7 +221,7 @@ void ttmon_history_settle(struct ttmon_history *h)
 }
 
 /*
- * Those before it in the queue are not to be done with before they have settled: they may be another
+ * Operations before it in the queue must not be finished before they have settled: they may be another
  * user's.
  */
 void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a)
@@ -232,7 +232,7 @@ void ttmon_siteq_unresolved(struct ttmon_history *h, struct ttmon_alloc *a)
 		count_end(h, a);
 }
 
-/* Its site has to know of it before it goes. */
+/* Its site must have it in its sums before it goes. */
 void ttmon_siteq_folded(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	ttmon_siteq_unresolved(h, a);

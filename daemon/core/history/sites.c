@@ -12,10 +12,10 @@
 
 struct ttmon_stack {
 	uint32_t nframes;
-	uint32_t site; /* what it resolved to ... */
-	uint32_t gen;  /* ... when the maps were at this state */
+	uint32_t site; /* resolved site, */
+	uint32_t gen;  /* valid for this generation of the maps */
 	bool resolved; /* all frames were known then */
-	bool made_do;  /* some were not, and were left out */
+	bool made_do;  /* some were unknown, and were left out */
 	uint64_t frames[];
 };
 
@@ -45,7 +45,7 @@ int ttmon_stacks_intern(struct ttmon_stacks *s, const uint64_t *frames, uint32_t
 
 	for (uint32_t i = 0; i < n; i++)
 		hash = ttmon_mix64(hash ^ frames[i]) + i;
-	/* A hash that is taken by another stack: the next number is tried. */
+	/* A hash taken by another stack: try the next number. */
 	for (; (at = ttmon_hmap_get(&s->by_hash, hash)) != TTMON_HMAP_NONE; hash++) {
 		st = s->v[at];
 		if (st->nframes == n && !memcmp(st->frames, frames, n * sizeof(*frames))) {
@@ -89,7 +89,7 @@ int ttmon_sites_init(struct ttmon_sites *s)
 	return 0;
 }
 
-/* Object and offset of each frame; false if one is in nothing known. */
+/* Finds object and offset of each frame; false if one is in no known mapping. */
 static bool locate(const struct ttmon_symtab *symtab, const struct ttmon_site_query *q, const struct ttmon_stack *st,
 		   struct ttmon_frame *out)
 {
@@ -115,7 +115,7 @@ static bool locate(const struct ttmon_symtab *symtab, const struct ttmon_site_qu
 }
 
 /*
- * Leaves out what is in no object (unless all is) and then the leading frames inside CUDA. Returns how
+ * Leaves out frames in no object (unless all are) and then the leading frames inside CUDA. Returns how
  * many are left.
  */
 static uint32_t reduce(const struct ttmon_symtab *symtab, struct ttmon_frame *f, uint32_t n)
@@ -184,7 +184,7 @@ static int find_site(struct ttmon_sites *s, struct ttmon_symtab *symtab, const s
 	for (uint32_t i = 0; i < n; i++) {
 		int err = ttmon_symtab_want(symtab, &f[i]);
 
-		/* A frame whose name is never asked for is shown as object and offset. */
+		/* A frame without a requested name is shown as object and offset. */
 		if (err)
 			break;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * sites.h: call sites. Raw stacks are interned per process when they come; which objects and file
- * offsets they are is found out later, when the facts about the process's mappings had time to arrive.
+ * sites.h: call sites. Raw stacks are interned per process when they come; their objects and file
+ * offsets are resolved later, when the facts about the process's mappings had time to arrive.
  */
 #ifndef TTMON_SITES_H
 #define TTMON_SITES_H
@@ -27,7 +27,7 @@ struct ttmon_stacks {
 int ttmon_stacks_intern(struct ttmon_stacks *s, const uint64_t *frames, uint32_t n, uint32_t *ret) _must_check;
 void ttmon_stacks_fini(struct ttmon_stacks *s);
 
-/* All sites; 0 is the unknown one. */
+/* All sites; index 0 is the unknown one. */
 struct ttmon_sites {
 	struct ttmon_site *v;
 	uint32_t n, cap;
@@ -40,16 +40,16 @@ struct ttmon_site_query {
 	uint32_t stack;
 	const struct ttmon_maps *maps;
 	uint64_t ts_ns;
-	const uint64_t *execs; /* ascending: what is older than one knows nothing of what came after */
+	const uint64_t *execs; /* ascending: what came before an exec does not apply after it */
 	uint32_t nr_execs;
-	bool final;	/* make do with what is known */
-	bool as_before; /* what was made do with for this stack will do while the mappings are the same */
-	bool refuse;	/* no new site: whoever asks has enough of them */
+	bool final;	/* resolve with what is known */
+	bool as_before; /* leave out the same frames as last time for this stack while the mappings are unchanged */
+	bool refuse;	/* no new site: this user has enough of them */
 };
 
 int ttmon_sites_init(struct ttmon_sites *s) _must_check;
 /*
- * -EAGAIN: frames are in nothing known yet and the query is not final. -ENOSPC, -EDQUOT (refuse),
+ * -EAGAIN: a frame is in no known mapping yet and the query is not final. -ENOSPC, -EDQUOT (refuse),
  * -ENOMEM: the site stays unknown.
  */
 int ttmon_sites_resolve(struct ttmon_sites *s, struct ttmon_symtab *symtab, const struct ttmon_site_query *q,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * symtab.c: see symtab.h. Facts are input: ids and offsets are checked, and both tables are bounded.
+ * symtab.c: see symtab.h. Facts are untrusted input: ids and offsets are checked, and both tables are
+ * bounded.
  */
 #include "daemon/core/history/symtab.h"
 #include "lib/base/grow.h"
@@ -55,7 +56,7 @@ int ttmon_symtab_object(struct ttmon_symtab *t, const struct ttmon_ev_object *ev
 	char *path;
 	int err;
 
-	/* The daemon numbers them one by one; a far jump is not its doing. */
+	/* The daemon numbers objects consecutively; a large jump does not come from it. */
 	if (ev->id == 0 || ev->id >= TTMON_OBJECTS_MAX || ev->id > t->nr_objects + 65536)
 		return -EINVAL;
 	err = grow_objects(t, ev->id + 1);

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * transfers.c: which way each transfer went, what memory its host side was, and each allocation's
+ * transfers.c: the direction of each transfer, the kind of its host memory, and each allocation's
  * share of it: sums, heat, kept events. Part of the history (hot thread, pure).
  *
- * A direction that the call gives is believed. Default (and every cuMemcpy) is found by looking both
- * pointers up; a pointer in nothing known is on the device when every host mapping is known, which
- * takes a list and traced mmap. Without tracing a list grows old at once, so there the known side
- * decides: what is not on the device's side is on the host's, and the other way round.
+ * A direction that the call gives is believed. The direction of cudaMemcpyDefault (and every cuMemcpy)
+ * is found by looking both pointers up. A pointer in no known memory is on the device when every host
+ * mapping is known, which takes a list and traced mmap. Without traced mmap a list is soon outdated,
+ * so there the known side decides: the unknown pointer is on the other side.
  *
- * Only a record that was transferred has a block for its traffic. A transfer of a provisional mapping
- * is booked as one of unknown memory, but not
- * settled: the list of mappings may still show that the memory was pageable.
+ * Only a record with transfers has a block for its traffic. A transfer of a provisional mapping counts
+ * as one of unknown memory, but is not settled: the list of mappings may still show that the memory
+ * was pageable.
  */
 #include "daemon/core/history/heat.h"
 #include "daemon/core/history/history_int.h"
 
 /*
- * Who has most events is looked for again after so many that found no room; a record of that user
- * among so many.
+ * The user with the most events is searched again after so many payments; a record of that user is
+ * searched among so many.
  */
 #define EVENT_PAYMENTS 256u
 #define EVENT_LOOKS    1024u
 
 const struct ttmon_traffic ttmon_no_traffic;
 
-/* NULL: it has none. */
+/* NULL: it has no transfers. */
 static struct ttmon_htraffic *traffic_of(const struct ttmon_alloc *a)
 {
 	return a->traffic == &ttmon_no_traffic ? NULL : (struct ttmon_htraffic *)(uintptr_t)a->traffic;
@@ -52,7 +52,7 @@ void ttmon_traffic_drop(struct ttmon_history *h, struct ttmon_alloc *a)
 	free(t);
 }
 
-/* The same, made if need be; NULL: no memory. */
+/* The same, made if there is none; NULL: no memory. */
 static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_alloc *a)
 {
 	struct ttmon_htraffic *t = traffic_of(a);
@@ -68,8 +68,8 @@ static struct ttmon_htraffic *traffic(struct ttmon_history *h, struct ttmon_allo
 }
 
 /*
- * Room for an event of p: a record of the user who has most gives its own up. False: that is the user
- * of p, or none was found soon.
+ * Makes room for an event of p: a record of the user with the most events gives its events up. False:
+ * that is p's own user, or no record was found in time.
  */
 static bool make_event_room(struct ttmon_history *h, const struct ttmon_hproc *p)
 {
@@ -142,7 +142,7 @@ void ttmon_rec_event(struct ttmon_history *h, struct ttmon_alloc *a, const struc
 	keep_event(h, h->procs[a->proc], t, ev);
 }
 
-/* Of a fact about several allocations each has its part, and at least one of what is not none. */
+/* A fact about several allocations is split in proportion; a count that is not 0 stays at least 1. */
 static uint64_t part(uint64_t n, uint64_t bytes, uint64_t of)
 {
 	uint64_t p = (uint64_t)((unsigned __int128)n * bytes / of);
@@ -155,9 +155,9 @@ void ttmon_rec_gpu_use(struct ttmon_history *h, struct ttmon_alloc *a, const str
 {
 	struct ttmon_htraffic *t = traffic(h, a);
 	struct ttmon_gpu_use *use = t ? t->pub.gpu : NULL;
-	/* A kernel that was running when the memory was made did not use it before. */
+	/* A kernel that ran when the memory was made did not use it before. */
 	uint64_t first_ns = MAX(ev->h.ts_ns, a->alloc_ns);
-	/* It may have been launched long ago, and goes on. */
+	/* It may have been launched long ago, and still run. */
 	uint64_t last_ns = MAX(first_ns, h->now_ns);
 
 	if (t && !use) {
@@ -255,7 +255,7 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 	struct ttmon_site *site = &h->sites.v[a->site];
 
 	a->states |= TTMON_ST_TRANSFERRED | TTMON_ST_POPULATED;
-	/* A site that is not known yet gets the sums when it is. */
+	/* A site that is not resolved yet gets the sums later. */
 	if (!(a->bits & TTMON_AL_SITE_QUEUED) && (t->rdir == TTMON_RDIR_H2D || t->rdir == TTMON_RDIR_D2H)) {
 		struct ttmon_xfer *x = t->rdir == TTMON_RDIR_H2D ? site->h2d : site->d2h;
 
@@ -281,7 +281,7 @@ void ttmon_rec_transfer(struct ttmon_history *h, struct ttmon_alloc *a, const st
 		ttmon_live_warm(h, a, t->ts_ns);
 }
 
-/* Both event streams in order of time, offsets from dst's start on. */
+/* Merges both event streams in order of time, with offsets from dst's start. */
 static int merge_logs(struct ttmon_evlog *to, const struct ttmon_evlog *a, const struct ttmon_evlog *b, uint64_t shift)
 {
 	struct ttmon_aev ea = { 0 }, eb = { 0 }, out;
@@ -418,7 +418,7 @@ void ttmon_rec_hot(struct ttmon_history *h, struct ttmon_alloc *a)
 		ttmon_live_became_hot(h, a, &t->hot, t->pub.last_copy_ns);
 }
 
-/* Booked as one of unknown memory; a free may show that it was pinned. */
+/* Counted as of unknown memory; a free may show that it was pinned. */
 static void unprove(struct ttmon_alloc *a, unsigned int rdir, uint64_t bytes)
 {
 	struct ttmon_htraffic *t = traffic_of(a);
@@ -435,7 +435,7 @@ void ttmon_rec_unsettle(struct ttmon_history *h, struct ttmon_alloc *a, unsigned
 	struct ttmon_htraffic *t = traffic_of(a);
 	struct ttmon_xfer *x;
 
-	/* Without memory for it, it stays booked as it is. */
+	/* Without memory for the block, the count is final. */
 	if (!t)
 		return;
 	x = &t->unsettled[rdir == TTMON_RDIR_D2H];
@@ -468,7 +468,7 @@ struct ttmon_xfer ttmon_rec_settle(struct ttmon_history *h, struct ttmon_alloc *
 enum side { SIDE_UNKNOWN, SIDE_HOST, SIDE_DEVICE };
 
 struct end {
-	uint64_t addr, span;	       /* bytes from the first to the last one, gaps and all */
+	uint64_t addr, span;	       /* span: bytes from the first to the last one, with gaps */
 	const struct ttmon_rect *rect; /* NULL: contiguous */
 	bool array;
 };
@@ -478,7 +478,7 @@ struct transfer {
 	uint64_t ts_ns, bytes;
 	struct end dst, src;
 	unsigned int rdir;
-	uint16_t bits; /* without TTMON_B_SAMPLE, which is the weight */
+	uint16_t bits; /* without TTMON_B_SAMPLE, which is in the weight */
 	uint64_t weight;
 };
 
@@ -551,8 +551,8 @@ static enum ttmon_aev_kind kind_of(unsigned int rdir, bool src, const struct ttm
 }
 
 /*
- * The extent for a piece of host memory that is in nothing known, or in a mapping that may hold many
- * things.
+ * The extent for a piece of host memory in no known mapping, or in a mapping that may hold many
+ * allocations.
  */
 static struct ttmon_alloc *piece_of(struct ttmon_history *h, struct transfer *t, struct ttmon_alloc *m, uint64_t at,
 				    uint64_t end, bool first)
@@ -575,8 +575,8 @@ static struct ttmon_alloc *piece_of(struct ttmon_history *h, struct transfer *t,
 }
 
 /*
- * Host memory whose extents are what is booked to: it may be one VMA of what many calls made, or in no
- * VMA that is known.
+ * True for host memory whose copies are counted by extent: it may be one VMA that many calls made, or
+ * in no known VMA.
  */
 static bool by_extent(const struct ttmon_alloc *a)
 {
@@ -584,8 +584,8 @@ static bool by_extent(const struct ttmon_alloc *a)
 }
 
 /*
- * Up to where memory goes on whose extents are what is booked to: [at, to) is, the copy ends at end.
- * The heap grows between two lists.
+ * The end of the run of memory whose copies are counted by extent: [at, to) is such memory, the copy
+ * ends at end. The heap grows between two lists.
  */
 static uint64_t run_of(struct ttmon_history *h, struct transfer *t, uint64_t at, uint64_t to, uint64_t end)
 {
@@ -603,8 +603,8 @@ static uint64_t run_of(struct ttmon_history *h, struct transfer *t, uint64_t at,
 }
 
 /*
- * One side of the transfer: each allocation that it touches gets its share. A region goes to the one
- * that holds its beginning.
+ * One side of the transfer: each allocation that it touches gets its share. A rectangular copy counts
+ * for the allocation that holds its beginning.
  */
 static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 {
@@ -657,7 +657,10 @@ static void book_side(struct ttmon_history *h, struct transfer *t, bool src)
 	}
 }
 
-/* Memory of the host side by its first byte; unknown where neither or both ends are on the device. */
+/*
+ * Kind of the host side's memory, by its first byte; unknown where neither or both ends are on the
+ * device.
+ */
 static unsigned int mem_of(struct ttmon_history *h, const struct transfer *t)
 {
 	struct ttmon_alloc *a, *e;
@@ -681,7 +684,7 @@ static void book(struct ttmon_history *h, struct transfer *t)
 	struct ttmon_xfer *x;
 	unsigned int mem;
 
-	/* The sides first: they make the extents that say what memory it is. */
+	/* The sides first: they make the extents from which the kind follows. */
 	book_side(h, t, true);
 	book_side(h, t, false);
 	mem = mem_of(h, t);
@@ -695,7 +698,7 @@ static void book(struct ttmon_history *h, struct transfer *t)
 		add_sample(&t->p->pub.sampled[t->rdir], t->weight, t->bytes);
 }
 
-/* Failed and captured calls move nothing. False: done with it. */
+/* Failed and captured calls transfer nothing. False: nothing more to do. */
 static bool counts(struct ttmon_history *h, struct ttmon_hproc *p, int32_t err, uint16_t fn, uint16_t bits, uint8_t dir)
 {
 	if (bits & TTMON_B_TRUNCATED)
@@ -729,8 +732,8 @@ void ttmon_history_on_copy(struct ttmon_history *h, const struct ttmon_ev_copy *
 	if (!p || !counts(h, p, ev->err, ev->fn, ev->bits, ev->dir))
 		return;
 	/*
-	 * Member by member: what an initializer leaves out would be cleared by a string instruction, the
-	 * dearest of all here.
+	 * Member by member: the compiler would clear omitted members with a string instruction, the slowest
+	 * step here.
 	 */
 	t.p = p;
 	t.ts_ns = ev->h.ts_ns;
@@ -807,7 +810,7 @@ void ttmon_copies_rebook(struct ttmon_history *h, struct ttmon_hproc *p, struct 
 		}
 		move_xfer(p->pub.xfer[d], &booked, mem);
 		move_xfer(h->totals.xfer[d], &booked, mem);
-		/* Sites have what each piece of memory took part in. */
+		/* Sites have the share of each piece of memory. */
 		if (!(a->bits & TTMON_AL_SITE_QUEUED))
 			move_xfer(d == TTMON_RDIR_H2D ? s->h2d : s->d2h, &share, mem);
 	}

@@ -3,27 +3,27 @@
  * ttmem.c: memory of Tenstorrent in the history: buffers of devices, and host memory that tt-kmd holds
  * for a process. Part of the history (hot thread, pure).
  *
- * core/tt/tt.c knows what a buffer is and when it ends; here it gets its line. Device addresses repeat
- * across chips, banks and kinds of memory, so in the index such a record is known by its number;
- * nobody looks it up by address.
+ * core/tt/tt.c follows buffers; here each gets its record. Device addresses repeat across chips, banks
+ * and kinds of memory, so the index has such a record under its number; it is never looked up by
+ * address.
  *
  * PIN_PAGES is a registration: the program's own memory, pinned. The same range may be pinned for
  * several devices, or through several open files of one; it is one record that lives until the last of
- * them lets go. A DMA buffer is the driver's memory, without an address and without a call that frees
- * it. Both belong to an open file and end with it at the latest. Where the end of a file is not seen
- * (--tt-ioctl), they end with the program; after an exec too, as tt-kmd's users open with O_CLOEXEC.
- * The device reads this memory in place, so it is never advised to be unpinned.
+ * them releases it. A DMA buffer is the driver's memory, without an address and without a call that
+ * frees it. Both belong to an open file and end with it at the latest. Where the end of a file is not
+ * seen (--tt-ioctl), they end with the program; after an exec too, as tt-kmd's users open with
+ * O_CLOEXEC. The device reads this memory in place, so it is never advised to be unpinned.
  */
 #include "daemon/core/history/history_int.h"
 
-#define FN_PIN	 370 /* tt_fns.h */
+#define FN_PIN	 370 /* numbers as in tt_fns.h */
 #define FN_DMA	 371
 #define FN_UNPIN 372
 
 /*
- * What p->tt_pins holds. An open device (owner) has a list of the records that it holds: how many
- * (COUNT), the i-th (NTH), and which place a record has in it (PLACE); and a record is held by so many
- * open devices (HELD). Of one that is condensed the address, by number (ADDR).
+ * Contents of p->tt_pins. An open device (owner) has a list of the records that it holds: their number
+ * (COUNT), the i-th (NTH), and the place of a record in it (PLACE). A record has the number of open
+ * devices that hold it (HELD). A condensed one has its address, by number (ADDR).
  */
 enum { COUNT = 1, NTH, PLACE, HELD, ADDR };
 
@@ -32,7 +32,7 @@ static uint64_t pin_key(uint64_t what, uint64_t owner, uint64_t n)
 	return ttmon_mix64(ttmon_mix64(owner << 3 | what) + n);
 }
 
-/* Where the open file is not known, all of a device's are taken for one. */
+/* Where the open file is unknown, all files of a device count as one. */
 static uint64_t owner_of(const struct ttmon_ev_tt_pin *ev)
 {
 	return ev->file ? ev->file : 1ULL << 32 | ev->ordinal;
@@ -63,7 +63,7 @@ static void hold(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t owner,
 {
 	uint64_t n = number_at(p, pin_key(COUNT, owner, 0));
 
-	/* Held already: an end was missed, the driver refuses the same range twice (EEXIST). */
+	/* It is held already: an end was missed, since the driver refuses the same range twice (EEXIST). */
 	if (ttmon_hmap_get(&p->tt_pins, pin_key(PLACE, owner, seq)) != TTMON_HMAP_NONE)
 		return;
 	if (p->tt_pins.n >= TTMON_TT_PINS_MAX) {
@@ -76,7 +76,7 @@ static void hold(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t owner,
 	put(h, p, pin_key(HELD, 0, seq), number_at(p, pin_key(HELD, 0, seq)) + 1);
 }
 
-/* False: it did not hold that. The last of its list takes the place. */
+/* False: the owner did not hold it. The last of its list takes the place. */
 static bool let_go(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t owner, uint64_t seq)
 {
 	uint64_t i = ttmon_hmap_del(&p->tt_pins, pin_key(PLACE, owner, seq)), n, last;
@@ -100,7 +100,7 @@ static void end_pin(struct ttmon_history *h, struct ttmon_hproc *p, struct ttmon
 {
 	p->pub.frees++;
 	h->totals.frees++;
-	/* What the close of a file takes is not the time of each. */
+	/* The duration of a file's close is not the duration of each release. */
 	ttmon_count_pin_time(h, a->method, true,
 			     ev->op == TTMON_TT_UNPIN && ev->h.ts_ns > ev->entry_ns ? ev->h.ts_ns - ev->entry_ns
 										    : UINT64_MAX);
@@ -140,7 +140,7 @@ void ttmon_ttpins_condensed(struct ttmon_history *h, struct ttmon_hproc *p, cons
 		put(h, p, pin_key(ADDR, 0, ttmon_alloc_seq(a)), a->addr);
 }
 
-/* The last that held it, and has no record, has let it go. */
+/* The last owner has released memory that has no record. */
 static void end_condensed(struct ttmon_history *h, struct ttmon_hproc *p, uint64_t seq,
 			  const struct ttmon_ev_tt_pin *ev)
 {
@@ -148,7 +148,7 @@ static void end_condensed(struct ttmon_history *h, struct ttmon_hproc *p, uint64
 	const struct ttmon_condensed *c =
 		addr == TTMON_HMAP_NONE ? NULL : ttmon_condensed_get(h, p, TTMON_LAYER_REG, addr);
 
-	/* It has ended in another way, and there is another one now. */
+	/* It ended in another way, and another one is there now. */
 	if (addr != TTMON_HMAP_NONE && (!c || c->seq != seq))
 		return;
 	if (addr != TTMON_HMAP_NONE ? ttmon_condensed_end(h, p, TTMON_LAYER_REG, addr, ev->entry_ns, TTMON_END_FREE)
@@ -158,7 +158,7 @@ static void end_condensed(struct ttmon_history *h, struct ttmon_hproc *p, uint64
 	}
 }
 
-/* The number of what is condensed of this range; UINT64_MAX: nothing is. */
+/* Number of the condensed allocation of this range; UINT64_MAX: there is none. */
 static uint64_t condensed_range(const struct ttmon_history *h, const struct ttmon_hproc *p,
 				const struct ttmon_ev_tt_pin *ev)
 {
@@ -181,8 +181,7 @@ static struct ttmon_alloc *same_range(const struct ttmon_history *h, const struc
 }
 
 /*
- * Two sizes at one address, which the driver allows, are not kept apart: the later one stands for
- * both.
+ * The driver allows two sizes at one address; they are not kept apart: the later one stands for both.
  */
 static void pin(struct ttmon_history *h, struct ttmon_hproc *p, const struct ttmon_ev_tt_pin *ev)
 {
@@ -251,7 +250,7 @@ void ttmon_history_on_tt_pin(struct ttmon_history *h, const struct ttmon_ev_tt_p
 	static const uint16_t fns[TTMON_TT_PIN_OP_MAX] = { FN_PIN, FN_UNPIN, FN_DMA };
 	struct ttmon_hproc *p;
 
-	/* Of a process that is not known there is nothing to end. */
+	/* An unknown process has nothing to end. */
 	if (ev->op == TTMON_TT_CLOSE) {
 		p = ttmon_procs_find(h, ev->h.tgid);
 		if (p && !p->pub.exit_ns)
@@ -297,7 +296,7 @@ uint64_t ttmon_history_tt_alloc(struct ttmon_history *h, uint32_t tgid, const st
 	return ttmon_alloc_seq(a);
 }
 
-/* Its record, unless that made room or has ended with its process. */
+/* Its record, unless it was evicted or ended with its process. */
 static struct ttmon_alloc *live(const struct ttmon_history *h, uint64_t seq)
 {
 	struct ttmon_alloc *a = ttmon_rec_by_seq(h, seq);
@@ -305,7 +304,7 @@ static struct ttmon_alloc *live(const struct ttmon_history *h, uint64_t seq)
 	return a && ttmon_rec_live(a) && ttmon_layer_of(a->method) == TTMON_LAYER_TT ? a : NULL;
 }
 
-/* Whose it is, if it is one without a record. */
+/* The process of a buffer without a record. */
 static struct ttmon_hproc *condensed_of(const struct ttmon_history *h, uint64_t seq)
 {
 	uint64_t proc = ttmon_hmap_get(&h->tt_condensed, seq);
@@ -338,7 +337,7 @@ void ttmon_history_tt_undo(struct ttmon_history *h, uint64_t seq)
 		return;
 	p->pub.allocs -= p->pub.allocs != 0;
 	h->totals.allocs -= h->totals.allocs != 0;
-	/* Which function it was goes with the record. */
+	/* Without the record the function is unknown. */
 	ttmon_count_failed(h, p, a ? a->fn : 0, 0);
 	if (a)
 		ttmon_recs_end(h, a, a->alloc_ns, TTMON_END_FREE, 0);

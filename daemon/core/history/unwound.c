@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unwound.c: call stacks that were found in copies of the stack (UNWOUND), until the events they
- * belong to are looked at. Part of the history (hot thread, pure).
+ * unwound.c: call stacks found in copies of the stack (UNWOUND), kept until their events are handled.
+ * Part of the history (hot thread, pure).
  *
- * The fact may come before its event is delivered or after it; its event waits for it in siteq.c. Of
- * events that were lost nobody
- * asks: the oldest fact makes room for a new one. An event whose fact has gone, or one that came
- * before that, is not waited with: all others in the queue would wait too, and their facts go
- * meanwhile.
+ * The fact may come before its event is delivered or after it; its event waits for it in siteq.c.
+ * Facts of lost events are never used: the oldest fact makes room for a new one. An event whose fact
+ * is gone, or that is older than such a fact, does not wait: all others in the queue would wait too,
+ * and their facts would go meanwhile.
  */
 #include "daemon/core/history/history_int.h"
 

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * users.c: what each user has of the history's tables, and who pays when one is full: the user who has
- * most, and of that user's processes the one that has most. Part of the history (hot thread, pure).
+ * users.c: the share of each user in the history's tables. When a table is full, the user with the
+ * most entries makes room, and of that user's processes the one with the most. Part of the history
+ * (hot thread, pure).
  *
- * A process belongs to the user that the daemon said it runs as, until then to its parent's. Users
- * past TTMON_USERS_MAX, and processes of which nothing is known, share the first line.
+ * A process belongs to the user that the daemon reported for it, until then to its parent's user.
+ * Users past TTMON_USERS_MAX, and processes of which nothing is known, share the first line.
  */
 #include "daemon/core/history/history_int.h"
 
-/* Who pays is looked for again after so many payments, or the 64th part of what the process has. */
+/*
+ * The process that makes room is searched again after so many payments, or the 64th part of what it
+ * has.
+ */
 #define PAYMENTS 64u
-/* Of a table that nothing is taken from a user may have this part. */
+/* In a table from which nothing is evicted, a user may have this part (1/n). */
 #define USERS_SHARE 4u
 
-/* The line of the user whose figure is highest, of equals the first. */
+/* Index of the user whose figure is highest, of equals the first. */
 #define MOST(h, figure)                                                       \
 	({                                                                    \
 		uint32_t most_ = 0;                                           \

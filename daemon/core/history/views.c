@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * views.c: the read side of the history: names, tables, lookups. Nothing here changes what the history
- * knows, but for the two questions that are each asked once (which lists, which names are wanted). Hot
+ * views.c: the read side of the history: names, tables, lookups. Nothing here changes the history,
+ * except for the two kinds of requests that are each returned once (lists of mappings, names). Hot
  * thread; pointers are good until the next record.
  */
 #include "daemon/core/history/history_int.h"
@@ -127,19 +127,19 @@ uint64_t ttmon_history_next(const struct ttmon_history *h, uint64_t seq)
 
 bool ttmon_history_event(const struct ttmon_alloc *a, uint32_t *pos, struct ttmon_aev *ev)
 {
-	/* Where events are kept the traffic is its own, and so part of the larger one. */
+	/* An allocation with kept events has a block of its own, of which `traffic` is the first part. */
 	return a->traffic->nr_events && ttmon_evlog_next(&((const struct ttmon_htraffic *)a->traffic)->log, pos, ev);
 }
 
-/* Around addr, for how far the answer is the same: [lo, hi). */
+/* The range [lo, hi) around addr with the same answer. */
 struct around {
 	uint64_t lo, hi;
-	bool several; /* registrations overlap here: only addr itself is known */
+	bool several; /* registrations overlap here: the answer is for addr only */
 };
 
 /*
- * The one of this layer that holds addr, NULL; the range is narrowed to where this layer says the
- * same.
+ * The allocation of this layer that holds addr, or NULL; the range is narrowed to where this layer
+ * gives the same answer.
  */
 static struct ttmon_alloc *look_in(const struct ttmon_history *h, const struct ttmon_ranges *r, uint64_t addr,
 				   struct around *at)
@@ -167,13 +167,13 @@ static struct ttmon_alloc *look_in(const struct ttmon_history *h, const struct t
 		at->lo = MAX(at->lo, limit);
 		first = false;
 	} while (ttmon_ranges_back(r, addr, &pos));
-	/* One of this layer may begin inside what a later layer finds. */
+	/* An allocation of this layer may begin inside the one that a later layer finds. */
 	if (after)
 		at->hi = MIN(at->hi, next.start);
 	return NULL;
 }
 
-/* What is in no known mapping may be known by its copies. */
+/* Memory in no known mapping may be known by its copies. */
 static struct ttmon_alloc *made_up(const struct ttmon_history *h, const struct ttmon_hproc *p, uint64_t addr)
 {
 	return p->layer[TTMON_LAYER_EXTENT].n ? ttmon_rec_holding(h, p, TTMON_LAYER_EXTENT, addr) : NULL;
@@ -191,13 +191,10 @@ static struct ttmon_alloc *look_up(const struct ttmon_history *h, struct ttmon_h
 		if (!a && p->remains)
 			a = ttmon_condensed_at(h, p, l, addr, &at.hi);
 	}
-	/*
-	 * Of registrations that lie before addr more than those looked at may reach past the beginning of what
-	 * was found.
-	 */
+	/* More registrations before addr than those examined may reach into the range found. */
 	if (l > TTMON_LAYER_REG + 1 && ttmon_rec_overlapping(h, p, TTMON_LAYER_REG, at.lo, addr))
 		at.lo = addr;
-	/* Where there is more than these tables say, only addr itself is known. */
+	/* Where these tables do not have everything, the answer is for addr only. */
 	if (!at.several && !p->remains)
 		p->seen[p->next_seen++ % TTMON_SEEN] = (struct ttmon_seen){ at.lo, at.hi - at.lo, a };
 	*limit = at.hi;
