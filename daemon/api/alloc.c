@@ -3,10 +3,10 @@
  * alloc.c: /v1/allocations and /v1/allocations/ID. Cold thread.
  *
  * The list is a stream: each block of it is written as text in the hot thread, between two drains,
- * some hundred rows at a time into memory made here. It goes on where the block before ended, by the
- * place in the order of allocations, which nothing changes, and ends with the newest there was at its
- * beginning: what lives all the while is in it exactly once, what comes or goes meanwhile at most
- * once. A client that takes its time holds no more memory than a row.
+ * some hundred rows at a time into memory made here. Each block continues where the one before ended,
+ * by the number in the order of allocations, which never changes, and the list ends with the newest
+ * allocation at its beginning. So an allocation that lives all the time is listed exactly once, one
+ * that comes or goes meanwhile at most once. A slow client holds no more memory than one row.
  */
 #include <limits.h>
 
@@ -14,11 +14,11 @@
 #include "daemon/api/rows.h"
 #include "daemon/io/files/db_rows.h"
 
-/* In one stay in the hot thread: rows written, records looked at, bytes; about 0.3 ms. */
+/* Limits of one call in the hot thread: rows written, records visited, bytes; about 0.3 ms. */
 #define ROWS_MAX  256
 #define LOOKS_MAX 4096
 #define TEXT_MAX  65536
-/* Stays for one block, where few records are wanted. */
+/* Calls for one block, where few records match. */
 #define STAYS_MAX      8
 #define DEFAULT_LIMIT  1000
 #define ANY	       UINT_MAX
@@ -27,23 +27,23 @@
 struct walk {
 	const struct ttmon_daemon *run;
 	struct ttmon_viewer who;
-	/* what is wanted */
+	/* The filter. */
 	uint32_t pid; /* 0: any */
 	unsigned int method;
 	bool has_live, live;
-	uint64_t left; /* rows; UINT64_MAX: all */
-	/* where we are */
+	uint64_t left; /* rows to write; UINT64_MAX: all */
+	/* The position. */
 	uint64_t at, end, now_ns;
-	bool begun, more, over; /* more: there is another row, which is at `at`; over: the text is complete */
-	bool comma;		/* of the writer */
-	char *rest;		/* what did not fit into the last block, part of a row */
+	bool begun, more, over; /* more: there is another row, at `at`; over: the text is complete */
+	bool comma;		/* state of the writer */
+	char *rest;		/* part of a row that did not fit into the last block */
 	size_t rest_at, rest_len;
 };
 
 struct stay {
 	struct walk *walk;
 	struct ttmon_jsonw *w;
-	size_t full; /* no further row when there is as much text */
+	size_t full; /* no further row once there is this much text */
 };
 
 static bool wanted(const struct walk *k, const struct ttmon_history *h, const struct ttmon_alloc *a)
@@ -54,7 +54,7 @@ static bool wanted(const struct walk *k, const struct ttmon_history *h, const st
 	       (!k->has_live || k->live == (a->end == TTMON_END_LIVE)) && ttmon_viewer_sees_uid(&k->who, p->uid);
 }
 
-/* Members that the list and the single one have. */
+/* Members that both the list and the single allocation have. */
 static void put_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_alloc *a)
 {
 	const struct ttmon_proc *p = ttmon_history_proc(h, a->proc);
@@ -70,7 +70,7 @@ static void put_row(struct ttmon_jsonw *w, const struct ttmon_history *h, const 
 
 /* ---- the list ---- */
 
-/* In the hot thread. 1: there may be more, 0: it is complete. */
+/* Hot thread. 1: there may be more, 0: the list is complete. */
 static int put_rows(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	const struct ttmon_history *h = ttmon_pipeline_history(p);
@@ -153,7 +153,7 @@ static ssize_t next_block(void *ctx, char *buf, size_t max)
 		return take_rest(k, buf, max);
 	if (k->over)
 		return 0;
-	/* Without a file: it holds more than a stay writes, and what did not fit would be an error. */
+	/* Without a file: its buffer holds more than one call writes; an overflow would be an error. */
 	if (ttmon_jsonw_init(&w, -1, false))
 		return -ENOMEM;
 	w.comma = k->comma;
@@ -164,7 +164,7 @@ static ssize_t next_block(void *ctx, char *buf, size_t max)
 	for (unsigned int i = 0; i < STAYS_MAX && w.len < s.full / 2 && !k->over; i++)
 		if (!ttmon_daemon_call(k->run, put_rows, &s))
 			put_end(k, &w);
-	/* Nothing that is wanted in all that was looked at: others want to be served too. */
+	/* No match in all records visited: other clients must be served too. */
 	if (!w.len)
 		ttmon_jsonw_end(&w);
 	else
@@ -230,7 +230,7 @@ void ttmon_api_allocations(void *ctx, struct ttmon_http_reply *reply)
 
 /* ---- one ---- */
 
-/* Digits up to a character that is cut off; hex: 16 of them. */
+/* Digits up to the character `end`, which is cut off; hex: 16 of them. */
 static bool cut_number(char **text, char end, uint64_t *ret)
 {
 	char *at = strchr(*text, end), *number = *text;
@@ -295,7 +295,10 @@ const struct ttmon_alloc *ttmon_api_find(const struct ttmon_api_job *job, const 
 	const struct ttmon_alloc *a = NULL;
 
 	if (id->by_seq) {
-		/* With its place the rest need not fit: a mapping changes its size, a call site becomes known. */
+		/*
+		 * If the number is known, the other parts need not match: a mapping changes its size, a call site is
+		 * resolved later.
+		 */
 		a = ttmon_history_alloc(h, id->seq);
 		if (a && id->proc != UINT32_MAX && id->proc != a->proc)
 			a = NULL;

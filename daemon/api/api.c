@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * api.c: what the local socket serves. Runs in the cold thread; sees the hot thread's figures through
- * its snapshot alone.
+ * api.c: the routes of the local socket. Cold thread; it sees the hot thread's figures only through
+ * the snapshot.
  */
 #include <jansson.h>
 
@@ -14,10 +14,10 @@
 #include "lib/os/clock.h"
 #include "version.h"
 
-/* json_pack's "I" wants json_int_t. */
+/* json_pack's "I" takes json_int_t. */
 #define INT(x) ((json_int_t)(x))
 
-/* A name need not be UTF-8, and the kernel cuts it within a character. */
+/* A name may not be UTF-8, and the kernel may cut it within a character. */
 json_t *ttmon_api_comm(const char comm[TTMON_COMM_LEN])
 {
 	char text[TTMON_COMM_LEN + 1];
@@ -62,9 +62,9 @@ static uint64_t ring_bytes_used(const struct ttmon_daemon *c)
 }
 
 /*
- * While events flow the identity can only be bounded: attempted - lost - decoded - malformed are in
- * the rings now. They were counted before (decoded) and after (attempted), so the difference is never
- * negative, and at rest it is 0. A recording tells the kernel's counts at its end.
+ * While events flow, the identity gives only a bound: attempted - lost - decoded - malformed events
+ * are in the rings now. decoded was read before attempted, so the difference is never negative;
+ * without events it is 0. A recording has the kernel's counts at its end.
  */
 static json_t *identity(const struct ttmon_daemon *c, const struct ttmon_snapshot *s)
 {
@@ -111,11 +111,11 @@ static json_t *text(const char *s)
 {
 	json_t *j = json_string(s);
 
-	/* A path need not be UTF-8. */
+	/* A path may not be UTF-8. */
 	return j ? j : json_string("?");
 }
 
-/* Over TCP sums alone: no path. */
+/* Over TCP only sums are served: no path. */
 static json_t *recording(const struct ttmon_daemon *c, bool local)
 {
 	struct ttmon_rec_stats st;
@@ -128,7 +128,7 @@ static json_t *recording(const struct ttmon_daemon *c, bool local)
 			 "file_bytes", INT(st.file_bytes));
 }
 
-/* Those that are unwound by tables; null: by frame pointers alone. */
+/* Stacks unwound by tables; null: stacks are found by frame pointers only. */
 static json_t *call_stacks(const struct ttmon_daemon *c)
 {
 	struct ttmon_unwind_state u;
@@ -139,7 +139,7 @@ static json_t *call_stacks(const struct ttmon_daemon *c)
 			 INT(u.answered), "lost", INT(u.lost), "cpu_ns", INT(u.cpu_ns));
 }
 
-/* Families that tell of memory that is held. */
+/* Families that report memory that is held. */
 #define HELD (TTMON_FAMILY_BIT(ALLOC) | TTMON_FAMILY_BIT(TENSTORRENT))
 
 static json_t *pinned(const struct ttmon_snapshot *s)
@@ -177,7 +177,7 @@ static json_t *reasons(uint32_t incomplete)
 	return list;
 }
 
-/* Over TCP the words alone: reasons have paths in them. */
+/* Over TCP only the names of parts: reasons contain paths. */
 static json_t *degraded(const struct ttmon_daemon *c, bool local)
 {
 	size_t n;
@@ -192,7 +192,7 @@ static json_t *degraded(const struct ttmon_daemon *c, bool local)
 	return list;
 }
 
-/* Who pays for what: the process is shown to root alone. */
+/* Quotas: users that got less for want of room; the process is shown to root only. */
 static json_t *quotas(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply)
 {
 	struct ttmon_quota_row rows[TTMON_QUOTA_ROWS];
@@ -214,7 +214,7 @@ static void count_unread(void *ctx, const struct ttmon_object_state *o)
 	*(json_int_t *)ctx += o->unread;
 }
 
-/* What reading other people's files has come to; null: nothing is read (replay). */
+/* Figures of the helpers that read files of other users; null: no file is read (replay). */
 static json_t *files(const struct ttmon_daemon *c)
 {
 	struct ttmon_helpers_counts n;
@@ -245,28 +245,30 @@ void ttmon_api_status(void *ctx, struct ttmon_http_reply *reply)
 		decoded += s.acc.decoded[i];
 	ttmon_api_send(
 		reply,
-		json_pack(
-			"{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
-			"version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
-			ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
-			"events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
-			"arena_full", INT(s.acc.arena_full), "lost", losses(c), "identity", identity(c, &s), "window",
-			"slots", INT(ttmon_daemon_opts(c)->window ? ttmon_daemon_opts(c)->window : TTMON_SLOTS_WINDOW),
-			"watermark_lag_ns", INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns",
-			INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published",
-			INT(s.acc.published - s.unpublished), "unpublished", INT(s.unpublished), "dropped",
-			INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", pinned(&s), "processes",
-			INT(s.procs), "allocations",
-			ttmon_api_are_on(&s.seen, HELD) ? json_integer(INT(s.totals.live)) : json_null(), "rings",
-			"bytes", INT(ttmon_daemon_bpf(c) ? ttmon_bpf_ring_bytes(ttmon_daemon_bpf(c)) : 0), "cpus",
-			INT(ttmon_daemon_bpf(c) ? ttmon_bpf_rings(ttmon_daemon_bpf(c)) : 0), "recording",
-			recording(c, reply->local), "tenstorrent", ttmon_api_tt_status(c), "cpu",
-			ttmon_api_cpu_status(c, &s), "rmid", ttmon_api_rmid_status(c, &s), "reduced",
-			ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
-			ttmon_api_budget(c, reply), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
-			"memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "call_stacks", call_stacks(c),
-			"files", files(c), "complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
-			degraded(c, reply->local)));
+		json_pack("{s:s, s:I, s:s, s:s, s:{s:I, s:I, s:I, s:I, s:o}, s:o, s:{s:I, s:I, s:I, s:I}, s:{s:I, s:I, "
+			  "s:I, s:I, s:I}, s:o, s:I, s:o, s:{s:I, s:I}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			  "s:o, s:o, s:o, s:b, s:o, s:o}",
+			  "version", TTMON_VERSION, "uptime_ns", INT(now - ttmon_daemon_start_ns(c)), "mode",
+			  ttmon_daemon_is_replay(c) ? "replay" : mode_name(ttmon_daemon_mode(c)), "uprobes", uprobes(c),
+			  "events", "decoded", INT(decoded), "facts", INT(s.acc.facts), "late", INT(s.acc.late),
+			  "arena_full", INT(s.acc.arena_full), "lost", losses(c), "identity", identity(c, &s), "window",
+			  "slots",
+			  INT(ttmon_daemon_opts(c)->window ? ttmon_daemon_opts(c)->window : TTMON_SLOTS_WINDOW),
+			  "watermark_lag_ns", INT(s.now_ns - s.watermark_ns), "stalls", INT(s.stalls), "longest_gap_ns",
+			  INT(s.longest_gap_ns), "slots", "closed", INT(s.acc.closed), "published",
+			  INT(s.acc.published - s.unpublished), "unpublished", INT(s.unpublished), "dropped",
+			  INT(s.acc.dropped), "forced", INT(s.acc.forced), "pinned", pinned(&s), "processes",
+			  INT(s.procs), "allocations",
+			  ttmon_api_are_on(&s.seen, HELD) ? json_integer(INT(s.totals.live)) : json_null(), "rings",
+			  "bytes", INT(ttmon_daemon_bpf(c) ? ttmon_bpf_ring_bytes(ttmon_daemon_bpf(c)) : 0), "cpus",
+			  INT(ttmon_daemon_bpf(c) ? ttmon_bpf_rings(ttmon_daemon_bpf(c)) : 0), "recording",
+			  recording(c, reply->local), "tenstorrent", ttmon_api_tt_status(c), "cpu",
+			  ttmon_api_cpu_status(c, &s), "rmid", ttmon_api_rmid_status(c, &s), "reduced",
+			  ttmon_api_reduced(c), "families", ttmon_api_families_seen(&s.seen), "budget",
+			  ttmon_api_budget(c, reply), "quotas", quotas(c, reply), "kernel_pins", ttmon_kpins_status(c),
+			  "memtrace", ttmon_mtrun_status(c, s.totals.gpu_use_gone), "call_stacks", call_stacks(c),
+			  "files", files(c), "complete", !s.incomplete, "reasons", reasons(s.incomplete), "degraded",
+			  degraded(c, reply->local)));
 }
 
 static json_t *hex(const uint8_t *p, size_t n)
@@ -286,7 +288,7 @@ struct listing {
 	json_t *objects;
 };
 
-/* Without memory it is not seen. */
+/* Without memory it counts as not seen. */
 static void see(struct listing *l, uint32_t id)
 {
 	if (id >= l->nr_seen) {
@@ -306,7 +308,7 @@ static void add_use(void *ctx, uint32_t tgid, uint64_t start_ns, const uint32_t 
 {
 	struct listing *l = ctx;
 
-	/* Of one that was there before the trace the start need not be known. */
+	/* For a process older than the trace the start may be unknown. */
 	if (start_ns ? ttmon_viewer_sees_pid(l->who, tgid, start_ns) : ttmon_viewer_owns_pid(l->who, tgid))
 		for (uint32_t i = 0; i < n; i++)
 			see(l, ids[i]);

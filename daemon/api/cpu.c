@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cpu.c: /v1/processes, and what /v1/status says of CPU time and RMIDs. Runs in the cold thread.
- * Processes are copied in the hot thread, between two drains, into memory that was made here.
+ * cpu.c: /v1/processes, and the members for CPU time and RMIDs of /v1/status. Runs in the cold thread.
+ * Processes are copied in the hot thread, between two drains, into memory allocated here.
  */
 #include <jansson.h>
 
@@ -12,8 +12,8 @@
 
 #define INT(x) ((json_int_t)(x))
 /*
- * Room for those that come between the count and the copy, and for what stands for no process; then
- * again with room for all.
+ * Spare room for processes that come between the count and the copy, and for the fixed entries; if it
+ * is too small, the copy is tried again with more.
  */
 #define SPARE	     64
 #define TRIES	     4
@@ -29,17 +29,17 @@ struct list {
 	struct ttmon_cpu_proc *procs;
 	size_t n, cap, wanted;
 	struct ttmon_cpu_proc gone;
-	/* Of the same moment, so that the processes add up to them. */
+	/* Copied at the same moment, so that the processes add up to them. */
 	struct ttmon_cpu_totals cpu;
 	struct ttmon_rmid_totals rmid;
-	/* Runs with a target: whose transfers and pinned memory are known. */
+	/* Runs with a target: the processes whose transfers and pinned memory are known. */
 	uint32_t *traced;
 	size_t nr_traced, cap_traced;
-	/* What was not seen: of the host, and of single processes, by tgid. */
+	/* Gaps: of the host, and of single processes, by tgid. */
 	struct ttmon_seen_view seen;
 	struct ttmon_gap *gaps;
 	size_t nr_gaps, cap_gaps, wanted_gaps;
-	/* What chips ran for the processes of which that was reported, by identity. */
+	/* Device work reported for processes, by identity. */
 	struct worker {
 		uint32_t tgid;
 		uint64_t start_ns;
@@ -57,7 +57,7 @@ static void add(void *ctx, const struct ttmon_cpu_proc *p)
 		l->procs[l->n++] = *p;
 }
 
-/* Gaps of single processes; those of all are in `seen`. */
+/* Copies the gaps of single processes; those of all are in `seen`. */
 static void copy_gaps(struct list *l, const struct ttmon_know *k)
 {
 	const struct ttmon_gap *gaps;
@@ -126,7 +126,7 @@ static int by_tgid(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Are its transfers known? Those of all are, where the whole host is traced. */
+/* True if its transfers are known. Where the whole host is traced, those of every process are. */
 static bool is_traced(const struct list *l, uint32_t tgid)
 {
 	return !l->traced || bsearch(&tgid, l->traced, l->nr_traced, sizeof(tgid), by_tgid);
@@ -139,10 +139,10 @@ static int by_gap_tgid(const void *a, const void *b)
 	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
 }
 
-/* What is known of a process's sums. */
+/* Which of a process's sums are known. */
 struct known {
-	bool cpu, copies, pinned, work; /* all of it */
-	bool held;			/* what it holds now is reported at all */
+	bool cpu, copies, pinned, work; /* fully known */
+	bool held;			/* its present memory is reported at all */
 	uint64_t probed_ns;		/* when the last of its probes became active; 0: from its start */
 };
 
@@ -174,14 +174,14 @@ static struct known known_of(const struct ttmon_cpu_proc *p, const struct list *
 	return k;
 }
 
-/* Of a lower bound 0 says nothing. *least: it is one. */
+/* A lower bound of 0 says nothing, so it is null. *least: set if the value is a lower bound. */
 static json_t *summed(bool whole, uint64_t value, bool *least)
 {
 	*least |= !whole && value;
 	return known(whole || value, value);
 }
 
-/* An id that was given out again is another process. */
+/* The same id with another start is another process. */
 static int by_worker(const void *a, const void *b)
 {
 	const struct worker *x = a, *y = b;
@@ -191,7 +191,7 @@ static int by_worker(const void *a, const void *b)
 	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/* What chips ran for it: null where tt-metal's profiler has reported nothing. */
+/* Work of chips for it: null where tt-metal's profiler reported nothing. */
 static json_t *work_of(const struct ttmon_cpu_proc *p, const struct list *l, bool whole, bool *least)
 {
 	const struct worker key = { .tgid = p->tgid, .start_ns = p->start_ns }, *w = NULL;
@@ -207,7 +207,7 @@ static json_t *work_of(const struct ttmon_cpu_proc *p, const struct list *l, boo
 			 "missed_runs", INT(w->work.missed), "at_least", !whole);
 }
 
-/* What this host does not measure is null, and so is what nobody saw. */
+/* Figures that this host does not measure, or that were not seen, are null. */
 static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
 {
 	bool ctr = l->cpu.has_ctr, total = l->rmid.has & TTMON_RMID_HAS_TOTAL;
@@ -242,7 +242,7 @@ static json_t *process(const struct ttmon_cpu_proc *p, const struct list *l)
 	return o;
 }
 
-/* CPUs are those that are online now, and CPU time is measured of. */
+/* CPUs: online now, and with CPU time measured. */
 static json_t *sums(const struct ttmon_cpu_totals *t, const struct ttmon_seen_view *seen)
 {
 	bool least = false, whole = ttmon_api_are_whole(seen, TTMON_FAMILY_BIT(CPU), seen->start_ns);
@@ -269,8 +269,8 @@ static bool lacks(const struct list *l)
 }
 
 /*
- * All of one moment: a list that lacks some would have them counted twice later, by whoever takes the
- * difference of two.
+ * All figures are of one moment: a client that subtracts two lists would otherwise count missing
+ * processes twice.
  */
 static int list_fill(const struct ttmon_daemon *c, struct list *l)
 {
@@ -306,7 +306,8 @@ static int list_fill(const struct ttmon_daemon *c, struct list *l)
 }
 
 /*
- * What stands for no process is the host's. One that has ended cannot be asked for its user any more.
+ * Rows that stand for no process are figures of the host. The user of an ended process can no longer
+ * be found.
  */
 static bool sees(const struct ttmon_viewer *v, const struct ttmon_cpu_proc *p)
 {
@@ -325,7 +326,7 @@ void ttmon_api_processes(void *ctx, struct ttmon_http_reply *reply)
 	json_t *rows;
 	int err;
 
-	/* A recording may have it. */
+	/* A recording may have CPU time. */
 	ttmon_daemon_snapshot(c, &s);
 	if (!ttmon_daemon_part(c, &ttmon_part_cpu) && !s.cpu.slots) {
 		ttmon_http_error(reply, 404, "CPU time is not measured (--cpu on)");
@@ -385,7 +386,7 @@ json_t *ttmon_api_cpu_status(const struct ttmon_daemon *c, const struct ttmon_sn
 	return o;
 }
 
-/* Of all groups, since the start; null: the machine does not tell it. */
+/* Sum over all groups since the start; null: this machine does not report it. */
 static json_t *telemetry(const struct ttmon_rmids_info *info, enum ttmon_resctrl_telemetry what)
 {
 	return info->telemetry_has >> what & 1 ? json_real((double)info->telemetry[what] / 1e6) : json_null();
@@ -413,7 +414,7 @@ json_t *ttmon_api_rmid_status(const struct ttmon_daemon *c, const struct ttmon_s
 	json_object_set_new(o, "mbm_local_bytes", known(t->has & TTMON_RMID_HAS_LOCAL, t->bytes[1]));
 	json_object_set_new(o, "core_energy_joules", telemetry(&info, TTMON_RESCTRL_ENERGY));
 	json_object_set_new(o, "activity_farads", telemetry(&info, TTMON_RESCTRL_ACTIVITY));
-	/* Of the total. */
+	/* Of the total bandwidth. */
 	json_object_set_new(o, "unassigned_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->unassigned[0]));
 	json_object_set_new(o, "dropped_bytes", known(t->has & TTMON_RMID_HAS_TOTAL, t->dropped[0]));
 	json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "merged", INT(t->merged), "stale",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ctl.c: /v1/families and /v1/targets: read by GET, changed by PUT and DELETE. Only root may change
- * them, and the log names the user: what others do not want to be seen is not for them to switch off.
- * A process that asks to be traced and is already is told so. The reply to PUT is sent when the probes
- * are at all that the process has mapped: what it calls after that is seen. Cold thread.
+ * them, so that no user can hide from tracing; the log names the user. A process that requests to be
+ * traced and already is gets a reply that says so. The reply to PUT is sent when everything that the
+ * process has mapped is probed: later calls are seen. Cold thread.
  */
 #include "daemon/api/api.h"
 #include "daemon/run/families.h"
@@ -33,7 +33,7 @@ json_t *ttmon_api_reduced(const struct ttmon_daemon *c)
 		struct ttmon_family_view v;
 
 		ttmon_families_get(c, i, &v);
-		/* Off from the beginning, as mmap in a service, is not reduced. */
+		/* A family that is off from the beginning, as mmap in a service, was not reduced. */
 		if ((v.state == TTMON_FAMILY_COUNTING || v.state == TTMON_FAMILY_OFF) && v.why[0])
 			json_object_set_new(o, ttmon_family_name(i),
 					    json_pack("{s:s, s:s, s:I}", "state", ttmon_family_state_name(v.state),
@@ -80,7 +80,7 @@ json_t *ttmon_api_families_seen(const struct ttmon_seen_view *v)
 	return o;
 }
 
-/* Of one process or one user, which another user does not see. */
+/* A reduction of one process or one user, which other users do not see. */
 static json_t *reduction_json(const struct ttmon_reduction *r)
 {
 	char comm[16];
@@ -192,8 +192,8 @@ static void add_pid(void *ctx, uint32_t pid)
 }
 
 /*
- * With ?self also the client as this daemon numbers processes: in a pid namespace that is another
- * number than its own.
+ * With ?self also the client's pid as the daemon sees it: in a pid namespace the client has another
+ * number.
  */
 static void send_targets(const struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
@@ -256,7 +256,7 @@ static void change_named(struct ttmon_daemon *c, const struct ttmon_viewer *v, s
 		ttmon_http_error(reply, 400, "not a process id");
 }
 
-/* The process that connected, by the kernel's word. */
+/* The process that connected, according to the kernel. */
 static void change_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {
 	if (reply->pid > 0)
@@ -265,7 +265,7 @@ static void change_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, st
 		ttmon_http_error(reply, 409, "your process is in a pid namespace that ttmond does not see");
 }
 
-/* It asks for what it has: a library that does so runs as any user. */
+/* It requests what it already has: a library that does so may run as any user. */
 static bool is_traced(const struct ttmon_daemon *c, const struct ttmon_http_reply *reply)
 {
 	const struct ttmon_bpf *b = ttmon_daemon_bpf(c);
@@ -275,8 +275,8 @@ static bool is_traced(const struct ttmon_daemon *c, const struct ttmon_http_repl
 }
 
 /*
- * From the reply on no call of it is missed, as with root's: the probes of what it has mapped are in
- * place.
+ * After the reply no call of it is missed, as with root's requests: everything that it has mapped is
+ * probed.
  */
 static void answer_self(struct ttmon_daemon *c, const struct ttmon_viewer *v, struct ttmon_http_reply *reply)
 {

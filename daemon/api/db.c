@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * db.c: /v1/db: the database of all that is kept, the same document that --dump-db writes. For root:
- * everybody's processes are in it.
+ * db.c: /v1/db: the database of everything that is kept, the same document that --dump-db writes. For
+ * root only, since it contains the processes of all users.
  */
 #include "daemon/api/job.h"
 #include "daemon/api/rows.h"

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * follow.c: see follow.h. Cold thread; lines are written as text in the hot one, between two
- * drains, some hundred at a time into memory made here.
+ * follow.c: see follow.h. Cold thread; lines are written as text in the hot one, between two drains,
+ * some hundred at a time into memory made here.
  *
- * A follower whose lines are all sent waits without being asked (ttmon_http_wake()). The hot thread
- * says that there are new ones; one call of it tells of which processes, and those are woken whom
- * it concerns. Nobody waits for a follower: lines are kept in the hot thread's memory, and who
- * comes too late is told how many are gone.
+ * A follower whose lines are all sent sleeps until ttmon_http_wake(). The hot thread signals new
+ * lines; one call of it lists their processes, and the followers concerned are woken. No thread waits
+ * for a follower: lines are kept in the hot thread's memory, and a follower that reads too late gets
+ * the number of lines it missed.
  */
 #include "daemon/api/follow.h"
 #include "daemon/api/rows.h"
 #include "lib/base/hmap.h"
 #include "lib/os/clock.h"
 
-/* In one stay in the hot thread. */
+/* lines visited in one call in the hot thread */
 #define LOOKS_MAX     4096
 #define ALIVE_NS      (3 * NSEC_PER_SEC)
 #define FOLLOWERS_MAX 256
@@ -26,14 +26,14 @@ struct follower {
 	struct ttmon_http_source *source;
 	struct ttmon_viewer who;
 	uid_t uid;
-	uint32_t pid; /* 0: any */
+	uint32_t pid; /* 0: any process */
 	bool follow, listed;
-	/* where it is */
+	/* The position. */
 	bool begun, restarted, over;
-	bool has_all;	  /* has had what there was, and was not woken since */
-	bool other_start; /* what it has seen is of another daemon */
+	bool has_all;	  /* it got all lines, and was not woken since */
+	bool other_start; /* its last line came from another daemon */
 	uint64_t after, at;
-	uint64_t sent_ns; /* when anything was sent last */
+	uint64_t sent_ns; /* time of the last data sent */
 	void *own;
 };
 
@@ -42,9 +42,9 @@ struct ttmon_follow {
 	const struct ttmon_feed *feed;
 	uint64_t start_id;
 	struct follower *first;
-	uint64_t at; /* followers were woken for the lines before it */
+	uint64_t at; /* followers were woken for lines before this number */
 	struct ttmon_follow_stats stats;
-	/* Of whoever is being served: there is one at a time. */
+	/* Used for the follower being served; there is one at a time. */
 	struct ttmon_jsonw w;
 	void *body;
 };
@@ -92,7 +92,7 @@ static void go_to(struct follower *f, uint64_t seq)
 	f->at = seq;
 }
 
-/* There is no line any more. Numbers that were given and not kept are behind the last one. */
+/* There are no more lines. Numbers that were assigned but not kept are after the last line. */
 static void go_to_end(struct follower *f, struct ttmon_pipeline *p)
 {
 	uint64_t first, next;
@@ -106,7 +106,7 @@ struct stay {
 	size_t full;
 };
 
-/* In the hot thread. 1: there may be more, 0: that was all. */
+/* Hot thread. 1: there may be more, 0: that was all. */
 static int put_lines(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	const struct stay *s = ctx;
@@ -138,7 +138,7 @@ static void put_alive(struct ttmon_jsonw *w, uint64_t now_ns)
 	ttmon_jsonw_end(w);
 }
 
-/* New lines are told of after the stay that did not find them. */
+/* Lines that come after this call are signalled. */
 static void take_lines(struct follower *f, size_t max)
 {
 	struct ttmon_follow *l = f->of;
@@ -177,7 +177,7 @@ static ssize_t next_block(void *ctx, char *buf, size_t max)
 
 /* ---- followers ---- */
 
-/* The hot thread is to tell of new lines while somebody waits for them. */
+/* The hot thread signals new lines only while a follower waits for them. */
 static void set_follow(const struct ttmon_follow *l)
 {
 	struct ttmon_hot *hot = ttmon_daemon_hot(l->c);
@@ -219,8 +219,8 @@ static bool has_room(const struct ttmon_follow *l, const struct ttmon_http_reply
 }
 
 /*
- * Of one process: its number, or the client's own, which in a pid namespace is another one here.
- * Without one: of all.
+ * pid=: a process's number, or the client's own, which is translated from its pid namespace. Without
+ * it: all processes.
  */
 static bool parse_pid(struct ttmon_http_reply *reply, uint32_t *ret)
 {
@@ -310,7 +310,7 @@ struct news {
 	uint64_t from;
 	uint32_t tgids[NEWS_MAX];
 	unsigned int n;
-	bool many; /* of more processes */
+	bool many; /* lines of several processes */
 };
 
 static void add_process(struct news *n, uint32_t tgid)
@@ -337,7 +337,7 @@ static int take_news(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 		n->many |= ++looks == LOOKS_MAX;
 	}
 	feed->numbers(p, &first, &next);
-	/* What was not kept may have been anybody's. */
+	/* Lines that were not kept may concern any process. */
 	n->many |= n->from < next;
 	n->from = next;
 	return 0;
@@ -380,7 +380,7 @@ void ttmon_follow_tick(void *state)
 	struct ttmon_follow *l = state;
 	uint64_t now = ttmon_mono_ns();
 
-	/* A recording has no hot thread to tell of new ones. */
+	/* A replay has no hot thread that signals new lines. */
 	if (!ttmon_daemon_hot(l->c))
 		ttmon_follow_wake(l);
 	for (struct follower *f = l->first; f; f = f->next)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * heat.c: /v1/heat, /v1/hotspots, /v1/coldspots, /v1/advice. Each looks at all there is, so a forked
- * child does it (job.h). An ordinary user gets what is left of the same lists without other people's
- * processes.
+ * heat.c: /v1/heat, /v1/hotspots, /v1/coldspots, /v1/advice. Each walks all records, so a forked child
+ * does it (job.h). An ordinary user gets the same lists without the processes of other users.
  */
 #include "daemon/api/job.h"
 #include "daemon/api/rows.h"
@@ -11,11 +10,11 @@
 #define HEAT_N	  20
 #define SPOTS_N	  10
 #define LIST_MAX  1000
-#define SPOTS_ALL 65536 /* groups to choose from for an ordinary user */
+#define SPOTS_ALL 65536 /* groups that are searched for an ordinary user */
 
 /* ---- heat over time ---- */
 
-/* Buckets from..to of what was moved in the last last_ns (0: ever). */
+/* Buckets from..to of the transfers in the last last_ns (0: ever). */
 struct span {
 	unsigned int from, to;
 	uint64_t bytes;
@@ -86,9 +85,7 @@ static bool hotter(const struct hot *x, const struct hot *y)
 	return x->bytes != y->bytes ? x->bytes > y->bytes : ttmon_alloc_seq(x->a) < ttmon_alloc_seq(y->a);
 }
 
-/*
- * Hottest first; the n hottest of all allocations that the viewer may see. Returns how many there are.
- */
+/* The n hottest allocations that the viewer may see, hottest first. Returns their number. */
 static size_t find_hottest(const struct ttmon_api_job *job, const struct ttmon_history *h, uint64_t now_ns,
 			   struct hot *list)
 {
@@ -257,7 +254,7 @@ static void put_counts(struct ttmon_jsonw *w, const struct ttmon_history *h, con
 	ttmon_jsonw_key_known(w, "copied_back", known, a->traffic->bytes[TTMON_RDIR_D2H]);
 }
 
-/* Live allocations by how often they were moved, pinned or not. */
+/* Live allocations by number of transfers, pinned or not. */
 static int put_hottest_live(struct ttmon_jsonw *w, const struct ttmon_api_job *job, const struct ttmon_history *h)
 {
 	size_t max = job->who.all ? job->n : SPOTS_ALL, n, shown = 0;

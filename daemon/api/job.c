@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * job.c: see job.h. Cold thread; the children are forked from the hot one (ttmon_daemon_dump()) and
- * share nothing with it but the file. They write at low priority, and end with the thread they come
- * from.
+ * share nothing with it but the file. They write at low priority, and are killed when the thread that
+ * forked them ends.
  */
 #include "daemon/api/job.h"
 
@@ -19,7 +19,7 @@ struct item {
 	struct ttmon_api_job job;
 	struct ttmon_http_later *later;
 	uid_t uid;
-	pid_t pid; /* 0: waits in line */
+	pid_t pid; /* 0: waits in the queue */
 	int fd;
 	uint64_t start_ns;
 	bool killed;
@@ -27,7 +27,7 @@ struct item {
 
 struct jobs {
 	struct ttmon_daemon *c;
-	struct item items[TTMON_JOBS_MAX]; /* in the order they came */
+	struct item items[TTMON_JOBS_MAX]; /* in order of arrival */
 	size_t n;
 };
 
@@ -37,7 +37,7 @@ static int open_file(bool on_disk)
 	char first[512];
 	int fd = -1;
 
-	/* systemd puts colons between several. */
+	/* systemd separates several directories by colons. */
 	snprintf(first, sizeof(first), "%.*s", dir ? (int)strcspn(dir, ":") : 0, dir ? dir : "");
 	if (on_disk)
 		fd = open(first[0] ? first : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -46,7 +46,7 @@ static int open_file(bool on_disk)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Its exit status is the error number; those of Linux fit. */
+/* The child's exit status is the error number; Linux's error numbers fit. */
 static int run_child(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	const struct item *it = ctx;
@@ -54,7 +54,7 @@ static int run_child(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setpriority(PRIO_PROCESS, 0, 10);
 	/*
-	 * Sockets above all: a client must see the end of its connection, and nobody a listener that outlives
+	 * Closes above all sockets: a client must see the end of its connection, and no listener may outlive
 	 * the daemon.
 	 */
 	if (it->fd > 3)

@@ -6,7 +6,7 @@
 #include "daemon/core/history/live.h"
 #include "daemon/io/files/db_rows.h"
 
-/* Longest text of a line: that of a function's name, and little else. */
+/* Longest text of a line in bytes: a function's name, and little else. */
 #define ROW_MAX (32u << 10)
 
 static void put_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_live_line *line)
@@ -40,7 +40,7 @@ static void put_alloc(struct ttmon_jsonw *w, const struct ttmon_history *h, cons
 	ttmon_jsonw_ratio(w, line->confidence);
 }
 
-/* The process that the line is of, NULL: another has its place by now. */
+/* The process of the line, NULL: its place was reused. */
 static const struct ttmon_proc *process_of(const struct ttmon_history *h, const struct ttmon_live_line *line)
 {
 	const struct ttmon_proc *p = line->proc < ttmon_history_procs(h) ? ttmon_history_proc(h, line->proc) : NULL;
@@ -84,7 +84,7 @@ static bool get(struct ttmon_pipeline *p, uint64_t seq, struct ttmon_feed_line *
 
 	if (!ttmon_history_live(h, seq, line))
 		return false;
-	/* Whose process it is may have become known since. */
+	/* Its user may have become known since. */
 	proc = process_of(h, line);
 	*ret = (struct ttmon_feed_line){ .seq = line->seq, .tgid = line->tgid, .uid = proc ? proc->uid : line->uid };
 	return true;

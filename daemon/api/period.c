@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * period.c: /v1/hotspots and /v1/coldspots with period=: what a process moved between two of its
- * checkpoints, and how that is in its other periods (core/history/period_view.h). Made by a forked
- * child (job.h).
+ * period.c: /v1/hotspots and /v1/coldspots with period=: transfers of a process between two of its
+ * checkpoints, compared with its other periods (core/history/period_view.h). Made by a forked child
+ * (job.h).
  */
 #include "daemon/api/job.h"
 #include "daemon/api/rows.h"
@@ -86,9 +86,7 @@ static void put_spot(struct ttmon_jsonw *w, const struct ttmon_history *h, const
 	ttmon_jsonw_close(w, '}');
 }
 
-/*
- * The last process of that number that has told a checkpoint (with that label, if one is requested).
- */
+/* The last process of that number with a checkpoint (with that label, if one is requested). */
 static bool find_proc(const struct ttmon_api_job *job, const struct ttmon_history *h, uint32_t *ret)
 {
 	const struct ttmon_period_end *c;
@@ -186,7 +184,8 @@ void ttmon_api_period(void *ctx, struct ttmon_http_reply *reply, bool cold)
 		.what = "the list",
 		.content_type = TTMON_HTTP_JSON,
 		.missing =
-			"no such period: no such process, or not yours; or it has not told so many checkpoints (with that label)",
+			"no such period: no such process, or not yours; or it has not told so many checkpoints (with "
+			"that label)",
 		.n = SPOTS_N,
 		.view = cold ? COLD : HOT,
 	};

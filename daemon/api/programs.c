@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * programs.c: /v1/tt/programs: runs of programs on Tenstorrent devices as a feed that clients
- * follow, each as it is told to the timeline.
+ * programs.c: /v1/tt/programs: runs of programs on Tenstorrent devices as a feed that clients follow,
+ * each as it enters the timeline.
  *
- * A row is an array, because there may be 100,000 a second. The names of kernels go out once for
- * each follower, under the number that rows have of them: an operation of ttnn has another program
- * id each time it runs, but the same kernels.
+ * A row is an array, because there may be 100,000 a second. The names of kernels are sent once to each
+ * follower, under the number that rows use: an operation of ttnn has another program id each time it
+ * runs, but the same kernels.
  */
 #include "daemon/api/api.h"
 #include "daemon/api/follow.h"
 #include "daemon/core/stream/timeline.h"
 #include "lib/base/hmap.h"
 
-/* A row, and the names of its kernels before it, all of whose bytes are escaped. */
+/* A row, preceded by the names of its kernels with every byte escaped. */
 #define ROW_MAX 8192u
-/* Numbers that a follower was told, before it is to forget them all. */
+/* Numbers sent to a follower, before it is told to drop them all. */
 #define TOLD_MAX 16384u
 
 static void numbers(struct ttmon_pipeline *p, uint64_t *first, uint64_t *next)
@@ -48,10 +48,7 @@ static void write_head(struct ttmon_jsonw *w)
 	ttmon_jsonw_close(w, ']');
 }
 
-/*
- * The names are reported before the first row that has their number. False: they are not known, or not
- * any more.
- */
+/* Names are sent before the first row with their number. False: they are unknown, or were dropped. */
 static bool tell_kernels(struct ttmon_jsonw *w, const struct ttmon_dispatch *d, uint32_t kernels,
 			 struct ttmon_hmap *told)
 {
@@ -71,7 +68,7 @@ static bool tell_kernels(struct ttmon_jsonw *w, const struct ttmon_dispatch *d, 
 		ttmon_jsonw_close(w, '}');
 		ttmon_jsonw_end(w);
 	}
-	/* No memory: they are reported again with the next row. */
+	/* Out of memory: they are sent again with the next row. */
 	(void)!ttmon_hmap_put(told, kernels, 1);
 	ttmon_jsonw_open(w, '{');
 	ttmon_jsonw_key_num(w, "kernels", kernels);

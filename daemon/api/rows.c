@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rows.c: parameters, and the members that rows of several routes have. The row_ functions touch
- * memory alone: also in the hot thread.
+ * rows.c: parameters, and the members that rows of several routes have. The row_ functions make no
+ * system call, so the hot thread may call them.
  */
 #include "daemon/api/rows.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* rows.h: what routes share: parameters, and what a row says of a process and a call site. */
+/* rows.h: shared by the routes: parameters, and the members for a process and a call site in a row. */
 #ifndef TTMON_API_ROWS_H
 #define TTMON_API_ROWS_H
 
@@ -8,13 +8,13 @@
 #include "lib/os/jsonw.h"
 
 /*
- * A parameter that is a number from min to max, *ret untouched where it is not given. False: it is
- * something else, and the reply says so (400).
+ * A numeric parameter from min to max; *ret is untouched if it is not given. False: it is invalid, and
+ * the reply says so (400).
  */
 bool ttmon_api_arg_num(struct ttmon_http_reply *reply, const char *name, uint64_t min, uint64_t max, uint64_t *ret);
 /* The same for 0 and 1; ?name alone is 1. */
 bool ttmon_api_arg_bool(struct ttmon_http_reply *reply, const char *name, bool *ret);
-/* Digits and nothing else. */
+/* Digits only. */
 bool ttmon_api_number(const char *text, uint64_t *ret);
 
 /*

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * slots.c: /v1/slots: the last slots, from the segment in /dev/shm, which the hot thread writes
- * without waiting for anybody. Cold thread. Rows of other people's processes are left out; the figures
+ * without waiting for readers. Cold thread. Rows of other users' processes are left out; the figures
  * of the slot are the host's.
  */
 #include <limits.h>
@@ -19,7 +19,9 @@ struct list {
 	struct ttmon_shm_reader shm;
 	struct ttmon_viewer who;
 	struct ttmon_slot_row *rows;
-	/* Answers of the viewer, by the lower bits of the id: the same few processes are in every slot. */
+	/*
+	 * Cache of the viewer's rights, by the lower bits of the id: the same few processes are in every slot.
+	 */
 	struct {
 		uint64_t start_ns;
 		uint32_t tgid;
@@ -48,7 +50,7 @@ static bool sees(struct list *l, const struct ttmon_slot_row *r)
 	return s->sees;
 }
 
-/* The writer has no file to write to: what it holds goes into the reply. */
+/* The writer has no file: its buffer is copied into the reply. */
 static void flush(struct ttmon_http_reply *reply, struct ttmon_jsonw *w)
 {
 	fwrite(w->buf, 1, w->len, reply->body);
@@ -109,7 +111,7 @@ static void put_slots(struct ttmon_http_reply *reply, struct ttmon_jsonw *w, str
 			missed += l->shm.missed;
 	}
 	ttmon_jsonw_close(w, ']');
-	/* Written over while they were read. */
+	/* Slots overwritten while they were read. */
 	ttmon_jsonw_key_num(w, "missed", missed);
 	ttmon_jsonw_close(w, '}');
 	ttmon_jsonw_end(w);

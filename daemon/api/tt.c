@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt.c: /v1/devices and /v1/trace. Runs in the cold thread; figures are those of ttrun.c's last look,
+ * tt.c: /v1/devices and /v1/trace. Runs in the cold thread; figures are those of ttrun.c's last tick,
  * at most 200 ms old.
  */
 #include <jansson.h>
@@ -257,18 +257,18 @@ json_t *ttmon_api_tt_clocks(const struct ttmon_daemon *c, const struct ttmon_vie
 			if (!sees_tgid(c, who, k->tgid))
 				continue;
 			json_array_append_new(
-				a,
-				json_pack(
-					"{s:I, s:o, s:I, s:s?, s:o, s:I, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}",
-					"tgid", INT(k->tgid), "logical",
-					k->logical == TTMON_TT_NO_LOGICAL ? json_null() : json_integer(INT(k->logical)),
-					"chip", INT(k->chip), "record_layout", k->layout, "layout_certain",
-					k->layout ? json_boolean(k->certain) : json_null(), "refused_layout",
-					INT(k->refused_layout), "clock", ttmon_clock_name(k->clock), "pairs",
-					INT(k->pairs), "outliers", INT(k->outliers), "resets", INT(k->resets), "ghz",
-					k->ghz, "residual_ns", k->residual_ns, "records", INT(k->records), "untimed",
-					INT(k->untimed), "refused", INT(k->refused), "dropped", INT(k->dropped),
-					"busy_ns", INT(k->busy_ns)));
+				a, json_pack("{s:I, s:o, s:I, s:s?, s:o, s:I, s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, "
+					     "s:I, s:I, s:I}",
+					     "tgid", INT(k->tgid), "logical",
+					     k->logical == TTMON_TT_NO_LOGICAL ? json_null()
+									       : json_integer(INT(k->logical)),
+					     "chip", INT(k->chip), "record_layout", k->layout, "layout_certain",
+					     k->layout ? json_boolean(k->certain) : json_null(), "refused_layout",
+					     INT(k->refused_layout), "clock", ttmon_clock_name(k->clock), "pairs",
+					     INT(k->pairs), "outliers", INT(k->outliers), "resets", INT(k->resets),
+					     "ghz", k->ghz, "residual_ns", k->residual_ns, "records", INT(k->records),
+					     "untimed", INT(k->untimed), "refused", INT(k->refused), "dropped",
+					     INT(k->dropped), "busy_ns", INT(k->busy_ns)));
 		}
 	}
 	free(cl.v);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * groups.c: figures of processes, summed up by name, cgroup, unit, container or pod. Two tables choose
- * who has series: one ranks by memory and transfers, the other by CPU time.
+ * which groups have series: one ranks by memory and transfers, the other by CPU time.
  */
 #include "daemon/core/usage/cgname.h"
 #include "daemon/metrics/metrics_int.h"
@@ -19,7 +19,7 @@ struct ranking {
 
 static const struct ttmon_usage_sums *mem_sums(const struct ttmon_topn_row *r)
 {
-	/* A row of this table ends before cpu_ns, and nobody looks further. */
+	/* A row of this table ends before cpu_ns; the code reads no further. */
 	return (const void *)r->sums;
 }
 
@@ -42,10 +42,7 @@ int ttmon_metrics_groups_new(struct ttmon_metrics *m)
 	return err ? err : ttmon_topn_new(&cpu, &m->cpu);
 }
 
-/*
- * An id means something on the host and in the boot that it is of: a recording says itself what it
- * knows.
- */
+/* An id is valid only on its host and in its boot: a recording has the paths of its own ids. */
 static const char *cgroup_path(const struct ttmon_metrics *m, uint64_t id)
 {
 	const struct ttmon_history *h;
@@ -64,7 +61,7 @@ static const char *cgroup_path(const struct ttmon_metrics *m, uint64_t id)
 	return "";
 }
 
-/* "other" is what those without series of their own are summed up in. */
+/* "other" sums up the groups without series of their own. */
 static void name_of(const struct ttmon_metrics *m, const struct ttmon_usage_group *g, group_name ret)
 {
 	enum ttmon_group_by by = ttmon_daemon_opts(m->c)->group_by;
@@ -151,7 +148,7 @@ static const char *label(const struct ttmon_topn_row *r)
 	return r->name ? r->name : "other";
 }
 
-/* A method that nobody on this host has used has no series for every group. */
+/* A method that was never used on this host gets no series for every group. */
 static bool is_used(const struct ttmon_metrics *m, unsigned int method)
 {
 	return ttmon_metrics_vendor(method) && m->v.totals.method[method].allocs;

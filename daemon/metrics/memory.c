@@ -8,7 +8,7 @@
 #include "daemon/run/kpins.h"
 #include "daemon/run/memtrace.h"
 
-/* Mappings are not allocations of an interface. */
+/* Mappings are not allocations through an API, so they have no vendor. */
 const char *ttmon_metrics_vendor(unsigned int method)
 {
 	switch (method) {
@@ -49,7 +49,7 @@ const char *ttmon_metrics_mem(unsigned int rdir, unsigned int mem)
 	return rdir == TTMON_RDIR_D2D ? "none" : ttmon_mem_name(mem);
 }
 
-/* What this host has not is not shown. */
+/* Methods that do not occur on this host are not shown. */
 static bool is_shown(const struct ttmon_metrics *m, unsigned int method)
 {
 	const char *vendor = ttmon_metrics_vendor(method);
@@ -62,7 +62,7 @@ static void by_method(struct ttmon_metrics *m)
 	static const struct {
 		enum ttmon_metric id;
 		size_t offset; /* in struct ttmon_method_totals */
-		bool pinned;   /* methods that pin alone */
+		bool pinned;   /* only methods that pin */
 	} rows[] = {
 		{ TTMON_METRIC_ALLOCATIONS, offsetof(struct ttmon_method_totals, allocs), false },
 		{ TTMON_METRIC_ALLOCATED_BYTES, offsetof(struct ttmon_method_totals, bytes), false },
@@ -144,7 +144,7 @@ static void nvidia_driver(struct ttmon_metrics *m)
 	static const struct {
 		enum ttmon_metric id;
 		size_t offset;	  /* in struct ttmon_nvpin_sums */
-		const char *unit; /* functions of that unit; NULL: all */
+		const char *unit; /* only functions with that unit; NULL: all */
 	} rows[] = {
 		{ TTMON_METRIC_NVIDIA_CALLS, offsetof(struct ttmon_nvpin_sums, calls), NULL },
 		{ TTMON_METRIC_NVIDIA_RETURNS, offsetof(struct ttmon_nvpin_sums, returned), NULL },
@@ -161,7 +161,7 @@ static void nvidia_driver(struct ttmon_metrics *m)
 		for (unsigned int fn = 0; fn < ARRAY_SIZE(v); fn++) {
 			const char *figures = (const char *)&v[fn].sums;
 
-			/* What was never probed is not nought. */
+			/* A function that was never probed has no figure, rather than 0. */
 			if ((v[fn].probed || v[fn].sums.calls) && (!rows[r].unit || !strcmp(rows[r].unit, v[fn].unit)))
 				ttmon_metrics_num(m, rows[r].id, *(const uint64_t *)(figures + rows[r].offset),
 						  TTMON_VALUES(v[fn].function));
@@ -193,7 +193,7 @@ static void pins(struct ttmon_metrics *m)
 	sync_calls(m);
 }
 
-/* As io/probes chooses the programs. */
+/* The families by which io/probes chooses the programs. */
 static uint32_t class_need(unsigned int cls)
 {
 	if (cls >= TTMON_CLS_LAUNCH)
@@ -220,7 +220,7 @@ uint32_t ttmon_metrics_function_need(const char *function)
 	return TTMON_NEED_CALLS;
 }
 
-/* Several functions of the table have one name, and several numbers may: a name has one series. */
+/* Several functions of the table share a name, and so may several numbers: a name has one series. */
 static int by_text(const void *a, const void *b)
 {
 	const struct ttmon_failure *x = a, *y = b;
@@ -254,7 +254,7 @@ static void transfers(struct ttmon_metrics *m, enum ttmon_metric id)
 	const struct ttmon_history_totals *t = &m->v.totals;
 
 	for (unsigned int d = 0; d < TTMON_RDIR_MAX; d++) {
-		/* Neither end of those is told apart. */
+		/* For these directions the kind of memory at the ends is not distinguished. */
 		unsigned int first = d == TTMON_RDIR_D2D || d == TTMON_RDIR_UNKNOWN ? TTMON_MEM_UNKNOWN : 0;
 
 		for (unsigned int k = first; k < TTMON_MEM_MAX; k++) {

@@ -18,7 +18,7 @@ static const struct ttmon_prom_metric all[TTMON_METRICS_MAX] = {
 #undef X
 };
 
-/* Families that have to be on. */
+/* Families that must be on. */
 static const uint32_t needs[TTMON_METRICS_MAX] = {
 #define X(ID, name, type, unit, labels, need, help) [TTMON_METRIC_##ID] = TTMON_NEED_##need,
 	TTMON_METRICS_TABLE(X)
@@ -93,7 +93,7 @@ static void tick(void *state)
 {
 	struct ttmon_metrics *m = state;
 
-	/* Where nobody can ask, nothing is kept for an answer. */
+	/* Without a server no client can read figures, so none are kept. */
 	if (!ttmon_serve_http(m->c) || ++m->ticks % TICKS_A_SECOND)
 		return;
 	if (ttmon_daemon_opts(m->c)->group_by != TTMON_GROUP_COMM && !ttmon_daemon_is_replay(m->c))
@@ -103,7 +103,7 @@ static void tick(void *state)
 		ttmon_metrics_tt_take(m);
 }
 
-/* Which families see what this sample is about. */
+/* The families that see what this sample counts. */
 static uint32_t need_of(enum ttmon_metric id, const char *const *values)
 {
 	const char *vendor;
@@ -115,7 +115,7 @@ static uint32_t need_of(enum ttmon_metric id, const char *const *values)
 	return needs[id] == TTMON_NEED_FUNCTION ? ttmon_metrics_function_need(values[0]) : needs[id];
 }
 
-/* A series that stands still because nobody looks would be a figure: it is not there. */
+/* A series that stands still because its probes are off would look like a figure: it is left out. */
 static bool is_seen(const struct ttmon_metrics *m, enum ttmon_metric id, const char *const *values)
 {
 	uint32_t need = need_of(id, values);

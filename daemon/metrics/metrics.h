@@ -8,7 +8,7 @@
 
 #include "daemon/run/daemon.h"
 
-/* With the route of /metrics; of a run that is served. */
+/* Has the route of /metrics, in runs that are served. */
 extern const struct ttmon_part ttmon_part_metrics;
 
 /* The list of metrics for ttmond-metrics(7), as roff. */

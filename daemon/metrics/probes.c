@@ -7,15 +7,15 @@
 #include "daemon/metrics/metrics_int.h"
 #include "daemon/run/families.h"
 
-/* What a file is, one word for each. */
+/* The kind of a file, one word for each. */
 enum object { OBJECT_RUNTIME, OBJECT_DRIVER, OBJECT_STATIC, OBJECT_STRIPPED, OBJECT_TT, OBJECT_OTHER, OBJECTS };
 static const char *const object_names[OBJECTS] = { "runtime",	       "driver",   "static_runtime",
 						   "stripped_runtime", "tt_metal", "allocator" };
-#define STATES 16 /* room for those there are */
+#define STATES 16 /* room for all states */
 
 struct counts {
 	uint64_t objects[OBJECTS], failed[OBJECTS], missing[OBJECTS];
-	uint64_t probes[TTMON_PROG_UPROBES + 1][STATES]; /* the last: of no program */
+	uint64_t probes[TTMON_PROG_UPROBES + 1][STATES]; /* the last one: probes without a program */
 	bool states[STATES];
 	uint64_t unread;
 };
@@ -100,9 +100,9 @@ static void programs(struct ttmon_metrics *m)
 		runs += info[i].run_cnt;
 	}
 	for (int i = 0; i < TTMON_PROG_MAX; i++)
-		if (info[i].wanted && i != TTMON_PROG_TASK_ITER) /* the daemon runs that one itself */
+		if (info[i].wanted && i != TTMON_PROG_TASK_ITER) /* the daemon runs that program itself */
 			TTMON_NUM(m, PROGRAM_ATTACHED, info[i].attached, info[i].name, info[i].kind);
-	/* Without the kernel's statistics (kernel.bpf_stats_enabled, --max-overhead) nobody counts. */
+	/* Without the kernel's statistics (kernel.bpf_stats_enabled, --max-overhead) runs are not counted. */
 	for (int i = 0; runs && i < TTMON_PROG_MAX; i++)
 		if (info[i].loaded)
 			TTMON_NUM(m, PROGRAM_RUNS, info[i].run_cnt, info[i].name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* self.c: the daemon, the host, and the server that all this is asked for through. */
+/* self.c: the daemon itself, the host, and the HTTP server. */
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -41,7 +41,7 @@ static void files(struct ttmon_metrics *m)
 		for (const struct dirent *d; (d = readdir(dir));)
 			n += d->d_name[0] != '.';
 		closedir(dir);
-		/* Less the one that was opened for this. */
+		/* Without the one opened for this count. */
 		TTMON_NUM(m, SELF_FDS, n - 1);
 	}
 	if (!getrlimit(RLIMIT_NOFILE, &limit))

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * take.c: figures of the pipeline, all of one moment, copied in the hot thread into memory that was
- * made here.
+ * take.c: copies the pipeline's figures in the hot thread, all at one moment, into memory that the
+ * cold thread allocated.
  */
 #include "daemon/metrics/metrics_int.h"
 
-/* Room for groups that come between the count and the copy; then again with room for all. */
+/*
+ * Room for groups that come between the count and the copy; if it is too small, the copy is tried
+ * again with more.
+ */
 #define SPARE 64
 #define TRIES 4
 
@@ -107,7 +110,7 @@ void ttmon_metrics_ask_cgroups(struct ttmon_metrics *m)
 		return;
 	(void)!ttmon_daemon_call(m->c, copy_cgroups, m);
 	if (m->wanted_cgroups > m->cap_cgroups) {
-		/* The rest is asked for the next time. */
+		/* The rest is copied at the next tick. */
 		uint64_t *more = realloc(m->cgroups, (m->wanted_cgroups + SPARE) * sizeof(*more));
 
 		if (more) {

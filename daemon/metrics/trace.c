@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* trace.c: events and what became of them, slots, CPUs, rings, the recording, RMIDs. */
+/* trace.c: events and their accounting, slots, CPUs, rings, the recording, RMIDs. */
 #include "daemon/core/stream/decode.h"
 
 #include "lib/base/names.h"
@@ -31,7 +31,7 @@ static void events(struct ttmon_metrics *m)
 	TTMON_NUM(m, SLOTS_FORCED, a->forced);
 }
 
-/* Of a thread that a replay has not. */
+/* Figures of the hot thread, which a replay does not have. */
 static void drains(struct ttmon_metrics *m)
 {
 	const struct ttmon_snapshot *s = &m->snap;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tt.c: Tenstorrent chips. Memory is that of the last look of the cold thread. Dispatches and device
- * time are kept by process, and processes that ended are forgotten: what each has gained since the
- * last time is added to its chip here, each second while anything changes.
+ * tt.c: Tenstorrent chips. Memory figures are those of the cold thread's last tick. Dispatches and
+ * device time are kept by process, and ended processes are dropped: so the gains of each process since
+ * the last time are added to its chip here, each second while anything changes.
  */
 #include "daemon/api/api.h"
 #include "daemon/api/follow.h"
@@ -11,14 +11,11 @@
 
 #define CHIPS 256 /* further ones are counted as unknown */
 
-/*
- * What is known of device time: how much, by how much that may be wrong, runs of which that is not
- * known.
- */
+/* Device time: its sum, by how much the sum may be wrong, and the runs with unknown error. */
 enum { BUSY_NS, BUSY_ERROR_NS, BUSY_UNBOUNDED, BUSY_MAX };
 _Static_assert((int)BUSY_MAX <= (int)TTMON_TT_DISPATCH_MAX, "a row has room for them");
 
-/* A figure that grows, as it was the last time. */
+/* A growing figure, as of the last time. */
 struct seen {
 	uint64_t key[3];
 	uint64_t value[TTMON_TT_DISPATCH_MAX];
@@ -110,7 +107,7 @@ static int by_key(const void *a, const void *b)
 	return memcmp(((const struct seen *)a)->key, ((const struct seen *)b)->key, sizeof(((struct seen *)0)->key));
 }
 
-/* Two lines of one key, an id that was given out again, are one figure. */
+/* Two rows with one key (a reused id) become one figure. */
 static void join(struct rows *r)
 {
 	size_t k = 0;
@@ -127,7 +124,7 @@ static void join(struct rows *r)
 	r->n = k;
 }
 
-/* now takes the place of last; what each line has gained goes to the chip it is of now. */
+/* Replaces last by now; the gain of each row is added to its present chip. */
 static void gain(struct ttmon_metrics_tt *t, struct rows *last, struct rows now,
 		 void (*add)(struct chip_sums *to, unsigned int i, uint64_t n))
 {
@@ -145,7 +142,7 @@ static void gain(struct ttmon_metrics_tt *t, struct rows *last, struct rows now,
 		for (unsigned int d = 0; d < TTMON_TT_DISPATCH_MAX; d++) {
 			uint64_t had = before ? before->value[d] : 0;
 
-			/* Less than before: one of several lines of the key has gone. */
+			/* The value fell: one of several rows with this key has gone. */
 			if (s->value[d] > had)
 				add(to, d, s->value[d] - had);
 		}

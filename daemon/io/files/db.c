@@ -3,10 +3,10 @@
  * db.c: the allocation database: the document around the tables of db_rows.c and db_tt.c.
  *
  * Runs in the cold thread or in a forked child (memory, write and rename; no thread, no log).
- * lib/os/outfile.h is how it gets its name; mode 0600: command lines and addresses of other people are
- * in it.
+ * lib/os/outfile.h creates and renames the file; mode 0600, since it contains command lines and
+ * addresses of other users.
  *
- * What is in it comes from the pipeline and the meta alone, nothing from this host or this moment: a
+ * Its content comes only from the pipeline and the meta, not from this host or the present time: a
  * replayed recording gives the same bytes anywhere.
  */
 #include "daemon/io/files/db.h"
@@ -50,7 +50,7 @@ static void write_head(struct ttmon_jsonw *w, const struct ttmon_ev_clock *c, co
 	ttmon_jsonw_close(w, '}');
 }
 
-/* Everything that can make the file incomplete, gathered once. */
+/* Everything that can make the file incomplete, collected once. */
 struct state {
 	struct ttmon_kernel_counts kernel;
 	struct ttmon_accounting acc;
@@ -172,7 +172,7 @@ static void write_completeness(struct ttmon_jsonw *w, const struct ttmon_history
 	ttmon_jsonw_close(w, '}');
 }
 
-/* Is all that is booked as pinned now still so? */
+/* True if all memory that counts as pinned certainly still is. */
 static bool pinned_known(const struct ttmon_history *h)
 {
 	for (size_t i = 0; i < ttmon_history_procs(h); i++)

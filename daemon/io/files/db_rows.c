@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * db_rows.c: the tables of the database, written row by row from the views of the history. Runs where
- * ttmon_db_write() runs. Memory does not grow with what is written, but for one copy of the error
+ * ttmon_db_write() runs. Memory does not grow with the document, except for one copy of the error
  * counts. Order is that of the history's indexes, so the same history gives the same bytes.
  *
  * The id of an allocation is "<site key, 16 hex digits>:<size>:<ordinal>@<process index>", unique in
- * the file. Who looks for the same allocation in another run compares site key, size and ordinal,
- * which are there as fields of their own; the process index counts processes in the order they were
- * seen and need not be the same there. Where no call site is known, "#<place in the order of
- * allocations>" follows: mappings grow and shrink, so that two can end up with the same size and
- * ordinal, and while the capture goes on the site of the newest allocations may not be known yet.
+ * the file. To find the same allocation in another run, compare site key, size and ordinal, which are
+ * also separate fields; the process index counts processes in order of appearance and may differ
+ * between runs. Where no call site is known, "#<place in the order of allocations>" follows: mappings
+ * grow and shrink, so that two can end up with the same size and ordinal, and while the capture goes
+ * on the site of the newest allocations may not be known yet.
  */
 #include "daemon/io/files/db_rows.h"
 
@@ -74,7 +74,7 @@ void ttmon_db_rows_transfers(struct ttmon_jsonw *w, const struct ttmon_xfer xfer
 	ttmon_jsonw_close(w, '}');
 }
 
-/* The square root, rounded up; by Newton's method, which comes from above. */
+/* The square root, rounded up; by Newton's method from above. */
 static uint64_t root_of(double v)
 {
 	double x = MAX(v, 1.0), next;
@@ -86,7 +86,7 @@ static uint64_t root_of(double v)
 	return x < 0x1p63 ? (uint64_t)x + (x > (double)(uint64_t)x) : 1ULL << 63;
 }
 
-/* What was told and what is thought to be missing, and the standard error of that. */
+/* The reported and the estimated missing copies, and the standard error of the estimate. */
 static void sampled_dir(struct ttmon_jsonw *w, uint64_t copies, uint64_t bytes, const struct ttmon_sampled *s,
 			bool at_least)
 {
@@ -179,7 +179,7 @@ static int error_cmp(const void *pa, const void *pb)
 	return (a->err > b->err) - (a->err < b->err);
 }
 
-/* Errors of one process out of the sorted list; returns where those of the next begin. */
+/* Errors of one process from the sorted list; returns the index of the next process's errors. */
 static size_t process_errors(struct ttmon_jsonw *w, const struct ttmon_error_count *errors, size_t i, size_t n,
 			     uint32_t proc)
 {
@@ -327,7 +327,7 @@ static void site_frames(struct ttmon_jsonw *w, const struct ttmon_history *h, co
 	ttmon_jsonw_close(w, ']');
 }
 
-/* How the frames were found and where they end; nothing where nobody has looked. */
+/* How the frames were found and why they end; nothing if no stack was resolved. */
 static void site_stack(struct ttmon_jsonw *w, const struct ttmon_history *h, const struct ttmon_site *s)
 {
 	const struct ttmon_object *o = s->end_object ? ttmon_history_object(h, s->end_object) : NULL;
@@ -404,7 +404,7 @@ void ttmon_db_rows_alloc_id(struct ttmon_jsonw *w, const char *key, const struct
 	n += ttmon_jsonw_decimal(id + n, a->ordinal);
 	id[n++] = '@';
 	n += ttmon_jsonw_decimal(id + n, a->proc);
-	/* A mapping changes its size, so the parts above may come twice. */
+	/* A mapping changes its size, so the parts above may occur twice. */
 	if (!a->site || a->method == TTMON_METHOD_MMAP) {
 		id[n++] = '#';
 		n += ttmon_jsonw_decimal(id + n, ttmon_alloc_seq(a));
@@ -413,7 +413,7 @@ void ttmon_db_rows_alloc_id(struct ttmon_jsonw *w, const char *key, const struct
 	ttmon_jsonw_key_name(w, key, id);
 }
 
-/* Buckets past the last one that holds something are left out. */
+/* Buckets after the last one that is not 0 are left out. */
 static size_t used(const uint32_t *copies, size_t n)
 {
 	while (n && !copies[n - 1])
@@ -453,12 +453,12 @@ void ttmon_db_rows_alloc_heat(struct ttmon_jsonw *w, const struct ttmon_alloc *a
 	}
 }
 
-/* Numbers of 20 digits, names of 16 letters: what is written of an allocation can be read again. */
+/* Numbers have 20 digits and names 16 letters at most: the text of an allocation can be read back. */
 #define EVENT_TEXT 120
 _Static_assert((uint64_t)TTMON_HISTORY_ROW_EVENTS *EVENT_TEXT + (1 << 20) <= TTMON_DB_MAX_ALLOC,
 	       "a row that cannot be read");
 
-/* The hot part: [t_rel_ns, kind, bytes, offset, mem, bits]. */
+/* An event: [t_rel_ns, kind, bytes, offset, mem, bits]. */
 void ttmon_db_rows_alloc_events(struct ttmon_jsonw *w, const struct ttmon_alloc *a, uint32_t skip)
 {
 	struct ttmon_aev ev = { 0 };

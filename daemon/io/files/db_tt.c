@@ -30,12 +30,12 @@ static const char *const dispatched_columns[] = { "pid",    "tid",  "ts_ns",	"ki
 static const char *const slot_columns[] = { "slot", "pid", "device", "chip", "dispatches", "busy_ns" };
 
 /*
- * Of runs, of dispatches and of slots: who reads a database has all of them in memory at once. A trace
+ * Limit for runs, dispatches and slots each: a reader of a database has them all in memory. A trace
  * file (--trace-out) has no such limit.
  */
 #define MAX_ROWS 250000
 
-/* A figure that is not known. */
+/* An unknown figure. */
 static const char *name_of(const char *const *names, size_t n, unsigned int i)
 {
 	return i < n ? names[i] : NULL;
@@ -43,11 +43,11 @@ static const char *name_of(const char *const *names, size_t n, unsigned int i)
 
 static uint64_t hertz(double ghz)
 {
-	/* Written so that a NaN is 0. */
+	/* Written so that a NaN gives 0. */
 	return ghz > 0 && ghz < 1e6 ? (uint64_t)(ghz * 1e9 + 0.5) : 0;
 }
 
-/* flags: of the process or chip. What is not known is null. */
+/* flags: of the process or chip. Unknown values are null. */
 static void bytes_by_type(struct ttmon_jsonw *w, const char *key, const uint64_t bytes[TTMON_TT_TYPES], uint32_t flags)
 {
 	ttmon_jsonw_key_open(w, key, '{');
@@ -107,7 +107,7 @@ static void write_devices(struct ttmon_jsonw *w, const struct ttmon_tt_view *v, 
 		ttmon_jsonw_key_name(w, "how", name_of(how_names, ARRAY_SIZE(how_names), u->how));
 		if (p->flags & TTMON_TT_F_DOUBT)
 			ttmon_jsonw_key_bool(w, "at_least", true);
-		/* What has ended holds nothing. */
+		/* An ended process holds nothing. */
 		bytes_by_type(w, "bytes", u->bytes, p->end_ns ? 0 : p->flags);
 		bytes_by_type(w, "peak", u->peak, p->flags);
 		ttmon_jsonw_key_num(w, "buffers", u->buffers);
@@ -224,7 +224,7 @@ static void write_clocks(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t)
 	ttmon_jsonw_close(w, ']');
 }
 
-/* "runs": {"columns": [...], "rows": [: the caller writes the rows and closes. */
+/* Writes "runs": {"columns": [...], "rows": [. The caller writes the rows and closes. */
 static void open_rows(struct ttmon_jsonw *w, const char *key, const char *const *columns, size_t n)
 {
 	ttmon_jsonw_key_open(w, key, '{');
@@ -334,7 +334,7 @@ static void write_slots(struct ttmon_jsonw *w, const struct ttmon_timeline *tl)
 	ttmon_jsonw_close(w, '}');
 }
 
-/* Kinds of dispatch of which not all are in the sums. */
+/* Kinds of dispatch that are not all in the sums. */
 static void write_unprobed(struct ttmon_jsonw *w, uint32_t kinds)
 {
 	ttmon_jsonw_key_open(w, "unprobed", '[');

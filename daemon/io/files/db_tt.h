@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * db_tt.h: everything of Tenstorrent that a run has seen, as tables, and the member "tenstorrent" of
- * the database made of them. For the trace file too.
+ * the database made from them. Also used by the trace file.
  */
 #ifndef TTMON_DB_TT_H
 #define TTMON_DB_TT_H
@@ -13,7 +13,7 @@
 
 struct ttmon_tt_tables {
 	struct ttmon_tt_view view; /* owned */
-	/* borrowed */
+	/* Borrowed. */
 	const struct ttmon_tt_dispatch_sum *sums;
 	size_t nr_sums;
 	const struct ttmon_tt_program *programs;
@@ -27,10 +27,10 @@ struct ttmon_tt_tables {
 /* Valid until the pipeline is fed. -ENOMEM. */
 int ttmon_tt_tables_init(struct ttmon_tt_tables *t, struct ttmon_pipeline *p) _must_check;
 void ttmon_tt_tables_fini(struct ttmon_tt_tables *t);
-/* Nothing of Tenstorrent was seen, not even a chip. */
+/* True if nothing of Tenstorrent was seen, not even a chip. */
 bool ttmon_tt_tables_empty(const struct ttmon_tt_tables *t);
 
-/* The member's key and its value, and a line break; nothing where the tables are empty. */
+/* Writes the member's key and value, and a line break; nothing if the tables are empty. */
 void ttmon_db_tt(struct ttmon_jsonw *w, const struct ttmon_tt_tables *t);
 
 #endif

@@ -4,17 +4,17 @@
  *
  * The hot thread calls _record and _advance and fills one buffer; a thread of this module compresses
  * and writes those that are full, and does all file I/O up to the END block. The two share the `full`
- * flag of each buffer, and whoever does not own a buffer does not look into it, and the order in which
- * buffers became full. Two buffers do while the thread keeps up; where traced programs leave it no CPU
- * others come into use, up to 16 of 4 MiB. When all are full the record is dropped and counted, the
- * hot thread never waits. A buffer is handed over when it is full or holds a second of the stream, so
- * that little is lost in a crash.
+ * flag of each buffer, which says which of them owns the buffer and may access it, and the order in
+ * which buffers became full. Two buffers are enough while the thread keeps up; where traced programs
+ * leave it no CPU, more are used, up to 16 of 4 MiB. When all are full the record is dropped and
+ * counted; the hot thread never waits. A buffer is handed over when it is full or holds a second of
+ * the stream, so that little is lost in a crash.
  *
- * The first write error is kept: what comes after it is counted as dropped, the file is cut back to
- * its last whole block and still gets its END block where that can be written. A file with an END
- * block gets its name; one without stays PATH.tmp.PID until the next recording of that path begins:
- * then the youngest of them becomes PATH.cut, and the others go. This module does not know what a
- * record means; reading is rec_read.c.
+ * The first write error is kept: later records count as dropped, the file is cut back to its last
+ * whole block and still gets its END block if that can be written. A file with an END block is renamed
+ * to PATH; one without stays PATH.tmp.PID until the next recording of that path begins: then the
+ * youngest of them becomes PATH.cut, and the others are removed. This module does not interpret
+ * records; rec_read.c reads them.
  */
 #include "daemon/io/files/rec.h"
 #include "lib/os/thread.h"
@@ -37,10 +37,10 @@
 #define NR_BUFS	      16u
 
 struct rec_buf {
-	uint8_t *data; /* made by the hot thread when it first needs it */
+	uint8_t *data; /* allocated by the hot thread when it is first needed */
 	size_t len;
 	uint64_t records;
-	atomic_bool full; /* true: the writer thread's, false: the hot thread's */
+	atomic_bool full; /* owner: true the writer thread, false the hot thread */
 };
 
 struct ttmon_rec_writer {
@@ -48,29 +48,30 @@ struct ttmon_rec_writer {
 	int fd;
 	pthread_t thread;
 	bool running;
-	sem_t work; /* one post for each full buffer; a post without a full buffer is the end */
+	sem_t work; /* one post for each full buffer; a post without a full buffer means the end */
 	struct rec_buf buf[NR_BUFS];
-	uint8_t order[NR_BUFS]; /* a ring: buffers as they became full; written before the post, read after the wait */
+	/* a ring: buffers in the order they became full; written before the post, read after the wait */
+	uint8_t order[NR_BUFS];
 
-	/* hot thread */
+	/* Used by the hot thread. */
 	unsigned int cur, handed;
-	uint64_t mono_flush_ns; /* watermark at which the current buffer goes out even if it is not full */
+	uint64_t mono_flush_ns; /* watermark at which the current buffer is handed over even if it is not full */
 	bool flush_set;
 	_Atomic uint64_t taken, refused, raw_bytes;
 
-	/* writer thread */
+	/* Used by the writer thread. */
 	uint8_t *comp;
 	size_t comp_size;
 	uint64_t end_ns;	     /* written by close before the last post */
 	_Atomic uint64_t file_bytes; /* end of the last whole block */
-	_Atomic uint64_t failed;     /* records taken that a write error cost */
-	_Atomic int error;	     /* first one, -errno */
+	_Atomic uint64_t failed;     /* records taken but not written because of a write error */
+	_Atomic int error;	     /* the first one, -errno */
 	bool ended;
 };
 
 /*
- * Counters with one writing thread: no locked instruction needed, readers see a value that was true
- * once.
+ * Counters with one writing thread need no locked instruction; readers see a value that was true at
+ * some time.
  */
 static void count(_Atomic uint64_t *c, uint64_t n)
 {
@@ -143,7 +144,7 @@ static void write_end(struct ttmon_rec_writer *w)
 	int err;
 
 	err = write_block(w, TTMON_REC_END, &end, sizeof(end));
-	/* A write that failed may have left part of a block behind the last whole one. */
+	/* A failed write may have left part of a block after the last whole one. */
 	if (ftruncate(w->fd, (off_t)value(&w->file_bytes)) && !err)
 		err = -errno;
 	w->ended = !err;
@@ -155,7 +156,7 @@ static void *writer_main(void *arg)
 	struct ttmon_rec_writer *w = arg;
 
 	/*
-	 * The programs that make the events take the CPUs that this needs to keep up with them. Refused: then
+	 * The traced programs take the CPUs that this thread needs to keep up with them. If refused, it runs
 	 * at ordinary priority.
 	 */
 	setpriority(PRIO_PROCESS, 0, WRITER_NICE);
@@ -194,7 +195,7 @@ static bool is_full(const struct rec_buf *b)
 	return atomic_load_explicit(&b->full, memory_order_acquire);
 }
 
-/* Nothing waits for the writer thread. */
+/* True if no buffer waits for the writer thread. */
 static bool writer_idle(const struct ttmon_rec_writer *w)
 {
 	for (unsigned int i = 0; i < NR_BUFS; i++)
@@ -203,7 +204,7 @@ static bool writer_idle(const struct ttmon_rec_writer *w)
 	return true;
 }
 
-/* The first one that is free, so that no more come into use than are needed. */
+/* The first free one, so that no more buffers are used than needed. */
 static bool take_buffer(struct ttmon_rec_writer *w)
 {
 	for (unsigned int i = 0; i < NR_BUFS; i++) {
@@ -221,7 +222,7 @@ static bool take_buffer(struct ttmon_rec_writer *w)
 	return false;
 }
 
-/* Room for n bytes in a buffer of ours, or NULL when the writer thread has all of them. */
+/* Room for n bytes in the hot thread's buffer, or NULL if the writer thread has all buffers. */
 static uint8_t *room(struct ttmon_rec_writer *w, size_t n)
 {
 	struct rec_buf *b = &w->buf[w->cur];
@@ -245,7 +246,10 @@ void ttmon_rec_writer_record(struct ttmon_rec_writer *w, const void *rec, size_t
 	uint32_t head = (uint32_t)size;
 	uint8_t *p = NULL;
 
-	/* The format has no entry for a record of another size; the pipeline counts it as malformed. */
+	/*
+	 * The format has no entry for a record of another size; the pipeline counts such a record as
+	 * malformed.
+	 */
 	if (size && size % 8 == 0 && size <= TTMON_RECORD_MAX && !atomic_load_explicit(&w->error, memory_order_relaxed))
 		p = room(w, sizeof(head) + size);
 	if (!p) {
@@ -263,7 +267,7 @@ void ttmon_rec_writer_advance(struct ttmon_rec_writer *w, uint64_t watermark_ns)
 {
 	uint8_t *p = room(w, ADVANCE_ENTRY);
 
-	/* A watermark that finds no room is no loss: the next one says more. */
+	/* A watermark without room is no loss: the next one includes it. */
 	if (!p)
 		return;
 	memset(p, 0, ADVANCE_ENTRY - sizeof(watermark_ns));
@@ -313,7 +317,7 @@ static void writer_free(struct ttmon_rec_writer *w)
 TTMON_FREEP(writer_freep, struct ttmon_rec_writer, writer_free);
 
 /*
- * Where a symbolic link leads, since rename() would replace the link. A device or a pipe must not be
+ * The target of a symbolic link, since rename() would replace the link. A device or a pipe must not be
  * replaced by a file.
  */
 static int real_target(const char *path, char **ret)
@@ -338,8 +342,8 @@ static int real_target(const char *path, char **ret)
 }
 
 /*
- * What runs that were killed have left of this path, which nobody writes any more: the youngest stays,
- * as PATH.cut.
+ * Files that killed runs left for this path, and that are no longer written: the youngest is kept as
+ * PATH.cut.
  */
 static void keep_youngest(const char *path)
 {
@@ -411,12 +415,12 @@ int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_wr
 		return -ENOMEM;
 
 	keep_youngest(w->path);
-	/* One that a crashed run with our pid left behind, as happens in a container. */
+	/* Removes one that a crashed run with our pid left behind, which happens in a container. */
 	unlink(w->tmp);
 	w->fd = open(w->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (w->fd < 0)
 		return -errno;
-	/* Whoever comes next knows by that that somebody writes it. */
+	/* The lock tells later runs that the file is being written. */
 	(void)!flock(w->fd, LOCK_EX | LOCK_NB);
 	memcpy(file.magic, TTMON_REC_MAGIC, sizeof(file.magic));
 	err = pwrite_all(w->fd, &file, sizeof(file), 0);
@@ -433,7 +437,7 @@ int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_wr
 	return 0;
 }
 
-/* The name is as durable as the file only once the directory is written. */
+/* The new name is durable only once the directory is written. */
 static int sync_dir_of(const char *path)
 {
 	_cleanup_free_ char *dir = strdup(path);
@@ -448,11 +452,11 @@ static int sync_dir_of(const char *path)
 	fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Some file systems cannot sync a directory: EINVAL, and then there is nothing to do. */
+	/* Some file systems cannot sync a directory: EINVAL, which is ignored. */
 	return fsync(fd) && errno != EINVAL ? -errno : 0;
 }
 
-/* The file is whole: under its name with it. */
+/* The complete file gets its name. */
 static int publish(const struct ttmon_rec_writer *w)
 {
 	if (fsync(w->fd) || rename(w->tmp, w->path))

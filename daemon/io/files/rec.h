@@ -2,9 +2,9 @@
 /*
  * rec.h (io): writing and reading the recording file, whose format is in <ttmon/rec.h>.
  *
- * The writer takes entries from the hot thread into one buffer and compresses and writes the full ones
- * in a thread of its own: the hot thread never waits. When 16 buffers of 4 MiB are full the record is
- * dropped and counted.
+ * The hot thread writes entries into a buffer; a thread of the writer compresses and writes full
+ * buffers, so that the hot thread never waits. When 16 buffers of 4 MiB are full the record is dropped
+ * and counted.
  */
 #ifndef TTMON_IO_REC_H
 #define TTMON_IO_REC_H
@@ -15,12 +15,12 @@
 
 struct ttmon_rec_writer;
 
-/* Create path.tmp.PID beside path; renamed by close. -errno, one line logged by the caller. */
+/* Creates path.tmp.PID beside path; close renames it. -errno; the caller logs one line. */
 int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_writer **ret) _must_check;
 void ttmon_rec_writer_record(struct ttmon_rec_writer *w, const void *rec, size_t size);
 void ttmon_rec_writer_advance(struct ttmon_rec_writer *w, uint64_t watermark_ns);
 /*
- * Flush, write the END block, fsync, rename. Frees w in any case. Returns the first error of the
+ * Flushes, writes the END block, fsyncs, renames. Always frees w. Returns the first error of the
  * writer (-ENOSPC...).
  */
 int ttmon_rec_writer_close(struct ttmon_rec_writer *w, uint64_t end_ns) _must_check;
@@ -32,21 +32,22 @@ void ttmon_rec_writer_stats(const struct ttmon_rec_writer *w, struct ttmon_rec_s
 struct ttmon_rec_reader;
 
 /*
- * Open and check the head. -EBADMSG: not a recording; -EPROTONOSUPPORT: another version or byte order.
+ * Opens and checks the head. -EBADMSG: not a recording; -EPROTONOSUPPORT: another version or byte
+ * order.
  */
 int ttmon_rec_reader_open(const char *path, struct ttmon_rec_reader **ret) _must_check;
 uint32_t ttmon_rec_reader_cpus(const struct ttmon_rec_reader *r);
-/* Where the entries of a recording go, in their order; record: aligned to 8, valid during the call. */
+/* Receives the entries of a recording in order; record: aligned to 8, valid during the call. */
 struct ttmon_rec_sink {
 	void (*record)(void *ctx, const void *rec, size_t size);
 	void (*advance)(void *ctx, uint64_t watermark_ns);
 	void *ctx;
 };
 /*
- * Tell what is next, up to and with the first watermark past until_ns (UINT64_MAX: all that there is).
- * 1: more is to come, call again; 0: complete, -ENODATA: cut off (all that was readable was told),
- * -EBADMSG: damaged in the middle (told up to there). *end_ns: time to finish with, after 1 the last
- * watermark. dropped: records missing in it, known at the end.
+ * Passes on the next entries, up to and including the first watermark past until_ns (UINT64_MAX: all).
+ * Returns 1: there is more, call again; 0: complete; -ENODATA: cut off (everything readable was passed
+ * on); -EBADMSG: damaged in the middle (passed on up to there). *end_ns: time to finish with, after 1
+ * the last watermark. dropped: records missing in it, known at the end.
  */
 int ttmon_rec_read(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *sink, uint64_t until_ns, uint64_t *end_ns,
 		   uint64_t *dropped) _must_check;

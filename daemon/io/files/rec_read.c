@@ -2,9 +2,9 @@
 /*
  * rec_read.c: reads the recording file (format: <ttmon/rec.h>) into a pipeline.
  *
- * Runs in the thread that calls it. The file is hostile input: nothing in it is believed before it is
- * checked, and memory is bounded by TTMON_REC_RAW_MAX whatever it says. Of what a record means this
- * module knows the time in its first eight bytes, the rest is for the decoder to judge.
+ * Runs in the thread that calls it. The file is untrusted: everything in it is checked before use, and
+ * memory is bounded by TTMON_REC_RAW_MAX whatever it contains. Of a record this module reads only the
+ * time in its first eight bytes; the decoder checks the rest.
  */
 #include "daemon/io/files/rec.h"
 
@@ -19,10 +19,10 @@ struct ttmon_rec_reader {
 	uint32_t nr_cpus;
 	uint8_t *comp, *raw;
 	size_t comp_size;
-	uint64_t records; /* fed */
-	uint64_t last_ns; /* of the last watermark, or of the last record while there was none */
+	uint64_t records; /* passed on */
+	uint64_t last_ns; /* of the last watermark, or of the last record before the first watermark */
 	bool watermark_seen;
-	size_t at, len;			    /* in raw: what is left of the block */
+	size_t at, len;			    /* in raw: the rest of the block */
 	uint64_t rec[TTMON_RECORD_MAX / 8]; /* a record, aligned */
 };
 
@@ -39,7 +39,7 @@ void ttmon_rec_reader_free(struct ttmon_rec_reader *r)
 
 TTMON_FREEP(reader_freep, struct ttmon_rec_reader, ttmon_rec_reader_free);
 
-/* n bytes, or -ENODATA with fewer in the file; *got says how many there were. */
+/* Reads n bytes; -ENODATA if the file has fewer; *got is their number. */
 static int read_full(int fd, void *data, size_t n, size_t *got)
 {
 	uint8_t *p = data;
@@ -100,7 +100,7 @@ uint32_t ttmon_rec_reader_cpus(const struct ttmon_rec_reader *r)
 	return r->nr_cpus;
 }
 
-/* The next block, checked and inflated into r->raw. */
+/* Checks the next block and inflates it into r->raw. */
 static int next_block(struct ttmon_rec_reader *r, struct ttmon_rec_block *head)
 {
 	uLongf raw_len;
@@ -127,7 +127,7 @@ static int next_block(struct ttmon_rec_reader *r, struct ttmon_rec_block *head)
 	return 0;
 }
 
-/* What is left of the block, up to and with the first watermark past until_ns. */
+/* Passes on the rest of the block, up to and including the first watermark past until_ns. */
 static int tell_block(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *sink, uint64_t until_ns)
 {
 	while (r->at < r->len) {
@@ -168,7 +168,7 @@ static int tell_block(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *s
 	return 0;
 }
 
-/* The totals must be those of what was read, and nothing may follow. */
+/* The totals must match what was read, and nothing may follow. */
 static int check_end(struct ttmon_rec_reader *r, struct ttmon_rec_end *end)
 {
 	uint8_t byte;
@@ -206,7 +206,10 @@ int ttmon_rec_read(struct ttmon_rec_reader *r, const struct ttmon_rec_sink *sink
 			break;
 		}
 	}
-	/* What could be told has been, also after -ENODATA and -EBADMSG: it needs an end in any case. */
+	/*
+	 * Everything readable was passed on, also after -ENODATA and -EBADMSG: the stream needs an end in any
+	 * case.
+	 */
 	*end_ns = err ? r->last_ns : end.end_ns;
 	*dropped = err ? 0 : end.dropped;
 	return err;

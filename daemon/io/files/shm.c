@@ -2,13 +2,14 @@
 /*
  * shm.c: writer of the segment (layout and protocol: <ttmon/shm.h>).
  *
- * Everybody may write to /dev/shm. So nothing is created under the name itself: a new file beside it
- * gets its pages (all of them: a writer or reader of a full file system must not get SIGBUS), owner,
- * mode and head, and only then the name, and renameat2(NOREPLACE) fails where something is. What is
- * there is taken over if it is a segment of ours whose daemon is gone; it is never written to but for
- * one word, which tells its readers that it has ended, with pwrite(): whoever maps it keeps it.
+ * Every user may write to /dev/shm. So the file is not created under its name: a new file beside it
+ * gets its pages (all of them: a writer or reader on a full file system must not get SIGBUS), owner,
+ * mode and head, and only then the name; renameat2(NOREPLACE) fails if the name is taken. An existing
+ * file is replaced if it is a segment of ours whose daemon is gone. It is not written, except for one
+ * word, by pwrite(), which tells its readers that it has ended; processes that map it keep their
+ * mapping.
  *
- * Between the look at an old segment and the rename over it another daemon could take it over too. Two
+ * Between the check of an old segment and the rename over it another daemon could replace it too. Two
  * daemons that start at once do not get that far: the socket is locked (io/http/usock.c), and the
  * loser's readers see that it ends.
  */
@@ -30,13 +31,13 @@
 #define MAX_SLOTS 65536u
 #define MAX_ROWS  65536u
 #define MAX_SIZE  (1ull << 30)
-#define LINE	  64u /* of the caches: a prefetch for each */
+#define LINE	  64u /* bytes of a cache line: one prefetch each */
 
 struct ttmon_shm {
 	char *path;
 	uint64_t *map;
 	uint64_t size;
-	struct ttmon_shm_head head; /* as it was made */
+	struct ttmon_shm_head head; /* as it was created */
 	dev_t dev;
 	ino_t ino;
 	uint64_t published;
@@ -51,7 +52,7 @@ static void cold_store(struct ttmon_shm *s, size_t offset, uint64_t value)
 
 /* ---- hot thread ---- */
 
-/* Words that a reader may be reading: never memcpy, which may store a word in parts. */
+/* Words that a reader may be reading: memcpy must not be used, since it may store a word in parts. */
 static void put_words(uint64_t *to, const void *from, size_t bytes)
 {
 #pragma GCC unroll 8
@@ -79,7 +80,7 @@ static void add_row(struct ttmon_slot_row *sum, const struct ttmon_slot_row *row
 	sum->switches += row->switches;
 }
 
-/* More rows than there is room for: the first ones, idle (the last), and the sum of all others. */
+/* More rows than room: writes the first ones, idle (the last), and the sum of all others. */
 static void put_cut(uint64_t *to, const struct ttmon_slot_row *rows, size_t n, size_t room)
 {
 	struct ttmon_slot_row other = { .cls = TTMON_ROW_OTHER };
@@ -98,8 +99,8 @@ static void put_cut(uint64_t *to, const struct ttmon_slot_row *rows, size_t n, s
 }
 
 /*
- * The lines of the entry that is written next, if it is as long as this one: they are fetched
- * while the next slot is made.
+ * Prefetches the lines of the entry that is written next, assuming the same length, while the next
+ * slot is made.
  */
 static void fetch_next(const struct ttmon_shm *s, size_t bytes)
 {
@@ -148,7 +149,7 @@ static void boot_id(char *buf, size_t n)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Is its writer alive? (In another pid namespace over the same /dev/shm it looks dead.) */
+/* True if its writer is alive. (From another pid namespace over the same /dev/shm it looks dead.) */
 static bool writer_lives(const struct ttmon_shm_head *old, const struct ttmon_shm_head *own)
 {
 	return old->state != TTMON_SHM_ENDED && memcmp(old->boot_id, own->boot_id, sizeof(own->boot_id)) == 0 &&
@@ -156,8 +157,8 @@ static bool writer_lives(const struct ttmon_shm_head *old, const struct ttmon_sh
 }
 
 /*
- * What lies under the name: 0: nothing, or a segment that may be replaced (*st: which), and its
- * readers have been told.
+ * Checks what has the name. 0: nothing, or a segment that may be replaced (*st: which one), and its
+ * readers were notified.
  */
 static int look_at_old(const char *path, const struct ttmon_shm_head *own, struct stat *st, char *why, size_t n)
 {
@@ -216,7 +217,7 @@ static int make_head(struct ttmon_shm *s, const struct ttmon_shm_cfg *cfg)
 	};
 	if (h->entries > MAX_SLOTS || h->rows > MAX_ROWS)
 		return -EINVAL;
-	/* Whole cache lines: the writer and a reader are never in one for different slots. */
+	/* Rounded up to whole cache lines: the writer and a reader never share one for different slots. */
 	h->entry_size = ROUND_UP(8 + h->slot_size + h->rows * h->row_size, 64u);
 	h->size = h->head_size + (uint64_t)h->entries * h->entry_size;
 	h->pid_start = ttmon_proc_start(h->pid);
@@ -225,7 +226,7 @@ static int make_head(struct ttmon_shm *s, const struct ttmon_shm_cfg *cfg)
 	return h->size > MAX_SIZE ? -EINVAL : 0;
 }
 
-/* The pages, the head, who may read. */
+/* Allocates the pages, writes the head, sets owner and mode. */
 static int fill(struct ttmon_shm *s, int fd, const char *group)
 {
 	gid_t gid = find_group(group);
@@ -235,7 +236,7 @@ static int fill(struct ttmon_shm *s, int fd, const char *group)
 
 	if ((gid != (gid_t)-1 && fchown(fd, (uid_t)-1, gid)) || fchmod(fd, gid == (gid_t)-1 ? 0600 : 0640))
 		return -errno;
-	/* ftruncate() alone would make a hole: the first store into it on a full file system is a SIGBUS. */
+	/* ftruncate() alone would make a hole: on a full file system the first store into it is a SIGBUS. */
 	do {
 		err = posix_fallocate(fd, 0, (off_t)s->head.size);
 	} while (err == EINTR);
@@ -254,7 +255,7 @@ static int fill(struct ttmon_shm *s, int fd, const char *group)
 	return 0;
 }
 
-/* tmp gets the name. */
+/* Renames tmp to the segment's name. */
 static int take_name(struct ttmon_shm *s, const char *tmp, char *why, size_t n)
 {
 	struct stat old = { .st_ino = 0 }, now;
@@ -281,7 +282,7 @@ static int make_file(struct ttmon_shm *s, const struct ttmon_shm_cfg *cfg, char 
 
 	if ((size_t)snprintf(tmp, sizeof(tmp), "%s/.%s.%d", root, NAME, (int)getpid()) >= sizeof(tmp))
 		return -ENAMETOOLONG;
-	/* One that a killed ttmond of our number left. */
+	/* Removes the file of a killed ttmond with our pid. */
 	unlink(tmp);
 	fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -330,7 +331,7 @@ void ttmon_shm_free(struct ttmon_shm *s)
 	if (!s)
 		return;
 	SET(s, state, TTMON_SHM_ENDED);
-	/* Unless somebody has put another one there. */
+	/* Unless another process has put a file there. */
 	if (!lstat(s->path, &st) && st.st_dev == s->dev && st.st_ino == s->ino)
 		unlink(s->path);
 	munmap(s->map, s->size);

@@ -4,12 +4,11 @@
  *
  * Between the hot thread and the writer's own thread lies a ring of 8 MiB with one producer and one
  * consumer: no lock, and the hot thread makes no system call but, when the ring gets half full, one
- * sem_post(). Slots wait there as they are; the writer looks 10 times a second, codes, and writes a
- * block each second or 64 KiB. A slot that finds no room is counted, and the next one in the file says
- * so.
+ * sem_post(). Slots wait there uncoded; the writer wakes 10 times a second, encodes, and writes a
+ * block each second or 64 KiB. A slot without room is counted, and the next one in the file says so.
  *
- * The first error of a write is kept and told by close. What comes after it is counted as dropped; a
- * plain file is cut back to its last whole block, and gets its end if there is room for that.
+ * The first write error is kept and returned by close. Later slots count as dropped; a plain file is
+ * cut back to its last whole block, and gets its end if there is room for that.
  */
 #include "daemon/io/files/slotfile.h"
 
@@ -30,11 +29,11 @@
 #define RING	   (8u << 20) /* a power of two */
 #define LOOK_NS	   (100 * NSEC_PER_MS)
 #define BLOCK_NS   NSEC_PER_SEC
-#define TURN	   16 /* slots, some 0.1 ms: then others of the same priority, the hot thread, have their turn */
+#define TURN	   16 /* slots, some 0.1 ms: then threads of the same priority, such as the hot thread, get the CPU */
 #define THREAD	   "ttmon-slots"
 #define GZIP_LEVEL "4"
 
-/* In the ring; slot.nr_rows rows follow. */
+/* An entry of the ring; slot.nr_rows rows follow. */
 struct waiting {
 	struct ttmon_slot slot;
 	uint64_t missed;
@@ -42,31 +41,31 @@ struct waiting {
 
 struct ttmon_slotfile {
 	uint8_t *ring;
-	_Atomic uint64_t head, tail; /* bytes put by the hot thread, taken by the writer */
+	_Atomic uint64_t head, tail; /* bytes written by the hot thread, read by the writer */
 	sem_t work;
 	atomic_bool stop;
 	pthread_t thread;
 
-	/* hot thread */
-	uint64_t missed; /* since the last slot that found room */
+	/* Used by the hot thread. */
+	uint64_t missed; /* since the last slot that had room */
 	bool poked;
 	_Atomic uint64_t refused, raw_bytes;
 
-	/* writer */
-	int fd; /* plain */
+	/* Used by the writer. */
+	int fd; /* uncompressed output */
 	gzFile gz;
 	bool regular;
 	struct ttmon_slots_enc *enc;
 	struct ttmon_slot_row *rows;
 	size_t cap_rows;
-	uint64_t block_ns;		   /* when its first slot was put into it */
-	uint64_t block_slots, block_rows;  /* of the block */
+	uint64_t block_ns;		   /* when its first slot was added */
+	uint64_t block_slots, block_rows;  /* in the current block */
 	_Atomic uint64_t slots, rows_done; /* in the file */
 	_Atomic uint64_t failed, file_bytes;
-	_Atomic int err; /* first one, -errno */
+	_Atomic int err; /* the first one, -errno */
 };
 
-/* Counters with one writing thread: no locked instruction needed. */
+/* Counters with one writing thread need no locked instruction. */
 static void count(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
@@ -140,7 +139,7 @@ static int write_plain(struct ttmon_slotfile *f, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* Until zlib has given everything out: a reader of the growing file sees it. */
+/* Flushes zlib, so that a reader of the growing file sees the block. */
 static int write_gz(struct ttmon_slotfile *f, const uint8_t *p, size_t n)
 {
 	z_off_t at;
@@ -163,7 +162,7 @@ static int write_bytes(struct ttmon_slotfile *f, const uint8_t *p, size_t n)
 	err = write_plain(f, p, n);
 	if (!err)
 		count(&f->file_bytes, n);
-	/* Part of a block may be behind the last whole one. */
+	/* Part of a block may follow the last whole one. */
 	else if (f->regular && (ftruncate(f->fd, (off_t)value(&f->file_bytes)) || lseek(f->fd, 0, SEEK_END) < 0))
 		f->regular = false;
 	return err;
@@ -248,7 +247,7 @@ static void write_end(struct ttmon_slotfile *f)
 					     .dropped = value(&f->refused) + value(&f->failed) };
 	uint8_t buf[TTMON_SLOTS_END_MAX];
 
-	/* Compressed, what was written last may be half of anything. */
+	/* In a compressed file, the last write may be incomplete at any point. */
 	if (atomic_load(&f->err) && !f->regular)
 		return;
 	latch(f, write_bytes(f, buf, ttmon_slots_enc_end(&end, buf)));
@@ -266,7 +265,7 @@ static void *writer_main(void *arg)
 {
 	struct ttmon_slotfile *f = arg;
 
-	/* The programs that fill the slots take the CPUs that this needs to keep up. */
+	/* The traced programs take the CPUs that this thread needs to keep up. */
 	(void)ttmon_thread_soon();
 	for (;;) {
 		bool stop = atomic_load(&f->stop);
@@ -310,7 +309,7 @@ static int open_file(struct ttmon_slotfile *f, const char *path)
 	struct stat st;
 	int flags;
 
-	/* Not to hang at a pipe that nobody reads: that is ENXIO. */
+	/* O_NONBLOCK: a pipe without a reader gives ENXIO instead of blocking. */
 	f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (f->fd < 0 || fstat(f->fd, &st))
 		return -errno;
@@ -393,7 +392,7 @@ int ttmon_slotfile_close(struct ttmon_slotfile *f)
 			latch(f, errno ? -errno : -EIO);
 		f->gz = NULL;
 	} else {
-		/* Some file systems tell of a full disk only here. */
+		/* Some file systems report a full disk only here. */
 		if (f->regular && fsync(f->fd))
 			latch(f, -errno);
 		if (close(TAKE_FD(f->fd)))

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * traceev.c: the document of a trace file, its processes, allocations, counters and transfers;
- * traceev_tt.c has calls and runs.
+ * traceev_tt.c writes calls and runs.
  *
  * Names: a process is named right before its first event, so that those without one are not in the
  * file. Two processes that had one pid one after the other are two in the file: the later one gets an
- * assumed pid, and its name says so.
+ * invented pid, and its name says so.
  *
- * Counters: allocations come in the order in which they were made, so what ends before the next one
- * begins is taken off a heap of those that are live. One that comes late counts from where the
- * counters are, which never go back in time.
+ * Counters: allocations come in the order in which they were made, so those that end before the next
+ * one begins are taken from a heap of the live ones. A late allocation counts from the present
+ * position of the counters, which never go back in time.
  */
 #include "daemon/io/files/traceev.h"
 
@@ -150,7 +150,7 @@ bool ttmon_traceev_pid_of(struct ttmon_traceev *t, uint32_t tgid, uint64_t ns, u
 	size_t lo = TTMON_SEARCH((size_t)0, t->head.nr_procs, i,
 				 b[i].tgid < tgid || (b[i].tgid == tgid && b[i].from_ns <= ns));
 
-	/* The last one that began before ns; else the first of that pid. */
+	/* The last one that began before ns; else the first with that pid. */
 	if (lo && t->by_tgid[lo - 1].tgid == tgid)
 		lo--;
 	else if (lo >= t->head.nr_procs || t->by_tgid[lo].tgid != tgid) {
@@ -263,7 +263,7 @@ static int push_end(struct ttmon_traceev *t, const struct ttmon_traceev_end *e)
 	return 0;
 }
 
-/* What ends up to then. */
+/* Counts the allocations that end up to then. */
 static void count_to(struct ttmon_traceev *t, uint64_t ns)
 {
 	while (t->nr_heap && t->heap[0].ns <= ns) {
@@ -297,7 +297,7 @@ static int count_alloc(struct ttmon_traceev *t, const struct ttmon_traceev_alloc
 	return a->live ? 0 : push_end(t, &e);
 }
 
-/* A last sample, so that the lines reach the end of the picture. */
+/* A last sample, so that the lines reach the end of the drawing. */
 static void count_end(struct ttmon_traceev *t)
 {
 	count_to(t, UINT64_MAX);
@@ -324,7 +324,7 @@ void ttmon_traceev_put_alloc(struct ttmon_traceev *t, const struct ttmon_traceev
 		return;
 	}
 	pid = ttmon_traceev_get_pid(t, a->proc);
-	/* Both or none: a begin without an end is drawn for ever. */
+	/* Both or neither: a begin without an end is drawn without end. */
 	if (t->head.max_events && t->head.max_events - t->events < 2) {
 		t->over++;
 		return;
@@ -574,7 +574,7 @@ int ttmon_traceev_finish(struct ttmon_traceev *t, const struct ttmon_traceev_mis
 	count_end(t);
 	complete = !sum_missing(missing) && !missing->cut && !t->over && !t->strays;
 	if (!complete) {
-		/* Whatever the limit of events is. */
+		/* Written regardless of the limit of events. */
 		t->head.max_events = 0;
 		(void)!ttmon_traceev_open(t, 'i', "ttmon", "incomplete", TTMON_TRACE_PID_TTMON, 0, t->head.end_ns);
 		write_missing(t, missing, "args");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * traceev_tt.c: what has a length: calls on their threads, programs on their chips; and dispatches.
+ * traceev_tt.c: events with a length: calls on their threads, programs on their chips; and dispatches.
  *
  * Slices of a track must nest. Calls of a thread do by nature (a copy inside the program's own
  * allocator); one that does not, because a call in between never returned, is drawn beside the track
  * (b, e). Runs of a chip follow one another or overlap (two queues, two processes, the error of a
- * clock): they are laid on up to MAX_LANES tracks, and what finds no place there is drawn beside them
- * too. A gap of 2 ns is kept between slices: viewers compute with doubles of microseconds and may
+ * clock): they are drawn on up to MAX_LANES tracks, and runs without a free track are drawn beside
+ * them. A gap of 2 ns is kept between slices: viewers compute with doubles of microseconds and may
  * round two ends apart by one each.
  */
 #include "daemon/core/stream/decode.h"
@@ -17,7 +17,7 @@
 #define MAX_LANES 16
 #define MAX_NEST  8
 #define GAP_NS	  2
-/* A run that ends later, or begins earlier, than the trace by more than this is not a time. */
+/* A run that ends later, or begins earlier, than the trace by more than this has no valid time. */
 #define SLACK_NS (10 * NSEC_PER_SEC)
 
 static const char *const arch_names[TTMON_TT_ARCH_MAX] = { "chip", "grayskull", "wormhole", "blackhole" };
@@ -89,7 +89,7 @@ void ttmon_traceev_programs(struct ttmon_traceev *t, const struct ttmon_tt_progr
 		qsort(t->programs, n, sizeof(t->programs[0]), by_program);
 }
 
-/* Ids are used again: of several programs with that id the last one that had begun to run by then. */
+/* Ids are reused: of several programs with that id, the last one that had begun to run by then. */
 static const char *kernels_of(const struct ttmon_traceev *t, const struct ttmon_tt_run *r)
 {
 	const struct ttmon_tt_program key = { .tgid = r->tgid, .logical = r->logical, .program = r->program };
@@ -107,7 +107,7 @@ static const char *kernels_of(const struct ttmon_traceev *t, const struct ttmon_
 	return lo && !program_cmp(t->programs[lo - 1], &key) ? t->programs[lo - 1]->kernels : NULL;
 }
 
-/* A track is a chip, or where that is not known, a device of a process. */
+/* A track is a chip or, if the chip is unknown, a device of a process. */
 static uint64_t track_of(const struct ttmon_tt_run *r)
 {
 	return r->chip ? r->chip : (uint64_t)1 << 63 | (uint64_t)r->tgid << 31 | (r->logical & 0x7fffffff);
@@ -135,8 +135,8 @@ static int by_track(const void *pa, const void *pb)
 }
 
 /*
- * "reader_unary + 2" out of "a/reader_unary.cpp, b/x.cpp, c/y.cpp"; "program 7" where nothing is
- * known.
+ * "reader_unary + 2" for "a/reader_unary.cpp, b/x.cpp, c/y.cpp"; "program 7" if the kernels are
+ * unknown.
  */
 static void run_name(const char *kernels, uint32_t program, char *buf, size_t n)
 {
@@ -172,7 +172,7 @@ static void run_args(struct ttmon_traceev *t, const struct ttmon_tt_run *r, cons
 	ttmon_traceev_num(t, "pid", r->tgid);
 	ttmon_traceev_num(t, "device", r->logical);
 	ttmon_traceev_str(t, "clock", ttmon_clock_name(r->clock));
-	/* An envelope: anywhere between being enqueued and being reported. */
+	/* An envelope: the run was at some time between its enqueue and its report. */
 	if (r->error_ns != UINT64_MAX)
 		ttmon_traceev_num(t, "error_ns", r->error_ns);
 	ttmon_traceev_time(t, "start_cycles", r->start_cycles);
@@ -206,7 +206,7 @@ static void write_run(struct ttmon_traceev *t, const struct ttmon_tt_run *r, uin
 		ttmon_traceev_dur(t, r->end_ns - r->start_ns);
 	run_args(t, r, kernels);
 	if (ok && beside) {
-		/* The limit counts it as one: the end must follow. */
+		/* The limit counts the pair as one: the end must follow. */
 		uint64_t max = t->head.max_events;
 
 		t->head.max_events = 0;
@@ -221,7 +221,7 @@ static void write_run(struct ttmon_traceev *t, const struct ttmon_tt_run *r, uin
 struct lanes {
 	uint64_t end[MAX_LANES];
 	unsigned int n;
-	uint32_t tid; /* of the first one */
+	uint32_t tid; /* of the first lane */
 };
 
 static void name_lane(struct ttmon_traceev *t, const struct ttmon_tt_run *r, const struct lanes *l)
@@ -238,7 +238,7 @@ static void name_lane(struct ttmon_traceev *t, const struct ttmon_tt_run *r, con
 	ttmon_traceev_name(t, "thread_name", TTMON_TRACE_PID_TT, l->tid + l->n, l->n ? full : name);
 }
 
-/* The first lane that is free then; MAX_LANES: none. */
+/* The first lane that is free at that time; MAX_LANES: none. */
 static unsigned int lane_for(struct ttmon_traceev *t, struct lanes *l, const struct ttmon_tt_run *r)
 {
 	unsigned int i;
@@ -303,7 +303,7 @@ void ttmon_traceev_dispatched(struct ttmon_traceev *t, const struct ttmon_tt_dis
 	if (d->what)
 		ttmon_traceev_addr(t, "what", d->what);
 	ttmon_jsonw_key_bool(&t->w, "blocking", d->blocking);
-	/* More than one: those before were told in sums only. */
+	/* More than one: the ones before were reported in sums only. */
 	ttmon_traceev_num(t, "count", d->count);
 	ttmon_traceev_close(t);
 }
@@ -321,15 +321,13 @@ static int by_thread(const void *pa, const void *pb)
 		return a->tid < b->tid ? -1 : 1;
 	if (a->entry_ns != b->entry_ns)
 		return a->entry_ns < b->entry_ns ? -1 : 1;
-	/* The outer one first. */
+	/* The outer call first. */
 	if (a->end_ns != b->end_ns)
 		return a->end_ns > b->end_ns ? -1 : 1;
 	return (a->fn > b->fn) - (a->fn < b->fn);
 }
 
-/*
- * 'X' where it fits into what is open, 'i' where it has no length, 'b' where it cuts into another one.
- */
+/* 'X' if it nests in the open slices, 'i' if it has no length, 'b' if it overlaps another one. */
 static char form_of(const struct ttmon_timeline_call *c, uint64_t open[MAX_NEST], unsigned int *depth)
 {
 	if (c->end_ns <= c->entry_ns)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tracefile.c: from the views of a pipeline to the events of a trace file. Cold thread, or a forked
- * child: memory and write, no thread, no log. What is in it comes from the pipeline and the input
- * alone: a replay gives the same bytes.
+ * tracefile.c: writes the views of a pipeline as events of a trace file. Cold thread, or a forked
+ * child: it starts no thread and logs nothing. The content depends only on the pipeline and the input:
+ * a replay gives the same bytes.
  */
 #include "daemon/io/files/tracefile.h"
 
@@ -25,7 +25,7 @@ struct source {
 	const struct ttmon_trace_in *in;
 	const struct ttmon_history *h;
 	struct ttmon_tt_tables tt;
-	char comm[TTMON_COMM_LEN + 1]; /* of the process asked for last */
+	char comm[TTMON_COMM_LEN + 1]; /* of the process requested last */
 };
 
 static void source_fini(struct source *s)
@@ -56,7 +56,7 @@ static int source_init(struct source *s, const struct ttmon_trace_in *in)
 	return 0;
 }
 
-/* The function that asked for it: the innermost frame with a name. */
+/* The function that allocated it: the innermost frame with a name. */
 static const char *site_name(const struct ttmon_history *h, uint32_t site, uint64_t *delta)
 {
 	const struct ttmon_site *s = site ? ttmon_history_site(h, site) : NULL;
@@ -127,7 +127,7 @@ static void write_checkpoints(struct ttmon_traceev *t, const struct ttmon_histor
 		ttmon_traceev_checkpoint(t, &c[i]);
 }
 
-/* What began after the end, or was over before the beginning, is missing nowhere. */
+/* A gap that began after the end, or was over before the beginning, does not matter. */
 static uint64_t write_gaps(struct ttmon_traceev *t, const struct ttmon_know *k, const struct ttmon_traceev_head *head)
 {
 	const struct ttmon_gap *gaps;
@@ -200,7 +200,7 @@ static int write_fd(int fd, bool gzip, void *ctx)
 	for (size_t i = 0; i < s.tt.view.nr_chips; i++)
 		ttmon_traceev_chip(t, &s.tt.view.chips[i].fact);
 	ttmon_traceev_programs(t, s.tt.programs, s.tt.nr_programs);
-	/* What is bounded first: with a limit it is the long list of allocations that is cut. */
+	/* Bounded lists first: a limit then cuts the long list of allocations. */
 	err = write_timeline(t, s.tt.timeline);
 	if (err)
 		return err;
