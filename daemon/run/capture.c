@@ -22,8 +22,12 @@
 
 #define MMAP2_PAGES  64
 #define FINAL_ROUNDS 16
-#define START_MS     5000 /* what is there is probed before "tracing" is said; what takes long is not waited for */
-#define ANSWER_MS    2000
+/*
+ * objects mapped at the start are probed before "tracing" is logged, but slow ones are not waited for
+ * longer
+ */
+#define START_MS  5000
+#define ANSWER_MS 2000
 
 /* ---- set-up ---- */
 
@@ -37,7 +41,7 @@ static bool with_mmap(const struct ttmon_daemon *c)
 	return !c->opts->no_mmap && (!all_processes(c) || c->opts->trace_mmap);
 }
 
-/* A service that may not have the tracepoints of system calls now begins with them switched off. */
+/* A service that has no access to the tracepoints of system calls begins with them off. */
 static void without_tracefs(struct ttmon_daemon *c)
 {
 	_cleanup_close_ int fd = -1;
@@ -84,7 +88,7 @@ static int make_bpf(struct ttmon_daemon *c, const struct ttmon_bpf_cfg *cfg)
 	return err;
 }
 
-/* Families that are on now, and will be until a FAMILY fact says otherwise. */
+/* Families that are on now, until a FAMILY fact says otherwise. */
 static uint32_t families_on(const struct ttmon_daemon *c)
 {
 	uint32_t on = 0;
@@ -92,13 +96,13 @@ static uint32_t families_on(const struct ttmon_daemon *c)
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
 		if (ttmon_bpf_gate(c->bpf, i) == TTMON_FAMILY_ON)
 			on |= 1u << i;
-	/* Its programs are there, and attached to nothing. */
+	/* Its programs are loaded, but attached to nothing. */
 	if (c->opts->tt_dispatch == TTMON_TT_DISPATCH_OFF)
 		on &= ~TTMON_FAMILY_BIT(DISPATCH);
 	return on;
 }
 
-/* What the hot thread does with a fact, while there is none yet. */
+/* Takes facts until there is a hot thread. */
 static void feed_first(void *ctx, const void *rec, size_t size)
 {
 	struct ttmon_daemon *c = ctx;
@@ -149,7 +153,7 @@ static int make_pipeline(struct ttmon_daemon *c)
 	hot.nr_parts = c->nr_parts;
 	for (size_t i = 0; i < c->nr_parts; i++)
 		hot.parts[i] = &c->parts[i]->hot;
-	/* Before the first slot closes: it has to say which families are on. */
+	/* Must come before the first slot closes, since it says which families are on. */
 	ttmon_fact_clock(
 		feed_first, c, cfg.nr_cpus, c->mode,
 		(with_mmap(c) && ttmon_bpf_gate(c->bpf, TTMON_FAMILY_MMAP) == TTMON_FAMILY_ON ? TTMON_OPT_MMAP : 0) |
@@ -172,10 +176,11 @@ static void fact_of_objects(void *ctx, const void *rec, size_t size)
 			c->parts[i]->fact(c->state[i], rec, size);
 }
 
-/* ---- helpers: what opens and reads files of other people ---- */
+/* ---- helpers: processes that open and read files of other users ---- */
 
 /*
- * In each helper. Root's own files and folders, and other people's; nothing that changes any of them.
+ * Runs in each helper: keeps the rights to read files and folders of root and of other users, but not
+ * to change any.
  */
 static void begin_helper(void)
 {
@@ -201,7 +206,7 @@ static int make_helpers(struct ttmon_daemon *c)
 	struct ttmon_helpers_cfg cfg = { .fns = fns, .nr_fns = ARRAY_SIZE(fns), .ctx = &jobs, .begin = begin_helper };
 	int err;
 
-	/* The command line is written over in the helpers. */
+	/* Copied, since helpers overwrite the command line. */
 	for (size_t i = 0; i < c->opts->nr_ahead; i++) {
 		ahead[i] = strdup(c->opts->ahead[i]);
 		if (!ahead[i])
@@ -262,8 +267,8 @@ static int add_child(void *ctx, uint32_t tgid)
 }
 
 /*
- * Targets of --pid: known to the kernel first, then the switch, then what they have mapped: nothing
- * falls in between.
+ * Targets of --pid: first the kernel knows them, then tracing is switched on, then their mappings are
+ * read, so that no event is missed in between.
  */
 static int start_pids(struct ttmon_daemon *c)
 {
@@ -324,8 +329,8 @@ static void say_tracing(struct ttmon_daemon *c)
 	size_t objects, attached, single;
 
 	if (ttmon_bpf_legacy(c->bpf))
-		log_info(
-			"no uprobe_multi links here (Linux 6.6 has them): probes go in by tracefs, and take 0.1 s each program to go out");
+		log_info("no uprobe_multi links here (Linux 6.6 has them): probes go in by tracefs, and take 0.1 s "
+			 "each program to go out");
 	ttmon_discover_counts(c->discover, &objects, &attached, &single);
 	if (c->mode == TTMON_CAPTURE_COMMAND)
 		log_info("tracing %s (process %d)", c->opts->cmd[0], c->child);
@@ -340,7 +345,7 @@ static void say_tracing(struct ttmon_daemon *c)
 
 /* ---- the end ---- */
 
-/* The history's last questions, answered in this thread now that the hot one is gone. */
+/* Answers the last requests of the history in this thread, now that the hot thread is gone. */
 static void answer_all(struct ttmon_daemon *c)
 {
 	struct ttmon_history *h = ttmon_pipeline_history(c->pipeline);
@@ -413,7 +418,7 @@ static int finish(struct ttmon_daemon *c)
 	return err;
 }
 
-/* A path that cannot be written is said before the program has run for hours, not after. */
+/* A path that cannot be written is reported before the program has run for hours, not after. */
 static int check_output(const char *path)
 {
 	_cleanup_free_ char *copy = path ? strdup(path) : NULL;
@@ -440,16 +445,18 @@ static int set_up(struct ttmon_daemon *c)
 		err = check_output(c->opts->slots_out);
 	if (!err)
 		err = check_output(c->opts->memtrace_out);
-	/* Before anything is opened that it must not hold. Without it the end takes longer. */
+	/*
+	 * Started before anything is opened that it must not hold. Without it the end of the run takes longer.
+	 */
 	if (!err && c->mode == TTMON_CAPTURE_COMMAND && ttmon_closer_start(&c->closer))
 		log_debug("cannot start a process that closes links");
 	if (!err)
 		err = make_helpers(c);
-	/* Parts first: CMD has this process's environment. */
+	/* Parts first: CMD inherits this process's environment. */
 	if (!err)
 		err = ttmon_parts_configure(c, &bpf);
 	if (!err && c->mode == TTMON_CAPTURE_COMMAND) {
-		/* Before rings are mapped: the keeper is a fork. */
+		/* Before rings are mapped, since the keeper is a fork. */
 		err = ttmon_hold_new(c->opts->cmd, &c->hold);
 		if (err)
 			return log_error_r(err, "cannot start %s: %s", c->opts->cmd[0], strerror(-err));
@@ -507,7 +514,7 @@ int ttmon_daemon_capture(const struct ttmon_opts *opts, const struct ttmon_part 
 			if (err) {
 				log_error("cannot run %s: %s", opts->cmd[0], strerror(-err));
 				ttmon_daemon_fini(&c);
-				return err == -ENOENT ? 127 : 126; /* as a shell would */
+				return err == -ENOENT ? 127 : 126; /* the exit status that a shell gives */
 			}
 			if (ttmon_hold_fd(c.hold) >= 0)
 				err = ttmon_daemon_watch(&c, ttmon_hold_fd(c.hold));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cpurun.c: the cold side of who used the machine: which backend gives RMIDs, CPUs that come and go,
- * what is odd. The hot thread reads the CPUs' states itself (hot.c).
+ * cpurun.c: the cold side of CPU time: the source of RMIDs, CPUs that come and go, notes on odd
+ * events. The hot thread reads the CPUs' states itself (hot.c).
  */
 #include "daemon/run/cpurun.h"
 
@@ -100,7 +100,7 @@ static void refresh(struct ttmon_cpurun *r)
 	ttmon_cpustate_online(r->state, r->online);
 }
 
-/* What runs already says nothing of itself until its first probed call. */
+/* A process that already runs causes no event before its first probed call. */
 static void add_target(void *ctx, uint32_t tgid)
 {
 	struct ttmon_cpurun *r = ctx;
@@ -153,7 +153,7 @@ bool ttmon_cpurun_info(const struct ttmon_daemon *c, struct ttmon_rmids_info *re
 	return r != NULL;
 }
 
-/* What is odd about RMIDs. Hot thread. */
+/* Notes about odd events of RMIDs. Hot thread. */
 static void ask(struct ttmon_asker *a, struct ttmon_pipeline *p)
 {
 	char note[TTMON_REQ_BODY];

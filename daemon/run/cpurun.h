@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * cpurun.h: the cold side of who used the machine: which backend gives RMIDs, CPUs that come and go. A
- * run without --cpu has not got it.
+ * cpurun.h: the cold side of CPU time: the source of RMIDs, CPUs that come and go. A run without --cpu
+ * does not have it.
  */
 #ifndef TTMON_CPURUN_H
 #define TTMON_CPURUN_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * daemon.c: what the parts of a run may ask it (daemon.h), and the walks over the table of parts. Cold
- * thread.
+ * daemon.c: the functions of a run for its parts (daemon.h), and the walks over the table of parts.
+ * Cold thread.
  */
 #include "daemon/run/daemon_int.h"
 
@@ -14,7 +14,7 @@
 #include "version.h"
 
 #define HANG_NS (2 * NSEC_PER_SEC)
-/* A client waits for its answer, and so does the socket. */
+/* A client and the socket wait for as long as this takes. */
 #define ANNOUNCE_MS 40
 
 /* ---- the table of parts ---- */
@@ -33,7 +33,7 @@ const struct ttmon_part *const *ttmon_daemon_parts(const struct ttmon_daemon *c,
 	return c->parts;
 }
 
-/* The part has said why; which part it was is for who looks closer. */
+/* The part has logged the reason; its name is logged for debugging. */
 static int started(const struct ttmon_part *part, int err)
 {
 	if (err)
@@ -110,7 +110,7 @@ void ttmon_parts_free(struct ttmon_daemon *c)
 	}
 }
 
-/* ---- what a part may know ---- */
+/* ---- access for parts ---- */
 
 const struct ttmon_opts *ttmon_daemon_opts(const struct ttmon_daemon *c)
 {
@@ -221,7 +221,7 @@ void ttmon_daemon_await_announced(struct ttmon_daemon *c)
 {
 	uint64_t end_ns = ttmon_mono_ns() + ANNOUNCE_MS * NSEC_PER_MS, now;
 
-	/* Their files are read by helpers, and probes go in in a thread. */
+	/* Helpers read the files, and a thread attaches the probes. */
 	while (!all_told(c) && (now = ttmon_mono_ns()) < end_ns)
 		ttmon_daemon_work(c, -1, (unsigned int)((end_ns - now) / NSEC_PER_MS) + 1);
 }
@@ -297,7 +297,7 @@ bool ttmon_daemon_is_alive(const struct ttmon_daemon *c)
 {
 	struct ttmon_snapshot s;
 
-	/* The hot thread tells its figures every 100 ms; silence means that it hangs. */
+	/* The hot thread updates its figures every 100 ms; if it does not, it hangs. */
 	ttmon_daemon_snapshot(c, &s);
 	return ttmon_mono_ns() - s.now_ns <= HANG_NS;
 }
@@ -364,7 +364,7 @@ void ttmon_daemon_fini(struct ttmon_daemon *c)
 {
 	uint64_t end_ns;
 
-	/* Their threads tell the hot one. */
+	/* The threads of parts send facts to the hot thread. */
 	(void)!ttmon_parts_stop(c);
 	if (c->hot)
 		ttmon_hot_stop(TAKE_PTR(c->hot), &end_ns);
@@ -387,7 +387,7 @@ void ttmon_daemon_fini(struct ttmon_daemon *c)
 		close(c->signal_fd);
 	if (c->timer_fd >= 0)
 		close(c->timer_fd);
-	/* Last: what the closer holds is held as long as this. */
+	/* Last: what the closer holds stays held until this. */
 	if (c->closer >= 0)
 		close(c->closer);
 }

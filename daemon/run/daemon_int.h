@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * daemon_int.h: the spine of a run. Only daemon.c, capture.c, replay.c and loop.c open it.
+ * daemon_int.h: the internals of a run. Only daemon.c, capture.c, replay.c, loop.c and degraded.c
+ * include it.
  *
- *   daemon.c   what parts may ask, and the walks over the table of parts     capture.c  a run on live programs, from load to summary
- *   loop.c     the cold thread's loop                                        replay.c   a run on a recording
- *   degraded.c what a run lacks of what was requested
+ *   daemon.c   functions for parts, walks over the table of parts   capture.c  a run on live programs
+ *   loop.c     the cold thread's loop                              replay.c   a run on a recording
+ *   degraded.c requested parts that are missing
  */
 #ifndef TTMON_DAEMON_INT_H
 #define TTMON_DAEMON_INT_H
@@ -23,17 +24,18 @@ struct ttmon_daemon {
 	uint64_t start_ns;
 	const struct ttmon_part *const *parts;
 	size_t nr_parts;
-	void *state[TTMON_PARTS_MAX]; /* beside parts */
+	void *state[TTMON_PARTS_MAX]; /* parallel to parts */
 
 	struct ttmon_hold *hold;
-	int closer;	       /* socket of the process that closes links after us (io/bpf/closer.h); -1: we do */
+	/* socket of the process that closes links after us (io/bpf/closer.h); -1: this process closes them */
+	int closer;
 	struct ttmon_bpf *bpf; /* NULL in a replay */
 	struct ttmon_pipeline *pipeline;
 	struct ttmon_rec_writer *rec;
 	struct ttmon_discover *discover;
-	/* what may take long runs there: ttmon_jobs, then ttmon_heldfile_job; NULL in a replay */
+	/* Processes that do slow work: ttmon_jobs, then ttmon_heldfile_job; NULL in a replay. */
 	struct ttmon_helpers *helpers;
-	size_t announced; /* lists of targets that have not been told yet */
+	size_t announced; /* lists of targets that were not reported yet */
 	struct ttmon_mmap2 *mmap2;
 	struct ttmon_hot *hot;
 	struct ttmon_publish publish;
@@ -43,12 +45,15 @@ struct ttmon_daemon {
 
 	pid_t child; /* CMD, until it has been waited for */
 	int child_status;
-	pid_t dumper; /* a forked child that writes the database */
+	pid_t dumper; /* forked child that writes the database */
 	bool stop;
-	bool direct; /* the hot thread is gone, the pipeline is not finished: facts go into it */
+	bool direct; /* the hot thread is gone, the pipeline is not finished: facts go into it directly */
 	unsigned int interrupts, terms;
 	uint64_t mmap2_lost, hold_missed;
-	/* New mappings are waited for: 0; else not before mmap2_ns, and so long they were put off. */
+	/*
+	 * Pause before new mappings are read: 0: none; else they are read at mmap2_ns at the earliest,
+	 * mmap2_pause_ms after the last time.
+	 */
 	unsigned int mmap2_pause_ms;
 	uint64_t mmap2_ns;
 	uint64_t mappings;	      /* taken since the start */
@@ -62,7 +67,7 @@ struct ttmon_daemon {
 	size_t nr_lacks;
 };
 
-/* Walks over the parts: ttmon_parts_each(c, tick) calls tick() of those that are there. */
+/* Calls fn of every part that is running: ttmon_parts_each(c, tick) calls each tick(). */
 #define ttmon_parts_each(c, fn)                                     \
 	do {                                                        \
 		for (size_t i_ = 0; i_ < (c)->nr_parts; i_++)       \
@@ -77,9 +82,9 @@ void ttmon_parts_request(struct ttmon_daemon *c, const struct ttmon_request *req
 int ttmon_parts_stop(struct ttmon_daemon *c);
 void ttmon_parts_free(struct ttmon_daemon *c);
 
-/* Ends what runs and frees all that c points to. */
+/* Stops everything that runs and frees everything that c points to. */
 void ttmon_daemon_fini(struct ttmon_daemon *c);
-/* Write the database (the timeline) named on the command line, log what went wrong. */
+/* Writes the database or the timeline named on the command line, and logs errors. */
 int ttmon_daemon_write_db(const struct ttmon_daemon *c, struct ttmon_pipeline *p, uint64_t end_ns, bool cut);
 int ttmon_daemon_write_trace(const struct ttmon_daemon *c, uint64_t end_ns);
 
@@ -88,13 +93,16 @@ void ttmon_replay_tick(struct ttmon_daemon *c);
 
 /* loop.c: signals, the tick, epoll. Failures are logged. */
 int ttmon_loop_new(struct ttmon_daemon *c) _must_check;
-/* One wait and what came of it. */
+/* One wait and the handling of its events. */
 void ttmon_loop_turn(struct ttmon_daemon *c);
-/* The segment in /dev/shm, while there is no hot thread; a service does without (degraded.c). */
+/*
+ * Creates the segment in /dev/shm while there is no hot thread; a service runs without it if that
+ * fails (degraded.c).
+ */
 int ttmon_daemon_segment(struct ttmon_daemon *c) _must_check;
-/* From time to time: what the run lacks, is it there now? (degraded.c) */
+/* Called from time to time: tries to get the missing parts (degraded.c). */
 void ttmon_daemon_take_up(struct ttmon_daemon *c);
-/* What is waiting in the buffers of new mappings and requests, at the end. */
+/* Handles what is left in the buffers of new mappings and requests, at the end. */
 void ttmon_loop_drain(struct ttmon_daemon *c);
 /* For ttmon_hold_go(); ctx: struct ttmon_daemon. */
 bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif);

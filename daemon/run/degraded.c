@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * degraded.c: what a run lacks that it was asked for. A service is there to be started by others, at
- * boot and after a crash: what somebody else has put into a place where everybody may write, or a full
- * file system, is no reason to end. It runs without that part, says so in the log, in /v1/status, to
- * systemd and as a metric, and tries again. Cold thread.
+ * degraded.c: parts of a run that were requested and are missing. A service is started by other
+ * programs, at boot and after a crash: a file that another user has put into a world-writable folder,
+ * or a full file system, is no reason to end. It runs without the part, reports that in the log, in
+ * /v1/status, to systemd and as a metric, and tries again. Cold thread.
  */
 #include "daemon/run/daemon_int.h"
 
@@ -83,7 +83,7 @@ int ttmon_daemon_segment(struct ttmon_daemon *c)
 	return 0;
 }
 
-/* In the hot thread, which publishes. */
+/* Runs in the hot thread, which publishes. */
 static int hand_over(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
 	struct ttmon_daemon *c = ctx;

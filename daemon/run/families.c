@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * families.c: families of probes at run time. The state of a family is its gate in the kernel
- * (io/bpf/bpf.h); here is who changes it, in which order, and how it is told: one line in the log, a
- * FAMILY fact in the stream.
+ * (io/bpf/bpf.h); this file changes it, in the right order, and reports the change: one line in the
+ * log, a FAMILY fact in the stream.
  *
- * Off: the gate is closed first, so that all programs stop at the same time, then links are taken
- * away. On: links first, then the gate. Without multi links the probes at objects stay, for taking
- * them away makes the whole host wait: the gate is all there is.
+ * Off: the gate is closed first, so that all programs stop at the same time, then links are removed.
+ * On: links first, then the gate. Without multi links the probes at objects stay, since removing them
+ * makes the whole host wait: then only the gate is used.
  */
 #include "daemon/run/families.h"
 #include "lib/base/grow.h"
@@ -22,13 +22,14 @@
 
 #define TICK_MS	    100	 /* of the cold thread */
 #define PERIOD_MS   1000 /* of the budget's samples */
-#define CPU_PERCENT 5.0	 /* of one CPU: the least that the default budget is */
+#define CPU_PERCENT 5.0	 /* of one CPU: lower limit of the default budget */
 
 enum why { WHY_NONE, WHY_ASKED, WHY_BUDGET };
 static const char *const whys[] = { "", "asked for", "budget" };
 
 /*
- * Hits of a process (id: its tgid) or a user (its uid): at the last sample, and since the one before.
+ * Hits of a process (id: its tgid) or a user (id: its uid): total at the last sample, and since the
+ * one before.
  */
 struct hits {
 	uint32_t id, uid;
@@ -36,7 +37,7 @@ struct hits {
 };
 
 struct tally {
-	struct hits *v; /* by id */
+	struct hits *v; /* sorted by id */
 	size_t n, cap;
 };
 
@@ -44,12 +45,12 @@ struct ttmon_families {
 	struct ttmon_daemon *c;
 	struct ttmon_budget *budget; /* NULL: none */
 	double max_percent;
-	uint64_t daemon_ns; /* of the last sample: the figures that it is made of are not of one moment */
+	uint64_t daemon_ns; /* of the last sample: its summands are not read at one moment */
 	struct tally procs, users;
-	struct ttmon_reduction reduced[TTMON_BUDGET_MAX]; /* of single processes and users, by the budget */
+	struct ttmon_reduction reduced[TTMON_BUDGET_MAX]; /* reductions of single processes and users */
 	uint64_t reduced_ns[TTMON_BUDGET_MAX];		  /* since when */
 	unsigned int nr_reduced;
-	struct ttmon_quota_row paid[TTMON_QUOTA_ROWS]; /* the users of those, how often */
+	struct ttmon_quota_row paid[TTMON_QUOTA_ROWS]; /* users of reduced processes, and how often they were reduced */
 	uint32_t nr_paid;
 	unsigned int period_ticks;
 	bool run_times;
@@ -100,10 +101,7 @@ static void free_part(void *state)
 	free(f);
 }
 
-/*
- * The budget decides by what it has seen for ten seconds: tests that wait for that have it look more
- * often.
- */
+/* The budget decides by the last ten seconds; tests shorten that by more frequent samples. */
 static unsigned int period_ticks(void)
 {
 	const char *env = getenv("TTMOND_BUDGET_MS");
@@ -128,7 +126,7 @@ static int start(struct ttmon_daemon *c, void **state)
 		return log_error_r(-ENOMEM, "out of memory");
 	f->c = c;
 	f->period_ticks = ticks;
-	/* What one percent of a small host is, the daemon takes for being there. */
+	/* On a small host the daemon's own base cost is already one percent. */
 	if (!o->overhead_given)
 		cfg.max_percent = MAX(cfg.max_percent, CPU_PERCENT / cfg.cpus);
 	for (unsigned int i = 0; i < TTMON_FAMILY_MAX; i++)
@@ -143,9 +141,9 @@ static int start(struct ttmon_daemon *c, void **state)
 		err = ttmon_bpf_count_runs(ttmon_daemon_bpf(c));
 		f->run_times = !err;
 		if (err)
-			log_warn(
-				"the kernel does not tell what BPF programs cost (%s; it needs CAP_SYS_ADMIN): --max-overhead knows the daemon's own time alone",
-				strerror(-err));
+			log_warn("the kernel does not tell what BPF programs cost (%s; it needs CAP_SYS_ADMIN): "
+				 "--max-overhead knows the daemon's own time alone",
+				 strerror(-err));
 	}
 	*state = f;
 	return 0;
@@ -177,7 +175,7 @@ static int put_back(struct ttmon_families *f, enum ttmon_family family, char *wh
 	return err;
 }
 
-/* The gate, and what has to happen with it at the same time. */
+/* Sets the gate, and does what must happen at the same time. */
 static void set_gate(struct ttmon_families *f, enum ttmon_family family, enum ttmon_family_state to)
 {
 	struct ttmon_bpf *b = ttmon_daemon_bpf(f->c);
@@ -188,7 +186,7 @@ static void set_gate(struct ttmon_families *f, enum ttmon_family family, enum tt
 	ttmon_bpf_set_gate(b, family, to);
 	if (family == TTMON_FAMILY_CPU && was_on != (to == TTMON_FAMILY_ON))
 		ttmon_hot_pause_cpus(ttmon_daemon_hot(f->c), was_on);
-	/* What was mapped and unmapped meanwhile is read. */
+	/* Reads the mappings that changed while the family was off. */
 	if (family == TTMON_FAMILY_MMAP && to == TTMON_FAMILY_ON)
 		ttmon_bpf_each_pid(b, ttmon_daemon_list, f->c);
 }
@@ -217,7 +215,7 @@ static int change(struct ttmon_families *f, enum ttmon_family family, enum ttmon
 	return 0;
 }
 
-/* Why a family that is not there is not. */
+/* Why a family is absent. */
 static const char *absence(enum ttmon_family family)
 {
 	switch (family) {
@@ -336,7 +334,7 @@ static void take_user(void *ctx, uint32_t uid, const uint64_t *hits)
 	take(ctx, uid, uid, hits);
 }
 
-/* What was taken is the tally from now on. */
+/* Keeps the new tally for the next sample. */
 static void taken(struct tally *tally, struct taking *t)
 {
 	free(tally->v);
@@ -345,7 +343,7 @@ static void taken(struct tally *tally, struct taking *t)
 		qsort(tally->v, tally->n, sizeof(*tally->v), cmp_hits);
 }
 
-/* Which of the counts are of this family; TTMON_PROC_HITS: none. */
+/* Which of the counts belongs to this family; TTMON_PROC_HITS: none. */
 static unsigned int hits_index(unsigned int family)
 {
 	switch (family) {
@@ -362,7 +360,7 @@ static unsigned int hits_index(unsigned int family)
 	}
 }
 
-/* The process that has most of a family's hits, where processes are reduced alone. */
+/* The process with most of a family's hits, for families that can be reduced in a single process. */
 static void find_top(const struct ttmon_families *f, unsigned int family, struct ttmon_budget_sample *s)
 {
 	unsigned int k = hits_index(family);
@@ -381,7 +379,7 @@ static void find_top(const struct ttmon_families *f, unsigned int family, struct
 	s->top[family].share = all ? (double)most / (double)all : 0;
 }
 
-/* Of a user's hits those that are still told. */
+/* A user's hits that are still reported as events. */
 static uint64_t told_hits(const struct ttmon_families *f, const struct hits *user, unsigned int family)
 {
 	unsigned int k = hits_index(family);
@@ -431,7 +429,7 @@ static uint64_t calls_of(const struct ttmon_families *f, unsigned int k)
 	return calls;
 }
 
-/* The users who had hits, those with most first, and their shares. */
+/* The users that had hits, those with the most first, and their shares. */
 static void sample_users(struct ttmon_families *f, struct ttmon_budget_sample *s)
 {
 	_cleanup_free_ struct hits **order = calloc(f->users.n + 1, sizeof(struct hits *));
@@ -467,8 +465,8 @@ static void sample_users(struct ttmon_families *f, struct ttmon_budget_sample *s
 }
 
 /*
- * Who makes the hits, and what those make that are reduced alone; asked only where that may matter
- * soon, since it walks a table. Processes that are not there any more are forgotten.
+ * Counts hits by process, and hits of processes that are reduced alone. Called only where that may
+ * matter soon, since it walks a table. Ended processes are dropped.
  */
 static void sample_hits(struct ttmon_families *f, const struct ttmon_budget_view *v, struct ttmon_budget_sample *s)
 {
@@ -501,11 +499,11 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 	if (!getrusage(RUSAGE_SELF, &ru))
 		s->daemon_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NSEC_PER_SEC +
 			       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NSEC_PER_US;
-	/* The process that unwinds call stacks is a part of the daemon. */
+	/* The process that unwinds call stacks belongs to the daemon. */
 	if (ttmon_unwind_get(f->c, &unwind))
 		s->daemon_ns += unwind.cpu_ns;
 	ttmon_hot_snapshot(ttmon_daemon_hot(f->c), &hot);
-	/* What clients ask for is no part of what tracing costs: nobody's events are to go untold for it. */
+	/* Work for clients is not part of the cost of tracing: no events may be dropped because of it. */
 	served_ns = ttmon_serve_spent_ns(f->c) + hot.calls_ns;
 	s->daemon_ns = f->daemon_ns = MAX(f->daemon_ns, s->daemon_ns - MIN(s->daemon_ns, served_ns));
 	s->records_ns = hot.records_ns;
@@ -518,8 +516,9 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 		uint64_t counted;
 
 		/*
-		 * Calls are the same measure whether a family is on or counted, and runs where there is one for each
-		 * hit: a call that is counted has none at its return. Events are not: many launches, switches are one.
+		 * Calls measure a family equally whether it is on or counting, and so do runs if there is one for each
+		 * hit (a counted call has no run at its return). Events do not: one event may stand for many launches
+		 * or switches.
 		 */
 		if (f->run_times)
 			ttmon_bpf_family_runs(ttmon_daemon_bpf(f->c), i, &s->hits[i], &s->bpf_ns[i]);
@@ -536,7 +535,7 @@ static void take_sample(struct ttmon_families *f, struct ttmon_budget_sample *s)
 		sample_hits(f, &v, s);
 }
 
-/* ---- what the budget says is done ---- */
+/* ---- applying the budget's decisions ---- */
 
 static bool is_of_all(const struct ttmon_reduction *r)
 {
@@ -552,7 +551,10 @@ static bool has_reduction(const struct ttmon_reduction *list, unsigned int n, co
 	return false;
 }
 
-/* Of one process, or of one user: what of it is reduced now. What is gone needs nothing. */
+/*
+ * Applies the present reductions of one process or one user. For a process or user that is gone there
+ * is nothing to do.
+ */
 static void apply(struct ttmon_families *f, const struct ttmon_reduction *what)
 {
 	uint32_t families = 0;
@@ -598,7 +600,7 @@ static void tell_one(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hit
 		tell_process(t->f, tgid, t->what->family, t->reduced, t->ts_ns);
 }
 
-/* Of a user each process is told; those that come are told when they are met. */
+/* For a user each process is reported; later processes are reported when they are met. */
 static void tell_of(const struct ttmon_families *f, const struct ttmon_reduction *r, bool reduced)
 {
 	struct telling t = { f, r, reduced, ttmon_mono_ns() };
@@ -655,9 +657,9 @@ static void say_reduced(const struct ttmon_families *f, const struct ttmon_reduc
 	char comm[TTMON_COMM_LEN];
 
 	if (r->tgid)
-		log_warn(
-			"over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only counted%s",
-			percent, f->max_percent, name, r->tgid, ttmon_proc_comm(r->tgid, comm), but);
+		log_warn("over budget (%.2g %% of %g %%): %s of process %u (%s), which makes most of it, is only "
+			 "counted%s",
+			 percent, f->max_percent, name, r->tgid, ttmon_proc_comm(r->tgid, comm), but);
 	else
 		log_warn("over budget (%.2g %% of %g %%): %s of user %u, who makes most of it, is only counted%s",
 			 percent, f->max_percent, name, r->uid, but);
@@ -675,7 +677,7 @@ static void say_back(const struct ttmon_families *f, const struct ttmon_reductio
 			 r->tgid);
 }
 
-/* Of single processes and users. */
+/* Reductions of single processes and users. */
 static void follow_single(struct ttmon_families *f, const struct ttmon_budget_view *v)
 {
 	struct ttmon_reduction was[TTMON_BUDGET_MAX];
@@ -699,7 +701,7 @@ static void follow_single(struct ttmon_families *f, const struct ttmon_budget_vi
 
 		if (has_reduction(was, n, r))
 			continue;
-		/* Told first: what the programs do not tell any more is known to be missing. */
+		/* Reported first, so that events which the programs no longer send are known to be missing. */
 		tell_of(f, r, true);
 		apply(f, r);
 		count_paid(f, r);
@@ -724,7 +726,7 @@ static void follow(struct ttmon_families *f)
 		const struct ttmon_reduction all = { .family = i, .uid = TTMON_BUDGET_NOBODY };
 		bool reduce = has_reduction(v.reductions, v.nr, &all);
 
-		/* Reducing and coming back neither attaches nor detaches, and cannot fail. */
+		/* Reducing and restoring neither attach nor detach, and cannot fail. */
 		if (reduce && f->of[i].why == WHY_NONE) {
 			(void)!change(f, i, TTMON_FAMILY_COUNTING, WHY_BUDGET, why, sizeof(why));
 			log_warn("over budget (%.2g %% of %g %%): %s is only counted", v.percent, f->max_percent,
@@ -754,7 +756,7 @@ static void tick(void *state)
 		follow(f);
 }
 
-/* SIGHUP: what the budget reduced comes back, what was asked for stays. */
+/* SIGHUP: reductions by the budget end, states set on request stay. */
 static void reload(void *state)
 {
 	struct ttmon_families *f = state;

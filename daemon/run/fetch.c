@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* fetch.c: --dump-db without a target beside a running service: its history, not a new trace. */
+/*
+ * fetch.c: --dump-db without a target beside a running service: writes the service's history instead
+ * of a new trace.
+ */
 #include "daemon/run/daemon.h"
 #include "lib/os/outfile.h"
 #include "lib/read/client.h"
 
-/* The service forks and writes everything before it answers. */
+/* The service forks and writes the whole document before it answers. */
 #define ANSWER_S 600
 
 static int download(int fd, bool gzip, void *ctx)

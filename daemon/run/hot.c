@@ -20,10 +20,10 @@
 #include "lib/os/thread.h"
 
 /*
- * A drain each ROUND_MS: it is waking that costs, not events, and slots still come out within 20 ms of
- * their end. Where somebody waits, each PROMPT_MS, until nothing has come for PROMPT_NS: who follows
- * live advice, and a command of ours, whose processes are held until we have looked at them. A ring
- * that fills up faster, or the first record of a process, ends the wait.
+ * One drain each ROUND_MS: the cost is in waking, not in events, and slots are still published within
+ * 20 ms of their end. One drain each PROMPT_MS, until nothing has come for PROMPT_NS, while something
+ * waits: a client that follows live advice, or a command of ours whose processes are held until they
+ * are handled. A ring that fills up faster, or the first record of a process, ends the wait.
  */
 #define ROUND_MS      15
 #define PROMPT_MS     1
@@ -35,7 +35,9 @@
 #define COSTS	      1024 /* rounds */
 /* Facts that wait for the hot thread, which takes them once a round. */
 #define MAX_FACTS (64u << 20)
-/* Requests that wait for the cold thread. Past this many a question is asked again later. */
+/*
+ * Requests that wait for the cold thread. Beyond this number they are dropped, and made again later.
+ */
 #define MAX_REQUESTS 65536
 
 struct bytes {
@@ -47,7 +49,7 @@ struct ttmon_hot {
 	struct ttmon_hot_cfg cfg;
 	pthread_t thread;
 	bool stop;	     /* atomic */
-	unsigned int follow; /* atomic: what somebody follows, enum ttmon_hot_news */
+	unsigned int follow; /* atomic: what clients follow, enum ttmon_hot_news bits */
 	uint32_t rings;
 
 	pthread_mutex_t lock; /* facts in, requests out, snapshot; held for copies only */
@@ -66,25 +68,25 @@ struct ttmon_hot {
 		bool wanted; /* atomic */
 	} call;
 
-	/* the thread's own */
+	/* Used by the thread itself. */
 	struct bytes batch;
 	int epoll_fd, wake_fd;
 	uint64_t *positions;
-	uint64_t *lost;	     /* by CPU and kind: what the last LOST fact said */
-	uint64_t losses_ns;  /* when that was looked at last */
-	uint64_t part_kinds; /* that some part wants to see */
+	uint64_t *lost;	     /* by CPU and kind: contents of the last LOST fact */
+	uint64_t losses_ns;  /* when losses were read last */
+	uint64_t part_kinds; /* kinds that some part has a handler for */
 	struct ttmon_watermark mark;
 	bool cpus_paused;
 	uint64_t last_t0, events, background, last_event_ns, longest_gap;
 	uint64_t closed_ns, longest_lag;
-	/* What records take: budget.h. */
+	/* Cost of records, for budget.h. */
 	uint64_t records[TTMON_FAMILY_MAX + 1], records_ns;
 	uint64_t calls_ns;
-	uint64_t slot_ns[2]; /* the least that a slot took, in the last COSTS rounds and in those before */
+	uint64_t slot_ns[2]; /* shortest time that a slot took, in the last COSTS rounds and in those before */
 	uint32_t costs;
 	clockid_t cost_clock;
-	uint64_t lines, runs; /* that were told of: of live advice, of the timeline */
-	uint64_t runs_ns;     /* when */
+	uint64_t lines, runs; /* numbers up to which lines of live advice, and runs of the timeline, were announced */
+	uint64_t runs_ns;     /* when runs were announced last */
 };
 
 /* ---- between the threads ---- */
@@ -116,7 +118,7 @@ void ttmon_hot_fact(void *hot, const void *rec, size_t size)
 
 void ttmon_hot_listed(struct ttmon_hot *h, uint32_t tgid)
 {
-	/* In the order of the facts, so that what was told of the process is fed first. */
+	/* In the order of the facts, so that the facts about the process are fed first. */
 	ttmon_hot_fact(h, &tgid, sizeof(tgid));
 }
 
@@ -222,7 +224,7 @@ static void feed_event(void *ctx, const void *rec, size_t size)
 	if (ttmon_event_is_cpu(e->kind)) {
 		h->background++;
 	} else if (e->kind == TTMON_EV_PROC && size >= sizeof(struct ttmon_ev_proc)) {
-		/* Its first copies are told apart by its mappings, which are read at this moment. */
+		/* The kind of its first copies depends on its mappings, which are being read at this moment. */
 		ttmon_watermark_hold(&h->mark, e->tgid, e->ts_ns);
 		ask(h, &(struct ttmon_request){ .kind = TTMON_REQ_PROC,
 						.tgid = e->tgid,
@@ -288,7 +290,7 @@ void ttmon_kernel_facts(const struct ttmon_bpf *b, uint64_t now, void (*fn)(void
 
 static void advance(struct ttmon_hot *h)
 {
-	/* The last slot to close waits longest when it is the first past the one closed before. */
+	/* The slot that closes first in a drain waits longest: the one right after the slot closed before. */
 	if (h->closed_ns && h->mark.ns >= h->closed_ns + TTMON_SLOT_NS)
 		h->longest_lag = MAX(h->longest_lag, ttmon_mono_ns() - (h->closed_ns + TTMON_SLOT_NS));
 	if (!h->closed_ns || h->mark.ns >= h->closed_ns)
@@ -299,9 +301,9 @@ static void advance(struct ttmon_hot *h)
 }
 
 /*
- * Of a round that took so long and closed so many slots: what is more than these slots take when they
- * are emptiest is for the records. Slots are closed, and written to the segment, whether anything was
- * recorded or not.
+ * A round took this time and closed this many slots: what exceeds the shortest time of these slots is
+ * the cost of records. Slots are closed, and written to the segment, whether anything was recorded or
+ * not.
  */
 static void share_cost(struct ttmon_hot *h, uint64_t ns, uint64_t slots)
 {
@@ -317,7 +319,7 @@ static void share_cost(struct ttmon_hot *h, uint64_t ns, uint64_t slots)
 	h->slot_ns[0] = UINT64_MAX;
 }
 
-/* What lies in this ring is reported when its slots have closed. */
+/* Records in this ring will be handled after their slots have closed. */
 static void tell_behind(struct ttmon_hot *h, uint32_t cpu, uint64_t t0)
 {
 	const struct ttmon_ev_cpu_open e = {
@@ -330,8 +332,8 @@ static void tell_behind(struct ttmon_hot *h, uint32_t cpu, uint64_t t0)
 }
 
 /*
- * One round: everything that was submitted before it began. CPUs' states before the positions:
- * io/bpf/cpustate.h.
+ * One round: handles every record submitted before it began. CPU states are read before the positions,
+ * see io/bpf/cpustate.h.
  */
 static void drain(struct ttmon_hot *h)
 {
@@ -357,7 +359,7 @@ static void drain(struct ttmon_hot *h)
 		all &= reached;
 		if (!ttmon_watermark_ring(&h->mark, i, reached, h->events != before) && h->cfg.cpus)
 			tell_behind(h, i, t0);
-		/* Switches and processes there are always, our own wakeups among them: they can wait. */
+		/* Switches and processes occur all the time, our own wakeups among them: they can wait. */
 		if (h->events - h->background != wanted)
 			h->last_event_ns = t0;
 	}
@@ -386,12 +388,12 @@ static void ask_all(struct ttmon_hot *h)
 }
 
 /*
- * What events of these kinds were about is missing in the figures from now on, not from the end of the
- * trace on.
+ * Figures of events of these kinds have a gap from now on; without this it would show only at the end
+ * of the trace.
  */
 static void tell_losses(struct ttmon_hot *h)
 {
-	/* Rounded up, and one more: what was lost just before it was looked at last may show only now. */
+	/* Rounded up, plus one: a loss just before the last reading may show only now. */
 	uint32_t ms =
 		h->losses_ns ? (uint32_t)MIN((h->last_t0 - h->losses_ns) / NSEC_PER_MS + 2, (uint64_t)UINT32_MAX) : 0;
 
@@ -438,7 +440,7 @@ static void tell(struct ttmon_hot *h)
 	pthread_mutex_unlock(&h->lock);
 }
 
-/* Runs come in great numbers: who follows them is to take many at a time. */
+/* Runs come in great numbers: followers are woken rarely and take many at a time. */
 static void tell_lines(struct ttmon_hot *h)
 {
 	uint64_t lines = ttmon_history_live_next(ttmon_pipeline_history(h->cfg.pipeline)), first, runs;
@@ -475,7 +477,8 @@ static void *run(void *arg)
 
 	prctl(PR_SET_NAME, "ttmond-hot");
 	/*
-	 * A system call twice a round is dearer than what it measures; who cannot be pushed aside needs none.
+	 * A system call twice a round costs more than what it measures; a real-time thread is not preempted
+	 * and can use the monotonic clock.
 	 */
 	h->cost_clock = ttmon_thread_soon() ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
 	/* The window begins here, not at the first event of whichever ring is read first. */
@@ -532,7 +535,7 @@ static void destroy(struct ttmon_hot *h)
 	free(h);
 }
 
-/* Edge-triggered: who wakes it has said why elsewhere, and nobody needs to read. */
+/* Edge-triggered: the reason for the wakeup is stored elsewhere, and nothing needs to be read. */
 static int watch(struct ttmon_hot *h)
 {
 	struct epoll_event wake = { .events = EPOLLIN | EPOLLET };
@@ -561,7 +564,7 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	h->last_event_ns = h->last_t0 = ttmon_mono_ns();
 	h->slot_ns[0] = h->slot_ns[1] = UINT64_MAX;
 	h->cost_clock = CLOCK_THREAD_CPUTIME_ID;
-	/* The other thread may be preempted with the lock held: it then runs at the priority of this one. */
+	/* The other thread may be preempted with the lock held: it then runs at this thread's priority. */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
 	pthread_mutex_init(&h->lock, &attr);
@@ -583,7 +586,7 @@ int ttmon_hot_start(const struct ttmon_hot_cfg *cfg, struct ttmon_hot **ret)
 	if (err)
 		goto fail;
 	/*
-	 * The socket is served before the first drain: figures of the time zero would read as a thread that
+	 * The socket is served before the first drain: a figure with time zero would look like a thread that
 	 * hangs.
 	 */
 	tell(h);
@@ -610,8 +613,8 @@ int ttmon_hot_call(struct ttmon_hot *h, ttmon_hot_fn fn, void *ctx)
 }
 
 /*
- * What CPUs are in the middle of is no longer true once the programs have stopped: their time ends
- * with their last record.
+ * The CPUs' current states are no longer true once the programs have stopped: their time ends with the
+ * last record.
  */
 static int pause_cpus(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
@@ -622,7 +625,7 @@ static int pause_cpus(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 	if (!h->cfg.cpus || h->cpus_paused)
 		return 0;
 	h->cpus_paused = true;
-	/* Programs that run at this moment on other CPUs. */
+	/* Waits for programs that run at this moment on other CPUs. */
 	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
 	for (uint32_t i = 0; i < h->rings; i++)
 		ttmon_ring_drain(ttmon_bpf_ring(h->cfg.bpf, i), ttmon_ring_producer(ttmon_bpf_ring(h->cfg.bpf, i)),
@@ -699,7 +702,10 @@ void ttmon_hot_stop(struct ttmon_hot *h, uint64_t *end_ns)
 {
 	__atomic_store_n(&h->stop, true, __ATOMIC_RELEASE);
 	pthread_join(h->thread, NULL);
-	/* The probes are off: what is reserved now is submitted within the time a preempted task may take. */
+	/*
+	 * The probes are off: records reserved now are submitted within the time that a preempted task may
+	 * take.
+	 */
 	for (int i = 0; i < 50; i++) {
 		bool open = false;
 

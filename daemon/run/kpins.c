@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* kpins.c: see kpins.h. Cold thread; who pins is asked of the hot thread. */
+/* kpins.c: see kpins.h. Cold thread; the hot thread lists the processes that pin. */
 #include "daemon/run/kpins.h"
 
 #include "lib/os/clock.h"
 #include "lib/base/fmt.h"
 
 #define PROCS_MAX     64
-#define REFRESH_TICKS 50 /* NVIDIA's module is looked for again */
+#define REFRESH_TICKS 50 /* NVIDIA's module is searched again */
 #define EVERY_NS      NSEC_PER_SEC
 #define STALE_NS      (200 * NSEC_PER_MS)
 
 struct ttmon_kpins {
 	struct ttmon_daemon *c;
-	uint64_t sampled_ns, peak_bytes; /* peak_bytes: the most there was when a sample was taken */
+	uint64_t sampled_ns, peak_bytes; /* peak_bytes: the most pinned memory at any sample */
 	struct ttmon_kpins_sample last;
-	struct ttmon_kpins_sample top; /* the one with most pinned memory */
+	struct ttmon_kpins_sample top; /* the sample with most pinned memory */
 	struct ttmon_vmpins_host first;
 	bool first_known;
 	unsigned int samples;
@@ -34,7 +34,7 @@ static int start(struct ttmon_daemon *c, void **state)
 	return 0;
 }
 
-/* ---- who pins ---- */
+/* ---- processes that pin ---- */
 
 struct pinner {
 	uint32_t pid;
@@ -45,7 +45,7 @@ struct pinner {
 struct pinners {
 	size_t n;
 	uint32_t more;
-	struct pinner v[PROCS_MAX]; /* most first */
+	struct pinner v[PROCS_MAX]; /* largest first */
 };
 
 static void insert(struct pinners *list, const struct ttmon_proc *p)
@@ -71,7 +71,7 @@ static void insert(struct pinners *list, const struct ttmon_proc *p)
 	list->v[at] = x;
 }
 
-/* In the hot thread, between two drains. */
+/* Runs in the hot thread between two drains. */
 static int find_pinners(void *ctx, struct ttmon_pipeline *pipeline, uint64_t now_ns)
 {
 	const struct ttmon_history *h = ttmon_pipeline_history(pipeline);
@@ -120,7 +120,7 @@ static void sample(struct ttmon_kpins *k, uint64_t now_ns)
 	s.verdict = ttmon_vmpins_judge(&s.told, s.counted ? &s.host : NULL, &s.proc, (uint64_t)sysconf(_SC_PAGESIZE));
 	k->last = s;
 	k->samples++;
-	/* Of several the last: memory is pinned first and touched then. */
+	/* Of equal samples the last: memory is pinned first and touched then. */
 	if (told_bytes(&s) >= told_bytes(&k->top))
 		k->top = s;
 }
@@ -134,7 +134,7 @@ static void tick(void *state)
 	if (!(ttmon_daemon_ticks(k->c) % REFRESH_TICKS))
 		ttmon_bpf_nvpin_refresh(ttmon_daemon_bpf(k->c));
 	ttmon_daemon_snapshot(k->c, &s);
-	/* Once more when the last was released. */
+	/* One more sample after the last memory was released. */
 	if (!s.totals.pinned_bytes && !told_bytes(&k->last))
 		return;
 	if (now_ns - k->sampled_ns < EVERY_NS && s.totals.pinned_bytes <= k->peak_bytes)
@@ -156,7 +156,7 @@ bool ttmon_kpins_get(const struct ttmon_daemon *c, struct ttmon_kpins_sample *re
 	return true;
 }
 
-/* ---- told ---- */
+/* ---- reports ---- */
 
 static uint64_t held(const struct ttmon_vmpins_host *h)
 {
@@ -165,7 +165,7 @@ static uint64_t held(const struct ttmon_vmpins_host *h)
 
 #define INT(v) ((json_int_t)MIN((uint64_t)(v), (uint64_t)INT64_MAX))
 
-/* What the functions of NVIDIA's module did; null where nobody asked for it. */
+/* Calls of functions of NVIDIA's module; null if --nvidia-pins was not given. */
 static json_t *nvidia(const struct ttmon_bpf *b)
 {
 	json_t *functions = json_array();
@@ -207,7 +207,7 @@ json_t *ttmon_kpins_status(const struct ttmon_daemon *c)
 			 ttmon_vmpins_verdict_text(s.verdict), "nvidia", nvidia(ttmon_daemon_bpf(c)));
 }
 
-/* A line after the summary; nothing where nothing was pinned. */
+/* A line after the summary; nothing if nothing was pinned. */
 static void summary(void *state, FILE *f)
 {
 	const struct ttmon_kpins *k = state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * loop.c: the cold thread's loop: signals, the tick, new mappings, held commands, the hot thread's
- * requests, the socket. Everything slow or blocking happens here; nothing here is waited for by a
- * traced program, but for a held command's probes.
+ * requests, the socket. Everything slow or blocking happens here; no traced program waits for it,
+ * except a held command for its probes.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -27,9 +27,9 @@
 #define TRIM_TICKS    300
 #define TAKE_UP_TICKS 20
 /*
- * A program that starts maps half a dozen files in a few milliseconds: what follows the first is
- * taken together, after so long, and four times as long when there was something again, up to
- * MAPPINGS_MAX_MS: a build starts hundreds of programs a second. It is waking that costs.
+ * A program that starts maps half a dozen files within a few milliseconds: those after the first are
+ * read together after this time. If there were more, the next pause is four times as long, up to
+ * MAPPINGS_MAX_MS: a build starts hundreds of programs a second, and the cost is in waking.
  */
 #define MAPPINGS_MS	2
 #define MAPPINGS_MAX_MS 8
@@ -39,12 +39,12 @@
 #define PATIENCE_MS	1000  /* with one call of a helper */
 #define HELD_TGID_NS	(10 * NSEC_PER_MS)
 
-/* In the forked child of SIGUSR1. */
+/* Runs in the forked child of SIGUSR1. */
 static int dump_child(void *ctx, struct ttmon_pipeline *p, uint64_t end_ns)
 {
 	struct ttmon_daemon *c = ctx;
 
-	/* Nobody is to wait for an answer, or find the address in use, because of this process. */
+	/* No client must wait for an answer, or find the address in use, because of this process. */
 	close_range(3, ~0U, 0);
 	return ttmon_daemon_write_db(c, p, end_ns, true);
 }
@@ -65,8 +65,9 @@ static void on_first(void *ctx, const struct ttmon_mmap2_rec *rec)
 }
 
 /*
- * Not those of after the end, when what is left of the history is answered. Libraries that are to
- * be probed come first: reading what else is mapped for the first time takes up to 10 ms a file.
+ * Mappings after the end are not read: by then the last requests of the history are being answered.
+ * Libraries to be probed come first: reading another file that is mapped for the first time takes up
+ * to 10 ms.
  */
 static void on_mappings(struct ttmon_daemon *c)
 {
@@ -77,8 +78,7 @@ static void on_mappings(struct ttmon_daemon *c)
 }
 
 /*
- * A record knows since when something is mapped, a list does not: what both have is taken from the
- * record.
+ * A record has the time of the mapping, a list does not: what both contain is taken from the record.
  */
 static void list_read(void *ctx, uint32_t tgid _unused_)
 {
@@ -118,8 +118,8 @@ bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms)
 /* ---- held calls ---- */
 
 /*
- * A thread that waits until the file that it maps or executes has its probes: opened, read, then what
- * its process has mapped.
+ * A thread that is stopped until the file that it maps or executes is probed: the file is opened and
+ * read, then the process's mappings are read.
  */
 struct held {
 	struct ttmon_daemon *c;
@@ -142,7 +142,7 @@ static void release(struct held *q)
 		ttmon_discover_held_end(q->c->discover, q->tgid, &q->object, q->begun_ns, waited);
 }
 
-/* What it has mapped until now was read while it waited: it may be gone soon after. */
+/* Its mappings so far were read while it waited: it may end soon after. */
 static void held_read(void *ctx, uint32_t tgid _unused_)
 {
 	struct held *q = ctx;
@@ -174,7 +174,7 @@ static void held_opened(void *ctx, struct ttmon_helper_reply *reply)
 {
 	struct held *q = ctx;
 
-	/* What cannot be opened goes on unprobed. */
+	/* A file that cannot be opened stays unprobed, and the call continues. */
 	if (!reply->err && reply->fd >= 0 && q->c->hold && ttmon_hold_waits(q->c->hold, &q->req))
 		ttmon_discover_held(q->c->discover, q->tgid, reply, q->req.exec, held_probed, q);
 	else
@@ -243,7 +243,7 @@ bool ttmon_daemon_is_program(void *ctx, const struct seccomp_notif *notif)
 		free(f);
 		return false;
 	}
-	/* A call that is not answered by then will write into it. */
+	/* A call that is not answered by then may still write into f. */
 	if (!ttmon_helpers_wait(c->helpers, is_over, f, FIRST_MS))
 		return false;
 	program = f->program;
@@ -280,7 +280,7 @@ static void on_requests(struct ttmon_daemon *c)
 	_cleanup_free_ struct ttmon_frame *frames = malloc((n + 1) * sizeof(*frames));
 	size_t nr_frames = 0;
 
-	/* Records are read on the way: those of the processes that are new here are wanted too. */
+	/* Records are read on the way: those of processes that are new here are needed too. */
 	for (size_t i = 0; i < n; i++)
 		if (reqs[i].kind == TTMON_REQ_PROC &&
 		    ttmon_discover_follow(c->discover, reqs[i].tgid, reqs[i].start_ns))
@@ -295,7 +295,7 @@ static void on_requests(struct ttmon_daemon *c)
 			ttmon_daemon_list(c, reqs[i].tgid);
 			break;
 		case TTMON_REQ_EXIT:
-			/* Its last mappings first: of a process that is forgotten they would be nobody's. */
+			/* Its last mappings first: after the process is dropped they would belong to none. */
 			on_mappings(c);
 			ttmon_discover_leave(c->discover, reqs[i].tgid, gone, c);
 			break;
@@ -376,14 +376,17 @@ static void on_signal(struct ttmon_daemon *c)
 			reap(c);
 			break;
 		case SIGHUP:
-			/* The end of the terminal it was started from, unless it was not. */
+			/* SIGHUP of a service reloads, unless its terminal was closed. */
 			if (c->opts->service && !isatty(STDERR_FILENO)) {
 				reload(c);
 				break;
 			}
 			__attribute__((fallthrough));
 		case SIGTERM:
-			/* For CMD, whose end is ours. One that does not obey is left alone at the second. */
+			/*
+			 * Passed on to CMD, whose end is ours. If CMD ignores it, the second signal ends the trace
+			 * without CMD.
+			 */
 			if (c->child > 0 && !c->terms++)
 				kill(c->child, (int)si.ssi_signo);
 			else
@@ -391,7 +394,8 @@ static void on_signal(struct ttmon_daemon *c)
 			break;
 		case SIGINT:
 			/*
-			 * The terminal sent it to CMD too, whose end is ours; a second one ends the trace without it.
+			 * The terminal sent it to CMD too, whose end is ours; the second one ends the trace without
+			 * CMD.
 			 */
 			if (c->child <= 0 || c->interrupts++)
 				c->stop = true;
@@ -409,14 +413,14 @@ static void check_pid(void *ctx, uint32_t tgid)
 {
 	struct census *s = ctx;
 
-	/* Exits are told by the kernel; this is for one that ended before its probe was in. */
+	/* The kernel reports exits; this is for a process that ended before its probe was attached. */
 	if (kill((pid_t)tgid, 0) && errno == ESRCH)
 		ttmon_bpf_del_pid(s->bpf, tgid);
 	else
 		s->alive++;
 }
 
-/* A line that is longer than the terminal is wide cannot be written over. */
+/* A line longer than the terminal is wide cannot be overwritten. */
 static size_t columns(void)
 {
 	struct winsize size;
@@ -425,8 +429,8 @@ static size_t columns(void)
 }
 
 /*
- * Of sums since the start, and of what is held now (*held, may be NULL): calls can have been missed,
- * or nobody looks.
+ * What is known of sums since the start, and of what is held now (*held, may be NULL): calls can have
+ * been missed, or the families are off.
  */
 static enum ttmon_knowledge sums_known(const struct ttmon_seen_view *seen, uint32_t families,
 				       enum ttmon_knowledge *held)
@@ -446,7 +450,7 @@ static enum ttmon_knowledge sums_known(const struct ttmon_seen_view *seen, uint3
 	return known;
 }
 
-/* "-", ">=1.2 MiB"; of a lower bound 0 says nothing. */
+/* "-", ">=1.2 MiB"; a lower bound of 0 says nothing. */
 static const char *known_bytes(char buf[TTMON_FMT_LEN], enum ttmon_knowledge known, uint64_t bytes)
 {
 	char text[TTMON_FMT_LEN];
@@ -566,10 +570,10 @@ int ttmon_loop_new(struct ttmon_daemon *c)
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(&set, signals[i]);
-	/* nohup. A signal that is blocked is not ignored. */
+	/* Under nohup SIGHUP stays ignored; blocking the signal would deliver it to the loop. */
 	if (!sigaction(SIGHUP, NULL, &hup) && hup.sa_handler == SIG_IGN)
 		sigdelset(&set, SIGHUP);
-	/* Ignored, as some start us, it would leave no child to wait for. */
+	/* If SIGCHLD is ignored, as by some parents, there is no child to wait for. */
 	signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -584,7 +588,7 @@ int ttmon_loop_new(struct ttmon_daemon *c)
 	return err;
 }
 
-/* What is due first of all that parts wait for; -1: nothing. */
+/* The earliest timeout of all parts; -1: none. */
 static int timeout_ms(struct ttmon_daemon *c)
 {
 	int ms = -1;
@@ -598,7 +602,7 @@ static int timeout_ms(struct ttmon_daemon *c)
 	return ms;
 }
 
-/* ms 0: wait for them again. Where they cannot be put off they are waited for all the time. */
+/* ms 0: wait for mappings again. Where they cannot be delayed, they are always waited for. */
 static void put_mappings_off(struct ttmon_daemon *c, unsigned int ms)
 {
 	struct epoll_event ev = { .events = ms ? 0 : EPOLLIN, .data.fd = ttmon_mmap2_fd(c->mmap2) };
@@ -609,7 +613,7 @@ static void put_mappings_off(struct ttmon_daemon *c, unsigned int ms)
 	c->mmap2_ns = ttmon_mono_ns() + ms * NSEC_PER_MS;
 }
 
-/* What has come is taken, and if that was something, what follows is put off. */
+/* Reads new mappings; if there were any, the next ones are delayed. */
 static void take_mappings(struct ttmon_daemon *c)
 {
 	uint64_t before = c->mappings;
@@ -621,7 +625,7 @@ static void take_mappings(struct ttmon_daemon *c)
 		put_mappings_off(c, c->mappings == before ? 0 : MIN(ms, MAPPINGS_MAX_MS));
 }
 
-/* How long to wait: for the parts, and for the end of the pause. */
+/* How long to wait: until the parts' timeout or the end of the pause. */
 static int wait_ms(const struct ttmon_daemon *c, int parts_ms)
 {
 	uint64_t now = ttmon_mono_ns(), left;
@@ -632,7 +636,7 @@ static int wait_ms(const struct ttmon_daemon *c, int parts_ms)
 	return parts_ms < 0 ? (int)left : MIN(parts_ms, (int)left);
 }
 
-/* False: it is an fd of a part. */
+/* False: fd belongs to a part. */
 static bool on_fd(struct ttmon_daemon *c, int fd)
 {
 	if (fd == c->signal_fd)
@@ -666,7 +670,7 @@ void ttmon_loop_turn(struct ttmon_daemon *c)
 		wanted |= !on_fd(c, ev[i].data.fd);
 	if (c->mmap2_pause_ms && !ttmon_before(ttmon_mono_ns(), c->mmap2_ns))
 		take_mappings(c);
-	/* An HTTP server that has nothing to do needs a system call to find that out. */
+	/* An idle HTTP server needs a system call to find that it has nothing to do. */
 	if (wanted || (ms >= 0 && !ttmon_before(ttmon_mono_ns(), due_ns)))
 		ttmon_parts_each(c, turn);
 }

@@ -21,24 +21,27 @@
 #include "lib/os/thread.h"
 
 #define USE_PAGES 65536
-/* Memory that is freed sooner after its last use is not told of: it was given back. */
+/*
+ * A use is reported at most this late: if the memory was freed and allocated again meanwhile, it is
+ * not attributed.
+ */
 #define TELL_EVERY_NS (5 * NSEC_PER_MS)
 /*
- * The rings are looked at each so many ms while something comes, after 100 ms without, after a second
- * without; and where there is no channel.
+ * Intervals of reading the rings in ms: while records come; after 100 ms without; after a second
+ * without; and without a channel.
  */
 #define BUSY_MS	 1
 #define QUIET_MS 5
 #define STILL_MS 20
 #define IDLE_MS	 100
-/* Uses that are reported: so many at once, and so many more each ms. */
+/* Limits of reported uses: this many at once, and so many more each ms. */
 #define TELL_BURST 20000
 #define TELL_A_MS  400
 
 struct ttmon_mtrun {
 	const struct ttmon_opts *opts;
 	char path[108]; /* of the socket */
-	char dir[64];	/* made for it; "" */
+	char dir[64];	/* folder made for it, or "" */
 	struct ttmon_mt_listen *listen;
 	struct ttmon_mt_use *use;
 	struct ttmon_mt_dictw dict;
@@ -47,12 +50,12 @@ struct ttmon_mtrun {
 	struct ttmon_mt_out *out;
 	int fd;
 	uint64_t told_ns;
-	uint64_t room, room_ns; /* uses that may be told now; since when that grows */
+	uint64_t room, room_ns; /* uses that may be reported now; since when it grows */
 	uint64_t left_out;
-	uint32_t of;		/* the process that is told of */
-	uint64_t of_room;	/* and how much of that */
-	uint64_t touches;	/* that came, ever */
-	uint64_t came, came_ns; /* what had come when last something came */
+	uint32_t of;		/* process of the latest use */
+	uint64_t of_room;	/* its share of room */
+	uint64_t touches;	/* touches so far */
+	uint64_t came, came_ns; /* total when records last came, and when that was */
 	void (*fact)(void *ctx, const void *rec, size_t size);
 	void *ctx;
 
@@ -62,7 +65,7 @@ struct ttmon_mtrun {
 	struct ttmon_mtrun_stats shown;
 };
 
-/* ---- what is told ---- */
+/* ---- reporting ---- */
 
 static void tell_range(void *ctx, const struct ttmon_mt_used *used)
 {
@@ -76,7 +79,7 @@ static void tell_range(void *ctx, const struct ttmon_mt_used *used)
 		.sectors = used->sectors,
 	};
 
-	/* They come by process: one that has many leaves half of the room to those after it. */
+	/* Uses come sorted by process: one with many leaves half of the room to those after it. */
 	if (used->pid != m->of) {
 		m->of = used->pid;
 		m->of_room = (m->room + 1) / 2;
@@ -121,7 +124,10 @@ static void note(void *ctx, uint32_t pid, const char *text)
 	log_info("memory accesses of process %u: %s", pid, text);
 }
 
-/* When record i was written: at its launch, or later. What a program says of the future is now. */
+/*
+ * When record i was written: at its launch, or later. A time in the future, which a program may write,
+ * counts as now.
+ */
 static uint64_t used_ns(const struct ttmon_mtrun *m, const struct ttmon_mt_rec *rec, size_t i, uint64_t now)
 {
 	uint64_t ns;
@@ -183,7 +189,7 @@ static void tell(struct ttmon_mtrun *m)
 	show(m);
 }
 
-/* How long to wait before the rings are looked at again. */
+/* How long to wait before the rings are read again. */
 static int pause_ms(struct ttmon_mtrun *m)
 {
 	uint64_t now = ttmon_mono_ns(), came = m->stats.produced + m->touches + ttmon_mt_listen_seen(m->listen);
@@ -217,9 +223,9 @@ static void *loop(void *arg)
 	return NULL;
 }
 
-/* ---- from beginning to end ---- */
+/* ---- life ---- */
 
-/* CMD is to have the library. */
+/* Makes CMD load the library. */
 static int preload(const struct ttmon_mtrun *m)
 {
 	const char *before = getenv("LD_PRELOAD");
@@ -268,12 +274,12 @@ static int bind_socket(struct ttmon_mtrun *m)
 	} else {
 		strcpy(m->path, TTMON_MTC_SOCKET);
 	}
-	/* What is written into a channel is about the writer's own memory alone: everybody may. */
+	/* A program writes into a channel only about its own memory, so every user may connect. */
 	err = ttmon_mt_listen_new(m->path, m->opts->cmd && *m->dir ? 0600 : 0666, &m->listen, why, sizeof(why));
 	return err ? log_error_r(err, "%s", why) : 0;
 }
 
-/* Reads what is there, tells it, ends the file. -errno: of the file, logged. */
+/* Reads the rest, reports it, ends the file. -errno: of the file, logged. */
 static int mtrun_stop(void *state)
 {
 	struct ttmon_mtrun *m = state;
@@ -313,8 +319,8 @@ static void mtrun_free(void *state)
 }
 
 /*
- * Binds the socket of the options, or a private one for CMD, into whose environment the library then
- * is put: this process's own environment.
+ * Binds the socket of the options, or a private one for CMD; puts the library into the environment of
+ * this process, which CMD inherits.
  */
 static int mtrun_new(const struct ttmon_opts *opts, struct ttmon_mtrun **ret)
 {
@@ -366,7 +372,7 @@ static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg 
 	return 0;
 }
 
-/* What it reads is what programs write: it begins with the capabilities that are left. */
+/* It reads what programs write, so it begins after capabilities were dropped. */
 static int go(void *state)
 {
 	struct ttmon_mtrun *m = state;

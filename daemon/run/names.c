@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * names.c: see names.h. The process is a fork of the daemon with one descriptor, our socket, in
- * the box of the process that unwinds stacks (io/unwind/box.c): no capability and no system call
- * that opens anything. It sends a message for each symbol, in their order; the daemon takes each
- * for that of a stranger.
+ * names.c: see names.h. The process is a fork of the daemon with one descriptor, our socket, in the
+ * box of the process that unwinds stacks (io/unwind/box.c): no capability and no system call that
+ * opens anything. It sends a message for each symbol, in order; the daemon does not trust their
+ * content.
  */
 #include <poll.h>
 #include <signal.h>
@@ -18,8 +18,8 @@
 #include "lib/demangle/demangle.h"
 #include "lib/os/clock.h"
 
-#define TIME_MS 2000 /* for all of them */
-#define SOCK	0    /* the one descriptor that the process has */
+#define TIME_MS 2000 /* limit for all of them together */
+#define SOCK	0    /* the only descriptor of the process */
 
 static bool is_mangled(const char *symbol)
 {
@@ -31,7 +31,7 @@ _Noreturn static void demangle_all(int sock, const char *const *symbols, size_t 
 	struct rlimit time = { TIME_MS / 1000 + 1, TIME_MS / 1000 + 1 };
 
 	prctl(PR_SET_NAME, "ttmond-names");
-	/* Should the daemon be killed meanwhile. */
+	/* In case the daemon is killed meanwhile. */
 	if (setrlimit(RLIMIT_CPU, &time) || dup2(sock, SOCK) < 0)
 		_exit(1);
 	close_range(SOCK + 1, ~0u, 0);
@@ -42,7 +42,7 @@ _Noreturn static void demangle_all(int sock, const char *const *symbols, size_t 
 		struct iovec vec = { text, strlen(ttmon_demangle(text, sizeof(text), symbols[i])) };
 		struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
 
-		/* An empty message would be the end. */
+		/* An empty message would mean the end. */
 		if (!vec.iov_len || sendmsg(SOCK, &msg, MSG_NOSIGNAL) < 0)
 			break;
 	}

@@ -12,7 +12,7 @@
 #include "lib/os/cli.h"
 #include "version.h"
 
-/* key=N of a spec; "ret" is allowed for out. -EINVAL. */
+/* Parses key=N of a spec; out may also be "ret". -ENOENT: another key; -EINVAL: a bad value. */
 static int spec_arg(char *field, const char *key, uint8_t *ret, bool *is_ret)
 {
 	size_t n = strlen(key);
@@ -32,7 +32,7 @@ static int spec_arg(char *field, const char *key, uint8_t *ret, bool *is_ret)
 	return 0;
 }
 
-/* LIB:SYMBOL,size=N,out=N|ret or LIB:SYMBOL,ptr=N: -EINVAL, said; -ENOMEM. */
+/* LIB:SYMBOL,size=N,out=N|ret or LIB:SYMBOL,ptr=N: -EINVAL, reported; -ENOMEM. */
 static int take_user_fn(struct ttmon_cli *cli, const char *spec)
 {
 	const char *opt = cli->opt->name;
@@ -64,7 +64,7 @@ static int take_user_fn(struct ttmon_cli *cli, const char *spec)
 					     is_free ? "ptr=1..6" : "size=1..6, out=1..6 or out=ret");
 	}
 	if (is_free ? !ptr : !size || (!out && !is_ret))
-		return ttmon_cli_bad(cli, "--%s: \"%s\" wants %s", opt, spec, is_free ? "ptr=" : "size= and out=");
+		return ttmon_cli_bad(cli, "--%s: \"%s\" needs %s", opt, spec, is_free ? "ptr=" : "size= and out=");
 	fn = &o->user[o->nr_user];
 	row = &o->rows[o->nr_user];
 	fn->lib = strdup(head);
@@ -80,7 +80,7 @@ static int take_user_fn(struct ttmon_cli *cli, const char *spec)
 	return 0;
 }
 
-/* gain, first, N, or bytes with a unit. -EINVAL, said. */
+/* gain, first, N, or bytes with a unit. -EINVAL, reported. */
 static int take_pin_after(struct ttmon_cli *cli, const char *text)
 {
 	static const char units[] = "KMGT";
@@ -98,7 +98,7 @@ static int take_pin_after(struct ttmon_cli *cli, const char *text)
 	if (!isdigit((unsigned char)*text) || errno || !v || (*end && (!unit || end[1])) ||
 	    (unit && v > UINT64_MAX >> (10 * (unit - units + 1))))
 		return ttmon_cli_bad(cli,
-				     "--%s wants gain, first, a number of transfers, or bytes as in 64M, not \"%s\"",
+				     "--%s needs gain, first, a number of transfers, or bytes as in 64M, not \"%s\"",
 				     cli->opt->name, text);
 	o->live_pin = unit ? TTMON_PIN_BYTES : TTMON_PIN_COPIES;
 	o->live_threshold = unit ? v << (10 * (unit - units + 1)) : v;
@@ -112,7 +112,7 @@ static int take_pid(struct ttmon_cli *cli, const char *arg)
 	unsigned long v = strtoul(arg, &end, 10);
 
 	if (!isdigit((unsigned char)*arg) || *end || !v || v > INT32_MAX)
-		return ttmon_cli_bad(cli, "--pid wants a number from 1 to %d, not \"%s\"", INT32_MAX, arg);
+		return ttmon_cli_bad(cli, "--pid needs a number from 1 to %d, not \"%s\"", INT32_MAX, arg);
 	if (o->nr_pids == TTMON_MAX_PIDS)
 		return ttmon_cli_bad(cli, "at most %d --pid", TTMON_MAX_PIDS);
 	o->pids[o->nr_pids++] = (uint32_t)v;
@@ -146,7 +146,7 @@ static int take_listen(struct ttmon_cli *cli, const char *arg)
 	if (o->nr_listen == TTMON_MAX_LISTEN)
 		return ttmon_cli_bad(cli, "at most %d --listen-address", TTMON_MAX_LISTEN);
 	if (!strrchr(arg, ':'))
-		return ttmon_cli_bad(cli, "--listen-address wants HOST:PORT or none, not \"%s\"", arg);
+		return ttmon_cli_bad(cli, "--listen-address needs HOST:PORT or none, not \"%s\"", arg);
 	o->listen[o->nr_listen++] = arg;
 	return 0;
 }
@@ -156,7 +156,7 @@ static int take_log_level(struct ttmon_cli *cli, const char *arg)
 	enum ttmon_log_level level;
 
 	if (ttmon_log_parse_level(arg, &level))
-		return ttmon_cli_bad(cli, "--log-level wants error, warn, info or debug, not \"%s\"", arg);
+		return ttmon_cli_bad(cli, "--log-level needs error, warn, info or debug, not \"%s\"", arg);
 	ttmon_log_set_level(level);
 	return 0;
 }
@@ -311,12 +311,12 @@ static const struct ttmon_cli_opt
 	};
 #undef X
 
-/* What does not go together, said before anything is started. */
+/* Checks for options that exclude each other before anything is started. */
 static int consistent(const struct ttmon_cli *cli, struct ttmon_opts *o)
 {
 	bool run;
 
-	/* A word of the command line that is no backend. */
+	/* auto is a word of the command line, but no backend. */
 	if (o->rmid == TTMON_RMID_BACKEND_MAX)
 		o->rmid = TTMON_RMID_AUTO;
 	if (o->socket && !strcmp(o->socket, "none"))
@@ -402,9 +402,9 @@ int ttmon_opts_parse(int argc, char **argv, void (*metrics)(FILE *f), struct ttm
 	/* Options end at the first word; only "--" makes it a command. */
 	if (cli.nr_words && !cli.dashes)
 		return ttmon_cli_bad(&cli, "unexpected argument \"%s\": a command to run follows --", cli.words[0]);
-	/* Not the whole host because a script's variable was empty. */
+	/* A script's empty variable after -- must not trace the whole host. */
 	if (cli.dashes && !cli.nr_words)
-		return ttmon_cli_bad(&cli, "-- wants a command to run");
+		return ttmon_cli_bad(&cli, "-- needs a command to run");
 	opts->cmd = cli.nr_words ? cli.words : NULL;
 	return consistent(&cli, opts);
 }

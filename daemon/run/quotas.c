@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * quotas.c: see quotas.h. Looked at once a second. The log names a user when it begins to pay for
- * something, and again while that goes on, but not more often than each ten minutes: what a user does
- * must not fill the log.
+ * quotas.c: see quotas.h. Checked once a second. The log names a user when entries of the user begin
+ * to be dropped, and again while that goes on, at most every ten minutes: no user must be able to fill
+ * the log.
  */
 #include "daemon/run/quotas.h"
 
@@ -89,7 +89,7 @@ static void tick(void *state)
 	for (uint32_t i = 0; i < n; i++) {
 		struct told *t = told_of(q, &rows[i]);
 
-		/* What the budget takes is said where it is taken. */
+		/* Reductions by the budget are logged by families.c. */
 		if (rows[i].what == TTMON_QUOTA_BUDGET || rows[i].paid == t->paid || (t->ns && now - t->ns < AGAIN_NS))
 			continue;
 		tell(&rows[i], rows[i].paid - t->paid);

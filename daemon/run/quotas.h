@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * quotas.h: which users had to do with less, because a table that all share was full and they had most
- * of it: for the log, status and metrics. Cold thread.
+ * quotas.h: users who got less because a shared table was full and they had the most entries: for the
+ * log, status and metrics. Cold thread.
  */
 #ifndef TTMON_QUOTAS_H
 #define TTMON_QUOTAS_H
@@ -11,7 +11,9 @@
 
 extern const struct ttmon_part ttmon_part_quotas;
 
-/* Those who paid most first; rows has room for TTMON_QUOTA_ROWS. Returns how many. */
+/*
+ * Users with the most dropped entries first; rows has room for TTMON_QUOTA_ROWS. Returns their number.
+ */
 uint32_t ttmon_quotas_get(const struct ttmon_daemon *c, struct ttmon_quota_row *rows);
 
 #endif

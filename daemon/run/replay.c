@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * replay.c: --replay: a recording through the same pipeline, without a hot thread: all of it at once,
- * or, where it is served, at the pace it was made, so that whoever scrapes it sees what was to be seen
- * then. A served replay stays until it is interrupted.
+ * replay.c: --replay: a recording through the same pipeline, without a hot thread: all of it at once
+ * or, if it is served, at its original pace, so that a scraper sees the figures of that time. A served
+ * replay stays until it is interrupted.
  */
 #include "daemon/run/daemon_int.h"
 #include "daemon/run/summary.h"
@@ -10,10 +10,10 @@
 
 struct ttmon_replay {
 	struct ttmon_rec_reader *reader;
-	uint64_t began_ns;  /* our clock */
-	uint64_t offset_ns; /* to add to our clock for the recording's */
+	uint64_t began_ns;  /* time of our clock */
+	uint64_t offset_ns; /* added to our clock it gives the recording's time */
 	uint64_t end_ns, dropped;
-	int state; /* as ttmon_rec_read() says: 1 while there is more */
+	int state; /* as returned by ttmon_rec_read(): 1 while there is more */
 };
 
 static int open_reader(const char *path, struct ttmon_rec_reader **ret)
@@ -93,7 +93,7 @@ static int serve(struct ttmon_daemon *c)
 		err = ttmon_parts_start(c);
 	if (err)
 		return err;
-	/* Up to the first watermark, which says when it began. */
+	/* Reads up to the first watermark, which has the begin of the recording. */
 	feed(c, 0);
 	c->replay->offset_ns = c->replay->end_ns - ttmon_mono_ns();
 	log_info("replaying %s", c->opts->replay);

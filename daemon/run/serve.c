@@ -92,7 +92,7 @@ static int start(struct ttmon_daemon *c, void **state)
 
 	if (!http.socket && !http.nr_listen && !http.nr_fds)
 		return 0;
-	/* systemd listens there already. */
+	/* systemd already listens there. */
 	if (!o->socket_given && has_unix(fds, http.nr_fds))
 		http.socket = NULL;
 	v = calloc(1, sizeof(*v));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * service.c: what a service owes systemd: READY, a status line, the watchdog's sign of life, reload.
- * Cold thread.
+ * service.c: the protocol with systemd: READY, a status line, watchdog messages, reload. Cold thread.
  */
 #include <linux/capability.h>
 #include <sys/socket.h>
@@ -18,9 +17,9 @@
 #define STATUS_TICKS 50 /* of 100 ms */
 struct service {
 	struct ttmon_daemon *c;
-	uint64_t watchdog_ns; /* last sign of life */
+	uint64_t watchdog_ns; /* time of the last watchdog message */
 	uint64_t asked_ns;
-	int ask; /* a client of our own socket, -1: none */
+	int ask; /* a client connection to our own socket, -1: none */
 };
 
 #define ANSWER_NS (5 * NSEC_PER_SEC)
@@ -56,10 +55,10 @@ static bool lacks_tcp(const struct ttmon_daemon *c)
 	return false;
 }
 
-/* The hot thread, too, is a thread that began with all of them. ctx: struct ttmon_daemon. */
+/* The hot thread also began with all capabilities. ctx: struct ttmon_daemon. */
 static int keep_capabilities(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 {
-	/* systemd/ttmond.service.in says what each is for. */
+	/* systemd/ttmond.service.in explains each capability. */
 	int caps[24] = { CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH, CAP_CHECKPOINT_RESTORE };
 	const struct ttmon_daemon *c = ctx;
 	size_t n = 5;
@@ -72,13 +71,13 @@ static int keep_capabilities(void *ctx, struct ttmon_pipeline *p, uint64_t now_n
 		caps[n++] = CAP_FOWNER;
 		caps[n++] = CAP_LEASE;
 	}
-	/* The folders of resctrl are writable to nobody by their mode. */
+	/* The mode of resctrl's folders gives write permission to no user. */
 	if (ttmon_daemon_opts(c)->tt_shm_version > 1 || ttmon_daemon_rmid(c) == TTMON_RMID_RESCTRL)
 		caps[n++] = CAP_DAC_OVERRIDE;
-	/* A segment that is made later is the group's too. */
+	/* A segment that is created later must get its group too. */
 	if (ttmon_daemon_opts(c)->shm_slots && !ttmon_daemon_has_shm(c))
 		caps[n++] = CAP_CHOWN;
-	/* An address of TCP that is had later may be a privileged one. */
+	/* A TCP address that is bound later may have a privileged port. */
 	if (lacks_tcp(c))
 		caps[n++] = CAP_NET_BIND_SERVICE;
 	if (ttmon_caps_perf_wants_admin(""))
@@ -113,12 +112,12 @@ static void keep_in_thread(void *ctx)
 	k->err = k->err ? k->err : keep_capabilities(k->c, NULL, 0);
 }
 
-/* Give away the capabilities that tracing goes on without, of all threads. */
+/* Drops the capabilities that tracing does not need, in all threads. */
 static int go(void *state)
 {
 	struct ttmon_daemon *c = ((struct service *)state)->c;
 	struct keeping k = { .c = c };
-	/* What a run with a file to write does at its end may need more than tracing does. */
+	/* A run that writes a file at its end may need more than tracing does. */
 	bool wanted = !ttmon_daemon_opts(c)->record;
 	int err = wanted ? ttmon_daemon_call(c, keep_capabilities, c) : 0;
 
@@ -136,7 +135,7 @@ static void ready(void *state)
 	tell_status(((struct service *)state)->c);
 }
 
-/* ---- the watchdog: fed by what it watches, the hot thread and the socket, as a client sees them ---- */
+/* ---- the watchdog: it checks the hot thread and the socket as a client sees them ---- */
 
 static void ask_no_more(struct service *v)
 {
@@ -146,8 +145,8 @@ static void ask_no_more(struct service *v)
 }
 
 /*
- * Connect to our own socket as anybody, and ask whether the hot thread lives. Where that fails it is
- * tried at the next tick.
+ * Connects to our own socket as any client, and reads whether the hot thread lives. If that fails, the
+ * next tick tries again.
  */
 static void ask(struct service *v, const char *path)
 {
@@ -184,7 +183,7 @@ static void feed_watchdog(struct service *v)
 	struct ttmon_http *http = ttmon_serve_http(v->c);
 	const char *path = http ? ttmon_http_socket(http) : NULL;
 
-	/* Without a path there is nobody to ask. */
+	/* Without a path there is no socket to check. */
 	path = path && path[0] == '/' ? path : NULL;
 	if (!every || since + EARLY_NS < every)
 		return;
@@ -205,7 +204,7 @@ static void tick(void *state)
 		tell_status(v->c);
 }
 
-/* The last of the parts that reload: all others have. */
+/* The last of the parts that reload: all others have done so. */
 static void reload(void *state)
 {
 	ttmon_sd_notify("READY=1");

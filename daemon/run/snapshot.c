@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * snapshot.c: the figures that the pipeline has for struct ttmon_snapshot (hot.h). Hot thread, or
- * whoever owns the pipeline.
+ * snapshot.c: the figures of struct ttmon_snapshot (hot.h) that come from the pipeline. Runs in the
+ * thread that owns the pipeline.
  */
 #include "daemon/run/hot.h"
 
@@ -17,6 +17,6 @@ void ttmon_snapshot_fill(struct ttmon_snapshot *s, struct ttmon_pipeline *p)
 	ttmon_cpu_get_totals(ttmon_pipeline_cpu(p), &s->cpu);
 	ttmon_rmid_get_totals(ttmon_pipeline_rmid(p), &s->rmid);
 	ttmon_pipeline_seen(p, &s->seen);
-	/* That it goes on is no reason. */
+	/* That the trace is still running does not make it incomplete. */
 	s->incomplete = ttmon_pipeline_incomplete(p, true) & ~(1u << TTMON_INCOMPLETE_CUT);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * summary.c: what a run found, in tables of at most 80 columns. No colour: it goes to files as often
- * as to terminals.
+ * summary.c: the results of a run, in tables of at most 80 columns. No colour: it goes to files as
+ * often as to terminals.
  */
 #include "daemon/run/names.h"
 #include "daemon/run/summary.h"
@@ -104,7 +104,7 @@ static void transfers(FILE *f, const struct ttmon_history_totals *t, const struc
 		fprintf(f, "\nno transfers%s\n", seen->off_ns || seen->missed ? " were seen" : "");
 }
 
-/* Families that were there from the start and did not tell all. */
+/* Families that were on from the start and did not see everything. */
 static void not_seen(FILE *f, const struct ttmon_seen_view *v)
 {
 	bool any = false;
@@ -142,7 +142,7 @@ static size_t symbols_of(const struct ttmon_history *h, const struct ttmon_spot 
 	return n;
 }
 
-/* "load_batch < main" where there are names of frames, else what the memory is called. */
+/* "load_batch < main" if frames have names, else the name of the memory. */
 static void site_text(const struct ttmon_history *h, const struct ttmon_spot *s, char *const *names, size_t nr,
 		      char *buf, size_t n)
 {
@@ -230,7 +230,8 @@ static void trouble(FILE *f, struct ttmon_pipeline *p, const struct ttmon_histor
 			(unsigned long long)t->unknown_frees, (unsigned long long)t->unmatched);
 	if (t->gpu_use_gone)
 		fprintf(f,
-			"%s uses of memory by kernels are booked to nothing: it was gone when they were told, or never seen\n",
+			"%s uses of memory by kernels are booked to nothing: it was gone when they were told, or "
+			"never seen\n",
 			count(buf, t->gpu_use_gone));
 	if (!ttmon_pipeline_check(p, why, sizeof(why)))
 		fprintf(f, "accounting does not balance: %s\n", why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * summary.h: the tables at the end of a run: summary.c all, summary_tt.c Tenstorrent, summary_cpu.c
- * who used the CPUs.
+ * CPU time.
  */
 #ifndef TTMON_SUMMARY_H
 #define TTMON_SUMMARY_H

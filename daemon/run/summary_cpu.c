@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* summary_cpu.c: who used the CPUs, in the tables at the end of a run. */
+/* summary_cpu.c: CPU time by process, in the tables at the end of a run. */
 #include "daemon/run/summary.h"
 #include "lib/base/fmt.h"
 
@@ -49,7 +49,7 @@ static void processes(FILE *f, struct ttmon_pipeline *p, bool has_ctr)
 	if (!top.n)
 		return;
 	fprintf(f, "\n%-8s %-16s %10s %12s", "PID", "MOST CPU TIME", "CPU TIME", "SWITCHES");
-	/* Two columns of dashes say nothing that a line at the start has not said. */
+	/* Without counters the columns would hold only dashes; a line at the start has already said so. */
 	fprintf(f, has_ctr ? " %6s %16s\n" : "\n", "IPC", "LLC MISSES");
 	for (size_t i = 0; i < top.n; i++) {
 		const struct ttmon_cpu_proc *x = &top.best[i];

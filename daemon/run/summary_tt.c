@@ -25,7 +25,7 @@ static void processes(FILE *f, const struct ttmon_tt_view *v)
 
 	if (!v->nr_uses)
 		return;
-	/* Each peak is that kind of memory's own; they need not have been at one time. */
+	/* Each peak is that of its own kind of memory; they need not be of the same time. */
 	fprintf(f, "\n%8s %-12s %5s %4s %9s %9s %9s %9s %9s %7s\n", "PID", "TENSTORRENT", "DEV", "CHIP", "DRAM PEAK",
 		"TRACE", "L1", "L1_SMALL", "CB", "ALLOCS");
 	for (size_t i = 0; i < v->nr_uses && i < LINES; i++) {

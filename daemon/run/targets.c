@@ -5,7 +5,7 @@
 #include "daemon/run/daemon.h"
 #include "lib/os/proc.h"
 
-#define PF_KTHREAD 0x00200000u /* include/linux/sched.h; in proc_pid_stat(5) for ever */
+#define PF_KTHREAD 0x00200000u /* include/linux/sched.h; stable, as documented in proc_pid_stat(5) */
 
 static bool has_ended(const struct ttmon_proc_stat *st)
 {
@@ -43,13 +43,16 @@ int ttmon_target_check(uint32_t pid, char *why, size_t n)
 	return err;
 }
 
-/* Known to the kernel first, then what it has mapped: nothing falls in between. */
+/*
+ * First the kernel knows the process, then its mappings are read, so that nothing is missed in
+ * between.
+ */
 static int add(void *ctx, uint32_t pid)
 {
 	struct ttmon_daemon *c = ctx;
 	int err;
 
-	/* Somebody's child. */
+	/* A process's child may be this daemon. */
 	if (pid == (uint32_t)getpid())
 		return 0;
 	err = ttmon_bpf_add_pid(ttmon_daemon_bpf(c), pid, false);

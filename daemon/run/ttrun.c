@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ttrun.c: the Tenstorrent part of a run: chips and identity, the published files, spare probes,
- * readings of the time stamp counter. Nothing but a look into sysfs is done until a chip or a program
- * with tt-metal is there.
+ * readings of the time stamp counter. It only reads sysfs until there is a chip or a program with
+ * tt-metal.
  */
 #include <sys/stat.h>
 #ifdef __x86_64__
@@ -20,7 +20,7 @@
 #define REFRESH_TICKS	50 /* of 100 ms: sysfs is read again */
 #define HELD_QUIET_NS	NSEC_PER_SEC
 #define REPUBLISH_TICKS 10
-#define OPEN_TICKS	10 /* who has the chips open is read again */
+#define OPEN_TICKS	10 /* the processes that have the chips open are read again */
 #define TSC_FAST	20 /* readings a tick after the first library, then each TSC_TICKS */
 #define TSC_TICKS	100
 #define PIDS_MAX	4096 /* processes that have a chip open */
@@ -35,16 +35,16 @@ struct ttmon_ttrun {
 	uint64_t generation;
 	bool published;
 	unsigned int ticks, tsc_readings;
-	uint8_t shm_state[TTMON_TTSYS_MAX]; /* by chip: what was logged */
+	uint8_t shm_state[TTMON_TTSYS_MAX]; /* by chip: state that was logged last */
 	bool spare_off[TTMON_TT_SLOTS];
-	uint64_t hiders; /* which processes hidden[] is about */
+	uint64_t hiders; /* hash of the processes that hidden[] is about */
 	unsigned int hidden_ticks;
 	uint32_t hidden[TTMON_TTSYS_MAX + 1]; /* by chip: flags of processes that may hold more there than is known */
 };
 
-/* A question for the cold thread. */
+/* A request to the cold thread. */
 struct question {
-	bool provider; /* a process said which file key a logical device id has */
+	bool provider; /* true: a process gave the file key of a logical device id */
 	union {
 		struct ttmon_tt_want want;
 		struct {
@@ -86,7 +86,8 @@ static void ask(struct ttmon_asker *a, struct ttmon_pipeline *p)
 /* ---- the time stamp counter ---- */
 
 /*
- * Some versions of tt-metal tell host times as its ticks. On other machines there is nothing to tell.
+ * Some versions of tt-metal report host times in its ticks. Machines with another clock have nothing
+ * to report.
  */
 static void tell_tsc(struct ttmon_ttrun *t)
 {
@@ -94,7 +95,7 @@ static void tell_tsc(struct ttmon_ttrun *t)
 	struct ttmon_ev_tsc best = { .h = { .kind = TTMON_EV_TSC, .cpu = TTMON_CPU_DAEMON } };
 	uint64_t width = UINT64_MAX;
 
-	/* The one of a few readings that was interrupted the least. */
+	/* Of a few readings, the one that was interrupted least. */
 	for (int i = 0; i < 8; i++) {
 		uint64_t from = ttmon_mono_ns(), tsc = __rdtsc(), to = ttmon_mono_ns();
 
@@ -144,11 +145,11 @@ static int start(struct ttmon_daemon *c, void **state)
 		return log_error_r(err, "cannot look for Tenstorrent chips: %s", strerror(-err));
 	}
 	*state = t;
-	/* A recording knows all that this host could only say of itself. */
+	/* A recording has everything that this host could only report about itself. */
 	if (replay)
 		return 0;
 	ttmon_ttident_refresh(t->ident);
-	/* One is of no use, but with the one at the end it makes two, however short the run. */
+	/* One reading alone is useless, but with the one at the end there are two, however short the run. */
 	tell_tsc(t);
 	return 0;
 }
@@ -179,7 +180,7 @@ static void on_mesh(void *ctx, struct ttmon_helper_reply *reply)
 	ttmon_ttident_mesh(m->t->ident, &m->ask, (const void *)reply->buf, n);
 }
 
-/* Its memory is read by a helper. */
+/* A helper reads its memory. */
 static void answer_mesh(struct ttmon_ttrun *t, const struct ttmon_tt_want *w)
 {
 	struct ttmon_ttmesh_ask ask = { .mesh = w->mesh, .vt_device = w->vt_device, .tgid = w->tgid };
@@ -313,8 +314,8 @@ static uint64_t file_key(const struct ttmon_ev_tt_chip *chip, unsigned int versi
 }
 
 /*
- * Of a partial process we do not know all chips, of one that is not calibrated none. What publishes by
- * itself knows them.
+ * Of a partial process not all chips are known, of one that is not calibrated none. A process that
+ * publishes its own figures knows its chips.
  */
 static bool may_hide(const struct ttmon_tt_process *p)
 {
@@ -323,8 +324,8 @@ static bool may_hide(const struct ttmon_tt_process *p)
 }
 
 /*
- * Flags of such processes for the chips that they have open; of one that is not calibrated, or where
- * no driver says who has which, for all.
+ * Flags of such processes for the chips that they have open. For all chips, if a process is not
+ * calibrated or no driver says which process has which chip open.
  */
 static void find_hidden(struct ttmon_ttrun *t)
 {
@@ -333,7 +334,7 @@ static void find_hidden(struct ttmon_ttrun *t)
 						 .proc = ttmon_daemon_opts(t->run)->proc_root };
 	_cleanup_free_ uint32_t *pids = malloc(PIDS_MAX * sizeof(*pids));
 	_cleanup_free_ bool *found = calloc(v->nr_procs + 1, sizeof(*found));
-	bool listed = false; /* the driver says who has a chip open */
+	bool listed = false; /* the driver lists the processes that have a chip open */
 
 	memset(t->hidden, 0, sizeof(t->hidden));
 	if (!pids || !found)
@@ -379,8 +380,8 @@ static void update_hidden(struct ttmon_ttrun *t)
 }
 
 /*
- * The users of a chip: processes that run and whose figures mean something. *own: one of them
- * publishes by itself. *flags: of all that are known to use it.
+ * The users of a chip: running processes with usable figures. *own: one of them publishes by itself.
+ * *flags: of all that are known to use it.
  */
 static size_t users_of(const struct ttmon_tt_view *v, uint32_t chip, struct ttmon_ttshm_user *users, int32_t *logical,
 		       bool *own, uint32_t *flags)
@@ -404,7 +405,7 @@ static size_t users_of(const struct ttmon_tt_view *v, uint32_t chip, struct ttmo
 		if (!n || u->tgid != p->tgid) {
 			struct ttmon_ttshm_user fresh = { .tgid = p->tgid };
 
-			/* False: it has just ended, and whose file it would be cannot be known any more. */
+			/* False: it has just ended, and the owner of its file can no longer be found. */
 			if (!ttmon_proc_owner(p->tgid, &fresh.uid, &fresh.gid))
 				continue;
 			memcpy(fresh.name, p->comm, sizeof(fresh.name));
@@ -481,7 +482,7 @@ static void publish(struct ttmon_ttrun *t)
 			c->flags |= t->hidden[chip->index];
 		used += c->nr_users;
 		c->unknown = c->flags & (TTMON_TT_F_PARTIAL | TTMON_TT_F_UNCALIBRATED) && !holds_any(c);
-		/* Zeros of ours beside the figures of a program's own file would be believed. */
+		/* Zeros of ours beside a program's own file would be taken for its figures. */
 		if (!own || c->nr_users)
 			n++;
 	}
@@ -534,8 +535,8 @@ static int take_spares(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 }
 
 /*
- * Taking probes away waits for a grace period, 0.1 s, in which no held process is released, and the
- * keeper's patience is 0.25 s: one library a tick, and not while programs are being started.
+ * Removing probes waits for a grace period of 0.1 s, during which no held process is released, and the
+ * keeper waits at most 0.25 s: so one library per tick, and not while programs are being started.
  */
 static void move_spares(struct ttmon_ttrun *t)
 {
@@ -575,7 +576,7 @@ static void tick(void *state)
 	if (t->ident)
 		move_spares(t);
 	if (s.tt_generation == t->generation) {
-		/* What others did to the files is noticed by writing. */
+		/* Writing again repairs what other processes did to the files. */
 		if (t->shm && t->published && !(t->ticks % REPUBLISH_TICKS))
 			publish(t);
 		return;

@@ -13,11 +13,11 @@
 extern const struct ttmon_part ttmon_part_tt;
 
 struct ttmon_ttrun_view {
-	const struct ttmon_tt_view *tt; /* of the last tick that found a change */
+	const struct ttmon_tt_view *tt; /* as of the last tick that found a change */
 	const struct ttmon_ttshm_report *shm;
 	size_t nr_shm;
 };
-/* False: the run has no such part; all is NULL then. */
+/* False: the run does not have this part; all fields are NULL. */
 bool ttmon_ttrun_get(const struct ttmon_daemon *c, struct ttmon_ttrun_view *ret);
 
 #endif

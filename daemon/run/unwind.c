@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* unwind.c: see unwind.h. Cold thread, but for look_soon(). */
+/* unwind.c: see unwind.h. Cold thread, except look_soon(). */
 #include "daemon/run/unwind.h"
 
 #include <poll.h>
@@ -13,31 +13,31 @@
 #include "daemon/run/pynames.h"
 #include "lib/os/clock.h"
 
-#define MAPS_MAX  128 /* of one message */
+#define MAPS_MAX  128 /* entries of one message */
 #define WANTS_MAX 64
-#define QUEUE_MAX (8u << 20) /* bytes that wait for room in the socket */
+#define QUEUE_MAX (8u << 20) /* bytes of messages that wait for room in the socket */
 /*
- * It has copies and says nothing for so long: it hangs. What waits for a second in it is answered
- * sooner.
+ * A process that has copies and sends nothing for so long hangs. A copy that waits in it for a second
+ * is answered earlier.
  */
 #define HANGS_NS (10 * NSEC_PER_SEC)
-/* It reads one file for so long: that hangs. It is followed by another one, so many times. */
+/* A process that reads one file for so long hangs. It is replaced, so many times. */
 #define FILE_HANGS_NS (5 * NSEC_PER_SEC)
 #define FOLLOWERS     8
 #define FINISH_MS     2000
-/* One question of the hot thread for all copies of so long. */
+/* One request of the hot thread for all copies of this time. */
 #define LOOK_EVERY_NS (5 * NSEC_PER_MS)
 
 struct unwind {
 	struct ttmon_daemon *c;
 	int starter;
-	int sock;  /* -1: it is gone */
-	int pidfd; /* -1: not known */
+	int sock;  /* -1: the process is gone */
+	int pidfd; /* -1: unknown */
 	pid_t pid;
-	bool met;		/* it has said something */
-	uint64_t cpu_ns;	/* of the process, when it was looked at last */
-	uint64_t before_cpu_ns; /* of those before it */
-	const uint64_t *reads;	/* what file it reads: its own word (unwinder.h) */
+	bool met;		/* it has sent something */
+	uint64_t cpu_ns;	/* CPU time of the process when it was last read */
+	uint64_t before_cpu_ns; /* of the processes before it */
+	const uint64_t *reads;	/* object whose file it reads, as it reports (unwinder.h) */
 	uint64_t reads_was, reads_ns;
 	uint32_t refused[FOLLOWERS]; /* objects whose files hung */
 	size_t nr_refused;
@@ -49,15 +49,15 @@ struct unwind {
 	} maps; /* not sent yet */
 	uint32_t wants[WANTS_MAX];
 	size_t nr_wants;
-	char *queue; /* messages that found no room: each a u32, its length, and the message */
+	char *queue; /* messages without room in the socket: each a u32 length, then the message */
 	size_t queued, cap;
-	bool done; /* it has answered all */
+	bool done; /* it has answered everything */
 	uint64_t answered, answered_ns;
 };
 
 /* ---- its end ---- */
 
-/* Call stacks are by frame pointers from now on. why: what it did. */
+/* From now on call stacks come from frame pointers only. why: what the process did. */
 static void over(struct unwind *w, const char *why)
 {
 	struct ttmon_ev_unwound e = {
@@ -66,9 +66,9 @@ static void over(struct unwind *w, const char *why)
 
 	if (w->sock < 0)
 		return;
-	log_warn(
-		"the process that unwinds call stacks %s: stacks of code without frame pointers are not known from now on",
-		why);
+	log_warn("the process that unwinds call stacks %s: stacks of code without frame pointers are not known from "
+		 "now on",
+		 why);
 	if (ttmon_daemon_bpf(w->c))
 		ttmon_bpf_stacks(ttmon_daemon_bpf(w->c), TTMON_STACKS_OVER);
 	ttmon_daemon_fact(w->c, &e, sizeof(e));
@@ -78,7 +78,7 @@ static void over(struct unwind *w, const char *why)
 		syscall(SYS_pidfd_send_signal, w->pidfd, SIGKILL, NULL, 0);
 }
 
-/* What it has used until now; of one that has ended, what it had when it was looked at last. */
+/* CPU time so far; for an ended process, as of the last reading. */
 static uint64_t cpu_ns(struct unwind *w)
 {
 	struct pollfd p = { .fd = w->pidfd, .events = POLLIN };
@@ -87,13 +87,13 @@ static uint64_t cpu_ns(struct unwind *w)
 
 	if (w->pidfd < 0 || clock_getcpuclockid(w->pid, &clock) || clock_gettime(clock, &ts))
 		return w->before_cpu_ns + w->cpu_ns;
-	/* If it lives now, it was that one's. */
+	/* If it is alive now, the reading was of this process. */
 	if (poll(&p, 1, 0) == 0)
 		w->cpu_ns = MAX(w->cpu_ns, (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec);
 	return w->before_cpu_ns + w->cpu_ns;
 }
 
-/* ---- to it ---- */
+/* ---- messages to it ---- */
 
 static void flush_queue(struct unwind *w)
 {
@@ -177,9 +177,9 @@ static bool is_refused(const struct unwind *w, uint32_t object)
 }
 
 /*
- * A file that it has asked for: it is given one end of a socket, and a helper the other, which opens
- * the file. A file that can be read is never ours: opening it and closing it may wait for whoever
- * serves it.
+ * It requested a file: it gets one end of a socket, and a helper the other, which opens the file. The
+ * daemon never has such a file open itself: opening or closing it may block on its file system's
+ * server.
  */
 static int answer_want(struct unwind *w, uint32_t object)
 {
@@ -200,7 +200,7 @@ static int answer_want(struct unwind *w, uint32_t object)
 	return err;
 }
 
-/* One that finds no room is sent at the next opportunity: it waits for it, so it reads. */
+/* An answer without room is sent at the next opportunity: the process waits for it, so it reads. */
 static void answer_wants(struct unwind *w)
 {
 	while (w->nr_wants && w->sock >= 0) {
@@ -215,7 +215,7 @@ static void answer_wants(struct unwind *w)
 	}
 }
 
-/* ---- from it ---- */
+/* ---- messages from it ---- */
 
 static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
 {
@@ -235,7 +235,7 @@ static void on_stack(struct unwind *w, const struct ttmon_unwinder_stack *s)
 		       .object = s->object },
 	};
 
-	/* 0 is said by the daemon alone. */
+	/* Only the daemon sends 0. */
 	if (!s->id)
 		return;
 	w->answered++;
@@ -265,7 +265,7 @@ static void take(struct unwind *w, const void *msg)
 		memcpy(&word, head + 1, sizeof(word));
 	switch (head->kind) {
 	case TTMON_UNWINDER_HELLO:
-		/* Before it has read anything of a stranger's. */
+		/* Before it has read any untrusted file. */
 		if (first) {
 			w->pidfd = (int)syscall(SYS_pidfd_open, word, 0);
 			w->pid = (pid_t)word;
@@ -316,7 +316,7 @@ static void receive(struct unwind *w)
 
 /* ---- the part ---- */
 
-/* The process is a fork: before anything is open that it must not have. */
+/* The process is a fork, made before anything is open that it must not have. */
 static int configure(struct ttmon_daemon *c, void **state, struct ttmon_bpf_cfg *cfg)
 {
 	struct unwind *w;
@@ -385,8 +385,8 @@ static int start(struct ttmon_daemon *c, void **state)
 }
 
 /*
- * Hot thread: a copy was made. Asked at once, and then for what comes in the next milliseconds too: it
- * looks again by itself.
+ * Hot thread: a copy was made. Sends a request at once; the reader then also takes the copies of the
+ * next milliseconds.
  */
 static void look_soon(struct ttmon_asker *a, const struct ttmon_event *e)
 {
@@ -445,8 +445,8 @@ static void turn(void *state)
 }
 
 /*
- * It hangs in the file of this object: another one takes its place, and is not given that file. It is
- * told what all processes have mapped, as it knows nothing.
+ * It hangs in the file of this object: a new process takes its place, is not given that file, and gets
+ * the mappings of all processes again.
  */
 static void follow(struct unwind *w, uint32_t object)
 {
@@ -510,7 +510,7 @@ static void tick(void *state)
 		over(w, "hangs");
 }
 
-/* What was copied until the end is answered, as far as that goes in two seconds. */
+/* Copies made until the end are answered, as far as possible within two seconds. */
 static int stop(void *state)
 {
 	struct unwind *w = state;
@@ -529,9 +529,9 @@ static int stop(void *state)
 	if (w->sock >= 0 && !w->done)
 		over(w, "does not end");
 	if (lost)
-		log_warn(
-			"%llu call stacks of code that may have no frame pointers could not be copied: they came faster than they were unwound",
-			(unsigned long long)lost);
+		log_warn("%llu call stacks of code that may have no frame pointers could not be copied: they came "
+			 "faster than they were unwound",
+			 (unsigned long long)lost);
 	return 0;
 }
 
