@@ -34,15 +34,16 @@ struct ttmon_bpf {
 	uint8_t *stats;
 	size_t stats_bytes, stat_size;
 	bool attached[TTMON_PROG_MAX];
-	bool legacy;			     /* no uprobe_multi links */
-	bool session;			     /* programs at calls are asked whether they want the return */
+	bool legacy; /* no uprobe_multi links */
+	/* a program at a call decides at the entry whether it also runs at the return */
+	bool session;
 	struct ttmon_uprobe_legacy *uprobes; /* NULL unless legacy */
 	struct ttmon_kmd *kmd;
 	struct ttmon_nvpin *nvpin; /* NULL without cfg.nvidia_pins */
 	struct ttmon_sched *sched; /* NULL without cfg.cpu */
 	struct ttmon_sched_setup setup;
 	struct ttmon_rmid_links *rmid_links;
-	int runs_fd; /* held while run times are kept, else -1 */
+	int runs_fd; /* kept open while the kernel keeps run times, else -1 */
 	int closer;  /* borrowed, from ttmon_bpf_leave() on; -1 before */
 };
 
@@ -194,7 +195,7 @@ _printf_(2, 0) static int print_libbpf(enum libbpf_print_level level, const char
 	char line[1024];
 	size_t n;
 
-	/* What fails is said once, by us; libbpf's own lines are for debugging. */
+	/* Each failure is logged once, by us; libbpf's own lines are for debugging. */
 	if (ttmon_log_get_level() < TTMON_LOG_DEBUG || level == LIBBPF_DEBUG)
 		return 0;
 	vsnprintf(line, sizeof(line), fmt, ap);
@@ -205,10 +206,7 @@ _printf_(2, 0) static int print_libbpf(enum libbpf_print_level level, const char
 	return 0;
 }
 
-/*
- * Capabilities that are missing, as text; empty when all are there. CAP_SYS_ADMIN stands for BPF and
- * PERFMON.
- */
+/* Missing capabilities as text; empty if there are none. CAP_SYS_ADMIN includes BPF and PERFMON. */
 static void missing_caps(char *buf, size_t n)
 {
 	static const struct {
@@ -255,9 +253,9 @@ static int make_legacy(struct ttmon_bpf *b, char *why, size_t n)
 }
 
 /*
- * A ring for each CPU that is online, mapped. A host may announce many more CPUs than it has (128
- * for 4 in virtual machines): those that come later share a ring, which costs them contention and
- * nobody memory.
+ * Makes and maps a ring for each CPU that is online. A host may announce many more CPUs than it has
+ * (128 for 4 in virtual machines): CPUs that come online later share a ring, which costs them
+ * contention but no memory.
  */
 static int make_rings(struct ttmon_bpf *b)
 {
@@ -332,7 +330,7 @@ static void *run_fill(void *ctx)
 	return NULL;
 }
 
-/* Before the load: the skeleton's map is this one. */
+/* Called before the load: the skeleton uses this map. */
 static int start_array(struct ttmon_bpf *b, struct ring_array *a)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .inner_map_fd = (uint32_t)b->ring_fds[0]);
@@ -343,7 +341,7 @@ static int start_array(struct ttmon_bpf *b, struct ring_array *a)
 	if (fd < 0)
 		return -errno;
 	err = bpf_map__reuse_fd(b->skel->maps.rings, fd);
-	/* The skeleton has a copy. */
+	/* The skeleton has a copy of the descriptor. */
 	close(fd);
 	if (err)
 		return err;
@@ -376,7 +374,7 @@ static int map_stats(struct ttmon_bpf *b)
 	return 0;
 }
 
-/* How a program is attached to objects. */
+/* How a program is attached to functions of objects. */
 static uint32_t attach_type(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
 	bool both_ends = prog == TTMON_PROG_CALL || prog == TTMON_PROG_COPY || prog == TTMON_PROG_SYNC ||
@@ -432,8 +430,8 @@ static void configure(struct ttmon_bpf *b)
 }
 
 /*
- * Why the kernel took no program. It names a lockdown in its own log alone; securityfs may not be
- * mounted.
+ * Why the kernel refused every program. A lockdown is reported only in the kernel's own log;
+ * securityfs may not be mounted.
  */
 static void say_refused(int err, char *why, size_t n)
 {
@@ -570,8 +568,8 @@ void ttmon_bpf_activate(struct ttmon_bpf *b, bool on)
 }
 
 /*
- * Links behind a perf event, whose last close waits for grace periods. The link holds the event, so
- * its descriptor alone is enough. Links of tp_btf and raw_tp wait for nothing.
+ * Links based on a perf event, whose last close waits for grace periods. The link holds the event, so
+ * its descriptor is enough. Links of tp_btf and raw_tp do not wait.
  */
 static size_t slow_links(struct ttmon_bpf *b, int *fds)
 {
@@ -651,7 +649,7 @@ void ttmon_bpf_confirm_chain(struct ttmon_bpf *b, uint64_t chain)
 {
 	uint8_t one = 1;
 
-	/* Without room its stacks are copied again. */
+	/* If there is no room, its stacks are copied again. */
 	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.chains), &chain, &one, BPF_ANY))
 		log_debug("cannot note a chain of frame pointers: %s", strerror(errno));
 }
@@ -715,7 +713,7 @@ int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct tt
 	int fd = b->legacy ? ttmon_uprobe_legacy_attach(b->uprobes, prog_fd, ret, object_fd, set)
 			   : ttmon_bpf_link_multi(prog_fd, attach_type(b, set->prog), ret, object_fd, set);
 
-	/* Also by the thread that attaches. */
+	/* Also called by the thread that attaches. */
 	if (fd >= 0)
 		__atomic_store_n(&b->attached[set->prog], true, __ATOMIC_RELAXED);
 	return fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * bpf.h: the BPF object: what the kernel can do, load, maps, and the switch. Only io/bpf/bpf.c
- * includes the skeleton.
+ * bpf.h: the BPF object: features of the kernel, load, maps, and the switch `active`. Only
+ * io/bpf/bpf.c includes the skeleton.
  *
  * Phases: probe features, open, choose programs, load (ttmon_bpf_new), attach (io/probes), then
  * ttmon_bpf_activate().
@@ -21,21 +21,22 @@
 
 struct ttmon_bpf;
 
-/* --alloc-fn and --free-fn: which arguments mean what. */
+/* --alloc-fn and --free-fn: the positions of the arguments. */
 struct ttmon_user_row {
 	uint8_t cls;	    /* TTMON_CLS_ALLOC (out argument), TTMON_CLS_ALLOC_RET or TTMON_CLS_FREE */
 	uint8_t arg0, arg1; /* ALLOC: out, size; ALLOC_RET: 0, size; FREE: pointer, 0. 1-based */
 };
 
 struct ttmon_bpf_cfg {
-	bool all;	 /* every process, not only those added */
+	bool all;	 /* trace every process, not only those added */
 	bool mmap;	 /* system-call tracepoints for mappings */
-	bool mmap_later; /* they are loaded, and attached when they are requested */
+	bool mmap_later; /* they are loaded now, and attached on request */
 	bool no_returns;
-	bool tt_ioctl;	   /* pins of tt-kmd by the tracepoints of ioctl, where they cannot be had by kprobe */
-	bool nvidia_pins;  /* count calls of NVIDIA's kernel module */
-	bool cpu;	   /* who used the CPUs: the scheduler's programs */
-	bool no_cpu_timer; /* with counters: no timer that closes the slots of busy CPUs (the module's tick does) */
+	bool tt_ioctl;	  /* pins of tt-kmd through the tracepoints of ioctl, for kernels without kprobes */
+	bool nvidia_pins; /* count calls of NVIDIA's kernel module */
+	bool cpu;	  /* measure CPU time: loads the scheduler's programs */
+	/* with counters: no timer that closes the slots of busy CPUs (the module's tick does that) */
+	bool no_cpu_timer;
 	enum ttmon_rmid_backend rmid;
 	uint32_t max_rmid;
 	uint32_t stack_frames;
@@ -48,12 +49,12 @@ struct ttmon_bpf_cfg {
  * The BPF programs, in the order they are listed by `ttmond --help` and `ttmon probes`. Those of
  * objects come first.
  *
- *	X(NAME, program, kind, FAMILY, attach, wanted)
+ *	`X(NAME, program, kind, FAMILY, attach, wanted)`
  *
  *   program  its name in bpf/
- *   kind     what it is attached to, for people
+ *   kind     what it is attached to, for output
  *   attach   enum ttmon_prog_attach: who attaches it, and when
- *   wanted   enum ttmon_prog_wanted: the option that loads it
+ *   `wanted` enum ttmon_prog_wanted: the option that loads it
  */
 /* clang-format off */
 #define TTMON_PROG_TABLE(X) \
@@ -106,11 +107,11 @@ struct ttmon_bpf_cfg {
 
 enum ttmon_prog_attach {
 	TTMON_ATTACH_OBJECT, /* at functions of an ELF file: io/probes */
-	TTMON_ATTACH_START,  /* at the start, with its family */
-	TTMON_ATTACH_HAND,   /* to nothing: the daemon runs it (rmid.c) */
-	TTMON_ATTACH_MODULE, /* when the RMID module is there (rmid.c) */
-	TTMON_ATTACH_KMD,    /* when tt-kmd is there (kmd.c) */
-	TTMON_ATTACH_NVPIN,  /* when NVIDIA's module is there (nvpin.c) */
+	TTMON_ATTACH_START,  /* at the start, together with its family */
+	TTMON_ATTACH_HAND,   /* not at all: the daemon runs it (rmid.c) */
+	TTMON_ATTACH_MODULE, /* when the RMID module is loaded (rmid.c) */
+	TTMON_ATTACH_KMD,    /* when tt-kmd is loaded (kmd.c) */
+	TTMON_ATTACH_NVPIN,  /* when NVIDIA's module is loaded (nvpin.c) */
 };
 
 enum ttmon_prog_wanted {
@@ -124,9 +125,9 @@ enum ttmon_prog_wanted {
 	TTMON_WANTED_WAIT_SWITCH, /* unless cfg.cpu or cfg.no_returns */
 	TTMON_WANTED_CPU_MODULE,  /* cfg.cpu, with RMIDs of the module */
 	TTMON_WANTED_KMD_PROBE,	  /* unless cfg.tt_ioctl */
-	TTMON_WANTED_KMD_IOCTL,	  /* cfg.tt_ioctl */
-	TTMON_WANTED_NVIDIA_PINS, /* cfg.nvidia_pins */
-	TTMON_WANTED_MMAP,	  /* cfg.mmap or cfg.mmap_later */
+	TTMON_WANTED_KMD_IOCTL,	  /* if cfg.tt_ioctl */
+	TTMON_WANTED_NVIDIA_PINS, /* if cfg.nvidia_pins */
+	TTMON_WANTED_MMAP,	  /* if cfg.mmap or cfg.mmap_later */
 };
 
 enum ttmon_prog {
@@ -134,7 +135,7 @@ enum ttmon_prog {
 	TTMON_PROG_TABLE(X)
 #undef X
 		TTMON_PROG_MAX,
-/* Number of those that are attached to objects; as a program: none of them. */
+/* The number of programs for objects; used as a program number: none of them. */
 #define X(NAME, program, kind, family, attach, wanted) +(TTMON_ATTACH_##attach == TTMON_ATTACH_OBJECT)
 	TTMON_PROG_UPROBES = 0 TTMON_PROG_TABLE(X)
 #undef X
@@ -144,76 +145,80 @@ struct ttmon_prog_info {
 	const char *name, *kind; /* "uprobe", "uretprobe", "tp_btf", "tracepoint" */
 	enum ttmon_family family;
 	bool wanted, loaded, attached;
-	const char *reason;	  /* why it is not attached though it is wanted; "" */
+	const char *reason;	  /* why it is not attached although it was selected; "": no reason */
 	uint64_t run_cnt, run_ns; /* where the kernel keeps statistics (kernel.bpf_stats_enabled) */
 };
 
 /*
- * Load. On failure *ret is untouched and why (size n) says in one line what is missing and what to do.
+ * Opens and loads the programs. On failure *ret is untouched, and why (size n) is one line that says
+ * what is missing and what to do.
  */
 int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char *why, size_t n) _must_check;
-/* Attach the tracepoint programs (not the uprobes, which belong to objects). */
+/* Attaches the tracepoint programs (not the uprobes, which belong to objects). */
 int ttmon_bpf_attach(struct ttmon_bpf *b, char *why, size_t n) _must_check;
 /*
- * Copies of stacks: the fd of their ring's map, of TTMON_STACK_RING bytes; whether they are made (enum
- * ttmon_stack_copying); how many were made and how many found no room; and a chain of which frame
- * pointers tell the truth, so that it is not copied again.
+ * Copies of stacks. stack_ring: fd of their ring's map, of TTMON_STACK_RING bytes. stacks: whether
+ * copies are made (enum ttmon_stack_copying). stack_counts: how many were made, and how many found no
+ * room. The last one notes a chain of frame pointers that is correct, so that it is not copied again.
  */
 int ttmon_bpf_stack_ring(const struct ttmon_bpf *b);
 void ttmon_bpf_stacks(struct ttmon_bpf *b, enum ttmon_stack_copying on);
 void ttmon_bpf_stack_counts(const struct ttmon_bpf *b, uint64_t *copied, uint64_t *lost);
 void ttmon_bpf_confirm_chain(struct ttmon_bpf *b, uint64_t chain);
-/* Let events flow; false stops them again. */
+/* true: events flow; false: they stop. */
 void ttmon_bpf_activate(struct ttmon_bpf *b, bool on);
 /*
- * The end, when nothing more is wanted from the kernel: events stop, and the links whose last close
- * takes long are given to the closer (closer.h; its socket, borrowed until ttmon_bpf_free()). Where
- * it was killed, their ends are waited for as before.
+ * The end, after which nothing is read from the kernel: events stop, and the links whose last close
+ * takes long are passed to the closer (closer.h; its socket is borrowed until ttmon_bpf_free()). If
+ * the closer was killed, closing them waits as without it.
  */
 void ttmon_bpf_leave(struct ttmon_bpf *b, int closer);
 void ttmon_bpf_free(struct ttmon_bpf *b);
 
 /*
- * Families of probes (io/bpf/family.c). The gate is what programs look at: not ON, they do nothing, or
- * count. Links at objects are those of io/probes. A family that is not loaded has the gate ABSENT;
- * RMIDs and processes cannot be taken away.
+ * Families of probes (io/bpf/family.c). Programs check the gate of their family: unless it is ON, they
+ * do nothing or only count. Links at objects belong to io/probes. A family that is not loaded has the
+ * gate ABSENT; RMIDs and processes cannot be switched off.
  */
 enum ttmon_family ttmon_bpf_family(enum ttmon_prog prog);
 enum ttmon_family_state ttmon_bpf_gate(const struct ttmon_bpf *b, enum ttmon_family family);
 void ttmon_bpf_set_gate(struct ttmon_bpf *b, enum ttmon_family family, enum ttmon_family_state state);
-/* What is not at objects. On failure nothing of it is attached, and why (size n) is one line. */
+/*
+ * Attaches or detaches the programs that are not at objects. On failure none of them is attached, and
+ * why (size n) is one line.
+ */
 int ttmon_bpf_attach_family(struct ttmon_bpf *b, enum ttmon_family family, char *why, size_t n) _must_check;
 void ttmon_bpf_detach_family(struct ttmon_bpf *b, enum ttmon_family family);
-/* Have the kernel keep run times, until the end; once. -EPERM: needs CAP_SYS_ADMIN. */
+/* Makes the kernel keep run times until the end; call it once. -EPERM: needs CAP_SYS_ADMIN. */
 int ttmon_bpf_count_runs(struct ttmon_bpf *b);
-/* Of its programs; 0 where nobody has the kernel keep them. */
+/* Runs and run time of its programs; 0 if the kernel does not keep them. */
 void ttmon_bpf_family_runs(const struct ttmon_bpf *b, enum ttmon_family family, uint64_t *cnt, uint64_t *ns);
 
 /*
- * Which processes are traced (io/bpf/procs.c): those listed and, from then on, their children; with
- * all, every process that hits a probe.
- * from_start: it is our own child before its exec, so it is seen from its start.
+ * The traced processes (io/bpf/procs.c): those listed and, from then on, their children; with all,
+ * every process that hits a probe. from_start: it is our own child before its exec, so it is seen from
+ * its start.
  */
 int ttmon_bpf_add_pid(struct ttmon_bpf *b, uint32_t tgid, bool from_start) _must_check;
-/* No longer listed; -ENOENT: it was not. With all it is traced all the same. */
+/* Removes it from the list; -ENOENT: it was not listed. With all it is still traced. */
 int ttmon_bpf_unlist_pid(struct ttmon_bpf *b, uint32_t tgid);
-/* It has ended. */
+/* The process has ended. */
 int ttmon_bpf_del_pid(struct ttmon_bpf *b, uint32_t tgid);
 bool ttmon_bpf_has_pid(const struct ttmon_bpf *b, uint32_t tgid);
 bool ttmon_bpf_is_listed(const struct ttmon_bpf *b, uint32_t tgid);
 bool ttmon_bpf_all(const struct ttmon_bpf *b);
-/* false: those that are not listed are not traced any more. */
+/* false: only listed processes are traced from now on. */
 void ttmon_bpf_set_all(struct ttmon_bpf *b, bool all);
 /*
- * Families (1 << family) that are only counted in this process from now on; 0: none any more.
- * -E2BIG: in too many. Of its transfers one in 2^sample is told, by chance; sample 0: none.
+ * From now on these families (bits 1 << family) are only counted in this process; 0: none. Of its
+ * transfers one in 2^sample is reported, chosen at random; sample 0: none. -E2BIG: too many processes.
  */
 int ttmon_bpf_reduce_pid(struct ttmon_bpf *b, uint32_t tgid, uint32_t families, unsigned int sample) _must_check;
-/* The same of all processes of a user, of those that begin later too. */
+/* The same for all processes of a user, including later ones. */
 int ttmon_bpf_reduce_user(struct ttmon_bpf *b, uint32_t uid, uint32_t families, unsigned int sample) _must_check;
 /*
- * Calls of each process so far, told or only counted; of several threads at once about so many. uid:
- * its user when it was announced last.
+ * Calls of each process so far, reported or only counted; approximate if several threads call at once.
+ * uid: its user when it was last announced.
  */
 enum {
 	TTMON_PROC_HITS_TRANSFER,
@@ -225,41 +230,41 @@ enum {
 void ttmon_bpf_each_hits(const struct ttmon_bpf *b,
 			 void (*cb)(void *ctx, uint32_t tgid, uint32_t uid, const uint64_t *hits), void *ctx);
 /*
- * The same of each user, of processes that have ended too; it may begin anew with a user who was
- * quiet. -ENOMEM.
+ * The same for each user, including ended processes; the count of a user without recent calls may
+ * start again from 0. -ENOMEM.
  */
 int ttmon_bpf_each_user_hits(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t uid, const uint64_t *hits),
 			     void *ctx);
-/* The user of a process that is traced; false: it is not. */
+/* The user of a traced process; false: it is not traced. */
 bool ttmon_bpf_uid_of(const struct ttmon_bpf *b, uint32_t tgid, uint32_t *uid);
-/* Processes being traced now. cb may call ttmon_bpf_del_pid(). */
+/* Calls cb for each traced process. cb may call ttmon_bpf_del_pid(). */
 void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_t tgid), void *ctx);
 /* Launch sums of every process and CPU, as facts TTMON_EV_LAUNCH_SUMS. */
 void ttmon_bpf_each_launches(const struct ttmon_bpf *b, uint64_t now_ns,
 			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
-/* Those of one process that has ended, which are then forgotten. */
+/* The sums of one process that has ended, which are then deleted. */
 void ttmon_bpf_take_launches(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
 			     void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
 
 /* Dispatch sums of every process, CPU and Tenstorrent device, as facts TTMON_EV_TT_SUMS. */
 void ttmon_bpf_each_tt_sums(const struct ttmon_bpf *b, uint64_t now_ns,
 			    void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
-/* Those of one process that has ended, which are then forgotten. */
+/* The sums of one process that has ended, which are then deleted. */
 void ttmon_bpf_take_tt_sums(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
 			    void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
-/* All that the kernel sums up for a process, of all; of one that has ended. */
+/* All sums that the kernel keeps: of every process; of one that has ended. */
 void ttmon_bpf_each_sum(const struct ttmon_bpf *b, uint64_t now_ns, void (*cb)(void *ctx, const void *rec, size_t size),
 			void *ctx);
 void ttmon_bpf_take_sums(struct ttmon_bpf *b, uint32_t tgid, uint64_t now_ns,
 			 void (*cb)(void *ctx, const void *rec, size_t size), void *ctx);
 /*
- * Probe tt-kmd, if it is loaded (again); cheap where nothing changed. Called at start and every few
- * seconds: the module may come and go. What went wrong shows in the programs' reason. io/bpf/kmd.c
+ * Probes tt-kmd if it was loaded (again); cheap if nothing changed. Called at the start and every few
+ * seconds, since the module may be unloaded and loaded. Errors show in the programs' reason.
+ * io/bpf/kmd.c
  */
 void ttmon_bpf_kmd_refresh(struct ttmon_bpf *b);
 /*
- * The same for NVIDIA's module, with cfg.nvidia_pins; says once in a line what keeps it from counting.
- * io/bpf/nvpin.c
+ * The same for NVIDIA's module, with cfg.nvidia_pins; logs once why it does not count. io/bpf/nvpin.c
  */
 void ttmon_bpf_nvpin_refresh(struct ttmon_bpf *b);
 struct ttmon_nvpin_info {
@@ -268,47 +273,47 @@ struct ttmon_nvpin_info {
 	bool probed;
 	struct ttmon_nvpin_sums sums; /* over all CPUs */
 };
-/* false, and ret untouched: without cfg.nvidia_pins. */
+/* false, and ret untouched, without cfg.nvidia_pins. */
 bool ttmon_bpf_nvpin_get(const struct ttmon_bpf *b, enum ttmon_nvpin_fn fn, struct ttmon_nvpin_info *ret);
 /*
- * Where the vtables of the library in this slot (< TTMON_TT_SLOTS) lie; before its probes are
- * attached.
+ * Sets the addresses of the vtables of the library in this slot (< TTMON_TT_SLOTS); call it before its
+ * probes are attached.
  */
 int ttmon_bpf_tt_slot(struct ttmon_bpf *b, uint32_t slot, const struct ttmon_tt_slot *vt) _must_check;
 
 uint32_t ttmon_bpf_cpus(const struct ttmon_bpf *b);  /* possible CPUs */
 uint32_t ttmon_bpf_rings(const struct ttmon_bpf *b); /* one for each CPU that was online at the start */
 struct ttmon_ring *ttmon_bpf_ring(struct ttmon_bpf *b, uint32_t i);
-int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t i); /* for epoll: forced wakeups of a filling ring */
+int ttmon_bpf_ring_fd(const struct ttmon_bpf *b, uint32_t i); /* for epoll: readable when a ring fills up */
 uint64_t ttmon_bpf_ring_bytes(const struct ttmon_bpf *b);
 const struct ttmon_cpu_stat *ttmon_bpf_stat(const struct ttmon_bpf *b, uint32_t cpu);
 void ttmon_bpf_prog_info(const struct ttmon_bpf *b, enum ttmon_prog prog, struct ttmon_prog_info *ret);
 
 /*
- * Who used the CPUs. io/bpf/sched.c Counters are opened before the programs are loaded: has_counters,
- * and why not (one line, "" where they are there).
+ * CPU time (io/bpf/sched.c). Counters are opened before the programs are loaded. Returns whether there
+ * are any; *why: the reason if not (one line), else "".
  */
 bool ttmon_bpf_has_counters(const struct ttmon_bpf *b, const char **why);
-/* The mapped array cpu_states, NULL without cfg.cpu; stride is the bytes of an element. */
+/* The mapped array cpu_states, NULL without cfg.cpu; stride: bytes of an element. */
 const void *ttmon_bpf_cpu_states(const struct ttmon_bpf *b, size_t *stride);
 /*
- * Have each online CPU switch once, so that it is known what runs there; open counters of CPUs that
- * came online since. Called after ttmon_bpf_activate() and each second. bits: CPUs online now, for
- * ttmon_cpustate_online().
+ * Makes each online CPU switch once, so that its current task is known, and opens counters of CPUs
+ * that came online since. Call it after ttmon_bpf_activate() and each second. bits: CPUs online now,
+ * for ttmon_cpustate_online().
  */
 void ttmon_bpf_cpus_refresh(struct ttmon_bpf *b, uint64_t *bits, size_t nr_words);
 /*
- * The scheduler's programs were stopped, and are to go on: each CPU is as if never seen. Only while
- * its gate is closed.
+ * The scheduler's programs were stopped and will run again: resets each CPU to never seen. Only while
+ * their gate is closed.
  */
 void ttmon_bpf_cpus_forget(struct ttmon_bpf *b);
 /* RMIDs. io/bpf/rmid.c */
 /*
- * Emulated and names: tell all processes there are (SEEN, EXISTING), through the rings. How many have
- * no RMID and should, or -errno.
+ * For emulated RMIDs and for names: reports all present processes (SEEN, EXISTING) through the rings.
+ * Returns how many have no RMID and should have one, or -errno.
  */
 int ttmon_bpf_each_task(struct ttmon_bpf *b);
-/* Emulated: the pool's counts, read without its lock. ready: an RMID could be given out now. */
+/* Emulated: counts of the pool, read without its lock. ready: an RMID could be assigned now. */
 struct ttmon_rmid_counts {
 	uint32_t max, in_use;
 	uint64_t allocs, frees, exhausted;
@@ -316,48 +321,44 @@ struct ttmon_rmid_counts {
 };
 int ttmon_bpf_rmid_counts(struct ttmon_bpf *b, struct ttmon_rmid_counts *ret) _must_check;
 /*
- * Attach the RMID module's tracepoints under this prefix ("", "memory_collector_"); -ENOENT: it is not
- * loaded. Detach: it can be unloaded.
+ * Attaches the RMID module's tracepoints with this prefix ("", "memory_collector_"); -ENOENT: it is
+ * not loaded. After detach it can be unloaded.
  */
 int ttmon_bpf_module_attach(struct ttmon_bpf *b, const char *prefix);
 void ttmon_bpf_module_detach(struct ttmon_bpf *b);
 
-/* Offsets of one program in one object, all behind one link. */
+/* Offsets for one program in one object, all attached by one link. */
 struct ttmon_uprobe_set {
 	enum ttmon_prog prog;
 	size_t n;
 	uint64_t *offsets;
 	uint64_t *cookies;
 };
-/*
- * Attach; the object is named by an open fd. Returns the link (an fd, to be given to detach) or
- * -errno.
- */
+/* Attaches; object_fd is an open fd of the object. Returns the link (an fd for detach) or -errno. */
 int ttmon_bpf_attach_uprobes(struct ttmon_bpf *b, int object_fd, const struct ttmon_uprobe_set *set);
 void ttmon_bpf_detach_uprobes(struct ttmon_bpf *b, int link);
 /*
- * Many at once: each waits for the kernel's grace period, so they wait together; after
- * ttmon_bpf_leave() not at all.
+ * Detaches many at once: each waits for the kernel's grace period, so they wait together; after
+ * ttmon_bpf_leave() they do not wait.
  */
 void ttmon_bpf_detach_many(struct ttmon_bpf *b, const int *links, size_t n);
-/*
- * Does the kernel turn a probed nop of five bytes into a call, which a forked child does not survive?
- */
+/* True if the kernel turns a probed nop of five bytes into a call, which crashes a forked child. */
 bool ttmon_bpf_optimizes_nop5(void);
 /*
- * Without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is in the environment
- * (for tests).
+ * True without uprobe_multi links: the kernel has none, or TTMOND_NO_UPROBE_MULTI is set in the
+ * environment (for tests).
  */
 bool ttmon_bpf_legacy(const struct ttmon_bpf *b);
 /*
- * Programs at calls are run at both ends, and decide at the entry (Linux 6.13): no links for returns.
+ * True if programs at calls run at both ends and decide at the entry about the return (Linux 6.13): no
+ * links for returns.
  */
 bool ttmon_bpf_session(const struct ttmon_bpf *b);
 /*
- * No call of this process gets a return probe from now on (NOW), or from its next exec on: what can be
- * said at the entry is told, as result not observed. Its children are the same. An exec ends it; 0: it
- * has ended, or executes something else. -EOPNOTSUPP: without sessions the kernel cannot leave one
- * process out. -E2BIG: too many.
+ * No call of this process gets a return probe from now on (NOW), or from its next exec on: results of
+ * its calls are reported as not observed. Its children inherit this. An exec ends it; 0: it has ended,
+ * or executes something else. -EOPNOTSUPP: without sessions the kernel cannot exempt one process.
+ * -E2BIG: too many.
  */
 enum { TTMON_SWITCHER_NOW = 1, TTMON_SWITCHER_EXEC = 2 };
 int ttmon_bpf_set_switcher(struct ttmon_bpf *b, uint32_t tgid, unsigned int when) _must_check;

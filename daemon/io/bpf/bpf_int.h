@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* bpf_int.h: what io/bpf/bpf.c, the only one to know the skeleton, tells the other bpf_*.c. */
+/*
+ * bpf_int.h: functions of io/bpf/bpf.c, which alone includes the skeleton, for the other files of
+ * io/bpf.
+ */
 #ifndef TTMON_BPF_INT_H
 #define TTMON_BPF_INT_H
 
@@ -14,27 +17,30 @@ int ttmon_bpf_reduced_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_reduced_users_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_user_hits_fd(const struct ttmon_bpf *b);
 
-/* In .bss: read by the programs while we write. */
+/* In .bss: read by the programs while we write them. */
 uint32_t *ttmon_bpf_family_states(const struct ttmon_bpf *b); /* enum ttmon_family_state, by family */
-uint32_t *ttmon_bpf_family_epochs(const struct ttmon_bpf *b); /* how often it was switched off */
+uint32_t *ttmon_bpf_family_epochs(const struct ttmon_bpf *b); /* number of times it was switched off */
 uint32_t *ttmon_bpf_trace_all(const struct ttmon_bpf *b);
 int ttmon_bpf_switchers_fd(const struct ttmon_bpf *b); /* borrowed */
 uint32_t *ttmon_bpf_any_switcher(const struct ttmon_bpf *b);
-uint32_t *ttmon_bpf_nr_reduced(const struct ttmon_bpf *b); /* processes in the map of those that are reduced */
+uint32_t *ttmon_bpf_nr_reduced(const struct ttmon_bpf *b); /* processes in the map of reduced ones */
 uint32_t *ttmon_bpf_nr_reduced_users(const struct ttmon_bpf *b);
 
 struct bpf_program;
 struct bpf_program *ttmon_bpf_program(const struct ttmon_bpf *b, enum ttmon_prog prog);
 void ttmon_bpf_set_attached(struct ttmon_bpf *b, enum ttmon_prog prog, bool on);
-/* Programs that are attached by themselves: to no object, no driver and no module. */
+/* Programs that are attached by themselves: not to an object, driver or module. */
 bool ttmon_bpf_attaches(const struct ttmon_bpf *b, enum ttmon_prog prog);
 struct bpf_link **ttmon_bpf_link(struct ttmon_bpf *b, enum ttmon_prog prog);
 int ttmon_bpf_attach_prog(struct ttmon_bpf *b, enum ttmon_prog prog, char *why, size_t n) _must_check;
-/* Major number of /dev/tenstorrent/N, 0: no such driver now; whether the end of open files is seen. */
+/*
+ * Major number of /dev/tenstorrent/N, 0: the driver is not loaded; closes: whether the close of open
+ * files is seen.
+ */
 void ttmon_bpf_set_kmd(struct ttmon_bpf *b, uint32_t major, bool closes);
 struct ttmon_kmd *ttmon_bpf_kmd(struct ttmon_bpf *b);
 
-/* uprobe.c: has the kernel multi links, and one of them: its fd or -errno. */
+/* uprobe.c: whether the kernel has multi links; and makes one: its fd or -errno. */
 #define TTMON_ATTACH_UPROBE_MULTI   48 /* BPF_TRACE_UPROBE_MULTI of Linux 6.6, 89ae89f53d20 */
 #define TTMON_ATTACH_UPROBE_SESSION 57 /* BPF_TRACE_UPROBE_SESSION of Linux 6.13, d920179b3d4842 */
 bool ttmon_bpf_has_multi(void);
@@ -42,37 +48,37 @@ bool ttmon_bpf_has_session(void);
 /* type: one of the two above. */
 int ttmon_bpf_link_multi(int prog_fd, uint32_t type, bool on_return, int object_fd, const struct ttmon_uprobe_set *set);
 
-/* tracepoint.c: of a program in a section "tracepoint/..."; NULL: errno says why. */
+/* tracepoint.c: attaches a program of a section "tracepoint/..."; NULL: errno is set. */
 struct bpf_link *ttmon_bpf_attach_tracepoint(struct bpf_program *p);
 
-/* closer.c: close links, which wait for the kernel, in as many threads. */
+/* closer.c: closes links, each in a thread, since closing waits for the kernel. */
 void ttmon_bpf_close_links(const int *fds, size_t n);
 
 /* kmd.c: the links on tt-kmd. */
 struct ttmon_kmd *ttmon_kmd_new(bool by_ioctl);
 void ttmon_kmd_free(struct ttmon_kmd *k);
 /*
- * Take the probes away and keep them away, or let them come back; acted upon by
+ * Removes the probes and keeps them off, or allows them again; done by the next
  * ttmon_bpf_kmd_refresh().
  */
 void ttmon_kmd_set_off(struct ttmon_kmd *k, bool off);
-/* Of a program that is wanted: why it is not attached, else "". */
+/* For a selected program: why it is not attached, else "". */
 const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog);
-/* Descriptors of its links, borrowed; fds has room for TTMON_KMD_LINKS. How many there are. */
+/* Descriptors of its links, borrowed; fds has room for TTMON_KMD_LINKS. Returns their number. */
 #define TTMON_KMD_LINKS 3
 size_t ttmon_kmd_links(const struct ttmon_kmd *k, int *fds);
 /*
- * Is this kernel module loaded and ready? ret: the inode of its /sys/module, another one each time it
- * is loaded.
+ * True if this kernel module is loaded and ready. ret: the inode of its /sys/module, which changes
+ * each time it is loaded.
  */
 bool ttmon_bpf_module_there(const char *name, ino_t *ret);
 
-/* nvpin.c: the links on NVIDIA's module, as those on tt-kmd. NULL unless they were requested. */
+/* nvpin.c: the links on NVIDIA's module, like those on tt-kmd. NULL unless requested. */
 struct ttmon_nvpin;
 struct ttmon_nvpin *ttmon_nvpin_new(void);
 void ttmon_nvpin_free(struct ttmon_nvpin *v);
 void ttmon_nvpin_set_off(struct ttmon_nvpin *v, bool off);
-/* As ttmon_kmd_links(). */
+/* Like ttmon_kmd_links(). */
 #define TTMON_NVPIN_LINKS (2 * TTMON_NVPIN_MAX)
 size_t ttmon_nvpin_links(const struct ttmon_nvpin *v, int *fds);
 const char *ttmon_nvpin_reason(const struct ttmon_nvpin *v);
@@ -80,8 +86,8 @@ struct ttmon_nvpin *ttmon_bpf_nvpin(const struct ttmon_bpf *b);
 int ttmon_bpf_nvpin_sums_fd(const struct ttmon_bpf *b); /* borrowed */
 
 /*
- * sched.c: counters, the mapped state. Made before the skeleton is loaded, which then asks for what it
- * has to set.
+ * sched.c: counters and the mapped state. Made before the skeleton is loaded; setup says what the
+ * skeleton has to set.
  */
 struct ttmon_sched;
 struct ttmon_sched_setup {
@@ -90,8 +96,8 @@ struct ttmon_sched_setup {
 int ttmon_sched_new(const struct ttmon_bpf_cfg *cfg, uint32_t cpus, struct ttmon_sched **ret,
 		    struct ttmon_sched_setup *setup);
 /*
- * The skeleton is loaded: map cpu_states, put the counters into cpu_counters (fd, -1: none), start
- * what needs a start.
+ * The skeleton is loaded: maps cpu_states, puts the counters into cpu_counters (fd, -1: none), starts
+ * the timers.
  */
 int ttmon_sched_loaded(struct ttmon_sched *s, int cpu_states_fd, int cpu_counters_fd, int init_prog_fd);
 void ttmon_sched_free(struct ttmon_sched *s);

@@ -14,12 +14,12 @@
 #include "lib/os/detached.h"
 
 #define SOCK_FD TTMON_DETACHED_FD
-/* Threads that close at a time. */
+/* Number of threads that close at the same time. */
 #define CLOSERS 16
 
-/* Of one message; the kernel takes 253. */
+/* Descriptors of one message; the kernel takes 253. */
 #define GIVE_MAX 128
-/* Of one way of closing. What comes above is closed by the end of the process. */
+/* Descriptors for one way of closing. Further ones are closed by the end of the process. */
 #define HELD_MAX 1024
 
 struct lot {
@@ -32,7 +32,10 @@ union control {
 	char room[CMSG_SPACE(GIVE_MAX * sizeof(int))];
 };
 
-/* Of one message: fds has room for GIVE_MAX. How many there are; -ENODATA: end of file. */
+/*
+ * Takes the descriptors of one message; fds has room for GIVE_MAX. Returns their number; -ENODATA: end
+ * of file.
+ */
 static int take(int sock, int *fds, unsigned char *how)
 {
 	union control control;
@@ -109,7 +112,7 @@ static void closer_run(void)
 	ttmon_bpf_close_links(lots[TTMON_CLOSE_TOGETHER].fds, lots[TTMON_CLOSE_TOGETHER].n);
 	if (started)
 		pthread_join(thread, NULL);
-	/* What is still open is closed by the kernel. */
+	/* The kernel closes what is still open. */
 }
 
 int ttmon_closer_start(int *ret_sock)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * cpustate.c: reading what CPUs are in the middle of. Hot thread but for ttmon_cpustate_online().
+ * cpustate.c: reads the current state of CPUs. Hot thread, except ttmon_cpustate_online().
  *
  * The reader's side of a sequence count (the kernel's read_seqcount_begin() and _retry()):
  *
  *	writer   seq odd | clock, stores ......... | seq even
  *	reader        a = seq   loads   fence   b = seq		kept where a == b, even
  *
- * Most CPUs cost two loads: one that is idle has not changed since it was told, one that is busy is in
- * a slot that stays open.
+ * Most CPUs cost two loads: an idle one has not changed since its last report, a busy one is in a slot
+ * that stays open.
  *
- * A CPU whose record could not be sent (drops) has moved on from what was told of it, and nobody knows
- * to what: it is reported as unknown from its last record on, unless it is reported again just then.
+ * A CPU whose record could not be sent (drops) is no longer in the reported state, and its state is
+ * unknown: it is reported as unknown from its last record on, unless it is reported again at once.
  */
 #include "daemon/io/bpf/cpustate.h"
 
@@ -19,11 +19,11 @@
 
 struct cpu {
 	uint64_t seq, drops; /* as last read */
-	uint64_t told_seq;   /* of the state that was reported; 0: none */
+	uint64_t told_seq;   /* seq of the reported state; 0: none */
 	uint64_t told_drops;
-	uint64_t offline_seq; /* of the state that was reported as OFFLINE */
-	uint64_t asked;	      /* generation of the online bits that were acted upon */
-	bool tell;	      /* `open` is to be told */
+	uint64_t offline_seq; /* seq of the state that was reported as OFFLINE */
+	uint64_t asked;	      /* generation of the online bits that were handled */
+	bool tell;	      /* `open` is to be reported */
 	bool torn;	      /* could not be read this time */
 };
 
@@ -41,7 +41,7 @@ struct ttmon_cpustate {
 	struct cpu *cpus;
 	struct open_rec *open; /* by CPU */
 	uint64_t *online;      /* bits; written by the cold thread, */
-	uint64_t generation;   /* which counts how often */
+	uint64_t generation;   /* which counts its updates here */
 	uint64_t retries, told;
 };
 
@@ -89,7 +89,7 @@ static uint64_t load(const void *p)
 	return __atomic_load_n((const uint64_t *)p, __ATOMIC_RELAXED);
 }
 
-/* Word by word: the other side is writing. */
+/* Word by word, since the other side may be writing. */
 static void copy(void *to, const void *from, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
@@ -106,7 +106,7 @@ static void relax(void)
 #endif
 }
 
-/* The table and rows; counts that make no sense are of a torn reading, which the caller will see. */
+/* Copies the table and rows; invalid counts come from a torn reading, which the caller detects. */
 static void copy_table(const struct ttmon_cpu_state *st, struct open_rec *to)
 {
 	struct ttmon_cpu_table *t = &to->ev.t;
@@ -210,9 +210,7 @@ static void tell_cpu(struct ttmon_cpustate *s, uint32_t cpu, uint64_t generation
 		return;
 	}
 	c->told_drops = c->drops;
-	/*
-	 * Once for each time that the cold thread has looked: a CPU that is back moves before that is known.
-	 */
+	/* Once for each update by the cold thread: a CPU that is back online moves before the bits show it. */
 	if (c->asked != generation) {
 		c->asked = generation;
 		if (c->seq != c->offline_seq && !(load(&s->online[cpu / 64]) >> cpu % 64 & 1)) {
@@ -226,7 +224,7 @@ static void tell_cpu(struct ttmon_cpustate *s, uint32_t cpu, uint64_t generation
 		c->told_seq = c->seq;
 	} else if (dropped || (gave_up && c->seq != c->told_seq)) {
 		/*
-		 * Its records are lost, or lie behind one that nobody waits for any longer: what was told is not true
+		 * Its records are lost, or lie behind one that is no longer waited for: the last report is not true
 		 * now.
 		 */
 		tell(s, cpu, TTMON_CPU_OPEN_UNKNOWN, out);

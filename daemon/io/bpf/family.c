@@ -2,7 +2,7 @@
 /*
  * family.c: families of probes in the kernel: the gate that each program looks at, the links that
  * belong to no object, and what the programs cost. Which program belongs to which family is a column
- * of the table in bpf.h. Cold thread, but for the gate.
+ * of the table in bpf.h. Cold thread, except for the gate.
  */
 #include <bpf/libbpf.h>
 
@@ -16,7 +16,7 @@ enum ttmon_family_state ttmon_bpf_gate(const struct ttmon_bpf *b, enum ttmon_fam
 void ttmon_bpf_set_gate(struct ttmon_bpf *b, enum ttmon_family family, enum ttmon_family_state state)
 {
 	__atomic_store_n(&ttmon_bpf_family_states(b)[family], state, __ATOMIC_SEQ_CST);
-	/* Calls that are on their way may return when nobody is there to see it. */
+	/* Calls now in progress may return while the programs are off. */
 	if (state == TTMON_FAMILY_OFF && !ttmon_bpf_legacy(b))
 		__atomic_fetch_add(&ttmon_bpf_family_epochs(b)[family], 1, __ATOMIC_SEQ_CST);
 }
@@ -46,7 +46,7 @@ static void detach(struct ttmon_bpf *b, enum ttmon_prog prog)
 	ttmon_bpf_set_attached(b, prog, false);
 }
 
-/* Beginnings are listed before their ends: what was entered can still end. */
+/* Links at entries are listed before those at returns: a call that was entered can still end. */
 void ttmon_bpf_detach_family(struct ttmon_bpf *b, enum ttmon_family family)
 {
 	for (int i = 0; i < TTMON_PROG_MAX; i++) {

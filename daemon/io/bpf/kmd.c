@@ -3,11 +3,11 @@
  * kmd.c: the programs of bpf/ttkmd.bpf.c on tt-kmd, which may be loaded, unloaded and loaded again
  * while we run. Cold thread.
  *
- * By kprobe and kretprobe on the driver's ioctl function and by kprobe on the end of an open file,
- * which cost nobody else anything; the names are looked for only when the module has come again and is
- * ready. With --tt-ioctl by the tracepoints of the ioctl system call instead. Modules built by DKMS
- * have no BTF, so fentry is no way. A module can be unloaded under its probes: the kernel disarms
- * them, and we take them away when we notice.
+ * It uses a kprobe and kretprobe on the driver's ioctl function and a kprobe on the close of an open
+ * file, which cost other programs nothing; the functions are looked up only when the module was loaded
+ * again and is ready. With --tt-ioctl it uses the tracepoints of the ioctl system call instead.
+ * Modules built by DKMS have no BTF, so fentry cannot be used. A module can be unloaded while it is
+ * probed: the kernel disarms the probes, and we remove them when we notice.
  */
 #include <bpf/libbpf.h>
 #include <sys/stat.h>
@@ -25,8 +25,8 @@ _Static_assert(LINKS == TTMON_KMD_LINKS, "as the header says");
 
 struct ttmon_kmd {
 	bool by_ioctl;
-	bool off;     /* its family is */
-	bool tried;   /* with the module that is there now */
+	bool off;     /* its family is off */
+	bool tried;   /* attaching was tried with the present module */
 	ino_t module; /* see ttmon_bpf_module_there() */
 	struct bpf_link *links[LINKS];
 	int err;
@@ -41,7 +41,7 @@ struct ttmon_kmd *ttmon_kmd_new(bool by_ioctl)
 	return k;
 }
 
-/* The beginning first. */
+/* Entries first. */
 static void detach(struct ttmon_kmd *k)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(k->links); i++) {
@@ -80,7 +80,7 @@ static uint32_t driver_major(void)
 	return 0;
 }
 
-/* Its /sys/module appears before it has made its devices. One that is built in has no state. */
+/* /sys/module/NAME appears before the module has made its devices. A built-in one has no state. */
 bool ttmon_bpf_module_there(const char *name, ino_t *ret)
 {
 	_cleanup_fclose_ FILE *f = NULL;
@@ -122,7 +122,7 @@ const char *ttmon_kmd_reason(const struct ttmon_kmd *k, enum ttmon_prog prog)
 	return strerror(-k->err);
 }
 
-/* Ends are attached before beginnings: an end without its beginning is ignored. */
+/* Returns are attached before entries: a return without its entry is ignored. */
 static int attach(struct ttmon_bpf *b, struct ttmon_kmd *k)
 {
 	struct bpf_program *p;

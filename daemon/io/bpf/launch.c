@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * launch.c: kernel and graph launches as summed up in the kernel, by process and CPU; and all that is
- * summed up there.
+ * launch.c: kernel and graph launches summed up in the kernel, by process and CPU; and the walk over
+ * all such sums.
  */
 #include <bpf/bpf.h>
 

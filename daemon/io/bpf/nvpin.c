@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * nvpin.c: the programs of bpf/nvpin.bpf.c on NVIDIA's kernel module, with --nvidia-pins. The module
- * may be loaded, unloaded and loaded again while we run, as tt-kmd may (kmd.c). A function that this
- * module has not is left out. Cold thread.
+ * may be loaded, unloaded and loaded again while we run, as tt-kmd may (kmd.c). Functions that the
+ * module does not have are left out. Cold thread.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,7 +14,7 @@
 #define MODULE	"nvidia"
 #define KPROBES "/sys/bus/event_source/devices/kprobe/type"
 
-/* With the module's name: a function of another module that is called the same is not meant. */
+/* With the module's name, so that a function of the same name in another module is not probed. */
 static const char *const functions[TTMON_NVPIN_MAX] = {
 #define X(id, NAME, function, arg, unit) [id] = MODULE ":" function,
 	TTMON_NVPIN_TABLE(X)
@@ -25,9 +25,9 @@ enum { RETURN, ENTRY, LINKS };
 _Static_assert(LINKS *TTMON_NVPIN_MAX == TTMON_NVPIN_LINKS, "as the header says");
 
 struct ttmon_nvpin {
-	bool off;     /* its family is */
-	bool tried;   /* with the module that is there now */
-	bool said;    /* that there is no module */
+	bool off;     /* its family is off */
+	bool tried;   /* attaching was tried with the present module */
+	bool said;    /* it was logged that there is no module */
 	ino_t module; /* see ttmon_bpf_module_there() */
 	size_t probed;
 	struct bpf_link *links[TTMON_NVPIN_MAX][LINKS];
@@ -41,7 +41,7 @@ struct ttmon_nvpin *ttmon_nvpin_new(void)
 
 static void detach_one(struct ttmon_nvpin *v, size_t fn)
 {
-	/* The beginning first. */
+	/* Entries first. */
 	for (size_t i = LINKS; i-- > 0;) {
 		bpf_link__destroy(v->links[fn][i]);
 		v->links[fn][i] = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * procs.c: which processes are traced: the kernel's table of them, and whether all are. Cold thread.
+ * procs.c: the traced processes: the kernel's table of them, and whether all are traced. Cold thread.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -29,8 +29,8 @@ bool ttmon_bpf_all(const struct ttmon_bpf *b)
 }
 
 /*
- * An update may undo what the kernel noted in the flags at the same moment, that it was announced:
- * then it is announced again.
+ * An update may undo a flag that the kernel set at the same moment (the process was announced): then
+ * it is announced again.
  */
 static int relist(const struct ttmon_bpf *b, uint32_t tgid, bool listed)
 {
@@ -89,7 +89,7 @@ void ttmon_bpf_each_pid(const struct ttmon_bpf *b, void (*cb)(void *ctx, uint32_
 
 	while (more) {
 		key = next;
-		/* Before the callback, which may delete this key: a deleted key makes the walk begin again. */
+		/* Before the callback, which may delete this key: after a deleted key the walk would begin again. */
 		more = !bpf_map_get_next_key(fd, &key, &next);
 		cb(ctx, key);
 	}

@@ -55,7 +55,7 @@ bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx,
 		if (!(len & BPF_RINGBUF_DISCARD_BIT))
 			cb(ctx, head + BPF_RINGBUF_HDR_SZ, size);
 		pos += ROUND_UP((uint64_t)size + BPF_RINGBUF_HDR_SZ, 8);
-		/* The producer needs the space while a long drain goes on. */
+		/* Frees space during a long drain, since the producer needs it. */
 		if (((pos ^ *r->consumer) & ~0xffffULL) != 0)
 			__atomic_store_n(r->consumer, pos, __ATOMIC_RELEASE);
 	}

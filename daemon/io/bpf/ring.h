@@ -12,13 +12,13 @@
 #include "lib/base/util.h"
 
 struct ttmon_ring {
-	uint64_t *consumer; /* ours */
-	uint64_t *producer; /* the kernel's */
+	uint64_t *consumer; /* written by us */
+	uint64_t *producer; /* written by the kernel */
 	uint8_t *data;
 	uint64_t size; /* bytes of data, a power of two */
 };
 
-/* Map the ring behind a map fd. size: its max_entries. */
+/* Maps the ring of a map fd. size: its max_entries. */
 int ttmon_ring_map(struct ttmon_ring *r, int map_fd, uint64_t size) _must_check;
 void ttmon_ring_unmap(struct ttmon_ring *r);
 
@@ -33,9 +33,9 @@ static inline uint64_t ttmon_ring_used(const struct ttmon_ring *r)
 }
 
 /*
- * Hand every record before position upto to cb and give its space back. Returns true when upto was
+ * Passes every record before position upto to cb and frees its space. Returns true when upto was
  * reached, false when it stopped at a record that is reserved but not yet submitted (its task was
- * preempted, or stopped, in between).
+ * preempted or stopped in between).
  */
 bool ttmon_ring_drain(struct ttmon_ring *r, uint64_t upto, void (*cb)(void *ctx, const void *rec, size_t size),
 		      void *ctx);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmid.c: the programs of bpf/rmid.bpf.c that are run or attached by hand: the task iterator, and
- * those on the tracepoints of an RMID module, which may be loaded later and is to be unloaded under
- * us: our links pin it, so they are released when it asks. Cold thread.
+ * rmid.c: programs of bpf/rmid.bpf.c with their own way of running: the task iterator, and those on
+ * the tracepoints of an RMID module, which may be loaded later and unloaded while we run. Our links
+ * pin the module, so they are closed when it requests that. Cold thread.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -13,8 +13,8 @@
 #include "lib/os/clock.h"
 
 /*
- * Processes told at a time: some 40 KiB of records in the ring of the CPU we run on, which the hot
- * thread empties each millisecond.
+ * Processes reported at a time: some 40 KiB of records in the ring of the present CPU, which the hot
+ * thread empties every millisecond.
  */
 #define CHUNK	 256
 #define PAUSE_US 100
@@ -127,8 +127,8 @@ static void show(struct ttmon_bpf *b, const struct ttmon_rmid_links *l)
 }
 
 /*
- * Frees first: an allocation that is seen is then freed in sight. Nine arguments are refused (EINVAL)
- * where there are eight.
+ * Frees first, so that an allocation that is seen has its free seen too. A program with nine arguments
+ * is refused (EINVAL) where there are eight.
  */
 static int attach_all(struct ttmon_bpf *b, struct ttmon_rmid_links *l, const char *prefix)
 {
@@ -147,7 +147,7 @@ static int attach_all(struct ttmon_bpf *b, struct ttmon_rmid_links *l, const cha
 		l->rdt = TTMON_PROG_RMID_RDT;
 		attach(b, l->rdt, prefix, "rdt_sample", &l->link[RDT]);
 	}
-	/* Its tick is of use where there are counters; with a prefix it is called sample. */
+	/* Its tick is useful only with counters; with the prefix it is called sample. */
 	if (ttmon_bpf_has_counters(b, &why))
 		attach(b, TTMON_PROG_CPU_TICK, prefix, *prefix ? "sample" : "measure_perf_counters", &l->link[TICK]);
 	return 0;

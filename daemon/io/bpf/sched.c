@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sched.c: what the scheduler's programs need from user space: counters for each CPU, timers, the
- * mapped state, and a first switch on each CPU. Cold thread.
+ * sched.c: the user-space side of the scheduler's programs: counters for each CPU, timers, the mapped
+ * state, and a first switch on each CPU. Cold thread.
  *
  * Counters are a group of four perf events a CPU, so that they run together. The map they are put into
  * keeps them; their descriptors are closed at once. A virtual machine's counters may be emulated, each
  * reading an exit to the hypervisor (68 us a switch on an AMD EPYC guest, 130 times the program
- * itself): so one is timed first, and where it is dear there are no counters. TTMOND_COUNTERS=hardware
- * has them all the same, =off never; tests have software events in their place, =software.
+ * itself): so one reading is timed first, and where it is slow no counters are used.
+ * TTMOND_COUNTERS=hardware uses them anyway, =off never; =software replaces them by software events,
+ * for tests.
  *
- * A CPU on which nothing switches tells nothing: a thread that lives for that moment goes to each CPU
- * not seen yet. It may wait there for ever, behind a real-time task that never yields, and nobody
- * waits for it longer than VISIT_NS.
+ * A CPU without a context switch sends no record: a short-lived thread moves to each CPU not seen yet.
+ * It may wait there for ever, behind a real-time task that never yields, so it is waited for no longer
+ * than VISIT_NS.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -31,7 +32,7 @@
 #define ONLINE	 "/sys/devices/system/cpu/online"
 #define VISIT_NS (200 * NSEC_PER_MS)
 #define WORDS	 64		    /* of 64 CPUs */
-#define DEAR_NS	 (10 * NSEC_PER_US) /* to read a group by system call: 1 us where it is not trapped */
+#define DEAR_NS	 (10 * NSEC_PER_US) /* for reading a group by system call: 1 us where reading does not trap */
 
 struct counter {
 	uint32_t type;
@@ -59,7 +60,7 @@ struct bits {
 struct ttmon_sched {
 	uint32_t cpus;
 	const struct counter *counters; /* NULL: none */
-	char why[128];			/* there are none */
+	char why[128];			/* why there are none */
 	bool timer;
 	int counters_fd; /* borrowed */
 	struct ttmon_cpu_state *states;
@@ -84,7 +85,7 @@ static void put_bit(struct bits *b, uint32_t cpu, bool on)
 	b->w[cpu / 64] = on ? b->w[cpu / 64] | bit : b->w[cpu / 64] & ~bit;
 }
 
-/* "0-3,8". Where it cannot be read all CPUs are taken to be there. */
+/* "0-3,8". If it cannot be read, all CPUs are taken to be online. */
 static void read_online(uint32_t cpus, struct bits *ret)
 {
 	_cleanup_fclose_ FILE *f = fopen(ONLINE, "re");
@@ -111,7 +112,7 @@ static void read_online(uint32_t cpus, struct bits *ret)
 
 /* ---- counters ---- */
 
-/* Of a CPU, or of the calling thread (cpu -1). */
+/* For a CPU, or for the calling thread (cpu -1). */
 static int open_one(const struct counter *c, int cpu, int leader)
 {
 	struct perf_event_attr attr = {
@@ -127,8 +128,8 @@ static int open_one(const struct counter *c, int cpu, int leader)
 }
 
 /*
- * They are let run together, at the end: one that joins a group which runs already may never do (Linux
- * 6.18, cpu-clock's group). *bad: the one that failed.
+ * The group is enabled at the end, as a whole: an event that joins a running group may never start
+ * (Linux 6.18, cpu-clock's group). *bad: the event that failed.
  */
 static int open_fds(const struct counter *c, int cpu, int *fds, unsigned int *bad)
 {
@@ -148,7 +149,7 @@ static void close_fds(const int *fds)
 			close(fds[i]);
 }
 
-/* The group of a CPU, into the map, which keeps it. */
+/* Puts the group of a CPU into the map, which keeps it open. */
 static int open_group(const struct counter *c, uint32_t cpu, int map)
 {
 	int fds[TTMON_CTR_MAX] = { -1, -1, -1, -1 };
@@ -165,7 +166,7 @@ static int open_group(const struct counter *c, uint32_t cpu, int map)
 	return err;
 }
 
-/* A group of our own thread: what a reading costs, the least of several. */
+/* Opens a group for our own thread, to measure the cost of a reading: the least of several. */
 static int try_group(const struct counter *c, uint64_t *ns, unsigned int *bad)
 {
 	int fds[TTMON_CTR_MAX] = { -1, -1, -1, -1 };
@@ -219,8 +220,8 @@ static void choose_counters(struct ttmon_sched *s)
 }
 
 /*
- * Those of CPUs that are online and have none. What fails is tried again: the rows of that CPU say
- * that counters are unknown.
+ * Opens counters on online CPUs that have none. A failure is tried again: until then the rows of that
+ * CPU say that counters are unknown.
  */
 static void open_counters(struct ttmon_sched *s)
 {
@@ -251,7 +252,7 @@ static bool has_tp_btf(void)
 	return has;
 }
 
-/* Where softirqs can be preempted, a timer may be in the middle of a state when its CPU switches. */
+/* Where softirqs can be preempted, a timer may be updating a state when its CPU switches. */
 static bool is_realtime(void)
 {
 	_cleanup_fclose_ FILE *f = fopen("/sys/kernel/realtime", "re");
@@ -281,7 +282,7 @@ int ttmon_sched_new(const struct ttmon_bpf_cfg *cfg, uint32_t cpus, struct ttmon
 	return 0;
 }
 
-/* Without them the slots of long runs are extended, and their counts come late. */
+/* Without timers the slots of long runs are extended, and their counts come late. */
 static void start_timers(const struct ttmon_sched *s, int init_prog_fd)
 {
 	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
@@ -328,7 +329,7 @@ static bool visitor_is_done(struct ttmon_sched *s, uint64_t wait_ns)
 
 void ttmon_sched_free(struct ttmon_sched *s)
 {
-	/* Left to the end of the process where the visitor is stuck. */
+	/* If the visitor is stuck, its memory is left to the end of the process. */
 	if (!s || !visitor_is_done(s, 0))
 		return;
 	if (s->states)
@@ -359,7 +360,7 @@ static bool is_seen(const struct ttmon_sched *s, uint32_t cpu)
 	return __atomic_load_n(&s->states[cpu].rec.t.begin_ns, __ATOMIC_RELAXED);
 }
 
-/* Going there is a switch, unless the thread is there already: then sleeping is one. */
+/* Moving there causes a switch; if the thread is there already, sleeping does. */
 static void *visit(void *ctx)
 {
 	struct ttmon_sched *s = ctx;
@@ -416,7 +417,7 @@ void ttmon_bpf_cpus_refresh(struct ttmon_bpf *b, uint64_t *bits, size_t nr_words
 	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
 		if (!is_set(&s->online, cpu) || is_set(&now, cpu))
 			continue;
-		/* Its counters have ended, and its time with them: when it is back, it is as if never seen. */
+		/* Its counters have ended, and so has its time: when it comes back, it counts as never seen. */
 		close_group(s, cpu);
 		__atomic_store_n(&s->states[cpu].rec.t.begin_ns, 0, __ATOMIC_RELAXED);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * tracepoint.c: links of programs at tracepoints. libbpf looks for a tracepoint's number where tracefs
- * is mounted; lib/os/tracefs.h has it anywhere.
+ * tracepoint.c: links of programs at tracepoints. libbpf finds a tracepoint's number only where
+ * tracefs is mounted; lib/os/tracefs.h finds it in any case.
  */
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>

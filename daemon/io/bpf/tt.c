@@ -2,9 +2,9 @@
 /*
  * tt.c: the kernel's tables for tt-metal: vtables by slot, dispatch sums by (process, CPU, device).
  *
- * Runs in the cold thread, and at the end of a capture in whichever thread ends it. The table of sums
- * changes while it is walked: an entry made meanwhile may be told or not, one that is told twice says
- * the same or more.
+ * Runs in the cold thread, and at the end of a capture in the thread that ends it. The table of sums
+ * changes while it is walked: a new entry may be missed, and an entry reported twice has the same
+ * value or a higher one.
  */
 #include <bpf/bpf.h>
 
@@ -46,8 +46,8 @@ static void tell(int fd, const struct key *k, uint64_t now_ns, void (*cb)(void *
 }
 
 /*
- * Entries of one process, or of all: all_of NULL. The keys first: a walk begins again where its place
- * was deleted.
+ * The keys of one process, or of all (`of` is NULL), before any is deleted: a walk begins again after
+ * a deletion.
  */
 static size_t keys(int fd, const uint32_t *of, struct key **ret)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * uprobe.c: links that take many functions of an object at once (uprobe_multi). libbpf 1.1 does not
- * know them: bpf(2) itself.
+ * know them, so bpf(2) is called directly.
  */
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
@@ -25,8 +25,8 @@ static int sys_bpf_link_create(const struct multi_attr *attr)
 }
 
 /*
- * A kernel that knows such links has looked at the path when it refuses a folder with EBADF; others
- * say EINVAL.
+ * A kernel with such links refuses a folder with EBADF, since it looks at the path; others return
+ * EINVAL.
  */
 static bool has(uint32_t type)
 {
@@ -55,8 +55,8 @@ bool ttmon_bpf_has_multi(void)
 }
 
 /*
- * Since Linux 6.13 (d920179b3d4842) a program may say at the entry of a function whether it wants its
- * return.
+ * Since Linux 6.13 (d920179b3d4842) a program at the entry of a function can decide whether it runs at
+ * the return.
  */
 bool ttmon_bpf_has_session(void)
 {
@@ -81,9 +81,9 @@ int ttmon_bpf_link_multi(int prog_fd, uint32_t type, bool on_return, int object_
 }
 
 /*
- * Linux 6.18 and newer have a system call for the trampolines of probed nops (56101b69c919) and
- * answer with ENXIO or EPROTO when anybody else makes it; before, there is no such call. Any other
- * answer counts as yes: to do without a probe is the lesser harm.
+ * Linux 6.18 and newer have a system call for the trampolines of probed nops (56101b69c919) and answer
+ * ENXIO or EPROTO to other callers; older kernels have no such call. Any other answer counts as yes:
+ * missing a probe is the lesser harm.
  */
 bool ttmon_bpf_optimizes_nop5(void)
 {

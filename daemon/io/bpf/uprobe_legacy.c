@@ -11,13 +11,13 @@
 #include "lib/os/tracefs.h"
 
 #define GROUP	     "ttmond"
-#define NAME_MAX_LEN 63 /* the kernel's MAX_EVENT_NAME_LEN, less the end */
+#define NAME_MAX_LEN 63 /* the kernel's MAX_EVENT_NAME_LEN without the NUL */
 
 struct event {
 	uint32_t id; /* the cookie of its link, and part of its name */
-	int handle;  /* the fd that the caller knows; -1: detached, but could not be removed yet */
+	int handle;  /* the fd that the caller has; -1: detached, but not removed yet */
 	int link;
-	bool created; /* it is in uprobe_events */
+	bool created; /* it exists in uprobe_events */
 	uint32_t *low;
 	size_t nr_low;
 };
@@ -27,14 +27,14 @@ struct ttmon_uprobe_legacy {
 	int dir_fd;  /* tracefs */
 	int list_fd; /* uprobe_events */
 	uint64_t page;
-	uint64_t start; /* of this process */
+	uint64_t start; /* start time of this process */
 	struct event *events;
 	size_t nr;
 };
 
 /*
- * Numbers of events, for all instances of this process together: two that made events of the same name
- * would put their probes into one event, and each would take the other's away.
+ * Numbers of events, shared by all instances in this process: two events of the same name would put
+ * their probes together, and removing one would remove the other's.
  */
 static uint32_t next_id(void)
 {
@@ -95,7 +95,8 @@ static int remove_event(int list_fd, const char *name)
 }
 
 /*
- * Events of daemons that are gone. They probe nothing any more, but hold the file and its file system.
+ * Removes events of daemons that are gone. They probe nothing any more, but keep the file and its file
+ * system busy.
  */
 static void remove_leftovers(struct ttmon_uprobe_legacy *l)
 {
@@ -143,7 +144,7 @@ static int open_tracefs(struct ttmon_uprobe_legacy *l)
 
 	if (err)
 		return err;
-	/* Without O_APPEND an open with truncation would remove everybody's events. */
+	/* Without O_APPEND the open would truncate, which removes the events of all users. */
 	l->list_fd = openat(l->dir_fd, "uprobe_events", O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (l->list_fd >= 0)
 		return 0;
@@ -171,8 +172,8 @@ int ttmon_uprobe_legacy_new(int cookies_fd, struct ttmon_uprobe_legacy **ret)
 }
 
 /*
- * Everything of an event that is still there. The handle is left to whoever owns it; returns whether
- * the event is gone.
+ * Removes what is left of an event, except the handle, which its owner closes. Returns whether the
+ * event is gone.
  */
 static bool drop(struct ttmon_uprobe_legacy *l, struct event *e)
 {
@@ -191,11 +192,11 @@ static bool drop(struct ttmon_uprobe_legacy *l, struct event *e)
 	e->low = NULL;
 	e->nr_low = 0;
 	event_name(l, e->id, name, sizeof(name));
-	/* Busy while a child that has inherited the link writes a database: it is tried again. */
+	/* Busy while a child that inherited the link writes a database: tried again later. */
 	return !e->created || remove_event(l->list_fd, name) != -EBUSY;
 }
 
-/* Drop the events of this handle, and those that could not be removed before. */
+/* Removes the events of this handle, and those that could not be removed before. */
 static void drop_all(struct ttmon_uprobe_legacy *l, int handle)
 {
 	size_t kept = 0;
@@ -226,7 +227,7 @@ void ttmon_uprobe_legacy_free(struct ttmon_uprobe_legacy *l)
 	free(l);
 }
 
-/* The probes of one group as one event. EEXIST: the same place twice is one probe. */
+/* Makes the probes of one group one event. EEXIST: the same place twice is one probe. */
 static int create_event(struct ttmon_uprobe_legacy *l, struct event *e, const char *name, bool on_return, int object_fd,
 			const struct ttmon_uprobe_set *set, const uint32_t *group, uint32_t which)
 {
@@ -266,7 +267,7 @@ static int tell_cookies(struct ttmon_uprobe_legacy *l, struct event *e, const st
 	return 0;
 }
 
-/* A perf event on one CPU: uprobes run the program wherever they are hit. */
+/* A perf event on one CPU: a uprobe runs the program on whichever CPU it is hit. */
 static int link_event(uint64_t tracepoint, int prog_fd, uint64_t cookie)
 {
 	struct perf_event_attr attr = {

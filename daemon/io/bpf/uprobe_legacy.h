@@ -11,8 +11,8 @@
  * up to three in NVIDIA's runtime, go into different events. Return probes need no lookup: the call in
  * flight is known.
  *
- * (bpf_find_vma() would tell the whole offset, but gives up while somebody holds the lock of the
- * address space: with one or two other threads that map memory, 0.3 to 15 of 100 calls on Linux 6.1.)
+ * (bpf_find_vma() would give the whole offset, but fails while another thread holds the lock of the
+ * address space: with one or two threads that map memory, 0.3 to 15 of 100 calls on Linux 6.1.)
  *
  * The events are named after the process that made them. Those of a daemon that was killed are removed
  * by the next one.
@@ -34,10 +34,7 @@ struct ttmon_uprobe_legacy_key {
 int ttmon_uprobe_legacy_new(int cookies_fd, struct ttmon_uprobe_legacy **ret) _must_check;
 /* Detaches and removes everything. */
 void ttmon_uprobe_legacy_free(struct ttmon_uprobe_legacy *l);
-/*
- * Attach a program; the object is named by an open fd. Returns an fd that stands for all of it, or
- * -errno.
- */
+/* Attaches a program; object_fd is an open fd of the object. Returns an fd for detach, or -errno. */
 int ttmon_uprobe_legacy_attach(struct ttmon_uprobe_legacy *l, int prog_fd, bool on_return, int object_fd,
 			       const struct ttmon_uprobe_set *set) _must_check;
 /* Takes the fd that attach returned. */
@@ -48,7 +45,10 @@ void ttmon_uprobe_legacy_detach(struct ttmon_uprobe_legacy *l, int fd);
  * number of groups.
  */
 uint32_t ttmon_uprobe_legacy_group(const uint64_t *offsets, size_t n, uint64_t page, uint32_t *group);
-/* For the tests: the name (size n) in a line of uprobe_events that is one of ours, and who made it. */
+/*
+ * For the tests: the name (size n) in a line of uprobe_events that is one of ours, and the process
+ * that made it.
+ */
 bool ttmon_uprobe_legacy_parse(const char *line, char *name, size_t n, uint32_t *pid, uint64_t *start);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* caps.c: by the system calls themselves: libcap would be a library for two of them. */
+/* caps.c: uses the system calls directly, since libcap would be a library for two calls. */
 #include "daemon/io/host/caps.h"
 
 #include <linux/capability.h>

@@ -13,14 +13,14 @@
 
 #define KERNFS_HANDLE 0xfe /* linux/exportfs.h FILEID_KERNFS */
 #define MAX_KNOWN     8192
-#define ASK_AGAIN     64 /* asked this often for a path that was not found, look again */
+#define ASK_AGAIN     64 /* after so many requests for a path that was not found, look again */
 #define GONE	      " (deleted)"
 
 struct known {
 	uint64_t id;
 	char *path; /* NULL: not found */
 	uint32_t asked;
-	bool wanted; /* since the last sweep */
+	bool wanted; /* requested since the last sweep */
 };
 
 struct ttmon_cgroups {
@@ -28,10 +28,10 @@ struct ttmon_cgroups {
 	char mount[PATH_MAX]; /* as /proc/self/fd says it */
 	struct known *known;  /* by id */
 	size_t nr, cap;
-	char *unkept; /* a path for which there was no room */
+	char *unkept; /* a path without room in the table */
 };
 
-/* The path behind a descriptor, in buf (PATH_MAX bytes); false: it has none, or one that is longer. */
+/* The path of a descriptor, in buf (PATH_MAX bytes); false: it has none, or a longer one. */
 static bool path_of(int fd, char *buf)
 {
 	char link[64];
@@ -132,7 +132,7 @@ void ttmon_cgroups_free(struct ttmon_cgroups *c)
 	free(c);
 }
 
-/* NULL: it is no longer there, not below the mount, or we may not know. */
+/* NULL: it no longer exists, is not below the mount, or access is denied. */
 static char *look(const struct ttmon_cgroups *c, uint64_t id)
 {
 	union {
@@ -148,13 +148,13 @@ static char *look(const struct ttmon_cgroups *c, uint64_t id)
 	if (fd < 0 || !path_of(fd, path) || strncmp(path, c->mount, mount) != 0 || (path[mount] && path[mount] != '/'))
 		return NULL;
 	n = strlen(path);
-	/* It went while we looked. */
+	/* It was removed while we looked. */
 	if (n >= strlen(GONE) && !strcmp(path + n - strlen(GONE), GONE))
 		path[n - strlen(GONE)] = '\0';
 	return strdup(path[mount] ? path + mount : "/");
 }
 
-/* Where the id is, or where it belongs. */
+/* The index of the id, or where it must be inserted. */
 static size_t place(const struct ttmon_cgroups *c, uint64_t id)
 {
 	size_t lo = TTMON_SEARCH((size_t)0, c->nr, mid, c->known[mid].id < id);

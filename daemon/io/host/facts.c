@@ -10,9 +10,7 @@
 
 #define TEXT_MAX 4096
 
-/*
- * A record with text at its end: text_off is where it begins, the rest up to a multiple of 8 is zero.
- */
+/* Sends a record with text at its end, from text_off on; the rest up to a multiple of 8 is zero. */
 static void send_text(ttmon_fact_fn fn, void *ctx, void *rec, size_t text_off, const char *text, size_t len)
 {
 	char *buf = rec;
@@ -107,7 +105,7 @@ void ttmon_fact_names(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid
 	uid_t uid;
 	ssize_t n;
 
-	/* Its files belong to its effective user (proc(5)), but to root where it may not be dumped. */
+	/* /proc/PID belongs to the process's effective user (proc(5)), but to root if it may not be dumped. */
 	if (ttmon_proc_owner(tgid, &uid, NULL)) {
 		snprintf(buf, sizeof(buf), "%u", uid);
 		tell_text(fn, ctx, ts_ns, tgid, TTMON_TEXT_UID, buf, strlen(buf));

@@ -13,7 +13,7 @@ typedef void (*ttmon_fact_fn)(void *ctx, const void *rec, size_t size);
 
 void ttmon_fact_object(ttmon_fact_fn fn, void *ctx, const struct ttmon_object *o, const uint8_t *build_id, uint64_t dev,
 		       uint64_t ino);
-/* tid 0: one of a list; else a mapping told by itself. */
+/* tid 0: part of a list; else a mapping reported by itself. */
 void ttmon_fact_map(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t tgid, uint32_t tid,
 		    const struct ttmon_mapping *m, uint32_t object);
 void ttmon_fact_symbol(ttmon_fact_fn fn, void *ctx, uint64_t ts_ns, uint32_t object, uint64_t offset, const char *name,

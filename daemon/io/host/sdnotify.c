@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sdnotify.c: what systemd says in the environment, and what it is told. Cold thread alone, init in
- * main before anything else.
+ * sdnotify.c: reads systemd's environment variables and sends messages to it. Cold thread only;
+ * ttmon_sd_init() runs in main before anything else.
  */
 #include "daemon/io/host/sdnotify.h"
 
@@ -20,11 +20,11 @@
 #define PATH_OFFSET  offsetof(struct sockaddr_un, sun_path)
 
 static struct sockaddr_un address;
-static socklen_t address_len; /* 0: nobody wants to know */
+static socklen_t address_len; /* 0: no messages are sent */
 static uint64_t watchdog_us;
 static int nr_fds;
 
-/* A decimal number of the environment, which is unset. 0 for what is none. */
+/* A decimal number of the environment; the variable is unset. 0: missing or invalid. */
 static uint64_t take_number(const char *name, uint64_t max)
 {
 	const char *text = getenv(name);
@@ -70,13 +70,13 @@ void ttmon_sd_init(void)
 	bool named;
 
 	take_address();
-	/* Without $WATCHDOG_PID it is meant for whoever reads it. */
+	/* Without $WATCHDOG_PID it is meant for any process that reads it. */
 	named = getenv("WATCHDOG_PID");
 	pid = take_number("WATCHDOG_PID", INT32_MAX);
 	watchdog_us = take_number("WATCHDOG_USEC", MAX_WATCHDOG);
 	if (named && pid != self)
 		watchdog_us = 0;
-	/* Sockets always name their owner. */
+	/* For sockets the owner is always named. */
 	pid = take_number("LISTEN_PID", INT32_MAX);
 	n = take_number("LISTEN_FDS", MAX_FDS);
 	unsetenv("LISTEN_FDNAMES");
@@ -113,7 +113,7 @@ uint64_t ttmon_sd_watchdog_ns(void)
 	return watchdog_us * NSEC_PER_US / 2;
 }
 
-/* Why a descriptor is not what the daemon can serve on, NULL: it is. */
+/* Why the daemon cannot serve on this descriptor, NULL: it can. */
 static const char *unfit(int fd)
 {
 	int value = 0;

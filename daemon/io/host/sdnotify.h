@@ -2,7 +2,8 @@
 /*
  * sdnotify.h: the two protocols between a service and systemd: sd_notify(3) (a datagram to
  * $NOTIFY_SOCKET) and sd_listen_fds(3) (sockets from fd 3 on). Without systemd every call does
- * nothing. libsystemd is not linked for these few lines: it would bring three compressors.
+ * nothing. libsystemd is not linked for these few lines, since it would bring three compression
+ * libraries.
  */
 #ifndef TTMON_SDNOTIFY_H
 #define TTMON_SDNOTIFY_H
@@ -16,17 +17,18 @@
  */
 void ttmon_sd_init(void);
 /*
- * "READY=1\nSTATUS=...". Errors are not the service's problem: logged at debug level. Waits for a busy
- * systemd, for 1 s at most.
+ * "READY=1\nSTATUS=...". Errors are only logged at debug level. Waits for a busy systemd for 1 s at
+ * most.
  */
 void ttmon_sd_notify(const char *fmt, ...) _printf_(1, 2);
-/* Wanted interval of WATCHDOG=1 in ns (half of what systemd waits), 0: none. */
+/* Interval for WATCHDOG=1 in ns (half of systemd's timeout), 0: none. */
 uint64_t ttmon_sd_watchdog_ns(void);
-/* Sockets of systemd wait to be taken. */
+/* True if there are sockets of systemd that were not taken yet. */
 bool ttmon_sd_has_fds(void);
 /*
- * Listening stream sockets that were handed over, close-on-exec and non-blocking; others are closed
- * with a warning. Returns how many of at most max; they are the caller's. A second call returns none.
+ * Takes the listening stream sockets that systemd passed, close-on-exec and non-blocking; others are
+ * closed with a warning. Returns their number, at most max; the caller owns them. A second call
+ * returns none.
  */
 size_t ttmon_sd_listen_fds(int *fds, size_t max);
 

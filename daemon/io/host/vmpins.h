@@ -23,7 +23,7 @@ struct ttmon_vmpins_host {
 };
 /*
  * root: "/proc". -ENODATA: this kernel does not count (before 5.7, or no CONFIG_VM_EVENT_COUNTERS);
- * else of open(2) and read(2).
+ * else the error of open(2) or read(2).
  */
 int ttmon_vmpins_read_host(const char *root, struct ttmon_vmpins_host *ret) _must_check;
 
@@ -33,26 +33,26 @@ struct ttmon_vmpins_proc {
 /* -ESRCH: it is gone, or has no memory (a kernel thread, a zombie). */
 int ttmon_vmpins_read_proc(const char *root, uint32_t pid, struct ttmon_vmpins_proc *ret) _must_check;
 
-/* Pinned memory by what the calls said, of those whose processes were read. */
+/* Pinned memory according to the calls, of the processes that were read. */
 struct ttmon_vmpins_told {
-	uint64_t allocated; /* bytes: host_alloc and pool, which the driver makes */
+	uint64_t allocated; /* bytes: host_alloc and pool, which the driver allocates */
 	uint64_t registered;
 };
-#define TTMON_VMPINS_SLACK_PAGES 512 /* what the host's figures can be behind */
+#define TTMON_VMPINS_SLACK_PAGES 512 /* how far the host's figures can lag behind */
 
 enum ttmon_vmpins_verdict {
-	TTMON_VMPINS_NOTHING,	  /* nothing is pinned, there is nothing to hold against anything */
-	TTMON_VMPINS_AGREES,	  /* as far as the kernel can tell */
+	TTMON_VMPINS_NOTHING,	  /* nothing is pinned, so there is nothing to compare */
+	TTMON_VMPINS_AGREES,	  /* no contradiction, as far as the kernel's figures go */
 	TTMON_VMPINS_NO_SHMEM,	  /* allocated memory is more than the shared memory of those processes */
 	TTMON_VMPINS_NO_FOLL_PIN, /* registered memory is more than what pin_user_pages() holds */
 	TTMON_VMPINS_NEITHER,	  /* both */
 	TTMON_VMPINS_UNKNOWN,	  /* the kernel's figures could not be read */
 	TTMON_VMPINS_VERDICTS
 };
-/* host NULL: not counted here; page_size in bytes. */
+/* host NULL: this kernel does not count; page_size in bytes. */
 enum ttmon_vmpins_verdict ttmon_vmpins_judge(const struct ttmon_vmpins_told *told, const struct ttmon_vmpins_host *host,
 					     const struct ttmon_vmpins_proc *procs, uint64_t page_size);
-/* For JSON ("agrees", ...) and for people, a sentence. NULL past the end. */
+/* For JSON ("agrees", ...), and as a sentence. NULL past the end. */
 const char *ttmon_vmpins_verdict_name(unsigned int verdict);
 const char *ttmon_vmpins_verdict_text(unsigned int verdict);
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * client.c: who a client is, and how much one may ask for.
+ * client.c: identifies clients, and limits the requests of each.
  *
- * A client is a user: on the Unix socket and on this host's own addresses the one who opened the
- * connection, whom the kernel tells (SO_PEERCRED, sock_diag(7)); elsewhere an address, of IPv6 the
- * first 64 bits. Over TCP a client other than root has TTMON_HTTP_BURST requests, and TTMON_HTTP_PER_S
- * more each second: a request that comes sooner waits, and is refused (429) where it would wait for
- * more than TTMON_HTTP_WAIT_S. Nothing is spent on one that waits. So a client's flood costs the
+ * A client is a user: on the Unix socket and on this host's own addresses the user that opened the
+ * connection, as the kernel reports it (SO_PEERCRED, sock_diag(7)). From other hosts it is an address,
+ * of IPv6 the first 64 bits. Over TCP a client other than root has TTMON_HTTP_BURST requests, and
+ * TTMON_HTTP_PER_S more each second: an earlier request waits, and is refused (429) if it would wait
+ * for more than TTMON_HTTP_WAIT_S. A waiting request costs nothing. So a client's flood costs the
  * others no time.
  */
 #include "daemon/io/http/http_int.h"
@@ -82,7 +82,7 @@ static bool user_of(int diag, const struct ends *e, uid_t *ret)
 	return true;
 }
 
-/* Of an IPv4 client on an IPv6 socket (::ffff:a.b.c.d) the socket at the other end is one of IPv4. */
+/* For an IPv4 client on an IPv6 socket (::ffff:a.b.c.d) the socket at the other end is an IPv4 one. */
 static void unmap(struct ends *e)
 {
 	static const __be32 zero;
@@ -131,7 +131,7 @@ static bool same_key(const struct ttmon_http_key *a, const struct ttmon_http_key
 	return a->is_user == b->is_user && a->family == b->family && a->id[0] == b->id[0] && a->id[1] == b->id[1];
 }
 
-/* Where all have connections, the last line is shared. */
+/* If all lines are used by open connections, the last line is shared. */
 static struct ttmon_http_client *line_of(struct ttmon_http *h, const struct ttmon_http_key *key)
 {
 	struct ttmon_http_client *free_line = NULL;

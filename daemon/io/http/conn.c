@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * conn.c: how long a connection may take, and which one goes when there are too many.
+ * conn.c: time limits of connections, and which one is closed when there are too many.
  *
- * libmicrohttpd says when a connection comes and goes and when a request is through; the rest is read
- * off the bytes that it asks for and the socket still holds. Once a second all connections are looked
- * over. A connection is ended by shutdown(2) of its socket: libmicrohttpd finds it at its end and
- * cleans up, in whatever state it was.
+ * libmicrohttpd reports when a connection begins and ends and when a request is complete; the rest is
+ * derived from the bytes that it has requested and those still in the socket. Once a second all
+ * connections are checked. A connection is ended by shutdown(2) of its socket: libmicrohttpd finds it
+ * at its end and cleans up, in whatever state it was.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -39,7 +39,7 @@ struct ttmon_http_conn *ttmon_http_conn_of(struct MHD_Connection *c)
 
 void ttmon_http_conn_enter(struct ttmon_http_conn *conn, enum ttmon_http_state state)
 {
-	/* Nothing brings a connection back that was shut down. */
+	/* A connection that was shut down stays so. */
 	if (conn->state == TTMON_HTTP_CUT)
 		return;
 	conn->state = state;
@@ -53,7 +53,7 @@ static void cut(struct ttmon_http_conn *conn, uint64_t *counter)
 	conn->state = TTMON_HTTP_CUT;
 	conn->listener->open--;
 	++*counter;
-	/* libmicrohttpd does not look at one that waits. */
+	/* libmicrohttpd does not check a suspended connection. */
 	if (conn->idle)
 		ttmon_http_wake(conn->idle);
 }
@@ -64,8 +64,8 @@ static bool can_go(const struct ttmon_http_conn *conn)
 }
 
 /*
- * Who of two is to go: of the client with more connections, who has been waited for longest, then who
- * has taken nothing for longest.
+ * Which of two to close: of the client with more connections, the one that has waited longest for a
+ * request, then the one that has taken nothing for longest.
  */
 static bool is_worse(const struct ttmon_http_conn *a, const struct ttmon_http_conn *b)
 {
@@ -75,9 +75,10 @@ static bool is_worse(const struct ttmon_http_conn *a, const struct ttmon_http_co
 }
 
 /*
- * Room for one more, of this client or (NULL) of the one that has most: who has been waited for
- * longest goes; when all are being answered, who has taken nothing for longest; then who has followed
- * a stream in silence for longest. False: nobody can go.
+ * Makes room for one more connection, of this client or (NULL) of the client with the most: closes the
+ * one that has waited longest for a request; if all are being answered, the one that has taken nothing
+ * for longest; then the one that has followed a stream in silence for longest. False: none can be
+ * closed.
  */
 static bool make_room(struct ttmon_http_listener *l, const struct ttmon_http_client *client)
 {
@@ -140,7 +141,7 @@ static void come(struct ttmon_http_listener *l, struct MHD_Connection *c, void *
 	struct ttmon_http *h = l->h;
 
 	if (!conn) {
-		/* One that nobody watches could stay for ever. */
+		/* A connection without an entry would have no time limit. */
 		shutdown(info->connect_fd, SHUT_RDWR);
 		return;
 	}
@@ -151,8 +152,8 @@ static void come(struct ttmon_http_listener *l, struct MHD_Connection *c, void *
 	if (l->open >= l->limit)
 		make_room(l, NULL);
 	/*
-	 * Of a client that has too many the oldest goes; where all of them wait for their turn, so does this
-	 * one.
+	 * For a client with too many connections the oldest is closed; if all of them wait for their turn,
+	 * this one is.
 	 */
 	if (!ttmon_http_client_is_free(conn) && conn->client->open > TTMON_HTTP_OPEN && !make_room(l, conn->client))
 		shutdown(conn->fd, SHUT_RDWR);
@@ -203,10 +204,10 @@ void ttmon_http_on_completed(void *cls, struct MHD_Connection *c, void **state, 
 }
 
 /*
- * What libmicrohttpd has asked for, less what the socket still holds, has left. A socket that sends
- * big blocks, as Unix sockets do, becomes writable only when most of its buffer is free again: by what
- * is sent alone a steady slow reader would look dead. A Unix socket counts its own overhead too, hence
- * the most that was ever seen.
+ * Bytes that libmicrohttpd has requested, minus those still in the socket, have left. A socket that
+ * sends big blocks, as Unix sockets do, becomes writable only when most of its buffer is free again:
+ * by sent bytes alone a steady slow reader would look dead. A Unix socket also counts its own
+ * overhead, so the highest value seen is kept.
  */
 static void look(struct ttmon_http_conn *conn, uint64_t now)
 {

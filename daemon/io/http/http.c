@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * http.c: the server as its caller sees it: listeners, the fd and the time to wait for.
+ * http.c: the interface of the server: listeners, the fd to wait for, and the timeout.
  *
  * One libmicrohttpd daemon per listener, each with an epoll fd of its own; those are gathered in one
  * epoll fd, which is what the caller's loop sees. The cold thread runs all of it. This module knows
- * paths, peers and limits, nothing of what is served. A client that goes away is no signal:
+ * paths, peers and limits, but not the content of replies. A client that goes away is no signal:
  * libmicrohttpd 0.9.75 sends with MSG_NOSIGNAL (tests/unit/daemon/io/http/test_http.c holds it to
- * that). Its own timeout is not used: it counts from the last byte, so that a byte now and then holds
- * a connection for ever (conn.c).
+ * that). Its own timeout is not used: it counts from the last byte, so that an occasional byte would
+ * keep a connection open for ever (conn.c).
  */
 #include "daemon/io/http/http_int.h"
 
@@ -47,7 +47,7 @@ static int start(struct ttmon_http_listener *l)
 		(size_t)TTMON_HTTP_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
 		ttmon_http_unescape, NULL, MHD_OPTION_NOTIFY_CONNECTION, ttmon_http_on_conn, l,
 		MHD_OPTION_NOTIFY_COMPLETED, ttmon_http_on_completed, NULL, MHD_OPTION_END);
-	/* Without a daemon the socket is still ours (libmicrohttpd 0.9.75), with one it closes it. */
+	/* If starting failed, the socket is still ours (libmicrohttpd 0.9.75); a running daemon closes it. */
 	if (!l->daemon)
 		return errno ? -errno : -EIO;
 	l->usock.fd = -1;
@@ -66,7 +66,7 @@ static struct ttmon_http_listener *next_listener(struct ttmon_http *h)
 	return l;
 }
 
-/* The youngest, which serves nobody yet. */
+/* Removes the newest listener, which serves no client yet. */
 static void drop_listener(struct ttmon_http *h)
 {
 	struct ttmon_http_listener *l = &h->listeners[--h->nr_listeners];
@@ -93,7 +93,7 @@ static int listen_tcp(struct ttmon_http *h, const char *address, bool or_later)
 	return 0;
 }
 
-/* All sockets, before the first client is let in. */
+/* Opens all sockets before the first client is accepted. */
 static int listen_all(struct ttmon_http *h, const struct ttmon_http_cfg *cfg)
 {
 	int err = 0;
@@ -197,7 +197,7 @@ void ttmon_http_free(struct ttmon_http *h)
 {
 	if (!h)
 		return;
-	/* libmicrohttpd ends the process when it is stopped with a connection suspended. */
+	/* libmicrohttpd aborts the process when it is stopped with a suspended connection. */
 	h->ending = true;
 	ttmon_http_release(h, true);
 	for (struct ttmon_http_conn *conn = h->first; conn; conn = conn->next)
@@ -208,7 +208,7 @@ void ttmon_http_free(struct ttmon_http *h)
 	for (size_t i = 0; i < h->nr_listeners; i++) {
 		struct ttmon_http_listener *l = &h->listeners[i];
 
-		/* The file first: who connects from now on is told that nobody is there. */
+		/* The socket file first: later clients then find no server. */
 		ttmon_usock_fini(&l->usock);
 		if (!l->daemon)
 			continue;

@@ -2,8 +2,8 @@
 /*
  * listen.c: listening sockets on TCP, and those that systemd made.
  *
- * Addresses are numbers or localhost: nothing is looked up, so that a name server is no way to make
- * the daemon listen somewhere else.
+ * Addresses are numbers or localhost: no name is resolved, so that a name server cannot make the
+ * daemon listen elsewhere.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -15,12 +15,15 @@
 
 #include "lib/os/log.h"
 
-/* What a client may leave unread in the kernel; without it the buffer of each grows to megabytes. */
+/*
+ * Bytes that a client may leave unread in the kernel; without this the buffer of each grows to
+ * megabytes.
+ */
 #define SEND_BUFFER (256 << 10)
 
 #define HINT "127.0.0.1:9843, [::1]:9843, localhost:9843 and :9843 are good ones"
 
-/* "HOST:PORT" in two; host NULL: all of this host's addresses. */
+/* Splits "HOST:PORT"; host NULL: all of this host's addresses. */
 static bool split(char *address, const char **host, const char **port)
 {
 	char *colon = strrchr(address, ':');
@@ -83,7 +86,7 @@ static bool is_loopback(const struct sockaddr_storage *addr)
 					  : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-/* Name, loopback and the limits of a TCP socket that is bound. */
+/* Sets name, loopback and the limits of a bound TCP socket. */
 static void describe_tcp(struct ttmon_http_listener *l)
 {
 	const int buffer = SEND_BUFFER;
@@ -140,11 +143,9 @@ int ttmon_http_listen(const char *address, struct ttmon_http_listener *l, char *
 		fd = no_ipv6(&addr, &len);
 	if (fd < 0)
 		return tcp_error(address, -errno, why, n);
-	/*
-	 * A port whose old connections are still dying away can be had; one that somebody listens on cannot.
-	 */
+	/* Allows a port whose old connections are still closing; a port with a listener is refused. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	/* ":9843" is all addresses, of both kinds. */
+	/* ":9843" means all addresses, IPv4 and IPv6. */
 	if (addr.ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
 	if (bind(fd, (struct sockaddr *)&addr, len) || listen(fd, SOMAXCONN))

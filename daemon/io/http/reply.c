@@ -2,9 +2,9 @@
 /*
  * reply.c: replies: a body in memory, a stream, a file that comes later.
  *
- * All three are sources that libmicrohttpd asks for a block at a time: so it is known how much of a
- * reply a client has taken, whatever it is made of (conn.c judges by that). Bodies in memory are
- * compressed at the fastest level, which is most of what there is to gain.
+ * All three are sources from which libmicrohttpd requests a block at a time: so it is known how much
+ * of any reply a client has taken (conn.c uses that). Bodies in memory are compressed at the fastest
+ * level, which is most of what there is to gain.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -15,14 +15,14 @@
 
 #include "lib/os/log.h"
 
-#define BLOCK	   65536u /* of streams and files; libmicrohttpd takes it in pieces */
+#define BLOCK	   65536u /* of streams and files; libmicrohttpd takes it in parts */
 #define SEND_BLOCK 32768u
 #define GZIP_MIN   1024u /* bytes from which compressing pays */
 #define GZIP_LEVEL 1
 
 struct ttmon_http_source {
 	struct ttmon_http_conn *conn;
-	ttmon_http_next_fn next; /* NULL: all is in buf */
+	ttmon_http_next_fn next; /* NULL: everything is in buf */
 	void (*done)(void *ctx);
 	void *ctx;
 	char *buf;
@@ -32,7 +32,7 @@ struct ttmon_http_source {
 struct ttmon_http_later {
 	struct ttmon_http_conn *conn;
 	bool ready;
-	int fd; /* -1: an error */
+	int fd; /* -1: send an error */
 	const char *content_type;
 	unsigned int status;
 	char *text;
@@ -40,7 +40,7 @@ struct ttmon_http_later {
 
 /* ---- sources ---- */
 
-/* It says that it has nothing. */
+/* The source has no data now. */
 static ssize_t wait_for_more(struct ttmon_http_source *s)
 {
 	if (s->conn->state == TTMON_HTTP_CUT)
@@ -106,7 +106,7 @@ static void source_free_cb(void *cls)
 	ttmon_http_source_free(cls);
 }
 
-/* buf is taken, and done is called, also on failure. */
+/* Takes buf; done is called, also on failure. */
 static struct ttmon_http_source *source_new(struct ttmon_http_conn *conn, char *buf, size_t len,
 					    ttmon_http_next_fn next, void (*done)(void *ctx), void *ctx)
 {
@@ -135,7 +135,7 @@ struct ttmon_http_source *ttmon_http_stream(struct ttmon_http_reply *reply, ttmo
 
 /* ---- gzip ---- */
 
-/* "token ; q=0.5": the token of this length, and whether its weight is more than 0. */
+/* "token ; q=0.5": true if the weight is 0. */
 static bool is_refused(const char *params, const char *end)
 {
 	const char *q = memchr(params, ';', (size_t)(end - params));
@@ -171,7 +171,7 @@ bool ttmon_http_wants_gzip(const char *accept)
 	return any;
 }
 
-/* body compressed in its place; as it was if that is no gain or there is no memory. */
+/* Compresses body in its place; leaves it if that gains nothing or memory is short. */
 static bool compress_body(char **body, size_t *len)
 {
 	z_stream z = { 0 };
@@ -217,7 +217,7 @@ struct reply_head {
 	bool close;
 };
 
-/* s is taken; size MHD_SIZE_UNKNOWN for a stream. */
+/* Takes s; size MHD_SIZE_UNKNOWN for a stream. */
 static enum MHD_Result send_source(struct ttmon_http_source *s, uint64_t size, const struct reply_head *head)
 {
 	struct ttmon_http_conn *conn = s->conn;
@@ -230,8 +230,8 @@ static enum MHD_Result send_source(struct ttmon_http_source *s, uint64_t size, c
 		return MHD_NO;
 	}
 	/*
-	 * libmicrohttpd 0.9.75 ends a HEAD's chunks that it never began: as to HTTP/1.0 there are none, and
-	 * the connection ends.
+	 * libmicrohttpd 0.9.75 ends the chunks of a HEAD that it never began: with HTTP/1.0 rules there are
+	 * none, and the connection ends.
 	 */
 	if (head->only_head && size == MHD_SIZE_UNKNOWN)
 		MHD_set_response_options(r, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
@@ -246,7 +246,7 @@ static enum MHD_Result send_source(struct ttmon_http_source *s, uint64_t size, c
 		ok = ok && MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 	if (head->gzip)
 		ok = ok && MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-	/* Before it is queued: libmicrohttpd may be through with it when that call returns. */
+	/* Before it is queued: libmicrohttpd may have finished with it when that call returns. */
 	ttmon_http_conn_enter(conn, TTMON_HTTP_REPLYING);
 	ok = ok && MHD_queue_response(conn->mhd, head->status, r);
 	MHD_destroy_response(r);
@@ -350,7 +350,7 @@ static ssize_t file_next(void *ctx, char *buf, size_t max)
 	struct file *f = ctx;
 	ssize_t n = pread(f->fd, buf, max, f->at);
 
-	/* Before its size is reached: somebody made it shorter. */
+	/* The end before its size: the file was truncated. */
 	if (n <= 0)
 		return n < 0 ? -errno : -EIO;
 	f->at += n;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * request.c: which route a request is for, whether who asks may, and the page that lists the routes.
+ * request.c: finds the route of a request, checks whether the client may use it, and makes the page
+ * that lists the routes.
  *
- * On TCP it is not known who asks: only routes for everybody are there. A browser on this host can be
- * made to ask as well, under a name that suddenly means 127.0.0.1; hence on loopback a Host that is
- * neither a number nor localhost is refused.
+ * On TCP the client is unknown: only routes for every client are served there. A web page can make a
+ * browser on this host send requests under a name that it resolves to 127.0.0.1 (DNS rebinding); hence
+ * on loopback a Host that is neither a number nor localhost is refused.
  */
 #include "daemon/io/http/http_int.h"
 
@@ -30,9 +31,7 @@ const char *ttmon_http_arg(const struct ttmon_http_reply *reply, const char *nam
 	return value ? value : "";
 }
 
-/*
- * A NUL would end the string before its end: such a path is none of ours, such an argument no number.
- */
+/* A decoded NUL would end the string early: such a path or argument is invalid. */
 size_t ttmon_http_unescape(void *cls, struct MHD_Connection *c, char *s)
 {
 	(void)cls;
@@ -44,7 +43,7 @@ char *ttmon_http_error_text(const char *text)
 {
 	_cleanup_free_ char *quoted = NULL;
 	/*
-	 * No string for text that is not UTF-8, as a file name may be, or was cut in the middle of a
+	 * json_string() fails for text that is not UTF-8, as a file name may be, or that was cut within a
 	 * character.
 	 */
 	json_t *string = json_string(text);
@@ -111,7 +110,7 @@ static void write_escaped(FILE *f, const char *s)
 
 static void write_row(FILE *f, const struct ttmon_http_route *r)
 {
-	/* What follows the last '/' is not known here: nothing to link. */
+	/* The segment after the last '/' is not known, so there is nothing to link. */
 	bool link = r->path[strlen(r->path) - 1] != '/';
 
 	fputs("<tr><td>", f);
@@ -186,8 +185,8 @@ static unsigned int method_bit(const char *method)
 }
 
 /*
- * What the headers say of the request's end, and of whom it is for; libmicrohttpd hands out the first
- * of several alone.
+ * What the headers say about the request's end and its host; libmicrohttpd returns only the first of
+ * several.
  */
 struct framing {
 	unsigned int lengths, codings, hosts;
@@ -220,15 +219,15 @@ static struct framing framing_of(struct MHD_Connection *c)
 }
 
 /*
- * Whoever passes the request on may see another end of it, or another host, than is seen here (RFC
- * 9112, 6.3 and 3.2).
+ * A proxy may see another end of the request, or another host, than is seen here (RFC 9112, 6.3 and
+ * 3.2).
  */
 static bool is_ambiguous(const struct framing *f)
 {
 	return f->lengths > 1 || f->codings > 1 || (f->lengths && f->codings) || f->hosts > 1;
 }
 
-/* "HOST", "HOST:PORT", "[v6]:PORT", as a browser sends what is in its address line. */
+/* "HOST", "HOST:PORT", "[v6]:PORT", as a browser sends it. */
 static bool is_number_or_localhost(const char *host)
 {
 	char name[INET6_ADDRSTRLEN + 1];
@@ -247,7 +246,7 @@ static bool is_number_or_localhost(const char *host)
 	return inet_pton(v6 ? AF_INET6 : AF_INET, name, &addr) == 1 || (!v6 && !strcasecmp(name, "localhost"));
 }
 
-/* A reply if the handler must not be asked. */
+/* Makes a reply if the handler must not be called. */
 static bool refused(const struct ttmon_http_listener *l, const struct ttmon_http_route *r,
 		    struct ttmon_http_reply *reply)
 {
@@ -296,7 +295,7 @@ static void fill_peer(const struct ttmon_http_conn *conn, struct ttmon_http_repl
 	reply->pid = cred.pid;
 }
 
-/* late: its client has asked for too much. */
+/* late: its client has made too many requests. */
 static enum MHD_Result answer_request(struct ttmon_http_conn *conn, const char *url, const char *method, bool late)
 {
 	struct ttmon_http_answer answer = { .conn = conn,
@@ -325,7 +324,7 @@ static enum MHD_Result answer_request(struct ttmon_http_conn *conn, const char *
 	r = find_route(l->h, &reply);
 	if (!refused(l, r, &reply))
 		r->fn(r == &index_route ? l->h : l->h->ctx, &reply);
-	/* Out of memory on the way: close the connection rather than send half a document. */
+	/* Out of memory on the way: the connection is closed instead of sending half a document. */
 	if (fclose(reply.body)) {
 		ttmon_http_source_free(answer.stream);
 		free(body);
@@ -336,8 +335,8 @@ static enum MHD_Result answer_request(struct ttmon_http_conn *conn, const char *
 
 /*
  * Called first with the headers, then, unless the request was answered at once, without a body; and
- * again when a connection that had to wait runs again. A request with a body is answered at once, or
- * the body would be read to its end.
+ * again when a suspended connection runs again. A request with a body is answered at once, since
+ * otherwise the body would be read to its end.
  */
 enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const char *url, const char *method,
 				      const char *version, const char *upload, size_t *upload_size, void **state)
@@ -353,7 +352,7 @@ enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const
 	(void)upload;
 	if (!conn || *upload_size)
 		return MHD_NO;
-	/* One with a body is refused before that is read. */
+	/* A request with a body is refused before the body is read. */
 	whole = !f.body && !is_ambiguous(&f);
 	if (!*state && whole) {
 		*state = &seen;
@@ -361,7 +360,7 @@ enum MHD_Result ttmon_http_on_request(void *cls, struct MHD_Connection *c, const
 	}
 	if (conn->later)
 		return ttmon_http_send_later(conn);
-	/* Sent behind a stream that ends with the server: nothing may be put off any more. */
+	/* Pipelined after a stream that ends with the server: no request may be delayed any more. */
 	if (conn->listener->h->ending)
 		return MHD_NO;
 	if (!conn->has_turn)

@@ -3,9 +3,9 @@
  * usock.c: making and removing the socket file. Main thread, at start and end.
  *
  * Order: take a lock (two daemons that start at once would each take the other's socket for a stale
- * one), look what is at the path, bind under a umask that lets nobody in, set group and mode through a
- * descriptor of the very file that was bound, listen. Until listen() a connect() is refused, hence no
- * client ever gets in by a mode that was not the final one.
+ * one), check what is at the path, bind under a umask that denies all access, set group and mode
+ * through a descriptor of the file that was bound, listen. Until listen() a connect() is refused, so
+ * no client ever connects under a mode that is not the final one.
  */
 #include "daemon/io/http/usock.h"
 
@@ -34,9 +34,9 @@ static gid_t find_group(const char *name)
 }
 
 /*
- * The lock is a file of ours that nobody else may open: whoever may open something can hold a lock on
- * it, a member of the group the directory of the socket. It stays: who removes such a file lets two
- * others lock it, the old one and a new one.
+ * The lock is a file of ours that no other user may open, since every user that may open a file can
+ * lock it (a member of the group could lock the socket's directory). It is never removed: after a
+ * removal two processes could lock the old file and a new one.
  */
 static int take_lock(int dir_fd, const char *path, int *ret)
 {
@@ -48,7 +48,7 @@ static int take_lock(int dir_fd, const char *path, int *ret)
 	if ((size_t)snprintf(name, sizeof(name), ".%s.lock", base) >= sizeof(name))
 		return log_error_r(-ENAMETOOLONG, "cannot listen on %s: the name is too long", path);
 	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	/* In a directory that others may write to, such as /tmp, it can be theirs. */
+	/* In a directory that other users may write to, such as /tmp, it may be theirs. */
 	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 077) {
 		log_warn("%s: the lock %s beside it cannot be used, continuing without", path, name);
 		return 0;
@@ -59,7 +59,7 @@ static int take_lock(int dir_fd, const char *path, int *ret)
 	return 0;
 }
 
-/* The directory of path, made if it is missing. */
+/* Opens the directory of path, or makes it. */
 static int open_dir(const char *path, gid_t group, int *ret)
 {
 	_cleanup_free_ char *dir = strdup(path);
@@ -89,7 +89,7 @@ static int new_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Is the path free? A socket that nobody listens on is removed. */
+/* Checks that the path is free. A socket without a listener is removed. */
 static int clear_path(const struct sockaddr_un *addr)
 {
 	_cleanup_close_ int fd = -1;
@@ -103,7 +103,7 @@ static int clear_path(const struct sockaddr_un *addr)
 	fd = new_socket();
 	if (fd < 0)
 		return log_error_r(fd, "cannot listen on %s: %s", path, strerror(-fd));
-	/* Full backlog: EAGAIN, so there is a listener. */
+	/* EAGAIN means a full backlog, so there is a listener. */
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) == 0 || errno == EAGAIN)
 		return log_error_r(-EADDRINUSE, "cannot listen on %s: another ttmond serves it", path);
 	if (errno == ENOENT)
@@ -116,7 +116,7 @@ static int clear_path(const struct sockaddr_un *addr)
 	return 0;
 }
 
-/* Group and mode of the file that was bound, whatever the path may lead to by now. */
+/* Sets group and mode of the file that was bound, even if the path leads elsewhere by now. */
 static int set_access(struct ttmon_usock *s, gid_t group, mode_t mode)
 {
 	_cleanup_close_ int fd = open(s->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -4,8 +4,8 @@
  * "_v4", "_ptds" or "_ptsz".
  *
  * Pure, any thread. CUDA 13 gave some functions other arguments under their old names, hence rows for
- * runtimes before and from 13. A static runtime says its version nowhere, but it is one object file,
- * linked whole or not at all: names that 13 dropped tell.
+ * runtimes before and from 13. A static runtime does not contain its version, but it is one object
+ * file, linked whole or not at all: names that 13 dropped show an older version.
  */
 #include "daemon/io/objects/fnnames.h"
 
@@ -15,7 +15,10 @@ const struct ttmon_fnname ttmon_fnnames[] = {
 	TTMON_FN_TABLE(F)
 #undef F
 };
-/* No name is shorter: spares most strings that merely begin alike the way through the table. */
+/*
+ * No name is shorter: this keeps most strings with a similar beginning from being searched in the
+ * table.
+ */
 #define SHORTEST (sizeof("cudaFree") - 1)
 
 const size_t ttmon_nr_fnnames = ARRAY_SIZE(ttmon_fnnames);

@@ -35,7 +35,7 @@ bool ttmon_insn_is_emulated(const uint8_t *insn, size_t n, uint16_t machine)
 
 bool ttmon_insn_is_refused(const uint8_t *insn, size_t n, uint16_t machine)
 {
-	/* By the byte after the prefixes, 32 in a word, as Linux 6.18 was seen to answer. */
+	/* Indexed by the byte after the prefixes, 32 in a word, as measured on Linux 6.18. */
 	static const uint32_t refused[8] = { 0xc0c040c0, 0xc0c0c0c0, 0, 0xf003, 0x04000004, 0, 0x0050f000, 0x0c13f4f0 };
 	size_t i = 0;
 
@@ -46,7 +46,7 @@ bool ttmon_insn_is_refused(const uint8_t *insn, size_t n, uint16_t machine)
 	return i < n && refused[insn[i] / 32] >> insn[i] % 32 & 1;
 }
 
-/* Prefixes that the kernel lets pass before a nop (it refuses to probe the others), and REX. */
+/* Prefixes that the kernel accepts before a nop (it refuses to probe others), and REX. */
 static size_t prefixes(const uint8_t *insn, size_t n)
 {
 	size_t i = 0;
@@ -57,7 +57,7 @@ static size_t prefixes(const uint8_t *insn, size_t n)
 	return i;
 }
 
-/* Bytes of modrm, sib and displacement; 0: not all of them are here. */
+/* Bytes of modrm, sib and displacement; 0: they are cut off. */
 static size_t operand(const uint8_t *p, size_t n)
 {
 	uint8_t mod, rm;
@@ -93,7 +93,7 @@ bool ttmon_insn_is_nop5(const uint8_t *insn, size_t n, uint16_t machine)
 	return at <= 2 && insn[at] == 0x0f && insn[at + 1] == 0x1f && at + 2 + operand(insn + at + 2, n - at - 2) == 5;
 }
 
-/* Length of an instruction that a probe may stand behind, 0: it is none. */
+/* Length of an instruction after which a probe may be placed, 0: not such an instruction. */
 static size_t passable(const uint8_t *p, size_t n)
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, nop5[] = { 0x0f, 0x1f, 0x44, 0, 0 };
@@ -116,9 +116,8 @@ static size_t passable(const uint8_t *p, size_t n)
 }
 
 /*
- * Length of an instruction that all kernels emulate, 0: they do not. 66 90 is missing: kernels
- * without "uprobes/x86: Allow to probe a NOP instruction with 0x66 prefix" (2022) refuse to probe
- * it.
+ * Length of an instruction that all kernels emulate, 0: not such a one. 66 90 is missing: kernels
+ * without "uprobes/x86: Allow to probe a NOP instruction with 0x66 prefix" (2022) refuse to probe it.
  */
 static size_t always_emulated(const uint8_t *p, size_t n)
 {
@@ -188,7 +187,7 @@ static int32_t rel32(const uint8_t *p)
 	return v;
 }
 
-/* Do the bytes before, or at, code[i] say that the four from i + 1 on are how far it jumps? */
+/* True if the bytes before, or at, code[i] show that the four from i + 1 on are a jump distance. */
 static bool has_rel32(const uint8_t *code, size_t lo, size_t hi, size_t i)
 {
 	if (code[i] == 0xe8 || code[i] == 0xe9) /* call, jmp */
@@ -201,12 +200,11 @@ typedef uint32_t words __attribute__((vector_size(BLOCK)));
 typedef int32_t swords __attribute__((vector_size(BLOCK)));
 
 /*
- * May a jump with four bytes of distance that begins in the next BLOCK bytes lead to a span?
- * Where the distance would lead is looked at for every byte, whatever it is: four at once, modulo
- * 2^32, and nearly always it is elsewhere, which a CPU can foresee, as it cannot foresee what the
- * byte is. behind: where the bytes 0, 4, 8 and 12 would lead with a distance of 0. Addresses are
- * less that of the first span, and plus 2^31, as signed numbers are what every x86-64 has an
- * instruction to compare. Reads up to code[BLOCK + 4).
+ * True if a jump with a four-byte distance that begins in the next BLOCK bytes may lead to a span. The
+ * target is computed for every byte, whatever it is: four at once, modulo 2^32. It is nearly always
+ * elsewhere, which a CPU can predict, unlike the value of the byte. behind: the targets of the bytes
+ * 0, 4, 8 and 12 with a distance of 0. Addresses are relative to the first span, plus 2^31, since
+ * every x86-64 can compare signed numbers. Reads up to code[BLOCK + 4).
  */
 static bool may_reach(const uint8_t *code, words behind, swords last)
 {
@@ -224,7 +222,7 @@ static bool may_reach(const uint8_t *code, words behind, swords last)
 	return (all[0] & all[1]) != -1;
 }
 
-/* Bytes lo to hi, each as the first one of a jump with four bytes of distance. */
+/* Treats each of the bytes lo to hi as the first one of a jump with a four-byte distance. */
 static void scan_far(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t lo, size_t hi, size_t n,
 		     uint64_t addr)
 {
@@ -248,8 +246,8 @@ static void scan_far(struct ttmon_insn_span *spans, size_t nr, const uint8_t *co
 }
 
 /*
- * Bytes lo to hi, each as the first one of a jump with one byte of distance, which reaches 129
- * bytes back: only those near a span.
+ * Treats each of the bytes lo to hi as the first one of a jump with a one-byte distance, which reaches
+ * 129 bytes back: only those near a span.
  */
 static void scan_near(struct ttmon_insn_span *spans, size_t nr, const uint8_t *code, size_t lo, size_t hi, size_t n,
 		      uint64_t addr)
@@ -284,7 +282,7 @@ size_t ttmon_insn_known(const uint8_t *fn, size_t n, size_t at)
 	bool jcc = (fn[at] & 0xf0) == 0x70 || fn[at] == 0x0f;
 	size_t known = at + always_emulated(fn + at, n - at);
 
-	/* libcuda: what the jcc does not jump over is a jmp *off(%rip). */
+	/* In libcuda the jcc is followed by a jmp *off(%rip). */
 	if (jcc && n - known >= 6 && fn[known] == 0xff && fn[known + 1] == 0x25)
 		known += 6;
 	return known;
@@ -298,8 +296,8 @@ void ttmon_insn_scan(struct ttmon_insn_span *spans, size_t nr, const uint8_t *co
 	if (!nr)
 		return;
 	/*
-	 * From the end of what is known of one function to the next one. The instruction at the probe
-	 * is read as the jump that it may be. What began before this piece may reach into it.
+	 * From the end of the known bytes of one function to the next function. The instruction at the probe
+	 * is read as a jump, since it may be one. A span that began before this piece may reach into it.
 	 */
 	for (size_t i = 2 * first_from(spans, nr, addr > TTMON_INSN_BYTES ? addr - TTMON_INSN_BYTES : 0);
 	     i < 2 * nr && at < fresh; i++) {

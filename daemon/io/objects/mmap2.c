@@ -56,7 +56,7 @@ struct ttmon_mmap2 {
 	uint64_t data_bytes, page_bytes;
 	struct cpu_buf *bufs;
 	size_t nr_bufs;
-	uint64_t lost_before; /* of buffers that are closed */
+	uint64_t lost_before; /* of closed buffers */
 	struct ttmon_mmap2_stats stats;
 	uint8_t *bounce;
 };
@@ -92,7 +92,7 @@ uint64_t ttmon_mmap2_consume(const uint8_t *data, uint64_t size, uint64_t tail, 
 			     struct ttmon_mmap2_stats *stats)
 {
 	/*
-	 * What the kernel wrote is well-formed; but all that follows trusts these sizes, and checking costs
+	 * The kernel writes well-formed records, but all later code relies on these sizes, and checking costs
 	 * nothing.
 	 */
 	while (tail != head) {
@@ -266,7 +266,7 @@ int ttmon_mmap2_refresh(struct ttmon_mmap2 *m)
 			close_cpu(m, i);
 		online[cpu] = false;
 	}
-	/* What is left is new. One that goes down again just now is not there: ENODEV. */
+	/* The rest is new. A CPU that goes offline again just now gives ENODEV. */
 	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++) {
 		err = online[cpu] ? open_cpu(m, cpu) : 0;
 		if (err && err != -ENODEV)

@@ -25,7 +25,7 @@ struct ttmon_mmap2_rec {
 	uint64_t pgoff; /* bytes */
 	uint64_t ino;
 	uint64_t ino_generation;
-	uint32_t pid; /* process and thread, in the pid namespace of whoever called ttmon_mmap2_new() */
+	uint32_t pid; /* process and thread, in the pid namespace of the process that called ttmon_mmap2_new() */
 	uint32_t tid;
 	uint32_t maj;
 	uint32_t min;
@@ -35,25 +35,22 @@ struct ttmon_mmap2_rec {
 };
 
 struct ttmon_mmap2_stats {
-	uint64_t records;   /* handed to the callback */
-	uint64_t lost;	    /* not written by the kernel, the buffer was full: rescan /proc when this moves */
-	uint64_t malformed; /* refused; the rest of that CPU's buffer was given up with it */
+	uint64_t records;   /* passed to the callback */
+	uint64_t lost;	    /* not written by the kernel because the buffer was full: rescan /proc when this changes */
+	uint64_t malformed; /* refused; the rest of that CPU's buffer was dropped with it */
 };
 
 /* pages: data pages of each CPU's buffer, a power of two; a record is about 150 bytes. */
 int ttmon_mmap2_new(uint32_t pages, struct ttmon_mmap2 **ret) _must_check;
 /* Readable when there are records. Owned by m. */
 int ttmon_mmap2_fd(const struct ttmon_mmap2 *m);
-/* Hand all records there are to cb, CPU by CPU, in order within a CPU. */
+/* Passes all present records to cb, CPU by CPU, in order within a CPU. */
 void ttmon_mmap2_drain(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx);
-/* The same, and the records stay where they are. */
+/* The same, but the records stay in the buffer. */
 void ttmon_mmap2_peek(struct ttmon_mmap2 *m, void (*cb)(void *ctx, const struct ttmon_mmap2_rec *rec), void *ctx);
-/*
- * Follow CPUs that came or went. Records still unread of one that went are lost uncounted: drain
- * first.
- */
+/* Follows CPUs that came or went. Unread records of one that went are lost uncounted: drain first. */
 int ttmon_mmap2_refresh(struct ttmon_mmap2 *m) _must_check;
-/* CPUs that are listened to. */
+/* Number of CPUs with a buffer. */
 uint32_t ttmon_mmap2_cpus(const struct ttmon_mmap2 *m);
 void ttmon_mmap2_get_stats(const struct ttmon_mmap2 *m, struct ttmon_mmap2_stats *ret);
 void ttmon_mmap2_free(struct ttmon_mmap2 *m);
@@ -64,8 +61,8 @@ void ttmon_mmap2_free(struct ttmon_mmap2 *m);
 #define TTMON_MMAP2_BOUNCE 65536
 
 /*
- * Read the records in [tail, head) of a buffer of size bytes (a power of two). Returns the new tail,
- * which is head. loss_records: count PERF_RECORD_LOST in stats->lost (else it is known from
+ * Reads the records in [tail, head) of a buffer of size bytes (a power of two). Returns the new tail,
+ * which is head. loss_records: count PERF_RECORD_LOST in stats->lost (otherwise losses are known from
  * elsewhere).
  */
 uint64_t ttmon_mmap2_consume(const uint8_t *data, uint64_t size, uint64_t tail, uint64_t head, uint8_t *bounce,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * objects.c: what one ELF file has for us: functions of the table (fns.h), USDT points, build-id, and
- * which CUDA library it is.
+ * objects.c: reads from an ELF file what is needed to trace it: functions of the table (fns.h), USDT
+ * points, build-id, and which CUDA library it is.
  *
  * Runs in the cold thread. The names are searched before the symbols: one pass over a string table
- * finds the strings that end in a name we want, and only if there are any, a pass over its symbol
- * table finds the functions that use them. Hence a library that has nothing costs one pass over its
- * strings, and nothing is kept that grows with the file. Symbol versions are ignored, imports
- * (undefined symbols) are never targets. Refuses rather than guesses; must not know how probes are
- * attached.
+ * finds the strings that end in a name of the table and, only if there are any, a pass over its symbol
+ * table finds the functions that use them. Hence a library without targets costs one pass over its
+ * strings, and no memory grows with the file. Symbol versions are ignored; imports (undefined symbols)
+ * are never targets. It refuses rather than guesses, and must not know how probes are attached.
  */
 #include "daemon/io/objects/objects.h"
 
@@ -21,7 +20,7 @@
 #include "lib/base/names.h"
 #include "lib/os/elf.h"
 
-/* A string of the string table at hand that ends in, or is, a name we want. */
+/* A string of the current string table that is, or ends in, a name of the table. */
 struct candidate {
 	uint32_t at;  /* st_name of a symbol with this name */
 	uint16_t row; /* the first row with this base name, or USER_ROW + i, or TT_ROW + name */
@@ -44,7 +43,7 @@ struct reader {
 	const char *base;
 	const struct ttmon_user_fn *user;
 	size_t nr_user;
-	struct ttmon_elf_info info; /* owned until handed on */
+	struct ttmon_elf_info info; /* owned until it is handed over */
 
 	struct candidate *cand;
 	size_t nr_cand, cap_cand;
@@ -53,8 +52,9 @@ struct reader {
 
 	bool is_driver, needs_rt;
 	bool imports_dlopen;
-	bool in_dynstr;	 /* the string table at hand is .dynstr */
-	bool may_switch; /* it does not stand for others who do: the C library, sanitizers */
+	bool in_dynstr; /* the current string table is .dynstr */
+	/* false for libraries that have such functions for other programs: the C library, sanitizers */
+	bool may_switch;
 	uint64_t strtab_at;
 	unsigned int rodata_seen;
 
@@ -66,7 +66,7 @@ struct reader {
 	size_t cap_usdts;
 };
 
-#define MAX_CANDIDATES 8192u /* strings of one table that end in a name we want: hundreds in libcudart */
+#define MAX_CANDIDATES 8192u /* strings of one table that end in a name of the table: hundreds in libcudart */
 #define MAX_HITS       4096u
 #define MAX_STRINGS    (512ull << 20) /* bytes of one string table that are searched */
 #define MAX_DYNAMIC    4096u
@@ -94,9 +94,7 @@ void ttmon_elf_info_fini(struct ttmon_elf_info *info)
 	*info = (struct ttmon_elf_info){ 0 };
 }
 
-/*
- * Make room for one more element, up to max of them: past that the file is not what it pretends to be.
- */
+/* Makes room for one more element, up to max of them: a file with more is not valid. */
 static int reserve(void **array, size_t nr, size_t *cap, size_t max, size_t size)
 {
 	size_t want = *cap ? *cap * 2 : 64;
@@ -157,7 +155,7 @@ static int add_candidate(struct reader *r, uint64_t at, size_t row, uint8_t vers
 	return 0;
 }
 
-/* Length of a name that ends in NUL, or in '@' and a version; n where it does not end within n. */
+/* Length of a name that ends in NUL, or in '@' and a version; n if it does not end within n. */
 static size_t name_len(const char *s, size_t n)
 {
 	size_t len = 0;
@@ -167,7 +165,7 @@ static size_t name_len(const char *s, size_t n)
 	return len;
 }
 
-/* What .dynstr says beside symbols: names of needed libraries and of symbol versions are in it. */
+/* Other facts from .dynstr: it contains the names of needed libraries and of symbol versions. */
 static void look_at_dynstr(struct reader *r, const char *p, size_t n)
 {
 	static const char rt[] = "libcudart.so.", dl[] = "dlopen";
@@ -182,7 +180,10 @@ static void look_at_dynstr(struct reader *r, const char *p, size_t n)
 	r->info.rt_major = runtime_major(name);
 }
 
-/* Names of tt-metal in a piece, by what all of them have; "_Z" or "_ZTV" is before it. */
+/*
+ * Finds names of tt-metal in a piece by the mark that all of them contain; "_Z" or "_ZTV" is before
+ * it.
+ */
 static int tt_strings(struct reader *r, const char *p, size_t fresh, size_t n, uint64_t pos)
 {
 	static const char mark[] = TTMON_TTNAME_MARK;
@@ -274,7 +275,7 @@ static int compare_candidates(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* A symbol with a name of tt-metal: false if it is a vtable, or no function. */
+/* A symbol with a name of tt-metal: false for a vtable, or for no function. */
 static bool is_tt_function(struct reader *r, const struct candidate *c, const Elf64_Sym *sym)
 {
 	unsigned int name = c->row & ~TT_ROW;
@@ -368,7 +369,7 @@ static int read_symbols(struct reader *r, uint32_t type)
 	return ttmon_elf_syms(&r->elf, symtab, 1u << STT_FUNC | 1u << STT_OBJECT, symbol_found, r);
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 static bool is_before_13(const struct reader *r)
 {
@@ -394,7 +395,7 @@ static int compare_targets(const void *a, const void *b)
 	return strcmp(x->symbol, y->symbol);
 }
 
-/* Where the probe of each stands. */
+/* Finds the place of each probe. */
 static int place_targets(struct reader *r)
 {
 	struct ttmon_elf_info *info = &r->info;
@@ -439,7 +440,7 @@ static int finish_targets(struct reader *r)
 	return place_targets(r);
 }
 
-/* What /v1/probes shows of it: the name as found, cut. */
+/* The name as found, cut, for /v1/probes. */
 static char *read_name(struct reader *r, uint64_t at)
 {
 	char buf[256];
@@ -550,8 +551,8 @@ static int read_dynamic(struct reader *r)
 }
 
 /*
- * Is this the library that the user's pattern means? "*", the base name, or the base name up to ".so"
- * or a version.
+ * True if the user's pattern matches this library: "*", the base name, or the base name up to ".so" or
+ * a version.
  */
 static bool lib_matches(const char *lib, const char *base)
 {
@@ -574,7 +575,7 @@ static bool note_named(const struct ttmon_elf_note *note, const char *name)
 	return note->name_len == n && !memcmp(note->name, name, n);
 }
 
-/* The row of a point of ours, 0: not ours. */
+/* The row of a USDT point of ours, 0: not ours. */
 static uint16_t usdt_fn(const char *provider, const char *name)
 {
 	static const struct {
@@ -618,7 +619,7 @@ static int usdt_note(struct reader *r, const struct ttmon_elf_note *note)
 	u.fn = usdt_fn(str[0], str[1]);
 	if (!u.fn || strlen(str[2]) >= sizeof(u.args))
 		return 0;
-	/* A prelinker moves sections but not the addresses in notes; by how much, the base section tells. */
+	/* A prelinker moves sections but not the addresses in notes; the base section shows by how much. */
 	if (r->stapsdt_base) {
 		addr[0] += r->stapsdt_base - addr[1];
 		if (addr[2])
@@ -695,8 +696,8 @@ static int rodata_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64
 }
 
 /*
- * A runtime without symbols is known by how it finds the driver. Only what can dlopen() is worth
- * reading its data.
+ * A stripped runtime is recognised by how it finds the driver. Only files that can dlopen() are worth
+ * reading their data.
  */
 static int find_stripped(struct reader *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * objects.h: ELF files and process mappings, read with distrust (all of it is chosen by the programs
- * we trace).
+ * objects.h: reads ELF files and process mappings. All of it is untrusted, since traced programs
+ * choose it.
  *
  * Runs in the cold thread and in tests. Reads files, never writes; no BPF, no attaching. Limits: at
  * most TTMON_ELF_MAX_SYMS symbols and TTMON_ELF_MAX_BYTES of section data are looked at; truncated or
@@ -18,18 +18,18 @@
 #include "lib/base/util.h"
 #include "lib/os/maps.h"
 
-/* One function to probe in an object: where, and which row of the table. */
+/* One function to probe in an object: its place, and its row of the table. */
 struct ttmon_target {
 	uint64_t offset;  /* file offset of the function's first instruction */
 	uint64_t addr;	  /* its link-time address */
-	uint64_t size;	  /* as the symbol says; 0: it does not */
+	uint64_t size;	  /* as in the symbol; 0: it has none */
 	uint16_t fn;	  /* enum ttmon_fn id, or one of tt_fns.h */
-	uint8_t skip;	  /* bytes from there to where the probe stands: place.h */
-	bool single_step; /* x86: what is there is not push/nop/..., hence single-stepped: dear */
+	uint8_t skip;	  /* bytes from there to the probe: place.h */
+	bool single_step; /* x86: the instruction there is not push/nop/..., hence single-stepped, which is slow */
 	bool nop5;    /* x86: a nop of five bytes is there: some kernels must not probe it, see ttmon_insn_is_nop5() */
-	bool refused; /* x86: the kernel is thought to refuse a probe there */
-	char symbol[64]; /* as found, with suffixes, cut; of tt-metal the short name of the table */
-	char *mangled;	 /* of tt-metal: as found; owned by the info; NULL: out of memory, or not of tt-metal */
+	bool refused; /* x86: the kernel probably refuses a probe there */
+	char symbol[64]; /* as found, with suffixes, cut; for tt-metal the short name of the table */
+	char *mangled;	 /* for tt-metal: as found; owned by the info; NULL: out of memory, or not of tt-metal */
 };
 
 /* A USDT point ttmon:alloc / ttmon:free / ttmon:checkpoint. */
@@ -37,7 +37,7 @@ struct ttmon_usdt {
 	uint64_t offset; /* file offset of the nop */
 	uint64_t sema;	 /* file offset of the semaphore, 0: none */
 	uint16_t fn;	 /* TTMON_FN_USDT_* */
-	bool nop5;	 /* not the nop of one byte that it should be: as in struct ttmon_target */
+	bool nop5;	 /* it is not the nop of one byte that it should be: as in struct ttmon_target */
 	char args[128];	 /* argument string of the note, e.g. "8@%rdi 8@%rsi 8@$0" */
 };
 
@@ -47,7 +47,7 @@ struct ttmon_usdt {
 #define TTMON_OBJ_STATIC_RT   (1 << 3) /* the runtime functions are local symbols of a program or another library */
 #define TTMON_OBJ_IS_TT	      (1 << 4) /* has functions of tt-metal */
 
-/* What one ELF file has for us. */
+/* What an ELF file contains that matters for tracing. */
 struct ttmon_elf_info {
 	uint32_t kind;	   /* TTMON_OBJ_IS_* */
 	uint32_t rt_major; /* 11, 12, 13 from the soname or the symbol versions; 0: unknown */
@@ -68,8 +68,8 @@ struct ttmon_elf_info {
 void ttmon_elf_info_fini(struct ttmon_elf_info *info);
 
 /*
- * A function asked for on the command line (--alloc-fn LIB:SYMBOL,...): matched when lib is the
- * object's base name (or a prefix of it up to ".so", or "*"), symbol exactly.
+ * A function given on the command line (--alloc-fn LIB:SYMBOL,...): lib matches the object's base name
+ * (or its part up to ".so", or "*"), symbol matches exactly.
  */
 struct ttmon_user_fn {
 	const char *lib, *symbol;
@@ -77,22 +77,22 @@ struct ttmon_user_fn {
 };
 
 /*
- * Read one ELF file through an open fd (kept open, position not used). base: its base name, for
- * library matching. Non-ELF: -ENOEXEC. Damaged or hostile: -EBADMSG. Other machine than ours:
- * -ENOEXEC. A file with nothing for us is 0 with nr_targets 0. Cheap for the common case of a library
- * that has nothing: only section headers and string tables of symbols are read.
+ * Reads one ELF file through an open fd (which stays open; its position is not used). base: its base
+ * name, for library matching. Non-ELF, or another machine than ours: -ENOEXEC. Damaged or hostile:
+ * -EBADMSG. A file without targets is 0 with nr_targets 0. Cheap for the common case of such a
+ * library: only section headers and string tables of symbols are read.
  */
 int ttmon_elf_read(int fd, const char *base, const struct ttmon_user_fn *user, size_t nr_user,
 		   struct ttmon_elf_info *ret) _must_check;
 
 /*
- * Function that holds a file offset: name into buf, *delta from its start. -ENOENT: no symbol covers
- * it.
+ * The function that contains a file offset: its name into buf, *delta from its start. -ENOENT: no
+ * symbol covers it.
  */
 int ttmon_elf_symbol(int fd, uint64_t offset, char *buf, size_t n, uint64_t *delta) _must_check;
 /*
- * Many at once, offsets sorted ascending: one pass over the symbol tables. cb with name NULL where
- * there is none.
+ * Many at once, offsets sorted ascending: one pass over the symbol tables. cb gets name NULL if there
+ * is none.
  */
 int ttmon_elf_symbols(int fd, const uint64_t *offsets, size_t n,
 		      void (*cb)(void *ctx, size_t i, const char *name, uint64_t delta), void *ctx) _must_check;

@@ -5,14 +5,14 @@
 #include "daemon/io/objects/insn.h"
 
 #define MAX_CODE   (64ull << 20) /* bytes of code that are searched for jumps, about 2 ns each */
-#define MAX_OTHERS 4096u	 /* other functions whose first instructions are looked at */
+#define MAX_OTHERS 4096u	 /* most other functions whose first instructions are examined */
 
 struct search {
 	struct ttmon_elf *e;
 	struct ttmon_insn_span *spans; /* sorted by address */
 	size_t nr;
-	size_t others;	  /* functions looked at by other_function() */
-	uint64_t vaddr;	  /* of the segment at hand */
+	size_t others;	  /* functions examined by other_function() */
+	uint64_t vaddr;	  /* of the current segment */
 	uint64_t scanned; /* bytes of code */
 };
 
@@ -28,7 +28,7 @@ const char *ttmon_place_why_name(enum ttmon_place_why why)
 	return names[why];
 }
 
-/* What is known of the entry alone. */
+/* What the entry alone shows. */
 static void at_entry(struct ttmon_place *p, const uint8_t *fn, size_t n, uint16_t machine)
 {
 	p->skip = 0;
@@ -54,8 +54,8 @@ static int compare_spans(const void *a, const void *b)
 }
 
 /*
- * Another exported function that begins as those do: what its first bytes are is known too. Without
- * them, the offsets in libcuda's stubs look like jumps to the next stub: 8 of 115 functions.
+ * Another exported function that begins like these: its first bytes are known too. Otherwise the
+ * offsets in libcuda's stubs look like jumps to the next stub: 8 of 115 functions.
  */
 static int other_function(void *ctx, const Elf64_Sym *sym)
 {
@@ -83,7 +83,7 @@ static int other_function(void *ctx, const Elf64_Sym *sym)
 	return 0;
 }
 
-/* Those behind their entry, and others like them, each address once. */
+/* Spans for the probes after an entry, and for similar functions, each address once. */
 static int make_spans(const struct ttmon_place *places, size_t n, struct search *s)
 {
 	const Elf64_Shdr *dynsym = ttmon_elf_section(s->e, SHT_DYNSYM);
@@ -141,7 +141,7 @@ static int rela_piece(void *ctx, const char *p, size_t fresh, size_t n, uint64_t
 	return 0;
 }
 
-/* What the sections say: symbols, and addresses that the loader puts into tables. */
+/* References in sections: symbols, and addresses that the loader puts into tables. */
 static int ask_sections(struct ttmon_elf *e, struct search *s)
 {
 	int err = 0;
@@ -158,7 +158,7 @@ static int ask_sections(struct ttmon_elf *e, struct search *s)
 	return err;
 }
 
-/* Every executable byte. False in *whole: there is more than is looked at. */
+/* Searches every executable byte. *whole is false if there is more than the limit. */
 static int ask_code(struct ttmon_elf *e, struct search *s, bool *whole)
 {
 	uint64_t all = 0;
@@ -177,7 +177,7 @@ static int ask_code(struct ttmon_elf *e, struct search *s, bool *whole)
 		if (err)
 			return err;
 	}
-	/* The walk ends early where too much of the file has been read. */
+	/* The walk ends early if too much of the file has been read. */
 	*whole = *whole && s->scanned == all;
 	return 0;
 }
@@ -198,7 +198,7 @@ static bool entered(const struct search *s, const struct ttmon_place *p)
 	return lo == s->nr || s->spans[lo].addr != p->addr || s->spans[lo].entered;
 }
 
-/* Those that something may enter behind their entry go back to it. */
+/* Moves probes back to the entry if something may jump after it. */
 static int take_back(struct ttmon_elf *e, struct ttmon_place *places, size_t n)
 {
 	struct search s = { .e = e };

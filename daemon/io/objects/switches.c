@@ -24,7 +24,7 @@ bool ttmon_switches_file(const char *base)
 }
 
 /*
- * Names that end in "context": the C library's, and Boost's with what others put before it
+ * Names that end in "context": the C library's, and Boost's with a prefix that others put before it
  * (bthread_jump_fcontext).
  */
 static bool is_switch(const char *name, size_t n)

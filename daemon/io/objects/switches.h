@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * switches.h: does an ELF file switch stacks in the middle of calls (coroutines, fibers, green
- * threads)? By the names of what it imports or defines, and by its own. Pure.
+ * switches.h: says whether an ELF file switches stacks in the middle of calls (coroutines, fibers,
+ * green threads), by its own name and the names that it imports or defines. Pure.
  *
  * The kernel keeps what a return probe has put away by thread, in the order of the stack pointer
  * (kernel/events/uprobes.c, cleanup_return_instances()). A call that returns in another thread than it
@@ -14,13 +14,13 @@
 
 #include "lib/base/util.h"
 
-/* Is it a library that is known to? base: "libboost_context.so.1.74.0". */
+/* True if the library is known to switch stacks. base: "libboost_context.so.1.74.0". */
 bool ttmon_switches_file(const char *base);
 /*
- * Is a symbol with such a name in this piece of a string table? Whole names alone; what ends with the
- * piece is seen in the next one. OpenSSL has makecontext() and setcontext(), in Ubuntu 24.04
- * swapcontext() too, for jobs that hardly anybody uses: the first two say nothing, and libcrypto is
- * left out.
+ * True if this piece of a string table has a symbol with such a name. Only whole names count; one that
+ * ends with the piece is seen in the next piece. OpenSSL has makecontext() and setcontext(), in Ubuntu
+ * 24.04 also swapcontext(), for jobs that hardly any program uses: the first two are ignored, and
+ * libcrypto is left out.
  */
 bool ttmon_switches_strings(const char *p, size_t n);
 

@@ -2,15 +2,15 @@
 /*
  * symbols.c: names for file offsets, from the symbol table of an ELF file (.symtab, else .dynsym).
  *
- * Runs in the cold thread. One pass over the table, whatever the number of offsets: each function is
- * given to the first offset at or after its start, the nearest one wins there, and what an offset has
- * none of its own it takes from the one before it. Costs a binary search a symbol and 32 bytes an
+ * Runs in the cold thread. One pass over the table, whatever the number of offsets: each function goes
+ * to the first offset at or after its start, of several the nearest one is kept, and an offset without
+ * a function takes that of the offset before it. Costs a binary search a symbol and 32 bytes an
  * offset. A name longer than 1023 bytes is cut.
  */
 #include "lib/os/elf.h"
 #include "daemon/io/objects/objects.h"
 
-/* The best function that starts after the offset before this one, and at or before this one. */
+/* The best function that starts after the previous offset, and at or before this one. */
 struct best {
 	uint64_t start, end; /* file offsets */
 	uint32_t name;
@@ -24,7 +24,7 @@ struct lookup {
 	size_t n;
 };
 
-/* Global names before weak before local ones: what a person knows the function by. */
+/* Global names before weak before local ones: the name that a reader knows. */
 static uint8_t rank_of(const Elf64_Sym *sym)
 {
 	switch (ELF64_ST_BIND(sym->st_info)) {
@@ -49,7 +49,7 @@ static int symbol_seen(void *ctx, const Elf64_Sym *sym)
 		return 0;
 	left = seg->len - (sym->st_value - seg->vaddr);
 	b.start = sym->st_value - seg->vaddr + seg->off;
-	/* A function without a size goes on up to the next one, and never past what is loaded. */
+	/* A function without a size extends to the next one, and never past the loaded segment. */
 	b.end = b.start + (sym->st_size ? MIN(sym->st_size, left) : left);
 	b.name = sym->st_name;
 	b.rank = rank_of(sym);

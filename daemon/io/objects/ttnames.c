@@ -2,9 +2,9 @@
 /*
  * ttnames.c: mangled names of tt-metal against the patterns of tt_fns.h.
  *
- * Runs in the cold thread and in tests; pure. Names are whatever a file says, so the matcher is our
- * own: fnmatch(3) wants a terminated copy, and promises no bound for its time. A name that is not of
- * tt-metal costs a comparison of its first bytes.
+ * Runs in the cold thread and in tests; pure. Names come from untrusted files, so the matcher is our
+ * own: fnmatch(3) needs a terminated copy, and its time is unbounded. A name that is not of tt-metal
+ * costs a comparison of its first bytes.
  */
 #include "daemon/io/objects/ttnames.h"
 
@@ -24,7 +24,7 @@ static const struct row rows[] = {
 #undef T
 };
 
-/* The end of a set "[ab]" at p; *hit: c is in it. NULL: it does not end. */
+/* The end of a set "[ab]" at p; *hit: c is in it. NULL: the set has no end. */
 static const char *set_end(const char *p, char c, bool *hit)
 {
 	*hit = false;
@@ -62,7 +62,7 @@ bool ttmon_ttname_glob(const char *pattern, const char *s, size_t len)
 			p = next;
 			s++;
 		} else if (star) {
-			/* The last run takes one more: what comes before it need not be tried again. */
+			/* The last '*' matches one more character: earlier ones need not be tried again. */
 			p = star;
 			s = ++back;
 		} else {
@@ -79,7 +79,7 @@ static bool begins(const char *s, size_t len, const char *prefix)
 	return len > strlen(prefix) && !memcmp(s, prefix, strlen(prefix));
 }
 
-/* The name without the inline namespace, in copy; len is made shorter. */
+/* Copies the name without the inline namespace; shortens len. */
 static const char *strip(const char *s, size_t *len, const char *prefix, char *copy)
 {
 	size_t n = strlen(prefix), v0 = sizeof(INLINE_NS) - 1;

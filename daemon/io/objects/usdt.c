@@ -30,7 +30,7 @@ static const struct {
 
 #define ARM_SP_WORD 31
 
-/* A text of which the front is eaten. */
+/* Removes a character from the front of the text. */
 static bool eat(const char **s, char c)
 {
 	if (**s != c)
@@ -48,7 +48,7 @@ static bool eat_number(const char **s, int64_t *ret)
 		return false;
 	errno = 0;
 	*ret = strtoll(*s, &end, 0);
-	/* A large constant may be written without sign: take its bits. */
+	/* A large constant may be written without a sign: its bits are taken. */
 	if (errno == ERANGE && **s != '-') {
 		errno = 0;
 		*ret = (int64_t)strtoull(*s, &end, 0);

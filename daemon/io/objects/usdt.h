@@ -17,7 +17,7 @@
 
 enum ttmon_usdt_kind { TTMON_USDT_NONE, TTMON_USDT_REG, TTMON_USDT_MEM, TTMON_USDT_IMM };
 
-/* The kernel's side gets these as they are: fixed size, no padding. */
+/* The BPF program gets these unchanged: fixed size, no padding. */
 struct ttmon_usdt_arg {
 	int64_t value;	   /* MEM: displacement; IMM: the constant */
 	uint32_t reg_off;  /* REG, MEM: byte offset of the 8-byte register in struct pt_regs */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * resctrl.c: see resctrl.h. Processes, their groups, and when what is done. Cold thread.
+ * resctrl.c: see resctrl.h. Processes, their groups, and timing. Cold thread.
  *
  *	process		waits --> has a group --> gone
  *			  ^           |
- *			  +-- lost ---+	   the mount went away, or somebody removed the group
+ *			  +-- lost ---+	   the mount went away, or the group was removed
  *
  * The queue is first come, first served, tried at most once a second: ENOSPC (no RMID is free) and
  * EBUSY (all that are free are in limbo, where the kernel looks once a second) will not be different
  * sooner. The first failure ends the round.
  *
  * By cgroup a group belongs to all traced processes that were in one cgroup when they were announced;
- * its RMID is reported as that of the first of them until the last one is gone: what each of them used
- * cannot be told apart. A process that changes its cgroup is not followed.
+ * its RMID is reported as that of the first of them until the last one is gone: the use of each cannot
+ * be separated. A process that changes its cgroup is not followed.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 #include "lib/base/grow.h"
@@ -23,10 +23,10 @@
 #include "lib/os/log.h"
 
 #define RETRY_NS    NSEC_PER_SEC
-#define BUDGET_NS   (25 * NSEC_PER_MS) /* of a tick, which come each 100 ms */
+#define BUDGET_NS   (25 * NSEC_PER_MS) /* of a tick; ticks come every 100 ms */
 #define DUE_EARLY   (5 * NSEC_PER_MS)  /* ticks jitter: a reading that is due this soon is made now */
 #define RESCAN_NS   NSEC_PER_SEC
-#define RESCAN_SLOW (10 * NSEC_PER_SEC) /* after the third look */
+#define RESCAN_SLOW (10 * NSEC_PER_SEC) /* after the third rescan */
 
 /* Processes */
 
@@ -68,7 +68,7 @@ static uint32_t count_waiting(const struct ttmon_resctrl *r)
 	return n;
 }
 
-/* 0: it has a group, or is left where it is; -ESRCH: it is gone; else it goes on waiting. */
+/* 0: it has a group, or stays where it is; -ESRCH: it is gone; else it goes on waiting. */
 static int assign(struct ttmon_resctrl *r, int root, struct resctrl_proc *p)
 {
 	_cleanup_free_ char *key = NULL;
@@ -92,10 +92,7 @@ static int assign(struct ttmon_resctrl *r, int root, struct resctrl_proc *p)
 	}
 	g->members++;
 	p->group = g;
-	/*
-	 * A process that has gone meanwhile is told so in time; threads that could not be listed are looked
-	 * for again.
-	 */
+	/* The end of a process is reported in time; threads that could not be listed are searched again. */
 	if (ttmon_resctrl_move(r, root, p) == -ENODEV)
 		ttmon_resctrl_group_lose(r, g);
 	return 0;
@@ -106,7 +103,7 @@ static bool is_full(int err)
 	return err == -ENOSPC || err == -EBUSY;
 }
 
-/* A process goes without an RMID for now. */
+/* A process stays without an RMID for now. */
 static void note_failure(struct ttmon_resctrl *r, struct resctrl_proc *p, int err)
 {
 	r->queue_err = err;
@@ -128,7 +125,9 @@ static void note_failure(struct ttmon_resctrl *r, struct resctrl_proc *p, int er
 	r->told_failed = true;
 }
 
-/* Those that wait, in order, until one must go on waiting. False: the time was up before that. */
+/*
+ * Tries those that wait, in order, until one must go on waiting. False: the time was up before that.
+ */
 static bool retry(struct ttmon_resctrl *r, int root, uint64_t until_ns)
 {
 	for (size_t i = 0; i < r->nr_procs;) {
@@ -144,7 +143,7 @@ static bool retry(struct ttmon_resctrl *r, int root, uint64_t until_ns)
 			drop_proc(r, root, i);
 		} else if (err) {
 			note_failure(r, p, err);
-			/* What is wrong with this one alone must not keep the others waiting for ever. */
+			/* An error of this process alone must not keep the others waiting for ever. */
 			if (!is_full(err)) {
 				memmove(&r->procs[i], &r->procs[i + 1], (r->nr_procs - i - 1) * sizeof(*r->procs));
 				r->procs[r->nr_procs - 1] = p;
@@ -197,7 +196,7 @@ void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_n
 		return;
 	}
 	if (p)
-		drop_proc(r, root, i); /* its end was not told */
+		drop_proc(r, root, i); /* its end was not reported */
 	if (r->nr_procs == RESCTRL_MAX_PROCS || TTMON_GROW(r->procs, r->procs_cap, r->nr_procs + 1, 64))
 		goto none;
 	p = calloc(1, sizeof(*p));
@@ -207,7 +206,7 @@ void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_n
 	p->start_ns = start_ns;
 	r->procs[r->nr_procs++] = p;
 	if (root < 0)
-		goto out; /* the next tick says it */
+		goto out; /* the next tick reports it */
 	/* First come, first served. */
 	err = queue ? r->queue_err : assign(r, root, p);
 	if (err == -ESRCH)
@@ -235,12 +234,12 @@ void ttmon_resctrl_exit(struct ttmon_resctrl *r, uint32_t tgid)
 	}
 }
 
-/* The mount went or came. Its groups went with it, whether or not it is back. */
+/* The mount went away or came back. Its groups went with it in either case. */
 static bool check_mount(struct ttmon_resctrl *r, int root)
 {
 	char why[256];
 
-	/* Of ours, not of the mount. */
+	/* An error of this process, not of the mount. */
 	if (root == -EMFILE || root == -ENFILE || root == -ENOMEM)
 		return false;
 	if (root < 0) {
@@ -258,7 +257,7 @@ static bool check_mount(struct ttmon_resctrl *r, int root)
 	if (ttmon_resctrl_limits(r, root, why, sizeof(why)))
 		return false;
 	log_info("resctrl: mounted at %s again", r->root);
-	ttmon_resctrl_clean(r, root); /* it may only have been hidden, with our groups in it */
+	ttmon_resctrl_clean(r, root); /* the mount may only have been hidden, with our groups in it */
 	ttmon_resctrl_tell_limits(r);
 	r->away = r->recheck = false;
 	r->failed[0] = '\0';
@@ -267,7 +266,8 @@ static bool check_mount(struct ttmon_resctrl *r, int root)
 }
 
 /*
- * After a group was found gone: it may have been mounted again between two looks, with other options.
+ * After a group was found missing: resctrl may have been mounted again between two checks, with other
+ * options.
  */
 static void recheck(struct ttmon_resctrl *r, int root)
 {
@@ -289,7 +289,7 @@ static void recheck(struct ttmon_resctrl *r, int root)
 		ttmon_resctrl_tell_limits(r);
 }
 
-/* Threads that came while their makers were moved. */
+/* Moves threads that were created while their creators were moved. */
 static void rescan(struct ttmon_resctrl *r, int root, uint64_t now_ns)
 {
 	uint64_t until_ns = ttmon_mono_ns() + r->budget_ns / 4;
@@ -305,7 +305,7 @@ static void rescan(struct ttmon_resctrl *r, int root, uint64_t now_ns)
 	}
 }
 
-/* Readings that are due, in turn, as far as there is time; at least one. */
+/* Makes the readings that are due, in turn, as far as time allows; at least one. */
 static void read_due(struct ttmon_resctrl *r, int root, uint64_t now_ns, uint64_t until_ns)
 {
 	size_t n = r->nr_groups;
@@ -379,7 +379,7 @@ static int open_first(struct ttmon_resctrl *r, int *ret, char *why, size_t n)
 	_cleanup_close_ int root = -1;
 	int err;
 
-	/* Anything may stand in for it elsewhere: tests. */
+	/* A root elsewhere may be any folder: used by tests. */
 	r->need_magic = !strcmp(r->root, RESCTRL_DEFAULT);
 	root = ttmon_resctrl_open_root(r);
 	if (root < 0) {
@@ -441,7 +441,7 @@ int ttmon_resctrl_new(const struct ttmon_resctrl_cfg *cfg, struct ttmon_resctrl 
 	return 0;
 }
 
-/* Facts are not told any more: who takes them may be gone. */
+/* Facts are not sent any more: their receiver may be gone. */
 void ttmon_resctrl_free(struct ttmon_resctrl *r)
 {
 	if (!r)

@@ -4,8 +4,9 @@
  * (Documentation/filesystems/resctrl.rst). Cold thread; may block for as long as the kernel takes (a
  * kworker's round trip a file), hence rarely called.
  *
- * Groups are mon_groups/ttmon-NAME under the root. Nobody else's group is touched, moved out of or
- * removed: a task that is in one already is left there and said.
+ * Groups are mon_groups/ttmon-NAME under the root. Groups of other programs are never changed or
+ * removed, and no task is moved out of one: a task that is in such a group stays there, which is
+ * reported.
  */
 #ifndef TTMON_RESCTRL_H
 #define TTMON_RESCTRL_H
@@ -18,8 +19,8 @@
 struct ttmon_resctrl;
 
 /*
- * What Intel's CPUs tell of a package beside its caches (info/PERF_PKG_MON): energy of the cores in
- * J, activity in F.
+ * What Intel's CPUs report for a package besides its caches (info/PERF_PKG_MON): energy of the cores
+ * in J, activity in F.
  */
 enum ttmon_resctrl_telemetry { TTMON_RESCTRL_ENERGY, TTMON_RESCTRL_ACTIVITY, TTMON_RESCTRL_TELEMETRY };
 
@@ -33,38 +34,38 @@ struct ttmon_resctrl_cfg {
 };
 
 /*
- * Is it mounted there, with L3 monitoring? 0, or -ENODEV with a line that says what is missing and
- * what to do.
+ * Checks that it is mounted there, with L3 monitoring. 0, or -ENODEV with a line that says what is
+ * missing and what to do.
  */
 int ttmon_resctrl_check(const char *root, char *why, size_t n) _must_check;
 /*
- * Removes groups that an earlier daemon left (ttmon-*, whose daemon is gone), reads limits. Tells
+ * Removes groups left by earlier daemons (ttmon-*, whose daemon is gone), reads limits, sends
  * RMID_INFO.
  */
 int ttmon_resctrl_new(const struct ttmon_resctrl_cfg *cfg, struct ttmon_resctrl **ret) _must_check;
 /* Removes its own groups. */
 void ttmon_resctrl_free(struct ttmon_resctrl *r);
 /*
- * A traced process: a group of its own (its threads and those to come, its children until they are
- * told themselves).
+ * A traced process: gets a group of its own (its present and later threads; its children until they
+ * are reported themselves).
  */
 void ttmon_resctrl_proc(struct ttmon_resctrl *r, uint32_t tgid, uint64_t start_ns);
 void ttmon_resctrl_exit(struct ttmon_resctrl *r, uint32_t tgid);
 /*
- * Readings that are due, groups that wait for an RMID (ENOSPC, EBUSY: limbo), threads that came
- * meanwhile.
+ * Makes readings that are due, retries groups that wait for an RMID (ENOSPC, EBUSY: limbo), finds new
+ * threads.
  */
 void ttmon_resctrl_tick(struct ttmon_resctrl *r, uint64_t now_ns);
 
 struct ttmon_resctrl_info {
 	uint32_t max_rmid, groups, waiting;
-	uint64_t exhausted, readings, failed_readings, foreign; /* foreign: tasks left in another process's group */
-	uint64_t skipped;  /* readings that were due and not made: the time of a tick was up */
-	uint64_t lost;	   /* groups that were gone (unmounted, or removed by somebody), and are made again */
-	uint64_t assigned; /* bandwidth counters that were given to a group of ours after the kernel had none for it */
+	uint64_t exhausted, readings, failed_readings, foreign; /* foreign: tasks left in another program's group */
+	uint64_t skipped;  /* readings that were due but not made because the time of a tick was up */
+	uint64_t lost;	   /* groups that had disappeared (unmounted, or removed by others), and are made again */
+	uint64_t assigned; /* bandwidth counters assigned to a group of ours for which the kernel had none at first */
 	uint32_t telemetry_has;			     /* 1 << TTMON_RESCTRL_ENERGY .. */
 	uint64_t telemetry[TTMON_RESCTRL_TELEMETRY]; /* sums over our groups, in millionths */
-	bool hw_ids; /* RMIDs are the hardware's; else numbers of our own: mon_hw_id needs a mount with -o debug */
+	bool hw_ids;	    /* RMIDs are the hardware's; else ids of our own: mon_hw_id needs a mount with -o debug */
 	const char *reason; /* borrowed until the next call; "" */
 };
 void ttmon_resctrl_get_info(const struct ttmon_resctrl *r, struct ttmon_resctrl_info *ret);

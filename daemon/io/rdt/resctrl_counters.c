@@ -7,10 +7,10 @@
  *	info/L3_MON/available_mbm_cntrs	 how many are free, by domain: "0=30;1=30"
  *	GROUP/mbm_L3_assignments	 written: "mbm_total_bytes:0=e" gives one to that event in domain 0
  *
- * A group that was made when none was free reads "Unassigned" for ever, though others have come
- * free since. It is given one here, unless whoever runs the machine has switched that off for new
- * groups: then they are theirs to give. The count begins again, and a mode that changes may reset
- * all of them: readings before and after are not subtracted.
+ * A group that was made when no counter was free reads "Unassigned" for ever, even after counters
+ * became free. It gets one here, unless the administrator has switched assignment off for new groups.
+ * The count then begins again, and a change of mode may reset all counters: readings before and after
+ * are not subtracted.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 
@@ -33,7 +33,7 @@ bool ttmon_resctrl_mode(struct ttmon_resctrl *r, int root)
 	return was != r->assigned_counters;
 }
 
-/* "0=30;1=0": the domains where there are some. */
+/* "0=30;1=0": the domains with free counters. */
 static void look_where(struct ttmon_resctrl *r, int root)
 {
 	char text[4096], *save = NULL;
@@ -82,7 +82,7 @@ void ttmon_resctrl_assign(struct ttmon_resctrl *r, int root, const struct resctr
 	ttmon_resctrl_path(g, "mbm_L3_assignments", path, sizeof(path));
 	fd = ttmon_resctrl_open(root, path, O_WRONLY | O_APPEND);
 	len = snprintf(text, sizeof(text), "%s:%u=e\n", event, domain);
-	/* None is free there any more: not again before the next look. */
+	/* None is free there any more: not tried again before the next check. */
 	if (fd < 0 || write(fd, text, (size_t)len) != len)
 		r->free_in[i] = r->free_in[--r->nr_free_in];
 	else

@@ -95,11 +95,11 @@ bool ttmon_resctrl_package(struct ttmon_resctrl *r, int data, const char *name, 
 		if (!(r->telemetry_has >> i & 1) || ttmon_resctrl_text(fd, names[i], text, sizeof(text)) < 0)
 			continue;
 		if (!ttmon_resctrl_decimal(text, &v)) {
-			/* "Unavailable": what lies between is in the next good one. */
+			/* "Unavailable": the next valid value includes this interval. */
 			r->failed_readings++;
 			continue;
 		}
-		/* One that is smaller has begun again. */
+		/* A smaller value means that the counter was reset. */
 		if (p->has >> i & 1 && v >= p->last[i])
 			r->telemetry[i] += v - p->last[i];
 		p->last[i] = v;

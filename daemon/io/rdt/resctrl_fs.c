@@ -4,8 +4,8 @@
  *
  *	ROOT/[CONTROL GROUP/]mon_groups/ttmon-DAEMON.START-TGID.START
  *
- * DAEMON and its START (field 22 of /proc/PID/stat, clock ticks since boot) tell the groups of a
- * daemon that is gone from those of one that runs. A daemon in another pid namespace looks like one
+ * DAEMON and its START (field 22 of /proc/PID/stat, clock ticks since boot) distinguish the groups of
+ * a daemon that is gone from those of a running one. A daemon in another pid namespace looks like one
  * that is gone. Removing a folder gives its tasks back to the control group and its RMID to the
  * kernel's limbo.
  *
@@ -23,7 +23,7 @@
 #include <sys/vfs.h>
 
 #define RESCTRL_MAGIC 0x7655821 /* linux/magic.h RDTGROUP_SUPER_MAGIC */
-#define MAX_GROUPS    4096	/* looked at of all that are there */
+#define MAX_GROUPS    4096	/* most groups that are examined */
 
 int ttmon_resctrl_open(int dir, const char *path, int flags)
 {
@@ -84,7 +84,7 @@ int ttmon_resctrl_prefix(struct ttmon_resctrl *r)
 	return 0;
 }
 
-/* "ttmon-12.3456-78.9", all of it: of a ttmond. */
+/* "ttmon-12.3456-78.9", completely: a group of a ttmond. */
 static bool parse_name(const char *name, uint32_t *pid, uint64_t *start)
 {
 	char text[RESCTRL_NAME];
@@ -169,7 +169,7 @@ static void clean_ctrl(const struct ttmon_resctrl *r, int root, const char *ctrl
 
 		if (!parse_name(names[i], &pid, &start))
 			continue;
-		/* One with our own name is of an earlier life of this very process. */
+		/* A group with our own name is from an earlier process with this pid and start. */
 		if (strncmp(names[i], r->prefix, strlen(r->prefix)) && !ttmon_proc_read_stat(r->proc_root, pid, &st) &&
 		    st.start == start)
 			continue;
@@ -196,7 +196,7 @@ int ttmon_resctrl_make(struct ttmon_resctrl *r, int root, const struct resctrl_g
 		return 0;
 	if (errno != EEXIST)
 		return -errno;
-	/* Ours by its name, and we do not know it: begin again. */
+	/* It has our name, but we do not know it: it is made again. */
 	ttmon_resctrl_remove(r, root, g);
 	return mkdirat(dir, g->name, 0755) ? -errno : 0;
 }

@@ -2,10 +2,10 @@
 /*
  * resctrl_group.c: the life of a group. Cold thread.
  *
- * Told when a group is made, in this order: RMID_SET ALLOC, a reading (the baseline), and then tasks
- * are put into it; when its last process is gone: a last reading, RMID_SET FREE, and then the folder
- * is removed. So all that the RMID counted lies between two readings, and a task that was not traced
- * before counts from its move on.
+ * Reported when a group is made, in this order: RMID_SET ALLOC, a reading (the baseline), and then
+ * tasks are moved into it; when its last process is gone: a last reading, RMID_SET FREE, and then the
+ * folder is removed. So all that the RMID counted lies between two readings, and a task that was not
+ * traced before counts from its move on.
  *
  * RMIDs are the hardware's where mon_hw_id can be read (-o debug), else numbers of our own in
  * 1..max_rmid that stay with the group.
@@ -34,7 +34,7 @@ void ttmon_resctrl_tell(const struct ttmon_resctrl *r, enum ttmon_rmid_op op, ui
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		n = read(fd, e.comm, sizeof(e.comm) - 1);
-	/* The kernel ends it with a newline, and it may contain others. */
+	/* The kernel ends it with a newline, and the name may contain others. */
 	if (n > 0 && e.comm[n - 1] == '\n')
 		e.comm[n - 1] = '\0';
 	e.when_ns = e.h.ts_ns = ttmon_mono_ns();

@@ -62,7 +62,7 @@ bool ttmon_resctrl_has_line(const char *text, const char *word)
 	return false;
 }
 
-/* Without L3 monitoring: what it has. */
+/* The error for a mount without L3 monitoring: lists what it has. */
 static int no_l3(const struct ttmon_resctrl *r, int root, char *why, size_t n)
 {
 	char **names, all[128] = "";
@@ -97,7 +97,7 @@ int ttmon_resctrl_limits(struct ttmon_resctrl *r, int root, char *why, size_t n)
 		snprintf(why, n, "%s/info/L3_MON/num_rmids cannot be read", r->root);
 		return -ENODEV;
 	}
-	/* Groups have what all kinds of monitoring have. */
+	/* A group needs an RMID of all kinds of monitoring. */
 	if (ttmon_resctrl_text(root, "info/PERF_PKG_MON/num_rmids", text, sizeof(text)) >= 0 &&
 	    ttmon_resctrl_u64(text, UINT32_MAX, &others))
 		rmids = MIN(rmids, others);
@@ -155,7 +155,7 @@ int ttmon_resctrl_id(struct ttmon_resctrl *r, int root, const struct resctrl_gro
 	ssize_t n;
 
 	if (!r->hw_ids) {
-		/* Not one that was in use a moment ago, if there is another. */
+		/* Prefers an id that was not in use just before. */
 		for (uint32_t i = 0; i < r->max_rmid; i++) {
 			r->last_id = r->last_id % r->max_rmid + 1;
 			if (!is_used(r, r->last_id)) {
@@ -182,7 +182,7 @@ enum ttmon_rdt_state ttmon_resctrl_value(const char *text, uint64_t *ret)
 		return TTMON_RDT_UNAVAILABLE;
 	if (!strcmp(text, "Unassigned"))
 		return TTMON_RDT_UNASSIGNED;
-	/* "Error", and whatever no kernel writes. */
+	/* "Error", and any text that no kernel writes. */
 	return ttmon_resctrl_u64(text, UINT64_MAX, ret) ? TTMON_RDT_OK : TTMON_RDT_ERROR;
 }
 
@@ -208,7 +208,7 @@ static enum ttmon_rdt_state read_value(int domain, const char *name, uint64_t *r
 	return n < 0 ? TTMON_RDT_ERROR : ttmon_resctrl_value(text, ret);
 }
 
-/* False: this domain is gone, or another thing. */
+/* False: this domain is gone, or the name is something else. */
 static bool read_domain(struct ttmon_resctrl *r, int root, int data, const char *name, struct resctrl_group *g)
 {
 	_cleanup_close_ int fd = -1;
@@ -239,7 +239,7 @@ static bool read_domain(struct ttmon_resctrl *r, int root, int data, const char 
 			ttmon_resctrl_assign(r, root, g, e.domain, events[i].name);
 		}
 	}
-	/* A group that was removed under our hands: nothing of it is worth telling. */
+	/* A group removed during the reading: nothing of it is reported. */
 	if (!good && !bad)
 		return false;
 	e.when_ns = e.h.ts_ns = before + (ttmon_mono_ns() - before) / 2;

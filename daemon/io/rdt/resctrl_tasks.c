@@ -6,17 +6,18 @@
  * elsewhere), so a group is made beneath that one: what the task may use of the cache does not change,
  * and the sums of the control group include ours.
  *
- * A task moves alone: threads are told one by one, those that they make from then on are born into the
- * group. A thread that is being born while its maker is moved may keep the old group: hence further
- * passes, until one finds nobody new, and looks later on.
+ * Tasks move one by one: each thread is moved, and threads that it creates afterwards start in the
+ * group. A thread created while its creator is moved may keep the old group: hence further passes
+ * until one finds no new thread, and rescans later.
  *
- * Who is where says /proc/TID/cpu_resctrl_groups (CONFIG_PROC_CPU_RESCTRL, which x86 always has):
+ * The groups of a task are in /proc/TID/cpu_resctrl_groups (CONFIG_PROC_CPU_RESCTRL, which x86 always
+ * has):
  *
  *	res:/		the default control group, or its name; empty: resctrl is not mounted
  *	mon:		the monitoring group, empty: none
  *
- * Where that file is not, the task lists of all groups are read. They are as old as the pass: good
- * enough to leave others alone.
+ * Without that file the task lists of all groups are read. They are as old as the pass, which is
+ * enough to leave the groups of others alone.
  */
 #include "daemon/io/rdt/resctrl_int.h"
 #include "lib/base/search.h"
@@ -34,12 +35,12 @@ struct census_task {
 	uint32_t tid, place;
 };
 
-/* Tasks that are not simply in the default control group. Filled when it is needed. */
+/* Tasks that are in another group than the default control group. Filled when it is needed. */
 struct census {
 	bool filled;
 	struct census_task *tasks;
 	size_t nr_tasks, tasks_cap;
-	struct resctrl_place *places; /* monitoring groups behind the control group that they are in */
+	struct resctrl_place *places; /* monitoring groups after their control groups */
 	size_t nr_places, places_cap;
 };
 
@@ -56,7 +57,7 @@ static int cmp_tid(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The monitoring group, which was added later, goes first. */
+/* The monitoring group, which was added later, sorts first. */
 static int cmp_task(const void *a, const void *b)
 {
 	const struct census_task *x = a, *y = b;
@@ -136,7 +137,9 @@ static void census_find(const struct ttmon_resctrl *r, int root, struct census *
 		*ret = c->places[c->tasks[lo].place];
 }
 
-/* The rest of the line that begins with word; false: there is none, or it is no name of a folder. */
+/*
+ * The rest of the line that begins with word; false: there is none, or it is not a name of a folder.
+ */
 static bool take_line(const char *text, const char *word, char ret[static NAME_MAX + 1])
 {
 	const char *s = strstr(text, word);
@@ -158,7 +161,7 @@ static bool is_name(const char *s)
 	return !strchr(s, '/') && strcmp(s, ".") != 0 && strcmp(s, "..") != 0;
 }
 
-/* What the kernel says of a task: 0, -ENODATA: nothing. */
+/* Parses what the kernel reports for a task: 0, -ENODATA: nothing. */
 static int parse_place(const char *text, struct resctrl_place *ret)
 {
 	struct resctrl_place p;
@@ -257,7 +260,7 @@ size_t ttmon_resctrl_threads(const struct ttmon_resctrl *r, uint32_t tgid)
 }
 
 /*
- * One thread into the group: 0 (also if it has gone, or is left where it is), -ENODEV: there is no
+ * Moves one thread into the group: 0 (also if it has gone, or stays where it is), -ENODEV: there is no
  * group.
  */
 static int move_one(struct ttmon_resctrl *r, int root, struct census *c, int tasks, const struct resctrl_proc *p,
@@ -278,7 +281,7 @@ static int move_one(struct ttmon_resctrl *r, int root, struct census *c, int tas
 		return 0;
 	if (errno == ENODEV || errno == ENOENT)
 		return -ENODEV;
-	/* EINVAL: in another control group than its process's main thread. */
+	/* EINVAL: it is in another control group than its process's main thread. */
 	r->foreign++;
 	return 0;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmids.c: which backend gives RMIDs, and what it needs from time to time. Cold thread.
+ * rmids.c: chooses the backend for RMIDs, and does its periodic work. Cold thread.
  *
  * A module is known by its tracepoints: the formats in tracefs must have the fields that our programs
- * take for their arguments (names, sizes, order), or they are left alone. Ours tells its units in a
- * procfs file (kmod/PROTOCOL.md), and asks there to be released:
+ * take for their arguments (names, sizes, order), or they are left alone. Ours reports its units in a
+ * procfs file (kmod/PROTOCOL.md), and requests there to be released:
  *
  *	echo release > /proc/ttmon_rmid    ->    "released 1"    ->    our links go within a second    ->    rmmod works
  */
@@ -29,11 +29,11 @@ struct ttmon_rmids {
 	char prefix[64];
 	char reason[512];
 	uint64_t next_check_ns;
-	uint64_t lost_tasks, lost_rmids; /* of ttmon_cpu_stat, when it was last told again */
-	uint64_t seen_exhausted;	 /* of the pool, after the last iteration */
+	uint64_t lost_tasks, lost_rmids; /* of ttmon_cpu_stat, when processes were last reported again */
+	uint64_t seen_exhausted;	 /* of the pool, after the last report */
 	struct ttmon_rmid_counts counts;
 	uint64_t dumps;
-	uint64_t retry_ns, next_retry_ns; /* of processes without an RMID */
+	uint64_t retry_ns, next_retry_ns; /* for processes without an RMID */
 	uint32_t without;
 	bool attached;
 };
@@ -72,7 +72,7 @@ int ttmon_rmids_choose(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backen
 	return 0;
 }
 
-/* TTMOND_MAX_RMID lowers it, for tests of what happens when there are none left. */
+/* TTMOND_MAX_RMID lowers it, to test what happens when none are left. */
 uint32_t ttmon_rmids_max(enum ttmon_rmid_backend backend)
 {
 	const char *env = getenv("TTMOND_MAX_RMID");
@@ -111,7 +111,7 @@ void ttmon_rmids_free(struct ttmon_rmids *r)
 	free(r);
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static void tell_info(struct ttmon_rmids *r)
 {
@@ -128,7 +128,7 @@ static void tell_info(struct ttmon_rmids *r)
 		r->cfg.fact(r->cfg.ctx, &e, sizeof(e));
 }
 
-/* Records that were lost so far, of kinds that tell of processes and of RMIDs. */
+/* Records lost so far, of kinds about processes and RMIDs. */
 static void count_lost(const struct ttmon_rmids *r, uint64_t *tasks, uint64_t *rmids)
 {
 	*tasks = *rmids = 0;
@@ -141,8 +141,7 @@ static void count_lost(const struct ttmon_rmids *r, uint64_t *tasks, uint64_t *r
 }
 
 /*
- * All processes, once more. What was lost up to here is made good; what is lost meanwhile shows the
- * next time.
+ * Reports all processes once more. This repairs losses up to now; losses meanwhile show the next time.
  */
 static void tell_tasks(struct ttmon_rmids *r)
 {
@@ -164,7 +163,7 @@ static void tell_tasks(struct ttmon_rmids *r)
 		r->seen_exhausted = r->counts.exhausted;
 }
 
-/* ---- the module comes and goes ---- */
+/* ---- the module is loaded and unloaded ---- */
 
 static void dump(struct ttmon_rmids *r)
 {
@@ -206,7 +205,7 @@ static void module_attach(struct ttmon_rmids *r)
 	dump(r);
 }
 
-/* Only ours can ask to be released, and it cannot be gone while we are attached. */
+/* Only our module can request to be released, and it cannot be unloaded while we are attached. */
 static void module_check(struct ttmon_rmids *r)
 {
 	if (!r->attached) {
@@ -276,8 +275,8 @@ void ttmon_rmids_exit(struct ttmon_rmids *r, uint32_t tgid)
 }
 
 /*
- * Emulated: somebody was turned away since the last time, or is still without, and one is free. Less
- * often while it is of no avail.
+ * Emulated: a process got no RMID since the last time, or is still without, and one is free. Tried
+ * less often while it does not help.
  */
 static bool can_give(struct ttmon_rmids *r, uint64_t now_ns)
 {
@@ -310,7 +309,10 @@ void ttmon_rmids_tick(struct ttmon_rmids *r, uint64_t now_ns)
 		r->lost_rmids = rmids;
 		dump(r);
 	}
-	/* A lost RMID record of our own is a lost FREE at most: what is lost as it is given is not given. */
+	/*
+	 * A lost RMID record of our own can only be a FREE: an RMID whose record is lost when it is assigned
+	 * is not assigned.
+	 */
 	if (tasks != r->lost_tasks || rmids != r->lost_rmids || can_give(r, now_ns))
 		tell_tasks(r);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmids.h: where RMIDs come from: one of three backends behind one interface, chosen at start. Cold
+ * rmids.h: the source of RMIDs: one of three backends behind one interface, chosen at the start. Cold
  * thread.
  *
- * module    a kernel module (ours in kmod/, or its public predecessor) tells by tracepoints; dumped through its procfs file at start and
- *           after records were lost, attached when it is loaded and let go when it is to be unloaded
- * resctrl   io/rdt/resctrl.c: a monitoring group for each traced process or cgroup
- * emulated  bpf/rmid.bpf.c: an allocator of our own; existing processes by a task iterator, again after records were lost
+ *   module    a kernel module (ours in kmod/, or its public predecessor) reports through tracepoints.
+ *             It is attached when it is loaded, and released when it is to be unloaded; its state is
+ *             dumped through its procfs file at the start, and after records were lost.
+ *   resctrl   io/rdt/resctrl.c: a monitoring group for each traced process or cgroup.
+ *   emulated  bpf/rmid.bpf.c: an allocator of our own; present processes come from a task iterator,
+ *             which runs again after records were lost.
  */
 #ifndef TTMON_RMIDS_H
 #define TTMON_RMIDS_H
@@ -22,7 +24,7 @@ struct ttmon_rmids;
 
 struct ttmon_rmids_cfg {
 	enum ttmon_rmid_backend
-		wanted; /* AUTO: the first that is there: module, resctrl (mounted, with monitoring), emulated */
+		wanted; /* AUTO: the first that is available: module, resctrl (mounted, with monitoring), emulated */
 	const char *resctrl_root; /* NULL: /sys/fs/resctrl */
 	bool by_cgroup;		  /* resctrl: a group for each cgroup of traced processes */
 	unsigned int rdt_hz;	  /* resctrl: readings a second, 1..10; 0: 4 */
@@ -36,8 +38,8 @@ struct ttmon_rmids_cfg {
 };
 
 /*
- * Before the programs are loaded: which backend. -ENODEV with a line that says what to do: the one
- * asked for is not there.
+ * Chooses the backend before the programs are loaded. -ENODEV: the requested one is not available,
+ * with a line that says what to do.
  */
 int ttmon_rmids_choose(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backend *ret, char *why,
 		       size_t n) _must_check;
@@ -48,26 +50,26 @@ int ttmon_rmids_new(const struct ttmon_rmids_cfg *cfg, enum ttmon_rmid_backend b
 		    struct ttmon_rmids **ret) _must_check;
 void ttmon_rmids_free(struct ttmon_rmids *r);
 /*
- * The programs are attached and active: attach the module's tracepoints, dump or iterate, tell
+ * The programs are attached and active: attaches the module's tracepoints, dumps or iterates, sends
  * RMID_INFO.
  */
 void ttmon_rmids_start(struct ttmon_rmids *r);
-/* A traced process was announced; it is gone. (resctrl) */
+/* A traced process was announced; it is gone. (For resctrl.) */
 void ttmon_rmids_proc(struct ttmon_rmids *r, uint32_t tgid, uint64_t start_ns);
 void ttmon_rmids_exit(struct ttmon_rmids *r, uint32_t tgid);
-/* Each 100 ms: readings that are due, retries, a dump after loss, the module come or gone. */
+/* Every 100 ms: readings that are due, retries, a dump after loss, the module loaded or unloaded. */
 void ttmon_rmids_tick(struct ttmon_rmids *r, uint64_t now_ns);
 
 /* For status and summary. Strings are borrowed until the next call of any of these functions. */
 struct ttmon_rmids_info {
 	enum ttmon_rmid_backend backend;
 	const char *source; /* "ttmon_rmid 1.0, hardware", "/sys/fs/resctrl", "" */
-	const char *reason; /* what is not right: "the module is not loaded", "out of RMIDs"; "" */
+	const char *reason; /* present problem: "the module is not loaded", "out of RMIDs"; "" */
 	uint32_t max_rmid, groups;
 	uint64_t exhausted, readings, failed_readings, dumps;
 	uint32_t telemetry_has; /* resctrl.h */
 	uint64_t telemetry[TTMON_RESCTRL_TELEMETRY];
-	bool attached; /* module: its tracepoints */
+	bool attached; /* module: its tracepoints are attached */
 };
 void ttmon_rmids_get_info(const struct ttmon_rmids *r, struct ttmon_rmids_info *ret);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rmids_module.c: what an RMID module is like: the layout of its tracepoints, as tracefs shows it, and
- * its units, as its procfs file (kmod/PROTOCOL.md) and CPUID say. All of it is input: bounded, and
- * what is wrong changes nothing.
+ * rmids_module.c: properties of an RMID module: the layout of its tracepoints from tracefs, and its
+ * units from its procfs file (kmod/PROTOCOL.md) and CPUID. All of it is untrusted: sizes are bounded,
+ * and invalid values are ignored.
  */
 #include <fcntl.h>
 
@@ -50,8 +50,8 @@ static const struct layout layouts[] = {
 };
 
 /*
- * "<tab>field:TYPE NAME[N];<tab>offset:O;<tab>size:S;<tab>signed:B;": the name and size; common_ ones
- * are everybody's.
+ * Parses name and size of "<tab>field:TYPE NAME[N];<tab>offset:O;<tab>size:S;<tab>signed:B;"; every
+ * event has the common_ fields.
  */
 static bool parse_field(const char *line, struct field *ret)
 {
@@ -76,7 +76,7 @@ static bool parse_field(const char *line, struct field *ret)
 	return true;
 }
 
-/* More at the end is nothing to us; all that we know of must be there, but for rdt_sample's domain. */
+/* Further fields at the end are ignored; all known ones must be there, except rdt_sample's domain. */
 static bool format_fits(char *text, const struct layout *want, const char **missing)
 {
 	char *save = NULL;
@@ -99,7 +99,7 @@ static bool format_fits(char *text, const struct layout *want, const char **miss
 	return false;
 }
 
-/* 0, -ENOENT: no such events, -EPROTO: their layout is not one we know. */
+/* 0, -ENOENT: no such events, -EPROTO: an unknown layout. */
 static int check_events(const char *folder, const char *prefix, char *why, size_t n)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
@@ -114,8 +114,8 @@ static int check_events(const char *folder, const char *prefix, char *why, size_
 		if (len < 0 && layouts[i].required) {
 			snprintf(why, n, "%s cannot be read: %s", path, strerror((int)-len));
 			/*
-			 * Without privileges nothing of tracefs can be read: that is said once, with those that are
-			 * missing.
+			 * Without privileges no part of tracefs can be read: that is reported once, with the missing
+			 * privileges.
 			 */
 			return len == -EACCES ? -EACCES : -EPROTO;
 		}
@@ -132,7 +132,7 @@ static int check_events(const char *folder, const char *prefix, char *why, size_
 	return 0;
 }
 
-/* Sets the prefix that its events have. -ENOENT, -EPROTO and why. */
+/* Sets the prefix of its events. -ENOENT, -EPROTO and why. */
 int ttmon_rmids_find_module(const struct ttmon_rmids_cfg *cfg, char *prefix, size_t prefix_n, char *why, size_t n)
 {
 	const char *roots[] = { cfg->tracefs_root ? cfg->tracefs_root : "/sys/kernel/tracing",
@@ -146,7 +146,7 @@ int ttmon_rmids_find_module(const struct ttmon_rmids_cfg *cfg, char *prefix, siz
 		why, n,
 		"the RMID module is not loaded (no trace events %.*s:rmid_alloc): load it (modprobe ttmon_rmid), or use --rmid auto",
 		len, system);
-	/* The two are parts of a path, and of a tracepoint's name. */
+	/* Both become parts of a path, and of a tracepoint's name. */
 	if (!len || memchr(system, '/', (size_t)len) || *system == '.' || strchr(prefixes[0], '/') ||
 	    strlen(prefixes[0]) >= prefix_n)
 		return -ENOENT;
@@ -197,10 +197,7 @@ bool ttmon_rmids_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret
 	return true;
 }
 
-/*
- * Lines "name value"; what is unknown or out of its range changes nothing. Returns how many were
- * taken.
- */
+/* Lines "name value"; unknown or invalid ones change nothing. Returns how many were taken. */
 static size_t parse_units(char *text, struct ttmon_rmids_units *u)
 {
 	char *save = NULL;
