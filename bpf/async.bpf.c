@@ -186,7 +186,7 @@ static __always_inline int enter_batch(struct pt_regs *ctx)
 		b.dsts = ARG(0);
 		b.sizes = ARG(1);
 		b.count = ARG(2);
-		/* One location for all is read; with several it stays unknown which range goes where. */
+		/* A single location that applies to all is read; with several it is unknown which range goes where. */
 		if (ARG(5) == 1)
 			bpf_probe_read_user(&b.srcs, sizeof(b.srcs), (void *)ARG(3));
 	} else {
@@ -214,8 +214,8 @@ int cuda_batch(struct pt_regs *ctx)
 #define LAUNCH_DEVICES_MAX 1024 /* the argument may be anything */
 
 /*
- * Launches are summed up per process and CPU; one record at the first of a later slot tells the sums
- * so far.
+ * Launches are summed up per process and CPU; the first launch in a later slot sends one record with
+ * the sums so far.
  */
 static __always_inline void count_launch(u64 id, u32 cls, u32 n)
 {
@@ -255,9 +255,9 @@ static __always_inline void count_launch(u64 id, u32 cls, u32 n)
 }
 
 /*
- * Numbered over the process. From the first graph launch on nobody knows how many kernels a launch is,
- * and from the first launch during a capture on, whether a launch is captured, which does not run: its
- * stream is not looked at.
+ * Launches are numbered over the whole process. After the first graph launch the number of kernels in
+ * a launch is unknown. After the first launch during a capture it is unknown whether a launch is
+ * captured, and so does not run: its stream is not checked.
  */
 static __always_inline void number_launch(struct proc_info *p, u32 cls, u32 n)
 {
@@ -309,9 +309,9 @@ int cuda_launch(struct pt_regs *ctx)
 }
 
 /*
- * Stream capture. A capture is named by the time it began. A stream belongs to it from the begin on,
- * another joins by waiting for an event recorded in one that belongs to it (CUDA's fork and join
- * rule). Ending the capture makes all of that stale at once.
+ * Stream capture. A capture is identified by the time it began. A stream belongs to it from its begin
+ * on; another stream joins by waiting for an event recorded in a stream that belongs to it (CUDA's
+ * fork and join rule). The end of the capture invalidates all of this at once.
  */
 static __always_inline void note_capture(struct proc_info *p, u32 cls, u64 a, u64 b)
 {
@@ -344,7 +344,7 @@ static __always_inline int enter_note(struct pt_regs *ctx)
 	enum place place;
 	bool waits;
 
-	/* Event records and waits matter only while something is being captured. */
+	/* Event records and waits matter only during a capture. */
 	if ((cls == TTMON_CLS_EVENT_RECORD || cls == TTMON_CLS_STREAM_WAIT) && !p->capturing)
 		return 0;
 	place = cuda_place(ctx, t, p, sp, fn);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * copy.bpf.c: copies and hints whose result is waited for: synchronous ones, and with --copy-results
+ * copy.bpf.c: copies and hints whose result is observed: synchronous ones, and with --copy-results
  * all.
  *
  *   cuda_copy      entry: gathers the arguments into task storage
- *   cuda_copy_ret  return: one event, with entry time and result; where the kernel has sessions, cuda_copy does both
+ *   cuda_copy_ret  return: one event, with entry time and result; with sessions cuda_copy does both
  */
 #include "call.bpf.h"
 

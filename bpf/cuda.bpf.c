@@ -5,8 +5,8 @@
  * Which function fired is the attach cookie, an index into fns[] (include/ttmon/fns.h); what to do is
  * its class. Programs:
  *
- *   cuda_call    entry of calls about memory, contexts and captures whose result matters: the arguments go into task storage
- *   cuda_return  their return: one event, with entry time and result; where the kernel has sessions, cuda_call does both
+ *   cuda_call    entry of calls about memory, contexts and captures: arguments go to task storage
+ *   cuda_return  their return: one event, with entry time and result; with sessions cuda_call does both
  *   user_call, user_return  the same for --alloc-fn and --free-fn, with an in-flight call of their own
  *
  * and in copy.bpf.c cuda_copy, cuda_copy_ret, in async.bpf.c cuda_enqueue, cuda_batch, cuda_launch,
@@ -17,7 +17,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* What the return needs goes to the call in flight. */
+/* Stores what the return needs in the call in flight. */
 static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
 	const volatile struct ttmon_fn_desc *d = &FN(fn);
@@ -29,7 +29,7 @@ static __always_inline int enter(struct pt_regs *ctx, struct task_state *t, stru
 	case TTMON_CLS_FREE:
 		c->a[0] = ARG(0);
 		if (!c->a[0])
-			return 0; /* free(NULL) is a no-op, cudaFree(0) a popular way to initialise */
+			return 0; /* free(NULL) does nothing, and cudaFree(0) is often used to initialise CUDA */
 		tell_launched(p);
 		break;
 	case TTMON_CLS_ALLOC_3D:
@@ -98,7 +98,7 @@ static __always_inline bool is_host_location(u64 props)
 	return type >= TTMON_ABI_LOC_HOST && type <= TTMON_ABI_LOC_HOST_NUMA_CURRENT;
 }
 
-/* The classes that make memory. Returns 0 when o is not to be sent. */
+/* The classes that allocate memory. Returns 0 when o is not to be sent. */
 static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t, struct call *c, struct alloc_out *o)
 {
 	const volatile struct ttmon_fn_desc *d = &FN(c->fn);
@@ -108,7 +108,7 @@ static __always_inline int leave_alloc(struct pt_regs *ctx, struct task_state *t
 	case TTMON_CLS_ALLOC_RET:
 		o->size = c->a[1];
 		o->addr = PT_REGS_RC(ctx);
-		o->err = o->addr ? 0 : 2; /* out of memory, in CUDA's numbers */
+		o->err = o->addr ? 0 : 2; /* the CUDA error code for out of memory */
 		return 1;
 	case TTMON_CLS_REGISTER:
 		o->addr = o->err ? 0 : c->a[0];
@@ -169,7 +169,7 @@ static __always_inline void begin_capture(struct proc_info *p, u64 stream)
 	__sync_fetch_and_add(&p->capturing, 1);
 }
 
-/* Classes that tell something about contexts, pools, handles and captures. */
+/* Classes about contexts, pools, handles and captures. */
 static __always_inline void leave_misc(struct task_state *t, struct call *c, struct proc_info *p, u32 fn, s32 err)
 {
 	u64 out = 0;
@@ -209,14 +209,14 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 		if (FN(fn).bits & TTMON_FN_CURRENT)
 			t->device = (s32)c->a[1] + 1;
 		return;
-	case TTMON_CLS_POP_CTX: /* back to a context that we do not keep a stack of */
+	case TTMON_CLS_POP_CTX: /* back to an earlier context; no stack of contexts is kept */
 		t->device = 0;
 		return;
 	case TTMON_CLS_NEW_POOL:
 	case TTMON_CLS_NEW_VMM:
 		if (bpf_probe_read_user(&out, sizeof(out), (void *)c->a[0]))
 			return;
-		/* A handle is used again after its end, which is not probed. */
+		/* A handle may be reused after its end, which is not probed. */
 		if (is_host_location(FN(fn).cls == TTMON_CLS_NEW_POOL ? c->a[1] : c->a[2]))
 			remember(&host_pools, out, 1);
 		else
@@ -225,7 +225,7 @@ static __always_inline void leave_misc(struct task_state *t, struct call *c, str
 	}
 }
 
-/* Return of a call in flight, if this is the one. */
+/* Return of a call in flight, if it is this one. */
 static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p, u32 fn)
 {
 	u32 cls = FN(fn).cls;
@@ -247,9 +247,9 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 		};
 
 		tell_launched(p);
-		c->fn = fn; /* leave_alloc() looks at it */
+		c->fn = fn; /* leave_alloc() reads it */
 		if (leave_alloc(ctx, t, c, &o)) {
-			/* A failed call leaves nothing but a count: no stack. */
+			/* A failed call is only counted, so it needs no stack. */
 			o.frames = o.err ? 0 : take_stack(ctx, t, TAKE_RETURN);
 			emit_alloc(t, &o);
 		}
@@ -266,8 +266,8 @@ static __always_inline int leave(struct pt_regs *ctx, struct task_state *t, stru
 }
 
 /*
- * --no-return-probes: what can be said at entry. Out-pointer allocations are sent without their
- * address.
+ * --no-return-probes: sends what is known at the entry. Allocations with an out pointer are sent
+ * without their address.
  */
 static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t, struct call *c, struct proc_info *p,
 				       u32 fn)
@@ -307,7 +307,7 @@ static __always_inline void enter_only(struct pt_regs *ctx, struct task_state *t
 	}
 }
 
-/* True: its return is waited for. in_flight: of its sort. */
+/* True: the return is observed. in_flight: the call of this sort. */
 static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, struct call *in_flight,
 				  struct proc_info *p, u32 fn, enum place place, u64 id)
 {
@@ -316,7 +316,7 @@ static __always_inline bool begin(struct pt_regs *ctx, struct task_state *t, str
 	count_hit(p, PROC_HITS_ALLOC);
 	if (keep)
 		t->kept = *in_flight;
-	/* The program's own allocator may do anything, also copy its frames elsewhere and back (greenlet). */
+	/* The program's own allocator may do anything, even copy its frames elsewhere and back (greenlet). */
 	if (!told)
 		told = may_move(t, id, PT_REGS_SP(ctx)) || (in_flight == &t->user && is_switcher(id >> 32));
 	if (enter(ctx, t, in_flight, p, fn)) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dispatch.bpf.c: what a program hands to Tenstorrent devices: workloads, trace replays, transfers,
+ * dispatch.bpf.c: what a program sends to Tenstorrent devices: workloads, trace replays, transfers,
  * and waits for their end.
  *
  * A public function calls an inner one, which may be probed as well: the outermost probed call of a
- * thread counts. There are no return probes, so a call still runs while its return address is where it
- * was (call.bpf.h). Every dispatch is summed up for its (process, CPU, device); the first few of each
- * millisecond are told one by one, with the sums so far.
+ * thread counts. There are no return probes, so a call counts as running while its return address is
+ * still on the stack (call.bpf.h). Every dispatch is summed up for its (process, CPU, device); the
+ * first few of each millisecond are sent one by one, with the sums so far.
  */
 #include "tt.bpf.h"
 
@@ -26,8 +26,7 @@ struct dispatch_sums {
 };
 
 /*
- * Never evicts, so that sums of a process only grow; the daemon takes those of processes that ended
- * out.
+ * Never evicts, so that the sums of a process only grow; the daemon removes those of ended processes.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -40,8 +39,8 @@ struct {
 #define OBJECT_WORDS 8
 
 /*
- * The device that an object leads to: itself, or the first of its words (a queue's second one is its
- * mesh).
+ * The device that an object refers to: itself, or the first device among its words (a queue's second
+ * word is its mesh).
  */
 SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
 {
@@ -65,8 +64,8 @@ SUBPROG u64 find_device(const struct tt_hit *h, u64 object, u32 *kind)
 #define IS_INNER(d) ((d)->bits & TTMON_TTF_INNER)
 
 /*
- * Can one function have called the other, however deep? No public function calls itself, or one of
- * another kind.
+ * True if one function can have called the other, at any depth. No public function calls itself, or
+ * one of another kind.
  */
 static __always_inline bool may_call(u32 outer, u32 fn)
 {
@@ -74,8 +73,8 @@ static __always_inline bool may_call(u32 outer, u32 fn)
 }
 
 /*
- * Does a public function end in a jump to this one? What it hands on is of its kind; slow queues are
- * chosen behind it.
+ * True if a public function may end in a jump to this one. It passes on work of its own kind; slow
+ * queues are selected after it.
  */
 static __always_inline bool may_jump(u32 outer, u32 fn)
 {
@@ -86,10 +85,10 @@ static __always_inline bool may_jump(u32 outer, u32 fn)
 }
 
 /*
- * Inside another dispatch of this thread? Its return address is where it was: deeper on the stack, or,
- * after a jump, at the same place. But so it is where a loop (a queue of tasks) first calls a function
- * directly and then one that dispatches further down, from one and the same place: hence the rules
- * above, or nothing more would be counted in such a loop.
+ * True inside another dispatch of this thread: its return address is still there, deeper on the stack
+ * or, after a jump, at the same place. But the address is also there if a loop (a queue of tasks)
+ * first calls a function directly, and then one that dispatches further down, from one and the same
+ * place. Hence the rules above; without them nothing more would be counted in such a loop.
  */
 static __always_inline bool nested_dispatch(struct pt_regs *ctx, struct task_state *t, u64 sp, u32 fn)
 {
@@ -114,7 +113,7 @@ static __always_inline struct dispatch_sums *sums_of(const struct dispatch_key *
 	return bpf_map_lookup_elem(&tt_dispatches, k);
 }
 
-/* Is this one told? */
+/* True if this dispatch is sent as a record. */
 static __always_inline bool is_due(struct dispatch_sums *s)
 {
 	u64 ms = bpf_ktime_get_ns() / 1000000;

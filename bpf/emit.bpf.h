@@ -23,7 +23,7 @@
 
 struct inner_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* the daemon puts rings of the size asked for in */
+	__uint(max_entries, 4096); /* the daemon replaces these rings by some of the configured size */
 };
 
 struct rings_map {
@@ -44,14 +44,14 @@ struct cpu_stat_map {
 extern struct rings_map rings SEC(".maps");
 extern struct cpu_stat_map cpu_stat SEC(".maps");
 extern const volatile u64 cfg_wake_bytes;
-extern int active; /* the one switch: set by the daemon once everything is attached */
+extern int active; /* the main switch: set by the daemon once everything is attached */
 /*
- * enum ttmon_family_state of each family, set by the daemon. Looked at by the program that a hit
- * begins with, never at a return: what was entered before ends as it began.
+ * enum ttmon_family_state of each family, set by the daemon. Checked by the program at the entry of a
+ * call, never at its return: a call ends as it began.
  */
 extern u32 family_state[TTMON_FAMILY_MAX];
 extern u32 family_epoch
-	[TTMON_FAMILY_MAX]; /* how often it was switched off: what was entered before may have returned unseen */
+	[TTMON_FAMILY_MAX]; /* number of times it was switched off: calls entered before may have returned unseen */
 
 static __always_inline struct ttmon_cpu_stat *emit_stat(void)
 {
@@ -68,7 +68,10 @@ static __always_inline void count_only(u32 kind)
 		__sync_fetch_and_add(&st->counted[kind], 1);
 }
 
-/* Is this family not on? Then the hit ends here; counted, if the family is to be counted only. */
+/*
+ * True if this family is not on: the hit ends here, and is counted if the family is to be only
+ * counted.
+ */
 static __always_inline bool family_gate(u32 family, u32 kind)
 {
 	u32 state = family_state[family];
@@ -80,7 +83,7 @@ static __always_inline bool family_gate(u32 family, u32 kind)
 	return true;
 }
 
-/* n events of this kind were due and cannot be sent. */
+/* n events of this kind should be sent and cannot be. */
 static __always_inline void emit_refuse_many(u32 kind, u32 reason, u32 n)
 {
 	struct ttmon_cpu_stat *st = emit_stat();
@@ -119,7 +122,7 @@ static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 		__sync_fetch_and_add(&st->running_lost, 1);
 		return NULL;
 	}
-	/* The record's last cache line is fetched while the clock is read. */
+	/* Touching the record's last cache line fetches it while the clock is read. */
 	*(u64 *)((void *)e + size - sizeof(u64)) = 0;
 	e->ts_ns = bpf_ktime_get_ns();
 	e->kind = kind;
@@ -131,8 +134,8 @@ static __always_inline void *emit_reserve(u32 kind, u64 size, u64 id)
 }
 
 /*
- * No wakeup (0.1 us an event instead of 1.8-10 us) unless the ring is filling up faster than the
- * daemon's timer empties it; looked at every 64th time or so.
+ * Without a wakeup (0.1 us an event instead of 1.8-10 us), unless the ring is filling up faster than
+ * the daemon's timer empties it; this is checked about every 64th time.
  */
 static __always_inline void emit_submit(void *rec)
 {
@@ -149,16 +152,16 @@ static __always_inline void emit_submit(void *rec)
 	bpf_ringbuf_submit(rec, flags);
 }
 
-/* The daemon is to look at once. */
+/* Wakes the daemon at once. */
 static __always_inline void emit_submit_now(void *rec)
 {
 	bpf_ringbuf_submit(rec, BPF_RB_FORCE_WAKEUP);
 }
 
 /*
- * A record that was gathered where it is, header but `lost` and all, in one copy. kind is a constant,
- * size bounded by the caller. Once a millisecond and CPU at most, so that the ring's fill is looked at
- * each time. False, counted: it is lost.
+ * Sends a record that was gathered in place, complete except for `lost`, in one copy. kind is a
+ * constant; the caller bounds size. It is called once per millisecond and CPU at most, so the ring's
+ * fill is checked each time. False: it is lost, and counted.
  */
 static __always_inline bool emit_output(u32 kind, struct ttmon_event *e, u64 size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * gather.bpf.h: the arguments of a probed CUDA function, by the rows of include/ttmon/fns.h, and
- * copies made of them. Everything here may fault or loop and comes before a reservation.
+ * copies made of them. Everything here may fault or loop, so it comes before a reservation.
  */
 #ifndef TTMON_GATHER_BPF_H
 #define TTMON_GATHER_BPF_H
@@ -24,7 +24,7 @@ struct handle_map {
 };
 
 extern const volatile struct ttmon_fn_desc fns[TTMON_FN_IDS];
-#define FN(id) (fns[(id) & (TTMON_FN_IDS - 1)])	     /* the mask is the bound that the verifier sees */
+#define FN(id) (fns[(id) & (TTMON_FN_IDS - 1)])	     /* the mask is the bound that the verifier needs */
 extern struct handle_map host_pools SEC(".maps");    /* memory pools and VMM handles whose location is the host */
 extern struct handle_map ctx_devices SEC(".maps");   /* context -> device + 1 */
 extern struct handle_map captures SEC(".maps");	     /* stream or event -> id of the capture it belongs to */
@@ -67,7 +67,10 @@ static __always_inline void fetch_args(struct pt_regs *ctx, struct task_state *t
 	t->reg[6] = ARG6(ctx);
 	t->reg[7] = ARG7(ctx);
 	t->reg[8] = ARG8(ctx);
-	/* Functions with more arguments than registers: only those that say so pay for the read. */
+	/*
+	 * Functions with more arguments than registers: only functions that use those arguments pay for the
+	 * read.
+	 */
 	if (d->arg[4] > ARG_REGS || d->arg[5] > ARG_REGS || d->arg[6] > ARG_REGS || d->arg[7] > ARG_REGS ||
 	    d->arg[3] > ARG_REGS || d->arg[2] > ARG_REGS)
 		bpf_probe_read_user(&t->reg[ARG_REGS + 1], 4 * 8, (void *)STACK_ARGS(PT_REGS_SP(ctx)));
@@ -85,7 +88,7 @@ static __always_inline void clear_copy(struct copy_args *c)
 
 static __always_inline u32 dir_of(u64 kind)
 {
-	u32 k = kind; /* the upper half of the register is not ours */
+	u32 k = kind; /* the upper half of the register is undefined */
 
 	return k <= TTMON_DIR_DEFAULT ? k : TTMON_DIR_INVALID;
 }
@@ -190,8 +193,7 @@ static __always_inline int gather_drv_3d(struct task_state *t, struct copy_args 
 }
 
 /*
- * An empty region moves nothing: one row of no bytes, as the record promises at least one row and
- * slice.
+ * An empty region copies nothing: one row of no bytes, since a record has at least one row and slice.
  */
 static __always_inline void normalize_copy(struct copy_args *c)
 {
@@ -201,7 +203,7 @@ static __always_inline void normalize_copy(struct copy_args *c)
 	}
 }
 
-/* Fill c from the fetched arguments. -1: the parameter struct could not be read. */
+/* Fills in c from the fetched arguments. -1: the parameter struct could not be read. */
 SUBPROG int gather_copy(struct task_state *t, struct copy_args *c, u32 fn)
 {
 	const volatile struct ttmon_fn_desc *d = &FN(fn);
@@ -265,15 +267,15 @@ static __always_inline bool is_copy(u32 cls)
 	return cls >= TTMON_CLS_COPY && cls <= TTMON_CLS_DRV_3D;
 }
 
-/* What cuda_copy is attached to; the others with a return probe are cuda_call's. */
+/* Functions that cuda_copy is attached to; others with a return probe belong to cuda_call. */
 static __always_inline bool is_transfer(u32 cls)
 {
 	return is_copy(cls) || cls == TTMON_CLS_HINT;
 }
 
 /*
- * Runtime calls use device 0 until told otherwise; a thread that we did not see from its start may
- * have been told.
+ * Runtime calls use device 0 until another one is selected; a thread that was not seen from its start
+ * may have selected one.
  */
 static __always_inline s16 device_of(const struct task_state *t, const struct proc_info *p, u32 fn)
 {

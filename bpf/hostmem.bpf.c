@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * hostmem.bpf.c: a traced process's own mappings, from system-call tracepoints. Any of these costs
- * every system call of every process on the host 10-65 ns (bench_syscall), whatever the program does:
- * only --pid and -- CMD runs attach them (and --trace-mmap, and `ttmon family mmap on`), and the
- * family cannot be counted only.
+ * every system call of every process on the host 10-65 ns (bench_syscall), whatever it does: only
+ * --pid and -- CMD runs attach them (and --trace-mmap, and `ttmon family mmap on`), and the family
+ * cannot be counted only.
  */
 #include "task.bpf.h"
 
@@ -28,8 +28,8 @@ struct {
 } mremaps SEC(".maps");
 
 /*
- * Is the caller traced? Never starts tracing a process: that is what the CUDA probes do. Memory is
- * made or freed: tells after which launch.
+ * The process, if it is traced. Never starts tracing a process, which the CUDA probes do. Memory is
+ * allocated or freed here, so the number of launches is reported.
  */
 static __always_inline struct proc_info *traced(u64 id)
 {
@@ -45,7 +45,10 @@ static __always_inline struct proc_info *traced(u64 id)
 	return p;
 }
 
-/* Of two threads at once one may be forgotten: then a site is that of the memory before. */
+/*
+ * If two threads do this at once, one update may be lost: then a call site is that of the memory
+ * before.
+ */
 SUBPROG int note_unmapped(struct proc_info *p, u64 addr, u64 len)
 {
 	u64 first = addr >> TTMON_COPY_SITE_SHIFT, last = (addr + len - 1) >> TTMON_COPY_SITE_SHIFT;
@@ -88,7 +91,7 @@ int hm_mmap(struct trace_event_raw_sys_exit *ctx)
 	return 0;
 }
 
-/* At entry: once it has taken effect another thread may be given the range before the call returns. */
+/* At the entry: once the call has taken effect, another thread may get the range before it returns. */
 SEC("?tracepoint/syscalls/sys_enter_munmap")
 int hm_munmap(struct trace_event_raw_sys_enter *ctx)
 {
@@ -97,7 +100,7 @@ int hm_munmap(struct trace_event_raw_sys_enter *ctx)
 	struct ttmon_ev_munmap *e;
 	struct proc_info *p;
 
-	/* What the kernel refuses with EINVAL. */
+	/* Arguments that the kernel refuses with EINVAL. */
 	if ((addr & cfg_page_mask) || !len || !(p = traced(id)))
 		return 0;
 	note_unmapped(p, addr, len);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvpin.bpf.c: what NVIDIA's kernel module pins, allocates and maps, in sums by function
- * (include/ttmon/nvpin.h); no events. Two programs at every function of the table, which one is the
- * cookie. Loaded and attached with --nvidia-pins alone.
+ * nvpin.bpf.c: sums, by function, of what NVIDIA's kernel module pins, allocates and maps
+ * (include/ttmon/nvpin.h); no events. Every function of the table has two programs; the cookie
+ * identifies the function. Loaded and attached only with --nvidia-pins.
  *
  * These functions call one another, by a jump too, and some run in interrupts: a call in flight is
  * known by its function and its stack pointer.
@@ -37,7 +37,7 @@ struct {
 
 static __always_inline u64 amount(struct pt_regs *ctx, u64 fn)
 {
-	/* Read by now: the verifier takes no choice of where in ctx to read. */
+	/* All are read, since the verifier does not allow a variable offset into ctx. */
 	volatile u64 args[3] = { 0, PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx) };
 
 	switch (fn) {
@@ -50,7 +50,7 @@ static __always_inline u64 amount(struct pt_regs *ctx, u64 fn)
 	return 0;
 }
 
-/* The kernel runs no two programs at kprobes at a time on a CPU: what it adds to is its own. */
+/* The kernel runs one kprobe program at a time on a CPU, so the sums need no atomic add. */
 SEC("?kprobe")
 int nvpin_call(struct pt_regs *ctx)
 {
@@ -76,7 +76,7 @@ int nvpin_ret(struct pt_regs *ctx)
 
 	key.sp = PT_REGS_SP(ctx) - RETURN_SP(0);
 	much = bpf_map_lookup_elem(&nvpin_calls, &key);
-	/* Its beginning was not seen, or there was no room. */
+	/* Its entry was not seen, or there was no room. */
 	if (!s || !much)
 		return 0;
 	s->returned++;

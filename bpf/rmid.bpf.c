@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * rmid.bpf.c: processes as the scheduler knows them (TASK: all of the host, whether traced or not),
- * and their RMIDs: given here in the emulated backend, told by a kernel module's tracepoints in the
- * module backend.
+ * and their RMIDs: assigned here in the emulated backend, reported by a kernel module's tracepoints in
+ * the module backend.
  *
  * Threads are ignored: a process begins with its leader and ends with its last thread, which frees its
  * RMID: a zombie holds none. A process that ends in the middle of what the iterator does for it is
@@ -25,7 +25,7 @@ static __always_inline int alive(struct task_struct *t)
 	return BPF_CORE_READ(t, signal, live.counter) > 0;
 }
 
-/* The record of a process, not yet sent. leader: what is told is its. */
+/* The record of a process, not yet sent. leader: the record has its identity. */
 static __always_inline struct ttmon_ev_task *task_record(struct task_struct *leader, u64 id, u32 reason)
 {
 	struct ttmon_ev_task *e = emit_reserve(TTMON_EV_TASK, sizeof(*e), id);
@@ -43,7 +43,7 @@ static __always_inline struct ttmon_ev_task *task_record(struct task_struct *lea
 	return e;
 }
 
-/* The process has no RMID any more; told as FREE, if it had one. */
+/* Removes the RMID of a process; sends FREE if it had one. */
 SUBPROG int rmid_take(u64 id)
 {
 	struct ttmon_rmid_holder who = {};
@@ -92,7 +92,7 @@ int BPF_PROG(task_fork, struct task_struct *parent, struct task_struct *child)
 		emit_submit(e);
 	if (cfg_rmid != TTMON_RMID_EMULATED || BPF_CORE_READ(child, flags) & PF_KTHREAD)
 		return 0;
-	/* Of a process that had the number before, whose end was not seen. */
+	/* The RMID of an earlier process with this number, whose end was not seen. */
 	rmid_take(id);
 	rmid_give(child, id, 1);
 	return 0;
@@ -114,7 +114,7 @@ int BPF_PROG(task_exec, struct task_struct *task)
 
 /*
  * As in ttmond.bpf.c, on_exit. Two threads that end at the same time may both find that none is left:
- * it is told twice then.
+ * then it is sent twice.
  */
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(task_exit, struct task_struct *task)
@@ -132,7 +132,7 @@ int BPF_PROG(task_exit, struct task_struct *task)
 	return 0;
 }
 
-/* A process the iterator found: the RMID it has, or gets. 1: none could be had. */
+/* For a process that the iterator found: sends the RMID that it has or gets. 1: none was free. */
 static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none)
 {
 	u32 tgid = id >> 32;
@@ -153,7 +153,7 @@ static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none
 	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), id);
 	if (!e)
 		return 0;
-	/* Stamped now: what is still there now was not freed before. */
+	/* It is stamped now, so an RMID that is still there was not freed before. */
 	p = bpf_map_lookup_elem(&rmid_procs, &tgid);
 	if (!p) {
 		discard(e, TTMON_EV_RMID);
@@ -172,8 +172,8 @@ static __always_inline u8 rmid_tell(struct task_struct *t, u64 id, bool say_none
 u64 first_session = 0;
 
 /*
- * One byte of output for each process, so that a read() of n bytes does n of them and comes back; 1:
- * it has no RMID, and should.
+ * Writes one byte for each process, so that a read() of n bytes handles n of them; 1: it has no RMID,
+ * and should have one.
  */
 SEC("?iter/task")
 int task_iter(struct bpf_iter__task *ctx)
@@ -189,14 +189,17 @@ int task_iter(struct bpf_iter__task *ctx)
 	if (!active || id >> 32 != (u32)id || !alive(t))
 		return 0;
 	e = task_record(t, id, TTMON_TASK_SEEN);
-	/* Stamped, and alive still: the record of its end is stamped later. */
+	/* It is stamped and still alive, so the record of its end gets a later time. */
 	if (e && !alive(t)) {
 		discard(e, TTMON_EV_TASK);
 		return 0;
 	}
 	if (e)
 		emit_submit(e);
-	/* Who got none is told once: here those there were at the start, at their fork all others. */
+	/*
+	 * That a process got no RMID is reported once: here for those at the start, at their fork for all
+	 * others.
+	 */
 	if (!first_session)
 		first_session = ctx->meta->session_id;
 	if (cfg_rmid == TTMON_RMID_EMULATED && !(BPF_CORE_READ(t, flags) & PF_KTHREAD))
@@ -294,7 +297,8 @@ int BPF_PROG(rmid_mod_rdt, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 to
 }
 
 /*
- * With the L3 domain last: the kernel refuses to attach it where the tracepoint has eight arguments.
+ * With the L3 domain as the last argument: the kernel refuses to attach it where the tracepoint has
+ * eight arguments.
  */
 SEC("?raw_tp")
 int BPF_PROG(rmid_mod_rdt9, u32 rmid, u64 timestamp, u64 llc, int llc_err, u64 total, int total_err, u64 local,

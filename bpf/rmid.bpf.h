@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * rmid.bpf.h: which RMID a process has; what the scheduler's programs (sched.bpf.c) share with those
+ * rmid.bpf.h: the RMID of each process, shared by the scheduler's programs (sched.bpf.c) and those
  * about RMIDs (rmid.bpf.c).
  *
- * Emulated: `rmid_pool` is the allocator under its spin lock, `rmid_procs` says which process has
- * which id: who got an id from the pool puts it there with BPF_NOEXIST, and gives it back if somebody
- * else was faster; who takes it out (a delete succeeds once) frees it. So a process has one id at
- * most, whoever races. A record is reserved, and stamped, before its change can be seen by others:
- * records of an RMID are stamped in the order of the changes.
+ * Emulated: `rmid_pool` is the allocator under its spin lock, `rmid_procs` maps processes to ids. A
+ * program that got an id from the pool inserts it with BPF_NOEXIST, and returns it to the pool if
+ * another one was faster; the program that deletes the entry (a delete succeeds once) frees the id. So
+ * a process has one id at most, whatever the race. A record is reserved, and stamped, before its
+ * change can be seen by others: records of an RMID are stamped in the order of the changes.
  */
 #ifndef TTMON_RMID_BPF_H
 #define TTMON_RMID_BPF_H
@@ -48,7 +48,7 @@ struct rmid_procs_map {
 extern struct rmid_pool_map rmid_pool SEC(".maps");
 extern struct rmid_procs_map rmid_procs SEC(".maps");
 
-/* A record that is not to be sent after all. */
+/* Drops a record that is not to be sent after all. */
 static __always_inline void discard(void *e, u32 kind)
 {
 	struct ttmon_cpu_stat *st = emit_stat();
@@ -59,8 +59,8 @@ static __always_inline void discard(void *e, u32 kind)
 }
 
 /*
- * An id of the pool for a process that has none, told as ALLOC. Where none is free: NONE is told, if
- * say_none. 0: it has none now. Not for a process that may be gone by now, but see rmid_tell().
+ * Assigns an id of the pool to a process without one, and sends ALLOC. If none is free, sends NONE if
+ * say_none. 0: it has none now. Not for a process that may be gone by now, except in rmid_tell().
  */
 SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 {
@@ -74,7 +74,10 @@ SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 	if (!v || (!say_none && !ttmon_rmid_pool_ready(&v->pool, bpf_ktime_get_ns())))
 		return 0;
 	e = emit_reserve(TTMON_EV_RMID, sizeof(*e), id);
-	/* No room: it gets none now, and is tried again. What is not told is not done. */
+	/*
+	 * No room for the record: no id is assigned now, and it is tried again. A change without a record is
+	 * not made.
+	 */
 	if (!e)
 		return 0;
 	who.start_ns = BPF_CORE_READ(leader, start_time);
@@ -110,8 +113,8 @@ SUBPROG u32 rmid_give(struct task_struct *leader, u64 id, u32 say_none)
 }
 
 /*
- * Emulated: the table's; else what the kernel keeps for resctrl, and a module too. 0: none. Any kind
- * of program.
+ * Emulated: from the table; else the id that the kernel keeps for resctrl, or for a module. 0: none.
+ * Usable in any kind of program.
  */
 static __always_inline u32 rmid_of(struct task_struct *t, u32 tgid)
 {
@@ -126,9 +129,9 @@ static __always_inline u32 rmid_of(struct task_struct *t, u32 tgid)
 }
 
 /*
- * The RMID of a process that leaves a CPU, with another try if it has none and one is free. Called
- * once for each new row of a CPU's table (not each switch), under the run queue's lock. Not in raw_tp:
- * bpf_spin_lock is refused there, rmid_of() is what remains.
+ * The RMID of a process that leaves a CPU; tries again to assign one if it has none. Called once for
+ * each new row of a CPU's table (not at each switch), under the run queue's lock. Not in raw_tp, where
+ * bpf_spin_lock is refused: only rmid_of() is possible there.
  */
 static __always_inline u32 rmid_of_or_give(struct task_struct *t, u32 tgid)
 {
@@ -136,7 +139,7 @@ static __always_inline u32 rmid_of_or_give(struct task_struct *t, u32 tgid)
 
 	if (rmid || cfg_rmid != TTMON_RMID_EMULATED || !active || BPF_CORE_READ(t, flags) & (PF_KTHREAD | PF_EXITING))
 		return rmid;
-	/* A switch that was not shown to us: somebody else has left. */
+	/* A switch was not shown to tracers: another task has left. */
 	if ((u32)BPF_CORE_READ(t, tgid) != tgid)
 		return 0;
 	return rmid_give(BPF_CORE_READ(t, group_leader), ((u64)tgid << 32) | (u32)BPF_CORE_READ(t, pid), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * task.bpf.h: which processes are traced, and what a thread is in the middle of.
+ * task.bpf.h: the traced processes, and the calls in flight of each thread.
  *
  * A call in flight lives in task storage, so it dies with its thread. It is recognised by the stack
  * pointer: the return probe of the outermost probed call sees the stack pointer that the call was
@@ -16,7 +16,7 @@
 #include <ttmon/python.h>
 
 #define PROC_ANNOUNCED	(1 << 0) /* a PROC event was sent */
-#define PROC_FROM_START (1 << 1) /* traced since its fork or exec: what was not seen did not happen */
+#define PROC_FROM_START (1 << 1) /* traced since its fork or exec: a call that was not seen did not happen */
 #define PROC_DRIVER	(1 << 4) /* a call of CUDA's runtime was seen to enter a probed function of the driver */
 /*
  * What lies on its stacks does not tell whether a call is inside another: functions that need no return
@@ -26,8 +26,7 @@
 #define PROC_RT_NESTS (1 << 6) /* a function of the runtime was called from within another one */
 #define PROC_GAP      (1 << 3) /* launches may be missing: the daemon wrote it anew, or there was no room for a record */
 /*
- * Hits that are counted by process and by user: who causes the load is named, and can be reduced
- * alone.
+ * Hits counted by process and by user, so that the source of load is known and can be reduced alone.
  */
 enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS_DISPATCH, PROC_HITS };
 
@@ -35,7 +34,7 @@ enum { PROC_HITS_TRANSFER, PROC_HITS_LAUNCH, PROC_HITS_ALLOC, PROC_HITS_DISPATCH
 #define PROC_PIECES	    32
 #define PROC_PIECE_SLOT(nr) ((nr) & (PROC_PIECES - 1))
 
-#define PROC_LISTED (1 << 2) /* asked for by its number, or a child of one that was: traced even when not all are */
+#define PROC_LISTED (1 << 2) /* requested by its number, or a child of such a process: traced even when not all are */
 
 /* By the function's number: below 256 four, and from 512 on others. */
 #define PROC_TRIED_WORDS 8
@@ -48,12 +47,12 @@ struct proc_info {
 	u64 start_ns;
 	u32 flags;
 	u32 capturing;	     /* streams being captured now */
-	u64 kernels, graphs; /* launched so far, on all CPUs; graphs: and captured kernels */
+	u64 kernels, graphs; /* launched so far on all CPUs; graphs: including captured kernels */
 	u64 told;	     /* kernels in the last LAUNCHED */
-	u32 image;	     /* how often it has become another program */
-	u32 stacks;	     /* copied in the 8 ms that the upper 24 bits tell: stack.bpf.h, has_its_share() */
-	u64 hits[PROC_HITS]; /* told or only counted; of several threads at once about so many */
-	/* how often memory was unmapped in a piece of this slot: what is there then is other memory */
+	u32 image;	     /* number of programs that it has executed */
+	u32 stacks;	     /* copies in the 8 ms given by the upper 24 bits: stack.bpf.h, has_its_share() */
+	u64 hits[PROC_HITS]; /* reported or only counted; approximate if several threads call at once */
+	/* How often memory in a piece of this slot was unmapped: afterwards it is other memory. */
 	u32 unmapped[PROC_PIECES];
 	u32 uid;		     /* its user when it was announced last */
 	u32 doubt[DOUBT_MAX];	     /* when it was told last that a call may have been missed, 0: never */
@@ -131,7 +130,7 @@ struct task_state {
 	u64 tt_cb_of;		 /* ProgramImpl whose circular buffers were laid out last */
 	u64 tt_cb_since;	 /* and when that began */
 	u64 tt_cb_end;		 /* ProgramImpl that ended last */
-	u64 own_low, own_end;	 /* of the thread's own stack; 0, 0: not looked for yet; 1, 1: not there */
+	u64 own_low, own_end;	 /* of the thread's own stack; 0, 0: not searched yet; 1, 1: not found */
 	u64 reg[16];		 /* scratch: arguments by position, reg[0] is 0 */
 	u64 word[28];		 /* scratch: a parameter struct */
 	u64 frames[TTMON_MAX_FRAMES];
@@ -155,8 +154,8 @@ struct procs_map {
 };
 
 /*
- * Families (1 << enum ttmon_family) that are only counted in this process, by tgid; from bit
- * REDUCED_SAMPLE_SHIFT on n: of its transfers one in 2^n is told all the same, 0: none.
+ * By tgid: families (1 << enum ttmon_family) that are only counted in this process. From bit
+ * REDUCED_SAMPLE_SHIFT on n: one of 2^n of its transfers is still reported, 0: none.
  */
 #define REDUCED_SAMPLE_SHIFT 24
 struct reduced_map {
@@ -166,7 +165,7 @@ struct reduced_map {
 	__type(value, u32);
 };
 
-/* The same of all processes of a user, those that are made later too. */
+/* The same for all processes of a user, including later ones. */
 struct reduced_users_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
@@ -174,7 +173,7 @@ struct reduced_users_map {
 	__type(value, u32);
 };
 
-/* Of users who are quiet the hits are forgotten when there are more users than room. */
+/* If there are more users than room, the hits of users without recent calls are dropped. */
 struct user_hits_map {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1024);
@@ -183,8 +182,8 @@ struct user_hits_map {
 };
 
 /*
- * Processes that switch stacks in ways that are not seen here, by tgid: a call of theirs may return in
- * another thread than it was made in. 1: now, 2: from their next exec on.
+ * By tgid: processes that switch stacks in ways that are not seen here: a call may return in another
+ * thread than it was made in. 1: now, 2: from their next exec on.
  */
 struct switchers_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -204,12 +203,12 @@ struct tasks_map {
 extern struct procs_map procs SEC(".maps");
 extern struct tasks_map tasks SEC(".maps");
 extern struct reduced_map reduced SEC(".maps");
-extern u32 nr_reduced; /* 0: nobody has to look */
+extern u32 nr_reduced; /* 0: no look-up is needed */
 extern struct reduced_users_map reduced_users SEC(".maps");
 extern u32 nr_reduced_users;
 extern struct user_hits_map user_hits SEC(".maps");
 extern struct switchers_map switchers SEC(".maps");
-extern u32 any_switcher; /* 0: nobody has to look */
+extern u32 any_switcher; /* 0: no look-up is needed */
 extern u32 trace_all;	 /* trace every process that hits a probe, not only those in procs; the daemon may change it */
 
 static __always_inline u64 task_id(struct task_struct *t)
@@ -234,11 +233,11 @@ static __always_inline void announce(struct task_struct *leader, u64 id, u32 ppi
 	e->reason = reason;
 	__builtin_memset(e->comm, 0, sizeof(e->comm));
 	BPF_CORE_READ_STR_INTO(&e->comm, leader, comm);
-	/* Its mappings and names are read, and it may not live long. */
+	/* The daemon reads its mappings and names at once, since it may not live long. */
 	emit_submit_now(e);
 }
 
-/* Before it is announced: what is asked about it then is answered by this. */
+/* Before it is announced, so that the daemon finds the user when it handles the announcement. */
 static __always_inline void note_user(struct proc_info *p)
 {
 	p->uid = (u32)bpf_get_current_uid_gid();
@@ -252,8 +251,8 @@ SUBPROG int first_seen(struct proc_info *p)
 		return 0;
 	note_user(p);
 	/*
-	 * One of several threads does it; the others' events may overtake the announcement, which the daemon
-	 * copes with.
+	 * One of several threads does this; the others' events may overtake the announcement, which the daemon
+	 * handles.
 	 */
 	if (__sync_fetch_and_or(&p->flags, PROC_ANNOUNCED) & PROC_ANNOUNCED)
 		return 0;
@@ -264,7 +263,7 @@ SUBPROG int first_seen(struct proc_info *p)
 	return 0;
 }
 
-/* Told once; two threads that do it at once do no harm. */
+/* Sent once; two threads that do it at once do no harm. */
 SUBPROG int tell_driver(struct proc_info *p)
 {
 	struct task_struct *leader;
@@ -312,8 +311,8 @@ static __always_inline void tell_launched_now(struct proc_info *p)
 }
 
 /*
- * Memory is about to be freed, or has been made: after which launch is that? Two threads that tell it
- * at once do no harm.
+ * Memory is about to be freed, or was allocated: sends the number of launches before that. Two threads
+ * that do it at once do no harm.
  */
 SUBPROG int tell_launched(struct proc_info *p)
 {
@@ -338,8 +337,9 @@ static __always_inline void count_hit(struct proc_info *p, u32 which)
 }
 
 /*
- * Is this family only counted in this process, or in all of its user, and this hit not told? By
- * chance and not in turn, for programs copy in loops. *sample: the TTMON_B_SAMPLE of one that is.
+ * True if this family is only counted in this process, or for its user, and this hit is not reported.
+ * The choice is random, since programs copy in loops. *sample: the TTMON_B_SAMPLE of a hit that is
+ * reported.
  */
 static __always_inline bool is_reduced(const struct proc_info *p, u32 tgid, u32 family, u32 *sample)
 {
@@ -357,7 +357,7 @@ static __always_inline bool is_reduced(const struct proc_info *p, u32 tgid, u32 
 	return false;
 }
 
-/* The process, if it is to be traced. One hash lookup for everybody else. */
+/* The process, if it is to be traced. Other processes cost one hash look-up. */
 static __always_inline struct proc_info *wanted(u32 tgid)
 {
 	struct proc_info *p = bpf_map_lookup_elem(&procs, &tgid);

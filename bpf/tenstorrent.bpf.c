@@ -2,12 +2,12 @@
 /*
  * tenstorrent.bpf.c: tt-metal's memory and the records of its real-time profiler.
  *
- *   tt_buffer    functions that are given a Buffer: its words as they lie in memory, and those of its device
- *   tt_call      the others whose arguments say something of memory, devices and clocks
+ *   tt_buffer    functions with a Buffer as argument: its words in memory, and those of its device
+ *   tt_call      other functions with arguments about memory, devices and clocks
  *   tt_program   the profiler's records: start and end of a program on a device, and its kernels once
  *
- * Nothing here knows what a word means beyond what is needed to find it: core/tt/layout.c and
- * core/dispatch/record.c do.
+ * This file interprets words only as far as needed to find them: core/tt/layout.c and
+ * core/dispatch/record.c decode them.
  */
 #include "tt.bpf.h"
 
@@ -27,7 +27,7 @@ SUBPROG u32 read_device(const struct tt_hit *h, u64 ptr, struct tt_dev *d)
 }
 
 #define BUFFER_BYTES (TTMON_TT_BUFFER_WORDS * 8)
-#define BUFFER_LEAST 24 /* one that is only a pointer to its inside (E4) may end at the end of the heap */
+#define BUFFER_LEAST 24 /* a Buffer that is only a pointer to its impl (E4) may end at the end of the heap */
 
 SEC("?uprobe")
 int tt_buffer(struct pt_regs *ctx)
@@ -42,9 +42,9 @@ int tt_buffer(struct pt_regs *ctx)
 	if (!tt_enter(ctx, &h) || family_gate(TTMON_FAMILY_TENSTORRENT, TTMON_EV_TT_BUFFER))
 		return 0;
 	buffer = tt_arg(&h, TT_DESC(h.fn)->arg[0]);
-	if (!is_user(buffer)) /* no Buffer, and nothing lost */
+	if (!is_user(buffer)) /* not a Buffer, so nothing is lost */
 		return 0;
-	/* A read that fails leaves zeros. */
+	/* A failed read leaves zeros. */
 	if (bpf_probe_read_user(w, BUFFER_BYTES, (void *)buffer) &&
 	    bpf_probe_read_user(w, BUFFER_LEAST, (void *)buffer)) {
 		emit_refuse(TTMON_EV_TT_BUFFER, TTMON_LOSS_READ_FAILED);
@@ -102,7 +102,7 @@ struct core_ranges {
 	u64 cores;
 };
 
-/* One range goes into the task's scratch. */
+/* Copies one range into the task's scratch memory. */
 static long take_range(u32 i, struct core_ranges *c)
 {
 	struct ttmon_tt_core_range *out;
@@ -181,7 +181,10 @@ static __always_inline int emit_cb(const struct tt_hit *h, const u64 *arg, u32 k
 	return 0;
 }
 
-/* A circular buffer with its cores, arg[1] a CoreRangeSet; none if it is not what we know. */
+/*
+ * Sends a circular buffer with its cores, arg[1] being a CoreRangeSet; without cores if it does not
+ * look as expected.
+ */
 SUBPROG int tell_cb(const struct tt_hit *h, u64 *arg, u32 kind)
 {
 	struct core_ranges c = {};
@@ -197,7 +200,10 @@ SUBPROG int tell_cb(const struct tt_hit *h, u64 *arg, u32 kind)
 					       : emit_cb(h, arg, kind, c.n, TTMON_TT_CORE_RANGES);
 }
 
-/* Which program the thread's next calls about circular buffers mean: nothing else says it. */
+/*
+ * The program that the thread's next calls about circular buffers belong to: their arguments do not
+ * have it.
+ */
 static __always_inline void note_program(u32 op, u64 program)
 {
 	struct task_state *s = task_get();
@@ -221,7 +227,7 @@ struct rerun {
 	u64 program, device;
 };
 
-/* Processes that closed a device, and when last. */
+/* Processes that closed a device, with the time of the last close. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -229,7 +235,7 @@ struct {
 	__type(value, u64);
 } tt_closed SEC(".maps");
 
-/* Programs that were told to run on a device since: the same time. */
+/* Programs that were reported to run on a device since then: the same time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -247,9 +253,9 @@ static __always_inline void note_closed(void)
 }
 
 /*
- * tt-metal tells a program's circular buffers for a device once in the program's life, also where the
- * device was closed and opened in
- * between: only that the program runs there says that it has them again. Is this news?
+ * tt-metal lays out a program's circular buffers for a device once in the program's life, even if the
+ * device was closed and opened in between: only a run of the program shows that it has them again.
+ * True if this run was not reported yet.
  */
 static __always_inline bool is_rerun(u64 program, u64 device)
 {
@@ -262,7 +268,7 @@ static __always_inline bool is_rerun(u64 program, u64 device)
 	told = bpf_map_lookup_elem(&tt_reruns, &key);
 	if (told && *told == at)
 		return false;
-	/* What cannot be remembered is told again. */
+	/* A run that cannot be remembered is reported again. */
 	bpf_map_update_elem(&tt_reruns, &key, &at, BPF_ANY);
 	return true;
 }
@@ -276,7 +282,7 @@ static __always_inline u64 ended_program(void)
 
 /* ---- other calls ---- */
 
-/* Only as much of a register as the argument's type has is the caller's. */
+/* Only the bits of the argument's type are defined in a register. */
 #define AS_U32(x)  ((x) = (u32)(x))
 #define AS_BOOL(x) ((x) = (u8)(x) != 0)
 
@@ -354,11 +360,11 @@ int tt_call(struct pt_regs *ctx)
 #define RECORD_LEAST 48 /* the shortest kind */
 
 #define MAX_RECORDS 256	  /* of one batch that are read */
-#define SANE_COUNT  65536 /* a larger one is no count */
+#define SANE_COUNT  65536 /* a larger value is no count */
 
 #define MAX_KERNELS 4
 #define NAME_MAX    4096
-#define NAME_KEPT   191 /* the end of it */
+#define NAME_KEPT   191 /* the last bytes of the name */
 
 /* 0.2 and 2.0 as doubles: positive ones compare like their bits. Cycles per nanosecond. */
 #define FREQ_LEAST 0x3fc999999999999aULL
@@ -370,8 +376,8 @@ struct program_key {
 };
 
 /*
- * Programs whose kernels were told: how many, and the length of the first name (ids wrap at 16 bits,
- * and mean another program).
+ * Programs whose kernels were reported: their number, and the length of the first name (ids wrap at 16
+ * bits, and then mean another program).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -442,8 +448,8 @@ static __always_inline bool looks_like_strings(struct kernels *k, u64 begin, u64
 }
 
 /*
- * Where a record's kernels are, by what is there (realtime_profiler_receiver.hpp of tt-metal,
- * 11790dfc). Words past a record are the next one's, or nothing.
+ * Finds a record's kernels by their content (realtime_profiler_receiver.hpp of tt-metal, 11790dfc).
+ * Words past a record belong to the next one, or to nothing.
  */
 SUBPROG u32 find_kernels(const struct record *r, struct kernels *k, struct text *first)
 {
@@ -467,7 +473,7 @@ SUBPROG int tell_kernel(const struct kernels *k, u32 i, u32 program)
 
 	if (!k || i >= k->n || !text_of(k, i, &t))
 		return 0;
-	s = task_get(); /* its scratch: the stack of this depth of calls is full */
+	s = task_get(); /* its scratch memory, since the stack at this depth of calls is full */
 	if (!s) {
 		emit_refuse(TTMON_EV_TT_KERNEL, TTMON_LOSS_MAP_FULL);
 		return 0;
@@ -509,7 +515,7 @@ SUBPROG int note_kernels(const struct record *r)
 	for (u32 i = 0; i < MAX_KERNELS; i++)
 		err |= tell_kernel(&k, i, key.program);
 	if (err)
-		bpf_map_delete_elem(&tt_programs, &key); /* told with the next record */
+		bpf_map_delete_elem(&tt_programs, &key); /* reported with the next record */
 	return 0;
 }
 
@@ -542,8 +548,8 @@ static long tell_record(u32 i, struct records *b)
 }
 
 /*
- * Does a record begin here? Its frequency says so: no other word of a record lies in that range. An
- * end may be missing.
+ * True if a record begins here: its frequency is a word in a range that no other word of a record has.
+ * An end may be missing.
  */
 GLOBAL_SUBPROG u32 is_record(u64 at)
 {
@@ -559,8 +565,8 @@ static __always_inline bool fits(u64 at, u64 n, u32 stride)
 }
 
 /*
- * Is this where a batch lies? Takes what it finds: the second record and the last one say how long one
- * is.
+ * True if a batch lies here, which is stored in b: the second record and the last one show the size of
+ * a record.
  */
 GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 {
@@ -585,9 +591,9 @@ GLOBAL_SUBPROG u32 is_batch(struct records *b, u64 at, u64 n)
 }
 
 /*
- * A batch is {records, count, dropped}, given by reference. Or by value, as a span in two registers or
- * all of it on the stack: mangled names of the consumers do not tell, what is there does. False:
- * counted, or empty.
+ * A batch is {records, count, dropped}, passed by reference. Or it is passed by value, as a span in
+ * two registers or completely on the stack: the mangled names of the consumers do not show which, so
+ * the content decides. False: counted, or empty.
  */
 static __always_inline bool find_batch(struct pt_regs *ctx, const struct tt_hit *h, struct records *b, u32 n)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * tt.bpf.h: what every program at a function of tt-metal begins with: which function of which library,
- * its arguments, and how a device is told from anything else. tt-metal has no C interface and its
- * objects have no layout that lasts, so a pointer is only believed to lead to a device when the word
- * there is the address of one of the library's two vtables (include/ttmon/tt_fns.h). Any pointer may
- * be hostile: each read is one bounded attempt, and what does not match does not match.
+ * tt.bpf.h: the begin of every program at a function of tt-metal: the function and library, its
+ * arguments, and how a device is recognised. tt-metal has no C interface and its objects have no
+ * stable layout, so a pointer is taken for a device only if the word there is the address of one of
+ * the library's two vtables (include/ttmon/tt_fns.h). Any pointer may be hostile: each read is one
+ * bounded attempt, and a mismatch is simply no device.
  *
  * Entry probes only. These functions throw, and a return probe's changed return address would end the
  * program.
@@ -29,8 +29,8 @@ extern const volatile struct ttmon_tt_desc tt_fns[TTMON_TT_FN_END - TTMON_TT_FN_
 #define TT_DESC(fn) (&tt_fns[((fn)-TTMON_TT_FN_FIRST) & (TTMON_TT_FN_END - TTMON_TT_FN_FIRST - 1)])
 
 /*
- * A probe that was hit: what its cookie says, and where the vtables are in this process (0: not
- * known).
+ * A hit probe: the contents of its cookie, and the addresses of the vtables in this process (0:
+ * unknown).
  */
 struct tt_hit {
 	u64 vt_device, vt_mesh;
@@ -55,7 +55,7 @@ static __always_inline bool is_object(u64 p)
 	return is_user(p) && !(p & 7);
 }
 
-/* Is this hit to be told? One hash look-up for processes that nobody asked for. */
+/* True if this hit is to be handled. One hash look-up for processes that are not traced. */
 static __always_inline bool tt_enter(struct pt_regs *ctx, struct tt_hit *h)
 {
 	struct ttmon_tt_slot *s;
@@ -93,7 +93,7 @@ static __always_inline u64 tt_arg(const struct tt_hit *h, u32 n)
 	return h->reg[n & 7];
 }
 
-/* What an object is, by its first word: enum ttmon_tt_dev. */
+/* The kind of an object, by its first word: enum ttmon_tt_dev. */
 static __always_inline u32 tt_kind(const struct tt_hit *h, u64 first)
 {
 	if (!first)
@@ -103,7 +103,7 @@ static __always_inline u32 tt_kind(const struct tt_hit *h, u64 first)
 	return first == h->vt_device ? TTMON_TT_DEV_DEVICE : TTMON_TT_DEV_UNKNOWN;
 }
 
-/* What the pointer leads to. */
+/* The kind of the object that the pointer refers to. */
 static __always_inline u32 tt_kind_at(const struct tt_hit *h, u64 ptr)
 {
 	u64 first = 0;

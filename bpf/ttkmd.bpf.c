@@ -2,11 +2,11 @@
 /*
  * ttkmd.bpf.c: host memory that tt-kmd pins or allocates for a traced process: ioctls PIN_PAGES,
  * UNPIN_PAGES and ALLOCATE_DMA_BUF on /dev/tenstorrent/N (numbers and layouts: ioctl.h of tt-kmd,
- * 4af71921), and the end of the open file, which lets go of all that it held.
+ * 4af71921), and the close of the file, which releases everything it held.
  *
- *   kmd_ioctl, kmd_ioctl_ret      kprobe and kretprobe on the driver's tt_cdev_ioctl: costs nobody else anything
+ *   kmd_ioctl, kmd_ioctl_ret      kprobe and kretprobe on the driver's tt_cdev_ioctl: no cost for others
  *   kmd_release                   kprobe on its tt_cdev_release
- *   kmd_sys_ioctl, kmd_sys_ret    system-call tracepoints of ioctl, on request (--tt-ioctl): cost every system call of every process
+ *   kmd_sys_ioctl, kmd_sys_ret    tracepoints of ioctl (--tt-ioctl): a cost for every system call
  */
 #include "task.bpf.h"
 
@@ -16,7 +16,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define IOC_ALLOCATE_DMA IOC(3)
 #define IOC_PIN		 IOC(7)
 #define IOC_UNPIN	 IOC(10)
-#define DMA_OUT_SIZE	 40 /* offset of the size that was made */
+#define DMA_OUT_SIZE	 40 /* offset of the size that was allocated */
 #define MINOR_BITS	 20
 #define MINOR(dev)	 ((dev) & ((1u << MINOR_BITS) - 1))
 #define MAJOR(dev)	 ((dev) >> MINOR_BITS)
@@ -25,11 +25,11 @@ char LICENSE[] SEC("license") = "GPL";
 #define MAX_ERRNO	 4095
 
 extern u32 kmd_major;  /* of /dev/tenstorrent, for the tracepoints; 0: the driver is not loaded */
-extern u32 kmd_closes; /* kmd_release is attached: files may be remembered, since they are forgotten too */
+extern u32 kmd_closes; /* kmd_release is attached: files may be kept in the map, since they are removed again */
 
 struct kmd_call {
 	u64 entry_ns, addr, size, arg;
-	struct file *file; /* NULL: by tracepoint */
+	struct file *file; /* NULL: from the tracepoint */
 	u32 cmd, ordinal, flags;
 	bool unread; /* the arguments' page was not present at entry; the driver has read it since */
 };
@@ -43,7 +43,7 @@ struct {
 
 /* Open devices that hold something, by struct file. */
 struct kmd_file {
-	u32 tgid; /* who was the first to pin through it */
+	u32 tgid; /* the first process that pinned through it */
 	u32 id;
 };
 
@@ -99,7 +99,7 @@ static __always_inline int enter(u32 cmd, u64 arg, u32 ordinal, struct file *fil
 	return 0;
 }
 
-/* The number of an open device; new: remember it until it is closed. 0: not known. */
+/* The number of an open device; new: keep it until it is closed. 0: unknown. */
 static __always_inline u32 file_id(struct file *file, u32 tgid, bool new)
 {
 	u64 key = (u64)file;
@@ -112,7 +112,8 @@ static __always_inline u32 file_id(struct file *file, u32 tgid, bool new)
 		return f ? f->id : 0;
 	fresh.id = __sync_fetch_and_add(&kmd_last_file, 1) + 1;
 	/*
-	 * Another thread may have been faster; where the table is full, what it holds ends with the process.
+	 * Another thread may have been faster; if the table is full, what the file holds ends with the
+	 * process.
 	 */
 	bpf_map_update_elem(&kmd_files, &key, &fresh, BPF_NOEXIST);
 	f = bpf_map_lookup_elem(&kmd_files, &key);
@@ -130,7 +131,7 @@ static __always_inline int leave(long ret)
 		return 0;
 	cmd = c->cmd;
 	c->cmd = 0;
-	/* What failed has failed, whatever its arguments were. */
+	/* A failed call needs no arguments. */
 	if (c->unread && read_args(c, cmd) && !ret) {
 		emit_refuse(TTMON_EV_TT_PIN, TTMON_LOSS_READ_FAILED);
 		return 0;
@@ -172,7 +173,7 @@ int kmd_ioctl_ret(struct pt_regs *ctx)
 	return leave(PT_REGS_RC(ctx));
 }
 
-/* Runs in whatever process had the last reference, at its exit after the EXIT event. */
+/* Runs in the process that had the last reference, at its exit after the EXIT event. */
 SEC("?kprobe")
 int kmd_release(struct pt_regs *ctx)
 {
@@ -224,7 +225,10 @@ int kmd_sys_ioctl(struct trace_event_raw_sys_enter *ctx)
 		return 0;
 	inode = inode_of_fd((u32)ctx->args[0]);
 	rdev = BPF_CORE_READ(inode, i_rdev);
-	/* The number is the driver's alone only on its own device; a disk may have the same major number. */
+	/*
+	 * The ioctl number belongs to the driver only on its own device; a disk may have the same major
+	 * number.
+	 */
 	if (!kmd_major || MAJOR(rdev) != kmd_major || !IS_CHR(BPF_CORE_READ(inode, i_mode)))
 		return 0;
 	return enter(cmd, ctx->args[2], MINOR(rdev), NULL);

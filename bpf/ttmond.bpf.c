@@ -48,7 +48,7 @@ struct handle_map ctx_devices SEC(".maps");   /* context -> device + 1 */
 struct handle_map captures SEC(".maps");      /* stream or event -> id of the capture it belongs to */
 struct handle_map live_captures SEC(".maps"); /* id of a capture that has not ended */
 struct legacy_map legacy_cookies SEC(".maps");
-struct copy_sites_map copy_sites SEC(".maps"); /* callers that have been told with their stack */
+struct copy_sites_map copy_sites SEC(".maps"); /* callers whose stack was sent */
 struct stack_ring_map stack_ring SEC(".maps"); /* copies of stacks */
 struct pythons_map pythons SEC(".maps");       /* processes with a Python whose frames are known */
 struct codes_map codes SEC(".maps");	       /* code objects of Python that were sent */
@@ -72,7 +72,7 @@ u64 codes_since = 0;
 u32 kmd_major = 0;
 u32 kmd_closes = 0;
 
-/* A child has what its parent has mapped. */
+/* A child inherits its parent's mappings. */
 static __always_inline void inherit(u32 parent, u32 child)
 {
 	u32 *when = any_switcher ? bpf_map_lookup_elem(&switchers, &parent) : NULL, now = 1;
@@ -85,7 +85,7 @@ static __always_inline void inherit(u32 parent, u32 child)
 		bpf_map_update_elem(&pythons, &child, python, BPF_ANY);
 }
 
-/* It executes another program. */
+/* The process executes another program. */
 static __always_inline void forget_switcher(u32 tgid)
 {
 	u32 *when = bpf_map_lookup_elem(&switchers, &tgid), now = 1;

@@ -8,9 +8,9 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie says where
- * the operands are: bits 0-15 the row, then for each operand 8 bits: index of the register in struct
- * pt_regs, in words, or 0xff: not there.
+ * USDT ttmon:alloc(ptr, size, tag), ttmon:free(ptr) and ttmon:checkpoint(label). The cookie holds the
+ * places of the operands: bits 0-15 the row, then 8 bits for each operand: index of the register in
+ * struct pt_regs, in words, or 0xff: there is none.
  */
 static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 {
@@ -22,7 +22,7 @@ static __always_inline u64 usdt_operand(struct pt_regs *ctx, u64 cookie, u32 n)
 	return v;
 }
 
-/* A label that cannot be read is a loss: under an empty one it would be another kind of period. */
+/* A label that cannot be read is a loss: with an empty label it would be another kind of period. */
 static __always_inline void checkpoint(struct task_state *t, u64 id, u64 label)
 {
 	struct ttmon_ev_checkpoint *e;
@@ -71,7 +71,7 @@ int usdt_point(struct pt_regs *ctx)
 
 	if (!o.addr)
 		return 0;
-	/* The point lies inside the allocator: the stack is right as it is. */
+	/* The point lies inside the allocator: the stack is taken as it is. */
 	o.frames = take_stack(ctx, t, TAKE_POINT);
 	emit_alloc(t, &o);
 	if (tag && bpf_probe_read_user_str(t->word, 32, (void *)tag) > 1) {
