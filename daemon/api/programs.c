@@ -14,7 +14,7 @@
 
 /* A row, preceded by the names of its kernels with every byte escaped. */
 #define ROW_MAX 8192u
-/* Numbers sent to a follower, before it is told to drop them all. */
+/* Numbers sent to a follower before it must drop them all. */
 #define TOLD_MAX 16384u
 
 static void numbers(struct ttmon_pipeline *p, uint64_t *first, uint64_t *next)

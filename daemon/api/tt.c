@@ -103,8 +103,8 @@ static int take_clocks(void *ctx, struct ttmon_pipeline *p, uint64_t now_ns)
 }
 
 /*
- * What the profiler has told of a device: null where it has told nothing. The error is null where a
- * run has none.
+ * Device work reported by the profiler: null if it reported nothing. The error is null if a run has
+ * none.
  */
 static json_t *work_of(const struct clocks *cl, uint32_t tgid, uint32_t logical)
 {
@@ -126,7 +126,7 @@ static json_t *devices_of(const struct ttmon_tt_view *v, size_t proc, const stru
 #undef X
 	};
 	const struct ttmon_tt_process *p = &v->procs[proc];
-	/* What has ended holds nothing. */
+	/* An ended process holds nothing. */
 	uint32_t now = p->end_ns ? 0 : p->flags;
 	json_t *a = json_array();
 
@@ -233,7 +233,7 @@ json_t *ttmon_api_tt_processes(const struct ttmon_daemon *c, const struct ttmon_
 	return a;
 }
 
-/* Of a process that has ended there is nobody any more who could be asked. */
+/* The user of an ended process can no longer be found. */
 static bool sees_tgid(const struct ttmon_daemon *c, const struct ttmon_viewer *who, uint32_t tgid)
 {
 	struct ttmon_ttrun_view v;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * viewer.c: who may see what. Its user is what the kernel said when the client connected; a process's
- * is that of /proc/PID, which belongs to its effective user whether or not it may be dumped (proc(5):
- * only the files below go to root then).
+ * viewer.c: the rights of a client. Its user is the one that the kernel reported when it connected; a
+ * process's user is the owner of /proc/PID, which belongs to its effective user whether or not it may
+ * be dumped (proc(5): only the files below go to root then).
  */
 #include "daemon/api/viewer.h"
 
@@ -22,9 +22,9 @@ bool ttmon_viewer_sees_uid(const struct ttmon_viewer *v, uint32_t uid)
 }
 
 /*
- * /proc counts from the boot and whole ticks, task->start_time leaves out the time the host was
- * suspended. How much of that was before the process started nobody knows: it is between none and all
- * of it. On a host that never slept the match is to the tick.
+ * /proc counts whole ticks from the boot, task->start_time leaves out the time that the host was
+ * suspended. How much of that was before the process started is unknown: between none and all of it.
+ * On a host that was never suspended the match is exact to the tick.
  */
 static bool started_at(uint64_t ticks, uint64_t start_ns)
 {
@@ -38,7 +38,7 @@ bool ttmon_viewer_owns_pid(const struct ttmon_viewer *v, uint32_t tgid)
 {
 	uid_t uid;
 
-	/* Its effective user: that of a setuid program is root. */
+	/* The effective user, which is root for a setuid program. */
 	return v->all || (ttmon_proc_owner(tgid, &uid, NULL) && ttmon_viewer_sees_uid(v, uid));
 }
 
@@ -50,7 +50,7 @@ bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t
 		return true;
 	if (v->none || !start_ns)
 		return false;
-	/* The user first: was it that of a process which had the id before, the time is another's. */
+	/* The user first: if it was that of an earlier process with this id, the start time differs. */
 	if (!ttmon_viewer_owns_pid(v, tgid))
 		return false;
 	start = ttmon_proc_alive(tgid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * viewer.h: who asks, and which processes that person may see: root all, others on the Unix socket
- * those of their own user, nobody else any. Cold thread.
+ * viewer.h: the rights of a client: root sees all processes, other users on the Unix socket those of
+ * their own user, other clients none. Cold thread.
  */
 #ifndef TTMON_VIEWER_H
 #define TTMON_VIEWER_H
@@ -16,18 +16,17 @@ struct ttmon_viewer {
 
 void ttmon_viewer_init(struct ttmon_viewer *v, const struct ttmon_http_reply *reply);
 /*
- * A process of the history: uid as told when it was announced, UINT32_MAX: not known (only root sees
- * it).
+ * A process of the history: uid as of its announcement, UINT32_MAX: unknown (then only root sees it).
  */
 bool ttmon_viewer_sees_uid(const struct ttmon_viewer *v, uint32_t uid);
 /*
- * The process that has this id now: its effective user's. For what was not told since when it is
- * there.
+ * True if the process that has this id now belongs to the viewer, by its effective user. For processes
+ * whose start time is not known.
  */
 bool ttmon_viewer_owns_pid(const struct ttmon_viewer *v, uint32_t tgid);
 /*
- * A process known by its id and start time (task->start_time, ns; 0: not known, then nobody but root
- * sees it). Looks into /proc.
+ * A process identified by its id and start time (task->start_time in ns; 0: unknown, then only root
+ * sees it). Reads /proc.
  */
 bool ttmon_viewer_sees_pid(const struct ttmon_viewer *v, uint32_t tgid, uint64_t start_ns);
 

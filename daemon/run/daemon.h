@@ -136,7 +136,7 @@ bool ttmon_daemon_settle(struct ttmon_daemon *c, unsigned int ms);
 bool ttmon_daemon_is_alive(const struct ttmon_daemon *c);
 /* Lists a process's mappings and probes its objects. ctx: struct ttmon_daemon. */
 void ttmon_daemon_list(void *ctx, uint32_t tgid);
-/* The same; calls told() with c when the mappings were reported. */
+/* The same; calls `told` with c when the mappings were reported. */
 void ttmon_daemon_list_then(struct ttmon_daemon *c, uint32_t tgid, void (*told)(void *ctx, uint32_t tgid));
 /*
  * A process that already ran is to be traced: after its mappings were reported, the parts get it as if

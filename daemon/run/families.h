@@ -18,7 +18,7 @@ extern const struct ttmon_part ttmon_part_families;
 
 struct ttmon_family_view {
 	enum ttmon_family_state state;
-	const char *why;   /* "", "budget", "asked for" */
+	const char *why;   /* "", "budget", or `asked for` */
 	uint64_t since_ns; /* begin of this state */
 	uint64_t hits;	   /* events plus counted hits */
 	uint64_t counted;  /* hits that were only counted: calls, however many events they would have made */

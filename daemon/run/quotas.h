@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * quotas.h: users who got less because a shared table was full and they had the most entries: for the
+ * quotas.h: users that got less because a shared table was full and they had the most entries: for the
  * log, status and metrics. Cold thread.
  */
 #ifndef TTMON_QUOTAS_H

@@ -542,7 +542,7 @@ void ttmon_users_inherit(struct ttmon_history *h, struct ttmon_hproc *p, const s
 bool ttmon_users_may_add(struct ttmon_history *h, struct ttmon_hproc *p, uint32_t has, uint32_t max);
 void ttmon_users_paid(struct ttmon_history *h, struct ttmon_hproc *p, enum ttmon_quota what, uint64_t n);
 /*
- * The process with about the most records, of the user with the most; anew: search again. NULL: no
+ * The process with about the most records, of the user with the most; `anew`: search again. NULL: no
  * process has any.
  */
 struct ttmon_hproc *ttmon_users_payer(struct ttmon_history *h, bool anew);

@@ -4,7 +4,7 @@
  *
  *   tt.c        life, processes, chips, time             bufs.c      live buffers, sums and peaks
  *   ops.c       applies a Buffer's events                fallback.c  layouts, degraded mode, held events
- *   devs.c      devices, logical ids, meshes             wants.c     requests to the cold thread, spare probes
+ *   devs.c      devices, logical ids, meshes             `wants.c`   requests to the cold thread, spare probes
  *   views.c     the read side                            layout.c    fields of a Buffer
  *   cbs.c       circular buffers, by program             cores.c     what they cover, core by core
  */
@@ -434,8 +434,8 @@ bool ttmon_tt_cbs_pending(const struct ttmon_tt_proc *p);
 void ttmon_tt_cbs_tell(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev);
 void ttmon_tt_cbs_fini(struct ttmon_tt_proc *p);
 
-/* wants.c */
-/* anew: another mesh than the one requested before. */
+/* `wants.c` */
+/* `anew`: another mesh than the one requested before. */
 void ttmon_tt_want_mesh(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t dev, bool anew);
 void ttmon_tt_want_chip(struct ttmon_tt *t, struct ttmon_tt_proc *p, uint32_t logical);
 void ttmon_tt_spare_tick(struct ttmon_tt *t);

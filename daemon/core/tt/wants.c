@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * wants.c: requests of core/tt to the I/O thread: the members of a mesh, the chip of a logical id, and
- * whether a library's spare probes are needed. Part of core/tt (hot thread, pure).
+ * `wants.c`: requests of core/tt to the I/O thread: the members of a mesh, the chip of a logical id,
+ * and whether a library's spare probes are needed. Part of core/tt (hot thread, pure).
  */
 #include "daemon/core/tt/tt_int.h"
 

@@ -53,7 +53,7 @@ struct ttmon_bpf_cfg {
  *
  *   program  its name in bpf/
  *   kind     what it is attached to, for output
- *   attach   enum ttmon_prog_attach: who attaches it, and when
+ *   attach   enum ttmon_prog_attach: how and when it is attached
  *   `wanted` enum ttmon_prog_wanted: the option that loads it
  */
 /* clang-format off */

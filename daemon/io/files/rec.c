@@ -420,7 +420,7 @@ int ttmon_rec_writer_new(const char *path, uint32_t nr_cpus, struct ttmon_rec_wr
 	w->fd = open(w->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (w->fd < 0)
 		return -errno;
-	/* The lock tells later runs that the file is being written. */
+	/* The lock shows later runs that the file is being written. */
 	(void)!flock(w->fd, LOCK_EX | LOCK_NB);
 	memcpy(file.magic, TTMON_REC_MAGIC, sizeof(file.magic));
 	err = pwrite_all(w->fd, &file, sizeof(file), 0);

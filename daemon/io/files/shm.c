@@ -6,7 +6,7 @@
  * gets its pages (all of them: a writer or reader on a full file system must not get SIGBUS), owner,
  * mode and head, and only then the name; renameat2(NOREPLACE) fails if the name is taken. An existing
  * file is replaced if it is a segment of ours whose daemon is gone. It is not written, except for one
- * word, by pwrite(), which tells its readers that it has ended; processes that map it keep their
+ * word, by pwrite(), which shows its readers that it has ended; processes that map it keep their
  * mapping.
  *
  * Between the check of an old segment and the rename over it another daemon could replace it too. Two

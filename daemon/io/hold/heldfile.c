@@ -4,8 +4,8 @@
  *
  * Paths are resolved as the command would: in its root directory (openat2 with RESOLVE_IN_ROOT, so
  * that absolute symbolic links of a container stay in the container), relative ones after the text of
- * /proc/PID/cwd or of /proc/PID/fd/N. /proc/self is rewritten, because it would name us. What cannot
- * be resolved is an error and no more: the command runs, unheld for this call.
+ * /proc/PID/cwd or of /proc/PID/fd/N. /proc/self is rewritten, because it would mean our process. A
+ * path that cannot be resolved is only an error: the command goes on, unheld for this call.
  */
 #define _GNU_SOURCE
 #include "daemon/io/hold/heldfile.h"
@@ -17,12 +17,11 @@
 #include <sys/syscall.h>
 
 #define MAX_SCRIPTS 4
-/* The kernel looks at this much of a script's first line (BINPRM_BUF_SIZE). */
+/* The kernel reads this much of a script's first line (BINPRM_BUF_SIZE). */
 #define SCRIPT_BYTES 256
 
 /*
- * From an O_PATH fd to one that can be read. Never blocks on a lease, never opens a device, pipe or
- * directory.
+ * Reopens an O_PATH fd for reading. Never blocks on a lease, never opens a device, pipe or directory.
  */
 static int reopen(int path_fd, int *ret)
 {
@@ -50,8 +49,8 @@ static int open_link(const char *link, int *ret)
 }
 
 /*
- * A string of the command's memory. Page by page, so that a string that ends just before a hole is
- * read whole.
+ * Reads a string of the command's memory. Page by page, so that a string that ends just before a hole
+ * is read completely.
  */
 static int read_string(uint32_t pid, uint64_t addr, char *buf, size_t n)
 {
@@ -112,8 +111,7 @@ static int open_in_root(uint32_t pid, const char *base, const char *path, int *r
 		if (err)
 			return err;
 		/*
-		 * After chroot both links show the way from our root: what is left after the command's root is its own
-		 * view.
+		 * After chroot both links show paths from our root: the part after the command's root is its own view.
 		 */
 		n = strlen(root);
 		if (n > 1 && strncmp(dir, root, n) == 0 && (dir[n] == '/' || dir[n] == '\0'))
@@ -161,7 +159,7 @@ static int script_interpreter(int fd, char *buf, size_t n)
 	return 0;
 }
 
-/* execve would refuse a file without any x bit, root's too. */
+/* execve refuses a file without any x bit, even for root. */
 static int check_executable(int fd)
 {
 	struct stat st;
@@ -211,7 +209,7 @@ int ttmon_heldfile_open(const struct seccomp_notif *notif, int *ret)
 {
 	char link[64];
 
-	/* 0: the thread is in no pid namespace that we can see into. */
+	/* 0: the thread is in a pid namespace that we cannot see. */
 	if (!notif->pid)
 		return -ESRCH;
 	if (notif->data.nr != __NR_mmap)

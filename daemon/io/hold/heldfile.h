@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * heldfile.h: open the file that a held system call is about to map or to execute.
+ * heldfile.h: opens the file that a held system call is about to map or to execute.
  *
- * Everything here is chosen by the command and may change between our look and the system call: the
+ * Everything here is chosen by the command and may change between our check and the system call: the
  * caller checks afterwards that the thread still waits, and a file that was exchanged is found by
- * discovery (perf MMAP2) as any other. Only regular files are opened: opening a device may do
- * something.
+ * discovery (perf MMAP2) as any other. Only regular files are opened: opening a device may have
+ * effects.
  *
- * Its memory, folders and files may let us wait for ever: in the daemon this runs in a helper
+ * Access to its memory, folders and files may block for ever: in the daemon this runs in a helper
  * (lib/os/helpers.h).
  */
 #ifndef TTMON_HELDFILE_H
@@ -23,7 +23,7 @@
  * it. Other errors as from open(2).
  */
 int ttmon_heldfile_open(const struct seccomp_notif *notif, int *ret) _must_check;
-/* Is it an ELF file? */
+/* True for an ELF file. */
 bool ttmon_heldfile_is_program(int fd);
 /*
  * A helper's function: in is the seccomp_notif; the answer is the file as an O_PATH descriptor, and a

@@ -3,10 +3,10 @@
  * hold.c: see hold.h. Runs in the cold thread.
  *
  * Three processes: the command, which installs the filter before its exec and passes the listener to
- * us over a socket pair; the keeper, which receives the requests and hands them on; and we, who have
- * the file opened (io/hold/heldfile.c, in a helper) and answer on our own copy of the listener, then
- * tell the keeper that this one is done. The fd to poll is an epoll fd over the keeper's socket and an
- * eventfd for the exec that ttmon_hold_go() has already fetched.
+ * us over a socket pair; the keeper, which receives the requests and passes them on; and the daemon,
+ * which has the file opened (io/hold/heldfile.c, in a helper), answers on its own copy of the
+ * listener, and then notifies the keeper that this request is done. The fd to poll is an epoll fd over
+ * the keeper's socket and an eventfd for the exec that ttmon_hold_go() has already fetched.
  *
  * A keeper that was killed is replaced; a request that it had received and not yet handed on
  * (microseconds) is lost with it.
@@ -52,20 +52,20 @@
 struct ttmon_hold {
 	pid_t pid;
 	int error;    /* why it is unheld */
-	int child;    /* to the child until its exec: the listener, "go", errno of a failed exec */
+	int child;    /* socket to the child until its exec: the listener, "go", errno of a failed exec */
 	int listener; /* -1: unheld, or nothing left to hold */
-	int keeper;   /* socket; -1: none at the moment */
+	int keeper;   /* socket; -1: there is none at the moment */
 	int epoll;
-	int kick; /* eventfd, readable while first is to be fetched */
+	int kick; /* eventfd, readable while `first` waits to be fetched */
 	bool have_first;
 	struct ttmon_hold_req first;
-	uint64_t missed_before; /* told by keepers that are gone */
+	uint64_t missed_before; /* reported by keepers that are gone */
 	uint64_t missed;
 };
 
 /*
- * What the command is to find as we found it. Taken before main(): later the daemon changes it for
- * itself.
+ * State that the command inherits as the daemon found it. Saved before main(), since the daemon
+ * changes its own later.
  */
 static struct {
 	sigset_t mask, ignored;
@@ -121,7 +121,7 @@ static int install_filter(void)
 	};
 	struct sock_fprog prog = { ARRAY_SIZE(code), code };
 	/*
-	 * Kernels before 5.16 would switch the speculative store bypass mitigation on otherwise, and slow the
+	 * Kernels before 5.16 would otherwise switch the speculative store bypass mitigation on, and slow the
 	 * command down.
 	 */
 	unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
@@ -144,7 +144,7 @@ static int send_listener(int sock, int err, int listener)
 }
 
 /*
- * 0 and *ret, or why the child has no listener (*unheld), or why it said nothing (the return value).
+ * 0 and *ret; or *unheld: why the child has no listener; or, as the return value, why it sent nothing.
  */
 static int recv_listener(int sock, int *unheld, int *ret)
 {
@@ -185,7 +185,7 @@ _Noreturn static void run_child(int sock, char *const argv[])
 	listener = install_filter();
 	if (send_listener(sock, MIN(listener, 0), listener))
 		_exit(127);
-	/* Nobody under the filter may keep the listener: it would never hang up. */
+	/* No process under the filter may keep the listener open, since it would then never hang up. */
 	if (listener >= 0)
 		close(listener);
 	while (read(sock, &go, 1) != 1) {
@@ -205,7 +205,7 @@ static int fork_child(struct ttmon_hold *h, char *const argv[])
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	/* No handler of ours may run in the child before it has put its own dispositions in place. */
+	/* No signal handler of ours may run in the child before it has set its own dispositions. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	h->pid = fork();
@@ -245,7 +245,7 @@ static void close_hold(struct ttmon_hold *h)
 	int *fds[] = { &h->keeper, &h->listener, &h->epoll, &h->kick, &h->child };
 	int err;
 
-	/* The first exec was held and failed for a reason that ttmon_hold_go() could not foresee. */
+	/* The first exec was held and failed for a reason that ttmon_hold_go() could not see before. */
 	if (h->child >= 0 && recv(h->child, &err, sizeof(err), MSG_DONTWAIT) == sizeof(err))
 		log_error("the command could not be executed: %s", strerror(err));
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
@@ -290,7 +290,7 @@ int ttmon_hold_new(char *const argv[], struct ttmon_hold **ret)
 			err = start_keeper(h);
 	}
 	if (err) {
-		/* The child sees the end of its socket and exits; nobody else knows of it. */
+		/* The child sees the end of its socket and exits; it was never reported to others. */
 		close(TAKE_FD(h->child));
 		if (h->pid > 0)
 			waitpid(h->pid, NULL, 0);
@@ -320,7 +320,7 @@ uint64_t ttmon_hold_missed(const struct ttmon_hold *h)
 	return h->missed_before + h->missed;
 }
 
-/* The keeper's socket is at its end, or there was no keeper. */
+/* The keeper's socket is closed, or there was no keeper. */
 static int without_keeper(struct ttmon_hold *h)
 {
 	struct pollfd pfd = { .fd = h->listener, .events = POLLIN };
@@ -376,8 +376,8 @@ int ttmon_hold_next(struct ttmon_hold *h, struct ttmon_hold_req *ret)
 		return without_keeper(h);
 
 	/*
-	 * ECONNRESET: the keeper died with messages of ours unread. It is reported once, and before what the
-	 * keeper has left for us.
+	 * ECONNRESET: the keeper died with unread messages of ours. It is returned once, before the messages
+	 * that the keeper left.
 	 */
 	do
 		n = recv(h->keeper, &msg, sizeof(msg), MSG_DONTWAIT);
@@ -408,7 +408,7 @@ bool ttmon_hold_waits(struct ttmon_hold *h, const struct ttmon_hold_req *req)
 
 bool ttmon_hold_release(struct ttmon_hold *h, const struct ttmon_hold_req *req)
 {
-	/* The answer comes first: the command waits for it, the keeper can wait. */
+	/* The answer comes first, since the command waits for it; the keeper can wait. */
 	bool waited = h->listener >= 0 && !ttmon_keeper_continue(h->listener, req->id);
 
 	tell_keeper(h, req->id);
@@ -416,8 +416,8 @@ bool ttmon_hold_release(struct ttmon_hold *h, const struct ttmon_hold_req *req)
 }
 
 /*
- * One message from the held side during go. True: the exec waits, will succeed as far as one can see,
- * and is kept as the first request.
+ * Handles one message from the held side during go. True: the exec waits, will probably succeed, and
+ * is kept as the first request.
  */
 static bool fetch_first(struct ttmon_hold *h, bool (*is_program)(void *ctx, const struct seccomp_notif *notif),
 			void *ctx)
@@ -456,7 +456,7 @@ int ttmon_hold_go(struct ttmon_hold *h, bool (*is_program)(void *ctx, const stru
 			n = read(h->child, &err, sizeof(err));
 			if (n < 0 && errno == EINTR)
 				continue;
-			/* End of file: the exec went through (or the child was killed, which its status will say). */
+			/* End of file: the exec succeeded (or the child was killed, which its status shows). */
 			close(TAKE_FD(h->child));
 			return n == sizeof(err) ? -err : 0;
 		}

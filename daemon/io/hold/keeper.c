@@ -4,18 +4,17 @@
  * calls, in a process of its own (lib/os/detached.h).
  *
  * Promises: a request is answered at the latest 250 ms after it was received, whatever the daemon
- * does; once one request had to be answered so, the next ones are answered at once until the daemon
- * speaks again, so that a daemon stuck for seconds costs the command one delay and not one per
- * mapping. Start holding before mapping rings: memory that is mapped shared stays referenced.
+ * does; after one such answer, later requests are answered at once until the daemon sends a message
+ * again, so that a daemon stuck for seconds costs the command one delay and not one per mapping. Start
+ * holding before mapping rings: memory that is mapped shared stays referenced.
  *
- * The kernel has no way to take a filter away, and answers ENOSYS to every request once nobody holds
- * its listener: the command could not execute or map anything any more. So there are two of these
- * processes. The second one, the guard, waits until the first one is gone, takes its place, and starts
- * a guard of its own. What the first one knew lies in memory that both have mapped, and both have the
- * same end of the daemon's socket: neither the daemon nor the command sees the change. The kernel's
- * out-of-memory killer leaves both alone, and neither has a name that `killall ttmond` or `pkill
- * ttmond` finds. Who kills both by their numbers within the microseconds that a fork takes has the
- * ENOSYS.
+ * The kernel cannot remove a filter, and answers ENOSYS to every request once no process holds its
+ * listener: the command could then not execute or map anything. So there are two of these processes.
+ * The second one, the guard, waits until the first one is gone, takes its place, and starts a guard of
+ * its own. The first one's state is in memory that both have mapped, and both have the same end of the
+ * daemon's socket: neither the daemon nor the command sees the change. The kernel's out-of-memory
+ * killer leaves both alone, and neither has a name that `killall ttmond` or `pkill ttmond` finds. Only
+ * if both are killed by number within the microseconds of a fork, ENOSYS results.
  *
  * It must not allocate, log or lock: it is forked from a threaded program.
  */
@@ -33,7 +32,7 @@
 #include "lib/os/clock.h"
 #include "lib/os/detached.h"
 
-/* Threads that may wait at once. What comes above is released at once, and counted. */
+/* Threads that may wait at once. Further ones are released at once, and counted. */
 #define MAX_HELD 512
 
 #define LISTENER_FD TTMON_DETACHED_FD
@@ -45,24 +44,24 @@ struct held {
 	bool used;
 };
 
-/* Shared with the guard, which may find it as it was at any moment. */
+/* Shared with the guard, which may take it over in any state. */
 struct keeper {
 	int listener;
 	int sock;   /* -1: the daemon is gone */
-	int guard;  /* to the guard, whose end of file is its end; -1: there is none */
-	bool stuck; /* the daemon let a request time out and has not spoken since */
+	int guard;  /* socket to the guard, whose end of file means its end; -1: there is none */
+	bool stuck; /* the daemon let a request time out and has sent nothing since */
 	uint64_t missed, timeout_ns;
 	size_t nr_held;
 	struct held held[MAX_HELD];
 	union {
 		struct seccomp_notif notif;
 		char room[512];
-	} received; /* the last request: the kernel writes it here */
+	} received; /* the last request, written by the kernel */
 };
 
 int ttmon_keeper_continue(int listener, uint64_t id)
 {
-	/* The kernel's structure may be larger than that of our headers one day. */
+	/* The kernel's structure may become larger than in our headers. */
 	union {
 		struct seccomp_notif_resp resp;
 		char room[256];
@@ -117,7 +116,7 @@ static void let_go(struct keeper *k, uint64_t id)
 		k->missed++;
 }
 
-/* Under emulation attaching takes many times as long: tests/vm says how long to hold. */
+/* Under emulation attaching takes many times as long: tests/vm sets the time. */
 static uint64_t timeout_ns(void)
 {
 	const char *env = getenv("TTMOND_HOLD_MS");
@@ -130,7 +129,7 @@ static void take_request(struct keeper *k)
 {
 	memset(&k->received, 0, sizeof(k->received));
 	if (ioctl(k->listener, SECCOMP_IOCTL_NOTIF_RECV, &k->received.notif))
-		return; /* the thread was killed before we came */
+		return; /* the thread was killed before its request was read */
 
 	if (k->sock < 0 || k->stuck || k->nr_held == MAX_HELD) {
 		let_go(k, k->received.notif.id);
@@ -198,7 +197,7 @@ static int next_timeout_ms(const struct keeper *k)
 	return ttmon_before(first, now) ? 0 : (int)((first - now) / NSEC_PER_MS) + 1;
 }
 
-/* ---- two of them ---- */
+/* ---- keeper and guard ---- */
 
 static bool nobody_is_left(const struct keeper *k)
 {
@@ -207,7 +206,7 @@ static bool nobody_is_left(const struct keeper *k)
 	return poll(&pfd, 1, 0) == 1 && pfd.revents & POLLHUP;
 }
 
-/* In the guard: the first one was killed, wherever it was. */
+/* In the guard: the first one was killed, at any point. */
 static void take_over(struct keeper *k)
 {
 	size_t n = 0;
@@ -218,14 +217,14 @@ static void take_over(struct keeper *k)
 		told |= k->held[i].used && k->held[i].id == k->received.notif.id;
 	}
 	k->nr_held = n;
-	/* Received, and not noted yet. Where it was answered the kernel says so, and nothing happens. */
+	/* Received, but not passed on yet. If it was answered already, the kernel refuses a second answer. */
 	if (k->received.notif.id && !told)
 		let_go(k, k->received.notif.id);
 }
 
 /*
- * Returns in the one that is to answer requests: at once, and in the guard after the death of the one
- * before it.
+ * Returns in the process that is to answer requests: at once, and in the guard after the death of its
+ * predecessor.
  */
 static void stand_by(struct keeper *k)
 {
@@ -251,7 +250,7 @@ static void stand_by(struct keeper *k)
 		while (read(pair[1], &none, 1) < 0 && errno == EINTR)
 			;
 		close(pair[1]);
-		/* That was its proper end. */
+		/* The keeper ended because its work was done. */
 		if (nobody_is_left(k))
 			_exit(0);
 		take_over(k);
@@ -267,7 +266,8 @@ static void without_guard(struct keeper *k)
 }
 
 /*
- * What kills for want of memory leaves this process alone. Without CAP_SYS_RESOURCE it stays as it is.
+ * Protects this process from the out-of-memory killer. Without CAP_SYS_RESOURCE this fails, and
+ * nothing changes.
  */
 static void stay_alive(void)
 {
@@ -305,8 +305,8 @@ static void keeper_run(void)
 			hear_daemon(k);
 		expire(k);
 		/*
-		 * RECV does not block after POLLIN: nobody else receives, and a request taken back by a signal gives
-		 * ENOENT.
+		 * RECV does not block after POLLIN: no other process receives, and a request cancelled by a signal
+		 * gives ENOENT.
 		 */
 		if (pfd[0].revents & POLLIN)
 			take_request(k);

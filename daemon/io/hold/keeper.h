@@ -7,8 +7,8 @@
  * one uint64_t, the id of a request that the daemon is done with (it has answered it itself, on its
  * own copy of the listener); any such message also says that the daemon is alive. End of file from the
  * daemon: it is gone or has given up, everything is answered CONTINUE from then on. End of file from
- * the keeper: no process is left under the filter (the listener shows POLLHUP), or somebody killed the
- * keeper and its guard (keeper.c), which takes the place of a keeper that was killed.
+ * the keeper: no process is left under the filter (the listener shows POLLHUP), or both the keeper and
+ * its guard (keeper.c), which replaces a killed keeper, were killed.
  *
  * Only io/hold/hold.c uses this.
  */
@@ -19,29 +19,28 @@
 
 #include "lib/base/util.h"
 
-/* Of both, also as their command line: pkill(1) with our own name does not find them. */
+/* Name and command line of both: pkill(1) with our own name does not find them. */
 #define TTMON_KEEPER_NAME "seccomp-keeper"
 
-/* A request may wait for the daemon this long, then the keeper lets it go. */
+/* A request may wait for the daemon this long; then the keeper releases it. */
 #define TTMON_KEEPER_TIMEOUT_MS 250
 
 enum ttmon_keeper_kind {
 	TTMON_KEEPER_REQUEST, /* notif waits for an answer */
-	TTMON_KEEPER_NOTE,    /* only missed is news */
+	TTMON_KEEPER_NOTE,    /* only `missed` has changed */
 };
 
 struct ttmon_keeper_msg {
-	uint64_t missed; /* requests that the keeper let go without the daemon, since it started */
+	uint64_t missed; /* requests that the keeper released without the daemon, since it started */
 	uint64_t kind;	 /* enum ttmon_keeper_kind */
 	struct seccomp_notif notif;
 };
 
 /*
- * Start a keeper for this listener. The fd returned is the daemon's end of the socket pair,
- * non-blocking.
+ * Starts a keeper for this listener. *ret_sock is the daemon's end of the socket pair, non-blocking.
  */
 int ttmon_keeper_start(int listener, int *ret_sock) _must_check;
-/* Let the thread behind a request go on. -ENOENT: it is gone, or somebody else has answered. */
+/* Lets the thread of a request continue. -ENOENT: it is gone, or the request was answered already. */
 int ttmon_keeper_continue(int listener, uint64_t id);
 
 #endif

@@ -3,11 +3,13 @@
  * vmpins.h: what the kernel itself says of pinned memory, to be held against what the calls said. Two
  * files of /proc, read on demand:
  *
- *	vmstat		nr_foll_pin_acquired, nr_foll_pin_released: pages that drivers pinned with pin_user_pages() and let go, of the whole host since
- *			boot. Registered memory (cudaHostRegister) shows here. The kernel adds up its CPUs' shares about once a second, so the
- *			figures can be a few hundred pages behind.
- *	PID/status	RssShmem: memory that a driver allocates for a program (cudaHostAlloc) is shared memory and shows here, with all other shared
- *			memory of the process. VmPin: what io_uring, VFIO and RDMA book; CUDA's driver does not.
+ *	vmstat		nr_foll_pin_acquired, nr_foll_pin_released: pages that drivers pinned with
+ *			pin_user_pages() and released, of the whole host since boot. Registered memory
+ *			(cudaHostRegister) shows here. The kernel adds up its CPUs' shares about once
+ *			a second, so the figures can be a few hundred pages behind.
+ *	PID/status	RssShmem: memory that a driver allocates for a program (cudaHostAlloc) is
+ *			shared memory and shows here, with all other shared memory of the process.
+ *			VmPin: pins of io_uring, VFIO and RDMA; CUDA's driver does not count there.
  *
  * So no figure of the kernel is that of the pinned memory: driver-allocated memory is in no count of
  * pins, and every user of pin_user_pages() is in the count of the host. What the figures can do is

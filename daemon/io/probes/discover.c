@@ -20,7 +20,7 @@
 #define LEAVE_NS (100 * NSEC_PER_MS)
 #define LIST_NS	 (50 * NSEC_PER_MS)
 #define WHO_NS	 (10 * NSEC_PER_MS)
-#define WHO_GONE UINT64_MAX /* a process that is gone: nobody knows whose it was */
+#define WHO_GONE UINT64_MAX /* a process that is gone: its user is unknown */
 
 static int cmp_process(const void *a, const void *b)
 {
@@ -94,7 +94,7 @@ bool ttmon_discover_drain(struct ttmon_discover *d)
 {
 	bool any = false;
 
-	/* What waits for links to be closed is attached by the end of that. */
+	/* Objects that wait for links to be closed are attached after that. */
 	for (const struct object *o = d->list; o; o = o->next)
 		if (o->attaching) {
 			any = true;
@@ -164,7 +164,7 @@ static void forget(struct ttmon_discover *d, struct process *p)
 	process_free(p);
 }
 
-/* It has ended, and what it had mapped is told, or is late. */
+/* It has ended, and its mappings were reported, or are late. */
 static void leave(struct ttmon_discover *d, struct process *p)
 {
 	void (*gone)(void *ctx, uint32_t tgid) = p->gone;
@@ -219,7 +219,7 @@ static void find_overdue(const void *node, VISIT which, int depth)
 		overdue.found = p;
 }
 
-/* Those whose files take too long. */
+/* Processes whose files take too long. */
 static void leave_overdue(struct ttmon_discover *d)
 {
 	while (d->nr_gone) {
@@ -268,7 +268,8 @@ bool ttmon_discover_has(struct ttmon_discover *d, uint32_t tgid, const struct ob
 }
 
 /*
- * Without memory it is told again, or told to be blind where it was not: too much, never too little.
+ * Without memory the report is repeated, or a gap is reported where there was none: too much, never
+ * too little.
  */
 static void settle(struct ttmon_discover *d, uint32_t tgid, uint32_t object)
 {
@@ -285,8 +286,8 @@ static void settle(struct ttmon_discover *d, uint32_t tgid, uint32_t object)
 }
 
 /*
- * Did the process begin when the probes of this object were active already? /proc knows its start to a
- * clock tick, rounded down.
+ * True if the process began when the probes of this object were active already. /proc has its start
+ * rounded down to a clock tick.
  */
 static bool is_younger(const struct process *p, uint32_t tgid, const struct object *o)
 {
@@ -300,17 +301,14 @@ static bool is_younger(const struct process *p, uint32_t tgid, const struct obje
 }
 
 /*
- * A process has this object mapped, since mapped_ns (0: nobody saw since when): were its probes there
- * in time? Told once, but for one thing.
+ * A process has this object mapped since mapped_ns (0: unknown): checks whether its probes were there
+ * in time. Reported once, with one exception.
  */
 static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns)
 {
 	const struct process *p = ttmon_discover_process(d, tgid, false);
 
-	/*
-	 * Each time: with an exec it has ended, and what the program before was seen to do says nothing of
-	 * this one.
-	 */
+	/* Every time: an exec ends it, and what the earlier program did says nothing about this one. */
 	if (o->elf.kind & TTMON_OBJ_STRIPPED_RT)
 		ttmon_object_tell_blind(d, tgid, o, mapped_ns ? mapped_ns : 1, TTMON_BLIND_STRIPPED);
 	if (is_settled(p, o->id))
@@ -327,8 +325,8 @@ static void look_back(struct ttmon_discover *d, uint32_t tgid, const struct obje
 }
 
 /*
- * Return probes and coroutines do not go together (io/objects/switches.h). when: of enum
- * TTMON_SWITCHER_. What follows is said once of a process, and only where it has something with
+ * Return probes and coroutines are not compatible (io/objects/switches.h). when: of enum
+ * TTMON_SWITCHER_. The consequences are logged once per process, and only if it has something with
  * probes.
  */
 static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct object *o, unsigned int when)
@@ -336,7 +334,7 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 	struct process *p = o->elf.switches && !d->cfg.returns_all ? ttmon_discover_process(d, tgid, true) : NULL;
 	int err = 0;
 
-	/* Each time: an exec that was not held has ended it in the kernel. */
+	/* Every time: an exec that was not held has ended it in the kernel. */
 	if (p) {
 		p->switches |= when == TTMON_SWITCHER_NOW;
 		err = ttmon_bpf_set_switcher(d->cfg.bpf, tgid, when);
@@ -391,9 +389,7 @@ static bool is_of_interest(const struct object *o)
 	return o->id && (o->probed || o->unread || o->over_share || o->elf.kind & TTMON_OBJ_STRIPPED_RT);
 }
 
-/*
- * It uses a GPU by something that nobody knows: a runtime that was not recognized, or code of its own.
- */
+/* It uses a GPU through unknown code: a runtime that was not recognised, or code of its own. */
 static void tell_unprobed(struct ttmon_discover *d, uint32_t tgid, uint64_t ts_ns)
 {
 	struct process *p = ttmon_discover_process(d, tgid, true);
@@ -412,7 +408,7 @@ static void tell_unprobed(struct ttmon_discover *d, uint32_t tgid, uint64_t ts_n
 	d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
-/* Its mappings, as far as they are known, in one piece. */
+/* Reports its mappings, as far as they are known, in one piece. */
 static void list_tell(struct list *list)
 {
 	const struct ttmon_listing *l = list->l;
@@ -458,7 +454,7 @@ static void list_tell(struct list *list)
 		d->cfg.fact(d->cfg.ctx, &e, sizeof(e));
 }
 
-/* It is told, or there is nothing to tell: off the list of lists. */
+/* The list was reported, or there is nothing to report: removes it from the list of lists. */
 static void list_end(struct list *l)
 {
 	struct ttmon_discover *d = l->d;
@@ -475,7 +471,7 @@ static void list_end(struct list *l)
 	list_free(l);
 }
 
-/* A list that waits for files that take too long: they are told when they are known. */
+/* Reports lists that wait too long for files; those files are reported when they are known. */
 static void lists_due(struct ttmon_discover *d)
 {
 	uint64_t now = ttmon_mono_ns();
@@ -493,7 +489,7 @@ static void list_look(struct list *list)
 {
 	struct waiter w = { .tgid = list->tgid, .list = list };
 
-	list->pending = 1; /* until all of them have been looked at */
+	list->pending = 1; /* until all of them were handled */
 	for (size_t i = 0; i < list->l->n; i++) {
 		bool pending = false;
 
@@ -509,7 +505,7 @@ static void list_look(struct list *list)
 		list_end(list);
 }
 
-/* Nobody knows what it has mapped. */
+/* Its mappings are unknown. */
 static void tell_unlisted(struct ttmon_discover *d, uint32_t tgid)
 {
 	struct ttmon_ev_blind e = {
@@ -598,7 +594,7 @@ int ttmon_discover_follow(struct ttmon_discover *d, uint32_t tgid, uint64_t star
 		return -ENOMEM;
 	p->listed = true;
 	if (start_ns && p->start_ns && p->start_ns != start_ns) {
-		/* Another one by now, whose forerunner's end was not told. */
+		/* It is another process by now; the end of the earlier one was not reported. */
 		p->nr_settled = 0;
 		p->unprobed = p->switches = p->said = p->python = false;
 		p->python_of = 0;
@@ -689,7 +685,7 @@ int ttmon_discover_children(uint32_t tgid, int (*cb)(void *ctx, uint32_t tgid), 
 	return err;
 }
 
-/* Probes on a library that only others use would cost them and tell us nothing. */
+/* Probes on a library that only untraced processes use would cost them, and report nothing. */
 static bool is_wanted(const struct ttmon_discover *d, const struct process *p, uint32_t tgid)
 {
 	return d->cfg.all || (p && p->listed) || ttmon_bpf_has_pid(d->cfg.bpf, tgid);
@@ -712,7 +708,7 @@ static struct waiter waiter_of(const struct ttmon_mmap2_rec *rec)
 	};
 }
 
-/* What is to be done about a mapping of a record, when its file is known. */
+/* Handles the mapping of a record when its file is known. */
 static void mapping_known(struct ttmon_discover *d, const struct waiter *w, struct object *o)
 {
 	struct process *p = ttmon_discover_process(d, w->tgid, false);
@@ -724,7 +720,7 @@ static void mapping_known(struct ttmon_discover *d, const struct waiter *w, stru
 	look_at_python(d, w->tgid, o, &w->m);
 	if (listed)
 		ttmon_object_keep(d, o, w->tgid, &w->m);
-	/* At once: slots are closed that say what was seen in them. */
+	/* At once: closing slots report what was seen in them. */
 	if (is_of_interest(o))
 		look_back(d, w->tgid, o, w->mapped_ns);
 	if (listed)
@@ -748,7 +744,7 @@ void ttmon_discover_waited(struct ttmon_discover *d, struct waiter *w, struct ob
 	free(w);
 }
 
-/* Code that the program makes itself: call stacks go through it, and end there. */
+/* Code that the program generates: call stacks pass through it, and end there. */
 static void own_code(struct ttmon_discover *d, const struct waiter *w)
 {
 	const struct process *p = ttmon_discover_process(d, w->tgid, false);
@@ -756,7 +752,7 @@ static void own_code(struct ttmon_discover *d, const struct waiter *w)
 
 	if (!p || !p->listed)
 		return;
-	/* As /proc/PID/maps has it. */
+	/* As in /proc/PID/maps. */
 	if (!strcmp(m.name, "//anon"))
 		m.name = "";
 	ttmon_fact_map(d->cfg.fact, d->cfg.ctx, w->mapped_ns, w->tgid, w->tid, &m, 0);
@@ -794,7 +790,7 @@ void ttmon_discover_mapping(struct ttmon_discover *d, const struct ttmon_mmap2_r
 		record(d, &w);
 }
 
-/* A held process waits until this is over: done with the object, if it has probes. */
+/* A held process waits until this is done: until the object, if it has probes, has them. */
 struct held_file {
 	struct ttmon_discover *d;
 	uint32_t tgid, next;
@@ -814,7 +810,7 @@ static void held_known(void *ctx, struct object *o)
 		look_at_stacks(h.d, h.tgid, o, h.exec ? TTMON_SWITCHER_EXEC : TTMON_SWITCHER_NOW);
 	if (probed && o->refused && !is_settled(ttmon_discover_process(h.d, h.tgid, false), o->id))
 		ttmon_object_tell_blind(h.d, h.tgid, o, ttmon_mono_ns(), TTMON_BLIND_REFUSED);
-	/* It waits: whatever it does with it, probes are there. */
+	/* It waits, so whatever it does with the file, the probes are there. */
 	if (probed) {
 		settle(h.d, h.tgid, o->id);
 		held = (struct ttmon_held_object){ .id = o->id, .is_new = o->id >= h.next };
@@ -861,7 +857,7 @@ void ttmon_discover_held_end(struct ttmon_discover *d, uint32_t tgid, const stru
 		o = o->next_probed;
 	if (!o)
 		return;
-	/* Its thread was let go after 250 ms, or was killed: nobody knows when. */
+	/* Its thread was released after 250 ms, or was killed, at an unknown time. */
 	if (!waited && ttmon_before(begun_ns, o->active_ns)) {
 		o->held = o->held && !held->is_new;
 		ttmon_object_tell_blind(d, tgid, o, begun_ns, TTMON_BLIND_LET_GO);
@@ -892,10 +888,7 @@ void ttmon_discover_refused(struct ttmon_discover *d, const struct object *o)
 	twalk(d->processes, tell_refused);
 }
 
-/*
- * Exits are told by the kernel; where that was lost, the table would grow. twalk() has no context
- * argument.
- */
+/* The kernel reports exits; lost reports would let the table grow. twalk() has no context argument. */
 static struct dead {
 	uint32_t tgids[256];
 	size_t n, alive;

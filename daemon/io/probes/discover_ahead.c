@@ -16,7 +16,7 @@
 #include "daemon/io/probes/discover_int.h"
 #include "lib/os/log.h"
 
-#define MAX_AHEAD 64 /* libraries that nobody has mapped yet, in all */
+#define MAX_AHEAD 64 /* libraries, in total, that no process has mapped yet */
 #define MAX_ROOTS 64 /* mount namespaces beside ours */
 
 struct look {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * discover_obj.c: the files that processes map: one entry for each (device, inode), its probes, its
- * names. Runs in the cold thread, and neither opens nor reads nor looks at any of them: helpers do
- * (jobs.h), and hand over O_PATH descriptors, of which the kernel is asked what it knows without
- * asking a server. A file without anything for us is read once and remembered, so that the next
- * process that maps it costs a look-up.
+ * names. Runs in the cold thread, which never opens, reads or stats these files: helpers do (jobs.h),
+ * and pass O_PATH descriptors, about which the kernel answers without a request to the file's server.
+ * A file without targets is read once and kept in the table, so that the next process that maps it
+ * costs a look-up.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -21,12 +21,12 @@
 #include "lib/os/log.h"
 
 /*
- * Objects of traced processes are kept open for their symbols; past this many they are opened again by
- * path when asked for.
+ * Objects of traced processes are kept open for their symbols; beyond this number they are opened
+ * again by path when needed.
  */
 #define MAX_OPEN    4096
 #define MAX_OBJECTS 32768
-/* A file that is not read by then is told to be unknown, and so is who has it mapped. */
+/* A file that was not read by then is reported as unknown, for each process that has it mapped. */
 #define LATE_NS		NSEC_PER_SEC
 #define AGAIN_NS	(60 * NSEC_PER_SEC)
 #define CHECKS_MAX	128
@@ -70,8 +70,8 @@ static bool is_ours(const char *path)
 }
 
 /*
- * It is called by the names of CUDA's functions: what it hands on is seen there, and what it does not
- * is no call of CUDA's. The points that it has are probed.
+ * It is called by the names of CUDA's functions: calls that it passes on are seen there, others are no
+ * calls of CUDA. Its own USDT points are probed.
  */
 static void points_only(struct ttmon_elf_info *elf)
 {
@@ -82,7 +82,7 @@ static void points_only(struct ttmon_elf_info *elf)
 	elf->kind = 0;
 }
 
-/* Tell the stream what this object is, once. */
+/* Sends the object's fact, once. */
 static void tell_object(struct ttmon_discover *d, struct object *o)
 {
 	if (o->id)
@@ -103,7 +103,7 @@ static void tell_object(struct ttmon_discover *d, struct object *o)
 			  o->elf.build_id, o->st.dev, o->st.ino);
 }
 
-/* What is known of its functions, which only probes need. */
+/* Frees the data about its functions, which only probes need. */
 static void forget_functions(struct object *o)
 {
 	struct ttmon_elf_info kept = o->elf;
@@ -115,7 +115,9 @@ static void forget_functions(struct object *o)
 	o->elf = kept;
 }
 
-/* What the object has probes of, as bits; of CUDA also where nothing of a runtime can be probed. */
+/*
+ * Families with probes in the object, as bits; CUDA's also if no function of a runtime can be probed.
+ */
 static uint16_t families_of(const struct object *o)
 {
 	unsigned int families = 0;
@@ -128,7 +130,7 @@ static uint16_t families_of(const struct object *o)
 	return (uint16_t)(families ? families : TTMON_FAMILY_BIT(ALLOC));
 }
 
-/* Its owner has enough probes: what is done with it is not seen, and said so. */
+/* Its owner's share of probes is used up: calls in it are not seen, which is reported. */
 static void refuse(struct object *o)
 {
 	o->refused = families_of(o);
@@ -137,8 +139,8 @@ static void refuse(struct object *o)
 }
 
 /*
- * The unwinder finds the kernel's trampoline where a return probe has put it, and ends the program.
- * NVIDIA's functions are C; an allocator of the program's own may throw.
+ * C++ unwinding finds the kernel's trampoline of a return probe, and ends the program. NVIDIA's
+ * functions are C; an allocator of the program's own may throw.
  */
 static void say_thrown(const struct ttmon_discover *d, const struct object *o)
 {
@@ -150,7 +152,7 @@ static void say_thrown(const struct ttmon_discover *d, const struct object *o)
 				o->path, o->probes.probes[i].symbol);
 }
 
-/* Which functions cannot be probed: said, and remembered by family. */
+/* Logs the functions that cannot be probed, and notes them by family. */
 static void look_at_probes(struct object *o)
 {
 	size_t refused = 0;
@@ -179,7 +181,7 @@ static void look_at_probes(struct object *o)
 			o->path, o->probes.single_step, o->probes.attached);
 }
 
-/* A look at the breakpoints of an object, whose probes may be others by then. */
+/* A check of an object's breakpoints, whose probes may have changed by then. */
 struct placing {
 	struct ttmon_discover *d;
 	uint32_t object;
@@ -228,12 +230,12 @@ static void look_at_places(struct ttmon_discover *d, struct object *o)
 		free(q);
 }
 
-/* ---- probes go in and out, in threads ---- */
+/* ---- attaching and detaching, in threads ---- */
 
 /*
  * Both wait for the kernel: 10 ms for the first links after a quiet time, 30 to 60 ms for the last
- * close of each. In a thread, so that nobody waits for that but who needs those probes. Without multi
- * links all is done at once: tracefs has one lock.
+ * close of each. They run in a thread, so that only processes that need those probes wait. Without
+ * multi links all is done at once, since tracefs has one lock.
  */
 struct attaching {
 	struct ttmon_discover *d;
@@ -307,7 +309,7 @@ static void do_attach(void *ctx)
 	a->err = ttmon_probes_attach(a->d->cfg.bpf, a->o->fd, &a->o->elf, &a->opts, &a->probes);
 }
 
-/* Families that were switched while they went in. */
+/* Handles families that were switched during the attachment. */
 static void follow_families(struct ttmon_discover *d, struct object *o, uint32_t off)
 {
 	for (unsigned int f = 0; f < TTMON_FAMILY_MAX; f++)
@@ -356,7 +358,7 @@ static void post_attach(struct attaching *a)
 	is_attached(a);
 }
 
-/* begun_ns: when reading it was begun. False: it gets no probes. */
+/* begun_ns: when its reading began. False: it gets no probes. */
 static bool attach(struct ttmon_discover *d, struct object *o, uint64_t begun_ns)
 {
 	struct attaching *a;
@@ -405,7 +407,7 @@ static void drop_probes(struct ttmon_discover *d, struct object *o, const char *
 	ttmon_object_tt_give(d, o);
 	not_probed(d, o);
 	d->nr_open++; /* as one without probes, until the caller closes it */
-	/* Its inode number may come back as another file. */
+	/* Its inode number may be reused for another file. */
 	o->st.ctim = (struct timespec){ 0 };
 }
 
@@ -449,14 +451,14 @@ static struct object *object_get(struct ttmon_discover *d, const struct ttmon_fi
 	return o;
 }
 
-/* Errors that say that nobody knows what is in a file; the others say that it is no program. */
+/* Errors after which a file's content is unknown; other errors mean that it is no program. */
 static bool is_unread(int err)
 {
 	return err && err != -ENOEXEC && err != -EBADMSG && err != -ENOMEM;
 }
 
 struct found {
-	struct ttmon_file *file; /* what is taken of it is zeroed */
+	struct ttmon_file *file; /* parts that are taken over are zeroed */
 	const char *path;
 	uint64_t who, mapped_ns, begun_ns;
 	bool held;
@@ -501,27 +503,27 @@ static void then_add(struct object *o, struct then *then)
 }
 
 /*
- * A file that was read, by the descriptor: probed if it is new. Takes the fd. then: at once or later,
- * when its probes are in; NULL: no memory.
+ * Takes a file that was read, by its descriptor: probes it if it is new. Takes the fd. then: called at
+ * once, or later when its probes are in; NULL: out of memory.
  */
 static void object_take(struct ttmon_discover *d, int fd_in, const struct found *f, struct then *then)
 {
 	_cleanup_close_ int fd = fd_in;
 	struct object *o = object_get(d, &f->file->st, false);
 
-	/* Whether it was overwritten meanwhile is seen after that. */
+	/* Whether it was overwritten meanwhile is checked after that. */
 	if (o && o->attaching) {
 		then_add(o, then);
 		return;
 	}
 	if (o && o->fd >= 0 && ttmon_file_overwritten(&o->st, &f->file->st))
 		drop_overwritten(d, o);
-	/* An inode number that was used again: a file we keep open cannot be. */
+	/* A reused inode number; a file that we keep open cannot have one. */
 	if (o && !o->unread && (o->fd >= 0 || ttmon_file_same(&o->st, &f->file->st))) {
 		then->fn(then->ctx, o);
 		return;
 	}
-	/* Forgotten in the meantime, and not read; or no memory. */
+	/* Forgotten in the meantime, and not read; or out of memory. */
 	if (!o && !f->file->same)
 		o = object_get(d, &f->file->st, true);
 	else if (f->file->same)
@@ -564,7 +566,7 @@ static void object_take(struct ttmon_discover *d, int fd_in, const struct found 
 	object_ready(d, o);
 }
 
-/* ---- files that somebody maps ---- */
+/* ---- mapped files ---- */
 
 static struct alias *alias_get(struct ttmon_discover *d, const struct ttmon_mapping *m, bool create)
 {
@@ -586,7 +588,7 @@ static struct alias *alias_get(struct ttmon_discover *d, const struct ttmon_mapp
 	return a;
 }
 
-/* Aliases that are read, or could not be, are in a list: some of them are late. */
+/* Aliases that are being read, or could not be, are in a list, since some become late. */
 static void set_unread(struct ttmon_discover *d, struct alias *a, bool on)
 {
 	struct alias **link = &d->reading;
@@ -601,7 +603,7 @@ static void set_unread(struct ttmon_discover *d, struct alias *a, bool on)
 	}
 }
 
-/* Nobody knows what is in the file that a process has mapped; to_ns 0: now somebody does. */
+/* The content of a file that a process has mapped is unknown; to_ns 0: it has become known. */
 static void tell_unread(struct alias *a, struct waiter *w, uint64_t to_ns)
 {
 	struct ttmon_discover *d = a->d;
@@ -613,7 +615,7 @@ static void tell_unread(struct alias *a, struct waiter *w, uint64_t to_ns)
 		.active_ns = to_ns,
 	};
 
-	/* It has an id as one that nobody knows; when it is read it gets another one. */
+	/* It has an id as an unknown file; when it is read it gets another one. */
 	if (!a->id) {
 		a->id = d->next_id++;
 		ttmon_fact_object(d->cfg.fact, d->cfg.ctx,
@@ -643,7 +645,7 @@ static struct waiter *waiter_new(const struct waiter *as)
 static void not_read(struct alias *a, int err);
 static void file_was_read(void *ctx, struct ttmon_helper_reply *reply);
 
-/* Ask for the file by the mapping of who waits first. */
+/* Requests the file through the mapping of the first waiter. */
 static int post_read(struct alias *a)
 {
 	const struct object *known = a->object;
@@ -670,7 +672,7 @@ static int post_read(struct alias *a)
 	};
 
 	/*
-	 * Most file systems have one number for it: a held call's file need not be read a second time when its
+	 * Most file systems use one device number: a held call's file need not be read a second time when its
 	 * record comes.
 	 */
 	if (!known)
@@ -681,7 +683,7 @@ static int post_read(struct alias *a)
 	return call.n ? ttmon_helpers_call(d->helpers, &call) : -ENAMETOOLONG;
 }
 
-/* Those who waited are told. */
+/* Notifies the waiters. */
 static void waited(struct alias *a, struct object *o)
 {
 	struct waiter *w = a->waiters;
@@ -692,7 +694,7 @@ static void waited(struct alias *a, struct object *o)
 		struct waiter *next = w->next;
 		bool late = w->late;
 
-		/* What was not known until now is known. */
+		/* The file was unknown until now. */
 		if (late && o && !o->unread)
 			tell_unread(a, w, 0);
 		ttmon_discover_waited(a->d, w, o);
@@ -722,7 +724,7 @@ static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
 	int err = reply->err;
 
 	if (err == TTMON_JOB_EGONE && w && w->next) {
-		/* Not through this process any more: through the next one. */
+		/* Not through this process any more, but through the next one. */
 		a->waiters = w->next;
 		ttmon_discover_waited(d, w, a->object);
 		err = post_read(a);
@@ -758,7 +760,7 @@ static void file_was_read(void *ctx, struct ttmon_helper_reply *reply)
 		free(TAKE_PTR(a->path));
 }
 
-/* Given up, or refused: nobody knows what is in it. Said once, until it could be read. */
+/* Given up, or refused: the content is unknown. Logged once, until it can be read. */
 static void not_read(struct alias *a, int err)
 {
 	if (!a->err)
@@ -772,7 +774,7 @@ static void not_read(struct alias *a, int err)
 			tell_unread(a, w, UINT64_MAX);
 }
 
-/* Let w wait for the file, which is read if that is not under way. False: it cannot be read now. */
+/* Makes w wait for the file, which is read unless that is under way. False: it cannot be read now. */
 static bool read_later(struct alias *a, const struct waiter *as)
 {
 	struct ttmon_discover *d = a->d;
@@ -803,7 +805,7 @@ static bool read_later(struct alias *a, const struct waiter *as)
 		return true;
 	a->reading = false;
 	not_read(a, err);
-	/* It alone waits. */
+	/* It is the only waiter. */
 	a->waiters = NULL;
 	a->last = &a->waiters;
 	p->pending--;
@@ -833,9 +835,9 @@ void ttmon_objects_late(struct ttmon_discover *d, bool all)
 	}
 }
 
-/* ---- files that are known: are they as they were? ---- */
+/* ---- known files: checks for changes ---- */
 
-/* Files that were taken for known, and who had them mapped; sent together. */
+/* Files that were taken for known, with a process that has them mapped; sent together. */
 struct check {
 	struct ttmon_discover *d;
 	uint64_t who;
@@ -867,7 +869,9 @@ static void on_checked(void *ctx, struct ttmon_helper_reply *reply)
 		if (!found)
 			continue;
 		(*found)->checking = false;
-		/* Read anew; who has it mapped is told then. One that is gone tells nothing, as before. */
+		/*
+		 * Read again; processes that have it mapped are notified then. For one that is gone nothing changes.
+		 */
 		if (!reply->err && i < reply->n && reply->buf[i] && !(*found)->reading)
 			(void)!read_later(*found, c->of[i].waiter);
 	}
@@ -896,7 +900,7 @@ void ttmon_objects_send_check(struct ttmon_discover *d)
 	check_free(c);
 }
 
-/* By name, in a while: the file is taken for what it was until then. */
+/* Checked by name, a little later: until then the file is taken for unchanged. */
 static void check_later(struct ttmon_discover *d, struct alias *a, const struct waiter *w)
 {
 	uint64_t who = ttmon_discover_who(d, w->tgid);
@@ -935,21 +939,21 @@ static void check_later(struct ttmon_discover *d, struct alias *a, const struct 
 	a->checking = true;
 }
 
-/* Is this still the file that it was, as far as one can see without opening it? */
+/* True if the file seems unchanged, as far as that is visible without opening it. */
 static bool is_usable(struct ttmon_discover *d, struct alias *a, const struct waiter *w)
 {
 	struct object *o = a->object;
 	struct ttmon_file_stat now;
 
-	/* Who maps it waits until they are in. */
+	/* Processes that map it wait until they are attached. */
 	if (o->attaching)
 		return false;
 	if (o->fd >= 0)
 		return !ttmon_file_look(o->fd, &now) && !ttmon_file_overwritten(&o->st, &now);
-	/* Its probes were taken away, or it could not be read and is tried again. */
+	/* Its probes were removed, or it could not be read and is tried again. */
 	if (!o->st.ctim.tv_sec || (o->unread && !ttmon_before(ttmon_mono_ns(), a->again_ns)))
 		return false;
-	/* One look for all who map it in these milliseconds. */
+	/* One check for all processes that map it within these milliseconds. */
 	if (!a->checking)
 		check_later(d, a, w);
 	return true;
@@ -984,7 +988,7 @@ struct object *ttmon_object_of_mapping(struct ttmon_discover *d, const struct wa
 	return *pending ? NULL : a->object;
 }
 
-/* ---- files by themselves ---- */
+/* ---- files without a mapping ---- */
 
 struct reading {
 	struct ttmon_discover *d;
@@ -1108,7 +1112,7 @@ int ttmon_object_read(struct ttmon_discover *d, const struct ttmon_object_ask *a
 	return err;
 }
 
-/* Its symbols are wanted later, when the process may be gone. */
+/* Its symbols may be requested later, when the process is gone. */
 static void open_later(struct ttmon_discover *d, struct object *o, uint32_t tgid, const struct ttmon_mapping *m)
 {
 	struct ttmon_file_ask file = {
@@ -1136,7 +1140,7 @@ void ttmon_object_keep(struct ttmon_discover *d, struct object *o, uint32_t tgid
 	tell_object(d, o);
 }
 
-/* ---- what is told of them ---- */
+/* ---- reports ---- */
 
 void ttmon_object_tell_blind(struct ttmon_discover *d, uint32_t tgid, const struct object *o, uint64_t mapped_ns,
 			     enum ttmon_blind_how how)
@@ -1223,7 +1227,7 @@ const char *ttmon_discover_path(const struct ttmon_discover *d, uint32_t id)
 	return o ? o->path : NULL;
 }
 
-/* A call for the file of an object. o NULL: -ENOENT. */
+/* Prepares a call for the file of an object. o NULL: -ENOENT. */
 static int ask_for_file(struct ttmon_discover *d, const struct object *o, struct ttmon_symbols_ask *ask,
 			struct ttmon_helper_call *call, char *in, size_t n)
 {
@@ -1269,7 +1273,7 @@ void ttmon_discover_hand(struct ttmon_discover *d, uint32_t id, int sock)
 	const struct object *o = object_of(d, id);
 	struct ttmon_symbols_ask ask = { 0 };
 
-	/* Who reads a file that a program of a user's serves may have to wait for it: nobody is given one. */
+	/* Reading a file that a user's program serves may block: no such file is passed on. */
 	if (o && !o->unread)
 		(void)!ask_for_file(d, o, &ask, &call, in, sizeof(in));
 }
@@ -1323,15 +1327,15 @@ static void alias_free(void *p)
 }
 
 /*
- * Files that had nothing for us and are not open: forgotten together, as the names of gone files would
- * pile up over months.
+ * Removes files without targets that are not open, all together, as the names of deleted files would
+ * accumulate over months.
  */
 static void forget_idle(struct ttmon_discover *d)
 {
 	struct object **link = &d->list;
 	void *kept = NULL;
 
-	/* Those that somebody waits for stay. */
+	/* Files with waiters stay. */
 	for (struct alias **a = &d->reading, *next; *a;) {
 		next = (*a)->next_unread;
 		if ((*a)->reading && tsearch(*a, &kept, cmp_alias)) {
@@ -1369,8 +1373,8 @@ void ttmon_objects_check(struct ttmon_discover *d)
 		if (ttmon_file_look(o->fd, &st) || !ttmon_file_overwritten(&o->st, &st))
 			continue;
 		/*
-		 * Read anew at once, for those who have it mapped. While it is still being written it may be no ELF
-		 * file: then that is done when it is mapped again.
+		 * Read again at once, for processes that have it mapped. While it is still being written it may be no
+		 * ELF file: then this is done when it is mapped again.
 		 */
 		ask.path = path = strdup(o->path);
 		ask.fd = fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
@@ -1386,7 +1390,7 @@ void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, b
 		d->cfg.probes.off &= ~(1u << family);
 	else
 		d->cfg.probes.off |= 1u << family;
-	/* Places are those of the bytes that were read: not in a file that has others since. */
+	/* Places belong to the bytes that were read: they are not used in a file with other bytes. */
 	if (on)
 		ttmon_objects_check(d);
 	for (struct object *o = d->list; o; o = o->next) {
@@ -1406,14 +1410,14 @@ void ttmon_discover_family(struct ttmon_discover *d, enum ttmon_family family, b
 }
 
 /*
- * A file without a name, or whose mount is in no namespace any more, that nobody maps: nobody can map
- * it again. The lists of all processes are the only ones who know, so this is asked for such files
- * alone. Of a process whose list cannot be read nobody knows: then they stay. One whose list may not
- * be read has what it was seen to map, by its records.
+ * A file without a name, or whose mount is in no namespace any more, and that no process has mapped,
+ * can never be mapped again. Only the lists of all processes show that, so this is done for such files
+ * only. If the list of one process cannot be read, the files stay. A process whose list may not be
+ * read has what it was seen to map, by its records.
  */
 struct sweep {
 	struct ttmon_discover *d;
-	size_t out; /* processes that are not looked at yet */
+	size_t out; /* processes that were not checked yet */
 	bool unknown;
 	size_t n;
 	char mapped[SWEEP_MAX];
@@ -1421,7 +1425,7 @@ struct sweep {
 	uint64_t ask[1 + SWEEP_MAX]; /* a process, and their inode numbers */
 };
 
-/* One process has been looked at; with the last one it is known what goes. */
+/* One process was checked; after the last one the result is known. */
 static void swept(struct sweep *s)
 {
 	if (--s->out)
@@ -1526,7 +1530,7 @@ static void look_for_gone(struct ttmon_discover *d)
 
 void ttmon_objects_sweep(struct ttmon_discover *d, bool any_process)
 {
-	/* Kept for the symbols of traced processes: not longer than there are any. */
+	/* Kept for the symbols of traced processes, so only as long as there are any. */
 	for (struct object *o = d->list; o && !any_process; o = o->next) {
 		if (o->probed || o->fd < 0 || o->attaching)
 			continue;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * discover_share.c: how many functions are probed for each user, by who owns the files they are in.
- * Runs in the cold thread.
+ * discover_share.c: limits the probed functions per user, by the owner of the files. Runs in the cold
+ * thread.
  *
- * A probe costs memory of the kernel and of the daemon for as long as its file has a name, and anybody
- * may make a library with thousands of functions of the right names. Past its share a user's next file
- * gets no probes; what its processes do with that file is told to be unseen. When probes of that user
- * go, files that were refused are looked at again as they are mapped next.
+ * A probe costs memory of the kernel and of the daemon for as long as its file has a name, and any
+ * user can make a library with thousands of functions with the right names. Beyond the share a user's
+ * next file gets no probes; calls in that file are reported as not seen. When probes of that user are
+ * removed, refused files are tried again when they are next mapped.
  */
 #include "daemon/io/probes/discover_int.h"
 
-/* 0: nobody's. */
+/* 0: without owner. */
 #define MAX_USER 32768u
 #define MAX_ROOT 131072u
 

@@ -403,7 +403,7 @@ static int job_list(const void *ctx _unused_, const void *in, size_t n, int fd _
 	head = (struct list_head){ .tgid = ask->tgid, .from_ns = ttmon_mono_ns() };
 	ttmon_helper_put(out, &head, sizeof(head));
 	err = ttmon_maps_read("/proc", ask->tgid, put_mapping, out);
-	/* A zombie's list is empty; nobody else's is. */
+	/* A zombie's list is empty; no other process has an empty one. */
 	if (!err && out->n == at + sizeof(head))
 		err = -ESRCH;
 	head.done_ns = ttmon_mono_ns();

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * jobs.h: what discover.c asks of helpers (lib/os/helpers.h): all that opens, reads or looks at files
- * and memory of other people.
+ * jobs.h: requests of discover.c to helpers (lib/os/helpers.h): everything that opens, reads or stats
+ * files and memory of other users.
  *
  * The functions of the table run in a helper. What they answer is in the daemon's own structures, byte
- * by byte: both sides are the same program. The daemon is handed O_PATH descriptors alone: an open
- * file of a file system in user space can hang at its close, such a descriptor cannot.
+ * by byte: both sides are the same program. The daemon gets O_PATH descriptors only: closing an open
+ * file of a file system in user space can block, closing such a descriptor cannot.
  */
 #ifndef TTMON_JOBS_H
 #define TTMON_JOBS_H
@@ -18,13 +18,13 @@
 
 enum ttmon_job {
 	TTMON_JOB_LIST,	   /* names and mappings of a process */
-	TTMON_JOB_FILE,	   /* a file: opened, and what it has for us */
-	TTMON_JOB_CHECK,   /* files that are known: are they as they were? */
+	TTMON_JOB_FILE,	   /* a file: opens it, and finds what is needed to trace it */
+	TTMON_JOB_CHECK,   /* known files: checks whether they have changed */
 	TTMON_JOB_SYMBOLS, /* names for offsets in a file */
-	TTMON_JOB_OPEN,	   /* a file that is known, for who may read it */
-	TTMON_JOB_MAPPED,  /* which of these files has a process mapped? */
+	TTMON_JOB_OPEN,	   /* a known file, for another process that may read it */
+	TTMON_JOB_MAPPED,  /* which of these files a process has mapped */
 	TTMON_JOB_AHEAD,   /* libraries under the usual paths */
-	TTMON_JOB_PLACED,  /* where are breakpoints in a file? */
+	TTMON_JOB_PLACED,  /* where a file has breakpoints */
 	TTMON_JOBS
 };
 extern const ttmon_helper_fn ttmon_jobs[TTMON_JOBS];

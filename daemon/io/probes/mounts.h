@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * mounts.h: whether the mount of an open file is still in some mount namespace. A container's files
- * are not deleted when it ends: their mount goes with its namespace, and only who has one of them open
- * keeps the file system.
+ * are not deleted when it ends: their mount goes with its namespace, and only a process that has one
+ * of them open keeps the file system.
  */
 #ifndef TTMON_MOUNTS_H
 #define TTMON_MOUNTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * probes.h: the uprobes of one object: which program each function needs, one link a program, and the
- * state of each.
+ * probes.h: the uprobes of one object: the program for each function, one link per program, and the
+ * state of each probe.
  *
  * Runs in the cold thread. Detaching is closing the links: one multi link costs one grace period,
  * however many functions it has.
@@ -104,12 +104,12 @@ int ttmon_probes_attach(struct ttmon_bpf *b, int object_fd, const struct ttmon_e
 			const struct ttmon_probes_opts *opts, struct ttmon_probes *ret) _must_check;
 void ttmon_probes_detach(struct ttmon_probes *p);
 /*
- * The kernel looks at an instruction when it puts its breakpoint there: while nobody has the file
- * mapped it takes any, and says nothing when it refuses one later. So the file is mapped, in a helper,
- * to see where breakpoints are. Places: file offsets of the functions' probes into ret, which has room
- * for info->nr_targets; how many. Misplaced: what was found there, 1: no breakpoint; these have
- * failed, unless there is none at all: then the file cannot be mapped to be executed. Whether any
- * failed.
+ * The kernel checks an instruction when it writes its breakpoint there: while no process has the file
+ * mapped it accepts any, and does not report a refusal later. So a helper maps the file to see where
+ * breakpoints are. Places: file offsets of the functions' probes into ret, which has room for
+ * info->nr_targets; returns their number. Misplaced: the result for each, 1: no breakpoint; these have
+ * failed, unless there is none at all: then the file cannot be mapped for execution. Returns whether
+ * any failed.
  */
 size_t ttmon_probes_places(const struct ttmon_probes *p, const struct ttmon_elf_info *info, uint64_t *ret);
 bool ttmon_probes_misplaced(struct ttmon_probes *p, const char *missing, size_t n);

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident.c: the chips of the host as facts, and which of them a process means by a logical id. Cold
- * thread, no lock.
+ * ident.c: the chips of the host as facts, and the chip of each logical id of a process. Cold thread,
+ * no lock.
  *
- * A chip gets an index when it is first seen and keeps it; one that leaves sysfs is marked, not taken
- * away. It is known again by its bus address and board id (numbers of device nodes change over a
- * reset), and what it does not say during a reset stays as it was. Facts are told only for what
- * changed.
+ * A chip gets an index when it is first seen and keeps it; one that leaves sysfs is marked, not
+ * removed. It is recognised by its bus address and board id (numbers of device nodes change over a
+ * reset), and values missing during a reset stay as they were. Facts are sent only for changes.
  *
  * An answer for (process, logical id) is kept, and only a better source replaces it: enum
- * ttmon_tt_how, best first. A process id that was given again is known by the start time.
+ * ttmon_tt_how, best first. A reused process id is recognised by the start time.
  */
 #include "daemon/io/tt/ident_int.h"
 #include "lib/base/grow.h"
 #include "lib/os/proc.h"
 #include "lib/os/clock.h"
 
-#define INFO_NS	   NSEC_PER_SEC /* what /proc said of a process is believed for so long: questions come in bunches */
-#define OWN_CHECKS 3		/* refreshes after a process's first question that look for files mapped since */
+#define INFO_NS	   NSEC_PER_SEC /* how long a reading of /proc is used: requests come in bunches */
+#define OWN_CHECKS 3		/* refreshes after a process's first request that look for newly mapped files */
 
 static void tell(struct ttmon_ttident *t, struct ttmon_event *h, unsigned int kind, uint32_t tgid, size_t size)
 {
@@ -50,7 +49,7 @@ size_t ttmon_ttident_add(struct ttmon_ttident *t, const struct ttmon_ttsys_chip 
 /* ---- chips ---- */
 
 /*
- * The chip we know that this one of sysfs is; near: index of its near half, for remote ones. SIZE_MAX:
+ * The known chip that this chip of sysfs is; near: index of its near half, for remote ones. SIZE_MAX:
  * a new one.
  */
 static size_t find_chip(const struct ttmon_ttident *t, const struct ttmon_ev_tt_chip *f, uint32_t near)
@@ -71,7 +70,7 @@ static size_t find_chip(const struct ttmon_ttident *t, const struct ttmon_ev_tt_
 	return SIZE_MAX;
 }
 
-/* What is new of a chip, over what was known of it. */
+/* Merges new values of a chip over the known ones. */
 static void merge(struct ttmon_ttsys_chip *o, const struct ttmon_ttsys_chip *c, bool learned_unique)
 {
 	struct ttmon_ev_tt_chip old = o->fact, *f = &o->fact;
@@ -86,7 +85,7 @@ static void merge(struct ttmon_ttsys_chip *o, const struct ttmon_ttsys_chip *c, 
 		f->chip = old.chip;
 		f->flags |= old.flags & TTMON_TT_CHIP_GALAXY;
 	}
-	/* Learned from a file where sysfs has none. */
+	/* Learned from a file if sysfs has none. */
 	if (!f->key_v1)
 		f->key_v1 = old.key_v1;
 	if (!f->asic_id)
@@ -108,7 +107,7 @@ static bool differs(const struct ttmon_ev_tt_chip *a, const struct ttmon_ev_tt_c
 	return memcmp((const char *)a + sizeof(a->h), (const char *)b + sizeof(b->h), sizeof(*a) - sizeof(a->h)) != 0;
 }
 
-/* Takes one chip of sysfs in. True: there was something to tell. */
+/* Takes one chip from sysfs. True: there is a change to report. */
 static bool take(struct ttmon_ttident *t, const struct ttmon_ttsys_chip *c, uint32_t near)
 {
 	size_t pos = find_chip(t, &c->fact, near);
@@ -155,7 +154,7 @@ static bool mark_gone(struct ttmon_ttident *t)
 
 		if (t->extra[i].seen || f->flags & (TTMON_TT_CHIP_GONE | TTMON_TT_CHIP_LEARNED))
 			continue;
-		/* The near half in a reset does not say that it is one of two. */
+		/* During a reset the near half does not show that it is one of two. */
 		if (near && t->extra[near - 1].seen && t->chips[near - 1].resetting) {
 			t->chips[i].resetting = true;
 			continue;
@@ -191,7 +190,7 @@ static struct ttident_proc *proc_get(struct ttmon_ttident *t, uint32_t tgid)
 		return p;
 	}
 	if (!p && t->nr_procs == TTIDENT_PROCS) {
-		proc_fini(&t->procs[0]); /* the oldest */
+		proc_fini(&t->procs[0]); /* the oldest is dropped */
 		memmove(t->procs, t->procs + 1, (TTIDENT_PROCS - 1) * sizeof(*t->procs));
 		t->nr_procs--;
 	}
@@ -293,7 +292,7 @@ static void tell_proc(struct ttmon_ttident *t, const struct ttident_proc *p, con
 	tell(t, &e.h, TTMON_EV_TT_PROC, p->tgid, sizeof(e));
 }
 
-/* Anything but what the program's own provider said may be told better later. */
+/* Any answer except that of the program's own provider may be replaced by a better one later. */
 static void resolve(struct ttmon_ttident *t, struct ttident_proc *p, struct ttident_logical *l)
 {
 	const struct ttident_info *info;
@@ -413,7 +412,7 @@ void ttmon_ttident_refresh(struct ttmon_ttident *t)
 	}
 	news |= mark_gone(t);
 	if (news)
-		t->info.tgid = 0; /* it holds positions */
+		t->info.tgid = 0; /* it holds positions, which have changed */
 	for (size_t i = 0; i < t->nr_procs; i++)
 		t->procs[i].again |= news;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ident.h: which chip a process means by a logical device id, and what the chips are. Cold thread.
- * Answers the questions of core/tt/tt.h with facts: TT_CHIP, TT_PROC, TT_MESH.
+ * ident.h: the chips of the host, and the chip of a process's logical device id. Cold thread. Answers
+ * the requests of core/tt/tt.h with facts: TT_CHIP, TT_PROC, TT_MESH.
  *
  * Sources for a logical id, best first: enum ttmon_tt_how. All of it is read from /proc/PID (maps, fd,
- * environ) and sysfs, with distrust.
+ * environ) and sysfs, and is not trusted.
  */
 #ifndef TTMON_TTIDENT_H
 #define TTMON_TTIDENT_H
@@ -26,8 +26,8 @@ void ttmon_ttident_free(struct ttmon_ttident *t);
 /* Facts go here from now on. */
 void ttmon_ttident_redirect(struct ttmon_ttident *t, void (*fact)(void *ctx, const void *rec, size_t size), void *ctx);
 /*
- * Read sysfs again: chips that came, went or learned something are told. Called at start and every few
- * seconds once something is Tenstorrent.
+ * Reads sysfs again, and reports chips that came, went or changed. Called at the start, and every few
+ * seconds once there is anything of Tenstorrent.
  */
 void ttmon_ttident_refresh(struct ttmon_ttident *t);
 /*
@@ -56,7 +56,8 @@ void ttmon_ttident_again(struct ttmon_ttident *t, uint32_t tgid);
 /* Answer one question for a logical id. */
 void ttmon_ttident_answer(struct ttmon_ttident *t, const struct ttmon_tt_want *want);
 /*
- * A question for a mesh is a helper's (ttmon_ttmesh_job()); n 0: it found nothing, or could not look.
+ * A request for a mesh is handled by a helper (ttmon_ttmesh_job()); n 0: nothing was found, or memory
+ * could not be read.
  */
 struct ttmon_ttmesh_ask {
 	uint64_t mesh, vt_device;
@@ -65,26 +66,26 @@ struct ttmon_ttmesh_ask {
 void ttmon_ttident_mesh(struct ttmon_ttident *t, const struct ttmon_ttmesh_ask *ask,
 			const struct ttmon_tt_mesh_dev *devs, size_t n);
 /*
- * The program's SharedMemoryStatsProvider said: this logical id has this file key (TT_CALL of class
- * PROVIDER, as the hot thread saw it).
+ * The program's SharedMemoryStatsProvider reported this file key for this logical id (TT_CALL of class
+ * PROVIDER, seen by the hot thread).
  */
 void ttmon_ttident_provider(struct ttmon_ttident *t, uint32_t tgid, uint32_t logical, uint64_t key, bool disabled);
 void ttmon_ttident_exit(struct ttmon_ttident *t, uint32_t tgid);
-/* Chips as they are known now; valid until the next call. */
+/* The known chips; valid until the next call. */
 const struct ttmon_ttsys_chip *ttmon_ttident_chips(const struct ttmon_ttident *t, size_t *n);
 
 /*
- * Find the local devices of a MeshDevice in the memory of a process: the nearest vector of pointers to
- * objects whose first word is vt_device, reached from the mesh object in few steps; a submesh gives
+ * Finds the local devices of a MeshDevice in the memory of a process: the nearest vector of pointers
+ * to objects whose first word is vt_device, reached from the mesh object in few steps; a submesh gives
  * its own devices, not those of its root. Bounded reads through /proc/PID/mem. 0 and *n, or -errno:
  * -ENOENT nothing found, -EBADMSG contradictory. io/tt/mesh.c
  */
 int ttmon_ttmesh_find(const char *proc_root, uint32_t tgid, uint64_t mesh, uint64_t vt_device,
 		      struct ttmon_tt_mesh_dev *devs, size_t max, size_t *n) _must_check;
 /*
- * The same as a function of a helper: in is a struct ttmon_ttmesh_ask, the answer the devices. A page
- * of a file that nobody serves any more lets who reads it through /proc/PID/mem wait as long as its
- * owner likes.
+ * The same as a function of a helper: in is a struct ttmon_ttmesh_ask, the answer the devices. A
+ * mapped page of a file whose server does not answer can block a read through /proc/PID/mem for any
+ * time.
  */
 int ttmon_ttmesh_job(const void *ctx, const void *in, size_t n, int fd, struct ttmon_helper_out *out);
 

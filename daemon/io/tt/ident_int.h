@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ident_int.h: between the parts of io/tt/ident and for their tests. */
+/* ident_int.h: shared by the files of io/tt/ident and their tests. */
 #ifndef TTMON_TTIDENT_INT_H
 #define TTMON_TTIDENT_INT_H
 
 #include "daemon/io/tt/ident.h"
 
-#define TTIDENT_CHIPS	 1024 /* in all, gone ones too */
-#define TTIDENT_LEARNED	 256  /* of them by key alone */
+#define TTIDENT_CHIPS	 1024 /* in total, including chips that are gone */
+#define TTIDENT_LEARNED	 256  /* of them, known by key only */
 #define TTIDENT_PROCS	 4096
 #define TTIDENT_LOGICALS 1024 /* ids of a process: 0..1023 */
 #define TTIDENT_VISIBLE	 4096 /* longest TT_VISIBLE_DEVICES that is read */
 #define TTIDENT_KEYS	 64   /* mapped files of a process */
 
-/* What /proc/PID says now. */
-#define TTIDENT_NOTED 64 /* announced processes that are remembered */
+/* A reading of /proc/PID. */
+#define TTIDENT_NOTED 64 /* announced processes that are kept */
 
 struct ttident_info {
 	uint32_t tgid;
 	uint64_t start;		       /* of the process, in clock ticks; 0: not known */
-	uint64_t at_ns;		       /* when this was read */
-	bool env_known;		       /* its environment could be read, all that is looked at of it */
+	uint64_t at_ns;		       /* time of the reading */
+	bool env_known;		       /* its environment, and everything else needed, could be read */
 	bool own;		       /* a file of its own statistics is mapped */
-	char visible[TTIDENT_VISIBLE]; /* TT_VISIBLE_DEVICES, "" where it is not set */
+	char visible[TTIDENT_VISIBLE]; /* TT_VISIBLE_DEVICES, "" if it is not set */
 	uint64_t keys[TTIDENT_KEYS];   /* of mapped tt_device_KEY_memory files, each once */
 	size_t nr_keys;
 	bool open[TTIDENT_CHIPS]; /* chips it has open, by position */
 	size_t nr_open;
-	bool hidden[TTIDENT_CHIPS]; /* chips whose node its /dev does not have (containers) */
+	bool hidden[TTIDENT_CHIPS]; /* chips without a node in its /dev (containers) */
 };
 
 struct ttident_logical {
@@ -44,11 +44,11 @@ struct ttident_proc {
 	size_t n, cap;
 };
 
-/* What is known of a chip beside the public part. */
+/* Further data of a chip. */
 struct ttident_extra {
-	bool learned_unique; /* a process said it */
+	bool learned_unique; /* a process reported it */
 	uint32_t near;	     /* of a remote chip: index of its near half */
-	bool seen;	     /* by the refresh that runs */
+	bool seen;	     /* by the present refresh */
 };
 
 struct ttmon_ttident {
@@ -58,8 +58,8 @@ struct ttmon_ttident {
 	size_t nr_chips, nr_learned;
 	struct ttident_proc *procs;
 	size_t nr_procs, cap_procs;
-	struct ttident_info info;		   /* of the process that was asked about last */
-	struct ttident_info *noted[TTIDENT_NOTED]; /* of those announced last, a ring; NULL where there is none */
+	struct ttident_info info;		   /* of the process of the last request */
+	struct ttident_info *noted[TTIDENT_NOTED]; /* ring of the last announced ones; NULL: none */
 	size_t next_noted;
 };
 
@@ -72,34 +72,34 @@ bool ttmon_ttident_parse_key(const char *path, uint64_t *key);
 
 /* ident_order.c */
 /*
- * Chips by position in the order of their bus address: those that are there, neither remote nor
- * learned, not hidden.
+ * Positions of chips in the order of their bus address: those present, neither remote nor learned, not
+ * hidden.
  */
 size_t ttmon_ttident_order(const struct ttmon_ttident *t, const bool *hidden, uint32_t *ret);
 /*
- * TT_VISIBLE_DEVICES over the n chips of order: set[position] for those that are meant. Numbers count
- * in order, or with by_ordinal are N of /dev/tenstorrent/N. -EINVAL: UMD would not start with it.
+ * Applies TT_VISIBLE_DEVICES to the n chips of order: set[position] is true for selected ones. Numbers
+ * count in order, or with by_ordinal are N of /dev/tenstorrent/N. -EINVAL: UMD would refuse it.
  */
 int ttmon_ttident_parse_visible(const struct ttmon_ttident *t, const char *text, const uint32_t *order, size_t n,
 				bool by_ordinal, bool *set) _must_check;
 /*
- * The chip (index, 0 unknown) of a logical id without any key. *locals: how many local chips the
- * process has, 0 unknown.
+ * The chip (index, 0 unknown) of a logical id without any key. *locals: number of local chips of the
+ * process, 0 unknown.
  */
 uint32_t ttmon_ttident_resolve(const struct ttmon_ttident *t, const struct ttident_info *info, uint32_t logical,
 			       uint32_t *how, size_t *locals);
 
 /* ident_key.c */
 /*
- * The chip of a file key that a process uses for a logical id, learned if need be. strict: nothing is
- * learned by order alone.
+ * The chip of a file key that a process uses for a logical id, learned if it is new. strict: nothing
+ * is learned by order alone.
  */
 uint32_t ttmon_ttident_by_key(struct ttmon_ttident *t, const struct ttident_info *info, uint32_t logical, uint64_t key,
 			      bool strict);
 
 /* ident.c */
 void ttmon_ttident_tell_chip(struct ttmon_ttident *t, size_t pos);
-/* A new chip at the end: its position, or SIZE_MAX when there are too many. */
+/* Adds a new chip at the end: its position, or SIZE_MAX if there are too many. */
 size_t ttmon_ttident_add(struct ttmon_ttident *t, const struct ttmon_ttsys_chip *c);
 
 #endif

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ident_key.c: which chip a file key is, the number in /dev/shm/tt_device_KEY_memory. Cold thread.
+ * ident_key.c: finds the chip of a file key, the number in /dev/shm/tt_device_KEY_memory. Cold thread.
  *
- * Version 1: (board id << 8) | location. Versions 2 and up: UMD's chip unique id (topology_discovery*.cpp, 3ed9cb6d), which holds the board
- * id on most boards, mangled to 32 bits (Wormhole) or over 5 bits of location (Blackhole), is the ASIC id or the board id on a card
- * without links, and something of its own on a Galaxy; or, where UMD had none, the logical id itself. Which version a key is of, the file
- * says in its first word.
+ * Version 1: (board id << 8) | location. Versions 2 and up: UMD's chip unique id
+ * (topology_discovery*.cpp, 3ed9cb6d), which holds the board id on most boards, mangled to 32 bits
+ * (Wormhole) or over 5 bits of location (Blackhole), is the ASIC id or the board id on a card without
+ * links, and something of its own on a Galaxy; or, where UMD had none, the logical id itself. The
+ * first word of the file is the version of the key.
  *
- * A process is free to claim any key. Where the board id is in it, a wrong claim shows; else the first
- * claim for a chip stands. What fits no chip becomes a chip of its own, known by that key.
+ * A process may claim any key. If the key contains the board id, a wrong claim is detected; else the
+ * first claim for a chip is kept. A key that fits no chip becomes a chip of its own, identified by
+ * that key.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -41,7 +43,7 @@ static const char *board(const struct ttmon_ev_tt_chip *f)
 	return name ? name : "";
 }
 
-/* Does a key of that chip hold its board id? */
+/* True if a key of that chip contains its board id. */
 static bool checkable(const struct ttmon_ev_tt_chip *f)
 {
 	return f->board_id && *board(f) && strncmp(board(f), "galaxy", 6);
@@ -88,8 +90,8 @@ static bool key_is(const struct ttmon_ev_tt_chip *f, uint64_t key, unsigned int 
 }
 
 /*
- * A chip that has this key already; one of sysfs before one that is known by key alone, one that is
- * there before one that went.
+ * A chip that has this key already; a chip of sysfs before one known by key only, a present chip
+ * before one that is gone.
  */
 static uint32_t known(struct ttmon_ttident *t, uint64_t key, uint32_t guess)
 {
@@ -119,7 +121,7 @@ static uint32_t known(struct ttmon_ttident *t, uint64_t key, uint32_t guess)
 	return 0;
 }
 
-/* Among the chips whose board id is in the key. *any: there are such. */
+/* Chooses among the chips whose board id is in the key. *any: there are such chips. */
 static uint32_t by_board(const struct ttmon_ttident *t, uint64_t key, bool v1, uint32_t guess, uint32_t logical,
 			 size_t locals, bool strict, bool *any)
 {
@@ -200,7 +202,7 @@ uint32_t ttmon_ttident_by_key(struct ttmon_ttident *t, const struct ttident_info
 
 	if (chip)
 		return chip;
-	/* UMD had no id of the chip and gave the logical one: that is no key. */
+	/* UMD had no id of the chip and used the logical one, which is no key. */
 	if (key == logical)
 		return 0;
 	v1 = file_version(t, key) == 1;
@@ -213,8 +215,8 @@ uint32_t ttmon_ttident_by_key(struct ttmon_ttident *t, const struct ttident_info
 		return 0;
 	f = guess ? &t->chips[guess - 1].fact : NULL;
 	/*
-	 * A card without links has a key without a board id in it; where an older driver does not tell the
-	 * ASIC id, it may be that.
+	 * A card without links has a key without a board id; if an older driver does not report the ASIC id,
+	 * it may be that one.
 	 */
 	if (f && (!checkable(f) || (f->arch == TTMON_TT_BLACKHOLE && !f->asic_id)) &&
 	    !t->extra[guess - 1].learned_unique && !v1) {

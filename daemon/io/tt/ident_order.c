@@ -6,9 +6,9 @@
  * early 2026, tt-umd #1915 and #2255; older ones by ASIC id or by N), then the far halves of N300
  * cards in the same order. TT_VISIBLE_DEVICES is a set: commas between numbers, which count in that
  * order over all chips that are there (#2057; in older versions they are N of /dev/tenstorrent/N), and
- * parts of bus addresses ("0000:c" is a tray of a Galaxy). What the process has open decides between
- * two readings of the variable, and shows where it was changed after the start, which nobody else
- * sees.
+ * parts of bus addresses ("0000:c" is a tray of a Galaxy). The nodes that the process has open decide
+ * between two readings of the variable, and show whether it was changed after the start, which is not
+ * visible otherwise.
  */
 #include "daemon/io/tt/ident_int.h"
 
@@ -139,14 +139,15 @@ static bool within(const bool *a, const bool *b, size_t n)
 }
 
 /*
- * Set and empty: no chip for newer versions, which then have nothing to ask about; all for older ones.
+ * Set and empty: it selects no chip for newer versions, which then have no logical ids, and all chips
+ * for older ones.
  */
 static bool says_anything(const char *visible)
 {
 	return visible[strspn(visible, " \t,")] != '\0';
 }
 
-/* What TT_VISIBLE_DEVICES leaves of the chips. False: it is not set, or says nothing that fits. */
+/* The chips that TT_VISIBLE_DEVICES selects. False: it is not set, or its value fits no chip. */
 static bool by_variable(const struct ttmon_ttident *t, const struct ttident_info *info, const uint32_t *order, size_t n,
 			bool *set)
 {
@@ -165,7 +166,7 @@ static bool by_variable(const struct ttmon_ttident *t, const struct ttident_info
 	return !info->nr_open || within(info->open, set, t->nr_chips);
 }
 
-/* The logical id's chip among those of set: local ones by order, then the far halves. */
+/* The logical id's chip among those in set: local ones by order, then the far halves. */
 static uint32_t count_to(const struct ttmon_ttident *t, const uint32_t *order, size_t n, const bool *set,
 			 uint32_t logical, size_t *locals)
 {
@@ -221,7 +222,7 @@ uint32_t ttmon_ttident_resolve(const struct ttmon_ttident *t, const struct ttide
 			set[order[i]] = true;
 		*how = n == 1 ? TTMON_TT_HOW_ONLY : TTMON_TT_HOW_ORDER;
 	} else {
-		return 0; /* several chips, and nothing to tell them apart */
+		return 0; /* several chips, and no way to decide */
 	}
 	chip = count_to(t, order, n, set, logical, locals);
 	if (!chip)

@@ -5,8 +5,8 @@
  * understood in the cold thread.
  *
  * All of it is chosen by the process. The environment is the one that it was started with (what it set
- * later does not show); 2 MiB of it are read, and a value past that or longer than TTIDENT_VISIBLE is
- * as good as unreadable. Nodes and files are known by their names; none is opened.
+ * later does not show); 2 MiB of it are read, and a value past that or longer than TTIDENT_VISIBLE
+ * counts as unreadable. Nodes and files are identified by name; none is opened.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,10 +29,10 @@ static int open_proc(uint32_t tgid, const char *name, int flags)
 	return open(path, O_RDONLY | O_CLOEXEC | flags);
 }
 
-/* Looks for NAME=value among strings that end in NULs and come in pieces. */
+/* Searches NAME=value among NUL-terminated strings that come in pieces. */
 struct env_scan {
 	size_t pos;   /* characters of the current string so far */
-	bool matches; /* they are those of the name */
+	bool matches; /* they match the name so far */
 	bool found, too_long;
 	char *value;
 };
@@ -51,7 +51,7 @@ static void env_feed(struct env_scan *s, const char *buf, size_t n)
 				s->too_long = true;
 			if (!s->too_long)
 				s->value[at] = buf[i];
-			/* getenv() takes the first. */
+			/* getenv() takes the first one. */
 			s->found = !buf[i];
 		}
 		if (!buf[i]) {
@@ -85,7 +85,7 @@ static bool read_visible(uint32_t tgid, char value[static TTIDENT_VISIBLE])
 	}
 	if (s.found && !s.too_long)
 		return true;
-	/* A process writes where the kernel looks for its environment: a value without an end is none. */
+	/* A process can write where the kernel reads its environment: a value without an end is invalid. */
 	value[0] = '\0';
 	return !s.found && !s.matches && total < ENV_MAX;
 }
@@ -146,12 +146,12 @@ static bool read_maps(uint32_t tgid, uint64_t *keys, size_t max, size_t *n)
 
 	int err = ttmon_maps_read("/proc", tgid, on_mapping, &s);
 
-	*n = s.n; /* what was found before an error counts */
+	*n = s.n; /* results before an error count */
 	return s.n > 0 && err != -ESRCH;
 }
 
 /*
- * Chip of a link target: "/dev/tenstorrent/N", or by-id/NAME-ASICID where a container was given that
+ * Chip of a link target: "/dev/tenstorrent/N", or by-id/NAME-ASICID if a container was given that
  * node. Position, or -1.
  */
 static int chip_of_node(const struct ttmon_ttident *t, const char *path)
@@ -278,7 +278,7 @@ int ttmon_ttident_job(const void *ctx _unused_, const void *in, size_t n, int fd
 	return ttmon_proc_alive(ask->tgid) == a.start ? 0 : -ESRCH;
 }
 
-/* The driver knows too: for processes whose descriptors cannot be read. */
+/* The driver has this too, for processes whose descriptors cannot be read. */
 static void look_at_driver(const struct ttmon_ttident *t, struct ttident_info *info)
 {
 	for (size_t i = 0; i < t->nr_chips; i++) {
@@ -297,8 +297,8 @@ static void look_at_driver(const struct ttmon_ttident *t, struct ttident_info *i
 }
 
 /*
- * A container may have some of the nodes only; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No
- * node at all: not reported.
+ * A container may have only some of the nodes; UMD counts those (TT_VISIBLE_DEVICES.md of tt-umd). No
+ * node at all: unknown.
  */
 static void take_nodes(const struct ttmon_ttident *t, const char *const *nodes, uint32_t nr, struct ttident_info *info)
 {

@@ -3,18 +3,20 @@
  * mesh.c: the local devices of a MeshDevice, found in the memory of its process without knowing its
  * layout. Cold thread.
  *
- * A breadth-first walk from the mesh object along words that look like user addresses, at most DEPTH steps, READS reads of at most 512
- * bytes. What is looked for is an array of pointers to objects whose first word is Device's vtable. Best is one that a std::vector holds
- * (begin, end, end of storage), all of it devices: MeshDevice -> impl -> MeshDeviceView -> vector, in some releases without the impl,
- * in some with elements of 16 bytes (std::variant of a remote marker and a pointer: index 1 is local). Without such a vector, the
- * longest run of pointers at any place counts, and a single one only if the walk came to its end without meeting another device.
+ * A breadth-first walk from the mesh object along words that look like user addresses, at most DEPTH
+ * steps, READS reads of at most 512 bytes. It searches an array of pointers to objects whose first
+ * word is Device's vtable. The best result is an array that a std::vector holds (begin, end, end of
+ * storage), all of it devices: MeshDevice -> impl -> MeshDeviceView -> vector, in some releases
+ * without the impl, in some with elements of 16 bytes (std::variant of a remote marker and a pointer:
+ * index 1 is local). Without such a vector, the longest run of pointers at any place counts, and a
+ * single one only if the walk came to its end without meeting another device.
  *
- * Where an object ends is known by the size that glibc's malloc keeps before it; else its neighbours
- * would be taken for parts of it. What is not found that way is looked for once more without that
- * bound, for other allocators. Behind its last member an object has words of whatever was there
- * before, so first only the pointer to the impl is followed from the mesh, where it has had its place
- * since 2025; if no vector lies behind an object there, the mesh is of another layout, and all of its
- * words are followed.
+ * The end of an object follows from the size that glibc's malloc keeps before it; otherwise its
+ * neighbours would be taken for parts of it. If nothing is found that way, a second search does
+ * without that bound, for other allocators. After its last member an object has leftover words of
+ * earlier objects, so first only the pointer to the impl is followed from the mesh, where it has had
+ * its place since 2025; if no vector lies behind an object there, the mesh is of another layout, and
+ * all of its words are followed.
  *
  * A submesh shares with its parent a list of all devices of the root (ScopedDevices), which lies as
  * far away as its own. So among vectors at the least distance that hold different devices, one that is
@@ -24,8 +26,8 @@
  * was found. Words behind an object's last member may lead to another mesh's view: what is found
  * through them gives way to what was found before, and a vector that lies as near as the root's to one
  * that lies one step further, but through a word of the impl before theirs. Other MeshDevices (parent,
- * submeshes) and Devices are not walked into. All of it is a traced program's memory: ids must be
- * distinct and below 1024.
+ * submeshes) and Devices are not walked into. All of it is untrusted memory of a traced program: ids
+ * must be distinct and below 1024.
  *
  * Sources: tt-metal mesh_device.hpp, mesh_device_impl.hpp, mesh_device_view_impl.hpp,
  * maybe_remote.hpp; Device::id_ at 24 (device_impl.hpp, 01066d1c), 8 in older releases without context
@@ -42,20 +44,19 @@
 #define BLOCK	  512u /* bytes of a read */
 #define WORDS	  (BLOCK / 8)
 #define MESH_SIZE 256u
-#define HEAD	  32u /* bytes of a device: up to its id */
+#define HEAD	  32u /* bytes of a device up to its id */
 #define IMPL_AT	  3u  /* word of a MeshDevice: vtable, weak_this, pimpl_ */
-#define BEHIND \
-	3u /* words that malloc may give beyond what was requested: to 16 bytes, and a rest too small for another chunk */
-#define BEFORE	24u /* read before an object: malloc's chunk size, or that and a shared_ptr's counts */
-#define MAX_IDS 1024u
+#define BEHIND	  3u  /* words that malloc may add: rounding to 16 bytes, and a rest too small for a chunk */
+#define BEFORE	  24u /* read before an object: malloc's chunk size, or that and a shared_ptr's counts */
+#define MAX_IDS	  1024u
 
 struct block {
 	uint64_t addr;
 	unsigned int depth;
 	unsigned int n;	      /* words read */
-	unsigned int members; /* of them, those that are surely no leftovers behind the last member */
-	bool leftover;	      /* what led here may be one */
-	unsigned int via;     /* word of the impl that the way here went through */
+	unsigned int members; /* of them, those that are certainly no leftovers after the last member */
+	bool leftover;	      /* the word that led here may be a leftover */
+	unsigned int via;     /* word of the impl on the way here */
 	uint64_t w[WORDS];
 };
 
@@ -69,19 +70,22 @@ struct walk {
 	int mem;
 	uint64_t vt_device, vt_mesh;
 	unsigned int reads, follows;
-	bool cut;	      /* there was more to read than is allowed */
+	bool cut;	      /* the limit of reads was reached */
 	bool bounded;	      /* objects end where malloc says */
-	bool by_impl;	      /* of the mesh only the pointer to its impl is followed */
+	bool by_impl;	      /* only the mesh's pointer to its impl is followed */
 	struct block *blocks; /* read, in order; [0] is the mesh */
 	size_t nr_blocks, next;
 	struct found vec, run;
-	struct found own; /* behind a view that is a pointer */
+	struct found own; /* reached through a view that is a pointer */
 	bool ambiguous, deeper;
-	unsigned int
-		nr_vecs; /* what vec was chosen from, by where the elements are: a vector may be met more than once */
+	/*
+		 * number of vectors that vec was chosen from, by the addresses of their elements: a vector may be
+		 * reached more than once
+		 */
+	unsigned int nr_vecs;
 	uint64_t begins[2];
 	unsigned int vec_depth;
-	/* What vec was before a leftover took its place, and through which word of the impl that came. */
+	/* The value of vec before a leftover replaced it, and the word of the impl through which that came. */
 	struct found wide;
 	bool narrowed;
 	unsigned int narrow_via;
@@ -108,15 +112,15 @@ static unsigned int read_words(struct walk *k, uint64_t addr, uint64_t *w, size_
 	return n < 0 ? 0 : (unsigned int)n / 8;
 }
 
-/* Is it the size word of a chunk of malloc(): the bytes of the object after it; 0: no. */
+/* If w is the size word of a malloc() chunk: the bytes of the object after it; else 0. */
 static size_t chunk_bytes(uint64_t w)
 {
 	return (w & ~7ULL) >= 32 && (w & ~7ULL) < 1 << 20 && !(w & 8) ? (size_t)(w & ~7ULL) - 8 : 0;
 }
 
 /*
- * The words of an object, from its start to its end as far as that is known. Sets members, if there is
- * any.
+ * Reads the words of an object, from its start to its end as far as that is known. Sets members if the
+ * end is known.
  */
 static unsigned int read_object(struct walk *k, uint64_t addr, uint64_t *w, size_t bytes, unsigned int *members)
 {
@@ -125,7 +129,7 @@ static unsigned int read_object(struct walk *k, uint64_t addr, uint64_t *w, size
 
 	if (k->bounded)
 		n = read_words(k, addr - BEFORE, raw, bytes);
-	if (n <= BEFORE / 8) { /* nothing before it can be read */
+	if (n <= BEFORE / 8) { /* the memory before it cannot be read */
 		*members = read_words(k, addr, w, bytes);
 		return *members;
 	}
@@ -187,7 +191,7 @@ static bool read_vector(struct walk *k, uint64_t begin, uint64_t end, bool varia
 
 		if (read_words(k, begin + i * 8, w + i, m * 8) != m)
 			return false;
-		/* Most of what looks like a vector holds something else: its beginning says so. */
+		/* Most words that look like a vector are something else, which the first element shows. */
 		if (!i && !variant && (!is_user(w[0]) || !read_device(k, w[0], head)))
 			return false;
 	}
@@ -223,7 +227,7 @@ static void take_vector(struct walk *k, const struct found *f, const struct bloc
 
 	for (unsigned int i = 0; i < k->nr_vecs; i++)
 		met |= k->begins[i] == begin;
-	/* The root's and its own are there already. */
+	/* The root's vector and its own were found already. */
 	if (b->leftover && !met && k->nr_vecs == ARRAY_SIZE(k->begins))
 		return;
 	if (!k->nr_vecs || part_of(f, &k->vec)) {
@@ -241,11 +245,11 @@ static void take_vector(struct walk *k, const struct found *f, const struct bloc
 		k->begins[k->nr_vecs++] = begin;
 }
 
-/* Behind a view that is a pointer: the mesh's own devices, of those that were found nearer. */
+/* Reached through a view that is a pointer: the mesh's own devices, a subset of those found nearer. */
 static void take_deeper(struct walk *k, const struct found *f, const struct block *b)
 {
 	/*
-	 * Before a word that leads to a view all words of the impl are members, and behind it there may be
+	 * All words of the impl before a word that leads to a view are members; words after it may be
 	 * leftovers.
 	 */
 	if (k->narrowed && b->via < k->narrow_via && part_of(f, &k->wide)) {
@@ -254,7 +258,7 @@ static void take_deeper(struct walk *k, const struct found *f, const struct bloc
 	}
 	if (!part_of(f, &k->vec) || (b->leftover && k->deeper))
 		return;
-	/* Two that are not within each other: neither is known to be the mesh's. */
+	/* Two vectors of which neither is part of the other: neither is known to be the mesh's. */
 	if (k->deeper && !part_of(f, &k->own) && !part_of(&k->own, f))
 		k->ambiguous = true;
 	if (!k->deeper || part_of(f, &k->own))
@@ -307,7 +311,7 @@ static void follow(struct walk *k, const struct block *b)
 	for (unsigned int i = 0; i < b->n; i++) {
 		struct block *to = &k->blocks[k->nr_blocks];
 
-		/* One step further than a vector that was found: not this mesh's, unless behind a view. */
+		/* One step further than a vector that was found: not this mesh's, unless reached through a view. */
 		if (k->ambiguous || (k->nr_vecs && b->depth + 1 > k->vec_depth && (i || b->depth > k->vec_depth)))
 			return;
 		if (!is_user(b->w[i]) || was_read(k, b->w[i]) || (k->by_impl && b == k->blocks && i != IMPL_AT))
@@ -341,7 +345,7 @@ static void look_for_runs(struct walk *k)
 		for (unsigned int j = 0; b->w[0] != k->vt_device && j <= b->n; j++) {
 			uint64_t head[HEAD / 8];
 
-			/* Every pointer of a block that was walked has been read; the others have no reads left. */
+			/* Every pointer of a block that was walked has been read; for the others no reads are left. */
 			if (j < b->n && was_read(k, b->w[j]) && read_device(k, b->w[j], head) &&
 			    add_device(f, b->w[j], head))
 				continue;
@@ -354,8 +358,8 @@ static void look_for_runs(struct walk *k)
 }
 
 /*
- * Before there were context and env the id lay where a pointer lies since. A 0 there may be a null
- * pointer.
+ * Before context and env were added the id was where newer versions have a pointer. A 0 there may be a
+ * null pointer.
  */
 static bool ids_at_8(const struct found *f)
 {
@@ -365,7 +369,7 @@ static bool ids_at_8(const struct found *f)
 	return f->n > 1 || f->head[0][1];
 }
 
-/* Where the ids are: the first place at which all are small and distinct. */
+/* Finds the place of the ids: the first one at which all values are small and distinct. */
 static int fill(const struct found *f, struct ttmon_tt_mesh_dev *devs, size_t max)
 {
 	static const unsigned int all[] = { 8, 24, 8, 16 };

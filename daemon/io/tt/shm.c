@@ -2,28 +2,28 @@
 /*
  * shm.c: see shm.h. Cold thread; the clock is the caller's, and nothing is logged.
  *
- * Whose a file is. Ours carry struct ttmon_tt_shm_mark in their last 32 bytes, which are padding in
- * every version, and the same in the extended attribute trusted.ttmond, which only root can set. A
- * file is ours
+ * Ownership of a file. Our files carry struct ttmon_tt_shm_mark in their last 32 bytes, which are
+ * padding in every version, and the same in the extended attribute trusted.ttmond, which only root can
+ * set. A file is ours
  *   - if it has the attribute, or
- *   - if it has the mark, is owned by us, and nobody else may write to it, or
+ *   - if it has the mark, is owned by us, and no other user may write to it, or
  *   - where such attributes do not work (not root, a tmpfs without them): if it has the mark and is
- *     owned by the user it is for. Who forges that has a file of his own overwritten with figures of
- *     his own programs.
+ *     owned by the user it is for. Forging this only gets a user's own file overwritten, with
+ *     figures of that user's programs.
  * Anything else is foreign and only read, also when it is stale: its program may come back to it.
  *
- * The mark names its daemon by pid and start time: a file of one that lives is left alone (-EBUSY),
- * one that was killed is inherited.
+ * The mark names its daemon by pid and start time: a file of a running daemon is left alone (-EBUSY),
+ * one of a killed daemon is taken over.
  *
  * tt-metal attaches to an existing file of its version. That shows as a reference more than ours,
- * another version or an entry that we did not make, while somebody holds the file for writing
- * (shm_file.c). We then take our figures out, as a program that detaches does, and only read until
- * nobody holds it. What readers do when they clean up (entries and totals that shrink) is not that:
- * the next publish puts it right.
+ * another version or an entry that we did not make, while a process holds the file for writing
+ * (shm_file.c). We then remove our figures, as a program that detaches does, and only read until no
+ * process holds it. Changes by readers that clean up (entries and totals that shrink) are repaired by
+ * the next publish.
  *
- * reference_count is 1 while we have figures of somebody in the file and 0 otherwise: with 0, tt-metal
- * may make a file of another version its own. All times are CLOCK_REALTIME, in version 1 too (its
- * first variant had CLOCK_MONOTONIC, its last one not).
+ * reference_count is 1 while the file has figures of ours and 0 otherwise: with 0, tt-metal may make a
+ * file of another version its own. All times are CLOCK_REALTIME, in version 1 too (its first variant
+ * had CLOCK_MONOTONIC, its last one not).
  */
 #include "daemon/io/tt/shm.h"
 #include "lib/base/grow.h"
@@ -45,7 +45,7 @@ struct file {
 	unsigned int version;
 	bool known; /* the file (dev, ino) holds img and is ours */
 	bool away;  /* ours, but a program is attached */
-	bool done;  /* nothing of ours is in it, until a chip comes */
+	bool done;  /* it has no figures of ours, until its chip comes back */
 	bool touched;
 	dev_t dev;
 	ino_t ino;
@@ -113,7 +113,7 @@ static int open_dir(struct ttmon_ttshm_writer *w, int *ret)
 	return 0;
 }
 
-/* ---- whose is it? ---- */
+/* ---- ownership ---- */
 
 struct look {
 	int fd;
@@ -131,7 +131,7 @@ static bool is_users(const struct ttmon_ttshm_chip *chip, uid_t uid)
 	return false;
 }
 
-/* chip: whom it is for; NULL: anybody. */
+/* chip: the chip that the file is for; NULL: any. */
 static bool is_marked(const struct ttmon_ttshm_writer *w, struct look *l, const struct ttmon_ttshm_chip *chip)
 {
 	const struct ttmon_tt_shm_layout *layout = layout_by_size(l->st.st_size);
@@ -194,7 +194,7 @@ static void withdraw(int dir_fd, struct file *f, struct look *l)
 		f->known = false;
 }
 
-/* 0: ours, to be written; TTMON_TTSHM_FOREIGN; -errno: refused. */
+/* 0: ours, may be written; TTMON_TTSHM_FOREIGN; -errno: refused. */
 static int examine(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, const struct ttmon_ttshm_chip *chip,
 		   struct look *l)
 {
@@ -232,7 +232,7 @@ static int examine(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, con
 
 /* ---- writing ---- */
 
-/* The file is its first user's; when that one is gone and another uses the chip, that one's. */
+/* The file belongs to the chip's first user; when that one is gone, to the next user. */
 static bool has_wrong_owner(const struct ttmon_ttshm_writer *w, const struct stat *st,
 			    const struct ttmon_ttshm_chip *chip)
 {
@@ -274,7 +274,7 @@ static int create(const struct ttmon_ttshm_writer *w, int dir_fd, struct file *f
 	return err;
 }
 
-/* img: what it is to hold. chip: whose; NULL: its owner stays. */
+/* img: new content. chip: gives the owner; NULL: the owner stays. */
 static int write_file(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, struct look *l,
 		      const struct ttmon_ttshm_chip *chip, const union ttmon_ttshm_image *img)
 {
@@ -291,7 +291,7 @@ static int write_file(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, 
 		err = ttmon_ttshm_file_writable(dir_fd, f->name, &l->st, &fd);
 		if (!err && chown)
 			err = set_owner(w, fd, chip);
-		/* Its owner cut it short. */
+		/* Its owner truncated it. */
 		if (!err && l->st.st_size < size && fallocate(fd, 0, 0, size))
 			err = -errno;
 		if (!err && !known)
@@ -311,7 +311,7 @@ static int update(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, cons
 	union ttmon_ttshm_image img;
 	int err;
 
-	/* Twice: a file that was not there, and then was. */
+	/* Twice, since the file may appear between the two steps. */
 	for (int i = 0; i < 2; i++) {
 		err = examine(w, dir_fd, f, chip, &l);
 		if (err != -ENOENT)
@@ -327,8 +327,8 @@ static int update(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, cons
 	if (err == TTMON_TTSHM_FOREIGN && !f->away && is_stale(&l))
 		report->err = -ESTALE;
 	/*
-	 * Its zeros would be believed. What somebody has mapped stays, and its mark says what is wrong with
-	 * it.
+	 * Its zeros would be taken for figures. A file that a process has mapped stays, and its mark says what
+	 * is wrong.
 	 */
 	if (!err && chip->unknown && !ttmon_ttshm_file_held(l.fd) && !unlinkat(dir_fd, f->name, 0)) {
 		f->known = false;
@@ -346,7 +346,7 @@ static int update(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, cons
 	return err;
 }
 
-/* Nobody uses the chip any more, or an earlier daemon was killed. self: with pid 0 when we leave. */
+/* The chip has no user any more, or an earlier daemon was killed. self: with pid 0 when we leave. */
 static void clear(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, const struct ttmon_tt_shm_mark *self,
 		  uint64_t now_ns)
 {
@@ -365,7 +365,7 @@ static void clear(struct ttmon_ttshm_writer *w, int dir_fd, struct file *f, cons
 		}
 	}
 	ttmon_closep(&l.fd);
-	/* What another daemon or a program has at the moment is looked at again. */
+	/* A file that another daemon or a program holds at the moment is checked again. */
 	f->done = err != -EBUSY && !f->away;
 }
 
@@ -418,11 +418,9 @@ const struct ttmon_ttshm_report *ttmon_ttshm_reports(const struct ttmon_ttshm_wr
 	return w->reports;
 }
 
-/* ---- coming and going ---- */
+/* ---- start and end ---- */
 
-/*
- * What a killed daemon left behind is ours; what of it no chip claims is cleared at the first publish.
- */
+/* Files of a killed daemon become ours; those that no chip claims are cleared at the first publish. */
 static void adopt(struct ttmon_ttshm_writer *w, int dir_fd, const char *name)
 {
 	struct look l = { .fd = -1 };
@@ -482,7 +480,7 @@ void ttmon_ttshm_writer_free(struct ttmon_ttshm_writer *w)
 	left.pid = 0;
 	if (!open_dir(w, &dir_fd)) {
 		for (size_t i = 0; i < w->nr_files; i++) {
-			/* Files that are cleared already still name us. */
+			/* Files that were cleared already still have our name in their mark. */
 			if (w->files[i]->known || !w->files[i]->done)
 				clear(w, dir_fd, w->files[i], &left, w->files[i]->img.v1.last_update_ns);
 		}

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shm_file.c: opening, making and marking tt_device_<key>_memory files in a directory that everybody
+ * shm_file.c: opening, making and marking tt_device_<key>_memory files in a directory that every user
  * may write to. See shm_int.h.
  *
  * Nothing is created with O_CREAT under the name itself: a file without a name gets its owner, mode,
- * pages and content, then the name, and link(2) and renameat2(RENAME_NOREPLACE) fail where something
- * is. An existing one is looked at before it is opened (a pipe would wait, a device may do something)
- * and again afterwards. All pages are there from the start: a reader that maps the file of a full
- * /dev/shm never gets SIGBUS.
+ * pages and content, then the name, and link(2) and renameat2(RENAME_NOREPLACE) fail if the name is
+ * taken. An existing file is checked before it is opened (a pipe would block, a device may act) and
+ * again afterwards. All pages are there from the start: a reader that maps the file of a full /dev/shm
+ * never gets SIGBUS.
  *
- * "Does anybody hold it for writing" is asked of the kernel: a read lease is refused while there is a
- * writable open file behind the inode, and a mapping keeps its open file. tt-metal maps the file as
- * long as it is attached; one that was killed does not.
+ * Whether a process holds the file for writing is found through the kernel: a read lease is refused
+ * while there is a writable open file behind the inode, and a mapping keeps its open file. tt-metal
+ * maps the file as long as it is attached; one that was killed does not.
  */
 #include "daemon/io/tt/shm_int.h"
 
@@ -87,8 +87,8 @@ static int fill(int fd, const union ttmon_ttshm_image *img, mode_t mode, uid_t u
 }
 
 /*
- * For file systems that have no files without a name (overlayfs before 6.3). Readers go by the
- * beginning of a name.
+ * For file systems without unnamed files (overlayfs before 6.3). Readers use only the beginning of a
+ * name.
  */
 static int create_named(int dir_fd, const char *name, const union ttmon_ttshm_image *img, mode_t mode, uid_t uid,
 			gid_t gid, const struct ttmon_tt_shm_mark *self, struct stat *st)
@@ -148,8 +148,8 @@ int ttmon_ttshm_file_read(int fd, union ttmon_ttshm_image *ret)
 int ttmon_ttshm_file_held(int fd)
 {
 	/*
-	 * Whoever opens it for writing in between waits for us, and the kernel sends a signal: one that is
-	 * ignored.
+	 * A process that opens the file for writing meanwhile waits for us, and the kernel sends us a signal,
+	 * which is ignored.
 	 */
 	if (fcntl(fd, F_SETSIG, SIGURG))
 		return -errno;
@@ -172,7 +172,7 @@ bool ttmon_ttshm_file_xattr(int fd, struct ttmon_tt_shm_mark *ret)
 
 void ttmon_ttshm_file_set_xattr(int fd, const struct ttmon_tt_shm_mark *self)
 {
-	/* Where there is none, the mark in the file is what there is. */
+	/* Without attributes only the mark in the file is left. */
 	if (fsetxattr(fd, TTMON_TT_SHM_XATTR, self, sizeof(*self), 0))
 		return;
 }

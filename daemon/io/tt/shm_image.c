@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shm_image.c: what a tt_device_<key>_memory file is to hold, and the order in which it is stored. See
+ * shm_image.c: the content of a tt_device_<key>_memory file, and the order in which it is stored. See
  * shm_int.h.
  *
- * Readers map the file and look whenever they like; there is nothing that tells them that we are in
- * the middle. Every store is one aligned word of 8 bytes, and the order keeps what they see possible:
+ * Readers map the file and read at any time; nothing shows them that a change is in progress. Every
+ * store is one aligned word of 8 bytes, and the order keeps what they see possible:
  *
  *   num_active_processes if it shrinks, totals that grow, figures of processes that shrink and entries
  *   that go (their pid first), figures that grow and entries that come (their pid last),
@@ -18,7 +18,8 @@
  * A word is stored through a mapping: that is one store. pwrite() of 8 aligned bytes is not on CPUs
  * where the kernel copies by "rep movsb" (FSRM): unit/test_ttshm_write saw half a word once in some
  * thousand runs. A file whose owner cuts it short meanwhile, or whose folder is full, is SIGBUS for
- * who stores: this thread then goes on with pwrite(), which makes the file longer or says why not.
+ * the thread that stores: this thread then goes on with pwrite(), which makes the file longer or says
+ * why not.
  */
 #include "daemon/io/tt/shm_int.h"
 
@@ -79,7 +80,8 @@ static size_t find(const union ttmon_ttshm_image *img, const struct ttmon_tt_shm
 }
 
 /*
- * Entries of processes that are no more go; the last ones fill the holes. Returns how many are left.
+ * Removes the entries of ended processes and fills the holes with the last ones. Returns how many are
+ * left.
  */
 static size_t drop_ended(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l,
 			 const struct ttmon_ttshm_chip *chip)
@@ -162,8 +164,8 @@ static void set_mark(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_lay
 }
 
 /*
- * The whole chip is its first entry: its id, and whether it is behind another one. An id that is not
- * known leaves all unused.
+ * The first entry stands for the whole chip: its id, and whether it is a remote chip. If the id is
+ * unknown, all entries stay unused.
  */
 static void set_chip_stats(union ttmon_ttshm_image *img, const struct ttmon_tt_shm_layout *l, int32_t device_id,
 			   bool remote)
@@ -236,7 +238,7 @@ void ttmon_ttshm_image_withdraw(union ttmon_ttshm_image *img, const union ttmon_
 
 		if (!*was || *is != *was)
 			continue;
-		/* tt-metal adds to the entry that has its pid: what is more than we put there is its own. */
+		/* tt-metal adds to the entry with its pid: what exceeds our value is its own. */
 		for (size_t k = 1; k <= l->types; k++) {
 			is[k] = less(is[k], was[k]);
 			left |= is[k];
@@ -271,7 +273,7 @@ bool ttmon_ttshm_image_strangers(const union ttmon_ttshm_image *img, const union
 
 struct store {
 	int fd, err;
-	uint64_t *map; /* NULL: by pwrite() */
+	uint64_t *map; /* NULL: uses pwrite() */
 	union ttmon_ttshm_image *cur;
 	const union ttmon_ttshm_image *img;
 };
@@ -341,7 +343,7 @@ static void store_all(struct store *s, const struct ttmon_tt_shm_layout *l)
 	put(s, l->chips / 8, TTMON_TT_SHM_CHIPS * (size_t)l->chip_size / 8);
 	put(s, l->totals / 8, l->types);
 	put(s, 1, 1);
-	/* Whatever else is there, and init_state last. */
+	/* All other words, and init_state last. */
 	for (size_t i = 0; i < l->size / 8; i++) {
 		if (!l->init_state || i != l->init_state / 8)
 			put(s, i, 1);
@@ -350,21 +352,18 @@ static void store_all(struct store *s, const struct ttmon_tt_shm_layout *l)
 		put(s, l->init_state / 8, 1);
 }
 
-/* Where this thread goes on after a SIGBUS while it stores; NULL: it does not. */
+/* Where this thread continues after a SIGBUS during a store; NULL: it does not. */
 static _Thread_local sigjmp_buf *volatile storing;
 
 static void on_sigbus(int signo)
 {
 	if (storing)
 		siglongjmp(*storing, 1);
-	/* Another process's fault: it happens again, and ends the process as it would have. */
+	/* A fault elsewhere: it happens again, and ends the process as usual. */
 	signal(signo, SIG_DFL);
 }
 
-/*
- * False: the file has become shorter than it was, or there is no room for it. What was stored is in
- * s->cur.
- */
+/* False: the file was truncated, or there is no room for it. What was stored is in s->cur. */
 static bool store_mapped(struct store *s, const struct ttmon_tt_shm_layout *l)
 {
 	struct sigaction ours = { .sa_handler = on_sigbus }, before;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sys.c: what sysfs and procfs of tt-kmd say of the chips (tt-kmd 4af71921, tt-umd 3ed9cb6d). Cold
+ * sys.c: reads the chips from sysfs and procfs of tt-kmd (tt-kmd 4af71921, tt-umd 3ed9cb6d). Cold
  * thread and `ttmon smi`.
  *
  *   SYSFS/class/tenstorrent/tenstorrent!N/          tt_serial tt_asic_id tt_card_type tt_aiclk tt_fw_bundle_ver
@@ -9,11 +9,12 @@
  *
  * An attribute is a regular file, read with one read; a link in its place is not followed, so that
  * nothing here ever opens a device node. ENODATA, ENODEV and an empty attribute mean that the chip is
- * in reset: what it says is then unknown, not 0.
+ * in reset: its values are then unknown, not 0.
  *
- * The location byte of key_v1: 0 for a card of one chip and the near half of an N300, 1 for its far half, tray << 4 | chip on a Galaxy.
- * The chips of a P300 share a board id and have no location in sysfs: they are numbered by bus address. A key that two chips would
- * share is nobody's. unique_id is set only where it can be known from outside: see lone_unique().
+ * The location byte of key_v1: 0 for a card of one chip and the near half of an N300, 1 for its far
+ * half, tray << 4 | chip on a Galaxy. The chips of a P300 share a board id and have no location in
+ * sysfs: they are numbered by bus address. A key that two chips would share is given to neither.
+ * unique_id is set only where it can be known from outside: see lone_unique().
  */
 #include "daemon/io/tt/sys.h"
 #include "lib/base/grow.h"
@@ -24,7 +25,7 @@
 #include <sys/stat.h>
 
 #define NO_BDF	      0xffffffffu
-#define MAX_ENTRIES   65536 /* of a directory */
+#define MAX_ENTRIES   65536 /* entries of a directory */
 #define MAX_ORDINAL   0xfffffeu
 #define PCI_WORMHOLE  0x401e
 #define PCI_BLACKHOLE 0xb140
@@ -34,7 +35,8 @@ struct reader {
 };
 
 /*
- * An attribute's text without the newline: its length, or -errno. Longer than the buffer is nonsense.
+ * An attribute's text without the newline: its length, or -errno. A text longer than the buffer is
+ * invalid.
  */
 static int read_attr(struct reader *r, int dir, const char *name, char *buf, size_t size)
 {
@@ -54,7 +56,7 @@ static int read_attr(struct reader *r, int dir, const char *name, char *buf, siz
 	if (n && buf[n - 1] == '\n')
 		n--;
 	if (!n) {
-		/* A pipe that nobody writes to says nothing either, but that is no reset. */
+		/* A pipe without a writer is also empty, but that is no reset. */
 		r->resetting |= !fstat(fd, &st) && S_ISREG(st.st_mode);
 		return -ENODATA;
 	}
@@ -64,7 +66,7 @@ static int read_attr(struct reader *r, int dir, const char *name, char *buf, siz
 	return (int)n;
 }
 
-/* Decimal digits and nothing else, with a minus where that is allowed. */
+/* Parses decimal digits only, with a minus if that is allowed. */
 static bool parse_dec(const char *s, bool negative, int64_t max, int64_t *ret)
 {
 	bool minus = negative && *s == '-';
@@ -156,8 +158,8 @@ static bool parse_bdf(const char *s, uint32_t *ret)
 }
 
 /*
- * The PCI function: where "device" leads, else the innermost folder on the way to the node that is
- * named like one.
+ * The PCI function: the target of "device", else the innermost folder on the way to the node with a
+ * name of that form.
  */
 static uint32_t read_bdf(int class_dir, const char *node)
 {
@@ -182,7 +184,7 @@ static uint32_t read_bdf(int class_dir, const char *node)
 	return NO_BDF;
 }
 
-/* Sensors of the PCI function: the first hwmon that is called like one of the chips, or the first. */
+/* Sensors of the PCI function: the first hwmon with the name of a chip's sensor, or the first one. */
 static void read_hwmon(struct reader *r, int dev, struct ttmon_ttsys_chip *c, char name[static 24])
 {
 	int fd = openat(dev, "hwmon", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -366,7 +368,7 @@ static int list_nodes(DIR *d, uint32_t **ret, size_t *n)
 	return 0;
 }
 
-/* The far half of each N300: what is known of it comes from the near one. */
+/* The far half of each N300: its values come from the near one. */
 static size_t add_remotes(struct ttmon_ttsys_chip *chips, size_t n)
 {
 	size_t locals = n;
@@ -408,9 +410,9 @@ static void set_keys(struct ttmon_ttsys_chip *chips, size_t n)
 /*
  * UMD's unique id of a chip without trained Ethernet links is its board id (Wormhole) or its ASIC id
  * (Blackhole); with links it is another number (tt-umd's topology_discovery_wormhole.cpp, 3ed9cb6d).
- * Links cannot be seen from outside; the only card of a host has none to another card of it, and the
- * other end in another host is rare. So it is set for that card alone, and a process that says
- * otherwise is believed.
+ * Links cannot be seen from outside; the only card of a host has no link to another card of it, and a
+ * link to another host is rare. So the id is set for a single card only, and a different report by a
+ * process is believed.
  */
 static void lone_unique(struct ttmon_ev_tt_chip *f)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sys_board.c: what a board id says: type of board, and how much memory a chip of it has
+ * sys_board.c: decodes a board id: the type of the board, and the memory of its chips
  * (cluster_descriptor_types.hpp and the soc descriptors of tt-umd, 3ed9cb6d).
  *
  * A board id is 64 bits, bits 36 to 55 of it the type ("UPI"). The DRAM figure is channels x bank
  * size, the L1 figure the Tensix cores that are left after the harvesting of that board, times the L1
- * of one. Firmware may harvest otherwise than the board's type promises; only the chip's own SoC
- * descriptor knows, and that needs the device to be opened.
+ * of one. Firmware may harvest other cores than the board's type says; only the chip's SoC descriptor
+ * has the truth, and reading it needs the device to be opened.
  */
 #include "daemon/io/tt/sys.h"
 
@@ -81,12 +81,12 @@ void ttmon_ttsys_memory(uint64_t board_id, unsigned int arch, const char *card, 
 	if (!b)
 		b = by_card(card);
 	*dram = *l1 = 0;
-	/* A board of another architecture than the chip's: one of the two is not true. */
+	/* A board of another architecture than the chip's: one of the two is wrong. */
 	if (b && (arch == TTMON_TT_ARCH_UNKNOWN || arch == b->arch)) {
 		*dram = b->dram;
 		*l1 = b->l1;
 	} else if (arch == TTMON_TT_WORMHOLE) {
-		*dram = WH_DRAM; /* of every board; L1 is not */
+		*dram = WH_DRAM; /* the same for every board; L1 is not */
 	} else if (arch == TTMON_TT_GRAYSKULL) {
 		*dram = 8 * GIB;
 		*l1 = 120ULL << 20;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * box.c: what the unwinding process gives up before it reads anything that a stranger has written: its
- * user, capabilities, the right to gain any, and, by seccomp, all system calls but those that it
- * needs. It keeps the descriptors that it has.
+ * box.c: confines the unwinding process before it reads any untrusted data: it gives up its user, its
+ * capabilities, the right to gain any, and, by seccomp, all system calls except those that it needs.
+ * It keeps its open descriptors.
  */
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -26,9 +26,7 @@
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), RETURN(SECCOMP_RET_ALLOW)
 /* clang-format on */
 
-/*
- * What is instrumented calls whatever it likes, and has mapped more than the limit. That is for tests.
- */
+/* Sanitizers make other system calls, and map more than the limit. They are used in tests only. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
 #else
@@ -60,11 +58,11 @@ static bool filter(void)
 		ALLOW(futex),
 		ALLOW(getrandom), /* malloc() of newer libraries */
 		ALLOW(clock_gettime),
-		ALLOW(sysinfo), /* qsort() asks how much memory there is */
+		ALLOW(sysinfo), /* qsort() reads the size of memory */
 		ALLOW(restart_syscall),
 		ALLOW(exit),
 		ALLOW(exit_group),
-		/* Memory, but none that can be executed. */
+		/* Memory, but no executable memory. */
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 1, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mprotect, 0, 3),
 		LOAD(args[2]),
@@ -95,7 +93,7 @@ void ttmon_unwinder_starter_box(void)
 	caps[0].inheritable = 0;
 	memset(&caps[1], 0, sizeof(caps[1]));
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, caps))
-		errno = 0; /* it reads nothing of a stranger's */
+		errno = 0; /* it reads no untrusted data */
 }
 
 bool ttmon_unwinder_box(void)
@@ -105,15 +103,15 @@ bool ttmon_unwinder_box(void)
 	struct rlimit memory = { MEMORY_MAX, MEMORY_MAX }, nothing = { 0, 0 };
 
 	/*
-	 * A service may not change its user. Without capabilities root is nobody either, but for the files
-	 * that are root's.
+	 * A service may not be allowed to change its user. Without capabilities root has no rights, except on
+	 * root's files.
 	 */
 	if (syscall(SYS_setgroups, 0, NULL) || syscall(SYS_setresgid, NOBODY, NOBODY, NOBODY) ||
 	    syscall(SYS_setresuid, NOBODY, NOBODY, NOBODY))
 		errno = 0;
 	/*
-	 * With the one that started it, which ends with the daemon: also in a read that hangs. Another user
-	 * would undo it.
+	 * It ends with the process that started it, which ends with the daemon: even during a read that hangs.
+	 * A change of user would reset this.
 	 */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	memset(none, 0, sizeof(none));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * process.c: the unwinding process: what it knows of the programs, the copies it waits with, its loop.
- * Started by a process that ttmon_unwinder_start() has made in the cold thread, before the daemon has
- * other threads, and detached (lib/os/detached.h): one that hangs in a file is followed by another.
+ * process.c: the unwinding process: its tables of mappings, waiting copies, its loop. Started by a
+ * process that ttmon_unwinder_start() has made in the cold thread, before the daemon has other
+ * threads, and detached (lib/os/detached.h): one that hangs in a file is replaced by another.
  *
- * It learns from the daemon what each process has mapped, and when. A copy whose addresses lie in
- * nothing known is kept for a while: what was mapped just before is often told just after. Files are
- * asked for one by one, when a stack needs them.
+ * The daemon sends it the mappings of each process, with their times. A copy with addresses in no
+ * known mapping is kept for a while: a mapping made just before is often reported just after. Files
+ * are requested one by one, when a stack needs them.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -32,38 +32,39 @@
 #define KNOWN	    4096 /* a power of two */
 #define COMING_MAX  16
 #define PENDING_MAX 64
-#define PENDING_NS  (1500 * NSEC_PER_MS) /* its event is waited for for two seconds (core/history/siteq.c) */
-/* After copies the ring is looked at again so often, until none have come for LINGER_NS. */
+#define PENDING_NS  (1500 * NSEC_PER_MS) /* its event waits for two seconds (core/history/siteq.c) */
+/* After copies the ring is checked this often, until none have come for LINGER_NS. */
 #define LINGER_MS 10
 #define LINGER_NS (60 * NSEC_PER_MS)
 #define WANT_MS	  1000		      /* a file that has not come by then is not waited for */
-#define AGAIN_NS  (60 * NSEC_PER_SEC) /* one that could not be had is asked for again */
-#define START_MS  2000		      /* to fork */
-#define GONE_NS	  (3 * NSEC_PER_SEC)  /* what a process had mapped is kept after its end */
+#define AGAIN_NS  (60 * NSEC_PER_SEC) /* a file that was not available is requested again after this time */
+#define START_MS  2000		      /* limit for a fork */
+#define GONE_NS	  (3 * NSEC_PER_SEC)  /* mappings of a process are kept for so long after its end */
 #define VDSO_MAX  (256u << 10)
 
 struct proc {
 	uint32_t tgid;
-	uint32_t serial;  /* 1, 2, ...: no other has it */
+	uint32_t serial;  /* 1, 2, ...: unique */
 	uint64_t gone_ns; /* 0: it lives */
 	struct ttmon_maps maps;
 };
 
 /*
- * Which mapping a page lies in: the at-th of the process with this serial, in this state of its list.
+ * Cache of the mapping of a page: the at-th of the process with this serial, valid for this generation
+ * of its list.
  */
 struct known {
 	uint64_t page;
-	uint32_t serial, gen, at; /* serial 0: nothing is here */
+	uint32_t serial, gen, at; /* serial 0: the place is empty */
 };
 
 struct table {
-	uint32_t object;	  /* 0: nothing is here */
-	struct ttmon_uw_table *t; /* NULL: it could not be had at since_ns */
+	uint32_t object;	  /* 0: the place is empty */
+	struct ttmon_uw_table *t; /* NULL: not available at since_ns */
 	uint64_t since_ns, used;
 };
 
-/* A file that somebody opens: it comes by this socket, or its end does. */
+/* A file that a helper is opening: the descriptor comes through this socket, or the socket ends. */
 struct coming {
 	uint32_t object;
 	int sock;
@@ -79,26 +80,26 @@ static struct {
 	struct ttmon_ring ring;
 	uint32_t depth;
 	int epoll, ring_fd;
-	struct proc *procs[PROCS_MAX]; /* no order; the oldest makes room */
+	struct proc *procs[PROCS_MAX]; /* unordered; the oldest makes room */
 	size_t next_proc, nr_gone;
 	uint32_t serials;
 	struct known known[KNOWN];
 	struct ttmon_hmap by_tgid; /* place in procs */
 	struct table tables[TABLES_MAX];
 	uint64_t uses;
-	struct coming coming[COMING_MAX]; /* the oldest first */
+	struct coming coming[COMING_MAX]; /* oldest first */
 	size_t nr_coming;
 	struct pending *pending[PENDING_MAX];
 	size_t nr_pending;
-	const struct ttmon_stack_copy *now; /* that is unwound */
+	const struct ttmon_stack_copy *now; /* the copy being unwound */
 	bool look, finish;
 	uint64_t *reads; /* as in unwinder.h */
 	uint32_t turns;
-	uint64_t last_ns; /* when a copy came last */
+	uint64_t last_ns; /* when the last copy came */
 	_Alignas(8) char msg[TTMON_UNWINDER_MAX];
 } u;
 
-/* ---- what processes have mapped ---- */
+/* ---- mappings of processes ---- */
 
 static struct proc *proc_of(uint32_t tgid)
 {
@@ -119,7 +120,7 @@ static void proc_free(size_t at)
 	free(p);
 }
 
-/* Copies of its stacks may still lie in the ring. */
+/* Copies of its stacks may still be in the ring. */
 static void gone(uint32_t tgid)
 {
 	struct proc *p = proc_of(tgid);
@@ -163,28 +164,28 @@ static void add_map(const struct ttmon_unwinder_map *m)
 	struct ttmon_xmap x = { .start = m->start, .end = m->end, .pgoff = m->pgoff, .object = m->object };
 	struct proc *p = proc_of(m->tgid);
 
-	/* Another one by now. */
+	/* It is another process by now. */
 	if (p && p->gone_ns && m->ts_ns > p->gone_ns) {
 		proc_free(ttmon_hmap_get(&u.by_tgid, m->tgid));
 		p = NULL;
 	}
 	if (!p)
 		p = proc_new(m->tgid);
-	/* Of what nobody needs any more, as of what there is no room for, a stack ends there. */
+	/* A stack ends at mappings that were dropped because they are old, or for want of room. */
 	if (p && m->ts_ns > 10 * NSEC_PER_SEC)
 		ttmon_maps_prune(&p->maps, m->ts_ns - 10 * NSEC_PER_SEC);
 	if (p && m->start < m->end)
 		(void)!ttmon_maps_add(&p->maps, &x, m->ts_ns);
 }
 
-/* A process has hundreds of mappings, and a stack is in few pages of code. */
+/* A process has hundreds of mappings, but a stack has few pages of code. */
 static const struct ttmon_xmap *mapping_at(const struct proc *p, uint64_t pc, uint64_t ts_ns)
 {
 	uint64_t page = pc / TTMON_STACK_PAGE;
 	struct known *k = &u.known[ttmon_mix64(page ^ (uint64_t)p->serial << 40) & (KNOWN - 1)];
 	const struct ttmon_xmap *x;
 
-	/* While nothing has ended, what lies there does not depend on when. */
+	/* While no mapping has ended, the answer does not depend on the time. */
 	if (k->page == page && k->serial == p->serial && k->gen == p->maps.gen && !p->maps.ended)
 		return &p->maps.v[k->at];
 	x = ttmon_maps_find(&p->maps, pc, ts_ns, NULL, 0);
@@ -220,12 +221,12 @@ static void tell(enum ttmon_unwinder_kind kind, const void *entry, size_t size)
 	} msg = { .head = { .kind = kind, .n = size != 0 } };
 
 	memcpy(msg.entry, entry, size);
-	/* The daemon is gone: so is what this process is for. */
+	/* The daemon is gone, so this process has nothing to do. */
 	if (ttmon_unwinder_send(SOCK_FD, &msg, sizeof(msg.head) + size, -1, true))
 		_exit(0);
 }
 
-/* Until it says another one, or 0, this process may hang in the file of this object. */
+/* Until the next call this process may hang in the file of this object; 0: in none. */
 static void reads(uint32_t object)
 {
 	__atomic_store_n(u.reads, (uint64_t)++u.turns << 32 | object, __ATOMIC_RELAXED);
@@ -239,12 +240,12 @@ static struct table *table_of(uint32_t object)
 	return NULL;
 }
 
-/* The one that was used longest ago makes room. */
+/* The table that was used longest ago makes room. */
 static void add_table(uint32_t object, int fd)
 {
 	struct table *to = table_of(object);
 
-	/* Asked for twice, as the first answer was late. */
+	/* Requested twice, because the first answer was late. */
 	if (to && to->t) {
 		if (fd >= 0)
 			close(fd);
@@ -259,7 +260,7 @@ static void add_table(uint32_t object, int fd)
 			if (u.tables[i].used < to->used)
 				to = &u.tables[i];
 	}
-	/* To close it is to ask its server. */
+	/* Closing the file may block on its server. */
 	reads(to->object);
 	ttmon_uw_table_free(to->t);
 	*to = (struct table){ .object = object, .since_ns = ttmon_mono_ns(), .used = ++u.uses };
@@ -275,15 +276,15 @@ static void set_up(const struct ttmon_unwinder_setup *s, int fd)
 
 	u.depth = MIN(MAX(s->depth, 1u), (uint32_t)TTMON_MAX_FRAMES);
 	u.ring_fd = fd;
-	/* From here on it can only read what it is given. */
+	/* From here on the process can only read what it is given. */
 	if (fd < 0 || ttmon_ring_map(&u.ring, fd, s->ring_bytes) || epoll_ctl(u.epoll, EPOLL_CTL_ADD, fd, &ev) ||
 	    !ttmon_unwinder_box())
 		_exit(1);
 }
 
 /*
- * A message, if there is one, and the fd that came with it, which the caller closes; -1: none.
- * -EAGAIN: there is none. 0: nobody is at the other end.
+ * Receives a message, if there is one, and the fd that came with it, which the caller closes; -1:
+ * none. -EAGAIN: there is none. 0: the other end is closed.
  */
 static ssize_t receive(int sock, void *buf, size_t n, int *fd)
 {
@@ -307,7 +308,7 @@ static ssize_t receive(int sock, void *buf, size_t n, int *fd)
 	return got;
 }
 
-/* ---- files that are opened ---- */
+/* ---- files ---- */
 
 static bool is_coming(uint32_t object)
 {
@@ -317,7 +318,7 @@ static bool is_coming(uint32_t object)
 	return false;
 }
 
-/* It has come, or will not come any more: fd -1. */
+/* The file has come, or will not come any more: fd -1. */
 static void came(size_t i, int fd)
 {
 	struct coming c = u.coming[i];
@@ -327,7 +328,7 @@ static void came(size_t i, int fd)
 	add_table(c.object, fd);
 }
 
-/* sock -1: it cannot be had. The one that was asked for first makes room. */
+/* sock -1: the file is not available. The oldest request makes room. */
 static void comes(uint32_t object, int sock)
 {
 	if (sock < 0) {
@@ -381,7 +382,7 @@ static void take(const struct ttmon_unwinder_head *head, const char *entries, in
 	}
 }
 
-/* One message, if there is one within ms; files that come are taken too, and end the wait. */
+/* Handles one message, if one comes within ms; files that come are taken too, and end the wait. */
 static bool hear(int ms)
 {
 	struct pollfd p[1 + COMING_MAX] = { { .fd = SOCK_FD, .events = POLLIN } };
@@ -409,7 +410,7 @@ static struct ttmon_uw_table *table(void *ctx, uint32_t object)
 
 	(void)ctx;
 	reads(0);
-	/* That it is late was waited for once. */
+	/* A late file is waited for once. */
 	if (is_coming(object)) {
 		take_files();
 		t = table_of(object);
@@ -487,7 +488,7 @@ static void answer(const struct ttmon_stack_copy *c, const struct ttmon_uw_resul
 	tell(TTMON_UNWINDER_STACK, &s, sizeof(s));
 }
 
-/* False: it ends in nothing known, and final is false. */
+/* False: it ends in no known mapping, and final is false. */
 static bool unwind(const struct ttmon_stack_copy *c, bool final)
 {
 	static const struct ttmon_uw_files files = { .locate = locate, .table = table };
@@ -503,7 +504,10 @@ static bool unwind(const struct ttmon_stack_copy *c, bool final)
 	return true;
 }
 
-/* Those that waited long enough, or all, and those whose mappings were told meanwhile. */
+/*
+ * Tries the copies that have waited long enough, or all, and those whose mappings were reported
+ * meanwhile.
+ */
 static void look_at_pending(bool all)
 {
 	uint64_t now = ttmon_mono_ns();
@@ -549,7 +553,7 @@ static void on_copy(void *ctx, const void *rec, size_t size)
 
 /* ---- life ---- */
 
-/* This kernel's vDSO, as a file. */
+/* The vDSO of this kernel, as a file. */
 static void add_vdso(void)
 {
 	const Elf64_Ehdr *eh = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -593,7 +597,7 @@ static void run(void)
 			}
 		while (hear(0))
 			;
-		/* Not yet, where the daemon's start fails. */
+		/* Not set up yet, if the daemon's start failed. */
 		if (u.ring.data) {
 			if (u.look)
 				(void)ttmon_ring_drain(&u.ring, ttmon_ring_producer(&u.ring), on_copy, NULL);
@@ -607,14 +611,14 @@ static void run(void)
 	}
 }
 
-/* ---- who starts them ---- */
+/* ---- the starter ---- */
 
 static void start_them(void)
 {
 	char byte;
 
 	ttmon_unwinder_starter_box();
-	/* Nobody waits for them. */
+	/* No process waits for them. */
 	signal(SIGCHLD, SIG_IGN);
 	while (recv(SOCK_FD, &byte, 1, 0) == 1) {
 		_cleanup_close_ int ours = -1, theirs = -1;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * unwinder.h: the process that finds call stacks in copies of stacks, and how the daemon talks to it.
+ * unwinder.h: the process that finds call stacks in copies of stacks, and the daemon's protocol with
+ * it.
  *
- * Programs chose what is in these copies, and in the files that they are unwound with. So it is done
- * in a process of its own that may do nothing: it has no capability and no file but what is handed to
- * it (io/unwind/box.c), and the daemon takes each of its answers for that of a stranger. It takes the
- * copies from their ring itself; a full ring is all that is noticed of one that hangs.
+ * Traced programs control the content of these copies, and of the files with their unwind tables. So a
+ * separate process without rights does the work: it has no capability, and no file except those passed
+ * to it (io/unwind/box.c), and the daemon does not trust its answers. It takes the copies from their
+ * ring itself; if it hangs, the only effect is a full ring.
  *
  * A message is a head and n entries of its kind, of at most TTMON_UNWINDER_MAX bytes.
  */
@@ -17,20 +18,23 @@
 #include "lib/base/util.h"
 
 #define TTMON_UNWINDER_MAX  32768u
-#define TTMON_UNWINDER_VDSO UINT32_MAX /* the object that is the vDSO of this kernel, which the process has itself */
+#define TTMON_UNWINDER_VDSO UINT32_MAX /* the vDSO of this kernel as an object, which the process has itself */
 
 enum ttmon_unwinder_kind {
-	/* To it. */
+	/* To the process. */
 	TTMON_UNWINDER_SETUP, /* struct ttmon_unwinder_setup, with the fd of the ring's map */
 	TTMON_UNWINDER_MAP,   /* struct ttmon_unwinder_map */
-	TTMON_UNWINDER_EXIT,  /* struct ttmon_unwinder_map, tgid alone: it is gone */
-	/* u32: an object, with a socket that its file comes by, or its end; without: it cannot be had */
+	TTMON_UNWINDER_EXIT,  /* struct ttmon_unwinder_map, only tgid is set: the process is gone */
+	/*
+	 * u32: an object, with a socket through which its file comes, or its end; without a socket: not
+	 * available
+	 */
 	TTMON_UNWINDER_FILE,
 	TTMON_UNWINDER_LOOK,   /* nothing: there are copies in the ring */
-	TTMON_UNWINDER_FINISH, /* nothing: answer all, with what is known */
-	/* From it. */
+	TTMON_UNWINDER_FINISH, /* nothing: answer everything with what is known */
+	/* From the process. */
 	TTMON_UNWINDER_HELLO, /* u32: its process id */
-	TTMON_UNWINDER_WANT,  /* u32: an object whose file is needed */
+	TTMON_UNWINDER_WANT,  /* u32: an object whose file is requested */
 	TTMON_UNWINDER_STACK, /* struct ttmon_unwinder_stack, one */
 	TTMON_UNWINDER_DONE,  /* nothing: all is answered */
 	TTMON_UNWINDER_FN,    /* struct ttmon_unwinder_fn, one: before the first stack that has it */
@@ -44,7 +48,7 @@ struct ttmon_unwinder_head {
 
 struct ttmon_unwinder_setup {
 	uint64_t ring_bytes;
-	uint32_t depth; /* frames that are wanted of a stack */
+	uint32_t depth; /* most frames of a stack */
 	uint32_t pad;
 };
 
@@ -85,16 +89,16 @@ struct ttmon_unwinder_fn {
  * -errno.
  */
 int ttmon_unwinder_start(int *ret, uint64_t **reads) _must_check;
-/* Start one, when the one before has been killed, if there was one. *ret: our end of its socket. */
+/* Starts an unwinder, after the previous one, if any, was killed. *ret: our end of its socket. */
 int ttmon_unwinder_new(int starter, int *ret) _must_check;
 /*
- * One message, a head and what follows; fd is lent, -1: none. wait: until there is room, else -EAGAIN.
- * -EPIPE: it is gone.
+ * Sends one message, a head and what follows; fd is borrowed, -1: none. wait: until there is room,
+ * else -EAGAIN. -EPIPE: it is gone.
  */
 int ttmon_unwinder_send(int sock, const void *msg, size_t size, int fd, bool wait) _must_check;
 /*
- * Is what came, size bytes, a whole message of it, with every number within its bounds? Its entries
- * lie behind the head. Knows nothing of what was asked.
+ * True if the size bytes received are a complete message with every number in its bounds. Entries
+ * follow the head. Does not check whether anything was requested.
  */
 bool ttmon_unwinder_is_good(const void *msg, size_t size);
 
@@ -112,7 +116,7 @@ uint64_t ttmon_codes_line(uint32_t tgid, const struct ttmon_py_frame *f, bool *k
  * to end these.
  */
 void ttmon_unwinder_starter_box(void);
-/* Give up all that the process can do but reading, answering and memory. False: it could not be. */
+/* Gives up everything except reading, answering and memory. False: that failed. */
 bool ttmon_unwinder_box(void);
 
 #endif
