@@ -400,7 +400,7 @@ UNITS := $(patsubst systemd/%.in,$(O)/systemd/%,$(wildcard systemd/*.in))
 MAN_PAGES := $(wildcard man/*.[1-8]) $(MADE_PAGES)
 DOCS := $(wildcard docs/*.md docs/*.json README.md CHANGELOG.md LICENSE)
 # What of docs/ lies in folders of its own.
-DOC_FILES := $(wildcard $(addprefix docs/,guide/*.md examples/*.c kubernetes/* grafana/* prometheus/*))
+DOC_FILES := $(wildcard $(addprefix docs/,guide/*.md design/*.md examples/*.c kubernetes/* grafana/* prometheus/*))
 INSTALLED := $(sbindir)/ttmond $(bindir)/ttmon $(patsubst include/%,$(includedir)/%,$(wildcard include/ttmon/*.h)) \
 	     $(foreach m,$(MAN_PAGES),$(mandir)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	     $(addprefix $(docdir)/,$(notdir $(DOCS)) $(DOC_FILES:docs/%=%)) \
