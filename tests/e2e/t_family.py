@@ -491,7 +491,7 @@ def test_client(bench):
     true("all", "every process" in ttmon("target"))
     true("listed", str(os.getpid()) in ttmon("target", "add", str(os.getpid())))
     true("still listed", str(os.getpid()) not in ttmon("target", "remove", str(os.getpid())))
-    true("all off", "only these" in ttmon("target", "all", "off"))
+    true("all off", "no process is traced" in ttmon("target", "all", "off"))
     true("no reason", "no process" in ttmon("target", "add", "4194303", status=1))
     ttmon("target", "all", "of", status=2)
 

@@ -358,6 +358,6 @@ void ttmon_advise_show_next(const char *path, const struct ttmon_run *run, const
 	printf("\nnext: sudo ttmon run --pin %s%s%s -- %s\n", name, *unpin ? " --unpin " : "", unpin,
 	       command_of(run, exe));
 	if (*unpin)
-		printf("      (--unpin is right where no kernel uses that memory in place: libttmon-pin(7))\n");
+		printf("      (--unpin: where no kernel uses that memory in place, libttmon-pin(7))\n");
 	printf("      ttmon view %s\n", name);
 }
