@@ -359,11 +359,10 @@
 	X(SELF_MAX_FDS, "process_max_fds", GAUGE, "", "", NONE, "Largest number of file descriptors of the daemon")  \
 	X(SELF_START, "process_start_time_seconds", GAUGE, "seconds", "", NONE, "When it was started, since the epoch")
 
-#define TTMON_METRICS_TABLE(X)                                                                     \
-	TTMON_METRICS_MEMORY(X)                                                                    \
-	TTMON_METRICS_CALLS(X)                                                                     \
-	TTMON_METRICS_GROUPS(X) TTMON_METRICS_TT(X) TTMON_METRICS_TRACE(X) TTMON_METRICS_PROBES(X) \
-		TTMON_METRICS_SELF(X)
+#define TTMON_METRICS_TABLE(X)  \
+	TTMON_METRICS_MEMORY(X) \
+	TTMON_METRICS_CALLS(X)  \
+	TTMON_METRICS_GROUPS(X) TTMON_METRICS_TT(X) TTMON_METRICS_TRACE(X) TTMON_METRICS_PROBES(X) TTMON_METRICS_SELF(X)
 
 enum ttmon_metric {
 #define X(ID, name, type, unit, labels, need, help) TTMON_METRIC_##ID,

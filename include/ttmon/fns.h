@@ -106,11 +106,10 @@ enum ttmon_fn_lib {
  * runtime, and not of a library that has a few functions of these names; and the length of the function
  * in bytes, as its symbol says (0: it does not).
  */
-#define TTMON_COOKIE(fn, whole, size) \
-	((unsigned long long)(size) << 32 | ((whole) ? TTMON_COOKIE_WHOLE : 0) | (fn))
-#define TTMON_COOKIE_WHOLE	  (1u << 31)
-#define TTMON_COOKIE_FN(cookie)	  ((unsigned int)(cookie) & 0xffff)
-#define TTMON_COOKIE_SIZE(cookie) ((unsigned int)((cookie) >> 32))
+#define TTMON_COOKIE(fn, whole, size) ((unsigned long long)(size) << 32 | ((whole) ? TTMON_COOKIE_WHOLE : 0) | (fn))
+#define TTMON_COOKIE_WHOLE	      (1u << 31)
+#define TTMON_COOKIE_FN(cookie)	      ((unsigned int)(cookie)&0xffff)
+#define TTMON_COOKIE_SIZE(cookie)     ((unsigned int)((cookie) >> 32))
 
 /* Elements of a batched copy that are looked at; a longer batch ends with TTMON_B_TRUNCATED. */
 #define TTMON_BATCH_MAX 256

@@ -133,7 +133,7 @@ struct ttmon_mtc_ctl {
 	uint64_t touch; /* uint64_t[touch_slots] in device memory; 0: none */
 	uint32_t nr_rings, units;
 	uint32_t wait_ns; /* so long a warp waits at a full ring, by the device's clock (%globaltimer_lo) */
-	uint32_t sample; /* blocks whose linear number % sample == 0 are recorded; 0 and 1: all */
+	uint32_t sample;  /* blocks whose linear number % sample == 0 are recorded; 0 and 1: all */
 	uint32_t agg_sites;
 	uint32_t touch_slots; /* power of two */
 	uint64_t touch_lost;  /* number of pages that found no slot */

@@ -378,9 +378,8 @@ static int map_stats(struct ttmon_bpf *b)
 static uint32_t attach_type(const struct ttmon_bpf *b, enum ttmon_prog prog)
 {
 	bool both_ends = prog == TTMON_PROG_CALL || prog == TTMON_PROG_COPY || prog == TTMON_PROG_SYNC ||
-			 prog == TTMON_PROG_USER_CALL ||
-			 prog == TTMON_PROG_ENQUEUE || prog == TTMON_PROG_BATCH || prog == TTMON_PROG_LAUNCH ||
-			 prog == TTMON_PROG_NOTE;
+			 prog == TTMON_PROG_USER_CALL || prog == TTMON_PROG_ENQUEUE || prog == TTMON_PROG_BATCH ||
+			 prog == TTMON_PROG_LAUNCH || prog == TTMON_PROG_NOTE;
 
 	return both_ends && b->session ? TTMON_ATTACH_UPROBE_SESSION : TTMON_ATTACH_UPROBE_MULTI;
 }

@@ -340,9 +340,8 @@ static void look_at_stacks(struct ttmon_discover *d, uint32_t tgid, const struct
 		err = ttmon_bpf_set_switcher(d->cfg.bpf, tgid, when);
 		if (err && err != -EOPNOTSUPP)
 			log_warn("process %u switches stacks, and cannot be left out: %s", tgid, strerror(-err));
-		log_debug(
-			"process %u can switch stacks: calls of its own allocator get no return probe: %s",
-			tgid, o->path);
+		log_debug("process %u can switch stacks: calls of its own allocator get no return probe: %s", tgid,
+			  o->path);
 	}
 	p = ttmon_discover_process(d, tgid, false);
 	if (!p || !p->switches || p->said || !o->probed)

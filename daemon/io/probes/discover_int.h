@@ -113,12 +113,12 @@ struct alias {
 
 struct process {
 	uint32_t tgid;
-	uint64_t start_ns; /* 0: not known */
-	uint64_t list_ns;  /* the newest list of its mappings that was reported was read then; 0: none yet */
-	bool listed;	   /* its mappings were told: later ones are told one by one */
-	bool switches;	   /* it has a file that switches stacks */
-	bool said;	   /* and it was said what follows */
-	bool python;	   /* its Python frames are found */
+	uint64_t start_ns;  /* 0: not known */
+	uint64_t list_ns;   /* the newest list of its mappings that was reported was read then; 0: none yet */
+	bool listed;	    /* its mappings were told: later ones are told one by one */
+	bool switches;	    /* it has a file that switches stacks */
+	bool said;	    /* and it was said what follows */
+	bool python;	    /* its Python frames are found */
 	uint32_t python_of; /* in the object with this id; refused: no other is looked at */
 	bool unprobed;	    /* told to have a GPU's device file mapped, and nothing with probes */
 	uint32_t *
