@@ -98,7 +98,7 @@ def test_frame_pointers(bench):
     eq("nothing is said of them", set(plain.by), {None})
 
     def keys(db, by):
-        return {s["key"] for s in db["sites"][1:] if by is None or s["stack"]["by"] == by}
+        return {s["key"] for s in db["sites"][1:] if by is None or s.get("stack", {}).get("by") == by}
 
     eq("keys that are new", keys(run.db, "frame_pointers") - keys(plain.db, None), set())
 
