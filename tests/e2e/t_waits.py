@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Where the time of synchronous calls went, against the kernel's counters as tests/standin/waits.c read them."""
 import contextlib
+import json
 import os
+import re
 import subprocess
 import sys
 
-from e2e import SLOW, eq, last_json, load_db, long, process, standin, timeout, true, whole
+from e2e import SLOW, TTMON, eq, last_json, load_db, long, process, standin, timeout, true, whole
 
 PARTS = ("on_cpu_ns", "run_queue_ns", "blocked_ns")
 STATE_OF_ERROR = 20000  # ns a wait for a CPU may be off, for the run queue's clock stands still at some wake-ups
@@ -213,3 +215,34 @@ def test_a_million(bench):
 @timeout(300)
 def test_hundred_thousand(bench):
     held(bench, "mix", int(100000 / SLOW), 20, -1, 13)
+
+
+@timeout(60)
+def test_command(bench):
+    """ttmon waits: the sums are those of the database, each part in its column; what is not known is "-"."""
+    _, db, _ = bench.trace([standin("waits"), "spin", "20", "1000", "-1", "1"])
+    path = bench.path("db.json")
+    done = subprocess.run([TTMON, "waits", path], capture_output=True, text=True, check=True)
+    calls = sum(row["calls"] for row in db["waits"]["sites"])
+    eq("calls", re.match(r"(\d+) synchronous calls took ", done.stdout).group(1), str(calls))
+    row = max(db["waits"]["sites"], key=lambda r: r["ns"])
+    line = next(x for x in done.stdout.splitlines() if x.endswith(f"  {row['fn']}"))
+    eq("calls of the function", line.split()[0], str(row["calls"]))
+    eq("longest", done.stdout.count("waits["), len(db["waits"]["sites"]) + min(5, len(db["waits"]["calls"])))
+    eq("lines over 100 columns", [x for x in done.stdout.splitlines() if len(x) > 100], [])
+    json_of = subprocess.run([TTMON, "waits", "--json", path], capture_output=True, text=True, check=True)
+    eq("JSON", json.loads(json_of.stdout), db["waits"])
+    # A part that nobody knows.
+    for name in ("on_cpu_ns", "run_queue_ns", "blocked_ns"):
+        row[name] = None
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(db, f)
+    done = subprocess.run([TTMON, "waits", path], capture_output=True, text=True, check=True)
+    line = next(x for x in done.stdout.splitlines() if x.endswith(f"  {row['fn']}"))
+    eq("parts", [x for x in line.split() if x == "-"], ["-"] * 3)
+    # A database of an earlier version.
+    del db["waits"]
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(db, f)
+    done = subprocess.run([TTMON, "waits", path], capture_output=True, text=True, check=False)
+    eq("none", (done.returncode, done.stdout, "no synchronous call was looked at" in done.stderr), (2, "", True))

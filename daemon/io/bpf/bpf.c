@@ -484,6 +484,12 @@ int ttmon_bpf_new(const struct ttmon_bpf_cfg *cfg, struct ttmon_bpf **ret, char 
 		snprintf(why, n, "cannot open the BPF object: %s", strerror(-err));
 		goto fail;
 	}
+	/* procs.c has the structure a second time: a lookup would write past the end of a shorter one. */
+	if (bpf_map__value_size(b->skel->maps.procs) != ttmon_bpf_procs_bytes()) {
+		err = -EPROTO;
+		snprintf(why, n, "the table of processes has values of another size than procs.c");
+		goto fail;
+	}
 	if (cfg->cpu) {
 		err = ttmon_sched_new(cfg, b->cpus, &b->sched, &b->setup);
 		if (err) {

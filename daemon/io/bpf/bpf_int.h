@@ -13,6 +13,8 @@ int ttmon_bpf_launches_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_slots_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_tt_sums_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_procs_fd(const struct ttmon_bpf *b);
+/* Returns the bytes of a value of the table of processes as procs.c knows it. */
+size_t ttmon_bpf_procs_bytes(void);
 int ttmon_bpf_reduced_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_reduced_users_fd(const struct ttmon_bpf *b);
 int ttmon_bpf_user_hits_fd(const struct ttmon_bpf *b);

@@ -23,6 +23,11 @@ struct proc_value {
 #define PROC_GAP	     (1 << 3)
 #define REDUCED_SAMPLE_SHIFT 24
 
+size_t ttmon_bpf_procs_bytes(void)
+{
+	return sizeof(struct proc_value);
+}
+
 bool ttmon_bpf_all(const struct ttmon_bpf *b)
 {
 	return __atomic_load_n(ttmon_bpf_trace_all(b), __ATOMIC_RELAXED);
