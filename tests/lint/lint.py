@@ -269,9 +269,20 @@ def objects(root, objdir, below):
                 yield source, os.path.join(d, f)
 
 
+SYMBOLS = {}
+
+
 def symbols(path, option):
-    out = subprocess.run(["nm", "-P", option, path], capture_output=True, text=True, check=True).stdout
-    return [line.split()[:2] for line in out.splitlines() if line]
+    """[symbol, kind] of an object. One nm reads all objects of a folder: starting it takes longer than reading one."""
+    if (path, option) not in SYMBOLS:
+        folder = os.path.dirname(path)
+        paths = [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".o")]
+        SYMBOLS.update({(p, option): [] for p in paths})
+        out = subprocess.run(["nm", "-A", "-P", option, *paths], capture_output=True, text=True, check=True).stdout
+        for line in out.splitlines():
+            name, _, symbol = line.partition(": ")
+            SYMBOLS[name, option].append(symbol.split()[:2])
+    return SYMBOLS[path, option]
 
 
 def rule_core_pure(root, objdir):
